@@ -1,0 +1,50 @@
+/* arena.c - a chain of blocks; large requests get a block of their own. */
+#include "base/arena.h"
+
+#include <string.h>
+
+enum { BLOCK = 64 << 10, ALIGN = 64 };
+
+struct arena_block {
+    struct arena_block *before;
+    size_t size, used;
+    _Alignas(64) char bytes[];
+};
+
+void *arena_new(struct arena *a, size_t size) {
+    size_t need = (size + ALIGN - 1) / ALIGN * ALIGN;
+    if (need < size) {
+        FAIL(E601, "%zu bytes do not fit in memory", size);
+        return NULL;
+    }
+    struct arena_block *b = a->last;
+    if (!b || b->size - b->used < need) {
+        size_t bytes = need > BLOCK ? need : BLOCK;
+        b = mem_alloc(sizeof *b + bytes);
+        if (!b) return NULL;
+        b->size = bytes;
+        b->before = a->last;
+        a->last = b;
+    }
+    void *p = b->bytes + b->used;
+    b->used += need;
+    a->used += (i64)need;
+    return p;
+}
+
+char *arena_strndup(struct arena *a, const char *s, size_t n) {
+    char *copy = arena_new(a, n + 1);
+    if (copy) memcpy(copy, s, n);
+    return copy;
+}
+
+char *arena_strdup(struct arena *a, const char *s) { return arena_strndup(a, s, strlen(s)); }
+
+void arena_free(struct arena *a) {
+    while (a->last) {
+        struct arena_block *before = a->last->before;
+        mem_free(a->last);
+        a->last = before;
+    }
+    a->used = 0;
+}

@@ -1,0 +1,32 @@
+/* arena.h - memory with a lifetime: many small blocks, freed at once.
+ *
+ *     struct arena a = {0};
+ *     f32 *x = arena_new(&a, n * sizeof *x);     zeroed, 64-byte aligned; NULL + E601 when refused
+ *     arena_free(&a);                            everything goes
+ *
+ * One caller at a time. */
+#ifndef STRETTO_BASE_ARENA_H
+#define STRETTO_BASE_ARENA_H
+
+#include "base/mem.h"
+
+struct arena_block;
+
+struct arena {
+    struct arena_block *last;
+    i64 used; /* bytes handed out */
+};
+
+void *arena_new(struct arena *a, size_t size);
+char *arena_strdup(struct arena *a, const char *s);
+char *arena_strndup(struct arena *a, const char *s, size_t n);
+void arena_free(struct arena *a); /* the arena is empty and usable again */
+
+/* out = n zeroed elements from the arena; fails the calling function with E601. */
+#define ARENA_NEW(a, out, n)                                                                                                     \
+    do {                                                                                                                         \
+        (out) = arena_new((a), (size_t)(n) * sizeof *(out));                                                                     \
+        if (!(out)) return -E601;                                                                                                \
+    } while (0)
+
+#endif

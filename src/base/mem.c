@@ -1,0 +1,93 @@
+/* mem.c - counted, limited, failable allocation.  A 64-byte header before each block keeps its size. */
+#define _GNU_SOURCE
+#include "base/mem.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { HEADER = 64, HUGE_FROM = 4 << 20, HUGE_PAGE = 2 << 20 };
+
+struct header {
+    size_t size;
+};
+
+static _Atomic i64 live, peak, calls, limit, fail_in;
+
+static bool refused_by_test(void) {
+    if (atomic_load_explicit(&fail_in, memory_order_relaxed) <= 0) return false;
+    return atomic_fetch_sub(&fail_in, 1) == 1;
+}
+
+static void count(i64 bytes) {
+    i64 now = atomic_fetch_add(&live, bytes) + bytes;
+    i64 old = atomic_load(&peak);
+    while (now > old && !atomic_compare_exchange_weak(&peak, &old, now)) {
+    }
+}
+
+void *mem_alloc(size_t size) {
+    atomic_fetch_add(&calls, 1);
+    i64 cap = atomic_load(&limit);
+    if (refused_by_test() || size > (size_t)1 << 46) {
+        FAIL(E601, "%zu bytes of memory were refused", size);
+        return NULL;
+    }
+    if (cap > 0 && atomic_load(&live) + (i64)size > cap) {
+        FAIL_AT(E601, NULL, "a larger --memory, a smaller --batch or a shorter --context",
+                "%.1f MiB more are needed, --memory allows %.1f MiB and %.1f are in use", (f64)size / 1048576.0,
+                (f64)cap / 1048576.0, (f64)atomic_load(&live) / 1048576.0);
+        return NULL;
+    }
+    size_t align = size >= HUGE_FROM ? HUGE_PAGE : 64;
+    size_t total = (size + HEADER + align - 1) / align * align;
+    char *block = aligned_alloc(align, total);
+    if (!block) {
+        FAIL(E601, "%.1f MiB of memory were refused by the system", (f64)size / 1048576.0);
+        return NULL;
+    }
+    if (align == HUGE_PAGE) madvise(block, total, MADV_HUGEPAGE);
+    memset(block, 0, size + HEADER);
+    ((struct header *)(void *)block)->size = size;
+    count((i64)size);
+    return block + HEADER;
+}
+
+void mem_free(void *p) {
+    if (!p) return;
+    char *block = (char *)p - HEADER;
+    atomic_fetch_sub(&live, (i64)((struct header *)(void *)block)->size);
+    free(block);
+}
+
+void *mem_realloc(void *p, size_t size) {
+    void *q = mem_alloc(size);
+    if (!q || !p) return q;
+    size_t old = ((struct header *)(void *)((char *)p - HEADER))->size;
+    memcpy(q, p, old < size ? old : size);
+    mem_free(p);
+    return q;
+}
+
+char *mem_strdup(const char *s) {
+    size_t n = strlen(s) + 1;
+    char *copy = mem_alloc(n);
+    if (copy) memcpy(copy, s, n);
+    return copy;
+}
+
+err mem_new(void **out, i64 n, size_t size) {
+    if (n < 0 || (n > 0 && (u64)n > ((u64)1 << 46) / size))
+        return FAIL(E601, "%lld elements of %zu bytes do not fit in memory", (long long)n, size);
+    *out = mem_alloc((size_t)n * size);
+    return *out ? 0 : -E601;
+}
+
+struct mem_stats mem_stats(void) {
+    return (struct mem_stats){atomic_load(&live), atomic_load(&peak), atomic_load(&calls)};
+}
+
+void mem_reset_peak(void) { atomic_store(&peak, atomic_load(&live)); }
+void mem_set_limit(i64 bytes) { atomic_store(&limit, bytes); }
+void mem_fail_nth(i64 n) { atomic_store(&fail_in, n); }

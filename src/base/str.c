@@ -1,0 +1,148 @@
+/* str.c - text buffer, numbers, nearest word. */
+#define _GNU_SOURCE
+#include "base/str.h"
+
+#include <ctype.h>
+#include <locale.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { STR_MAX = 1 << 30 };
+
+static bool reserve(struct str *b, size_t more) {
+    if (b->failed) return false;
+    size_t need = b->len + more + 1;
+    if (need <= b->cap) return true;
+    size_t cap = b->cap ? b->cap : 256;
+    while (cap < need) cap *= 2;
+    char *s = need > STR_MAX ? NULL : mem_realloc(b->s, cap);
+    if (!s) {
+        b->failed = true;
+        return false;
+    }
+    b->s = s;
+    b->cap = cap;
+    return true;
+}
+
+void str_addn(struct str *b, const char *text, size_t n) {
+    if (!reserve(b, n)) return;
+    memcpy(b->s + b->len, text, n);
+    b->len += n;
+    b->s[b->len] = 0;
+}
+
+void str_add(struct str *b, const char *text) { str_addn(b, text, strlen(text)); }
+
+void str_addf(struct str *b, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    va_list again;
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    if (n >= 0 && reserve(b, (size_t)n)) {
+        vsnprintf(b->s + b->len, (size_t)n + 1, fmt, again);
+        b->len += (size_t)n;
+    }
+    va_end(again);
+    va_end(ap);
+}
+
+void str_free(struct str *b) {
+    mem_free(b->s);
+    *b = (struct str){0};
+}
+
+err str_ok(const struct str *b) { return b->failed ? FAIL(E601, "a text of %zu bytes did not fit in memory", b->len) : 0; }
+const char *str_text(const struct str *b) { return b->s ? b->s : ""; }
+
+/* The C locale object, made once; strtod follows the process locale otherwise. */
+static locale_t c_locale(void) {
+    static _Thread_local locale_t loc;
+    if (!loc) loc = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    return loc;
+}
+
+bool str_to_f64(const char *s, size_t n, char decimal, f64 *out) {
+    char buf[128];
+    if (n == 0 || n >= sizeof buf || isspace((unsigned char)s[0])) return false;
+    for (size_t i = 0; i < n; i++) {
+        char c = s[i];
+        if (c == 'x' || c == 'X' || c == 0) return false;
+        if (decimal != '.' && c == '.') return false;
+        buf[i] = c == decimal ? '.' : c;
+    }
+    buf[n] = 0;
+    char *end = NULL;
+    *out = strtod_l(buf, &end, c_locale());
+    return end == buf + n;
+}
+
+bool str_to_i64(const char *s, size_t n, i64 *out) {
+    size_t i = 0;
+    bool negative = n > 0 && s[0] == '-';
+    if (n > 0 && (s[0] == '-' || s[0] == '+')) i = 1;
+    if (i == n || n - i > 18) return false;
+    i64 v = 0;
+    for (; i < n; i++) {
+        if (s[i] < '0' || s[i] > '9') return false;
+        v = v * 10 + (s[i] - '0');
+    }
+    *out = negative ? -v : v;
+    return true;
+}
+
+int str_from_f64(char out[32], f64 v) {
+    for (int digits = 15; digits < 17; digits++) {
+        int n = snprintf(out, 32, "%.*g", digits, v);
+        if (strtod_l(out, NULL, c_locale()) == v) return n;
+    }
+    return snprintf(out, 32, "%.17g", v);
+}
+
+int str_from_f32(char out[32], f32 v) {
+    for (int digits = 6; digits < 9; digits++) {
+        int n = snprintf(out, 32, "%.*g", digits, (f64)v);
+        if (strtof_l(out, NULL, c_locale()) == v) return n;
+    }
+    return snprintf(out, 32, "%.9g", (f64)v);
+}
+
+/* Edit distance in half steps: a change of case costs 1, everything else 2. */
+static i32 distance(const char *a, const char *b) {
+    enum { MAX = 64 };
+    size_t n = strlen(a), m = strlen(b);
+    if (n >= MAX || m >= MAX) return 1000;
+    i32 row[MAX];
+    for (size_t j = 0; j <= m; j++) row[j] = 2 * (i32)j;
+    for (size_t i = 1; i <= n; i++) {
+        i32 diagonal = row[0];
+        row[0] = 2 * (i32)i;
+        for (size_t j = 1; j <= m; j++) {
+            i32 above = row[j];
+            bool same = a[i - 1] == b[j - 1];
+            bool folded = tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 1]);
+            i32 change = diagonal + (same ? 0 : folded ? 1 : 2);
+            row[j] = imin(change, 2 + imin(above, row[j - 1]));
+            diagonal = above;
+        }
+    }
+    return row[m];
+}
+
+i32 str_nearest(const char *word, const char *const *words, i32 n) {
+    i32 best = -1, least = imax(4, (i32)strlen(word)) + 1;
+    for (i32 i = 0; i < n; i++) {
+        i32 d = distance(word, words[i]);
+        if (d < least) {
+            least = d;
+            best = i;
+        }
+    }
+    return best;
+}

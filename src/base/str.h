@@ -1,0 +1,35 @@
+/* str.h - a growing text buffer with a ceiling, exact number parsing and the nearest-word search.
+ *
+ * A str starts as {0} and ends with str_free.  Appending never fails visibly: once memory is refused or the ceiling is reached the
+ * buffer stays as it was and `failed` is set; check it once, at the end (str_ok). */
+#ifndef STRETTO_BASE_STR_H
+#define STRETTO_BASE_STR_H
+
+#include "base/err.h"
+
+struct str {
+    char *s;      /* always NUL-terminated once something was appended; NULL before */
+    size_t len, cap;
+    bool failed;
+};
+
+void str_add(struct str *b, const char *text);
+void str_addn(struct str *b, const char *text, size_t n);
+void str_addf(struct str *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void str_free(struct str *b);
+err str_ok(const struct str *b);          /* 0 or E601 */
+const char *str_text(const struct str *b); /* "" when empty */
+
+/* Parse the whole of s[0..n) as a number, independent of the locale; decimal is '.' or ','.  false = not a number.
+ * Accepts inf and nan spelled out (the caller decides). */
+bool str_to_f64(const char *s, size_t n, char decimal, f64 *out);
+bool str_to_i64(const char *s, size_t n, i64 *out);
+
+/* The shortest decimal text that reads back as the same f64 / f32; returns the length. */
+int str_from_f64(char out[32], f64 v);
+int str_from_f32(char out[32], f32 v);
+
+/* Index of the word nearest to `word` (edit distance, case counts half), or -1 when none is near. */
+i32 str_nearest(const char *word, const char *const *words, i32 n);
+
+#endif

@@ -1,0 +1,82 @@
+/* t_base.c - errors, memory, arena, text, random numbers. */
+#include "t.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/rng.h"
+#include "base/str.h"
+
+TEST(err_record_keeps_place_and_fix) {
+    err e = FAIL_AT(E204, "a.csv:3:2", "--na x", "\"%s\" is not a number", "x");
+    assert_int_equal(e, -204);
+    assert_int_equal(err_exit_status(e), 3);
+    assert_string_equal(err_last()->where, "a.csv:3:2");
+    assert_string_equal(err_last()->text, "\"x\" is not a number");
+}
+
+TEST(err_table_has_no_duplicates) {
+    for (i32 i = 0; i < err_count(); i++)
+        for (i32 j = 0; j < i; j++) assert_int_not_equal(err_at(i)->code, err_at(j)->code);
+}
+
+TEST(mem_counts_and_fails_nth) {
+    i64 before = mem_stats().live;
+    mem_fail_nth(2);
+    void *a = mem_alloc(100), *b = mem_alloc(100);
+    assert_non_null(a);
+    assert_null(b);
+    assert_int_equal(err_last()->code, 601);
+    mem_free(a);
+    assert_int_equal(mem_stats().live, before);
+}
+
+TEST(arena_gives_zeroed_aligned_blocks) {
+    struct arena a = {0};
+    for (i32 i = 1; i < 3000; i += 97) {
+        char *p = arena_new(&a, (size_t)i * 100);
+        assert_int_equal((uintptr_t)p % 64, 0);
+        for (i32 k = 0; k < i * 100; k++) assert_int_equal(p[k], 0);
+        memset(p, 1, (size_t)i * 100);
+    }
+    arena_free(&a);
+}
+
+TEST(str_numbers_are_exact_and_whole) {
+    f64 v;
+    assert_true(str_to_f64("1,5", 3, ',', &v) && v == 1.5);
+    assert_false(str_to_f64("1.5", 3, ',', &v));
+    assert_false(str_to_f64("1.5x", 4, '.', &v));
+    assert_false(str_to_f64("", 0, '.', &v));
+    char text[32];
+    str_from_f64(text, 0.1);
+    assert_string_equal(text, "0.1");
+}
+
+TEST(str_nearest_prefers_same_letters) {
+    const char *words[] = {"HUFL", "OT", "date"};
+    assert_int_equal(str_nearest("ot", words, 3), 1);
+    assert_int_equal(str_nearest("completely", words, 3), -1);
+}
+
+TEST(rng_shuffle_is_a_bijection) {
+    enum { N = 1000 };
+    for (u32 epoch = 0; epoch < 3; epoch++) {
+        u8 seen[N] = {0};
+        i64 fixed = 0;
+        for (i64 i = 0; i < N; i++) {
+            i64 v = rng_shuffle(7, epoch, N, i);
+            assert_in_range(v, 0, N - 1);
+            assert_false(seen[v]);
+            seen[v] = 1;
+            fixed += v == i;
+        }
+        assert_true(fixed < 20);
+    }
+    assert_int_equal(rng_shuffle(1, 0, 1, 0), 0);
+}
+
+T_MAIN(cmocka_unit_test(err_record_keeps_place_and_fix), cmocka_unit_test(err_table_has_no_duplicates),
+       cmocka_unit_test(mem_counts_and_fails_nth), cmocka_unit_test(arena_gives_zeroed_aligned_blocks),
+       cmocka_unit_test(str_numbers_are_exact_and_whole), cmocka_unit_test(str_nearest_prefers_same_letters),
+       cmocka_unit_test(rng_shuffle_is_a_bijection))
