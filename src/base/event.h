@@ -1,0 +1,44 @@
+/* event.h - what a run tells whoever watches it: the trainer emits, sinks (console, metrics.jsonl, report) receive.
+ *
+ * Events live here, on the lowest floor, so that the trainer knows no sink and a sink no trainer. */
+#ifndef STRETTO_BASE_EVENT_H
+#define STRETTO_BASE_EVENT_H
+
+#include "base/err.h"
+
+enum event_kind {
+    EVENT_NOTE,     /* text: one line worth reading ("preset short (1 series, 144 rows): ...") */
+    EVENT_WARNING,  /* text */
+    EVENT_BEGIN,    /* training of member `member` of `members` begins; steps = planned number */
+    EVENT_STEP,     /* progress: step, epoch, train loss, lr, grad_norm, windows_per_s, seconds, left */
+    EVENT_VALID,    /* like STEP with valid loss; best = it is the best so far */
+    EVENT_SAVED,    /* text = path of a checkpoint or model */
+    EVENT_END       /* training over: text = why it stopped */
+};
+
+struct event {
+    enum event_kind kind;
+    const char *text;
+    i32 member, members; /* ensemble member (from 0) and count */
+    i64 step, steps;
+    f64 epoch, seconds, left; /* left: estimated seconds, < 0 = unknown */
+    f64 train, valid;         /* losses, NaN = not measured now */
+    f64 lr, grad_norm, windows_per_s, device_share;
+    bool best;
+};
+
+struct sink {
+    void (*on)(void *self, const struct event *e);
+    void *self;
+};
+
+enum { SINKS_MAX = 8 };
+struct events {
+    struct sink sink[SINKS_MAX];
+    i32 n;
+};
+
+void event_emit(const struct events *to, const struct event *e); /* to may be NULL */
+void event_note(const struct events *to, enum event_kind kind, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+#endif

@@ -1,0 +1,50 @@
+/* series.h - the columns a model works on, in order of time, with their roles; and windows as strided views of them.
+ *
+ *            context C            horizon h
+ *     ----[===================|===========]------> rows
+ *         o-C                 o           o+h        o = origin: the first row to be forecast
+ *
+ * Values are column-major so that a window of one column is C consecutive floats: a window is (series, origin, column) and owns
+ * nothing.  NaN = missing. */
+#ifndef STRETTO_DATA_SERIES_H
+#define STRETTO_DATA_SERIES_H
+
+#include "data/table.h"
+
+struct freq {
+    i64 step;        /* seconds between rows; 0 when months > 0 or unknown */
+    i32 months;      /* 1, 3, 12: calendar steps */
+    i32 season;      /* rows per season by convention (hourly 24, monthly 12, daily 7, weekly 52, ...); 1 = none */
+    char name[16];   /* "hourly", "monthly", "5min" */
+};
+
+enum role { ROLE_TARGET, ROLE_PAST, ROLE_KNOWN };
+
+struct series {
+    i64 nrow;
+    i32 ncol;                /* targets first, then past-only, then known-future numeric columns */
+    i32 ntarget, npast, nknown;
+    const char **name;       /* [ncol] */
+    f32 *v;                  /* [ncol][nrow], in original units until series_scale is applied */
+    i64 *time;               /* [nrow] seconds, or NULL when rows have no time */
+    i64 *line;               /* [nrow] line in the file, -1 for a row that was inserted by a gap policy */
+    i32 ncat;                /* categorical known/past columns */
+    i32 **code;              /* [ncat][nrow] */
+    i32 *nword;              /* [ncat] */
+    const char **cat_name;
+    struct freq freq;
+    f64 *mean, *dev;         /* [ncol] the scale applied: v = (x - mean) / dev; 0 and 1 before */
+    struct arena names;
+};
+
+static inline const f32 *series_col(const struct series *s, i32 c) { return s->v + (i64)c * s->nrow; }
+
+/* The value at row i of column c in original units. */
+static inline f64 series_raw(const struct series *s, i32 c, i64 i) { return (f64)series_col(s, c)[i] * s->dev[c] + s->mean[c]; }
+
+/* Row ranges of a split, half-open, in order: train [0,train), validation [train,validation), test [validation,test). */
+struct split {
+    i64 train, validation, test;
+};
+
+#endif

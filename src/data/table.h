@@ -1,0 +1,65 @@
+/* table.h - a parsed file in memory: named, typed columns of equal length.
+ *
+ *     file --csv/cache--> table --schema (roles)--> series --window--> rows of a batch
+ *
+ * A table owns its columns (or maps them from a cache file).  Missing cells are NaN in numbers and -1 in categories. */
+#ifndef STRETTO_DATA_TABLE_H
+#define STRETTO_DATA_TABLE_H
+
+#include "base/arena.h"
+
+enum col_type { COL_NUMBER, COL_TIME, COL_CATEGORY };
+
+struct column {
+    const char *name;
+    enum col_type type;
+    f64 *number;           /* COL_NUMBER: [nrow], NaN = missing */
+    i64 *time;             /* COL_TIME: [nrow] seconds since 1970-01-01 00:00, no zone */
+    i32 *code;             /* COL_CATEGORY: [nrow] index into words, -1 = missing */
+    const char **word;     /* [nword] */
+    i32 nword;
+    i64 missing;           /* cells missing */
+    i64 first_missing_line; /* line in the file, 0 = none */
+};
+
+struct table {
+    const char *path;
+    i32 ncol;
+    i64 nrow;
+    struct column *col;
+    bool has_header;
+    char sep, decimal;
+    i64 *line;             /* line of each row when rows and lines differ (quoted newlines, blank lines); NULL = row + 1 + header */
+    struct arena names;
+    void *map;             /* cache file mapping, or NULL */
+    size_t map_size;
+    void *own;             /* private to the reader */
+};
+
+/* What to read and how; every field has a default in READ_OPTIONS_DEFAULT. */
+struct read_options {
+    char sep;              /* 0 = find out among , ; tab | */
+    char decimal;          /* 0 = find out ('.' unless sep is ';' and cells look like 1,5) */
+    i32 header;            /* -1 = find out, 0 = no, 1 = yes */
+    const char *na;        /* comma-separated words that mean missing, besides the empty cell */
+    const char *time;      /* comma-separated names (or numbers from 1) of the time column(s); NULL = find out */
+    const char *time_format; /* strptime-like, "row" = rows are the time, NULL = known formats */
+    const char *cat;       /* comma-separated names of columns to read as categories even if they look like numbers */
+    const char *ignore;    /* comma-separated names of columns to leave out */
+    i32 threads;           /* parser threads, >= 1 */
+};
+#define READ_OPTIONS_DEFAULT ((struct read_options){.header = -1, .na = "NA,NaN,nan,null,NULL,None,?,-", .threads = 1})
+
+/* Read a text table (plain, .gz, .zst) or a cache file (recognised by its magic).  Errors: E2xx, E7xx with file:line:field.  The
+ * caller frees with table_free (NULL-safe, also after a failure). */
+err table_read(const char *path, const struct read_options *o, struct table **out);
+void table_free(struct table *t);
+
+i32 table_find(const struct table *t, const char *name);                     /* index or -1 */
+err table_need(const struct table *t, const char *name, const char *flag, i32 *out); /* or E102 with the nearest name */
+i64 table_line(const struct table *t, i64 row);                              /* line in the file, from 1 */
+
+/* Parsed copy for fast loading: magic, JSON header, 64-byte aligned columns; loading maps it. */
+err table_write_cache(const struct table *t, const char *path);
+
+#endif
