@@ -1,0 +1,56 @@
+/* exec.h - runs a plan: binds every buffer once, then steps without allocating.
+ *
+ * One caller at a time; worker threads belong to the pool.  After exec_bind a step makes no heap allocation (a test counts). */
+#ifndef STRETTO_EXEC_EXEC_H
+#define STRETTO_EXEC_EXEC_H
+
+#include "base/pool.h"
+#include "model/optim/optim.h"
+#include "plan/plan.h"
+
+struct exec;
+
+/* Weights and optimiser state, shared by the training and the forward exec of one model.  Owned by the caller. */
+struct store {
+    i64 ntheta, nderived;
+    f32 *theta, *derived, *state[2];
+    const struct optim *optim;
+};
+err store_new(const struct net *n, const struct optim *optim, struct store *out); /* zeroed; optim NULL = forward only */
+void store_free(struct store *s);
+
+err exec_bind(const struct plan *p, const struct net *n, const struct kern *k, struct pool *pool, struct store *store,
+              struct exec **out);
+void exec_free(struct exec *x);
+
+struct exec_step {
+    f32 *const *input;      /* [nbuf of the net]: storage for the input buffers, NULL for the others; borrowed for the step */
+    f32 loss_scale;         /* 1 / present target cells */
+    u64 seed;
+    u32 step;
+    struct optim_hyper hyper;
+    f64 clip;               /* 0 = none; else the global gradient norm is limited to this */
+    bool accumulate;        /* add the gradient to that of the step before and do not update (gradient accumulation) */
+};
+
+struct exec_result {
+    f64 loss;               /* sum of losses * loss_scale */
+    f64 grad_norm;          /* before clipping; 0 for a forward plan */
+    bool finite;            /* loss and norm are finite; when false the update was not made */
+};
+
+err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out);
+const f32 *exec_buf(const struct exec *x, i32 buf);   /* a buffer of the net after the step: [T][B][Fp] */
+const f32 *exec_grad(const struct exec *x);           /* [ntheta] merged gradient of the last training step */
+i64 exec_bytes(const struct exec *x);                 /* bytes it holds (compare with plan->peak_bytes) */
+
+/* Spans of the last steps: lane = worker, for the report's timeline and Chrome traces. */
+struct span {
+    i32 lane;
+    char name[32];
+    f64 t0, t1;             /* seconds since exec_bind */
+};
+void exec_trace(struct exec *x, bool on);             /* keeps the last ring of spans; off by default */
+i32 exec_spans(const struct exec *x, struct span *out, i32 max);
+
+#endif

@@ -1,0 +1,33 @@
+/* optim.h - optimisers as pure updates on flat ranges, so that one file serves worker side and server side.
+ *
+ * state vectors have the length of theta and start at zero.  n elements from the same offset of every vector. */
+#ifndef STRETTO_MODEL_OPTIM_H
+#define STRETTO_MODEL_OPTIM_H
+
+#include "base/err.h"
+
+struct optim_hyper {
+    f32 lr, weight_decay;
+    f32 momentum;            /* sgd */
+    f32 beta1, beta2, eps;   /* adam, adamw; rmsprop uses beta2 as alpha */
+    f32 grad_scale;          /* clip: every gradient is multiplied by this first */
+    i64 step;                /* from 1: bias correction */
+};
+
+struct optim {
+    const char *name, *help;
+    i32 nstate;              /* state vectors: 0 (sgd) .. 2 (adam) */
+    const char *state_name[2]; /* "exp_avg", "exp_avg_sq": names in checkpoints */
+    void (*update)(const struct optim_hyper *h, i64 n, f32 *theta, const f32 *grad, f32 *s0, f32 *s1);
+};
+
+const struct optim *optim_find(const char *name);
+i32 optim_count(void);
+const struct optim *optim_at(i32 i);
+
+/* Learning rate of step s (from 0) of `steps`, as a factor of --lr: constant, cosine, linear, step; after `warmup` steps. */
+enum schedule { SCHEDULE_CONSTANT, SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_STEP };
+f64 schedule_factor(enum schedule kind, i64 step, i64 steps, i64 warmup);
+bool schedule_find(const char *name, enum schedule *out);
+
+#endif

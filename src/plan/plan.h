@@ -1,0 +1,82 @@
+/* plan.h - what one step does, as plain data: boxes, tasks, buffers, access modes.
+ *
+ *     net + machine + B --strategy: cut, place, exchange--> plan --deps--> edges --exec--> numbers
+ *                                                             |-> print / parse / draw / cost / compare
+ *
+ * A strategy cuts the box [B x T x L] and says which task uses which buffer range in which mode; edges are derived from the uses
+ * (deps.c), no strategy writes one.  Rows are cut at grains only; gradients of grains merge along one fixed dyadic tree, so the
+ * bits of a step do not depend on the number of workers. */
+#ifndef STRETTO_PLAN_PLAN_H
+#define STRETTO_PLAN_PLAN_H
+
+#include "base/str.h"
+#include "model/net.h"
+#include "topo/machine.h"
+
+struct slice {
+    i32 b0, b1, t0, t1, l0, l1; /* half-open; l = op index */
+};
+
+enum task_kind { TASK_FWD, TASK_BWD, TASK_MERGE, TASK_NORM, TASK_UPDATE, TASK_PREP, TASK_NKIND };
+enum use_mode { USE_R, USE_W, USE_RW, USE_SUM, USE_STALE };
+enum pbuf_kind { PBUF_ACT, PBUF_DACT, PBUF_SAVED, PBUF_GRAD, PBUF_THETA, PBUF_STATE, PBUF_DERIVED, PBUF_NORM, PBUF_INPUT, PBUF_SCRATCH };
+
+struct use {
+    u32 buf;
+    u8 mode, stale;
+    i64 lo, hi;            /* range: rows for activations, elements for theta and state, [lo,hi) of the grain vector for grad */
+};
+
+struct pbuf {
+    u8 kind;
+    i32 index;             /* buffer of the net, op, or grain */
+    i64 bytes;
+};
+
+struct task {
+    u8 kind;
+    u16 op;                /* op of the net (FWD, BWD, PREP) */
+    u32 device;            /* place: index into machine.device */
+    struct slice box;
+    i32 node_a, node_b;    /* MERGE: grad vector a += vector b */
+    i64 lo, hi;            /* UPDATE, NORM, MERGE: range of theta */
+    u32 use0, nuse;
+    u32 dep0, ndep;        /* derived: tasks that must be done before */
+    f32 cost;              /* predicted seconds */
+};
+
+struct plan {
+    char strategy[64];
+    bool train, exact;
+    i32 B, grain, ngrain, ndevice;
+    u32 ntask, nuse, nbuf, ndep;
+    struct task *task;     /* in an order that respects the deps */
+    struct use *use;
+    struct pbuf *buf;
+    u32 *dep;
+    f64 predicted;         /* seconds per step, from the list schedule */
+    i64 peak_bytes;        /* all that exec will hold per process */
+    i64 exchange_bytes;    /* between devices per step (gradient merge) */
+    struct arena arena;
+};
+
+struct plan_request {
+    const struct net *net;
+    const struct machine *machine;
+    i32 B;
+    bool train;            /* false: forward only */
+    i32 nstate;            /* optimiser state vectors */
+    const char *parallel;  /* "auto", "serial", "data_sync", "data_sync:2" */
+};
+
+i32 plan_grain(i32 B);     /* rows per grain: a function of B alone */
+
+err plan_make(const struct plan_request *q, struct plan **out);
+void plan_free(struct plan *p);
+void plan_print(const struct plan *p, const struct net *n, struct str *out);
+err plan_parse(const char *text, const char *path, const struct plan_request *q, struct plan **out); /* E402 with line:column */
+/* One row per strategy of strategies.def, with numbers or the sentence why it does not apply. */
+err plan_compare(const struct plan_request *q, struct str *out);
+void plan_draw_text(const struct plan *p, const struct net *n, i32 width, struct str *out);
+
+#endif
