@@ -1,0 +1,28 @@
+/* args.h - the command line: verb, arguments, options.
+ *
+ *     stretto train load.csv --target ot --horizon=96 -o m --no-guard
+ *             verb  arg[0]   ------------- options --------------------> struct options, rank flag
+ *
+ * Everything after "--" is an argument.  Options are written out in full; the nearest name is shown for one that is unknown. */
+#ifndef STRETTO_CLI_ARGS_H
+#define STRETTO_CLI_ARGS_H
+
+#include "base/opt.h"
+
+enum { ARGS_MAX = 4 };
+
+struct args {
+    i32 verb;                  /* enum verb, or -1: no verb, show the overview */
+    const char *arg[ARGS_MAX]; /* positional arguments, borrowed from argv */
+    i32 narg;
+    bool help;    /* --help, or a verb alone that cannot work alone */
+    bool version; /* --version instead of a verb */
+};
+
+/* Sets options of o (from opt_defaults) with the rank of flags.  Errors: E101, E103, E105, with a fix. */
+err args_parse(i32 argc, char *const *argv, struct options *o, struct args *out);
+
+/* Shown as the origin of flags and for messages: "usage: stretto train DATA -o MODEL [options]". */
+void args_usage(struct str *out, enum verb verb);
+
+#endif
