@@ -1,6 +1,6 @@
 /* machine.h - all that the planner knows of hardware: ranks, devices, links, as plain numbers.
  *
- * topo/host.c fills it for this host; a text of a few lines describes an imaginary one ('host*2(cpu*4)'). */
+ * topo/host.c fills it for this host; a text of one line describes an imaginary one ('host*2(cpu*4)'). */
 #ifndef STRETTO_TOPO_MACHINE_H
 #define STRETTO_TOPO_MACHINE_H
 
@@ -29,7 +29,16 @@ struct machine {
 
 /* This host: cores allowed (affinity, cgroup), caches, memory.  One device per worker thread; threads 0 = all cores allowed. */
 err machine_host(i32 threads, struct machine *out);
-err machine_parse(const char *text, struct machine *out);  /* 'host*2(cpu*4)' or 'cpu*4' */
-void machine_print(const struct machine *m, struct str *out);
+
+/* An imaginary machine: '[host*N](cpu*4,gpu*2) [key=value ...]' or 'cpu*4'; '#' begins a comment.  Keys, for all devices or links:
+ * gflops, gbytes (GB/s of memory), memory (bytes, or 16GiB), link_gbytes, link_us, l2, l3 (bytes).  E103 with the column. */
+err machine_parse(const char *text, struct machine *out);
+void machine_print(const struct machine *m, struct str *out);        /* the form machine_parse reads */
+
+/* Measured rates for every device of a kind: gflops of fp32 multiply-add, gbytes GB/s of memory; 0 = leave as it is. */
+void machine_set_rate(struct machine *m, const char *kind, f64 gflops, f64 gbytes);
+
+enum { DEVICE_NAME = 32 };
+void machine_device_name(const struct machine *m, i32 device, char out[DEVICE_NAME]); /* "r0.cpu1": second cpu of rank 0 */
 
 #endif

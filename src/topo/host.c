@@ -1,0 +1,160 @@
+/* host.c - this host as a machine: hwloc for cores and caches, /proc and /sys for what a container may really use.
+ *
+ * hwloc is asked for cores and caches only (no I/O devices, distances or memory kinds): about 3 ms, most of it opening its plug-ins.
+ * The number of cores is the smallest of: cores this process may run on (affinity, cpuset), and the CPU quota of its control groups. */
+#define _GNU_SOURCE
+#include <hwloc.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "topo/machine.h"
+
+/* First line of a small file, without the newline; false when there is none. */
+static bool first_line(const char *path, char *out, int size) {
+    FILE *f = fopen(path, "re");
+    if (!f) return false;
+    bool ok = fgets(out, size, f) != NULL;
+    fclose(f);
+    if (ok) out[strcspn(out, "\n")] = 0;
+    return ok;
+}
+
+static void cpu_name(char *out, size_t size) {
+    char line[512];
+    snprintf(out, size, "unknown CPU");
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    if (!f) return;
+    while (fgets(line, sizeof line, f)) {
+        if (strncmp(line, "model name", 10) != 0) continue;
+        const char *v = strchr(line, ':');
+        if (!v) continue;
+        v += 1 + strspn(v + 1, " \t");
+        line[strcspn(line, "\n")] = 0;
+        snprintf(out, size, "%s", v);
+        break;
+    }
+    fclose(f);
+}
+
+/* Path of this process in the control-group tree: of version 2 ("0::/x") or of a version 1 controller ("3:cpu,cpuacct:/x"). */
+static bool cgroup_path(const char *controller, char *out, size_t size) {
+    char line[512];
+    bool found = false;
+    FILE *f = fopen("/proc/self/cgroup", "re");
+    if (!f) return false;
+    while (!found && fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = 0;
+        char *names = strchr(line, ':');
+        char *path = names ? strchr(names + 1, ':') : NULL;
+        if (!path) continue;
+        *path++ = 0;
+        names++;
+        const char *hit = controller[0] ? strstr(names, controller) : NULL;
+        size_t n = strlen(controller);
+        bool whole = hit && (hit == names || hit[-1] == ',') && (hit[n] == 0 || hit[n] == ',');
+        found = controller[0] ? whole : names[0] == 0;
+        if (found) snprintf(out, size, "%s", path);
+    }
+    fclose(f);
+    return found;
+}
+
+/* Visit a control file of the group and of all groups above it.  root: where the tree is mounted. */
+static void cgroup_walk(const char *root, const char *controller, const char *file, void (*see)(const char *text, void *to), void *to) {
+    char path[512], name[1200], text[128];
+    if (!cgroup_path(controller, path, sizeof path)) return;
+    for (;;) {
+        snprintf(name, sizeof name, "%s%s/%s", root, strcmp(path, "/") == 0 ? "" : path, file);
+        if (first_line(name, text, sizeof text)) see(text, to);
+        char *cut = strrchr(path, '/');
+        if (!cut || path[0] == 0) return;
+        *cut = 0;
+    }
+}
+
+static void see_cpu_max(const char *text, void *to) { /* "200000 100000" or "max 100000" */
+    long long quota, period;
+    f64 *cpus = to;
+    if (sscanf(text, "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0) *cpus = dmin(*cpus, (f64)quota / (f64)period);
+}
+
+static void see_number(const char *text, void *to) {
+    i64 v, *least = to;
+    if (str_to_i64(text, strlen(text), &v) && v > 0) *least = lmin(*least, v);
+}
+
+static f64 quota_cpus(void) {
+    f64 cpus = 1e9;
+    cgroup_walk("/sys/fs/cgroup", "", "cpu.max", see_cpu_max, &cpus);
+    i64 quota = INT64_MAX, period = INT64_MAX;
+    cgroup_walk("/sys/fs/cgroup/cpu", "cpu", "cpu.cfs_quota_us", see_number, &quota);
+    cgroup_walk("/sys/fs/cgroup/cpu", "cpu", "cpu.cfs_period_us", see_number, &period);
+    if (quota < INT64_MAX && period < INT64_MAX) cpus = dmin(cpus, (f64)quota / (f64)period);
+    return cpus;
+}
+
+static i64 memory_allowed(void) {
+    i64 bytes = (i64)sysconf(_SC_PHYS_PAGES) * (i64)sysconf(_SC_PAGESIZE);
+    cgroup_walk("/sys/fs/cgroup", "", "memory.max", see_number, &bytes);
+    cgroup_walk("/sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes", see_number, &bytes);
+    return bytes;
+}
+
+static i64 cache_size(hwloc_topology_t t, hwloc_obj_type_t type) {
+    hwloc_obj_t o = hwloc_get_obj_by_type(t, type, 0);
+    return o ? (i64)o->attr->cache.size : 0;
+}
+
+static err discover(hwloc_topology_t t, struct machine *m) {
+    unsigned long flags = 0;
+#if HWLOC_API_VERSION >= 0x00020500
+    flags |= HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING;
+#endif
+#if HWLOC_API_VERSION >= 0x00020800
+    flags |= HWLOC_TOPOLOGY_FLAG_NO_DISTANCES | HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS | HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS;
+#endif
+    hwloc_topology_set_all_types_filter(t, HWLOC_TYPE_FILTER_KEEP_NONE);
+    hwloc_topology_set_type_filter(t, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL);
+    hwloc_topology_set_cache_types_filter(t, HWLOC_TYPE_FILTER_KEEP_ALL);
+    hwloc_topology_set_flags(t, flags);
+    if (hwloc_topology_load(t) != 0) return FAIL(E1, "hwloc could not read the processors of this host");
+    hwloc_bitmap_t mine = hwloc_bitmap_alloc();
+    if (!mine) return FAIL(E601, "memory for the list of processors was refused");
+    if (hwloc_get_cpubind(t, mine, HWLOC_CPUBIND_PROCESS) != 0) hwloc_bitmap_copy(mine, hwloc_topology_get_allowed_cpuset(t));
+    i32 cores = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE), n = 0;
+    for (i32 i = 0; i < cores; i++) n += hwloc_bitmap_intersects(mine, hwloc_get_obj_by_type(t, HWLOC_OBJ_CORE, (unsigned)i)->cpuset);
+    if (cores <= 0) n = hwloc_bitmap_weight(mine);
+    hwloc_bitmap_free(mine);
+    m->ncore = imax(n, 1);
+    m->cache_l2 = cache_size(t, HWLOC_OBJ_L2CACHE);
+    m->cache_l3 = cache_size(t, HWLOC_OBJ_L3CACHE);
+    return 0;
+}
+
+err machine_host(i32 threads, struct machine *out) {
+    memset(out, 0, sizeof *out);
+    hwloc_topology_t t;
+    if (hwloc_topology_init(&t) != 0) return FAIL(E1, "hwloc could not be started");
+    err e = discover(t, out);
+    hwloc_topology_destroy(t);
+    if (e < 0) return e;
+    f64 quota = quota_cpus();
+    if (quota < out->ncore) out->ncore = imax((i32)(quota + 0.999), 1);
+    if (threads < 0 || threads > MACHINE_DEVICES)
+        return FAIL_AT(E103, "--threads", "--threads 0   (all cores allowed)", "%d threads (0..%d)", threads, MACHINE_DEVICES);
+    i32 n = threads > 0 ? threads : imin(out->ncore, MACHINE_DEVICES);
+    i32 ncore = out->ncore;
+    i64 l2 = out->cache_l2, l3 = out->cache_l3;
+    char text[32];
+    snprintf(text, sizeof text, "cpu*%d", n);
+    TRY(machine_parse(text, out));
+    out->ncore = ncore;
+    out->cache_l2 = l2;
+    out->cache_l3 = l3;
+    out->memory = memory_allowed();
+    for (i32 i = 0; i < out->ndevice; i++) out->device[i].memory = out->memory;
+    snprintf(out->name, sizeof out->name, "host");
+    cpu_name(out->cpu, sizeof out->cpu);
+    return 0;
+}

@@ -1,0 +1,243 @@
+/* machine.c - the text form of a machine.
+ *
+ *     host*2(cpu*4,gpu*1) gflops=60 link_us=8
+ *     |      |            '-- key=value: one number for all devices (links)
+ *     |      '-- devices of each host; kinds with default rates below
+ *     '-- ranks; without 'host' there is one */
+#include "topo/machine.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What a device is taken for until somebody measures it. */
+static const struct kind {
+    const char *name;
+    f64 gflops, gbytes;
+    i64 memory;
+} kinds[] = {{"cpu", 50, 10, (i64)16 << 30}, {"gpu", 10000, 800, (i64)24 << 30}};
+
+static const char *const keys[] = {"gflops", "gbytes", "memory", "link_gbytes", "link_us", "l2", "l3"};
+enum { KEY_GFLOPS, KEY_GBYTES, KEY_MEMORY, KEY_LINK_GBYTES, KEY_LINK_US, KEY_L2, KEY_L3 };
+
+struct reader {
+    const char *text, *at;
+};
+
+static err bad(const struct reader *r, const char *what) {
+    char where[64];
+    snprintf(where, sizeof where, "--machine:%d", (int)(r->at - r->text) + 1);
+    return FAIL_AT(E103, where, "--machine auto   or   --machine 'host*2(cpu*4)'", "%s in the machine text \"%.80s\"", what, r->text);
+}
+
+static void skip(struct reader *r) {
+    for (;;) {
+        while (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r') r->at++;
+        if (*r->at != '#') return;
+        while (*r->at && *r->at != '\n') r->at++;
+    }
+}
+
+static bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; }
+
+static err word(struct reader *r, char *out, size_t size) {
+    skip(r);
+    size_t n = 0;
+    while (letter(r->at[n])) n++;
+    if (n == 0) return bad(r, "a word such as host, cpu or gpu is wanted");
+    if (n >= size) return bad(r, "a word too long");
+    memcpy(out, r->at, n);
+    out[n] = 0;
+    r->at += n;
+    return 0;
+}
+
+/* The "*4" after a word; 1 without. */
+static err times(struct reader *r, i32 *n) {
+    *n = 1;
+    skip(r);
+    if (*r->at != '*') return 0;
+    r->at++;
+    skip(r);
+    size_t len = 0;
+    while (r->at[len] >= '0' && r->at[len] <= '9') len++;
+    i64 v;
+    if (len == 0 || len > 6 || !str_to_i64(r->at, len, &v) || v < 1 || v > MACHINE_DEVICES)
+        return bad(r, "a count from 1 to 1024 is wanted after '*'");
+    r->at += len;
+    *n = (i32)v;
+    return 0;
+}
+
+static err add_devices(struct reader *r, struct machine *m, const char *name, i32 n) {
+    const struct kind *k = NULL;
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        if (strcmp(kinds[i].name, name) == 0) k = &kinds[i];
+    if (!k) return bad(r, "an unknown kind of device (known: cpu, gpu)");
+    if (m->ndevice + n > MACHINE_DEVICES) return bad(r, "more than 1024 devices");
+    for (i32 i = 0; i < n; i++) {
+        struct device *d = &m->device[m->ndevice++];
+        *d = (struct device){.core = -1, .gflops = k->gflops, .gbytes = k->gbytes, .memory = k->memory, .weight = 1};
+        snprintf(d->kind, sizeof d->kind, "%s", name);
+    }
+    return 0;
+}
+
+/* Shares follow the rates, so that a mixed machine is cut by speed. */
+static void set_weights(struct machine *m) {
+    f64 most = 0;
+    for (i32 i = 0; i < m->ndevice; i++) most = dmax(most, m->device[i].gflops);
+    for (i32 i = 0; i < m->ndevice; i++) m->device[i].weight = most > 0 ? m->device[i].gflops / most : 1;
+}
+
+static err devices(struct reader *r, struct machine *m) {
+    char name[8];
+    i32 n, ranks = 1;
+    TRY(word(r, name, sizeof name));
+    TRY(times(r, &n));
+    if (strcmp(name, "host") != 0) {
+        m->nrank = 1;
+        return add_devices(r, m, name, n);
+    }
+    ranks = n;
+    skip(r);
+    if (*r->at != '(') return bad(r, "'(' with the devices of a host is wanted");
+    do {
+        r->at++;
+        TRY(word(r, name, sizeof name));
+        TRY(times(r, &n));
+        TRY(add_devices(r, m, name, n));
+        skip(r);
+    } while (*r->at == ',');
+    if (*r->at != ')') return bad(r, "')' is wanted after the devices");
+    i32 per = m->ndevice;
+    if ((i64)per * ranks > MACHINE_DEVICES) return bad(r, "more than 1024 devices");
+    r->at++;
+    m->nrank = ranks;
+    for (i32 k = 1; k < ranks; k++)
+        for (i32 i = 0; i < per; i++) {
+            m->device[m->ndevice] = m->device[i];
+            m->device[m->ndevice++].rank = k;
+        }
+    return 0;
+}
+
+static err value(struct reader *r, f64 *out) {
+    size_t n = 0;
+    while ((r->at[n] >= '0' && r->at[n] <= '9') || r->at[n] == '.') n++;
+    if (n == 0 || !str_to_f64(r->at, n, '.', out)) return bad(r, "a number is wanted after '='");
+    r->at += n;
+    static const char *const unit[] = {"KiB", "MiB", "GiB", "TiB"};
+    f64 scale = 1;
+    for (size_t i = 0; i < COUNT(unit); i++) {
+        scale *= 1024;
+        if (strncmp(r->at, unit[i], 3) == 0) {
+            *out *= scale;
+            r->at += 3;
+            break;
+        }
+    }
+    if (!(*out > 0 && *out < 1e18)) return bad(r, "a number above 0 is wanted");
+    return 0;
+}
+
+static err key_value(struct reader *r, struct machine *m) {
+    char name[16];
+    f64 v;
+    TRY(word(r, name, sizeof name));
+    i32 key = -1;
+    for (i32 i = 0; i < (i32)COUNT(keys); i++)
+        if (strcmp(keys[i], name) == 0) key = i;
+    if (key < 0) return bad(r, "an unknown key (known: gflops, gbytes, memory, link_gbytes, link_us, l2, l3)");
+    if (*r->at != '=') return bad(r, "'=' is wanted after a key");
+    r->at++;
+    TRY(value(r, &v));
+    for (i32 i = 0; i < m->ndevice; i++) {
+        if (key == KEY_GFLOPS) m->device[i].gflops = v;
+        if (key == KEY_GBYTES) m->device[i].gbytes = v;
+        if (key == KEY_MEMORY) m->device[i].memory = (i64)v;
+    }
+    if (key == KEY_LINK_GBYTES) m->link_gbytes = v;
+    if (key == KEY_LINK_US) m->link_us = v;
+    if (key == KEY_L2) m->cache_l2 = (i64)v;
+    if (key == KEY_L3) m->cache_l3 = (i64)v;
+    return 0;
+}
+
+err machine_parse(const char *text, struct machine *out) {
+    struct reader r = {text, text};
+    memset(out, 0, sizeof *out);
+    out->link_gbytes = 10;
+    out->link_us = 5;
+    out->cache_l2 = 1 << 20;
+    out->cache_l3 = 32 << 20;
+    TRY(devices(&r, out));
+    skip(&r);
+    while (*r.at) {
+        TRY(key_value(&r, out));
+        skip(&r);
+    }
+    set_weights(out);
+    out->ncore = out->ndevice;
+    for (i32 i = 0; i < out->ndevice; i++) out->memory += out->device[i].memory;
+    snprintf(out->name, sizeof out->name, "%.63s", text);
+    snprintf(out->cpu, sizeof out->cpu, "imaginary");
+    return 0;
+}
+
+static bool all_same(const struct machine *m, f64 *gflops, f64 *gbytes, i64 *memory) {
+    const struct device *a = &m->device[0];
+    *gflops = a->gflops;
+    *gbytes = a->gbytes;
+    *memory = a->memory;
+    for (i32 i = 1; i < m->ndevice; i++) {
+        const struct device *b = &m->device[i];
+        if (a->gflops != b->gflops || a->gbytes != b->gbytes || a->memory != b->memory) return false;
+    }
+    return true;
+}
+
+void machine_print(const struct machine *m, struct str *out) {
+    i32 per = m->nrank > 0 ? m->ndevice / m->nrank : 0;
+    char num[32];
+    str_add(out, "host");
+    if (m->nrank > 1) str_addf(out, "*%d", m->nrank);
+    for (i32 i = 0; i < per;) {
+        i32 j = i;
+        while (j < per && strcmp(m->device[i].kind, m->device[j].kind) == 0) j++;
+        str_addf(out, "%c%s", i ? ',' : '(', m->device[i].kind);
+        if (j - i > 1) str_addf(out, "*%d", j - i);
+        i = j;
+    }
+    str_add(out, ")");
+    f64 gflops, gbytes;
+    i64 memory;
+    if (m->ndevice > 0 && all_same(m, &gflops, &gbytes, &memory)) {
+        str_from_f64(num, gflops);
+        str_addf(out, " gflops=%s", num);
+        str_from_f64(num, gbytes);
+        str_addf(out, " gbytes=%s memory=%lld", num, (long long)memory);
+    }
+    str_from_f64(num, m->link_gbytes);
+    str_addf(out, " link_gbytes=%s", num);
+    str_from_f64(num, m->link_us);
+    str_addf(out, " link_us=%s", num);
+    if (m->cache_l2 > 0) str_addf(out, " l2=%lld", (long long)m->cache_l2);
+    if (m->cache_l3 > 0) str_addf(out, " l3=%lld", (long long)m->cache_l3);
+    str_add(out, "\n");
+}
+
+void machine_set_rate(struct machine *m, const char *kind, f64 gflops, f64 gbytes) {
+    for (i32 i = 0; i < m->ndevice; i++) {
+        if (strcmp(m->device[i].kind, kind) != 0) continue;
+        if (gflops > 0) m->device[i].gflops = gflops;
+        if (gbytes > 0) m->device[i].gbytes = gbytes;
+    }
+    set_weights(m);
+}
+
+void machine_device_name(const struct machine *m, i32 device, char out[DEVICE_NAME]) {
+    const struct device *d = &m->device[device];
+    i32 k = 0;
+    for (i32 i = 0; i < device; i++) k += m->device[i].rank == d->rank && strcmp(m->device[i].kind, d->kind) == 0;
+    snprintf(out, DEVICE_NAME, "r%d.%s%d", d->rank, d->kind, k);
+}

@@ -1,0 +1,95 @@
+/* t_machine.c - the text form of machines and what is found out about this host. */
+#define _GNU_SOURCE
+#include "t.h"
+
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+#include "topo/machine.h"
+
+static struct machine m, again;
+
+TEST(machine_parse_counts_ranks_and_devices) {
+    T_OK(machine_parse("host*2(cpu*4)", &m));
+    assert_int_equal(m.nrank, 2);
+    assert_int_equal(m.ndevice, 8);
+    assert_int_equal(m.device[3].rank, 0);
+    assert_int_equal(m.device[4].rank, 1);
+    char name[DEVICE_NAME];
+    machine_device_name(&m, 5, name);
+    assert_string_equal(name, "r1.cpu1");
+    T_OK(machine_parse(" cpu*3 # three\n gflops=25 memory=2GiB", &m));
+    assert_int_equal(m.ndevice, 3);
+    assert_true(m.device[2].gflops == 25);
+    assert_int_equal(m.device[2].memory, (i64)2 << 30);
+    T_OK(machine_parse("host(cpu,gpu*2)", &m));
+    assert_int_equal(m.ndevice, 3);
+    assert_true(m.device[0].weight < m.device[1].weight);
+}
+
+TEST(machine_text_comes_back_the_same) {
+    const char *texts[] = {"cpu*4", "host*2(cpu*4) gflops=33.5 link_us=9", "host(cpu*2,gpu)", "host*1024(cpu) l2=4MiB"};
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        struct str a = {0}, b = {0};
+        T_OK(machine_parse(texts[i], &m));
+        machine_print(&m, &a);
+        T_OK(machine_parse(str_text(&a), &again));
+        machine_print(&again, &b);
+        assert_string_equal(str_text(&a), str_text(&b));
+        assert_int_equal(m.ndevice, again.ndevice);
+        str_free(&a);
+        str_free(&b);
+    }
+}
+
+TEST(machine_parse_refuses_nonsense_with_the_column) {
+    const char *bad[] = {"",         "cpu*0",   "cpu*",        "host*2",         "host(",      "host(cpu",      "tpu*2",
+                         "cpu*2000", "cpu x=3", "cpu gflops=", "host*600(cpu*2)", "cpu*4 gflops=-1", "cpu gflops", "(cpu)"};
+    for (size_t i = 0; i < COUNT(bad); i++) T_FAILS(machine_parse(bad[i], &m), E103);
+    T_FAILS(machine_parse("cpu*4 speed=3", &m), E103);
+    assert_string_equal(err_last()->where, "--machine:12");
+}
+
+TEST(machine_set_rate_changes_one_kind) {
+    T_OK(machine_parse("host(cpu*2,gpu)", &m));
+    machine_set_rate(&m, "cpu", 123, 0);
+    assert_true(m.device[0].gflops == 123 && m.device[1].gflops == 123 && m.device[2].gflops != 123);
+}
+
+static f64 now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (f64)t.tv_sec * 1e3 + (f64)t.tv_nsec * 1e-6;
+}
+
+TEST(machine_host_honours_affinity_and_is_quick) {
+    cpu_set_t old, one;
+    assert_int_equal(sched_getaffinity(0, sizeof old, &old), 0);
+    f64 best = 1e9;
+    for (i32 i = 0; i < 5; i++) {
+        f64 t = now_ms();
+        T_OK(machine_host(0, &m));
+        best = dmin(best, now_ms() - t);
+    }
+    assert_in_range(m.ndevice, 1, CPU_COUNT(&old));
+    assert_int_equal(m.ncore, m.ndevice);
+    assert_true(m.memory > 0 && m.cpu[0]);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    assert_true(best < 20); /* 2 to 3 ms where nothing else runs */
+#endif
+    CPU_ZERO(&one);
+    for (size_t c = 0; c < CPU_SETSIZE; c++)
+        if (CPU_ISSET(c, &old) && CPU_COUNT(&one) == 0) CPU_SET(c, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    T_OK(machine_host(0, &m));
+    assert_int_equal(m.ndevice, 1);
+    T_OK(machine_host(3, &m));
+    assert_int_equal(m.ndevice, 3);
+    sched_setaffinity(0, sizeof old, &old);
+    T_FAILS(machine_host(-1, &m), E103);
+}
+
+T_MAIN(cmocka_unit_test(machine_parse_counts_ranks_and_devices), cmocka_unit_test(machine_text_comes_back_the_same),
+       cmocka_unit_test(machine_parse_refuses_nonsense_with_the_column), cmocka_unit_test(machine_set_rate_changes_one_kind),
+       cmocka_unit_test(machine_host_honours_affinity_and_is_quick))
