@@ -20,7 +20,7 @@
 #ifndef STRETTO_KERN_KERN_H
 #define STRETTO_KERN_KERN_H
 
-#include "base/bits.h"
+#include "base/err.h"
 
 enum { LANES = 16 };
 enum kern_arch { KERN_REF, KERN_BASE, KERN_AVX2, KERN_AVX512, KERN_NARCH };
@@ -35,7 +35,8 @@ struct cell_box {
     f32 *act;          /* cell.act_floats(T,B,H) floats; kept for backward */
     const f32 *h0, *c0; /* [B][Hp] initial state, NULL = zero (c0 unused but for lstm) */
     f32 *hT, *cT;      /* [B][Hp] out: state after the row's last live step; NULL = not wanted */
-    const i32 *live;   /* [T] rows live at step t: rows 0..live[t]-1; must not increase with t.  NULL = all B */
+    const i32 *live;   /* [T] rows live at step t: rows 0..live[t]-1; must not increase with t.  NULL = all B.
+                        * y and dx of rows that are not live are set to zero; a row that never lives hands its state through */
     const f32 *w, *bias, *wt;
     /* backward */
     const f32 *dy;     /* [T][B][Hp] gradient of y, or NULL = zero */
@@ -47,7 +48,8 @@ struct cell_box {
 };
 
 /* The kernels of one cell kind.  b0..b1 rows, t0..t1 steps, half-open.  When t0 > 0 the state before t0 is read from y and act;
- * when t1 < T backward continues from dz of step t1 and carry: time slices of the same box may be run one after another. */
+ * when t1 < T backward continues from dz of step t1 and carry: time slices of the same box may be run one after another, forward
+ * ones in order, backward ones in reverse.  hT, cT are written by the call with t1 = T; dh0, dc0 by the one with t0 = 0. */
 struct cell_kern {
     i64 (*act_floats)(i32 T, i32 B, i32 H);
     i64 (*wt_floats)(i32 I, i32 H);
@@ -57,11 +59,13 @@ struct cell_kern {
     /* dw [NP][I+H][G][LANES] += , dbias [NP][GB][LANES] += ; after bwd of the same rows and steps */
     void (*dw)(const struct cell_box *box, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias);
     /* The element-wise cell over n rows, for one step fed by other products (decoders).  z [n][NP][GB][LANES] holds pre-activations
-     * with bias; it becomes the activated gates.  s_prev = c (lstm) or h (gru, rnn) before the step; s receives c or h; h the
-     * output [n][Hp].  point_bwd turns the gates in z into dz, reads dh, adds nothing, writes ds_prev (gradient of s_prev through
-     * the element-wise part only; for gru dz's fourth gate is the gradient of the h-side n pre-activation). */
+     * with bias; it becomes the activated gates (for gru the fourth stays the pre-activation).  s_prev = c (lstm) or h (gru, rnn)
+     * before the step; s receives c or h; h the output, all [n][Hp]; for gru and rnn s may be h.  point_bwd turns the gates in z
+     * into dz and reads dh, which holds the whole gradient of h.  ds is read and written: for lstm it comes in as dc, the gradient
+     * of s from the steps after (gru, rnn: not read), and it leaves as the gradient of s_prev through the element-wise part only.
+     * For gru dz's fourth gate is the gradient of the h-side n pre-activation. */
     void (*point_fwd)(i32 n, i32 H, f32 *z, const f32 *s_prev, f32 *s, f32 *h);
-    void (*point_bwd)(i32 n, i32 H, f32 *z, const f32 *s_prev, const f32 *s, const f32 *dh, f32 *ds_prev);
+    void (*point_bwd)(i32 n, i32 H, f32 *z, const f32 *s_prev, const f32 *s, const f32 *dh, f32 *ds);
 };
 
 struct kern {
@@ -80,7 +84,9 @@ struct kern {
     f64 (*fma_rate)(i64 n);                               /* runs n register-only FMA rounds, returns GF/s: calibration */
 };
 
-/* The table of this machine (made once; immutable after).  kern_get(arch) gives NULL where the CPU lacks it. */
+/* The table of this machine (made once; immutable after; any thread).  kern_get(arch) gives NULL where the CPU lacks it.
+ * STRETTO_ISA is a demand: kern_init says E103 when this machine or build cannot meet it; kern_best then gives the best there is. */
+err kern_init(void);
 const struct kern *kern_best(void);
 const struct kern *kern_get(enum kern_arch arch);
 const char *kern_arch_name(enum kern_arch arch);
@@ -90,5 +96,14 @@ i32 cell_gates(enum cell_kind kind);
 i32 cell_bias_gates(enum cell_kind kind);
 i64 cell_w_floats(enum cell_kind kind, i32 I, i32 H);
 i64 cell_bias_floats(enum cell_kind kind, i32 H);
+
+/* One layer in PyTorch's layout: w_ih [G*H][I], w_hh [G*H][H], b_ih, b_hh [G*H]; gates lstm i,f,g,o, gru r,z,n.  Pack sums the two
+ * biases but for gru's n; unpack (of weights or gradients of them) puts sums into b_ih and zero into b_hh, but for gru's n.
+ * (Gradients: PyTorch's db_hh equals db_ih wherever the two are summed.) */
+struct cell_canon {
+    f32 *w_ih, *w_hh, *b_ih, *b_hh;
+};
+void cell_pack(enum cell_kind kind, i32 I, i32 H, const struct cell_canon *from, f32 *w, f32 *bias);
+void cell_unpack(enum cell_kind kind, i32 I, i32 H, const f32 *w, const f32 *bias, const struct cell_canon *to);
 
 #endif

@@ -1,0 +1,324 @@
+/* cell_ref.c - the plain twins of the recurrent cells: the specification of cell_kern, in loops anybody can check.
+ *
+ * One text serves the three cells: the products are the same, and the element-wise part is the cell's own point_fwd / point_bwd.
+ *
+ *     act:  z [T][B][NP][GB][LANES]   pre-activations, then gates, then dz
+ *           s [T][B][Hp]              c of every step (lstm only; gru and rnn use y)
+ *
+ *     forward    z = bias + x Wx + h Wh          point_fwd: z, s[t-1] -> gates, s[t], h
+ *     backward   dh = dy + dz[t+1] Wh' + ds      point_bwd: gates, dh, ds -> dz, ds        (lstm: ds = dc, apart from dh) */
+#include "kern/fill.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { DH = 0, DS = 1 }; /* the two halves of box->carry */
+
+static f32 sigmoid1(f32 x) { return 1.0f / (1.0f + expf(-x)); }
+
+/* Where gate g of the weights goes in z, for the x side and the h side: only gru's n has two places. */
+static i32 z_gate(enum cell_kind kind, i32 g, bool h_side) { return kind == CELL_GRU && g == 2 && h_side ? 3 : g; }
+
+/* ------------------------------------------------------------------ element-wise ------------------------------------------- */
+
+static void lstm_point_fwd(i32 n, i32 H, f32 *z, const f32 *s_prev, f32 *s, f32 *h) {
+    const i32 Hp = round_up(H, LANES);
+    for (i32 b = 0; b < n; b++) {
+        for (i32 u = 0; u < Hp; u++) {
+            f32 *q = z + ((i64)b * Hp + u / LANES * LANES) * 4 + u % LANES;
+            const i64 at = (i64)b * Hp + u;
+            q[0] = sigmoid1(q[0]);
+            q[LANES] = sigmoid1(q[LANES]);
+            q[2 * LANES] = tanhf(q[2 * LANES]);
+            q[3 * LANES] = sigmoid1(q[3 * LANES]);
+            const f32 c = q[LANES] * s_prev[at] + q[0] * q[2 * LANES];
+            s[at] = c;
+            h[at] = q[3 * LANES] * tanhf(c);
+        }
+    }
+}
+
+static void lstm_point_bwd(i32 n, i32 H, f32 *z, const f32 *s_prev, const f32 *s, const f32 *dh, f32 *ds) {
+    const i32 Hp = round_up(H, LANES);
+    for (i32 b = 0; b < n; b++) {
+        for (i32 u = 0; u < Hp; u++) {
+            f32 *q = z + ((i64)b * Hp + u / LANES * LANES) * 4 + u % LANES;
+            const i64 at = (i64)b * Hp + u;
+            const f32 i = q[0], f = q[LANES], g = q[2 * LANES], o = q[3 * LANES], tc = tanhf(s[at]);
+            const f32 dc = ds[at] + dh[at] * o * (1.0f - tc * tc);
+            q[0] = dc * g * (i * (1.0f - i));
+            q[LANES] = dc * s_prev[at] * (f * (1.0f - f));
+            q[2 * LANES] = dc * i * (1.0f - g * g);
+            q[3 * LANES] = dh[at] * tc * (o * (1.0f - o));
+            ds[at] = dc * f;
+        }
+    }
+}
+
+static void gru_point_fwd(i32 n, i32 H, f32 *z, const f32 *s_prev, f32 *s, f32 *h) {
+    const i32 Hp = round_up(H, LANES);
+    for (i32 b = 0; b < n; b++) {
+        for (i32 u = 0; u < Hp; u++) {
+            f32 *q = z + ((i64)b * Hp + u / LANES * LANES) * 4 + u % LANES;
+            const i64 at = (i64)b * Hp + u;
+            q[0] = sigmoid1(q[0]);
+            q[LANES] = sigmoid1(q[LANES]);
+            q[2 * LANES] = tanhf(q[2 * LANES] + q[0] * q[3 * LANES]);
+            h[at] = q[2 * LANES] + q[LANES] * (s_prev[at] - q[2 * LANES]);
+            s[at] = h[at];
+        }
+    }
+}
+
+static void gru_point_bwd(i32 n, i32 H, f32 *z, const f32 *s_prev, const f32 *s, const f32 *dh, f32 *ds) {
+    const i32 Hp = round_up(H, LANES);
+    (void)s;
+    for (i32 b = 0; b < n; b++) {
+        for (i32 u = 0; u < Hp; u++) {
+            f32 *q = z + ((i64)b * Hp + u / LANES * LANES) * 4 + u % LANES;
+            const i64 at = (i64)b * Hp + u;
+            const f32 r = q[0], zz = q[LANES], nn = q[2 * LANES], hn = q[3 * LANES], d = dh[at];
+            const f32 dn = d * (1.0f - zz) * (1.0f - nn * nn);
+            q[0] = dn * hn * (r * (1.0f - r));
+            q[LANES] = d * (s_prev[at] - nn) * (zz * (1.0f - zz));
+            q[2 * LANES] = dn;
+            q[3 * LANES] = dn * r;
+            ds[at] = d * zz;
+        }
+    }
+}
+
+static void rnn_point_fwd(i32 n, i32 H, f32 *z, const f32 *s_prev, f32 *s, f32 *h) {
+    const i64 count = (i64)n * round_up(H, LANES);
+    (void)s_prev;
+    for (i64 j = 0; j < count; j++) z[j] = h[j] = s[j] = tanhf(z[j]);
+}
+
+static void rnn_point_bwd(i32 n, i32 H, f32 *z, const f32 *s_prev, const f32 *s, const f32 *dh, f32 *ds) {
+    const i64 count = (i64)n * round_up(H, LANES);
+    (void)s_prev, (void)s;
+    for (i64 j = 0; j < count; j++) {
+        z[j] = dh[j] * (1.0f - z[j] * z[j]);
+        ds[j] = 0;
+    }
+}
+
+typedef void point_fwd_fn(i32, i32, f32 *, const f32 *, f32 *, f32 *);
+typedef void point_bwd_fn(i32, i32, f32 *, const f32 *, const f32 *, const f32 *, f32 *);
+static point_fwd_fn *const point_fwd[CELL_NKIND] = {lstm_point_fwd, gru_point_fwd, rnn_point_fwd};
+static point_bwd_fn *const point_bwd[CELL_NKIND] = {lstm_point_bwd, gru_point_bwd, rnn_point_bwd};
+
+/* ------------------------------------------------------------------ places in the buffers ----------------------------------- */
+
+static i32 hp_of(const struct cell_box *x) { return round_up(x->H, LANES); }
+static i32 live_at(const struct cell_box *x, i32 t) { return t >= x->T ? 0 : x->live ? x->live[t] : x->B; }
+
+static f32 *z_at(enum cell_kind kind, const struct cell_box *x, i32 t, i32 b) {
+    return x->act + ((i64)t * x->B + b) * hp_of(x) * cell_bias_gates(kind);
+}
+
+/* The state s after step t (t = -1: the initial one, NULL = zero). */
+static f32 *s_at(enum cell_kind kind, const struct cell_box *x, i32 t, i32 b) {
+    const i64 row = ((i64)t * x->B + b) * hp_of(x);
+    if (kind != CELL_LSTM) return x->y + row;
+    return x->act + (i64)x->T * x->B * hp_of(x) * 4 + row;
+}
+
+static const f32 *s_prev_at(enum cell_kind kind, const struct cell_box *x, i32 t, i32 b) {
+    if (t > 0) return s_at(kind, x, t - 1, b);
+    const f32 *s0 = kind == CELL_LSTM ? x->c0 : x->h0;
+    return s0 ? s0 + (i64)b * hp_of(x) : NULL;
+}
+
+static const f32 *h_prev_at(const struct cell_box *x, i32 t, i32 b) {
+    if (t > 0) return x->y + ((i64)(t - 1) * x->B + b) * hp_of(x);
+    return x->h0 ? x->h0 + (i64)b * hp_of(x) : NULL;
+}
+
+static f32 *carry_at(const struct cell_box *x, i32 half, i32 b) { return x->carry + ((i64)half * x->B + b) * hp_of(x); }
+
+static void copy_or_zero(f32 *to, const f32 *from, i64 n) {
+    if (from)
+        memcpy(to, from, (size_t)n * sizeof *to);
+    else
+        memset(to, 0, (size_t)n * sizeof *to);
+}
+
+/* ------------------------------------------------------------------ products ------------------------------------------------ */
+
+/* z += v W for the rows k0.. of W (x side: k0 = 0, h side: k0 = I). */
+static void rows_times_w(enum cell_kind kind, const struct cell_box *x, const f32 *v, i32 n, i32 k0, f32 *z) {
+    const i32 G = cell_gates(kind), GB = cell_bias_gates(kind), K = x->I + x->H;
+    for (i32 p = 0; p < hp_of(x) / LANES; p++) {
+        for (i32 k = 0; k < n; k++) {
+            for (i32 g = 0; g < G; g++) {
+                const f32 *w = x->w + (((i64)p * K + k0 + k) * G + g) * LANES;
+                f32 *q = z + ((i64)p * GB + z_gate(kind, g, k0 > 0)) * LANES;
+                for (i32 l = 0; l < LANES; l++) q[l] += v[k] * w[l];
+            }
+        }
+    }
+}
+
+/* v[k] += sum over the gates of dz W' for the rows k0.. of W. */
+static void dz_times_wt(enum cell_kind kind, const struct cell_box *x, const f32 *dz, i32 n, i32 k0, f32 *v) {
+    const i32 G = cell_gates(kind), GB = cell_bias_gates(kind), K = x->I + x->H;
+    for (i32 k = 0; k < n; k++) {
+        f32 sum[LANES] = {0}, total = 0;
+        for (i32 p = 0; p < hp_of(x) / LANES; p++) {
+            for (i32 g = 0; g < G; g++) {
+                const f32 *w = x->w + (((i64)p * K + k0 + k) * G + g) * LANES;
+                const f32 *q = dz + ((i64)p * GB + z_gate(kind, g, k0 > 0)) * LANES;
+                for (i32 l = 0; l < LANES; l++) sum[l] += q[l] * w[l];
+            }
+        }
+        for (i32 l = 0; l < LANES; l++) total += sum[l];
+        v[k] += total;
+    }
+}
+
+/* dw += v' dz, the mirror image. */
+static void rows_times_dz(enum cell_kind kind, const struct cell_box *x, const f32 *v, i32 n, i32 k0, const f32 *dz, f32 *dw) {
+    const i32 G = cell_gates(kind), GB = cell_bias_gates(kind), K = x->I + x->H;
+    for (i32 p = 0; p < hp_of(x) / LANES; p++) {
+        for (i32 k = 0; k < n; k++) {
+            for (i32 g = 0; g < G; g++) {
+                f32 *w = dw + (((i64)p * K + k0 + k) * G + g) * LANES;
+                const f32 *q = dz + ((i64)p * GB + z_gate(kind, g, k0 > 0)) * LANES;
+                for (i32 l = 0; l < LANES; l++) w[l] += v[k] * q[l];
+            }
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ the walk over time -------------------------------------- */
+
+/* One row for one step: the element-wise part wants a state, so a zero one is lent where none was given. */
+static void step_fwd(enum cell_kind kind, const struct cell_box *x, i32 t, i32 b) {
+    const i32 Hp = hp_of(x);
+    const i64 row = ((i64)t * x->B + b) * Hp;
+    f32 *z = z_at(kind, x, t, b), *s = s_at(kind, x, t, b);
+    memcpy(z, x->bias, (size_t)Hp * (size_t)cell_bias_gates(kind) * sizeof *z);
+    rows_times_w(kind, x, x->x + ((i64)t * x->B + b) * x->x_ld, x->I, 0, z);
+    const f32 *h = h_prev_at(x, t, b), *s_prev = s_prev_at(kind, x, t, b);
+    if (h) rows_times_w(kind, x, h, x->H, x->I, z);
+    if (!s_prev) {
+        memset(s, 0, (size_t)Hp * sizeof *s);
+        s_prev = s;
+    }
+    point_fwd[kind](1, x->H, z, s_prev, s, x->y + row);
+}
+
+static void end_state(enum cell_kind kind, const struct cell_box *x, i32 b) {
+    const i32 Hp = hp_of(x);
+    i32 t = x->T;
+    while (t > 0 && b >= live_at(x, t - 1)) t--;
+    if (x->hT) copy_or_zero(x->hT + (i64)b * Hp, h_prev_at(x, t, b), Hp);
+    if (x->cT && kind == CELL_LSTM) copy_or_zero(x->cT + (i64)b * Hp, s_prev_at(kind, x, t, b), Hp);
+}
+
+static void cell_fwd(enum cell_kind kind, const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
+    const i32 Hp = hp_of(x);
+    for (i32 t = t0; t < t1; t++) {
+        for (i32 b = b0; b < b1; b++) {
+            if (b < live_at(x, t))
+                step_fwd(kind, x, t, b);
+            else
+                memset(x->y + ((i64)t * x->B + b) * Hp, 0, (size_t)Hp * sizeof(f32));
+        }
+    }
+    for (i32 b = b0; b < b1 && t1 == x->T; b++) end_state(kind, x, b);
+}
+
+/* dh and ds of one row after step t, before dy: from step t+1, or from the gradient of the end state. */
+static void from_later(enum cell_kind kind, const struct cell_box *x, i32 t, i32 b, f32 *dh, f32 *ds) {
+    const i32 Hp = hp_of(x);
+    if (b >= live_at(x, t + 1)) {
+        copy_or_zero(dh, x->dhT ? x->dhT + (i64)b * Hp : NULL, Hp);
+        copy_or_zero(ds, kind == CELL_LSTM && x->dcT ? x->dcT + (i64)b * Hp : NULL, Hp);
+        return;
+    }
+    copy_or_zero(dh, kind == CELL_LSTM ? NULL : ds, Hp);
+    dz_times_wt(kind, x, z_at(kind, x, t + 1, b), x->H, x->I, dh);
+}
+
+static void step_bwd(enum cell_kind kind, const struct cell_box *x, i32 t, i32 b) {
+    const i32 Hp = hp_of(x);
+    const i64 row = ((i64)t * x->B + b) * Hp;
+    f32 *z = z_at(kind, x, t, b), *dh = carry_at(x, DH, b), *ds = carry_at(x, DS, b);
+    from_later(kind, x, t, b, dh, ds);
+    for (i32 u = 0; u < Hp && x->dy; u++) dh[u] += x->dy[row + u];
+    const f32 *s_prev = s_prev_at(kind, x, t, b);
+    f32 zero[LANES] = {0};
+    if (s_prev) {
+        point_bwd[kind](1, x->H, z, s_prev, s_at(kind, x, t, b), dh, ds);
+    } else {
+        const i32 GB = cell_bias_gates(kind);
+        for (i32 u = 0; u < Hp; u += LANES)
+            point_bwd[kind](1, LANES, z + (i64)u * GB, zero, s_at(kind, x, t, b) + u, dh + u, ds + u);
+    }
+    if (!x->dx) return;
+    f32 *dx = x->dx + ((i64)t * x->B + b) * x->dx_ld;
+    memset(dx, 0, (size_t)x->I * sizeof *dx);
+    dz_times_wt(kind, x, z, x->I, 0, dx);
+}
+
+static void cell_bwd(enum cell_kind kind, const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
+    const i32 Hp = hp_of(x);
+    for (i32 t = t1 - 1; t >= t0; t--) {
+        for (i32 b = b0; b < b1; b++) {
+            if (b < live_at(x, t))
+                step_bwd(kind, x, t, b);
+            else if (x->dx)
+                memset(x->dx + ((i64)t * x->B + b) * x->dx_ld, 0, (size_t)x->I * sizeof(f32));
+        }
+    }
+    for (i32 b = b0; b < b1 && t0 == 0; b++) {
+        f32 *dh = carry_at(x, DH, b), *ds = carry_at(x, DS, b);
+        from_later(kind, x, -1, b, dh, ds);
+        if (x->dh0) memcpy(x->dh0 + (i64)b * Hp, dh, (size_t)Hp * sizeof(f32));
+        if (x->dc0 && kind == CELL_LSTM) memcpy(x->dc0 + (i64)b * Hp, ds, (size_t)Hp * sizeof(f32));
+    }
+}
+
+static void cell_dw(enum cell_kind kind, const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
+    const i64 nz = (i64)hp_of(x) * cell_bias_gates(kind);
+    for (i32 t = t0; t < t1; t++) {
+        for (i32 b = b0; b < imin(b1, live_at(x, t)); b++) {
+            const f32 *dz = z_at(kind, x, t, b), *h = h_prev_at(x, t, b);
+            rows_times_dz(kind, x, x->x + ((i64)t * x->B + b) * x->x_ld, x->I, 0, dz, dw);
+            if (h) rows_times_dz(kind, x, h, x->H, x->I, dz, dw);
+            for (i64 j = 0; j < nz; j++) dbias[j] += dz[j];
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ the table ----------------------------------------------- */
+
+static i64 no_wt(i32 I, i32 H) {
+    (void)I, (void)H;
+    return 0;
+}
+
+static void no_prep(i32 I, i32 H, const f32 *w, f32 *wt) { (void)I, (void)H, (void)w, (void)wt; }
+
+#define CELL(name, KIND)                                                                                                         \
+    static i64 name##_act_floats(i32 T, i32 B, i32 H) {                                                                          \
+        return (i64)T * B * round_up(H, LANES) * (cell_bias_gates(KIND) + (KIND == CELL_LSTM));                                  \
+    }                                                                                                                            \
+    static void name##_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) { cell_fwd(KIND, x, b0, b1, t0, t1); }      \
+    static void name##_bwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) { cell_bwd(KIND, x, b0, b1, t0, t1); }      \
+    static void name##_dw(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {                       \
+        cell_dw(KIND, x, b0, b1, t0, t1, dw, dbias);                                                                             \
+    }                                                                                                                            \
+    static const struct cell_kern name##_ref = {name##_act_floats, no_wt,          no_prep,          name##_fwd,                 \
+                                                name##_bwd,        name##_dw,      name##_point_fwd, name##_point_bwd};
+CELL(lstm, CELL_LSTM)
+CELL(gru, CELL_GRU)
+CELL(rnn, CELL_RNN)
+
+void kern_fill_cell_ref(struct kern *k) {
+    k->cell[CELL_LSTM] = lstm_ref;
+    k->cell[CELL_GRU] = gru_ref;
+    k->cell[CELL_RNN] = rnn_ref;
+}

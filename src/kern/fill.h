@@ -1,0 +1,27 @@
+/* fill.h - private to src/kern: the functions that put one file's kernels into a table, once per instruction set.
+ *
+ *     ISA_NAME(fill_lstm)      fill_lstm_avx512 in the object compiled with -DISA=avx512 */
+#ifndef STRETTO_KERN_FILL_H
+#define STRETTO_KERN_FILL_H
+
+#include "kern/kern.h"
+
+#define ISA_PASTE2(a, b) a##_##b
+#define ISA_PASTE(a, b) ISA_PASTE2(a, b)
+#define ISA_NAME(name) ISA_PASTE(name, ISA)
+
+void kern_fill_cell_ref(struct kern *k);
+void kern_fill_gemm_ref(struct kern *k);
+void kern_fill_vec_ref(struct kern *k);
+
+#define KERN_FILLS(isa)                                                                                                          \
+    void kern_fill_lstm_##isa(struct kern *k);                                                                                   \
+    void kern_fill_gru_##isa(struct kern *k);                                                                                    \
+    void kern_fill_rnn_##isa(struct kern *k);                                                                                    \
+    void kern_fill_gemm_##isa(struct kern *k);                                                                                   \
+    void kern_fill_vec_##isa(struct kern *k);
+KERN_FILLS(base)
+KERN_FILLS(avx2)
+KERN_FILLS(avx512)
+
+#endif

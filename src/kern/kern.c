@@ -1,0 +1,84 @@
+/* kern.c - which kernels this machine runs: every table starts as the plain twins and is overwritten by what an instruction set has.
+ *
+ *     ref < base < avx2 < avx512        kern_best = the last one the CPU has, or what STRETTO_ISA asks for */
+#include "kern/fill.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const names[KERN_NARCH] = {"ref", "base", "avx2", "avx512"};
+
+static struct kern table[KERN_NARCH];
+static bool have[KERN_NARCH];
+static enum kern_arch best;
+static bool demand_failed;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static bool cpu_has(enum kern_arch arch) {
+    switch (arch) {
+    case KERN_REF:
+    case KERN_BASE:
+        return true;
+#if defined(__x86_64__)
+    case KERN_AVX2:
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    case KERN_AVX512:
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#endif
+    default:
+        return false;
+    }
+}
+
+static void make_tables(void) {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+#endif
+    for (enum kern_arch a = 0; a < KERN_NARCH; a++) {
+        have[a] = cpu_has(a);
+        if (have[a]) best = a;
+        kern_fill_cell_ref(&table[a]);
+        kern_fill_gemm_ref(&table[a]);
+        kern_fill_vec_ref(&table[a]);
+        table[a].arch = a;
+        table[a].name = names[a];
+    }
+    const char *demand = getenv("STRETTO_ISA");
+    if (!demand || !*demand) return;
+    demand_failed = true;
+    for (enum kern_arch a = 0; a < KERN_NARCH; a++) {
+        if (!have[a] || strcmp(names[a], demand) != 0) continue;
+        best = a;
+        demand_failed = false;
+    }
+}
+
+err kern_init(void) {
+    pthread_once(&once, make_tables);
+    if (!demand_failed) return 0;
+    char list[64] = "";
+    for (enum kern_arch a = 0; a < KERN_NARCH; a++) {
+        const size_t len = strlen(list);
+        if (have[a]) snprintf(list + len, sizeof list - len, "%s%s", len ? ", " : "", names[a]);
+    }
+    char fix[128];
+    snprintf(fix, sizeof fix, "unset STRETTO_ISA, or set it to one of: %s", list);
+    const char *demand = getenv("STRETTO_ISA");
+    return FAIL_AT(E103, "STRETTO_ISA", fix, "\"%.40s\" is not an instruction set that this machine and build have (%s)",
+                   demand ? demand : "", list);
+}
+
+const struct kern *kern_best(void) {
+    pthread_once(&once, make_tables);
+    return &table[best];
+}
+
+const struct kern *kern_get(enum kern_arch arch) {
+    pthread_once(&once, make_tables);
+    return arch < KERN_NARCH && have[arch] ? &table[arch] : NULL;
+}
+
+const char *kern_arch_name(enum kern_arch arch) { return arch < KERN_NARCH ? names[arch] : "?"; }

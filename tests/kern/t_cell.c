@@ -1,0 +1,358 @@
+/* t_cell.c - the recurrent kernels of every instruction set of this machine against the f64 twin: outputs, every gradient, odd
+ * sizes, ragged batches, given and absent states; and that slices of rows and of time change no bit. */
+#include "t.h"
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "kern/kern.h"
+#include "kern/twin64.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const kind_name[] = {"lstm", "gru", "rnn"};
+
+struct shape {
+    i32 T, B, I, H;
+    bool ragged, state, dend, no_dy, no_dx; /* state: h0, c0 given; dend: dhT, dcT given */
+};
+
+/* ------------------------------------------------------------------ the f64 side -------------------------------------------- */
+
+static i32 steps_[256], live_[1024];
+
+/* Rows sorted by length, longest first; the last one never lives. */
+static void lengths(const struct shape *s) {
+    for (i32 b = 0; b < s->B; b++) steps_[b] = s->ragged ? (i32)((i64)s->T * (s->B - 1 - b) / imax(1, s->B - 1)) : s->T;
+    for (i32 t = 0; t < s->T; t++) {
+        live_[t] = 0;
+        for (i32 b = 0; b < s->B; b++) live_[t] += steps_[b] > t;
+    }
+}
+
+/* Values that f32 holds exactly, so that both sides start from the same numbers. */
+static void draw(f64 *p, i64 n, f64 scale, u32 what) {
+    for (i64 j = 0; j < n; j++) p[j] = (f64)(f32)(scale * (2 * (f64)rng_uniform(7, RNG_TEST, what, (u64)j) - 1));
+}
+
+static void twin_fill(struct twin *w, const struct shape *s) {
+    const i64 G = cell_gates(w->kind), TB = (i64)w->T * w->B, BH = (i64)w->B * w->H;
+    const f64 scale = 1.5 / sqrt((f64)w->H);
+    draw(w->x, TB * w->I, 1, 1), draw(w->w_ih, G * w->H * w->I, scale, 2), draw(w->w_hh, G * w->H * w->H, scale, 3);
+    draw(w->b_ih, G * w->H, 0.5, 4), draw(w->b_hh, G * w->H, 0.5, 5);
+    if (s->state) draw(w->h0, BH, 1, 6), draw(w->c0, BH, 1, 7);
+    if (s->dend) draw(w->dhT, BH, 1, 8), draw(w->dcT, BH, 1, 9);
+    if (!s->no_dy) draw(w->dy, TB * w->H, 1, 10);
+}
+
+/* ------------------------------------------------------------------ the f32 side -------------------------------------------- */
+
+struct bench {
+    struct cell_box box;
+    f32 *w, *bias, *wt, *dw, *dbias;
+    f32 *x, *y, *act, *h0, *c0, *hT, *cT, *dy, *dhT, *dcT, *dx, *dh0, *dc0, *carry;
+    i64 dw_n, db_n;
+};
+
+static f32 *floats(i64 n) {
+    f32 *p = mem_alloc((size_t)n * sizeof *p);
+    assert_non_null(p);
+    return p;
+}
+
+/* rows of n values -> rows of ld floats, the rest zero */
+static void to_rows(f32 *out, i64 ld, const f64 *in, i64 n, i64 rows) {
+    for (i64 r = 0; r < rows; r++)
+        for (i64 j = 0; j < n; j++) out[r * ld + j] = (f32)in[r * n + j];
+}
+
+static f32 *as_f32(const f64 *in, i64 n) {
+    f32 *p = floats(n);
+    to_rows(p, n, in, n, 1);
+    return p;
+}
+
+static void bench_new(struct bench *e, const struct cell_kern *k, const struct twin *w, const struct shape *s) {
+    const i32 Hp = round_up(w->H, LANES), G = cell_gates(w->kind) * w->H;
+    const i64 TB = (i64)w->T * w->B, x_ld = w->I + 3;
+    e->dw_n = cell_w_floats(w->kind, w->I, w->H), e->db_n = cell_bias_floats(w->kind, w->H);
+    e->w = floats(e->dw_n), e->dw = floats(e->dw_n), e->bias = floats(e->db_n), e->dbias = floats(e->db_n);
+    e->wt = floats(k->wt_floats(w->I, w->H));
+    struct cell_canon canon = {as_f32(w->w_ih, (i64)G * w->I), as_f32(w->w_hh, (i64)G * w->H), as_f32(w->b_ih, G),
+                               as_f32(w->b_hh, G)};
+    cell_pack(w->kind, w->I, w->H, &canon, e->w, e->bias);
+    mem_free(canon.w_ih), mem_free(canon.w_hh), mem_free(canon.b_ih), mem_free(canon.b_hh);
+    f32 **rows[] = {&e->h0, &e->c0, &e->hT, &e->cT, &e->dhT, &e->dcT, &e->dh0, &e->dc0};
+    for (size_t j = 0; j < COUNT(rows); j++) *rows[j] = floats((i64)w->B * Hp);
+    e->x = floats(TB * x_ld), e->dx = floats(TB * x_ld), e->y = floats(TB * Hp), e->dy = floats(TB * Hp);
+    e->act = floats(k->act_floats(w->T, w->B, w->H)), e->carry = floats(2 * (i64)w->B * Hp);
+    for (i64 j = 0; j < TB * x_ld; j++) e->dx[j] = 7; /* overwritten, and nothing beyond I */
+    for (i64 j = 0; j < TB * Hp; j++) e->y[j] = 7;
+    to_rows(e->x, x_ld, w->x, w->I, TB), to_rows(e->dy, Hp, w->dy, w->H, TB);
+    to_rows(e->h0, Hp, w->h0, w->H, w->B), to_rows(e->c0, Hp, w->c0, w->H, w->B);
+    to_rows(e->dhT, Hp, w->dhT, w->H, w->B), to_rows(e->dcT, Hp, w->dcT, w->H, w->B);
+    e->box = (struct cell_box){.T = w->T, .B = w->B, .I = w->I, .H = w->H, .x = e->x, .x_ld = x_ld, .y = e->y, .act = e->act,
+                               .h0 = s->state ? e->h0 : NULL, .c0 = s->state ? e->c0 : NULL, .hT = e->hT, .cT = e->cT,
+                               .live = s->ragged ? live_ : NULL, .w = e->w, .bias = e->bias, .wt = e->wt,
+                               .dy = s->no_dy ? NULL : e->dy, .dhT = s->dend ? e->dhT : NULL, .dcT = s->dend ? e->dcT : NULL,
+                               .dx = s->no_dx ? NULL : e->dx, .dx_ld = x_ld, .dh0 = e->dh0, .dc0 = e->dc0, .carry = e->carry};
+}
+
+static void bench_free(struct bench *e) {
+    f32 *all[] = {e->w, e->bias, e->wt, e->dw, e->dbias, e->x, e->y, e->act, e->h0, e->c0,
+                  e->hT, e->cT, e->dy, e->dhT, e->dcT, e->dx, e->dh0, e->dc0, e->carry};
+    for (size_t j = 0; j < COUNT(all); j++) mem_free(all[j]);
+}
+
+/* The whole box in nb pieces of rows and nt of time. */
+static void bench_run(struct bench *e, const struct cell_kern *k, i32 nb, i32 nt) {
+    const struct cell_box *x = &e->box;
+    k->prep(x->I, x->H, e->w, e->wt);
+    const i64 calls = mem_stats().calls;
+    for (i32 p = 0; p < nb; p++) {
+        const i32 b0 = (i32)((i64)x->B * p / nb), b1 = (i32)((i64)x->B * (p + 1) / nb);
+        for (i32 q = 0; q < nt; q++) k->fwd(x, b0, b1, (i32)((i64)x->T * q / nt), (i32)((i64)x->T * (q + 1) / nt));
+        for (i32 q = nt - 1; q >= 0; q--) k->bwd(x, b0, b1, (i32)((i64)x->T * q / nt), (i32)((i64)x->T * (q + 1) / nt));
+    }
+    for (i32 q = 0; q < nt; q++) k->dw(x, 0, x->B, (i32)((i64)x->T * q / nt), (i32)((i64)x->T * (q + 1) / nt), e->dw, e->dbias);
+    assert_int_equal(mem_stats().calls, calls);
+}
+
+/* ------------------------------------------------------------------ comparing ----------------------------------------------- */
+
+static char label_[160];
+static const char *what(const char *name) {
+    static char text[200];
+    snprintf(text, sizeof text, "%s %s", label_, name);
+    return text;
+}
+
+static void same_rows(const char *name, const f32 *got, i64 ld, const f64 *want, i64 n, i64 rows) {
+    f32 *tight = floats(rows * n);
+    for (i64 r = 0; r < rows; r++) memcpy(tight + r * n, got + r * ld, (size_t)n * sizeof *tight);
+    t_near64(what(name), tight, want, rows * n, 5e-6);
+    mem_free(tight);
+}
+
+static void zero_padding(const char *name, const f32 *p, i32 H, i64 rows) {
+    const i32 Hp = round_up(H, LANES);
+    for (i64 r = 0; r < rows; r++)
+        for (i32 u = H; u < Hp; u++)
+            if (p[r * Hp + u] != 0) fail_msg("%s: padded lane %d of row %lld holds %g", what(name), u, (long long)r, (f64)p[r * Hp + u]);
+}
+
+static void zero_padding_w(const char *name, const f32 *p, i32 H, i64 n, i64 per_panel) {
+    for (i64 j = 0; j < n; j++)
+        if (j / per_panel * LANES + j % LANES >= H && p[j] != 0) fail_msg("%s: padded lane at %lld holds %g", what(name), (long long)j, (f64)p[j]);
+}
+
+static void compare_weights(const struct twin *w, const struct bench *e) {
+    const i64 G = (i64)cell_gates(w->kind) * w->H;
+    struct cell_canon got = {floats(G * w->I), floats(G * w->H), floats(G), floats(G)};
+    cell_unpack(w->kind, w->I, w->H, e->dw, e->dbias, &got);
+    t_near64(what("dw_ih"), got.w_ih, w->dw_ih, G * w->I, 5e-6);
+    t_near64(what("dw_hh"), got.w_hh, w->dw_hh, G * w->H, 5e-6);
+    t_near64(what("db_ih"), got.b_ih, w->db_ih, G, 5e-6);
+    if (w->kind == CELL_GRU) t_near64(what("db_hn"), got.b_hh + 2 * w->H, w->db_hh + 2 * w->H, w->H, 5e-6);
+    zero_padding_w("dw", e->dw, w->H, e->dw_n, e->dw_n / (round_up(w->H, LANES) / LANES));
+    zero_padding_w("dbias", e->dbias, w->H, e->db_n, e->db_n / (round_up(w->H, LANES) / LANES));
+    mem_free(got.w_ih), mem_free(got.w_hh), mem_free(got.b_ih), mem_free(got.b_hh);
+}
+
+static void compare(const struct twin *w, const struct bench *e, const struct shape *s) {
+    const i32 Hp = round_up(w->H, LANES);
+    const i64 TB = (i64)w->T * w->B;
+    same_rows("y", e->y, Hp, w->y, w->H, TB), zero_padding("y", e->y, w->H, TB);
+    same_rows("hT", e->hT, Hp, w->hT, w->H, w->B), zero_padding("hT", e->hT, w->H, w->B);
+    same_rows("dh0", e->dh0, Hp, w->dh0, w->H, w->B), zero_padding("dh0", e->dh0, w->H, w->B);
+    if (w->kind == CELL_LSTM) {
+        same_rows("cT", e->cT, Hp, w->cT, w->H, w->B), zero_padding("cT", e->cT, w->H, w->B);
+        same_rows("dc0", e->dc0, Hp, w->dc0, w->H, w->B), zero_padding("dc0", e->dc0, w->H, w->B);
+    }
+    if (!s->no_dx) same_rows("dx", e->dx, e->box.dx_ld, w->dx, w->I, TB);
+    for (i64 r = 0; r < TB; r++)
+        for (i64 j = s->no_dx ? 0 : w->I; j < e->box.dx_ld; j++)
+            if (e->dx[r * e->box.dx_ld + j] != 7) fail_msg("%s: written beyond I", what("dx"));
+    compare_weights(w, e);
+}
+
+static void same_bits(const char *name, const f32 *a, const f32 *b, i64 n) {
+    for (i64 j = 0; j < n; j++)
+        if (memcmp(a + j, b + j, sizeof *a) != 0) fail_msg("%s differs at %lld: %.9g and %.9g", what(name), (long long)j, (f64)a[j], (f64)b[j]);
+}
+
+static void compare_bits(const struct bench *a, const struct bench *b) {
+    const struct cell_box *x = &a->box;
+    const i64 Hp = round_up(x->H, LANES), TB = (i64)x->T * x->B;
+    same_bits("y", a->y, b->y, TB * Hp), same_bits("hT", a->hT, b->hT, x->B * Hp), same_bits("cT", a->cT, b->cT, x->B * Hp);
+    same_bits("dx", a->dx, b->dx, TB * x->dx_ld), same_bits("dh0", a->dh0, b->dh0, x->B * Hp);
+    same_bits("dc0", a->dc0, b->dc0, x->B * Hp);
+    same_bits("dw", a->dw, b->dw, a->dw_n), same_bits("dbias", a->dbias, b->dbias, a->db_n);
+}
+
+/* One shape, one kind, every instruction set; in one call and in pieces. */
+static void check(enum cell_kind kind, const struct shape *s) {
+    struct twin w;
+    lengths(s);
+    twin_new(&w, kind, s->T, s->B, s->I, s->H, steps_);
+    twin_fill(&w, s);
+    twin_forward(&w);
+    twin_backward(&w);
+    for (enum kern_arch a = 0; a < KERN_NARCH; a++) {
+        if (!kern_get(a)) continue;
+        snprintf(label_, sizeof label_, "%s %s T%d B%d I%d H%d%s%s%s%s", kern_arch_name(a), kind_name[kind], s->T, s->B, s->I, s->H,
+                 s->ragged ? " ragged" : "", s->state ? " state" : "", s->dend ? " dend" : "", s->no_dy ? " no dy" : "");
+        const struct cell_kern *k = &kern_get(a)->cell[kind];
+        struct bench one, cut;
+        bench_new(&one, k, &w, s);
+        bench_run(&one, k, 1, 1);
+        compare(&w, &one, s);
+        bench_new(&cut, k, &w, s);
+        bench_run(&cut, k, imin(3, s->B), imin(4, s->T));
+        compare_bits(&one, &cut);
+        bench_free(&one), bench_free(&cut);
+    }
+    twin_free(&w);
+}
+
+/* ------------------------------------------------------------------ the tests ----------------------------------------------- */
+
+/* The oracle itself, once per kind, against central differences: everything that backward writes. */
+static void differences(struct twin *w, const char *name, f64 *value, const f64 *grad, i64 n) {
+    for (i64 j = 0; j < n; j += 1 + n / 7) {
+        const f64 keep = value[j], eps = 1e-5;
+        value[j] = keep + eps;
+        twin_forward(w);
+        const f64 up = twin_loss(w);
+        value[j] = keep - eps;
+        twin_forward(w);
+        const f64 slope = (up - twin_loss(w)) / (2 * eps);
+        value[j] = keep;
+        if (!(fabs(slope - grad[j]) < 1e-7 * (1 + fabs(slope))))
+            fail_msg("%s %s[%lld]: difference %.10g, gradient %.10g", kind_name[w->kind], name, (long long)j, slope, grad[j]);
+    }
+}
+
+TEST(twin_gradient_equals_finite_differences) {
+    const struct shape s = {.T = 5, .B = 3, .I = 4, .H = 6, .ragged = true, .state = true, .dend = true};
+    for (enum cell_kind kind = 0; kind < CELL_NKIND; kind++) {
+        struct twin w;
+        lengths(&s);
+        twin_new(&w, kind, s.T, s.B, s.I, s.H, steps_);
+        twin_fill(&w, &s);
+        twin_forward(&w);
+        twin_backward(&w);
+        const i64 G = (i64)cell_gates(kind) * s.H;
+        differences(&w, "w_ih", w.w_ih, w.dw_ih, G * s.I), differences(&w, "w_hh", w.w_hh, w.dw_hh, G * s.H);
+        differences(&w, "b_ih", w.b_ih, w.db_ih, G), differences(&w, "b_hh", w.b_hh, w.db_hh, G);
+        differences(&w, "x", w.x, w.dx, (i64)s.T * s.B * s.I), differences(&w, "h0", w.h0, w.dh0, (i64)s.B * s.H);
+        if (kind == CELL_LSTM) differences(&w, "c0", w.c0, w.dc0, (i64)s.B * s.H);
+        twin_free(&w);
+    }
+}
+
+TEST(cell_matches_twin_at_every_batch_tail) {
+    const i32 B[] = {1, 2, 5, 6, 7, 32, 97}, I[] = {1, 8, 13}, H[] = {16, 17, 50, 64, 130};
+    for (enum cell_kind kind = 0; kind < CELL_NKIND; kind++)
+        for (size_t b = 0; b < COUNT(B); b++)
+            for (size_t h = 0; h < COUNT(H); h++) {
+                if (B[b] * H[h] > 5000) continue;
+                const struct shape s = {.T = 2 + (i32)h % 2, .B = B[b], .I = I[(b + h) % 3], .H = H[h], .state = (b + h) % 2 == 0,
+                                        .dend = h % 2 == 0};
+                check(kind, &s);
+            }
+}
+
+TEST(cell_matches_twin_on_ragged_batches) {
+    const i32 B[] = {2, 7, 32}, H[] = {17, 64, 130};
+    for (enum cell_kind kind = 0; kind < CELL_NKIND; kind++)
+        for (size_t b = 0; b < COUNT(B); b++) {
+            const struct shape s = {.T = 9, .B = B[b], .I = 13, .H = H[(b + (size_t)kind) % 3], .ragged = true, .state = b != 1, .dend = b != 0};
+            check(kind, &s);
+        }
+}
+
+TEST(cell_matches_twin_without_dy_or_dx_and_at_one_step) {
+    for (enum cell_kind kind = 0; kind < CELL_NKIND; kind++) {
+        check(kind, &(struct shape){.T = 1, .B = 7, .I = 8, .H = 50});
+        check(kind, &(struct shape){.T = 1, .B = 1, .I = 1, .H = 130, .state = true, .no_dx = true});
+        check(kind, &(struct shape){.T = 6, .B = 6, .I = 13, .H = 64, .no_dy = true, .dend = true, .state = true});
+        check(kind, &(struct shape){.T = 6, .B = 1, .I = 8, .H = 64, .no_dy = true, .dend = true, .no_dx = true});
+    }
+}
+
+TEST(cell_matches_twin_over_long_time) {
+    for (enum cell_kind kind = 0; kind < CELL_NKIND; kind++) {
+        check(kind, &(struct shape){.T = 100, .B = 7, .I = 8, .H = 50, .state = true});
+        check(kind, &(struct shape){.T = 100, .B = 1, .I = 13, .H = 64, .dend = true});
+        check(kind, &(struct shape){.T = 300, .B = 2, .I = 1, .H = 17, .ragged = true});
+    }
+}
+
+TEST(cell_matches_twin_at_a_wide_layer) {
+    check(CELL_LSTM, &(struct shape){.T = 2, .B = 97, .I = 8, .H = 130, .state = true, .dend = true});
+    check(CELL_LSTM, &(struct shape){.T = 3, .B = 13, .I = 70, .H = 320});
+    check(CELL_GRU, &(struct shape){.T = 2, .B = 97, .I = 8, .H = 130, .state = true});
+}
+
+/* One step by hand-fed pre-activations is the same cell: z = bias + x W + h U computed by gemm-like loops here. */
+TEST(point_cell_equals_the_recurrent_kernel) {
+    const i32 B = 5, H = 50, Hp = 64;
+    for (enum cell_kind kind = 0; kind < CELL_NKIND; kind++) {
+        const i32 GB = cell_bias_gates(kind);
+        const i64 nz = (i64)B * Hp * GB;
+        f32 *z0 = floats(nz), *out[KERN_NARCH][4];
+        for (i64 j = 0; j < nz; j++)
+            if (j / LANES / GB % (Hp / LANES) * LANES + j % LANES < H) z0[j] = 4 * rng_uniform(1, RNG_TEST, 1, (u64)j) - 2;
+        for (enum kern_arch a = 0; a < KERN_NARCH; a++) {
+            if (!kern_get(a)) continue;
+            const struct cell_kern *k = &kern_get(a)->cell[kind];
+            f32 *z = floats(nz), *s_prev = floats(B * Hp), *s = floats(B * Hp), *h = floats(B * Hp), *dh = floats(B * Hp), *ds = floats(B * Hp);
+            memcpy(z, z0, (size_t)nz * sizeof *z);
+            for (i32 j = 0; j < B * Hp; j++)
+                if (j % Hp < H) s_prev[j] = rng_uniform(2, RNG_TEST, 1, (u64)j) - 0.5f, dh[j] = rng_uniform(3, RNG_TEST, 1, (u64)j) - 0.5f, ds[j] = dh[j] / 2;
+            k->point_fwd(B, H, z, s_prev, s, h);
+            k->point_bwd(B, H, z, s_prev, s, dh, ds);
+            snprintf(label_, sizeof label_, "%s %s point", kern_arch_name(a), kind_name[kind]);
+            out[a][0] = z, out[a][1] = s, out[a][2] = h, out[a][3] = ds;
+            t_near(what("dz"), z, out[0][0], nz, 2e-6), t_near(what("s"), s, out[0][1], B * Hp, 2e-6);
+            t_near(what("h"), h, out[0][2], B * Hp, 2e-6), t_near(what("ds"), ds, out[0][3], B * Hp, 2e-6);
+            zero_padding("h", h, H, B), zero_padding("ds", ds, H, B);
+            mem_free(s_prev), mem_free(dh);
+        }
+        for (enum kern_arch a = 0; a < KERN_NARCH; a++)
+            for (i32 j = 0; kern_get(a) && j < 4; j++) mem_free(out[a][j]);
+        mem_free(z0);
+    }
+}
+
+TEST(pack_then_unpack_is_the_identity) {
+    for (enum cell_kind kind = 0; kind < CELL_NKIND; kind++) {
+        const i32 I = 5, H = 19;
+        const i64 G = (i64)cell_gates(kind) * H;
+        f32 *in[4], *out[4], *w = floats(cell_w_floats(kind, I, H)), *bias = floats(cell_bias_floats(kind, H));
+        const i64 n[4] = {G * I, G * H, G, G};
+        for (i32 j = 0; j < 4; j++) {
+            in[j] = floats(n[j]), out[j] = floats(n[j]);
+            for (i64 q = 0; q < n[j]; q++) in[j][q] = rng_uniform(1, RNG_TEST, (u32)j, (u64)q);
+        }
+        cell_pack(kind, I, H, &(struct cell_canon){in[0], in[1], in[2], in[3]}, w, bias);
+        cell_unpack(kind, I, H, w, bias, &(struct cell_canon){out[0], out[1], out[2], out[3]});
+        assert_memory_equal(in[0], out[0], (size_t)n[0] * sizeof(f32));
+        assert_memory_equal(in[1], out[1], (size_t)n[1] * sizeof(f32));
+        for (i64 q = 0; q < G; q++) {
+            const bool apart = kind == CELL_GRU && q >= 2 * H;
+            assert_true(out[2][q] == (apart ? in[2][q] : in[2][q] + in[3][q]));
+            assert_true(out[3][q] == (apart ? in[3][q] : 0));
+        }
+        for (i32 j = 0; j < 4; j++) mem_free(in[j]), mem_free(out[j]);
+        mem_free(w), mem_free(bias);
+    }
+}
+
+T_MAIN(cmocka_unit_test(twin_gradient_equals_finite_differences), cmocka_unit_test(cell_matches_twin_at_every_batch_tail),
+       cmocka_unit_test(cell_matches_twin_on_ragged_batches), cmocka_unit_test(cell_matches_twin_without_dy_or_dx_and_at_one_step),
+       cmocka_unit_test(cell_matches_twin_over_long_time), cmocka_unit_test(cell_matches_twin_at_a_wide_layer),
+       cmocka_unit_test(point_cell_equals_the_recurrent_kernel), cmocka_unit_test(pack_then_unpack_is_the_identity))
