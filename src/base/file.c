@@ -1,0 +1,307 @@
+/* file.c - see file.h.  The temporary name is locked while it is written, so that two processes never share one. */
+#define _GNU_SOURCE
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+enum { OUT_BUFFER = 1 << 18, READ_STEP = 1 << 20 };
+
+static err cannot_read(const char *path) {
+    int cause = errno;
+    const char *fix = cause == ENOENT ? "check the name and the folder" : cause == EACCES ? "chmod +r the file, or ask its owner" : NULL;
+    return FAIL_AT(E701, path, fix, "cannot read the file: %s", strerror(cause));
+}
+
+err file_open(const char *path, struct file_in *f) {
+    *f = (struct file_in){.fd = -1, .path = path};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return cannot_read(path);
+    struct stat st;
+    if (fstat(fd, &st) != 0) {
+        close(fd);
+        return cannot_read(path);
+    }
+    if (S_ISDIR(st.st_mode)) {
+        close(fd);
+        return FAIL_AT(E202, path, "name a file in it", "this is a directory, not a file");
+    }
+    f->fd = fd;
+    f->size = S_ISREG(st.st_mode) ? (i64)st.st_size : -1;
+    return 0;
+}
+
+err file_read_at(const struct file_in *f, i64 offset, void *to, i64 n) {
+    char *p = to;
+    while (n > 0) {
+        ssize_t got = pread(f->fd, p, (size_t)n, (off_t)offset);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return cannot_read(f->path);
+        if (got == 0)
+            return FAIL_AT(E213, f->path, "wait until it is written, then run again",
+                           "the file had %lld bytes when it was opened and ends at byte %lld now", (long long)f->size,
+                           (long long)offset);
+        p += got;
+        offset += got;
+        n -= got;
+    }
+    return 0;
+}
+
+err file_read_some(const struct file_in *f, void *to, i64 n, i64 *got) {
+    ssize_t k;
+    do k = read(f->fd, to, (size_t)n);
+    while (k < 0 && errno == EINTR);
+    if (k < 0) return cannot_read(f->path);
+    *got = (i64)k;
+    return 0;
+}
+
+void file_close(struct file_in *f) {
+    if (f->fd >= 0) close(f->fd);
+    f->fd = -1;
+}
+
+/* A pipe has no size: read until it ends, doubling. */
+static err load_pipe(const struct file_in *f, i64 max, char **data, i64 *size) {
+    i64 cap = READ_STEP, n = 0, got = 1;
+    char *p = mem_alloc((size_t)cap + 1);
+    if (!p) return -E601;
+    err e = 0;
+    while (got > 0) {
+        if (n == cap) {
+            char *q = n > max ? NULL : mem_realloc(p, (size_t)(2 * cap) + 1);
+            if (!q) {
+                e = n > max ? FAIL_AT(E601, f->path, NULL, "more than %lld bytes came", (long long)max) : -E601;
+                break;
+            }
+            p = q;
+            cap *= 2;
+        }
+        e = file_read_some(f, p + n, cap - n, &got);
+        if (e < 0) break;
+        n += got;
+    }
+    if (e < 0) {
+        mem_free(p);
+        return e;
+    }
+    p[n] = 0;
+    *data = p;
+    *size = n;
+    return 0;
+}
+
+err file_load(const char *path, i64 max, char **data, i64 *size) {
+    *data = NULL;
+    *size = 0;
+    struct file_in f;
+    TRY(file_open(path, &f));
+    err e = 0;
+    char *p = NULL;
+    if (f.size < 0) {
+        e = load_pipe(&f, max, data, size);
+    } else if (f.size > max) {
+        e = FAIL_AT(E601, path, NULL, "the file has %lld bytes, %lld are the most read at once", (long long)f.size, (long long)max);
+    } else if (!(p = mem_alloc((size_t)f.size + 1))) {
+        e = -E601;
+    } else {
+        e = file_read_at(&f, 0, p, f.size);
+        if (e < 0) mem_free(p);
+        else *data = p, *size = f.size, p[f.size] = 0;
+    }
+    file_close(&f);
+    return e;
+}
+
+static err cannot_write(const char *path, const char *kept, i64 needed) {
+    int cause = errno;
+    char unchanged[320] = "";
+    if (kept && file_exists(kept)) snprintf(unchanged, sizeof unchanged, "; %.250s from before is unchanged", kept);
+    if (cause != ENOSPC && cause != EDQUOT)
+        return FAIL_AT(E702, NULL, "another place: -o OTHER/NAME", "cannot write %s: %s%s", path, strerror(cause), unchanged);
+    char dir[4096];
+    snprintf(dir, sizeof dir, "%s", path);
+    char *slash = strrchr(dir, '/');
+    if (slash) *slash = 0;
+    struct statvfs fs;
+    f64 left = statvfs(slash ? (dir[0] ? dir : "/") : ".", &fs) == 0 ? (f64)fs.f_bavail * (f64)fs.f_frsize : 0;
+    return FAIL_AT(E703, NULL, "make room, or another place: -o OTHER/NAME",
+                   "cannot write %s: no space left on device (at least %.1f MB needed, free %.1f MB)%s", path, (f64)needed / 1e6,
+                   left / 1e6, unchanged);
+}
+
+/* Open and lock the temporary name.  Whoever waited for the lock may hold a file that was renamed meanwhile: look again. */
+static int open_locked(const char *tmp) {
+    for (int tries = 0; tries < 100; tries++) {
+        int fd = open(tmp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+        if (fd < 0) return -1;
+        struct stat mine, there;
+        if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+            close(fd);
+            errno = EBUSY;
+            return -1;
+        }
+        if (fstat(fd, &mine) == 0 && stat(tmp, &there) == 0 && mine.st_ino == there.st_ino) {
+            if (ftruncate(fd, 0) == 0) return fd;
+            close(fd);
+            return -1;
+        }
+        close(fd);
+    }
+    errno = EBUSY;
+    return -1;
+}
+
+static void out_free(struct file_out *f) {
+    if (f->fd >= 0) close(f->fd);
+    mem_free(f->path);
+    mem_free(f->tmp);
+    mem_free(f->buf);
+    *f = (struct file_out){.fd = -1};
+}
+
+err file_create(const char *path, struct file_out *f) {
+    *f = (struct file_out){.fd = -1};
+    struct stat st;
+    bool there = stat(path, &st) == 0;
+    if (there && S_ISDIR(st.st_mode)) return FAIL_AT(E702, path, NULL, "cannot write: this is a directory");
+    char *real = there ? realpath(path, NULL) : NULL; /* a link stays a link */
+    f->path = mem_strdup(real ? real : path);
+    free(real);
+    f->buf = mem_alloc(OUT_BUFFER);
+    if (!f->path || !f->buf) {
+        out_free(f);
+        return -E601;
+    }
+    if (there && !S_ISREG(st.st_mode)) {
+        f->fd = open(path, O_WRONLY | O_CLOEXEC);
+    } else {
+        size_t n = strlen(f->path) + 5;
+        f->tmp = mem_alloc(n);
+        if (!f->tmp) {
+            out_free(f);
+            return -E601;
+        }
+        snprintf(f->tmp, n, "%s.tmp", f->path);
+        f->fd = open_locked(f->tmp);
+        if (f->fd >= 0 && there) (void)!fchmod(f->fd, st.st_mode & 0777);
+    }
+    if (f->fd >= 0) return 0;
+    err e = cannot_write(f->tmp ? f->tmp : path, path, 0);
+    out_free(f);
+    return e;
+}
+
+static err put(struct file_out *f, const char *p, i64 n) {
+    i64 total = f->written + n;
+    while (n > 0) {
+        ssize_t k = write(f->fd, p, (size_t)n);
+        if (k < 0 && errno == EINTR) continue;
+        if (k < 0) return cannot_write(f->tmp ? f->tmp : f->path, f->path, total);
+        p += k;
+        n -= k;
+        f->written += k;
+    }
+    return 0;
+}
+
+err file_write(struct file_out *f, const void *p, i64 n) {
+    if (f->fill + n > OUT_BUFFER) {
+        i64 waiting = f->fill;
+        f->fill = 0;
+        TRY(put(f, f->buf, waiting));
+    }
+    if (n >= OUT_BUFFER) return put(f, p, n);
+    memcpy(f->buf + f->fill, p, (size_t)n);
+    f->fill += n;
+    return 0;
+}
+
+/* The rename itself must reach the disk too. */
+static void sync_dir(const char *path) {
+    char dir[4096];
+    snprintf(dir, sizeof dir, "%s", path);
+    char *slash = strrchr(dir, '/');
+    if (slash) slash[slash == dir] = 0;
+    int fd = open(slash ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    (void)fsync(fd);
+    close(fd);
+}
+
+err file_commit(struct file_out *f) {
+    err e = put(f, f->buf, f->fill);
+    if (e >= 0 && f->tmp && (fsync(f->fd) != 0 || rename(f->tmp, f->path) != 0)) e = cannot_write(f->tmp, f->path, f->written);
+    if (e < 0) {
+        file_abort(f);
+        return e;
+    }
+    if (f->tmp) sync_dir(f->path);
+    out_free(f);
+    return 0;
+}
+
+void file_abort(struct file_out *f) {
+    if (f->fd >= 0 && f->tmp) unlink(f->tmp);
+    out_free(f);
+}
+
+err file_write_all(const char *path, const void *p, i64 n) {
+    struct file_out f;
+    TRY(file_create(path, &f));
+    err e = file_write(&f, p, n);
+    if (e >= 0) return file_commit(&f);
+    file_abort(&f);
+    return e;
+}
+
+err file_map(const char *path, struct file_map *m) {
+    *m = (struct file_map){0};
+    struct file_in f;
+    TRY(file_open(path, &f));
+    if (f.size <= 0) {
+        file_close(&f);
+        return f.size == 0 ? 0 : FAIL_AT(E701, path, NULL, "this is no regular file, it cannot be mapped");
+    }
+    void *p = mmap(NULL, (size_t)f.size, PROT_READ, MAP_SHARED, f.fd, 0);
+    err e = p == MAP_FAILED ? cannot_read(path) : 0;
+    file_close(&f);
+    if (e < 0) return e;
+    *m = (struct file_map){p, f.size};
+    return 0;
+}
+
+void file_unmap(struct file_map *m) {
+    if (m->p) munmap((void *)(uintptr_t)m->p, (size_t)m->size);
+    *m = (struct file_map){0};
+}
+
+err file_make_dir(const char *path) {
+    char part[4096];
+    size_t n = strlen(path);
+    if (n == 0 || n >= sizeof part) return FAIL(E702, "a folder name of %zu characters cannot be used", n);
+    memcpy(part, path, n + 1);
+    for (size_t i = 1; i <= n; i++) {
+        if (part[i] != '/' && part[i] != 0) continue;
+        char c = part[i];
+        part[i] = 0;
+        struct stat st;
+        if (mkdir(part, 0777) != 0 && (errno != EEXIST || stat(part, &st) != 0 || !S_ISDIR(st.st_mode)))
+            return FAIL_AT(E702, part, NULL, "cannot make the folder: %s", errno == EEXIST ? "a file is in the way" : strerror(errno));
+        part[i] = c;
+    }
+    return 0;
+}
+
+bool file_exists(const char *path) { return access(path, F_OK) == 0; }

@@ -1,0 +1,128 @@
+/* zfile.c - the only file that knows zlib and zstd.  Packed input comes in small pieces, output grows by doubling. */
+#include "base/zfile.h"
+
+#include <string.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+
+enum { PIECE = 1 << 18 };
+
+struct growing {
+    char *p;
+    i64 n, cap;
+};
+
+enum zkind zfile_kind(const void *head, i64 n) {
+    const u8 *b = head;
+    if (n >= 2 && b[0] == 0x1f && b[1] == 0x8b) return Z_GZIP;
+    if (n >= 4 && b[0] == 0x28 && b[1] == 0xb5 && b[2] == 0x2f && b[3] == 0xfd) return Z_ZSTD;
+    return Z_PLAIN;
+}
+
+/* Room for at least one more byte besides the final NUL. */
+static err grow(struct growing *g) {
+    if (g->n + 1 < g->cap) return 0;
+    char *q = mem_realloc(g->p, (size_t)(2 * g->cap));
+    if (!q) return -E601;
+    g->p = q;
+    g->cap *= 2;
+    return 0;
+}
+
+static err damaged(const char *path, const char *tool, const char *why) {
+    char fix[64] = "";
+    strncat(fix, tool, sizeof fix - 1);
+    strncat(fix, " -t FILE says more; fetch the file again", sizeof fix - strlen(fix) - 1);
+    return FAIL_AT(E202, path, fix, "the packed data are damaged or cut off (%s)", why);
+}
+
+/* One gzip file may hold several members, one after the other. */
+static err unpack_gzip(const struct file_in *f, struct growing *g, u8 *in) {
+    z_stream z = {0};
+    if (inflateInit2(&z, 15 + 16) != Z_OK) return FAIL(E601, "no memory for the gzip reader");
+    err e = 0;
+    int state = Z_OK;
+    for (i64 got = 0; e >= 0;) {
+        if (z.avail_in == 0) {
+            e = file_read_some(f, in, PIECE, &got);
+            if (e < 0 || got == 0) break;
+            z.next_in = in;
+            z.avail_in = (uInt)got;
+        }
+        if (state == Z_STREAM_END) {
+            if (z.next_in[0] != 0x1f) break; /* padding after the last member */
+            inflateReset(&z);
+        }
+        e = grow(g);
+        if (e < 0) break;
+        i64 room = lmin(g->cap - 1 - g->n, 1 << 30);
+        z.next_out = (Bytef *)g->p + g->n;
+        z.avail_out = (uInt)room;
+        state = inflate(&z, Z_NO_FLUSH);
+        g->n += room - (i64)z.avail_out;
+        if (state != Z_OK && state != Z_STREAM_END && state != Z_BUF_ERROR) e = damaged(f->path, "gzip", z.msg ? z.msg : "gzip");
+    }
+    if (e >= 0 && state != Z_STREAM_END) e = damaged(f->path, "gzip", "the end is missing");
+    inflateEnd(&z);
+    return e;
+}
+
+static err unpack_zstd(const struct file_in *f, struct growing *g, u8 *in) {
+    ZSTD_DStream *z = ZSTD_createDStream();
+    if (!z) return FAIL(E601, "no memory for the zstd reader");
+    ZSTD_inBuffer from = {in, 0, 0};
+    size_t state = 1;
+    err e = 0;
+    for (i64 got = 0; e >= 0;) {
+        if (from.pos == from.size) {
+            e = file_read_some(f, in, PIECE, &got);
+            if (e < 0 || got == 0) break;
+            from = (ZSTD_inBuffer){in, (size_t)got, 0};
+        }
+        bool full = true;
+        while (e >= 0 && (from.pos < from.size || full)) {
+            e = grow(g);
+            if (e < 0) break;
+            ZSTD_outBuffer to = {g->p + g->n, (size_t)(g->cap - 1 - g->n), 0};
+            state = ZSTD_decompressStream(z, &to, &from);
+            g->n += (i64)to.pos;
+            full = to.pos == to.size && state != 0;
+            if (ZSTD_isError(state)) e = damaged(f->path, "zstd", ZSTD_getErrorName(state));
+        }
+    }
+    if (e >= 0 && state != 0) e = damaged(f->path, "zstd", "the end is missing");
+    ZSTD_freeDStream(z);
+    return e;
+}
+
+err zfile_load(const char *path, char **data, i64 *size) {
+    *data = NULL;
+    *size = 0;
+    struct file_in f;
+    TRY(file_open(path, &f));
+    u8 head[4] = {0};
+    i64 seen = f.size < 0 ? 0 : lmin(f.size, 4);
+    err e = file_read_at(&f, 0, head, seen);
+    enum zkind kind = zfile_kind(head, seen);
+    if (e < 0 || kind == Z_PLAIN) {
+        file_close(&f);
+        return e < 0 ? e : file_load(path, INT64_MAX / 4, data, size);
+    }
+    struct growing g = {.cap = lmax(1 << 16, 4 * f.size)};
+    u8 *in = mem_alloc(PIECE);
+    g.p = in ? mem_alloc((size_t)g.cap) : NULL;
+    e = !g.p ? -E601 : kind == Z_GZIP ? unpack_gzip(&f, &g, in) : unpack_zstd(&f, &g, in);
+    mem_free(in);
+    file_close(&f);
+    if (e < 0) {
+        mem_free(g.p);
+        return e;
+    }
+    g.p[g.n] = 0;
+    *data = g.p;
+    *size = g.n;
+    return 0;
+}
