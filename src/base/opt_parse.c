@@ -71,6 +71,8 @@ static err bad(const struct opt_info *info, const struct opt_from *from, const c
     char fix[400], value[96] = "";
     bool file = from->rank == OPT_RANK_FILE;
     if (text) snprintf(value, sizeof value, " \"%.80s%s\"", text, strlen(text) > 80 ? "..." : "");
+    for (char *s = value; *s; s++)
+        if ((unsigned char)*s < 32 || *s == 127) *s = '?';
     snprintf(fix, sizeof fix, file ? "%s: %s" : "--%s %s", info->name, advice);
     return FAIL_AT(E103, from->where, fix, "%s%s%s %s", file ? "" : "--", info->name, value, what);
 }
@@ -78,11 +80,13 @@ static err bad(const struct opt_info *info, const struct opt_from *from, const c
 /* A value to advise: the default, or for "auto" and nothing the unit's name. */
 static const char *advice(const struct opt_info *info, char *buf, size_t size) {
     char low[32], high[32];
-    const char *value = info->def[0] ? info->def : info->unit;
-    if (info->most > info->least) {
+    const char *value = info->def[0] ? info->def : info->unit, *unit = info->type == OPT_NUMS ? "" : info->unit;
+    if (info->type == OPT_SIZE) {
+        snprintf(buf, size, "4G");
+    } else if (info->most > info->least) {
         str_from_f64(low, info->least);
         str_from_f64(high, info->most);
-        snprintf(buf, size, "%s   (%s to %s%s%s)", value, low, high, info->unit[0] ? " " : "", info->unit);
+        snprintf(buf, size, "%s   (%s to %s%s%s)", value, low, high, unit[0] ? " " : "", unit);
     } else {
         snprintf(buf, size, "%s", value);
     }
@@ -263,6 +267,8 @@ static bool printable(const char *text) {
 err opt_parse(const struct opt_list *lists, const struct opt_info *info, const char *text, const struct opt_from *from,
               struct opt_value *v) {
     char buf[200];
+    bool free_text = info->type == OPT_TEXT || info->type == OPT_PATH || info->type == OPT_LIST;
+    if (free_text && !printable(text)) return bad(info, from, text, advice(info, buf, sizeof buf), "holds a control character");
     v->i = OPT_AUTO_INT;
     v->f = OPT_AUTO_REAL;
     if (strcmp(info->def, "auto") == 0 && strcmp(text, "auto") == 0) {
@@ -282,10 +288,7 @@ err opt_parse(const struct opt_list *lists, const struct opt_info *info, const c
     case OPT_LIST:
     case OPT_NUMS: TRY(parse_list(info, text, from, v)); break;
     case OPT_TEXT:
-    case OPT_PATH:
-        if (!printable(text)) return bad(info, from, text, advice(info, buf, sizeof buf), "holds a control character");
-        str_add(&v->buffer, text);
-        break;
+    case OPT_PATH: str_add(&v->buffer, text); break;
     }
     TRY(str_ok(&v->buffer));
     v->text = str_text(&v->buffer);

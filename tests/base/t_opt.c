@@ -113,7 +113,7 @@ TEST(set_refuses_with_value_reason_and_fix) {
     says("--preset \"shrt\" is not one of auto, none, short, long", "--preset short");
     T_FAILS(SET("guard", "maybe"), E103);
     T_FAILS(SET("quantiles", "0.1,x"), E103);
-    says("--quantiles \"x\" is not a number", "--quantiles 0.1,0.5,0.9   (0.001 to 0.999 Q,..)");
+    says("--quantiles \"x\" is not a number", "--quantiles 0.1,0.5,0.9   (0.001 to 0.999)");
     T_FAILS(SET("quantiles", "0.1,1.5"), E103);
     T_FAILS(SET("quantiles", ""), E103);
     T_FAILS(SET("target", "a,,b"), E103);
