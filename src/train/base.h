@@ -1,0 +1,141 @@
+/* base.h - what a forecaster stands on: simple rules and one linear map, alone or mixed; the recurrent part only corrects them.
+ *
+ *     rows < origin of ONE column --base_predict--> H values          a base = weighted parts: 0.6 season(12) + 0.4 ses(0.3)
+ *
+ * A forecast looks at rows before its origin only, in whatever (scaled) units the series has.  Missing cells are stepped over: the
+ * last observed value stands in.  A base is immutable once made, so many threads may predict with it; it owns no series. */
+#ifndef STRETTO_TRAIN_BASE_H
+#define STRETTO_TRAIN_BASE_H
+
+#include "base/str.h"
+#include "data/series.h"
+#include "kern/kern.h"
+
+/* X(KIND, name, has season, has alpha) */
+#define BASE_KINDS(X)                                                                                                            \
+    X(LAST, "last", false, false)        /* the last observed value */                                                           \
+    X(SEASON, "season", true, false)     /* the last season again */                                                             \
+    X(GROWTH, "growth", true, false)     /* the last season, plus what its mean gained over the one before */                    \
+    X(RATIO, "ratio", true, false)       /* the last season, times that gain (values in original units > 0) */                   \
+    X(AVERAGE, "average", true, false)   /* mean of the last three seasons */                                                    \
+    X(DRIFT, "drift", false, false)      /* the line through the first and the last value */                                     \
+    X(MEAN, "mean", false, false)        /* mean of everything seen */                                                           \
+    X(SES, "ses", false, true)           /* simple exponential smoothing */                                                      \
+    X(THETA, "theta", true, true)        /* smoothing + half the trend, after taking out a season (1 = none) */                  \
+    X(THETAX, "thetax", true, true)      /* the same with a season that multiplies (values in original units > 0) */             \
+    X(RIDGE, "ridge", false, false)      /* linear map of the window minus its last value */
+
+enum base_kind {
+#define X(KIND, name, season, alpha) BASE_##KIND,
+    BASE_KINDS(X)
+#undef X
+    BASE_NKIND
+};
+
+enum { BASE_PARTS_MAX = BASE_NKIND, BASE_LOOK = 4096 }; /* no rule looks further back than BASE_LOOK rows */
+
+struct base_part {
+    enum base_kind kind;
+    f64 weight;
+    i32 season;
+    f64 alpha;
+};
+
+/* w: rows of Hp floats: L lags (oldest first; the last lag's row is zero), 1 constant, RIDGE_CALENDAR calendar rows if wanted. */
+enum { RIDGE_CALENDAR = 24 + 7 + 12 };
+struct ridge {
+    i32 L, H, Hp;
+    bool calendar;
+    f64 penalty; /* share of the number of fitted windows */
+    i64 windows; /* fitted */
+    f32 *w;
+};
+
+struct base {
+    i32 npart;
+    struct base_part part[BASE_PARTS_MAX];
+    struct ridge *ridge; /* of the part BASE_RIDGE, or NULL */
+};
+
+/* --- forecasts --- */
+void base_predict(const struct base *b, const struct series *s, i32 col, i64 origin, i32 H, f32 *out);
+
+/* The same for n (column, origin) rows, row i at out + i * ldo; with kernels (k may be NULL) a ridge runs as one product. */
+err base_predict_rows(const struct base *b, const struct series *s, i64 n, const i32 *cols, const i64 *origins, i32 H, f32 *out,
+                      i64 ldo, const struct kern *k);
+
+/* The linear map when the base is a ridge alone without calendar, else NULL: [K][Np], inputs (window - last), and its constant
+ * [Np]; forecast = last + inputs x matrix + constant. */
+const f32 *ridge_matrix(const struct base *b, i32 *K, i32 *N);
+const f32 *ridge_constant(const struct base *b);
+
+/* --- making one --- */
+err base_last(struct base **out);
+err base_season(i32 season, struct base **out);
+void base_free(struct base *b); /* NULL is fine */
+
+struct ridge_spec {
+    i32 L, H;
+    i32 ncol;          /* columns 0..ncol-1 share the map */
+    bool calendar;     /* hour, weekday, month of the origin as further inputs; needs time */
+    i64 train, valid;  /* fit on windows inside [0, train); the penalty by windows with targets inside [train, valid) */
+    f64 penalty;       /* > 0: this share of the windows; 0 = chosen on validation (0.1 when there is none) */
+    bool refit;        /* fit again on [0, valid) with the penalty found */
+};
+err base_ridge(const struct series *s, const struct ridge_spec *spec, struct base **out);
+
+/* --- as text and tensor: "0.62*season(12) + 0.38*ridge(336,96)"; numbers read back exactly --- */
+err base_text(const struct base *b, struct str *out);
+err base_read(const char *text, const f32 *w, i64 nw, struct base **out); /* w: [rows][H] of a ridge, as base_tensor gives it */
+i64 base_tensor(const struct base *b, f32 *w, i32 *rows, i32 *cols); /* floats; w NULL = only count; 0 without ridge */
+const char *base_kind_name(enum base_kind kind);
+
+/* --- the choice for preset `long`: forward-chaining folds --- */
+enum { CHOICE_FOLDS = 5, CHOICE_ROWS = 3 };
+struct choice_spec {
+    i32 L, H, ncol, season; /* season <= 1: no row `season` */
+    bool calendar;
+    i64 train, valid;       /* folds over the last 60 % of [0, valid); the final fit on [0, train), its penalty on [train, valid) */
+    const struct kern *kern;
+};
+struct choice {
+    i32 nrow, nfold;
+    enum base_kind row[CHOICE_ROWS];
+    i64 from[CHOICE_FOLDS], to[CHOICE_FOLDS]; /* rows of the folds */
+    f64 loss[CHOICE_ROWS][CHOICE_FOLDS];      /* MSE, scaled units; NaN = not measurable */
+    f64 gain;   /* mean log ratio of the best naive row's loss to ridge's */
+    f64 t;
+    i32 naive;  /* index of the best naive row */
+    i32 chosen; /* index of the row taken */
+};
+err base_choose(const struct series *s, const struct choice_spec *spec, struct choice *table, struct base **out);
+
+/* --- the mix for preset `short` --- */
+struct mix_spec {
+    i32 L, H, ncol, season; /* L = context of the ridge part */
+    i64 train;              /* rolling origins in the last 60 % of [0, train) */
+    const struct kern *kern;
+};
+struct mix_row {
+    struct base_part part;  /* the best of its family; weight 0 = dropped */
+    f64 mae;                /* over the rolling origins, scaled units */
+};
+struct mix {
+    i32 nrow, norigin, nseason;
+    i32 season[3];
+    struct mix_row row[BASE_PARTS_MAX];
+};
+err base_mix(const struct series *s, const struct mix_spec *spec, struct mix *table, struct base **out);
+
+/* --- inside this folder --- */
+f32 last_seen(const f32 *x, i64 origin);             /* last observed value before origin; 0 when there is none */
+err base_new(struct base **out);
+err ridge_new(i32 L, i32 H, bool calendar, struct ridge **out);
+i32 ridge_rows(const struct ridge *r);               /* rows of w */
+void calendar_marks(i64 time, i32 mark[3]);          /* rows (from 0) of hour, weekday and month among the calendar rows */
+
+/* Adds weight times the part's forecast to out[H]. */
+typedef void base_rule(const struct base_part *p, const struct series *s, i32 col, i64 origin, i32 H, f32 *out);
+base_rule rule_last, rule_season, rule_growth, rule_ratio, rule_average, rule_drift, rule_mean, rule_ses, rule_theta, rule_thetax;
+
+#endif

@@ -1,0 +1,111 @@
+/* base_chain.c - windows a ridge may use, and forward chaining over folds.
+ *
+ *     rows  |---- past ----|-- fold 1 --|-- fold 2 --| ...      past grows by the fold just measured, and by the windows that
+ *                                                               straddle its border; nothing is summed twice */
+#include <math.h>
+
+#include "train/base_linear.h"
+
+err windows_new(const struct series *s, i32 ncol, i32 L, i32 H, struct windows **out) {
+    struct windows *w;
+    NEW(w, 1);
+    *w = (struct windows){.nrow = s->nrow, .ncol = ncol, .L = L, .H = H, .time = s->time};
+    err e = mem_new((void **)&w->z, ncol * (s->nrow + 1), sizeof(f64));
+    if (e >= 0) e = mem_new((void **)&w->clear, ncol * s->nrow, sizeof(i32));
+    if (e >= 0) e = mem_new((void **)&w->first, ncol, sizeof(i64));
+    if (e < 0) {
+        windows_free(w);
+        return e;
+    }
+    for (i32 c = 0; c < ncol; c++) {
+        const f32 *x = series_col(s, c);
+        f64 *z = w->z + c * (s->nrow + 1);
+        i64 first = 0;
+        while (first < s->nrow && isnan(x[first])) first++;
+        w->first[c] = first;
+        for (i64 i = first; i < s->nrow; i++) z[i] = isnan(x[i]) ? z[i - 1] : (f64)x[i];
+        i32 run = 0;
+        for (i64 i = s->nrow - 1; i >= 0; i--) w->clear[c * s->nrow + i] = run = isnan(x[i]) ? 0 : imin(run + 1, H);
+    }
+    *out = w;
+    return 0;
+}
+
+void windows_free(struct windows *w) {
+    if (!w) return;
+    mem_free(w->z);
+    mem_free(w->clear);
+    mem_free(w->first);
+    mem_free(w);
+}
+
+void windows_take(const struct windows *w, i64 from, i64 to, struct moments *m) {
+    from = lmax(from, w->L);
+    to = lmin(to, w->nrow - w->H + 1);
+    for (i32 c = 0; c < w->ncol; c++)
+        for (i64 a = from, b; a < to; a = b + 1) {
+            while (a < to && !window_counts(w, c, a)) a++;
+            for (b = a; b < to && window_counts(w, c, b);) b++;
+            moments_take(m, w->z + c * (w->nrow + 1), w->time, a, b);
+        }
+}
+
+err chain_new(const struct series *s, i32 ncol, i32 L, i32 H, bool calendar, struct chain **out) {
+    struct chain *c;
+    calendar = calendar && s->time;
+    const i32 K = L - 1 + (calendar ? RIDGE_CALENDAR : 0), stride = ceil_div(H, STEPS_MEASURED), N = ceil_div(H, stride);
+    NEW(c, 1);
+    c->calendar = calendar;
+    err e = windows_new(s, ncol, L, H, &c->w);
+    if (e >= 0) e = moments_new(L, H, calendar, &c->past);
+    if (e >= 0) e = moments_new(L, H, calendar, &c->fold);
+    if (e >= 0) e = system_new(K, N, stride, &c->fit);
+    if (e >= 0) e = system_new(K, N, stride, &c->test);
+    if (e >= 0) e = solution_new(K, N, &c->x);
+    if (e < 0) {
+        chain_free(c);
+        return e;
+    }
+    *out = c;
+    return 0;
+}
+
+void chain_free(struct chain *c) {
+    if (!c) return;
+    windows_free(c->w);
+    moments_free(c->past);
+    moments_free(c->fold);
+    system_free(c->fit);
+    system_free(c->test);
+    solution_free(c->x);
+    mem_free(c);
+}
+
+i32 chain_penalty(const struct chain *c) {
+    i32 best = PENALTY_USUAL;
+    for (i32 i = 0; i < PENALTIES; i++)
+        if (c->loss[i] < c->loss[best]) best = i;
+    return best;
+}
+
+err chain_fold(struct chain *c, i64 from, i64 to, f64 *loss, struct ridge **fitted) {
+    const i32 H = c->w->H, known = chain_penalty(c);
+    *loss = NAN;
+    if (fitted) *fitted = NULL;
+    windows_take(c->w, c->upto - H + 1, from - H + 1, c->past);
+    c->upto = from;
+    if (c->past->n >= WINDOWS_MIN && fitted) TRY(ridge_from(c->past, penalty_grid[known], fitted));
+    if (to <= from) return 0;
+    moments_clear(c->fold);
+    windows_take(c->w, from, to - H + 1, c->fold);
+    if (c->past->n < WINDOWS_MIN || c->fold->n == 0) return 0;
+    system_from(c->fit, c->past);
+    system_from(c->test, c->fold);
+    for (i32 i = 0; i < PENALTIES; i++) {
+        TRY(ridge_solve(c->fit, penalty_grid[i], c->x));
+        f64 v = ridge_loss(c->test, c->x);
+        if (i == known) *loss = v;
+        c->loss[i] += v;
+    }
+    return 0;
+}

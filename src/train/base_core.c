@@ -1,0 +1,209 @@
+/* base_core.c - a base as a weighted list of parts: making, predicting, and its form as text and tensor. */
+#include <math.h>
+#include <string.h>
+
+#include "train/base.h"
+#include "train/base_linear.h"
+
+static const struct {
+    const char *name;
+    bool season, alpha;
+    base_rule *rule;
+} kinds[BASE_NKIND] = {
+    {"last", false, false, rule_last},       {"season", true, false, rule_season}, {"growth", true, false, rule_growth},
+    {"ratio", true, false, rule_ratio},      {"average", true, false, rule_average}, {"drift", false, false, rule_drift},
+    {"mean", false, false, rule_mean},       {"ses", false, true, rule_ses},       {"theta", true, true, rule_theta},
+    {"thetax", true, true, rule_thetax},     {"ridge", false, false, NULL},
+};
+
+const char *base_kind_name(enum base_kind kind) { return kinds[kind].name; }
+
+err base_new(struct base **out) {
+    struct base *b;
+    NEW(b, 1);
+    *out = b;
+    return 0;
+}
+
+void base_free(struct base *b) {
+    if (!b) return;
+    if (b->ridge) mem_free(b->ridge->w);
+    mem_free(b->ridge);
+    mem_free(b);
+}
+
+void base_predict(const struct base *b, const struct series *s, i32 col, i64 origin, i32 H, f32 *out) {
+    for (i32 h = 0; h < H; h++) out[h] = 0;
+    for (i32 i = 0; i < b->npart; i++) {
+        const struct base_part *p = &b->part[i];
+        if (p->kind == BASE_RIDGE)
+            ridge_add(b->ridge, p->weight, s, col, origin, H, out);
+        else
+            kinds[p->kind].rule(p, s, col, origin, H, out);
+    }
+}
+
+/* The rules row by row, then the ridge for all rows at once. */
+err base_predict_rows(const struct base *b, const struct series *s, i64 n, const i32 *cols, const i64 *origins, i32 H, f32 *out,
+                      i64 ldo, const struct kern *k) {
+    for (i64 r = 0; r < n; r++) {
+        f32 *to = out + r * ldo;
+        for (i32 h = 0; h < H; h++) to[h] = 0;
+        for (i32 i = 0; i < b->npart; i++)
+            if (b->part[i].kind != BASE_RIDGE) kinds[b->part[i].kind].rule(&b->part[i], s, cols[r], origins[r], H, to);
+    }
+    for (i32 i = 0; i < b->npart; i++)
+        if (b->part[i].kind == BASE_RIDGE)
+            TRY(ridge_add_rows(b->ridge, b->part[i].weight, s, &(struct row_list){n, cols, origins}, H, out, ldo, k));
+    return 0;
+}
+
+const f32 *ridge_matrix(const struct base *b, i32 *K, i32 *N) {
+    if (b->npart != 1 || b->part[0].kind != BASE_RIDGE || b->ridge->calendar) return NULL;
+    if (K) *K = b->ridge->L;
+    if (N) *N = b->ridge->H;
+    return b->ridge->w;
+}
+
+const f32 *ridge_constant(const struct base *b) {
+    return ridge_matrix(b, NULL, NULL) ? b->ridge->w + (i64)b->ridge->L * b->ridge->Hp : NULL;
+}
+
+err base_text(const struct base *b, struct str *out) {
+    char number[32];
+    for (i32 i = 0; i < b->npart; i++) {
+        const struct base_part *p = &b->part[i];
+        if (i) str_add(out, " + ");
+        str_from_f64(number, p->weight);
+        if (p->weight != 1) str_addf(out, "%s*", number);
+        str_add(out, kinds[p->kind].name);
+        if (p->kind == BASE_RIDGE) {
+            str_from_f64(number, b->ridge->penalty);
+            str_addf(out, "(%d,%d,%s%s)", b->ridge->L, b->ridge->H, number, b->ridge->calendar ? ",calendar" : "");
+        }
+        str_from_f64(number, p->alpha);
+        if (kinds[p->kind].season && kinds[p->kind].alpha) str_addf(out, "(%d,%s)", p->season, number);
+        else if (kinds[p->kind].season) str_addf(out, "(%d)", p->season);
+        else if (kinds[p->kind].alpha) str_addf(out, "(%s)", number);
+    }
+    return str_ok(out);
+}
+
+i64 base_tensor(const struct base *b, f32 *w, i32 *rows, i32 *cols) {
+    const struct ridge *r = b->ridge;
+    if (!r) return 0;
+    if (rows) *rows = ridge_rows(r);
+    if (cols) *cols = r->H;
+    for (i32 i = 0; w && i < ridge_rows(r); i++) memcpy(w + (i64)i * r->H, r->w + (i64)i * r->Hp, (size_t)r->H * sizeof *w);
+    return (i64)ridge_rows(r) * r->H;
+}
+
+/* --- reading the text back --- */
+
+/* Arguments of "name(a,b,c)": at most three, each a span of text. */
+struct part_text {
+    f64 weight;
+    const char *name;
+    size_t nname;
+    i32 narg;
+    const char *arg[4];
+    size_t narg_len[4];
+};
+
+/* One part at *at; moves *at behind it.  false = not understood. */
+static bool split_part(const char **at, struct part_text *p) {
+    const char *s = *at, *star;
+    size_t n = strcspn(s, "*(+");
+    p->weight = 1;
+    p->narg = 0;
+    star = s[n] == '*' ? s + n : NULL;
+    if (star) {
+        if (!str_to_f64(s, n, '.', &p->weight)) return false;
+        s = star + 1;
+    }
+    p->name = s;
+    p->nname = strcspn(s, " (");
+    s += p->nname;
+    if (*s == '(') {
+        do {
+            s++;
+            if (p->narg == 4) return false;
+            p->arg[p->narg] = s;
+            p->narg_len[p->narg] = strcspn(s, ",)");
+            s += p->narg_len[p->narg++];
+        } while (*s == ',');
+        if (*s++ != ')') return false;
+    }
+    if (strncmp(s, " + ", 3) == 0 && s[3]) s += 3;
+    else if (*s) return false;
+    *at = s;
+    return true;
+}
+
+static bool to_i32(const struct part_text *p, i32 i, i32 *out) {
+    i64 v;
+    if (i >= p->narg || !str_to_i64(p->arg[i], p->narg_len[i], &v) || v < 1 || v > 1000000) return false;
+    *out = (i32)v;
+    return true;
+}
+
+static bool to_f64(const struct part_text *p, i32 i, f64 *out) {
+    return i < p->narg && str_to_f64(p->arg[i], p->narg_len[i], '.', out) && isfinite(*out);
+}
+
+static err read_ridge(struct base *b, const struct part_text *p, const f32 *w, i64 nw, bool *ok) {
+    i32 L, H;
+    f64 penalty;
+    *ok = !b->ridge && to_i32(p, 0, &L) && to_i32(p, 1, &H) && to_f64(p, 2, &penalty);
+    *ok = *ok && (p->narg == 3 || (p->narg == 4 && p->narg_len[3] == 8 && memcmp(p->arg[3], "calendar", 8) == 0));
+    if (!*ok) return 0;
+    bool calendar = p->narg == 4;
+    *ok = w && nw == ((i64)L + 1 + (calendar ? RIDGE_CALENDAR : 0)) * H;
+    if (!*ok) return 0;
+    TRY(ridge_new(L, H, calendar, &b->ridge));
+    b->ridge->penalty = penalty;
+    for (i32 i = 0; i < ridge_rows(b->ridge); i++)
+        memcpy(b->ridge->w + (i64)i * b->ridge->Hp, w + (i64)i * H, (size_t)H * sizeof *w);
+    return 0;
+}
+
+static err read_part(struct base *b, const struct part_text *p, const f32 *w, i64 nw, bool *ok) {
+    i32 kind = 0, want;
+    while (kind < BASE_NKIND && (strlen(kinds[kind].name) != p->nname || memcmp(kinds[kind].name, p->name, p->nname) != 0)) kind++;
+    *ok = kind < BASE_NKIND && b->npart < BASE_PARTS_MAX && isfinite(p->weight);
+    if (!*ok) return 0;
+    struct base_part *to = &b->part[b->npart];
+    *to = (struct base_part){.kind = (enum base_kind)kind, .weight = p->weight};
+    if (kind == BASE_RIDGE) {
+        TRY(read_ridge(b, p, w, nw, ok));
+    } else {
+        want = (i32)kinds[kind].season + (i32)kinds[kind].alpha;
+        *ok = p->narg == want && (!kinds[kind].season || to_i32(p, 0, &to->season)) &&
+              (!kinds[kind].alpha || (to_f64(p, want - 1, &to->alpha) && to->alpha > 0 && to->alpha <= 1));
+    }
+    b->npart += *ok;
+    return 0;
+}
+
+err base_read(const char *text, const f32 *w, i64 nw, struct base **out) {
+    struct base *b;
+    struct part_text p;
+    const char *at = text;
+    bool ok = true;
+    TRY(base_new(&b));
+    while (ok && *at) {
+        ok = split_part(&at, &p);
+        err e = ok ? read_part(b, &p, w, nw, &ok) : 0;
+        if (e < 0) {
+            base_free(b);
+            return e;
+        }
+    }
+    if (!ok || !b->npart) {
+        base_free(b);
+        return FAIL(E901, "the base \"%.200s\" is not understood, or its tensor has the wrong size (%lld numbers)", text,
+                    (long long)nw);
+    }
+    *out = b;
+    return 0;
+}

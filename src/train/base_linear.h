@@ -1,0 +1,121 @@
+/* base_linear.h - inside of the bases: the ridge map at work, and the f64 algebra that fits it. */
+#ifndef STRETTO_TRAIN_BASE_LINEAR_H
+#define STRETTO_TRAIN_BASE_LINEAR_H
+
+#include "train/base.h"
+
+/* Forecast rows: n times (column, origin). */
+struct row_list {
+    i64 n;
+    const i32 *col;
+    const i64 *origin;
+};
+
+void ridge_add(const struct ridge *r, f64 weight, const struct series *s, i32 col, i64 origin, i32 H, f32 *out);
+err ridge_add_rows(const struct ridge *r, f64 weight, const struct series *s, const struct row_list *rows, i32 H, f32 *out, i64 ldo,
+                   const struct kern *k);
+
+/* --- sums over windows, from which every ridge question is answered: fit, penalty, loss ---
+ *
+ *   a window at origin o is L + H consecutive values z[o-L .. o+H); G[i][j] = sum over windows of z[o-L+i] z[o-L+j].
+ *   Neighbouring windows overlap: G[i+1][j+1] = G[i][j] + (one product at the end) - (one at the start), so only the first row is
+ *   summed over the rows of the series.  Calendar marks are one-hot: their products are sums of windows picked by the mark. */
+struct moments {
+    i32 L, H, C;    /* C calendar rows, 0 or RIDGE_CALENDAR */
+    i64 n;          /* windows */
+    f64 *G;         /* [L][L+H], entries j >= i only */
+    f64 *D;         /* [L+H] diagonal */
+    f64 *S;         /* [L+H] sums */
+    f64 *M;         /* [C][L+H] sums of windows by mark */
+    f64 *N;         /* [C][C] windows by pairs of marks */
+    f64 *row;       /* [L+H] scratch */
+};
+err moments_new(i32 L, i32 H, bool calendar, struct moments **out);
+void moments_free(struct moments *m);
+void moments_clear(struct moments *m);
+void moments_add(struct moments *m, const struct moments *other);
+/* Adds the windows of a gap-free row of values with origins in [a, b); time may be NULL without calendar. */
+void moments_take(struct moments *m, const f64 *z, const i64 *time, i64 a, i64 b);
+
+f64 mark_scale(i32 c); /* calendar row c of w belongs to an input of this size */
+
+/* Normal equations of inputs u = (window - last, marks) and targets v = future - last, every `stride`-th step only:
+ * K = L - 1 + C inputs, N targets. */
+struct system {
+    i32 K, N, stride;
+    i64 n;
+    f64 *UU;        /* [K][K] sums, full */
+    f64 *UV;        /* [K][N] */
+    f64 *SU, *SV;   /* [K], [N] sums */
+    f64 VV;         /* sum of all squared targets */
+};
+err system_new(i32 K, i32 N, i32 stride, struct system **out);
+void system_free(struct system *q);
+void system_from(struct system *q, const struct moments *m);
+
+/* A ridge solution: W [K][N] and constant b [N] for penalty x windows; scratch made by solution_new. */
+struct solution {
+    i32 K, N;
+    f64 *W, *b;
+    f64 *A, *T;     /* [K][K], [K][N] scratch */
+};
+err solution_new(i32 K, i32 N, struct solution **out);
+void solution_free(struct solution *x);
+err ridge_solve(const struct system *q, f64 penalty, struct solution *x);
+f64 ridge_loss(const struct system *q, struct solution *x); /* mean squared error of x over the windows of q; x->T is scratch */
+
+/* --- the windows of a series that a ridge may be fitted on ---
+ *
+ * z: values with gaps filled by the last observed one, as a forecast sees them.  A window counts when its targets are all observed
+ * and something was observed L rows before them. */
+struct windows {
+    i64 nrow;
+    i32 ncol, L, H;
+    f64 *z;          /* [ncol][nrow + 1], the last one is padding */
+    i32 *clear;      /* [ncol][nrow] observed rows from here on, up to H */
+    i64 *first;      /* [ncol] first observed row */
+    const i64 *time; /* of the series, or NULL */
+};
+err windows_new(const struct series *s, i32 ncol, i32 L, i32 H, struct windows **out);
+void windows_free(struct windows *w);
+void windows_take(const struct windows *w, i64 from, i64 to, struct moments *m); /* origins [from, to), as far as there are any */
+static inline bool window_counts(const struct windows *w, i32 col, i64 o) {
+    return o >= w->first[col] + w->L && o + w->H <= w->nrow && w->clear[(i64)col * w->nrow + o] >= w->H;
+}
+
+/* --- forward chaining: fit on rows before a fold, measure on the fold, go on --- */
+enum { PENALTIES = 13, PENALTY_USUAL = 10, STEPS_MEASURED = 96, WINDOWS_MIN = 20 };
+extern const f64 penalty_grid[PENALTIES]; /* 1e-6 .. 1 in half decades */
+struct chain {
+    struct windows *w;
+    struct moments *past, *fold;
+    struct system *fit, *test;
+    struct solution *x;
+    i64 upto;                /* past holds the windows inside [0, upto) */
+    f64 loss[PENALTIES];     /* sums over folds so far */
+    bool calendar;
+};
+err chain_new(const struct series *s, i32 ncol, i32 L, i32 H, bool calendar, struct chain **out);
+void chain_free(struct chain *c);
+i32 chain_penalty(const struct chain *c); /* the best one so far, 0.1 at first */
+/* Fit on [0, from), loss = MSE over the windows of [from, to) with the penalty known before; NaN when there are too few windows.
+ * fitted (may be NULL) receives the map of the fit, or NULL. */
+err chain_fold(struct chain *c, i64 from, i64 to, f64 *loss, struct ridge **fitted);
+err ridge_from(const struct moments *m, f64 penalty, struct ridge **out);
+err base_of_ridge(struct ridge *r, struct base **out); /* takes r, also when it fails */
+
+/* --- f64 algebra, one copy per instruction set (base_solve.c) --- */
+struct algebra {
+    /* C[M][N] -= A B, element (m,k) of A at a[m * am + k * ak], rows of B and C ldb and ldc apart */
+    void (*sub)(i32 M, i32 N, i32 K, const f64 *a, i64 am, i64 ak, const f64 *b, i64 ldb, f64 *c, i64 ldc);
+    void (*add_lags)(i64 n, i32 m, const f64 *z, f64 *acc);  /* acc[d] += sum over t < n of z[t] z[t+d], d < m */
+    void (*shift)(i32 m, f64 zb, const f64 *b, f64 za, const f64 *a, f64 *row, f64 *to); /* row += zb b - za a; to += row */
+};
+const struct algebra *algebra_best(void);
+
+/* A = U'U in the upper triangle of A [n][n]; false when A is not positive definite. */
+bool cholesky(const struct algebra *g, i32 n, f64 *A);
+/* X [n][N] := solution of U'U X = X. */
+void cholesky_solve(const struct algebra *g, i32 n, const f64 *U, i32 N, f64 *X);
+
+#endif

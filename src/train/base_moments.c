@@ -1,0 +1,228 @@
+/* base_moments.c - sums over windows, and the normal equations made from them (see base_linear.h).
+ *
+ * With z[o-L+i] = lag i, p = L - 1 the last one, u_i = lag i - lag p and v_h = future h - lag p:
+ *     sum u_i u_j = G[i][j] - G[i][p] - G[j][p] + G[p][p]        sum u_i v_h = G[i][L+h] - G[p][L+h] - G[i][p] + G[p][p]
+ * Marks are scaled to a mean square of about one, like z-scored values, so that one penalty suits both. */
+#include <math.h>
+#include <string.h>
+
+#include "train/base_linear.h"
+
+err moments_new(i32 L, i32 H, bool calendar, struct moments **out) {
+    struct moments *m;
+    NEW(m, 1);
+    m->L = L;
+    m->H = H;
+    m->C = calendar ? RIDGE_CALENDAR : 0;
+    const i64 width = (i64)L + H;
+    err e = mem_new((void **)&m->G, L * width, sizeof(f64));
+    if (e >= 0) e = mem_new((void **)&m->D, width, sizeof(f64));
+    if (e >= 0) e = mem_new((void **)&m->S, width, sizeof(f64));
+    if (e >= 0) e = mem_new((void **)&m->M, m->C * width, sizeof(f64));
+    if (e >= 0) e = mem_new((void **)&m->N, (i64)m->C * m->C, sizeof(f64));
+    if (e >= 0) e = mem_new((void **)&m->row, width, sizeof(f64));
+    if (e < 0) {
+        moments_free(m);
+        return e;
+    }
+    *out = m;
+    return 0;
+}
+
+void moments_free(struct moments *m) {
+    if (!m) return;
+    mem_free(m->G);
+    mem_free(m->D);
+    mem_free(m->S);
+    mem_free(m->M);
+    mem_free(m->N);
+    mem_free(m->row);
+    mem_free(m);
+}
+
+void moments_clear(struct moments *m) {
+    const size_t width = (size_t)m->L + (size_t)m->H, f = sizeof(f64);
+    m->n = 0;
+    memset(m->G, 0, (size_t)m->L * width * f);
+    memset(m->D, 0, width * f);
+    memset(m->S, 0, width * f);
+    if (m->C) memset(m->M, 0, (size_t)m->C * width * f);
+    if (m->C) memset(m->N, 0, (size_t)m->C * (size_t)m->C * f);
+}
+
+static void add_all(f64 *to, const f64 *from, i64 n) {
+    for (i64 i = 0; i < n; i++) to[i] += from[i];
+}
+
+void moments_add(struct moments *m, const struct moments *o) {
+    const i64 width = (i64)m->L + m->H;
+    m->n += o->n;
+    add_all(m->G, o->G, m->L * width);
+    add_all(m->D, o->D, width);
+    add_all(m->S, o->S, width);
+    add_all(m->M, o->M, m->C * width);
+    add_all(m->N, o->N, (i64)m->C * m->C);
+}
+
+static void take_marks(struct moments *m, const f64 *z, const i64 *time, i64 a, i64 b) {
+    const i64 width = (i64)m->L + m->H;
+    i32 mark[3];
+    for (i64 o = a; o < b; o++) {
+        calendar_marks(time[o], mark);
+        for (i32 i = 0; i < 3; i++) {
+            add_all(m->M + mark[i] * width, z + o - m->L, width);
+            for (i32 j = 0; j < 3; j++) m->N[mark[i] * m->C + mark[j]] += 1;
+        }
+    }
+}
+
+void moments_take(struct moments *m, const f64 *z, const i64 *time, i64 a, i64 b) {
+    const struct algebra *g = algebra_best();
+    const i32 width = m->L + m->H;
+    if (a >= b) return;
+    const f64 *za = z + a - m->L, *zb = z + b - m->L; /* first window, and the one after the last */
+    f64 square = 0, sum = 0;
+    m->n += b - a;
+    memset(m->row, 0, (size_t)width * sizeof(f64));
+    g->add_lags(b - a, width, za, m->row);
+    for (i64 t = 0; t < b - a; t++) square += za[t] * za[t], sum += za[t];
+    for (i32 i = 0; i < width; i++) {
+        m->D[i] += square;
+        m->S[i] += sum;
+        square += zb[i] * zb[i] - za[i] * za[i];
+        sum += zb[i] - za[i];
+    }
+    for (i32 i = 0; i < m->L; i++) g->shift(width - i, zb[i], zb + i, za[i], za + i, m->row, m->G + (i64)i * width + i);
+    if (m->C) take_marks(m, z, time, a, b);
+}
+
+/* --- normal equations --- */
+
+err system_new(i32 K, i32 N, i32 stride, struct system **out) {
+    struct system *q;
+    NEW(q, 1);
+    q->K = K;
+    q->N = N;
+    q->stride = stride;
+    err e = mem_new((void **)&q->UU, (i64)K * K, sizeof(f64));
+    if (e >= 0) e = mem_new((void **)&q->UV, (i64)K * N, sizeof(f64));
+    if (e >= 0) e = mem_new((void **)&q->SU, K, sizeof(f64));
+    if (e >= 0) e = mem_new((void **)&q->SV, N, sizeof(f64));
+    if (e < 0) {
+        system_free(q);
+        return e;
+    }
+    *out = q;
+    return 0;
+}
+
+void system_free(struct system *q) {
+    if (!q) return;
+    mem_free(q->UU);
+    mem_free(q->UV);
+    mem_free(q->SU);
+    mem_free(q->SV);
+    mem_free(q);
+}
+
+f64 mark_scale(i32 c) { return c < 24 ? sqrt(24) : c < 31 ? sqrt(7) : sqrt(12); }
+
+static void system_marks(struct system *q, const struct moments *m) {
+    const i32 p = m->L - 1, width = m->L + m->H;
+    for (i32 c = 0; c < m->C; c++) {
+        const f64 f = mark_scale(c), *M = m->M + (i64)c * width;
+        const i32 k = p + c;
+        q->SU[k] = f * m->N[c * m->C + c];
+        for (i32 i = 0; i < p; i++) q->UU[(i64)i * q->K + k] = q->UU[(i64)k * q->K + i] = f * (M[i] - M[p]);
+        for (i32 d = 0; d < m->C; d++) q->UU[(i64)k * q->K + p + d] = f * mark_scale(d) * m->N[c * m->C + d];
+        for (i32 h = 0; h < q->N; h++) q->UV[(i64)k * q->N + h] = f * (M[m->L + h * q->stride] - M[p]);
+    }
+}
+
+void system_from(struct system *q, const struct moments *m) {
+    const i32 L = m->L, p = L - 1, width = L + m->H;
+    const f64 *G = m->G, *last = G + (i64)p * width, square = last[p];
+    q->n = m->n;
+    q->VV = 0;
+    for (i32 i = 0; i < p; i++) {
+        const f64 *row = G + (i64)i * width;
+        q->SU[i] = m->S[i] - m->S[p];
+        for (i32 j = i; j < p; j++) {
+            f64 v = row[j] - row[p] - G[(i64)j * width + p] + square;
+            q->UU[(i64)i * q->K + j] = q->UU[(i64)j * q->K + i] = v;
+        }
+        for (i32 h = 0; h < q->N; h++) {
+            i32 at = L + h * q->stride;
+            q->UV[(i64)i * q->N + h] = row[at] - last[at] - row[p] + square;
+        }
+    }
+    for (i32 h = 0; h < q->N; h++) {
+        i32 at = L + h * q->stride;
+        q->SV[h] = m->S[at] - m->S[p];
+        q->VV += m->D[at] - 2 * last[at] + square;
+    }
+    system_marks(q, m);
+}
+
+err solution_new(i32 K, i32 N, struct solution **out) {
+    struct solution *x;
+    NEW(x, 1);
+    x->K = K;
+    x->N = N;
+    err e = mem_new((void **)&x->W, (i64)K * N, sizeof(f64));
+    if (e >= 0) e = mem_new((void **)&x->b, N, sizeof(f64));
+    if (e >= 0) e = mem_new((void **)&x->A, (i64)K * K, sizeof(f64));
+    if (e >= 0) e = mem_new((void **)&x->T, (i64)K * N, sizeof(f64));
+    if (e < 0) {
+        solution_free(x);
+        return e;
+    }
+    *out = x;
+    return 0;
+}
+
+void solution_free(struct solution *x) {
+    if (!x) return;
+    mem_free(x->W);
+    mem_free(x->b);
+    mem_free(x->A);
+    mem_free(x->T);
+    mem_free(x);
+}
+
+/* The constant is not penalised: inputs and targets are centred first. */
+err ridge_solve(const struct system *q, f64 penalty, struct solution *x) {
+    const struct algebra *g = algebra_best();
+    const i32 K = q->K, N = q->N;
+    const f64 n = (f64)q->n;
+    bool done = false;
+    for (i32 attempt = 0; !done; attempt++, penalty = dmax(penalty * 10, 1e-9)) {
+        if (attempt == 12) return FAIL(E1, "ridge: %d x %d normal equations of %lld windows are not finite", K, K, (long long)q->n);
+        for (i32 i = 0; i < K; i++) {
+            for (i32 j = i; j < K; j++) x->A[(i64)i * K + j] = q->UU[(i64)i * K + j] - q->SU[i] * q->SU[j] / n;
+            x->A[(i64)i * K + i] += penalty * n;
+        }
+        done = cholesky(g, K, x->A);
+    }
+    for (i32 i = 0; i < K; i++)
+        for (i32 h = 0; h < N; h++) x->W[(i64)i * N + h] = q->UV[(i64)i * N + h] - q->SU[i] / n * q->SV[h];
+    cholesky_solve(g, K, x->A, N, x->W);
+    for (i32 h = 0; h < N; h++) x->b[h] = q->SV[h] / n;
+    for (i32 i = 0; i < K; i++)
+        for (i32 h = 0; h < N; h++) x->b[h] -= q->SU[i] / n * x->W[(i64)i * N + h];
+    return 0;
+}
+
+f64 ridge_loss(const struct system *q, struct solution *x) {
+    const i32 K = q->K, N = q->N;
+    f64 sum = q->VV;
+    memset(x->T, 0, (size_t)K * (size_t)N * sizeof(f64));
+    algebra_best()->sub(K, N, K, q->UU, K, 1, x->W, N, x->T, N); /* T = -UU W */
+    for (i32 i = 0; i < K; i++)
+        for (i32 h = 0; h < N; h++) {
+            f64 w = x->W[(i64)i * N + h];
+            sum += w * (2 * q->SU[i] * x->b[h] - 2 * q->UV[(i64)i * N + h] - x->T[(i64)i * N + h]);
+        }
+    for (i32 h = 0; h < N; h++) sum += x->b[h] * ((f64)q->n * x->b[h] - 2 * q->SV[h]);
+    return sum / ((f64)q->n * N);
+}

@@ -1,0 +1,193 @@
+/* base_ridge.c - the linear map on (window - last value): fitted from sums over windows, applied alone or to whole batches.
+ *
+ *     window x[o-L..o) --minus x[o-1]--> [L] --W--> [H] --plus constant, calendar rows, x[o-1]--> forecast x[o..o+H) */
+#include <math.h>
+#include <string.h>
+
+#include "train/base_linear.h"
+
+i32 ridge_rows(const struct ridge *r) { return r->L + 1 + (r->calendar ? RIDGE_CALENDAR : 0); }
+
+err ridge_new(i32 L, i32 H, bool calendar, struct ridge **out) {
+    struct ridge *r;
+    if (L < 2 || H < 1) return FAIL(E1, "ridge: %d lags, %d steps", L, H);
+    NEW(r, 1);
+    *r = (struct ridge){.L = L, .H = H, .Hp = round_up(H, LANES), .calendar = calendar};
+    err e = mem_new((void **)&r->w, (i64)ridge_rows(r) * r->Hp, sizeof(f32));
+    if (e < 0) {
+        mem_free(r);
+        return e;
+    }
+    *out = r;
+    return 0;
+}
+
+/* Days since 1970-01-01 to month 0..11 (the algorithm of H. Hinnant, "chrono-compatible low-level date algorithms"). */
+static i32 month_of(i64 days) {
+    i64 z = days + 719468, era = (z >= 0 ? z : z - 146096) / 146097, doe = z - era * 146097;
+    i64 yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365, doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
+    i64 mp = (5 * doy + 2) / 153;
+    return (i32)(mp < 10 ? mp + 2 : mp - 10);
+}
+
+void calendar_marks(i64 time, i32 mark[3]) {
+    i64 days = time >= 0 ? time / 86400 : -((-time + 86399) / 86400);
+    mark[0] = (i32)((time - days * 86400) / 3600);
+    mark[1] = 24 + (i32)(((days + 4) % 7 + 7) % 7); /* 1970-01-01 was a Thursday; 0 = Sunday */
+    mark[2] = 24 + 7 + month_of(days);
+}
+
+/* --- forecasts --- */
+
+/* The constant and the calendar rows of an origin, times weight, added to out; and the last value. */
+static void add_rest(const struct ridge *r, f64 weight, const struct series *s, i64 origin, f64 last, i32 H, f32 *out) {
+    i32 mark[3] = {0};
+    const f32 *bias = r->w + (i64)r->L * r->Hp;
+    for (i32 h = 0; h < H; h++) out[h] += (f32)(weight * (last + (f64)bias[h]));
+    if (!r->calendar || !s->time || origin < 1) return;
+    /* the origin itself may lie one row behind the end of the series: its time follows from the row before */
+    calendar_marks(origin < s->nrow ? s->time[origin] : s->time[origin - 1] + s->freq.step, mark);
+    for (i32 i = 0; i < 3; i++) {
+        const f32 *row = bias + (i64)(1 + mark[i]) * r->Hp;
+        for (i32 h = 0; h < H; h++) out[h] += (f32)weight * row[h];
+    }
+}
+
+/* Value at row i as a forecast sees it: gaps filled by what was seen before, rows before the series by `none`. */
+static inline f32 seen_at(const f32 *x, i64 i, f32 before, f32 none) { return i < 0 ? none : isnan(x[i]) ? before : x[i]; }
+
+/* What a gap at row i is filled with when the window begins there. */
+static f32 seen_before(const f32 *x, i64 i, f32 none) {
+    for (; i >= 0; i--)
+        if (!isnan(x[i])) return x[i];
+    return none;
+}
+
+/* u[L] = window minus last, gaps filled; returns the last value. */
+static f32 window_of(const struct ridge *r, const f32 *x, i64 origin, f32 *u) {
+    const i64 first = origin - r->L;
+    const f32 last = last_seen(x, origin);
+    f32 before = seen_before(x, first, last);
+    for (i32 k = 0; k < r->L; k++) {
+        before = seen_at(x, first + k, before, last);
+        u[k] = before - last;
+    }
+    return last;
+}
+
+enum { ROWS = 64, LAGS = 64 };
+
+void ridge_add(const struct ridge *r, f64 weight, const struct series *s, i32 col, i64 origin, i32 H, f32 *out) {
+    const f32 *x = series_col(s, col);
+    const i32 steps = imin(H, r->H);
+    const i64 first = origin - r->L;
+    const f32 last = last_seen(x, origin);
+    f32 before = seen_before(x, first, last);
+    for (i32 k = 0; k < r->L; k++) {
+        before = seen_at(x, first + k, before, last);
+        const f32 u = (f32)weight * (before - last), *row = r->w + (i64)k * r->Hp;
+        for (i32 h = 0; h < steps; h++) out[h] += u * row[h];
+    }
+    add_rest(r, weight, s, origin, (f64)last, steps, out);
+    for (i32 h = steps; h < H; h++) out[h] += (f32)weight * last; /* beyond what was fitted */
+}
+
+/* Blocks of ROWS rows: windows into u, one product, then what a single forecast adds. */
+static void add_block(const struct ridge *r, f64 weight, const struct series *s, const struct row_list *rows, i64 at, i32 H,
+                      f32 *out, i64 ldo, const struct kern *kern, f32 *u, f32 *c) {
+    f32 last[ROWS];
+    const i32 n = (i32)lmin(ROWS, rows->n - at), steps = imin(H, r->H);
+    for (i32 i = 0; i < n; i++) last[i] = window_of(r, series_col(s, rows->col[at + i]), rows->origin[at + i], u + (i64)i * r->L);
+    kern->gemm_nn(n, r->H, r->L, u, r->L, r->w, r->Hp, c, r->Hp, false);
+    for (i32 i = 0; i < n; i++) {
+        f32 *to = out + (at + i) * ldo;
+        const f32 *from = c + (i64)i * r->Hp;
+        for (i32 h = 0; h < steps; h++) to[h] += (f32)weight * from[h];
+        add_rest(r, weight, s, rows->origin[at + i], (f64)last[i], steps, to);
+        for (i32 h = steps; h < H; h++) to[h] += (f32)weight * last[i];
+    }
+}
+
+err ridge_add_rows(const struct ridge *r, f64 weight, const struct series *s, const struct row_list *rows, i32 H, f32 *out, i64 ldo,
+                   const struct kern *k) {
+    f32 *u, *c;
+    if (!k || rows->n < 4) {
+        for (i64 i = 0; i < rows->n; i++) ridge_add(r, weight, s, rows->col[i], rows->origin[i], H, out + i * ldo);
+        return 0;
+    }
+    NEW(u, (i64)ROWS * r->L);
+    err e = mem_new((void **)&c, (i64)ROWS * r->Hp, sizeof *c);
+    if (e >= 0)
+        for (i64 at = 0; at < rows->n; at += ROWS) add_block(r, weight, s, rows, at, H, out, ldo, k, u, c);
+    mem_free(u);
+    if (e >= 0) mem_free(c);
+    return e;
+}
+
+/* --- fitting --- */
+
+const f64 penalty_grid[PENALTIES] = {1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1};
+
+
+static void ridge_fill(const struct solution *x, struct ridge *r) {
+    const i32 p = r->L - 1;
+    for (i32 h = 0; h < r->H; h++) {
+        for (i32 k = 0; k < x->K; k++) {
+            f64 scale = k < p ? 1 : mark_scale(k - p);
+            r->w[(i64)(k < p ? k : r->L + 1 + k - p) * r->Hp + h] = (f32)(x->W[(i64)k * x->N + h] * scale);
+        }
+        r->w[(i64)r->L * r->Hp + h] = (f32)x->b[h];
+    }
+}
+
+err ridge_from(const struct moments *m, f64 penalty, struct ridge **out) {
+    struct system *q = NULL;
+    struct solution *x = NULL;
+    const i32 K = m->L - 1 + m->C;
+    err e = system_new(K, m->H, 1, &q);
+    if (e >= 0) e = solution_new(K, m->H, &x);
+    if (e >= 0) {
+        system_from(q, m);
+        e = ridge_solve(q, penalty, x);
+    }
+    if (e >= 0) e = ridge_new(m->L, m->H, m->C > 0, out);
+    if (e >= 0) {
+        ridge_fill(x, *out);
+        (*out)->penalty = penalty;
+        (*out)->windows = m->n;
+    }
+    system_free(q);
+    solution_free(x);
+    return e;
+}
+
+err base_of_ridge(struct ridge *r, struct base **out) {
+    struct base *b;
+    err e = base_new(&b);
+    if (e < 0) {
+        mem_free(r->w);
+        mem_free(r);
+        return e;
+    }
+    b->npart = 1;
+    b->part[0] = (struct base_part){.kind = BASE_RIDGE, .weight = 1};
+    b->ridge = r;
+    *out = b;
+    return 0;
+}
+
+err base_ridge(const struct series *s, const struct ridge_spec *spec, struct base **out) {
+    struct chain *c = NULL;
+    struct ridge *r = NULL;
+    f64 penalty = spec->penalty, loss;
+    TRY(chain_new(s, spec->ncol, spec->L, spec->H, spec->calendar, &c));
+    err e = chain_fold(c, spec->train, spec->penalty > 0 ? spec->train : spec->valid, &loss, NULL);
+    if (e >= 0 && penalty <= 0) penalty = penalty_grid[chain_penalty(c)];
+    if (e >= 0 && spec->refit) windows_take(c->w, c->upto - spec->H + 1, spec->valid - spec->H + 1, c->past);
+    if (e >= 0 && c->past->n < WINDOWS_MIN)
+        e = FAIL(E301, "ridge: %lld windows of %d + %d rows before row %lld, %d are needed", (long long)c->past->n, spec->L, spec->H,
+                 (long long)spec->train, (int)WINDOWS_MIN);
+    if (e >= 0) e = ridge_from(c->past, penalty, &r);
+    chain_free(c);
+    return e < 0 ? e : base_of_ridge(r, out);
+}
