@@ -1,0 +1,277 @@
+/* console.c - the progress line, notes and warnings. */
+#define _GNU_SOURCE
+#include "report/console.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "report/text.h"
+
+#define REDRAW_EVERY 0.1 /* seconds */
+enum { BAR_MOST = 24, BAR_LEAST = 8, WIDTH_DEFAULT = 80, WIDTH_LEAST = 20 };
+
+static f64 system_now(void *clock) {
+    (void)clock;
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (f64)t.tv_sec + 1e-9 * (f64)t.tv_nsec;
+}
+
+static bool is_set(const char *name) {
+    const char *v = getenv(name);
+    return v && *v;
+}
+
+static bool is_terminal(FILE *to) {
+    const char *term = getenv("TERM");
+    return isatty(fileno(to)) && !(term && strcmp(term, "dumb") == 0);
+}
+
+static bool wants_colour(enum console_colour wish, bool terminal) {
+    if (wish != COLOUR_AUTO) return wish == COLOUR_ALWAYS;
+    if (is_set("NO_COLOR")) return false;
+    const char *force = is_set("FORCE_COLOR") ? getenv("FORCE_COLOR") : is_set("CLICOLOR_FORCE") ? getenv("CLICOLOR_FORCE") : "0";
+    return terminal || strcmp(force, "0") != 0;
+}
+
+bool console_colours(FILE *to, enum console_colour wish) { return wants_colour(wish, is_terminal(to)); }
+
+/* Block characters are used when the locale of the environment is UTF-8. */
+static bool env_utf8(void) {
+    const char *l = is_set("LC_ALL") ? getenv("LC_ALL") : is_set("LC_CTYPE") ? getenv("LC_CTYPE") : getenv("LANG");
+    return l && (strcasestr(l, "utf-8") || strcasestr(l, "utf8"));
+}
+
+void console_open(struct console *c, const struct console_options *o) {
+    *c = (struct console){.o = *o, .drawn = -INFINITY, .best = (f64)NAN};
+    c->at.train = c->at.valid = (f64)NAN;
+    if (!c->o.now) c->o.now = system_now;
+    if (c->o.interval <= 0) c->o.interval = 5;
+    bool terminal = o->terminal > 0 || (o->terminal == 0 && is_terminal(o->to));
+    c->redraw = o->mode == CONSOLE_AUTO && terminal;
+    c->colour = wants_colour(o->colour, terminal);
+    c->utf8 = env_utf8();
+}
+
+/* Columns of the terminal now (it may be resized during a run). */
+static i32 width_of(const struct console *c) {
+    if (c->o.width > 0) return imax(WIDTH_LEAST, c->o.width);
+    struct winsize w = {0};
+    if (ioctl(fileno(c->o.to), TIOCGWINSZ, &w) == 0 && w.ws_col > 0) return imax(WIDTH_LEAST, w.ws_col);
+    i64 n = 0;
+    const char *env = getenv("COLUMNS");
+    if (env && str_to_i64(env, strlen(env), &n) && n >= WIDTH_LEAST && n < 10000) return (i32)n;
+    return WIDTH_DEFAULT;
+}
+
+static f64 done_share(const struct event *e) {
+    f64 members = imax(1, e->members), steps = (f64)lmax(1, e->steps);
+    return dmin(1, dmax(0, ((f64)e->member + (f64)e->step / steps) / members));
+}
+
+/* The bar |####>     |, in eighths of a block where the terminal can show them. */
+static void add_bar(struct str *b, f64 share, i32 width, bool utf8) {
+    static const char *const part[] = {" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    i32 eighths = (i32)(share * width * 8);
+    str_add(b, "|");
+    for (i32 i = 0; i < width; i++) {
+        i32 left = eighths - 8 * i;
+        if (left >= 8) str_add(b, utf8 ? "█" : "#");
+        else if (left > 0) str_add(b, utf8 ? part[left] : ">");
+        else str_add(b, " ");
+    }
+    str_add(b, "|");
+}
+
+/* Adds one piece to the line if it fits into `room` columns, returns the room left; text without escapes is measured in columns. */
+static i32 piece(struct str *b, i32 room, const struct str *text, const char *escape) {
+    i32 n = 0;
+    for (const char *s = str_text(text); *s; s++) n += (*s & 0xc0) != 0x80;
+    if (n > room) return 0; /* nothing after it may jump the queue */
+    if (escape) str_add(b, escape);
+    str_add(b, str_text(text));
+    if (escape) str_add(b, "\033[0m");
+    return room - n;
+}
+
+/* Pieces from the most to the least wanted; the line is cut at a piece, never inside one. */
+static void build_line(struct console *c, struct str *b, i32 room) {
+    const struct event *e = &c->at;
+    struct str t = {0};
+    if (e->members > 1) str_addf(&t, "member %d/%d ", e->member + 1, e->members);
+    str_addf(&t, "%3d%%", (i32)(100 * done_share(e)));
+    add_bar(&t, done_share(e), imin(BAR_MOST, imax(BAR_LEAST, room / 6)), c->utf8);
+    str_addf(&t, " %lld/%lld [", (long long)e->step, (long long)e->steps);
+    text_clock(&t, e->seconds);
+    str_add(&t, "<");
+    text_clock(&t, e->left);
+    str_add(&t, "]");
+    room = piece(b, room, &t, NULL);
+
+    t.len = 0;
+    str_add(&t, " loss ");
+    text_digits(&t, e->train, 3);
+    if (!isnan(e->train)) room = piece(b, room, &t, NULL);
+
+    t.len = 0;
+    bool best = !isnan(e->valid) && e->valid <= c->best;
+    str_add(&t, " val ");
+    text_digits(&t, e->valid, 3);
+    str_add(&t, best ? "*" : " ");
+    if (!isnan(e->valid)) room = piece(b, room, &t, c->colour && best ? "\033[32m" : NULL);
+
+    t.len = 0;
+    str_add(&t, " best ");
+    text_digits(&t, c->best, 3);
+    if (!isnan(c->best) && !best) room = piece(b, room, &t, NULL);
+
+    t.len = 0;
+    str_add(&t, " ");
+    text_si(&t, e->windows_per_s);
+    str_add(&t, " windows/s");
+    if (e->windows_per_s > 0) room = piece(b, room, &t, c->colour ? "\033[2m" : NULL);
+
+    t.len = 0;
+    str_add(&t, " epoch ");
+    text_fixed(&t, e->epoch, 1);
+    piece(b, room, &t, c->colour ? "\033[2m" : NULL);
+    str_free(&t);
+}
+
+static void draw(struct console *c, f64 now) {
+    c->line.len = 0;
+    str_add(&c->line, "\r");
+    build_line(c, &c->line, width_of(c) - 1);
+    str_add(&c->line, "\033[K");
+    if (c->line.failed) return;
+    fputs(c->line.s, c->o.to);
+    fflush(c->o.to);
+    c->open = true;
+    c->drawn = now;
+}
+
+static void plain_line(struct console *c, f64 now) {
+    const struct event *e = &c->at;
+    struct str *b = &c->line;
+    b->len = 0;
+    if (e->members > 1) str_addf(b, "member %d of %d  ", e->member + 1, e->members);
+    str_addf(b, "step %lld of %lld  epoch ", (long long)e->step, (long long)e->steps);
+    text_fixed(b, e->epoch, 1);
+    if (!isnan(e->train)) {
+        str_add(b, "  train ");
+        text_digits(b, e->train, 4);
+    }
+    if (!isnan(e->valid)) {
+        str_add(b, "  val ");
+        text_digits(b, e->valid, 4);
+        if (e->valid <= c->best) str_add(b, " (best)");
+    }
+    str_add(b, "  ");
+    text_si(b, e->windows_per_s);
+    str_add(b, " windows/s  ");
+    text_seconds(b, e->seconds);
+    if (e->left >= 0) {
+        str_add(b, "  left ");
+        text_seconds(b, e->left);
+    }
+    str_add(b, "\n");
+    c->drawn = now;
+    if (b->failed) return;
+    fputs(b->s, c->o.to);
+    fflush(c->o.to);
+}
+
+static void end_line(struct console *c) {
+    if (!c->open) return;
+    fputs("\n", c->o.to);
+    fflush(c->o.to);
+    c->open = false;
+}
+
+/* A line of its own: the progress line steps aside and comes back below. */
+static void text_line(struct console *c, const struct event *e) {
+    bool warn = e->kind == EVENT_WARNING, was_open = c->open;
+    const char *text = e->text ? e->text : "", *rest = text;
+    if (!warn && c->o.quiet) return;
+    if (was_open) fputs("\r\033[K", c->o.to);
+    if (warn) {
+        size_t head = strncmp(text, "warning", 7) == 0 ? strcspn(text, " ") : 0;
+        rest = text + head;
+        fprintf(c->o.to, "%s%.*s%s", c->colour ? "\033[1;33m" : "", head ? (int)head : 8, head ? text : "warning:",
+                c->colour ? "\033[0m" : "");
+        if (!head) fputs(" ", c->o.to);
+    }
+    fprintf(c->o.to, "%s\n", rest);
+    if (was_open) draw(c, c->o.now(c->o.clock));
+    fflush(c->o.to);
+}
+
+/* The last word: how long it took, what was best, why it stopped. */
+static void finish(struct console *c, const struct event *e) {
+    if (c->redraw && e->member + 1 >= e->members) draw(c, c->o.now(c->o.clock));
+    if (e->member + 1 < e->members) return;
+    end_line(c);
+    struct str *b = &c->line;
+    b->len = 0;
+    str_addf(b, "trained %lld steps", (long long)c->at.step);
+    if (e->members > 1) str_addf(b, " (member %d of %d)", e->member + 1, e->members);
+    str_add(b, " in ");
+    text_seconds(b, e->seconds > 0 ? e->seconds : c->at.seconds);
+    if (!isnan(c->best)) {
+        str_add(b, "; best val ");
+        text_digits(b, c->best, 4);
+        str_addf(b, " at step %lld", (long long)c->best_step);
+        if (e->members > 1) str_addf(b, " of member %d", c->best_member + 1);
+    }
+    if (e->text && *e->text) str_addf(b, "; %s", e->text);
+    str_add(b, "\n");
+    if (!b->failed) fputs(b->s, c->o.to);
+    fflush(c->o.to);
+}
+
+static void progress(struct console *c, const struct event *e) {
+    f64 valid = isnan(e->valid) && e->member == c->at.member ? c->at.valid : e->valid;
+    f64 train = isnan(e->train) && e->member == c->at.member ? c->at.train : e->train;
+    c->at = *e;
+    c->at.text = NULL;
+    c->at.valid = valid;
+    c->at.train = train;
+    if (e->kind == EVENT_VALID && (e->best || isnan(c->best) || e->valid < c->best) && !(e->valid >= c->best)) {
+        c->best = e->valid;
+        c->best_step = e->step;
+        c->best_member = e->member;
+    }
+    f64 now = c->o.now(c->o.clock);
+    if (c->o.mode == CONSOLE_NONE) return;
+    if (c->redraw && now - c->drawn >= REDRAW_EVERY) draw(c, now);
+    if (!c->redraw && now - c->drawn >= c->o.interval && e->kind != EVENT_BEGIN) plain_line(c, now);
+}
+
+static void on_event(void *self, const struct event *e) {
+    struct console *c = self;
+    switch (e->kind) {
+    case EVENT_NOTE:
+    case EVENT_WARNING: text_line(c, e); break;
+    case EVENT_BEGIN:
+        if (!c->redraw && isinf(c->drawn)) c->drawn = c->o.now(c->o.clock); /* the first plain line after one interval */
+        progress(c, e);
+        break;
+    case EVENT_STEP:
+    case EVENT_VALID: progress(c, e); break;
+    case EVENT_SAVED: break; /* the command says where its files are */
+    case EVENT_END:
+        if (c->o.mode != CONSOLE_NONE) finish(c, e);
+        break;
+    }
+}
+
+struct sink console_sink(struct console *c) { return (struct sink){on_event, c}; }
+
+void console_close(struct console *c) {
+    end_line(c);
+    str_free(&c->line);
+}

@@ -1,0 +1,283 @@
+/* html.c - the page as a whole, its first screen, and the file. */
+#include <math.h>
+
+#include "base/file.h"
+#include "report/charts.h"
+#include "report/html_part.h"
+#include "report/text.h"
+
+void html_section(struct str *b, const char *id, const char *heading, const char *lead) {
+    str_addf(b, "<section id=\"%s\">\n<h2>", id);
+    text_xml(b, heading);
+    str_add(b, "</h2>\n");
+    if (lead) html_text(b, "p", "lead", lead);
+}
+
+void html_end(struct str *b) { str_add(b, "</section>\n"); }
+
+void html_text(struct str *b, const char *tag, const char *class, const char *text) {
+    str_addf(b, *class ? "<%s class=\"%s\">" : "<%s>", tag, class);
+    text_xml(b, text);
+    str_addf(b, "</%s>\n", tag);
+}
+
+void html_facts(struct str *b, const struct report_fact *f, i32 n) {
+    str_add(b, "<dl>\n");
+    for (i32 i = 0; i < n; i++) {
+        html_text(b, "dt", "", f[i].name);
+        html_text(b, "dd", "", f[i].value);
+    }
+    str_add(b, "</dl>\n");
+}
+
+/* The row of the model, NULL without one. */
+static const struct score_row *model_row(const struct score_table *t) {
+    for (i32 r = 0; t && r < t->nrow; r++)
+        if (t->row[r].role == ROLE_MODEL) return &t->row[r];
+    return NULL;
+}
+
+static f64 largest(const struct score_table *t, i32 m) {
+    f64 most = 0;
+    for (i32 r = 0; r < t->nrow; r++)
+        if (isfinite(t->row[r].value[m])) most = dmax(most, t->row[r].value[m]);
+    return most;
+}
+
+static bool has_skill(const struct score_table *t) {
+    for (i32 r = 0; r < t->nrow; r++)
+        if (!isnan(t->row[r].skill)) return true;
+    return false;
+}
+
+/* Figures, a bar of the metric that skill is measured in, and skill. */
+static void score_line(struct str *b, const struct score_table *t, i32 r, f64 most, bool skill) {
+    const struct score_row *row = &t->row[r];
+    f64 v = row->value[t->skill_metric];
+    str_addf(b, "<tr%s><th scope=\"row\"><span class=\"key k%d\"></span>", row->role == ROLE_MODEL ? " class=\"model\"" : "", row->role);
+    text_xml(b, row->name);
+    str_add(b, "</th>");
+    for (i32 m = 0; m < t->nmetric; m++) {
+        str_add(b, "<td class=\"n\">");
+        table_value(b, t, r, m);
+        str_add(b, "</td>");
+    }
+    str_addf(b, "<td class=\"bar\"><i class=\"k%d\" style=\"width:", row->role);
+    text_fixed(b, isfinite(v) && most > 0 ? 100 * dmax(0, v) / most : 0, 1);
+    str_add(b, "%\"></i></td>");
+    if (skill) str_addf(b, "<td class=\"n %s\">", row->skill < 0 ? "down" : "up");
+    if (!isnan(row->skill)) text_skill(b, row->skill);
+    str_add(b, skill ? "</td></tr>\n" : "</tr>\n");
+}
+
+void html_scores(struct str *b, const struct score_table *t) {
+    str_add(b, "<div class=\"scroll\"><table>\n<thead><tr><th></th>");
+    for (i32 m = 0; m < t->nmetric; m++) {
+        str_add(b, "<th class=\"n\">");
+        text_xml(b, t->metric[m]);
+        str_add(b, "</th>");
+    }
+    bool skill = has_skill(t);
+    str_add(b, "<th></th>");
+    str_add(b, skill ? "<th class=\"n\">skill</th></tr></thead>\n<tbody>\n" : "</tr></thead>\n<tbody>\n");
+    f64 most = largest(t, t->skill_metric);
+    for (i32 r = 0; r < t->nrow; r++) score_line(b, t, r, most, skill);
+    str_add(b, "</tbody></table></div>\n");
+}
+
+/* One sentence: better or worse than the best naive row, and by how much. */
+static void verdict(struct str *b, const struct score_table *t) {
+    const struct score_row *model = model_row(t);
+    if (!model || t->best_naive < 0 || t->best_naive >= t->nrow || isnan(model->skill)) return;
+    f64 s = model->skill;
+    const char *class = s > .005 ? "good" : s < -.005 ? "bad" : "even", *mark = s > .005 ? "▲" : s < -.005 ? "▼" : "●";
+    struct str p = {0};
+    text_fixed(&p, fabs(100 * s), fabs(s) < .0995 ? 1 : 0);
+    str_addf(b, "<p id=\"verdict\" class=\"verdict %s\">%s ", class, mark);
+    if (*class == 'e') str_add(b, "Level with the best naive row, ");
+    else str_addf(b, "%s %% %s than the best naive row, ", str_text(&p), s > 0 ? "better" : "worse");
+    str_free(&p);
+    text_xml(b, t->row[t->best_naive].name);
+    str_add(b, ", in ");
+    text_xml(b, t->metric[t->skill_metric]);
+    str_add(b, " on ");
+    text_xml(b, t->title);
+    str_add(b, "</p>\n");
+}
+
+static void tile(struct str *b, const char *name, const char *value, const char *below) {
+    str_add(b, "<div class=\"tile\">");
+    html_text(b, "span", "", name);
+    str_add(b, "<div>");
+    html_text(b, "b", "", value);
+    html_text(b, "span", "", below);
+    str_add(b, "</div>");
+    str_add(b, "</div>\n");
+}
+
+static void metric_tiles(struct str *b, const struct score_table *t) {
+    i32 model = (i32)(model_row(t) - t->row);
+    for (i32 m = 0; m < imin(t->nmetric, 4); m++) {
+        struct str v = {0}, below = {0};
+        table_value(&v, t, model, m);
+        if (t->best_naive >= 0 && isfinite(t->row[t->best_naive].value[m])) {
+            str_add(&below, "best naive ");
+            table_value(&below, t, t->best_naive, m);
+        }
+        tile(b, t->metric[m], str_text(&v), str_text(&below));
+        str_free(&v);
+        str_free(&below);
+    }
+}
+
+static void tiles(struct str *b, const struct report *r) {
+    str_add(b, "<div class=\"tiles\">\n");
+    if (model_row(r->scores)) metric_tiles(b, r->scores);
+    struct str v = {0}, below = {0};
+    if (isfinite(r->seconds) && r->seconds > 0) {
+        text_seconds(&v, r->seconds);
+        if (r->ncurve > 1) str_addf(&below, "%d members", r->ncurve);
+        tile(b, "training", str_text(&v), str_text(&below));
+    }
+    v.len = 0;
+    if (r->parameters > 0) {
+        text_si(&v, (f64)r->parameters);
+        tile(b, "parameters", str_text(&v), "");
+    }
+    str_free(&v);
+    str_free(&below);
+    str_add(b, "</div>\n");
+}
+
+/* What the model is made of and what it has seen, in a few lines below the scores. */
+static void summary(struct str *b, const struct report *r) {
+    const struct report_parts *p = &r->parts;
+    str_add(b, "<dl class=\"sum\">\n");
+    if (p->base) {
+        str_add(b, "<dt>parts</dt><dd>");
+        text_xml(b, p->base);
+        if (p->correction) {
+            str_add(b, " + ");
+            if (p->guarded) text_fixed(b, p->a, 2);
+            str_add(b, p->guarded ? " × " : "");
+            text_xml(b, p->correction);
+        }
+        if (p->guarded) {
+            str_add(b, " (guard t = ");
+            text_fixed(b, p->t, 2);
+            str_add(b, ")");
+        }
+        str_add(b, "</dd>\n");
+    }
+    for (i32 i = 0; i < r->nsplit; i++) {
+        const struct report_split *s = &r->split[i];
+        html_text(b, "dt", "", s->name);
+        str_addf(b, "<dd>%lld row%s", (long long)(s->row1 - s->row0), s->row1 - s->row0 == 1 ? "" : "s");
+        if (s->first && s->last) {
+            str_add(b, ", ");
+            text_xml(b, s->first);
+            str_add(b, " to ");
+            text_xml(b, s->last);
+        }
+        str_add(b, "</dd>\n");
+    }
+    str_add(b, "</dl>\n");
+}
+
+void html_first_screen(struct str *b, const struct report *r) {
+    str_add(b, "<div class=\"grid\">\n");
+    if (r->scores) {
+        struct str lead = {0};
+        str_addf(&lead, "%s", r->scores->title);
+        if (r->scores->windows > 0) str_addf(&lead, ", %lld window%s, every one counted", (long long)r->scores->windows,
+                                               r->scores->windows == 1 ? "" : "s");
+        html_section(b, "scores", "Scores", str_text(&lead));
+        html_scores(b, r->scores);
+        summary(b, r);
+        html_end(b);
+        str_free(&lead);
+    }
+    if (r->nforecast > 0) {
+        struct report_forecast f = r->forecast[0];
+        html_section(b, "forecast", "Forecast against what came", f.title);
+        f.title = NULL;
+        chart_forecast(b, &f, 600, 250, false);
+        html_end(b);
+    }
+    if (r->ncurve > 0) {
+        html_section(b, "curves", "Training", r->ncurve > 1 ? "one line per ensemble member" : NULL);
+        chart_curves(b, r, 600, 250);
+        html_end(b);
+    }
+    if (r->nline > 0) {
+        html_section(b, "steps", "Error by step", "how the error grows with the distance");
+        chart_steps(b, r, 600, 250);
+        html_end(b);
+    }
+    str_add(b, "</div>\n");
+}
+
+static void link_if(struct str *b, bool there, const char *id, const char *name) {
+    if (there) str_addf(b, "<a href=\"#%s\">%s</a>\n", id, name);
+}
+
+static void head(struct str *b, const struct report *r) {
+    str_add(b, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+               "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>");
+    text_xml(b, r->title);
+    str_add(b, "</title>\n<style>\n");
+    str_add(b, html_style());
+    str_add(b, svg_style());
+    str_add(b, "</style>\n</head>\n<body>\n<main>\n<header id=\"top\">\n<p class=\"eyebrow\">Stretto report");
+    if (r->created) {
+        str_add(b, " · ");
+        text_xml(b, r->created);
+    }
+    str_add(b, "</p>\n");
+    html_text(b, "h1", "", r->title);
+    if (r->scores) verdict(b, r->scores);
+    if (r->command) html_text(b, "pre", "cmd", r->command);
+    str_add(b, "<nav aria-label=\"sections\">\n");
+    link_if(b, r->scores, "scores", "scores");
+    link_if(b, r->nforecast > 0, "forecast", "forecast");
+    link_if(b, r->ncurve > 0, "curves", "training");
+    link_if(b, r->nline > 0, "steps", "error by step");
+    link_if(b, r->parts.base, "parts", "parts");
+    link_if(b, r->nforecast > 1, "forecasts", "more forecasts");
+    link_if(b, r->nsplit + r->ndata > 0, "data", "data");
+    link_if(b, r->nspan > 0, "timeline", "timeline");
+    link_if(b, r->plan, "plan", "plan");
+    link_if(b, r->nmachine > 0, "machine", "machine");
+    link_if(b, r->noption > 0, "options", "options");
+    link_if(b, r->nnote > 0, "notes", "notes");
+    str_add(b, "</nav>\n</header>\n");
+}
+
+err report_html(const struct report *r, struct str *out) {
+    head(out, r);
+    if (r->nwarning > 0) {
+        html_section(out, "warnings", r->nwarning == 1 ? "1 warning" : "Warnings", NULL);
+        str_add(out, "<ul class=\"list\">\n");
+        for (i32 i = 0; i < r->nwarning; i++) html_text(out, "li", "", r->warning[i]);
+        str_add(out, "</ul>\n");
+        html_end(out);
+    }
+    tiles(out, r);
+    html_first_screen(out, r);
+    html_details(out, r);
+    str_add(out, "<footer>written by Stretto");
+    if (r->version) {
+        str_add(out, " ");
+        text_xml(out, r->version);
+    }
+    str_add(out, "; this page needs no network and runs no script</footer>\n</main>\n</body>\n</html>\n");
+    return str_ok(out);
+}
+
+err report_write(const struct report *r, const char *path) {
+    struct str page = {0};
+    err e = report_html(r, &page);
+    if (e >= 0) e = file_write_all(path, page.s, (i64)page.len);
+    str_free(&page);
+    return e;
+}

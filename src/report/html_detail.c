@@ -1,0 +1,159 @@
+/* html_detail.c - the sections below the first screen: parts, forecasts, data, timeline, plan, machine, options, notes. */
+#include <math.h>
+
+#include "report/charts.h"
+#include "report/html_part.h"
+#include "report/text.h"
+
+enum { FORECASTS_MOST = 12 };
+
+static void part(struct str *b, const char *name, const char *big, const char *text) {
+    str_add(b, "<div class=\"part\">\n");
+    html_text(b, "span", "soft", name);
+    html_text(b, "b", "big", big);
+    html_text(b, "p", "soft", text);
+    str_add(b, "</div>\n");
+}
+
+static void guard_part(struct str *b, const struct report_parts *p) {
+    struct str big = {0}, text = {0};
+    if (!p->guarded) {
+        part(b, "guard", "off", "the correction counts in full");
+        return;
+    }
+    str_add(&big, "a = ");
+    text_fixed(&big, p->a, 2);
+    str_add(&text, "weight of the correction; t = ");
+    text_fixed(&text, p->t, 2);
+    if (p->blocks > 0) str_addf(&text, " over %d validation blocks", p->blocks);
+    str_add(&text, p->a < .005 ? ": no gain that can be relied on, so the base speaks alone" : "");
+    part(b, "guard", str_text(&big), str_text(&text));
+    str_free(&big);
+    str_free(&text);
+}
+
+static void added(struct str *b, const struct report_parts *p) {
+    if (!isfinite(p->base_error) || !isfinite(p->full_error)) return;
+    f64 gain = p->base_error != 0 ? 1 - p->full_error / p->base_error : 0;
+    str_add(b, "<h3>What the recurrent part added</h3>\n<p>");
+    text_xml(b, p->metric ? p->metric : "error");
+    str_add(b, " of the base alone ");
+    text_digits(b, p->base_error, 4);
+    str_add(b, ", with the correction ");
+    text_digits(b, p->full_error, 4);
+    str_addf(b, ": <b class=\"%s\">", gain < 0 ? "down" : "up");
+    text_skill(b, gain);
+    str_add(b, "</b></p>\n");
+}
+
+static void parts(struct str *b, const struct report_parts *p) {
+    if (!p->base) return;
+    html_section(b, "parts", "Parts of the forecaster", "forecast = base + a × correction; each part can be switched off");
+    str_add(b, "<div class=\"parts\">\n");
+    part(b, "base", p->base, p->base_detail ? p->base_detail : "");
+    part(b, "correction", p->correction ? p->correction : "none", p->correction_detail ? p->correction_detail : "");
+    guard_part(b, p);
+    str_add(b, "</div>\n");
+    added(b, p);
+    if (p->note) html_text(b, "p", "soft", p->note);
+    if (p->fold) {
+        html_text(b, "h3", "", p->fold->title);
+        html_scores(b, p->fold);
+    }
+    html_end(b);
+}
+
+static void forecasts(struct str *b, const struct report *r) {
+    if (r->nforecast < 2) return;
+    html_section(b, "forecasts", "More forecasts", NULL);
+    str_add(b, "<div class=\"small\">\n");
+    for (i32 i = 1; i < imin(r->nforecast, FORECASTS_MOST + 1); i++) {
+        str_add(b, "<figure>\n");
+        chart_forecast(b, &r->forecast[i], 560, 250, false);
+        str_add(b, "</figure>\n");
+    }
+    str_add(b, "</div>\n");
+    html_end(b);
+}
+
+/* A strip with the parts of the rows in proportion, then the borders as a table. */
+static void splits(struct str *b, const struct report *r) {
+    static const i32 colour[] = {6, 7, 0, 9, 10}; /* train, validation, test */
+    str_add(b, "<div class=\"strip\">");
+    for (i32 i = 0; i < r->nsplit; i++)
+        str_addf(b, "<i class=\"k%d\" style=\"flex:%lld\"></i>", colour[i % 5], (long long)lmax(1, r->split[i].row1 - r->split[i].row0));
+    str_add(b, "</div>\n<div class=\"scroll\"><table>\n<thead><tr><th>part</th><th class=\"n\">rows</th><th class=\"n\">from row</th>"
+               "<th class=\"n\">to row</th><th>first</th><th>last</th><th class=\"n\">windows</th></tr></thead>\n<tbody>\n");
+    for (i32 i = 0; i < r->nsplit; i++) {
+        const struct report_split *s = &r->split[i];
+        str_addf(b, "<tr><th scope=\"row\"><span class=\"key k%d\"></span>", colour[i % 5]);
+        text_xml(b, s->name);
+        str_addf(b, "</th><td class=\"n\">%lld</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td><td>", (long long)(s->row1 - s->row0),
+                 (long long)s->row0, (long long)s->row1 - 1);
+        text_xml(b, s->first ? s->first : "");
+        str_add(b, "</td><td>");
+        text_xml(b, s->last ? s->last : "");
+        str_addf(b, "</td><td class=\"n\">%lld</td></tr>\n", (long long)s->windows);
+    }
+    str_add(b, "</tbody></table></div>\n");
+}
+
+static void data(struct str *b, const struct report *r) {
+    if (r->nsplit + r->ndata == 0) return;
+    html_section(b, "data", "Data", "borders in rows from 0; scales, vocabularies and weights come from training rows only");
+    if (r->nsplit > 0) splits(b, r);
+    if (r->ndata > 0) {
+        if (r->nsplit > 0) str_add(b, "<h3>Facts</h3>\n");
+        html_facts(b, r->data, r->ndata);
+    }
+    html_end(b);
+}
+
+static void run_sections(struct str *b, const struct report *r) {
+    if (r->nspan > 0) {
+        html_section(b, "timeline", "Timeline of the threads", "who worked when; at the right the share of time at work");
+        svg_lanes(b, r->span, r->nspan, 1200, false);
+        html_end(b);
+    }
+    if (r->plan) {
+        html_section(b, "plan", "Plan", NULL);
+        html_text(b, "pre", "plan", r->plan);
+        html_end(b);
+    }
+    if (r->nmachine > 0) {
+        html_section(b, "machine", "Machine", NULL);
+        html_facts(b, r->machine, r->nmachine);
+        html_end(b);
+    }
+}
+
+static void options(struct str *b, const struct report *r) {
+    if (r->noption == 0) return;
+    html_section(b, "options", "Options", "every option with its value and where it came from");
+    str_add(b, "<div class=\"options\">\n");
+    for (i32 i = 0; i < r->noption; i++) {
+        const struct report_option *o = &r->option[i];
+        bool is_default = !o->origin || (o->origin[0] == 'd' && o->origin[1] == 'e' && o->origin[2] == 'f');
+        str_add(b, is_default ? "<div class=\"opt\">" : "<div class=\"opt set\">");
+        html_text(b, "code", "name", o->name);
+        html_text(b, "code", "val", o->value ? o->value : "");
+        html_text(b, "span", "from", o->origin ? o->origin : "default");
+        str_add(b, "</div>\n");
+    }
+    str_add(b, "</div>\n");
+    html_end(b);
+}
+
+void html_details(struct str *b, const struct report *r) {
+    parts(b, &r->parts);
+    forecasts(b, r);
+    data(b, r);
+    run_sections(b, r);
+    options(b, r);
+    if (r->nnote == 0) return;
+    html_section(b, "notes", "Notes of the run", NULL);
+    str_add(b, "<ul class=\"list\">\n");
+    for (i32 i = 0; i < r->nnote; i++) html_text(b, "li", "", r->note[i]);
+    str_add(b, "</ul>\n");
+    html_end(b);
+}

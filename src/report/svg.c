@@ -1,0 +1,283 @@
+/* svg.c - the chart maker. */
+#include "report/svg.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "report/svg_part.h"
+#include "report/text.h"
+
+enum { HOVER_MOST = 200 };
+
+/* The plot area in pixels and its axes. */
+struct plot {
+    const struct chart *c;
+    struct axis x, y;
+    f64 left, top, w, h;
+};
+
+static f64 px(const struct plot *p, f64 x) { return p->left + p->w * axis_place(&p->x, x); }
+static f64 py(const struct plot *p, f64 y) { return p->top + p->h * (1 - axis_place(&p->y, y)); }
+static f64 x_of(const struct layer *l, i32 i) { return l->x ? l->x[i] : l->x0 + i; }
+
+static bool drawable(const struct chart *c, const struct layer *l, i32 i) {
+    f64 x = x_of(l, i), y = l->y[i];
+    if (!isfinite(x) || !isfinite(y) || (l->y2 && !isfinite(l->y2[i]))) return false;
+    if (c->xkind == AXIS_LOG && x <= 0) return false;
+    return c->ykind != AXIS_LOG || (y > 0 && (!l->y2 || l->y2[i] > 0));
+}
+
+void svg_number(struct str *b, f64 v) {
+    v = floor(v * 10 + .5) / 10;
+    text_fixed(b, v, v == floor(v) ? 0 : 1);
+}
+
+void svg_text(struct str *b, f64 x, f64 y, const char *class, const char *anchor, const char *s) {
+    str_addf(b, "<text class=\"%s\" x=\"", class);
+    svg_number(b, x);
+    str_add(b, "\" y=\"");
+    svg_number(b, y);
+    str_addf(b, "\"%s%s%s>", *anchor ? " text-anchor=\"" : "", anchor, *anchor ? "\"" : "");
+    text_xml(b, s);
+    str_add(b, "</text>\n");
+}
+
+void svg_line(struct str *b, const char *class, f64 x1, f64 y1, f64 x2, f64 y2) {
+    const f64 v[] = {x1, y1, x2, y2};
+    static const char *const name[] = {"x1", "y1", "x2", "y2"};
+    str_addf(b, "<line class=\"%s\"", class);
+    for (i32 i = 0; i < 4; i++) {
+        str_addf(b, " %s=\"", name[i]);
+        svg_number(b, v[i]);
+        str_add(b, "\"");
+    }
+    str_add(b, "/>\n");
+}
+
+void svg_open(struct str *b, f64 w, f64 h, const char *label, bool alone) {
+    str_add(b, "<svg class=\"st\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 ");
+    svg_number(b, w);
+    str_add(b, " ");
+    svg_number(b, h);
+    str_add(b, "\"");
+    if (alone) {
+        str_add(b, " width=\"");
+        svg_number(b, w);
+        str_add(b, "\" height=\"");
+        svg_number(b, h);
+        str_add(b, "\"");
+    }
+    str_add(b, " aria-label=\"");
+    text_xml(b, label);
+    str_add(b, "\">\n");
+    if (alone) {
+        str_add(b, "<style>");
+        str_add(b, svg_style());
+        str_add(b, "</style>\n<rect class=\"st-bg\" width=\"100%\" height=\"100%\"/>\n");
+    }
+}
+
+/* Least and largest drawable value over all layers, on x (axis 0) or y (axis 1). */
+static void range(const struct chart *c, i32 axis, f64 *lo, f64 *hi) {
+    *lo = INFINITY;
+    *hi = -INFINITY;
+    for (i32 k = 0; k < c->n; k++) {
+        const struct layer *l = &c->layer[k];
+        if (l->mark == MARK_RULE) continue;
+        for (i32 i = 0; i < l->n; i++) {
+            if (!drawable(c, l, i)) continue;
+            f64 a = axis ? l->y[i] : x_of(l, i), z = axis && l->y2 ? l->y2[i] : a;
+            *lo = dmin(*lo, dmin(a, z));
+            *hi = dmax(*hi, dmax(a, z));
+        }
+    }
+}
+
+/* A sample of how the layer is drawn, then its name; returns the width used. */
+static f64 legend_entry(struct str *b, const struct layer *l, f64 x, f64 y) {
+    if (l->mark == MARK_LINE) {
+        str_addf(b, "<path class=\"st-l st-l%d%s\" d=\"M", l->role, l->thin ? " st-thin" : "");
+        svg_number(b, x);
+        str_add(b, " ");
+        svg_number(b, y - 4);
+        str_add(b, "h22\"/>\n");
+    } else {
+        bool band = l->mark == MARK_BAND;
+        str_addf(b, "<rect class=\"%s st-f%d\" rx=\"%d\" x=\"", band ? "st-b" : "st-p", l->role, band ? 2 : 5);
+        svg_number(b, x + (band ? 0 : 6));
+        str_add(b, "\" y=\"");
+        svg_number(b, y - 9);
+        str_addf(b, "\" width=\"%d\" height=\"10\"/>\n", band ? 22 : 10);
+    }
+    svg_text(b, x + 28, y, "st-lg", "", l->name);
+    return 28 + text_width(l->name, 12) + 18;
+}
+
+/* Legend rows from the left, wrapped; returns the y below them. */
+static f64 legend(struct str *b, const struct chart *c, f64 x0, f64 y, f64 width) {
+    f64 x = x0;
+    i32 shown = 0;
+    for (i32 k = 0; k < c->n; k++) {
+        const struct layer *l = &c->layer[k];
+        if (!l->name || l->mark == MARK_RULE) continue;
+        f64 w = 28 + text_width(l->name, 12);
+        if (x > x0 && x + w > x0 + width) {
+            x = x0;
+            y += 18;
+        }
+        x += legend_entry(b, l, x, y + 12);
+        shown++;
+    }
+    return shown ? y + 22 : y;
+}
+
+static void grid(struct str *b, const struct plot *p) {
+    for (i32 i = 0; i < p->y.n; i++) {
+        const struct tick *t = &p->y.tick[i];
+        f64 y = py(p, t->at);
+        svg_line(b, "st-g", p->left, y, p->left + p->w, y);
+        svg_text(b, p->left - 8, y + 4, "st-t", "end", t->text);
+    }
+    f64 bottom = p->top + p->h;
+    svg_line(b, "st-ax", p->left, bottom, p->left + p->w, bottom);
+    for (i32 i = 0; i < p->x.n; i++) {
+        const struct tick *t = &p->x.tick[i];
+        f64 x = px(p, t->at);
+        svg_line(b, "st-ax", x, bottom, x, bottom + 4);
+        svg_text(b, x, bottom + 17, "st-t", "middle", t->text);
+        if (t->under[0]) svg_text(b, x, bottom + 31, "st-t", "middle", t->under);
+    }
+}
+
+static void point_to(struct str *b, char op, f64 x, f64 y) {
+    str_addn(b, &op, 1);
+    svg_number(b, x);
+    str_add(b, " ");
+    svg_number(b, y);
+}
+
+/* A line; where several points share a pixel column only its ends and extremes are drawn. */
+static void draw_line(struct str *b, const struct plot *p, const struct layer *l) {
+    str_addf(b, "<path class=\"st-l st-l%d%s\" d=\"", l->role, l->thin ? " st-thin" : "");
+    bool pen = false, dense = l->n > 3 * (i32)p->w;
+    f64 column = -1, lo = 0, hi = 0, last = 0;
+    for (i32 i = 0; i < l->n; i++) {
+        if (!drawable(p->c, l, i)) {
+            pen = false;
+            continue;
+        }
+        f64 x = px(p, x_of(l, i)), y = py(p, l->y[i]);
+        if (!dense || !pen || floor(x) != column) {
+            if (dense && pen && lo < hi) {
+                point_to(b, 'L', column + .5, lo);
+                point_to(b, 'L', column + .5, hi);
+                point_to(b, 'L', column + .5, last);
+            }
+            point_to(b, pen ? 'L' : 'M', x, y);
+            column = floor(x);
+            lo = hi = y;
+        }
+        pen = true;
+        lo = dmin(lo, y);
+        hi = dmax(hi, y);
+        last = y;
+    }
+    str_add(b, "\"/>\n");
+}
+
+/* One polygon per unbroken stretch: along y, back along y2. */
+static void draw_band(struct str *b, const struct plot *p, const struct layer *l) {
+    for (i32 from = 0; from < l->n; from++) {
+        i32 to = from;
+        while (to < l->n && drawable(p->c, l, to)) to++;
+        if (to - from >= 2) {
+            str_addf(b, "<path class=\"st-b st-f%d\" d=\"", l->role);
+            for (i32 i = from; i < to; i++) point_to(b, i == from ? 'M' : 'L', px(p, x_of(l, i)), py(p, l->y[i]));
+            for (i32 i = to - 1; i >= from; i--) point_to(b, 'L', px(p, x_of(l, i)), py(p, l->y2[i]));
+            str_add(b, "Z\"/>\n");
+        }
+        from = to;
+    }
+}
+
+static void circle(struct str *b, const struct plot *p, const struct layer *l, i32 i, const char *class, i32 radius) {
+    str_addf(b, "<circle class=\"%s st-f%d\" r=\"%d\" cx=\"", class, l->role, radius);
+    svg_number(b, px(p, x_of(l, i)));
+    str_add(b, "\" cy=\"");
+    svg_number(b, py(p, l->y[i]));
+    str_add(b, "\"><title>");
+    text_xml(b, l->name ? l->name : "");
+    str_add(b, l->name ? ", " : "");
+    if (p->c->xkind == AXIS_TIME) text_time(b, x_of(l, i), p->c->xstep);
+    else text_digits(b, x_of(l, i), 6);
+    str_add(b, ": ");
+    text_digits(b, l->y[i], 4);
+    str_add(b, "</title></circle>\n");
+}
+
+static void draw_points(struct str *b, const struct plot *p, const struct layer *l, const char *class, i32 radius) {
+    for (i32 i = 0; i < l->n; i++)
+        if (drawable(p->c, l, i)) circle(b, p, l, i, class, radius);
+}
+
+static void draw_rule(struct str *b, const struct plot *p, const struct layer *l) {
+    f64 at = axis_place(&p->x, l->x0), x = px(p, l->x0);
+    if (!(at >= 0 && at <= 1)) return;
+    svg_line(b, "st-ax", x, p->top, x, p->top + p->h);
+    bool left = l->name && x + 6 + text_width(l->name, 11) > p->left + p->w;
+    if (l->name) svg_text(b, left ? x - 6 : x + 6, p->top + 11, "st-t", left ? "end" : "", l->name);
+}
+
+/* Bands below rules below lines below points; within a kind the first layer comes last, on top. */
+static void draw_layers(struct str *b, const struct plot *p) {
+    const struct chart *c = p->c;
+    for (i32 k = c->n - 1; k >= 0; k--)
+        if (c->layer[k].mark == MARK_BAND) draw_band(b, p, &c->layer[k]);
+    for (i32 k = c->n - 1; k >= 0; k--)
+        if (c->layer[k].mark == MARK_RULE) draw_rule(b, p, &c->layer[k]);
+    for (i32 k = c->n - 1; k >= 0; k--)
+        if (c->layer[k].mark == MARK_LINE) draw_line(b, p, &c->layer[k]);
+    for (i32 k = c->n - 1; k >= 0; k--) {
+        const struct layer *l = &c->layer[k];
+        if (l->mark == MARK_POINTS) draw_points(b, p, l, "st-p", 5);
+        if (l->mark == MARK_LINE && l->hover && l->n <= HOVER_MOST) draw_points(b, p, l, "st-h", 4);
+    }
+}
+
+/* Room for the widest y label, and axes made for what is left. */
+static void lay_out(struct plot *p, f64 width, f64 height) {
+    const struct chart *c = p->c;
+    f64 lo, hi;
+    range(c, 1, &lo, &hi);
+    if (c->zero && c->ykind == AXIS_NUMBER && lo > 0) lo = 0;
+    p->h = height - p->top - (c->xkind == AXIS_TIME ? 38 : 24) - (c->xlabel ? 16 : 0);
+    axis_make(&p->y, c->ykind, lo, hi, p->h, false);
+    f64 widest = 0;
+    for (i32 i = 0; i < p->y.n; i++) widest = dmax(widest, text_width(p->y.tick[i].text, 11));
+    p->left = widest + 14;
+    p->w = width - p->left - 18;
+    range(c, 0, &lo, &hi);
+    axis_make(&p->x, c->xkind, lo, hi, p->w, true);
+}
+
+void svg_chart(struct str *b, const struct chart *c, bool alone) {
+    f64 width = c->width > 0 ? c->width : 560, height = c->height > 0 ? c->height : 260, y = alone ? 12 : 2;
+    struct plot p = {.c = c};
+    svg_open(b, width, height, c->title ? c->title : c->ylabel ? c->ylabel : "chart", alone);
+    f64 inset = alone ? 14 : 2;
+    if (c->title) {
+        svg_text(b, inset, y + 13, "st-tt", "", c->title);
+        y += 26;
+    }
+    y = legend(b, c, inset, y, width - 2 * inset);
+    if (c->ylabel) {
+        svg_text(b, inset, y + 10, "st-t", "", c->ylabel);
+        y += 16;
+    }
+    p.top = y + 8;
+    lay_out(&p, width, height - (alone ? 8 : 0));
+    grid(b, &p);
+    if (c->xlabel) svg_text(b, p.left + p.w, height - (alone ? 12 : 4), "st-t", "end", c->xlabel);
+    draw_layers(b, &p);
+    str_add(b, "</svg>\n");
+}

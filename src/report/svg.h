@@ -1,0 +1,55 @@
+/* svg.h - a small chart maker: lines, bands, points and rules over numeric, logarithmic or calendar axes; lanes over time.
+ *
+ *     legend                        Text is placed, never rotated, and measured so that labels do not meet.  Colours are classes
+ *     y label                       ("st-..."), light and dark, so a chart fits into a page and stands alone as a file.
+ *     400 |      ____
+ *     200 | ____/                   NaN = nothing to draw there.
+ *         +--------------- x label
+ */
+#ifndef STRETTO_REPORT_SVG_H
+#define STRETTO_REPORT_SVG_H
+
+#include "base/str.h"
+#include "report/axis.h"
+#include "report/role.h"
+#include "report/trace.h"
+
+enum mark {
+    MARK_LINE,
+    MARK_BAND,   /* between y and y2 */
+    MARK_POINTS,
+    MARK_RULE    /* a vertical rule at x0, with its name written beside it */
+};
+
+struct layer {
+    enum mark mark;
+    enum role role;
+    const char *name; /* legend entry; NULL = not in the legend */
+    i32 n;
+    const f64 *x;     /* [n]; NULL = x0, x0 + 1, ... */
+    f64 x0;
+    const f64 *y, *y2;
+    bool thin;        /* one of many of its kind */
+    bool hover;       /* values appear under the pointer (kept to 200 points) */
+};
+
+struct chart {
+    const char *title, *xlabel, *ylabel; /* each may be NULL */
+    enum axis_kind xkind, ykind;
+    f64 xstep;        /* AXIS_TIME: seconds between points, for the labels under the pointer */
+    bool zero;        /* the y axis begins at 0 when all values are positive */
+    f64 width, height; /* 0 = 560 x 260 */
+    const struct layer *layer; /* the first is the first in the legend and drawn on top */
+    i32 n;
+};
+
+/* The <svg> element.  alone: with its own style sheet and background, a complete file. */
+void svg_chart(struct str *b, const struct chart *c, bool alone);
+
+/* Lanes: one row per lane of the spans, colours by the first word of the name, the busy share at the right. */
+void svg_lanes(struct str *b, const struct span *span, i64 n, f64 width, bool alone);
+
+/* The style sheet that svg elements need when they are not alone. */
+const char *svg_style(void);
+
+#endif

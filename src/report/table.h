@@ -1,0 +1,41 @@
+/* table.h - the score table: the model's row first, the rows to beat below it.
+ *
+ *     test 1960-01..12      MAE   MASE    wQL   skill (against the best naive row)
+ *       model              15.8   0.52  0.026   +67%
+ *       snaive (12)        47.8   1.57  0.100
+ */
+#ifndef STRETTO_REPORT_TABLE_H
+#define STRETTO_REPORT_TABLE_H
+
+#include "base/str.h"
+#include "report/role.h"
+
+enum { METRICS_MAX = 12 };
+
+struct score_row {
+    const char *name; /* "model", "snaive (12)" */
+    enum role role;
+    f64 value[METRICS_MAX]; /* NaN = does not exist for this row */
+    f64 skill;              /* 1 - error / error of the best naive row; NaN = not shown */
+};
+
+struct score_table {
+    const char *title; /* "test 1960-01..12" */
+    i32 nmetric;
+    const char *metric[METRICS_MAX]; /* "MAE", "MASE", "wQL", ... */
+    i32 nrow;
+    const struct score_row *row;
+    i32 skill_metric; /* the metric skill is measured in */
+    i32 best_naive;   /* row that skill is measured against, -1 = none */
+    i64 windows;      /* test windows behind the figures, 0 = not stated */
+};
+
+/* Decimals that show the figures of one metric with about three digits. */
+i32 table_decimals(const struct score_table *t, i32 metric);
+/* One figure of the table as text. */
+void table_value(struct str *b, const struct score_table *t, i32 row, i32 metric);
+
+void table_text(struct str *b, const struct score_table *t);
+void table_json(struct str *b, const struct score_table *t); /* one object, no newline */
+
+#endif

@@ -1,0 +1,142 @@
+/* sample_report.h - a made-up run with every section of a report, for the tests that look at the page. */
+#ifndef STRETTO_TESTS_SAMPLE_REPORT_H
+#define STRETTO_TESTS_SAMPLE_REPORT_H
+
+#include <math.h>
+#include <stdio.h>
+
+#include "report/report.h"
+#include "report/text.h"
+
+enum { S_HISTORY = 48, S_HORIZON = 12, S_STEPS = 300, S_MEMBERS = 5, S_WINDOWS = 5, S_SPANS = 4 * 60 };
+
+struct sample {
+    f64 time[S_WINDOWS][S_HISTORY + S_HORIZON], past[S_WINDOWS][S_HISTORY];
+    f64 actual[S_WINDOWS][S_HORIZON], model[S_WINDOWS][S_HORIZON], base[S_WINDOWS][S_HORIZON];
+    f64 low[S_WINDOWS][S_HORIZON], high[S_WINDOWS][S_HORIZON], by_step[5][S_HORIZON];
+    f64 step[S_MEMBERS][S_STEPS], train[S_MEMBERS][S_STEPS], vstep[S_MEMBERS][30], valid[S_MEMBERS][30];
+    char span_name[S_SPANS][32];
+    struct span span[S_SPANS];
+    struct report_forecast forecast[S_WINDOWS];
+    struct report_curve curve[S_MEMBERS];
+    struct report report;
+};
+
+static f64 sample_wave(i32 month) { return (120 + 2.7 * month) * (1 + .22 * sin(.5236 * month) + .07 * cos(1.0472 * month)); }
+
+static void sample_forecasts(struct sample *s) {
+    static const char *const title[S_WINDOWS] = {"Passengers, from 1959-12", "Passengers, from 1959-11", "Passengers, from 1959-10",
+                                                 "Passengers, from 1959-09", "Passengers, from 1959-08"};
+    for (i32 w = 0; w < S_WINDOWS; w++) {
+        for (i32 i = 0; i < S_HISTORY + S_HORIZON; i++) {
+            i32 m = 132 - S_HISTORY - w + i, k = i - S_HISTORY;
+            f64 v = sample_wave(m) + 6 * sin(1.7 * m);
+            s->time[w][i] = 86400. * (f64)date_to_days(1949 + m / 12, m % 12 + 1, 1);
+            if (k < 0) {
+                s->past[w][i] = v;
+                continue;
+            }
+            s->actual[w][k] = v;
+            s->model[w][k] = sample_wave(m) + 2;
+            s->base[w][k] = .94 * sample_wave(m);
+            s->low[w][k] = s->model[w][k] - 9 - 2 * k;
+            s->high[w][k] = s->model[w][k] + 9 + 2.4 * k;
+        }
+        s->forecast[w] = (struct report_forecast){.title = title[w], .nhistory = S_HISTORY, .horizon = S_HORIZON, .time = s->time[w],
+                                                  .history = s->past[w], .actual = s->actual[w], .model = s->model[w],
+                                                  .base = s->base[w], .low = s->low[w], .high = s->high[w], .low_q = .1, .high_q = .9};
+    }
+}
+
+static void sample_curves(struct sample *s) {
+    for (i32 m = 0; m < S_MEMBERS; m++) {
+        i32 best = 0;
+        for (i32 i = 0; i < S_STEPS; i++) {
+            s->step[m][i] = i + 1;
+            s->train[m][i] = .055 + .25 * exp(-i / 40.) + .012 * sin(i * 2.3 + m) + .004 * m;
+        }
+        for (i32 i = 0; i < 30; i++) {
+            s->vstep[m][i] = 10 * i + 10;
+            s->valid[m][i] = .09 + .2 * exp(-i / 4.) + .0004 * i * i / 3. + .006 * sin(i * 1.3 + m);
+            if (s->valid[m][i] < s->valid[m][best]) best = i;
+        }
+        s->curve[m] = (struct report_curve){S_STEPS, 30, s->step[m], s->train[m], s->vstep[m], s->valid[m], best};
+    }
+}
+
+static void sample_spans(struct sample *s) {
+    static const char *const lane[] = {"thread 0", "thread 1", "thread 2", "thread 3"};
+    static const char *const kind[] = {"fwd", "bwd", "merge", "update", "wait"};
+    for (i32 l = 0; l < 4; l++) {
+        f64 t = 1e-5 * l;
+        for (i32 i = 0; i < S_SPANS / 4; i++) {
+            i32 at = l * (S_SPANS / 4) + i, k = i % 12 < 5 ? 0 : i % 12 < 9 ? 1 : i % 12 == 9 ? 2 : i % 12 == 10 ? 3 : 4;
+            f64 d = (k == 0 ? 9e-5 : k == 1 ? 1.6e-4 : 4e-5) * (1 + .2 * sin(at * 1.1));
+            snprintf(s->span_name[at], sizeof s->span_name[at], "%s lstm.0 b[%d,%d)", kind[k], 8 * l, 8 * l + 8);
+            s->span[at] = (struct span){lane[l], s->span_name[at], t, t + d, 0};
+            t += d + 4e-6;
+        }
+    }
+}
+
+static const struct score_row sample_score[] = {
+    {"model", ROLE_MODEL, {15.8, .52, .026}, .674},          {"base alone", ROLE_BASE, {17.1, .56, NAN}, .642},
+    {"ridge", ROLE_RIDGE, {21.4, .70, NAN}, .552},           {"snaive (12)", ROLE_SNAIVE, {47.8, 1.57, .100}, NAN},
+    {"naive", ROLE_NAIVE, {76.0, 2.50, .160}, NAN}};
+static const struct score_table sample_scores = {"test 1960-01..12", 3, {"MAE", "MASE", "wQL"}, 5, sample_score, 0, 3, 1};
+
+static const struct score_row sample_fold_row[] = {{"theta", ROLE_A, {14.2}, NAN}, {"season + growth", ROLE_B, {15.9}, NAN},
+                                                   {"season", ROLE_SNAIVE, {31.0}, NAN}, {"last", ROLE_NAIVE, {44.7}, NAN}};
+static const struct score_table sample_fold = {"Candidates for the base, 80 rolling origins", 1, {"MAE"}, 4, sample_fold_row, 0, -1, 80};
+
+static const struct report_fact sample_data[] = {
+    {"file", "airline-passengers.csv, 144 rows, 1 series"}, {"time", "\"Month\", monthly, 1949-01 to 1960-12, no gaps"},
+    {"target", "Passengers (least 104, mean 280.3, most 622)"}, {"scale", "window deviation, last value subtracted"}};
+static const struct report_split sample_split[] = {{"train", 0, 120, "1949-01", "1958-12", 73},
+                                                   {"validation", 120, 132, "1959-01", "1959-12", 1},
+                                                   {"test", 132, 144, "1960-01", "1960-12", 1}};
+static const struct report_fact sample_machine[] = {{"processor", "AMD EPYC 9xx5, 2 of 2 cores, AVX-512"}, {"memory", "7.6 GiB, peak of this run 11 MiB"},
+                                                    {"system", "Linux 6.1, Debian 12"}, {"kernels", "avx512 (STRETTO_ISA not set)"}};
+static const struct report_option sample_option[] = {
+    {"target", "Passengers", "--target"}, {"horizon", "12", "--horizon"}, {"context", "36", "preset short"},
+    {"cell", "lstm", "preset short"}, {"hidden", "32", "preset short"}, {"layers", "1", "default"}, {"lr", "0.005", "load.yaml:3"},
+    {"steps", "200", "preset short"}, {"batch", "64", "default"}, {"dropout", "0", "default"}, {"clip", "1", "default"},
+    {"seed", "1", "default"}, {"threads", "2", "default"}, {"na", "NA,<none>,null", "default"}, {"guard", "on", "default"},
+    {"parallel", "auto", "default"}};
+static const char *const sample_note[] = {"read airline-passengers.csv: 1 series, 144 rows, time \"Month\" monthly 1949-01..1960-12, no gaps",
+                                          "preset short (1 series, 144 rows): lstm 1x32, context 36, scale last, quantile head"};
+static const char *const sample_warning[] = {"W034 columns a & b <sum> reproduce the target in 17379 of 17379 rows: they leak it"};
+
+static void sample_steps(struct sample *s, struct report_line line[5]) {
+    static const char *const name[] = {"model", "base alone", "ridge", "snaive (12)", "naive"};
+    static const enum role role[] = {ROLE_MODEL, ROLE_BASE, ROLE_RIDGE, ROLE_SNAIVE, ROLE_NAIVE};
+    for (i32 k = 0; k < 5; k++) {
+        static const f64 at[] = {8, 9, 11, 44, 26}, slope[] = {1.2, 1.3, 1.7, .6, 8};
+        for (i32 i = 0; i < S_HORIZON; i++) s->by_step[k][i] = at[k] + slope[k] * i + 1.4 * sin(i + k);
+        line[k] = (struct report_line){name[k], role[k], s->by_step[k]};
+    }
+}
+
+static const struct report *sample_make(struct sample *s, struct report_line line[5]) {
+    sample_forecasts(s);
+    sample_curves(s);
+    sample_spans(s);
+    sample_steps(s, line);
+    s->report = (struct report){
+        .title = "Passengers: 12 months ahead", .created = "2026-11-21 20:36", .version = "0.1.0", .seconds = 4.6, .parameters = 5216,
+        .command = "stretto train airline-passengers.csv --target Passengers --horizon 12 --lr '<.005 & \"more\">' -o air.model",
+        .scores = &sample_scores, .loss = "pinball", .ncurve = S_MEMBERS, .curve = s->curve, .nforecast = S_WINDOWS,
+        .forecast = s->forecast, .step_metric = "MAE", .horizon = S_HORIZON, .nline = 5, .line = line,
+        .parts = {.base = "mix", .base_detail = "theta 61 %, season + growth 39 %", .fold = &sample_fold,
+                  .correction = "lstm 1x32",
+                  .correction_detail = "on what the base leaves, output layer from zero, mean of 5 seeds", .guarded = true, .t = 1.83,
+                  .a = .77, .blocks = 6, .metric = "MAE on the test part", .base_error = 17.1, .full_error = 15.8},
+        .nsplit = 3, .split = sample_split, .ndata = 4, .data = sample_data, .nspan = S_SPANS, .span = s->span,
+        .plan = "(plan step ranks 1 peak 1.3MiB predicted 2.91ms\n  (fwd lstm.0 b[0,8) t[0,36) @r0.cpu0 uses W:r x:r h0:w)\n"
+                "  (fwd lstm.0 b[8,16) t[0,36) @r0.cpu1 uses W:r x:r h0:w))",
+        .nmachine = 4, .machine = sample_machine, .noption = (i32)COUNT(sample_option), .option = sample_option, .nnote = 2,
+        .note = sample_note, .nwarning = 1, .warning = sample_warning};
+    return &s->report;
+}
+
+#endif

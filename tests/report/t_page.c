@@ -1,0 +1,142 @@
+/* t_page.c - opens the report in a headless browser and looks into what it made of it.  Skips without Chromium.
+ *
+ * With STRETTO_PAGE_DIR set, the page, the plot and screenshots (light, dark, phone) stay in that folder for a person to look at. */
+#define _GNU_SOURCE
+#include "t.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "sample_report.h"
+
+static struct sample sample;
+static struct report_line lines[5];
+static char dir[256], browser[32];
+
+static bool found(const char *program) {
+    char command[128];
+    snprintf(command, sizeof command, "command -v %s >/dev/null 2>&1", program);
+    return system(command) == 0;
+}
+
+/* Runs the browser on dir/file with `flags`, standard output to dir/out. */
+static void browse(const char *flags, const char *file) {
+    char command[2048];
+    snprintf(command, sizeof command,
+             "timeout 60 %s --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+             "--disable-component-update --disable-sync --hide-scrollbars --user-data-dir=%s/profile %s file://%s/%s >%s/out 2>%s/err",
+             browser, t_dir(), flags, dir, file, dir, dir);
+    if (system(command) != 0) fail_msg("the browser failed: %s", command);
+}
+
+static i32 count(const char *text, const char *what) {
+    i32 n = 0;
+    for (const char *s = text; (s = strstr(s, what)); s++) n++;
+    return n;
+}
+
+static int set_up(void **state) {
+    (void)state;
+    const char *keep = getenv("STRETTO_PAGE_DIR");
+    snprintf(dir, sizeof dir, "%s", keep && *keep ? keep : t_dir());
+    static const char *const name[] = {"chromium", "chromium-browser", "google-chrome"};
+    for (size_t i = 0; i < COUNT(name) && !browser[0]; i++)
+        if (found(name[i])) snprintf(browser, sizeof browser, "%s", name[i]);
+    return 0;
+}
+
+static void need_browser(void) {
+    if (browser[0]) return;
+    print_message("skipped: no Chromium on this machine (Debian and Ubuntu: package chromium)\n");
+    skip();
+}
+
+static void screenshot(const char *file, const char *png, i32 width, i32 height, const char *more) {
+    char flags[512];
+    struct stat st;
+    snprintf(flags, sizeof flags, "--screenshot=%s/%s --window-size=%d,%d %s", dir, png, width, height, more);
+    browse(flags, file);
+    snprintf(flags, sizeof flags, "%s/%s", dir, png);
+    assert_int_equal(stat(flags, &st), 0);
+    assert_true(st.st_size > 5000);
+}
+
+/* A script of the test, not of the report, measures the page once it is laid out: labels of a chart must not meet, nothing may stick
+ * out of its chart or of the page. */
+static const char measure[] =
+    "<script>addEventListener('load',()=>{let bad=[];"
+    "for(const s of document.querySelectorAll('svg')){const f=s.getBoundingClientRect();"
+    "const t=[...s.querySelectorAll('text')].map(e=>[e.textContent,e.getBoundingClientRect()]);"
+    "t.forEach(([n,r],i)=>{if(r.left<f.left-1||r.right>f.right+1||r.top<f.top-1||r.bottom>f.bottom+1)bad.push('out: '+n);"
+    "t.slice(i+1).forEach(([m,q])=>{if(r.left<q.right-.5&&q.left<r.right-.5&&r.top<q.bottom-3&&q.top<r.bottom-3)bad.push(n+' meets '+m)})})}"
+    "if(document.documentElement.scrollWidth>innerWidth)bad.push('page too wide');"
+    "const d=document.createElement('p');d.id='measured';d.textContent='['+bad.join(';')+']';document.body.append(d)})</script></body>";
+
+static void write_measured(void) {
+    char path[512];
+    struct str page = {0}, with = {0};
+    T_OK(report_html(sample_make(&sample, lines), &page));
+    const char *end = strstr(page.s, "</body>");
+    assert_non_null(end);
+    str_addn(&with, page.s, (size_t)(end - page.s));
+    str_add(&with, measure);
+    str_add(&with, "</html>");
+    snprintf(path, sizeof path, "%s/measured.html", dir);
+    T_OK(file_write_all(path, with.s, (i64)with.len));
+    str_free(&page);
+    str_free(&with);
+}
+
+static char *dom_at_width(i32 width) {
+    char flags[64], path[512], *dom = NULL;
+    i64 size;
+    snprintf(flags, sizeof flags, "--dump-dom --window-size=%d,1000", width);
+    browse(flags, "measured.html");
+    snprintf(path, sizeof path, "%s/out", dir);
+    T_OK(file_load(path, 1 << 26, &dom, &size));
+    return dom;
+}
+
+TEST(page_in_a_browser_has_its_parts_and_no_clash) {
+    need_browser();
+    write_measured();
+    static const i32 width[] = {1280, 760};
+    for (size_t i = 0; i < COUNT(width); i++) {
+        char *dom = dom_at_width(width[i]);
+        const char *measured = strstr(dom, "<p id=\"measured\">");
+        assert_non_null(measured);
+        if (strncmp(measured, "<p id=\"measured\">[]", 19) != 0) fail_msg("%d wide: %.2000s", width[i], measured);
+        assert_int_equal(count(dom, "<section id="), 13);
+        assert_int_equal(count(dom, "<svg"), 8);
+        assert_int_equal(count(dom, "class=\"opt"), (i32)COUNT(sample_option) + 1); /* and the box around them */
+        assert_null(strstr(dom, "NaN"));
+        assert_null(strstr(dom, ">nan"));
+        mem_free(dom);
+    }
+}
+
+TEST(page_and_plot_can_be_drawn) {
+    need_browser();
+    char path[512];
+    snprintf(path, sizeof path, "%s/report.html", dir);
+    T_OK(report_write(sample_make(&sample, lines), path));
+    snprintf(path, sizeof path, "%s/plot.svg", dir);
+    sample.forecast[0].actual = NULL;
+    T_OK(report_plot(&sample.forecast[0], path));
+    screenshot("report.html", "light.png", 1280, 2900, "");
+    screenshot("plot.svg", "plot.png", 800, 400, "");
+    if (!getenv("STRETTO_PAGE_DIR")) return;
+    screenshot("report.html", "screen.png", 1366, 900, "");
+    screenshot("report.html", "dark.png", 1280, 2900, "--blink-settings=preferredColorScheme=0");
+    screenshot("report.html", "phone.png", 500, 4200, "");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(page_in_a_browser_has_its_parts_and_no_clash),
+                                       cmocka_unit_test(page_and_plot_can_be_drawn)};
+    return cmocka_run_group_tests(tests, set_up, NULL) ? 1 : 0;
+}

@@ -1,0 +1,133 @@
+/* t_report.c - the HTML report as text: well-formed, escaped, complete, and modest when little is known. */
+#include "t.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+#include "sample_report.h"
+
+static struct sample sample;
+static struct report_line lines[5];
+
+/* Every tag is closed in order (the page is written as XML but for its first line); counts one kind of tag. */
+static i32 check_tags(const char *page, const char *count) {
+    enum { DEPTH = 64, NAME = 16 };
+    static char open[DEPTH][NAME];
+    i32 depth = 0, counted = 0;
+    for (const char *s = strchr(page, '<'); s; s = strchr(s + 1, '<')) {
+        if (s[1] == '!') continue;
+        bool close = s[1] == '/';
+        const char *name = s + 1 + close, *end = strchr(name, '>');
+        assert_non_null(end);
+        i32 n = (i32)strcspn(name, " />");
+        assert_in_range(n, 1, NAME - 1);
+        for (const char *q = name; q < end; q++) assert_true(*q != '<');
+        if (close) {
+            assert_true(depth > 0);
+            depth--;
+            if (strncmp(open[depth], name, (size_t)n) != 0 || open[depth][n] != 0)
+                fail_msg("</%.*s> closes <%s>", n, name, open[depth]);
+        } else {
+            counted += strncmp(name, count, (size_t)n) == 0 && count[n] == 0;
+            if (end[-1] == '/') continue;
+            assert_true(depth < DEPTH);
+            snprintf(open[depth++], NAME, "%.*s", n, name);
+        }
+    }
+    assert_int_equal(depth, 0);
+    return counted;
+}
+
+TEST(report_has_every_section_once_and_well_formed) {
+    static const char *const id[] = {"scores", "forecast", "curves", "steps",   "parts", "forecasts", "data", "timeline",
+                                     "plan",   "machine",  "options", "notes", "warnings", "verdict"};
+    struct str page = {0};
+    T_OK(report_html(sample_make(&sample, lines), &page));
+    for (size_t i = 0; i < COUNT(id); i++) {
+        char want[32];
+        snprintf(want, sizeof want, " id=\"%s\"", id[i]);
+        const char *at = strstr(page.s, want);
+        if (!at) fail_msg("no section %s", id[i]);
+        assert_null(strstr(at + 1, want));
+    }
+    assert_int_equal(check_tags(page.s, "svg"), 3 + 4 + 1);
+    assert_null(strstr(page.s, "nan"));
+    assert_null(strstr(page.s, "<script"));
+    assert_null(strstr(page.s, "http://"  "www.w3.org/1999"));
+    assert_non_null(strstr(page.s, "67 % better than the best naive row, snaive (12), in MAE"));
+    str_free(&page);
+}
+
+TEST(report_escapes_what_users_wrote) {
+    struct str page = {0};
+    T_OK(report_html(sample_make(&sample, lines), &page));
+    assert_non_null(strstr(page.s, "&#39;&lt;.005 &amp; &quot;more&quot;&gt;&#39;"));
+    assert_non_null(strstr(page.s, "a &amp; b &lt;sum&gt; reproduce"));
+    assert_null(strstr(page.s, "<sum>"));
+    str_free(&page);
+}
+
+TEST(report_of_nothing_is_still_a_page) {
+    struct str page = {0};
+    T_OK(report_html(&(struct report){.title = "empty", .seconds = (f64)NAN}, &page));
+    assert_int_equal(check_tags(page.s, "section"), 0);
+    str_free(&page);
+}
+
+/* Infinite and missing figures, one point, no history: dashes, no "nan" or "inf" in any coordinate. */
+TEST(report_survives_degenerate_figures) {
+    f64 bad[3] = {(f64)NAN, INFINITY, -INFINITY}, one[1] = {5}, flat[3] = {2, 2, 2};
+    struct score_row row = {"model", ROLE_MODEL, {(f64)NAN, INFINITY}, (f64)NAN};
+    struct score_table scores = {"test", 2, {"MAE", "MSE"}, 1, &row, 0, -1, 0};
+    struct report_curve curve[2] = {{3, 3, flat, bad, bad, flat, 2}, {0, 0, NULL, NULL, NULL, NULL, -1}};
+    struct report_forecast f[2] = {{.horizon = 1, .model = one}, {.horizon = 3, .nhistory = 1, .history = one, .model = bad, .low = bad, .high = flat}};
+    struct report_line line = {"model", ROLE_MODEL, bad};
+    struct span span = {"t", "", 0, 0, 0};
+    struct report r = {.title = "<&>", .scores = &scores, .ncurve = 2, .curve = curve, .nforecast = 2, .forecast = f, .horizon = 3,
+                       .nline = 1, .line = &line, .nspan = 1, .span = &span, .seconds = (f64)NAN};
+    struct str page = {0};
+    T_OK(report_html(&r, &page));
+    check_tags(page.s, "svg");
+    assert_null(strstr(page.s, "nan"));
+    assert_null(strstr(page.s, "\"inf"));
+    assert_null(strstr(page.s, "\"-inf"));
+    for (const char *s = page.s; (s = strstr(s, "=\"\xe2\x80\x93")); s++) fail_msg("a dash as an attribute: %.40s", s);
+    str_free(&page);
+}
+
+TEST(report_write_replaces_the_file_or_says_why_not) {
+    char path[256];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/report.html", t_dir());
+    T_OK(report_write(sample_make(&sample, lines), path));
+    assert_int_equal(stat(path, &st), 0);
+    assert_in_range(st.st_size, 20000, 400000);
+    snprintf(path, sizeof path, "%s/no/such/folder/report.html", t_dir());
+    T_FAILS(report_write(sample_make(&sample, lines), path), 702);
+}
+
+TEST(report_out_of_memory_is_an_error) {
+    const struct report *r = sample_make(&sample, lines);
+    i64 live = mem_stats().live;
+    struct str page = {0};
+    i64 calls = mem_stats().calls;
+    T_OK(report_html(r, &page));
+    calls = mem_stats().calls - calls;
+    str_free(&page);
+    for (i64 n = 1; n <= calls; n += 7) {
+        mem_fail_nth(n);
+        report_html(r, &page);
+        mem_fail_nth(0);
+        str_free(&page);
+        assert_int_equal(mem_stats().live, live);
+    }
+    mem_fail_nth(1);
+    T_FAILS(report_html(r, &page), 601);
+    mem_fail_nth(0);
+    str_free(&page);
+}
+
+T_MAIN(cmocka_unit_test(report_has_every_section_once_and_well_formed), cmocka_unit_test(report_escapes_what_users_wrote),
+       cmocka_unit_test(report_of_nothing_is_still_a_page), cmocka_unit_test(report_survives_degenerate_figures),
+       cmocka_unit_test(report_write_replaces_the_file_or_says_why_not), cmocka_unit_test(report_out_of_memory_is_an_error))

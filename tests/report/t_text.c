@@ -1,0 +1,119 @@
+/* t_text.c - numbers and names as text, the score table, the trace. */
+#include "t.h"
+
+#include <locale.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "report/table.h"
+#include "report/text.h"
+#include "report/trace.h"
+
+/* Appends with `call` into a fresh buffer b and compares. */
+#define SAYS(call, want)                                                                                                         \
+    do {                                                                                                                         \
+        struct str b = {0};                                                                                                      \
+        call;                                                                                                                    \
+        assert_string_equal(str_text(&b), want);                                                                                 \
+        str_free(&b);                                                                                                            \
+    } while (0)
+
+TEST(text_numbers_read_well) {
+    SAYS(text_digits(&b, 15.8234, 3), "15.8");
+    SAYS(text_digits(&b, .02634, 3), "0.0263");
+    SAYS(text_digits(&b, 1.25e-7, 2), "1.2e-07");
+    SAYS(text_fixed(&b, -.0001, 2), "0.00");
+    SAYS(text_fixed(&b, (f64)NAN, 2), "\xe2\x80\x93");
+    SAYS(text_si(&b, 950), "950");
+    SAYS(text_si(&b, 12435), "12.4k");
+    SAYS(text_si(&b, 1.84e6), "1.84M");
+    SAYS(text_seconds(&b, .42), "0.42 s");
+    SAYS(text_seconds(&b, 370), "6m10s");
+    SAYS(text_seconds(&b, 7500), "2h05m");
+    SAYS(text_clock(&b, 3723), "1:02:03");
+    SAYS(text_clock(&b, -1), "?");
+    SAYS(text_skill(&b, .674), "+67%");
+    SAYS(text_skill(&b, -.003), "-0.3%");
+    SAYS(text_json_number(&b, INFINITY), "null");
+    SAYS(text_json_number(&b, .1), "0.1");
+}
+
+TEST(text_dates_follow_the_calendar) {
+    i64 y;
+    i32 m, d;
+    assert_int_equal(date_to_days(1970, 1, 1), 0);
+    assert_int_equal(date_to_days(2000, 3, 1), 11017);
+    for (i64 day = -800000; day < 800000; day += 997) {
+        date_of_days(day, &y, &m, &d);
+        assert_int_equal(date_to_days(y, m, d), day);
+    }
+    f64 t = 86400. * (f64)date_to_days(2012, 10, 29) + 3600;
+    SAYS(text_time(&b, t, 3600), "2012-10-29 01:00");
+    SAYS(text_time(&b, 86400. * (f64)date_to_days(1959, 1, 1), 31 * 86400.), "1959-01");
+    SAYS(text_time(&b, -86400, 86400), "1969-12-31");
+}
+
+TEST(text_escapes_hostile_names) {
+    SAYS(text_xml(&b, "<a href='x'>&\"\x01\xff"), "&lt;a href=&#39;x&#39;&gt;&amp;&quot; \xef\xbf\xbd");
+    SAYS(text_json(&b, "a\"\\\n\x02\xc3"), "\"a\\\"\\\\\\n\\u0002\xef\xbf\xbd\"");
+    SAYS(text_xml(&b, "Ü€"), "Ü€");
+}
+
+TEST(text_ignores_a_decimal_comma_of_the_process) {
+    if (!setlocale(LC_NUMERIC, "de_DE.UTF-8") && !setlocale(LC_NUMERIC, "fr_FR.UTF-8")) {
+        print_message("skipped: no locale with a decimal comma is installed\n");
+        skip();
+    }
+    SAYS(text_fixed(&b, 1.5, 2), "1.50");
+    SAYS(text_json_number(&b, 1.25), "1.25");
+    setlocale(LC_NUMERIC, "C");
+}
+
+static const struct score_row row[] = {{"model", ROLE_MODEL, {15.8, .5213, .0262}, .674},
+                                       {"snaive (12)", ROLE_SNAIVE, {47.83, 1.57, .1}, (f64)NAN},
+                                       {"naive", ROLE_NAIVE, {76, 2.5, .16}, (f64)NAN}};
+static const struct score_table table = {"test 1960-01..12", 3, {"MAE", "MASE", "wQL"}, 3, row, 0, 1, 1};
+
+/* The layout of interface.md, session 1. */
+TEST(table_is_aligned_as_documented) {
+    SAYS(table_text(&b, &table), "test 1960-01..12      MAE   MASE    wQL   skill (against the best naive row)\n"
+                                 "  model              15.8   0.52  0.026   +67%\n"
+                                 "  snaive (12)        47.8   1.57  0.100\n"
+                                 "  naive              76.0   2.50  0.160\n");
+}
+
+TEST(table_grows_with_long_names_and_large_figures) {
+    struct score_row big[] = {{"a name longer than others", ROLE_MODEL, {123456.7, (f64)NAN}, (f64)NAN},
+                              {"b", ROLE_NAIVE, {1e12, .00001}, (f64)NAN}};
+    struct score_table t = {"t", 2, {"MSE", "a long metric"}, 2, big, 0, -1, 0};
+    SAYS(table_text(&b, &t), "t                                MSE  a long metric\n"
+                             "  a name longer than others   123457              -\n"
+                             "  b                          1.0e+12       0.000010\n");
+}
+
+TEST(table_as_json) {
+    SAYS(table_json(&b, &(struct score_table){"t", 1, {"MAE"}, 1, row, 0, -1, 4}),
+         "{\"title\":\"t\",\"windows\":4,\"rows\":[{\"name\":\"model\",\"MAE\":15.8,\"skill\":0.674}]}");
+}
+
+TEST(trace_names_lanes_once_and_uses_microseconds) {
+    struct span s[] = {{"w0", "fwd lstm.0", 0, 1e-3, 0}, {"w1", "bwd \"x\"", 2e-6, 3e-6, 0}, {"w0", "wait", 1e-3, 2e-3, 0}, {"w0", "fwd", 0, 1, 1}};
+    struct str b = {0};
+    trace_json(&b, s, 4);
+    assert_int_equal(b.failed, false);
+    const char *names = strstr(b.s, "thread_name");
+    i32 n = 0;
+    for (; names; names = strstr(names + 1, "thread_name")) n++;
+    assert_int_equal(n, 3);
+    assert_non_null(strstr(b.s, "{\"name\":\"bwd \\\"x\\\"\",\"cat\":\"bwd\",\"ph\":\"X\",\"ts\":2.000,\"dur\":1.000,\"pid\":0,\"tid\":1}"));
+    str_free(&b);
+    trace_json(&b, NULL, 0);
+    assert_string_equal(b.s, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n]}\n");
+    str_free(&b);
+}
+
+T_MAIN(cmocka_unit_test(text_numbers_read_well), cmocka_unit_test(text_dates_follow_the_calendar),
+       cmocka_unit_test(text_escapes_hostile_names), cmocka_unit_test(text_ignores_a_decimal_comma_of_the_process),
+       cmocka_unit_test(table_is_aligned_as_documented), cmocka_unit_test(table_grows_with_long_names_and_large_figures),
+       cmocka_unit_test(table_as_json), cmocka_unit_test(trace_names_lanes_once_and_uses_microseconds))
