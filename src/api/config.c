@@ -48,6 +48,7 @@ static err syntax(const struct reader *r) {
         {"did not find expected key", "a line set further in or out than the lines above", "begin every line in the first column"},
         {"unexpected end of stream", "a quote that is never closed", "close the quote"},
         {"did not find expected ',' or ']'", "a list that is never closed, or without commas", "name: [a, b]"},
+        {"did not find expected node content", "a list that is never closed, or a comma too many", "name: [a, b]"},
         {"did not find expected ',' or '}'", "a brace that is never closed, or without commas", "{\"name\": value, \"name\": value}"},
         {"cannot start any token", "a value that begins with a sign of YAML", "name: \"value\"   (in quotes)"},
         {"expected alphabetic or numeric", "a value that begins with a sign of YAML", "name: \"value\"   (in quotes)"},
@@ -84,8 +85,12 @@ static err plain_scalar(const struct reader *r, const char *what) {
     if (e->type == YAML_SCALAR_EVENT && e->data.scalar.tag && strcmp((const char *)e->data.scalar.tag, "!") != 0)
         return refuse(r, "put the value in quotes", "tags (!) are not used here: the option decides the type");
     if (e->type == YAML_SCALAR_EVENT) {
-        if (e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && e->end_mark.line != e->start_mark.line)
-            return refuse(r, "begin every line in the first column   or put the value in quotes", "a value that runs on into the next line");
+        bool runs_on = e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && e->end_mark.line != e->start_mark.line;
+        if (runs_on && strcmp(what, "a list") == 0)
+            return refuse(r, "name: [a, b]", "a list that is never closed, or an item that runs on into the next line");
+        if (runs_on)
+            return refuse(r, "begin every line in the first column   or put the value in quotes",
+                          "a value that runs on into the next line");
         if (strlen((const char *)e->data.scalar.value) == e->data.scalar.length) return 0;
         return refuse(r, "remove it", "a zero byte in a text");
     }
