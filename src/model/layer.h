@@ -2,9 +2,12 @@
  *
  * fwd and bwd work on a part of the box and must give the same bits however the box was cut.  bwd covers whole grains: for each
  * grain in [b0,b1) it ADDS that grain's parameter gradient to run->grad + grain * ntheta + op->theta0, and WRITES the gradient of
- * its input buffer (when that has one).  No allocation, no errors in fwd and bwd: shape() has checked everything. */
+ * its input buffer (when that has one).  No allocation, no errors in fwd and bwd: shape() has checked everything.  bwd may change
+ * the gradient of its own output in place.  Padded lanes of what is written are zero. */
 #ifndef STRETTO_MODEL_LAYER_H
 #define STRETTO_MODEL_LAYER_H
+
+#include <string.h>
 
 #include "model/net.h"
 
@@ -17,16 +20,19 @@ struct tensor_info {
 struct layer {
     const char *name;
     const char *help;                                      /* one line, shape included */
+    i32 nin;                                               /* inputs it looks at: in[0..nin) */
     /* Check spec and inputs, set T, I, F, ntheta, nderived, declare out (and end) with net_out(). */
     err (*shape)(struct net *n, struct op *op);
     i64 (*saved)(const struct op *op, const struct net *n, i32 B);    /* NULL = 0 */
     i64 (*scratch)(const struct op *op, const struct net *n, i32 B);  /* NULL = 0 */
     f64 (*flops)(const struct op *op, const struct net *n, i32 B, bool backward);
     void (*init)(const struct op *op, u64 seed, f32 *theta);          /* NULL = no parameters; theta points at the op's block */
-    void (*prep)(const struct op *op, const struct kern *k, const f32 *theta, f32 *derived); /* NULL = none */
+    /* NULL = none; theta and derived are the whole vectors */
+    void (*prep)(const struct op *op, const struct net *n, const struct kern *k, const f32 *theta, f32 *derived);
     void (*fwd)(const struct op *op, const struct run *r, struct part part);
     void (*bwd)(const struct op *op, const struct run *r, struct part part);
     i32 (*tensors)(const struct op *op, struct tensor_info out[8]);   /* NULL = none; returns the count */
+    /* theta points at the op's block.  All tensors are loaded one after another in the order of tensors(). */
     void (*store)(const struct op *op, i32 tensor, const f32 *theta, f32 *canonical);
     void (*load)(const struct op *op, i32 tensor, const f32 *canonical, f32 *theta);
 };
@@ -35,7 +41,43 @@ const struct layer *layer_find(const char *name);
 i32 layer_count(void);
 const struct layer *layer_at(i32 i);
 
-/* For shape(): declare an output buffer of the op. */
+/* For shape(): declare an output buffer of the op; input i of the op as a buffer of numbers (E1 when it is absent or ids). */
 err net_out(struct net *n, const char *name, i32 T, i32 F, bool grad, i32 *out);
+err layer_input(const struct net *n, const struct op *op, i32 i, const struct buf **out);
+err layer_range(const struct op *op, const char *what, f64 v, f64 min, f64 max); /* E103 unless min <= v <= max */
+
+/* Write one entry of tensors(). */
+void layer_tensor(struct tensor_info *t, const struct op *op, const char *what, i32 rows, i32 cols);
+
+/* The value of weight i of an op's initialisation: uniform in [-a,a), or normal. */
+f32 layer_uniform(const struct op *op, u64 seed, i64 i, f64 a);
+f32 layer_normal(const struct op *op, u64 seed, i64 i);
+
+/* Canonical rows [rows][cols] from and to rows padded to LANES. */
+void rows_store(i32 rows, i32 cols, const f32 *padded, f32 *canonical);
+void rows_load(i32 rows, i32 cols, const f32 *canonical, f32 *padded);
+
+/* A part as runs of rows that are next to each other in a [T][B] buffer: one run when it is as wide as the batch, else one run a
+ * step.  Run i begins at row *first (t*B + b) and has *n rows. */
+static inline i32 part_runs(struct part p, i32 B) { return p.b1 - p.b0 == B ? 1 : p.t1 - p.t0; }
+static inline i64 part_run(struct part p, i32 B, i32 i, i32 *n) {
+    *n = p.b1 - p.b0 == B ? (p.t1 - p.t0) * B : p.b1 - p.b0;
+    return (i64)(p.t0 + i) * B + p.b0;
+}
+
+/* Grain g as a part of p, which covers whole grains. */
+static inline struct part part_grain(const struct run *r, struct part p, i32 g) {
+    return (struct part){imax(p.b0, g * r->grain), imin(p.b1, (g + 1) * r->grain), p.t0, p.t1};
+}
+static inline i32 grain_first(const struct run *r, struct part p) { return p.b0 / r->grain; }
+static inline i32 grain_end(const struct run *r, struct part p) { return ceil_div(p.b1, r->grain); }
+static inline f32 *grain_grad(const struct run *r, i32 g, i64 at) { return r->grad + (i64)g * r->net->ntheta + at; }
+
+/* Buffer of input i and its gradient (NULL when none flows back). */
+static inline f32 *run_in(const struct op *op, const struct run *r, i32 i) { return r->buf[op->spec.in[i]]; }
+static inline f32 *run_din(const struct op *op, const struct run *r, i32 i) {
+    return buf_sends(&r->net->buf[op->spec.in[i]]) ? r->dbuf[op->spec.in[i]] : NULL;
+}
+static inline f32 *run_dout(const struct run *r, i32 buf) { return buf >= 0 && buf_sends(&r->net->buf[buf]) ? r->dbuf[buf] : NULL; }
 
 #endif

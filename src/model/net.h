@@ -33,14 +33,14 @@ struct buf {
 struct op_spec {
     const char *layer;      /* name in layers.def: "dense", "recurrent", "decode", "embed", "dropout", "norm", "loss_mse", ... */
     char name[24];          /* "lstm.0"; prefix of its tensors in files */
-    i32 in[NET_IN];         /* buffers, -1 = none; meaning per layer (see the layer's file) */
+    i32 in[NET_IN];         /* buffers; meaning per layer (layer.help).  Optional ones must be -1: begin with net_spec() */
     i32 units;              /* outputs: H of a cell, N of a dense, width of an embedding */
     enum cell_kind cell;
     enum activation act;
     f32 rate;               /* dropout probability */
     i32 vocab;              /* rows of an embedding */
     i32 steps;              /* decode: number of copies (output steps) */
-    i32 share;              /* op whose parameters are used too (decode: the cell), -1 = none */
+    i32 share;              /* op whose parameters are used and trained too (decode: the cell), -1 = none */
     bool zero_init;         /* parameters start at zero */
     i32 nquantile;          /* quantile loss */
     f32 quantile[16];
@@ -51,7 +51,7 @@ struct op {
     const struct layer *layer;
     i32 l;                     /* index */
     i32 out, end;              /* buffers written; end = state after the last step (recurrent): T = states, F = H; -1 = none */
-    i32 T, I, F;               /* steps and features in, features out */
+    i32 T, I, F;               /* steps the op's parts run over, features in, features out */
     i64 theta0, ntheta;        /* block in theta */
     i64 derived0, nderived;    /* block of copies made by prep (transposes) */
 };
@@ -63,17 +63,24 @@ struct net {
     i64 ntheta, nderived;      /* P and the derived floats, multiples of LANES */
 };
 
-/* Build: inputs first, then ops in order of l.  Each returns the index of the buffer / op through out. */
+/* Build: inputs first, then ops in order of l.  Each returns the index of the buffer / op through out.  net_spec is a spec with
+ * one input and everything else absent.  A net of which net_input or net_op failed is of no further use. */
+struct op_spec net_spec(const char *layer, const char *name, i32 in);
 void net_init(struct net *n);
 err net_input(struct net *n, const char *name, i32 T, i32 F, bool ids, i32 *out);
 err net_op(struct net *n, const struct op_spec *spec, i32 *op);
 err net_check(const struct net *n);
 static inline i32 buf_fp(const struct buf *b) { return round_up(b->F, LANES); }
 static inline i64 buf_floats(const struct buf *b, i32 B) { return b->ids ? (i64)b->T * B : (i64)b->T * B * round_up(b->F, LANES); }
+static inline bool buf_sends(const struct buf *b) { return b->grad && b->consumer >= 0; } /* it has a gradient buffer */
+i32 net_find_op(const struct net *n, const char *name); /* -1 = none */
 i64 op_saved_floats(const struct op *op, const struct net *n, i32 B); /* kept between forward and backward */
+i64 op_scratch_floats(const struct op *op, const struct net *n, i32 B); /* one block per op; parts of different rows use it at once */
 f64 op_flops(const struct op *op, const struct net *n, i32 B, bool backward); /* for the plan's cost */
 void net_weights_init(const struct net *n, u64 seed, f32 *theta); /* PyTorch's default distributions */
-void net_prep(const struct net *n, const struct kern *k, const f32 *theta, f32 *derived); /* all ops */
+/* The copies that op l (or every op) derives from theta.  With spec.share the block of the shared op is read as well as its own. */
+void net_prep_op(const struct net *n, i32 l, const struct kern *k, const f32 *theta, f32 *derived);
+void net_prep(const struct net *n, const struct kern *k, const f32 *theta, f32 *derived);
 
 /* A part of the box: rows [b0,b1) and steps [t0,t1) of one op, half-open. */
 struct part {
@@ -87,7 +94,7 @@ struct run {
     i32 B;                /* rows of the batch */
     i32 grain, ngrain;    /* rows per grain (fixed by B, never by the number of threads); grain k covers [k*grain, (k+1)*grain) */
     f32 **buf;            /* [nbuf] */
-    f32 **dbuf;           /* [nbuf] gradient of buf, NULL where none */
+    f32 **dbuf;           /* [nbuf] gradient of buf where buf_sends(), else NULL */
     f32 **saved;          /* [nop] */
     f32 **scratch;        /* [nop] op_scratch_floats each */
     const f32 *theta, *derived;

@@ -1,0 +1,15 @@
+/* gru.c - gated recurrent unit as PyTorch has it: h = (1-z) n + z h, n = tanh(x part + r * h part), so n keeps two biases. */
+#include "model/cell/cell.h"
+
+extern const struct cell cell_gru;
+const struct cell cell_gru = {
+    .name = "gru",
+    .help = "gated recurrent unit, 3 gates, state h",
+    .kind = CELL_GRU,
+    .gates = 3,
+    .states = 1,
+    .split_last = true,
+    .gate_name = "rzn",
+    .onnx_op = "GRU",
+    .onnx_gates = "zrn",
+};

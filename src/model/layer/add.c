@@ -1,0 +1,56 @@
+/* add.c - the sum of two buffers: [T][B][F] and [T or 1][B][F] -> [T][B][F].  A second buffer of one step is added to every step
+ * (an embedding of the series); its gradient then sums over the steps, so such parts hold all of them. */
+#include "model/layer.h"
+
+static err shape(struct net *n, struct op *op) {
+    const struct buf *a, *b;
+    TRY(layer_input(n, op, 0, &a));
+    TRY(layer_input(n, op, 1, &b));
+    if (b->F != a->F || (b->T != a->T && b->T != 1))
+        return FAIL(E1, "op \"%s\" (add): [%d][B][%d] and [%d][B][%d] have no sum", op->spec.name, a->T, a->F, b->T, b->F);
+    op->T = a->T;
+    op->I = op->F = a->F;
+    return net_out(n, op->spec.name, op->T, op->F, a->grad || b->grad, &op->out);
+}
+
+static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {
+    (void)n, (void)backward;
+    return (f64)op->T * B * op->F;
+}
+
+static void fwd(const struct op *op, const struct run *r, struct part p) {
+    i64 Fp = round_up(op->F, LANES), n = (p.b1 - p.b0) * Fp;
+    bool once = r->net->buf[op->spec.in[1]].T == 1;
+    for (i32 t = p.t0; t < p.t1; t++) {
+        i64 at = ((i64)t * r->B + p.b0) * Fp;
+        f32 *y = r->buf[op->out] + at;
+        memcpy(y, run_in(op, r, 0) + at, (size_t)n * sizeof *y);
+        r->kern->add(n, y, run_in(op, r, 1) + (once ? p.b0 * Fp : at));
+    }
+}
+
+static void bwd(const struct op *op, const struct run *r, struct part p) {
+    i64 Fp = round_up(op->F, LANES), n = (p.b1 - p.b0) * Fp;
+    bool once = r->net->buf[op->spec.in[1]].T == 1;
+    f32 *da = run_din(op, r, 0), *dc = run_din(op, r, 1);
+    const f32 *dy = run_dout(r, op->out);
+    if (!dy) return;
+    if (dc && once) memset(dc + p.b0 * Fp, 0, (size_t)n * sizeof *dc);
+    for (i32 t = p.t0; t < p.t1; t++) {
+        i64 at = ((i64)t * r->B + p.b0) * Fp;
+        if (da) memcpy(da + at, dy + at, (size_t)n * sizeof *da);
+        if (dc && once) r->kern->add(n, dc + p.b0 * Fp, dy + at);
+        if (dc && !once) memcpy(dc + at, dy + at, (size_t)n * sizeof *dc);
+    }
+}
+
+extern const struct layer layer_add;
+const struct layer layer_add = {
+    .name = "add",
+    .help = "y [T][B][F] = x0 [T][B][F] + x1 [T or 1][B][F]",
+    .nin = 2,
+    .shape = shape,
+    .flops = flops,
+    .fwd = fwd,
+    .bwd = bwd,
+};

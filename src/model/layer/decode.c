@@ -1,0 +1,366 @@
+/* decode.c - all output steps at once (SegRNN's parallel decoder): `steps` copies of the end state, each does ONE step of the shared
+ * cell on its own input, the embedding of (position s, category of the row).
+ *
+ *     end [states][B][H] --h--> zh = h Wh, once per row ----------+
+ *     pos [steps][dp]    -----> zp = pos Wx + bias, once a step --+--> z [steps][B] --cell--> y [steps][B][H]
+ *     col [vocab][dc]    -----> zc = col Wx', once a category ----+
+ *     known [steps][B][nk] ---> known Wk  (optional) -------------+
+ *
+ * in[0] end state of a layer with the shared cell's H, in[1] ids [1][B] or -1 (category 0), in[2] known inputs or -1.
+ * spec.share is the cell's op; its I is dp + dc, dc = I / 2.  A category outside the vocabulary adds nothing.
+ *
+ * theta    pos [steps][dpp], col [vocab][dcp], wk [NP][nk][G][LANES]     (dpp, dcp: padded)
+ * derived  zp [steps][W], zc [vocab][W], wt [W][dpp + dcp + Hp]          (W = NP * slots * LANES, a row of pre-activations)
+ * saved    z [steps][B][W] gates, then dz;  s [steps][B][Hp]
+ * scratch  per row: zrow [W], ds [Hp], dstate [Hp] when the end state wants no gradient, e and de [dcp]
+ *
+ * Parts hold all steps.  Gates and slots: the weights have G gates, z has `slots`; they differ for a cell whose last gate keeps the
+ * products of x and h apart (gru), where the last gate of h goes to the slot after that of x. */
+#include <math.h>
+
+#include "model/cell/cell.h"
+#include "model/layer.h"
+
+struct dims {
+    const struct cell *cell;
+    i32 steps, vocab, G, slots, NP, H, Hp, I, dp, dc, dpp, dcp, nk;
+    i64 W, row;                    /* floats of a z row; row length of wt */
+    i64 theta_cell;                /* the shared cell's block */
+    i64 col, wk;                   /* offsets in the op's block */
+    i64 zc, wt;                    /* offsets in the op's derived block */
+    i64 panel;                     /* floats of a panel of the cell's weights */
+};
+
+static struct dims dims_of(const struct op *op, const struct net *n) {
+    const struct op *shared = &n->op[op->spec.share];
+    struct dims d = {.cell = cell_of(shared->spec.cell), .steps = op->spec.steps, .H = shared->F, .I = shared->I};
+    d.vocab = imax(1, op->spec.vocab);
+    d.G = d.cell->gates;
+    d.slots = cell_slots(d.cell);
+    d.Hp = round_up(d.H, LANES);
+    d.NP = d.Hp / LANES;
+    d.dc = d.I / 2;
+    d.dp = d.I - d.dc;
+    d.dpp = round_up(d.dp, LANES);
+    d.dcp = round_up(d.dc, LANES);
+    d.nk = op->spec.in[2] >= 0 ? n->buf[op->spec.in[2]].F : 0;
+    d.W = (i64)d.NP * d.slots * LANES;
+    d.row = d.dpp + d.dcp + d.Hp;
+    d.theta_cell = shared->theta0;
+    d.col = (i64)d.steps * d.dpp;
+    d.wk = d.col + (i64)d.vocab * d.dcp;
+    d.zc = d.steps * d.W;
+    d.wt = d.zc + d.vocab * d.W;
+    d.panel = (i64)(d.I + d.H) * d.G * LANES;
+    return d;
+}
+
+static err check_known(const struct net *n, const struct op *op) {
+    const struct buf *known;
+    if (op->spec.in[2] < 0) return 0;
+    TRY(layer_input(n, op, 2, &known));
+    if (known->T != op->spec.steps || known->grad)
+        return FAIL(E1, "op \"%s\": known inputs are [%d][B][%d], want [%d][B][n] without a gradient", op->spec.name, known->T,
+                    known->F, op->spec.steps);
+    return 0;
+}
+
+static err shape(struct net *n, struct op *op) {
+    const struct buf *end;
+    TRY(layer_input(n, op, 0, &end));
+    if (op->spec.share < 0 || strcmp(n->op[op->spec.share].layer->name, "recurrent") != 0)
+        return FAIL(E1, "op \"%s\": share must name a recurrent op", op->spec.name);
+    TRY(layer_range(op, "steps", op->spec.steps, 1, 1 << 16));
+    TRY(layer_range(op, "vocab", op->spec.vocab, 0, 1 << 20));
+    struct dims d = dims_of(op, n);
+    if (end->T != d.cell->states || end->F != d.H)
+        return FAIL(E1, "op \"%s\": the end state is [%d][B][%d], want [%d][B][%d]", op->spec.name, end->T, end->F, d.cell->states,
+                    d.H);
+    i32 ids = op->spec.in[1];
+    if (ids >= 0 && (!n->buf[ids].ids || n->buf[ids].T != 1))
+        return FAIL(E1, "op \"%s\": in[1] must be category numbers [1][B]", op->spec.name);
+    TRY(check_known(n, op));
+    op->T = op->spec.steps;
+    op->I = d.I;
+    op->F = d.H;
+    op->spec.cell = d.cell->kind;
+    op->ntheta = d.wk + (i64)d.NP * d.nk * d.G * LANES;
+    op->nderived = d.wt + d.W * d.row;
+    return net_out(n, op->spec.name, op->T, op->F, true, &op->out);
+}
+
+static i64 saved(const struct op *op, const struct net *n, i32 B) {
+    struct dims d = dims_of(op, n);
+    return (i64)d.steps * B * (d.W + d.Hp);
+}
+
+static i64 scratch(const struct op *op, const struct net *n, i32 B) {
+    struct dims d = dims_of(op, n);
+    return (i64)B * (d.W + 2 * d.Hp + 2 * d.dcp);
+}
+
+static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {
+    struct dims d = dims_of(op, n);
+    f64 per_row = 2.0 * d.G * d.H * (d.H + (backward ? 2 * d.dc : 0));
+    f64 per_copy = 2.0 * d.G * d.H * d.nk + 14.0 * d.slots * d.H;
+    return (backward ? 2 : 1) * B * (per_row + d.steps * per_copy);
+}
+
+static void init(const struct op *op, u64 seed, f32 *theta) {
+    i32 dc = op->I / 2, dp = op->I - dc, dpp = round_up(dp, LANES), dcp = round_up(dc, LANES);
+    i64 steps = op->spec.steps, vocab = imax(1, op->spec.vocab), tables = steps * dpp + vocab * dcp;
+    for (i64 s = 0; s < steps; s++)
+        for (i32 j = 0; j < dp; j++) theta[s * dpp + j] = layer_normal(op, seed, s * dp + j);
+    for (i64 v = 0; v < vocab; v++)
+        for (i32 j = 0; j < dc; j++) theta[steps * dpp + v * dcp + j] = layer_normal(op, seed, steps * dp + v * dc + j);
+    i64 lanes = op->ntheta - tables; /* wk; its lanes past H stay zero */
+    i32 NP = round_up(op->F, LANES) / LANES;
+    for (i64 i = 0; i < lanes; i++) {
+        i64 u = i / (lanes / NP) * LANES + i % LANES;
+        if (u < op->F) theta[tables + i] = layer_uniform(op, seed, steps * dp + vocab * dc + i, 1 / sqrt(op->F));
+    }
+}
+
+/* C [M][W] += A [M][K] times rows k0.. of the x side of the packed weights w (panels of `panel` floats). */
+static void x_side(const struct dims *d, const struct kern *k, i32 M, i32 K, const f32 *A, i64 lda, const f32 *w, i64 panel, f32 *C) {
+    i32 N = d->G * LANES;
+    for (i32 p = 0; p < d->NP; p++)
+        k->gemm_nn(M, N, K, A, lda, w + p * panel, N, C + (i64)p * d->slots * LANES, d->W, true);
+}
+
+/* The same for the h side, where a split last gate goes to a slot of its own. */
+static void h_side(const struct dims *d, const struct kern *k, i32 M, const f32 *A, const f32 *w, f32 *C) {
+    i32 ld = d->G * LANES, N = ld - (d->cell->split_last ? LANES : 0);
+    for (i32 p = 0; p < d->NP; p++) {
+        const f32 *B = w + p * d->panel + (i64)d->I * ld;
+        f32 *to = C + (i64)p * d->slots * LANES;
+        if (N > 0) k->gemm_nn(M, N, d->H, A, d->Hp, B, ld, to, d->W, true);
+        if (d->cell->split_last) k->gemm_nn(M, LANES, d->H, A, d->Hp, B + N, ld, to + N + LANES, d->W, true);
+    }
+}
+
+/* dW [panels] += A [rows][M]^T dz [rows][W], x side and h side. */
+static void x_grad(const struct dims *d, const struct kern *k, i32 M, i32 rows, const f32 *A, i64 lda, const f32 *dz, i64 ldz, f32 *dw,
+                   i64 panel) {
+    i32 N = d->G * LANES;
+    for (i32 p = 0; p < d->NP; p++)
+        k->gemm_tn(M, N, rows, A, lda, dz + (i64)p * d->slots * LANES, ldz, dw + p * panel, N, true);
+}
+
+static void h_grad(const struct dims *d, const struct kern *k, i32 rows, const f32 *h, const f32 *dz, f32 *dw) {
+    i32 ld = d->G * LANES, N = ld - (d->cell->split_last ? LANES : 0);
+    for (i32 p = 0; p < d->NP; p++) {
+        f32 *to = dw + p * d->panel + (i64)d->I * ld;
+        const f32 *from = dz + (i64)p * d->slots * LANES;
+        if (N > 0) k->gemm_tn(d->H, N, rows, h, d->Hp, from, d->W, to, ld, true);
+        if (d->cell->split_last) k->gemm_tn(d->H, LANES, rows, h, d->Hp, from + N + LANES, d->W, to + N, ld, true);
+    }
+}
+
+/* wt: row (panel, slot, lane) of z against the columns pos | col | h it came from. */
+static void transpose(const struct dims *d, const f32 *w, f32 *wt) {
+    for (i32 p = 0; p < d->NP; p++)
+        for (i32 k = 0; k < d->I + d->H; k++)
+            for (i32 g = 0; g < d->G; g++) {
+                i32 slot = k >= d->I && d->cell->split_last && g == d->G - 1 ? g + 1 : g;
+                i32 at = k < d->dp ? k : k < d->I ? d->dpp + k - d->dp : d->dpp + d->dcp + k - d->I;
+                const f32 *from = w + p * d->panel + ((i64)k * d->G + g) * LANES;
+                f32 *to = wt + ((i64)p * d->slots + slot) * LANES * d->row + at;
+                for (i32 lane = 0; lane < LANES; lane++) to[lane * d->row] = from[lane];
+            }
+}
+
+static void prep(const struct op *op, const struct net *n, const struct kern *k, const f32 *theta, f32 *derived) {
+    struct dims d = dims_of(op, n);
+    const f32 *own = theta + op->theta0, *w = theta + d.theta_cell, *bias = w + cell_packed_w(d.cell, d.I, d.H);
+    f32 *zp = derived + op->derived0, *zc = zp + d.zc;
+    for (i32 s = 0; s < d.steps; s++) memcpy(zp + s * d.W, bias, (size_t)d.W * sizeof *zp);
+    x_side(&d, k, d.steps, d.dp, own, d.dpp, w, d.panel, zp);
+    memset(zc, 0, (size_t)(d.vocab * d.W) * sizeof *zc);
+    if (d.dc) x_side(&d, k, d.vocab, d.dc, own + d.col, d.dcp, w + (i64)d.dp * d.G * LANES, d.panel, zc);
+    transpose(&d, w, zp + d.wt);
+}
+
+/* Category of row b, or -1. */
+static i32 id_of(const struct op *op, const struct run *r, const struct dims *d, i32 b) {
+    if (op->spec.in[1] < 0) return 0;
+    i32 id = ((const i32 *)(const void *)run_in(op, r, 1))[b];
+    return id >= 0 && id < d->vocab ? id : -1;
+}
+
+static f32 *scratch_ds(const struct op *op, const struct run *r, const struct dims *d) { return r->scratch[op->l] + r->B * d->W; }
+
+static void fwd(const struct op *op, const struct run *r, struct part part) {
+    struct dims d = dims_of(op, r->net);
+    i32 rows = part.b1 - part.b0, b0 = part.b0, knownp = round_up(d.nk, LANES);
+    const f32 *zp = r->derived + op->derived0, *end = run_in(op, r, 0), *wk = r->theta + op->theta0 + d.wk;
+    const f32 *before = end + ((d.cell->states > 1 ? r->B : 0) + (i64)b0) * d.Hp;
+    f32 *zrow = r->scratch[op->l] + b0 * d.W, *z = r->saved[op->l], *state = z + (i64)d.steps * r->B * d.W;
+    for (i32 b = 0; b < rows; b++) {
+        i32 id = id_of(op, r, &d, b0 + b);
+        if (id >= 0)
+            memcpy(zrow + b * d.W, zp + d.zc + id * d.W, (size_t)d.W * sizeof *z);
+        else
+            memset(zrow + b * d.W, 0, (size_t)d.W * sizeof *z);
+    }
+    h_side(&d, r->kern, rows, end + (i64)b0 * d.Hp, r->theta + d.theta_cell, zrow);
+    for (i32 s = 0; s < d.steps; s++) {
+        i64 at = (i64)s * r->B + b0;
+        const f32 *zs = zp + s * d.W;
+        for (i32 b = 0; b < rows; b++) {
+            f32 *to = z + (at + b) * d.W;
+            for (i64 i = 0; i < d.W; i++) to[i] = zrow[b * d.W + i] + zs[i];
+        }
+        if (d.nk) x_side(&d, r->kern, rows, d.nk, run_in(op, r, 2) + at * knownp, knownp, wk, (i64)d.nk * d.G * LANES, z + at * d.W);
+        cell_kernels(d.cell, r->kern)
+            ->point_fwd(rows, d.H, z + at * d.W, before, state + at * d.Hp, r->buf[op->out] + at * d.Hp);
+    }
+}
+
+/* Gates into dz for every copy; sums over copies: dz into zrow, gradient of the state into dstate. */
+static void copies_bwd(const struct op *op, const struct run *r, const struct dims *d, struct part part, f32 *dstate) {
+    i32 rows = part.b1 - part.b0, b0 = part.b0;
+    f32 *zrow = r->scratch[op->l] + b0 * d->W, *ds = scratch_ds(op, r, d) + (i64)b0 * d->Hp;
+    f32 *z = r->saved[op->l], *state = z + (i64)d->steps * r->B * d->W;
+    const f32 *before = run_in(op, r, 0) + ((d->cell->states > 1 ? r->B : 0) + (i64)b0) * d->Hp, *dy = r->dbuf[op->out];
+    size_t bytes = (size_t)rows * (size_t)d->Hp * sizeof *ds;
+    memset(dstate, 0, bytes);
+    memset(zrow, 0, (size_t)(rows * d->W) * sizeof *zrow);
+    for (i32 s = 0; s < d->steps; s++) {
+        i64 at = (i64)s * r->B + b0;
+        memset(ds, 0, bytes);
+        cell_kernels(d->cell, r->kern)
+            ->point_bwd(rows, d->H, z + at * d->W, before, state + at * d->Hp, dy + at * d->Hp, ds);
+        r->kern->add((i64)rows * d->Hp, dstate, ds);
+        r->kern->add(rows * d->W, zrow, z + at * d->W);
+    }
+}
+
+/* Gradient of the categories' table: rows of the grain, gathered before and scattered after the products. */
+static void col_grad(const struct op *op, const struct run *r, const struct dims *d, struct part q, f32 *dw, f32 *down) {
+    i32 rows = q.b1 - q.b0;
+    f32 *e = scratch_ds(op, r, d) + 2 * (i64)r->B * d->Hp + (i64)q.b0 * d->dcp, *de = e + (i64)r->B * d->dcp;
+    const f32 *table = r->theta + op->theta0 + d->col, *zrow = r->scratch[op->l] + q.b0 * d->W;
+    for (i32 b = 0; b < rows; b++) {
+        i32 id = id_of(op, r, d, q.b0 + b);
+        if (id >= 0)
+            memcpy(e + (i64)b * d->dcp, table + (i64)id * d->dcp, (size_t)d->dcp * sizeof *e);
+        else
+            memset(e + (i64)b * d->dcp, 0, (size_t)d->dcp * sizeof *e);
+    }
+    x_grad(d, r->kern, d->dc, rows, e, d->dcp, zrow, d->W, dw + (i64)d->dp * d->G * LANES, d->panel);
+    const f32 *wt = r->derived + op->derived0 + d->wt + d->dpp;
+    r->kern->gemm_nn(rows, d->dc, (i32)d->W, zrow, d->W, wt, d->row, de, d->dcp, false);
+    for (i32 b = 0; b < rows; b++) {
+        i32 id = id_of(op, r, d, q.b0 + b);
+        if (id >= 0) r->kern->add(d->dcp, down + d->col + (i64)id * d->dcp, de + (i64)b * d->dcp);
+    }
+}
+
+/* Parameter gradients of one grain.  The first row of the grain in each copy's dz becomes the sum over the grain's rows. */
+static void grain_bwd(const struct op *op, const struct run *r, const struct dims *d, i32 g, struct part q) {
+    f32 *dw = grain_grad(r, g, d->theta_cell), *down = grain_grad(r, g, op->theta0);
+    f32 *db = dw + cell_packed_w(d->cell, d->I, d->H), *zrow = r->scratch[op->l] + q.b0 * d->W;
+    f32 *z = r->saved[op->l] + q.b0 * d->W;
+    i32 rows = q.b1 - q.b0, knownp = round_up(d->nk, LANES);
+    i64 ldz = r->B * d->W;
+    h_grad(d, r->kern, rows, run_in(op, r, 0) + (i64)q.b0 * d->Hp, zrow, dw);
+    if (d->dc) col_grad(op, r, d, q, dw, down);
+    for (i32 s = 0; s < d->steps; s++) {
+        f32 *zs = z + s * ldz;
+        if (d->nk)
+            x_grad(d, r->kern, d->nk, rows, run_in(op, r, 2) + ((i64)s * r->B + q.b0) * knownp, knownp, zs, d->W, down + d->wk,
+                   (i64)d->nk * d->G * LANES);
+        for (i32 b = 1; b < rows; b++) r->kern->add(d->W, zs, zs + b * d->W);
+        r->kern->add(d->W, db, zs);
+    }
+    x_grad(d, r->kern, d->dp, d->steps, r->theta + op->theta0, d->dpp, z, ldz, dw, d->panel);
+    r->kern->gemm_nn(d->steps, d->dp, (i32)d->W, z, ldz, r->derived + op->derived0 + d->wt, d->row, down, d->dpp, true);
+}
+
+static void bwd(const struct op *op, const struct run *r, struct part part) {
+    if (!run_dout(r, op->out)) return;
+    struct dims d = dims_of(op, r->net);
+    i32 rows = part.b1 - part.b0;
+    i64 first = (i64)part.b0 * d.Hp;
+    i64 plane = (i64)r->B * d.Hp;
+    f32 *dend = run_din(op, r, 0);
+    bool two = d.cell->states > 1;
+    copies_bwd(op, r, &d, part, (dend ? dend + (two ? plane : 0) : scratch_ds(op, r, &d) + plane) + first);
+    if (dend)
+        r->kern->gemm_nn(rows, d.H, (i32)d.W, r->scratch[op->l] + part.b0 * d.W, d.W,
+                         r->derived + op->derived0 + d.wt + d.dpp + d.dcp, d.row, dend + first, d.Hp, !two);
+    for (i32 g = grain_first(r, part); g < grain_end(r, part); g++) grain_bwd(op, r, &d, g, part_grain(r, part, g));
+}
+
+static i32 known_of(const struct op *op) {
+    i32 dc = op->I / 2, dp = op->I - dc;
+    i64 tables = (i64)op->spec.steps * round_up(dp, LANES) + (i64)imax(1, op->spec.vocab) * round_up(dc, LANES);
+    return (i32)((op->ntheta - tables) / ((i64)round_up(op->F, LANES) * cell_of(op->spec.cell)->gates));
+}
+
+static i32 tensors(const struct op *op, struct tensor_info out[8]) {
+    i32 dc = op->I / 2, n = 0;
+    layer_tensor(&out[n++], op, "pos", op->spec.steps, op->I - dc);
+    if (dc) layer_tensor(&out[n++], op, "col", imax(1, op->spec.vocab), dc);
+    if (known_of(op)) layer_tensor(&out[n++], op, "weight_k", cell_of(op->spec.cell)->gates * op->F, known_of(op));
+    return n;
+}
+
+/* Tensor i as rows of a table in the op's block, or, false, as the weights of the known inputs. */
+static bool table_at(const struct op *op, i32 i, i64 *at, i32 *rows, i32 *cols) {
+    i32 dc = op->I / 2, dp = op->I - dc, vocab = imax(1, op->spec.vocab);
+    *at = i == 0 ? 0 : (i64)op->spec.steps * round_up(dp, LANES);
+    *rows = i == 0 ? op->spec.steps : vocab;
+    *cols = i == 0 ? dp : dc;
+    if (i == 0 || (i == 1 && dc)) return true;
+    *at += (i64)vocab * round_up(dc, LANES);
+    *cols = known_of(op);
+    return false;
+}
+
+static i64 known_at(const struct op *op, i32 nk, i32 g, i32 u, i32 k) {
+    return (((i64)(u / LANES) * nk + k) * cell_of(op->spec.cell)->gates + g) * LANES + u % LANES;
+}
+
+static void store(const struct op *op, i32 tensor, const f32 *theta, f32 *canonical) {
+    i64 at;
+    i32 rows, cols;
+    if (table_at(op, tensor, &at, &rows, &cols)) {
+        rows_store(rows, cols, theta + at, canonical);
+        return;
+    }
+    for (i32 j = 0; j < cell_of(op->spec.cell)->gates * op->F; j++)
+        for (i32 k = 0; k < cols; k++)
+            canonical[(i64)j * cols + k] = theta[at + known_at(op, cols, j / op->F, j % op->F, k)];
+}
+
+static void load(const struct op *op, i32 tensor, const f32 *canonical, f32 *theta) {
+    i64 at;
+    i32 rows, cols;
+    if (table_at(op, tensor, &at, &rows, &cols)) {
+        rows_load(rows, cols, canonical, theta + at);
+        return;
+    }
+    for (i32 j = 0; j < cell_of(op->spec.cell)->gates * op->F; j++)
+        for (i32 k = 0; k < cols; k++)
+            theta[at + known_at(op, cols, j / op->F, j % op->F, k)] = canonical[(i64)j * cols + k];
+}
+
+extern const struct layer layer_decode;
+const struct layer layer_decode = {
+    .name = "decode",
+    .help = "y [steps][B][H]: one step of the shared cell from the end state per (position, category) embedding",
+    .nin = 3,
+    .shape = shape,
+    .saved = saved,
+    .scratch = scratch,
+    .flops = flops,
+    .init = init,
+    .prep = prep,
+    .fwd = fwd,
+    .bwd = bwd,
+    .tensors = tensors,
+    .store = store,
+    .load = load,
+};

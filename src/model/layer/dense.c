@@ -1,0 +1,142 @@
+/* dense.c - y = act(x W^T + b) on every row of [T][B].
+ *
+ * theta    w [I][Np], b [Np]      the transpose of PyTorch's weight [N,I]
+ * derived  wt [N][Ip]             for dx = dz W; absent when the input wants no gradient
+ *
+ * Backward turns the gradient of y into dz in place. */
+#include <math.h>
+
+#include "model/layer.h"
+
+static err shape(struct net *n, struct op *op) {
+    const struct buf *in;
+    TRY(layer_input(n, op, 0, &in));
+    TRY(layer_range(op, "units", op->spec.units, 1, 1 << 20));
+    op->T = in->T;
+    op->I = in->F;
+    op->F = op->spec.units;
+    i32 Np = round_up(op->F, LANES);
+    op->ntheta = (i64)op->I * Np + Np;
+    op->nderived = in->grad ? (i64)op->F * buf_fp(in) : 0;
+    return net_out(n, op->spec.name, op->T, op->F, true, &op->out);
+}
+
+static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {
+    f64 one = 2.0 * op->T * B * op->I * op->F;
+    return backward ? one * (n->buf[op->spec.in[0]].grad ? 2 : 1) : one;
+}
+
+static void init(const struct op *op, u64 seed, f32 *theta) {
+    i32 Np = round_up(op->F, LANES);
+    f64 a = 1 / sqrt(op->I);
+    for (i32 j = 0; j < op->F; j++) {
+        for (i32 k = 0; k < op->I; k++) theta[(i64)k * Np + j] = layer_uniform(op, seed, (i64)j * op->I + k, a);
+        theta[(i64)op->I * Np + j] = layer_uniform(op, seed, (i64)op->F * op->I + j, a);
+    }
+}
+
+static void prep(const struct op *op, const struct net *n, const struct kern *k, const f32 *theta, f32 *derived) {
+    (void)n, (void)k;
+    if (!op->nderived) return;
+    const f32 *w = theta + op->theta0;
+    f32 *wt = derived + op->derived0;
+    i32 Np = round_up(op->F, LANES), Ip = round_up(op->I, LANES);
+    for (i32 j = 0; j < op->F; j++)
+        for (i32 i = 0; i < op->I; i++) wt[(i64)j * Ip + i] = w[(i64)i * Np + j];
+}
+
+static void activate(enum activation act, const struct kern *k, i64 n, f32 *y) {
+    if (act == ACT_TANH) k->tanh(n, y, y);
+    if (act != ACT_RELU) return;
+    for (i64 i = 0; i < n; i++) y[i] = y[i] > 0 ? y[i] : 0;
+}
+
+static void fwd(const struct op *op, const struct run *r, struct part part) {
+    i32 Np = round_up(op->F, LANES), Ip = round_up(op->I, LANES);
+    const f32 *w = r->theta + op->theta0, *bias = w + (i64)op->I * Np, *x = run_in(op, r, 0);
+    for (i32 i = 0; i < part_runs(part, r->B); i++) {
+        i32 rows;
+        i64 first = part_run(part, r->B, i, &rows);
+        f32 *y = r->buf[op->out] + first * Np;
+        for (i32 b = 0; b < rows; b++) memcpy(y + (i64)b * Np, bias, (size_t)Np * sizeof *y);
+        r->kern->gemm_nn(rows, op->F, op->I, x + first * Ip, Ip, w, Np, y, Np, true);
+        activate(op->spec.act, r->kern, (i64)rows * Np, y);
+    }
+}
+
+/* dz = dy * act'(z), written with y = act(z). */
+static void deactivate(enum activation act, i64 n, const f32 *y, f32 *dy) {
+    if (act == ACT_TANH)
+        for (i64 i = 0; i < n; i++) dy[i] *= 1 - y[i] * y[i];
+    if (act == ACT_RELU)
+        for (i64 i = 0; i < n; i++) dy[i] = y[i] > 0 ? dy[i] : 0;
+}
+
+static void grad(const struct op *op, const struct run *r, struct part part, f32 *dw) {
+    i32 Np = round_up(op->F, LANES), Ip = round_up(op->I, LANES);
+    f32 *db = dw + (i64)op->I * Np;
+    for (i32 i = 0; i < part_runs(part, r->B); i++) {
+        i32 rows;
+        i64 first = part_run(part, r->B, i, &rows);
+        const f32 *dz = r->dbuf[op->out] + first * Np;
+        r->kern->gemm_tn(op->I, op->F, rows, run_in(op, r, 0) + first * Ip, Ip, dz, Np, dw, Np, true);
+        for (i32 b = 0; b < rows; b++) r->kern->add(Np, db, dz + (i64)b * Np);
+    }
+}
+
+static void bwd(const struct op *op, const struct run *r, struct part part) {
+    if (!run_dout(r, op->out)) return;
+    i32 Np = round_up(op->F, LANES), Ip = round_up(op->I, LANES);
+    f32 *dx = run_din(op, r, 0);
+    for (i32 i = 0; i < part_runs(part, r->B); i++) {
+        i32 rows;
+        i64 first = part_run(part, r->B, i, &rows);
+        f32 *dz = r->dbuf[op->out] + first * Np;
+        deactivate(op->spec.act, (i64)rows * Np, r->buf[op->out] + first * Np, dz);
+        if (dx) r->kern->gemm_nn(rows, op->I, op->F, dz, Np, r->derived + op->derived0, Ip, dx + first * Ip, Ip, false);
+    }
+    for (i32 g = grain_first(r, part); g < grain_end(r, part); g++)
+        grad(op, r, part_grain(r, part, g), grain_grad(r, g, op->theta0));
+}
+
+static i32 tensors(const struct op *op, struct tensor_info out[8]) {
+    layer_tensor(&out[0], op, "weight", op->F, op->I);
+    layer_tensor(&out[1], op, "bias", op->F, 0);
+    return 2;
+}
+
+static void store(const struct op *op, i32 tensor, const f32 *theta, f32 *canonical) {
+    i32 Np = round_up(op->F, LANES);
+    if (tensor == 1) {
+        memcpy(canonical, theta + (i64)op->I * Np, (size_t)op->F * sizeof *theta);
+        return;
+    }
+    for (i32 j = 0; j < op->F; j++)
+        for (i32 k = 0; k < op->I; k++) canonical[(i64)j * op->I + k] = theta[(i64)k * Np + j];
+}
+
+static void load(const struct op *op, i32 tensor, const f32 *canonical, f32 *theta) {
+    i32 Np = round_up(op->F, LANES);
+    if (tensor == 1) {
+        memcpy(theta + (i64)op->I * Np, canonical, (size_t)op->F * sizeof *theta);
+        return;
+    }
+    for (i32 j = 0; j < op->F; j++)
+        for (i32 k = 0; k < op->I; k++) theta[(i64)k * Np + j] = canonical[(i64)j * op->I + k];
+}
+
+extern const struct layer layer_dense;
+const struct layer layer_dense = {
+    .name = "dense",
+    .help = "y [T][B][units] = act(x [T][B][I] W^T + b)",
+    .nin = 1,
+    .shape = shape,
+    .flops = flops,
+    .init = init,
+    .prep = prep,
+    .fwd = fwd,
+    .bwd = bwd,
+    .tensors = tensors,
+    .store = store,
+    .load = load,
+};

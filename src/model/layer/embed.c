@@ -1,0 +1,85 @@
+/* embed.c - rows of a table by category: ids i32 [T][B] -> y [T][B][units].  A number outside the vocabulary gives zeros. */
+#include "model/layer.h"
+
+static err shape(struct net *n, struct op *op) {
+    if (op->spec.in[0] < 0 || !n->buf[op->spec.in[0]].ids)
+        return FAIL(E1, "op \"%s\" (embed): input 0 must hold category numbers", op->spec.name);
+    TRY(layer_range(op, "units", op->spec.units, 1, 1 << 16));
+    TRY(layer_range(op, "vocab", op->spec.vocab, 1, 1 << 24));
+    op->T = n->buf[op->spec.in[0]].T;
+    op->I = 1;
+    op->F = op->spec.units;
+    op->ntheta = (i64)op->spec.vocab * round_up(op->F, LANES);
+    return net_out(n, op->spec.name, op->T, op->F, true, &op->out);
+}
+
+static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {
+    (void)n, (void)backward;
+    return (f64)op->T * B * op->F;
+}
+
+static void init(const struct op *op, u64 seed, f32 *theta) {
+    i32 Fp = round_up(op->F, LANES);
+    for (i32 v = 0; v < op->spec.vocab; v++)
+        for (i32 j = 0; j < op->F; j++) theta[(i64)v * Fp + j] = layer_normal(op, seed, (i64)v * op->F + j);
+}
+
+/* Row of the table for row `at` of the batch, or -1. */
+static i64 row_of(const struct op *op, const struct run *r, i64 at) {
+    i32 id = ((const i32 *)(const void *)run_in(op, r, 0))[at];
+    return id >= 0 && id < op->spec.vocab ? id : -1;
+}
+
+static void fwd(const struct op *op, const struct run *r, struct part p) {
+    i64 Fp = round_up(op->F, LANES);
+    for (i32 t = p.t0; t < p.t1; t++)
+        for (i32 b = p.b0; b < p.b1; b++) {
+            i64 at = (i64)t * r->B + b, row = row_of(op, r, at);
+            f32 *y = r->buf[op->out] + at * Fp;
+            if (row >= 0)
+                memcpy(y, r->theta + op->theta0 + row * Fp, (size_t)Fp * sizeof *y);
+            else
+                memset(y, 0, (size_t)Fp * sizeof *y);
+        }
+}
+
+static void bwd(const struct op *op, const struct run *r, struct part p) {
+    const f32 *dy = run_dout(r, op->out);
+    i64 Fp = round_up(op->F, LANES);
+    if (!dy) return;
+    for (i32 t = p.t0; t < p.t1; t++)
+        for (i32 b = p.b0; b < p.b1; b++) {
+            i64 at = (i64)t * r->B + b, row = row_of(op, r, at);
+            if (row >= 0) r->kern->add(Fp, grain_grad(r, b / r->grain, op->theta0 + row * Fp), dy + at * Fp);
+        }
+}
+
+static i32 tensors(const struct op *op, struct tensor_info out[8]) {
+    layer_tensor(&out[0], op, "weight", op->spec.vocab, op->F);
+    return 1;
+}
+
+static void store(const struct op *op, i32 tensor, const f32 *theta, f32 *canonical) {
+    (void)tensor;
+    rows_store(op->spec.vocab, op->F, theta, canonical);
+}
+
+static void load(const struct op *op, i32 tensor, const f32 *canonical, f32 *theta) {
+    (void)tensor;
+    rows_load(op->spec.vocab, op->F, canonical, theta);
+}
+
+extern const struct layer layer_embed;
+const struct layer layer_embed = {
+    .name = "embed",
+    .help = "y [T][B][units] = rows of a table [vocab][units] by ids [T][B]",
+    .nin = 1,
+    .shape = shape,
+    .flops = flops,
+    .init = init,
+    .fwd = fwd,
+    .bwd = bwd,
+    .tensors = tensors,
+    .store = store,
+    .load = load,
+};

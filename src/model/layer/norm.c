@@ -1,0 +1,130 @@
+/* norm.c - layer norm over the F values of every row: y = (x - mean) / sqrt(variance + 1e-5) * weight + bias.
+ *
+ * theta  weight [Fp], bias [Fp]        saved  mean and 1/deviation of every row        scratch  the normalised row, per row of B */
+#include <math.h>
+
+#include "model/layer.h"
+
+static err shape(struct net *n, struct op *op) {
+    const struct buf *in;
+    TRY(layer_input(n, op, 0, &in));
+    op->T = in->T;
+    op->I = op->F = in->F;
+    op->ntheta = 2 * (i64)round_up(op->F, LANES);
+    return net_out(n, op->spec.name, op->T, op->F, true, &op->out);
+}
+
+static i64 saved(const struct op *op, const struct net *n, i32 B) {
+    (void)n;
+    return 2 * (i64)op->T * B;
+}
+
+static i64 scratch(const struct op *op, const struct net *n, i32 B) {
+    (void)n;
+    return (i64)B * round_up(op->F, LANES);
+}
+
+static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {
+    (void)n;
+    return (backward ? 14.0 : 8.0) * op->T * B * op->F;
+}
+
+static void init(const struct op *op, u64 seed, f32 *theta) {
+    (void)seed;
+    for (i32 i = 0; i < op->F; i++) theta[i] = 1;
+}
+
+/* Sums of n values (or of products) over 16 lanes, then over the lanes: fixed order, and it vectorises.  n is a multiple of LANES. */
+static f32 sum(i64 n, const f32 *x) {
+    f32 lane[LANES] = {0}, s = 0;
+    for (i64 i = 0; i < n; i += LANES)
+        for (i32 j = 0; j < LANES; j++) lane[j] += x[i + j];
+    for (i32 j = 0; j < LANES; j++) s += lane[j];
+    return s;
+}
+
+static f32 dot(i64 n, const f32 *x, const f32 *y) {
+    f32 lane[LANES] = {0}, s = 0;
+    for (i64 i = 0; i < n; i += LANES)
+        for (i32 j = 0; j < LANES; j++) lane[j] += x[i + j] * y[i + j];
+    for (i32 j = 0; j < LANES; j++) s += lane[j];
+    return s;
+}
+
+static void row_fwd(i32 F, i64 Fp, const f32 *x, const f32 *weight, f32 *y, f32 *stat) {
+    f32 mean = sum(Fp, x) / (f32)F;
+    for (i32 i = 0; i < F; i++) y[i] = x[i] - mean;
+    for (i64 i = F; i < Fp; i++) y[i] = 0;
+    f32 inverse = 1 / sqrtf(dot(Fp, y, y) / (f32)F + 1e-5f);
+    for (i64 i = 0; i < Fp; i++) y[i] = y[i] * inverse * weight[i] + weight[Fp + i];
+    stat[0] = mean;
+    stat[1] = inverse;
+}
+
+static void fwd(const struct op *op, const struct run *r, struct part p) {
+    i64 Fp = round_up(op->F, LANES);
+    for (i32 t = p.t0; t < p.t1; t++)
+        for (i32 b = p.b0; b < p.b1; b++) {
+            i64 at = (i64)t * r->B + b;
+            row_fwd(op->F, Fp, run_in(op, r, 0) + at * Fp, r->theta + op->theta0, r->buf[op->out] + at * Fp,
+                    r->saved[op->l] + 2 * at);
+        }
+}
+
+/* With g = dy * weight and xn the normalised row: dx = (g - mean(g) - xn mean(g xn)) / deviation.  dy becomes g. */
+static void row_bwd(i32 F, i64 Fp, const f32 *x, const f32 *stat, const f32 *weight, f32 *dy, f32 *xn, f32 *dw, f32 *dx) {
+    for (i32 i = 0; i < F; i++) xn[i] = (x[i] - stat[0]) * stat[1];
+    for (i64 i = 0; i < Fp; i++) {
+        dw[i] += dy[i] * xn[i];
+        dw[Fp + i] += dy[i];
+        dy[i] *= weight[i];
+    }
+    if (!dx) return;
+    f32 mean = sum(Fp, dy) / (f32)F, along = dot(Fp, dy, xn) / (f32)F;
+    for (i32 i = 0; i < F; i++) dx[i] = (dy[i] - mean - xn[i] * along) * stat[1];
+    for (i64 i = F; i < Fp; i++) dx[i] = 0;
+}
+
+static void bwd(const struct op *op, const struct run *r, struct part p) {
+    i64 Fp = round_up(op->F, LANES);
+    f32 *dy = run_dout(r, op->out), *dx = run_din(op, r, 0);
+    if (!dy) return;
+    for (i32 b = p.b0; b < p.b1; b++) memset(r->scratch[op->l] + b * Fp, 0, (size_t)Fp * sizeof *dy);
+    for (i32 t = p.t0; t < p.t1; t++)
+        for (i32 b = p.b0; b < p.b1; b++) {
+            i64 at = (i64)t * r->B + b;
+            row_bwd(op->F, Fp, run_in(op, r, 0) + at * Fp, r->saved[op->l] + 2 * at, r->theta + op->theta0, dy + at * Fp,
+                    r->scratch[op->l] + b * Fp, grain_grad(r, b / r->grain, op->theta0), dx ? dx + at * Fp : NULL);
+        }
+}
+
+static i32 tensors(const struct op *op, struct tensor_info out[8]) {
+    layer_tensor(&out[0], op, "weight", op->F, 0);
+    layer_tensor(&out[1], op, "bias", op->F, 0);
+    return 2;
+}
+
+static void store(const struct op *op, i32 tensor, const f32 *theta, f32 *canonical) {
+    rows_store(1, op->F, theta + tensor * round_up(op->F, LANES), canonical);
+}
+
+static void load(const struct op *op, i32 tensor, const f32 *canonical, f32 *theta) {
+    rows_load(1, op->F, canonical, theta + tensor * round_up(op->F, LANES));
+}
+
+extern const struct layer layer_norm;
+const struct layer layer_norm = {
+    .name = "norm",
+    .help = "y [T][B][F] = layer norm of x [T][B][F]",
+    .nin = 1,
+    .shape = shape,
+    .saved = saved,
+    .scratch = scratch,
+    .flops = flops,
+    .init = init,
+    .fwd = fwd,
+    .bwd = bwd,
+    .tensors = tensors,
+    .store = store,
+    .load = load,
+};

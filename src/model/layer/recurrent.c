@@ -1,0 +1,176 @@
+/* recurrent.c - a recurrent layer over all steps: the cell spec.cell with spec.units hidden units.
+ *
+ * in[0]  x [T][B][I]            in[1]  initial state [states][B][H], or -1 = zero
+ * out    y [T][B][H]            end    state after the last step [states][B][H]: h, then c where the cell has one
+ *
+ * theta    packed w, then packed bias (kern.h)          derived  the kernels' transposed copy
+ * saved    act: gates kept for backward                 scratch  dh and dc carried between steps */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "model/cell/cell.h"
+#include "model/layer.h"
+
+static err shape(struct net *n, struct op *op) {
+    const struct buf *in, *start;
+    TRY(layer_input(n, op, 0, &in));
+    TRY(layer_range(op, "units", op->spec.units, 1, 1 << 16));
+    const struct cell *c = cell_of(op->spec.cell);
+    if (!c) return FAIL(E1, "op \"%s\": there is no cell number %d", op->spec.name, (int)op->spec.cell);
+    op->T = in->T;
+    op->I = in->F;
+    op->F = op->spec.units;
+    if (op->spec.in[1] >= 0) {
+        TRY(layer_input(n, op, 1, &start));
+        if (start->T != c->states || start->F != op->F)
+            return FAIL(E1, "op \"%s\": the initial state is [%d][B][%d], want [%d][B][%d]", op->spec.name, start->T, start->F,
+                        c->states, op->F);
+    }
+    op->ntheta = cell_packed_w(c, op->I, op->F) + cell_packed_bias(c, op->F);
+    op->nderived = cell_wt_max(c, op->I, op->F);
+    TRY(net_out(n, op->spec.name, op->T, op->F, true, &op->out));
+    char name[24];
+    snprintf(name, sizeof name, "%.19s.end", op->spec.name);
+    return net_out(n, name, c->states, op->F, true, &op->end);
+}
+
+static i64 saved(const struct op *op, const struct net *n, i32 B) {
+    (void)n;
+    return cell_act_max(cell_of(op->spec.cell), op->T, B, op->F);
+}
+
+static i64 scratch(const struct op *op, const struct net *n, i32 B) {
+    (void)n;
+    return 2 * (i64)B * round_up(op->F, LANES);
+}
+
+static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {
+    const struct cell *c = cell_of(op->spec.cell);
+    f64 side = 2.0 * op->T * B * c->gates * op->F, cellwise = 12.0 * op->T * B * c->gates * op->F;
+    f64 products = side * (op->I + op->F);
+    if (!backward) return products + cellwise;
+    return 2 * products - (n->buf[op->spec.in[0]].grad ? 0 : side * op->I) + cellwise;
+}
+
+/* PyTorch draws two biases; where the cell adds them, ours is their sum. */
+static void init(const struct op *op, u64 seed, f32 *theta) {
+    const struct cell *c = cell_of(op->spec.cell);
+    i32 I = op->I, H = op->F, G = c->gates, S = cell_slots(c);
+    f64 a = 1 / sqrt(H);
+    i64 from[CELL_TENSORS] = {0, (i64)G * H * I, (i64)G * H * (I + H), (i64)G * H * (I + H + 1)};
+    f32 *bias = theta + cell_packed_w(c, I, H);
+    for (i32 u = 0; u < H; u++) {
+        f32 *w = theta + (i64)(u / LANES) * (I + H) * G * LANES + u % LANES;
+        f32 *b = bias + (i64)(u / LANES) * S * LANES + u % LANES;
+        for (i32 g = 0; g < G; g++) {
+            i64 row = (i64)g * H + u;
+            for (i32 k = 0; k < I; k++) w[((i64)k * G + g) * LANES] = layer_uniform(op, seed, from[0] + row * I + k, a);
+            for (i32 k = 0; k < H; k++) w[((i64)(I + k) * G + g) * LANES] = layer_uniform(op, seed, from[1] + row * H + k, a);
+            b[g * LANES] = layer_uniform(op, seed, from[2] + row, a);
+            b[(c->split_last && g == G - 1 ? S - 1 : g) * LANES] += layer_uniform(op, seed, from[3] + row, a);
+        }
+    }
+}
+
+static void prep(const struct op *op, const struct net *n, const struct kern *k, const f32 *theta, f32 *derived) {
+    (void)n;
+    cell_kernels(cell_of(op->spec.cell), k)->prep(op->I, op->F, theta + op->theta0, derived + op->derived0);
+}
+
+static struct cell_box box_of(const struct op *op, const struct run *r) {
+    const struct cell *c = cell_of(op->spec.cell);
+    i64 plane = (i64)r->B * round_up(op->F, LANES);
+    f32 *end = r->buf[op->end], *dend = run_dout(r, op->end);
+    struct cell_box box = {.T = op->T, .B = r->B, .I = op->I, .H = op->F};
+    box.x = run_in(op, r, 0);
+    box.x_ld = box.dx_ld = round_up(op->I, LANES);
+    box.y = r->buf[op->out];
+    box.act = r->saved[op->l];
+    box.hT = end;
+    box.cT = c->states > 1 ? end + plane : NULL;
+    box.w = r->theta + op->theta0;
+    box.bias = box.w + cell_packed_w(c, op->I, op->F);
+    box.wt = r->derived + op->derived0;
+    box.dy = run_dout(r, op->out);
+    box.dhT = dend;
+    box.dcT = dend && c->states > 1 ? dend + plane : NULL;
+    box.dx = run_din(op, r, 0);
+    box.carry = r->scratch[op->l];
+    if (op->spec.in[1] < 0) return box;
+    f32 *dstart = run_din(op, r, 1);
+    box.h0 = run_in(op, r, 1);
+    box.c0 = c->states > 1 ? box.h0 + plane : NULL;
+    box.dh0 = dstart;
+    box.dc0 = dstart && c->states > 1 ? dstart + plane : NULL;
+    return box;
+}
+
+static void fwd(const struct op *op, const struct run *r, struct part p) {
+    struct cell_box box = box_of(op, r);
+    cell_kernels(cell_of(op->spec.cell), r->kern)->fwd(&box, p.b0, p.b1, p.t0, p.t1);
+}
+
+/* The kernels write the I values of a row of dx, not the lanes after them. */
+static void pad_dx(const struct cell_box *box, struct part p) {
+    i64 tail = box->dx_ld - box->I;
+    if (!box->dx || tail == 0) return;
+    for (i32 t = p.t0; t < p.t1; t++)
+        for (i32 b = p.b0; b < p.b1; b++)
+            memset(box->dx + ((i64)t * box->B + b) * box->dx_ld + box->I, 0, (size_t)tail * sizeof *box->dx);
+}
+
+static void bwd(const struct op *op, const struct run *r, struct part p) {
+    const struct cell *c = cell_of(op->spec.cell);
+    const struct cell_kern *k = cell_kernels(c, r->kern);
+    struct cell_box box = box_of(op, r);
+    if (!box.dy && !box.dhT) return;
+    k->bwd(&box, p.b0, p.b1, p.t0, p.t1);
+    pad_dx(&box, p);
+    for (i32 g = grain_first(r, p); g < grain_end(r, p); g++) {
+        struct part q = part_grain(r, p, g);
+        f32 *dw = grain_grad(r, g, op->theta0);
+        k->dw(&box, q.b0, q.b1, q.t0, q.t1, dw, dw + cell_packed_w(c, op->I, op->F));
+    }
+}
+
+/* "lstm.1" is layer 1 of PyTorch's module "lstm"; a name without a number is layer 0. */
+static i32 tensors(const struct op *op, struct tensor_info out[8]) {
+    const char *name = op->spec.name, *dot = strrchr(name, '.');
+    int stem = (int)strlen(name), layer = 0;
+    if (dot && dot[1] && strspn(dot + 1, "0123456789") == strlen(dot + 1)) {
+        stem = (int)(dot - name);
+        layer = (int)strtol(dot + 1, NULL, 10);
+    }
+    for (i32 i = 0; i < CELL_TENSORS; i++) {
+        const char *what = cell_tensor(i, op->I, op->F, cell_of(op->spec.cell)->gates, &out[i].rows, &out[i].cols);
+        snprintf(out[i].name, sizeof out[i].name, "%.*s.%s_l%d", stem, name, what, layer);
+    }
+    return CELL_TENSORS;
+}
+
+static void store(const struct op *op, i32 tensor, const f32 *theta, f32 *canonical) {
+    cell_store(cell_of(op->spec.cell), tensor, op->I, op->F, theta, canonical);
+}
+
+static void load(const struct op *op, i32 tensor, const f32 *canonical, f32 *theta) {
+    cell_load(cell_of(op->spec.cell), tensor, op->I, op->F, canonical, theta);
+}
+
+extern const struct layer layer_recurrent;
+const struct layer layer_recurrent = {
+    .name = "recurrent",
+    .help = "y [T][B][units] and the end state [states][B][units] of a cell run over x [T][B][I]",
+    .nin = 2,
+    .shape = shape,
+    .saved = saved,
+    .scratch = scratch,
+    .flops = flops,
+    .init = init,
+    .prep = prep,
+    .fwd = fwd,
+    .bwd = bwd,
+    .tensors = tensors,
+    .store = store,
+    .load = load,
+};

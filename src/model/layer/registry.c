@@ -1,0 +1,65 @@
+/* registry.c - the list of layers (layers.def and losses.def), and what several of their files need. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/rng.h"
+#include "model/layer.h"
+
+#define LAYER(name) extern const struct layer layer_##name;
+#include "model/layer/layers.def"
+#undef LAYER
+#define LOSS(name) extern const struct layer layer_loss_##name;
+#include "model/loss/losses.def"
+#undef LOSS
+
+static const struct layer *const all[] = {
+#define LAYER(name) &layer_##name,
+#include "model/layer/layers.def"
+#undef LAYER
+#define LOSS(name) &layer_loss_##name,
+#include "model/loss/losses.def"
+#undef LOSS
+};
+
+i32 layer_count(void) { return (i32)COUNT(all); }
+const struct layer *layer_at(i32 i) { return all[i]; }
+
+const struct layer *layer_find(const char *name) {
+    for (i32 i = 0; i < layer_count(); i++)
+        if (!strcmp(all[i]->name, name)) return all[i];
+    return NULL;
+}
+
+err layer_input(const struct net *n, const struct op *op, i32 i, const struct buf **out) {
+    if (op->spec.in[i] < 0) return FAIL(E1, "op \"%s\" (%s) has no input %d", op->spec.name, op->layer->name, i);
+    *out = &n->buf[op->spec.in[i]];
+    if ((*out)->ids) return FAIL(E1, "op \"%s\" (%s): input %d holds category numbers", op->spec.name, op->layer->name, i);
+    return 0;
+}
+
+err layer_range(const struct op *op, const char *what, f64 v, f64 min, f64 max) {
+    if (v >= min && v <= max) return 0;
+    return FAIL(E103, "op \"%s\" (%s): %s is %g, possible is %g to %g", op->spec.name, op->layer->name, what, v, min, max);
+}
+
+void layer_tensor(struct tensor_info *t, const struct op *op, const char *what, i32 rows, i32 cols) {
+    snprintf(t->name, sizeof t->name, "%s.%s", op->spec.name, what);
+    t->rows = rows;
+    t->cols = cols;
+}
+
+f32 layer_uniform(const struct op *op, u64 seed, i64 i, f64 a) {
+    return (f32)((2 * (f64)rng_uniform(seed, RNG_INIT, (u32)op->l, (u64)i) - 1) * a);
+}
+
+f32 layer_normal(const struct op *op, u64 seed, i64 i) { return (f32)rng_normal(seed, RNG_INIT, (u32)op->l, (u64)i); }
+
+void rows_store(i32 rows, i32 cols, const f32 *padded, f32 *canonical) {
+    i32 ld = round_up(cols, LANES);
+    for (i32 r = 0; r < rows; r++) memcpy(canonical + (i64)r * cols, padded + (i64)r * ld, (size_t)cols * sizeof *padded);
+}
+
+void rows_load(i32 rows, i32 cols, const f32 *canonical, f32 *padded) {
+    i32 ld = round_up(cols, LANES);
+    for (i32 r = 0; r < rows; r++) memcpy(padded + (i64)r * ld, canonical + (i64)r * cols, (size_t)cols * sizeof *padded);
+}

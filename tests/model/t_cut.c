@@ -1,0 +1,120 @@
+/* t_cut.c - the same bits however the rows are cut into parts; padded lanes stay zero. */
+#include "nets.h"
+#include "rig.h"
+
+static const struct shape shape = {11, 3, 4, 5, 17, 3, 6, 4, 2};
+
+static void build(struct net *n, i32 which, enum cell_kind cell) {
+    if (which == 0) nets_long(n, shape, cell, "loss_mse", 0.4f);
+    if (which == 1) nets_short(n, shape, cell, "loss_quantile");
+    if (which == 2) nets_mixed(n, shape, cell);
+}
+
+static void same(const char *what, i32 index, const void *a, const void *b, size_t size) {
+    if (!memcmp(a, b, size)) return;
+    print_error("%s %d differs\n", what, index);
+    fail();
+}
+
+/* An op leaves dz in place of its own output's gradient: not part of the contract, so only input gradients of theta are compared. */
+static void compare(const struct rig *a, const struct rig *b) {
+    const struct net *n = a->n;
+    for (i32 i = 0; i < n->nbuf; i++) same("buffer", i, a->buf[i], b->buf[i], (size_t)buf_floats(&n->buf[i], a->r.B) * 4);
+    same("gradient", 0, a->r.grad, b->r.grad, (size_t)(a->r.ngrain * n->ntheta) * 4);
+    same("loss", 0, a->r.loss, b->r.loss, (size_t)a->r.ngrain * 8);
+}
+
+TEST(step_grain_by_grain_gives_the_bits_of_one_part) {
+    for (i32 which = 0; which < 3; which++)
+        for (i32 cell = 0; cell < CELL_NKIND; cell++) {
+            struct net n;
+            struct rig whole, cut;
+            build(&n, which, (enum cell_kind)cell);
+            rig_new(&whole, &n, kern_best(), shape.B, shape.grain);
+            rig_new(&cut, &n, kern_best(), shape.B, shape.grain);
+            rig_step(&whole, shape.B, false);
+            rig_step(&cut, shape.grain, true);
+            compare(&whole, &cut);
+            rig_step(&cut, 2 * shape.grain, false);
+            compare(&whole, &cut);
+            rig_free(&whole);
+            rig_free(&cut);
+        }
+}
+
+static void padding(const char *what, const struct buf *u, i32 B, const f32 *p) {
+    if (u->ids || !p) return;
+    for (i64 at = 0; at < (i64)u->T * B; at++)
+        for (i32 i = u->F; i < buf_fp(u); i++)
+            if (p[at * buf_fp(u) + i] != 0) {
+                print_error("%s of \"%s\": lane %d of row %lld is %g\n", what, u->name, i, (long long)at,
+                            (f64)p[at * buf_fp(u) + i]);
+                fail();
+            }
+}
+
+/* What the tensors do not name must be zero: through canonical form and back nothing may be lost. */
+static void only_tensors(const struct rig *g, const struct op *op, const f32 *block) {
+    static f32 canonical[1 << 16], back[1 << 16];
+    struct tensor_info info[8];
+    i32 count = op->layer->tensors ? op->layer->tensors(op, info) : 0;
+    memset(back, 0, sizeof back);
+    for (i32 t = 0; t < count; t++) {
+        op->layer->store(op, t, block, canonical);
+        op->layer->load(op, t, canonical, back);
+    }
+    for (i64 i = 0; i < op->ntheta; i++)
+        if (back[i] != block[i]) {
+            print_error("op \"%s\": entry %lld of its gradient is %g, its tensors say %g\n", op->spec.name, (long long)i,
+                        (f64)block[i], (f64)back[i]);
+            fail();
+        }
+    (void)g;
+}
+
+TEST(step_leaves_padded_lanes_zero) {
+    for (i32 which = 0; which < 3; which++)
+        for (i32 cell = 0; cell < CELL_NKIND; cell++) {
+            struct net n;
+            struct rig g;
+            build(&n, which, (enum cell_kind)cell);
+            rig_new(&g, &n, kern_best(), shape.B, shape.grain);
+            rig_step(&g, shape.B, false);
+            for (i32 b = 0; b < n.nbuf; b++) {
+                padding("values", &n.buf[b], shape.B, g.buf[b]);
+                padding("gradient", &n.buf[b], shape.B, g.dbuf[b]);
+            }
+            for (i32 k = 0; k < g.r.ngrain; k++)
+                for (i32 l = 0; l < n.nop; l++) only_tensors(&g, &n.op[l], grain_grad(&g.r, k, n.op[l].theta0));
+            net_weights_init(&n, 11, g.theta);
+            for (i32 l = 0; l < n.nop; l++) only_tensors(&g, &n.op[l], g.theta + n.op[l].theta0);
+            rig_free(&g);
+        }
+}
+
+/* A row must not see its neighbours: the last row alone gives the bits it has in the batch. */
+TEST(forward_of_a_row_does_not_depend_on_the_others) {
+    struct net n;
+    struct rig many, one;
+    nets_long(&n, shape, CELL_LSTM, "loss_mse", 0);
+    rig_new(&many, &n, kern_best(), shape.B, shape.B);
+    rig_new(&one, &n, kern_best(), 1, 1);
+    for (i32 b = 0; b < n.nbuf; b++) {
+        if (!n.buf[b].input) continue;
+        i64 row = n.buf[b].ids ? 1 : buf_fp(&n.buf[b]);
+        for (i32 t = 0; t < n.buf[b].T; t++)
+            memcpy(one.buf[b] + t * row, many.buf[b] + ((i64)t * shape.B + shape.B - 1) * row, (size_t)row * 4);
+    }
+    rig_step(&many, shape.B, false);
+    rig_step(&one, 1, false);
+    i32 pred = n.op[n.nop - 1].spec.in[0];
+    i64 row = buf_fp(&n.buf[pred]);
+    for (i32 t = 0; t < shape.steps; t++)
+        same("row of the prediction", t, one.buf[pred] + t * row, many.buf[pred] + ((i64)t * shape.B + shape.B - 1) * row,
+             (size_t)row * 4);
+    rig_free(&many);
+    rig_free(&one);
+}
+
+T_MAIN(cmocka_unit_test(step_grain_by_grain_gives_the_bits_of_one_part), cmocka_unit_test(step_leaves_padded_lanes_zero),
+       cmocka_unit_test(forward_of_a_row_does_not_depend_on_the_others))

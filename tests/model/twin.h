@@ -1,0 +1,195 @@
+/* twin.h - the f64 twin of a network: forward only, canonical tensors, plain loops.  Gradients by central differences of it are good
+ * to about 1e-9, so the f32 gradients of the layers can be held against them. */
+#ifndef STRETTO_TESTS_MODEL_TWIN_H
+#define STRETTO_TESTS_MODEL_TWIN_H
+
+#include "model/cell/cell.h"
+#include "rig.h"
+
+struct twin {
+    const struct rig *g;
+    struct arena arena;
+    f64 *buf[NET_BUFS];    /* [T][B][F], not padded; ids stay in the rig */
+    f64 *w[NET_OPS][8];    /* canonical tensors */
+    struct tensor_info info[NET_OPS][8];
+    i32 nw[NET_OPS];
+    f64 loss;
+};
+
+static inline f64 *twin_new_array(struct twin *t, i64 n) {
+    f64 *p = arena_new(&t->arena, (size_t)lmax(1, n) * sizeof *p);
+    assert_non_null(p);
+    return p;
+}
+
+static inline i64 twin_size(const struct tensor_info *t) { return (i64)t->rows * imax(1, t->cols); }
+
+static inline void twin_new(struct twin *t, const struct rig *g) {
+    const struct net *n = g->n;
+    *t = (struct twin){.g = g};
+    for (i32 b = 0; b < n->nbuf; b++) {
+        const struct buf *u = &n->buf[b];
+        t->buf[b] = twin_new_array(t, (i64)u->T * g->r.B * u->F);
+        for (i64 at = 0; u->input && !u->ids && at < (i64)u->T * g->r.B; at++)
+            for (i32 i = 0; i < u->F; i++) t->buf[b][at * u->F + i] = (f64)g->buf[b][at * buf_fp(u) + i];
+    }
+    for (i32 l = 0; l < n->nop; l++) {
+        const struct op *op = &n->op[l];
+        t->nw[l] = op->layer->tensors ? op->layer->tensors(op, t->info[l]) : 0;
+        for (i32 i = 0; i < t->nw[l]; i++) {
+            i64 size = twin_size(&t->info[l][i]);
+            f32 *one = arena_new(&t->arena, (size_t)size * sizeof *one);
+            op->layer->store(op, i, g->theta + op->theta0, one);
+            t->w[l][i] = twin_new_array(t, size);
+            for (i64 j = 0; j < size; j++) t->w[l][i][j] = (f64)one[j];
+        }
+    }
+}
+
+static inline void twin_free(struct twin *t) { arena_free(&t->arena); }
+
+static inline f64 logistic(f64 x) { return 1 / (1 + exp(-x)); }
+
+/* One step of a cell for one row: x side zx and h side zh [G*H] with their biases; h and c are replaced. */
+static inline void twin_cell(const struct cell *cell, i32 H, const f64 *zx, const f64 *zh, f64 *h, f64 *c) {
+    for (i32 u = 0; u < H; u++) {
+        const f64 *x = zx + u, *y = zh + u;
+        if (cell->kind == CELL_LSTM) {
+            f64 i = logistic(x[0] + y[0]), f = logistic(x[H] + y[H]), g = tanh(x[2 * H] + y[2 * H]), o = logistic(x[3 * H] + y[3 * H]);
+            c[u] = f * c[u] + i * g;
+            h[u] = o * tanh(c[u]);
+        } else if (cell->kind == CELL_GRU) {
+            f64 r = logistic(x[0] + y[0]), z = logistic(x[H] + y[H]), n = tanh(x[2 * H] + r * y[2 * H]);
+            h[u] = (1 - z) * n + z * h[u];
+        } else {
+            h[u] = tanh(x[0] + y[0]);
+        }
+    }
+}
+
+static inline void twin_matvec(i32 rows, i32 cols, const f64 *w, const f64 *bias, const f64 *x, f64 *z) {
+    for (i32 j = 0; j < rows; j++) {
+        z[j] = bias ? bias[j] : 0;
+        for (i32 k = 0; k < cols; k++) z[j] += w[(i64)j * cols + k] * x[k];
+    }
+}
+
+static inline void twin_recurrent(struct twin *t, const struct op *op) {
+    const struct cell *cell = cell_of(op->spec.cell);
+    i32 B = t->g->r.B, H = op->F, I = op->I, GH = cell->gates * H;
+    f64 **w = t->w[op->l], zx[512], zh[512], h[128], c[128], *end = t->buf[op->end];
+    const f64 *start = op->spec.in[1] >= 0 ? t->buf[op->spec.in[1]] : NULL;
+    for (i32 b = 0; b < B; b++) {
+        for (i32 u = 0; u < H; u++) {
+            h[u] = start ? start[(i64)b * H + u] : 0;
+            c[u] = start && cell->states > 1 ? start[((i64)B + b) * H + u] : 0;
+        }
+        for (i32 s = 0; s < op->T; s++) {
+            twin_matvec(GH, I, w[0], w[2], t->buf[op->spec.in[0]] + ((i64)s * B + b) * I, zx);
+            twin_matvec(GH, H, w[1], w[3], h, zh);
+            twin_cell(cell, H, zx, zh, h, c);
+            memcpy(t->buf[op->out] + ((i64)s * B + b) * H, h, (size_t)H * sizeof *h);
+        }
+        memcpy(end + (i64)b * H, h, (size_t)H * sizeof *h);
+        if (cell->states > 1) memcpy(end + ((i64)B + b) * H, c, (size_t)H * sizeof *c);
+    }
+}
+
+static inline i32 twin_id(const struct twin *t, i32 buf, i64 at) { return ((const i32 *)(const void *)t->g->buf[buf])[at]; }
+
+static inline void twin_decode(struct twin *t, const struct op *op) {
+    const struct cell *cell = cell_of(op->spec.cell);
+    i32 B = t->g->r.B, H = op->F, I = op->I, GH = cell->gates * H, dc = I / 2, dp = I - dc, k = op->spec.in[2];
+    f64 **w = t->w[op->spec.share], **own = t->w[op->l], zx[512], zk[512], zh[512], h[128], c[128], e[128];
+    const f64 *end = t->buf[op->spec.in[0]];
+    for (i32 s = 0; s < op->T; s++)
+        for (i32 b = 0; b < B; b++) {
+            i64 at = (i64)s * B + b;
+            i32 id = op->spec.in[1] >= 0 ? twin_id(t, op->spec.in[1], b) : 0;
+            memcpy(e, own[0] + (i64)s * dp, (size_t)dp * sizeof *e);
+            if (dc) memcpy(e + dp, own[1] + (i64)id * dc, (size_t)dc * sizeof *e);
+            memcpy(h, end + (i64)b * H, (size_t)H * sizeof *h);
+            if (cell->states > 1) memcpy(c, end + ((i64)B + b) * H, (size_t)H * sizeof *c);
+            twin_matvec(GH, I, w[0], w[2], e, zx);
+            twin_matvec(GH, H, w[1], w[3], h, zh);
+            if (k >= 0) {
+                i32 nk = t->g->n->buf[k].F;
+                twin_matvec(GH, nk, own[dc ? 2 : 1], NULL, t->buf[k] + at * nk, zk);
+                for (i32 j = 0; j < GH; j++) zx[j] += zk[j];
+            }
+            twin_cell(cell, H, zx, zh, h, c);
+            memcpy(t->buf[op->out] + at * H, h, (size_t)H * sizeof *h);
+        }
+}
+
+static inline void twin_norm(i32 F, const f64 *x, f64 **w, f64 *y) {
+    f64 mean = 0, var = 0;
+    for (i32 i = 0; i < F; i++) mean += x[i] / F;
+    for (i32 i = 0; i < F; i++) var += (x[i] - mean) * (x[i] - mean) / F;
+    for (i32 i = 0; i < F; i++) y[i] = (x[i] - mean) / sqrt(var + 1e-5) * w[0][i] + w[1][i];
+}
+
+static inline f64 twin_loss_cell(const struct op *op, const f64 *pred, i32 j, f64 base, f64 target) {
+    const char *name = op->layer->name;
+    f64 e = pred[j] + base - target, sum = 0;
+    if (isnan(target)) return 0;
+    if (!strcmp(name, "loss_mse")) return e * e;
+    if (!strcmp(name, "loss_mae")) return fabs(e);
+    for (i32 i = 0; i < op->spec.nquantile; i++) {
+        f64 q = (f64)op->spec.quantile[i];
+        e = target - base - pred[i * op->F + j];
+        sum += 2 * dmax(q * e, (q - 1) * e) / op->spec.nquantile;
+    }
+    return sum;
+}
+
+/* Row `at` = t*B + b of every layer that works row by row. */
+static inline void twin_row(struct twin *t, const struct op *op, i64 at) {
+    const struct net *n = t->g->n;
+    const char *name = op->layer->name;
+    const i32 *in = op->spec.in;
+    i32 I = n->buf[in[0]].F, F = op->F, B = t->g->r.B;
+    const f64 *x = t->buf[in[0]] + at * I, *x1 = in[1] >= 0 ? t->buf[in[1]] : NULL;
+    if (op->layer->nin == 2) x1 += (n->buf[in[1]].T == 1 ? at % B : at) * n->buf[in[1]].F;
+    f64 *y = op->out >= 0 ? t->buf[op->out] + at * F : NULL;
+    if (!strcmp(name, "dense")) {
+        twin_matvec(F, I, t->w[op->l][0], t->w[op->l][1], x, y);
+        for (i32 j = 0; j < F; j++) y[j] = op->spec.act == ACT_TANH ? tanh(y[j]) : op->spec.act == ACT_RELU ? fmax(0, y[j]) : y[j];
+    } else if (!strcmp(name, "embed")) {
+        memcpy(y, t->w[op->l][0] + (i64)twin_id(t, in[0], at) * F, (size_t)F * sizeof *y);
+    } else if (!strcmp(name, "last")) {
+        memcpy(y, x, (size_t)F * sizeof *y);
+    } else if (!strcmp(name, "concat")) {
+        for (i32 j = 0; j < F; j++) y[j] = j < I ? x[j] : x1[j - I];
+    } else if (!strcmp(name, "add")) {
+        for (i32 j = 0; j < F; j++) y[j] = x[j] + x1[j];
+    } else if (!strcmp(name, "norm")) {
+        twin_norm(F, x, t->w[op->l], y);
+    } else if (!strcmp(name, "dropout")) { /* the rig's mask: a dropped value is 0 there */
+        f64 keep = 65536 - round((f64)op->spec.rate * 65536);
+        for (i32 j = 0; j < F; j++) y[j] = t->g->buf[op->out][at * round_up(F, LANES) + j] != 0 ? x[j] * 65536 / keep : 0;
+    } else if (!strncmp(name, "loss_", 5)) {
+        for (i32 j = 0; j < F; j++)
+            t->loss += twin_loss_cell(op, x, j, in[2] >= 0 ? t->buf[in[2]][at * F + j] : 0, t->buf[in[1]][at * F + j]);
+    } else {
+        print_error("layer %s has no f64 twin in tests/model/twin.h\n", name);
+        fail();
+    }
+}
+
+static inline f64 twin_loss(struct twin *t) {
+    const struct net *n = t->g->n;
+    t->loss = 0;
+    for (i32 l = 0; l < n->nop; l++) {
+        const struct op *op = &n->op[l];
+        if (!strcmp(op->layer->name, "recurrent"))
+            twin_recurrent(t, op);
+        else if (!strcmp(op->layer->name, "decode"))
+            twin_decode(t, op);
+        else
+            for (i64 at = 0; at < (i64)op->T * t->g->r.B; at++) twin_row(t, op, at);
+    }
+    return t->loss * (f64)t->g->r.loss_scale;
+}
+
+#endif
