@@ -9,7 +9,7 @@
 
 #define TICK_SIZE 11.0 /* pixels of the label font */
 #define LABEL_GAP 14.0 /* least space between two labels side by side */
-#define ROW_GAP 30.0   /* least distance of two labels one above the other */
+#define ROW_GAP 26.0   /* least distance of two labels one above the other */
 
 f64 text_width(const char *s, f64 size) {
     f64 w = 0;
@@ -113,10 +113,13 @@ static void make_log(struct axis *a, f64 room, bool across) {
 
 /* Calendar steps, finest first: unit and how many of them. */
 enum unit { SECOND, MINUTE, HOUR, DAY, MONTH, YEAR };
-static const struct { enum unit unit; i32 n; } calendar[] = {
-    {SECOND, 1}, {SECOND, 5}, {SECOND, 15}, {SECOND, 30}, {MINUTE, 1}, {MINUTE, 5}, {MINUTE, 15}, {MINUTE, 30}, {HOUR, 1}, {HOUR, 3},
-    {HOUR, 6}, {HOUR, 12}, {DAY, 1}, {DAY, 2}, {DAY, 7}, {DAY, 14}, {MONTH, 1}, {MONTH, 3}, {MONTH, 6}, {YEAR, 1}, {YEAR, 2}, {YEAR, 5},
-    {YEAR, 10}, {YEAR, 20}, {YEAR, 50}, {YEAR, 100}, {YEAR, 500}, {YEAR, 1000}};
+static const struct {
+    enum unit unit;
+    i32 n;
+} calendar[] = {{SECOND, 1},  {SECOND, 5}, {SECOND, 15}, {SECOND, 30}, {MINUTE, 1}, {MINUTE, 5}, {MINUTE, 15},
+                {MINUTE, 30}, {HOUR, 1},   {HOUR, 3},    {HOUR, 6},    {HOUR, 12},  {DAY, 1},    {DAY, 2},
+                {DAY, 7},     {DAY, 14},   {MONTH, 1},   {MONTH, 3},   {MONTH, 6},  {YEAR, 1},   {YEAR, 2},
+                {YEAR, 5},    {YEAR, 10},  {YEAR, 20},   {YEAR, 50},   {YEAR, 100}, {YEAR, 500}, {YEAR, 1000}};
 
 static const char *const month_name[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
 

@@ -21,8 +21,8 @@ struct axis {
     struct tick tick[TICKS_MAX];
 };
 
-/* An axis over [lo,hi] of the data with as many ticks as stay readable on `room` pixels: labels side by side (across) or one above
- * the other.  Upright axes get a little air.  Empty, infinite or zero ranges give a usable axis too. */
+/* An axis over [lo,hi] of the data with as many ticks as stay readable on `room` pixels: labels side by side (across) or one
+ * above the other.  Upright axes get a little air.  Empty, infinite or zero ranges give a usable axis too. */
 void axis_make(struct axis *a, enum axis_kind kind, f64 lo, f64 hi, f64 room, bool across);
 
 /* Place of v on the axis, 0 at lo and 1 at hi; NaN when a logarithm does not exist. */

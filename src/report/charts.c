@@ -39,20 +39,33 @@ void chart_forecast(struct str *b, const struct report_forecast *f, f64 width, f
     char band[48];
     snprintf(band, sizeof band, "%d to %d %% quantile", (i32)(100 * f->low_q + .5), (i32)(100 * f->high_q + .5));
     struct layer l[6];
-    i32 n = 0, h = f->horizon + 1, past = imin(f->nhistory, imax(HISTORY_LEAST, HISTORY_TIMES * f->horizon)), cut = f->nhistory - past;
+    i32 n = 0, h = f->horizon + 1, past = imin(f->nhistory, imax(HISTORY_LEAST, HISTORY_TIMES * f->horizon));
+    i32 cut = f->nhistory - past;
     f64 step = f->time && f->nhistory + f->horizon > 1 ? f->time[1] - f->time[0] : 0;
     l[n++] = (struct layer){.role = ROLE_MODEL, .name = "model", .n = h, .x = t.x, .y = t.y[MODEL], .hover = true};
     if (t.y[LOW] && t.y[HIGH])
-        l[n++] = (struct layer){.mark = MARK_BAND, .role = ROLE_MODEL, .name = band, .n = h, .x = t.x, .y = t.y[LOW], .y2 = t.y[HIGH]};
-    if (t.y[ACTUAL]) l[n++] = (struct layer){.role = ROLE_TRUTH, .name = "actual", .n = h, .x = t.x, .y = t.y[ACTUAL], .hover = true};
+        l[n++] =
+            (struct layer){.mark = MARK_BAND, .role = ROLE_MODEL, .name = band, .n = h, .x = t.x, .y = t.y[LOW], .y2 = t.y[HIGH]};
+    if (t.y[ACTUAL])
+        l[n++] = (struct layer){.role = ROLE_TRUTH, .name = "actual", .n = h, .x = t.x, .y = t.y[ACTUAL], .hover = true};
     if (t.y[BASE]) l[n++] = (struct layer){.role = ROLE_BASE, .name = "base", .n = h, .x = t.x, .y = t.y[BASE], .hover = true};
     if (past > 0)
-        l[n++] = (struct layer){.role = ROLE_QUIET, .name = "history", .n = past, .x = f->time ? f->time + cut : NULL, .x0 = 1 - past,
-                                .y = f->history + cut, .hover = true};
+        l[n++] = (struct layer){.role = ROLE_QUIET,
+                                .name = "history",
+                                .n = past,
+                                .x = f->time ? f->time + cut : NULL,
+                                .x0 = 1 - past,
+                                .y = f->history + cut,
+                                .hover = true};
     l[n++] = (struct layer){.mark = MARK_RULE, .x0 = t.x[0]};
     svg_chart(b,
-              &(struct chart){.title = f->title, .xlabel = f->time ? NULL : "steps after the last known value",
-                              .xkind = f->time ? AXIS_TIME : AXIS_WHOLE, .xstep = step, .width = width, .height = height, .layer = l,
+              &(struct chart){.title = f->title,
+                              .xlabel = f->time ? NULL : "steps after the last known value",
+                              .xkind = f->time ? AXIS_TIME : AXIS_WHOLE,
+                              .xstep = step,
+                              .width = width,
+                              .height = height,
+                              .layer = l,
                               .n = n},
               alone);
     mem_free(room);
@@ -83,8 +96,12 @@ void chart_curves(struct str *b, const struct report *r, f64 width, f64 height) 
         l[n++] = (struct layer){.role = ROLE_MODEL, .name = k ? NULL : "validation", .n = r->curve[k].nvalid,
                                 .x = r->curve[k].valid_step, .y = r->curve[k].valid, .thin = thin, .hover = true};
     for (i32 k = 0; k < members; k++)
-        l[n++] = (struct layer){.role = ROLE_QUIET, .name = k ? NULL : "training", .n = r->curve[k].ntrain, .x = r->curve[k].train_step,
-                                .y = r->curve[k].train, .thin = thin};
+        l[n++] = (struct layer){.role = ROLE_QUIET,
+                                .name = k ? NULL : "training",
+                                .n = r->curve[k].ntrain,
+                                .x = r->curve[k].train_step,
+                                .y = r->curve[k].train,
+                                .thin = thin};
     bool named = false;
     for (i32 k = 0; k < members; k++) {
         const struct report_curve *c = &r->curve[k];
@@ -110,8 +127,14 @@ void chart_steps(struct str *b, const struct report *r, f64 width, f64 height) {
         l[n++] = (struct layer){.role = r->line[k].role, .name = r->line[k].name, .n = r->horizon, .x0 = 1, .y = r->line[k].value,
                                 .hover = true};
     svg_chart(b,
-              &(struct chart){.xlabel = "steps ahead", .ylabel = r->step_metric, .xkind = AXIS_WHOLE, .zero = true, .width = width,
-                              .height = height, .layer = l, .n = n},
+              &(struct chart){.xlabel = "steps ahead",
+                              .ylabel = r->step_metric,
+                              .xkind = AXIS_WHOLE,
+                              .zero = true,
+                              .width = width,
+                              .height = height,
+                              .layer = l,
+                              .n = n},
               false);
 }
 

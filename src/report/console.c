@@ -87,7 +87,7 @@ static void add_bar(struct str *b, f64 share, i32 width, bool utf8) {
     str_add(b, "|");
 }
 
-/* Adds one piece to the line if it fits into `room` columns, returns the room left; text without escapes is measured in columns. */
+/* Adds one piece to the line if it fits into `room` columns, returns the room left. */
 static i32 piece(struct str *b, i32 room, const struct str *text, const char *escape) {
     i32 n = 0;
     for (const char *s = str_text(text); *s; s++) n += (*s & 0xc0) != 0x80;
@@ -212,13 +212,15 @@ static void text_line(struct console *c, const struct event *e) {
 
 /* The last word: how long it took, what was best, why it stopped. */
 static void finish(struct console *c, const struct event *e) {
+    c->total += c->at.step;
     if (c->redraw && e->member + 1 >= e->members) draw(c, c->o.now(c->o.clock));
     if (e->member + 1 < e->members) return;
     end_line(c);
     struct str *b = &c->line;
     b->len = 0;
-    str_addf(b, "trained %lld steps", (long long)c->at.step);
-    if (e->members > 1) str_addf(b, " (member %d of %d)", e->member + 1, e->members);
+    str_add(b, "trained ");
+    if (e->members > 1) str_addf(b, "%d members, ", e->members);
+    str_addf(b, "%lld steps", (long long)c->total);
     str_add(b, " in ");
     text_seconds(b, e->seconds > 0 ? e->seconds : c->at.seconds);
     if (!isnan(c->best)) {

@@ -37,6 +37,7 @@ struct console {
     f64 best;                 /* least validation loss so far, NaN = none */
     i64 best_step;
     i32 best_member;
+    i64 total;                /* steps of all members that ended */
     struct str line;
 };
 

@@ -50,11 +50,14 @@ static bool has_skill(const struct score_table *t) {
     return false;
 }
 
+static bool has_bar(const struct score_table *t) { return t->nmetric <= 4; } /* more figures leave no room */
+
 /* Figures, a bar of the metric that skill is measured in, and skill. */
 static void score_line(struct str *b, const struct score_table *t, i32 r, f64 most, bool skill) {
     const struct score_row *row = &t->row[r];
     f64 v = row->value[t->skill_metric];
-    str_addf(b, "<tr%s><th scope=\"row\"><span class=\"key k%d\"></span>", row->role == ROLE_MODEL ? " class=\"model\"" : "", row->role);
+    str_addf(b, "<tr%s><th scope=\"row\"><span class=\"key k%d\"></span>", row->role == ROLE_MODEL ? " class=\"model\"" : "",
+             row->role);
     text_xml(b, row->name);
     str_add(b, "</th>");
     for (i32 m = 0; m < t->nmetric; m++) {
@@ -62,9 +65,11 @@ static void score_line(struct str *b, const struct score_table *t, i32 r, f64 mo
         table_value(b, t, r, m);
         str_add(b, "</td>");
     }
-    str_addf(b, "<td class=\"bar\"><i class=\"k%d\" style=\"width:", row->role);
-    text_fixed(b, isfinite(v) && most > 0 ? 100 * dmax(0, v) / most : 0, 1);
-    str_add(b, "%\"></i></td>");
+    if (has_bar(t)) {
+        str_addf(b, "<td class=\"bar\"><i class=\"k%d\" style=\"width:", row->role);
+        text_fixed(b, isfinite(v) && most > 0 ? 100 * dmax(0, v) / most : 0, 1);
+        str_add(b, "%\"></i></td>");
+    }
     if (skill) str_addf(b, "<td class=\"n %s\">", row->skill < 0 ? "down" : "up");
     if (!isnan(row->skill)) text_skill(b, row->skill);
     str_add(b, skill ? "</td></tr>\n" : "</tr>\n");
@@ -78,7 +83,7 @@ void html_scores(struct str *b, const struct score_table *t) {
         str_add(b, "</th>");
     }
     bool skill = has_skill(t);
-    str_add(b, "<th></th>");
+    if (has_bar(t)) str_add(b, "<th></th>");
     str_add(b, skill ? "<th class=\"n\">skill</th></tr></thead>\n<tbody>\n" : "</tr></thead>\n<tbody>\n");
     f64 most = largest(t, t->skill_metric);
     for (i32 r = 0; r < t->nrow; r++) score_line(b, t, r, most, skill);

@@ -81,17 +81,21 @@ static void splits(struct str *b, const struct report *r) {
     static const i32 colour[] = {6, 7, 0, 9, 10}; /* train, validation, test */
     str_add(b, "<div class=\"strip\">");
     for (i32 i = 0; i < r->nsplit; i++)
-        str_addf(b, "<i class=\"k%d\" style=\"flex:%lld\"></i>", colour[i % 5], (long long)lmax(1, r->split[i].row1 - r->split[i].row0));
-    str_add(b, "</div>\n<div class=\"scroll\"><table>\n<thead><tr><th>part</th><th class=\"n\">rows</th><th class=\"n\">from row</th>"
-               "<th class=\"n\">to row</th><th>first</th><th>last</th><th class=\"n\">windows</th></tr></thead>\n<tbody>\n");
+        str_addf(b, "<i class=\"k%d\" style=\"flex:%lld\"></i>", colour[i % 5],
+                 (long long)lmax(1, r->split[i].row1 - r->split[i].row0));
+    str_add(
+        b,
+        "</div>\n<div class=\"scroll\"><table>\n<thead><tr><th>part</th><th class=\"n\">rows</th><th class=\"n\">from row</th>"
+        "<th class=\"n\">to row</th><th class=\"d\">first</th><th class=\"d\">last</th><th "
+        "class=\"n\">windows</th></tr></thead>\n<tbody>\n");
     for (i32 i = 0; i < r->nsplit; i++) {
         const struct report_split *s = &r->split[i];
         str_addf(b, "<tr><th scope=\"row\"><span class=\"key k%d\"></span>", colour[i % 5]);
         text_xml(b, s->name);
-        str_addf(b, "</th><td class=\"n\">%lld</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td><td>", (long long)(s->row1 - s->row0),
-                 (long long)s->row0, (long long)s->row1 - 1);
+        str_addf(b, "</th><td class=\"n\">%lld</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td><td class=\"d\">",
+                 (long long)(s->row1 - s->row0), (long long)s->row0, (long long)s->row1 - 1);
         text_xml(b, s->first ? s->first : "");
-        str_add(b, "</td><td>");
+        str_add(b, "</td><td class=\"d\">");
         text_xml(b, s->last ? s->last : "");
         str_addf(b, "</td><td class=\"n\">%lld</td></tr>\n", (long long)s->windows);
     }
@@ -112,7 +116,9 @@ static void data(struct str *b, const struct report *r) {
 static void run_sections(struct str *b, const struct report *r) {
     if (r->nspan > 0) {
         html_section(b, "timeline", "Timeline of the threads", "who worked when; at the right the share of time at work");
+        str_add(b, "<div class=\"scroll\"><div class=\"wide\">\n");
         svg_lanes(b, r->span, r->nspan, 1200, false);
+        str_add(b, "</div></div>\n");
         html_end(b);
     }
     if (r->plan) {

@@ -2,8 +2,8 @@
  *
  *     {"step":50,"epoch":0.4,"seconds":1.02,"split":"valid","train":0.31,"valid":0.28,"lr":0.003,...,"member":0}
  *
- * Each line is one write to a file opened for appending: a killed run loses at most a line that was being written, and the next open
- * removes such a torn line.  One caller. */
+ * Each line is one write to a file opened for appending: a killed run loses at most a line that was being written, and the next
+ * open removes such a torn line.  One caller. */
 #ifndef STRETTO_REPORT_JSONL_H
 #define STRETTO_REPORT_JSONL_H
 

@@ -80,6 +80,7 @@ static void draw_bars(struct str *b, const struct span *s, i64 n, struct row *ro
     for (i32 r = 0; r < rows; r++) flush_bar(b, &row[r], kinds, top + ROW * r + (ROW - BAR) / 2.);
 }
 
+/* Returns the y below the legend; b NULL = only measure. */
 static f64 draw_legend(struct str *b, const struct kinds *k, f64 x0, f64 width) {
     f64 x = x0, y = 2;
     for (i32 i = 0; i < k->n; i++) {
@@ -87,6 +88,10 @@ static f64 draw_legend(struct str *b, const struct kinds *k, f64 x0, f64 width) 
         if (x > x0 && x + w > x0 + width) {
             x = x0;
             y += 18;
+        }
+        if (!b) {
+            x += w;
+            continue;
         }
         str_addf(b, "<rect class=\"st-f%d\" rx=\"2\" width=\"12\" height=\"12\" x=\"", k->role[i]);
         svg_number(b, x);
@@ -121,9 +126,7 @@ void svg_lanes(struct str *b, const struct span *span, i64 n, f64 width, bool al
         if (r >= 0 && !is_idle(kinds.name[kind])) row[r].busy += dmax(0, span[i].t1 - span[i].t0);
     }
     for (i32 r = 0; r < rows; r++) name = dmax(name, text_width(row[r].name, 12));
-    f64 legend_rows = 0, left = name + 16, w = width - left - 56;
-    for (i32 i = 0; i < kinds.n; i++) legend_rows += 34 + text_width(kinds.name[i], 12);
-    f64 height = 28 + 18 * ceil(legend_rows / width) + ROW * rows + 26;
+    f64 left = name + 16, w = width - left - 56, height = draw_legend(NULL, &kinds, 2, width - 4) + ROW * rows + 24;
     struct axis x;
     axis_make(&x, AXIS_NUMBER, lo * 1e3, hi * 1e3, w, true);
     svg_open(b, width, height, "timeline of the threads", alone);

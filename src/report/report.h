@@ -1,7 +1,7 @@
 /* report.h - everything a report shows, as plain data, and the page made from it.
  *
- * Whoever has finished a run fills a struct report (all pointers stay the caller's; what is NULL, 0 or NaN is left out) and gets one
- * HTML file that needs nothing else: no script, no other file, light and dark, printable.
+ * Whoever has finished a run fills a struct report (all pointers stay the caller's; what is NULL, 0 or NaN is left out) and gets
+ * one HTML file that needs nothing else: no script, no other file, light and dark, printable.
  *
  *     verdict | scores   | forecast        first screen: is it good?
  *             | curves   | error by step

@@ -96,7 +96,7 @@ static void range(const struct chart *c, i32 axis, f64 *lo, f64 *hi) {
 /* A sample of how the layer is drawn, then its name; returns the width used. */
 static f64 legend_entry(struct str *b, const struct layer *l, f64 x, f64 y) {
     if (l->mark == MARK_LINE) {
-        str_addf(b, "<path class=\"st-l st-l%d%s\" d=\"M", l->role, l->thin ? " st-thin" : "");
+        str_addf(b, "<path class=\"st-l st-l%d\" d=\"M", l->role);
         svg_number(b, x);
         str_add(b, " ");
         svg_number(b, y - 4);

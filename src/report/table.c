@@ -22,6 +22,7 @@ i32 table_decimals(const struct score_table *t, i32 metric) {
 void table_value(struct str *b, const struct score_table *t, i32 row, i32 metric) {
     f64 v = t->row[row].value[metric];
     i32 decimals = table_decimals(t, metric);
+    if (fabs(v) >= 1e5) decimals = 0;
     if (isfinite(v) && (fabs(v) >= 1e7 || (v != 0 && fabs(v) < .5 * pow(10, -decimals)))) text_digits(b, v, 2);
     else text_fixed(b, v, decimals);
 }

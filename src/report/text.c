@@ -62,7 +62,8 @@ void text_json(struct str *b, const char *s) {
     str_add(b, "\"");
 }
 
-/* printf puts the decimal sign of the process locale, perhaps of several bytes: whatever is no digit, sign or letter becomes '.'. */
+/* printf puts the decimal sign of the process locale, perhaps of several bytes: whatever is no digit, sign or letter becomes '.'.
+ */
 static void add_plain(struct str *b, const char *s) {
     for (; *s; s++) {
         bool keep = (*s >= '0' && *s <= '9') || *s == '-' || *s == '+' || (*s >= 'a' && *s <= 'z');

@@ -19,8 +19,8 @@ void text_seconds(struct str *b, f64 s);            /* 0.42 s, 12 s, 6m10s, 2h05
 void text_clock(struct str *b, f64 s);              /* 00:12, 1:02:03 */
 void text_skill(struct str *b, f64 share);          /* .674 -> +67%, .0312 -> +3.1% */
 
-/* A point in time, seconds since 1970-01-01: 1959-01 when `step` (seconds between points) is a month or more, 1959-01-31 for days,
- * 1959-01-31 05:00 below. */
+/* A point in time, seconds since 1970-01-01: 1959-01 when `step` (seconds between points) is a month or more, 1959-01-31 for
+ * days, 1959-01-31 05:00 below. */
 void text_time(struct str *b, f64 t, f64 step);
 
 /* Days since 1970-01-01 of a date of the Gregorian calendar, and back. */

@@ -22,8 +22,8 @@ static i32 lane_of(const struct lane *lane, i32 n, const struct span *s) {
 static void name_lane(struct str *b, const struct lane *l, i32 tid) {
     str_addf(b, "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":", l->rank, tid);
     text_json(b, l->name);
-    str_addf(b, "}},\n{\"name\":\"thread_sort_index\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"sort_index\":%d}},\n", l->rank, tid,
-             tid);
+    str_addf(b, "}},\n{\"name\":\"thread_sort_index\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"sort_index\":%d}},\n",
+             l->rank, tid, tid);
 }
 
 static void add_span(struct str *b, const struct span *s, i32 tid) {

@@ -25,8 +25,9 @@ struct sample {
 static f64 sample_wave(i32 month) { return (120 + 2.7 * month) * (1 + .22 * sin(.5236 * month) + .07 * cos(1.0472 * month)); }
 
 static void sample_forecasts(struct sample *s) {
-    static const char *const title[S_WINDOWS] = {"Passengers, from 1959-12", "Passengers, from 1959-11", "Passengers, from 1959-10",
-                                                 "Passengers, from 1959-09", "Passengers, from 1959-08"};
+    static const char *const title[S_WINDOWS] = {"Passengers, from 1959-12", "Passengers, from 1959-11",
+                                                 "Passengers, from 1959-10", "Passengers, from 1959-09",
+                                                 "Passengers, from 1959-08"};
     for (i32 w = 0; w < S_WINDOWS; w++) {
         for (i32 i = 0; i < S_HISTORY + S_HORIZON; i++) {
             i32 m = 132 - S_HISTORY - w + i, k = i - S_HISTORY;
@@ -42,9 +43,18 @@ static void sample_forecasts(struct sample *s) {
             s->low[w][k] = s->model[w][k] - 9 - 2 * k;
             s->high[w][k] = s->model[w][k] + 9 + 2.4 * k;
         }
-        s->forecast[w] = (struct report_forecast){.title = title[w], .nhistory = S_HISTORY, .horizon = S_HORIZON, .time = s->time[w],
-                                                  .history = s->past[w], .actual = s->actual[w], .model = s->model[w],
-                                                  .base = s->base[w], .low = s->low[w], .high = s->high[w], .low_q = .1, .high_q = .9};
+        s->forecast[w] = (struct report_forecast){.title = title[w],
+                                                  .nhistory = S_HISTORY,
+                                                  .horizon = S_HORIZON,
+                                                  .time = s->time[w],
+                                                  .history = s->past[w],
+                                                  .actual = s->actual[w],
+                                                  .model = s->model[w],
+                                                  .base = s->base[w],
+                                                  .low = s->low[w],
+                                                  .high = s->high[w],
+                                                  .low_q = .1,
+                                                  .high_q = .9};
     }
 }
 
@@ -87,7 +97,8 @@ static const struct score_table sample_scores = {"test 1960-01..12", 3, {"MAE", 
 
 static const struct score_row sample_fold_row[] = {{"theta", ROLE_A, {14.2}, NAN}, {"season + growth", ROLE_B, {15.9}, NAN},
                                                    {"season", ROLE_SNAIVE, {31.0}, NAN}, {"last", ROLE_NAIVE, {44.7}, NAN}};
-static const struct score_table sample_fold = {"Candidates for the base, 80 rolling origins", 1, {"MAE"}, 4, sample_fold_row, 0, -1, 80};
+static const struct score_table sample_fold = {
+    "Candidates for the base, 80 rolling origins", 1, {"MAE"}, 4, sample_fold_row, 0, -1, 80};
 
 static const struct report_fact sample_data[] = {
     {"file", "airline-passengers.csv, 144 rows, 1 series"}, {"time", "\"Month\", monthly, 1949-01 to 1960-12, no gaps"},
@@ -95,17 +106,31 @@ static const struct report_fact sample_data[] = {
 static const struct report_split sample_split[] = {{"train", 0, 120, "1949-01", "1958-12", 73},
                                                    {"validation", 120, 132, "1959-01", "1959-12", 1},
                                                    {"test", 132, 144, "1960-01", "1960-12", 1}};
-static const struct report_fact sample_machine[] = {{"processor", "AMD EPYC 9xx5, 2 of 2 cores, AVX-512"}, {"memory", "7.6 GiB, peak of this run 11 MiB"},
-                                                    {"system", "Linux 6.1, Debian 12"}, {"kernels", "avx512 (STRETTO_ISA not set)"}};
-static const struct report_option sample_option[] = {
-    {"target", "Passengers", "--target"}, {"horizon", "12", "--horizon"}, {"context", "36", "preset short"},
-    {"cell", "lstm", "preset short"}, {"hidden", "32", "preset short"}, {"layers", "1", "default"}, {"lr", "0.005", "load.yaml:3"},
-    {"steps", "200", "preset short"}, {"batch", "64", "default"}, {"dropout", "0", "default"}, {"clip", "1", "default"},
-    {"seed", "1", "default"}, {"threads", "2", "default"}, {"na", "NA,<none>,null", "default"}, {"guard", "on", "default"},
-    {"parallel", "auto", "default"}};
-static const char *const sample_note[] = {"read airline-passengers.csv: 1 series, 144 rows, time \"Month\" monthly 1949-01..1960-12, no gaps",
-                                          "preset short (1 series, 144 rows): lstm 1x32, context 36, scale last, quantile head"};
-static const char *const sample_warning[] = {"W034 columns a & b <sum> reproduce the target in 17379 of 17379 rows: they leak it"};
+static const struct report_fact sample_machine[] = {{"processor", "AMD EPYC 9xx5, 2 of 2 cores, AVX-512"},
+                                                    {"memory", "7.6 GiB, peak of this run 11 MiB"},
+                                                    {"system", "Linux 6.1, Debian 12"},
+                                                    {"kernels", "avx512 (STRETTO_ISA not set)"}};
+static const struct report_option sample_option[] = {{"target", "Passengers", "--target"},
+                                                     {"horizon", "12", "--horizon"},
+                                                     {"context", "36", "preset short"},
+                                                     {"cell", "lstm", "preset short"},
+                                                     {"hidden", "32", "preset short"},
+                                                     {"layers", "1", "default"},
+                                                     {"lr", "0.005", "load.yaml:3"},
+                                                     {"steps", "200", "preset short"},
+                                                     {"batch", "64", "default"},
+                                                     {"dropout", "0", "default"},
+                                                     {"clip", "1", "default"},
+                                                     {"seed", "1", "default"},
+                                                     {"threads", "2", "default"},
+                                                     {"na", "NA,<none>,null", "default"},
+                                                     {"guard", "on", "default"},
+                                                     {"parallel", "auto", "default"}};
+static const char *const sample_note[] = {
+    "read airline-passengers.csv: 1 series, 144 rows, time \"Month\" monthly 1949-01..1960-12, no gaps",
+    "preset short (1 series, 144 rows): lstm 1x32, context 36, scale last, quantile head"};
+static const char *const sample_warning[] = {
+    "W034 columns a & b <sum> reproduce the target in 17379 of 17379 rows: they leak it"};
 
 static void sample_steps(struct sample *s, struct report_line line[5]) {
     static const char *const name[] = {"model", "base alone", "ridge", "snaive (12)", "naive"};
@@ -123,19 +148,111 @@ static const struct report *sample_make(struct sample *s, struct report_line lin
     sample_spans(s);
     sample_steps(s, line);
     s->report = (struct report){
-        .title = "Passengers: 12 months ahead", .created = "2026-11-21 20:36", .version = "0.1.0", .seconds = 4.6, .parameters = 5216,
+        .title = "Passengers: 12 months ahead",
+        .created = "2026-11-21 20:36",
+        .version = "0.1.0",
+        .seconds = 4.6,
+        .parameters = 5216,
         .command = "stretto train airline-passengers.csv --target Passengers --horizon 12 --lr '<.005 & \"more\">' -o air.model",
-        .scores = &sample_scores, .loss = "pinball", .ncurve = S_MEMBERS, .curve = s->curve, .nforecast = S_WINDOWS,
-        .forecast = s->forecast, .step_metric = "MAE", .horizon = S_HORIZON, .nline = 5, .line = line,
-        .parts = {.base = "mix", .base_detail = "theta 61 %, season + growth 39 %", .fold = &sample_fold,
+        .scores = &sample_scores,
+        .loss = "pinball",
+        .ncurve = S_MEMBERS,
+        .curve = s->curve,
+        .nforecast = S_WINDOWS,
+        .forecast = s->forecast,
+        .step_metric = "MAE",
+        .horizon = S_HORIZON,
+        .nline = 5,
+        .line = line,
+        .parts = {.base = "mix",
+                  .base_detail = "theta 61 %, season + growth 39 %",
+                  .fold = &sample_fold,
                   .correction = "lstm 1x32",
-                  .correction_detail = "on what the base leaves, output layer from zero, mean of 5 seeds", .guarded = true, .t = 1.83,
-                  .a = .77, .blocks = 6, .metric = "MAE on the test part", .base_error = 17.1, .full_error = 15.8},
-        .nsplit = 3, .split = sample_split, .ndata = 4, .data = sample_data, .nspan = S_SPANS, .span = s->span,
-        .plan = "(plan step ranks 1 peak 1.3MiB predicted 2.91ms\n  (fwd lstm.0 b[0,8) t[0,36) @r0.cpu0 uses W:r x:r h0:w)\n"
-                "  (fwd lstm.0 b[8,16) t[0,36) @r0.cpu1 uses W:r x:r h0:w))",
-        .nmachine = 4, .machine = sample_machine, .noption = (i32)COUNT(sample_option), .option = sample_option, .nnote = 2,
-        .note = sample_note, .nwarning = 1, .warning = sample_warning};
+                  .correction_detail = "on what the base leaves, output layer from zero, mean of 5 seeds",
+                  .guarded = true,
+                  .t = 1.83,
+                  .a = .77,
+                  .blocks = 6,
+                  .metric = "MAE on the test part",
+                  .base_error = 17.1,
+                  .full_error = 15.8},
+        .nsplit = 3,
+        .split = sample_split,
+        .ndata = 4,
+        .data = sample_data,
+        .nspan = S_SPANS,
+        .span = s->span,
+        .plan =
+            "(plan step ranks 1 peak 1.3MiB predicted 2.91ms\n  (fwd lstm.0 b[0,8) t[0,36) @r0.cpu0 uses W:r x:r h0:w)\n"
+            "  (fwd lstm.0 b[8,16) t[0,36) @r0.cpu1 uses W:r x:r h0:w))",
+        .nmachine = 4,
+        .machine = sample_machine,
+        .noption = (i32)COUNT(sample_option),
+        .option = sample_option,
+        .nnote = 2,
+        .note = sample_note,
+        .nwarning = 1,
+        .warning = sample_warning};
+    return &s->report;
+}
+
+/* Another kind of run: hourly, long horizon, worse than naive, hostile and long names, many metrics, diverging loss. */
+enum { H_HISTORY = 336, H_HORIZON = 96 };
+
+struct sample_hourly {
+    f64 time[H_HISTORY + H_HORIZON], v[H_HISTORY + H_HORIZON], model[H_HORIZON], step[400], loss[400];
+    struct report_forecast forecast[3];
+    struct report_curve curve;
+    struct report report;
+};
+
+static const struct score_row sample_hourly_score[] = {
+    {"model <b>&amp; a name that goes on and on</b>", ROLE_MODEL, {1.294e6, .713, 1.21, 23.4, .1, .0921, 812.4}, -.134},
+    {"ridge", ROLE_RIDGE, {.383, .392, .66, 13.2, .05, .041, 401.1}, .2},
+    {"snaive (168)", ROLE_SNAIVE, {.512, .433, .8, 15, .07, .05, 500}, NAN}};
+static const struct score_table sample_hourly_scores = {"test 2017-10-24 00:00 .. 2018-02-20 23:00",
+                                                        7,
+                                                        {"MSE", "MAE", "MASE", "sMAPE", "ND", "wQL", "RMSE"},
+                                                        3,
+                                                        sample_hourly_score,
+                                                        0,
+                                                        2,
+                                                        2785};
+
+static const struct report *sample_hourly_make(struct sample_hourly *s) {
+    for (i32 i = 0; i < H_HISTORY + H_HORIZON; i++) {
+        s->time[i] = 1508803200. + 3600. * i;
+        s->v[i] = 1.23e6 * (1 + .4 * sin(i * .2618)) + 9e4 * sin(i * 12.9);
+        if (i >= H_HISTORY) s->model[i - H_HISTORY] = 1.1e6 * (1 + .5 * sin(i * .2618));
+    }
+    for (i32 i = 0; i < 400; i++) {
+        s->step[i] = 25 * i;
+        s->loss[i] = 800 * exp(-i / 30.) + .4;
+    }
+    for (i32 k = 0; k < 3; k++)
+        s->forecast[k] = (struct report_forecast){.title = "HUFL \"<svg onload=alert(1)>\"",
+                                                  .nhistory = H_HISTORY,
+                                                  .horizon = H_HORIZON,
+                                                  .time = k == 2 ? NULL : s->time,
+                                                  .history = s->v,
+                                                  .actual = s->v + H_HISTORY,
+                                                  .model = s->model,
+                                                  .base = k ? s->v : NULL};
+    s->curve = (struct report_curve){400, 400, s->step, s->loss, s->step, s->loss, 399};
+    s->report = (struct report){
+        .title = "ETTh1, 7 columns: 96 hours ahead",
+        .seconds = 371,
+        .parameters = 1234567,
+        .scores = &sample_hourly_scores,
+        .loss = "mse",
+        .ncurve = 1,
+        .curve = &s->curve,
+        .nforecast = 3,
+        .forecast = s->forecast,
+        .nsplit = 3,
+        .split = sample_split,
+        .parts = {
+            .base = "ridge", .correction = "lstm 1x32", .guarded = true, .a = 0, .t = -.4, .base_error = NAN, .full_error = NAN}};
     return &s->report;
 }
 

@@ -1,6 +1,7 @@
 /* t_page.c - opens the report in a headless browser and looks into what it made of it.  Skips without Chromium.
  *
- * With STRETTO_PAGE_DIR set, the page, the plot and screenshots (light, dark, phone) stay in that folder for a person to look at. */
+ * With STRETTO_PAGE_DIR set, the page, the plot and screenshots (light, dark, phone) stay in that folder for a person to look at.
+ */
 #define _GNU_SOURCE
 #include "t.h"
 
@@ -14,6 +15,7 @@
 #include "sample_report.h"
 
 static struct sample sample;
+static struct sample_hourly hourly;
 static struct report_line lines[5];
 static char dir[256], browser[32];
 
@@ -26,10 +28,11 @@ static bool found(const char *program) {
 /* Runs the browser on dir/file with `flags`, standard output to dir/out. */
 static void browse(const char *flags, const char *file) {
     char command[2048];
-    snprintf(command, sizeof command,
-             "timeout 60 %s --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-             "--disable-component-update --disable-sync --hide-scrollbars --user-data-dir=%s/profile %s file://%s/%s >%s/out 2>%s/err",
-             browser, t_dir(), flags, dir, file, dir, dir);
+    snprintf(
+        command, sizeof command,
+        "timeout 60 %s --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+        "--disable-component-update --disable-sync --hide-scrollbars --user-data-dir=%s/profile %s file://%s/%s >%s/out 2>%s/err",
+        browser, t_dir(), flags, dir, file, dir, dir);
     if (system(command) != 0) fail_msg("the browser failed: %s", command);
 }
 
@@ -65,21 +68,23 @@ static void screenshot(const char *file, const char *png, i32 width, i32 height,
     assert_true(st.st_size > 5000);
 }
 
-/* A script of the test, not of the report, measures the page once it is laid out: labels of a chart must not meet, nothing may stick
- * out of its chart or of the page. */
+/* A script of the test, not of the report, measures the page once it is laid out: labels of a chart must not meet, nothing may
+ * stick out of its chart or of the page. */
 static const char measure[] =
     "<script>addEventListener('load',()=>{let bad=[];"
     "for(const s of document.querySelectorAll('svg')){const f=s.getBoundingClientRect();"
     "const t=[...s.querySelectorAll('text')].map(e=>[e.textContent,e.getBoundingClientRect()]);"
     "t.forEach(([n,r],i)=>{if(r.left<f.left-1||r.right>f.right+1||r.top<f.top-1||r.bottom>f.bottom+1)bad.push('out: '+n);"
-    "t.slice(i+1).forEach(([m,q])=>{if(r.left<q.right-.5&&q.left<r.right-.5&&r.top<q.bottom-3&&q.top<r.bottom-3)bad.push(n+' meets '+m)})})}"
+    "t.slice(i+1).forEach(([m,q])=>{if(r.left<q.right-.5&&q.left<r.right-.5&&r.top<q.bottom-3&&q.top<r.bottom-3)bad.push(n+' "
+    "meets '+m)})})}"
     "if(document.documentElement.scrollWidth>innerWidth)bad.push('page too wide');"
-    "const d=document.createElement('p');d.id='measured';d.textContent='['+bad.join(';')+']';document.body.append(d)})</script></body>";
+    "const "
+    "d=document.createElement('p');d.id='measured';d.textContent='['+bad.join(';')+']';document.body.append(d)})</script></body>";
 
-static void write_measured(void) {
+static void write_measured(const struct report *r) {
     char path[512];
     struct str page = {0}, with = {0};
-    T_OK(report_html(sample_make(&sample, lines), &page));
+    T_OK(report_html(r, &page));
     const char *end = strstr(page.s, "</body>");
     assert_non_null(end);
     str_addn(&with, page.s, (size_t)(end - page.s));
@@ -101,15 +106,19 @@ static char *dom_at_width(i32 width) {
     return dom;
 }
 
+static void expect_no_clash(const char *dom, i32 width) {
+    const char *measured = strstr(dom, "<p id=\"measured\">");
+    assert_non_null(measured);
+    if (strncmp(measured, "<p id=\"measured\">[]", 19) != 0) fail_msg("%d wide: %.2000s", width, measured);
+}
+
 TEST(page_in_a_browser_has_its_parts_and_no_clash) {
     need_browser();
-    write_measured();
+    write_measured(sample_make(&sample, lines));
     static const i32 width[] = {1280, 760};
     for (size_t i = 0; i < COUNT(width); i++) {
         char *dom = dom_at_width(width[i]);
-        const char *measured = strstr(dom, "<p id=\"measured\">");
-        assert_non_null(measured);
-        if (strncmp(measured, "<p id=\"measured\">[]", 19) != 0) fail_msg("%d wide: %.2000s", width[i], measured);
+        expect_no_clash(dom, width[i]);
         assert_int_equal(count(dom, "<section id="), 13);
         assert_int_equal(count(dom, "<svg"), 8);
         assert_int_equal(count(dom, "class=\"opt"), (i32)COUNT(sample_option) + 1); /* and the box around them */
@@ -117,6 +126,17 @@ TEST(page_in_a_browser_has_its_parts_and_no_clash) {
         assert_null(strstr(dom, ">nan"));
         mem_free(dom);
     }
+}
+
+TEST(page_of_a_hostile_long_run_has_no_clash) {
+    need_browser();
+    write_measured(sample_hourly_make(&hourly));
+    char *dom = dom_at_width(1280);
+    expect_no_clash(dom, 1280);
+    assert_int_equal(count(dom, "<svg"), 4);
+    assert_null(strstr(dom, "<svg onload"));
+    assert_non_null(strstr(dom, "13 % worse than the best naive row, snaive (168)"));
+    mem_free(dom);
 }
 
 TEST(page_and_plot_can_be_drawn) {
@@ -132,11 +152,15 @@ TEST(page_and_plot_can_be_drawn) {
     if (!getenv("STRETTO_PAGE_DIR")) return;
     screenshot("report.html", "screen.png", 1366, 900, "");
     screenshot("report.html", "dark.png", 1280, 2900, "--blink-settings=preferredColorScheme=0");
+    snprintf(path, sizeof path, "%s/hourly.html", dir);
+    T_OK(report_write(sample_hourly_make(&hourly), path));
+    screenshot("hourly.html", "hourly.png", 1280, 1900, "");
     screenshot("report.html", "phone.png", 500, 4200, "");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(page_in_a_browser_has_its_parts_and_no_clash),
+                                       cmocka_unit_test(page_of_a_hostile_long_run_has_no_clash),
                                        cmocka_unit_test(page_and_plot_can_be_drawn)};
     return cmocka_run_group_tests(tests, set_up, NULL) ? 1 : 0;
 }

@@ -81,11 +81,22 @@ TEST(report_survives_degenerate_figures) {
     struct score_row row = {"model", ROLE_MODEL, {(f64)NAN, INFINITY}, (f64)NAN};
     struct score_table scores = {"test", 2, {"MAE", "MSE"}, 1, &row, 0, -1, 0};
     struct report_curve curve[2] = {{3, 3, flat, bad, bad, flat, 2}, {0, 0, NULL, NULL, NULL, NULL, -1}};
-    struct report_forecast f[2] = {{.horizon = 1, .model = one}, {.horizon = 3, .nhistory = 1, .history = one, .model = bad, .low = bad, .high = flat}};
+    struct report_forecast f[2] = {{.horizon = 1, .model = one},
+                                   {.horizon = 3, .nhistory = 1, .history = one, .model = bad, .low = bad, .high = flat}};
     struct report_line line = {"model", ROLE_MODEL, bad};
     struct span span = {"t", "", 0, 0, 0};
-    struct report r = {.title = "<&>", .scores = &scores, .ncurve = 2, .curve = curve, .nforecast = 2, .forecast = f, .horizon = 3,
-                       .nline = 1, .line = &line, .nspan = 1, .span = &span, .seconds = (f64)NAN};
+    struct report r = {.title = "<&>",
+                       .scores = &scores,
+                       .ncurve = 2,
+                       .curve = curve,
+                       .nforecast = 2,
+                       .forecast = f,
+                       .horizon = 3,
+                       .nline = 1,
+                       .line = &line,
+                       .nspan = 1,
+                       .span = &span,
+                       .seconds = (f64)NAN};
     struct str page = {0};
     T_OK(report_html(&r, &page));
     check_tags(page.s, "svg");
@@ -128,6 +139,16 @@ TEST(report_out_of_memory_is_an_error) {
     str_free(&page);
 }
 
+TEST(report_of_a_hostile_run_is_well_formed) {
+    static struct sample_hourly hourly;
+    struct str page = {0};
+    T_OK(report_html(sample_hourly_make(&hourly), &page));
+    assert_int_equal(check_tags(page.s, "svg"), 4);
+    assert_null(strstr(page.s, "<svg onload"));
+    str_free(&page);
+}
+
 T_MAIN(cmocka_unit_test(report_has_every_section_once_and_well_formed), cmocka_unit_test(report_escapes_what_users_wrote),
-       cmocka_unit_test(report_of_nothing_is_still_a_page), cmocka_unit_test(report_survives_degenerate_figures),
-       cmocka_unit_test(report_write_replaces_the_file_or_says_why_not), cmocka_unit_test(report_out_of_memory_is_an_error))
+       cmocka_unit_test(report_of_a_hostile_run_is_well_formed), cmocka_unit_test(report_of_nothing_is_still_a_page),
+       cmocka_unit_test(report_survives_degenerate_figures), cmocka_unit_test(report_write_replaces_the_file_or_says_why_not),
+       cmocka_unit_test(report_out_of_memory_is_an_error))

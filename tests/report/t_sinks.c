@@ -44,8 +44,17 @@ static void screen_close(struct screen *s) {
 static void send(const struct screen *s, struct event e) { s->sink.on(s->sink.self, &e); }
 
 static struct event at_step(i64 step, f64 valid, bool best) {
-    return (struct event){.kind = isnan(valid) ? EVENT_STEP : EVENT_VALID, .members = 1, .step = step, .steps = 300, .epoch = 1.2,
-                          .seconds = .01 * (f64)step, .left = 3, .train = .312, .valid = valid, .lr = .003, .windows_per_s = 12400,
+    return (struct event){.kind = isnan(valid) ? EVENT_STEP : EVENT_VALID,
+                          .members = 1,
+                          .step = step,
+                          .steps = 300,
+                          .epoch = 1.2,
+                          .seconds = .01 * (f64)step,
+                          .left = 3,
+                          .train = .312,
+                          .valid = valid,
+                          .lr = .003,
+                          .windows_per_s = 12400,
                           .best = best};
 }
 
@@ -100,7 +109,8 @@ TEST(console_prints_plain_lines_at_intervals_off_a_terminal) {
     assert_null(strchr(s.text, '\r'));
     assert_null(strchr(s.text, '\033'));
     assert_int_equal(count(s.text, '\n'), 3);
-    assert_non_null(strstr(s.text, "step 50 of 300  epoch 1.2  train 0.3120  val 0.2870 (best)  12.4k windows/s  0.50 s  left 3.0 s\n"));
+    assert_non_null(
+        strstr(s.text, "step 50 of 300  epoch 1.2  train 0.3120  val 0.2870 (best)  12.4k windows/s  0.50 s  left 3.0 s\n"));
     assert_non_null(strstr(s.text, "trained 120 steps in 12 s; best val 0.2870 at step 50; early stop\n"));
     screen_close(&s);
 }
@@ -159,7 +169,8 @@ static void write_steps(const char *path, const struct jsonl_at *at, i64 from, i
     struct jsonl j;
     T_OK(jsonl_open(&j, path, at));
     struct sink sink = jsonl_sink(&j);
-    for (i64 i = from; i <= to; i++) sink.on(sink.self, &(struct event){.kind = EVENT_STEP, .members = 1, .step = i, .train = .5, .valid = (f64)NAN});
+    for (i64 i = from; i <= to; i++)
+        sink.on(sink.self, &(struct event){.kind = EVENT_STEP, .members = 1, .step = i, .train = .5, .valid = (f64)NAN});
     T_OK(jsonl_close(&j));
     T_OK(jsonl_close(&j));
 }
@@ -192,8 +203,9 @@ TEST(jsonl_line_holds_every_field) {
     sink.on(sink.self, &e);
     sink.on(sink.self, &(struct event){.kind = EVENT_NOTE, .text = "not here"});
     T_OK(jsonl_close(&j));
-    expect_file(path, "{\"step\":50,\"epoch\":1.2,\"seconds\":0.5,\"split\":\"valid\",\"train\":0.312,\"valid\":0.25,\"lr\":0.003,"
-                      "\"grad_norm\":null,\"windows_per_s\":12400,\"device_share\":0,\"best\":true,\"member\":0}\n");
+    expect_file(path,
+                "{\"step\":50,\"epoch\":1.2,\"seconds\":0.5,\"split\":\"valid\",\"train\":0.312,\"valid\":0.25,\"lr\":0.003,"
+                "\"grad_norm\":null,\"windows_per_s\":12400,\"device_share\":0,\"best\":true,\"member\":0}\n");
 }
 
 TEST(jsonl_says_when_it_cannot_write) {
@@ -213,7 +225,8 @@ TEST(jsonl_says_when_it_cannot_write) {
 }
 
 T_MAIN(cmocka_unit_test(console_redraws_at_most_ten_times_a_second), cmocka_unit_test(console_line_fits_every_width),
-       cmocka_unit_test(console_prints_plain_lines_at_intervals_off_a_terminal), cmocka_unit_test(console_notes_step_in_front_of_the_line),
-       cmocka_unit_test(console_none_and_quiet_keep_warnings), cmocka_unit_test(console_colour_wish_beats_no_color_beats_force),
+       cmocka_unit_test(console_prints_plain_lines_at_intervals_off_a_terminal),
+       cmocka_unit_test(console_notes_step_in_front_of_the_line), cmocka_unit_test(console_none_and_quiet_keep_warnings),
+       cmocka_unit_test(console_colour_wish_beats_no_color_beats_force),
        cmocka_unit_test(jsonl_broken_and_resumed_equals_unbroken), cmocka_unit_test(jsonl_line_holds_every_field),
        cmocka_unit_test(jsonl_says_when_it_cannot_write))

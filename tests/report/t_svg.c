@@ -18,21 +18,23 @@ static const char *ticks(enum axis_kind kind, f64 lo, f64 hi, f64 room, bool acr
     size_t n = 0;
     text[0] = 0;
     for (i32 i = 0; i < a.n; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, a.tick[i].under[0] ? "%s%s(%s)" : "%s%s", i ? " " : "", a.tick[i].text, a.tick[i].under);
+        n += (size_t)snprintf(text + n, sizeof text - n, a.tick[i].under[0] ? "%s%s(%s)" : "%s%s", i ? " " : "", a.tick[i].text,
+                              a.tick[i].under);
     return text;
 }
 
 TEST(axis_ticks_are_round) {
-    assert_string_equal(ticks(AXIS_NUMBER, 104, 622, 180, false), "200 400 600");
+    assert_string_equal(ticks(AXIS_NUMBER, 104, 622, 180, false), "100 200 300 400 500 600");
     assert_string_equal(ticks(AXIS_NUMBER, .0123, .0188, 150, false), "0.014 0.016 0.018");
-    assert_string_equal(ticks(AXIS_NUMBER, -3e6, 9e6, 150, false), "-2M 0M");
+    assert_string_equal(ticks(AXIS_NUMBER, -3e6, 9e6, 150, false), "0 5M");
     assert_string_equal(ticks(AXIS_WHOLE, 1, 12, 480, true), "1 2 3 4 5 6 7 8 9 10 11 12");
     assert_string_equal(ticks(AXIS_WHOLE, 1, 3, 600, true), "1 2 3");
     assert_string_equal(ticks(AXIS_LOG, .001, 100, 200, false), "0.001 0.01 0.1 1 10 100");
 }
 
 TEST(axis_calendar_ticks_are_dates) {
-    assert_string_equal(ticks(AXIS_TIME, day(1956, 3, 1), day(1960, 12, 1), 480, true), "Jul(1956) Jan(1957) Jul Jan(1958) Jul Jan(1959) Jul Jan(1960) Jul");
+    assert_string_equal(ticks(AXIS_TIME, day(1956, 3, 1), day(1960, 12, 1), 480, true),
+                        "Jul(1956) Jan(1957) Jul Jan(1958) Jul Jan(1959) Jul Jan(1960) Jul");
     assert_string_equal(ticks(AXIS_TIME, day(2011, 11, 20), day(2012, 3, 2), 300, true), "Dec(2011) Jan(2012) Feb Mar");
     assert_string_equal(ticks(AXIS_TIME, day(2012, 8, 17), day(2012, 8, 18) + 43200, 480, true),
                         "00:00(17 Aug 2012) 06:00 12:00 18:00 00:00(18 Aug 2012) 06:00 12:00");
@@ -40,7 +42,8 @@ TEST(axis_calendar_ticks_are_dates) {
 
 /* Whatever the range, an axis has finite, growing ticks inside its span. */
 TEST(axis_is_sane_for_any_range) {
-    static const f64 end[] = {-INFINITY, -1e300, -1e9, -1, -1e-9, 0, 1e-300, 1e-9, .3, 1, 7, 1e6, 1e13, 1e300, INFINITY, (f64)NAN};
+    static const f64 end[] = {-INFINITY, -1e300, -1e9, -1,  -1e-9, 0,     1e-300,   1e-9,
+                              .3,        1,      7,    1e6, 1e13,  1e300, INFINITY, (f64)NAN};
     static const enum axis_kind kind[] = {AXIS_NUMBER, AXIS_WHOLE, AXIS_LOG, AXIS_TIME};
     for (size_t k = 0; k < COUNT(kind); k++)
         for (size_t i = 0; i < COUNT(end) * COUNT(end); i++) {
@@ -66,8 +69,10 @@ static i32 count(const char *text, const char *what) {
 
 TEST(chart_draws_layers_and_leaves_gaps) {
     f64 y[] = {1, 2, (f64)NAN, 4, 3}, hi[] = {2, 3, 4, 5, 4};
-    struct layer l[] = {{.mark = MARK_BAND, .name = "a <band>", .n = 5, .y = y, .y2 = hi}, {.name = "line", .n = 5, .y = y, .hover = true},
-                        {.mark = MARK_POINTS, .n = 5, .y = hi}, {.mark = MARK_RULE, .x0 = 2, .name = "now"}};
+    struct layer l[] = {{.mark = MARK_BAND, .name = "a <band>", .n = 5, .y = y, .y2 = hi},
+                        {.name = "line", .n = 5, .y = y, .hover = true},
+                        {.mark = MARK_POINTS, .n = 5, .y = hi},
+                        {.mark = MARK_RULE, .x0 = 2, .name = "now"}};
     struct str b = {0};
     svg_chart(&b, &(struct chart){.title = "t & u", .layer = l, .n = 4}, true);
     assert_non_null(strstr(b.s, "a &lt;band&gt;"));
@@ -102,7 +107,8 @@ TEST(chart_thins_long_lines_but_keeps_peaks) {
 
 TEST(lanes_merge_what_touches_and_state_busy_share) {
     static struct span s[20000];
-    for (i32 i = 0; i < 20000; i++) s[i] = (struct span){i % 2 ? "w1" : "w0", i % 2 ? "wait" : "fwd x", i * 1e-6, (i + 2) * 1e-6, 0};
+    for (i32 i = 0; i < 20000; i++)
+        s[i] = (struct span){i % 2 ? "w1" : "w0", i % 2 ? "wait" : "fwd x", i * 1e-6, (i + 2) * 1e-6, 0};
     struct str b = {0};
     svg_lanes(&b, s, 20000, 1000, false);
     assert_true(b.len < 6000);
@@ -111,6 +117,6 @@ TEST(lanes_merge_what_touches_and_state_busy_share) {
     str_free(&b);
 }
 
-T_MAIN(cmocka_unit_test(axis_ticks_are_round), cmocka_unit_test(axis_calendar_ticks_are_dates), cmocka_unit_test(axis_is_sane_for_any_range),
-       cmocka_unit_test(chart_draws_layers_and_leaves_gaps), cmocka_unit_test(chart_thins_long_lines_but_keeps_peaks),
-       cmocka_unit_test(lanes_merge_what_touches_and_state_busy_share))
+T_MAIN(cmocka_unit_test(axis_ticks_are_round), cmocka_unit_test(axis_calendar_ticks_are_dates),
+       cmocka_unit_test(axis_is_sane_for_any_range), cmocka_unit_test(chart_draws_layers_and_leaves_gaps),
+       cmocka_unit_test(chart_thins_long_lines_but_keeps_peaks), cmocka_unit_test(lanes_merge_what_touches_and_state_busy_share))

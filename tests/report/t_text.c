@@ -98,7 +98,10 @@ TEST(table_as_json) {
 }
 
 TEST(trace_names_lanes_once_and_uses_microseconds) {
-    struct span s[] = {{"w0", "fwd lstm.0", 0, 1e-3, 0}, {"w1", "bwd \"x\"", 2e-6, 3e-6, 0}, {"w0", "wait", 1e-3, 2e-3, 0}, {"w0", "fwd", 0, 1, 1}};
+    struct span s[] = {{"w0", "fwd lstm.0", 0, 1e-3, 0},
+                       {"w1", "bwd \"x\"", 2e-6, 3e-6, 0},
+                       {"w0", "wait", 1e-3, 2e-3, 0},
+                       {"w0", "fwd", 0, 1, 1}};
     struct str b = {0};
     trace_json(&b, s, 4);
     assert_int_equal(b.failed, false);
@@ -106,7 +109,8 @@ TEST(trace_names_lanes_once_and_uses_microseconds) {
     i32 n = 0;
     for (; names; names = strstr(names + 1, "thread_name")) n++;
     assert_int_equal(n, 3);
-    assert_non_null(strstr(b.s, "{\"name\":\"bwd \\\"x\\\"\",\"cat\":\"bwd\",\"ph\":\"X\",\"ts\":2.000,\"dur\":1.000,\"pid\":0,\"tid\":1}"));
+    assert_non_null(
+        strstr(b.s, "{\"name\":\"bwd \\\"x\\\"\",\"cat\":\"bwd\",\"ph\":\"X\",\"ts\":2.000,\"dur\":1.000,\"pid\":0,\"tid\":1}"));
     str_free(&b);
     trace_json(&b, NULL, 0);
     assert_string_equal(b.s, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n]}\n");
