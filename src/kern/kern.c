@@ -33,6 +33,20 @@ static bool cpu_has(enum kern_arch arch) {
     }
 }
 
+#define FILL(isa)                                                                                                                \
+    kern_fill_lstm_##isa(k), kern_fill_gru_##isa(k), kern_fill_rnn_##isa(k), kern_fill_gemm_##isa(k), kern_fill_vec_##isa(k)
+
+static void fill(enum kern_arch arch, struct kern *k) {
+    kern_fill_cell_ref(k);
+    kern_fill_gemm_ref(k);
+    kern_fill_vec_ref(k);
+    if (arch == KERN_BASE) FILL(base);
+#if defined(__x86_64__)
+    if (arch == KERN_AVX2) FILL(avx2);
+    if (arch == KERN_AVX512) FILL(avx512);
+#endif
+}
+
 static void make_tables(void) {
 #if defined(__x86_64__)
     __builtin_cpu_init();
@@ -40,9 +54,7 @@ static void make_tables(void) {
     for (enum kern_arch a = 0; a < KERN_NARCH; a++) {
         have[a] = cpu_has(a);
         if (have[a]) best = a;
-        kern_fill_cell_ref(&table[a]);
-        kern_fill_gemm_ref(&table[a]);
-        kern_fill_vec_ref(&table[a]);
+        fill(a, &table[a]);
         table[a].arch = a;
         table[a].name = names[a];
     }

@@ -1,0 +1,103 @@
+/* gemm_tile.c - dense products over the register tiles of tile.h; compiled once per instruction set.
+ *
+ * B is walked in place in strips of 4 vectors: its rows are contiguous there, and the heads it serves are narrow. */
+#include "kern/fill.h"
+#include "kern/tile.h"
+
+enum { STRIP = WIDE * VL, K_BLOCK = 512, TN_NV = 2 };
+
+/* MR rows of C: columns j.. (NV vectors), summed over K more values. */
+INLINE void nn_tile(const int MR, const int NV, i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add) {
+    vf acc[ROWS_MAX][ACC];
+    const int to[ACC] = {0, 1, 2, 3};
+    const i64 at[ACC] = {0, VL, 2 * VL, 3 * VL};
+    UNROLL for (int r = 0; r < MR; r++)
+        UNROLL for (int j = 0; j < NV; j++) acc[r][j] = add ? v_load(C + r * ldc + j * VL) : v_zero();
+    mul_rows(MR, NV, acc, to, A, lda, B, ldb, at, K);
+    UNROLL for (int r = 0; r < MR; r++)
+        UNROLL for (int j = 0; j < NV; j++) v_store(C + r * ldc + j * VL, acc[r][j]);
+}
+
+typedef void nn_fn(i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add);
+#define NN(n, nv)                                                                                                                \
+    static void nn_##nv##_##n(i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add) {                  \
+        nn_tile(n, nv, K, A, lda, B, ldb, C, ldc, add);                                                                          \
+    }
+#define NN_ROWS(n) NN(n, 1) NN(n, 2) NN(n, 3) NN(n, 4)
+NN_ROWS(1) NN_ROWS(2)
+#if !defined(ISA_base)
+NN_ROWS(3)
+#endif
+#if defined(ISA_avx512)
+NN_ROWS(4) NN_ROWS(5) NN_ROWS(6)
+#endif
+static nn_fn *const nn_rows[WIDE + 1][ROWS_MAX + 1] = {{NULL}, BY_ROWS(nn_1_), BY_ROWS(nn_2_), BY_ROWS(nn_3_), BY_ROWS(nn_4_)};
+
+static void gemm_nn(i32 M, i32 N, i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add) {
+    const i32 Np = round_up(N, LANES);
+    for (i32 k = 0; k < K || k == 0; k += K_BLOCK, add = true) {
+        const i32 kn = imin(K_BLOCK, K - k);
+        for (i32 j = 0; j < Np; j += STRIP) {
+            nn_fn *const *tiles = nn_rows[imin(WIDE, (Np - j) / VL)];
+            for (i32 i = 0; i < M;) {
+                const i32 n = tile_rows(M - i);
+                tiles[n](kn, A + i * lda + k, lda, B + k * ldb + j, ldb, C + i * ldc + j, ldc, add);
+                i += n;
+            }
+        }
+    }
+}
+
+/* MK rows of C = MK columns of A. */
+INLINE void tn_tile(const int MK, const int NV, i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add) {
+    vf acc[COLS_MAX][WIDE];
+    const i64 at[WIDE] = {0, VL, 2 * VL, 3 * VL};
+    UNROLL for (int i = 0; i < MK; i++)
+        UNROLL for (int j = 0; j < NV; j++) acc[i][j] = add ? v_load(C + i * ldc + j * VL) : v_zero();
+    mul_cols(MK, NV, acc, A, lda, B, ldb, at, K);
+    UNROLL for (int i = 0; i < MK; i++)
+        UNROLL for (int j = 0; j < NV; j++) v_store(C + i * ldc + j * VL, acc[i][j]);
+}
+
+#define TN(n, nv)                                                                                                                \
+    static void tn_##nv##_##n(i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add) {                  \
+        tn_tile(n, nv, K, A, lda, B, ldb, C, ldc, add);                                                                          \
+    }
+#define TN_COLS(n) TN(n, 1) TN(n, 2)
+TN_COLS(1) TN_COLS(2) TN_COLS(3) TN_COLS(4)
+#if !defined(ISA_base)
+TN_COLS(5) TN_COLS(6)
+#endif
+#if defined(ISA_avx512)
+TN_COLS(7) TN_COLS(8) TN_COLS(9) TN_COLS(10) TN_COLS(11) TN_COLS(12)
+enum { TN_MK = 12 };
+#define BY_COLS(tag)                                                                                                             \
+    {NULL, tag##1, tag##2, tag##3, tag##4, tag##5, tag##6, tag##7, tag##8, tag##9, tag##10, tag##11, tag##12}
+#elif defined(ISA_avx2)
+enum { TN_MK = 6 };
+#define BY_COLS(tag) {NULL, tag##1, tag##2, tag##3, tag##4, tag##5, tag##6}
+#else
+enum { TN_MK = 4 };
+#define BY_COLS(tag) {NULL, tag##1, tag##2, tag##3, tag##4}
+#endif
+static nn_fn *const tn_cols[TN_NV + 1][TN_MK + 1] = {{NULL}, BY_COLS(tn_1_), BY_COLS(tn_2_)};
+
+static void gemm_tn(i32 M, i32 N, i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add) {
+    const i32 Np = round_up(N, LANES);
+    for (i32 k = 0; k < K || k == 0; k += K_BLOCK / 2, add = true) {
+        const i32 kn = imin(K_BLOCK / 2, K - k);
+        for (i32 j = 0; j < Np; j += TN_NV * VL) {
+            nn_fn *const *tiles = tn_cols[imin(TN_NV, (Np - j) / VL)];
+            for (i32 i = 0; i < M;) {
+                const i32 n = tile_cols(M - i, TN_MK);
+                tiles[n](kn, A + k * lda + i, lda, B + k * ldb + j, ldb, C + i * ldc + j, ldc, add);
+                i += n;
+            }
+        }
+    }
+}
+
+void ISA_NAME(kern_fill_gemm)(struct kern *k) {
+    k->gemm_nn = gemm_nn;
+    k->gemm_tn = gemm_tn;
+}

@@ -1,0 +1,89 @@
+/* tile.h - the register tiles that every product of this folder is made of, and how rows are cut into them.
+ *
+ *     mul_rows    acc[MR][NV]  +=  a[MR rows][K]  x  w[K][NV vectors]       forward, dh, dx, gemm_nn
+ *     mul_cols    acc[MK][NV]  +=  a[rows][MK]'   x  d[rows][NV vectors]    dW, gemm_tn
+ *
+ * MR, NV, MK are constants at every call, so the loops unroll and acc lives in registers: 24 accumulators on avx512 (32 registers),
+ * 12 on avx2 (16 registers), 8 on base.  An element is always summed over k (or rows) in increasing order by one chain of v_fma: the
+ * cut into tiles changes no bit. */
+#ifndef STRETTO_KERN_TILE_H
+#define STRETTO_KERN_TILE_H
+
+#include "kern/simd.h"
+
+#if defined(ISA_avx512)
+enum { ROWS_MAX = 6 };
+#elif defined(ISA_avx2)
+enum { ROWS_MAX = 3 };
+#else
+enum { ROWS_MAX = 2 };
+#endif
+enum { WIDE = 4, COLS_MAX = 16 }; /* most vectors in a row of a mul_rows tile, most rows of a mul_cols tile */
+
+enum { ACC = 16 }; /* columns of the accumulator array, used or not */
+
+/* acc[r][to[j]] += sum over k < K of a[r*lda + k] * w[k*ldw + at[j]] */
+INLINE void mul_rows(const int MR, const int NV, vf (*acc)[ACC], const int *to, const f32 *a, i64 lda, const f32 *w, i64 ldw,
+                     const i64 *at, i32 K) {
+    for (i32 k = 0; k < K; k++, w += ldw) {
+#if defined(ISA_avx512)
+        vf b[ACC];
+        UNROLL for (int j = 0; j < NV; j++) b[j] = v_load(w + at[j]);
+        UNROLL for (int r = 0; r < MR; r++) {
+            const vf s = v_set1(a[r * lda + k]);
+            UNROLL for (int j = 0; j < NV; j++) acc[r][to[j]] = v_fma(s, b[j], acc[r][to[j]]);
+        }
+#else
+        vf s[ROWS_MAX];
+        UNROLL for (int r = 0; r < MR; r++) s[r] = v_set1(a[r * lda + k]);
+        UNROLL for (int j = 0; j < NV; j++) {
+            const vf b = v_load(w + at[j]);
+            UNROLL for (int r = 0; r < MR; r++) acc[r][to[j]] = v_fma(s[r], b, acc[r][to[j]]);
+        }
+#endif
+    }
+}
+
+/* acc[i][j] += sum over n rows of a[i] * d[at[j]], a and d stepping by lda and ldd */
+INLINE void mul_cols(const int MK, const int NV, vf (*acc)[WIDE], const f32 *a, i64 lda, const f32 *d, i64 ldd, const i64 *at,
+                     i32 n) {
+    for (i32 row = 0; row < n; row++, a += lda, d += ldd) {
+        vf b[WIDE];
+        UNROLL for (int j = 0; j < NV; j++) b[j] = v_load(d + at[j]);
+        UNROLL for (int i = 0; i < MK; i++) {
+            const vf s = v_set1(a[i]);
+            UNROLL for (int j = 0; j < NV; j++) acc[i][j] = v_fma(s, b[j], acc[i][j]);
+        }
+    }
+}
+
+/* A table of the tile functions tag1, tag2, .. by their number of rows. */
+#if defined(ISA_avx512)
+#define BY_ROWS(tag) {NULL, tag##1, tag##2, tag##3, tag##4, tag##5, tag##6}
+#elif defined(ISA_avx2)
+#define BY_ROWS(tag) {NULL, tag##1, tag##2, tag##3}
+#else
+#define BY_ROWS(tag) {NULL, tag##1, tag##2}
+#endif
+
+/* Rows of the next tile when `left` remain: never a last tile of one row where two fuller ones do. */
+static inline i32 tile_rows(i32 left) {
+    if (left <= ROWS_MAX) return left;
+    const i32 tail = left % ROWS_MAX;
+    if (left < 2 * ROWS_MAX) return (left + 1) / 2;
+    return tail == 0 || tail > ROWS_MAX / 2 ? ROWS_MAX : ROWS_MAX - (ROWS_MAX > 3);
+}
+
+/* to[lane][u] = from[u][lane] for LANES lanes and n rows u; the columns of `to` from n on, up to its width, get zero. */
+static inline void transpose_lanes(const f32 *from, i64 ld_from, i32 n, f32 *to, i32 width) {
+    for (i32 lane = 0; lane < LANES; lane++)
+        for (i32 u = 0; u < width; u++) to[lane * width + u] = u < n ? from[u * ld_from + lane] : 0;
+}
+
+/* Columns of the next mul_cols tile: as even as they come. */
+static inline i32 tile_cols(i32 left, i32 most) {
+    const i32 tiles = (left + most - 1) / most;
+    return (left + tiles - 1) / tiles;
+}
+
+#endif
