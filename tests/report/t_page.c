@@ -147,11 +147,11 @@ TEST(page_and_plot_can_be_drawn) {
     snprintf(path, sizeof path, "%s/plot.svg", dir);
     sample.forecast[0].actual = NULL;
     T_OK(report_plot(&sample.forecast[0], path));
-    screenshot("report.html", "light.png", 1280, 2900, "");
+    screenshot("report.html", "light.png", 1280, 3400, "");
     screenshot("plot.svg", "plot.png", 800, 400, "");
     if (!getenv("STRETTO_PAGE_DIR")) return;
     screenshot("report.html", "screen.png", 1366, 900, "");
-    screenshot("report.html", "dark.png", 1280, 2900, "--blink-settings=preferredColorScheme=0");
+    screenshot("report.html", "dark.png", 1280, 3400, "--blink-settings=preferredColorScheme=0");
     snprintf(path, sizeof path, "%s/hourly.html", dir);
     T_OK(report_write(sample_hourly_make(&hourly), path));
     screenshot("hourly.html", "hourly.png", 1280, 1900, "");
