@@ -28,9 +28,9 @@ struct exec_step {
     f32 loss_scale;         /* 1 / present target cells */
     u64 seed;
     u32 step;
-    struct optim_hyper hyper;
+    struct optim_hyper hyper; /* grad_scale is set by the step (clip) */
     f64 clip;               /* 0 = none; else the global gradient norm is limited to this */
-    bool accumulate;        /* add the gradient to that of the step before and do not update (gradient accumulation) */
+    bool accumulate;        /* keep the gradient for the next step, which adds to it, and do not update (gradient accumulation) */
 };
 
 struct exec_result {
@@ -42,15 +42,18 @@ struct exec_result {
 err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out);
 const f32 *exec_buf(const struct exec *x, i32 buf);   /* a buffer of the net after the step: [T][B][Fp] */
 const f32 *exec_grad(const struct exec *x);           /* [ntheta] merged gradient of the last training step */
+/* After a step that was not finite: the first place, in order of the ops, where a number is not, e.g. `input "x": row 7, step 1,
+ * feature 3` or `gradient of "lstm.0"`.  false when everything is finite.  Slow: for messages. */
+bool exec_nonfinite(const struct exec *x, char where[160]);
 i64 exec_bytes(const struct exec *x);                 /* bytes it holds (compare with plan->peak_bytes) */
 
 /* Spans of the last steps: lane = worker, for the report's timeline and Chrome traces. */
-struct span {
+struct task_span {
     i32 lane;
     char name[32];
     f64 t0, t1;             /* seconds since exec_bind */
 };
 void exec_trace(struct exec *x, bool on);             /* keeps the last ring of spans; off by default */
-i32 exec_spans(const struct exec *x, struct span *out, i32 max);
+i32 exec_spans(const struct exec *x, struct task_span *out, i32 max);
 
 #endif

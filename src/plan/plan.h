@@ -17,9 +17,12 @@ struct slice {
     i32 b0, b1, t0, t1, l0, l1; /* half-open; l = op index */
 };
 
-enum task_kind { TASK_FWD, TASK_BWD, TASK_MERGE, TASK_NORM, TASK_UPDATE, TASK_PREP, TASK_NKIND };
+/* PREP copies of weights, FWD, ZERO gradient vectors of grains, BWD, MERGE node b into node a, NORM sums of squares, UPDATE. */
+enum task_kind { TASK_FWD, TASK_BWD, TASK_MERGE, TASK_NORM, TASK_UPDATE, TASK_PREP, TASK_ZERO, TASK_NKIND };
 enum use_mode { USE_R, USE_W, USE_RW, USE_SUM, USE_STALE };
-enum pbuf_kind { PBUF_ACT, PBUF_DACT, PBUF_SAVED, PBUF_GRAD, PBUF_THETA, PBUF_STATE, PBUF_DERIVED, PBUF_NORM, PBUF_INPUT, PBUF_SCRATCH };
+enum pbuf_kind {
+    PBUF_ACT, PBUF_DACT, PBUF_SAVED, PBUF_GRAD, PBUF_THETA, PBUF_STATE, PBUF_DERIVED, PBUF_NORM, PBUF_INPUT, PBUF_SCRATCH, PBUF_LOSS
+};
 
 struct use {
     u32 buf;
@@ -31,11 +34,18 @@ struct pbuf {
     u8 kind;
     i32 index;             /* buffer of the net, op, or grain */
     i64 bytes;
+    i64 extent;            /* ranges of uses lie in [0, extent): rows, elements, blocks of the norm, grains of the loss */
+};
+
+/* Where a device of the plan is. */
+struct place {
+    i32 rank;
+    char name[DEVICE_NAME]; /* "r0.cpu1" */
 };
 
 struct task {
     u8 kind;
-    u16 op;                /* op of the net (FWD, BWD, PREP) */
+    u16 op;                /* op of the net (FWD, BWD, PREP); l of the box too */
     u32 device;            /* place: index into machine.device */
     struct slice box;
     i32 node_a, node_b;    /* MERGE: grad vector a += vector b */
@@ -49,13 +59,18 @@ struct plan {
     char strategy[64];
     bool train, exact;
     i32 B, grain, ngrain, ndevice;
+    i64 ntheta, nderived;
+    i32 nstate;
+    i64 norm_block;        /* floats per partial sum of the norm: a function of ntheta alone */
     u32 ntask, nuse, nbuf, ndep;
+    struct place *place;   /* [ndevice] */
     struct task *task;     /* in an order that respects the deps */
     struct use *use;
     struct pbuf *buf;
     u32 *dep;
     f64 predicted;         /* seconds per step, from the list schedule */
-    i64 peak_bytes;        /* all that exec will hold per process */
+    i64 peak_bytes;        /* all that exec will hold per process, the store (theta, derived, state) included, inputs not */
+    i64 store_bytes;       /* the part of it that a second plan of the same model shares */
     i64 exchange_bytes;    /* between devices per step (gradient merge) */
     struct arena arena;
 };
@@ -75,8 +90,20 @@ err plan_make(const struct plan_request *q, struct plan **out);
 void plan_free(struct plan *p);
 void plan_print(const struct plan *p, const struct net *n, struct str *out);
 err plan_parse(const char *text, const char *path, const struct plan_request *q, struct plan **out); /* E402 with line:column */
+/* NULL when every op, merge and update is done exactly once, in an order that gives the bits of the serial plan; else a sentence,
+ * and the task it is about (ntask = none).  plan_make and plan_parse check what they return. */
+const char *plan_check(const struct plan *p, const struct net *n, u32 *task);
+
 /* One row per strategy of strategies.def, with numbers or the sentence why it does not apply. */
 err plan_compare(const struct plan_request *q, struct str *out);
+/* The predicted schedule: when each task runs on its device, and the end of the step (= p->predicted).  span [ntask]. */
+struct plan_span {
+    f64 t0, t1;            /* seconds */
+};
+f64 plan_schedule(const struct plan *p, struct plan_span *span);
+void plan_task_name(const struct plan *p, const struct net *n, u32 task, char out[64]); /* "fwd lstm.0 b[0,224)" */
+const char *task_kind_name(enum task_kind kind);
+i64 plan_device_bytes(const struct plan *p, u32 device); /* bytes of all ranges that the device's tasks touch, inputs included */
 void plan_draw_text(const struct plan *p, const struct net *n, i32 width, struct str *out);
 
 #endif

@@ -1,0 +1,169 @@
+/* bind.c - one block of memory for all buffers of a plan, and one lane of items per worker. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "exec/bound.h"
+#include "model/layer.h"
+
+static bool shared(u8 kind) { return kind == PBUF_INPUT || kind == PBUF_THETA || kind == PBUF_DERIVED || kind == PBUF_STATE; }
+
+/* Gradient vectors follow each other without a gap: layers reach grain k at grad + k * ntheta. */
+static i64 room(const struct pbuf *b) { return b->kind == PBUF_GRAD ? b->bytes : round_up64(b->bytes, 64); }
+
+static void place_buffers(struct exec *x) {
+    char *at = x->block;
+    for (u32 i = 0; i < x->plan->nbuf; i++) {
+        const struct pbuf *b = &x->plan->buf[i];
+        if (shared(b->kind)) continue;
+        f32 *f = (f32 *)(void *)at;
+        switch (b->kind) {
+        case PBUF_ACT: x->buf[b->index] = f; break;
+        case PBUF_DACT: x->dbuf[b->index] = f; break;
+        case PBUF_SAVED: x->saved[b->index] = f; break;
+        case PBUF_SCRATCH: x->scratch[b->index] = f; break;
+        case PBUF_GRAD:
+            if (b->index == 0) x->run.grad = f;
+            break;
+        case PBUF_NORM:
+            x->norm = (f64 *)(void *)at;
+            x->nnorm = b->extent;
+            break;
+        default: x->run.loss = (f64 *)(void *)at; break;
+        }
+        at += room(b);
+    }
+}
+
+static err bind_buffers(struct exec *x) {
+    const struct plan *p = x->plan;
+    for (u32 i = 0; i < p->nbuf; i++)
+        if (!shared(p->buf[i].kind)) x->block_bytes += room(&p->buf[i]);
+    x->block = mem_alloc((size_t)x->block_bytes);
+    if (!x->block) return -E601;
+    place_buffers(x);
+    struct run *r = &x->run;
+    r->net = x->net;
+    r->kern = x->kern;
+    r->B = p->B;
+    r->grain = p->grain;
+    r->ngrain = p->ngrain;
+    r->buf = x->buf;
+    r->dbuf = x->dbuf;
+    r->saved = x->saved;
+    r->scratch = x->scratch;
+    r->theta = x->store->theta;
+    r->derived = x->store->derived;
+    r->train = p->train;
+    return 0;
+}
+
+static bool same_range(const struct task *a, const struct task *b) {
+    return a->kind == TASK_MERGE && b->kind == TASK_MERGE && a->lo == b->lo && a->hi == b->hi;
+}
+
+/* Merges that follow each other over the same range, without waiting in between, are done block by block in the cache. */
+static void group_merges(struct exec *x, struct lane *l) {
+    for (u32 i = 0; i < l->n;) {
+        u32 n = 1;
+        const struct task *first = &x->plan->task[l->item[i].task];
+        while (i + n < l->n && l->item[i + n].nwait == 0 && same_range(first, &x->plan->task[l->item[i + n].task])) n++;
+        l->item[i].run = n;
+        i += n;
+    }
+}
+
+/* The waits of an item: per other lane the last item that any of its dependencies is, unless this lane has waited for it already. */
+static u32 waits_of(struct exec *x, u32 lane, const struct task *t, const u32 *place, u32 *need, u32 *have, u32 nwait) {
+    const struct plan *p = x->plan;
+    for (u32 w = 0; w < x->nlane; w++) need[w] = 0;
+    for (u32 k = t->dep0; k < t->dep0 + t->ndep; k++) {
+        u32 from = p->dep[k], w = p->task[from].device % x->nlane;
+        if (w != lane && place[from] + 1 > need[w]) need[w] = place[from] + 1;
+    }
+    u32 n = 0;
+    for (u32 w = 0; w < x->nlane; w++) {
+        if (need[w] <= have[w]) continue;
+        have[w] = need[w];
+        x->wait[nwait + n++] = (struct wait){w, need[w]};
+    }
+    return n;
+}
+
+static err bind_lanes(struct exec *x) {
+    const struct plan *p = x->plan;
+    u32 *place, *need, *have, nwait = 0;
+    x->nlane = (u32)imin(pool_size(x->pool), p->ndevice);
+    ARENA_NEW(&x->arena, x->lane, x->nlane);
+    ARENA_NEW(&x->arena, place, p->ntask + 1);
+    ARENA_NEW(&x->arena, need, x->nlane);
+    for (u32 i = 0; i < p->ntask; i++) place[i] = x->lane[p->task[i].device % x->nlane].n++;
+    i64 most = 0;
+    for (u32 i = 0; i < p->ntask; i++) most += lmin(p->task[i].ndep, x->nlane);
+    ARENA_NEW(&x->arena, x->wait, most + 1);
+    for (u32 w = 0; w < x->nlane; w++) {
+        struct lane *l = &x->lane[w];
+        ARENA_NEW(&x->arena, l->item, l->n + 1);
+        ARENA_NEW(&x->arena, have, x->nlane);
+        for (u32 i = 0; i < p->ntask; i++) {
+            if (p->task[i].device % x->nlane != w) continue;
+            struct item *it = &l->item[place[i]];
+            *it = (struct item){.task = i, .wait0 = nwait, .run = 1};
+            it->nwait = waits_of(x, w, &p->task[i], place, need, have, nwait);
+            nwait += it->nwait;
+        }
+        group_merges(x, l);
+    }
+    return 0;
+}
+
+static err check(const struct plan *p, const struct net *n, const struct store *s) {
+    if (p->ntheta != n->ntheta || p->nderived != n->nderived)
+        return FAIL(E1, "the plan is for a model of %lld parameters, this one has %lld", (long long)p->ntheta, (long long)n->ntheta);
+    if (s->ntheta != n->ntheta || s->nderived != n->nderived)
+        return FAIL(E1, "the store holds %lld parameters, the model has %lld", (long long)s->ntheta, (long long)n->ntheta);
+    if (p->train && (!s->optim || s->optim->nstate != p->nstate))
+        return FAIL(E1, "the plan has %d optimiser states, the store %d", p->nstate, s->optim ? s->optim->nstate : -1);
+    return 0;
+}
+
+err exec_bind(const struct plan *p, const struct net *n, const struct kern *k, struct pool *pool, struct store *store,
+              struct exec **out) {
+    *out = NULL;
+    TRY(check(p, n, store));
+    struct exec *x = mem_alloc(sizeof *x);
+    if (!x) return -E601;
+    x->plan = p;
+    x->net = n;
+    x->kern = k;
+    x->pool = pool;
+    x->store = store;
+    err e = bind_buffers(x);
+    if (e == 0) e = bind_lanes(x);
+    if (e < 0) {
+        exec_free(x);
+        return e;
+    }
+    x->epoch = exec_clock();
+    *out = x;
+    return 0;
+}
+
+void exec_free(struct exec *x) {
+    if (!x) return;
+    for (u32 w = 0; x->lane && w < x->nlane; w++) mem_free(x->lane[w].ring);
+    mem_free(x->block);
+    arena_free(&x->arena);
+    mem_free(x);
+}
+
+i64 exec_bytes(const struct exec *x) {
+    const struct store *s = x->store;
+    i64 states = (s->state[0] ? 1 : 0) + (s->state[1] ? 1 : 0);
+    i64 store = (s->ntheta * (1 + (x->plan->train ? states : 0)) + s->nderived) * 4;
+    i64 rings = 0;
+    for (u32 w = 0; w < x->nlane; w++) rings += x->lane[w].ring ? TRACE_RING * (i64)sizeof(struct record) : 0;
+    return x->block_bytes + x->arena.used + (i64)sizeof *x + store + rings;
+}
+
+const f32 *exec_buf(const struct exec *x, i32 buf) { return x->buf[buf]; }
+const f32 *exec_grad(const struct exec *x) { return x->run.grad; }

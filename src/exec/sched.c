@@ -1,0 +1,128 @@
+/* sched.c - a step: every worker walks its lane, waiting for other lanes where the plan says so.
+ *
+ * Lanes are in plan order and the plan's order respects its edges, so the first undone item of the whole plan can always run:
+ * there is no deadlock, with any number of workers. */
+#define _GNU_SOURCE
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "exec/bound.h"
+#include "model/layer.h"
+
+enum { SPIN = 2000 };
+
+static inline void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static void wait_for(const struct exec *x, const struct wait *w) {
+    u64 want = x->serial << 32 | w->count;
+    const _Atomic u64 *done = &x->lane[w->lane].done;
+    for (i32 spin = 0; atomic_load_explicit(done, memory_order_acquire) < want; spin++) {
+        if (spin < SPIN) relax();
+        else sched_yield(); /* more workers than cores: let the other one run */
+    }
+}
+
+void exec_work(void *exec, i32 worker) {
+    struct exec *x = exec;
+    if ((u32)worker >= x->nlane) return;
+    struct lane *l = &x->lane[worker];
+    for (u32 i = 0; i < l->n;) {
+        const struct item *it = &l->item[i];
+        for (u32 k = it->wait0; k < it->wait0 + it->nwait; k++) wait_for(x, &x->wait[k]);
+        f64 t0 = x->trace ? exec_clock() : 0;
+        const struct task *t = &x->plan->task[it->task];
+        if (t->kind == TASK_MERGE) exec_merges(x, it, it->run);
+        else exec_task(x, t);
+        if (x->trace) trace_add(x, l, it->task, t0, exec_clock());
+        i += it->run;
+        atomic_store_explicit(&l->done, x->serial << 32 | i, memory_order_release);
+    }
+}
+
+static bool bound(const struct net *n, const struct exec_step *s, const struct op *op, i32 *missing) {
+    for (i32 i = 0; i < op->layer->nin; i++) {
+        i32 in = op->spec.in[i];
+        if (in < 0 || !n->buf[in].input || s->input[in]) continue;
+        *missing = in;
+        return false;
+    }
+    return true;
+}
+
+static err bind_inputs(struct exec *x, const struct exec_step *s) {
+    const struct net *n = x->net;
+    for (i32 l = 0; l < n->nop; l++) {
+        const struct op *op = &n->op[l];
+        i32 missing = -1;
+        x->skip[l] = !bound(n, s, op, &missing);
+        if (x->skip[l] && (op->out >= 0 || x->plan->train))
+            return FAIL(E1, "input \"%s\" of op \"%s\" is not bound", n->buf[missing].name, op->spec.name);
+    }
+    for (i32 i = 0; i < n->nbuf; i++)
+        if (n->buf[i].input) x->buf[i] = s->input[i];
+    return 0;
+}
+
+err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out) {
+    TRY(bind_inputs(x, s));
+    x->serial++;
+    x->step = s;
+    x->run.loss_scale = s->loss_scale;
+    x->run.seed = s->seed;
+    x->run.step = s->step;
+    if (x->nlane == 1) exec_work(x, 0);
+    else pool_run(x->pool, exec_work, x);
+    struct totals t = exec_totals(x);
+    x->pending = s->accumulate && t.finite;
+    x->step = NULL;
+    *out = (struct exec_result){.loss = t.loss, .grad_norm = t.norm, .finite = t.finite};
+    return 0;
+}
+
+f64 exec_clock(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (f64)t.tv_sec + 1e-9 * (f64)t.tv_nsec;
+}
+
+void trace_add(struct exec *x, struct lane *l, u32 task, f64 t0, f64 t1) {
+    l->ring[l->nrecord++ % TRACE_RING] = (struct record){task, t0 - x->epoch, t1 - x->epoch};
+}
+
+void exec_trace(struct exec *x, bool on) {
+    for (u32 w = 0; on && w < x->nlane; w++) {
+        struct lane *l = &x->lane[w];
+        if (!l->ring) l->ring = mem_alloc(TRACE_RING * sizeof *l->ring);
+        if (!l->ring) on = false; /* no memory for a timeline is no reason to stop */
+    }
+    x->trace = on;
+}
+
+/* The newest spans: an equal number of each lane, in order of time within a lane. */
+i32 exec_spans(const struct exec *x, struct task_span *out, i32 max) {
+    i32 n = 0;
+    char name[64];
+    for (u32 w = 0; w < x->nlane; w++) {
+        const struct lane *l = &x->lane[w];
+        if (!l->ring) continue;
+        u32 count = (u32)lmin(lmin(l->nrecord, TRACE_RING), max / (i32)x->nlane);
+        for (u32 i = l->nrecord - count; i != l->nrecord; i++) {
+            const struct record *r = &l->ring[i % TRACE_RING];
+            struct task_span *s = &out[n++];
+            *s = (struct task_span){.lane = (i32)w, .t0 = r->t0, .t1 = r->t1};
+            plan_task_name(x->plan, x->net, r->task, name);
+            snprintf(s->name, sizeof s->name, "%.31s", name);
+        }
+    }
+    return n;
+}

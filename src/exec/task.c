@@ -1,0 +1,78 @@
+/* task.c - what a worker does for one task. */
+#include <math.h>
+#include <string.h>
+
+#include "exec/bound.h"
+#include "model/layer.h"
+
+/* PyTorch's rule: gradients are scaled by clip / (norm + 1e-6) when that is below 1. */
+static f64 clip_factor(f64 clip, f64 norm) { return clip > 0 ? dmin(1, clip / (norm + 1e-6)) : 1; }
+
+struct totals exec_totals(const struct exec *x) {
+    struct totals t = {0};
+    bool has_loss = false;
+    for (i32 l = 0; l < x->net->nop; l++) has_loss = has_loss || (x->net->op[l].out < 0 && !x->skip[l]);
+    for (i32 g = 0; has_loss && g < x->run.ngrain; g++) t.loss += x->run.loss[g];
+    t.loss *= (f64)x->run.loss_scale;
+    f64 sum = 0;
+    for (i64 i = 0; i < x->nnorm; i++) sum += x->norm[i];
+    t.norm = sqrt(sum);
+    t.finite = isfinite(t.loss) && isfinite(t.norm);
+    return t;
+}
+
+static struct part part_of(const struct task *t) { return (struct part){t->box.b0, t->box.b1, t->box.t0, t->box.t1}; }
+
+static void zero(struct exec *x, const struct task *t) {
+    i64 P = x->plan->ntheta;
+    i32 g0 = t->box.b0 / x->run.grain, g1 = ceil_div(t->box.b1, x->run.grain);
+    if (g0 == 0 && x->pending) g0 = 1; /* vector 0 holds the gradient that this step adds to */
+    if (g1 > g0) memset(x->run.grad + g0 * P, 0, (size_t)((g1 - g0) * P) * sizeof(f32));
+}
+
+static void norm(struct exec *x, const struct task *t) {
+    i64 block = x->plan->norm_block;
+    for (i64 at = t->lo; at < t->hi; at += block) x->norm[at / block] = x->kern->sumsq(lmin(block, t->hi - at), x->run.grad + at);
+}
+
+static void update(struct exec *x, const struct task *t) {
+    struct totals sum = exec_totals(x);
+    if (!sum.finite || x->step->accumulate) return;
+    struct optim_hyper h = x->step->hyper;
+    h.grad_scale = (f32)clip_factor(x->step->clip, sum.norm);
+    struct store *s = x->store;
+    s->optim->update(&h, t->hi - t->lo, s->theta + t->lo, x->run.grad + t->lo, s->state[0] ? s->state[0] + t->lo : NULL,
+                     s->state[1] ? s->state[1] + t->lo : NULL);
+}
+
+static void prep(struct exec *x, const struct task *t) {
+    const struct op *op = &x->net->op[t->op];
+    if (op->layer->prep) op->layer->prep(op, x->net, x->kern, x->store->theta, x->store->derived);
+}
+
+void exec_task(struct exec *x, const struct task *t) {
+    const struct op *op = &x->net->op[t->op];
+    switch (t->kind) {
+    case TASK_FWD:
+        if (!x->skip[t->op]) op->layer->fwd(op, &x->run, part_of(t));
+        break;
+    case TASK_BWD: op->layer->bwd(op, &x->run, part_of(t)); break;
+    case TASK_ZERO: zero(x, t); break;
+    case TASK_NORM: norm(x, t); break;
+    case TASK_UPDATE: update(x, t); break;
+    case TASK_PREP: prep(x, t); break;
+    default: break; /* merges: exec_merges */
+    }
+}
+
+void exec_merges(struct exec *x, const struct item *first, u32 n) {
+    const struct task *t0 = &x->plan->task[first->task];
+    i64 P = x->plan->ntheta;
+    for (i64 at = t0->lo; at < t0->hi; at += MERGE_BLOCK) {
+        i64 len = lmin(MERGE_BLOCK, t0->hi - at);
+        for (u32 i = 0; i < n; i++) {
+            const struct task *t = &x->plan->task[first[i].task];
+            x->kern->add(len, x->run.grad + t->node_a * P + at, x->run.grad + t->node_b * P + at);
+        }
+    }
+}

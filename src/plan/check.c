@@ -1,0 +1,129 @@
+/* check.c - is this a step?  Every op, merge and update exactly once, in an order that gives the bits of the serial plan.
+ *
+ * Two facts are enough.  (1) The boxes and ranges of each kind of task tile what they must cover.  (2) Every derived edge leads
+ * forward in the order of the serial plan (prep < forward by op < zero < backward by op, reversed < merge by level < norm < update).
+ * Then any two tasks that touch the same range run in the serial order, whoever runs them. */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "plan/planner.h"
+
+/* One task as an interval of what its group must cover. */
+struct cover {
+    u32 group, task;
+    i64 lo, hi;
+};
+
+enum { GROUPS = TASK_NKIND * NET_OPS };
+
+static int by_group_and_place(const void *a, const void *b) {
+    const struct cover *x = a, *y = b;
+    if (x->group != y->group) return x->group < y->group ? -1 : 1;
+    if (x->lo != y->lo) return x->lo < y->lo ? -1 : 1;
+    return x->task < y->task ? -1 : x->task > y->task;
+}
+
+static i32 pair_index(const struct merge_pair *pair, i32 n, i32 a, i32 b) {
+    for (i32 i = 0; i < n; i++)
+        if (pair[i].a == a && pair[i].b == b) return i;
+    return -1;
+}
+
+static bool by_rows(u8 kind) { return kind == TASK_FWD || kind == TASK_BWD || kind == TASK_ZERO || kind == TASK_PREP; }
+
+/* Group of a task (merges: one per pair, after the others); false when a range or an index is outside. */
+static bool classify(const struct plan *p, const struct net *n, const struct merge_pair *pair, i32 npair, const struct task *t,
+                     struct cover *out) {
+    if (t->op >= n->nop) return false;
+    out->group = (u32)t->kind * NET_OPS + (by_rows(t->kind) && t->kind != TASK_ZERO ? t->op : 0);
+    out->lo = by_rows(t->kind) ? t->box.b0 : t->lo;
+    out->hi = by_rows(t->kind) ? t->box.b1 : t->hi;
+    i64 end = by_rows(t->kind) ? p->B : p->ntheta, step = by_rows(t->kind) ? p->grain : LANES;
+    if (t->kind == TASK_NORM) step = p->norm_block;
+    if (t->kind == TASK_MERGE) {
+        i32 k = pair_index(pair, npair, t->node_a, t->node_b);
+        if (k < 0) return false;
+        out->group = GROUPS + (u32)k;
+    }
+    return out->lo >= 0 && out->hi > out->lo && out->hi <= end && out->lo % step == 0 && (out->hi % step == 0 || out->hi == end);
+}
+
+/* Must there be tasks of this group, and how far do they reach? */
+static i64 wanted(const struct plan *p, const struct net *n, u32 group) {
+    if (group >= GROUPS) return p->train ? p->ntheta : 0;
+    u32 kind = group / NET_OPS, l = group % NET_OPS;
+    bool first = l == 0, train = p->train && p->ntheta > 0;
+    if (kind == TASK_FWD) return l < (u32)n->nop ? p->B : 0;
+    if (kind == TASK_PREP) return l < (u32)n->nop && n->op[l].nderived > 0 ? p->B : 0;
+    if (kind == TASK_BWD) return l < (u32)n->nop && p->train && op_has_backward(n, &n->op[l]) ? p->B : 0;
+    if (kind == TASK_ZERO) return first && p->train ? p->B : 0;
+    if (kind == TASK_NORM || kind == TASK_UPDATE) return first && train ? p->ntheta : 0;
+    return 0;
+}
+
+static const char *tiles(const struct plan *p, const struct net *n, const struct cover *cover, u32 npart, i32 npair, u32 *task) {
+    u32 at = 0;
+    for (u32 g = 0; g < GROUPS + (u32)npair; g++) {
+        i64 end = wanted(p, n, g), done = 0;
+        for (; at < npart && cover[at].group == g; at++) {
+            *task = cover[at].task;
+            if (end == 0) return "this task has nothing to do in this plan";
+            if (cover[at].lo < done) return "part of this task is done twice";
+            if (cover[at].lo > done) return "something before this task's range is left out";
+            done = cover[at].hi;
+        }
+        if (done != end && done > 0) return "something after this task's range is left out";
+        if (done != end) {
+            *task = p->ntask;
+            return "an op, a merge or an update is missing";
+        }
+    }
+    return NULL;
+}
+
+/* Place of a task in the serial order; tasks of equal place never touch the same range. */
+static i32 serial_order(const struct task *t, const struct merge_pair *pair, i32 npair) {
+    switch (t->kind) {
+    case TASK_PREP: return 0;
+    case TASK_FWD: return 1 + t->op;
+    case TASK_ZERO: return 100;
+    case TASK_BWD: return 200 - t->op;
+    case TASK_MERGE: return 300 + pair[pair_index(pair, npair, t->node_a, t->node_b)].level;
+    case TASK_NORM: return 400;
+    default: return 500;
+    }
+}
+
+static const char *ordered(const struct plan *p, const struct merge_pair *pair, i32 npair, u32 *task) {
+    for (u32 i = 0; i < p->ntask; i++)
+        for (u32 k = p->task[i].dep0; k < p->task[i].dep0 + p->task[i].ndep; k++)
+            if (serial_order(&p->task[p->dep[k]], pair, npair) >= serial_order(&p->task[i], pair, npair)) {
+                *task = i;
+                return "this task comes after one that needs its result";
+            }
+    return NULL;
+}
+
+const char *plan_check(const struct plan *p, const struct net *n, u32 *task) {
+    struct arena a = {0};
+    *task = p->ntask;
+    const char *bad = NULL;
+    struct cover *cover = arena_new(&a, (p->ntask + 1) * sizeof *cover);
+    struct merge_pair *pair = arena_new(&a, ((size_t)p->ngrain + 1) * sizeof *pair);
+    if (!cover || !pair) {
+        arena_free(&a);
+        return "there is not enough memory to check the plan";
+    }
+    i32 npair = merge_pairs(p->ngrain, pair);
+    for (u32 i = 0; i < p->ntask && !bad; i++) {
+        cover[i].task = i;
+        if (classify(p, n, pair, npair, &p->task[i], &cover[i])) continue;
+        *task = i;
+        bad = "a range is outside the step, empty, or not cut at a grain";
+    }
+    if (!bad && p->ntask) qsort(cover, p->ntask, sizeof *cover, by_group_and_place);
+    if (!bad) bad = tiles(p, n, cover, p->ntask, npair, task);
+    if (!bad) bad = ordered(p, pair, npair, task);
+    arena_free(&a);
+    return bad;
+}

@@ -1,0 +1,85 @@
+/* deps.c - edges from uses: two tasks that touch the same range of a buffer, one of them writing, keep the plan's order.
+ *
+ *     first      then R        then W, RW, SUM
+ *     R          -             edge (write after read)
+ *     W RW SUM   edge          edge (write after write)
+ *
+ * Two SUMs into the same vector keep their order too: floats do not commute to the bit.  What SUM gives is that contributions of
+ * different grains go to different vectors, which the tree of merge.c adds.  A STALE read waits for nobody.
+ * A range that was overwritten as a whole hides what came before it: those edges follow from the ones that are kept. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "plan/planner.h"
+
+enum { NOTHING = 0xffffffffu };
+
+/* The uses of each buffer as a list from last to first. */
+struct history {
+    u32 *last;     /* [nbuf] use */
+    u32 *before;   /* [nuse] use of the same buffer before this one */
+    u32 *task_of;  /* [nuse] */
+    u32 *seen;     /* [ntask] 1 + the task that has an edge to it already */
+    u32 *dep;
+    u32 ndep, cap;
+};
+
+static bool writes(const struct use *u) { return u->mode == USE_W || u->mode == USE_RW || u->mode == USE_SUM; }
+
+static err edge(struct history *h, u32 to, u32 from) {
+    if (h->seen[from] == to + 1) return 0;
+    h->seen[from] = to + 1;
+    if (h->ndep == h->cap) {
+        u32 cap = h->cap ? h->cap * 2 : 256;
+        u32 *q = mem_realloc(h->dep, cap * sizeof *q);
+        if (!q) return -E601;
+        h->dep = q;
+        h->cap = cap;
+    }
+    h->dep[h->ndep++] = from;
+    return 0;
+}
+
+static err look_back(struct history *h, const struct plan *p, u32 task, const struct use *u) {
+    if (u->mode == USE_STALE) return 0;
+    for (u32 k = h->last[u->buf]; k != NOTHING; k = h->before[k]) {
+        const struct use *v = &p->use[k];
+        if (h->task_of[k] == task || v->lo >= u->hi || u->lo >= v->hi) continue;
+        if (v->mode == USE_STALE) continue;
+        if (writes(u) || writes(v)) TRY(edge(h, task, h->task_of[k]));
+        if (writes(v) && v->lo <= u->lo && v->hi >= u->hi) return 0;
+    }
+    return 0;
+}
+
+static err derive(struct plan *p, struct history *h) {
+    for (u32 i = 0; i < p->nbuf; i++) h->last[i] = NOTHING;
+    for (u32 t = 0; t < p->ntask; t++) {
+        struct task *task = &p->task[t];
+        task->dep0 = h->ndep;
+        for (u32 k = task->use0; k < task->use0 + task->nuse; k++) TRY(look_back(h, p, t, &p->use[k]));
+        task->ndep = h->ndep - task->dep0;
+        for (u32 k = task->use0; k < task->use0 + task->nuse; k++) {
+            h->before[k] = h->last[p->use[k].buf];
+            h->last[p->use[k].buf] = k;
+            h->task_of[k] = t;
+        }
+    }
+    ARENA_NEW(&p->arena, p->dep, h->ndep + 1);
+    if (h->ndep) memcpy(p->dep, h->dep, h->ndep * sizeof *p->dep);
+    p->ndep = h->ndep;
+    return 0;
+}
+
+err plan_deps(struct plan *p) {
+    struct history h = {0};
+    struct arena a = {0};
+    h.last = arena_new(&a, (p->nbuf + 1) * sizeof *h.last);
+    h.before = arena_new(&a, (p->nuse + 1) * sizeof *h.before);
+    h.task_of = arena_new(&a, (p->nuse + 1) * sizeof *h.task_of);
+    h.seen = arena_new(&a, (p->ntask + 1) * sizeof *h.seen);
+    err e = h.last && h.before && h.task_of && h.seen ? derive(p, &h) : -E601;
+    mem_free(h.dep);
+    arena_free(&a);
+    return e;
+}

@@ -1,0 +1,144 @@
+/* plan.c - from a wish ("auto", "data_sync:4") to a plan. */
+#include "plan/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "plan/planner.h"
+#include "plan/strategy/strategy.h"
+
+enum { GRAINS = 8, GRAIN_ROWS = 8, SMALL = 8, AUTO_TRIES = 64 };
+
+/* About 8 grains: enough to share out among 8 workers, few enough that zeroing and merging gradients stays cheap.  From 32 rows on
+ * grains are multiples of 8 rows (kernels work on tiles of rows), below that of 2, below 8 rows single ones. */
+i32 plan_grain(i32 B) {
+    if (B < SMALL) return 1;
+    return round_up(ceil_div(B, GRAINS), B >= 4 * GRAIN_ROWS ? GRAIN_ROWS : 2);
+}
+
+void plan_free(struct plan *p) {
+    if (!p) return;
+    arena_free(&p->arena);
+    mem_free(p);
+}
+
+/* "name" or "name:N". */
+static err parse_wish(const char *text, char *name, size_t size, i32 *n) {
+    const char *colon = strchr(text, ':');
+    size_t len = colon ? (size_t)(colon - text) : strlen(text);
+    i64 v = 0;
+    *n = 0;
+    if (len >= size) len = size - 1;
+    memcpy(name, text, len);
+    name[len] = 0;
+    if (!colon) return 0;
+    if (!str_to_i64(colon + 1, strlen(colon + 1), &v) || v < 1 || v > MACHINE_DEVICES)
+        return FAIL_AT(E401, "--parallel", "--parallel auto", "\"%s\": a number of devices from 1 to %d is wanted after the colon", text,
+                       MACHINE_DEVICES);
+    *n = (i32)v;
+    return 0;
+}
+
+static err unknown(const char *name) {
+    const char *names[32] = {"auto"};
+    char list[512] = "auto";
+    i32 n = 1;
+    for (i32 i = 0; i < strategy_count() && n < (i32)COUNT(names); i++) {
+        size_t len = strlen(list);
+        snprintf(list + len, sizeof list - len, ", %s", strategy_at(i)->name);
+        names[n++] = strategy_at(i)->name;
+    }
+    i32 near = str_nearest(name, names, n);
+    char fix[64];
+    snprintf(fix, sizeof fix, "--parallel %s", near >= 0 ? names[near] : "auto");
+    return FAIL_AT(E401, "--parallel", fix, "unknown strategy \"%s\" (known: %s)%s%s%s", name, list, near >= 0 ? "; did you mean \"" : "",
+                   near >= 0 ? names[near] : "", near >= 0 ? "\"?" : "");
+}
+
+static err build(struct planner *p, const struct strategy *s, struct plan **out) {
+    err e;
+    u32 task;
+    TRY_OUT(planner_build(p, s));
+    TRY_OUT(planner_finish(p, out));
+    const char *bad = plan_check(*out, p->net, &task);
+    if (bad) {
+        char name[64] = "";
+        if (task < (*out)->ntask) plan_task_name(*out, p->net, task, name);
+        e = FAIL(E1, "the plan of %s is wrong: %s%s%s", s->name, bad, name[0] ? ": " : "", name);
+        goto out;
+    }
+    return 0;
+out:
+    planner_drop(p);
+    *out = NULL;
+    return e;
+}
+
+/* A plan, or why not (E401 with the strategy's sentence). */
+static err make(const struct plan_request *q, const struct strategy *s, i32 n, struct plan **out) {
+    struct planner *p = mem_alloc(sizeof *p);
+    if (!p) return -E601;
+    err e;
+    TRY_OUT(planner_init(p, q));
+    p->wanted = n;
+    if (n && !s->counted) {
+        e = FAIL_AT(E401, "--parallel", "--parallel serial", "strategy %s takes no number of devices", s->name);
+        goto out;
+    }
+    const char *why = s->applicable(p);
+    if (why) {
+        e = FAIL_AT(E401, "--parallel", "--parallel auto", "%s%s does not fit: %s", s->name, n ? " with that number of devices" : "", why);
+        goto out;
+    }
+    e = build(p, s, out);
+out:
+    mem_free(p);
+    return e;
+}
+
+static err try_one(const struct plan_request *q, const struct strategy *s, i32 n, struct plan **best) {
+    struct plan *p = NULL;
+    err e = make(q, s, n, &p);
+    if (e == -E401) return 0;
+    TRY(e);
+    if (!*best || p->predicted < (*best)->predicted) {
+        plan_free(*best);
+        *best = p;
+    } else {
+        plan_free(p);
+    }
+    return 0;
+}
+
+/* The cheapest exact strategy by predicted cost; serial wins ties because it is tried first. */
+static err automatic(const struct plan_request *q, struct plan **out) {
+    err e = 0;
+    *out = NULL;
+    for (i32 i = 0; i < strategy_count() && e == 0; i++) {
+        const struct strategy *s = strategy_at(i);
+        if (!s->exact) continue;
+        if (!s->counted) e = try_one(q, s, 0, out);
+        for (i32 n = 2; s->counted && n <= imin(q->machine->ndevice, AUTO_TRIES) && e == 0; n++) e = try_one(q, s, n, out);
+    }
+    if (e == 0 && !*out) e = FAIL(E401, "no strategy fits this model and machine");
+    if (e < 0) {
+        plan_free(*out);
+        *out = NULL;
+    }
+    return e;
+}
+
+err plan_make(const struct plan_request *q, struct plan **out) {
+    char name[64];
+    i32 n;
+    *out = NULL;
+    TRY(parse_wish(q->parallel, name, sizeof name, &n));
+    if (strcmp(name, "auto") == 0) {
+        if (n) return FAIL_AT(E401, "--parallel", "--threads N", "auto takes no number of devices");
+        return automatic(q, out);
+    }
+    const struct strategy *s = strategy_find(name);
+    if (!s) return unknown(name);
+    return make(q, s, n, out);
+}

@@ -1,0 +1,214 @@
+/* planner.c - from a strategy's pieces to all tasks of a step; the buffers that exec will bind. */
+#include "plan/planner.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "model/layer.h"
+#include "plan/slice.h"
+#include "plan/strategy/strategy.h"
+
+enum {
+    NORM_BLOCK = 1024, NORM_PARTS = 512,
+    TASK_BYTES = 28, FIXED_BYTES = 3 << 10 /* what exec keeps besides the buffers: per task, and once */
+};
+
+err planner_init(struct planner *p, const struct plan_request *q) {
+    memset(p, 0, sizeof *p);
+    if (q->B < 1) return FAIL(E401, "a batch of %d rows cannot be planned", q->B);
+    if (q->machine->ndevice < 1) return FAIL(E401, "the machine has no device");
+    if (q->nstate < 0 || q->nstate > 2) return FAIL(E1, "%d optimiser states (0..2)", q->nstate);
+    p->q = q;
+    p->net = q->net;
+    p->machine = q->machine;
+    p->grain = plan_grain(q->B);
+    p->ngrain = ceil_div(q->B, p->grain);
+    return 0;
+}
+
+const char *planner_why(struct planner *p, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(p->why, sizeof p->why, fmt, ap);
+    va_end(ap);
+    return p->why;
+}
+
+static u32 buffer(struct plan *g, enum pbuf_kind kind, i32 index, i64 bytes, i64 extent) {
+    if (bytes <= 0) return PBUF_NONE;
+    g->buf[g->nbuf] = (struct pbuf){.kind = (u8)kind, .index = index, .bytes = bytes, .extent = extent};
+    return g->nbuf++;
+}
+
+static i64 saved_bytes(const struct op *op, const struct net *n, i32 B) {
+    return op->layer->saved ? round_up64(op->layer->saved(op, n, B), LANES) * 4 : 0;
+}
+
+static i64 scratch_bytes(const struct op *op, const struct net *n, i32 B) {
+    return op->layer->scratch ? round_up64(op->layer->scratch(op, n, B), LANES) * 4 : 0;
+}
+
+/* Every buffer of the step; its place in the list is the same for every strategy. */
+static void buffers(struct planner *p) {
+    struct plan *g = p->plan;
+    const struct net *n = p->net;
+    i32 B = g->B;
+    for (i32 i = 0; i < n->nbuf; i++)
+        p->act[i] = buffer(g, n->buf[i].input ? PBUF_INPUT : PBUF_ACT, i, buf_floats(&n->buf[i], B) * 4, B);
+    for (i32 i = 0; i < n->nbuf; i++)
+        p->dact[i] = g->train && buf_sends(&n->buf[i]) ? buffer(g, PBUF_DACT, i, buf_floats(&n->buf[i], B) * 4, B) : PBUF_NONE;
+    for (i32 l = 0; l < n->nop; l++) {
+        p->saved[l] = buffer(g, PBUF_SAVED, l, saved_bytes(&n->op[l], n, B), B);
+        p->scratch[l] = buffer(g, PBUF_SCRATCH, l, scratch_bytes(&n->op[l], n, B), B);
+    }
+    p->theta = buffer(g, PBUF_THETA, 0, n->ntheta * 4, n->ntheta);
+    p->derived = buffer(g, PBUF_DERIVED, 0, n->nderived * 4, n->nderived);
+    p->state0 = p->grad0 = p->norm = PBUF_NONE;
+    for (i32 s = 0; s < g->nstate && n->ntheta > 0; s++) {
+        u32 b = buffer(g, PBUF_STATE, s, n->ntheta * 4, n->ntheta);
+        if (s == 0) p->state0 = b;
+    }
+    i64 blocks = (n->ntheta + g->norm_block - 1) / g->norm_block;
+    for (i32 k = 0; g->train && k < g->ngrain && n->ntheta > 0; k++) {
+        u32 b = buffer(g, PBUF_GRAD, k, n->ntheta * 4, n->ntheta);
+        if (k == 0) p->grad0 = b;
+    }
+    if (g->train) p->norm = buffer(g, PBUF_NORM, 0, blocks * 8, blocks);
+    p->loss = buffer(g, PBUF_LOSS, 0, (i64)g->ngrain * 8, g->ngrain);
+}
+
+static void sizes(struct plan *g) {
+    i64 held = FIXED_BYTES + (i64)g->ntask * TASK_BYTES;
+    g->store_bytes = 0;
+    for (u32 i = 0; i < g->nbuf; i++) {
+        i64 bytes = round_up64(g->buf[i].bytes, 64);
+        u8 kind = g->buf[i].kind;
+        if (kind == PBUF_INPUT) continue;
+        if (kind == PBUF_THETA || kind == PBUF_DERIVED || kind == PBUF_STATE) g->store_bytes += bytes;
+        else held += bytes;
+    }
+    g->peak_bytes = held + g->store_bytes;
+}
+
+err planner_begin(struct planner *p, const char *strategy, bool exact, i32 ndevice) {
+    const struct net *n = p->net;
+    struct plan *g = mem_alloc(sizeof *g);
+    if (!g) return -E601;
+    p->plan = g;
+    snprintf(g->strategy, sizeof g->strategy, "%s", strategy);
+    g->train = p->q->train;
+    g->exact = exact;
+    g->B = p->q->B;
+    g->grain = p->grain;
+    g->ngrain = p->ngrain;
+    g->ndevice = ndevice;
+    g->ntheta = n->ntheta;
+    g->nderived = n->nderived;
+    g->nstate = g->train ? p->q->nstate : 0;
+    g->norm_block = lmax(NORM_BLOCK, round_up64((n->ntheta + NORM_PARTS - 1) / NORM_PARTS, LANES));
+    ARENA_NEW(&g->arena, g->place, ndevice);
+    for (i32 i = 0; i < ndevice; i++) {
+        g->place[i].rank = p->machine->device[i].rank;
+        machine_device_name(p->machine, i, g->place[i].name);
+    }
+    ARENA_NEW(&g->arena, g->buf, 2 * NET_BUFS + 2 * NET_OPS + 8 + g->ngrain);
+    buffers(p);
+    return 0;
+}
+
+void planner_drop(struct planner *p) {
+    if (p->cap_task) mem_free(p->plan->task); /* arrays still on the heap */
+    if (p->cap_use) mem_free(p->plan->use);
+    plan_free(p->plan);
+    p->plan = NULL;
+}
+
+/* Copies of weights, largest first, each to the device with the least to copy so far. */
+static err prepare(struct planner *p) {
+    i64 load[MACHINE_DEVICES] = {0};
+    bool done[NET_OPS] = {0};
+    for (;;) {
+        i32 best = -1, least = 0;
+        for (i32 l = 0; l < p->net->nop; l++)
+            if (!done[l] && p->net->op[l].nderived > 0 && (best < 0 || p->net->op[l].nderived > p->net->op[best].nderived)) best = l;
+        if (best < 0) return 0;
+        for (i32 i = 1; i < p->npiece; i++)
+            if (load[i] < load[least]) least = i;
+        done[best] = true;
+        load[least] += p->net->op[best].nderived;
+        TRY(task_prep(p, p->piece[least].device, best));
+    }
+}
+
+static err forward_backward(struct planner *p) {
+    for (i32 i = 0; i < p->npiece; i++) {
+        const struct piece *c = &p->piece[i];
+        for (i32 l = c->box.l0; l < c->box.l1; l++) TRY(task_fwd(p, c->device, l, c->box.b0, c->box.b1));
+    }
+    for (i32 i = 0; p->q->train && i < p->npiece; i++) {
+        const struct piece *c = &p->piece[i];
+        TRY(task_zero(p, c->device, c->box.b0, c->box.b1));
+        for (i32 l = c->box.l1 - 1; l >= c->box.l0; l--)
+            if (op_has_backward(p->net, &p->net->op[l])) TRY(task_bwd(p, c->device, l, c->box.b0, c->box.b1));
+    }
+    return 0;
+}
+
+static err update(struct planner *p) {
+    i64 lo, hi;
+    for (i32 i = 0; i < p->npiece; i++) {
+        plan_theta_share(p->plan, i, p->npiece, &lo, &hi);
+        if (hi > lo) TRY(task_norm(p, p->piece[i].device, lo, hi));
+    }
+    for (i32 i = 0; i < p->npiece; i++) {
+        plan_theta_share(p->plan, i, p->npiece, &lo, &hi);
+        if (hi > lo) TRY(task_update(p, p->piece[i].device, lo, hi));
+    }
+    return 0;
+}
+
+err planner_build(struct planner *p, const struct strategy *s) {
+    i32 T = 1;
+    for (i32 l = 0; l < p->net->nop; l++) T = imax(T, p->net->op[l].T);
+    struct slice whole = {0, p->q->B, 0, T, 0, p->net->nop}, box[MACHINE_DEVICES];
+    TRY(s->cut(p, whole));
+    TRY(s->place(p));
+    i32 ndevice = 0;
+    for (i32 i = 0; i < p->npiece; i++) {
+        box[i] = p->piece[i].box;
+        ndevice = imax(ndevice, (i32)p->piece[i].device + 1);
+    }
+    if (!slice_tile(whole, box, p->npiece) || ndevice > p->machine->ndevice)
+        return FAIL(E1, "strategy %s does not cover the box of work once", s->name);
+    char name[64];
+    snprintf(name, sizeof name, s->counted ? "%s:%d" : "%s", s->name, p->npiece);
+    TRY(planner_begin(p, name, s->exact, ndevice));
+    TRY(prepare(p));
+    TRY(forward_backward(p));
+    if (!p->q->train || p->net->ntheta == 0) return 0;
+    TRY(s->exchange(p));
+    return update(p);
+}
+
+/* The growing arrays become exact ones of the plan's arena. */
+err planner_finish(struct planner *p, struct plan **out) {
+    struct plan *g = p->plan;
+    struct task *task;
+    struct use *uses;
+    ARENA_NEW(&g->arena, task, g->ntask + 1);
+    ARENA_NEW(&g->arena, uses, g->nuse + 1);
+    if (g->ntask) memcpy(task, g->task, g->ntask * sizeof *task);
+    if (g->nuse) memcpy(uses, g->use, g->nuse * sizeof *uses);
+    mem_free(g->task);
+    mem_free(g->use);
+    g->task = task;
+    g->use = uses;
+    p->cap_task = p->cap_use = 0;
+    TRY(plan_deps(g));
+    sizes(g);
+    plan_cost(g, p->net, p->machine);
+    *out = g;
+    return 0;
+}

@@ -1,0 +1,67 @@
+/* planner.h - a plan under construction: what strategies and the plan parser call.
+ *
+ *     cut --> pieces --place--> device of each --(planner)--> PREP FWD ZERO BWD tasks --exchange--> MERGE tasks --(planner)--> NORM
+ *     UPDATE --deps, cost, check--> plan
+ *
+ * A task is added with its uses, which follow from its kind, op and ranges alone (task.c): so a plan read from a text has the same
+ * uses as one that was made, and nobody writes an edge.  One caller. */
+#ifndef STRETTO_PLAN_PLANNER_H
+#define STRETTO_PLAN_PLANNER_H
+
+#include "plan/plan.h"
+
+struct strategy;
+
+struct piece {
+    struct slice box;
+    u32 device;
+};
+
+struct planner {
+    const struct plan_request *q;
+    const struct net *net;
+    const struct machine *machine;
+    i32 wanted;                  /* N of "data_sync:N", 0 = as many as are useful */
+    i32 grain, ngrain;
+    struct piece piece[MACHINE_DEVICES];
+    i32 npiece;
+    char why[256];               /* why the strategy does not apply */
+    struct plan *plan;           /* NULL while asking whether a strategy applies */
+    u32 cap_task, cap_use;
+    u32 act[NET_BUFS], dact[NET_BUFS], saved[NET_OPS], scratch[NET_OPS]; /* pbuf of each, NONE = it has none */
+    u32 theta, derived, grad0, state0, norm, loss;
+};
+enum { PBUF_NONE = 0xffffffffu };
+
+/* planner.c */
+err planner_init(struct planner *p, const struct plan_request *q);
+err planner_begin(struct planner *p, const char *strategy, bool exact, i32 ndevice); /* makes the empty plan and its buffers */
+err planner_build(struct planner *p, const struct strategy *s);                      /* all tasks of a training or forward plan */
+err planner_finish(struct planner *p, struct plan **out);                            /* deps, cost; the plan is the caller's */
+void planner_drop(struct planner *p);
+const char *planner_why(struct planner *p, const char *fmt, ...) PRINTF_LIKE(2, 3);  /* for strategy.applicable */
+
+/* task.c: each adds one task with its uses.  Ranges must be inside the box, rows at grain borders: the plan's check looks. */
+err task_prep(struct planner *p, u32 device, i32 op);
+err task_fwd(struct planner *p, u32 device, i32 op, i32 b0, i32 b1);
+err task_zero(struct planner *p, u32 device, i32 b0, i32 b1);
+err task_bwd(struct planner *p, u32 device, i32 op, i32 b0, i32 b1);
+err task_merge(struct planner *p, u32 device, i32 a, i32 b, i64 lo, i64 hi);
+err task_norm(struct planner *p, u32 device, i64 lo, i64 hi);
+err task_update(struct planner *p, u32 device, i64 lo, i64 hi);
+bool op_is_loss(const struct op *op);
+bool op_has_backward(const struct net *n, const struct op *op); /* a gradient comes in, and somebody wants what it makes of it */
+
+/* merge.c: the pairs of the fixed tree over n grains, in order; pair i adds grain vector b to a.  Returns the number, n - 1. */
+struct merge_pair {
+    i32 a, b, end;  /* a holds the sum of grains [a,b), b that of [b,end) */
+    i32 level;
+};
+i32 merge_pairs(i32 n, struct merge_pair *out);
+err planner_merge(struct planner *p);                                     /* MERGE tasks for the pieces */
+void plan_theta_share(const struct plan *p, i32 part, i32 parts, i64 *lo, i64 *hi); /* ranges of theta at norm blocks */
+
+err plan_deps(struct plan *p);  /* deps.c */
+void plan_cost(struct plan *p, const struct net *n, const struct machine *m); /* cost.c: cost of tasks, predicted, exchange */
+
+#endif

@@ -1,0 +1,86 @@
+/* print.c - a plan as text: one line per task; parse.c reads it back.
+ *
+ *     (plan data_sync:2 train B 64 grain 8 grains 8 devices 2 exact yes peak 1.3MiB exchange 12.0KiB predicted 0.291ms
+ *       (fwd lstm.0 b[0,32) t[0,128) @r0.cpu0 uses theta[0,9216):r x[0,32):r h0[0,32):w)
+ *       (merge 0 4 theta[0,512) @r0.cpu0 uses grad.0[0,512):rw grad.4[0,512):r)
+ *       ...)
+ *
+ * Modes: r read, w write, rw, sum (adds to), stale.  A gradient buffer is d.NAME, what an op keeps saved.OP. */
+#include <stdio.h>
+
+#include "plan/planner.h"
+#include "plan/text.h"
+
+static const char *const kind_names[TASK_NKIND] = {"fwd", "bwd", "merge", "norm", "update", "prep", "zero"};
+static const char *const mode_names[] = {"r", "w", "rw", "sum", "stale"};
+
+const char *task_kind_name(enum task_kind kind) { return kind_names[kind]; }
+
+static void buf_name(const struct plan *p, const struct net *n, u32 buf, char *out, size_t size) {
+    const struct pbuf *b = &p->buf[buf];
+    switch (b->kind) {
+    case PBUF_ACT:
+    case PBUF_INPUT: snprintf(out, size, "%s", n->buf[b->index].name); break;
+    case PBUF_DACT: snprintf(out, size, "d.%s", n->buf[b->index].name); break;
+    case PBUF_SAVED: snprintf(out, size, "saved.%s", n->op[b->index].spec.name); break;
+    case PBUF_SCRATCH: snprintf(out, size, "scratch.%s", n->op[b->index].spec.name); break;
+    case PBUF_GRAD: snprintf(out, size, "grad.%d", b->index); break;
+    case PBUF_STATE: snprintf(out, size, "state.%d", b->index); break;
+    case PBUF_THETA: snprintf(out, size, "theta"); break;
+    case PBUF_DERIVED: snprintf(out, size, "derived"); break;
+    case PBUF_NORM: snprintf(out, size, "norm"); break;
+    default: snprintf(out, size, "loss"); break;
+    }
+}
+
+void text_uses(const struct plan *p, const struct net *n, u32 task, struct str *out) {
+    const struct task *t = &p->task[task];
+    char name[48];
+    str_add(out, " uses");
+    for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
+        const struct use *u = &p->use[k];
+        buf_name(p, n, u->buf, name, sizeof name);
+        str_addf(out, " %s[%lld,%lld):%s", name, (long long)u->lo, (long long)u->hi, mode_names[u->mode]);
+    }
+}
+
+void plan_task_name(const struct plan *p, const struct net *n, u32 task, char out[64]) {
+    const struct task *t = &p->task[task];
+    const char *kind = kind_names[t->kind];
+    switch (t->kind) {
+    case TASK_FWD:
+    case TASK_BWD: snprintf(out, 64, "%s %s b[%d,%d)", kind, n->op[t->op].spec.name, t->box.b0, t->box.b1); break;
+    case TASK_ZERO: snprintf(out, 64, "%s b[%d,%d)", kind, t->box.b0, t->box.b1); break;
+    case TASK_PREP: snprintf(out, 64, "%s %s", kind, n->op[t->op].spec.name); break;
+    case TASK_MERGE: snprintf(out, 64, "%s %d %d theta[%lld,%lld)", kind, t->node_a, t->node_b, (long long)t->lo, (long long)t->hi); break;
+    default: snprintf(out, 64, "%s theta[%lld,%lld)", kind, (long long)t->lo, (long long)t->hi); break;
+    }
+}
+
+void text_bytes(i64 bytes, struct str *out) {
+    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    f64 v = (f64)bytes;
+    i32 k = 0;
+    while (v >= 1024 && k < 4) v /= 1024, k++;
+    str_addf(out, k ? "%.1f%s" : "%.0f%s", v, unit[k]);
+}
+
+void plan_print(const struct plan *p, const struct net *n, struct str *out) {
+    char name[64];
+    str_addf(out, "(plan %s %s B %d grain %d grains %d devices %d exact %s peak ", p->strategy, p->train ? "train" : "forward", p->B,
+             p->grain, p->ngrain, p->ndevice, p->exact ? "yes" : "no");
+    text_bytes(p->peak_bytes, out);
+    str_add(out, " exchange ");
+    text_bytes(p->exchange_bytes, out);
+    str_addf(out, " predicted %.3fms", p->predicted * 1e3);
+    for (u32 i = 0; i < p->ntask; i++) {
+        const struct task *t = &p->task[i];
+        plan_task_name(p, n, i, name);
+        str_addf(out, "\n  (%s", name);
+        if (t->kind == TASK_FWD || t->kind == TASK_BWD) str_addf(out, " t[%d,%d)", t->box.t0, t->box.t1);
+        str_addf(out, " @%s", p->place[t->device].name);
+        text_uses(p, n, i, out);
+        str_add(out, ")");
+    }
+    str_add(out, ")\n");
+}

@@ -1,0 +1,28 @@
+/* serial.c - everything on the first device.  This is the specification: every other strategy is compared with it. */
+#include "plan/strategy/strategy.h"
+
+static const char *applicable(struct planner *p) {
+    (void)p;
+    return NULL;
+}
+
+static err cut(struct planner *p, struct slice whole) {
+    p->piece[0].box = whole;
+    p->npiece = 1;
+    return 0;
+}
+
+static err place(struct planner *p) {
+    p->piece[0].device = 0;
+    return 0;
+}
+
+const struct strategy strategy_serial = {
+    .name = "serial",
+    .help = "everything on one device",
+    .exact = true,
+    .applicable = applicable,
+    .cut = cut,
+    .place = place,
+    .exchange = planner_merge,
+};

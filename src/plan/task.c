@@ -1,0 +1,147 @@
+/* task.c - adding tasks: the uses of a task follow from its kind, its op and its ranges. */
+#include "base/mem.h"
+#include "model/layer.h"
+#include "plan/planner.h"
+
+enum { TASKS_MAX = 1 << 20 };
+
+/* A loss writes no buffer of the net. */
+bool op_is_loss(const struct op *op) { return op->out < 0; }
+
+static bool sends(const struct net *n, i32 buf) { return buf >= 0 && buf_sends(&n->buf[buf]); }
+
+bool op_has_backward(const struct net *n, const struct op *op) {
+    bool in = op_is_loss(op) || sends(n, op->out) || sends(n, op->end);
+    bool wants = op->ntheta > 0 || op->spec.share >= 0;
+    for (i32 i = 0; i < op->layer->nin; i++) wants = wants || (sends(n, op->spec.in[i]) && n->buf[op->spec.in[i]].consumer == op->l);
+    return in && wants && op->layer->bwd;
+}
+
+static err grow(void **array, u32 n, u32 *cap, size_t size) {
+    if (n < *cap) return 0;
+    u32 more = *cap ? *cap * 2 : 64;
+    void *q = mem_realloc(*array, more * size);
+    if (!q) return -E601;
+    *array = q;
+    *cap = more;
+    return 0;
+}
+
+static err add(struct planner *p, struct task t) {
+    struct plan *g = p->plan;
+    if (g->ntask >= TASKS_MAX) return FAIL(E401, "the plan has more than %d tasks", TASKS_MAX);
+    TRY(grow((void **)&g->task, g->ntask, &p->cap_task, sizeof *g->task));
+    t.use0 = g->nuse;
+    g->task[g->ntask++] = t;
+    return 0;
+}
+
+static err use(struct planner *p, u32 buf, enum use_mode mode, i64 lo, i64 hi) {
+    struct plan *g = p->plan;
+    if (buf == PBUF_NONE || hi <= lo) return 0;
+    TRY(grow((void **)&g->use, g->nuse, &p->cap_use, sizeof *g->use));
+    g->use[g->nuse++] = (struct use){.buf = buf, .mode = (u8)mode, .lo = lo, .hi = hi};
+    g->task[g->ntask - 1].nuse++;
+    return 0;
+}
+
+/* The parameters that an op reads: its own and those it shares. */
+static err use_weights(struct planner *p, const struct op *op, u32 buf, enum use_mode mode) {
+    TRY(use(p, buf, mode, op->theta0, op->theta0 + op->ntheta));
+    if (op->spec.share < 0) return 0;
+    const struct op *s = &p->net->op[op->spec.share];
+    return use(p, buf, mode, s->theta0, s->theta0 + s->ntheta);
+}
+
+static err use_derived(struct planner *p, const struct op *op, enum use_mode mode) {
+    TRY(use(p, p->derived, mode, op->derived0, op->derived0 + op->nderived));
+    if (op->spec.share < 0 || mode == USE_W) return 0;
+    const struct op *s = &p->net->op[op->spec.share];
+    return use(p, p->derived, mode, s->derived0, s->derived0 + s->nderived);
+}
+
+static err use_inputs(struct planner *p, const struct op *op, i32 b0, i32 b1) {
+    for (i32 i = 0; i < op->layer->nin; i++)
+        if (op->spec.in[i] >= 0) TRY(use(p, p->act[op->spec.in[i]], USE_R, b0, b1));
+    return 0;
+}
+
+static err use_act(struct planner *p, const u32 *table, i32 buf, enum use_mode mode, i32 b0, i32 b1) {
+    return buf < 0 ? 0 : use(p, table[buf], mode, b0, b1);
+}
+
+static struct slice box_of(const struct op *op, i32 b0, i32 b1) { return (struct slice){b0, b1, 0, op->T, op->l, op->l + 1}; }
+
+static i64 first_grain(const struct planner *p, i32 row) { return row / p->grain; }
+static i64 last_grain(const struct planner *p, i32 row) { return ceil_div(row, p->grain); }
+
+err task_prep(struct planner *p, u32 device, i32 l) {
+    const struct op *op = &p->net->op[l];
+    TRY(add(p, (struct task){.kind = TASK_PREP, .op = (u16)l, .device = device, .box = box_of(op, 0, p->q->B)}));
+    TRY(use_weights(p, op, p->theta, USE_R));
+    return use_derived(p, op, USE_W);
+}
+
+err task_fwd(struct planner *p, u32 device, i32 l, i32 b0, i32 b1) {
+    const struct op *op = &p->net->op[l];
+    TRY(add(p, (struct task){.kind = TASK_FWD, .op = (u16)l, .device = device, .box = box_of(op, b0, b1)}));
+    TRY(use_weights(p, op, p->theta, USE_R));
+    TRY(use_derived(p, op, USE_R));
+    TRY(use_inputs(p, op, b0, b1));
+    TRY(use_act(p, p->act, op->out, USE_W, b0, b1));
+    TRY(use_act(p, p->act, op->end, USE_W, b0, b1));
+    TRY(use(p, p->saved[l], USE_W, b0, b1));
+    TRY(use(p, p->scratch[l], USE_W, b0, b1));
+    return op_is_loss(op) ? use(p, p->loss, USE_W, first_grain(p, b0), last_grain(p, b1)) : 0;
+}
+
+err task_zero(struct planner *p, u32 device, i32 b0, i32 b1) {
+    TRY(add(p, (struct task){.kind = TASK_ZERO, .device = device, .box = {b0, b1, 0, 1, 0, p->net->nop}}));
+    for (i64 g = first_grain(p, b0); g < last_grain(p, b1); g++) TRY(use(p, p->grad0 + (u32)g, USE_W, 0, p->plan->ntheta));
+    return 0;
+}
+
+err task_bwd(struct planner *p, u32 device, i32 l, i32 b0, i32 b1) {
+    const struct op *op = &p->net->op[l];
+    TRY(add(p, (struct task){.kind = TASK_BWD, .op = (u16)l, .device = device, .box = box_of(op, b0, b1)}));
+    TRY(use_weights(p, op, p->theta, USE_R));
+    TRY(use_derived(p, op, USE_R));
+    TRY(use_inputs(p, op, b0, b1));
+    TRY(use_act(p, p->act, op->out, USE_R, b0, b1));
+    TRY(use_act(p, p->act, op->end, USE_R, b0, b1));
+    TRY(use_act(p, p->dact, op->out, USE_RW, b0, b1));
+    TRY(use_act(p, p->dact, op->end, USE_RW, b0, b1));
+    TRY(use(p, p->saved[l], USE_RW, b0, b1));
+    TRY(use(p, p->scratch[l], USE_W, b0, b1));
+    for (i32 i = 0; i < op->layer->nin; i++) {
+        i32 in = op->spec.in[i];
+        if (sends(p->net, in) && p->net->buf[in].consumer == l) TRY(use_act(p, p->dact, in, USE_W, b0, b1));
+    }
+    for (i64 g = first_grain(p, b0); g < last_grain(p, b1); g++) TRY(use_weights(p, op, p->grad0 + (u32)g, USE_SUM));
+    return 0;
+}
+
+err task_merge(struct planner *p, u32 device, i32 a, i32 b, i64 lo, i64 hi) {
+    TRY(add(p, (struct task){.kind = TASK_MERGE, .device = device, .node_a = a, .node_b = b, .lo = lo, .hi = hi}));
+    TRY(use(p, p->grad0 + (u32)a, USE_RW, lo, hi));
+    return use(p, p->grad0 + (u32)b, USE_R, lo, hi);
+}
+
+err task_norm(struct planner *p, u32 device, i64 lo, i64 hi) {
+    i64 block = p->plan->norm_block;
+    TRY(add(p, (struct task){.kind = TASK_NORM, .device = device, .lo = lo, .hi = hi}));
+    TRY(use(p, p->grad0, USE_R, lo, hi));
+    return use(p, p->norm, USE_W, lo / block, (hi + block - 1) / block);
+}
+
+/* The clip factor and the check for NaN need all of the norm and all of the loss. */
+err task_update(struct planner *p, u32 device, i64 lo, i64 hi) {
+    const struct plan *g = p->plan;
+    TRY(add(p, (struct task){.kind = TASK_UPDATE, .device = device, .lo = lo, .hi = hi}));
+    TRY(use(p, p->grad0, USE_R, lo, hi));
+    TRY(use(p, p->norm, USE_R, 0, g->buf[p->norm].extent));
+    TRY(use(p, p->loss, USE_R, 0, g->buf[p->loss].extent));
+    TRY(use(p, p->theta, USE_RW, lo, hi));
+    for (i32 s = 0; s < g->nstate; s++) TRY(use(p, p->state0 + (u32)s, USE_RW, lo, hi));
+    return 0;
+}

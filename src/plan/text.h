@@ -1,0 +1,10 @@
+/* text.h - pieces of the plan's text that the printer, the parser and the tables share. */
+#ifndef STRETTO_PLAN_TEXT_H
+#define STRETTO_PLAN_TEXT_H
+
+#include "plan/plan.h"
+
+void text_uses(const struct plan *p, const struct net *n, u32 task, struct str *out); /* " uses x[0,32):r ..." */
+void text_bytes(i64 bytes, struct str *out);                                         /* "1.3MiB" */
+
+#endif
