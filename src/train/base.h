@@ -22,7 +22,6 @@
     X(MEAN, "mean", false, false)        /* mean of everything seen */                                                           \
     X(SES, "ses", false, true)           /* simple exponential smoothing */                                                      \
     X(THETA, "theta", true, true)        /* smoothing + half the trend, after taking out a season (1 = none) */                  \
-    X(THETAX, "thetax", true, true)      /* the same with a season that multiplies (values in original units > 0) */             \
     X(RIDGE, "ridge", false, false)      /* linear map of the window minus its last value */
 
 enum base_kind {
@@ -136,6 +135,6 @@ void calendar_marks(i64 time, i32 mark[3]);          /* rows (from 0) of hour, w
 
 /* Adds weight times the part's forecast to out[H]. */
 typedef void base_rule(const struct base_part *p, const struct series *s, i32 col, i64 origin, i32 H, f32 *out);
-base_rule rule_last, rule_season, rule_growth, rule_ratio, rule_average, rule_drift, rule_mean, rule_ses, rule_theta, rule_thetax;
+base_rule rule_last, rule_season, rule_growth, rule_ratio, rule_average, rule_drift, rule_mean, rule_ses, rule_theta;
 
 #endif

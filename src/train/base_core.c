@@ -13,7 +13,7 @@ static const struct {
     {"last", false, false, rule_last},       {"season", true, false, rule_season}, {"growth", true, false, rule_growth},
     {"ratio", true, false, rule_ratio},      {"average", true, false, rule_average}, {"drift", false, false, rule_drift},
     {"mean", false, false, rule_mean},       {"ses", false, true, rule_ses},       {"theta", true, true, rule_theta},
-    {"thetax", true, true, rule_thetax},     {"ridge", false, false, NULL},
+    {"ridge", false, false, NULL},
 };
 
 const char *base_kind_name(enum base_kind kind) { return kinds[kind].name; }

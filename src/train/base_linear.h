@@ -104,6 +104,13 @@ err chain_fold(struct chain *c, i64 from, i64 to, f64 *loss, struct ridge **fitt
 err ridge_from(const struct moments *m, f64 penalty, struct ridge **out);
 err base_of_ridge(struct ridge *r, struct base **out); /* takes r, also when it fails */
 
+/* The lag of the highest peak of the autocorrelation over rows [0, rows), mean over columns (0 = none), and whether the season
+ * given shows in it beyond chance. */
+err season_scan(const struct series *s, i32 ncol, i64 rows, i32 season, i32 *peak, bool *strong);
+
+/* Squared errors, one row ahead, of smoothing rows [0, rows) with a season taken out: how the theta method finds its alpha. */
+f64 smooth_error(const struct series *s, i32 col, i64 rows, i32 season, f64 alpha);
+
 /* --- f64 algebra, one copy per instruction set (base_solve.c) --- */
 struct algebra {
     /* C[M][N] -= A B, element (m,k) of A at a[m * am + k * ak], rows of B and C ldb and ldc apart */

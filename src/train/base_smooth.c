@@ -3,11 +3,11 @@
  *     rows before the origin, gaps filled --take out the season--> level by smoothing + half of the straight line's slope
  *                                                                     --put the season back--> forecast
  *
- * The season is the classical one: mean distance of each phase from the centred moving average, as difference or as factor.
+ * The season is the classical one: mean distance of each phase from the centred moving average.
  * Everything is worked out afresh for each origin from at most BASE_LOOK rows, so no state can look ahead. */
 #include <math.h>
 
-#include "train/base.h"
+#include "train/base_linear.h"
 
 enum { SEASON_MAX = 1024 };
 
@@ -17,12 +17,12 @@ struct past {
 };
 
 /* The last rows before origin with gaps filled by the last observed value; leading gaps are left out. */
-static void gather(const f32 *x, i64 origin, f64 zero, struct past *p) {
+static void gather(const f32 *x, i64 origin, struct past *p) {
     i64 first = lmax(0, origin - BASE_LOOK);
     while (first < origin && isnan(x[first])) first++;
     p->n = 0;
     for (i64 i = first; i < origin; i++) {
-        p->z[p->n] = isnan(x[i]) ? p->z[p->n - 1] : (f64)x[i] + zero;
+        p->z[p->n] = isnan(x[i]) ? p->z[p->n - 1] : (f64)x[i];
         p->n++;
     }
 }
@@ -35,7 +35,7 @@ static f64 smooth(const struct past *p, f64 alpha) {
 
 void rule_ses(const struct base_part *p, const struct series *s, i32 col, i64 origin, i32 H, f32 *out) {
     struct past past;
-    gather(series_col(s, col), origin, 0, &past);
+    gather(series_col(s, col), origin, &past);
     f64 v = past.n ? smooth(&past, p->alpha) : 0;
     for (i32 h = 0; h < H; h++) out[h] += (f32)(p->weight * v);
 }
@@ -52,20 +52,16 @@ static f64 slope(const struct past *p) {
     return up / down;
 }
 
-/* Seasonal indices of the m phases (row i has phase i % m): differences with mean 0, or factors with mean 1.  false = the past is
- * too short, or not positive where factors are wanted. */
-static bool season_index(const struct past *p, i32 m, bool times, f64 *index) {
+/* Seasonal differences of the m phases (row i has phase i % m), mean 0.  false = the past is shorter than two seasons. */
+static bool season_index(const struct past *p, i32 m, f64 *index) {
     f64 sum[SEASON_MAX] = {0}, count[SEASON_MAX] = {0}, total = 0, window = 0;
     if (m < 2 || m > SEASON_MAX || p->n < 2 * m) return false;
-    for (i32 i = 0; times && i < p->n; i++)
-        if (p->z[i] <= 0) return false;
     const i32 half = m / 2;
     for (i32 i = 0; i < 2 * half + 1; i++) window += p->z[i];
     for (i32 i = half; i + half < p->n; i++) {
         if (i > half) window += p->z[i + half] - p->z[i - half - 1];
         f64 around = m % 2 ? window : window - 0.5 * (p->z[i - half] + p->z[i + half]);
-        f64 trend = around / m;
-        sum[i % m] += times ? p->z[i] / trend : p->z[i] - trend;
+        sum[i % m] += p->z[i] - around / m;
         count[i % m] += 1;
     }
     for (i32 k = 0; k < m; k++) {
@@ -73,33 +69,38 @@ static bool season_index(const struct past *p, i32 m, bool times, f64 *index) {
         index[k] = sum[k] / count[k];
         total += index[k];
     }
-    for (i32 k = 0; k < m; k++) index[k] = times ? index[k] * m / total : index[k] - total / m;
+    for (i32 k = 0; k < m; k++) index[k] -= total / m;
     return true;
 }
 
-static void theta(const struct base_part *p, const struct series *s, i32 col, i64 origin, i32 H, f32 *out, bool times) {
+f64 smooth_error(const struct series *s, i32 col, i64 rows, i32 season, f64 alpha) {
     struct past past;
-    f64 index[SEASON_MAX];
-    const f64 zero = times && s->mean && s->dev ? s->mean[col] / s->dev[col] : 0;
-    const i32 m = p->season;
-    gather(series_col(s, col), origin, zero, &past);
-    if (!past.n) return;
-    const bool seasonal = season_index(&past, m, times, index);
-    for (i32 i = 0; seasonal && i < past.n; i++) past.z[i] = times ? past.z[i] / index[i % m] : past.z[i] - index[i % m];
-    const f64 level = smooth(&past, p->alpha), b = slope(&past);
-    const f64 head = (1 - pow(1 - p->alpha, past.n)) / p->alpha;
-    for (i32 h = 0; h < H; h++) {
-        f64 v = level + 0.5 * b * (h + head);
-        f64 at = seasonal ? index[(past.n + h) % m] : 0;
-        if (seasonal) v = times ? v * at : v + at;
-        out[h] += (f32)(p->weight * (v - zero));
+    f64 index[SEASON_MAX], sum = 0;
+    gather(series_col(s, col), rows, &past);
+    if (!past.n) return 0;
+    const bool seasonal = season_index(&past, season, index);
+    for (i32 i = 0; seasonal && i < past.n; i++) past.z[i] -= index[i % season];
+    f64 level = past.z[0];
+    for (i32 i = 1; i < past.n; i++) {
+        f64 d = past.z[i] - level;
+        sum += d * d;
+        level += alpha * d;
     }
+    return sum;
 }
 
 void rule_theta(const struct base_part *p, const struct series *s, i32 col, i64 origin, i32 H, f32 *out) {
-    theta(p, s, col, origin, H, out, false);
-}
-
-void rule_thetax(const struct base_part *p, const struct series *s, i32 col, i64 origin, i32 H, f32 *out) {
-    theta(p, s, col, origin, H, out, true);
+    struct past past;
+    f64 index[SEASON_MAX];
+    const i32 m = p->season;
+    gather(series_col(s, col), origin, &past);
+    if (!past.n) return;
+    const bool seasonal = season_index(&past, m, index);
+    for (i32 i = 0; seasonal && i < past.n; i++) past.z[i] -= index[i % m];
+    const f64 level = smooth(&past, p->alpha), b = slope(&past);
+    const f64 head = (1 - pow(1 - p->alpha, past.n)) / p->alpha;
+    for (i32 h = 0; h < H; h++) {
+        f64 v = level + 0.5 * b * (h + head) + (seasonal ? index[(past.n + h) % m] : 0);
+        out[h] += (f32)(p->weight * v);
+    }
 }

@@ -1,4 +1,4 @@
-/* t_base.c - the bases: no look ahead, gaps, the text form, rows in bulk, and the ridge against normal equations summed plainly. */
+/* t_bases.c - the bases: no look ahead, gaps, the text form, rows in bulk, and the ridge against normal equations summed plainly. */
 #include "base/rng.h"
 #include "tiny.h"
 #include "train/base.h"
@@ -25,7 +25,7 @@ static struct series *waves(bool gaps) {
 
 static const char *const TEXTS[] = {
     "last", "season(12)", "season(7)", "growth(12)", "ratio(12)", "average(12)", "drift", "mean", "ses(0.3)", "theta(12,0.2)",
-    "theta(1,0.5)", "thetax(12,0.7)", "0.25*last + 0.75*season(12)",
+    "theta(1,0.5)", "0.25*last + 0.75*season(12)",
 };
 
 static struct base *every(const struct series *s, i32 which) {

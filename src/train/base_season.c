@@ -1,0 +1,92 @@
+/* base_season.c - the season that the rows themselves show: autocorrelation of the detrended series.
+ *
+ *      acf 1 |\        _peak_               a peak counts when it stands out from the valley before it by more than noise,
+ *            |  \_____/      \__            not when it is a ripple on the first slope
+ *          0 +---------------------- lag */
+#include <math.h>
+
+#include "train/base_linear.h"
+
+enum { SEASON_LAST = 1000 };
+
+/* The last rows before the end of training, as distances from their straight line; gaps NaN. */
+struct detrended {
+    i64 n;
+    f64 square; /* mean square */
+    f64 *d;
+};
+
+static void detrend(const f32 *x, struct detrended *t) {
+    f64 c = 0, mi = 0, mx = 0, up = 0, down = 0;
+    t->square = 0;
+    for (i64 i = 0; i < t->n; i++)
+        if (!isnan(x[i])) c += 1, mi += (f64)i, mx += (f64)x[i];
+    if (c > 0) mi /= c, mx /= c;
+    for (i64 i = 0; i < t->n; i++) {
+        if (isnan(x[i])) continue;
+        up += ((f64)i - mi) * ((f64)x[i] - mx);
+        down += ((f64)i - mi) * ((f64)i - mi);
+    }
+    for (i64 i = 0; i < t->n; i++) {
+        t->d[i] = (f64)x[i] - mx - (down > 0 ? up / down : 0) * ((f64)i - mi);
+        if (!isnan(t->d[i])) t->square += t->d[i] * t->d[i] / c;
+    }
+}
+
+static f64 autocorrelation(const struct detrended *t, i64 lag) {
+    f64 sum = 0, pairs = 0;
+    for (i64 i = lag; i < t->n; i++) {
+        f64 v = t->d[i] * t->d[i - lag];
+        if (!isnan(v)) sum += v, pairs += 1;
+    }
+    /* long lags have few pairs: trusted less */
+    return pairs > 0 && t->square > 0 ? sum / pairs / t->square * (f64)(t->n - lag) / (f64)t->n : 0;
+}
+
+/* Adds 1/ncol of the autocorrelations at lags 0..lags to acf. */
+static err add_autocorrelations(const struct series *s, i32 col, i64 from, i64 to, i64 lags, f64 share, f64 *acf) {
+    struct detrended t = {.n = to - from};
+    TRY(mem_new((void **)&t.d, t.n, sizeof(f64)));
+    detrend(series_col(s, col) + from, &t);
+    for (i64 k = 0; k <= lags; k++) acf[k] += share * autocorrelation(&t, k);
+    mem_free(t.d);
+    return 0;
+}
+
+/* The lag of the highest peak that stands out from the lowest point before it by more than noise does, or 0. */
+static i32 highest_peak(const f64 *acf, i64 lags, i64 rows) {
+    const f64 noise = dmax(0.1, 2 / sqrt((f64)rows));
+    f64 lowest = 1, best = noise;
+    i32 peak = 0;
+    for (i64 k = 2; k < lags; k++) {
+        lowest = dmin(lowest, acf[k - 1]);
+        bool is_peak = acf[k] > acf[k - 1] && acf[k] >= acf[k + 1];
+        if (is_peak && acf[k] > best && acf[k] - lowest > noise) best = acf[k], peak = (i32)k;
+    }
+    return peak;
+}
+
+/* Is the autocorrelation at lag m more than chance, as the theta method asks before it takes out a season? */
+static bool seasonal(const f64 *acf, i64 lags, i64 rows, i32 m) {
+    f64 sum = 1;
+    if (m < 2 || m > lags || rows < 3 * (i64)m) return false;
+    for (i32 k = 1; k < m; k++) sum += 2 * acf[k] * acf[k];
+    return acf[m] > 1.645 * sqrt(sum / (f64)rows);
+}
+
+err season_scan(const struct series *s, i32 ncol, i64 rows, i32 season, i32 *peak, bool *strong) {
+    const i64 from = lmax(0, rows - BASE_LOOK), n = rows - from, lags = lmin(n / 3, SEASON_LAST);
+    f64 *acf;
+    err e = 0;
+    *peak = 0;
+    *strong = false;
+    if (lags < 3) return 0;
+    TRY(mem_new((void **)&acf, lags + 1, sizeof *acf));
+    for (i32 c = 0; c < ncol && e >= 0; c++) e = add_autocorrelations(s, c, from, rows, lags, 1.0 / ncol, acf);
+    if (e >= 0) {
+        *peak = highest_peak(acf, lags, n);
+        *strong = seasonal(acf, lags, n, season);
+    }
+    mem_free(acf);
+    return e;
+}

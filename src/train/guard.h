@@ -1,0 +1,30 @@
+/* guard.h - how much of the recurrent correction is let through: what it gained on validation, measured against its own noise.
+ *
+ *     forecast = base + a * correction      a = u / (1 + u),  u = max(0, t)^2
+ *
+ *     validation origins  o o o o | o o o o | o o o o      d = loss(base) - loss(base + correction), mean over each block of H
+ *                           d1        d2        d3         origins (windows of a block overlap); t = mean(d) / standard error
+ *
+ * A gain that is as large as its standard error lets half of the correction through, one three times as large 90 %. */
+#ifndef STRETTO_TRAIN_GUARD_H
+#define STRETTO_TRAIN_GUARD_H
+
+#include "base/bits.h"
+
+enum { GUARD_BLOCKS = 3 }; /* fewer than this many blocks: no correction, unless the caller says that fewer will do */
+
+struct guard {
+    i32 norigin, nblock;      /* counted: origins with any target */
+    f64 loss_base, loss_both; /* means over the origins */
+    f64 t, a;
+    const char *why;          /* one line for the report */
+};
+
+/* base[i], both[i]: mean loss at validation origin i, in order of the origins; NaN = nothing to score there.
+ * block: origins whose windows overlap: H / stride.  1 when they do not (days forecast a day ahead), or when the entries are
+ * (series, origin) pairs.
+ * least: GUARD_BLOCKS; 1 for preset `short`.  With one or two blocks there is no spread of block means; the spread over single
+ * origins stands in for it, which counts the blocks as the independent pieces: t = mean(d) / (deviation(d) / root(blocks)). */
+void guard_weigh(const f64 *base, const f64 *both, i32 n, i32 block, i32 least, struct guard *out);
+
+#endif
