@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""t_tools.py: every check of tools/ finds what it is for, in small trees made for the purpose."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class Tree(unittest.TestCase):
+    def setUp(self):
+        self.root = tempfile.mkdtemp(prefix="stretto_tools_")
+        self.addCleanup(shutil.rmtree, self.root)
+        for name in ("floors.txt", "limits.txt"):
+            self.write("tools/" + name, self.real("tools/" + name))
+
+    def real(self, path):
+        with open(os.path.join(ROOT, path), encoding="utf-8") as f:
+            return f.read()
+
+    def write(self, path, text):
+        full = os.path.join(self.root, path)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        with open(full, "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def run_tool(self, name, *arguments):
+        result = subprocess.run([sys.executable, os.path.join(ROOT, "tools", name), *arguments, self.root], capture_output=True,
+                                text=True, check=False)
+        return result.returncode, result.stdout + result.stderr
+
+
+class Floors(Tree):
+    def check(self, path, text, says=None):
+        self.write(path, text)
+        status, output = self.run_tool("floors.py")
+        self.assertEqual(status, 1 if says else 0, output)
+        if says:
+            self.assertIn(f"{path}:{says}", output)
+
+    def test_down_is_fine(self):
+        self.check("src/train/x.c", '#include <math.h>\n#include "base/err.h"\n#include "exec/exec.h"\n#include "train/x.h"\n')
+
+    def test_up_is_refused(self):
+        self.check("src/data/x.c", '/* */\n#include "train/loop.h"\n', "2: data includes train/loop.h")
+
+    def test_siblings_are_refused(self):
+        self.check("src/kern/x.c", '#include "topo/machine.h"\n', "1: kern includes topo/machine.h")
+
+    def test_planning_is_pure(self):
+        self.check("src/plan/x.c", '#include "data/table.h"\n', "1: plan includes data/table.h")
+
+    def test_a_library_stays_behind_its_file(self):
+        self.check("src/base/json.c", "#include <jansson.h>\n")
+        self.check("src/ckpt/x.c", "#include <jansson.h>\n", "1: ckpt includes jansson.h")
+
+    def test_unknown_system_headers_are_refused(self):
+        self.check("src/model/x.c", "#include <curl/curl.h>\n", "1: model includes curl/curl.h")
+
+    def test_the_public_header_sees_nothing(self):
+        self.check("include/stretto/stretto.h", '#include "base/err.h"\n', "1: include includes base/err.h")
+
+    def test_examples_see_the_public_header_only(self):
+        self.check("examples/a.c", "#include <stretto/stretto.h>\n")
+        self.check("examples/b.c", '#include "api/config.h"\n', "1: examples includes api/config.h")
+
+    def test_link_lines_obey_too(self):
+        self.write("src/data/CMakeLists.txt", "stretto_floor(data SOURCES a.c USES base train LIBS x)\n")
+        status, output = self.run_tool("floors.py")
+        self.assertEqual(status, 1)
+        self.assertIn("st_data links st_train", output)
+
+    def test_a_law_that_goes_up_is_refused(self):
+        self.write("tools/floors.txt", "base 0 -\ntens 1 base plan\nplan 4 base\n")
+        self.assertIn("includes go down", self.run_tool("floors.py")[1])
+
+
+class Limits(Tree):
+    def setUp(self):
+        super().setUp()
+        self.write("tools/limits.txt", "".join(line for line in self.real("tools/limits.txt").splitlines(True)
+                                               if not line.startswith("allow") or "*" in line))
+
+    def check(self, text, says=None, path="src/data/x.c"):
+        self.write(path, text)
+        status, output = self.run_tool("limits.py")
+        self.assertEqual(status, 1 if says else 0, output)
+        if says:
+            self.assertIn(says, output)
+
+    def test_a_plain_file_passes(self):
+        self.check('/* x.c - text */\nint f(int a) {\n    if (a) return 1;\n    return "exit(" ? 0 : 2; /* malloc(3) */\n}\n')
+
+    def test_long_files(self):
+        self.check("/* x */\n" + "int a;\n" * 600, "601 lines")
+
+    def test_long_functions(self):
+        self.check("/* x */\nint f(void) {\n" + "    g();\n" * 100 + "}\n", "x.c:2: f has 102 lines")
+
+    def test_many_parameters(self):
+        text = "/* x */\nint f(int a, int b, int c, int d, int e, int g, int h, int (*i)(int, int), int j) { return 0; }\n"
+        self.check(text, "f has 9 parameters")
+        os.remove(os.path.join(self.root, "src/data/x.c"))
+        self.check(text, path="src/kern/x.c")
+
+    def test_deep_nesting(self):
+        text = "if (a) { " * 5 + "b(); " + "}" * 5
+        self.check("/* x */\nint f(void) {\n" + text + "\n}\n", "f nests 5 deep")
+        self.check("/* x */\nint f(void) {\n    struct s a = {{{{{{0}}}}}};\n    g((struct s){.a = {{{{0}}}}});\n}\n")
+
+    def test_banned_calls(self):
+        for call in ("strcpy(a, b)", "sprintf(a, b)", "atoi(a)", "strtok(a, b)", "alloca(3)", "malloc(3)", "free(p)", "printf(a)",
+                     "exit(1)", "abort()"):
+            name = call.split("(")[0]
+            self.check("/* x */\nint f(void) {\n    " + call + ";\n}\n", f"x.c:3: {name} is banned")
+        self.check("/* x */\nint f(void) {\n    mem_free(p);\n    a->free(p);\n    snprintf(a, b, c);\n}\n")
+
+    def test_the_library_does_not_print(self):
+        self.check("/* x */\nint f(void) {\n    fprintf(stderr, a);\n}\n", "stderr: the library writes where it is told")
+
+    def test_the_program_may_print_but_not_strcpy(self):
+        os.makedirs(os.path.join(self.root, "src"), exist_ok=True)
+        self.check('/* x */\nint f(void) {\n    printf("a");\n}\n', path="cli/x.c")
+        self.check("/* x */\nint f(void) {\n    strcpy(a, b);\n}\n", "strcpy is banned", path="cli/x.c")
+
+    def test_looks(self):
+        self.check("int a;\n", "opens with a comment")
+        self.check("/* x */\n" + "a" * 131 + "\n", "131 columns")
+        self.check("/* x */\n\tint a;\n", "a tab")
+        self.check("/* x */\nint a; \n", "blanks at the end")
+        self.check("/* x */\n/* TO" "DO: later */\n", "unfinished work")
+
+    def test_exceptions_need_reasons_and_uses(self):
+        self.write("tools/limits.txt", self.real("tools/limits.txt") + "allow columns src/a.c\n")
+        self.assertIn("needs a reason", self.run_tool("limits.py")[1])
+        self.write("tools/limits.txt", self.real("tools/limits.txt") + "allow columns src/a.c it was long once\n")
+        self.assertIn("no longer needed", self.run_tool("limits.py")[1])
+
+    def test_machine_paths(self):
+        self.write("README.md", "see /ro" "ot/notes\n")
+        subprocess.run(["git", "-C", self.root, "init", "-q"], check=True)
+        subprocess.run(["git", "-C", self.root, "add", "README.md"], check=True)
+        self.assertIn("README.md:1: /ro" "ot/n: a path of one machine", self.run_tool("limits.py")[1])
+
+
+class Docsync(Tree):
+    def setUp(self):
+        super().setUp()
+        for path in ("src/base/options.def", "src/base/verbs.def", "src/base/presets.def", "src/base/errors.def",
+                     "src/base/warnings.def"):
+            self.write(path, self.real(path))
+        for path in ("src/model/cell/cells.def", "src/model/loss/losses.def", "src/model/optim/optims.def", "src/learn/learners.def"):
+            self.write(path, "\n")
+        self.write("src/model/cell/cells.def", "CELL(lstm)\n")
+        self.write("src/model/cell/lstm.c", "/* lstm.c - long short-term memory. */\n")
+        self.write("docs/README.md", "\n")
+
+    def test_pages_follow_the_tables(self):
+        self.assertIn("docs/OPTIONS.md is not current", self.run_tool("docsync.py")[1])
+        self.run_tool("docsync.py", "--write")
+        self.assertNotIn("is not current", self.run_tool("docsync.py")[1])
+        with open(os.path.join(self.root, "docs/PARTS.md"), encoding="utf-8") as f:
+            self.assertIn("| `lstm` | long short-term memory |", f.read())
+        self.write("src/base/warnings.def", 'W(99, "new", "text")\n')
+        self.assertIn("docs/ERRORS.md is not current", self.run_tool("docsync.py")[1])
+
+    def test_codes_are_raised_and_tested(self):
+        self.write("src/data/x.c", "FAIL(E204)\n")
+        self.write("tests/cli/cases/x.stderr.glob", "error[E205] *\n")
+        output = self.run_tool("docsync.py")[1]
+        self.assertNotIn("nothing raises E204", output)
+        self.assertIn("no test provokes E204", output)
+        self.assertIn("nothing raises E205", output)
+        self.assertNotIn("no test provokes E205", output)
+
+    def test_readme_and_tour_are_complete(self):
+        self.write("README.md", "`stretto train a.csv`\n")
+        self.write("docs/TOUR.md", "src/base holds the small things\n")
+        output = self.run_tool("docsync.py")[1]
+        self.assertNotIn("mention the verb train", output)
+        self.assertIn("mention the verb resume", output)
+        self.assertNotIn("mention src/base", output)
+        self.assertIn("mention src/model", output)
+
+    def test_public_functions_have_comments_and_users(self):
+        self.write("include/stretto/stretto.h", "/* --- 1 things --- */\n/* Makes a thing. */\nSTRETTO_API int stretto_a(int x);\n\n"
+                                                "STRETTO_API int stretto_b(void);\nSTRETTO_API int stretto_c(void); /* c */\n")
+        self.write("examples/a.c", "stretto_b();\n")
+        output = self.run_tool("docsync.py")[1]
+        self.assertNotIn("stretto_a has no comment", output)
+        self.assertIn("stretto_b has no comment", output)
+        self.assertNotIn("stretto_c has no comment", output)
+        self.assertIn("no test or example calls stretto_a", output)
+        self.assertNotIn("no test or example calls stretto_b", output)
+
+
+if __name__ == "__main__":
+    unittest.main()
