@@ -166,7 +166,8 @@ err args_parse(i32 argc, char *const *argv, struct options *o, struct args *out)
     if (!out->help && out->narg < v->least) {
         char fix[160];
         snprintf(fix, sizeof fix, "stretto %s %s", v->name, v->args);
-        return FAIL_AT(E105, NULL, fix, "%s needs %s, %d given", v->name, v->least == 1 ? "an argument" : "two arguments", out->narg);
+        const char *needed = v->least == 1 ? "an argument" : "two arguments";
+        return FAIL_AT(E105, NULL, fix, "%s needs %s, %d given", v->name, needed, out->narg);
     }
     return 0;
 }

@@ -181,7 +181,9 @@ static void gen_zsh(FILE *f, const struct opt_list *lists) {
         quoted(f, verb_info((enum verb)v)->help, ":");
         fputs("'\n", f);
     }
-    fputs("    )\n    _describe verb verbs; return\n  fi\n  local verb=$words[2]\n  shift words; (( CURRENT-- ))\n  case $verb in\n", f);
+    fputs("    )\n    _describe verb verbs; return\n  fi\n"
+          "  local verb=$words[2]\n  shift words; (( CURRENT-- ))\n  case $verb in\n",
+          f);
     for (i32 v = 0; v < VERB_COUNT; v++) {
         fprintf(f, "    %s) _arguments", verb_info((enum verb)v)->name);
         for (i32 i = 0; i < OPT_COUNT; i++) {

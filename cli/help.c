@@ -54,7 +54,8 @@ static void wrap(FILE *f, const char *text, i32 indent, i32 at) {
 
 void help_flag(struct str *out, enum opt_id id, const struct opt_list *lists) {
     const struct opt_info *info = opt_info(id);
-    static const char *const arg[] = {[OPT_INT] = "N", [OPT_REAL] = "X", [OPT_TIME] = "TIME", [OPT_SIZE] = "SIZE", [OPT_NUMS] = "X,.."};
+    static const char *const arg[] = {
+        [OPT_INT] = "N", [OPT_REAL] = "X", [OPT_TIME] = "TIME", [OPT_SIZE] = "SIZE", [OPT_NUMS] = "X,.."};
     char letter = opt_letter(id);
     if (letter) str_addf(out, "-%c, ", letter);
     bool on = info->type == OPT_BOOL && strcmp(info->def, "yes") == 0;
@@ -157,8 +158,10 @@ static void print_presets(FILE *f) {
 
 static void print_codes(FILE *f) {
     fputc('\n', f);
-    for (i32 i = 0; i < err_count(); i++) fprintf(f, "  E%03d %*sexit %-3d %s\n", err_at(i)->code, err_at(i)->code < 1000 ? 2 : 1, "",
-                                                  err_at(i)->exit_status, err_at(i)->title);
+    for (i32 i = 0; i < err_count(); i++) {
+        const struct err_info *e = err_at(i);
+        fprintf(f, "  E%03d %*sexit %-3d %s\n", e->code, e->code < 1000 ? 2 : 1, "", e->exit_status, e->title);
+    }
     for (size_t i = 0; i < COUNT(warnings); i++) fprintf(f, "  W%03d            %s\n", warnings[i].code, warnings[i].title);
 }
 
@@ -195,8 +198,16 @@ static const char *status_text(i32 status) {
     static const struct {
         i32 status;
         const char *text;
-    } texts[] = {{1, "a bug"},       {2, "usage, config or plan"}, {3, "bad data"},  {4, "data too short"},    {5, "training diverged"},
-                 {6, "memory"},      {7, "files"},                 {9, "model file"}, {10, "worse than naive"}, {75, "stopped, run again"}};
+    } texts[] = {{1, "a bug"},
+                 {2, "usage, config or plan"},
+                 {3, "bad data"},
+                 {4, "data too short"},
+                 {5, "training diverged"},
+                 {6, "memory"},
+                 {7, "files"},
+                 {9, "model file"},
+                 {10, "worse than naive"},
+                 {75, "stopped, run again"}};
     for (size_t i = 0; i < COUNT(texts); i++)
         if (texts[i].status == status) return texts[i].text;
     return "";

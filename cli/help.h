@@ -15,6 +15,6 @@ err help_explain(FILE *f, const char *code);                               /* "E
 const char *help_topic_name(i32 index);
 const char *help_topic_line(i32 index);
 void help_flag(struct str *out, enum opt_id id, const struct opt_list *lists); /* "-o, --out FILE" */
-void help_note(struct str *out, enum opt_id id, const struct opt_list *lists); /* "rows the model looks back on (1 to 9) [auto]" */
+void help_note(struct str *out, enum opt_id id, const struct opt_list *lists); /* "rows looked back on (1 to 9) [auto]" */
 
 #endif

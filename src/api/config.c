@@ -45,14 +45,17 @@ static err syntax(const struct reader *r) {
          "name: \"text: with colon\"   or remove the spaces in front"},
         {"did not find expected <document start>", "a line set further in or out than the lines above",
          "begin every line in the first column"},
-        {"did not find expected key", "a line set further in or out than the lines above", "begin every line in the first column"},
+        {"did not find expected key", "a line set further in or out than the lines above",
+         "begin every line in the first column"},
         {"unexpected end of stream", "a quote that is never closed", "close the quote"},
         {"did not find expected ',' or ']'", "a list that is never closed, or without commas", "name: [a, b]"},
         {"did not find expected node content", "a list that is never closed, or a comma too many", "name: [a, b]"},
-        {"did not find expected ',' or '}'", "a brace that is never closed, or without commas", "{\"name\": value, \"name\": value}"},
+        {"did not find expected ',' or '}'", "a brace that is never closed, or without commas",
+         "{\"name\": value, \"name\": value}"},
         {"cannot start any token", "a value that begins with a sign of YAML", "name: \"value\"   (in quotes)"},
         {"expected alphabetic or numeric", "a value that begins with a sign of YAML", "name: \"value\"   (in quotes)"},
-        {"unknown escape character", "a backslash in double quotes that YAML does not know", "name: 'C:\\data'   (single quotes)"},
+        {"unknown escape character", "a backslash in double quotes that YAML does not know",
+         "name: 'C:\\data'   (single quotes)"},
         {"control characters", "a control character", "remove it"},
     };
     const yaml_parser_t *y = &r->yaml;
@@ -227,7 +230,8 @@ static err check_text(const char *text, size_t n, const char *name) {
         if (bytes == 0 || text[i] == 0)
             return fail_at(name, line, i - start, "save the file as UTF-8", "the file is not UTF-8 text");
         if (indent && text[i] == '\t' && !json)
-            return fail_at(name, line, i - start, "replace the tab by spaces, or begin in the first column", "a tab in front of a line");
+            return fail_at(name, line, i - start, "replace the tab by spaces, or begin in the first column",
+                           "a tab in front of a line");
         if (text[i] != ' ') indent = false;
         if (text[i] == '\n') {
             line++;

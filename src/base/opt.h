@@ -6,13 +6,13 @@
  *
  *     struct options o;
  *     TRY(opt_defaults(&o, lists));
- *     TRY(opt_set(&o, "context", "72", &OPT_FLAG));                   typed, checked; E101 or E103 with the nearest name and a fix
+ *     TRY(opt_set(&o, "context", "72", &OPT_FLAG));                  typed, checked; E101 or E103 with a fix
  *     TRY(opt_preset(&o, "long"));                                    a lower rank never overrides a higher one
  *     TRY(opt_resolve(&o, OPT_context, "336", "600 windows fit"));    the program's answer to "auto"
  *     opt_free(&o);
  *
- * Ranks, lowest first: default, preset, file, flag, API call.  The order of the calls does not matter, except that of two values of
- * the same rank the later one holds.  One caller at a time per struct. */
+ * Ranks, lowest first: default, preset, file, flag, API call.  The order of the calls does not matter, except that of two
+ * values of the same rank the later one holds.  One caller at a time per struct. */
 #ifndef STRETTO_BASE_OPT_H
 #define STRETTO_BASE_OPT_H
 
@@ -153,7 +153,7 @@ void opt_list_add(struct str *list, const char *item); /* the other way round */
 bool opt_time(const char *text, f64 *seconds); /* "90", "10m", "1h30m" */
 bool opt_size(const char *text, i64 *bytes);   /* "4096", "512M", "8G", "1.5G" */
 
-/* Every option that one of `verbs` takes: YAML that loads again, origins as comments; flat JSON that loads too; origins as JSON. */
+/* What one of `verbs` takes: YAML that loads again with origins as comments, flat JSON that loads too, origins as JSON. */
 void opt_dump(const struct options *o, u32 verbs, struct str *out);
 void opt_dump_json(const struct options *o, u32 verbs, struct str *out);
 void opt_dump_origins(const struct options *o, u32 verbs, struct str *out);

@@ -49,10 +49,12 @@ static void add_quoted(struct str *out, const char *text) {
 
 /* Plain where YAML (also other readers of YAML) would take the text for itself, else in quotes. */
 static void add_yaml(struct str *out, const char *text) {
-    static const char *const special[] = {"null", "Null", "NULL", "~", "true", "True", "TRUE", "false", "False", "FALSE", "nan", "inf"};
+    static const char *const special[] = {"null",  "Null",  "NULL",  "~",   "true", "True", "TRUE",
+                                          "false", "False", "FALSE", "nan", "inf"};
     size_t n = strlen(text);
     bool plain = n > 0 && text[0] != ' ' && text[n - 1] != ' ' && !strchr("-?.=", text[0]);
-    for (size_t i = 0; plain && i < n; i++) plain = (unsigned char)text[i] > 31 && text[i] != 127 && !strchr(",[]{}:#&*!|>'\"%@`\\", text[i]);
+    for (size_t i = 0; plain && i < n; i++)
+        plain = (unsigned char)text[i] > 31 && text[i] != 127 && !strchr(",[]{}:#&*!|>'\"%@`\\", text[i]);
     for (size_t i = 0; plain && i < COUNT(special); i++) plain = strcmp(text, special[i]) != 0;
     if (plain) str_add(out, text);
     else add_quoted(out, text);

@@ -235,7 +235,8 @@ static err parse_list(const struct opt_info *info, const char *text, const struc
         }
         opt_list_add(&v->buffer, item);
     }
-    if (info->type == OPT_NUMS && !v->buffer.len && !v->buffer.failed) return bad(info, from, text, advice(info, buf, sizeof buf), "is empty");
+    if (info->type == OPT_NUMS && !v->buffer.len && !v->buffer.failed)
+        return bad(info, from, text, advice(info, buf, sizeof buf), "is empty");
     return 0;
 }
 

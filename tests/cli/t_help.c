@@ -146,7 +146,8 @@ TEST(completion_of_bash_offers_options_and_words) {
     for (size_t i = 0; i < COUNT(cases); i++) {
         char command[5000];
         snprintf(command, sizeof command,
-                 "bash -c '. %s; COMP_WORDS=(%s); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _stretto; [ \"${COMPREPLY[*]}\" = \"%s\" ]'",
+                 "bash -c '. %s; COMP_WORDS=(%s); COMP_CWORD=$((${#COMP_WORDS[@]}-1)); _stretto; "
+                 "[ \"${COMPREPLY[*]}\" = \"%s\" ]'",
                  script, cases[i].words, cases[i].want);
         if (system(command) != 0) fail_msg("%s: not \"%s\"", cases[i].words, cases[i].want);
     }
