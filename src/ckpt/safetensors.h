@@ -1,6 +1,10 @@
 /* safetensors.h - the file format of models and checkpoints: 8-byte length, JSON header, raw little-endian tensors.
  *
- * Files are written to a temporary name, synced and renamed.  Identical content gives identical bytes. */
+ *     N (u64) | {"__metadata__": {"key": "text"}, "name": {"dtype": "F32", "shape": [2,3], "data_offsets": [0,24]}, ...} | data
+ *               <------------------------------------ N bytes, padded with spaces -------------------------------->
+ *
+ * Files are written to a temporary name, synced and renamed.  Identical content gives identical bytes: tensors stand in the order of
+ * falling element size, then name; metadata in the order of its keys. */
 #ifndef STRETTO_CKPT_SAFETENSORS_H
 #define STRETTO_CKPT_SAFETENSORS_H
 
@@ -13,16 +17,17 @@ struct meta {              /* an entry of __metadata__: string to string */
 
 struct st_file {
     i32 ntens, nmeta;
-    struct tens *tens;     /* data points into the mapping or the read buffer */
+    struct tens *tens;     /* in the order of the file; data is aligned for its type */
     struct meta *meta;
+    const char *path;
+    void *data;            /* everything after the header */
     struct arena arena;
-    void *map;
-    size_t map_size;
 };
 
-/* E702, E703 when it cannot be written; the old file is untouched then. */
+/* E702, E703 when it cannot be written; the old file is untouched then.  E1 when two tensors have the same name. */
 err st_write(const char *path, const struct tens *tens, i32 ntens, const struct meta *meta, i32 nmeta);
-/* E701 cannot be read; E901 with the byte position and what is wrong otherwise. */
+/* E701 cannot be read; E901 with the place and what is wrong otherwise.  Every rule of the format is checked: sizes, ranges without
+ * hole or overlap, unique names.  At most 4 dimensions, 16 MiB of header, 16384 tensors. */
 err st_read(const char *path, struct st_file **out);
 void st_free(struct st_file *f);
 const struct tens *st_find(const struct st_file *f, const char *name); /* NULL = absent */

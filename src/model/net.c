@@ -78,6 +78,7 @@ err net_op(struct net *n, const struct op_spec *spec, i32 *out) {
     if (spec->share >= n->nop) return FAIL(E1, "op \"%s\" shares op %d, which does not exist yet", spec->name, spec->share);
     struct op *op = &n->op[n->nop];
     *op = (struct op){.spec = *spec, .layer = layer, .l = n->nop, .out = -1, .end = -1, .theta0 = n->ntheta, .derived0 = n->nderived};
+    op->spec.layer = layer->name; /* the caller's text need not outlive the call */
     TRY(layer->shape(n, op));
     TRY(claim_inputs(n, op));
     n->ntheta += round_up64(op->ntheta, LANES);
