@@ -88,7 +88,9 @@ static err make(const struct plan_request *q, const struct strategy *s, i32 n, s
     }
     const char *why = s->applicable(p);
     if (why) {
-        e = FAIL_AT(E401, "--parallel", "--parallel auto", "%s%s does not fit: %s", s->name, n ? " with that number of devices" : "", why);
+        char name[64];
+        snprintf(name, sizeof name, n ? "%s:%d" : "%s", s->name, n);
+        e = FAIL_AT(E401, "--parallel", "--parallel auto", "%s does not fit: %s", name, why);
         goto out;
     }
     e = build(p, s, out);

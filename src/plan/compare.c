@@ -1,0 +1,68 @@
+/* compare.c - one row per strategy: what it would cost here, or why it does not apply. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "plan/planner.h"
+#include "plan/strategy/strategy.h"
+#include "plan/text.h"
+
+static void cell_bytes(i64 bytes, char *out, size_t size) {
+    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    f64 v = (f64)bytes;
+    i32 k = 0;
+    while (v >= 1024 && k < 4) v /= 1024, k++;
+    if (bytes == 0) snprintf(out, size, "-");
+    else snprintf(out, size, k ? "%.1f %s" : "%.0f %s", v, unit[k]);
+}
+
+static void row(const struct plan *p, f64 serial, struct str *out) {
+    char exchange[32], peak[32];
+    i64 most = 0;
+    for (i32 d = 0; d < p->ndevice; d++) most = lmax(most, plan_device_bytes(p, (u32)d));
+    cell_bytes(p->exchange_bytes, exchange, sizeof exchange);
+    cell_bytes(most, peak, sizeof peak);
+    str_addf(out, "%-26s%8.2f%10.2f%10s%13s  %s\n", p->strategy, p->predicted * 1e3, serial / p->predicted, exchange, peak,
+             p->exact ? "yes" : "no");
+}
+
+/* The sentence why not, kept in the planner; NULL when it applies. */
+static err why_not(const struct plan_request *q, const struct strategy *s, struct planner *p, const char **why) {
+    TRY(planner_init(p, q));
+    *why = s->applicable(p);
+    return 0;
+}
+
+static err one(const struct plan_request *q, const struct strategy *s, struct planner *scratch, f64 serial, struct str *out) {
+    const char *why;
+    char name[64];
+    TRY(why_not(q, s, scratch, &why));
+    if (why) {
+        snprintf(name, sizeof name, s->counted ? "%s:%d" : "%s", s->name, q->machine->ndevice);
+        str_addf(out, "%-26s%8s%10s%10s%13s  not applicable: %s\n", name, "-", "-", "-", "-", why);
+        return 0;
+    }
+    struct plan_request r = *q;
+    struct plan *p;
+    r.parallel = s->name;
+    TRY(plan_make(&r, &p));
+    row(p, serial, out);
+    plan_free(p);
+    return 0;
+}
+
+err plan_compare(const struct plan_request *q, struct str *out) {
+    struct plan_request r = *q;
+    struct plan *p;
+    r.parallel = "serial";
+    TRY(plan_make(&r, &p));
+    f64 serial = p->predicted;
+    plan_free(p);
+    struct planner *scratch = mem_alloc(sizeof *scratch);
+    if (!scratch) return -E601;
+    err e = 0;
+    str_addf(out, "%-26s%8s%10s%10s%13s  %s\n", "strategy", "step ms", "speed-up", "exchange", "peak/device", "exact");
+    for (i32 i = 0; i < strategy_count() && e == 0; i++) e = one(q, strategy_at(i), scratch, serial, out);
+    mem_free(scratch);
+    return e < 0 ? e : str_ok(out);
+}

@@ -1,0 +1,61 @@
+/* draw.c - the predicted schedule as text: devices down, time across.
+ *
+ *     r0.cpu0 |PPFFFFFFFFFFFFFFFFZBBBBBBBBBBBBBBBBBBBBBBBBBMMNUU|  97% busy
+ *     r0.cpu1 |..FFFFFFFFFFFFFFFFZBBBBBBBBBBBBBBBBBBBBBBBBBMMNUU|  93% busy
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "plan/plan.h"
+
+static const char letters[TASK_NKIND + 1] = "FBMNUPZ"; /* in the order of enum task_kind */
+
+/* The letter of the task that fills most of [t0,t1), '.' when the device mostly waits. */
+static char cell(const struct plan *p, const struct plan_span *span, u32 device, f64 t0, f64 t1) {
+    f64 most[TASK_NKIND] = {0}, idle = t1 - t0, best = 0;
+    char c = '.';
+    for (u32 i = 0; i < p->ntask; i++) {
+        if (p->task[i].device != device) continue;
+        f64 part = dmin(span[i].t1, t1) - dmax(span[i].t0, t0);
+        if (part <= 0) continue;
+        most[p->task[i].kind] += part;
+        idle -= part;
+    }
+    for (i32 k = 0; k < TASK_NKIND; k++)
+        if (most[k] > best) best = most[k], c = letters[k];
+    return idle > best ? '.' : c;
+}
+
+static f64 busy(const struct plan *p, const struct plan_span *span, u32 device) {
+    f64 sum = 0;
+    for (u32 i = 0; i < p->ntask; i++)
+        if (p->task[i].device == device) sum += span[i].t1 - span[i].t0;
+    return sum;
+}
+
+void plan_draw_text(const struct plan *p, const struct net *n, i32 width, struct str *out) {
+    (void)n;
+    struct plan_span *span = mem_alloc((p->ntask + 1) * sizeof *span);
+    if (!span) {
+        out->failed = true;
+        return;
+    }
+    f64 end = plan_schedule(p, span);
+    i32 name = 0;
+    for (i32 d = 0; d < p->ndevice; d++) name = imax(name, (i32)strlen(p->place[d].name));
+    i32 columns = imax(width - name - 14, 10);
+    str_addf(out, "%s, batch %d, %d grains of %d rows: %.3f ms a step predicted, a column is %.1f us\n", p->strategy, p->B, p->ngrain,
+             p->grain, end * 1e3, end * 1e6 / columns);
+    for (i32 d = 0; d < p->ndevice; d++) {
+        str_addf(out, "%-*s |", name, p->place[d].name);
+        for (i32 c = 0; c < columns; c++) {
+            char letter = cell(p, span, (u32)d, end * c / columns, end * (c + 1) / columns);
+            str_addn(out, &letter, 1);
+        }
+        str_addf(out, "| %3.0f%% busy\n", end > 0 ? 100 * busy(p, span, (u32)d) / end : 0);
+    }
+    str_add(out, p->train ? "P prepare weights  F forward  Z zero gradients  B backward  M merge  N norm  U update  . waiting\n"
+                          : "P prepare weights  F forward  . waiting\n");
+    mem_free(span);
+}

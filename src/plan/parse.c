@@ -1,0 +1,292 @@
+/* parse.c - reads the text of print.c back: the same plan, on the same net and machine.
+ *
+ * A text may be edited (another place, another order): its uses and edges are derived anew, and plan_check then says whether it still
+ * is a step with the bits of the serial plan.  Written uses are compared with the derived ones and may be left out.  Peak, exchange
+ * and predicted time are recomputed.  Every complaint is E402 with line:column. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "plan/planner.h"
+#include "plan/strategy/strategy.h"
+#include "plan/text.h"
+
+struct token {
+    const char *s;
+    size_t n;      /* 0 = end of the text */
+    i32 line, col;
+};
+
+struct reader {
+    const char *path, *at;
+    i32 line, col;
+    struct token t;            /* the token looked at */
+    struct planner *p;
+    struct token *where;       /* [ntask] first token of each task */
+    u32 cap;
+};
+
+static void advance(struct reader *r) {
+    if (*r->at == '\n') r->line++, r->col = 0;
+    r->at++;
+    r->col++;
+}
+
+static bool space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+
+/* '(' and ')' are tokens of their own, but "b[0,32)" is one word. */
+static void next(struct reader *r) {
+    while (space(*r->at)) advance(r);
+    r->t = (struct token){r->at, 0, r->line, r->col};
+    bool range = false;
+    while (*r->at && !space(*r->at)) {
+        char c = *r->at;
+        if (c == '(' && !range && r->t.n > 0) return;
+        if (c == ')' && !range && r->t.n > 0) return;
+        advance(r);
+        r->t.n++;
+        if ((c == '(' || c == ')') && !range) return;
+        if (c == '[') range = true;
+        if (c == ')' || c == ']') range = false;
+    }
+}
+
+static err complain(const struct reader *r, const struct token *t, const char *what) {
+    char where[256], found[48];
+    snprintf(where, sizeof where, "%.200s:%d:%d", r->path, t->line, t->col);
+    snprintf(found, sizeof found, "%.*s", (int)(t->n < 40 ? t->n : 40), t->s);
+    return FAIL_AT(E402, where, "stretto plan --save FILE   (writes a plan that fits)", "%s%s%s", what, t->n ? ", found " : "",
+                   t->n ? found : "");
+}
+
+static bool is(const struct token *t, const char *word) { return t->n == strlen(word) && memcmp(t->s, word, t->n) == 0; }
+
+static err want(struct reader *r, const char *word) {
+    char what[64];
+    snprintf(what, sizeof what, "\"%s\" is wanted here", word);
+    if (!is(&r->t, word)) return complain(r, &r->t, what);
+    next(r);
+    return 0;
+}
+
+static err number(struct reader *r, i64 lo, i64 hi, i64 *out) {
+    char what[96];
+    snprintf(what, sizeof what, "a number from %lld to %lld is wanted here", (long long)lo, (long long)hi);
+    if (r->t.n == 0 || r->t.n > 18 || !str_to_i64(r->t.s, r->t.n, out) || *out < lo || *out > hi) return complain(r, &r->t, what);
+    next(r);
+    return 0;
+}
+
+/* "b 64" of the head must be what this run has. */
+static err given(struct reader *r, const char *word, i64 value) {
+    i64 v;
+    char what[96];
+    TRY(want(r, word));
+    struct token t = r->t;
+    TRY(number(r, 0, INT64_MAX / 16, &v));
+    snprintf(what, sizeof what, "this run has %s %lld", word, (long long)value);
+    return v == value ? 0 : complain(r, &t, what);
+}
+
+/* "name[lo,hi)" inside [0,end); borders at multiples of `step`, or the end. */
+static err range(struct reader *r, const char *name, i64 end, i64 step, i64 *lo, i64 *hi) {
+    size_t n = strlen(name), len = r->t.n;
+    const char *s = r->t.s, *comma = len > n + 3 ? memchr(s, ',', len) : NULL;
+    char what[128];
+    snprintf(what, sizeof what, "a range %s[from,to) inside [0,%lld) with borders at multiples of %lld is wanted here", name, (long long)end,
+             (long long)step);
+    if (!comma || memcmp(s, name, n) != 0 || s[n] != '[' || s[len - 1] != ')' || comma < s + n + 1) return complain(r, &r->t, what);
+    if (!str_to_i64(s + n + 1, (size_t)(comma - s) - n - 1, lo)) return complain(r, &r->t, what);
+    if (!str_to_i64(comma + 1, len - (size_t)(comma - s) - 2, hi)) return complain(r, &r->t, what);
+    bool good = *lo >= 0 && *hi > *lo && *hi <= end && *lo % step == 0 && (*hi % step == 0 || *hi == end);
+    if (!good) return complain(r, &r->t, what);
+    next(r);
+    return 0;
+}
+
+static err op_name(struct reader *r, i32 *l) {
+    const struct net *n = r->p->net;
+    for (*l = 0; *l < n->nop; (*l)++)
+        if (is(&r->t, n->op[*l].spec.name)) {
+            next(r);
+            return 0;
+        }
+    return complain(r, &r->t, "the name of an op of this model is wanted here");
+}
+
+static err place(struct reader *r, u32 *device) {
+    const struct plan *g = r->p->plan;
+    for (*device = 0; *device < (u32)g->ndevice; (*device)++) {
+        const char *name = g->place[*device].name;
+        if (r->t.n == strlen(name) + 1 && r->t.s[0] == '@' && memcmp(r->t.s + 1, name, r->t.n - 1) == 0) {
+            next(r);
+            return 0;
+        }
+    }
+    return complain(r, &r->t, "a device of the plan (\"@r0.cpu0\") is wanted here");
+}
+
+/* The written uses against the derived ones, word by word. */
+static err uses(struct reader *r) {
+    struct str text = {0};
+    char what[160];
+    err e = 0;
+    if (!is(&r->t, "uses")) return 0;
+    text_uses(r->p->plan, r->p->net, r->p->plan->ntask - 1, &text);
+    e = str_ok(&text);
+    const char *s = str_text(&text);
+    while (e == 0) {
+        s += strspn(s, " ");
+        size_t n = strcspn(s, " ");
+        if (n == 0) break;
+        if (r->t.n != n || memcmp(r->t.s, s, n) != 0) {
+            snprintf(what, sizeof what, "\"%.*s\" is wanted here", (int)(n < 100 ? n : 100), s);
+            e = complain(r, &r->t, what);
+            break;
+        }
+        s += n;
+        next(r);
+    }
+    str_free(&text);
+    return e;
+}
+
+static err remember(struct reader *r, struct token t) {
+    u32 i = r->p->plan->ntask - 1;
+    if (i >= r->cap) {
+        u32 cap = r->cap ? r->cap * 2 : 128;
+        struct token *q = mem_realloc(r->where, cap * sizeof *q);
+        if (!q) return -E601;
+        r->where = q;
+        r->cap = cap;
+    }
+    r->where[i] = t;
+    return 0;
+}
+
+/* After the ranges: place, uses and the closing parenthesis. */
+struct body {
+    i32 op, a, b;
+    i64 lo, hi;
+    u32 device;
+};
+
+static err add(struct reader *r, enum task_kind kind, const struct body *b) {
+    struct planner *p = r->p;
+    switch (kind) {
+    case TASK_PREP: return task_prep(p, b->device, b->op);
+    case TASK_FWD: return task_fwd(p, b->device, b->op, (i32)b->lo, (i32)b->hi);
+    case TASK_BWD: return task_bwd(p, b->device, b->op, (i32)b->lo, (i32)b->hi);
+    case TASK_ZERO: return task_zero(p, b->device, (i32)b->lo, (i32)b->hi);
+    case TASK_MERGE: return task_merge(p, b->device, b->a, b->b, b->lo, b->hi);
+    case TASK_NORM: return task_norm(p, b->device, b->lo, b->hi);
+    default: return task_update(p, b->device, b->lo, b->hi);
+    }
+}
+
+static err kind_of(struct reader *r, enum task_kind *kind) {
+    for (i32 k = 0; k < TASK_NKIND; k++)
+        if (is(&r->t, task_kind_name((enum task_kind)k))) {
+            bool forward = k == TASK_FWD || k == TASK_PREP;
+            if (!forward && !r->p->plan->train) return complain(r, &r->t, "a forward plan has fwd and prep only");
+            *kind = (enum task_kind)k;
+            next(r);
+            return 0;
+        }
+    return complain(r, &r->t, "a kind of task (prep, fwd, zero, bwd, merge, norm, update) is wanted here");
+}
+
+static err task(struct reader *r) {
+    const struct plan *g = r->p->plan;
+    struct token first = r->t;
+    enum task_kind kind = TASK_FWD;
+    struct body b = {0};
+    i64 v, t0, t1;
+    TRY(want(r, "("));
+    TRY(kind_of(r, &kind));
+    if (kind == TASK_PREP || kind == TASK_FWD || kind == TASK_BWD) TRY(op_name(r, &b.op));
+    if (kind == TASK_MERGE) {
+        TRY(number(r, 0, g->ngrain - 1, &v));
+        b.a = (i32)v;
+        TRY(number(r, 0, g->ngrain - 1, &v));
+        b.b = (i32)v;
+    }
+    if (kind == TASK_FWD || kind == TASK_BWD || kind == TASK_ZERO) TRY(range(r, "b", g->B, g->grain, &b.lo, &b.hi));
+    if (kind == TASK_FWD || kind == TASK_BWD) {
+        i32 T = r->p->net->op[b.op].T;
+        TRY(range(r, "t", T, T, &t0, &t1));
+    }
+    if (kind == TASK_MERGE || kind == TASK_UPDATE) TRY(range(r, "theta", g->ntheta, LANES, &b.lo, &b.hi));
+    if (kind == TASK_NORM) TRY(range(r, "theta", g->ntheta, g->norm_block, &b.lo, &b.hi));
+    TRY(place(r, &b.device));
+    TRY(add(r, kind, &b));
+    TRY(remember(r, first));
+    TRY(uses(r));
+    return want(r, ")");
+}
+
+/* "(plan data_sync:2 train B 64 ..." up to the first task. */
+static err head(struct reader *r) {
+    struct planner *p = r->p;
+    char name[64], base[64];
+    i64 devices;
+    TRY(want(r, "("));
+    TRY(want(r, "plan"));
+    if (r->t.n == 0 || r->t.n >= sizeof name) return complain(r, &r->t, "the name of a strategy is wanted here");
+    snprintf(name, sizeof name, "%.*s", (int)r->t.n, r->t.s);
+    snprintf(base, sizeof base, "%.*s", (int)strcspn(name, ":"), name);
+    const struct strategy *s = strategy_find(base);
+    if (!s) return complain(r, &r->t, "the name of a strategy is wanted here");
+    next(r);
+    TRY(want(r, p->q->train ? "train" : "forward"));
+    TRY(given(r, "B", p->q->B));
+    TRY(given(r, "grain", p->grain));
+    TRY(given(r, "grains", p->ngrain));
+    TRY(want(r, "devices"));
+    TRY(number(r, 1, p->machine->ndevice, &devices));
+    TRY(want(r, "exact"));
+    TRY(want(r, s->exact ? "yes" : "no"));
+    static const char *const informative[] = {"peak", "exchange", "predicted"};
+    for (size_t i = 0; i < COUNT(informative); i++) {
+        TRY(want(r, informative[i]));
+        if (r->t.n == 0 || is(&r->t, "(") || is(&r->t, ")")) return complain(r, &r->t, "a figure is wanted here");
+        next(r);
+    }
+    return planner_begin(p, name, s->exact, (i32)devices);
+}
+
+static err check(struct reader *r, const struct plan *g) {
+    u32 bad = 0;
+    const char *what = plan_check(g, r->p->net, &bad);
+    if (!what) return 0;
+    struct token whole = {"", 0, 1, 1};
+    struct token t = bad < g->ntask ? r->where[bad] : whole;
+    t.n = 0;
+    return complain(r, &t, what);
+}
+
+static err read_all(struct reader *r, const struct plan_request *q, struct plan **out) {
+    TRY(planner_init(r->p, q));
+    next(r);
+    TRY(head(r));
+    while (is(&r->t, "(")) TRY(task(r));
+    TRY(want(r, ")"));
+    if (r->t.n > 0) return complain(r, &r->t, "nothing is wanted after the plan");
+    TRY(planner_finish(r->p, out));
+    return check(r, *out);
+}
+
+err plan_parse(const char *text, const char *path, const struct plan_request *q, struct plan **out) {
+    struct reader r = {.path = path, .at = text, .line = 1, .col = 1};
+    *out = NULL;
+    r.p = mem_alloc(sizeof *r.p);
+    if (!r.p) return -E601;
+    err e = read_all(&r, q, out);
+    if (e < 0) {
+        planner_drop(r.p);
+        *out = NULL;
+    }
+    mem_free(r.where);
+    mem_free(r.p);
+    return e;
+}
