@@ -20,7 +20,7 @@ static const struct {
     i32 code;
     const char *title, *help;
 } warnings[] = {
-#define W(code, title, help) {code, title, help},
+#define W(code, status, title, help) {code, title, help},
 #include "base/warnings.def"
 #undef W
 };

@@ -129,7 +129,7 @@ class Docs:
                "| code | exit status | title | meaning |", "|---|---|---|---|"]
         out += [f"| E{int(e[0]):03d} | {e[1]} | {cell(e[2])} | {cell(e[3])} |" for e in calls(self.read("src/base/errors.def"), "E")]
         out += ["\n| warning | title | meaning |", "|---|---|---|"]
-        out += [f"| W{int(w[0]):03d} | {cell(w[1])} | {cell(w[2])} |" for w in calls(self.read("src/base/warnings.def"), "W")]
+        out += [f"| W{int(w[0]):03d} | {cell(w[2])} | {cell(w[3])} |" for w in calls(self.read("src/base/warnings.def"), "W")]
         return "\n".join(out) + "\n"
 
     def parts_page(self):

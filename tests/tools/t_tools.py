@@ -164,7 +164,7 @@ class Docsync(Tree):
         self.assertNotIn("is not current", self.run_tool("docsync.py")[1])
         with open(os.path.join(self.root, "docs/PARTS.md"), encoding="utf-8") as f:
             self.assertIn("| `lstm` | long short-term memory |", f.read())
-        self.write("src/base/warnings.def", 'W(99, "new", "text")\n')
+        self.write("src/base/warnings.def", 'W(99, 0, "new", "text")\n')
         self.assertIn("docs/ERRORS.md is not current", self.run_tool("docsync.py")[1])
 
     def test_codes_are_raised_and_tested(self):
@@ -195,6 +195,55 @@ class Docsync(Tree):
         self.assertNotIn("stretto_c has no comment", output)
         self.assertIn("no test or example calls stretto_a", output)
         self.assertNotIn("no test or example calls stretto_b", output)
+
+
+class Golden(Tree):
+    """tests/cli/run.sh with a stand-in for the program."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("run.sh", self.real("tests/cli/run.sh"))
+        self.write("program", "#!/bin/sh\necho one $1\necho two\necho three\necho oops >&2\nexit 3\n")
+        os.chmod(os.path.join(self.root, "program"), 0o755)
+        self.write("cases/a.sh", "stretto x\n")
+        self.write("cases/a.stderr.exact", "oops\n")
+        self.write("cases/a.exit", "3\n")
+
+    def golden(self, *arguments):
+        result = subprocess.run(["sh", os.path.join(self.root, "run.sh"), os.path.join(self.root, "program"), *arguments],
+                                capture_output=True, text=True, check=False)
+        return result.returncode, result.stdout
+
+    def test_exact(self):
+        self.write("cases/a.stdout.exact", "one x\ntwo\nthree\n")
+        self.assertEqual(self.golden()[0], 0)
+        self.write("cases/a.stdout.exact", "one x\ntwo\nthree\nfour\n")
+        self.assertEqual(self.golden()[0], 1)
+
+    def test_globs(self):
+        for text, fits in (("one *\n...\n", True), ("...\nthree\n", True), ("...\ntwo\n...\n", True), ("one x\ntwo\nth*ee\n", True),
+                           ("*\n*\n*\n", True), ("one x\n", False), ("...\ntwo\n", False), ("one x\n...\nfour\n...\n", False),
+                           ("o.e x\n...\n", False), ("one x\ntwo\nthree\n*\n", False), ("", False)):
+            self.write("cases/a.stdout.glob", text)
+            status, output = self.golden("a")
+            self.assertEqual(status, 0 if fits else 1, repr(text) + output)
+
+    def test_status_and_unexpected_output(self):
+        self.assertIn("nothing expected on stdout", self.golden()[1])
+        self.write("cases/a.stdout.glob", "...\n")
+        self.write("cases/a.exit", "4\n")
+        self.assertIn("exit status 3, expected 4", self.golden()[1])
+
+    def test_update_accepts_what_came_out(self):
+        self.write("cases/a.exit", "0\n")
+        self.golden("--update")
+        self.assertEqual(self.golden()[0], 0)
+
+    def test_skipping(self):
+        self.write("cases/a.sh", "echo no data here\nexit 77\n")
+        status, output = self.golden()
+        self.assertEqual(status, 77)
+        self.assertIn("skipped a: no data here", output)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+stretto predict m.model -o f.csv

@@ -1,0 +1,1 @@
+stretto explain E999

@@ -1,0 +1,1 @@
+stretto train a.csv hidden=64 -o m

@@ -1,0 +1,1 @@
+stretto predict m.model a.csv --target OT -o f.csv

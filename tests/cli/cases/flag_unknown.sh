@@ -1,0 +1,1 @@
+stretto train a.csv --horzion 24 -o m

@@ -1,0 +1,1 @@
+stretto train a.csv --target --horizon 24

@@ -1,0 +1,1 @@
+stretto train a.csv --target x --gaps maks -o m

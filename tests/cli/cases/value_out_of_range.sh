@@ -1,0 +1,1 @@
+stretto train a.csv --target x --dropout 1 -o m

@@ -1,0 +1,1 @@
+stretto train a.csv --target x --hidden many -o m

@@ -1,0 +1,1 @@
+stretto trian a.csv
