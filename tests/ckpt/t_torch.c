@@ -1,0 +1,77 @@
+/* t_torch.c - a written model in torch.nn.LSTM, GRU and RNN: torch_load.py loads it and compares the outputs.  Skipped where the
+ * peers (.peers/bin/python with torch) are not installed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "ckpt/model_file.h"
+#include "model/cell/cell.h"
+#include "model/nets.h"
+#include "model/rig.h"
+
+enum { B = 5, T = 7, I = 6, H = 19, N = 3, DEPTH = 2 };
+
+/* A stack of cells, a head on every step. */
+static void build(struct net *n, const char *name, enum cell_kind cell) {
+    net_init(n);
+    i32 x = nets_input(n, "x", T, I, false);
+    for (i32 k = 0; k < DEPTH; k++) {
+        struct op_spec c = net_spec("recurrent", "", x);
+        snprintf(c.name, sizeof c.name, "%s.%d", name, k);
+        c.cell = cell;
+        c.units = H;
+        x = n->op[nets_add(n, &c)].out;
+    }
+    nets_loss(n, "loss_mse", nets_dense(n, "head", x, N, ACT_NONE), T, N, false);
+}
+
+/* The buffer without its padding. */
+static f32 *plain(struct rig *g, i32 b) {
+    const struct buf *u = &g->n->buf[b];
+    f32 *p = rig_floats(g, (i64)u->T * B * u->F);
+    for (i32 at = 0; at < u->T * B; at++) memcpy(p + (i64)at * u->F, g->buf[b] + (i64)at * buf_fp(u), (size_t)u->F * sizeof *p);
+    return p;
+}
+
+static void write_case(const char *path, const struct cell *cell) {
+    struct net n;
+    struct rig g;
+    build(&n, cell->name, cell->kind);
+    rig_new(&g, &n, kern_best(), B, B);
+    rig_step(&g, B, false);
+    struct arena arena = {0};
+    struct tens_list list = {.arena = &arena};
+    char shape[64];
+    snprintf(shape, sizeof shape, "%d %d %d %d %d %d", T, B, I, H, N, DEPTH);
+    struct meta meta[2] = {{"cell", cell->name}, {"shape", shape}};
+    T_OK(model_put(&list, &n, g.theta, ""));
+    T_OK(tens_add(&list, "test.x", DTYPE_F32, T * B, I, plain(&g, 0)));
+    T_OK(tens_add(&list, "test.y", DTYPE_F32, T * B, N, plain(&g, n.op[n.nop - 1].spec.in[0])));
+    T_OK(model_write(path, &list, meta, 2));
+    arena_free(&arena);
+    rig_free(&g);
+}
+
+TEST(written_models_give_the_same_outputs_in_torch) {
+    const char *source = getenv("STRETTO_SOURCE");
+    char python[4096], command[8192], path[4096];
+    snprintf(python, sizeof python, "%s/.peers/bin/python", source ? source : ".");
+    if (access(python, X_OK) != 0) {
+        print_message("skipped: .peers/bin/python is not here (the script that installs the peers makes it)\n");
+        skip();
+    }
+    size_t used = (size_t)snprintf(command, sizeof command, "'%s' '%s/tests/ckpt/torch_load.py'", python, source ? source : ".");
+    for (i32 k = 0; k < cell_count(); k++) {
+        snprintf(path, sizeof path, "%s/%s.model", t_dir(), cell_of((enum cell_kind)k)->name);
+        write_case(path, cell_of((enum cell_kind)k));
+        used += (size_t)snprintf(command + used, sizeof command - used, " '%s'", path);
+    }
+    int status = system(command);
+    if (status == 77 << 8) {
+        print_message("skipped: .peers/bin/python has no torch\n");
+        skip();
+    }
+    assert_int_equal(status, 0);
+}
+
+T_MAIN(cmocka_unit_test(written_models_give_the_same_outputs_in_torch))
