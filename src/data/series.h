@@ -18,8 +18,6 @@ struct freq {
     char name[16];   /* "hourly", "monthly", "5min" */
 };
 
-enum role { ROLE_TARGET, ROLE_PAST, ROLE_KNOWN };
-
 struct series {
     i64 nrow;
     i32 ncol;                /* targets first, then past-only, then known-future numeric columns */
@@ -31,6 +29,7 @@ struct series {
     i32 ncat;                /* categorical known/past columns */
     i32 **code;              /* [ncat][nrow] */
     i32 *nword;              /* [ncat] */
+    const char ***word;      /* [ncat][nword] vocabulary */
     const char **cat_name;
     struct freq freq;
     f64 *mean, *dev;         /* [ncol] the scale applied: v = (x - mean) / dev; 0 and 1 before */

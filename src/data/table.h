@@ -12,6 +12,7 @@ enum col_type { COL_NUMBER, COL_TIME, COL_CATEGORY };
 
 struct column {
     const char *name;
+    i32 field;             /* number in the file, from 1 */
     enum col_type type;
     f64 *number;           /* COL_NUMBER: [nrow], NaN = missing */
     i64 *time;             /* COL_TIME: [nrow] seconds since 1970-01-01 00:00, no zone */
@@ -20,6 +21,7 @@ struct column {
     i32 nword;
     i64 missing;           /* cells missing */
     i64 first_missing_line; /* line in the file, 0 = none */
+    const char *missing_text; /* the first missing cell as it stands in the file ("NA", ""), or NULL */
 };
 
 struct table {

@@ -1,0 +1,40 @@
+/* build.h - the inside of series_build; only build_*.c include it. */
+#ifndef STRETTO_DATA_BUILD_H
+#define STRETTO_DATA_BUILD_H
+
+#include "data/series_build.h"
+#include "data/time.h"
+
+enum gaps { GAPS_ERROR, GAPS_MASK, GAPS_INTERPOLATE, GAPS_ZERO };
+enum dups { DUPS_ERROR, DUPS_MEAN, DUPS_FIRST, DUPS_LAST };
+
+enum { TIME_PARTS = 8 };
+
+struct build {
+    const struct table *t;
+    const struct series_options *o;
+    struct findings *found;       /* NULL: the first problem ends the work */
+    bool bad;                     /* a problem was put into found */
+    enum gaps gaps;
+    enum dups dups;
+    i32 ntime, time_col[TIME_PARTS];
+    i32 ntarget, npast, nknown, ncat;
+    i32 *col, *cat;               /* table columns: targets, past, known; categories */
+    i64 n;                        /* rows of the series */
+    i64 *time;                    /* [n], NULL = rows are the time */
+    i64 *row;                     /* [n] first table row, -1 = put in for an absent one */
+    i32 *same;                    /* [n] table rows of that time (duplicates); NULL = one each */
+    struct freq freq;
+};
+
+/* Record the problem that was just set with FAIL; ends the work unless problems are collected. */
+err build_problem(struct build *b, err e);
+
+err build_roles(struct build *b);    /* build_roles.c */
+err build_times(struct build *b);    /* build_times.c: time, row, same; order, duplicates, since, until */
+err build_grid(struct build *b);     /* build_gaps.c: frequency, absent rows */
+err build_values(struct build *b, struct series *s); /* build_values.c: columns, missing cells, absurd values */
+
+static inline const char *text_or(const char *s, const char *otherwise) { return s && *s ? s : otherwise; }
+
+#endif

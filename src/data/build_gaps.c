@@ -1,0 +1,119 @@
+/* build_gaps.c - the step between rows, and rows that are absent. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "data/build.h"
+
+struct gap_count {
+    i64 absent, gaps, single;  /* steps absent, gaps, gaps of one step */
+    i64 first, longest;        /* row behind the gap */
+    i64 longest_steps;
+    i64 off, first_off;        /* rows that lie between the steps */
+};
+
+static err find_step(struct build *b) {
+    const char *freq = text_or(b->o->freq, "auto");
+    bool given = strcmp(freq, "auto") != 0;
+    i64 off;
+    b->freq.season = 1;
+    if (given) TRY(freq_parse(freq, &b->freq));
+    else if (b->time) freq_infer(b->time, b->n, &b->freq, &off);
+    return 0;
+}
+
+static struct gap_count count_gaps(const struct build *b) {
+    struct gap_count g = {0};
+    for (i64 i = 1; i < b->n; i++) {
+        i64 steps = time_steps(b->time[i - 1], b->time[i], &b->freq);
+        if (steps == 1) continue;
+        if (steps < 1) {
+            if (!g.off++) g.first_off = i;
+            continue;
+        }
+        i64 absent = steps - 1;
+        if (!g.gaps++) g.first = i;
+        g.absent += absent;
+        g.single += absent == 1;
+        if (absent > g.longest_steps) g.longest_steps = absent, g.longest = i;
+    }
+    return g;
+}
+
+static err irregular(const struct build *b, const struct gap_count *g) {
+    char where[300], from[32], to[32];
+    struct freq none = {0};
+    snprintf(where, sizeof where, "%.200s:%lld", b->t->path, (long long)table_line(b->t, b->row[g->first_off]));
+    time_format(b->time[g->first_off - 1], &none, from);
+    time_format(b->time[g->first_off], &none, to);
+    return FAIL_AT(E210, where, "another --freq   or   --time-format row   (rows are the time)",
+                   "%s steps expected, %lld of %lld rows lie between them\nfirst: from %s to %s", b->freq.name, (long long)g->off,
+                   (long long)b->n, from, to);
+}
+
+/* "1 hour" -> "one hour" */
+static void one_step(const struct freq *f, char out[40]) {
+    char span[32];
+    freq_span(f, 1, span);
+    if (!strncmp(span, "1 ", 2)) snprintf(out, 40, "one %s", span + 2);
+    else snprintf(out, 40, "%s", span);
+}
+
+static err absent_rows(const struct build *b, const struct gap_count *g) {
+    char absent[32], longest[32], one[40], singles[80] = "", first_time[32], from[32], to[32], rest[200] = "";
+    const struct freq *f = &b->freq;
+    freq_span(f, g->absent, absent);
+    freq_span(f, g->longest_steps, longest);
+    one_step(f, one);
+    time_format(time_add(b->time[g->first - 1], f, 1), f, first_time);
+    time_format(time_add(b->time[g->longest - 1], f, 1), f, from);
+    time_format(time_add(b->time[g->longest - 1], f, g->longest_steps), f, to);
+    if (g->gaps > 1 && g->single) snprintf(singles, sizeof singles, " (%s%lld of them %s)", g->single == g->gaps ? "all " : "", (long long)g->single, one);
+    if (g->longest_steps > 1)
+        snprintf(rest, sizeof rest, "; longest %s before line %lld (%s to %s)", longest, (long long)table_line(b->t, b->row[g->longest]), from, to);
+    return FAIL_AT(E210, b->t->path, "--gaps mask   (train on what is there)   or   --gaps zero   (no row means zero)",
+                   "%s steps expected, %s absent in %lld gap%s%s\nfirst before line %lld (%s)%s", f->name, absent, (long long)g->gaps,
+                   g->gaps == 1 ? "" : "s", singles, (long long)table_line(b->t, b->row[g->first]), first_time, rest);
+}
+
+/* Put in a row for every absent step. */
+static err insert(struct build *b, i64 absent) {
+    i64 n = b->n + absent, *time, *row, k = 0;
+    i32 *same = NULL;
+    NEW(time, n);
+    if (mem_new((void **)&row, n, sizeof *row) < 0 || (b->same && mem_new((void **)&same, n, sizeof *same) < 0)) {
+        mem_free(time);
+        mem_free(row);
+        return -E601;
+    }
+    for (i64 i = 0; i < b->n; i++) {
+        i64 steps = i ? time_steps(b->time[i - 1], b->time[i], &b->freq) : 1;
+        for (i64 s = 1; s < steps; s++) {
+            time[k] = time_add(b->time[i - 1], &b->freq, s);
+            row[k++] = -1;
+        }
+        time[k] = b->time[i];
+        row[k] = b->row[i];
+        if (same) same[k] = b->same[i];
+        k++;
+    }
+    mem_free(b->time);
+    mem_free(b->row);
+    mem_free(b->same);
+    b->time = time;
+    b->row = row;
+    b->same = same;
+    b->n = k;
+    return 0;
+}
+
+err build_grid(struct build *b) {
+    TRY(find_step(b));
+    if (!b->time || b->n < 2) return 0;
+    struct gap_count g = count_gaps(b);
+    if (g.off) return irregular(b, &g);
+    if (!g.absent) return 0;
+    bool too_many = g.absent > 20 * b->n + 1000000; /* a step far too small for these rows */
+    if (b->gaps == GAPS_ERROR || too_many) TRY(build_problem(b, absent_rows(b, &g)));
+    return too_many ? 0 : insert(b, g.absent);
+}

@@ -1,0 +1,176 @@
+/* build_roles.c - which column is the time, a target, an input. */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/mem.h"
+#include "data/build.h"
+#include "data/names.h"
+
+enum role { ROLE_NONE, ROLE_TIME, ROLE_TARGET, ROLE_PAST, ROLE_KNOWN, ROLE_CAT, ROLE_IGNORE };
+static const char *const role_flag[] = {"", "--time", "--target", "--past", "--known", "--cat", "--ignore"};
+
+static err one_of(const char *flag, const char *word, const char *const *words, i32 n, i32 *out) {
+    for (i32 i = 0; i < n; i++)
+        if (!strcmp(word, words[i])) {
+            *out = i;
+            return 0;
+        }
+    char list[200];
+    name_list(words, n, list, sizeof list);
+    return FAIL_AT(E103, NULL, NULL, "%s %s: one of %s is needed", flag, word, list);
+}
+
+static err read_policies(struct build *b) {
+    static const char *const gaps[] = {"error", "mask", "interpolate", "zero"}, *const dups[] = {"error", "mean", "first", "last"};
+    i32 g = 0, d = 0;
+    TRY(one_of("--gaps", text_or(b->o->gaps, "error"), gaps, 4, &g));
+    TRY(one_of("--dups", text_or(b->o->dups, "error"), dups, 4, &d));
+    b->gaps = (enum gaps)g;
+    b->dups = (enum dups)d;
+    return 0;
+}
+
+static err give(struct build *b, u8 *role, i32 col, enum role r) {
+    const struct column *c = &b->t->col[col];
+    if (role[col] == r || role[col] == ROLE_IGNORE) return 0;
+    if (role[col] == ROLE_CAT && (r == ROLE_PAST || r == ROLE_KNOWN)) return 0; /* --past x --cat x: a category */
+    if (role[col] != ROLE_NONE)
+        return FAIL(E106, "column \"%s\" cannot be %s and %s at once", c->name, role_flag[role[col]], role_flag[r]);
+    if (c->type == COL_CATEGORY && (r == ROLE_PAST || r == ROLE_KNOWN || r == ROLE_TARGET)) {
+        char fix[300];
+        snprintf(fix, sizeof fix, r == ROLE_TARGET ? "another --target" : "--cat %.250s", c->name);
+        return FAIL_AT(E214, b->t->path, fix, "column \"%s\" given by %s holds words (\"%s\"%s), not numbers", c->name, role_flag[r],
+                       c->nword ? c->word[0] : "", c->nword > 1 ? ", ..." : "");
+    }
+    if (c->type == COL_TIME && r != ROLE_TIME && r != ROLE_IGNORE)
+        return FAIL_AT(E214, b->t->path, "another column", "column \"%s\" given by %s holds times, not numbers", c->name, role_flag[r]);
+    if (c->type != COL_CATEGORY && r == ROLE_CAT)
+        return FAIL_AT(E214, b->t->path, NULL, "column \"%s\" given by --cat was read as numbers", c->name);
+    role[col] = (u8)r;
+    return 0;
+}
+
+static err give_list(struct build *b, u8 *role, const char *list, enum role r) {
+    char name[256];
+    while (name_next(&list, name)) {
+        i32 col;
+        if (r == ROLE_IGNORE && table_find(b->t, name) < 0) continue; /* the reader has left it out already */
+        TRY(table_need(b->t, name, role_flag[r], &col));
+        TRY(give(b, role, col, r));
+    }
+    return 0;
+}
+
+/* A column of words that looks like a time: by its name, or by cells of digits and marks.  Silence would hide it. */
+static err refuse_strange_time(struct build *b, const u8 *role) {
+    static const char *const names[] = {"date", "time", "datetime", "timestamp", "month", "day", "year", "quarter", "week", "period", "ds"};
+    for (i32 i = 0; i < b->t->ncol; i++) {
+        const struct column *c = &b->t->col[i];
+        if (c->type != COL_CATEGORY || role[i] != ROLE_NONE || c->nword == 0) continue;
+        bool like = false;
+        for (size_t k = 0; k < COUNT(names); k++) like |= !strcasecmp(c->name, names[k]);
+        const char *w = c->word[0];
+        like |= strspn(w, "0123456789") > 0 && strspn(w, "0123456789-/.: ") == strlen(w) && 2 * (i64)c->nword > b->t->nrow;
+        if (!like) continue;
+        char where[300], fix[500];
+        snprintf(where, sizeof where, "%.200s:%lld:%d", b->t->path, (long long)table_line(b->t, 0), c->field);
+        snprintf(fix, sizeof fix, "--time-format row --freq 1month   (rows are the time)   or   --time-format '%%Y-%%m-%%d'   "
+                                  "(spelt like the cells)   or   --ignore %.200s", c->name);
+        return FAIL_AT(E205, where, fix, "\"%s\" in column \"%s\" is no date or time that I know", w, c->name);
+    }
+    return 0;
+}
+
+static err find_time(struct build *b, u8 *role) {
+    const char *list = b->o->time;
+    char name[256];
+    bool by_row = !strcmp(text_or(b->o->time_format, ""), "row");
+    while (name_next(&list, name)) {
+        i32 col;
+        TRY(table_need(b->t, name, "--time", &col));
+        if (b->ntime == TIME_PARTS) return FAIL(E103, "--time: at most %d columns make up a time", TIME_PARTS);
+        TRY(give(b, role, col, ROLE_TIME));
+        if (!by_row) b->time_col[b->ntime++] = col;
+    }
+    if (b->ntime > 0 || by_row) return 0;
+    for (i32 i = 0; i < b->t->ncol && b->ntime == 0; i++)
+        if (b->t->col[i].type == COL_TIME && role[i] == ROLE_NONE) {
+            role[i] = ROLE_TIME;
+            b->time_col[b->ntime++] = i;
+        }
+    return b->ntime ? 0 : refuse_strange_time(b, role);
+}
+
+/* No --target: the only numeric column without a role, or a question. */
+static err find_target(struct build *b, u8 *role) {
+    bool all = !strcmp(text_or(b->o->target, ""), "all") && table_find(b->t, "all") < 0;
+    const char **names;
+    NEW(names, b->t->ncol);
+    i32 n = 0, only = -1;
+    for (i32 i = 0; i < b->t->ncol; i++) {
+        if (b->t->col[i].type != COL_NUMBER || role[i] != ROLE_NONE) continue;
+        names[n++] = b->t->col[i].name;
+        only = i;
+        if (all) role[i] = ROLE_TARGET;
+    }
+    char list[500], fix[300];
+    name_list(names, n, list, sizeof list);
+    snprintf(fix, sizeof fix, "--target %.200s   or   --target all   (every numeric column)", n ? names[n - 1] : "");
+    mem_free(names);
+    if (n == 0) return FAIL_AT(E214, b->t->path, "--target COLUMN", "there is no numeric column that could be forecast");
+    if (n > 1 && !all)
+        return FAIL_AT(E105, b->t->path, fix, "--target is missing: %d numeric columns could be meant\ncolumns: %s", n, list);
+    role[only] = ROLE_TARGET;
+    return 0;
+}
+
+/* Targets in the order in which they were named; the others in the order of the file. */
+static err order_columns(struct build *b, const u8 *role) {
+    NEW(b->col, b->t->ncol);
+    NEW(b->cat, b->t->ncol);
+    const char *list = b->o->target;
+    char name[256];
+    i32 n = 0;
+    while (name_next(&list, name)) {
+        i32 col = table_find(b->t, name), i = 0;
+        if (col < 0 || role[col] != ROLE_TARGET) continue; /* "all", or ignored */
+        while (i < n && b->col[i] != col) i++;
+        if (i == n) b->col[n++] = col;
+    }
+    if (n == 0)
+        for (i32 i = 0; i < b->t->ncol; i++)
+            if (role[i] == ROLE_TARGET) b->col[n++] = i;
+    b->ntarget = n;
+    for (i32 i = 0; i < b->t->ncol; i++)
+        if (role[i] == ROLE_PAST) b->col[n++] = i;
+    b->npast = n - b->ntarget;
+    for (i32 i = 0; i < b->t->ncol; i++)
+        if (role[i] == ROLE_KNOWN) b->col[n++] = i;
+    b->nknown = n - b->ntarget - b->npast;
+    for (i32 i = 0; i < b->t->ncol; i++)
+        if (role[i] == ROLE_CAT) b->cat[b->ncat++] = i;
+    if (b->ntarget == 0) return FAIL(E106, "--ignore leaves out every target");
+    return 0;
+}
+
+static err assign(struct build *b, u8 *role) {
+    TRY(give_list(b, role, b->o->ignore, ROLE_IGNORE));
+    TRY(give_list(b, role, b->o->cat, ROLE_CAT));
+    TRY(give_list(b, role, b->o->past, ROLE_PAST));
+    TRY(give_list(b, role, b->o->known, ROLE_KNOWN));
+    TRY(find_time(b, role));
+    const char *target = text_or(b->o->target, "");
+    bool named = *target && (strcmp(target, "all") != 0 || table_find(b->t, "all") >= 0);
+    TRY(named ? give_list(b, role, target, ROLE_TARGET) : find_target(b, role));
+    return order_columns(b, role);
+}
+
+err build_roles(struct build *b) {
+    TRY(read_policies(b));
+    u8 *role;
+    NEW(role, b->t->ncol);
+    err e = assign(b, role);
+    mem_free(role);
+    return e;
+}

@@ -1,0 +1,222 @@
+/* cache.c - see cache.h.  Everything that is read is checked: sizes, places, category codes, the hash. */
+#include "data/cache.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+
+static const char magic[] = "STRTABL1";
+enum { MAGIC = 8, PREFIX = 16, HEADER_MAX = 1 << 30 };
+static const char damaged_fix[] = "stretto cache DATA -o FILE   (make it again)";
+
+static u64 mix(u64 h, u64 w) {
+    h = (h ^ w) * 0x9E3779B97F4A7C15u;
+    return h ^ h >> 29;
+}
+
+/* Four interleaved chains, so that the multiplications overlap.  n is a multiple of 64. */
+static u64 hash_bytes(const char *p, i64 n) {
+    u64 h[4] = {1, 2, 3, 4};
+    for (i64 i = 0; i + 32 <= n; i += 32) {
+        u64 w[4];
+        memcpy(w, p + i, 32);
+        for (i32 k = 0; k < 4; k++) h[k] = mix(h[k], w[k]);
+    }
+    return mix(mix(mix(h[0], h[1]), h[2]), h[3]) ^ (u64)n;
+}
+
+static i64 cell_size(enum col_type type) { return type == COL_CATEGORY ? 4 : 8; }
+
+static const void *cells(const struct column *c) {
+    return c->type == COL_NUMBER ? (const void *)c->number : c->type == COL_TIME ? (const void *)c->time : (const void *)c->code;
+}
+
+static const char *const types[] = {"number", "time", "category"};
+
+static struct js *column_header(const struct column *c, i64 at) {
+    struct js *o = js_object();
+    js_put_text(o, "name", c->name);
+    js_put_i64(o, "field", c->field);
+    js_put_text(o, "type", types[c->type]);
+    js_put_i64(o, "missing", c->missing);
+    js_put_i64(o, "first_missing_line", c->first_missing_line);
+    js_put_i64(o, "at", at);
+    if (c->type != COL_CATEGORY) return o;
+    struct js *words = js_array();
+    for (i32 w = 0; w < c->nword; w++) js_push(words, js_new_text(c->word[w]));
+    js_put(o, "words", words);
+    return o;
+}
+
+/* The hash of all columns as they will lie in the file: each padded with zeros to 64 bytes. */
+static u64 hash_column(u64 h, const void *p, i64 bytes) {
+    i64 whole = bytes / 64 * 64;
+    char rest[64] = {0};
+    memcpy(rest, (const char *)p + whole, (size_t)(bytes - whole));
+    return mix(mix(h, hash_bytes(p, whole)), hash_bytes(rest, 64));
+}
+
+static err header_text(const struct table *t, struct str *text) {
+    struct js *o = js_object(), *columns = js_array();
+    i64 at = 0;
+    u64 h = 0;
+    for (i32 i = 0; i < t->ncol; i++) {
+        i64 bytes = t->nrow * cell_size(t->col[i].type);
+        js_push(columns, column_header(&t->col[i], at));
+        h = hash_column(h, cells(&t->col[i]), bytes);
+        at += bytes / 64 * 64 + 64;
+    }
+    if (t->line) h = hash_column(h, t->line, 8 * t->nrow);
+    char hex[20], mark[4] = {t->sep, t->decimal, 0, 0};
+    snprintf(hex, sizeof hex, "%016llx", (unsigned long long)h);
+    js_put_text(o, "path", t->path);
+    js_put_i64(o, "rows", t->nrow);
+    js_put_bool(o, "header", t->has_header);
+    js_put_text(o, "marks", mark);
+    js_put_i64(o, "line_at", t->line ? at : -1);
+    js_put_text(o, "hash", hex);
+    js_put(o, "columns", columns);
+    err e = js_text(o, text, 0);
+    js_free(o);
+    return e;
+}
+
+static err put_column(struct file_out *f, const void *p, i64 bytes) {
+    static const char zero[64];
+    TRY(file_write(f, p, bytes));
+    return file_write(f, zero, bytes / 64 * 64 + 64 - bytes);
+}
+
+static err put_table(struct file_out *f, const struct table *t, struct str *head) {
+    TRY(header_text(t, head));
+    while ((PREFIX + head->len) % 64 && !head->failed) str_addn(head, " ", 1);
+    TRY(str_ok(head));
+    u64 n = head->len;
+    TRY(file_write(f, magic, MAGIC));
+    TRY(file_write(f, &n, sizeof n));
+    TRY(file_write(f, head->s, (i64)n));
+    for (i32 i = 0; i < t->ncol; i++) TRY(put_column(f, cells(&t->col[i]), t->nrow * cell_size(t->col[i].type)));
+    return t->line ? put_column(f, t->line, 8 * t->nrow) : 0;
+}
+
+err table_write_cache(const struct table *t, const char *path) {
+    struct file_out f;
+    struct str head = {0};
+    TRY(file_create(path, &f));
+    err e = put_table(&f, t, &head);
+    str_free(&head);
+    if (e >= 0) return file_commit(&f);
+    file_abort(&f);
+    return e;
+}
+
+bool cache_is(const char *path) {
+    struct file_in f;
+    char head[MAGIC];
+    struct err_record before = *err_last();
+    if (file_open(path, &f) < 0) {
+        err_put(&before); /* whoever reads it next will say so */
+        return false;
+    }
+    bool is = f.size >= PREFIX && file_read_at(&f, 0, head, MAGIC) >= 0 && !memcmp(head, magic, MAGIC);
+    file_close(&f);
+    return is;
+}
+
+static err damaged(const char *path, const char *why) {
+    return FAIL_AT(E202, path, damaged_fix, "the cache file is damaged or cut off (%s)", why);
+}
+
+/* Room for n cells at `at` behind the header? */
+static const void *place(const struct table *t, i64 data, i64 at, i64 n, i64 size) {
+    i64 total = (i64)t->map_size;
+    if (at < 0 || at % 64 || n < 0 || n > total / size || at > total - data || at + n * size > total - data) return NULL;
+    return (const char *)t->map + data + at;
+}
+
+static err read_words(struct table *t, struct column *c, const struct js *words) {
+    c->nword = (i32)lmin(js_len(words), INT32_MAX);
+    ARENA_NEW(&t->names, c->word, c->nword + 1);
+    for (i32 w = 0; w < c->nword; w++) {
+        c->word[w] = arena_strdup(&t->names, js_str(js_at(words, w), ""));
+        if (!c->word[w]) return -E601;
+    }
+    for (i64 r = 0; r < t->nrow; r++)
+        if (c->code[r] < -1 || c->code[r] >= c->nword) return damaged(t->path, "a category without a word");
+    return 0;
+}
+
+static err read_column(struct table *t, struct column *c, const struct js *o, i64 data, u64 *hash) {
+    const char *type = js_str(js_get(o, "type"), "");
+    i32 k = 0;
+    while (k < 3 && strcmp(type, types[k]) != 0) k++;
+    if (k == 3) return damaged(t->path, "a column of no known type");
+    c->type = (enum col_type)k;
+    c->name = arena_strdup(&t->names, js_str(js_get(o, "name"), ""));
+    if (!c->name) return -E601;
+    c->field = (i32)js_i64(js_get(o, "field"), 0);
+    c->missing = js_i64(js_get(o, "missing"), 0);
+    c->first_missing_line = js_i64(js_get(o, "first_missing_line"), 0);
+    const void *p = place(t, data, js_i64(js_get(o, "at"), -1), t->nrow, cell_size(c->type));
+    if (!p) return damaged(t->path, "a column lies outside");
+    *hash = hash_column(*hash, p, t->nrow * cell_size(c->type));
+    void *cell = (void *)(uintptr_t)p; /* mapped for reading only */
+    if (c->type == COL_NUMBER) c->number = cell;
+    else if (c->type == COL_TIME) c->time = cell;
+    else c->code = cell;
+    return c->type == COL_CATEGORY ? read_words(t, c, js_get(o, "words")) : 0;
+}
+
+static err read_header(struct table *t, const struct js *o, i64 data) {
+    const struct js *columns = js_get(o, "columns");
+    const char *marks = js_str(js_get(o, "marks"), ",.");
+    t->nrow = js_i64(js_get(o, "rows"), -1);
+    i64 n = js_len(columns);
+    if (t->nrow < 0 || n < 1 || n > INT32_MAX) return damaged(t->path, "no rows or columns");
+    t->has_header = js_bool(js_get(o, "header"), true);
+    t->sep = marks[0];
+    t->decimal = marks[0] ? marks[1] : 0;
+    NEW(t->col, n);
+    u64 hash = 0;
+    for (; t->ncol < n; t->ncol++) TRY(read_column(t, &t->col[t->ncol], js_at(columns, t->ncol), data, &hash));
+    i64 at = js_i64(js_get(o, "line_at"), -1);
+    if (at >= 0) {
+        const void *p = place(t, data, at, t->nrow, 8);
+        if (!p) return damaged(t->path, "the line numbers lie outside");
+        t->line = (i64 *)(uintptr_t)p;
+        hash = hash_column(hash, p, 8 * t->nrow);
+    }
+    char hex[20];
+    snprintf(hex, sizeof hex, "%016llx", (unsigned long long)hash);
+    return strcmp(hex, js_str(js_get(o, "hash"), "")) ? damaged(t->path, "its hash does not fit") : 0;
+}
+
+err cache_read(const char *path, struct table **out) {
+    *out = NULL;
+    struct table *t;
+    struct file_map m;
+    struct js *o = NULL;
+    NEW(t, 1);
+    err e = file_map(path, &m);
+    if (e >= 0) {
+        t->map = (void *)(uintptr_t)m.p;
+        t->map_size = (size_t)m.size;
+        t->path = arena_strdup(&t->names, path);
+        u64 n = 0;
+        if (!t->path) e = -E601;
+        else if (m.size < PREFIX) e = damaged(path, "no header");
+        else memcpy(&n, (const char *)m.p + MAGIC, sizeof n);
+        if (e >= 0 && (n > HEADER_MAX || (i64)n > m.size - PREFIX)) e = damaged(path, "the header is cut off");
+        if (e >= 0) e = js_parse((const char *)m.p + PREFIX, n, path, &o);
+        if (e >= 0) e = read_header(t, o, PREFIX + (i64)n);
+        js_free(o);
+    }
+    if (e < 0) table_free(t);
+    else *out = t;
+    return e == -E104 ? damaged(path, "its header is no JSON") : e;
+}

@@ -1,0 +1,235 @@
+/* check.c - findings: the errors that building a series meets, then what looks doubtful in the columns.
+ *
+ * W034  a numeric column, or the sum or difference of two, that equals the target in (nearly) every row
+ * W031  zeros where all other values stay away from zero; one value through a whole day */
+#include "data/check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "data/build.h"
+
+enum { LEAK_COLUMNS = 200, SUSPECTS = 6 };
+
+static const struct err_info warnings[] = {
+#define W(n, status, title, help) {n, status, title, help},
+#include "base/warnings.def"
+#undef W
+};
+
+const struct err_info *warning_info(i32 code) {
+    for (size_t i = 0; i < COUNT(warnings); i++)
+        if (warnings[i].code == code) return &warnings[i];
+    return NULL;
+}
+
+void findings_add(struct findings *f, bool warning, const struct err_record *r) {
+    if (f->n == FINDINGS_MAX) {
+        f->more++;
+        return;
+    }
+    f->item[f->n++] = (struct finding){warning, *r};
+}
+
+static void warn(struct findings *f, i32 code, const char *where, const char *fix, const char *text) {
+    struct err_record r = {.code = code};
+    snprintf(r.where, sizeof r.where, "%s", where);
+    snprintf(r.text, sizeof r.text, "%s", text);
+    snprintf(r.fix, sizeof r.fix, "%s", fix);
+    findings_add(f, true, &r);
+}
+
+/* Numeric columns that could leak: no targets, no times, not --past, not --ignore. */
+static i32 leak_columns(const struct build *b, i32 *list) {
+    i32 n = 0;
+    for (i32 i = 0; i < b->t->ncol && n < LEAK_COLUMNS; i++) {
+        bool out = b->t->col[i].type != COL_NUMBER || (b->o->ignore && table_find(b->t, b->t->col[i].name) != i);
+        for (i32 k = 0; k < b->ntarget + b->npast; k++) out |= b->col[k] == i;
+        for (i32 k = 0; k < b->ntime; k++) out |= b->time_col[k] == i;
+        if (!out) list[n++] = i;
+    }
+    return n;
+}
+
+/* Rows in which x + sign * y equals the target; stops early when it does not begin that way.  y NULL: x alone. */
+static i64 equal_rows(const struct build *b, i32 target, const f64 *x, const f64 *y, f64 sign, i64 *rows) {
+    const f64 *t = b->t->col[target].number;
+    i64 equal = 0;
+    *rows = 0;
+    bool nonzero = false;
+    for (i64 i = 0; i < b->t->nrow; i++) {
+        f64 v = y ? x[i] + sign * y[i] : x[i];
+        if (isnan(v) || isnan(t[i])) continue;
+        ++*rows;
+        equal += fabs(v - t[i]) <= 1e-9 * fmax(fabs(t[i]), 1e-3);
+        nonzero |= y ? x[i] != 0 && y[i] != 0 : t[i] != 0;
+        if (*rows == 32 && equal < 30) return 0;
+    }
+    return nonzero && *rows >= 10 && (f64)equal >= 0.99 * (f64)*rows ? equal : 0;
+}
+
+static void report_leak(const struct build *b, struct findings *f, i32 target, const char *what, const char *list, i64 equal, i64 rows,
+                        const struct freq *freq) {
+    char text[900], fix[600], unit[32];
+    const char *word = "row";
+    freq_span(freq, 1, unit);
+    if (!strncmp(unit, "1 ", 2) && strcmp(unit, "1 step") != 0 && !strstr(unit, "step")) word = unit + 2;
+    snprintf(text, sizeof text, "%s = %s in %lld of %lld rows: as input%s of the same %s %s the target", what, b->t->col[target].name,
+             (long long)equal, (long long)rows, strchr(list, ',') ? "s" : "", word, strchr(list, ',') ? "they leak" : "it leaks");
+    snprintf(fix, sizeof fix, "--past %s   or   --ignore %s", list, list);
+    warn(f, 34, "", fix, text);
+}
+
+static void find_leaks(const struct build *b, struct findings *f, const struct freq *freq) {
+    i32 list[LEAK_COLUMNS], n = leak_columns(b, list);
+    char what[300], names[300];
+    i64 rows, equal;
+    for (i32 k = 0; k < b->ntarget; k++) {
+        i32 target = b->col[k];
+        for (i32 i = 0; i < n; i++) {
+            const struct column *x = &b->t->col[list[i]];
+            if ((equal = equal_rows(b, target, x->number, NULL, 0, &rows)) > 0)
+                report_leak(b, f, target, x->name, x->name, equal, rows, freq);
+            for (i32 j = 0; j < n; j++) {
+                const struct column *y = &b->t->col[list[j]];
+                if (i == j) continue;
+                bool sum = i < j && (equal = equal_rows(b, target, x->number, y->number, 1, &rows)) > 0;
+                bool difference = !sum && (equal = equal_rows(b, target, x->number, y->number, -1, &rows)) > 0;
+                if (!sum && !difference) continue;
+                snprintf(what, sizeof what, "%.120s %c %.120s", x->name, sum ? '+' : '-', y->name);
+                snprintf(names, sizeof names, "%.120s,%.120s", x->name, y->name);
+                report_leak(b, f, target, what, names, equal, rows, freq);
+            }
+        }
+    }
+}
+
+/* What a column is like, for W031. */
+struct look {
+    i64 zeros, first_zero, last_zero, fractions, present;
+    f64 least, median, low, high; /* smallest and median size of the others; lowest and highest value */
+};
+
+static i32 by_value(const void *a, const void *b) {
+    f64 x = *(const f64 *)a, y = *(const f64 *)b;
+    return x < y ? -1 : x > y;
+}
+
+static struct look look_at(const f64 *v, i64 n, f64 *buf) {
+    struct look k = {.first_zero = -1, .low = INFINITY, .high = -INFINITY};
+    i64 others = 0;
+    for (i64 i = 0; i < n; i++) {
+        if (isnan(v[i])) continue;
+        k.present++;
+        k.fractions += v[i] != floor(v[i]);
+        k.low = fmin(k.low, v[i]);
+        k.high = fmax(k.high, v[i]);
+        if (v[i] != 0) {
+            buf[others++] = fabs(v[i]);
+            continue;
+        }
+        if (!k.zeros++) k.first_zero = i;
+        k.last_zero = i;
+    }
+    if (others == 0) return k;
+    qsort(buf, (size_t)others, sizeof *buf, by_value);
+    k.least = buf[0];
+    k.median = buf[others / 2];
+    return k;
+}
+
+static i64 day_of(i64 t) { return (t >= 0 ? t : t - 86399) / 86400; }
+
+static void suspect_zeros(const struct build *b, const struct column *c, const struct look *k, struct str *out) {
+    static const struct freq daily = {.step = 86400};
+    i64 a = k->first_zero, z = k->last_zero, n = b->t->nrow;
+    str_addf(out, "%s: %lld cell%s of exactly 0", c->name, (long long)k->zeros, k->zeros == 1 ? "" : "s");
+    bool run = z - a + 1 == k->zeros && k->zeros > 1;
+    bool day = run && b->time && b->n == n && day_of(b->time[a]) == day_of(b->time[z]) &&
+               (a == 0 || day_of(b->time[a - 1]) != day_of(b->time[a])) && (z == n - 1 || day_of(b->time[z + 1]) != day_of(b->time[z]));
+    char date[32];
+    if (day) {
+        time_format(day_of(b->time[a]) * 86400, &daily, date);
+        str_addf(out, ", all rows of %s", date);
+    }
+    if (run) str_addf(out, " (lines %lld-%lld)", (long long)table_line(b->t, a), (long long)table_line(b->t, z));
+    else str_addf(out, " (first in line %lld)", (long long)table_line(b->t, a));
+}
+
+/* Complete days of at least 12 rows with one and the same value, neither 0 nor an end of the scale.  Few such days are suspicious. */
+static void suspect_days(const struct build *b, const struct column *c, const struct look *k, i64 step, struct str *out) {
+    static const struct freq daily = {.step = 86400};
+    i64 flat = 0, days = 0, at = 0, rows = 0, whole = step > 0 && step <= 7200 ? 86400 / step : INT64_MAX;
+    for (i64 i = 0, from = 0; i < b->n; i++) {
+        bool last = i + 1 == b->n || day_of(b->time[i + 1]) != day_of(b->time[i]);
+        if (!last) continue;
+        bool same = i - from + 1 >= whole;
+        days++;
+        for (i64 r = from; r <= i && same; r++) same = c->number[r] == c->number[from];
+        if (same && c->number[from] != 0 && c->number[from] != k->low && c->number[from] != k->high && !flat++) at = from, rows = i - from + 1;
+        from = i + 1;
+    }
+    if (flat == 0 || days < 20 || 50 * flat > days) return;
+    char date[32];
+    time_format(day_of(b->time[at]) * 86400, &daily, date);
+    str_addf(out, "%s%s: %.10g in all %lld rows of %s", out->len ? "; " : "", c->name, c->number[at], (long long)rows, date);
+    if (flat > 1) str_addf(out, " (and %lld more such day%s)", (long long)(flat - 1), flat == 2 ? "" : "s");
+}
+
+static err find_suspects(const struct build *b, struct findings *f, const struct freq *freq) {
+    struct str text = {0};
+    i32 said = 0;
+    f64 *buf;
+    NEW(buf, b->t->nrow);
+    for (i32 i = 0; i < b->t->ncol && said < SUSPECTS; i++) {
+        const struct column *c = &b->t->col[i];
+        bool time = false;
+        for (i32 k = 0; k < b->ntime; k++) time |= b->time_col[k] == i;
+        if (c->type != COL_NUMBER || time) continue;
+        struct look k = look_at(c->number, b->t->nrow, buf);
+        size_t before = text.len;
+        if (2 * k.fractions < k.present) continue; /* counts and flags are often zero and often stay */
+        if (k.zeros > 0 && 10 * k.zeros < k.present && k.least >= 0.1 * k.median) {
+            if (text.len) str_add(&text, "; ");
+            suspect_zeros(b, c, &k, &text);
+        }
+        if (b->time && b->n == b->t->nrow) suspect_days(b, c, &k, freq->step, &text);
+        said += text.len > before;
+    }
+    mem_free(buf);
+    if (text.len) warn(f, 31, "", "", str_text(&text));
+    err e = str_ok(&text);
+    str_free(&text);
+    return e;
+}
+
+err check_table(const struct table *t, const struct series_options *o, struct findings *out, struct series **s) {
+    *out = (struct findings){0};
+    struct series *made = NULL;
+    TRY(series_inspect(t, o, out, &made));
+    struct findings ignored = {0};
+    struct build b = {.t = t, .o = o, .found = &ignored};
+    struct freq freq = {.season = 1};
+    i64 off;
+    err e = build_roles(&b);
+    if (e >= 0) e = build_times(&b);
+    if (e >= 0) { /* else it was said above */
+        if (b.time) freq_infer(b.time, b.n, &freq, &off);
+        find_leaks(&b, out, &freq);
+        e = find_suspects(&b, out, &freq);
+    } else if (e != -E601) {
+        e = 0;
+    }
+    mem_free(b.col);
+    mem_free(b.cat);
+    mem_free(b.time);
+    mem_free(b.row);
+    mem_free(b.same);
+    if (s && e >= 0) *s = made;
+    else series_free(made);
+    return e;
+}

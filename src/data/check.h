@@ -1,0 +1,27 @@
+/* check.h - what is wrong or doubtful about a table: the findings of `stretto check`. */
+#ifndef STRETTO_DATA_CHECK_H
+#define STRETTO_DATA_CHECK_H
+
+#include "data/series_build.h"
+
+enum { FINDINGS_MAX = 20 };
+
+struct finding {
+    bool warning;        /* code is of warnings.def, else of errors.def */
+    struct err_record r; /* code, where, text, fix */
+};
+
+struct findings {
+    i32 n;
+    i64 more;            /* found and not kept */
+    struct finding item[FINDINGS_MAX];
+};
+
+void findings_add(struct findings *f, bool warning, const struct err_record *r);
+/* Errors first, then warnings.  *s, when asked for, is the series, or NULL when there are errors. */
+err check_table(const struct table *t, const struct series_options *o, struct findings *out, struct series **s);
+
+/* The table of warnings.def: title and long text of W031; NULL when there is no such code. */
+const struct err_info *warning_info(i32 code);
+
+#endif

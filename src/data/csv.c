@@ -1,0 +1,173 @@
+/* csv.c - table_read: a text table in the steps that csv.h draws. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/zfile.h"
+#include "data/cache.h"
+#include "data/csv.h"
+
+enum { THREADS_MAX = 64 };
+
+err csv_read(const struct csv_source *s, struct csv_buffer *b, i64 from, i64 to, char **p) {
+    i64 n = to - from, need = n + CSV_FRONT + CSV_BACK;
+    if (need > b->cap) {
+        mem_free(b->p);
+        b->cap = lmax(need, CSV_CHUNK + (1 << 16));
+        b->p = mem_alloc((size_t)b->cap);
+        if (!b->p) {
+            b->cap = 0;
+            return -E601;
+        }
+        memset(b->p, '\n', CSV_FRONT);
+    }
+    char *at = b->p + CSV_FRONT;
+    if (s->mem) memcpy(at, s->mem + from, (size_t)n);
+    else TRY(file_read_at(&s->file, from, at, n));
+    memset(at - CSV_FRONT, '\n', CSV_FRONT);
+    memset(at + n, '\n', CSV_BACK);
+    *p = at;
+    return 0;
+}
+
+void csv_buffer_free(struct csv_buffer *b) {
+    mem_free(b->p);
+    *b = (struct csv_buffer){0};
+}
+
+static void drop_words(struct csv *c) {
+    for (i64 i = 0; c->chunk && i < c->nchunk; i++) {
+        for (i32 w = 0; c->chunk[i].word && w < c->ntext; w++) vocab_free(&c->chunk[i].word[w]);
+        mem_free(c->chunk[i].word);
+        c->chunk[i].word = NULL;
+    }
+    for (i32 w = 0; c->vocab && w < c->ntext; w++) vocab_free(&c->vocab[w]);
+    mem_free(c->vocab);
+    c->vocab = NULL;
+}
+
+static void drop_tallies(struct csv *c) {
+    for (i32 t = 0; c->tally && t < c->nthread; t++) {
+        mem_free(c->tally[t].missing);
+        mem_free(c->tally[t].missing_text);
+    }
+    mem_free(c->tally);
+    c->tally = NULL;
+}
+
+static void csv_free(struct csv *c) {
+    drop_words(c);
+    drop_tallies(c);
+    for (i32 t = 0; c->buffer && t < c->nthread; t++) csv_buffer_free(&c->buffer[t]);
+    mem_free(c->buffer);
+    mem_free(c->chunk);
+    mem_free(c->field);
+    mem_free(c->src.mem);
+    file_close(&c->src.file);
+}
+
+/* Columns of the table from the kinds of the fields, with memory for their cells. */
+static err make_columns(struct csv *c) {
+    struct table *t = c->t;
+    t->ncol = c->ntext = 0;
+    for (i32 f = 0; f < c->nfield; f++) {
+        c->field[f].col = c->field[f].kind == FIELD_SKIP ? -1 : t->ncol++;
+        if (c->field[f].kind == FIELD_TEXT) c->field[f].text = c->ntext++;
+    }
+    if (!t->col) NEW(t->col, t->ncol);
+    for (i32 f = 0; f < c->nfield; f++) {
+        struct csv_field *field = &c->field[f];
+        if (field->kind == FIELD_SKIP) continue;
+        struct column *col = &t->col[field->col];
+        col->name = c->name[f];
+        col->field = f + 1;
+        col->missing = col->first_missing_line = 0;
+        col->missing_text = NULL;
+        if (field->kind == FIELD_NUMBER) {
+            col->type = COL_NUMBER;
+            if (!col->number) NEW(col->number, t->nrow);
+        } else if (field->kind == FIELD_TIME) {
+            col->type = COL_TIME;
+            if (!col->time) NEW(col->time, t->nrow);
+        } else {
+            col->type = COL_CATEGORY;
+            mem_free(col->number); /* it looked like numbers at first */
+            col->number = NULL;
+            if (!col->code) NEW(col->code, t->nrow);
+        }
+        field->number = col->number;
+        field->t = col->time;
+        field->code = col->code;
+    }
+    return 0;
+}
+
+static err make_tallies(struct csv *c) {
+    drop_tallies(c);
+    NEW(c->tally, c->nthread);
+    i32 n = c->t->ncol;
+    for (i32 t = 0; t < c->nthread; t++) {
+        i64 *block;
+        NEW(block, 3 * (i64)n + 1);
+        c->tally[t].missing = block;
+        c->tally[t].first_missing = block + n;
+        c->tally[t].bad = block + 2 * (i64)n;
+        NEW(c->tally[t].missing_text, n);
+    }
+    return 0;
+}
+
+/* Rows and lines differ somewhere: keep the line of every row. */
+static err make_lines(struct csv *c) {
+    bool uneven = c->data_line != 1 + c->t->has_header;
+    for (i64 i = 0; i < c->nchunk; i++) uneven |= c->chunk[i].uneven;
+    if (uneven && !c->t->line) NEW(c->t->line, c->t->nrow);
+    return 0;
+}
+
+static err read_text(struct csv *c) {
+    c->nthread = imax(1, imin(c->o->threads, THREADS_MAX));
+    TRY(csv_sniff(c));
+    NEW(c->buffer, c->nthread);
+    TRY(csv_scan(c));
+    if (c->t->nrow == 0) return FAIL_AT(E201, c->src.name, NULL, "the file holds a header only, no rows");
+    TRY(make_lines(c));
+    for (bool again = true; again;) {
+        drop_words(c);
+        TRY(make_columns(c));
+        TRY(make_tallies(c));
+        NEW(c->vocab, c->ntext);
+        TRY(csv_parse(c));
+        TRY(csv_report(c, &again));
+        if (again) drop_words(c);
+    }
+    return 0;
+}
+
+/* Open the file and find out how it is packed. */
+static err open_source(struct csv_source *s) {
+    TRY(file_open(s->path, &s->file));
+    s->size = s->file.size;
+    u8 head[4] = {0};
+    i64 seen = lmax(0, lmin(s->size, 4));
+    TRY(file_read_at(&s->file, 0, head, seen));
+    if (s->size >= 0 && zfile_kind(head, seen) == Z_PLAIN) return 0;
+    file_close(&s->file);
+    return zfile_load(s->path, &s->mem, &s->size); /* packed, or a pipe */
+}
+
+err table_read(const char *path, const struct read_options *o, struct table **out) {
+    *out = NULL;
+    if (cache_is(path)) return cache_read(path, out);
+    struct table *t;
+    NEW(t, 1);
+    const char *slash = strrchr(path, '/');
+    struct csv c = {.o = o, .t = t, .src = {.path = path, .name = strlen(path) > 120 && slash ? slash + 1 : path}};
+    c.src.file.fd = -1;
+    t->path = arena_strdup(&t->names, path);
+    err e = t->path ? open_source(&c.src) : -E601;
+    if (e >= 0) e = read_text(&c);
+    csv_free(&c);
+    if (e < 0) table_free(t);
+    else *out = t;
+    return e;
+}

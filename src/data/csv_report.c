@@ -1,0 +1,187 @@
+/* csv_report.c - what was wrong with the file, in one message: the first place, how often, what to do. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/csv.h"
+
+void csv_where(const struct csv *c, char where[256], i64 line, i32 field) {
+    if (field > 0) snprintf(where, 256, "%.200s:%lld:%d", c->src.name, (long long)line, field);
+    else snprintf(where, 256, "%.200s:%lld", c->src.name, (long long)line);
+}
+
+void csv_clean(char *to, size_t size, const char *s, i64 n) {
+    bool cut = n > (i64)size - 1;
+    i64 most = cut ? (i64)size - 4 : n;
+    while (cut && most > 0 && ((u8)s[most] & 0xC0) == 0x80) most--; /* not within a character */
+    for (i64 i = 0; i < most; i++) to[i] = (u8)s[i] < 32 ? ' ' : s[i];
+    memcpy(to + most, cut ? "..." : "", cut ? 4 : 1);
+}
+
+err csv_fail_encoding(struct csv *c, const struct csv_chunk *k, i64 line) {
+    char *p, where[256];
+    TRY(csv_read(&c->src, &c->buffer[0], k->from, k->from + k->bad_byte + 1, &p));
+    i64 start = 0;
+    for (i64 i = 0; i < k->bad_byte; i++)
+        if (p[i] == '\n') line++, start = i + 1;
+    csv_where(c, where, line, 0);
+    if (k->bad_kind == 1)
+        return FAIL_AT(E202, where, NULL, "a zero byte (the %lld. byte of the line): this is binary, not a text table",
+                       (long long)(k->bad_byte - start + 1));
+    return FAIL_AT(E202, where, "iconv -f LATIN1 -t UTF-8 OLD > NEW   (or the encoding that it really has)",
+                   "byte 0x%02X (the %lld. of the line) is not UTF-8", (u8)p[k->bad_byte], (long long)(k->bad_byte - start + 1));
+}
+
+static const struct {
+    const char *magic;
+    i32 n;
+    const char *what;
+} formats[] = {{"PAR1", 4, "a Parquet file"},         {"PK\3\4", 4, "a zip file (perhaps a spreadsheet)"},
+               {"\x89HDF", 4, "an HDF5 file"},        {"\x93NUMPY", 6, "a NumPy file"},
+               {"SQLite format", 13, "an SQLite file"}, {"%PDF", 4, "a PDF file"},
+               {"\xFD" "7zXZ", 5, "an xz file"},      {"BZh", 3, "a bzip2 file"},
+               {"ARROW1", 6, "an Arrow file"},        {"\xD0\xCF\x11\xE0", 4, "an old spreadsheet"},
+               {"\x7F" "ELF", 4, "a program"},        {"\x89PNG", 4, "a picture"},
+               {"CDF", 3, "a NetCDF file"},           {"7z\xBC\xAF", 4, "a 7z file"}};
+
+err csv_fail_first_bytes(const struct csv *c, const char *head, i64 n) {
+    const char *name = c->src.name;
+    if (n == 0) return FAIL_AT(E201, name, NULL, "the file is empty");
+    i64 even = 0, odd = 0, seen = lmin(n, 4096);
+    for (i64 i = 0; i < seen; i++)
+        if (head[i] == 0) *(i % 2 ? &odd : &even) += 1;
+    bool wide = (odd > seen / 4 && even == 0) || (even > seen / 4 && odd == 0);
+    if ((n >= 2 && (!memcmp(head, "\xFF\xFE", 2) || !memcmp(head, "\xFE\xFF", 2))) || wide)
+        return FAIL_AT(E202, name, "iconv -f UTF-16 -t UTF-8 OLD > NEW", "the text is UTF-16, not UTF-8");
+    for (size_t i = 0; i < COUNT(formats); i++)
+        if (n >= formats[i].n && !memcmp(head, formats[i].magic, (size_t)formats[i].n))
+            return FAIL_AT(E202, name, "write the data as CSV", "this is %s, not a text table", formats[i].what);
+    if (even + odd > 0) return FAIL_AT(E202, name, NULL, "this is a binary file, not a text table (zero bytes at the start)");
+    if (!memchr(head, '\n', (size_t)n) && memchr(head, '\r', (size_t)n))
+        return FAIL_AT(E202, name, "tr '\\r' '\\n' < OLD > NEW", "lines end with carriage returns only (old Mac)");
+    return 0;
+}
+
+static i32 by_row(const void *a, const void *b) {
+    const struct csv_problem *x = a, *y = b;
+    return x->row != y->row ? (x->row < y->row ? -1 : 1) : x->field - y->field;
+}
+
+/* Lines of the first five problems that match: "4127, 4130, ..." */
+static void line_list(const struct csv_problem *p, i32 n, i32 field, i64 total, char *to, size_t size) {
+    size_t fill = 0;
+    i32 shown = 0;
+    to[0] = 0;
+    for (i32 i = 0; i < n && shown < 5; i++)
+        if (p[i].field == field)
+            fill += (size_t)snprintf(to + fill, size - fill, "%s%lld", shown++ ? ", " : "", (long long)p[i].line);
+    if (shown < total) snprintf(to + fill, size - fill, ", ...");
+}
+
+/* A row as the reader cut it: "a | b | c". */
+static void show_row(const struct csv *c, const char *row, char *to, size_t size) {
+    size_t fill = 0;
+    for (; *row && fill + 4 < size; row++) {
+        if (*row == c->sep) fill += (size_t)snprintf(to + fill, size - fill, " | ");
+        else to[fill++] = *row;
+    }
+    to[fill] = 0;
+}
+
+static bool digit(char c) { return c >= '0' && c <= '9'; }
+
+/* A comma between two digits, in a table with commas between its fields. */
+static bool like_decimal_comma(const struct csv *c, const char *row) {
+    for (const char *p = row; c->sep == ',' && *p; p++)
+        if (*p == ',' && p > row && digit(p[-1]) && digit(p[1])) return true;
+    return false;
+}
+
+static err fail_ragged(const struct csv *c, const struct csv_problem *p, i32 n, i64 ragged, i64 longer) {
+    i32 i = 0;
+    while (i < n && p[i].fields == 0) i++;
+    if (i == n) return FAIL(E1, "a ragged row was counted and not kept");
+    char where[256], row[400], lines[120], fix[300];
+    csv_where(c, where, p[i].line, 0);
+    show_row(c, p[i].text, row, sizeof row);
+    line_list(p, n, 0, ragged, lines, sizeof lines);
+    bool comma = longer == ragged && like_decimal_comma(c, p[i].text);
+    i64 all = c->t->nrow + c->t->has_header;
+    if (ragged == 1) snprintf(fix, sizeof fix, "repair line %s", lines);
+    else if (comma) snprintf(fix, sizeof fix, "write numbers with a point, or fields with another separator (;); lines %s", lines);
+    else snprintf(fix, sizeof fix, "repair lines %s   or   another --sep (now \"%s\")", lines, c->sep == '\t' ? "tab" : (char[]){c->sep, 0});
+    return FAIL_AT(E203, where, fix, "%d field%s, the %s has %d: %s\n%s%lld such line%s in %lld", p[i].fields, p[i].fields == 1 ? "" : "s",
+                   c->t->has_header ? "header" : "first line", c->nfield, row, comma ? "a decimal comma? " : "", (long long)ragged,
+                   ragged == 1 ? "" : "s", (long long)all);
+}
+
+static err fail_cell(const struct csv *c, const struct csv_problem *p, i32 n, i32 field, i64 bad) {
+    i32 i = 0;
+    while (i < n && p[i].field != field + 1) i++;
+    if (i == n) return FAIL(E1, "a bad cell was counted and not kept");
+    char where[256], lines[120], fix[700], many[180] = "";
+    csv_where(c, where, p[i].line, field + 1);
+    line_list(p, n, field + 1, bad, lines, sizeof lines);
+    if (bad > 1) snprintf(many, sizeof many, "\n%lld such cells: lines %s", (long long)bad, lines);
+    const char *name = c->name[field];
+    if (c->field[field].kind == FIELD_TIME) {
+        if (!p[i].text[0])
+            return FAIL_AT(E205, where, "repair the line", "time column \"%s\" is empty here%s", name, many);
+        return FAIL_AT(E205, where, "repair the line   or   --time-format '%Y-%m-%d %H:%M'   (spelt like the cells)",
+                       "\"%s\" in time column \"%s\" is no date or time in the layout of the rows before%s", p[i].text, name, many);
+    }
+    bool comma = c->mark == '.' && strchr(p[i].text, ',') && !strpbrk(p[i].text, "abcdefghijklmnopqrstuvwxyz");
+    if (comma) snprintf(fix, sizeof fix, "--decimal ,");
+    else snprintf(fix, sizeof fix, "--na \"%.100s\"   (it means missing)   or   --cat %.200s   or   --ignore %.200s", p[i].text, name, name);
+    return FAIL_AT(E204, where, fix, "\"%s\" in column \"%s\" is not a number%s", p[i].text, name, many);
+}
+
+/* Sum up the threads: cells missing, cells bad, the first problems of the file in order. */
+static i32 merge(struct csv *c, struct csv_problem *all, i64 *ragged, i64 *longer) {
+    i32 n = 0;
+    for (i32 t = 0; t < c->nthread; t++) {
+        const struct csv_tally *y = &c->tally[t];
+        *ragged += y->ragged;
+        *longer += y->longer;
+        memcpy(all + n, y->problem, (size_t)y->n * sizeof *all);
+        n += y->n;
+        for (i32 i = 0; i < c->t->ncol; i++) {
+            struct column *col = &c->t->col[i];
+            if (y->missing[i] && (!col->first_missing_line || y->first_missing[i] < col->first_missing_line)) {
+                col->first_missing_line = y->first_missing[i];
+                col->missing_text = y->missing_text[i];
+            }
+            col->missing += y->missing[i];
+            if (t > 0) c->tally[0].bad[i] += y->bad[i];
+        }
+    }
+    for (i32 i = 0; i < c->t->ncol; i++) { /* the tallies go, the table stays; without memory the text is left out */
+        struct column *col = &c->t->col[i];
+        if (col->missing_text) col->missing_text = arena_strdup(&c->t->names, col->missing_text);
+    }
+    qsort(all, (size_t)n, sizeof *all, by_row);
+    return n;
+}
+
+err csv_report(struct csv *c, bool *again) {
+    struct csv_problem *all = arena_new(&c->t->names, (size_t)c->nthread * CSV_PROBLEMS * sizeof *all);
+    if (!all) return -E601;
+    i64 ragged = 0, longer = 0;
+    i32 n = merge(c, all, &ragged, &longer);
+    *again = false;
+    if (ragged) return fail_ragged(c, all, n, ragged, longer);
+    for (i32 f = 0; f < c->nfield; f++) {
+        struct csv_field *field = &c->field[f];
+        if (field->kind != FIELD_NUMBER) continue;
+        i64 bad = c->tally[0].bad[field->col], present = c->t->nrow - c->t->col[field->col].missing;
+        if (2 * bad <= present) continue;
+        field->kind = FIELD_TEXT; /* numbers only at the start of the file */
+        *again = true;
+    }
+    if (*again) return 0;
+    for (i32 i = 0; i < n; i++) { /* the first bad cell of the file decides */
+        i32 f = all[i].field - 1;
+        if (f >= 0) return fail_cell(c, all, n, f, c->tally[0].bad[c->field[f].col]);
+    }
+    return 0;
+}

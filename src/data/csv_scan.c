@@ -1,0 +1,293 @@
+/* csv_scan.c - the first pass: how many records and lines each chunk has, where quotes stay open, whether the bytes are text.
+ *
+ *     byte   k*CHUNK-1          (k+1)*CHUNK-1
+ *     ...ab\n|cdefg ...... xyz | uvw\n|...
+ *             ^ from of chunk k        ^ to of chunk k = from of chunk k+1: after the first line feed at or behind the border
+ *
+ * A chunk without quotes, by far the most frequent, is counted 32 bytes at a time. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/pool.h"
+#include "data/csv.h"
+
+typedef u8 v32 __attribute__((vector_size(32), aligned(1), may_alias));
+
+struct counts {
+    i64 lines, blank;
+    bool quotes, high, nul;
+};
+
+static i64 sum32(v32 v) {
+    i64 n = 0;
+    for (i32 i = 0; i < 32; i++) n += v[i];
+    return n;
+}
+
+/* Line feeds, blank lines, and whether there are quotes, bytes above 127 or NULs.  Two bytes before p are readable. */
+static struct counts count_bytes(const char *p, i64 n) {
+    struct counts c = {0};
+    v32 quote = {0}, high = {0}, nul = {0};
+    i64 i = 0;
+    while (i + 32 <= n) {
+        v32 lines = {0}, blank = {0};
+        for (i32 k = 0; k < 255 && i + 32 <= n; k++, i += 32) { /* a byte counts to 255 */
+            v32 b, b1, b2;
+            memcpy(&b, p + i, 32);
+            memcpy(&b1, p + i - 1, 32);
+            memcpy(&b2, p + i - 2, 32);
+            v32 feed = (v32)(b == '\n');
+            lines -= feed;
+            blank -= feed & ((v32)(b1 == '\n') | ((v32)(b1 == '\r') & (v32)(b2 == '\n')));
+            quote |= (v32)(b == '"');
+            high |= b;
+            nul |= (v32)(b == 0);
+        }
+        c.lines += sum32(lines);
+        c.blank += sum32(blank);
+    }
+    for (; i < n; i++) {
+        bool feed = p[i] == '\n';
+        c.lines += feed;
+        c.blank += feed && (p[i - 1] == '\n' || (p[i - 1] == '\r' && p[i - 2] == '\n'));
+        quote[0] |= p[i] == '"';
+        high[0] |= (u8)p[i];
+        nul[0] |= p[i] == 0;
+    }
+    for (i32 k = 0; k < 32; k++) {
+        c.quotes |= quote[k] != 0;
+        c.high |= high[k] > 127;
+        c.nul |= nul[k] != 0;
+    }
+    return c;
+}
+
+/* Length of the UTF-8 character at p, or 0. */
+static i32 utf8_length(const u8 *p, i64 left) {
+    u8 a = p[0];
+    if (a < 0x80) return 1;
+    i32 n = a >= 0xF0 ? 4 : a >= 0xE0 ? 3 : 2;
+    if (a < 0xC2 || a > 0xF4 || left < n) return 0;
+    for (i32 i = 1; i < n; i++)
+        if ((p[i] & 0xC0) != 0x80) return 0;
+    if ((a == 0xE0 && p[1] < 0xA0) || (a == 0xED && p[1] > 0x9F) || (a == 0xF0 && p[1] < 0x90) || (a == 0xF4 && p[1] > 0x8F)) return 0;
+    return n;
+}
+
+static const u64 HIGH = 0x8080808080808080u, LOW = 0x0101010101010101u;
+
+static void check_text(struct csv_chunk *k, const char *p, i64 n) {
+    for (i64 i = 0; i < n;) {
+        u64 w;
+        if (i + 8 <= n && (memcpy(&w, p + i, 8), (w & HIGH) == 0 && ((w - LOW) & ~w & HIGH) == 0)) { /* eight ASCII, no NUL */
+            i += 8;
+            continue;
+        }
+        i32 len = p[i] ? utf8_length((const u8 *)p + i, n - i) : 0;
+        if (len == 0) {
+            k->bad_byte = i;
+            k->bad_kind = p[i] ? 2 : 1;
+            return;
+        }
+        i += len;
+    }
+}
+
+/* Records with quotes, byte by byte.  A quote opens a field only at its beginning; "" inside stands for one quote.  inside: p is
+ * within quotes; then *first is the place after the record that was begun before, and that record is not counted. */
+static void count_quoted(struct csv_chunk *k, const char *p, i64 n, char sep, bool inside, i64 *first) {
+    bool at_start = true, counted = !inside;
+    i64 lines = 0, rows = 0, opened = 0, start = 0; /* of the record */
+    *first = inside ? n : 0;
+    for (i64 i = 0; i < n; i++) {
+        if (inside) {
+            const char *q = memchr(p + i, '"', (size_t)(n - i));
+            i64 to = q ? q - p : n;
+            for (i64 j = i; j < to; j++) lines += p[j] == '\n';
+            i = to;
+            if (!q || (i + 1 < n && p[i + 1] == '"')) i++; /* the end, or a doubled quote */
+            else inside = at_start = false;
+            continue;
+        }
+        char b = p[i];
+        if (b == '\n') {
+            lines++;
+            if (!counted) *first = i + 1;
+            else rows += !(i == start || (i == start + 1 && p[start] == '\r'));
+            at_start = counted = true;
+            start = i + 1;
+        } else if (b == '"' && at_start) {
+            inside = true;
+            opened = lines;
+        } else {
+            at_start = b == sep;
+        }
+    }
+    k->open = inside;
+    k->open_line = opened;
+    k->lines = lines;
+    k->rows = rows + (inside && counted); /* a record that goes on in the next chunk begins here */
+}
+
+/* The bytes of chunk i, from after the first line feed at or behind its border to after the one behind the next border. */
+static err load(struct csv *c, i64 i, i32 thread, char **p) {
+    struct csv_chunk *k = &c->chunk[i];
+    i64 size = c->src.size, begin = c->data_from + i * CSV_CHUNK, end = lmin(begin + CSV_CHUNK, size);
+    i64 from = i ? begin - 1 : begin;
+    TRY(csv_read(&c->src, &c->buffer[thread], from, end, p));
+    char *feed = i ? memchr(*p, '\n', (size_t)(end - from)) : NULL;
+    if (i && !feed) {
+        k->from = k->to = end;
+        return 0;
+    }
+    k->from = i ? from + (feed + 1 - *p) : begin;
+    i64 more = 1 << 12;
+    for (k->to = end; k->to < size && (*p)[k->to - from - 1] != '\n'; more *= 4) { /* to the end of the last line */
+        i64 to = lmin(k->to + more, size);
+        if (to - k->from > CSV_LINE_MAX)
+            return FAIL_AT(E202, c->src.path, NULL, "a line of more than %d MiB near byte %lld: this is no text table",
+                           CSV_LINE_MAX >> 20, (long long)k->from);
+        TRY(csv_read(&c->src, &c->buffer[thread], from, to, p));
+        feed = memchr(*p + (k->to - from), '\n', (size_t)(to - k->to));
+        k->to = feed ? from + (feed + 1 - *p) : to;
+        if (feed) break;
+    }
+    *p += k->from - from;
+    return 0;
+}
+
+/* Make the buffer end and begin like a text of lines: the last line of a file may lack its line feed. */
+static i64 frame(char *p, i64 n) {
+    memset(p - CSV_FRONT, '\n', CSV_FRONT);
+    p[n] = '\n';
+    return n + (n > 0 && p[n - 1] != '\n');
+}
+
+static err scan_chunk(struct csv *c, i64 i, i32 thread) {
+    struct csv_chunk *k = &c->chunk[i];
+    char *p;
+    k->bad_byte = -1;
+    TRY(load(c, i, thread, &p));
+    i64 n = k->to - k->from, unused;
+    if (n == 0) return 0;
+    i64 framed = frame(p, n);
+    struct counts b = count_bytes(p, framed);
+    if (b.high || b.nul) check_text(k, p, n);
+    if (b.quotes) {
+        count_quoted(k, p, framed, c->sep, false, &unused);
+        if (k->open && framed > n) k->lines--; /* the line feed that was put behind the end */
+    } else {
+        k->lines = b.lines;
+        k->rows = b.lines - b.blank;
+    }
+    return 0;
+}
+
+struct each {
+    struct csv *c;
+    err (*work)(struct csv *c, i64 chunk, i32 thread);
+    _Atomic i64 next;
+    i64 failed[64]; /* by thread: chunk and error of its first failure */
+    struct err_record record[64];
+};
+
+static void each_worker(void *arg, i32 thread) {
+    struct each *e = arg;
+    e->failed[thread] = INT64_MAX;
+    for (i64 i; (i = atomic_fetch_add(&e->next, 1)) < e->c->nchunk;) {
+        if (e->work(e->c, i, thread) >= 0) continue;
+        e->failed[thread] = i;
+        e->record[thread] = *err_last();
+        atomic_store(&e->next, e->c->nchunk); /* the others finish what they have: all of it lies before */
+    }
+}
+
+err csv_each(struct csv *c, err (*work)(struct csv *c, i64 chunk, i32 thread)) {
+    struct each *e;
+    NEW(e, 1);
+    e->c = c;
+    e->work = work;
+    struct pool *pool = NULL;
+    err result = c->nthread > 1 && c->nchunk > 1 ? pool_new(c->nthread, &pool) : 0;
+    i32 n = pool ? c->nthread : 1;
+    if (result >= 0 && pool) pool_run(pool, each_worker, e);
+    else if (result >= 0) each_worker(e, 0);
+    pool_free(pool);
+    i32 worst = -1;
+    for (i32 i = 0; result >= 0 && i < n; i++)
+        if (e->failed[i] < INT64_MAX && (worst < 0 || e->failed[i] < e->failed[worst])) worst = i;
+    if (worst >= 0) {
+        err_put(&e->record[worst]);
+        result = -e->record[worst].code;
+    }
+    mem_free(e);
+    return result;
+}
+
+/* Chunk i begins within quotes: count it again, and give its first bytes to the chunk where that record began. */
+static err rescan_inside(struct csv *c, i64 i, i64 *owner) {
+    struct csv_chunk *k = &c->chunk[i];
+    char *p;
+    i64 first, n = k->to - k->from;
+    if (n == 0) {
+        k->open = true;
+        return 0;
+    }
+    TRY(csv_read(&c->src, &c->buffer[0], k->from, k->to, &p));
+    i64 framed = frame(p, n);
+    count_quoted(k, p, framed, c->sep, true, &first);
+    if (k->open && framed > n) k->lines--;
+    first = lmin(first, n);
+    i64 feeds = 0;
+    for (i64 j = 0; j < first; j++) feeds += p[j] == '\n';
+    k->from += first;
+    k->lines -= feeds;
+    c->chunk[*owner].to = k->from;
+    c->chunk[*owner].lines += feeds;
+    if (k->from - c->chunk[*owner].from > CSV_LINE_MAX)
+        return FAIL_AT(E206, c->src.path, NULL, "a quoted field of more than %d MiB near byte %lld", CSV_LINE_MAX >> 20,
+                       (long long)c->chunk[*owner].from);
+    if (k->from < k->to) *owner = i;
+    return 0;
+}
+
+/* From left to right: is each chunk's assumption right?  Then rows and lines add up. */
+static err resolve(struct csv *c) {
+    bool inside = false;
+    i64 row = 0, line = c->data_line, owner = 0, open_line = 0, physical = line;
+    for (i64 i = 0; i < c->nchunk; i++) {
+        struct csv_chunk *k = &c->chunk[i];
+        i64 feeds = k->lines;
+        if (k->bad_byte >= 0) return csv_fail_encoding(c, k, physical);
+        if (inside) TRY(rescan_inside(c, i, &owner));
+        else if (k->from < k->to) owner = i;
+        if (k->open && owner == i) open_line = physical + k->open_line;
+        physical += feeds;
+        inside = k->open;
+    }
+    if (inside) {
+        char where[300];
+        snprintf(where, sizeof where, "%s:%lld", c->src.name, (long long)open_line);
+        return FAIL_AT(E206, where, "close the quote, or write a quote inside a field twice",
+                       "a quoted field begins here and never ends");
+    }
+    for (i64 i = 0; i < c->nchunk; i++) {
+        struct csv_chunk *k = &c->chunk[i];
+        k->row0 = row;
+        k->line0 = line;
+        k->uneven = k->rows != k->lines;
+        row += k->rows;
+        line += k->lines;
+    }
+    c->t->nrow = row;
+    return 0;
+}
+
+err csv_scan(struct csv *c) {
+    c->nchunk = (c->src.size - c->data_from + CSV_CHUNK - 1) / CSV_CHUNK;
+    NEW(c->chunk, c->nchunk);
+    TRY(csv_each(c, scan_chunk));
+    return resolve(c);
+}

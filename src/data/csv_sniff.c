@@ -1,0 +1,394 @@
+/* csv_sniff.c - what kind of table is this?  Separator, decimal mark, header and the kind of every field, from the first MiB. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "data/csv.h"
+#include "data/names.h"
+
+enum { SAMPLE_ROWS = 1000, SAMPLE_CELLS = 200000, SEP_ROWS = 200 };
+
+/* The head of the file, cut into cells. */
+struct sample {
+    char *text;       /* a copy that csv_split may change */
+    i64 size;
+    char **cell;      /* [rows][nfield] */
+    i32 *len;
+    i32 rows, nfield;
+    bool cut;         /* the file goes on behind the head */
+};
+
+/* Unquote from p on; returns the place behind the closing quote, *len bytes stay at the old place. */
+static char *unquote(char *p, char *end, char *to, i32 *len) {
+    char *from = to;
+    for (p++; p < end; p++) {
+        if (*p == '"' && !(p + 1 < end && p[1] == '"')) {
+            p++;
+            break;
+        }
+        if (*p == '"') p++;
+        *to++ = *p;
+    }
+    *len = (i32)(to - from);
+    return p;
+}
+
+char *csv_split(char *p, char *end, char sep, char **cell, i32 *len, i32 max, i32 *n) {
+    for (*n = 0;; p++) {
+        char *from = p;
+        i32 length = 0;
+        if (p < end && *p == '"') {
+            p = unquote(p, end, from, &length);
+            char *to = from + length;
+            for (; p < end && *p != sep && *p != '\n'; p++) *to++ = *p; /* whatever follows the quote belongs to the cell */
+            length = (i32)(to - from);
+            if (length > 0 && p < end && *p == '\n' && to[-1] == '\r' && p[-1] == '\r') length--;
+        } else {
+            while (p < end && *p != sep && *p != '\n') p++;
+            char *to = p > from && p < end && *p == '\n' && p[-1] == '\r' ? p - 1 : p;
+            while (from < to && *from == ' ') from++;
+            while (to > from && to[-1] == ' ') to--;
+            length = (i32)(to - from);
+        }
+        if (*n < max) {
+            cell[*n] = from;
+            len[*n] = length;
+        }
+        ++*n;
+        if (p >= end || *p == '\n') return p < end ? p + 1 : p;
+    }
+}
+
+/* Fields of the record at p, without changing it. */
+static const char *count_fields(const char *p, const char *end, char sep, i32 *n) {
+    for (*n = 1;; p++, ++*n) {
+        if (p < end && *p == '"') {
+            for (p++; p < end; p++) {
+                if (*p != '"') continue;
+                if (p + 1 == end || p[1] != '"') break;
+                p++;
+            }
+        }
+        while (p < end && *p != sep && *p != '\n') p++;
+        if (p >= end || *p == '\n') return p < end ? p + 1 : p;
+    }
+}
+
+static bool blank_at(const char *p, const char *end) { return *p == '\n' || (*p == '\r' && p + 1 < end && p[1] == '\n'); }
+
+/* The separator with which most records have as many fields as the first one, and more than one. */
+static char find_sep(const char *p, const char *end, bool cut) {
+    static const char candidates[] = "\t;|,";
+    char best = ',';
+    i64 most = 0;
+    for (const char *sep = candidates; *sep; sep++) {
+        i32 first = 0, n;
+        i64 agree = 0;
+        const char *q = p;
+        for (i32 row = 0; row < SEP_ROWS && q < end; row++) {
+            if (blank_at(q, end)) {
+                q += 1 + (*q == '\r');
+                continue;
+            }
+            q = count_fields(q, end, *sep, &n);
+            if (cut && q == end) break;
+            if (!first) first = n;
+            agree += n == first && n > 1;
+        }
+        if (agree > most) most = agree, best = *sep;
+    }
+    return best;
+}
+
+bool csv_is_missing(const struct csv *c, const char *s, i64 n) {
+    if (n == 0) return true;
+    if (!c->na_first[(u8)s[0]]) return false;
+    for (const char *p = c->o->na; p && *p;) {
+        const char *end = strchr(p, ',');
+        size_t len = end ? (size_t)(end - p) : strlen(p);
+        if ((i64)len == n && !memcmp(p, s, len)) return true;
+        p += len + (end != NULL);
+    }
+    return false;
+}
+
+static void note_missing_words(struct csv *c) {
+    bool begins = true;
+    for (const char *p = c->o->na; p && *p; p++) {
+        if (begins) c->na_first[(u8)*p] = true;
+        begins = *p == ',';
+    }
+}
+
+static bool is_number(const char *s, i32 n, char mark) {
+    f64 v;
+    return n > 0 && str_to_f64(s, (size_t)n, mark, &v);
+}
+
+static bool is_time(const char *s, i32 n) {
+    bool unused;
+    return n > 0 && time_guess(&s, &n, 1, false, &unused) != TIME_NONE;
+}
+
+static char **row_cells(const struct sample *s, i32 row) { return s->cell + (i64)row * s->nfield; }
+static i32 *row_lens(const struct sample *s, i32 row) { return s->len + (i64)row * s->nfield; }
+
+/* A decimal comma: cells like 1,5 and none like 1.5. */
+static char find_mark(const struct csv *c, const struct sample *s) {
+    i64 commas = 0, dots = 0;
+    if (c->o->decimal) return c->o->decimal;
+    if (c->sep == ',') return '.';
+    for (i64 i = 0; i < (i64)s->rows * s->nfield; i++) {
+        if (!s->cell[i] || s->len[i] == 0) continue;
+        if (memchr(s->cell[i], ',', (size_t)s->len[i])) commas += is_number(s->cell[i], s->len[i], ',');
+        else if (memchr(s->cell[i], '.', (size_t)s->len[i])) dots += is_number(s->cell[i], s->len[i], '.');
+    }
+    return commas > dots ? ',' : '.';
+}
+
+/* Column numbers as names: "Letter,1,2,3": words that never come again, and numbers that count up by one. */
+static bool counts_up(const struct sample *s, char mark) {
+    i32 numbers = 0;
+    f64 v, before = 0;
+    for (i32 f = 0; f < s->nfield; f++) {
+        const char *head = row_cells(s, 0)[f];
+        i32 n = row_lens(s, 0)[f];
+        if (n > 0 && str_to_f64(head, (size_t)n, mark, &v)) {
+            if (numbers++ > 0 && v != before + 1) return false;
+            before = v;
+            continue;
+        }
+        for (i32 r = 1; r < s->rows; r++)
+            if (row_lens(s, r)[f] == n && !memcmp(row_cells(s, r)[f], head, (size_t)n)) return false;
+    }
+    return numbers > 2 && numbers < s->nfield && s->rows > 2;
+}
+
+/* The first record is a header when no cell of it is a number or time, or when one is a word above numbers. */
+static bool find_header(const struct csv *c, const struct sample *s) {
+    if (c->o->header >= 0) return c->o->header == 1;
+    bool all_words = true;
+    for (i32 f = 0; f < s->nfield; f++) {
+        const char *head = row_cells(s, 0)[f];
+        i32 n = row_lens(s, 0)[f];
+        bool word = n > 0 && !is_number(head, n, c->mark) && !is_time(head, n) && !csv_is_missing(c, head, n);
+        if (!word && n > 0) all_words = false;
+        i32 values = 0, others = 0;
+        for (i32 r = 1; word && r < s->rows; r++) {
+            const char *cell = row_cells(s, r)[f];
+            i32 len = row_lens(s, r)[f];
+            if (csv_is_missing(c, cell, len)) continue;
+            if (is_number(cell, len, c->mark) || is_time(cell, len)) values++;
+            else others++;
+        }
+        if (values > 0 && others == 0) return true;
+    }
+    return all_words || counts_up(s, c->mark);
+}
+
+/* Cut the head into cells, at most so many rows that wide tables stay cheap. */
+static err take_sample(struct csv *c, struct sample *s) {
+    char *p = s->text, *end = s->text + s->size;
+    while (p < end && blank_at(p, end)) p += 1 + (*p == '\r');
+    if (p == end) return FAIL_AT(E201, c->src.name, NULL, "the file is empty");
+    count_fields(p, end, c->sep, &s->nfield);
+    if (s->nfield > CSV_FIELDS_MAX)
+        return FAIL_AT(E202, c->src.name, NULL, "the first line has %d fields: this is no text table", s->nfield);
+    i32 most = imin(SAMPLE_ROWS, SAMPLE_CELLS / s->nfield + 2);
+    NEW(s->cell, (i64)most * s->nfield);
+    NEW(s->len, (i64)most * s->nfield);
+    while (p < end && s->rows < most) {
+        if (blank_at(p, end)) {
+            p += 1 + (*p == '\r');
+            continue;
+        }
+        i32 n;
+        char **cell = row_cells(s, s->rows);
+        char *next = csv_split(p, end, c->sep, cell, row_lens(s, s->rows), s->nfield, &n);
+        if (next == end && s->cut) {
+            if (s->rows == 0)
+                return FAIL_AT(E202, c->src.name, NULL, "no line ends within the first %lld bytes: this is no text table",
+                               (long long)s->size);
+            break;
+        }
+        for (i32 f = n; f < s->nfield; f++) cell[f] = end; /* a short row: empty cells, reported later */
+        s->rows++;
+        p = next;
+    }
+    return 0;
+}
+
+/* Names of the fields: from the header, else numbers from 1.  A name that comes twice gets a number. */
+static err name_fields(struct csv *c, const struct sample *s, bool header) {
+    ARENA_NEW(&c->t->names, c->name, s->nfield);
+    for (i32 f = 0; f < s->nfield; f++) {
+        char text[300];
+        i32 n = header ? imin(row_lens(s, 0)[f], 255) : 0;
+        if (n > 0) snprintf(text, sizeof text, "%.*s", n, row_cells(s, 0)[f]);
+        else snprintf(text, sizeof text, header ? "column%d" : "%d", f + 1);
+        c->name[f] = arena_strdup(&c->t->names, text);
+        if (!c->name[f]) return -E601;
+    }
+    for (i32 f = 1; header && f < s->nfield && s->nfield <= 5000; f++)
+        for (i32 g = 0; g < f; g++) {
+            if (strcmp(c->name[f], c->name[g]) != 0) continue;
+            char text[300];
+            snprintf(text, sizeof text, "%.250s.%d", c->name[f], f + 1);
+            c->name[f] = arena_strdup(&c->t->names, text);
+            if (!c->name[f]) return -E601;
+            break;
+        }
+    return 0;
+}
+
+/* Present cells of a field in the sample. */
+static i32 field_cells(const struct csv *c, const struct sample *s, i32 f, bool header, const char **cell, i32 *len) {
+    i32 n = 0;
+    for (i32 r = header; r < s->rows; r++) {
+        cell[n] = row_cells(s, r)[f];
+        len[n] = row_lens(s, r)[f];
+        n += !csv_is_missing(c, cell[n], len[n]);
+    }
+    return n;
+}
+
+static err unknown_time(const struct csv *c, i32 f, i64 line, const char *s, i32 n, bool ambiguous) {
+    char where[256], text[60];
+    csv_where(c, where, line, f + 1);
+    csv_clean(text, sizeof text, s, n);
+    if (ambiguous)
+        return FAIL_AT(E205, where, "--time-format '%d/%m/%Y'   or   --time-format '%m/%d/%Y'   (spell it like the cells)",
+                       "\"%s\" in time column \"%s\": day or month first? No row tells", text, c->name[f]);
+    return FAIL_AT(E205, where, "--time-format '%Y-%m-%d %H:%M'   (spelt like the cells)   or   --time-format row --freq 1month",
+                   "\"%s\" in time column \"%s\" is no date or time that I know", text, c->name[f]);
+}
+
+/* A column that the user named as the time, or as one of several that make it up. */
+static err type_time(struct csv *c, i32 f, const char **cell, i32 *len, i32 n, bool alone, i64 first_line) {
+    struct csv_field *field = &c->field[f];
+    bool ambiguous;
+    field->kind = FIELD_TIME;
+    i32 numbers = 0;
+    while (numbers < n && is_number(cell[numbers], len[numbers], c->mark)) numbers++;
+    if (!alone && numbers == n) {
+        field->kind = FIELD_NUMBER; /* year, month, day, hour: put together when the series is built */
+        return 0;
+    }
+    if (c->o->time_format) {
+        field->time.kind = TIME_CUSTOM;
+        snprintf(field->time.format, sizeof field->time.format, "%s", c->o->time_format);
+        return 0;
+    }
+    field->time.kind = time_guess(cell, len, n, alone, &ambiguous);
+    if (field->time.kind != TIME_NONE && !ambiguous) return 0;
+    if (n == 0) return unknown_time(c, f, first_line, "", 0, false);
+    i32 bad = 0; /* the first cell that is no time, else the first */
+    if (!ambiguous)
+        while (bad < n && is_time(cell[bad], len[bad])) bad++;
+    if (bad == n) bad = 0;
+    return unknown_time(c, f, first_line + bad, cell[bad], len[bad], ambiguous);
+}
+
+static err type_field(struct csv *c, const struct sample *s, i32 f, bool header, bool *have_time, const char **cell, i32 *len) {
+    struct csv_field *field = &c->field[f];
+    const struct read_options *o = c->o;
+    bool by_row = o->time_format && !strcmp(o->time_format, "row");
+    i32 n = field_cells(c, s, f, header, cell, len), numbers = 0;
+    if (field->kind == FIELD_TIME && !by_row) /* marked by mark_fields */
+        return type_time(c, f, cell, len, n, !strchr(o->time, ','), c->data_line);
+    if (field->kind == FIELD_TEXT) return 0;
+    field->kind = FIELD_NUMBER;
+    for (i32 i = 0; i < n; i++) numbers += is_number(cell[i], len[i], c->mark);
+    if (n == 0 || 2 * numbers > n) return 0;
+    bool ambiguous = false;
+    enum time_kind kind = (o->time && *o->time) || by_row || *have_time ? TIME_NONE : time_guess(cell, len, n, false, &ambiguous);
+    if (ambiguous) return unknown_time(c, f, c->data_line, cell[0], len[0], true);
+    field->kind = kind == TIME_NONE || kind == TIME_CLOCK ? FIELD_TEXT : FIELD_TIME;
+    field->time.kind = kind;
+    if (field->kind == FIELD_TIME) *have_time = true;
+    return 0;
+}
+
+/* Roles that the user gave: left out, category, time. */
+static err mark_fields(struct csv *c) {
+    const struct {
+        const char *list, *flag;
+        enum csv_kind kind;
+    } lists[] = {{c->o->cat, "--cat", FIELD_TEXT}, {c->o->time, "--time", FIELD_TIME}, {c->o->ignore, "--ignore", FIELD_SKIP}};
+    for (i32 f = 0; f < c->nfield; f++) c->field[f].kind = FIELD_NUMBER;
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        const char *list = lists[i].list;
+        char name[256];
+        while (name_next(&list, name)) {
+            i32 f;
+            TRY(name_need(c->src.name, c->name, c->nfield, name, lists[i].flag, &f));
+            c->field[f].kind = lists[i].kind;
+        }
+    }
+    return 0;
+}
+
+/* Where the data begin: behind blank lines, the header and its line. */
+static void skip_header(struct csv *c, const char *head, i64 n, bool header) {
+    const char *p = head, *end = head + n;
+    i64 line = 1;
+    while (p < end && blank_at(p, end)) {
+        p += 1 + (*p == '\r');
+        line++;
+    }
+    if (header) {
+        i32 unused;
+        const char *next = count_fields(p, end, c->sep, &unused);
+        for (; p < next; p++) line += *p == '\n';
+    }
+    c->data_from += p - head;
+    c->data_line = line;
+}
+
+static err sniff_sample(struct csv *c, struct sample *s, const char *head) {
+    TRY(take_sample(c, s));
+    c->nfield = s->nfield;
+    c->mark = find_mark(c, s);
+    bool header = find_header(c, s), have_time = false;
+    if (header && s->rows == 1 && !s->cut) return FAIL_AT(E201, c->src.name, NULL, "the file holds a header only, no rows");
+    c->t->has_header = header;
+    c->t->sep = c->sep;
+    c->t->decimal = c->mark;
+    TRY(name_fields(c, s, header));
+    skip_header(c, head, s->size, header);
+    NEW(c->field, c->nfield);
+    TRY(mark_fields(c));
+    const char **cell;
+    i32 *len;
+    ARENA_NEW(&c->t->names, cell, s->rows + 1);
+    ARENA_NEW(&c->t->names, len, s->rows + 1);
+    for (i32 f = 0; f < c->nfield; f++)
+        if (c->field[f].kind != FIELD_SKIP) TRY(type_field(c, s, f, header, &have_time, cell, len));
+    return 0;
+}
+
+err csv_sniff(struct csv *c) {
+    struct csv_buffer b = {0};
+    struct sample s = {0};
+    char *head;
+    i64 n = lmin(c->src.size, CSV_HEAD);
+    err e = csv_read(&c->src, &b, 0, n, &head);
+    if (e >= 0) e = csv_fail_first_bytes(c, head, n);
+    if (e >= 0 && n >= 3 && !memcmp(head, "\xEF\xBB\xBF", 3)) c->data_from = 3; /* byte order mark */
+    if (e >= 0) {
+        note_missing_words(c);
+        head += c->data_from;
+        s.size = n - c->data_from;
+        s.cut = n < c->src.size;
+        c->sep = c->o->sep ? c->o->sep : find_sep(head, head + s.size, s.cut);
+        s.text = mem_alloc((size_t)s.size + 1);
+        if (s.text) memcpy(s.text, head, (size_t)s.size);
+        e = s.text ? sniff_sample(c, &s, head) : -E601;
+    }
+    mem_free(s.text);
+    mem_free(s.cell);
+    mem_free(s.len);
+    csv_buffer_free(&b);
+    return e;
+}

@@ -1,0 +1,64 @@
+/* names.c - see names.h. */
+#include "data/names.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+
+bool name_next(const char **list, char name[256]) {
+    const char *p = *list;
+    if (!p) return false;
+    for (;;) {
+        while (*p == ' ' || *p == ',') p++;
+        if (!*p) {
+            *list = NULL;
+            return false;
+        }
+        const char *end = strchr(p, ',');
+        if (!end) end = p + strlen(p);
+        *list = end;
+        while (end > p && end[-1] == ' ') end--;
+        snprintf(name, 256, "%.*s", (int)lmin(end - p, 255), p);
+        return true;
+    }
+}
+
+bool name_listed(const char *list, const char *name) {
+    char word[256];
+    while (name_next(&list, word))
+        if (!strcmp(word, name)) return true;
+    return false;
+}
+
+i32 name_find(const char *const *names, i32 n, const char *wanted) {
+    for (i32 i = 0; i < n; i++)
+        if (!strcmp(names[i], wanted)) return i;
+    i64 number;
+    if (!strcmp(wanted, "last")) return n - 1;
+    if (str_to_i64(wanted, strlen(wanted), &number) && number >= 1 && number <= n) return (i32)number - 1;
+    return -1;
+}
+
+void name_list(const char *const *names, i32 n, char *to, size_t size) {
+    size_t fill = 0;
+    to[0] = 0;
+    for (i32 i = 0; i < n; i++) {
+        size_t need = strlen(names[i]) + 2;
+        if (fill + need + 24 > size) {
+            snprintf(to + fill, size - fill, ", ... (%d in all)", n);
+            return;
+        }
+        fill += (size_t)snprintf(to + fill, size - fill, "%s%s", i ? ", " : "", names[i]);
+    }
+}
+
+err name_need(const char *file, const char *const *names, i32 n, const char *wanted, const char *flag, i32 *out) {
+    *out = name_find(names, n, wanted);
+    if (*out >= 0) return 0;
+    char list[600], mean[300] = "";
+    name_list(names, n, list, sizeof list);
+    i32 near = str_nearest(wanted, names, n);
+    if (near >= 0) snprintf(mean, sizeof mean, "   did you mean \"%.200s\"?", names[near]);
+    return FAIL(E102, "%s has no column \"%s\" (given by %s)\ncolumns: %s%s", file, wanted, flag, list, mean);
+}

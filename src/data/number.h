@@ -1,0 +1,65 @@
+/* number.h - decimal text to f64, exactly rounded, without a locale and usually without a division.
+ *
+ *     sign digits [mark digits] [e exponent]      mantissa w (up to 19 digits) times 10^k
+ *
+ *     w <= 2^53 and |k| <= 22     one multiplication or division of exact doubles is exact (Clinger 1990)
+ *     -19 <= k <= 0               128-bit integer division, rounded by hand: exact
+ *     anything else               strtod_l of the C locale (str_to_f64)
+ *
+ * The text must be followed by at least 8 readable bytes. */
+#ifndef STRETTO_DATA_NUMBER_H
+#define STRETTO_DATA_NUMBER_H
+
+#include <string.h>
+
+#include "base/bits.h"
+
+f64 number_divide(u64 w, i32 k);                                          /* w / 10^k for 0 <= k <= 19, rounded to nearest even */
+const char *number_slow(const char *s, const char *end, char mark, f64 *out); /* the general case; same contract as number_read */
+
+extern const f64 number_power[23];
+
+/* Eight ASCII digits at p?  Then their value. */
+static inline bool number_eight(const char *p, u64 *v) {
+    u64 x;
+    memcpy(&x, p, 8);
+    if (((x & (x + 0x0606060606060606u)) & 0xF0F0F0F0F0F0F0F0u) != 0x3030303030303030u) return false;
+    x = (x & 0x0F0F0F0F0F0F0F0Fu) * 2561 >> 8;
+    x = (x & 0x00FF00FF00FF00FFu) * 6553601 >> 16;
+    *v = (x & 0x0000FFFF0000FFFFu) * 42949672960001 >> 32;
+    return true;
+}
+
+/* Digits from p on are appended to *w; p after them.  At most 19 digits are meaningful: the caller counts. */
+static inline const char *number_digits(const char *p, u64 *w) {
+    u64 eight;
+    while (number_eight(p, &eight)) {
+        *w = *w * 100000000 + eight;
+        p += 8;
+    }
+    for (u8 d; (d = (u8)(*p - '0')) < 10; p++) *w = *w * 10 + d;
+    return p;
+}
+
+/* Read one number at s; the place after it, or NULL when there is none.  mark is the decimal mark.  end = end of the text. */
+static inline const char *number_read(const char *s, const char *end, char mark, f64 *out) {
+    const char *p = s + (*s == '-');
+    u64 w = 0;
+    const char *first = p;
+    p = number_digits(p, &w);
+    i64 digits = p - first, k = 0;
+    if (*p == mark) {
+        const char *from = ++p;
+        p = number_digits(p, &w);
+        k = p - from;
+        digits += k;
+    }
+    if (digits == 0 || digits > 19 || (*p | 32) == 'e' || *p == '_') return number_slow(s, end, mark, out);
+    f64 v;
+    if (w <= (u64)1 << 53 && k <= 22) v = (f64)w / number_power[k];
+    else v = number_divide(w, (i32)k);
+    *out = *s == '-' ? -v : v;
+    return p;
+}
+
+#endif

@@ -1,0 +1,110 @@
+/* series_build.c - the order of the steps; scaling; series from memory. */
+#include "data/series_build.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "data/build.h"
+#include "data/check.h"
+
+err build_problem(struct build *b, err e) {
+    if (e >= 0 || !b->found || e == -E601) return e;
+    findings_add(b->found, false, err_last());
+    b->bad = true;
+    return 0;
+}
+
+static void build_free(struct build *b) {
+    mem_free(b->col);
+    mem_free(b->cat);
+    mem_free(b->time);
+    mem_free(b->row);
+    mem_free(b->same);
+}
+
+static err build(struct build *b, struct series *s) {
+    TRY(build_roles(b));
+    TRY(build_times(b));
+    TRY(build_grid(b));
+    return build_values(b, s);
+}
+
+err series_inspect(const struct table *t, const struct series_options *o, struct findings *found, struct series **out) {
+    *out = NULL;
+    struct series *s;
+    NEW(s, 1);
+    struct build b = {.t = t, .o = o, .found = found};
+    err e = build(&b, s);
+    if (e < 0) e = build_problem(&b, e); /* a problem behind which nothing can be looked at */
+    bool bad = e < 0 || b.bad;
+    build_free(&b);
+    if (bad) series_free(s);
+    else *out = s;
+    return e;
+}
+
+err series_build(const struct table *t, const struct series_options *o, struct series **out) { return series_inspect(t, o, NULL, out); }
+
+void series_free(struct series *s) {
+    if (!s) return;
+    mem_free(s->v);
+    mem_free(s->time);
+    mem_free(s->line);
+    arena_free(&s->names);
+    mem_free(s);
+}
+
+err series_wrap(const f64 *values, i64 nrow, i32 ncol, const char *const *names, i64 first_time, i64 step_seconds,
+                const struct series_options *o, struct series **out) {
+    *out = NULL;
+    if (nrow < 1 || ncol < 1) return FAIL(E201, "%lld rows and %d columns hold no series", (long long)nrow, ncol);
+    struct column *col;
+    i64 *time = NULL;
+    NEW(col, ncol + 1);
+    struct table t = {.path = "memory", .ncol = ncol, .nrow = nrow, .col = col, .sep = ',', .decimal = '.'};
+    for (i32 c = 0; c < ncol; c++) /* the table only reads them */
+        col[c] = (struct column){.name = names[c], .field = c + 1, .number = (f64 *)(uintptr_t)(values + c * nrow)};
+    err e = 0;
+    if (step_seconds > 0) {
+        e = mem_new((void **)&time, nrow, sizeof *time);
+        for (i64 i = 0; e >= 0 && i < nrow; i++) time[i] = first_time + i * step_seconds;
+        col[t.ncol++] = (struct column){.name = "(time)", .field = ncol + 1, .type = COL_TIME, .time = time};
+    }
+    if (e >= 0) e = series_build(&t, o, out);
+    mem_free(time);
+    mem_free(col);
+    return e;
+}
+
+/* Mean and population deviation of the present cells of rows [0, n). */
+static i64 moments(const f32 *v, i64 n, f64 *mean, f64 *dev) {
+    f64 sum = 0, square = 0;
+    i64 present = 0;
+    for (i64 i = 0; i < n; i++)
+        if (!isnan(v[i])) sum += (f64)v[i], present++;
+    *mean = present ? sum / (f64)present : 0;
+    for (i64 i = 0; i < n; i++)
+        if (!isnan(v[i])) square += ((f64)v[i] - *mean) * ((f64)v[i] - *mean);
+    *dev = present ? sqrt(square / (f64)present) : 0;
+    return present;
+}
+
+err series_scale(struct series *s, i64 train_rows) {
+    i64 n = lmin(lmax(train_rows, 0), s->nrow);
+    for (i32 c = 0; c < s->ncol; c++) {
+        f32 *v = s->v + (i64)c * s->nrow;
+        f64 mean, dev;
+        i64 present = moments(v, n, &mean, &dev);
+        bool flat = dev <= 1e-12 * fabs(mean) || dev == 0;
+        if (flat && c < s->ntarget)
+            return FAIL_AT(E212, NULL, "another --target, or more training rows (a smaller --validation and --test)",
+                           present ? "target \"%s\" is the same in all %lld training rows" : "target \"%s\" is missing in all %lld training rows",
+                           s->name[c], (long long)n);
+        if (flat) dev = 1;
+        for (i64 i = 0; i < s->nrow; i++) v[i] = (f32)(((f64)v[i] - mean) / dev);
+        s->mean[c] = s->mean[c] + s->dev[c] * mean; /* also right when it was scaled before */
+        s->dev[c] *= dev;
+    }
+    return 0;
+}

@@ -1,0 +1,45 @@
+/* table.c - what every reader's table can do. */
+#include <sys/mman.h>
+
+#include "base/mem.h"
+#include "data/names.h"
+#include "data/table.h"
+
+void table_free(struct table *t) {
+    if (!t) return;
+    for (i32 i = 0; t->col && !t->map && i < t->ncol; i++) {
+        mem_free(t->col[i].number);
+        mem_free(t->col[i].time);
+        mem_free(t->col[i].code);
+    }
+    if (!t->map) mem_free(t->line);
+    mem_free(t->col);
+    if (t->map) munmap(t->map, t->map_size);
+    arena_free(&t->names);
+    mem_free(t);
+}
+
+/* Names of all columns, for the functions of names.h; freed with mem_free. */
+static err all_names(const struct table *t, const char ***names) {
+    NEW(*names, t->ncol);
+    for (i32 i = 0; i < t->ncol; i++) (*names)[i] = t->col[i].name;
+    return 0;
+}
+
+i32 table_find(const struct table *t, const char *name) {
+    const char **names;
+    if (all_names(t, &names) < 0) return -1;
+    i32 i = name_find(names, t->ncol, name);
+    mem_free(names);
+    return i;
+}
+
+err table_need(const struct table *t, const char *name, const char *flag, i32 *out) {
+    const char **names;
+    TRY(all_names(t, &names));
+    err e = name_need(t->path, names, t->ncol, name, flag, out);
+    mem_free(names);
+    return e;
+}
+
+i64 table_line(const struct table *t, i64 row) { return t->line ? t->line[row] : row + 1 + t->has_header; }

@@ -1,0 +1,56 @@
+/* time.h - times as seconds since 1970-01-01 00:00 (no zone, no leap seconds), their texts, and the step between rows.
+ *
+ *     "2011-01-02 05:00"  --time_read-->  1293944400  --freq_infer-->  {step 3600, season 24, "hourly"}  --time_format-->  text
+ *
+ * A text with a zone (Z, +01:00) is turned into UTC; one without is taken as it stands. */
+#ifndef STRETTO_DATA_TIME_H
+#define STRETTO_DATA_TIME_H
+
+#include "data/series.h"
+
+enum time_kind {
+    TIME_NONE,
+    TIME_YMD,     /* 2011-01-02, 2011/1/2, 2011.01.02, 2011-01; with or without a clock time, T, fraction, zone */
+    TIME_DMY,     /* 02.01.2011, 02/01/2011, 2-1-2011; clock time as above */
+    TIME_MDY,     /* 01/02/2011 */
+    TIME_QUARTER, /* 2011-Q1, 2011Q1 */
+    TIME_CLOCK,   /* 05:00, 05:00:00, 17.24.00: to be added to a date of another column */
+    TIME_YEAR,    /* 2011                  numbers: only for a column that was named as the time */
+    TIME_COMPACT, /* 20110102 */
+    TIME_EPOCH,   /* 1293944400; milliseconds when above 10^11 */
+    TIME_CUSTOM   /* --time-format */
+};
+
+struct time_parser {
+    enum time_kind kind;
+    char format[64]; /* of TIME_CUSTOM: %Y %y %m %d %H %I %p %M %S %f %b %B %j %s %q %z %% */
+};
+
+/* One text in [s, end); the place after the last character used, or NULL when it does not begin with a time. */
+const char *time_read(const struct time_parser *p, const char *s, const char *end, i64 *out);
+bool time_parse(const struct time_parser *p, const char *s, size_t n, i64 *out); /* the whole text */
+
+/* The kind that reads all texts, or TIME_NONE.  named: the column was given as the time, so bare numbers count too.  Day and month
+ * are told apart by a number above 12 or by the order of the rows; *ambiguous when neither helps. */
+enum time_kind time_guess(const char *const *s, const i32 *len, i32 n, bool named, bool *ambiguous);
+
+struct civil {
+    i64 year;
+    i32 month, day, hour, minute, second; /* from 1, 1, 0, 0, 0 */
+};
+i64 time_days(i64 year, i32 month, i32 day); /* days since 1970-01-01, proleptic Gregorian */
+i64 time_make(const struct civil *c);
+void time_split(i64 t, struct civil *c);
+i32 time_month_days(i64 year, i32 month);
+
+/* "1h", "hourly", "15min", "D", "1month", "quarterly", ...; E103. */
+err freq_parse(const char *text, struct freq *out);
+/* The most frequent step of an ascending sequence, by calendar where it is one.  *off = differences that are no multiple of it.
+ * false: fewer than two different times. */
+bool freq_infer(const i64 *t, i64 n, struct freq *out, i64 *off);
+i64 time_add(i64 t, const struct freq *f, i64 n);
+i64 time_steps(i64 from, i64 to, const struct freq *f); /* whole steps from..to, -1 when to is not on the grid */
+int time_format(i64 t, const struct freq *f, char out[32]); /* "1949-01", "2011-01-02", "2011-01-02 05:00"; returns the length */
+void freq_span(const struct freq *f, i64 n, char out[32]); /* "1 hour", "36 hours", "3 steps of 15min" */
+
+#endif
