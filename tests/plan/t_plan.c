@@ -138,7 +138,7 @@ TEST(plan_parse_says_where_it_stopped) {
         {"merge 0 1", "merge 1 0", "x.plan:22:41"},
         {"(fwd b ", "(fwd a ", "x.plan:5:71"},
         {"\n  (zero b[0,16)", "\n  (zap b[0,16)", "x.plan:12:4"},
-        {"rw))", "rw)) more", "x.plan:29:148"},
+        {"rw))", "rw)) more", "x.plan:26:114"},
         {"rw))", "rw)", ""},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
