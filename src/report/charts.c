@@ -38,26 +38,26 @@ void chart_forecast(struct str *b, const struct report_forecast *f, f64 width, f
     tie(f, &t, room);
     char band[48];
     snprintf(band, sizeof band, "%d to %d %% quantile", (i32)(100 * f->low_q + .5), (i32)(100 * f->high_q + .5));
-    struct layer l[6];
+    struct chart_layer l[6];
     i32 n = 0, h = f->horizon + 1, past = imin(f->nhistory, imax(HISTORY_LEAST, HISTORY_TIMES * f->horizon));
     i32 cut = f->nhistory - past;
     f64 step = f->time && f->nhistory + f->horizon > 1 ? f->time[1] - f->time[0] : 0;
-    l[n++] = (struct layer){.role = ROLE_MODEL, .name = "model", .n = h, .x = t.x, .y = t.y[MODEL], .hover = true};
+    l[n++] = (struct chart_layer){.role = ROLE_MODEL, .name = "model", .n = h, .x = t.x, .y = t.y[MODEL], .hover = true};
     if (t.y[LOW] && t.y[HIGH])
         l[n++] =
-            (struct layer){.mark = MARK_BAND, .role = ROLE_MODEL, .name = band, .n = h, .x = t.x, .y = t.y[LOW], .y2 = t.y[HIGH]};
+            (struct chart_layer){.mark = MARK_BAND, .role = ROLE_MODEL, .name = band, .n = h, .x = t.x, .y = t.y[LOW], .y2 = t.y[HIGH]};
     if (t.y[ACTUAL])
-        l[n++] = (struct layer){.role = ROLE_TRUTH, .name = "actual", .n = h, .x = t.x, .y = t.y[ACTUAL], .hover = true};
-    if (t.y[BASE]) l[n++] = (struct layer){.role = ROLE_BASE, .name = "base", .n = h, .x = t.x, .y = t.y[BASE], .hover = true};
+        l[n++] = (struct chart_layer){.role = ROLE_TRUTH, .name = "actual", .n = h, .x = t.x, .y = t.y[ACTUAL], .hover = true};
+    if (t.y[BASE]) l[n++] = (struct chart_layer){.role = ROLE_BASE, .name = "base", .n = h, .x = t.x, .y = t.y[BASE], .hover = true};
     if (past > 0)
-        l[n++] = (struct layer){.role = ROLE_QUIET,
+        l[n++] = (struct chart_layer){.role = ROLE_QUIET,
                                 .name = "history",
                                 .n = past,
                                 .x = f->time ? f->time + cut : NULL,
                                 .x0 = 1 - past,
                                 .y = f->history + cut,
                                 .hover = true};
-    l[n++] = (struct layer){.mark = MARK_RULE, .x0 = t.x[0]};
+    l[n++] = (struct chart_layer){.mark = MARK_RULE, .x0 = t.x[0]};
     svg_chart(b,
               &(struct chart){.title = f->title,
                               .xlabel = f->time ? NULL : "steps after the last known value",
@@ -89,14 +89,14 @@ static f64 loss_spread(const struct report *r) {
 /* Training loss quiet, validation in front, a dot where the weights were kept; members share the colours and grow thin. */
 void chart_curves(struct str *b, const struct report *r, f64 width, f64 height) {
     enum { MEMBERS = 64 };
-    struct layer l[3 * MEMBERS];
+    struct chart_layer l[3 * MEMBERS];
     i32 n = 0, members = imin(r->ncurve, MEMBERS);
     bool thin = members > 1;
     for (i32 k = 0; k < members; k++)
-        l[n++] = (struct layer){.role = ROLE_MODEL, .name = k ? NULL : "validation", .n = r->curve[k].nvalid,
+        l[n++] = (struct chart_layer){.role = ROLE_MODEL, .name = k ? NULL : "validation", .n = r->curve[k].nvalid,
                                 .x = r->curve[k].valid_step, .y = r->curve[k].valid, .thin = thin, .hover = true};
     for (i32 k = 0; k < members; k++)
-        l[n++] = (struct layer){.role = ROLE_QUIET,
+        l[n++] = (struct chart_layer){.role = ROLE_QUIET,
                                 .name = k ? NULL : "training",
                                 .n = r->curve[k].ntrain,
                                 .x = r->curve[k].train_step,
@@ -106,7 +106,7 @@ void chart_curves(struct str *b, const struct report *r, f64 width, f64 height) 
     for (i32 k = 0; k < members; k++) {
         const struct report_curve *c = &r->curve[k];
         if (c->best < 0 || c->best >= c->nvalid) continue;
-        l[n++] = (struct layer){.mark = MARK_POINTS, .role = ROLE_MODEL, .name = named ? NULL : "best, kept", .n = 1,
+        l[n++] = (struct chart_layer){.mark = MARK_POINTS, .role = ROLE_MODEL, .name = named ? NULL : "best, kept", .n = 1,
                                 .x = c->valid_step + c->best, .y = c->valid + c->best};
         named = true;
     }
@@ -121,10 +121,10 @@ void chart_curves(struct str *b, const struct report *r, f64 width, f64 height) 
 
 void chart_steps(struct str *b, const struct report *r, f64 width, f64 height) {
     enum { LINES = 12 };
-    struct layer l[LINES];
+    struct chart_layer l[LINES];
     i32 n = 0;
     for (i32 k = 0; k < r->nline && n < LINES; k++)
-        l[n++] = (struct layer){.role = r->line[k].role, .name = r->line[k].name, .n = r->horizon, .x0 = 1, .y = r->line[k].value,
+        l[n++] = (struct chart_layer){.role = r->line[k].role, .name = r->line[k].name, .n = r->horizon, .x0 = 1, .y = r->line[k].value,
                                 .hover = true};
     svg_chart(b,
               &(struct chart){.xlabel = "steps ahead",

@@ -18,9 +18,9 @@ struct plot {
 
 static f64 px(const struct plot *p, f64 x) { return p->left + p->w * axis_place(&p->x, x); }
 static f64 py(const struct plot *p, f64 y) { return p->top + p->h * (1 - axis_place(&p->y, y)); }
-static f64 x_of(const struct layer *l, i32 i) { return l->x ? l->x[i] : l->x0 + i; }
+static f64 x_of(const struct chart_layer *l, i32 i) { return l->x ? l->x[i] : l->x0 + i; }
 
-static bool drawable(const struct chart *c, const struct layer *l, i32 i) {
+static bool drawable(const struct chart *c, const struct chart_layer *l, i32 i) {
     f64 x = x_of(l, i), y = l->y[i];
     if (!isfinite(x) || !isfinite(y) || (l->y2 && !isfinite(l->y2[i]))) return false;
     if (c->xkind == AXIS_LOG && x <= 0) return false;
@@ -82,7 +82,7 @@ static void range(const struct chart *c, i32 axis, f64 *lo, f64 *hi) {
     *lo = INFINITY;
     *hi = -INFINITY;
     for (i32 k = 0; k < c->n; k++) {
-        const struct layer *l = &c->layer[k];
+        const struct chart_layer *l = &c->layer[k];
         if (l->mark == MARK_RULE) continue;
         for (i32 i = 0; i < l->n; i++) {
             if (!drawable(c, l, i)) continue;
@@ -94,7 +94,7 @@ static void range(const struct chart *c, i32 axis, f64 *lo, f64 *hi) {
 }
 
 /* A sample of how the layer is drawn, then its name; returns the width used. */
-static f64 legend_entry(struct str *b, const struct layer *l, f64 x, f64 y) {
+static f64 legend_entry(struct str *b, const struct chart_layer *l, f64 x, f64 y) {
     if (l->mark == MARK_LINE) {
         str_addf(b, "<path class=\"st-l st-l%d\" d=\"M", l->role);
         svg_number(b, x);
@@ -118,7 +118,7 @@ static f64 legend(struct str *b, const struct chart *c, f64 x0, f64 y, f64 width
     f64 x = x0;
     i32 shown = 0;
     for (i32 k = 0; k < c->n; k++) {
-        const struct layer *l = &c->layer[k];
+        const struct chart_layer *l = &c->layer[k];
         if (!l->name || l->mark == MARK_RULE) continue;
         f64 w = 28 + text_width(l->name, 12);
         if (x > x0 && x + w > x0 + width) {
@@ -157,7 +157,7 @@ static void point_to(struct str *b, char op, f64 x, f64 y) {
 }
 
 /* A line; where several points share a pixel column only its ends and extremes are drawn. */
-static void draw_line(struct str *b, const struct plot *p, const struct layer *l) {
+static void draw_line(struct str *b, const struct plot *p, const struct chart_layer *l) {
     str_addf(b, "<path class=\"st-l st-l%d%s\" d=\"", l->role, l->thin ? " st-thin" : "");
     bool pen = false, dense = l->n > 3 * (i32)p->w;
     f64 column = -1, lo = 0, hi = 0, last = 0;
@@ -186,7 +186,7 @@ static void draw_line(struct str *b, const struct plot *p, const struct layer *l
 }
 
 /* One polygon per unbroken stretch: along y, back along y2. */
-static void draw_band(struct str *b, const struct plot *p, const struct layer *l) {
+static void draw_band(struct str *b, const struct plot *p, const struct chart_layer *l) {
     for (i32 from = 0; from < l->n; from++) {
         i32 to = from;
         while (to < l->n && drawable(p->c, l, to)) to++;
@@ -200,7 +200,7 @@ static void draw_band(struct str *b, const struct plot *p, const struct layer *l
     }
 }
 
-static void circle(struct str *b, const struct plot *p, const struct layer *l, i32 i, const char *class, i32 radius) {
+static void circle(struct str *b, const struct plot *p, const struct chart_layer *l, i32 i, const char *class, i32 radius) {
     str_addf(b, "<circle class=\"%s st-f%d\" r=\"%d\" cx=\"", class, l->role, radius);
     svg_number(b, px(p, x_of(l, i)));
     str_add(b, "\" cy=\"");
@@ -215,12 +215,12 @@ static void circle(struct str *b, const struct plot *p, const struct layer *l, i
     str_add(b, "</title></circle>\n");
 }
 
-static void draw_points(struct str *b, const struct plot *p, const struct layer *l, const char *class, i32 radius) {
+static void draw_points(struct str *b, const struct plot *p, const struct chart_layer *l, const char *class, i32 radius) {
     for (i32 i = 0; i < l->n; i++)
         if (drawable(p->c, l, i)) circle(b, p, l, i, class, radius);
 }
 
-static void draw_rule(struct str *b, const struct plot *p, const struct layer *l) {
+static void draw_rule(struct str *b, const struct plot *p, const struct chart_layer *l) {
     f64 at = axis_place(&p->x, l->x0), x = px(p, l->x0);
     if (!(at >= 0 && at <= 1)) return;
     svg_line(b, "st-ax", x, p->top, x, p->top + p->h);
@@ -238,7 +238,7 @@ static void draw_layers(struct str *b, const struct plot *p) {
     for (i32 k = c->n - 1; k >= 0; k--)
         if (c->layer[k].mark == MARK_LINE) draw_line(b, p, &c->layer[k]);
     for (i32 k = c->n - 1; k >= 0; k--) {
-        const struct layer *l = &c->layer[k];
+        const struct chart_layer *l = &c->layer[k];
         if (l->mark == MARK_POINTS) draw_points(b, p, l, "st-p", 5);
         if (l->mark == MARK_LINE && l->hover && l->n <= HOVER_MOST) draw_points(b, p, l, "st-h", 4);
     }

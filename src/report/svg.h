@@ -21,7 +21,7 @@ enum mark {
     MARK_RULE    /* a vertical rule at x0, with its name written beside it */
 };
 
-struct layer {
+struct chart_layer {
     enum mark mark;
     enum role role;
     const char *name; /* legend entry; NULL = not in the legend */
@@ -39,7 +39,7 @@ struct chart {
     f64 xstep;        /* AXIS_TIME: seconds between points, for the labels under the pointer */
     bool zero;        /* the y axis begins at 0 when all values are positive */
     f64 width, height; /* 0 = 560 x 260 */
-    const struct layer *layer; /* the first is the first in the legend and drawn on top */
+    const struct chart_layer *layer; /* the first is the first in the legend and drawn on top */
     i32 n;
 };
 

@@ -69,7 +69,7 @@ static i32 count(const char *text, const char *what) {
 
 TEST(chart_draws_layers_and_leaves_gaps) {
     f64 y[] = {1, 2, (f64)NAN, 4, 3}, hi[] = {2, 3, 4, 5, 4};
-    struct layer l[] = {{.mark = MARK_BAND, .name = "a <band>", .n = 5, .y = y, .y2 = hi},
+    struct chart_layer l[] = {{.mark = MARK_BAND, .name = "a <band>", .n = 5, .y = y, .y2 = hi},
                         {.name = "line", .n = 5, .y = y, .hover = true},
                         {.mark = MARK_POINTS, .n = 5, .y = hi},
                         {.mark = MARK_RULE, .x0 = 2, .name = "now"}};
@@ -88,7 +88,7 @@ TEST(chart_thins_long_lines_but_keeps_peaks) {
     static f64 y[200000];
     for (i32 i = 0; i < 200000; i++) y[i] = sin(i * .01);
     y[77777] = 50;
-    struct layer l = {.name = "long", .n = 200000, .y = y, .hover = true};
+    struct chart_layer l = {.name = "long", .n = 200000, .y = y, .hover = true};
     struct str b = {0};
     svg_chart(&b, &(struct chart){.layer = &l, .n = 1}, false);
     assert_true(b.len < 60000);

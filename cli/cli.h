@@ -1,0 +1,37 @@
+/* cli.h - what the verbs share: the command line, where to print, one function cmd_VERB per verb of verbs.def.
+ *
+ * The command line is a client of stretto.h; of the library's inside it sees the option table (for help) and the progress line. */
+#ifndef STRETTO_CLI_CLI_H
+#define STRETTO_CLI_CLI_H
+
+#include <stdio.h>
+
+#include "args.h"
+#include "report/console.h"
+#include "stretto/stretto.h"
+
+struct cli {
+    struct args args;
+    struct options o;          /* flags as given; its texts are checked again by config */
+    stretto_config *config;    /* the same flags, and the config file */
+    struct console console;
+};
+
+typedef stretto_err verb_fn(struct cli *c);
+#define VERB(name, least, most, args, help) verb_fn cmd_##name;
+#include "base/verbs.def"
+#undef VERB
+
+/* Events of the library go to the progress line. */
+void cli_on_event(void *cli, const stretto_event *e);
+
+/* Text to stdout, freed; returns 0, or E703 when stdout cannot take it. */
+stretto_err cli_print(char *text);
+
+/* The file named by --out, or `otherwise`. */
+const char *cli_out(const struct cli *c, const char *otherwise);
+
+/* `warning: ...` on stderr. */
+void cli_warn(const struct cli *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+#endif

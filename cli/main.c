@@ -1,0 +1,128 @@
+/* main.c - the program `stretto`: reads the command line, runs a verb, shows errors, gives the exit status. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/lists.h"
+#include "cli.h"
+#include "help.h"
+
+/* --- errors --- */
+static void json_text(FILE *f, const char *s) {
+    fputc('"', f);
+    for (; *s; s++) {
+        if (*s == '"' || *s == '\\') fprintf(f, "\\%c", *s);
+        else if ((unsigned char)*s < 0x20) fprintf(f, "\\u%04x", (unsigned)*s);
+        else fputc(*s, f);
+    }
+    fputc('"', f);
+}
+
+static void show_json(FILE *f) {
+    fprintf(f, "{\"error\": \"E%03d\", \"where\": ", stretto_errcode());
+    json_text(f, stretto_errwhere());
+    fputs(", \"text\": ", f);
+    json_text(f, stretto_errmsg());
+    fputs(", \"fix\": ", f);
+    json_text(f, stretto_errfix());
+    fputs("}\n", f);
+}
+
+static void show_error(const struct cli *c) {
+    if (c->o.json) {
+        show_json(stderr);
+        return;
+    }
+    bool colour = console_colours(stderr, strcmp(c->o.color, "always") == 0  ? COLOUR_ALWAYS
+                                          : strcmp(c->o.color, "never") == 0 ? COLOUR_NEVER
+                                                                             : COLOUR_AUTO);
+    const char *where = stretto_errwhere();
+    fprintf(stderr, "%serror[E%03d]%s %s%s%s\n", colour ? "\033[1;31m" : "", stretto_errcode(), colour ? "\033[0m" : "", where, *where ? ": " : "",
+            stretto_errmsg());
+    for (const char *p = stretto_errfix(); *p;) {
+        size_t n = strcspn(p, "\n");
+        fprintf(stderr, "  fix: %.*s\n", (int)n, p);
+        p += n + (p[n] ? 1 : 0);
+    }
+}
+
+/* --- shared by the verbs --- */
+void cli_on_event(void *cli, const stretto_event *e) {
+    struct cli *c = cli;
+    struct event out = {.kind = (enum event_kind)e->kind, .text = e->text, .step = e->step, .steps = e->steps, .member = e->member,
+                        .members = e->members, .epoch = e->epoch, .seconds = e->seconds, .left = e->left, .train = e->train, .valid = e->valid,
+                        .lr = e->lr, .grad_norm = e->grad_norm, .windows_per_s = e->windows_per_s, .best = e->best != 0};
+    struct sink s = console_sink(&c->console);
+    s.on(s.self, &out);
+}
+
+stretto_err cli_print(char *text) {
+    err e = 0;
+    if (text && (fputs(text, stdout) == EOF || fflush(stdout) != 0)) e = FAIL(E703, "cannot write to standard output");
+    stretto_text_free(text);
+    return e;
+}
+
+const char *cli_out(const struct cli *c, const char *otherwise) { return c->o.out && *c->o.out ? c->o.out : otherwise; }
+
+void cli_warn(const struct cli *c, const char *fmt, ...) {
+    va_list ap;
+    (void)c;
+    va_start(ap, fmt);
+    fputs("warning: ", stderr);
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+}
+
+/* --- start --- */
+static void open_console(struct cli *c) {
+    struct console_options o = {.to = stderr, .quiet = c->o.quiet};
+    o.mode = strcmp(c->o.progress, "plain") == 0 ? CONSOLE_PLAIN : strcmp(c->o.progress, "none") == 0 || c->o.quiet ? CONSOLE_NONE : CONSOLE_AUTO;
+    o.colour = strcmp(c->o.color, "always") == 0 ? COLOUR_ALWAYS : strcmp(c->o.color, "never") == 0 ? COLOUR_NEVER : COLOUR_AUTO;
+    console_open(&c->console, &o);
+}
+
+/* The library's config: the file first, then every flag. */
+static stretto_err make_config(struct cli *c) {
+    c->config = stretto_config_new();
+    if (!c->config) return -E601;
+    if (c->o.config && *c->o.config) TRY(stretto_config_load(c->config, c->o.config));
+    for (i32 i = 0; i < OPT_COUNT; i++)
+        if (c->o.meta[i].rank == OPT_RANK_FLAG) TRY(stretto_config_flag(c->config, opt_info((enum opt_id)i)->name, c->o.meta[i].text));
+    return 0;
+}
+
+static verb_fn *const verbs[] = {
+#define VERB(name, least, most, args, help) cmd_##name,
+#include "base/verbs.def"
+#undef VERB
+};
+
+static stretto_err run(struct cli *c, int argc, char **argv) {
+    TRY(opt_defaults(&c->o, api_lists()));
+    TRY(args_parse(argc, argv, &c->o, &c->args));
+    if (c->args.version) return cmd_version(c);
+    if (c->args.verb < 0) {
+        help_overview(stdout);
+        return 0;
+    }
+    if (c->args.help) {
+        help_verb(stdout, (enum verb)c->args.verb, api_lists());
+        return 0;
+    }
+    TRY(make_config(c));
+    open_console(c);
+    return verbs[c->args.verb](c);
+}
+
+int main(int argc, char **argv) {
+    struct cli c = {.args.verb = -1};
+    stretto_err e = run(&c, argc, argv);
+    console_close(&c.console);
+    if (e < 0) show_error(&c);
+    int status = stretto_exit_status(e);
+    stretto_config_free(c.config);
+    opt_free(&c.o);
+    return status;
+}

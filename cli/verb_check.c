@@ -1,0 +1,62 @@
+/* verb_check.c - `check`, `info`, `cache` and `sample`: data and models looked at, nothing trained. */
+#include <string.h>
+
+#include "base/file.h"
+#include "cli.h"
+
+stretto_err cmd_check(struct cli *c) {
+    char *text = NULL, *config = NULL;
+    stretto_err e = stretto_check(c->config, c->args.arg[0], c->o.json, &text, &config);
+    stretto_err shown = cli_print(text);
+    if (shown >= 0 && config && c->o.write_config && *c->o.write_config)
+        shown = file_write_all(c->o.write_config, config, (i64)strlen(config));
+    stretto_text_free(config);
+    if (shown < 0) return shown;
+    return e;
+}
+
+/* A model starts with the 8-byte length of its header and '{'; everything else is data. */
+static bool looks_like_model(const char *path) {
+    unsigned char head[9];
+    FILE *f = fopen(path, "rb");
+    size_t n = f ? fread(head, 1, sizeof head, f) : 0;
+    if (f) fclose(f);
+    return n == sizeof head && head[8] == '{' && head[5] == 0 && head[6] == 0 && head[7] == 0;
+}
+
+stretto_err cmd_info(struct cli *c) {
+    char *text = NULL;
+    if (c->o.probe || c->args.narg == 0) {
+        TRY(stretto_machine_info(c->o.json, &text));
+        return cli_print(text);
+    }
+    if (!looks_like_model(c->args.arg[0])) return cmd_check(c);
+    stretto_model *m = NULL;
+    TRY(stretto_model_load(c->args.arg[0], &m));
+    stretto_err e = stretto_model_info(m, c->o.json, &text);
+    stretto_model_free(m);
+    return e < 0 ? e : cli_print(text);
+}
+
+stretto_err cmd_cache(struct cli *c) {
+    char out[4096];
+    snprintf(out, sizeof out, "%s.bin", c->args.arg[0]);
+    TRY(stretto_cache(c->config, c->args.arg[0], cli_out(c, out)));
+    if (!c->o.quiet) fprintf(stderr, "parsed copy in %s\n", cli_out(c, out));
+    return 0;
+}
+
+stretto_err cmd_sample(struct cli *c) {
+    char *text = NULL;
+    if (c->args.narg == 0) {
+        fputs(stretto_samples(), stdout);
+        return 0;
+    }
+    i64 rows = opt_is_auto(&c->o, OPT_rows) ? 0 : c->o.rows;
+    TRY(stretto_sample(c->args.arg[0], rows, (uint64_t)c->o.seed, &text));
+    const char *out = cli_out(c, "-");
+    if (strcmp(out, "-") == 0) return cli_print(text);
+    stretto_err e = file_write_all(out, text, (i64)strlen(text));
+    stretto_text_free(text);
+    return e;
+}

@@ -1,0 +1,36 @@
+/* verb_plan.c - `plan` and `bench`: what a training step does in parallel, and how fast it is. */
+#include <string.h>
+
+#include "cli.h"
+
+static stretto_err show(struct cli *c, const stretto_plan *p) {
+    char *text = NULL;
+    if (c->o.compare) {
+        TRY(stretto_plan_compare(p, &text));
+        return cli_print(text);
+    }
+    if (strcmp(c->o.draw, "none") != 0) {
+        TRY(stretto_plan_draw(p, strcmp(c->o.draw, "svg") == 0, &text));
+        return cli_print(text);
+    }
+    TRY(c->o.print ? stretto_plan_print(p, &text) : stretto_plan_summary(p, c->o.json, &text));
+    return cli_print(text);
+}
+
+stretto_err cmd_plan(struct cli *c) {
+    stretto_data *d = NULL;
+    stretto_plan *p = NULL;
+    stretto_err e = c->args.narg ? stretto_data_open(c->config, c->args.arg[0], &d) : 0;
+    if (e >= 0) e = stretto_plan_new(c->config, d, &p);
+    if (e >= 0) e = show(c, p);
+    if (e >= 0 && c->o.save && *c->o.save) e = stretto_plan_save(p, c->o.save);
+    stretto_plan_free(p);
+    stretto_data_free(d);
+    return e;
+}
+
+stretto_err cmd_bench(struct cli *c) {
+    char *text = NULL;
+    TRY(stretto_bench(c->config, c->o.json, &text));
+    return cli_print(text);
+}

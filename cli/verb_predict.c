@@ -1,0 +1,47 @@
+/* verb_predict.c - `predict` and `eval`: a saved model on new rows. */
+#include <math.h>
+#include <string.h>
+
+#include "cli.h"
+
+static stretto_err predict(struct cli *c, stretto_model *m, stretto_data *d) {
+    const char *out = cli_out(c, "-");
+    char *text = NULL;
+    TRY(stretto_predict_file(m, d, out, c->o.wide_output, &text));
+    TRY(cli_print(text));
+    if (c->o.plot && *c->o.plot) TRY(stretto_model_plot(m, d, c->o.plot));
+    if (strcmp(out, "-") != 0 && !c->o.quiet)
+        fprintf(stderr, "%d forecasts for %d series in %s\n", stretto_model_horizon(m), stretto_model_targets(m), out);
+    return 0;
+}
+
+static stretto_err eval(struct cli *c, stretto_model *m, stretto_data *d) {
+    char *text = NULL;
+    double skill = (double)NAN;
+    TRY(stretto_eval(m, d, c->config, c->o.json, &text, &skill));
+    TRY(cli_print(text));
+    if (c->o.json) fputc('\n', stdout);
+    if (c->o.plot && *c->o.plot) TRY(stretto_model_plot(m, d, c->o.plot));
+    if (c->o.require_skill && !(skill > 0))
+        return FAIL_AT(E1001, NULL, "stretto explain E1001", "skill %+.1f%% against the best naive row", 100 * skill);
+    return 0;
+}
+
+/* Flags for the machine and the rows go on top of the options the model was trained with. */
+static stretto_err with_model(struct cli *c, stretto_err (*then)(struct cli *, stretto_model *, stretto_data *)) {
+    static const enum opt_id own[] = {OPT_threads, OPT_kernel, OPT_memory, OPT_since, OPT_until};
+    stretto_model *m = NULL;
+    stretto_data *d = NULL;
+    stretto_err e = stretto_model_load(c->args.arg[0], &m);
+    for (size_t i = 0; e >= 0 && i < COUNT(own); i++)
+        if (c->o.meta[own[i]].rank == OPT_RANK_FLAG)
+            e = stretto_config_flag(stretto_model_config(m), opt_info(own[i])->name, c->o.meta[own[i]].text);
+    if (e >= 0) e = stretto_model_open(m, c->args.arg[1], &d);
+    if (e >= 0) e = then(c, m, d);
+    stretto_data_free(d);
+    stretto_model_free(m);
+    return e;
+}
+
+stretto_err cmd_predict(struct cli *c) { return with_model(c, predict); }
+stretto_err cmd_eval(struct cli *c) { return with_model(c, eval); }

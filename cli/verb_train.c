@@ -1,0 +1,106 @@
+/* verb_train.c - `train` and `resume`: fit, score, save, report. */
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+static stretto_trainer *volatile running; /* for the signal handler only */
+static volatile sig_atomic_t asked;
+
+static void on_signal(int number) {
+    if (asked && number == SIGINT) _exit(130);
+    asked = 1;
+    if (running) stretto_trainer_stop(running);
+}
+
+static void catch_signals(void) {
+    struct sigaction a = {.sa_handler = on_signal};
+    sigemptyset(&a.sa_mask);
+    sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+    sigaction(SIGUSR1, &a, NULL);
+}
+
+/* DATA without folder and extension, plus ".model". */
+static void default_model(const char *data, char *out, size_t size) {
+    const char *slash = strrchr(data, '/'), *name = slash ? slash + 1 : data;
+    snprintf(out, size, "%.*s.model", (int)strcspn(name, "."), name);
+}
+
+static stretto_err write_results(struct cli *c, stretto_trainer *t, const char *model, const char *run_dir) {
+    char report[4200];
+    snprintf(report, sizeof report, "%s/report.html", run_dir);
+    TRY(stretto_trainer_save(t, model));
+    TRY(stretto_trainer_report(t, report));
+    if (c->o.plot && *c->o.plot) TRY(stretto_trainer_plot(t, c->o.plot));
+    if (c->o.trace && *c->o.trace) TRY(stretto_trainer_trace(t, c->o.trace));
+    if (fputs(stretto_trainer_scores(t, c->o.json), stdout) == EOF || fflush(stdout) != 0) return FAIL(E703, "cannot write to standard output");
+    if (c->o.json) fputc('\n', stdout);
+    if (!c->o.quiet) fprintf(stderr, "model %s\nreport %s\n", model, report);
+    return 0;
+}
+
+static stretto_err need_skill(const struct cli *c, const stretto_trainer *t) {
+    double skill = stretto_trainer_skill(t);
+    if (!c->o.require_skill || skill > 0) return 0;
+    return FAIL_AT(E1001, NULL, "stretto explain E1001", "skill %+.1f%% against the best naive row", 100 * skill);
+}
+
+static stretto_err fit(struct cli *c, stretto_trainer *t, const char *model, const char *run_dir, int resume) {
+    stretto_trainer_on_event(t, cli_on_event, c);
+    TRY(stretto_trainer_target(t, model));
+    TRY(stretto_trainer_run_dir(t, run_dir, resume));
+    running = t;
+    if (asked) stretto_trainer_stop(t);
+    stretto_err reason = stretto_trainer_run(t);
+    running = NULL;
+    console_close(&c->console);
+    if (reason == STRETTO_STOP_SIGNAL) {
+        fprintf(stderr, "stopped; a checkpoint is written\n  go on: stretto resume %s\n", run_dir);
+        return reason;
+    }
+    TRY(reason);
+    TRY(write_results(c, t, model, run_dir));
+    return need_skill(c, t);
+}
+
+static stretto_err train(struct cli *c, const char *data_path, const char *model, const char *run_dir, int resume) {
+    stretto_data *data = NULL;
+    stretto_trainer *t = NULL;
+    catch_signals();
+    stretto_err e = stretto_data_open(c->config, data_path, &data);
+    if (e >= 0 && !c->o.quiet) fprintf(stderr, "%s\n", stretto_data_summary(data));
+    if (e >= 0) e = stretto_trainer_new(c->config, data, &t);
+    if (e >= 0) e = fit(c, t, model, run_dir, resume);
+    stretto_trainer_free(t);
+    stretto_data_free(data);
+    return e;
+}
+
+stretto_err cmd_train(struct cli *c) {
+    char model[4096], run_dir[4096];
+    if (c->o.print_config) {
+        char *text = NULL;
+        TRY(stretto_config_print(c->config, &text));
+        return cli_print(text);
+    }
+    default_model(c->args.arg[0], model, sizeof model);
+    const char *out = cli_out(c, model);
+    snprintf(run_dir, sizeof run_dir, "%s.run", out);
+    return train(c, c->args.arg[0], out, c->o.run_dir && *c->o.run_dir ? c->o.run_dir : run_dir, 0);
+}
+
+stretto_err cmd_resume(struct cli *c) {
+    char config[4200], *data = NULL, *model = NULL;
+    const char *run_dir = c->args.arg[0];
+    snprintf(config, sizeof config, "%s/config.json", run_dir);
+    stretto_err e = stretto_run_paths(run_dir, &data, &model);
+    if (e >= 0) e = stretto_config_load(c->config, config);
+    if (e >= 0) e = train(c, data, cli_out(c, model), run_dir, 1);
+    stretto_text_free(data);
+    stretto_text_free(model);
+    return e;
+}

@@ -1,0 +1,118 @@
+/* api.h - what the handles of stretto.h are made of.  Only src/api sees it. */
+#ifndef STRETTO_API_API_H
+#define STRETTO_API_API_H
+
+#include "api/lists.h"
+#include "data/series_build.h"
+#include "learn/forecast.h"
+#include "learn/learner.h"
+#include "model/layer.h"
+#include "stretto/stretto.h"
+
+struct stretto_config {
+    struct options o;
+};
+
+struct stretto_data {
+    struct series *s;
+    char *path;
+    bool scaled;
+    i64 table_bytes;     /* peak while reading, for the memory statement */
+    char summary[512];
+};
+
+struct stretto_model {
+    struct forecaster *f;
+    struct stretto_config config;  /* the options it was trained with, resolved */
+    struct str record;             /* JSON: when, where, on what, how good */
+    char *path;
+};
+
+/* Threads, kernels and machine of one run. */
+struct workshop {
+    struct machine *machine;
+    struct resources use;
+};
+err workshop_open(const struct options *o, const struct events *events, const volatile int *stop, struct workshop *out);
+void workshop_close(struct workshop *w);
+
+/* --- options to plain structs --- */
+
+/* Answer every `auto` that depends on the data; emits one note per decision worth reading. */
+err resolve_forecast(struct options *o, const struct series *s, const struct events *events, struct forecast_spec *spec,
+                     struct split *split);
+/* The spec of options that are already resolved (a loaded model, a plan from shapes alone). */
+err spec_of(const struct options *o, struct forecast_spec *spec);
+
+/* --- data --- */
+struct read_options read_options_of(const struct options *o);
+struct series_options series_options_of(const struct options *o);
+err data_of_series(struct series *s, const char *path, stretto_data **out); /* takes s */
+void row_label(const struct series *s, i64 row, char out[32]);              /* its date, or "row 17" */
+void span_label(const struct series *s, i64 from, i64 to, char out[72]);    /* "1960-01..1960-12" */
+
+/* --- results --- */
+struct score_table;
+struct jsonl;
+/* A score table made of plain rows; strings point into the scores and title. */
+struct score_view {
+    struct score_table *table;
+    struct arena arena;
+};
+err score_view(const struct forecaster *f, const struct forecast_scores *s, const struct options *o, const char *title,
+               struct score_view *out);
+void score_view_free(struct score_view *v);
+f64 score_skill(const struct forecaster *f, const struct forecast_scores *s, bool original);
+
+/* The course of training, kept for the curves of the report. */
+struct curve_point {
+    i32 member;
+    f64 step, train, valid; /* NaN = not measured */
+    bool best;
+};
+struct course {
+    struct curve_point *point;
+    i64 n, cap;
+    struct str notes, warnings; /* one a line */
+};
+struct sink course_sink(struct course *c);
+void course_free(struct course *c);
+
+struct stretto_trainer {
+    struct options o;              /* resolved copy */
+    stretto_data *data;            /* borrowed */
+    struct workshop shop;
+    struct events events;
+    struct course course;
+    struct forecast_spec spec;
+    struct split split;
+    stretto_model *model;
+    struct forecast_scores scores;
+    bool scored;
+    char *run_dir, *model_path;
+    int lock;                      /* file descriptor of RUN/lock, -1 = none */
+    bool resume;
+    volatile int stop;
+    struct jsonl *metrics;
+    stretto_event_fn *fn;
+    void *user;
+    struct str text, plan_text;
+    struct task_span *span;
+    i32 nspan;
+    struct str trace_names;
+};
+
+/* report_fill.c */
+err trainer_report(const struct stretto_trainer *t, const char *path);
+err trainer_plot(const struct stretto_trainer *t, const char *path);
+/* record.c: the training record that goes into the model file: when, where, on what, how good (JSON). */
+err trainer_record(const struct stretto_trainer *t, struct str *out);
+
+/* run_dir.c */
+err run_dir_open(struct stretto_trainer *t, const char *path, bool resume);
+void run_dir_close(struct stretto_trainer *t);
+
+char *text_copy(const char *s);  /* for char **out: malloc'd by mem_alloc, freed by stretto_text_free */
+err text_give(struct str *s, char **out); /* moves the text out; E601 when it failed */
+
+#endif

@@ -1,0 +1,123 @@
+/* api_check.c - `stretto check`: what is wrong or odd about a file, and a config that would work. */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/json.h"
+#include "data/check.h"
+
+static void lines_of(const char *text, const char *first, struct str *out) {
+    for (const char *p = text; *p;) {
+        const char *end = strchr(p, '\n');
+        size_t n = end ? (size_t)(end - p) : strlen(p);
+        str_addf(out, "  %s%.*s\n", first, (int)n, p);
+        p += n + (end ? 1 : 0);
+    }
+}
+
+static void finding_text(const struct finding *f, struct str *out) {
+    str_addf(out, "%s[%c%03d]%s%s: %s\n", f->warning ? "warning" : "error", f->warning ? 'W' : 'E', f->r.code, f->r.where[0] ? " " : "", f->r.where,
+             f->r.text);
+    lines_of(f->r.fix, "fix: ", out);
+}
+
+static struct js *finding_json(const struct finding *f) {
+    struct js *o = js_object();
+    char code[16];
+    snprintf(code, sizeof code, "%c%03d", f->warning ? 'W' : 'E', f->r.code);
+    js_put_text(o, "code", code);
+    js_put_bool(o, "warning", f->warning);
+    js_put_text(o, "where", f->r.where);
+    js_put_text(o, "text", f->r.text);
+    js_put_text(o, "fix", f->r.fix);
+    return o;
+}
+
+static void describe_table(const struct table *t, struct str *out) {
+    static const char *const type[] = {"number", "time", "category"};
+    str_addf(out, "%s: %lld rows, %d columns\n", t->path, (long long)t->nrow, t->ncol);
+    for (i32 i = 0; i < t->ncol; i++) {
+        const struct column *c = &t->col[i];
+        str_addf(out, "  %-24s %s", c->name, type[c->type]);
+        if (c->type == COL_CATEGORY) str_addf(out, ", %d words", c->nword);
+        if (c->missing) str_addf(out, ", %lld missing (first at line %lld)", (long long)c->missing, (long long)c->first_missing_line);
+        str_add(out, "\n");
+    }
+}
+
+/* Names that a config needs: what the user said, else what the file suggests. */
+static void propose(const struct options *o, const struct series *s, struct str *out) {
+    if (o->time && *o->time) str_addf(out, "time: %s\n", o->time);
+    str_add(out, "target: [");
+    for (i32 i = 0; i < s->ntarget; i++) str_addf(out, "%s\"%s\"", i ? ", " : "", s->name[i]);
+    str_add(out, "]\n");
+    if (o->past && *o->past) str_addf(out, "past: %s\n", o->past);
+    if (o->known && *o->known) str_addf(out, "known: %s\n", o->known);
+    if (o->cat && *o->cat) str_addf(out, "cat: %s\n", o->cat);
+    if (o->ignore && *o->ignore) str_addf(out, "ignore: %s\n", o->ignore);
+    if (strcmp(o->gaps, "error") != 0) str_addf(out, "gaps: %s\n", o->gaps);
+    if (strcmp(o->dups, "error") != 0) str_addf(out, "dups: %s\n", o->dups);
+    i64 horizon = s->freq.season > 1 && s->freq.season * 6 <= s->nrow ? s->freq.season : lmax(1, s->nrow / 12);
+    str_addf(out, "horizon: %lld\n", (long long)(opt_is_auto(o, OPT_horizon) ? horizon : o->horizon));
+}
+
+struct checking {
+    struct findings found;
+    struct table *t;
+    struct series *s;
+    struct str text, config;
+};
+
+static err look(struct checking *c, const struct options *o, const char *path) {
+    struct read_options r = read_options_of(o);
+    struct series_options so = series_options_of(o);
+    TRY(table_read(path, &r, &c->t));
+    TRY(check_table(c->t, &so, &c->found, &c->s));
+    if (c->s) propose(o, c->s, &c->config);
+    return 0;
+}
+
+static err show(struct checking *c, int json) {
+    if (!json) {
+        describe_table(c->t, &c->text);
+        if (c->s) {
+            char span[72];
+            span_label(c->s, 0, c->s->nrow, span);
+            str_addf(&c->text, "series: %s, %s, season %d\n", c->s->freq.name[0] ? c->s->freq.name : "no time", span, c->s->freq.season);
+        }
+        for (i32 i = 0; i < c->found.n; i++) finding_text(&c->found.item[i], &c->text);
+        if (c->found.more) str_addf(&c->text, "and %lld more\n", (long long)c->found.more);
+        if (c->found.n == 0) str_add(&c->text, "no problem found\n");
+        if (c->config.len) str_addf(&c->text, "a config that fits:\n%s", str_text(&c->config));
+        return 0;
+    }
+    struct js *o = js_object(), *list = js_array();
+    for (i32 i = 0; i < c->found.n; i++) js_push(list, finding_json(&c->found.item[i]));
+    js_put_i64(o, "rows", c->t->nrow);
+    js_put_i64(o, "columns", c->t->ncol);
+    js_put(o, "findings", list);
+    js_put_text(o, "config", str_text(&c->config));
+    err e = js_text(o, &c->text, 2);
+    js_free(o);
+    return e;
+}
+
+stretto_err stretto_check(stretto_config *config, const char *path, int json, char **out, char **proposed_config) {
+    struct checking c = {0};
+    *out = NULL;
+    if (proposed_config) *proposed_config = NULL;
+    err e = look(&c, &config->o, path);
+    if (e >= 0) e = show(&c, json);
+    if (e >= 0) e = text_give(&c.text, out);
+    if (e >= 0 && proposed_config && c.s) e = text_give(&c.config, proposed_config);
+    for (i32 i = 0; e >= 0 && i < c.found.n; i++)
+        if (!c.found.item[i].warning) {
+            err_put(&c.found.item[i].r);
+            e = -c.found.item[i].r.code;
+        }
+    str_free(&c.text);
+    str_free(&c.config);
+    series_free(c.s);
+    table_free(c.t);
+    return e;
+}

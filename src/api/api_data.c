@@ -1,0 +1,152 @@
+/* api_data.c - data handles: files and memory become a series. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "data/sample.h"
+#include "data/series_build.h"
+#include "data/time.h"
+
+static char one_char(const char *word, char comma, char semicolon) {
+    if (strcmp(word, "comma") == 0) return comma;
+    if (strcmp(word, "semicolon") == 0) return semicolon;
+    if (strcmp(word, "tab") == 0) return '\t';
+    if (strcmp(word, "pipe") == 0) return '|';
+    if (strcmp(word, "point") == 0) return '.';
+    return 0;
+}
+
+struct read_options read_options_of(const struct options *o) {
+    struct read_options r = READ_OPTIONS_DEFAULT;
+    r.sep = one_char(o->sep, ',', ';');
+    r.decimal = one_char(o->decimal, ',', 0);
+    r.header = strcmp(o->header, "auto") == 0 ? -1 : strcmp(o->header, "yes") == 0;
+    r.na = o->na;
+    r.time = o->time;
+    r.time_format = strcmp(o->time_format, "auto") == 0 ? NULL : o->time_format;
+    r.cat = o->cat;
+    r.ignore = o->ignore;
+    struct machine *m = mem_alloc(sizeof *m);
+    r.threads = opt_is_auto(o, OPT_threads) ? (m && machine_host(0, m) >= 0 ? m->ncore : 1) : (i32)o->threads;
+    mem_free(m);
+    return r;
+}
+
+struct series_options series_options_of(const struct options *o) {
+    return (struct series_options){.target = o->target, .past = o->past, .known = o->known, .cat = o->cat, .ignore = o->ignore,
+                                   .time = o->time, .time_format = strcmp(o->time_format, "auto") == 0 ? NULL : o->time_format,
+                                   .freq = o->freq, .gaps = o->gaps, .dups = o->dups, .since = o->since, .until = o->until};
+}
+
+static void summary(stretto_data *d) {
+    const struct series *s = d->s;
+    char first[32], last[32];
+    row_label(s, 0, first);
+    row_label(s, s->nrow - 1, last);
+    const char *slash = strrchr(d->path, '/');
+    i64 absent = 0;
+    for (i64 i = 0; s->line && i < s->nrow; i++) absent += s->line[i] < 0;
+    i32 n = snprintf(d->summary, sizeof d->summary, "read %s: %d target%s of %d column%s, %lld rows", slash ? slash + 1 : d->path, s->ntarget,
+                     s->ntarget > 1 ? "s" : "", s->ncol + s->ncat, s->ncol + s->ncat > 1 ? "s" : "", (long long)s->nrow);
+    if (s->time && n < (i32)sizeof d->summary)
+        n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %s %s..%s", s->freq.name, first, last);
+    if (n < (i32)sizeof d->summary && absent)
+        snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld absent rows filled in as --gaps says", (long long)absent);
+    else if (n < (i32)sizeof d->summary && s->time)
+        snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", no gaps");
+}
+
+err data_of_series(struct series *s, const char *path, stretto_data **out) {
+    stretto_data *d = mem_alloc(sizeof *d);
+    if (!d || !(d->path = mem_strdup(path))) {
+        series_free(s);
+        mem_free(d);
+        return -E601;
+    }
+    d->s = s;
+    summary(d);
+    *out = d;
+    return 0;
+}
+
+stretto_err stretto_data_open(stretto_config *config, const char *path, stretto_data **out) {
+    const struct options *o = &config->o;
+    struct read_options r = read_options_of(o);
+    struct series_options so = series_options_of(o);
+    struct table *t = NULL;
+    struct series *s = NULL;
+    mem_set_limit(o->memory);
+    err e = table_read(path, &r, &t);
+    if (e >= 0) e = series_build(t, &so, &s);
+    table_free(t);
+    return e < 0 ? e : data_of_series(s, path, out);
+}
+
+stretto_err stretto_data_wrap(stretto_config *config, const double *values, int64_t nrow, int ncol, const char *const *names,
+                              int64_t first_time, int64_t step_seconds, stretto_data **out) {
+    struct series_options so = series_options_of(&config->o);
+    struct series *s = NULL;
+    TRY(series_wrap(values, nrow, ncol, names, first_time, step_seconds, &so, &s));
+    return data_of_series(s, "memory", out);
+}
+
+void stretto_data_free(stretto_data *self) {
+    if (!self) return;
+    series_free(self->s);
+    mem_free(self->path);
+    mem_free(self);
+}
+
+int64_t stretto_data_rows(const stretto_data *self) { return self->s->nrow; }
+int stretto_data_columns(const stretto_data *self) { return self->s->ncol; }
+int stretto_data_targets(const stretto_data *self) { return self->s->ntarget; }
+const char *stretto_data_summary(stretto_data *self) { return self->summary; }
+
+const char *stretto_data_column(const stretto_data *self, int i) { return i >= 0 && i < self->s->ncol ? self->s->name[i] : NULL; }
+
+double stretto_data_value(const stretto_data *self, int column, int64_t row) {
+    const struct series *s = self->s;
+    return column >= 0 && column < s->ncol && row >= 0 && row < s->nrow ? series_raw(s, column, row) : (f64)NAN;
+}
+
+void row_label(const struct series *s, i64 row, char out[32]) {
+    if (s->time && s->nrow > 0) {
+        i64 i = lmin(lmax(row, 0), s->nrow - 1);
+        time_format(row == i ? s->time[i] : time_add(s->time[i], &s->freq, row - i), &s->freq, out);
+    } else {
+        snprintf(out, 32, "row %lld", (long long)row);
+    }
+}
+
+void span_label(const struct series *s, i64 from, i64 to, char out[72]) {
+    char a[32], b[32];
+    if (to <= from) {
+        snprintf(out, 72, "none");
+        return;
+    }
+    row_label(s, from, a);
+    row_label(s, to - 1, b);
+    snprintf(out, 72, "%s..%s", a, b);
+}
+
+stretto_err stretto_cache(stretto_config *config, const char *path, const char *out_path) {
+    struct read_options r = read_options_of(&config->o);
+    struct table *t = NULL;
+    err e = table_read(path, &r, &t);
+    if (e >= 0) e = table_write_cache(t, out_path);
+    table_free(t);
+    return e;
+}
+
+stretto_err stretto_sample(const char *name, int64_t rows, uint64_t seed, char **csv_out) {
+    struct str text = {0};
+    err e = sample_write(name, rows, seed, &text);
+    if (e < 0) {
+        str_free(&text);
+        return e;
+    }
+    return text_give(&text, csv_out);
+}
+
+const char *stretto_samples(void) { return sample_list(); }

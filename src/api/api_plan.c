@@ -1,0 +1,148 @@
+/* api_plan.c - the plan of a training step: from data or from shapes alone; machine facts; speed by width. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/plan_handle.h"
+#include "base/file.h"
+#include "base/json.h"
+
+enum { SHAPE_ROWS = 100000 };
+
+/* Net and batch size of the configured forecaster; data NULL = `columns` targets and no other columns. */
+static err shape_net(struct options *o, const struct series *data, struct net *net, i32 *B) {
+    struct series shape = {.nrow = SHAPE_ROWS, .ncol = (i32)o->columns, .ntarget = (i32)o->columns, .freq = {.season = 24}};
+    const struct series *s = data ? data : &shape;
+    struct forecast_spec spec;
+    struct split split;
+    struct window_shape p;
+    TRY(resolve_forecast(o, s, NULL, &spec, &split));
+    i64 windows = split.train - spec.context - spec.horizon + 1;
+    if (!data) shape.nrow = 0; /* no values to look into */
+    TRY(forecast_shape(&spec, s, &p));
+    *B = imax(1, (i32)lmin(spec.batch, lmax(1, windows)) / spec.accumulate) * s->ntarget;
+    return forecast_net(&spec, &p, s, net);
+}
+
+static err machine_of(const struct options *o, struct machine *m) {
+    if (strcmp(o->machine, "auto") == 0) return machine_host(opt_is_auto(o, OPT_threads) ? 0 : (i32)o->threads, m);
+    if (!file_exists(o->machine)) return machine_parse(o->machine, m);
+    char *text;
+    i64 n;
+    TRY(file_load(o->machine, 1 << 20, &text, &n));
+    err e = machine_parse(text, m);
+    mem_free(text);
+    return e;
+}
+
+static err open_plan(stretto_config *config, stretto_data *data, struct stretto_plan *p) {
+    TRY(opt_copy(&p->o, &config->o));
+    NEW(p->machine, 1);
+    TRY(machine_of(&p->o, p->machine));
+    i32 B;
+    TRY(shape_net(&p->o, data ? data->s : NULL, &p->net, &B));
+    const struct optim *optim = optim_find(p->o.optim);
+    p->q = (struct plan_request){.net = &p->net, .machine = p->machine, .B = B, .train = true, .nstate = optim ? optim->nstate : 0,
+                                 .parallel = p->o.parallel};
+    return plan_make(&p->q, &p->plan);
+}
+
+stretto_err stretto_plan_new(stretto_config *config, stretto_data *data, stretto_plan **out) {
+    struct stretto_plan *p;
+    NEW(p, 1);
+    err e = open_plan(config, data, p);
+    if (e < 0) {
+        stretto_plan_free(p);
+        return e;
+    }
+    *out = p;
+    return 0;
+}
+
+void stretto_plan_free(stretto_plan *self) {
+    if (!self) return;
+    plan_free(self->plan);
+    mem_free(self->machine);
+    opt_free(&self->o);
+    mem_free(self);
+}
+
+stretto_err stretto_plan_print(const stretto_plan *self, char **out) {
+    struct str text = {0};
+    plan_print(self->plan, &self->net, &text);
+    return text_give(&text, out);
+}
+
+stretto_err stretto_plan_summary(const stretto_plan *self, int json, char **out) {
+    const struct plan *p = self->plan;
+    struct str text = {0};
+    if (!json) {
+        str_addf(&text, "strategy %s on %s: %d rows in %d grains of %d, %u tasks on %d device%s\n", p->strategy, self->machine->name, p->B, p->ngrain,
+                 p->grain, p->ntask, p->ndevice, p->ndevice > 1 ? "s" : "");
+        str_addf(&text, "predicted %.3f ms a step, %.1f MiB held, %.2f MiB exchanged, %s\n", 1e3 * p->predicted, (f64)p->peak_bytes / 1048576.0,
+                 (f64)p->exchange_bytes / 1048576.0, p->exact ? "exact" : "not exact");
+        return text_give(&text, out);
+    }
+    struct js *o = js_object();
+    js_put_text(o, "strategy", p->strategy);
+    js_put_text(o, "machine", self->machine->name);
+    js_put_i64(o, "rows", p->B);
+    js_put_i64(o, "grains", p->ngrain);
+    js_put_i64(o, "tasks", p->ntask);
+    js_put_i64(o, "devices", p->ndevice);
+    js_put_f64(o, "predicted_ms", 1e3 * p->predicted);
+    js_put_i64(o, "peak_bytes", p->peak_bytes);
+    js_put_i64(o, "exchange_bytes", p->exchange_bytes);
+    js_put_bool(o, "exact", p->exact);
+    err e = js_text(o, &text, 2);
+    js_free(o);
+    if (e < 0) {
+        str_free(&text);
+        return e;
+    }
+    return text_give(&text, out);
+}
+
+stretto_err stretto_plan_compare(const stretto_plan *self, char **out) {
+    struct str text = {0};
+    err e = plan_compare(&self->q, &text);
+    if (e < 0) {
+        str_free(&text);
+        return e;
+    }
+    return text_give(&text, out);
+}
+
+stretto_err stretto_plan_save(const stretto_plan *self, const char *path) {
+    struct str text = {0};
+    plan_print(self->plan, &self->net, &text);
+    err e = str_ok(&text);
+    if (e >= 0) e = file_write_all(path, text.s, (i64)text.len);
+    str_free(&text);
+    return e;
+}
+
+stretto_err stretto_machine_info(int json, char **out) {
+    struct machine *m;
+    struct str text = {0};
+    NEW(m, 1);
+    err e = machine_host(0, m);
+    if (e >= 0 && !json) machine_print(m, &text);
+    if (e >= 0 && json) {
+        struct js *o = js_object();
+        js_put_text(o, "processor", m->cpu);
+        js_put_i64(o, "cores", m->ncore);
+        js_put_i64(o, "memory", m->memory);
+        js_put_i64(o, "cache_l2", m->cache_l2);
+        js_put_i64(o, "cache_l3", m->cache_l3);
+        js_put_text(o, "kernels", kern_best()->name);
+        e = js_text(o, &text, 2);
+        js_free(o);
+    }
+    mem_free(m);
+    if (e < 0) {
+        str_free(&text);
+        return e;
+    }
+    return text_give(&text, out);
+}

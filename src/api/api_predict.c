@@ -1,0 +1,236 @@
+/* api_predict.c - forecasts after the last row, and scores on given rows. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/file.h"
+#include "data/series_build.h"
+#include "report/report.h"
+
+stretto_err stretto_model_open(stretto_model *self, const char *path, stretto_data **out) {
+    stretto_data *d = NULL;
+    TRY(stretto_data_open(&self->config, path, &d));
+    err e = schema_apply(&self->f->schema, d->s);
+    if (e < 0) {
+        stretto_data_free(d);
+        return e;
+    }
+    d->scaled = true;
+    *out = d;
+    return 0;
+}
+
+/* First row to forecast: after the last row that has any target (known-future columns may go on). */
+static i64 last_origin(const struct series *s) {
+    for (i64 i = s->nrow; i > 0; i--)
+        for (i32 c = 0; c < s->ntarget; c++)
+            if (!isnan(series_col(s, c)[i - 1])) return i;
+    return 0;
+}
+
+static err check_room(const stretto_model *m, const struct series *s, i64 origin) {
+    i32 context = m->f->spec.context, h = m->f->spec.horizon;
+    if (origin < 1) return FAIL(E301, "the data have no target value to forecast from");
+    if (origin < context)
+        return FAIL_AT(E301, NULL, "data with a longer history", "the model looks back on %d rows, the data have %lld", context, (long long)origin);
+    if (s->nknown > 0 && s->nrow < origin + h)
+        return FAIL_AT(E302, NULL, "rows for the horizon with the known columns filled in and the target left empty",
+                       "known-future columns must reach %d rows past the last target, they reach %lld", h, (long long)(s->nrow - origin));
+    return 0;
+}
+
+
+static err forecast_last(const stretto_model *m, const struct series *s, forecast_row_fn *fn, void *self) {
+    struct workshop shop;
+    i64 origin = last_origin(s);
+    TRY(check_room(m, s, origin));
+    TRY(workshop_open(&m->config.o, NULL, NULL, &shop));
+    struct window_set set = {.first = origin, .end = origin + 1, .stride = 1};
+    err e = forecast_windows(m->f, s, &set, &shop.use, fn, self);
+    workshop_close(&shop);
+    return e;
+}
+
+/* --- into arrays --- */
+struct arrays {
+    const stretto_model *m;
+    const struct series *s;
+    double *mean, *quantiles;
+};
+
+static err to_arrays(void *self, const struct forecast_row *row) {
+    struct arrays *a = self;
+    i32 n = a->s->ntarget, nq = a->m->f->spec.nband;
+    f64 mean = a->s->mean[row->col], dev = a->s->dev[row->col];
+    for (i32 k = 0; k < a->m->f->spec.horizon; k++) {
+        i64 at = (i64)k * n + row->col;
+        if (a->mean) a->mean[at] = (f64)row->mean[k] * dev + mean;
+        for (i32 q = 0; a->quantiles && row->band && q < nq; q++)
+            a->quantiles[at * nq + q] = (f64)row->band[(i64)k * nq + q] * dev + mean;
+    }
+    return 0;
+}
+
+stretto_err stretto_predict(stretto_model *self, stretto_data *data, double *mean, double *quantiles) {
+    struct arrays a = {self, data->s, mean, quantiles};
+    return forecast_last(self, data->s, to_arrays, &a);
+}
+
+/* --- into CSV --- */
+static void add_number(struct str *out, f64 v) {
+    char text[32];
+    str_from_f32(text, (f32)v);
+    str_add(out, text);
+}
+
+/* A name as a CSV field: quoted when it must be. */
+static void add_name(struct str *out, const char *name) {
+    if (!strpbrk(name, ",\"\n\r")) {
+        str_add(out, name);
+        return;
+    }
+    str_add(out, "\"");
+    for (const char *p = name; *p; p++) str_addf(out, *p == '"' ? "\"\"" : "%c", *p);
+    str_add(out, "\"");
+}
+
+static void long_csv(const stretto_model *m, const struct series *s, const f64 *mean, const f64 *band, struct str *out) {
+    const struct forecast_spec *spec = &m->f->spec;
+    char origin[32], time[32];
+    i64 o = last_origin(s);
+    row_label(s, o - 1, origin);
+    str_add(out, "id,origin,time,step,mean");
+    for (i32 q = 0; q < spec->nband; q++) str_addf(out, ",q%g", spec->band[q]);
+    str_add(out, "\n");
+    for (i32 c = 0; c < s->ntarget; c++)
+        for (i32 k = 0; k < spec->horizon; k++) {
+            i64 at = (i64)k * s->ntarget + c;
+            row_label(s, o + k, time);
+            add_name(out, s->name[c]);
+            str_addf(out, ",%s,%s,%d,", origin, time, k + 1);
+            add_number(out, mean[at]);
+            for (i32 q = 0; q < spec->nband; q++) {
+                str_add(out, ",");
+                add_number(out, band[at * spec->nband + q]);
+            }
+            str_add(out, "\n");
+        }
+}
+
+static void wide_csv(const stretto_model *m, const struct series *s, const f64 *mean, struct str *out) {
+    char time[32];
+    i64 o = last_origin(s);
+    str_add(out, "time,step");
+    for (i32 c = 0; c < s->ntarget; c++) {
+        str_add(out, ",");
+        add_name(out, s->name[c]);
+    }
+    str_add(out, "\n");
+    for (i32 k = 0; k < m->f->spec.horizon; k++) {
+        row_label(s, o + k, time);
+        str_addf(out, "%s,%d", time, k + 1);
+        for (i32 c = 0; c < s->ntarget; c++) {
+            str_add(out, ",");
+            add_number(out, mean[(i64)k * s->ntarget + c]);
+        }
+        str_add(out, "\n");
+    }
+}
+
+stretto_err stretto_predict_file(stretto_model *self, stretto_data *data, const char *path, int wide, char **out) {
+    struct arena a = {0};
+    struct str text = {0};
+    i64 cells = (i64)self->f->spec.horizon * data->s->ntarget;
+    f64 *mean = arena_new(&a, sizeof(f64) * (size_t)cells);
+    f64 *band = arena_new(&a, sizeof(f64) * (size_t)(cells * imax(1, self->f->spec.nband)));
+    err e = mean && band ? stretto_predict(self, data, mean, band) : -E601;
+    if (e >= 0) {
+        if (wide) wide_csv(self, data->s, mean, &text);
+        else long_csv(self, data->s, mean, band, &text);
+        e = str_ok(&text);
+    }
+    arena_free(&a);
+    if (e >= 0 && strcmp(path, "-") == 0) return text_give(&text, out);
+    if (e >= 0) e = file_write_all(path, text.s, (i64)text.len);
+    str_free(&text);
+    return e;
+}
+
+/* --- scores --- */
+static err eval(stretto_model *m, stretto_data *d, const struct options *o, struct forecast_scores *scores, struct str *text, int json, f64 *skill) {
+    const struct forecast_spec *spec = &m->f->spec;
+    struct workshop shop;
+    struct window_set set = {.first = spec->context, .end = d->s->nrow - spec->horizon + 1, .stride = spec->stride};
+    if (o && !opt_is_auto(o, OPT_stride)) set.stride = o->stride;
+    struct split split = {.train = set.first, .validation = d->s->nrow, .test = d->s->nrow};
+    if (window_origins(&set) <= 0)
+        return FAIL_AT(E301, NULL, "more rows", "context %d + horizon %d = %d rows are needed, the data have %lld", spec->context, spec->horizon,
+                       spec->context + spec->horizon, (long long)d->s->nrow);
+    TRY(workshop_open(&m->config.o, NULL, NULL, &shop));
+    err e = forecast_score(m->f, d->s, &split, &set, &shop.use, scores);
+    workshop_close(&shop);
+    if (e < 0) return e;
+    char title[96], span[72];
+    struct score_view v;
+    const struct options *show = o ? o : &m->config.o;
+    span_label(d->s, set.first, d->s->nrow, span);
+    snprintf(title, sizeof title, "eval %s", span);
+    TRY(score_view(m->f, scores, show, title, &v));
+    if (json) table_json(text, v.table);
+    else table_text(text, v.table);
+    score_view_free(&v);
+    if (skill) *skill = score_skill(m->f, scores, strcmp(show->score_scale, "z") != 0);
+    return 0;
+}
+
+stretto_err stretto_eval(stretto_model *self, stretto_data *data, stretto_config *config, int json, char **out, double *skill) {
+    struct forecast_scores scores = {0};
+    struct str text = {0};
+    err e = eval(self, data, config ? &config->o : NULL, &scores, &text, json, skill);
+    forecast_scores_free(&scores);
+    if (e < 0) {
+        str_free(&text);
+        return e;
+    }
+    return text_give(&text, out);
+}
+
+/* --- picture --- */
+static err plot(stretto_model *m, stretto_data *d, struct arena *a, const char *path) {
+    const struct forecast_spec *spec = &m->f->spec;
+    const struct series *s = d->s;
+    i32 h = spec->horizon, nq = spec->nband, past = (i32)lmin(last_origin(s), lmax(3 * h, 24));
+    i64 n = s->ntarget, o = last_origin(s);
+    f64 *mean, *band, *v, *time;
+    ARENA_NEW(a, mean, h * n);
+    ARENA_NEW(a, band, h * n * imax(1, nq));
+    ARENA_NEW(a, v, past + 3 * h);
+    ARENA_NEW(a, time, past + h);
+    TRY(stretto_predict(m, d, mean, band));
+    for (i32 i = 0; i < past; i++) v[i] = series_raw(s, 0, o - past + i);
+    for (i32 k = 0; k < h; k++) {
+        v[past + k] = mean[k * n];
+        v[past + h + k] = nq ? band[k * n * nq] : 0;
+        v[past + 2 * h + k] = nq ? band[k * n * nq + nq - 1] : 0;
+    }
+    f64 step = s->freq.months ? s->freq.months * 2629746.0 : (f64)s->freq.step;
+    for (i32 i = 0; s->time && i < past + h; i++)
+        time[i] = o - past + i < s->nrow ? (f64)s->time[o - past + i] : (f64)s->time[s->nrow - 1] + (f64)(o - past + i - s->nrow + 1) * step;
+    struct report_forecast f = {.title = s->name[0], .nhistory = past, .horizon = h, .time = s->time ? time : NULL, .history = v,
+                                .model = v + past};
+    if (nq > 1) {
+        f.low = v + past + h;
+        f.high = v + past + 2 * h;
+        f.low_q = spec->band[0];
+        f.high_q = spec->band[nq - 1];
+    }
+    return report_plot(&f, path);
+}
+
+stretto_err stretto_model_plot(stretto_model *self, stretto_data *data, const char *svg_path) {
+    struct arena a = {0};
+    err e = plot(self, data, &a, svg_path);
+    arena_free(&a);
+    return e;
+}

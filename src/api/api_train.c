@@ -1,0 +1,174 @@
+/* api_train.c - trainer handles: resolve, fit, score, save. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "data/series_build.h"
+#include "report/jsonl.h"
+#include "report/table.h"
+#include "report/trace.h"
+
+enum { SPANS = 4096 };
+
+/* Events of the library become events of stretto.h. */
+static void forward(void *self, const struct event *e) {
+    struct stretto_trainer *t = self;
+    if (!t->fn) return;
+    stretto_event out = {.kind = (int)e->kind, .text = e->text, .step = e->step, .steps = e->steps, .member = e->member, .members = e->members,
+                         .epoch = e->epoch, .seconds = e->seconds, .left = e->left, .train = e->train, .valid = e->valid, .lr = e->lr,
+                         .grad_norm = e->grad_norm, .windows_per_s = e->windows_per_s, .best = e->best};
+    t->fn(t->user, &out);
+}
+
+static void listen(struct stretto_trainer *t, struct sink sink) {
+    if (t->events.n < SINKS_MAX) t->events.sink[t->events.n++] = sink;
+}
+
+static err open_trainer(const stretto_config *config, stretto_data *data, struct stretto_trainer *t) {
+    t->lock = -1;
+    t->data = data;
+    listen(t, (struct sink){forward, t});
+    listen(t, course_sink(&t->course));
+    TRY(opt_copy(&t->o, &config->o));
+    return workshop_open(&t->o, &t->events, &t->stop, &t->shop);
+}
+
+stretto_err stretto_trainer_new(stretto_config *config, stretto_data *data, stretto_trainer **out) {
+    struct stretto_trainer *t;
+    NEW(t, 1);
+    err e = open_trainer(config, data, t);
+    if (e < 0) {
+        stretto_trainer_free(t);
+        return e;
+    }
+    *out = t;
+    return 0;
+}
+
+void stretto_trainer_on_event(stretto_trainer *self, stretto_event_fn *fn, void *user) {
+    self->fn = fn;
+    self->user = user;
+}
+
+stretto_err stretto_trainer_target(stretto_trainer *self, const char *model_path) {
+    mem_free(self->model_path);
+    self->model_path = mem_strdup(model_path);
+    return self->model_path ? 0 : -E601;
+}
+
+stretto_err stretto_trainer_run_dir(stretto_trainer *self, const char *path, int resume) { return run_dir_open(self, path, resume != 0); }
+void stretto_trainer_stop(stretto_trainer *self) { self->stop = 1; }
+
+/* The series is scaled once, by the training rows of the first trainer that uses it. */
+static err scale(struct stretto_trainer *t) {
+    if (t->data->scaled) return 0;
+    t->data->scaled = true;
+    return series_scale(t->data->s, t->split.train);
+}
+
+static void state_memory(const struct stretto_trainer *t) {
+    const struct series *s = t->data->s;
+    i64 series = (i64)sizeof(f32) * s->nrow * s->ncol + (s->time ? 8 * s->nrow : 0) + (s->line ? 8 * s->nrow : 0) + 4 * s->nrow * s->ncat;
+    event_note(&t->events, EVENT_NOTE, "memory: series %.1f MiB, in use %.1f MiB; kernels %s, %d thread%s", (f64)series / 1048576.0,
+               (f64)mem_stats().live / 1048576.0, t->shop.use.kern->name, t->shop.machine->ndevice, t->shop.machine->ndevice > 1 ? "s" : "");
+}
+
+static err fit(struct stretto_trainer *t, struct forecaster **out) {
+    const struct learner *learner = learner_find(t->o.task);
+    if (!learner) return FAIL_AT(E103, "--task", "--task forecast", "there is no learner \"%s\"", t->o.task);
+    TRY(resolve_forecast(&t->o, t->data->s, &t->events, &t->spec, &t->split));
+    TRY(scale(t));
+    t->spec.plan_text = t->plan_text.s;
+    t->shop.use.trace = true;
+    state_memory(t);
+    struct forecast_job job = {.series = t->data->s, .split = t->split, .spec = t->spec, .use = t->shop.use, .run_dir = t->run_dir,
+                               .resume = t->resume};
+    return learner->fit(&job, out);
+}
+
+static err score(struct stretto_trainer *t) {
+    struct window_set set = {.first = lmax(t->split.validation, t->spec.context), .end = t->split.test - t->spec.horizon + 1,
+                             .stride = t->spec.stride};
+    if (window_origins(&set) <= 0) {
+        event_note(&t->events, EVENT_WARNING, "no test window: the model is not scored (--test ROWS with at least %d rows)", t->spec.horizon);
+        return 0;
+    }
+    TRY(forecast_score(t->model->f, t->data->s, &t->split, &set, &t->shop.use, &t->scores));
+    t->scored = true;
+    return 0;
+}
+
+static err make_model(struct stretto_trainer *t, struct forecaster *f) {
+    stretto_model *m = mem_alloc(sizeof *m);
+    if (!m) {
+        forecast_free(f);
+        return -E601;
+    }
+    m->f = f;
+    t->model = m;
+    return opt_copy(&m->config.o, &t->o);
+}
+
+stretto_err stretto_trainer_run(stretto_trainer *self) {
+    struct forecaster *f = NULL;
+    err e = fit(self, &f);
+    if (e != 0) return e; /* failed, or stopped by a signal: a checkpoint is there */
+    TRY(make_model(self, f));
+    TRY(score(self));
+    TRY(trainer_record(self, &self->model->record));
+    return f->stopped;
+}
+
+const char *stretto_trainer_scores(stretto_trainer *self, int json) {
+    str_free(&self->text);
+    if (!self->scored) return "";
+    char title[96], span[72];
+    struct score_view v;
+    span_label(self->data->s, self->split.validation, self->split.test, span);
+    snprintf(title, sizeof title, "test %s", span);
+    if (score_view(self->model->f, &self->scores, &self->o, title, &v) < 0) return "";
+    if (json) table_json(&self->text, v.table);
+    else table_text(&self->text, v.table);
+    score_view_free(&v);
+    return str_text(&self->text);
+}
+
+double stretto_trainer_skill(const stretto_trainer *self) {
+    bool original = strcmp(self->o.score_scale, "z") != 0;
+    return self->scored ? score_skill(self->model->f, &self->scores, original) : (f64)NAN;
+}
+
+stretto_err stretto_trainer_save(stretto_trainer *self, const char *path) {
+    if (!self->model) return FAIL(E105, "there is no model yet: run the trainer first");
+    TRY(stretto_model_save(self->model, path));
+    event_note(&self->events, EVENT_SAVED, "%s", path);
+    return 0;
+}
+
+stretto_err stretto_trainer_report(stretto_trainer *self, const char *html_path) {
+    return self->model ? trainer_report(self, html_path) : FAIL(E105, "there is no model yet: run the trainer first");
+}
+
+stretto_err stretto_trainer_plot(stretto_trainer *self, const char *svg_path) {
+    return self->model ? trainer_plot(self, svg_path) : FAIL(E105, "there is no model yet: run the trainer first");
+}
+
+stretto_model *stretto_trainer_model(stretto_trainer *self) { return self->model; }
+
+void stretto_trainer_free(stretto_trainer *self) {
+    if (!self) return;
+    run_dir_close(self);
+    workshop_close(&self->shop);
+    forecast_scores_free(&self->scores);
+    stretto_model_free(self->model);
+    course_free(&self->course);
+    opt_free(&self->o);
+    mem_free(self->run_dir);
+    mem_free(self->model_path);
+    mem_free(self->span);
+    str_free(&self->text);
+    str_free(&self->plan_text);
+    str_free(&self->trace_names);
+    mem_free(self);
+}

@@ -1,0 +1,33 @@
+/* lists.c - the words of options that name things of higher floors: cells, losses, optimisers, learners, presets. */
+#include "api/lists.h"
+
+const struct opt_list *api_lists(void) {
+    static const struct opt_list lists[] = {
+        {"cells",
+#define CELL(name) #name " "
+#include "model/cell/cells.def"
+#undef CELL
+        },
+        {"losses",
+#define LOSS(name) #name " "
+#include "model/loss/losses.def"
+#undef LOSS
+        },
+        {"optims",
+#define OPTIM(name) #name " "
+#include "model/optim/optims.def"
+#undef OPTIM
+        },
+        {"learners",
+#define LEARNER(name) #name " "
+#include "learn/learners.def"
+#undef LEARNER
+        },
+        {"presets",
+#define PRESET(name, when) #name " "
+#include "base/presets.def"
+#undef PRESET
+        },
+        {0}};
+    return lists;
+}

@@ -1,0 +1,9 @@
+/* lists.h - the words of options that name things of higher floors; for the command line's help as well. */
+#ifndef STRETTO_API_LISTS_H
+#define STRETTO_API_LISTS_H
+
+#include "base/opt.h"
+
+const struct opt_list *api_lists(void);
+
+#endif

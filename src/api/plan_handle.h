@@ -1,0 +1,15 @@
+/* plan_handle.h - what a stretto_plan is made of; shared by api_plan.c and api_draw.c. */
+#ifndef STRETTO_API_PLAN_HANDLE_H
+#define STRETTO_API_PLAN_HANDLE_H
+
+#include "api/api.h"
+
+struct stretto_plan {
+    struct options o;
+    struct machine *machine;
+    struct net net;
+    struct plan *plan;
+    struct plan_request q;
+};
+
+#endif

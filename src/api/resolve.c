@@ -1,0 +1,160 @@
+/* resolve.c - from options and data to a spec: presets, and an answer with a reason for every `auto`. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "data/split.h"
+
+enum { SHORT_ROWS = 5000, LONG_HORIZON = 48 };
+
+static err resolve_i(struct options *o, enum opt_id id, i64 value, const char *why) {
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    return opt_resolve(o, id, text, why);
+}
+
+static err choose_preset(struct options *o, const struct series *s) {
+    if (opt_is_auto(o, OPT_preset)) {
+        char why[96];
+        const char *name = s->ntarget > 1                          ? "long"
+                           : s->nrow < SHORT_ROWS                  ? "short"
+                           : o->horizon >= LONG_HORIZON            ? "long"
+                                                                   : "day";
+        snprintf(why, sizeof why, "%d target column%s, %lld rows, horizon %lld", s->ntarget, s->ntarget > 1 ? "s" : "", (long long)s->nrow,
+                 (long long)o->horizon);
+        TRY(opt_resolve(o, OPT_preset, name, why));
+    }
+    return strcmp(o->preset, "none") == 0 ? 0 : opt_preset(o, o->preset);
+}
+
+static err choose_horizon(struct options *o, const struct series *s) {
+    if (!opt_is_auto(o, OPT_horizon)) return 0;
+    i64 h = s->freq.season > 1 ? s->freq.season : 10;
+    if (h > s->nrow / 6) return resolve_i(o, OPT_horizon, lmax(1, s->nrow / 12), "a twelfth of the rows");
+    return resolve_i(o, OPT_horizon, h, s->freq.season > 1 ? "one season" : "no season known");
+}
+
+static err choose_split(struct options *o, const struct series *s, struct split *out) {
+    i64 h = o->horizon, rest;
+    bool few = s->nrow < 500;
+    i64 test = few ? h : lmax(h, s->nrow / 5);
+    if (opt_is_auto(o, OPT_test)) TRY(resolve_i(o, OPT_test, test, few ? "one horizon" : "a fifth of the rows"));
+    struct split all;
+    TRY(split_make(s, "0", o->test, &all));
+    rest = all.validation;
+    if (opt_is_auto(o, OPT_validation)) TRY(resolve_i(o, OPT_validation, lmax(h, rest / 5), "a fifth of the rows before the test part"));
+    return split_make(s, o->validation, o->test, out);
+}
+
+static err choose_context(struct options *o, const struct split *p) {
+    if (!opt_is_auto(o, OPT_context)) return 0;
+    i64 h = o->horizon, half = lmax(1, p->validation / 2);
+    if (strcmp(o->preset, "long") == 0) {
+        i64 room = p->train / 10 - h;
+        if (room >= 336) return resolve_i(o, OPT_context, 336, "preset long");
+        return resolve_i(o, OPT_context, lmax(24, lmin(lmax(room, 2 * h), half)), "a tenth of the training rows less the horizon");
+    }
+    if (strcmp(o->preset, "day") == 0) return resolve_i(o, OPT_context, 168, "preset day");
+    return resolve_i(o, OPT_context, lmin(lmax(24, 3 * h), half), "3 x horizon, 24 at least, half the training rows at most");
+}
+
+static err choose_shape(struct options *o) {
+    bool parallel;
+    if (opt_is_auto(o, OPT_decoder)) TRY(opt_resolve(o, OPT_decoder, o->horizon >= LONG_HORIZON ? "parallel" : "direct", "by the horizon"));
+    parallel = strcmp(o->decoder, "parallel") == 0;
+    if (!opt_is_auto(o, OPT_segment)) return 0;
+    if (parallel) {
+        i64 w = o->horizon >= 96 ? 48 : 24;
+        return resolve_i(o, OPT_segment, lmin(w, o->context), o->horizon >= 96 ? "horizon 96 or more" : "horizon below 96");
+    }
+    return resolve_i(o, OPT_segment, o->context <= 64 ? 1 : (o->context + 31) / 32, o->context <= 64 ? "context up to 64" : "32 segments");
+}
+
+static err choose_rest(struct options *o) {
+    if (opt_is_auto(o, OPT_scale)) TRY(opt_resolve(o, OPT_scale, "last", "no preset"));
+    if (opt_is_auto(o, OPT_calendar)) TRY(opt_resolve(o, OPT_calendar, "no", "no preset asks for it"));
+    if (opt_is_auto(o, OPT_loss) || strcmp(o->head, "quantile") == 0)
+        TRY(opt_resolve(o, OPT_loss, strcmp(o->head, "quantile") == 0 ? "quantile" : "mse", "by the head"));
+    if (opt_is_auto(o, OPT_epochs) && opt_is_auto(o, OPT_steps)) TRY(resolve_i(o, OPT_steps, 300, "no preset"));
+    if (opt_is_auto(o, OPT_stride)) TRY(resolve_i(o, OPT_stride, 1, "every origin"));
+    return 0;
+}
+
+static bool find_cell(const char *name, enum cell_kind *out) {
+    static const char *const names[] = {
+#define CELL(cell) #cell,
+#include "model/cell/cells.def"
+#undef CELL
+    };
+    for (i32 i = 0; i < (i32)COUNT(names); i++)
+        if (strcmp(name, names[i]) == 0) {
+            *out = (enum cell_kind)i;
+            return true;
+        }
+    return false;
+}
+
+static enum window_scale scale_of(const char *name) {
+    return strcmp(name, "last") == 0 ? WSCALE_LAST : strcmp(name, "window") == 0 ? WSCALE_WINDOW : strcmp(name, "mean") == 0 ? WSCALE_MEAN
+                                                                                                                            : WSCALE_NONE;
+}
+
+static err bands_of(const struct options *o, struct forecast_spec *spec) {
+    char item[64];
+    for (const char *p = o->quantiles; opt_list_next(&p, item, sizeof item);) {
+        f64 q;
+        if (spec->nband == BANDS_MAX) return FAIL(E103, "--quantiles: at most %d quantiles", BANDS_MAX);
+        if (!str_to_f64(item, strlen(item), '.', &q) || (spec->nband > 0 && q <= spec->band[spec->nband - 1]))
+            return FAIL_AT(E103, "--quantiles", "--quantiles 0.1,0.5,0.9", "quantiles must rise, \"%s\" does not", item);
+        spec->band[spec->nband++] = q;
+    }
+    return 0;
+}
+
+err spec_of(const struct options *o, struct forecast_spec *spec) {
+    *spec = (struct forecast_spec){.horizon = (i32)o->horizon, .context = (i32)o->context, .segment = (i32)o->segment,
+                                   .decode = strcmp(o->decoder, "parallel") == 0, .layers = (i32)o->layers, .hidden = (i32)o->hidden,
+                                   .dropout = (f32)o->dropout, .norm = o->norm, .calendar = strcmp(o->calendar, "yes") == 0,
+                                   .scale = scale_of(o->scale), .correction = o->correction, .guard = o->guard, .refit = o->refit_all,
+                                   .members = (i32)o->members, .batch = (i32)o->batch, .accumulate = (i32)o->accumulate,
+                                   .stride = (i32)o->stride, .lr = o->lr, .momentum = o->momentum, .weight_decay = o->weight_decay,
+                                   .clip = o->clip, .warmup = o->warmup, .valid_every = o->validate_every, .patience = o->patience,
+                                   .seed = (u64)o->seed, .time_limit = o->time_limit, .checkpoint_every = o->checkpoint_every};
+    spec->steps = opt_is_auto(o, OPT_steps) ? 0 : o->steps;
+    spec->epochs = opt_is_auto(o, OPT_epochs) ? 0 : o->epochs;
+    snprintf(spec->preset, sizeof spec->preset, "%s", o->preset);
+    snprintf(spec->loss, sizeof spec->loss, "%s", o->loss);
+    snprintf(spec->base, sizeof spec->base, "%s", o->base);
+    snprintf(spec->optim, sizeof spec->optim, "%s", o->optim);
+    if (!find_cell(o->cell, &spec->cell)) return FAIL(E103, "there is no cell \"%s\"", o->cell);
+    if (!schedule_find(o->schedule, &spec->schedule)) return FAIL(E103, "there is no schedule \"%s\"", o->schedule);
+    TRY(bands_of(o, spec));
+    if (strcmp(o->head, "quantile") == 0) spec->nquantile = spec->nband;
+    return 0;
+}
+
+static void notes(const struct options *o, const struct series *s, const struct split *p, const struct events *ev) {
+    char a[72], b[72], c[72];
+    event_note(ev, EVENT_NOTE, "preset %s (%d target column%s, %lld rows): %s %lldx%lld, horizon %lld, context %lld, scale %s, %s head, base %s",
+               o->preset, s->ntarget, s->ntarget > 1 ? "s" : "", (long long)s->nrow, o->cell, (long long)o->layers, (long long)o->hidden,
+               (long long)o->horizon, (long long)o->context, o->scale, o->head, o->base);
+    span_label(s, 0, p->train, a);
+    span_label(s, p->train, p->validation, b);
+    span_label(s, p->validation, p->test, c);
+    event_note(ev, EVENT_NOTE, "train %s (%lld rows) | validation %s (%lld) | test %s (%lld)", a, (long long)p->train, b,
+               (long long)(p->validation - p->train), c, (long long)(p->test - p->validation));
+}
+
+err resolve_forecast(struct options *o, const struct series *s, const struct events *ev, struct forecast_spec *spec, struct split *split) {
+    TRY(choose_horizon(o, s));
+    TRY(choose_preset(o, s));
+    TRY(choose_split(o, s, split));
+    TRY(choose_context(o, split));
+    TRY(choose_shape(o));
+    TRY(choose_rest(o));
+    TRY(opt_check(o));
+    TRY(spec_of(o, spec));
+    notes(o, s, split, ev);
+    return 0;
+}

@@ -1,0 +1,115 @@
+/* run_dir.c - the folder of a run: lock, config.json, run.json, metrics.jsonl, checkpoints.
+ *
+ *     RUN/lock           held with flock by the process that writes here (E704 for a second one)
+ *     RUN/config.json    every option, resolved or not, as JSON that --config reads
+ *     RUN/run.json       {"data": ..., "model": ...} for `stretto resume` */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "api/api.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "report/jsonl.h"
+
+static err path_in(const char *dir, const char *name, char out[PATH_MAX]) {
+    i32 n = snprintf(out, PATH_MAX, "%s/%s", dir, name);
+    return n < PATH_MAX ? 0 : FAIL(E702, "the path of the run folder is too long: %s", dir);
+}
+
+static err lock(struct stretto_trainer *t) {
+    char path[PATH_MAX];
+    TRY(path_in(t->run_dir, "lock", path));
+    t->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (t->lock < 0) return FAIL(E702, "cannot write %s: %s", path, strerror(errno));
+    if (flock(t->lock, LOCK_EX | LOCK_NB) == 0) return 0;
+    close(t->lock);
+    t->lock = -1;
+    return FAIL_AT(E704, NULL, "--run-dir OTHER   (or wait until the other run is over)", "another process is writing to the run folder %s",
+                   t->run_dir);
+}
+
+static err write_text(const struct stretto_trainer *t, const char *name, struct str *text) {
+    char path[PATH_MAX];
+    err e = str_ok(text);
+    if (e >= 0) e = path_in(t->run_dir, name, path);
+    if (e >= 0) e = file_write_all(path, text->s, (i64)text->len);
+    str_free(text);
+    return e;
+}
+
+static void put_path(struct js *o, const char *name, const char *path) {
+    char full[PATH_MAX];
+    js_put_text(o, name, path && realpath(path, full) ? full : path);
+}
+
+static err write_run(const struct stretto_trainer *t) {
+    struct js *o = js_object();
+    struct str text = {0};
+    put_path(o, "data", t->data->path);
+    put_path(o, "model", t->model_path);
+    js_put_text(o, "version", STRETTO_VERSION);
+    err e = js_text(o, &text, 2);
+    js_free(o);
+    if (e < 0) {
+        str_free(&text);
+        return e;
+    }
+    TRY(write_text(t, "run.json", &text));
+    opt_dump_json(&t->o, 1u << VERB_train, &text);
+    return write_text(t, "config.json", &text);
+}
+
+static err open_metrics(struct stretto_trainer *t) {
+    char path[PATH_MAX];
+    TRY(path_in(t->run_dir, "metrics.jsonl", path));
+    if (!t->resume && file_exists(path) && unlink(path) != 0) return FAIL(E702, "cannot replace %s: %s", path, strerror(errno));
+    NEW(t->metrics, 1);
+    err e = jsonl_open(t->metrics, path, NULL);
+    if (e < 0) {
+        mem_free(t->metrics);
+        t->metrics = NULL;
+        return e;
+    }
+    if (t->events.n < SINKS_MAX) t->events.sink[t->events.n++] = jsonl_sink(t->metrics);
+    return 0;
+}
+
+err run_dir_open(struct stretto_trainer *t, const char *path, bool resume) {
+    TRY(file_make_dir(path));
+    mem_free(t->run_dir);
+    if (!(t->run_dir = mem_strdup(path))) return -E601;
+    t->resume = resume;
+    TRY(lock(t));
+    TRY(write_run(t));
+    return open_metrics(t);
+}
+
+void run_dir_close(struct stretto_trainer *t) {
+    if (t->metrics) jsonl_close(t->metrics);
+    mem_free(t->metrics);
+    t->metrics = NULL;
+    if (t->lock >= 0) close(t->lock);
+    t->lock = -1;
+}
+
+stretto_err stretto_run_paths(const char *run_dir, char **data_path, char **model_path) {
+    char path[PATH_MAX];
+    struct js *o = NULL;
+    *data_path = *model_path = NULL;
+    TRY(path_in(run_dir, "run.json", path));
+    if (!file_exists(path))
+        return FAIL_AT(E705, NULL, "the folder that `stretto train` names at the end (MODEL.run)", "%s is no run folder: it has no run.json", run_dir);
+    TRY(js_load(path, &o));
+    const char *data = js_str(js_get(o, "data"), ""), *model = js_str(js_get(o, "model"), "");
+    *data_path = mem_strdup(data);
+    *model_path = mem_strdup(model);
+    js_free(o);
+    return *data_path && *model_path ? 0 : -E601;
+}

@@ -1,0 +1,79 @@
+/* scores.c - score tables for people and programs, from the sums of forecast_score. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "report/table.h"
+
+static const enum role role_of[SCORE_ROWS] = {ROLE_MODEL, ROLE_BASE, ROLE_NAIVE, ROLE_SNAIVE, ROLE_RIDGE};
+
+/* Metrics shown: in original units MAE RMSE MASE ND (wQL); in deviations MSE MAE. */
+static i32 metric_names(bool original, bool bands, const char *name[METRICS_MAX]) {
+    i32 n = 0;
+    name[n++] = original ? "MAE" : "MSE";
+    name[n++] = original ? "RMSE" : "MAE";
+    if (!original) return n;
+    name[n++] = "MASE";
+    name[n++] = "ND";
+    if (bands) name[n++] = "wQL";
+    return n;
+}
+
+static void values(const struct metrics *m, bool original, i32 step, f64 *v) {
+    struct score s;
+    metrics_score(m, step, -1, original, &s);
+    f64 raw[] = {s.mae, s.rmse, s.mase, s.nd, isnan(s.wql) ? s.nd : s.wql}, z[] = {s.mse, s.mae};
+    if (original) memcpy(v, raw, sizeof raw);
+    else memcpy(v, z, sizeof z);
+}
+
+f64 score_skill(const struct forecaster *f, const struct forecast_scores *s, bool original) {
+    i32 best = forecast_best_naive(f, s, original);
+    if (best < 0) return (f64)NAN;
+    return 1 - forecast_error(f, s->row[SCORE_MODEL], -1, original) / forecast_error(f, s->row[best], -1, original);
+}
+
+/* Column of the metric that skill is measured in: MSE is RMSE's column in original units. */
+static i32 skill_column(const struct forecaster *f, bool original) {
+    bool mse = strcmp(f->spec.loss, "mse") == 0;
+    return original ? (mse ? 1 : 0) : (mse ? 0 : 1);
+}
+
+static err fill(const struct forecaster *f, const struct forecast_scores *s, const struct options *o, const char *title,
+                struct score_view *v) {
+    bool original = strcmp(o->score_scale, "z") != 0;
+    i32 step = strcmp(o->score_steps, "last") == 0 ? s->horizon - 1 : -1;
+    struct score_row *rows;
+    ARENA_NEW(&v->arena, v->table, 1);
+    ARENA_NEW(&v->arena, rows, SCORE_ROWS);
+    struct score_table *t = v->table;
+    t->title = arena_strdup(&v->arena, title);
+    t->nmetric = metric_names(original, s->nband > 0, t->metric);
+    t->row = rows;
+    t->skill_metric = skill_column(f, original);
+    t->best_naive = -1;
+    t->windows = s->windows;
+    i32 best = forecast_best_naive(f, s, original);
+    for (i32 r = 0; r < SCORE_ROWS; r++) {
+        if (!s->row[r]) continue;
+        struct score_row *row = &rows[t->nrow];
+        *row = (struct score_row){.name = s->name[r], .role = role_of[r], .skill = (f64)NAN};
+        values(s->row[r], original, step, row->value);
+        if (best >= 0 && r < SCORE_NAIVE)
+            row->skill = 1 - forecast_error(f, s->row[r], step, original) / forecast_error(f, s->row[best], step, original);
+        if (r == best) t->best_naive = t->nrow;
+        t->nrow++;
+    }
+    return t->title ? 0 : -E601;
+}
+
+err score_view(const struct forecaster *f, const struct forecast_scores *s, const struct options *o, const char *title,
+               struct score_view *out) {
+    *out = (struct score_view){0};
+    err e = fill(f, s, o, title, out);
+    if (e < 0) score_view_free(out);
+    return e;
+}
+
+void score_view_free(struct score_view *v) { arena_free(&v->arena); }

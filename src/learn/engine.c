@@ -1,0 +1,40 @@
+/* engine.c - plans and binds a network. */
+#include "learn/engine.h"
+
+static err bind(struct engine *e, const struct resources *r, const struct optim *optim, const char *plan_text) {
+    struct plan_request q = {.net = e->net, .machine = r->machine, .B = e->B, .train = true, .nstate = optim ? optim->nstate : 0,
+                             .parallel = r->parallel};
+    if (optim) {
+        if (plan_text) TRY(plan_parse(plan_text, "--plan", &q, &e->plan));
+        else TRY(plan_make(&q, &e->plan));
+        TRY(exec_bind(e->plan, e->net, r->kern, r->pool, &e->store, &e->exec));
+        exec_trace(e->exec, r->trace);
+    }
+    q.train = false;
+    q.B = e->forward_B;
+    TRY(plan_make(&q, &e->forward_plan));
+    return exec_bind(e->forward_plan, e->net, r->kern, r->pool, &e->store, &e->forward);
+}
+
+err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forward_B, const struct optim *optim, const char *plan_text,
+               struct engine *out) {
+    *out = (struct engine){.net = net, .B = B, .forward_B = forward_B};
+    TRY(net_check(net));
+    TRY(store_new(net, optim, &out->store));
+    err e = bind(out, r, optim, plan_text);
+    if (e < 0) engine_free(out);
+    return e;
+}
+
+void engine_free(struct engine *e) {
+    exec_free(e->exec);
+    exec_free(e->forward);
+    plan_free(e->plan);
+    plan_free(e->forward_plan);
+    store_free(&e->store);
+    *e = (struct engine){0};
+}
+
+i64 engine_planned_bytes(const struct engine *e) {
+    return (e->plan ? e->plan->peak_bytes : 0) + (e->forward_plan ? e->forward_plan->peak_bytes : 0);
+}

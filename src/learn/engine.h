@@ -1,0 +1,37 @@
+/* engine.h - a network made ready to run: plans, bound buffers, weights; for every learner that is a network.
+ *
+ *     net + machine --plan_make--> train plan, forward plan --exec_bind--> two execs over one store */
+#ifndef STRETTO_LEARN_ENGINE_H
+#define STRETTO_LEARN_ENGINE_H
+
+#include "base/event.h"
+#include "exec/exec.h"
+
+/* What a learner may use; owned by the caller. */
+struct resources {
+    const struct kern *kern;
+    struct pool *pool;
+    const struct machine *machine;
+    const char *parallel;          /* strategy expression */
+    const struct events *events;
+    const volatile int *stop;      /* set by a signal handler */
+    bool trace;
+};
+
+struct engine {
+    const struct net *net;
+    struct plan *plan, *forward_plan;
+    struct exec *exec, *forward;
+    struct store store;
+    i32 B, forward_B;
+};
+
+/* optim NULL = forward only.  plan_text: a saved plan for training, or NULL. */
+err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forward_B, const struct optim *optim, const char *plan_text,
+               struct engine *out);
+void engine_free(struct engine *e);
+
+/* Bytes the plans say the engine holds. */
+i64 engine_planned_bytes(const struct engine *e);
+
+#endif

@@ -1,0 +1,166 @@
+/* forecast.h - the forecaster: a base plus a guarded recurrent correction (interface.md 9).
+ *
+ *     series --windows--> base(window) + a * div * net((window - shift) / div)      a = guard weight, earned on validation
+ *
+ *     forecast_fit.c    choose base, train members, guard, bands         forecast_net.c    layers from the spec
+ *     forecast_batch.c  rows of a batch for the network                  forecast_score.c  scores beside the naive rows
+ *     forecast_file.c   model file                                       forecast_state.c  checkpoints
+ *
+ * Base, correction and guard can each be switched off, and each is shown in the report. */
+#ifndef STRETTO_LEARN_FORECAST_H
+#define STRETTO_LEARN_FORECAST_H
+
+#include "data/window.h"
+#include "learn/engine.h"
+#include "train/base.h"
+#include "train/guard.h"
+#include "train/loop.h"
+#include "train/metrics.h"
+
+enum { BANDS_MAX = 16, MEMBERS_MAX = 100 };
+
+/* What to learn and how; filled by api from the options.  Plain values only. */
+struct forecast_spec {
+    char preset[16];
+    i32 horizon, context, segment;  /* segment 0 = one row at a time */
+    bool decode;                    /* all output segments at once from the end state (interface.md 4.1); else a direct head */
+    i32 layers, hidden;
+    enum cell_kind cell;
+    f32 dropout;
+    bool norm, calendar;
+    enum window_scale scale;
+    i32 nquantile;                  /* of the head; 0 = point head */
+    f64 band[BANDS_MAX];            /* quantiles to forecast, ascending (head, or from validation residuals) */
+    i32 nband;
+    char loss[16];                  /* "mse", "mae", "quantile" */
+    char base[16];                  /* auto none last season ridge mix */
+    bool correction, guard, refit;  /* refit: train again on all rows before the test part, for the steps found */
+    i32 members;
+    i64 steps;                      /* 0 = from epochs */
+    f64 epochs;
+    i32 batch;                      /* origins per step; rows = origins x target columns */
+    i32 accumulate, stride;         /* stride: rows between scored origins */
+    char optim[16];
+    f64 lr, momentum, weight_decay, clip;
+    enum schedule schedule;
+    i64 warmup, valid_every, patience;
+    u64 seed;
+    f64 time_limit, checkpoint_every;
+    const char *plan_text;          /* a saved plan, or NULL; borrowed */
+};
+
+/* What the data must look like for the model, and how its values were scaled. */
+struct schema {
+    i32 ncol, ntarget, npast, nknown, ncat;
+    const char **name;              /* [ncol] */
+    const char **cat_name;          /* [ncat] */
+    const char ***word;             /* [ncat][nword] vocabulary of training */
+    i32 *nword;
+    f64 *mean, *dev;                /* [ncol] */
+    struct freq freq;
+    struct arena arena;
+};
+
+struct forecaster {
+    struct forecast_spec spec;
+    struct schema schema;
+    struct window_shape shape;
+    struct net net;                 /* nop 0 = no recurrent part */
+    i32 nmember;
+    f32 *theta[MEMBERS_MAX];        /* [ntheta] best weights of each member */
+    struct base *base;
+    struct guard guard;
+    f64 weight;                     /* a: share of the correction that is used, 0..1 */
+    f32 *spread;                    /* [nband][horizon] residual quantiles in units of the row's div, for point heads */
+    /* for the report */
+    struct choice choice;           /* base auto */
+    struct mix mix;                 /* base mix */
+    bool has_choice, has_mix, has_guard;
+    i64 train_windows, valid_windows;
+    i64 steps_done;
+    f64 seconds;                    /* training */
+    err stopped;                    /* stop_reason of the last member */
+    i64 planned_bytes;
+    struct str plan_text;           /* the training plan that ran */
+    struct task_span *span;         /* [nspan] the last steps of training */
+    i32 nspan;
+};
+
+struct forecast_job {
+    const struct series *series;    /* scaled */
+    struct split split;
+    struct forecast_spec spec;
+    struct resources use;
+    const char *run_dir;            /* for checkpoints; NULL = none */
+    const char *checkpoint_note;    /* JSON text kept in checkpoints; may be NULL */
+    bool resume;                    /* go on from the newest checkpoint of run_dir */
+};
+
+/* Fit.  Returns 0, a failure, or STOP_SIGNAL after a checkpoint was written (the model is then not usable). */
+err forecast_fit(const struct forecast_job *job, struct forecaster **out);
+void forecast_free(struct forecaster *f); /* NULL is fine */
+
+/* E301 with the numbers that would work when the split leaves no window for training. */
+err forecast_check_length(const struct series *s, const struct split *split, const struct forecast_spec *spec);
+
+/* --- forecasts of many windows, streamed --- */
+struct forecast_row {
+    i64 origin;
+    i32 col;
+    const f32 *mean;   /* [horizon] final forecast, series (scaled) units */
+    const f32 *base;   /* [horizon] */
+    const f32 *both;   /* [horizon] base + full correction (before the guard) */
+    const f32 *band;   /* [horizon][nband] quantiles, NULL when nband = 0 */
+    f32 shift, div;
+};
+typedef err forecast_row_fn(void *self, const struct forecast_row *row);
+
+/* Forecast every window of the set, all target columns, in order of origin then column. */
+err forecast_windows(const struct forecaster *f, const struct series *s, const struct window_set *set, const struct resources *use,
+                     forecast_row_fn *fn, void *self);
+
+/* --- scores --- */
+enum { SCORE_ROWS = 5, SCORE_SAMPLES = 4 };
+enum score_row_id { SCORE_MODEL, SCORE_BASE, SCORE_NAIVE, SCORE_SNAIVE, SCORE_RIDGE };
+
+/* A window kept for the picture, original units. */
+struct score_sample {
+    i64 origin;
+    i32 col;
+    f32 *mean, *base;     /* [horizon] */
+    f32 *band;            /* [horizon][nband] or NULL */
+};
+
+struct forecast_scores {
+    struct metrics *row[SCORE_ROWS];  /* NULL = no such row (snaive without season, base that is a naive row) */
+    char name[SCORE_ROWS][32];        /* "model", "snaive (12)" */
+    i64 windows;
+    i32 horizon, nband;
+    struct score_sample sample[SCORE_SAMPLES];
+    i32 nsample;
+    struct arena arena;
+};
+
+/* Score the windows of a set: the model beside base, naive, snaive and ridge.  rows: training rows (MASE scale, ridge fit before
+ * `split.validation`). */
+err forecast_score(const struct forecaster *f, const struct series *s, const struct split *split, const struct window_set *set,
+                   const struct resources *use, struct forecast_scores *out);
+void forecast_scores_free(struct forecast_scores *s);
+/* Error that skill is measured in, of all columns and steps (step -1) or one: MAE, or for loss mse RMSE (original units) or MSE. */
+f64 forecast_error(const struct forecaster *f, const struct metrics *m, i32 step, bool original);
+/* The best of the naive rows naive, snaive, ridge; -1 = none could be scored. */
+i32 forecast_best_naive(const struct forecaster *f, const struct forecast_scores *s, bool original);
+
+/* --- files --- */
+err forecast_save(const struct forecaster *f, const char *path, const char *options_json, const char *record_json);
+err forecast_load(const char *path, struct forecaster **out, struct str *options_json, struct str *record_json);
+
+/* --- inside this folder --- */
+err forecast_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, struct net *out);
+err forecast_shape(const struct forecast_spec *spec, const struct series *s, struct window_shape *out);
+err schema_of(const struct series *s, struct schema *out);
+void schema_free(struct schema *c);
+/* Check that a series fits the schema (E903) and apply its scale and vocabularies. */
+err schema_apply(const struct schema *c, struct series *s);
+
+#endif

@@ -1,0 +1,48 @@
+/* forecast_batch.h - rows of windows laid out for the network, in storage that is made once.
+ *
+ *     (origin, column) of each row --batch_fill--> x, categories, column, future, y, base     two slots: one trains, one fills */
+#ifndef STRETTO_LEARN_FORECAST_BATCH_H
+#define STRETTO_LEARN_FORECAST_BATCH_H
+
+#include "learn/forecast.h"
+
+struct batch_slot {
+    f32 *input[NET_BUFS];   /* storage of the input buffers of the net, NULL for others */
+    i64 *origin;            /* [B] */
+    i32 *col;               /* [B] */
+    f32 *shift, *div;       /* [B] */
+    f32 *base;              /* [B][horizon] base forecasts, series units */
+    i64 present;            /* target cells that are there */
+    i32 rows;               /* rows in use; the others repeat row 0 without targets */
+};
+
+struct batcher {
+    const struct series *s;
+    const struct window_shape *shape;
+    const struct net *net;
+    const struct base *base;      /* NULL = zero */
+    const struct kern *kern;
+    i32 B, nslot;
+    struct batch_slot slot[2];
+    struct arena arena;
+    err failed;                   /* of base_predict_rows on the filling thread */
+    struct err_record why;
+    /* training order */
+    struct window_set set;
+    u64 seed;
+    i32 nwin;                     /* origins per batch */
+};
+
+err batcher_new(const struct forecaster *f, const struct series *s, const struct kern *kern, i32 B, i32 nslot, struct batcher *out);
+void batcher_free(struct batcher *b);
+
+/* Lay out the rows whose origin[] and col[] were set in the slot, rows of them. */
+void batch_fill(struct batcher *b, i32 slot, i32 rows);
+
+/* The batch of step k in training order: a shuffle of the origins, all target columns of each. */
+void batch_fill_train(void *batcher, i64 k, i32 slot);
+
+/* Rows i0..i0+B of a set in order, as many as there are; returns the rows filled. */
+i32 batch_fill_set(struct batcher *b, i32 slot, const struct window_set *set, i64 i0);
+
+#endif

@@ -1,0 +1,284 @@
+/* forecast_fit.c - from a scaled series to a forecaster: base, members, guard, bands. */
+#include "learn/forecast_fit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+enum { VALID_ORIGINS = 1024, MIN_WINDOWS = 10, SPANS_KEPT = 256 };
+
+void forecast_free(struct forecaster *f) {
+    if (!f) return;
+    for (i32 m = 0; m < f->nmember; m++) mem_free(f->theta[m]);
+    mem_free(f->spread);
+    mem_free(f->span);
+    str_free(&f->plan_text);
+    base_free(f->base);
+    schema_free(&f->schema);
+    mem_free(f);
+}
+
+/* Origins in [from, to) whose whole horizon ends before `to`, at least a context after the start. */
+static struct window_set windows_in(const struct forecast_spec *s, i64 from, i64 to) {
+    return (struct window_set){.first = lmax(from, s->context), .end = to - s->horizon + 1, .stride = 1};
+}
+
+/* At most VALID_ORIGINS of them, evenly spread. */
+static struct window_set thinned(struct window_set w) {
+    i64 n = window_origins(&w);
+    if (n > VALID_ORIGINS) w.stride = (n + VALID_ORIGINS - 1) / VALID_ORIGINS;
+    return w;
+}
+
+err forecast_check_length(const struct series *s, const struct split *split, const struct forecast_spec *spec) {
+    i64 train = window_origins(&(struct window_set){spec->context, split->train - spec->horizon + 1, 1});
+    if (train >= 1) return 0;
+    i64 held = s->nrow - split->train, need = spec->context + spec->horizon + held;
+    i64 room = s->nrow - held - spec->context;
+    char fix[512];
+    i32 n = 0;
+    fix[0] = 0;
+    if (room >= 1) n += snprintf(fix, sizeof fix, "--horizon %lld (needs %lld rows)", (long long)room, (long long)(need - spec->horizon + room));
+    i64 context = s->nrow - held - spec->horizon;
+    if (context >= 1 && n < 400)
+        snprintf(fix + n, sizeof fix - (size_t)n, "%s--context %lld (needs %lld rows)", n ? "\n" : "", (long long)context,
+                 (long long)(need - spec->context + context));
+    else if (!n)
+        snprintf(fix, sizeof fix, "a series of at least %lld rows, or a shorter --horizon, --context, --validation and --test",
+                 (long long)need);
+    return FAIL_AT(E301, NULL, fix,
+                   "the series is too short: context %d + horizon %d + validation %lld + test %lld = %lld rows needed, it has %lld",
+                   spec->context, spec->horizon, (long long)(split->validation - split->train), (long long)(split->test - split->validation),
+                   (long long)need, (long long)s->nrow);
+}
+
+/* --- base --- */
+static err choose_base(struct fit *t) {
+    const struct forecast_spec *s = &t->f->spec;
+    const struct series *x = t->job->series;
+    const struct split *p = &t->job->split;
+    i32 season = x->freq.season;
+    if (strcmp(s->base, "none") == 0) return 0;
+    if (strcmp(s->base, "last") == 0) return base_last(&t->f->base);
+    if (strcmp(s->base, "season") == 0) return base_season(imax(1, season), &t->f->base);
+    if (strcmp(s->base, "ridge") == 0) {
+        struct ridge_spec r = {.L = s->context, .H = s->horizon, .ncol = x->ntarget, .calendar = s->calendar && x->time, .train = p->train,
+                               .valid = p->validation, .refit = s->refit};
+        return base_ridge(x, &r, &t->f->base);
+    }
+    if (strcmp(s->base, "mix") == 0) {
+        struct mix_spec m = {.L = s->context, .H = s->horizon, .ncol = x->ntarget, .season = season, .train = p->validation,
+                             .kern = t->job->use.kern};
+        t->f->has_mix = true;
+        return base_mix(x, &m, &t->f->mix, &t->f->base);
+    }
+    struct choice_spec c = {.L = s->context, .H = s->horizon, .ncol = x->ntarget, .season = season, .calendar = s->calendar && x->time,
+                            .train = p->train, .valid = p->validation, .kern = t->job->use.kern};
+    t->f->has_choice = true;
+    return base_choose(x, &c, &t->f->choice, &t->f->base);
+}
+
+/* --- one member --- */
+static void fill(void *self, i64 k, i32 slot) { batch_fill_train(&((struct fit *)self)->batch, k, slot); }
+
+static f32 *const *inputs(void *self, i32 slot, f32 *loss_scale) {
+    struct fit *t = self;
+    const struct batch_slot *s = &t->batch.slot[slot];
+    *loss_scale = s->present ? 1.f / (f32)s->present : 0.f;
+    return s->input;
+}
+
+/* Mean training loss over the validation windows. */
+static err validate(void *self, f64 *loss) {
+    struct fit *t = self;
+    if (t->refitting) {
+        *loss = -(f64)++t->validations;
+        return 0;
+    }
+    f64 sum = 0;
+    i64 cells = 0, n = window_origins(&t->valid) * t->job->series->ntarget;
+    for (i64 i = 0; i < n; i += t->valid_batch.B) {
+        batch_fill_set(&t->valid_batch, 0, &t->valid, i);
+        const struct batch_slot *s = &t->valid_batch.slot[0];
+        struct exec_step step = {.input = s->input, .loss_scale = 1};
+        struct exec_result r;
+        TRY(exec_step(t->engine.forward, &step, &r));
+        sum += r.loss;
+        cells += s->present;
+    }
+    *loss = cells ? sum / (f64)cells : 0;
+    return 0;
+}
+
+static err save_checkpoint(void *self, const struct train_state *s) { return forecast_checkpoint(self, s); }
+
+static struct train_job job_of(struct fit *t, i32 m) {
+    const struct forecast_spec *s = &t->f->spec;
+    f64 per_epoch = (f64)window_origins(&t->batch.set) / (f64)t->batch.nwin;
+    struct train_job j = {.exec = t->engine.exec, .store = &t->engine.store, .steps = t->steps, .valid_every = s->valid_every,
+                          .patience = s->patience, .accumulate = s->accumulate, .schedule = s->schedule, .warmup = s->warmup,
+                          .clip = s->clip, .seed = s->seed + (u64)m, .steps_per_epoch = per_epoch,
+                          .rows_per_step = (f64)t->batch.B * s->accumulate, .prefetch = pool_size(t->job->use.pool) > 1,
+                          .time_limit = s->time_limit, .checkpoint_every = s->checkpoint_every, .member = m, .members = s->members,
+                          .self = t, .fill = fill, .inputs = inputs, .validate = validate,
+                          .checkpoint = t->job->run_dir ? save_checkpoint : NULL, .events = t->job->use.events, .stop = t->job->use.stop};
+    j.hyper = (struct optim_hyper){.lr = (f32)s->lr, .weight_decay = (f32)s->weight_decay, .momentum = (f32)s->momentum,
+                                   .beta1 = (f32)s->momentum, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1};
+    return j;
+}
+
+static void fresh_weights(struct fit *t, i32 m) {
+    struct store *st = &t->engine.store;
+    net_weights_init(&t->f->net, t->f->spec.seed + (u64)m, st->theta);
+    for (i32 k = 0; k < st->optim->nstate; k++) memset(st->state[k], 0, sizeof(f32) * (size_t)st->ntheta);
+}
+
+static err run_member(struct fit *t, i32 m, struct train_state *state) {
+    t->member = m;
+    t->batch.seed = t->f->spec.seed + (u64)m;
+    struct train_job j = job_of(t, m);
+    if (t->refitting) {
+        j.until = lmax(1, t->best_steps);
+        j.valid_every = t->steps;
+        j.patience = 0;
+    }
+    err e = train_run(&j, state);
+    if (t->batch.failed < 0) {
+        err_put(&t->batch.why);
+        return t->batch.failed;
+    }
+    return e;
+}
+
+static err train_member(struct fit *t, i32 m) {
+    struct train_state state;
+    TRY(train_state_new(&t->engine.store, &state));
+    fresh_weights(t, m);
+    err e = forecast_restore(t, m, &state);
+    if (e >= 0) e = run_member(t, m, &state);
+    if (e > 0 && e != STOP_SIGNAL) {
+        t->best_steps = state.best_step;
+        t->f->steps_done += state.step;
+        t->f->seconds += state.seconds;
+        t->f->stopped = e;
+        if (!t->f->theta[m]) {
+            err got = mem_new((void **)&t->f->theta[m], t->f->net.ntheta, sizeof(f32));
+            if (got < 0) e = got;
+            else t->f->nmember = imax(t->f->nmember, m + 1);
+        }
+        if (e >= 0) memcpy(t->f->theta[m], t->engine.store.theta, sizeof(f32) * (size_t)t->f->net.ntheta);
+    }
+    train_state_free(&state);
+    return e;
+}
+
+static err prepare_training(struct fit *t) {
+    struct forecaster *f = t->f;
+    const struct series *x = t->job->series;
+    const struct forecast_spec *s = &f->spec;
+    TRY(forecast_net(s, &f->shape, x, &f->net));
+    i64 n = window_origins(&t->train);
+    i32 nwin = (i32)lmin(s->batch, n), B = imax(1, nwin / s->accumulate) * x->ntarget;
+    i64 nvalid = window_origins(&t->valid) * x->ntarget;
+    const struct optim *optim = optim_find(s->optim);
+    if (!optim) return FAIL(E103, "there is no optimiser \"%s\"", s->optim);
+    TRY(engine_new(&f->net, &t->job->use, B, (i32)lmin(imax(B, 256), lmax(1, nvalid)), optim, s->plan_text, &t->engine));
+    TRY(batcher_new(f, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->batch));
+    TRY(batcher_new(f, x, t->job->use.kern, t->engine.forward_B, 1, &t->valid_batch));
+    t->batch.set = t->train;
+    t->batch.nwin = B / x->ntarget;
+    f64 per_epoch = dmax(1, (f64)n / ((f64)t->batch.nwin * s->accumulate));
+    t->steps = s->steps > 0 ? s->steps : (i64)ceil(s->epochs * per_epoch);
+    f->planned_bytes = engine_planned_bytes(&t->engine) + t->batch.arena.used + t->valid_batch.arena.used;
+    return 0;
+}
+
+static err train_members(struct fit *t) {
+    for (i32 m = t->done; m < t->f->spec.members; m++) {
+        err e = train_member(t, m);
+        if (e < 0 || e == STOP_SIGNAL) return e;
+    }
+    return 0;
+}
+
+/* What the report shows of the machine at work: the plan and the spans of the last steps. */
+static err keep_trace(struct fit *t) {
+    struct forecaster *f = t->f;
+    plan_print(t->engine.plan, &f->net, &f->plan_text);
+    NEW(f->span, SPANS_KEPT);
+    f->nspan = exec_spans(t->engine.exec, f->span, SPANS_KEPT);
+    return str_ok(&f->plan_text);
+}
+
+/* The same training on all rows before the test part, for the steps that were best. */
+static err refit(struct fit *t) {
+    if (!t->refitting) t->done = 0; /* else a resumed run goes on inside the refit */
+    t->refitting = true;
+    t->batch.set = windows_in(&t->f->spec, 0, t->job->split.validation);
+    event_note(t->job->use.events, EVENT_NOTE, "refit on all rows before the test part: %lld steps", (long long)t->best_steps);
+    return train_members(t);
+}
+
+static err correction(struct fit *t) {
+    const struct forecast_spec *s = &t->f->spec;
+    i64 n = window_origins(&t->train);
+    if (!s->correction) return 0;
+    if (n < MIN_WINDOWS && t->f->base) {
+        event_note(t->job->use.events, EVENT_NOTE, "no recurrent part: %lld training windows, at least %d are needed", (long long)n, MIN_WINDOWS);
+        return 0;
+    }
+    TRY(prepare_training(t));
+    TRY(forecast_resume_point(t));
+    if (!t->refitting) {
+        err e = train_members(t);
+        if (e != 0) return e;
+        TRY(keep_trace(t));
+        TRY(forecast_guard(t));
+    }
+    return s->refit && t->f->weight > 0 ? refit(t) : 0;
+}
+
+static err fit_parts(struct fit *t) {
+    const struct series *x = t->job->series;
+    struct forecaster *f = t->f;
+    TRY(schema_of(x, &f->schema));
+    TRY(forecast_shape(&f->spec, x, &f->shape));
+    t->train = windows_in(&f->spec, 0, t->job->split.train);
+    t->valid_all = windows_in(&f->spec, t->job->split.train, t->job->split.validation);
+    t->valid = thinned(t->valid_all);
+    f->train_windows = window_origins(&t->train) * x->ntarget;
+    f->valid_windows = window_origins(&t->valid_all) * x->ntarget;
+    f64 start = clock_now();
+    TRY(choose_base(t));
+    t->base_seconds = clock_now() - start;
+    if (f->base) {
+        struct str text = {0};
+        err e = base_text(f->base, &text);
+        if (e >= 0) event_note(t->job->use.events, EVENT_NOTE, "base %s (%.2f s)", str_text(&text), t->base_seconds);
+        str_free(&text);
+    }
+    err e = correction(t);
+    if (e != 0) return e;
+    return forecast_spread(t);
+}
+
+err forecast_fit(const struct forecast_job *job, struct forecaster **out) {
+    TRY(forecast_check_length(job->series, &job->split, &job->spec));
+    struct fit t = {.job = job};
+    NEW(t.f, 1);
+    t.f->spec = job->spec;
+    t.f->spec.plan_text = NULL;
+    err e = fit_parts(&t);
+    engine_free(&t.engine);
+    batcher_free(&t.batch);
+    batcher_free(&t.valid_batch);
+    if (e != 0) {
+        forecast_free(t.f);
+        return e;
+    }
+    *out = t.f;
+    return 0;
+}

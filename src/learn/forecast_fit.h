@@ -1,0 +1,32 @@
+/* forecast_fit.h - the state of one fit, shared by forecast_fit.c, forecast_guard.c and forecast_state.c. */
+#ifndef STRETTO_LEARN_FORECAST_FIT_H
+#define STRETTO_LEARN_FORECAST_FIT_H
+
+#include "data/prefetch.h"
+#include "learn/forecast_batch.h"
+
+struct fit {
+    const struct forecast_job *job;
+    struct forecaster *f;
+    struct engine engine;
+    struct batcher batch, valid_batch;
+    struct window_set train, valid, valid_all; /* valid: thinned, for validation while training */
+    i64 steps, best_steps;
+    i32 member, done;                          /* being trained; first to train */
+    bool refitting, resuming;
+    i64 held;                                  /* members whose weights are in the checkpoint */
+    i64 validations;
+    f64 base_seconds;
+};
+
+/* forecast_guard.c: the weight a from validation blocks; the residual quantiles for bands. */
+err forecast_guard(struct fit *t);
+err forecast_spread(struct fit *t);
+
+/* forecast_state.c: write, and read back, all that the rest of the run depends on.  forecast_resume_point says where to begin;
+ * forecast_restore is called before each member and fills the state of the one that was interrupted. */
+err forecast_resume_point(struct fit *t);
+err forecast_checkpoint(struct fit *t, const struct train_state *s);
+err forecast_restore(struct fit *t, i32 member, struct train_state *s);
+
+#endif

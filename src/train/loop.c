@@ -1,0 +1,193 @@
+/* loop.c - the training loop. */
+#include "train/loop.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "data/prefetch.h"
+
+const char *stop_reason_text(err reason) {
+    static const char *const text[] = {"", "all steps done", "no better validation loss", "asked to stop", "time limit reached"};
+    return reason > 0 && reason < (err)COUNT(text) ? text[reason] : "";
+}
+
+err train_state_new(const struct store *store, struct train_state *out) {
+    *out = (struct train_state){.best = (f64)INFINITY, .lr_factor = 1};
+    NEW(out->best_theta, store->ntheta);
+    i64 vectors = 1 + (store->optim ? store->optim->nstate : 0);
+    err e = mem_new((void **)&out->good, vectors * store->ntheta, sizeof(f32));
+    if (e < 0) train_state_free(out);
+    return e;
+}
+
+void train_state_free(struct train_state *s) {
+    mem_free(s->best_theta);
+    mem_free(s->good);
+    s->best_theta = s->good = NULL;
+}
+
+/* Copies theta and optimiser state to or from the roll-back target. */
+static void snapshot(const struct store *st, struct train_state *s, bool restore) {
+    size_t bytes = (size_t)st->ntheta * sizeof(f32);
+    f32 *vector[3] = {st->theta, st->state[0], st->state[1]};
+    for (i32 i = 0; i < 1 + st->optim->nstate; i++) {
+        f32 *kept = s->good + i * st->ntheta;
+        memcpy(restore ? vector[i] : kept, restore ? kept : vector[i], bytes);
+    }
+    if (!restore) s->good_step = s->step;
+}
+
+static i64 last_step(const struct train_job *j) { return j->until > 0 ? j->until : j->steps; }
+
+struct progress {
+    f64 start, since;   /* clock at the begin of this run, and of the present interval */
+    f64 loss_sum;
+    i64 loss_count;
+    f64 lr, norm, last_norm;
+    f64 saved;          /* clock of the last checkpoint */
+};
+
+static void emit(const struct train_job *j, const struct train_state *s, const struct progress *p, enum event_kind kind, f64 valid,
+                 bool best) {
+    f64 now = clock_now(), run = now - p->start;
+    f64 done = (f64)s->step;
+    struct event e = {.kind = kind, .member = j->member, .members = j->members, .step = s->step, .steps = j->steps};
+    e.epoch = j->steps_per_epoch > 0 ? done / j->steps_per_epoch : 0;
+    e.seconds = s->seconds + run;
+    e.left = done > 0 ? (s->seconds + run) / done * (f64)(last_step(j) - s->step) : -1;
+    e.train = p->loss_count ? p->loss_sum / (f64)p->loss_count : (f64)NAN;
+    e.valid = valid;
+    e.lr = p->lr;
+    e.grad_norm = p->norm;
+    e.windows_per_s = now > p->since ? (f64)p->loss_count * j->rows_per_step / (now - p->since) : 0;
+    e.best = best;
+    event_emit(j->events, &e);
+}
+
+static err roll_back(const struct train_job *j, struct train_state *s, const struct progress *p) {
+    if (s->rollbacks > 0)
+        return FAIL_AT(E501, NULL, "--lr with a tenth of the value\n--clip 1\n--scale window (when values differ by orders of magnitude)",
+                       "loss is not finite at step %lld (lr %.3g, gradient norm %.3g at the step before); inputs are finite; tried again "
+                       "from step %lld with half the step",
+                       (long long)s->step + 1, p->lr, p->last_norm, (long long)s->good_step);
+    event_note(j->events, EVENT_WARNING, "loss is not finite at step %lld: back to step %lld, lr halved", (long long)s->step + 1,
+               (long long)s->good_step);
+    snapshot(j->store, s, true);
+    s->step = s->good_step;
+    s->lr_factor *= 0.5;
+    s->rollbacks++;
+    return 0;
+}
+
+/* One optimiser step of `accumulate` batches.  *finite tells whether the update was made. */
+static err one_step(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch *batches, bool *finite) {
+    struct exec_step step = {.seed = j->seed, .hyper = j->hyper, .clip = j->clip};
+    p->lr = (f64)j->hyper.lr * s->lr_factor * schedule_factor(j->schedule, s->step, j->steps, j->warmup);
+    step.hyper.lr = (f32)p->lr;
+    step.hyper.step = s->step + 1;
+    struct exec_result r = {0};
+    f64 loss = 0;
+    for (i64 k = 0; k < j->accumulate; k++) {
+        i32 slot = prefetch_next(batches);
+        step.input = j->inputs(j->self, slot, &step.loss_scale);
+        step.loss_scale /= (f32)j->accumulate;
+        step.step = (u32)(s->step * j->accumulate + k);
+        step.accumulate = k + 1 < j->accumulate;
+        TRY(exec_step(j->exec, &step, &r));
+        loss += r.loss;
+        if (!r.finite) break;
+    }
+    *finite = r.finite;
+    if (!r.finite) return 0;
+    p->last_norm = p->norm;
+    p->norm = r.grad_norm;
+    p->loss_sum += loss;
+    p->loss_count++;
+    s->step++;
+    return 0;
+}
+
+static err validate(const struct train_job *j, struct train_state *s, struct progress *p, bool *plateau) {
+    f64 loss = (f64)NAN;
+    TRY(j->validate(j->self, &loss));
+    bool best = loss < s->best;
+    if (best) {
+        s->best = loss;
+        s->best_step = s->step;
+        s->bad = 0;
+        memcpy(s->best_theta, j->store->theta, (size_t)j->store->ntheta * sizeof(f32));
+    } else {
+        s->bad++;
+    }
+    s->train_loss = p->loss_count ? p->loss_sum / (f64)p->loss_count : (f64)NAN;
+    emit(j, s, p, EVENT_VALID, loss, best);
+    p->loss_sum = 0;
+    p->loss_count = 0;
+    p->since = clock_now();
+    snapshot(j->store, s, false);
+    *plateau = j->patience > 0 && s->bad >= j->patience;
+    return 0;
+}
+
+static err save(const struct train_job *j, struct train_state *s, struct progress *p) {
+    f64 now = clock_now();
+    s->seconds += now - p->start;
+    p->start = p->saved = now;
+    return j->checkpoint ? j->checkpoint(j->self, s) : 0;
+}
+
+/* The reason to stop after the present step, or 0. */
+static err stop_now(const struct train_job *j, const struct train_state *s, const struct progress *p) {
+    if (j->stop && *j->stop) return STOP_SIGNAL;
+    if (j->time_limit > 0 && s->seconds + clock_now() - p->start > j->time_limit) return STOP_TIME;
+    return s->step >= last_step(j) ? STOP_STEPS : 0;
+}
+
+static err run_steps(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch **batches) {
+    err reason = s->step >= last_step(j) ? STOP_STEPS : 0;
+    while (!reason) {
+        bool finite = true, plateau = false;
+        TRY(one_step(j, s, p, *batches, &finite));
+        if (!finite) {
+            TRY(roll_back(j, s, p));
+            prefetch_free(*batches);
+            *batches = NULL;
+            TRY(prefetch_new(j->fill, j->self, s->step * j->accumulate, last_step(j) * j->accumulate, j->prefetch, batches));
+            continue;
+        }
+        reason = stop_now(j, s, p);
+        bool due = s->step % j->valid_every == 0 || (reason && reason != STOP_SIGNAL);
+        if (due) TRY(validate(j, s, p, &plateau));
+        else if (s->step % imax(1, (i32)(j->valid_every / 5)) == 0) emit(j, s, p, EVENT_STEP, (f64)NAN, false);
+        if (plateau && !reason) reason = STOP_PLATEAU;
+        if (reason == STOP_SIGNAL || (j->checkpoint_every > 0 && clock_now() - p->saved > j->checkpoint_every)) TRY(save(j, s, p));
+    }
+    return reason;
+}
+
+err train_run(const struct train_job *j, struct train_state *s) {
+    struct progress p = {.start = clock_now()};
+    p.since = p.saved = p.start;
+    event_emit(j->events, &(struct event){.kind = EVENT_BEGIN, .member = j->member, .members = j->members, .step = s->step,
+                                          .steps = j->steps, .train = (f64)NAN, .valid = (f64)NAN, .left = -1});
+    if (s->step == 0) {
+        bool plateau;
+        snapshot(j->store, s, false);
+        TRY(validate(j, s, &p, &plateau));
+        s->bad = 0;
+    }
+    struct prefetch *batches = NULL;
+    TRY(prefetch_new(j->fill, j->self, s->step * j->accumulate, last_step(j) * j->accumulate, j->prefetch, &batches));
+    err reason = run_steps(j, s, &p, &batches);
+    prefetch_free(batches);
+    if (reason < 0) return reason;
+    s->seconds += clock_now() - p.start;
+    if (reason != STOP_SIGNAL && isfinite(s->best))
+        memcpy(j->store->theta, s->best_theta, (size_t)j->store->ntheta * sizeof(f32));
+    event_emit(j->events, &(struct event){.kind = EVENT_END, .text = stop_reason_text(reason), .member = j->member, .members = j->members,
+                                          .step = s->step, .steps = j->steps, .seconds = s->seconds, .train = s->train_loss,
+                                          .valid = s->best, .left = 0});
+    return reason;
+}

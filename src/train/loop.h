@@ -1,0 +1,70 @@
+/* loop.h - the training loop of one network: batch -> step -> validate -> keep the best -> checkpoint.
+ *
+ *     fill(step) --prefetch--> exec_step --every n steps--> validate --better?--> best
+ *                                  |                            |
+ *                          not finite: back to the last       no better `patience` times: stop
+ *                          good state, lr / 2, once; then E501
+ *
+ * The loop knows neither series nor forecasts: the job hands it batches and a validation loss.  Everything that decides what comes
+ * next is in struct train_state, so a resumed run continues bit for bit. */
+#ifndef STRETTO_TRAIN_LOOP_H
+#define STRETTO_TRAIN_LOOP_H
+
+#include "base/event.h"
+#include "exec/exec.h"
+
+/* Why a run stopped: values > 0 of err, also in stretto.h. */
+enum stop_reason { STOP_STEPS = 1, STOP_PLATEAU, STOP_SIGNAL, STOP_TIME };
+const char *stop_reason_text(err reason);
+
+struct train_state {
+    i64 step;            /* optimiser steps done */
+    i64 best_step;
+    f64 best;            /* lowest validation loss, INFINITY before the first */
+    i64 bad;             /* validations since the best */
+    f64 lr_factor;       /* 1, halved by a roll-back */
+    i64 rollbacks;
+    f64 seconds;         /* training time so far, over all resumptions */
+    f64 train_loss;      /* mean since the last validation */
+    f32 *best_theta;     /* [ntheta] */
+    f32 *good;           /* [(1 + nstate) * ntheta] theta and optimiser state of the last validation: roll-back target */
+    i64 good_step;
+};
+
+struct train_job {
+    struct exec *exec;
+    struct store *store;
+    i64 steps;            /* planned optimiser steps: the course of the learning rate */
+    i64 until;            /* stop after this many of them; 0 = all */
+    i64 valid_every;      /* steps between validations, >= 1 */
+    i64 patience;         /* validations without a new best before stopping; 0 = never stop early */
+    i64 accumulate;       /* batches per optimiser step, >= 1 */
+    enum schedule schedule;
+    i64 warmup;
+    struct optim_hyper hyper; /* lr = peak rate */
+    f64 clip;
+    u64 seed;
+    f64 steps_per_epoch, rows_per_step;
+    bool prefetch;        /* fill batches on a thread of their own */
+    f64 time_limit, checkpoint_every; /* seconds, 0 = none */
+    i32 member, members;  /* for events only */
+
+    void *self;           /* of the four calls below */
+    void (*fill)(void *self, i64 batch, i32 slot);            /* pure function of batch */
+    f32 *const *(*inputs)(void *self, i32 slot, f32 *loss_scale); /* [nbuf] storage of a filled slot */
+    err (*validate)(void *self, f64 *loss);                   /* with the weights now in store */
+    err (*checkpoint)(void *self, const struct train_state *s); /* may be NULL */
+
+    const struct events *events;
+    const volatile int *stop; /* set by a signal handler; may be NULL */
+};
+
+/* A fresh state for P parameters; loop_run fills it or goes on from it. */
+err train_state_new(const struct store *store, struct train_state *out);
+void train_state_free(struct train_state *s);
+
+/* Train until a stop reason; afterwards store->theta holds the best weights (but after STOP_SIGNAL, where it holds the last).
+ * Returns a stop_reason > 0, or E501 when the loss is not finite twice, or an error of the calls. */
+err train_run(const struct train_job *job, struct train_state *state);
+
+#endif
