@@ -76,6 +76,7 @@ stretto_err stretto_data_open(stretto_config *config, const char *path, stretto_
     struct series_options so = series_options_of(o);
     struct table *t = NULL;
     struct series *s = NULL;
+    TRY(opt_check(o));
     mem_set_limit(o->memory);
     err e = table_read(path, &r, &t);
     if (e >= 0) e = series_build(t, &so, &s);
