@@ -123,7 +123,7 @@ static err devices(struct reader *r, struct machine *m) {
 
 static err value(struct reader *r, f64 *out) {
     size_t n = 0;
-    while ((r->at[n] >= '0' && r->at[n] <= '9') || r->at[n] == '.') n++;
+    while ((r->at[n] >= '0' && r->at[n] <= '9') || (r->at[n] && strchr(".e+-", r->at[n]))) n++;
     if (n == 0 || !str_to_f64(r->at, n, '.', out)) return bad(r, "a number is wanted after '='");
     r->at += n;
     static const char *const unit[] = {"KiB", "MiB", "GiB", "TiB"};
@@ -151,6 +151,8 @@ static err key_value(struct reader *r, struct machine *m) {
     if (*r->at != '=') return bad(r, "'=' is wanted after a key");
     r->at++;
     TRY(value(r, &v));
+    bool bytes = key == KEY_MEMORY || key == KEY_L2 || key == KEY_L3;
+    if (bytes && v < 1) return bad(r, "at least one byte is wanted");
     for (i32 i = 0; i < m->ndevice; i++) {
         if (key == KEY_GFLOPS) m->device[i].gflops = v;
         if (key == KEY_GBYTES) m->device[i].gbytes = v;
