@@ -7,7 +7,7 @@
  * theta = (1 - lr decay) theta - lr m / (sqrt(v) + eps).  eps > 0: padded lanes have m = v = 0. */
 static void update(const struct optim_hyper *h, i64 n, f32 *restrict theta, const f32 *restrict grad, f32 *restrict m,
                    f32 *restrict v) {
-    f32 scale = h->grad_scale, decay = 1 - h->lr * h->weight_decay, beta1 = h->beta1, beta2 = h->beta2, eps = h->eps;
+    f32 scale = h->grad_scale, decay = h->lr * h->weight_decay, beta1 = h->beta1, beta2 = h->beta2, eps = h->eps;
     f32 rate = (f32)((f64)h->lr / (1 - pow((f64)h->beta1, (f64)h->step)));
     f32 root = (f32)(1 / sqrt(1 - pow((f64)h->beta2, (f64)h->step)));
     for (i64 i = 0; i < n; i++) {
@@ -15,7 +15,7 @@ static void update(const struct optim_hyper *h, i64 n, f32 *restrict theta, cons
         m[i] = beta1 * m[i] + (1 - beta1) * g;
         v[i] = beta2 * v[i] + (1 - beta2) * g * g;
         f32 denominator = sqrtf(v[i]) * root + eps;
-        theta[i] = theta[i] * decay - rate * m[i] / denominator;
+        theta[i] -= decay * theta[i] + rate * m[i] / denominator;
     }
 }
 
