@@ -1,0 +1,80 @@
+# The front door: muscle memory for what CMake and the scripts do.  Every target says the command it runs.
+#
+#   make              build (preset dev: assertions, debug information)
+#   make test         unit, golden and corpus tests under ASan and UBSan
+#   make check        test, plus floors, limits and documentation
+#   make release      the fast build, in build/release
+#   make asan tsan valgrind            tests under a tool
+#   make fuzz T=csv S=60               one fuzz target (T) for S seconds; clang
+#   make accuracy                      the protocols of bench/protocols, five seeds: docs/RESULTS.md
+#   make bench-e2e bench-reader bench-kernels      measured beside the peers of bench/peers.sh
+#   make install PREFIX=/usr/local     program, libraries, header, manual page, completions
+#   make docs                          pages that follow the tables (tools/docsync.py --write)
+J := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+PREFIX ?= /usr/local
+T ?= csv
+S ?= 60
+CTEST = ctest -j $(J) --output-on-failure
+
+all: build/dev/build.ninja
+	cmake --build build/dev -j $(J)
+
+build/%/build.ninja: CMakePresets.json
+	cmake --preset $*
+
+release: build/release/build.ninja
+	cmake --build build/release -j $(J)
+
+asan: build/asan/build.ninja
+	cmake --build build/asan -j $(J)
+	cd build/asan && $(CTEST) -LE 'slow|tools'
+
+test: asan
+
+tools:
+	python3 tools/floors.py
+	python3 tools/limits.py
+	python3 tools/docsync.py
+
+check: tools test
+
+# The thread-bearing floors under TSan.
+tsan: build/tsan/build.ninja
+	cmake --build build/tsan -j $(J)
+	cd build/tsan && $(CTEST) -LE 'slow|tools|fuzz'
+
+valgrind: build/valgrind/build.ninja
+	cmake --build build/valgrind -j $(J)
+	cd build/valgrind && ctest -j $(J) -T memcheck -L unit --output-on-failure
+
+fuzz: build/fuzz/build.ninja
+	cmake --build build/fuzz -j $(J) --target fuzz_$(T)
+	mkdir -p build/fuzz/found/$(T)
+	build/fuzz/tests/fuzz/fuzz_$(T) -max_total_time=$(S) -print_final_stats=1 \
+	    -artifact_prefix=build/fuzz/found/$(T)/crash- build/fuzz/found/$(T) tests/fuzz/corpus/$(T)
+
+accuracy: release
+	bench/accuracy.sh build/release/cli/stretto
+
+bench-e2e: release
+	bench/e2e.sh build/release/cli/stretto
+
+bench-reader: release
+	cmake --build build/release -j $(J) --target bench_reader
+	bench/reader/run.sh build/release
+
+bench-kernels: release
+	cmake --build build/release -j $(J) --target bench_kern
+	bench/kern/run.sh build/release
+
+install: build/release/build.ninja
+	cmake --build build/release -j $(J)
+	cmake --install build/release --prefix $(PREFIX)
+
+docs:
+	python3 tools/docsync.py --write
+
+clean:
+	rm -rf build/dev build/release build/asan build/tsan build/valgrind build/fuzz
+
+.PHONY: all release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels install docs clean
