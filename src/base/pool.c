@@ -22,10 +22,10 @@
 enum { SPIN = 4000, POOL_MAX = 1024 };
 
 struct line {
-    _Alignas(64) _Atomic u32 job;    /* number of the job this worker shall run; written by the caller */
-    _Atomic u32 sleeps;              /* the worker is (about to be) asleep on `job` */
-    _Alignas(64) _Atomic u32 done;   /* number of the last job it has run */
-    _Atomic u32 caller_sleeps;       /* the caller is (about to be) asleep on `done` */
+    _Alignas(64) _Atomic u32 job;  /* number of the job this worker shall run; written by the caller */
+    _Atomic u32 sleeps;            /* the worker is (about to be) asleep on `job` */
+    _Alignas(64) _Atomic u32 done; /* number of the last job it has run */
+    _Atomic u32 caller_sleeps;     /* the caller is (about to be) asleep on `done` */
     _Alignas(64) pthread_t thread;
     struct pool *pool;
     i32 worker;
@@ -34,10 +34,10 @@ struct line {
 struct pool {
     i32 n, spin;
     u32 job;
-    bool stop;                       /* published by the write of line.job, like fn and arg */
+    bool stop; /* published by the write of line.job, like fn and arg */
     void (*fn)(void *arg, i32 worker);
     void *arg;
-    struct line *line;               /* [n]; line 0 is unused */
+    struct line *line; /* [n]; line 0 is unused */
 };
 
 static inline void relax(void) {
@@ -48,14 +48,12 @@ static inline void relax(void) {
 #endif
 }
 
-static void futex_wait(_Atomic u32 *word, u32 seen) {
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
-}
+static void futex_wait(_Atomic u32 *word, u32 seen) { syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0); }
 
 static void futex_wake(_Atomic u32 *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0); }
 
-/* Wait until *word != seen: spin, then sleep.  `sleeps` tells the writer that a wake-up call is needed; both sides use sequentially
- * consistent order there, so either the writer sees the flag or the sleeper sees the new word. */
+/* Wait until *word != seen: spin, then sleep.  `sleeps` tells the writer that a wake-up call is needed; both sides use
+ * sequentially consistent order there, so either the writer sees the flag or the sleeper sees the new word. */
 static u32 wait_change(_Atomic u32 *word, u32 seen, _Atomic u32 *sleeps, i32 spin) {
     for (i32 i = 0; i < spin; i++) {
         u32 now = atomic_load_explicit(word, memory_order_acquire);

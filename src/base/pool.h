@@ -1,7 +1,7 @@
 /* pool.h - worker threads that run one function together, again and again.
  *
- * Worker 0 is the caller.  Workers spin briefly, then sleep, so that a step of a few microseconds needs no system call and an idle
- * pool costs nothing.  The pool knows functions, never models. */
+ * Worker 0 is the caller.  Workers spin briefly, then sleep, so that a step of a few microseconds needs no system call and an
+ * idle pool costs nothing.  The pool knows functions, never models. */
 #ifndef STRETTO_BASE_POOL_H
 #define STRETTO_BASE_POOL_H
 

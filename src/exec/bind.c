@@ -17,18 +17,28 @@ static void place_buffers(struct exec *x) {
         if (shared(b->kind)) continue;
         f32 *f = (f32 *)(void *)at;
         switch (b->kind) {
-        case PBUF_ACT: x->buf[b->index] = f; break;
-        case PBUF_DACT: x->dbuf[b->index] = f; break;
-        case PBUF_SAVED: x->saved[b->index] = f; break;
-        case PBUF_SCRATCH: x->scratch[b->index] = f; break;
-        case PBUF_GRAD:
-            if (b->index == 0) x->run.grad = f;
-            break;
-        case PBUF_NORM:
-            x->norm = (f64 *)(void *)at;
-            x->nnorm = b->extent;
-            break;
-        default: x->run.loss = (f64 *)(void *)at; break;
+            case PBUF_ACT:
+                x->buf[b->index] = f;
+                break;
+            case PBUF_DACT:
+                x->dbuf[b->index] = f;
+                break;
+            case PBUF_SAVED:
+                x->saved[b->index] = f;
+                break;
+            case PBUF_SCRATCH:
+                x->scratch[b->index] = f;
+                break;
+            case PBUF_GRAD:
+                if (b->index == 0) x->run.grad = f;
+                break;
+            case PBUF_NORM:
+                x->norm = (f64 *)(void *)at;
+                x->nnorm = b->extent;
+                break;
+            default:
+                x->run.loss = (f64 *)(void *)at;
+                break;
         }
         at += room(b);
     }
@@ -72,7 +82,8 @@ static void group_merges(struct exec *x, struct lane *l) {
     }
 }
 
-/* The waits of an item: per other lane the last item that any of its dependencies is, unless this lane has waited for it already. */
+/* The waits of an item: per other lane the last item that any of its dependencies is, unless this lane has waited for it
+ * already. */
 static u32 waits_of(struct exec *x, u32 lane, const struct task *t, const u32 *place, u32 *need, u32 *have, u32 nwait) {
     const struct plan *p = x->plan;
     for (u32 w = 0; w < x->nlane; w++) need[w] = 0;
@@ -118,7 +129,8 @@ static err bind_lanes(struct exec *x) {
 
 static err check(const struct plan *p, const struct net *n, const struct store *s) {
     if (p->ntheta != n->ntheta || p->nderived != n->nderived)
-        return FAIL(E1, "the plan is for a model of %lld parameters, this one has %lld", (long long)p->ntheta, (long long)n->ntheta);
+        return FAIL(E1, "the plan is for a model of %lld parameters, this one has %lld", (long long)p->ntheta,
+                    (long long)n->ntheta);
     if (s->ntheta != n->ntheta || s->nderived != n->nderived)
         return FAIL(E1, "the store holds %lld parameters, the model has %lld", (long long)s->ntheta, (long long)n->ntheta);
     if (p->train && (!s->optim || s->optim->nstate != p->nstate))

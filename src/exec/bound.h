@@ -3,8 +3,8 @@
  *     worker 0   item item item ...      one lane per worker: its devices' tasks in plan order
  *     worker 1   item item ...           before an item: wait until other lanes have done so many items of this step
  *
- * Each worker counts the items it has done in a line of its own; nobody else writes there.  A dependency is "lane w has done n items
- * of this step", so an item waits for at most one number per other lane, whatever the number of edges in the plan. */
+ * Each worker counts the items it has done in a line of its own; nobody else writes there.  A dependency is "lane w has done
+ * n items of this step", so an item waits for at most one number per other lane, whatever the number of edges in the plan. */
 #ifndef STRETTO_EXEC_BOUND_H
 #define STRETTO_EXEC_BOUND_H
 
@@ -19,10 +19,10 @@ struct wait {
 struct item {
     u32 task;
     u32 wait0, nwait;
-    u32 run;                /* merges of one range that are done together, block by block: this one and run - 1 after it */
+    u32 run; /* merges of one range that are done together, block by block: this one and run - 1 after it */
 };
 
-struct record {             /* one span of the trace */
+struct record { /* one span of the trace */
     u32 task;
     f64 t0, t1;
 };
@@ -31,8 +31,8 @@ struct lane {
     _Alignas(64) _Atomic u64 done; /* step << 32 | items done */
     _Alignas(64) struct item *item;
     u32 n;
-    u32 nrecord;            /* records written so far, modulo nothing */
-    struct record *ring;    /* [TRACE_RING], NULL = off */
+    u32 nrecord;         /* records written so far, modulo nothing */
+    struct record *ring; /* [TRACE_RING], NULL = off */
 };
 enum { TRACE_RING = 4096, MERGE_BLOCK = 4096 };
 
@@ -42,22 +42,22 @@ struct exec {
     const struct kern *kern;
     struct pool *pool;
     struct store *store;
-    struct arena arena;     /* lanes, items, waits */
-    char *block;            /* all buffers */
+    struct arena arena; /* lanes, items, waits */
+    char *block;        /* all buffers */
     i64 block_bytes;
     struct run run;
     f32 *buf[NET_BUFS], *dbuf[NET_BUFS], *saved[NET_OPS], *scratch[NET_OPS];
-    f64 *norm;              /* [blocks] partial sums of squares */
+    f64 *norm; /* [blocks] partial sums of squares */
     i64 nnorm;
     struct lane *lane;
     u32 nlane;
     struct wait *wait;
-    u64 serial;             /* number of this step, from 1 */
+    u64 serial; /* number of this step, from 1 */
     const struct exec_step *step;
-    bool skip[NET_OPS];     /* loss ops whose target is not bound (forward plans) */
-    bool pending;           /* gradient of the step before is kept: this one adds to it */
+    bool skip[NET_OPS]; /* loss ops whose target is not bound (forward plans) */
+    bool pending;       /* gradient of the step before is kept: this one adds to it */
     bool trace;
-    f64 epoch;              /* clock at bind */
+    f64 epoch; /* clock at bind */
 };
 
 /* Loss and gradient norm of the step, from the partial sums in their fixed order: the same number on every worker. */
@@ -67,9 +67,9 @@ struct totals {
 };
 struct totals exec_totals(const struct exec *x);
 
-void exec_task(struct exec *x, const struct task *t);                      /* task.c: run one task */
-void exec_merges(struct exec *x, const struct item *first, u32 n);         /* merges of one range together */
-void exec_work(void *exec, i32 worker);                                    /* sched.c: what a worker does in a step */
+void exec_task(struct exec *x, const struct task *t);              /* task.c: run one task */
+void exec_merges(struct exec *x, const struct item *first, u32 n); /* merges of one range together */
+void exec_work(void *exec, i32 worker);                            /* sched.c: what a worker does in a step */
 f64 exec_clock(void);
 void trace_add(struct exec *x, struct lane *l, u32 task, f64 t0, f64 t1);
 

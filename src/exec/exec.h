@@ -24,36 +24,36 @@ err exec_bind(const struct plan *p, const struct net *n, const struct kern *k, s
 void exec_free(struct exec *x);
 
 struct exec_step {
-    f32 *const *input;      /* [nbuf of the net]: storage for the input buffers, NULL for the others; borrowed for the step */
-    f32 loss_scale;         /* 1 / present target cells */
+    f32 *const *input; /* [nbuf of the net]: storage for the input buffers, NULL for the others; borrowed for the step */
+    f32 loss_scale;    /* 1 / present target cells */
     u64 seed;
     u32 step;
     struct optim_hyper hyper; /* grad_scale is set by the step (clip) */
-    f64 clip;               /* 0 = none; else the global gradient norm is limited to this */
-    bool accumulate;        /* keep the gradient for the next step, which adds to it, and do not update (gradient accumulation) */
+    f64 clip;                 /* 0 = none; else the global gradient norm is limited to this */
+    bool accumulate; /* keep the gradient for the next step, which adds to it, and do not update (gradient accumulation) */
 };
 
 struct exec_result {
-    f64 loss;               /* sum of losses * loss_scale */
-    f64 grad_norm;          /* before clipping; 0 for a forward plan */
-    bool finite;            /* loss and norm are finite; when false the update was not made */
+    f64 loss;      /* sum of losses * loss_scale */
+    f64 grad_norm; /* before clipping; 0 for a forward plan */
+    bool finite;   /* loss and norm are finite; when false the update was not made */
 };
 
 err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out);
-const f32 *exec_buf(const struct exec *x, i32 buf);   /* a buffer of the net after the step: [T][B][Fp] */
-const f32 *exec_grad(const struct exec *x);           /* [ntheta] merged gradient of the last training step */
+const f32 *exec_buf(const struct exec *x, i32 buf); /* a buffer of the net after the step: [T][B][Fp] */
+const f32 *exec_grad(const struct exec *x);         /* [ntheta] merged gradient of the last training step */
 /* After a step that was not finite: the first place, in order of the ops, where a number is not, e.g. `input "x": row 7, step 1,
  * feature 3` or `gradient of "lstm.0"`.  false when everything is finite.  Slow: for messages. */
 bool exec_nonfinite(const struct exec *x, char where[160]);
-i64 exec_bytes(const struct exec *x);                 /* bytes it holds (compare with plan->peak_bytes) */
+i64 exec_bytes(const struct exec *x); /* bytes it holds (compare with plan->peak_bytes) */
 
 /* Spans of the last steps: lane = worker, for the report's timeline and Chrome traces. */
 struct task_span {
     i32 lane;
     char name[32];
-    f64 t0, t1;             /* seconds since exec_bind */
+    f64 t0, t1; /* seconds since exec_bind */
 };
-void exec_trace(struct exec *x, bool on);             /* keeps the last ring of spans; off by default */
+void exec_trace(struct exec *x, bool on); /* keeps the last ring of spans; off by default */
 i32 exec_spans(const struct exec *x, struct task_span *out, i32 max);
 
 #endif

@@ -26,9 +26,14 @@ static inline void relax(void) {
 static void wait_for(const struct exec *x, const struct wait *w) {
     u64 want = x->serial << 32 | w->count;
     const _Atomic u64 *done = &x->lane[w->lane].done;
-    for (i32 spin = 0; atomic_load_explicit(done, memory_order_acquire) < want; spin++) {
-        if (spin < SPIN) relax();
-        else sched_yield(); /* more workers than cores: let the other one run */
+    i32 spin = SPIN;
+    while (atomic_load_explicit(done, memory_order_acquire) < want) {
+        if (spin > 0) {
+            relax();
+            spin--;
+        } else {
+            sched_yield(); /* more workers than cores: let the other one run */
+        }
     }
 }
 
@@ -41,8 +46,10 @@ void exec_work(void *exec, i32 worker) {
         for (u32 k = it->wait0; k < it->wait0 + it->nwait; k++) wait_for(x, &x->wait[k]);
         f64 t0 = x->trace ? exec_clock() : 0;
         const struct task *t = &x->plan->task[it->task];
-        if (t->kind == TASK_MERGE) exec_merges(x, it, it->run);
-        else exec_task(x, t);
+        if (t->kind == TASK_MERGE)
+            exec_merges(x, it, it->run);
+        else
+            exec_task(x, t);
         if (x->trace) trace_add(x, l, it->task, t0, exec_clock());
         i += it->run;
         atomic_store_explicit(&l->done, x->serial << 32 | i, memory_order_release);
@@ -80,8 +87,10 @@ err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out
     x->run.loss_scale = s->loss_scale;
     x->run.seed = s->seed;
     x->run.step = s->step;
-    if (x->nlane == 1) exec_work(x, 0);
-    else pool_run(x->pool, exec_work, x);
+    if (x->nlane == 1)
+        exec_work(x, 0);
+    else
+        pool_run(x->pool, exec_work, x);
     struct totals t = exec_totals(x);
     x->pending = s->accumulate && t.finite;
     x->step = NULL;

@@ -53,15 +53,26 @@ static void prep(struct exec *x, const struct task *t) {
 void exec_task(struct exec *x, const struct task *t) {
     const struct op *op = &x->net->op[t->op];
     switch (t->kind) {
-    case TASK_FWD:
-        if (!x->skip[t->op]) op->layer->fwd(op, &x->run, part_of(t));
-        break;
-    case TASK_BWD: op->layer->bwd(op, &x->run, part_of(t)); break;
-    case TASK_ZERO: zero(x, t); break;
-    case TASK_NORM: norm(x, t); break;
-    case TASK_UPDATE: update(x, t); break;
-    case TASK_PREP: prep(x, t); break;
-    default: break; /* merges: exec_merges */
+        case TASK_FWD:
+            if (!x->skip[t->op]) op->layer->fwd(op, &x->run, part_of(t));
+            break;
+        case TASK_BWD:
+            op->layer->bwd(op, &x->run, part_of(t));
+            break;
+        case TASK_ZERO:
+            zero(x, t);
+            break;
+        case TASK_NORM:
+            norm(x, t);
+            break;
+        case TASK_UPDATE:
+            update(x, t);
+            break;
+        case TASK_PREP:
+            prep(x, t);
+            break;
+        default:
+            break; /* merges: exec_merges */
     }
 }
 

@@ -1,8 +1,8 @@
 /* check.c - is this a step?  Every op, merge and update exactly once, in an order that gives the bits of the serial plan.
  *
  * Two facts are enough.  (1) The boxes and ranges of each kind of task tile what they must cover.  (2) Every derived edge leads
- * forward in the order of the serial plan (prep < forward by op < zero < backward by op, reversed < merge by level < norm < update).
- * Then any two tasks that touch the same range run in the serial order, whoever runs them. */
+ * forward in the order of the serial plan (prep < forward by op < zero < backward by op, reversed < merge by level < norm <
+ * update). Then any two tasks that touch the same range run in the serial order, whoever runs them. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -84,13 +84,20 @@ static const char *tiles(const struct plan *p, const struct net *n, const struct
 /* Place of a task in the serial order; tasks of equal place never touch the same range. */
 static i32 serial_order(const struct task *t, const struct merge_pair *pair, i32 npair) {
     switch (t->kind) {
-    case TASK_PREP: return 0;
-    case TASK_FWD: return 1 + t->op;
-    case TASK_ZERO: return 100;
-    case TASK_BWD: return 200 - t->op;
-    case TASK_MERGE: return 300 + pair[pair_index(pair, npair, t->node_a, t->node_b)].level;
-    case TASK_NORM: return 400;
-    default: return 500;
+        case TASK_PREP:
+            return 0;
+        case TASK_FWD:
+            return 1 + t->op;
+        case TASK_ZERO:
+            return 100;
+        case TASK_BWD:
+            return 200 - t->op;
+        case TASK_MERGE:
+            return 300 + pair[pair_index(pair, npair, t->node_a, t->node_b)].level;
+        case TASK_NORM:
+            return 400;
+        default:
+            return 500;
     }
 }
 

@@ -12,8 +12,10 @@ static void cell_bytes(i64 bytes, char *out, size_t size) {
     f64 v = (f64)bytes;
     i32 k = 0;
     while (v >= 1024 && k < 4) v /= 1024, k++;
-    if (bytes == 0) snprintf(out, size, "-");
-    else snprintf(out, size, k ? "%.1f %s" : "%.0f %s", v, unit[k]);
+    if (bytes == 0)
+        snprintf(out, size, "-");
+    else
+        snprintf(out, size, k ? "%.1f %s" : "%.0f %s", v, unit[k]);
 }
 
 static void row(const struct plan *p, f64 serial, struct str *out) {

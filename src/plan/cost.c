@@ -11,12 +11,12 @@
 #include "model/layer.h"
 #include "plan/planner.h"
 
-#define TASK_S 0.4e-6      /* calling a task */
-#define SYNC_S 0.5e-6      /* seeing that another device is done */
-#define START_S 3e-6       /* waking the workers */
-#define FWD_SHARE 0.55     /* of the machine's multiply-add rate */
+#define TASK_S 0.4e-6  /* calling a task */
+#define SYNC_S 0.5e-6  /* seeing that another device is done */
+#define START_S 3e-6   /* waking the workers */
+#define FWD_SHARE 0.55 /* of the machine's multiply-add rate */
 #define BWD_SHARE 0.50
-#define CACHE_GAIN 4.0     /* bandwidth inside the caches against memory */
+#define CACHE_GAIN 4.0 /* bandwidth inside the caches against memory */
 
 static f64 use_bytes(const struct plan *p, const struct use *u) {
     const struct pbuf *b = &p->buf[u->buf];

@@ -16,10 +16,10 @@ enum { NOTHING = 0xffffffffu };
 
 /* The uses of each buffer as a list from last to first. */
 struct history {
-    u32 *last;     /* [nbuf] use */
-    u32 *before;   /* [nuse] use of the same buffer before this one */
-    u32 *task_of;  /* [nuse] */
-    u32 *seen;     /* [ntask] 1 + the task that has an edge to it already */
+    u32 *last;    /* [nbuf] use */
+    u32 *before;  /* [nuse] use of the same buffer before this one */
+    u32 *task_of; /* [nuse] */
+    u32 *seen;    /* [ntask] 1 + the task that has an edge to it already */
     u32 *dep;
     u32 ndep, cap;
 };

@@ -5,9 +5,9 @@
  *     level 1  0<------2       4<------6
  *     level 2  0<--------------4                the sum ends in vector 0
  *
- * A pair whose grains all belong to one piece is merged by that piece's device, over all of theta, without waiting for anybody: the
- * piece then holds the canonical dyadic nodes of its run of grains.  The other pairs are shared out by ranges of theta, so that
- * every device helps.  The order of additions of every element is that of the tree in both cases. */
+ * A pair whose grains all belong to one piece is merged by that piece's device, over all of theta, without waiting for
+ * anybody: the piece then holds the canonical dyadic nodes of its run of grains.  The other pairs are shared out by ranges of
+ * theta, so that every device helps.  The order of additions of every element is that of the tree in both cases. */
 #include "plan/planner.h"
 
 i32 merge_pairs(i32 n, struct merge_pair *out) {

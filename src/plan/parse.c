@@ -1,8 +1,8 @@
 /* parse.c - reads the text of print.c back: the same plan, on the same net and machine.
  *
- * A text may be edited (another place, another order): its uses and edges are derived anew, and plan_check then says whether it still
- * is a step with the bits of the serial plan.  Written uses are compared with the derived ones and may be left out.  Peak, exchange
- * and predicted time are recomputed.  Every complaint is E402 with line:column. */
+ * A text may be edited (another place, another order): its uses and edges are derived anew, and plan_check then says whether
+ * it still is a step with the bits of the serial plan.  Written uses are compared with the derived ones and may be left out.
+ * Peak, exchange and predicted time are recomputed.  Every complaint is E402 with line:column. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,16 +13,16 @@
 
 struct token {
     const char *s;
-    size_t n;      /* 0 = end of the text */
+    size_t n; /* 0 = end of the text */
     i32 line, col;
 };
 
 struct reader {
     const char *path, *at;
     i32 line, col;
-    struct token t;            /* the token looked at */
+    struct token t; /* the token looked at */
     struct planner *p;
-    struct token *where;       /* [ntask] first token of each task */
+    struct token *where; /* [ntask] first token of each task */
     u32 cap;
 };
 
@@ -93,9 +93,10 @@ static err range(struct reader *r, const char *name, i64 end, i64 step, i64 *lo,
     size_t n = strlen(name), len = r->t.n;
     const char *s = r->t.s, *comma = len > n + 3 ? memchr(s, ',', len) : NULL;
     char what[128];
-    snprintf(what, sizeof what, "a range %s[from,to) inside [0,%lld) with borders at multiples of %lld is wanted here", name, (long long)end,
-             (long long)step);
-    if (!comma || memcmp(s, name, n) != 0 || s[n] != '[' || s[len - 1] != ')' || comma < s + n + 1) return complain(r, &r->t, what);
+    snprintf(what, sizeof what, "a range %s[from,to) inside [0,%lld) with borders at multiples of %lld is wanted here", name,
+             (long long)end, (long long)step);
+    if (!comma || memcmp(s, name, n) != 0 || s[n] != '[' || s[len - 1] != ')' || comma < s + n + 1)
+        return complain(r, &r->t, what);
     if (!str_to_i64(s + n + 1, (size_t)(comma - s) - n - 1, lo)) return complain(r, &r->t, what);
     if (!str_to_i64(comma + 1, len - (size_t)(comma - s) - 2, hi)) return complain(r, &r->t, what);
     bool good = *lo >= 0 && *hi > *lo && *hi <= end && *lo % step == 0 && (*hi % step == 0 || *hi == end);
@@ -174,13 +175,20 @@ struct body {
 static err add(struct reader *r, enum task_kind kind, const struct body *b) {
     struct planner *p = r->p;
     switch (kind) {
-    case TASK_PREP: return task_prep(p, b->device, b->op);
-    case TASK_FWD: return task_fwd(p, b->device, b->op, (i32)b->lo, (i32)b->hi);
-    case TASK_BWD: return task_bwd(p, b->device, b->op, (i32)b->lo, (i32)b->hi);
-    case TASK_ZERO: return task_zero(p, b->device, (i32)b->lo, (i32)b->hi);
-    case TASK_MERGE: return task_merge(p, b->device, b->a, b->b, b->lo, b->hi);
-    case TASK_NORM: return task_norm(p, b->device, b->lo, b->hi);
-    default: return task_update(p, b->device, b->lo, b->hi);
+        case TASK_PREP:
+            return task_prep(p, b->device, b->op);
+        case TASK_FWD:
+            return task_fwd(p, b->device, b->op, (i32)b->lo, (i32)b->hi);
+        case TASK_BWD:
+            return task_bwd(p, b->device, b->op, (i32)b->lo, (i32)b->hi);
+        case TASK_ZERO:
+            return task_zero(p, b->device, (i32)b->lo, (i32)b->hi);
+        case TASK_MERGE:
+            return task_merge(p, b->device, b->a, b->b, b->lo, b->hi);
+        case TASK_NORM:
+            return task_norm(p, b->device, b->lo, b->hi);
+        default:
+            return task_update(p, b->device, b->lo, b->hi);
     }
 }
 

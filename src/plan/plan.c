@@ -10,8 +10,8 @@
 
 enum { GRAINS = 8, GRAIN_ROWS = 8, SMALL = 8, AUTO_TRIES = 64 };
 
-/* About 8 grains: enough to share out among 8 workers, few enough that zeroing and merging gradients stays cheap.  From 32 rows on
- * grains are multiples of 8 rows (kernels work on tiles of rows), below that of 2, below 8 rows single ones. */
+/* About 8 grains: enough to share out among 8 workers, few enough that zeroing and merging gradients stays cheap.  From 32
+ * rows on grains are multiples of 8 rows (kernels work on tiles of rows), below that of 2, below 8 rows single ones. */
 i32 plan_grain(i32 B) {
     if (B < SMALL) return 1;
     return round_up(ceil_div(B, GRAINS), B >= 4 * GRAIN_ROWS ? GRAIN_ROWS : 2);
@@ -34,8 +34,8 @@ static err parse_wish(const char *text, char *name, size_t size, i32 *n) {
     name[len] = 0;
     if (!colon) return 0;
     if (!str_to_i64(colon + 1, strlen(colon + 1), &v) || v < 1 || v > MACHINE_DEVICES)
-        return FAIL_AT(E401, "--parallel", "--parallel auto", "\"%s\": a number of devices from 1 to %d is wanted after the colon", text,
-                       MACHINE_DEVICES);
+        return FAIL_AT(E401, "--parallel", "--parallel auto",
+                       "\"%s\": a number of devices from 1 to %d is wanted after the colon", text, MACHINE_DEVICES);
     *n = (i32)v;
     return 0;
 }
@@ -52,8 +52,8 @@ static err unknown(const char *name) {
     i32 near = str_nearest(name, names, n);
     char fix[64];
     snprintf(fix, sizeof fix, "--parallel %s", near >= 0 ? names[near] : "auto");
-    return FAIL_AT(E401, "--parallel", fix, "unknown strategy \"%s\" (known: %s)%s%s%s", name, list, near >= 0 ? "; did you mean \"" : "",
-                   near >= 0 ? names[near] : "", near >= 0 ? "\"?" : "");
+    return FAIL_AT(E401, "--parallel", fix, "unknown strategy \"%s\" (known: %s)%s%s%s", name, list,
+                   near >= 0 ? "; did you mean \"" : "", near >= 0 ? names[near] : "", near >= 0 ? "\"?" : "");
 }
 
 static err build(struct planner *p, const struct strategy *s, struct plan **out) {

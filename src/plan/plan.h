@@ -21,20 +21,30 @@ struct slice {
 enum task_kind { TASK_FWD, TASK_BWD, TASK_MERGE, TASK_NORM, TASK_UPDATE, TASK_PREP, TASK_ZERO, TASK_NKIND };
 enum use_mode { USE_R, USE_W, USE_RW, USE_SUM, USE_STALE };
 enum pbuf_kind {
-    PBUF_ACT, PBUF_DACT, PBUF_SAVED, PBUF_GRAD, PBUF_THETA, PBUF_STATE, PBUF_DERIVED, PBUF_NORM, PBUF_INPUT, PBUF_SCRATCH, PBUF_LOSS
+    PBUF_ACT,
+    PBUF_DACT,
+    PBUF_SAVED,
+    PBUF_GRAD,
+    PBUF_THETA,
+    PBUF_STATE,
+    PBUF_DERIVED,
+    PBUF_NORM,
+    PBUF_INPUT,
+    PBUF_SCRATCH,
+    PBUF_LOSS
 };
 
 struct use {
     u32 buf;
     u8 mode, stale;
-    i64 lo, hi;            /* range: rows for activations, elements for theta and state, [lo,hi) of the grain vector for grad */
+    i64 lo, hi; /* range: rows for activations, elements for theta and state, [lo,hi) of the grain vector for grad */
 };
 
 struct pbuf {
     u8 kind;
-    i32 index;             /* buffer of the net, op, or grain */
+    i32 index; /* buffer of the net, op, or grain */
     i64 bytes;
-    i64 extent;            /* ranges of uses lie in [0, extent): rows, elements, blocks of the norm, grains of the loss */
+    i64 extent; /* ranges of uses lie in [0, extent): rows, elements, blocks of the norm, grains of the loss */
 };
 
 /* Where a device of the plan is. */
@@ -45,14 +55,14 @@ struct place {
 
 struct task {
     u8 kind;
-    u16 op;                /* op of the net (FWD, BWD, PREP); l of the box too */
-    u32 device;            /* place: index into machine.device */
+    u16 op;     /* op of the net (FWD, BWD, PREP); l of the box too */
+    u32 device; /* place: index into machine.device */
     struct slice box;
-    i32 node_a, node_b;    /* MERGE: grad vector a += vector b */
-    i64 lo, hi;            /* UPDATE, NORM, MERGE: range of theta */
+    i32 node_a, node_b; /* MERGE: grad vector a += vector b */
+    i64 lo, hi;         /* UPDATE, NORM, MERGE: range of theta */
     u32 use0, nuse;
-    u32 dep0, ndep;        /* derived: tasks that must be done before */
-    f32 cost;              /* predicted seconds */
+    u32 dep0, ndep; /* derived: tasks that must be done before */
+    f32 cost;       /* predicted seconds */
 };
 
 struct plan {
@@ -61,17 +71,17 @@ struct plan {
     i32 B, grain, ngrain, ndevice;
     i64 ntheta, nderived;
     i32 nstate;
-    i64 norm_block;        /* floats per partial sum of the norm: a function of ntheta alone */
+    i64 norm_block; /* floats per partial sum of the norm: a function of ntheta alone */
     u32 ntask, nuse, nbuf, ndep;
-    struct place *place;   /* [ndevice] */
-    struct task *task;     /* in an order that respects the deps */
+    struct place *place; /* [ndevice] */
+    struct task *task;   /* in an order that respects the deps */
     struct use *use;
     struct pbuf *buf;
     u32 *dep;
-    f64 predicted;         /* seconds per step, from the list schedule */
-    i64 peak_bytes;        /* all that exec will hold per process, the store (theta, derived, state) included, inputs not */
-    i64 store_bytes;       /* the part of it that a second plan of the same model shares */
-    i64 exchange_bytes;    /* between devices per step (gradient merge) */
+    f64 predicted;      /* seconds per step, from the list schedule */
+    i64 peak_bytes;     /* all that exec will hold per process, the store (theta, derived, state) included, inputs not */
+    i64 store_bytes;    /* the part of it that a second plan of the same model shares */
+    i64 exchange_bytes; /* between devices per step (gradient merge) */
     struct arena arena;
 };
 
@@ -79,12 +89,12 @@ struct plan_request {
     const struct net *net;
     const struct machine *machine;
     i32 B;
-    bool train;            /* false: forward only */
-    i32 nstate;            /* optimiser state vectors */
-    const char *parallel;  /* "auto", "serial", "data_sync", "data_sync:2" */
+    bool train;           /* false: forward only */
+    i32 nstate;           /* optimiser state vectors */
+    const char *parallel; /* "auto", "serial", "data_sync", "data_sync:2" */
 };
 
-i32 plan_grain(i32 B);     /* rows per grain: a function of B alone */
+i32 plan_grain(i32 B); /* rows per grain: a function of B alone */
 
 err plan_make(const struct plan_request *q, struct plan **out);
 void plan_free(struct plan *p);
@@ -98,7 +108,7 @@ const char *plan_check(const struct plan *p, const struct net *n, u32 *task);
 err plan_compare(const struct plan_request *q, struct str *out);
 /* The predicted schedule: when each task runs on its device, and the end of the step (= p->predicted).  span [ntask]. */
 struct plan_span {
-    f64 t0, t1;            /* seconds */
+    f64 t0, t1; /* seconds */
 };
 f64 plan_schedule(const struct plan *p, struct plan_span *span);
 void plan_task_name(const struct plan *p, const struct net *n, u32 task, char out[64]); /* "fwd lstm.0 b[0,224)" */

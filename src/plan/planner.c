@@ -11,8 +11,10 @@
 #include "plan/strategy/strategy.h"
 
 enum {
-    NORM_BLOCK = 1024, NORM_PARTS = 512,
-    TASK_BYTES = 28, FIXED_BYTES = 3 << 10 /* what exec keeps besides the buffers: per task, and once */
+    NORM_BLOCK = 1024,
+    NORM_PARTS = 512,
+    TASK_BYTES = 28,
+    FIXED_BYTES = 3 << 10 /* what exec keeps besides the buffers: per task, and once */
 };
 
 err planner_init(struct planner *p, const struct plan_request *q) {
@@ -86,8 +88,10 @@ static void sizes(struct plan *g) {
         i64 bytes = round_up64(g->buf[i].bytes, 64);
         u8 kind = g->buf[i].kind;
         if (kind == PBUF_INPUT) continue;
-        if (kind == PBUF_THETA || kind == PBUF_DERIVED || kind == PBUF_STATE) g->store_bytes += bytes;
-        else held += bytes;
+        if (kind == PBUF_THETA || kind == PBUF_DERIVED || kind == PBUF_STATE)
+            g->store_bytes += bytes;
+        else
+            held += bytes;
     }
     g->peak_bytes = held + g->store_bytes;
 }
@@ -132,7 +136,8 @@ static err prepare(struct planner *p) {
     for (;;) {
         i32 best = -1, least = 0;
         for (i32 l = 0; l < p->net->nop; l++)
-            if (!done[l] && p->net->op[l].nderived > 0 && (best < 0 || p->net->op[l].nderived > p->net->op[best].nderived)) best = l;
+            if (!done[l] && p->net->op[l].nderived > 0 && (best < 0 || p->net->op[l].nderived > p->net->op[best].nderived))
+                best = l;
         if (best < 0) return 0;
         for (i32 i = 1; i < p->npiece; i++)
             if (load[i] < load[least]) least = i;

@@ -1,10 +1,11 @@
 /* planner.h - a plan under construction: what strategies and the plan parser call.
  *
- *     cut --> pieces --place--> device of each --(planner)--> PREP FWD ZERO BWD tasks --exchange--> MERGE tasks --(planner)--> NORM
+ *     cut --> pieces --place--> device of each --(planner)--> PREP FWD ZERO BWD tasks --exchange--> MERGE tasks
+ * --(planner)--> NORM
  *     UPDATE --deps, cost, check--> plan
  *
- * A task is added with its uses, which follow from its kind, op and ranges alone (task.c): so a plan read from a text has the same
- * uses as one that was made, and nobody writes an edge.  One caller. */
+ * A task is added with its uses, which follow from its kind, op and ranges alone (task.c): so a plan read from a text has the
+ * same uses as one that was made, and nobody writes an edge.  One caller. */
 #ifndef STRETTO_PLAN_PLANNER_H
 #define STRETTO_PLAN_PLANNER_H
 
@@ -21,12 +22,12 @@ struct planner {
     const struct plan_request *q;
     const struct net *net;
     const struct machine *machine;
-    i32 wanted;                  /* N of "data_sync:N", 0 = as many as are useful */
+    i32 wanted; /* N of "data_sync:N", 0 = as many as are useful */
     i32 grain, ngrain;
     struct piece piece[MACHINE_DEVICES];
     i32 npiece;
-    char why[256];               /* why the strategy does not apply */
-    struct plan *plan;           /* NULL while asking whether a strategy applies */
+    char why[256];     /* why the strategy does not apply */
+    struct plan *plan; /* NULL while asking whether a strategy applies */
     u32 cap_task, cap_use;
     u32 act[NET_BUFS], dact[NET_BUFS], saved[NET_OPS], scratch[NET_OPS]; /* pbuf of each, NONE = it has none */
     u32 theta, derived, grad0, state0, norm, loss;
@@ -39,7 +40,7 @@ err planner_begin(struct planner *p, const char *strategy, bool exact, i32 ndevi
 err planner_build(struct planner *p, const struct strategy *s);                      /* all tasks of a training or forward plan */
 err planner_finish(struct planner *p, struct plan **out);                            /* deps, cost; the plan is the caller's */
 void planner_drop(struct planner *p);
-const char *planner_why(struct planner *p, const char *fmt, ...) PRINTF_LIKE(2, 3);  /* for strategy.applicable */
+const char *planner_why(struct planner *p, const char *fmt, ...) PRINTF_LIKE(2, 3); /* for strategy.applicable */
 
 /* task.c: each adds one task with its uses.  Ranges must be inside the box, rows at grain borders: the plan's check looks. */
 err task_prep(struct planner *p, u32 device, i32 op);
@@ -54,14 +55,14 @@ bool op_has_backward(const struct net *n, const struct op *op); /* a gradient co
 
 /* merge.c: the pairs of the fixed tree over n grains, in order; pair i adds grain vector b to a.  Returns the number, n - 1. */
 struct merge_pair {
-    i32 a, b, end;  /* a holds the sum of grains [a,b), b that of [b,end) */
+    i32 a, b, end; /* a holds the sum of grains [a,b), b that of [b,end) */
     i32 level;
 };
 i32 merge_pairs(i32 n, struct merge_pair *out);
-err planner_merge(struct planner *p);                                     /* MERGE tasks for the pieces */
+err planner_merge(struct planner *p);                                               /* MERGE tasks for the pieces */
 void plan_theta_share(const struct plan *p, i32 part, i32 parts, i64 *lo, i64 *hi); /* ranges of theta at norm blocks */
 
-err plan_deps(struct plan *p);  /* deps.c */
+err plan_deps(struct plan *p);                                                /* deps.c */
 void plan_cost(struct plan *p, const struct net *n, const struct machine *m); /* cost.c: cost of tasks, predicted, exchange */
 
 #endif

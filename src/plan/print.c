@@ -19,17 +19,37 @@ const char *task_kind_name(enum task_kind kind) { return kind_names[kind]; }
 static void buf_name(const struct plan *p, const struct net *n, u32 buf, char *out, size_t size) {
     const struct pbuf *b = &p->buf[buf];
     switch (b->kind) {
-    case PBUF_ACT:
-    case PBUF_INPUT: snprintf(out, size, "%s", n->buf[b->index].name); break;
-    case PBUF_DACT: snprintf(out, size, "d.%s", n->buf[b->index].name); break;
-    case PBUF_SAVED: snprintf(out, size, "saved.%s", n->op[b->index].spec.name); break;
-    case PBUF_SCRATCH: snprintf(out, size, "scratch.%s", n->op[b->index].spec.name); break;
-    case PBUF_GRAD: snprintf(out, size, "grad.%d", b->index); break;
-    case PBUF_STATE: snprintf(out, size, "state.%d", b->index); break;
-    case PBUF_THETA: snprintf(out, size, "theta"); break;
-    case PBUF_DERIVED: snprintf(out, size, "derived"); break;
-    case PBUF_NORM: snprintf(out, size, "norm"); break;
-    default: snprintf(out, size, "loss"); break;
+        case PBUF_ACT:
+        case PBUF_INPUT:
+            snprintf(out, size, "%s", n->buf[b->index].name);
+            break;
+        case PBUF_DACT:
+            snprintf(out, size, "d.%s", n->buf[b->index].name);
+            break;
+        case PBUF_SAVED:
+            snprintf(out, size, "saved.%s", n->op[b->index].spec.name);
+            break;
+        case PBUF_SCRATCH:
+            snprintf(out, size, "scratch.%s", n->op[b->index].spec.name);
+            break;
+        case PBUF_GRAD:
+            snprintf(out, size, "grad.%d", b->index);
+            break;
+        case PBUF_STATE:
+            snprintf(out, size, "state.%d", b->index);
+            break;
+        case PBUF_THETA:
+            snprintf(out, size, "theta");
+            break;
+        case PBUF_DERIVED:
+            snprintf(out, size, "derived");
+            break;
+        case PBUF_NORM:
+            snprintf(out, size, "norm");
+            break;
+        default:
+            snprintf(out, size, "loss");
+            break;
     }
 }
 
@@ -48,12 +68,22 @@ void plan_task_name(const struct plan *p, const struct net *n, u32 task, char ou
     const struct task *t = &p->task[task];
     const char *kind = kind_names[t->kind];
     switch (t->kind) {
-    case TASK_FWD:
-    case TASK_BWD: snprintf(out, 64, "%s %s b[%d,%d)", kind, n->op[t->op].spec.name, t->box.b0, t->box.b1); break;
-    case TASK_ZERO: snprintf(out, 64, "%s b[%d,%d)", kind, t->box.b0, t->box.b1); break;
-    case TASK_PREP: snprintf(out, 64, "%s %s", kind, n->op[t->op].spec.name); break;
-    case TASK_MERGE: snprintf(out, 64, "%s %d %d theta[%lld,%lld)", kind, t->node_a, t->node_b, (long long)t->lo, (long long)t->hi); break;
-    default: snprintf(out, 64, "%s theta[%lld,%lld)", kind, (long long)t->lo, (long long)t->hi); break;
+        case TASK_FWD:
+        case TASK_BWD:
+            snprintf(out, 64, "%s %s b[%d,%d)", kind, n->op[t->op].spec.name, t->box.b0, t->box.b1);
+            break;
+        case TASK_ZERO:
+            snprintf(out, 64, "%s b[%d,%d)", kind, t->box.b0, t->box.b1);
+            break;
+        case TASK_PREP:
+            snprintf(out, 64, "%s %s", kind, n->op[t->op].spec.name);
+            break;
+        case TASK_MERGE:
+            snprintf(out, 64, "%s %d %d theta[%lld,%lld)", kind, t->node_a, t->node_b, (long long)t->lo, (long long)t->hi);
+            break;
+        default:
+            snprintf(out, 64, "%s theta[%lld,%lld)", kind, (long long)t->lo, (long long)t->hi);
+            break;
     }
 }
 
@@ -67,8 +97,8 @@ void text_bytes(i64 bytes, struct str *out) {
 
 void plan_print(const struct plan *p, const struct net *n, struct str *out) {
     char name[64];
-    str_addf(out, "(plan %s %s B %d grain %d grains %d devices %d exact %s peak ", p->strategy, p->train ? "train" : "forward", p->B,
-             p->grain, p->ngrain, p->ndevice, p->exact ? "yes" : "no");
+    str_addf(out, "(plan %s %s B %d grain %d grains %d devices %d exact %s peak ", p->strategy, p->train ? "train" : "forward",
+             p->B, p->grain, p->ngrain, p->ndevice, p->exact ? "yes" : "no");
     text_bytes(p->peak_bytes, out);
     str_add(out, " exchange ");
     text_bytes(p->exchange_bytes, out);

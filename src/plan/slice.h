@@ -10,8 +10,8 @@
 
 enum axis { AXIS_B, AXIS_T, AXIS_L };
 
-/* Cut `whole` along an axis into at most n pieces, each at least one grain long (the last may end inside a grain); pieces in order,
- * none empty; returns how many.  out has room for n.
+/* Cut `whole` along an axis into at most n pieces, each at least one grain long (the last may end inside a grain); pieces in
+ * order, none empty; returns how many.  out has room for n.
  *   count    as equal as grains allow, longer ones first
  *   size     every piece `size` long, rounded up to a grain (at most n pieces: the last takes the rest)
  *   weight   piece i in proportion to weight[i] >= 0; a weight of 0 gives no piece (out then skips it: see `who`)            */

@@ -5,6 +5,6 @@
 #include "plan/plan.h"
 
 void text_uses(const struct plan *p, const struct net *n, u32 task, struct str *out); /* " uses x[0,32):r ..." */
-void text_bytes(i64 bytes, struct str *out);                                         /* "1.3MiB" */
+void text_bytes(i64 bytes, struct str *out);                                          /* "1.3MiB" */
 
 #endif

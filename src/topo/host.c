@@ -1,7 +1,8 @@
 /* host.c - this host as a machine: hwloc for cores and caches, /proc and /sys for what a container may really use.
  *
- * hwloc is asked for cores and caches only (no I/O devices, distances or memory kinds): about 3 ms, most of it opening its plug-ins.
- * The number of cores is the smallest of: cores this process may run on (affinity, cpuset), and the CPU quota of its control groups. */
+ * hwloc is asked for cores and caches only (no I/O devices, distances or memory kinds): about 3 ms, most of it opening its
+ * plug-ins. The number of cores is the smallest of: cores this process may run on (affinity, cpuset), and the CPU quota of
+ * its control groups. */
 #define _GNU_SOURCE
 #include <hwloc.h>
 #include <stdio.h>
@@ -61,7 +62,8 @@ static bool cgroup_path(const char *controller, char *out, size_t size) {
 }
 
 /* Visit a control file of the group and of all groups above it.  root: where the tree is mounted. */
-static void cgroup_walk(const char *root, const char *controller, const char *file, void (*see)(const char *text, void *to), void *to) {
+static void cgroup_walk(const char *root, const char *controller, const char *file, void (*see)(const char *text, void *to),
+                        void *to) {
     char path[512], name[1200], text[128];
     if (!cgroup_path(controller, path, sizeof path)) return;
     for (;;) {
@@ -123,7 +125,8 @@ static err discover(hwloc_topology_t t, struct machine *m) {
     if (!mine) return FAIL(E601, "memory for the list of processors was refused");
     if (hwloc_get_cpubind(t, mine, HWLOC_CPUBIND_PROCESS) != 0) hwloc_bitmap_copy(mine, hwloc_topology_get_allowed_cpuset(t));
     i32 cores = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE), n = 0;
-    for (i32 i = 0; i < cores; i++) n += hwloc_bitmap_intersects(mine, hwloc_get_obj_by_type(t, HWLOC_OBJ_CORE, (unsigned)i)->cpuset);
+    for (i32 i = 0; i < cores; i++)
+        n += hwloc_bitmap_intersects(mine, hwloc_get_obj_by_type(t, HWLOC_OBJ_CORE, (unsigned)i)->cpuset);
     if (cores <= 0) n = hwloc_bitmap_weight(mine);
     hwloc_bitmap_free(mine);
     m->ncore = imax(n, 1);

@@ -26,7 +26,8 @@ struct reader {
 static err bad(const struct reader *r, const char *what) {
     char where[64];
     snprintf(where, sizeof where, "--machine:%d", (int)(r->at - r->text) + 1);
-    return FAIL_AT(E103, where, "--machine auto   or   --machine 'host*2(cpu*4)'", "%s in the machine text \"%.80s\"", what, r->text);
+    return FAIL_AT(E103, where, "--machine auto   or   --machine 'host*2(cpu*4)'", "%s in the machine text \"%.80s\"", what,
+                   r->text);
 }
 
 static void skip(struct reader *r) {

@@ -9,18 +9,18 @@
 enum { MACHINE_DEVICES = 1024 };
 
 struct device {
-    i32 rank;           /* process it belongs to */
-    i32 core;           /* first core, -1 = any */
-    char kind[8];       /* "cpu" */
-    f64 gflops;         /* measured or stated fp32 rate */
-    f64 gbytes;         /* memory bandwidth GB/s */
-    i64 memory;         /* bytes */
-    f64 weight;         /* share of the work; 1 = as fast as the others */
+    i32 rank;     /* process it belongs to */
+    i32 core;     /* first core, -1 = any */
+    char kind[8]; /* "cpu" */
+    f64 gflops;   /* measured or stated fp32 rate */
+    f64 gbytes;   /* memory bandwidth GB/s */
+    i64 memory;   /* bytes */
+    f64 weight;   /* share of the work; 1 = as fast as the others */
 };
 
 struct machine {
-    char name[64];      /* "host" or the description it was made from */
-    char cpu[64];       /* model name, for people */
+    char name[64]; /* "host" or the description it was made from */
+    char cpu[64];  /* model name, for people */
     i32 nrank, ndevice, ncore;
     i64 memory, cache_l2, cache_l3;
     f64 link_gbytes, link_us; /* between ranks */
@@ -30,10 +30,11 @@ struct machine {
 /* This host: cores allowed (affinity, cgroup), caches, memory.  One device per worker thread; threads 0 = all cores allowed. */
 err machine_host(i32 threads, struct machine *out);
 
-/* An imaginary machine: '[host*N](cpu*4,gpu*2) [key=value ...]' or 'cpu*4'; '#' begins a comment.  Keys, for all devices or links:
- * gflops, gbytes (GB/s of memory), memory (bytes, or 16GiB), link_gbytes, link_us, l2, l3 (bytes).  E103 with the column. */
+/* An imaginary machine: '[host*N](cpu*4,gpu*2) [key=value ...]' or 'cpu*4'; '#' begins a comment.  Keys, for all devices or
+ * links: gflops, gbytes (GB/s of memory), memory (bytes, or 16GiB), link_gbytes, link_us, l2, l3 (bytes).  E103 with the
+ * column. */
 err machine_parse(const char *text, struct machine *out);
-void machine_print(const struct machine *m, struct str *out);        /* the form machine_parse reads */
+void machine_print(const struct machine *m, struct str *out); /* the form machine_parse reads */
 
 /* Measured rates for every device of a kind: gflops of fp32 multiply-add, gbytes GB/s of memory; 0 = leave as it is. */
 void machine_set_rate(struct machine *m, const char *kind, f64 gflops, f64 gbytes);

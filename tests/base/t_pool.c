@@ -11,7 +11,7 @@
 
 enum { MAX = 8 };
 struct tally {
-    i64 ran[MAX];       /* written by its worker only */
+    i64 ran[MAX]; /* written by its worker only */
     _Atomic i64 total;
     pthread_t who0;
 };

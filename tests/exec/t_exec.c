@@ -154,7 +154,8 @@ TEST(exec_step_allocates_nothing_and_holds_what_was_planned) {
         i64 live = mem_stats().live;
         rig_new(&r, 64, threads == 1 ? "serial" : "data_sync", threads, threads, true);
         f64 off = (f64)exec_bytes(r.x) / (f64)r.plan->peak_bytes - 1;
-        if (fabs(off) > 0.05) fail_msg("exec holds %lld bytes, planned %lld", (long long)exec_bytes(r.x), (long long)r.plan->peak_bytes);
+        if (fabs(off) > 0.05)
+            fail_msg("exec holds %lld bytes, planned %lld", (long long)exec_bytes(r.x), (long long)r.plan->peak_bytes);
         run(&r, 64, 1);
         i64 calls = mem_stats().calls;
         run(&r, 64, 10);
@@ -282,8 +283,10 @@ TEST(exec_survives_every_refused_allocation) {
     fail_msg("more than 200 allocations to bind a toy net");
 }
 
-T_MAIN(cmocka_unit_test(exec_gradient_agrees_with_finite_differences), cmocka_unit_test(exec_bits_do_not_depend_on_devices_or_threads),
-       cmocka_unit_test(exec_learns), cmocka_unit_test(exec_step_allocates_nothing_and_holds_what_was_planned),
-       cmocka_unit_test(exec_accumulates_gradients_over_steps), cmocka_unit_test(exec_refuses_the_update_when_a_number_is_not_finite),
+T_MAIN(cmocka_unit_test(exec_gradient_agrees_with_finite_differences),
+       cmocka_unit_test(exec_bits_do_not_depend_on_devices_or_threads), cmocka_unit_test(exec_learns),
+       cmocka_unit_test(exec_step_allocates_nothing_and_holds_what_was_planned),
+       cmocka_unit_test(exec_accumulates_gradients_over_steps),
+       cmocka_unit_test(exec_refuses_the_update_when_a_number_is_not_finite),
        cmocka_unit_test(exec_forward_runs_without_a_target), cmocka_unit_test(exec_trace_shows_the_tasks_of_every_lane),
        cmocka_unit_test(exec_survives_every_refused_allocation))

@@ -1,4 +1,5 @@
-/* t_real.c - real nets, real kernels: 20 steps give the same bits on 1, 2, 3, 4 threads as the serial plan; nothing is allocated. */
+/* t_real.c - real nets, real kernels: 20 steps give the same bits on 1, 2, 3, 4 threads as the serial plan; nothing is
+ * allocated. */
 #include "t.h"
 
 #include <stdio.h>
@@ -35,8 +36,10 @@ static void fill(struct rig *r, i32 B, u32 step) {
         for (i64 row = 0; row < (i64)b->T * B; row++)
             for (i32 f = 0; f < b->F; f++) {
                 f32 u = rng_uniform(5, RNG_TEST, step * 64 + (u32)i, (u64)(row * b->F + f));
-                if (b->ids) ((i32 *)(void *)r->input[i])[row] = (i32)(u * (f32)vocab_of(i));
-                else r->input[i][row * buf_fp(b) + f] = u - 0.5f;
+                if (b->ids)
+                    ((i32 *)(void *)r->input[i])[row] = (i32)(u * (f32)vocab_of(i));
+                else
+                    r->input[i][row * buf_fp(b) + f] = u - 0.5f;
             }
     }
 }
@@ -101,7 +104,8 @@ static void same_bits(const char *optim, i32 B) {
 TEST(exec_same_bits_lstm_decode_adam) {
     static const i32 sizes[] = {3, 32, 45, 70};
     for (size_t i = 0; i < COUNT(sizes); i++) {
-        nets_long(&net, (struct shape){.T = 5, .I = 20, .H = 24, .steps = 3, .w = 12, .vocab = 4, .nk = 2}, CELL_LSTM, "loss_mse", 0.3f);
+        nets_long(&net, (struct shape){.T = 5, .I = 20, .H = 24, .steps = 3, .w = 12, .vocab = 4, .nk = 2}, CELL_LSTM, "loss_mse",
+                  0.3f);
         same_bits("adam", sizes[i]);
     }
 }

@@ -32,8 +32,8 @@ static struct machine machine;
 static struct pool *pool;
 static f32 x[TOY_T * B * 32], target[TOY_T * B * 16], want[4096];
 
-#define MUST(condition)         \
-    do {                        \
+#define MUST(condition)            \
+    do {                           \
         if (!(condition)) abort(); \
     } while (0)
 

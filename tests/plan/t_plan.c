@@ -149,7 +149,8 @@ TEST(plan_parse_says_where_it_stopped) {
         struct plan_request q = request("cpu*2", 32, true, "auto");
         T_FAILS(plan_parse(str_text(&s), "x.plan", &q, &back), E402);
         if (cases[i].where[0] && strcmp(err_last()->where, cases[i].where) != 0)
-            fail_msg("\"%s\": stopped at %s (%s), expected %s", cases[i].now, err_last()->where, err_last()->text, cases[i].where);
+            fail_msg("\"%s\": stopped at %s (%s), expected %s", cases[i].now, err_last()->where, err_last()->text,
+                     cases[i].where);
         assert_null(back);
         plan_free(p);
         str_free(&s);
@@ -179,8 +180,10 @@ TEST(plan_check_refuses_what_is_not_a_step) {
                 if (i == kill && mode == 1) str_addn(&t, line[i], len[i]);
             }
             err e = plan_parse(str_text(&t), "x", &q, &back);
-            if (mode == 2 && e == 0) moved++;
-            else assert_int_equal(e, -E402);
+            if (mode == 2 && e == 0)
+                moved++;
+            else
+                assert_int_equal(e, -E402);
             if (e == 0) plan_free(back);
             str_free(&t);
         }
@@ -226,7 +229,8 @@ TEST(deps_hide_what_was_overwritten) {
 }
 
 TEST(plan_wish_is_understood_or_refused) {
-    static const char *const bad[] = {"dat_sync", "data_sync:0", "data_sync:x", "data_sync:9", "serial:2", "auto:2", "", "data_sync:5"};
+    static const char *const bad[] = {"dat_sync", "data_sync:0", "data_sync:x", "data_sync:9", "serial:2", "auto:2",
+                                      "",         "data_sync:5"};
     struct plan *p;
     for (size_t i = 0; i < COUNT(bad); i++) {
         struct plan_request q = request("cpu*8", 32, true, bad[i]);
@@ -244,6 +248,9 @@ TEST(plan_wish_is_understood_or_refused) {
     T_FAILS(plan_make(&q, &p), E401);
     p = make("cpu*8", 32, true, "data_sync");
     assert_string_equal(p->strategy, "data_sync:4");
+    plan_free(p);
+    p = make("cpu*8", 3, false, "data_sync:8"); /* forward: as many as have a row */
+    assert_int_equal(p->ndevice, 3);
     plan_free(p);
     p = make("cpu*1", 32, true, "data_sync:1");
     assert_int_equal(p->ndevice, 1);

@@ -94,6 +94,8 @@ TEST(merge_pairs_add_every_vector_once_into_the_first) {
 }
 
 T_MAIN(cmocka_unit_test(slice_cut_count_covers_every_row_once_at_grains), cmocka_unit_test(slice_cut_works_along_time_and_layers),
-       cmocka_unit_test(slice_cut_size_gives_the_rest_to_the_last), cmocka_unit_test(slice_cut_weight_follows_the_weights_and_skips_zero),
-       cmocka_unit_test(slice_tile_sees_holes_and_overlaps), cmocka_unit_test(plan_grain_gives_four_to_eight_grains_from_32_rows_on),
+       cmocka_unit_test(slice_cut_size_gives_the_rest_to_the_last),
+       cmocka_unit_test(slice_cut_weight_follows_the_weights_and_skips_zero),
+       cmocka_unit_test(slice_tile_sees_holes_and_overlaps),
+       cmocka_unit_test(plan_grain_gives_four_to_eight_grains_from_32_rows_on),
        cmocka_unit_test(merge_pairs_add_every_vector_once_into_the_first))

@@ -7,13 +7,17 @@
 #include "plan/slice.h"
 #include "plan/strategy/strategy.h"
 
-/* Devices that get work: what was asked for, else all that have a grain to do. */
-static i32 devices(const struct planner *p) { return p->wanted ? p->wanted : imin(p->machine->ndevice, p->ngrain); }
+/* Devices that get work: what was asked for, else all that have a grain to do.  A forward plan takes what it can use: the wish
+ * was about training, and a single window to predict is no reason to refuse it. */
+static i32 devices(const struct planner *p) {
+    i32 n = p->wanted ? p->wanted : imin(p->machine->ndevice, p->ngrain);
+    return p->q->train ? n : imin(n, p->ngrain);
+}
 
 static const char *applicable(struct planner *p) {
     i32 have = p->machine->ndevice;
     if (p->wanted > have) return planner_why(p, "%d devices are wanted, the machine has %d", p->wanted, have);
-    if (p->wanted == 1) return NULL;
+    if (p->wanted == 1 || (p->wanted && !p->q->train)) return NULL;
     if (have < 2) return planner_why(p, "the machine has one device");
     if (p->ngrain < 2) return planner_why(p, "a batch of %d has one grain", p->q->B);
     if (devices(p) > p->ngrain)
@@ -32,8 +36,8 @@ static err cut(struct planner *p, struct slice whole) {
         even = even && weight[i] == weight[0];
         who[i] = i;
     }
-    p->npiece = even ? slice_cut_count(whole, AXIS_B, p->grain, n, box)
-                     : slice_cut_weight(whole, AXIS_B, p->grain, n, weight, box, who);
+    p->npiece =
+        even ? slice_cut_count(whole, AXIS_B, p->grain, n, box) : slice_cut_weight(whole, AXIS_B, p->grain, n, weight, box, who);
     for (i32 i = 0; i < p->npiece; i++) p->piece[i] = (struct piece){box[i], (u32)who[i]};
     return 0;
 }

@@ -8,13 +8,13 @@
 
 struct strategy {
     const char *name, *help;
-    bool exact;       /* the bits of `serial`; otherwise within tol of its gradients */
+    bool exact; /* the bits of `serial`; otherwise within tol of its gradients */
     f32 tol;
-    bool counted;     /* takes a number of devices: "data_sync:4" */
-    const char *(*applicable)(struct planner *p);       /* NULL, or a sentence why not (planner_why) */
-    err (*cut)(struct planner *p, struct slice whole);  /* fills p->piece[].box and p->npiece */
-    err (*place)(struct planner *p);                    /* p->piece[].device */
-    err (*exchange)(struct planner *p);                 /* after backward: adds the tasks that bring the gradients together */
+    bool counted;                                      /* takes a number of devices: "data_sync:4" */
+    const char *(*applicable)(struct planner *p);      /* NULL, or a sentence why not (planner_why) */
+    err (*cut)(struct planner *p, struct slice whole); /* fills p->piece[].box and p->npiece */
+    err (*place)(struct planner *p);                   /* p->piece[].device */
+    err (*exchange)(struct planner *p);                /* after backward: adds the tasks that bring the gradients together */
 };
 
 const struct strategy *strategy_find(const char *name);
