@@ -2,8 +2,8 @@
  *
  *     rows < origin of ONE column --base_predict--> H values          a base = weighted parts: 0.6 season(12) + 0.4 ses(0.3)
  *
- * A forecast looks at rows before its origin only, in whatever (scaled) units the series has.  Missing cells are stepped over: the
- * last observed value stands in.  A base is immutable once made, so many threads may predict with it; it owns no series. */
+ * A forecast looks at rows before its origin only, in whatever (scaled) units the series has.  Missing cells are stepped over:
+ * the last observed value stands in.  A base is immutable once made, so many threads may predict with it; it owns no series. */
 #ifndef STRETTO_TRAIN_BASE_H
 #define STRETTO_TRAIN_BASE_H
 
@@ -85,6 +85,7 @@ err base_ridge(const struct series *s, const struct ridge_spec *spec, struct bas
 
 /* --- as text and tensor: "0.62*season(12) + 0.38*ridge(336,96)"; numbers read back exactly --- */
 err base_text(const struct base *b, struct str *out);
+err base_label(const struct base *b, struct str *out); /* the same for people: weights with two decimals */
 err base_read(const char *text, const f32 *w, i64 nw, struct base **out); /* w: [rows][H] of a ridge, as base_tensor gives it */
 i64 base_tensor(const struct base *b, f32 *w, i32 *rows, i32 *cols); /* floats; w NULL = only count; 0 without ridge */
 const char *base_kind_name(enum base_kind kind);
@@ -94,7 +95,7 @@ enum { CHOICE_FOLDS = 5, CHOICE_ROWS = 3 };
 struct choice_spec {
     i32 L, H, ncol, season; /* season <= 1: no row `season` */
     bool calendar;
-    i64 train, valid;       /* folds over the last 60 % of [0, valid); the final fit on [0, train), its penalty on [train, valid) */
+    i64 train, valid;       /* folds over the last 60 % of [0, valid); final fit on [0, train), penalty on [train, valid) */
     const struct kern *kern;
 };
 struct choice {

@@ -27,8 +27,8 @@ static f64 naive_loss(const struct series *s, const struct chain *c, const struc
     return n > 0 ? sum / n : NAN;
 }
 
-static err measure(const struct series *s, const struct choice_spec *p, struct chain *c, struct choice *t, const struct base *naive[],
-                   f32 *out) {
+static err measure(const struct series *s, const struct choice_spec *p, struct chain *c, struct choice *t,
+                   const struct base *naive[], f32 *out) {
     const i64 start = p->valid - p->valid * 6 / 10;
     for (i32 k = 0; k < CHOICE_FOLDS; k++) {
         t->from[k] = start + (p->valid - start) * k / CHOICE_FOLDS;

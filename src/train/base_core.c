@@ -69,25 +69,32 @@ const f32 *ridge_constant(const struct base *b) {
     return ridge_matrix(b, NULL, NULL) ? b->ridge->w + (i64)b->ridge->L * b->ridge->Hp : NULL;
 }
 
-err base_text(const struct base *b, struct str *out) {
+static void add_arguments(const struct base *b, const struct base_part *p, struct str *out) {
+    char number[32];
+    str_from_f64(number, p->kind == BASE_RIDGE ? b->ridge->penalty : p->alpha);
+    const bool season = kinds[p->kind].season, alpha = kinds[p->kind].alpha;
+    if (p->kind == BASE_RIDGE) str_addf(out, "(%d,%d,%s%s)", b->ridge->L, b->ridge->H, number, b->ridge->calendar ? ",calendar" : "");
+    if (season && alpha) str_addf(out, "(%d,%s)", p->season, number);
+    if (season && !alpha) str_addf(out, "(%d)", p->season);
+    if (!season && alpha) str_addf(out, "(%s)", number);
+}
+
+static err write_parts(const struct base *b, bool exact, struct str *out) {
     char number[32];
     for (i32 i = 0; i < b->npart; i++) {
         const struct base_part *p = &b->part[i];
         if (i) str_add(out, " + ");
         str_from_f64(number, p->weight);
-        if (p->weight != 1) str_addf(out, "%s*", number);
+        if (p->weight != 1 && exact) str_addf(out, "%s*", number);
+        if (p->weight != 1 && !exact) str_addf(out, "%.2f ", p->weight);
         str_add(out, kinds[p->kind].name);
-        if (p->kind == BASE_RIDGE) {
-            str_from_f64(number, b->ridge->penalty);
-            str_addf(out, "(%d,%d,%s%s)", b->ridge->L, b->ridge->H, number, b->ridge->calendar ? ",calendar" : "");
-        }
-        str_from_f64(number, p->alpha);
-        if (kinds[p->kind].season && kinds[p->kind].alpha) str_addf(out, "(%d,%s)", p->season, number);
-        else if (kinds[p->kind].season) str_addf(out, "(%d)", p->season);
-        else if (kinds[p->kind].alpha) str_addf(out, "(%s)", number);
+        add_arguments(b, p, out);
     }
     return str_ok(out);
 }
+
+err base_text(const struct base *b, struct str *out) { return write_parts(b, true, out); }
+err base_label(const struct base *b, struct str *out) { return write_parts(b, false, out); }
 
 i64 base_tensor(const struct base *b, f32 *w, i32 *rows, i32 *cols) {
     const struct ridge *r = b->ridge;
@@ -140,6 +147,8 @@ static bool split_part(const char **at, struct part_text *p) {
     return true;
 }
 
+static bool is_word(const char *s, size_t n, const char *word) { return strlen(word) == n && memcmp(word, s, n) == 0; }
+
 static bool to_i32(const struct part_text *p, i32 i, i32 *out) {
     i64 v;
     if (i >= p->narg || !str_to_i64(p->arg[i], p->narg_len[i], &v) || v < 1 || v > 1000000) return false;
@@ -155,7 +164,7 @@ static err read_ridge(struct base *b, const struct part_text *p, const f32 *w, i
     i32 L, H;
     f64 penalty;
     *ok = !b->ridge && to_i32(p, 0, &L) && to_i32(p, 1, &H) && to_f64(p, 2, &penalty);
-    *ok = *ok && (p->narg == 3 || (p->narg == 4 && p->narg_len[3] == 8 && memcmp(p->arg[3], "calendar", 8) == 0));
+    *ok = *ok && (p->narg == 3 || (p->narg == 4 && is_word(p->arg[3], p->narg_len[3], "calendar")));
     if (!*ok) return 0;
     bool calendar = p->narg == 4;
     *ok = w && nw == ((i64)L + 1 + (calendar ? RIDGE_CALENDAR : 0)) * H;
@@ -169,7 +178,7 @@ static err read_ridge(struct base *b, const struct part_text *p, const f32 *w, i
 
 static err read_part(struct base *b, const struct part_text *p, const f32 *w, i64 nw, bool *ok) {
     i32 kind = 0, want;
-    while (kind < BASE_NKIND && (strlen(kinds[kind].name) != p->nname || memcmp(kinds[kind].name, p->name, p->nname) != 0)) kind++;
+    while (kind < BASE_NKIND && !is_word(p->name, p->nname, kinds[kind].name)) kind++;
     *ok = kind < BASE_NKIND && b->npart < BASE_PARTS_MAX && isfinite(p->weight);
     if (!*ok) return 0;
     struct base_part *to = &b->part[b->npart];

@@ -12,8 +12,8 @@ struct row_list {
 };
 
 void ridge_add(const struct ridge *r, f64 weight, const struct series *s, i32 col, i64 origin, i32 H, f32 *out);
-err ridge_add_rows(const struct ridge *r, f64 weight, const struct series *s, const struct row_list *rows, i32 H, f32 *out, i64 ldo,
-                   const struct kern *k);
+err ridge_add_rows(const struct ridge *r, f64 weight, const struct series *s, const struct row_list *rows, i32 H, f32 *out,
+                   i64 ldo, const struct kern *k);
 
 /* --- sums over windows, from which every ridge question is answered: fit, penalty, loss ---
  *
@@ -66,8 +66,8 @@ f64 ridge_loss(const struct system *q, struct solution *x); /* mean squared erro
 
 /* --- the windows of a series that a ridge may be fitted on ---
  *
- * z: values with gaps filled by the last observed one, as a forecast sees them.  A window counts when its targets are all observed
- * and something was observed L rows before them. */
+ * z: values with gaps filled by the last observed one, as a forecast sees them.  A window counts when its targets are all
+ * observed and something was observed L rows before them. */
 struct windows {
     i64 nrow;
     i32 ncol, L, H;

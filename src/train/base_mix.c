@@ -159,12 +159,13 @@ static void search_families(struct search *q, bool ridge) {
     if (ridge) add_plain(q, BASE_RIDGE);
 }
 
-/* Too few rows for rolling origins: theta, with the frequency's season if the rows show it clearly, and its usual way to alpha. */
+/* Too few rows for rolling origins: theta, with the frequency's season if the rows show it clearly, alpha by smoothing them. */
 static void theta_alone(struct search *q, bool strong) {
     const struct mix_spec *p = q->p;
     struct mix_row *row = &q->t->row[q->t->nrow++];
     f64 best = INFINITY;
-    *row = (struct mix_row){.part = {.kind = BASE_THETA, .weight = 1, .season = strong ? p->season : 1, .alpha = ALPHA_USUAL}, .mae = NAN};
+    *row = (struct mix_row){.part = {.kind = BASE_THETA, .weight = 1, .alpha = ALPHA_USUAL}, .mae = NAN};
+    row->part.season = strong ? p->season : 1;
     for (i32 i = 0; i < (i32)COUNT(ALPHAS); i++) {
         f64 sum = 0;
         for (i32 c = 0; c < p->ncol; c++) sum += smooth_error(q->s, c, p->train, row->part.season, ALPHAS[i]);

@@ -197,7 +197,8 @@ err ridge_solve(const struct system *q, f64 penalty, struct solution *x) {
     const f64 n = (f64)q->n;
     bool done = false;
     for (i32 attempt = 0; !done; attempt++, penalty = dmax(penalty * 10, 1e-9)) {
-        if (attempt == 12) return FAIL(E1, "ridge: %d x %d normal equations of %lld windows are not finite", K, K, (long long)q->n);
+        if (attempt == 12)
+            return FAIL(E1, "ridge: %d x %d normal equations of %lld windows are not finite", K, K, (long long)q->n);
         for (i32 i = 0; i < K; i++) {
             for (i32 j = i; j < K; j++) x->A[(i64)i * K + j] = q->UU[(i64)i * K + j] - q->SU[i] * q->SU[j] / n;
             x->A[(i64)i * K + i] += penalty * n;

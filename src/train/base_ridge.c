@@ -108,8 +108,8 @@ static void add_block(const struct ridge *r, f64 weight, const struct series *s,
     }
 }
 
-err ridge_add_rows(const struct ridge *r, f64 weight, const struct series *s, const struct row_list *rows, i32 H, f32 *out, i64 ldo,
-                   const struct kern *k) {
+err ridge_add_rows(const struct ridge *r, f64 weight, const struct series *s, const struct row_list *rows, i32 H, f32 *out,
+                   i64 ldo, const struct kern *k) {
     f32 *u, *c;
     if (!k || rows->n < 4) {
         for (i64 i = 0; i < rows->n; i++) ridge_add(r, weight, s, rows->col[i], rows->origin[i], H, out + i * ldo);
@@ -185,8 +185,8 @@ err base_ridge(const struct series *s, const struct ridge_spec *spec, struct bas
     if (e >= 0 && penalty <= 0) penalty = penalty_grid[chain_penalty(c)];
     if (e >= 0 && spec->refit) windows_take(c->w, c->upto - spec->H + 1, spec->valid - spec->H + 1, c->past);
     if (e >= 0 && c->past->n < WINDOWS_MIN)
-        e = FAIL(E301, "ridge: %lld windows of %d + %d rows before row %lld, %d are needed", (long long)c->past->n, spec->L, spec->H,
-                 (long long)spec->train, (int)WINDOWS_MIN);
+        e = FAIL(E301, "ridge: %lld windows of %d + %d rows before row %lld, %d are needed", (long long)c->past->n, spec->L,
+                 spec->H, (long long)spec->train, (int)WINDOWS_MIN);
     if (e >= 0) e = ridge_from(c->past, penalty, &r);
     chain_free(c);
     return e < 0 ? e : base_of_ridge(r, out);

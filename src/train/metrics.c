@@ -2,8 +2,8 @@
  *
  *     sum [col][SUM_N][H]        pin [col][nq][H]  below [col][nq][H]  inside [col][nq/2][H]
  *
- * Scaled sums are kept; what is linear or quadratic (e, e^2, y, y^2) turns into original units at the end with mean and dev of the
- * column, what is not (|y|, sMAPE) is summed in both. */
+ * Scaled sums are kept; what is linear or quadratic (e, e^2, y, y^2) turns into original units at the end with mean and dev of
+ * the column, what is not (|y|, sMAPE) is summed in both. */
 #include "train/metrics.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* metrics.h - the scores of forecasts, summed window after window in f64.
  *
- *     windows (any order) --metrics_add--> sums [column][kind][step] --metrics_score--> struct score (of a step, a column, or all)
+ *     windows (any order) --metrics_add--> sums [column][kind][step] --metrics_score--> struct score (a step, a column, all)
  *
  * Values come in scaled units (v = (x - mean) / dev); scores come out in those or in the original units.  Cells whose target is
  * NaN are skipped.  A forecast that is NaN makes the scores NaN: it is a fault of the model and must be seen.

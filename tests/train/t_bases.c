@@ -1,4 +1,4 @@
-/* t_bases.c - the bases: no look ahead, gaps, the text form, rows in bulk, and the ridge against normal equations summed plainly. */
+/* t_bases.c - the bases: no look ahead, gaps, text form, rows in bulk, and the ridge against normal equations summed plainly. */
 #include "base/rng.h"
 #include "tiny.h"
 #include "train/base.h"
@@ -159,8 +159,11 @@ TEST(text_and_tensor_read_back_to_the_same_forecasts) {
 }
 
 TEST(text_that_is_no_base_is_refused) {
-    static const char *const bad[] = {"", "lost", "season", "season(0)", "season(x)", "ses(2)", "ses(0.3", "0.5*", "last + ", "last last",
-                                      "theta(12)", "ridge(14,9,0.1)", "nan*last", "last(3)", "season(12,3)", "*last", "ridge(1,1,1,moon)"};
+    static const char *const bad[] = {
+        "",         "lost",      "season",          "season(0)", "season(x)", "ses(2)",       "ses(0.3", "0.5*",
+        "last + ", "last last", "theta(12)",       "nan*last",  "last(3)",   "season(12,3)", "*last",   "ridge(1,1,1,moon)",
+        "ridge(14,9,0.1)",
+    };
     for (i32 i = 0; i < (i32)COUNT(bad); i++) {
         struct base *b;
         err e = base_read(bad[i], NULL, 0, &b);
@@ -198,8 +201,10 @@ static void slow_ridge(const struct series *s, i64 train, f64 penalty, f64 *W, f
                     continue;
                 }
                 for (i32 i = 0; i < K; i++)
-                    for (i32 j = 0; j < K + H; j++)
-                        A[i][j] += (z[i] - last - mu[i] / n) * (j < K ? z[j] - last - mu[j] / n : z[L + j - K] - last - mv[j - K] / n);
+                    for (i32 j = 0; j < K + H; j++) {
+                        f64 v = j < K ? z[j] - last - mu[j] / n : z[j + 1] - last - mv[j - K] / n;
+                        A[i][j] += (z[i] - last - mu[i] / n) * v;
+                    }
             }
     for (i32 i = 0; i < K; i++) A[i][i] += penalty * n;
     for (i32 k = 0; k < K; k++) /* Gauss-Jordan: the matrix is positive definite */
@@ -338,7 +343,8 @@ T_MAIN(cmocka_unit_test(forecast_uses_only_rows_before_its_origin), cmocka_unit_
        cmocka_unit_test(theta_finds_trend_and_season_of_a_clean_series), cmocka_unit_test(rows_in_bulk_equal_single_forecasts),
        cmocka_unit_test(text_and_tensor_read_back_to_the_same_forecasts), cmocka_unit_test(text_that_is_no_base_is_refused),
        cmocka_unit_test(ridge_equals_plain_normal_equations_with_gaps),
-       cmocka_unit_test(ridge_loss_from_sums_equals_loss_of_its_forecasts), cmocka_unit_test(ridge_too_short_says_how_many_windows),
+       cmocka_unit_test(ridge_loss_from_sums_equals_loss_of_its_forecasts),
+       cmocka_unit_test(ridge_too_short_says_how_many_windows),
        cmocka_unit_test(calendar_marks_know_dates_before_and_after_1970),
        cmocka_unit_test(algebra_gives_the_same_bits_on_every_instruction_set),
        cmocka_unit_test(fits_give_back_all_memory_when_any_is_refused))

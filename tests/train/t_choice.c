@@ -28,8 +28,8 @@ static void print_mix(const struct series *s, const struct mix *t) {
                       t->row[i].part.season, t->row[i].part.alpha, t->row[i].mae * s->dev[0], t->row[i].part.weight);
 }
 
-/* The mix from all rows before the test part: its error there may be 5 % above what interface.md 9.3 reached, and must be below the
- * better naive row. */
+/* The mix from all rows before the test part: its error there may be 5 % above what interface.md 9.3 reached, and must be below
+ * the better naive row. */
 static void small(const char *file, i64 test, i32 season, i32 H, f64 reached, f64 naive) {
     struct series *s = tiny_csv(file, 1, 1, season);
     struct mix t;
@@ -139,6 +139,12 @@ TEST(mix_weights_sum_to_one_and_small_ones_are_dropped) {
         if (t.row[i].mae == best) assert_true(w > 0);
     }
     assert_true(fabs(sum - 1) < 1e-12);
+    struct str label = {0};
+    b->npart = 2;
+    b->part[0].weight = 0.123456;
+    T_OK(base_label(b, &label));
+    assert_memory_equal(str_text(&label), "0.12 ", 5);
+    str_free(&label);
     base_free(b);
     tiny_free(s);
 }
@@ -272,7 +278,8 @@ TEST(guard_skips_unscored_origins_and_refuses_what_is_not_finite) {
     assert_true(g.a == 0);
 }
 
-T_MAIN(cmocka_unit_test(mix_reaches_the_figures_of_the_notes), cmocka_unit_test(choice_takes_ridge_on_waves_and_last_on_a_random_walk),
+T_MAIN(cmocka_unit_test(mix_reaches_the_figures_of_the_notes),
+       cmocka_unit_test(choice_takes_ridge_on_waves_and_last_on_a_random_walk),
        cmocka_unit_test(choice_and_mix_do_not_look_at_the_test_part),
        cmocka_unit_test(mix_weights_sum_to_one_and_small_ones_are_dropped),
        cmocka_unit_test(mix_of_few_rows_is_theta_alone_and_of_none_is_refused_nowhere),

@@ -174,7 +174,8 @@ TEST(metrics_give_back_all_memory_when_any_is_refused) {
     tiny_free(s);
 }
 
-T_MAIN(cmocka_unit_test(score_follows_formulas_original_and_scaled), cmocka_unit_test(score_of_one_step_and_column_counts_only_those),
+T_MAIN(cmocka_unit_test(score_follows_formulas_original_and_scaled),
+       cmocka_unit_test(score_of_one_step_and_column_counts_only_those),
        cmocka_unit_test(correlation_of_a_shifted_copy_is_one), cmocka_unit_test(quantiles_give_pinball_and_coverage),
        cmocka_unit_test(merge_of_other_shape_is_refused), cmocka_unit_test(nan_forecast_is_seen_missing_target_is_not),
        cmocka_unit_test(mase_scale_skips_missing_pairs_and_refuses_constants),

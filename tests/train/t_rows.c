@@ -54,8 +54,8 @@ TEST(ettH1_rows_equal_the_published_protocol) {
         struct score last = naive(s, 0, 11520, 14400, H, 1, false), day = naive(s, 24, 11520, 14400, H, 1, false);
         T_OK(base_ridge(s, &spec, &b));
         struct score ridge = measure(b, s, 11520, 14400, H, 1, false);
-        print_message("ETTh1 %3d: last %.4f/%.4f day %.4f/%.4f ridge %.4f/%.4f penalty %g\n", H, last.mse, last.mae, day.mse, day.mae,
-                      ridge.mse, ridge.mae, b->ridge->penalty);
+        print_message("ETTh1 %3d: last %.4f/%.4f day %.4f/%.4f ridge %.4f/%.4f penalty %g\n", H, last.mse, last.mae, day.mse,
+                      day.mae, ridge.mse, ridge.mae, b->ridge->penalty);
         assert_int_equal(last.n, (2880 - H + 1) * 7 * H);
         expect("last mse", last.mse, rows[i].last[0], .0006);
         expect("last mae", last.mae, rows[i].last[1], .0006);
