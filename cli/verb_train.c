@@ -80,13 +80,22 @@ static stretto_err train(struct cli *c, const char *data_path, const char *model
     return e;
 }
 
+/* --print-config: with the answers to every `auto` that this data gives. */
+static stretto_err print_config(struct cli *c, const char *data_path) {
+    stretto_data *data = NULL;
+    stretto_trainer *t = NULL;
+    char *text = NULL;
+    stretto_err e = stretto_data_open(c->config, data_path, &data);
+    if (e >= 0) e = stretto_trainer_new(c->config, data, &t);
+    if (e >= 0) e = stretto_trainer_config(t, &text);
+    stretto_trainer_free(t);
+    stretto_data_free(data);
+    return e < 0 ? e : cli_print(text);
+}
+
 stretto_err cmd_train(struct cli *c) {
     char model[4096], run_dir[4096];
-    if (c->o.print_config) {
-        char *text = NULL;
-        TRY(stretto_config_print(c->config, &text));
-        return cli_print(text);
-    }
+    if (c->o.print_config) return print_config(c, c->args.arg[0]);
     default_model(c->args.arg[0], model, sizeof model);
     const char *out = cli_out(c, model);
     snprintf(run_dir, sizeof run_dir, "%s.run", out);

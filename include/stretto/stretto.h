@@ -104,6 +104,8 @@ typedef void stretto_event_fn(void *user, const stretto_event *event);
 
 /* Data is borrowed until the trainer is freed.  Resolves every `auto` of the config. */
 STRETTO_API stretto_err stretto_trainer_new(stretto_config *config, stretto_data *data, stretto_trainer **out);
+/* Every option with every `auto` answered for this data, and where each value came from: YAML that loads again.  Trains nothing. */
+STRETTO_API stretto_err stretto_trainer_config(stretto_trainer *self, char **yaml_out);
 STRETTO_API void stretto_trainer_on_event(stretto_trainer *self, stretto_event_fn *fn, void *user);
 /* Keep checkpoints, config.json, metrics.jsonl and report.html in this folder (created; E704 when another run writes there). */
 STRETTO_API stretto_err stretto_trainer_run_dir(stretto_trainer *self, const char *path, int resume);

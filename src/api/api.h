@@ -76,6 +76,7 @@ struct course {
     struct str notes, warnings; /* one a line */
 };
 struct sink course_sink(struct course *c);
+err course_csv(const struct course *c, const char *path); /* member,step,train,valid,best */
 void course_free(struct course *c);
 
 struct stretto_trainer {
@@ -97,9 +98,6 @@ struct stretto_trainer {
     stretto_event_fn *fn;
     void *user;
     struct str text, plan_text;
-    struct task_span *span;
-    i32 nspan;
-    struct str trace_names;
 };
 
 /* report_fill.c */

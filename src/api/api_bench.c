@@ -55,7 +55,7 @@ static err bench_one(const struct net *net, const struct workshop *shop, i32 B, 
     f32 *input[NET_BUFS] = {0};
     f64 seconds = 0;
     use.parallel = row->strategy;
-    TRY(engine_new(net, &use, B, B, optim_find("adam"), NULL, &engine));
+    TRY(engine_new(net, &use, B, B, optim_find("adam"), NULL, NULL, &engine));
     net_weights_init(net, 1, engine.store.theta);
     err e = random_inputs(net, B, &a, input);
     if (e >= 0) e = time_steps(&engine, input, (i64)B * cells_per_row, repeat, &seconds);

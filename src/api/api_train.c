@@ -4,12 +4,13 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "base/file.h"
 #include "data/series_build.h"
 #include "report/jsonl.h"
 #include "report/table.h"
 #include "report/trace.h"
 
-enum { SPANS = 4096 };
+enum { PLAN_BYTES = 64 << 20 };
 
 /* Events of the library become events of stretto.h. */
 static void forward(void *self, const struct event *e) {
@@ -46,6 +47,15 @@ stretto_err stretto_trainer_new(stretto_config *config, stretto_data *data, stre
     return 0;
 }
 
+stretto_err stretto_trainer_config(stretto_trainer *self, char **yaml_out) {
+    struct str text = {0};
+    struct forecast_spec spec;
+    struct split split;
+    TRY(resolve_forecast(&self->o, self->data->s, NULL, &spec, &split));
+    opt_dump(&self->o, 1u << VERB_train, &text);
+    return text_give(&text, yaml_out);
+}
+
 void stretto_trainer_on_event(stretto_trainer *self, stretto_event_fn *fn, void *user) {
     self->fn = fn;
     self->user = user;
@@ -74,12 +84,25 @@ static void state_memory(const struct stretto_trainer *t) {
                (f64)mem_stats().live / 1048576.0, t->shop.use.kern->name, t->shop.machine->ndevice, t->shop.machine->ndevice > 1 ? "s" : "");
 }
 
+/* A plan that was saved by `stretto plan --save`. */
+static err load_plan(struct stretto_trainer *t) {
+    char *text;
+    i64 n;
+    if (!t->o.plan || !*t->o.plan) return 0;
+    TRY(file_load(t->o.plan, PLAN_BYTES, &text, &n));
+    str_addn(&t->plan_text, text, (size_t)n);
+    mem_free(text);
+    t->spec.plan_text = t->plan_text.s;
+    t->spec.plan_path = t->o.plan;
+    return str_ok(&t->plan_text);
+}
+
 static err fit(struct stretto_trainer *t, struct forecaster **out) {
     const struct learner *learner = learner_find(t->o.task);
     if (!learner) return FAIL_AT(E103, "--task", "--task forecast", "there is no learner \"%s\"", t->o.task);
     TRY(resolve_forecast(&t->o, t->data->s, &t->events, &t->spec, &t->split));
     TRY(scale(t));
-    t->spec.plan_text = t->plan_text.s;
+    TRY(load_plan(t));
     t->shop.use.trace = true;
     state_memory(t);
     struct forecast_job job = {.series = t->data->s, .split = t->split, .spec = t->spec, .use = t->shop.use, .run_dir = t->run_dir,
@@ -113,6 +136,10 @@ static err make_model(struct stretto_trainer *t, struct forecaster *f) {
 stretto_err stretto_trainer_run(stretto_trainer *self) {
     struct forecaster *f = NULL;
     err e = fit(self, &f);
+    if (self->o.log && *self->o.log) {
+        err logged = course_csv(&self->course, self->o.log);
+        if (e >= 0 && logged < 0) e = logged;
+    }
     if (e != 0) return e; /* failed, or stopped by a signal: a checkpoint is there */
     TRY(make_model(self, f));
     TRY(score(self));

@@ -6,7 +6,7 @@
 #include "api/api.h"
 #include "data/split.h"
 
-enum { SHORT_ROWS = 5000, LONG_HORIZON = 48 };
+enum { FEW_ROWS = 500, SHORT_ROWS = 5000, LONG_HORIZON = 48, LONG_CONTEXT = 336 };
 
 static err resolve_i(struct options *o, enum opt_id id, i64 value, const char *why) {
     char text[32];
@@ -17,7 +17,8 @@ static err resolve_i(struct options *o, enum opt_id id, i64 value, const char *w
 static err choose_preset(struct options *o, const struct series *s) {
     if (opt_is_auto(o, OPT_preset)) {
         char why[96];
-        const char *name = s->ntarget > 1                          ? "long"
+        const char *name = s->nrow < FEW_ROWS                      ? "short"
+                           : s->ntarget > 1                        ? "long"
                            : s->nrow < SHORT_ROWS                  ? "short"
                            : o->horizon >= LONG_HORIZON            ? "long"
                                                                    : "day";
@@ -43,17 +44,22 @@ static err choose_split(struct options *o, const struct series *s, struct split 
     struct split all;
     TRY(split_make(s, "0", o->test, &all));
     rest = all.validation;
-    if (opt_is_auto(o, OPT_validation)) TRY(resolve_i(o, OPT_validation, lmax(h, rest / 5), "a fifth of the rows before the test part"));
+    if (opt_is_auto(o, OPT_validation)) {
+        i64 valid = lmax(h, rest / 5), half = (rest - valid) / 2;
+        bool alone = rest - valid - half < h && strcmp(o->base, "none") != 0; /* no window to train on: the base needs none */
+        TRY(resolve_i(o, OPT_validation, alone ? 0 : valid, alone ? "too few rows for more than the base" : "a fifth of the rows before the test part"));
+    }
     return split_make(s, o->validation, o->test, out);
 }
 
-static err choose_context(struct options *o, const struct split *p) {
+static err choose_context(struct options *o, const struct split *p, i32 ncol) {
     if (!opt_is_auto(o, OPT_context)) return 0;
-    i64 h = o->horizon, half = lmax(1, p->validation / 2);
+    i64 h = o->horizon, half = lmax(1, p->train / 2);
     if (strcmp(o->preset, "long") == 0) {
-        i64 room = p->train / 10 - h;
-        if (room >= 336) return resolve_i(o, OPT_context, 336, "preset long");
-        return resolve_i(o, OPT_context, lmax(24, lmin(lmax(room, 2 * h), half)), "a tenth of the training rows less the horizon");
+        i64 room = p->train * ncol / 10 - h; /* all columns share the weights, so every one of them counts */
+        if (room >= LONG_CONTEXT) return resolve_i(o, OPT_context, LONG_CONTEXT, "preset long");
+        room = lmin(LONG_CONTEXT, lmax(room, 2 * h));
+        return resolve_i(o, OPT_context, lmax(24, lmin(room, half)), "a tenth of the training values less the horizon");
     }
     if (strcmp(o->preset, "day") == 0) return resolve_i(o, OPT_context, 168, "preset day");
     return resolve_i(o, OPT_context, lmin(lmax(24, 3 * h), half), "3 x horizon, 24 at least, half the training rows at most");
@@ -150,7 +156,7 @@ err resolve_forecast(struct options *o, const struct series *s, const struct eve
     TRY(choose_horizon(o, s));
     TRY(choose_preset(o, s));
     TRY(choose_split(o, s, split));
-    TRY(choose_context(o, split));
+    TRY(choose_context(o, split, s->ntarget));
     TRY(choose_shape(o));
     TRY(choose_rest(o));
     TRY(opt_check(o));

@@ -4,6 +4,8 @@
 
 #include "api/api.h"
 
+enum { CALIBRATION_ROUNDS = 100000 }; /* under a millisecond; the planner's costs are only as good as this */
+
 static err pick_kernel(const struct options *o, const struct kern **out) {
     TRY(kern_init());
     *out = kern_best();
@@ -21,6 +23,7 @@ static err fill(const struct options *o, struct workshop *w) {
     NEW(w->machine, 1);
     i32 threads = opt_is_auto(o, OPT_threads) ? 0 : (i32)o->threads;
     TRY(machine_host(threads, w->machine));
+    machine_set_rate(w->machine, "cpu", w->use.kern->fma_rate(CALIBRATION_ROUNDS), 0);
     w->use.machine = w->machine;
     w->use.parallel = o->parallel;
     return pool_new(w->machine->ndevice, &w->use.pool);

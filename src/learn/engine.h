@@ -26,9 +26,9 @@ struct engine {
     i32 B, forward_B;
 };
 
-/* optim NULL = forward only.  plan_text: a saved plan for training, or NULL. */
+/* optim NULL = forward only.  plan_text: a saved plan for training, or NULL; plan_path: its name in messages. */
 err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forward_B, const struct optim *optim, const char *plan_text,
-               struct engine *out);
+               const char *plan_path, struct engine *out);
 void engine_free(struct engine *e);
 
 /* Bytes the plans say the engine holds. */

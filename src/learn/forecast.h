@@ -46,7 +46,7 @@ struct forecast_spec {
     i64 warmup, valid_every, patience;
     u64 seed;
     f64 time_limit, checkpoint_every;
-    const char *plan_text;          /* a saved plan, or NULL; borrowed */
+    const char *plan_text, *plan_path; /* a saved plan and its name for messages, or NULL; borrowed */
 };
 
 /* What the data must look like for the model, and how its values were scaled. */
@@ -81,6 +81,7 @@ struct forecaster {
     f64 seconds;                    /* training */
     err stopped;                    /* stop_reason of the last member */
     i64 planned_bytes;
+    f64 step_predicted, step_measured; /* seconds of a training step: the plan's cost, and what it took */
     struct str plan_text;           /* the training plan that ran */
     struct task_span *span;         /* [nspan] the last steps of training */
     i32 nspan;

@@ -94,10 +94,6 @@ static f32 *const *inputs(void *self, i32 slot, f32 *loss_scale) {
 /* Mean training loss over the validation windows. */
 static err validate(void *self, f64 *loss) {
     struct fit *t = self;
-    if (t->refitting) {
-        *loss = -(f64)++t->validations;
-        return 0;
-    }
     f64 sum = 0;
     i64 cells = 0, n = window_origins(&t->valid) * t->job->series->ntarget;
     for (i64 i = 0; i < n; i += t->valid_batch.B) {
@@ -142,8 +138,7 @@ static err run_member(struct fit *t, i32 m, struct train_state *state) {
     struct train_job j = job_of(t, m);
     if (t->refitting) {
         j.until = lmax(1, t->best_steps);
-        j.valid_every = t->steps;
-        j.patience = 0;
+        j.validate = NULL;
     }
     err e = train_run(&j, state);
     if (t->batch.failed < 0) {
@@ -163,6 +158,7 @@ static err train_member(struct fit *t, i32 m) {
         t->best_steps = state.best_step;
         t->f->steps_done += state.step;
         t->f->seconds += state.seconds;
+        if (state.step_count) t->f->step_measured = state.step_seconds / (f64)state.step_count;
         t->f->stopped = e;
         if (!t->f->theta[m]) {
             err got = mem_new((void **)&t->f->theta[m], t->f->net.ntheta, sizeof(f32));
@@ -185,7 +181,7 @@ static err prepare_training(struct fit *t) {
     i64 nvalid = window_origins(&t->valid) * x->ntarget;
     const struct optim *optim = optim_find(s->optim);
     if (!optim) return FAIL(E103, "there is no optimiser \"%s\"", s->optim);
-    TRY(engine_new(&f->net, &t->job->use, B, (i32)lmin(imax(B, 256), lmax(1, nvalid)), optim, s->plan_text, &t->engine));
+    TRY(engine_new(&f->net, &t->job->use, B, (i32)lmin(imax(B, 256), lmax(1, nvalid)), optim, s->plan_text, s->plan_path, &t->engine));
     TRY(batcher_new(f, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->batch));
     TRY(batcher_new(f, x, t->job->use.kern, t->engine.forward_B, 1, &t->valid_batch));
     t->batch.set = t->train;
@@ -208,6 +204,10 @@ static err train_members(struct fit *t) {
 static err keep_trace(struct fit *t) {
     struct forecaster *f = t->f;
     plan_print(t->engine.plan, &f->net, &f->plan_text);
+    f->step_predicted = t->engine.plan->predicted;
+    if (f->step_measured > 0)
+        event_note(t->job->use.events, EVENT_NOTE, "plan %s: a step of %d rows was predicted to take %.2f ms and took %.2f ms",
+                   t->engine.plan->strategy, t->engine.plan->B, 1e3 * f->step_predicted, 1e3 * f->step_measured);
     NEW(f->span, SPANS_KEPT);
     f->nspan = exec_spans(t->engine.exec, f->span, SPANS_KEPT);
     return str_ok(&f->plan_text);
@@ -226,8 +226,9 @@ static err correction(struct fit *t) {
     const struct forecast_spec *s = &t->f->spec;
     i64 n = window_origins(&t->train);
     if (!s->correction) return 0;
-    if (n < MIN_WINDOWS && t->f->base) {
-        event_note(t->job->use.events, EVENT_NOTE, "no recurrent part: %lld training windows, at least %d are needed", (long long)n, MIN_WINDOWS);
+    if (t->f->base && (n < MIN_WINDOWS || (s->guard && window_origins(&t->valid_all) < 1))) {
+        event_note(t->job->use.events, EVENT_NOTE, "no recurrent part: %lld windows to train on (%d are needed), %lld to weigh it on (1)",
+                   (long long)n, MIN_WINDOWS, (long long)lmax(0, window_origins(&t->valid_all)));
         return 0;
     }
     TRY(prepare_training(t));
@@ -270,7 +271,7 @@ err forecast_fit(const struct forecast_job *job, struct forecaster **out) {
     struct fit t = {.job = job};
     NEW(t.f, 1);
     t.f->spec = job->spec;
-    t.f->spec.plan_text = NULL;
+    t.f->spec.plan_text = t.f->spec.plan_path = NULL;
     err e = fit_parts(&t);
     engine_free(&t.engine);
     batcher_free(&t.batch);

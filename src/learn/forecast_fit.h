@@ -15,7 +15,6 @@ struct fit {
     i32 member, done;                          /* being trained; first to train */
     bool refitting, resuming;
     i64 held;                                  /* members whose weights are in the checkpoint */
-    i64 validations;
     f64 base_seconds;
 };
 

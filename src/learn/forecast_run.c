@@ -28,7 +28,7 @@ static void runner_free(struct runner *r) {
 static err runner_new(const struct forecaster *f, const struct series *s, const struct resources *use, i32 B, struct runner *r) {
     *r = (struct runner){.f = f, .nq = imax(1, f->spec.nquantile)};
     i32 h = f->spec.horizon;
-    if (f->nmember > 0) TRY(engine_new(&f->net, use, B, B, NULL, NULL, &r->engine));
+    if (f->nmember > 0) TRY(engine_new(&f->net, use, B, B, NULL, NULL, NULL, &r->engine));
     TRY(batcher_new(f, s, use->kern, B, 1, &r->batch));
     ARENA_NEW(&r->arena, r->corr, (i64)B * r->nq * h);
     ARENA_NEW(&r->arena, r->mean, h);

@@ -95,7 +95,10 @@ static err one_step(const struct train_job *j, struct train_state *s, struct pro
         step.loss_scale /= (f32)j->accumulate;
         step.step = (u32)(s->step * j->accumulate + k);
         step.accumulate = k + 1 < j->accumulate;
+        f64 before = clock_now();
         TRY(exec_step(j->exec, &step, &r));
+        s->step_seconds += clock_now() - before;
+        s->step_count++;
         loss += r.loss;
         if (!r.finite) break;
     }
@@ -111,7 +114,7 @@ static err one_step(const struct train_job *j, struct train_state *s, struct pro
 
 static err validate(const struct train_job *j, struct train_state *s, struct progress *p, bool *plateau) {
     f64 loss = (f64)NAN;
-    TRY(j->validate(j->self, &loss));
+    if (j->validate) TRY(j->validate(j->self, &loss));
     bool best = loss < s->best;
     if (best) {
         s->best = loss;
@@ -127,7 +130,7 @@ static err validate(const struct train_job *j, struct train_state *s, struct pro
     p->loss_count = 0;
     p->since = clock_now();
     snapshot(j->store, s, false);
-    *plateau = j->patience > 0 && s->bad >= j->patience;
+    *plateau = j->validate && j->patience > 0 && s->bad >= j->patience;
     return 0;
 }
 
@@ -188,6 +191,6 @@ err train_run(const struct train_job *j, struct train_state *s) {
         memcpy(j->store->theta, s->best_theta, (size_t)j->store->ntheta * sizeof(f32));
     event_emit(j->events, &(struct event){.kind = EVENT_END, .text = stop_reason_text(reason), .member = j->member, .members = j->members,
                                           .step = s->step, .steps = j->steps, .seconds = s->seconds, .train = s->train_loss,
-                                          .valid = s->best, .left = 0});
+                                          .valid = isfinite(s->best) ? s->best : (f64)NAN, .left = 0});
     return reason;
 }

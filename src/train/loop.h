@@ -26,6 +26,8 @@ struct train_state {
     i64 rollbacks;
     f64 seconds;         /* training time so far, over all resumptions */
     f64 train_loss;      /* mean since the last validation */
+    f64 step_seconds;    /* inside exec_step, this run: compared with the plan's prediction */
+    i64 step_count;
     f32 *best_theta;     /* [ntheta] */
     f32 *good;           /* [(1 + nstate) * ntheta] theta and optimiser state of the last validation: roll-back target */
     i64 good_step;
@@ -52,7 +54,7 @@ struct train_job {
     void *self;           /* of the four calls below */
     void (*fill)(void *self, i64 batch, i32 slot);            /* pure function of batch */
     f32 *const *(*inputs)(void *self, i32 slot, f32 *loss_scale); /* [nbuf] storage of a filled slot */
-    err (*validate)(void *self, f64 *loss);                   /* with the weights now in store */
+    err (*validate)(void *self, f64 *loss);                   /* with the weights now in store; NULL: keep the last ones */
     err (*checkpoint)(void *self, const struct train_state *s); /* may be NULL */
 
     const struct events *events;

@@ -1,0 +1,158 @@
+/* window.c - fills one row of a batch from a series. */
+#include "data/window.h"
+
+#include <math.h>
+
+i64 window_origins(const struct window_set *w) { return w->end <= w->first ? 0 : (w->end - w->first + w->stride - 1) / w->stride; }
+
+/* Periods in seconds that calendar features turn around: day, week, year. */
+static const f64 period[] = {86400.0, 604800.0, 31556952.0};
+
+static f64 row_seconds(const struct freq *f) { return f->months ? f->months * 2629746.0 : (f64)f->step; }
+
+i32 window_calendar_size(const struct freq *f) {
+    f64 row = row_seconds(f);
+    i32 n = 0;
+    for (size_t i = 0; i < COUNT(period) && row > 0; i++) n += row * 2 <= period[i] ? 2 : 0;
+    return n;
+}
+
+i32 window_features(const struct window_shape *p, const struct series *s) {
+    return p->seg * (1 + (p->mask ? 1 : 0) + s->npast + s->nknown) + p->calendar;
+}
+
+i32 window_future_features(const struct window_shape *p, const struct series *s) { return p->out_seg * s->nknown + p->calendar; }
+
+/* Time of row i; rows past the end go on in equal steps (only phases of day, week and year are read from it). */
+static f64 time_of(const struct series *s, i64 i) {
+    if (i < s->nrow) return (f64)s->time[i];
+    return (f64)s->time[s->nrow - 1] + (f64)(i - s->nrow + 1) * row_seconds(&s->freq);
+}
+
+static void fill_calendar(const struct series *s, i64 row, f32 *out) {
+    f64 step = row_seconds(&s->freq), t = time_of(s, row < 0 ? 0 : row);
+    for (size_t i = 0; i < COUNT(period); i++) {
+        if (step * 2 > period[i]) continue;
+        f64 angle = 6.283185307179586 * fmod(t, period[i]) / period[i];
+        *out++ = (f32)sin(angle);
+        *out++ = (f32)cos(angle);
+    }
+}
+
+static f32 last_observed(const f32 *v, i64 from, i64 origin) {
+    for (i64 i = origin - 1; i >= from; i--)
+        if (!isnan(v[i])) return v[i];
+    return 0.f;
+}
+
+/* Mean over the window's observed values of |v - centre|^power. */
+static f64 mean_power(const f32 *v, i64 from, i64 origin, f64 centre, bool squared) {
+    f64 sum = 0;
+    i64 n = 0;
+    for (i64 i = from; i < origin; i++) {
+        if (isnan(v[i])) continue;
+        f64 d = fabs((f64)v[i] - centre);
+        sum += squared ? d * d : d;
+        n++;
+    }
+    return n ? sum / (f64)n : 0;
+}
+
+static f64 mean_value(const f32 *v, i64 from, i64 origin) {
+    f64 sum = 0;
+    i64 n = 0;
+    for (i64 i = from; i < origin; i++)
+        if (!isnan(v[i])) sum += (f64)v[i], n++;
+    return n ? sum / (f64)n : 0;
+}
+
+void window_scale_of(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 *shift, f32 *div) {
+    const f32 *v = series_col(s, col);
+    i64 from = lmax(0, origin - p->context);
+    *shift = 0.f;
+    *div = 1.f;
+    if (p->scale == WSCALE_LAST || p->scale == WSCALE_WINDOW) *shift = last_observed(v, from, origin);
+    if (p->scale == WSCALE_WINDOW) *div = (f32)dmax(1e-5, sqrt(mean_power(v, from, origin, mean_value(v, from, origin), true)));
+    if (p->scale == WSCALE_MEAN) {
+        *shift = (f32)(-s->mean[col] / s->dev[col]);
+        *div = (f32)dmax(1e-5, mean_power(v, from, origin, (f64)*shift, false));
+    }
+}
+
+/* One feature block: the seg values of a column in every segment, at feature f0; missing and rows before the context become 0. */
+static void fill_block(const struct window_shape *p, const f32 *v, i64 origin, f32 shift, f32 div, struct window_dst x, i32 b, i32 f0) {
+    f32 inverse = 1.f / div;
+    i64 start = origin - (i64)p->nseg * p->seg, from = lmax(0, origin - p->context);
+    for (i32 t = 0; t < p->nseg; t++) {
+        f32 *out = x.p + ((i64)t * x.B + b) * x.ld + f0;
+        for (i32 j = 0; j < p->seg; j++) {
+            i64 i = start + (i64)t * p->seg + j;
+            out[j] = i < from || isnan(v[i]) ? 0.f : (v[i] - shift) * inverse;
+        }
+    }
+}
+
+static void fill_mask(const struct window_shape *p, const f32 *v, i64 origin, struct window_dst x, i32 b, i32 f0) {
+    i64 start = origin - (i64)p->nseg * p->seg, from = lmax(0, origin - p->context);
+    for (i32 t = 0; t < p->nseg; t++) {
+        f32 *out = x.p + ((i64)t * x.B + b) * x.ld + f0;
+        for (i32 j = 0; j < p->seg; j++) {
+            i64 i = start + (i64)t * p->seg + j;
+            out[j] = i < from || isnan(v[i]) ? 0.f : 1.f;
+        }
+    }
+}
+
+void window_fill_x(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 shift, f32 div, struct window_dst x,
+                   i32 b) {
+    i32 f = 0;
+    fill_block(p, series_col(s, col), origin, shift, div, x, b, f);
+    f += p->seg;
+    if (p->mask) {
+        fill_mask(p, series_col(s, col), origin, x, b, f);
+        f += p->seg;
+    }
+    for (i32 c = s->ntarget; c < s->ncol; c++, f += p->seg) fill_block(p, series_col(s, c), origin, 0.f, 1.f, x, b, f);
+    for (i32 t = 0; p->calendar && t < p->nseg; t++)
+        fill_calendar(s, origin - (i64)(p->nseg - t - 1) * p->seg - 1, x.p + ((i64)t * x.B + b) * x.ld + f);
+}
+
+void window_fill_future(const struct window_shape *p, const struct series *s, i64 origin, struct window_dst k, i32 b) {
+    for (i32 t = 0; t < p->nout; t++) {
+        f32 *out = k.p + ((i64)t * k.B + b) * k.ld;
+        i64 row = origin + (i64)t * p->out_seg;
+        for (i32 c = s->ntarget + s->npast; c < s->ncol; c++, out += p->out_seg)
+            for (i32 j = 0; j < p->out_seg; j++) {
+                f32 v = row + j < s->nrow ? series_col(s, c)[row + j] : 0.f;
+                out[j] = isnan(v) ? 0.f : v;
+            }
+        if (p->calendar) fill_calendar(s, row, out);
+    }
+}
+
+i32 window_fill_y(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 shift, f32 div, struct window_dst y,
+                  i32 b) {
+    const f32 *v = series_col(s, col);
+    f32 inverse = 1.f / div;
+    i32 present = 0;
+    for (i32 i = 0; i < p->nout * p->out_seg; i++) {
+        f32 *out = y.p + ((i64)(i / p->out_seg) * y.B + b) * y.ld + i % p->out_seg;
+        *out = i < p->horizon && origin + i < s->nrow ? (v[origin + i] - shift) * inverse : (f32)NAN;
+        present += !isnan(*out);
+    }
+    return present;
+}
+
+void window_fill_base(const struct window_shape *p, const f32 *base, f32 shift, f32 div, struct window_dst y, i32 b) {
+    f32 inverse = 1.f / div;
+    for (i32 i = 0; i < p->nout * p->out_seg; i++) {
+        f32 *out = y.p + ((i64)(i / p->out_seg) * y.B + b) * y.ld + i % p->out_seg;
+        *out = i < p->horizon ? (base[i] - shift) * inverse : 0.f;
+    }
+}
+
+i32 window_category(const struct window_shape *p, const struct series *s, i32 cat, i64 origin, i32 t) {
+    i64 row = origin - (i64)(p->nseg - t - 1) * p->seg - 1;
+    i32 code = row >= 0 && row < s->nrow ? s->code[cat][row] : -1;
+    return code < 0 ? s->nword[cat] : code;
+}
