@@ -24,7 +24,8 @@ enum {
     CSV_LINE_MAX = 64 << 20,  /* longer than any line of a text table */
     CSV_FIELDS_MAX = 1 << 20,
     CSV_PROBLEMS = 20,
-    CSV_WORD = 16
+    CSV_WORD = 16,
+    CSV_NA = 8                /* numbers among the words for missing */
 };
 
 /* Where the bytes come from: a file, or memory (unpacked or from a pipe). */
@@ -88,6 +89,8 @@ struct csv {
     struct table *t;
     char sep, mark;
     bool na_first[256]; /* bytes with which a word for "missing" begins */
+    i32 nna;
+    f64 na[CSV_NA];     /* numbers that mean missing */
     i32 nfield, ntext;
     const char **name;  /* [nfield] */
     struct csv_field *field;

@@ -14,6 +14,7 @@ struct parse {
     const char *end;      /* behind the last line feed */
     i64 row, line;        /* line on which the row begins */
     i64 feeds;            /* line feeds within quotes of this row */
+    struct time_memory time;
     char *scratch;        /* for cells with doubled quotes */
     i64 scratch_cap;
     err failed;
@@ -33,6 +34,13 @@ static void missing(struct parse *s, i32 col, const char *text, i64 n) {
     csv_clean(s->tally->missing_text[col], CSV_WORD, text, n);
 }
 
+/* --na -999 means the number, however it is written. */
+static inline bool is_na_value(const struct csv *c, f64 v) {
+    for (i32 i = 0; i < c->nna; i++)
+        if (v == c->na[i]) return true;
+    return false;
+}
+
 /* Store the text of a cell; its quotes are gone. */
 static void store(struct parse *s, i32 field, const char *p, i64 n) {
     const struct csv_field *f = &s->c->field[field];
@@ -50,8 +58,9 @@ static void store(struct parse *s, i32 field, const char *p, i64 n) {
         else if ((q = number_read(p, p + n, s->c->mark, &v)) != p + n) {
             v = (f64)NAN;
             if (s->tally->bad[f->col]++ < CSV_PROBLEMS) problem(s, field + 1, 0, p, n);
-        } else if (isnan(v)) {
+        } else if (isnan(v) || is_na_value(s->c, v)) {
             missing(s, f->col, p, n);
+            v = (f64)NAN;
         }
         f->number[s->row] = v;
     } else if (none || !time_parse(&f->time, p, (size_t)n, &f->t[s->row])) {
@@ -137,11 +146,11 @@ static const char *parse_row(struct parse *s, const char *p) {
         if (f->kind == FIELD_NUMBER) {
             q = number_read(p, s->end, mark, &f->number[s->row]);
         } else if (f->kind == FIELD_TIME) {
-            q = time_read(&f->time, p, s->end, &f->t[s->row]);
+            q = time_read_again(&f->time, &s->time, p, s->end + CSV_BACK, &f->t[s->row]);
         } else if (f->kind == FIELD_SKIP && *p != '"') {
             for (q = p; *q != sep && *q != '\n';) q++;
         }
-        if (!q || !delimits(q, sep) || (f->kind == FIELD_NUMBER && isnan(f->number[s->row]))) q = slow_cell(s, i, p);
+        if (!q || !delimits(q, sep) || (f->kind == FIELD_NUMBER && (isnan(f->number[s->row]) || is_na_value(c, f->number[s->row])))) q = slow_cell(s, i, p);
         if (*q != sep) {
             if (i + 1 < n) return ragged(s, start, q, i + 1);
             return q + 1 + (*q == '\r');

@@ -114,10 +114,13 @@ bool csv_is_missing(const struct csv *c, const char *s, i64 n) {
 }
 
 static void note_missing_words(struct csv *c) {
-    bool begins = true;
-    for (const char *p = c->o->na; p && *p; p++) {
-        if (begins) c->na_first[(u8)*p] = true;
-        begins = *p == ',';
+    for (const char *p = c->o->na; p && *p;) {
+        const char *end = strchr(p, ',');
+        size_t n = end ? (size_t)(end - p) : strlen(p);
+        f64 v;
+        if (n > 0) c->na_first[(u8)*p] = true;
+        if (c->nna < CSV_NA && str_to_f64(p, n, '.', &v) && v == v) c->na[c->nna++] = v;
+        p += n + (end != NULL);
     }
 }
 
@@ -290,6 +293,19 @@ static err type_time(struct csv *c, i32 f, const char **cell, i32 *len, i32 n, b
     return unknown_time(c, f, first_line + bad, cell[bad], len[bad], ambiguous);
 }
 
+/* A column of times may hold a few bad cells: they are reported by the parser, with their line. */
+static enum time_kind guess_time(const char **cell, const i32 *len, i32 n, bool *ambiguous) {
+    struct time_parser p = {.kind = time_guess(cell, len, n, false, ambiguous)};
+    if (p.kind != TIME_NONE) return p.kind;
+    p.kind = time_guess(cell, len, 1, false, ambiguous);
+    i32 times = 0;
+    i64 t;
+    for (i32 i = 0; p.kind != TIME_NONE && i < n; i++) times += time_parse(&p, cell[i], (size_t)len[i], &t);
+    if (3 * times >= 2 * n) return p.kind;
+    *ambiguous = false;
+    return TIME_NONE;
+}
+
 static err type_field(struct csv *c, const struct sample *s, i32 f, bool header, bool *have_time, const char **cell, i32 *len) {
     struct csv_field *field = &c->field[f];
     const struct read_options *o = c->o;
@@ -302,7 +318,7 @@ static err type_field(struct csv *c, const struct sample *s, i32 f, bool header,
     for (i32 i = 0; i < n; i++) numbers += is_number(cell[i], len[i], c->mark);
     if (n == 0 || 2 * numbers > n) return 0;
     bool ambiguous = false;
-    enum time_kind kind = (o->time && *o->time) || by_row || *have_time ? TIME_NONE : time_guess(cell, len, n, false, &ambiguous);
+    enum time_kind kind = (o->time && *o->time) || by_row || *have_time ? TIME_NONE : guess_time(cell, len, n, &ambiguous);
     if (ambiguous) return unknown_time(c, f, c->data_line, cell[0], len[0], true);
     field->kind = kind == TIME_NONE || kind == TIME_CLOCK ? FIELD_TEXT : FIELD_TIME;
     field->time.kind = kind;

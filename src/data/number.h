@@ -6,7 +6,7 @@
  *     -19 <= k <= 0               128-bit integer division, rounded by hand: exact
  *     anything else               strtod_l of the C locale (str_to_f64)
  *
- * The text must be followed by at least 8 readable bytes. */
+ * The text must be followed by at least 8 readable bytes.  Little-endian machines. */
 #ifndef STRETTO_DATA_NUMBER_H
 #define STRETTO_DATA_NUMBER_H
 
@@ -18,27 +18,33 @@ f64 number_divide(u64 w, i32 k);                                          /* w /
 const char *number_slow(const char *s, const char *end, char mark, f64 *out); /* the general case; same contract as number_read */
 
 extern const f64 number_power[23];
+extern const u64 number_whole[20]; /* 10^k */
 
-/* Eight ASCII digits at p?  Then their value. */
-static inline bool number_eight(const char *p, u64 *v) {
-    u64 x;
-    memcpy(&x, p, 8);
-    if (((x & (x + 0x0606060606060606u)) & 0xF0F0F0F0F0F0F0F0u) != 0x3030303030303030u) return false;
+/* The value of eight digits, one a byte, the first in the lowest byte. */
+static inline u64 number_eight(u64 x) {
     x = (x & 0x0F0F0F0F0F0F0F0Fu) * 2561 >> 8;
     x = (x & 0x00FF00FF00FF00FFu) * 6553601 >> 16;
-    *v = (x & 0x0000FFFF0000FFFFu) * 42949672960001 >> 32;
-    return true;
+    return (x & 0x0000FFFF0000FFFFu) * 42949672960001 >> 32;
 }
 
-/* Digits from p on are appended to *w; p after them.  At most 19 digits are meaningful: the caller counts. */
+/* Digits from p on are appended to *w; p after them.  Eight bytes at a time: the first that is no digit is found by a bit trick and
+ * the digits before it are moved to the end, so that nothing branches on how many there are.  At most 19 digits are meaningful: the
+ * caller counts. */
 static inline const char *number_digits(const char *p, u64 *w) {
-    u64 eight;
-    while (number_eight(p, &eight)) {
-        *w = *w * 100000000 + eight;
-        p += 8;
+    for (;;) {
+        u64 x;
+        memcpy(&x, p, 8);
+        u64 other = ((x + 0x4646464646464646u) | (x - 0x3030303030303030u)) & 0x8080808080808080u;
+        if (other == 0) {
+            *w = *w * 100000000 + number_eight(x);
+            p += 8;
+            continue;
+        }
+        i32 n = __builtin_ctzll(other) >> 3;
+        if (n == 0) return p;
+        *w = *w * number_whole[n] + number_eight(x << (64 - 8 * n));
+        return p + n;
     }
-    for (u8 d; (d = (u8)(*p - '0')) < 10; p++) *w = *w * 10 + d;
-    return p;
 }
 
 /* Read one number at s; the place after it, or NULL when there is none.  mark is the decimal mark.  end = end of the text. */

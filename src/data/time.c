@@ -73,7 +73,7 @@ static const char *read_clock(const char *s, const char *end, i64 *out) {
     if (p < end && *p == mark) {
         p = time_digits(p + 1, end, 2, 2, &sec);
         if (!p) return NULL;
-        if (end - p > 1 && (*p == '.' || *p == ',') && isdigit((u8)p[1])) p = time_digits(p + 1, end, 1, 12, &unused);
+        if (end - p > 1 && *p == '.' && isdigit((u8)p[1])) p = time_digits(p + 1, end, 1, 12, &unused);
     } else if (mark == '.') {
         return NULL;
     }
@@ -190,11 +190,41 @@ const char *time_read(const struct time_parser *p, const char *s, const char *en
     }
 }
 
+/* Eight characters "?05:00:0" and one more: the separator, then the clock. */
+static inline bool read_plain_clock(const char *s, i64 *out) {
+    u32 d[6] = {(u8)(s[1] - '0'), (u8)(s[2] - '0'), (u8)(s[4] - '0'), (u8)(s[5] - '0'), (u8)(s[7] - '0'), (u8)(s[8] - '0')};
+    u32 h = d[0] * 10 + d[1], m = d[2] * 10 + d[3], sec = d[4] * 10 + d[5];
+    bool digits = d[0] < 3 && d[1] < 10 && d[2] < 6 && d[3] < 10 && d[4] < 6 && d[5] < 10;
+    if (!digits || h > 23 || s[3] != ':' || s[6] != ':' || (s[0] != ' ' && s[0] != 'T')) return false;
+    *out = h * 3600 + m * 60 + sec;
+    return true;
+}
+
+const char *time_read_again(const struct time_parser *p, struct time_memory *m, const char *s, const char *end, i64 *out) {
+    i64 clock;
+    u64 date[2] = {0, 0};
+    if (p->kind != TIME_YMD || end - s < 20) return time_read(p, s, end, out);
+    memcpy(date, s, 10);
+    if (!m->set || date[0] != m->date[0] || date[1] != m->date[1]) {
+        m->set = read_fixed(s, end, &m->seconds) != NULL;
+        memcpy(m->date, date, sizeof date);
+        if (!m->set) return time_read(p, s, end, out);
+    }
+    if (read_plain_clock(s + 10, &clock)) {
+        *out = m->seconds + clock;
+        return s + 19;
+    }
+    return time_read(p, s, end, out);
+}
+
 bool time_parse(const struct time_parser *p, const char *s, size_t n, i64 *out) {
     const char *end = s + n;
     while (s < end && *s == ' ') s++;
     while (end > s && end[-1] == ' ') end--;
-    return s < end && time_read(p, s, end, out) == end;
+    const char *q = s < end ? time_read(p, s, end, out) : NULL;
+    if (q && q < end && *q == ',' && q[-1] != ',') /* a fraction behind a comma; in a row it could be the next cell */
+        for (q++; q < end && isdigit((u8)*q);) q++;
+    return q == end;
 }
 
 /* Are all texts of this kind, and do they never go back? */

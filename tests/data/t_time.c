@@ -1,0 +1,199 @@
+/* t_time.c - reading, writing and stepping times. */
+#include "t.h"
+
+#include <string.h>
+
+#include "data/time.h"
+
+static i64 at(i64 y, i32 mo, i32 d, i32 h, i32 mi, i32 s) {
+    struct civil c = {y, mo, d, h, mi, s};
+    return time_make(&c);
+}
+
+static void reads(enum time_kind kind, const char *text, i64 want) {
+    struct time_parser p = {.kind = kind};
+    i64 t = -12345;
+    if (!time_parse(&p, text, strlen(text), &t) || t != want) fail_msg("\"%s\": got %lld want %lld", text, (long long)t, (long long)want);
+}
+
+static void refuses(enum time_kind kind, const char *text) {
+    struct time_parser p = {.kind = kind};
+    i64 t;
+    if (time_parse(&p, text, strlen(text), &t)) fail_msg("\"%s\" was read as %lld", text, (long long)t);
+}
+
+TEST(time_civil_days_round_trip) {
+    assert_int_equal(time_days(1970, 1, 1), 0);
+    assert_int_equal(time_days(2000, 2, 29), 11016);
+    assert_int_equal(time_days(1749, 1, 1) * 86400, -6974035200);
+    for (i64 day = -200000; day < 200000; day += 13) {
+        struct civil c;
+        time_split(day * 86400 + 12345, &c);
+        assert_int_equal(time_make(&c), day * 86400 + 12345);
+    }
+}
+
+TEST(time_reads_iso_and_its_relatives) {
+    i64 t = at(2011, 1, 2, 5, 0, 0);
+    reads(TIME_YMD, "2011-01-02 05:00", t);
+    reads(TIME_YMD, "2011-01-02T05:00:00", t);
+    reads(TIME_YMD, "2011-01-02T05:00:00Z", t);
+    reads(TIME_YMD, "2011-01-02 05:00:00.123456", t);
+    reads(TIME_YMD, "2011-01-02 05:00:00,5", t);
+    reads(TIME_YMD, "2011-01-02T06:00:00+01:00", t);
+    reads(TIME_YMD, "2011-01-01 23:30:00-0530", t);
+    reads(TIME_YMD, "2011/1/2 5:00", t);
+    reads(TIME_YMD, "2011/01/02 05:00:00 UTC", t);
+    reads(TIME_YMD, "2011-01-02 5:00 AM", t);
+    reads(TIME_YMD, "2011-01-02 05:00:00 pm", t + 12 * 3600);
+    reads(TIME_YMD, "2011-01", at(2011, 1, 1, 0, 0, 0));
+    reads(TIME_YMD, "2011-01-02", at(2011, 1, 2, 0, 0, 0));
+    reads(TIME_YMD, "2011.01.02", at(2011, 1, 2, 0, 0, 0));
+    reads(TIME_YMD, "2012-02-29 24:00", at(2012, 3, 1, 0, 0, 0));
+    reads(TIME_DMY, "02.01.2011 05:00", t);
+    reads(TIME_DMY, "2/1/2011", at(2011, 1, 2, 0, 0, 0));
+    reads(TIME_MDY, "1/2/2011", at(2011, 1, 2, 0, 0, 0));
+    reads(TIME_QUARTER, "2011-Q3", at(2011, 7, 1, 0, 0, 0));
+    reads(TIME_QUARTER, "2011q1", at(2011, 1, 1, 0, 0, 0));
+    reads(TIME_CLOCK, "17.24.00", 17 * 3600 + 24 * 60);
+    reads(TIME_YEAR, "1949", at(1949, 1, 1, 0, 0, 0));
+    reads(TIME_COMPACT, "20110102", at(2011, 1, 2, 0, 0, 0));
+    reads(TIME_EPOCH, "1293944400", t);
+    reads(TIME_EPOCH, "1293944400000", t);
+    reads(TIME_EPOCH, "-86400", -86400);
+}
+
+TEST(time_refuses_what_is_none) {
+    static const char *const bad[] = {"1-01", "2011-13-01", "2011-02-29", "2011-00-01", "2011-01-32", "11-01-02", "2011-01-02 25:00",
+                                      "2011-01-02 05:60", "2011-01-02x", "", "2011", "2011-", "12.5", "abc"};
+    for (size_t i = 0; i < COUNT(bad); i++) refuses(TIME_YMD, bad[i]);
+    refuses(TIME_DMY, "31.02.2011");
+    refuses(TIME_MDY, "13/01/2011");
+    refuses(TIME_QUARTER, "2011-Q5");
+    refuses(TIME_CLOCK, "25:00");
+    refuses(TIME_YEAR, "49");
+}
+
+TEST(time_custom_format_reads_names_and_halves) {
+    struct time_parser p = {.kind = TIME_CUSTOM, .format = "%d-%b-%y %I:%M %p"};
+    i64 t;
+    assert_true(time_parse(&p, "02-Jan-11 05:07 PM", 18, &t));
+    assert_int_equal(t, at(2011, 1, 2, 17, 7, 0));
+    assert_false(time_parse(&p, "02-Jax-11 05:07 PM", 18, &t));
+    struct time_parser day = {.kind = TIME_CUSTOM, .format = "%Y%j"};
+    assert_true(time_parse(&day, "2012060", 7, &t));
+    assert_int_equal(t, at(2012, 2, 29, 0, 0, 0));
+    struct time_parser year = {.kind = TIME_CUSTOM, .format = "year %Y, week 1"};
+    assert_true(time_parse(&year, "year 1999, week 1", 17, &t));
+}
+
+static enum time_kind guess(bool named, bool *ambiguous, i32 n, const char *const *s) {
+    i32 len[16];
+    for (i32 i = 0; i < n; i++) len[i] = (i32)strlen(s[i]);
+    return time_guess(s, len, n, named, ambiguous);
+}
+
+TEST(time_guess_tells_day_from_month) {
+    bool ambiguous;
+    const char *day[] = {"11/01/2011", "12/01/2011", "13/01/2011"}, *month[] = {"01/12/2011", "01/13/2011"},
+               *either[] = {"01/02/2011", "02/02/2011"}, *order[] = {"28.01.2011", "01.02.2011"}, *back[] = {"09/01/2011", "01/02/2011"};
+    assert_int_equal(guess(false, &ambiguous, 3, day), TIME_DMY);
+    assert_int_equal(guess(false, &ambiguous, 2, month), TIME_MDY);
+    assert_false(ambiguous);
+    guess(false, &ambiguous, 2, either);
+    assert_true(ambiguous);
+    assert_int_equal(guess(false, &ambiguous, 2, order), TIME_DMY);
+    assert_false(ambiguous);
+    assert_int_equal(guess(false, &ambiguous, 2, back), TIME_DMY); /* as month first the time would go back */
+    assert_false(ambiguous);
+    const char *years[] = {"1949", "1950"};
+    assert_int_equal(guess(false, &ambiguous, 2, years), TIME_NONE);
+    assert_int_equal(guess(true, &ambiguous, 2, years), TIME_YEAR);
+}
+
+static struct freq infer(i64 first, i64 step, i32 months, i32 n) {
+    i64 t[400], off;
+    struct freq make = {.step = step, .months = months}, f;
+    for (i32 i = 0; i < n; i++) t[i] = time_add(first, &make, i);
+    assert_true(freq_infer(t, n, &f, &off));
+    assert_int_equal(off, 0);
+    return f;
+}
+
+TEST(freq_inference_knows_calendar_and_seasons) {
+    static const struct {
+        i64 step;
+        i32 months, season;
+        const char *name;
+    } want[] = {{3600, 0, 24, "hourly"}, {86400, 0, 7, "daily"}, {604800, 0, 52, "weekly"}, {0, 1, 12, "monthly"},
+                {0, 3, 4, "quarterly"},  {0, 12, 1, "yearly"},   {900, 0, 96, "15min"},     {600, 0, 144, "10min"},
+                {60, 0, 60, "minutely"}, {21600, 0, 4, "6h"},    {1, 0, 60, "every second"}};
+    for (size_t i = 0; i < COUNT(want); i++) {
+        struct freq f = infer(at(2011, 1, 1, 0, 0, 0), want[i].step, want[i].months, 40);
+        assert_string_equal(f.name, want[i].name);
+        assert_int_equal(f.season, want[i].season);
+        assert_int_equal(f.step, want[i].step);
+        assert_int_equal(f.months, want[i].months);
+    }
+    struct freq ends = infer(at(2011, 1, 31, 0, 0, 0), 0, 1, 30);
+    assert_int_equal(ends.months, 1);
+}
+
+TEST(freq_words_are_understood) {
+    static const char *const words[] = {"1h", "hourly", "60min", "3600s", "1 hour"};
+    struct freq f;
+    for (size_t i = 0; i < COUNT(words); i++) {
+        T_OK(freq_parse(words[i], &f));
+        assert_int_equal(f.step, 3600);
+        assert_int_equal(f.season, 24);
+    }
+    T_OK(freq_parse("1month", &f));
+    assert_int_equal(f.months, 1);
+    T_OK(freq_parse("Q", &f));
+    assert_int_equal(f.months, 3);
+    T_FAILS(freq_parse("fortnight", &f), 103);
+    T_FAILS(freq_parse("0h", &f), 103);
+}
+
+TEST(time_steps_and_texts_follow_the_frequency) {
+    struct freq month = {.months = 1}, hour = {.step = 3600}, day = {.step = 86400}, year = {.months = 12}, second = {.step = 1};
+    assert_int_equal(time_add(at(2011, 1, 31, 0, 0, 0), &month, 1), at(2011, 2, 28, 0, 0, 0));
+    assert_int_equal(time_add(at(2011, 2, 28, 0, 0, 0), &month, 1), at(2011, 3, 31, 0, 0, 0));
+    assert_int_equal(time_add(at(2011, 3, 15, 6, 0, 0), &month, -14), at(2010, 1, 15, 6, 0, 0));
+    assert_int_equal(time_steps(at(1949, 1, 1, 0, 0, 0), at(1960, 12, 1, 0, 0, 0), &month), 143);
+    assert_int_equal(time_steps(0, 5400, &hour), -1);
+    char text[32];
+    time_format(at(1949, 1, 1, 0, 0, 0), &month, text);
+    assert_string_equal(text, "1949-01");
+    time_format(at(1949, 1, 1, 0, 0, 0), &year, text);
+    assert_string_equal(text, "1949");
+    time_format(at(2011, 1, 2, 0, 0, 0), &day, text);
+    assert_string_equal(text, "2011-01-02");
+    time_format(at(2011, 1, 2, 5, 0, 0), &hour, text);
+    assert_string_equal(text, "2011-01-02 05:00");
+    time_format(at(2011, 1, 2, 5, 0, 0), &second, text);
+    assert_string_equal(text, "2011-01-02 05:00:00");
+    freq_span(&hour, 36, text);
+    assert_string_equal(text, "36 hours");
+}
+
+TEST(time_memory_gives_the_same_times) {
+    struct time_parser p = {.kind = TIME_YMD};
+    struct time_memory m = {0};
+    const char *texts[] = {"2011-01-02 05:00:00,1,2,3,4,5,6,7,8,9", "2011-01-02 06:00:00,1,2,3,4,5,6,7,8,9", "2011-01-02 06:00,1,2,3,4,5,6,7,8,9,10",
+                           "2011-01-03,1,2,3,4,5,6,7,8,9,10,11,12", "2011-01,1,2,3,4,5,6,7,8,9,10,11,12,13", "2011-01-03T23:59:59,1,2,3,4,5,6,7,8,9",
+                           "2011-02-30 05:00:00,1,2,3,4,5,6,7,8,9", "2011-02-30 06:00:00,1,2,3,4,5,6,7,8,9"};
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        i64 a = 0, b = 0;
+        const char *end = texts[i] + strlen(texts[i]);
+        const char *x = time_read_again(&p, &m, texts[i], end, &a), *y = time_read(&p, texts[i], end, &b);
+        assert_ptr_equal(x, y);
+        if (x) assert_int_equal(a, b);
+    }
+}
+
+T_MAIN(cmocka_unit_test(time_civil_days_round_trip), cmocka_unit_test(time_reads_iso_and_its_relatives),
+       cmocka_unit_test(time_refuses_what_is_none), cmocka_unit_test(time_custom_format_reads_names_and_halves),
+       cmocka_unit_test(time_guess_tells_day_from_month), cmocka_unit_test(freq_inference_knows_calendar_and_seasons),
+       cmocka_unit_test(freq_words_are_understood), cmocka_unit_test(time_steps_and_texts_follow_the_frequency),
+       cmocka_unit_test(time_memory_gives_the_same_times))
