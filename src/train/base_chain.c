@@ -82,8 +82,9 @@ void chain_free(struct chain *c) {
 }
 
 i32 chain_penalty(const struct chain *c) {
+    const i32 step = c->fit->K > INPUTS_MANY ? 2 : 1;
     i32 best = PENALTY_USUAL;
-    for (i32 i = 0; i < PENALTIES; i++)
+    for (i32 i = 0; i < PENALTIES; i += step)
         if (c->loss[i] < c->loss[best]) best = i;
     return best;
 }
@@ -101,7 +102,8 @@ err chain_fold(struct chain *c, i64 from, i64 to, f64 *loss, struct ridge **fitt
     if (c->past->n < WINDOWS_MIN || c->fold->n == 0) return 0;
     system_from(c->fit, c->past);
     system_from(c->test, c->fold);
-    for (i32 i = 0; i < PENALTIES; i++) {
+    const i32 step = c->fit->K > INPUTS_MANY ? 2 : 1;
+    for (i32 i = 0; i < PENALTIES; i += step) {
         TRY(ridge_solve(c->fit, penalty_grid[i], c->x));
         f64 v = ridge_loss(c->test, c->x);
         if (i == known) *loss = v;

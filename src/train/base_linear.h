@@ -85,6 +85,7 @@ static inline bool window_counts(const struct windows *w, i32 col, i64 o) {
 
 /* --- forward chaining: fit on rows before a fold, measure on the fold, go on --- */
 enum { PENALTIES = 13, PENALTY_USUAL = 10, STEPS_MEASURED = 96, WINDOWS_MIN = 20 };
+enum { INPUTS_MANY = 512 };               /* more inputs than this: whole decades only, the solves take time */
 extern const f64 penalty_grid[PENALTIES]; /* 1e-6 .. 1 in half decades */
 struct chain {
     struct windows *w;
