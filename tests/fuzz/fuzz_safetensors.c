@@ -64,7 +64,9 @@ static void rewrite(const struct st_file *f) {
     struct st_file *again;
     char *a, *b;
     i64 na, nb;
-    MUST(st_write(first, f->tens, f->ntens, f->meta, f->nmeta) == 0);
+    err e = st_write(first, f->tens, f->ntens, f->meta, f->nmeta);
+    if (e == -E601) return; /* a text that holds the mark by which base/json.c remembers refused memory */
+    MUST(e == 0);
     MUST(st_read(first, &again) == 0);
     same(f, again);
     MUST(st_write(second, again->tens, again->ntens, again->meta, again->nmeta) == 0);
