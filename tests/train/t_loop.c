@@ -1,0 +1,191 @@
+/* t_loop.c - the training loop on a line y = 2 x + 1: keeps the best, stops, rolls back, goes on bit for bit. */
+#include "t.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "train/loop.h"
+
+enum { B = 8, SLOTS = 2 };
+
+struct line {
+    struct net net;
+    i32 x, y, out;
+    struct machine machine;
+    struct pool *pool;
+    struct plan *plan;
+    struct exec *exec;
+    struct store store;
+    struct train_job job;
+    f32 *input[SLOTS][NET_BUFS];
+    i64 bad_batch;        /* this batch holds a NaN, -1 = none */
+    i64 validations, stop_at;
+    const f64 *losses;    /* scripted validation losses, or NULL = the real one */
+    volatile int stop;
+};
+
+static void fill(void *self, i64 batch, i32 slot) {
+    struct line *l = self;
+    f32 *x = l->input[slot][l->x], *y = l->input[slot][l->y];
+    for (i32 b = 0; b < B; b++) {
+        x[b * LANES] = (f32)((batch * 5 + b * 3) % 11) / 11.f;
+        y[b * LANES] = 2 * x[b * LANES] + 1;
+    }
+    if (batch == l->bad_batch) x[0] = (f32)NAN;
+}
+
+static f32 *const *inputs(void *self, i32 slot, f32 *scale) {
+    struct line *l = self;
+    *scale = 1.f / B;
+    return l->input[slot];
+}
+
+static err validate(void *self, f64 *loss) {
+    struct line *l = self;
+    if (l->validations == l->stop_at) l->stop = 1;
+    if (l->losses) {
+        *loss = l->losses[l->validations++];
+        return 0;
+    }
+    l->validations++;
+    f64 w = (f64)l->store.theta[l->net.op[0].theta0], sum = 0; /* the weight of a dense layer comes first */
+    sum = (w - 2) * (w - 2);
+    *loss = sum;
+    return 0;
+}
+
+static struct op_spec spec(const char *layer, i32 a, i32 b) {
+    struct op_spec s = {.layer = layer, .in = {a, b, -1}, .share = -1};
+    return s;
+}
+
+static void open_line(struct line *l) {
+    i32 dense, loss;
+    memset(l, 0, sizeof *l);
+    l->bad_batch = l->stop_at = -1;
+    net_init(&l->net);
+    T_OK(net_input(&l->net, "x", 1, 1, false, &l->x));
+    T_OK(net_input(&l->net, "y", 1, 1, false, &l->y));
+    struct op_spec d = spec("dense", l->x, -1);
+    d.units = 1;
+    strcpy(d.name, "line");
+    T_OK(net_op(&l->net, &d, &dense));
+    struct op_spec e = spec("loss_mse", l->net.op[dense].out, l->y);
+    strcpy(e.name, "loss");
+    T_OK(net_op(&l->net, &e, &loss));
+    T_OK(machine_parse("cpu*1", &l->machine));
+    T_OK(pool_new(1, &l->pool));
+    struct plan_request q = {.net = &l->net, .machine = &l->machine, .B = B, .train = true, .nstate = 2, .parallel = "serial"};
+    T_OK(plan_make(&q, &l->plan));
+    T_OK(store_new(&l->net, optim_find("adam"), &l->store));
+    T_OK(exec_bind(l->plan, &l->net, kern_best(), l->pool, &l->store, &l->exec));
+    for (i32 s = 0; s < SLOTS; s++) {
+        l->input[s][l->x] = mem_alloc(sizeof(f32) * B * LANES);
+        l->input[s][l->y] = mem_alloc(sizeof(f32) * B * LANES);
+    }
+    net_weights_init(&l->net, 1, l->store.theta);
+    l->job = (struct train_job){.exec = l->exec, .store = &l->store, .steps = 60, .valid_every = 10, .accumulate = 1,
+                                .hyper = {.lr = 0.1f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1}, .seed = 1,
+                                .members = 1, .self = l, .fill = fill, .inputs = inputs, .validate = validate, .stop = &l->stop};
+}
+
+static void close_line(struct line *l) {
+    for (i32 s = 0; s < SLOTS; s++) {
+        mem_free(l->input[s][l->x]);
+        mem_free(l->input[s][l->y]);
+    }
+    exec_free(l->exec);
+    plan_free(l->plan);
+    store_free(&l->store);
+    pool_free(l->pool);
+}
+
+TEST(loop_learns_the_line_and_keeps_the_best) {
+    struct line l;
+    struct train_state s;
+    open_line(&l);
+    T_OK(train_state_new(&l.store, &s));
+    l.job.steps = 400;
+    assert_int_equal(train_run(&l.job, &s), STOP_STEPS);
+    assert_int_equal(s.step, 400);
+    assert_int_equal(l.validations, 41); /* before the first step, then every ten */
+    assert_true(s.best < 0.1);
+    assert_memory_equal(l.store.theta, s.best_theta, sizeof(f32) * (size_t)l.store.ntheta);
+    train_state_free(&s);
+    close_line(&l);
+}
+
+TEST(loop_stops_on_a_plateau) {
+    static const f64 script[] = {5, 4, 3, 3.5, 3.2, 3.1, 3.3};
+    struct line l;
+    struct train_state s;
+    open_line(&l);
+    l.losses = script;
+    l.job.patience = 2;
+    T_OK(train_state_new(&l.store, &s));
+    assert_int_equal(train_run(&l.job, &s), STOP_PLATEAU);
+    assert_int_equal(s.step, 40);
+    assert_int_equal(s.best_step, 20);
+    train_state_free(&s);
+    close_line(&l);
+}
+
+TEST(loop_rolls_back_once_and_halves_the_rate) {
+    struct line l;
+    struct train_state s;
+    open_line(&l);
+    l.bad_batch = 25;
+    T_OK(train_state_new(&l.store, &s));
+    err e = train_run(&l.job, &s);
+    assert_int_equal(s.rollbacks, 1);
+    assert_true(s.lr_factor == 0.5);
+    assert_int_equal(e, -E501); /* the batch is the same again: the second time it is an error with its numbers */
+    assert_non_null(strstr(err_last()->text, "step 26"));
+    assert_true(isfinite(l.store.theta[0]));
+    train_state_free(&s);
+    close_line(&l);
+}
+
+TEST(loop_stopped_and_resumed_equals_unbroken) {
+    struct line a, b;
+    struct train_state s, r;
+    open_line(&a);
+    T_OK(train_state_new(&a.store, &s));
+    assert_int_equal(train_run(&a.job, &s), STOP_STEPS);
+    open_line(&b);
+    T_OK(train_state_new(&b.store, &r));
+    b.stop_at = 3;
+    assert_int_equal(train_run(&b.job, &r), STOP_SIGNAL);
+    assert_true(r.step > 0 && r.step < 60);
+    b.stop = 0;
+    b.stop_at = -1;
+    assert_int_equal(train_run(&b.job, &r), STOP_STEPS);
+    assert_memory_equal(a.store.theta, b.store.theta, sizeof(f32) * (size_t)a.store.ntheta);
+    assert_true(s.best == r.best && s.best_step == r.best_step);
+    train_state_free(&s);
+    train_state_free(&r);
+    close_line(&a);
+    close_line(&b);
+}
+
+TEST(loop_with_a_prefetch_thread_gives_the_same_bits) {
+    struct line a, b;
+    struct train_state s, r;
+    open_line(&a);
+    open_line(&b);
+    b.job.prefetch = true;
+    T_OK(train_state_new(&a.store, &s));
+    T_OK(train_state_new(&b.store, &r));
+    assert_int_equal(train_run(&a.job, &s), STOP_STEPS);
+    assert_int_equal(train_run(&b.job, &r), STOP_STEPS);
+    assert_memory_equal(a.store.theta, b.store.theta, sizeof(f32) * (size_t)a.store.ntheta);
+    train_state_free(&s);
+    train_state_free(&r);
+    close_line(&a);
+    close_line(&b);
+}
+
+T_MAIN(cmocka_unit_test(loop_learns_the_line_and_keeps_the_best), cmocka_unit_test(loop_stops_on_a_plateau),
+       cmocka_unit_test(loop_rolls_back_once_and_halves_the_rate), cmocka_unit_test(loop_stopped_and_resumed_equals_unbroken),
+       cmocka_unit_test(loop_with_a_prefetch_thread_gives_the_same_bits))
