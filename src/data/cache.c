@@ -71,14 +71,19 @@ static err header_text(const struct table *t, struct str *text) {
         h = hash_column(h, cells(&t->col[i]), bytes);
         at += bytes / 64 * 64 + 64;
     }
-    if (t->line) h = hash_column(h, t->line, 8 * t->nrow);
+    i64 line_at = t->line ? at : -1;
+    if (t->line) {
+        h = hash_column(h, t->line, 8 * t->nrow);
+        at += 8 * t->nrow / 64 * 64 + 64;
+    }
     char hex[20], mark[4] = {t->sep, t->decimal, 0, 0};
     snprintf(hex, sizeof hex, "%016llx", (unsigned long long)h);
     js_put_text(o, "path", t->path);
     js_put_i64(o, "rows", t->nrow);
     js_put_bool(o, "header", t->has_header);
     js_put_text(o, "marks", mark);
-    js_put_i64(o, "line_at", t->line ? at : -1);
+    js_put_i64(o, "line_at", line_at);
+    js_put_i64(o, "bytes", at);
     js_put_text(o, "hash", hex);
     js_put(o, "columns", columns);
     err e = js_text(o, text, 0);
@@ -178,6 +183,7 @@ static err read_header(struct table *t, const struct js *o, i64 data) {
     t->nrow = js_i64(js_get(o, "rows"), -1);
     i64 n = js_len(columns);
     if (t->nrow < 0 || n < 1 || n > INT32_MAX) return damaged(t->path, "no rows or columns");
+    if (js_i64(js_get(o, "bytes"), -1) != (i64)t->map_size - data) return damaged(t->path, "it has another size");
     t->has_header = js_bool(js_get(o, "header"), true);
     t->sep = marks[0];
     t->decimal = marks[0] ? marks[1] : 0;

@@ -1,0 +1,165 @@
+/* t_file.c - files written whole or not at all, loading, folders, packed data, JSON. */
+#define _GNU_SOURCE
+#include "t.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/zfile.h"
+
+static const char *in_dir(const char *name) {
+    static char path[300];
+    snprintf(path, sizeof path, "%s/%s", t_dir(), name);
+    return path;
+}
+
+static void holds(const char *path, const char *want) {
+    char *data;
+    i64 n;
+    T_OK(file_load(path, 1 << 20, &data, &n));
+    assert_string_equal(data, want);
+    assert_int_equal(n, strlen(want));
+    mem_free(data);
+}
+
+TEST(file_is_replaced_whole) {
+    const char *path = in_dir("whole");
+    i64 before = mem_stats().live;
+    T_OK(file_write_all(path, "old", 3));
+    struct file_out f;
+    T_OK(file_create(path, &f));
+    T_OK(file_write(&f, "new text", 8));
+    holds(path, "old"); /* nothing shows before the commit */
+    T_OK(file_commit(&f));
+    holds(path, "new text");
+    T_OK(file_create(path, &f));
+    T_OK(file_write(&f, "half", 4));
+    file_abort(&f);
+    holds(path, "new text");
+    assert_false(file_exists(in_dir("whole.tmp")));
+    assert_int_equal(mem_stats().live, before);
+}
+
+TEST(file_two_writers_do_not_share_a_temporary) {
+    struct file_out a, b;
+    T_OK(file_create(in_dir("two"), &a));
+    T_FAILS(file_create(in_dir("two"), &b), 702);
+    T_OK(file_commit(&a));
+    T_OK(file_create(in_dir("two"), &b));
+    T_OK(file_commit(&b));
+}
+
+TEST(file_errors_have_codes) {
+    struct file_out f;
+    struct file_in in;
+    T_FAILS(file_create("/no/such/folder/x", &f), 702);
+    T_FAILS(file_create(t_dir(), &f), 702);
+    T_FAILS(file_open("/no/such/file", &in), 701);
+    T_FAILS(file_open(t_dir(), &in), 202);
+    if (access("/dev/full", W_OK) != 0) skip();
+    T_OK(file_create("/dev/full", &f));
+    static char big[1 << 20];
+    err e = file_write(&f, big, sizeof big);
+    if (e >= 0) e = file_commit(&f);
+    else file_abort(&f);
+    assert_int_equal(e, -703);
+    assert_non_null(strstr(err_last()->text, "no space left on device"));
+}
+
+TEST(file_large_writes_and_links_survive) {
+    i64 n = 3000000;
+    char *big = mem_alloc((size_t)n), *back;
+    for (i64 i = 0; i < n; i++) big[i] = (char)(i * 7 % 251);
+    char link[300];
+    T_OK(file_write_all(in_dir("big"), "x", 1));
+    snprintf(link, sizeof link, "%s", in_dir("link"));
+    assert_int_equal(symlink(in_dir("big"), link), 0);
+    T_OK(file_write_all(link, big, n));
+    struct stat st;
+    assert_true(lstat(link, &st) == 0 && S_ISLNK(st.st_mode)); /* the link stays, its file is replaced */
+    i64 got;
+    T_OK(file_load(in_dir("big"), 1 << 30, &back, &got));
+    assert_int_equal(got, n);
+    assert_memory_equal(back, big, (size_t)n);
+    mem_free(back);
+    mem_free(big);
+    struct file_map m;
+    T_OK(file_map(in_dir("big"), &m));
+    assert_int_equal(m.size, n);
+    file_unmap(&m);
+}
+
+TEST(file_make_dir_makes_parents) {
+    T_OK(file_make_dir(in_dir("a/b/c")));
+    T_OK(file_make_dir(in_dir("a/b/c")));
+    assert_true(file_exists(in_dir("a/b/c")));
+    T_OK(file_write_all(in_dir("plain"), "x", 1));
+    T_FAILS(file_make_dir(in_dir("plain/d")), 702);
+}
+
+TEST(zfile_plain_files_pass_through) {
+    T_OK(file_write_all(in_dir("p"), "hello", 5));
+    char *data;
+    i64 n;
+    T_OK(zfile_load(in_dir("p"), &data, &n));
+    assert_string_equal(data, "hello");
+    mem_free(data);
+    static const u8 cut[] = {0x1f, 0x8b, 8, 0}, bad[] = {0x28, 0xb5, 0x2f, 0xfd, 1, 2, 3};
+    T_OK(file_write_all(in_dir("g"), cut, sizeof cut));
+    T_FAILS(zfile_load(in_dir("g"), &data, &n), 202);
+    T_OK(file_write_all(in_dir("z"), bad, sizeof bad));
+    T_FAILS(zfile_load(in_dir("z"), &data, &n), 202);
+}
+
+TEST(json_round_trip_keeps_values_and_order) {
+    struct js *o = js_object(), *a = js_array(), *back;
+    js_put_i64(o, "z", INT64_MAX);
+    js_put_f64(o, "a", 0.1);
+    js_put_f64(o, "n", (f64)NAN);
+    js_put_text(o, "t", "line\n\"q\"");
+    js_put_text(o, "nothing", NULL);
+    js_push(a, js_new_bool(true));
+    js_push(a, js_new_text("\xFF" "x")); /* no UTF-8 */
+    js_put(o, "list", a);
+    struct str text = {0};
+    T_OK(js_text(o, &text, 0));
+    js_free(o);
+    T_OK(js_parse(text.s, text.len, "x", &back));
+    assert_int_equal(js_i64(js_get(back, "z"), 0), INT64_MAX);
+    assert_true(js_f64(js_get(back, "a"), 0) == 0.1 && isnan(js_f64(js_get(back, "n"), 0)));
+    assert_string_equal(js_str(js_get(back, "t"), ""), "line\n\"q\"");
+    assert_int_equal(js_kind(js_get(back, "nothing")), JS_NULL);
+    assert_int_equal(js_len(js_get(back, "list")), 2);
+    assert_true(js_bool(js_at(js_get(back, "list"), 0), false));
+    assert_string_equal(js_str(js_at(js_get(back, "list"), 1), ""), "?x");
+    assert_int_equal(js_i64(js_get(back, "absent"), -7), -7);
+    const char *name;
+    const struct js *value;
+    assert_true(js_member(back, 1, &name, &value));
+    assert_string_equal(name, "a");
+    assert_false(js_member(back, 6, &name, &value));
+    js_free(back);
+    str_free(&text);
+}
+
+TEST(json_mistakes_have_a_place) {
+    struct js *o;
+    const char *bad = "{\n  \"a\": 1,\n  \"a\": 2\n}";
+    T_FAILS(js_parse(bad, strlen(bad), "c.json", &o), 104);
+    assert_non_null(strstr(err_last()->text, "duplicate"));
+    assert_non_null(strstr(err_last()->where, "c.json:3:"));
+    T_FAILS(js_parse("{", 1, "c.json", &o), 104);
+    T_FAILS(js_load("/no/such.json", &o), 701);
+}
+
+T_MAIN(cmocka_unit_test(file_is_replaced_whole), cmocka_unit_test(file_two_writers_do_not_share_a_temporary),
+       cmocka_unit_test(file_errors_have_codes), cmocka_unit_test(file_large_writes_and_links_survive),
+       cmocka_unit_test(file_make_dir_makes_parents), cmocka_unit_test(zfile_plain_files_pass_through),
+       cmocka_unit_test(json_round_trip_keeps_values_and_order), cmocka_unit_test(json_mistakes_have_a_place))
