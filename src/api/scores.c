@@ -8,8 +8,8 @@
 
 static const enum role role_of[SCORE_ROWS] = {ROLE_MODEL, ROLE_BASE, ROLE_NAIVE, ROLE_SNAIVE, ROLE_RIDGE};
 
-/* Metrics shown: in original units MAE RMSE MASE ND (wQL); in deviations MSE MAE. */
-static i32 metric_names(bool original, bool bands, const char *name[METRICS_MAX]) {
+/* Metrics shown: in original units MAE RMSE MASE ND (wQL), of one step at a distance RSE CORR too; in deviations MSE MAE. */
+static i32 metric_names(bool original, bool bands, bool distance, const char *name[METRICS_MAX]) {
     i32 n = 0;
     name[n++] = original ? "MAE" : "MSE";
     name[n++] = original ? "RMSE" : "MAE";
@@ -17,15 +17,24 @@ static i32 metric_names(bool original, bool bands, const char *name[METRICS_MAX]
     name[n++] = "MASE";
     name[n++] = "ND";
     if (bands) name[n++] = "wQL";
+    if (distance) name[n++] = "RSE";
+    if (distance) name[n++] = "CORR";
     return n;
 }
 
-static void values(const struct metrics *m, bool original, i32 step, f64 *v) {
+static void values(const struct metrics *m, bool original, bool bands, i32 step, f64 *v) {
     struct score s;
     metrics_score(m, step, -1, original, &s);
-    f64 raw[] = {s.mae, s.rmse, s.mase, s.nd, isnan(s.wql) ? s.nd : s.wql}, z[] = {s.mse, s.mae};
-    if (original) memcpy(v, raw, sizeof raw);
-    else memcpy(v, z, sizeof z);
+    i32 n = 0;
+    v[n++] = original ? s.mae : s.mse;
+    v[n++] = original ? s.rmse : s.mae;
+    if (!original) return;
+    v[n++] = s.mase;
+    v[n++] = s.nd;
+    if (bands) v[n++] = isnan(s.wql) ? s.nd : s.wql;
+    if (step < 0) return;
+    v[n++] = s.rse;
+    v[n++] = s.corr;
 }
 
 f64 score_skill(const struct forecaster *f, const struct forecast_scores *s, bool original) {
@@ -49,7 +58,7 @@ static err fill(const struct forecaster *f, const struct forecast_scores *s, con
     ARENA_NEW(&v->arena, rows, SCORE_ROWS);
     struct score_table *t = v->table;
     t->title = arena_strdup(&v->arena, title);
-    t->nmetric = metric_names(original, s->nband > 0, t->metric);
+    t->nmetric = metric_names(original, s->nband > 0, step >= 0, t->metric);
     t->row = rows;
     t->skill_metric = skill_column(f, original);
     t->best_naive = -1;
@@ -59,7 +68,7 @@ static err fill(const struct forecaster *f, const struct forecast_scores *s, con
         if (!s->row[r]) continue;
         struct score_row *row = &rows[t->nrow];
         *row = (struct score_row){.name = s->name[r], .role = role_of[r], .skill = (f64)NAN};
-        values(s->row[r], original, step, row->value);
+        values(s->row[r], original, s->nband > 0, step, row->value);
         if (best >= 0 && r < SCORE_NAIVE)
             row->skill = 1 - forecast_error(f, s->row[r], step, original) / forecast_error(f, s->row[best], step, original);
         if (r == best) t->best_naive = t->nrow;

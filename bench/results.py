@@ -1,0 +1,60 @@
+"""results.py - docs/RESULTS.md in parts: each benchmark replaces its own part and leaves the others as they are.
+
+    <!-- begin accuracy -->  ...  <!-- end accuracy -->
+"""
+import datetime
+import os
+import pathlib
+import platform
+import re
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FILE = ROOT / "docs" / "RESULTS.md"
+ORDER = ["accuracy", "e2e", "kernels", "reader"]
+HEAD = """# Results
+
+Measured by `make accuracy` and `make bench-e2e`; every figure, good or bad, as it came out. Nothing here is typed by hand.
+"""
+
+
+def build_dir():
+    """The folder with the program: $STRETTO_BUILD, or the first of build/* that has one."""
+    given = os.environ.get("STRETTO_BUILD")
+    for folder in [pathlib.Path(given)] if given else [ROOT / "build", *sorted((ROOT / "build").glob("*"))]:
+        if (folder / "cli" / "stretto").is_file():
+            return folder
+    return None
+
+
+def program():
+    folder = build_dir()
+    return folder / "cli" / "stretto" if folder else None
+
+
+def machine(threads):
+    """One line: processor, cores, load, system, date, revision."""
+    model = "unknown processor"
+    for line in open("/proc/cpuinfo") if os.path.exists("/proc/cpuinfo") else []:
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    git = ["git", "-C", str(ROOT)]
+    commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    dirty = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True).stdout.strip()
+    version = subprocess.run([str(program()), "--version"], capture_output=True, text=True).stdout.strip().splitlines()
+    return (f"{datetime.date.today()}, {model}, {os.cpu_count()} cores (load {os.getloadavg()[0]:.1f}), "
+            f"{platform.system()} {platform.release()}, {threads} threads, {version[0] if version else 'stretto'}, "
+            f"revision {commit or 'none'}{' with changes' if dirty else ''}.")
+
+
+def write(part, text):
+    """Puts the text of one part in its place."""
+    old = FILE.read_text() if FILE.exists() else ""
+    parts = dict(re.findall(r"<!-- begin (\w+) -->\n(.*?)<!-- end \1 -->", old, re.S))
+    parts[part] = text.strip() + "\n"
+    names = sorted(parts, key=lambda n: ORDER.index(n) if n in ORDER else len(ORDER))
+    body = "\n".join(f"<!-- begin {n} -->\n{parts[n]}<!-- end {n} -->\n" for n in names)
+    scratch = FILE.with_suffix(".tmp")
+    scratch.write_text(HEAD + "\n" + body)
+    scratch.replace(FILE)
