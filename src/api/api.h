@@ -108,6 +108,7 @@ err trainer_record(const struct stretto_trainer *t, struct str *out);
 
 /* run_dir.c */
 err run_dir_open(struct stretto_trainer *t, const char *path, bool resume);
+err run_dir_config(const struct stretto_trainer *t); /* writes config.json, once every `auto` is resolved; fine without a run folder */
 void run_dir_close(struct stretto_trainer *t);
 
 char *text_copy(const char *s);  /* for char **out: malloc'd by mem_alloc, freed by stretto_text_free */

@@ -101,6 +101,7 @@ static err fit(struct stretto_trainer *t, struct forecaster **out) {
     const struct learner *learner = learner_find(t->o.task);
     if (!learner) return FAIL_AT(E103, "--task", "--task forecast", "there is no learner \"%s\"", t->o.task);
     TRY(resolve_forecast(&t->o, t->data->s, &t->events, &t->spec, &t->split));
+    TRY(run_dir_config(t));
     TRY(scale(t));
     TRY(load_plan(t));
     t->shop.use.trace = true;
@@ -193,9 +194,7 @@ void stretto_trainer_free(stretto_trainer *self) {
     opt_free(&self->o);
     mem_free(self->run_dir);
     mem_free(self->model_path);
-    mem_free(self->span);
     str_free(&self->text);
     str_free(&self->plan_text);
-    str_free(&self->trace_names);
     mem_free(self);
 }

@@ -1,7 +1,7 @@
 /* run_dir.c - the folder of a run: lock, config.json, run.json, metrics.jsonl, checkpoints.
  *
  *     RUN/lock           held with flock by the process that writes here (E704 for a second one)
- *     RUN/config.json    every option, resolved or not, as JSON that --config reads
+ *     RUN/config.json    every option with the value it was resolved to, as JSON that --config and `resume` read
  *     RUN/run.json       {"data": ..., "model": ...} for `stretto resume` */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,6 +16,7 @@
 #include "api/api.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "ckpt/checkpoint.h"
 #include "report/jsonl.h"
 
 static err path_in(const char *dir, const char *name, char out[PATH_MAX]) {
@@ -45,8 +46,13 @@ static err write_text(const struct stretto_trainer *t, const char *name, struct 
 }
 
 static void put_path(struct js *o, const char *name, const char *path) {
-    char full[PATH_MAX];
-    js_put_text(o, name, path && realpath(path, full) ? full : path);
+    char here[PATH_MAX], full[2 * PATH_MAX];
+    const char *at = path ? realpath(path, here) : NULL;
+    if (path && !at && path[0] != '/' && getcwd(here, sizeof here)) { /* not written yet: a resume may start in another folder */
+        snprintf(full, sizeof full, "%s/%s", here, path);
+        at = full;
+    }
+    js_put_text(o, name, at ? at : path);
 }
 
 static err write_run(const struct stretto_trainer *t) {
@@ -61,9 +67,21 @@ static err write_run(const struct stretto_trainer *t) {
         str_free(&text);
         return e;
     }
-    TRY(write_text(t, "run.json", &text));
+    return write_text(t, "run.json", &text);
+}
+
+err run_dir_config(const struct stretto_trainer *t) {
+    struct str text = {0};
+    if (!t->run_dir) return 0;
     opt_dump_json(&t->o, 1u << VERB_train, &text);
     return write_text(t, "config.json", &text);
+}
+
+/* A new run forgets the checkpoints of the one before. */
+static err forget(const struct stretto_trainer *t) {
+    char path[PATH_MAX];
+    TRY(path_in(t->run_dir, "checkpoints", path));
+    return ckpt_clear(path);
 }
 
 static err open_metrics(struct stretto_trainer *t) {
@@ -87,6 +105,7 @@ err run_dir_open(struct stretto_trainer *t, const char *path, bool resume) {
     if (!(t->run_dir = mem_strdup(path))) return -E601;
     t->resume = resume;
     TRY(lock(t));
+    if (!resume) TRY(forget(t));
     TRY(write_run(t));
     return open_metrics(t);
 }

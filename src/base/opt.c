@@ -236,9 +236,6 @@ static err either(const struct options *o, enum opt_id a, enum opt_id b) {
 
 err opt_check(const struct options *o) {
     TRY(either(o, OPT_steps, OPT_epochs));
-    if (opt_given(o, OPT_quantiles) && opt_given(o, OPT_head) && strcmp(o->head, "point") == 0)
-        return FAIL_AT(E106, NULL, "--head quantile   or leave out --quantiles",
-                       "--quantiles needs the quantile head, not --head point");
     if (!o->correction && strcmp(o->base, "none") == 0)
         return FAIL_AT(E106, NULL, "--base auto   or leave out --no-correction",
                        "with neither base nor correction there is no model");

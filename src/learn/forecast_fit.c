@@ -239,7 +239,7 @@ static err correction(struct fit *t) {
         TRY(keep_trace(t));
         TRY(forecast_guard(t));
     }
-    return s->refit && t->f->weight > 0 ? refit(t) : 0;
+    return t->refitting || (s->refit && t->f->weight > 0) ? refit(t) : 0;
 }
 
 static err fit_parts(struct fit *t) {

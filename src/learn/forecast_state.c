@@ -9,7 +9,7 @@
 #include "ckpt/checkpoint.h"
 #include "learn/forecast_fit.h"
 
-enum { ITEMS = 24, KEEP = 2 };
+enum { ITEMS = 32, KEEP = 2 };
 
 struct state_file {
     struct ckpt_item item[ITEMS];
@@ -34,6 +34,10 @@ static void list(struct fit *t, struct train_state *s, struct state_file *f) {
     add(f, "steps_done", CKPT_I64, &t->f->steps_done, 1);
     add(f, "seconds_done", CKPT_F64, &t->f->seconds, 1);
     add(f, "weight", CKPT_F64, &t->f->weight, 1);
+    add(f, "guard.t", CKPT_F64, &t->f->guard.t, 1);
+    add(f, "guard.base", CKPT_F64, &t->f->guard.loss_base, 1);
+    add(f, "guard.both", CKPT_F64, &t->f->guard.loss_both, 1);
+    add(f, "guard.blocks", CKPT_BYTES, &t->f->guard.nblock, (i64)sizeof t->f->guard.nblock);
     add(f, "step", CKPT_I64, &s->step, 1);
     add(f, "best_step", CKPT_I64, &s->best_step, 1);
     add(f, "best", CKPT_F64, &s->best, 1);
@@ -69,9 +73,10 @@ err forecast_checkpoint(struct fit *t, const struct train_state *s) {
     return e;
 }
 
-/* How many members the newest checkpoint holds, and which it was training. */
-static err read_head(struct state_file *f, i64 *member, i64 *done, i64 *phase) {
-    struct ckpt_item head[] = {{"member", CKPT_I64, member, 1}, {"done", CKPT_I64, done, 1}, {"phase", CKPT_I64, phase, 1}};
+/* How many members the newest checkpoint holds, which it was training, and how long. */
+static err read_head(struct state_file *f, i64 *member, i64 *done, i64 *phase, i64 *best_steps) {
+    struct ckpt_item head[] = {{"member", CKPT_I64, member, 1}, {"done", CKPT_I64, done, 1}, {"phase", CKPT_I64, phase, 1},
+                               {"best_steps", CKPT_I64, best_steps, 1}};
     i64 number;
     return ckpt_resume(f->dir, head, COUNT(head), NULL, &number);
 }
@@ -103,13 +108,17 @@ err forecast_resume_point(struct fit *t) {
     if (!t->job->resume || !t->job->run_dir) return 0;
     TRY(open_state(t, &f));
     if (ckpt_find(f.dir, 0, path, &number) < 0) return 0; /* stopped before the first checkpoint: begin again */
-    TRY(read_head(&f, &at, &done, &phase));
+    TRY(read_head(&f, &at, &done, &phase, &t->best_steps));
     if (at < 0 || at >= t->f->spec.members || done < 0 || done > MEMBERS_MAX)
         return FAIL(E901, "the checkpoint in %s does not fit this run", f.dir);
     t->resuming = true;
     t->done = (i32)at;
     t->refitting = phase != 0;
     t->held = done;
+    if (t->refitting && t->f->spec.guard && t->f->base) {
+        t->f->has_guard = true;
+        t->f->guard.why = "weighed before the run was resumed";
+    }
     return 0;
 }
 
@@ -119,6 +128,7 @@ err forecast_restore(struct fit *t, i32 member, struct train_state *s) {
     t->resuming = false;
     TRY(open_state(t, &f));
     TRY(read_state(t, s, &f));
+    t->f->guard.a = t->f->weight;
     event_note(t->job->use.events, EVENT_NOTE, "resumed member %d of %d at step %lld", member + 1, t->f->spec.members, (long long)s->step);
     return 0;
 }

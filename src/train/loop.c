@@ -141,11 +141,12 @@ static err save(const struct train_job *j, struct train_state *s, struct progres
     return j->checkpoint ? j->checkpoint(j->self, s) : 0;
 }
 
-/* The reason to stop after the present step, or 0. */
+/* The reason to stop after the present step, or 0.  The end of the course comes before a signal: a checkpoint is only written where
+ * steps are left, so that a resumed run never misses the last validation. */
 static err stop_now(const struct train_job *j, const struct train_state *s, const struct progress *p) {
+    if (s->step >= last_step(j)) return STOP_STEPS;
     if (j->stop && *j->stop) return STOP_SIGNAL;
-    if (j->time_limit > 0 && s->seconds + clock_now() - p->start > j->time_limit) return STOP_TIME;
-    return s->step >= last_step(j) ? STOP_STEPS : 0;
+    return j->time_limit > 0 && s->seconds + clock_now() - p->start > j->time_limit ? STOP_TIME : 0;
 }
 
 static err run_steps(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch **batches) {
@@ -164,7 +165,7 @@ static err run_steps(const struct train_job *j, struct train_state *s, struct pr
         bool due = s->step % j->valid_every == 0 || (reason && reason != STOP_SIGNAL);
         if (due) TRY(validate(j, s, p, &plateau));
         else if (s->step % imax(1, (i32)(j->valid_every / 5)) == 0) emit(j, s, p, EVENT_STEP, (f64)NAN, false);
-        if (plateau && !reason) reason = STOP_PLATEAU;
+        if (plateau && (!reason || reason == STOP_SIGNAL)) reason = STOP_PLATEAU; /* as in the run that was not interrupted */
         if (reason == STOP_SIGNAL || (j->checkpoint_every > 0 && clock_now() - p->saved > j->checkpoint_every)) TRY(save(j, s, p));
     }
     return reason;

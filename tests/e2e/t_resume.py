@@ -1,0 +1,181 @@
+"""t_resume.py - a run that is stopped and resumed ends with the bits of the run that was not.
+
+SIGINT, SIGTERM or SIGUSR1 at some moment -> exit 75 and a checkpoint -> `stretto resume` -> the same tensors, forecasts and guard.
+The moment is chosen by what the run has logged (so that it is known to be inside a member or the refit), then drawn at random.
+"""
+import json
+import os
+import random
+import signal
+import time
+
+import e2e
+from e2e import AIR, Case
+
+SEED = int(os.environ.get("STRETTO_TEST_SEED") or random.randrange(1 << 30))
+STOPPED = 75
+
+# name: arguments of train; every run is long enough (about two seconds) to be hit, and short enough to be repeated
+SHORT = ["--target", "Passengers", "--horizon", "12", "--members", "3", "--steps", "800", "--hidden", "48", "--batch", "59"]
+LONG = ["--preset", "long", "--target", "all", "--horizon", "24", "--context", "96", "--steps", "400", "--hidden", "16", "--validate-every", "20"]
+DAY = ["--preset", "day", "--target", "height", "--horizon", "24", "--context", "48", "--steps", "300", "--hidden", "16", "--batch", "32",
+       "--validate-every", "20", "--no-guard"]
+
+
+class Resume(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.random = random.Random(SEED)
+        print("seed %d (STRETTO_TEST_SEED repeats a run)" % SEED)
+
+    def reached(self, run, member, step, refit=False):
+        """Has the run logged `step` of `member` (in the refit, where steps begin again, when that is asked)?"""
+        path = self.path(run + "/metrics.jsonl")
+        if not os.path.exists(path):
+            return False
+        last, again = (-1, -1), False
+        with open(path, encoding="utf-8") as f:
+            for line in f:
+                if not line.endswith("\n"):
+                    continue
+                e = json.loads(line)
+                now = (e["member"], e["step"])
+                again |= now < last
+                last = now
+                if (again or not refit) and now >= (member, step):
+                    return True
+        return False
+
+    def stop(self, child, run, number, member=0, step=20, refit=False):
+        """Sends the signal once the run is past the given point.  True when it stopped with a checkpoint, False when it was over."""
+        limit = time.monotonic() + 60 * e2e.SLOW
+        while child.poll() is None and not self.reached(run, member, step, refit):
+            self.assertLess(time.monotonic(), limit, "the run never got to member %d" % member)
+            time.sleep(0.002)
+        time.sleep(self.random.uniform(0, 0.02))
+        if child.poll() is None:
+            child.send_signal(number)
+        out, err = child.communicate(timeout=60 * e2e.SLOW)
+        if child.returncode == 0:
+            return False
+        self.assertEqual(child.returncode, STOPPED, err.decode())
+        self.assertIn("stretto resume", err.decode())
+        self.assertEqual(out, b"")
+        self.assertTrue(os.listdir(self.path(run + "/checkpoints")))
+        return True
+
+    def interrupted(self, data, options, number, points, name="cut"):
+        """Trains with an interruption at each (member, step, refit); returns how many hit."""
+        hits = 0
+        args = ["train", data, *options, "-o", name + ".model", "--quiet"]
+        for point in points:
+            child = self.start(*args)
+            if not self.stop(child, name + ".model.run", number, *point):
+                return hits
+            self.assertFalse(os.path.exists(self.path(name + ".model")), "no model before the end")
+            hits += 1
+            args = ["resume", name + ".model.run", "--quiet"]
+        self.stretto(*args)
+        return hits
+
+    def compare(self, data, options, number, points, name):
+        self.stretto("train", data, *options, "-o", "whole.model", "--quiet")
+        hits = 0
+        for attempt in range(4):
+            hits = self.interrupted(data, options, number, points, name)
+            self.same_model("whole.model", name + ".model", "%d interruptions" % hits)
+            if hits == len(points):
+                break
+        self.assertEqual(hits, len(points), "the run was over before it could be stopped")
+        a = self.stretto("predict", "whole.model", data).out
+        self.assertEqual(a, self.stretto("predict", name + ".model", data).out)
+
+    def test_sigint_in_the_first_member(self):
+        self.compare(AIR, SHORT, signal.SIGINT, [(0, 50)], "int")
+
+    def test_sigterm_in_a_later_member(self):
+        self.compare(AIR, SHORT, signal.SIGTERM, [(1, 200)], "term")
+
+    def test_sigusr1_twice_over_members(self):
+        self.compare(AIR, SHORT, signal.SIGUSR1, [(0, 300), (2, 100)], "usr1")
+
+    def test_preset_long_twice(self):
+        self.stretto("sample", "tides", "--rows", "1500", "-o", "tides.csv")
+        data = self.two_columns("tides.csv")
+        self.compare(data, LONG, signal.SIGTERM, [(0, 40), (0, 200)], "long")
+
+    def test_preset_day_in_the_refit(self):
+        self.stretto("sample", "tides", "--rows", "1500", "-o", "tides.csv")
+        self.compare(self.path("tides.csv"), DAY, signal.SIGINT, [(0, 60), (0, 0, True)], "day")
+
+    def two_columns(self, name):
+        lines = self.read(name).decode().splitlines()
+        out = [lines[0] + ",other"]
+        for i, line in enumerate(lines[1:]):
+            out.append("%s,%.4f" % (line, float(line.rsplit(",", 1)[1]) * 0.5 + i % 7))
+        return self.write("two.csv", "\n".join(out) + "\n")
+
+    def test_any_moment(self):
+        """No waiting for a point: the signal may fall into reading, choosing a base, training or scoring."""
+        self.stretto("train", AIR, *SHORT, "-o", "whole.model", "--quiet")
+        for i in range(4):
+            name = "any%d" % i
+            child = self.start("train", AIR, *SHORT, "-o", name + ".model", "--quiet")
+            time.sleep(0.05 + self.random.uniform(0, 1.0))
+            child.send_signal(signal.SIGUSR1)
+            _, err = child.communicate(timeout=60 * e2e.SLOW)
+            self.assertIn(child.returncode, (0, STOPPED, -signal.SIGUSR1), err.decode())
+            if child.returncode == STOPPED:
+                self.stretto("resume", name + ".model.run", "--quiet")
+            if child.returncode >= 0:
+                self.same_model("whole.model", name + ".model", "stopped at any moment")
+
+
+class RunFolder(Case):
+    def test_second_run_in_the_same_folder_is_refused(self):
+        args = ["train", AIR, "--target", "Passengers", "--horizon", "12", "--steps", "100000000", "--run-dir", "r", "--quiet"]
+        child = self.start(*args, "-o", "a.model")
+        limit = time.monotonic() + 30 * e2e.SLOW
+        while not os.path.exists(self.path("r/metrics.jsonl")):
+            self.assertLess(time.monotonic(), limit)
+            time.sleep(0.01)
+        config = self.read("r/config.json")
+        r = self.stretto(*args, "-o", "b.model", status=7)
+        self.assertEqual(r.err, "error[E704] another process is writing to the run folder r\n"
+                                "  fix: --run-dir OTHER   (or wait until the other run is over)\n")
+        self.assertEqual(config, self.read("r/config.json"), "the folder of the first run is untouched")
+        self.assertEqual(self.stretto("resume", "r", "--quiet", status=7).err[:11], "error[E704]")
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=60 * e2e.SLOW)
+        self.assertEqual(child.returncode, STOPPED)
+
+    def test_second_sigint_stops_at_once(self):
+        child = self.start("train", AIR, "--target", "Passengers", "--horizon", "12", "--steps", "100000000", "--hidden", "512", "--batch", "64",
+                           "-o", "a.model", "--quiet")
+        limit = time.monotonic() + 30 * e2e.SLOW
+        while not os.path.exists(self.path("a.model.run/metrics.jsonl")):
+            self.assertLess(time.monotonic(), limit)
+            time.sleep(0.01)
+        child.send_signal(signal.SIGINT)
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=60 * e2e.SLOW)
+        self.assertIn(child.returncode, (130, STOPPED))
+
+    def test_new_run_forgets_the_checkpoints_of_the_old_one(self):
+        common = ["train", AIR, "--target", "Passengers", "--horizon", "12", "--members", "1", "--quiet", "-o", "a.model"]
+        child = self.start(*common, "--steps", "100000000")
+        limit = time.monotonic() + 30 * e2e.SLOW
+        while not os.path.exists(self.path("a.model.run/metrics.jsonl")):
+            self.assertLess(time.monotonic(), limit)
+            time.sleep(0.01)
+        time.sleep(0.2)
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=60 * e2e.SLOW)
+        self.assertEqual(child.returncode, STOPPED)
+        self.stretto(*common, "--steps", "50")
+        folder = self.path("a.model.run/checkpoints")
+        self.assertEqual(os.listdir(folder) if os.path.exists(folder) else [], [])
+
+
+if __name__ == "__main__":
+    e2e.main()
