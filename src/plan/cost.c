@@ -1,7 +1,8 @@
 /* cost.c - predicted seconds of every task, and of the step by a list schedule.
  *
- *     task  = max(flops / rate, bytes / bandwidth) + overhead (+ link time for gradients that come from another rank)
- *     step  = the devices walk their tasks in plan order, each waiting for the tasks it depends on
+ *     task   max(flops / rate, bytes / bandwidth, activations written) + overhead
+ *            + link time for gradients that come from another rank
+ *     step   the devices walk their tasks in plan order, each waiting for the tasks it depends on
  *
  * rate and bandwidth are numbers of the machine text, measured or assumed; the constants below are fractions of peak that kernels
  * reach.  Good enough to choose between strategies; `train` reports how far it was off. */
@@ -11,23 +12,41 @@
 #include "model/layer.h"
 #include "plan/planner.h"
 
-#define TASK_S 0.4e-6  /* calling a task */
-#define SYNC_S 0.5e-6  /* seeing that another device is done */
-#define START_S 3e-6   /* waking the workers */
-#define FWD_SHARE 0.55 /* of the machine's multiply-add rate */
-#define BWD_SHARE 0.50
-#define CACHE_GAIN 4.0 /* bandwidth inside the caches against memory */
+#define TASK_S 0.4e-6     /* calling a task */
+#define SYNC_S 0.5e-6     /* seeing that another device is done */
+#define START_S 3e-6      /* waking the workers */
+#define RATE_SHARE 0.60   /* of the machine's multiply-add rate that products reach */
+#define FLOAT_FLOPS 200.0 /* flops in whose time element-wise work (exp, masks, losses) writes one activation */
+#define CACHE_GAIN 3.0    /* bandwidth for a task that fits in the L2 cache, against memory */
+#define PREP_SHARE 0.35   /* of the memory bandwidth that transposing reaches */
 
 static f64 use_bytes(const struct plan *p, const struct use *u) {
     const struct pbuf *b = &p->buf[u->buf];
     return (f64)b->bytes * (f64)(u->hi - u->lo) / (f64)b->extent;
 }
 
+/* Merges of one range are done block by block in the cache: the vector that is added comes from memory, the sum half of the time.
+ * Zeroing reads a line before it writes it. */
 static f64 task_bytes(const struct plan *p, const struct task *t) {
     f64 sum = 0;
     for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
         u8 mode = p->use[k].mode;
-        sum += use_bytes(p, &p->use[k]) * (mode == USE_RW || mode == USE_SUM ? 2 : 1);
+        bool twice = mode == USE_RW || mode == USE_SUM || t->kind == TASK_ZERO;
+        f64 bytes = use_bytes(p, &p->use[k]);
+        if (t->kind == TASK_MERGE)
+            sum += mode == USE_R ? 1.5 * bytes : 0;
+        else
+            sum += twice ? 2 * bytes : bytes;
+    }
+    return sum;
+}
+
+/* Activations (or their gradients) that a task writes. */
+static f64 floats_written(const struct plan *p, const struct task *t) {
+    f64 sum = 0;
+    for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
+        u8 kind = p->buf[p->use[k].buf].kind;
+        if (p->use[k].mode != USE_R && (kind == PBUF_ACT || kind == PBUF_DACT)) sum += use_bytes(p, &p->use[k]) / 4;
     }
     return sum;
 }
@@ -53,34 +72,26 @@ static i64 foreign_bytes(const struct plan *p, const struct task *t, i64 *across
     return sum;
 }
 
-static f64 flops_of(const struct plan *p, const struct net *n, const struct task *t) {
-    (void)p;
-    if (t->kind != TASK_FWD && t->kind != TASK_BWD) return 0;
+static f64 seconds(const struct plan *p, const struct net *n, const struct machine *m, const struct task *t) {
+    const struct device *d = &m->device[t->device];
+    f64 bytes = task_bytes(p, t), speed = d->gbytes * 1e9 * (bytes < (f64)m->cache_l2 ? CACHE_GAIN : 1);
+    if (t->kind == TASK_PREP) return bytes / (d->gbytes * 1e9 * PREP_SHARE);
+    if (t->kind != TASK_FWD && t->kind != TASK_BWD) return bytes / speed;
     const struct op *op = &n->op[t->op];
-    return op->layer->flops ? op->layer->flops(op, n, t->box.b1 - t->box.b0, t->kind == TASK_BWD) : 0;
-}
-
-/* What a device touches in a step decides whether its bytes come from a cache. */
-static f64 bandwidth(const struct plan *p, const struct machine *m, u32 device) {
-    f64 gbytes = m->device[device].gbytes * 1e9;
-    i64 near = m->cache_l2 + (m->ndevice > 0 ? m->cache_l3 / m->ndevice : 0);
-    return plan_device_bytes(p, device) < near ? gbytes * CACHE_GAIN : gbytes;
+    f64 flops = op->layer->flops ? op->layer->flops(op, n, t->box.b1 - t->box.b0, t->kind == TASK_BWD) : 0;
+    f64 rate = d->gflops * 1e9, per_float = FLOAT_FLOPS / rate;
+    return dmax(dmax(flops / (rate * RATE_SHARE), bytes / speed), floats_written(p, t) * per_float);
 }
 
 void plan_cost(struct plan *p, const struct net *n, const struct machine *m) {
     p->exchange_bytes = 0;
-    for (i32 d = 0; d < p->ndevice; d++) {
-        f64 speed = bandwidth(p, m, (u32)d), rate = m->device[d].gflops * 1e9;
-        for (u32 i = 0; i < p->ntask; i++) {
-            struct task *t = &p->task[i];
-            if (t->device != (u32)d) continue;
-            f64 share = t->kind == TASK_BWD ? BWD_SHARE : FWD_SHARE;
-            f64 s = dmax(flops_of(p, n, t) / (rate * share), task_bytes(p, t) / speed) + TASK_S;
-            i64 across = 0;
-            if (t->kind == TASK_MERGE) p->exchange_bytes += foreign_bytes(p, t, &across);
-            if (across > 0) s += (f64)across / (m->link_gbytes * 1e9) + m->link_us * 1e-6;
-            t->cost = (f32)s;
-        }
+    for (u32 i = 0; i < p->ntask; i++) {
+        struct task *t = &p->task[i];
+        f64 s = seconds(p, n, m, t) + TASK_S;
+        i64 across = 0;
+        if (t->kind == TASK_MERGE) p->exchange_bytes += foreign_bytes(p, t, &across);
+        if (across > 0) s += (f64)across / (m->link_gbytes * 1e9) + m->link_us * 1e-6;
+        t->cost = (f32)s;
     }
     p->predicted = plan_schedule(p, NULL);
 }

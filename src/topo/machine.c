@@ -14,7 +14,7 @@ static const struct kind {
     const char *name;
     f64 gflops, gbytes;
     i64 memory;
-} kinds[] = {{"cpu", 50, 10, (i64)16 << 30}, {"gpu", 10000, 800, (i64)24 << 30}};
+} kinds[] = {{"cpu", 50, 20, (i64)16 << 30}, {"gpu", 10000, 800, (i64)24 << 30}};
 
 static const char *const keys[] = {"gflops", "gbytes", "memory", "link_gbytes", "link_us", "l2", "l3"};
 enum { KEY_GFLOPS, KEY_GBYTES, KEY_MEMORY, KEY_LINK_GBYTES, KEY_LINK_US, KEY_L2, KEY_L3 };
