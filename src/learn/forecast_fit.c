@@ -155,7 +155,7 @@ static err train_member(struct fit *t, i32 m) {
     err e = forecast_restore(t, m, &state);
     if (e >= 0) e = run_member(t, m, &state);
     if (e > 0 && e != STOP_SIGNAL) {
-        t->best_steps = state.best_step;
+        if (!t->refitting) t->best_steps = state.best_step; /* a refit does not validate */
         t->f->steps_done += state.step;
         t->f->seconds += state.seconds;
         if (state.step_count) t->f->step_measured = state.step_seconds / (f64)state.step_count;
