@@ -12,7 +12,7 @@ err csv_read(const struct csv_source *s, struct csv_buffer *b, i64 from, i64 to,
     i64 n = to - from, need = n + CSV_FRONT + CSV_BACK;
     if (need > b->cap) {
         mem_free(b->p);
-        b->cap = lmax(need, CSV_CHUNK + (1 << 16));
+        b->cap = lmax(need, lmin(CSV_CHUNK + (1 << 16), s->size + CSV_FRONT + CSV_BACK));
         b->p = mem_alloc((size_t)b->cap);
         if (!b->p) {
             b->cap = 0;

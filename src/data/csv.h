@@ -95,7 +95,7 @@ struct csv {
     const char **name;  /* [nfield] */
     struct csv_field *field;
     i64 data_from, data_line; /* first byte and line after the header */
-    i64 nchunk;
+    i64 bytes, nchunk;          /* of a chunk, before it is cut at a line feed */
     struct csv_chunk *chunk;
     i32 nthread;
     struct csv_buffer *buffer; /* [nthread] */

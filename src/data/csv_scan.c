@@ -1,6 +1,6 @@
 /* csv_scan.c - the first pass: how many records and lines each chunk has, where quotes stay open, whether the bytes are text.
  *
- *     byte   k*CHUNK-1          (k+1)*CHUNK-1
+ *     byte   k*bytes-1          (k+1)*bytes-1
  *     ...ab\n|cdefg ...... xyz | uvw\n|...
  *             ^ from of chunk k        ^ to of chunk k = from of chunk k+1: after the first line feed at or behind the border
  *
@@ -137,7 +137,7 @@ static void count_quoted(struct csv_chunk *k, const char *p, i64 n, char sep, bo
 /* The bytes of chunk i, from after the first line feed at or behind its border to after the one behind the next border. */
 static err load(struct csv *c, i64 i, i32 thread, char **p) {
     struct csv_chunk *k = &c->chunk[i];
-    i64 size = c->src.size, begin = c->data_from + i * CSV_CHUNK, end = lmin(begin + CSV_CHUNK, size);
+    i64 size = c->src.size, begin = c->data_from + i * c->bytes, end = lmin(begin + c->bytes, size);
     i64 from = i ? begin - 1 : begin;
     TRY(csv_read(&c->src, &c->buffer[thread], from, end, p));
     char *feed = i ? memchr(*p, '\n', (size_t)(end - from)) : NULL;
@@ -289,7 +289,8 @@ static err resolve(struct csv *c) {
 }
 
 err csv_scan(struct csv *c) {
-    c->nchunk = (c->src.size - c->data_from + CSV_CHUNK - 1) / CSV_CHUNK;
+    c->bytes = c->o->chunk > 0 ? c->o->chunk : CSV_CHUNK;
+    c->nchunk = (c->src.size - c->data_from + c->bytes - 1) / c->bytes;
     NEW(c->chunk, c->nchunk);
     TRY(csv_each(c, scan_chunk));
     return resolve(c);

@@ -49,6 +49,7 @@ struct read_options {
     const char *cat;       /* comma-separated names of columns to read as categories even if they look like numbers */
     const char *ignore;    /* comma-separated names of columns to leave out */
     i32 threads;           /* parser threads, >= 1 */
+    i32 chunk;             /* bytes that a thread takes at once, 0 = a good number (tests ask for small ones) */
 };
 #define READ_OPTIONS_DEFAULT ((struct read_options){.header = -1, .na = "NA,NaN,nan,null,NULL,None,?,-", .threads = 1})
 

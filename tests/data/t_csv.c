@@ -255,7 +255,7 @@ static void equals_made(const struct table *t, const struct made *m) {
 
 TEST(csv_generated_quotes_across_chunks_are_read_back_by_any_number_of_threads) {
     struct made m = {0};
-    make_table(&m, 3 << 20);
+    make_table(&m, 1400000);
     const char *path = t_file("made.csv", m.text.s);
     struct read_options o = READ_OPTIONS_DEFAULT;
     o.na = "";
@@ -263,6 +263,7 @@ TEST(csv_generated_quotes_across_chunks_are_read_back_by_any_number_of_threads) 
     struct table *first = NULL;
     for (i32 threads = 1; threads <= 4; threads++) {
         o.threads = threads;
+        o.chunk = threads == 3 ? 777 : threads == 4 ? 64 : 0; /* cuts everywhere, within quotes too */
         struct table *t = read_with(path, &o);
         equals_made(t, &m);
         for (i32 c = 0; first && c < MADE_COLS; c++) { /* the same numbers for the same words, the same lines */
