@@ -298,6 +298,19 @@ static err fill_timeline(struct filler *p) {
     return 0;
 }
 
+/* The command that would do it again: what was given by flag or call. */
+static const char *command_line(struct filler *p, const char *data) {
+    struct str line = {0};
+    str_addf(&line, "stretto train %s", data);
+    for (i32 i = 0; i < OPT_COUNT; i++) {
+        const struct opt_meta *m = &p->t->o.meta[i];
+        if ((m->rank == OPT_RANK_FLAG || m->rank == OPT_RANK_API) && m->text) str_addf(&line, " --%s %s", opt_info((enum opt_id)i)->name, m->text);
+    }
+    const char *copy = arena_strdup(&p->a, str_text(&line));
+    str_free(&line);
+    return copy ? copy : "";
+}
+
 static i64 parameters(const struct forecaster *f) { return f->nmember > 0 ? f->net.ntheta : 0; }
 
 static err fill(struct filler *p) {
@@ -306,7 +319,7 @@ static err fill(struct filler *p) {
     const char *slash = strrchr(t->data->path, '/');
     clock_date(date);
     p->r.title = textf(p, "%s", slash ? slash + 1 : t->data->path);
-    p->r.command = textf(p, "stretto train %s", slash ? slash + 1 : t->data->path);
+    p->r.command = command_line(p, slash ? slash + 1 : t->data->path);
     p->r.created = textf(p, "%s UTC", date);
     p->r.version = STRETTO_VERSION;
     p->r.seconds = p->f->seconds;
