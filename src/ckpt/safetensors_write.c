@@ -65,7 +65,8 @@ static err write_all(const char *path, const struct str *header, const struct te
     TRY(file_create(path, &f));
     err e = file_write(&f, length, 8);
     if (e == 0) e = file_write(&f, header->s, (i64)header->len);
-    for (i32 i = 0; i < ntens && e == 0; i++) e = file_write(&f, tens[i]->data, tens_bytes(tens[i]));
+    for (i32 i = 0; i < ntens && e == 0; i++)
+        if (tens_bytes(tens[i])) e = file_write(&f, tens[i]->data, tens_bytes(tens[i]));
     if (e == 0) return file_commit(&f);
     file_abort(&f);
     return e;

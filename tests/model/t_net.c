@@ -192,6 +192,25 @@ TEST(dropout_keeps_share_and_mean_and_repeats_its_mask) {
     rig_free(&g);
 }
 
+TEST(dropout_has_the_same_bits_on_every_instruction_set) {
+    struct net n;
+    struct rig want, got;
+    i32 y = build_dropout(&n, 0.3f);
+    rig_new(&want, &n, kern_get(KERN_REF), 7, 7);
+    rig_new(&got, &n, kern_get(KERN_REF), 7, 7);
+    rig_step(&want, 7, false);
+    for (i32 a = 0; a < KERN_NARCH; a++) {
+        const struct op *op = &n.op[1];
+        if (!kern_get((enum kern_arch)a)) continue;
+        got.r.kern = kern_get((enum kern_arch)a);
+        memcpy(got.buf[op->spec.in[0]], want.buf[op->spec.in[0]], (size_t)buf_floats(&n.buf[y], 7) * 4);
+        op->layer->fwd(op, &got.r, (struct part){0, 7, 0, op->T});
+        assert_memory_equal(got.buf[y], want.buf[y], (size_t)buf_floats(&n.buf[y], 7) * 4);
+    }
+    rig_free(&want);
+    rig_free(&got);
+}
+
 /* One loss layer over one row: value and gradient. */
 static f64 one_loss(const char *loss, f32 q, const f32 pred[3], const f32 target[3], f32 d[3]) {
     struct net n;
@@ -253,5 +272,6 @@ T_MAIN(cmocka_unit_test(op_refuses_what_does_not_fit), cmocka_unit_test(second_r
        cmocka_unit_test(check_finds_ops_that_nobody_reads), cmocka_unit_test(registries_find_every_name),
        cmocka_unit_test(cell_load_equals_the_packing_of_the_kernels), cmocka_unit_test(initial_weights_have_the_spread_of_pytorch),
        cmocka_unit_test(zero_init_starts_at_zero), cmocka_unit_test(dropout_keeps_share_and_mean_and_repeats_its_mask),
+       cmocka_unit_test(dropout_has_the_same_bits_on_every_instruction_set),
        cmocka_unit_test(losses_by_hand_with_a_missing_cell), cmocka_unit_test(categories_outside_the_vocabulary_add_nothing),
        cmocka_unit_test(flops_grow_with_rows_and_backward_costs_more))

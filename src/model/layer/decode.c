@@ -21,6 +21,8 @@
 #include "model/cell/cell.h"
 #include "model/layer.h"
 
+enum { ROWS = 32 };
+
 struct dims {
     const struct cell *cell;
     i32 steps, vocab, G, slots, NP, H, Hp, I, dp, dc, dpp, dcp, nk;
@@ -190,49 +192,56 @@ static i32 id_of(const struct op *op, const struct run *r, const struct dims *d,
 
 static f32 *scratch_ds(const struct op *op, const struct run *r, const struct dims *d) { return r->scratch[op->l] + r->B * d->W; }
 
-static void fwd(const struct op *op, const struct run *r, struct part part) {
-    struct dims d = dims_of(op, r->net);
-    i32 rows = part.b1 - part.b0, b0 = part.b0, knownp = round_up(d.nk, LANES);
-    const f32 *zp = r->derived + op->derived0, *end = run_in(op, r, 0), *wk = r->theta + op->theta0 + d.wk;
-    const f32 *before = end + ((d.cell->states > 1 ? r->B : 0) + (i64)b0) * d.Hp;
-    f32 *zrow = r->scratch[op->l] + b0 * d.W, *z = r->saved[op->l], *state = z + (i64)d.steps * r->B * d.W;
+static void rows_fwd(const struct op *op, const struct run *r, const struct dims *d, i32 b0, i32 rows) {
+    i32 knownp = round_up(d->nk, LANES);
+    const f32 *zp = r->derived + op->derived0, *end = run_in(op, r, 0), *wk = r->theta + op->theta0 + d->wk;
+    const f32 *before = end + ((d->cell->states > 1 ? r->B : 0) + (i64)b0) * d->Hp;
+    f32 *zrow = r->scratch[op->l] + b0 * d->W, *z = r->saved[op->l], *state = z + (i64)d->steps * r->B * d->W;
     for (i32 b = 0; b < rows; b++) {
-        i32 id = id_of(op, r, &d, b0 + b);
+        i32 id = id_of(op, r, d, b0 + b);
         if (id >= 0)
-            memcpy(zrow + b * d.W, zp + d.zc + id * d.W, (size_t)d.W * sizeof *z);
+            memcpy(zrow + b * d->W, zp + d->zc + id * d->W, (size_t)d->W * sizeof *z);
         else
-            memset(zrow + b * d.W, 0, (size_t)d.W * sizeof *z);
+            memset(zrow + b * d->W, 0, (size_t)d->W * sizeof *z);
     }
-    h_side(&d, r->kern, rows, end + (i64)b0 * d.Hp, r->theta + d.theta_cell, zrow);
-    for (i32 s = 0; s < d.steps; s++) {
+    h_side(d, r->kern, rows, end + (i64)b0 * d->Hp, r->theta + d->theta_cell, zrow);
+    for (i32 s = 0; s < d->steps; s++) {
         i64 at = (i64)s * r->B + b0;
-        const f32 *zs = zp + s * d.W;
+        const f32 *zs = zp + s * d->W;
         for (i32 b = 0; b < rows; b++) {
-            f32 *to = z + (at + b) * d.W;
-            for (i64 i = 0; i < d.W; i++) to[i] = zrow[b * d.W + i] + zs[i];
+            f32 *to = z + (at + b) * d->W;
+            for (i64 i = 0; i < d->W; i++) to[i] = zrow[b * d->W + i] + zs[i];
         }
-        if (d.nk) x_side(&d, r->kern, rows, d.nk, run_in(op, r, 2) + at * knownp, knownp, wk, (i64)d.nk * d.G * LANES, z + at * d.W);
-        cell_kernels(d.cell, r->kern)
-            ->point_fwd(rows, d.H, z + at * d.W, before, state + at * d.Hp, r->buf[op->out] + at * d.Hp);
+        if (d->nk)
+            x_side(d, r->kern, rows, d->nk, run_in(op, r, 2) + at * knownp, knownp, wk, (i64)d->nk * d->G * LANES, z + at * d->W);
+        cell_kernels(d->cell, r->kern)
+            ->point_fwd(rows, d->H, z + at * d->W, before, state + at * d->Hp, r->buf[op->out] + at * d->Hp);
     }
 }
 
-/* Gates into dz for every copy; sums over copies: dz into zrow, gradient of the state into dstate. */
-static void copies_bwd(const struct op *op, const struct run *r, const struct dims *d, struct part part, f32 *dstate) {
-    i32 rows = part.b1 - part.b0, b0 = part.b0;
-    f32 *zrow = r->scratch[op->l] + b0 * d->W, *ds = scratch_ds(op, r, d) + (i64)b0 * d->Hp;
-    f32 *z = r->saved[op->l], *state = z + (i64)d->steps * r->B * d->W;
-    const f32 *before = run_in(op, r, 0) + ((d->cell->states > 1 ? r->B : 0) + (i64)b0) * d->Hp, *dy = r->dbuf[op->out];
-    size_t bytes = (size_t)rows * (size_t)d->Hp * sizeof *ds;
-    memset(dstate, 0, bytes);
-    memset(zrow, 0, (size_t)(rows * d->W) * sizeof *zrow);
-    for (i32 s = 0; s < d->steps; s++) {
-        i64 at = (i64)s * r->B + b0;
-        memset(ds, 0, bytes);
-        cell_kernels(d->cell, r->kern)
-            ->point_bwd(rows, d->H, z + at * d->W, before, state + at * d->Hp, dy + at * d->Hp, ds);
-        r->kern->add((i64)rows * d->Hp, dstate, ds);
-        r->kern->add(rows * d->W, zrow, z + at * d->W);
+/* A few rows at a time, so that what one loop writes is in cache when the next reads it. */
+static void fwd(const struct op *op, const struct run *r, struct part part) {
+    struct dims d = dims_of(op, r->net);
+    for (i32 b = part.b0; b < part.b1; b += ROWS) rows_fwd(op, r, &d, b, imin(ROWS, part.b1 - b));
+}
+
+/* Copy s of the rows of a grain: gates into dz; dz is added to zrow, the gradient of the state before to dstate.  Then the first row
+ * of dz becomes the sum over the rows. */
+static void copy_bwd(const struct op *op, const struct run *r, const struct dims *d, struct part q, i32 s, f32 *dstate, f32 *dwk) {
+    i32 rows = q.b1 - q.b0, knownp = round_up(d->nk, LANES);
+    i64 at = (i64)s * r->B + q.b0;
+    f32 *zrow = r->scratch[op->l] + q.b0 * d->W, *ds = scratch_ds(op, r, d) + (i64)q.b0 * d->Hp;
+    f32 *z = r->saved[op->l] + at * d->W, *state = r->saved[op->l] + (i64)d->steps * r->B * d->W + at * d->Hp;
+    const f32 *before = run_in(op, r, 0) + ((d->cell->states > 1 ? r->B : 0) + (i64)q.b0) * d->Hp;
+    memset(ds, 0, (size_t)rows * (size_t)d->Hp * sizeof *ds);
+    cell_kernels(d->cell, r->kern)->point_bwd(rows, d->H, z, before, state, r->dbuf[op->out] + at * d->Hp, ds);
+    r->kern->add((i64)rows * d->Hp, dstate, ds);
+    r->kern->add(rows * d->W, zrow, z);
+    if (d->nk)
+        x_grad(d, r->kern, d->nk, rows, run_in(op, r, 2) + at * knownp, knownp, z, d->W, dwk, (i64)d->nk * d->G * LANES);
+    for (i32 n = rows, half; n > 1; n -= half) { /* the upper half onto the lower: few long additions */
+        half = n / 2;
+        r->kern->add(half * d->W, z, z + (n - half) * d->W);
     }
 }
 
@@ -257,23 +266,21 @@ static void col_grad(const struct op *op, const struct run *r, const struct dims
     }
 }
 
-/* Parameter gradients of one grain.  The first row of the grain in each copy's dz becomes the sum over the grain's rows. */
-static void grain_bwd(const struct op *op, const struct run *r, const struct dims *d, i32 g, struct part q) {
+/* All copies of the rows of one grain, and its parameter gradients. */
+static void grain_bwd(const struct op *op, const struct run *r, const struct dims *d, i32 g, struct part q, f32 *dstate) {
     f32 *dw = grain_grad(r, g, d->theta_cell), *down = grain_grad(r, g, op->theta0);
     f32 *db = dw + cell_packed_w(d->cell, d->I, d->H), *zrow = r->scratch[op->l] + q.b0 * d->W;
-    f32 *z = r->saved[op->l] + q.b0 * d->W;
-    i32 rows = q.b1 - q.b0, knownp = round_up(d->nk, LANES);
+    f32 *z = r->saved[op->l] + q.b0 * d->W; /* row s: sum over the rows of copy s */
+    i32 rows = q.b1 - q.b0;
     i64 ldz = r->B * d->W;
+    memset(dstate, 0, (size_t)rows * (size_t)d->Hp * sizeof *dstate);
+    memset(zrow, 0, (size_t)(rows * d->W) * sizeof *zrow);
+    for (i32 s = 0; s < d->steps; s++) {
+        copy_bwd(op, r, d, q, s, dstate, down + d->wk);
+        r->kern->add(d->W, db, z + s * ldz);
+    }
     h_grad(d, r->kern, rows, run_in(op, r, 0) + (i64)q.b0 * d->Hp, zrow, dw);
     if (d->dc) col_grad(op, r, d, q, dw, down);
-    for (i32 s = 0; s < d->steps; s++) {
-        f32 *zs = z + s * ldz;
-        if (d->nk)
-            x_grad(d, r->kern, d->nk, rows, run_in(op, r, 2) + ((i64)s * r->B + q.b0) * knownp, knownp, zs, d->W, down + d->wk,
-                   (i64)d->nk * d->G * LANES);
-        for (i32 b = 1; b < rows; b++) r->kern->add(d->W, zs, zs + b * d->W);
-        r->kern->add(d->W, db, zs);
-    }
     x_grad(d, r->kern, d->dp, d->steps, r->theta + op->theta0, d->dpp, z, ldz, dw, d->panel);
     r->kern->gemm_nn(d->steps, d->dp, (i32)d->W, z, ldz, r->derived + op->derived0 + d->wt, d->row, down, d->dpp, true);
 }
@@ -281,16 +288,17 @@ static void grain_bwd(const struct op *op, const struct run *r, const struct dim
 static void bwd(const struct op *op, const struct run *r, struct part part) {
     if (!run_dout(r, op->out)) return;
     struct dims d = dims_of(op, r->net);
-    i32 rows = part.b1 - part.b0;
-    i64 first = (i64)part.b0 * d.Hp;
-    i64 plane = (i64)r->B * d.Hp;
+    i64 first = (i64)part.b0 * d.Hp, plane = (i64)r->B * d.Hp;
     f32 *dend = run_din(op, r, 0);
     bool two = d.cell->states > 1;
-    copies_bwd(op, r, &d, part, (dend ? dend + (two ? plane : 0) : scratch_ds(op, r, &d) + plane) + first);
+    f32 *dstate = dend ? dend + (two ? plane : 0) : scratch_ds(op, r, &d) + plane;
+    for (i32 g = grain_first(r, part); g < grain_end(r, part); g++) {
+        struct part q = part_grain(r, part, g);
+        grain_bwd(op, r, &d, g, q, dstate + (i64)q.b0 * d.Hp);
+    }
     if (dend)
-        r->kern->gemm_nn(rows, d.H, (i32)d.W, r->scratch[op->l] + part.b0 * d.W, d.W,
+        r->kern->gemm_nn(part.b1 - part.b0, d.H, (i32)d.W, r->scratch[op->l] + part.b0 * d.W, d.W,
                          r->derived + op->derived0 + d.wt + d.dpp + d.dcp, d.row, dend + first, d.Hp, !two);
-    for (i32 g = grain_first(r, part); g < grain_end(r, part); g++) grain_bwd(op, r, &d, g, part_grain(r, part, g));
 }
 
 static i32 known_of(const struct op *op) {

@@ -1,12 +1,12 @@
 /* dropout.c - drops each value with probability rate in training and scales the others up; hands x through otherwise.
  *
  * The mask is a pure function of (seed, step, op, place in the buffer), so it does not depend on how the box was cut and a re-run
- * sees the same.  Saved: one bit a value, a u16 per 16 lanes.  One Philox call serves 8 values with thresholds of 16 bits; the scale
+ * sees the same.  Saved: one bit a value, a u32 per 16 lanes.  One Philox call serves 8 values with thresholds of 16 bits; the scale
  * is that of the rounded threshold, so the mean is kept exactly. */
 #include <math.h>
 
-#include "base/rng.h"
 #include "model/layer.h"
+#include "model/layer/dropout_mask.h"
 
 enum { ONE = 1 << 16 };
 
@@ -23,7 +23,7 @@ static err shape(struct net *n, struct op *op) {
 
 static i64 saved(const struct op *op, const struct net *n, i32 B) {
     (void)n;
-    return (i64)op->T * B * (round_up(op->F, LANES) / LANES); /* twice what the u16 need, so rows stay apart in steps of 4 bytes */
+    return (i64)op->T * B * (round_up(op->F, LANES) / LANES);
 }
 
 static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {
@@ -31,21 +31,38 @@ static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward)
     return (backward ? 1.0 : 8.0) * op->T * B * op->F;
 }
 
-/* The bits of panel `index` of the buffer: bit i set = lane i is kept. */
-static u32 mask_of(const struct op *op, const struct run *r, u32 drop, u64 index) {
-    u32 w[8], bits = 0;
-    u64 place = (u64)op->l << 48 | 2 * index;
-    rng_words(r->seed, RNG_DROPOUT, r->step, place, w);
-    rng_words(r->seed, RNG_DROPOUT, r->step, place + 1, w + 4);
-    for (u32 i = 0; i < 8; i++) {
-        bits |= (u32)((w[i] & 0xffff) >= drop) << (2 * i);
-        bits |= (u32)((w[i] >> 16) >= drop) << (2 * i + 1);
+static void mask_ref(u64 seed, u32 step, u64 place, u32 drop, u32 mask[MASK_PANELS]) {
+    for (u32 p = 0; p < MASK_PANELS; p++) {
+        u32 w[8];
+        rng_words(seed, RNG_DROPOUT, step, place + 2 * p, w);
+        rng_words(seed, RNG_DROPOUT, step, place + 2 * p + 1, w + 4);
+        mask[p] = 0;
+        for (u32 i = 0; i < LANES; i++) mask[p] |= (u32)((w[i / 2] >> (i % 2 * 16) & 0xffff) >= drop) << i;
     }
-    return bits;
 }
 
-static void scale_panel(u32 bits, f32 scale, const f32 *x, f32 *y) {
-    for (u32 i = 0; i < LANES; i++) y[i] = (bits >> i & 1) ? x[i] * scale : 0;
+static void scale_ref(i64 n, const u32 *mask, f32 scale, const f32 *x, f32 *y) {
+    for (i64 i = 0; i < n * LANES; i++) y[i] = (mask[i / LANES] >> (i % LANES) & 1) ? x[i] * scale : 0;
+}
+
+const struct dropout_kern dropout_ref = {mask_ref, scale_ref};
+
+static const struct dropout_kern *kern_of(const struct kern *k) {
+#if defined(__x86_64__)
+    if (k->arch == KERN_AVX512) return &dropout_avx512;
+    if (k->arch == KERN_AVX2) return &dropout_avx2;
+#endif
+    return k->arch == KERN_REF ? &dropout_ref : &dropout_base;
+}
+
+/* Masks of n panels that follow each other, from panel `first` of the buffer. */
+static void masks(const struct op *op, const struct run *r, i64 first, i64 n, u32 *mask) {
+    const struct dropout_kern *k = kern_of(r->kern);
+    for (i64 i = 0; i < n; i += MASK_PANELS) {
+        u32 some[MASK_PANELS];
+        k->mask(r->seed, r->step, (u64)op->l << 48 | 2 * (u64)(first + i), threshold(op), some);
+        memcpy(mask + first + i, some, (size_t)lmin(MASK_PANELS, n - i) * sizeof *some);
+    }
 }
 
 static bool identity(const struct op *op, const struct run *r) { return !r->train || threshold(op) == 0; }
@@ -63,11 +80,8 @@ static void fwd(const struct op *op, const struct run *r, struct part p) {
             memcpy(y, x, (size_t)(rows * Fp) * sizeof *y);
             continue;
         }
-        for (i64 j = 0; j < rows * panels; j++) {
-            i64 at = first * panels + j;
-            mask[at] = mask_of(op, r, drop, (u64)at);
-            scale_panel(mask[at], scale, x + j * LANES, y + j * LANES);
-        }
+        masks(op, r, first * panels, rows * panels, mask);
+        kern_of(r->kern)->scale(rows * panels, mask + first * panels, scale, x, y);
     }
 }
 
@@ -85,8 +99,7 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
             memcpy(dx + first * Fp, dy + first * Fp, (size_t)(rows * Fp) * sizeof *dx);
             continue;
         }
-        for (i64 at = first * panels; at < (first + rows) * panels; at++)
-            scale_panel(mask[at], scale, dy + at * LANES, dx + at * LANES);
+        kern_of(r->kern)->scale(rows * panels, mask + first * panels, scale, dy + first * Fp, dx + first * Fp);
     }
 }
 

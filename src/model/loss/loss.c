@@ -1,4 +1,6 @@
-/* loss.c - walks the rows of a loss. */
+/* loss.c - walks the cells of a loss, up to 64 of a row at a time. */
+#include <math.h>
+
 #include "model/loss/loss.h"
 
 err loss_shape(struct net *n, struct op *op) {
@@ -26,38 +28,93 @@ f64 loss_flops(const struct op *op, const struct net *n, i32 B, bool backward) {
     return 6.0 * op->T * B * op->I;
 }
 
-static struct loss_row row_at(const struct op *op, const struct run *r, i64 at) {
+/* One row of w cells of one quantile. */
+struct row {
+    const f32 *pred, *target, *base; /* base NULL = zero */
+    i32 w;
+};
+
+static struct row row_at(const struct op *op, const struct run *r, i64 at, i32 quantile) {
     i64 Ip = round_up(op->I, LANES), Fp = round_up(op->F, LANES);
-    struct loss_row row = {.w = op->F, .pred = run_in(op, r, 0) + at * Ip, .target = run_in(op, r, 1) + at * Fp};
+    struct row row = {.w = op->F, .target = run_in(op, r, 1) + at * Fp};
+    row.pred = run_in(op, r, 0) + at * Ip + (i64)quantile * op->F;
     if (op->spec.in[2] >= 0) row.base = run_in(op, r, 2) + at * Fp;
     return row;
 }
 
+enum { CHUNK = 64 };
+
+/* Errors of cells j.. of a row; returns how many, rounded up to LANES: those after the last are 0, as are missing ones. */
+static i32 errors(const struct row *row, i32 j, f32 e[CHUNK]) {
+    i32 n = imin(CHUNK, row->w - j), up = round_up(n, LANES);
+    const f32 *pred = row->pred + j, *target = row->target + j;
+    for (i32 i = 0; i < n; i++) e[i] = pred[i];
+    if (row->base)
+        for (i32 i = 0; i < n; i++) e[i] += row->base[j + i];
+    for (i32 i = 0; i < n; i++) e[i] -= target[i];
+    for (i32 i = 0; i < n; i++) e[i] = isnan(target[i]) ? 0 : e[i]; /* apart from the difference: selects vectorise */
+    for (i32 i = n; i < up; i++) e[i] = 0;
+    return up;
+}
+
+/* f32 within the lanes of a row, f64 over lanes and rows. */
+static f64 row_sum(const struct op *op, i32 quantile, const struct row *row, const struct loss_fn *fn) {
+    f32 e[CHUNK], value[CHUNK], lane[LANES] = {0};
+    f64 sum = 0;
+    for (i32 j = 0; j < row->w; j += CHUNK) {
+        i32 n = errors(row, j, e);
+        fn->value(op, quantile, n, e, value);
+        for (i32 k = 0; k < n; k += LANES)
+            for (i32 i = 0; i < LANES; i++) lane[i] += value[k + i];
+    }
+    for (i32 i = 0; i < LANES; i++) sum += (f64)lane[i];
+    return sum;
+}
+
+static f64 rows_sum(const struct op *op, const struct run *r, i64 at, const struct loss_fn *fn) {
+    i32 Q = imax(1, op->spec.nquantile);
+    f64 sum = 0;
+    for (i32 q = 0; q < Q; q++) {
+        struct row row = row_at(op, r, at, q);
+        sum += row_sum(op, q, &row, fn);
+    }
+    return sum / Q;
+}
+
 /* Parts cover whole grains; the parts of a grain come in the order of t. */
-void loss_fwd(const struct op *op, const struct run *r, struct part p, loss_row_fn *fn) {
+void loss_fwd(const struct op *op, const struct run *r, struct part p, const struct loss_fn *fn) {
     for (i32 g = grain_first(r, p); g < grain_end(r, p); g++) {
         struct part q = part_grain(r, p, g);
         f64 total = p.t0 == 0 ? 0 : r->loss[g];
         for (i32 t = q.t0; t < q.t1; t++)
-            for (i32 b = q.b0; b < q.b1; b++) {
-                struct loss_row row = row_at(op, r, (i64)t * r->B + b);
-                total += fn(op, &row);
-            }
+            for (i32 b = q.b0; b < q.b1; b++) total += rows_sum(op, r, (i64)t * r->B + b, fn);
         r->loss[g] = total;
     }
 }
 
-void loss_bwd(const struct op *op, const struct run *r, struct part p, loss_row_fn *fn) {
+static void row_grad(const struct op *op, i32 quantile, const struct row *row, const struct loss_fn *fn, f32 scale, f32 *to) {
+    f32 e[CHUNK], slope[CHUNK];
+    for (i32 j = 0; j < row->w; j += CHUNK) {
+        i32 n = errors(row, j, e);
+        fn->slope(op, quantile, n, e, slope);
+        n = imin(CHUNK, row->w - j);
+        for (i32 i = 0; i < n; i++) to[j + i] = slope[i] * scale;
+    }
+}
+
+void loss_bwd(const struct op *op, const struct run *r, struct part p, const struct loss_fn *fn) {
     f32 *d = run_din(op, r, 0);
     i64 Ip = round_up(op->I, LANES);
+    i32 Q = imax(1, op->spec.nquantile);
     if (!d) return;
     for (i32 t = p.t0; t < p.t1; t++)
         for (i32 b = p.b0; b < p.b1; b++) {
             i64 at = (i64)t * r->B + b;
-            struct loss_row row = row_at(op, r, at);
-            row.d = d + at * Ip;
-            row.scale = r->loss_scale;
-            memset(row.d + op->I, 0, (size_t)(Ip - op->I) * sizeof *d);
-            fn(op, &row);
+            f32 *to = d + at * Ip;
+            for (i32 q = 0; q < Q; q++) {
+                struct row row = row_at(op, r, at, q);
+                row_grad(op, q, &row, fn, r->loss_scale / (f32)Q, to + (i64)q * op->F);
+            }
+            memset(to + op->I, 0, (size_t)(Ip - op->I) * sizeof *d);
         }
 }

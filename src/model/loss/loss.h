@@ -2,25 +2,23 @@
  *
  *     in[0] pred [T][B][w*Q] (value j of quantile q at q*w + j)    in[1] target [T][B][w], NaN = missing    in[2] base [T][B][w] or -1
  *
- * Forward writes the sum over the present cells of each grain (f64, fixed order) to run->loss; backward writes the gradient of
- * loss_scale times that sum.  A loss file gives the row function: the value of one row of w cells and, when d is not NULL, its
- * gradient times scale. */
+ * Forward writes the sum over the present cells of each grain to run->loss (mean over the quantiles; fixed order); backward writes
+ * the gradient of loss_scale times that sum.  A loss file says what an error e = base + pred - target costs: the value and its
+ * derivative, both 0 at e = 0, because missing cells come as e = 0. */
 #ifndef STRETTO_MODEL_LOSS_LOSS_H
 #define STRETTO_MODEL_LOSS_LOSS_H
 
 #include "model/layer.h"
 
-struct loss_row {
-    i32 w;
-    const f32 *pred, *target, *base; /* base NULL = zero */
-    f32 *d;                          /* NULL = value only */
-    f32 scale;
+/* n errors of quantile number i; n is a multiple of LANES. */
+struct loss_fn {
+    void (*value)(const struct op *op, i32 i, i32 n, const f32 *e, f32 *value);
+    void (*slope)(const struct op *op, i32 i, i32 n, const f32 *e, f32 *slope);
 };
-typedef f64 loss_row_fn(const struct op *op, const struct loss_row *row);
 
 err loss_shape(struct net *n, struct op *op);
 f64 loss_flops(const struct op *op, const struct net *n, i32 B, bool backward);
-void loss_fwd(const struct op *op, const struct run *r, struct part p, loss_row_fn *fn);
-void loss_bwd(const struct op *op, const struct run *r, struct part p, loss_row_fn *fn);
+void loss_fwd(const struct op *op, const struct run *r, struct part p, const struct loss_fn *fn);
+void loss_bwd(const struct op *op, const struct run *r, struct part p, const struct loss_fn *fn);
 
 #endif

@@ -3,20 +3,19 @@
 
 #include "model/loss/loss.h"
 
-static f64 row_value(const struct op *op, const struct loss_row *row) {
-    (void)op;
-    f64 sum = 0;
-    for (i32 j = 0; j < row->w; j++) {
-        f32 e = row->pred[j] + (row->base ? row->base[j] : 0) - row->target[j];
-        bool there = !isnan(row->target[j]);
-        if (there) sum += (f64)fabsf(e);
-        if (row->d) row->d[j] = !there || e == 0 ? 0 : e > 0 ? row->scale : -row->scale;
-    }
-    return sum;
+static void value(const struct op *op, i32 quantile, i32 n, const f32 *restrict e, f32 *restrict v) {
+    (void)op, (void)quantile;
+    for (i32 i = 0; i < n; i++) v[i] = fabsf(e[i]);
 }
 
-static void fwd(const struct op *op, const struct run *r, struct part p) { loss_fwd(op, r, p, row_value); }
-static void bwd(const struct op *op, const struct run *r, struct part p) { loss_bwd(op, r, p, row_value); }
+static void slope(const struct op *op, i32 quantile, i32 n, const f32 *restrict e, f32 *restrict d) {
+    (void)op, (void)quantile;
+    for (i32 i = 0; i < n; i++) d[i] = (e[i] > 0 ? 1.0f : 0.0f) - (e[i] < 0 ? 1.0f : 0.0f);
+}
+
+static const struct loss_fn fn = {value, slope};
+static void fwd(const struct op *op, const struct run *r, struct part p) { loss_fwd(op, r, p, &fn); }
+static void bwd(const struct op *op, const struct run *r, struct part p) { loss_bwd(op, r, p, &fn); }
 
 extern const struct layer layer_loss_mae;
 const struct layer layer_loss_mae = {

@@ -1,26 +1,20 @@
 /* quantile.c - twice the pinball loss, mean over the quantiles, so that the median alone equals mae. */
-#include <math.h>
-
 #include "model/loss/loss.h"
 
-static f64 row_value(const struct op *op, const struct loss_row *row) {
-    i32 Q = op->spec.nquantile;
-    f64 sum = 0;
-    for (i32 i = 0; i < Q; i++) {
-        f32 q = op->spec.quantile[i], below = 2 * (1 - q), above = 2 * q;
-        const f32 *pred = row->pred + (i64)i * row->w;
-        for (i32 j = 0; j < row->w; j++) {
-            f32 e = pred[j] + (row->base ? row->base[j] : 0) - row->target[j];
-            bool there = !isnan(row->target[j]);
-            if (there) sum += (f64)(e > 0 ? below * e : -above * e);
-            if (row->d) row->d[(i64)i * row->w + j] = !there || e == 0 ? 0 : (e > 0 ? below : -above) * row->scale / (f32)Q;
-        }
-    }
-    return sum / Q;
+/* e > 0: the forecast lies above the target, which costs 2 (1 - q) a unit; below it 2 q. */
+static void value(const struct op *op, i32 quantile, i32 n, const f32 *restrict e, f32 *restrict v) {
+    f32 q = op->spec.quantile[quantile], above = 2 * (1 - q), below = -2 * q;
+    for (i32 i = 0; i < n; i++) v[i] = e[i] * (e[i] > 0 ? above : below);
 }
 
-static void fwd(const struct op *op, const struct run *r, struct part p) { loss_fwd(op, r, p, row_value); }
-static void bwd(const struct op *op, const struct run *r, struct part p) { loss_bwd(op, r, p, row_value); }
+static void slope(const struct op *op, i32 quantile, i32 n, const f32 *restrict e, f32 *restrict d) {
+    f32 q = op->spec.quantile[quantile], above = 2 * (1 - q), below = -2 * q;
+    for (i32 i = 0; i < n; i++) d[i] = (e[i] > 0 ? above : 0.0f) + (e[i] < 0 ? below : 0.0f);
+}
+
+static const struct loss_fn fn = {value, slope};
+static void fwd(const struct op *op, const struct run *r, struct part p) { loss_fwd(op, r, p, &fn); }
+static void bwd(const struct op *op, const struct run *r, struct part p) { loss_bwd(op, r, p, &fn); }
 
 static err shape(struct net *n, struct op *op) {
     TRY(layer_range(op, "number of quantiles", op->spec.nquantile, 1, 16));
