@@ -18,7 +18,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 def recipes():
     text = open(os.path.join(ROOT, "docs", "HOWTO-ADD.md"), encoding="utf-8").read()
     title = ""
-    for match in re.finditer(r"^## (.*)$|^```(c|def|sh)([^\n]*)\n(.*?)^```$", text, flags=re.M | re.S):
+    for match in re.finditer(r"^## ([^\n]*)$|^```(c|def|sh)([^\n]*)\n(.*?)^```$", text, flags=re.M | re.S):
         if match.group(1):
             title = match.group(1)
         else:
