@@ -36,5 +36,6 @@ void engine_free(struct engine *e) {
 }
 
 i64 engine_planned_bytes(const struct engine *e) {
-    return (e->plan ? e->plan->peak_bytes : 0) + (e->forward_plan ? e->forward_plan->peak_bytes : 0);
+    i64 both = e->plan && e->forward_plan ? e->forward_plan->store_bytes : 0; /* the store is shared */
+    return (e->plan ? e->plan->peak_bytes : 0) + (e->forward_plan ? e->forward_plan->peak_bytes : 0) - both;
 }
