@@ -167,7 +167,7 @@ class Checker:
         if shown.startswith(LIBRARY):
             banned.update(BANNED_IN_LIBRARY)
         for match in re.finditer(r"(?<![\w.>])([A-Za-z_]\w*)\s*\(", code):
-            if match.group(1) in banned and not shown.startswith("tests/"):
+            if match.group(1) in banned and not shown.startswith(("tests/", "bench/")):
                 line = code.count("\n", 0, match.start()) + 1
                 self.report("banned:" + match.group(1), shown, line, f"{match.group(1)} is banned: {banned[match.group(1)]}")
         if shown.startswith(LIBRARY):
