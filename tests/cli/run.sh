@@ -6,7 +6,7 @@
 #     NAME.stderr.exact or NAME.stderr.glob      nothing on stderr when there is neither
 #     NAME.exit                                  exit status, 0 when it is not there
 # In a .glob file every line is a pattern with * for any text; a line "..." stands for any number of lines.
-# $DATA is tests/cli/data, $SHARED the shared data; a case that exits with 77 is skipped.
+# $EXAMPLES is the folder examples, $DATA is tests/cli/data, $SHARED the shared data; a case that exits with 77 is skipped.
 # --update writes what came out as the new expectation (.glob files that still match stay as they are).
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -21,7 +21,8 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin" && ln -s "$binary" "$work/bin/stretto"
 DATA=$here/data
 SHARED=${STRETTO_SHARED:-$here/../../../shared}
-export DATA SHARED
+EXAMPLES=$(cd "$here/../../examples" 2>/dev/null && pwd)
+export DATA SHARED EXAMPLES
 
 # matches PATTERNS FILE: every line fits its pattern.
 matches() {
