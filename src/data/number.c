@@ -8,26 +8,23 @@
 const f64 number_power[23] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                               1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-const u64 number_whole[20] = {1u,
-                                    10u,
-                                    100u,
-                                    1000u,
-                                    10000u,
-                                    100000u,
-                                    1000000u,
-                                    10000000u,
-                                    100000000u,
-                                    1000000000u,
-                                    10000000000u,
-                                    100000000000u,
-                                    1000000000000u,
-                                    10000000000000u,
-                                    100000000000000u,
-                                    1000000000000000u,
-                                    10000000000000000u,
-                                    100000000000000000u,
-                                    1000000000000000000u,
-                                    10000000000000000000u};
+const u64 number_whole[20] = {
+    1u, 10u, 100u, 1000u, 10000u, 100000u, 1000000u, 10000000u, 100000000u, 1000000000u, 10000000000u, 100000000000u,
+    1000000000000u, 10000000000000u, 100000000000000u, 1000000000000000u, 10000000000000000u, 100000000000000000u,
+    1000000000000000000u, 10000000000000000000u};
+
+/* floor(2^e / 10^k), with the highest bit set, and e. */
+const struct number_tenth number_tenth[NUMBER_TENTHS] = {
+    {0x8000000000000000u, 63}, {0xccccccccccccccccu, 67}, {0xa3d70a3d70a3d70au, 70}, {0x83126e978d4fdf3bu, 73},
+    {0xd1b71758e219652bu, 77}, {0xa7c5ac471b478423u, 80}, {0x8637bd05af6c69b5u, 83}, {0xd6bf94d5e57a42bcu, 87},
+    {0xabcc77118461cefcu, 90}, {0x89705f4136b4a597u, 93}, {0xdbe6fecebdedd5beu, 97}, {0xafebff0bcb24aafeu, 100},
+    {0x8cbccc096f5088cbu, 103}, {0xe12e13424bb40e13u, 107}, {0xb424dc35095cd80fu, 110}, {0x901d7cf73ab0acd9u, 113},
+    {0xe69594bec44de15bu, 117}, {0xb877aa3236a4b449u, 120}, {0x9392ee8e921d5d07u, 123}, {0xec1e4a7db69561a5u, 127},
+    {0xbce5086492111aeau, 130}, {0x971da05074da7beeu, 133}, {0xf1c90080baf72cb1u, 137}, {0xc16d9a0095928a27u, 140},
+    {0x9abe14cd44753b52u, 143}, {0xf79687aed3eec551u, 147}, {0xc612062576589ddau, 150}, {0x9e74d1b791e07e48u, 153},
+    {0xfd87b5f28300ca0du, 157}, {0xcad2f7f5359a3b3eu, 160}, {0xa2425ff75e14fc31u, 163}, {0x81ceb32c4b43fcf4u, 166},
+    {0xcfb11ead453994bau, 170}, {0xa6274bbdd0fadd61u, 173}, {0x84ec3c97da624ab4u, 176}, {0xd4ad2dbfc3d07787u, 180},
+    {0xaa242499697392d2u, 183}, {0x881cea14545c7575u, 186}};
 
 /* (high:low) / d for high < d. */
 static inline u64 divide(u64 high, u64 low, u64 d, u64 *rest) {
@@ -67,4 +64,11 @@ const char *number_slow(const char *s, const char *end, char mark, f64 *out) {
     while (p < end && (isalnum((u8)*p) || *p == '+' || *p == '-' || *p == mark)) p++;
     if (p == s || !str_to_f64(s, (size_t)(p - s), mark, out)) return NULL;
     return p;
+}
+
+i64 number_significant(const char *s, const char *end, char mark) {
+    i64 n = 0;
+    for (; s < end; s++)
+        if (*s != mark && *s != '-' && (n > 0 || *s != '0')) n++;
+    return n;
 }

@@ -3,7 +3,8 @@
  *     sign digits [mark digits] [e exponent]      mantissa w (up to 19 digits) times 10^k
  *
  *     w <= 2^53 and |k| <= 22     one multiplication or division of exact doubles is exact (Clinger 1990)
- *     -19 <= k <= 0               128-bit integer division, rounded by hand: exact
+ *     k < 0                       times 1 / 10^-k as a 64-bit integer; unless the 128-bit product lies so near to the middle of two
+ *                                 doubles that the rounding is in doubt: then a 128-bit division decides
  *     anything else               strtod_l of the C locale (str_to_f64)
  *
  * The text must be followed by at least 8 readable bytes.  Little-endian machines. */
@@ -14,11 +15,34 @@
 
 #include "base/bits.h"
 
-f64 number_divide(u64 w, i32 k);                                          /* w / 10^k for 0 <= k <= 19, rounded to nearest even */
+f64 number_divide(u64 w, i32 k); /* w / 10^k for 0 <= k <= 19, rounded to nearest even */
 const char *number_slow(const char *s, const char *end, char mark, f64 *out); /* the general case; same contract as number_read */
+i64 number_significant(const char *s, const char *end, char mark);            /* digits without the zeros in front */
 
+enum { NUMBER_TENTHS = 38 };
+struct number_tenth {
+    u64 r;
+    i32 e;
+};
 extern const f64 number_power[23];
 extern const u64 number_whole[20]; /* 10^k */
+extern const struct number_tenth number_tenth[NUMBER_TENTHS];
+
+/* w / 10^k for w > 0.  With r = 2^e / 10^k - (less than 1) the product below is too small by less than one in its upper half; so only
+ * four places just below a half leave the rounding open.  false: it is open. */
+static inline bool number_scale(u64 w, i64 k, f64 *out) {
+    int sw = __builtin_clzll(w);
+    u64 q = (u64)(((unsigned __int128)(w << sw) * number_tenth[k].r) >> 64);
+    int sq = __builtin_clzll(q); /* 0 or 1; 2 at the very edge */
+    q <<= sq;
+    u64 low = q & 0x7FF; /* cut off; 0x400 is the half */
+    if (sq > 1 || low - 0x3FB <= 5) return false;
+    u64 power = (u64)(64 + 11 - sq - sw - number_tenth[k].e + 1023) << 52;
+    f64 two;
+    memcpy(&two, &power, 8);
+    *out = (f64)((q >> 11) + (low > 0x400)) * two;
+    return true;
+}
 
 /* The value of eight digits, one a byte, the first in the lowest byte. */
 static inline u64 number_eight(u64 x) {
@@ -41,8 +65,7 @@ static inline const char *number_digits(const char *p, u64 *w) {
             continue;
         }
         i32 n = __builtin_ctzll(other) >> 3;
-        if (n == 0) return p;
-        *w = *w * number_whole[n] + number_eight(x << (64 - 8 * n));
+        *w = *w * number_whole[n] + number_eight(x << (56 - 8 * n) << 8);
         return p + n;
     }
 }
@@ -60,10 +83,15 @@ static inline const char *number_read(const char *s, const char *end, char mark,
         k = p - from;
         digits += k;
     }
-    if (digits == 0 || digits > 19 || (*p | 32) == 'e' || *p == '_') return number_slow(s, end, mark, out);
+    if (digits == 0 || (*p | 32) == 'e' || *p == '_' || k >= NUMBER_TENTHS) return number_slow(s, end, mark, out);
+    if (digits > 19 && number_significant(s, p, mark) > 19) return number_slow(s, end, mark, out);
     f64 v;
     if (w <= (u64)1 << 53 && k <= 22) v = (f64)w / number_power[k];
-    else v = number_divide(w, (i32)k);
+    else if (k == 0) v = (f64)w;
+    else if (!number_scale(w, k, &v)) {
+        if (k > 19) return number_slow(s, end, mark, out);
+        v = number_divide(w, (i32)k);
+    }
     *out = *s == '-' ? -v : v;
     return p;
 }
