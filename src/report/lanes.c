@@ -59,25 +59,31 @@ static void flush_bar(struct str *b, struct row *r, const struct kinds *k, f64 t
     r->to = r->from - 1;
 }
 
+/* Where the lanes are drawn. */
+struct field {
+    const struct axis *x;
+    f64 left, w, top;
+};
+
 /* Spans in the order given; neighbours of one kind that touch on the screen become one bar, so a long trace stays small. */
 static void draw_bars(struct str *b, const struct span *s, i64 n, struct row *row, i32 rows, struct kinds *kinds,
-                      const struct axis *x, f64 left, f64 w, f64 top) {
+                      const struct field *at) {
     for (i64 i = 0; i < n; i++) {
         i32 r = row_of(row, &rows, &s[i]);
         if (r < 0) continue;
         i32 kind = kind_of(kinds, s[i].name);
-        f64 from = left + w * axis_place(x, s[i].t0 * 1e3), to = left + w * axis_place(x, s[i].t1 * 1e3);
-        struct row *at = &row[r];
-        if (at->to >= at->from && at->kind == kind && from - at->to < .35 && from >= at->from) {
-            at->to = dmax(at->to, to);
+        f64 from = at->left + at->w * axis_place(at->x, s[i].t0 * 1e3), to = at->left + at->w * axis_place(at->x, s[i].t1 * 1e3);
+        struct row *bar = &row[r];
+        if (bar->to >= bar->from && bar->kind == kind && from - bar->to < .35 && from >= bar->from) {
+            bar->to = dmax(bar->to, to);
             continue;
         }
-        flush_bar(b, at, kinds, top + ROW * r + (ROW - BAR) / 2.);
-        at->from = from;
-        at->to = to;
-        at->kind = kind;
+        flush_bar(b, bar, kinds, at->top + ROW * r + (ROW - BAR) / 2.);
+        bar->from = from;
+        bar->to = to;
+        bar->kind = kind;
     }
-    for (i32 r = 0; r < rows; r++) flush_bar(b, &row[r], kinds, top + ROW * r + (ROW - BAR) / 2.);
+    for (i32 r = 0; r < rows; r++) flush_bar(b, &row[r], kinds, at->top + ROW * r + (ROW - BAR) / 2.);
 }
 
 /* Returns the y below the legend; b NULL = only measure. */
@@ -139,6 +145,6 @@ void svg_lanes(struct str *b, const struct span *span, i64 n, f64 width, bool al
         snprintf(share, sizeof share, "%d%%", (i32)(100 * row[r].busy / dmax(1e-12, hi - lo) + .5));
         svg_text(b, left + w + 8, y, "st-t", "", share);
     }
-    draw_bars(b, span, n, row, rows, &kinds, &x, left, w, top);
+    draw_bars(b, span, n, row, rows, &kinds, &(struct field){&x, left, w, top});
     str_add(b, "</svg>\n");
 }
