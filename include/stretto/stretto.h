@@ -131,15 +131,16 @@ STRETTO_API stretto_err stretto_backtest(stretto_config *config, stretto_data *d
 
 /* --- 6 models --- */
 STRETTO_API stretto_err stretto_model_load(const char *path, stretto_model **out);  /* E701, E901, E902 */
-STRETTO_API stretto_err stretto_model_save(const stretto_model *self, const char *path);
+STRETTO_API stretto_err stretto_model_save(const stretto_model *self, const char *path); /* replaced whole or not at all; E702, E703 */
 STRETTO_API void stretto_model_free(stretto_model *self);
-STRETTO_API int stretto_model_horizon(const stretto_model *self);
-STRETTO_API int stretto_model_context(const stretto_model *self);
-STRETTO_API int stretto_model_targets(const stretto_model *self);
-STRETTO_API const char *stretto_model_target(const stretto_model *self, int i);
+STRETTO_API int stretto_model_horizon(const stretto_model *self);                   /* steps forecast */
+STRETTO_API int stretto_model_context(const stretto_model *self);                   /* rows looked back on */
+STRETTO_API int stretto_model_targets(const stretto_model *self);                   /* columns forecast */
+STRETTO_API const char *stretto_model_target(const stretto_model *self, int i);     /* name; NULL = out of range */
 STRETTO_API int stretto_model_quantiles(const stretto_model *self);                 /* count; 0 = point forecasts only */
 STRETTO_API double stretto_model_quantile(const stretto_model *self, int i);
 STRETTO_API int64_t stretto_model_parameters(const stretto_model *self);            /* weights of one member, without padding */
+/* Schema, layers, training record and every option with its origin; indented text, or JSON. */
 STRETTO_API stretto_err stretto_model_info(const stretto_model *self, int json, char **out);
 STRETTO_API stretto_config *stretto_model_config(stretto_model *self);              /* borrowed: the options it was trained with */
 
