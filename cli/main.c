@@ -120,6 +120,7 @@ int main(int argc, char **argv) {
     struct cli c = {.args.verb = -1};
     stretto_err e = run(&c, argc, argv);
     console_close(&c.console);
+    if (e >= 0 && (fflush(stdout) != 0 || ferror(stdout))) e = FAIL(E703, "cannot write to standard output");
     if (e < 0) show_error(&c);
     int status = stretto_exit_status(e);
     stretto_config_free(c.config);

@@ -18,8 +18,8 @@ STOPPED = 75
 # name: arguments of train; every run is long enough (about two seconds) to be hit, and short enough to be repeated
 SHORT = ["--target", "Passengers", "--horizon", "12", "--members", "3", "--steps", "800", "--hidden", "48", "--batch", "59"]
 LONG = ["--preset", "long", "--target", "all", "--horizon", "24", "--context", "96", "--steps", "400", "--hidden", "16", "--validate-every", "20"]
-DAY = ["--preset", "day", "--target", "height", "--horizon", "24", "--context", "48", "--steps", "300", "--hidden", "16", "--batch", "32",
-       "--validate-every", "20", "--no-guard"]
+DAY = ["--preset", "day", "--target", "height", "--horizon", "24", "--context", "48", "--steps", "600", "--hidden", "32", "--batch", "64",
+       "--validate-every", "100", "--no-guard", "--base", "last"]
 
 
 class Resume(Case):
@@ -52,7 +52,8 @@ class Resume(Case):
         while child.poll() is None and not self.reached(run, member, step, refit):
             self.assertLess(time.monotonic(), limit, "the run never got to member %d" % member)
             time.sleep(0.002)
-        time.sleep(self.random.uniform(0, 0.02))
+        if not refit:
+            time.sleep(self.random.uniform(0, 0.02))
         if child.poll() is None:
             child.send_signal(number)
         out, err = child.communicate(timeout=60 * e2e.SLOW)
@@ -67,6 +68,8 @@ class Resume(Case):
     def interrupted(self, data, options, number, points, name="cut"):
         """Trains with an interruption at each (member, step, refit); returns how many hit."""
         hits = 0
+        if os.path.exists(self.path(name + ".model")):
+            os.unlink(self.path(name + ".model"))
         args = ["train", data, *options, "-o", name + ".model", "--quiet"]
         for point in points:
             child = self.start(*args)
