@@ -88,6 +88,7 @@ stretto_err stretto_data_wrap(stretto_config *config, const double *values, int6
                               int64_t first_time, int64_t step_seconds, stretto_data **out) {
     struct series_options so = series_options_of(&config->o);
     struct series *s = NULL;
+    if (!so.target || !*so.target) so.target = "all";
     TRY(series_wrap(values, nrow, ncol, names, first_time, step_seconds, &so, &s));
     return data_of_series(s, "memory", out);
 }
