@@ -13,9 +13,11 @@ extern const struct algebra algebra_avx2, algebra_avx512;
 
 const struct algebra *algebra_best(void) {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
-        return &algebra_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &algebra_avx2;
+    switch (kern_best()->arch) { /* one choice for the whole program, STRETTO_ISA included */
+    case KERN_AVX512: return &algebra_avx512;
+    case KERN_AVX2: return &algebra_avx2;
+    default: break;
+    }
 #endif
     return &algebra_base;
 }
