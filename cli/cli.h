@@ -15,6 +15,7 @@ struct cli {
     struct options o;          /* flags as given; its texts are checked again by config */
     stretto_config *config;    /* the same flags, and the config file */
     struct console console;
+    bool told;                 /* the error is in what was printed: not again on stderr */
 };
 
 typedef stretto_err verb_fn(struct cli *c);

@@ -28,6 +28,15 @@ static void show_json(FILE *f) {
     fputs("}\n", f);
 }
 
+/* Every line of a text on stderr, with something in front of it. */
+static void show_lines(const char *first, const char *others, const char *text) {
+    for (const char *p = text, *front = first; *p; front = others) {
+        size_t n = strcspn(p, "\n");
+        fprintf(stderr, "%s%.*s\n", front, (int)n, p);
+        p += n + (p[n] ? 1 : 0);
+    }
+}
+
 static void show_error(const struct cli *c) {
     if (c->o.json) {
         show_json(stderr);
@@ -37,13 +46,9 @@ static void show_error(const struct cli *c) {
                                           : strcmp(c->o.color, "never") == 0 ? COLOUR_NEVER
                                                                              : COLOUR_AUTO);
     const char *where = stretto_errwhere();
-    fprintf(stderr, "%serror[E%03d]%s %s%s%s\n", colour ? "\033[1;31m" : "", stretto_errcode(), colour ? "\033[0m" : "", where, *where ? ": " : "",
-            stretto_errmsg());
-    for (const char *p = stretto_errfix(); *p;) {
-        size_t n = strcspn(p, "\n");
-        fprintf(stderr, "  fix: %.*s\n", (int)n, p);
-        p += n + (p[n] ? 1 : 0);
-    }
+    fprintf(stderr, "%serror[E%03d]%s %s%s", colour ? "\033[1;31m" : "", stretto_errcode(), colour ? "\033[0m" : "", where, *where ? ": " : "");
+    show_lines("", "  ", stretto_errmsg());
+    show_lines("  fix: ", "  fix: ", stretto_errfix());
 }
 
 /* --- shared by the verbs --- */
@@ -121,7 +126,7 @@ int main(int argc, char **argv) {
     stretto_err e = run(&c, argc, argv);
     console_close(&c.console);
     if (e >= 0 && (fflush(stdout) != 0 || ferror(stdout))) e = FAIL(E703, "cannot write to standard output");
-    if (e < 0) show_error(&c);
+    if (e < 0 && !c.told) show_error(&c);
     int status = stretto_exit_status(e);
     stretto_config_free(c.config);
     opt_free(&c.o);

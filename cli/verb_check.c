@@ -7,11 +7,15 @@
 stretto_err cmd_check(struct cli *c) {
     char *text = NULL, *config = NULL;
     stretto_err e = stretto_check(c->config, c->args.arg[0], c->o.json, &text, &config);
+    c->told = text != NULL;
     stretto_err shown = cli_print(text);
     if (shown >= 0 && config && c->o.write_config && *c->o.write_config)
         shown = file_write_all(c->o.write_config, config, (i64)strlen(config));
     stretto_text_free(config);
-    if (shown < 0) return shown;
+    if (shown < 0) {
+        c->told = false;
+        return shown;
+    }
     return e;
 }
 

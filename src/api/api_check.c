@@ -16,8 +16,10 @@ static void lines_of(const char *text, const char *first, struct str *out) {
 }
 
 static void finding_text(const struct finding *f, struct str *out) {
-    str_addf(out, "%s[%c%03d]%s%s: %s\n", f->warning ? "warning" : "error", f->warning ? 'W' : 'E', f->r.code, f->r.where[0] ? " " : "", f->r.where,
-             f->r.text);
+    size_t n = strcspn(f->r.text, "\n");
+    str_addf(out, "%s[%c%03d] %s%s%.*s\n", f->warning ? "warning" : "error", f->warning ? 'W' : 'E', f->r.code, f->r.where, f->r.where[0] ? ": " : "",
+             (int)n, f->r.text);
+    lines_of(f->r.text + n + (f->r.text[n] ? 1 : 0), "", out);
     lines_of(f->r.fix, "fix: ", out);
 }
 

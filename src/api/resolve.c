@@ -40,6 +40,12 @@ static err choose_split(struct options *o, const struct series *s, struct split 
     i64 h = o->horizon, rest;
     bool few = s->nrow < 500;
     i64 test = few ? h : lmax(h, s->nrow / 5);
+    if (opt_is_auto(o, OPT_test) && test >= s->nrow) {
+        char fix[48];
+        snprintf(fix, sizeof fix, "--horizon %lld", (long long)lmax(1, s->nrow / 6));
+        return FAIL_AT(E301, NULL, fix, "the series is too short: a horizon of %lld rows, and as many to test it on, do not fit into %lld rows",
+                       (long long)h, (long long)s->nrow);
+    }
     if (opt_is_auto(o, OPT_test)) TRY(resolve_i(o, OPT_test, test, few ? "one horizon" : "a fifth of the rows"));
     struct split all;
     TRY(split_make(s, "0", o->test, &all));
