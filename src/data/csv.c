@@ -124,21 +124,55 @@ static err make_lines(struct csv *c) {
     return 0;
 }
 
+/* Columns, tallies and vocabularies for t->nrow rows. */
+static err make_room(struct csv *c) {
+    drop_words(c);
+    TRY(make_columns(c));
+    TRY(make_tallies(c));
+    NEW(c->vocab, c->ntext);
+    return 0;
+}
+
+static void drop_columns(struct table *t) {
+    for (i32 i = 0; i < t->ncol; i++) {
+        mem_free(t->col[i].number);
+        mem_free(t->col[i].time);
+        mem_free(t->col[i].code);
+    }
+    mem_free(t->col);
+    t->col = NULL;
+}
+
+/* One pass, when the file is of the easy kind. */
+static err try_once(struct csv *c, bool *done) {
+    i64 rows;
+    *done = false;
+    if (!csv_once_guess(c, &rows)) return 0;
+    c->t->nrow = rows;
+    TRY(make_room(c));
+    TRY(csv_once(c, rows, done));
+    if (*done) return 0;
+    drop_words(c);
+    drop_columns(c->t);
+    memset(c->chunk, 0, (size_t)c->nchunk * sizeof *c->chunk);
+    return 0;
+}
+
 static err read_text(struct csv *c) {
     c->nthread = imax(1, imin(c->o->threads, THREADS_MAX));
     TRY(csv_sniff(c));
     NEW(c->buffer, c->nthread);
-    TRY(csv_scan(c));
+    TRY(csv_cut(c));
+    bool parsed, again = true;
+    TRY(try_once(c, &parsed));
+    if (!parsed) TRY(csv_scan(c));
     if (c->t->nrow == 0) return FAIL_AT(E201, c->src.name, NULL, "the file holds a header only, no rows");
-    TRY(make_lines(c));
-    for (bool again = true; again;) {
-        drop_words(c);
-        TRY(make_columns(c));
-        TRY(make_tallies(c));
-        NEW(c->vocab, c->ntext);
-        TRY(csv_parse(c));
+    if (!parsed) TRY(make_lines(c));
+    while (again) {
+        if (!parsed) TRY(make_room(c));
+        if (!parsed) TRY(csv_parse(c));
         TRY(csv_report(c, &again));
-        if (again) drop_words(c);
+        parsed = false;
     }
     return 0;
 }

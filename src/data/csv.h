@@ -5,6 +5,9 @@
  *     chunks --parse, parallel--> cells straight to their final place in the columns           csv_parse.c
  *     tallies --> one error with the first line and the count, or the table                    csv_report.c
  *
+ * A large file without quotes and blank lines needs no scan: rows are guessed from samples, a chunk is counted when it is in the cache
+ * and parsed as soon as the chunk before knows its last row (csv_once.c).
+ *
  * Chunks are cut after a line feed.  Scanning assumes that a cut is outside of quotes; where the chunk before proves otherwise it is
  * scanned again from within a quoted field, and its range then begins at its first record.  So rows are counted exactly before memory
  * is asked for, every cell is written once, and the result does not depend on the number of threads. */
@@ -99,6 +102,7 @@ struct csv {
     struct csv_chunk *chunk;
     i32 nthread;
     struct csv_buffer *buffer; /* [nthread] */
+    struct once *once;         /* of csv_once.c, while it runs */
     struct csv_tally *tally;   /* [nthread] */
     struct vocab *vocab;       /* [ntext] of the whole file */
 };
@@ -110,12 +114,26 @@ char *csv_split(char *p, char *end, char sep, char **cell, i32 *len, i32 max, i3
 bool csv_is_missing(const struct csv *c, const char *s, i64 n);
 
 /* csv_scan.c */
+struct csv_counts {
+    i64 lines, blank;
+    bool quotes, high, nul;
+};
+struct csv_counts csv_count(const char *p, i64 n); /* two bytes before p are readable */
+void csv_check_text(struct csv_chunk *k, const char *p, i64 n); /* sets bad_byte where it is no UTF-8, or a NUL */
+err csv_cut(struct csv *c);                        /* number and memory of the chunks */
+err csv_load(struct csv *c, i64 chunk, i32 thread, char **p, i64 *framed); /* framed: bytes with the last line feed */
 err csv_scan(struct csv *c);
 /* work(c, chunk, thread) for all chunks from all threads; the error of the lowest chunk. */
 err csv_each(struct csv *c, err (*work)(struct csv *c, i64 chunk, i32 thread));
 
 /* csv_parse.c */
 err csv_parse(struct csv *c);
+err csv_parse_bytes(struct csv *c, struct csv_chunk *k, char *first, i64 bytes, i32 thread);
+err csv_merge_words(struct csv *c);
+
+/* csv_once.c: both passes in one, where the file allows it */
+bool csv_once_guess(struct csv *c, i64 *rows);     /* worth a try? then room for so many rows is needed */
+err csv_once(struct csv *c, i64 room, bool *done); /* done false: nothing is wrong, but it takes two passes */
 
 /* csv_report.c */
 void csv_where(const struct csv *c, char where[256], i64 line, i32 field); /* "file:line:field"; field 0 is left out */

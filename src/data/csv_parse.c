@@ -160,13 +160,7 @@ static const char *parse_row(struct parse *s, const char *p) {
     return ragged(s, start, p, n + 1);
 }
 
-static err parse_chunk(struct csv *c, i64 i, i32 thread) {
-    struct csv_chunk *k = &c->chunk[i];
-    if (k->rows == 0) return 0;
-    char *first;
-    TRY(csv_read(&c->src, &c->buffer[thread], k->from, k->to, &first));
-    i64 bytes = k->to - k->from;
-    if (first[bytes - 1] != '\n') bytes++; /* the margin is made of line feeds */
+err csv_parse_bytes(struct csv *c, struct csv_chunk *k, char *first, i64 bytes, i32 thread) {
     if (c->ntext) NEW(k->word, c->ntext);
     struct parse s = {.c = c, .k = k, .tally = &c->tally[thread], .end = first + bytes, .row = k->row0, .line = k->line0};
     i64 last = k->row0 + k->rows;
@@ -189,6 +183,15 @@ static err parse_chunk(struct csv *c, i64 i, i32 thread) {
     if (s.row != last || p < s.end)
         return FAIL_AT(E213, c->src.name, "wait until it is written, then run again", "the file changed while it was read");
     return 0;
+}
+
+static err parse_chunk(struct csv *c, i64 i, i32 thread) {
+    struct csv_chunk *k = &c->chunk[i];
+    if (k->rows == 0) return 0;
+    char *first;
+    TRY(csv_read(&c->src, &c->buffer[thread], k->from, k->to, &first));
+    i64 bytes = k->to - k->from;
+    return csv_parse_bytes(c, k, first, bytes + (first[bytes - 1] != '\n'), thread); /* the margin is made of line feeds */
 }
 
 /* Words of the chunks become words of the file, in order; codes follow. */
@@ -230,6 +233,10 @@ static err keep_words(struct csv *c, struct column *col, struct vocab *v) {
 
 err csv_parse(struct csv *c) {
     TRY(csv_each(c, parse_chunk));
+    return csv_merge_words(c);
+}
+
+err csv_merge_words(struct csv *c) {
     for (i32 i = 0; i < c->nfield; i++) {
         struct csv_field *f = &c->field[i];
         if (f->kind != FIELD_TEXT) continue;

@@ -16,11 +16,6 @@
 typedef u8 v16 __attribute__((vector_size(16)));
 typedef u8 v16_at __attribute__((vector_size(16), aligned(1), may_alias)); /* at any address */
 
-struct counts {
-    i64 lines, blank;
-    bool quotes, high, nul;
-};
-
 static i64 sum16(v16 v) {
     i64 n = 0;
     for (i32 i = 0; i < 16; i++) n += v[i];
@@ -34,8 +29,8 @@ static bool any16(v16 v) {
 }
 
 /* Line feeds, blank lines, and whether there are quotes, bytes above 127 or NULs.  Two bytes before p are readable. */
-static struct counts count_bytes(const char *p, i64 n) {
-    struct counts c = {0};
+struct csv_counts csv_count(const char *p, i64 n) {
+    struct csv_counts c = {0};
     v16 quote = {0}, high = {0}, nul = {0};
     i64 i = 0;
     while (i + 16 <= n) {
@@ -81,7 +76,7 @@ static i32 utf8_length(const u8 *p, i64 left) {
 
 static const u64 HIGH = 0x8080808080808080u, LOW = 0x0101010101010101u;
 
-static void check_text(struct csv_chunk *k, const char *p, i64 n) {
+void csv_check_text(struct csv_chunk *k, const char *p, i64 n) {
     for (i64 i = 0; i < n;) {
         u64 w;
         if (i + 8 <= n && (memcpy(&w, p + i, 8), (w & HIGH) == 0 && ((w - LOW) & ~w & HIGH) == 0)) { /* eight ASCII, no NUL */
@@ -164,20 +159,26 @@ static err load(struct csv *c, i64 i, i32 thread, char **p) {
 /* Make the buffer end and begin like a text of lines: the last line of a file may lack its line feed. */
 static i64 frame(char *p, i64 n) {
     memset(p - CSV_FRONT, '\n', CSV_FRONT);
-    p[n] = '\n';
+    memset(p + n, '\n', CSV_BACK);
     return n + (n > 0 && p[n - 1] != '\n');
+}
+
+err csv_load(struct csv *c, i64 i, i32 thread, char **p, i64 *framed) {
+    TRY(load(c, i, thread, p));
+    *framed = frame(*p, c->chunk[i].to - c->chunk[i].from);
+    return 0;
 }
 
 static err scan_chunk(struct csv *c, i64 i, i32 thread) {
     struct csv_chunk *k = &c->chunk[i];
     char *p;
     k->bad_byte = -1;
-    TRY(load(c, i, thread, &p));
-    i64 n = k->to - k->from, unused;
+    i64 framed, unused;
+    TRY(csv_load(c, i, thread, &p, &framed));
+    i64 n = k->to - k->from;
     if (n == 0) return 0;
-    i64 framed = frame(p, n);
-    struct counts b = count_bytes(p, framed);
-    if (b.high || b.nul) check_text(k, p, n);
+    struct csv_counts b = csv_count(p, framed);
+    if (b.high || b.nul) csv_check_text(k, p, n);
     if (b.quotes) {
         count_quoted(k, p, framed, c->sep, false, &unused);
         if (k->open && framed > n) k->lines--; /* the line feed that was put behind the end */
@@ -288,10 +289,14 @@ static err resolve(struct csv *c) {
     return 0;
 }
 
-err csv_scan(struct csv *c) {
+err csv_cut(struct csv *c) {
     c->bytes = c->o->chunk > 0 ? c->o->chunk : CSV_CHUNK;
     c->nchunk = (c->src.size - c->data_from + c->bytes - 1) / c->bytes;
     NEW(c->chunk, c->nchunk);
+    return 0;
+}
+
+err csv_scan(struct csv *c) {
     TRY(csv_each(c, scan_chunk));
     return resolve(c);
 }

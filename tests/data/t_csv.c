@@ -314,6 +314,30 @@ TEST(csv_numbers_are_the_same_bits_for_any_number_of_threads) {
     str_free(&b);
 }
 
+/* Large plain files are read in one pass; whatever is found late sends them through the two passes. */
+TEST(csv_large_file_with_a_late_surprise_is_read_all_the_same) {
+    static const char *const surprise[] = {"5,plain\n", "5,\"quo\nted\"\n", "\n5,plain\n", "5,M\xC3\xBCller\n"};
+    for (size_t k = 0; k < COUNT(surprise); k++) {
+        struct str b = {0};
+        str_add(&b, "a,w\n");
+        for (i32 i = 0; i < 90000; i++) str_addf(&b, "%d.123456789012345,word%d\n", i, i % 7);
+        str_add(&b, surprise[k]);
+        for (i32 i = 0; i < 300000; i++) str_add(&b, "1,x\n"); /* more rows than the samples promise */
+        struct read_options o = READ_OPTIONS_DEFAULT;
+        const char *path = t_file("late.csv", b.s);
+        for (o.threads = 1; o.threads < 4; o.threads++) {
+            struct table *t = read_with(path, &o);
+            assert_int_equal(t->nrow, 390001);
+            assert_true(t->col[0].number[89999] == 89999.123456789012345 && t->col[0].number[90000] == 5 && t->col[0].number[390000] == 1);
+            assert_int_equal(t->col[1].nword, 9);
+            assert_string_equal(t->col[1].word[8], "x");
+            assert_int_equal(table_line(t, 390000), 390002 + (k == 1 || k == 2));
+            table_free(t);
+        }
+        str_free(&b);
+    }
+}
+
 TEST(csv_generated_files_mean_the_same_to_python) {
     if (system("python3 -c 'import csv' 2>/dev/null") != 0) {
         print_message("skipped: python3 is not here\n");
@@ -386,4 +410,5 @@ T_MAIN(cmocka_unit_test(csv_plain_table_has_names_types_and_lines), cmocka_unit_
        cmocka_unit_test(csv_late_words_make_a_text_column), cmocka_unit_test(csv_packed_files_equal_the_plain_one),
        cmocka_unit_test(csv_generated_quotes_across_chunks_are_read_back_by_any_number_of_threads),
        cmocka_unit_test(csv_numbers_are_the_same_bits_for_any_number_of_threads),
+       cmocka_unit_test(csv_large_file_with_a_late_surprise_is_read_all_the_same),
        cmocka_unit_test(csv_generated_files_mean_the_same_to_python), cmocka_unit_test(csv_shared_files_have_their_known_shapes))
