@@ -8,10 +8,22 @@
 #include "data/series_build.h"
 #include "report/report.h"
 
+/* A column that the data lack was named by the model, not by a flag: E903. */
+static err lacks_column(void) {
+    struct err_record r = *err_last();
+    char *flag = strstr(r.text, " (given by --"), *rest = flag ? strchr(flag, ')') : NULL;
+    if (!rest) return -E102;
+    *flag = 0;
+    return FAIL_AT(E903, r.where, "data with the columns of the training (stretto info MODEL lists them)", "%s, which the model was trained on%s",
+                   r.text, rest + 1);
+}
+
 stretto_err stretto_model_open(stretto_model *self, const char *path, stretto_data **out) {
     stretto_data *d = NULL;
-    TRY(stretto_data_open(&self->config, path, &d));
-    err e = schema_apply(&self->f->schema, d->s);
+    err e = stretto_data_open(&self->config, path, &d);
+    if (e == -E102) return lacks_column();
+    TRY(e);
+    e = schema_apply(&self->f->schema, d->s);
     if (e < 0) {
         stretto_data_free(d);
         return e;
