@@ -59,8 +59,9 @@ static stretto_err fit(struct cli *c, stretto_trainer *t, const char *model, con
     running = NULL;
     console_close(&c->console);
     if (reason == STRETTO_STOP_SIGNAL) {
-        fprintf(stderr, "stopped; a checkpoint is written\n  go on: stretto resume %s\n", run_dir);
-        return reason;
+        char fix[4200];
+        snprintf(fix, sizeof fix, "stretto resume %s", run_dir);
+        return FAIL_AT(E802, NULL, fix, "stopped as asked; a checkpoint is in %s", run_dir);
     }
     TRY(reason);
     TRY(write_results(c, t, model, run_dir));
