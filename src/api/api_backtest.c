@@ -86,8 +86,10 @@ static err run(struct backtest *b) {
         t->split.validation = from;
         t->split.train = lmax(0, from - held);
     }
+    char fix[96];
+    snprintf(fix, sizeof fix, "--folds %lld   or   --test %lld", (long long)lmax(1, rows / t->spec.horizon), (long long)b->folds * t->spec.horizon);
     if (rows / b->folds < t->spec.horizon)
-        return FAIL_AT(E301, NULL, "--folds with a smaller number   or   --test with more rows",
+        return FAIL_AT(E301, NULL, fix,
                        "%d folds of a horizon of %d need %lld test rows, there are %lld", b->folds, t->spec.horizon,
                        (long long)b->folds * t->spec.horizon, (long long)rows);
     TRY(series_scale(t->data->s, t->split.train));

@@ -47,18 +47,27 @@ static void describe_table(const struct table *t, struct str *out) {
     }
 }
 
-/* Names that a config needs: what the user said, else what the file suggests. */
+static void quoted(struct str *out, const char *text) {
+    str_add(out, "\"");
+    for (const char *p = text; *p; p++) str_addf(out, *p == '"' || *p == '\\' ? "\\%c" : "%c", *p);
+    str_add(out, "\"");
+}
+
+/* What a config needs: what the user said of the data, and what the file suggests. */
 static void propose(const struct options *o, const struct series *s, struct str *out) {
-    if (o->time && *o->time) str_addf(out, "time: %s\n", o->time);
     str_add(out, "target: [");
-    for (i32 i = 0; i < s->ntarget; i++) str_addf(out, "%s\"%s\"", i ? ", " : "", s->name[i]);
+    for (i32 i = 0; i < s->ntarget; i++) {
+        if (i) str_add(out, ", ");
+        quoted(out, s->name[i]);
+    }
     str_add(out, "]\n");
-    if (o->past && *o->past) str_addf(out, "past: %s\n", o->past);
-    if (o->known && *o->known) str_addf(out, "known: %s\n", o->known);
-    if (o->cat && *o->cat) str_addf(out, "cat: %s\n", o->cat);
-    if (o->ignore && *o->ignore) str_addf(out, "ignore: %s\n", o->ignore);
-    if (strcmp(o->gaps, "error") != 0) str_addf(out, "gaps: %s\n", o->gaps);
-    if (strcmp(o->dups, "error") != 0) str_addf(out, "dups: %s\n", o->dups);
+    for (i32 i = 0; i < OPT_COUNT; i++) {
+        const struct opt_info *info = opt_info((enum opt_id)i);
+        if (info->group != OPT_DATA || i == OPT_target || !opt_given(o, (enum opt_id)i)) continue;
+        str_addf(out, "%s: ", info->name);
+        quoted(out, o->meta[i].text);
+        str_add(out, "\n");
+    }
     i64 horizon = s->freq.season > 1 && s->freq.season * 6 <= s->nrow ? s->freq.season : lmax(1, s->nrow / 12);
     str_addf(out, "horizon: %lld\n", (long long)(opt_is_auto(o, OPT_horizon) ? horizon : o->horizon));
 }

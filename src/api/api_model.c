@@ -6,10 +6,23 @@
 #include "api/api.h"
 #include "api/config.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "report/table.h"
 
+/* DATA and MODEL given in the wrong order is a mistake of its own: a model begins with a length, never with eight letters. */
+static err not_a_table(const char *path) {
+    struct file_in f;
+    char head[8];
+    TRY(file_open(path, &f));
+    bool text = f.size >= 8 && file_read_at(&f, 0, head, 8) >= 0;
+    file_close(&f);
+    for (i32 i = 0; i < 8 && text; i++) text = (head[i] >= ' ' && head[i] < 127) || head[i] == '\n' || head[i] == '\r' || head[i] == '\t';
+    return text ? FAIL_AT(E901, path, "the model comes first: MODEL DATA", "this is a text file, not a model") : 0;
+}
+
 static err load(const char *path, stretto_model *m) {
+    TRY(not_a_table(path));
     struct str options = {0};
     err e = opt_defaults(&m->config.o, api_lists());
     if (e >= 0) e = forecast_load(path, &m->f, &options, &m->record);

@@ -181,7 +181,8 @@ static err prepare_training(struct fit *t) {
     i64 nvalid = window_origins(&t->valid) * x->ntarget;
     const struct optim *optim = optim_find(s->optim);
     if (!optim) return FAIL(E103, "there is no optimiser \"%s\"", s->optim);
-    TRY(engine_new(&f->net, &t->job->use, B, (i32)lmin(imax(B, 256), lmax(1, nvalid)), optim, s->plan_text, s->plan_path, &t->engine));
+    TRY(engine_new(&f->net, &t->job->use, B, (i32)lmin(imax(B, 256), lmax(1, nvalid)), optim, t->job->spec.plan_text, t->job->spec.plan_path,
+                   &t->engine));
     TRY(batcher_new(f, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->batch));
     TRY(batcher_new(f, x, t->job->use.kern, t->engine.forward_B, 1, &t->valid_batch));
     t->batch.set = t->train;
