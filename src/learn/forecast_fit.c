@@ -47,8 +47,9 @@ err forecast_check_length(const struct series *s, const struct split *split, con
         snprintf(fix + n, sizeof fix - (size_t)n, "%s--context %lld (needs %lld rows)", n ? "\n" : "", (long long)context,
                  (long long)(need - spec->context + context));
     else if (!n)
-        snprintf(fix, sizeof fix, "a series of at least %lld rows, or a shorter --horizon, --context, --validation and --test",
-                 (long long)need);
+        snprintf(fix, sizeof fix, "--horizon %lld --context %lld --validation %lld --test %lld (needs %lld rows)", (long long)lmax(1, s->nrow / 5),
+                 (long long)lmax(1, s->nrow / 5), (long long)lmax(1, s->nrow / 5), (long long)lmax(1, s->nrow / 5),
+                 (long long)lmax(4, s->nrow / 5 * 4));
     return FAIL_AT(E301, NULL, fix,
                    "the series is too short: context %d + horizon %d + validation %lld + test %lld = %lld rows needed, it has %lld",
                    spec->context, spec->horizon, (long long)(split->validation - split->train), (long long)(split->test - split->validation),

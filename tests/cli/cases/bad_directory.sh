@@ -1,0 +1,2 @@
+mkdir d
+stretto check d

@@ -1,0 +1,2 @@
+: >a.csv
+stretto train a.csv --target y -o m

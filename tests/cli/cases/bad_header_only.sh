@@ -1,0 +1,3 @@
+. "$DATA/rows.sh"
+rows 0 >a.csv
+stretto train a.csv --target y -o m

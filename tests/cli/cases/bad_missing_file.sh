@@ -1,0 +1,1 @@
+stretto train nothing.csv --target y -o m

@@ -1,0 +1,3 @@
+. "$DATA/rows.sh"
+rows 200 >a.csv
+stretto train a.csv $small -o nowhere/m --run-dir r

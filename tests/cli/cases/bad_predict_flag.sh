@@ -1,0 +1,3 @@
+. "$DATA/rows.sh"
+rows 60 >a.csv
+stretto predict m a.csv --target y

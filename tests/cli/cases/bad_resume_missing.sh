@@ -1,0 +1,1 @@
+stretto resume nothing.run

@@ -1,0 +1,2 @@
+mkdir r
+stretto resume r

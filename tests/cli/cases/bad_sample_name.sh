@@ -1,0 +1,1 @@
+stretto sample airlines

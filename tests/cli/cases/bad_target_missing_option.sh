@@ -1,0 +1,3 @@
+. "$DATA/rows.sh"
+rows 40 >a.csv
+stretto train a.csv -o m

@@ -1,0 +1,3 @@
+. "$DATA/rows.sh"
+rows 200 >a.csv
+stretto check a.csv --target y
