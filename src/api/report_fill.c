@@ -187,7 +187,7 @@ static err fill_parts(struct filler *p) {
     struct report_parts *parts = &p->r.parts;
     struct str base = {0};
     if (!p->f->base) return 0;
-    TRY(base_text(p->f->base, &base));
+    TRY(base_label(p->f->base, &base));
     parts->base = textf(p, "%s", str_text(&base));
     str_free(&base);
     if (p->f->has_choice) TRY(fill_choice(p));

@@ -259,7 +259,7 @@ static err fit_parts(struct fit *t) {
     t->base_seconds = clock_now() - start;
     if (f->base) {
         struct str text = {0};
-        err e = base_text(f->base, &text);
+        err e = base_label(f->base, &text);
         if (e >= 0) event_note(t->job->use.events, EVENT_NOTE, "base %s (%.2f s)", str_text(&text), t->base_seconds);
         str_free(&text);
     }
