@@ -1,6 +1,6 @@
 /* bench_reader.c - one measurement of the text reader, or the file to measure with.
  *
- *     bench_reader gen KIND ROWS FILE     KIND: floats (3 numbers, 6 decimals), full (3 numbers, all digits), time (time + 2 numbers)
+ *     bench_reader gen KIND ROWS FILE     KIND: floats (3 numbers, 6 decimals), full (all digits), time (time + 2 numbers)
  *     bench_reader read THREADS FILE      prints: seconds, processor seconds, peak resident bytes, checksum */
 #define _GNU_SOURCE
 #include <math.h>

@@ -23,9 +23,11 @@ enum {
     AROW = GA * LANES,    /* floats of an act row */
     WROW = GW * LANES,    /* floats of a weight row */
     BC = WIDE * VL,       /* columns of a block of wt */
-    ROW_BLOCK = 96,       /* rows that share a panel of weights while it is warm */
+        ROW_BLOCK = 96,       /* rows that share a panel of weights while it is warm */
+    FAR_FLOATS = 1 << 18, /* weights beyond this are not in the second cache when they are needed */
     PANEL_PAD = 5 * AROW, /* so that panels do not start at the same place of a cache set */
-    DW_ROWS = 256         /* rows of one chunk of dW */
+    DW_CHUNK = 256,       /* rows of dz whose part of dW is added before the next ones are read */
+    DW_ROWS = 128         /* of them, rows of one panel that stay in the first cache */
 };
 
 /* One step as the tiles see it; every pointer is at row 0 of the batch. */
@@ -47,6 +49,7 @@ struct step {
     f32 *out;
     i64 out_ld;
     i32 cols;
+    const f32 *ahead; /* weights to fetch on the way; NULL = none */
 };
 
 static i64 panel_floats(i32 T, i32 B) { return (i64)T * B * AROW + PANEL_PAD; }
@@ -82,8 +85,8 @@ INLINE void fwd_tile(const int MR, const int PANELS, const struct step *s, i32 b
             UNROLL for (int g = 0; g < GA; g++) __builtin_prefetch(to + g * LANES, 1, 2);
         }
     }
-    mul_rows(MR, GW * PANELS, acc, to_x, s->x + b * s->x_ld, s->x_ld, w, WROW, at, s->I);
-    if (s->h) mul_rows(MR, GW * PANELS, acc, to_h, s->h + (i64)b * s->Hp, s->Hp, w + (i64)s->I * WROW, WROW, at, s->H);
+    mul_rows(MR, GW * PANELS, acc, to_x, s->x + b * s->x_ld, s->x_ld, w, WROW, at, s->I, NULL);
+    if (s->h) mul_rows(MR, GW * PANELS, acc, to_h, s->h + (i64)b * s->Hp, s->Hp, w + (i64)s->I * WROW, WROW, at, s->H, s->ahead);
     UNROLL for (int r = 0; r < MR; r++) {
         UNROLL for (int p = 0; p < PANELS; p++) {
             const i64 u = (q + p) * VL, row = (i64)(b + r) * s->Hp + u;
@@ -123,9 +126,11 @@ static fwd_fn *const fwd_tail[ROWS_MAX + 1] = BY_ROWS(fwd_tail_);
 #define fwd_tail fwd_rows
 #endif
 
-static void step_fwd(const struct step *s, bool one_row, i32 b0, i32 b1) {
-    const i32 Q = s->Hp / VL;
+static void step_fwd(struct step *s, bool one_row, i32 b0, i32 b1) {
+    const i32 Q = s->Hp / VL, K = s->I + s->H;
+    const bool far = (i64)s->NP * K * WROW > FAR_FLOATS;
     i32 q = 0;
+    s->ahead = NULL;
     if (one_row) {
         for (; q + ONE_PANELS <= Q; q += ONE_PANELS) fwd_wide_1(s, b0, q);
         for (; q < Q; q++) fwd_tail[1](s, b0, q);
@@ -135,12 +140,16 @@ static void step_fwd(const struct step *s, bool one_row, i32 b0, i32 b1) {
         const i32 r1 = imin(b1, r0 + ROW_BLOCK);
         for (q = 0; q < Q;) {
             fwd_fn *const *tiles = q + FWD_PANELS <= Q ? fwd_rows : fwd_tail;
+            const i32 next = q + (tiles == fwd_tail ? 1 : FWD_PANELS);
+            const f32 *from = s->w + (i64)(next < Q ? next / SUB : 0) * K * WROW, *to = far ? from + (i64)K * WROW : from;
             for (i32 b = r0; b < r1;) {
                 const i32 n = tile_rows(r1 - b);
+                s->ahead = from + (i64)s->H * LANES <= to ? from : NULL;
+                from += (i64)s->H * LANES;
                 tiles[n](s, b, q);
                 b += n;
             }
-            q += tiles == fwd_tail ? 1 : FWD_PANELS;
+            q = next;
         }
     }
 }
@@ -205,11 +214,16 @@ static void cell_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
 
 /* ------------------------------------------------------------------ backward ------------------------------------------------ */
 
-INLINE void prefetch_cell(const struct step *s, i64 b, i64 u) {
-    const f32 *act = unit_at(s, s->act, b, u);
-    UNROLL for (int g = 0; g < GA; g++) __builtin_prefetch(act + g * LANES, 0, 3);
-    if (HAS_C) __builtin_prefetch(s->s + b * s->Hp + u, 0, 3);
-    if (s->s_prev) __builtin_prefetch(s->s_prev + b * s->Hp + u, 0, 3);
+/* What the end of a tile reads is fetched while its product runs, a few lines at a time: elements i0..i1 of the tile's rows x NV. */
+INLINE void prefetch_cell(const int NV, const struct step *s, i32 b, i32 u, i32 i0, i32 i1) {
+    for (i32 i = i0; i < i1; i++) {
+        const i64 at = u + i % NV * VL, row = (i64)(b + i / NV) * s->Hp + at;
+        const f32 *act = unit_at(s, s->act, b + i / NV, at);
+        UNROLL for (int g = 0; g < GA; g++) __builtin_prefetch(act + g * LANES, 0, 3);
+        if (HAS_C) __builtin_prefetch(s->s + row, 0, 3);
+        if (s->s_prev) __builtin_prefetch(s->s_prev + row, 0, 3);
+        if (s->dy) __builtin_prefetch(s->dy + row, 0, 3);
+    }
 }
 
 INLINE void cell_bwd_at(const struct step *s, i64 b, i64 u, vf dh) {
@@ -229,16 +243,8 @@ INLINE void bwd_tile(const int MR, const int NV, const int KU, const struct step
     const int to[ACC] = {0, 1, 2, 3, 4, 5, 6, 7};
     const i64 at[ACC] = {0, VL, 2 * VL, 3 * VL, BC, BC + VL, BC + 2 * VL, BC + 3 * VL};
     const bool last = pb == s->NP, cell = last && !s->out;
-    UNROLL for (int r = 0; r < MR; r++) {
-        UNROLL for (int j = 0; j < NV; j++) {
-            const i64 row = (i64)(b + r) * s->Hp + u + j * VL;
-            if (pa > 0)
-                acc[r][j] = v_load(part + r * BC + j * VL);
-            else
-                acc[r][j] = v_load_or_zero(s->dy, row) + v_load_or_zero(s->dh_add, row);
-            if (cell && s->dz) prefetch_cell(s, b + r, u + j * VL);
-        }
-    }
+    UNROLL for (int r = 0; r < MR; r++)
+        UNROLL for (int j = 0; j < NV; j++) acc[r][j] = pa > 0 ? v_load(part + r * BC + j * VL) : v_zero();
     if (s->dz) {
         const i64 K = (i64)s->NP * WROW;
         const f32 *w = s->wt + (u / BC * K + (i64)pa * WROW) * BC + u % BC;
@@ -254,12 +260,17 @@ INLINE void bwd_tile(const int MR, const int NV, const int KU, const struct step
             }
             UNROLL for (int k = KU - 1; k > 0; k--) UNROLL for (int j = 0; j < NV; j++) acc[k - 1][j] += acc[k][j];
         } else {
-            for (i32 p = pa; p < pb; p++, w += WROW * BC)
-                mul_rows(MR, NV, acc, to, s->dz + p * s->panel + (i64)b * AROW, AROW, w, BC, at, WROW);
+            for (i32 p = pa; p < pb; p++, w += WROW * BC) {
+                if (cell) prefetch_cell(NV, s, b, u, (p - pa) * (MR * NV) / (pb - pa), (p - pa + 1) * (MR * NV) / (pb - pa));
+                mul_rows(MR, NV, acc, to, s->dz + p * s->panel + (i64)b * AROW, AROW, w, BC, at, WROW,
+                         s->ahead + (i64)(p - pa) * WROW * LANES);
+            }
         }
     }
     UNROLL for (int r = 0; r < MR; r++) {
         UNROLL for (int j = 0; j < NV; j++) {
+            const i64 row = (i64)(b + r) * s->Hp + u + j * VL;
+            if (last) acc[r][j] += v_load_or_zero(s->dy, row) + v_load_or_zero(s->dh_add, row);
             if (cell)
                 cell_bwd_at(s, b + r, u + j * VL, acc[r][j]);
             else
@@ -289,9 +300,10 @@ static void bwd_one_row(const struct step *s, i32 b, i32 u, i32 pa, i32 pb, f32 
 }
 
 /* dh and the cell, or a plain product, for rows r0..r1. */
-static void step_bwd(const struct step *s, bool one_row, i32 r0, i32 r1) {
+static void step_bwd(struct step *s, bool one_row, i32 r0, i32 r1) {
     f32 part[ROW_BLOCK * BC] __attribute__((aligned(64)));
     const i32 cols = s->out ? s->cols : s->Hp;
+    const bool far = s->dz && (i64)s->NP * WROW * cols > FAR_FLOATS;
     for (i32 b0 = r0; b0 < r1; b0 += ROW_BLOCK) {
         const i32 b1 = imin(r1, b0 + ROW_BLOCK);
         for (i32 u = 0; u < cols; u += BC) {
@@ -299,8 +311,12 @@ static void step_bwd(const struct step *s, bool one_row, i32 r0, i32 r1) {
             for (i32 pa = 0; pa < s->NP; pa += K_PANELS) {
                 const i32 first = s->dz ? pa : 0, pb = s->dz ? imin(s->NP, pa + K_PANELS) : s->NP;
                 bwd_fn *const *tiles = bwd_rows[nv];
+                const i64 block = (i64)(pb - first) * WROW * BC, done = (i64)(pb - first) * WROW * LANES;
+                const f32 *from = s->wt + ((i64)u / BC * s->NP + pb) * WROW * BC, *to = far ? from + block : from;
                 for (i32 b = b0; b < b1;) {
                     const i32 n = tile_rows(b1 - b);
+                    s->ahead = from + done <= to ? from : NULL;
+                    from += done;
                     (one_row && nv == WIDE ? bwd_one_row : tiles[n])(s, b, u, first, pb, part + (i64)(b - b0) * BC);
                     b += n;
                 }
@@ -399,27 +415,38 @@ static void cell_prep(i32 I, i32 H, const f32 *w, f32 *wt) {
     transpose_side(I, H, w, 0, I, XSLOT, wt + wt_side(Hp, Hp));
 }
 
-/* A piece of dW: nt x nb rows of a (x or h) and dz, times into MK rows of one panel of dw. */
+/* nt x nb rows of dz and of what it is multiplied with: x and h, one step apart. */
+struct dw_side {
+    const f32 *a;
+    i64 row, step; /* floats to the next row, the next step */
+    i32 n;         /* columns: I or H; 0 = nothing to do */
+};
 struct dw_job {
     i32 nt, nb;
-    const f32 *a, *dz;
-    i64 a_row, a_step, dz_step;
-    i64 from[DW_NV], to[DW_NV]; /* where the vectors lie in an act row and in a weight row */
+    const f32 *dz;
+    i64 dz_step;
+    struct dw_side side[2];
+    i64 next;                   /* floats to the dz that come next, which is fetched on the way; 0 = none */
+    i64 from[DW_NV], to[DW_NV]; /* where the vectors of a tile lie in an act row and in a weight row */
 };
 
-INLINE void dw_tile(const int MK, const struct dw_job *j, i32 k, f32 *w) {
+INLINE void dw_tile(const int MK, const struct dw_job *j, const struct dw_side *side, i32 k, f32 *w) {
     vf acc[COLS_MAX][WIDE];
     i64 from[DW_NV];
     UNROLL for (int v = 0; v < DW_NV; v++) from[v] = j->from[v];
-    UNROLL for (int i = 0; i < MK; i++) UNROLL for (int v = 0; v < DW_NV; v++) acc[i][v] = v_load(w + i * WROW + j->to[v]);
+    UNROLL for (int i = 0; i < MK; i++) /* the sums of the next tile */
+        UNROLL for (int v = 0; v < DW_NV; v++) __builtin_prefetch(w + (MK + i) * WROW + j->to[v], 1, 3);
+    UNROLL for (int i = 0; i < MK; i++)
+        UNROLL for (int v = 0; v < DW_NV; v++) acc[i][v] = v_load(w + i * WROW + j->to[v]);
     for (i32 t = 0; t < j->nt; t++)
-        mul_cols(MK, DW_NV, acc, j->a + t * j->a_step + k, j->a_row, j->dz + t * j->dz_step, AROW, from, j->nb);
-    UNROLL for (int i = 0; i < MK; i++) UNROLL for (int v = 0; v < DW_NV; v++) v_store(w + i * WROW + j->to[v], acc[i][v]);
+        mul_cols(MK, DW_NV, acc, side->a + t * side->step + k, side->row, j->dz + t * j->dz_step, AROW, from, j->nb);
+    UNROLL for (int i = 0; i < MK; i++)
+        UNROLL for (int v = 0; v < DW_NV; v++) v_store(w + i * WROW + j->to[v], acc[i][v]);
 }
 
-typedef void dw_fn(const struct dw_job *, i32 k, f32 *w);
+typedef void dw_fn(const struct dw_job *, const struct dw_side *, i32 k, f32 *w);
 #define DW(n)                                                                                                                    \
-    static void dw_##n(const struct dw_job *j, i32 k, f32 *w) { dw_tile(n, j, k, w); }
+    static void dw_##n(const struct dw_job *j, const struct dw_side *side, i32 k, f32 *w) { dw_tile(n, j, side, k, w); }
 DW(1) DW(2)
 #if DW_MK >= 4
 DW(3) DW(4)
@@ -454,71 +481,80 @@ static dw_fn *const dw_cols[DW_MK + 1] = {NULL, dw_1, dw_2,
 #endif
 };
 
-/* Steps t0..t1 (same rows b0..b1 live in all) of one side: n columns of a into weight rows k0... */
-static void dw_side(const struct cell_box *x, struct dw_job *j, i32 n, bool h_side, f32 *dw) {
-    const i32 NP = round_up(x->H, LANES) / LANES, K = x->I + x->H;
-    if (j->nb * j->a_row == j->a_step && j->nb * AROW == j->dz_step) j->nb *= j->nt, j->nt = 1;
-    const f32 *dz = j->dz;
-    for (i32 p = 0; p < NP; p++, dw += (i64)K * WROW, dz += panel_floats(x->T, x->B)) {
-        j->dz = dz;
+INLINE void dbias_rows(const struct dw_job *j, f32 *dbias) {
+    vf sum[GA * SUB];
+    UNROLL for (int v = 0; v < GA * SUB; v++) sum[v] = v_load(dbias + v * VL);
+    for (i32 t = 0; t < j->nt; t++) {
+        const f32 *dz = j->dz + t * j->dz_step;
+        for (i32 b = 0; b < j->nb; b++, dz += AROW)
+            UNROLL for (int v = 0; v < GA * SUB; v++) sum[v] += v_load(dz + slot_of[v / SUB] * LANES + v % SUB * VL);
+    }
+    UNROLL for (int v = 0; v < GA * SUB; v++) v_store(dbias + v * VL, sum[v]);
+}
+
+/* Rows r0..r1 of the next dz. */
+static void fetch_next(const struct dw_job *j, i32 r0, i32 r1) {
+    for (i32 r = r0; r < r1 && j->next; r++) {
+        const f32 *dz = j->dz + j->next + r / j->nb * j->dz_step + (i64)(r % j->nb) * AROW;
+        UNROLL for (int g = 0; g < GA; g++) __builtin_prefetch(dz + g * LANES, 0, 2);
+    }
+}
+
+/* One panel for a few rows: the bias, then x and h. */
+static void dw_panel(struct dw_job *j, f32 *dw, f32 *dbias) {
+    const i32 values = (j->side[0].n + j->side[1].n) * (GW * SUB / DW_NV), rows = j->nt * j->nb;
+    i32 done = 0;
+    dbias_rows(j, dbias);
+    for (i32 h_side = 0; h_side < 2; h_side++) {
+        const struct dw_side *side = &j->side[h_side];
         for (i32 v = 0; v < GW * SUB; v += DW_NV) {
-            for (i32 i = 0; i < DW_NV; i++) { /* vector (v + i): gates fastest, then the parts of the panel */
+            for (i32 i = 0; i < DW_NV; i++) { /* vector v + i: gates fastest, then the parts of the panel */
                 const i32 g = (v + i) % GW, sub = (v + i) / GW;
                 j->from[i] = slot_of[h_side && g == 2 && GA > GW ? 3 : g] * LANES + sub * VL;
                 j->to[i] = g * LANES + sub * VL;
             }
-            for (i32 k = 0; k < n;) {
-                const i32 m = tile_cols(n - k, DW_MK);
-                dw_cols[m](j, k, dw + (i64)k * WROW);
+            for (i32 k = 0; k < side->n;) {
+                const i32 m = tile_cols(side->n - k, DW_MK);
+                fetch_next(j, (i32)((i64)rows * done / values), (i32)((i64)rows * (done + m) / values));
+                done += m;
+                dw_cols[m](j, side, k, dw + (i64)k * WROW);
                 k += m;
             }
         }
+        dw += (i64)side->n * WROW;
     }
 }
 
-static void dbias_rows(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dbias) {
-    const i32 NP = round_up(x->H, LANES) / LANES;
-    for (i32 p = 0; p < NP; p++, dbias += AROW) {
-        vf sum[GA * SUB];
-        UNROLL for (int v = 0; v < GA * SUB; v++) sum[v] = v_load(dbias + v * VL);
-        for (i32 t = t0; t < t1; t++) {
-            const f32 *dz = act_step(x, t) + p * panel_floats(x->T, x->B) + (i64)b0 * AROW;
-            for (i32 b = b0; b < b1; b++, dz += AROW)
-                UNROLL for (int v = 0; v < GA * SUB; v++) sum[v] += v_load(dz + slot_of[v / SUB] * LANES + v % SUB * VL);
-        }
-        UNROLL for (int v = 0; v < GA * SUB; v++) v_store(dbias + v * VL, sum[v]);
-    }
-}
-
-/* Steps t0..t1 with rows b0..b1 live in each of them. */
+/* Steps t0..t1 with rows b0..b1 live in each of them; step 0, whose h is the initial one, comes alone. */
 static void dw_block(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
-    const i32 Hp = round_up(x->H, LANES);
-    struct dw_job j = {.nt = t1 - t0, .nb = b1 - b0, .a = x->x + ((i64)t0 * x->B + b0) * x->x_ld, .a_row = x->x_ld,
-                       .a_step = x->B * x->x_ld, .dz = act_step(x, t0) + (i64)b0 * AROW, .dz_step = (i64)x->B * AROW};
-    dw_side(x, &j, x->I, false, dw);
-    f32 *dw_h = dw + (i64)x->I * WROW;
-    j.a_row = Hp, j.a_step = (i64)x->B * Hp;
-    if (t0 == 0) {
-        j.nt = 1, j.nb = b1 - b0, j.dz = act_step(x, 0) + (i64)b0 * AROW;
-        if (x->h0) {
-            j.a = x->h0 + (i64)b0 * Hp;
-            dw_side(x, &j, x->H, true, dw_h);
+    const i32 Hp = round_up(x->H, LANES), nb = b1 - b0;
+    const f32 *h = h_before(x, t0);
+    struct dw_job all = {.nt = t1 - t0, .nb = nb, .dz = act_step(x, t0) + (i64)b0 * AROW, .dz_step = (i64)x->B * AROW};
+    all.side[0] = (struct dw_side){x->x + ((i64)t0 * x->B + b0) * x->x_ld, x->x_ld, x->B * x->x_ld, x->I};
+    all.side[1] = (struct dw_side){h ? h + (i64)b0 * Hp : NULL, Hp, (i64)x->B * Hp, h ? x->H : 0};
+    if (nb == x->B) all.nb *= all.nt, all.nt = 1;
+    const i32 steps = imax(1, DW_ROWS / all.nb);
+    for (i32 p = 0; p < Hp / LANES; p++) {
+        for (i32 t = 0; t < all.nt; t += steps) {
+            for (i32 b = 0; b < all.nb; b += DW_ROWS) {
+                struct dw_job j = all;
+                j.nt = imin(steps, all.nt - t);
+                j.nb = imin(DW_ROWS, all.nb - b);
+                j.dz += p * panel_floats(x->T, x->B) + t * all.dz_step + (i64)b * AROW;
+                j.next = p + 1 < Hp / LANES ? panel_floats(x->T, x->B) : 0;
+                for (i32 i = 0; i < 2; i++)
+                    if (j.side[i].n) j.side[i].a += t * j.side[i].step + b * j.side[i].row;
+                dw_panel(&j, dw + (i64)p * (x->I + x->H) * WROW, dbias + (i64)p * AROW);
+            }
         }
     }
-    const i32 t = imax(1, t0);
-    j.nt = t1 - t, j.nb = b1 - b0, j.dz = act_step(x, t) + (i64)b0 * AROW;
-    if (j.nt > 0) {
-        j.a = x->y + ((i64)(t - 1) * x->B + b0) * Hp;
-        dw_side(x, &j, x->H, true, dw_h);
-    }
-    dbias_rows(x, b0, b1, t0, t1, dbias);
 }
 
 static void cell_dw(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
     for (i32 t = t0; t < t1;) {
         const i32 n = imin(b1, live_rows(x, t));
         if (n <= b0) return;
-        const i32 most = imin(t1, t + imax(1, DW_ROWS / (n - b0)));
+        const i32 most = t == 0 ? 1 : imin(t1, t + imax(1, DW_CHUNK / (n - b0)));
         i32 end = t + 1;
         while (end < most && imin(b1, live_rows(x, end)) == n) end++;
         dw_block(x, b0, n, t, end, dw, dbias);

@@ -13,7 +13,7 @@ INLINE void nn_tile(const int MR, const int NV, i32 K, const f32 *A, i64 lda, co
     const i64 at[ACC] = {0, VL, 2 * VL, 3 * VL};
     UNROLL for (int r = 0; r < MR; r++)
         UNROLL for (int j = 0; j < NV; j++) acc[r][j] = add ? v_load(C + r * ldc + j * VL) : v_zero();
-    mul_rows(MR, NV, acc, to, A, lda, B, ldb, at, K);
+    mul_rows(MR, NV, acc, to, A, lda, B, ldb, at, K, NULL);
     UNROLL for (int r = 0; r < MR; r++)
         UNROLL for (int j = 0; j < NV; j++) v_store(C + r * ldc + j * VL, acc[r][j]);
 }

@@ -22,10 +22,12 @@ enum { WIDE = 4, COLS_MAX = 16 }; /* most vectors in a row of a mul_rows tile, m
 
 enum { ACC = 16 }; /* columns of the accumulator array, used or not */
 
-/* acc[r][to[j]] += sum over k < K of a[r*lda + k] * w[k*ldw + at[j]] */
+/* acc[r][to[j]] += sum over k < K of a[r*lda + k] * w[k*ldw + at[j]].  On the way one line of `ahead` a k is fetched into the second
+ * cache (NULL = none): where the weights exceed it, those of the next block come from far, and too late if left to the hardware. */
 INLINE void mul_rows(const int MR, const int NV, vf (*acc)[ACC], const int *to, const f32 *a, i64 lda, const f32 *w, i64 ldw,
-                     const i64 *at, i32 K) {
+                     const i64 *at, i32 K, const f32 *ahead) {
     for (i32 k = 0; k < K; k++, w += ldw) {
+        if (ahead) __builtin_prefetch(ahead + k * LANES, 0, 2);
 #if defined(ISA_avx512)
         vf b[ACC];
         UNROLL for (int j = 0; j < NV; j++) b[j] = v_load(w + at[j]);

@@ -11,15 +11,17 @@
 #define HSLOT 0
 #define FWD_PANELS 1
 #define K_PANELS 8 /* panels of dz (64 rows of wt each) whose product is finished before the next ones are read */
-#define DW_NV 2
 #if defined(ISA_avx512)
 #define ONE_PANELS 4
-#define DW_MK 12
+#define DW_NV 4
+#define DW_MK 6
 #elif defined(ISA_avx2)
 #define ONE_PANELS 2
+#define DW_NV 2
 #define DW_MK 6
 #else
 #define ONE_PANELS 2
+#define DW_NV 2
 #define DW_MK 4
 #endif
 
