@@ -19,7 +19,9 @@ enum { OUT_BUFFER = 1 << 18, READ_STEP = 1 << 20 };
 
 static err cannot_read(const char *path) {
     int cause = errno;
-    const char *fix = cause == ENOENT ? "check the name and the folder" : cause == EACCES ? "chmod +r the file, or ask its owner" : NULL;
+    const char *fix = cause == ENOENT   ? "check the name and the folder"
+                      : cause == EACCES ? "chmod +r the file, or ask its owner"
+                                        : NULL;
     return FAIL_AT(E701, path, fix, "cannot read the file: %s", strerror(cause));
 }
 
@@ -112,7 +114,8 @@ err file_load(const char *path, i64 max, char **data, i64 *size) {
     if (f.size < 0) {
         e = load_pipe(&f, max, data, size);
     } else if (f.size > max) {
-        e = FAIL_AT(E601, path, NULL, "the file has %lld bytes, %lld are the most read at once", (long long)f.size, (long long)max);
+        e = FAIL_AT(E601, path, NULL, "the file has %lld bytes, %lld are the most read at once", (long long)f.size,
+                    (long long)max);
     } else if (!(p = mem_alloc((size_t)f.size + 1))) {
         e = -E601;
     } else {
@@ -298,7 +301,8 @@ err file_make_dir(const char *path) {
         part[i] = 0;
         struct stat st;
         if (mkdir(part, 0777) != 0 && (errno != EEXIST || stat(part, &st) != 0 || !S_ISDIR(st.st_mode)))
-            return FAIL_AT(E702, part, NULL, "cannot make the folder: %s", errno == EEXIST ? "a file is in the way" : strerror(errno));
+            return FAIL_AT(E702, part, NULL, "cannot make the folder: %s",
+                           errno == EEXIST ? "a file is in the way" : strerror(errno));
         part[i] = c;
     }
     return 0;

@@ -1,6 +1,6 @@
 /* file.h - reading that notices a file that shrinks, writing that never leaves half a file, mapping, folders.
  *
- *     PATH.tmp  --write, write, ...--  fsync  --rename-->  PATH        (a reader sees the old file or the new one, nothing between)
+ *     PATH.tmp  --write, write, ...--  fsync  --rename-->  PATH       (a reader sees the old file or the new one)
  *
  * Reading uses pread: a mapped file that shrinks kills the process (SIGBUS), a short pread is an error message (E213). */
 #ifndef STRETTO_BASE_FILE_H
@@ -15,7 +15,8 @@ struct file_in {
 };
 
 err file_open(const char *path, struct file_in *f);                  /* E701; a directory is E202 */
-err file_read_at(const struct file_in *f, i64 offset, void *to, i64 n); /* exactly n bytes or E213 / E701; safe from many threads */
+err file_read_at(const struct file_in *f, i64 offset, void *to,
+                 i64 n); /* exactly n bytes or E213 / E701; safe from many threads */
 err file_read_some(const struct file_in *f, void *to, i64 n, i64 *got); /* at the current position; *got 0 = end */
 void file_close(struct file_in *f);
 

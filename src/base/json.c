@@ -85,7 +85,10 @@ f64 js_f64(const struct js *v, f64 otherwise) {
     enum js_kind k = js_kind(v);
     if (k == JS_INT || k == JS_REAL) return json_number_value(in_const(v));
     const char *s = js_str(v, "");
-    return !strcmp(s, "NaN") ? (f64)NAN : !strcmp(s, "Infinity") ? (f64)INFINITY : !strcmp(s, "-Infinity") ? (f64)-INFINITY : otherwise;
+    return !strcmp(s, "NaN")         ? (f64)NAN
+           : !strcmp(s, "Infinity")  ? (f64)INFINITY
+           : !strcmp(s, "-Infinity") ? (f64)-INFINITY
+                                     : otherwise;
 }
 
 bool js_bool(const struct js *v, bool otherwise) { return js_kind(v) == JS_BOOL ? json_is_true(in_const(v)) : otherwise; }

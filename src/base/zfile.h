@@ -8,8 +8,8 @@ enum zkind { Z_PLAIN, Z_GZIP, Z_ZSTD };
 
 enum zkind zfile_kind(const void *head, i64 n); /* from the first bytes (4 are enough) */
 
-/* The unpacked bytes plus a NUL that *size does not count; a plain file is loaded as it is.  The caller frees *data with mem_free.
- * E202 when the packed data are damaged or cut off, E701, E601. */
+/* The unpacked bytes plus a NUL that *size does not count; a plain file is loaded as it is.  The caller frees *data with
+ * mem_free. E202 when the packed data are damaged or cut off, E701, E601. */
 err zfile_load(const char *path, char **data, i64 *size);
 
 #endif

@@ -68,12 +68,16 @@ static err absent_rows(const struct build *b, const struct gap_count *g) {
     time_format(time_add(b->time[g->first - 1], f, 1), f, first_time);
     time_format(time_add(b->time[g->longest - 1], f, 1), f, from);
     time_format(time_add(b->time[g->longest - 1], f, g->longest_steps), f, to);
-    if (g->gaps > 1 && g->single) snprintf(singles, sizeof singles, " (%s%lld of them %s)", g->single == g->gaps ? "all " : "", (long long)g->single, one);
+    if (g->gaps > 1 && g->single)
+        snprintf(singles, sizeof singles, " (%s%lld of them %s)", g->single == g->gaps ? "all " : "", (long long)g->single,
+                 one);
     if (g->longest_steps > 1)
-        snprintf(rest, sizeof rest, "; longest %s before line %lld (%s to %s)", longest, (long long)table_line(b->t, b->row[g->longest]), from, to);
+        snprintf(rest, sizeof rest, "; longest %s before line %lld (%s to %s)", longest,
+                 (long long)table_line(b->t, b->row[g->longest]), from, to);
     return FAIL_AT(E210, b->t->path, "--gaps mask   (train on what is there)   or   --gaps zero   (no row means zero)",
-                   "%s steps expected, %s absent in %lld gap%s%s\nfirst before line %lld (%s)%s", f->name, absent, (long long)g->gaps,
-                   g->gaps == 1 ? "" : "s", singles, (long long)table_line(b->t, b->row[g->first]), first_time, rest);
+                   "%s steps expected, %s absent in %lld gap%s%s\nfirst before line %lld (%s)%s", f->name, absent,
+                   (long long)g->gaps, g->gaps == 1 ? "" : "s", singles, (long long)table_line(b->t, b->row[g->first]),
+                   first_time, rest);
 }
 
 /* Put in a row for every absent step. */

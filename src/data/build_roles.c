@@ -22,7 +22,8 @@ static err one_of(const char *flag, const char *word, const char *const *words, 
 }
 
 static err read_policies(struct build *b) {
-    static const char *const gaps[] = {"error", "mask", "interpolate", "zero"}, *const dups[] = {"error", "mean", "first", "last"};
+    static const char *const gaps[] = {"error", "mask", "interpolate", "zero"}, *const dups[] = {"error", "mean", "first",
+                                                                                                 "last"};
     i32 g = 0, d = 0;
     TRY(one_of("--gaps", text_or(b->o->gaps, "error"), gaps, 4, &g));
     TRY(one_of("--dups", text_or(b->o->dups, "error"), dups, 4, &d));
@@ -40,11 +41,12 @@ static err give(struct build *b, u8 *role, i32 col, enum role r) {
     if (c->type == COL_CATEGORY && (r == ROLE_PAST || r == ROLE_KNOWN || r == ROLE_TARGET)) {
         char fix[300];
         snprintf(fix, sizeof fix, r == ROLE_TARGET ? "another --target" : "--cat %.250s", c->name);
-        return FAIL_AT(E214, b->t->path, fix, "column \"%s\" given by %s holds words (\"%s\"%s), not numbers", c->name, role_flag[r],
-                       c->nword ? c->word[0] : "", c->nword > 1 ? ", ..." : "");
+        return FAIL_AT(E214, b->t->path, fix, "column \"%s\" given by %s holds words (\"%s\"%s), not numbers", c->name,
+                       role_flag[r], c->nword ? c->word[0] : "", c->nword > 1 ? ", ..." : "");
     }
     if (c->type == COL_TIME && r != ROLE_TIME && r != ROLE_IGNORE)
-        return FAIL_AT(E214, b->t->path, "another column", "column \"%s\" given by %s holds times, not numbers", c->name, role_flag[r]);
+        return FAIL_AT(E214, b->t->path, "another column", "column \"%s\" given by %s holds times, not numbers", c->name,
+                       role_flag[r]);
     if (c->type != COL_CATEGORY && r == ROLE_CAT)
         return FAIL_AT(E214, b->t->path, NULL, "column \"%s\" given by --cat was read as numbers", c->name);
     role[col] = (u8)r;
@@ -64,7 +66,8 @@ static err give_list(struct build *b, u8 *role, const char *list, enum role r) {
 
 /* A column of words that looks like a time: by its name, or by cells of digits and marks.  Silence would hide it. */
 static err refuse_strange_time(struct build *b, const u8 *role) {
-    static const char *const names[] = {"date", "time", "datetime", "timestamp", "month", "day", "year", "quarter", "week", "period", "ds"};
+    static const char *const names[] = {"date", "time",    "datetime", "timestamp", "month", "day",
+                                        "year", "quarter", "week",     "period",    "ds"};
     for (i32 i = 0; i < b->t->ncol; i++) {
         const struct column *c = &b->t->col[i];
         if (c->type != COL_CATEGORY || role[i] != ROLE_NONE || c->nword == 0) continue;

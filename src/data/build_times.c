@@ -37,15 +37,16 @@ static err bad_part(const struct build *b, i64 row, i32 col, const char *why) {
     where_of(b, row, col, where);
     f64 v = b->t->col[col].number[row];
     if (isnan(v)) return FAIL_AT(E205, where, "repair the line", "time column \"%s\" is empty here", b->t->col[col].name);
-    return FAIL_AT(E205, where, "another --time   or   --time-format row --freq 1h   (rows are the time)", "%.15g in time column \"%s\": %s", v,
-                   b->t->col[col].name, why);
+    return FAIL_AT(E205, where, "another --time   or   --time-format row --freq 1h   (rows are the time)",
+                   "%.15g in time column \"%s\": %s", v, b->t->col[col].name, why);
 }
 
 /* A single column of numbers that was not read as times: years, or seconds since 1970. */
 static err single_number(struct build *b, i32 col) {
     const f64 *v = b->t->col[col].number;
     for (i64 i = 0; i < b->t->nrow; i++) {
-        if (!(v[i] >= 1000 && v[i] <= 2999) && !(v[i] > 1e8 && v[i] < 1e15)) return bad_part(b, i, col, "no year and no seconds since 1970");
+        if (!(v[i] >= 1000 && v[i] <= 2999) && !(v[i] > 1e8 && v[i] < 1e15))
+            return bad_part(b, i, col, "no year and no seconds since 1970");
         if (v[i] <= 2999) b->time[i] = time_days((i64)v[i], 1, 1) * 86400;
         else b->time[i] = (i64)(v[i] > 1e11 ? v[i] / 1000 : v[i]);
     }
@@ -66,7 +67,8 @@ static err row_time(struct build *b, i64 row, const enum unit *unit) {
         f64 v = col->number[row];
         enum unit u = unit[k];
         if (!(v >= units[u].least && v <= units[u].most) || v != floor(v)) {
-            static const char *const why[] = {"no year with four digits", "no month", "no day", "no hour", "no minute", "no second"};
+            static const char *const why[] = {
+                "no year with four digits", "no month", "no day", "no hour", "no minute", "no second"};
             return bad_part(b, row, b->time_col[k], why[u]);
         }
         if (u == UNIT_YEAR) c.year = (i64)v;
@@ -105,7 +107,8 @@ static err read_bound(const char *flag, const char *text, bool end, i64 *out) {
     size_t n = strlen(text);
     struct freq span = {0};
     if (time_parse(&year, text, n, out)) span.months = 12;
-    else if (!time_parse(&date, text, n, out)) return FAIL_AT(E103, NULL, "2016-07-01   or   '2016-07-01 05:00'", "%s %s: no date", flag, text);
+    else if (!time_parse(&date, text, n, out))
+        return FAIL_AT(E103, NULL, "2016-07-01   or   '2016-07-01 05:00'", "%s %s: no date", flag, text);
     else if (n <= 7) span.months = 1;
     else if (n <= 10) span.step = 86400;
     else span.step = n <= 16 ? 60 : 1;
@@ -126,7 +129,9 @@ static err cut_range(struct build *b) {
         b->row[n++] = b->row[i];
     }
     b->n = n;
-    return n ? 0 : FAIL_AT(E201, b->t->path, NULL, "no row lies between --since %s and --until %s", text_or(since, "(start)"), text_or(until, "(end)"));
+    return n ? 0
+             : FAIL_AT(E201, b->t->path, NULL, "no row lies between --since %s and --until %s", text_or(since, "(start)"),
+                       text_or(until, "(end)"));
 }
 
 /* A category that changes where the time goes back tells that there are several series in the file. */
@@ -148,17 +153,20 @@ static err unsorted(struct build *b, i64 at, i64 backs, bool descending) {
     i32 id = series_column(b, b->row[at]);
     if (id >= 0) {
         const struct column *c = &b->t->col[id];
-        snprintf(fix, sizeof fix, "awk -F'%c' 'NR==1 || $%d==\"%.60s\"' %.200s > one.csv   (one series a file)", b->t->sep, c->field,
-                 c->word[imax(0, c->code[b->row[at - 1]])], path);
-        return FAIL_AT(E209, where, fix, "time goes back from %s to %s where \"%s\" changes: several series in one file (%d of them)",
-                       before, now, c->name, c->nword);
+        snprintf(fix, sizeof fix, "awk -F'%c' 'NR==1 || $%d==\"%.60s\"' %.200s > one.csv   (one series a file)", b->t->sep,
+                 c->field, c->word[imax(0, c->code[b->row[at - 1]])], path);
+        return FAIL_AT(E209, where, fix,
+                       "time goes back from %s to %s where \"%s\" changes: several series in one file (%d of them)", before,
+                       now, c->name, c->nword);
     }
     if (descending) snprintf(fix, sizeof fix, "(head -n 1 %.200s; tail -n +2 %.200s | tac) > sorted.csv", path, path);
     else
-        snprintf(fix, sizeof fix, "(head -n 1 %.200s; tail -n +2 %.200s | sort -t '%c' -k %d) > sorted.csv", path, path, b->t->sep,
-                 b->t->col[b->time_col[0]].field);
-    return FAIL_AT(E209, where, fix, descending ? "the newest row comes first: %s, then %s (%lld such places)"
-                                                : "time goes back from %s to %s (%lld such places)", before, now, (long long)backs);
+        snprintf(fix, sizeof fix, "(head -n 1 %.200s; tail -n +2 %.200s | sort -t '%c' -k %d) > sorted.csv", path, path,
+                 b->t->sep, b->t->col[b->time_col[0]].field);
+    return FAIL_AT(E209, where, fix,
+                   descending ? "the newest row comes first: %s, then %s (%lld such places)"
+                              : "time goes back from %s to %s (%lld such places)",
+                   before, now, (long long)backs);
 }
 
 static err duplicates(struct build *b, i64 first, i64 count) {
@@ -167,7 +175,8 @@ static err duplicates(struct build *b, i64 first, i64 count) {
     where_of(b, b->row[first], -1, where);
     time_format(b->time[first], &none, now);
     return FAIL_AT(E211, where, "--dups mean   or   --dups first   or   --dups last",
-                   "time %s comes again: %lld row%s the time of the row before", now, (long long)count, count == 1 ? " has" : "s have");
+                   "time %s comes again: %lld row%s the time of the row before", now, (long long)count,
+                   count == 1 ? " has" : "s have");
 }
 
 /* Rows of equal time become one: the first, the last, or a group whose mean is taken later. */

@@ -72,11 +72,14 @@ static err missing_target(const struct build *b, i32 col, i64 n) {
     char start[80];
     if (first == 0) snprintf(start, sizeof start, "at the start");
     else snprintf(start, sizeof start, "from line %lld%s", (long long)table_line(b->t, b->row[first]), from);
-    return FAIL_AT(E207, where, "--gaps mask   (skip them in the loss: recommended)   or   --gaps interpolate   (fill, only inside a series)",
-                   "%s in target \"%s\" (%lld of %lld rows, %.1f%%, in %lld run%s)\nfirst run: %lld row%s %s; longest: %lld row%s from line %lld%s",
-                   word, c->name, (long long)missing, (long long)rows, 100.0 * (f64)missing / (f64)rows, (long long)runs, runs == 1 ? "" : "s",
-                   (long long)first_run, first_run == 1 ? "" : "s", start, (long long)longest, longest == 1 ? "" : "s",
-                   (long long)table_line(b->t, b->row[longest_at]), at);
+    return FAIL_AT(
+        E207, where,
+        "--gaps mask   (skip them in the loss: recommended)   or   --gaps interpolate   (fill, only inside a series)",
+        "%s in target \"%s\" (%lld of %lld rows, %.1f%%, in %lld run%s)\nfirst run: %lld row%s %s; longest: %lld row%s from "
+        "line %lld%s",
+        word, c->name, (long long)missing, (long long)rows, 100.0 * (f64)missing / (f64)rows, (long long)runs,
+        runs == 1 ? "" : "s", (long long)first_run, first_run == 1 ? "" : "s", start, (long long)longest,
+        longest == 1 ? "" : "s", (long long)table_line(b->t, b->row[longest_at]), at);
 }
 
 static i32 by_value(const void *a, const void *b) {
@@ -130,7 +133,8 @@ static err constant_target(const struct build *b, i32 col) {
         first = v;
     }
     if (n == 0) return 0; /* said by missing_target */
-    return FAIL_AT(E212, b->t->path, "another --target", "target \"%s\" is %.15g in all %lld rows", b->t->col[col].name, first, (long long)n);
+    return FAIL_AT(E212, b->t->path, "another --target", "target \"%s\" is %.15g in all %lld rows", b->t->col[col].name, first,
+                   (long long)n);
 }
 
 static err check_cells(struct build *b, i64 future) {

@@ -72,14 +72,15 @@ static i64 equal_rows(const struct build *b, i32 target, const f64 *x, const f64
     return nonzero && *rows >= 10 && (f64)equal >= 0.99 * (f64)*rows ? equal : 0;
 }
 
-static void report_leak(const struct build *b, struct findings *f, i32 target, const char *what, const char *list, i64 equal, i64 rows,
-                        const struct freq *freq) {
+static void report_leak(const struct build *b, struct findings *f, i32 target, const char *what, const char *list, i64 equal,
+                        i64 rows, const struct freq *freq) {
     char text[900], fix[600], unit[32];
     const char *word = "row";
     freq_span(freq, 1, unit);
     if (!strncmp(unit, "1 ", 2) && strcmp(unit, "1 step") != 0 && !strstr(unit, "step")) word = unit + 2;
-    snprintf(text, sizeof text, "%s = %s in %lld of %lld rows: as input%s of the same %s %s the target", what, b->t->col[target].name,
-             (long long)equal, (long long)rows, strchr(list, ',') ? "s" : "", word, strchr(list, ',') ? "they leak" : "it leaks");
+    snprintf(text, sizeof text, "%s = %s in %lld of %lld rows: as input%s of the same %s %s the target", what,
+             b->t->col[target].name, (long long)equal, (long long)rows, strchr(list, ',') ? "s" : "", word,
+             strchr(list, ',') ? "they leak" : "it leaks");
     snprintf(fix, sizeof fix, "--past %s   or   --ignore %s", list, list);
     warn(f, 34, "", fix, text);
 }
@@ -150,7 +151,8 @@ static void suspect_zeros(const struct build *b, const struct column *c, const s
     str_addf(out, "%s: %lld cell%s of exactly 0", c->name, (long long)k->zeros, k->zeros == 1 ? "" : "s");
     bool run = z - a + 1 == k->zeros && k->zeros > 1;
     bool day = run && b->time && b->n == n && day_of(b->time[a]) == day_of(b->time[z]) &&
-               (a == 0 || day_of(b->time[a - 1]) != day_of(b->time[a])) && (z == n - 1 || day_of(b->time[z + 1]) != day_of(b->time[z]));
+               (a == 0 || day_of(b->time[a - 1]) != day_of(b->time[a])) &&
+               (z == n - 1 || day_of(b->time[z + 1]) != day_of(b->time[z]));
     char date[32];
     if (day) {
         time_format(day_of(b->time[a]) * 86400, &daily, date);
@@ -160,7 +162,8 @@ static void suspect_zeros(const struct build *b, const struct column *c, const s
     else str_addf(out, " (first in line %lld)", (long long)table_line(b->t, a));
 }
 
-/* Complete days of at least 12 rows with one and the same value, neither 0 nor an end of the scale.  Few such days are suspicious. */
+/* Complete days of at least 12 rows with one and the same value, neither 0 nor an end of the scale.  Few such days are
+ * suspicious. */
 static void suspect_days(const struct build *b, const struct column *c, const struct look *k, i64 step, struct str *out) {
     static const struct freq daily = {.step = 86400};
     i64 flat = 0, days = 0, at = 0, rows = 0, whole = step > 0 && step <= 7200 ? 86400 / step : INT64_MAX;
@@ -170,7 +173,8 @@ static void suspect_days(const struct build *b, const struct column *c, const st
         bool same = i - from + 1 >= whole;
         days++;
         for (i64 r = from; r <= i && same; r++) same = c->number[r] == c->number[from];
-        if (same && c->number[from] != 0 && c->number[from] != k->low && c->number[from] != k->high && !flat++) at = from, rows = i - from + 1;
+        if (same && c->number[from] != 0 && c->number[from] != k->low && c->number[from] != k->high && !flat++)
+            at = from, rows = i - from + 1;
         from = i + 1;
     }
     if (flat == 0 || days < 20 || 50 * flat > days) return;

@@ -5,12 +5,12 @@
  *     chunks --parse, parallel--> cells straight to their final place in the columns           csv_parse.c
  *     tallies --> one error with the first line and the count, or the table                    csv_report.c
  *
- * A large file without quotes and blank lines needs no scan: rows are guessed from samples, a chunk is counted when it is in the cache
- * and parsed as soon as the chunk before knows its last row (csv_once.c).
+ * A large file without quotes and blank lines needs no scan: rows are guessed from samples, a chunk is counted when it is in
+ * the cache and parsed as soon as the chunk before knows its last row (csv_once.c).
  *
- * Chunks are cut after a line feed.  Scanning assumes that a cut is outside of quotes; where the chunk before proves otherwise it is
- * scanned again from within a quoted field, and its range then begins at its first record.  So rows are counted exactly before memory
- * is asked for, every cell is written once, and the result does not depend on the number of threads. */
+ * Chunks are cut after a line feed.  Scanning assumes that a cut is outside of quotes; where the chunk before proves otherwise
+ * it is scanned again from within a quoted field, and its range then begins at its first record.  So rows are counted exactly
+ * before memory is asked for, every cell is written once, and the result does not depend on the number of threads. */
 #ifndef STRETTO_DATA_CSV_H
 #define STRETTO_DATA_CSV_H
 
@@ -77,13 +77,18 @@ struct csv_problem {
     char text[120];
 };
 
-/* What one thread met; merged at the end. */
+/* The first CSV_PROBLEMS of their kind, in order. */
+struct csv_problems {
+    i32 n;
+    struct csv_problem p[CSV_PROBLEMS];
+};
+
+/* What one thread met; merged at the end.  Each list holds the first of its thread, so together they hold those of the file. */
 struct csv_tally {
     i64 *missing, *first_missing, *bad; /* [ncol]: cells, line (0 = none), cells */
     char (*missing_text)[CSV_WORD];     /* [ncol]: the first such cell */
     i64 ragged, longer;                 /* rows; rows with too many fields */
-    i32 n;
-    struct csv_problem problem[CSV_PROBLEMS]; /* the first of this thread, in order */
+    struct csv_problems cells, rows;
 };
 
 struct csv {
@@ -109,7 +114,8 @@ struct csv {
 
 /* csv_sniff.c */
 err csv_sniff(struct csv *c);
-/* Cut one record into cells, in place (quotes are removed).  Returns the place after the record; *n = all cells, also beyond max. */
+/* Cut one record into cells, in place (quotes are removed).  Returns the place after the record; *n = all cells, also beyond
+ * max. */
 char *csv_split(char *p, char *end, char sep, char **cell, i32 *len, i32 max, i32 *n);
 bool csv_is_missing(const struct csv *c, const char *s, i64 n);
 

@@ -21,9 +21,9 @@ struct parse {
 };
 
 static void problem(struct parse *s, i32 field, i32 fields, const char *text, i64 n) {
-    struct csv_tally *t = s->tally;
-    if (t->n == CSV_PROBLEMS) return;
-    struct csv_problem *p = &t->problem[t->n++];
+    struct csv_problems *list = fields ? &s->tally->rows : &s->tally->cells;
+    if (list->n == CSV_PROBLEMS) return;
+    struct csv_problem *p = &list->p[list->n++];
     *p = (struct csv_problem){.row = s->row, .line = s->line, .field = field, .fields = fields};
     csv_clean(p->text, sizeof p->text, text, n);
 }
@@ -72,7 +72,8 @@ static void store(struct parse *s, i32 field, const char *p, i64 n) {
 static const char *quoted_cell(struct parse *s, i32 field, const char *p) {
     const char *from = p + 1, *end = s->end - 1; /* the last line feed stays a delimiter */
     const char *close = from;
-    while (close < end && (close = memchr(close, '"', (size_t)(end - close))) != NULL && close + 1 < end && close[1] == '"') close += 2;
+    while (close < end && (close = memchr(close, '"', (size_t)(end - close))) != NULL && close + 1 < end && close[1] == '"')
+        close += 2;
     if (!close || close > end) close = end;
     const char *q = close < end ? close + 1 : end;
     char sep = s->c->sep;
@@ -150,7 +151,9 @@ static const char *parse_row(struct parse *s, const char *p) {
         } else if (f->kind == FIELD_SKIP && *p != '"') {
             for (q = p; *q != sep && *q != '\n';) q++;
         }
-        if (!q || !delimits(q, sep) || (f->kind == FIELD_NUMBER && (isnan(f->number[s->row]) || is_na_value(c, f->number[s->row])))) q = slow_cell(s, i, p);
+        if (!q || !delimits(q, sep) ||
+            (f->kind == FIELD_NUMBER && (isnan(f->number[s->row]) || is_na_value(c, f->number[s->row]))))
+            q = slow_cell(s, i, p);
         if (*q != sep) {
             if (i + 1 < n) return ragged(s, start, q, i + 1);
             return q + 1 + (*q == '\r');

@@ -98,53 +98,62 @@ static bool like_decimal_comma(const struct csv *c, const char *row) {
 }
 
 static err fail_ragged(const struct csv *c, const struct csv_problem *p, i32 n, i64 ragged, i64 longer) {
-    i32 i = 0;
-    while (i < n && p[i].fields == 0) i++;
-    if (i == n) return FAIL(E1, "a ragged row was counted and not kept");
     char where[256], row[400], lines[120], fix[300];
-    csv_where(c, where, p[i].line, 0);
-    show_row(c, p[i].text, row, sizeof row);
+    csv_where(c, where, p[0].line, 0);
+    show_row(c, p[0].text, row, sizeof row);
     line_list(p, n, 0, ragged, lines, sizeof lines);
-    bool comma = longer == ragged && like_decimal_comma(c, p[i].text);
+    bool comma = longer == ragged && like_decimal_comma(c, p[0].text);
     i64 all = c->t->nrow + c->t->has_header;
     if (ragged == 1) snprintf(fix, sizeof fix, "repair line %s", lines);
-    else if (comma) snprintf(fix, sizeof fix, "write numbers with a point, or fields with another separator (;); lines %s", lines);
-    else snprintf(fix, sizeof fix, "repair lines %s   or   another --sep (now \"%s\")", lines, c->sep == '\t' ? "tab" : (char[]){c->sep, 0});
-    return FAIL_AT(E203, where, fix, "%d field%s, the %s has %d: %s\n%s%lld such line%s in %lld", p[i].fields, p[i].fields == 1 ? "" : "s",
-                   c->t->has_header ? "header" : "first line", c->nfield, row, comma ? "a decimal comma? " : "", (long long)ragged,
-                   ragged == 1 ? "" : "s", (long long)all);
+    else if (comma)
+        snprintf(fix, sizeof fix, "write numbers with a point, or fields with another separator (;); lines %s", lines);
+    else
+        snprintf(fix, sizeof fix, "repair lines %s   or   another --sep (now \"%s\")", lines,
+                 c->sep == '\t' ? "tab" : (char[]){c->sep, 0});
+    return FAIL_AT(E203, where, fix, "%d field%s, the %s has %d: %s\n%s%lld such line%s in %lld", p[0].fields,
+                   p[0].fields == 1 ? "" : "s", c->t->has_header ? "header" : "first line", c->nfield, row,
+                   comma ? "a decimal comma? " : "", (long long)ragged, ragged == 1 ? "" : "s", (long long)all);
 }
 
 static err fail_cell(const struct csv *c, const struct csv_problem *p, i32 n, i32 field, i64 bad) {
-    i32 i = 0;
-    while (i < n && p[i].field != field + 1) i++;
-    if (i == n) return FAIL(E1, "a bad cell was counted and not kept");
     char where[256], lines[120], fix[700], many[180] = "";
-    csv_where(c, where, p[i].line, field + 1);
+    csv_where(c, where, p[0].line, field + 1);
     line_list(p, n, field + 1, bad, lines, sizeof lines);
     if (bad > 1) snprintf(many, sizeof many, "\n%lld such cells: lines %s", (long long)bad, lines);
     const char *name = c->name[field];
     if (c->field[field].kind == FIELD_TIME) {
-        if (!p[i].text[0])
+        if (!p[0].text[0])
             return FAIL_AT(E205, where, "repair the line", "time column \"%s\" is empty here%s", name, many);
         return FAIL_AT(E205, where, "repair the line   or   --time-format '%Y-%m-%d %H:%M'   (spelt like the cells)",
-                       "\"%s\" in time column \"%s\" is no date or time in the layout of the rows before%s", p[i].text, name, many);
+                       "\"%s\" in time column \"%s\" is no date or time in the layout of the rows before%s", p[0].text, name,
+                       many);
     }
-    bool comma = c->mark == '.' && strchr(p[i].text, ',') && !strpbrk(p[i].text, "abcdefghijklmnopqrstuvwxyz");
+    bool comma = c->mark == '.' && strchr(p[0].text, ',') && !strpbrk(p[0].text, "abcdefghijklmnopqrstuvwxyz");
     if (comma) snprintf(fix, sizeof fix, "--decimal ,");
-    else snprintf(fix, sizeof fix, "--na \"%.100s\"   (it means missing)   or   --cat %.200s   or   --ignore %.200s", p[i].text, name, name);
-    return FAIL_AT(E204, where, fix, "\"%s\" in column \"%s\" is not a number%s", p[i].text, name, many);
+    else
+        snprintf(fix, sizeof fix, "--na \"%.100s\"   (it means missing)   or   --cat %.200s   or   --ignore %.200s", p[0].text,
+                 name, name);
+    return FAIL_AT(E204, where, fix, "\"%s\" in column \"%s\" is not a number%s", p[0].text, name, many);
 }
 
-/* Sum up the threads: cells missing, cells bad, the first problems of the file in order. */
-static i32 merge(struct csv *c, struct csv_problem *all, i64 *ragged, i64 *longer) {
+/* The first problems of the file, from those of all threads; cut to the same number whatever the number of threads. */
+static i32 gather(const struct csv *c, bool rows, struct csv_problem *all) {
     i32 n = 0;
+    for (i32 t = 0; t < c->nthread; t++) {
+        const struct csv_problems *list = rows ? &c->tally[t].rows : &c->tally[t].cells;
+        memcpy(all + n, list->p, (size_t)list->n * sizeof *all);
+        n += list->n;
+    }
+    qsort(all, (size_t)n, sizeof *all, by_row);
+    return imin(n, CSV_PROBLEMS);
+}
+
+/* Sum up the threads: cells missing, cells bad. */
+static void merge(struct csv *c, i64 *ragged, i64 *longer) {
     for (i32 t = 0; t < c->nthread; t++) {
         const struct csv_tally *y = &c->tally[t];
         *ragged += y->ragged;
         *longer += y->longer;
-        memcpy(all + n, y->problem, (size_t)y->n * sizeof *all);
-        n += y->n;
         for (i32 i = 0; i < c->t->ncol; i++) {
             struct column *col = &c->t->col[i];
             if (y->missing[i] && (!col->first_missing_line || y->first_missing[i] < col->first_missing_line)) {
@@ -159,17 +168,15 @@ static i32 merge(struct csv *c, struct csv_problem *all, i64 *ragged, i64 *longe
         struct column *col = &c->t->col[i];
         if (col->missing_text) col->missing_text = arena_strdup(&c->t->names, col->missing_text);
     }
-    qsort(all, (size_t)n, sizeof *all, by_row);
-    return n;
 }
 
 err csv_report(struct csv *c, bool *again) {
     struct csv_problem *all = arena_new(&c->t->names, (size_t)c->nthread * CSV_PROBLEMS * sizeof *all);
     if (!all) return -E601;
     i64 ragged = 0, longer = 0;
-    i32 n = merge(c, all, &ragged, &longer);
+    merge(c, &ragged, &longer);
     *again = false;
-    if (ragged) return fail_ragged(c, all, n, ragged, longer);
+    if (ragged) return fail_ragged(c, all, gather(c, true, all), ragged, longer);
     for (i32 f = 0; f < c->nfield; f++) {
         struct csv_field *field = &c->field[f];
         if (field->kind != FIELD_NUMBER) continue;
@@ -178,10 +185,8 @@ err csv_report(struct csv *c, bool *again) {
         field->kind = FIELD_TEXT; /* numbers only at the start of the file */
         *again = true;
     }
-    if (*again) return 0;
-    for (i32 i = 0; i < n; i++) { /* the first bad cell of the file decides */
-        i32 f = all[i].field - 1;
-        if (f >= 0) return fail_cell(c, all, n, f, c->tally[0].bad[c->field[f].col]);
-    }
-    return 0;
+    i32 n = *again ? 0 : gather(c, false, all);
+    if (n == 0) return 0;
+    i32 f = all[0].field - 1; /* the first bad cell of the file decides */
+    return fail_cell(c, all, n, f, c->tally[0].bad[c->field[f].col]);
 }

@@ -70,7 +70,8 @@ static i32 utf8_length(const u8 *p, i64 left) {
     if (a < 0xC2 || a > 0xF4 || left < n) return 0;
     for (i32 i = 1; i < n; i++)
         if ((p[i] & 0xC0) != 0x80) return 0;
-    if ((a == 0xE0 && p[1] < 0xA0) || (a == 0xED && p[1] > 0x9F) || (a == 0xF0 && p[1] < 0x90) || (a == 0xF4 && p[1] > 0x8F)) return 0;
+    if ((a == 0xE0 && p[1] < 0xA0) || (a == 0xED && p[1] > 0x9F) || (a == 0xF0 && p[1] < 0x90) || (a == 0xF4 && p[1] > 0x8F))
+        return 0;
     return n;
 }
 

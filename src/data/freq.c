@@ -1,7 +1,7 @@
 /* freq.c - the step between rows: inferring it, walking it, writing times in its resolution.
  *
- * Steps of days and less are a number of seconds; months, quarters and years follow the calendar.  A sequence of month ends (31 Jan,
- * 28 Feb, ...) steps from end to end: that is why a calendar step looks at the day it starts from. */
+ * Steps of days and less are a number of seconds; months, quarters and years follow the calendar.  A sequence of month ends (31
+ * Jan, 28 Feb, ...) steps from end to end: that is why a calendar step looks at the day it starts from. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -163,7 +163,8 @@ int time_format(i64 t, const struct freq *f, char out[32]) {
     long long y = (long long)c.year;
     if (f->months >= 12 && midnight && c.day == 1 && c.month == 1) return snprintf(out, 32, "%04lld", y);
     if (f->months > 0 && midnight && c.day == 1) return snprintf(out, 32, "%04lld-%02d", y, c.month);
-    if (midnight && (f->months > 0 || (f->step > 0 && f->step % DAY == 0))) return snprintf(out, 32, "%04lld-%02d-%02d", y, c.month, c.day);
+    if (midnight && (f->months > 0 || (f->step > 0 && f->step % DAY == 0)))
+        return snprintf(out, 32, "%04lld-%02d-%02d", y, c.month, c.day);
     if (c.second == 0 && (f->step == 0 || f->step % MINUTE == 0))
         return snprintf(out, 32, "%04lld-%02d-%02d %02d:%02d", y, c.month, c.day, c.hour, c.minute);
     return snprintf(out, 32, "%04lld-%02d-%02d %02d:%02d:%02d", y, c.month, c.day, c.hour, c.minute, c.second);

@@ -3,7 +3,8 @@
  *     sign digits [mark digits] [e exponent]      mantissa w (up to 19 digits) times 10^k
  *
  *     w <= 2^53 and |k| <= 22     one multiplication or division of exact doubles is exact (Clinger 1990)
- *     k < 0                       times 1 / 10^-k as a 64-bit integer; unless the 128-bit product lies so near to the middle of two
+ *     k < 0                       times 1 / 10^-k as a 64-bit integer; unless the 128-bit product lies so near to the middle of
+ * two
  *                                 doubles that the rounding is in doubt: then a 128-bit division decides
  *     anything else               strtod_l of the C locale (str_to_f64)
  *
@@ -28,8 +29,8 @@ extern const f64 number_power[23];
 extern const u64 number_whole[20]; /* 10^k */
 extern const struct number_tenth number_tenth[NUMBER_TENTHS];
 
-/* w / 10^k for w > 0.  With r = 2^e / 10^k - (less than 1) the product below is too small by less than one in its upper half; so only
- * four places just below a half leave the rounding open.  false: it is open. */
+/* w / 10^k for w > 0.  With r = 2^e / 10^k - (less than 1) the product below is too small by less than one in its upper half;
+ * so only four places just below a half leave the rounding open.  false: it is open. */
 static inline bool number_scale(u64 w, i64 k, f64 *out) {
     int sw = __builtin_clzll(w);
     u64 q = (u64)(((unsigned __int128)(w << sw) * number_tenth[k].r) >> 64);
@@ -51,9 +52,9 @@ static inline u64 number_eight(u64 x) {
     return (x & 0x0000FFFF0000FFFFu) * 42949672960001 >> 32;
 }
 
-/* Digits from p on are appended to *w; p after them.  Eight bytes at a time: the first that is no digit is found by a bit trick and
- * the digits before it are moved to the end, so that nothing branches on how many there are.  At most 19 digits are meaningful: the
- * caller counts. */
+/* Digits from p on are appended to *w; p after them.  Eight bytes at a time: the first that is no digit is found by a bit trick
+ * and the digits before it are moved to the end, so that nothing branches on how many there are.  At most 19 digits are
+ * meaningful: the caller counts. */
 static inline const char *number_digits(const char *p, u64 *w) {
     for (;;) {
         u64 x;

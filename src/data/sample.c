@@ -77,7 +77,8 @@ static void write_panel(i64 rows, u64 seed, struct str *out) {
     str_add(out, "unique_id,ds,y\n");
     for (u32 id = 0; id < PANEL; id++) {
         f64 level = 50 * exp(2.5 * (f64)rng_uniform(seed, RNG_SAMPLE, 4, id)), noise = 0;
-        f64 peak = 8 + 10 * (f64)rng_uniform(seed, RNG_SAMPLE, 5, id), weekend = 0.6 + 0.5 * (f64)rng_uniform(seed, RNG_SAMPLE, 6, id);
+        f64 peak = 8 + 10 * (f64)rng_uniform(seed, RNG_SAMPLE, 5, id),
+            weekend = 0.6 + 0.5 * (f64)rng_uniform(seed, RNG_SAMPLE, 6, id);
         for (i64 i = 0; i < each && !out->failed; i++) {
             f64 day = 1 + 0.35 * cos(TURN * ((f64)(i % 24) - peak) / 24) + 0.12 * cos(2 * TURN * ((f64)(i % 24) - peak) / 24);
             f64 week = i / 24 % 7 >= 5 ? weekend : 1, year = 1 + 0.2 * cos(TURN * (f64)i / 8766);
@@ -131,6 +132,7 @@ err sample_write(const char *name, i64 rows, u64 seed, struct str *out) {
     }
     i32 near = str_nearest(name, names, COUNT(samples));
     char fix[200];
-    snprintf(fix, sizeof fix, "stretto sample %s   (there are airline, tides, mackey-glass, panel, integrator)", names[imax(near, 0)]);
+    snprintf(fix, sizeof fix, "stretto sample %s   (there are airline, tides, mackey-glass, panel, integrator)",
+             names[imax(near, 0)]);
     return FAIL_AT(E103, NULL, fix, "there is no sample \"%s\"", name);
 }

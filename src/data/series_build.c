@@ -44,7 +44,9 @@ err series_inspect(const struct table *t, const struct series_options *o, struct
     return e;
 }
 
-err series_build(const struct table *t, const struct series_options *o, struct series **out) { return series_inspect(t, o, NULL, out); }
+err series_build(const struct table *t, const struct series_options *o, struct series **out) {
+    return series_inspect(t, o, NULL, out);
+}
 
 void series_free(struct series *s) {
     if (!s) return;
@@ -99,7 +101,8 @@ err series_scale(struct series *s, i64 train_rows) {
         bool flat = dev <= 1e-12 * fabs(mean) || dev == 0;
         if (flat && c < s->ntarget)
             return FAIL_AT(E212, NULL, "another --target, or more training rows (a smaller --validation and --test)",
-                           present ? "target \"%s\" is the same in all %lld training rows" : "target \"%s\" is missing in all %lld training rows",
+                           present ? "target \"%s\" is the same in all %lld training rows"
+                                   : "target \"%s\" is missing in all %lld training rows",
                            s->name[c], (long long)n);
         if (flat) dev = 1;
         for (i64 i = 0; i < s->nrow; i++) v[i] = (f32)(((f64)v[i] - mean) / dev);

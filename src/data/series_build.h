@@ -2,8 +2,8 @@
  *
  *     table --roles--> columns --times--> ascending rows --freq--> grid --gaps--> series --scale--> z-scores
  *
- * A column without a role (target, past, known, cat) is left out; nothing becomes an input that was not named.  The target is never
- * chosen silently: it is named, or it is the only numeric column left.  Every refusal says line, count and remedy. */
+ * A column without a role (target, past, known, cat) is left out; nothing becomes an input that was not named.  The target is
+ * never chosen silently: it is named, or it is the only numeric column left.  Every refusal says line, count and remedy. */
 #ifndef STRETTO_DATA_SERIES_BUILD_H
 #define STRETTO_DATA_SERIES_BUILD_H
 

@@ -56,8 +56,8 @@ err split_make(const struct series *s, const char *validation, const char *test,
         char fix[120];
         i64 third = s->nrow / 5;
         snprintf(fix, sizeof fix, "--validation %lld --test %lld", (long long)third, (long long)third);
-        return FAIL_AT(E301, NULL, fix, "--validation %s and --test %s leave no row of %lld for training", validation && *validation ? validation : "0",
-                       test && *test ? test : "0", (long long)s->nrow);
+        return FAIL_AT(E301, NULL, fix, "--validation %s and --test %s leave no row of %lld for training",
+                       validation && *validation ? validation : "0", test && *test ? test : "0", (long long)s->nrow);
     }
     *out = (struct split){.train = valid_begin, .validation = test_begin, .test = s->nrow};
     return 0;

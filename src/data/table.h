@@ -31,7 +31,7 @@ struct table {
     struct column *col;
     bool has_header;
     char sep, decimal;
-    i64 *line;             /* line of each row when rows and lines differ (quoted newlines, blank lines); NULL = row + 1 + header */
+    i64 *line; /* line of each row when rows and lines differ (quoted newlines, blank lines); NULL = row + 1 + header */
     struct arena names;
     void *map;             /* cache file mapping, or NULL */
     size_t map_size;

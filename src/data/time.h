@@ -30,8 +30,9 @@ struct time_parser {
 const char *time_read(const struct time_parser *p, const char *s, const char *end, i64 *out);
 bool time_parse(const struct time_parser *p, const char *s, size_t n, i64 *out); /* the whole text */
 
-/* The same as time_read, quick for 2011-01-02 05:00:00 in rows whose date is that of the row before; may stop before a fraction or a
- * zone, so the caller looks whether the cell ends there.  {0} to begin with; one caller.  20 bytes must be readable from s on. */
+/* The same as time_read, quick for 2011-01-02 05:00:00 in rows whose date is that of the row before; may stop before a fraction
+ * or a zone, so the caller looks whether the cell ends there.  {0} to begin with; one caller.  20 bytes must be readable from s
+ * on. */
 struct time_memory {
     u64 date[2]; /* its ten bytes */
     i64 seconds;
@@ -39,8 +40,8 @@ struct time_memory {
 };
 const char *time_read_again(const struct time_parser *p, struct time_memory *m, const char *s, const char *end, i64 *out);
 
-/* The kind that reads all texts, or TIME_NONE.  named: the column was given as the time, so bare numbers count too.  Day and month
- * are told apart by a number above 12 or by the order of the rows; *ambiguous when neither helps. */
+/* The kind that reads all texts, or TIME_NONE.  named: the column was given as the time, so bare numbers count too.  Day and
+ * month are told apart by a number above 12 or by the order of the rows; *ambiguous when neither helps. */
 enum time_kind time_guess(const char *const *s, const i32 *len, i32 n, bool named, bool *ambiguous);
 
 struct civil {

@@ -73,7 +73,8 @@ TEST(cache_damaged_anywhere_is_refused) {
         struct table *t;
         bytes[at] ^= 0x21;
         T_OK(file_write_all(path, bytes, n));
-        if (table_read(path, &o, &t) >= 0) { /* a harmless place: a name, the padding of the last column, a number of the header */
+        if (table_read(path, &o, &t) >=
+            0) { /* a harmless place: a name, the padding of the last column, a number of the header */
             padding++;
             table_free(t);
         }

@@ -29,13 +29,15 @@ TEST(check_bike_finds_gaps_leak_and_suspicious_cells) {
     assert_false(f.item[0].warning);
     assert_int_equal(f.item[1].r.code, 34);
     assert_true(f.item[1].warning);
-    assert_string_equal(f.item[1].r.text, "casual + registered = cnt in 17379 of 17379 rows: as inputs of the same hour they leak the target");
+    assert_string_equal(f.item[1].r.text,
+                        "casual + registered = cnt in 17379 of 17379 rows: as inputs of the same hour they leak the target");
     assert_string_equal(f.item[1].r.fix, "--past casual,registered   or   --ignore casual,registered");
     assert_int_equal(f.item[2].r.code, 31);
     has(f.item[2].r.text, "hum: 22 cells of exactly 0, all rows of 2011-03-10 (lines 1553-1574)");
     has(f.item[2].r.text, "atemp: 0.2424 in all 24 rows of 2012-08-17");
     assert_int_equal(mem_stats().live, before);
-    check(t_shared("data/bike_sharing/hour.csv"), (struct series_options){.time = "dteday,hr", .target = "cnt", .past = "casual,registered", .gaps = "mask"}, &f);
+    check(t_shared("data/bike_sharing/hour.csv"),
+          (struct series_options){.time = "dteday,hr", .target = "cnt", .past = "casual,registered", .gaps = "mask"}, &f);
     for (i32 i = 0; i < f.n; i++) assert_int_not_equal(f.item[i].r.code, 34);
 }
 

@@ -1,5 +1,5 @@
-/* t_csv.c - tables that can be read: layouts, quotes, packing, many threads; generated files against what was written into them and
- * against Python's csv module. */
+/* t_csv.c - tables that can be read: layouts, quotes, packing, many threads; generated files against what was written into them
+ * and against Python's csv module. */
 #define _GNU_SOURCE
 #include "t.h"
 
@@ -56,7 +56,8 @@ TEST(csv_byte_order_mark_crlf_and_spaces_are_no_content) {
 }
 
 TEST(csv_separators_and_decimal_comma_are_found) {
-    static const char *const texts[] = {"a\tb\n1.5\t2\n3\t4\n", "a;b\n1,5;2\n3;4\n", "a|b\n1.5|2\n3|4\n", "a,b\n1.5,2\n3,4\n", "1,5;2\n3;4\n"};
+    static const char *const texts[] = {"a\tb\n1.5\t2\n3\t4\n", "a;b\n1,5;2\n3;4\n", "a|b\n1.5|2\n3|4\n", "a,b\n1.5,2\n3,4\n",
+                                        "1,5;2\n3;4\n"};
     static const char seps[] = "\t;|,;";
     for (size_t i = 0; i < COUNT(texts); i++) {
         struct table *t = read_text(texts[i]);
@@ -72,9 +73,15 @@ TEST(csv_header_is_found_or_missed) {
     static const struct {
         const char *text;
         bool header;
-    } cases[] = {{"a,b\n1,2\n", true},         {"1,2\n3,4\n", false},       {"5.1,x\n4.9,x\n", false},  {"date,1,2\n2011-01-01,3,4\n", true},
-                 {"name,town\nx,y\n", true},   {"2011-01-01,5\n2011-01-02,6\n", false}, {"Letter,1,2,3\nT,2,8,3\nI,5,12,3\n", true},
-                 {"v\n1\n2\n", true},          {"1\n2\n", false}};
+    } cases[] = {{"a,b\n1,2\n", true},
+                 {"1,2\n3,4\n", false},
+                 {"5.1,x\n4.9,x\n", false},
+                 {"date,1,2\n2011-01-01,3,4\n", true},
+                 {"name,town\nx,y\n", true},
+                 {"2011-01-01,5\n2011-01-02,6\n", false},
+                 {"Letter,1,2,3\nT,2,8,3\nI,5,12,3\n", true},
+                 {"v\n1\n2\n", true},
+                 {"1\n2\n", false}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct table *t = read_text(cases[i].text);
         if (t->has_header != cases[i].header) fail_msg("%s: header %d", cases[i].text, t->has_header);
@@ -90,7 +97,8 @@ TEST(csv_header_is_found_or_missed) {
 }
 
 TEST(csv_quotes_follow_rfc_4180) {
-    struct table *t = read_text("\"na\"\"me\",note\n\"x, y\",\"two\nlines\"\n\"say \"\"hi\"\"\",\"\"\n5\" pipe,ab\"c\"d\n\"q\"tail,z\n");
+    struct table *t =
+        read_text("\"na\"\"me\",note\n\"x, y\",\"two\nlines\"\n\"say \"\"hi\"\"\",\"\"\n5\" pipe,ab\"c\"d\n\"q\"tail,z\n");
     assert_string_equal(t->col[0].name, "na\"me");
     assert_int_equal(t->nrow, 4);
     const struct column *a = &t->col[0], *b = &t->col[1];
@@ -155,7 +163,8 @@ TEST(csv_packed_files_equal_the_plain_one) {
     const char *text = "a,b\n1,x\n2,y\n3,x\n";
     char path[300], command[1600];
     snprintf(path, sizeof path, "%s", t_file("p.csv", text));
-    snprintf(command, sizeof command, "gzip -kf '%s' && (gzip -c '%s' >> '%s.gz') && (! command -v zstd >/dev/null || zstd -qf '%s')", path, path, path,
+    snprintf(command, sizeof command,
+             "gzip -kf '%s' && (gzip -c '%s' >> '%s.gz') && (! command -v zstd >/dev/null || zstd -qf '%s')", path, path, path,
              path);
     if (system(command) != 0) skip();
     static const char *const ends[] = {".gz", ".zst"};
@@ -249,7 +258,8 @@ static void equals_made(const struct table *t, const struct made *m) {
         for (i32 c = 0; c < MADE_COLS; c++) {
             const struct column *col = &t->col[c];
             if (strcmp(col->word[col->code[r]], m->cell[r * MADE_COLS + c]) != 0)
-                fail_msg("row %lld column %d: \"%s\", want \"%s\"", (long long)r, c, col->word[col->code[r]], m->cell[r * MADE_COLS + c]);
+                fail_msg("row %lld column %d: \"%s\", want \"%s\"", (long long)r, c, col->word[col->code[r]],
+                         m->cell[r * MADE_COLS + c]);
         }
 }
 
@@ -295,7 +305,8 @@ TEST(csv_numbers_are_the_same_bits_for_any_number_of_threads) {
     struct str b = {0};
     str_add(&b, "a,b,c\n");
     for (u64 i = 0; i < 60000; i++)
-        str_addf(&b, "%.17g,%.6f,%s\n", rng_normal(1, RNG_TEST, 1, i) * 1e5, rng_normal(1, RNG_TEST, 2, i), i % 97 ? "3.25" : "NA");
+        str_addf(&b, "%.17g,%.6f,%s\n", rng_normal(1, RNG_TEST, 1, i) * 1e5, rng_normal(1, RNG_TEST, 2, i),
+                 i % 97 ? "3.25" : "NA");
     const char *path = t_file("n.csv", b.s);
     struct read_options o = READ_OPTIONS_DEFAULT;
     struct table *one = read_with(path, &o);
@@ -328,7 +339,8 @@ TEST(csv_large_file_with_a_late_surprise_is_read_all_the_same) {
         for (o.threads = 1; o.threads < 4; o.threads++) {
             struct table *t = read_with(path, &o);
             assert_int_equal(t->nrow, 390001);
-            assert_true(t->col[0].number[89999] == 89999.123456789012345 && t->col[0].number[90000] == 5 && t->col[0].number[390000] == 1);
+            assert_true(t->col[0].number[89999] == 89999.123456789012345 && t->col[0].number[90000] == 5 &&
+                        t->col[0].number[390000] == 1);
             assert_int_equal(t->col[1].nword, 9);
             assert_string_equal(t->col[1].word[8], "x");
             assert_int_equal(table_line(t, 390000), 390002 + (k == 1 || k == 2));
@@ -403,12 +415,15 @@ TEST(csv_shared_files_have_their_known_shapes) {
     table_free(ili);
 }
 
-T_MAIN(cmocka_unit_test(csv_plain_table_has_names_types_and_lines), cmocka_unit_test(csv_byte_order_mark_crlf_and_spaces_are_no_content),
+T_MAIN(cmocka_unit_test(csv_plain_table_has_names_types_and_lines),
+       cmocka_unit_test(csv_byte_order_mark_crlf_and_spaces_are_no_content),
        cmocka_unit_test(csv_separators_and_decimal_comma_are_found), cmocka_unit_test(csv_header_is_found_or_missed),
-       cmocka_unit_test(csv_quotes_follow_rfc_4180), cmocka_unit_test(csv_last_line_needs_no_line_feed_and_blank_lines_are_no_rows),
+       cmocka_unit_test(csv_quotes_follow_rfc_4180),
+       cmocka_unit_test(csv_last_line_needs_no_line_feed_and_blank_lines_are_no_rows),
        cmocka_unit_test(csv_missing_words_may_be_numbers), cmocka_unit_test(csv_roles_change_types),
        cmocka_unit_test(csv_late_words_make_a_text_column), cmocka_unit_test(csv_packed_files_equal_the_plain_one),
        cmocka_unit_test(csv_generated_quotes_across_chunks_are_read_back_by_any_number_of_threads),
        cmocka_unit_test(csv_numbers_are_the_same_bits_for_any_number_of_threads),
        cmocka_unit_test(csv_large_file_with_a_late_surprise_is_read_all_the_same),
-       cmocka_unit_test(csv_generated_files_mean_the_same_to_python), cmocka_unit_test(csv_shared_files_have_their_known_shapes))
+       cmocka_unit_test(csv_generated_files_mean_the_same_to_python),
+       cmocka_unit_test(csv_shared_files_have_their_known_shapes))

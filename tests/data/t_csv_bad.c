@@ -63,6 +63,27 @@ TEST(bad_number_names_cell_and_count) {
     has(r->fix, "--ignore a");
 }
 
+TEST(bad_message_is_the_same_for_any_number_of_threads) {
+    struct str b = {0};
+    str_add(&b, "a,b,c\n");
+    for (i32 i = 0; i < 4000; i++) 
+        str_addf(&b, "%s,%s,%d%s\n", i % 3 ? "1" : "bad", i % 7 ? "2" : "worse", i, i % 500 == 499 ? ",xx" : "");
+    struct read_options o = READ_OPTIONS_DEFAULT;
+    o.chunk = 300;
+    char text[1024], fix[768];
+    for (i32 kind = 0; kind < 2; kind++) { /* ragged rows behind many bad cells; then bad cells alone */
+        for (o.threads = 1; o.threads < 5; o.threads++) {
+            const struct err_record *r = refused(t_file("many.csv", b.s), &o, kind ? 204 : 203);
+            if (o.threads > 1) assert_string_equal(r->text, text);
+            if (o.threads > 1) assert_string_equal(r->fix, fix);
+            snprintf(text, sizeof text, "%s", r->text);
+            snprintf(fix, sizeof fix, "%s", r->fix);
+        }
+        for (char *p = b.s; (p = strstr(p, ",xx"));) memset(p, ' ', 3);
+    }
+    str_free(&b);
+}
+
 TEST(bad_time_names_cell_and_format) {
     const struct err_record *r = refused_text("t,b\n2011-01-01,2\n2011-01-02,2\n2011-02-30,3\n", 205);
     ends_with(r->where, "bad.csv:4:1");
@@ -179,6 +200,7 @@ TEST(bad_memory_at_any_allocation_is_an_error) {
 }
 
 T_MAIN(cmocka_unit_test(bad_ragged_row_names_line_fields_and_the_comma), cmocka_unit_test(bad_number_names_cell_and_count),
+       cmocka_unit_test(bad_message_is_the_same_for_any_number_of_threads),
        cmocka_unit_test(bad_time_names_cell_and_format), cmocka_unit_test(bad_empty_and_header_only_files),
        cmocka_unit_test(bad_bytes_are_no_text_table), cmocka_unit_test(bad_quote_that_never_ends),
        cmocka_unit_test(bad_file_that_shrinks_is_noticed), cmocka_unit_test(bad_unknown_columns_in_flags),

@@ -92,13 +92,16 @@ TEST(series_columns_come_in_the_order_of_their_roles) {
 }
 
 TEST(series_time_of_several_columns_adds_up) {
-    struct series *s = built(t_file("m.csv", "day,hr,y\n2011-01-01,22,1\n2011-01-01,23,2\n2011-01-02,0,3\n"), SO(.time = "day,hr", .target = "y"));
+    struct series *s = built(t_file("m.csv", "day,hr,y\n2011-01-01,22,1\n2011-01-01,23,2\n2011-01-02,0,3\n"),
+                             SO(.time = "day,hr", .target = "y"));
     assert_int_equal(s->time[2] - s->time[0], 7200);
     series_free(s);
-    s = built(t_file("m.csv", "Date;Time;y\n16/12/2006;17:24:00;1\n16/12/2006;17:25:00;2\n"), SO(.time = "Date,Time", .target = "y"));
+    s = built(t_file("m.csv", "Date;Time;y\n16/12/2006;17:24:00;1\n16/12/2006;17:25:00;2\n"),
+              SO(.time = "Date,Time", .target = "y"));
     assert_string_equal(s->freq.name, "minutely");
     series_free(s);
-    const struct err_record *r = refused(t_file("m.csv", "year,month,y\n2011,1,1\n2011,13,2\n"), SO(.time = "year,month", .target = "y"), 205);
+    const struct err_record *r =
+        refused(t_file("m.csv", "year,month,y\n2011,1,1\n2011,13,2\n"), SO(.time = "year,month", .target = "y"), 205);
     has(r->text, "13 in time column \"month\": no month");
     has(r->where, ":3:2");
     s = built(t_file("m.csv", "year,y\n1999,1\n2000,4\n2001,2\n"), SO(.time = "year"));
@@ -107,7 +110,8 @@ TEST(series_time_of_several_columns_adds_up) {
 }
 
 TEST(series_gaps_are_counted_and_filled_as_asked) {
-    const char *text = "t,y,x\n2011-01-01 00:00,1,5\n2011-01-01 01:00,2,6\n2011-01-01 04:00,5,9\n2011-01-01 05:00,6,7\n2011-01-01 07:00,9,1\n";
+    const char *text =
+        "t,y,x\n2011-01-01 00:00,1,5\n2011-01-01 01:00,2,6\n2011-01-01 04:00,5,9\n2011-01-01 05:00,6,7\n2011-01-01 07:00,9,1\n";
     const struct err_record *r = refused(t_file("g.csv", text), SO(.target = "y"), 210);
     has(r->text, "hourly steps expected, 3 hours absent in 2 gaps (1 of them one hour)\n"
                  "first before line 4 (2011-01-01 02:00); longest 2 hours before line 4 (2011-01-01 02:00 to 2011-01-01 03:00)");
@@ -124,7 +128,8 @@ TEST(series_gaps_are_counted_and_filled_as_asked) {
     s = built(t_file("g.csv", text), SO(.target = "y", .past = "x", .gaps = "interpolate"));
     assert_true(s->v[2] == 3 && s->v[3] == 4 && s->v[6] == 7.5f && series_col(s, 1)[2] == 7);
     series_free(s);
-    r = refused(t_file("g.csv", "t,y\n2011-01-01 00:00,1\n2011-01-01 01:00,2\n2011-01-01 02:00,5\n2011-01-01 02:20,6\n"), SO(.target = "y"), 210);
+    r = refused(t_file("g.csv", "t,y\n2011-01-01 00:00,1\n2011-01-01 01:00,2\n2011-01-01 02:00,5\n2011-01-01 02:20,6\n"),
+                SO(.target = "y"), 210);
     has(r->text, "lie between them");
 }
 
@@ -132,7 +137,9 @@ TEST(series_missing_targets_are_counted_in_runs) {
     const char *text = "t,y\n2011-01-01,NA\n2011-01-02,NA\n2011-01-03,3\n2011-01-04,\n2011-01-05,5\n2011-01-06,6\n";
     const struct err_record *r = refused(t_file("n.csv", text), SO(.target = "y"), 207);
     has(r->where, "n.csv:2:2");
-    has(r->text, "\"NA\" in target \"y\" (3 of 6 rows, 50.0%, in 2 runs)\nfirst run: 2 rows at the start; longest: 2 rows from line 2 (2011-01-01)");
+    has(r->text,
+        "\"NA\" in target \"y\" (3 of 6 rows, 50.0%, in 2 runs)\nfirst run: 2 rows at the start; longest: 2 rows from line 2 "
+        "(2011-01-01)");
     struct series *s = built(t_file("n.csv", text), SO(.target = "y", .gaps = "interpolate"));
     assert_true(isnan(s->v[0]) && s->v[3] == 4); /* never before the first value */
     series_free(s);
@@ -140,8 +147,10 @@ TEST(series_missing_targets_are_counted_in_runs) {
 
 TEST(series_order_duplicates_and_absurd_values_are_refused) {
     has(refused(t_file("o.csv", "t,y\n2011-01-02,1\n2011-01-01,2\n2011-01-03,3\n"), SO(.target = "y"), 209)->fix, "sort -t ','");
-    has(refused(t_file("o.csv", "t,y\n2011-01-03,1\n2011-01-02,2\n2011-01-01,3\n"), SO(.target = "y"), 209)->text, "newest row comes first");
-    const struct err_record *r = refused(t_file("o.csv", "id,t,y\na,2011-01-01,1\na,2011-01-02,2\nb,2011-01-01,3\nb,2011-01-02,3\n"), SO(.target = "y"), 209);
+    has(refused(t_file("o.csv", "t,y\n2011-01-03,1\n2011-01-02,2\n2011-01-01,3\n"), SO(.target = "y"), 209)->text,
+        "newest row comes first");
+    const struct err_record *r = refused(
+        t_file("o.csv", "id,t,y\na,2011-01-01,1\na,2011-01-02,2\nb,2011-01-01,3\nb,2011-01-02,3\n"), SO(.target = "y"), 209);
     has(r->text, "where \"id\" changes: several series in one file (2 of them)");
     const char *twice = "t,y\n2011-01-01,1\n2011-01-02,2\n2011-01-02,4\n2011-01-03,3\n";
     has(refused(t_file("o.csv", twice), SO(.target = "y"), 211)->where, "o.csv:4");
@@ -155,9 +164,13 @@ TEST(series_order_duplicates_and_absurd_values_are_refused) {
         assert_true(s->v[1] == dups[i].value && s->v[2] == 3);
         series_free(s);
     }
-    has(refused(t_file("o.csv", "t,y\n2011-01-01,1\n2011-01-02,inf\n2011-01-03,3\n"), SO(.target = "y"), 208)->where, "o.csv:3:2");
-    has(refused(t_file("o.csv", "t,y\n2011-01-01,1\n2011-01-02,2\n2011-01-03,3\n2011-01-04,1e20\n"), SO(.target = "y"), 208)->fix, "--na 1e+20");
-    has(refused(t_file("o.csv", "t,y\n2011-01-01,7\n2011-01-02,7\n2011-01-03,7\n"), SO(.target = "y"), 212)->text, "is 7 in all 3 rows");
+    has(refused(t_file("o.csv", "t,y\n2011-01-01,1\n2011-01-02,inf\n2011-01-03,3\n"), SO(.target = "y"), 208)->where,
+        "o.csv:3:2");
+    has(refused(t_file("o.csv", "t,y\n2011-01-01,1\n2011-01-02,2\n2011-01-03,3\n2011-01-04,1e20\n"), SO(.target = "y"), 208)
+            ->fix,
+        "--na 1e+20");
+    has(refused(t_file("o.csv", "t,y\n2011-01-01,7\n2011-01-02,7\n2011-01-03,7\n"), SO(.target = "y"), 212)->text,
+        "is 7 in all 3 rows");
 }
 
 TEST(series_since_and_until_cut_by_calendar) {
@@ -196,7 +209,11 @@ TEST(split_takes_rows_shares_and_dates) {
     static const struct {
         const char *validation, *test;
         i64 a, b;
-    } cases[] = {{"10", "20", 70, 80}, {"0.1", "20%", 70, 80}, {"2007-01", "2008-01-01", 84, 96}, {"0", "0", 100, 100}, {"", "12", 88, 88}};
+    } cases[] = {{"10", "20", 70, 80},
+                 {"0.1", "20%", 70, 80},
+                 {"2007-01", "2008-01-01", 84, 96},
+                 {"0", "0", 100, 100},
+                 {"", "12", 88, 88}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct split p;
         T_OK(split_make(s, cases[i].validation, cases[i].test, &p));
@@ -229,15 +246,17 @@ TEST(shared_bike_gaps) {
     const char *path = t_shared("data/bike_sharing/hour.csv");
     const struct err_record *r = refused(path, SO(.time = "dteday,hr", .target = "cnt"), 210);
     has(r->text, "hourly steps expected, 165 hours absent in 75 gaps (64 of them one hour)\n");
-    has(r->text, "first before line 31 (2011-01-02 05:00); longest 36 hours before line 15888 (2012-10-29 01:00 to 2012-10-30 12:00)");
+    has(r->text,
+        "first before line 31 (2011-01-02 05:00); longest 36 hours before line 15888 (2012-10-29 01:00 to 2012-10-30 12:00)");
     struct series *s = built(path, SO(.time = "dteday,hr", .target = "cnt", .gaps = "zero"));
     assert_int_equal(s->nrow, 17544);
     series_free(s);
 }
 
 TEST(shared_beijing_missing) {
-    const struct err_record *r = refused(t_shared("data/beijing_pm25/pollution.csv"),
-                                         SO(.time = "year,month,day,hour", .target = "pm2.5", .cat = "cbwd", .ignore = "No"), 207);
+    const struct err_record *r =
+        refused(t_shared("data/beijing_pm25/pollution.csv"),
+                SO(.time = "year,month,day,hour", .target = "pm2.5", .cat = "cbwd", .ignore = "No"), 207);
     has(r->where, "pollution.csv:2:6");
     has(r->text, "\"NA\" in target \"pm2.5\" (2067 of 43824 rows, 4.7%, in 214 runs)\n"
                  "first run: 24 rows at the start; longest: 155 rows from line 6319 (2010-09-21 05:00)");
@@ -283,10 +302,12 @@ TEST(shared_exchange_rate_needs_no_times) {
 }
 
 T_MAIN(cmocka_unit_test(series_single_numeric_column_is_the_target), cmocka_unit_test(series_target_is_never_chosen_silently),
-       cmocka_unit_test(series_columns_come_in_the_order_of_their_roles), cmocka_unit_test(series_time_of_several_columns_adds_up),
-       cmocka_unit_test(series_gaps_are_counted_and_filled_as_asked), cmocka_unit_test(series_missing_targets_are_counted_in_runs),
-       cmocka_unit_test(series_order_duplicates_and_absurd_values_are_refused), cmocka_unit_test(series_since_and_until_cut_by_calendar),
-       cmocka_unit_test(series_scale_uses_training_rows_only), cmocka_unit_test(split_takes_rows_shares_and_dates),
-       cmocka_unit_test(series_from_memory_has_times), cmocka_unit_test(shared_bike_gaps), cmocka_unit_test(shared_beijing_missing),
+       cmocka_unit_test(series_columns_come_in_the_order_of_their_roles),
+       cmocka_unit_test(series_time_of_several_columns_adds_up), cmocka_unit_test(series_gaps_are_counted_and_filled_as_asked),
+       cmocka_unit_test(series_missing_targets_are_counted_in_runs),
+       cmocka_unit_test(series_order_duplicates_and_absurd_values_are_refused),
+       cmocka_unit_test(series_since_and_until_cut_by_calendar), cmocka_unit_test(series_scale_uses_training_rows_only),
+       cmocka_unit_test(split_takes_rows_shares_and_dates), cmocka_unit_test(series_from_memory_has_times),
+       cmocka_unit_test(shared_bike_gaps), cmocka_unit_test(shared_beijing_missing),
        cmocka_unit_test(shared_gaps_of_other_files), cmocka_unit_test(shared_shampoo_is_refused_or_told),
        cmocka_unit_test(shared_exchange_rate_needs_no_times))

@@ -13,7 +13,8 @@ static i64 at(i64 y, i32 mo, i32 d, i32 h, i32 mi, i32 s) {
 static void reads(enum time_kind kind, const char *text, i64 want) {
     struct time_parser p = {.kind = kind};
     i64 t = -12345;
-    if (!time_parse(&p, text, strlen(text), &t) || t != want) fail_msg("\"%s\": got %lld want %lld", text, (long long)t, (long long)want);
+    if (!time_parse(&p, text, strlen(text), &t) || t != want)
+        fail_msg("\"%s\": got %lld want %lld", text, (long long)t, (long long)want);
 }
 
 static void refuses(enum time_kind kind, const char *text) {
@@ -64,8 +65,20 @@ TEST(time_reads_iso_and_its_relatives) {
 }
 
 TEST(time_refuses_what_is_none) {
-    static const char *const bad[] = {"1-01", "2011-13-01", "2011-02-29", "2011-00-01", "2011-01-32", "11-01-02", "2011-01-02 25:00",
-                                      "2011-01-02 05:60", "2011-01-02x", "", "2011", "2011-", "12.5", "abc"};
+    static const char *const bad[] = {"1-01",
+                                      "2011-13-01",
+                                      "2011-02-29",
+                                      "2011-00-01",
+                                      "2011-01-32",
+                                      "11-01-02",
+                                      "2011-01-02 25:00",
+                                      "2011-01-02 05:60",
+                                      "2011-01-02x",
+                                      "",
+                                      "2011",
+                                      "2011-",
+                                      "12.5",
+                                      "abc"};
     for (size_t i = 0; i < COUNT(bad); i++) refuses(TIME_YMD, bad[i]);
     refuses(TIME_DMY, "31.02.2011");
     refuses(TIME_MDY, "13/01/2011");
@@ -96,7 +109,8 @@ static enum time_kind guess(bool named, bool *ambiguous, i32 n, const char *cons
 TEST(time_guess_tells_day_from_month) {
     bool ambiguous;
     const char *day[] = {"11/01/2011", "12/01/2011", "13/01/2011"}, *month[] = {"01/12/2011", "01/13/2011"},
-               *either[] = {"01/02/2011", "02/02/2011"}, *order[] = {"28.01.2011", "01.02.2011"}, *back[] = {"09/01/2011", "01/02/2011"};
+               *either[] = {"01/02/2011", "02/02/2011"}, *order[] = {"28.01.2011", "01.02.2011"},
+               *back[] = {"09/01/2011", "01/02/2011"};
     assert_int_equal(guess(false, &ambiguous, 3, day), TIME_DMY);
     assert_int_equal(guess(false, &ambiguous, 2, month), TIME_MDY);
     assert_false(ambiguous);
@@ -180,8 +194,9 @@ TEST(time_steps_and_texts_follow_the_frequency) {
 TEST(time_memory_gives_the_same_times) {
     struct time_parser p = {.kind = TIME_YMD};
     struct time_memory m = {0};
-    const char *texts[] = {"2011-01-02 05:00:00,1,2,3,4,5,6,7,8,9", "2011-01-02 06:00:00,1,2,3,4,5,6,7,8,9", "2011-01-02 06:00,1,2,3,4,5,6,7,8,9,10",
-                           "2011-01-03,1,2,3,4,5,6,7,8,9,10,11,12", "2011-01,1,2,3,4,5,6,7,8,9,10,11,12,13", "2011-01-03T23:59:59,1,2,3,4,5,6,7,8,9",
+    const char *texts[] = {"2011-01-02 05:00:00,1,2,3,4,5,6,7,8,9", "2011-01-02 06:00:00,1,2,3,4,5,6,7,8,9",
+                           "2011-01-02 06:00,1,2,3,4,5,6,7,8,9,10", "2011-01-03,1,2,3,4,5,6,7,8,9,10,11,12",
+                           "2011-01,1,2,3,4,5,6,7,8,9,10,11,12,13", "2011-01-03T23:59:59,1,2,3,4,5,6,7,8,9",
                            "2011-02-30 05:00:00,1,2,3,4,5,6,7,8,9", "2011-02-30 06:00:00,1,2,3,4,5,6,7,8,9"};
     for (size_t i = 0; i < COUNT(texts); i++) {
         i64 a = 0, b = 0;

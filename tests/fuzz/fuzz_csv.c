@@ -1,5 +1,5 @@
-/* fuzz_csv.c - libFuzzer target: bytes -> table -> series -> cache.  The first two bytes choose the options; a table that can be read
- * must be read the same by one thread and by two. */
+/* fuzz_csv.c - libFuzzer target: bytes -> table -> series -> cache.  The first two bytes choose the options; a table that can
+ * be read must be read the same by one thread and by two. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,8 @@ static void same(const struct table *a, const struct table *b) {
 }
 
 static void try_series(const struct table *t, u8 flags) {
-    static const char *const gaps[] = {"error", "mask", "interpolate", "zero"}, *const dups[] = {"error", "mean", "first", "last"};
+    static const char *const gaps[] = {"error", "mask", "interpolate", "zero"}, *const dups[] = {"error", "mean", "first",
+                                                                                                 "last"};
     struct series_options so = {.target = flags & 1 ? "all" : "", .gaps = gaps[flags >> 1 & 3], .dups = dups[flags >> 3 & 3],
                                 .freq = flags & 32 ? "1h" : "auto", .time_format = flags & 64 ? "row" : NULL};
     struct series *s = NULL;
