@@ -47,7 +47,8 @@ static err write_items(const char *path, const struct ckpt_item *item, i32 nitem
     struct meta meta[2] = {{"stretto.checkpoint", schema}, {"note", note}};
     NEW(tens, nitem);
     for (i32 i = 0; i < nitem; i++)
-        tens[i] = (struct tens){.name = item[i].name, .dtype = dtype_of[item[i].kind], .ndim = 1, .dim = {item[i].n}, .data = item[i].p};
+        tens[i] = (struct tens){
+            .name = item[i].name, .dtype = dtype_of[item[i].kind], .ndim = 1, .dim = {item[i].n}, .data = item[i].p};
     err e = st_write(path, tens, nitem, meta, note ? 2 : 1);
     mem_free(tens);
     return e;
@@ -98,10 +99,12 @@ static err check_kind(const struct st_file *f) {
     const char *schema = st_meta(f, "stretto.checkpoint");
     i64 version;
     if (!schema || !str_to_i64(schema, strlen(schema), &version) || version < 1)
-        return FAIL_AT(E901, f->path, "name a checkpoint written by stretto", "this safetensors file is no checkpoint of stretto");
+        return FAIL_AT(E901, f->path, "name a checkpoint written by stretto",
+                       "this safetensors file is no checkpoint of stretto");
     if (version > CKPT_SCHEMA)
         return FAIL_AT(E902, f->path, "go on with the version of stretto that began the run",
-                       "the checkpoint has schema %lld, this version of stretto reads schema 1 to %d", (long long)version, CKPT_SCHEMA);
+                       "the checkpoint has schema %lld, this version of stretto reads schema 1 to %d", (long long)version,
+                       CKPT_SCHEMA);
     return 0;
 }
 
@@ -109,11 +112,14 @@ static err check_items(const struct st_file *f, const struct ckpt_item *item, i3
     TRY(check_kind(f));
     for (i32 i = 0; i < nitem; i++) {
         const struct tens *t = st_find(f, item[i].name);
-        if (!t) return FAIL_AT(E901, f->path, NULL, "the checkpoint does not hold \"%s\": it is of another kind of run", item[i].name);
+        if (!t)
+            return FAIL_AT(E901, f->path, NULL, "the checkpoint does not hold \"%s\": it is of another kind of run",
+                           item[i].name);
         if (t->dtype != dtype_of[item[i].kind] || t->ndim != 1 || t->dim[0] != item[i].n)
             return FAIL_AT(E901, f->path, "resume with the options the run was begun with",
                            "\"%s\" has %lld elements of %s in the checkpoint, this run has %lld of %s", item[i].name,
-                           (long long)tens_count(t), dtype_name(t->dtype), (long long)item[i].n, dtype_name(dtype_of[item[i].kind]));
+                           (long long)tens_count(t), dtype_name(t->dtype), (long long)item[i].n,
+                           dtype_name(dtype_of[item[i].kind]));
     }
     return 0;
 }

@@ -33,7 +33,9 @@ static void full_name(char name[NAME], const char *prefix, const struct tensor_i
     snprintf(name, NAME, "%.79s%.47s", prefix, t->name);
 }
 
-static i32 tensors_of(const struct op *op, struct tensor_info info[8]) { return op->layer->tensors ? op->layer->tensors(op, info) : 0; }
+static i32 tensors_of(const struct op *op, struct tensor_info info[8]) {
+    return op->layer->tensors ? op->layer->tensors(op, info) : 0;
+}
 
 err model_put(struct tens_list *l, const struct net *n, const f32 *theta, const char *prefix) {
     for (i32 k = 0; k < n->nop; k++) {
@@ -74,7 +76,8 @@ static err check_schema(const struct st_file *f) {
         return FAIL_AT(E901, f->path, fix, "\"stretto.schema\" is \"%.32s\", want a number from 1", schema);
     if (version > MODEL_SCHEMA)
         return FAIL_AT(E902, f->path, "use the version of stretto that wrote the model, or a newer one",
-                       "the model has schema %lld, this version of stretto reads schema 1 to %d", (long long)version, MODEL_SCHEMA);
+                       "the model has schema %lld, this version of stretto reads schema 1 to %d", (long long)version,
+                       MODEL_SCHEMA);
     return 0;
 }
 
@@ -106,8 +109,8 @@ err model_tensor(const struct st_file *f, const char *name, enum dtype dtype, i6
         char got[96], wanted[96];
         shape_text(t->dim, t->ndim, got);
         shape_text(want, ndim, wanted);
-        return FAIL_AT(E901, f->path, fix, "tensor \"%s\" is %s %s, want %s %s", name, dtype_name(t->dtype), got, dtype_name(dtype),
-                       wanted);
+        return FAIL_AT(E901, f->path, fix, "tensor \"%s\" is %s %s, want %s %s", name, dtype_name(t->dtype), got,
+                       dtype_name(dtype), wanted);
     }
     *out = t;
     return 0;

@@ -23,7 +23,8 @@ struct tens_list {
     struct arena *arena; /* names and canonical copies live here; owned by the caller */
 };
 
-/* A tensor by reference: name is copied, data borrowed until the file is written.  cols = 0: one dimension; rows = 0 too: a scalar. */
+/* A tensor by reference: name is copied, data borrowed until the file is written.  cols = 0: one dimension; rows = 0 too: a
+ * scalar. */
 err tens_add(struct tens_list *l, const char *name, enum dtype dtype, i64 rows, i64 cols, const void *data);
 /* All parameters of a network, unpacked. */
 err model_put(struct tens_list *l, const struct net *n, const f32 *theta, const char *prefix);

@@ -44,7 +44,8 @@ static err read_parts(struct reader *r) {
     r->ndata = r->in.size - 8 - r->nheader;
     NEW(r->header, r->nheader);
     TRY(file_read_at(&r->in, 8, r->header, r->nheader));
-    if (r->header[0] != '{') return DAMAGED(path, "byte 8 is 0x%02x; the header of a safetensors file begins with {", (u8)r->header[0]);
+    if (r->header[0] != '{')
+        return DAMAGED(path, "byte 8 is 0x%02x; the header of a safetensors file begins with {", (u8)r->header[0]);
     return 0;
 }
 
@@ -64,7 +65,8 @@ static err read_meta(struct reader *r) {
     const struct js *meta = js_get(r->root, "__metadata__"), *value;
     const char *key;
     if (!meta) return 0;
-    if (js_kind(meta) != JS_OBJECT || js_len(meta) > TENS_MAX) return DAMAGED(r->in.path, "__metadata__ is not an object of texts");
+    if (js_kind(meta) != JS_OBJECT || js_len(meta) > TENS_MAX)
+        return DAMAGED(r->in.path, "__metadata__ is not an object of texts");
     struct st_file *f = r->f;
     ARENA_NEW(&f->arena, f->meta, js_len(meta));
     for (i32 i = 0; js_member(meta, i, &key, &value); i++) {
@@ -92,7 +94,8 @@ static err read_shape(const struct reader *r, const struct js *entry, struct ten
     const char *type = js_str(js_get(entry, "dtype"), NULL);
     const struct js *shape = js_get(entry, "shape");
     if (!type || !find_dtype(type, &t->dtype))
-        return DAMAGED(r->in.path, "tensor \"%.64s\" has dtype \"%.16s\", which is not read here", t->name, type ? type : "(none)");
+        return DAMAGED(r->in.path, "tensor \"%.64s\" has dtype \"%.16s\", which is not read here", t->name,
+                       type ? type : "(none)");
     if (js_kind(shape) != JS_ARRAY) return DAMAGED(r->in.path, "tensor \"%.64s\" has no shape", t->name);
     if (js_len(shape) > 4)
         return DAMAGED(r->in.path, "tensor \"%.64s\" has %lld dimensions, at most 4 are read", t->name, (long long)js_len(shape));
@@ -155,12 +158,13 @@ static err check_cover(struct reader *r) {
     for (i32 i = 0; i < r->f->ntens; i++) {
         const struct range *g = &r->range[i];
         if (g->begin != at)
-            return DAMAGED(r->in.path, "tensor \"%.64s\" begins at byte %lld of the data, %lld was expected", r->f->tens[g->tens].name,
-                           (long long)g->begin, (long long)at);
+            return DAMAGED(r->in.path, "tensor \"%.64s\" begins at byte %lld of the data, %lld was expected",
+                           r->f->tens[g->tens].name, (long long)g->begin, (long long)at);
         at = g->end;
     }
     if (at != r->ndata)
-        return DAMAGED(r->in.path, "the tensors end at byte %lld of the data, the file at %lld", (long long)at, (long long)r->ndata);
+        return DAMAGED(r->in.path, "the tensors end at byte %lld of the data, the file at %lld", (long long)at,
+                       (long long)r->ndata);
     return 0;
 }
 

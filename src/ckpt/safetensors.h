@@ -3,31 +3,31 @@
  *     N (u64) | {"__metadata__": {"key": "text"}, "name": {"dtype": "F32", "shape": [2,3], "data_offsets": [0,24]}, ...} | data
  *               <------------------------------------ N bytes, padded with spaces -------------------------------->
  *
- * Files are written to a temporary name, synced and renamed.  Identical content gives identical bytes: tensors stand in the order of
- * falling element size, then name; metadata in the order of its keys. */
+ * Files are written to a temporary name, synced and renamed.  Identical content gives identical bytes: tensors stand in the order
+ * of falling element size, then name; metadata in the order of its keys. */
 #ifndef STRETTO_CKPT_SAFETENSORS_H
 #define STRETTO_CKPT_SAFETENSORS_H
 
 #include "base/arena.h"
 #include "tens/tens.h"
 
-struct meta {              /* an entry of __metadata__: string to string */
+struct meta { /* an entry of __metadata__: string to string */
     const char *key, *value;
 };
 
 struct st_file {
     i32 ntens, nmeta;
-    struct tens *tens;     /* in the order of the file; data is aligned for its type */
+    struct tens *tens; /* in the order of the file; data is aligned for its type */
     struct meta *meta;
     const char *path;
-    void *data;            /* everything after the header */
+    void *data; /* everything after the header */
     struct arena arena;
 };
 
 /* E702, E703 when it cannot be written; the old file is untouched then.  E1 when two tensors have the same name. */
 err st_write(const char *path, const struct tens *tens, i32 ntens, const struct meta *meta, i32 nmeta);
-/* E701 cannot be read; E901 with the place and what is wrong otherwise.  Every rule of the format is checked: sizes, ranges without
- * hole or overlap, unique names.  At most 4 dimensions, 16 MiB of header, 16384 tensors. */
+/* E701 cannot be read; E901 with the place and what is wrong otherwise.  Every rule of the format is checked: sizes, ranges
+ * without hole or overlap, unique names.  At most 4 dimensions, 16 MiB of header, 16384 tensors. */
 err st_read(const char *path, struct st_file **out);
 void st_free(struct st_file *f);
 const struct tens *st_find(const struct st_file *f, const char *name); /* NULL = absent */

@@ -19,19 +19,19 @@ struct tensor_info {
 
 struct layer {
     const char *name;
-    const char *help;                                      /* one line, shape included */
-    i32 nin;                                               /* inputs it looks at: in[0..nin) */
+    const char *help; /* one line, shape included */
+    i32 nin;          /* inputs it looks at: in[0..nin) */
     /* Check spec and inputs, set T, I, F, ntheta, nderived, declare out (and end) with net_out(). */
     err (*shape)(struct net *n, struct op *op);
-    i64 (*saved)(const struct op *op, const struct net *n, i32 B);    /* NULL = 0 */
-    i64 (*scratch)(const struct op *op, const struct net *n, i32 B);  /* NULL = 0 */
+    i64 (*saved)(const struct op *op, const struct net *n, i32 B);   /* NULL = 0 */
+    i64 (*scratch)(const struct op *op, const struct net *n, i32 B); /* NULL = 0 */
     f64 (*flops)(const struct op *op, const struct net *n, i32 B, bool backward);
-    void (*init)(const struct op *op, u64 seed, f32 *theta);          /* NULL = no parameters; theta points at the op's block */
+    void (*init)(const struct op *op, u64 seed, f32 *theta); /* NULL = no parameters; theta points at the op's block */
     /* NULL = none; theta and derived are the whole vectors */
     void (*prep)(const struct op *op, const struct net *n, const struct kern *k, const f32 *theta, f32 *derived);
     void (*fwd)(const struct op *op, const struct run *r, struct part part);
     void (*bwd)(const struct op *op, const struct run *r, struct part part);
-    i32 (*tensors)(const struct op *op, struct tensor_info out[8]);   /* NULL = none; returns the count */
+    i32 (*tensors)(const struct op *op, struct tensor_info out[8]); /* NULL = none; returns the count */
     /* theta points at the op's block.  All tensors are loaded one after another in the order of tensors(). */
     void (*store)(const struct op *op, i32 tensor, const f32 *theta, f32 *canonical);
     void (*load)(const struct op *op, i32 tensor, const f32 *canonical, f32 *theta);
@@ -78,6 +78,8 @@ static inline f32 *run_in(const struct op *op, const struct run *r, i32 i) { ret
 static inline f32 *run_din(const struct op *op, const struct run *r, i32 i) {
     return buf_sends(&r->net->buf[op->spec.in[i]]) ? r->dbuf[op->spec.in[i]] : NULL;
 }
-static inline f32 *run_dout(const struct run *r, i32 buf) { return buf >= 0 && buf_sends(&r->net->buf[buf]) ? r->dbuf[buf] : NULL; }
+static inline f32 *run_dout(const struct run *r, i32 buf) {
+    return buf >= 0 && buf_sends(&r->net->buf[buf]) ? r->dbuf[buf] : NULL;
+}
 
 #endif

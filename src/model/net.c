@@ -20,8 +20,8 @@ void net_init(struct net *n) { *n = (struct net){0}; }
 static err buf_new(struct net *n, const char *name, i32 T, i32 F, i32 *out) {
     if (n->nbuf == NET_BUFS) return FAIL(E1, "buffer \"%s\": a network has at most %d buffers", name, NET_BUFS);
     if (T < 1 || T > STEPS_MAX || F < 1 || F > FEATURES_MAX)
-        return FAIL(E103, "\"%s\" would have %d steps of %d features; 1 to %d steps and 1 to %d features are possible", name, T, F,
-                    STEPS_MAX, FEATURES_MAX);
+        return FAIL(E103, "\"%s\" would have %d steps of %d features; 1 to %d steps and 1 to %d features are possible", name, T,
+                    F, STEPS_MAX, FEATURES_MAX);
     struct buf *b = &n->buf[n->nbuf];
     *b = (struct buf){.T = T, .F = F, .consumer = -1};
     snprintf(b->name, sizeof b->name, "%s", name);
@@ -74,10 +74,12 @@ err net_op(struct net *n, const struct op_spec *spec, i32 *out) {
     const struct layer *layer;
     TRY(find_layer(spec, &layer));
     for (i32 i = 0; i < layer->nin; i++)
-        if (spec->in[i] >= n->nbuf) return FAIL(E1, "op \"%s\": input %d is buffer %d of %d", spec->name, i, spec->in[i], n->nbuf);
+        if (spec->in[i] >= n->nbuf)
+            return FAIL(E1, "op \"%s\": input %d is buffer %d of %d", spec->name, i, spec->in[i], n->nbuf);
     if (spec->share >= n->nop) return FAIL(E1, "op \"%s\" shares op %d, which does not exist yet", spec->name, spec->share);
     struct op *op = &n->op[n->nop];
-    *op = (struct op){.spec = *spec, .layer = layer, .l = n->nop, .out = -1, .end = -1, .theta0 = n->ntheta, .derived0 = n->nderived};
+    *op = (struct op){
+        .spec = *spec, .layer = layer, .l = n->nop, .out = -1, .end = -1, .theta0 = n->ntheta, .derived0 = n->nderived};
     op->spec.layer = layer->name; /* the caller's text need not outlive the call */
     TRY(layer->shape(n, op));
     TRY(claim_inputs(n, op));

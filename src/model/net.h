@@ -3,8 +3,8 @@
  *     input x [T][B][I] --> seg dense --> lstm.0 --> lstm.1 --end--> decode --> dropout --> head dense --> loss(target, base)
  *           l = 0             1            2           3              4           5            6             7
  *
- * An op is one layer of the box (its index is l).  It reads one or two buffers and writes one; buffers are [T][B][F], time-major, F
- * a multiple of LANES, padded columns zero.  A buffer has one consumer that sends a gradient back (net_check), so gradients are
+ * An op is one layer of the box (its index is l).  It reads one or two buffers and writes one; buffers are [T][B][F], time-major,
+ * F a multiple of LANES, padded columns zero.  A buffer has one consumer that sends a gradient back (net_check), so gradients are
  * written, never added.  Parameters of all ops live in one flat vector theta (packed layouts of kern.h, blocks aligned to LANES,
  * padded lanes zero): the optimiser sees flat ranges, files see canonical tensors (layer.tensor/load/store).
  *
@@ -22,45 +22,45 @@ enum { NET_OPS = 32, NET_BUFS = 48, NET_IN = 3 };
 
 struct buf {
     char name[24];
-    i32 T, F;      /* steps and features (unpadded); storage [T][B][Fp], Fp = round_up(F, LANES) */
-    bool input;    /* bound to the batch at every step */
-    bool ids;      /* i32 category numbers instead of f32 (input only, F = 1, storage [T][B] without padding) */
-    bool grad;     /* a gradient flows back into it */
-    i32 consumer;  /* op that sends the gradient, -1 = none */
+    i32 T, F;     /* steps and features (unpadded); storage [T][B][Fp], Fp = round_up(F, LANES) */
+    bool input;   /* bound to the batch at every step */
+    bool ids;     /* i32 category numbers instead of f32 (input only, F = 1, storage [T][B] without padding) */
+    bool grad;    /* a gradient flows back into it */
+    i32 consumer; /* op that sends the gradient, -1 = none */
 };
 
 /* What the builder says of an op; unused fields stay 0. */
 struct op_spec {
-    const char *layer;      /* name in layers.def: "dense", "recurrent", "decode", "embed", "dropout", "norm", "loss_mse", ... */
-    char name[24];          /* "lstm.0"; prefix of its tensors in files */
-    i32 in[NET_IN];         /* buffers; meaning per layer (layer.help).  Optional ones must be -1: begin with net_spec() */
-    i32 units;              /* outputs: H of a cell, N of a dense, width of an embedding */
+    const char *layer; /* name in layers.def: "dense", "recurrent", "decode", "embed", "dropout", "norm", "loss_mse", ... */
+    char name[24];     /* "lstm.0"; prefix of its tensors in files */
+    i32 in[NET_IN];    /* buffers; meaning per layer (layer.help).  Optional ones must be -1: begin with net_spec() */
+    i32 units;         /* outputs: H of a cell, N of a dense, width of an embedding */
     enum cell_kind cell;
     enum activation act;
-    f32 rate;               /* dropout probability */
-    i32 vocab;              /* rows of an embedding */
-    i32 steps;              /* decode: number of copies (output steps) */
-    i32 share;              /* op whose parameters are used and trained too (decode: the cell), -1 = none */
-    bool zero_init;         /* parameters start at zero */
-    i32 nquantile;          /* quantile loss */
+    f32 rate;       /* dropout probability */
+    i32 vocab;      /* rows of an embedding */
+    i32 steps;      /* decode: number of copies (output steps) */
+    i32 share;      /* op whose parameters are used and trained too (decode: the cell), -1 = none */
+    bool zero_init; /* parameters start at zero */
+    i32 nquantile;  /* quantile loss */
     f32 quantile[16];
 };
 
 struct op {
     struct op_spec spec;
     const struct layer *layer;
-    i32 l;                     /* index */
-    i32 out, end;              /* buffers written; end = state after the last step (recurrent): T = states, F = H; -1 = none */
-    i32 T, I, F;               /* steps the op's parts run over, features in, features out */
-    i64 theta0, ntheta;        /* block in theta */
-    i64 derived0, nderived;    /* block of copies made by prep (transposes) */
+    i32 l;                  /* index */
+    i32 out, end;           /* buffers written; end = state after the last step (recurrent): T = states, F = H; -1 = none */
+    i32 T, I, F;            /* steps the op's parts run over, features in, features out */
+    i64 theta0, ntheta;     /* block in theta */
+    i64 derived0, nderived; /* block of copies made by prep (transposes) */
 };
 
 struct net {
     i32 nop, nbuf;
     struct op op[NET_OPS];
     struct buf buf[NET_BUFS];
-    i64 ntheta, nderived;      /* P and the derived floats, multiples of LANES */
+    i64 ntheta, nderived; /* P and the derived floats, multiples of LANES */
 };
 
 /* Build: inputs first, then ops in order of l.  Each returns the index of the buffer / op through out.  net_spec is a spec with
@@ -71,14 +71,18 @@ err net_input(struct net *n, const char *name, i32 T, i32 F, bool ids, i32 *out)
 err net_op(struct net *n, const struct op_spec *spec, i32 *op);
 err net_check(const struct net *n);
 static inline i32 buf_fp(const struct buf *b) { return round_up(b->F, LANES); }
-static inline i64 buf_floats(const struct buf *b, i32 B) { return b->ids ? (i64)b->T * B : (i64)b->T * B * round_up(b->F, LANES); }
+static inline i64 buf_floats(const struct buf *b, i32 B) {
+    return b->ids ? (i64)b->T * B : (i64)b->T * B * round_up(b->F, LANES);
+}
 static inline bool buf_sends(const struct buf *b) { return b->grad && b->consumer >= 0; } /* it has a gradient buffer */
-i32 net_find_op(const struct net *n, const char *name); /* -1 = none */
-i64 op_saved_floats(const struct op *op, const struct net *n, i32 B); /* kept between forward and backward */
-i64 op_scratch_floats(const struct op *op, const struct net *n, i32 B); /* one block per op; parts of different rows use it at once */
+i32 net_find_op(const struct net *n, const char *name);                                   /* -1 = none */
+i64 op_saved_floats(const struct op *op, const struct net *n, i32 B);                     /* kept between forward and backward */
+i64 op_scratch_floats(const struct op *op, const struct net *n,
+                      i32 B); /* one block per op; parts of different rows use it at once */
 f64 op_flops(const struct op *op, const struct net *n, i32 B, bool backward); /* for the plan's cost */
-void net_weights_init(const struct net *n, u64 seed, f32 *theta); /* PyTorch's default distributions */
-/* The copies that op l (or every op) derives from theta.  With spec.share the block of the shared op is read as well as its own. */
+void net_weights_init(const struct net *n, u64 seed, f32 *theta);             /* PyTorch's default distributions */
+/* The copies that op l (or every op) derives from theta.  With spec.share the block of the shared op is read as well as its own.
+ */
 void net_prep_op(const struct net *n, i32 l, const struct kern *k, const f32 *theta, f32 *derived);
 void net_prep(const struct net *n, const struct kern *k, const f32 *theta, f32 *derived);
 
@@ -91,18 +95,18 @@ struct part {
 struct run {
     const struct net *net;
     const struct kern *kern;
-    i32 B;                /* rows of the batch */
-    i32 grain, ngrain;    /* rows per grain (fixed by B, never by the number of threads); grain k covers [k*grain, (k+1)*grain) */
-    f32 **buf;            /* [nbuf] */
-    f32 **dbuf;           /* [nbuf] gradient of buf where buf_sends(), else NULL */
-    f32 **saved;          /* [nop] */
-    f32 **scratch;        /* [nop] op_scratch_floats each */
+    i32 B;             /* rows of the batch */
+    i32 grain, ngrain; /* rows per grain (fixed by B, never by the number of threads); grain k covers [k*grain, (k+1)*grain) */
+    f32 **buf;         /* [nbuf] */
+    f32 **dbuf;        /* [nbuf] gradient of buf where buf_sends(), else NULL */
+    f32 **saved;       /* [nop] */
+    f32 **scratch;     /* [nop] op_scratch_floats each */
     const f32 *theta, *derived;
-    f32 *grad;            /* [ngrain][ntheta]: layers ADD the parameter gradient of each grain's rows to its own vector */
-    f64 *loss;            /* [ngrain]: the loss op writes the grain's sum of losses (not yet divided) */
-    f32 loss_scale;       /* 1 / number of target cells that are present in the batch */
+    f32 *grad;      /* [ngrain][ntheta]: layers ADD the parameter gradient of each grain's rows to its own vector */
+    f64 *loss;      /* [ngrain]: the loss op writes the grain's sum of losses (not yet divided) */
+    f32 loss_scale; /* 1 / number of target cells that are present in the batch */
     u64 seed;
-    u32 step;             /* counter for dropout: a re-run sees the same mask */
+    u32 step; /* counter for dropout: a re-run sees the same mask */
     bool train;
 };
 

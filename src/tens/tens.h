@@ -10,12 +10,12 @@ struct tens {
     const char *name;
     enum dtype dtype;
     i32 ndim;
-    i64 dim[4];        /* row-major, dim[ndim-1] fastest */
+    i64 dim[4]; /* row-major, dim[ndim-1] fastest */
     void *data;
 };
 
 size_t dtype_size(enum dtype d);
-const char *dtype_name(enum dtype d);             /* "F32", as in safetensors */
-i64 tens_count(const struct tens *t);             /* elements; 1 for a scalar */
+const char *dtype_name(enum dtype d); /* "F32", as in safetensors */
+i64 tens_count(const struct tens *t); /* elements; 1 for a scalar */
 
 #endif

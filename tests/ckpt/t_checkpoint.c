@@ -154,7 +154,8 @@ TEST(every_refused_allocation_ends_in_e601_without_leak) {
     }
 }
 
-T_MAIN(cmocka_unit_test(write_then_resume_gives_every_bit_and_the_note), cmocka_unit_test(write_keeps_two_and_removes_numbers_above),
-       cmocka_unit_test(resume_passes_over_a_damaged_newest), cmocka_unit_test(resume_without_checkpoint_fails),
-       cmocka_unit_test(read_of_another_run_touches_nothing), cmocka_unit_test(read_refuses_models_and_newer_checkpoints),
+T_MAIN(cmocka_unit_test(write_then_resume_gives_every_bit_and_the_note),
+       cmocka_unit_test(write_keeps_two_and_removes_numbers_above), cmocka_unit_test(resume_passes_over_a_damaged_newest),
+       cmocka_unit_test(resume_without_checkpoint_fails), cmocka_unit_test(read_of_another_run_touches_nothing),
+       cmocka_unit_test(read_refuses_models_and_newer_checkpoints),
        cmocka_unit_test(every_refused_allocation_ends_in_e601_without_leak))

@@ -1,4 +1,5 @@
-/* t_model_file.c - a network's parameters out to PyTorch's names and back: every bit of theta, and messages that name the fault. */
+/* t_model_file.c - a network's parameters out to PyTorch's names and back: every bit of theta, and messages that name the fault.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -121,5 +122,6 @@ TEST(load_refuses_foreign_newer_and_unfit_files) {
 }
 
 T_MAIN(cmocka_unit_test(save_then_load_gives_the_same_theta_for_every_layer_and_cell),
-       cmocka_unit_test(tensors_have_the_names_and_shapes_of_pytorch), cmocka_unit_test(several_networks_and_extra_tensors_share_a_file),
+       cmocka_unit_test(tensors_have_the_names_and_shapes_of_pytorch),
+       cmocka_unit_test(several_networks_and_extra_tensors_share_a_file),
        cmocka_unit_test(load_refuses_foreign_newer_and_unfit_files))

@@ -143,7 +143,8 @@ TEST(read_refuses_every_broken_rule_with_its_reason) {
 TEST(read_accepts_foreign_layouts) {
     struct st_file *f;
     /* a header of odd length, an f32 after one byte: data must still be aligned */
-    T_OK(st_read(raw("{\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}, \"a\":" ENTRY("[1]", "1", "5") "}", -1, 5), &f));
+    T_OK(st_read(raw("{\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}, \"a\":" ENTRY("[1]", "1", "5") "}", -1, 5),
+                 &f));
     const struct tens *a = st_find(f, "a");
     assert_int_equal((uintptr_t)a->data % 4, 0);
     assert_memory_equal(a->data, "\1\2\3\4", 4);
@@ -186,7 +187,8 @@ TEST(every_refused_allocation_ends_in_e601_without_leak) {
 }
 
 T_MAIN(cmocka_unit_test(write_then_read_gives_tensors_and_metadata), cmocka_unit_test(write_gives_the_same_bytes_for_any_order),
-       cmocka_unit_test(write_refuses_two_tensors_of_one_name_and_a_missing_folder), cmocka_unit_test(write_of_nothing_reads_back),
-       cmocka_unit_test(read_refuses_every_broken_rule_with_its_reason), cmocka_unit_test(read_accepts_foreign_layouts),
-       cmocka_unit_test(read_of_every_cut_file_fails_cleanly), cmocka_unit_test(read_of_missing_file_and_folder_fails),
+       cmocka_unit_test(write_refuses_two_tensors_of_one_name_and_a_missing_folder),
+       cmocka_unit_test(write_of_nothing_reads_back), cmocka_unit_test(read_refuses_every_broken_rule_with_its_reason),
+       cmocka_unit_test(read_accepts_foreign_layouts), cmocka_unit_test(read_of_every_cut_file_fails_cleanly),
+       cmocka_unit_test(read_of_missing_file_and_folder_fails),
        cmocka_unit_test(every_refused_allocation_ends_in_e601_without_leak))

@@ -28,7 +28,9 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size) {
     char path[64];
     memset(&got, 7, sizeof got);
     memset(&untouched, 7, sizeof untouched);
-    const struct ckpt_item item[] = {{"theta", CKPT_F32, got.theta, 4}, {"best", CKPT_F64, &got.best, 1}, {"step", CKPT_I64, got.step, 2},
+    const struct ckpt_item item[] = {{"theta", CKPT_F32, got.theta, 4},
+                                     {"best", CKPT_F64, &got.best, 1},
+                                     {"step", CKPT_I64, got.step, 2},
                                      {"raw", CKPT_BYTES, got.raw, 4}};
     int fd = memfd_create("fuzz", 0);
     MUST(fd >= 0 && write(fd, data, size) == (ssize_t)size);

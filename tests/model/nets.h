@@ -87,7 +87,8 @@ static inline void nets_short(struct net *n, struct shape s, enum cell_kind cell
 static inline void nets_mixed(struct net *n, struct shape s, enum cell_kind cell) {
     i32 states = cell == CELL_LSTM ? 2 : 1;
     net_init(n);
-    i32 x = nets_input(n, "x", s.T, s.I, false), ids = nets_input(n, "series", 1, 1, true), hour = nets_input(n, "hour", s.T, 1, true);
+    i32 x = nets_input(n, "x", s.T, s.I, false), ids = nets_input(n, "series", 1, 1, true),
+        hour = nets_input(n, "hour", s.T, 1, true);
     i32 start = nets_input(n, "static", states, 3, false);
     struct op_spec e = net_spec("embed", "series", ids), f = net_spec("embed", "hour", hour);
     e.units = 3, e.vocab = 4, f.units = s.I + 3, f.vocab = 5;

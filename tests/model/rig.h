@@ -61,7 +61,8 @@ static inline void rig_theta(struct rig *g, f32 scale) {
 static inline void rig_new(struct rig *g, const struct net *n, const struct kern *k, i32 B, i32 grain) {
     *g = (struct rig){.n = n};
     struct run *r = &g->r;
-    *r = (struct run){.net = n, .kern = k, .B = B, .grain = grain, .ngrain = ceil_div(B, grain), .seed = 3, .step = 5, .train = true};
+    *r = (struct run){
+        .net = n, .kern = k, .B = B, .grain = grain, .ngrain = ceil_div(B, grain), .seed = 3, .step = 5, .train = true};
     r->buf = g->buf, r->dbuf = g->dbuf, r->saved = g->saved, r->scratch = g->scratch;
     g->theta = rig_floats(g, n->ntheta);
     g->derived = rig_floats(g, n->nderived);

@@ -16,7 +16,8 @@ static void same(const char *what, i32 index, const void *a, const void *b, size
     fail();
 }
 
-/* An op leaves dz in place of its own output's gradient: not part of the contract, so only input gradients of theta are compared. */
+/* An op leaves dz in place of its own output's gradient: not part of the contract, so only input gradients of theta are compared.
+ */
 static void compare(const struct rig *a, const struct rig *b) {
     const struct net *n = a->n;
     for (i32 i = 0; i < n->nbuf; i++) same("buffer", i, a->buf[i], b->buf[i], (size_t)buf_floats(&n->buf[i], a->r.B) * 4);

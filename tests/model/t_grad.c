@@ -2,7 +2,8 @@
 #include "nets.h"
 #include "twin.h"
 
-/* Of the largest entry of a tensor, or of a hundredth of the largest of all: a tensor of one entry may be a difference of others. */
+/* Of the largest entry of a tensor, or of a hundredth of the largest of all: a tensor of one entry may be a difference of others.
+ */
 static const f64 tolerance = 5e-6;
 
 /* d loss / d tensor i of op l by the twin, every entry. */
@@ -62,7 +63,7 @@ static void check(const struct net *n, const struct kern *k, i32 B, i32 grain) {
 
 static const struct shape shapes[] = {
     /* B grain T  I   H  steps w vocab nk */
-    {1, 1, 1, 1, 1, 1, 1, 0, 0},  {5, 2, 3, 4, 3, 2, 5, 3, 0},  {7, 4, 2, 17, 16, 3, 3, 2, 2},
+    {1, 1, 1, 1, 1, 1, 1, 0, 0},   {5, 2, 3, 4, 3, 2, 5, 3, 0},  {7, 4, 2, 17, 16, 3, 3, 2, 2},
     {3, 8, 4, 3, 17, 2, 17, 5, 1}, {9, 3, 5, 2, 5, 1, 4, 1, 17}, {4, 2, 2, 5, 2, 4, 2, 300, 0},
 };
 

@@ -270,8 +270,9 @@ TEST(flops_grow_with_rows_and_backward_costs_more) {
 
 T_MAIN(cmocka_unit_test(op_refuses_what_does_not_fit), cmocka_unit_test(second_reader_with_a_gradient_is_refused),
        cmocka_unit_test(check_finds_ops_that_nobody_reads), cmocka_unit_test(registries_find_every_name),
-       cmocka_unit_test(cell_load_equals_the_packing_of_the_kernels), cmocka_unit_test(initial_weights_have_the_spread_of_pytorch),
-       cmocka_unit_test(zero_init_starts_at_zero), cmocka_unit_test(dropout_keeps_share_and_mean_and_repeats_its_mask),
-       cmocka_unit_test(dropout_has_the_same_bits_on_every_instruction_set),
-       cmocka_unit_test(losses_by_hand_with_a_missing_cell), cmocka_unit_test(categories_outside_the_vocabulary_add_nothing),
+       cmocka_unit_test(cell_load_equals_the_packing_of_the_kernels),
+       cmocka_unit_test(initial_weights_have_the_spread_of_pytorch), cmocka_unit_test(zero_init_starts_at_zero),
+       cmocka_unit_test(dropout_keeps_share_and_mean_and_repeats_its_mask),
+       cmocka_unit_test(dropout_has_the_same_bits_on_every_instruction_set), cmocka_unit_test(losses_by_hand_with_a_missing_cell),
+       cmocka_unit_test(categories_outside_the_vocabulary_add_nothing),
        cmocka_unit_test(flops_grow_with_rows_and_backward_costs_more))

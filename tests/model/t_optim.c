@@ -1,4 +1,5 @@
-/* t_optim.c - the optimisers against the formulas of PyTorch's documentation, written out in f64 over a long hand loop; schedules. */
+/* t_optim.c - the optimisers against the formulas of PyTorch's documentation, written out in f64 over a long hand loop;
+ * schedules. */
 #include <math.h>
 #include <string.h>
 
@@ -47,7 +48,9 @@ static struct optim_hyper hyper(void) {
 }
 
 /* A gradient that depends on theta, so that an error would grow. */
-static f32 gradient(f32 theta, i64 step, i32 i) { return theta - 0.3f + 0.5f * (rng_uniform(1, RNG_TEST, (u32)i, (u64)step) - 0.5f); }
+static f32 gradient(f32 theta, i64 step, i32 i) {
+    return theta - 0.3f + 0.5f * (rng_uniform(1, RNG_TEST, (u32)i, (u64)step) - 0.5f);
+}
 
 TEST(update_follows_the_formula_for_200_steps_every_optimiser) {
     for (i32 k = 0; k < optim_count(); k++) {

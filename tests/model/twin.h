@@ -1,5 +1,5 @@
-/* twin.h - the f64 twin of a network: forward only, canonical tensors, plain loops.  Gradients by central differences of it are good
- * to about 1e-9, so the f32 gradients of the layers can be held against them. */
+/* twin.h - the f64 twin of a network: forward only, canonical tensors, plain loops.  Gradients by central differences of it are
+ * good to about 1e-9, so the f32 gradients of the layers can be held against them. */
 #ifndef STRETTO_TESTS_MODEL_TWIN_H
 #define STRETTO_TESTS_MODEL_TWIN_H
 
@@ -9,8 +9,8 @@
 struct twin {
     const struct rig *g;
     struct arena arena;
-    f64 *buf[NET_BUFS];    /* [T][B][F], not padded; ids stay in the rig */
-    f64 *w[NET_OPS][8];    /* canonical tensors */
+    f64 *buf[NET_BUFS]; /* [T][B][F], not padded; ids stay in the rig */
+    f64 *w[NET_OPS][8]; /* canonical tensors */
     struct tensor_info info[NET_OPS][8];
     i32 nw[NET_OPS];
     f64 loss;
@@ -55,7 +55,8 @@ static inline void twin_cell(const struct cell *cell, i32 H, const f64 *zx, cons
     for (i32 u = 0; u < H; u++) {
         const f64 *x = zx + u, *y = zh + u;
         if (cell->kind == CELL_LSTM) {
-            f64 i = logistic(x[0] + y[0]), f = logistic(x[H] + y[H]), g = tanh(x[2 * H] + y[2 * H]), o = logistic(x[3 * H] + y[3 * H]);
+            f64 i = logistic(x[0] + y[0]), f = logistic(x[H] + y[H]), g = tanh(x[2 * H] + y[2 * H]),
+                o = logistic(x[3 * H] + y[3 * H]);
             c[u] = f * c[u] + i * g;
             h[u] = o * tanh(c[u]);
         } else if (cell->kind == CELL_GRU) {
@@ -154,7 +155,8 @@ static inline void twin_row(struct twin *t, const struct op *op, i64 at) {
     f64 *y = op->out >= 0 ? t->buf[op->out] + at * F : NULL;
     if (!strcmp(name, "dense")) {
         twin_matvec(F, I, t->w[op->l][0], t->w[op->l][1], x, y);
-        for (i32 j = 0; j < F; j++) y[j] = op->spec.act == ACT_TANH ? tanh(y[j]) : op->spec.act == ACT_RELU ? fmax(0, y[j]) : y[j];
+        for (i32 j = 0; j < F; j++)
+            y[j] = op->spec.act == ACT_TANH ? tanh(y[j]) : op->spec.act == ACT_RELU ? fmax(0, y[j]) : y[j];
     } else if (!strcmp(name, "embed")) {
         memcpy(y, t->w[op->l][0] + (i64)twin_id(t, in[0], at) * F, (size_t)F * sizeof *y);
     } else if (!strcmp(name, "last")) {

@@ -12,7 +12,8 @@ TEST(every_type_has_a_size_and_a_name) {
 }
 
 TEST(count_is_the_product_of_the_shape) {
-    struct tens t = {"a", DTYPE_F32, 3, {2, 3, 4}, NULL}, scalar = {"s", DTYPE_F32, 0, {0}, NULL}, none = {"n", DTYPE_F32, 2, {3, 0}, NULL};
+    struct tens t = {"a", DTYPE_F32, 3, {2, 3, 4}, NULL}, scalar = {"s", DTYPE_F32, 0, {0}, NULL},
+                none = {"n", DTYPE_F32, 2, {3, 0}, NULL};
     assert_int_equal(tens_count(&t), 24);
     assert_int_equal(tens_count(&scalar), 1);
     assert_int_equal(tens_count(&none), 0);

@@ -6,8 +6,7 @@ static err shape(struct net *n, struct op *op) {
     const struct buf *a, *b;
     TRY(layer_input(n, op, 0, &a));
     TRY(layer_input(n, op, 1, &b));
-    if (b->T != a->T && b->T != 1)
-        return FAIL(E1, "op \"%s\" (concat): %d steps beside %d steps", op->spec.name, a->T, b->T);
+    if (b->T != a->T && b->T != 1) return FAIL(E1, "op \"%s\" (concat): %d steps beside %d steps", op->spec.name, a->T, b->T);
     op->T = a->T;
     op->I = op->F = a->F + b->F;
     return net_out(n, op->spec.name, op->T, op->F, a->grad || b->grad, &op->out);

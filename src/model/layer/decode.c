@@ -1,5 +1,5 @@
-/* decode.c - all output steps at once (SegRNN's parallel decoder): `steps` copies of the end state, each does ONE step of the shared
- * cell on its own input, the embedding of (position s, category of the row).
+/* decode.c - all output steps at once (SegRNN's parallel decoder): `steps` copies of the end state, each does ONE step of the
+ * shared cell on its own input, the embedding of (position s, category of the row).
  *
  *     end [states][B][H] --h--> zh = h Wh, once per row ----------+
  *     pos [steps][dp]    -----> zp = pos Wx + bias, once a step --+--> z [steps][B] --cell--> y [steps][B][H]
@@ -14,8 +14,8 @@
  * saved    z [steps][B][W] gates, then dz;  s [steps][B][Hp]
  * scratch  per row: zrow [W], ds [Hp], dstate [Hp] when the end state wants no gradient, e and de [dcp]
  *
- * Parts hold all steps.  Gates and slots: the weights have G gates, z has `slots`; they differ for a cell whose last gate keeps the
- * products of x and h apart (gru), where the last gate of h goes to the slot after that of x. */
+ * Parts hold all steps.  Gates and slots: the weights have G gates, z has `slots`; they differ for a cell whose last gate keeps
+ * the products of x and h apart (gru), where the last gate of h goes to the slot after that of x. */
 #include <math.h>
 
 #include "model/cell/cell.h"
@@ -26,11 +26,11 @@ enum { ROWS = 32 };
 struct dims {
     const struct cell *cell;
     i32 steps, vocab, G, slots, NP, H, Hp, I, dp, dc, dpp, dcp, nk;
-    i64 W, row;                    /* floats of a z row; row length of wt */
-    i64 theta_cell;                /* the shared cell's block */
-    i64 col, wk;                   /* offsets in the op's block */
-    i64 zc, wt;                    /* offsets in the op's derived block */
-    i64 panel;                     /* floats of a panel of the cell's weights */
+    i64 W, row;     /* floats of a z row; row length of wt */
+    i64 theta_cell; /* the shared cell's block */
+    i64 col, wk;    /* offsets in the op's block */
+    i64 zc, wt;     /* offsets in the op's derived block */
+    i64 panel;      /* floats of a panel of the cell's weights */
 };
 
 static struct dims dims_of(const struct op *op, const struct net *n) {
@@ -76,8 +76,8 @@ static err shape(struct net *n, struct op *op) {
     TRY(layer_range(op, "vocab", op->spec.vocab, 0, 1 << 20));
     struct dims d = dims_of(op, n);
     if (end->T != d.cell->states || end->F != d.H)
-        return FAIL(E1, "op \"%s\": the end state is [%d][B][%d], want [%d][B][%d]", op->spec.name, end->T, end->F, d.cell->states,
-                    d.H);
+        return FAIL(E1, "op \"%s\": the end state is [%d][B][%d], want [%d][B][%d]", op->spec.name, end->T, end->F,
+                    d.cell->states, d.H);
     i32 ids = op->spec.in[1];
     if (ids >= 0 && (!n->buf[ids].ids || n->buf[ids].T != 1))
         return FAIL(E1, "op \"%s\": in[1] must be category numbers [1][B]", op->spec.name);
@@ -123,11 +123,17 @@ static void init(const struct op *op, u64 seed, f32 *theta) {
     }
 }
 
-/* C [M][W] += A [M][K] times rows k0.. of the x side of the packed weights w (panels of `panel` floats). */
-static void x_side(const struct dims *d, const struct kern *k, i32 M, i32 K, const f32 *A, i64 lda, const f32 *w, i64 panel, f32 *C) {
+/* Rows of n values (of W where it is dz), ld apart. */
+struct mat {
+    const f32 *p;
+    i32 n;
+    i64 ld;
+};
+
+/* C [M][W] += A [M][n] times n rows of x-side weights: w is the first of them, panels of `panel` floats. */
+static void x_side(const struct dims *d, const struct kern *k, i32 M, struct mat A, const f32 *w, i64 panel, f32 *C) {
     i32 N = d->G * LANES;
-    for (i32 p = 0; p < d->NP; p++)
-        k->gemm_nn(M, N, K, A, lda, w + p * panel, N, C + (i64)p * d->slots * LANES, d->W, true);
+    for (i32 p = 0; p < d->NP; p++) k->gemm_nn(M, N, A.n, A.p, A.ld, w + p * panel, N, C + (i64)p * d->slots * LANES, d->W, true);
 }
 
 /* The same for the h side, where a split last gate goes to a slot of its own. */
@@ -141,12 +147,11 @@ static void h_side(const struct dims *d, const struct kern *k, i32 M, const f32 
     }
 }
 
-/* dW [panels] += A [rows][M]^T dz [rows][W], x side and h side. */
-static void x_grad(const struct dims *d, const struct kern *k, i32 M, i32 rows, const f32 *A, i64 lda, const f32 *dz, i64 ldz, f32 *dw,
-                   i64 panel) {
+/* dw += A [rows][n]^T dz [rows][W] for n rows of x-side weights; h side below. */
+static void x_grad(const struct dims *d, const struct kern *k, i32 rows, struct mat A, struct mat dz, f32 *dw, i64 panel) {
     i32 N = d->G * LANES;
     for (i32 p = 0; p < d->NP; p++)
-        k->gemm_tn(M, N, rows, A, lda, dz + (i64)p * d->slots * LANES, ldz, dw + p * panel, N, true);
+        k->gemm_tn(A.n, N, rows, A.p, A.ld, dz.p + (i64)p * d->slots * LANES, dz.ld, dw + p * panel, N, true);
 }
 
 static void h_grad(const struct dims *d, const struct kern *k, i32 rows, const f32 *h, const f32 *dz, f32 *dw) {
@@ -177,9 +182,9 @@ static void prep(const struct op *op, const struct net *n, const struct kern *k,
     const f32 *own = theta + op->theta0, *w = theta + d.theta_cell, *bias = w + cell_packed_w(d.cell, d.I, d.H);
     f32 *zp = derived + op->derived0, *zc = zp + d.zc;
     for (i32 s = 0; s < d.steps; s++) memcpy(zp + s * d.W, bias, (size_t)d.W * sizeof *zp);
-    x_side(&d, k, d.steps, d.dp, own, d.dpp, w, d.panel, zp);
+    x_side(&d, k, d.steps, (struct mat){own, d.dp, d.dpp}, w, d.panel, zp);
     memset(zc, 0, (size_t)(d.vocab * d.W) * sizeof *zc);
-    if (d.dc) x_side(&d, k, d.vocab, d.dc, own + d.col, d.dcp, w + (i64)d.dp * d.G * LANES, d.panel, zc);
+    if (d.dc) x_side(&d, k, d.vocab, (struct mat){own + d.col, d.dc, d.dcp}, w + (i64)d.dp * d.G * LANES, d.panel, zc);
     transpose(&d, w, zp + d.wt);
 }
 
@@ -190,10 +195,15 @@ static i32 id_of(const struct op *op, const struct run *r, const struct dims *d,
     return id >= 0 && id < d->vocab ? id : -1;
 }
 
+/* Known inputs from row s*B + b on. */
+static struct mat known_rows(const struct op *op, const struct run *r, const struct dims *d, i64 at) {
+    i32 ld = round_up(d->nk, LANES);
+    return (struct mat){run_in(op, r, 2) + at * ld, d->nk, ld};
+}
+
 static f32 *scratch_ds(const struct op *op, const struct run *r, const struct dims *d) { return r->scratch[op->l] + r->B * d->W; }
 
 static void rows_fwd(const struct op *op, const struct run *r, const struct dims *d, i32 b0, i32 rows) {
-    i32 knownp = round_up(d->nk, LANES);
     const f32 *zp = r->derived + op->derived0, *end = run_in(op, r, 0), *wk = r->theta + op->theta0 + d->wk;
     const f32 *before = end + ((d->cell->states > 1 ? r->B : 0) + (i64)b0) * d->Hp;
     f32 *zrow = r->scratch[op->l] + b0 * d->W, *z = r->saved[op->l], *state = z + (i64)d->steps * r->B * d->W;
@@ -212,8 +222,7 @@ static void rows_fwd(const struct op *op, const struct run *r, const struct dims
             f32 *to = z + (at + b) * d->W;
             for (i64 i = 0; i < d->W; i++) to[i] = zrow[b * d->W + i] + zs[i];
         }
-        if (d->nk)
-            x_side(d, r->kern, rows, d->nk, run_in(op, r, 2) + at * knownp, knownp, wk, (i64)d->nk * d->G * LANES, z + at * d->W);
+        if (d->nk) x_side(d, r->kern, rows, known_rows(op, r, d, at), wk, (i64)d->nk * d->G * LANES, z + at * d->W);
         cell_kernels(d->cell, r->kern)
             ->point_fwd(rows, d->H, z + at * d->W, before, state + at * d->Hp, r->buf[op->out] + at * d->Hp);
     }
@@ -225,10 +234,11 @@ static void fwd(const struct op *op, const struct run *r, struct part part) {
     for (i32 b = part.b0; b < part.b1; b += ROWS) rows_fwd(op, r, &d, b, imin(ROWS, part.b1 - b));
 }
 
-/* Copy s of the rows of a grain: gates into dz; dz is added to zrow, the gradient of the state before to dstate.  Then the first row
- * of dz becomes the sum over the rows. */
-static void copy_bwd(const struct op *op, const struct run *r, const struct dims *d, struct part q, i32 s, f32 *dstate, f32 *dwk) {
-    i32 rows = q.b1 - q.b0, knownp = round_up(d->nk, LANES);
+/* Copy s of the rows of a grain: gates into dz; dz is added to zrow, the gradient of the state before to dstate.  Then the first
+ * row of dz becomes the sum over the rows. */
+static void copy_bwd(const struct op *op, const struct run *r, const struct dims *d, struct part q, i32 s, f32 *dstate,
+                     f32 *dwk) {
+    i32 rows = q.b1 - q.b0;
     i64 at = (i64)s * r->B + q.b0;
     f32 *zrow = r->scratch[op->l] + q.b0 * d->W, *ds = scratch_ds(op, r, d) + (i64)q.b0 * d->Hp;
     f32 *z = r->saved[op->l] + at * d->W, *state = r->saved[op->l] + (i64)d->steps * r->B * d->W + at * d->Hp;
@@ -238,7 +248,7 @@ static void copy_bwd(const struct op *op, const struct run *r, const struct dims
     r->kern->add((i64)rows * d->Hp, dstate, ds);
     r->kern->add(rows * d->W, zrow, z);
     if (d->nk)
-        x_grad(d, r->kern, d->nk, rows, run_in(op, r, 2) + at * knownp, knownp, z, d->W, dwk, (i64)d->nk * d->G * LANES);
+        x_grad(d, r->kern, rows, known_rows(op, r, d, at), (struct mat){z, (i32)d->W, d->W}, dwk, (i64)d->nk * d->G * LANES);
     for (i32 n = rows, half; n > 1; n -= half) { /* the upper half onto the lower: few long additions */
         half = n / 2;
         r->kern->add(half * d->W, z, z + (n - half) * d->W);
@@ -257,7 +267,8 @@ static void col_grad(const struct op *op, const struct run *r, const struct dims
         else
             memset(e + (i64)b * d->dcp, 0, (size_t)d->dcp * sizeof *e);
     }
-    x_grad(d, r->kern, d->dc, rows, e, d->dcp, zrow, d->W, dw + (i64)d->dp * d->G * LANES, d->panel);
+    x_grad(d, r->kern, rows, (struct mat){e, d->dc, d->dcp}, (struct mat){zrow, (i32)d->W, d->W}, dw + (i64)d->dp * d->G * LANES,
+           d->panel);
     const f32 *wt = r->derived + op->derived0 + d->wt + d->dpp;
     r->kern->gemm_nn(rows, d->dc, (i32)d->W, zrow, d->W, wt, d->row, de, d->dcp, false);
     for (i32 b = 0; b < rows; b++) {
@@ -281,7 +292,8 @@ static void grain_bwd(const struct op *op, const struct run *r, const struct dim
     }
     h_grad(d, r->kern, rows, run_in(op, r, 0) + (i64)q.b0 * d->Hp, zrow, dw);
     if (d->dc) col_grad(op, r, d, q, dw, down);
-    x_grad(d, r->kern, d->dp, d->steps, r->theta + op->theta0, d->dpp, z, ldz, dw, d->panel);
+    x_grad(d, r->kern, d->steps, (struct mat){r->theta + op->theta0, d->dp, d->dpp}, (struct mat){z, (i32)d->W, ldz}, dw,
+           d->panel);
     r->kern->gemm_nn(d->steps, d->dp, (i32)d->W, z, ldz, r->derived + op->derived0 + d->wt, d->row, down, d->dpp, true);
 }
 
@@ -339,8 +351,7 @@ static void store(const struct op *op, i32 tensor, const f32 *theta, f32 *canoni
         return;
     }
     for (i32 j = 0; j < cell_of(op->spec.cell)->gates * op->F; j++)
-        for (i32 k = 0; k < cols; k++)
-            canonical[(i64)j * cols + k] = theta[at + known_at(op, cols, j / op->F, j % op->F, k)];
+        for (i32 k = 0; k < cols; k++) canonical[(i64)j * cols + k] = theta[at + known_at(op, cols, j / op->F, j % op->F, k)];
 }
 
 static void load(const struct op *op, i32 tensor, const f32 *canonical, f32 *theta) {
@@ -351,8 +362,7 @@ static void load(const struct op *op, i32 tensor, const f32 *canonical, f32 *the
         return;
     }
     for (i32 j = 0; j < cell_of(op->spec.cell)->gates * op->F; j++)
-        for (i32 k = 0; k < cols; k++)
-            theta[at + known_at(op, cols, j / op->F, j % op->F, k)] = canonical[(i64)j * cols + k];
+        for (i32 k = 0; k < cols; k++) theta[at + known_at(op, cols, j / op->F, j % op->F, k)] = canonical[(i64)j * cols + k];
 }
 
 extern const struct layer layer_decode;

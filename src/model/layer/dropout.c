@@ -1,8 +1,8 @@
 /* dropout.c - drops each value with probability rate in training and scales the others up; hands x through otherwise.
  *
  * The mask is a pure function of (seed, step, op, place in the buffer), so it does not depend on how the box was cut and a re-run
- * sees the same.  Saved: one bit a value, a u32 per 16 lanes.  One Philox call serves 8 values with thresholds of 16 bits; the scale
- * is that of the rounded threshold, so the mean is kept exactly. */
+ * sees the same.  Saved: one bit a value, a u32 per 16 lanes.  One Philox call serves 8 values with thresholds of 16 bits; the
+ * scale is that of the rounded threshold, so the mean is kept exactly. */
 #include <math.h>
 
 #include "model/layer.h"

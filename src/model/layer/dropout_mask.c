@@ -1,5 +1,5 @@
-/* dropout_mask.c - the bits of dropout: Philox4x32-10 over 16 counters side by side, compiled once per instruction set.  The numbers
- * are those of rng_words() (base/rng.h), which is the twin: a test compares them. */
+/* dropout_mask.c - the bits of dropout: Philox4x32-10 over 16 counters side by side, compiled once per instruction set.  The
+ * numbers are those of rng_words() (base/rng.h), which is the twin: a test compares them. */
 #include "model/layer/dropout_mask.h"
 
 #include <string.h>
@@ -41,7 +41,8 @@ static void fill_mask(u64 seed, u32 step, u64 place, u32 drop, u32 mask[MASK_PAN
         key1 += 0xBB67AE85;
     }
     for (u32 i = 0; i < CALLS; i++)
-        byte[i] = two_bits(c[0][i], drop) | two_bits(c[1][i], drop) << 2 | two_bits(c[2][i], drop) << 4 | two_bits(c[3][i], drop) << 6;
+        byte[i] =
+            two_bits(c[0][i], drop) | two_bits(c[1][i], drop) << 2 | two_bits(c[2][i], drop) << 4 | two_bits(c[3][i], drop) << 6;
     for (u32 p = 0; p < MASK_PANELS; p++) mask[p] = byte[2 * p] | byte[2 * p + 1] << 8;
 }
 

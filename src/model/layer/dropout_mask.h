@@ -1,7 +1,7 @@
 /* dropout_mask.h - which values dropout keeps: 16 bits for each of 8 panels of 16 values.
  *
- * Panel p takes the 8 words of Philox at place + 2p and place + 2p + 1 (stream RNG_DROPOUT, extra = step); bit i is set (kept) when the
- * i-th half word, low halves first, is not below drop. */
+ * Panel p takes the 8 words of Philox at place + 2p and place + 2p + 1 (stream RNG_DROPOUT, extra = step); bit i is set (kept)
+ * when the i-th half word, low halves first, is not below drop. */
 #ifndef STRETTO_MODEL_LAYER_DROPOUT_MASK_H
 #define STRETTO_MODEL_LAYER_DROPOUT_MASK_H
 

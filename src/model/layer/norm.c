@@ -1,6 +1,7 @@
 /* norm.c - layer norm over the F values of every row: y = (x - mean) / sqrt(variance + 1e-5) * weight + bias.
  *
- * theta  weight [Fp], bias [Fp]        saved  mean and 1/deviation of every row        scratch  the normalised row, per row of B */
+ * theta  weight [Fp], bias [Fp]        saved  mean and 1/deviation of every row        scratch  the normalised row, per row of B
+ */
 #include <math.h>
 
 #include "model/layer.h"
@@ -34,7 +35,8 @@ static void init(const struct op *op, u64 seed, f32 *theta) {
     for (i32 i = 0; i < op->F; i++) theta[i] = 1;
 }
 
-/* Sums of n values (or of products) over 16 lanes, then over the lanes: fixed order, and it vectorises.  n is a multiple of LANES. */
+/* Sums of n values (or of products) over 16 lanes, then over the lanes: fixed order, and it vectorises.  n is a multiple of
+ * LANES. */
 static f32 sum(i64 n, const f32 *x) {
     f32 lane[LANES] = {0}, s = 0;
     for (i64 i = 0; i < n; i += LANES)
@@ -71,17 +73,24 @@ static void fwd(const struct op *op, const struct run *r, struct part p) {
         }
 }
 
+/* One row backward: its input and statistics, room for the normalised row, and where the parameter gradient goes. */
+struct row {
+    const f32 *x, *stat, *weight;
+    f32 *xn, *dw;
+};
+
 /* With g = dy * weight and xn the normalised row: dx = (g - mean(g) - xn mean(g xn)) / deviation.  dy becomes g. */
-static void row_bwd(i32 F, i64 Fp, const f32 *x, const f32 *stat, const f32 *weight, f32 *dy, f32 *xn, f32 *dw, f32 *dx) {
-    for (i32 i = 0; i < F; i++) xn[i] = (x[i] - stat[0]) * stat[1];
+static void row_bwd(i32 F, i64 Fp, const struct row *row, f32 *dy, f32 *dx) {
+    f32 *xn = row->xn, *dw = row->dw, mean = row->stat[0], inverse = row->stat[1];
+    for (i32 i = 0; i < F; i++) xn[i] = (row->x[i] - mean) * inverse;
     for (i64 i = 0; i < Fp; i++) {
         dw[i] += dy[i] * xn[i];
         dw[Fp + i] += dy[i];
-        dy[i] *= weight[i];
+        dy[i] *= row->weight[i];
     }
     if (!dx) return;
-    f32 mean = sum(Fp, dy) / (f32)F, along = dot(Fp, dy, xn) / (f32)F;
-    for (i32 i = 0; i < F; i++) dx[i] = (dy[i] - mean - xn[i] * along) * stat[1];
+    f32 level = sum(Fp, dy) / (f32)F, along = dot(Fp, dy, xn) / (f32)F;
+    for (i32 i = 0; i < F; i++) dx[i] = (dy[i] - level - xn[i] * along) * inverse;
     for (i64 i = F; i < Fp; i++) dx[i] = 0;
 }
 
@@ -89,12 +98,13 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
     i64 Fp = round_up(op->F, LANES);
     f32 *dy = run_dout(r, op->out), *dx = run_din(op, r, 0);
     if (!dy) return;
-    for (i32 b = p.b0; b < p.b1; b++) memset(r->scratch[op->l] + b * Fp, 0, (size_t)Fp * sizeof *dy);
     for (i32 t = p.t0; t < p.t1; t++)
         for (i32 b = p.b0; b < p.b1; b++) {
             i64 at = (i64)t * r->B + b;
-            row_bwd(op->F, Fp, run_in(op, r, 0) + at * Fp, r->saved[op->l] + 2 * at, r->theta + op->theta0, dy + at * Fp,
-                    r->scratch[op->l] + b * Fp, grain_grad(r, b / r->grain, op->theta0), dx ? dx + at * Fp : NULL);
+            struct row row = {run_in(op, r, 0) + at * Fp, r->saved[op->l] + 2 * at, r->theta + op->theta0,
+                              r->scratch[op->l] + b * Fp, grain_grad(r, b / r->grain, op->theta0)};
+            for (i64 i = op->F; i < Fp; i++) row.xn[i] = 0;
+            row_bwd(op->F, Fp, &row, dy + at * Fp, dx ? dx + at * Fp : NULL);
         }
 }
 

@@ -9,8 +9,8 @@ err loss_shape(struct net *n, struct op *op) {
     TRY(layer_input(n, op, 1, &target));
     i32 Q = imax(1, op->spec.nquantile);
     if (pred->T != target->T || pred->F != target->F * Q)
-        return FAIL(E1, "op \"%s\": prediction [%d][B][%d] and target [%d][B][%d] with %d quantiles do not fit", op->spec.name, pred->T,
-                    pred->F, target->T, target->F, Q);
+        return FAIL(E1, "op \"%s\": prediction [%d][B][%d] and target [%d][B][%d] with %d quantiles do not fit", op->spec.name,
+                    pred->T, pred->F, target->T, target->F, Q);
     if (target->grad) return FAIL(E1, "op \"%s\": no gradient can flow into the target", op->spec.name);
     op->T = target->T;
     op->I = pred->F;

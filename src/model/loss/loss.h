@@ -1,10 +1,11 @@
 /* loss.h - what the losses share: a loss is a layer that compares rows and has no output.
  *
- *     in[0] pred [T][B][w*Q] (value j of quantile q at q*w + j)    in[1] target [T][B][w], NaN = missing    in[2] base [T][B][w] or -1
+ *     in[0] pred [T][B][w*Q] (value j of quantile q at q*w + j)    in[1] target [T][B][w], NaN = missing    in[2] base [T][B][w]
+ * or -1
  *
- * Forward writes the sum over the present cells of each grain to run->loss (mean over the quantiles; fixed order); backward writes
- * the gradient of loss_scale times that sum.  A loss file says what an error e = base + pred - target costs: the value and its
- * derivative, both 0 at e = 0, because missing cells come as e = 0. */
+ * Forward writes the sum over the present cells of each grain to run->loss (mean over the quantiles; fixed order); backward
+ * writes the gradient of loss_scale times that sum.  A loss file says what an error e = base + pred - target costs: the value and
+ * its derivative, both 0 at e = 0, because missing cells come as e = 0. */
 #ifndef STRETTO_MODEL_LOSS_LOSS_H
 #define STRETTO_MODEL_LOSS_LOSS_H
 

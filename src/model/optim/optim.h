@@ -8,15 +8,15 @@
 
 struct optim_hyper {
     f32 lr, weight_decay;
-    f32 momentum;            /* sgd */
-    f32 beta1, beta2, eps;   /* adam, adamw; rmsprop uses beta2 as alpha */
-    f32 grad_scale;          /* clip: every gradient is multiplied by this first */
-    i64 step;                /* from 1: bias correction */
+    f32 momentum;          /* sgd */
+    f32 beta1, beta2, eps; /* adam, adamw; rmsprop uses beta2 as alpha */
+    f32 grad_scale;        /* clip: every gradient is multiplied by this first */
+    i64 step;              /* from 1: bias correction */
 };
 
 struct optim {
     const char *name, *help;
-    i32 nstate;              /* state vectors: 0 (sgd) .. 2 (adam) */
+    i32 nstate;                /* state vectors: 0 (sgd) .. 2 (adam) */
     const char *state_name[2]; /* "exp_avg", "exp_avg_sq": names in checkpoints */
     void (*update)(const struct optim_hyper *h, i64 n, f32 *theta, const f32 *grad, f32 *s0, f32 *s1);
 };

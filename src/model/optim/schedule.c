@@ -25,9 +25,13 @@ f64 schedule_factor(enum schedule kind, i64 step, i64 steps, i64 warmup) {
     if (step < warmup) return (f64)(step + 1) / (f64)warmup;
     f64 p = steps > warmup ? dmin(1, (f64)(step - warmup) / (f64)(steps - warmup)) : 1;
     switch (kind) {
-    case SCHEDULE_COSINE: return (1 + cos(3.141592653589793 * p)) / 2;
-    case SCHEDULE_LINEAR: return 1 - p;
-    case SCHEDULE_STEP: return p < 0.5 ? 1 : p < 0.75 ? 0.1 : 0.01;
-    default: return 1;
+        case SCHEDULE_COSINE:
+            return (1 + cos(3.141592653589793 * p)) / 2;
+        case SCHEDULE_LINEAR:
+            return 1 - p;
+        case SCHEDULE_STEP:
+            return p < 0.5 ? 1 : p < 0.75 ? 0.1 : 0.01;
+        default:
+            return 1;
     }
 }
