@@ -54,10 +54,10 @@ fuzz: build/fuzz/build.ninja
 	    -artifact_prefix=build/fuzz/found/$(T)/crash- build/fuzz/found/$(T) tests/fuzz/corpus/$(T)
 
 accuracy: release
-	bench/accuracy.sh build/release/cli/stretto
+	STRETTO_BUILD=build/release bench/accuracy/run.py
 
 bench-e2e: release
-	bench/e2e.sh build/release/cli/stretto
+	STRETTO_BUILD=build/release bench/e2e/run.py
 
 bench-reader: release
 	cmake --build build/release -j $(J) --target bench_reader
