@@ -28,7 +28,8 @@ enum {
     CSV_FIELDS_MAX = 1 << 20,
     CSV_PROBLEMS = 20,
     CSV_WORD = 16,
-    CSV_NA = 8                /* numbers among the words for missing */
+    CSV_NA_WORDS = 64,        /* words for missing */
+    CSV_NA = 8                /* numbers among them */
 };
 
 /* Where the bytes come from: a file, or memory (unpacked or from a pipe). */
@@ -97,7 +98,11 @@ struct csv {
     struct table *t;
     char sep, mark;
     bool na_first[256]; /* bytes with which a word for "missing" begins */
-    i32 nna;
+    struct {
+        const char *s;
+        i64 n;
+    } na_word[CSV_NA_WORDS];
+    i32 nword, nna;
     f64 na[CSV_NA];     /* numbers that mean missing */
     i32 nfield, ntext;
     const char **name;  /* [nfield] */

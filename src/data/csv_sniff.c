@@ -104,24 +104,26 @@ static char find_sep(const char *p, const char *end, bool cut) {
 bool csv_is_missing(const struct csv *c, const char *s, i64 n) {
     if (n == 0) return true;
     if (!c->na_first[(u8)s[0]]) return false;
-    for (const char *p = c->o->na; p && *p;) {
-        const char *end = strchr(p, ',');
-        size_t len = end ? (size_t)(end - p) : strlen(p);
-        if ((i64)len == n && !memcmp(p, s, len)) return true;
-        p += len + (end != NULL);
-    }
+    for (i32 i = 0; i < c->nword; i++)
+        if (c->na_word[i].n == n && !memcmp(c->na_word[i].s, s, (size_t)n)) return true;
     return false;
 }
 
-static void note_missing_words(struct csv *c) {
+static err note_missing_words(struct csv *c) {
     for (const char *p = c->o->na; p && *p;) {
         const char *end = strchr(p, ',');
         size_t n = end ? (size_t)(end - p) : strlen(p);
         f64 v;
-        if (n > 0) c->na_first[(u8)*p] = true;
+        if (n > 0) {
+            if (c->nword == CSV_NA_WORDS) return FAIL(E103, "--na: at most %d words can mean missing", CSV_NA_WORDS);
+            c->na_first[(u8)*p] = true;
+            c->na_word[c->nword].s = p;
+            c->na_word[c->nword++].n = (i64)n;
+        }
         if (c->nna < CSV_NA && str_to_f64(p, n, '.', &v) && v == v) c->na[c->nna++] = v;
         p += n + (end != NULL);
     }
+    return 0;
 }
 
 static bool is_number(const char *s, i32 n, char mark) {
@@ -392,8 +394,8 @@ err csv_sniff(struct csv *c) {
     err e = csv_read(&c->src, &b, 0, n, &head);
     if (e >= 0) e = csv_fail_first_bytes(c, head, n);
     if (e >= 0 && n >= 3 && !memcmp(head, "\xEF\xBB\xBF", 3)) c->data_from = 3; /* byte order mark */
+    if (e >= 0) e = note_missing_words(c);
     if (e >= 0) {
-        note_missing_words(c);
         head += c->data_from;
         s.size = n - c->data_from;
         s.cut = n < c->src.size;

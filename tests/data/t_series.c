@@ -242,6 +242,27 @@ TEST(series_from_memory_has_times) {
     series_free(s);
 }
 
+TEST(series_memory_at_any_allocation_is_an_error) {
+    const char *path = t_file("m.csv", "t,y,x,w\n2011-01-01,1,5,a\n2011-01-02,2,6,b\n2011-01-02,3,6,b\n2011-01-05,7,7,a\n");
+    struct read_options o = READ_OPTIONS_DEFAULT;
+    struct series_options so = SO(.target = "y", .past = "x", .cat = "w", .gaps = "mask", .dups = "mean");
+    struct table *t;
+    T_OK(table_read(path, &o, &t));
+    i64 before = mem_stats().live;
+    err e = -1;
+    for (i64 n = 1; e < 0 && n < 500; n++) {
+        struct series *s;
+        mem_fail_nth(n);
+        e = series_build(t, &so, &s);
+        mem_fail_nth(0);
+        if (e < 0 && e != -102) assert_int_equal(e, -601); /* a name cannot be looked up without memory */
+        series_free(s);
+        assert_int_equal(mem_stats().live, before);
+    }
+    T_OK(e);
+    table_free(t);
+}
+
 TEST(shared_bike_gaps) {
     const char *path = t_shared("data/bike_sharing/hour.csv");
     const struct err_record *r = refused(path, SO(.time = "dteday,hr", .target = "cnt"), 210);
@@ -308,6 +329,7 @@ T_MAIN(cmocka_unit_test(series_single_numeric_column_is_the_target), cmocka_unit
        cmocka_unit_test(series_order_duplicates_and_absurd_values_are_refused),
        cmocka_unit_test(series_since_and_until_cut_by_calendar), cmocka_unit_test(series_scale_uses_training_rows_only),
        cmocka_unit_test(split_takes_rows_shares_and_dates), cmocka_unit_test(series_from_memory_has_times),
+       cmocka_unit_test(series_memory_at_any_allocation_is_an_error),
        cmocka_unit_test(shared_bike_gaps), cmocka_unit_test(shared_beijing_missing),
        cmocka_unit_test(shared_gaps_of_other_files), cmocka_unit_test(shared_shampoo_is_refused_or_told),
        cmocka_unit_test(shared_exchange_rate_needs_no_times))
