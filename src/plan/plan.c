@@ -61,8 +61,11 @@ static err build(struct planner *p, const struct strategy *s, struct plan **out)
     u32 task;
     TRY_OUT(planner_build(p, s));
     TRY_OUT(planner_finish(p, out));
+    err_clear();
     const char *bad = plan_check(*out, p->net, &task);
     if (bad) {
+        e = -E601; /* memory was refused to the check itself */
+        if (err_last()->code == E601) goto out;
         char name[64] = "";
         if (task < (*out)->ntask) plan_task_name(*out, p->net, task, name);
         e = FAIL(E1, "the plan of %s is wrong: %s%s%s", s->name, bad, name[0] ? ": " : "", name);

@@ -111,12 +111,13 @@ static void add_block(const struct ridge *r, f64 weight, const struct series *s,
 err ridge_add_rows(const struct ridge *r, f64 weight, const struct series *s, const struct row_list *rows, i32 H, f32 *out,
                    i64 ldo, const struct kern *k) {
     f32 *u, *c;
-    if (!k || rows->n < 4) {
+    if (!k) {
         for (i64 i = 0; i < rows->n; i++) ridge_add(r, weight, s, rows->col[i], rows->origin[i], H, out + i * ldo);
         return 0;
     }
-    NEW(u, (i64)ROWS * r->L);
-    err e = mem_new((void **)&c, (i64)ROWS * r->Hp, sizeof *c);
+    i64 block = lmin(ROWS, rows->n); /* one row goes the same way as many: the same bits alone and in a batch */
+    NEW(u, block * r->L);
+    err e = mem_new((void **)&c, block * r->Hp, sizeof *c);
     if (e >= 0)
         for (i64 at = 0; at < rows->n; at += ROWS) add_block(r, weight, s, rows, at, H, out, ldo, k, u, c);
     mem_free(u);
