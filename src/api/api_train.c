@@ -77,11 +77,9 @@ static err scale(struct stretto_trainer *t) {
     return series_scale(t->data->s, t->split.train);
 }
 
-static void state_memory(const struct stretto_trainer *t) {
-    const struct series *s = t->data->s;
-    i64 series = (i64)sizeof(f32) * s->nrow * s->ncol + (s->time ? 8 * s->nrow : 0) + (s->line ? 8 * s->nrow : 0) + 4 * s->nrow * s->ncat;
-    event_note(&t->events, EVENT_NOTE, "memory: series %.1f MiB, in use %.1f MiB; kernels %s, %d thread%s", (f64)series / 1048576.0,
-               (f64)mem_stats().live / 1048576.0, t->shop.use.kern->name, t->shop.machine->ndevice, t->shop.machine->ndevice > 1 ? "s" : "");
+static void state_machine(const struct stretto_trainer *t) {
+    i32 n = t->shop.machine->ndevice;
+    event_note(&t->events, EVENT_NOTE, "kernels %s, %d thread%s", t->shop.use.kern->name, n, n > 1 ? "s" : "");
 }
 
 /* A plan that was saved by `stretto plan --save`. */
@@ -105,7 +103,7 @@ static err fit(struct stretto_trainer *t, struct forecaster **out) {
     TRY(scale(t));
     TRY(load_plan(t));
     t->shop.use.trace = true;
-    state_memory(t);
+    state_machine(t);
     struct forecast_job job = {.series = t->data->s, .split = t->split, .spec = t->spec, .use = t->shop.use, .run_dir = t->run_dir,
                                .resume = t->resume};
     return learner->fit(&job, out);

@@ -36,6 +36,6 @@ void engine_free(struct engine *e) {
 }
 
 i64 engine_planned_bytes(const struct engine *e) {
-    i64 both = e->plan && e->forward_plan ? e->forward_plan->store_bytes : 0; /* the store is shared */
-    return (e->plan ? e->plan->peak_bytes : 0) + (e->forward_plan ? e->forward_plan->peak_bytes : 0) - both;
+    i64 both = e->exec && e->forward ? e->forward_plan->store_bytes : 0; /* the store is shared */
+    return (e->exec ? exec_bytes(e->exec) : 0) + (e->forward ? exec_bytes(e->forward) : 0) - both;
 }

@@ -31,7 +31,7 @@ err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forw
                const char *plan_path, struct engine *out);
 void engine_free(struct engine *e);
 
-/* Bytes the plans say the engine holds. */
+/* Bytes that the bound plans hold: buffers, weights, optimiser state, trace. */
 i64 engine_planned_bytes(const struct engine *e);
 
 #endif

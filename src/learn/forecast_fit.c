@@ -172,6 +172,13 @@ static err train_member(struct fit *t, i32 m) {
     return e;
 }
 
+/* What training will hold, before it begins: the series once, and what the plans and the batches say (tests/api/t_memory.c). */
+static void state_memory(const struct fit *t) {
+    const struct series *s = t->job->series;
+    i64 row = 4 * (i64)(s->ncol + s->ncat) + (s->time ? 8 : 0) + (s->line ? 8 : 0), bytes = row * s->nrow;
+    event_note(t->job->use.events, EVENT_NOTE, "memory: series %.2f MiB + plan %.2f MiB", (f64)bytes / 1048576.0, (f64)t->f->planned_bytes / 1048576.0);
+}
+
 static err prepare_training(struct fit *t) {
     struct forecaster *f = t->f;
     const struct series *x = t->job->series;
@@ -190,7 +197,9 @@ static err prepare_training(struct fit *t) {
     t->batch.nwin = B / x->ntarget;
     f64 per_epoch = dmax(1, (f64)n / ((f64)t->batch.nwin * s->accumulate));
     t->steps = s->steps > 0 ? s->steps : (i64)ceil(s->epochs * per_epoch);
-    f->planned_bytes = engine_planned_bytes(&t->engine) + t->batch.arena.used + t->valid_batch.arena.used;
+    i64 copies = 2 + optim->nstate + s->members; /* best, roll-back target with its state, members that are done */
+    f->planned_bytes = engine_planned_bytes(&t->engine) + t->batch.arena.used + t->valid_batch.arena.used + 4 * copies * t->engine.store.ntheta;
+    state_memory(t);
     return 0;
 }
 

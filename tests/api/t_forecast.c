@@ -1,0 +1,177 @@
+/* t_forecast.c - forecasts through stretto.h: the same before saving and after, for one window and for many, from file and from memory. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "learn/forecast.h"
+#include "stretto/stretto.h"
+#include "t.h"
+
+#include "api/api.h"
+
+enum { ROWS = 400, H = 12, NQ = 3 };
+
+static f64 columns[2 * ROWS];
+
+static stretto_config *config_of(const char *preset) {
+    static const char *const options[][2] = {{"target", "all"}, {"horizon", "12"}, {"context", "48"}, {"steps", "30"},
+                                             {"hidden", "12"},  {"guard", "no"},   {"gaps", "mask"}};
+    stretto_config *c = stretto_config_new();
+    for (size_t i = 0; i < COUNT(options); i++) T_OK(stretto_config_set(c, options[i][0], options[i][1]));
+    T_OK(stretto_config_set(c, "preset", preset));
+    return c;
+}
+
+static stretto_data *data_of(stretto_config *c, i32 ncol) {
+    static const char *const names[] = {"a", "b"};
+    stretto_data *d;
+    for (i32 i = 0; i < ROWS; i++) {
+        columns[i] = 50 + 9 * sin(i * 0.2618) + 0.01 * i + (i * 37 % 11) * 0.2;
+        columns[ROWS + i] = i % 97 == 5 ? (f64)NAN : 1e4 - 300 * cos(i * 0.2618) + (i * 53 % 17);
+    }
+    T_OK(stretto_data_wrap(c, columns, ROWS, ncol, names, 1600000000, 3600, &d));
+    return d;
+}
+
+static const char *model_path(void) {
+    static char path[600];
+    snprintf(path, sizeof path, "%s/f.model", t_dir());
+    return path;
+}
+
+/* Bytes of the forecast before saving = after loading. */
+static void saved(const char *preset, i32 ncol) {
+    f64 before[H * 2], after[H * 2], qb[H * 2 * NQ], qa[H * 2 * NQ];
+    stretto_config *c = config_of(preset);
+    stretto_data *d = data_of(c, ncol);
+    stretto_trainer *t;
+    stretto_model *m;
+    T_OK(stretto_trainer_new(c, d, &t));
+    assert_true(stretto_trainer_run(t) > 0);
+    assert_int_equal(stretto_model_quantiles(stretto_trainer_model(t)), NQ);
+    T_OK(stretto_predict(stretto_trainer_model(t), d, before, qb));
+    T_OK(stretto_trainer_save(t, model_path()));
+    T_OK(stretto_model_load(model_path(), &m));
+    T_OK(stretto_predict(m, d, after, qa));
+    assert_memory_equal(before, after, sizeof(f64) * H * (size_t)ncol);
+    assert_memory_equal(qb, qa, sizeof(f64) * H * (size_t)ncol * NQ);
+    for (i32 i = 0; i < H * ncol; i++) assert_true(isfinite(before[i]) && qb[i * NQ] <= qb[i * NQ + 1] && qb[i * NQ + 1] <= qb[i * NQ + 2]);
+    /* saved again: the same bytes */
+    char again[700];
+    snprintf(again, sizeof again, "%s.2", model_path());
+    T_OK(stretto_model_save(m, again));
+    FILE *a = fopen(model_path(), "rb"), *b = fopen(again, "rb");
+    assert_non_null(a);
+    assert_non_null(b);
+    int x, y;
+    do {
+        x = fgetc(a);
+        y = fgetc(b);
+        assert_int_equal(x, y);
+    } while (x != EOF);
+    fclose(a);
+    fclose(b);
+    stretto_model_free(m);
+    stretto_trainer_free(t);
+    stretto_data_free(d);
+    stretto_config_free(c);
+}
+
+TEST(forecast_after_loading_equals_the_one_before_preset_short) { saved("short", 1); }
+TEST(forecast_after_loading_equals_the_one_before_preset_long) { saved("long", 2); }
+TEST(forecast_after_loading_equals_the_one_before_preset_day) { saved("day", 1); }
+
+/* --- a window alone, and among others --- */
+struct kept {
+    i64 from;
+    i32 n, cap;
+    f32 *mean, *band;
+};
+
+static err keep(void *self, const struct forecast_row *row) {
+    struct kept *k = self;
+    assert_true(k->n < k->cap);
+    memcpy(k->mean + (size_t)k->n * H, row->mean, sizeof(f32) * H);
+    if (row->band) memcpy(k->band + (size_t)k->n * H * NQ, row->band, sizeof(f32) * H * NQ);
+    k->n++;
+    return 0;
+}
+
+static void alone(const char *preset, i32 ncol) {
+    enum { MANY = 2 * ROWS };
+    static f32 mean[MANY * H], band[MANY * H * NQ], one[2 * H], one_band[2 * H * NQ];
+    stretto_config *c = config_of(preset);
+    stretto_data *d = data_of(c, ncol);
+    stretto_trainer *t;
+    T_OK(stretto_trainer_new(c, d, &t));
+    assert_true(stretto_trainer_run(t) > 0);
+    const struct forecaster *f = stretto_trainer_model(t)->f;
+    struct window_set all = {.first = 48, .end = ROWS - H + 1, .stride = 1};
+    struct kept many = {.cap = MANY, .mean = mean, .band = band};
+    T_OK(forecast_windows(f, d->s, &all, &t->shop.use, keep, &many));
+    assert_int_equal(many.n, (ROWS - H + 1 - 48) * ncol);
+    for (i64 o = 48; o < ROWS - H + 1; o += 29) {
+        struct window_set w = {.first = o, .end = o + 1, .stride = 1};
+        struct kept k = {.cap = 2, .mean = one, .band = one_band};
+        T_OK(forecast_windows(f, d->s, &w, &t->shop.use, keep, &k));
+        assert_int_equal(k.n, ncol);
+        assert_memory_equal(one, mean + (size_t)(o - 48) * (size_t)ncol * H, sizeof(f32) * H * (size_t)ncol);
+        assert_memory_equal(one_band, band + (size_t)(o - 48) * (size_t)ncol * H * NQ, sizeof(f32) * H * NQ * (size_t)ncol);
+    }
+    stretto_trainer_free(t);
+    stretto_data_free(d);
+    stretto_config_free(c);
+}
+
+TEST(window_alone_equals_the_same_window_in_a_batch_preset_short) { alone("short", 1); }
+TEST(window_alone_equals_the_same_window_in_a_batch_preset_long) { alone("long", 2); }
+TEST(window_alone_equals_the_same_window_in_a_batch_preset_day) { alone("day", 1); }
+
+/* --- handles --- */
+TEST(free_of_nothing_is_fine) {
+    stretto_config_free(NULL);
+    stretto_data_free(NULL);
+    stretto_trainer_free(NULL);
+    stretto_model_free(NULL);
+    stretto_plan_free(NULL);
+    stretto_text_free(NULL);
+}
+
+TEST(calls_before_a_run_say_so) {
+    stretto_config *c = config_of("short");
+    stretto_data *d = data_of(c, 1);
+    stretto_trainer *t;
+    T_OK(stretto_trainer_new(c, d, &t));
+    T_FAILS(stretto_trainer_save(t, "x"), 105);
+    T_FAILS(stretto_trainer_report(t, "x"), 105);
+    T_FAILS(stretto_trainer_plot(t, "x"), 105);
+    T_FAILS(stretto_trainer_trace(t, "x"), 105);
+    assert_null(stretto_trainer_model(t));
+    assert_string_equal(stretto_trainer_scores(t, 0), "");
+    assert_true(isnan(stretto_trainer_skill(t)));
+    stretto_trainer_free(t);
+    stretto_data_free(d);
+    stretto_config_free(c);
+}
+
+TEST(data_from_memory_keep_values_and_gaps) {
+    stretto_config *c = config_of("short");
+    stretto_data *d = data_of(c, 2);
+    assert_int_equal(stretto_data_rows(d), ROWS);
+    assert_int_equal(stretto_data_columns(d), 2);
+    assert_int_equal(stretto_data_targets(d), 2);
+    assert_string_equal(stretto_data_column(d, 1), "b");
+    assert_null(stretto_data_column(d, 2));
+    assert_true(isnan(stretto_data_value(d, 1, 5)) && isnan(stretto_data_value(d, 0, -1)) && isnan(stretto_data_value(d, 2, 0)));
+    assert_true(fabs(stretto_data_value(d, 0, 7) - columns[7]) < 1e-4);
+    stretto_data_free(d);
+    stretto_config_free(c);
+}
+
+T_MAIN(cmocka_unit_test(forecast_after_loading_equals_the_one_before_preset_short),
+       cmocka_unit_test(forecast_after_loading_equals_the_one_before_preset_long),
+       cmocka_unit_test(forecast_after_loading_equals_the_one_before_preset_day),
+       cmocka_unit_test(window_alone_equals_the_same_window_in_a_batch_preset_short),
+       cmocka_unit_test(window_alone_equals_the_same_window_in_a_batch_preset_long),
+       cmocka_unit_test(window_alone_equals_the_same_window_in_a_batch_preset_day), cmocka_unit_test(free_of_nothing_is_fine),
+       cmocka_unit_test(calls_before_a_run_say_so), cmocka_unit_test(data_from_memory_keep_values_and_gaps))
