@@ -7,9 +7,9 @@
  *
  * Chunks are taken in order, so the chunk that is waited for is always in work.  Anything unexpected, also more rows than were
  * guessed, gives up: the two passes then start from the beginning. */
-#include <sched.h>
+#define _GNU_SOURCE
 #include <stdatomic.h>
-#include <string.h>
+#include <time.h>
 
 #include "base/mem.h"
 #include "data/csv.h"
@@ -43,7 +43,7 @@ bool csv_once_guess(struct csv *c, i64 *rows) {
 static bool wait_for(struct once *o, i64 i) {
     for (i32 spins = 0; atomic_load_explicit(&o->ready, memory_order_acquire) < i; spins++) {
         if (atomic_load(&o->gave_up) || atomic_load(&o->failed)) return false;
-        if (spins > 1000) sched_yield();
+        if (spins > 1000) nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL); /* that thread may have no core just now */
     }
     return !atomic_load(&o->gave_up);
 }
