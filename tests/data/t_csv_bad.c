@@ -66,7 +66,7 @@ TEST(bad_number_names_cell_and_count) {
 TEST(bad_message_is_the_same_for_any_number_of_threads) {
     struct str b = {0};
     str_add(&b, "a,b,c\n");
-    for (i32 i = 0; i < 4000; i++) 
+    for (i32 i = 0; i < 4000; i++)
         str_addf(&b, "%s,%s,%d%s\n", i % 3 ? "1" : "bad", i % 7 ? "2" : "worse", i, i % 500 == 499 ? ",xx" : "");
     struct read_options o = READ_OPTIONS_DEFAULT;
     o.chunk = 300;
