@@ -1,5 +1,10 @@
-/* cache.c - see cache.h.  Everything that is read is checked: sizes, places, category codes, the hash. */
-#include "data/cache.h"
+/* cache.c - a parsed table as a file that is mapped, not read; table_write_cache of table.h makes one.
+ *
+ *     "STRTABL1" | u64 bytes of the header | JSON header | 64-byte aligned columns ... | end
+ *
+ * The header holds names, types, words and, for each column, place and size; and a hash of everything behind it.  Everything that
+ * is read is checked: sizes, places, category codes, the hash. */
+#include "data/reader.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -120,7 +125,7 @@ err table_write_cache(const struct table *t, const char *path) {
     return e;
 }
 
-bool cache_is(const char *path) {
+static bool is(const char *path) {
     struct file_in f;
     char head[MAGIC];
     struct err_record before = *err_last();
@@ -202,7 +207,7 @@ static err read_header(struct table *t, const struct js *o, i64 data) {
     return strcmp(hex, js_str(js_get(o, "hash"), "")) ? damaged(t->path, "its hash does not fit") : 0;
 }
 
-err cache_read(const char *path, struct table **out) {
+static err read(const char *path, const struct read_options *options __attribute__((unused)), struct table **out) {
     *out = NULL;
     struct table *t;
     struct file_map m;
@@ -226,3 +231,11 @@ err cache_read(const char *path, struct table **out) {
     else *out = t;
     return e == -E104 ? damaged(path, "its header is no JSON") : e;
 }
+
+extern const struct reader reader_cache;
+const struct reader reader_cache = {
+    .name = "cache",
+    .help = "parsed copies that `stretto cache` wrote; mapped, not read",
+    .is = is,
+    .read = read,
+};

@@ -1,10 +1,10 @@
-/* csv.c - table_read: a text table in the steps that csv.h draws. */
+/* csv.c - the reader of text tables, in the steps that csv.h draws. */
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/zfile.h"
-#include "data/cache.h"
 #include "data/csv.h"
+#include "data/reader.h"
 
 enum { THREADS_MAX = 64 };
 
@@ -189,9 +189,7 @@ static err open_source(struct csv_source *s) {
     return zfile_load(s->path, &s->mem, &s->size); /* packed, or a pipe */
 }
 
-err table_read(const char *path, const struct read_options *o, struct table **out) {
-    *out = NULL;
-    if (cache_is(path)) return cache_read(path, out);
+static err read(const char *path, const struct read_options *o, struct table **out) {
     struct table *t;
     NEW(t, 1);
     const char *slash = strrchr(path, '/');
@@ -205,3 +203,13 @@ err table_read(const char *path, const struct read_options *o, struct table **ou
     else *out = t;
     return e;
 }
+
+static bool anything(const char *path) { return path != NULL; }
+
+extern const struct reader reader_csv;
+const struct reader reader_csv = {
+    .name = "csv",
+    .help = "text tables: comma, semicolon, tab or pipe; plain, .gz or .zst",
+    .is = anything,
+    .read = read,
+};

@@ -1,0 +1,23 @@
+/* reader.c - table_read: the first reader of readers.def that knows the file. */
+#include "data/reader.h"
+
+#define READER(name) extern const struct reader reader_##name;
+#include "data/readers.def"
+#undef READER
+
+static const struct reader *const all[] = {
+#define READER(name) &reader_##name,
+#include "data/readers.def"
+#undef READER
+};
+
+i32 reader_count(void) { return (i32)COUNT(all); }
+const struct reader *reader_at(i32 i) { return all[i]; }
+
+err table_read(const char *path, const struct read_options *o, struct table **out) {
+    const struct reader *r = NULL;
+    *out = NULL;
+    for (size_t i = 0; i < COUNT(all) && !r; i++)
+        if (all[i]->is(path)) r = all[i];
+    return r ? r->read(path, o, out) : FAIL(E202, "no reader knows the format of %s", path);
+}

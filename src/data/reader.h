@@ -1,0 +1,17 @@
+/* reader.h - the descriptor of a file format: one file, one const struct, one line in readers.def. */
+#ifndef STRETTO_DATA_READER_H
+#define STRETTO_DATA_READER_H
+
+#include "data/table.h"
+
+struct reader {
+    const char *name;
+    const char *help;                /* one line: which files */
+    bool (*is)(const char *path);    /* is this file mine?  Looks at its first bytes; false when it cannot be read */
+    err (*read)(const char *path, const struct read_options *o, struct table **out);
+};
+
+i32 reader_count(void);
+const struct reader *reader_at(i32 i);
+
+#endif
