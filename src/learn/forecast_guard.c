@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "learn/forecast_fit.h"
 
-enum { SPREAD_CELLS = 2000000, SPREAD_WINDOWS = 5 };
+enum { SPREAD_CELLS = 250000, SPREAD_WINDOWS = 5 };
 
 /* Mean training losses of every validation origin, all columns together. */
 struct losses {
@@ -115,6 +115,16 @@ static err spread_of(struct fit *t, struct residuals *d, const struct window_set
     return 0;
 }
 
+/* Whether origins `stride` rows apart come to every phase of the season: no common divisor. */
+static bool every_phase(i64 stride, i64 season) {
+    while (season > 0) {
+        i64 rest = stride % season;
+        stride = season;
+        season = rest;
+    }
+    return stride == 1;
+}
+
 err forecast_spread(struct fit *t) {
     const struct forecast_spec *spec = &t->f->spec;
     struct window_set set = t->valid_all;
@@ -129,6 +139,7 @@ err forecast_spread(struct fit *t) {
         return 0;
     }
     if (n * spec->horizon > SPREAD_CELLS) set.stride = (n * spec->horizon + SPREAD_CELLS - 1) / SPREAD_CELLS;
+    while (!every_phase(set.stride, imax(1, t->job->series->freq.season))) set.stride++;
     struct residuals d = {.t = t, .n = window_origins(&set) * t->job->series->ntarget};
     err e = spread_of(t, &d, &set);
     mem_free(d.r);

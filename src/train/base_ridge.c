@@ -63,10 +63,21 @@ static f32 seen_before(const f32 *x, i64 i, f32 none) {
     return none;
 }
 
+/* u[L] = v minus last; whether all of v was observed.  (The usual case: no value waits for the one before.) */
+static bool window_whole(i32 L, const f32 *v, f32 last, f32 *u) {
+    i32 gaps = 0;
+    for (i32 k = 0; k < L; k++) {
+        u[k] = v[k] - last;
+        gaps |= v[k] != v[k];
+    }
+    return !gaps;
+}
+
 /* u[L] = window minus last, gaps filled; returns the last value. */
 static f32 window_of(const struct ridge *r, const f32 *x, i64 origin, f32 *u) {
     const i64 first = origin - r->L;
     const f32 last = last_seen(x, origin);
+    if (first >= 0 && window_whole(r->L, x + first, last, u)) return last;
     f32 before = seen_before(x, first, last);
     for (i32 k = 0; k < r->L; k++) {
         before = seen_at(x, first + k, before, last);
