@@ -78,12 +78,12 @@ def spread(values):
 
 
 def digits(v):
-    return f"{v:.0f}" if abs(v) >= 1000 else f"{v:.4g}" if abs(v) >= 1 else f"{v:.4f}"
+    return f"{v:.{0 if abs(v) >= 1000 else 1 if abs(v) >= 100 else 2 if abs(v) >= 10 else 3 if abs(v) >= 1 else 4}f}"
 
 
 def short_base(text):
-    """0.3012*ses(0.05) -> .30 ses(0.05)"""
-    return re.sub(r"(\d\.\d{2})\d*\*", r"\1 ", text)
+    """0.3012*ses(0.05) -> 0.30 ses(0.05)"""
+    return re.sub(r"(\d\.\d+)\*", lambda m: f"{float(m.group(1)):.2f} ", text)
 
 
 def measure(protocol, seeds, threads, folder):
