@@ -1,7 +1,7 @@
 /* forecast_file.c - a forecaster as a model file: safetensors with PyTorch names, everything else as JSON in the metadata.
  *
  *     lstm.weight_ih_l0, head.weight, ...         member 0; further members as member.1.lstm.weight_ih_l0
- *     base.ridge, spread                          linear base, residual quantiles
+ *     base.ridge, row.ridge, spread               linear base, ridge row to beat, residual quantiles
  *     stretto.forecast  {"spec":..., "shape":..., "columns":[...], "base":"...", "weight":0.8}
  *     stretto.options, stretto.record             for people and for `resume`: written by api, not read here */
 #include <math.h>
@@ -61,8 +61,9 @@ static struct js *freq_json(const struct freq *f) {
 
 static err forecast_json(const struct forecaster *f, struct str *out) {
     struct js *o = js_object(), *quantiles = js_array();
-    struct str base = {0};
+    struct str base = {0}, row = {0};
     err e = f->base ? base_text(f->base, &base) : 0;
+    if (e >= 0 && f->ridge) e = base_text(f->ridge, &row);
 #define X(field) js_put_i64(o, #field, (i64)f->field);
     SPEC_INTS(X)
 #undef X
@@ -81,11 +82,15 @@ static err forecast_json(const struct forecaster *f, struct str *out) {
     js_put(o, "categories", categories_json(&f->schema));
     js_put(o, "freq", freq_json(&f->schema.freq));
     js_put_text(o, "base", str_text(&base));
+    js_put_text(o, "ridge", str_text(&row));
+    js_put_i64(o, "seen_rows", f->seen_rows);
+    js_put_i64(o, "seen_time", f->seen_time);
     js_put_i64(o, "nmember", f->nmember);
     js_put_f64(o, "weight", f->weight);
     if (e >= 0) e = js_text(o, out, 0);
     js_free(o);
     str_free(&base);
+    str_free(&row);
     return e;
 }
 
@@ -95,20 +100,21 @@ static const char *member_prefix(i32 m, char out[24]) {
     return out;
 }
 
-static err put_base(const struct forecaster *f, struct tens_list *list) {
+static err put_base(const struct base *b, const char *name, struct tens_list *list) {
     i32 rows = 0, cols = 0;
-    i64 n = f->base ? base_tensor(f->base, NULL, &rows, &cols) : 0;
+    i64 n = b ? base_tensor(b, NULL, &rows, &cols) : 0;
     if (n == 0) return 0;
     f32 *w;
     ARENA_NEW(list->arena, w, n);
-    base_tensor(f->base, w, &rows, &cols);
-    return tens_add(list, "base.ridge", DTYPE_F32, rows, cols, w);
+    base_tensor(b, w, &rows, &cols);
+    return tens_add(list, name, DTYPE_F32, rows, cols, w);
 }
 
 static err collect(const struct forecaster *f, struct tens_list *list) {
     char prefix[24];
     for (i32 m = 0; m < f->nmember; m++) TRY(model_put(list, &f->net, f->theta[m], member_prefix(m, prefix)));
-    TRY(put_base(f, list));
+    TRY(put_base(f->base, "base.ridge", list));
+    TRY(put_base(f->ridge, "row.ridge", list));
     if (f->spread) TRY(tens_add(list, "spread", DTYPE_F32, f->spec.nband, f->spec.horizon, f->spread));
     /* a file needs a tensor: the scale of the columns is always there */
     TRY(tens_add(list, "scale.mean", DTYPE_F64, f->schema.ncol, 0, f->schema.mean));
@@ -167,7 +173,10 @@ static err read_spec(const char *path, const struct js *o, struct forecaster *f)
     bool sound = p->context > 0 && p->horizon > 0 && p->seg > 0 && p->nseg > 0 && p->out_seg > 0 && p->nout > 0 &&
                  (i64)p->seg * p->nseg >= p->context && (i64)p->out_seg * p->nout >= p->horizon && p->horizon == f->spec.horizon &&
                  p->context == f->spec.context && f->spec.nquantile <= f->spec.nband && p->calendar <= 6;
-    return sound ? 0 : damaged(path, "its window shape does not add up");
+    const struct forecast_spec *s = &f->spec; /* the ranges of options.def */
+    bool fair = p->context <= 1000000 && p->horizon <= 100000 && s->layers >= 1 && s->layers <= 64 && s->hidden >= 1 && s->hidden <= 65536 &&
+                s->stride >= 1 && s->dropout >= 0 && s->dropout < 1;
+    return sound && fair ? 0 : damaged(path, fair ? "its window shape does not add up" : "a number of its description is out of range");
 }
 
 static err read_columns(const char *path, const struct js *o, struct schema *c) {
@@ -212,12 +221,11 @@ static err read_categories(const struct js *o, struct schema *c) {
     return 0;
 }
 
-static err read_base(const char *path, const struct js *o, const struct st_file *file, struct forecaster *f) {
-    const char *text = js_str(js_get(o, "base"), "");
-    const struct tens *t = st_find(file, "base.ridge");
+static err read_base(const char *path, const struct st_file *file, const char *text, const char *tensor, struct base **out) {
+    const struct tens *t = st_find(file, tensor);
     if (!*text) return 0;
-    if (t && t->dtype != DTYPE_F32) return damaged(path, "base.ridge is not F32");
-    return base_read(text, t ? t->data : NULL, t ? tens_count(t) : 0, &f->base);
+    if (t && t->dtype != DTYPE_F32) return damaged(path, "a base matrix is not F32");
+    return base_read(text, t ? t->data : NULL, t ? tens_count(t) : 0, out);
 }
 
 /* The network is built again from the spec: a series without rows says how many columns and words there are. */
@@ -229,7 +237,8 @@ static err read_members(const char *path, const struct js *o, const struct st_fi
     const struct schema *c = &f->schema;
     struct series shape = {.ncol = c->ncol, .ntarget = c->ntarget, .npast = c->npast, .nknown = c->nknown, .ncat = c->ncat, .nword = c->nword,
                            .freq = c->freq};
-    TRY(forecast_net(&f->spec, &f->shape, &shape, &f->net));
+    err e = forecast_net(&f->spec, &f->shape, &shape, &f->net);
+    if (e < 0) return e == -E601 ? e : damaged(path, "its network cannot be built");
     for (i32 m = 0; m < n; m++) {
         NEW(f->theta[m], f->net.ntheta);
         f->nmember = m + 1;
@@ -251,7 +260,10 @@ static err read_all(const char *path, const struct st_file *file, const struct j
     TRY(read_spec(path, o, f));
     TRY(read_columns(path, o, &f->schema));
     TRY(read_categories(o, &f->schema));
-    TRY(read_base(path, o, file, f));
+    TRY(read_base(path, file, js_str(js_get(o, "base"), ""), "base.ridge", &f->base));
+    TRY(read_base(path, file, js_str(js_get(o, "ridge"), ""), "row.ridge", &f->ridge));
+    f->seen_rows = js_i64(js_get(o, "seen_rows"), 0);
+    f->seen_time = js_i64(js_get(o, "seen_time"), INT64_MIN);
     TRY(read_members(path, o, file, f));
     TRY(read_spread(file, f));
     f->weight = js_f64(js_get(o, "weight"), 1);
