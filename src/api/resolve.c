@@ -22,8 +22,8 @@ static err choose_preset(struct options *o, const struct series *s) {
                            : s->nrow < SHORT_ROWS                  ? "short"
                            : o->horizon >= LONG_HORIZON            ? "long"
                                                                    : "day";
-        snprintf(why, sizeof why, "%d target column%s, %lld rows, horizon %lld", s->ntarget, s->ntarget > 1 ? "s" : "", (long long)s->nrow,
-                 (long long)o->horizon);
+        snprintf(why, sizeof why, "%d target column%s, %lld rows, horizon %lld", s->ntarget, s->ntarget > 1 ? "s" : "",
+                 (long long)s->nrow, (long long)o->horizon);
         TRY(opt_resolve(o, OPT_preset, name, why));
     }
     return strcmp(o->preset, "none") == 0 ? 0 : opt_preset(o, o->preset);
@@ -43,7 +43,8 @@ static err choose_split(struct options *o, const struct series *s, struct split 
     if (opt_is_auto(o, OPT_test) && test >= s->nrow) {
         char fix[48];
         snprintf(fix, sizeof fix, "--horizon %lld", (long long)lmax(1, s->nrow / 6));
-        return FAIL_AT(E301, NULL, fix, "the series is too short: a horizon of %lld rows, and as many to test it on, do not fit into %lld rows",
+        return FAIL_AT(E301, NULL, fix,
+                       "the series is too short: a horizon of %lld rows, and as many to test it on, do not fit into %lld rows",
                        (long long)h, (long long)s->nrow);
     }
     if (opt_is_auto(o, OPT_test)) TRY(resolve_i(o, OPT_test, test, few ? "one horizon" : "a fifth of the rows"));
@@ -53,7 +54,8 @@ static err choose_split(struct options *o, const struct series *s, struct split 
     if (opt_is_auto(o, OPT_validation)) {
         i64 valid = lmax(h, rest / 5), half = (rest - valid) / 2;
         bool alone = rest - valid - half < h && strcmp(o->base, "none") != 0; /* no window to train on: the base needs none */
-        TRY(resolve_i(o, OPT_validation, alone ? 0 : valid, alone ? "too few rows for more than the base" : "a fifth of the rows before the test part"));
+        const char *why = alone ? "too few rows for more than the base" : "a fifth of the rows before the test part";
+        TRY(resolve_i(o, OPT_validation, alone ? 0 : valid, why));
     }
     return split_make(s, o->validation, o->test, out);
 }
@@ -73,21 +75,33 @@ static err choose_context(struct options *o, const struct split *p, i32 ncol) {
 
 static err choose_shape(struct options *o) {
     bool parallel;
-    if (opt_is_auto(o, OPT_decoder)) TRY(opt_resolve(o, OPT_decoder, o->horizon >= LONG_HORIZON ? "parallel" : "direct", "by the horizon"));
+    if (opt_is_auto(o, OPT_decoder))
+        TRY(opt_resolve(o, OPT_decoder, o->horizon >= LONG_HORIZON ? "parallel" : "direct", "by the horizon"));
     parallel = strcmp(o->decoder, "parallel") == 0;
     if (!opt_is_auto(o, OPT_segment)) return 0;
     if (parallel) {
         i64 w = o->horizon >= 96 ? 48 : 24;
         return resolve_i(o, OPT_segment, lmin(w, o->context), o->horizon >= 96 ? "horizon 96 or more" : "horizon below 96");
     }
-    return resolve_i(o, OPT_segment, o->context <= 64 ? 1 : (o->context + 31) / 32, o->context <= 64 ? "context up to 64" : "32 segments");
+    bool each = o->context <= 64;
+    return resolve_i(o, OPT_segment, each ? 1 : (o->context + 31) / 32, each ? "context up to 64" : "32 segments");
+}
+
+/* A quantile head learns quantile losses, whatever a preset says for points. */
+static err choose_loss(struct options *o) {
+    static const struct opt_from by_head = {.rank = OPT_RANK_PRESET, .origin = "auto: quantile head"};
+    bool quantile = strcmp(o->head, "quantile") == 0;
+    if (opt_is_auto(o, OPT_loss)) return opt_resolve(o, OPT_loss, quantile ? "quantile" : "mse", "by the head");
+    if (quantile && !opt_given(o, OPT_loss)) return opt_set_id(o, OPT_loss, "quantile", &by_head);
+    if (quantile == (strcmp(o->loss, "quantile") == 0)) return 0;
+    return FAIL_AT(E106, NULL, quantile ? "--head quantile alone" : "--head quantile", "--head %s and --loss %s do not go together", o->head,
+                   o->loss);
 }
 
 static err choose_rest(struct options *o) {
     if (opt_is_auto(o, OPT_scale)) TRY(opt_resolve(o, OPT_scale, "last", "no preset"));
     if (opt_is_auto(o, OPT_calendar)) TRY(opt_resolve(o, OPT_calendar, "no", "no preset asks for it"));
-    if (opt_is_auto(o, OPT_loss) || strcmp(o->head, "quantile") == 0)
-        TRY(opt_resolve(o, OPT_loss, strcmp(o->head, "quantile") == 0 ? "quantile" : "mse", "by the head"));
+    TRY(choose_loss(o));
     if (opt_is_auto(o, OPT_epochs) && opt_is_auto(o, OPT_steps)) TRY(resolve_i(o, OPT_steps, 300, "no preset"));
     if (opt_is_auto(o, OPT_stride)) TRY(resolve_i(o, OPT_stride, 1, "every origin"));
     return 0;
@@ -108,8 +122,9 @@ static bool find_cell(const char *name, enum cell_kind *out) {
 }
 
 static enum window_scale scale_of(const char *name) {
-    return strcmp(name, "last") == 0 ? WSCALE_LAST : strcmp(name, "window") == 0 ? WSCALE_WINDOW : strcmp(name, "mean") == 0 ? WSCALE_MEAN
-                                                                                                                            : WSCALE_NONE;
+    if (strcmp(name, "last") == 0) return WSCALE_LAST;
+    if (strcmp(name, "window") == 0) return WSCALE_WINDOW;
+    return strcmp(name, "mean") == 0 ? WSCALE_MEAN : WSCALE_NONE;
 }
 
 static err bands_of(const struct options *o, struct forecast_spec *spec) {
@@ -125,14 +140,16 @@ static err bands_of(const struct options *o, struct forecast_spec *spec) {
 }
 
 err spec_of(const struct options *o, struct forecast_spec *spec) {
-    *spec = (struct forecast_spec){.horizon = (i32)o->horizon, .context = (i32)o->context, .segment = (i32)o->segment,
-                                   .decode = strcmp(o->decoder, "parallel") == 0, .layers = (i32)o->layers, .hidden = (i32)o->hidden,
-                                   .dropout = (f32)o->dropout, .norm = o->norm, .calendar = strcmp(o->calendar, "yes") == 0,
-                                   .scale = scale_of(o->scale), .correction = o->correction, .guard = o->guard, .refit = o->refit_all,
-                                   .members = (i32)o->members, .batch = (i32)o->batch, .accumulate = (i32)o->accumulate,
-                                   .stride = (i32)o->stride, .lr = o->lr, .momentum = o->momentum, .weight_decay = o->weight_decay,
-                                   .clip = o->clip, .warmup = o->warmup, .valid_every = o->validate_every, .patience = o->patience,
-                                   .seed = (u64)o->seed, .time_limit = o->time_limit, .checkpoint_every = o->checkpoint_every};
+    *spec = (struct forecast_spec){
+        .horizon = (i32)o->horizon, .context = (i32)o->context, .segment = (i32)o->segment,
+        .decode = strcmp(o->decoder, "parallel") == 0, .layers = (i32)o->layers, .hidden = (i32)o->hidden,
+        .dropout = (f32)o->dropout, .norm = o->norm, .calendar = strcmp(o->calendar, "yes") == 0,
+        .scale = scale_of(o->scale), .correction = o->correction, .guard = o->guard, .refit = o->refit_all,
+        .members = (i32)o->members, .batch = (i32)o->batch, .accumulate = (i32)o->accumulate,
+        .stride = (i32)o->stride, .lr = o->lr, .momentum = o->momentum, .weight_decay = o->weight_decay,
+        .clip = o->clip, .warmup = o->warmup, .valid_every = o->validate_every, .patience = o->patience,
+        .seed = (u64)o->seed, .time_limit = o->time_limit, .checkpoint_every = o->checkpoint_every
+    };
     spec->steps = opt_is_auto(o, OPT_steps) ? 0 : o->steps;
     spec->epochs = opt_is_auto(o, OPT_epochs) ? 0 : o->epochs;
     snprintf(spec->preset, sizeof spec->preset, "%s", o->preset);
@@ -146,11 +163,12 @@ err spec_of(const struct options *o, struct forecast_spec *spec) {
     return 0;
 }
 
-static void notes(const struct options *o, const struct series *s, const struct split *p, const struct events *ev) {
+void resolve_notes(const struct options *o, const struct series *s, const struct split *p, const struct events *ev) {
     char a[72], b[72], c[72];
-    event_note(ev, EVENT_NOTE, "preset %s (%d target column%s, %lld rows): %s %lldx%lld, horizon %lld, context %lld, scale %s, %s head, base %s",
-               o->preset, s->ntarget, s->ntarget > 1 ? "s" : "", (long long)s->nrow, o->cell, (long long)o->layers, (long long)o->hidden,
-               (long long)o->horizon, (long long)o->context, o->scale, o->head, o->base);
+    event_note(ev, EVENT_NOTE,
+               "preset %s (%d target column%s, %lld rows): %s %lldx%lld, horizon %lld, context %lld, scale %s, %s head, base %s",
+               o->preset, s->ntarget, s->ntarget > 1 ? "s" : "", (long long)s->nrow, o->cell, (long long)o->layers,
+               (long long)o->hidden, (long long)o->horizon, (long long)o->context, o->scale, o->head, o->base);
     span_label(s, 0, p->train, a);
     span_label(s, p->train, p->validation, b);
     span_label(s, p->validation, p->test, c);
@@ -158,7 +176,8 @@ static void notes(const struct options *o, const struct series *s, const struct 
                (long long)(p->validation - p->train), c, (long long)(p->test - p->validation));
 }
 
-err resolve_forecast(struct options *o, const struct series *s, const struct events *ev, struct forecast_spec *spec, struct split *split) {
+err resolve_forecast(struct options *o, const struct series *s, const struct events *ev, struct forecast_spec *spec,
+                     struct split *split) {
     TRY(choose_horizon(o, s));
     TRY(choose_preset(o, s));
     TRY(choose_split(o, s, split));
@@ -167,6 +186,6 @@ err resolve_forecast(struct options *o, const struct series *s, const struct eve
     TRY(choose_rest(o));
     TRY(opt_check(o));
     TRY(spec_of(o, spec));
-    notes(o, s, split, ev);
+    resolve_notes(o, s, split, ev);
     return 0;
 }
