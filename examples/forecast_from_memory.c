@@ -41,13 +41,15 @@ static stretto_err show(stretto_trainer *t, stretto_data *data) {
 int main(void) {
     static double values[COLUMNS * ROWS];
     static const char *const names[COLUMNS] = {"load", "losses"};
-    static const char *const options[][2] = {{"horizon", "24"}, {"context", "48"}, {"gaps", "mask"}, {"steps", "60"}, {"hidden", "16"}};
+    static const char *const options[][2] = {
+        {"horizon", "24"}, {"context", "48"}, {"gaps", "mask"}, {"steps", "60"}, {"hidden", "16"}};
     stretto_config *config = stretto_config_new();
     stretto_data *data = NULL;
     stretto_trainer *t = NULL;
     stretto_err e = config ? 0 : -601;
     make(values);
-    for (size_t i = 0; e >= 0 && i < sizeof options / sizeof *options; i++) e = stretto_config_set(config, options[i][0], options[i][1]);
+    for (size_t i = 0; e >= 0 && i < sizeof options / sizeof *options; i++)
+        e = stretto_config_set(config, options[i][0], options[i][1]);
     if (e >= 0) e = stretto_data_wrap(config, values, ROWS, COLUMNS, names, 1577836800 /* 2020-01-01 */, 3600, &data);
     if (e >= 0) e = stretto_trainer_new(config, data, &t);
     if (e >= 0) e = stretto_trainer_run(t);

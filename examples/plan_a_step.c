@@ -1,4 +1,5 @@
-/* plan_a_step.c - what a training step would cost on machines that are not here: planning needs shapes only and touches no device.
+/* plan_a_step.c - what a training step would cost on machines that are not here: planning needs shapes only and touches no
+ * device.
  *
  *     ./plan_a_step                       tables for one and for two hosts
  *     ./plan_a_step 'host*4(cpu*16)'      for a machine of your own
@@ -22,7 +23,8 @@ static stretto_err compare(stretto_config *config, const char *machine) {
 }
 
 int main(int argc, char **argv) {
-    static const char *const shape[][2] = {{"columns", "7"}, {"horizon", "96"}, {"context", "336"}, {"hidden", "64"}, {"batch", "64"}};
+    static const char *const shape[][2] = {
+        {"columns", "7"}, {"horizon", "96"}, {"context", "336"}, {"hidden", "64"}, {"batch", "64"}};
     stretto_config *config = stretto_config_new();
     stretto_err e = config ? 0 : -601;
     for (size_t i = 0; e >= 0 && i < sizeof shape / sizeof *shape; i++) e = stretto_config_set(config, shape[i][0], shape[i][1]);

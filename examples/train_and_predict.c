@@ -10,7 +10,8 @@
 
 /* What failed, where and how to mend it; the exit status that the program `stretto` would give. */
 static int failed(stretto_err e) {
-    fprintf(stderr, "error[E%03d] %s%s%s\n", stretto_errcode(), stretto_errwhere(), *stretto_errwhere() ? ": " : "", stretto_errmsg());
+    fprintf(stderr, "error[E%03d] %s%s%s\n", stretto_errcode(), stretto_errwhere(), *stretto_errwhere() ? ": " : "",
+            stretto_errmsg());
     if (*stretto_errfix()) fprintf(stderr, "  fix: %s\n", stretto_errfix());
     return stretto_exit_status(e);
 }
@@ -21,7 +22,8 @@ static stretto_err train(stretto_config *config, stretto_data *data, const char 
     if (e >= 0) e = stretto_trainer_run(t); /* > 0: why it stopped, for example STRETTO_STOP_STEPS */
     if (e > 0) printf("stopped: %s\n", stretto_stop_text(e));
     if (e >= 0) e = stretto_trainer_save(t, model_path);
-    if (e >= 0) printf("%sskill %+.1f%% against the best naive row\n", stretto_trainer_scores(t, 0), 100 * stretto_trainer_skill(t));
+    if (e >= 0)
+        printf("%sskill %+.1f%% against the best naive row\n", stretto_trainer_scores(t, 0), 100 * stretto_trainer_skill(t));
     stretto_trainer_free(t);
     return e;
 }

@@ -14,16 +14,18 @@ struct watcher {
     int validations;
 };
 
-/* Called on the thread that called stretto_trainer_run; kind: 0 note, 1 warning, 2 begin, 3 step, 4 validation, 5 saved, 6 end. */
+/* Called on the thread that called stretto_trainer_run; kind: 0 note, 1 warning, 2 begin, 3 step, 4 validation, 5 saved, 6 end.
+ */
 static void on_event(void *user, const stretto_event *e) {
     struct watcher *w = user;
     if (e->kind <= 1) printf("%s %s\n", e->kind ? "!" : "-", e->text);
     if (e->kind == 4) {
         w->validations++;
-        printf("  step %4lld of %lld  train %.4f  valid %.4f%s\n", (long long)e->step, (long long)e->steps, isnan(e->train) ? 0 : e->train, e->valid,
-               e->best ? "  best" : "");
+        printf("  step %4lld of %lld  train %.4f  valid %.4f%s\n", (long long)e->step, (long long)e->steps,
+               isnan(e->train) ? 0 : e->train, e->valid, e->best ? "  best" : "");
     }
-    if (w->stop_at && e->step >= w->stop_at) stretto_trainer_stop(w->trainer); /* a signal handler or another thread may do this too */
+    if (w->stop_at && e->step >= w->stop_at)
+        stretto_trainer_stop(w->trainer); /* a signal handler or another thread may do this too */
 }
 
 static stretto_err run(stretto_config *config, const char *path, int resume, long long stop_at) {
@@ -55,7 +57,8 @@ int main(int argc, char **argv) {
         stretto_config_free(config);
         return 2;
     }
-    for (size_t i = 0; e >= 0 && i < sizeof options / sizeof *options; i++) e = stretto_config_set(config, options[i][0], options[i][1]);
+    for (size_t i = 0; e >= 0 && i < sizeof options / sizeof *options; i++)
+        e = stretto_config_set(config, options[i][0], options[i][1]);
     if (e >= 0) e = run(config, argv[1], 0, 40);
     if (e == STRETTO_STOP_SIGNAL) e = run(config, argv[1], 1, 0);
     if (e < 0) fprintf(stderr, "error[E%03d] %s\n  fix: %s\n", stretto_errcode(), stretto_errmsg(), stretto_errfix());

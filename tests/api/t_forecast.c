@@ -1,4 +1,5 @@
-/* t_forecast.c - forecasts through stretto.h: the same before saving and after, for one window and for many, from file and from memory. */
+/* t_forecast.c - forecasts through stretto.h: the same before saving and after, for one window and for many, from file and from
+ * memory. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,7 +56,8 @@ static void saved(const char *preset, i32 ncol) {
     T_OK(stretto_predict(m, d, after, qa));
     assert_memory_equal(before, after, sizeof(f64) * H * (size_t)ncol);
     assert_memory_equal(qb, qa, sizeof(f64) * H * (size_t)ncol * NQ);
-    for (i32 i = 0; i < H * ncol; i++) assert_true(isfinite(before[i]) && qb[i * NQ] <= qb[i * NQ + 1] && qb[i * NQ + 1] <= qb[i * NQ + 2]);
+    for (i32 i = 0; i < H * ncol; i++)
+        assert_true(isfinite(before[i]) && qb[i * NQ] <= qb[i * NQ + 1] && qb[i * NQ + 1] <= qb[i * NQ + 2]);
     /* saved again: the same bytes */
     char again[700];
     snprintf(again, sizeof again, "%s.2", model_path());

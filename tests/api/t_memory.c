@@ -9,8 +9,8 @@
 enum { ROWS = 400000, COLUMNS = 3 };
 
 struct watch {
-    f64 stated;      /* bytes, from the note */
-    i64 before, most;/* live bytes before the data were read; the most while training */
+    f64 stated;       /* bytes, from the note */
+    i64 before, most; /* live bytes before the data were read; the most while training */
     int seen;
 };
 
@@ -38,8 +38,8 @@ static const char *large_file(void) {
 }
 
 static void measure(const char *preset, const char *batch, const char *threads) {
-    static const char *const options[][2] = {{"target", "all"}, {"time", "t"}, {"horizon", "24"}, {"context", "96"}, {"base", "last"},
-                                             {"steps", "10"},   {"validate-every", "5"}};
+    static const char *const options[][2] = {{"target", "all"}, {"time", "t"},   {"horizon", "24"},      {"context", "96"},
+                                             {"base", "last"},  {"steps", "10"}, {"validate-every", "5"}};
     struct watch w = {.before = mem_stats().live};
     stretto_config *config = stretto_config_new();
     stretto_data *data = NULL;
@@ -54,8 +54,9 @@ static void measure(const char *preset, const char *batch, const char *threads) 
     stretto_trainer_on_event(t, on_event, &w);
     mem_reset_peak();
     assert_true(stretto_trainer_run(t) > 0);
-    printf("preset %s, batch %s: stated %.2f MiB, held %.2f MiB while training, %+.1f %%; peak of fitting and scoring %.2f MiB\n", preset, batch,
-           w.stated / 1048576.0, (f64)w.most / 1048576.0, 100 * ((f64)w.most / w.stated - 1), (f64)(mem_stats().peak - w.before) / 1048576.0);
+    printf("preset %s, batch %s: stated %.2f MiB, held %.2f MiB while training, %+.1f %%; peak of fitting and scoring %.2f MiB\n",
+           preset, batch, w.stated / 1048576.0, (f64)w.most / 1048576.0, 100 * ((f64)w.most / w.stated - 1),
+           (f64)(mem_stats().peak - w.before) / 1048576.0);
     assert_true(w.seen > 2 && w.stated > 0);
     assert_true((f64)w.most < 1.05 * w.stated && (f64)w.most > 0.95 * w.stated);
     stretto_trainer_free(t);
@@ -68,5 +69,6 @@ TEST(train_holds_the_series_once_and_what_the_plan_states) { measure("long", "32
 TEST(train_holds_what_is_stated_with_large_batches_too) { measure("long", "256", "1"); }
 TEST(train_holds_what_is_stated_in_preset_day) { measure("day", "64", "2"); }
 
-T_MAIN(cmocka_unit_test(train_holds_the_series_once_and_what_the_plan_states), cmocka_unit_test(train_holds_what_is_stated_with_large_batches_too),
+T_MAIN(cmocka_unit_test(train_holds_the_series_once_and_what_the_plan_states),
+       cmocka_unit_test(train_holds_what_is_stated_with_large_batches_too),
        cmocka_unit_test(train_holds_what_is_stated_in_preset_day))

@@ -1,9 +1,11 @@
 /* t_torture.c - the n-th allocation fails, for all n of a short run: an error (E601) or success, never a crash, never a leak.
  *
- *     wrap -> train (two members, few steps) -> scores -> save -> load -> predict -> eval      all through stretto.h, in one process
+ *     wrap -> train (two members, few steps) -> scores -> save -> load -> predict -> eval      all through stretto.h, in one
+ * process
  *
  * Counted from a run without failure; the first ones one by one (they differ most), then evenly spread ones; every n under
- * STRETTO_TORTURE=all.  Leaks: the bytes alive after each run are those before it, and the leak checker of the asan build looks too. */
+ * STRETTO_TORTURE=all.  Leaks: the bytes alive after each run are those before it, and the leak checker of the asan build looks
+ * too. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +22,9 @@ static f64 column[ROWS];
 static char model_path[512], csv_path[512];
 
 static stretto_err fresh_config(stretto_config **out) {
-    static const char *const options[][2] = {{"horizon", "3"}, {"context", "8"}, {"members", "2"}, {"steps", "4"},  {"hidden", "4"}, {"batch", "8"},
-                                             {"threads", "1"}, {"target", "y"},  {"preset", "short"}, {"validate-every", "2"}};
+    static const char *const options[][2] = {{"horizon", "3"},    {"context", "8"},       {"members", "2"}, {"steps", "4"},
+                                             {"hidden", "4"},     {"batch", "8"},         {"threads", "1"}, {"target", "y"},
+                                             {"preset", "short"}, {"validate-every", "2"}};
     *out = stretto_config_new();
     if (!*out) return -601;
     for (size_t i = 0; i < COUNT(options); i++) TRY(stretto_config_set(*out, options[i][0], options[i][1]));
@@ -72,7 +75,11 @@ static int prepare(void **state) {
     for (i32 i = 0; i < ROWS; i++) {
         column[i] = 20 + 3 * (i % 7) + 0.1 * i;
         size_t n = strlen(text);
-        snprintf(text + n, sizeof text - n, "1970-%02d-%02d,%.2f\n", 1 + i / 31 + (i >= 59), i < 31 ? i + 1 : i < 59 ? i - 30 : i - 58, column[i]);
+        snprintf(text + n, sizeof text - n, "1970-%02d-%02d,%.2f\n", 1 + i / 31 + (i >= 59),
+                 i < 31   ? i + 1
+                 : i < 59 ? i - 30
+                          : i - 58,
+                 column[i]);
     }
     snprintf(csv_path, sizeof csv_path, "%s", t_file("t.csv", text));
     snprintf(model_path, sizeof model_path, "%s/t.model", t_dir());
@@ -84,8 +91,10 @@ static void one(i64 n, i64 *failed) {
     mem_fail_nth(n);
     stretto_err e = session();
     mem_fail_nth(0);
-    if (e < 0 && stretto_errcode() != E601) fail_msg("allocation %lld: E%03d %s", (long long)n, stretto_errcode(), stretto_errmsg());
-    if (mem_stats().live != live) fail_msg("allocation %lld: %lld bytes stay", (long long)n, (long long)(mem_stats().live - live));
+    if (e < 0 && stretto_errcode() != E601)
+        fail_msg("allocation %lld: E%03d %s", (long long)n, stretto_errcode(), stretto_errmsg());
+    if (mem_stats().live != live)
+        fail_msg("allocation %lld: %lld bytes stay", (long long)n, (long long)(mem_stats().live - live));
     *failed += e < 0;
 }
 
@@ -97,9 +106,10 @@ TEST(every_allocation_of_a_session_may_fail) {
     bool all = getenv("STRETTO_TORTURE") && strcmp(getenv("STRETTO_TORTURE"), "all") == 0;
     i64 stride = all ? 1 : lmax(1, (calls - ALL_UP_TO) / SPREAD);
     f64 start = clock_now();
-    for (i64 n = 1; n <= calls && (all || clock_now() - start < SECONDS); n += n < ALL_UP_TO ? 1 : stride, tried++) one(n, &failed);
-    printf("%lld allocations in a session, %lld of them made to fail in turn, %lld sessions ended with E601\n", (long long)calls, (long long)tried,
-           (long long)failed);
+    for (i64 n = 1; n <= calls && (all || clock_now() - start < SECONDS); n += n < ALL_UP_TO ? 1 : stride, tried++)
+        one(n, &failed);
+    printf("%lld allocations in a session, %lld of them made to fail in turn, %lld sessions ended with E601\n", (long long)calls,
+           (long long)tried, (long long)failed);
     assert_true(failed > tried / 2); /* most failures must be seen, not swallowed */
     T_OK(session());
 }

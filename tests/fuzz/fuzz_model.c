@@ -1,5 +1,5 @@
-/* fuzz_model.c - any description of a forecaster inside a sound model file: E901 (E902, E903), or a model that can be shown, scored and
- * asked for a forecast without harm.
+/* fuzz_model.c - any description of a forecaster inside a sound model file: E901 (E902, E903), or a model that can be shown,
+ * scored and asked for a forecast without harm.
  *
  *     input = the JSON text of "stretto.forecast"; around it always the same tensors: an lstm 1x1 with context 4 and horizon 2, a
  *     ridge base of that shape, one quantile */
@@ -49,7 +49,10 @@ static void begin(void) {
 }
 
 static err write_model(const char *json) {
-    struct meta meta[] = {{"stretto.schema", "1"}, {"stretto.forecast", json}, {"stretto.options", "{\"target\": [\"y\"]}"}, {"stretto.record", "{}"}};
+    struct meta meta[] = {{"stretto.schema", "1"},
+                          {"stretto.forecast", json},
+                          {"stretto.options", "{\"target\": [\"y\"]}"},
+                          {"stretto.record", "{}"}};
     struct tens t[] = {{.name = "lstm.weight_ih_l0", .dtype = DTYPE_F32, .ndim = 2, .dim = {4, 1}, .data = values},
                        {.name = "lstm.weight_hh_l0", .dtype = DTYPE_F32, .ndim = 2, .dim = {4, 1}, .data = values},
                        {.name = "lstm.bias_ih_l0", .dtype = DTYPE_F32, .ndim = 1, .dim = {4}, .data = values},
