@@ -60,20 +60,23 @@ INLINE f32 *unit_at(const struct step *s, f32 *base, i64 row, i64 u) {
 
 /* ------------------------------------------------------------------ forward ------------------------------------------------- */
 
+/* Which value of a unit a weight gate adds to, on the x side and on the h side, for up to four panels side by side. */
+#if GA > GW
+static const int to_x[ACC] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14}, to_h[ACC] = {0, 1, 3, 4, 5, 7, 8, 9, 11, 12, 13, 15};
+#else
+static const int to_x[ACC] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+#define to_h to_x
+#endif
+
 /* Rows b.. , vectors q.. of units (vector q = units q*VL..). */
 INLINE void fwd_tile(const int MR, const int PANELS, const struct step *s, i32 b, i32 q) {
     vf acc[ROWS_MAX][ACC];
-    int to_x[ACC], to_h[ACC];
     i64 at[ACC];
     const i32 K = s->I + s->H;
     const f32 *w = s->w + (i64)(q / SUB) * K * WROW + q % SUB * VL;
     UNROLL for (int p = 0; p < PANELS; p++) {
         const i64 off = (i64)((q + p) / SUB - q / SUB) * K * WROW + ((q + p) % SUB - q % SUB) * VL;
-        UNROLL for (int g = 0; g < GW; g++) {
-            at[p * GW + g] = off + g * LANES;
-            to_x[p * GW + g] = p * GA + g;
-            to_h[p * GW + g] = p * GA + (g == 2 && GA > GW ? 3 : g);
-        }
+        UNROLL for (int g = 0; g < GW; g++) at[p * GW + g] = off + g * LANES;
         UNROLL for (int g = 0; g < GA; g++) {
             const vf bias = v_load(s->bias + ((q + p) / SUB * GA + g) * LANES + (q + p) % SUB * VL);
             UNROLL for (int r = 0; r < MR; r++) acc[r][p * GA + g] = bias;
@@ -91,7 +94,8 @@ INLINE void fwd_tile(const int MR, const int PANELS, const struct step *s, i32 b
         UNROLL for (int p = 0; p < PANELS; p++) {
             const i64 u = (q + p) * VL, row = (i64)(b + r) * s->Hp + u;
             f32 *act = unit_at(s, s->act, b + r, u);
-            vf *z = acc[r] + p * GA, c, h;
+            vf z[GA], c, h;
+            UNROLL for (int g = 0; g < GA; g++) z[g] = acc[r][p * GA + g];
             gates_fwd(z, v_load_or_zero(s->s_prev, row), &c, &h);
             UNROLL for (int g = 0; g < GA; g++) v_store(act + slot_of[g] * LANES, z[g]);
             if (HAS_C) v_store(s->s_out + row, c);

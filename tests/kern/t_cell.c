@@ -258,10 +258,12 @@ TEST(cell_matches_twin_at_every_batch_tail) {
     for (enum cell_kind kind = 0; kind < CELL_NKIND; kind++)
         for (size_t b = 0; b < COUNT(B); b++)
             for (size_t h = 0; h < COUNT(H); h++) {
-                if (B[b] * H[h] > 5000) continue;
-                const struct shape s = {.T = 2 + (i32)h % 2, .B = B[b], .I = I[(b + h) % 3], .H = H[h], .state = (b + h) % 2 == 0,
-                                        .dend = h % 2 == 0};
-                check(kind, &s);
+                for (size_t i = 0; i < COUNT(I); i++) {
+                    if (B[b] * H[h] > 5000 && i != b % COUNT(I)) continue;
+                    const struct shape s = {.T = 2 + (i32)(h + i) % 2, .B = B[b], .I = I[i], .H = H[h], .state = (b + h + i) % 2 == 0,
+                                            .dend = (h + i) % 3 == 0};
+                    check(kind, &s);
+                }
             }
 }
 
@@ -287,6 +289,7 @@ TEST(cell_matches_twin_over_long_time) {
     for (enum cell_kind kind = 0; kind < CELL_NKIND; kind++) {
         check(kind, &(struct shape){.T = 100, .B = 7, .I = 8, .H = 50, .state = true});
         check(kind, &(struct shape){.T = 100, .B = 1, .I = 13, .H = 64, .dend = true});
+        check(kind, &(struct shape){.T = 100, .B = 32, .I = 8, .H = 64, .ragged = true, .dend = true});
         check(kind, &(struct shape){.T = 300, .B = 2, .I = 1, .H = 17, .ragged = true});
     }
 }
