@@ -32,6 +32,16 @@ def program():
     return folder / "cli" / "stretto" if folder else None
 
 
+def priority():
+    """Said when the measurement was put before the other programs of the machine."""
+    try:
+        nice = int(open("/proc/self/autogroup").read().split()[-1])
+    except (OSError, ValueError, IndexError):
+        nice = 0
+    nice = min(nice, os.nice(0))
+    return f", priority before other programs (nice {nice})" if nice < 0 else ""
+
+
 def machine(threads):
     """One line: processor, cores, load, system, date, revision."""
     model = "unknown processor"
@@ -43,7 +53,7 @@ def machine(threads):
     commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     dirty = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True).stdout.strip()
     version = subprocess.run([str(program()), "--version"], capture_output=True, text=True).stdout.strip().splitlines()
-    return (f"{datetime.date.today()}, {model}, {os.cpu_count()} cores (load {os.getloadavg()[0]:.1f}), "
+    return (f"{datetime.date.today()}, {model}, {os.cpu_count()} cores (load {os.getloadavg()[0]:.1f}{priority()}), "
             f"{platform.system()} {platform.release()}, {threads} threads, {version[0] if version else 'stretto'}, "
             f"revision {commit or 'none'}{' with changes' if dirty else ''}.")
 
