@@ -126,7 +126,7 @@ void help_overview(FILE *f) {
     }
     fputs("\nfirst steps:\n"
           "  stretto sample tides -o tides.csv\n"
-          "  stretto train tides.csv --target level --horizon 24 -o tides.model\n"
+          "  stretto train tides.csv --target height --horizon 24 -o tides.model\n"
           "  stretto predict tides.model tides.csv -o next.csv\n\n"
           "more:\n"
           "  stretto VERB --help      the options of a verb, with their defaults\n"

@@ -41,6 +41,8 @@ void workshop_close(struct workshop *w);
 /* Answer every `auto` that depends on the data; emits one note per decision worth reading. */
 err resolve_forecast(struct options *o, const struct series *s, const struct events *events, struct forecast_spec *spec,
                      struct split *split);
+/* The notes of resolve_forecast: preset and borders. */
+void resolve_notes(const struct options *o, const struct series *s, const struct split *p, const struct events *ev);
 /* The spec of options that are already resolved (a loaded model, a plan from shapes alone). */
 err spec_of(const struct options *o, struct forecast_spec *spec);
 
@@ -109,6 +111,7 @@ err trainer_record(const struct stretto_trainer *t, struct str *out);
 /* run_dir.c */
 err run_dir_open(struct stretto_trainer *t, const char *path, bool resume);
 err run_dir_config(const struct stretto_trainer *t); /* writes config.json, once every `auto` is resolved; fine without a run folder */
+err run_dir_finish(const struct stretto_trainer *t); /* the model is saved: nothing to resume any more */
 void run_dir_close(struct stretto_trainer *t);
 
 char *text_copy(const char *s);  /* for char **out: malloc'd by mem_alloc, freed by stretto_text_free */

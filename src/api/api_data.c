@@ -22,7 +22,7 @@ struct read_options read_options_of(const struct options *o) {
     r.sep = one_char(o->sep, ',', ';');
     r.decimal = one_char(o->decimal, ',', 0);
     r.header = strcmp(o->header, "auto") == 0 ? -1 : strcmp(o->header, "yes") == 0;
-    r.na = o->na;
+    r.more_na = o->na;
     r.time = o->time;
     r.time_format = strcmp(o->time_format, "auto") == 0 ? NULL : o->time_format;
     r.cat = o->cat;
@@ -52,7 +52,7 @@ static void summary(stretto_data *d) {
     if (s->time && n < (i32)sizeof d->summary)
         n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %s %s..%s", s->freq.name, first, last);
     if (n < (i32)sizeof d->summary && absent)
-        snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld absent rows filled in as --gaps says", (long long)absent);
+        snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld absent rows stand in by --gaps", (long long)absent);
     else if (n < (i32)sizeof d->summary && s->time)
         snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", no gaps");
 }

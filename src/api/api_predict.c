@@ -170,24 +170,43 @@ stretto_err stretto_predict_file(stretto_model *self, stretto_data *data, const 
 }
 
 /* --- scores --- */
-static err eval(stretto_model *m, stretto_data *d, const struct options *o, struct forecast_scores *scores, struct str *text, int json, f64 *skill) {
+/* First row that the model has not seen; the number of rows when it has seen them all. */
+static i64 first_unseen(const struct forecaster *f, const struct series *s) {
+    if (!s->time || f->seen_time == INT64_MIN) return lmin(f->seen_rows, s->nrow);
+    i64 i = 0;
+    while (i < s->nrow && s->time[i] <= f->seen_time) i++;
+    return i;
+}
+
+/* The windows to score: those after the rows seen in training, or all when there are none. */
+static err eval_windows(const stretto_model *m, const struct series *s, i64 stride, struct window_set *set, const char **what) {
     const struct forecast_spec *spec = &m->f->spec;
-    struct workshop shop;
-    struct window_set set = {.first = spec->context, .end = d->s->nrow - spec->horizon + 1, .stride = spec->stride};
-    if (o && !opt_is_auto(o, OPT_stride)) set.stride = o->stride;
-    struct split split = {.train = set.first, .validation = d->s->nrow, .test = d->s->nrow};
-    if (window_origins(&set) <= 0)
+    *set = (struct window_set){.first = spec->context, .end = s->nrow - spec->horizon + 1, .stride = stride};
+    if (window_origins(set) <= 0)
         return FAIL_AT(E301, NULL, "more rows", "context %d + horizon %d = %d rows are needed, the data have %lld", spec->context, spec->horizon,
-                       spec->context + spec->horizon, (long long)d->s->nrow);
+                       spec->context + spec->horizon, (long long)s->nrow);
+    struct window_set unseen = *set;
+    unseen.first = lmax(set->first, first_unseen(m->f, s));
+    *what = window_origins(&unseen) > 0 ? "eval" : "rows seen in training (no test!)";
+    if (window_origins(&unseen) > 0) *set = unseen;
+    return 0;
+}
+
+static err eval(stretto_model *m, stretto_data *d, const struct options *o, struct forecast_scores *scores, struct str *text, int json, f64 *skill) {
+    struct workshop shop;
+    struct window_set set;
+    const char *what = "eval";
+    TRY(eval_windows(m, d->s, o && !opt_is_auto(o, OPT_stride) ? o->stride : m->f->spec.stride, &set, &what));
+    struct split split = {.train = set.first, .validation = set.first, .test = d->s->nrow};
     TRY(workshop_open(&m->config.o, NULL, NULL, &shop));
     err e = forecast_score(m->f, d->s, &split, &set, &shop.use, scores);
     workshop_close(&shop);
     if (e < 0) return e;
-    char title[96], span[72];
+    char title[128], span[72];
     struct score_view v;
     const struct options *show = o ? o : &m->config.o;
     span_label(d->s, set.first, d->s->nrow, span);
-    snprintf(title, sizeof title, "eval %s", span);
+    snprintf(title, sizeof title, "%s %s", what, span);
     TRY(score_view(m->f, scores, show, title, &v));
     if (json) table_json(text, v.table);
     else table_text(text, v.table);

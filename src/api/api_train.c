@@ -118,6 +118,11 @@ static err score(struct stretto_trainer *t) {
     }
     TRY(forecast_score(t->model->f, t->data->s, &t->split, &set, &t->shop.use, &t->scores));
     t->scored = true;
+    f64 skill = stretto_trainer_skill(t);
+    i32 best = forecast_best_naive(t->model->f, &t->scores, strcmp(t->o.score_scale, "z") != 0);
+    if (skill < -0.005 && best >= 0)
+        event_note(&t->events, EVENT_WARNING, "on the test part the model is %.0f%% worse than the row \"%s\": use that row, or more data", -100 * skill,
+                   t->scores.name[best]);
     return 0;
 }
 
@@ -168,6 +173,7 @@ double stretto_trainer_skill(const stretto_trainer *self) {
 stretto_err stretto_trainer_save(stretto_trainer *self, const char *path) {
     if (!self->model) return FAIL(E105, "there is no model yet: run the trainer first");
     TRY(stretto_model_save(self->model, path));
+    TRY(run_dir_finish(self));
     event_note(&self->events, EVENT_SAVED, "%s", path);
     return 0;
 }

@@ -55,12 +55,13 @@ static void put_path(struct js *o, const char *name, const char *path) {
     js_put_text(o, name, at ? at : path);
 }
 
-static err write_run(const struct stretto_trainer *t) {
+static err write_run(const struct stretto_trainer *t, bool finished) {
     struct js *o = js_object();
     struct str text = {0};
     put_path(o, "data", t->data->path);
     put_path(o, "model", t->model_path);
     js_put_text(o, "version", STRETTO_VERSION);
+    js_put_bool(o, "finished", finished);
     err e = js_text(o, &text, 2);
     js_free(o);
     if (e < 0) {
@@ -82,6 +83,12 @@ static err forget(const struct stretto_trainer *t) {
     char path[PATH_MAX];
     TRY(path_in(t->run_dir, "checkpoints", path));
     return ckpt_clear(path);
+}
+
+err run_dir_finish(const struct stretto_trainer *t) {
+    if (!t->run_dir || t->model->f->stopped == STOP_TIME) return 0; /* a run out of time can go on */
+    TRY(forget(t));
+    return write_run(t, true);
 }
 
 static err open_metrics(struct stretto_trainer *t) {
@@ -106,7 +113,7 @@ err run_dir_open(struct stretto_trainer *t, const char *path, bool resume) {
     t->resume = resume;
     TRY(lock(t));
     if (!resume) TRY(forget(t));
-    TRY(write_run(t));
+    TRY(write_run(t, false));
     return open_metrics(t);
 }
 
@@ -127,6 +134,11 @@ stretto_err stretto_run_paths(const char *run_dir, char **data_path, char **mode
         return FAIL_AT(E705, NULL, "the folder that `stretto train` names at the end (MODEL.run)", "%s is no run folder: it has no run.json", run_dir);
     TRY(js_load(path, &o));
     const char *data = js_str(js_get(o, "data"), ""), *model = js_str(js_get(o, "model"), "");
+    if (js_bool(js_get(o, "finished"), false)) {
+        err e = FAIL_AT(E705, NULL, "stretto train for a new run (--steps for a longer one)", "the run in %s is finished: its model is %s", run_dir, model);
+        js_free(o);
+        return e;
+    }
     *data_path = mem_strdup(data);
     *model_path = mem_strdup(model);
     js_free(o);

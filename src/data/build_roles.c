@@ -1,4 +1,5 @@
 /* build_roles.c - which column is the time, a target, an input. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -32,18 +33,38 @@ static err read_policies(struct build *b) {
     return 0;
 }
 
+/* Does a word look like a number with separators of thousands: 1,465 or 12.024,51? */
+static bool thousands(const char *w) {
+    size_t n = strspn(w, "-+0123456789.,' ");
+    const char *mark = strpbrk(w, ",.'");
+    return mark && w[n] == 0 && strspn(mark + 1, "0123456789") >= 3;
+}
+
+static err refuse_words(const struct build *b, const struct column *c, enum role r) {
+    char fix[700];
+    const char *word = c->nword ? c->word[0] : "";
+    if (thousands(word))
+        snprintf(fix, sizeof fix, "write the numbers without separators of thousands, as %s for %.40s", "1465.5", word);
+    else if (r == ROLE_TARGET)
+        snprintf(fix, sizeof fix, "another --target   (is there a title line above the header? then: tail -n +2 %.200s > table.csv)",
+                 b->t->path);
+    else if (r == ROLE_KNOWN)
+        snprintf(fix, sizeof fix, "a 0/1 column for each word that matters ahead of time, named in --known   or   --cat %.200s without --known "
+                                  "(its past is used)", c->name);
+    else
+        snprintf(fix, sizeof fix, "--cat %.200s instead of --past", c->name);
+    return FAIL_AT(E214, b->t->path, fix, "column \"%s\" given by %s holds words (\"%s\"%s), not numbers", c->name, role_flag[r], word,
+                   c->nword > 1 ? ", ..." : "");
+}
+
 static err give(struct build *b, u8 *role, i32 col, enum role r) {
     const struct column *c = &b->t->col[col];
     if (role[col] == r || role[col] == ROLE_IGNORE) return 0;
-    if (role[col] == ROLE_CAT && (r == ROLE_PAST || r == ROLE_KNOWN)) return 0; /* --past x --cat x: a category */
+    if (role[col] == ROLE_CAT && r == ROLE_PAST) return 0; /* --past x --cat x: a category */
+    if (role[col] == ROLE_CAT && r == ROLE_KNOWN) return refuse_words(b, c, r);
     if (role[col] != ROLE_NONE)
         return FAIL(E106, "column \"%s\" cannot be %s and %s at once", c->name, role_flag[role[col]], role_flag[r]);
-    if (c->type == COL_CATEGORY && (r == ROLE_PAST || r == ROLE_KNOWN || r == ROLE_TARGET)) {
-        char fix[300];
-        snprintf(fix, sizeof fix, r == ROLE_TARGET ? "another --target" : "--cat %.250s", c->name);
-        return FAIL_AT(E214, b->t->path, fix, "column \"%s\" given by %s holds words (\"%s\"%s), not numbers", c->name,
-                       role_flag[r], c->nword ? c->word[0] : "", c->nword > 1 ? ", ..." : "");
-    }
+    if (c->type == COL_CATEGORY && (r == ROLE_PAST || r == ROLE_KNOWN || r == ROLE_TARGET)) return refuse_words(b, c, r);
     if (c->type == COL_TIME && r != ROLE_TIME && r != ROLE_IGNORE)
         return FAIL_AT(E214, b->t->path, "another column", "column \"%s\" given by %s holds times, not numbers", c->name,
                        role_flag[r]);
@@ -85,6 +106,19 @@ static err refuse_strange_time(struct build *b, const u8 *role) {
     return 0;
 }
 
+/* Seconds (or thousandths) since 1970: a numeric column with the name of a time whose cells are whole, present and rise. */
+static bool is_epoch(const struct table *t, const struct column *c) {
+    static const char *const names[] = {"ts", "time", "timestamp", "epoch", "unix", "unixtime", "datetime", "date", "ds", "seconds"};
+    bool named = false;
+    for (size_t k = 0; k < COUNT(names); k++) named |= !strcasecmp(c->name, names[k]);
+    if (!named || c->type != COL_NUMBER || c->missing > 0) return false;
+    for (i64 i = 0; i < t->nrow; i++)
+        if (!(c->number[i] > 1e8 && c->number[i] < 1e14) || c->number[i] != floor(c->number[i]) ||
+            (i > 0 && c->number[i] < c->number[i - 1]))
+            return false;
+    return t->nrow > 0;
+}
+
 static err find_time(struct build *b, u8 *role) {
     const char *list = b->o->time;
     char name[256];
@@ -99,6 +133,11 @@ static err find_time(struct build *b, u8 *role) {
     if (b->ntime > 0 || by_row) return 0;
     for (i32 i = 0; i < b->t->ncol && b->ntime == 0; i++)
         if (b->t->col[i].type == COL_TIME && role[i] == ROLE_NONE) {
+            role[i] = ROLE_TIME;
+            b->time_col[b->ntime++] = i;
+        }
+    for (i32 i = 0; i < b->t->ncol && b->ntime == 0; i++)
+        if (role[i] == ROLE_NONE && is_epoch(b->t, &b->t->col[i])) {
             role[i] = ROLE_TIME;
             b->time_col[b->ntime++] = i;
         }

@@ -133,7 +133,9 @@ static err constant_target(const struct build *b, i32 col) {
         first = v;
     }
     if (n == 0) return 0; /* said by missing_target */
-    return FAIL_AT(E212, b->t->path, "another --target", "target \"%s\" is %.15g in all %lld rows", b->t->col[col].name, first,
+    char fix[600];
+    snprintf(fix, sizeof fix, "another --target   or   --target all --ignore %.250s", b->t->col[col].name);
+    return FAIL_AT(E212, b->t->path, fix, "target \"%s\" is %.15g in all %lld rows", b->t->col[col].name, first,
                    (long long)n);
 }
 

@@ -109,8 +109,8 @@ bool csv_is_missing(const struct csv *c, const char *s, i64 n) {
     return false;
 }
 
-static err note_missing_words(struct csv *c) {
-    for (const char *p = c->o->na; p && *p;) {
+static err note_missing_words(struct csv *c, const char *words) {
+    for (const char *p = words; p && *p;) {
         const char *end = strchr(p, ',');
         size_t n = end ? (size_t)(end - p) : strlen(p);
         f64 v;
@@ -394,7 +394,8 @@ err csv_sniff(struct csv *c) {
     err e = csv_read(&c->src, &b, 0, n, &head);
     if (e >= 0) e = csv_fail_first_bytes(c, head, n);
     if (e >= 0 && n >= 3 && !memcmp(head, "\xEF\xBB\xBF", 3)) c->data_from = 3; /* byte order mark */
-    if (e >= 0) e = note_missing_words(c);
+    if (e >= 0) e = note_missing_words(c, c->o->na);
+    if (e >= 0) e = note_missing_words(c, c->o->more_na);
     if (e >= 0) {
         head += c->data_from;
         s.size = n - c->data_from;

@@ -44,6 +44,7 @@ struct read_options {
     char decimal;          /* 0 = find out ('.' unless sep is ';' and cells look like 1,5) */
     i32 header;            /* -1 = find out, 0 = no, 1 = yes */
     const char *na;        /* comma-separated words that mean missing, besides the empty cell */
+    const char *more_na;   /* further ones, or NULL */
     const char *time;      /* comma-separated names (or numbers from 1) of the time column(s); NULL = find out */
     const char *time_format; /* strptime-like, "row" = rows are the time, NULL = known formats */
     const char *cat;       /* comma-separated names of columns to read as categories even if they look like numbers */

@@ -66,17 +66,19 @@ static f64 mean_value(const f32 *v, i64 from, i64 origin) {
     return n ? sum / (f64)n : 0;
 }
 
-void window_scale_of(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 *shift, f32 *div) {
+i32 window_scale_of(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 *shift, f32 *div) {
     const f32 *v = series_col(s, col);
     i64 from = lmax(0, origin - p->context);
+    i32 n = 0;
+    for (i64 i = from; i < origin; i++) n += !isnan(v[i]);
     *shift = 0.f;
     *div = 1.f;
     if (p->scale == WSCALE_LAST || p->scale == WSCALE_WINDOW) *shift = last_observed(v, from, origin);
-    if (p->scale == WSCALE_WINDOW) *div = (f32)dmax(1e-5, sqrt(mean_power(v, from, origin, mean_value(v, from, origin), true)));
-    if (p->scale == WSCALE_MEAN) {
-        *shift = (f32)(-s->mean[col] / s->dev[col]);
-        *div = (f32)dmax(1e-5, mean_power(v, from, origin, (f64)*shift, false));
-    }
+    if (p->scale == WSCALE_MEAN) *shift = (f32)(-s->mean[col] / s->dev[col]);
+    if (n < 2) return n;
+    if (p->scale == WSCALE_WINDOW) *div = (f32)dmax(WINDOW_FLOOR, sqrt(mean_power(v, from, origin, mean_value(v, from, origin), true)));
+    if (p->scale == WSCALE_MEAN) *div = (f32)dmax(WINDOW_FLOOR, mean_power(v, from, origin, (f64)*shift, false));
+    return n;
 }
 
 /* One feature block: the seg values of a column in every segment, at feature f0; missing and rows before the context become 0. */

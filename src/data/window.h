@@ -13,7 +13,7 @@
 enum window_scale {
     WSCALE_NONE,   /* v */
     WSCALE_LAST,   /* v - last observed value */
-    WSCALE_WINDOW, /* (v - last) / deviation of the window, at least 1e-5 */
+    WSCALE_WINDOW, /* (v - last) / deviation of the window */
     WSCALE_MEAN    /* raw / mean |raw| of the window */
 };
 
@@ -38,8 +38,10 @@ i32 window_calendar_size(const struct freq *f); /* sines and cosines that this f
 i32 window_features(const struct window_shape *p, const struct series *s); /* I: values per input segment */
 i32 window_future_features(const struct window_shape *p, const struct series *s); /* known columns + calendar per output segment */
 
-/* Shift and divisor of a row. */
-void window_scale_of(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 *shift, f32 *div);
+/* Shift and divisor of a row.  The divisor is at least WINDOW_FLOOR (in deviations of the series), so that flat windows do not blow up
+ * what follows; 1 when fewer than two values are there.  Returns how many values the context holds. */
+#define WINDOW_FLOOR 0.01
+i32 window_scale_of(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 *shift, f32 *div);
 
 /* Where a row goes: element (t, f) of row b at p[(t * B + b) * ld + f]. */
 struct window_dst {

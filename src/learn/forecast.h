@@ -69,6 +69,8 @@ struct forecaster {
     i32 nmember;
     f32 *theta[MEMBERS_MAX];        /* [ntheta] best weights of each member */
     struct base *base;
+    struct base *ridge;             /* the row to beat when the base is no ridge itself; NULL = too few windows for one */
+    i64 seen_rows, seen_time;       /* rows and time (INT64_MIN = none) up to which the model has seen targets */
     struct guard guard;
     f64 weight;                     /* a: share of the correction that is used, 0..1 */
     f32 *spread;                    /* [nband][horizon] residual quantiles in units of the row's div, for point heads */
@@ -113,6 +115,7 @@ struct forecast_row {
     const f32 *both;   /* [horizon] base + full correction (before the guard) */
     const f32 *band;   /* [horizon][nband] quantiles, NULL when nband = 0 */
     f32 shift, div;
+    i32 seen;          /* values present in the context */
 };
 typedef err forecast_row_fn(void *self, const struct forecast_row *row);
 
@@ -157,6 +160,7 @@ err forecast_save(const struct forecaster *f, const char *path, const char *opti
 err forecast_load(const char *path, struct forecaster **out, struct str *options_json, struct str *record_json);
 
 /* --- inside this folder --- */
+static inline bool base_is_ridge(const struct base *b) { return b && b->npart == 1 && b->part[0].kind == BASE_RIDGE; }
 err forecast_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, struct net *out);
 err forecast_shape(const struct forecast_spec *spec, const struct series *s, struct window_shape *out);
 err schema_of(const struct series *s, struct schema *out);

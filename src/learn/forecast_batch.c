@@ -14,6 +14,7 @@ static err new_slot(struct batcher *b, i32 horizon, struct batch_slot *s) {
     ARENA_NEW(&b->arena, s->col, b->B);
     ARENA_NEW(&b->arena, s->shift, b->B);
     ARENA_NEW(&b->arena, s->div, b->B);
+    ARENA_NEW(&b->arena, s->seen, b->B);
     ARENA_NEW(&b->arena, s->base, (i64)b->B * horizon);
     return 0;
 }
@@ -68,7 +69,7 @@ void batch_fill(struct batcher *b, i32 slot, i32 rows) {
         s->origin[r] = s->origin[0];
         s->col[r] = s->col[0];
     }
-    for (i32 r = 0; r < b->B; r++) window_scale_of(b->shape, b->s, s->origin[r], s->col[r], &s->shift[r], &s->div[r]);
+    for (i32 r = 0; r < b->B; r++) s->seen[r] = window_scale_of(b->shape, b->s, s->origin[r], s->col[r], &s->shift[r], &s->div[r]);
     err e = 0;
     if (b->base) e = base_predict_rows(b->base, b->s, b->B, s->col, s->origin, h, s->base, h, b->kern);
     else
@@ -82,7 +83,7 @@ void batch_fill(struct batcher *b, i32 slot, i32 rows) {
     s->rows = rows;
     for (i32 i = 0; i < b->net->nbuf; i++)
         if (b->net->buf[i].input)
-            for (i32 r = 0; r < b->B; r++) s->present += fill_input(b, s, i, r, r < rows);
+            for (i32 r = 0; r < b->B; r++) s->present += fill_input(b, s, i, r, r < rows && s->seen[r] > 0);
 }
 
 void batch_fill_train(void *batcher, i64 k, i32 slot) {

@@ -11,6 +11,7 @@ struct batch_slot {
     i64 *origin;            /* [B] */
     i32 *col;               /* [B] */
     f32 *shift, *div;       /* [B] */
+    i32 *seen;              /* [B] values in the context; a row that has seen none is not trained on */
     f32 *base;              /* [B][horizon] base forecasts, series units */
     i64 present;            /* target cells that are there */
     i32 rows;               /* rows in use; the others repeat row 0 without targets */

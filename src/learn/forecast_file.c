@@ -262,6 +262,8 @@ static err read_all(const char *path, const struct st_file *file, const struct j
     TRY(read_categories(o, &f->schema));
     TRY(read_base(path, file, js_str(js_get(o, "base"), ""), "base.ridge", &f->base));
     TRY(read_base(path, file, js_str(js_get(o, "ridge"), ""), "row.ridge", &f->ridge));
+    if ((f->base && f->base->ridge && f->base->ridge->H != f->spec.horizon) || (f->ridge && f->ridge->ridge && f->ridge->ridge->H != f->spec.horizon))
+        return damaged(path, "a base matrix has another horizon");
     f->seen_rows = js_i64(js_get(o, "seen_rows"), 0);
     f->seen_time = js_i64(js_get(o, "seen_time"), INT64_MIN);
     TRY(read_members(path, o, file, f));

@@ -17,6 +17,7 @@ void forecast_free(struct forecaster *f) {
     mem_free(f->span);
     str_free(&f->plan_text);
     base_free(f->base);
+    base_free(f->ridge);
     schema_free(&f->schema);
     mem_free(f);
 }
@@ -80,6 +81,16 @@ static err choose_base(struct fit *t) {
                             .train = p->train, .valid = p->validation, .kern = t->job->use.kern};
     t->f->has_choice = true;
     return base_choose(x, &c, &t->f->choice, &t->f->base);
+}
+
+/* The ridge row that stands beside every score, also in later evaluations; not needed when the base is a ridge itself. */
+static err ridge_row(struct fit *t) {
+    const struct forecast_spec *s = &t->f->spec;
+    const struct split *p = &t->job->split;
+    struct ridge_spec r = {.L = s->context, .H = s->horizon, .ncol = t->job->series->ntarget, .train = p->train, .valid = p->validation};
+    if (base_is_ridge(t->f->base) || window_origins(&t->train) < MIN_WINDOWS) return 0;
+    err e = base_ridge(t->job->series, &r, &t->f->ridge);
+    return e == -E601 ? e : 0; /* no complete window: no row */
 }
 
 /* --- one member --- */
@@ -257,6 +268,8 @@ static err fit_parts(struct fit *t) {
     const struct series *x = t->job->series;
     struct forecaster *f = t->f;
     TRY(schema_of(x, &f->schema));
+    f->seen_rows = t->job->split.validation;
+    f->seen_time = x->time && f->seen_rows > 0 ? x->time[f->seen_rows - 1] : INT64_MIN;
     TRY(forecast_shape(&f->spec, x, &f->shape));
     t->train = windows_in(&f->spec, 0, t->job->split.train);
     t->valid_all = windows_in(&f->spec, t->job->split.train, t->job->split.validation);
@@ -274,6 +287,7 @@ static err fit_parts(struct fit *t) {
     }
     err e = correction(t);
     if (e != 0) return e;
+    TRY(ridge_row(t));
     return forecast_spread(t);
 }
 

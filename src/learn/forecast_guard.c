@@ -22,6 +22,7 @@ static err on_loss_row(void *self, const struct forecast_row *row) {
     const struct forecast_spec *spec = &d->t->f->spec;
     bool squared = strcmp(spec->loss, "mse") == 0;
     i64 at = row->origin - d->t->valid_all.first;
+    if (row->seen == 0) return 0;
     for (i32 i = 0; i < spec->horizon; i++) {
         f64 y = (f64)series_col(s, row->col)[row->origin + i];
         if (isnan(y)) continue;
@@ -79,7 +80,7 @@ static err on_residual(void *self, const struct forecast_row *row) {
     const struct forecast_spec *spec = &d->t->f->spec;
     const f32 *around = spec->nquantile > 0 ? row->base : row->mean;
     for (i32 k = 0; k < spec->horizon; k++)
-        d->r[(i64)k * d->n + d->used] = (series_col(s, row->col)[row->origin + k] - around[k]) / row->div;
+        d->r[(i64)k * d->n + d->used] = row->seen ? (series_col(s, row->col)[row->origin + k] - around[k]) / row->div : (f32)NAN;
     d->used++;
     return 0;
 }

@@ -106,7 +106,7 @@ static err emit_row(struct runner *r, i32 b, forecast_row_fn *fn, void *self) {
         bands(r, corr, base[k], r->mean[k], s->div[b], k);
     }
     struct forecast_row row = {.origin = s->origin[b], .col = s->col[b], .mean = r->mean, .base = base, .both = r->both,
-                               .band = f->spec.nband ? r->band : NULL, .shift = s->shift[b], .div = s->div[b]};
+                               .band = f->spec.nband ? r->band : NULL, .shift = s->shift[b], .div = s->div[b], .seen = s->seen[b]};
     return fn(self, &row);
 }
 

@@ -31,10 +31,7 @@ static err add_rule(struct scorer *c, i32 row, const char *name, struct base *ru
     return metrics_new(c->s, c->s->ntarget, c->f->spec.horizon, NULL, 0, &c->out->row[row]);
 }
 
-static bool is_ridge(const struct base *b) { return b && b->npart == 1 && b->part[0].kind == BASE_RIDGE; }
-
-static err make_rules(struct scorer *c, const struct split *split) {
-    const struct forecast_spec *spec = &c->f->spec;
+static err make_rules(struct scorer *c) {
     struct base *b = NULL;
     TRY(base_last(&b));
     TRY(add_rule(c, SCORE_NAIVE, "naive", b));
@@ -45,12 +42,8 @@ static err make_rules(struct scorer *c, const struct split *split) {
         TRY(base_season(season, &b));
         TRY(add_rule(c, SCORE_SNAIVE, name, b));
     }
-    struct ridge_spec r = {.L = spec->context, .H = spec->horizon, .ncol = c->s->ntarget, .train = split->train, .valid = split->validation};
-    if (is_ridge(c->f->base)) return add_rule(c, SCORE_RIDGE, "ridge", NULL); /* its forecasts are at hand */
-    if (split->train < spec->context + spec->horizon + 10) return 0;
-    err e = base_ridge(c->s, &r, &b);
-    if (e == -E601) return e;
-    return e < 0 ? 0 : add_rule(c, SCORE_RIDGE, "ridge", b); /* no complete window: no row */
+    if (base_is_ridge(c->f->base)) return add_rule(c, SCORE_RIDGE, "ridge", NULL); /* its forecasts are at hand */
+    return c->f->ridge ? add_rule(c, SCORE_RIDGE, "ridge", c->f->ridge) : 0;
 }
 
 static err flush(struct scorer *c) {
@@ -116,7 +109,7 @@ static err score_all(struct scorer *c, const struct split *split, const struct w
         TRY(metrics_new(c->s, c->s->ntarget, spec->horizon, NULL, 0, &c->out->row[SCORE_BASE]));
         snprintf(c->out->name[SCORE_BASE], 32, "base");
     }
-    TRY(make_rules(c, split));
+    TRY(make_rules(c));
     for (i32 r = 0; r < SCORE_ROWS; r++)
         for (i32 k = 0; c->out->row[r] && k < c->s->ntarget; k++)
             metrics_set_scale(c->out->row[r], k, mase_scale(c->s, k, imax(1, c->s->freq.season), split->validation));
@@ -129,7 +122,7 @@ err forecast_score(const struct forecaster *f, const struct series *s, const str
     *out = (struct forecast_scores){.windows = window_origins(set) * s->ntarget, .horizon = f->spec.horizon, .nband = f->spec.nband};
     struct scorer c = {.f = f, .s = s, .out = out, .kern = use->kern, .total = out->windows};
     err e = score_all(&c, split, set, use);
-    for (i32 r = 0; r < SCORE_ROWS; r++) base_free(c.rule[r]);
+    for (i32 r = 0; r < SCORE_RIDGE; r++) base_free(c.rule[r]); /* the ridge belongs to the forecaster */
     if (e < 0) forecast_scores_free(out);
     return e;
 }

@@ -42,7 +42,8 @@ static void snapshot(const struct store *st, struct train_state *s, bool restore
 static i64 last_step(const struct train_job *j) { return j->until > 0 ? j->until : j->steps; }
 
 struct progress {
-    f64 start, since;   /* clock at the begin of this run, and of the present interval */
+    f64 begin;          /* clock at the begin of this run */
+    f64 start, since;   /* clock at its begin or last checkpoint, and of the present interval */
     f64 loss_sum;
     i64 loss_count;
     f64 lr, norm, last_norm;
@@ -146,7 +147,7 @@ static err save(const struct train_job *j, struct train_state *s, struct progres
 static err stop_now(const struct train_job *j, const struct train_state *s, const struct progress *p) {
     if (s->step >= last_step(j)) return STOP_STEPS;
     if (j->stop && *j->stop) return STOP_SIGNAL;
-    return j->time_limit > 0 && s->seconds + clock_now() - p->start > j->time_limit ? STOP_TIME : 0;
+    return j->time_limit > 0 && clock_now() - p->begin > j->time_limit ? STOP_TIME : 0;
 }
 
 static err run_steps(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch **batches) {
@@ -166,13 +167,15 @@ static err run_steps(const struct train_job *j, struct train_state *s, struct pr
         if (due) TRY(validate(j, s, p, &plateau));
         else if (s->step % imax(1, (i32)(j->valid_every / 5)) == 0) emit(j, s, p, EVENT_STEP, (f64)NAN, false);
         if (plateau && (!reason || reason == STOP_SIGNAL)) reason = STOP_PLATEAU; /* as in the run that was not interrupted */
-        if (reason == STOP_SIGNAL || (j->checkpoint_every > 0 && clock_now() - p->saved > j->checkpoint_every)) TRY(save(j, s, p));
+        bool old = j->checkpoint_every > 0 && clock_now() - p->saved > j->checkpoint_every;
+        if (reason == STOP_SIGNAL || reason == STOP_TIME || old) TRY(save(j, s, p));
     }
     return reason;
 }
 
 err train_run(const struct train_job *j, struct train_state *s) {
-    struct progress p = {.start = clock_now()};
+    struct progress p = {.begin = clock_now()};
+    p.start = p.begin;
     p.since = p.saved = p.start;
     event_emit(j->events, &(struct event){.kind = EVENT_BEGIN, .member = j->member, .members = j->members, .step = s->step,
                                           .steps = j->steps, .train = (f64)NAN, .valid = (f64)NAN, .left = -1});

@@ -48,7 +48,7 @@ struct train_job {
     u64 seed;
     f64 steps_per_epoch, rows_per_step;
     bool prefetch;        /* fill batches on a thread of their own */
-    f64 time_limit, checkpoint_every; /* seconds, 0 = none */
+    f64 time_limit, checkpoint_every; /* seconds of this run (not of those before a resume), 0 = none */
     i32 member, members;  /* for events only */
 
     void *self;           /* of the four calls below */
