@@ -139,7 +139,7 @@ class RunFolder(Case):
         args = ["train", AIR, "--target", "Passengers", "--horizon", "12", "--steps", "100000000", "--run-dir", "r", "--quiet"]
         child = self.start(*args, "-o", "a.model")
         limit = time.monotonic() + 30 * e2e.SLOW
-        while not os.path.exists(self.path("r/metrics.jsonl")):
+        while not os.path.exists(self.path("r/config.json")):
             self.assertLess(time.monotonic(), limit)
             time.sleep(0.01)
         config = self.read("r/config.json")
