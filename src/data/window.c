@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "data/time.h"
+
 i64 window_origins(const struct window_set *w) { return w->end <= w->first ? 0 : (w->end - w->first + w->stride - 1) / w->stride; }
 
 /* Periods in seconds that calendar features turn around: day, week, year. */
@@ -23,10 +25,10 @@ i32 window_features(const struct window_shape *p, const struct series *s) {
 
 i32 window_future_features(const struct window_shape *p, const struct series *s) { return p->out_seg * s->nknown + p->calendar; }
 
-/* Time of row i; rows past the end go on in equal steps (only phases of day, week and year are read from it). */
+/* Time of row i; rows past the end go on as the file would. */
 static f64 time_of(const struct series *s, i64 i) {
-    if (i < s->nrow) return (f64)s->time[i];
-    return (f64)s->time[s->nrow - 1] + (f64)(i - s->nrow + 1) * row_seconds(&s->freq);
+    i64 end = s->nrow - 1;
+    return (f64)(i <= end ? s->time[i] : time_add(s->time[end], &s->freq, i - end));
 }
 
 static void fill_calendar(const struct series *s, i64 row, f32 *out) {

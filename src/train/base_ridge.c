@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/time.h"
 #include "train/base_linear.h"
 
 i32 ridge_rows(const struct ridge *r) { return r->L + 1 + (r->calendar ? RIDGE_CALENDAR : 0); }
@@ -45,8 +46,9 @@ static void add_rest(const struct ridge *r, f64 weight, const struct series *s, 
     const f32 *bias = r->w + (i64)r->L * r->Hp;
     for (i32 h = 0; h < H; h++) out[h] += (f32)(weight * (last + (f64)bias[h]));
     if (!r->calendar || !s->time || origin < 1) return;
-    /* the origin itself may lie one row behind the end of the series: its time follows from the row before */
-    calendar_marks(origin < s->nrow ? s->time[origin] : s->time[origin - 1] + s->freq.step, mark);
+    /* the origin itself may lie behind the end of the series: its time follows from the last row, by calendar for months */
+    const i64 end = s->nrow - 1;
+    calendar_marks(origin <= end ? s->time[origin] : time_add(s->time[end], &s->freq, origin - end), mark);
     for (i32 i = 0; i < 3; i++) {
         const f32 *row = bias + (i64)(1 + mark[i]) * r->Hp;
         for (i32 h = 0; h < H; h++) out[h] += (f32)weight * row[h];

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "data/prefetch.h"
+#include "data/time.h"
 #include "data/window.h"
 
 enum { N = 40 };
@@ -92,6 +93,20 @@ TEST(window_calendar_knows_the_hour) {
     assert_true(fabsf(k[32 + 24]) < 1e-6f && fabsf(k[32 + 25] - 1) < 1e-6f); /* the next midnight, past the end */
 }
 
+TEST(window_calendar_goes_on_behind_the_file) {
+    struct window_shape p = {.context = 4, .horizon = 30, .seg = 4, .nseg = 1, .out_seg = 1, .nout = 12, .calendar = 2};
+    struct series s = hours(), cut;
+    f32 whole[12 * 8] = {0}, end[12 * 8] = {0};
+    s.freq = (struct freq){.months = 1, .season = 12};
+    for (i32 i = 0; i < N; i++) when[i] = time_add(978307200, &s.freq, i);
+    s.nknown = 0, s.ncol = 1;
+    cut = s;
+    cut.nrow = 25;
+    window_fill_future(&p, &s, 25, (struct window_dst){whole, 8, 1}, 0);
+    window_fill_future(&p, &cut, 25, (struct window_dst){end, 8, 1}, 0);
+    assert_memory_equal(whole, end, sizeof end);
+}
+
 /* --- prefetch --- */
 struct filler {
     i64 slot[PREFETCH_SLOTS];
@@ -132,4 +147,5 @@ TEST(prefetch_stops_when_freed_early) {
 T_MAIN(cmocka_unit_test(window_segments_hold_consecutive_rows_newest_last),
        cmocka_unit_test(window_targets_past_the_horizon_or_the_end_are_missing), cmocka_unit_test(window_scale_uses_the_window_only),
        cmocka_unit_test(window_last_observed_stands_in_for_missing_cells), cmocka_unit_test(window_calendar_knows_the_hour),
+       cmocka_unit_test(window_calendar_goes_on_behind_the_file),
        cmocka_unit_test(prefetch_hands_out_every_step_in_order), cmocka_unit_test(prefetch_stops_when_freed_early))

@@ -1,5 +1,6 @@
 /* t_bases.c - the bases: no look ahead, gaps, text form, rows in bulk, and the ridge against normal equations summed plainly. */
 #include "base/rng.h"
+#include "data/time.h"
 #include "tiny.h"
 #include "train/base.h"
 #include "train/base_linear.h"
@@ -290,6 +291,41 @@ TEST(calendar_marks_know_dates_before_and_after_1970) {
     assert_true(m[0] == 23 && m[1] == 24 + 3 && m[2] == 31 + 11);
 }
 
+/* Hourly or monthly rows with times from 2001 on, and a ridge that leans on their calendar. */
+static struct series *dated(bool monthly) {
+    struct series *s = waves(false);
+    s->freq = monthly ? (struct freq){.months = 1, .season = 12} : (struct freq){.step = 3600, .season = 24};
+    for (i64 i = 0; i < ROWS_ALL; i++) {
+        i32 mark[3];
+        s->time[i] = time_add(978307200, &s->freq, i);
+        calendar_marks(s->time[i], mark);
+        for (i32 c = 0; c < 2; c++) s->v[c * ROWS_ALL + i] += (f32)(mark[0] % 5) + (f32)(mark[2] * mark[2] % 7);
+    }
+    return s;
+}
+
+TEST(ridge_knows_the_date_of_the_row_behind_the_file) {
+    for (i32 monthly = 0; monthly < 2; monthly++) {
+        struct series *s = dated(monthly);
+        struct base *b;
+        struct ridge_spec spec = {.L = L, .H = H, .ncol = 1, .train = 250, .valid = 330, .calendar = true};
+        T_OK(base_ridge(s, &spec, &b));
+        for (i64 o = 330; o < 345; o++) {
+            struct series cut = *s; /* column 0 alone: its first o rows are those of the file cut there */
+            f32 whole[H], end[H], bulk[H];
+            cut.nrow = o;
+            cut.ncol = cut.ntarget = 1;
+            base_predict(b, s, 0, o, H, whole);
+            base_predict(b, &cut, 0, o, H, end);
+            if (memcmp(whole, end, sizeof end)) fail_msg("row %lld, %d months: %g or %g", (long long)o, monthly, (f64)whole[0], (f64)end[0]);
+            T_OK(base_predict_rows(b, &cut, 1, &(i32){0}, &o, H, bulk, H, NULL));
+            assert_memory_equal(bulk, end, sizeof end);
+        }
+        base_free(b);
+        tiny_free(s);
+    }
+}
+
 TEST(algebra_gives_the_same_bits_on_every_instruction_set) {
     enum { N = 77, R = 53 };
     extern const struct algebra algebra_base;
@@ -346,5 +382,6 @@ T_MAIN(cmocka_unit_test(forecast_uses_only_rows_before_its_origin), cmocka_unit_
        cmocka_unit_test(ridge_loss_from_sums_equals_loss_of_its_forecasts),
        cmocka_unit_test(ridge_too_short_says_how_many_windows),
        cmocka_unit_test(calendar_marks_know_dates_before_and_after_1970),
+       cmocka_unit_test(ridge_knows_the_date_of_the_row_behind_the_file),
        cmocka_unit_test(algebra_gives_the_same_bits_on_every_instruction_set),
        cmocka_unit_test(fits_give_back_all_memory_when_any_is_refused))
