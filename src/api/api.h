@@ -64,7 +64,9 @@ struct score_view {
 err score_view(const struct forecaster *f, const struct forecast_scores *s, const struct options *o, const char *title,
                struct score_view *out);
 void score_view_free(struct score_view *v);
-f64 score_skill(const struct forecaster *f, const struct forecast_scores *s, bool original);
+/* The best naive row and the skill against it, in the units and the step that --score-scale and --score-steps say. */
+i32 score_best(const struct forecaster *f, const struct forecast_scores *s, const struct options *o);
+f64 score_skill(const struct forecaster *f, const struct forecast_scores *s, const struct options *o);
 
 /* The course of training, kept for the curves of the report. */
 struct curve_point {

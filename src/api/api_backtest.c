@@ -51,7 +51,7 @@ static err show_fold(struct backtest *b, i32 k, i64 from, i64 to, const struct f
     str_free(&json);
     if (e >= 0) js_push(b->json, one);
     bool original = strcmp(t->o.score_scale, "z") != 0;
-    i32 best = forecast_best_naive(b->f, scores, original);
+    i32 best = score_best(b->f, scores, &t->o);
     if (best < 0) return e;
     b->model += forecast_error(b->f, scores->row[SCORE_MODEL], -1, original);
     b->naive += forecast_error(b->f, scores->row[best], -1, original);
@@ -60,14 +60,13 @@ static err show_fold(struct backtest *b, i32 k, i64 from, i64 to, const struct f
 
 static err one_fold(struct backtest *b, i32 k, i64 from, i64 to) {
     const struct stretto_trainer *t = b->t;
-    struct split split = {.train = from - (t->split.validation - t->split.train), .validation = from, .test = to};
-    struct window_set set = {.first = lmax(from, t->spec.context), .end = to - t->spec.horizon + 1, .stride = t->spec.stride};
+    struct window_set set = {.first = lmax(from, t->spec.context), .end = lmin(to, t->split.test - t->spec.horizon + 1), .stride = t->spec.stride};
     struct forecast_scores scores = {0};
     if (k == 0 || b->each) {
         err e = fit_before(b, from);
         if (e != 0) return e;
     }
-    TRY(forecast_score(b->f, t->data->s, &split, &set, &t->shop.use, &scores));
+    TRY(forecast_score(b->f, t->data->s, &set, &t->shop.use, &scores));
     err e = show_fold(b, k, from, to, &scores);
     forecast_scores_free(&scores);
     return e;

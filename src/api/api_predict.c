@@ -28,6 +28,10 @@ stretto_err stretto_model_open(stretto_model *self, const char *path, stretto_da
         stretto_data_free(d);
         return e;
     }
+    if (self->f->shape.calendar > 0 && !d->s->time) {
+        stretto_data_free(d);
+        return FAIL_AT(E903, NULL, "data with a time column", "the model uses the calendar, the rows of the data have no time");
+    }
     d->scaled = true;
     *out = d;
     return 0;
@@ -197,9 +201,8 @@ static err eval(stretto_model *m, stretto_data *d, const struct options *o, stru
     struct window_set set;
     const char *what = "eval";
     TRY(eval_windows(m, d->s, o && !opt_is_auto(o, OPT_stride) ? o->stride : m->f->spec.stride, &set, &what));
-    struct split split = {.train = set.first, .validation = set.first, .test = d->s->nrow};
     TRY(workshop_open(&m->config.o, NULL, NULL, &shop));
-    err e = forecast_score(m->f, d->s, &split, &set, &shop.use, scores);
+    err e = forecast_score(m->f, d->s, &set, &shop.use, scores);
     workshop_close(&shop);
     if (e < 0) return e;
     char title[128], span[72];
@@ -211,7 +214,7 @@ static err eval(stretto_model *m, stretto_data *d, const struct options *o, stru
     if (json) table_json(text, v.table);
     else table_text(text, v.table);
     score_view_free(&v);
-    if (skill) *skill = score_skill(m->f, scores, strcmp(show->score_scale, "z") != 0);
+    if (skill) *skill = score_skill(m->f, scores, show);
     return 0;
 }
 

@@ -100,6 +100,7 @@ static err fit(struct stretto_trainer *t, struct forecaster **out) {
     if (!learner) return FAIL_AT(E103, "--task", "--task forecast", "there is no learner \"%s\"", t->o.task);
     TRY(resolve_forecast(&t->o, t->data->s, &t->events, &t->spec, &t->split));
     TRY(run_dir_config(t));
+    schema_limit_words(t->data->s, t->split.train);
     TRY(scale(t));
     TRY(load_plan(t));
     t->shop.use.trace = true;
@@ -116,10 +117,10 @@ static err score(struct stretto_trainer *t) {
         event_note(&t->events, EVENT_WARNING, "no test window: the model is not scored (--test ROWS with at least %d rows)", t->spec.horizon);
         return 0;
     }
-    TRY(forecast_score(t->model->f, t->data->s, &t->split, &set, &t->shop.use, &t->scores));
+    TRY(forecast_score(t->model->f, t->data->s, &set, &t->shop.use, &t->scores));
     t->scored = true;
     f64 skill = stretto_trainer_skill(t);
-    i32 best = forecast_best_naive(t->model->f, &t->scores, strcmp(t->o.score_scale, "z") != 0);
+    i32 best = score_best(t->model->f, &t->scores, &t->o);
     if (skill < -0.005 && best >= 0)
         event_note(&t->events, EVENT_WARNING, "on the test part the model is %.0f%% worse than the row \"%s\": use that row, or more data", -100 * skill,
                    t->scores.name[best]);
@@ -166,8 +167,7 @@ const char *stretto_trainer_scores(stretto_trainer *self, int json) {
 }
 
 double stretto_trainer_skill(const stretto_trainer *self) {
-    bool original = strcmp(self->o.score_scale, "z") != 0;
-    return self->scored ? score_skill(self->model->f, &self->scores, original) : (f64)NAN;
+    return self->scored ? score_skill(self->model->f, &self->scores, &self->o) : (f64)NAN;
 }
 
 stretto_err stretto_trainer_save(stretto_trainer *self, const char *path) {

@@ -99,9 +99,14 @@ static err choose_loss(struct options *o) {
 }
 
 static err choose_rest(struct options *o) {
+    static const struct opt_from by_epochs = {.rank = OPT_RANK_PRESET, .origin = "auto: --epochs is given"};
+    if (opt_given(o, OPT_epochs) && !opt_given(o, OPT_steps)) TRY(opt_set_id(o, OPT_steps, "auto", &by_epochs));
     if (opt_is_auto(o, OPT_scale)) TRY(opt_resolve(o, OPT_scale, "last", "no preset"));
     if (opt_is_auto(o, OPT_calendar)) TRY(opt_resolve(o, OPT_calendar, "no", "no preset asks for it"));
     TRY(choose_loss(o));
+    if (o->batch % o->accumulate != 0)
+        return FAIL_AT(E106, NULL, "--accumulate with a divisor of --batch", "--batch %lld cannot be cut into --accumulate %lld equal parts",
+                       (long long)o->batch, (long long)o->accumulate);
     if (opt_is_auto(o, OPT_epochs) && opt_is_auto(o, OPT_steps)) TRY(resolve_i(o, OPT_steps, 300, "no preset"));
     if (opt_is_auto(o, OPT_stride)) TRY(resolve_i(o, OPT_stride, 1, "every origin"));
     return 0;

@@ -37,10 +37,19 @@ static void values(const struct metrics *m, bool original, bool bands, i32 step,
     v[n++] = s.corr;
 }
 
-f64 score_skill(const struct forecaster *f, const struct forecast_scores *s, bool original) {
-    i32 best = forecast_best_naive(f, s, original);
+/* The step that scores are about: -1 = all. */
+static i32 step_of(const struct options *o, const struct forecast_scores *s) { return strcmp(o->score_steps, "last") == 0 ? s->horizon - 1 : -1; }
+
+static bool raw(const struct options *o) { return strcmp(o->score_scale, "z") != 0; }
+
+i32 score_best(const struct forecaster *f, const struct forecast_scores *s, const struct options *o) {
+    return forecast_best_naive(f, s, step_of(o, s), raw(o));
+}
+
+f64 score_skill(const struct forecaster *f, const struct forecast_scores *s, const struct options *o) {
+    i32 best = score_best(f, s, o), step = step_of(o, s);
     if (best < 0) return (f64)NAN;
-    return 1 - forecast_error(f, s->row[SCORE_MODEL], -1, original) / forecast_error(f, s->row[best], -1, original);
+    return 1 - forecast_error(f, s->row[SCORE_MODEL], step, raw(o)) / forecast_error(f, s->row[best], step, raw(o));
 }
 
 /* Column of the metric that skill is measured in: MSE is RMSE's column in original units. */
@@ -51,8 +60,8 @@ static i32 skill_column(const struct forecaster *f, bool original) {
 
 static err fill(const struct forecaster *f, const struct forecast_scores *s, const struct options *o, const char *title,
                 struct score_view *v) {
-    bool original = strcmp(o->score_scale, "z") != 0;
-    i32 step = strcmp(o->score_steps, "last") == 0 ? s->horizon - 1 : -1;
+    bool original = raw(o);
+    i32 step = step_of(o, s);
     struct score_row *rows;
     ARENA_NEW(&v->arena, v->table, 1);
     ARENA_NEW(&v->arena, rows, SCORE_ROWS);
@@ -63,7 +72,7 @@ static err fill(const struct forecaster *f, const struct forecast_scores *s, con
     t->skill_metric = skill_column(f, original);
     t->best_naive = -1;
     t->windows = s->windows;
-    i32 best = forecast_best_naive(f, s, original);
+    i32 best = score_best(f, s, o);
     for (i32 r = 0; r < SCORE_ROWS; r++) {
         if (!s->row[r]) continue;
         struct score_row *row = &rows[t->nrow];

@@ -26,6 +26,7 @@ static err fill(const struct options *o, struct workshop *w) {
     machine_set_rate(w->machine, "cpu", w->use.kern->fma_rate(CALIBRATION_ROUNDS), 0);
     w->use.machine = w->machine;
     w->use.parallel = o->parallel;
+    w->use.deterministic = o->deterministic;
     return pool_new(w->machine->ndevice, &w->use.pool);
 }
 

@@ -7,6 +7,8 @@ static err bind(struct engine *e, const struct resources *r, const struct optim 
     if (optim) {
         if (plan_text) TRY(plan_parse(plan_text, plan_path, &q, &e->plan));
         else TRY(plan_make(&q, &e->plan));
+        if (r->deterministic && !e->plan->exact)
+            return FAIL_AT(E401, NULL, "--parallel data_sync", "--deterministic: the strategy %s does not give the bits of the serial run", e->plan->strategy);
         TRY(exec_bind(e->plan, e->net, r->kern, r->pool, &e->store, &e->exec));
         exec_trace(e->exec, r->trace);
     }

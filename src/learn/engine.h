@@ -15,7 +15,7 @@ struct resources {
     const char *parallel;          /* strategy expression */
     const struct events *events;
     const volatile int *stop;      /* set by a signal handler */
-    bool trace;
+    bool trace, deterministic;     /* deterministic: refuse strategies that do not give the bits of the serial run */
 };
 
 struct engine {

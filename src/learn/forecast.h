@@ -70,10 +70,11 @@ struct forecaster {
     f32 *theta[MEMBERS_MAX];        /* [ntheta] best weights of each member */
     struct base *base;
     struct base *ridge;             /* the row to beat when the base is no ridge itself; NULL = too few windows for one */
+    f64 *mase;                      /* [ntarget] what MASE divides by: rows before the test part */
     i64 seen_rows, seen_time;       /* rows and time (INT64_MIN = none) up to which the model has seen targets */
     struct guard guard;
     f64 weight;                     /* a: share of the correction that is used, 0..1 */
-    f32 *spread;                    /* [nband][horizon] residual quantiles in units of the row's div, for point heads */
+    f32 *spread;                    /* [ntarget][nband][horizon] residual quantiles in units of the row's div */
     /* for the report */
     struct choice choice;           /* base auto */
     struct mix mix;                 /* base mix */
@@ -145,15 +146,14 @@ struct forecast_scores {
     struct arena arena;
 };
 
-/* Score the windows of a set: the model beside base, naive, snaive and ridge.  rows: training rows (MASE scale, ridge fit before
- * `split.validation`). */
-err forecast_score(const struct forecaster *f, const struct series *s, const struct split *split, const struct window_set *set,
-                   const struct resources *use, struct forecast_scores *out);
+/* Score the windows of a set: the model beside base, naive, snaive and ridge. */
+err forecast_score(const struct forecaster *f, const struct series *s, const struct window_set *set, const struct resources *use,
+                   struct forecast_scores *out);
 void forecast_scores_free(struct forecast_scores *s);
 /* Error that skill is measured in, of all columns and steps (step -1) or one: MAE, or for loss mse RMSE (original units) or MSE. */
 f64 forecast_error(const struct forecaster *f, const struct metrics *m, i32 step, bool original);
 /* The best of the naive rows naive, snaive, ridge; -1 = none could be scored. */
-i32 forecast_best_naive(const struct forecaster *f, const struct forecast_scores *s, bool original);
+i32 forecast_best_naive(const struct forecaster *f, const struct forecast_scores *s, i32 step, bool original);
 
 /* --- files --- */
 err forecast_save(const struct forecaster *f, const char *path, const char *options_json, const char *record_json);
@@ -165,6 +165,8 @@ err forecast_net(const struct forecast_spec *spec, const struct window_shape *sh
 err forecast_shape(const struct forecast_spec *spec, const struct series *s, struct window_shape *out);
 err schema_of(const struct series *s, struct schema *out);
 void schema_free(struct schema *c);
+/* Words that first come after the training rows become "missing": nothing was learnt of them. */
+void schema_limit_words(struct series *s, i64 train);
 /* Check that a series fits the schema (E903) and apply its scale and vocabularies. */
 err schema_apply(const struct schema *c, struct series *s);
 

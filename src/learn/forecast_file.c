@@ -73,7 +73,7 @@ static err forecast_json(const struct forecaster *f, struct str *out) {
     js_put_text(o, "base_kind", f->spec.base);
     js_put_f64(o, "dropout", (f64)f->spec.dropout);
     js_put_i64(o, "scale", (i64)f->spec.scale);
-    for (i32 q = 0; q < f->spec.nband; q++) js_push(quantiles, js_new_f64(f->spec.band[q]));
+    for (i32 q = 0; q < imax(f->spec.nband, f->spec.nquantile); q++) js_push(quantiles, js_new_f64(f->spec.band[q]));
     js_put(o, "quantiles", quantiles);
     js_put_i64(o, "ntarget", f->schema.ntarget);
     js_put_i64(o, "npast", f->schema.npast);
@@ -115,7 +115,8 @@ static err collect(const struct forecaster *f, struct tens_list *list) {
     for (i32 m = 0; m < f->nmember; m++) TRY(model_put(list, &f->net, f->theta[m], member_prefix(m, prefix)));
     TRY(put_base(f->base, "base.ridge", list));
     TRY(put_base(f->ridge, "row.ridge", list));
-    if (f->spread) TRY(tens_add(list, "spread", DTYPE_F32, f->spec.nband, f->spec.horizon, f->spread));
+    if (f->spread) TRY(tens_add(list, "spread", DTYPE_F32, (i64)f->schema.ntarget * f->spec.nband, f->spec.horizon, f->spread));
+    TRY(tens_add(list, "scale.mase", DTYPE_F64, f->schema.ntarget, 0, f->mase));
     /* a file needs a tensor: the scale of the columns is always there */
     TRY(tens_add(list, "scale.mean", DTYPE_F64, f->schema.ncol, 0, f->schema.mean));
     return tens_add(list, "scale.dev", DTYPE_F64, f->schema.ncol, 0, f->schema.dev);
@@ -142,6 +143,18 @@ static err damaged(const char *path, const char *what) {
 
 static void read_text(const struct js *o, const char *name, char *out, size_t size) { snprintf(out, size, "%s", js_str(js_get(o, name), "")); }
 
+/* Rising, inside (0,1); a head has all of them or none. */
+static err read_quantiles(const char *path, const struct js *list, struct forecast_spec *s) {
+    i32 n = imax(s->nband, s->nquantile);
+    if (n > BANDS_MAX || js_len(list) != n || (s->nquantile > 0 && s->nband > 0 && s->nband != s->nquantile))
+        return damaged(path, "\"quantiles\" do not fit");
+    for (i32 q = 0; q < n; q++) {
+        s->band[q] = js_f64(js_at(list, q), (f64)NAN);
+        if (!(s->band[q] > (q ? s->band[q - 1] : 0) && s->band[q] < 1)) return damaged(path, "\"quantiles\" do not rise between 0 and 1");
+    }
+    return 0;
+}
+
 static err read_spec(const char *path, const struct js *o, struct forecaster *f) {
     /* assigned through i64: bools and ints alike; ranges are checked below */
 #define X(field)                                                                                                                 \
@@ -166,17 +179,25 @@ static err read_spec(const char *path, const struct js *o, struct forecaster *f)
     i64 scale = js_i64(js_get(o, "scale"), -1);
     if (scale < WSCALE_NONE || scale > WSCALE_MEAN) return damaged(path, "\"scale\" is out of range");
     f->spec.scale = f->shape.scale = (enum window_scale)scale;
-    const struct js *quantiles = js_get(o, "quantiles");
-    if (f->spec.nband > BANDS_MAX || js_len(quantiles) != f->spec.nband) return damaged(path, "\"quantiles\" do not fit");
-    for (i32 q = 0; q < f->spec.nband; q++) f->spec.band[q] = js_f64(js_at(quantiles, q), 0.5);
+    TRY(read_quantiles(path, js_get(o, "quantiles"), &f->spec));
+    return 0;
+}
+
+/* What three floors below rely on, in one place: a file is not believed. */
+static const char *unsound(const struct forecaster *f) {
     const struct window_shape *p = &f->shape;
-    bool sound = p->context > 0 && p->horizon > 0 && p->seg > 0 && p->nseg > 0 && p->out_seg > 0 && p->nout > 0 &&
-                 (i64)p->seg * p->nseg >= p->context && (i64)p->out_seg * p->nout >= p->horizon && p->horizon == f->spec.horizon &&
-                 p->context == f->spec.context && f->spec.nquantile <= f->spec.nband && p->calendar <= 6;
-    const struct forecast_spec *s = &f->spec; /* the ranges of options.def */
-    bool fair = p->context <= 1000000 && p->horizon <= 100000 && s->layers >= 1 && s->layers <= 64 && s->hidden >= 1 && s->hidden <= 65536 &&
-                s->stride >= 1 && s->dropout >= 0 && s->dropout < 1;
-    return sound && fair ? 0 : damaged(path, fair ? "its window shape does not add up" : "a number of its description is out of range");
+    const struct forecast_spec *s = &f->spec;
+    const struct schema *c = &f->schema;
+    if (p->context < 1 || p->context > 1000000 || p->horizon < 1 || p->horizon > 100000 || p->seg < 1 || p->nseg < 1 || p->out_seg < 1 ||
+        p->nout < 1 || (i64)p->seg * p->nseg < p->context || (i64)p->out_seg * p->nout < p->horizon || p->horizon != s->horizon ||
+        p->context != s->context || (i64)p->seg * p->nseg > 2 * (i64)p->context + p->seg || (i64)p->out_seg * p->nout > 2 * (i64)p->horizon)
+        return "its window shape does not add up";
+    if (s->layers < 1 || s->layers > 8 || s->hidden < 1 || s->hidden > 65536 || s->stride < 1 || !(s->dropout >= 0 && s->dropout < 1))
+        return "a number of its description is out of range";
+    if (p->calendar != 0 && p->calendar != window_calendar_size(&c->freq)) return "its calendar is not that of its frequency";
+    for (i32 i = 0; i < c->ncol; i++)
+        if (!(c->dev[i] > 0 && c->dev[i] < 1e300 && fabs(c->mean[i]) < 1e300)) return "a column has no usable mean and deviation";
+    return f->weight >= 0 && f->weight <= 1 ? NULL : "\"weight\" is out of range";
 }
 
 static err read_columns(const char *path, const struct js *o, struct schema *c) {
@@ -249,8 +270,11 @@ static err read_members(const char *path, const struct js *o, const struct st_fi
 
 static err read_spread(const struct st_file *file, struct forecaster *f) {
     const struct tens *t;
+    TRY(model_tensor(file, "scale.mase", DTYPE_F64, f->schema.ntarget, 0, &t));
+    NEW(f->mase, f->schema.ntarget);
+    memcpy(f->mase, t->data, sizeof(f64) * (size_t)f->schema.ntarget);
     if (!st_find(file, "spread")) return 0;
-    TRY(model_tensor(file, "spread", DTYPE_F32, f->spec.nband, f->spec.horizon, &t));
+    TRY(model_tensor(file, "spread", DTYPE_F32, (i64)f->schema.ntarget * f->spec.nband, f->spec.horizon, &t));
     NEW(f->spread, tens_count(t));
     memcpy(f->spread, t->data, sizeof(f32) * (size_t)tens_count(t));
     return 0;
@@ -260,6 +284,8 @@ static err read_all(const char *path, const struct st_file *file, const struct j
     TRY(read_spec(path, o, f));
     TRY(read_columns(path, o, &f->schema));
     TRY(read_categories(o, &f->schema));
+    f->weight = js_f64(js_get(o, "weight"), (f64)NAN);
+    if (unsound(f)) return damaged(path, unsound(f));
     TRY(read_base(path, file, js_str(js_get(o, "base"), ""), "base.ridge", &f->base));
     TRY(read_base(path, file, js_str(js_get(o, "ridge"), ""), "row.ridge", &f->ridge));
     if ((f->base && f->base->ridge && f->base->ridge->H != f->spec.horizon) || (f->ridge && f->ridge->ridge && f->ridge->ridge->H != f->spec.horizon))
@@ -267,9 +293,7 @@ static err read_all(const char *path, const struct st_file *file, const struct j
     f->seen_rows = js_i64(js_get(o, "seen_rows"), 0);
     f->seen_time = js_i64(js_get(o, "seen_time"), INT64_MIN);
     TRY(read_members(path, o, file, f));
-    TRY(read_spread(file, f));
-    f->weight = js_f64(js_get(o, "weight"), 1);
-    return f->weight >= 0 && f->weight <= 1 ? 0 : damaged(path, "\"weight\" is out of range");
+    return read_spread(file, f);
 }
 
 static err read_file(const char *path, const struct st_file *file, struct forecaster *f, struct str *options, struct str *record) {

@@ -14,6 +14,7 @@ void forecast_free(struct forecaster *f) {
     if (!f) return;
     for (i32 m = 0; m < f->nmember; m++) mem_free(f->theta[m]);
     mem_free(f->spread);
+    mem_free(f->mase);
     mem_free(f->span);
     str_free(&f->plan_text);
     base_free(f->base);
@@ -87,7 +88,8 @@ static err choose_base(struct fit *t) {
 static err ridge_row(struct fit *t) {
     const struct forecast_spec *s = &t->f->spec;
     const struct split *p = &t->job->split;
-    struct ridge_spec r = {.L = s->context, .H = s->horizon, .ncol = t->job->series->ntarget, .train = p->train, .valid = p->validation};
+    struct ridge_spec r = {.L = s->context, .H = s->horizon, .ncol = t->job->series->ntarget, .train = p->train, .valid = p->validation,
+                           .refit = t->f->has_mix || s->refit}; /* the row to beat sees every row that the model sees */
     if (base_is_ridge(t->f->base) || window_origins(&t->train) < MIN_WINDOWS) return 0;
     err e = base_ridge(t->job->series, &r, &t->f->ridge);
     return e == -E601 ? e : 0; /* no complete window: no row */
@@ -110,6 +112,10 @@ static err validate(void *self, f64 *loss) {
     i64 cells = 0, n = window_origins(&t->valid) * t->job->series->ntarget;
     for (i64 i = 0; i < n; i += t->valid_batch.B) {
         batch_fill_set(&t->valid_batch, 0, &t->valid, i);
+        if (t->valid_batch.failed < 0) {
+            err_put(&t->valid_batch.why);
+            return t->valid_batch.failed;
+        }
         const struct batch_slot *s = &t->valid_batch.slot[0];
         struct exec_step step = {.input = s->input, .loss_scale = 1};
         struct exec_result r;
@@ -125,12 +131,12 @@ static err save_checkpoint(void *self, const struct train_state *s) { return for
 
 static struct train_job job_of(struct fit *t, i32 m) {
     const struct forecast_spec *s = &t->f->spec;
-    f64 per_epoch = (f64)window_origins(&t->batch.set) / (f64)t->batch.nwin;
+    f64 per_epoch = (f64)window_origins(&t->batch.set) / ((f64)t->batch.nwin * s->accumulate);
     struct train_job j = {.exec = t->engine.exec, .store = &t->engine.store, .steps = t->steps, .valid_every = s->valid_every,
                           .patience = s->patience, .accumulate = s->accumulate, .schedule = s->schedule, .warmup = s->warmup,
                           .clip = s->clip, .seed = s->seed + (u64)m, .steps_per_epoch = per_epoch,
                           .rows_per_step = (f64)t->batch.B * s->accumulate, .prefetch = pool_size(t->job->use.pool) > 1,
-                          .time_limit = s->time_limit, .checkpoint_every = s->checkpoint_every, .member = m, .members = s->members,
+                          .time_limit = t->deadline > 0 ? dmax(1e-3, t->deadline - clock_now()) : 0, .checkpoint_every = s->checkpoint_every, .member = m, .members = s->members,
                           .self = t, .fill = fill, .inputs = inputs, .validate = validate,
                           .checkpoint = t->job->run_dir ? save_checkpoint : NULL, .events = t->job->use.events, .stop = t->job->use.stop};
     j.hyper = (struct optim_hyper){.lr = (f32)s->lr, .weight_decay = (f32)s->weight_decay, .momentum = (f32)s->momentum,
@@ -149,7 +155,7 @@ static err run_member(struct fit *t, i32 m, struct train_state *state) {
     t->batch.seed = t->f->spec.seed + (u64)m;
     struct train_job j = job_of(t, m);
     if (t->refitting) {
-        j.until = lmax(1, t->best_steps);
+        j.until = lmax(1, t->best_steps[m]);
         j.validate = NULL;
     }
     err e = train_run(&j, state);
@@ -167,7 +173,7 @@ static err train_member(struct fit *t, i32 m) {
     err e = forecast_restore(t, m, &state);
     if (e >= 0) e = run_member(t, m, &state);
     if (e > 0 && e != STOP_SIGNAL) {
-        if (!t->refitting) t->best_steps = state.best_step; /* a refit does not validate */
+        if (!t->refitting) t->best_steps[m] = state.best_step; /* a refit does not validate */
         t->f->steps_done += state.step;
         t->f->seconds += state.seconds;
         if (state.step_count) t->f->step_measured = state.step_seconds / (f64)state.step_count;
@@ -218,6 +224,7 @@ static err train_members(struct fit *t) {
     for (i32 m = t->done; m < t->f->spec.members; m++) {
         err e = train_member(t, m);
         if (e < 0 || e == STOP_SIGNAL) return e;
+        if (e == STOP_TIME) break; /* the members so far are the model */
     }
     return 0;
 }
@@ -240,7 +247,7 @@ static err refit(struct fit *t) {
     if (!t->refitting) t->done = 0; /* else a resumed run goes on inside the refit */
     t->refitting = true;
     t->batch.set = windows_in(&t->f->spec, 0, t->job->split.validation);
-    event_note(t->job->use.events, EVENT_NOTE, "refit on all rows before the test part: %lld steps", (long long)t->best_steps);
+    event_note(t->job->use.events, EVENT_NOTE, "refit on all rows before the test part: %lld steps", (long long)t->best_steps[0]);
     return train_members(t);
 }
 
@@ -255,19 +262,24 @@ static err correction(struct fit *t) {
     }
     TRY(prepare_training(t));
     TRY(forecast_resume_point(t));
+    if (s->time_limit > 0) t->deadline = clock_now() + s->time_limit;
     if (!t->refitting) {
         err e = train_members(t);
         if (e != 0) return e;
         TRY(keep_trace(t));
         TRY(forecast_guard(t));
+        TRY(forecast_spread(t)); /* before a refit: residuals of rows that the weights have not seen */
     }
-    return t->refitting || (s->refit && t->f->weight > 0) ? refit(t) : 0;
+    bool again = s->refit && t->f->weight > 0 && t->f->stopped != STOP_TIME;
+    return t->refitting || again ? refit(t) : 0;
 }
 
 static err fit_parts(struct fit *t) {
     const struct series *x = t->job->series;
     struct forecaster *f = t->f;
     TRY(schema_of(x, &f->schema));
+    NEW(f->mase, x->ntarget);
+    for (i32 c = 0; c < x->ntarget; c++) f->mase[c] = mase_scale(x, c, imax(1, x->freq.season), t->job->split.validation);
     f->seen_rows = t->job->split.validation;
     f->seen_time = x->time && f->seen_rows > 0 ? x->time[f->seen_rows - 1] : INT64_MIN;
     TRY(forecast_shape(&f->spec, x, &f->shape));
@@ -288,7 +300,7 @@ static err fit_parts(struct fit *t) {
     err e = correction(t);
     if (e != 0) return e;
     TRY(ridge_row(t));
-    return forecast_spread(t);
+    return f->nmember > 0 ? 0 : forecast_spread(t);
 }
 
 err forecast_fit(const struct forecast_job *job, struct forecaster **out) {

@@ -11,12 +11,15 @@ struct fit {
     struct engine engine;
     struct batcher batch, valid_batch;
     struct window_set train, valid, valid_all; /* valid: thinned, for validation while training */
-    i64 steps, best_steps;
+    i64 steps, best_steps[MEMBERS_MAX];
+    f64 deadline;                              /* clock at which the time limit is over, 0 = none */
     i32 member, done;                          /* being trained; first to train */
     bool refitting, resuming;
     i64 held;                                  /* members whose weights are in the checkpoint */
     f64 base_seconds;
 };
+
+enum { SPREAD_WINDOWS = 5 }; /* origins at least for residual quantiles */
 
 /* forecast_guard.c: the weight a from validation blocks; the residual quantiles for bands. */
 err forecast_guard(struct fit *t);

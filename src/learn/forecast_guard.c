@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "learn/forecast_fit.h"
 
-enum { SPREAD_CELLS = 250000, SPREAD_WINDOWS = 5 };
+enum { SPREAD_CELLS = 250000 };
 
 /* Mean training losses of every validation origin, all columns together. */
 struct losses {
@@ -70,8 +70,9 @@ err forecast_guard(struct fit *t) {
 /* --- bands --- */
 struct residuals {
     const struct fit *t;
-    f32 *r;          /* [horizon][n] */
-    i64 n, used;
+    f32 *r;          /* [ntarget][horizon][n] */
+    i64 n;           /* origins */
+    const struct window_set *set;
 };
 
 static err on_residual(void *self, const struct forecast_row *row) {
@@ -79,9 +80,11 @@ static err on_residual(void *self, const struct forecast_row *row) {
     const struct series *s = d->t->job->series;
     const struct forecast_spec *spec = &d->t->f->spec;
     const f32 *around = spec->nquantile > 0 ? row->base : row->mean;
-    for (i32 k = 0; k < spec->horizon; k++)
-        d->r[(i64)k * d->n + d->used] = row->seen ? (series_col(s, row->col)[row->origin + k] - around[k]) / row->div : (f32)NAN;
-    d->used++;
+    i64 at = (row->origin - d->set->first) / d->set->stride;
+    for (i64 k = 0; k < spec->horizon; k++) {
+        f32 y = series_col(s, row->col)[row->origin + k];
+        d->r[(row->col * spec->horizon + k) * d->n + at] = row->seen ? (y - around[k]) / row->div : (f32)NAN;
+    }
     return 0;
 }
 
@@ -98,22 +101,36 @@ static f32 quantile(const f32 *v, i64 n, f64 q) {
     return i + 1 < n ? (f32)((f64)v[i] * (1 - part) + (f64)v[i + 1] * part) : v[n - 1];
 }
 
-static err spread_of(struct fit *t, struct residuals *d, const struct window_set *set) {
+/* The quantiles of one column and step; v[n] is sorted in place. */
+static void quantiles_of(const struct forecast_spec *spec, f32 *v, i64 n, f32 *spread, i32 k) {
+    qsort(v, (size_t)n, sizeof *v, ascending);
+    while (n > 0 && isnan(v[n - 1])) n--;
+    for (i32 q = 0; q < spec->nband && n > 0; q++) spread[(i64)q * spec->horizon + k] = quantile(v, n, spec->band[q]);
+}
+
+static err spread_of(struct fit *t, struct residuals *d) {
     struct forecaster *f = t->f;
     const struct forecast_spec *spec = &f->spec;
-    NEW(d->r, d->n * spec->horizon);
-    TRY(forecast_windows(f, t->job->series, set, &t->job->use, on_residual, d));
+    i64 h = spec->horizon, ncol = t->job->series->ntarget;
+    NEW(d->r, ncol * h * d->n);
+    TRY(forecast_windows(f, t->job->series, d->set, &t->job->use, on_residual, d));
     f32 *spread;
-    NEW(spread, (i64)spec->nband * spec->horizon);
-    for (i32 k = 0; k < spec->horizon; k++) {
-        f32 *v = d->r + (i64)k * d->n;
-        qsort(v, (size_t)d->n, sizeof *v, ascending);
-        i64 n = d->n;
-        while (n > 0 && isnan(v[n - 1])) n--;
-        for (i32 q = 0; q < spec->nband && n > 0; q++) spread[(i64)q * spec->horizon + k] = quantile(v, n, spec->band[q]);
-    }
+    NEW(spread, ncol * spec->nband * h);
+    for (i64 c = 0; c < ncol; c++)
+        for (i32 k = 0; k < h; k++) quantiles_of(spec, d->r + (c * h + k) * d->n, d->n, spread + c * spec->nband * h, k);
     f->spread = spread;
     return 0;
+}
+
+/* The mix was weighed on the validation rows too: its residuals there are taken with a mix that has not seen them. */
+static err unseen_base(const struct fit *t, struct base **out) {
+    const struct forecast_spec *s = &t->f->spec;
+    const struct series *x = t->job->series;
+    struct mix table;
+    struct mix_spec m = {.L = s->context, .H = s->horizon, .ncol = x->ntarget, .season = x->freq.season, .train = t->job->split.train,
+                         .kern = t->job->use.kern};
+    *out = NULL;
+    return t->f->has_mix ? base_mix(x, &m, &table, out) : 0;
 }
 
 /* Whether origins `stride` rows apart come to every phase of the season: no common divisor. */
@@ -126,23 +143,33 @@ static bool every_phase(i64 stride, i64 season) {
     return stride == 1;
 }
 
-err forecast_spread(struct fit *t) {
-    const struct forecast_spec *spec = &t->f->spec;
+/* At most SPREAD_CELLS residuals, from origins of every phase of the season. */
+static struct window_set calibration(const struct fit *t) {
     struct window_set set = t->valid_all;
-    i64 n = window_origins(&set) * t->job->series->ntarget;
-    if (spec->nband == 0) return 0;
+    i64 cells = window_origins(&set) * t->job->series->ntarget * t->f->spec.horizon;
+    if (cells > SPREAD_CELLS) set.stride = (cells + SPREAD_CELLS - 1) / SPREAD_CELLS;
+    while (!every_phase(set.stride, imax(1, t->job->series->freq.season))) set.stride++;
+    return set;
+}
+
+err forecast_spread(struct fit *t) {
+    struct forecaster *f = t->f;
+    i64 n = window_origins(&t->valid_all);
+    if (f->spec.nband == 0 || f->spread) return 0;
     if (n < SPREAD_WINDOWS) {
-        if (spec->nquantile == 0) {
-            event_note(t->job->use.events, EVENT_NOTE, "no quantiles: %lld validation windows, at least %d are needed", (long long)n,
-                       SPREAD_WINDOWS);
-            t->f->spec.nband = 0;
-        }
+        event_note(t->job->use.events, EVENT_NOTE, "no quantiles: %lld validation origins, at least %d are needed", (long long)lmax(0, n),
+                   SPREAD_WINDOWS);
+        f->spec.nband = 0;
         return 0;
     }
-    if (n * spec->horizon > SPREAD_CELLS) set.stride = (n * spec->horizon + SPREAD_CELLS - 1) / SPREAD_CELLS;
-    while (!every_phase(set.stride, imax(1, t->job->series->freq.season))) set.stride++;
-    struct residuals d = {.t = t, .n = window_origins(&set) * t->job->series->ntarget};
-    err e = spread_of(t, &d, &set);
+    struct base *fair = NULL, *own = f->base;
+    struct window_set set = calibration(t);
+    struct residuals d = {.t = t, .n = window_origins(&set), .set = &set};
+    TRY(unseen_base(t, &fair));
+    if (fair) f->base = fair;
+    err e = spread_of(t, &d);
+    f->base = own;
+    base_free(fair);
     mem_free(d.r);
     return e;
 }

@@ -82,13 +82,14 @@ static i32 median_of(const struct forecast_spec *s) {
 }
 
 /* Bands of one step: the head's own quantiles weighted by a, residual quantiles of validation for the rest. */
-static void bands(const struct runner *r, const f32 *corr, f32 base, f32 mean, f32 div, i32 k) {
+static void bands(const struct runner *r, const struct forecast_row *row, const f32 *corr, i32 k) {
     const struct forecast_spec *s = &r->f->spec;
+    const f32 *spread = r->f->spread ? r->f->spread + (i64)row->col * s->nband * s->horizon : NULL;
     f32 a = (f32)r->f->weight, *out = r->band + (i64)k * s->nband;
     for (i32 q = 0; q < s->nband; q++) {
-        f32 spread = r->f->spread ? r->f->spread[(i64)q * s->horizon + k] * div : 0.f;
-        if (s->nquantile > 0) out[q] = base + a * div * corr[(i64)q * s->horizon + k] + (1.f - a) * spread;
-        else out[q] = mean + spread;
+        f32 around = spread ? spread[(i64)q * s->horizon + k] * row->div : 0.f;
+        if (s->nquantile > 0) out[q] = row->base[k] + a * row->div * corr[(i64)q * s->horizon + k] + (1.f - a) * around;
+        else out[q] = row->mean[k] + around;
     }
     sort_small(out, s->nband);
 }
@@ -103,10 +104,10 @@ static err emit_row(struct runner *r, i32 b, forecast_row_fn *fn, void *self) {
         f32 extra = f->nmember > 0 ? s->div[b] * point[k] : 0.f;
         r->both[k] = base[k] + extra;
         r->mean[k] = base[k] + (f32)f->weight * extra;
-        bands(r, corr, base[k], r->mean[k], s->div[b], k);
     }
     struct forecast_row row = {.origin = s->origin[b], .col = s->col[b], .mean = r->mean, .base = base, .both = r->both,
                                .band = f->spec.nband ? r->band : NULL, .shift = s->shift[b], .div = s->div[b], .seen = s->seen[b]};
+    for (i32 k = 0; k < h; k++) bands(r, &row, corr, k);
     return fn(self, &row);
 }
 

@@ -95,7 +95,7 @@ static err on_row(void *self, const struct forecast_row *row) {
     return c->n == CHUNK ? flush(c) : 0;
 }
 
-static err score_all(struct scorer *c, const struct split *split, const struct window_set *set, const struct resources *use) {
+static err score_all(struct scorer *c, const struct window_set *set, const struct resources *use) {
     const struct forecast_spec *spec = &c->f->spec;
     struct arena *a = &c->out->arena;
     i64 h = spec->horizon;
@@ -112,16 +112,16 @@ static err score_all(struct scorer *c, const struct split *split, const struct w
     TRY(make_rules(c));
     for (i32 r = 0; r < SCORE_ROWS; r++)
         for (i32 k = 0; c->out->row[r] && k < c->s->ntarget; k++)
-            metrics_set_scale(c->out->row[r], k, mase_scale(c->s, k, imax(1, c->s->freq.season), split->validation));
+            metrics_set_scale(c->out->row[r], k, c->f->mase[k]);
     TRY(forecast_windows(c->f, c->s, set, use, on_row, c));
     return flush(c);
 }
 
-err forecast_score(const struct forecaster *f, const struct series *s, const struct split *split, const struct window_set *set,
-                   const struct resources *use, struct forecast_scores *out) {
+err forecast_score(const struct forecaster *f, const struct series *s, const struct window_set *set, const struct resources *use,
+                   struct forecast_scores *out) {
     *out = (struct forecast_scores){.windows = window_origins(set) * s->ntarget, .horizon = f->spec.horizon, .nband = f->spec.nband};
     struct scorer c = {.f = f, .s = s, .out = out, .kern = use->kern, .total = out->windows};
-    err e = score_all(&c, split, set, use);
+    err e = score_all(&c, set, use);
     for (i32 r = 0; r < SCORE_RIDGE; r++) base_free(c.rule[r]); /* the ridge belongs to the forecaster */
     if (e < 0) forecast_scores_free(out);
     return e;
@@ -139,11 +139,11 @@ f64 forecast_error(const struct forecaster *f, const struct metrics *m, i32 step
     return strcmp(f->spec.loss, "mse") != 0 ? score.mae : original ? score.rmse : score.mse;
 }
 
-i32 forecast_best_naive(const struct forecaster *f, const struct forecast_scores *s, bool original) {
+i32 forecast_best_naive(const struct forecaster *f, const struct forecast_scores *s, i32 step, bool original) {
     i32 best = -1;
     f64 least = (f64)INFINITY;
     for (i32 r = SCORE_NAIVE; r < SCORE_ROWS; r++) {
-        f64 e = s->row[r] ? forecast_error(f, s->row[r], -1, original) : (f64)NAN;
+        f64 e = s->row[r] ? forecast_error(f, s->row[r], step, original) : (f64)NAN;
         if (e < least) {
             least = e;
             best = r;

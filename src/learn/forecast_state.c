@@ -23,6 +23,11 @@ static void add(struct state_file *s, const char *name, enum ckpt_kind kind, voi
     s->item[s->n++] = (struct ckpt_item){name, kind, p, n};
 }
 
+/* Residual quantiles are measured before a refit and kept through it. */
+static i64 spread_floats(const struct fit *t) {
+    return (i64)t->job->series->ntarget * t->f->spec.nband * t->f->spec.horizon;
+}
+
 /* Every item in a fixed order; `done` members are part of it, so that count must be known. */
 static void list(struct fit *t, struct train_state *s, struct state_file *f) {
     struct store *st = &t->engine.store;
@@ -30,7 +35,7 @@ static void list(struct fit *t, struct train_state *s, struct state_file *f) {
     add(f, "member", CKPT_I64, &f->member, 1);
     add(f, "done", CKPT_I64, &f->done, 1);
     add(f, "phase", CKPT_I64, &f->phase, 1);
-    add(f, "best_steps", CKPT_I64, &t->best_steps, 1);
+    add(f, "best_steps", CKPT_I64, t->best_steps, MEMBERS_MAX);
     add(f, "steps_done", CKPT_I64, &t->f->steps_done, 1);
     add(f, "seconds_done", CKPT_F64, &t->f->seconds, 1);
     add(f, "weight", CKPT_F64, &t->f->weight, 1);
@@ -51,6 +56,7 @@ static void list(struct fit *t, struct train_state *s, struct state_file *f) {
     add(f, "best_theta", CKPT_F32, s->best_theta, P);
     add(f, "good", CKPT_F32, s->good, (1 + st->optim->nstate) * P);
     if (f->done > 0) add(f, "members", CKPT_F32, f->members, f->done * P);
+    if (t->f->spread) add(f, "spread", CKPT_F32, t->f->spread, spread_floats(t));
 }
 
 static err open_state(const struct fit *t, struct state_file *f) {
@@ -76,7 +82,7 @@ err forecast_checkpoint(struct fit *t, const struct train_state *s) {
 /* How many members the newest checkpoint holds, which it was training, and how long. */
 static err read_head(struct state_file *f, i64 *member, i64 *done, i64 *phase, i64 *best_steps) {
     struct ckpt_item head[] = {{"member", CKPT_I64, member, 1}, {"done", CKPT_I64, done, 1}, {"phase", CKPT_I64, phase, 1},
-                               {"best_steps", CKPT_I64, best_steps, 1}};
+                               {"best_steps", CKPT_I64, best_steps, MEMBERS_MAX}};
     i64 number;
     return ckpt_resume(f->dir, head, COUNT(head), NULL, &number);
 }
@@ -94,6 +100,7 @@ static err take_members(struct fit *t, const struct state_file *f) {
 static err read_state(struct fit *t, struct train_state *s, struct state_file *f) {
     i64 number;
     if (f->done > 0) NEW(f->members, f->done * t->engine.store.ntheta);
+    if (t->refitting && t->f->spec.nband > 0 && window_origins(&t->valid_all) >= SPREAD_WINDOWS) NEW(t->f->spread, spread_floats(t));
     list(t, s, f);
     err e = ckpt_resume(f->dir, f->item, f->n, NULL, &number);
     if (e >= 0) e = take_members(t, f);
@@ -108,7 +115,7 @@ err forecast_resume_point(struct fit *t) {
     if (!t->job->resume || !t->job->run_dir) return 0;
     TRY(open_state(t, &f));
     if (ckpt_find(f.dir, 0, path, &number) < 0) return 0; /* stopped before the first checkpoint: begin again */
-    TRY(read_head(&f, &at, &done, &phase, &t->best_steps));
+    TRY(read_head(&f, &at, &done, &phase, t->best_steps));
     if (at < 0 || at >= t->f->spec.members || done < 0 || done > MEMBERS_MAX)
         return FAIL(E901, "the checkpoint in %s does not fit this run", f.dir);
     t->resuming = true;

@@ -49,6 +49,16 @@ void schema_free(struct schema *c) {
     *c = (struct schema){0};
 }
 
+void schema_limit_words(struct series *s, i64 train) {
+    for (i32 c = 0; c < s->ncat; c++) {
+        i32 known = 0; /* words are numbered as they appear */
+        for (i64 i = 0; i < train; i++) known = imax(known, s->code[c][i] + 1);
+        for (i64 i = train; i < s->nrow; i++)
+            if (s->code[c][i] >= known) s->code[c][i] = -1;
+        s->nword[c] = imin(s->nword[c], known);
+    }
+}
+
 static err same_columns(const struct schema *c, const struct series *s) {
     if (s->ncol != c->ncol || s->ntarget != c->ntarget || s->ncat != c->ncat)
         return FAIL_AT(E903, NULL, "the same columns as in training (stretto info MODEL lists them)",
