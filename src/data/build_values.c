@@ -153,25 +153,32 @@ static err check_cells(struct build *b, i64 future) {
     return e;
 }
 
-/* Straight lines over missing cells, never before the first or behind the last value. */
-static void interpolate(f32 *v, i64 n) {
+/* Straight lines over missing cells, never before the first or behind the last value; filled (may be NULL) says where. */
+static bool interpolate(f32 *v, u8 *filled, i64 n) {
     i64 before = -1;
+    bool any = false;
     for (i64 i = 0; i < n; i++) {
         if (isnan(v[i])) continue;
         for (i64 k = before + 1; before >= 0 && k < i; k++) {
             f64 share = (f64)(k - before) / (f64)(i - before);
             v[k] = (f32)((f64)v[before] * (1 - share) + (f64)v[i] * share);
+            if (filled) filled[k] = 1;
+            any |= filled != NULL;
         }
         before = i;
     }
+    return any;
 }
 
-static void fill_column(const struct build *b, struct series *s, i32 c, i64 future) {
+/* Whether cells were made up that a forecast must not see or score.  (Known columns are known: their lines too.) */
+static bool fill_column(const struct build *b, struct series *s, i32 c, i64 future) {
     f32 *v = s->v + (i64)c * s->nrow;
     for (i64 i = 0; i < s->nrow; i++) v[i] = (f32)cell(b, b->col[c], i);
-    if (b->gaps == GAPS_INTERPOLATE) interpolate(v, s->nrow);
+    bool known = c >= b->ntarget + b->npast, made = false;
+    if (b->gaps == GAPS_INTERPOLATE) made = interpolate(v, known ? NULL : s->filled + (i64)c * s->nrow, s->nrow);
     for (i64 i = 0; b->gaps == GAPS_ZERO && c < b->ntarget && i < future; i++)
         if (isnan(v[i])) v[i] = 0;
+    return made;
 }
 
 static err keep_name(struct series *s, const char **to, const char *name) {
@@ -212,10 +219,16 @@ err build_values(struct build *b, struct series *s) {
     ARENA_NEW(&s->names, s->dev, s->ncol);
     NEW(s->v, s->ncol * s->nrow);
     NEW(s->line, s->nrow);
+    if (b->gaps == GAPS_INTERPOLATE) NEW(s->filled, s->ncol * s->nrow);
+    bool made = false;
     for (i32 c = 0; c < s->ncol; c++) {
         TRY(keep_name(s, &s->name[c], b->t->col[b->col[c]].name));
         s->dev[c] = 1;
-        fill_column(b, s, c, future);
+        made |= fill_column(b, s, c, future);
+    }
+    if (!made) {
+        mem_free(s->filled);
+        s->filled = NULL;
     }
     for (i64 i = 0; i < s->nrow; i++) s->line[i] = b->row[i] < 0 ? -1 : table_line(b->t, b->row[i]);
     TRY(fill_categories(b, s));

@@ -9,6 +9,8 @@
 #ifndef STRETTO_DATA_SERIES_H
 #define STRETTO_DATA_SERIES_H
 
+#include <math.h>
+
 #include "data/table.h"
 
 struct freq {
@@ -24,6 +26,7 @@ struct series {
     i32 ntarget, npast, nknown;
     const char **name;       /* [ncol] */
     f32 *v;                  /* [ncol][nrow], in original units until series_scale is applied */
+    u8 *filled;              /* [ncol][nrow] 1 = a cell of a target or past-only column that --gaps interpolate made up; or NULL */
     i64 *time;               /* [nrow] seconds, or NULL when rows have no time */
     i64 *line;               /* [nrow] line in the file, -1 for a row that was inserted by a gap policy */
     i32 ncat;                /* categorical known/past columns */
@@ -40,6 +43,35 @@ static inline const f32 *series_col(const struct series *s, i32 c) { return s->v
 
 /* The value at row i of column c in original units. */
 static inline f64 series_raw(const struct series *s, i32 c, i64 i) { return (f64)series_col(s, c)[i] * s->dev[c] + s->mean[c]; }
+
+/* --- cells that --gaps interpolate made up ---
+ *
+ *     v      5 ------.------.------ 11      a line whose end is row 11: no truth to be scored or learnt, and not known before
+ *     filled 0   1      1      1    0       row 11 is, so a forecast from an origin inside the run (or at its end) sees 5 5 5 */
+static inline bool series_filled(const struct series *s, i32 c, i64 i) { return s->filled && s->filled[(i64)c * s->nrow + i]; }
+
+/* Observed: may be scored and learnt from. */
+static inline bool series_is_target(const struct series *s, i32 c, i64 i) {
+    return !isnan(series_col(s, c)[i]) && !series_filled(s, c, i);
+}
+
+/* The target at row i: NaN when it was not observed. */
+static inline f32 series_target(const struct series *s, i32 c, i64 i) {
+    return series_filled(s, c, i) ? (f32)NAN : series_col(s, c)[i];
+}
+
+/* A forecast from origin sees rows [0, series_known) as they are; those from there to the origin lie on a line that was not known
+ * then. */
+static inline i64 series_known(const struct series *s, i32 c, i64 origin) {
+    while (s->filled && origin > 0 && s->filled[(i64)c * s->nrow + origin - 1]) origin--;
+    return origin;
+}
+
+/* The value at row i < origin as a forecast from origin sees it: the last observed one where the line was not known. */
+static inline f32 series_seen(const struct series *s, i32 c, i64 i, i64 origin) {
+    i64 known = series_known(s, c, origin);
+    return series_col(s, c)[i < known ? i : known - 1];
+}
 
 /* Row ranges of a split, half-open, in order: train [0,train), validation [train,validation), test [validation,test). */
 struct split {

@@ -51,6 +51,7 @@ err series_build(const struct table *t, const struct series_options *o, struct s
 void series_free(struct series *s) {
     if (!s) return;
     mem_free(s->v);
+    mem_free(s->filled);
     mem_free(s->time);
     mem_free(s->line);
     arena_free(&s->names);
@@ -79,15 +80,16 @@ err series_wrap(const f64 *values, i64 nrow, i32 ncol, const char *const *names,
     return e;
 }
 
-/* Mean and population deviation of the present cells of rows [0, n). */
-static i64 moments(const f32 *v, i64 n, f64 *mean, f64 *dev) {
+/* Mean and population deviation of the observed cells of rows [0, n). */
+static i64 moments(const struct series *s, i32 c, i64 n, f64 *mean, f64 *dev) {
+    const f32 *v = series_col(s, c);
     f64 sum = 0, square = 0;
     i64 present = 0;
     for (i64 i = 0; i < n; i++)
-        if (!isnan(v[i])) sum += (f64)v[i], present++;
+        if (series_is_target(s, c, i)) sum += (f64)v[i], present++;
     *mean = present ? sum / (f64)present : 0;
     for (i64 i = 0; i < n; i++)
-        if (!isnan(v[i])) square += ((f64)v[i] - *mean) * ((f64)v[i] - *mean);
+        if (series_is_target(s, c, i)) square += ((f64)v[i] - *mean) * ((f64)v[i] - *mean);
     *dev = present ? sqrt(square / (f64)present) : 0;
     return present;
 }
@@ -97,7 +99,7 @@ err series_scale(struct series *s, i64 train_rows) {
     for (i32 c = 0; c < s->ncol; c++) {
         f32 *v = s->v + (i64)c * s->nrow;
         f64 mean, dev;
-        i64 present = moments(v, n, &mean, &dev);
+        i64 present = moments(s, c, n, &mean, &dev);
         bool flat = dev <= 1e-12 * fabs(mean) || dev == 0;
         if (flat && c < s->ntarget)
             return FAIL_AT(E212, NULL, "another --target, or more training rows (a smaller --validation and --test)",

@@ -41,68 +41,84 @@ static void fill_calendar(const struct series *s, i64 row, f32 *out) {
     }
 }
 
-static f32 last_observed(const f32 *v, i64 from, i64 origin) {
-    for (i64 i = origin - 1; i >= from; i--)
-        if (!isnan(v[i])) return v[i];
+/* A column as a row of the batch sees it: rows [from, origin); the value of known - 1 is held from known on (series_known). */
+struct view {
+    const f32 *v;
+    i64 from, known, origin;
+};
+
+static struct view view_of(const struct window_shape *p, const struct series *s, i32 col, i64 origin) {
+    i64 known = col < s->ntarget + s->npast ? series_known(s, col, origin) : origin;
+    return (struct view){series_col(s, col), lmax(0, origin - p->context), known, origin};
+}
+
+static f32 seen(const struct view *w, i64 i) { return w->v[i < w->known ? i : w->known - 1]; }
+
+static f32 last_observed(const struct view *w) {
+    for (i64 i = w->origin - 1; i >= w->from; i--)
+        if (!isnan(seen(w, i))) return seen(w, i);
     return 0.f;
 }
 
 /* Mean over the window's observed values of |v - centre|^power. */
-static f64 mean_power(const f32 *v, i64 from, i64 origin, f64 centre, bool squared) {
+static f64 mean_power(const struct view *w, f64 centre, bool squared) {
     f64 sum = 0;
     i64 n = 0;
-    for (i64 i = from; i < origin; i++) {
-        if (isnan(v[i])) continue;
-        f64 d = fabs((f64)v[i] - centre);
+    for (i64 i = w->from; i < w->origin; i++) {
+        f32 v = seen(w, i);
+        if (isnan(v)) continue;
+        f64 d = fabs((f64)v - centre);
         sum += squared ? d * d : d;
         n++;
     }
     return n ? sum / (f64)n : 0;
 }
 
-static f64 mean_value(const f32 *v, i64 from, i64 origin) {
+static f64 mean_value(const struct view *w) {
     f64 sum = 0;
     i64 n = 0;
-    for (i64 i = from; i < origin; i++)
-        if (!isnan(v[i])) sum += (f64)v[i], n++;
+    for (i64 i = w->from; i < w->origin; i++) {
+        f32 v = seen(w, i);
+        if (!isnan(v)) sum += (f64)v, n++;
+    }
     return n ? sum / (f64)n : 0;
 }
 
 i32 window_scale_of(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 *shift, f32 *div) {
-    const f32 *v = series_col(s, col);
-    i64 from = lmax(0, origin - p->context);
+    const struct view w = view_of(p, s, col, origin);
     i32 n = 0;
-    for (i64 i = from; i < origin; i++) n += !isnan(v[i]);
+    for (i64 i = w.from; i < origin; i++) n += !isnan(seen(&w, i));
     *shift = 0.f;
     *div = 1.f;
-    if (p->scale == WSCALE_LAST || p->scale == WSCALE_WINDOW) *shift = last_observed(v, from, origin);
+    if (p->scale == WSCALE_LAST || p->scale == WSCALE_WINDOW) *shift = last_observed(&w);
     if (p->scale == WSCALE_MEAN) *shift = (f32)(-s->mean[col] / s->dev[col]);
     if (n < 2) return n;
-    if (p->scale == WSCALE_WINDOW) *div = (f32)dmax(WINDOW_FLOOR, sqrt(mean_power(v, from, origin, mean_value(v, from, origin), true)));
-    if (p->scale == WSCALE_MEAN) *div = (f32)dmax(WINDOW_FLOOR, mean_power(v, from, origin, (f64)*shift, false));
+    if (p->scale == WSCALE_WINDOW) *div = (f32)dmax(WINDOW_FLOOR, sqrt(mean_power(&w, mean_value(&w), true)));
+    if (p->scale == WSCALE_MEAN) *div = (f32)dmax(WINDOW_FLOOR, mean_power(&w, (f64)*shift, false));
     return n;
 }
 
 /* One feature block: the seg values of a column in every segment, at feature f0; missing and rows before the context become 0. */
-static void fill_block(const struct window_shape *p, const f32 *v, i64 origin, f32 shift, f32 div, struct window_dst x, i32 b, i32 f0) {
+static void fill_block(const struct window_shape *p, struct view w, f32 shift, f32 div, struct window_dst x, i32 b, i32 f0) {
     f32 inverse = 1.f / div;
-    i64 start = origin - (i64)p->nseg * p->seg, from = lmax(0, origin - p->context);
+    i64 start = w.origin - (i64)p->nseg * p->seg;
     for (i32 t = 0; t < p->nseg; t++) {
         f32 *out = x.p + ((i64)t * x.B + b) * x.ld + f0;
         for (i32 j = 0; j < p->seg; j++) {
             i64 i = start + (i64)t * p->seg + j;
-            out[j] = i < from || isnan(v[i]) ? 0.f : (v[i] - shift) * inverse;
+            f32 v = i < w.from ? (f32)NAN : seen(&w, i);
+            out[j] = isnan(v) ? 0.f : (v - shift) * inverse;
         }
     }
 }
 
-static void fill_mask(const struct window_shape *p, const f32 *v, i64 origin, struct window_dst x, i32 b, i32 f0) {
-    i64 start = origin - (i64)p->nseg * p->seg, from = lmax(0, origin - p->context);
+static void fill_mask(const struct window_shape *p, struct view w, struct window_dst x, i32 b, i32 f0) {
+    i64 start = w.origin - (i64)p->nseg * p->seg;
     for (i32 t = 0; t < p->nseg; t++) {
         f32 *out = x.p + ((i64)t * x.B + b) * x.ld + f0;
         for (i32 j = 0; j < p->seg; j++) {
             i64 i = start + (i64)t * p->seg + j;
-            out[j] = i < from || isnan(v[i]) ? 0.f : 1.f;
+            out[j] = i < w.from || isnan(seen(&w, i)) ? 0.f : 1.f;
         }
     }
 }
@@ -110,13 +126,13 @@ static void fill_mask(const struct window_shape *p, const f32 *v, i64 origin, st
 void window_fill_x(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 shift, f32 div, struct window_dst x,
                    i32 b) {
     i32 f = 0;
-    fill_block(p, series_col(s, col), origin, shift, div, x, b, f);
+    fill_block(p, view_of(p, s, col, origin), shift, div, x, b, f);
     f += p->seg;
     if (p->mask) {
-        fill_mask(p, series_col(s, col), origin, x, b, f);
+        fill_mask(p, view_of(p, s, col, origin), x, b, f);
         f += p->seg;
     }
-    for (i32 c = s->ntarget; c < s->ncol; c++, f += p->seg) fill_block(p, series_col(s, c), origin, 0.f, 1.f, x, b, f);
+    for (i32 c = s->ntarget; c < s->ncol; c++, f += p->seg) fill_block(p, view_of(p, s, c, origin), 0.f, 1.f, x, b, f);
     for (i32 t = 0; p->calendar && t < p->nseg; t++)
         fill_calendar(s, origin - (i64)(p->nseg - t - 1) * p->seg - 1, x.p + ((i64)t * x.B + b) * x.ld + f);
 }
@@ -136,12 +152,11 @@ void window_fill_future(const struct window_shape *p, const struct series *s, i6
 
 i32 window_fill_y(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 shift, f32 div, struct window_dst y,
                   i32 b) {
-    const f32 *v = series_col(s, col);
     f32 inverse = 1.f / div;
     i32 present = 0;
     for (i32 i = 0; i < p->nout * p->out_seg; i++) {
         f32 *out = y.p + ((i64)(i / p->out_seg) * y.B + b) * y.ld + i % p->out_seg;
-        *out = i < p->horizon && origin + i < s->nrow ? (v[origin + i] - shift) * inverse : (f32)NAN;
+        *out = i < p->horizon && origin + i < s->nrow ? (series_target(s, col, origin + i) - shift) * inverse : (f32)NAN;
         present += !isnan(*out);
     }
     return present;

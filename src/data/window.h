@@ -40,7 +40,7 @@ i32 window_future_features(const struct window_shape *p, const struct series *s)
 
 /* Shift and divisor of a row.  The divisor is at least WINDOW_FLOOR (in deviations of the series), so that flat windows do not blow up
  * what follows; 1 when fewer than two values are there.  Returns how many values the context holds. */
-#define WINDOW_FLOOR 0.01
+#define WINDOW_FLOOR 0.1
 i32 window_scale_of(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 *shift, f32 *div);
 
 /* Where a row goes: element (t, f) of row b at p[(t * B + b) * ld + f]. */
@@ -51,7 +51,7 @@ struct window_dst {
 };
 void window_fill_x(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 shift, f32 div, struct window_dst x, i32 b);
 void window_fill_future(const struct window_shape *p, const struct series *s, i64 origin, struct window_dst k, i32 b);
-/* Targets of the horizon, NaN where missing or past the end; returns how many are present. */
+/* Targets of the horizon, NaN where not observed or past the end; returns how many are present. */
 i32 window_fill_y(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 shift, f32 div, struct window_dst y, i32 b);
 /* A forecast in series units [horizon] laid out like targets. */
 void window_fill_base(const struct window_shape *p, const f32 *base, f32 shift, f32 div, struct window_dst y, i32 b);

@@ -21,11 +21,11 @@ err windows_new(const struct series *s, i32 ncol, i32 L, i32 H, struct windows *
         const f32 *x = series_col(s, c);
         f64 *z = w->z + c * (s->nrow + 1);
         i64 first = 0;
-        while (first < s->nrow && isnan(x[first])) first++;
+        while (first < s->nrow && !series_is_target(s, c, first)) first++;
         w->first[c] = first;
-        for (i64 i = first; i < s->nrow; i++) z[i] = isnan(x[i]) ? z[i - 1] : (f64)x[i];
+        for (i64 i = first; i < s->nrow; i++) z[i] = series_is_target(s, c, i) ? (f64)x[i] : z[i - 1];
         i32 run = 0;
-        for (i64 i = s->nrow - 1; i >= 0; i--) w->clear[c * s->nrow + i] = run = isnan(x[i]) ? 0 : imin(run + 1, H);
+        for (i64 i = s->nrow - 1; i >= 0; i--) w->clear[c * s->nrow + i] = run = series_is_target(s, c, i) ? imin(run + 1, H) : 0;
     }
     *out = w;
     return 0;

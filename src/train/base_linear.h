@@ -66,7 +66,8 @@ f64 ridge_loss(const struct system *q, struct solution *x); /* mean squared erro
 
 /* --- the windows of a series that a ridge may be fitted on ---
  *
- * z: values with gaps filled by the last observed one, as a forecast sees them.  A window counts when its targets are all
+ * z: values with gaps filled by the last observed one, as a forecast sees them (cells that --gaps interpolate made up are gaps: a
+ * line is known from some origins only, and all of them share z).  A window counts when its targets are all
  * observed and something was observed L rows before them. */
 struct windows {
     i64 nrow;

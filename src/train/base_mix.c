@@ -50,10 +50,11 @@ static f64 error_of(struct search *q, const struct base_part *part) {
             b.part[0].kind = b.ridge ? BASE_RIDGE : BASE_LAST;
         }
         for (i32 c = 0; c < q->p->ncol; c++) {
-            const f32 *x = series_col(q->s, c) + o;
             base_predict(&b, q->s, c, o, H, q->out);
-            for (i32 h = 0; h < H; h++)
-                if (!isnan(x[h])) sum += fabs((f64)x[h] - (f64)q->out[h]), n += 1;
+            for (i32 h = 0; h < H; h++) {
+                f64 y = (f64)series_target(q->s, c, o + h);
+                if (!isnan(y)) sum += fabs(y - (f64)q->out[h]), n += 1;
+            }
         }
     }
     return n > 0 ? sum / n : NAN;

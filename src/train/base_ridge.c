@@ -55,13 +55,16 @@ static void add_rest(const struct ridge *r, f64 weight, const struct series *s, 
     }
 }
 
-/* Value at row i as a forecast sees it: gaps filled by what was seen before, rows before the series by `none`. */
-static inline f32 seen_at(const f32 *x, i64 i, f32 before, f32 none) { return i < 0 ? none : isnan(x[i]) ? before : x[i]; }
+/* Value at row i as a forecast sees it: gaps (made up cells too, as in struct windows) filled by what was seen before, rows before
+ * the series by `none`. */
+static inline f32 seen_at(const struct series *s, i32 col, i64 i, f32 before, f32 none) {
+    return i < 0 ? none : series_is_target(s, col, i) ? series_col(s, col)[i] : before;
+}
 
 /* What a gap at row i is filled with when the window begins there. */
-static f32 seen_before(const f32 *x, i64 i, f32 none) {
+static f32 seen_before(const struct series *s, i32 col, i64 i, f32 none) {
     for (; i >= 0; i--)
-        if (!isnan(x[i])) return x[i];
+        if (series_is_target(s, col, i)) return series_col(s, col)[i];
     return none;
 }
 
@@ -76,13 +79,14 @@ static bool window_whole(i32 L, const f32 *v, f32 last, f32 *u) {
 }
 
 /* u[L] = window minus last, gaps filled; returns the last value. */
-static f32 window_of(const struct ridge *r, const f32 *x, i64 origin, f32 *u) {
+static f32 window_of(const struct ridge *r, const struct series *s, i32 col, i64 origin, f32 *u) {
+    const f32 *x = series_col(s, col);
     const i64 first = origin - r->L;
-    const f32 last = last_seen(x, origin);
-    if (first >= 0 && window_whole(r->L, x + first, last, u)) return last;
-    f32 before = seen_before(x, first, last);
+    const f32 last = last_seen(x, series_known(s, col, origin));
+    if (first >= 0 && !s->filled && window_whole(r->L, x + first, last, u)) return last;
+    f32 before = seen_before(s, col, first, last);
     for (i32 k = 0; k < r->L; k++) {
-        before = seen_at(x, first + k, before, last);
+        before = seen_at(s, col, first + k, before, last);
         u[k] = before - last;
     }
     return last;
@@ -91,13 +95,12 @@ static f32 window_of(const struct ridge *r, const f32 *x, i64 origin, f32 *u) {
 enum { ROWS = 64, LAGS = 64 };
 
 void ridge_add(const struct ridge *r, f64 weight, const struct series *s, i32 col, i64 origin, i32 H, f32 *out) {
-    const f32 *x = series_col(s, col);
     const i32 steps = imin(H, r->H);
     const i64 first = origin - r->L;
-    const f32 last = last_seen(x, origin);
-    f32 before = seen_before(x, first, last);
+    const f32 last = last_seen(series_col(s, col), series_known(s, col, origin));
+    f32 before = seen_before(s, col, first, last);
     for (i32 k = 0; k < r->L; k++) {
-        before = seen_at(x, first + k, before, last);
+        before = seen_at(s, col, first + k, before, last);
         const f32 u = (f32)weight * (before - last), *row = r->w + (i64)k * r->Hp;
         for (i32 h = 0; h < steps; h++) out[h] += u * row[h];
     }
@@ -110,7 +113,7 @@ static void add_block(const struct ridge *r, f64 weight, const struct series *s,
                       f32 *out, i64 ldo, const struct kern *kern, f32 *u, f32 *c) {
     f32 last[ROWS];
     const i32 n = (i32)lmin(ROWS, rows->n - at), steps = imin(H, r->H);
-    for (i32 i = 0; i < n; i++) last[i] = window_of(r, series_col(s, rows->col[at + i]), rows->origin[at + i], u + (i64)i * r->L);
+    for (i32 i = 0; i < n; i++) last[i] = window_of(r, s, rows->col[at + i], rows->origin[at + i], u + (i64)i * r->L);
     kern->gemm_nn(n, r->H, r->L, u, r->L, r->w, r->Hp, c, r->Hp, false);
     for (i32 i = 0; i < n; i++) {
         f32 *to = out + (at + i) * ldo;

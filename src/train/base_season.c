@@ -45,7 +45,8 @@ static f64 autocorrelation(const struct detrended *t, i64 lag) {
 
 /* Adds 1/ncol of the autocorrelations at lags 0..lags to acf. */
 static err add_autocorrelations(const struct series *s, i32 col, i64 from, i64 to, i64 lags, f64 share, f64 *acf) {
-    struct detrended t = {.n = to - from};
+    struct detrended t = {.n = series_known(s, col, to) - from};
+    if (t.n < 1) return 0;
     TRY(mem_new((void **)&t.d, t.n, sizeof(f64)));
     detrend(series_col(s, col) + from, &t);
     for (i64 k = 0; k <= lags; k++) acf[k] += share * autocorrelation(&t, k);

@@ -13,16 +13,21 @@ enum { SEASON_MAX = 1024 };
 
 struct past {
     i32 n;
+    i64 first; /* row of z[0] */
     f64 z[BASE_LOOK];
 };
 
 /* The last rows before origin with gaps filled by the last observed value; leading gaps are left out. */
-static void gather(const f32 *x, i64 origin, struct past *p) {
+static void gather(const struct series *s, i32 col, i64 origin, struct past *p) {
+    const f32 *x = series_col(s, col);
+    const i64 known = series_known(s, col, origin);
     i64 first = lmax(0, origin - BASE_LOOK);
     while (first < origin && isnan(x[first])) first++;
     p->n = 0;
+    p->first = first;
     for (i64 i = first; i < origin; i++) {
-        p->z[p->n] = isnan(x[i]) ? p->z[p->n - 1] : (f64)x[i];
+        bool held = p->n > 0 && (i >= known || isnan(x[i]));
+        p->z[p->n] = held ? p->z[p->n - 1] : (f64)x[known > i ? i : known - 1];
         p->n++;
     }
 }
@@ -35,7 +40,7 @@ static f64 smooth(const struct past *p, f64 alpha) {
 
 void rule_ses(const struct base_part *p, const struct series *s, i32 col, i64 origin, i32 H, f32 *out) {
     struct past past;
-    gather(series_col(s, col), origin, &past);
+    gather(s, col, origin, &past);
     f64 v = past.n ? smooth(&past, p->alpha) : 0;
     for (i32 h = 0; h < H; h++) out[h] += (f32)(p->weight * v);
 }
@@ -76,14 +81,14 @@ static bool season_index(const struct past *p, i32 m, f64 *index) {
 f64 smooth_error(const struct series *s, i32 col, i64 rows, i32 season, f64 alpha) {
     struct past past;
     f64 index[SEASON_MAX], sum = 0;
-    gather(series_col(s, col), rows, &past);
+    gather(s, col, rows, &past);
     if (!past.n) return 0;
     const bool seasonal = season_index(&past, season, index);
     for (i32 i = 0; seasonal && i < past.n; i++) past.z[i] -= index[i % season];
     f64 level = past.z[0];
     for (i32 i = 1; i < past.n; i++) {
         f64 d = past.z[i] - level;
-        sum += d * d;
+        if (!series_filled(s, col, past.first + i)) sum += d * d;
         level += alpha * d;
     }
     return sum;
@@ -93,7 +98,7 @@ void rule_theta(const struct base_part *p, const struct series *s, i32 col, i64 
     struct past past;
     f64 index[SEASON_MAX];
     const i32 m = p->season;
-    gather(series_col(s, col), origin, &past);
+    gather(s, col, origin, &past);
     if (!past.n) return;
     const bool seasonal = season_index(&past, m, index);
     for (i32 i = 0; seasonal && i < past.n; i++) past.z[i] -= index[i % m];

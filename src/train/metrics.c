@@ -190,7 +190,7 @@ f64 mase_scale(const struct series *s, i32 col, i32 season, i64 rows) {
     const f32 *x = series_col(s, col);
     f64 sum = 0, n = 0;
     for (i64 i = season; i < rows; i++) {
-        if (isnan(x[i]) || isnan(x[i - season])) continue;
+        if (!series_is_target(s, col, i) || !series_is_target(s, col, i - season)) continue;
         sum += fabs((f64)x[i] - (f64)x[i - season]);
         n += 1;
     }

@@ -2,6 +2,7 @@
  *
  *      ... s2 | s1 |      season: s1 again      growth: s1 + (mean s1 - mean s2)      average: (s1 + s2 + s3) / 3
  *                  ^ origin
+ * A cell that --gaps interpolate made up counts like any other once the end of its line was seen (rows before `known`).
  * Beyond one season the pattern repeats, with the gain added (or multiplied) once more each time. */
 #include <math.h>
 
@@ -14,10 +15,10 @@ f32 last_seen(const f32 *x, i64 origin) {
 }
 
 /* What was seen at the same place of the nearest earlier season that has a value there; else the last value. */
-static f32 season_seen(const f32 *x, i64 origin, i32 m, i32 h) {
+static f32 season_seen(const f32 *x, i64 origin, i64 known, i32 m, i32 h) {
     i64 i = origin - m + h % m;
-    while (i >= 0 && isnan(x[i])) i -= m;
-    return i >= 0 ? x[i] : last_seen(x, origin);
+    while (i >= 0 && (i >= known || isnan(x[i]))) i -= m;
+    return i >= 0 ? x[i] : last_seen(x, known);
 }
 
 /* Mean of the observed rows of [from, to); NaN when there are none. */
@@ -36,68 +37,74 @@ static void add_flat(f32 *out, i32 H, f64 v) {
 }
 
 void rule_last(const struct base_part *p, const struct series *s, i32 col, i64 origin, i32 H, f32 *out) {
-    add_flat(out, H, p->weight * (f64)last_seen(series_col(s, col), origin));
+    add_flat(out, H, p->weight * (f64)last_seen(series_col(s, col), series_known(s, col, origin)));
 }
 
 void rule_season(const struct base_part *p, const struct series *s, i32 col, i64 origin, i32 H, f32 *out) {
     const f32 *x = series_col(s, col);
-    for (i32 h = 0; h < H; h++) out[h] += (f32)(p->weight * (f64)season_seen(x, origin, p->season, h));
+    const i64 known = series_known(s, col, origin);
+    for (i32 h = 0; h < H; h++) out[h] += (f32)(p->weight * (f64)season_seen(x, origin, known, p->season, h));
 }
 
 void rule_growth(const struct base_part *p, const struct series *s, i32 col, i64 origin, i32 H, f32 *out) {
     const f32 *x = series_col(s, col);
     const i32 m = p->season;
-    f64 gain = origin >= 2 * m ? mean_seen(x, origin - m, origin) - mean_seen(x, origin - 2 * m, origin - m) : 0;
+    const i64 known = series_known(s, col, origin);
+    f64 gain = origin >= 2 * m ? mean_seen(x, origin - m, known) - mean_seen(x, origin - 2 * m, lmin(origin - m, known)) : 0;
     if (isnan(gain)) gain = 0;
     for (i32 h = 0; h < H; h++) {
         i32 seasons = h / m + 1;
-        out[h] += (f32)(p->weight * ((f64)season_seen(x, origin, m, h) + gain * seasons));
+        out[h] += (f32)(p->weight * ((f64)season_seen(x, origin, known, m, h) + gain * seasons));
     }
 }
 
 void rule_ratio(const struct base_part *p, const struct series *s, i32 col, i64 origin, i32 H, f32 *out) {
     const f32 *x = series_col(s, col);
     const i32 m = p->season;
+    const i64 known = series_known(s, col, origin);
     const f64 zero = s->mean && s->dev ? s->mean[col] / s->dev[col] : 0; /* x + zero is proportional to the original value */
     f64 gain = 1;
     if (origin >= 2 * m) {
-        f64 now = mean_seen(x, origin - m, origin) + zero, before = mean_seen(x, origin - 2 * m, origin - m) + zero;
+        f64 now = mean_seen(x, origin - m, known) + zero, before = mean_seen(x, origin - 2 * m, lmin(origin - m, known)) + zero;
         if (now > 0 && before > 0) gain = dmin(dmax(now / before, 0.5), 2);
     }
     f64 factor = 1;
     for (i32 h = 0; h < H; h++) {
         if (h % m == 0) factor *= gain;
-        out[h] += (f32)(p->weight * (((f64)season_seen(x, origin, m, h) + zero) * factor - zero));
+        out[h] += (f32)(p->weight * (((f64)season_seen(x, origin, known, m, h) + zero) * factor - zero));
     }
 }
 
 void rule_average(const struct base_part *p, const struct series *s, i32 col, i64 origin, i32 H, f32 *out) {
     const f32 *x = series_col(s, col);
     const i32 m = p->season;
+    const i64 known = series_known(s, col, origin);
     for (i32 h = 0; h < H; h++) {
         f64 sum = 0, n = 0;
         for (i32 k = 1; k <= 3; k++) {
             i64 i = origin - (i64)k * m + h % m;
-            if (i < 0 || isnan(x[i])) continue;
+            if (i < 0 || i >= known || isnan(x[i])) continue;
             sum += (f64)x[i];
             n += 1;
         }
-        out[h] += (f32)(p->weight * (n > 0 ? sum / n : (f64)season_seen(x, origin, m, h)));
+        out[h] += (f32)(p->weight * (n > 0 ? sum / n : (f64)season_seen(x, origin, known, m, h)));
     }
 }
 
 void rule_drift(const struct base_part *p, const struct series *s, i32 col, i64 origin, i32 H, f32 *out) {
     const f32 *x = series_col(s, col);
-    i64 first = lmax(0, origin - BASE_LOOK), last = origin - 1;
-    while (first < origin && isnan(x[first])) first++;
+    const i64 known = series_known(s, col, origin);
+    i64 first = lmax(0, origin - BASE_LOOK), last = known - 1;
+    while (first < known && isnan(x[first])) first++;
     while (last > first && isnan(x[last])) last--;
-    f64 slope = last > first ? ((f64)x[last] - (f64)x[first]) / (f64)(last - first) : 0, level = (f64)last_seen(x, origin);
+    f64 slope = last > first ? ((f64)x[last] - (f64)x[first]) / (f64)(last - first) : 0, level = (f64)last_seen(x, known);
     for (i32 h = 0; h < H; h++) out[h] += (f32)(p->weight * (level + slope * (f64)(origin + h - last)));
 }
 
 void rule_mean(const struct base_part *p, const struct series *s, i32 col, i64 origin, i32 H, f32 *out) {
-    f64 mean = mean_seen(series_col(s, col), origin - BASE_LOOK, origin);
-    add_flat(out, H, p->weight * (isnan(mean) ? (f64)last_seen(series_col(s, col), origin) : mean));
+    const i64 known = series_known(s, col, origin);
+    f64 mean = mean_seen(series_col(s, col), origin - BASE_LOOK, known);
+    add_flat(out, H, p->weight * (isnan(mean) ? (f64)last_seen(series_col(s, col), known) : mean));
 }
 
 err base_last(struct base **out) {

@@ -127,6 +127,14 @@ TEST(series_gaps_are_counted_and_filled_as_asked) {
     series_free(s);
     s = built(t_file("g.csv", text), SO(.target = "y", .past = "x", .gaps = "interpolate"));
     assert_true(s->v[2] == 3 && s->v[3] == 4 && s->v[6] == 7.5f && series_col(s, 1)[2] == 7);
+    assert_true(series_is_target(s, 0, 1) && !series_is_target(s, 0, 2) && isnan(series_target(s, 0, 3)) && series_target(s, 0, 4) == 5);
+    assert_int_equal(series_known(s, 0, 4), 2); /* from row 4 the line to row 4 is not known */
+    assert_int_equal(series_known(s, 0, 5), 5);
+    assert_true(series_seen(s, 0, 3, 4) == 2 && series_seen(s, 0, 3, 5) == 4 && series_seen(s, 1, 2, 3) == 6);
+    assert_true(series_filled(s, 1, 2));
+    series_free(s);
+    s = built(t_file("g.csv", text), SO(.target = "y", .known = "x", .gaps = "interpolate"));
+    assert_false(series_filled(s, 1, 2)); /* what is known beforehand may be drawn to what comes */
     series_free(s);
     r = refused(t_file("g.csv", "t,y\n2011-01-01 00:00,1\n2011-01-01 01:00,2\n2011-01-01 02:00,5\n2011-01-01 02:20,6\n"),
                 SO(.target = "y"), 210);

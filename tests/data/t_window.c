@@ -79,6 +79,24 @@ TEST(window_last_observed_stands_in_for_missing_cells) {
     t_near("values and mask", x, want, 12, 0);
 }
 
+TEST(window_holds_the_last_value_where_a_line_was_not_known) {
+    struct series s = hours();
+    struct window_shape p = {.context = 4, .horizon = 3, .seg = 4, .nseg = 1, .out_seg = 3, .nout = 1, .scale = WSCALE_LAST, .mask = true};
+    f32 shift, div, x[16] = {0}, y[16] = {0};
+    u8 filled[2 * N] = {0};
+    filled[8] = filled[9] = filled[10] = 1;
+    s.filled = filled;
+    window_scale_of(&p, &s, 10, 0, &shift, &div);
+    assert_true(shift == 7.f);
+    window_fill_x(&p, &s, 10, 0, shift, div, (struct window_dst){x, 16, 1}, 0);
+    f32 want[] = {-1, 0, 0, 0, 1, 1, 1, 1, 106, 107, 108, 109};
+    t_near("values and mask", x, want, 12, 0);
+    assert_int_equal(window_fill_y(&p, &s, 10, 0, 0.f, 1.f, (struct window_dst){y, 16, 1}, 0), 2);
+    assert_true(isnan(y[0]) && y[1] == 11 && y[2] == 12);
+    window_fill_x(&p, &s, 12, 0, 0.f, 1.f, (struct window_dst){x, 16, 1}, 0);
+    assert_true(x[0] == 8 && x[1] == 9 && x[2] == 10 && x[3] == 11); /* the line is known now */
+}
+
 TEST(window_calendar_knows_the_hour) {
     struct series s = hours();
     assert_int_equal(window_calendar_size(&s.freq), 6);
@@ -146,6 +164,7 @@ TEST(prefetch_stops_when_freed_early) {
 
 T_MAIN(cmocka_unit_test(window_segments_hold_consecutive_rows_newest_last),
        cmocka_unit_test(window_targets_past_the_horizon_or_the_end_are_missing), cmocka_unit_test(window_scale_uses_the_window_only),
-       cmocka_unit_test(window_last_observed_stands_in_for_missing_cells), cmocka_unit_test(window_calendar_knows_the_hour),
+       cmocka_unit_test(window_last_observed_stands_in_for_missing_cells), cmocka_unit_test(window_holds_the_last_value_where_a_line_was_not_known),
+       cmocka_unit_test(window_calendar_knows_the_hour),
        cmocka_unit_test(window_calendar_goes_on_behind_the_file),
        cmocka_unit_test(prefetch_hands_out_every_step_in_order), cmocka_unit_test(prefetch_stops_when_freed_early))
