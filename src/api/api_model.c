@@ -21,17 +21,12 @@ static err not_a_table(const char *path) {
     return text ? FAIL_AT(E901, path, "the model comes first: MODEL DATA", "this is a text file, not a model") : 0;
 }
 
-/* Options that cut the training data: new data are read whole. */
-static const enum opt_id training_only[] = {OPT_since, OPT_until};
-static const struct opt_from of_model = {.rank = OPT_RANK_FILE, .origin = "new data are read whole"};
-
 static err load(const char *path, stretto_model *m) {
     TRY(not_a_table(path));
     struct str options = {0};
     err e = opt_defaults(&m->config.o, api_lists());
     if (e >= 0) e = forecast_load(path, &m->f, &options, &m->record);
     if (e >= 0) e = config_parse(str_text(&options), options.len, path, &m->config.o);
-    for (size_t i = 0; e >= 0 && i < COUNT(training_only); i++) e = opt_set_id(&m->config.o, training_only[i], "", &of_model);
     if (e >= 0 && !(m->path = mem_strdup(path))) e = -E601;
     str_free(&options);
     return e;

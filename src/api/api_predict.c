@@ -18,9 +18,22 @@ static err lacks_column(void) {
                    r.text, rest + 1);
 }
 
+/* --since and --until of the training cut the training data; new data are read whole unless a flag of now says otherwise. */
+static err open_whole(const stretto_model *m, const char *path, stretto_data **out) {
+    static const enum opt_id cuts[] = {OPT_since, OPT_until};
+    static const struct opt_from whole = {.rank = OPT_RANK_FILE, .origin = "new data are read whole"};
+    stretto_config c;
+    TRY(opt_copy(&c.o, &m->config.o));
+    err e = 0;
+    for (size_t i = 0; e >= 0 && i < COUNT(cuts); i++) e = opt_set_id(&c.o, cuts[i], "", &whole);
+    if (e >= 0) e = stretto_data_open(&c, path, out);
+    opt_free(&c.o);
+    return e;
+}
+
 stretto_err stretto_model_open(stretto_model *self, const char *path, stretto_data **out) {
     stretto_data *d = NULL;
-    err e = stretto_data_open(&self->config, path, &d);
+    err e = open_whole(self, path, &d);
     if (e == -E102) return lacks_column();
     TRY(e);
     e = schema_apply(&self->f->schema, d->s);

@@ -87,7 +87,7 @@ TEST(args_refuse_with_the_nearest_name) {
     T_FAILS(line("stretto train a.csv hidden=64"), E101);
     says("\"hidden=64\": options are written with two dashes", "--hidden 64");
     T_FAILS(line("stretto train a.csv b.csv"), E101);
-    says("unexpected argument \"b.csv\"", "stretto train DATA -o MODEL");
+    says("unexpected argument \"b.csv\"", "stretto train DATA [-o MODEL]");
     T_FAILS(line("stretto predict m.model a.csv --target ot"), E101);
     says("predict takes no --target; it is an option of check, train, backtest, cache, plan",
          "leave out --target   (the model file knows its columns and settings)");
@@ -105,7 +105,7 @@ TEST(args_refuse_bad_and_missing_values) {
     T_FAILS(line("stretto predict m.model -o x.csv"), E105);
     says("predict needs two arguments, 1 given", "stretto predict MODEL DATA -o OUT");
     T_FAILS(line("stretto train -o m"), E105);
-    says("train needs an argument, 0 given", "stretto train DATA -o MODEL");
+    says("train needs an argument, 0 given", "stretto train DATA [-o MODEL]");
 }
 
 T_MAIN(cmocka_unit_test_setup_teardown(args_takes_every_form, fresh, done),

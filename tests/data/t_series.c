@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/rng.h"
 #include "data/series_build.h"
 #include "data/split.h"
 #include "data/time.h"
@@ -206,6 +207,40 @@ TEST(series_scale_uses_training_rows_only) {
     series_free(s);
 }
 
+/* 20 sin + noise, plus far: two hundred rows from memory, some of them missing. */
+static struct series *far_wave(f64 far, const char *gaps) {
+    static f64 v[200];
+    const char *names[] = {"y"};
+    struct series_options so = SO(.target = "y", .gaps = gaps);
+    struct series *s;
+    for (i32 i = 0; i < 200; i++) v[i] = i % 17 == 3 ? (f64)NAN : far + 20 * sin(i / 3.0) + rng_normal(3, RNG_TEST, 0, (u64)i);
+    T_OK(series_wrap(v, 200, 1, names, 0, 3600, &so, &s));
+    return s;
+}
+
+TEST(series_far_from_zero_keeps_its_digits) {
+    static const char *const gaps[] = {"mask", "interpolate"};
+    for (size_t k = 0; k < 2 * COUNT(gaps); k++) {
+        f64 far = k % 2 ? 1e9 : -1e9;
+        struct series *a = far_wave(far, gaps[k / 2]), *b = far_wave(0, gaps[k / 2]);
+        assert_true(b->mean[0] == 0 && b->dev[0] == 1);
+        for (i32 pass = 0; pass < 3; pass++) { /* as read, scaled, scaled again */
+            for (i64 i = 0; i < 200; i++) {
+                f64 x = series_raw(a, 0, i) - far, z = series_raw(b, 0, i);
+                if (isnan(x) != isnan(z) || fabs(x - z) > 1e-4) fail_msg("row %lld: %.9g, expected %.9g", (long long)i, x, z);
+                if (pass && fabs((f64)a->v[i] - (f64)b->v[i]) > 1e-4) fail_msg("row %lld: scaled %g and %g", (long long)i, (f64)a->v[i], (f64)b->v[i]);
+            }
+            T_OK(series_scale(a, pass ? 100 : 150));
+            T_OK(series_scale(b, pass ? 100 : 150));
+        }
+        series_free(a);
+        series_free(b);
+    }
+    struct series *z = far_wave(1e9, "zero");
+    assert_true(series_raw(z, 0, 3) == 0 && fabs(series_raw(z, 0, 4) - 1e9) < 30);
+    series_free(z);
+}
+
 TEST(split_takes_rows_shares_and_dates) {
     char text[2000] = "t,y\n";
     for (i32 i = 0; i < 100; i++) {
@@ -336,7 +371,7 @@ T_MAIN(cmocka_unit_test(series_single_numeric_column_is_the_target), cmocka_unit
        cmocka_unit_test(series_missing_targets_are_counted_in_runs),
        cmocka_unit_test(series_order_duplicates_and_absurd_values_are_refused),
        cmocka_unit_test(series_since_and_until_cut_by_calendar), cmocka_unit_test(series_scale_uses_training_rows_only),
-       cmocka_unit_test(split_takes_rows_shares_and_dates), cmocka_unit_test(series_from_memory_has_times),
+       cmocka_unit_test(series_far_from_zero_keeps_its_digits), cmocka_unit_test(split_takes_rows_shares_and_dates), cmocka_unit_test(series_from_memory_has_times),
        cmocka_unit_test(series_memory_at_any_allocation_is_an_error),
        cmocka_unit_test(shared_bike_gaps), cmocka_unit_test(shared_beijing_missing),
        cmocka_unit_test(shared_gaps_of_other_files), cmocka_unit_test(shared_shampoo_is_refused_or_told),

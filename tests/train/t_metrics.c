@@ -149,6 +149,21 @@ TEST(nan_forecast_is_seen_missing_target_is_not) {
     tiny_free(s);
 }
 
+TEST(rse_keeps_its_digits_far_from_zero) {
+    struct series *s = tiny_series(1, 2, 1);
+    struct score near_zero, far;
+    for (i32 k = 0; k < 2; k++) {
+        struct metrics *m;
+        s->mean[0] = s->mean[1] = k ? 1e9 : 0;
+        T_OK(metrics_new(s, 2, 4, NULL, 0, &m));
+        for (i32 c = 0; c < 2; c++) metrics_add(m, c, y[c], f[c], NULL);
+        metrics_score(m, -1, -1, true, k ? &far : &near_zero);
+        metrics_free(m);
+    }
+    assert_true(fabs(far.rse - near_zero.rse) < 1e-6); /* 1e9 itself holds seven decimals */
+    tiny_free(s);
+}
+
 TEST(mase_scale_skips_missing_pairs_and_refuses_constants) {
     struct series *s = tiny_series(6, 1, 2);
     const f32 v[6] = {1, 2, 4, NAN, 5, 9};
@@ -178,5 +193,6 @@ T_MAIN(cmocka_unit_test(score_follows_formulas_original_and_scaled),
        cmocka_unit_test(score_of_one_step_and_column_counts_only_those),
        cmocka_unit_test(correlation_of_a_shifted_copy_is_one), cmocka_unit_test(quantiles_give_pinball_and_coverage),
        cmocka_unit_test(merge_of_other_shape_is_refused), cmocka_unit_test(nan_forecast_is_seen_missing_target_is_not),
+       cmocka_unit_test(rse_keeps_its_digits_far_from_zero),
        cmocka_unit_test(mase_scale_skips_missing_pairs_and_refuses_constants),
        cmocka_unit_test(metrics_give_back_all_memory_when_any_is_refused))
