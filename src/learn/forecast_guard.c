@@ -24,7 +24,7 @@ static err on_loss_row(void *self, const struct forecast_row *row) {
     i64 at = row->origin - d->t->valid_all.first;
     if (row->seen == 0) return 0;
     for (i32 i = 0; i < spec->horizon; i++) {
-        f64 y = (f64)series_col(s, row->col)[row->origin + i];
+        f64 y = (f64)series_target(s, row->col, row->origin + i);
         if (isnan(y)) continue;
         f64 e0 = (y - (f64)row->base[i]) / (f64)row->div, e1 = (y - (f64)row->both[i]) / (f64)row->div;
         d->base[at] += squared ? e0 * e0 : fabs(e0);
@@ -82,7 +82,7 @@ static err on_residual(void *self, const struct forecast_row *row) {
     const f32 *around = spec->nquantile > 0 ? row->base : row->mean;
     i64 at = (row->origin - d->set->first) / d->set->stride;
     for (i64 k = 0; k < spec->horizon; k++) {
-        f32 y = series_col(s, row->col)[row->origin + k];
+        f32 y = series_target(s, row->col, row->origin + k);
         d->r[(row->col * spec->horizon + k) * d->n + at] = row->seen ? (y - around[k]) / row->div : (f32)NAN;
     }
     return 0;
