@@ -8,7 +8,7 @@
 #include "data/build.h"
 
 enum { SAMPLE = 4096 };
-static const f64 FAR = 1e6, HUGE_CELL = 1e30;
+static const f64 FAR = 1e6, HUGE_CELL = 1e30, CLOSE = 64;
 
 static void cell_where(const struct build *b, i64 i, i32 col, char where[300]) {
     snprintf(where, 300, "%.200s:%lld:%d", b->t->path, (long long)table_line(b->t, b->row[i]), b->t->col[col].field);
@@ -153,6 +153,21 @@ static err check_cells(struct build *b, i64 future) {
     return e;
 }
 
+/* What to take off a column before its cells become f32, or 1e9 + 3 would lose the 3: the first value when the others lie closer
+ * to it than it lies to zero, else 0.  (The first, so that rows added at the end change no cell before them; as f32 with --gaps
+ * zero, so that zero stays exact.) */
+static f64 offset(const struct build *b, i32 col) {
+    f64 first = (f64)NAN, distance = 0;
+    i64 n = 0;
+    for (i64 i = 0; i < b->n; i++) {
+        f64 v = cell(b, col, i);
+        if (isnan(v)) continue;
+        if (n++ == 0) first = v;
+        distance += fabs(v - first);
+    }
+    return n && distance > 0 && fabs(first) > CLOSE * distance / (f64)n ? b->gaps == GAPS_ZERO ? (f64)(f32)first : first : 0;
+}
+
 /* Straight lines over missing cells, never before the first or behind the last value; filled (may be NULL) says where. */
 static bool interpolate(f32 *v, u8 *filled, i64 n) {
     i64 before = -1;
@@ -173,11 +188,12 @@ static bool interpolate(f32 *v, u8 *filled, i64 n) {
 /* Whether cells were made up that a forecast must not see or score.  (Known columns are known: their lines too.) */
 static bool fill_column(const struct build *b, struct series *s, i32 c, i64 future) {
     f32 *v = s->v + (i64)c * s->nrow;
-    for (i64 i = 0; i < s->nrow; i++) v[i] = (f32)cell(b, b->col[c], i);
+    f64 zero = s->mean[c] = offset(b, b->col[c]);
+    for (i64 i = 0; i < s->nrow; i++) v[i] = (f32)(cell(b, b->col[c], i) - zero);
     bool known = c >= b->ntarget + b->npast, made = false;
     if (b->gaps == GAPS_INTERPOLATE) made = interpolate(v, known ? NULL : s->filled + (i64)c * s->nrow, s->nrow);
     for (i64 i = 0; b->gaps == GAPS_ZERO && c < b->ntarget && i < future; i++)
-        if (isnan(v[i])) v[i] = 0;
+        if (isnan(v[i])) v[i] = (f32)-zero;
     return made;
 }
 

@@ -138,21 +138,28 @@ static f64 correlation(const f64 s[SUM_N]) {
 }
 
 struct totals {
-    f64 n, ee, ae, y, yy, ay, sm, corr, ncorr, mase, nmase;
+    f64 n, ee, ae, ay, sm, mean, rest, /* rest: squares about the mean of the targets */
+        corr, ncorr, mase, nmase;
     f64 pin;
     f64 below[QUANTILES_MAX], inside[QUANTILES_MAX / 2];
 };
+
+/* The mean and the squares about it of one more column: nothing large is subtracted when the mean is far from zero. */
+static void add_spread(struct totals *t, f64 n, f64 mean, f64 rest) {
+    f64 all = t->n + n, d = mean - t->mean;
+    t->rest += rest + d * d * t->n * n / all;
+    t->mean += d * n / all;
+}
 
 static void add_column(const struct metrics *m, i32 h0, i32 h1, i32 col, bool original, struct totals *t) {
     f64 s[SUM_N], r;
     column_sums(m, h0, h1, col, s);
     if (s[N] == 0) return;
     const f64 dev = original ? m->dev[col] : 1, mean = original ? m->mean[col] : 0;
+    add_spread(t, s[N], s[Y] / s[N] * dev + mean, (s[YY] - s[Y] * s[Y] / s[N]) * dev * dev);
     t->n += s[N];
     t->ee += s[EE] * dev * dev;
     t->ae += s[AE] * dev;
-    t->y += s[Y] * dev + s[N] * mean;
-    t->yy += s[YY] * dev * dev + 2 * dev * mean * s[Y] + s[N] * mean * mean;
     t->ay += original ? s[AY_RAW] : s[AY];
     t->sm += original ? s[SM_RAW] : s[SM];
     r = correlation(s);
@@ -178,7 +185,7 @@ void metrics_score(const struct metrics *m, i32 step, i32 col, bool original, st
     out->smape = 200 * t.sm / t.n;
     out->mase = t.nmase > 0 ? t.mase / t.nmase : NAN;
     out->nd = t.ae / t.ay;
-    out->rse = sqrt(t.ee / (t.yy - t.y * t.y / t.n));
+    out->rse = sqrt(t.ee / t.rest);
     out->corr = t.ncorr > 0 ? t.corr / t.ncorr : NAN;
     out->wql = m->nq ? 2 * t.pin / m->nq / t.ay : NAN;
     out->pinball = m->nq ? t.pin / m->nq / t.n : NAN;

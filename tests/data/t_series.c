@@ -128,7 +128,8 @@ TEST(series_gaps_are_counted_and_filled_as_asked) {
     series_free(s);
     s = built(t_file("g.csv", text), SO(.target = "y", .past = "x", .gaps = "interpolate"));
     assert_true(s->v[2] == 3 && s->v[3] == 4 && s->v[6] == 7.5f && series_col(s, 1)[2] == 7);
-    assert_true(series_is_target(s, 0, 1) && !series_is_target(s, 0, 2) && isnan(series_target(s, 0, 3)) && series_target(s, 0, 4) == 5);
+    assert_true(series_is_target(s, 0, 1) && !series_is_target(s, 0, 2) && isnan(series_target(s, 0, 3)) &&
+                series_target(s, 0, 4) == 5);
     assert_int_equal(series_known(s, 0, 4), 2); /* from row 4 the line to row 4 is not known */
     assert_int_equal(series_known(s, 0, 5), 5);
     assert_true(series_seen(s, 0, 3, 4) == 2 && series_seen(s, 0, 3, 5) == 4 && series_seen(s, 1, 2, 3) == 6);
@@ -228,7 +229,8 @@ TEST(series_far_from_zero_keeps_its_digits) {
             for (i64 i = 0; i < 200; i++) {
                 f64 x = series_raw(a, 0, i) - far, z = series_raw(b, 0, i);
                 if (isnan(x) != isnan(z) || fabs(x - z) > 1e-4) fail_msg("row %lld: %.9g, expected %.9g", (long long)i, x, z);
-                if (pass && fabs((f64)a->v[i] - (f64)b->v[i]) > 1e-4) fail_msg("row %lld: scaled %g and %g", (long long)i, (f64)a->v[i], (f64)b->v[i]);
+                if (pass && fabs((f64)a->v[i] - (f64)b->v[i]) > 1e-4)
+                    fail_msg("row %lld: scaled %g and %g", (long long)i, (f64)a->v[i], (f64)b->v[i]);
             }
             T_OK(series_scale(a, pass ? 100 : 150));
             T_OK(series_scale(b, pass ? 100 : 150));
@@ -371,8 +373,8 @@ T_MAIN(cmocka_unit_test(series_single_numeric_column_is_the_target), cmocka_unit
        cmocka_unit_test(series_missing_targets_are_counted_in_runs),
        cmocka_unit_test(series_order_duplicates_and_absurd_values_are_refused),
        cmocka_unit_test(series_since_and_until_cut_by_calendar), cmocka_unit_test(series_scale_uses_training_rows_only),
-       cmocka_unit_test(series_far_from_zero_keeps_its_digits), cmocka_unit_test(split_takes_rows_shares_and_dates), cmocka_unit_test(series_from_memory_has_times),
-       cmocka_unit_test(series_memory_at_any_allocation_is_an_error),
+       cmocka_unit_test(series_far_from_zero_keeps_its_digits), cmocka_unit_test(split_takes_rows_shares_and_dates),
+       cmocka_unit_test(series_from_memory_has_times), cmocka_unit_test(series_memory_at_any_allocation_is_an_error),
        cmocka_unit_test(shared_bike_gaps), cmocka_unit_test(shared_beijing_missing),
        cmocka_unit_test(shared_gaps_of_other_files), cmocka_unit_test(shared_shampoo_is_refused_or_told),
        cmocka_unit_test(shared_exchange_rate_needs_no_times))

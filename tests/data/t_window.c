@@ -69,7 +69,8 @@ TEST(window_scale_uses_the_window_only) {
 
 TEST(window_last_observed_stands_in_for_missing_cells) {
     struct series s = hours();
-    struct window_shape p = {.context = 4, .horizon = 1, .seg = 4, .nseg = 1, .out_seg = 1, .nout = 1, .scale = WSCALE_LAST, .mask = true};
+    struct window_shape p = {
+        .context = 4, .horizon = 1, .seg = 4, .nseg = 1, .out_seg = 1, .nout = 1, .scale = WSCALE_LAST, .mask = true};
     f32 shift, div, x[16] = {0};
     value[9] = value[7] = (f32)NAN;
     window_scale_of(&p, &s, 10, 0, &shift, &div);
@@ -81,7 +82,8 @@ TEST(window_last_observed_stands_in_for_missing_cells) {
 
 TEST(window_holds_the_last_value_where_a_line_was_not_known) {
     struct series s = hours();
-    struct window_shape p = {.context = 4, .horizon = 3, .seg = 4, .nseg = 1, .out_seg = 3, .nout = 1, .scale = WSCALE_LAST, .mask = true};
+    struct window_shape p = {
+        .context = 4, .horizon = 3, .seg = 4, .nseg = 1, .out_seg = 3, .nout = 1, .scale = WSCALE_LAST, .mask = true};
     f32 shift, div, x[16] = {0}, y[16] = {0};
     u8 filled[2 * N] = {0};
     filled[8] = filled[9] = filled[10] = 1;
@@ -163,8 +165,8 @@ TEST(prefetch_stops_when_freed_early) {
 }
 
 T_MAIN(cmocka_unit_test(window_segments_hold_consecutive_rows_newest_last),
-       cmocka_unit_test(window_targets_past_the_horizon_or_the_end_are_missing), cmocka_unit_test(window_scale_uses_the_window_only),
-       cmocka_unit_test(window_last_observed_stands_in_for_missing_cells), cmocka_unit_test(window_holds_the_last_value_where_a_line_was_not_known),
-       cmocka_unit_test(window_calendar_knows_the_hour),
-       cmocka_unit_test(window_calendar_goes_on_behind_the_file),
+       cmocka_unit_test(window_targets_past_the_horizon_or_the_end_are_missing),
+       cmocka_unit_test(window_scale_uses_the_window_only), cmocka_unit_test(window_last_observed_stands_in_for_missing_cells),
+       cmocka_unit_test(window_holds_the_last_value_where_a_line_was_not_known),
+       cmocka_unit_test(window_calendar_knows_the_hour), cmocka_unit_test(window_calendar_goes_on_behind_the_file),
        cmocka_unit_test(prefetch_hands_out_every_step_in_order), cmocka_unit_test(prefetch_stops_when_freed_early))

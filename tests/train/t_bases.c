@@ -317,7 +317,8 @@ TEST(ridge_knows_the_date_of_the_row_behind_the_file) {
             cut.ncol = cut.ntarget = 1;
             base_predict(b, s, 0, o, H, whole);
             base_predict(b, &cut, 0, o, H, end);
-            if (memcmp(whole, end, sizeof end)) fail_msg("row %lld, %d months: %g or %g", (long long)o, monthly, (f64)whole[0], (f64)end[0]);
+            if (memcmp(whole, end, sizeof end))
+                fail_msg("row %lld, %d months: %g or %g", (long long)o, monthly, (f64)whole[0], (f64)end[0]);
             T_OK(base_predict_rows(b, &cut, 1, &(i32){0}, &o, H, bulk, H, NULL));
             assert_memory_equal(bulk, end, sizeof end);
         }

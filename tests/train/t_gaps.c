@@ -1,4 +1,5 @@
-/* t_gaps.c - cells that --gaps interpolate made up: never scored, never learnt, and no line leads from an origin into the future. */
+/* t_gaps.c - cells that --gaps interpolate made up: never scored, never learnt, and no line leads from an origin into the
+ * future. */
 #include "base/rng.h"
 #include "data/series_build.h"
 #include "data/window.h"
@@ -131,7 +132,8 @@ TEST(choice_and_mix_measure_observed_cells_only) {
     struct mix t1, t2;
     struct base *a, *b;
     T_OK(base_mix(line, &p, &t1, &a));
-    /* the truth at a made-up cell is not looked at: breaking the lines behind the last origin's past changes no error of `last` */
+    /* the truth at a made-up cell is not looked at: breaking the lines behind the last origin's past changes no error of `last`
+     */
     for (i64 i = 321; i < 800; i++)
         if (series_filled(other, 0, i)) other->v[i] = 1e6F;
     T_OK(base_mix(other, &p, &t2, &b));
@@ -147,5 +149,6 @@ TEST(choice_and_mix_measure_observed_cells_only) {
     series_free(other);
 }
 
-T_MAIN(cmocka_unit_test(interpolation_scores_no_better_than_missing_cells), cmocka_unit_test(forecasts_do_not_see_where_a_line_ends),
-       cmocka_unit_test(ridge_is_fitted_on_observed_cells), cmocka_unit_test(choice_and_mix_measure_observed_cells_only))
+T_MAIN(cmocka_unit_test(interpolation_scores_no_better_than_missing_cells),
+       cmocka_unit_test(forecasts_do_not_see_where_a_line_ends), cmocka_unit_test(ridge_is_fitted_on_observed_cells),
+       cmocka_unit_test(choice_and_mix_measure_observed_cells_only))
