@@ -1,6 +1,7 @@
 /* cli.h - what the verbs share: the command line, where to print, one function cmd_VERB per verb of verbs.def.
  *
- * The command line is a client of stretto.h; of the library's inside it sees the option table (for help) and the progress line. */
+ * The command line is a client of stretto.h; of the library's inside it sees the option table (for help) and the progress line.
+ */
 #ifndef STRETTO_CLI_CLI_H
 #define STRETTO_CLI_CLI_H
 

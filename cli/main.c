@@ -46,7 +46,8 @@ static void show_error(const struct cli *c) {
                                           : strcmp(c->o.color, "never") == 0 ? COLOUR_NEVER
                                                                              : COLOUR_AUTO);
     const char *where = stretto_errwhere();
-    fprintf(stderr, "%serror[E%03d]%s %s%s", colour ? "\033[1;31m" : "", stretto_errcode(), colour ? "\033[0m" : "", where, *where ? ": " : "");
+    fprintf(stderr, "%serror[E%03d]%s %s%s", colour ? "\033[1;31m" : "", stretto_errcode(), colour ? "\033[0m" : "", where,
+            *where ? ": " : "");
     show_lines("", "  ", stretto_errmsg());
     show_lines("  fix: ", "  fix: ", stretto_errfix());
 }
@@ -54,9 +55,21 @@ static void show_error(const struct cli *c) {
 /* --- shared by the verbs --- */
 void cli_on_event(void *cli, const stretto_event *e) {
     struct cli *c = cli;
-    struct event out = {.kind = (enum event_kind)e->kind, .text = e->text, .step = e->step, .steps = e->steps, .member = e->member,
-                        .members = e->members, .epoch = e->epoch, .seconds = e->seconds, .left = e->left, .train = e->train, .valid = e->valid,
-                        .lr = e->lr, .grad_norm = e->grad_norm, .windows_per_s = e->windows_per_s, .best = e->best != 0};
+    struct event out = {.kind = (enum event_kind)e->kind,
+                        .text = e->text,
+                        .step = e->step,
+                        .steps = e->steps,
+                        .member = e->member,
+                        .members = e->members,
+                        .epoch = e->epoch,
+                        .seconds = e->seconds,
+                        .left = e->left,
+                        .train = e->train,
+                        .valid = e->valid,
+                        .lr = e->lr,
+                        .grad_norm = e->grad_norm,
+                        .windows_per_s = e->windows_per_s,
+                        .best = e->best != 0};
     struct sink s = console_sink(&c->console);
     s.on(s.self, &out);
 }
@@ -83,7 +96,9 @@ void cli_warn(const struct cli *c, const char *fmt, ...) {
 /* --- start --- */
 static void open_console(struct cli *c) {
     struct console_options o = {.to = stderr, .quiet = c->o.quiet};
-    o.mode = strcmp(c->o.progress, "plain") == 0 ? CONSOLE_PLAIN : strcmp(c->o.progress, "none") == 0 || c->o.quiet ? CONSOLE_NONE : CONSOLE_AUTO;
+    o.mode = strcmp(c->o.progress, "plain") == 0                ? CONSOLE_PLAIN
+             : strcmp(c->o.progress, "none") == 0 || c->o.quiet ? CONSOLE_NONE
+                                                                : CONSOLE_AUTO;
     o.colour = strcmp(c->o.color, "always") == 0 ? COLOUR_ALWAYS : strcmp(c->o.color, "never") == 0 ? COLOUR_NEVER : COLOUR_AUTO;
     console_open(&c->console, &o);
 }
@@ -94,7 +109,8 @@ static stretto_err make_config(struct cli *c) {
     if (!c->config) return -E601;
     if (c->o.config && *c->o.config) TRY(stretto_config_load(c->config, c->o.config));
     for (i32 i = 0; i < OPT_COUNT; i++)
-        if (c->o.meta[i].rank == OPT_RANK_FLAG) TRY(stretto_config_flag(c->config, opt_info((enum opt_id)i)->name, c->o.meta[i].text));
+        if (c->o.meta[i].rank == OPT_RANK_FLAG)
+            TRY(stretto_config_flag(c->config, opt_info((enum opt_id)i)->name, c->o.meta[i].text));
     return 0;
 }
 

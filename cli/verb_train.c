@@ -37,7 +37,8 @@ static stretto_err write_results(struct cli *c, stretto_trainer *t, const char *
     TRY(stretto_trainer_report(t, report));
     if (c->o.plot && *c->o.plot) TRY(stretto_trainer_plot(t, c->o.plot));
     if (c->o.trace && *c->o.trace) TRY(stretto_trainer_trace(t, c->o.trace));
-    if (fputs(stretto_trainer_scores(t, c->o.json), stdout) == EOF || fflush(stdout) != 0) return FAIL(E703, "cannot write to standard output");
+    if (fputs(stretto_trainer_scores(t, c->o.json), stdout) == EOF || fflush(stdout) != 0)
+        return FAIL(E703, "cannot write to standard output");
     if (c->o.json) fputc('\n', stdout);
     if (!c->o.quiet) fprintf(stderr, "model %s\nreport %s\n", model, report);
     return 0;

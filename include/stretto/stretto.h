@@ -7,11 +7,12 @@
  *     stretto_trainer_run(t);                                         > 0: why it stopped; < 0: stretto_errmsg()
  *     stretto_trainer_save(t, "air.model");
  *
- * Conventions.  Functions return stretto_err: 0 = done, < 0 = failed (stretto_errmsg, stretto_errfix, stretto_errwhere tell this
- * thread what, how to mend it, and where), > 0 = why it stopped.  Handles come from _new or _open and go with _free; _free(NULL) is
- * fine.  Texts that a function returns belong to the handle and stay until the next call on it; texts through `char **out` are yours:
- * free them with stretto_text_free.  One caller at a time per handle, unless said otherwise; different handles on different threads
- * are fine.  The library never prints and never exits.  Every knob is an option by name, so new knobs never change this ABI. */
+ * Conventions.  Functions return stretto_err: 0 = done, < 0 = failed (stretto_errmsg, stretto_errfix, stretto_errwhere tell
+ * this thread what, how to mend it, and where), > 0 = why it stopped.  Handles come from _new or _open and go with _free;
+ * _free(NULL) is fine.  Texts that a function returns belong to the handle and stay until the next call on it; texts through
+ * `char **out` are yours: free them with stretto_text_free.  One caller at a time per handle, unless said otherwise; different
+ * handles on different threads are fine.  The library never prints and never exits.  Every knob is an option by name, so new
+ * knobs never change this ABI. */
 #ifndef STRETTO_H
 #define STRETTO_H
 
@@ -72,10 +73,11 @@ STRETTO_API stretto_err stretto_option(int i, const char **name, const char **de
 /* --- 4 data --- */
 /* Read a table (CSV, TSV, .gz, .zst or a cache file) and take the columns the config names.  E1xx, E2xx, E7xx. */
 STRETTO_API stretto_err stretto_data_open(stretto_config *config, const char *path, stretto_data **out);
-/* Wrap columns from memory: values [ncol][nrow] f64, one column after the other, copied; NaN = missing; names [ncol].  All columns are targets.
- * step_seconds: time between rows, 0 = rows have no time. */
-STRETTO_API stretto_err stretto_data_wrap(stretto_config *config, const double *values, int64_t nrow, int ncol, const char *const *names,
-                                          int64_t first_time, int64_t step_seconds, stretto_data **out);
+/* Wrap columns from memory: values [ncol][nrow] f64, one column after the other, copied; NaN = missing; names [ncol].  All
+ * columns are targets. step_seconds: time between rows, 0 = rows have no time. */
+STRETTO_API stretto_err stretto_data_wrap(stretto_config *config, const double *values, int64_t nrow, int ncol,
+                                          const char *const *names, int64_t first_time, int64_t step_seconds,
+                                          stretto_data **out);
 STRETTO_API void stretto_data_free(stretto_data *self);
 STRETTO_API int64_t stretto_data_rows(const stretto_data *self);
 STRETTO_API int stretto_data_columns(const stretto_data *self);                        /* targets first */
@@ -83,9 +85,11 @@ STRETTO_API int stretto_data_targets(const stretto_data *self);
 STRETTO_API const char *stretto_data_column(const stretto_data *self, int i);          /* NULL = out of range */
 STRETTO_API double stretto_data_value(const stretto_data *self, int column, int64_t row); /* original units; NaN = missing */
 STRETTO_API const char *stretto_data_summary(stretto_data *self);                      /* one line for people */
-/* List what is wrong or odd with a file: errors, leaks, constant runs; text for people or JSON.  Returns the first error's code. */
+/* List what is wrong or odd with a file: errors, leaks, constant runs; text for people or JSON.  Returns the first error's
+ * code. */
 STRETTO_API stretto_err stretto_check(stretto_config *config, const char *path, int json, char **out, char **proposed_config);
-STRETTO_API stretto_err stretto_cache(stretto_config *config, const char *path, const char *out_path); /* parsed copy, memory-mapped when read */
+STRETTO_API stretto_err stretto_cache(stretto_config *config, const char *path,
+                                      const char *out_path); /* parsed copy, memory-mapped when read */
 STRETTO_API stretto_err stretto_sample(const char *name, int64_t rows, uint64_t seed, char **csv_out); /* data from formulas */
 STRETTO_API const char *stretto_samples(void);                                         /* names and one-line texts */
 
@@ -104,7 +108,8 @@ typedef void stretto_event_fn(void *user, const stretto_event *event);
 
 /* Data is borrowed until the trainer is freed.  Resolves every `auto` of the config. */
 STRETTO_API stretto_err stretto_trainer_new(stretto_config *config, stretto_data *data, stretto_trainer **out);
-/* Every option with every `auto` answered for this data, and where each value came from: YAML that loads again.  Trains nothing. */
+/* Every option with every `auto` answered for this data, and where each value came from: YAML that loads again.  Trains
+ * nothing. */
 STRETTO_API stretto_err stretto_trainer_config(stretto_trainer *self, char **yaml_out);
 STRETTO_API void stretto_trainer_on_event(stretto_trainer *self, stretto_event_fn *fn, void *user);
 /* Keep checkpoints, config.json, metrics.jsonl and report.html in this folder (created; E704 when another run writes there). */
@@ -117,7 +122,7 @@ STRETTO_API stretto_err stretto_trainer_target(stretto_trainer *self, const char
 STRETTO_API stretto_err stretto_trainer_run(stretto_trainer *self);
 STRETTO_API void stretto_trainer_stop(stretto_trainer *self);      /* from any thread or a signal handler: stop after this step */
 STRETTO_API const char *stretto_trainer_scores(stretto_trainer *self, int json); /* table of test scores beside the naive rows */
-STRETTO_API double stretto_trainer_skill(const stretto_trainer *self);           /* against the best naive row; NaN = no test part */
+STRETTO_API double stretto_trainer_skill(const stretto_trainer *self); /* against the best naive row; NaN = no test part */
 STRETTO_API stretto_err stretto_trainer_save(stretto_trainer *self, const char *path);
 STRETTO_API stretto_err stretto_trainer_report(stretto_trainer *self, const char *html_path);
 STRETTO_API stretto_err stretto_trainer_plot(stretto_trainer *self, const char *svg_path);
@@ -131,7 +136,8 @@ STRETTO_API stretto_err stretto_backtest(stretto_config *config, stretto_data *d
 
 /* --- 6 models --- */
 STRETTO_API stretto_err stretto_model_load(const char *path, stretto_model **out);  /* E701, E901, E902 */
-STRETTO_API stretto_err stretto_model_save(const stretto_model *self, const char *path); /* replaced whole or not at all; E702, E703 */
+STRETTO_API stretto_err stretto_model_save(const stretto_model *self,
+                                           const char *path); /* replaced whole or not at all; E702, E703 */
 STRETTO_API void stretto_model_free(stretto_model *self);
 STRETTO_API int stretto_model_horizon(const stretto_model *self);                   /* steps forecast */
 STRETTO_API int stretto_model_context(const stretto_model *self);                   /* rows looked back on */
@@ -142,7 +148,7 @@ STRETTO_API double stretto_model_quantile(const stretto_model *self, int i);
 STRETTO_API int64_t stretto_model_parameters(const stretto_model *self);            /* weights of one member, without padding */
 /* Schema, layers, training record and every option with its origin; indented text, or JSON. */
 STRETTO_API stretto_err stretto_model_info(const stretto_model *self, int json, char **out);
-STRETTO_API stretto_config *stretto_model_config(stretto_model *self);              /* borrowed: the options it was trained with */
+STRETTO_API stretto_config *stretto_model_config(stretto_model *self); /* borrowed: the options it was trained with */
 
 /* --- 7 forecasts --- */
 /* Read a file with the model's own schema (no column flags needed).  E903 when it does not fit. */
@@ -152,8 +158,10 @@ STRETTO_API stretto_err stretto_predict(stretto_model *self, stretto_data *data,
 /* The same into a CSV file, long (id,origin,time,step,mean,q..) or wide; "-" gives the text through out instead. */
 STRETTO_API stretto_err stretto_predict_file(stretto_model *self, stretto_data *data, const char *path, int wide, char **out);
 /* Scores on the rows of data (options since, until, stride of config narrow them; NULL = all).  Text table or JSON. */
-STRETTO_API stretto_err stretto_eval(stretto_model *self, stretto_data *data, stretto_config *config, int json, char **out, double *skill);
-STRETTO_API stretto_err stretto_model_plot(stretto_model *self, stretto_data *data, const char *svg_path); /* forecast after the last row */
+STRETTO_API stretto_err stretto_eval(stretto_model *self, stretto_data *data, stretto_config *config, int json, char **out,
+                                     double *skill);
+STRETTO_API stretto_err stretto_model_plot(stretto_model *self, stretto_data *data,
+                                           const char *svg_path); /* forecast after the last row */
 
 /* --- 8 machine and plan --- */
 STRETTO_API stretto_err stretto_machine_info(int json, char **out);                 /* this host, as text that --machine reads */

@@ -112,7 +112,8 @@ err trainer_record(const struct stretto_trainer *t, struct str *out);
 
 /* run_dir.c */
 err run_dir_open(struct stretto_trainer *t, const char *path, bool resume);
-err run_dir_config(const struct stretto_trainer *t); /* writes config.json, once every `auto` is resolved; fine without a run folder */
+err run_dir_config(
+    const struct stretto_trainer *t); /* writes config.json, once every `auto` is resolved; fine without a run folder */
 err run_dir_finish(const struct stretto_trainer *t); /* the model is saved: nothing to resume any more */
 void run_dir_close(struct stretto_trainer *t);
 

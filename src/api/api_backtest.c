@@ -60,7 +60,8 @@ static err show_fold(struct backtest *b, i32 k, i64 from, i64 to, const struct f
 
 static err one_fold(struct backtest *b, i32 k, i64 from, i64 to) {
     const struct stretto_trainer *t = b->t;
-    struct window_set set = {.first = lmax(from, t->spec.context), .end = lmin(to, t->split.test - t->spec.horizon + 1), .stride = t->spec.stride};
+    struct window_set set = {
+        .first = lmax(from, t->spec.context), .end = lmin(to, t->split.test - t->spec.horizon + 1), .stride = t->spec.stride};
     struct forecast_scores scores = {0};
     if (k == 0 || b->each) {
         err e = fit_before(b, from);
@@ -86,7 +87,8 @@ static err run(struct backtest *b) {
         t->split.train = lmax(0, from - held);
     }
     char fix[96];
-    snprintf(fix, sizeof fix, "--folds %lld   or   --test %lld", (long long)lmax(1, rows / t->spec.horizon), (long long)b->folds * t->spec.horizon);
+    snprintf(fix, sizeof fix, "--folds %lld   or   --test %lld", (long long)lmax(1, rows / t->spec.horizon),
+             (long long)b->folds * t->spec.horizon);
     if (rows / b->folds < t->spec.horizon)
         return FAIL_AT(E301, NULL, fix,
                        "%d folds of a horizon of %d need %lld test rows, there are %lld", b->folds, t->spec.horizon,
@@ -98,8 +100,8 @@ static err run(struct backtest *b) {
         err e = one_fold(b, k, from + rows * k / b->folds, from + rows * (k + 1) / b->folds);
         if (e != 0) return e;
     }
-    str_addf(&b->table, "mean over %d folds: error %.6g, best naive row of each fold %.6g, skill %+.1f%%\n", b->folds, b->model / b->folds,
-             b->naive / b->folds, 100 * (1 - b->model / b->naive));
+    str_addf(&b->table, "mean over %d folds: error %.6g, best naive row of each fold %.6g, skill %+.1f%%\n", b->folds,
+             b->model / b->folds, b->naive / b->folds, 100 * (1 - b->model / b->naive));
     return 0;
 }
 

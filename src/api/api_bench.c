@@ -48,7 +48,8 @@ static err time_steps(struct engine *e, f32 *const *input, i64 cells, i32 repeat
     return 0;
 }
 
-static err bench_one(const struct net *net, const struct workshop *shop, i32 B, i32 cells_per_row, i32 repeat, struct bench_row *row) {
+static err bench_one(const struct net *net, const struct workshop *shop, i32 B, i32 cells_per_row, i32 repeat,
+                     struct bench_row *row) {
     struct engine engine;
     struct resources use = shop->use;
     struct arena a = {0};
@@ -100,14 +101,15 @@ static err bench_all(struct options *o, const struct workshop *shop, struct benc
     return 0;
 }
 
-static err show(const struct options *o, const struct workshop *shop, const struct bench_row *rows, i32 n, int json, struct str *out) {
+static err show(const struct options *o, const struct workshop *shop, const struct bench_row *rows, i32 n, int json,
+                struct str *out) {
     if (!json) {
-        str_addf(out, "%s, %s kernels, %s %lldx_, context %lld, horizon %lld\n", shop->machine->cpu, shop->use.kern->name, o->cell,
-                 (long long)o->layers, (long long)o->context, (long long)o->horizon);
+        str_addf(out, "%s, %s kernels, %s %lldx_, context %lld, horizon %lld\n", shop->machine->cpu, shop->use.kern->name,
+                 o->cell, (long long)o->layers, (long long)o->context, (long long)o->horizon);
         str_addf(out, "%8s %8s  %-14s %10s %12s %14s\n", "hidden", "rows", "strategy", "step ms", "predicted", "windows/s");
         for (i32 i = 0; i < n; i++)
-            str_addf(out, "%8d %8d  %-14s %10.3f %12.3f %14.0f\n", rows[i].hidden, rows[i].B, rows[i].strategy, rows[i].ms, rows[i].predicted_ms,
-                     rows[i].windows_per_s);
+            str_addf(out, "%8d %8d  %-14s %10.3f %12.3f %14.0f\n", rows[i].hidden, rows[i].B, rows[i].strategy, rows[i].ms,
+                     rows[i].predicted_ms, rows[i].windows_per_s);
         return 0;
     }
     struct js *list = js_array();

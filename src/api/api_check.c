@@ -17,8 +17,8 @@ static void lines_of(const char *text, const char *first, struct str *out) {
 
 static void finding_text(const struct finding *f, struct str *out) {
     size_t n = strcspn(f->r.text, "\n");
-    str_addf(out, "%s[%c%03d] %s%s%.*s\n", f->warning ? "warning" : "error", f->warning ? 'W' : 'E', f->r.code, f->r.where, f->r.where[0] ? ": " : "",
-             (int)n, f->r.text);
+    str_addf(out, "%s[%c%03d] %s%s%.*s\n", f->warning ? "warning" : "error", f->warning ? 'W' : 'E', f->r.code, f->r.where,
+             f->r.where[0] ? ": " : "", (int)n, f->r.text);
     lines_of(f->r.text + n + (f->r.text[n] ? 1 : 0), "", out);
     lines_of(f->r.fix, "fix: ", out);
 }
@@ -42,7 +42,8 @@ static void describe_table(const struct table *t, struct str *out) {
         const struct column *c = &t->col[i];
         str_addf(out, "  %-24s %s", c->name, type[c->type]);
         if (c->type == COL_CATEGORY) str_addf(out, ", %d words", c->nword);
-        if (c->missing) str_addf(out, ", %lld missing (first at line %lld)", (long long)c->missing, (long long)c->first_missing_line);
+        if (c->missing)
+            str_addf(out, ", %lld missing (first at line %lld)", (long long)c->missing, (long long)c->first_missing_line);
         str_add(out, "\n");
     }
 }
@@ -94,7 +95,8 @@ static err show(struct checking *c, int json) {
         if (c->s) {
             char span[72];
             span_label(c->s, 0, c->s->nrow, span);
-            str_addf(&c->text, "series: %s, %s, season %d\n", c->s->freq.name[0] ? c->s->freq.name : "no time", span, c->s->freq.season);
+            str_addf(&c->text, "series: %s, %s, season %d\n", c->s->freq.name[0] ? c->s->freq.name : "no time", span,
+                     c->s->freq.season);
         }
         for (i32 i = 0; i < c->found.n; i++) finding_text(&c->found.item[i], &c->text);
         if (c->found.more) str_addf(&c->text, "and %lld more\n", (long long)c->found.more);

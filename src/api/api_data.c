@@ -47,8 +47,9 @@ static void summary(stretto_data *d) {
     const char *slash = strrchr(d->path, '/');
     i64 absent = 0;
     for (i64 i = 0; s->line && i < s->nrow; i++) absent += s->line[i] < 0;
-    i32 n = snprintf(d->summary, sizeof d->summary, "read %s: %d target%s of %d column%s, %lld rows", slash ? slash + 1 : d->path, s->ntarget,
-                     s->ntarget > 1 ? "s" : "", s->ncol + s->ncat, s->ncol + s->ncat > 1 ? "s" : "", (long long)s->nrow);
+    i32 n = snprintf(d->summary, sizeof d->summary, "read %s: %d target%s of %d column%s, %lld rows",
+                     slash ? slash + 1 : d->path, s->ntarget, s->ntarget > 1 ? "s" : "", s->ncol + s->ncat,
+                     s->ncol + s->ncat > 1 ? "s" : "", (long long)s->nrow);
     if (s->time && n < (i32)sizeof d->summary)
         n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %s %s..%s", s->freq.name, first, last);
     if (n < (i32)sizeof d->summary && absent)

@@ -17,7 +17,8 @@ static err not_a_table(const char *path) {
     TRY(file_open(path, &f));
     bool text = f.size >= 8 && file_read_at(&f, 0, head, 8) >= 0;
     file_close(&f);
-    for (i32 i = 0; i < 8 && text; i++) text = (head[i] >= ' ' && head[i] < 127) || head[i] == '\n' || head[i] == '\r' || head[i] == '\t';
+    for (i32 i = 0; i < 8 && text; i++)
+        text = (head[i] >= ' ' && head[i] < 127) || head[i] == '\n' || head[i] == '\r' || head[i] == '\t';
     return text ? FAIL_AT(E901, path, "the model comes first: MODEL DATA", "this is a text file, not a model") : 0;
 }
 

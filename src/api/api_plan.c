@@ -42,7 +42,11 @@ static err open_plan(stretto_config *config, stretto_data *data, struct stretto_
     i32 B;
     TRY(shape_net(&p->o, data ? data->s : NULL, &p->net, &B));
     const struct optim *optim = optim_find(p->o.optim);
-    p->q = (struct plan_request){.net = &p->net, .machine = p->machine, .B = B, .train = true, .nstate = optim ? optim->nstate : 0,
+    p->q = (struct plan_request){.net = &p->net,
+                                 .machine = p->machine,
+                                 .B = B,
+                                 .train = true,
+                                 .nstate = optim ? optim->nstate : 0,
                                  .parallel = p->o.parallel};
     return plan_make(&p->q, &p->plan);
 }
@@ -77,10 +81,10 @@ stretto_err stretto_plan_summary(const stretto_plan *self, int json, char **out)
     const struct plan *p = self->plan;
     struct str text = {0};
     if (!json) {
-        str_addf(&text, "strategy %s on %s: %d rows in %d grains of %d, %u tasks on %d device%s\n", p->strategy, self->machine->name, p->B, p->ngrain,
-                 p->grain, p->ntask, p->ndevice, p->ndevice > 1 ? "s" : "");
-        str_addf(&text, "predicted %.3f ms a step, %.1f MiB held, %.2f MiB exchanged, %s\n", 1e3 * p->predicted, (f64)p->peak_bytes / 1048576.0,
-                 (f64)p->exchange_bytes / 1048576.0, p->exact ? "exact" : "not exact");
+        str_addf(&text, "strategy %s on %s: %d rows in %d grains of %d, %u tasks on %d device%s\n", p->strategy,
+                 self->machine->name, p->B, p->ngrain, p->grain, p->ntask, p->ndevice, p->ndevice > 1 ? "s" : "");
+        str_addf(&text, "predicted %.3f ms a step, %.1f MiB held, %.2f MiB exchanged, %s\n", 1e3 * p->predicted,
+                 (f64)p->peak_bytes / 1048576.0, (f64)p->exchange_bytes / 1048576.0, p->exact ? "exact" : "not exact");
         return text_give(&text, out);
     }
     struct js *o = js_object();

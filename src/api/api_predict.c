@@ -14,8 +14,8 @@ static err lacks_column(void) {
     char *flag = strstr(r.text, " (given by --"), *rest = flag ? strchr(flag, ')') : NULL;
     if (!rest) return -E102;
     *flag = 0;
-    return FAIL_AT(E903, r.where, "data with the columns of the training (stretto info MODEL lists them)", "%s, which the model was trained on%s",
-                   r.text, rest + 1);
+    return FAIL_AT(E903, r.where, "data with the columns of the training (stretto info MODEL lists them)",
+                   "%s, which the model was trained on%s", r.text, rest + 1);
 }
 
 /* --since and --until of the training cut the training data; new data are read whole unless a flag of now says otherwise. */
@@ -62,10 +62,12 @@ static err check_room(const stretto_model *m, const struct series *s, i64 origin
     i32 context = m->f->spec.context, h = m->f->spec.horizon;
     if (origin < 1) return FAIL(E301, "the data have no target value to forecast from");
     if (origin < context)
-        return FAIL_AT(E301, NULL, "data with a longer history", "the model looks back on %d rows, the data have %lld", context, (long long)origin);
+        return FAIL_AT(E301, NULL, "data with a longer history", "the model looks back on %d rows, the data have %lld", context,
+                       (long long)origin);
     if (s->nknown > 0 && s->nrow < origin + h)
         return FAIL_AT(E302, NULL, "rows for the horizon with the known columns filled in and the target left empty",
-                       "known-future columns must reach %d rows past the last target, they reach %lld", h, (long long)(s->nrow - origin));
+                       "known-future columns must reach %d rows past the last target, they reach %lld", h,
+                       (long long)(s->nrow - origin));
     return 0;
 }
 
@@ -200,8 +202,8 @@ static err eval_windows(const stretto_model *m, const struct series *s, i64 stri
     const struct forecast_spec *spec = &m->f->spec;
     *set = (struct window_set){.first = spec->context, .end = s->nrow - spec->horizon + 1, .stride = stride};
     if (window_origins(set) <= 0)
-        return FAIL_AT(E301, NULL, "more rows", "context %d + horizon %d = %d rows are needed, the data have %lld", spec->context, spec->horizon,
-                       spec->context + spec->horizon, (long long)s->nrow);
+        return FAIL_AT(E301, NULL, "more rows", "context %d + horizon %d = %d rows are needed, the data have %lld",
+                       spec->context, spec->horizon, spec->context + spec->horizon, (long long)s->nrow);
     struct window_set unseen = *set;
     unseen.first = lmax(set->first, first_unseen(m->f, s));
     *what = window_origins(&unseen) > 0 ? "eval" : "rows seen in training (no test!)";
@@ -209,7 +211,8 @@ static err eval_windows(const stretto_model *m, const struct series *s, i64 stri
     return 0;
 }
 
-static err eval(stretto_model *m, stretto_data *d, const struct options *o, struct forecast_scores *scores, struct str *text, int json, f64 *skill) {
+static err eval(stretto_model *m, stretto_data *d, const struct options *o, struct forecast_scores *scores, struct str *text,
+                int json, f64 *skill) {
     struct workshop shop;
     struct window_set set;
     const char *what = "eval";
@@ -263,7 +266,8 @@ static err plot(stretto_model *m, stretto_data *d, struct arena *a, const char *
     }
     f64 step = s->freq.months ? s->freq.months * 2629746.0 : (f64)s->freq.step;
     for (i32 i = 0; s->time && i < past + h; i++)
-        time[i] = o - past + i < s->nrow ? (f64)s->time[o - past + i] : (f64)s->time[s->nrow - 1] + (f64)(o - past + i - s->nrow + 1) * step;
+        time[i] = o - past + i < s->nrow ? (f64)s->time[o - past + i]
+                                         : (f64)s->time[s->nrow - 1] + (f64)(o - past + i - s->nrow + 1) * step;
     struct report_forecast f = {.title = s->name[0], .nhistory = past, .horizon = h, .time = s->time ? time : NULL, .history = v,
                                 .model = v + past};
     if (nq > 1) {

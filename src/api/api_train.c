@@ -16,9 +16,21 @@ enum { PLAN_BYTES = 64 << 20 };
 static void forward(void *self, const struct event *e) {
     struct stretto_trainer *t = self;
     if (!t->fn) return;
-    stretto_event out = {.kind = (int)e->kind, .text = e->text, .step = e->step, .steps = e->steps, .member = e->member, .members = e->members,
-                         .epoch = e->epoch, .seconds = e->seconds, .left = e->left, .train = e->train, .valid = e->valid, .lr = e->lr,
-                         .grad_norm = e->grad_norm, .windows_per_s = e->windows_per_s, .best = e->best};
+    stretto_event out = {.kind = (int)e->kind,
+                         .text = e->text,
+                         .step = e->step,
+                         .steps = e->steps,
+                         .member = e->member,
+                         .members = e->members,
+                         .epoch = e->epoch,
+                         .seconds = e->seconds,
+                         .left = e->left,
+                         .train = e->train,
+                         .valid = e->valid,
+                         .lr = e->lr,
+                         .grad_norm = e->grad_norm,
+                         .windows_per_s = e->windows_per_s,
+                         .best = e->best};
     t->fn(t->user, &out);
 }
 
@@ -67,7 +79,9 @@ stretto_err stretto_trainer_target(stretto_trainer *self, const char *model_path
     return self->model_path ? 0 : -E601;
 }
 
-stretto_err stretto_trainer_run_dir(stretto_trainer *self, const char *path, int resume) { return run_dir_open(self, path, resume != 0); }
+stretto_err stretto_trainer_run_dir(stretto_trainer *self, const char *path, int resume) {
+    return run_dir_open(self, path, resume != 0);
+}
 void stretto_trainer_stop(stretto_trainer *self) { self->stop = 1; }
 
 /* The series is scaled once, by the training rows of the first trainer that uses it. */
@@ -105,7 +119,11 @@ static err fit(struct stretto_trainer *t, struct forecaster **out) {
     TRY(load_plan(t));
     t->shop.use.trace = true;
     state_machine(t);
-    struct forecast_job job = {.series = t->data->s, .split = t->split, .spec = t->spec, .use = t->shop.use, .run_dir = t->run_dir,
+    struct forecast_job job = {.series = t->data->s,
+                               .split = t->split,
+                               .spec = t->spec,
+                               .use = t->shop.use,
+                               .run_dir = t->run_dir,
                                .resume = t->resume};
     return learner->fit(&job, out);
 }
@@ -114,7 +132,8 @@ static err score(struct stretto_trainer *t) {
     struct window_set set = {.first = lmax(t->split.validation, t->spec.context), .end = t->split.test - t->spec.horizon + 1,
                              .stride = t->spec.stride};
     if (window_origins(&set) <= 0) {
-        event_note(&t->events, EVENT_WARNING, "no test window: the model is not scored (--test ROWS with at least %d rows)", t->spec.horizon);
+        event_note(&t->events, EVENT_WARNING, "no test window: the model is not scored (--test ROWS with at least %d rows)",
+                   t->spec.horizon);
         return 0;
     }
     TRY(forecast_score(t->model->f, t->data->s, &set, &t->shop.use, &t->scores));
@@ -122,7 +141,8 @@ static err score(struct stretto_trainer *t) {
     f64 skill = stretto_trainer_skill(t);
     i32 best = score_best(t->model->f, &t->scores, &t->o);
     if (skill < -0.005 && best >= 0)
-        event_note(&t->events, EVENT_WARNING, "on the test part the model is %.0f%% worse than the row \"%s\": use that row, or more data", -100 * skill,
+        event_note(&t->events, EVENT_WARNING,
+                   "on the test part the model is %.0f%% worse than the row \"%s\": use that row, or more data", -100 * skill,
                    t->scores.name[best]);
     return 0;
 }

@@ -72,7 +72,8 @@ static err fill_forecast(struct filler *p, const struct score_sample *w, struct 
     ARENA_NEW(&p->a, v, past + 5 * h);
     if (p->s->time) ARENA_NEW(&p->a, time, past + h);
     row_label(p->s, w->origin, label);
-    *out = (struct report_forecast){.title = textf(p, "%s from %s", p->s->name[w->col], label), .nhistory = past, .horizon = h, .time = time};
+    *out = (struct report_forecast){
+        .title = textf(p, "%s from %s", p->s->name[w->col], label), .nhistory = past, .horizon = h, .time = time};
     out->history = v;
     out->actual = v + past;
     out->model = v + past + h;
@@ -80,7 +81,9 @@ static err fill_forecast(struct filler *p, const struct score_sample *w, struct 
     for (i32 i = 0; i < past + h; i++) {
         i64 row = w->origin - past + i;
         v[i] = row < p->s->nrow ? series_raw(p->s, w->col, row) : (f64)NAN;
-        if (time) time[i] = row < p->s->nrow ? (f64)p->s->time[row] : (f64)p->s->time[p->s->nrow - 1] + (f64)(row - p->s->nrow + 1) * (f64)p->s->freq.step;
+        if (time)
+            time[i] = row < p->s->nrow ? (f64)p->s->time[row]
+                                       : (f64)p->s->time[p->s->nrow - 1] + (f64)(row - p->s->nrow + 1) * (f64)p->s->freq.step;
     }
     for (i32 k = 0; k < h; k++) {
         v[past + h + k] = (f64)w->mean[k];
@@ -152,11 +155,16 @@ static err fill_choice(struct filler *p) {
     struct score_row *row;
     ARENA_NEW(&p->a, t, 1);
     ARENA_NEW(&p->a, row, CHOICE_ROWS);
-    *t = (struct score_table){.title = "candidates for the base, MSE on forward-chaining folds (deviations)", .row = row, .nrow = c->nrow,
-                              .skill_metric = 0, .best_naive = c->naive, .nmetric = c->nfold};
+    *t = (struct score_table){.title = "candidates for the base, MSE on forward-chaining folds (deviations)",
+                              .row = row,
+                              .nrow = c->nrow,
+                              .skill_metric = 0,
+                              .best_naive = c->naive,
+                              .nmetric = c->nfold};
     for (i32 k = 0; k < c->nfold; k++) t->metric[k] = textf(p, "fold %d", k + 1);
     for (i32 r = 0; r < c->nrow; r++) {
-        row[r] = (struct score_row){.name = base_kind_name(c->row[r]), .role = r == c->chosen ? ROLE_BASE : ROLE_QUIET, .skill = (f64)NAN};
+        row[r] = (struct score_row){
+            .name = base_kind_name(c->row[r]), .role = r == c->chosen ? ROLE_BASE : ROLE_QUIET, .skill = (f64)NAN};
         for (i32 k = 0; k < c->nfold; k++) row[r].value[k] = c->loss[r][k];
     }
     p->r.parts.fold = t;
@@ -169,8 +177,12 @@ static err fill_mix(struct filler *p) {
     struct score_row *row;
     ARENA_NEW(&p->a, t, 1);
     ARENA_NEW(&p->a, row, m->nrow);
-    *t = (struct score_table){.title = textf(p, "families of the base mix over %d rolling origins (deviations)", m->norigin), .row = row,
-                              .nrow = m->nrow, .best_naive = -1, .nmetric = 2, .metric = {"MAE", "weight"}};
+    *t = (struct score_table){.title = textf(p, "families of the base mix over %d rolling origins (deviations)", m->norigin),
+                              .row = row,
+                              .nrow = m->nrow,
+                              .best_naive = -1,
+                              .nmetric = 2,
+                              .metric = {"MAE", "weight"}};
     for (i32 r = 0; r < m->nrow; r++) {
         bool season = m->row[r].part.season > 1;
         row[r] = (struct score_row){.role = m->row[r].part.weight > 0 ? ROLE_BASE : ROLE_QUIET, .skill = (f64)NAN,
@@ -192,8 +204,9 @@ static err fill_parts(struct filler *p) {
     str_free(&base);
     if (p->f->has_choice) TRY(fill_choice(p));
     if (p->f->has_mix) TRY(fill_mix(p));
-    parts->correction = p->f->nmember == 0 ? "none" : textf(p, "%s %dx%d, zero-initialised output, %d seed%s", p->t->o.cell, spec->layers, spec->hidden,
-                                                           p->f->nmember, p->f->nmember > 1 ? "s" : "");
+    parts->correction = p->f->nmember == 0 ? "none"
+                                           : textf(p, "%s %dx%d, zero-initialised output, %d seed%s", p->t->o.cell,
+                                                   spec->layers, spec->hidden, p->f->nmember, p->f->nmember > 1 ? "s" : "");
     parts->guarded = p->f->has_guard;
     parts->t = p->f->guard.t;
     parts->a = p->f->nmember > 0 ? p->f->weight : 0;
@@ -291,7 +304,9 @@ static err fill_timeline(struct filler *p) {
     if (f->nspan == 0) return 0;
     ARENA_NEW(&p->a, out, f->nspan);
     for (i32 i = 0; i < f->nspan; i++)
-        out[i] = (struct span){.lane = textf(p, "thread %d", f->span[i].lane), .name = f->span[i].name, .t0 = f->span[i].t0 - f->span[0].t0,
+        out[i] = (struct span){.lane = textf(p, "thread %d", f->span[i].lane),
+                               .name = f->span[i].name,
+                               .t0 = f->span[i].t0 - f->span[0].t0,
                                .t1 = f->span[i].t1 - f->span[0].t0};
     p->r.span = out;
     p->r.nspan = f->nspan;
@@ -304,7 +319,8 @@ static const char *command_line(struct filler *p, const char *data) {
     str_addf(&line, "stretto train %s", data);
     for (i32 i = 0; i < OPT_COUNT; i++) {
         const struct opt_meta *m = &p->t->o.meta[i];
-        if ((m->rank == OPT_RANK_FLAG || m->rank == OPT_RANK_API) && m->text) str_addf(&line, " --%s %s", opt_info((enum opt_id)i)->name, m->text);
+        if ((m->rank == OPT_RANK_FLAG || m->rank == OPT_RANK_API) && m->text)
+            str_addf(&line, " --%s %s", opt_info((enum opt_id)i)->name, m->text);
     }
     const char *copy = arena_strdup(&p->a, str_text(&line));
     str_free(&line);

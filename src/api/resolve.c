@@ -94,8 +94,8 @@ static err choose_loss(struct options *o) {
     if (opt_is_auto(o, OPT_loss)) return opt_resolve(o, OPT_loss, quantile ? "quantile" : "mse", "by the head");
     if (quantile && !opt_given(o, OPT_loss)) return opt_set_id(o, OPT_loss, "quantile", &by_head);
     if (quantile == (strcmp(o->loss, "quantile") == 0)) return 0;
-    return FAIL_AT(E106, NULL, quantile ? "--head quantile alone" : "--head quantile", "--head %s and --loss %s do not go together", o->head,
-                   o->loss);
+    return FAIL_AT(E106, NULL, quantile ? "--head quantile alone" : "--head quantile",
+                   "--head %s and --loss %s do not go together", o->head, o->loss);
 }
 
 static err choose_rest(struct options *o) {
@@ -105,8 +105,9 @@ static err choose_rest(struct options *o) {
     if (opt_is_auto(o, OPT_calendar)) TRY(opt_resolve(o, OPT_calendar, "no", "no preset asks for it"));
     TRY(choose_loss(o));
     if (o->batch % o->accumulate != 0)
-        return FAIL_AT(E106, NULL, "--accumulate with a divisor of --batch", "--batch %lld cannot be cut into --accumulate %lld equal parts",
-                       (long long)o->batch, (long long)o->accumulate);
+        return FAIL_AT(E106, NULL, "--accumulate with a divisor of --batch",
+                       "--batch %lld cannot be cut into --accumulate %lld equal parts", (long long)o->batch,
+                       (long long)o->accumulate);
     if (opt_is_auto(o, OPT_epochs) && opt_is_auto(o, OPT_steps)) TRY(resolve_i(o, OPT_steps, 300, "no preset"));
     if (opt_is_auto(o, OPT_stride)) TRY(resolve_i(o, OPT_stride, 1, "every origin"));
     return 0;

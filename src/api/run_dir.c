@@ -32,8 +32,8 @@ static err lock(struct stretto_trainer *t) {
     if (flock(t->lock, LOCK_EX | LOCK_NB) == 0) return 0;
     close(t->lock);
     t->lock = -1;
-    return FAIL_AT(E704, NULL, "--run-dir OTHER   (or wait until the other run is over)", "another process is writing to the run folder %s",
-                   t->run_dir);
+    return FAIL_AT(E704, NULL, "--run-dir OTHER   (or wait until the other run is over)",
+                   "another process is writing to the run folder %s", t->run_dir);
 }
 
 static err write_text(const struct stretto_trainer *t, const char *name, struct str *text) {
@@ -131,11 +131,13 @@ stretto_err stretto_run_paths(const char *run_dir, char **data_path, char **mode
     *data_path = *model_path = NULL;
     TRY(path_in(run_dir, "run.json", path));
     if (!file_exists(path))
-        return FAIL_AT(E705, NULL, "the folder that `stretto train` names at the end (MODEL.run)", "%s is no run folder: it has no run.json", run_dir);
+        return FAIL_AT(E705, NULL, "the folder that `stretto train` names at the end (MODEL.run)",
+                       "%s is no run folder: it has no run.json", run_dir);
     TRY(js_load(path, &o));
     const char *data = js_str(js_get(o, "data"), ""), *model = js_str(js_get(o, "model"), "");
     if (js_bool(js_get(o, "finished"), false)) {
-        err e = FAIL_AT(E705, NULL, "stretto train for a new run (--steps for a longer one)", "the run in %s is finished: its model is %s", run_dir, model);
+        err e = FAIL_AT(E705, NULL, "stretto train for a new run (--steps for a longer one)",
+                        "the run in %s is finished: its model is %s", run_dir, model);
         js_free(o);
         return e;
     }

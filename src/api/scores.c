@@ -38,7 +38,9 @@ static void values(const struct metrics *m, bool original, bool bands, i32 step,
 }
 
 /* The step that scores are about: -1 = all. */
-static i32 step_of(const struct options *o, const struct forecast_scores *s) { return strcmp(o->score_steps, "last") == 0 ? s->horizon - 1 : -1; }
+static i32 step_of(const struct options *o, const struct forecast_scores *s) {
+    return strcmp(o->score_steps, "last") == 0 ? s->horizon - 1 : -1;
+}
 
 static bool raw(const struct options *o) { return strcmp(o->score_scale, "z") != 0; }
 

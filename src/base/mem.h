@@ -1,7 +1,8 @@
 /* mem.h - the one door to the heap.
  *
- * Every allocation of the library goes through mem_alloc, so that a test can count them (a training step must make none), make the
- * n-th one fail, and a user can set a ceiling (--memory).  Blocks are 64-byte aligned and zeroed.  Large blocks ask for huge pages. */
+ * Every allocation of the library goes through mem_alloc, so that a test can count them (a training step must make none), make
+ * the n-th one fail, and a user can set a ceiling (--memory).  Blocks are 64-byte aligned and zeroed.  Large blocks ask for
+ * huge pages. */
 #ifndef STRETTO_BASE_MEM_H
 #define STRETTO_BASE_MEM_H
 

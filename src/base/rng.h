@@ -1,6 +1,7 @@
 /* rng.h - random numbers as a pure function of (seed, stream, index): Philox4x32-10 (Salmon et al., SC 2011; Random123).
  *
- * No state, so a resumed run, a re-run slice and any number of threads or ranks see the same numbers.  `stream` separates uses. */
+ * No state, so a resumed run, a re-run slice and any number of threads or ranks see the same numbers.  `stream` separates uses.
+ */
 #ifndef STRETTO_BASE_RNG_H
 #define STRETTO_BASE_RNG_H
 

@@ -1,7 +1,7 @@
 /* str.h - a growing text buffer with a ceiling, exact number parsing and the nearest-word search.
  *
- * A str starts as {0} and ends with str_free.  Appending never fails visibly: once memory is refused or the ceiling is reached the
- * buffer stays as it was and `failed` is set; check it once, at the end (str_ok). */
+ * A str starts as {0} and ends with str_free.  Appending never fails visibly: once memory is refused or the ceiling is reached
+ * the buffer stays as it was and `failed` is set; check it once, at the end (str_ok). */
 #ifndef STRETTO_BASE_STR_H
 #define STRETTO_BASE_STR_H
 

@@ -1,14 +1,16 @@
 /* engine.c - plans and binds a network. */
 #include "learn/engine.h"
 
-static err bind(struct engine *e, const struct resources *r, const struct optim *optim, const char *plan_text, const char *plan_path) {
+static err bind(struct engine *e, const struct resources *r, const struct optim *optim, const char *plan_text,
+                const char *plan_path) {
     struct plan_request q = {.net = e->net, .machine = r->machine, .B = e->B, .train = true, .nstate = optim ? optim->nstate : 0,
                              .parallel = r->parallel};
     if (optim) {
         if (plan_text) TRY(plan_parse(plan_text, plan_path, &q, &e->plan));
         else TRY(plan_make(&q, &e->plan));
         if (r->deterministic && !e->plan->exact)
-            return FAIL_AT(E401, NULL, "--parallel data_sync", "--deterministic: the strategy %s does not give the bits of the serial run", e->plan->strategy);
+            return FAIL_AT(E401, NULL, "--parallel data_sync",
+                           "--deterministic: the strategy %s does not give the bits of the serial run", e->plan->strategy);
         TRY(exec_bind(e->plan, e->net, r->kern, r->pool, &e->store, &e->exec));
         exec_trace(e->exec, r->trace);
     }
@@ -18,8 +20,8 @@ static err bind(struct engine *e, const struct resources *r, const struct optim 
     return exec_bind(e->forward_plan, e->net, r->kern, r->pool, &e->store, &e->forward);
 }
 
-err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forward_B, const struct optim *optim, const char *plan_text,
-               const char *plan_path, struct engine *out) {
+err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forward_B, const struct optim *optim,
+               const char *plan_text, const char *plan_path, struct engine *out) {
     *out = (struct engine){.net = net, .B = B, .forward_B = forward_B};
     TRY(net_check(net));
     TRY(store_new(net, optim, &out->store));

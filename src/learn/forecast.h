@@ -121,8 +121,8 @@ struct forecast_row {
 typedef err forecast_row_fn(void *self, const struct forecast_row *row);
 
 /* Forecast every window of the set, all target columns, in order of origin then column. */
-err forecast_windows(const struct forecaster *f, const struct series *s, const struct window_set *set, const struct resources *use,
-                     forecast_row_fn *fn, void *self);
+err forecast_windows(const struct forecaster *f, const struct series *s, const struct window_set *set,
+                     const struct resources *use, forecast_row_fn *fn, void *self);
 
 /* --- scores --- */
 enum { SCORE_ROWS = 5, SCORE_SAMPLES = 4 };
@@ -150,7 +150,8 @@ struct forecast_scores {
 err forecast_score(const struct forecaster *f, const struct series *s, const struct window_set *set, const struct resources *use,
                    struct forecast_scores *out);
 void forecast_scores_free(struct forecast_scores *s);
-/* Error that skill is measured in, of all columns and steps (step -1) or one: MAE, or for loss mse RMSE (original units) or MSE. */
+/* Error that skill is measured in, of all columns and steps (step -1) or one: MAE, or for loss mse RMSE (original units) or
+ * MSE. */
 f64 forecast_error(const struct forecaster *f, const struct metrics *m, i32 step, bool original);
 /* The best of the naive rows naive, snaive, ridge; -1 = none could be scored. */
 i32 forecast_best_naive(const struct forecaster *f, const struct forecast_scores *s, i32 step, bool original);

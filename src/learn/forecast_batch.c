@@ -19,7 +19,8 @@ static err new_slot(struct batcher *b, i32 horizon, struct batch_slot *s) {
     return 0;
 }
 
-err batcher_new(const struct forecaster *f, const struct series *s, const struct kern *kern, i32 B, i32 nslot, struct batcher *out) {
+err batcher_new(const struct forecaster *f, const struct series *s, const struct kern *kern, i32 B, i32 nslot,
+                struct batcher *out) {
     *out = (struct batcher){.s = s, .shape = &f->shape, .net = &f->net, .base = f->base, .kern = kern, .B = B, .nslot = nslot};
     for (i32 i = 0; i < nslot; i++) {
         err e = new_slot(out, f->spec.horizon, &out->slot[i]);
@@ -69,7 +70,8 @@ void batch_fill(struct batcher *b, i32 slot, i32 rows) {
         s->origin[r] = s->origin[0];
         s->col[r] = s->col[0];
     }
-    for (i32 r = 0; r < b->B; r++) s->seen[r] = window_scale_of(b->shape, b->s, s->origin[r], s->col[r], &s->shift[r], &s->div[r]);
+    for (i32 r = 0; r < b->B; r++)
+        s->seen[r] = window_scale_of(b->shape, b->s, s->origin[r], s->col[r], &s->shift[r], &s->div[r]);
     err e = 0;
     if (b->base) e = base_predict_rows(b->base, b->s, b->B, s->col, s->origin, h, s->base, h, b->kern);
     else

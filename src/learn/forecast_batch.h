@@ -34,7 +34,8 @@ struct batcher {
     i32 nwin;                     /* origins per batch */
 };
 
-err batcher_new(const struct forecaster *f, const struct series *s, const struct kern *kern, i32 B, i32 nslot, struct batcher *out);
+err batcher_new(const struct forecaster *f, const struct series *s, const struct kern *kern, i32 B, i32 nslot,
+                struct batcher *out);
 void batcher_free(struct batcher *b);
 
 /* Lay out the rows whose origin[] and col[] were set in the slot, rows of them. */

@@ -141,7 +141,9 @@ static err damaged(const char *path, const char *what) {
     return FAIL_AT(E901, NULL, "the model file that `stretto train` wrote", "%s: %s", path, what);
 }
 
-static void read_text(const struct js *o, const char *name, char *out, size_t size) { snprintf(out, size, "%s", js_str(js_get(o, name), "")); }
+static void read_text(const struct js *o, const char *name, char *out, size_t size) {
+    snprintf(out, size, "%s", js_str(js_get(o, name), ""));
+}
 
 /* Rising, inside (0,1); a head has all of them or none. */
 static err read_quantiles(const char *path, const struct js *list, struct forecast_spec *s) {
@@ -150,7 +152,8 @@ static err read_quantiles(const char *path, const struct js *list, struct foreca
         return damaged(path, "\"quantiles\" do not fit");
     for (i32 q = 0; q < n; q++) {
         s->band[q] = js_f64(js_at(list, q), (f64)NAN);
-        if (!(s->band[q] > (q ? s->band[q - 1] : 0) && s->band[q] < 1)) return damaged(path, "\"quantiles\" do not rise between 0 and 1");
+        if (!(s->band[q] > (q ? s->band[q - 1] : 0) && s->band[q] < 1))
+            return damaged(path, "\"quantiles\" do not rise between 0 and 1");
     }
     return 0;
 }
@@ -188,11 +191,13 @@ static const char *unsound(const struct forecaster *f) {
     const struct window_shape *p = &f->shape;
     const struct forecast_spec *s = &f->spec;
     const struct schema *c = &f->schema;
-    if (p->context < 1 || p->context > 1000000 || p->horizon < 1 || p->horizon > 100000 || p->seg < 1 || p->nseg < 1 || p->out_seg < 1 ||
-        p->nout < 1 || (i64)p->seg * p->nseg < p->context || (i64)p->out_seg * p->nout < p->horizon || p->horizon != s->horizon ||
-        p->context != s->context || (i64)p->seg * p->nseg > 2 * (i64)p->context + p->seg || (i64)p->out_seg * p->nout > 2 * (i64)p->horizon)
+    if (p->context < 1 || p->context > 1000000 || p->horizon < 1 || p->horizon > 100000 || p->seg < 1 || p->nseg < 1 ||
+        p->out_seg < 1 || p->nout < 1 || (i64)p->seg * p->nseg < p->context || (i64)p->out_seg * p->nout < p->horizon ||
+        p->horizon != s->horizon || p->context != s->context || (i64)p->seg * p->nseg > 2 * (i64)p->context + p->seg ||
+        (i64)p->out_seg * p->nout > 2 * (i64)p->horizon)
         return "its window shape does not add up";
-    if (s->layers < 1 || s->layers > 8 || s->hidden < 1 || s->hidden > 65536 || s->stride < 1 || !(s->dropout >= 0 && s->dropout < 1))
+    if (s->layers < 1 || s->layers > 8 || s->hidden < 1 || s->hidden > 65536 || s->stride < 1 ||
+        !(s->dropout >= 0 && s->dropout < 1))
         return "a number of its description is out of range";
     if (p->calendar != 0 && p->calendar != window_calendar_size(&c->freq)) return "its calendar is not that of its frequency";
     for (i32 i = 0; i < c->ncol; i++)
@@ -256,7 +261,12 @@ static err read_members(const char *path, const struct js *o, const struct st_fi
     if (n < 0 || n > MEMBERS_MAX) return damaged(path, "\"nmember\" is out of range");
     if (n == 0) return 0;
     const struct schema *c = &f->schema;
-    struct series shape = {.ncol = c->ncol, .ntarget = c->ntarget, .npast = c->npast, .nknown = c->nknown, .ncat = c->ncat, .nword = c->nword,
+    struct series shape = {.ncol = c->ncol,
+                           .ntarget = c->ntarget,
+                           .npast = c->npast,
+                           .nknown = c->nknown,
+                           .ncat = c->ncat,
+                           .nword = c->nword,
                            .freq = c->freq};
     err e = forecast_net(&f->spec, &f->shape, &shape, &f->net);
     if (e < 0) return e == -E601 ? e : damaged(path, "its network cannot be built");
@@ -288,7 +298,8 @@ static err read_all(const char *path, const struct st_file *file, const struct j
     if (unsound(f)) return damaged(path, unsound(f));
     TRY(read_base(path, file, js_str(js_get(o, "base"), ""), "base.ridge", &f->base));
     TRY(read_base(path, file, js_str(js_get(o, "ridge"), ""), "row.ridge", &f->ridge));
-    if ((f->base && f->base->ridge && f->base->ridge->H != f->spec.horizon) || (f->ridge && f->ridge->ridge && f->ridge->ridge->H != f->spec.horizon))
+    if ((f->base && f->base->ridge && f->base->ridge->H != f->spec.horizon) ||
+        (f->ridge && f->ridge->ridge && f->ridge->ridge->H != f->spec.horizon))
         return damaged(path, "a base matrix has another horizon");
     f->seen_rows = js_i64(js_get(o, "seen_rows"), 0);
     f->seen_time = js_i64(js_get(o, "seen_time"), INT64_MIN);
@@ -296,7 +307,8 @@ static err read_all(const char *path, const struct st_file *file, const struct j
     return read_spread(file, f);
 }
 
-static err read_file(const char *path, const struct st_file *file, struct forecaster *f, struct str *options, struct str *record) {
+static err read_file(const char *path, const struct st_file *file, struct forecaster *f, struct str *options,
+                     struct str *record) {
     const char *json, *text;
     struct js *o = NULL;
     TRY(model_meta(file, "stretto.forecast", &json));

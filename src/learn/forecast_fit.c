@@ -43,19 +43,22 @@ err forecast_check_length(const struct series *s, const struct split *split, con
     char fix[512];
     i32 n = 0;
     fix[0] = 0;
-    if (room >= 1) n += snprintf(fix, sizeof fix, "--horizon %lld (needs %lld rows)", (long long)room, (long long)(need - spec->horizon + room));
+    if (room >= 1)
+        n += snprintf(fix, sizeof fix, "--horizon %lld (needs %lld rows)", (long long)room,
+                      (long long)(need - spec->horizon + room));
     i64 context = s->nrow - held - spec->horizon;
     if (context >= 1 && n < 400)
         snprintf(fix + n, sizeof fix - (size_t)n, "%s--context %lld (needs %lld rows)", n ? "\n" : "", (long long)context,
                  (long long)(need - spec->context + context));
     else if (!n)
-        snprintf(fix, sizeof fix, "--horizon %lld --context %lld --validation %lld --test %lld (needs %lld rows)", (long long)lmax(1, s->nrow / 5),
+        snprintf(fix, sizeof fix, "--horizon %lld --context %lld --validation %lld --test %lld (needs %lld rows)",
                  (long long)lmax(1, s->nrow / 5), (long long)lmax(1, s->nrow / 5), (long long)lmax(1, s->nrow / 5),
-                 (long long)lmax(4, s->nrow / 5 * 4));
-    return FAIL_AT(E301, NULL, fix,
-                   "the series is too short: context %d + horizon %d + validation %lld + test %lld = %lld rows needed, it has %lld",
-                   spec->context, spec->horizon, (long long)(split->validation - split->train), (long long)(split->test - split->validation),
-                   (long long)need, (long long)s->nrow);
+                 (long long)lmax(1, s->nrow / 5), (long long)lmax(4, s->nrow / 5 * 4));
+    return FAIL_AT(
+        E301, NULL, fix,
+        "the series is too short: context %d + horizon %d + validation %lld + test %lld = %lld rows needed, it has %lld",
+        spec->context, spec->horizon, (long long)(split->validation - split->train),
+        (long long)(split->test - split->validation), (long long)need, (long long)s->nrow);
 }
 
 /* --- base --- */
@@ -68,8 +71,13 @@ static err choose_base(struct fit *t) {
     if (strcmp(s->base, "last") == 0) return base_last(&t->f->base);
     if (strcmp(s->base, "season") == 0) return base_season(imax(1, season), &t->f->base);
     if (strcmp(s->base, "ridge") == 0) {
-        struct ridge_spec r = {.L = s->context, .H = s->horizon, .ncol = x->ntarget, .calendar = s->calendar && x->time, .train = p->train,
-                               .valid = p->validation, .refit = s->refit};
+        struct ridge_spec r = {.L = s->context,
+                               .H = s->horizon,
+                               .ncol = x->ntarget,
+                               .calendar = s->calendar && x->time,
+                               .train = p->train,
+                               .valid = p->validation,
+                               .refit = s->refit};
         return base_ridge(x, &r, &t->f->base);
     }
     if (strcmp(s->base, "mix") == 0) {
@@ -78,8 +86,14 @@ static err choose_base(struct fit *t) {
         t->f->has_mix = true;
         return base_mix(x, &m, &t->f->mix, &t->f->base);
     }
-    struct choice_spec c = {.L = s->context, .H = s->horizon, .ncol = x->ntarget, .season = season, .calendar = s->calendar && x->time,
-                            .train = p->train, .valid = p->validation, .kern = t->job->use.kern};
+    struct choice_spec c = {.L = s->context,
+                            .H = s->horizon,
+                            .ncol = x->ntarget,
+                            .season = season,
+                            .calendar = s->calendar && x->time,
+                            .train = p->train,
+                            .valid = p->validation,
+                            .kern = t->job->use.kern};
     t->f->has_choice = true;
     return base_choose(x, &c, &t->f->choice, &t->f->base);
 }
@@ -88,7 +102,11 @@ static err choose_base(struct fit *t) {
 static err ridge_row(struct fit *t) {
     const struct forecast_spec *s = &t->f->spec;
     const struct split *p = &t->job->split;
-    struct ridge_spec r = {.L = s->context, .H = s->horizon, .ncol = t->job->series->ntarget, .train = p->train, .valid = p->validation,
+    struct ridge_spec r = {.L = s->context,
+                           .H = s->horizon,
+                           .ncol = t->job->series->ntarget,
+                           .train = p->train,
+                           .valid = p->validation,
                            .refit = t->f->has_mix || s->refit}; /* the row to beat sees every row that the model sees */
     if (base_is_ridge(t->f->base) || window_origins(&t->train) < MIN_WINDOWS) return 0;
     err e = base_ridge(t->job->series, &r, &t->f->ridge);
@@ -132,13 +150,30 @@ static err save_checkpoint(void *self, const struct train_state *s) { return for
 static struct train_job job_of(struct fit *t, i32 m) {
     const struct forecast_spec *s = &t->f->spec;
     f64 per_epoch = (f64)window_origins(&t->batch.set) / ((f64)t->batch.nwin * s->accumulate);
-    struct train_job j = {.exec = t->engine.exec, .store = &t->engine.store, .steps = t->steps, .valid_every = s->valid_every,
-                          .patience = s->patience, .accumulate = s->accumulate, .schedule = s->schedule, .warmup = s->warmup,
-                          .clip = s->clip, .seed = s->seed + (u64)m, .steps_per_epoch = per_epoch,
-                          .rows_per_step = (f64)t->batch.B * s->accumulate, .prefetch = pool_size(t->job->use.pool) > 1,
-                          .time_limit = t->deadline > 0 ? dmax(1e-3, t->deadline - clock_now()) : 0, .checkpoint_every = s->checkpoint_every, .member = m, .members = s->members,
-                          .self = t, .fill = fill, .inputs = inputs, .validate = validate,
-                          .checkpoint = t->job->run_dir ? save_checkpoint : NULL, .events = t->job->use.events, .stop = t->job->use.stop};
+    struct train_job j = {.exec = t->engine.exec,
+                          .store = &t->engine.store,
+                          .steps = t->steps,
+                          .valid_every = s->valid_every,
+                          .patience = s->patience,
+                          .accumulate = s->accumulate,
+                          .schedule = s->schedule,
+                          .warmup = s->warmup,
+                          .clip = s->clip,
+                          .seed = s->seed + (u64)m,
+                          .steps_per_epoch = per_epoch,
+                          .rows_per_step = (f64)t->batch.B * s->accumulate,
+                          .prefetch = pool_size(t->job->use.pool) > 1,
+                          .time_limit = t->deadline > 0 ? dmax(1e-3, t->deadline - clock_now()) : 0,
+                          .checkpoint_every = s->checkpoint_every,
+                          .member = m,
+                          .members = s->members,
+                          .self = t,
+                          .fill = fill,
+                          .inputs = inputs,
+                          .validate = validate,
+                          .checkpoint = t->job->run_dir ? save_checkpoint : NULL,
+                          .events = t->job->use.events,
+                          .stop = t->job->use.stop};
     j.hyper = (struct optim_hyper){.lr = (f32)s->lr, .weight_decay = (f32)s->weight_decay, .momentum = (f32)s->momentum,
                                    .beta1 = (f32)s->momentum, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1};
     return j;
@@ -193,7 +228,8 @@ static err train_member(struct fit *t, i32 m) {
 static void state_memory(const struct fit *t) {
     const struct series *s = t->job->series;
     i64 row = 4 * (i64)(s->ncol + s->ncat) + (s->time ? 8 : 0) + (s->line ? 8 : 0), bytes = row * s->nrow;
-    event_note(t->job->use.events, EVENT_NOTE, "memory: series %.2f MiB + plan %.2f MiB", (f64)bytes / 1048576.0, (f64)t->f->planned_bytes / 1048576.0);
+    event_note(t->job->use.events, EVENT_NOTE, "memory: series %.2f MiB + plan %.2f MiB", (f64)bytes / 1048576.0,
+               (f64)t->f->planned_bytes / 1048576.0);
 }
 
 static err prepare_training(struct fit *t) {
@@ -206,8 +242,8 @@ static err prepare_training(struct fit *t) {
     i64 nvalid = window_origins(&t->valid) * x->ntarget;
     const struct optim *optim = optim_find(s->optim);
     if (!optim) return FAIL(E103, "there is no optimiser \"%s\"", s->optim);
-    TRY(engine_new(&f->net, &t->job->use, B, (i32)lmin(imax(B, 256), lmax(1, nvalid)), optim, t->job->spec.plan_text, t->job->spec.plan_path,
-                   &t->engine));
+    TRY(engine_new(&f->net, &t->job->use, B, (i32)lmin(imax(B, 256), lmax(1, nvalid)), optim, t->job->spec.plan_text,
+                   t->job->spec.plan_path, &t->engine));
     TRY(batcher_new(f, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->batch));
     TRY(batcher_new(f, x, t->job->use.kern, t->engine.forward_B, 1, &t->valid_batch));
     t->batch.set = t->train;
@@ -215,7 +251,8 @@ static err prepare_training(struct fit *t) {
     f64 per_epoch = dmax(1, (f64)n / ((f64)t->batch.nwin * s->accumulate));
     t->steps = s->steps > 0 ? s->steps : (i64)ceil(s->epochs * per_epoch);
     i64 copies = 2 + optim->nstate + s->members; /* best, roll-back target with its state, members that are done */
-    f->planned_bytes = engine_planned_bytes(&t->engine) + t->batch.arena.used + t->valid_batch.arena.used + 4 * copies * t->engine.store.ntheta;
+    f->planned_bytes = engine_planned_bytes(&t->engine) + t->batch.arena.used + t->valid_batch.arena.used +
+                       4 * copies * t->engine.store.ntheta;
     state_memory(t);
     return 0;
 }
@@ -256,8 +293,9 @@ static err correction(struct fit *t) {
     i64 n = window_origins(&t->train);
     if (!s->correction) return 0;
     if (t->f->base && (n < MIN_WINDOWS || (s->guard && window_origins(&t->valid_all) < 1))) {
-        event_note(t->job->use.events, EVENT_NOTE, "no recurrent part: %lld windows to train on (%d are needed), %lld to weigh it on (1)",
-                   (long long)n, MIN_WINDOWS, (long long)lmax(0, window_origins(&t->valid_all)));
+        event_note(t->job->use.events, EVENT_NOTE,
+                   "no recurrent part: %lld windows to train on (%d are needed), %lld to weigh it on (1)", (long long)n,
+                   MIN_WINDOWS, (long long)lmax(0, window_origins(&t->valid_all)));
         return 0;
     }
     TRY(prepare_training(t));

@@ -62,7 +62,8 @@ err forecast_guard(struct fit *t) {
     f->has_guard = true;
     f->weight = g->a;
     event_note(t->job->use.events, EVENT_NOTE,
-               "guard: validation loss %.4g with the base alone, %.4g with the recurrent part (t %.2f over %d blocks): its share is %.2f",
+               "guard: validation loss %.4g with the base alone, %.4g with the recurrent part (t %.2f over %d blocks): its "
+               "share is %.2f",
                g->loss_base, g->loss_both, g->t, g->nblock, f->weight);
     return 0;
 }
@@ -93,7 +94,8 @@ static int ascending(const void *a, const void *b) {
     return isnan(x) ? !isnan(y) : isnan(y) ? -1 : (x > y) - (x < y);
 }
 
-/* Quantile q of the sorted values v[n], linear between neighbours, at position q (n + 1) - 1 (so that bands of few values widen). */
+/* Quantile q of the sorted values v[n], linear between neighbours, at position q (n + 1) - 1 (so that bands of few values
+ * widen). */
 static f32 quantile(const f32 *v, i64 n, f64 q) {
     f64 at = dmin((f64)(n - 1), dmax(0, q * (f64)(n + 1) - 1));
     i64 i = (i64)at;
@@ -127,7 +129,11 @@ static err unseen_base(const struct fit *t, struct base **out) {
     const struct forecast_spec *s = &t->f->spec;
     const struct series *x = t->job->series;
     struct mix table;
-    struct mix_spec m = {.L = s->context, .H = s->horizon, .ncol = x->ntarget, .season = x->freq.season, .train = t->job->split.train,
+    struct mix_spec m = {.L = s->context,
+                         .H = s->horizon,
+                         .ncol = x->ntarget,
+                         .season = x->freq.season,
+                         .train = t->job->split.train,
                          .kern = t->job->use.kern};
     *out = NULL;
     return t->f->has_mix ? base_mix(x, &m, &table, out) : 0;
@@ -157,8 +163,8 @@ err forecast_spread(struct fit *t) {
     i64 n = window_origins(&t->valid_all);
     if (f->spec.nband == 0 || f->spread) return 0;
     if (n < SPREAD_WINDOWS) {
-        event_note(t->job->use.events, EVENT_NOTE, "no quantiles: %lld validation origins, at least %d are needed", (long long)lmax(0, n),
-                   SPREAD_WINDOWS);
+        event_note(t->job->use.events, EVENT_NOTE, "no quantiles: %lld validation origins, at least %d are needed",
+                   (long long)lmax(0, n), SPREAD_WINDOWS);
         f->spec.nband = 0;
         return 0;
     }

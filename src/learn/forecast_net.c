@@ -12,7 +12,10 @@
 /* Segments: rows per input of the cell, and the output cut the same way. */
 err forecast_shape(const struct forecast_spec *spec, const struct series *s, struct window_shape *out) {
     i32 seg = imax(1, spec->segment);
-    *out = (struct window_shape){.context = spec->context, .horizon = spec->horizon, .seg = seg, .nseg = ceil_div(spec->context, seg),
+    *out = (struct window_shape){.context = spec->context,
+                                 .horizon = spec->horizon,
+                                 .seg = seg,
+                                 .nseg = ceil_div(spec->context, seg),
                                  .scale = spec->scale};
     out->out_seg = spec->decode ? imin(seg, spec->horizon) : spec->horizon;
     out->nout = ceil_div(spec->horizon, out->out_seg);

@@ -46,7 +46,8 @@ static void add_output(struct runner *r, const f32 *out, i32 rows) {
         for (i32 q = 0; q < r->nq; q++)
             for (i32 k = 0; k < p->horizon; k++) {
                 i32 t = k / p->out_seg, j = k % p->out_seg;
-                r->corr[((i64)b * r->nq + q) * p->horizon + k] += share * out[((i64)t * r->engine.forward_B + b) * ld + q * p->out_seg + j];
+                r->corr[((i64)b * r->nq + q) * p->horizon + k] +=
+                    share * out[((i64)t * r->engine.forward_B + b) * ld + q * p->out_seg + j];
             }
 }
 
@@ -105,8 +106,15 @@ static err emit_row(struct runner *r, i32 b, forecast_row_fn *fn, void *self) {
         r->both[k] = base[k] + extra;
         r->mean[k] = base[k] + (f32)f->weight * extra;
     }
-    struct forecast_row row = {.origin = s->origin[b], .col = s->col[b], .mean = r->mean, .base = base, .both = r->both,
-                               .band = f->spec.nband ? r->band : NULL, .shift = s->shift[b], .div = s->div[b], .seen = s->seen[b]};
+    struct forecast_row row = {.origin = s->origin[b],
+                               .col = s->col[b],
+                               .mean = r->mean,
+                               .base = base,
+                               .both = r->both,
+                               .band = f->spec.nband ? r->band : NULL,
+                               .shift = s->shift[b],
+                               .div = s->div[b],
+                               .seen = s->seen[b]};
     for (i32 k = 0; k < h; k++) bands(r, &row, corr, k);
     return fn(self, &row);
 }
@@ -125,8 +133,8 @@ static err run_set(struct runner *r, const struct window_set *set, forecast_row_
     return 0;
 }
 
-err forecast_windows(const struct forecaster *f, const struct series *s, const struct window_set *set, const struct resources *use,
-                     forecast_row_fn *fn, void *self) {
+err forecast_windows(const struct forecaster *f, const struct series *s, const struct window_set *set,
+                     const struct resources *use, forecast_row_fn *fn, void *self) {
     i64 n = window_origins(set) * s->ntarget;
     if (n <= 0) return 0;
     struct runner r;

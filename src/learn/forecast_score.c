@@ -1,7 +1,7 @@
 /* forecast_score.c - the model's scores beside the rows to beat.
  *
- * Forecasts are streamed; the naive rows are computed for the same windows a chunk at a time, so nothing is kept but sums and a few
- * windows for the picture. */
+ * Forecasts are streamed; the naive rows are computed for the same windows a chunk at a time, so nothing is kept but sums and a
+ * few windows for the picture. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -119,7 +119,8 @@ static err score_all(struct scorer *c, const struct window_set *set, const struc
 
 err forecast_score(const struct forecaster *f, const struct series *s, const struct window_set *set, const struct resources *use,
                    struct forecast_scores *out) {
-    *out = (struct forecast_scores){.windows = window_origins(set) * s->ntarget, .horizon = f->spec.horizon, .nband = f->spec.nband};
+    *out = (struct forecast_scores){
+        .windows = window_origins(set) * s->ntarget, .horizon = f->spec.horizon, .nband = f->spec.nband};
     struct scorer c = {.f = f, .s = s, .out = out, .kern = use->kern, .total = out->windows};
     err e = score_all(&c, set, use);
     for (i32 r = 0; r < SCORE_RIDGE; r++) base_free(c.rule[r]); /* the ridge belongs to the forecaster */

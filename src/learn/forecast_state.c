@@ -100,7 +100,8 @@ static err take_members(struct fit *t, const struct state_file *f) {
 static err read_state(struct fit *t, struct train_state *s, struct state_file *f) {
     i64 number;
     if (f->done > 0) NEW(f->members, f->done * t->engine.store.ntheta);
-    if (t->refitting && t->f->spec.nband > 0 && window_origins(&t->valid_all) >= SPREAD_WINDOWS) NEW(t->f->spread, spread_floats(t));
+    if (t->refitting && t->f->spec.nband > 0 && window_origins(&t->valid_all) >= SPREAD_WINDOWS)
+        NEW(t->f->spread, spread_floats(t));
     list(t, s, f);
     err e = ckpt_resume(f->dir, f->item, f->n, NULL, &number);
     if (e >= 0) e = take_members(t, f);
@@ -136,6 +137,7 @@ err forecast_restore(struct fit *t, i32 member, struct train_state *s) {
     TRY(open_state(t, &f));
     TRY(read_state(t, s, &f));
     t->f->guard.a = t->f->weight;
-    event_note(t->job->use.events, EVENT_NOTE, "resumed member %d of %d at step %lld", member + 1, t->f->spec.members, (long long)s->step);
+    event_note(t->job->use.events, EVENT_NOTE, "resumed member %d of %d at step %lld", member + 1, t->f->spec.members,
+               (long long)s->step);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* learner.h - the descriptor of a kind of learner: one file, one const struct, one line in learners.def.
  *
- * Every learner is an ordered map -> merge -> update over slices; how it does that is its own business (a net runs plans).  What the
- * program needs of it is here: fit on a series, forecast after the last row, score, write, read. */
+ * Every learner is an ordered map -> merge -> update over slices; how it does that is its own business (a net runs plans). What
+ * the program needs of it is here: fit on a series, forecast after the last row, score, write, read. */
 #ifndef STRETTO_LEARN_LEARNER_H
 #define STRETTO_LEARN_LEARNER_H
 

@@ -62,15 +62,15 @@ void schema_limit_words(struct series *s, i64 train) {
 static err same_columns(const struct schema *c, const struct series *s) {
     if (s->ncol != c->ncol || s->ntarget != c->ntarget || s->ncat != c->ncat)
         return FAIL_AT(E903, NULL, "the same columns as in training (stretto info MODEL lists them)",
-                       "the data give %d targets of %d columns and %d categories, the model was trained on %d of %d and %d", s->ntarget,
-                       s->ncol, s->ncat, c->ntarget, c->ncol, c->ncat);
+                       "the data give %d targets of %d columns and %d categories, the model was trained on %d of %d and %d",
+                       s->ntarget, s->ncol, s->ncat, c->ntarget, c->ncol, c->ncat);
     for (i32 i = 0; i < c->ncol; i++)
         if (strcmp(c->name[i], s->name[i]) != 0)
             return FAIL_AT(E903, NULL, "the same columns as in training (stretto info MODEL lists them)",
                            "column \"%s\" stands where the model was trained on \"%s\"", s->name[i], c->name[i]);
     if (s->freq.step != c->freq.step || s->freq.months != c->freq.months)
-        return FAIL_AT(E903, NULL, "data of the same frequency", "the data are %s, the model was trained on %s data", s->freq.name,
-                       c->freq.name);
+        return FAIL_AT(E903, NULL, "data of the same frequency", "the data are %s, the model was trained on %s data",
+                       s->freq.name, c->freq.name);
     return 0;
 }
 

@@ -44,11 +44,12 @@ void chart_forecast(struct str *b, const struct report_forecast *f, f64 width, f
     f64 step = f->time && f->nhistory + f->horizon > 1 ? f->time[1] - f->time[0] : 0;
     l[n++] = (struct chart_layer){.role = ROLE_MODEL, .name = "model", .n = h, .x = t.x, .y = t.y[MODEL], .hover = true};
     if (t.y[LOW] && t.y[HIGH])
-        l[n++] =
-            (struct chart_layer){.mark = MARK_BAND, .role = ROLE_MODEL, .name = band, .n = h, .x = t.x, .y = t.y[LOW], .y2 = t.y[HIGH]};
+        l[n++] = (struct chart_layer){
+            .mark = MARK_BAND, .role = ROLE_MODEL, .name = band, .n = h, .x = t.x, .y = t.y[LOW], .y2 = t.y[HIGH]};
     if (t.y[ACTUAL])
         l[n++] = (struct chart_layer){.role = ROLE_TRUTH, .name = "actual", .n = h, .x = t.x, .y = t.y[ACTUAL], .hover = true};
-    if (t.y[BASE]) l[n++] = (struct chart_layer){.role = ROLE_BASE, .name = "base", .n = h, .x = t.x, .y = t.y[BASE], .hover = true};
+    if (t.y[BASE])
+        l[n++] = (struct chart_layer){.role = ROLE_BASE, .name = "base", .n = h, .x = t.x, .y = t.y[BASE], .hover = true};
     if (past > 0)
         l[n++] = (struct chart_layer){.role = ROLE_QUIET,
                                 .name = "history",
@@ -124,8 +125,8 @@ void chart_steps(struct str *b, const struct report *r, f64 width, f64 height) {
     struct chart_layer l[LINES];
     i32 n = 0;
     for (i32 k = 0; k < r->nline && n < LINES; k++)
-        l[n++] = (struct chart_layer){.role = r->line[k].role, .name = r->line[k].name, .n = r->horizon, .x0 = 1, .y = r->line[k].value,
-                                .hover = true};
+        l[n++] = (struct chart_layer){
+            .role = r->line[k].role, .name = r->line[k].name, .n = r->horizon, .x0 = 1, .y = r->line[k].value, .hover = true};
     svg_chart(b,
               &(struct chart){.xlabel = "steps ahead",
                               .ylabel = r->step_metric,

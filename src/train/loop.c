@@ -50,8 +50,8 @@ struct progress {
     f64 saved;          /* clock of the last checkpoint */
 };
 
-static void emit(const struct train_job *j, const struct train_state *s, const struct progress *p, enum event_kind kind, f64 valid,
-                 bool best) {
+static void emit(const struct train_job *j, const struct train_state *s, const struct progress *p, enum event_kind kind,
+                 f64 valid, bool best) {
     f64 now = clock_now(), run = now - p->start;
     f64 done = (f64)s->step;
     struct event e = {.kind = kind, .member = j->member, .members = j->members, .step = s->step, .steps = j->steps};
@@ -69,10 +69,11 @@ static void emit(const struct train_job *j, const struct train_state *s, const s
 
 static err roll_back(const struct train_job *j, struct train_state *s, const struct progress *p) {
     if (s->rollbacks > 0)
-        return FAIL_AT(E501, NULL, "--lr with a tenth of the value\n--clip 1\n--scale window (when values differ by orders of magnitude)",
-                       "loss is not finite at step %lld (lr %.3g, gradient norm %.3g at the step before); inputs are finite; tried again "
-                       "from step %lld with half the step",
-                       (long long)s->step + 1, p->lr, p->last_norm, (long long)s->good_step);
+        return FAIL_AT(
+            E501, NULL, "--lr with a tenth of the value\n--clip 1\n--scale window (when values differ by orders of magnitude)",
+            "loss is not finite at step %lld (lr %.3g, gradient norm %.3g at the step before); inputs are finite; tried again "
+            "from step %lld with half the step",
+            (long long)s->step + 1, p->lr, p->last_norm, (long long)s->good_step);
     event_note(j->events, EVENT_WARNING, "loss is not finite at step %lld: back to step %lld, lr halved", (long long)s->step + 1,
                (long long)s->good_step);
     snapshot(j->store, s, true);
@@ -83,7 +84,8 @@ static err roll_back(const struct train_job *j, struct train_state *s, const str
 }
 
 /* One optimiser step of `accumulate` batches.  *finite tells whether the update was made. */
-static err one_step(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch *batches, bool *finite) {
+static err one_step(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch *batches,
+                    bool *finite) {
     struct exec_step step = {.seed = j->seed, .hyper = j->hyper, .clip = j->clip};
     p->lr = (f64)j->hyper.lr * s->lr_factor * schedule_factor(j->schedule, s->step, j->steps, j->warmup);
     step.hyper.lr = (f32)p->lr;
@@ -142,8 +144,8 @@ static err save(const struct train_job *j, struct train_state *s, struct progres
     return j->checkpoint ? j->checkpoint(j->self, s) : 0;
 }
 
-/* The reason to stop after the present step, or 0.  The end of the course comes before a signal: a checkpoint is only written where
- * steps are left, so that a resumed run never misses the last validation. */
+/* The reason to stop after the present step, or 0.  The end of the course comes before a signal: a checkpoint is only written
+ * where steps are left, so that a resumed run never misses the last validation. */
 static err stop_now(const struct train_job *j, const struct train_state *s, const struct progress *p) {
     if (s->step >= last_step(j)) return STOP_STEPS;
     if (j->stop && *j->stop) return STOP_SIGNAL;
@@ -193,8 +195,15 @@ err train_run(const struct train_job *j, struct train_state *s) {
     s->seconds += clock_now() - p.start;
     if (reason != STOP_SIGNAL && isfinite(s->best))
         memcpy(j->store->theta, s->best_theta, (size_t)j->store->ntheta * sizeof(f32));
-    event_emit(j->events, &(struct event){.kind = EVENT_END, .text = stop_reason_text(reason), .member = j->member, .members = j->members,
-                                          .step = s->step, .steps = j->steps, .seconds = s->seconds, .train = s->train_loss,
-                                          .valid = isfinite(s->best) ? s->best : (f64)NAN, .left = 0});
+    event_emit(j->events, &(struct event){.kind = EVENT_END,
+                                          .text = stop_reason_text(reason),
+                                          .member = j->member,
+                                          .members = j->members,
+                                          .step = s->step,
+                                          .steps = j->steps,
+                                          .seconds = s->seconds,
+                                          .train = s->train_loss,
+                                          .valid = isfinite(s->best) ? s->best : (f64)NAN,
+                                          .left = 0});
     return reason;
 }

@@ -5,8 +5,8 @@
  *                          not finite: back to the last       no better `patience` times: stop
  *                          good state, lr / 2, once; then E501
  *
- * The loop knows neither series nor forecasts: the job hands it batches and a validation loss.  Everything that decides what comes
- * next is in struct train_state, so a resumed run continues bit for bit. */
+ * The loop knows neither series nor forecasts: the job hands it batches and a validation loss.  Everything that decides what
+ * comes next is in struct train_state, so a resumed run continues bit for bit. */
 #ifndef STRETTO_TRAIN_LOOP_H
 #define STRETTO_TRAIN_LOOP_H
 
