@@ -1,11 +1,12 @@
-/* bench_kern.c - the time of one recurrent layer, forward + backward + dW (and the packing of the transposed weights), at the five
- * shapes of kernels.md.
+/* bench_kern.c - the time of one recurrent layer, forward + backward + dW (and the packing of the transposed weights), at the
+ * five shapes of kernels.md.
  *
  *     bench_kern [--cell lstm|gru|rnn] [--threads N] [--shape 1..5] [--seconds S] [--dx] [--isa NAME] [--phases]
  *
- * Threads split the batch; each has its own dW, merged at the end (a batch of one row stays on one thread).  A sample is bracketed
- * by a register-only FMA loop on every thread; it counts as quiet when both stay above 90 % of the best seen in this process.  Prints
- * one line a shape:  quiet median, first quarter and raw median in ms, GF/s of true work and its share of the FMA rate. */
+ * Threads split the batch; each has its own dW, merged at the end (a batch of one row stays on one thread).  A sample is
+ * bracketed by a register-only FMA loop on every thread; it counts as quiet when both stay above 90 % of this process's usual
+ * rate (its third quarter).  Prints one line a shape:  quiet median, first quarter and raw median in ms, GF/s of true work and
+ * its share of the FMA rate. */
 #define _GNU_SOURCE
 #include "base/mem.h"
 #include "kern/kern.h"
@@ -45,7 +46,8 @@ static f64 now(void) {
     return (f64)t.tv_sec + 1e-9 * (f64)t.tv_nsec;
 }
 
-/* ------------------------------------------------------------------ threads that spin ---------------------------------------- */
+/* ------------------------------------------------------------------ threads that spin ----------------------------------------
+ */
 
 static struct {
     i32 n;
@@ -93,7 +95,8 @@ static f64 fma_now(const struct kern *k) {
     return least;
 }
 
-/* ------------------------------------------------------------------ one step ------------------------------------------------- */
+/* ------------------------------------------------------------------ one step -------------------------------------------------
+ */
 
 static void rows_of(const struct job *j, i32 id, i32 *b0, i32 *b1) {
     *b0 = (i32)((i64)j->box.B * id / j->threads);
@@ -144,7 +147,8 @@ static f64 step(struct job *j) {
     return now() - t;
 }
 
-/* ------------------------------------------------------------------ measuring ------------------------------------------------ */
+/* ------------------------------------------------------------------ measuring ------------------------------------------------
+ */
 
 static f32 *drawn(i64 n, f32 scale) {
     static u32 seed = 1;
@@ -157,23 +161,42 @@ static f32 *drawn(i64 n, f32 scale) {
     return p;
 }
 
-static int by_value(const void *a, const void *b) { return (*(const f64 *)a > *(const f64 *)b) - (*(const f64 *)a < *(const f64 *)b); }
+static int by_value(const void *a, const void *b) {
+    return (*(const f64 *)a > *(const f64 *)b) - (*(const f64 *)a < *(const f64 *)b);
+}
 
 static void measure(const struct kern *k, enum cell_kind kind, i32 threads, i32 which, f64 seconds, bool dx, bool phases) {
     const i32 T = shapes[which][0], B = shapes[which][1], I = shapes[which][2], H = shapes[which][3], Hp = round_up(H, LANES);
     const i64 TB = (i64)T * B;
-    struct job j = {.kern = k, .cell = &k->cell[kind], .threads = imin(threads, B), .dw_n = cell_w_floats(kind, I, H),
+    struct job j = {.kern = k,
+                    .cell = &k->cell[kind],
+                    .threads = imin(threads, B),
+                    .dw_n = cell_w_floats(kind, I, H),
                     .db_n = cell_bias_floats(kind, H)};
     const f32 scale = 2 / sqrtf((f32)H);
-    f32 *own[] = {drawn(TB * I, 2), drawn(TB * Hp, 0), drawn(j.cell->act_floats(T, B, H), 0), drawn(j.dw_n, scale), drawn(j.db_n, scale),
-                  drawn(j.cell->wt_floats(I, H), 0), drawn(TB * Hp, 2), drawn(dx ? TB * I : 0, 0), drawn(2 * (i64)B * Hp, 0)};
-    j.box = (struct cell_box){.T = T, .B = B, .I = I, .H = H, .x = own[0], .x_ld = I, .y = own[1], .act = own[2], .w = own[3],
-                              .bias = own[4], .wt = own[5], .dy = own[6], .dx = dx ? own[7] : NULL, .dx_ld = I, .carry = own[8]};
+    f32 *own[] = {drawn(TB * I, 2),     drawn(TB * Hp, 0),         drawn(j.cell->act_floats(T, B, H), 0),
+                  drawn(j.dw_n, scale), drawn(j.db_n, scale),      drawn(j.cell->wt_floats(I, H), 0),
+                  drawn(TB * Hp, 2),    drawn(dx ? TB * I : 0, 0), drawn(2 * (i64)B * Hp, 0)};
+    j.box = (struct cell_box){.T = T,
+                              .B = B,
+                              .I = I,
+                              .H = H,
+                              .x = own[0],
+                              .x_ld = I,
+                              .y = own[1],
+                              .act = own[2],
+                              .w = own[3],
+                              .bias = own[4],
+                              .wt = own[5],
+                              .dy = own[6],
+                              .dx = dx ? own[7] : NULL,
+                              .dx_ld = I,
+                              .carry = own[8]};
     for (i32 id = 0; id < j.threads; id++) j.dw[id] = drawn(j.dw_n, 0), j.dbias[id] = drawn(j.db_n, 0);
 
     static f64 all[SAMPLES_MAX], rate[SAMPLES_MAX], quiet[SAMPLES_MAX], phase[4][SAMPLES_MAX];
     i32 n = 0, nq = 0;
-    f64 best = 0, before = fma_now(k);
+    f64 before = fma_now(k);
     step(&j);
     for (const f64 start = now(); n < SAMPLES_MAX && (n < 9 || now() - start < seconds); n++) {
         all[n] = step(&j);
@@ -181,17 +204,19 @@ static void measure(const struct kern *k, enum cell_kind kind, i32 threads, i32 
         const f64 after = fma_now(k);
         rate[n] = fmin(before, after);
         before = after;
-        best = fmax(best, rate[n]);
     }
+    memcpy(quiet, rate, (size_t)n * sizeof *rate);
+    qsort(quiet, (size_t)n, sizeof *quiet, by_value);
+    const f64 usual = quiet[n * 3 / 4];
     f64 fma = 0;
     for (i32 s = 0; s < n; s++)
-        if (rate[s] >= 0.9 * best) quiet[nq++] = all[s], fma += rate[s];
+        if (rate[s] >= 0.9 * usual) quiet[nq++] = all[s], fma += rate[s];
     qsort(quiet, (size_t)nq, sizeof *quiet, by_value);
     qsort(all, (size_t)n, sizeof *all, by_value);
     const i32 G = cell_gates(kind);
     const f64 flop = 2.0 * (f64)TB * G * H * (2.0 * (I + H) + H + (dx ? I : 0)), ms = quiet[nq / 2] * 1e3;
-    printf("S%d T%d B%d I%d H%d threads %d: quiet %.3f ms  p25 %.3f  raw %.3f  (%d of %d)  %.0f GF/s = %.0f %% of %.0f", which + 1, T, B,
-           I, H, j.threads, ms, quiet[nq / 4] * 1e3, all[n / 2] * 1e3, nq, n, flop / ms * 1e-6,
+    printf("S%d T%d B%d I%d H%d threads %d: quiet %.3f ms  p25 %.3f  raw %.3f  (%d of %d)  %.0f GF/s = %.0f %% of %.0f",
+           which + 1, T, B, I, H, j.threads, ms, quiet[nq / 4] * 1e3, all[n / 2] * 1e3, nq, n, flop / ms * 1e-6,
            100 * flop / ms * 1e-6 / (fma / nq * j.threads), fma / nq * j.threads);
     for (i32 p = 0; p < 4 && phases; p++) {
         static const char *const name[] = {"prep", "fwd", "bwd", "dw"};
@@ -212,12 +237,18 @@ int main(int argc, char **argv) {
     const struct kern *k = kern_best();
     for (int a = 1; a < argc; a++) {
         const char *v = a + 1 < argc ? argv[a + 1] : "";
-        if (!strcmp(argv[a], "--dx")) dx = true;
-        else if (!strcmp(argv[a], "--phases")) phases = true;
-        else if (!strcmp(argv[a], "--cell")) kind = !strcmp(v, "gru") ? CELL_GRU : !strcmp(v, "rnn") ? CELL_RNN : CELL_LSTM, a++;
-        else if (!strcmp(argv[a], "--threads")) threads = imin(THREADS_MAX, imax(1, (i32)strtol(v, NULL, 10))), a++;
-        else if (!strcmp(argv[a], "--shape")) only = (i32)strtol(v, NULL, 10), a++;
-        else if (!strcmp(argv[a], "--seconds")) seconds = strtod(v, NULL), a++;
+        if (!strcmp(argv[a], "--dx"))
+            dx = true;
+        else if (!strcmp(argv[a], "--phases"))
+            phases = true;
+        else if (!strcmp(argv[a], "--cell"))
+            kind = !strcmp(v, "gru") ? CELL_GRU : !strcmp(v, "rnn") ? CELL_RNN : CELL_LSTM, a++;
+        else if (!strcmp(argv[a], "--threads"))
+            threads = imin(THREADS_MAX, imax(1, (i32)strtol(v, NULL, 10))), a++;
+        else if (!strcmp(argv[a], "--shape"))
+            only = (i32)strtol(v, NULL, 10), a++;
+        else if (!strcmp(argv[a], "--seconds"))
+            seconds = strtod(v, NULL), a++;
         else if (!strcmp(argv[a], "--isa")) {
             for (enum kern_arch i = 0; i < KERN_NARCH; i++)
                 if (!strcmp(v, kern_arch_name(i)) && kern_get(i)) k = kern_get(i);

@@ -30,7 +30,7 @@ for line in open(sys.argv[1]):
     m = re.match(r"(\w+) (\d) (S\d).*?quiet ([\d.]+) ms", line)
     if m:
         got.setdefault((m[3], int(m[2]), m[1]), []).append(float(m[4]))
-print(f"{'shape':6}{'threads':>8}{'ours ms':>10}{'kept ms':>10}{'stock ms':>10}{'kept/ours':>11}{'stock/ours':>11}   range of ours")
+print(f"{'shape':6}{'threads':>8}{'ours ms':>10}{'kept ms':>10}{'stock ms':>10}{'kept/ours':>11}{'stock/ours':>11}   from-to")
 for shape, threads in sorted({(k[0], k[1]) for k in got}):
     o, k, s = (statistics.median(got[shape, threads, c]) for c in ("ours", "kept", "stock"))
     ours = got[shape, threads, "ours"]

@@ -302,17 +302,17 @@ static i64 no_wt(i32 I, i32 H) {
 
 static void no_prep(i32 I, i32 H, const f32 *w, f32 *wt) { (void)I, (void)H, (void)w, (void)wt; }
 
-#define CELL(name, KIND)                                                                                                         \
-    static i64 name##_act_floats(i32 T, i32 B, i32 H) {                                                                          \
-        return (i64)T * B * round_up(H, LANES) * (cell_bias_gates(KIND) + (KIND == CELL_LSTM));                                  \
-    }                                                                                                                            \
-    static void name##_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) { cell_fwd(KIND, x, b0, b1, t0, t1); }      \
-    static void name##_bwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) { cell_bwd(KIND, x, b0, b1, t0, t1); }      \
-    static void name##_dw(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {                       \
-        cell_dw(KIND, x, b0, b1, t0, t1, dw, dbias);                                                                             \
-    }                                                                                                                            \
-    static const struct cell_kern name##_ref = {name##_act_floats, no_wt,          no_prep,          name##_fwd,                 \
-                                                name##_bwd,        name##_dw,      name##_point_fwd, name##_point_bwd};
+#define CELL(name, KIND)                                                                                                    \
+    static i64 name##_act_floats(i32 T, i32 B, i32 H) {                                                                     \
+        return (i64)T * B * round_up(H, LANES) * (cell_bias_gates(KIND) + (KIND == CELL_LSTM));                             \
+    }                                                                                                                       \
+    static void name##_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) { cell_fwd(KIND, x, b0, b1, t0, t1); } \
+    static void name##_bwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) { cell_bwd(KIND, x, b0, b1, t0, t1); } \
+    static void name##_dw(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {                  \
+        cell_dw(KIND, x, b0, b1, t0, t1, dw, dbias);                                                                        \
+    }                                                                                                                       \
+    static const struct cell_kern name##_ref = {name##_act_floats, no_wt,     no_prep,          name##_fwd,                 \
+                                                name##_bwd,        name##_dw, name##_point_fwd, name##_point_bwd};
 CELL(lstm, CELL_LSTM)
 CELL(gru, CELL_GRU)
 CELL(rnn, CELL_RNN)

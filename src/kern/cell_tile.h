@@ -11,7 +11,7 @@
  *     gates_fwd(z, s_prev, &s, &h), gates_bwd(z, s_prev, s, dh, &ds)      the element-wise cell on vectors
  *
  *     act:  gates [NP][T*B + pad][GA][LANES]      c [T][B][Hp] after them (lstm)
- *     wt:   h side, then x side: [ceil(cols / BC)][NP * GW * LANES, k in the order of an act row][BC], cols = Hp or I, BC = 4 vectors
+ *     wt:   h side, then x side: [ceil(cols / BC)][NP * GW * LANES, ordered as act rows][BC]; cols = Hp or I, BC = 4 vectors
  *
  * Forward, a step: rows x 1 vector of units x all gates in registers, K = I + H in one product, the cell straight from registers.
  * Backward, a step: dh = dy + dz[t+1] Wh' in registers, then the cell backward in place of the gates.  dh is never stored. */
@@ -23,7 +23,7 @@ enum {
     AROW = GA * LANES,    /* floats of an act row */
     WROW = GW * LANES,    /* floats of a weight row */
     BC = WIDE * VL,       /* columns of a block of wt */
-        ROW_BLOCK = 96,       /* rows that share a panel of weights while it is warm */
+    ROW_BLOCK = 96,       /* rows that share a panel of weights while it is warm */
     FAR_FLOATS = 1 << 18, /* weights beyond this are not in the second cache when they are needed */
     PANEL_PAD = 5 * AROW, /* so that panels do not start at the same place of a cache set */
     DW_CHUNK = 256,       /* rows of dz whose part of dW is added before the next ones are read */
@@ -218,7 +218,7 @@ static void cell_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
 
 /* ------------------------------------------------------------------ backward ------------------------------------------------ */
 
-/* What the end of a tile reads is fetched while its product runs, a few lines at a time: elements i0..i1 of the tile's rows x NV. */
+/* What the end of a tile reads is fetched while its product runs, a few lines at a time: elements i0..i1 of rows x NV. */
 INLINE void prefetch_cell(const int NV, const struct step *s, i32 b, i32 u, i32 i0, i32 i1) {
     for (i32 i = i0; i < i1; i++) {
         const i64 at = u + i % NV * VL, row = (i64)(b + i / NV) * s->Hp + at;
@@ -240,8 +240,8 @@ INLINE void cell_bwd_at(const struct step *s, i64 b, i64 u, vf dh) {
     v_store(s->ds + row, ds);
 }
 
-/* Rows b.., columns u.. (NV vectors) of dh or of a plain product, over panels pa..pb of dz.  part: the tile's rows between blocks of
- * panels, BC apart.  KU chains of sums per element instead of one, for a batch of one row. */
+/* Rows b.., columns u.. (NV vectors) of dh or of a plain product, over panels pa..pb of dz.  part: the tile's rows between
+ * blocks of panels, BC apart.  KU chains of sums per element instead of one, for a batch of one row. */
 INLINE void bwd_tile(const int MR, const int NV, const int KU, const struct step *s, i32 b, i32 u, i32 pa, i32 pb, f32 *part) {
     vf acc[ROWS_MAX > 4 ? ROWS_MAX : 4][ACC];
     const int to[ACC] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -253,7 +253,8 @@ INLINE void bwd_tile(const int MR, const int NV, const int KU, const struct step
         const i64 K = (i64)s->NP * WROW;
         const f32 *w = s->wt + (u / BC * K + (i64)pa * WROW) * BC + u % BC;
         if (KU > 1) {
-            UNROLL for (int k = 1; k < KU; k++) UNROLL for (int j = 0; j < NV; j++) acc[k][j] = v_zero();
+            UNROLL for (int k = 1; k < KU; k++)
+                UNROLL for (int j = 0; j < NV; j++) acc[k][j] = v_zero();
             for (i32 p = pa; p < pb; p++, w += WROW * BC) {
                 const f32 *dz = s->dz + p * s->panel + (i64)b * AROW;
                 for (i32 i = 0; i < WROW; i += KU)
@@ -262,7 +263,8 @@ INLINE void bwd_tile(const int MR, const int NV, const int KU, const struct step
                         UNROLL for (int j = 0; j < NV; j++) acc[k][j] = v_fma(a, v_load(w + (i + k) * BC + at[j]), acc[k][j]);
                     }
             }
-            UNROLL for (int k = KU - 1; k > 0; k--) UNROLL for (int j = 0; j < NV; j++) acc[k - 1][j] += acc[k][j];
+            UNROLL for (int k = KU - 1; k > 0; k--)
+                UNROLL for (int j = 0; j < NV; j++) acc[k - 1][j] += acc[k][j];
         } else {
             for (i32 p = pa; p < pb; p++, w += WROW * BC) {
                 if (cell) prefetch_cell(NV, s, b, u, (p - pa) * (MR * NV) / (pb - pa), (p - pa + 1) * (MR * NV) / (pb - pa));
@@ -296,7 +298,8 @@ BWD_ROWS(3)
 #if defined(ISA_avx512)
 BWD_ROWS(4) BWD_ROWS(5) BWD_ROWS(6)
 #endif
-static bwd_fn *const bwd_rows[WIDE + 1][ROWS_MAX + 1] = {{NULL}, BY_ROWS(bwd_1_), BY_ROWS(bwd_2_), BY_ROWS(bwd_3_), BY_ROWS(bwd_4_)};
+static bwd_fn *const bwd_rows[WIDE + 1][ROWS_MAX + 1] = {
+    {NULL}, BY_ROWS(bwd_1_), BY_ROWS(bwd_2_), BY_ROWS(bwd_3_), BY_ROWS(bwd_4_)};
 
 enum { ONE_KU = VL == 16 ? 4 : 2 };
 static void bwd_one_row(const struct step *s, i32 b, i32 u, i32 pa, i32 pb, f32 *part) {
@@ -419,152 +422,8 @@ static void cell_prep(i32 I, i32 H, const f32 *w, f32 *wt) {
     transpose_side(I, H, w, 0, I, XSLOT, wt + wt_side(Hp, Hp));
 }
 
-/* nt x nb rows of dz and of what it is multiplied with: x and h, one step apart. */
-struct dw_side {
-    const f32 *a;
-    i64 row, step; /* floats to the next row, the next step */
-    i32 n;         /* columns: I or H; 0 = nothing to do */
-};
-struct dw_job {
-    i32 nt, nb;
-    const f32 *dz;
-    i64 dz_step;
-    struct dw_side side[2];
-    i64 next;                   /* floats to the dz that come next, which is fetched on the way; 0 = none */
-    i64 from[DW_NV], to[DW_NV]; /* where the vectors of a tile lie in an act row and in a weight row */
-};
-
-INLINE void dw_tile(const int MK, const struct dw_job *j, const struct dw_side *side, i32 k, f32 *w) {
-    vf acc[COLS_MAX][WIDE];
-    i64 from[DW_NV];
-    UNROLL for (int v = 0; v < DW_NV; v++) from[v] = j->from[v];
-    UNROLL for (int i = 0; i < MK; i++) /* the sums of the next tile */
-        UNROLL for (int v = 0; v < DW_NV; v++) __builtin_prefetch(w + (MK + i) * WROW + j->to[v], 1, 3);
-    UNROLL for (int i = 0; i < MK; i++)
-        UNROLL for (int v = 0; v < DW_NV; v++) acc[i][v] = v_load(w + i * WROW + j->to[v]);
-    for (i32 t = 0; t < j->nt; t++)
-        mul_cols(MK, DW_NV, acc, side->a + t * side->step + k, side->row, j->dz + t * j->dz_step, AROW, from, j->nb);
-    UNROLL for (int i = 0; i < MK; i++)
-        UNROLL for (int v = 0; v < DW_NV; v++) v_store(w + i * WROW + j->to[v], acc[i][v]);
-}
-
-typedef void dw_fn(const struct dw_job *, const struct dw_side *, i32 k, f32 *w);
-#define DW(n)                                                                                                                    \
-    static void dw_##n(const struct dw_job *j, const struct dw_side *side, i32 k, f32 *w) { dw_tile(n, j, side, k, w); }
-DW(1) DW(2)
-#if DW_MK >= 4
-DW(3) DW(4)
-#endif
-#if DW_MK >= 6
-DW(5) DW(6)
-#endif
-#if DW_MK >= 8
-DW(7) DW(8)
-#endif
-#if DW_MK >= 12
-DW(9) DW(10) DW(11) DW(12)
-#endif
-#if DW_MK >= 16
-DW(13) DW(14) DW(15) DW(16)
-#endif
-static dw_fn *const dw_cols[DW_MK + 1] = {NULL, dw_1, dw_2,
-#if DW_MK >= 4
-                                          dw_3, dw_4,
-#endif
-#if DW_MK >= 6
-                                          dw_5, dw_6,
-#endif
-#if DW_MK >= 8
-                                          dw_7, dw_8,
-#endif
-#if DW_MK >= 12
-                                          dw_9, dw_10, dw_11, dw_12,
-#endif
-#if DW_MK >= 16
-                                          dw_13, dw_14, dw_15, dw_16,
-#endif
-};
-
-INLINE void dbias_rows(const struct dw_job *j, f32 *dbias) {
-    vf sum[GA * SUB];
-    UNROLL for (int v = 0; v < GA * SUB; v++) sum[v] = v_load(dbias + v * VL);
-    for (i32 t = 0; t < j->nt; t++) {
-        const f32 *dz = j->dz + t * j->dz_step;
-        for (i32 b = 0; b < j->nb; b++, dz += AROW)
-            UNROLL for (int v = 0; v < GA * SUB; v++) sum[v] += v_load(dz + slot_of[v / SUB] * LANES + v % SUB * VL);
-    }
-    UNROLL for (int v = 0; v < GA * SUB; v++) v_store(dbias + v * VL, sum[v]);
-}
-
-/* Rows r0..r1 of the next dz. */
-static void fetch_next(const struct dw_job *j, i32 r0, i32 r1) {
-    for (i32 r = r0; r < r1 && j->next; r++) {
-        const f32 *dz = j->dz + j->next + r / j->nb * j->dz_step + (i64)(r % j->nb) * AROW;
-        UNROLL for (int g = 0; g < GA; g++) __builtin_prefetch(dz + g * LANES, 0, 2);
-    }
-}
-
-/* One panel for a few rows: the bias, then x and h. */
-static void dw_panel(struct dw_job *j, f32 *dw, f32 *dbias) {
-    const i32 values = (j->side[0].n + j->side[1].n) * (GW * SUB / DW_NV), rows = j->nt * j->nb;
-    i32 done = 0;
-    dbias_rows(j, dbias);
-    for (i32 h_side = 0; h_side < 2; h_side++) {
-        const struct dw_side *side = &j->side[h_side];
-        for (i32 v = 0; v < GW * SUB; v += DW_NV) {
-            for (i32 i = 0; i < DW_NV; i++) { /* vector v + i: gates fastest, then the parts of the panel */
-                const i32 g = (v + i) % GW, sub = (v + i) / GW;
-                j->from[i] = slot_of[h_side && g == 2 && GA > GW ? 3 : g] * LANES + sub * VL;
-                j->to[i] = g * LANES + sub * VL;
-            }
-            for (i32 k = 0; k < side->n;) {
-                const i32 m = tile_cols(side->n - k, DW_MK);
-                fetch_next(j, (i32)((i64)rows * done / values), (i32)((i64)rows * (done + m) / values));
-                done += m;
-                dw_cols[m](j, side, k, dw + (i64)k * WROW);
-                k += m;
-            }
-        }
-        dw += (i64)side->n * WROW;
-    }
-}
-
-/* Steps t0..t1 with rows b0..b1 live in each of them; step 0, whose h is the initial one, comes alone. */
-static void dw_block(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
-    const i32 Hp = round_up(x->H, LANES), nb = b1 - b0;
-    const f32 *h = h_before(x, t0);
-    struct dw_job all = {.nt = t1 - t0, .nb = nb, .dz = act_step(x, t0) + (i64)b0 * AROW, .dz_step = (i64)x->B * AROW};
-    all.side[0] = (struct dw_side){x->x + ((i64)t0 * x->B + b0) * x->x_ld, x->x_ld, x->B * x->x_ld, x->I};
-    all.side[1] = (struct dw_side){h ? h + (i64)b0 * Hp : NULL, Hp, (i64)x->B * Hp, h ? x->H : 0};
-    if (nb == x->B) all.nb *= all.nt, all.nt = 1;
-    const i32 steps = imax(1, DW_ROWS / all.nb);
-    for (i32 p = 0; p < Hp / LANES; p++) {
-        for (i32 t = 0; t < all.nt; t += steps) {
-            for (i32 b = 0; b < all.nb; b += DW_ROWS) {
-                struct dw_job j = all;
-                j.nt = imin(steps, all.nt - t);
-                j.nb = imin(DW_ROWS, all.nb - b);
-                j.dz += p * panel_floats(x->T, x->B) + t * all.dz_step + (i64)b * AROW;
-                j.next = p + 1 < Hp / LANES ? panel_floats(x->T, x->B) : 0;
-                for (i32 i = 0; i < 2; i++)
-                    if (j.side[i].n) j.side[i].a += t * j.side[i].step + b * j.side[i].row;
-                dw_panel(&j, dw + (i64)p * (x->I + x->H) * WROW, dbias + (i64)p * AROW);
-            }
-        }
-    }
-}
-
-static void cell_dw(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
-    for (i32 t = t0; t < t1;) {
-        const i32 n = imin(b1, live_rows(x, t));
-        if (n <= b0) return;
-        const i32 most = t == 0 ? 1 : imin(t1, t + imax(1, DW_CHUNK / (n - b0)));
-        i32 end = t + 1;
-        while (end < most && imin(b1, live_rows(x, end)) == n) end++;
-        dw_block(x, b0, n, t, end, dw, dbias);
-        t = end;
-    }
-}
+/* dW is a chapter of its own. */
+#include "kern/cell_dw.h"
 
 /* ------------------------------------------------------------------ one step, and the table --------------------------------- */
 

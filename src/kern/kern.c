@@ -1,4 +1,5 @@
-/* kern.c - which kernels this machine runs: every table starts as the plain twins and is overwritten by what an instruction set has.
+/* kern.c - which kernels this machine runs: every table starts as the plain twins and is overwritten by what an instruction set
+ * has.
  *
  *     ref < base < avx2 < avx512        kern_best = the last one the CPU has, or what STRETTO_ISA asks for */
 #include "kern/fill.h"
@@ -18,22 +19,23 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static bool cpu_has(enum kern_arch arch) {
     switch (arch) {
-    case KERN_REF:
-    case KERN_BASE:
-        return true;
+        case KERN_REF:
+        case KERN_BASE:
+            return true;
 #if defined(__x86_64__)
-    case KERN_AVX2:
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    case KERN_AVX512:
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+        case KERN_AVX2:
+            return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+        case KERN_AVX512:
+            return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                   __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx2") &&
+                   __builtin_cpu_supports("fma");
 #endif
-    default:
-        return false;
+        default:
+            return false;
     }
 }
 
-#define FILL(isa)                                                                                                                \
+#define FILL(isa) \
     kern_fill_lstm_##isa(k), kern_fill_gru_##isa(k), kern_fill_rnn_##isa(k), kern_fill_gemm_##isa(k), kern_fill_vec_##isa(k)
 
 static void fill(enum kern_arch arch, struct kern *k) {

@@ -4,8 +4,9 @@
  * twin (*_ref.c) which is the specification; kern.c fills a table with the twins and overwrites the slots that an instruction set
  * has (one C source compiled per set).  STRETTO_ISA=ref|base|avx2|avx512 overrides the choice, for tests.
  *
- * Layouts.  LANES = 16 units make a panel on every instruction set (AVX2 walks half panels), so packed weights, optimiser state and
- * checkpoints do not depend on the machine.  Hp = H rounded up to LANES; NP = Hp / LANES panels.  Padded lanes hold zero, always.
+ * Layouts.  LANES = 16 units make a panel on every instruction set (AVX2 walks half panels), so packed weights, optimiser state
+ * and checkpoints do not depend on the machine.  Hp = H rounded up to LANES; NP = Hp / LANES panels.  Padded lanes hold zero,
+ * always.
  *
  *   cell weights   w [NP][I+H][G][LANES]      k over x then h; G gates of a unit side by side (lstm i,f,g,o; gru r,z,n; rnn 1)
  *   cell bias      bias [NP][GB][LANES]       GB = G but for gru: 4 = r, z, n from x, n from h
@@ -15,8 +16,8 @@
  *   activations    [T][B][F]                   time-major, F a multiple of LANES
  *
  * Rows of the batch are the unit of everything: state in and state out per row, live rows per step; no kernel assumes that rows
- * are different sequences.  The result of a row never depends on which other rows are computed in the same call, nor on the thread
- * count; dW sums over rows in increasing (t,b) order within one call. */
+ * are different sequences.  The result of a row never depends on which other rows are computed in the same call, nor on the
+ * thread count; dW sums over rows in increasing (t,b) order within one call. */
 #ifndef STRETTO_KERN_KERN_H
 #define STRETTO_KERN_KERN_H
 
@@ -29,22 +30,22 @@ enum cell_kind { CELL_LSTM, CELL_GRU, CELL_RNN, CELL_NKIND };
 /* One recurrent layer bound to its buffers: T steps, B rows, I inputs, H hidden units. */
 struct cell_box {
     i32 T, B, I, H;
-    const f32 *x;      /* x[t][b] at x + (t*B + b) * x_ld, I values */
+    const f32 *x; /* x[t][b] at x + (t*B + b) * x_ld, I values */
     i64 x_ld;
-    f32 *y;            /* [T][B][Hp] hidden state of every step */
-    f32 *act;          /* cell.act_floats(T,B,H) floats; kept for backward */
+    f32 *y;             /* [T][B][Hp] hidden state of every step */
+    f32 *act;           /* cell.act_floats(T,B,H) floats; kept for backward */
     const f32 *h0, *c0; /* [B][Hp] initial state, NULL = zero (c0 unused but for lstm) */
-    f32 *hT, *cT;      /* [B][Hp] out: state after the row's last live step; NULL = not wanted */
-    const i32 *live;   /* [T] rows live at step t: rows 0..live[t]-1; must not increase with t.  NULL = all B.
-                        * y and dx of rows that are not live are set to zero; a row that never lives hands its state through */
+    f32 *hT, *cT;       /* [B][Hp] out: state after the row's last live step; NULL = not wanted */
+    const i32 *live;    /* [T] rows live at step t: rows 0..live[t]-1; must not increase with t.  NULL = all B.
+                         * y and dx of rows that are not live are set to zero; a row that never lives hands its state through */
     const f32 *w, *bias, *wt;
     /* backward */
-    const f32 *dy;     /* [T][B][Hp] gradient of y, or NULL = zero */
+    const f32 *dy;        /* [T][B][Hp] gradient of y, or NULL = zero */
     const f32 *dhT, *dcT; /* [B][Hp] gradient of the end state, or NULL */
-    f32 *dx;           /* as x, overwritten, or NULL = not wanted */
+    f32 *dx;              /* as x, overwritten, or NULL = not wanted */
     i64 dx_ld;
-    f32 *dh0, *dc0;    /* [B][Hp] out: gradient of the initial state; NULL = not wanted */
-    f32 *carry;        /* [2][B][Hp] scratch: dh and dc between steps; needed by bwd */
+    f32 *dh0, *dc0; /* [B][Hp] out: gradient of the initial state; NULL = not wanted */
+    f32 *carry;     /* [2][B][Hp] scratch: dh and dc between steps; needed by bwd */
 };
 
 /* The kernels of one cell kind.  b0..b1 rows, t0..t1 steps, half-open.  When t0 > 0 the state before t0 is read from y and act;
@@ -58,12 +59,12 @@ struct cell_kern {
     void (*bwd)(const struct cell_box *box, i32 b0, i32 b1, i32 t0, i32 t1);
     /* dw [NP][I+H][G][LANES] += , dbias [NP][GB][LANES] += ; after bwd of the same rows and steps */
     void (*dw)(const struct cell_box *box, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias);
-    /* The element-wise cell over n rows, for one step fed by other products (decoders).  z [n][NP][GB][LANES] holds pre-activations
-     * with bias; it becomes the activated gates (for gru the fourth stays the pre-activation).  s_prev = c (lstm) or h (gru, rnn)
-     * before the step; s receives c or h; h the output, all [n][Hp]; for gru and rnn s may be h.  point_bwd turns the gates in z
-     * into dz and reads dh, which holds the whole gradient of h.  ds is read and written: for lstm it comes in as dc, the gradient
-     * of s from the steps after (gru, rnn: not read), and it leaves as the gradient of s_prev through the element-wise part only.
-     * For gru dz's fourth gate is the gradient of the h-side n pre-activation. */
+    /* The element-wise cell over n rows, for one step fed by other products (decoders).  z [n][NP][GB][LANES] holds
+     * pre-activations with bias; it becomes the activated gates (for gru the fourth stays the pre-activation).  s_prev = c (lstm)
+     * or h (gru, rnn) before the step; s receives c or h; h the output, all [n][Hp]; for gru and rnn s may be h.  point_bwd turns
+     * the gates in z into dz and reads dh, which holds the whole gradient of h.  ds is read and written: for lstm it comes in as
+     * dc, the gradient of s from the steps after (gru, rnn: not read), and it leaves as the gradient of s_prev through the
+     * element-wise part only. For gru dz's fourth gate is the gradient of the h-side n pre-activation. */
     void (*point_fwd)(i32 n, i32 H, f32 *z, const f32 *s_prev, f32 *s, f32 *h);
     void (*point_bwd)(i32 n, i32 H, f32 *z, const f32 *s_prev, const f32 *s, const f32 *dh, f32 *ds);
 };
@@ -77,15 +78,16 @@ struct kern {
     void (*gemm_nn)(i32 M, i32 N, i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add);
     /* C[M,N] = (add ? C : 0) + A[K,M]^T B[K,N]; same rules (the weight gradient of a dense layer). */
     void (*gemm_tn)(i32 M, i32 N, i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add);
-    void (*add)(i64 n, f32 *y, const f32 *x);             /* y += x */
+    void (*add)(i64 n, f32 *y, const f32 *x); /* y += x */
     void (*sigmoid)(i64 n, f32 *y, const f32 *x);
     void (*tanh)(i64 n, f32 *y, const f32 *x);
-    f64 (*sumsq)(i64 n, const f32 *x);                    /* fixed order of summation on every instruction set path */
-    f64 (*fma_rate)(i64 n);                               /* runs n register-only FMA rounds, returns GF/s: calibration */
+    f64 (*sumsq)(i64 n, const f32 *x); /* fixed order of summation on every instruction set path */
+    f64 (*fma_rate)(i64 n);            /* runs n register-only FMA rounds, returns GF/s: calibration */
 };
 
 /* The table of this machine (made once; immutable after; any thread).  kern_get(arch) gives NULL where the CPU lacks it.
- * STRETTO_ISA is a demand: kern_init says E103 when this machine or build cannot meet it; kern_best then gives the best there is. */
+ * STRETTO_ISA is a demand: kern_init says E103 when this machine or build cannot meet it; kern_best then gives the best there is.
+ */
 err kern_init(void);
 const struct kern *kern_best(void);
 const struct kern *kern_get(enum kern_arch arch);
@@ -97,8 +99,8 @@ i32 cell_bias_gates(enum cell_kind kind);
 i64 cell_w_floats(enum cell_kind kind, i32 I, i32 H);
 i64 cell_bias_floats(enum cell_kind kind, i32 H);
 
-/* One layer in PyTorch's layout: w_ih [G*H][I], w_hh [G*H][H], b_ih, b_hh [G*H]; gates lstm i,f,g,o, gru r,z,n.  Pack sums the two
- * biases but for gru's n; unpack (of weights or gradients of them) puts sums into b_ih and zero into b_hh, but for gru's n.
+/* One layer in PyTorch's layout: w_ih [G*H][I], w_hh [G*H][H], b_ih, b_hh [G*H]; gates lstm i,f,g,o, gru r,z,n.  Pack sums the
+ * two biases but for gru's n; unpack (of weights or gradients of them) puts sums into b_ih and zero into b_hh, but for gru's n.
  * (Gradients: PyTorch's db_hh equals db_ih wherever the two are summed.) */
 struct cell_canon {
     f32 *w_ih, *w_hh, *b_ih, *b_hh;

@@ -3,9 +3,9 @@
  *     mul_rows    acc[MR][NV]  +=  a[MR rows][K]  x  w[K][NV vectors]       forward, dh, dx, gemm_nn
  *     mul_cols    acc[MK][NV]  +=  a[rows][MK]'   x  d[rows][NV vectors]    dW, gemm_tn
  *
- * MR, NV, MK are constants at every call, so the loops unroll and acc lives in registers: 24 accumulators on avx512 (32 registers),
- * 12 on avx2 (16 registers), 8 on base.  An element is always summed over k (or rows) in increasing order by one chain of v_fma: the
- * cut into tiles changes no bit. */
+ * MR, NV, MK are constants at every call, so the loops unroll and acc lives in registers: 24 accumulators on avx512 (of 32
+ * registers), 12 on avx2 (of 16), 8 on base.  An element is always summed over k (or rows) in increasing order by one chain of
+ * v_fma: the cut into tiles changes no bit. */
 #ifndef STRETTO_KERN_TILE_H
 #define STRETTO_KERN_TILE_H
 
@@ -22,8 +22,8 @@ enum { WIDE = 4, COLS_MAX = 16 }; /* most vectors in a row of a mul_rows tile, m
 
 enum { ACC = 16 }; /* columns of the accumulator array, used or not */
 
-/* acc[r][to[j]] += sum over k < K of a[r*lda + k] * w[k*ldw + at[j]].  On the way one line of `ahead` a k is fetched into the second
- * cache (NULL = none): where the weights exceed it, those of the next block come from far, and too late if left to the hardware. */
+/* acc[r][to[j]] += sum over k < K of a[r*lda + k] * w[k*ldw + at[j]].  On the way one line of `ahead` a k is fetched into the
+ * second cache (NULL = none): where the weights exceed it, those of the next block come from far, and too late if left alone. */
 INLINE void mul_rows(const int MR, const int NV, vf (*acc)[ACC], const int *to, const f32 *a, i64 lda, const f32 *w, i64 ldw,
                      const i64 *at, i32 K, const f32 *ahead) {
     for (i32 k = 0; k < K; k++, w += ldw) {

@@ -12,15 +12,15 @@ static void add(i64 n, f32 *y, const f32 *x) {
 }
 
 /* y = f(x); the last few through a padded copy, so that an element's value does not depend on where it stands. */
-#define MAP(name, f)                                                                                                             \
-    static void name(i64 n, f32 *y, const f32 *x) {                                                                              \
-        i64 i = 0;                                                                                                               \
-        for (; i + VL <= n; i += VL) v_store(y + i, f(v_load(x + i)));                                                           \
-        if (i == n) return;                                                                                                      \
-        f32 tail[VL] = {0};                                                                                                      \
-        memcpy(tail, x + i, (size_t)(n - i) * sizeof *x);                                                                        \
-        v_store(tail, f(v_load(tail)));                                                                                          \
-        memcpy(y + i, tail, (size_t)(n - i) * sizeof *y);                                                                        \
+#define MAP(name, f)                                                   \
+    static void name(i64 n, f32 *y, const f32 *x) {                    \
+        i64 i = 0;                                                     \
+        for (; i + VL <= n; i += VL) v_store(y + i, f(v_load(x + i))); \
+        if (i == n) return;                                            \
+        f32 tail[VL] = {0};                                            \
+        memcpy(tail, x + i, (size_t)(n - i) * sizeof *x);              \
+        v_store(tail, f(v_load(tail)));                                \
+        memcpy(y + i, tail, (size_t)(n - i) * sizeof *y);              \
     }
 MAP(sigmoid, v_sigmoid)
 MAP(tanh_of, v_tanh)
@@ -29,17 +29,16 @@ MAP(tanh_of, v_tanh)
 static f64 sumsq(i64 n, const f32 *x) {
     f64 s[LANES] = {0};
     i64 i = 0;
-    for (; i + LANES <= n; i += LANES)
-        UNROLL for (int j = 0; j < LANES; j++) s[j] += (f64)x[i + j] * (f64)x[i + j];
+    for (; i + LANES <= n; i += LANES) UNROLL for (int j = 0; j < LANES; j++) s[j] += (f64)x[i + j] * (f64)x[i + j];
     for (int j = 0; i + j < n; j++) s[j] += (f64)x[i + j] * (f64)x[i + j];
     for (int half = LANES / 2; half > 0; half /= 2)
         for (int j = 0; j < half; j++) s[j] += s[j + half];
     return s[0];
 }
 
-/* Chains of v_fma in registers, as many as a tile has. */
+/* Chains of v_fma in registers: enough to fill the pipes of any set. */
 static f64 fma_rate(i64 n) {
-    enum { CHAINS = ROWS_MAX * 2 };
+    enum { CHAINS = VL == 4 ? 8 : 12 };
     struct timespec a, b;
     vf s[CHAINS];
     const vf m = v_set1(0.999f), c = v_set1(0.5f);

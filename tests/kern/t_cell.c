@@ -93,16 +93,35 @@ static void bench_new(struct bench *e, const struct cell_kern *k, const struct t
     to_rows(e->x, x_ld, w->x, w->I, TB), to_rows(e->dy, Hp, w->dy, w->H, TB);
     to_rows(e->h0, Hp, w->h0, w->H, w->B), to_rows(e->c0, Hp, w->c0, w->H, w->B);
     to_rows(e->dhT, Hp, w->dhT, w->H, w->B), to_rows(e->dcT, Hp, w->dcT, w->H, w->B);
-    e->box = (struct cell_box){.T = w->T, .B = w->B, .I = w->I, .H = w->H, .x = e->x, .x_ld = x_ld, .y = e->y, .act = e->act,
-                               .h0 = s->state ? e->h0 : NULL, .c0 = s->state ? e->c0 : NULL, .hT = e->hT, .cT = e->cT,
-                               .live = s->ragged ? live_ : NULL, .w = e->w, .bias = e->bias, .wt = e->wt,
-                               .dy = s->no_dy ? NULL : e->dy, .dhT = s->dend ? e->dhT : NULL, .dcT = s->dend ? e->dcT : NULL,
-                               .dx = s->no_dx ? NULL : e->dx, .dx_ld = x_ld, .dh0 = e->dh0, .dc0 = e->dc0, .carry = e->carry};
+    e->box = (struct cell_box){.T = w->T,
+                               .B = w->B,
+                               .I = w->I,
+                               .H = w->H,
+                               .x = e->x,
+                               .x_ld = x_ld,
+                               .y = e->y,
+                               .act = e->act,
+                               .h0 = s->state ? e->h0 : NULL,
+                               .c0 = s->state ? e->c0 : NULL,
+                               .hT = e->hT,
+                               .cT = e->cT,
+                               .live = s->ragged ? live_ : NULL,
+                               .w = e->w,
+                               .bias = e->bias,
+                               .wt = e->wt,
+                               .dy = s->no_dy ? NULL : e->dy,
+                               .dhT = s->dend ? e->dhT : NULL,
+                               .dcT = s->dend ? e->dcT : NULL,
+                               .dx = s->no_dx ? NULL : e->dx,
+                               .dx_ld = x_ld,
+                               .dh0 = e->dh0,
+                               .dc0 = e->dc0,
+                               .carry = e->carry};
 }
 
 static void bench_free(struct bench *e) {
-    f32 *all[] = {e->w, e->bias, e->wt, e->dw, e->dbias, e->x, e->y, e->act, e->h0, e->c0,
-                  e->hT, e->cT, e->dy, e->dhT, e->dcT, e->dx, e->dh0, e->dc0, e->carry};
+    f32 *all[] = {e->w,  e->bias, e->wt, e->dw,  e->dbias, e->x,  e->y,   e->act, e->h0,   e->c0,
+                  e->hT, e->cT,   e->dy, e->dhT, e->dcT,   e->dx, e->dh0, e->dc0, e->carry};
     for (size_t j = 0; j < COUNT(all); j++) mem_free(all[j]);
 }
 
@@ -140,12 +159,14 @@ static void zero_padding(const char *name, const f32 *p, i32 H, i64 rows) {
     const i32 Hp = round_up(H, LANES);
     for (i64 r = 0; r < rows; r++)
         for (i32 u = H; u < Hp; u++)
-            if (p[r * Hp + u] != 0) fail_msg("%s: padded lane %d of row %lld holds %g", what(name), u, (long long)r, (f64)p[r * Hp + u]);
+            if (p[r * Hp + u] != 0)
+                fail_msg("%s: padded lane %d of row %lld holds %g", what(name), u, (long long)r, (f64)p[r * Hp + u]);
 }
 
 static void zero_padding_w(const char *name, const f32 *p, i32 H, i64 n, i64 per_panel) {
     for (i64 j = 0; j < n; j++)
-        if (j / per_panel * LANES + j % LANES >= H && p[j] != 0) fail_msg("%s: padded lane at %lld holds %g", what(name), (long long)j, (f64)p[j]);
+        if (j / per_panel * LANES + j % LANES >= H && p[j] != 0)
+            fail_msg("%s: padded lane at %lld holds %g", what(name), (long long)j, (f64)p[j]);
 }
 
 static void compare_weights(const struct twin *w, const struct bench *e) {
@@ -180,7 +201,8 @@ static void compare(const struct twin *w, const struct bench *e, const struct sh
 
 static void same_bits(const char *name, const f32 *a, const f32 *b, i64 n) {
     for (i64 j = 0; j < n; j++)
-        if (memcmp(a + j, b + j, sizeof *a) != 0) fail_msg("%s differs at %lld: %.9g and %.9g", what(name), (long long)j, (f64)a[j], (f64)b[j]);
+        if (memcmp(a + j, b + j, sizeof *a) != 0)
+            fail_msg("%s differs at %lld: %.9g and %.9g", what(name), (long long)j, (f64)a[j], (f64)b[j]);
 }
 
 static void compare_bits(const struct bench *a, const struct bench *b) {
@@ -202,8 +224,8 @@ static void check(enum cell_kind kind, const struct shape *s) {
     twin_backward(&w);
     for (enum kern_arch a = 0; a < KERN_NARCH; a++) {
         if (!kern_get(a)) continue;
-        snprintf(label_, sizeof label_, "%s %s T%d B%d I%d H%d%s%s%s%s", kern_arch_name(a), kind_name[kind], s->T, s->B, s->I, s->H,
-                 s->ragged ? " ragged" : "", s->state ? " state" : "", s->dend ? " dend" : "", s->no_dy ? " no dy" : "");
+        snprintf(label_, sizeof label_, "%s %s T%d B%d I%d H%d%s%s%s%s", kern_arch_name(a), kind_name[kind], s->T, s->B, s->I,
+                 s->H, s->ragged ? " ragged" : "", s->state ? " state" : "", s->dend ? " dend" : "", s->no_dy ? " no dy" : "");
         const struct cell_kern *k = &kern_get(a)->cell[kind];
         struct bench one, cut;
         bench_new(&one, k, &w, s);
@@ -260,7 +282,11 @@ TEST(cell_matches_twin_at_every_batch_tail) {
             for (size_t h = 0; h < COUNT(H); h++) {
                 for (size_t i = 0; i < COUNT(I); i++) {
                     if (B[b] * H[h] > 5000 && i != b % COUNT(I)) continue;
-                    const struct shape s = {.T = 2 + (i32)(h + i) % 2, .B = B[b], .I = I[i], .H = H[h], .state = (b + h + i) % 2 == 0,
+                    const struct shape s = {.T = 2 + (i32)(h + i) % 2,
+                                            .B = B[b],
+                                            .I = I[i],
+                                            .H = H[h],
+                                            .state = (b + h + i) % 2 == 0,
                                             .dend = (h + i) % 3 == 0};
                     check(kind, &s);
                 }
@@ -271,7 +297,8 @@ TEST(cell_matches_twin_on_ragged_batches) {
     const i32 B[] = {2, 7, 32}, H[] = {17, 64, 130};
     for (enum cell_kind kind = 0; kind < CELL_NKIND; kind++)
         for (size_t b = 0; b < COUNT(B); b++) {
-            const struct shape s = {.T = 9, .B = B[b], .I = 13, .H = H[(b + (size_t)kind) % 3], .ragged = true, .state = b != 1, .dend = b != 0};
+            const struct shape s = {
+                .T = 9, .B = B[b], .I = 13, .H = H[(b + (size_t)kind) % 3], .ragged = true, .state = b != 1, .dend = b != 0};
             check(kind, &s);
         }
 }
@@ -312,10 +339,13 @@ TEST(point_cell_equals_the_recurrent_kernel) {
         for (enum kern_arch a = 0; a < KERN_NARCH; a++) {
             if (!kern_get(a)) continue;
             const struct cell_kern *k = &kern_get(a)->cell[kind];
-            f32 *z = floats(nz), *s_prev = floats(B * Hp), *s = floats(B * Hp), *h = floats(B * Hp), *dh = floats(B * Hp), *ds = floats(B * Hp);
+            f32 *z = floats(nz), *s_prev = floats(B * Hp), *s = floats(B * Hp), *h = floats(B * Hp), *dh = floats(B * Hp),
+                *ds = floats(B * Hp);
             memcpy(z, z0, (size_t)nz * sizeof *z);
             for (i32 j = 0; j < B * Hp; j++)
-                if (j % Hp < H) s_prev[j] = rng_uniform(2, RNG_TEST, 1, (u64)j) - 0.5f, dh[j] = rng_uniform(3, RNG_TEST, 1, (u64)j) - 0.5f, ds[j] = dh[j] / 2;
+                if (j % Hp < H)
+                    s_prev[j] = rng_uniform(2, RNG_TEST, 1, (u64)j) - 0.5f, dh[j] = rng_uniform(3, RNG_TEST, 1, (u64)j) - 0.5f,
+                    ds[j] = dh[j] / 2;
             k->point_fwd(B, H, z, s_prev, s, h);
             k->point_bwd(B, H, z, s_prev, s, dh, ds);
             snprintf(label_, sizeof label_, "%s %s point", kern_arch_name(a), kind_name[kind]);
@@ -356,6 +386,7 @@ TEST(pack_then_unpack_is_the_identity) {
 }
 
 T_MAIN(cmocka_unit_test(twin_gradient_equals_finite_differences), cmocka_unit_test(cell_matches_twin_at_every_batch_tail),
-       cmocka_unit_test(cell_matches_twin_on_ragged_batches), cmocka_unit_test(cell_matches_twin_without_dy_or_dx_and_at_one_step),
-       cmocka_unit_test(cell_matches_twin_over_long_time), cmocka_unit_test(cell_matches_twin_at_a_wide_layer),
-       cmocka_unit_test(point_cell_equals_the_recurrent_kernel), cmocka_unit_test(pack_then_unpack_is_the_identity))
+       cmocka_unit_test(cell_matches_twin_on_ragged_batches),
+       cmocka_unit_test(cell_matches_twin_without_dy_or_dx_and_at_one_step), cmocka_unit_test(cell_matches_twin_over_long_time),
+       cmocka_unit_test(cell_matches_twin_at_a_wide_layer), cmocka_unit_test(point_cell_equals_the_recurrent_kernel),
+       cmocka_unit_test(pack_then_unpack_is_the_identity))

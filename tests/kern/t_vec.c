@@ -13,8 +13,8 @@
 enum { N = 1 << 16 };
 static f32 in_[N + 64], out_[N + 64];
 
-#define EACH_ARCH(k)                                                                                                             \
-    for (enum kern_arch a_ = 0; a_ < KERN_NARCH; a_++)                                                                           \
+#define EACH_ARCH(k)                                   \
+    for (enum kern_arch a_ = 0; a_ < KERN_NARCH; a_++) \
         for (const struct kern *k = kern_get(a_); k; k = NULL)
 
 /* Worst error over [lo, hi], relative to the value or absolute. */
@@ -90,7 +90,8 @@ TEST(vectors_touch_n_elements_at_any_alignment) {
             k->add(n, out_ + at, in_ + 1);
             for (i32 j = 0; j < 100; j++) assert_true(out_[j] == (j >= at && j < at + n ? 3 + in_[1 + j - at] : 3));
             k->tanh(n, out_ + at, in_ + 1);
-            for (i32 j = 0; j < 100; j++) assert_true(j >= at && j < at + n ? fabsf(out_[j] - tanhf(in_[1 + j - at])) < 1e-6f : out_[j] == 3);
+            for (i32 j = 0; j < 100; j++)
+                assert_true(j >= at && j < at + n ? fabsf(out_[j] - tanhf(in_[1 + j - at])) < 1e-6f : out_[j] == 3);
             k->sigmoid(n, out_ + at, out_ + at); /* in place */
             for (i32 j = 0; j < 100; j++) assert_true(j >= at && j < at + n ? out_[j] < 1 : out_[j] == 3);
         }

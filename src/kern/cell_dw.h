@@ -1,0 +1,159 @@
+/* cell_dw.h - the weight gradients of a recurrent layer; the second half of cell_tile.h, which includes it.
+ *
+ *     dW [I+H][gates]  +=  [x;h]' dz       over rows (t,b), in increasing order
+ *
+ *     chunk of DW_CHUNK rows > panel > DW_ROWS rows, whose dz (32 KB) stays in the first cache > tile of DW_MK x DW_NV vectors
+ *
+ * A tile reads whole rows of dW, which lie one after another, so that the sums of the next tile and the dz of the next panel can
+ * be fetched while this one runs. */
+#ifndef STRETTO_KERN_CELL_DW_H
+#define STRETTO_KERN_CELL_DW_H
+
+/* nt x nb rows of dz and of what it is multiplied with: x and h, one step apart. */
+struct dw_side {
+    const f32 *a;
+    i64 row, step; /* floats to the next row, the next step */
+    i32 n;         /* columns: I or H; 0 = nothing to do */
+};
+struct dw_job {
+    i32 nt, nb;
+    const f32 *dz;
+    i64 dz_step;
+    struct dw_side side[2];
+    i64 next;                   /* floats to the dz that come next, which is fetched on the way; 0 = none */
+    i64 from[DW_NV], to[DW_NV]; /* where the vectors of a tile lie in an act row and in a weight row */
+};
+
+INLINE void dw_tile(const int MK, const struct dw_job *j, const struct dw_side *side, i32 k, f32 *w) {
+    vf acc[COLS_MAX][WIDE];
+    i64 from[DW_NV];
+    UNROLL for (int v = 0; v < DW_NV; v++) from[v] = j->from[v];
+    UNROLL for (int i = 0; i < MK; i++) /* the sums of the next tile */
+        UNROLL for (int v = 0; v < DW_NV; v++) __builtin_prefetch(w + (MK + i) * WROW + j->to[v], 1, 3);
+    UNROLL for (int i = 0; i < MK; i++)
+        UNROLL for (int v = 0; v < DW_NV; v++) acc[i][v] = v_load(w + i * WROW + j->to[v]);
+    for (i32 t = 0; t < j->nt; t++)
+        mul_cols(MK, DW_NV, acc, side->a + t * side->step + k, side->row, j->dz + t * j->dz_step, AROW, from, j->nb);
+    UNROLL for (int i = 0; i < MK; i++)
+        UNROLL for (int v = 0; v < DW_NV; v++) v_store(w + i * WROW + j->to[v], acc[i][v]);
+}
+
+typedef void dw_fn(const struct dw_job *, const struct dw_side *, i32 k, f32 *w);
+#define DW(n)                                                                                                                    \
+    static void dw_##n(const struct dw_job *j, const struct dw_side *side, i32 k, f32 *w) { dw_tile(n, j, side, k, w); }
+DW(1) DW(2)
+#if DW_MK >= 4
+DW(3) DW(4)
+#endif
+#if DW_MK >= 6
+DW(5) DW(6)
+#endif
+#if DW_MK >= 8
+DW(7) DW(8)
+#endif
+#if DW_MK >= 12
+DW(9) DW(10) DW(11) DW(12)
+#endif
+#if DW_MK >= 16
+DW(13) DW(14) DW(15) DW(16)
+#endif
+static dw_fn *const dw_cols[DW_MK + 1] = {NULL, dw_1, dw_2,
+#if DW_MK >= 4
+                                          dw_3, dw_4,
+#endif
+#if DW_MK >= 6
+                                          dw_5, dw_6,
+#endif
+#if DW_MK >= 8
+                                          dw_7, dw_8,
+#endif
+#if DW_MK >= 12
+                                          dw_9, dw_10, dw_11, dw_12,
+#endif
+#if DW_MK >= 16
+                                          dw_13, dw_14, dw_15, dw_16,
+#endif
+};
+
+INLINE void dbias_rows(const struct dw_job *j, f32 *dbias) {
+    vf sum[GA * SUB];
+    UNROLL for (int v = 0; v < GA * SUB; v++) sum[v] = v_load(dbias + v * VL);
+    for (i32 t = 0; t < j->nt; t++) {
+        const f32 *dz = j->dz + t * j->dz_step;
+        for (i32 b = 0; b < j->nb; b++, dz += AROW)
+            UNROLL for (int v = 0; v < GA * SUB; v++) sum[v] += v_load(dz + slot_of[v / SUB] * LANES + v % SUB * VL);
+    }
+    UNROLL for (int v = 0; v < GA * SUB; v++) v_store(dbias + v * VL, sum[v]);
+}
+
+/* Rows r0..r1 of the next dz. */
+static void fetch_next(const struct dw_job *j, i32 r0, i32 r1) {
+    for (i32 r = r0; r < r1 && j->next; r++) {
+        const f32 *dz = j->dz + j->next + r / j->nb * j->dz_step + (i64)(r % j->nb) * AROW;
+        UNROLL for (int g = 0; g < GA; g++) __builtin_prefetch(dz + g * LANES, 0, 2);
+    }
+}
+
+/* One panel for a few rows: the bias, then x and h. */
+static void dw_panel(struct dw_job *j, f32 *dw, f32 *dbias) {
+    const i32 values = (j->side[0].n + j->side[1].n) * (GW * SUB / DW_NV), rows = j->nt * j->nb;
+    i32 done = 0;
+    dbias_rows(j, dbias);
+    for (i32 h_side = 0; h_side < 2; h_side++) {
+        const struct dw_side *side = &j->side[h_side];
+        for (i32 v = 0; v < GW * SUB; v += DW_NV) {
+            for (i32 i = 0; i < DW_NV; i++) { /* vector v + i: gates fastest, then the parts of the panel */
+                const i32 g = (v + i) % GW, sub = (v + i) / GW;
+                j->from[i] = slot_of[h_side && g == 2 && GA > GW ? 3 : g] * LANES + sub * VL;
+                j->to[i] = g * LANES + sub * VL;
+            }
+            for (i32 k = 0; k < side->n;) {
+                const i32 m = tile_cols(side->n - k, DW_MK);
+                fetch_next(j, (i32)((i64)rows * done / values), (i32)((i64)rows * (done + m) / values));
+                done += m;
+                dw_cols[m](j, side, k, dw + (i64)k * WROW);
+                k += m;
+            }
+        }
+        dw += (i64)side->n * WROW;
+    }
+}
+
+/* Steps t0..t1 with rows b0..b1 live in each of them; step 0, whose h is the initial one, comes alone. */
+static void dw_block(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
+    const i32 Hp = round_up(x->H, LANES), nb = b1 - b0;
+    const f32 *h = h_before(x, t0);
+    struct dw_job all = {.nt = t1 - t0, .nb = nb, .dz = act_step(x, t0) + (i64)b0 * AROW, .dz_step = (i64)x->B * AROW};
+    all.side[0] = (struct dw_side){x->x + ((i64)t0 * x->B + b0) * x->x_ld, x->x_ld, x->B * x->x_ld, x->I};
+    all.side[1] = (struct dw_side){h ? h + (i64)b0 * Hp : NULL, Hp, (i64)x->B * Hp, h ? x->H : 0};
+    if (nb == x->B) all.nb *= all.nt, all.nt = 1;
+    const i32 steps = imax(1, DW_ROWS / all.nb);
+    for (i32 p = 0; p < Hp / LANES; p++) {
+        for (i32 t = 0; t < all.nt; t += steps) {
+            for (i32 b = 0; b < all.nb; b += DW_ROWS) {
+                struct dw_job j = all;
+                j.nt = imin(steps, all.nt - t);
+                j.nb = imin(DW_ROWS, all.nb - b);
+                j.dz += p * panel_floats(x->T, x->B) + t * all.dz_step + (i64)b * AROW;
+                j.next = p + 1 < Hp / LANES ? panel_floats(x->T, x->B) : 0;
+                for (i32 i = 0; i < 2; i++)
+                    if (j.side[i].n) j.side[i].a += t * j.side[i].step + b * j.side[i].row;
+                dw_panel(&j, dw + (i64)p * (x->I + x->H) * WROW, dbias + (i64)p * AROW);
+            }
+        }
+    }
+}
+
+static void cell_dw(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
+    for (i32 t = t0; t < t1;) {
+        const i32 n = imin(b1, live_rows(x, t));
+        if (n <= b0) return;
+        const i32 most = t == 0 ? 1 : imin(t1, t + imax(1, DW_CHUNK / (n - b0)));
+        i32 end = t + 1;
+        while (end < most && imin(b1, live_rows(x, end)) == n) end++;
+        dw_block(x, b0, n, t, end, dw, dbias);
+        t = end;
+    }
+}
+
+#endif
