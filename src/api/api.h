@@ -50,6 +50,7 @@ err spec_of(const struct options *o, struct forecast_spec *spec);
 struct read_options read_options_of(const struct options *o);
 struct series_options series_options_of(const struct options *o);
 err data_of_series(struct series *s, const char *path, stretto_data **out); /* takes s */
+f64 row_seconds(const struct series *s, i64 row);                           /* its time; rows past the end go on in steps */
 void row_label(const struct series *s, i64 row, char out[32]);              /* its date, or "row 17" */
 void span_label(const struct series *s, i64 from, i64 to, char out[72]);    /* "1960-01..1960-12" */
 

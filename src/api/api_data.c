@@ -113,6 +113,11 @@ double stretto_data_value(const stretto_data *self, int column, int64_t row) {
     return column >= 0 && column < s->ncol && row >= 0 && row < s->nrow ? series_raw(s, column, row) : (f64)NAN;
 }
 
+f64 row_seconds(const struct series *s, i64 row) {
+    if (row < s->nrow) return (f64)s->time[row];
+    return (f64)time_add(s->time[s->nrow - 1], &s->freq, row - s->nrow + 1);
+}
+
 void row_label(const struct series *s, i64 row, char out[32]) {
     if (s->time && s->nrow > 0) {
         i64 i = lmin(lmax(row, 0), s->nrow - 1);

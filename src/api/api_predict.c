@@ -264,10 +264,7 @@ static err plot(stretto_model *m, stretto_data *d, struct arena *a, const char *
         v[past + h + k] = nq ? band[k * n * nq] : 0;
         v[past + 2 * h + k] = nq ? band[k * n * nq + nq - 1] : 0;
     }
-    f64 step = s->freq.months ? s->freq.months * 2629746.0 : (f64)s->freq.step;
-    for (i32 i = 0; s->time && i < past + h; i++)
-        time[i] = o - past + i < s->nrow ? (f64)s->time[o - past + i]
-                                         : (f64)s->time[s->nrow - 1] + (f64)(o - past + i - s->nrow + 1) * step;
+    for (i32 i = 0; s->time && i < past + h; i++) time[i] = row_seconds(s, o - past + i);
     struct report_forecast f = {.title = s->name[0], .nhistory = past, .horizon = h, .time = s->time ? time : NULL, .history = v,
                                 .model = v + past};
     if (nq > 1) {

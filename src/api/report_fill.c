@@ -80,17 +80,16 @@ static err fill_forecast(struct filler *p, const struct score_sample *w, struct 
     out->base = p->f->base && p->f->nmember > 0 ? v + past + 2 * h : NULL;
     for (i32 i = 0; i < past + h; i++) {
         i64 row = w->origin - past + i;
-        v[i] = row < p->s->nrow ? series_raw(p->s, w->col, row) : (f64)NAN;
-        if (time)
-            time[i] = row < p->s->nrow ? (f64)p->s->time[row]
-                                       : (f64)p->s->time[p->s->nrow - 1] + (f64)(row - p->s->nrow + 1) * (f64)p->s->freq.step;
+        bool shown = row < p->s->nrow && !series_filled(p->s, w->col, row);
+        v[i] = shown ? series_raw(p->s, w->col, row) : (f64)NAN;
+        if (time) time[i] = row_seconds(p->s, row);
     }
     for (i32 k = 0; k < h; k++) {
-        v[past + h + k] = (f64)w->mean[k];
-        v[past + 2 * h + k] = (f64)w->base[k];
+        v[past + h + k] = w->mean[k];
+        v[past + 2 * h + k] = w->base[k];
         if (!w->band) continue;
-        v[past + 3 * h + k] = (f64)w->band[(i64)k * spec->nband];
-        v[past + 4 * h + k] = (f64)w->band[(i64)k * spec->nband + spec->nband - 1];
+        v[past + 3 * h + k] = w->band[(i64)k * spec->nband];
+        v[past + 4 * h + k] = w->band[(i64)k * spec->nband + spec->nband - 1];
     }
     if (w->band && spec->nband > 1) {
         out->low = v + past + 3 * h;

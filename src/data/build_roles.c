@@ -46,15 +46,17 @@ static err refuse_words(const struct build *b, const struct column *c, enum role
     if (thousands(word))
         snprintf(fix, sizeof fix, "write the numbers without separators of thousands, as %s for %.40s", "1465.5", word);
     else if (r == ROLE_TARGET)
-        snprintf(fix, sizeof fix, "another --target   (is there a title line above the header? then: tail -n +2 %.200s > table.csv)",
-                 b->t->path);
+        snprintf(fix, sizeof fix,
+                 "another --target   (is there a title line above the header? then: tail -n +2 %.200s > table.csv)", b->t->path);
     else if (r == ROLE_KNOWN)
-        snprintf(fix, sizeof fix, "a 0/1 column for each word that matters ahead of time, named in --known   or   --cat %.200s without --known "
-                                  "(its past is used)", c->name);
+        snprintf(fix, sizeof fix,
+                 "a 0/1 column for each word that matters ahead of time, named in --known   or   --cat %.200s without --known "
+                 "(its past is used)",
+                 c->name);
     else
         snprintf(fix, sizeof fix, "--cat %.200s instead of --past", c->name);
-    return FAIL_AT(E214, b->t->path, fix, "column \"%s\" given by %s holds words (\"%s\"%s), not numbers", c->name, role_flag[r], word,
-                   c->nword > 1 ? ", ..." : "");
+    return FAIL_AT(E214, b->t->path, fix, "column \"%s\" given by %s holds words (\"%s\"%s), not numbers", c->name, role_flag[r],
+                   word, c->nword > 1 ? ", ..." : "");
 }
 
 static err give(struct build *b, u8 *role, i32 col, enum role r) {
@@ -108,7 +110,8 @@ static err refuse_strange_time(struct build *b, const u8 *role) {
 
 /* Seconds (or thousandths) since 1970: a numeric column with the name of a time whose cells are whole, present and rise. */
 static bool is_epoch(const struct table *t, const struct column *c) {
-    static const char *const names[] = {"ts", "time", "timestamp", "epoch", "unix", "unixtime", "datetime", "date", "ds", "seconds"};
+    static const char *const names[] = {"ts",       "time",     "timestamp", "epoch", "unix",
+                                        "unixtime", "datetime", "date",      "ds",    "seconds"};
     bool named = false;
     for (size_t k = 0; k < COUNT(names); k++) named |= !strcasecmp(c->name, names[k]);
     if (!named || c->type != COL_NUMBER || c->missing > 0) return false;

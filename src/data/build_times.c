@@ -174,9 +174,9 @@ static err duplicates(struct build *b, i64 first, i64 count) {
     struct freq none = {0};
     where_of(b, b->row[first], -1, where);
     time_format(b->time[first], &none, now);
-    return FAIL_AT(E211, where, "--dups mean   or   --dups first   or   --dups last\n--time DATE,CLOCK   (when two columns make the time)",
-                   "time %s comes again: %lld row%s the time of the row before", now, (long long)count,
-                   count == 1 ? " has" : "s have");
+    return FAIL_AT(
+        E211, where, "--dups mean   or   --dups first   or   --dups last\n--time DATE,CLOCK   (when two columns make the time)",
+        "time %s comes again: %lld row%s the time of the row before", now, (long long)count, count == 1 ? " has" : "s have");
 }
 
 /* Rows of equal time become one: the first, the last, or a group whose mean is taken later. */

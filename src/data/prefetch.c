@@ -37,7 +37,8 @@ static void *filler(void *arg) {
     return NULL;
 }
 
-err prefetch_new(void (*fill)(void *self, i64 step, i32 slot), void *self, i64 first, i64 end, bool threaded, struct prefetch **out) {
+err prefetch_new(void (*fill)(void *self, i64 step, i32 slot), void *self, i64 first, i64 end, bool threaded,
+                 struct prefetch **out) {
     struct prefetch *p;
     NEW(p, 1);
     *p = (struct prefetch){.fill = fill, .self = self, .filled = first, .taken = first, .end = end, .threaded = threaded};

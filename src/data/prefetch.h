@@ -11,7 +11,8 @@ struct prefetch;
 enum { PREFETCH_SLOTS = 2 };
 
 /* Slots are numbered 0 and 1 and owned by the caller.  threaded = false fills on demand. */
-err prefetch_new(void (*fill)(void *self, i64 step, i32 slot), void *self, i64 first, i64 end, bool threaded, struct prefetch **out);
+err prefetch_new(void (*fill)(void *self, i64 step, i32 slot), void *self, i64 first, i64 end, bool threaded,
+                 struct prefetch **out);
 /* The slot that holds the next step in order; stays untouched until the call after this one. */
 i32 prefetch_next(struct prefetch *p);
 void prefetch_free(struct prefetch *p); /* NULL is fine; stops and joins the thread */

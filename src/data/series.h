@@ -26,7 +26,7 @@ struct series {
     i32 ntarget, npast, nknown;
     const char **name;       /* [ncol] */
     f32 *v;                  /* [ncol][nrow]; x = v * dev + mean, see series_raw */
-    u8 *filled;              /* [ncol][nrow] 1 = a cell of a target or past-only column that --gaps interpolate made up; or NULL */
+    u8 *filled; /* [ncol][nrow] 1 = a cell of a target or past-only column that --gaps interpolate made up; or NULL */
     i64 *time;               /* [nrow] seconds, or NULL when rows have no time */
     i64 *line;               /* [nrow] line in the file, -1 for a row that was inserted by a gap policy */
     i32 ncat;                /* categorical known/past columns */
@@ -35,8 +35,8 @@ struct series {
     const char ***word;      /* [ncat][nword] vocabulary */
     const char **cat_name;
     struct freq freq;
-    f64 *mean, *dev;         /* [ncol] the scale applied: v = (x - mean) / dev.  Before series_scale dev is 1, and mean is 0 or, for
-                              * values that lie far from zero against their spread (1e9 + 3), the first of them */
+    f64 *mean, *dev; /* [ncol] the scale applied: v = (x - mean) / dev.  Before series_scale dev is 1, and mean is 0 or, for
+                      * values that lie far from zero against their spread (1e9 + 3), the first of them */
     struct arena names;
 };
 

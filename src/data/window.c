@@ -5,7 +5,9 @@
 
 #include "data/time.h"
 
-i64 window_origins(const struct window_set *w) { return w->end <= w->first ? 0 : (w->end - w->first + w->stride - 1) / w->stride; }
+i64 window_origins(const struct window_set *w) {
+    return w->end <= w->first ? 0 : (w->end - w->first + w->stride - 1) / w->stride;
+}
 
 /* Periods in seconds that calendar features turn around: day, week, year. */
 static const f64 period[] = {86400.0, 604800.0, 31556952.0};
@@ -123,8 +125,8 @@ static void fill_mask(const struct window_shape *p, struct view w, struct window
     }
 }
 
-void window_fill_x(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 shift, f32 div, struct window_dst x,
-                   i32 b) {
+void window_fill_x(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 shift, f32 div,
+                   struct window_dst x, i32 b) {
     i32 f = 0;
     fill_block(p, view_of(p, s, col, origin), shift, div, x, b, f);
     f += p->seg;
@@ -150,8 +152,8 @@ void window_fill_future(const struct window_shape *p, const struct series *s, i6
     }
 }
 
-i32 window_fill_y(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 shift, f32 div, struct window_dst y,
-                  i32 b) {
+i32 window_fill_y(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 shift, f32 div,
+                  struct window_dst y, i32 b) {
     f32 inverse = 1.f / div;
     i32 present = 0;
     for (i32 i = 0; i < p->nout * p->out_seg; i++) {

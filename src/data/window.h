@@ -3,8 +3,9 @@
  *     v[col]  ...[ seg 0 | seg 1 | ... | seg n-1 ][ horizon: out 0 | out 1 | .. ]
  *                 ^ origin - n*w                  ^ origin
  *
- * A row is (origin, target column).  Nothing is materialised but the batch that is being filled.  Per row the values are shifted and
- * divided (see enum window_scale) with numbers from the inputs only, so a window gives the same result alone and in any batch. */
+ * A row is (origin, target column).  Nothing is materialised but the batch that is being filled.  Per row the values are shifted
+ * and divided (see enum window_scale) with numbers from the inputs only, so a window gives the same result alone and in any
+ * batch. */
 #ifndef STRETTO_DATA_WINDOW_H
 #define STRETTO_DATA_WINDOW_H
 
@@ -26,7 +27,8 @@ struct window_shape {
     i32 calendar;          /* calendar features per segment, 0 = none (window_calendar_size) */
 };
 
-/* A set of windows: origins first, first + stride, ... < end, times all target columns; row i = (origin i / ntarget, column i % ntarget). */
+/* A set of windows: origins first, first + stride, ... < end, times all target columns; row i = (origin i / ntarget, column i %
+ * ntarget). */
 struct window_set {
     i64 first, end, stride;
 };
@@ -36,10 +38,11 @@ static inline i64 window_origin(const struct window_set *w, i64 k) { return w->f
 
 i32 window_calendar_size(const struct freq *f); /* sines and cosines that this frequency can tell apart */
 i32 window_features(const struct window_shape *p, const struct series *s); /* I: values per input segment */
-i32 window_future_features(const struct window_shape *p, const struct series *s); /* known columns + calendar per output segment */
+i32 window_future_features(const struct window_shape *p,
+                           const struct series *s); /* known columns + calendar per output segment */
 
-/* Shift and divisor of a row.  The divisor is at least WINDOW_FLOOR (in deviations of the series), so that flat windows do not blow up
- * what follows; 1 when fewer than two values are there.  Returns how many values the context holds. */
+/* Shift and divisor of a row.  The divisor is at least WINDOW_FLOOR (in deviations of the series), so that flat windows do not
+ * blow up what follows; 1 when fewer than two values are there.  Returns how many values the context holds. */
 #define WINDOW_FLOOR 0.1
 i32 window_scale_of(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 *shift, f32 *div);
 
@@ -49,10 +52,12 @@ struct window_dst {
     i64 ld;
     i32 B;
 };
-void window_fill_x(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 shift, f32 div, struct window_dst x, i32 b);
+void window_fill_x(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 shift, f32 div,
+                   struct window_dst x, i32 b);
 void window_fill_future(const struct window_shape *p, const struct series *s, i64 origin, struct window_dst k, i32 b);
 /* Targets of the horizon, NaN where not observed or past the end; returns how many are present. */
-i32 window_fill_y(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 shift, f32 div, struct window_dst y, i32 b);
+i32 window_fill_y(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 shift, f32 div,
+                  struct window_dst y, i32 b);
 /* A forecast in series units [horizon] laid out like targets. */
 void window_fill_base(const struct window_shape *p, const f32 *base, f32 shift, f32 div, struct window_dst y, i32 b);
 

@@ -132,8 +132,8 @@ enum score_row_id { SCORE_MODEL, SCORE_BASE, SCORE_NAIVE, SCORE_SNAIVE, SCORE_RI
 struct score_sample {
     i64 origin;
     i32 col;
-    f32 *mean, *base;     /* [horizon] */
-    f32 *band;            /* [horizon][nband] or NULL */
+    f64 *mean, *base;     /* [horizon] */
+    f64 *band;            /* [horizon][nband] or NULL */
 };
 
 struct forecast_scores {

@@ -67,10 +67,10 @@ static err keep_sample(struct scorer *c, const struct forecast_row *row) {
     ARENA_NEW(&o->arena, k->base, spec->horizon);
     if (row->band) ARENA_NEW(&o->arena, k->band, (i64)spec->horizon * spec->nband);
     for (i32 i = 0; i < spec->horizon; i++) {
-        k->mean[i] = (f32)((f64)row->mean[i] * dev + mean);
-        k->base[i] = (f32)((f64)row->base[i] * dev + mean);
+        k->mean[i] = (f64)row->mean[i] * dev + mean;
+        k->base[i] = (f64)row->base[i] * dev + mean;
         for (i32 q = 0; row->band && q < spec->nband; q++)
-            k->band[(i64)i * spec->nband + q] = (f32)((f64)row->band[(i64)i * spec->nband + q] * dev + mean);
+            k->band[(i64)i * spec->nband + q] = (f64)row->band[(i64)i * spec->nband + q] * dev + mean;
     }
     o->nsample++;
     return 0;

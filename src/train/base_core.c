@@ -73,7 +73,8 @@ static void add_arguments(const struct base *b, const struct base_part *p, struc
     char number[32];
     str_from_f64(number, p->kind == BASE_RIDGE ? b->ridge->penalty : p->alpha);
     const bool season = kinds[p->kind].season, alpha = kinds[p->kind].alpha;
-    if (p->kind == BASE_RIDGE) str_addf(out, "(%d,%d,%s%s)", b->ridge->L, b->ridge->H, number, b->ridge->calendar ? ",calendar" : "");
+    if (p->kind == BASE_RIDGE)
+        str_addf(out, "(%d,%d,%s%s)", b->ridge->L, b->ridge->H, number, b->ridge->calendar ? ",calendar" : "");
     if (season && alpha) str_addf(out, "(%d,%s)", p->season, number);
     if (season && !alpha) str_addf(out, "(%d)", p->season);
     if (!season && alpha) str_addf(out, "(%s)", number);

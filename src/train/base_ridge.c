@@ -55,8 +55,8 @@ static void add_rest(const struct ridge *r, f64 weight, const struct series *s, 
     }
 }
 
-/* Value at row i as a forecast sees it: gaps (made up cells too, as in struct windows) filled by what was seen before, rows before
- * the series by `none`. */
+/* Value at row i as a forecast sees it: gaps (made up cells too, as in struct windows) filled by what was seen before, rows
+ * before the series by `none`. */
 static inline f32 seen_at(const struct series *s, i32 col, i64 i, f32 before, f32 none) {
     return i < 0 ? none : series_is_target(s, col, i) ? series_col(s, col)[i] : before;
 }
