@@ -144,7 +144,7 @@ STRETTO_API int stretto_model_context(const stretto_model *self);               
 STRETTO_API int stretto_model_targets(const stretto_model *self);                   /* columns forecast */
 STRETTO_API const char *stretto_model_target(const stretto_model *self, int i);     /* name; NULL = out of range */
 STRETTO_API int stretto_model_quantiles(const stretto_model *self);                 /* count; 0 = point forecasts only */
-STRETTO_API double stretto_model_quantile(const stretto_model *self, int i);
+STRETTO_API double stretto_model_quantile(const stretto_model *self, int i);         /* in (0,1); NaN = out of range */
 STRETTO_API int64_t stretto_model_parameters(const stretto_model *self);            /* weights of one member, without padding */
 /* Schema, layers, training record and every option with its origin; indented text, or JSON. */
 STRETTO_API stretto_err stretto_model_info(const stretto_model *self, int json, char **out);

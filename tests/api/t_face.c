@@ -1,0 +1,156 @@
+/* t_face.c - the small functions of stretto.h: options, data, models, plans, each called as a program would. */
+#include "t.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "stretto/stretto.h"
+
+static const char *series_file(void) {
+    char *text = NULL;
+    T_OK(stretto_sample("tides", 400, 3, &text));
+    const char *path = t_file("tides.csv", text);
+    stretto_text_free(text);
+    return path;
+}
+
+static stretto_config *small(void) {
+    stretto_config *c = stretto_config_new();
+    assert_non_null(c);
+    T_OK(stretto_config_set(c, "target", "height"));
+    T_OK(stretto_config_set(c, "horizon", "6"));
+    T_OK(stretto_config_set(c, "members", "1"));
+    T_OK(stretto_config_set(c, "steps", "5"));
+    T_OK(stretto_config_set(c, "threads", "1"));
+    return c;
+}
+
+static bool gives(stretto_err e, char *text, const char *what) {
+    T_OK(e);
+    bool found = text && strstr(text, what);
+    if (!found) print_error("\"%s\" is not in:\n%.2000s\n", what, text ? text : "(null)");
+    stretto_text_free(text);
+    return found;
+}
+
+TEST(version_and_build_are_told) {
+    char *text = NULL;
+    assert_string_equal(stretto_version(), STRETTO_VERSION);
+    assert_int_equal(stretto_abi(), 1);
+    stretto_err e = stretto_build_info(&text);
+    assert_true(gives(e, text, "\"kernels\""));
+    assert_non_null(strstr(stretto_samples(), "tides"));
+}
+
+TEST(options_are_listed_set_and_ranked) {
+    const char *name, *value, *help;
+    stretto_config *c = stretto_config_new();
+    for (int i = 0; i < stretto_option_count(); i++) {
+        T_OK(stretto_option(i, &name, &value, &help));
+        assert_non_null(stretto_config_get(c, name));
+        assert_true(strlen(help) > 3);
+    }
+    T_FAILS(stretto_option(-1, &name, &value, &help), 103);
+    T_OK(stretto_config_set(c, "hidden", "64"));
+    T_OK(stretto_config_flag(c, "hidden", "16")); /* a call outranks a flag */
+    assert_string_equal(stretto_config_get(c, "hidden"), "64");
+    T_FAILS(stretto_config_set(c, "hiden", "1"), 101);
+    assert_true(stretto_exit_status(-101) == 2 && strlen(stretto_errfix()) > 0);
+    T_OK(stretto_config_load(c, t_file("c.yaml", "horizon: 7\n")));
+    char *text = NULL;
+    stretto_err e = stretto_config_print(c, &text);
+    assert_true(gives(e, text, "horizon: 7"));
+    stretto_config_free(c);
+}
+
+TEST(data_are_checked_and_cached) {
+    char *text = NULL, *proposed = NULL;
+    char cache[512];
+    stretto_config *c = small();
+    const char *path = series_file();
+    stretto_err e = stretto_check(c, path, 0, &text, &proposed);
+    assert_true(gives(e, text, "400 rows"));
+    assert_true(gives(0, proposed, "height"));
+    snprintf(cache, sizeof cache, "%s/tides.bin", t_dir());
+    T_OK(stretto_cache(c, path, cache));
+    stretto_data *a, *b;
+    T_OK(stretto_data_open(c, path, &a));
+    T_OK(stretto_data_open(c, cache, &b));
+    assert_int_equal(stretto_data_rows(a), stretto_data_rows(b));
+    for (int64_t i = 0; i < 400; i++) assert_true(stretto_data_value(a, 0, i) == stretto_data_value(b, 0, i));
+    stretto_data_free(a);
+    stretto_data_free(b);
+    stretto_config_free(c);
+}
+
+TEST(a_run_folder_remembers_its_paths) {
+    char folder[512], model[512], *data_path = NULL, *model_path = NULL, *yaml = NULL;
+    stretto_config *c = small();
+    stretto_data *d;
+    stretto_trainer *t;
+    T_OK(stretto_data_open(c, series_file(), &d));
+    T_OK(stretto_trainer_new(c, d, &t));
+    stretto_err e = stretto_trainer_config(t, &yaml);
+    assert_true(gives(e, yaml, "preset: short"));
+    snprintf(folder, sizeof folder, "%s/t.run", t_dir());
+    snprintf(model, sizeof model, "%s/t.model", t_dir());
+    T_OK(stretto_trainer_target(t, model));
+    T_OK(stretto_trainer_run_dir(t, folder, 0));
+    T_OK(stretto_run_paths(folder, &data_path, &model_path));
+    assert_non_null(strstr(data_path, "tides.csv"));
+    assert_non_null(strstr(model_path, "t.model"));
+    stretto_text_free(data_path);
+    stretto_text_free(model_path);
+    assert_true(stretto_trainer_run(t) > 0);
+    T_OK(stretto_trainer_save(t, model));
+    T_FAILS(stretto_run_paths(folder, &data_path, &model_path), 705); /* finished: nothing to resume */
+
+    stretto_model *m = stretto_trainer_model(t);
+    assert_true(stretto_model_parameters(m) > 4000);
+    assert_true(fabs(stretto_model_quantile(m, 0) - 0.1) < 1e-12);
+    assert_string_equal(stretto_config_get(stretto_model_config(m), "horizon"), "6");
+    char svg[512];
+    snprintf(svg, sizeof svg, "%s/next.svg", t_dir());
+    T_OK(stretto_model_plot(m, d, svg));
+    stretto_trainer_free(t);
+    stretto_data_free(d);
+    stretto_config_free(c);
+}
+
+TEST(backtest_scores_every_fold) {
+    char *text = NULL;
+    stretto_config *c = small();
+    stretto_data *d;
+    T_OK(stretto_config_set(c, "folds", "2"));
+    T_OK(stretto_data_open(c, series_file(), &d));
+    stretto_err e = stretto_backtest(c, d, NULL, NULL, 0, &text);
+    assert_true(gives(e, text, "fold 2 of 2"));
+    stretto_data_free(d);
+    stretto_config_free(c);
+}
+
+TEST(plans_print_draw_and_save) {
+    char *text = NULL, path[512];
+    stretto_config *c = small();
+    stretto_plan *p;
+    stretto_err e = stretto_machine_info(0, &text);
+    assert_true(gives(e, text, "cpu"));
+    T_OK(stretto_plan_new(c, NULL, &p));
+    e = stretto_plan_print(p, &text);
+    assert_true(gives(e, text, "(fwd lstm.0"));
+    e = stretto_plan_draw(p, 1, &text);
+    assert_true(gives(e, text, "<svg"));
+    snprintf(path, sizeof path, "%s/a.plan", t_dir());
+    T_OK(stretto_plan_save(p, path));
+    stretto_plan_free(p);
+    T_OK(stretto_config_set(c, "repeat", "1"));
+    T_OK(stretto_config_set(c, "hidden", "16"));
+    e = stretto_bench(c, 1, &text);
+    assert_true(gives(e, text, "step_ms"));
+    stretto_config_free(c);
+}
+
+T_MAIN(cmocka_unit_test(version_and_build_are_told), cmocka_unit_test(options_are_listed_set_and_ranked),
+       cmocka_unit_test(data_are_checked_and_cached), cmocka_unit_test(a_run_folder_remembers_its_paths),
+       cmocka_unit_test(backtest_scores_every_fold), cmocka_unit_test(plans_print_draw_and_save))
