@@ -128,6 +128,16 @@ static err fit(struct stretto_trainer *t, struct forecaster **out) {
     return learner->fit(&job, out);
 }
 
+/* Bands are promises too: how many test cells the outermost one holds. */
+static void tell_coverage(const struct stretto_trainer *t) {
+    const struct forecast_spec *spec = &t->model->f->spec;
+    struct score s;
+    metrics_score(t->scores.row[SCORE_MODEL], -1, -1, true, &s);
+    if (s.nband > 0)
+        event_note(&t->events, EVENT_NOTE, "bands: %.0f%% of the test cells lie between the quantiles %g and %g", 100 * s.coverage[0],
+                   spec->band[0], spec->band[spec->nband - 1]);
+}
+
 static err score(struct stretto_trainer *t) {
     struct window_set set = {.first = lmax(t->split.validation, t->spec.context), .end = t->split.test - t->spec.horizon + 1,
                              .stride = t->spec.stride};
@@ -138,6 +148,7 @@ static err score(struct stretto_trainer *t) {
     }
     TRY(forecast_score(t->model->f, t->data->s, &set, &t->shop.use, &t->scores));
     t->scored = true;
+    tell_coverage(t);
     f64 skill = stretto_trainer_skill(t);
     i32 best = score_best(t->model->f, &t->scores, &t->o);
     if (skill < -0.005 && best >= 0)
