@@ -134,8 +134,8 @@ stretto_err stretto_bench(stretto_config *config, int json, char **out) {
     struct bench_row rows[2 * WIDTHS] = {0};
     struct str text = {0};
     i32 n = 0;
-    TRY(opt_copy(&o, &config->o));
-    err e = workshop_open(&o, NULL, NULL, &shop);
+    err e = opt_copy(&o, &config->o);
+    if (e >= 0) e = workshop_open(&o, NULL, NULL, &shop);
     if (e >= 0) e = bench_all(&o, &shop, rows, &n);
     if (e >= 0) e = show(&o, &shop, rows, n, json, &text);
     workshop_close(&shop);

@@ -23,8 +23,7 @@ static err open_whole(const stretto_model *m, const char *path, stretto_data **o
     static const enum opt_id cuts[] = {OPT_since, OPT_until};
     static const struct opt_from whole = {.rank = OPT_RANK_FILE, .origin = "new data are read whole"};
     stretto_config c;
-    TRY(opt_copy(&c.o, &m->config.o));
-    err e = 0;
+    err e = opt_copy(&c.o, &m->config.o);
     for (size_t i = 0; e >= 0 && i < COUNT(cuts); i++) e = opt_set_id(&c.o, cuts[i], "", &whole);
     if (e >= 0) e = stretto_data_open(&c, path, out);
     opt_free(&c.o);

@@ -32,7 +32,7 @@ static const char *large_file(void) {
     assert_non_null(f);
     fputs("t,a,b,c\n", f);
     for (i32 i = 0; i < ROWS; i++)
-        fprintf(f, "%lld,%d.%d,%d,%d\n", 1600000000LL + 3600LL * i, i % 24, i % 10, (i * 7) % 101, (i * i) % 13);
+        fprintf(f, "%lld,%d.%d,%d,%d\n", 1600000000LL + 3600LL * i, i % 24, i % 10, (i * 7) % 101, (int)((i64)i * i % 13));
     assert_int_equal(fclose(f), 0);
     return path;
 }

@@ -111,11 +111,12 @@ TEST(samples_are_reproducible_and_readable) {
 }
 
 TEST(sample_airline_is_the_textbook_series) {
+    const char *path = t_shared("data/univariate/airline-passengers.csv");
     struct str a = {0};
-    T_OK(sample_write("airline", 0, 1, &a));
     char *bytes;
     i64 n;
-    T_OK(file_load(t_shared("data/univariate/airline-passengers.csv"), 1 << 20, &bytes, &n));
+    T_OK(sample_write("airline", 0, 1, &a));
+    T_OK(file_load(path, 1 << 20, &bytes, &n));
     char *p = bytes, *q = bytes; /* the shared file has quotes */
     for (; *p; p++)
         if (*p != '"' && *p != '\r') *q++ = *p;
