@@ -65,7 +65,7 @@ bench-reader: release
 
 bench-kernels: release
 	cmake --build build/release -j $(J) --target bench_kern
-	bench/kern/run.sh build/release
+	bench/kern/run.sh build/release | bench/kern/publish.py
 
 install: build/release/build.ninja
 	cmake --build build/release -j $(J)

@@ -14,7 +14,8 @@ FILE = ROOT / "docs" / "RESULTS.md"
 ORDER = ["accuracy", "e2e", "kernels", "reader"]
 HEAD = """# Results
 
-Measured by `make accuracy` and `make bench-e2e`; every figure, good or bad, as it came out. Nothing here is typed by hand.
+Measured by `make accuracy`, `make bench-e2e`, `make bench-kernels` and `make bench-reader`; every figure, good or bad, as it came out.
+Nothing here is typed by hand.
 """
 
 
