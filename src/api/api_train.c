@@ -134,8 +134,8 @@ static void tell_coverage(const struct stretto_trainer *t) {
     struct score s;
     metrics_score(t->scores.row[SCORE_MODEL], -1, -1, true, &s);
     if (s.nband > 0)
-        event_note(&t->events, EVENT_NOTE, "bands: %.0f%% of the test cells lie between the quantiles %g and %g", 100 * s.coverage[0],
-                   spec->band[0], spec->band[spec->nband - 1]);
+        event_note(&t->events, EVENT_NOTE, "bands: %.0f%% of the test cells lie between the quantiles %g and %g",
+                   100 * s.coverage[0], spec->band[0], spec->band[spec->nband - 1]);
 }
 
 static err score(struct stretto_trainer *t) {
