@@ -29,7 +29,7 @@ need() {
     rm -f "$log"
 }
 BUILD_PACKAGES="gcc libc6-dev cmake ninja-build pkg-config libjansson-dev libyaml-dev libzstd-dev zlib1g-dev libhwloc-dev librandom123-dev"
-TEST_PACKAGES="g++ clang libcmocka-dev python3 chromium valgrind"
+TEST_PACKAGES="g++ clang libcmocka-dev python3 chromium"
 # The sanitizers' runtime of the clang that is, or will be, installed.
 clang_runtime() {
     v=$(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9]*\).*/\1/p' | head -1)
