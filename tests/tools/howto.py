@@ -8,6 +8,7 @@ All recipes are applied at once and built once; then the commands of each run in
 airline series and $BUILD the build folder."""
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -82,7 +83,8 @@ def main():
     for name, (text, mode) in files.items():
         write(os.path.join(copy, name), text)
         os.chmod(os.path.join(copy, name), mode)
-    run(["cmake", "-S", copy, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DSTRETTO_LIBRARY=OFF"], "configuring")
+    generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+    run(["cmake", "-S", copy, "-B", build, *generator, "-DCMAKE_BUILD_TYPE=Release", "-DSTRETTO_LIBRARY=OFF"], "configuring")
     run(["cmake", "--build", build, "-j", str(os.cpu_count() or 1), "--target", "stretto"], "building")
     env = dict(os.environ, BUILD=build, AIR=os.path.join(copy, "examples", "airline-passengers.csv"), NO_COLOR="1",
                PATH=os.path.join(build, "cli") + os.pathsep + os.environ["PATH"])
