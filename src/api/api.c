@@ -10,14 +10,18 @@
 const char *stretto_version(void) { return STRETTO_VERSION; }
 int stretto_abi(void) { return 1; }
 
-char *text_copy(const char *s) { return mem_strdup(s); }
-
 err text_give(struct str *s, char **out) {
     err e = str_ok(s);
     *out = NULL;
     if (e >= 0 && !(*out = s->s ? s->s : mem_strdup(""))) e = -E601;
     if (e < 0) str_free(s);
     *s = (struct str){0};
+    return e;
+}
+
+err text_end(err e, struct str *s, char **out) {
+    if (e >= 0) return text_give(s, out);
+    str_free(s);
     return e;
 }
 
@@ -36,8 +40,7 @@ stretto_err stretto_build_info(char **json_out) {
     js_put(o, "kernels", isa);
     err e = js_text(o, &text, 2);
     js_free(o);
-    if (e < 0) str_free(&text);
-    return e < 0 ? e : text_give(&text, json_out);
+    return text_end(e, &text, json_out);
 }
 
 /* --- errors --- */

@@ -118,7 +118,7 @@ err run_dir_config(
 err run_dir_finish(const struct stretto_trainer *t); /* the model is saved: nothing to resume any more */
 void run_dir_close(struct stretto_trainer *t);
 
-char *text_copy(const char *s);  /* for char **out: malloc'd by mem_alloc, freed by stretto_text_free */
-err text_give(struct str *s, char **out); /* moves the text out; E601 when it failed */
+err text_give(struct str *s, char **out);       /* moves the text out; E601 when it failed */
+err text_end(err e, struct str *s, char **out); /* the same at the end of a function: frees the text when e is a failure */
 
 #endif

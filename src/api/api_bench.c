@@ -140,9 +140,5 @@ stretto_err stretto_bench(stretto_config *config, int json, char **out) {
     if (e >= 0) e = show(&o, &shop, rows, n, json, &text);
     workshop_close(&shop);
     opt_free(&o);
-    if (e < 0) {
-        str_free(&text);
-        return e;
-    }
-    return text_give(&text, out);
+    return text_end(e, &text, out);
 }

@@ -150,11 +150,7 @@ stretto_err stretto_cache(stretto_config *config, const char *path, const char *
 stretto_err stretto_sample(const char *name, int64_t rows, uint64_t seed, char **csv_out) {
     struct str text = {0};
     err e = sample_write(name, rows, seed, &text);
-    if (e < 0) {
-        str_free(&text);
-        return e;
-    }
-    return text_give(&text, csv_out);
+    return text_end(e, &text, csv_out);
 }
 
 const char *stretto_samples(void) { return sample_list(); }

@@ -69,9 +69,5 @@ stretto_err stretto_plan_draw(const stretto_plan *self, int svg, char **out) {
     if (!svg) plan_draw_text(self->plan, &self->net, TEXT_WIDTH, &text);
     else if ((e = schedule(self, &a, &span)) >= 0) svg_lanes(&text, span, self->plan->ntask, SVG_WIDTH, true);
     arena_free(&a);
-    if (e < 0) {
-        str_free(&text);
-        return e;
-    }
-    return text_give(&text, out);
+    return text_end(e, &text, out);
 }

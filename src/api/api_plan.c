@@ -100,21 +100,13 @@ stretto_err stretto_plan_summary(const stretto_plan *self, int json, char **out)
     js_put_bool(o, "exact", p->exact);
     err e = js_text(o, &text, 2);
     js_free(o);
-    if (e < 0) {
-        str_free(&text);
-        return e;
-    }
-    return text_give(&text, out);
+    return text_end(e, &text, out);
 }
 
 stretto_err stretto_plan_compare(const stretto_plan *self, char **out) {
     struct str text = {0};
     err e = plan_compare(&self->q, &text);
-    if (e < 0) {
-        str_free(&text);
-        return e;
-    }
-    return text_give(&text, out);
+    return text_end(e, &text, out);
 }
 
 stretto_err stretto_plan_save(const stretto_plan *self, const char *path) {
@@ -144,9 +136,5 @@ stretto_err stretto_machine_info(int json, char **out) {
         js_free(o);
     }
     mem_free(m);
-    if (e < 0) {
-        str_free(&text);
-        return e;
-    }
-    return text_give(&text, out);
+    return text_end(e, &text, out);
 }

@@ -238,11 +238,7 @@ stretto_err stretto_eval(stretto_model *self, stretto_data *data, stretto_config
     struct str text = {0};
     err e = eval(self, data, config ? &config->o : NULL, &scores, &text, json, skill);
     forecast_scores_free(&scores);
-    if (e < 0) {
-        str_free(&text);
-        return e;
-    }
-    return text_give(&text, out);
+    return text_end(e, &text, out);
 }
 
 /* --- picture --- */

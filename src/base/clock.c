@@ -4,16 +4,11 @@
 
 #include <time.h>
 
-static f64 frozen = -1;
-
 f64 clock_now(void) {
-    if (frozen >= 0) return frozen;
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (f64)t.tv_sec + 1e-9 * (f64)t.tv_nsec;
 }
-
-void clock_freeze(f64 seconds) { frozen = seconds; }
 
 void clock_date(char out[32]) {
     time_t now = time(NULL);

@@ -1,11 +1,10 @@
-/* clock.h - seconds on a clock that only goes forward, and the date for people.  Tests may stop the clock. */
+/* clock.h - seconds on a clock that only goes forward, and the date for people. */
 #ifndef STRETTO_BASE_CLOCK_H
 #define STRETTO_BASE_CLOCK_H
 
 #include "base/bits.h"
 
 f64 clock_now(void);             /* seconds, monotonic */
-void clock_freeze(f64 seconds);  /* tests: clock_now() returns this from now on; negative = real clock again */
 void clock_date(char out[32]);   /* "2026-11-21 20:31:07" UTC */
 
 #endif

@@ -29,14 +29,6 @@ err err_set(enum err_code code, const char *where, const char *fix, const char *
     return -(err)code;
 }
 
-err err_fix(err e, const char *fmt, ...) {
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(record.fix, sizeof record.fix, fmt, ap);
-    va_end(ap);
-    return e;
-}
-
 const struct err_record *err_last(void) { return &record; }
 void err_put(const struct err_record *r) { record = *r; }
 void err_clear(void) { memset(&record, 0, sizeof record); }

@@ -52,9 +52,6 @@ struct err_record {
 /* Record an error on this thread and return -code.  where and fix may be NULL. */
 err err_set(enum err_code code, const char *where, const char *fix, const char *fmt, ...) PRINTF_LIKE(4, 5);
 
-/* Replace the remedy of the record (a caller above often knows the flag that helps).  Returns the same error. */
-err err_fix(err e, const char *fmt, ...) PRINTF_LIKE(2, 3);
-
 const struct err_record *err_last(void); /* this thread's record; valid until the next failure here */
 void err_put(const struct err_record *r); /* copy a record from another thread into this one's */
 void err_clear(void);

@@ -24,13 +24,6 @@ bool name_next(const char **list, char name[256]) {
     }
 }
 
-bool name_listed(const char *list, const char *name) {
-    char word[256];
-    while (name_next(&list, word))
-        if (!strcmp(word, name)) return true;
-    return false;
-}
-
 i32 name_find(const char *const *names, i32 n, const char *wanted) {
     for (i32 i = 0; i < n; i++)
         if (!strcmp(names[i], wanted)) return i;

@@ -6,7 +6,6 @@
 
 /* The next name of a comma-separated list (may be NULL), without spaces around it; false at the end.  *list moves on. */
 bool name_next(const char **list, char name[256]);
-bool name_listed(const char *list, const char *name);
 
 /* A column by name; by its number from 1, or "last", where no column has that name. */
 i32 name_find(const char *const *names, i32 n, const char *wanted);

@@ -11,9 +11,6 @@ static const struct reader *const all[] = {
 #undef READER
 };
 
-i32 reader_count(void) { return (i32)COUNT(all); }
-const struct reader *reader_at(i32 i) { return all[i]; }
-
 err table_read(const char *path, const struct read_options *o, struct table **out) {
     const struct reader *r = NULL;
     *out = NULL;

@@ -11,7 +11,4 @@ struct reader {
     err (*read)(const char *path, const struct read_options *o, struct table **out);
 };
 
-i32 reader_count(void);
-const struct reader *reader_at(i32 i);
-
 #endif

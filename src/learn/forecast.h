@@ -96,7 +96,6 @@ struct forecast_job {
     struct forecast_spec spec;
     struct resources use;
     const char *run_dir;            /* for checkpoints; NULL = none */
-    const char *checkpoint_note;    /* JSON text kept in checkpoints; may be NULL */
     bool resume;                    /* go on from the newest checkpoint of run_dir */
 };
 

@@ -73,7 +73,7 @@ err forecast_checkpoint(struct fit *t, const struct train_state *s) {
     for (i64 m = 0; m < f.done; m++) memcpy(f.members + m * P, t->f->theta[m], sizeof(f32) * (size_t)P);
     list(t, &copy, &f);
     i64 number = (f.phase * t->f->spec.members + f.member) * (t->steps + 1) + s->step;
-    err e = ckpt_write(f.dir, number, f.item, f.n, t->job->checkpoint_note, KEEP);
+    err e = ckpt_write(f.dir, number, f.item, f.n, NULL, KEEP);
     mem_free(f.members);
     if (e >= 0) event_note(t->job->use.events, EVENT_SAVED, "%s", f.dir);
     return e;

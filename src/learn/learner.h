@@ -19,7 +19,5 @@ struct learner {
 };
 
 const struct learner *learner_find(const char *name); /* NULL = none */
-i32 learner_count(void);
-const struct learner *learner_at(i32 i);
 
 #endif

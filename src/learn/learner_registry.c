@@ -13,9 +13,6 @@ static const struct learner *const all[] = {
 #undef LEARNER
 };
 
-i32 learner_count(void) { return (i32)COUNT(all); }
-const struct learner *learner_at(i32 i) { return all[i]; }
-
 const struct learner *learner_find(const char *name) {
     for (size_t i = 0; i < COUNT(all); i++)
         if (strcmp(all[i]->name, name) == 0) return all[i];

@@ -63,10 +63,9 @@ void base_predict(const struct base *b, const struct series *s, i32 col, i64 ori
 err base_predict_rows(const struct base *b, const struct series *s, i64 n, const i32 *cols, const i64 *origins, i32 H, f32 *out,
                       i64 ldo, const struct kern *k);
 
-/* The linear map when the base is a ridge alone without calendar, else NULL: [K][Np], inputs (window - last), and its constant
- * [Np]; forecast = last + inputs x matrix + constant. */
+/* The linear map when the base is a ridge alone without calendar, else NULL: [K][Np], inputs (window - last); the row
+ * after it is the constant: forecast = last + inputs x matrix + constant. */
 const f32 *ridge_matrix(const struct base *b, i32 *K, i32 *N);
-const f32 *ridge_constant(const struct base *b);
 
 /* --- making one --- */
 err base_last(struct base **out);

@@ -65,10 +65,6 @@ const f32 *ridge_matrix(const struct base *b, i32 *K, i32 *N) {
     return b->ridge->w;
 }
 
-const f32 *ridge_constant(const struct base *b) {
-    return ridge_matrix(b, NULL, NULL) ? b->ridge->w + (i64)b->ridge->L * b->ridge->Hp : NULL;
-}
-
 static void add_arguments(const struct base *b, const struct base_part *p, struct str *out) {
     char number[32];
     str_from_f64(number, p->kind == BASE_RIDGE ? b->ridge->penalty : p->alpha);
