@@ -87,6 +87,7 @@ err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out
     x->run.loss_scale = s->loss_scale;
     x->run.seed = s->seed;
     x->run.step = s->step;
+    x->run.serial = x->serial;
     if (x->nlane == 1)
         exec_work(x, 0);
     else

@@ -21,7 +21,7 @@ struct totals exec_totals(const struct exec *x) {
     return t;
 }
 
-static struct part part_of(const struct task *t) { return (struct part){t->box.b0, t->box.b1, t->box.t0, t->box.t1}; }
+static struct part part_of(const struct task *t) { return (struct part){t->box.b0, t->box.b1, t->box.t0, t->box.t1, 0, 1}; }
 
 static void zero(struct exec *x, const struct task *t) {
     i64 P = x->plan->ntheta;

@@ -1,7 +1,7 @@
 /* kern.c - which kernels this machine runs: every table starts as the plain twins and is overwritten by what an instruction set
  * has.
  *
- *     ref < base < avx2 < avx512        kern_best = the last one the CPU has, or what STRETTO_ISA asks for */
+ *     ref < base < neon < avx2 < avx512 < avx512_bf16 < amx      kern_best = the last one the CPU has, or what STRETTO_ISA asks for */
 #include "kern/fill.h"
 
 #include <pthread.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[KERN_NARCH] = {"ref", "base", "avx2", "avx512"};
+static const char *const names[KERN_NARCH] = {"ref", "base", "neon", "avx2", "avx512", "avx512_bf16", "amx"};
 
 static struct kern table[KERN_NARCH];
 static bool have[KERN_NARCH];

@@ -2,7 +2,7 @@
  *
  * Kernels are pure: pointers and sizes in, numbers out; no allocation, no errors, no globals.  Every slot has a plain reference
  * twin (*_ref.c) which is the specification; kern.c fills a table with the twins and overwrites the slots that an instruction set
- * has (one C source compiled per set).  STRETTO_ISA=ref|base|avx2|avx512 overrides the choice, for tests.
+ * has (one C source compiled per set).  STRETTO_ISA=NAME overrides the choice, for tests.
  *
  * Layouts.  LANES = 16 units make a panel on every instruction set (AVX2 walks half panels), so packed weights, optimiser state
  * and checkpoints do not depend on the machine.  Hp = H rounded up to LANES; NP = Hp / LANES panels.  Padded lanes hold zero,
@@ -24,8 +24,28 @@
 #include "base/err.h"
 
 enum { LANES = 16 };
-enum kern_arch { KERN_REF, KERN_BASE, KERN_AVX2, KERN_AVX512, KERN_NARCH };
+/* In order of preference.  avx512_bf16 and amx are avx512 with bf16 cells besides; their fp32 kernels are those of avx512. */
+enum kern_arch { KERN_REF, KERN_BASE, KERN_NEON, KERN_AVX2, KERN_AVX512, KERN_AVX512_BF16, KERN_AMX, KERN_NARCH };
 enum cell_kind { CELL_LSTM, CELL_GRU, CELL_RNN, CELL_NKIND };
+enum precision { PREC_F32, PREC_BF16, PREC_N };
+
+/* How a layer is walked: a choice of speed alone, the bits are the same.  0 = the kernel's own guess by shape. */
+enum cell_how {
+    CELL_FOLD = 1, /* forward: x and h in one product per step */
+    CELL_AHEAD = 2 /* forward: the x side of many steps first, as one product */
+};
+
+/* Workers that share the rows of one call by units (panels): for batches too small to be cut.  Every member calls fwd, bwd or dw
+ * with the same box, rows and steps and its own `me`; member k of n computes panels [NP*k/n, NP*(k+1)/n) of every step and waits
+ * for the others between steps.  Members write each its own line of `flag` only; values rise and never fall: a call uses base+1
+ * .. base+T+1, so callers pass a base that is larger by more than T from call to call (flags of fwd and bwd are separate
+ * arrays).  The bits are those of a call without a team. */
+enum { TEAM_MAX = 16, TEAM_LINE = 64 };
+struct cell_team {
+    i32 me, n;
+    u64 base;
+    char *flag; /* [n] lines of TEAM_LINE bytes, 64-byte aligned, a u64 at the start of each, zero at first */
+};
 
 /* One recurrent layer bound to its buffers: T steps, B rows, I inputs, H hidden units. */
 struct cell_box {
@@ -46,6 +66,8 @@ struct cell_box {
     i64 dx_ld;
     f32 *dh0, *dc0; /* [B][Hp] out: gradient of the initial state; NULL = not wanted */
     f32 *carry;     /* [2][B][Hp] scratch: dh and dc between steps; needed by bwd */
+    u32 how;                      /* enum cell_how */
+    const struct cell_team *team; /* NULL = alone */
 };
 
 /* The kernels of one cell kind.  b0..b1 rows, t0..t1 steps, half-open.  When t0 > 0 the state before t0 is read from y and act;
@@ -73,6 +95,9 @@ struct kern {
     enum kern_arch arch;
     const char *name; /* "avx512" */
     struct cell_kern cell[CELL_NKIND];
+    /* The same contract in bf16: x, h and w are rounded to bf16 as they enter a product, dz and the factors of backward are kept in
+     * 16 bits; c, sums, y, dx and all gradients are f32.  Slots are NULL where the set has no bf16 products (cell_at). */
+    struct cell_kern bf16[CELL_NKIND];
     /* C[M,N] = (add ? C : 0) + A[M,K] B[K,N]; B and C rows 64-byte aligned, ldb, ldc multiples of LANES, columns up to
      * round_up(N, LANES) are read and written. */
     void (*gemm_nn)(i32 M, i32 N, i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add);
@@ -92,6 +117,12 @@ err kern_init(void);
 const struct kern *kern_best(void);
 const struct kern *kern_get(enum kern_arch arch);
 const char *kern_arch_name(enum kern_arch arch);
+
+/* The kernels of a cell in a precision, or NULL where this table has none. */
+static inline const struct cell_kern *cell_at(const struct kern *k, enum cell_kind kind, enum precision p) {
+    const struct cell_kern *c = p == PREC_BF16 ? &k->bf16[kind] : &k->cell[kind];
+    return c->fwd ? c : NULL;
+}
 
 /* Gates of a kind: w panels hold cell_gates, bias and z panels cell_bias_gates (4 for gru), states 2 for lstm, else 1. */
 i32 cell_gates(enum cell_kind kind);

@@ -20,6 +20,7 @@ struct tensor_info {
 struct layer {
     const char *name;
     const char *help; /* one line, shape included */
+    bool team;        /* fwd and bwd may be shared by units (part.n > 1): the layer waits for its other members itself */
     i32 nin;          /* inputs it looks at: in[0..nin) */
     /* Check spec and inputs, set T, I, F, ntheta, nderived, declare out (and end) with net_out(). */
     err (*shape)(struct net *n, struct op *op);
@@ -67,7 +68,7 @@ static inline i64 part_run(struct part p, i32 B, i32 i, i32 *n) {
 
 /* Grain g as a part of p, which covers whole grains. */
 static inline struct part part_grain(const struct run *r, struct part p, i32 g) {
-    return (struct part){imax(p.b0, g * r->grain), imin(p.b1, (g + 1) * r->grain), p.t0, p.t1};
+    return (struct part){imax(p.b0, g * r->grain), imin(p.b1, (g + 1) * r->grain), p.t0, p.t1, p.me, p.n};
 }
 static inline i32 grain_first(const struct run *r, struct part p) { return p.b0 / r->grain; }
 static inline i32 grain_end(const struct run *r, struct part p) { return ceil_div(p.b1, r->grain); }

@@ -36,6 +36,7 @@ struct op_spec {
     i32 in[NET_IN];    /* buffers; meaning per layer (layer.help).  Optional ones must be -1: begin with net_spec() */
     i32 units;         /* outputs: H of a cell, N of a dense, width of an embedding */
     enum cell_kind cell;
+    enum precision precision; /* of the products of a recurrent op */
     enum activation act;
     f32 rate;       /* dropout probability */
     i32 vocab;      /* rows of an embedding */
@@ -86,9 +87,11 @@ void net_weights_init(const struct net *n, u64 seed, f32 *theta);             /*
 void net_prep_op(const struct net *n, i32 l, const struct kern *k, const f32 *theta, f32 *derived);
 void net_prep(const struct net *n, const struct kern *k, const f32 *theta, f32 *derived);
 
-/* A part of the box: rows [b0,b1) and steps [t0,t1) of one op, half-open. */
+/* A part of the box: rows [b0,b1) and steps [t0,t1) of one op, half-open.  n > 1: member `me` of n workers that share these rows
+ * by units and run it at the same time (layer.team). */
 struct part {
     i32 b0, b1, t0, t1;
+    i32 me, n;
 };
 
 /* One bound step: where everything is.  Owned by whoever binds (exec); layers only read the pointers. */
@@ -106,7 +109,8 @@ struct run {
     f64 *loss;      /* [ngrain]: the loss op writes the grain's sum of losses (not yet divided) */
     f32 loss_scale; /* 1 / number of target cells that are present in the batch */
     u64 seed;
-    u32 step; /* counter for dropout: a re-run sees the same mask */
+    u32 step;   /* counter for dropout: a re-run sees the same mask */
+    u64 serial; /* number of this step since binding, from 1: base of the flags of teams */
     bool train;
 };
 

@@ -14,6 +14,8 @@ extern const struct algebra algebra_avx2, algebra_avx512;
 const struct algebra *algebra_best(void) {
 #if defined(__x86_64__)
     switch (kern_best()->arch) { /* one choice for the whole program, STRETTO_ISA included */
+    case KERN_AMX:
+    case KERN_AVX512_BF16:
     case KERN_AVX512: return &algebra_avx512;
     case KERN_AVX2: return &algebra_avx2;
     default: break;
