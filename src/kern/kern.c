@@ -1,7 +1,9 @@
 /* kern.c - which kernels this machine runs: every table starts as the plain twins and is overwritten by what an instruction set
  * has.
  *
- *     ref < base < neon < avx2 < avx512 < avx512_bf16 < amx      kern_best = the last one the CPU has, or what STRETTO_ISA asks for */
+ *     ref < base < neon < avx2 < avx512 < avx512_bf16 < amx
+ *
+ * kern_best = the last one that the CPU has, or what STRETTO_ISA asks for. */
 #include "kern/fill.h"
 
 #include <pthread.h>

@@ -95,8 +95,8 @@ struct kern {
     enum kern_arch arch;
     const char *name; /* "avx512" */
     struct cell_kern cell[CELL_NKIND];
-    /* The same contract in bf16: x, h and w are rounded to bf16 as they enter a product, dz and the factors of backward are kept in
-     * 16 bits; c, sums, y, dx and all gradients are f32.  Slots are NULL where the set has no bf16 products (cell_at). */
+    /* The same contract in bf16: x, h and w are rounded to bf16 as they enter a product, dz and the factors of backward are kept
+     * in 16 bits; c, sums, y, dx and all gradients are f32.  Slots are NULL where the set has no bf16 products (cell_at). */
     struct cell_kern bf16[CELL_NKIND];
     /* C[M,N] = (add ? C : 0) + A[M,K] B[K,N]; B and C rows 64-byte aligned, ldb, ldc multiples of LANES, columns up to
      * round_up(N, LANES) are read and written. */
