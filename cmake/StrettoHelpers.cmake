@@ -1,7 +1,7 @@
 # The three helpers of the build.
 #
 #   stretto_floor(name SOURCES a.c b.c USES base kern LIBS PkgConfig::X)    one folder of src/ = one static library st_name
-#   isa_sources(name FILE f.c ISAS base avx2 avx512)                        the same source once per instruction set
+#   isa_sources(name FILE f.c ISAS base neon avx2 avx512)                   the same source once per instruction set of the target
 #   stretto_test(folder t_x USES csv ... [LABELS unit] [TIMEOUT 60])        tests/folder/t_x.c = one executable = one CTest test
 set(CMAKE_C_STANDARD 17)
 set(CMAKE_C_EXTENSIONS ON)
@@ -37,10 +37,15 @@ endfunction()
 set(ISA_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(ISA_FLAGS_avx512 -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma -mavx2 -mprefer-vector-width=512)
 set(ISA_FLAGS_base "")
+set(ISA_FLAGS_neon "$<$<C_COMPILER_ID:GNU>:-fno-schedule-insns>") # else gcc loads a whole tile's factors first, and spills
 function(isa_sources name)
   cmake_parse_arguments(A "" "FILE" "ISAS" ${ARGN})
   foreach(isa ${A_ISAS})
-    if(isa STREQUAL base OR CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    set(on "x86_64|AMD64")
+    if(isa STREQUAL neon)
+      set(on "aarch64|arm64")
+    endif()
+    if(isa STREQUAL base OR CMAKE_SYSTEM_PROCESSOR MATCHES "${on}")
       get_filename_component(stem ${A_FILE} NAME_WE)
       add_library(isa_${stem}_${isa} OBJECT ${A_FILE})
       target_include_directories(isa_${stem}_${isa} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)

@@ -21,6 +21,7 @@ void kern_fill_vec_ref(struct kern *k);
     void kern_fill_gemm_##isa(struct kern *k);                                                                                   \
     void kern_fill_vec_##isa(struct kern *k);
 KERN_FILLS(base)
+KERN_FILLS(neon)
 KERN_FILLS(avx2)
 KERN_FILLS(avx512)
 

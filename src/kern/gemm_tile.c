@@ -28,7 +28,7 @@ NN_ROWS(1) NN_ROWS(2)
 #if !defined(ISA_base)
 NN_ROWS(3)
 #endif
-#if defined(ISA_avx512)
+#if REGS == 32
 NN_ROWS(4) NN_ROWS(5) NN_ROWS(6)
 #endif
 static nn_fn *const nn_rows[WIDE + 1][ROWS_MAX + 1] = {{NULL}, BY_ROWS(nn_1_), BY_ROWS(nn_2_), BY_ROWS(nn_3_), BY_ROWS(nn_4_)};
@@ -68,7 +68,7 @@ TN_COLS(1) TN_COLS(2) TN_COLS(3) TN_COLS(4)
 #if !defined(ISA_base)
 TN_COLS(5) TN_COLS(6)
 #endif
-#if defined(ISA_avx512)
+#if REGS == 32
 TN_COLS(7) TN_COLS(8) TN_COLS(9) TN_COLS(10) TN_COLS(11) TN_COLS(12)
 enum { TN_MK = 12 };
 #define BY_COLS(tag)                                                                                                             \

@@ -32,6 +32,10 @@ static bool cpu_has(enum kern_arch arch) {
                    __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx2") &&
                    __builtin_cpu_supports("fma");
 #endif
+#if defined(__aarch64__)
+        case KERN_NEON:
+            return true; /* part of the architecture */
+#endif
         default:
             return false;
     }
@@ -45,6 +49,9 @@ static void fill(enum kern_arch arch, struct kern *k) {
     kern_fill_gemm_ref(k);
     kern_fill_vec_ref(k);
     if (arch == KERN_BASE) FILL(base);
+#if defined(__aarch64__)
+    if (arch == KERN_NEON) FILL(neon);
+#endif
 #if defined(__x86_64__)
     if (arch == KERN_AVX2) FILL(avx2);
     if (arch == KERN_AVX512) FILL(avx512);

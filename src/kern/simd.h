@@ -1,6 +1,8 @@
 /* simd.h - one vector type for the tile kernels: VL floats, as wide as the instruction set this file is compiled for.
  *
- *     avx512  VL 16, a whole panel      avx2  VL 8, half a panel      base  VL 4 (GNU vectors: SSE2, NEON, whatever there is)
+ *     avx512  VL 16, a whole panel      avx2  VL 8, half a panel      neon  VL 4      base  VL 4 (GNU vectors, for any machine)
+ *
+ * REGS is the number of vector registers, which says how large a tile may be.
  *
  * + - * come from the compiler.  Loads and stores take any address.  Nothing here fuses a multiply and an add but v_fma. */
 #ifndef STRETTO_KERN_SIMD_H
@@ -22,6 +24,7 @@
 typedef __m512 vf;
 typedef __m512i vi;
 enum { VL = 16 };
+#define REGS 32
 INLINE vf v_set1(f32 x) { return _mm512_set1_ps(x); }
 INLINE vf v_load(const f32 *p) { return _mm512_loadu_ps(p); }
 INLINE void v_store(f32 *p, vf a) { _mm512_storeu_ps(p, a); }
@@ -46,6 +49,7 @@ INLINE vf v_saturate(vf x, vf x2, f32 limit, vf b) {
 typedef __m256 vf;
 typedef __m256i vi;
 enum { VL = 8 };
+#define REGS 16
 INLINE vf v_set1(f32 x) { return _mm256_set1_ps(x); }
 INLINE vf v_load(const f32 *p) { return _mm256_loadu_ps(p); }
 INLINE void v_store(f32 *p, vf a) { _mm256_storeu_ps(p, a); }
@@ -59,10 +63,33 @@ INLINE vf v_saturate(vf x, vf x2, f32 limit, vf b) {
     return _mm256_blendv_ps(b, one, _mm256_cmp_ps(x2, v_set1(limit), _CMP_GE_OQ));
 }
 
+#elif defined(ISA_neon)
+#include <arm_neon.h>
+typedef float32x4_t vf;
+enum { VL = 4 };
+#define REGS 32
+INLINE vf v_set1(f32 x) { return vdupq_n_f32(x); }
+INLINE vf v_load(const f32 *p) { return vld1q_f32(p); }
+INLINE void v_store(f32 *p, vf a) { vst1q_f32(p, a); }
+INLINE vf v_fma(vf a, vf b, vf c) { return vfmaq_f32(c, a, b); }
+INLINE vf v_fnma(vf a, vf b, vf c) { return vfmsq_f32(c, a, b); }
+INLINE vf v_clamp(vf x, f32 lo, f32 hi) { return vmaxq_f32(v_set1(lo), vminq_f32(v_set1(hi), x)); } /* both hand NaN on */
+INLINE vf v_at_most(vf x, f32 hi) { return vminq_f32(v_set1(hi), x); }
+/* 1/d to about an ulp for normal d: the 8-bit estimate and two Newton steps. */
+INLINE vf v_recip(vf d) {
+    vf r = vrecpeq_f32(d);
+    r = r * vrecpsq_f32(d, r);
+    return v_fma(r, v_fnma(d, r, v_set1(1)), r);
+}
+INLINE vf v_saturate(vf x, vf x2, f32 limit, vf b) {
+    return vbslq_f32(vcgeq_f32(x2, v_set1(limit)), vbslq_f32(vdupq_n_u32(1u << 31), x, v_set1(1)), b);
+}
+
 #else
 typedef f32 vf __attribute__((vector_size(16)));
 typedef i32 vi __attribute__((vector_size(16)));
 enum { VL = 4 };
+#define REGS 16
 INLINE vf v_set1(f32 x) { return (vf){x, x, x, x}; }
 INLINE vf v_load(const f32 *p) {
     vf a;

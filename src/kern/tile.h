@@ -3,15 +3,15 @@
  *     mul_rows    acc[MR][NV]  +=  a[MR rows][K]  x  w[K][NV vectors]       forward, dh, dx, gemm_nn
  *     mul_cols    acc[MK][NV]  +=  a[rows][MK]'   x  d[rows][NV vectors]    dW, gemm_tn
  *
- * MR, NV, MK are constants at every call, so the loops unroll and acc lives in registers: 24 accumulators on avx512 (of 32
- * registers), 12 on avx2 (of 16), 8 on base.  An element is always summed over k (or rows) in increasing order by one chain of
+ * MR, NV, MK are constants at every call, so the loops unroll and acc lives in registers: 24 accumulators of 32 registers
+ * (avx512, neon), 12 of 16 on avx2, 8 on base.  An element is always summed over k (or rows) in increasing order by one chain of
  * v_fma: the cut into tiles changes no bit. */
 #ifndef STRETTO_KERN_TILE_H
 #define STRETTO_KERN_TILE_H
 
 #include "kern/simd.h"
 
-#if defined(ISA_avx512)
+#if REGS == 32
 enum { ROWS_MAX = 6 };
 #elif defined(ISA_avx2)
 enum { ROWS_MAX = 3 };
@@ -28,7 +28,7 @@ INLINE void mul_rows(const int MR, const int NV, vf (*acc)[ACC], const int *to, 
                      const i64 *at, i32 K, const f32 *ahead) {
     for (i32 k = 0; k < K; k++, w += ldw) {
         if (ahead) __builtin_prefetch(ahead + k * LANES, 0, 2);
-#if defined(ISA_avx512)
+#if REGS == 32
         vf b[ACC];
         UNROLL for (int j = 0; j < NV; j++) b[j] = v_load(w + at[j]);
         UNROLL for (int r = 0; r < MR; r++) {
@@ -60,7 +60,7 @@ INLINE void mul_cols(const int MK, const int NV, vf (*acc)[WIDE], const f32 *a, 
 }
 
 /* A table of the tile functions tag1, tag2, .. by their number of rows. */
-#if defined(ISA_avx512)
+#if REGS == 32
 #define BY_ROWS(tag) {NULL, tag##1, tag##2, tag##3, tag##4, tag##5, tag##6}
 #elif defined(ISA_avx2)
 #define BY_ROWS(tag) {NULL, tag##1, tag##2, tag##3}

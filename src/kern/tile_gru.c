@@ -14,7 +14,7 @@
 #define FWD_PANELS 1
 #define K_PANELS 8
 #define DW_NV 3
-#if defined(ISA_avx512)
+#if REGS == 32
 #define ONE_PANELS 4
 #define DW_MK 8
 #elif defined(ISA_avx2)

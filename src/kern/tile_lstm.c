@@ -11,7 +11,7 @@
 #define HSLOT 0
 #define FWD_PANELS 1
 #define K_PANELS 8 /* panels of dz (64 rows of wt each) whose product is finished before the next ones are read */
-#if defined(ISA_avx512)
+#if REGS == 32
 #define ONE_PANELS 4
 #define DW_NV 4
 #define DW_MK 6

@@ -11,7 +11,7 @@
 #define ONE_PANELS 4
 #define K_PANELS 32
 #define DW_NV 1
-#if defined(ISA_avx512)
+#if REGS == 32
 #define DW_MK 16
 #else
 #define DW_MK 8
