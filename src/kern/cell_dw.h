@@ -1,4 +1,4 @@
-/* cell_dw.h - the weight gradients of a recurrent layer; the second half of cell_tile.h, which includes it.
+/* cell_dw.h - the weight gradients of a recurrent layer; a part of cell_tile.h, which includes it.
  *
  *     dW [I+H][gates]  +=  [x;h]' dz       over rows (t,b), in increasing order
  *
@@ -128,14 +128,16 @@ static void dw_block(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f
     all.side[1] = (struct dw_side){h ? h + (i64)b0 * Hp : NULL, Hp, (i64)x->B * Hp, h ? x->H : 0};
     if (nb == x->B) all.nb *= all.nt, all.nt = 1;
     const i32 steps = imax(1, DW_ROWS / all.nb);
-    for (i32 p = 0; p < Hp / LANES; p++) {
+    i32 p0, p1;
+    team_part(x->team, Hp / LANES, &p0, &p1);
+    for (i32 p = p0; p < p1; p++) {
         for (i32 t = 0; t < all.nt; t += steps) {
             for (i32 b = 0; b < all.nb; b += DW_ROWS) {
                 struct dw_job j = all;
                 j.nt = imin(steps, all.nt - t);
                 j.nb = imin(DW_ROWS, all.nb - b);
                 j.dz += p * panel_floats(x->T, x->B) + t * all.dz_step + (i64)b * AROW;
-                j.next = p + 1 < Hp / LANES ? panel_floats(x->T, x->B) : 0;
+                j.next = p + 1 < p1 ? panel_floats(x->T, x->B) : 0;
                 for (i32 i = 0; i < 2; i++)
                     if (j.side[i].n) j.side[i].a += t * j.side[i].step + b * j.side[i].row;
                 dw_panel(&j, dw + (i64)p * (x->I + x->H) * WROW, dbias + (i64)p * AROW);

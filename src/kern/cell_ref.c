@@ -8,6 +8,7 @@
  *     forward    z = bias + x Wx + h Wh          point_fwd: z, s[t-1] -> gates, s[t], h
  *     backward   dh = dy + dz[t+1] Wh' + ds      point_bwd: gates, dh, ds -> dz, ds        (lstm: ds = dc, apart from dh) */
 #include "kern/fill.h"
+#include "kern/team.h"
 
 #include <math.h>
 #include <string.h>
@@ -302,14 +303,29 @@ static i64 no_wt(i32 I, i32 H) {
 
 static void no_prep(i32 I, i32 H, const f32 *w, f32 *wt) { (void)I, (void)H, (void)w, (void)wt; }
 
+/* A team: its first member computes everything, the others wait for it. */
+static bool team_first(const struct cell_box *x) { return !x->team || x->team->me == 0; }
+static void team_done(const struct cell_box *x, i32 steps) {
+    if (team_first(x))
+        team_say(x->team, steps);
+    else
+        team_wait_one(x->team, 0, steps);
+}
+
 #define CELL(name, KIND)                                                                                                    \
     static i64 name##_act_floats(i32 T, i32 B, i32 H) {                                                                     \
         return (i64)T * B * round_up(H, LANES) * (cell_bias_gates(KIND) + (KIND == CELL_LSTM));                             \
     }                                                                                                                       \
-    static void name##_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) { cell_fwd(KIND, x, b0, b1, t0, t1); } \
-    static void name##_bwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) { cell_bwd(KIND, x, b0, b1, t0, t1); } \
+    static void name##_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {                                      \
+        if (team_first(x)) cell_fwd(KIND, x, b0, b1, t0, t1);                                                               \
+        team_done(x, t1 - t0);                                                                                              \
+    }                                                                                                                       \
+    static void name##_bwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {                                      \
+        if (team_first(x)) cell_bwd(KIND, x, b0, b1, t0, t1);                                                               \
+        team_done(x, t1 - t0 + 1);                                                                                          \
+    }                                                                                                                       \
     static void name##_dw(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {                  \
-        cell_dw(KIND, x, b0, b1, t0, t1, dw, dbias);                                                                        \
+        if (team_first(x)) cell_dw(KIND, x, b0, b1, t0, t1, dw, dbias);                                                     \
     }                                                                                                                       \
     static const struct cell_kern name##_ref = {name##_act_floats, no_wt,     no_prep,          name##_fwd,                 \
                                                 name##_bwd,        name##_dw, name##_point_fwd, name##_point_bwd};

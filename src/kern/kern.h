@@ -36,10 +36,12 @@ enum cell_how {
 };
 
 /* Workers that share the rows of one call by units (panels): for batches too small to be cut.  Every member calls fwd, bwd or dw
- * with the same box, rows and steps and its own `me`; member k of n computes panels [NP*k/n, NP*(k+1)/n) of every step and waits
- * for the others between steps.  Members write each its own line of `flag` only; values rise and never fall: a call uses base+1
- * .. base+T+1, so callers pass a base that is larger by more than T from call to call (flags of fwd and bwd are separate
- * arrays).  The bits are those of a call without a team. */
+ * with the same box, rows and steps and its own `me`, all at the same time; member k of n computes panels [NP*k/n, NP*(k+1)/n)
+ * of every step and waits for the others between steps (the plain twin: member 0 computes all).  fwd and bwd return when everyone
+ * is done, so that anything may follow; dw does not wait: a member adds to its own panels, and whoever reads dw, or writes x, y
+ * or act again, waits for all.  Members write each its own line of `flag` only; values rise and never fall: a call uses base+1 ..
+ * base+T+1, so callers pass a base that is larger by more than T from call to call (flags of fwd and bwd are separate arrays).
+ * The bits are those of a call without a team. */
 enum { TEAM_MAX = 16, TEAM_LINE = 64 };
 struct cell_team {
     i32 me, n;

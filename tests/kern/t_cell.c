@@ -1,10 +1,11 @@
 /* t_cell.c - the recurrent kernels of every instruction set of this machine against the f64 twin: outputs, every gradient, odd
- * sizes, ragged batches, given and absent states; and that slices of rows and of time change no bit. */
+ * sizes, ragged batches, given and absent states; and that slices of rows and of time, and the way the x side is walked, change
+ * no bit. */
 #include "t.h"
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "kern/kern.h"
+#include "kern/boxes.h"
 #include "kern/twin64.h"
 
 #include <math.h>
@@ -12,24 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const kind_name[] = {"lstm", "gru", "rnn"};
-
-struct shape {
-    i32 T, B, I, H;
-    bool ragged, state, dend, no_dy, no_dx; /* state: h0, c0 given; dend: dhT, dcT given */
-};
-
 /* ------------------------------------------------------------------ the f64 side -------------------------------------------- */
 
-static i32 steps_[256], live_[1024];
+static i32 steps_[1024];
 
-/* Rows sorted by length, longest first; the last one never lives. */
 static void lengths(const struct shape *s) {
-    for (i32 b = 0; b < s->B; b++) steps_[b] = s->ragged ? (i32)((i64)s->T * (s->B - 1 - b) / imax(1, s->B - 1)) : s->T;
-    for (i32 t = 0; t < s->T; t++) {
-        live_[t] = 0;
-        for (i32 b = 0; b < s->B; b++) live_[t] += steps_[b] > t;
-    }
+    for (i32 b = 0; b < s->B; b++) steps_[b] = steps_of(s, b);
 }
 
 /* Values that f32 holds exactly, so that both sides start from the same numbers. */
@@ -49,19 +38,6 @@ static void twin_fill(struct twin *w, const struct shape *s) {
 
 /* ------------------------------------------------------------------ the f32 side -------------------------------------------- */
 
-struct bench {
-    struct cell_box box;
-    f32 *w, *bias, *wt, *dw, *dbias;
-    f32 *x, *y, *act, *h0, *c0, *hT, *cT, *dy, *dhT, *dcT, *dx, *dh0, *dc0, *carry;
-    i64 dw_n, db_n;
-};
-
-static f32 *floats(i64 n) {
-    f32 *p = mem_alloc((size_t)n * sizeof *p);
-    assert_non_null(p);
-    return p;
-}
-
 /* rows of n values -> rows of ld floats, the rest zero */
 static void to_rows(f32 *out, i64 ld, const f64 *in, i64 n, i64 rows) {
     for (i64 r = 0; r < rows; r++)
@@ -74,55 +50,17 @@ static f32 *as_f32(const f64 *in, i64 n) {
     return p;
 }
 
-static void bench_new(struct bench *e, const struct cell_kern *k, const struct twin *w, const struct shape *s) {
+static void bench_twin(struct bench *e, const struct cell_kern *k, const struct twin *w, const struct shape *s) {
     const i32 Hp = round_up(w->H, LANES), G = cell_gates(w->kind) * w->H;
-    const i64 TB = (i64)w->T * w->B, x_ld = w->I + 3;
-    e->dw_n = cell_w_floats(w->kind, w->I, w->H), e->db_n = cell_bias_floats(w->kind, w->H);
-    e->w = floats(e->dw_n), e->dw = floats(e->dw_n), e->bias = floats(e->db_n), e->dbias = floats(e->db_n);
-    e->wt = floats(k->wt_floats(w->I, w->H));
+    const i64 TB = (i64)w->T * w->B;
+    bench_new(e, k, w->kind, s);
     struct cell_canon canon = {as_f32(w->w_ih, (i64)G * w->I), as_f32(w->w_hh, (i64)G * w->H), as_f32(w->b_ih, G),
                                as_f32(w->b_hh, G)};
     cell_pack(w->kind, w->I, w->H, &canon, e->w, e->bias);
     mem_free(canon.w_ih), mem_free(canon.w_hh), mem_free(canon.b_ih), mem_free(canon.b_hh);
-    f32 **rows[] = {&e->h0, &e->c0, &e->hT, &e->cT, &e->dhT, &e->dcT, &e->dh0, &e->dc0};
-    for (size_t j = 0; j < COUNT(rows); j++) *rows[j] = floats((i64)w->B * Hp);
-    e->x = floats(TB * x_ld), e->dx = floats(TB * x_ld), e->y = floats(TB * Hp), e->dy = floats(TB * Hp);
-    e->act = floats(k->act_floats(w->T, w->B, w->H)), e->carry = floats(2 * (i64)w->B * Hp);
-    for (i64 j = 0; j < TB * x_ld; j++) e->dx[j] = 7; /* overwritten, and nothing beyond I */
-    for (i64 j = 0; j < TB * Hp; j++) e->y[j] = 7;
-    to_rows(e->x, x_ld, w->x, w->I, TB), to_rows(e->dy, Hp, w->dy, w->H, TB);
+    to_rows(e->x, e->box.x_ld, w->x, w->I, TB), to_rows(e->dy, Hp, w->dy, w->H, TB);
     to_rows(e->h0, Hp, w->h0, w->H, w->B), to_rows(e->c0, Hp, w->c0, w->H, w->B);
     to_rows(e->dhT, Hp, w->dhT, w->H, w->B), to_rows(e->dcT, Hp, w->dcT, w->H, w->B);
-    e->box = (struct cell_box){.T = w->T,
-                               .B = w->B,
-                               .I = w->I,
-                               .H = w->H,
-                               .x = e->x,
-                               .x_ld = x_ld,
-                               .y = e->y,
-                               .act = e->act,
-                               .h0 = s->state ? e->h0 : NULL,
-                               .c0 = s->state ? e->c0 : NULL,
-                               .hT = e->hT,
-                               .cT = e->cT,
-                               .live = s->ragged ? live_ : NULL,
-                               .w = e->w,
-                               .bias = e->bias,
-                               .wt = e->wt,
-                               .dy = s->no_dy ? NULL : e->dy,
-                               .dhT = s->dend ? e->dhT : NULL,
-                               .dcT = s->dend ? e->dcT : NULL,
-                               .dx = s->no_dx ? NULL : e->dx,
-                               .dx_ld = x_ld,
-                               .dh0 = e->dh0,
-                               .dc0 = e->dc0,
-                               .carry = e->carry};
-}
-
-static void bench_free(struct bench *e) {
-    f32 *all[] = {e->w,  e->bias, e->wt, e->dw,  e->dbias, e->x,  e->y,   e->act, e->h0,   e->c0,
-                  e->hT, e->cT,   e->dy, e->dhT, e->dcT,   e->dx, e->dh0, e->dc0, e->carry};
-    for (size_t j = 0; j < COUNT(all); j++) mem_free(all[j]);
 }
 
 /* The whole box in nb pieces of rows and nt of time. */
@@ -199,21 +137,6 @@ static void compare(const struct twin *w, const struct bench *e, const struct sh
     compare_weights(w, e);
 }
 
-static void same_bits(const char *name, const f32 *a, const f32 *b, i64 n) {
-    for (i64 j = 0; j < n; j++)
-        if (memcmp(a + j, b + j, sizeof *a) != 0)
-            fail_msg("%s differs at %lld: %.9g and %.9g", what(name), (long long)j, (f64)a[j], (f64)b[j]);
-}
-
-static void compare_bits(const struct bench *a, const struct bench *b) {
-    const struct cell_box *x = &a->box;
-    const i64 Hp = round_up(x->H, LANES), TB = (i64)x->T * x->B;
-    same_bits("y", a->y, b->y, TB * Hp), same_bits("hT", a->hT, b->hT, x->B * Hp), same_bits("cT", a->cT, b->cT, x->B * Hp);
-    same_bits("dx", a->dx, b->dx, TB * x->dx_ld), same_bits("dh0", a->dh0, b->dh0, x->B * Hp);
-    same_bits("dc0", a->dc0, b->dc0, x->B * Hp);
-    same_bits("dw", a->dw, b->dw, a->dw_n), same_bits("dbias", a->dbias, b->dbias, a->db_n);
-}
-
 /* One shape, one kind, every instruction set; in one call and in pieces. */
 static void check(enum cell_kind kind, const struct shape *s) {
     struct twin w;
@@ -227,14 +150,19 @@ static void check(enum cell_kind kind, const struct shape *s) {
         snprintf(label_, sizeof label_, "%s %s T%d B%d I%d H%d%s%s%s%s", kern_arch_name(a), kind_name[kind], s->T, s->B, s->I,
                  s->H, s->ragged ? " ragged" : "", s->state ? " state" : "", s->dend ? " dend" : "", s->no_dy ? " no dy" : "");
         const struct cell_kern *k = &kern_get(a)->cell[kind];
-        struct bench one, cut;
-        bench_new(&one, k, &w, s);
+        struct bench one;
+        bench_twin(&one, k, &w, s);
         bench_run(&one, k, 1, 1);
         compare(&w, &one, s);
-        bench_new(&cut, k, &w, s);
-        bench_run(&cut, k, imin(3, s->B), imin(4, s->T));
-        compare_bits(&one, &cut);
-        bench_free(&one), bench_free(&cut);
+        for (u32 how = 0; how <= CELL_AHEAD; how++) {
+            struct bench cut;
+            bench_twin(&cut, k, &w, s);
+            cut.box.how = how;
+            bench_run(&cut, k, how < 2 ? imin(3, s->B) : 1, how != 1 ? imin(4, s->T) : 1);
+            bench_same_bits(what(how == CELL_AHEAD ? "ahead" : how ? "folded" : "cut"), &one, &cut);
+            bench_free(&cut);
+        }
+        bench_free(&one);
     }
     twin_free(&w);
 }

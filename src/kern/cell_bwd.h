@@ -1,0 +1,203 @@
+/* cell_bwd.h - the backward walk of a recurrent layer; a part of cell_tile.h, which includes it.
+ *
+ *     t = T-1 .. 0     dh = dy + dz[t+1] Wh' (+ what comes straight from h[t+1])     then the cell turns gates into dz in place
+ *     after them       dx = dz Wx' of all steps at once; dh0 = dz[0] Wh'
+ *
+ * A member of a team computes its own units of dh, so of dz; it needs dz[t+1] of everyone.  dx is shared by steps. */
+#ifndef STRETTO_KERN_CELL_BWD_H
+#define STRETTO_KERN_CELL_BWD_H
+
+/* What the end of a tile reads is fetched while its product runs, a few lines at a time: elements i0..i1 of rows x NV. */
+INLINE void prefetch_cell(const int NV, const struct step *s, i32 b, i32 u, i32 i0, i32 i1) {
+    for (i32 i = i0; i < i1; i++) {
+        const i64 at = u + i % NV * VL, row = (i64)(b + i / NV) * s->Hp + at;
+        const f32 *act = unit_at(s, s->act, b + i / NV, at);
+        UNROLL for (int g = 0; g < GA; g++) __builtin_prefetch(act + g * LANES, 0, 3);
+        if (HAS_C) __builtin_prefetch(s->s + row, 0, 3);
+        if (s->s_prev) __builtin_prefetch(s->s_prev + row, 0, 3);
+        if (s->dy) __builtin_prefetch(s->dy + row, 0, 3);
+    }
+}
+
+INLINE void cell_bwd_at(const struct step *s, i64 b, i64 u, vf dh) {
+    const i64 row = b * s->Hp + u;
+    f32 *act = unit_at(s, s->act, b, u);
+    vf z[GA], ds = v_load_or_zero(s->ds_in, row);
+    UNROLL for (int g = 0; g < GA; g++) z[g] = v_load(act + slot_of[g] * LANES);
+    gates_bwd(z, v_load_or_zero(s->s_prev, row), v_load_or_zero(HAS_C ? s->s : NULL, row), dh, &ds);
+    UNROLL for (int g = 0; g < GA; g++) v_store(act + slot_of[g] * LANES, z[g]);
+    v_store(s->ds + row, ds);
+}
+
+/* Rows b.., columns u.. (NV vectors) of dh or of a plain product, over panels pa..pb of dz.  part: the tile's rows between
+ * blocks of panels, BC apart.  KU chains of sums per element instead of one, for a batch of one row. */
+INLINE void bwd_tile(const int MR, const int NV, const int KU, const struct step *s, i32 b, i32 u, i32 pa, i32 pb, f32 *part) {
+    vf acc[ROWS_MAX > 4 ? ROWS_MAX : 4][ACC];
+    const int to[ACC] = {0, 1, 2, 3, 4, 5, 6, 7};
+    const i64 at[ACC] = {0, VL, 2 * VL, 3 * VL, BC, BC + VL, BC + 2 * VL, BC + 3 * VL};
+    const bool last = pb == s->NP, cell = last && !s->out;
+    UNROLL for (int r = 0; r < MR; r++)
+        UNROLL for (int j = 0; j < NV; j++) acc[r][j] = pa > 0 ? v_load(part + r * BC + j * VL) : v_zero();
+    if (s->dz) {
+        const i64 K = (i64)s->NP * WROW;
+        const f32 *w = s->wt + (u / BC * K + (i64)pa * WROW) * BC + u % BC;
+        if (KU > 1) {
+            UNROLL for (int k = 1; k < KU; k++)
+                UNROLL for (int j = 0; j < NV; j++) acc[k][j] = v_zero();
+            for (i32 p = pa; p < pb; p++, w += WROW * BC) {
+                const f32 *dz = s->dz + p * s->panel + (i64)b * AROW;
+                for (i32 i = 0; i < WROW; i += KU)
+                    UNROLL for (int k = 0; k < KU; k++) {
+                        const vf a = v_set1(dz[i + k]);
+                        UNROLL for (int j = 0; j < NV; j++) acc[k][j] = v_fma(a, v_load(w + (i + k) * BC + at[j]), acc[k][j]);
+                    }
+            }
+            UNROLL for (int k = KU - 1; k > 0; k--)
+                UNROLL for (int j = 0; j < NV; j++) acc[k - 1][j] += acc[k][j];
+        } else {
+            for (i32 p = pa; p < pb; p++, w += WROW * BC) {
+                if (cell) prefetch_cell(NV, s, b, u, (p - pa) * (MR * NV) / (pb - pa), (p - pa + 1) * (MR * NV) / (pb - pa));
+                mul_rows(MR, NV, acc, to, s->dz + p * s->panel + (i64)b * AROW, AROW, w, BC, at, WROW,
+                         s->ahead + (i64)(p - pa) * WROW * LANES);
+            }
+        }
+    }
+    UNROLL for (int r = 0; r < MR; r++) {
+        UNROLL for (int j = 0; j < NV; j++) {
+            const i64 row = (i64)(b + r) * s->Hp + u + j * VL;
+            if (last) acc[r][j] += v_load_or_zero(s->dy, row) + v_load_or_zero(s->dh_add, row);
+            if (cell)
+                cell_bwd_at(s, b + r, u + j * VL, acc[r][j]);
+            else
+                v_store(part + r * BC + j * VL, acc[r][j]);
+        }
+    }
+}
+
+enum { ONE_KU = VL == 16 ? 4 : 2 };
+typedef void bwd_fn(const struct step *, i32 b, i32 u, i32 pa, i32 pb, f32 *part);
+#define BWD(n, nv)                                                                                                               \
+    static void bwd_##nv##_##n(const struct step *s, i32 b, i32 u, i32 pa, i32 pb, f32 *part) {                                  \
+        bwd_tile(n, nv, 1, s, b, u, pa, pb, part);                                                                               \
+    }
+#define BWD_ROWS(n) BWD(n, 1) BWD(n, 2) BWD(n, 3) BWD(n, 4)
+BWD_ROWS(1) BWD_ROWS(2)
+#if !defined(ISA_base)
+BWD_ROWS(3)
+#endif
+#if REGS == 32
+BWD_ROWS(4) BWD_ROWS(5) BWD_ROWS(6)
+#endif
+static bwd_fn *const bwd_rows[WIDE + 1][ROWS_MAX + 1] = {
+    {NULL}, BY_ROWS(bwd_1_), BY_ROWS(bwd_2_), BY_ROWS(bwd_3_), BY_ROWS(bwd_4_)};
+
+/* A batch of one row: the same number of chains whatever the width, so that the bits do not depend on where units were cut. */
+#define BWD_ONE(nv)                                                                                                              \
+    static void bwd_one_##nv(const struct step *s, i32 b, i32 u, i32 pa, i32 pb, f32 *part) {                                    \
+        bwd_tile(1, nv, ONE_KU, s, b, u, pa, pb, part);                                                                          \
+    }
+BWD_ONE(1) BWD_ONE(2) BWD_ONE(3) BWD_ONE(4)
+static bwd_fn *const bwd_one[WIDE + 1] = {NULL, bwd_one_1, bwd_one_2, bwd_one_3, bwd_one_4};
+
+/* Columns u.. (nv vectors) of rows b0..b1, at most ROW_BLOCK of them. */
+static void bwd_columns(struct step *s, bool one_row, i32 b0, i32 b1, i32 u, i32 nv) {
+    f32 part[ROW_BLOCK * BC] __attribute__((aligned(64)));
+    bwd_fn *const *tiles = bwd_rows[nv];
+    const bool far = s->dz && (i64)s->NP * WROW * (s->u1 - s->u0) > FAR_FLOATS;
+    for (i32 pa = 0; pa < s->NP; pa += K_PANELS) {
+        const i32 first = s->dz ? pa : 0, pb = s->dz ? imin(s->NP, pa + K_PANELS) : s->NP;
+        const i64 block = (i64)(pb - first) * WROW * BC, done = (i64)(pb - first) * WROW * LANES;
+        const f32 *from = s->wt + ((i64)u / BC * s->NP + pb) * WROW * BC, *to = far ? from + block : from;
+        for (i32 b = b0; b < b1;) {
+            const i32 n = tile_rows(b1 - b);
+            s->ahead = from + done <= to ? from : NULL;
+            from += done;
+            (one_row ? bwd_one[nv] : tiles[n])(s, b, u, first, pb, part + (i64)(b - b0) * BC);
+            b += n;
+        }
+        if (pb == s->NP) break;
+    }
+    for (i32 b = b0; b < b1 && s->out; b++)
+        memcpy(s->out + b * s->out_ld + u, part + (i64)(b - b0) * BC, (size_t)imin(nv * VL, s->u1 - u) * sizeof(f32));
+}
+
+/* dh and the cell, or a plain product, for rows r0..r1 and columns u0..u1. */
+static void step_bwd(struct step *s, bool one_row, i32 r0, i32 r1) {
+    for (i32 b0 = r0; b0 < r1; b0 += ROW_BLOCK)
+        for (i32 u = s->u0, nv; u < s->u1; u += nv * VL) {
+            nv = imin(WIDE - u % BC / VL, ceil_div(s->u1 - u, VL)); /* a tile lies in one block of wt */
+            bwd_columns(s, one_row, b0, imin(r1, b0 + ROW_BLOCK), u, nv);
+        }
+}
+
+static i64 wt_side(i32 cols, i32 Hp) { return (i64)round_up(cols, BC) * Hp * GW; }
+
+/* dx of rows b0..b1 of steps t0..t1, steps with the whole batch together; rows that are not live get zero. */
+static void rows_dx(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
+    for (i32 t = t0; t < t1;) {
+        const i32 n = imin(b1, live_rows(x, t));
+        i32 end = t + 1;
+        while (b0 == 0 && n == x->B && end < t1 && live_rows(x, end) == n) end++;
+        struct step s = step_of(x, t);
+        s.dz = s.act + XSLOT * LANES;
+        s.wt = x->wt + wt_side(s.Hp, s.Hp);
+        s.out = x->dx + (i64)t * x->B * x->dx_ld;
+        s.out_ld = x->dx_ld;
+        s.u0 = 0;
+        s.u1 = x->I;
+        if (b0 < n) step_bwd(&s, false, b0, n + (end - t - 1) * x->B);
+        for (i32 b = imax(b0, n); b < b1; b++) memset(s.out + b * s.out_ld, 0, (size_t)x->I * sizeof(f32));
+        t = end;
+    }
+}
+
+/* The gradient of the initial state, once step 0 is done. */
+static void begin_states(const struct cell_box *x, i32 b0, i32 b1) {
+    const i32 Hp = round_up(x->H, LANES), n = imin(b1, live_rows(x, 0));
+    const f32 *ds = x->carry + (i64)x->B * Hp;
+    struct step s = step_of(x, 0);
+    s.dz = s.act + HSLOT * LANES;
+    s.wt = x->wt;
+    s.dh_add = HAS_C ? NULL : ds;
+    s.out = x->dh0;
+    s.out_ld = Hp;
+    if (x->dh0 && b0 < n) step_bwd(&s, x->B == 1, b0, n);
+    for (i32 b = b0; b < b1; b++) {
+        if (x->dh0 && b >= n) copy_units(x, x->dh0, x->dhT, b, s.u0, s.u1);
+        if (HAS_C && x->dc0) copy_units(x, x->dc0, b < n ? ds : x->dcT, b, s.u0, s.u1);
+    }
+}
+
+static void cell_bwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
+    const i32 Hp = round_up(x->H, LANES);
+    f32 *ds = x->carry + (i64)x->B * Hp;
+    for (i32 t = t1 - 1; t >= t0; t--) {
+        const i32 n = imin(b1, live_rows(x, t)), on = imax(b0, imin(n, live_rows(x, t + 1)));
+        struct step s = step_of(x, t);
+        s.dy = x->dy ? x->dy + (i64)t * x->B * Hp : NULL;
+        s.ds = ds;
+        if (on < n) { /* rows that end here */
+            s.dh_add = x->dhT;
+            s.ds_in = HAS_C ? x->dcT : NULL;
+            step_bwd(&s, x->B == 1, on, n);
+        }
+        if (t + 1 < t1) team_wait(x->team, t1 - 1 - t);
+        if (b0 < on) { /* rows that went on */
+            s.dz = act_step(x, t + 1) + HSLOT * LANES;
+            s.wt = x->wt;
+            s.dh_add = HAS_C ? NULL : ds;
+            s.ds_in = ds;
+            step_bwd(&s, x->B == 1, b0, on);
+        }
+        team_say(x->team, t1 - t);
+    }
+    team_wait(x->team, t1 - t0);
+    i32 a, b;
+    team_part(x->team, t1 - t0, &a, &b);
+    if (x->dx) rows_dx(x, b0, b1, t0 + a, t0 + b);
+    if (t0 == 0) begin_states(x, b0, b1);
+    team_say(x->team, t1 - t0 + 1);
+    team_wait(x->team, t1 - t0 + 1);
+}
+
+#endif

@@ -1,0 +1,187 @@
+/* cell_fwd.h - the forward walk of a recurrent layer; a part of cell_tile.h, which includes it.
+ *
+ *     folded     z = bias + x Wx + h Wh in one product per step, the cell straight from registers
+ *     ahead      z = bias + x Wx of a chunk of steps, left in act; then  z += h Wh  and the cell, step by step
+ *
+ * Both add the same values in the same order.  Ahead pays where few rows share the weights of a step: its product has the rows
+ * of many steps. */
+#ifndef STRETTO_KERN_CELL_FWD_H
+#define STRETTO_KERN_CELL_FWD_H
+
+enum { AHEAD_FLOATS = 1 << 16 }; /* of act in a chunk: it is still in the second cache when the steps come to it */
+
+/* Which value of a unit a weight gate adds to, on the x side and on the h side, for up to four panels side by side. */
+#if GA > GW
+static const int to_x[ACC] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14}, to_h[ACC] = {0, 1, 3, 4, 5, 7, 8, 9, 11, 12, 13, 15};
+#else
+static const int to_x[ACC] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+#define to_h to_x
+#endif
+
+/* Rows b.. , vectors q.. of units (vector q = units q*VL..). */
+INLINE void fwd_tile(const int MR, const int PANELS, const struct step *s, i32 b, i32 q) {
+    vf acc[ROWS_MAX][ACC];
+    i64 at[ACC];
+    const i32 K = s->I + s->H;
+    const f32 *w = s->w + (i64)(q / SUB) * K * WROW + q % SUB * VL;
+    UNROLL for (int p = 0; p < PANELS; p++) {
+        const i64 off = (i64)((q + p) / SUB - q / SUB) * K * WROW + ((q + p) % SUB - q % SUB) * VL;
+        UNROLL for (int g = 0; g < GW; g++) at[p * GW + g] = off + g * LANES;
+    }
+    if (s->summed) {
+        UNROLL for (int r = 0; r < MR; r++)
+            UNROLL for (int p = 0; p < PANELS; p++) {
+                const f32 *from = unit_at(s, s->act, b + r, (q + p) * VL);
+                UNROLL for (int g = 0; g < GA; g++) acc[r][p * GA + g] = v_load(from + slot_of[g] * LANES);
+            }
+    } else {
+        UNROLL for (int p = 0; p < PANELS; p++)
+            UNROLL for (int g = 0; g < GA; g++) {
+                const vf bias = v_load(s->bias + ((q + p) / SUB * GA + g) * LANES + (q + p) % SUB * VL);
+                UNROLL for (int r = 0; r < MR; r++) acc[r][p * GA + g] = bias;
+            }
+        UNROLL for (int r = 0; r < MR; r++)
+            UNROLL for (int p = 0; p < PANELS; p++) {
+                const f32 *to = unit_at(s, s->act, b + r, (q + p) * VL);
+                UNROLL for (int g = 0; g < GA; g++) __builtin_prefetch(to + g * LANES, 1, 2);
+            }
+        mul_rows(MR, GW * PANELS, acc, to_x, s->x + b * s->x_ld, s->x_ld, w, WROW, at, s->I, NULL);
+    }
+    if (s->h) mul_rows(MR, GW * PANELS, acc, to_h, s->h + (i64)b * s->Hp, s->Hp, w + (i64)s->I * WROW, WROW, at, s->H, s->ahead);
+    UNROLL for (int r = 0; r < MR; r++) {
+        UNROLL for (int p = 0; p < PANELS; p++) {
+            const i64 u = (q + p) * VL, row = (i64)(b + r) * s->Hp + u;
+            f32 *act = unit_at(s, s->act, b + r, u);
+            vf z[GA];
+            UNROLL for (int g = 0; g < GA; g++) z[g] = acc[r][p * GA + g];
+            if (!s->only_x) {
+                vf c, h;
+                gates_fwd(z, v_load_or_zero(s->s_prev, row), &c, &h);
+                if (HAS_C) v_store(s->s_out + row, c);
+                v_store(s->y + row, h);
+            }
+            UNROLL for (int g = 0; g < GA; g++) v_store(act + slot_of[g] * LANES, z[g]);
+        }
+    }
+}
+
+typedef void fwd_fn(const struct step *, i32 b, i32 q);
+#define FWD(n, panels, tag)                                                                                                      \
+    static void fwd_##tag##n(const struct step *s, i32 b, i32 q) { fwd_tile(n, panels, s, b, q); }
+FWD(1, FWD_PANELS, rows_) FWD(2, FWD_PANELS, rows_) FWD(1, ONE_PANELS, wide_)
+#if FWD_PANELS > 1
+FWD(1, 1, tail_) FWD(2, 1, tail_)
+#endif
+#if !defined(ISA_base)
+FWD(3, FWD_PANELS, rows_)
+#if FWD_PANELS > 1
+FWD(3, 1, tail_)
+#endif
+#endif
+#if REGS == 32
+FWD(4, FWD_PANELS, rows_) FWD(5, FWD_PANELS, rows_) FWD(6, FWD_PANELS, rows_)
+#if FWD_PANELS > 1
+FWD(4, 1, tail_) FWD(5, 1, tail_) FWD(6, 1, tail_)
+#endif
+#endif
+static fwd_fn *const fwd_rows[ROWS_MAX + 1] = BY_ROWS(fwd_rows_);
+#if FWD_PANELS > 1
+static fwd_fn *const fwd_tail[ROWS_MAX + 1] = BY_ROWS(fwd_tail_);
+#else
+#define fwd_tail fwd_rows
+#endif
+
+/* The tiles for the vectors from q on, and where the next ones begin. */
+INLINE fwd_fn *const *fwd_tiles(i32 q, i32 end, i32 *next) {
+    const bool full = q + FWD_PANELS <= end;
+    *next = q + (full ? FWD_PANELS : 1);
+    return full ? fwd_rows : fwd_tail;
+}
+
+static void step_fwd(struct step *s, bool one_row, i32 b0, i32 b1) {
+    const i32 Q = s->u1 / VL, K = s->I + s->H;
+    const bool far = (i64)s->NP * K * WROW > FAR_FLOATS;
+    i32 q = s->u0 / VL;
+    s->ahead = NULL;
+    if (one_row) {
+        for (; q + ONE_PANELS <= Q; q += ONE_PANELS) fwd_wide_1(s, b0, q);
+        for (; q < Q; q++) fwd_tail[1](s, b0, q);
+        return;
+    }
+    for (i32 r0 = b0; r0 < b1; r0 += ROW_BLOCK) {
+        const i32 r1 = imin(b1, r0 + ROW_BLOCK);
+        i32 next;
+        for (q = s->u0 / VL; q < Q; q = next) {
+            fwd_fn *const *tiles = fwd_tiles(q, Q, &next);
+            const f32 *from = s->w + (i64)(next < Q ? next : s->u0 / VL) / SUB * K * WROW, *to = far ? from + (i64)K * WROW : from;
+            for (i32 b = r0; b < r1;) {
+                const i32 n = tile_rows(r1 - b);
+                s->ahead = from + (i64)s->H * LANES <= to ? from : NULL;
+                from += (i64)s->H * LANES;
+                tiles[n](s, b, q);
+                b += n;
+            }
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ the x side ahead ---------------------------------------- */
+
+static bool goes_ahead(const struct cell_box *x, i32 rows) {
+    if (x->how) return x->how == CELL_AHEAD;
+    return rows == 1;
+}
+
+/* bias + x Wx of some steps from t on into act, one panel after another; gives the step after the last one. */
+static i32 x_ahead(const struct cell_box *x, i32 b0, i32 b1, i32 t, i32 t1) {
+    struct step s = step_of(x, t);
+    const i32 rows = imin(b1, live_rows(x, t)) - b0, units = imax(LANES, s.u1 - s.u0);
+    const i64 chunk = AHEAD_FLOATS / ((i64)imax(1, rows) * units * GA);
+    const i32 end = chunk < t1 - t ? t + imax(1, (i32)chunk) : t1;
+    const bool whole = b0 == 0 && rows == x->B && live_rows(x, end - 1) == x->B;
+    s.only_x = true;
+    s.h = NULL;
+    for (i32 q = s.u0 / VL, next; q < s.u1 / VL; q = next) {
+        fwd_fn *const *tiles = fwd_tiles(q, s.u1 / VL, &next);
+        for (i32 i = t; i < end; i = whole ? end : i + 1) {
+            const i32 r0 = (i - t) * x->B + b0, r1 = whole ? (end - t) * x->B : (i - t) * x->B + imin(b1, live_rows(x, i));
+            for (i32 b = r0; b < r1;) {
+                const i32 n = tile_rows(r1 - b);
+                tiles[n](&s, b, q);
+                b += n;
+            }
+        }
+    }
+    return end;
+}
+
+/* ------------------------------------------------------------------ the walk ------------------------------------------------ */
+
+static void end_states(const struct cell_box *x, i32 b0, i32 b1, i32 u0, i32 u1) {
+    i32 t = x->T;
+    for (i32 b = b0; b < b1; b++) {
+        while (t > 0 && b >= live_rows(x, t - 1)) t--;
+        if (x->hT) copy_units(x, x->hT, h_before(x, t), b, u0, u1);
+        if (HAS_C && x->cT) copy_units(x, x->cT, s_before(x, t), b, u0, u1);
+    }
+}
+
+static void cell_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
+    const bool ahead = goes_ahead(x, b1 - b0);
+    struct step s = step_of(x, t0);
+    for (i32 t = t0, summed = t0; t < t1; t++) {
+        const i32 n = imin(b1, live_rows(x, t));
+        if (ahead && t == summed) summed = x_ahead(x, b0, b1, t, t1);
+        s = step_of(x, t);
+        s.summed = ahead;
+        if (t > t0) team_wait(x->team, t - t0);
+        if (b0 < n) step_fwd(&s, x->B == 1, b0, n);
+        for (i32 b = imax(b0, n); b < b1; b++) copy_units(x, s.y, NULL, b, s.u0, s.u1);
+        if (t + 1 < t1) team_say(x->team, t + 1 - t0);
+    }
+    if (t1 == x->T) end_states(x, b0, b1, s.u0, s.u1);
+    team_say(x->team, t1 - t0);
+    team_wait(x->team, t1 - t0);
+}
+
+#endif

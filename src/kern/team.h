@@ -1,0 +1,53 @@
+/* team.h - how the members of a cell_team wait for each other: one flag each, on a line of its own, that only rises.
+ *
+ *     member k:   compute my panels of step t      team_say(done)      team_wait(done)      step t + 1
+ *
+ * Saying is a release and waiting an acquire: what a member wrote before it said so is there for everyone who waited.  A wait is
+ * a microsecond when all members run; it gives the core away when one of them does not. */
+#ifndef STRETTO_KERN_TEAM_H
+#define STRETTO_KERN_TEAM_H
+
+#include "kern/kern.h"
+
+#include <sched.h>
+
+enum { TEAM_SPINS = 1024 };
+
+static inline u64 *team_flag(const struct cell_team *m, i32 k) {
+    return (u64 *)(void *)(m->flag + (i64)k * TEAM_LINE);
+}
+
+/* Part me of n of `count` things: begin and end. */
+static inline void team_part(const struct cell_team *m, i32 count, i32 *begin, i32 *end) {
+    *begin = m ? (i32)((i64)count * m->me / m->n) : 0;
+    *end = m ? (i32)((i64)count * (m->me + 1) / m->n) : count;
+}
+
+static inline void team_say(const struct cell_team *m, i32 done) {
+    if (m) __atomic_store_n(team_flag(m, m->me), m->base + (u64)done, __ATOMIC_RELEASE);
+}
+
+static inline void team_pause(i32 spin) {
+    if (spin > TEAM_SPINS) {
+        sched_yield();
+        return;
+    }
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static inline void team_wait_one(const struct cell_team *m, i32 k, i32 done) {
+    for (i32 spin = 0; __atomic_load_n(team_flag(m, k), __ATOMIC_ACQUIRE) < m->base + (u64)done; spin += spin <= TEAM_SPINS)
+        team_pause(spin);
+}
+
+/* Until every other member has said `done`. */
+static inline void team_wait(const struct cell_team *m, i32 done) {
+    for (i32 k = 0; m && k < m->n; k++)
+        if (k != m->me) team_wait_one(m, k, done);
+}
+
+#endif

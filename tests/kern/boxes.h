@@ -1,0 +1,34 @@
+/* boxes.h - a recurrent layer with buffers of its own, filled with numbers that depend on nothing but their place: what the tests
+ * of the cells run, cut up in different ways, and compare bit by bit. */
+#ifndef STRETTO_TESTS_BOXES_H
+#define STRETTO_TESTS_BOXES_H
+
+#include "kern/kern.h"
+
+struct shape {
+    i32 T, B, I, H;
+    bool ragged, state, dend, no_dy, no_dx; /* state: h0, c0 given; dend: dhT, dcT given */
+};
+
+struct bench {
+    struct cell_box box;
+    enum cell_kind kind;
+    f32 *w, *bias, *wt, *dw, *dbias;
+    f32 *x, *y, *act, *h0, *c0, *hT, *cT, *dy, *dhT, *dcT, *dx, *dh0, *dc0, *carry;
+    i32 *live;
+    i64 dw_n, db_n;
+};
+
+extern const char *const kind_name[];
+
+f32 *floats(i64 n);
+/* Steps of row b: all of them, or sorted by length, longest first, the last one never alive. */
+i32 steps_of(const struct shape *s, i32 b);
+/* All buffers, zero; x rows lie I + 3 apart, y and dx hold 7 so that what is not written shows. */
+void bench_new(struct bench *e, const struct cell_kern *k, enum cell_kind kind, const struct shape *s);
+void bench_fill(struct bench *e); /* every input from the test's random numbers; padded lanes stay zero */
+void bench_free(struct bench *e);
+/* Everything that fwd, bwd and dw write, but act.  `what` names the run in the message. */
+void bench_same_bits(const char *what, const struct bench *a, const struct bench *b);
+
+#endif
