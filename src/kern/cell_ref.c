@@ -313,7 +313,8 @@ static void team_done(const struct cell_box *x, i32 steps) {
 }
 
 #define CELL(name, KIND)                                                                                                    \
-    static i64 name##_act_floats(i32 T, i32 B, i32 H) {                                                                     \
+    static i64 name##_act_floats(i32 T, i32 B, i32 I, i32 H) {                                                              \
+        (void)I;                                                                                                            \
         return (i64)T * B * round_up(H, LANES) * (cell_bias_gates(KIND) + (KIND == CELL_LSTM));                             \
     }                                                                                                                       \
     static void name##_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {                                      \

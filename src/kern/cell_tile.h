@@ -157,7 +157,8 @@ static void point_bwd(i32 n, i32 H, f32 *z, const f32 *s_prev, const f32 *s, con
     }
 }
 
-static i64 act_floats(i32 T, i32 B, i32 H) {
+static i64 act_floats(i32 T, i32 B, i32 I, i32 H) {
+    (void)I;
     const i64 Hp = round_up(H, LANES);
     return Hp / LANES * panel_floats(T, B) + (HAS_C ? (i64)T * B * Hp : 0);
 }

@@ -55,7 +55,7 @@ struct cell_box {
     const f32 *x; /* x[t][b] at x + (t*B + b) * x_ld, I values */
     i64 x_ld;
     f32 *y;             /* [T][B][Hp] hidden state of every step */
-    f32 *act;           /* cell.act_floats(T,B,H) floats; kept for backward */
+    f32 *act;           /* cell.act_floats(T,B,I,H) floats; kept for backward */
     const f32 *h0, *c0; /* [B][Hp] initial state, NULL = zero (c0 unused but for lstm) */
     f32 *hT, *cT;       /* [B][Hp] out: state after the row's last live step; NULL = not wanted */
     const i32 *live;    /* [T] rows live at step t: rows 0..live[t]-1; must not increase with t.  NULL = all B.
@@ -76,7 +76,7 @@ struct cell_box {
  * when t1 < T backward continues from dz of step t1 and carry: time slices of the same box may be run one after another, forward
  * ones in order, backward ones in reverse.  hT, cT are written by the call with t1 = T; dh0, dc0 by the one with t0 = 0. */
 struct cell_kern {
-    i64 (*act_floats)(i32 T, i32 B, i32 H);
+    i64 (*act_floats)(i32 T, i32 B, i32 I, i32 H);
     i64 (*wt_floats)(i32 I, i32 H);
     void (*prep)(i32 I, i32 H, const f32 *w, f32 *wt);
     void (*fwd)(const struct cell_box *box, i32 b0, i32 b1, i32 t0, i32 t1);

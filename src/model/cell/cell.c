@@ -22,11 +22,11 @@ const struct cell *cell_find(const char *name) {
     return NULL;
 }
 
-i64 cell_act_max(const struct cell *c, i32 T, i32 B, i32 H) {
+i64 cell_act_max(const struct cell *c, i32 T, i32 B, i32 I, i32 H) {
     i64 most = 0;
     for (i32 a = 0; a < KERN_NARCH; a++) {
         const struct kern *k = kern_get((enum kern_arch)a);
-        if (k) most = lmax(most, cell_kernels(c, k)->act_floats(T, B, H));
+        if (k) most = lmax(most, cell_kernels(c, k)->act_floats(T, B, I, H));
     }
     return most;
 }

@@ -31,7 +31,7 @@ static inline const struct cell_kern *cell_kernels(const struct cell *c, const s
     return c->kernels ? c->kernels : &k->cell[c->kind];
 }
 /* Floats that are enough for the kernels of every instruction set of this machine: sizes must not depend on the choice. */
-i64 cell_act_max(const struct cell *c, i32 T, i32 B, i32 H);
+i64 cell_act_max(const struct cell *c, i32 T, i32 B, i32 I, i32 H);
 i64 cell_wt_max(const struct cell *c, i32 I, i32 H);
 
 /* Floats of the packed weights and of the packed bias that follows them. */

@@ -37,7 +37,7 @@ static err shape(struct net *n, struct op *op) {
 
 static i64 saved(const struct op *op, const struct net *n, i32 B) {
     (void)n;
-    return cell_act_max(cell_of(op->spec.cell), op->T, B, op->F);
+    return cell_act_max(cell_of(op->spec.cell), op->T, B, op->I, op->F);
 }
 
 static i64 scratch(const struct op *op, const struct net *n, i32 B) {
