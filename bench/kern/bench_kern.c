@@ -174,7 +174,7 @@ static void measure(const struct kern *k, enum cell_kind kind, i32 threads, i32 
                     .dw_n = cell_w_floats(kind, I, H),
                     .db_n = cell_bias_floats(kind, H)};
     const f32 scale = 2 / sqrtf((f32)H);
-    f32 *own[] = {drawn(TB * I, 2),     drawn(TB * Hp, 0),         drawn(j.cell->act_floats(T, B, H), 0),
+    f32 *own[] = {drawn(TB * I, 2),     drawn(TB * Hp, 0),         drawn(j.cell->act_floats(T, B, I, H), 0),
                   drawn(j.dw_n, scale), drawn(j.db_n, scale),      drawn(j.cell->wt_floats(I, H), 0),
                   drawn(TB * Hp, 2),    drawn(dx ? TB * I : 0, 0), drawn(2 * (i64)B * Hp, 0)};
     j.box = (struct cell_box){.T = T,

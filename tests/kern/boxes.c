@@ -29,7 +29,7 @@ void bench_new(struct bench *e, const struct cell_kern *k, enum cell_kind kind, 
     f32 **rows[] = {&e->h0, &e->c0, &e->hT, &e->cT, &e->dhT, &e->dcT, &e->dh0, &e->dc0};
     for (size_t j = 0; j < COUNT(rows); j++) *rows[j] = floats((i64)s->B * Hp);
     e->x = floats(TB * x_ld), e->dx = floats(TB * x_ld), e->y = floats(TB * Hp), e->dy = floats(TB * Hp);
-    e->act = floats(k->act_floats(s->T, s->B, s->H)), e->carry = floats(2 * (i64)s->B * Hp);
+    e->act = floats(k->act_floats(s->T, s->B, s->I, s->H)), e->carry = floats(2 * (i64)s->B * Hp);
     for (i64 j = 0; j < TB * x_ld; j++) e->dx[j] = 7; /* overwritten, and nothing beyond I */
     for (i64 j = 0; j < TB * Hp; j++) e->y[j] = 7;
     e->live = mem_alloc((size_t)s->T * sizeof *e->live);
