@@ -48,7 +48,7 @@ static err bind_buffers(struct exec *x) {
     const struct plan *p = x->plan;
     for (u32 i = 0; i < p->nbuf; i++)
         if (!shared(p->buf[i].kind)) x->block_bytes += room(&p->buf[i]);
-    x->block = mem_alloc((size_t)x->block_bytes);
+    x->block = mem_alloc((size_t)x->block_bytes); /* zeroed: flags of teams, at the end of an op's scratch, begin at 0 */
     if (!x->block) return -E601;
     place_buffers(x);
     struct run *r = &x->run;
@@ -104,6 +104,7 @@ static err bind_lanes(struct exec *x) {
     const struct plan *p = x->plan;
     u32 *place, *need, *have, nwait = 0;
     x->nlane = (u32)imin(pool_size(x->pool), p->ndevice);
+    x->alone = (i32)x->nlane < p->ndevice; /* two members on one lane would wait for each other for ever */
     ARENA_NEW(&x->arena, x->lane, x->nlane);
     ARENA_NEW(&x->arena, place, p->ntask + 1);
     ARENA_NEW(&x->arena, need, x->nlane);

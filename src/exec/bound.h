@@ -51,6 +51,7 @@ struct exec {
     i64 nnorm;
     struct lane *lane;
     u32 nlane;
+    bool alone; /* fewer lanes than devices: member 0 of a team does the whole op, the others nothing */
     struct wait *wait;
     u64 serial; /* number of this step, from 1 */
     const struct exec_step *step;

@@ -1,7 +1,8 @@
 /* sched.c - a step: every worker walks its lane, waiting for other lanes where the plan says so.
  *
  * Lanes are in plan order and the plan's order respects its edges, so the first undone item of the whole plan can always run:
- * there is no deadlock, with any number of workers. */
+ * there is no deadlock, with any number of workers.  Members of a team wait for each other inside their item; nothing that the
+ * plan has between them could hold one back (plan_check), and each has a lane of its own (x->alone). */
 #define _GNU_SOURCE
 #include <math.h>
 #include <sched.h>

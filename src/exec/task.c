@@ -21,7 +21,14 @@ struct totals exec_totals(const struct exec *x) {
     return t;
 }
 
-static struct part part_of(const struct task *t) { return (struct part){t->box.b0, t->box.b1, t->box.t0, t->box.t1, 0, 1}; }
+static struct part part_of(const struct exec *x, const struct task *t) {
+    struct part p = {t->box.b0, t->box.b1, t->box.t0, t->box.t1, 0, 1};
+    if (t->members > 1 && !x->alone) {
+        p.me = t->member;
+        p.n = t->members;
+    }
+    return p;
+}
 
 static void zero(struct exec *x, const struct task *t) {
     i64 P = x->plan->ntheta;
@@ -52,12 +59,13 @@ static void prep(struct exec *x, const struct task *t) {
 
 void exec_task(struct exec *x, const struct task *t) {
     const struct op *op = &x->net->op[t->op];
+    if (t->member > 0 && x->alone) return;
     switch (t->kind) {
         case TASK_FWD:
-            if (!x->skip[t->op]) op->layer->fwd(op, &x->run, part_of(t));
+            if (!x->skip[t->op]) op->layer->fwd(op, &x->run, part_of(x, t));
             break;
         case TASK_BWD:
-            op->layer->bwd(op, &x->run, part_of(t));
+            op->layer->bwd(op, &x->run, part_of(x, t));
             break;
         case TASK_ZERO:
             zero(x, t);

@@ -2,10 +2,13 @@
  *
  * Two facts are enough.  (1) The boxes and ranges of each kind of task tile what they must cover.  (2) Every derived edge leads
  * forward in the order of the serial plan (prep < forward by op < zero < backward by op, reversed < merge by level < norm <
- * update). Then any two tasks that touch the same range run in the serial order, whoever runs them. */
+ * update). Then any two tasks that touch the same range run in the serial order, whoever runs them.
+ * A team counts as the one task that its members are together (the layer's contract gives its bits): member 0 stands for it, and
+ * the members are all there, next to each other, on devices of one process, so that each of them can start. */
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "model/layer.h"
 #include "plan/planner.h"
 
 /* One task as an interval of what its group must cover. */
@@ -14,7 +17,7 @@ struct cover {
     i64 lo, hi;
 };
 
-enum { GROUPS = TASK_NKIND * NET_OPS };
+enum { GROUPS = TASK_NKIND * NET_OPS, NOWHERE = 0x7fffffff };
 
 static int by_group_and_place(const void *a, const void *b) {
     const struct cover *x = a, *y = b;
@@ -31,10 +34,39 @@ static i32 pair_index(const struct merge_pair *pair, i32 n, i32 a, i32 b) {
 
 static bool by_rows(u8 kind) { return kind == TASK_FWD || kind == TASK_BWD || kind == TASK_ZERO || kind == TASK_PREP; }
 
+static bool same_work(const struct task *a, const struct task *b) {
+    return a->kind == b->kind && a->op == b->op && a->members == b->members && a->box.b0 == b->box.b0 && a->box.b1 == b->box.b1;
+}
+
+/* What is wrong with the team that begins at task i, or with a member that stands alone. */
+static const char *team(const struct plan *p, const struct net *n, u32 i) {
+    const struct task *t = &p->task[i];
+    if (t->members <= 1) return t->member ? "this member has no team" : NULL;
+    if ((t->kind != TASK_FWD && t->kind != TASK_BWD) || t->op >= n->nop || !n->op[t->op].layer->team)
+        return "this op cannot be shared by units";
+    if (t->member >= t->members || t->members > TEAM_MAX) return "this member is outside of its team";
+    if (t->member > 0) {
+        bool follows = i > 0 && same_work(t, t - 1) && t[-1].member + 1 == t->member;
+        return follows ? NULL : "members of a team must follow each other from 0";
+    }
+    if (i + t->members > p->ntask) return "members of this team are missing";
+    for (u32 k = 1; k < t->members; k++) {
+        if (!same_work(t, t + k) || t[k].member != k) return "members of this team are missing";
+        if (p->place[t[k].device].rank != p->place[t->device].rank) return "members of a team must share memory: one process";
+        for (u32 j = 0; j < k; j++)
+            if (t[j].device == t[k].device) return "two members of this team are on one device";
+    }
+    return NULL;
+}
+
 /* Group of a task (merges: one per pair, after the others); false when a range or an index is outside. */
 static bool classify(const struct plan *p, const struct net *n, const struct merge_pair *pair, i32 npair, const struct task *t,
                      struct cover *out) {
     if (t->op >= n->nop) return false;
+    if (t->member > 0) { /* its team has been looked at */
+        *out = (struct cover){.group = NOWHERE};
+        return true;
+    }
     out->group = (u32)t->kind * NET_OPS + (by_rows(t->kind) && t->kind != TASK_ZERO ? t->op : 0);
     out->lo = by_rows(t->kind) ? t->box.b0 : t->lo;
     out->hi = by_rows(t->kind) ? t->box.b1 : t->hi;
@@ -123,10 +155,11 @@ const char *plan_check(const struct plan *p, const struct net *n, u32 *task) {
     }
     i32 npair = merge_pairs(p->ngrain, pair);
     for (u32 i = 0; i < p->ntask && !bad; i++) {
+        bad = team(p, n, i);
+        if (!bad && !classify(p, n, pair, npair, &p->task[i], &cover[i]))
+            bad = "a range is outside the step, empty, or not cut at a grain";
         cover[i].task = i;
-        if (classify(p, n, pair, npair, &p->task[i], &cover[i])) continue;
-        *task = i;
-        bad = "a range is outside the step, empty, or not cut at a grain";
+        if (bad) *task = i;
     }
     if (!bad && p->ntask) qsort(cover, p->ntask, sizeof *cover, by_group_and_place);
     if (!bad) bad = tiles(p, n, cover, p->ntask, npair, task);

@@ -2,6 +2,7 @@
  *
  *     task   max(flops / rate, bytes / bandwidth, activations written) + overhead
  *            + link time for gradients that come from another rank
+ *     team   a member has its panels of the units to do, and waits once a step of the sequence for the others' flags
  *     step   the devices walk their tasks in plan order, each waiting for the tasks it depends on
  *
  * rate and bandwidth are numbers of the machine text, measured or assumed; the constants below are fractions of peak that kernels
@@ -18,6 +19,8 @@
 #define RATE_SHARE 0.60   /* of the machine's multiply-add rate that products reach */
 #define FLOAT_FLOPS 200.0 /* flops in whose time element-wise work (exp, masks, losses) writes one activation */
 #define CACHE_GAIN 3.0    /* bandwidth for a task that fits in the L2 cache, against memory */
+#define TEAM_S 0.25e-6    /* members seeing each other's flags, once per step of the sequence */
+#define TURNS_S 50e-6     /* the same where members take turns on a core */
 #define PREP_SHARE 0.35   /* of the memory bandwidth that transposing reaches */
 
 static f64 use_bytes(const struct plan *p, const struct use *u) {
@@ -72,6 +75,24 @@ static i64 foreign_bytes(const struct plan *p, const struct task *t, i64 *across
     return sum;
 }
 
+/* Bytes that a member reads of what the others of its team write: outputs forward, what is kept for backward backward. */
+static i64 team_bytes(const struct plan *p, const struct task *t) {
+    f64 sum = 0;
+    for (u32 k = t->use0; t->members > 1 && k < t->use0 + t->nuse; k++) {
+        u8 kind = p->buf[p->use[k].buf].kind;
+        bool read = t->kind == TASK_FWD ? kind == PBUF_ACT && p->use[k].mode == USE_W : kind == PBUF_SAVED;
+        if (read) sum += use_bytes(p, &p->use[k]) * (t->members - 1) / t->members;
+    }
+    return (i64)sum;
+}
+
+/* A member's share of the seconds of the whole task, and its waiting for the others. */
+static f64 member_seconds(const struct plan *p, const struct net *n, const struct machine *m, const struct task *t, f64 whole) {
+    i32 panels = op_panels(&n->op[t->op]);
+    f64 wait = p->ndevice > m->ncore ? TURNS_S : TEAM_S;
+    return whole * ceil_div(panels, t->members) / panels + wait * (t->box.t1 - t->box.t0);
+}
+
 static f64 seconds(const struct plan *p, const struct net *n, const struct machine *m, const struct task *t) {
     const struct device *d = &m->device[t->device];
     f64 bytes = task_bytes(p, t), speed = d->gbytes * 1e9 * (bytes < (f64)m->cache_l2 ? CACHE_GAIN : 1);
@@ -80,7 +101,8 @@ static f64 seconds(const struct plan *p, const struct net *n, const struct machi
     const struct op *op = &n->op[t->op];
     f64 flops = op->layer->flops ? op->layer->flops(op, n, t->box.b1 - t->box.b0, t->kind == TASK_BWD) : 0;
     f64 rate = d->gflops * 1e9, per_float = FLOAT_FLOPS / rate;
-    return dmax(dmax(flops / (rate * RATE_SHARE), bytes / speed), floats_written(p, t) * per_float);
+    f64 s = dmax(dmax(flops / (rate * RATE_SHARE), bytes / speed), floats_written(p, t) * per_float);
+    return t->members > 1 ? member_seconds(p, n, m, t, s) : s;
 }
 
 void plan_cost(struct plan *p, const struct net *n, const struct machine *m) {
@@ -90,12 +112,24 @@ void plan_cost(struct plan *p, const struct net *n, const struct machine *m) {
         f64 s = seconds(p, n, m, t) + TASK_S;
         i64 across = 0;
         if (t->kind == TASK_MERGE) p->exchange_bytes += foreign_bytes(p, t, &across);
+        p->exchange_bytes += team_bytes(p, t);
         if (across > 0) s += (f64)across / (m->link_gbytes * 1e9) + m->link_us * 1e-6;
         t->cost = (f32)s;
     }
     p->predicted = plan_schedule(p, NULL);
 }
 
+/* When a task can start: its device is free, what it needs is done. */
+static f64 ready(const struct plan *p, const struct plan_span *span, const struct task *t, const f64 *free_at) {
+    f64 at = free_at[t->device];
+    for (u32 k = t->dep0; k < t->dep0 + t->ndep; k++) {
+        u32 from = p->dep[k];
+        at = dmax(at, span[from].t1 + (p->task[from].device != t->device ? SYNC_S : 0));
+    }
+    return at;
+}
+
+/* Members of a team run together: from when the last of them can start. */
 f64 plan_schedule(const struct plan *p, struct plan_span *span) {
     f64 free_at[MACHINE_DEVICES] = {0}, end = 0;
     struct plan_span *own = NULL;
@@ -104,11 +138,9 @@ f64 plan_schedule(const struct plan *p, struct plan_span *span) {
     for (i32 d = 1; d < p->ndevice; d++) free_at[d] = START_S;
     for (u32 i = 0; i < p->ntask; i++) {
         const struct task *t = &p->task[i];
-        f64 at = free_at[t->device];
-        for (u32 k = t->dep0; k < t->dep0 + t->ndep; k++) {
-            u32 from = p->dep[k];
-            at = dmax(at, span[from].t1 + (p->task[from].device != t->device ? SYNC_S : 0));
-        }
+        f64 at = ready(p, span, t, free_at);
+        if (t->member > 0) at = dmax(at, span[plan_team_first(p, i)].t0);
+        for (u32 k = 1; t->member == 0 && k < t->members && i + k < p->ntask; k++) at = dmax(at, ready(p, span, t + k, free_at));
         span[i] = (struct plan_span){at, at + (f64)t->cost};
         free_at[t->device] = span[i].t1;
         end = dmax(end, span[i].t1);

@@ -6,7 +6,8 @@
  *
  * Two SUMs into the same vector keep their order too: floats do not commute to the bit.  What SUM gives is that contributions of
  * different grains go to different vectors, which the tree of merge.c adds.  A STALE read waits for nobody.
- * A range that was overwritten as a whole hides what came before it: those edges follow from the ones that are kept. */
+ * A range that was overwritten as a whole hides what came before it: those edges follow from the ones that are kept.
+ * Members of a team have no edge among them; a range that a team overwrote hides what came before the whole team. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -42,12 +43,14 @@ static err edge(struct history *h, u32 to, u32 from) {
 
 static err look_back(struct history *h, const struct plan *p, u32 task, const struct use *u) {
     if (u->mode == USE_STALE) return 0;
+    u32 team = plan_team_first(p, task), hidden = 0; /* tasks below `hidden` are */
     for (u32 k = h->last[u->buf]; k != NOTHING; k = h->before[k]) {
         const struct use *v = &p->use[k];
-        if (h->task_of[k] == task || v->lo >= u->hi || u->lo >= v->hi) continue;
+        if (h->task_of[k] < hidden) return 0;
+        if (h->task_of[k] >= team || v->lo >= u->hi || u->lo >= v->hi) continue;
         if (v->mode == USE_STALE) continue;
         if (writes(u) || writes(v)) TRY(edge(h, task, h->task_of[k]));
-        if (writes(v) && v->lo <= u->lo && v->hi >= u->hi) return 0;
+        if (writes(v) && v->lo <= u->lo && v->hi >= u->hi) hidden = plan_team_first(p, h->task_of[k]);
     }
     return 0;
 }

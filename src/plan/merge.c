@@ -27,7 +27,9 @@ void plan_theta_share(const struct plan *p, i32 part, i32 parts, i64 *lo, i64 *h
     *hi = lmin(blocks * (part + 1) / parts * p->norm_block, p->ntheta);
 }
 
+/* The piece that holds all grains of a pair, -1 = none: the pair is shared out.  A team shares out every pair. */
 static i32 owner(const struct planner *p, const struct merge_pair *m) {
+    if (p->nteam > 1) return -1;
     for (i32 i = 0; i < p->npiece; i++) {
         i32 g0 = p->piece[i].box.b0 / p->grain, g1 = ceil_div(p->piece[i].box.b1, p->grain);
         if (m->a >= g0 && m->end <= g1) return i;
@@ -43,10 +45,10 @@ err planner_merge(struct planner *p) {
     for (i32 i = 0; i < p->npiece; i++)
         for (i32 k = 0; k < n; k++)
             if (owner(p, &pair[k]) == i) TRY(task_merge(p, p->piece[i].device, pair[k].a, pair[k].b, 0, P));
-    for (i32 i = 0; i < p->npiece; i++) {
-        plan_theta_share(p->plan, i, p->npiece, &lo, &hi);
+    for (i32 i = 0; i < planner_sharers(p); i++) {
+        plan_theta_share(p->plan, i, planner_sharers(p), &lo, &hi);
         for (i32 k = 0; k < n && hi > lo; k++)
-            if (owner(p, &pair[k]) < 0) TRY(task_merge(p, p->piece[i].device, pair[k].a, pair[k].b, lo, hi));
+            if (owner(p, &pair[k]) < 0) TRY(task_merge(p, planner_sharer(p, i), pair[k].a, pair[k].b, lo, hi));
     }
     return 0;
 }

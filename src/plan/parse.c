@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "model/layer.h"
 #include "plan/planner.h"
 #include "plan/strategy/strategy.h"
 #include "plan/text.h"
@@ -105,6 +106,27 @@ static err range(struct reader *r, const char *name, i64 end, i64 step, i64 *lo,
     return 0;
 }
 
+/* "unit 1/2" of a member; without it the task is alone. */
+static err unit(struct reader *r, const struct layer *layer, i32 *member, i32 *members) {
+    i64 k, n;
+    *member = 0;
+    *members = 1;
+    if (!is(&r->t, "unit")) return 0;
+    if (!layer->team) return complain(r, &r->t, "this op cannot be shared by units");
+    next(r);
+    const char *slash = memchr(r->t.s, '/', r->t.n);
+    size_t len = slash ? (size_t)(slash - r->t.s) : 0;
+    char what[64];
+    snprintf(what, sizeof what, "a member as 0/2, of 2 to %d, is wanted here", TEAM_MAX);
+    if (!slash || r->t.n > 8 || !str_to_i64(r->t.s, len, &k) || !str_to_i64(slash + 1, r->t.n - len - 1, &n) || n < 2 ||
+        n > TEAM_MAX || k < 0 || k >= n)
+        return complain(r, &r->t, what);
+    *member = (i32)k;
+    *members = (i32)n;
+    next(r);
+    return 0;
+}
+
 static err op_name(struct reader *r, i32 *l) {
     const struct net *n = r->p->net;
     for (*l = 0; *l < n->nop; (*l)++)
@@ -167,7 +189,7 @@ static err remember(struct reader *r, struct token t) {
 
 /* After the ranges: place, uses and the closing parenthesis. */
 struct body {
-    i32 op, a, b;
+    i32 op, a, b, member, members;
     i64 lo, hi;
     u32 device;
 };
@@ -178,9 +200,9 @@ static err add(struct reader *r, enum task_kind kind, const struct body *b) {
         case TASK_PREP:
             return task_prep(p, b->device, b->op);
         case TASK_FWD:
-            return task_fwd(p, b->device, b->op, (i32)b->lo, (i32)b->hi);
+            return task_fwd(p, b->device, b->op, (i32)b->lo, (i32)b->hi, b->member, b->members);
         case TASK_BWD:
-            return task_bwd(p, b->device, b->op, (i32)b->lo, (i32)b->hi);
+            return task_bwd(p, b->device, b->op, (i32)b->lo, (i32)b->hi, b->member, b->members);
         case TASK_ZERO:
             return task_zero(p, b->device, (i32)b->lo, (i32)b->hi);
         case TASK_MERGE:
@@ -222,6 +244,7 @@ static err task(struct reader *r) {
     if (kind == TASK_FWD || kind == TASK_BWD || kind == TASK_ZERO) TRY(range(r, "b", g->B, g->grain, &b.lo, &b.hi));
     if (kind == TASK_FWD || kind == TASK_BWD) {
         i32 T = r->p->net->op[b.op].T;
+        TRY(unit(r, r->p->net->op[b.op].layer, &b.member, &b.members));
         TRY(range(r, "t", T, T, &t0, &t1));
     }
     if (kind == TASK_MERGE || kind == TASK_UPDATE) TRY(range(r, "theta", g->ntheta, LANES, &b.lo, &b.hi));

@@ -79,12 +79,13 @@ out:
 }
 
 /* A plan, or why not (E401 with the strategy's sentence). */
-static err make(const struct plan_request *q, const struct strategy *s, i32 n, struct plan **out) {
+static err make(const struct plan_request *q, const struct strategy *s, i32 n, bool chosen, struct plan **out) {
     struct planner *p = mem_alloc(sizeof *p);
     if (!p) return -E601;
     err e;
     TRY_OUT(planner_init(p, q));
     p->wanted = n;
+    p->chosen = chosen;
     if (n && !s->counted) {
         e = FAIL_AT(E401, "--parallel", "--parallel serial", "strategy %s takes no number of devices", s->name);
         goto out;
@@ -104,7 +105,7 @@ out:
 
 static err try_one(const struct plan_request *q, const struct strategy *s, i32 n, struct plan **best) {
     struct plan *p = NULL;
-    err e = make(q, s, n, &p);
+    err e = make(q, s, n, false, &p);
     if (e == -E401) return 0;
     TRY(e);
     if (!*best || p->predicted < (*best)->predicted) {
@@ -145,5 +146,5 @@ err plan_make(const struct plan_request *q, struct plan **out) {
     }
     const struct strategy *s = strategy_find(name);
     if (!s) return unknown(name);
-    return make(q, s, n, out);
+    return make(q, s, n, true, out);
 }

@@ -5,7 +5,11 @@
  *
  * A strategy cuts the box [B x T x L] and says which task uses which buffer range in which mode; edges are derived from the uses
  * (deps.c), no strategy writes one.  Rows are cut at grains only; gradients of grains merge along one fixed dyadic tree, so the
- * bits of a step do not depend on the number of workers. */
+ * bits of a step do not depend on the number of workers.
+ *
+ * A team is one FWD or BWD task n-fold, for rows that are too few to be cut: its members do the same box, each its share of the
+ * units, at the same time on devices of one process.  They are next to each other in the plan and no edge leads from one to
+ * another; the layer's kernels keep them in step.  What comes after waits for all of them. */
 #ifndef STRETTO_PLAN_PLAN_H
 #define STRETTO_PLAN_PLAN_H
 
@@ -58,6 +62,7 @@ struct task {
     u16 op;     /* op of the net (FWD, BWD, PREP); l of the box too */
     u32 device; /* place: index into machine.device */
     struct slice box;
+    u16 member, members; /* member k of n of a team; 0 of 1: alone */
     i32 node_a, node_b; /* MERGE: grad vector a += vector b */
     i64 lo, hi;         /* UPDATE, NORM, MERGE: range of theta */
     u32 use0, nuse;
@@ -91,7 +96,7 @@ struct plan_request {
     i32 B;
     bool train;           /* false: forward only */
     i32 nstate;           /* optimiser state vectors */
-    const char *parallel; /* "auto", "serial", "data_sync", "data_sync:2" */
+    const char *parallel; /* "auto", "serial", "data_sync", "data_sync:2", "unit_split:2" */
 };
 
 i32 plan_grain(i32 B); /* rows per grain: a function of B alone */
@@ -111,7 +116,13 @@ struct plan_span {
     f64 t0, t1; /* seconds */
 };
 f64 plan_schedule(const struct plan *p, struct plan_span *span);
-void plan_task_name(const struct plan *p, const struct net *n, u32 task, char out[64]); /* "fwd lstm.0 b[0,224)" */
+/* "fwd lstm.0 b[0,224)", "fwd lstm.0 b[0,1) unit 1/2" */
+void plan_task_name(const struct plan *p, const struct net *n, u32 task, char out[64]);
+/* Member 0 of the task's team; the task itself when it is alone.  Never outside, even in a text that plan_check will refuse. */
+static inline u32 plan_team_first(const struct plan *p, u32 task) {
+    u32 member = p->task[task].member;
+    return member <= task ? task - member : task;
+}
 const char *task_kind_name(enum task_kind kind);
 i64 plan_device_bytes(const struct plan *p, u32 device); /* bytes of all ranges that the device's tasks touch, inputs included */
 void plan_draw_text(const struct plan *p, const struct net *n, i32 width, struct str *out);

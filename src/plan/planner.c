@@ -129,6 +129,10 @@ void planner_drop(struct planner *p) {
     p->plan = NULL;
 }
 
+i32 planner_sharers(const struct planner *p) { return p->nteam > 1 ? p->nteam : p->npiece; }
+u32 planner_sharer(const struct planner *p, i32 i) { return p->nteam > 1 ? (u32)i : p->piece[i].device; }
+i32 op_panels(const struct op *op) { return op->layer->team ? imax(1, ceil_div(op->F, LANES)) : 1; }
+
 /* Copies of weights, largest first, each to the device with the least to copy so far. */
 static err prepare(struct planner *p) {
     i64 load[MACHINE_DEVICES] = {0};
@@ -139,37 +143,50 @@ static err prepare(struct planner *p) {
             if (!done[l] && p->net->op[l].nderived > 0 && (best < 0 || p->net->op[l].nderived > p->net->op[best].nderived))
                 best = l;
         if (best < 0) return 0;
-        for (i32 i = 1; i < p->npiece; i++)
+        for (i32 i = 1; i < planner_sharers(p); i++)
             if (load[i] < load[least]) least = i;
         done[best] = true;
         load[least] += p->net->op[best].nderived;
-        TRY(task_prep(p, p->piece[least].device, best));
+        TRY(task_prep(p, planner_sharer(p, least), best));
     }
 }
 
+/* One op of a piece: alone on the piece's device, or member k on device k, no more members than panels of units. */
+static err op_tasks(struct planner *p, enum task_kind kind, const struct piece *c, i32 l) {
+    i32 n = p->nteam > 1 ? imin(p->nteam, op_panels(&p->net->op[l])) : 1;
+    for (i32 k = 0; k < n; k++) {
+        u32 device = n > 1 ? (u32)k : c->device;
+        if (kind == TASK_FWD) TRY(task_fwd(p, device, l, c->box.b0, c->box.b1, k, n));
+        if (kind == TASK_BWD) TRY(task_bwd(p, device, l, c->box.b0, c->box.b1, k, n));
+    }
+    return 0;
+}
+
+/* The last device of a team zeroes: it has nothing to do while the first one is at the head and the loss. */
 static err forward_backward(struct planner *p) {
     for (i32 i = 0; i < p->npiece; i++) {
         const struct piece *c = &p->piece[i];
-        for (i32 l = c->box.l0; l < c->box.l1; l++) TRY(task_fwd(p, c->device, l, c->box.b0, c->box.b1));
+        for (i32 l = c->box.l0; l < c->box.l1; l++) TRY(op_tasks(p, TASK_FWD, c, l));
     }
     for (i32 i = 0; p->q->train && i < p->npiece; i++) {
         const struct piece *c = &p->piece[i];
-        TRY(task_zero(p, c->device, c->box.b0, c->box.b1));
+        TRY(task_zero(p, p->nteam > 1 ? (u32)p->nteam - 1 : c->device, c->box.b0, c->box.b1));
         for (i32 l = c->box.l1 - 1; l >= c->box.l0; l--)
-            if (op_has_backward(p->net, &p->net->op[l])) TRY(task_bwd(p, c->device, l, c->box.b0, c->box.b1));
+            if (op_has_backward(p->net, &p->net->op[l])) TRY(op_tasks(p, TASK_BWD, c, l));
     }
     return 0;
 }
 
 static err update(struct planner *p) {
+    i32 n = planner_sharers(p);
     i64 lo, hi;
-    for (i32 i = 0; i < p->npiece; i++) {
-        plan_theta_share(p->plan, i, p->npiece, &lo, &hi);
-        if (hi > lo) TRY(task_norm(p, p->piece[i].device, lo, hi));
+    for (i32 i = 0; i < n; i++) {
+        plan_theta_share(p->plan, i, n, &lo, &hi);
+        if (hi > lo) TRY(task_norm(p, planner_sharer(p, i), lo, hi));
     }
-    for (i32 i = 0; i < p->npiece; i++) {
-        plan_theta_share(p->plan, i, p->npiece, &lo, &hi);
-        if (hi > lo) TRY(task_update(p, p->piece[i].device, lo, hi));
+    for (i32 i = 0; i < n; i++) {
+        plan_theta_share(p->plan, i, n, &lo, &hi);
+        if (hi > lo) TRY(task_update(p, planner_sharer(p, i), lo, hi));
     }
     return 0;
 }
@@ -180,7 +197,7 @@ err planner_build(struct planner *p, const struct strategy *s) {
     struct slice whole = {0, p->q->B, 0, T, 0, p->net->nop}, box[MACHINE_DEVICES];
     TRY(s->cut(p, whole));
     TRY(s->place(p));
-    i32 ndevice = 0;
+    i32 ndevice = p->nteam;
     for (i32 i = 0; i < p->npiece; i++) {
         box[i] = p->piece[i].box;
         ndevice = imax(ndevice, (i32)p->piece[i].device + 1);
@@ -188,7 +205,7 @@ err planner_build(struct planner *p, const struct strategy *s) {
     if (!slice_tile(whole, box, p->npiece) || ndevice > p->machine->ndevice)
         return FAIL(E1, "strategy %s does not cover the box of work once", s->name);
     char name[64];
-    snprintf(name, sizeof name, s->counted ? "%s:%d" : "%s", s->name, p->npiece);
+    snprintf(name, sizeof name, s->counted ? "%s:%d" : "%s", s->name, planner_sharers(p));
     TRY(planner_begin(p, name, s->exact, ndevice));
     TRY(prepare(p));
     TRY(forward_backward(p));

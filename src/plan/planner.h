@@ -22,10 +22,12 @@ struct planner {
     const struct plan_request *q;
     const struct net *net;
     const struct machine *machine;
-    i32 wanted; /* N of "data_sync:N", 0 = as many as are useful */
+    i32 wanted;  /* N of "data_sync:N", 0 = as many as are useful */
+    bool chosen; /* the wish names the strategy; false: auto looks for one */
     i32 grain, ngrain;
     struct piece piece[MACHINE_DEVICES];
     i32 npiece;
+    i32 nteam;         /* > 1: ops whose layer can be shared by units go to the first nteam devices (one piece, one process) */
     char why[256];     /* why the strategy does not apply */
     struct plan *plan; /* NULL while asking whether a strategy applies */
     u32 cap_task, cap_use;
@@ -44,14 +46,19 @@ const char *planner_why(struct planner *p, const char *fmt, ...) PRINTF_LIKE(2, 
 
 /* task.c: each adds one task with its uses.  Ranges must be inside the box, rows at grain borders: the plan's check looks. */
 err task_prep(struct planner *p, u32 device, i32 op);
-err task_fwd(struct planner *p, u32 device, i32 op, i32 b0, i32 b1);
+err task_fwd(struct planner *p, u32 device, i32 op, i32 b0, i32 b1, i32 member, i32 members);
 err task_zero(struct planner *p, u32 device, i32 b0, i32 b1);
-err task_bwd(struct planner *p, u32 device, i32 op, i32 b0, i32 b1);
+err task_bwd(struct planner *p, u32 device, i32 op, i32 b0, i32 b1, i32 member, i32 members);
 err task_merge(struct planner *p, u32 device, i32 a, i32 b, i64 lo, i64 hi);
 err task_norm(struct planner *p, u32 device, i64 lo, i64 hi);
 err task_update(struct planner *p, u32 device, i64 lo, i64 hi);
 bool op_is_loss(const struct op *op);
 bool op_has_backward(const struct net *n, const struct op *op); /* a gradient comes in, and somebody wants what it makes of it */
+
+/* planner.c: devices that share ranges of theta, and how many panels of units a team can share of an op (1: it must be alone). */
+i32 planner_sharers(const struct planner *p);
+u32 planner_sharer(const struct planner *p, i32 i);
+i32 op_panels(const struct op *op);
 
 /* merge.c: the pairs of the fixed tree over n grains, in order; pair i adds grain vector b to a.  Returns the number, n - 1. */
 struct merge_pair {

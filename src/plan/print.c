@@ -5,6 +5,11 @@
  *       (merge 0 4 theta[0,512) @r0.cpu0 uses grad.0[0,512):rw grad.4[0,512):r)
  *       ...)
  *
+ * Member k of n of a team (it does its share of the units of the same box) has " unit k/n" after its rows:
+ *
+ *       (fwd lstm.0 b[0,1) unit 0/2 t[0,512) @r0.cpu0 uses ...)
+ *       (fwd lstm.0 b[0,1) unit 1/2 t[0,512) @r0.cpu1 uses ...)
+ *
  * Modes: r read, w write, rw, sum (adds to), stale.  A gradient buffer is d.NAME, what an op keeps saved.OP. */
 #include <stdio.h>
 
@@ -70,7 +75,11 @@ void plan_task_name(const struct plan *p, const struct net *n, u32 task, char ou
     switch (t->kind) {
         case TASK_FWD:
         case TASK_BWD:
-            snprintf(out, 64, "%s %s b[%d,%d)", kind, n->op[t->op].spec.name, t->box.b0, t->box.b1);
+            if (t->members > 1)
+                snprintf(out, 64, "%s %s b[%d,%d) unit %d/%d", kind, n->op[t->op].spec.name, t->box.b0, t->box.b1, t->member,
+                         t->members);
+            else
+                snprintf(out, 64, "%s %s b[%d,%d)", kind, n->op[t->op].spec.name, t->box.b0, t->box.b1);
             break;
         case TASK_ZERO:
             snprintf(out, 64, "%s b[%d,%d)", kind, t->box.b0, t->box.b1);

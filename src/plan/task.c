@@ -1,4 +1,5 @@
-/* task.c - adding tasks: the uses of a task follow from its kind, its op and its ranges. */
+/* task.c - adding tasks: the uses of a task follow from its kind, its op and its ranges.  Every member of a team has the uses of
+ * the whole task: it reads what the others write. */
 #include "base/mem.h"
 #include "model/layer.h"
 #include "plan/planner.h"
@@ -33,6 +34,7 @@ static err add(struct planner *p, struct task t) {
     if (g->ntask >= TASKS_MAX) return FAIL(E401, "the plan has more than %d tasks", TASKS_MAX);
     TRY(grow((void **)&g->task, g->ntask, &p->cap_task, sizeof *g->task));
     t.use0 = g->nuse;
+    if (t.members == 0) t.members = 1;
     g->task[g->ntask++] = t;
     return 0;
 }
@@ -83,9 +85,18 @@ err task_prep(struct planner *p, u32 device, i32 l) {
     return use_derived(p, op, USE_W);
 }
 
-err task_fwd(struct planner *p, u32 device, i32 l, i32 b0, i32 b1) {
+static struct task box_task(enum task_kind kind, u32 device, const struct op *op, i32 b0, i32 b1, i32 member, i32 members) {
+    return (struct task){.kind = (u8)kind,
+                         .op = (u16)op->l,
+                         .device = device,
+                         .box = box_of(op, b0, b1),
+                         .member = (u16)member,
+                         .members = (u16)members};
+}
+
+err task_fwd(struct planner *p, u32 device, i32 l, i32 b0, i32 b1, i32 member, i32 members) {
     const struct op *op = &p->net->op[l];
-    TRY(add(p, (struct task){.kind = TASK_FWD, .op = (u16)l, .device = device, .box = box_of(op, b0, b1)}));
+    TRY(add(p, box_task(TASK_FWD, device, op, b0, b1, member, members)));
     TRY(use_weights(p, op, p->theta, USE_R));
     TRY(use_derived(p, op, USE_R));
     TRY(use_inputs(p, op, b0, b1));
@@ -102,9 +113,9 @@ err task_zero(struct planner *p, u32 device, i32 b0, i32 b1) {
     return 0;
 }
 
-err task_bwd(struct planner *p, u32 device, i32 l, i32 b0, i32 b1) {
+err task_bwd(struct planner *p, u32 device, i32 l, i32 b0, i32 b1, i32 member, i32 members) {
     const struct op *op = &p->net->op[l];
-    TRY(add(p, (struct task){.kind = TASK_BWD, .op = (u16)l, .device = device, .box = box_of(op, b0, b1)}));
+    TRY(add(p, box_task(TASK_BWD, device, op, b0, b1, member, members)));
     TRY(use_weights(p, op, p->theta, USE_R));
     TRY(use_derived(p, op, USE_R));
     TRY(use_inputs(p, op, b0, b1));

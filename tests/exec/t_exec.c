@@ -50,11 +50,11 @@ static void batch(i32 B, u32 seed) {
     }
 }
 
-static void rig_new(struct rig *r, i32 B, const char *parallel, i32 devices, i32 threads, bool train) {
+static void rig_of(struct rig *r, void (*make)(struct net *), i32 B, const char *parallel, i32 devices, i32 threads, bool train) {
     char text[32];
     memset(r, 0, sizeof *r);
     snprintf(text, sizeof text, "cpu*%d", devices);
-    toy_net(&net);
+    make(&net);
     T_OK(machine_parse(text, &machine));
     struct plan_request q = {&net, &machine, B, train, 1, parallel};
     T_OK(plan_make(&q, &r->plan));
@@ -66,6 +66,10 @@ static void rig_new(struct rig *r, i32 B, const char *parallel, i32 devices, i32
     r->input[1] = want_data;
     r->step = (struct exec_step){.input = r->input, .loss_scale = 1.0f / (f32)(TOY_T * TOY_OUT * B), .seed = 1, .clip = 0.05};
     r->step.hyper = (struct optim_hyper){.lr = 0.5f, .momentum = 0.9f, .grad_scale = 1, .step = 1};
+}
+
+static void rig_new(struct rig *r, i32 B, const char *parallel, i32 devices, i32 threads, bool train) {
+    rig_of(r, toy_net, B, parallel, devices, threads, train);
 }
 
 static void rig_free(struct rig *r) {
@@ -135,6 +139,55 @@ TEST(exec_bits_do_not_depend_on_devices_or_threads) {
             }
         rig_free(&serial);
     }
+}
+
+/* Teams: every number of members on every number of threads, fewer threads than members included. */
+TEST(exec_bits_do_not_depend_on_the_team) {
+    static const i32 sizes[] = {1, 3, 9};
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        struct rig serial;
+        i32 B = sizes[i];
+        rig_of(&serial, toy_team_net, B, "serial", 1, 1, true);
+        f64 loss = run(&serial, B, 20);
+        for (i32 d = 1; d <= 3; d++)
+            for (i32 threads = 1; threads <= 3; threads++) {
+                char text[32];
+                struct rig r;
+                snprintf(text, sizeof text, "unit_split:%d", d);
+                rig_of(&r, toy_team_net, B, text, 3, threads, true);
+                assert_int_equal(r.plan->ndevice, d);
+                assert_true(run(&r, B, 20) == loss);
+                assert_memory_equal(r.store.theta, serial.store.theta, (size_t)net.ntheta * sizeof(f32));
+                assert_memory_equal(exec_grad(r.x), exec_grad(serial.x), (size_t)net.ntheta * sizeof(f32));
+                rig_free(&r);
+            }
+        rig_free(&serial);
+    }
+}
+
+TEST(exec_team_steps_allocate_nothing_and_trace) {
+    struct rig r;
+    struct exec_result out;
+    static struct task_span span[400];
+    i64 live = mem_stats().live;
+    rig_of(&r, toy_team_net, 1, "unit_split", 2, 2, true);
+    f64 off = (f64)exec_bytes(r.x) / (f64)r.plan->peak_bytes - 1;
+    assert_true(fabs(off) < 0.05);
+    exec_trace(r.x, true);
+    i64 calls = mem_stats().calls;
+    run(&r, 1, 10);
+    assert_int_equal(mem_stats().calls, calls);
+    i32 n = exec_spans(r.x, span, 400), lanes = 0;
+    for (i32 i = 0; i < n; i++) lanes |= strcmp(span[i].name, "fwd a b[0,1) unit 1/2") == 0 ? 1 << span[i].lane : 0;
+    assert_int_equal(lanes, 2);
+    rig_free(&r);
+    rig_of(&r, toy_team_net, 5, "unit_split:3", 3, 3, false); /* forward, without a target */
+    batch(5, 0);
+    r.input[1] = NULL;
+    T_OK(exec_step(r.x, &r.step, &out));
+    assert_true(out.finite && out.loss == 0);
+    rig_free(&r);
+    assert_int_equal(mem_stats().live, live);
 }
 
 TEST(exec_learns) {
@@ -284,7 +337,8 @@ TEST(exec_survives_every_refused_allocation) {
 }
 
 T_MAIN(cmocka_unit_test(exec_gradient_agrees_with_finite_differences),
-       cmocka_unit_test(exec_bits_do_not_depend_on_devices_or_threads), cmocka_unit_test(exec_learns),
+       cmocka_unit_test(exec_bits_do_not_depend_on_devices_or_threads), cmocka_unit_test(exec_bits_do_not_depend_on_the_team),
+       cmocka_unit_test(exec_team_steps_allocate_nothing_and_trace), cmocka_unit_test(exec_learns),
        cmocka_unit_test(exec_step_allocates_nothing_and_holds_what_was_planned),
        cmocka_unit_test(exec_accumulates_gradients_over_steps),
        cmocka_unit_test(exec_refuses_the_update_when_a_number_is_not_finite),

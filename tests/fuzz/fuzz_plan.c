@@ -1,5 +1,6 @@
 /* fuzz_plan.c - any text as a plan: refused with E402, or it prints and parses to itself, and two steps of it on two threads give
- * the bits of the serial plan.  So the parser's claim "this is still a step" is tested, not only that it does not crash. */
+ * the bits of the serial plan.  So the parser's claim "this is still a step" is tested, not only that it does not crash.
+ * A text with the word " unit " is about the net whose layers can be shared by units. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -27,10 +28,11 @@ static void step_down(const struct optim_hyper *h, i64 n, f32 *theta, const f32 
 
 static const struct kern kern = {.name = "toy", .add = add, .sumsq = sumsq};
 static const struct optim optim = {.name = "toy", .nstate = 1, .update = step_down};
-static struct net net;
+static struct net nets[2];
+static const struct net *net;
 static struct machine machine;
 static struct pool *pool;
-static f32 x[TOY_T * B * 32], target[TOY_T * B * 16], want[4096];
+static f32 x[TOY_T * B * 32], target[TOY_T * B * 16], wants[2][4096];
 
 #define MUST(condition)            \
     do {                           \
@@ -44,11 +46,11 @@ static void run(const struct plan *p, f32 *theta) {
     f32 *input[NET_BUFS] = {x, target};
     struct exec_step s = {.input = input, .loss_scale = 0.01f, .clip = 1};
     s.hyper.lr = 0.1f;
-    MUST(store_new(&net, &optim, &store) == 0);
-    for (i64 i = 0; i < net.ntheta; i++) store.theta[i] = rng_uniform(1, RNG_TEST, 0, (u64)i) - 0.5f;
-    MUST(exec_bind(p, &net, &kern, pool, &store, &e) == 0);
+    MUST(store_new(net, &optim, &store) == 0);
+    for (i64 i = 0; i < net->ntheta; i++) store.theta[i] = rng_uniform(1, RNG_TEST, 0, (u64)i) - 0.5f;
+    MUST(exec_bind(p, net, &kern, pool, &store, &e) == 0);
     for (i32 k = 0; k < 2; k++) MUST(exec_step(e, &s, &out) == 0);
-    memcpy(theta, store.theta, (size_t)net.ntheta * sizeof *theta);
+    memcpy(theta, store.theta, (size_t)net->ntheta * sizeof *theta);
     exec_free(e);
     store_free(&store);
 }
@@ -56,32 +58,36 @@ static void run(const struct plan *p, f32 *theta) {
 static void begin(void) {
     struct plan *serial;
     if (pool) return;
-    toy_net(&net);
+    toy_net(&nets[0]);
+    toy_team_net(&nets[1]);
     MUST(machine_parse("cpu*3", &machine) == 0);
     MUST(pool_new(2, &pool) == 0);
     for (i32 i = 0; i < TOY_T * B; i++) {
         for (i32 f = 0; f < TOY_F; f++) x[i * 32 + f] = rng_uniform(1, RNG_TEST, 1, (u64)(i * 32 + f));
         for (i32 f = 0; f < TOY_OUT; f++) target[i * 16 + f] = rng_uniform(1, RNG_TEST, 2, (u64)(i * 16 + f));
     }
-    struct plan_request q = {&net, &machine, B, true, 1, "serial"};
-    MUST(plan_make(&q, &serial) == 0);
-    run(serial, want);
-    plan_free(serial);
+    for (i32 k = 0; k < 2; k++) {
+        net = &nets[k];
+        struct plan_request q = {net, &machine, B, true, 1, "serial"};
+        MUST(plan_make(&q, &serial) == 0);
+        run(serial, wants[k]);
+        plan_free(serial);
+    }
 }
 
 static void same_step(const struct plan *p, const struct plan_request *q) {
     struct str a = {0}, b = {0};
     struct plan *again;
     f32 got[4096];
-    plan_print(p, &net, &a);
+    plan_print(p, net, &a);
     MUST(plan_parse(str_text(&a), "printed", q, &again) == 0);
-    plan_print(again, &net, &b);
+    plan_print(again, net, &b);
     MUST(strcmp(str_text(&a), str_text(&b)) == 0);
     plan_free(again);
     str_free(&a);
     str_free(&b);
     run(p, got);
-    MUST(memcmp(got, want, (size_t)net.ntheta * sizeof(f32)) == 0);
+    MUST(memcmp(got, wants[net - nets], (size_t)net->ntheta * sizeof(f32)) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size) {
@@ -89,7 +95,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size) {
     char *text = mem_alloc(size + 1); /* zeroed: ends with NUL */
     if (!text) return 0;
     memcpy(text, data, size);
-    struct plan_request q = {&net, &machine, B, true, 1, "auto"};
+    net = &nets[strstr(text, " unit ") != NULL];
+    struct plan_request q = {net, &machine, B, true, 1, "auto"};
     struct plan *p;
     err e = plan_parse(text, "plan", &q, &p);
     MUST(e == 0 || e == -E402 || e == -E401);
