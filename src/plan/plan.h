@@ -63,8 +63,8 @@ struct task {
     u32 device; /* place: index into machine.device */
     struct slice box;
     u16 member, members; /* member k of n of a team; 0 of 1: alone */
-    i32 node_a, node_b; /* MERGE: grad vector a += vector b */
-    i64 lo, hi;         /* UPDATE, NORM, MERGE: range of theta */
+    i32 node_a, node_b;  /* MERGE: grad vector a += vector b */
+    i64 lo, hi;          /* UPDATE, NORM, MERGE: range of theta */
     u32 use0, nuse;
     u32 dep0, ndep; /* derived: tasks that must be done before */
     f32 cost;       /* predicted seconds */

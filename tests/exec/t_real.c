@@ -1,5 +1,5 @@
-/* t_real.c - real nets, real kernels: 20 steps give the same bits on 1, 2, 3, 4 threads as the serial plan; nothing is
- * allocated. */
+/* t_real.c - real nets, real kernels: 20 steps give the same bits on 1, 2, 3, 4 threads as the serial plan, whether rows or units
+ * are shared out; nothing is allocated. */
 #include "t.h"
 
 #include <stdio.h>
@@ -83,15 +83,15 @@ static f64 train(struct rig *r, i32 B) {
     return out.loss;
 }
 
-static void same_bits(const char *optim, i32 B) {
+static void same_bits_as(const char *optim, i32 B, const char *strategy, i32 most) {
     struct rig serial;
     rig_new(&serial, optim, B, "serial", 1);
     f64 loss = train(&serial, B);
     f64 off = (f64)exec_bytes(serial.x) / (f64)serial.plan->peak_bytes - 1;
     assert_true(off > -0.05 && off < 0.05);
-    for (i32 threads = 1; threads <= 4; threads++) {
+    for (i32 threads = 1; threads <= most; threads++) {
         struct rig r;
-        rig_new(&r, optim, B, threads > 1 ? "data_sync" : "auto", threads);
+        rig_new(&r, optim, B, threads > 1 ? strategy : "auto", threads);
         assert_true(train(&r, B) == loss);
         assert_memory_equal(r.store.theta, serial.store.theta, (size_t)net.ntheta * sizeof(f32));
         for (i32 k = 0; k < serial.store.optim->nstate; k++)
@@ -100,6 +100,8 @@ static void same_bits(const char *optim, i32 B) {
     }
     rig_free(&serial);
 }
+
+static void same_bits(const char *optim, i32 B) { same_bits_as(optim, B, "data_sync", 4); }
 
 TEST(exec_same_bits_lstm_decode_adam) {
     static const i32 sizes[] = {3, 32, 45, 70};
@@ -120,5 +122,18 @@ TEST(exec_same_bits_all_layers_rmsprop) {
     same_bits("rmsprop", 50);
 }
 
+/* A layer that is shared by units: 1 to 3 members, batches that rows could not be cut of and one that they could. */
+TEST(exec_same_bits_teams) {
+    static const i32 sizes[] = {1, 2, 11};
+    for (i32 kind = 0; kind < CELL_NKIND; kind++)
+        for (size_t i = 0; i < COUNT(sizes); i++) {
+            nets_short(&net, (struct shape){.T = 9, .I = 3, .H = 41, .w = 5}, (enum cell_kind)kind, "loss_mse");
+            same_bits_as("adam", sizes[i], "unit_split", 3);
+        }
+    nets_long(&net, (struct shape){.T = 5, .I = 20, .H = 33, .steps = 3, .w = 12, .vocab = 4, .nk = 2}, CELL_LSTM, "loss_mse",
+              0.3f);
+    same_bits_as("adam", 1, "unit_split", 3);
+}
+
 T_MAIN(cmocka_unit_test(exec_same_bits_lstm_decode_adam), cmocka_unit_test(exec_same_bits_gru_stacked_quantile_sgd),
-       cmocka_unit_test(exec_same_bits_all_layers_rmsprop))
+       cmocka_unit_test(exec_same_bits_all_layers_rmsprop), cmocka_unit_test(exec_same_bits_teams))

@@ -117,8 +117,7 @@ TEST(team_texts_that_are_wrong_are_refused) {
         replace(&s, cases[i].old, cases[i].now);
         struct plan_request q = request("cpu*2", 1, true, "auto");
         T_FAILS(plan_parse(str_text(&s), "x.plan", &q, &back), E402);
-        if (!strstr(err_last()->text, cases[i].what))
-            fail_msg("\"%s\": the message is %s", cases[i].now, err_last()->text);
+        if (!strstr(err_last()->text, cases[i].what)) fail_msg("\"%s\": the message is %s", cases[i].now, err_last()->text);
         plan_free(p);
         str_free(&s);
     }

@@ -164,8 +164,13 @@ static void toy_loss_bwd(const struct op *op, const struct run *r, struct part p
 
 static const struct layer toy_dense = {
     .name = "toy", .nin = 1, .saved = toy_saved, .flops = toy_flops, .prep = toy_prep, .fwd = toy_fwd, .bwd = toy_bwd};
-static const struct layer toy_chain = {.name = "chain", .team = true, .nin = 1, .scratch = toy_flags, .flops = toy_flops,
-                                        .fwd = toy_chain_fwd, .bwd = toy_chain_bwd};
+static const struct layer toy_chain = {.name = "chain",
+                                       .team = true,
+                                       .nin = 1,
+                                       .scratch = toy_flags,
+                                       .flops = toy_flops,
+                                       .fwd = toy_chain_fwd,
+                                       .bwd = toy_chain_bwd};
 static const struct layer toy_tied = {.name = "tied", .nin = 1, .flops = toy_flops, .fwd = toy_fwd, .bwd = toy_bwd};
 static const struct layer toy_loss = {.name = "loss_toy", .nin = 2, .flops = toy_flops, .fwd = toy_loss_fwd, .bwd = toy_loss_bwd};
 
