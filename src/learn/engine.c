@@ -24,6 +24,7 @@ err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forw
                const char *plan_text, const char *plan_path, struct engine *out) {
     *out = (struct engine){.net = net, .B = B, .forward_B = forward_B};
     TRY(net_check(net));
+    TRY(net_runs(net, r->kern));
     TRY(store_new(net, optim, &out->store));
     err e = bind(out, r, optim, plan_text, plan_path);
     if (e < 0) engine_free(out);

@@ -102,6 +102,32 @@ err net_check(const struct net *n) {
     return 0;
 }
 
+static bool has_bf16(const struct kern *k, enum cell_kind cell) { return k && cell < CELL_NKIND && cell_at(k, cell, PREC_BF16); }
+
+/* The last instruction set of this machine with fast bf16 for the cell, NULL = none (the plain twins are no reason to switch). */
+static const char *bf16_here(enum cell_kind cell) {
+    const char *name = NULL;
+    for (i32 a = KERN_NEON; a < KERN_NARCH; a++)
+        if (has_bf16(kern_get((enum kern_arch)a), cell)) name = kern_arch_name((enum kern_arch)a);
+    return name;
+}
+
+err net_runs(const struct net *n, const struct kern *k) {
+    for (i32 l = 0; l < n->nop; l++) {
+        const struct op_spec *s = &n->op[l].spec;
+        if (s->precision == PREC_F32 || has_bf16(k, s->cell)) continue;
+        const char *here = bf16_here(s->cell);
+        if (here)
+            return FAIL_AT(E103, "--precision", "--kernel auto, or --precision fp32",
+                           "the kernels \"%s\" have no bf16 products for \"%s\"; those of \"%s\" do", k->name, s->name, here);
+        return FAIL_AT(E103, "--precision", "--precision fp32",
+                       "this processor has no bf16 products for \"%s\": they need AMX (Intel from Sapphire Rapids) or AVX512_BF16 "
+                       "(Intel from Cooper Lake, AMD from Zen 4)",
+                       s->name);
+    }
+    return 0;
+}
+
 i32 net_find_op(const struct net *n, const char *name) {
     for (i32 l = 0; l < n->nop; l++)
         if (!strcmp(n->op[l].spec.name, name)) return l;

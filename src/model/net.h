@@ -18,7 +18,7 @@
 struct layer;
 
 enum activation { ACT_NONE, ACT_RELU, ACT_TANH };
-enum { NET_OPS = 32, NET_BUFS = 48, NET_IN = 3 };
+enum { NET_OPS = 96, NET_BUFS = 160, NET_IN = 3 };
 
 struct buf {
     char name[24];
@@ -37,6 +37,7 @@ struct op_spec {
     i32 units;         /* outputs: H of a cell, N of a dense, width of an embedding */
     enum cell_kind cell;
     enum precision precision; /* of the products of a recurrent op */
+    u32 how;                  /* enum cell_how of a recurrent op: speed, never bits; may be set when the net is built */
     enum activation act;
     f32 rate;       /* dropout probability */
     i32 vocab;      /* rows of an embedding */
@@ -71,6 +72,7 @@ void net_init(struct net *n);
 err net_input(struct net *n, const char *name, i32 T, i32 F, bool ids, i32 *out);
 err net_op(struct net *n, const struct op_spec *spec, i32 *op);
 err net_check(const struct net *n);
+err net_runs(const struct net *n, const struct kern *k); /* E103 when the kernels lack a precision that an op wants */
 static inline i32 buf_fp(const struct buf *b) { return round_up(b->F, LANES); }
 static inline i64 buf_floats(const struct buf *b, i32 B) {
     return b->ids ? (i64)b->T * B : (i64)b->T * B * round_up(b->F, LANES);

@@ -22,21 +22,23 @@ const struct cell *cell_find(const char *name) {
     return NULL;
 }
 
-i64 cell_act_max(const struct cell *c, i32 T, i32 B, i32 I, i32 H) {
+/* The kernels of instruction set a in a precision, NULL = this machine or the set has none. */
+static const struct cell_kern *kernels_of(const struct cell *c, enum precision p, i32 a) {
+    const struct kern *k = kern_get((enum kern_arch)a);
+    return k ? cell_kernels(c, k, p) : NULL;
+}
+
+i64 cell_act_max(const struct cell *c, enum precision p, i32 T, i32 B, i32 I, i32 H) {
     i64 most = 0;
-    for (i32 a = 0; a < KERN_NARCH; a++) {
-        const struct kern *k = kern_get((enum kern_arch)a);
-        if (k) most = lmax(most, cell_kernels(c, k)->act_floats(T, B, I, H));
-    }
+    for (i32 a = 0; a < KERN_NARCH; a++)
+        if (kernels_of(c, p, a)) most = lmax(most, kernels_of(c, p, a)->act_floats(T, B, I, H));
     return most;
 }
 
-i64 cell_wt_max(const struct cell *c, i32 I, i32 H) {
+i64 cell_wt_max(const struct cell *c, enum precision p, i32 I, i32 H) {
     i64 most = 0;
-    for (i32 a = 0; a < KERN_NARCH; a++) {
-        const struct kern *k = kern_get((enum kern_arch)a);
-        if (k) most = lmax(most, cell_kernels(c, k)->wt_floats(I, H));
-    }
+    for (i32 a = 0; a < KERN_NARCH; a++)
+        if (kernels_of(c, p, a)) most = lmax(most, kernels_of(c, p, a)->wt_floats(I, H));
     return most;
 }
 

@@ -27,12 +27,15 @@ const struct cell *cell_of(enum cell_kind kind);
 i32 cell_count(void);
 
 static inline i32 cell_slots(const struct cell *c) { return c->gates + (c->split_last ? 1 : 0); }
-static inline const struct cell_kern *cell_kernels(const struct cell *c, const struct kern *k) {
-    return c->kernels ? c->kernels : &k->cell[c->kind];
+/* NULL where the table has none in this precision; a cell that brings its own kernels has them in f32. */
+static inline const struct cell_kern *cell_kernels(const struct cell *c, const struct kern *k, enum precision p) {
+    if (c->kernels) return p == PREC_F32 ? c->kernels : NULL;
+    return cell_at(k, c->kind, p);
 }
-/* Floats that are enough for the kernels of every instruction set of this machine: sizes must not depend on the choice. */
-i64 cell_act_max(const struct cell *c, i32 T, i32 B, i32 I, i32 H);
-i64 cell_wt_max(const struct cell *c, i32 I, i32 H);
+/* Floats that are enough for the kernels of every instruction set of this machine that has the precision: sizes must not depend
+ * on the choice.  0 where no set has it. */
+i64 cell_act_max(const struct cell *c, enum precision p, i32 T, i32 B, i32 I, i32 H);
+i64 cell_wt_max(const struct cell *c, enum precision p, i32 I, i32 H);
 
 /* Floats of the packed weights and of the packed bias that follows them. */
 static inline i64 cell_packed_w(const struct cell *c, i32 I, i32 H) { return (i64)round_up(H, LANES) * c->gates * ((i64)I + H); }

@@ -223,7 +223,7 @@ static void rows_fwd(const struct op *op, const struct run *r, const struct dims
             for (i64 i = 0; i < d->W; i++) to[i] = zrow[b * d->W + i] + zs[i];
         }
         if (d->nk) x_side(d, r->kern, rows, known_rows(op, r, d, at), wk, (i64)d->nk * d->G * LANES, z + at * d->W);
-        cell_kernels(d->cell, r->kern)
+        cell_kernels(d->cell, r->kern, PREC_F32)
             ->point_fwd(rows, d->H, z + at * d->W, before, state + at * d->Hp, r->buf[op->out] + at * d->Hp);
     }
 }
@@ -244,7 +244,7 @@ static void copy_bwd(const struct op *op, const struct run *r, const struct dims
     f32 *z = r->saved[op->l] + at * d->W, *state = r->saved[op->l] + (i64)d->steps * r->B * d->W + at * d->Hp;
     const f32 *before = run_in(op, r, 0) + ((d->cell->states > 1 ? r->B : 0) + (i64)q.b0) * d->Hp;
     memset(ds, 0, (size_t)rows * (size_t)d->Hp * sizeof *ds);
-    cell_kernels(d->cell, r->kern)->point_bwd(rows, d->H, z, before, state, r->dbuf[op->out] + at * d->Hp, ds);
+    cell_kernels(d->cell, r->kern, PREC_F32)->point_bwd(rows, d->H, z, before, state, r->dbuf[op->out] + at * d->Hp, ds);
     r->kern->add((i64)rows * d->Hp, dstate, ds);
     r->kern->add(rows * d->W, zrow, z);
     if (d->nk)

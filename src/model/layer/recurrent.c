@@ -1,10 +1,14 @@
-/* recurrent.c - a recurrent layer over all steps: the cell spec.cell with spec.units hidden units.
+/* recurrent.c - a recurrent layer over all steps: the cell spec.cell with spec.units hidden units, products in spec.precision.
  *
  * in[0]  x [T][B][I]            in[1]  initial state [states][B][H], or -1 = zero
- * out    y [T][B][H]            end    state after the last step [states][B][H]: h, then c where the cell has one
+ * in[2]  ids [1][B]: steps of each row, longest first (layer_lengths), or -1 = T
+ * out    y [T][B][H]            end    state after the last step of each row [states][B][H]: h, then c where the cell has one
  *
  * theta    packed w, then packed bias (kern.h)          derived  the kernels' transposed copy
- * saved    act: gates kept for backward                 scratch  dh and dc carried between steps */
+ * saved    act: gates kept for backward
+ * scratch  carry [2][B][Hp] dh and dc between steps | flags of teams [2][TEAM_MAX] lines | live rows [TEAM_MAX][B][T]
+ *
+ * Backward walks slices of steps: bwd of a slice, then dw of it grain by grain, while its dz is warm. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +31,9 @@ static err shape(struct net *n, struct op *op) {
             return FAIL(E1, "op \"%s\": the initial state is [%d][B][%d], want [%d][B][%d]", op->spec.name, start->T, start->F,
                         c->states, op->F);
     }
+    if (op->spec.in[2] >= 0) TRY(layer_is_lengths(n, op, 2));
     op->ntheta = cell_packed_w(c, op->I, op->F) + cell_packed_bias(c, op->F);
-    op->nderived = cell_wt_max(c, op->I, op->F);
+    op->nderived = cell_wt_max(c, op->spec.precision, op->I, op->F);
     TRY(net_out(n, op->spec.name, op->T, op->F, true, &op->out));
     char name[24];
     snprintf(name, sizeof name, "%.19s.end", op->spec.name);
@@ -37,12 +42,16 @@ static err shape(struct net *n, struct op *op) {
 
 static i64 saved(const struct op *op, const struct net *n, i32 B) {
     (void)n;
-    return cell_act_max(cell_of(op->spec.cell), op->T, B, op->I, op->F);
+    return cell_act_max(cell_of(op->spec.cell), op->spec.precision, op->T, B, op->I, op->F);
 }
+
+enum { FLAG_FLOATS = TEAM_MAX * TEAM_LINE / (i32)sizeof(f32) };
+
+static i64 carry_floats(const struct op *op, i32 B) { return 2 * (i64)B * round_up(op->F, LANES); }
 
 static i64 scratch(const struct op *op, const struct net *n, i32 B) {
     (void)n;
-    return 2 * (i64)B * round_up(op->F, LANES);
+    return carry_floats(op, B) + 2 * FLAG_FLOATS + (op->spec.in[2] >= 0 ? (i64)TEAM_MAX * B * op->T : 0);
 }
 
 static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {
@@ -75,20 +84,29 @@ static void init(const struct op *op, u64 seed, f32 *theta) {
 
 static void prep(const struct op *op, const struct net *n, const struct kern *k, const f32 *theta, f32 *derived) {
     (void)n;
-    cell_kernels(cell_of(op->spec.cell), k)->prep(op->I, op->F, theta + op->theta0, derived + op->derived0);
+    cell_kernels(cell_of(op->spec.cell), k, op->spec.precision)->prep(op->I, op->F, theta + op->theta0, derived + op->derived0);
 }
 
-static struct cell_box box_of(const struct op *op, const struct run *r) {
+/* Rows that are live at each step, for the kernels: a place of its own for every part and every member of a team. */
+static const i32 *live_rows(const struct op *op, const struct run *r, struct part p) {
+    if (op->spec.in[2] < 0) return NULL;
+    f32 *after = r->scratch[op->l] + carry_floats(op, r->B) + 2 * FLAG_FLOATS;
+    i32 *live = (i32 *)(void *)after + ((i64)p.b0 * imax(1, p.n) + p.me) * op->T;
+    return layer_live(op->T, r->B, (const i32 *)(const void *)run_in(op, r, 2), live) ? live : NULL;
+}
+
+static struct cell_box box_of(const struct op *op, const struct run *r, struct part p) {
     const struct cell *c = cell_of(op->spec.cell);
     i64 plane = (i64)r->B * round_up(op->F, LANES);
     f32 *end = r->buf[op->end], *dend = run_dout(r, op->end);
-    struct cell_box box = {.T = op->T, .B = r->B, .I = op->I, .H = op->F};
+    struct cell_box box = {.T = op->T, .B = r->B, .I = op->I, .H = op->F, .how = op->spec.how};
     box.x = run_in(op, r, 0);
     box.x_ld = box.dx_ld = round_up(op->I, LANES);
     box.y = r->buf[op->out];
     box.act = r->saved[op->l];
     box.hT = end;
     box.cT = c->states > 1 ? end + plane : NULL;
+    box.live = live_rows(op, r, p);
     box.w = r->theta + op->theta0;
     box.bias = box.w + cell_packed_w(c, op->I, op->F);
     box.wt = r->derived + op->derived0;
@@ -106,32 +124,55 @@ static struct cell_box box_of(const struct op *op, const struct run *r) {
     return box;
 }
 
+/* A step of at most SLICES calls, each of which may raise the flags by T+1 (at most 2^20): 2^34 apart, serials never meet. */
+enum { SERIAL_SHIFT = 34, SLICES = 4096 };
+
+static struct cell_team team_of(const struct op *op, const struct run *r, struct part p, bool backward) {
+    f32 *flags = r->scratch[op->l] + carry_floats(op, r->B) + (backward ? FLAG_FLOATS : 0);
+    return (struct cell_team){.me = p.me, .n = p.n, .base = r->serial << SERIAL_SHIFT, .flag = (char *)flags};
+}
+
 static void fwd(const struct op *op, const struct run *r, struct part p) {
-    struct cell_box box = box_of(op, r);
-    cell_kernels(cell_of(op->spec.cell), r->kern)->fwd(&box, p.b0, p.b1, p.t0, p.t1);
+    struct cell_box box = box_of(op, r, p);
+    struct cell_team team = team_of(op, r, p, false);
+    if (p.n > 1) box.team = &team;
+    cell_kernels(cell_of(op->spec.cell), r->kern, op->spec.precision)->fwd(&box, p.b0, p.b1, p.t0, p.t1);
 }
 
 /* The kernels write the I values of a row of dx, not the lanes after them. */
 static void pad_dx(const struct cell_box *box, struct part p) {
     i64 tail = box->dx_ld - box->I;
-    if (!box->dx || tail == 0) return;
+    if (!box->dx || tail == 0 || p.me > 0) return;
     for (i32 t = p.t0; t < p.t1; t++)
         for (i32 b = p.b0; b < p.b1; b++)
             memset(box->dx + ((i64)t * box->B + b) * box->dx_ld + box->I, 0, (size_t)tail * sizeof *box->dx);
 }
 
+/* Steps of a slice: SLICE_ROWS rows of a grain, so that reading and writing the grain's dW pays.  A function of grain and T alone:
+ * sums of dW begin anew with every slice. */
+enum { SLICE_ROWS = 512 };
+static i32 slice_steps(const struct run *r, i32 T) {
+    return imax(imax(1, SLICE_ROWS / r->grain), ceil_div(T, SLICES));
+}
+
 static void bwd(const struct op *op, const struct run *r, struct part p) {
     const struct cell *c = cell_of(op->spec.cell);
-    const struct cell_kern *k = cell_kernels(c, r->kern);
-    struct cell_box box = box_of(op, r);
+    const struct cell_kern *k = cell_kernels(c, r->kern, op->spec.precision);
+    struct cell_box box = box_of(op, r, p);
+    struct cell_team team = team_of(op, r, p, true);
+    if (p.n > 1) box.team = &team;
     if (!box.dy && !box.dhT) return;
-    k->bwd(&box, p.b0, p.b1, p.t0, p.t1);
-    pad_dx(&box, p);
-    for (i32 g = grain_first(r, p); g < grain_end(r, p); g++) {
-        struct part q = part_grain(r, p, g);
-        f32 *dw = grain_grad(r, g, op->theta0);
-        k->dw(&box, q.b0, q.b1, q.t0, q.t1, dw, dw + cell_packed_w(c, op->I, op->F));
+    i32 steps = slice_steps(r, op->T);
+    for (i32 t1 = p.t1, t0; t1 > p.t0; t1 = t0, team.base += (u64)op->T + 2) {
+        t0 = imax(p.t0, (t1 - 1) / steps * steps);
+        k->bwd(&box, p.b0, p.b1, t0, t1);
+        for (i32 g = grain_first(r, p); g < grain_end(r, p); g++) {
+            struct part q = part_grain(r, p, g);
+            f32 *dw = grain_grad(r, g, op->theta0);
+            k->dw(&box, q.b0, q.b1, t0, t1, dw, dw + cell_packed_w(c, op->I, op->F));
+        }
     }
+    pad_dx(&box, p);
 }
 
 /* "lstm.1" is layer 1 of PyTorch's module "lstm"; a name without a number is layer 0. */
@@ -161,7 +202,8 @@ extern const struct layer layer_recurrent;
 const struct layer layer_recurrent = {
     .name = "recurrent",
     .help = "y [T][B][units] and the end state [states][B][units] of a cell run over x [T][B][I]",
-    .nin = 2,
+    .team = true,
+    .nin = 3,
     .shape = shape,
     .saved = saved,
     .scratch = scratch,

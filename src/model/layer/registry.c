@@ -42,6 +42,32 @@ err layer_range(const struct op *op, const char *what, f64 v, f64 min, f64 max) 
     return FAIL(E103, "op \"%s\" (%s): %s is %g, possible is %g to %g", op->spec.name, op->layer->name, what, v, min, max);
 }
 
+err layer_is_lengths(const struct net *n, const struct op *op, i32 i) {
+    const struct buf *b = &n->buf[op->spec.in[i]];
+    if (b->ids && b->T == 1) return 0;
+    return FAIL(E1, "op \"%s\": in[%d] must be lengths of rows, ids [1][B]", op->spec.name, i);
+}
+
+err layer_lengths(i32 T, i32 B, const i32 *length) {
+    for (i32 b = 0; b < B; b++) {
+        if (length[b] < 0 || length[b] > T)
+            return FAIL(E1, "row %d of the batch has length %d, possible is 0 to %d steps", b, length[b], T);
+        if (b > 0 && length[b] > length[b - 1])
+            return FAIL(E1, "row %d of the batch has length %d and follows a row of length %d: the longest rows come first", b,
+                        length[b], length[b - 1]);
+    }
+    return 0;
+}
+
+bool layer_live(i32 T, i32 B, const i32 *length, i32 *live) {
+    i32 n = B;
+    for (i32 t = 0; t < T; t++) {
+        while (n > 0 && length[n - 1] <= t) n--;
+        live[t] = n;
+    }
+    return T > 0 && live[T - 1] < B;
+}
+
 void layer_tensor(struct tensor_info *t, const struct op *op, const char *what, i32 rows, i32 cols) {
     snprintf(t->name, sizeof t->name, "%s.%s", op->spec.name, what);
     t->rows = rows;
