@@ -1,0 +1,53 @@
+/* rig.h - something that is measured: recurrent layers bound to the kernels, or a whole training step bound to the executor.
+ *
+ *     rig_new(spec) -> rig_load(files) -> rig_step ... -> rig_dump(files) -> rig_free
+ *
+ * Both kinds hide behind one small table, so that measuring (bench_kern.c) and serving (serve.c) know neither. */
+#ifndef STRETTO_BENCH_RIG_H
+#define STRETTO_BENCH_RIG_H
+
+#include "base/pool.h"
+#include "kern/kern.h"
+
+enum { RIG_LAYERS = 8, RIG_THREADS = TEAM_MAX };
+
+/* What to run.  Names as on the lines of --serve: "cell=lstm T=100 B=32 I=8 H=64 layers=1 dirs=1 ...". */
+struct spec {
+    enum cell_kind cell;
+    enum precision prec;
+    const struct kern *kern;
+    i32 T, B, I, H, layers, dirs, threads, slice;
+    bool ragged;  /* lengths spread evenly over 1..T, longest row first */
+    bool stepped; /* forward step by step, as a decoder whose next input must wait */
+    bool team;    /* threads share units instead of rows */
+    bool step;    /* full training step: layers + linear head + MSE + Adam */
+    bool dx;      /* gradient of the input too */
+    bool phases;  /* take the time of each phase */
+    u32 how;
+    i32 proj;     /* projection of h, 0 = none */
+};
+
+struct rig {
+    struct spec spec;
+    f64 flop;        /* true work of a step */
+    f64 phase[4];    /* seconds of thread 0: prep, forward, backward, dW; with spec.phases */
+    const char *why; /* why this cannot be run here (rig_new gave no error): "" = it can */
+    void (*step)(struct rig *r);
+    err (*load)(struct rig *r, const char *dir); /* weights, x, dy as raw f32 files; NULL dir = drawn */
+    err (*dump)(struct rig *r, const char *dir); /* y, gradients */
+    void (*free)(struct rig *r);
+};
+
+err rig_new(const struct spec *s, struct pool *pool, struct rig **out);
+void rig_free(struct rig *r); /* NULL is fine */
+
+/* The two kinds (rig_cell.c, rig_step.c). */
+err cell_rig_new(const struct spec *s, struct pool *pool, struct rig **out);
+err step_rig_new(const struct spec *s, struct pool *pool, struct rig **out);
+
+/* rig.c: raw f32 files dir/name.f32. */
+err raw_read(const char *dir, const char *name, i64 n, f32 *out);
+err raw_write(const char *dir, const char *name, i64 n, const f32 *v);
+void raw_draw(i64 n, f32 scale, f32 *out); /* uniform in +-scale/2 */
+
+#endif
