@@ -48,6 +48,8 @@ void t_near(const char *what, const f32 *got, const f32 *want, i64 n, f64 tol) {
     free(w);
 }
 
+bool t_few(void) { return getenv("STRETTO_TEST_FEW") != NULL; }
+
 const char *t_shared(const char *name) {
     static char path[4096];
     const char *root = getenv("STRETTO_SHARED");

@@ -29,6 +29,9 @@ void t_near64(const char *what, const f32 *got, const f64 *want, i64 n, f64 tol)
 /* Full path of a file under shared/ (environment STRETTO_SHARED), or skips the test in plain words when it is absent. */
 const char *t_shared(const char *name);
 
+/* An emulated machine asks for fewer cases (environment STRETTO_TEST_FEW, set by ./check arm). */
+bool t_few(void);
+
 /* A new folder under the system's temporary folder, removed at exit.  t_file writes text into a file there, returns its path. */
 const char *t_dir(void);
 const char *t_file(const char *name, const char *text);

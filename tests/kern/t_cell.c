@@ -139,6 +139,7 @@ static void compare(const struct twin *w, const struct bench *e, const struct sh
 
 /* One shape, one kind, every instruction set; in one call and in pieces. */
 static void check(enum cell_kind kind, const struct shape *s) {
+    if (t_few() && (i64)s->T * s->B * s->H * (s->I + s->H) > 400000) return;
     struct twin w;
     lengths(s);
     twin_new(&w, kind, s->T, s->B, s->I, s->H, steps_);

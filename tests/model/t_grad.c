@@ -6,11 +6,11 @@
  */
 static const f64 tolerance = 5e-6;
 
-/* d loss / d tensor i of op l by the twin, every entry. */
-static f64 *differences(struct twin *t, i32 l, i32 i) {
+/* d loss / d tensor i of op l by the twin, every `stride`-th entry. */
+static f64 *differences(struct twin *t, i32 l, i32 i, i64 stride) {
     i64 size = twin_size(&t->info[l][i]);
     f64 *d = twin_new_array(t, size + 1), step = 1e-6;
-    for (i64 j = 0; j < size; j++) {
+    for (i64 j = 0; j < size; j += stride) {
         f64 *w = &t->w[l][i][j], keep = *w;
         *w = keep + step;
         f64 up = twin_loss(t);
@@ -34,9 +34,15 @@ static void compare(const struct rig *g, struct twin *t, i32 l, const f32 *grad,
         i64 size = twin_size(&t->info[l][i]);
         f32 *got = arena_new(&t->arena, (size_t)(size + 1) * sizeof *got);
         op->layer->store(op, i, grad + op->theta0, got);
-        f64 *want = differences(t, l, i);
+        i64 stride = t_few() ? 7 : 1;
+        f64 *want = differences(t, l, i, stride);
+        f32 largest = floor;
+        for (i64 j = 0; j < size; j++) {
+            largest = fmaxf(largest, fabsf(got[j]));
+            if (j % stride) got[j] = 0;
+        }
         if (!strcmp(op->layer->name, "recurrent") && i == 3) only_split_bias(op, want);
-        want[size] = (f64)(got[size] = floor);
+        want[size] = (f64)(got[size] = largest);
         t_near64(t->info[l][i].name, got, want, size + 1, tolerance);
     }
 }
