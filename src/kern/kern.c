@@ -65,7 +65,7 @@ static void make_tables(void) {
     for (enum kern_arch a = 0; a < KERN_NARCH; a++) {
         have[a] = cpu_has(a);
         if (have[a]) best = a;
-        fill(a, &table[a]);
+        if (have[a]) fill(a, &table[a]); /* filling runs code that was compiled for the set */
         table[a].arch = a;
         table[a].name = names[a];
     }
