@@ -19,7 +19,8 @@
 #define RATE_SHARE 0.60   /* of the machine's multiply-add rate that products reach */
 #define FLOAT_FLOPS 200.0 /* flops in whose time element-wise work (exp, masks, losses) writes one activation */
 #define CACHE_GAIN 3.0    /* bandwidth for a task that fits in the L2 cache, against memory */
-#define TEAM_S 0.25e-6    /* members seeing each other's flags, once per step of the sequence */
+#define TEAM_FWD_S 0.4e-6 /* members seeing each other's flags and units, once per step of the sequence */
+#define TEAM_BWD_S 1.0e-6 /* the same backward: every gate of a unit is exchanged */
 #define TURNS_S 50e-6     /* the same where members take turns on a core */
 #define PREP_SHARE 0.35   /* of the memory bandwidth that transposing reaches */
 
@@ -89,8 +90,16 @@ static i64 team_bytes(const struct plan *p, const struct task *t) {
 /* A member's share of the seconds of the whole task, and its waiting for the others. */
 static f64 member_seconds(const struct plan *p, const struct net *n, const struct machine *m, const struct task *t, f64 whole) {
     i32 panels = op_panels(&n->op[t->op]);
-    f64 wait = p->ndevice > m->ncore ? TURNS_S : TEAM_S;
+    f64 wait = p->ndevice > m->ncore ? TURNS_S : t->kind == TASK_FWD ? TEAM_FWD_S : TEAM_BWD_S;
     return whole * ceil_div(panels, t->members) / panels + wait * (t->box.t1 - t->box.t0);
+}
+
+/* A layer that goes step by step reads its weights for the rows of one step: with few of them it waits for the cache.  Half of
+ * backward, the weight gradient, is one product over all steps. */
+static f64 few_rows(const struct op *op, const struct task *t) {
+    f64 rows = t->box.b1 - t->box.b0, share = rows / (rows + 1);
+    if (!op->layer->team) return 1;
+    return t->kind == TASK_FWD ? share : 2 * share / (1 + share);
 }
 
 static f64 seconds(const struct plan *p, const struct net *n, const struct machine *m, const struct task *t) {
@@ -100,8 +109,8 @@ static f64 seconds(const struct plan *p, const struct net *n, const struct machi
     if (t->kind != TASK_FWD && t->kind != TASK_BWD) return bytes / speed;
     const struct op *op = &n->op[t->op];
     f64 flops = op->layer->flops ? op->layer->flops(op, n, t->box.b1 - t->box.b0, t->kind == TASK_BWD) : 0;
-    f64 rate = d->gflops * 1e9, per_float = FLOAT_FLOPS / rate;
-    f64 s = dmax(dmax(flops / (rate * RATE_SHARE), bytes / speed), floats_written(p, t) * per_float);
+    f64 rate = d->gflops * 1e9, per_float = FLOAT_FLOPS / rate, share = RATE_SHARE * few_rows(op, t);
+    f64 s = dmax(dmax(flops / (rate * share), bytes / speed), floats_written(p, t) * per_float);
     return t->members > 1 ? member_seconds(p, n, m, t, s) : s;
 }
 
