@@ -57,6 +57,10 @@ bool layer_live(i32 T, i32 B, const i32 *length, i32 *live);
 /* Write one entry of tensors(). */
 void layer_tensor(struct tensor_info *t, const struct op *op, const char *what, i32 rows, i32 cols);
 
+/* The same as PyTorch's recurrent modules name it: "lstm.1.reverse" with "weight_ih" is lstm.weight_ih_l1_reverse; a name without a
+ * number is layer 0. */
+void layer_torch_tensor(struct tensor_info *t, const struct op *op, const char *what, i32 rows, i32 cols);
+
 /* The value of weight i of an op's initialisation: uniform in [-a,a), or normal. */
 f32 layer_uniform(const struct op *op, u64 seed, i64 i, f64 a);
 f32 layer_normal(const struct op *op, u64 seed, i64 i);

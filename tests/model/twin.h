@@ -75,6 +75,13 @@ static inline void twin_matvec(i32 rows, i32 cols, const f64 *w, const f64 *bias
     }
 }
 
+static inline i32 twin_id(const struct twin *t, i32 buf, i64 at) { return ((const i32 *)(const void *)t->g->buf[buf])[at]; }
+
+/* Steps of row b: input i of an op, or all. */
+static inline i32 twin_length(const struct twin *t, const struct op *op, i32 i, i32 b) {
+    return op->spec.in[i] >= 0 ? twin_id(t, op->spec.in[i], b) : op->T;
+}
+
 static inline void twin_recurrent(struct twin *t, const struct op *op) {
     const struct cell *cell = cell_of(op->spec.cell);
     i32 B = t->g->r.B, H = op->F, I = op->I, GH = cell->gates * H;
@@ -85,7 +92,9 @@ static inline void twin_recurrent(struct twin *t, const struct op *op) {
             h[u] = start ? start[(i64)b * H + u] : 0;
             c[u] = start && cell->states > 1 ? start[((i64)B + b) * H + u] : 0;
         }
-        for (i32 s = 0; s < op->T; s++) {
+        i32 n = twin_length(t, op, 2, b);
+        for (i32 s = n; s < op->T; s++) memset(t->buf[op->out] + ((i64)s * B + b) * H, 0, (size_t)H * sizeof *h);
+        for (i32 s = 0; s < n; s++) {
             twin_matvec(GH, I, w[0], w[2], t->buf[op->spec.in[0]] + ((i64)s * B + b) * I, zx);
             twin_matvec(GH, H, w[1], w[3], h, zh);
             twin_cell(cell, H, zx, zh, h, c);
@@ -96,7 +105,17 @@ static inline void twin_recurrent(struct twin *t, const struct op *op) {
     }
 }
 
-static inline i32 twin_id(const struct twin *t, i32 buf, i64 at) { return ((const i32 *)(const void *)t->g->buf[buf])[at]; }
+static inline void twin_reverse(struct twin *t, const struct op *op) {
+    i32 B = t->g->r.B, F = op->F;
+    const f64 *x = t->buf[op->spec.in[0]];
+    for (i32 b = 0; b < B; b++)
+        for (i32 s = 0, n = twin_length(t, op, 1, b); s < op->T; s++) {
+            f64 *y = t->buf[op->out] + ((i64)s * B + b) * F;
+            memset(y, 0, (size_t)F * sizeof *y);
+            if (s < n) memcpy(y, x + ((i64)(n - 1 - s) * B + b) * F, (size_t)F * sizeof *y);
+        }
+    if (op->end >= 0) memcpy(t->buf[op->end], x, (size_t)op->T * (size_t)B * (size_t)F * sizeof *x);
+}
 
 static inline void twin_decode(struct twin *t, const struct op *op) {
     const struct cell *cell = cell_of(op->spec.cell);
@@ -188,6 +207,8 @@ static inline f64 twin_loss(struct twin *t) {
             twin_recurrent(t, op);
         else if (!strcmp(op->layer->name, "decode"))
             twin_decode(t, op);
+        else if (!strcmp(op->layer->name, "reverse"))
+            twin_reverse(t, op);
         else
             for (i64 at = 0; at < (i64)op->T * t->g->r.B; at++) twin_row(t, op, at);
     }

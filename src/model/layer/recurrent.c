@@ -11,7 +11,6 @@
  * Backward walks slices of steps: bwd of a slice, then dw of it grain by grain, while its dz is warm. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "model/cell/cell.h"
 #include "model/layer.h"
@@ -175,17 +174,11 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
     pad_dx(&box, p);
 }
 
-/* "lstm.1" is layer 1 of PyTorch's module "lstm"; a name without a number is layer 0. */
 static i32 tensors(const struct op *op, struct tensor_info out[8]) {
-    const char *name = op->spec.name, *dot = strrchr(name, '.');
-    int stem = (int)strlen(name), layer = 0;
-    if (dot && dot[1] && strspn(dot + 1, "0123456789") == strlen(dot + 1)) {
-        stem = (int)(dot - name);
-        layer = (int)strtol(dot + 1, NULL, 10);
-    }
     for (i32 i = 0; i < CELL_TENSORS; i++) {
-        const char *what = cell_tensor(i, op->I, op->F, cell_of(op->spec.cell)->gates, &out[i].rows, &out[i].cols);
-        snprintf(out[i].name, sizeof out[i].name, "%.*s.%s_l%d", stem, name, what, layer);
+        i32 rows, cols;
+        const char *what = cell_tensor(i, op->I, op->F, cell_of(op->spec.cell)->gates, &rows, &cols);
+        layer_torch_tensor(&out[i], op, what, rows, cols);
     }
     return CELL_TENSORS;
 }

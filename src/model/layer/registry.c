@@ -1,6 +1,7 @@
 /* registry.c - the list of layers (layers.def and losses.def), and what several of their files need. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/rng.h"
 #include "model/layer.h"
@@ -70,6 +71,19 @@ bool layer_live(i32 T, i32 B, const i32 *length, i32 *live) {
 
 void layer_tensor(struct tensor_info *t, const struct op *op, const char *what, i32 rows, i32 cols) {
     snprintf(t->name, sizeof t->name, "%s.%s", op->spec.name, what);
+    t->rows = rows;
+    t->cols = cols;
+}
+
+void layer_torch_tensor(struct tensor_info *t, const struct op *op, const char *what, i32 rows, i32 cols) {
+    const char *name = op->spec.name, *suffix = strstr(name, ".reverse");
+    int stem = suffix ? (int)(suffix - name) : (int)strlen(name), end = stem, layer = 0;
+    while (end > 0 && name[end - 1] >= '0' && name[end - 1] <= '9') end--;
+    if (end > 0 && end < stem && name[end - 1] == '.') {
+        layer = (int)strtol(name + end, NULL, 10);
+        stem = end - 1;
+    }
+    snprintf(t->name, sizeof t->name, "%.*s.%s_l%d%s", stem, name, what, layer, suffix ? "_reverse" : "");
     t->rows = rows;
     t->cols = cols;
 }

@@ -1,0 +1,75 @@
+/* reverse.c - x with its time turned round, for layers that read a series from its end.
+ *
+ * in[0]  x [T][B][F]            in[1]  ids [1][B]: steps of each row, or -1 = T
+ * out    y [T][B][F]            row b: y[t] = x[n-1-t] for t below its n steps, 0 behind
+ * end    x as it is [T][B][F]   only where a gradient flows back into x: a buffer takes that from one reader alone, so the layer
+ *                               that reads x forwards reads this copy
+ *
+ * Parts hold all steps. */
+#include "model/layer.h"
+
+static err shape(struct net *n, struct op *op) {
+    const struct buf *in;
+    TRY(layer_input(n, op, 0, &in));
+    if (op->spec.in[1] >= 0) TRY(layer_is_lengths(n, op, 1));
+    op->T = in->T;
+    op->I = op->F = in->F;
+    TRY(net_out(n, op->spec.name, op->T, op->F, in->grad, &op->out));
+    return in->grad ? net_out(n, op->spec.name, op->T, op->F, true, &op->end) : 0;
+}
+
+static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {
+    (void)n, (void)backward;
+    return (f64)op->T * B * op->F;
+}
+
+static i32 length_of(const struct op *op, const struct run *r, i32 b) {
+    if (op->spec.in[1] < 0) return op->T;
+    return imax(0, imin(op->T, ((const i32 *)(const void *)run_in(op, r, 1))[b]));
+}
+
+/* to[t] of row b = from[n-1-t]; 0 behind the n steps of the row. */
+static void turn(const struct op *op, const struct run *r, struct part p, const f32 *from, f32 *to) {
+    i64 Fp = round_up(op->F, LANES), step = r->B * Fp;
+    size_t bytes = (size_t)Fp * sizeof *to;
+    for (i32 b = p.b0; b < p.b1; b++) {
+        i32 n = length_of(op, r, b);
+        for (i32 t = 0; t < n; t++) memcpy(to + t * step + b * Fp, from + (n - 1 - t) * step + b * Fp, bytes);
+        for (i32 t = n; t < op->T; t++) memset(to + t * step + b * Fp, 0, bytes);
+    }
+}
+
+static void fwd(const struct op *op, const struct run *r, struct part p) {
+    const f32 *x = run_in(op, r, 0);
+    turn(op, r, p, x, r->buf[op->out]);
+    if (op->end < 0) return;
+    i64 Fp = round_up(op->F, LANES);
+    for (i32 t = 0; t < op->T; t++) {
+        i64 at = ((i64)t * r->B + p.b0) * Fp;
+        memcpy(r->buf[op->end] + at, x + at, (size_t)((p.b1 - p.b0) * Fp) * sizeof *x);
+    }
+}
+
+static void bwd(const struct op *op, const struct run *r, struct part p) {
+    f32 *dx = run_din(op, r, 0);
+    const f32 *dy = run_dout(r, op->out), *dsame = run_dout(r, op->end);
+    i64 Fp = round_up(op->F, LANES), n = (p.b1 - p.b0) * Fp;
+    if (!dx) return;
+    if (dy) turn(op, r, p, dy, dx);
+    for (i32 t = 0; t < op->T; t++) {
+        i64 at = ((i64)t * r->B + p.b0) * Fp;
+        if (!dy) memset(dx + at, 0, (size_t)n * sizeof *dx);
+        if (dsame) r->kern->add(n, dx + at, dsame + at);
+    }
+}
+
+extern const struct layer layer_reverse;
+const struct layer layer_reverse = {
+    .name = "reverse",
+    .help = "y [T][B][F] = x [T][B][F] with the steps of each row turned round",
+    .nin = 2,
+    .shape = shape,
+    .flops = flops,
+    .fwd = fwd,
+    .bwd = bwd,
+};
