@@ -76,10 +76,32 @@ static inline i32 tile_rows(i32 left) {
     return tail == 0 || tail > ROWS_MAX / 2 ? ROWS_MAX : ROWS_MAX - (ROWS_MAX > 3);
 }
 
-/* to[lane][u] = from[u][lane] for LANES lanes and n rows u; the columns of `to` from n on, up to its width, get zero. */
+typedef f32 quad __attribute__((vector_size(16)));
+typedef i32 quad_index __attribute__((vector_size(16)));
+#if defined(__clang__)
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (quad_index){__VA_ARGS__})
+#endif
+
+/* to[lane][u] = from[u][lane] for LANES lanes and n rows u; the columns of `to` from n on, up to its width, get zero.  In blocks
+ * of 4 x 4 on every instruction set. */
 static inline void transpose_lanes(const f32 *from, i64 ld_from, i32 n, f32 *to, i32 width) {
-    for (i32 lane = 0; lane < LANES; lane++)
-        for (i32 u = 0; u < width; u++) to[lane * width + u] = u < n ? from[u * ld_from + lane] : 0;
+    for (i32 u = 0; u < width; u += 4) {
+        for (i32 lane = 0; lane < LANES; lane += 4) {
+            quad a[4] = {{0}}, b[4];
+            for (i32 i = 0; i < imin(4, n - u); i++) memcpy(&a[i], from + (u + i) * ld_from + lane, sizeof a[i]);
+            for (i32 i = 0; i < 2; i++) {
+                b[2 * i] = SHUFFLE(a[i], a[i + 2], 0, 4, 1, 5);
+                b[2 * i + 1] = SHUFFLE(a[i], a[i + 2], 2, 6, 3, 7);
+            }
+            for (i32 i = 0; i < 2; i++) {
+                a[2 * i] = SHUFFLE(b[i], b[i + 2], 0, 4, 1, 5);
+                a[2 * i + 1] = SHUFFLE(b[i], b[i + 2], 2, 6, 3, 7);
+            }
+            for (i32 i = 0; i < 4; i++) memcpy(to + (lane + i) * width + u, &a[i], sizeof a[i]);
+        }
+    }
 }
 
 /* Columns of the next mul_cols tile: as even as they come. */
