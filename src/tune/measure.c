@@ -1,0 +1,121 @@
+/* measure.c - times of a layer walked in each way, interleaved, on buffers of its own.
+ *
+ *     way 0, way 1, way 0, way 1, ...   at least ROUNDS_LEAST times, then until ENOUGH seconds; the median of each
+ *
+ * Steps are cut to about STEP_FLOPS of work, so that a measurement takes milliseconds: the ways differ within a step or a chunk
+ * of steps, not in how often that is repeated.  Seconds are given for all T steps. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "tune/tune.h"
+
+enum { ROUNDS_LEAST = 5, ROUNDS_MOST = 25, STEPS_LEAST = 4 };
+#define STEP_FLOPS 25e6 /* of a forward run: half a millisecond on a core of 50 GF/s */
+#define ENOUGH 4e-3     /* seconds of one way */
+#define SLOW_RATE 30e9  /* flops per second, for tune_cost: rather too low than too high */
+
+struct way {
+    const struct cell_kern *kern;
+    struct cell_box box;
+    f32 *dw, *dbias; /* NULL = forward alone */
+    f64 seconds[ROUNDS_MOST];
+};
+
+static f64 step_flops(const struct tune_shape *s) { return 2.0 * s->rows * cell_gates(s->cell) * s->H * ((f64)s->I + s->H); }
+
+static i32 steps_of(const struct tune_shape *s) {
+    f64 n = STEP_FLOPS / step_flops(s);
+    return imin(s->T, imax(STEPS_LEAST, (i32)dmin(n, 1 << 20)));
+}
+
+f64 tune_cost(enum tune_kind kind, const struct tune_shape *s) {
+    f64 one = step_flops(s) * steps_of(s) * (kind == TUNE_PRECISION ? 3 : 1) / SLOW_RATE;
+    return TUNE_WAYS * dmax(ENOUGH, (ROUNDS_LEAST + 1) * one);
+}
+
+/* Numbers between -scale and scale; no two neighbours alike, the same in every run. */
+static void fill(f32 *v, i64 n, f32 scale) {
+    u32 x = 1;
+    for (i64 i = 0; i < n; i++) {
+        x = x * 1664525u + 1013904223u;
+        v[i] = scale * ((f32)(x >> 8) / (f32)(1 << 23) - 1);
+    }
+}
+
+static err buffers(const struct tune_shape *s, bool backward, struct arena *a, struct way *w) {
+    i32 T = steps_of(s), B = s->rows, I = s->I, H = s->H, Hp = round_up(H, LANES), Ip = round_up(I, LANES);
+    const struct cell_kern *k = w->kern;
+    struct cell_box *b = &w->box;
+    i64 nw = cell_w_floats(s->cell, I, H), nbias = cell_bias_floats(s->cell, H), plane = (i64)B * Hp;
+    f32 *x, *weights, *bias, *wt, *end;
+    ARENA_NEW(a, x, (i64)T * B * Ip);
+    ARENA_NEW(a, b->y, T * plane);
+    ARENA_NEW(a, b->act, k->act_floats(T, B, I, H));
+    ARENA_NEW(a, weights, nw);
+    ARENA_NEW(a, bias, nbias);
+    ARENA_NEW(a, wt, k->wt_floats(I, H) + LANES);
+    ARENA_NEW(a, end, 2 * plane);
+    fill(x, (i64)T * B * Ip, 1);
+    fill(weights, nw, 0.1f);
+    k->prep(I, H, weights, wt);
+    b->T = T, b->B = B, b->I = I, b->H = H;
+    b->x = x, b->x_ld = b->dx_ld = Ip;
+    b->w = weights, b->bias = bias, b->wt = wt;
+    b->hT = end;
+    b->cT = s->cell == CELL_LSTM ? end + plane : NULL;
+    if (!backward) return 0;
+    f32 *dy;
+    ARENA_NEW(a, dy, T * plane);
+    ARENA_NEW(a, b->carry, 2 * plane);
+    ARENA_NEW(a, w->dw, nw);
+    ARENA_NEW(a, w->dbias, nbias);
+    fill(dy, T * plane, 0.1f);
+    b->dy = dy;
+    return 0;
+}
+
+static f64 once(const struct way *w) {
+    const struct cell_box *b = &w->box;
+    f64 t0 = clock_now();
+    w->kern->fwd(b, 0, b->B, 0, b->T);
+    if (w->dw) {
+        w->kern->bwd(b, 0, b->B, 0, b->T);
+        w->kern->dw(b, 0, b->B, 0, b->T, w->dw, w->dbias);
+    }
+    return clock_now() - t0;
+}
+
+static int by_size(const void *a, const void *b) {
+    f64 x = *(const f64 *)a, y = *(const f64 *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void race(struct way *w, f64 seconds[TUNE_WAYS], f64 scale) {
+    f64 spent = 0;
+    i32 n = 0;
+    for (i32 i = 0; i < TUNE_WAYS; i++) once(&w[i]); /* pages, caches, the clock of the core */
+    for (; n < ROUNDS_MOST && (n < ROUNDS_LEAST || spent < TUNE_WAYS * ENOUGH); n++)
+        for (i32 i = 0; i < TUNE_WAYS; i++) spent += w[i].seconds[n] = once(&w[i]);
+    for (i32 i = 0; i < TUNE_WAYS; i++) {
+        qsort(w[i].seconds, (size_t)n, sizeof w[i].seconds[0], by_size);
+        seconds[i] = dmax(1e-9, w[i].seconds[n / 2] * scale);
+    }
+}
+
+err tune_measure(const struct kern *k, enum tune_kind kind, const struct tune_shape *s, f64 seconds[TUNE_WAYS]) {
+    struct arena a = {0};
+    struct way *w = arena_new(&a, TUNE_WAYS * sizeof *w);
+    err e = w ? 0 : -E601;
+    for (i32 i = 0; i < TUNE_WAYS && e >= 0; i++) {
+        enum precision p = kind == TUNE_HOW ? s->precision : i ? PREC_BF16 : PREC_F32;
+        w[i].kern = cell_at(k, s->cell, p);
+        if (!w[i].kern) e = FAIL(E1, "the kernels %s have no cells to measure", k->name);
+        if (e >= 0) e = buffers(s, kind == TUNE_PRECISION, &a, &w[i]);
+        w[i].box.how = kind == TUNE_HOW ? (i ? CELL_AHEAD : CELL_FOLD) : 0;
+    }
+    if (e >= 0) race(w, seconds, (f64)s->T / steps_of(s));
+    arena_free(&a);
+    return e;
+}

@@ -1,0 +1,308 @@
+/* wisdom.c - the file of wisdom.h: lines to entries and back, merged when it is written. */
+#include "tune/wisdom.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+
+enum { FILE_BYTES = 4 << 20, MOST = 1 << 30 };
+static const char HEAD[] = "# stretto wisdom ";
+
+static const char *const kinds[TUNE_NKIND] = {"how", "precision"};
+static const char *const ways[TUNE_NKIND][TUNE_WAYS] = {{"fold", "ahead"}, {"fp32", "bf16"}};
+static const char *const cells[CELL_NKIND] = {"lstm", "gru", "rnn"};
+static const char *const precisions[PREC_N] = {"fp32", "bf16"};
+
+const char *tune_way_name(enum tune_kind kind, i32 way) { return ways[kind][way]; }
+
+/* --- a line to an entry --- */
+
+struct words {
+    const char *at, *end;
+};
+
+/* The next word, up to a space; n = 0 at the end. */
+static const char *word(struct words *w, size_t *n) {
+    while (w->at < w->end && *w->at == ' ') w->at++;
+    const char *s = w->at;
+    while (w->at < w->end && *w->at != ' ') w->at++;
+    *n = (size_t)(w->at - s);
+    return s;
+}
+
+/* The value of the next word, which must be "name=value". */
+static const char *value(struct words *w, const char *name, size_t *n) {
+    size_t len = strlen(name);
+    const char *s = word(w, n);
+    if (*n <= len + 1 || memcmp(s, name, len) != 0 || s[len] != '=') return NULL;
+    *n -= len + 1;
+    return s + len + 1;
+}
+
+static bool get_text(struct words *w, const char *name, char *out, size_t size) {
+    size_t n;
+    const char *s = value(w, name, &n);
+    if (!s || n >= size) return false;
+    for (size_t i = 0; i < n; i++)
+        if (s[i] <= ' ' || s[i] > '~') return false;
+    memcpy(out, s, n);
+    out[n] = 0;
+    return true;
+}
+
+static i32 index_of(const char *s, size_t n, const char *const *list, i32 count) {
+    for (i32 i = 0; s && i < count; i++)
+        if (strlen(list[i]) == n && memcmp(s, list[i], n) == 0) return i;
+    return -1;
+}
+
+static bool get_index(struct words *w, const char *name, const char *const *list, i32 count, i32 *out) {
+    size_t n = 0;
+    const char *s = value(w, name, &n);
+    *out = index_of(s, n, list, count);
+    return *out >= 0;
+}
+
+static bool get_count(struct words *w, const char *name, i32 *out) {
+    size_t n = 0;
+    i64 v;
+    const char *s = value(w, name, &n);
+    if (!s || !str_to_i64(s, n, &v) || v < 1 || v > MOST) return false;
+    *out = (i32)v;
+    return true;
+}
+
+/* "571.2us" or "21.3ms" or "1.2s". */
+static bool get_seconds(struct words *w, const char *name, f64 *out) {
+    static const struct {
+        const char *text;
+        f64 scale;
+    } unit[] = {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+    size_t n = 0;
+    const char *s = value(w, name, &n);
+    for (size_t i = 0; s && i < COUNT(unit); i++) {
+        size_t len = strlen(unit[i].text);
+        if (n <= len || memcmp(s + n - len, unit[i].text, len) != 0) continue;
+        if (!str_to_f64(s, n - len, '.', out)) return false;
+        *out *= unit[i].scale;
+        return *out > 0 && *out < 1e9;
+    }
+    return false;
+}
+
+static bool parse(const char *line, size_t n, struct tune_entry *e) {
+    struct words w = {line, line + n};
+    struct tune_key *k = &e->key;
+    size_t len;
+    const char *first = word(&w, &len);
+    i32 kind = index_of(first, len, kinds, TUNE_NKIND), cell, precision = 0;
+    *e = (struct tune_entry){0};
+    if (kind < 0) return false;
+    k->kind = (enum tune_kind)kind;
+    if (!get_text(&w, "cpu", k->cpu, sizeof k->cpu) || !get_text(&w, "table", k->table, sizeof k->table)) return false;
+    if (!get_index(&w, "cell", cells, CELL_NKIND, &cell)) return false;
+    if (kind == TUNE_HOW && !get_index(&w, "precision", precisions, PREC_N, &precision)) return false;
+    k->cell = (enum cell_kind)cell;
+    k->precision = (enum precision)precision;
+    bool sizes = get_count(&w, "T", &k->T) && get_count(&w, "B", &k->B) && get_count(&w, "I", &k->I) &&
+                 get_count(&w, "H", &k->H) && get_count(&w, "threads", &k->threads);
+    if (!sizes || !get_index(&w, "best", ways[kind], TUNE_WAYS, &e->best)) return false;
+    for (i32 i = 0; i < TUNE_WAYS; i++)
+        if (!get_seconds(&w, ways[kind][i], &e->seconds[i])) return false;
+    word(&w, &len);
+    return len == 0;
+}
+
+/* --- an entry to a line --- */
+
+static void put_seconds(const char *name, f64 s, struct str *out) {
+    const char *unit = s < 1e-3 ? "us" : s < 1 ? "ms" : "s";
+    f64 scale = s < 1e-3 ? 1e6 : s < 1 ? 1e3 : 1;
+    str_addf(out, " %s=%.4g%s", name, s * scale, unit);
+}
+
+void wisdom_line(const struct tune_entry *e, struct str *out) {
+    const struct tune_key *k = &e->key;
+    str_addf(out, "%s cpu=%s table=%s cell=%s", kinds[k->kind], k->cpu, k->table, cells[k->cell]);
+    if (k->kind == TUNE_HOW) str_addf(out, " precision=%s", precisions[k->precision]);
+    str_addf(out, " T=%d B=%d I=%d H=%d threads=%d best=%s", k->T, k->B, k->I, k->H, k->threads, ways[k->kind][e->best]);
+    for (i32 i = 0; i < TUNE_WAYS; i++) put_seconds(ways[k->kind][i], e->seconds[i], out);
+}
+
+void wisdom_print(const struct wisdom *w, struct str *out) {
+    str_addf(out, "%s%d   (measured choices of kernels, one line each; a line that is deleted is measured anew)\n", HEAD,
+             WISDOM_VERSION);
+    for (i32 i = 0; i < w->n; i++) {
+        wisdom_line(&w->entry[i], out);
+        str_add(out, "\n");
+    }
+}
+
+/* --- all of them --- */
+
+static bool same(const struct tune_key *a, const struct tune_key *b) {
+    return a->kind == b->kind && a->cell == b->cell && a->precision == b->precision && a->T == b->T && a->B == b->B &&
+           a->I == b->I && a->H == b->H && a->threads == b->threads && strcmp(a->cpu, b->cpu) == 0 &&
+           strcmp(a->table, b->table) == 0;
+}
+
+const struct tune_entry *wisdom_find(const struct wisdom *w, const struct tune_key *key) {
+    for (i32 i = 0; i < w->n; i++)
+        if (same(&w->entry[i].key, key)) return &w->entry[i];
+    return NULL;
+}
+
+err wisdom_put(struct wisdom *w, const struct tune_entry *e) {
+    for (i32 i = 0; i < w->n; i++)
+        if (same(&w->entry[i].key, &e->key)) {
+            w->entry[i] = *e;
+            return 0;
+        }
+    if (w->n == WISDOM_LINES) { /* the oldest goes */
+        memmove(w->entry, w->entry + 1, (size_t)(w->n - 1) * sizeof *w->entry);
+        w->n--;
+    }
+    if (w->n == w->cap) {
+        i32 cap = w->cap ? 2 * w->cap : 16;
+        struct tune_entry *more = mem_realloc(w->entry, (size_t)cap * sizeof *more);
+        if (!more) return -E601;
+        w->entry = more;
+        w->cap = cap;
+    }
+    w->entry[w->n++] = *e;
+    return 0;
+}
+
+/* The version after HEAD; 0 = not a file of ours. */
+static i64 version_of(const char *text, size_t n) {
+    size_t head = sizeof HEAD - 1, digits = 0;
+    i64 v = 0;
+    if (n <= head || memcmp(text, HEAD, head) != 0) return 0;
+    while (head + digits < n && text[head + digits] >= '0' && text[head + digits] <= '9') digits++;
+    return digits > 0 && digits < 9 && str_to_i64(text + head, digits, &v) ? v : 0;
+}
+
+err wisdom_read(struct wisdom *w, const char *text, size_t n) {
+    i32 number = 1, bad = 0, first = 0;
+    w->damage[0] = 0;
+    if (n > 0 && version_of(text, n) != WISDOM_VERSION) {
+        snprintf(w->damage, sizeof w->damage, "it is not of version %d and will be written anew", WISDOM_VERSION);
+        return 0;
+    }
+    for (const char *at = text, *end = text + n, *next; at < end; at = next, number++) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        next = stop ? stop + 1 : end;
+        if (!stop) stop = end;
+        struct tune_entry e;
+        if (stop == at || *at == '#') continue;
+        if (parse(at, (size_t)(stop - at), &e)) {
+            TRY(wisdom_put(w, &e));
+        } else if (bad++ == 0) {
+            first = number;
+        }
+    }
+    if (bad > 1)
+        snprintf(w->damage, sizeof w->damage, "line %d and %d more are damaged and were left out", first, bad - 1);
+    else if (bad)
+        snprintf(w->damage, sizeof w->damage, "line %d is damaged and was left out", first);
+    return 0;
+}
+
+/* --- the file --- */
+
+static err join(char **out, const char *a, const char *b) {
+    struct str s = {0};
+    str_addf(&s, "%s%s", a, b);
+    err e = str_ok(&s);
+    *out = s.s;
+    if (e < 0) str_free(&s), *out = NULL;
+    return e;
+}
+
+static err find_path(struct wisdom *w) {
+    const char *wish = getenv("STRETTO_WISDOM"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (wish && strcmp(wish, "off") == 0) {
+        w->off = true;
+        return 0;
+    }
+    if (wish && *wish) return join(&w->path, wish, "");
+    if (cache && *cache == '/') return join(&w->path, cache, "/stretto/wisdom");
+    return home && *home == '/' ? join(&w->path, home, "/.cache/stretto/wisdom") : 0;
+}
+
+static err read_file(struct wisdom *w) {
+    char *text;
+    i64 n;
+    if (!w->path || !file_exists(w->path)) return 0;
+    TRY(file_load(w->path, FILE_BYTES, &text, &n));
+    err e = wisdom_read(w, text, (size_t)n);
+    mem_free(text);
+    return e;
+}
+
+err wisdom_open(const char *cpu, struct wisdom *out) {
+    *out = (struct wisdom){0};
+    cpu_signature(cpu, out->cpu);
+    err e = find_path(out);
+    if (e >= 0) e = read_file(out);
+    if (e < 0) wisdom_close(out);
+    return e;
+}
+
+void wisdom_close(struct wisdom *w) {
+    mem_free(w->path);
+    mem_free(w->entry);
+    *w = (struct wisdom){0};
+}
+
+static err make_folder(const char *path) {
+    char *folder = mem_strdup(path), *slash = folder ? strrchr(folder, '/') : NULL;
+    if (!folder) return -E601;
+    err e = 0;
+    if (slash && slash > folder) {
+        *slash = 0;
+        e = file_make_dir(folder);
+    }
+    mem_free(folder);
+    return e;
+}
+
+/* file_write_all's own temporary name would be the same in two processes: each writes a file of its own and renames that. */
+static err write_file(const char *path, const struct str *text) {
+    char own[32], *mine;
+    snprintf(own, sizeof own, ".%ld", (long)getpid());
+    TRY(make_folder(path));
+    TRY(join(&mine, path, own));
+    err e = file_write_all(mine, text->s, (i64)text->len);
+    if (e >= 0 && rename(mine, path) != 0) {
+        remove(mine);
+        e = FAIL_AT(E702, path, "STRETTO_WISDOM=off, or the path of a file that may be written", "the wisdom cannot be replaced");
+    }
+    mem_free(mine);
+    return e;
+}
+
+err wisdom_save(struct wisdom *w) {
+    struct wisdom file = {.path = w->path};
+    struct str text = {0};
+    err e = 0;
+    bool any = false;
+    for (i32 i = 0; i < w->n; i++) any = any || w->entry[i].fresh;
+    if (!w->path || !any) return 0;
+    e = read_file(&file);
+    for (i32 i = 0; i < w->n && e >= 0; i++)
+        if (w->entry[i].fresh) e = wisdom_put(&file, &w->entry[i]);
+    if (e >= 0) {
+        wisdom_print(&file, &text);
+        e = str_ok(&text);
+    }
+    if (e >= 0) e = write_file(w->path, &text);
+    for (i32 i = 0; i < w->n && e >= 0; i++) w->entry[i].fresh = false;
+    str_free(&text);
+    mem_free(file.entry);
+    return e;
+}
