@@ -4,10 +4,15 @@
 
 #include "cli.h"
 
+static void show_note(const struct cli *c, const stretto_model *m) {
+    if (!c->o.quiet && *stretto_model_note(m)) fprintf(stderr, "%s\n", stretto_model_note(m));
+}
+
 static stretto_err predict(struct cli *c, stretto_model *m, stretto_data *d) {
     const char *out = cli_out(c, "-");
     char *text = NULL;
     TRY(stretto_predict_file(m, d, out, c->o.wide_output, &text));
+    show_note(c, m);
     TRY(cli_print(text));
     if (c->o.plot && *c->o.plot) TRY(stretto_model_plot(m, d, c->o.plot));
     if (strcmp(out, "-") != 0 && !c->o.quiet)
@@ -19,6 +24,7 @@ static stretto_err eval(struct cli *c, stretto_model *m, stretto_data *d) {
     char *text = NULL;
     double skill = (double)NAN;
     TRY(stretto_eval(m, d, c->config, c->o.json, &text, &skill));
+    show_note(c, m);
     TRY(cli_print(text));
     if (c->o.json) fputc('\n', stdout);
     if (c->o.plot && *c->o.plot) TRY(stretto_model_plot(m, d, c->o.plot));

@@ -162,6 +162,8 @@ STRETTO_API stretto_err stretto_eval(stretto_model *self, stretto_data *data, st
                                      double *skill);
 STRETTO_API stretto_err stretto_model_plot(stretto_model *self, stretto_data *data,
                                            const char *svg_path); /* forecast after the last row */
+/* What the last forecast or evaluation had to do differently from the training, in a sentence; "" = nothing.  Borrowed. */
+STRETTO_API const char *stretto_model_note(const stretto_model *self);
 
 /* --- 8 machine and plan --- */
 STRETTO_API stretto_err stretto_machine_info(int json, char **out);                 /* this host, as text that --machine reads */

@@ -25,6 +25,7 @@ struct stretto_model {
     struct forecaster *f;
     struct stretto_config config;  /* the options it was trained with, resolved */
     struct str record;             /* JSON: when, where, on what, how good */
+    struct str note;               /* what the last forecasts had to do differently */
     char *path;
 };
 

@@ -59,6 +59,7 @@ void stretto_model_free(stretto_model *self) {
     forecast_free(self->f);
     opt_free(&self->config.o);
     str_free(&self->record);
+    str_free(&self->note);
     mem_free(self->path);
     mem_free(self);
 }
@@ -144,6 +145,7 @@ err trainer_record(const struct stretto_trainer *t, struct str *out) {
         js_put_text(o, name[i], span);
     }
     js_put_text(o, "kernels", t->shop.use.kern->name);
+    js_put_text(o, "precision", t->o.precision);
     js_put_i64(o, "threads", t->shop.machine->ndevice);
     js_put_text(o, "processor", t->shop.machine->cpu);
     put_parts(t->model->f, o);

@@ -71,11 +71,25 @@ static err check_room(const stretto_model *m, const struct series *s, i64 origin
 }
 
 
-static err forecast_last(const stretto_model *m, const struct series *s, forecast_row_fn *fn, void *self) {
+/* A note of a forecast, kept for stretto_model_note. */
+static void keep_note(void *self, const struct event *e) {
+    stretto_model *m = self;
+    if (e->kind == EVENT_NOTE && m->note.len == 0) str_add(&m->note, e->text);
+}
+
+static struct events notes_to(stretto_model *m) {
+    str_free(&m->note);
+    return (struct events){.sink = {{keep_note, m}}, .n = 1};
+}
+
+const char *stretto_model_note(const stretto_model *self) { return str_text(&self->note); }
+
+static err forecast_last(stretto_model *m, const struct series *s, forecast_row_fn *fn, void *self) {
     struct workshop shop;
+    struct events events = notes_to(m);
     i64 origin = last_origin(s);
     TRY(check_room(m, s, origin));
-    TRY(workshop_open(&m->config.o, NULL, NULL, &shop));
+    TRY(workshop_open(&m->config.o, &events, NULL, &shop));
     struct window_set set = {.first = origin, .end = origin + 1, .stride = 1};
     err e = forecast_windows(m->f, s, &set, &shop.use, fn, self);
     workshop_close(&shop);
@@ -214,9 +228,10 @@ static err eval(stretto_model *m, stretto_data *d, const struct options *o, stru
                 int json, f64 *skill) {
     struct workshop shop;
     struct window_set set;
+    struct events events = notes_to(m);
     const char *what = "eval";
     TRY(eval_windows(m, d->s, o && !opt_is_auto(o, OPT_stride) ? o->stride : m->f->spec.stride, &set, &what));
-    TRY(workshop_open(&m->config.o, NULL, NULL, &shop));
+    TRY(workshop_open(&m->config.o, &events, NULL, &shop));
     err e = forecast_score(m->f, d->s, &set, &shop.use, scores);
     workshop_close(&shop);
     if (e < 0) return e;

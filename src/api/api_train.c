@@ -91,9 +91,12 @@ static err scale(struct stretto_trainer *t) {
     return series_scale(t->data->s, t->split.train);
 }
 
-static void state_machine(const struct stretto_trainer *t) {
+static err state_machine(const struct stretto_trainer *t) {
     i32 n = t->shop.machine->ndevice;
-    event_note(&t->events, EVENT_NOTE, "kernels %s, %d thread%s", t->shop.use.kern->name, n, n > 1 ? "s" : "");
+    TRY(forecast_check_kern(&t->spec, t->shop.use.kern));
+    event_note(&t->events, EVENT_NOTE, "kernels %s%s, %d thread%s", t->shop.use.kern->name,
+               t->spec.precision == PREC_BF16 ? " in bf16" : "", n, n > 1 ? "s" : "");
+    return 0;
 }
 
 /* A plan that was saved by `stretto plan --save`. */
@@ -118,7 +121,7 @@ static err fit(struct stretto_trainer *t, struct forecaster **out) {
     TRY(scale(t));
     TRY(load_plan(t));
     t->shop.use.trace = true;
-    state_machine(t);
+    TRY(state_machine(t));
     struct forecast_job job = {.series = t->data->s,
                                .split = t->split,
                                .spec = t->spec,

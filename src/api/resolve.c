@@ -73,8 +73,28 @@ static err choose_context(struct options *o, const struct split *p, i32 ncol) {
     return resolve_i(o, OPT_context, lmin(lmax(24, 3 * h), half), "3 x horizon, 24 at least, half the training rows at most");
 }
 
+/* Reading both ways ends in two states, the parallel decoder starts from one. */
+static err choose_decoder(struct options *o) {
+    static const struct opt_from by_ways = {.rank = OPT_RANK_PRESET, .origin = "auto: --bidirectional is given"};
+    if (!o->bidirectional) return 0;
+    if (opt_is_auto(o, OPT_decoder)) return opt_resolve(o, OPT_decoder, "direct", "--bidirectional is given");
+    if (!opt_given(o, OPT_decoder)) return opt_set_id(o, OPT_decoder, "direct", &by_ways);
+    if (strcmp(o->decoder, "direct") == 0) return 0;
+    return FAIL_AT(E106, NULL, "--decoder direct   or   --no-bidirectional",
+                   "--bidirectional ends in two states, --decoder %s goes on from one", o->decoder);
+}
+
+/* auto = fp32 as long as nothing was measured. */
+static err choose_precision(struct options *o, const struct events *ev) {
+    if (strcmp(o->precision, "auto") != 0) return 0;
+    event_note(ev, EVENT_NOTE, "precision fp32: bf16 was not measured on this machine");
+    struct opt_from from = {.rank = o->meta[OPT_precision].rank, .origin = "auto: bf16 was not measured on this machine"};
+    return opt_set_id(o, OPT_precision, "fp32", &from);
+}
+
 static err choose_shape(struct options *o) {
     bool parallel;
+    TRY(choose_decoder(o));
     if (opt_is_auto(o, OPT_decoder))
         TRY(opt_resolve(o, OPT_decoder, o->horizon >= LONG_HORIZON ? "parallel" : "direct", "by the horizon"));
     parallel = strcmp(o->decoder, "parallel") == 0;
@@ -148,7 +168,8 @@ static err bands_of(const struct options *o, struct forecast_spec *spec) {
 err spec_of(const struct options *o, struct forecast_spec *spec) {
     *spec = (struct forecast_spec){
         .horizon = (i32)o->horizon, .context = (i32)o->context, .segment = (i32)o->segment,
-        .decode = strcmp(o->decoder, "parallel") == 0, .layers = (i32)o->layers, .hidden = (i32)o->hidden,
+        .decode = strcmp(o->decoder, "parallel") == 0, .bidirectional = o->bidirectional,
+        .precision = strcmp(o->precision, "bf16") == 0 ? PREC_BF16 : PREC_F32, .layers = (i32)o->layers, .hidden = (i32)o->hidden,
         .dropout = (f32)o->dropout, .norm = o->norm, .calendar = strcmp(o->calendar, "yes") == 0,
         .scale = scale_of(o->scale), .correction = o->correction, .guard = o->guard, .refit = o->refit_all,
         .members = (i32)o->members, .batch = (i32)o->batch, .accumulate = (i32)o->accumulate,
@@ -190,6 +211,7 @@ err resolve_forecast(struct options *o, const struct series *s, const struct eve
     TRY(choose_context(o, split, s->ntarget));
     TRY(choose_shape(o));
     TRY(choose_rest(o));
+    TRY(choose_precision(o, ev));
     TRY(opt_check(o));
     TRY(spec_of(o, spec));
     resolve_notes(o, s, split, ev);

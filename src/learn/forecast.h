@@ -26,6 +26,8 @@ struct forecast_spec {
     bool decode;                    /* all output segments at once from the end state (interface.md 4.1); else a direct head */
     i32 layers, hidden;
     enum cell_kind cell;
+    enum precision precision;       /* of the cell's products */
+    bool bidirectional;             /* a second stack of cells reads the context from its end */
     f32 dropout;
     bool norm, calendar;
     enum window_scale scale;
@@ -89,6 +91,9 @@ struct forecaster {
     struct task_span *span;         /* [nspan] the last steps of training */
     i32 nspan;
 };
+
+/* E103 with the way out when the kernels have no products of the spec's precision. */
+err forecast_check_kern(const struct forecast_spec *spec, const struct kern *k);
 
 struct forecast_job {
     const struct series *series;    /* scaled */

@@ -19,6 +19,9 @@
     X(spec.nquantile) X(spec.nband) X(spec.members) X(spec.stride) X(spec.correction) X(spec.guard) X(spec.refit)                \
     X(shape.context) X(shape.horizon) X(shape.seg) X(shape.nseg) X(shape.out_seg) X(shape.nout) X(shape.mask) X(shape.calendar)
 
+/* Numbers that came later: 0 where an older file lacks them. */
+#define LATER_INTS(X) X(spec.precision) X(spec.bidirectional)
+
 static const char *const cell_name[] = {
 #define CELL(name) #name,
 #include "model/cell/cells.def"
@@ -66,6 +69,7 @@ static err forecast_json(const struct forecaster *f, struct str *out) {
     if (e >= 0 && f->ridge) e = base_text(f->ridge, &row);
 #define X(field) js_put_i64(o, #field, (i64)f->field);
     SPEC_INTS(X)
+    LATER_INTS(X)
 #undef X
     js_put_text(o, "preset", f->spec.preset);
     js_put_text(o, "cell", cell_name[f->spec.cell]);
@@ -160,14 +164,19 @@ static err read_quantiles(const char *path, const struct js *list, struct foreca
 
 static err read_spec(const char *path, const struct js *o, struct forecaster *f) {
     /* assigned through i64: bools and ints alike; ranges are checked below */
-#define X(field)                                                                                                                 \
+#define READ(field, missing)                                                                                                     \
     {                                                                                                                            \
-        i64 v = js_i64(js_get(o, #field), -1);                                                                                   \
+        i64 v = js_i64(js_get(o, #field), missing);                                                                              \
         if (v < 0 || v > 100000000) return damaged(path, "\"" #field "\" is missing or out of range");                           \
         f->field = (__typeof__(f->field))v;                                                                                      \
     }
+#define X(field) READ(field, -1)
     SPEC_INTS(X)
 #undef X
+#define X(field) READ(field, 0)
+    LATER_INTS(X)
+#undef X
+#undef READ
     char cell[16];
     read_text(o, "preset", f->spec.preset, sizeof f->spec.preset);
     read_text(o, "cell", cell, sizeof cell);
@@ -197,7 +206,7 @@ static const char *unsound(const struct forecaster *f) {
         (i64)p->out_seg * p->nout > 2 * (i64)p->horizon)
         return "its window shape does not add up";
     if (s->layers < 1 || s->layers > 8 || s->hidden < 1 || s->hidden > 65536 || s->stride < 1 ||
-        !(s->dropout >= 0 && s->dropout < 1))
+        !(s->dropout >= 0 && s->dropout < 1) || s->precision >= PREC_N || (s->bidirectional && s->decode))
         return "a number of its description is out of range";
     if (p->calendar != 0 && p->calendar != window_calendar_size(&c->freq)) return "its calendar is not that of its frequency";
     for (i32 i = 0; i < c->ncol; i++)

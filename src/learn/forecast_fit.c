@@ -343,6 +343,7 @@ static err fit_parts(struct fit *t) {
 
 err forecast_fit(const struct forecast_job *job, struct forecaster **out) {
     TRY(forecast_check_length(job->series, &job->split, &job->spec));
+    TRY(forecast_check_kern(&job->spec, job->use.kern));
     struct fit t = {.job = job};
     NEW(t.f, 1);
     t.f->spec = job->spec;

@@ -3,11 +3,18 @@
  *   decode:  x [n][B][I] -seg-> [n][B][d] -lstm.0..- end -decode(column, future)-> [m][B][H] -dropout-head-> [m][B][w*Q] -loss
  *   direct:  x [n][B][I] ------------------lstm.0..- end ----------last (+ future)-> [1][B][H] -dropout-head-> [1][B][h*Q] -loss
  *
+ *   both ways, each layer:  x -turn-> lstm.0.reverse -back-+
+ *                           x ------> lstm.0 --------------+-both-> [n][B][2H]      the end: both states side by side
+ *
  * Inputs in this order: x, one ids buffer per category, column, future, y, base (forecast_batch.c fills them by name). */
 #include <math.h>
 #include <stdio.h>
 
 #include "learn/forecast.h"
+
+err forecast_check_kern(const struct forecast_spec *spec, const struct kern *k) {
+    return net_cell_runs(spec->cell, spec->correction ? spec->precision : PREC_F32, k);
+}
 
 /* Segments: rows per input of the cell, and the output cut the same way. */
 err forecast_shape(const struct forecast_spec *spec, const struct series *s, struct window_shape *out) {
@@ -56,22 +63,58 @@ static err categories(struct net *n, const struct window_shape *p, const struct 
     return 0;
 }
 
-/* The stack of recurrent layers; returns the buffer of the top's end state and the op of the top. */
-static err recurrent(struct net *n, const struct forecast_spec *spec, i32 x, i32 *end, i32 *top) {
-    for (i32 k = 0; k < spec->layers; k++) {
-        struct op_spec cell = op("recurrent");
-        cell.cell = spec->cell;
-        cell.units = spec->hidden;
-        cell.in[0] = x;
-        static const char *const kind[] = {
+/* One recurrent op of layer k; returns its number. */
+static err cell(struct net *n, const struct forecast_spec *spec, i32 k, bool reverse, i32 x, i32 *out) {
+    static const char *const kind[] = {
 #define CELL(name) #name,
 #include "model/cell/cells.def"
 #undef CELL
-        };
-        snprintf(cell.name, sizeof cell.name, "%s.%d", kind[spec->cell], k);
-        TRY(net_op(n, &cell, top));
-        *end = n->op[*top].end;
-        x = n->op[*top].out;
+    };
+    struct op_spec s = op("recurrent");
+    s.cell = spec->cell;
+    s.precision = spec->precision;
+    s.units = spec->hidden;
+    s.in[0] = x;
+    snprintf(s.name, sizeof s.name, "%s.%d%s", kind[spec->cell], k, reverse ? ".reverse" : "");
+    return net_op(n, &s, out);
+}
+
+static err beside(struct net *n, const char *what, i32 k, i32 other, i32 *buf) {
+    struct op_spec join = op("concat");
+    char name[24];
+    join.in[1] = other;
+    snprintf(name, sizeof name, "%s.%d", what, k);
+    return chain(n, join, name, buf);
+}
+
+/* Layer k in both directions: the two ops, and their outputs side by side unless it is the top. */
+static err both_ways(struct net *n, const struct forecast_spec *spec, i32 k, i32 *x, i32 dir[2]) {
+    char name[24];
+    struct op_spec turn = op("reverse");
+    i32 t;
+    turn.in[0] = *x;
+    snprintf(turn.name, sizeof turn.name, "turn.%d", k);
+    TRY(net_op(n, &turn, &t));
+    TRY(cell(n, spec, k, false, n->op[t].end >= 0 ? n->op[t].end : *x, &dir[0]));
+    TRY(cell(n, spec, k, true, n->op[t].out, &dir[1]));
+    if (k + 1 == spec->layers) return 0;
+    i32 back = n->op[dir[1]].out;
+    snprintf(name, sizeof name, "back.%d", k);
+    TRY(chain(n, op("reverse"), name, &back));
+    *x = n->op[dir[0]].out;
+    return beside(n, "both", k, back, x);
+}
+
+/* The stack of recurrent layers; returns the ops of the top, dir[1] = -1 where it reads forwards only. */
+static err recurrent(struct net *n, const struct forecast_spec *spec, i32 x, i32 dir[2]) {
+    for (i32 k = 0; k < spec->layers; k++) {
+        dir[1] = -1;
+        if (spec->bidirectional) {
+            TRY(both_ways(n, spec, k, &x, dir));
+        } else {
+            TRY(cell(n, spec, k, false, x, &dir[0]));
+            x = n->op[dir[0]].out;
+        }
         char name[24];
         if (k + 1 < spec->layers && spec->dropout > 0) {
             struct op_spec drop = op("dropout");
@@ -81,6 +124,20 @@ static err recurrent(struct net *n, const struct forecast_spec *spec, i32 x, i32
         }
     }
     return 0;
+}
+
+/* The hidden state of the top after the last step, of both directions side by side, and the features ahead. */
+static err direct(struct net *n, const i32 dir[2], i32 future, i32 *h) {
+    *h = n->op[dir[0]].end;
+    TRY(chain(n, op("last"), "last", h));
+    if (dir[1] >= 0) {
+        i32 back = n->op[dir[1]].end;
+        TRY(chain(n, op("last"), "last.reverse", &back));
+        TRY(beside(n, "ends", 0, back, h));
+    }
+    struct op_spec join = op("concat");
+    join.in[1] = future;
+    return future < 0 ? 0 : chain(n, join, "ahead", h);
 }
 
 static err head(struct net *n, const struct forecast_spec *spec, const struct window_shape *p, i32 h, i32 y, i32 base) {
@@ -108,7 +165,7 @@ static err head(struct net *n, const struct forecast_spec *spec, const struct wi
 }
 
 err forecast_net(const struct forecast_spec *spec, const struct window_shape *p, const struct series *s, struct net *n) {
-    i32 x, column = -1, future = -1, y, base, end = -1, top = -1, h;
+    i32 x, column = -1, future = -1, y, base, top[2] = {-1, -1}, h;
     net_init(n);
     TRY(net_input(n, "x", p->nseg, window_features(p, s), false, &x));
     TRY(categories(n, p, s, &x));
@@ -123,21 +180,18 @@ err forecast_net(const struct forecast_spec *spec, const struct window_shape *p,
         seg.act = ACT_RELU;
         TRY(chain(n, seg, "segment", &x));
     }
-    TRY(recurrent(n, spec, x, &end, &top));
-    h = end;
+    TRY(recurrent(n, spec, x, top));
     if (spec->decode) {
+        h = n->op[top[0]].end;
         struct op_spec decode = op("decode");
         decode.steps = p->nout;
         decode.vocab = s->ntarget;
-        decode.share = top;
+        decode.share = top[0];
         decode.in[1] = column;
         decode.in[2] = future;
         TRY(chain(n, decode, "decode", &h));
     } else {
-        TRY(chain(n, op("last"), "last", &h));
-        struct op_spec join = op("concat");
-        join.in[1] = future;
-        if (future >= 0) TRY(chain(n, join, "ahead", &h));
+        TRY(direct(n, top, future, &h));
     }
     return head(n, spec, p, h, y, base);
 }

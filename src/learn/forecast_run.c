@@ -11,6 +11,7 @@ enum { ROWS = 448 };
 
 struct runner {
     const struct forecaster *f;
+    const struct net *net; /* of the forecaster, or the same in fp32 */
     struct engine engine;
     struct batcher batch;
     f32 *corr;      /* [B][nq][horizon] mean correction over members, in units of div */
@@ -25,10 +26,26 @@ static void runner_free(struct runner *r) {
     arena_free(&r->arena);
 }
 
+/* The network as these kernels can run it: a model that was trained in bf16 gives its forecasts in fp32 elsewhere. */
+static err choose_net(struct runner *r, const struct series *s, const struct resources *use) {
+    const struct forecaster *f = r->f;
+    struct net *net;
+    struct forecast_spec spec = f->spec;
+    r->net = &f->net;
+    if (f->nmember == 0 || spec.precision == PREC_F32 || net_runs(&f->net, use->kern) == 0) return 0;
+    event_note(use->events, EVENT_NOTE,
+               "the model was trained in bf16, which the kernels \"%s\" have not: these forecasts are made in fp32", use->kern->name);
+    spec.precision = PREC_F32;
+    ARENA_NEW(&r->arena, net, 1);
+    r->net = net;
+    return forecast_net(&spec, &f->shape, s, net);
+}
+
 static err runner_new(const struct forecaster *f, const struct series *s, const struct resources *use, i32 B, struct runner *r) {
     *r = (struct runner){.f = f, .nq = imax(1, f->spec.nquantile)};
     i32 h = f->spec.horizon;
-    if (f->nmember > 0) TRY(engine_new(&f->net, use, B, B, NULL, NULL, NULL, &r->engine));
+    TRY(choose_net(r, s, use));
+    if (f->nmember > 0) TRY(engine_new(r->net, use, B, B, NULL, NULL, NULL, &r->engine));
     TRY(batcher_new(f, s, use->kern, B, 1, &r->batch));
     ARENA_NEW(&r->arena, r->corr, (i64)B * r->nq * h);
     ARENA_NEW(&r->arena, r->mean, h);

@@ -112,19 +112,19 @@ static const char *bf16_here(enum cell_kind cell) {
     return name;
 }
 
+err net_cell_runs(enum cell_kind cell, enum precision p, const struct kern *k) {
+    if (p == PREC_F32 || has_bf16(k, cell)) return 0;
+    const char *here = bf16_here(cell);
+    if (here)
+        return FAIL_AT(E103, "--precision", "--kernel auto   or   --precision fp32",
+                       "the kernels \"%s\" have no bf16 products for this cell, those of \"%s\" have", k->name, here);
+    return FAIL_AT(E103, "--precision", "--precision fp32",
+                   "this processor has no bf16 products: they need AMX (Intel from Sapphire Rapids on) or AVX512_BF16 (Intel from "
+                   "Cooper Lake on, AMD from Zen 4 on)");
+}
+
 err net_runs(const struct net *n, const struct kern *k) {
-    for (i32 l = 0; l < n->nop; l++) {
-        const struct op_spec *s = &n->op[l].spec;
-        if (s->precision == PREC_F32 || has_bf16(k, s->cell)) continue;
-        const char *here = bf16_here(s->cell);
-        if (here)
-            return FAIL_AT(E103, "--precision", "--kernel auto, or --precision fp32",
-                           "the kernels \"%s\" have no bf16 products for \"%s\"; those of \"%s\" do", k->name, s->name, here);
-        return FAIL_AT(E103, "--precision", "--precision fp32",
-                       "this processor has no bf16 products for \"%s\": they need AMX (Intel from Sapphire Rapids) or AVX512_BF16 "
-                       "(Intel from Cooper Lake, AMD from Zen 4)",
-                       s->name);
-    }
+    for (i32 l = 0; l < n->nop; l++) TRY(net_cell_runs(n->op[l].spec.cell, n->op[l].spec.precision, k));
     return 0;
 }
 

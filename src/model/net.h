@@ -72,7 +72,9 @@ void net_init(struct net *n);
 err net_input(struct net *n, const char *name, i32 T, i32 F, bool ids, i32 *out);
 err net_op(struct net *n, const struct op_spec *spec, i32 *op);
 err net_check(const struct net *n);
-err net_runs(const struct net *n, const struct kern *k); /* E103 when the kernels lack a precision that an op wants */
+/* E103 when the kernels lack the precision that an op, or a cell by itself, wants. */
+err net_runs(const struct net *n, const struct kern *k);
+err net_cell_runs(enum cell_kind cell, enum precision p, const struct kern *k);
 static inline i32 buf_fp(const struct buf *b) { return round_up(b->F, LANES); }
 static inline i64 buf_floats(const struct buf *b, i32 B) {
     return b->ids ? (i64)b->T * B : (i64)b->T * B * round_up(b->F, LANES);

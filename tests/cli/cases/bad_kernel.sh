@@ -1,3 +1,3 @@
 . "$DATA/rows.sh"
 rows 60 >a.csv
-stretto train a.csv $small --kernel neon -o m
+stretto train a.csv $small --kernel sse9 -o m

@@ -1,0 +1,55 @@
+"""t_nets.py - the kinds of networks a person can ask for: trained, shown by info, used again; what does not go together is refused."""
+import csv
+import io
+import json
+
+import e2e
+from e2e import AIR, Case
+
+QUICK = ["--target", "Passengers", "--horizon", "12", "--members", "1", "--steps", "40", "--no-guard"]
+
+
+class Nets(Case):
+    def train(self, *flags, name="m.model"):
+        """Trains on the airline data; returns the notes, and info as JSON."""
+        r = self.stretto("train", AIR, *QUICK, *flags, "-o", name)
+        return r, json.loads(self.stretto("info", name, "--json").out)
+
+    def forecast(self, *flags, name="m.model"):
+        return [float(row["mean"]) for row in csv.DictReader(io.StringIO(self.stretto("predict", name, AIR, *flags).out))]
+
+    def layers(self, info):
+        return [line.split(":")[0] for line in info["layers"]]
+
+    def test_bidirectional(self):
+        r, info = self.train("--bidirectional", "--layers", "2")
+        self.assertIn("lstm.1.reverse", self.layers(info))
+        self.assertIn("lstm.weight_ih_l1_reverse", e2e.model(self.path("m.model"))[1])
+        self.assertIn("both ways", self.read("m.model.run/report.html").decode())
+        for value in self.forecast():
+            self.assertTrue(300 < value < 800, value)
+        # whatever a preset says of the decoder, the flag decides
+        r = self.stretto("train", AIR, *QUICK, "--preset", "long", "--bidirectional", "--print-config")
+        self.assertRegex(r.out, r"(?m)^decoder: direct +# auto: --bidirectional is given$")
+
+    def test_precision(self):
+        r, info = self.train()
+        self.assertEqual(info["training"]["precision"], "fp32")
+        r = self.stretto("train", AIR, *QUICK, "--precision", "bf16", "-o", "b.model", status=None)
+        if r.status == 2:  # a processor without bf16 products says so, and how to go on
+            self.assertRegex(r.err, r"(?m)^error\[E103\] --precision: .*bf16.*\n  fix: .*--precision fp32$")
+            return
+        self.assertIn(" in bf16, ", r.err)
+        self.assertEqual(json.loads(self.stretto("info", "b.model", "--json").out)["training"]["precision"], "bf16")
+        self.assertIn("recurrent products in bf16", self.read("b.model.run/report.html").decode())
+        here = self.forecast(name="b.model")
+        r = self.stretto("predict", "b.model", AIR, "--kernel", "base")
+        self.assertIn("the model was trained in bf16", r.err)
+        for a, b in zip(here, self.forecast("--kernel", "base", name="b.model")):
+            self.assertAlmostEqual(a, b, delta=0.02 * b)
+        r = self.stretto("resume", "b.model.run", "--precision", "fp32", status=2)
+        self.assertIn("resume takes no --precision", r.err)
+
+
+if __name__ == "__main__":
+    e2e.main()
