@@ -30,36 +30,23 @@ INLINE void cell_bwd_at(const struct step *s, i64 b, i64 u, vf dh) {
 }
 
 /* Rows b.., columns u.. (NV vectors) of dh or of a plain product, over panels pa..pb of dz.  part: the tile's rows between
- * blocks of panels, BC apart.  KU chains of sums per element instead of one, for a batch of one row. */
-INLINE void bwd_tile(const int MR, const int NV, const int KU, const struct step *s, i32 b, i32 u, i32 pa, i32 pb, f32 *part) {
-    vf acc[ROWS_MAX > 4 ? ROWS_MAX : 4][ACC];
-    const int to[ACC] = {0, 1, 2, 3, 4, 5, 6, 7};
-    const i64 at[ACC] = {0, VL, 2 * VL, 3 * VL, BC, BC + VL, BC + 2 * VL, BC + 3 * VL};
+ * blocks of panels, BC apart. */
+INLINE void bwd_tile(const int MR, const int NV, const struct step *s, i32 b, i32 u, i32 pa, i32 pb, f32 *part) {
+    vf acc[ROWS_MAX][ACC];
+    const int to[ACC] = {0, 1, 2, 3};
+    const i64 at[ACC] = {0, VL, 2 * VL, 3 * VL};
     const bool last = pb == s->NP, cell = last && !s->out;
     UNROLL for (int r = 0; r < MR; r++)
         UNROLL for (int j = 0; j < NV; j++) acc[r][j] = pa > 0 ? v_load(part + r * BC + j * VL) : v_zero();
     if (s->dz) {
         const i64 K = (i64)s->NP * WROW;
         const f32 *w = s->wt + (u / BC * K + (i64)pa * WROW) * BC + u % BC;
-        if (KU > 1) {
-            UNROLL for (int k = 1; k < KU; k++)
-                UNROLL for (int j = 0; j < NV; j++) acc[k][j] = v_zero();
-            for (i32 p = pa; p < pb; p++, w += WROW * BC) {
-                const f32 *dz = s->dz + p * s->panel + (i64)b * AROW;
-                for (i32 i = 0; i < WROW; i += KU)
-                    UNROLL for (int k = 0; k < KU; k++) {
-                        const vf a = v_set1(dz[i + k]);
-                        UNROLL for (int j = 0; j < NV; j++) acc[k][j] = v_fma(a, v_load(w + (i + k) * BC + at[j]), acc[k][j]);
-                    }
-            }
-            UNROLL for (int k = KU - 1; k > 0; k--)
-                UNROLL for (int j = 0; j < NV; j++) acc[k - 1][j] += acc[k][j];
-        } else {
-            for (i32 p = pa; p < pb; p++, w += WROW * BC) {
-                if (cell) prefetch_cell(NV, s, b, u, (p - pa) * (MR * NV) / (pb - pa), (p - pa + 1) * (MR * NV) / (pb - pa));
-                mul_rows(MR, NV, acc, to, s->dz + p * s->panel + (i64)b * AROW, AROW, w, BC, at, WROW,
-                         s->ahead + (i64)(p - pa) * WROW * LANES);
-            }
+        for (i32 p = pa; p < pb; p++, w += WROW * BC) {
+            if (cell) prefetch_cell(NV, s, b, u, (p - pa) * (MR * NV) / (pb - pa), (p - pa + 1) * (MR * NV) / (pb - pa));
+            const i32 units = imin(LANES, s->H - p * LANES), n = units < LANES ? units : WROW; /* padded lanes hold zero */
+            for (i32 k = 0; k < WROW; k += units < LANES ? LANES : WROW)
+                mul_rows(MR, NV, acc, to, s->dz + p * s->panel + (i64)b * AROW + k, AROW, w + k * BC, BC, at, n,
+                         s->ahead ? s->ahead + ((i64)(p - pa) * WROW + k) * LANES : NULL);
         }
     }
     UNROLL for (int r = 0; r < MR; r++) {
@@ -74,11 +61,10 @@ INLINE void bwd_tile(const int MR, const int NV, const int KU, const struct step
     }
 }
 
-enum { ONE_KU = VL == 16 ? 4 : 2 };
 typedef void bwd_fn(const struct step *, i32 b, i32 u, i32 pa, i32 pb, f32 *part);
 #define BWD(n, nv)                                                                                                               \
     static void bwd_##nv##_##n(const struct step *s, i32 b, i32 u, i32 pa, i32 pb, f32 *part) {                                  \
-        bwd_tile(n, nv, 1, s, b, u, pa, pb, part);                                                                               \
+        bwd_tile(n, nv, s, b, u, pa, pb, part);                                                                               \
     }
 #define BWD_ROWS(n) BWD(n, 1) BWD(n, 2) BWD(n, 3) BWD(n, 4)
 BWD_ROWS(1) BWD_ROWS(2)
@@ -91,16 +77,8 @@ BWD_ROWS(4) BWD_ROWS(5) BWD_ROWS(6)
 static bwd_fn *const bwd_rows[WIDE + 1][ROWS_MAX + 1] = {
     {NULL}, BY_ROWS(bwd_1_), BY_ROWS(bwd_2_), BY_ROWS(bwd_3_), BY_ROWS(bwd_4_)};
 
-/* A batch of one row: the same number of chains whatever the width, so that the bits do not depend on where units were cut. */
-#define BWD_ONE(nv)                                                                                                              \
-    static void bwd_one_##nv(const struct step *s, i32 b, i32 u, i32 pa, i32 pb, f32 *part) {                                    \
-        bwd_tile(1, nv, ONE_KU, s, b, u, pa, pb, part);                                                                          \
-    }
-BWD_ONE(1) BWD_ONE(2) BWD_ONE(3) BWD_ONE(4)
-static bwd_fn *const bwd_one[WIDE + 1] = {NULL, bwd_one_1, bwd_one_2, bwd_one_3, bwd_one_4};
-
 /* Columns u.. (nv vectors) of rows b0..b1, at most ROW_BLOCK of them. */
-static void bwd_columns(struct step *s, bool one_row, i32 b0, i32 b1, i32 u, i32 nv) {
+static void bwd_columns(struct step *s, i32 b0, i32 b1, i32 u, i32 nv) {
     f32 part[ROW_BLOCK * BC] __attribute__((aligned(64)));
     bwd_fn *const *tiles = bwd_rows[nv];
     const bool far = s->dz && (i64)s->NP * WROW * (s->u1 - s->u0) > FAR_FLOATS;
@@ -112,7 +90,7 @@ static void bwd_columns(struct step *s, bool one_row, i32 b0, i32 b1, i32 u, i32
             const i32 n = tile_rows(b1 - b);
             s->ahead = from + done <= to ? from : NULL;
             from += done;
-            (one_row ? bwd_one[nv] : tiles[n])(s, b, u, first, pb, part + (i64)(b - b0) * BC);
+            tiles[n](s, b, u, first, pb, part + (i64)(b - b0) * BC);
             b += n;
         }
         if (pb == s->NP) break;
@@ -121,16 +99,99 @@ static void bwd_columns(struct step *s, bool one_row, i32 b0, i32 b1, i32 u, i32
         memcpy(s->out + b * s->out_ld + u, part + (i64)(b - b0) * BC, (size_t)imin(nv * VL, s->u1 - u) * sizeof(f32));
 }
 
+INLINE i32 bwd_width(const struct step *s, i32 u) { /* vectors of a tile at u: it lies in one block of wt */
+    return imin(WIDE - u % BC / VL, ceil_div(s->u1 - u, VL));
+}
+
 /* dh and the cell, or a plain product, for rows r0..r1 and columns u0..u1. */
-static void step_bwd(struct step *s, bool one_row, i32 r0, i32 r1) {
+static void rows_bwd(struct step *s, i32 r0, i32 r1) {
     for (i32 b0 = r0; b0 < r1; b0 += ROW_BLOCK)
         for (i32 u = s->u0, nv; u < s->u1; u += nv * VL) {
-            nv = imin(WIDE - u % BC / VL, ceil_div(s->u1 - u, VL)); /* a tile lies in one block of wt */
-            bwd_columns(s, one_row, b0, imin(r1, b0 + ROW_BLOCK), u, nv);
+            nv = bwd_width(s, u);
+            bwd_columns(s, b0, imin(r1, b0 + ROW_BLOCK), u, nv);
         }
 }
 
+/* ------------------------------------------------------------------ a batch of one row -------------------------------------- */
+
+/* One row is bound by reading the weights; what a team adds to that is the time until the dz of the others has come.  So dh is
+ * the sum of two halves of the panels, and a member of two begins with the half that it made itself:
+ *
+ *     member 0    dz[lo] Wh'   wait   + dz[hi] Wh'   cell        member 1    dz[hi] Wh'   wait   + dz[lo] Wh'   cell
+ *
+ * Each half is ONE_KU chains.  first: leaves its sums in part. */
+enum { ONE_KU = VL == 16 ? 4 : 2, ONE_UNITS = 1024 };
+
+INLINE void one_tile(const int NV, const struct step *s, i32 u, i32 pa, i32 pb, bool first, f32 *part) {
+    vf acc[ONE_KU][WIDE];
+    UNROLL for (int k = 0; k < ONE_KU; k++)
+        UNROLL for (int j = 0; j < NV; j++) acc[k][j] = v_zero();
+    if (first && !s->out) prefetch_cell(NV, s, 0, u, 0, NV);
+    const f32 *w = s->wt + (u / BC * (i64)s->NP + pa) * WROW * BC + u % BC;
+    for (i32 p = pa; p < pb && s->dz; p++, w += WROW * BC) {
+        const f32 *dz = s->dz + p * s->panel;
+        for (i32 i = 0; i < WROW; i += ONE_KU)
+            UNROLL for (int k = 0; k < ONE_KU; k++) {
+                const vf a = v_set1(dz[i + k]);
+                UNROLL for (int j = 0; j < NV; j++) acc[k][j] = v_fma(a, v_load(w + (i + k) * BC + j * VL), acc[k][j]);
+            }
+    }
+    UNROLL for (int k = ONE_KU - 1; k > 0; k--)
+        UNROLL for (int j = 0; j < NV; j++) acc[k - 1][j] += acc[k][j];
+    UNROLL for (int j = 0; j < NV; j++) {
+        const i64 at = u + j * VL;
+        if (first) {
+            v_store(part + j * VL, acc[0][j]);
+            continue;
+        }
+        const vf dh = v_load(part + j * VL) + acc[0][j] + (v_load_or_zero(s->dy, at) + v_load_or_zero(s->dh_add, at));
+        if (s->out)
+            v_store(s->out + at, dh);
+        else
+            cell_bwd_at(s, 0, at, dh);
+    }
+}
+
+typedef void one_fn(const struct step *, i32 u, i32 pa, i32 pb, bool first, f32 *part);
+#define ONE(nv)                                                                                                                  \
+    static void one_##nv(const struct step *s, i32 u, i32 pa, i32 pb, bool first, f32 *part) {                                   \
+        one_tile(nv, s, u, pa, pb, first, part);                                                                                 \
+    }
+ONE(1) ONE(2) ONE(3) ONE(4)
+static one_fn *const one_cols[WIDE + 1] = {NULL, one_1, one_2, one_3, one_4};
+
+static void one_half(const struct step *s, i32 u0, i32 u1, bool hi, bool first, f32 *part) {
+    const i32 mid = s->NP / 2, pa = hi ? mid : 0, pb = hi ? s->NP : mid;
+    for (i32 u = u0, nv; u < u1; u += nv * VL) {
+        nv = imin(bwd_width(s, u), (u1 - u) / VL);
+        one_cols[nv](s, u, pa, pb, first, part + u - u0);
+    }
+}
+
+/* The same as rows_bwd; done: what the others have to say before their dz is there. */
+static void one_bwd(const struct step *s, const struct cell_team *team, i32 done) {
+    f32 part[ONE_UNITS] __attribute__((aligned(64)));
+    const bool early = team && team->n == 2 && s->u1 - s->u0 <= ONE_UNITS;
+    const bool hi = early && team->me == 1;
+    if (!early) team_wait(team, done);
+    for (i32 u = s->u0; u < s->u1; u += ONE_UNITS) {
+        const i32 u1 = imin(s->u1, u + ONE_UNITS);
+        one_half(s, u, u1, hi, true, part);
+        if (early) team_wait(team, done);
+        one_half(s, u, u1, !hi, false, part);
+    }
+}
+
 static i64 wt_side(i32 cols, i32 Hp) { return (i64)round_up(cols, BC) * Hp * GW; }
+
+static void step_bwd(const struct cell_box *x, struct step *s, i32 b0, i32 b1, i32 done) {
+    if (x->B == 1) {
+        one_bwd(s, x->team, done);
+        return;
+    }
+    team_wait(x->team, done);
+    rows_bwd(s, b0, b1);
+}
 
 /* dx of rows b0..b1 of steps t0..t1, steps with the whole batch together; rows that are not live get zero. */
 static void rows_dx(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
@@ -145,7 +206,7 @@ static void rows_dx(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
         s.out_ld = x->dx_ld;
         s.u0 = 0;
         s.u1 = x->I;
-        if (b0 < n) step_bwd(&s, false, b0, n + (end - t - 1) * x->B);
+        if (b0 < n) rows_bwd(&s, b0, n + (end - t - 1) * x->B);
         for (i32 b = imax(b0, n); b < b1; b++) memset(s.out + b * s.out_ld, 0, (size_t)x->I * sizeof(f32));
         t = end;
     }
@@ -161,7 +222,7 @@ static void begin_states(const struct cell_box *x, i32 b0, i32 b1) {
     s.dh_add = HAS_C ? NULL : ds;
     s.out = x->dh0;
     s.out_ld = Hp;
-    if (x->dh0 && b0 < n) step_bwd(&s, x->B == 1, b0, n);
+    if (x->dh0 && b0 < n) step_bwd(x, &s, b0, n, 0);
     for (i32 b = b0; b < b1; b++) {
         if (x->dh0 && b >= n) copy_units(x, x->dh0, x->dhT, b, s.u0, s.u1);
         if (HAS_C && x->dc0) copy_units(x, x->dc0, b < n ? ds : x->dcT, b, s.u0, s.u1);
@@ -179,15 +240,14 @@ static void cell_bwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
         if (on < n) { /* rows that end here */
             s.dh_add = x->dhT;
             s.ds_in = HAS_C ? x->dcT : NULL;
-            step_bwd(&s, x->B == 1, on, n);
+            step_bwd(x, &s, on, n, 0);
         }
-        if (t + 1 < t1) team_wait(x->team, t1 - 1 - t);
         if (b0 < on) { /* rows that went on */
             s.dz = act_step(x, t + 1) + HSLOT * LANES;
             s.wt = x->wt;
             s.dh_add = HAS_C ? NULL : ds;
             s.ds_in = ds;
-            step_bwd(&s, x->B == 1, b0, on);
+            step_bwd(x, &s, b0, on, t1 - 1 - t);
         }
         team_say(x->team, t1 - t);
     }

@@ -174,7 +174,7 @@ static void cell_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
         if (ahead && t == summed) summed = x_ahead(x, b0, b1, t, t1);
         s = step_of(x, t);
         s.summed = ahead;
-        if (t > t0) team_wait(x->team, t - t0);
+        team_wait(x->team, t - t0);
         if (b0 < n) step_fwd(&s, x->B == 1, b0, n);
         for (i32 b = imax(b0, n); b < b1; b++) copy_units(x, s.y, NULL, b, s.u0, s.u1);
         if (t + 1 < t1) team_say(x->team, t + 1 - t0);

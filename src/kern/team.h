@@ -44,10 +44,19 @@ static inline void team_wait_one(const struct cell_team *m, i32 k, i32 done) {
         team_pause(spin);
 }
 
-/* Until every other member has said `done`. */
+/* Until every other member has said `done`; 0 = nothing to wait for (their flags may still stand where a call before left them). */
 static inline void team_wait(const struct cell_team *m, i32 done) {
-    for (i32 k = 0; m && k < m->n; k++)
+    for (i32 k = 0; m && done > 0 && k < m->n; k++)
         if (k != m->me) team_wait_one(m, k, done);
+}
+
+/* Kernels that do not share: the first member computes everything, the others wait for it. */
+static inline bool team_first(const struct cell_box *x) { return !x->team || x->team->me == 0; }
+static inline void team_done(const struct cell_box *x, i32 steps) {
+    if (team_first(x))
+        team_say(x->team, steps);
+    else
+        team_wait_one(x->team, 0, steps);
 }
 
 #endif
