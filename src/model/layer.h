@@ -79,7 +79,9 @@ static inline i64 part_run(struct part p, i32 B, i32 i, i32 *n) {
 
 /* Grain g as a part of p, which covers whole grains. */
 static inline struct part part_grain(const struct run *r, struct part p, i32 g) {
-    return (struct part){imax(p.b0, g * r->grain), imin(p.b1, (g + 1) * r->grain), p.t0, p.t1, p.me, p.n};
+    p.b0 = imax(p.b0, g * r->grain);
+    p.b1 = imin(p.b1, (g + 1) * r->grain);
+    return p;
 }
 static inline i32 grain_first(const struct run *r, struct part p) { return p.b0 / r->grain; }
 static inline i32 grain_end(const struct run *r, struct part p) { return ceil_div(p.b1, r->grain); }

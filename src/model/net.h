@@ -35,6 +35,7 @@ struct op_spec {
     char name[24];     /* "lstm.0"; prefix of its tensors in files */
     i32 in[NET_IN];    /* buffers; meaning per layer (layer.help).  Optional ones must be -1: begin with net_spec() */
     i32 units;         /* outputs: H of a cell, N of a dense, width of an embedding */
+    i32 projection; /* projected: values that a step hands on */
     enum cell_kind cell;
     enum precision precision; /* of the products of a recurrent op */
     u32 how;                  /* enum cell_how of a recurrent op: speed, never bits; may be set when the net is built */
@@ -96,6 +97,7 @@ void net_prep(const struct net *n, const struct kern *k, const f32 *theta, f32 *
 struct part {
     i32 b0, b1, t0, t1;
     i32 me, n;
+    u32 how; /* enum cell_how, 0 = op_spec.how */
 };
 
 /* One bound step: where everything is.  Owned by whoever binds (exec); layers only read the pointers. */

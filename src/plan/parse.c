@@ -127,6 +127,19 @@ static err unit(struct reader *r, const struct layer *layer, i32 *member, i32 *m
     return 0;
 }
 
+/* "how ahead" of a forward task; without it the kernels choose. */
+static err how(struct reader *r, enum task_kind kind, const struct op *op, u8 *out) {
+    *out = 0;
+    if (!is(&r->t, "how")) return 0;
+    if (kind != TASK_FWD || !op_has_how(op)) return complain(r, &r->t, "this task can be done in one way only");
+    next(r);
+    for (u8 k = 1; k < TEXT_HOWS; k++)
+        if (is(&r->t, text_hows[k])) *out = k;
+    if (*out == 0) return complain(r, &r->t, "fold or ahead is wanted here");
+    next(r);
+    return 0;
+}
+
 static err op_name(struct reader *r, i32 *l) {
     const struct net *n = r->p->net;
     for (*l = 0; *l < n->nop; (*l)++)
@@ -232,6 +245,7 @@ static err task(struct reader *r) {
     enum task_kind kind = TASK_FWD;
     struct body b = {0};
     i64 v, t0, t1;
+    u8 walk = 0;
     TRY(want(r, "("));
     TRY(kind_of(r, &kind));
     if (kind == TASK_PREP || kind == TASK_FWD || kind == TASK_BWD) TRY(op_name(r, &b.op));
@@ -246,11 +260,13 @@ static err task(struct reader *r) {
         i32 T = r->p->net->op[b.op].T;
         TRY(unit(r, r->p->net->op[b.op].layer, &b.member, &b.members));
         TRY(range(r, "t", T, T, &t0, &t1));
+        TRY(how(r, kind, &r->p->net->op[b.op], &walk));
     }
     if (kind == TASK_MERGE || kind == TASK_UPDATE) TRY(range(r, "theta", g->ntheta, LANES, &b.lo, &b.hi));
     if (kind == TASK_NORM) TRY(range(r, "theta", g->ntheta, g->norm_block, &b.lo, &b.hi));
     TRY(place(r, &b.device));
     TRY(add(r, kind, &b));
+    g->task[g->ntask - 1].how = walk;
     TRY(remember(r, first));
     TRY(uses(r));
     return want(r, ")");

@@ -63,6 +63,7 @@ struct task {
     u32 device; /* place: index into machine.device */
     struct slice box;
     u16 member, members; /* member k of n of a team; 0 of 1: alone */
+    u8 how;              /* FWD: enum cell_how, 0 = the kernels choose; speed, never bits */
     i32 node_a, node_b;  /* MERGE: grad vector a += vector b */
     i64 lo, hi;          /* UPDATE, NORM, MERGE: range of theta */
     u32 use0, nuse;
@@ -108,6 +109,10 @@ err plan_parse(const char *text, const char *path, const struct plan_request *q,
 /* NULL when every op, merge and update is done exactly once, in an order that gives the bits of the serial plan; else a sentence,
  * and the task it is about (ntask = none).  plan_make and plan_parse check what they return. */
 const char *plan_check(const struct plan *p, const struct net *n, u32 *task);
+
+/* How the forward tasks of an op walk it (enum cell_how); layers that cannot choose are left alone. */
+void plan_set_how(struct plan *p, const struct net *n, i32 op, u32 how);
+bool op_has_how(const struct op *op);
 
 /* One row per strategy of strategies.def, with numbers or the sentence why it does not apply. */
 err plan_compare(const struct plan_request *q, struct str *out);

@@ -10,6 +10,8 @@
  *       (fwd lstm.0 b[0,1) unit 0/2 t[0,512) @r0.cpu0 uses ...)
  *       (fwd lstm.0 b[0,1) unit 1/2 t[0,512) @r0.cpu1 uses ...)
  *
+ * A forward task of a layer that can be walked in more than one way may end with " how fold" or " how ahead" before its place.
+ *
  * Modes: r read, w write, rw, sum (adds to), stale.  A gradient buffer is d.NAME, what an op keeps saved.OP. */
 #include <stdio.h>
 
@@ -18,6 +20,8 @@
 
 static const char *const kind_names[TASK_NKIND] = {"fwd", "bwd", "merge", "norm", "update", "prep", "zero"};
 static const char *const mode_names[] = {"r", "w", "rw", "sum", "stale"};
+
+const char *const text_hows[TEXT_HOWS] = {"", "fold", "ahead"}; /* enum cell_how */
 
 const char *task_kind_name(enum task_kind kind) { return kind_names[kind]; }
 
@@ -117,6 +121,7 @@ void plan_print(const struct plan *p, const struct net *n, struct str *out) {
         plan_task_name(p, n, i, name);
         str_addf(out, "\n  (%s", name);
         if (t->kind == TASK_FWD || t->kind == TASK_BWD) str_addf(out, " t[%d,%d)", t->box.t0, t->box.t1);
+        if (t->how) str_addf(out, " how %s", text_hows[t->how]);
         str_addf(out, " @%s", p->place[t->device].name);
         text_uses(p, n, i, out);
         str_add(out, ")");

@@ -73,6 +73,13 @@ static err use_act(struct planner *p, const u32 *table, i32 buf, enum use_mode m
     return buf < 0 ? 0 : use(p, table[buf], mode, b0, b1);
 }
 
+bool op_has_how(const struct op *op) { return op->layer->team; }
+
+void plan_set_how(struct plan *p, const struct net *n, i32 op, u32 how) {
+    for (u32 i = 0; i < p->ntask && op_has_how(&n->op[op]); i++)
+        if (p->task[i].kind == TASK_FWD && p->task[i].op == op) p->task[i].how = (u8)how;
+}
+
 static struct slice box_of(const struct op *op, i32 b0, i32 b1) { return (struct slice){b0, b1, 0, op->T, op->l, op->l + 1}; }
 
 static i64 first_grain(const struct planner *p, i32 row) { return row / p->grain; }

@@ -107,7 +107,7 @@ static inline void rig_step(struct rig *g, i32 width, bool backwards) {
             for (i32 i = 0; i < parts; i++) {
                 const struct op *op = &n->op[side ? n->nop - 1 - j : j];
                 i32 k = backwards ? parts - 1 - i : i;
-                struct part p = {k * width, imin(B, (k + 1) * width), 0, op->T, 0, 1};
+                struct part p = {.b0 = k * width, .b1 = imin(B, (k + 1) * width), .t1 = op->T, .n = 1};
                 (side ? op->layer->bwd : op->layer->fwd)(op, &g->r, p);
             }
 }

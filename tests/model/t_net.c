@@ -204,7 +204,7 @@ TEST(dropout_has_the_same_bits_on_every_instruction_set) {
         if (!kern_get((enum kern_arch)a)) continue;
         got.r.kern = kern_get((enum kern_arch)a);
         memcpy(got.buf[op->spec.in[0]], want.buf[op->spec.in[0]], (size_t)buf_floats(&n.buf[y], 7) * 4);
-        op->layer->fwd(op, &got.r, (struct part){0, 7, 0, op->T, 0, 1});
+        op->layer->fwd(op, &got.r, (struct part){.b1 = 7, .t1 = op->T, .n = 1});
         assert_memory_equal(got.buf[y], want.buf[y], (size_t)buf_floats(&n.buf[y], 7) * 4);
     }
     rig_free(&want);
@@ -225,8 +225,8 @@ static f64 one_loss(const char *loss, f32 q, const f32 pred[3], const f32 target
     rig_new(&g, &n, kern_best(), 1, 1);
     memcpy(g.buf[x], pred, 3 * sizeof *pred);
     memcpy(g.buf[s.in[1]], target, 3 * sizeof *target);
-    op->layer->fwd(op, &g.r, (struct part){0, 1, 0, 1, 0, 1});
-    op->layer->bwd(op, &g.r, (struct part){0, 1, 0, 1, 0, 1});
+    op->layer->fwd(op, &g.r, (struct part){.b1 = 1, .t1 = 1, .n = 1});
+    op->layer->bwd(op, &g.r, (struct part){.b1 = 1, .t1 = 1, .n = 1});
     memcpy(d, g.dbuf[x], 3 * sizeof *d);
     f64 value = rig_loss(&g);
     rig_free(&g);

@@ -68,7 +68,12 @@ TEST(team_text_comes_back_the_same) {
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct str a = {0}, b = {0};
         struct plan *p = make("cpu*3", cases[i].B, cases[i].train, cases[i].wish), *back;
+        if (i & 1) plan_set_how(p, &net, 0, CELL_AHEAD);
+        plan_set_how(p, &net, 1, CELL_FOLD);
+        plan_set_how(p, &net, 2, CELL_FOLD); /* a layer that has one way only */
         plan_print(p, &net, &a);
+        assert_true((strstr(str_text(&a), "t[0,3) how ahead @r0.cpu0 ") != NULL) == (i & 1));
+        assert_null(strstr(str_text(&a), "(bwd b b[0,1) t[0,3) how"));
         struct plan_request q = request("cpu*3", cases[i].B, cases[i].train, "auto");
         T_OK(plan_parse(str_text(&a), "a.plan", &q, &back));
         plan_print(back, &net, &b);
@@ -107,6 +112,10 @@ TEST(team_texts_that_are_wrong_are_refused) {
         {"unit 1/2", "unit 0/2", "missing"},
         {"unit 0/2 ", "", "must follow each other"},
         {"unit 1/2 t[0,3) @r0.cpu1", "unit 1/2 t[0,3) @r0.cpu0", "on one device"},
+        {"t[0,3) @", "t[0,3) how @", "fold or ahead"},
+        {"t[0,3) @", "t[0,3) how sideways @", "fold or ahead"},
+        {"(fwd c b[0,1) t[0,3)", "(fwd c b[0,1) t[0,3) how fold", "in one way only"},
+        {"(bwd a b[0,1) unit 0/2 t[0,3)", "(bwd a b[0,1) unit 0/2 t[0,3) how fold", "in one way only"},
         {"fwd c b[0,1)", "fwd c b[0,1) unit 0/2", "cannot be shared"},
         {"fwd b b[0,1) unit 1/2", "fwd a b[0,1) unit 1/2", "is wanted here"}, /* the uses of the text are b's */
     };

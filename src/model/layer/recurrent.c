@@ -98,7 +98,7 @@ static struct cell_box box_of(const struct op *op, const struct run *r, struct p
     const struct cell *c = cell_of(op->spec.cell);
     i64 plane = (i64)r->B * round_up(op->F, LANES);
     f32 *end = r->buf[op->end], *dend = run_dout(r, op->end);
-    struct cell_box box = {.T = op->T, .B = r->B, .I = op->I, .H = op->F, .how = op->spec.how};
+    struct cell_box box = {.T = op->T, .B = r->B, .I = op->I, .H = op->F, .how = p.how ? p.how : op->spec.how};
     box.x = run_in(op, r, 0);
     box.x_ld = box.dx_ld = round_up(op->I, LANES);
     box.y = r->buf[op->out];
