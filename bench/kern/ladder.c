@@ -43,7 +43,7 @@ struct bench {
     const struct optim *optim;
     struct size s;
     struct cell_box box;
-    f32 *kept, *dw, *dbias, *v[5]; /* kept: act after forward */
+    f32 *kept, *dw, *dbias, *v[5], *fresh; /* kept: act after forward; fresh: v[0] as drawn */
     i64 act, n;                    /* floats of act, of v */
     f64 sum;
     struct arena arena;
@@ -59,6 +59,7 @@ struct slot {
 
 static void nothing(struct bench *b) { (void)b; }
 static void restore(struct bench *b) { memcpy(b->box.act, b->kept, (size_t)b->act * sizeof(f32)); }
+static void renew(struct bench *b) { memcpy(b->v[0], b->fresh, (size_t)b->n * sizeof(f32)); }
 static void run_prep(struct bench *b) { b->cell->prep(b->s.I, b->s.H, b->box.w, (f32 *)(uintptr_t)b->box.wt); }
 static void run_fwd(struct bench *b) { b->cell->fwd(&b->box, 0, b->s.B, 0, b->s.T); }
 static void run_bwd(struct bench *b) { b->cell->bwd(&b->box, 0, b->s.B, 0, b->s.T); }
@@ -97,6 +98,8 @@ static f32 *drawn(struct bench *b, i64 n, f32 scale) {
 static void vectors(struct bench *b) {
     b->n = (i64)b->s.B * round_up(b->s.H, LANES) * 4;
     for (i32 i = 0; i < 5; i++) b->v[i] = drawn(b, lmax(b->n, (i64)b->s.H * b->s.H), 1);
+    b->fresh = drawn(b, b->n, 0);
+    memcpy(b->fresh, b->v[0], (size_t)b->n * sizeof(f32));
     for (i64 i = 0; i < b->n; i++) b->v[3][i] = fabsf(b->v[3][i]); /* second moments */
 }
 
@@ -139,8 +142,8 @@ static void cells(const struct kern *k, const struct kern *low, struct size s, v
                                          {"fwd", k->name, side * (s.I + s.H), nothing, run_fwd},
                                          {"bwd", k->name, side * s.H, restore, run_bwd},
                                          {"dw", k->name, side * (s.I + s.H), nothing, run_dw},
-                                         {"point_fwd", k->name, 0, nothing, run_point_fwd},
-                                         {"point_bwd", k->name, 0, nothing, run_point_bwd}};
+                                         {"point_fwd", k->name, 0, renew, run_point_fwd},
+                                         {"point_bwd", k->name, 0, renew, run_point_bwd}};
             for (size_t i = 0; i < COUNT(slots); i++) {
                 struct slot one = slots[i];
                 snprintf(one.name, sizeof one.name, "%.4s%.5s.%.12s", kinds[kind], precs[p], slots[i].name);
@@ -173,7 +176,7 @@ static void optimisers(struct size s, visit *f) {
     for (i32 i = 0; i < optim_count(); i++) {
         struct bench b = {.k = kern_get(KERN_REF), .optim = optim_at(i), .s = s};
         vectors(&b);
-        struct slot one = {"", "any", 0, nothing, run_optim};
+        struct slot one = {"", "any", 0, renew, run_optim};
         snprintf(one.name, sizeof one.name, "%s", b.optim->name);
         f(&b, &one);
         arena_free(&b.arena);

@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+"""run.py - our kernels beside PyTorch's: checked, then timed in turns, in quiet moments.  `make bench-kernels` calls it.
+
+    run.py BUILD [--quick] [--only REGEX] [--minutes M] [--generations N] [--realtime] [--out DIR] [--list]
+
+    generation 1..N   every process anew (a process can be slow for life)
+      row             one shape, variant, number of threads
+        check         the first time: y and all gradients against PyTorch in float64; no figure without it
+        round         ours, kept, stock, ... each a few samples; until all have enough quiet ones, or the row's time is up
+
+A sample = one step, between two runs of a calibration loop on the same threads (calib.c).  Quiet = both at 90 % or more of what this
+contender's loops usually reach in the row, and less than 2 % of the step spent waiting for a processor.  What counts: median of the quiet
+samples of all generations; beside it first quarter and median of all samples.
+
+--realtime: all contenders alike before the other programs of the machine.  --quick: only the checks, one tiny shape, a minute: the test `kernels_peer`.  Exit status 77 where .peers/ is missing (bench/peers.sh)."""
+import argparse
+import json
+import os
+import pathlib
+import re
+import statistics
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PYTHON = ROOT / ".peers" / "bin" / "python"
+if __name__ == "__main__" and os.environ.get("STRETTO_IN_PEERS") != "1":
+    if not PYTHON.exists():
+        print("skipped: there is no PyTorch to measure against; bench/peers.sh gets it")
+        sys.exit(77)
+    os.execve(PYTHON, [str(PYTHON), *sys.argv], os.environ | {"STRETTO_IN_PEERS": "1"})
+
+import cases  # noqa: E402
+import workers  # noqa: E402
+
+FP32_LARGEST = 5e-6            # largest difference over the largest entry, fp32 against float64
+BF16_L2, BF16_COSINE = 2e-2, 0.999
+QUIET, WAITED = 0.9, 0.02      # of the usual rate; of the step
+TURN = 0.02                    # seconds of samples a turn
+ENOUGH, FEW = 9, 3             # quiet samples a contender; with fewer than FEW there is no figure
+SHORT = 0.4                    # seconds a row gets at least in a generation
+
+
+# ---------------------------------------------------------------------- correctness
+
+def verdict(error, bf16):
+    if bf16:
+        good = error["l2"] <= BF16_L2 and error["cosine"] >= BF16_COSINE
+        return good, f"cosine {error['cosine']:.5f}, L2 {error['l2']:.1e}"
+    return error["largest"] <= FP32_LARGEST, f"{error['largest']:.1e}"
+
+
+def check(team, row, folder, name="ours"):
+    """Our numbers for this row against float64.  Returns (good, text)."""
+    who, words = row.contenders[name]
+    referee = max((w for w in team.worker if w[0] == "kept"), key=lambda w: w[1])
+    team.ask((who, row.threads), f"case dir={folder} {words}")
+    team.ask((who, row.threads), "check")
+    reply = team.ask(referee, f"compare dir={folder} {row.contenders['kept'][1] if 'kept' in row.contenders else row.data()}", 600)
+    error = json.loads(reply)
+    good, text = verdict(error, "prec=bf16" in words)
+    return good, text if good else f"WRONG: {text} at {error['where']}"
+
+
+# ---------------------------------------------------------------------- one row in one generation
+
+def take(reply, generation):
+    out = []
+    for word in reply.split():
+        if "=" in word:
+            continue
+        ms, fma0, fma1, tile0, tile1, waited = map(float, word.split(","))
+        out.append({"ms": ms, "low": min(fma0, fma1), "fma": (fma0 + fma1) / 2, "tile_low": min(tile0, tile1), "tile": (tile0 + tile1) / 2,
+                    "waited": waited, "g": generation})
+    return out
+
+
+def quiet(samples):
+    """The quiet ones among samples of one contender in one row."""
+    if not samples:
+        return []
+
+    def usual(key):
+        v = sorted(s[key] for s in samples)
+        return v[len(v) * 3 // 4]
+    low, tile = usual("low"), usual("tile_low")
+    return [s for s in samples if s["low"] >= QUIET * low and s["tile_low"] >= QUIET * tile and s["waited"] <= WAITED * s["ms"]]
+
+
+def measure(team, row, folder, result, generation, generations, deadline):
+    """Rounds of turns; adds samples to result["samples"][name]."""
+    samples, ready, guess = result["samples"], [], {}
+    for name, (who, words) in row.contenders.items():
+        try:
+            answer = team.ask((who, row.threads), f"case dir={folder} {words}")
+            if who == "ours":
+                result.setdefault("flop", {})[name] = float(answer)
+            guess[name] = statistics.median(s["ms"] for s in take(team.ask((who, row.threads), "sample 2 1"), generation)) / 1e3
+            ready.append(name)
+            if row.contenders[name][0] == who and len([n for n in row.contenders if row.contenders[n][0] == who]) > 1:
+                team.ask((who, row.threads), "drop")
+        except workers.Failed as e:
+            result["trouble"][name] = str(e)
+    wanted = -(-ENOUGH // generations)
+    begin, shared = time.monotonic(), {n: sum(row.contenders[m][0] == row.contenders[n][0] for m in ready) > 1 for n in ready}
+    most = max(2 * SHORT, 2.5 * wanted * sum(guess.values()) + 1)
+    while ready:
+        for name in ready:
+            who, words = row.contenders[name]
+            n = max(1, min(16, int(TURN / guess[name])))
+            if shared[name]:  # two cases of one process take turns in it
+                team.ask((who, row.threads), f"case dir={folder} {words}")
+            reply = team.ask((who, row.threads), f"sample {n} {1 if guess[name] < 0.1 or shared[name] else 0}")
+            samples.setdefault(name, []).extend(take(reply, generation))
+            allocations = re.search(r"allocations=(\d+)", reply)
+            if allocations and int(allocations[1]):
+                result["trouble"]["allocations"] = f"{allocations[1]} allocations in {n} steps"
+        spent = time.monotonic() - begin
+        enough = all(len([s for s in quiet(samples[n]) if s["g"] == generation]) >= wanted for n in ready)
+        if (enough and spent > SHORT) or spent > most or time.monotonic() > deadline:
+            break
+    for who in {row.contenders[n][0] for n in ready}:
+        team.ask((who, row.threads), "drop")
+
+
+# ---------------------------------------------------------------------- what came out
+
+def summary(row, result):
+    """Medians per contender, ratios over PyTorch, share of the peak."""
+    out = {}
+    for name, samples in result["samples"].items():
+        good = quiet(samples)
+        by_process = [statistics.median(s["ms"] for s in good if s["g"] == g) for g in sorted({s["g"] for s in good})]
+        ms = sorted(s["ms"] for s in good or samples)
+        out[name] = {"ms": statistics.median(ms), "p25": ms[len(ms) // 4], "raw": statistics.median(s["ms"] for s in samples),
+                     "quiet": len(good), "all": len(samples), "processes": by_process,
+                     "fma": statistics.mean(s["fma"] for s in good or samples) * row.threads,
+                     "tile": statistics.mean(s["tile"] for s in good or samples) * row.threads}
+        if name in result.get("flop", {}):
+            rate = result["flop"][name] / out[name]["ms"] * 1e-6
+            out[name] |= {"gflops": rate, "peak": 100 * rate / out[name]["fma"] if out[name]["fma"] else 0,
+                          "tile_peak": 100 * rate / out[name]["tile"] if out[name]["tile"] else 0}
+    return out
+
+
+def say(row, result):
+    line = f"{row.key:32}"
+    if result.get("absent"):
+        return f"{line} not here: {result['absent']}"
+    got = summary(row, result)
+    mine = got.get("ours")
+    if not mine:
+        return f"{line} {result.get('checked') or ''} {'; '.join(result['trouble'].values())}"
+    line += f" {mine['ms']:9.3f} ms {mine['peak']:4.0f} %"
+    if mine["tile_peak"]:
+        line += f" ({mine['tile_peak']:.0f} % of tiles)"
+    for other in ("kept", "stock"):
+        if other in got:
+            line += f"   {other} {got[other]['ms'] / mine['ms']:5.2f}x" if got[other]["quiet"] >= FEW and mine["quiet"] >= FEW else f"   {other}     -"
+    if row.bar:
+        line += f"  bar {row.bar}x"
+    if row.peak:
+        line += f"  bar {row.peak} %"
+    return line + f"   {min(c['quiet'] for c in got.values())} quiet" + ("" if result["good"] else f"   DOES NOT COUNT, {result['checked']}")
+
+
+def run(args, rows, build):
+    results = {r.key: {"samples": {}, "trouble": {}, "good": False, "checked": ""} for r in rows}
+    wanted = {(who, r.threads) for r in rows for who, _ in r.contenders.values()} | {("kept", max(r.threads for r in rows))}
+    begin, info, spent = time.monotonic(), {}, {}
+    end = begin + 60 * args.minutes
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as scratch:
+        data = workers.Data(scratch)
+        for g in range(args.generations):
+            team = workers.Team(build, wanted, args.realtime)
+            try:
+                info = {f"{k[0]} {k[1]}": v for k, v in team.start().items()}
+                for i, row in enumerate(rows):
+                    result, folder, t = results[row.key], data.folder(row), time.monotonic()
+                    try:
+                        if g == 0:
+                            result["good"], result["checked"] = check(team, row, folder)
+                        if result["good"] and not args.quick:
+                            measure(team, row, folder, result, g, args.generations, end)
+                    except workers.Failed as e:
+                        reason = str(e)
+                        if reason.startswith("absent: "):
+                            result["absent"] = reason[8:]
+                        else:
+                            result["trouble"]["ours"] = reason
+                        team.revive()
+                    spent[g, row.key] = time.monotonic() - t
+                    progress(args, rows, g, i, spent, begin)
+                    if args.quick or g == args.generations - 1:
+                        print(f"{row.key:32} checked {result['checked']}" if args.quick and result["good"] else say(row, result), flush=True)
+            finally:
+                team.close()
+    return results, info, time.monotonic() - begin
+
+
+def progress(args, rows, g, i, spent, begin):
+    """Time left on stderr, from what the same rows took before."""
+    if args.quick or not sys.stderr.isatty():
+        if args.quick or i % 10:
+            return
+    per = statistics.mean(spent.values())
+    left = sum(spent.get((g - 1, r.key), per) for r in rows[i + 1:]) + (args.generations - 1 - g) * sum(spent.get((g, r.key), per) for r in rows)
+    print(f"\r  generation {g + 1} of {args.generations}, row {i + 1} of {len(rows)}, {(time.monotonic() - begin) / 60:.1f} minutes, "
+          f"about {left / 60:.1f} left   ", end="\n" if not sys.stderr.isatty() else "", file=sys.stderr, flush=True)
+
+
+def build_folder(given):
+    folder = pathlib.Path(given)
+    for path in (folder, folder / "bench" / "kern"):
+        if (path / "bench_step").exists() and (path / "bench_calib.so").exists():
+            return path
+    sys.exit(f"run.py: no bench_step and bench_calib.so in {given}: cmake --build {given} --target bench_step bench_calib")
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("build")
+    p.add_argument("--quick", action="store_true")
+    p.add_argument("--only", default="")
+    p.add_argument("--minutes", type=float, default=15)
+    p.add_argument("--generations", type=int, default=3)
+    p.add_argument("--out", default=str(ROOT / "out" / "kernels"))
+    p.add_argument("--realtime", action="store_true")
+    p.add_argument("--list", action="store_true")
+    args = p.parse_args()
+    build = build_folder(args.build)
+    rows = cases.tiny() if args.quick else cases.rows()
+    rows = [r for r in rows if re.search(args.only, r.key) and r.threads <= (os.cpu_count() or 1)]
+    if args.list or not rows:
+        print("\n".join(r.key for r in rows) or "no such row")
+        return 0
+    args.generations = 1 if args.quick else args.generations
+    load = os.getloadavg()[0]
+    results, info, seconds = run(args, rows, build)
+    wrong = [k for k, r in results.items() if not r["good"] and not r.get("absent")]
+    if args.quick:
+        print(f"{sum(r['good'] for r in results.values())} variants agree with PyTorch in float64, "
+              f"{sum(bool(r.get('absent')) for r in results.values())} not here, {len(wrong)} wrong, {seconds:.0f} s")
+        return 1 if wrong else 0
+    out = pathlib.Path(args.out)
+    out.mkdir(parents=True, exist_ok=True)
+    record = {"info": info, "seconds": seconds, "load": load, "generations": args.generations, "realtime": args.realtime, "rows": {}}
+    for row in rows:
+        r = results[row.key]
+        record["rows"][row.key] = {"group": row.group, "variant": row.variant, "shape": row.shape, "size": row.size, "threads": row.threads,
+                                   "layers": row.layers, "bar": row.bar, "bar_peak": row.peak, "bar_over_fp32": row.over_fp32, "good": r["good"],
+                                   "checked": r["checked"], "absent": r.get("absent", ""), "trouble": r["trouble"], "got": summary(row, r)}
+    (out / "results.json").write_text(json.dumps(record, indent=1))
+    print(f"{len(rows)} rows in {seconds / 60:.1f} minutes: {out / 'results.json'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
