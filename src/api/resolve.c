@@ -73,15 +73,35 @@ static err choose_context(struct options *o, const struct split *p, i32 ncol) {
     return resolve_i(o, OPT_context, lmin(lmax(24, 3 * h), half), "3 x horizon, 24 at least, half the training rows at most");
 }
 
-/* Reading both ways ends in two states, the parallel decoder starts from one. */
+/* Reading both ways ends in two states, a projection in one of another width: the parallel decoder goes on from a plain one. */
 static err choose_decoder(struct options *o) {
-    static const struct opt_from by_ways = {.rank = OPT_RANK_PRESET, .origin = "auto: --bidirectional is given"};
-    if (!o->bidirectional) return 0;
-    if (opt_is_auto(o, OPT_decoder)) return opt_resolve(o, OPT_decoder, "direct", "--bidirectional is given");
-    if (!opt_given(o, OPT_decoder)) return opt_set_id(o, OPT_decoder, "direct", &by_ways);
+    const char *flag = o->bidirectional ? "--bidirectional" : o->projection > 0 ? "--projection" : NULL;
+    if (!flag) return 0;
+    char why[64], fix[96];
+    snprintf(why, sizeof why, "%s is given", flag);
+    if (opt_is_auto(o, OPT_decoder)) return opt_resolve(o, OPT_decoder, "direct", why);
     if (strcmp(o->decoder, "direct") == 0) return 0;
-    return FAIL_AT(E106, NULL, "--decoder direct   or   --no-bidirectional",
-                   "--bidirectional ends in two states, --decoder %s goes on from one", o->decoder);
+    if (!opt_given(o, OPT_decoder)) {
+        char origin[80];
+        snprintf(origin, sizeof origin, "auto: %s", why);
+        return opt_set_id(o, OPT_decoder, "direct", &(struct opt_from){.rank = OPT_RANK_PRESET, .origin = origin});
+    }
+    snprintf(fix, sizeof fix, "--decoder direct   or   %s", o->bidirectional ? "--no-bidirectional" : "--projection 0");
+    return FAIL_AT(E106, NULL, fix, "--decoder %s goes on from the plain end state of one cell, %s has none", o->decoder, flag);
+}
+
+static err choose_projection(struct options *o) {
+    char fix[64];
+    if (o->projection == 0) return 0;
+    if (strcmp(o->cell, "lstm") != 0)
+        return FAIL_AT(E106, NULL, "--cell lstm   or   --projection 0", "--projection is of an lstm, the cell is %s", o->cell);
+    if (strcmp(o->precision, "fp32") != 0)
+        return FAIL_AT(E106, NULL, "--precision fp32   or   --projection 0", "an lstm with --projection has no bf16 products");
+    snprintf(fix, sizeof fix, "--projection %lld", (long long)lmax(0, o->hidden / 2));
+    if (o->projection >= o->hidden)
+        return FAIL_AT(E103, "--projection", fix, "%lld values out of --hidden %lld: a projection has fewer", (long long)o->projection,
+                       (long long)o->hidden);
+    return 0;
 }
 
 /* auto = fp32 as long as nothing was measured. */
@@ -94,6 +114,7 @@ static err choose_precision(struct options *o, const struct events *ev) {
 
 static err choose_shape(struct options *o) {
     bool parallel;
+    TRY(choose_projection(o));
     TRY(choose_decoder(o));
     if (opt_is_auto(o, OPT_decoder))
         TRY(opt_resolve(o, OPT_decoder, o->horizon >= LONG_HORIZON ? "parallel" : "direct", "by the horizon"));
@@ -168,7 +189,7 @@ static err bands_of(const struct options *o, struct forecast_spec *spec) {
 err spec_of(const struct options *o, struct forecast_spec *spec) {
     *spec = (struct forecast_spec){
         .horizon = (i32)o->horizon, .context = (i32)o->context, .segment = (i32)o->segment,
-        .decode = strcmp(o->decoder, "parallel") == 0, .bidirectional = o->bidirectional,
+        .decode = strcmp(o->decoder, "parallel") == 0, .bidirectional = o->bidirectional, .projection = (i32)o->projection,
         .precision = strcmp(o->precision, "bf16") == 0 ? PREC_BF16 : PREC_F32, .layers = (i32)o->layers, .hidden = (i32)o->hidden,
         .dropout = (f32)o->dropout, .norm = o->norm, .calendar = strcmp(o->calendar, "yes") == 0,
         .scale = scale_of(o->scale), .correction = o->correction, .guard = o->guard, .refit = o->refit_all,

@@ -25,6 +25,7 @@ struct forecast_spec {
     i32 horizon, context, segment;  /* segment 0 = one row at a time */
     bool decode;                    /* all output segments at once from the end state (interface.md 4.1); else a direct head */
     i32 layers, hidden;
+    i32 projection;                 /* values an lstm hands on; 0 = its hidden state */
     enum cell_kind cell;
     enum precision precision;       /* of the cell's products */
     bool bidirectional;             /* a second stack of cells reads the context from its end */

@@ -3,6 +3,7 @@
  *   decode:  x [n][B][I] -seg-> [n][B][d] -lstm.0..- end -decode(column, future)-> [m][B][H] -dropout-head-> [m][B][w*Q] -loss
  *   direct:  x [n][B][I] ------------------lstm.0..- end ----------last (+ future)-> [1][B][H] -dropout-head-> [1][B][h*Q] -loss
  *
+ *   with a projection lstm.0 is the layer `projected`, and H what it hands on
  *   both ways, each layer:  x -turn-> lstm.0.reverse -back-+
  *                           x ------> lstm.0 --------------+-both-> [n][B][2H]      the end: both states side by side
  *
@@ -70,7 +71,8 @@ static err cell(struct net *n, const struct forecast_spec *spec, i32 k, bool rev
 #include "model/cell/cells.def"
 #undef CELL
     };
-    struct op_spec s = op("recurrent");
+    struct op_spec s = op(spec->projection > 0 ? "projected" : "recurrent");
+    s.projection = spec->projection;
     s.cell = spec->cell;
     s.precision = spec->precision;
     s.units = spec->hidden;

@@ -9,23 +9,24 @@
 #include "model/nets.h"
 #include "model/rig.h"
 
-enum { B = 5, T = 7, I = 6, H = 19, N = 3, DEPTH = 2 };
+enum { B = 5, T = 7, I = 6, H = 19, P = 5, N = 3, DEPTH = 2 };
 
-static i32 cell_op(struct net *n, const char *name, i32 k, const char *suffix, enum cell_kind cell, i32 x) {
-    struct op_spec c = net_spec("recurrent", "", x);
+static i32 cell_op(struct net *n, const char *name, i32 k, const char *suffix, enum cell_kind cell, i32 projection, i32 x) {
+    struct op_spec c = net_spec(projection ? "projected" : "recurrent", "", x);
+    c.projection = projection;
     snprintf(c.name, sizeof c.name, "%s.%d%s", name, k, suffix);
     c.cell = cell;
     c.units = H;
     return nets_add(n, &c);
 }
 
-/* Layer k in both directions: [T][B][2H]. */
-static i32 both_ways(struct net *n, const char *name, i32 k, enum cell_kind cell, i32 x) {
+/* Layer k in both directions, side by side. */
+static i32 both_ways(struct net *n, const char *name, i32 k, enum cell_kind cell, i32 projection, i32 x) {
     struct op_spec turn = net_spec("reverse", "", x), back = turn, both;
     snprintf(turn.name, sizeof turn.name, "turn.%d", k);
     i32 t = nets_add(n, &turn), end = n->op[t].end;
-    i32 there = n->op[cell_op(n, name, k, "", cell, end >= 0 ? end : x)].out;
-    back.in[0] = n->op[cell_op(n, name, k, ".reverse", cell, n->op[t].out)].out;
+    i32 there = n->op[cell_op(n, name, k, "", cell, projection, end >= 0 ? end : x)].out;
+    back.in[0] = n->op[cell_op(n, name, k, ".reverse", cell, projection, n->op[t].out)].out;
     snprintf(back.name, sizeof back.name, "back.%d", k);
     both = net_spec("concat", "", there);
     both.in[1] = n->op[nets_add(n, &back)].out;
@@ -34,11 +35,11 @@ static i32 both_ways(struct net *n, const char *name, i32 k, enum cell_kind cell
 }
 
 /* A stack of cells, a head on every step. */
-static void build(struct net *n, const char *name, enum cell_kind cell, bool bidirectional) {
+static void build(struct net *n, const char *name, enum cell_kind cell, bool bidirectional, i32 projection) {
     net_init(n);
     i32 x = nets_input(n, "x", T, I, false);
     for (i32 k = 0; k < DEPTH; k++)
-        x = bidirectional ? both_ways(n, name, k, cell, x) : n->op[cell_op(n, name, k, "", cell, x)].out;
+        x = bidirectional ? both_ways(n, name, k, cell, projection, x) : n->op[cell_op(n, name, k, "", cell, projection, x)].out;
     nets_loss(n, "loss_mse", nets_dense(n, "head", x, N, ACT_NONE), T, N, false);
 }
 
@@ -50,16 +51,16 @@ static f32 *plain(struct rig *g, i32 b) {
     return p;
 }
 
-static void write_case(const char *path, const struct cell *cell, bool bidirectional) {
+static void write_case(const char *path, const struct cell *cell, bool bidirectional, i32 projection) {
     struct net n;
     struct rig g;
-    build(&n, cell->name, cell->kind, bidirectional);
+    build(&n, cell->name, cell->kind, bidirectional, projection);
     rig_new(&g, &n, kern_best(), B, B);
     rig_step(&g, B, false);
     struct arena arena = {0};
     struct tens_list list = {.arena = &arena};
     char shape[64];
-    snprintf(shape, sizeof shape, "%d %d %d %d %d %d %d", T, B, I, H, N, DEPTH, bidirectional);
+    snprintf(shape, sizeof shape, "%d %d %d %d %d %d %d %d", T, B, I, H, N, DEPTH, bidirectional, projection);
     struct meta meta[2] = {{"cell", cell->name}, {"shape", shape}};
     T_OK(model_put(&list, &n, g.theta, ""));
     T_OK(tens_add(&list, "test.x", DTYPE_F32, T * B, I, plain(&g, 0)));
@@ -78,10 +79,10 @@ TEST(written_models_give_the_same_outputs_in_torch) {
         skip();
     }
     size_t used = (size_t)snprintf(command, sizeof command, "'%s' '%s/tests/ckpt/torch_load.py'", python, source ? source : ".");
-    for (i32 k = 0; k < 2 * cell_count(); k++) {
-        const struct cell *cell = cell_of((enum cell_kind)(k / 2));
-        snprintf(path, sizeof path, "%s/%s.%d.model", t_dir(), cell->name, k % 2);
-        write_case(path, cell, k % 2);
+    for (i32 k = 0; k < 2 * (cell_count() + 1); k++) { /* the last two: lstm with a projection */
+        const struct cell *cell = cell_of((enum cell_kind)(k / 2 < cell_count() ? k / 2 : 0));
+        snprintf(path, sizeof path, "%s/%d.model", t_dir(), k);
+        write_case(path, cell, k % 2, k / 2 < cell_count() ? 0 : P);
         used += (size_t)snprintf(command + used, sizeof command - used, " '%s'", path);
     }
     int status = system(command);

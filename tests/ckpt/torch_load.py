@@ -25,15 +25,15 @@ def load(path):
 
 def check(path):
     tensors, meta = load(path)
-    T, B, I, H, N, depth, both = map(int, meta["shape"].split())
-    cell = getattr(torch.nn, meta["cell"].upper())(I, H, depth, bidirectional=bool(both))
-    head = torch.nn.Linear(H * (1 + both), N)
+    T, B, I, H, N, depth, both, P = map(int, meta["shape"].split())
+    cell = getattr(torch.nn, meta["cell"].upper())(I, H, depth, bidirectional=bool(both), **({"proj_size": P} if P else {}))
+    head = torch.nn.Linear((P or H) * (1 + both), N)
     model = torch.nn.ModuleDict({meta["cell"]: cell, "head": head})
     x, y = tensors.pop("test.x").reshape(T, B, I), tensors.pop("test.y").reshape(T, B, N)
     model.load_state_dict(tensors, strict=True)
     with torch.no_grad():
         off = (head(cell(x)[0]) - y).abs().max().item()
-    print("%s%s: %d tensors, largest difference %.1e" % (meta["cell"], " both ways" if both else "", len(tensors), off))
+    print("%s%s%s: %d tensors, largest difference %.1e" % (meta["cell"], " both ways" if both else "", ", projected" if P else "", len(tensors), off))
     return off <= 1e-5
 
 

@@ -32,6 +32,17 @@ class Nets(Case):
         r = self.stretto("train", AIR, *QUICK, "--preset", "long", "--bidirectional", "--print-config")
         self.assertRegex(r.out, r"(?m)^decoder: direct +# auto: --bidirectional is given$")
 
+    def test_projection(self):
+        _, info = self.train("--projection", "6", "--bidirectional")
+        self.assertIn("lstm.0: projected, 36 steps, 1 -> 6", info["layers"])
+        tensors = e2e.model(self.path("m.model"))[1]
+        self.assertEqual(tensors["lstm.weight_hr_l0_reverse"][1], (6, 32))
+        self.assertEqual(tensors["lstm.weight_hh_l0"][1], (128, 6))
+        self.assertEqual(len(self.forecast()), 12)
+        for flags, text in ((["--cell", "gru"], "--projection is of an lstm"), (["--hidden", "6"], "6 values out of --hidden 6"),
+                            (["--precision", "bf16"], "no bf16 products"), (["--decoder", "parallel"], "the plain end state")):
+            self.assertIn(text, self.stretto("train", AIR, *QUICK, "--projection", "6", *flags, "-o", "no.model", status=2).err)
+
     def test_precision(self):
         r, info = self.train()
         self.assertEqual(info["training"]["precision"], "fp32")

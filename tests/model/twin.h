@@ -105,6 +105,26 @@ static inline void twin_recurrent(struct twin *t, const struct op *op) {
     }
 }
 
+static inline void twin_projected(struct twin *t, const struct op *op) {
+    i32 B = t->g->r.B, H = op->spec.units, P = op->F, I = op->I;
+    f64 **w = t->w[op->l], zx[512], zh[512], h[128], m[128], c[128];
+    for (i32 b = 0; b < B; b++) {
+        memset(h, 0, sizeof h);
+        memset(c, 0, sizeof c);
+        for (i32 s = 0, n = twin_length(t, op, 2, b); s < op->T; s++) {
+            f64 *y = t->buf[op->out] + ((i64)s * B + b) * P;
+            memset(y, 0, (size_t)P * sizeof *y);
+            if (s >= n) continue;
+            twin_matvec(4 * H, I, w[0], w[2], t->buf[op->spec.in[0]] + ((i64)s * B + b) * I, zx);
+            twin_matvec(4 * H, P, w[1], w[3], h, zh);
+            twin_cell(cell_of(CELL_LSTM), H, zx, zh, m, c);
+            twin_matvec(P, H, w[4], NULL, m, h);
+            memcpy(y, h, (size_t)P * sizeof *h);
+        }
+        memcpy(t->buf[op->end] + (i64)b * P, h, (size_t)P * sizeof *h);
+    }
+}
+
 static inline void twin_reverse(struct twin *t, const struct op *op) {
     i32 B = t->g->r.B, F = op->F;
     const f64 *x = t->buf[op->spec.in[0]];
@@ -207,6 +227,8 @@ static inline f64 twin_loss(struct twin *t) {
             twin_recurrent(t, op);
         else if (!strcmp(op->layer->name, "decode"))
             twin_decode(t, op);
+        else if (!strcmp(op->layer->name, "projected"))
+            twin_projected(t, op);
         else if (!strcmp(op->layer->name, "reverse"))
             twin_reverse(t, op);
         else
