@@ -115,7 +115,7 @@ TEST(sumsq_gives_the_same_bits_on_every_set) {
 TEST(fma_rate_is_plausible) {
     EACH_ARCH(k) {
         const f64 rate = k->fma_rate(20000);
-        assert_true(rate > 0.05 && rate < 2000);
+        assert_true(rate > (t_few() ? 0 : 0.05) && rate < 2000);
     }
 }
 

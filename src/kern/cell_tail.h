@@ -1,0 +1,100 @@
+/* cell_tail.h - the last panel of a layer when 1 to 4 units are left for it (H = 20, 50, 100, 500 ..); a part of cell_tile.h.
+ *
+ *     elsewhere    a vector a gate      i i .. i    f f .. f    g g .. g    o o .. o     16 units of a row
+ *     here         a vector for all     i i i i  f f f f  g g g g  o o o o               4 units of a row
+ *
+ * so its products cost a quarter, and the cell takes 4 rows at once.  The numbers are the same, added in the same order; the lanes
+ * that are not units get zero. */
+#ifndef STRETTO_KERN_CELL_TAIL_H
+#define STRETTO_KERN_CELL_TAIL_H
+
+enum {
+    TAIL = 4,         /* units, or floats of a gate */
+    TAIL_INPUTS = 512 /* where a layer has more, a panel is a small part of it */
+};
+
+/* to[g] = from[at(g)] in quads; gates beyond n are zero */
+INLINE void tail_gather(f32 *to, const f32 *from, const i32 *slot, i32 n) {
+    for (i32 g = 0; g < LANES / TAIL; g++) {
+        if (g < n)
+            memcpy(to + g * TAIL, from + slot[g] * LANES, TAIL * sizeof *to);
+        else
+            memset(to + g * TAIL, 0, TAIL * sizeof *to);
+    }
+}
+
+/* ------------------------------------------------------------------ forward ------------------------------------------------- */
+
+/* Whether s ends with such a panel.  Then to becomes its weights, a vector an input: in the order of the values of a unit, those
+ * that get nothing zero. */
+static bool tail_weights(const struct cell_box *x, const struct step *s, f32 to[TAIL_INPUTS * LANES]) {
+    const i32 K = x->I + x->H;
+    const f32 *w = x->w + (i64)(s->NP - 1) * K * WROW;
+    if (s->u1 < s->Hp || x->H - (s->NP - 1) * LANES > TAIL || K > TAIL_INPUTS) return false;
+    memset(to, 0, (size_t)K * LANES * sizeof *to);
+    for (i32 k = 0; k < K; k++)
+        for (i32 g = 0; g < GW; g++)
+            memcpy(to + k * LANES + (k < x->I ? to_x : to_h)[g] * TAIL, w + (i64)k * WROW + g * LANES, TAIL * sizeof *to);
+    return true;
+}
+
+/* v[i] lane j = v[j] lane i, in lanes of 4 floats */
+INLINE void tail_transpose(vf *v) {
+    const vf a = _mm512_shuffle_f32x4(v[0], v[1], 0x88), b = _mm512_shuffle_f32x4(v[0], v[1], 0xdd);
+    const vf c = _mm512_shuffle_f32x4(v[2], v[3], 0x88), d = _mm512_shuffle_f32x4(v[2], v[3], 0xdd);
+    v[0] = _mm512_shuffle_f32x4(a, c, 0x88), v[2] = _mm512_shuffle_f32x4(a, c, 0xdd);
+    v[1] = _mm512_shuffle_f32x4(b, d, 0x88), v[3] = _mm512_shuffle_f32x4(b, d, 0xdd);
+}
+
+/* The units of row r of 4, the other lanes zero. */
+INLINE vf tail_row(vf v, int r) {
+    const vi lane = _mm512_setr_epi32(0, 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    return _mm512_maskz_permutexvar_ps(0xf, _mm512_add_epi32(lane, _mm512_set1_epi32(TAIL * r)), v);
+}
+
+/* The cell of MR <= 4 rows from b on. */
+INLINE void tail_cell(const int MR, const struct step *s, i64 b, vf *z) {
+    const i64 u = (i64)(s->NP - 1) * LANES;
+    vf prev[4], c, h;
+    UNROLL for (int r = 0; r < 4; r++) prev[r] = v_load_or_zero(s->s_prev, (b + imin(r, MR - 1)) * s->Hp + u);
+    tail_transpose(prev);
+    tail_transpose(z);
+    gates_fwd(z, prev[0], &c, &h);
+    UNROLL for (int r = 0; r < MR; r++) {
+        f32 *act = unit_at(s, s->act, b + r, u);
+        UNROLL for (int g = 0; g < GA; g++) v_store(act + slot_of[g] * LANES, tail_row(z[g], r));
+        if (HAS_C) v_store(s->s_out + (b + r) * s->Hp + u, tail_row(c, r));
+        v_store(s->y + (b + r) * s->Hp + u, tail_row(h, r));
+        if (s->mail) v_store(s->mail + (b + r) * s->Hp + u, tail_row(h, r));
+    }
+}
+
+INLINE void tail_tile(const int MR, const struct step *s, i32 b) {
+    static const i32 in_order[GA] = {0, 1, 2, 3};
+    const i64 at[ACC] = {0};
+    const int to[ACC] = {0};
+    vf acc[8][ACC];
+    f32 bias[LANES];
+    tail_gather(bias, s->bias + (i64)(s->NP - 1) * AROW, in_order, GA);
+    UNROLL for (int r = 0; r < MR; r++) acc[r][0] = v_load(bias);
+    mul_rows(MR, 1, acc, to, s->x + b * s->x_ld, s->x_ld, s->tail, LANES, at, s->I, NULL);
+    if (s->h) mul_rows(MR, 1, acc, to, s->h + (i64)b * s->Hp, s->Hp, s->tail + (i64)s->I * LANES, LANES, at, s->H, NULL);
+    UNROLL for (int r = 0; r < MR; r += 4) {
+        vf z[4];
+        UNROLL for (int i = 0; i < 4; i++) z[i] = acc[r + i < MR ? r + i : r][0];
+        tail_cell(MR - r < 4 ? MR - r : 4, s, b + r, z);
+    }
+}
+
+static void tail_8(const struct step *s, i32 b) { tail_tile(8, s, b); }
+static void tail_4(const struct step *s, i32 b) { tail_tile(4, s, b); }
+static void tail_1(const struct step *s, i32 b) { tail_tile(1, s, b); }
+
+/* Rows b0..b1 of the last panel. */
+static void step_tail(const struct step *s, i32 b0, i32 b1) {
+    for (; b0 + 8 <= b1; b0 += 8) tail_8(s, b0);
+    for (; b0 + 4 <= b1; b0 += 4) tail_4(s, b0);
+    for (; b0 < b1; b0++) tail_1(s, b0);
+}
+
+#endif
