@@ -29,6 +29,7 @@ need() {
     rm -f "$log"
 }
 BUILD_PACKAGES="gcc libc6-dev cmake ninja-build pkg-config libjansson-dev libyaml-dev libzstd-dev zlib1g-dev libhwloc-dev librandom123-dev"
+ARM_PACKAGES="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 TEST_PACKAGES="g++ clang libcmocka-dev python3 chromium"
 # The sanitizers' runtime of the clang that is, or will be, installed.
 clang_runtime() {

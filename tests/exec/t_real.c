@@ -70,7 +70,7 @@ static void rig_free(struct rig *r) {
 
 static f64 train(struct rig *r, i32 B) {
     struct exec_result out = {0};
-    for (u32 s = 0; s < STEPS; s++) {
+    for (u32 s = 0; s < (t_few() ? 4 : STEPS); s++) {
         fill(r, B, s % 3);
         struct exec_step step = {.input = r->input, .loss_scale = 1.0f / (f32)B, .seed = 9, .step = s, .clip = 1};
         step.hyper = (struct optim_hyper){
@@ -89,7 +89,7 @@ static void same_bits_as(const char *optim, i32 B, const char *strategy, i32 mos
     f64 loss = train(&serial, B);
     f64 off = (f64)exec_bytes(serial.x) / (f64)serial.plan->peak_bytes - 1;
     assert_true(off > -0.05 && off < 0.05);
-    for (i32 threads = 1; threads <= most; threads++) {
+    for (i32 threads = 1; threads <= (t_few() ? imin(2, most) : most); threads++) {
         struct rig r;
         rig_new(&r, optim, B, threads > 1 ? strategy : "auto", threads);
         assert_true(train(&r, B) == loss);

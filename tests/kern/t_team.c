@@ -65,6 +65,7 @@ static void run_alone(struct bench *e, const struct cell_kern *k) {
 }
 
 static void check(enum cell_kind kind, const struct shape *s, i32 n, i32 slices, u32 how) {
+    if (t_few() && (n > 3 || s->T * s->B > 40)) return;
     for (enum kern_arch a = 0; a < KERN_NARCH; a++) {
         if (!kern_get(a)) continue;
         char what[160];
