@@ -1,9 +1,11 @@
 /* cell_ref.c - the plain twins of the recurrent cells: the specification of cell_kern, in loops anybody can check.
  *
- * One text serves the three cells: the products are the same, and the element-wise part is the cell's own point_fwd / point_bwd.
+ * One text serves the three cells in both precisions: the products are the same, and the element-wise part is the cell's own
+ * point_fwd / point_bwd.  In bf16 the factors of a product are rounded as they enter it, and nothing else is.
  *
  *     act:  z [T][B][NP][GB][LANES]   pre-activations, then gates, then dz
- *           s [T][B][Hp]              c of every step (lstm only; gru and rnn use y)
+ *           s [T][B][Hp]              c of every step (lstm only; gru and rnn use h)
+ *           h [T][B][Hp]              in bf16, where y may be NULL; else y
  *
  *     forward    z = bias + x Wx + h Wh          point_fwd: z, s[t-1] -> gates, s[t], h
  *     backward   dh = dy + dz[t+1] Wh' + ds      point_bwd: gates, dh, ds -> dz, ds        (lstm: ds = dc, apart from dh) */
@@ -111,28 +113,39 @@ static point_bwd_fn *const point_bwd[CELL_NKIND] = {lstm_point_bwd, gru_point_bw
 
 /* ------------------------------------------------------------------ places in the buffers ----------------------------------- */
 
+/* What is computed, and how finely. */
+struct form {
+    enum cell_kind kind;
+    bool bf16;
+};
+
 static i32 hp_of(const struct cell_box *x) { return round_up(x->H, LANES); }
 static i32 live_at(const struct cell_box *x, i32 t) { return t >= x->T ? 0 : x->live ? x->live[t] : x->B; }
 
-static f32 *z_at(enum cell_kind kind, const struct cell_box *x, i32 t, i32 b) {
-    return x->act + ((i64)t * x->B + b) * hp_of(x) * cell_bias_gates(kind);
+static f32 *z_at(struct form m, const struct cell_box *x, i32 t, i32 b) {
+    return x->act + ((i64)t * x->B + b) * hp_of(x) * cell_bias_gates(m.kind);
+}
+
+/* h after step t. */
+static f32 *h_at(struct form m, const struct cell_box *x, i32 t, i32 b) {
+    const i64 row = ((i64)t * x->B + b) * hp_of(x), kept = cell_bias_gates(m.kind) + (m.kind == CELL_LSTM);
+    return m.bf16 ? x->act + kept * x->T * x->B * hp_of(x) + row : x->y + row;
 }
 
 /* The state s after step t (t = -1: the initial one, NULL = zero). */
-static f32 *s_at(enum cell_kind kind, const struct cell_box *x, i32 t, i32 b) {
-    const i64 row = ((i64)t * x->B + b) * hp_of(x);
-    if (kind != CELL_LSTM) return x->y + row;
-    return x->act + (i64)x->T * x->B * hp_of(x) * 4 + row;
+static f32 *s_at(struct form m, const struct cell_box *x, i32 t, i32 b) {
+    if (m.kind != CELL_LSTM) return h_at(m, x, t, b);
+    return x->act + (i64)x->T * x->B * hp_of(x) * 4 + ((i64)t * x->B + b) * hp_of(x);
 }
 
-static const f32 *s_prev_at(enum cell_kind kind, const struct cell_box *x, i32 t, i32 b) {
-    if (t > 0) return s_at(kind, x, t - 1, b);
-    const f32 *s0 = kind == CELL_LSTM ? x->c0 : x->h0;
+static const f32 *s_prev_at(struct form m, const struct cell_box *x, i32 t, i32 b) {
+    if (t > 0) return s_at(m, x, t - 1, b);
+    const f32 *s0 = m.kind == CELL_LSTM ? x->c0 : x->h0;
     return s0 ? s0 + (i64)b * hp_of(x) : NULL;
 }
 
-static const f32 *h_prev_at(const struct cell_box *x, i32 t, i32 b) {
-    if (t > 0) return x->y + ((i64)(t - 1) * x->B + b) * hp_of(x);
+static const f32 *h_prev_at(struct form m, const struct cell_box *x, i32 t, i32 b) {
+    if (t > 0) return h_at(m, x, t - 1, b);
     return x->h0 ? x->h0 + (i64)b * hp_of(x) : NULL;
 }
 
@@ -147,30 +160,40 @@ static void copy_or_zero(f32 *to, const f32 *from, i64 n) {
 
 /* ------------------------------------------------------------------ products ------------------------------------------------ */
 
+/* A factor as it enters a product: in bf16, to the nearest of 8 bits, ties to even. */
+static inline f32 in(struct form m, f32 v) {
+    if (!m.bf16 || v != v) return v;
+    u32 bits;
+    memcpy(&bits, &v, sizeof bits);
+    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
 /* z += v W for the rows k0.. of W (x side: k0 = 0, h side: k0 = I). */
-static void rows_times_w(enum cell_kind kind, const struct cell_box *x, const f32 *v, i32 n, i32 k0, f32 *z) {
-    const i32 G = cell_gates(kind), GB = cell_bias_gates(kind), K = x->I + x->H;
+static void rows_times_w(struct form m, const struct cell_box *x, const f32 *v, i32 n, i32 k0, f32 *z) {
+    const i32 G = cell_gates(m.kind), GB = cell_bias_gates(m.kind), K = x->I + x->H;
     for (i32 p = 0; p < hp_of(x) / LANES; p++) {
         for (i32 k = 0; k < n; k++) {
             for (i32 g = 0; g < G; g++) {
                 const f32 *w = x->w + (((i64)p * K + k0 + k) * G + g) * LANES;
-                f32 *q = z + ((i64)p * GB + z_gate(kind, g, k0 > 0)) * LANES;
-                for (i32 l = 0; l < LANES; l++) q[l] += v[k] * w[l];
+                f32 *q = z + ((i64)p * GB + z_gate(m.kind, g, k0 > 0)) * LANES;
+                for (i32 l = 0; l < LANES; l++) q[l] += in(m, v[k]) * in(m, w[l]);
             }
         }
     }
 }
 
 /* v[k] += sum over the gates of dz W' for the rows k0.. of W. */
-static void dz_times_wt(enum cell_kind kind, const struct cell_box *x, const f32 *dz, i32 n, i32 k0, f32 *v) {
-    const i32 G = cell_gates(kind), GB = cell_bias_gates(kind), K = x->I + x->H;
+static void dz_times_wt(struct form m, const struct cell_box *x, const f32 *dz, i32 n, i32 k0, f32 *v) {
+    const i32 G = cell_gates(m.kind), GB = cell_bias_gates(m.kind), K = x->I + x->H;
     for (i32 k = 0; k < n; k++) {
         f32 sum[LANES] = {0}, total = 0;
         for (i32 p = 0; p < hp_of(x) / LANES; p++) {
             for (i32 g = 0; g < G; g++) {
                 const f32 *w = x->w + (((i64)p * K + k0 + k) * G + g) * LANES;
-                const f32 *q = dz + ((i64)p * GB + z_gate(kind, g, k0 > 0)) * LANES;
-                for (i32 l = 0; l < LANES; l++) sum[l] += q[l] * w[l];
+                const f32 *q = dz + ((i64)p * GB + z_gate(m.kind, g, k0 > 0)) * LANES;
+                for (i32 l = 0; l < LANES; l++) sum[l] += q[l] * in(m, w[l]);
             }
         }
         for (i32 l = 0; l < LANES; l++) total += sum[l];
@@ -179,14 +202,14 @@ static void dz_times_wt(enum cell_kind kind, const struct cell_box *x, const f32
 }
 
 /* dw += v' dz, the mirror image. */
-static void rows_times_dz(enum cell_kind kind, const struct cell_box *x, const f32 *v, i32 n, i32 k0, const f32 *dz, f32 *dw) {
-    const i32 G = cell_gates(kind), GB = cell_bias_gates(kind), K = x->I + x->H;
+static void rows_times_dz(struct form m, const struct cell_box *x, const f32 *v, i32 n, i32 k0, const f32 *dz, f32 *dw) {
+    const i32 G = cell_gates(m.kind), GB = cell_bias_gates(m.kind), K = x->I + x->H;
     for (i32 p = 0; p < hp_of(x) / LANES; p++) {
         for (i32 k = 0; k < n; k++) {
             for (i32 g = 0; g < G; g++) {
                 f32 *w = dw + (((i64)p * K + k0 + k) * G + g) * LANES;
-                const f32 *q = dz + ((i64)p * GB + z_gate(kind, g, k0 > 0)) * LANES;
-                for (i32 l = 0; l < LANES; l++) w[l] += v[k] * q[l];
+                const f32 *q = dz + ((i64)p * GB + z_gate(m.kind, g, k0 > 0)) * LANES;
+                for (i32 l = 0; l < LANES; l++) w[l] += in(m, v[k]) * q[l];
             }
         }
     }
@@ -195,100 +218,102 @@ static void rows_times_dz(enum cell_kind kind, const struct cell_box *x, const f
 /* ------------------------------------------------------------------ the walk over time -------------------------------------- */
 
 /* One row for one step: the element-wise part wants a state, so a zero one is lent where none was given. */
-static void step_fwd(enum cell_kind kind, const struct cell_box *x, i32 t, i32 b) {
+static void step_fwd(struct form m, const struct cell_box *x, i32 t, i32 b) {
     const i32 Hp = hp_of(x);
     const i64 row = ((i64)t * x->B + b) * Hp;
-    f32 *z = z_at(kind, x, t, b), *s = s_at(kind, x, t, b);
-    memcpy(z, x->bias, (size_t)Hp * (size_t)cell_bias_gates(kind) * sizeof *z);
-    rows_times_w(kind, x, x->x + ((i64)t * x->B + b) * x->x_ld, x->I, 0, z);
-    const f32 *h = h_prev_at(x, t, b), *s_prev = s_prev_at(kind, x, t, b);
-    if (h) rows_times_w(kind, x, h, x->H, x->I, z);
+    f32 *z = z_at(m, x, t, b), *s = s_at(m, x, t, b);
+    memcpy(z, x->bias, (size_t)Hp * (size_t)cell_bias_gates(m.kind) * sizeof *z);
+    rows_times_w(m, x, x->x + ((i64)t * x->B + b) * x->x_ld, x->I, 0, z);
+    const f32 *h = h_prev_at(m, x, t, b), *s_prev = s_prev_at(m, x, t, b);
+    if (h) rows_times_w(m, x, h, x->H, x->I, z);
     if (!s_prev) {
         memset(s, 0, (size_t)Hp * sizeof *s);
         s_prev = s;
     }
-    point_fwd[kind](1, x->H, z, s_prev, s, x->y + row);
+    point_fwd[m.kind](1, x->H, z, s_prev, s, h_at(m, x, t, b));
+    if (m.bf16 && x->y) memcpy(x->y + row, h_at(m, x, t, b), (size_t)Hp * sizeof *z);
 }
 
-static void end_state(enum cell_kind kind, const struct cell_box *x, i32 b) {
+static void end_state(struct form m, const struct cell_box *x, i32 b) {
     const i32 Hp = hp_of(x);
     i32 t = x->T;
     while (t > 0 && b >= live_at(x, t - 1)) t--;
-    if (x->hT) copy_or_zero(x->hT + (i64)b * Hp, h_prev_at(x, t, b), Hp);
-    if (x->cT && kind == CELL_LSTM) copy_or_zero(x->cT + (i64)b * Hp, s_prev_at(kind, x, t, b), Hp);
+    if (x->hT) copy_or_zero(x->hT + (i64)b * Hp, h_prev_at(m, x, t, b), Hp);
+    if (x->cT && m.kind == CELL_LSTM) copy_or_zero(x->cT + (i64)b * Hp, s_prev_at(m, x, t, b), Hp);
 }
 
-static void cell_fwd(enum cell_kind kind, const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
+static void cell_fwd(struct form m, const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
     const i32 Hp = hp_of(x);
     for (i32 t = t0; t < t1; t++) {
         for (i32 b = b0; b < b1; b++) {
             if (b < live_at(x, t))
-                step_fwd(kind, x, t, b);
-            else
+                step_fwd(m, x, t, b);
+            else if (x->y)
                 memset(x->y + ((i64)t * x->B + b) * Hp, 0, (size_t)Hp * sizeof(f32));
         }
     }
-    for (i32 b = b0; b < b1 && t1 == x->T; b++) end_state(kind, x, b);
+    for (i32 b = b0; b < b1 && t1 == x->T; b++) end_state(m, x, b);
 }
 
 /* dh and ds of one row after step t, before dy: from step t+1, or from the gradient of the end state. */
-static void from_later(enum cell_kind kind, const struct cell_box *x, i32 t, i32 b, f32 *dh, f32 *ds) {
+static void from_later(struct form m, const struct cell_box *x, i32 t, i32 b, f32 *dh, f32 *ds) {
     const i32 Hp = hp_of(x);
     if (b >= live_at(x, t + 1)) {
         copy_or_zero(dh, x->dhT ? x->dhT + (i64)b * Hp : NULL, Hp);
-        copy_or_zero(ds, kind == CELL_LSTM && x->dcT ? x->dcT + (i64)b * Hp : NULL, Hp);
+        copy_or_zero(ds, m.kind == CELL_LSTM && x->dcT ? x->dcT + (i64)b * Hp : NULL, Hp);
         return;
     }
-    copy_or_zero(dh, kind == CELL_LSTM ? NULL : ds, Hp);
-    dz_times_wt(kind, x, z_at(kind, x, t + 1, b), x->H, x->I, dh);
+    copy_or_zero(dh, m.kind == CELL_LSTM ? NULL : ds, Hp);
+    dz_times_wt(m, x, z_at(m, x, t + 1, b), x->H, x->I, dh);
 }
 
-static void step_bwd(enum cell_kind kind, const struct cell_box *x, i32 t, i32 b) {
+static void step_bwd(struct form m, const struct cell_box *x, i32 t, i32 b) {
     const i32 Hp = hp_of(x);
     const i64 row = ((i64)t * x->B + b) * Hp;
-    f32 *z = z_at(kind, x, t, b), *dh = carry_at(x, DH, b), *ds = carry_at(x, DS, b);
-    from_later(kind, x, t, b, dh, ds);
+    f32 *z = z_at(m, x, t, b), *dh = carry_at(x, DH, b), *ds = carry_at(x, DS, b);
+    from_later(m, x, t, b, dh, ds);
     for (i32 u = 0; u < Hp && x->dy; u++) dh[u] += x->dy[row + u];
-    const f32 *s_prev = s_prev_at(kind, x, t, b);
+    const f32 *s_prev = s_prev_at(m, x, t, b);
     f32 zero[LANES] = {0};
     if (s_prev) {
-        point_bwd[kind](1, x->H, z, s_prev, s_at(kind, x, t, b), dh, ds);
+        point_bwd[m.kind](1, x->H, z, s_prev, s_at(m, x, t, b), dh, ds);
     } else {
-        const i32 GB = cell_bias_gates(kind);
+        const i32 GB = cell_bias_gates(m.kind);
         for (i32 u = 0; u < Hp; u += LANES)
-            point_bwd[kind](1, LANES, z + (i64)u * GB, zero, s_at(kind, x, t, b) + u, dh + u, ds + u);
+            point_bwd[m.kind](1, LANES, z + (i64)u * GB, zero, s_at(m, x, t, b) + u, dh + u, ds + u);
     }
+    for (i32 j = 0; j < Hp * cell_bias_gates(m.kind) && m.bf16; j++) z[j] = in(m, z[j]);
     if (!x->dx) return;
     f32 *dx = x->dx + ((i64)t * x->B + b) * x->dx_ld;
     memset(dx, 0, (size_t)x->I * sizeof *dx);
-    dz_times_wt(kind, x, z, x->I, 0, dx);
+    dz_times_wt(m, x, z, x->I, 0, dx);
 }
 
-static void cell_bwd(enum cell_kind kind, const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
+static void cell_bwd(struct form m, const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
     const i32 Hp = hp_of(x);
     for (i32 t = t1 - 1; t >= t0; t--) {
         for (i32 b = b0; b < b1; b++) {
             if (b < live_at(x, t))
-                step_bwd(kind, x, t, b);
+                step_bwd(m, x, t, b);
             else if (x->dx)
                 memset(x->dx + ((i64)t * x->B + b) * x->dx_ld, 0, (size_t)x->I * sizeof(f32));
         }
     }
     for (i32 b = b0; b < b1 && t0 == 0; b++) {
         f32 *dh = carry_at(x, DH, b), *ds = carry_at(x, DS, b);
-        from_later(kind, x, -1, b, dh, ds);
+        from_later(m, x, -1, b, dh, ds);
         if (x->dh0) memcpy(x->dh0 + (i64)b * Hp, dh, (size_t)Hp * sizeof(f32));
-        if (x->dc0 && kind == CELL_LSTM) memcpy(x->dc0 + (i64)b * Hp, ds, (size_t)Hp * sizeof(f32));
+        if (x->dc0 && m.kind == CELL_LSTM) memcpy(x->dc0 + (i64)b * Hp, ds, (size_t)Hp * sizeof(f32));
     }
 }
 
-static void cell_dw(enum cell_kind kind, const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
-    const i64 nz = (i64)hp_of(x) * cell_bias_gates(kind);
+static void cell_dw(struct form m, const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
+    const i64 nz = (i64)hp_of(x) * cell_bias_gates(m.kind);
     for (i32 t = t0; t < t1; t++) {
         for (i32 b = b0; b < imin(b1, live_at(x, t)); b++) {
-            const f32 *dz = z_at(kind, x, t, b), *h = h_prev_at(x, t, b);
-            rows_times_dz(kind, x, x->x + ((i64)t * x->B + b) * x->x_ld, x->I, 0, dz, dw);
-            if (h) rows_times_dz(kind, x, h, x->H, x->I, dz, dw);
+            const f32 *dz = z_at(m, x, t, b), *h = h_prev_at(m, x, t, b);
+            rows_times_dz(m, x, x->x + ((i64)t * x->B + b) * x->x_ld, x->I, 0, dz, dw);
+            if (h) rows_times_dz(m, x, h, x->H, x->I, dz, dw);
             for (i64 j = 0; j < nz; j++) dbias[j] += dz[j];
         }
     }
@@ -303,39 +328,37 @@ static i64 no_wt(i32 I, i32 H) {
 
 static void no_prep(i32 I, i32 H, const f32 *w, f32 *wt) { (void)I, (void)H, (void)w, (void)wt; }
 
-/* A team: its first member computes everything, the others wait for it. */
-static bool team_first(const struct cell_box *x) { return !x->team || x->team->me == 0; }
-static void team_done(const struct cell_box *x, i32 steps) {
-    if (team_first(x))
-        team_say(x->team, steps);
-    else
-        team_wait_one(x->team, 0, steps);
-}
-
-#define CELL(name, KIND)                                                                                                    \
+#define CELL(name, KIND, BF16)                                                                                              \
     static i64 name##_act_floats(i32 T, i32 B, i32 I, i32 H) {                                                              \
         (void)I;                                                                                                            \
-        return (i64)T * B * round_up(H, LANES) * (cell_bias_gates(KIND) + (KIND == CELL_LSTM));                             \
+        return (i64)T * B * round_up(H, LANES) * (cell_bias_gates(KIND) + (KIND == CELL_LSTM) + (BF16));                    \
     }                                                                                                                       \
     static void name##_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {                                      \
-        if (team_first(x)) cell_fwd(KIND, x, b0, b1, t0, t1);                                                               \
+        if (team_first(x)) cell_fwd((struct form){KIND, BF16}, x, b0, b1, t0, t1);                                          \
         team_done(x, t1 - t0);                                                                                              \
     }                                                                                                                       \
     static void name##_bwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {                                      \
-        if (team_first(x)) cell_bwd(KIND, x, b0, b1, t0, t1);                                                               \
+        if (team_first(x)) cell_bwd((struct form){KIND, BF16}, x, b0, b1, t0, t1);                                          \
         team_done(x, t1 - t0 + 1);                                                                                          \
     }                                                                                                                       \
     static void name##_dw(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {                  \
-        if (team_first(x)) cell_dw(KIND, x, b0, b1, t0, t1, dw, dbias);                                                     \
-    }                                                                                                                       \
-    static const struct cell_kern name##_ref = {name##_act_floats, no_wt,     no_prep,          name##_fwd,                 \
-                                                name##_bwd,        name##_dw, name##_point_fwd, name##_point_bwd};
-CELL(lstm, CELL_LSTM)
-CELL(gru, CELL_GRU)
-CELL(rnn, CELL_RNN)
+        if (team_first(x)) cell_dw((struct form){KIND, BF16}, x, b0, b1, t0, t1, dw, dbias);                                \
+    }
+#define SLOTS(name, point) \
+    { name##_act_floats, no_wt, no_prep, name##_fwd, name##_bwd, name##_dw, point##_point_fwd, point##_point_bwd }
+CELL(lstm, CELL_LSTM, false)
+CELL(gru, CELL_GRU, false)
+CELL(rnn, CELL_RNN, false)
+CELL(lstm_bf16, CELL_LSTM, true)
+CELL(gru_bf16, CELL_GRU, true)
+CELL(rnn_bf16, CELL_RNN, true)
 
 void kern_fill_cell_ref(struct kern *k) {
-    k->cell[CELL_LSTM] = lstm_ref;
-    k->cell[CELL_GRU] = gru_ref;
-    k->cell[CELL_RNN] = rnn_ref;
+    static const struct cell_kern f32_cells[CELL_NKIND] = {SLOTS(lstm, lstm), SLOTS(gru, gru), SLOTS(rnn, rnn)};
+    memcpy(k->cell, f32_cells, sizeof f32_cells);
+}
+
+void kern_fill_bf16_ref(struct kern *k) {
+    static const struct cell_kern bf16_cells[CELL_NKIND] = {SLOTS(lstm_bf16, lstm), SLOTS(gru_bf16, gru), SLOTS(rnn_bf16, rnn)};
+    memcpy(k->bf16, bf16_cells, sizeof bf16_cells);
 }

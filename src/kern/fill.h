@@ -11,6 +11,7 @@
 #define ISA_NAME(name) ISA_PASTE(name, ISA)
 
 void kern_fill_cell_ref(struct kern *k);
+void kern_fill_bf16_ref(struct kern *k);
 void kern_fill_gemm_ref(struct kern *k);
 void kern_fill_vec_ref(struct kern *k);
 
@@ -24,5 +25,13 @@ KERN_FILLS(base)
 KERN_FILLS(neon)
 KERN_FILLS(avx2)
 KERN_FILLS(avx512)
+
+/* bf16 cells, on top of what avx512 filled in */
+#define KERN_FILLS_BF16(isa)                                                                                                     \
+    void kern_fill_bf16_lstm_##isa(struct kern *k);                                                                              \
+    void kern_fill_bf16_gru_##isa(struct kern *k);                                                                               \
+    void kern_fill_bf16_rnn_##isa(struct kern *k);
+KERN_FILLS_BF16(avx512_bf16)
+KERN_FILLS_BF16(amx)
 
 #endif

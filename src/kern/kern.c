@@ -4,9 +4,15 @@
  *     ref < base < neon < avx2 < avx512 < avx512_bf16 < amx
  *
  * kern_best = the last one that the CPU has, or what STRETTO_ISA asks for. */
+#define _GNU_SOURCE
 #include "kern/fill.h"
 
 #include <pthread.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +24,32 @@ static bool have[KERN_NARCH];
 static enum kern_arch best;
 static bool demand_failed;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+#if defined(__x86_64__)
+/* One bit of cpuid leaf 7. */
+static bool leaf7_has(u32 subleaf, i32 reg, i32 bit) {
+    u32 r[4] = {0};
+    return __get_cpuid_count(7, subleaf, &r[0], &r[1], &r[2], &r[3]) && (r[reg] >> bit & 1);
+}
+
+static bool avx512_bf16(void) {
+#if defined(KERN_HAVE_avx512_bf16)
+    return leaf7_has(1, 0, 5);
+#else
+    return false; /* the compiler did not know it */
+#endif
+}
+
+/* Tiles need the system's leave, asked for once a process: their registers make every thread's saved state larger. */
+static bool amx(void) {
+#if defined(KERN_HAVE_amx) && defined(__linux__)
+    enum { REQ_XCOMP_PERM = 0x1023, TILE_DATA = 18, EDX = 3 };
+    return leaf7_has(0, EDX, 22) && leaf7_has(0, EDX, 24) && syscall(SYS_arch_prctl, REQ_XCOMP_PERM, TILE_DATA) == 0;
+#else
+    return false;
+#endif
+}
+#endif
 
 static bool cpu_has(enum kern_arch arch) {
     switch (arch) {
@@ -31,6 +63,10 @@ static bool cpu_has(enum kern_arch arch) {
             return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                    __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx2") &&
                    __builtin_cpu_supports("fma");
+        case KERN_AVX512_BF16:
+            return cpu_has(KERN_AVX512) && avx512_bf16();
+        case KERN_AMX:
+            return cpu_has(KERN_AVX512_BF16) && amx();
 #endif
 #if defined(__aarch64__)
         case KERN_NEON:
@@ -43,18 +79,26 @@ static bool cpu_has(enum kern_arch arch) {
 
 #define FILL(isa) \
     kern_fill_lstm_##isa(k), kern_fill_gru_##isa(k), kern_fill_rnn_##isa(k), kern_fill_gemm_##isa(k), kern_fill_vec_##isa(k)
+#define FILL_BF16(isa) kern_fill_bf16_lstm_##isa(k), kern_fill_bf16_gru_##isa(k), kern_fill_bf16_rnn_##isa(k)
 
 static void fill(enum kern_arch arch, struct kern *k) {
     kern_fill_cell_ref(k);
     kern_fill_gemm_ref(k);
     kern_fill_vec_ref(k);
+    if (arch == KERN_REF) kern_fill_bf16_ref(k);
     if (arch == KERN_BASE) FILL(base);
 #if defined(__aarch64__)
     if (arch == KERN_NEON) FILL(neon);
 #endif
 #if defined(__x86_64__)
     if (arch == KERN_AVX2) FILL(avx2);
-    if (arch == KERN_AVX512) FILL(avx512);
+    if (arch == KERN_AVX512 || arch == KERN_AVX512_BF16 || arch == KERN_AMX) FILL(avx512);
+#if defined(KERN_HAVE_avx512_bf16)
+    if (arch == KERN_AVX512_BF16) FILL_BF16(avx512_bf16);
+#endif
+#if defined(KERN_HAVE_amx)
+    if (arch == KERN_AMX) FILL_BF16(amx);
+#endif
 #endif
 }
 

@@ -98,7 +98,11 @@ struct kern {
     const char *name; /* "avx512" */
     struct cell_kern cell[CELL_NKIND];
     /* The same contract in bf16: x, h and w are rounded to bf16 as they enter a product, dz and the factors of backward are kept
-     * in 16 bits; c, sums, y, dx and all gradients are f32.  Slots are NULL where the set has no bf16 products (cell_at). */
+     * in 16 bits; c, sums, y, dx and all gradients are f32.  Slots are NULL where the set has no bf16 products (cell_at).
+     * Besides the contract above: box.y may be NULL when nobody reads it (hT is written all the same); how is not read, nor is
+     * carry; member 0 of a team computes everything while the others wait (as in the plain twin); dw adds its rows 32 at a time,
+     * so the cut of a layer into slices of time, which must not depend on the number of threads, is part of the last bits of dW
+     * unless slices hold a multiple of 32 rows. */
     struct cell_kern bf16[CELL_NKIND];
     /* C[M,N] = (add ? C : 0) + A[M,K] B[K,N]; B and C rows 64-byte aligned, ldb, ldc multiples of LANES, columns up to
      * round_up(N, LANES) are read and written. */

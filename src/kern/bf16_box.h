@@ -1,0 +1,107 @@
+/* bf16_box.h - where the bf16 cells keep what.  A cell file (bf16_lstm.c, ..) says what its cell is and includes bf16_cell.h.
+ *
+ *   KIND            CELL_LSTM
+ *   GW              gates in the weights
+ *   GROUP_PANELS    panels of a group, the units whose gates are multiplied together: 1, or 2 where a unit has one gate
+ *   DZ              lines of dz of a group; the columns 2j, 2j+1 of z and dz (16 units of one gate each) share line j
+ *   LINES           lines of factors that forward leaves for backward, dz comes to lie on the first DZ of them
+ *   column_of[2*DZ]   which panel of the group and which gate of the weights a column is, on the x side and the h side (-1: none)
+ *   SPLIT           the line whose two columns are fed by x alone and by h alone (gru's n), or -1
+ *
+ *   line = 64 bytes = 32 bf16 or fp16, or 16 f32.      tile = 16 lines
+ *
+ *   act   A [T+1][B][K]           a row of step t: x_t (XK lines, the rest of the last one zero), then h_{t-1} (HK lines)
+ *         G [T][NG][B][LINES]     factors of backward, fp16; then dz, bf16
+ *         S [NG * panels][B]      f32: the running state (c, gru: h); in backward its gradient
+ *         X [B][32 K]             scratch of dw
+ *
+ *   wt    WF [NG][line of z][K][2]        tiles of W for forward: 32 k x 16 units of one gate (one where the line is split)
+ *         WB [NP/2][NG*DZ][2]             tiles of Wh' : 32 dz x 16 units
+ *         WX [I/32][NG*DZ][2]             tiles of Wx' : 32 dz x 16 inputs
+ *
+ * A tile that is a right operand holds pairs of k: line j = 2j, 2j+1 of 16 columns, alternating.  A left operand is 16 rows of A
+ * or G as they lie: any 16 rows that follow each other, so that any rows can be cut off.  The last tile of a range may read rows
+ * that others write meanwhile: their sums are not used. */
+#ifndef STRETTO_KERN_BF16_BOX_H
+#define STRETTO_KERN_BF16_BOX_H
+
+#include "kern/bf16_vec.h"
+#include "kern/fill.h"
+#include "kern/team.h"
+
+#include <string.h>
+
+enum {
+    HAS_C = KIND == CELL_LSTM,
+    GB = KIND == CELL_GRU ? 4 : GW, /* gates in the bias */
+    ROWS = 32,                      /* rows of a block: two tiles */
+    STREAM_BYTES = 24 << 20         /* factors beyond this will not be in a cache when backward wants them */
+};
+
+struct lay {
+    const struct cell_box *x;
+    i32 B, Hp, NP, NG, XK, K; /* panels, groups; lines of x and of a row of A */
+    u16 *a, *g;
+    f32 *s;
+    u16 *xt;
+    const u16 *wf, *wb, *wx;
+    bool stream;
+};
+
+static const f32 no_bias[LANES];
+
+static i32 x_lines(i32 I) { return ceil_div(I, 32); }
+static i32 row_lines(i32 I, i32 H) { return x_lines(I) + ceil_div(H, 32); }
+static i32 panels(i32 H) { return ceil_div(H, LANES); }
+static i32 groups(i32 H) { return ceil_div(H, LANES * GROUP_PANELS); }
+
+/* Lines of the parts of act, and tiles of those of wt. */
+static i64 a_lines(i32 T, i32 B, i32 K) { return ((i64)T + 1) * B * K; }
+static i64 g_lines(i32 T, i32 B, i32 H) { return (i64)T * B * groups(H) * LINES; }
+static i64 s_lines(i32 B, i32 H) { return (i64)B * groups(H) * GROUP_PANELS; }
+static i64 wf_tiles(i32 K) { return (i64)K * (2 * DZ - (SPLIT >= 0)); } /* of one group */
+static i64 wb_tiles(i32 cols, i32 H) { return (i64)ceil_div(cols, 32) * groups(H) * DZ * 2; }
+
+static i64 act_floats(i32 T, i32 B, i32 I, i32 H) {
+    const i32 K = row_lines(I, H);
+    return LANES * (a_lines(T, B, K) + g_lines(T, B, H) + s_lines(B, H) + (i64)B * 32 * K + 16 * LINES + 16 + 1);
+}
+
+static i64 wt_floats(i32 I, i32 H) {
+    return (TILE / 2) * (groups(H) * wf_tiles(row_lines(I, H)) + wb_tiles(H, H) + wb_tiles(I, H)) + LANES;
+}
+
+static u16 *line_up(const f32 *p) { return (u16 *)(((uintptr_t)p + 63) & ~(uintptr_t)63); }
+
+static struct lay lay_of(const struct cell_box *x) {
+    const i32 K = row_lines(x->I, x->H);
+    struct lay l = {
+        .x = x, .B = x->B, .Hp = round_up(x->H, LANES), .NP = panels(x->H), .NG = groups(x->H), .XK = x_lines(x->I), .K = K};
+    l.a = line_up(x->act);
+    l.xt = l.a + LINE * a_lines(x->T, x->B, K);
+    l.g = l.xt + LINE * (i64)x->B * 32 * K;
+    l.s = (f32 *)(l.g + LINE * (g_lines(x->T, x->B, x->H) + 16 * LINES)); /* the last tile of G reads beyond it */
+    l.wf = line_up(x->wt);
+    l.wb = l.wf + TILE * l.NG * wf_tiles(K);
+    l.wx = l.wb + TILE * wb_tiles(x->H, x->H);
+    l.stream = g_lines(x->T, x->B, x->H) * 64 > STREAM_BYTES;
+    return l;
+}
+
+static u16 *a_at(const struct lay *l, i32 t, i32 b) { return l->a + ((i64)t * l->B + b) * l->K * LINE; }
+static u16 *g_at(const struct lay *l, i32 t, i32 g, i32 b) { return l->g + (((i64)t * l->NG + g) * l->B + b) * LINES * LINE; }
+static f32 *s_at(const struct lay *l, i32 panel, i32 b) { return l->s + ((i64)panel * l->B + b) * LANES; }
+
+static i32 live_rows(const struct cell_box *x, i32 t) { return t >= x->T ? 0 : x->live ? x->live[t] : x->B; }
+
+/* Gate of the weights that feeds a column on one side, or -1. */
+INLINE i32 column_gate(i32 column, bool h_side) { return h_side ? column_of[column].gate_h : column_of[column].gate_x; }
+
+static void copy_row(f32 *to, const f32 *from, i64 row, i32 n) {
+    if (from)
+        memcpy(to + row * n, from + row * n, (size_t)n * sizeof *to);
+    else
+        memset(to + row * n, 0, (size_t)n * sizeof *to);
+}
+
+#endif

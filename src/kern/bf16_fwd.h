@@ -1,0 +1,277 @@
+/* bf16_fwd.h - forward of the bf16 cells: rows x one group of units x all its gates in tiles, the cell as they leave the tiles.
+ *
+ *     z = bias + [x_t ; h_{t-1}] W        block of 32 rows: 2 x 2 tiles, one line of z after the other
+ *                                         block of 16 rows: 1 x 4 tiles, all columns at once
+ *
+ * A finished block lies in a small buffer (8 KB).  Its cell runs right after the product, or, where products are long, a share of
+ * it after each step of the next block's product: then both units are busy. */
+#ifndef STRETTO_KERN_BF16_FWD_H
+#define STRETTO_KERN_BF16_FWD_H
+
+#include "kern/bf16_box.h"
+
+enum { Z_BLOCK = 2 * 4 * ZTILE, OVERLAP_LINES = 8, PANEL_TILES = 1024 };
+
+struct fwd_block {
+    i32 t, g, b, n; /* step, group, first row, number of rows up to ROWS; 0 = no block */
+};
+
+/* Where the cell of a block reads and writes; moves on as rows get done. */
+struct fwd_rows {
+    const f32 *z; /* [tile of rows][column] tiles */
+    f32 *s, *y;
+    u16 *h, *f;
+    i64 s_panel, y_ld, h_ld;
+    i32 n, done;
+    i32 real; /* panels that exist: the last group may have one less */
+};
+
+static struct fwd_rows fwd_rows_of(const struct lay *l, const struct fwd_block *b, const f32 *z) {
+    const struct cell_box *x = l->x;
+    const i32 p = b->g * GROUP_PANELS;
+    struct fwd_rows c = {
+        .z = z, .n = b->n, .s = s_at(l, p, b->b), .s_panel = (i64)l->B * LANES, .y_ld = l->Hp, .h_ld = (i64)l->K * LINE};
+    c.h = a_at(l, b->t + 1, b->b) + (i64)l->XK * LINE + p * LANES;
+    c.f = g_at(l, b->t, b->g, b->b);
+    c.y = x->y ? x->y + ((i64)b->t * l->B + b->b) * l->Hp : x->hT ? x->hT + (i64)b->b * l->Hp : NULL;
+    if (c.y) c.y += p * LANES;
+    c.real = imin(GROUP_PANELS, l->NP - p);
+    return c;
+}
+
+/* The cell of R rows. */
+INLINE void fwd_cell(const int R, const struct lay *l, const struct cell_curves *k, struct fwd_rows *c) {
+    const i32 r = c->done;
+    const f32 *z = c->z + (r / 16 * 2 * DZ) * ZTILE + r % 16 * 16;
+    vf h[2][GROUP_PANELS];
+    UNROLL for (int i = 0; i < R; i++) {
+        vf f[2 * LINES];
+        cell_fwd_row(k, z + i * 16, c->s + (r + i) * LANES, c->s_panel, h[i], f);
+        u16 *to = c->f + (r + i) * LINES * LINE;
+        UNROLL for (int j = 0; j < LINES; j++) {
+            const vi v = to_fp16(f[2 * j], f[2 * j + 1]);
+            if (l->stream)
+                _mm512_stream_si512((void *)(to + j * LINE), v);
+            else
+                line_store(to + j * LINE, v);
+        }
+    }
+    u16 *to = c->h + r * c->h_ld;
+    if (GROUP_PANELS == 1) {
+        const vi both = to_bf16(h[0][0], h[R - 1][0]);
+        _mm256_storeu_si256((void *)to, _mm512_castsi512_si256(both));
+        if (R == 2) _mm256_storeu_si256((void *)(to + c->h_ld), _mm512_extracti64x4_epi64(both, 1));
+    } else {
+        UNROLL for (int i = 0; i < R; i++) line_store(to + i * c->h_ld, to_bf16(h[i][0], h[i][GROUP_PANELS - 1]));
+    }
+    if (c->y) {
+        UNROLL for (int i = 0; i < R; i++) {
+            v_store(c->y + (r + i) * c->y_ld, h[i][0]);
+            if (GROUP_PANELS == 2 && c->real == 2) v_store(c->y + (r + i) * c->y_ld + LANES, h[i][GROUP_PANELS - 1]);
+        }
+    }
+    c->done += R;
+}
+
+INLINE void fwd_cells(const struct lay *l, const struct cell_curves *k, struct fwd_rows *c, i32 upto) {
+    while (c->done + 2 <= upto) fwd_cell(2, l, k, c);
+    if (c->done < upto && upto == c->n) fwd_cell(1, l, k, c);
+}
+
+static const f32 *bias_at(const struct lay *l, i32 g, i32 column) {
+    const i32 p = g * GROUP_PANELS + column_of[column].panel;
+    return p < l->NP ? l->x->bias + ((i64)p * GB + (GROUP_PANELS == 1 ? column : 0)) * LANES : no_bias;
+}
+
+/* Two tiles of rows, line j of z: one line of k. */
+INLINE void fwd_mul_two(struct tiles *tl, const struct lay *l, const int j, i32 k, const u16 *a, const u16 *w) {
+    const i64 ld = (i64)l->K * LINE;
+    a += (i64)k * LINE;
+    if (j != SPLIT) {
+        tile_load(tl, 4, a, ld * 2);
+        tile_load_once(tl, 6, w + (i64)k * 2 * TILE, 64);
+        tile_load_once(tl, 7, w + (i64)k * 2 * TILE + TILE, 64);
+        tile_load(tl, 5, a + 16 * ld, ld * 2);
+        tile_mul(tl, 0, 4, 6), tile_mul(tl, 1, 4, 7), tile_mul(tl, 2, 5, 6), tile_mul(tl, 3, 5, 7);
+        return;
+    }
+    tile_load(tl, 4, a, ld * 2);
+    tile_load_once(tl, 6, w + (i64)k * TILE, 64);
+    tile_load(tl, 5, a + 16 * ld, ld * 2);
+    if (k < l->XK) {
+        tile_mul(tl, 0, 4, 6), tile_mul(tl, 2, 5, 6);
+    } else {
+        tile_mul(tl, 1, 4, 6), tile_mul(tl, 3, 5, 6);
+    }
+}
+
+/* One tile of rows, all columns: one line of k. */
+INLINE void fwd_mul_one(struct tiles *tl, const struct lay *l, i32 k, const u16 *a, const u16 *w) {
+    const u16 *v = w + (i64)k * 2 * TILE, *v2 = w + (i64)l->K * 2 * TILE + (i64)k * (SPLIT == 1 ? 1 : 2) * TILE;
+    tile_load(tl, 4, a + (i64)k * LINE, (i64)l->K * LINE * 2);
+    tile_load(tl, 5, v, 64);
+    tile_mul(tl, 0, 4, 5);
+    tile_load(tl, 6, v + TILE, 64);
+    tile_mul(tl, 1, 4, 6);
+    if (DZ == 1) return;
+    tile_load(tl, 7, v2, 64);
+    if (SPLIT != 1 || k < l->XK) tile_mul(tl, 2, 4, 7);
+    if (SPLIT == 1) {
+        if (k >= l->XK) tile_mul(tl, 3, 4, 7);
+        return;
+    }
+    tile_load(tl, 5, v2 + TILE, 64);
+    tile_mul(tl, 3, 4, 5);
+}
+
+/* The product of block b into z (m tiles of rows, none = 0), and meanwhile the cell of the block before. */
+INLINE void fwd_block_of(const int m, struct tiles *tl, const struct lay *l, const struct fwd_block *b, f32 *z,
+                         struct fwd_rows *c) {
+    const struct cell_curves k = cell_curves();
+    const u16 *a = a_at(l, b->t, b->b), *w = l->wf + TILE * b->g * wf_tiles(l->K);
+    const i32 K = l->K, steps = m == 2 ? DZ * K : K, pairs = (c->n + 1) / 2;
+    tiles_order();
+    if (m == 0) {
+        for (i32 r = 0; r < c->n; r += 16) {
+            tiles_awake(tl);
+            fwd_cells(l, &k, c, imin(c->n, r + 16));
+        }
+        return;
+    }
+    for (i32 s = 0; s < steps; s++) {
+        const i32 j = m == 2 && s >= K, at = s - j * K;
+        if (at == 0 && (m == 2 || DZ == 1)) {
+            const f32 *b0 = bias_at(l, b->g, 2 * j), *b1 = bias_at(l, b->g, 2 * j + 1);
+            tile_load(tl, 0, b0, 0), tile_load(tl, 1, b1, 0);
+            if (m == 2) {
+                tile_load(tl, 2, b0, 0), tile_load(tl, 3, b1, 0);
+            }
+        } else if (at == 0) {
+            tile_load(tl, 0, bias_at(l, b->g, 0), 0), tile_load(tl, 1, bias_at(l, b->g, 1), 0);
+            tile_load(tl, 2, bias_at(l, b->g, 2 * DZ - 2), 0), tile_load(tl, 3, bias_at(l, b->g, 2 * DZ - 1), 0);
+        }
+        if (m == 1)
+            fwd_mul_one(tl, l, at, a, w);
+        else if (j == 0)
+            fwd_mul_two(tl, l, 0, at, a, w);
+        else
+            fwd_mul_two(tl, l, 1, at, a, w + (i64)K * 2 * TILE);
+        fwd_cells(l, &k, c, imin(c->n, 2 * (pairs * (s + 1) / steps)));
+        if (at == K - 1) { /* after the cell's share: stores that wait for a product hold up what is behind them */
+            f32 *to = z + 2 * j * ZTILE, *to2 = m == 2 ? to + 2 * DZ * ZTILE : to + 2 * ZTILE;
+            tile_store(tl, 0, to, 64);
+            tile_store(tl, 1, to + ZTILE, 64);
+            if (m == 2 || DZ == 2) {
+                tile_store(tl, 2, to2, 64);
+                tile_store(tl, 3, to2 + ZTILE, 64);
+            }
+        }
+    }
+    tiles_order();
+}
+
+static void fwd_block_two(struct tiles *tl, const struct lay *l, const struct fwd_block *b, f32 *z, struct fwd_rows *c) {
+    fwd_block_of(2, tl, l, b, z, c);
+}
+static void fwd_block_one(struct tiles *tl, const struct lay *l, const struct fwd_block *b, f32 *z, struct fwd_rows *c) {
+    fwd_block_of(1, tl, l, b, z, c);
+}
+static void fwd_block_none(struct tiles *tl, const struct lay *l, struct fwd_rows *c) {
+    const struct fwd_block none = {0};
+    if (c->n > 0) fwd_block_of(0, tl, l, &none, NULL, c);
+}
+
+/* ------------------------------------------------------------------ the walk over time -------------------------------------- */
+
+/* Products and cells in turn; the cell of the last block may be outstanding. */
+struct fwd_walk {
+    struct tiles tl;
+    const struct lay *l;
+    bool overlap;
+    struct fwd_block last; /* outstanding: n > 0 */
+    i32 turn;
+    f32 z[2][Z_BLOCK] __attribute__((aligned(64)));
+};
+
+static void fwd_finish(struct fwd_walk *w) {
+    struct fwd_rows c = fwd_rows_of(w->l, &w->last, w->z[!w->turn]);
+    fwd_block_none(&w->tl, w->l, &c);
+    w->last.n = 0;
+}
+
+static void fwd_next(struct fwd_walk *w, const struct fwd_block *b) {
+    const struct fwd_block *p = &w->last;
+    if (!w->overlap || (p->t != b->t && p->b < b->b + b->n && b->b < p->b + p->n))
+        fwd_finish(w); /* it makes the h that b reads */
+    struct fwd_rows c = fwd_rows_of(w->l, p, w->z[!w->turn]);
+    (b->n > 16 ? fwd_block_two : fwd_block_one)(&w->tl, w->l, b, w->z[w->turn], &c);
+    w->last = *b;
+    w->turn = !w->turn;
+}
+
+/* x of step t into the rows of A; a half line that no panel writes is zero. */
+static void pack_x(const struct lay *l, i32 t, i32 b0, i32 b1) {
+    const struct cell_box *x = l->x;
+    for (i32 b = b0; b < b1; b++) {
+        const f32 *from = x->x + ((i64)t * l->B + b) * x->x_ld;
+        u16 *to = a_at(l, t, b);
+        for (i32 k = 0; k < l->XK; k++)
+            line_store(to + k * LINE,
+                       to_bf16(v_load_n(from + 32 * k, x->I - 32 * k), v_load_n(from + 32 * k + 16, x->I - 32 * k - 16)));
+        if (l->NP % 2) memset(to + (i64)l->K * LINE - LANES, 0, LANES * sizeof *to);
+    }
+}
+
+/* The initial state of rows b0..b1. */
+static void fwd_start(const struct lay *l, i32 b0, i32 b1) {
+    const struct cell_box *x = l->x;
+    const f32 *s0 = HAS_C ? x->c0 : x->h0;
+    for (i32 b = b0; b < b1; b++) {
+        u16 *h = a_at(l, 0, b) + (i64)l->XK * LINE;
+        for (i32 p = 0; p < l->NP; p++) {
+            const i64 at = (i64)b * l->Hp + p * LANES;
+            const vi v = to_bf16(v_load_or_zero(x->h0 ? x->h0 + at : NULL), v_zero());
+            _mm256_storeu_si256((void *)(h + p * LANES), _mm512_castsi512_si256(v));
+            v_store(s_at(l, p, b), v_load_or_zero(s0 ? s0 + at : NULL));
+        }
+    }
+}
+
+static void fwd_end(const struct lay *l, i32 b0, i32 b1) {
+    const struct cell_box *x = l->x;
+    i32 t = x->T;
+    for (i32 b = b0; b < b1; b++) {
+        while (t > 0 && b >= live_rows(x, t - 1)) t--;
+        if (x->hT && t == 0) copy_row(x->hT, x->h0, b, l->Hp);
+        if (x->hT && t > 0 && x->y) copy_row(x->hT, x->y + (i64)(t - 1) * l->B * l->Hp, b, l->Hp); /* no y: the cell wrote hT */
+        for (i32 p = 0; HAS_C && x->cT && p < l->NP; p++) v_store(x->cT + (i64)b * l->Hp + p * LANES, v_load(s_at(l, p, b)));
+    }
+}
+
+static void fwd_steps(const struct lay *l, i32 b0, i32 b1, i32 t0, i32 t1) {
+    const struct cell_box *x = l->x;
+    struct fwd_walk w;
+    w.l = l, w.overlap = l->K >= OVERLAP_LINES, w.last = (struct fwd_block){0}, w.turn = 0;
+    tiles_begin(&w.tl);
+    for (i32 t = t0; t < t1; t++) {
+        const i32 n = imin(b1, live_rows(x, t));
+        pack_x(l, t, b0, n);
+        for (i32 g = 0; g < l->NG; g++) /* a group of weights serves all rows */
+            for (i32 b = b0; b < n; b += ROWS) fwd_next(&w, &(struct fwd_block){t, g, b, imin(ROWS, n - b)});
+        for (i32 b = imax(b0, n); b < b1 && x->y; b++) memset(x->y + ((i64)t * l->B + b) * l->Hp, 0, (size_t)l->Hp * sizeof(f32));
+    }
+    fwd_finish(&w);
+    tiles_end(&w.tl);
+}
+
+static void cell_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
+    if (team_first(x)) {
+        const struct lay l = lay_of(x);
+        if (t0 == 0) fwd_start(&l, b0, b1);
+        fwd_steps(&l, b0, b1, t0, t1);
+        if (t1 == x->T) fwd_end(&l, b0, b1);
+    }
+    team_done(x, t1 - t0);
+}
+
+#endif

@@ -1,0 +1,51 @@
+/* bf16_lstm.c - the LSTM in bf16; compiled for amx and for avx512_bf16.
+ *
+ *     c = f c_prev + i g      h = o tanh(c)       i, f, o = sigmoid, g = tanh of x Wx + h Wh + b
+ *
+ * Forward leaves the products that backward needs, so that there one multiplication makes each dz, with no loss of digits where
+ * gates saturate. */
+#include "kern/bf16_vec.h"
+
+#define KIND CELL_LSTM
+#define FILL kern_fill_bf16_lstm
+#define GW 4
+#define GROUP_PANELS 1
+#define DZ 2
+#define LINES 3
+#define SPLIT (-1)
+
+static const struct { signed char panel, gate_x, gate_h; } column_of[2 * DZ] = {{0, 0, 0}, {0, 1, 1}, {0, 2, 2}, {0, 3, 3}};
+
+struct cell_curves {
+    struct curve tanh, sigmoid;
+};
+INLINE struct cell_curves cell_curves(void) { return (struct cell_curves){curve_of(&tanh_pieces), curve_of(&sigmoid_pieces)}; }
+
+/* z: four tiles i f g o; s: c; f: the factors. */
+INLINE void cell_fwd_row(const struct cell_curves *k, const f32 *z, f32 *s, i64 s_panel, vf *h, vf *f) {
+    const vf i = curve_at(&k->sigmoid, v_load(z)), forget = curve_at(&k->sigmoid, v_load(z + ZTILE));
+    const vf g = curve_at(&k->tanh, v_load(z + 2 * ZTILE)), o = curve_at(&k->sigmoid, v_load(z + 3 * ZTILE));
+    const vf ig = i * g, fc = forget * v_load(s), c = fc + ig, tc = curve_at(&k->tanh, c);
+    (void)s_panel;
+    v_store(s, c);
+    h[0] = o * tc;
+    f[0] = v_fnma(ig, i, ig);      /* dc / dz_i    = g i (1 - i) */
+    f[1] = v_fnma(fc, forget, fc); /* dc / dz_f    = c_prev f (1 - f) */
+    f[2] = v_fnma(ig, g, i);       /* dc / dz_g    = i (1 - g^2) */
+    f[3] = v_fnma(h[0], o, h[0]);  /* dh / dz_o    = tanh(c) o (1 - o) */
+    f[4] = v_fnma(h[0], tc, o);    /* dh / dc      = o (1 - tanh(c)^2) */
+    f[5] = forget;                 /* dc / dc_prev */
+}
+
+/* dz from dh; s: dc. */
+INLINE void cell_bwd_row(const u16 *f, const vf *dh, f32 *s, i64 s_panel, vf *dz) {
+    const vf dc = v_fma(dh[0], from_fp16(f + 4 * LANES), v_load(s));
+    (void)s_panel;
+    dz[0] = dc * from_fp16(f);
+    dz[1] = dc * from_fp16(f + LANES);
+    dz[2] = dc * from_fp16(f + 2 * LANES);
+    dz[3] = dh[0] * from_fp16(f + 3 * LANES);
+    v_store(s, dc * from_fp16(f + 5 * LANES));
+}
+
+#include "kern/bf16_cell.h"
