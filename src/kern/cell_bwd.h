@@ -3,7 +3,8 @@
  *     t = T-1 .. 0     dh = dy + dz[t+1] Wh' (+ what comes straight from h[t+1])     then the cell turns gates into dz in place
  *     after them       dx = dz Wx' of all steps at once; dh0 = dz[0] Wh'
  *
- * A member of a team computes its own units of dh, so of dz; it needs dz[t+1] of everyone.  dx is shared by steps. */
+ * A member of a team computes its own units of dh, so of dz; it needs dz[t+1] of everyone.  dx is shared by steps.  A batch of
+ * one row goes its own way through a step (cell_one.h). */
 #ifndef STRETTO_KERN_CELL_BWD_H
 #define STRETTO_KERN_CELL_BWD_H
 
@@ -112,81 +113,14 @@ static void rows_bwd(struct step *s, i32 r0, i32 r1) {
         }
 }
 
-/* ------------------------------------------------------------------ a batch of one row -------------------------------------- */
-
-/* One row is bound by reading the weights; what a team adds to that is the time until the dz of the others has come.  So dh is
- * the sum of two halves of the panels, and a member of two begins with the half that it made itself:
- *
- *     member 0    dz[lo] Wh'   wait   + dz[hi] Wh'   cell        member 1    dz[hi] Wh'   wait   + dz[lo] Wh'   cell
- *
- * Each half is ONE_KU chains.  first: leaves its sums in part. */
-enum { ONE_KU = VL == 16 ? 4 : 2, ONE_UNITS = 1024 };
-
-INLINE void one_tile(const int NV, const struct step *s, i32 u, i32 pa, i32 pb, bool first, f32 *part) {
-    vf acc[ONE_KU][WIDE];
-    UNROLL for (int k = 0; k < ONE_KU; k++)
-        UNROLL for (int j = 0; j < NV; j++) acc[k][j] = v_zero();
-    if (first && !s->out) prefetch_cell(NV, s, 0, u, 0, NV);
-    const f32 *w = s->wt + (u / BC * (i64)s->NP + pa) * WROW * BC + u % BC;
-    for (i32 p = pa; p < pb && s->dz; p++, w += WROW * BC) {
-        const f32 *dz = s->dz + p * s->panel;
-        for (i32 i = 0; i < WROW; i += ONE_KU)
-            UNROLL for (int k = 0; k < ONE_KU; k++) {
-                const vf a = v_set1(dz[i + k]);
-                UNROLL for (int j = 0; j < NV; j++) acc[k][j] = v_fma(a, v_load(w + (i + k) * BC + j * VL), acc[k][j]);
-            }
-    }
-    UNROLL for (int k = ONE_KU - 1; k > 0; k--)
-        UNROLL for (int j = 0; j < NV; j++) acc[k - 1][j] += acc[k][j];
-    UNROLL for (int j = 0; j < NV; j++) {
-        const i64 at = u + j * VL;
-        if (first) {
-            v_store(part + j * VL, acc[0][j]);
-            continue;
-        }
-        const vf dh = v_load(part + j * VL) + acc[0][j] + (v_load_or_zero(s->dy, at) + v_load_or_zero(s->dh_add, at));
-        if (s->out)
-            v_store(s->out + at, dh);
-        else
-            cell_bwd_at(s, 0, at, dh);
-    }
-}
-
-typedef void one_fn(const struct step *, i32 u, i32 pa, i32 pb, bool first, f32 *part);
-#define ONE(nv)                                                                                                                  \
-    static void one_##nv(const struct step *s, i32 u, i32 pa, i32 pb, bool first, f32 *part) {                                   \
-        one_tile(nv, s, u, pa, pb, first, part);                                                                                 \
-    }
-ONE(1) ONE(2) ONE(3) ONE(4)
-static one_fn *const one_cols[WIDE + 1] = {NULL, one_1, one_2, one_3, one_4};
-
-static void one_half(const struct step *s, i32 u0, i32 u1, bool hi, bool first, f32 *part) {
-    const i32 mid = s->NP / 2, pa = hi ? mid : 0, pb = hi ? s->NP : mid;
-    for (i32 u = u0, nv; u < u1; u += nv * VL) {
-        nv = imin(bwd_width(s, u), (u1 - u) / VL);
-        one_cols[nv](s, u, pa, pb, first, part + u - u0);
-    }
-}
-
-/* The same as rows_bwd; done: what the others have to say before their dz is there. */
-static void one_bwd(const struct step *s, const struct cell_team *team, i32 done) {
-    f32 part[ONE_UNITS] __attribute__((aligned(64)));
-    const bool early = team && team->n == 2 && s->u1 - s->u0 <= ONE_UNITS;
-    const bool hi = early && team->me == 1;
-    if (!early) team_wait(team, done);
-    for (i32 u = s->u0; u < s->u1; u += ONE_UNITS) {
-        const i32 u1 = imin(s->u1, u + ONE_UNITS);
-        one_half(s, u, u1, hi, true, part);
-        if (early) team_wait(team, done);
-        one_half(s, u, u1, !hi, false, part);
-    }
-}
-
 static i64 wt_side(i32 cols, i32 Hp) { return (i64)round_up(cols, BC) * Hp * GW; }
 
-static void step_bwd(const struct cell_box *x, struct step *s, i32 b0, i32 b1, i32 done) {
+#include "kern/cell_one.h"
+
+/* Step t with what comes from dz of step t + 1; done: steps that others must have finished. */
+static void step_bwd(const struct cell_box *x, struct step *s, i32 b0, i32 b1, i32 t, i32 done) {
     if (x->B == 1) {
-        one_bwd(s, x->team, done);
+        one_bwd(x, s, t, done);
         return;
     }
     team_wait(x->team, done);
@@ -222,7 +156,7 @@ static void begin_states(const struct cell_box *x, i32 b0, i32 b1) {
     s.dh_add = HAS_C ? NULL : ds;
     s.out = x->dh0;
     s.out_ld = Hp;
-    if (x->dh0 && b0 < n) step_bwd(x, &s, b0, n, 0);
+    if (x->dh0 && b0 < n) step_bwd(x, &s, b0, n, -1, 0);
     for (i32 b = b0; b < b1; b++) {
         if (x->dh0 && b >= n) copy_units(x, x->dh0, x->dhT, b, s.u0, s.u1);
         if (HAS_C && x->dc0) copy_units(x, x->dc0, b < n ? ds : x->dcT, b, s.u0, s.u1);
@@ -233,23 +167,23 @@ static void cell_bwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
     const i32 Hp = round_up(x->H, LANES);
     f32 *ds = x->carry + (i64)x->B * Hp;
     for (i32 t = t1 - 1; t >= t0; t--) {
-        const i32 n = imin(b1, live_rows(x, t)), on = imax(b0, imin(n, live_rows(x, t + 1)));
+        const i32 n = imin(b1, live_rows(x, t)), on = imax(b0, imin(n, live_rows(x, t + 1))), done = t1 - 1 - t;
         struct step s = step_of(x, t);
         s.dy = x->dy ? x->dy + (i64)t * x->B * Hp : NULL;
         s.ds = ds;
         if (on < n) { /* rows that end here */
             s.dh_add = x->dhT;
             s.ds_in = HAS_C ? x->dcT : NULL;
-            step_bwd(x, &s, on, n, 0);
+            step_bwd(x, &s, on, n, t, 0);
         }
         if (b0 < on) { /* rows that went on */
             s.dz = act_step(x, t + 1) + HSLOT * LANES;
             s.wt = x->wt;
             s.dh_add = HAS_C ? NULL : ds;
             s.ds_in = ds;
-            step_bwd(x, &s, b0, on, t1 - 1 - t);
+            step_bwd(x, &s, b0, on, t, done);
         }
-        team_say(x->team, t1 - t);
+        if (t == t0 || !one_shared(x)) team_say(x->team, done + 1);
     }
     team_wait(x->team, t1 - t0);
     i32 a, b;

@@ -10,14 +10,6 @@
 
 enum { AHEAD_FLOATS = 1 << 16 }; /* of act in a chunk: it is still in the second cache when the steps come to it */
 
-/* Which value of a unit a weight gate adds to, on the x side and on the h side, for up to four panels side by side. */
-#if GA > GW
-static const int to_x[ACC] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14}, to_h[ACC] = {0, 1, 3, 4, 5, 7, 8, 9, 11, 12, 13, 15};
-#else
-static const int to_x[ACC] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-#define to_h to_x
-#endif
-
 /* Rows b.. , vectors q.. of units (vector q = units q*VL..). */
 INLINE void fwd_tile(const int MR, const int PANELS, const struct step *s, i32 b, i32 q) {
     vf acc[ROWS_MAX][ACC];
@@ -59,6 +51,7 @@ INLINE void fwd_tile(const int MR, const int PANELS, const struct step *s, i32 b
                 gates_fwd(z, v_load_or_zero(s->s_prev, row), &c, &h);
                 if (HAS_C) v_store(s->s_out + row, c);
                 v_store(s->y + row, h);
+                if (s->mail) v_store(s->mail + row, h);
             }
             UNROLL for (int g = 0; g < GA; g++) v_store(act + slot_of[g] * LANES, z[g]);
         }
@@ -99,7 +92,7 @@ INLINE fwd_fn *const *fwd_tiles(i32 q, i32 end, i32 *next) {
 }
 
 static void step_fwd(struct step *s, bool one_row, i32 b0, i32 b1) {
-    const i32 Q = s->u1 / VL, K = s->I + s->H;
+    const i32 Q = (s->tail ? s->u1 - LANES : s->u1) / VL, K = s->I + s->H;
     const bool far = (i64)s->NP * K * WROW > FAR_FLOATS;
     i32 q = s->u0 / VL;
     s->ahead = NULL;
@@ -122,6 +115,7 @@ static void step_fwd(struct step *s, bool one_row, i32 b0, i32 b1) {
                 b += n;
             }
         }
+        if (s->tail) step_tail(s, r0, r1);
     }
 }
 
@@ -169,11 +163,16 @@ static void end_states(const struct cell_box *x, i32 b0, i32 b1, i32 u0, i32 u1)
 static void cell_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
     const bool ahead = goes_ahead(x, b1 - b0);
     struct step s = step_of(x, t0);
+    f32 weights[TAIL_INPUTS * LANES] __attribute__((aligned(64)));
+    const f32 *tail = !ahead && x->B > 1 && tail_weights(x, &s, weights) ? weights : NULL;
     for (i32 t = t0, summed = t0; t < t1; t++) {
         const i32 n = imin(b1, live_rows(x, t));
         if (ahead && t == summed) summed = x_ahead(x, b0, b1, t, t1);
         s = step_of(x, t);
         s.summed = ahead;
+        if (x->team) s.mail = mail_h(x, t & 1);
+        if (x->team && t > t0) s.h = mail_h(x, (t - 1) & 1);
+        s.tail = tail;
         team_wait(x->team, t - t0);
         if (b0 < n) step_fwd(&s, x->B == 1, b0, n);
         for (i32 b = imax(b0, n); b < b1; b++) copy_units(x, s.y, NULL, b, s.u0, s.u1);

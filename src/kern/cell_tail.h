@@ -13,7 +13,9 @@ enum {
     TAIL_INPUTS = 512 /* where a layer has more, a panel is a small part of it */
 };
 
-/* to[g] = from[at(g)] in quads; gates beyond n are zero */
+static const i32 in_order[GA] = {0, 1, 2, 3};
+
+/* Gate g's units, from slot[g] of a row of panels, to place g of a vector; gates beyond n are zero. */
 INLINE void tail_gather(f32 *to, const f32 *from, const i32 *slot, i32 n) {
     for (i32 g = 0; g < LANES / TAIL; g++) {
         if (g < n)
@@ -70,7 +72,6 @@ INLINE void tail_cell(const int MR, const struct step *s, i64 b, vf *z) {
 }
 
 INLINE void tail_tile(const int MR, const struct step *s, i32 b) {
-    static const i32 in_order[GA] = {0, 1, 2, 3};
     const i64 at[ACC] = {0};
     const int to[ACC] = {0};
     vf acc[8][ACC];

@@ -10,7 +10,7 @@
  *     DW_NV, DW_MK          vectors and rows of a dW tile
  *     gates_fwd(z, s_prev, &s, &h), gates_bwd(z, s_prev, s, dh, &ds)      the element-wise cell on vectors
  *
- *     act:  gates [NP][T*B + pad][GA][LANES]      c [T][B][Hp] after them (lstm)
+ *     act:  gates [NP][T*B + pad][GA][LANES]      c [T][B][Hp] after them (lstm)      mail of teams
  *     wt:   h side, then x side: [ceil(cols / BC)][NP * GW * LANES, ordered as act rows][BC]; cols = Hp or I, BC = 4 vectors
  *
  * Forward, a step: rows x 1 vector of units x all gates in registers, K = I + H in one product, the cell straight from registers.
@@ -41,9 +41,11 @@ struct step {
     const f32 *s_prev; /* c before the step (gru, rnn: h); NULL = zero */
     const f32 *s;      /* c after the step, in backward */
     f32 *s_out;        /* the same, in forward; gru, rnn: NULL */
+    f32 *mail;         /* h once more, for the other members; NULL = alone */
     /* forward */
     const f32 *x, *h;
     i64 x_ld;
+    const f32 *tail;     /* the weights of a last panel of few units (cell_tail.h); NULL = it is as the others */
     bool summed, only_x; /* the x side is in act already; is what is wanted */
     /* backward: dh = dy + dh_add + dz times (a block of) wt */
     const f32 *dz, *wt, *dy, *dh_add, *ds_in;
@@ -79,6 +81,11 @@ static const f32 *s_before(const struct cell_box *x, i32 t) {
     return t > 0 ? c_step(x, t - 1) : x->c0;
 }
 
+/* What members of a team hand each other, each in two slots in turn, apart from where it is kept: rows that lie in a line would
+ * be fetched by a reader before their writer is done with them.  h [2][B][Hp], dh of one row [2][Hp]. */
+static f32 *mail_h(const struct cell_box *x, i32 slot) { return c_step(x, HAS_C ? x->T : 0) + (i64)slot * x->B * round_up(x->H, LANES); }
+static f32 *mail_dh(const struct cell_box *x, i32 slot) { return mail_h(x, 2) + (i64)slot * round_up(x->H, LANES); }
+
 /* Step t, and the units of it that are this member's. */
 static struct step step_of(const struct cell_box *x, i32 t) {
     const i32 Hp = round_up(x->H, LANES);
@@ -100,6 +107,25 @@ static void copy_units(const struct cell_box *x, f32 *to, const f32 *from, i64 r
     else
         memset(to + at, 0, n);
 }
+
+/* Which value of a unit a weight gate adds to, on the x side and on the h side, for up to four panels side by side. */
+#if GA > GW
+static const int to_x[ACC] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14}, to_h[ACC] = {0, 1, 3, 4, 5, 7, 8, 9, 11, 12, 13, 15};
+#else
+static const int to_x[ACC] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+#define to_h to_x
+#endif
+
+/* Where a panel is one vector wide, few units in the last one would waste most of it. */
+#if defined(ISA_avx512) && GW > 1
+#define HAS_TAIL 1
+#include "kern/cell_tail.h"
+#else
+#define HAS_TAIL 0
+enum { TAIL = 0, TAIL_INPUTS = 1 };
+static bool tail_weights(const struct cell_box *x, const struct step *s, f32 *to) { return (void)x, (void)s, (void)to, false; }
+static void step_tail(const struct step *s, i32 b0, i32 b1) { (void)s, (void)b0, (void)b1; }
+#endif
 
 #include "kern/cell_fwd.h"
 
@@ -159,8 +185,8 @@ static void point_bwd(i32 n, i32 H, f32 *z, const f32 *s_prev, const f32 *s, con
 
 static i64 act_floats(i32 T, i32 B, i32 I, i32 H) {
     (void)I;
-    const i64 Hp = round_up(H, LANES);
-    return Hp / LANES * panel_floats(T, B) + (HAS_C ? (i64)T * B * Hp : 0);
+    const i64 Hp = round_up(H, LANES), mail = 2 * (B + 1) * Hp;
+    return Hp / LANES * panel_floats(T, B) + (HAS_C ? (i64)T * B * Hp : 0) + mail;
 }
 
 static i64 wt_floats(i32 I, i32 H) {
