@@ -7,7 +7,8 @@
 #   make asan tsan valgrind            tests under a tool
 #   make fuzz T=csv S=60               one fuzz target (T) for S seconds; clang
 #   make accuracy                      the protocols of bench/protocols, five seeds: docs/RESULTS.md
-#   make bench-e2e bench-reader bench-kernels      measured beside the peers of bench/peers.sh
+#   make bench-e2e bench-reader bench-kernels      measured beside the peers of bench/peers.sh; BENCH="--realtime --only lstm"
+#   make ladder                        which kernel got slower: ns, GF/s, instructions of each; ladder-baseline records them
 #   make install PREFIX=/usr/local     program, libraries, header, manual page, completions
 #   make docs                          pages that follow the tables (tools/docsync.py --write)
 J := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
@@ -63,9 +64,20 @@ bench-reader: release
 	cmake --build build/release -j $(J) --target bench_reader
 	bench/reader/run.sh build/release
 
+# The opponents first (an ignored folder), then a quarter of an hour of turns, then the page.
 bench-kernels: release
-	cmake --build build/release -j $(J) --target bench_kern
-	bench/kern/run.sh build/release | bench/kern/publish.py
+	cmake --build build/release -j $(J) --target bench_step bench_calib
+	bench/peers.sh
+	bench/kern/run.py build/release $(BENCH)
+	bench/kern/report.py
+
+ladder: release
+	cmake --build build/release -j $(J) --target bench_step
+	bench/kern/ladder.py build/release/bench/kern/bench_step
+
+ladder-baseline: release
+	cmake --build build/release -j $(J) --target bench_step
+	bench/kern/ladder.py build/release/bench/kern/bench_step --write
 
 install: build/release/build.ninja
 	cmake --build build/release -j $(J)
@@ -77,4 +89,4 @@ docs:
 clean:
 	rm -rf build/dev build/release build/asan build/tsan build/valgrind build/fuzz
 
-.PHONY: all release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels install docs clean
+.PHONY: all release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels ladder ladder-baseline install docs clean

@@ -43,8 +43,8 @@ def priority():
     return f", priority before other programs (nice {nice})" if nice < 0 else ""
 
 
-def machine(threads):
-    """One line: processor, cores, load, system, date, revision."""
+def machine(threads, load=None):
+    """One line: processor, cores, load (given, or now), system, date, revision."""
     model = "unknown processor"
     for line in open("/proc/cpuinfo") if os.path.exists("/proc/cpuinfo") else []:
         if line.startswith("model name"):
@@ -54,7 +54,7 @@ def machine(threads):
     commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     dirty = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True).stdout.strip()
     version = subprocess.run([str(program()), "--version"], capture_output=True, text=True).stdout.strip().splitlines()
-    return (f"{datetime.date.today()}, {model}, {os.cpu_count()} cores (load {os.getloadavg()[0]:.1f}{priority()}), "
+    return (f"{datetime.date.today()}, {model}, {os.cpu_count()} cores (load {os.getloadavg()[0] if load is None else load:.1f}{priority()}), "
             f"{platform.system()} {platform.release()}, {threads} threads, {version[0] if version else 'stretto'}, "
             f"revision {commit or 'none'}{' with changes' if dirty else ''}.")
 

@@ -6,11 +6,11 @@
  *
  * bench_step is the same program with the planner and the executor: full training steps (step=1) and the optimisers as well.
  *
- * KEY=VALUE, also --KEY VALUE: cell=gru layers=2 dirs=2 ragged=1 stepped=1 team=1 step=1 dx=1 how=1 slice=512, and T= B= I= H=
- * for a shape of one's own.  A sample is bracketed by a calibration loop on every thread (calib.h); it counts as quiet when both
- * stay above 90 % of this process's usual rate (its third quarter) and its threads have waited for a processor less than 2 % of
- * it.  One line a shape: quiet median, first quarter, raw median and (one thread) median of processor time in ms, GF/s of true work
- * and its share of the rate measured at the same time. */
+ * KEY=VALUE, also --KEY VALUE: cell=gru layers=2 dirs=2 ragged=1 stepped=1 team=1 step=1 dx=1 how=1 slice=512, and T= B= I=
+ * H= for a shape of one's own.  A sample is bracketed by a calibration loop on every thread (calib.h); it counts as quiet when
+ * both stay above 90 % of this process's usual rate (its third quarter) and its threads have waited for a processor less than
+ * 2 % of it.  One line a shape: quiet median, first quarter, raw median and (one thread) median of processor time in ms, GF/s of
+ * true work and its share of the rate measured at the same time. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <sched.h>
@@ -27,7 +27,8 @@
 
 enum { SAMPLES_MAX = 4000, SHAPES = 5 };
 
-static const i32 shapes[SHAPES][4] = {{100, 32, 8, 64}, {100, 64, 16, 128}, {168, 64, 32, 256}, {512, 1, 8, 128}, {50, 256, 64, 512}};
+static const i32 shapes[SHAPES][4] = {
+    {100, 32, 8, 64}, {100, 64, 16, 128}, {168, 64, 32, 256}, {512, 1, 8, 128}, {50, 256, 64, 512}};
 
 struct options {
     struct spec spec;
@@ -56,7 +57,9 @@ static f64 cpu(void) {
     return (f64)t.tv_sec + 1e-9 * (f64)t.tv_nsec;
 }
 
-static int by_value(const void *a, const void *b) { return (*(const f64 *)a > *(const f64 *)b) - (*(const f64 *)a < *(const f64 *)b); }
+static int by_value(const void *a, const void *b) {
+    return (*(const f64 *)a > *(const f64 *)b) - (*(const f64 *)a < *(const f64 *)b);
+}
 
 static f64 quarter(f64 *v, i32 n, i32 q) {
     qsort(v, (size_t)n, sizeof *v, by_value);
@@ -64,7 +67,8 @@ static f64 quarter(f64 *v, i32 n, i32 q) {
 }
 
 struct samples {
-    f64 ms[SAMPLES_MAX], cpu[SAMPLES_MAX], wait[SAMPLES_MAX], rate[SAMPLES_MAX], tile[SAMPLES_MAX], quiet[SAMPLES_MAX], scratch[SAMPLES_MAX], phase[4][SAMPLES_MAX];
+    f64 ms[SAMPLES_MAX], cpu[SAMPLES_MAX], wait[SAMPLES_MAX], rate[SAMPLES_MAX], tile[SAMPLES_MAX], quiet[SAMPLES_MAX],
+        scratch[SAMPLES_MAX], phase[4][SAMPLES_MAX];
     i32 n, nquiet;
     f64 fma, tiles; /* mean rates of the quiet samples, all threads */
 };
@@ -116,7 +120,9 @@ static err measure(const struct options *o, struct pool *pool, i32 number) {
     static struct samples s;
     struct spec spec = o->spec;
     struct rig *r;
-    if (number) spec.T = shapes[number - 1][0], spec.B = shapes[number - 1][1], spec.I = shapes[number - 1][2], spec.H = shapes[number - 1][3];
+    if (number)
+        spec.T = shapes[number - 1][0], spec.B = shapes[number - 1][1], spec.I = shapes[number - 1][2],
+        spec.H = shapes[number - 1][3];
     TRY(rig_new(&spec, pool, &r));
     err e = 0;
     if (*r->why) {
@@ -137,7 +143,8 @@ static void pin(void *cpu, i32 id) {
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET((size_t)(*(const i32 *)cpu + id), &set);
-    if (sched_setaffinity(0, sizeof set, &set) != 0) fprintf(stderr, "bench_kern: no processor %d to pin to\n", *(const i32 *)cpu + id);
+    if (sched_setaffinity(0, sizeof set, &set) != 0)
+        fprintf(stderr, "bench_kern: no processor %d to pin to\n", *(const i32 *)cpu + id);
 }
 
 /* One option; returns how many arguments it took, 0 = not understood. */
@@ -181,7 +188,9 @@ int main(int argc, char **argv) {
     struct options o = {.spec = {.kern = kern_best(), .layers = 1, .dirs = 1, .threads = 1}, .cpu = -1, .seconds = 2};
     for (int a = 1, took; a < argc; a += took)
         if (!(took = option(&o, argv[a], a + 1 < argc ? argv[a + 1] : ""))) {
-            fprintf(stderr, "bench_kern: \"%s\" is not understood, or this machine lacks it; see the head of bench/kern/bench_kern.c\n", argv[a]);
+            fprintf(stderr,
+                    "bench_kern: \"%s\" is not understood, or this machine lacks it; see the head of bench/kern/bench_kern.c\n",
+                    argv[a]);
             return 2;
         }
     err e = kern_init();

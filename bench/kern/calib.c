@@ -145,7 +145,7 @@ f64 calib_waited(void) {
     return ns * 1e-9;
 }
 
-/* What PyTorch's process calls (torch_worker.py); arch NULL = the best of this machine. */
+/* What PyTorch's process calls (peer.py); arch NULL = the best of this machine. */
 #define EXPORT __attribute__((visibility("default")))
 EXPORT i32 bench_calib_init(const char *arch);
 EXPORT void bench_calib_tiles(void *calib, i32 on);

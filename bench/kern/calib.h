@@ -16,8 +16,8 @@
 enum { CALIB_THREADS = 64 };
 
 struct calib {
-    _Atomic i32 next; /* threads that have run; the slot of the next */
-    i32 tiles;        /* also run the tile loop */
+    _Atomic i32 next;                            /* threads that have run; the slot of the next */
+    i32 tiles;                                   /* also run the tile loop */
     f64 fma[CALIB_THREADS], tile[CALIB_THREADS]; /* GF/s by thread */
 };
 

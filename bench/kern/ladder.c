@@ -44,7 +44,7 @@ struct bench {
     struct size s;
     struct cell_box box;
     f32 *kept, *dw, *dbias, *v[5], *fresh; /* kept: act after forward; fresh: v[0] as drawn */
-    i64 act, n;                    /* floats of act, of v */
+    i64 act, n;                            /* floats of act, of v */
     f64 sum;
     struct arena arena;
 };
@@ -78,7 +78,8 @@ static void run_tanh(struct bench *b) { b->k->tanh(b->n, b->v[0], b->v[1]); }
 static void run_sumsq(struct bench *b) { b->sum = b->k->sumsq(b->n, b->v[1]); }
 #if defined(BENCH_STEP)
 static void run_optim(struct bench *b) {
-    const struct optim_hyper h = {.lr = 1e-3f, .momentum = 0.9f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1, .step = 3};
+    const struct optim_hyper h = {
+        .lr = 1e-3f, .momentum = 0.9f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1, .step = 3};
     b->optim->update(&h, b->n, b->v[0], b->v[1], b->v[2], b->v[3]);
 }
 #endif
@@ -105,11 +106,13 @@ static void vectors(struct bench *b) {
 
 static void bind_cell(struct bench *b, enum cell_kind kind) {
     const struct size s = b->s;
-    const i64 TB = (i64)s.T * s.B, Hp = round_up(s.H, LANES), nw = cell_w_floats(kind, s.I, s.H), nb = cell_bias_floats(kind, s.H);
+    const i64 TB = (i64)s.T * s.B, Hp = round_up(s.H, LANES), nw = cell_w_floats(kind, s.I, s.H),
+              nb = cell_bias_floats(kind, s.H);
     b->act = b->cell->act_floats(s.T, s.B, s.I, s.H);
     b->box = (struct cell_box){.T = s.T, .B = s.B, .I = s.I, .H = s.H, .x_ld = s.I, .dx_ld = s.I};
     b->box.x = drawn(b, TB * s.I, 2), b->box.y = drawn(b, TB * Hp, 0), b->box.act = drawn(b, b->act, 0);
-    b->box.w = drawn(b, nw, 2 / sqrtf((f32)s.H)), b->box.bias = drawn(b, nb, 0.1f), b->box.wt = drawn(b, b->cell->wt_floats(s.I, s.H), 0);
+    b->box.w = drawn(b, nw, 2 / sqrtf((f32)s.H)), b->box.bias = drawn(b, nb, 0.1f),
+    b->box.wt = drawn(b, b->cell->wt_floats(s.I, s.H), 0);
     b->box.dy = drawn(b, TB * Hp, 1), b->box.carry = drawn(b, 2 * s.B * Hp, 0);
     b->kept = drawn(b, b->act, 0), b->dw = drawn(b, nw, 0), b->dbias = drawn(b, nb, 0);
     run_prep(b);
@@ -138,12 +141,10 @@ static void cells(const struct kern *k, const struct kern *low, struct size s, v
             vectors(&b);
             bind_cell(&b, kind);
             const f64 side = 2.0 * s.T * s.B * cell_gates(kind) * s.H;
-            const struct slot slots[] = {{"prep", k->name, 0, nothing, run_prep},
-                                         {"fwd", k->name, side * (s.I + s.H), nothing, run_fwd},
-                                         {"bwd", k->name, side * s.H, restore, run_bwd},
-                                         {"dw", k->name, side * (s.I + s.H), nothing, run_dw},
-                                         {"point_fwd", k->name, 0, renew, run_point_fwd},
-                                         {"point_bwd", k->name, 0, renew, run_point_bwd}};
+            const struct slot slots[] = {
+                {"prep", k->name, 0, nothing, run_prep},         {"fwd", k->name, side * (s.I + s.H), nothing, run_fwd},
+                {"bwd", k->name, side * s.H, restore, run_bwd},  {"dw", k->name, side * (s.I + s.H), nothing, run_dw},
+                {"point_fwd", k->name, 0, renew, run_point_fwd}, {"point_bwd", k->name, 0, renew, run_point_bwd}};
             for (size_t i = 0; i < COUNT(slots); i++) {
                 struct slot one = slots[i];
                 snprintf(one.name, sizeof one.name, "%.4s%.5s.%.12s", kinds[kind], precs[p], slots[i].name);
@@ -188,7 +189,9 @@ static void optimisers(struct size s, visit *f) { (void)s, (void)f; }
 
 /* ------------------------------------------------------------------ seconds ------------------------------------------------- */
 
-static int by_value(const void *a, const void *b) { return (*(const f64 *)a > *(const f64 *)b) - (*(const f64 *)a < *(const f64 *)b); }
+static int by_value(const void *a, const void *b) {
+    return (*(const f64 *)a > *(const f64 *)b) - (*(const f64 *)a < *(const f64 *)b);
+}
 
 static void time_slot(struct bench *b, const struct slot *s) {
     f64 ns[CALLS];

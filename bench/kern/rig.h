@@ -24,7 +24,7 @@ struct spec {
     bool dx;      /* gradient of the input too */
     bool phases;  /* take the time of each phase */
     u32 how;
-    i32 proj;     /* projection of h, 0 = none */
+    i32 proj; /* projection of h, 0 = none */
 };
 
 struct rig {

@@ -20,7 +20,7 @@ struct unit {
     struct cell_box box;
     f32 *w, *bias, *wt, *dy; /* dy: gradient of y, written from above */
     f32 *dx;                 /* [T][B] rows of dx_ld, or NULL */
-    f32 *x_own;              /* the reverse direction's input, turned */
+    f32 *below, *x_own;      /* the layer's input; the reverse direction's copy of it, turned */
     f32 *dw[RIG_THREADS], *dbias[RIG_THREADS];
     i64 dw_n, db_n;
 };
@@ -51,26 +51,33 @@ static struct unit *unit_at(struct cell_rig *c, i32 layer, i32 dir) { return &c-
 
 /* ------------------------------------------------------------------ two directions ------------------------------------------ */
 
-/* Rows b0..b1 of every step: n floats from `from` (step order turned where `turn`) to `to`. */
-static void copy_rows(const struct spec *s, i32 b0, i32 b1, i32 n, bool turn, const f32 *from, i64 from_ld, f32 *to, i64 to_ld) {
+struct rows { /* [T][B] rows, ld floats apart */
+    f32 *p;
+    i64 ld;
+};
+
+/* Rows b0..b1 of every step: n floats each, in the other order of steps where `turn`. */
+static void copy_rows(const struct spec *s, i32 b0, i32 b1, i32 n, bool turn, struct rows from, struct rows to) {
     for (i32 t = 0; t < s->T; t++) {
-        const f32 *src = from + (i64)(turn ? s->T - 1 - t : t) * s->B * from_ld;
-        for (i32 b = b0; b < b1; b++) memcpy(to + ((i64)t * s->B + b) * to_ld, src + b * from_ld, (size_t)n * sizeof(f32));
+        const f32 *src = from.p + (i64)(turn ? s->T - 1 - t : t) * s->B * from.ld;
+        for (i32 b = b0; b < b1; b++) memcpy(to.p + ((i64)t * s->B + b) * to.ld, src + b * from.ld, (size_t)n * sizeof(f32));
     }
 }
 
 static void join(struct cell_rig *c, i32 l, i32 b0, i32 b1) {
     const struct spec *s = &c->rig.spec;
     const i64 Hp = round_up(s->H, LANES);
-    for (i32 d = 0; d < 2; d++) copy_rows(s, b0, b1, s->H, d, unit_at(c, l, d)->box.y, Hp, c->join[l] + d * s->H, c->ld);
+    for (i32 d = 0; d < 2; d++)
+        copy_rows(s, b0, b1, s->H, d, (struct rows){unit_at(c, l, d)->box.y, Hp}, (struct rows){c->join[l] + d * s->H, c->ld});
 }
 
 /* The gradient of joined outputs to the two directions. */
 static void split(struct cell_rig *c, i32 l, i32 b0, i32 b1) {
     const struct spec *s = &c->rig.spec;
     const i64 Hp = round_up(s->H, LANES);
-    const f32 *dy = l == s->layers - 1 ? c->dy : c->djoin[l];
-    for (i32 d = 0; d < 2; d++) copy_rows(s, b0, b1, s->H, d, dy + d * s->H, c->ld, unit_at(c, l, d)->dy, Hp);
+    f32 *dy = l == s->layers - 1 ? c->dy : c->djoin[l];
+    for (i32 d = 0; d < 2; d++)
+        copy_rows(s, b0, b1, s->H, d, (struct rows){dy + d * s->H, c->ld}, (struct rows){unit_at(c, l, d)->dy, Hp});
 }
 
 /* The two gradients of a layer's input, added, are the gradient of the joined outputs below. */
@@ -102,7 +109,8 @@ static void prep(void *arg, i32 id) {
 }
 
 /* The box of a thread, and its rows. */
-static struct cell_box box_of(struct cell_rig *c, const struct unit *u, i32 id, bool back, struct cell_team *team, i32 *b0, i32 *b1) {
+static struct cell_box box_of(struct cell_rig *c, const struct unit *u, i32 id, bool back, struct cell_team *team, i32 *b0,
+                              i32 *b1) {
     const struct spec *s = &c->rig.spec;
     struct cell_box box = u->box;
     *b0 = s->team ? 0 : c->cut[id], *b1 = s->team ? s->B : c->cut[id + 1];
@@ -119,7 +127,7 @@ static void fwd_layer(struct cell_rig *c, i32 id, i32 l) {
     for (i32 d = 0; d < s->dirs; d++) {
         struct unit *u = unit_at(c, l, d);
         const struct cell_box box = box_of(c, u, id, false, &team, &b0, &b1);
-        if (d) copy_rows(s, b0, b1, box.I, true, unit_at(c, l, 0)->box.x, box.x_ld, u->x_own, box.x_ld);
+        if (d) copy_rows(s, b0, b1, box.I, true, (struct rows){u->below, box.x_ld}, (struct rows){u->x_own, box.x_ld});
         for (i32 t = 0; t < (s->stepped ? s->T : 0); t++, team.base += (u64)s->T + 2) c->cell->fwd(&box, b0, b1, t, t + 1);
         if (!s->stepped) c->cell->fwd(&box, b0, b1, 0, s->T);
     }
@@ -240,8 +248,7 @@ static err load_unit(struct cell_rig *c, const char *dir, i32 l, i32 d) {
         else
             raw_draw(w.n[i], 2 / sqrtf((f32)s->H), w.v[i]);
     }
-    if (e >= 0)
-        cell_pack(s->cell, u->box.I, s->H, &(struct cell_canon){w.v[0], w.v[1], w.v[2], w.v[3]}, u->w, u->bias);
+    if (e >= 0) cell_pack(s->cell, u->box.I, s->H, &(struct cell_canon){w.v[0], w.v[1], w.v[2], w.v[3]}, u->w, u->bias);
     canon_free(&w);
     return e;
 }
@@ -280,7 +287,8 @@ static err dump_unit(struct cell_rig *c, const char *dir, i32 l, i32 d) {
     struct canon g;
     char name[48], out[64];
     err e = canon_new(s, u->box.I, &g);
-    if (e >= 0) cell_unpack(s->cell, u->box.I, s->H, u->dw[0], u->dbias[0], &(struct cell_canon){g.v[0], g.v[1], g.v[2], g.v[3]});
+    if (e >= 0)
+        cell_unpack(s->cell, u->box.I, s->H, u->dw[0], u->dbias[0], &(struct cell_canon){g.v[0], g.v[1], g.v[2], g.v[3]});
     for (i32 i = 0; i < 4 && e >= 0; i++) {
         tensor_name(name, tensor[i], l, d);
         snprintf(out, sizeof out, "ours.%s", name);
@@ -350,13 +358,14 @@ static err unit_new(struct cell_rig *c, i32 l, i32 d) {
         TRY(floats(c, u->dw_n, &u->dw[k]));
         TRY(floats(c, u->db_n, &u->dbias[k]));
     }
-    u->box = (struct cell_box){.T = s->T, .B = s->B, .I = I, .H = s->H, .x_ld = x_ld, .dx_ld = x_ld, .live = c->live, .how = s->how};
+    u->box =
+        (struct cell_box){.T = s->T, .B = s->B, .I = I, .H = s->H, .x_ld = x_ld, .dx_ld = x_ld, .live = c->live, .how = s->how};
     TRY(floats(c, TB * Hp, &u->box.y));
     TRY(floats(c, c->cell->act_floats(s->T, s->B, s->I, s->H), &u->box.act));
     TRY(floats(c, 2 * (i64)s->B * Hp, &u->box.carry));
     u->box.w = u->w, u->box.bias = u->bias, u->box.wt = u->wt, u->box.dy = u->dy;
-    const f32 *below = l == 0 ? c->x : s->dirs == 2 ? c->join[l - 1] : unit_at(c, l - 1, 0)->box.y;
-    u->box.x = d ? u->x_own : below;
+    u->below = l == 0 ? c->x : s->dirs == 2 ? c->join[l - 1] : unit_at(c, l - 1, 0)->box.y;
+    u->box.x = d ? u->x_own : u->below;
     if (l == 0 && s->dx) TRY(floats(c, TB * x_ld, &u->dx));
     if (l > 0 && s->dirs == 1) u->dx = unit_at(c, l - 1, 0)->dy;
     if (l > 0 && s->dirs == 2 && d == 0) u->dx = c->djoin[l - 1];

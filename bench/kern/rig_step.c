@@ -156,7 +156,8 @@ static err build(struct step_rig *c, struct pool *pool) {
 
 static const char *cannot(const struct spec *s) {
     if (!cell_at(s->kern, s->cell, s->prec)) return "no kernels of this cell and precision here";
-    if (s->dirs == 2 || s->ragged || s->proj || s->team || s->stepped) return "a full step has one direction, equal lengths, no projection";
+    if (s->dirs == 2 || s->ragged || s->proj || s->team || s->stepped)
+        return "a full step has one direction, equal lengths, no projection";
     return "";
 }
 

@@ -1,12 +1,12 @@
 /* serve.c - orders on stdin, answers on stdout, one line each: so that a harness can interleave us with PyTorch's process sample
- * by sample (bench/kern/run.py; torch_worker.py speaks the same language).
+ * by sample (bench/kern/run.py; peer.py speaks the same language).
  *
- *     case dir=DIR cell=lstm T=100 B=32 ...   ->  ok FLOP | absent REASON | error TEXT      weights and inputs from raw files in DIR
- *     check                                   ->  ok                        one step; y and gradients as ours.*.f32 in DIR
- *     sample N WARM                           ->  ok ms,fma0,fma1,tile0,tile1,waited ... allocations=0    N steps after WARM uncounted ones,
- *                                                 each with the rates of the calibration loops before and after it, GF/s of the
- *                                                 slowest thread, and the ms its threads waited for a processor
- *     info                                    ->  ok TEXT
+ *     case dir=DIR cell=lstm T=100 ...   ->  ok FLOP | absent REASON | error TEXT     weights and inputs: raw files in DIR
+ *     check                              ->  ok         one step; y and gradients as ours.*.f32 in DIR
+ *     sample N WARM                      ->  ok ms,fma0,fma1,tile0,tile1,waited ... allocations=0
+ *         N steps after WARM uncounted ones, each with the rates of the calibration loops before and after it (GF/s of the
+ *         slowest thread) and the ms that its threads waited for a processor
+ *     info                               ->  ok TEXT
  *     drop, quit */
 #include "serve.h"
 
@@ -38,9 +38,14 @@ static bool number_word(const char *key, i32 v, struct spec *s) {
     const struct {
         const char *key;
         i32 *number, min, max;
-    } numbers[] = {{"T", &s->T, 1, 1 << 20},       {"B", &s->B, 1, 1 << 20},   {"I", &s->I, 1, 1 << 16},
-                   {"H", &s->H, 1, 1 << 16},       {"layers", &s->layers, 1, RIG_LAYERS}, {"dirs", &s->dirs, 1, 2},
-                   {"proj", &s->proj, 0, 1 << 16}, {"slice", &s->slice, 1, 1 << 20}};
+    } numbers[] = {{"T", &s->T, 1, 1 << 20},
+                   {"B", &s->B, 1, 1 << 20},
+                   {"I", &s->I, 1, 1 << 16},
+                   {"H", &s->H, 1, 1 << 16},
+                   {"layers", &s->layers, 1, RIG_LAYERS},
+                   {"dirs", &s->dirs, 1, 2},
+                   {"proj", &s->proj, 0, 1 << 16},
+                   {"slice", &s->slice, 1, 1 << 20}};
     for (size_t i = 0; i < COUNT(numbers); i++)
         if (!strcmp(key, numbers[i].key)) {
             *numbers[i].number = v;
@@ -113,7 +118,8 @@ static void begin(struct server *v, const char *words) {
     rig_free(v->rig);
     v->rig = NULL;
     v->dir[0] = 0;
-    for (const char *at = strstr(words, "dir="); at; at = NULL) snprintf(v->dir, sizeof v->dir, "%.*s", (int)strcspn(at + 4, " \n"), at + 4);
+    for (const char *at = strstr(words, "dir="); at; at = NULL)
+        snprintf(v->dir, sizeof v->dir, "%.*s", (int)strcspn(at + 4, " \n"), at + 4);
     const char *bad = spec_parse(words, &s);
     if (bad) {
         printf("error \"%s\" is not a word of a case, or this machine lacks it\n", bad);

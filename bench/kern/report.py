@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""report.py - results.json of run.py as docs/RESULTS-kernels.md and docs/img/kernels.svg, and a pointer in docs/RESULTS.md.
+
+    report.py [RESULTS.json]          every row as it came out; nothing is measured and nothing typed here"""
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench" / "kern")]
+import cases  # noqa: E402
+import draw  # noqa: E402
+import results  # noqa: E402
+
+FEW = 3  # fewer quiet samples give no figure
+FULL = 9  # with fewer than these a row says so
+
+METHOD = """## How it is measured
+
+- A figure counts only where the check passed on this build and this shape: y and every gradient (weights, biases) against PyTorch in float64 with
+  the same weights and inputs; fp32: largest difference over the largest entry <= 5e-6; bf16: cosine >= 0.999 and relative L2 <= 2e-2 for every
+  tensor; a full step: the gradient of the first step and the losses of ten. `checked` shows what came out.
+- One sample is one step: forward, backward and weight gradients, the packing of transposed weights included; no gradient of the input, which is
+  data. Contenders take turns, a few samples each. Before and after every sample a calibration loop (multiply-adds in registers, ~150 us, the
+  median of seven bursts; for bf16 also AMX tiles with loads) runs on the same threads of the same process, PyTorch's OpenMP threads included.
+- Quiet: both loops at 90 % or more of what they usually reach for this contender in this row, and the threads waited for a processor during less
+  than 2 % of the step. Times are `median (first quarter, median of all samples)` in ms over all processes; a row with fewer than {full} quiet
+  samples of a contender says so, with fewer than {few} it has no figure. Every contender ran in {generations} processes, one after another.
+- Work is true work: dX of the first layer is left out (nominal work counts it; oneDNN, so PyTorch, computes it anyway). % of peak = true work over
+  the rate of the calibration loop in the same moments, all threads: multiply-adds of the instruction set, for bf16 AMX tiles.
+- `kept`: PyTorch with a malloc that keeps memory ({keep}); `stock`: as it comes. Ratios are
+  PyTorch's time over ours; `best` is over the better of the two. Ours allocates nothing inside a step (counted).
+- Pinning: thread i on processor i, one thread on the last processor; PyTorch by `GOMP_CPU_AFFINITY`, `OMP_NUM_THREADS`, all else as it comes
+  (libgomp spins). Variables of the session that begin with OMP, GOMP, MKL, MALLOC, ONEDNN are removed.{realtime}
+"""
+
+
+def ms(c):
+    return f"{c['ms']:.3g} ({c['p25']:.3g}, {c['raw']:.3g})" if c["ms"] < 100 else f"{c['ms']:.0f} ({c['p25']:.0f}, {c['raw']:.0f})"
+
+
+def sure(*contenders):
+    return all(c and c["quiet"] >= FEW for c in contenders)
+
+
+def ratios(row):
+    """{"best", "kept", "stock", "fp32", "own"} where both sides have a figure."""
+    got, out = row["got"], {}
+    mine = got.get("ours")
+    if not row["good"] or not mine:
+        return out
+    for name, key in (("kept", "kept"), ("stock", "stock"), ("kept fp32", "fp32"), ("ours fp32", "own")):
+        if sure(mine, got.get(name)):
+            out[key] = got[name]["ms"] / mine["ms"]
+    if "kept" in out and "stock" in out:
+        out["best"] = min(out["kept"], out["stock"])
+    if row["group"] == "bf16" and row["shape"] == "S4" and sure(mine, *(got.get(n) for n in ("ours fp32", "kept", "stock", "kept fp32"))):
+        out["either"] = min(got[n]["ms"] for n in ("kept", "stock", "kept fp32")) / min(mine["ms"], got["ours fp32"]["ms"])
+    return out
+
+
+def against(value, bar, unit=""):
+    """A value beside its bar."""
+    if value is None:
+        return f"- (bar {bar:g}{unit})" if bar else "-"
+    text = f"{value:.2f}" if not unit else f"{value:.0f}{unit}"
+    if not bar:
+        return text
+    return f"**{text}** (bar {bar:g}{unit}, {'met' if value >= bar else 'missed'})"
+
+
+def nominal(row):
+    """Nominal over true work of the row's layers: what dX of the first one adds."""
+    T, B, I, H = row["size"]
+    word = {"gru": 3, "rnn": 1}.get(row["group"], 3 if row["variant"] == "GRU" else 4)
+    dirs = 2 if row["group"] == "bidir" else 1
+    return 2.0 * T * B * word * H * I * dirs
+
+
+def peak(row):
+    mine = row["got"].get("ours")
+    if not mine or not row["good"] or row["group"] == "step":
+        return "-"
+    share = mine["tile_peak"] if row["group"] == "bf16" else mine["peak"]
+    return against(share, row["bar_peak"], " %") if share else "-"
+
+
+def table(rows):
+    bf16 = rows[0]["group"] == "bf16"
+    alone = rows[0]["group"] == "avx2"
+    head = ["(T, B, I, H)", "", "layers", "threads", "ours, ms", "GF/s true / nominal", "% of peak"]
+    if not alone:
+        head += ["kept, ms", "stock, ms", "best / ours", "stock / ours"]
+    if bf16:
+        head += ["own fp32, ms", "PyTorch fp32, ms", "own fp32 / bf16", "PyTorch fp32 / ours"]
+    head += ["quiet of all", "checked"]
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    for r in rows:
+        got, q = r["got"], ratios(r)
+        mine = got.get("ours")
+        cells = [f"({', '.join(map(str, r['size']))})", r["variant"], str(r["layers"]), str(r["threads"])]
+        if not mine:
+            why = f"not here: {r['absent']}" if r["absent"] else "; ".join(r["trouble"].values()) or r["checked"]
+            lines.append("| " + " | ".join(cells + [why] + [""] * (len(head) - 5)) + " |")
+            continue
+        extra = nominal(r) / mine["ms"] * 1e-6 if r["group"] not in ("ragged", "step") else 0
+        work = "-" if r["group"] == "step" else f"{mine['gflops']:.0f}" + (f" / {mine['gflops'] + extra:.0f}" if extra else "")
+        cells += [ms(mine), work, peak(r)]
+        if not alone:
+            cells += [ms(got[n]) if n in got else "-" for n in ("kept", "stock")]
+            bar = 0 if r["group"] == "bf16" and r["shape"] == "S4" else r["bar"]
+            cells += [against(q.get("best"), bar), against(q.get("stock"), 0)]
+        if bf16:
+            cells += [ms(got[n]) if n in got else "-" for n in ("ours fp32", "kept fp32")]
+            cells += [against(q.get("own"), 0), against(q.get("fp32"), r["bar_over_fp32"])]
+        few = min(c["quiet"] for c in got.values())
+        cells += [" ".join(f"{c['quiet']}/{c['all']}" for c in got.values()) + (" (few)" if few < FULL else ""),
+                  r["checked"] + ("" if r["good"] else " does not count")]
+        lines.append("| " + " | ".join(cells) + " |")
+    either = [r for r in rows if bf16 and r["shape"] == "S4" and r["threads"] == 1 and "either" in ratios(r)]
+    for r in either:
+        lines += ["", f"({', '.join(map(str, r['size']))}), one thread, the better of our two precisions over PyTorch's better: {against(ratios(r)['either'], r['bar'])}."]
+    return lines
+
+
+def bars(rows):
+    """Met and missed bars, and those without a figure."""
+    met, missed, open_ = [], [], []
+    for r in rows.values():
+        q, name = ratios(r), f"{r['group']} {r['variant']} {r['shape']} {r['layers']}L {r['threads']}t".replace("  ", " ")
+        mine = r["got"].get("ours", {})
+        either = r["group"] == "bf16" and r["shape"] == "S4"
+        for bar, value, what in ((r["bar"], q.get("either" if either else "best"), "x"), (r["bar_over_fp32"], q.get("fp32"), "x over PyTorch's fp32"),
+                                 (r["bar_peak"], mine.get("peak") if r["good"] and sure(mine) else None, " % of peak")):
+            if bar:
+                text = f"{name}: {value:.3g}{what}, bar {bar:g}" if value is not None else f"{name}: bar {bar:g}{what}"
+                (open_ if value is None else met if value >= bar else missed).append(text)
+    return met, missed, open_
+
+
+def slow(rows):
+    """Processes whose quiet median is far from the others of the same contender."""
+    out = []
+    for key, r in rows.items():
+        for name, c in r["got"].items():
+            if len(c["processes"]) > 1 and max(c["processes"]) > 1.25 * min(c["processes"]):
+                out.append(f"{key}, {name}: {', '.join(f'{v:.3g}' for v in c['processes'])} ms")
+    return out
+
+
+def compiler():
+    for cache in sorted((ROOT / "build").glob("*/CMakeCache.txt")):
+        for line in cache.read_text().splitlines():
+            if line.startswith("CMAKE_C_COMPILER:"):
+                got = subprocess.run([line.split("=", 1)[1], "--version"], capture_output=True, text=True).stdout
+                return got.splitlines()[0] if got else "unknown"
+    return "unknown"
+
+
+def main():
+    path = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "out" / "kernels" / "results.json")
+    record = json.loads(path.read_text())
+    rows = record["rows"]
+    met, missed, open_ = bars(rows)
+    peers = next((json.loads(v) for k, v in record["info"].items() if k.startswith("kept")), {})
+    ours = next((v for k, v in record["info"].items() if k.startswith("ours")), "")
+    realtime = " Every contender alike ran before the other programs of the machine (SCHED_RR)." if record["realtime"] else ""
+    keep = "`MALLOC_MMAP_THRESHOLD_`, `MALLOC_TRIM_THRESHOLD_` 16 GiB, `MALLOC_TOP_PAD_` 256 MiB"
+    text = ["# Results: kernels", "", "`make bench-kernels` writes this page; every row, good or bad, as it came out.", "",
+            results.machine("1 and 2", record["load"]) + f" {ours}. Compiler {compiler()}, glibc {platform.libc_ver()[1]}. PyTorch {peers.get('torch')}, {peers.get('onednn')}, "
+            f"{peers.get('cpu')}. {record['seconds'] / 60:.0f} minutes.", "",
+            f"**{len(met)} bars met, {len(missed)} missed, {len(open_)} without a figure.** Bars are those of the fourth issue, over PyTorch's best setting.", "",
+            "![ratios over PyTorch](img/kernels.svg)", ""]
+    for title, found in (("Missed", missed), ("Without a figure", open_)):
+        if found:
+            text += [f"{title}: " + "; ".join(found) + ".", ""]
+    text += [METHOD.format(full=FULL, few=FEW, generations=record["generations"], keep=keep, realtime=realtime)]
+    for group, title in cases.GROUPS.items():
+        mine = [r for r in rows.values() if r["group"] == group]
+        if mine:
+            text += [f"## {title}", "", *([cases.NOTES[group], ""] if group in cases.NOTES else []), *table(mine), ""]
+    odd = slow(rows)
+    if odd:
+        text += ["## Processes that were slow for life", "", "Quiet medians of the processes of one contender that lie more than a quarter apart; the median over all counts.", "",
+                 *(f"- {line}" for line in odd), ""]
+    page = ROOT / "docs" / "RESULTS-kernels.md"
+    page.write_text("\n".join(text).rstrip() + "\n")
+    (ROOT / "docs" / "img").mkdir(exist_ok=True)
+    (ROOT / "docs" / "img" / "kernels.svg").write_text(draw.chart(rows, ratios))
+    results.write("kernels", "## Kernels\n\n" + results.machine("1 and 2", record["load"]) + f" {len(met)} bars met, {len(missed)} missed, {len(open_)} without a figure: "
+                  "[RESULTS-kernels.md](RESULTS-kernels.md).")
+    print(f"{len(met)} bars met, {len(missed)} missed, {len(open_)} without a figure: {page.relative_to(ROOT)}")
+    for line in missed + open_:
+        print("  " + line)
+
+
+if __name__ == "__main__":
+    os.chdir(ROOT)
+    main()
