@@ -20,6 +20,7 @@ struct dw_job {
     const f32 *dz;
     i64 dz_step;
     struct dw_side side[2];
+    i32 units;                  /* of this panel */
     i64 next;                   /* floats to the dz that come next, which is fetched on the way; 0 = none */
     i64 from[DW_NV], to[DW_NV]; /* where the vectors of a tile lie in an act row and in a weight row */
 };
@@ -94,11 +95,58 @@ static void fetch_next(const struct dw_job *j, i32 r0, i32 r1) {
     }
 }
 
+#if HAS_TAIL
+/* A last panel of few units: dz of all gates in one vector (cell_tail.h). */
+INLINE void dw_tail_tile(const int MK, const struct dw_job *j, const struct dw_side *side, const f32 *dz, i32 k, f32 *w) {
+    vf acc[COLS_MAX][WIDE];
+    f32 sum[LANES];
+    const i64 at[WIDE] = {0};
+    UNROLL for (int i = 0; i < MK; i++) {
+        tail_gather(sum, w + i * WROW, in_order, GW);
+        acc[i][0] = v_load(sum);
+    }
+    for (i32 t = 0; t < j->nt; t++)
+        mul_cols(MK, 1, acc, side->a + t * side->step + k, side->row, dz + (i64)t * j->nb * LANES, LANES, at, j->nb);
+    UNROLL for (int i = 0; i < MK; i++) {
+        v_store(sum, acc[i][0]);
+        for (i32 g = 0; g < GW; g++) memcpy(w + i * WROW + g * LANES, sum + g * TAIL, TAIL * sizeof *w);
+    }
+}
+
+static void dw_tail_8(const struct dw_job *j, const struct dw_side *s, const f32 *dz, i32 k, f32 *w) {
+    dw_tail_tile(8, j, s, dz, k, w);
+}
+static void dw_tail_1(const struct dw_job *j, const struct dw_side *s, const f32 *dz, i32 k, f32 *w) {
+    dw_tail_tile(1, j, s, dz, k, w);
+}
+
+static void dw_tail(const struct dw_job *j, f32 *dw) {
+    f32 dz[DW_ROWS * LANES] __attribute__((aligned(64)));
+    for (i32 h_side = 0; h_side < 2; h_side++) {
+        const struct dw_side *side = &j->side[h_side];
+        i32 slot[GW], k = 0;
+        for (i32 g = 0; g < GW; g++) slot[g] = slot_of[h_side && g == 2 && GA > GW ? 3 : g];
+        for (i32 t = 0; t < j->nt; t++)
+            for (i32 b = 0; b < j->nb; b++)
+                tail_gather(dz + ((i64)t * j->nb + b) * LANES, j->dz + t * j->dz_step + (i64)b * AROW, slot, GW);
+        for (; k + 8 <= side->n; k += 8) dw_tail_8(j, side, dz, k, dw + (i64)k * WROW);
+        for (; k < side->n; k++) dw_tail_1(j, side, dz, k, dw + (i64)k * WROW);
+        dw += (i64)side->n * WROW;
+    }
+}
+#else
+static void dw_tail(const struct dw_job *j, f32 *dw) { (void)j, (void)dw; }
+#endif
+
 /* One panel for a few rows: the bias, then x and h. */
 static void dw_panel(struct dw_job *j, f32 *dw, f32 *dbias) {
     const i32 values = (j->side[0].n + j->side[1].n) * (GW * SUB / DW_NV), rows = j->nt * j->nb;
     i32 done = 0;
     dbias_rows(j, dbias);
+    if (j->units <= TAIL) {
+        dw_tail(j, dw);
+        return;
+    }
     for (i32 h_side = 0; h_side < 2; h_side++) {
         const struct dw_side *side = &j->side[h_side];
         for (i32 v = 0; v < GW * SUB; v += DW_NV) {
@@ -137,6 +185,7 @@ static void dw_block(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f
                 j.nt = imin(steps, all.nt - t);
                 j.nb = imin(DW_ROWS, all.nb - b);
                 j.dz += p * panel_floats(x->T, x->B) + t * all.dz_step + (i64)b * AROW;
+                j.units = x->H - p * LANES;
                 j.next = p + 1 < p1 ? panel_floats(x->T, x->B) : 0;
                 for (i32 i = 0; i < 2; i++)
                     if (j.side[i].n) j.side[i].a += t * j.side[i].step + b * j.side[i].row;
