@@ -3,7 +3,7 @@
  *     elsewhere    a vector a gate      i i .. i    f f .. f    g g .. g    o o .. o     16 units of a row
  *     here         a vector for all     i i i i  f f f f  g g g g  o o o o               4 units of a row
  *
- * so its products cost a quarter, and the cell takes 4 rows at once.  The numbers are the same, added in the same order; the lanes
+ * so its products cost a quarter, and the cell takes 4 rows at once.  The numbers are the same, added in the same order; lanes
  * that are not units get zero. */
 #ifndef STRETTO_KERN_CELL_TAIL_H
 #define STRETTO_KERN_CELL_TAIL_H
