@@ -204,10 +204,11 @@ static err fill_parts(struct filler *p) {
     if (p->f->has_choice) TRY(fill_choice(p));
     if (p->f->has_mix) TRY(fill_mix(p));
     parts->correction = p->f->nmember == 0 ? "none"
-                                           : textf(p, "%s %dx%d%s%s, zero-initialised output, %d seed%s",
+                                           : textf(p, "%s %dx%d%s%s%s, zero-initialised output, %d seed%s",
                                                    p->t->o.cell, spec->layers, spec->hidden,
                                                    spec->projection ? textf(p, " projected to %d", spec->projection) : "",
-                                                   spec->bidirectional ? " both ways" : "", p->f->nmember, p->f->nmember > 1 ? "s" : "");
+                                                   spec->bidirectional ? " both ways" : "",
+                                                   spec->unroll ? " that goes on from its own output" : "", p->f->nmember, p->f->nmember > 1 ? "s" : "");
     parts->guarded = p->f->has_guard;
     parts->t = p->f->guard.t;
     parts->a = p->f->nmember > 0 ? p->f->weight : 0;

@@ -112,13 +112,25 @@ static err choose_precision(struct options *o, const struct events *ev) {
     return opt_set_id(o, OPT_precision, "fp32", &from);
 }
 
+/* The decoder that goes on from its own output has its head inside; its options mean nothing elsewhere. */
+static err check_unroll(const struct options *o) {
+    bool unroll = strcmp(o->decoder, "autoregressive") == 0;
+    if (!unroll && o->meta[OPT_teacher_forcing].rank >= OPT_RANK_FLAG) /* files of finished runs name every option */
+        return FAIL_AT(E106, NULL, "--decoder autoregressive", "--teacher-forcing is about the decoder autoregressive, this one is %s",
+                       o->decoder);
+    if (unroll && o->norm)
+        return FAIL_AT(E106, NULL, "--no-norm", "--norm stands before the head, --decoder autoregressive has its head inside the loop");
+    return 0;
+}
+
 static err choose_shape(struct options *o) {
     bool parallel;
     TRY(choose_projection(o));
     TRY(choose_decoder(o));
     if (opt_is_auto(o, OPT_decoder))
         TRY(opt_resolve(o, OPT_decoder, o->horizon >= LONG_HORIZON ? "parallel" : "direct", "by the horizon"));
-    parallel = strcmp(o->decoder, "parallel") == 0;
+    TRY(check_unroll(o));
+    parallel = strcmp(o->decoder, "parallel") == 0 || (strcmp(o->decoder, "autoregressive") == 0 && o->horizon >= LONG_HORIZON);
     if (!opt_is_auto(o, OPT_segment)) return 0;
     if (parallel) {
         i64 w = o->horizon >= 96 ? 48 : 24;
@@ -190,6 +202,7 @@ err spec_of(const struct options *o, struct forecast_spec *spec) {
     *spec = (struct forecast_spec){
         .horizon = (i32)o->horizon, .context = (i32)o->context, .segment = (i32)o->segment,
         .decode = strcmp(o->decoder, "parallel") == 0, .bidirectional = o->bidirectional, .projection = (i32)o->projection,
+        .unroll = strcmp(o->decoder, "autoregressive") == 0, .teacher = (f32)o->teacher_forcing,
         .precision = strcmp(o->precision, "bf16") == 0 ? PREC_BF16 : PREC_F32, .layers = (i32)o->layers, .hidden = (i32)o->hidden,
         .dropout = (f32)o->dropout, .norm = o->norm, .calendar = strcmp(o->calendar, "yes") == 0,
         .scale = scale_of(o->scale), .correction = o->correction, .guard = o->guard, .refit = o->refit_all,

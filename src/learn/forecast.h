@@ -23,6 +23,8 @@ enum { BANDS_MAX = 16, MEMBERS_MAX = 100 };
 struct forecast_spec {
     char preset[16];
     i32 horizon, context, segment;  /* segment 0 = one row at a time */
+    bool unroll;                    /* output segments one after another, each from the one before */
+    f32 teacher;                    /* unroll: share of places where training goes on from the truth */
     bool decode;                    /* all output segments at once from the end state (interface.md 4.1); else a direct head */
     i32 layers, hidden;
     i32 projection;                 /* values an lstm hands on; 0 = its hidden state */

@@ -38,6 +38,14 @@ static struct window_dst dst(const struct batcher *b, const struct batch_slot *s
     return (struct window_dst){.p = s->input[i], .ld = buf_fp(&b->net->buf[i]), .B = b->B};
 }
 
+/* The last values of the context, as targets are laid out: what an unrolled decoder begins with. */
+static void fill_first(const struct batcher *bt, const struct batch_slot *s, i32 i, i32 b) {
+    const struct window_shape *p = bt->shape;
+    struct window_dst x = dst(bt, s, 0), to = dst(bt, s, i);
+    const f32 *last = x.p + ((i64)(p->nseg - 1) * x.B + b) * x.ld; /* its last segment begins with the seg values of the column */
+    memcpy(to.p + b * to.ld, last + p->seg - p->out_seg, sizeof(f32) * (size_t)p->out_seg);
+}
+
 /* Row b of one input buffer.  Names were given by forecast_net.c. */
 static i32 fill_input(const struct batcher *bt, struct batch_slot *s, i32 i, i32 b, bool real) {
     const struct buf *buf = &bt->net->buf[i];
@@ -54,6 +62,7 @@ static i32 fill_input(const struct batcher *bt, struct batch_slot *s, i32 i, i32
     }
     struct window_dst to = dst(bt, s, i);
     if (strcmp(buf->name, "x") == 0) window_fill_x(p, bt->s, origin, col, s->shift[b], s->div[b], to, b);
+    if (strcmp(buf->name, "first") == 0) fill_first(bt, s, i, b);
     if (strcmp(buf->name, "future") == 0) window_fill_future(p, bt->s, origin, to, b);
     if (strcmp(buf->name, "base") == 0) window_fill_base(p, s->base + (i64)b * p->horizon, s->shift[b], s->div[b], to, b);
     if (strcmp(buf->name, "y") != 0) return 0;

@@ -2,12 +2,13 @@
  *
  *   decode:  x [n][B][I] -seg-> [n][B][d] -lstm.0..- end -decode(column, future)-> [m][B][H] -dropout-head-> [m][B][w*Q] -loss
  *   direct:  x [n][B][I] ------------------lstm.0..- end ----------last (+ future)-> [1][B][H] -dropout-head-> [1][B][h*Q] -loss
+ *   unroll:  x [n][B][I] ------------------lstm.0..- end -decoder(first, future, base, y)---------------> [m][B][w*Q] -loss
  *
  *   with a projection lstm.0 is the layer `projected`, and H what it hands on
  *   both ways, each layer:  x -turn-> lstm.0.reverse -back-+
  *                           x ------> lstm.0 --------------+-both-> [n][B][2H]      the end: both states side by side
  *
- * Inputs in this order: x, one ids buffer per category, column, future, y, base (forecast_batch.c fills them by name). */
+ * Inputs in this order: x, one ids buffer per category, column, future, first, y, base (forecast_batch.c fills them by name). */
 #include <math.h>
 #include <stdio.h>
 
@@ -25,7 +26,7 @@ err forecast_shape(const struct forecast_spec *spec, const struct series *s, str
                                  .seg = seg,
                                  .nseg = ceil_div(spec->context, seg),
                                  .scale = spec->scale};
-    out->out_seg = spec->decode ? imin(seg, spec->horizon) : spec->horizon;
+    out->out_seg = spec->decode || spec->unroll ? imin(seg, spec->horizon) : spec->horizon;
     out->nout = ceil_div(spec->horizon, out->out_seg);
     for (i32 c = 0; c < s->ntarget && !out->mask; c++)
         for (i64 i = 0; i < s->nrow && !out->mask; i++) out->mask = isnan(series_col(s, c)[i]);
@@ -43,7 +44,7 @@ static err chain(struct net *n, struct op_spec spec, const char *name, i32 *buf)
     return 0;
 }
 
-static struct op_spec op(const char *layer) { return (struct op_spec){.layer = layer, .in = {-1, -1, -1}, .share = -1}; }
+static struct op_spec op(const char *layer) { return net_spec(layer, "", -1); }
 
 static err categories(struct net *n, const struct window_shape *p, const struct series *s, i32 *x) {
     for (i32 k = 0; k < s->ncat; k++) {
@@ -142,6 +143,32 @@ static err direct(struct net *n, const i32 dir[2], i32 future, i32 *h) {
     return future < 0 ? 0 : chain(n, join, "ahead", h);
 }
 
+static err loss(struct net *n, const struct forecast_spec *spec, i32 h, i32 y, i32 base) {
+    char layer[24];
+    snprintf(layer, sizeof layer, "loss_%s", spec->loss);
+    struct op_spec s = net_spec(layer, "loss", h);
+    s.in[1] = y;
+    s.in[2] = base;
+    s.nquantile = spec->nquantile;
+    for (i32 q = 0; q < spec->nquantile; q++) s.quantile[q] = (f32)spec->band[q];
+    return net_op(n, &s, NULL);
+}
+
+/* A cell of its own from the end state of the stack on, with its head inside. */
+static err unroll(struct net *n, const struct forecast_spec *spec, const struct window_shape *p, const i32 in[4], i32 *h) {
+    struct op_spec s = op("unroll");
+    s.cell = spec->cell;
+    s.precision = spec->precision;
+    s.units = spec->hidden;
+    s.steps = p->nout;
+    s.rate = spec->teacher;
+    s.zero_head = spec->base[0] != 'n';
+    s.nquantile = spec->nquantile;
+    for (i32 q = 0; q < spec->nquantile; q++) s.quantile[q] = (f32)spec->band[q];
+    for (i32 i = 0; i < 4; i++) s.in[1 + i] = in[i];
+    return chain(n, s, "decoder", h);
+}
+
 static err head(struct net *n, const struct forecast_spec *spec, const struct window_shape *p, i32 h, i32 y, i32 base) {
     if (spec->norm) TRY(chain(n, op("norm"), "norm", &h));
     if (spec->dropout > 0) {
@@ -149,31 +176,22 @@ static err head(struct net *n, const struct forecast_spec *spec, const struct wi
         drop.rate = spec->dropout;
         TRY(chain(n, drop, "dropout", &h));
     }
-    struct op_spec dense = op("dense"), loss = op("loss_mse");
+    struct op_spec dense = op("dense");
     dense.units = p->out_seg * imax(1, spec->nquantile);
     dense.zero_init = spec->base[0] != 'n'; /* base none: an ordinary start */
     TRY(chain(n, dense, "head", &h));
-    char layer[24];
-    snprintf(layer, sizeof layer, "loss_%s", spec->loss);
-    loss.layer = layer;
-    loss.in[0] = h;
-    loss.in[1] = y;
-    loss.in[2] = base;
-    loss.nquantile = spec->nquantile;
-    for (i32 q = 0; q < spec->nquantile; q++) loss.quantile[q] = (f32)spec->band[q];
-    snprintf(loss.name, sizeof loss.name, "loss");
-    i32 last;
-    return net_op(n, &loss, &last);
+    return loss(n, spec, h, y, base);
 }
 
 err forecast_net(const struct forecast_spec *spec, const struct window_shape *p, const struct series *s, struct net *n) {
-    i32 x, column = -1, future = -1, y, base, top[2] = {-1, -1}, h;
+    i32 x, column = -1, future = -1, first = -1, y, base, top[2] = {-1, -1}, h;
     net_init(n);
     TRY(net_input(n, "x", p->nseg, window_features(p, s), false, &x));
     TRY(categories(n, p, s, &x));
     i32 nf = window_future_features(p, s);
     if (spec->decode) TRY(net_input(n, "column", 1, 1, true, &column));
     if (nf > 0) TRY(net_input(n, "future", p->nout, nf, false, &future));
+    if (spec->unroll) TRY(net_input(n, "first", 1, p->out_seg, false, &first));
     TRY(net_input(n, "y", p->nout, p->out_seg, false, &y));
     TRY(net_input(n, "base", p->nout, p->out_seg, false, &base));
     if (spec->decode) {
@@ -183,6 +201,11 @@ err forecast_net(const struct forecast_spec *spec, const struct window_shape *p,
         TRY(chain(n, seg, "segment", &x));
     }
     TRY(recurrent(n, spec, x, top));
+    if (spec->unroll) {
+        h = n->op[top[0]].end;
+        TRY(unroll(n, spec, p, (i32[]){first, future, base, y}, &h));
+        return loss(n, spec, h, y, base);
+    }
     if (spec->decode) {
         h = n->op[top[0]].end;
         struct op_spec decode = op("decode");

@@ -65,6 +65,10 @@ void layer_torch_tensor(struct tensor_info *t, const struct op *op, const char *
 f32 layer_uniform(const struct op *op, u64 seed, i64 i, f64 a);
 f32 layer_normal(const struct op *op, u64 seed, i64 i);
 
+/* PyTorch's initial weights of a cell, packed w and bias from theta on; returns how many random numbers it took. */
+struct cell;
+i64 layer_cell_init(const struct op *op, const struct cell *c, i32 I, i32 H, u64 seed, f32 *theta);
+
 /* Canonical rows [rows][cols] from and to rows padded to LANES. */
 void rows_store(i32 rows, i32 cols, const f32 *padded, f32 *canonical);
 void rows_load(i32 rows, i32 cols, const f32 *canonical, f32 *padded);

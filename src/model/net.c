@@ -10,7 +10,7 @@
 enum { FEATURES_MAX = 1 << 20, STEPS_MAX = 1 << 20 };
 
 struct op_spec net_spec(const char *layer, const char *name, i32 in) {
-    struct op_spec s = {.layer = layer, .in = {in, -1, -1}, .share = -1};
+    struct op_spec s = {.layer = layer, .in = {in, -1, -1, -1, -1}, .share = -1};
     snprintf(s.name, sizeof s.name, "%s", name);
     return s;
 }

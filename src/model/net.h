@@ -18,7 +18,7 @@
 struct layer;
 
 enum activation { ACT_NONE, ACT_RELU, ACT_TANH };
-enum { NET_OPS = 96, NET_BUFS = 160, NET_IN = 3 };
+enum { NET_OPS = 96, NET_BUFS = 160, NET_IN = 5 };
 
 struct buf {
     char name[24];
@@ -40,11 +40,12 @@ struct op_spec {
     enum precision precision; /* of the products of a recurrent op */
     u32 how;                  /* enum cell_how of a recurrent op: speed, never bits; may be set when the net is built */
     enum activation act;
-    f32 rate;       /* dropout probability */
+    f32 rate;       /* dropout probability; unroll: share of true values fed back in training */
     i32 vocab;      /* rows of an embedding */
-    i32 steps;      /* decode: number of copies (output steps) */
+    i32 steps;      /* decode, unroll: output steps */
     i32 share;      /* op whose parameters are used and trained too (decode: the cell), -1 = none */
     bool zero_init; /* parameters start at zero */
+    bool zero_head; /* unroll: those of the head do */
     i32 nquantile;  /* quantile loss */
     f32 quantile[16];
 };

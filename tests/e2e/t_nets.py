@@ -43,6 +43,36 @@ class Nets(Case):
                             (["--precision", "bf16"], "no bf16 products"), (["--decoder", "parallel"], "the plain end state")):
             self.assertIn(text, self.stretto("train", AIR, *QUICK, "--projection", "6", *flags, "-o", "no.model", status=2).err)
 
+    def test_autoregressive(self):
+        flags = ["--decoder", "autoregressive", "--segment", "3"]
+        _, info = self.train(*flags, "--teacher-forcing", "0.7")
+        self.assertIn("decoder: unroll, 4 steps, 3 -> 3", info["layers"])
+        tensors = e2e.model(self.path("m.model"))[1]
+        self.assertEqual(tensors["decoder.weight_ih_l0"][1], (128, 3))
+        self.assertEqual(tensors["decoder.head.weight"][1], (3, 32))
+        self.assertIn("goes on from its own output", self.read("m.model.run/report.html").decode())
+        for value in self.forecast():
+            self.assertTrue(300 < value < 800, value)
+        # the share of true values is part of training, alike on any number of threads, and nothing else
+        self.train(*flags, "--teacher-forcing", "0.7", "--threads", "1", name="one.model")
+        self.same_model("m.model", "one.model")
+        self.train(*flags, "--teacher-forcing", "0", name="free.model")
+        self.assertNotEqual(tensors["decoder.head.weight"], e2e.model(self.path("free.model"))[1]["decoder.head.weight"])
+        # quantiles, known columns, categories, several targets, a context of several segments
+        self.write("mixed.csv", "t,a,b,k,word\n" + "".join(
+            "2021-01-%02d %02d:00,%s,%g,%g,%s\n" % (1 + i // 24, i % 24, "" if i % 50 == 7 else 10 + i % 24, 5 - i % 12, i % 7, "uvw"[i % 3])
+            for i in range(600)))
+        r = self.stretto("train", "mixed.csv", "--target", "a,b", "--known", "k", "--gaps", "mask", "--horizon", "10", "--context", "33",
+                         "--segment", "4", "--steps", "60", "--head", "quantile", "--layers", "2", "--base", "none", "--no-guard",
+                         "--decoder", "autoregressive", "--calendar", "yes", "--validation", "80", "--test", "80", "-o", "x.model")
+        layers = json.loads(self.stretto("info", "x.model", "--json").out)["layers"]
+        self.assertIn("decoder: unroll, 3 steps, 14 -> 12", layers)  # 4 values, 4 known, 6 of the calendar | 3 quantiles of 4
+        self.stretto("eval", "x.model", "mixed.csv")
+        for flags, text in ((["--decoder", "direct", "--teacher-forcing", "0.3"], "the decoder autoregressive, this one is direct"),
+                            (["--decoder", "autoregressive", "--norm"], "has its head inside the loop"),
+                            (["--decoder", "autoregressive", "--bidirectional"], "the plain end state of one cell")):
+            self.assertIn(text, self.stretto("train", AIR, *QUICK, *flags, "-o", "no.model", status=2).err)
+
     def test_precision(self):
         r, info = self.train()
         self.assertEqual(info["training"]["precision"], "fp32")

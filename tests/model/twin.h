@@ -125,6 +125,36 @@ static inline void twin_projected(struct twin *t, const struct op *op) {
     }
 }
 
+/* The rig's random numbers decide where the truth is fed back. */
+static inline void twin_unroll(struct twin *t, const struct op *op) {
+    const struct run *r = &t->g->r;
+    const struct cell *cell = cell_of(op->spec.cell);
+    const i32 *in = op->spec.in;
+    i32 B = r->B, H = op->spec.units, I = op->I, N = op->F, GH = cell->gates * H, w = t->g->n->buf[in[1]].F, fed = 0;
+    f64 **W = t->w[op->l], zx[512], zh[512], h[128], c[128], x[64];
+    for (i32 q = 1; q < op->spec.nquantile; q++)
+        if (fabsf(op->spec.quantile[q] - 0.5f) < fabsf(op->spec.quantile[fed] - 0.5f)) fed = q;
+    for (i32 b = 0; b < B; b++) {
+        memcpy(h, t->buf[in[0]] + (i64)b * H, (size_t)H * sizeof *h);
+        if (cell->states > 1) memcpy(c, t->buf[in[0]] + ((i64)B + b) * H, (size_t)H * sizeof *c);
+        for (i32 s = 0; s < op->T; s++) {
+            i64 at = (i64)s * B + b, before = at - B;
+            bool truth = s > 0 && in[4] >= 0 && r->train &&
+                         rng_uniform(r->seed, RNG_TEACHER, r->step, (u64)op->l << 48 | (u64)before) < op->spec.rate;
+            for (i32 j = 0; j < w; j++) {
+                x[j] = s == 0 ? t->buf[in[1]][(i64)b * w + j] : t->buf[op->out][before * N + fed * w + j];
+                if (s > 0 && in[3] >= 0) x[j] += t->buf[in[3]][before * w + j];
+                if (truth && !isnan(t->buf[in[4]][before * w + j])) x[j] = t->buf[in[4]][before * w + j];
+            }
+            if (in[2] >= 0) memcpy(x + w, t->buf[in[2]] + at * (I - w), (size_t)(I - w) * sizeof *x);
+            twin_matvec(GH, I, W[0], W[2], x, zx);
+            twin_matvec(GH, H, W[1], W[3], h, zh);
+            twin_cell(cell, H, zx, zh, h, c);
+            twin_matvec(N, H, W[4], W[5], h, t->buf[op->out] + at * N);
+        }
+    }
+}
+
 static inline void twin_reverse(struct twin *t, const struct op *op) {
     i32 B = t->g->r.B, F = op->F;
     const f64 *x = t->buf[op->spec.in[0]];
@@ -229,6 +259,8 @@ static inline f64 twin_loss(struct twin *t) {
             twin_decode(t, op);
         else if (!strcmp(op->layer->name, "projected"))
             twin_projected(t, op);
+        else if (!strcmp(op->layer->name, "unroll"))
+            twin_unroll(t, op);
         else if (!strcmp(op->layer->name, "reverse"))
             twin_reverse(t, op);
         else

@@ -9,7 +9,6 @@
  * scratch  carry [2][B][Hp] dh and dc between steps | flags of teams [2][TEAM_MAX] lines | live rows [TEAM_MAX][B][T]
  *
  * Backward walks slices of steps: bwd of a slice, then dw of it grain by grain, while its dz is warm. */
-#include <math.h>
 #include <stdio.h>
 
 #include "model/cell/cell.h"
@@ -61,24 +60,8 @@ static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward)
     return 2 * products - (n->buf[op->spec.in[0]].grad ? 0 : side * op->I) + cellwise;
 }
 
-/* PyTorch draws two biases; where the cell adds them, ours is their sum. */
 static void init(const struct op *op, u64 seed, f32 *theta) {
-    const struct cell *c = cell_of(op->spec.cell);
-    i32 I = op->I, H = op->F, G = c->gates, S = cell_slots(c);
-    f64 a = 1 / sqrt(H);
-    i64 from[CELL_TENSORS] = {0, (i64)G * H * I, (i64)G * H * (I + H), (i64)G * H * (I + H + 1)};
-    f32 *bias = theta + cell_packed_w(c, I, H);
-    for (i32 u = 0; u < H; u++) {
-        f32 *w = theta + (i64)(u / LANES) * (I + H) * G * LANES + u % LANES;
-        f32 *b = bias + (i64)(u / LANES) * S * LANES + u % LANES;
-        for (i32 g = 0; g < G; g++) {
-            i64 row = (i64)g * H + u;
-            for (i32 k = 0; k < I; k++) w[((i64)k * G + g) * LANES] = layer_uniform(op, seed, from[0] + row * I + k, a);
-            for (i32 k = 0; k < H; k++) w[((i64)(I + k) * G + g) * LANES] = layer_uniform(op, seed, from[1] + row * H + k, a);
-            b[g * LANES] = layer_uniform(op, seed, from[2] + row, a);
-            b[(c->split_last && g == G - 1 ? S - 1 : g) * LANES] += layer_uniform(op, seed, from[3] + row, a);
-        }
-    }
+    layer_cell_init(op, cell_of(op->spec.cell), op->I, op->F, seed, theta);
 }
 
 static void prep(const struct op *op, const struct net *n, const struct kern *k, const f32 *theta, f32 *derived) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
+#include "model/cell/cell.h"
 #include "model/layer.h"
 
 #define LAYER(name) extern const struct layer layer_##name;
@@ -90,6 +91,26 @@ void layer_torch_tensor(struct tensor_info *t, const struct op *op, const char *
 
 f32 layer_uniform(const struct op *op, u64 seed, i64 i, f64 a) {
     return (f32)((2 * (f64)rng_uniform(seed, RNG_INIT, (u32)op->l, (u64)i) - 1) * a);
+}
+
+/* PyTorch draws two biases; where the cell adds them, ours is their sum. */
+i64 layer_cell_init(const struct op *op, const struct cell *c, i32 I, i32 H, u64 seed, f32 *theta) {
+    i32 G = c->gates, S = cell_slots(c);
+    f64 a = 1 / sqrt(H);
+    i64 from[CELL_TENSORS] = {0, (i64)G * H * I, (i64)G * H * (I + H), (i64)G * H * (I + H + 1)};
+    f32 *bias = theta + cell_packed_w(c, I, H);
+    for (i32 u = 0; u < H; u++) {
+        f32 *w = theta + (i64)(u / LANES) * (I + H) * G * LANES + u % LANES;
+        f32 *b = bias + (i64)(u / LANES) * S * LANES + u % LANES;
+        for (i32 g = 0; g < G; g++) {
+            i64 row = (i64)g * H + u;
+            for (i32 k = 0; k < I; k++) w[((i64)k * G + g) * LANES] = layer_uniform(op, seed, from[0] + row * I + k, a);
+            for (i32 k = 0; k < H; k++) w[((i64)(I + k) * G + g) * LANES] = layer_uniform(op, seed, from[1] + row * H + k, a);
+            b[g * LANES] = layer_uniform(op, seed, from[2] + row, a);
+            b[(c->split_last && g == G - 1 ? S - 1 : g) * LANES] += layer_uniform(op, seed, from[3] + row, a);
+        }
+    }
+    return (i64)G * H * (I + H + 2);
 }
 
 f32 layer_normal(const struct op *op, u64 seed, i64 i) { return (f32)rng_normal(seed, RNG_INIT, (u32)op->l, (u64)i); }
