@@ -39,14 +39,16 @@ INLINE void fwd_tile(const int MR, const int PANELS, const struct step *s, i32 b
             }
         mul_rows(MR, GW * PANELS, acc, to_x, s->x + b * s->x_ld, s->x_ld, w, WROW, at, s->I, NULL);
     }
-    if (s->h) mul_rows(MR, GW * PANELS, acc, to_h, s->h + (i64)b * s->Hp, s->Hp, w + (i64)s->I * WROW, WROW, at, s->H, s->ahead);
+    if (s->h)
+        mul_rows(MR, GW * PANELS, acc, to_h, s->h + (i64)b * s->Hp + s->k0, s->Hp, w + (i64)(s->I + s->k0) * WROW, WROW, at,
+                 s->k1 - s->k0, s->ahead);
     UNROLL for (int r = 0; r < MR; r++) {
         UNROLL for (int p = 0; p < PANELS; p++) {
             const i64 u = (q + p) * VL, row = (i64)(b + r) * s->Hp + u;
             f32 *act = unit_at(s, s->act, b + r, u);
             vf z[GA];
             UNROLL for (int g = 0; g < GA; g++) z[g] = acc[r][p * GA + g];
-            if (!s->only_x) {
+            if (!s->partial) {
                 vf c, h;
                 gates_fwd(z, v_load_or_zero(s->s_prev, row), &c, &h);
                 if (HAS_C) v_store(s->s_out + row, c);
@@ -133,7 +135,7 @@ static i32 x_ahead(const struct cell_box *x, i32 b0, i32 b1, i32 t, i32 t1) {
     const i64 chunk = AHEAD_FLOATS / ((i64)imax(1, rows) * units * GA);
     const i32 end = chunk < t1 - t ? t + imax(1, (i32)chunk) : t1;
     const bool whole = b0 == 0 && rows == x->B && live_rows(x, end - 1) == x->B;
-    s.only_x = true;
+    s.partial = true;
     s.h = NULL;
     for (i32 q = s.u0 / VL, next; q < s.u1 / VL; q = next) {
         fwd_fn *const *tiles = fwd_tiles(q, s.u1 / VL, &next);
@@ -160,6 +162,30 @@ static void end_states(const struct cell_box *x, i32 b0, i32 b1, i32 u0, i32 u1)
     }
 }
 
+/* h of step t goes by mail, that of the step before came so. */
+static void post_h(const struct cell_box *x, struct step *s, i32 t, i32 t0) {
+    s->mail = mail_h(x, t & 1);
+    if (t > t0) s->h = mail_h(x, (t - 1) & 1);
+    if (x->B == 1) team_own(x->team, s->mail + s->u0, s->u1 - s->u0);
+}
+
+/* The sums go over h in order, so the first member need not wait before it adds what its own units give. */
+static void own_first(struct step *s, bool one_row, i32 b0, i32 b1) {
+    s->k1 = imin(s->H, s->u1);
+    s->partial = true;
+    step_fwd(s, one_row, b0, b1);
+    s->k0 = s->k1;
+    s->k1 = s->H;
+    s->summed = true;
+    s->partial = false;
+}
+
+/* What the others posted is asked for at once, not as the product comes to it. */
+static void fetch_h(const struct step *s) {
+    for (i32 u = 0; u < s->Hp && s->h; u += LANES)
+        if (u < s->u0 || u >= s->u1) __builtin_prefetch(s->h + u, 0, 3);
+}
+
 static void cell_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
     const bool ahead = goes_ahead(x, b1 - b0);
     struct step s = step_of(x, t0);
@@ -170,10 +196,11 @@ static void cell_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
         if (ahead && t == summed) summed = x_ahead(x, b0, b1, t, t1);
         s = step_of(x, t);
         s.summed = ahead;
-        if (x->team) s.mail = mail_h(x, t & 1);
-        if (x->team && t > t0) s.h = mail_h(x, (t - 1) & 1);
+        if (x->team) post_h(x, &s, t, t0);
         s.tail = tail;
+        if (x->team && x->team->me == 0 && t > t0 && b0 < n) own_first(&s, x->B == 1, b0, n);
         team_wait(x->team, t - t0);
+        if (x->team && x->B == 1) fetch_h(&s);
         if (b0 < n) step_fwd(&s, x->B == 1, b0, n);
         for (i32 b = imax(b0, n); b < b1; b++) copy_units(x, s.y, NULL, b, s.u0, s.u1);
         if (t + 1 < t1) team_say(x->team, t + 1 - t0);

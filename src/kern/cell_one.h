@@ -67,6 +67,7 @@ static void one_bwd(const struct cell_box *x, const struct step *s, i32 t, i32 d
     f32 *mail = mail_dh(x, t & 1);
     if (shared) {
         const i32 from = hi ? 0 : s->u1, to = hi ? s->u0 : s->Hp;
+        team_own(x->team, mail + from, to - from);
         one_half(s, hi, from, to, mail + from);
         team_say(x->team, done);
     } else {

@@ -46,7 +46,8 @@ struct step {
     const f32 *x, *h;
     i64 x_ld;
     const f32 *tail;     /* the weights of a last panel of few units (cell_tail.h); NULL = it is as the others */
-    bool summed, only_x; /* the x side is in act already; is what is wanted */
+    i32 k0, k1;          /* inputs from h that are to be added */
+    bool summed, partial; /* begin with the sums in act, not with bias + x Wx; leave the sums there: more is to come */
     /* backward: dh = dy + dh_add + dz times (a block of) wt */
     const f32 *dz, *wt, *dy, *dh_add, *ds_in;
     f32 *ds;
@@ -91,7 +92,7 @@ static struct step step_of(const struct cell_box *x, i32 t) {
     const i32 Hp = round_up(x->H, LANES);
     struct step s = {.I = x->I, .H = x->H, .Hp = Hp, .NP = Hp / LANES, .panel = panel_floats(x->T, x->B), .w = x->w,
                      .bias = x->bias, .act = act_step(x, t), .y = x->y + (i64)t * x->B * Hp, .s_prev = s_before(x, t),
-                     .x = x->x + (i64)t * x->B * x->x_ld, .x_ld = x->x_ld, .h = h_before(x, t)};
+                     .x = x->x + (i64)t * x->B * x->x_ld, .x_ld = x->x_ld, .h = h_before(x, t), .k1 = x->H};
     if (HAS_C) s.s = s.s_out = c_step(x, t);
     team_part(x->team, s.NP, &s.u0, &s.u1);
     s.u0 *= LANES, s.u1 *= LANES;
