@@ -16,6 +16,7 @@ GROUPS = {
     "ragged": "Ragged batch (lengths spread evenly over 1..T), LSTM, fp32",
     "decoder": "Decoder: a loop of LSTMCell with teacher forcing, fp32",
     "proj": "LSTM with projection (proj_size = H / 2), fp32",
+    "layer": "LSTM as a layer of a model, fp32",
     "bf16": "LSTM, bf16",
     "avx2": "LSTM on AVX2 alone, fp32",
     "step": "Full training step: LSTM + linear head + MSE + Adam, fp32",
@@ -25,6 +26,8 @@ NOTES = {
     "ragged": "PyTorch: `pack_padded_sequence`, packed before the clock starts, outputs left packed. Work counts live steps only.",
     "decoder": "PyTorch: `LSTMCell` step by step, outputs stacked. Ours `step by step`: forward one call a step, as where the next input must wait; "
                "`whole`: the same numbers in one call, which teacher forcing allows.",
+    "proj": "Ours is the layer of a model (grains and all), made of several kernels; PyTorch's is no oneDNN primitive either.",
+    "layer": "The same work through `src/model`, where sums of weight gradients are cut into grains so that bits do not depend on threads: what that costs.",
     "bf16": "PyTorch: autocast to bf16. `fp32` columns: the same step in fp32, interleaved in the same minutes. At (512,1,8,128) the bar is for the better of "
             "our two precisions over PyTorch's better.",
     "avx2": "`STRETTO_ISA=avx2`; the share is of the AVX2 multiply-add rate.",
@@ -99,6 +102,7 @@ def rows():
     add("decoder", ["S1", "S2", "S3"], 1, 1, variant="whole")
     for s in ("S1", "S2", "S3"):
         add("proj", [s], 1, 1, words=f"proj={SHAPES[s][3] // 2}")
+    add("layer", ["S1", "S2", "S3", "S5"], 1, 1, ours="layer=1")
     add("bf16", FIVE, 1, 1, (4, 2.8, 2.8, 1.9, 2.1), words="prec=bf16")
     add("bf16", FIVE, 2, 1, (8, 5, 3.2, 0, 2.2), words="prec=bf16")
     add("bf16", ["S1", "S2", "S3"], 1, 2, words="prec=bf16")

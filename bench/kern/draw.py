@@ -7,7 +7,7 @@ import math
 WIDE, LEFT, RIGHT, TOP, STEP, GAP = 860, 250, 70, 64, 13, 12
 MET, MISSED, PLAIN = "#2b6cb0", "#c05621", "#90a4b8"
 LARGEST = 64
-NAMES = {"lstm": "LSTM", "gru": "GRU", "rnn": "RNN", "bidir": "Bidirectional LSTM", "ragged": "Ragged batch", "decoder": "Decoder", "proj": "Projection",
+NAMES = {"lstm": "LSTM", "gru": "GRU", "rnn": "RNN", "bidir": "Bidirectional LSTM", "ragged": "Ragged batch", "decoder": "Decoder", "proj": "Projection", "layer": "Layer of a model",
          "bf16": "bf16", "step": "Full training step"}
 
 

@@ -12,8 +12,9 @@ err rig_new(const struct spec *s, struct pool *pool, struct rig **out) {
     if (!whole.slice) whole.slice = s->prec == PREC_BF16 ? 512 : 256;
 #if defined(BENCH_STEP)
     if (s->step) return step_rig_new(&whole, pool, out);
+    if (s->layer || s->proj) return layer_rig_new(&whole, pool, out);
 #endif
-    if (s->step) return FAIL(E103, "full steps are measured by bench_step");
+    if (s->step || s->layer || s->proj) return FAIL(E103, "layers and full steps are measured by bench_step");
     return cell_rig_new(&whole, pool, out);
 }
 

@@ -1,8 +1,8 @@
-/* rig.h - something that is measured: recurrent layers bound to the kernels, or a whole training step bound to the executor.
+/* rig.h - something that is measured: recurrent layers bound to the kernels, layers of a model, or a whole training step.
  *
  *     rig_new(spec) -> rig_load(files) -> rig_step ... -> rig_dump(files) -> rig_free
  *
- * Both kinds hide behind one small table, so that measuring (bench_kern.c) and serving (serve.c) know neither. */
+ * All kinds hide behind one small table, so that measuring (bench_kern.c) and serving (serve.c) know neither. */
 #ifndef STRETTO_BENCH_RIG_H
 #define STRETTO_BENCH_RIG_H
 
@@ -21,6 +21,7 @@ struct spec {
     bool stepped; /* forward step by step, as a decoder whose next input must wait */
     bool team;    /* threads share units instead of rows */
     bool step;    /* full training step: layers + linear head + MSE + Adam */
+    bool layer;   /* the layers of src/model instead of the bare kernels: what a model runs, without its head */
     bool dx;      /* gradient of the input too */
     bool phases;  /* take the time of each phase */
     u32 how;
@@ -41,13 +42,20 @@ struct rig {
 err rig_new(const struct spec *s, struct pool *pool, struct rig **out);
 void rig_free(struct rig *r); /* NULL is fine */
 
-/* The two kinds (rig_cell.c, rig_step.c). */
+/* The kinds (rig_cell.c, and in bench_step rig_layer.c, rig_step.c). */
 err cell_rig_new(const struct spec *s, struct pool *pool, struct rig **out);
+err layer_rig_new(const struct spec *s, struct pool *pool, struct rig **out);
 err step_rig_new(const struct spec *s, struct pool *pool, struct rig **out);
 
 /* rig.c: raw f32 files dir/name.f32. */
 err raw_read(const char *dir, const char *name, i64 n, f32 *out);
 err raw_write(const char *dir, const char *name, i64 n, const f32 *v);
+/* rig_layer.c: every canonical tensor of a net from its file into theta, or, where `from` is given, out of a vector like theta
+ * into ours.NAME; the prefix `lstm.` of names is left out where the net has no op "head".  rows_file: rows of n values into rows
+ * padded to LANES. */
+struct net;
+err net_files(const struct net *n, const char *dir, f32 *theta, const f32 *from);
+err rows_file(const char *dir, const char *name, i64 rows, i32 n, f32 *to);
 void raw_draw(i64 n, f32 scale, f32 *out); /* uniform in +-scale/2 */
 
 #endif

@@ -395,7 +395,6 @@ static err build(struct cell_rig *c) {
 
 static const char *cannot(const struct spec *s, const struct cell_kern *k) {
     if (!k) return "no kernels of this cell and precision here";
-    if (s->proj) return "no projection in the kernels here";
     if (s->ragged && s->dirs == 2) return "lengths with two directions are not measured";
     if (s->team && (s->dirs == 2 || s->ragged)) return "a team with lengths or two directions is not measured";
     return "";

@@ -63,52 +63,13 @@ static err run_once(struct step_rig *c) {
 
 static void step(struct rig *r) { run_once((struct step_rig *)(void *)r); }
 
-/* Rows of n values from a file into rows of Fp. */
-static err load_rows(const char *dir, const char *name, i64 rows, i32 n, f32 *to) {
-    f32 *v = mem_alloc((size_t)(rows * n) * sizeof *v);
-    if (!v) return -E601;
-    err e = 0;
-    if (dir)
-        e = raw_read(dir, name, rows * n, v);
-    else
-        raw_draw(rows * n, 2, v);
-    for (i64 i = 0; i < rows && e >= 0; i++) memcpy(to + i * round_up(n, LANES), v + i * n, (size_t)n * sizeof *v);
-    mem_free(v);
-    return e;
-}
-
-/* Every canonical tensor from its file, or into one from a vector laid out as theta. */
-static err tensors(struct step_rig *c, const char *dir, const f32 *from) {
-    err e = 0;
-    for (i32 l = 0; l < c->net.nop && e >= 0; l++) {
-        const struct op *op = &c->net.op[l];
-        struct tensor_info info[8];
-        const i32 n = op->layer->tensors ? op->layer->tensors(op, info) : 0;
-        for (i32 i = 0; i < n && e >= 0; i++) {
-            const i64 size = (i64)info[i].rows * imax(1, info[i].cols);
-            f32 *v = mem_alloc((size_t)size * sizeof *v);
-            char name[64];
-            snprintf(name, sizeof name, "%s%.47s", from ? "ours." : "", info[i].name);
-            if (!v) return -E601;
-            if (from) {
-                op->layer->store(op, i, from + op->theta0, v);
-                e = raw_write(dir, name, size, v);
-            } else if ((e = raw_read(dir, name, size, v)) >= 0) {
-                op->layer->load(op, i, v, c->store.theta + op->theta0);
-            }
-            mem_free(v);
-        }
-    }
-    return e;
-}
-
 static err load(struct rig *r, const char *dir) {
     struct step_rig *c = (struct step_rig *)(void *)r;
     const struct spec *s = &r->spec;
     net_weights_init(&c->net, 1, c->store.theta);
-    if (dir) TRY(tensors(c, dir, NULL));
-    TRY(load_rows(dir, "x", (i64)s->T * s->B, s->I, c->input[c->in]));
-    return load_rows(dir, "target", s->B, 1, c->input[c->target]);
+    if (dir) TRY(net_files(&c->net, dir, c->store.theta, NULL));
+    TRY(rows_file(dir, "x", (i64)s->T * s->B, s->I, c->input[c->in]));
+    return rows_file(dir, "target", s->B, 1, c->input[c->target]);
 }
 
 static err dump(struct rig *r, const char *dir) {
@@ -120,7 +81,7 @@ static err dump(struct rig *r, const char *dir) {
     for (i32 k = 0; k < STEPS; k++) {
         TRY(run_once(c));
         loss[k] = (f32)c->result.loss;
-        if (k == 0) TRY(tensors(c, dir, exec_grad(c->x)));
+        if (k == 0) TRY(net_files(&c->net, dir, NULL, exec_grad(c->x)));
     }
     return raw_write(dir, "ours.y", STEPS, loss);
 }

@@ -25,7 +25,8 @@ static bool flag_word(const char *key, i32 v, struct spec *s) {
     const struct {
         const char *key;
         bool *flag;
-    } flags[] = {{"ragged", &s->ragged}, {"stepped", &s->stepped}, {"team", &s->team}, {"step", &s->step}, {"dx", &s->dx}};
+    } flags[] = {{"ragged", &s->ragged}, {"stepped", &s->stepped}, {"team", &s->team},
+                 {"step", &s->step},     {"dx", &s->dx},           {"layer", &s->layer}};
     for (size_t i = 0; i < COUNT(flags); i++)
         if (!strcmp(key, flags[i].key)) {
             *flags[i].flag = v != 0;
