@@ -7,11 +7,11 @@
  * bench_step is the same program with the model, the planner and the executor: layers as a model runs them (layer=1, proj=32),
  * full training steps (step=1) and the optimisers as well.
  *
- * KEY=VALUE, also --KEY VALUE: cell=gru layers=2 dirs=2 ragged=1 stepped=1 team=1 step=1 layer=1 proj=32 dx=1 how=1 slice=512, and
- * T= B= I= H= for a shape of one's own.  A sample is bracketed by a calibration loop on every thread (calib.h); it counts as quiet
- * when both stay above 90 % of this process's usual rate (its third quarter) and its threads have waited for a processor less than
- * 2 % of it.  One line a shape: quiet median, first quarter, raw median and (one thread) median of processor time in ms, GF/s of
- * true work and its share of the rate measured at the same time. */
+ * KEY=VALUE, also --KEY VALUE: cell=gru layers=2 dirs=2 ragged=1 stepped=1 team=1 step=1 layer=1 proj=32 dx=1 how=1 slice=512,
+ * and T= B= I= H= for a shape of one's own.  A sample is bracketed by a calibration loop on every thread (calib.h); it counts as
+ * quiet when both stay above 90 % of this process's usual rate (its third quarter) and its threads have waited for a processor
+ * less than 2 % of it.  One line a shape: quiet median, first quarter, raw median and (one thread) median of processor time in
+ * ms, GF/s of true work and its share of the rate measured at the same time. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <sched.h>

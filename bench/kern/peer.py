@@ -3,6 +3,7 @@
     case dir=DIR cell=lstm T=100 ...  ->  ok       weights and inputs from raw f32 files in DIR
     sample N WARM                     ->  ok ms,fma0,fma1,tile0,tile1,waited ...
     compare dir=DIR cell=...          ->  ok JSON  ours.*.f32 in DIR against this module in float64
+    use K                             ->  ok       the case that the orders above are about; 0 at first
     info, drop, quit
 
 usage: peer.py CALIB_MODULE THREADS BEST         BEST 1: the fused Adam as well, where an optimiser is measured
@@ -226,7 +227,7 @@ def sample(step, calib, n, warm):
 def main():
     threads, best = int(sys.argv[2]), sys.argv[3] == "1"
     torch.set_num_threads(threads)
-    calib, step = Calib(sys.argv[1], threads), None
+    calib, steps, at = Calib(sys.argv[1], threads), {}, "0"
     gc.disable()
     for line in sys.stdin:
         order, _, words = line.strip().partition(" ")
@@ -235,17 +236,19 @@ def main():
                 break
             if order == "case":
                 case = parse(words)
-                step = None
+                steps.pop(at, None)
                 gc.collect()
-                step = stepper(case, module(case), best)
-                calib.tiles(case["prec"] == "bf16")
+                steps[at] = (stepper(case, module(case), best), case["prec"] == "bf16")
                 answer = ""
+            elif order == "use":
+                at, answer = words, ""
             elif order == "sample":
-                answer = sample(step, calib, *map(int, words.split()))
+                calib.tiles(steps[at][1])
+                answer = sample(steps[at][0], calib, *map(int, words.split()))
             elif order == "compare":
                 answer = json.dumps(compare(parse(words)))
             elif order == "drop":
-                step, answer = None, ""
+                steps, at, answer = {}, "0", ""
             elif order == "info":
                 answer = json.dumps({"torch": torch.__version__, "threads": torch.get_num_threads(), "calibrated": bool(calib.parallel) or threads == 1,
                                      "onednn": next((x.strip(" -") for x in torch.__config__.show().split("\n") if "MKL-DNN" in x), "none"),

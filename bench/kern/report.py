@@ -32,7 +32,7 @@ METHOD = """## How it is measured
 - Work is true work: dX of the first layer is left out (nominal work counts it; oneDNN, so PyTorch, computes it anyway). % of peak = true work over
   the rate of the calibration loop in the same moments, all threads: multiply-adds of the instruction set, for bf16 AMX tiles.
 - `kept`: PyTorch with a malloc that keeps memory ({keep}); `stock`: as it comes. Ratios are
-  PyTorch's time over ours; `best` is over the better of the two. Ours allocates nothing inside a step (counted).
+  PyTorch's time over ours; `best` is over the better of the two. Allocations of ours inside a step are counted; a row that has any says so.
 - Pinning: thread i on processor i, one thread on the last processor; PyTorch by `GOMP_CPU_AFFINITY`, `OMP_NUM_THREADS`, all else as it comes
   (libgomp spins). Variables of the session that begin with OMP, GOMP, MKL, MALLOC, ONEDNN are removed.{realtime}
 """
@@ -118,7 +118,7 @@ def table(rows):
             cells += [against(q.get("own"), 0), against(q.get("fp32"), r["bar_over_fp32"])]
         few = min(c["quiet"] for c in got.values())
         cells += [" ".join(f"{c['quiet']}/{c['all']}" for c in got.values()) + (" (few)" if few < FULL else ""),
-                  r["checked"] + ("" if r["good"] else " does not count")]
+                  "; ".join([r["checked"] + ("" if r["good"] else " does not count"), *r["trouble"].values()])]
         lines.append("| " + " | ".join(cells) + " |")
     either = [r for r in rows if bf16 and r["shape"] == "S4" and r["threads"] == 1 and "either" in ratios(r)]
     for r in either:

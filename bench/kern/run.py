@@ -88,40 +88,44 @@ def quiet(samples):
     return [s for s in samples if s["low"] >= QUIET * low and s["tile_low"] >= QUIET * tile and s["waited"] <= WAITED * s["ms"]]
 
 
-def measure(team, row, folder, result, generation, generations, deadline):
-    """Rounds of turns; adds samples to result["samples"][name]."""
-    samples, ready, guess = result["samples"], [], {}
-    for name, (who, words) in row.contenders.items():
+def prepare(team, row, folder, result, generation):
+    """Every contender's case in its process, in a place of its own; {name: (who, place, seconds a step)}."""
+    ready, used = {}, {}
+    for name, (kind, words) in row.contenders.items():
+        who = (kind, row.threads)
+        place = used[who] = used.get(who, -1) + 1
         try:
-            answer = team.ask((who, row.threads), f"case dir={folder} {words}")
-            if who == "ours":
+            team.ask(who, f"use {place}")
+            answer = team.ask(who, f"case dir={folder} {words}")
+            if kind == "ours":
                 result.setdefault("flop", {})[name] = float(answer)
-            guess[name] = statistics.median(s["ms"] for s in take(team.ask((who, row.threads), "sample 2 1"), generation)) / 1e3
-            ready.append(name)
-            if row.contenders[name][0] == who and len([n for n in row.contenders if row.contenders[n][0] == who]) > 1:
-                team.ask((who, row.threads), "drop")
+            seconds = statistics.median(s["ms"] for s in take(team.ask(who, "sample 2 1"), generation)) / 1e3
+            ready[name] = (who, place, seconds)
         except workers.Failed as e:
             result["trouble"][name] = str(e)
+    return ready
+
+
+def measure(team, row, folder, result, generation, generations, deadline):
+    """Rounds of turns; adds samples to result["samples"][name]."""
+    samples, ready, begin = result["samples"], prepare(team, row, folder, result, generation), time.monotonic()
     wanted = -(-ENOUGH // generations)
-    begin, shared = time.monotonic(), {n: sum(row.contenders[m][0] == row.contenders[n][0] for m in ready) > 1 for n in ready}
-    most = max(2 * SHORT, 2.5 * wanted * sum(guess.values()) + 1)
+    most = max(2 * SHORT, 2.5 * wanted * sum(r[2] for r in ready.values()) + 1)
     while ready:
-        for name in ready:
-            who, words = row.contenders[name]
-            n = max(1, min(16, int(TURN / guess[name])))
-            if shared[name]:  # two cases of one process take turns in it
-                team.ask((who, row.threads), f"case dir={folder} {words}")
-            reply = team.ask((who, row.threads), f"sample {n} {1 if guess[name] < 0.1 or shared[name] else 0}")
+        for name, (who, place, seconds) in ready.items():
+            n = max(1, min(16, int(TURN / seconds)))
+            team.ask(who, f"use {place}")
+            reply = team.ask(who, f"sample {n} {1 if seconds < 0.1 else 0}")
             samples.setdefault(name, []).extend(take(reply, generation))
-            allocations = re.search(r"allocations=(\d+)", reply)
-            if allocations and int(allocations[1]):
-                result["trouble"]["allocations"] = f"{allocations[1]} allocations in {n} steps"
+            allocations = int((re.search(r"allocations=(\d+)", reply) or [0, 0])[1])
+            if allocations:
+                result["trouble"]["allocations"] = f"{allocations} allocations in {n} steps"
         spent = time.monotonic() - begin
         enough = all(len([s for s in quiet(samples[n]) if s["g"] == generation]) >= wanted for n in ready)
         if (enough and spent > SHORT) or spent > most or time.monotonic() > deadline:
             break
-    for who in {row.contenders[n][0] for n in ready}:
-        team.ask((who, row.threads), "drop")
+    for who in {r[0] for r in ready.values()}:
+        team.ask(who, "drop")
 
 
 # ---------------------------------------------------------------------- what came out
@@ -162,6 +166,8 @@ def say(row, result):
         line += f"  bar {row.bar}x"
     if row.peak:
         line += f"  bar {row.peak} %"
+    if "allocations" in result["trouble"]:
+        line += f"  {result['trouble']['allocations']}"
     return line + f"   {min(c['quiet'] for c in got.values())} quiet" + ("" if result["good"] else f"   DOES NOT COUNT, {result['checked']}")
 
 

@@ -6,8 +6,10 @@
  *     sample N WARM                      ->  ok ms,fma0,fma1,tile0,tile1,waited ... allocations=0
  *         N steps after WARM uncounted ones, each with the rates of the calibration loops before and after it (GF/s of the
  *         slowest thread) and the ms that its threads waited for a processor
+ *     use K                              ->  ok         the case that the orders above are about, 0..3; 0 at first
  *     info                               ->  ok TEXT
- *     drop, quit */
+ *     drop                               ->  ok         forgets all cases
+ *     quit */
 #include "serve.h"
 
 #include <stdio.h>
@@ -19,7 +21,7 @@
 #include "base/str.h"
 #include "calib.h"
 
-enum { LINE = 1024 };
+enum { LINE = 1024, CASES = 4 };
 
 static bool flag_word(const char *key, i32 v, struct spec *s) {
     const struct {
@@ -93,8 +95,9 @@ const char *spec_parse(const char *words, struct spec *s) {
 struct server {
     struct pool *pool;
     struct spec fallback;
-    struct rig *rig;
+    struct rig *rigs[CASES], **rig; /* rig: the one in use */
     char dir[512];
+    bool tiles[CASES];
     struct calib calib;
     const struct kern *yardstick;
 };
@@ -116,8 +119,8 @@ static void say_error(void) {
 
 static void begin(struct server *v, const char *words) {
     struct spec s = v->fallback;
-    rig_free(v->rig);
-    v->rig = NULL;
+    rig_free(*v->rig);
+    *v->rig = NULL;
     v->dir[0] = 0;
     for (const char *at = strstr(words, "dir="); at; at = NULL)
         snprintf(v->dir, sizeof v->dir, "%.*s", (int)strcspn(at + 4, " \n"), at + 4);
@@ -126,24 +129,26 @@ static void begin(struct server *v, const char *words) {
         printf("error \"%s\" is not a word of a case, or this machine lacks it\n", bad);
         return;
     }
-    if (rig_new(&s, v->pool, &v->rig) < 0) {
-        v->rig = NULL;
+    if (rig_new(&s, v->pool, v->rig) < 0) {
+        *v->rig = NULL;
         say_error();
         return;
     }
-    if (*v->rig->why)
-        printf("absent %s\n", v->rig->why);
-    else if (v->rig->load(v->rig, v->dir[0] ? v->dir : NULL) < 0)
+    struct rig *r = *v->rig;
+    if (*r->why)
+        printf("absent %s\n", r->why);
+    else if (r->load(r, v->dir[0] ? v->dir : NULL) < 0)
         say_error();
     else
-        printf("ok %.0f\n", v->rig->flop);
+        printf("ok %.0f\n", r->flop);
     if (s.kern != v->yardstick) calib_init(v->yardstick = s.kern);
-    v->calib.tiles = s.prec == PREC_BF16;
+    v->tiles[v->rig - v->rigs] = s.prec == PREC_BF16;
 }
 
 static void check(struct server *v) {
-    v->rig->step(v->rig);
-    if (v->rig->dump(v->rig, v->dir) < 0)
+    struct rig *r = *v->rig;
+    r->step(r);
+    if (r->dump(r, v->dir) < 0)
         say_error();
     else
         printf("ok\n");
@@ -152,18 +157,28 @@ static void check(struct server *v) {
 static void sample(struct server *v, const char *words) {
     char *end;
     const long n = strtol(words, &end, 10), warm = strtol(end, NULL, 10);
-    for (long i = 0; i < warm; i++) v->rig->step(v->rig);
+    struct rig *r = *v->rig;
+    v->calib.tiles = v->tiles[v->rig - v->rigs];
+    for (long i = 0; i < warm; i++) r->step(r);
     f64 tile0, tile1, fma0 = rates(v, &tile0);
     const i64 calls = mem_stats().calls;
     printf("ok");
     for (long i = 0; i < n; i++) {
         const f64 waited = calib_waited(), t = clock_now();
-        v->rig->step(v->rig);
+        r->step(r);
         const f64 ms = (clock_now() - t) * 1e3, wait = (calib_waited() - waited) * 1e3, fma1 = rates(v, &tile1);
         printf(" %.6f,%.1f,%.1f,%.0f,%.0f,%.4f", ms, fma0, fma1, tile0, tile1, wait);
         fma0 = fma1, tile0 = tile1;
     }
     printf(" allocations=%lld\n", (long long)(mem_stats().calls - calls));
+}
+
+static void drop(struct server *v) {
+    for (i32 k = 0; k < CASES; k++) {
+        rig_free(v->rigs[k]);
+        v->rigs[k] = NULL;
+    }
+    v->rig = v->rigs;
 }
 
 static bool order(struct server *v, const char *line) {
@@ -172,11 +187,13 @@ static bool order(struct server *v, const char *line) {
         begin(v, line + 5);
     } else if (!strncmp(line, "info", 4)) {
         printf("ok stretto kernels %s, %d threads\n", v->fallback.kern->name, (int)v->fallback.threads);
-    } else if (!strncmp(line, "drop", 4)) {
-        rig_free(v->rig);
-        v->rig = NULL;
+    } else if (!strncmp(line, "use ", 4) && line[4] >= '0' && line[4] < '0' + CASES) {
+        v->rig = &v->rigs[line[4] - '0'];
         printf("ok\n");
-    } else if (!v->rig || *v->rig->why) {
+    } else if (!strncmp(line, "drop", 4)) {
+        drop(v);
+        printf("ok\n");
+    } else if (!*v->rig || *(*v->rig)->why) {
         printf("error no case\n");
     } else if (!strncmp(line, "check", 5)) {
         check(v);
@@ -193,11 +210,12 @@ err serve(struct pool *pool, const struct spec *fallback) {
     static struct server v;
     char line[LINE];
     v = (struct server){.pool = pool, .fallback = *fallback, .yardstick = fallback->kern};
+    v.rig = v.rigs;
     TRY(calib_init(v.yardstick));
     while (fgets(line, sizeof line, stdin)) {
         line[strcspn(line, "\n")] = 0;
         if (!order(&v, line)) break;
     }
-    rig_free(v.rig);
+    drop(&v);
     return 0;
 }
