@@ -89,7 +89,7 @@ def rows():
     add("lstm", FIVE, 1, 1, (1.6, 1.5, 1.25, 1.7, 1.15), (78, 84, 87, 43, 90))
     add("lstm", FIVE, 2, 1, (2.2, 1.6, 1.3, 2.7, 1.15))
     add("lstm", FIVE, 1, 2, (1.5, 1.25, 1.15, 1.45, 1.1))
-    add("lstm", FIVE, 2, 2)
+    add("lstm", ["S1", "S2", "S3", "S4"], 2, 2)
     add("gru", FIVE, 1, 1, (7, 3, 2.5, 25, 2), words="cell=gru")
     add("gru", FIVE, 2, 1, words="cell=gru")
     add("rnn", FIVE, 1, 1, words="cell=rnn")

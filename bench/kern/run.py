@@ -32,13 +32,14 @@ if __name__ == "__main__" and os.environ.get("STRETTO_IN_PEERS") != "1":
     os.execve(PYTHON, [str(PYTHON), *sys.argv], os.environ | {"STRETTO_IN_PEERS": "1"})
 
 import cases  # noqa: E402
+import report  # noqa: E402
 import workers  # noqa: E402
 
 FP32_LARGEST = 5e-6            # largest difference over the largest entry, fp32 against float64
 BF16_L2, BF16_COSINE = 2e-2, 0.999
 QUIET, WAITED = 0.9, 0.02      # of the usual rate; of the step
 TURN = 0.02                    # seconds of samples a turn
-ENOUGH, FEW = 9, 3             # quiet samples a contender; with fewer than FEW there is no figure
+ENOUGH = 9                     # quiet samples a contender
 SHORT = 0.4                    # seconds a row gets at least in a generation
 
 
@@ -99,18 +100,26 @@ def prepare(team, row, folder, result, generation):
             answer = team.ask(who, f"case dir={folder} {words}")
             if kind == "ours":
                 result.setdefault("flop", {})[name] = float(answer)
-            seconds = statistics.median(s["ms"] for s in take(team.ask(who, "sample 2 1"), generation)) / 1e3
+            seconds = take(team.ask(who, "sample 1 0"), generation)[0]["ms"] / 1e3  # touches all memory for the first time
+            if seconds < 0.1:
+                seconds = statistics.median(s["ms"] for s in take(team.ask(who, "sample 3 0"), generation)) / 1e3
             ready[name] = (who, place, seconds)
         except workers.Failed as e:
             result["trouble"][name] = str(e)
     return ready
 
 
-def measure(team, row, folder, result, generation, generations, deadline):
+def weight(row):
+    """How much of the time a row gets: long steps need more, all need some."""
+    T, B, I, H = row.size
+    return 1 + T * B * H * (I + H) * row.layers * (2 if row.group == "bidir" else 1) * len(row.contenders) / row.threads / 4e8
+
+
+def measure(team, row, folder, result, generation, generations, allowance):
     """Rounds of turns; adds samples to result["samples"][name]."""
     samples, ready, begin = result["samples"], prepare(team, row, folder, result, generation), time.monotonic()
     wanted = -(-ENOUGH // generations)
-    most = max(2 * SHORT, 2.5 * wanted * sum(r[2] for r in ready.values()) + 1)
+    most = min(allowance, max(2 * SHORT, 2.5 * wanted * sum(r[2] for r in ready.values()) + 1))
     while ready:
         for name, (who, place, seconds) in ready.items():
             n = max(1, min(16, int(TURN / seconds)))
@@ -122,7 +131,7 @@ def measure(team, row, folder, result, generation, generations, deadline):
                 result["trouble"]["allocations"] = f"{allocations} allocations in {n} steps"
         spent = time.monotonic() - begin
         enough = all(len([s for s in quiet(samples[n]) if s["g"] == generation]) >= wanted for n in ready)
-        if (enough and spent > SHORT) or spent > most or time.monotonic() > deadline:
+        if (enough and spent > SHORT) or spent > most:
             break
     for who in {r[0] for r in ready.values()}:
         team.ask(who, "drop")
@@ -148,34 +157,37 @@ def summary(row, result):
     return out
 
 
+def record(row, result):
+    """One row of results.json."""
+    return {"group": row.group, "variant": row.variant, "shape": row.shape, "size": row.size, "threads": row.threads, "layers": row.layers,
+            "bar": row.bar, "bar_peak": row.peak, "bar_over_fp32": row.over_fp32, "good": result["good"], "checked": result["checked"],
+            "absent": result.get("absent", ""), "trouble": result["trouble"], "got": summary(row, result)}
+
+
 def say(row, result):
-    line = f"{row.key:32}"
-    if result.get("absent"):
-        return f"{line} not here: {result['absent']}"
-    got = summary(row, result)
-    mine = got.get("ours")
+    """One line of the terminal."""
+    line, r = f"{row.key:32}", record(row, result)
+    mine, q = r["got"].get("ours"), report.ratios(r)
+    if r["absent"]:
+        return f"{line} not here: {r['absent']}"
     if not mine:
-        return f"{line} {result.get('checked') or ''} {'; '.join(result['trouble'].values())}"
-    line += f" {mine['ms']:9.3f} ms {mine['peak']:4.0f} %"
-    if mine["tile_peak"]:
-        line += f" ({mine['tile_peak']:.0f} % of tiles)"
-    for other in ("kept", "stock"):
-        if other in got:
-            line += f"   {other} {got[other]['ms'] / mine['ms']:5.2f}x" if got[other]["quiet"] >= FEW and mine["quiet"] >= FEW else f"   {other}     -"
-    if row.bar:
-        line += f"  bar {row.bar}x"
-    if row.peak:
-        line += f"  bar {row.peak} %"
-    if "allocations" in result["trouble"]:
-        line += f"  {result['trouble']['allocations']}"
-    return line + f"   {min(c['quiet'] for c in got.values())} quiet" + ("" if result["good"] else f"   DOES NOT COUNT, {result['checked']}")
+        return f"{line} {'; '.join([r['checked'], *r['trouble'].values()])}"
+    line += f" {mine['ms']:9.3f} ms {report.peak(r).replace('*', ''):24}"
+    if "kept" in r["got"]:
+        either = row.group == "bf16" and row.shape == "S4"
+        line += f"  {report.against(q.get('best'), 0 if either else row.bar).replace('*', ''):28} stock {report.against(q.get('stock'), 0):6}"
+        if either and row.bar:
+            line += f" better of two: {report.against(q.get('either'), row.bar).replace('*', '')}"
+    line += f" {min(c['quiet'] for c in r['got'].values())} quiet"
+    if "allocations" in r["trouble"]:
+        line += f"  {r['trouble']['allocations']}"
+    return line + ("" if r["good"] else f"  DOES NOT COUNT, {r['checked']}")
 
 
 def run(args, rows, build):
     results = {r.key: {"samples": {}, "trouble": {}, "good": False, "checked": ""} for r in rows}
     wanted = {(who, r.threads) for r in rows for who, _ in r.contenders.values()} | {("kept", max(r.threads for r in rows))}
     begin, info, spent = time.monotonic(), {}, {}
-    end = begin + 60 * args.minutes
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as scratch:
         data = workers.Data(scratch)
         for g in range(args.generations):
@@ -188,7 +200,8 @@ def run(args, rows, build):
                         if g == 0:
                             result["good"], result["checked"] = check(team, row, folder)
                         if result["good"] and not args.quick:
-                            measure(team, row, folder, result, g, args.generations, end)
+                            left = begin + 60 * args.minutes * (g + 1) / args.generations - time.monotonic()
+                            measure(team, row, folder, result, g, args.generations, 1.3 * left * weight(row) / sum(map(weight, rows[i:])))
                     except workers.Failed as e:
                         reason = str(e)
                         if reason.startswith("absent: "):
@@ -251,13 +264,9 @@ def main():
         return 1 if wrong else 0
     out = pathlib.Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
-    record = {"info": info, "seconds": seconds, "load": load, "generations": args.generations, "realtime": args.realtime, "rows": {}}
-    for row in rows:
-        r = results[row.key]
-        record["rows"][row.key] = {"group": row.group, "variant": row.variant, "shape": row.shape, "size": row.size, "threads": row.threads,
-                                   "layers": row.layers, "bar": row.bar, "bar_peak": row.peak, "bar_over_fp32": row.over_fp32, "good": r["good"],
-                                   "checked": r["checked"], "absent": r.get("absent", ""), "trouble": r["trouble"], "got": summary(row, r)}
-    (out / "results.json").write_text(json.dumps(record, indent=1))
+    page = {"info": info, "seconds": seconds, "load": load, "generations": args.generations, "realtime": args.realtime,
+            "rows": {row.key: record(row, results[row.key]) for row in rows}}
+    (out / "results.json").write_text(json.dumps(page, indent=1))
     print(f"{len(rows)} rows in {seconds / 60:.1f} minutes: {out / 'results.json'}")
     return 0
 
