@@ -36,8 +36,11 @@ bool t_few(void);
 const char *t_dir(void);
 const char *t_file(const char *name, const char *text);
 
+void t_begin(void); /* tests do not touch the wisdom of whoever runs them */
+
 #define T_MAIN(...)                                                                                                              \
     int main(void) {                                                                                                             \
+        t_begin();                                                                                                               \
         const struct CMUnitTest tests[] = {__VA_ARGS__};                                                                         \
         return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;                                                                \
     }

@@ -32,8 +32,11 @@ struct stretto_model {
 /* Threads, kernels and machine of one run. */
 struct workshop {
     struct machine *machine;
+    struct wisdom wisdom;
     struct resources use;
 };
+/* The kernels that --kernel demands, and how they are to walk a layer (0 = as they like): "amx", "auto:fold".  E103. */
+err pick_kernel(const struct options *o, const struct kern **out, u32 *how);
 err workshop_open(const struct options *o, const struct events *events, const volatile int *stop, struct workshop *out);
 void workshop_close(struct workshop *w);
 

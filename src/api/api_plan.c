@@ -35,6 +35,18 @@ static err machine_of(const struct options *o, struct machine *m) {
     return e;
 }
 
+/* On this machine the plan says how layers will be walked, as far as that is known: --kernel NAME:fold, or the wisdom. */
+static err known_ways(struct stretto_plan *p) {
+    struct wisdom wisdom;
+    struct resources use = {.wisdom = &wisdom};
+    TRY(pick_kernel(&p->o, &use.kern, &use.how));
+    if (use.how == 0 && strcmp(p->o.machine, "auto") != 0) return 0;
+    TRY(wisdom_open(p->machine->cpu, &wisdom));
+    err e = engine_choose_how(p->plan, &p->net, &use);
+    wisdom_close(&wisdom);
+    return e;
+}
+
 static err open_plan(stretto_config *config, stretto_data *data, struct stretto_plan *p) {
     TRY(opt_copy(&p->o, &config->o));
     NEW(p->machine, 1);
@@ -48,7 +60,8 @@ static err open_plan(stretto_config *config, stretto_data *data, struct stretto_
                                  .train = true,
                                  .nstate = optim ? optim->nstate : 0,
                                  .parallel = p->o.parallel};
-    return plan_make(&p->q, &p->plan);
+    TRY(plan_make(&p->q, &p->plan));
+    return known_ways(p);
 }
 
 stretto_err stretto_plan_new(stretto_config *config, stretto_data *data, stretto_plan **out) {

@@ -6,25 +6,52 @@
 
 enum { CALIBRATION_ROUNDS = 100000 }; /* under a millisecond; the planner's costs are only as good as this */
 
-static err pick_kernel(const struct options *o, const struct kern **out) {
+/* Why not: the name is none, or none of this machine; what would be. */
+static err no_kernel(const char *demand, const char *name, bool known) {
+    const char *have[KERN_NARCH + 1] = {"auto"};
+    char list[96] = "auto", fix[48];
+    i32 n = 1;
+    for (i32 a = 0; a < KERN_NARCH; a++) {
+        if (!kern_get((enum kern_arch)a)) continue;
+        have[n++] = kern_arch_name((enum kern_arch)a);
+        size_t len = strlen(list);
+        snprintf(list + len, sizeof list - len, ", %s", have[n - 1]);
+    }
+    i32 near = known ? 0 : str_nearest(name, have, n);
+    snprintf(fix, sizeof fix, "--kernel %s", have[imax(0, near)]);
+    return FAIL_AT(E103, "--kernel", fix, "\"%.40s\" %s (this machine and build have %s; :fold or :ahead may follow)", demand,
+                   known ? "names kernels that cannot run here" : "is not the name of kernels", list);
+}
+
+err pick_kernel(const struct options *o, const struct kern **out, u32 *how) {
+    char name[24];
+    size_t len = strcspn(o->kernel, ":");
+    const char *walk = o->kernel + len;
+    bool known = false;
     TRY(kern_init());
     *out = kern_best();
-    if (strcmp(o->kernel, "auto") == 0) return 0;
-    for (i32 a = 0; a < KERN_NARCH; a++)
-        if (strcmp(o->kernel, kern_arch_name((enum kern_arch)a)) == 0 && kern_get((enum kern_arch)a)) {
-            *out = kern_get((enum kern_arch)a);
-            return 0;
-        }
-    return FAIL_AT(E103, "--kernel", "--kernel auto", "this machine cannot run the kernels \"%s\"", o->kernel);
+    *how = strcmp(walk, ":fold") == 0 ? CELL_FOLD : strcmp(walk, ":ahead") == 0 ? CELL_AHEAD : 0;
+    snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : sizeof name - 1), o->kernel);
+    if (*walk && *how == 0) return no_kernel(o->kernel, name, false);
+    if (strcmp(name, "auto") == 0) return 0;
+    for (i32 a = 0; a < KERN_NARCH && !known; a++) {
+        known = strcmp(name, kern_arch_name((enum kern_arch)a)) == 0;
+        if (!known || !kern_get((enum kern_arch)a)) continue;
+        *out = kern_get((enum kern_arch)a);
+        return 0;
+    }
+    return no_kernel(o->kernel, name, known);
 }
 
 static err fill(const struct options *o, struct workshop *w) {
-    TRY(pick_kernel(o, &w->use.kern));
+    TRY(pick_kernel(o, &w->use.kern, &w->use.how));
     NEW(w->machine, 1);
     i32 threads = opt_is_auto(o, OPT_threads) ? 0 : (i32)o->threads;
     TRY(machine_host(threads, w->machine));
     machine_set_rate(w->machine, "cpu", w->use.kern->fma_rate(CALIBRATION_ROUNDS), 0);
     w->use.machine = w->machine;
+    TRY(wisdom_open(w->machine->cpu, &w->wisdom));
+    w->use.wisdom = &w->wisdom;
     w->use.parallel = o->parallel;
     w->use.deterministic = o->deterministic;
     return pool_new(w->machine->ndevice, &w->use.pool);
@@ -40,6 +67,7 @@ err workshop_open(const struct options *o, const struct events *events, const vo
 
 void workshop_close(struct workshop *w) {
     pool_free(w->use.pool);
+    wisdom_close(&w->wisdom);
     mem_free(w->machine);
     *w = (struct workshop){0};
 }

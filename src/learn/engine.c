@@ -1,13 +1,66 @@
 /* engine.c - plans and binds a network. */
 #include "learn/engine.h"
 
+/* The layer as the worker with the most rows sees it. */
+static struct tune_shape shape_of(const struct plan *p, const struct net *n, i32 l) {
+    const struct op *op = &n->op[l];
+    struct tune_shape s = {.cell = op->spec.cell,
+                           .precision = op->spec.precision,
+                           .T = op->T,
+                           .B = p->B,
+                           .I = op->I,
+                           .H = op->F,
+                           .threads = p->ndevice};
+    for (u32 i = 0; i < p->ntask; i++)
+        if (p->task[i].kind == TASK_FWD && p->task[i].op == l) s.rows = imax(s.rows, p->task[i].box.b1 - p->task[i].box.b0);
+    return s;
+}
+
+static void tell(const struct resources *r, const struct op *op, const struct tune_entry *e) {
+    const char *best = tune_way_name(TUNE_HOW, e->best), *other = tune_way_name(TUNE_HOW, !e->best);
+    event_note(r->events, EVENT_NOTE, "%s: walked %s, %.0f us forward against %.0f us %s (measured now%s%s)", op->spec.name, best,
+               1e6 * e->seconds[e->best], 1e6 * e->seconds[!e->best], other, r->wisdom->path ? ", kept in " : "",
+               r->wisdom->path ? r->wisdom->path : "");
+}
+
+err engine_choose_how(struct plan *p, const struct net *n, const struct resources *r) {
+    struct wisdom *w = r->wisdom;
+    if (w && w->damage[0])
+        event_note(r->events, EVENT_NOTE, "wisdom %s: %s", w->path ? w->path : "", w->damage), w->damage[0] = 0;
+    f64 seconds = p->train ? p->predicted * (f64)r->steps : 0;
+    bool measured = false;
+    for (i32 l = 0; l < n->nop; l++) {
+        const struct tune_entry *e = NULL;
+        if (!op_has_how(&n->op[l])) continue;
+        struct tune_shape s = shape_of(p, n, l);
+        u32 how = r->how;
+        i32 known = w ? w->n : 0;
+        if (how == 0) TRY(tune_how(w, r->kern, &s, seconds, &how, &e));
+        plan_set_how(p, n, l, how);
+        if (!e || w->n == known) continue;
+        tell(r, &n->op[l], e);
+        measured = true;
+    }
+    if (!measured || wisdom_save(w) == 0) return 0;
+    event_note(r->events, EVENT_NOTE, "what was measured could not be kept: %s: %s", err_last()->where, err_last()->text);
+    err_clear();
+    return 0;
+}
+
 static err bind(struct engine *e, const struct resources *r, const struct optim *optim, const char *plan_text,
                 const char *plan_path) {
-    struct plan_request q = {.net = e->net, .machine = r->machine, .B = e->B, .train = true, .nstate = optim ? optim->nstate : 0,
+    struct plan_request q = {.net = e->net,
+                             .machine = r->machine,
+                             .B = e->B,
+                             .train = true,
+                             .nstate = optim ? optim->nstate : 0,
                              .parallel = r->parallel};
     if (optim) {
-        if (plan_text) TRY(plan_parse(plan_text, plan_path, &q, &e->plan));
-        else TRY(plan_make(&q, &e->plan));
+        if (plan_text)
+            TRY(plan_parse(plan_text, plan_path, &q, &e->plan));
+        else
+            TRY(plan_make(&q, &e->plan));
+        if (!plan_text || r->how) TRY(engine_choose_how(e->plan, e->net, r));
         if (r->deterministic && !e->plan->exact)
             return FAIL_AT(E401, NULL, "--parallel data_sync",
                            "--deterministic: the strategy %s does not give the bits of the serial run", e->plan->strategy);
@@ -17,6 +70,7 @@ static err bind(struct engine *e, const struct resources *r, const struct optim 
     q.train = false;
     q.B = e->forward_B;
     TRY(plan_make(&q, &e->forward_plan));
+    TRY(engine_choose_how(e->forward_plan, e->net, r));
     return exec_bind(e->forward_plan, e->net, r->kern, r->pool, &e->store, &e->forward);
 }
 

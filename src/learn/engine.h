@@ -1,11 +1,13 @@
 /* engine.h - a network made ready to run: plans, bound buffers, weights; for every learner that is a network.
  *
- *     net + machine --plan_make--> train plan, forward plan --exec_bind--> two execs over one store */
+ *     net + machine --plan_make--> train plan, forward plan --wisdom: how each layer is walked--> --exec_bind--> two execs over
+ *                                                                                                one store */
 #ifndef STRETTO_LEARN_ENGINE_H
 #define STRETTO_LEARN_ENGINE_H
 
 #include "base/event.h"
 #include "exec/exec.h"
+#include "tune/tune.h"
 
 /* What a learner may use; owned by the caller. */
 struct resources {
@@ -13,6 +15,9 @@ struct resources {
     struct pool *pool;
     const struct machine *machine;
     const char *parallel;          /* strategy expression */
+    u32 how;                       /* enum cell_how that --kernel demands for every layer, 0 = by wisdom or the kernels' guess */
+    struct wisdom *wisdom;         /* what was measured on this machine; NULL = ask nobody */
+    i64 steps;                     /* training steps that are coming, 0 = unknown: nothing is worth measuring */
     const struct events *events;
     const volatile int *stop;      /* set by a signal handler */
     bool trace, deterministic;     /* deterministic: refuse strategies that do not give the bits of the serial run */
@@ -30,6 +35,10 @@ struct engine {
 err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forward_B, const struct optim *optim,
                const char *plan_text, const char *plan_path, struct engine *out);
 void engine_free(struct engine *e);
+
+/* Write down how each recurrent layer of a plan is walked: what r->how demands, else what the wisdom says; with r->steps to come
+ * it may be measured now (and noted, and kept). */
+err engine_choose_how(struct plan *p, const struct net *n, const struct resources *r);
 
 /* Bytes that the bound plans hold: buffers, weights, optimiser state, trace. */
 i64 engine_planned_bytes(const struct engine *e);

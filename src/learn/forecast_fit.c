@@ -242,14 +242,16 @@ static err prepare_training(struct fit *t) {
     i64 nvalid = window_origins(&t->valid) * x->ntarget;
     const struct optim *optim = optim_find(s->optim);
     if (!optim) return FAIL(E103, "there is no optimiser \"%s\"", s->optim);
-    TRY(engine_new(&f->net, &t->job->use, B, (i32)lmin(imax(B, 256), lmax(1, nvalid)), optim, t->job->spec.plan_text,
+    f64 per_epoch = dmax(1, (f64)n / ((f64)(B / x->ntarget) * s->accumulate));
+    t->steps = s->steps > 0 ? s->steps : (i64)ceil(s->epochs * per_epoch);
+    struct resources use = t->job->use;
+    use.steps = t->steps * s->accumulate * s->members;
+    TRY(engine_new(&f->net, &use, B, (i32)lmin(imax(B, 256), lmax(1, nvalid)), optim, t->job->spec.plan_text,
                    t->job->spec.plan_path, &t->engine));
     TRY(batcher_new(f, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->batch));
     TRY(batcher_new(f, x, t->job->use.kern, t->engine.forward_B, 1, &t->valid_batch));
     t->batch.set = t->train;
     t->batch.nwin = B / x->ntarget;
-    f64 per_epoch = dmax(1, (f64)n / ((f64)t->batch.nwin * s->accumulate));
-    t->steps = s->steps > 0 ? s->steps : (i64)ceil(s->epochs * per_epoch);
     i64 copies = 2 + optim->nstate + s->members; /* best, roll-back target with its state, members that are done */
     f->planned_bytes = engine_planned_bytes(&t->engine) + t->batch.arena.used + t->valid_batch.arena.used +
                        4 * copies * t->engine.store.ntheta;

@@ -113,6 +113,7 @@ const char *plan_check(const struct plan *p, const struct net *n, u32 *task);
 /* How the forward tasks of an op walk it (enum cell_how); layers that cannot choose are left alone. */
 void plan_set_how(struct plan *p, const struct net *n, i32 op, u32 how);
 bool op_has_how(const struct op *op);
+const char *plan_walked(const struct plan *p); /* "fold" or "ahead" of the first task that says so, "-" = none does */
 
 /* One row per strategy of strategies.def, with numbers or the sentence why it does not apply. */
 err plan_compare(const struct plan_request *q, struct str *out);

@@ -23,6 +23,12 @@ static const char *const mode_names[] = {"r", "w", "rw", "sum", "stale"};
 
 const char *const text_hows[TEXT_HOWS] = {"", "fold", "ahead"}; /* enum cell_how */
 
+const char *plan_walked(const struct plan *p) {
+    for (u32 i = 0; i < p->ntask; i++)
+        if (p->task[i].how) return text_hows[p->task[i].how];
+    return "-";
+}
+
 const char *task_kind_name(enum task_kind kind) { return kind_names[kind]; }
 
 static void buf_name(const struct plan *p, const struct net *n, u32 buf, char *out, size_t size) {

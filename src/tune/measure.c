@@ -1,6 +1,7 @@
 /* measure.c - times of a layer walked in each way, interleaved, on buffers of its own.
  *
- *     way 0, way 1, way 0, way 1, ...   at least ROUNDS_LEAST times, then until ENOUGH seconds; the median of each
+ *     way 0, way 1, way 0, way 1, ...   at least ROUNDS_LEAST times, then until ENOUGH seconds; the lower quartile of each:
+ *                                       other work on the core only adds, so the upper half of a few samples says little
  *
  * Steps are cut to about STEP_FLOPS of work, so that a measurement takes milliseconds: the ways differ within a step or a chunk
  * of steps, not in how often that is repeated.  Seconds are given for all T steps. */
@@ -100,7 +101,7 @@ static void race(struct way *w, f64 seconds[TUNE_WAYS], f64 scale) {
         for (i32 i = 0; i < TUNE_WAYS; i++) spent += w[i].seconds[n] = once(&w[i]);
     for (i32 i = 0; i < TUNE_WAYS; i++) {
         qsort(w[i].seconds, (size_t)n, sizeof w[i].seconds[0], by_size);
-        seconds[i] = dmax(1e-9, w[i].seconds[n / 2] * scale);
+        seconds[i] = dmax(1e-9, w[i].seconds[n / 4] * scale);
     }
 }
 

@@ -29,8 +29,8 @@ err tune_how(struct wisdom *w, const struct kern *k, const struct tune_shape *s,
 err tune_precision(struct wisdom *w, const struct kern *k, const struct tune_shape *s, f64 seconds, enum precision *out,
                    const struct tune_entry **e);
 
-/* measure.c: seconds of each way of a shape, from a few interleaved runs on buffers of its own: medians.  Forward alone for
- * TUNE_HOW, forward, backward and weight gradient for TUNE_PRECISION.  The steps of the sequence may be fewer than T. */
+/* measure.c: seconds of each way of a shape, from a few interleaved runs on buffers of its own: lower quartiles.  Forward alone
+ * for TUNE_HOW, forward, backward and weight gradient for TUNE_PRECISION.  The steps of the sequence may be fewer than T. */
 err tune_measure(const struct kern *k, enum tune_kind kind, const struct tune_shape *s, f64 seconds[TUNE_WAYS]);
 f64 tune_cost(enum tune_kind kind, const struct tune_shape *s); /* about what that takes, in seconds */
 

@@ -249,8 +249,13 @@ err wisdom_open(const char *cpu, struct wisdom *out) {
     cpu_signature(cpu, out->cpu);
     err e = find_path(out);
     if (e >= 0) e = read_file(out);
-    if (e < 0) wisdom_close(out);
-    return e;
+    if (e == -E601) wisdom_close(out);
+    if (e >= 0 || e == -E601) return e;
+    snprintf(out->damage, sizeof out->damage, "it cannot be read: %.200s", err_last()->text);
+    err_clear();
+    mem_free(out->path);
+    out->path = NULL;
+    return 0;
 }
 
 void wisdom_close(struct wisdom *w) {

@@ -41,11 +41,12 @@ struct wisdom {
     char cpu[WISDOM_CPU];
     struct tune_entry *entry;
     i32 n, cap;
-    char damage[160]; /* "line 7 is damaged and was left out", "" = none */
+    char damage[400]; /* "line 7 is damaged and was left out", "" = none; whoever has told it clears it */
 };
 
 /* The file that STRETTO_WISDOM names, else stretto/wisdom in $XDG_CACHE_HOME or ~/.cache.  A file that is absent is empty; one
- * that cannot be read is E701.  cpu: name of the processor for people; what tells its generations apart is added. */
+ * that cannot be read sets `damage` and is left alone.  cpu: name of the processor for people; what tells its generations apart
+ * is added.  E601 only: no wisdom is no reason to stop. */
 err wisdom_open(const char *cpu, struct wisdom *out);
 void wisdom_close(struct wisdom *w);
 

@@ -22,7 +22,8 @@ mkdir "$work/bin" && ln -s "$binary" "$work/bin/stretto"
 DATA=$here/data
 SHARED=${STRETTO_SHARED:-$here/../../../shared}
 EXAMPLES=$(cd "$here/../../examples" 2>/dev/null && pwd)
-export DATA SHARED EXAMPLES
+STRETTO_WISDOM=off # cases leave the wisdom of whoever runs them alone
+export DATA SHARED EXAMPLES STRETTO_WISDOM
 
 # matches PATTERNS FILE: every line fits its pattern.
 matches() {

@@ -45,7 +45,7 @@ class Case(unittest.TestCase):
             return f.read()
 
     def environment(self, **more):
-        return dict(os.environ, NO_COLOR="1", LC_ALL="C", **more)
+        return dict(os.environ, **{"NO_COLOR": "1", "LC_ALL": "C", "STRETTO_WISDOM": "off", **more})
 
     def stretto(self, *args, status=0, timeout=60, **more):
         """Runs the program in the folder of the test; fails unless it ends with `status` (None: any)."""
