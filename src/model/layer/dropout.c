@@ -49,7 +49,7 @@ const struct dropout_kern dropout_ref = {mask_ref, scale_ref};
 
 static const struct dropout_kern *kern_of(const struct kern *k) {
 #if defined(__x86_64__)
-    if (k->arch == KERN_AVX512) return &dropout_avx512;
+    if (k->arch >= KERN_AVX512) return &dropout_avx512; /* the sets with bf16 are avx512 too */
     if (k->arch == KERN_AVX2) return &dropout_avx2;
 #endif
     return k->arch == KERN_REF ? &dropout_ref : &dropout_base;
