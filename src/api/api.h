@@ -50,6 +50,11 @@ void resolve_notes(const struct options *o, const struct series *s, const struct
 /* The spec of options that are already resolved (a loaded model, a plan from shapes alone). */
 err spec_of(const struct options *o, struct forecast_spec *spec);
 
+/* Precision `auto` of resolved options: what the wisdom says of this shape, measured now when the run is long enough; why, for
+ * people.  precision.c */
+err measured_precision(const struct options *o, const struct series *s, const struct split *split, enum precision *out, char *why,
+                       size_t size);
+
 /* --- data --- */
 struct read_options read_options_of(const struct options *o);
 struct series_options series_options_of(const struct options *o);

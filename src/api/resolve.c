@@ -95,7 +95,7 @@ static err choose_projection(struct options *o) {
     if (o->projection == 0) return 0;
     if (strcmp(o->cell, "lstm") != 0)
         return FAIL_AT(E106, NULL, "--cell lstm   or   --projection 0", "--projection is of an lstm, the cell is %s", o->cell);
-    if (strcmp(o->precision, "fp32") != 0)
+    if (strcmp(o->precision, "bf16") == 0)
         return FAIL_AT(E106, NULL, "--precision fp32   or   --projection 0", "an lstm with --projection has no bf16 products");
     snprintf(fix, sizeof fix, "--projection %lld", (long long)lmax(0, o->hidden / 2));
     if (o->projection >= o->hidden)
@@ -104,12 +104,17 @@ static err choose_projection(struct options *o) {
     return 0;
 }
 
-/* auto = fp32 as long as nothing was measured. */
-static err choose_precision(struct options *o, const struct events *ev) {
+/* auto = bf16 where it was measured to be faster for this shape on this machine. */
+static err choose_precision(struct options *o, const struct series *s, const struct split *split, const struct events *ev) {
+    char why[120], origin[136];
+    enum precision p;
     if (strcmp(o->precision, "auto") != 0) return 0;
-    event_note(ev, EVENT_NOTE, "precision fp32: bf16 was not measured on this machine");
-    struct opt_from from = {.rank = o->meta[OPT_precision].rank, .origin = "auto: bf16 was not measured on this machine"};
-    return opt_set_id(o, OPT_precision, "fp32", &from);
+    TRY(measured_precision(o, s, split, &p, why, sizeof why));
+    const char *name = p == PREC_BF16 ? "bf16" : "fp32";
+    event_note(ev, EVENT_NOTE, "precision %s: %s", name, why);
+    snprintf(origin, sizeof origin, "auto: %s", why);
+    struct opt_from from = {.rank = o->meta[OPT_precision].rank, .origin = origin};
+    return opt_set_id(o, OPT_precision, name, &from);
 }
 
 /* The decoder that goes on from its own output has its head inside; its options mean nothing elsewhere. */
@@ -245,7 +250,7 @@ err resolve_forecast(struct options *o, const struct series *s, const struct eve
     TRY(choose_context(o, split, s->ntarget));
     TRY(choose_shape(o));
     TRY(choose_rest(o));
-    TRY(choose_precision(o, ev));
+    TRY(choose_precision(o, s, split, ev));
     TRY(opt_check(o));
     TRY(spec_of(o, spec));
     resolve_notes(o, s, split, ev);

@@ -1,8 +1,7 @@
 /* engine.c - plans and binds a network. */
 #include "learn/engine.h"
 
-/* The layer as the worker with the most rows sees it. */
-static struct tune_shape shape_of(const struct plan *p, const struct net *n, i32 l) {
+struct tune_shape engine_tune_shape(const struct plan *p, const struct net *n, i32 l) {
     const struct op *op = &n->op[l];
     struct tune_shape s = {.cell = op->spec.cell,
                            .precision = op->spec.precision,
@@ -32,7 +31,7 @@ err engine_choose_how(struct plan *p, const struct net *n, const struct resource
     for (i32 l = 0; l < n->nop; l++) {
         const struct tune_entry *e = NULL;
         if (!op_has_how(&n->op[l])) continue;
-        struct tune_shape s = shape_of(p, n, l);
+        struct tune_shape s = engine_tune_shape(p, n, l);
         u32 how = r->how;
         i32 known = w ? w->n : 0;
         if (how == 0) TRY(tune_how(w, r->kern, &s, seconds, &how, &e));

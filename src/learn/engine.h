@@ -40,6 +40,9 @@ void engine_free(struct engine *e);
  * it may be measured now (and noted, and kept). */
 err engine_choose_how(struct plan *p, const struct net *n, const struct resources *r);
 
+/* Recurrent op l of a plan as the worker with the most rows sees it. */
+struct tune_shape engine_tune_shape(const struct plan *p, const struct net *n, i32 l);
+
 /* Bytes that the bound plans hold: buffers, weights, optimiser state, trace. */
 i64 engine_planned_bytes(const struct engine *e);
 
