@@ -89,9 +89,10 @@ static err bench_width(struct options *o, const struct workshop *shop, i32 hidde
     TRY(forecast_shape(&spec, &shape, &p));
     NEW(net, 1);
     err e = forecast_net(&spec, &p, &shape, net);
+    i32 nwin, B = 0;
+    if (e >= 0) e = forecast_rows(&spec, spec.batch, shape.ntarget, &nwin, &B);
     for (i32 k = 0; e >= 0 && k < WAYS; k++) {
         struct bench_row *row = &rows[*n];
-        i32 B = spec.batch * shape.ntarget;
         row->hidden = hidden;
         if (!way(k, B, shop->machine->ndevice, row->strategy, sizeof row->strategy)) continue;
         e = bench_one(net, shop, B, p.horizon, (i32)o->repeat, row);

@@ -16,11 +16,12 @@ static err shape_net(struct options *o, const struct series *data, struct net *n
     struct forecast_spec spec;
     struct split split;
     struct window_shape p;
+    i32 nwin;
     TRY(resolve_forecast(o, s, NULL, &spec, &split));
     i64 windows = split.train - spec.context - spec.horizon + 1;
     if (!data) shape.nrow = 0; /* no values to look into */
     TRY(forecast_shape(&spec, s, &p));
-    *B = imax(1, (i32)lmin(spec.batch, lmax(1, windows)) / spec.accumulate) * s->ntarget;
+    TRY(forecast_rows(&spec, windows, s->ntarget, &nwin, B));
     return forecast_net(&spec, &p, s, net);
 }
 

@@ -30,15 +30,16 @@ static err prepare(const struct options *o, const struct series *s, const struct
     TRY(forecast_shape(&spec, &shape, &p));
     TRY(forecast_net(&spec, &p, &shape, &q->net));
     i64 windows = lmax(1, split->train - spec.context - spec.horizon + 1);
-    i32 nwin = imax(1, (i32)lmin(spec.batch, windows) / spec.accumulate);
-    f64 per_epoch = dmax(1, (f64)windows / ((f64)nwin * spec.accumulate));
+    i32 nwin, B;
+    TRY(forecast_rows(&spec, windows, s->ntarget, &nwin, &B));
+    f64 per_epoch = dmax(1, (f64)windows / nwin);
     q->steps = (spec.steps > 0 ? (f64)spec.steps : ceil(spec.epochs * per_epoch)) * spec.accumulate * spec.members;
     TRY(machine_host(opt_is_auto(o, OPT_threads) ? 0 : (i32)o->threads, &q->machine));
     machine_set_rate(&q->machine, "cpu", q->kern->fma_rate(CALIBRATION_ROUNDS), 0);
     const struct optim *optim = optim_find(o->optim);
     struct plan_request r = {.net = &q->net,
                              .machine = &q->machine,
-                             .B = nwin * s->ntarget,
+                             .B = B,
                              .train = true,
                              .nstate = optim ? optim->nstate : 0,
                              .parallel = o->parallel};

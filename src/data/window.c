@@ -22,10 +22,12 @@ i32 window_calendar_size(const struct freq *f) {
 }
 
 i32 window_features(const struct window_shape *p, const struct series *s) {
-    return p->seg * (1 + (p->mask ? 1 : 0) + s->npast + s->nknown) + p->calendar;
+    return (i32)lmin(INT32_MAX, (i64)p->seg * (1 + (p->mask ? 1 : 0) + (i64)s->npast + s->nknown) + p->calendar);
 }
 
-i32 window_future_features(const struct window_shape *p, const struct series *s) { return p->out_seg * s->nknown + p->calendar; }
+i32 window_future_features(const struct window_shape *p, const struct series *s) {
+    return (i32)lmin(INT32_MAX, (i64)p->out_seg * s->nknown + p->calendar);
+}
 
 /* Time of row i; rows past the end go on as the file would. */
 static f64 time_of(const struct series *s, i64 i) {

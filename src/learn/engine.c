@@ -46,8 +46,8 @@ err engine_choose_how(struct plan *p, const struct net *n, const struct resource
     return 0;
 }
 
-static err bind(struct engine *e, const struct resources *r, const struct optim *optim, const char *plan_text,
-                const char *plan_path) {
+static err plans(struct engine *e, const struct resources *r, const struct optim *optim, const char *plan_text,
+                 const char *plan_path) {
     struct plan_request q = {.net = e->net,
                              .machine = r->machine,
                              .B = e->B,
@@ -59,16 +59,31 @@ static err bind(struct engine *e, const struct resources *r, const struct optim 
             TRY(plan_parse(plan_text, plan_path, &q, &e->plan));
         else
             TRY(plan_make(&q, &e->plan));
-        if (!plan_text || r->how) TRY(engine_choose_how(e->plan, e->net, r));
         if (r->deterministic && !e->plan->exact)
             return FAIL_AT(E401, NULL, "--parallel data_sync",
                            "--deterministic: the strategy %s does not give the bits of the serial run", e->plan->strategy);
-        TRY(exec_bind(e->plan, e->net, r->kern, r->pool, &e->store, &e->exec));
-        exec_trace(e->exec, r->trace);
     }
     q.train = false;
     q.B = e->forward_B;
-    TRY(plan_make(&q, &e->forward_plan));
+    return plan_make(&q, &e->forward_plan);
+}
+
+/* Before any of it is asked for: a system that promises more than it has would end the process in the middle of the run. */
+static err room(const struct engine *e, const struct machine *m) {
+    const struct plan *p = e->plan, *f = e->forward_plan;
+    i64 bytes =
+        (p ? p->peak_bytes - p->store_bytes : 0) + f->peak_bytes - f->store_bytes + lmax(p ? p->store_bytes : 0, f->store_bytes);
+    if (bytes <= m->memory || m->memory <= 0) return 0;
+    return FAIL_AT(E601, NULL, "a smaller --hidden, --batch or --context",
+                   "the plans of this run hold %.1f GiB, the machine has %.1f GiB", (f64)bytes / 0x1p30, (f64)m->memory / 0x1p30);
+}
+
+static err bind(struct engine *e, const struct resources *r, const struct optim *optim, bool chosen) {
+    if (optim) {
+        if (!chosen || r->how) TRY(engine_choose_how(e->plan, e->net, r));
+        TRY(exec_bind(e->plan, e->net, r->kern, r->pool, &e->store, &e->exec));
+        exec_trace(e->exec, r->trace);
+    }
     TRY(engine_choose_how(e->forward_plan, e->net, r));
     return exec_bind(e->forward_plan, e->net, r->kern, r->pool, &e->store, &e->forward);
 }
@@ -78,8 +93,10 @@ err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forw
     *out = (struct engine){.net = net, .B = B, .forward_B = forward_B};
     TRY(net_check(net));
     TRY(net_runs(net, r->kern));
-    TRY(store_new(net, optim, &out->store));
-    err e = bind(out, r, optim, plan_text, plan_path);
+    err e = plans(out, r, optim, plan_text, plan_path);
+    if (e >= 0) e = room(out, r->machine);
+    if (e >= 0) e = store_new(net, optim, &out->store);
+    if (e >= 0) e = bind(out, r, optim, plan_text != NULL);
     if (e < 0) engine_free(out);
     return e;
 }

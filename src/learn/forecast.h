@@ -95,6 +95,10 @@ struct forecaster {
     i32 nspan;
 };
 
+/* Windows that a step takes out of `windows`, after --accumulate, and the rows that these are with one row per target column.
+ * E601 where that is more than can be counted. */
+err forecast_rows(const struct forecast_spec *spec, i64 windows, i32 ntarget, i32 *nwin, i32 *B);
+
 /* E103 with the way out when the kernels have no products of the spec's precision. */
 err forecast_check_kern(const struct forecast_spec *spec, const struct kern *k);
 

@@ -238,7 +238,8 @@ static err prepare_training(struct fit *t) {
     const struct forecast_spec *s = &f->spec;
     TRY(forecast_net(s, &f->shape, x, &f->net));
     i64 n = window_origins(&t->train);
-    i32 nwin = (i32)lmin(s->batch, n), B = imax(1, nwin / s->accumulate) * x->ntarget;
+    i32 nwin, B;
+    TRY(forecast_rows(s, n, x->ntarget, &nwin, &B));
     i64 nvalid = window_origins(&t->valid) * x->ntarget;
     const struct optim *optim = optim_find(s->optim);
     if (!optim) return FAIL(E103, "there is no optimiser \"%s\"", s->optim);

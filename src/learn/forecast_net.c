@@ -18,6 +18,16 @@ err forecast_check_kern(const struct forecast_spec *spec, const struct kern *k) 
     return net_cell_runs(spec->cell, spec->correction ? spec->precision : PREC_F32, k);
 }
 
+err forecast_rows(const struct forecast_spec *spec, i64 windows, i32 ntarget, i32 *nwin, i32 *B) {
+    *nwin = (i32)lmin(spec->batch, lmax(1, windows));
+    i64 rows = (i64)imax(1, *nwin / imax(1, spec->accumulate)) * ntarget;
+    if (rows > INT32_MAX / 2)
+        return FAIL_AT(E601, NULL, "a smaller --batch, or --accumulate", "a batch of %d windows of %d columns has %lld rows", *nwin,
+                       ntarget, (long long)rows);
+    *B = (i32)rows;
+    return 0;
+}
+
 /* Segments: rows per input of the cell, and the output cut the same way. */
 err forecast_shape(const struct forecast_spec *spec, const struct series *s, struct window_shape *out) {
     i32 seg = imax(1, spec->segment);

@@ -17,11 +17,33 @@ enum {
     FIXED_BYTES = 3 << 10 /* what exec keeps besides the buffers: per task, and once */
 };
 
+/* Sizes are i64 and rows of a buffer are counted in i32: what could wrap is refused here, before anything is multiplied.  Steps
+ * and features are at most 2^20 each (net.c), so with rows x steps below 2^31 and a buffer below 2^42 floats nothing comes near
+ * 2^63, the layers' own buffers (a few times as wide) and all sums included. */
+static err fits(const struct net *n, i32 B) {
+    static const char way_out[] = "a smaller --batch, --context or --hidden";
+    if (B > 1 << 30) return FAIL_AT(E601, NULL, way_out, "a batch of %d rows: at most %d are possible", B, 1 << 30);
+    for (i32 i = 0; i < n->nbuf; i++) {
+        const struct buf *b = &n->buf[i];
+        i64 rows = (i64)b->T * B;
+        if (rows > INT32_MAX)
+            return FAIL_AT(E601, NULL, way_out, "\"%s\" would have %d rows of %d steps: at most 2147483647 together are possible",
+                           b->name, B, b->T);
+        if (rows > ((i64)1 << 42) / buf_fp(b))
+            return FAIL_AT(E601, NULL, way_out, "\"%s\" would hold %.0f TiB: %d rows of %d steps of %d features", b->name,
+                           (f64)rows * buf_fp(b) * 4 / 0x1p40, B, b->T, b->F);
+    }
+    if (n->ntheta > (i64)1 << 42 || n->nderived > (i64)1 << 42)
+        return FAIL_AT(E601, NULL, "a smaller --hidden", "the model would have %lld parameters", (long long)n->ntheta);
+    return 0;
+}
+
 err planner_init(struct planner *p, const struct plan_request *q) {
     memset(p, 0, sizeof *p);
     if (q->B < 1) return FAIL(E401, "a batch of %d rows cannot be planned", q->B);
     if (q->machine->ndevice < 1) return FAIL(E401, "the machine has no device");
     if (q->nstate < 0 || q->nstate > 2) return FAIL(E1, "%d optimiser states (0..2)", q->nstate);
+    TRY(fits(q->net, q->B));
     p->q = q;
     p->net = q->net;
     p->machine = q->machine;

@@ -3,8 +3,9 @@
  *     way 0, way 1, way 0, way 1, ...   at least ROUNDS_LEAST times, then until ENOUGH seconds; the lower quartile of each:
  *                                       other work on the core only adds, so the upper half of a few samples says little
  *
- * Steps are cut to about STEP_FLOPS of work, so that a measurement takes milliseconds: the ways differ within a step or a chunk
- * of steps, not in how often that is repeated.  Seconds are given for all T steps. */
+ * Rows are cut to ROWS_MOST (kernels go by blocks of fewer) and steps to about STEP_FLOPS of work, so that a measurement takes
+ * milliseconds: the ways differ within a step or a chunk of steps, not in how often that is repeated.  Seconds are given for all
+ * rows and steps. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@
 #include "base/clock.h"
 #include "tune/tune.h"
 
-enum { ROUNDS_LEAST = 5, ROUNDS_MOST = 25, STEPS_LEAST = 4 };
+enum { ROUNDS_LEAST = 5, ROUNDS_MOST = 25, STEPS_LEAST = 4, ROWS_MOST = 384 };
 #define STEP_FLOPS 25e6 /* of a forward run: half a millisecond on a core of 50 GF/s */
 #define ENOUGH 4e-3     /* seconds of one way */
 #define SLOW_RATE 30e9  /* flops per second, for tune_cost: rather too low than too high */
@@ -24,7 +25,9 @@ struct way {
     f64 seconds[ROUNDS_MOST];
 };
 
-static f64 step_flops(const struct tune_shape *s) { return 2.0 * s->rows * cell_gates(s->cell) * s->H * ((f64)s->I + s->H); }
+static i32 rows_of(const struct tune_shape *s) { return imin(s->rows, ROWS_MOST); }
+
+static f64 step_flops(const struct tune_shape *s) { return 2.0 * rows_of(s) * cell_gates(s->cell) * s->H * ((f64)s->I + s->H); }
 
 static i32 steps_of(const struct tune_shape *s) {
     f64 n = STEP_FLOPS / step_flops(s);
@@ -46,7 +49,7 @@ static void fill(f32 *v, i64 n, f32 scale) {
 }
 
 static err buffers(const struct tune_shape *s, bool backward, struct arena *a, struct way *w) {
-    i32 T = steps_of(s), B = s->rows, I = s->I, H = s->H, Hp = round_up(H, LANES), Ip = round_up(I, LANES);
+    i32 T = steps_of(s), B = rows_of(s), I = s->I, H = s->H, Hp = round_up(H, LANES), Ip = round_up(I, LANES);
     const struct cell_kern *k = w->kern;
     struct cell_box *b = &w->box;
     i64 nw = cell_w_floats(s->cell, I, H), nbias = cell_bias_floats(s->cell, H), plane = (i64)B * Hp;
@@ -116,7 +119,7 @@ err tune_measure(const struct kern *k, enum tune_kind kind, const struct tune_sh
         if (e >= 0) e = buffers(s, kind == TUNE_PRECISION, &a, &w[i]);
         w[i].box.how = kind == TUNE_HOW ? (i ? CELL_AHEAD : CELL_FOLD) : 0;
     }
-    if (e >= 0) race(w, seconds, (f64)s->T / steps_of(s));
+    if (e >= 0) race(w, seconds, (f64)s->T / steps_of(s) * s->rows / rows_of(s));
     arena_free(&a);
     return e;
 }

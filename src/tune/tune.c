@@ -24,7 +24,7 @@ static err ask(struct wisdom *w, const struct kern *k, enum tune_kind kind, cons
     if (!w || w->off) return 0;
     e.key = key_of(w, k, kind, s);
     *out = wisdom_find(w, &e.key);
-    if (*out || seconds < TUNE_WORTH * tune_cost(kind, s)) return 0;
+    if (*out || tune_cost(kind, s) > TUNE_LONG || seconds < TUNE_WORTH * tune_cost(kind, s)) return 0;
     TRY(tune_measure(k, kind, s, e.seconds));
     e.best = e.seconds[1] < e.seconds[0];
     TRY(wisdom_put(w, &e));

@@ -19,7 +19,7 @@ struct tune_shape {
     i32 rows; /* of the batch that one worker computes */
 };
 
-enum { TUNE_WORTH = 50 }; /* a run must be predicted to take so many times the measuring */
+enum { TUNE_WORTH = 50, TUNE_LONG = 3 }; /* a run must take so many times the measuring; and that at most so many seconds */
 
 /* seconds: what the run is predicted to take (0: only look).  *how is an enum cell_how or 0; *e, where not NULL, the entry behind
  * it (NULL = none).  E601 when memory is refused; a wisdom file that cannot be written is told by wisdom_save, not here. */

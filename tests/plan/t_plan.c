@@ -319,6 +319,42 @@ TEST(data_sync_cuts_by_weight) {
     plan_free(p);
 }
 
+/* Sizes that would wrap are refused before anything is multiplied or asked for. */
+TEST(plan_refuses_sizes_that_cannot_be) {
+    static const struct {
+        i32 B, T, F;
+        const char *why; /* NULL = planned, however large */
+    } cases[] = {
+        {INT32_MAX, 1, 1, "at most 1073741824"},
+        {(1 << 30) + 1, 1, 1, "at most 1073741824"},
+        {1 << 30, 3, 1, "2147483647 together"},
+        {1 << 20, 1 << 20, 1, "2147483647 together"},
+        {1 << 20, 1 << 10, 1 << 20, "would hold"},
+        {INT32_MAX / (1 << 20), 1 << 20, 1 << 20, "would hold"},
+        {1 << 20, 1 << 10, 16, NULL},
+        {1 << 30, 1, 32, NULL},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct plan *p = NULL;
+        struct plan_request q = request("cpu*2", cases[i].B, true, "auto");
+        for (i32 k = 0; k < net.nbuf; k++) net.buf[k].T = cases[i].T, net.buf[k].F = cases[i].F;
+        err e = plan_make(&q, &p);
+        if (!cases[i].why) {
+            T_OK(e);
+            assert_true(p->peak_bytes > (i64)cases[i].B * cases[i].T * cases[i].F * 4);
+        } else {
+            assert_int_equal(e, -E601);
+            if (!strstr(err_last()->text, cases[i].why)) fail_msg("%s", err_last()->text);
+        }
+        plan_free(p);
+    }
+    struct plan *p = NULL;
+    struct plan_request q = request("cpu*2", 1, true, "auto");
+    net.ntheta = ((i64)1 << 42) + 1;
+    T_FAILS(plan_make(&q, &p), E601);
+    assert_null(p);
+}
+
 TEST(plan_survives_every_refused_allocation) {
     i64 live = mem_stats().live;
     struct str s = {0};
@@ -345,4 +381,4 @@ T_MAIN(cmocka_unit_test(plan_prints_as_recorded), cmocka_unit_test(plan_tables_a
        cmocka_unit_test(deps_hide_what_was_overwritten), cmocka_unit_test(plan_wish_is_understood_or_refused),
        cmocka_unit_test(plan_auto_takes_the_cheapest), cmocka_unit_test(plan_cost_grows_with_work_and_falls_with_devices),
        cmocka_unit_test(plan_schedule_respects_edges_and_devices), cmocka_unit_test(data_sync_cuts_by_weight),
-       cmocka_unit_test(plan_survives_every_refused_allocation))
+       cmocka_unit_test(plan_refuses_sizes_that_cannot_be), cmocka_unit_test(plan_survives_every_refused_allocation))
