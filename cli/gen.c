@@ -71,6 +71,8 @@ void gen_man(FILE *f, const struct opt_list *lists) {
     for (i32 status = 0; status < 100; status++) man_status(f, status);
     fputs(".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nno colours, as \\-\\-color never\n"
           ".TP\n.B STRETTO_ISA\ninstruction set of the kernels; for tests\n"
+          ".TP\n.B STRETTO_WISDOM\nfile of what was measured on this machine (stretto/wisdom in $XDG_CACHE_HOME or ~/.cache), "
+          "or off\n"
           ".SH FILES\n.TP\n.I MODEL\nsafetensors file with schema and options inside\n"
           ".TP\n.I MODEL.run\nrun directory: config.json, metrics.jsonl, report.html, checkpoints/\n"
           ".SH SEE ALSO\n.B stretto help\n.IR TOPIC ,\n.B stretto explain\n.I CODE\n",

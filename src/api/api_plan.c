@@ -132,13 +132,39 @@ stretto_err stretto_plan_save(const stretto_plan *self, const char *path) {
     return e;
 }
 
+/* Which wisdom is asked here and what it knows: comments of the machine's text, or a list of lines. */
+static err put_wisdom(const struct machine *m, struct str *text, struct js *o) {
+    struct wisdom w;
+    struct str line = {0};
+    TRY(wisdom_open(m->cpu, &w));
+    const char *where = w.off ? "off" : w.path ? w.path : "nowhere to keep it";
+    struct js *list = o ? js_array() : NULL;
+    if (!o) str_addf(text, "# wisdom: %s, %d answer%s%s%s\n", where, w.n, w.n == 1 ? "" : "s", w.damage[0] ? "; " : "", w.damage);
+    for (i32 i = 0; i < w.n; i++) {
+        line.len = 0;
+        wisdom_line(&w.entry[i], &line);
+        if (o) js_push(list, js_new_text(str_text(&line)));
+        else str_addf(text, "# %s\n", str_text(&line));
+    }
+    if (o) {
+        js_put_text(o, "wisdom", where);
+        js_put(o, "answers", list);
+    }
+    err e = str_ok(&line);
+    str_free(&line);
+    wisdom_close(&w);
+    return e;
+}
+
 stretto_err stretto_machine_info(int json, char **out) {
     struct machine *m;
     struct str text = {0};
     NEW(m, 1);
     err e = machine_host(0, m);
-    if (e >= 0 && !json) machine_print(m, &text);
-    if (e >= 0 && json) {
+    if (e >= 0 && !json) {
+        machine_print(m, &text);
+        e = put_wisdom(m, &text, NULL);
+    } else if (e >= 0) {
         struct js *o = js_object();
         js_put_text(o, "processor", m->cpu);
         js_put_i64(o, "cores", m->ncore);
@@ -146,7 +172,8 @@ stretto_err stretto_machine_info(int json, char **out) {
         js_put_i64(o, "cache_l2", m->cache_l2);
         js_put_i64(o, "cache_l3", m->cache_l3);
         js_put_text(o, "kernels", kern_best()->name);
-        e = js_text(o, &text, 2);
+        e = put_wisdom(m, &text, o);
+        if (e >= 0) e = js_text(o, &text, 2);
         js_free(o);
     }
     mem_free(m);
