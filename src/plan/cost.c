@@ -19,8 +19,7 @@
 #define RATE_SHARE 0.60   /* of the machine's multiply-add rate that products reach */
 #define FLOAT_FLOPS 200.0 /* flops in whose time element-wise work (exp, masks, losses) writes one activation */
 #define CACHE_GAIN 3.0    /* bandwidth for a task that fits in the L2 cache, against memory */
-#define TEAM_FWD_S 0.4e-6 /* members seeing each other's flags and units, once per step of the sequence */
-#define TEAM_BWD_S 1.0e-6 /* the same backward: every gate of a unit is exchanged */
+#define TEAM_S 0.25e-6    /* members seeing each other's flags and units, once per step of the sequence */
 #define TURNS_S 50e-6     /* the same where members take turns on a core */
 #define PREP_SHARE 0.35   /* of the memory bandwidth that transposing reaches */
 
@@ -90,7 +89,7 @@ static i64 team_bytes(const struct plan *p, const struct task *t) {
 /* A member's share of the seconds of the whole task, and its waiting for the others. */
 static f64 member_seconds(const struct plan *p, const struct net *n, const struct machine *m, const struct task *t, f64 whole) {
     i32 panels = op_panels(&n->op[t->op]);
-    f64 wait = p->ndevice > m->ncore ? TURNS_S : t->kind == TASK_FWD ? TEAM_FWD_S : TEAM_BWD_S;
+    f64 wait = p->ndevice > m->ncore ? TURNS_S : TEAM_S;
     return whole * ceil_div(panels, t->members) / panels + wait * (t->box.t1 - t->box.t0);
 }
 

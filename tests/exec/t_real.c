@@ -13,6 +13,8 @@ enum { STEPS = 20 };
 static struct machine machine;
 static struct net net;
 
+static u32 walk; /* enum cell_how of the plans to come */
+
 struct rig {
     struct plan *plan;
     struct pool *pool;
@@ -52,6 +54,7 @@ static void rig_new(struct rig *r, const char *optim, i32 B, const char *paralle
     const struct optim *o = optim_find(optim);
     struct plan_request q = {&net, &machine, B, true, o->nstate, parallel};
     T_OK(plan_make(&q, &r->plan));
+    for (i32 l = 0; l < net.nop; l++) plan_set_how(r->plan, &net, l, walk);
     T_OK(pool_new(threads, &r->pool));
     T_OK(store_new(&net, o, &r->store));
     net_weights_init(&net, 7, r->store.theta);
@@ -135,5 +138,27 @@ TEST(exec_same_bits_teams) {
     same_bits_as("adam", 1, "unit_split", 3);
 }
 
+/* How a layer is walked changes speed, never bits: fold and ahead, alone and in a team, against the kernels' guess. */
+TEST(exec_same_bits_however_a_layer_is_walked) {
+    for (i32 kind = 0; kind < CELL_NKIND; kind++) {
+        struct rig guess;
+        nets_short(&net, (struct shape){.T = 9, .I = 3, .H = 41, .w = 5}, (enum cell_kind)kind, "loss_mse");
+        rig_new(&guess, "adam", 3, "serial", 1);
+        f64 loss = train(&guess, 3);
+        for (walk = CELL_FOLD; walk <= CELL_AHEAD; walk++)
+            for (i32 threads = 1; threads <= 2; threads++) {
+                struct rig r;
+                rig_new(&r, "adam", 3, threads > 1 ? "unit_split" : "serial", threads);
+                assert_string_equal(plan_walked(r.plan), walk == CELL_FOLD ? "fold" : "ahead");
+                assert_true(train(&r, 3) == loss);
+                assert_memory_equal(r.store.theta, guess.store.theta, (size_t)net.ntheta * sizeof(f32));
+                rig_free(&r);
+            }
+        walk = 0;
+        rig_free(&guess);
+    }
+}
+
 T_MAIN(cmocka_unit_test(exec_same_bits_lstm_decode_adam), cmocka_unit_test(exec_same_bits_gru_stacked_quantile_sgd),
-       cmocka_unit_test(exec_same_bits_all_layers_rmsprop), cmocka_unit_test(exec_same_bits_teams))
+       cmocka_unit_test(exec_same_bits_all_layers_rmsprop), cmocka_unit_test(exec_same_bits_teams),
+       cmocka_unit_test(exec_same_bits_however_a_layer_is_walked))
