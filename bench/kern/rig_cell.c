@@ -361,7 +361,7 @@ static err unit_new(struct cell_rig *c, i32 l, i32 d) {
     u->box =
         (struct cell_box){.T = s->T, .B = s->B, .I = I, .H = s->H, .x_ld = x_ld, .dx_ld = x_ld, .live = c->live, .how = s->how};
     TRY(floats(c, TB * Hp, &u->box.y));
-    TRY(floats(c, c->cell->act_floats(s->T, s->B, s->I, s->H), &u->box.act));
+    TRY(floats(c, c->cell->act_floats(s->T, s->B, I, s->H), &u->box.act));
     TRY(floats(c, 2 * (i64)s->B * Hp, &u->box.carry));
     u->box.w = u->w, u->box.bias = u->bias, u->box.wt = u->wt, u->box.dy = u->dy;
     u->below = l == 0 ? c->x : s->dirs == 2 ? c->join[l - 1] : unit_at(c, l - 1, 0)->box.y;
