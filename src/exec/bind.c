@@ -1,4 +1,5 @@
 /* bind.c - one block of memory for all buffers of a plan, and one lane of items per worker. */
+#include <stdint.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -7,15 +8,26 @@
 
 static bool shared(u8 kind) { return kind == PBUF_INPUT || kind == PBUF_THETA || kind == PBUF_DERIVED || kind == PBUF_STATE; }
 
+enum { PAGE = 4096, LARGE = 1 << 18 };
+
+/* Large buffers of rows begin at a page: then the rows of two workers meet at the border of one more often than not, and there the
+ * prefetcher of a core stops, which otherwise takes lines away that the other core is writing. */
+static bool paged(const struct pbuf *b) { return b->kind != PBUF_GRAD && b->bytes >= LARGE; }
+
 /* Gradient vectors follow each other without a gap: layers reach grain k at grad + k * ntheta. */
-static i64 room(const struct pbuf *b) { return b->kind == PBUF_GRAD ? b->bytes : round_up64(b->bytes, 64); }
+static i64 room(const struct pbuf *b) {
+    return b->kind == PBUF_GRAD ? b->bytes : round_up64(b->bytes, 64) + (paged(b) ? PAGE - 64 : 0);
+}
+
+static char *start(const struct pbuf *b, char *at) { return paged(b) ? at + (-(uintptr_t)at & (PAGE - 1)) : at; }
 
 static void place_buffers(struct exec *x) {
     char *at = x->block;
     for (u32 i = 0; i < x->plan->nbuf; i++) {
         const struct pbuf *b = &x->plan->buf[i];
         if (shared(b->kind)) continue;
-        f32 *f = (f32 *)(void *)at;
+        char *from = start(b, at);
+        f32 *f = (f32 *)(void *)from;
         switch (b->kind) {
             case PBUF_ACT:
                 x->buf[b->index] = f;
@@ -33,11 +45,11 @@ static void place_buffers(struct exec *x) {
                 if (b->index == 0) x->run.grad = f;
                 break;
             case PBUF_NORM:
-                x->norm = (f64 *)(void *)at;
+                x->norm = (f64 *)(void *)from;
                 x->nnorm = b->extent;
                 break;
             default:
-                x->run.loss = (f64 *)(void *)at;
+                x->run.loss = (f64 *)(void *)from;
                 break;
         }
         at += room(b);

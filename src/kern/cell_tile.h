@@ -26,7 +26,7 @@ enum {
     BC = WIDE * VL,       /* columns of a block of wt */
     ROW_BLOCK = 96,       /* rows that share a panel of weights while it is warm */
     FAR_FLOATS = 1 << 18, /* weights beyond this are not in the second cache when they are needed */
-    PANEL_PAD = 5 * AROW, /* so that panels do not start at the same place of a cache set */
+    PANEL_PAD = 1024,     /* so that panels do not start at the same place of the second cache; a page (exec/bind.c) */
     DW_CHUNK = 256,       /* rows of dz whose part of dW is added before the next ones are read */
     DW_ROWS = 128         /* of them, rows of one panel that stay in the first cache */
 };
