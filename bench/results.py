@@ -11,7 +11,7 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FILE = ROOT / "docs" / "RESULTS.md"
-ORDER = ["accuracy", "e2e", "kernels", "reader"]
+ORDER = ["accuracy", "accuracy-bf16", "e2e", "kernels", "reader"]
 HEAD = """# Results
 
 Measured by `make accuracy`, `make bench-e2e`, `make bench-kernels` and `make bench-reader`; every figure, good or bad, as it came out.

@@ -2,6 +2,7 @@
 """run.py - every protocol of bench/protocols/ with five seeds: scores beside bars and naive rows, and docs/RESULTS.md.
 
     bench/accuracy/run.py [NAME..] [--seeds 5] [--threads 2] [--no-write]
+    bench/accuracy/run.py --precision bf16                  the long-horizon protocols in bf16, a part of its own in the results
 
 A protocol is a config file; its comment lines say which data, which score decides, the bar, and further runs to print beside it:
     # data: ett/ETTh1.csv     # score: mse mae     # bar: mse <= 0.369     # also: recurrent part alone: --base none --no-guard
@@ -86,9 +87,10 @@ def short_base(text):
     return re.sub(r"(\d\.\d+)\*", lambda m: f"{float(m.group(1)):.2f} ", text)
 
 
-def measure(protocol, seeds, threads, folder):
+def measure(protocol, seeds, threads, folder, precision):
     """All seeds of a protocol and of its further runs -> lines of the table, and whether the bar was met."""
-    runs = [Run(protocol, seed, threads, [], folder) for seed in range(1, seeds + 1)]
+    wish = ["--precision", precision] if precision else []
+    runs = [Run(protocol, seed, threads, wish, folder) for seed in range(1, seeds + 1)]
     model = [run.row["model"][protocol.score] for run in runs]
     mean = statistics.mean(model)
     ok = protocol.met(mean)
@@ -102,7 +104,7 @@ def measure(protocol, seeds, threads, folder):
     print("  ".join(f"{cell:>8}" for cell in line), flush=True)
     others = []
     for name, flags in protocol.also:
-        extra = [Run(protocol, seed, threads, flags.split(), folder) for seed in range(1, seeds + 1)]
+        extra = [Run(protocol, seed, threads, flags.split() + wish, folder) for seed in range(1, seeds + 1)]
         value = [run.row["model"][protocol.score] for run in extra]
         others.append([protocol.name, name, f"`{flags}`", digits(statistics.mean(value)), digits(spread(value)),
                        f"{statistics.median(run.wall for run in extra):.1f}"])
@@ -118,8 +120,9 @@ def table(head, lines):
 HEAD = ["protocol", "score", "bar", "mean", "deviation", "worst", "base alone", "naive", "snaive", "ridge", "met", "share", "windows", "wall s", "CPU s"]
 
 
-def report(measured, seeds, threads, minutes):
-    text = [f"## Accuracy\n\n{results.machine(threads)} {seeds} seeds, {minutes:.0f} minutes. Presets untouched; the protocols are the files of `bench/protocols/`.\n",
+def report(measured, seeds, threads, minutes, precision):
+    text = [f"## Accuracy{f' in {precision}' if precision else ''}\n\n{results.machine(threads)} {seeds} seeds, {minutes:.0f} minutes. Presets untouched"
+            f"{f' but for `--precision {precision}`' if precision else ''}; the protocols are the files of `bench/protocols/`.\n",
             "`mean`, `deviation`, `worst` are over seeds; `base alone`, `naive`, `snaive` (one season back) and `ridge` are scored on the same "
             "windows. `share` is the weight that the guard gives the recurrent part. Seconds are medians from the file to the evaluated, "
             "saved model; other programs may run beside, so CPU seconds (all threads) stand beside wall seconds.\n",
@@ -137,6 +140,7 @@ def main():
     p.add_argument("--seeds", type=int, default=5)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--no-write", action="store_true", help="print only; docs/RESULTS.md stays as it is")
+    p.add_argument("--precision", choices=["fp32", "bf16"], help="train in this precision; NAMEs default to etth1-*")
     a = p.parse_args()
     if not DATA.is_dir():
         print(f"skipped: the data sets are not here ({DATA.relative_to(results.ROOT.parent)} beside the checkout)")
@@ -147,19 +151,21 @@ def main():
     for name in a.names:
         if name not in known:
             sys.exit(f"accuracy: no protocol {name}; there are: {' '.join(sorted(known))}")
-    chosen = [Protocol(known[name]) for name in a.names or sorted(known, key=natural)]
+    every = [name for name in sorted(known, key=natural) if not a.precision or name.startswith("etth1-")]
+    chosen = [Protocol(known[name]) for name in a.names or every]
     print("  ".join(f"{cell:>8}" for cell in HEAD), flush=True)
     start, measured, failed = time.monotonic(), [], 0
     with tempfile.TemporaryDirectory(prefix="stretto-accuracy-") as folder:
         for protocol in chosen:
             try:
-                measured.append(measure(protocol, a.seeds, a.threads, folder))
+                measured.append(measure(protocol, a.seeds, a.threads, folder, a.precision))
             except (RuntimeError, KeyError, ValueError) as e:
                 print(f"{protocol.name}: failed: {e}", file=sys.stderr)
                 failed += 1
     missed = [m["protocol"].name for m in measured if not m["ok"]]
     if measured and not a.names and not a.no_write:
-        results.write("accuracy", report(measured, a.seeds, a.threads, (time.monotonic() - start) / 60))
+        results.write(f"accuracy-{a.precision}" if a.precision else "accuracy",
+                      report(measured, a.seeds, a.threads, (time.monotonic() - start) / 60, a.precision))
     print(f"{len(measured) - len(missed)} of {len(chosen)} bars met" + (f"; missed: {', '.join(missed)}" if missed else "") + (f"; {failed} failed" if failed else ""))
     return 1 if missed or failed else 0
 

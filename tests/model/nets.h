@@ -9,9 +9,13 @@ struct shape {
     i32 B, grain, T, I, H, steps, w, vocab, nk; /* nk 0: no known-future input; vocab 0: no categories */
 };
 
+static enum precision nets_precision; /* of every cell of the nets that are built */
+
 static inline i32 nets_add(struct net *n, const struct op_spec *s) {
+    struct op_spec spec = *s;
     i32 l;
-    T_OK(net_op(n, s, &l));
+    if (!strcmp(s->layer, "recurrent") || !strcmp(s->layer, "unroll")) spec.precision = nets_precision;
+    T_OK(net_op(n, &spec, &l));
     return l;
 }
 
