@@ -32,6 +32,14 @@ class Threads(Case):
             self.assertEqual(first[1], got[1], "course with %s" % machine)
             self.assertEqual(first[2], got[2], "forecasts with %s" % machine)
 
+    def test_one_row_shared_by_units(self):
+        options = ["--target", "Passengers", "--horizon", "4", "--batch", "1", "--hidden", "40", "--steps", "30", "--layers", "2"]
+        whole = self.run_one("whole", AIR, options, ["--threads", "1"])
+        for n in "2", "3":
+            got = self.run_one("team" + n, AIR, options, ["--threads", n, "--parallel", "unit_split:" + n])
+            self.same_model("whole.model", "team" + n + ".model", "unit_split:" + n)
+            self.assertEqual(whole, got, "unit_split:" + n)
+
     def test_preset_short(self):
         self.compare(AIR, ["--target", "Passengers", "--horizon", "12", "--members", "2", "--steps", "40"])
 
