@@ -4,16 +4,17 @@
  *   GW              gates in the weights
  *   GROUP_PANELS    panels of a group, the units whose gates are multiplied together: 1, or 2 where a unit has one gate
  *   DZ              lines of dz of a group; the columns 2j, 2j+1 of z and dz (16 units of one gate each) share line j
- *   LINES           lines of factors that forward leaves for backward, dz comes to lie on the first DZ of them
+ *   LINES           lines of factors that forward leaves for backward, at least DZ
  *   column_of[2*DZ]   which panel of the group and which gate of the weights a column is, on the x side and the h side (-1: none)
  *   SPLIT           the line whose two columns are fed by x alone and by h alone (gru's n), or -1
  *
  *   line = 64 bytes = 32 bf16 or fp16, or 16 f32.      tile = 16 lines
  *
  *   act   A [T+1][B][K]           a row of step t: x_t (XK lines, the rest of the last one zero), then h_{t-1} (HK lines)
- *         G [T][NG][B][LINES]     factors of backward, fp16; then dz, bf16
- *         S [NG * panels][B]      f32: the running state (c, gru: h); in backward its gradient
- *         X [B][32 K]             scratch of dw
+ *         G [T][B/32][NG][32][LINES]     factors of backward, fp16: one run for each block of rows, since they come from afar
+ *         D [T][NG][B][DZ]        dz, bf16; step t lies at t % d_steps: if bwd and dw take turns (box.slice), few steps are in
+ * use S [NG * panels][B]      f32: the running state (c, gru: h); in backward its gradient X [B][32 K]             scratch of bwd
+ * and dw
  *
  *   wt    WF [NG][line of z][K][2]        tiles of W for forward: 32 k x 16 units of one gate (one where the line is split)
  *         WB [NP/2][NG*DZ][2]             tiles of Wh' : 32 dz x 16 units
@@ -35,13 +36,15 @@ enum {
     HAS_C = KIND == CELL_LSTM,
     GB = KIND == CELL_GRU ? 4 : GW, /* gates in the bias */
     ROWS = 32,                      /* rows of a block: two tiles */
+    RESIDENT_TILES = 1024,          /* weights up to this (1 MB) stay in the second cache */
     STREAM_BYTES = 24 << 20         /* factors beyond this will not be in a cache when backward wants them */
 };
 
 struct lay {
     const struct cell_box *x;
     i32 B, Hp, NP, NG, XK, K; /* panels, groups; lines of x and of a row of A */
-    u16 *a, *g;
+    u16 *a, *g, *d;
+    i32 d_steps;
     f32 *s;
     u16 *xt;
     const u16 *wf, *wb, *wx;
@@ -58,13 +61,14 @@ static i32 groups(i32 H) { return ceil_div(H, LANES * GROUP_PANELS); }
 /* Lines of the parts of act, and tiles of those of wt. */
 static i64 a_lines(i32 T, i32 B, i32 K) { return ((i64)T + 1) * B * K; }
 static i64 g_lines(i32 T, i32 B, i32 H) { return (i64)T * B * groups(H) * LINES; }
+static i64 d_lines(i32 T, i32 B, i32 H) { return (i64)T * B * groups(H) * DZ; }
 static i64 s_lines(i32 B, i32 H) { return (i64)B * groups(H) * GROUP_PANELS; }
 static i64 wf_tiles(i32 K) { return (i64)K * (2 * DZ - (SPLIT >= 0)); } /* of one group */
 static i64 wb_tiles(i32 cols, i32 H) { return (i64)ceil_div(cols, 32) * groups(H) * DZ * 2; }
 
 static i64 act_floats(i32 T, i32 B, i32 I, i32 H) {
     const i32 K = row_lines(I, H);
-    return LANES * (a_lines(T, B, K) + g_lines(T, B, H) + s_lines(B, H) + (i64)B * 32 * K + 16 * LINES + 16 + 1);
+    return LANES * (a_lines(T, B, K) + g_lines(T, B, H) + s_lines(B, H) + (i64)B * 32 * K + d_lines(T, B, H) + 16 * DZ + 1);
 }
 
 static i64 wt_floats(i32 I, i32 H) {
@@ -80,7 +84,9 @@ static struct lay lay_of(const struct cell_box *x) {
     l.a = line_up(x->act);
     l.xt = l.a + LINE * a_lines(x->T, x->B, K);
     l.g = l.xt + LINE * (i64)x->B * 32 * K;
-    l.s = (f32 *)(l.g + LINE * (g_lines(x->T, x->B, x->H) + 16 * LINES)); /* the last tile of G reads beyond it */
+    l.d = l.g + LINE * g_lines(x->T, x->B, x->H);
+    l.s = (f32 *)(l.d + LINE * (d_lines(x->T, x->B, x->H) + 16 * DZ)); /* the last tile of dz reads beyond it */
+    l.d_steps = x->slice > 0 ? imin(x->T, x->slice + 1) : x->T;
     l.wf = line_up(x->wt);
     l.wb = l.wf + TILE * l.NG * wf_tiles(K);
     l.wx = l.wb + TILE * wb_tiles(x->H, x->H);
@@ -89,10 +95,20 @@ static struct lay lay_of(const struct cell_box *x) {
 }
 
 static u16 *a_at(const struct lay *l, i32 t, i32 b) { return l->a + ((i64)t * l->B + b) * l->K * LINE; }
-static u16 *g_at(const struct lay *l, i32 t, i32 g, i32 b) { return l->g + (((i64)t * l->NG + g) * l->B + b) * LINES * LINE; }
+/* From a group to the next in G, for the rows of b's block. */
+static i64 g_group(const struct lay *l, i32 b) { return (i64)imin(ROWS, l->B - b / ROWS * ROWS) * LINES * LINE; }
+static u16 *g_at(const struct lay *l, i32 t, i32 g, i32 b) {
+    return l->g + ((i64)t * l->B + b / ROWS * ROWS) * l->NG * LINES * LINE + g * g_group(l, b) + b % ROWS * LINES * LINE;
+}
+static u16 *d_at(const struct lay *l, i32 t, i32 g, i32 b) {
+    return l->d + (((i64)(t % l->d_steps) * l->NG + g) * l->B + b) * DZ * LINE;
+}
 static f32 *s_at(const struct lay *l, i32 panel, i32 b) { return l->s + ((i64)panel * l->B + b) * LANES; }
 
 static i32 live_rows(const struct cell_box *x, i32 t) { return t >= x->T ? 0 : x->live ? x->live[t] : x->B; }
+
+/* The end of the block of rows that begins at b: blocks do not cross multiples of ROWS. */
+static i32 block_end(i32 b, i32 b1) { return imin(b1, (b / ROWS + 1) * ROWS); }
 
 /* Gate of the weights that feeds a column on one side, or -1. */
 INLINE i32 column_gate(i32 column, bool h_side) { return h_side ? column_of[column].gate_h : column_of[column].gate_x; }

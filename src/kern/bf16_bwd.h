@@ -10,42 +10,35 @@
 
 #include "kern/bf16_box.h"
 
-struct bwd_block {
-    i32 t, p, b, n, w; /* step, first panel, first row, rows (0 = no block), panels: 2 or 4 */
-};
+enum { SLICE_LINES = 8, PAIR = 2 * LANES };
 
-/* dz of a step times a matrix of wt: n rows from b, output panels p.. */
+/* dz of a step times a matrix of wt: where the operands of a unit lie. */
 struct bwd_product {
     const u16 *a, *w;
     i64 group, pair; /* from a group to the next in a; from a pair of output panels to the next in w */
-    i32 lines;
+    i32 lines;       /* of dz */
 };
 
-static struct bwd_product product_of(const struct lay *l, const u16 *w, i32 t, i32 p, i32 b) {
+static struct bwd_product product_of(const struct lay *l, const u16 *w, i32 t, i32 pair, i32 b) {
     const i32 lines = l->NG * DZ;
-    const i64 pair = (i64)lines * 2 * TILE;
-    return (struct bwd_product){g_at(l, t, 0, b), w + p / 2 * pair, (i64)l->B * LINES * LINE, pair, lines};
-}
-
-/* Tiles of z: [tile of rows][panel] for two tiles of rows, [panel] for one. */
-static const f32 *bwd_z(const f32 *z, bool two, i32 panel, i32 r) {
-    return z + (two ? r / 16 * 2 + panel : panel) * ZTILE + r % 16 * 16;
+    const i64 size = (i64)lines * 2 * TILE;
+    return (struct bwd_product){d_at(l, t, 0, b), w + pair * size, (i64)l->B * DZ * LINE, size, lines};
 }
 
 /* Two tiles of rows x two panels: line s of dz. */
 INLINE void bwd_mul_two(struct tiles *tl, const struct bwd_product *q, i32 s) {
     const u16 *a = q->a + s / DZ * q->group + s % DZ * LINE, *w = q->w + (i64)s * 2 * TILE;
-    tile_load_once(tl, 4, a, LINES * 64);
+    tile_load(tl, 4, a, DZ * 64);
     tile_load_once(tl, 6, w, 64);
     tile_load_once(tl, 7, w + TILE, 64);
-    tile_load_once(tl, 5, a + 16 * LINES * LINE, LINES * 64);
+    tile_load(tl, 5, a + 16 * DZ * LINE, DZ * 64);
     tile_mul(tl, 0, 4, 6), tile_mul(tl, 1, 4, 7), tile_mul(tl, 2, 5, 6), tile_mul(tl, 3, 5, 7);
 }
 
 /* One tile of rows x two or four panels. */
 INLINE void bwd_mul_one(struct tiles *tl, const struct bwd_product *q, i32 s, bool four) {
     const u16 *a = q->a + s / DZ * q->group + s % DZ * LINE, *w = q->w + (i64)s * 2 * TILE;
-    tile_load(tl, 4, a, LINES * 64);
+    tile_load(tl, 4, a, DZ * 64);
     tile_load(tl, 5, w, 64);
     tile_mul(tl, 0, 4, 5);
     tile_load(tl, 6, w + TILE, 64);
@@ -59,181 +52,260 @@ INLINE void bwd_mul_one(struct tiles *tl, const struct bwd_product *q, i32 s, bo
 
 /* ------------------------------------------------------------------ the cell ------------------------------------------------ */
 
-/* Where the cell of a block reads and writes; goes through the rows of one group, then those of the next. */
-struct bwd_rows {
-    const f32 *z, *dy, *dh_add; /* z NULL: no step after this one */
-    f32 *s;
-    u16 *f;
-    i64 s_panel, f_group, ld;
-    i32 n, panels, panel, done; /* rows; panels that exist; first panel of the current group; rows done of it */
+/* A batch: rows b..e of step t x pairs of panels; its units are blocks of rows x one pair, rows outermost.  z holds the tiles of
+ * each unit, [panel][tile of rows]. */
+struct bwd_batch {
+    i32 t, b, e, pair, pairs;
+    f32 *z; /* NULL: no step after this one */
 };
 
-static struct bwd_rows bwd_rows_of(const struct lay *l, const struct bwd_block *b, const f32 *z) {
-    const struct cell_box *x = l->x;
-    struct bwd_rows c = {.z = z, .n = b->n, .panels = imin(b->w, l->NP - b->p), .s = s_at(l, b->p, b->b), .ld = l->Hp};
-    c.s_panel = (i64)l->B * LANES;
-    c.f = g_at(l, b->t, b->p / GROUP_PANELS, b->b);
-    c.f_group = (i64)l->B * LINES * LINE;
-    if (x->dy) c.dy = x->dy + ((i64)b->t * l->B + b->b) * l->Hp + b->p * LANES;
-    if (!z && x->dhT && KIND != CELL_GRU) c.dh_add = x->dhT + (i64)b->b * l->Hp + b->p * LANES; /* gru: it is in s */
-    return c;
+static i64 unit_floats(i32 rows) { return (rows > 16 ? 4 : 2) * ZTILE; }
+static f32 *unit_z(const struct bwd_batch *a, i32 b, i32 pair) {
+    return a->z + ((b / ROWS - a->b / ROWS) * a->pairs + pair) * unit_floats(a->e - a->b);
 }
 
-/* The cell of R rows of one group. */
-INLINE void bwd_cell(const int R, struct bwd_rows *c) {
-    const i32 r = c->done;
-    vi line[2][DZ];
+/* Where the cell of a block of rows and a group reads and writes; row r is r strides further. */
+struct bwd_rows {
+    const f32 *z, *dy;
+    f32 *s;
+    const u16 *f, *ahead; /* ahead: factors that come next */
+    u16 *d;
+    i64 z_row, z_panel, dy_row, s_panel;
+    i32 n, r; /* rows; rows done */
+    bool second;
+};
+
+/* Products and cells in turn.  The cells that can run are those of `batch`, in the order in which its units are finished. */
+struct bwd_walk {
+    struct tiles tl;
+    const struct lay *l;
+    struct bwd_batch batch;
+    struct bwd_rows rows;
+    i32 b, panel; /* first row and panel of `rows` */
+    i32 left;     /* pairs of rows that are ready and not done */
+    i32 turn;
+    f32 *z; /* of two batches in turn */
+};
+
+static void bwd_begin_group(struct bwd_walk *w, i32 b, i32 p) {
+    static const f32 zeros[2 * LANES] __attribute__((aligned(64)));
+    const struct lay *l = w->l;
+    const struct bwd_batch *a = &w->batch;
+    const struct cell_box *x = l->x;
+    const i32 g = p / GROUP_PANELS;
+    struct bwd_rows *c = &w->rows;
+    w->b = b, w->panel = p;
+    *c = (struct bwd_rows){.z = zeros, .dy = zeros, .s = s_at(l, p, b), .s_panel = (i64)l->B * LANES, .second = p + 1 < l->NP};
+    c->n = block_end(b, a->e) - b;
+    c->f = g_at(l, a->t, g, b);
+    c->ahead = c->f + g_group(l, b);
+    c->d = d_at(l, a->t, g, b);
+    c->z_panel = LANES;
+    if (a->z) {
+        c->z_panel = unit_floats(a->e - a->b) / 2;
+        c->z = unit_z(a, b, p / 2 - a->pair) + p % 2 * c->z_panel;
+        c->z_row = LANES;
+    } else if (x->dhT && KIND != CELL_GRU) { /* gru: it is in s */
+        c->z = x->dhT + (i64)b * l->Hp + p * LANES;
+        c->z_row = l->Hp;
+    }
+    if (x->dy) {
+        c->dy = x->dy + ((i64)a->t * l->B + b) * l->Hp + p * LANES;
+        c->dy_row = l->Hp;
+    }
+}
+
+static void bwd_begin_cells(struct bwd_walk *w, const struct bwd_batch *a) {
+    w->batch = *a;
+    bwd_begin_group(w, a->b, 2 * a->pair);
+}
+
+/* The group after the current one, or the first of the next rows. */
+static __attribute__((noinline)) void bwd_next_group(struct bwd_walk *w) {
+    const struct bwd_batch *a = &w->batch;
+    const i32 p = w->panel + GROUP_PANELS, end = block_end(w->b, a->e);
+    if (p < imin(w->l->NP, 2 * (a->pair + a->pairs)))
+        bwd_begin_group(w, w->b, p);
+    else if (end < a->e)
+        bwd_begin_group(w, end, 2 * a->pair);
+}
+
+/* The cell of rows r.. of a group. */
+INLINE void bwd_cell(const int R, bool fetch, const struct bwd_rows *c, i32 r) {
+    const u16 *f = c->f + r * (LINES * LINE), *ahead = c->ahead + r * (LINES * LINE);
+    const f32 *z = c->z + r * c->z_row, *dy = c->dy + r * c->dy_row;
+    f32 *s = c->s + r * LANES;
+    u16 *d = c->d + r * (DZ * LINE);
     UNROLL for (int i = 0; i < R; i++) {
         vf dh[GROUP_PANELS], dz[2 * DZ];
-        UNROLL for (int q = 0; q < GROUP_PANELS; q++) {
-            const i32 panel = c->panel + q;
-            const i64 at = (r + i) * c->ld + panel * LANES;
-            dh[q] = v_zero();
-            if (q > 0 && panel >= c->panels) continue;
-            if (c->z) dh[q] = v_load(bwd_z(c->z, c->n > 16, panel, r + i));
-            if (c->dy) dh[q] += v_load(c->dy + at);
-            if (c->dh_add) dh[q] += v_load(c->dh_add + at);
+        if (fetch) {
+            UNROLL for (int j = 0; j < LINES; j++) _mm_prefetch((const char *)(ahead + (i * LINES + j) * LINE), _MM_HINT_T0);
+            _mm_prefetch((const char *)(dy + GROUP_PANELS * LANES), _MM_HINT_T0);
         }
-        cell_bwd_row(c->f + (r + i) * LINES * LINE, dh, c->s + (r + i) * LANES, c->s_panel, dz);
-        UNROLL for (int j = 0; j < DZ; j++) line[i][j] = to_bf16(dz[2 * j], dz[2 * j + 1]);
-    }
-    UNROLL for (int i = 0; i < R; i++) UNROLL for (int j = 0; j < DZ; j++)
-        line_store(c->f + (r + i) * LINES * LINE + j * LINE, line[i][j]);
-    c->done += R;
-    if (c->done < c->n) return;
-    c->done = 0; /* the next group */
-    c->panel += GROUP_PANELS;
-    c->f += c->f_group;
-    c->s += GROUP_PANELS * c->s_panel;
-}
-
-/* The next `count` pairs of rows, if there are. */
-INLINE void bwd_cells(struct bwd_rows *c, i32 count) {
-    for (; count > 0 && c->panel < c->panels; count--) {
-        if (c->done + 1 < c->n)
-            bwd_cell(2, c);
-        else
-            bwd_cell(1, c);
+        dh[0] = v_load(z) + v_load(dy);
+        if (GROUP_PANELS == 2) dh[GROUP_PANELS - 1] = v_zero();
+        if (GROUP_PANELS == 2 && c->second) dh[GROUP_PANELS - 1] = v_load(z + c->z_panel) + v_load(dy + LANES);
+        cell_bwd_row(f + i * LINES * LINE, dh, s + i * LANES, c->s_panel, dz);
+        UNROLL for (int j = 0; j < DZ; j++) line_store(d + (i * DZ + j) * LINE, to_bf16(dz[2 * j], dz[2 * j + 1]));
+        z += c->z_row, dy += c->dy_row;
     }
 }
 
-/* Lines that the cell of block b will read: rows r0..r1. */
-INLINE void fetch_rows(const struct lay *l, const struct bwd_block *b, i32 r0, i32 r1) {
-    const f32 *dy = l->x->dy ? l->x->dy + ((i64)b->t * l->B + b->b) * l->Hp + b->p * LANES : NULL;
-    for (i32 r = r0; r < r1; r++) {
-        UNROLL for (int q = 0; q < 2; q += GROUP_PANELS) {
-            const u16 *f = g_at(l, b->t, b->p / GROUP_PANELS + q, b->b + r);
-            UNROLL for (int j = 0; j < LINES; j++) _mm_prefetch((const char *)(f + j * LINE), _MM_HINT_T0);
-        }
-        if (dy)
-            _mm_prefetch((const char *)(dy + (i64)r * l->Hp), _MM_HINT_T0),
-                _mm_prefetch((const char *)(dy + (i64)r * l->Hp + LANES), _MM_HINT_T0);
+INLINE void bwd_pair(struct bwd_walk *w) {
+    const i32 r = w->rows.r;
+    if (r + 1 < w->rows.n)
+        bwd_cell(2, w->l->stream, &w->rows, r);
+    else
+        bwd_cell(1, w->l->stream, &w->rows, r);
+    w->rows.r = r + 2;
+    if (r + 2 >= w->rows.n) bwd_next_group(w);
+}
+
+/* ------------------------------------------------------------------ products and cells in turn ------------------------------ */
+
+/* Pairs of rows x groups of one unit. */
+static i32 unit_pairs(const struct lay *l, const struct bwd_batch *a, i32 b, i32 pair) {
+    const i32 panels_of = imin(2, l->NP - 2 * (a->pair + pair));
+    return ceil_div(block_end(b, a->e) - b, 2) * ceil_div(panels_of, GROUP_PANELS);
+}
+
+static void bwd_finish(struct bwd_walk *w) {
+    for (; w->left > 0; w->left--) {
+        if (w->left % 8 == 0) tiles_awake(&w->tl);
+        bwd_pair(w);
     }
 }
 
-/* The product of block b into z (m tiles of rows, none = 0), and meanwhile the cell of the block before. */
-INLINE void bwd_block_of(const int m, struct tiles *tl, const struct lay *l, const struct bwd_block *b,
-                         const struct bwd_product *q, f32 *z, bool fetch, struct bwd_rows *c) {
-    const i32 pairs = (c->n + 1) / 2 * ((c->panels + GROUP_PANELS - 1) / GROUP_PANELS);
-    i32 done = 0;
+/* Lines s0..s1 of the product of a unit (m tiles of rows; four panels or two), into the tiles of z and z2 or on top of them;
+ * meanwhile `cells` pairs of rows, as evenly as they come. */
+INLINE void bwd_unit(const int m, const bool four, struct bwd_walk *w, const struct bwd_product *q, i32 s0, i32 s1, f32 *z,
+                     f32 *z2, i32 cells) {
+    struct tiles *tl = &w->tl;
+    f32 *const at[4] = {z, z + m * ZTILE, m == 2 ? z + ZTILE : z2, m == 2 ? z + 3 * ZTILE : z2 + ZTILE};
+    i32 credit = 0;
     tiles_order();
-    if (m == 0) {
-        for (; done < pairs; done += 8) {
-            tiles_awake(tl);
-            bwd_cells(c, 8);
-        }
-        return;
+    if (s0 == 0) {
+        tile_zero(tl, 0), tile_zero(tl, 1), tile_zero(tl, 2), tile_zero(tl, 3);
+    } else {
+        tile_load(tl, 0, at[0], 64), tile_load(tl, 1, at[1], 64), tile_load(tl, 2, at[2], 64), tile_load(tl, 3, at[3], 64);
     }
-    tile_zero(tl, 0), tile_zero(tl, 1), tile_zero(tl, 2), tile_zero(tl, 3);
-    for (i32 s = 0; s < q->lines; s++) {
-        const i32 upto = pairs * (s + 1) / q->lines;
-        if (fetch) fetch_rows(l, b, b->n * s / q->lines, b->n * (s + 1) / q->lines);
+    w->left -= cells;
+    for (i32 s = s0; s < s1; s++) {
         if (m == 2)
             bwd_mul_two(tl, q, s);
         else
-            bwd_mul_one(tl, q, s, b->w == 4);
-        bwd_cells(c, upto - done);
-        done = upto;
+            bwd_mul_one(tl, q, s, four);
+        for (credit += cells; credit >= s1 - s0; credit -= s1 - s0) bwd_pair(w);
     }
-    tile_store(tl, 0, z, 64), tile_store(tl, 1, z + ZTILE, 64);
-    if (m == 2 || b->w == 4) {
-        tile_store(tl, 2, z + 2 * ZTILE, 64), tile_store(tl, 3, z + 3 * ZTILE, 64);
+    tile_store(tl, 0, at[0], 64), tile_store(tl, 1, at[1], 64);
+    if (m == 2 || four) {
+        tile_store(tl, 2, at[2], 64), tile_store(tl, 3, at[3], 64);
     }
     tiles_order();
 }
 
-static void bwd_block_two(struct tiles *tl, const struct lay *l, const struct bwd_block *b, const struct bwd_product *q, f32 *z,
-                          bool fetch, struct bwd_rows *c) {
-    bwd_block_of(2, tl, l, b, q, z, fetch, c);
+static void bwd_unit_two(struct bwd_walk *w, const struct bwd_product *q, i32 s0, i32 s1, f32 *z, i32 cells) {
+    bwd_unit(2, false, w, q, s0, s1, z, NULL, cells);
 }
-static void bwd_block_one(struct tiles *tl, const struct lay *l, const struct bwd_block *b, const struct bwd_product *q, f32 *z,
-                          bool fetch, struct bwd_rows *c) {
-    bwd_block_of(1, tl, l, b, q, z, fetch, c);
+static void bwd_unit_one(struct bwd_walk *w, const struct bwd_product *q, f32 *z, i32 cells) {
+    bwd_unit(1, false, w, q, 0, q->lines, z, z, cells);
 }
-static void bwd_block_none(struct tiles *tl, const struct lay *l, struct bwd_rows *c) {
-    if (c->n > 0) bwd_block_of(0, tl, l, NULL, NULL, NULL, false, c);
+static void bwd_unit_four(struct bwd_walk *w, const struct bwd_product *q, f32 *z, f32 *z2, i32 cells) {
+    bwd_unit(1, true, w, q, 0, q->lines, z, z2, cells);
+}
+
+/* Lines s0..s1 of one unit; returns the number of pairs that are finished.  One tile of rows takes two pairs at a time where
+ * there are two, and all lines with the last ones. */
+static i32 bwd_do_unit(struct bwd_walk *w, const struct bwd_batch *a, const u16 *matrix, i32 t, i32 b, i32 pair, i32 s0, i32 s1,
+                       i32 cells) {
+    const struct bwd_product q = product_of(w->l, matrix, t, a->pair + pair, b);
+    f32 *z = unit_z(a, b, pair);
+    const bool last = s1 == q.lines;
+    if (block_end(b, a->e) - b > 16) {
+        bwd_unit_two(w, &q, s0, s1, z, cells);
+        return last;
+    }
+    if (!last || pair % 2) return 0;
+    if (pair + 1 == a->pairs) {
+        bwd_unit_one(w, &q, z, cells);
+        return 1;
+    }
+    bwd_unit_four(w, &q, z, unit_z(a, b, pair + 1), cells);
+    return 2;
+}
+
+/* dh of a batch, and as many cells as there are: those of the batch before all along it; its own, unit by unit, if it began with
+ * none. */
+static void bwd_do_batch(struct bwd_walk *w, const struct bwd_batch *a) {
+    const i32 lines = w->l->NG * DZ, slices = ceil_div(lines, SLICE_LINES),
+              units = ((a->e - 1) / ROWS - a->b / ROWS + 1) * a->pairs;
+    i32 todo = units * slices, ready = 0;
+    if (w->batch.t != a->t && w->batch.b < a->e && a->b < w->batch.e) bwd_finish(w); /* it makes the dz that a reads */
+    bool own = w->left == 0;
+    if (own) bwd_begin_cells(w, a);
+    for (i32 s = 0; s < slices; s++) {
+        for (i32 b = a->b; b < a->e; b = block_end(b, a->e)) {
+            for (i32 pair = 0; pair < a->pairs; pair++, todo--) {
+                const i32 s0 = lines * s / slices, s1 = lines * (s + 1) / slices;
+                const i32 made = bwd_do_unit(w, a, w->l->wb, a->t + 1, b, pair, s0, s1, own ? w->left : ceil_div(w->left, todo));
+                for (i32 i = 0; i < made; i++) ready += unit_pairs(w->l, a, b, pair + i);
+                if (!own && w->left == 0) bwd_begin_cells(w, a), own = true;
+                if (own) w->left += ready, ready = 0;
+            }
+        }
+    }
+    if (own) return;
+    bwd_finish(w);
+    bwd_begin_cells(w, a);
+    w->left = ready;
 }
 
 /* ------------------------------------------------------------------ the walk back ------------------------------------------- */
 
-/* Products and cells in turn; the cell of the last block may be outstanding. */
-struct bwd_walk {
-    struct tiles tl;
-    const struct lay *l;
-    struct bwd_block last; /* outstanding: n > 0 */
-    i32 turn;
-    f32 z[2][4 * ZTILE] __attribute__((aligned(64)));
-};
-
-static void bwd_finish(struct bwd_walk *w) {
-    struct bwd_rows c = bwd_rows_of(w->l, &w->last, w->z[!w->turn]);
-    bwd_block_none(&w->tl, w->l, &c);
-    w->last.n = 0;
-}
-
-static void bwd_next(struct bwd_walk *w, const struct bwd_block *b) {
-    const struct bwd_block *p = &w->last;
-    if (p->t != b->t && p->b < b->b + b->n && b->b < p->b + p->n) bwd_finish(w); /* it makes the dz that b reads */
-    struct bwd_rows c = bwd_rows_of(w->l, p, w->z[!w->turn]);
-    const struct bwd_product q = product_of(w->l, w->l->wb, b->t + 1, b->p, b->b);
-    (b->n > 16 ? bwd_block_two : bwd_block_one)(&w->tl, w->l, b, &q, w->z[w->turn], w->l->stream && b->p + 2 <= w->l->NP, &c);
-    w->last = *b;
-    w->turn = !w->turn;
-}
-
-/* Panels of a block of n rows from panel p of NP: two, or four where there is but one tile of rows (and p a multiple of 4). */
-static i32 block_panels(i32 n, i32 p, i32 NP) { return n <= 16 && p + 2 < NP ? 4 : 2; }
-
 /* Rows b0..b1 whose last step is t: no product. */
 static void bwd_last_rows(struct bwd_walk *w, i32 t, i32 b0, i32 b1) {
     const struct lay *l = w->l;
+    const struct bwd_batch a = {t, b0, b1, 0, ceil_div(l->NP, 2), NULL};
     const f32 *ds = HAS_C ? l->x->dcT : KIND == CELL_GRU ? l->x->dhT : NULL;
     bwd_finish(w);
     for (i32 p = 0; p < l->NP; p++)
         for (i32 b = b0; b < b1; b++) v_store(s_at(l, p, b), v_load_or_zero(ds ? ds + (i64)b * l->Hp + p * LANES : NULL));
-    for (i32 p = 0; p < l->NP; p += 2) {
-        for (i32 b = b0; b < b1; b += ROWS) {
-            const struct bwd_block last = {t, p, b, imin(ROWS, b1 - b), 2};
-            struct bwd_rows c = bwd_rows_of(l, &last, NULL);
-            bwd_block_none(&w->tl, l, &c);
+    bwd_begin_cells(w, &a);
+    for (i32 b = b0; b < b1; b = block_end(b, b1))
+        for (i32 pair = 0; pair < a.pairs; pair++) w->left += unit_pairs(l, &a, b, pair);
+    bwd_finish(w);
+}
+
+/* Rows b0..b1 of step t, which go on: a batch of 32 rows while all weights stay in the second cache, or one of two panels.  The
+ * first operand that stays in the first cache is then a slice of dz, or one of the weights. */
+static void bwd_step(struct bwd_walk *w, i32 t, i32 b0, i32 b1) {
+    const i32 pairs = ceil_div(w->l->NP, 2), blocks = (b1 - 1) / ROWS - b0 / ROWS + 1;
+    const i64 block = unit_floats(b1 - b0);
+    if (blocks == 1 || pairs * w->l->NG * DZ * 2 <= RESIDENT_TILES) {
+        for (i32 b = b0; b < b1; b = block_end(b, b1)) {
+            w->turn = blocks > 1 && !w->turn;
+            bwd_do_batch(w, &(struct bwd_batch){t, b, block_end(b, b1), 0, pairs, w->z + w->turn * pairs * block});
+        }
+    } else {
+        for (i32 p = 0; p < pairs; p++) {
+            w->turn = !w->turn;
+            bwd_do_batch(w, &(struct bwd_batch){t, b0, b1, p, 1, w->z + w->turn * blocks * block});
         }
     }
 }
 
 /* out[row][cols] = dz of step t times a matrix of wt, for rows b0..b1 */
 static void bwd_rows_out(struct bwd_walk *w, const u16 *matrix, i32 t, i32 b0, i32 b1, f32 *out, i64 ld, i32 cols) {
-    const i32 NP = ceil_div(cols, LANES);
-    struct bwd_rows none = {0};
-    for (i32 b = b0; b < b1; b += ROWS) {
-        const i32 n = imin(ROWS, b1 - b);
-        for (i32 p = 0, width; p < NP; p += width) {
-            const struct bwd_block block = {t, p, b, n, width = block_panels(n, p, NP)};
-            const struct bwd_product q = product_of(w->l, matrix, t, p, b);
-            (n > 16 ? bwd_block_two : bwd_block_one)(&w->tl, w->l, &block, &q, w->z[0], false, &none);
-            for (i32 j = 0; j < imin(width, NP - p); j++) {
-                const i32 left = imin(LANES, cols - (p + j) * LANES);
-                for (i32 r = 0; r < n; r++)
-                    memcpy(out + (b + r) * ld + (p + j) * LANES, bwd_z(w->z[0], n > 16, j, r), (size_t)left * sizeof(f32));
+    const i32 pairs = ceil_div(cols, PAIR), lines = w->l->NG * DZ;
+    for (i32 b = b0; b < b1; b = block_end(b, b1)) {
+        for (i32 pair = 0; pair < pairs; pair += 2) {
+            const struct bwd_batch a = {t, b, block_end(b, b1), pair, imin(2, pairs - pair), w->z};
+            for (i32 i = 0; i < a.pairs; i++) bwd_do_unit(w, &a, matrix, t, b, i, 0, lines, 0);
+            for (i32 p = 0; p < 2 * a.pairs; p++) {
+                const i32 at = pair * PAIR + p * LANES, left = imin(LANES, cols - at);
+                const f32 *z = unit_z(&a, b, p / 2) + p % 2 * (unit_floats(a.e - b) / 2);
+                for (i32 r = 0; r < a.e - b && left > 0; r++)
+                    memcpy(out + (b + r) * ld + at, z + r * LANES, (size_t)left * sizeof(f32));
             }
         }
     }
@@ -270,18 +342,12 @@ static void bwd_dx(struct bwd_walk *w, i32 b0, i32 b1, i32 t0, i32 t1) {
 
 static void bwd_steps(const struct lay *l, i32 b0, i32 b1, i32 t0, i32 t1) {
     const struct cell_box *x = l->x;
-    struct bwd_walk w;
-    w.l = l, w.last = (struct bwd_block){0}, w.turn = 0;
+    struct bwd_walk w = {.l = l, .z = (f32 *)(l->xt + (i64)b0 * 32 * l->K * LINE)};
     tiles_begin(&w.tl);
     for (i32 t = t1 - 1; t >= t0; t--) {
         const i32 n = imin(b1, live_rows(x, t)), on = imax(b0, imin(n, live_rows(x, t + 1)));
         if (on < n) bwd_last_rows(&w, t, on, n);
-        for (i32 p = 0; p < l->NP; p += 2) {
-            for (i32 b = b0; b < on; b += ROWS) {
-                const i32 n_b = imin(ROWS, on - b), width = block_panels(n_b, p, l->NP);
-                if (n_b > 16 || p % 4 == 0) bwd_next(&w, &(struct bwd_block){t, p, b, n_b, width});
-            }
-        }
+        if (b0 < on) bwd_step(&w, t, b0, on);
     }
     bwd_finish(&w);
     if (x->dx) bwd_dx(&w, b0, b1, t0, t1);

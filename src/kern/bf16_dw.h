@@ -18,7 +18,7 @@ enum { CHUNK = 512, W_ROW = GW * LANES };
 
 struct chunk {
     i32 n, groups;          /* rows; groups of 32, the last one filled up with zeros */
-    i64 a[CHUNK], g[CHUNK]; /* where the rows lie in A and in G (group 0) */
+    i64 a[CHUNK], d[CHUNK]; /* where the rows lie in A and in D (group 0) */
     u16 *xt;
 };
 
@@ -51,8 +51,8 @@ static void chunk_transpose(const struct lay *l, const struct chunk *c) {
 static void chunk_pairs(const struct chunk *c, const u16 *dz, u16 *to) {
     const vi by_column = _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0);
     for (i32 r = 0; r < 32 * c->groups; r += 2) {
-        const vi even = _mm512_permutexvar_epi64(by_column, chunk_line(dz, c->g, r, c->n));
-        const vi odd = _mm512_permutexvar_epi64(by_column, chunk_line(dz, c->g, r + 1, c->n));
+        const vi even = _mm512_permutexvar_epi64(by_column, chunk_line(dz, c->d, r, c->n));
+        const vi odd = _mm512_permutexvar_epi64(by_column, chunk_line(dz, c->d, r + 1, c->n));
         u16 *line = to + r / 32 * 2 * TILE + r % 32 / 2 * LINE;
         line_store(line, _mm512_unpacklo_epi16(even, odd));
         line_store(line + TILE, _mm512_unpackhi_epi16(even, odd));
@@ -181,7 +181,7 @@ static void dw_chunk(struct tiles *tl, const struct lay *l, struct chunk *c, f32
                 const i32 p = g * GROUP_PANELS + column_of[2 * j + i].panel;
                 bias[i] = p < l->NP ? dbias + ((i64)p * GB + (GROUP_PANELS == 1 ? 2 * j + i : 0)) * LANES : NULL;
             }
-            chunk_pairs(c, l->g + (i64)g * l->B * LINES * LINE + j * LINE, v);
+            chunk_pairs(c, l->d + (i64)g * l->B * DZ * LINE + j * LINE, v);
             dw_bias(tl, c, v, bias[0], bias[1]);
             dw_line(tl, l, c, g, j, v, dw);
         }
@@ -201,7 +201,7 @@ static void cell_dw(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f3
     for (i32 t = t0; t < t1; t++) {
         for (i32 b = b0; b < imin(b1, live_rows(x, t)); b++) {
             c.a[c.n] = a_at(&l, t, b) - l.a;
-            c.g[c.n++] = g_at(&l, t, 0, b) - l.g;
+            c.d[c.n++] = d_at(&l, t, 0, b) - l.d;
             if (c.n == most) dw_chunk(&tl, &l, &c, dw, dbias);
         }
     }

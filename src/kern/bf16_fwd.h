@@ -10,7 +10,7 @@
 
 #include "kern/bf16_box.h"
 
-enum { Z_BLOCK = 2 * 4 * ZTILE, OVERLAP_LINES = 8, PANEL_TILES = 1024 };
+enum { Z_BLOCK = 2 * 4 * ZTILE, OVERLAP_LINES = 8 };
 
 struct fwd_block {
     i32 t, g, b, n; /* step, group, first row, number of rows up to ROWS; 0 = no block */
@@ -187,7 +187,7 @@ static void fwd_block_none(struct tiles *tl, const struct lay *l, struct fwd_row
 struct fwd_walk {
     struct tiles tl;
     const struct lay *l;
-    bool overlap;
+    bool overlap, rows_first;
     struct fwd_block last; /* outstanding: n > 0 */
     i32 turn;
     f32 z[2][Z_BLOCK] __attribute__((aligned(64)));
@@ -248,16 +248,35 @@ static void fwd_end(const struct lay *l, i32 b0, i32 b1) {
     }
 }
 
+/* The blocks of a step.  Rows first where all weights stay in the second cache: then those rows stay in the first.  Else a group
+ * of weights serves all rows. */
+static void fwd_step(struct fwd_walk *w, i32 t, i32 b0, i32 b1) {
+    const i32 NG = w->l->NG;
+    if (w->rows_first) {
+        for (i32 b = b0, end; b < b1; b = end) {
+            end = block_end(b, b1);
+            for (i32 g = 0; g < NG; g++) fwd_next(w, &(struct fwd_block){t, g, b, end - b});
+        }
+    } else {
+        for (i32 g = 0; g < NG; g++) {
+            for (i32 b = b0, end; b < b1; b = end) {
+                end = block_end(b, b1);
+                fwd_next(w, &(struct fwd_block){t, g, b, end - b});
+            }
+        }
+    }
+}
+
 static void fwd_steps(const struct lay *l, i32 b0, i32 b1, i32 t0, i32 t1) {
     const struct cell_box *x = l->x;
     struct fwd_walk w;
-    w.l = l, w.overlap = l->K >= OVERLAP_LINES, w.last = (struct fwd_block){0}, w.turn = 0;
+    w.l = l, w.overlap = l->K >= OVERLAP_LINES, w.rows_first = l->NG * wf_tiles(l->K) <= RESIDENT_TILES,
+    w.last = (struct fwd_block){0}, w.turn = 0;
     tiles_begin(&w.tl);
     for (i32 t = t0; t < t1; t++) {
         const i32 n = imin(b1, live_rows(x, t));
         pack_x(l, t, b0, n);
-        for (i32 g = 0; g < l->NG; g++) /* a group of weights serves all rows */
-            for (i32 b = b0; b < n; b += ROWS) fwd_next(&w, &(struct fwd_block){t, g, b, imin(ROWS, n - b)});
+        fwd_step(&w, t, b0, n);
         for (i32 b = imax(b0, n); b < b1 && x->y; b++) memset(x->y + ((i64)t * l->B + b) * l->Hp, 0, (size_t)l->Hp * sizeof(f32));
     }
     fwd_finish(&w);
