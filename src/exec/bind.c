@@ -10,8 +10,8 @@ static bool shared(u8 kind) { return kind == PBUF_INPUT || kind == PBUF_THETA ||
 
 enum { PAGE = 4096, LARGE = 1 << 18 };
 
-/* Large buffers of rows begin at a page: then the rows of two workers meet at the border of one more often than not, and there the
- * prefetcher of a core stops, which otherwise takes lines away that the other core is writing. */
+/* Large buffers of rows begin at a page: then the rows of two workers meet at the border of one more often than not, and there
+ * the prefetcher of a core stops, which otherwise takes lines away that the other core is writing. */
 static bool paged(const struct pbuf *b) { return b->kind != PBUF_GRAD && b->bytes >= LARGE; }
 
 /* Gradient vectors follow each other without a gap: layers reach grain k at grad + k * ntheta. */
@@ -117,6 +117,8 @@ static err bind_lanes(struct exec *x) {
     u32 *place, *need, *have, nwait = 0;
     x->nlane = (u32)imin(pool_size(x->pool), p->ndevice);
     x->alone = (i32)x->nlane < p->ndevice; /* two members on one lane would wait for each other for ever */
+    for (u32 i = 0; i < p->ntask; i++) x->teams = x->teams || (p->task[i].members > 1 && !x->alone);
+    pace_begin(&x->pace);
     ARENA_NEW(&x->arena, x->lane, x->nlane);
     ARENA_NEW(&x->arena, place, p->ntask + 1);
     ARENA_NEW(&x->arena, need, x->nlane);
