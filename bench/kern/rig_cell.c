@@ -315,9 +315,13 @@ static err dump(struct rig *r, const char *dir) {
 
 /* ------------------------------------------------------------------ making -------------------------------------------------- */
 
+/* Large buffers begin at a page, as the executor places them: there the rows of two threads meet without sharing a prefetcher. */
 static err floats(struct cell_rig *c, i64 n, f32 **out) {
-    *out = arena_new(&c->arena, (size_t)imax(1, (i32)((n + 15) / 16)) * 64);
-    return *out ? 0 : -E601;
+    enum { PAGE = 4096, LARGE = 1 << 18 };
+    const size_t bytes = (size_t)lmax(n, 1) * sizeof(f32), page = bytes >= LARGE ? PAGE : 64;
+    char *p = arena_new(&c->arena, bytes + page - 64);
+    *out = p ? (f32 *)(void *)(p + (-(uintptr_t)p & (page - 1))) : NULL;
+    return p ? 0 : -E601;
 }
 
 /* Lengths spread evenly over 1..T, longest first; threads get equal sums of them. */
