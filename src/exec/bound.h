@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "exec/exec.h"
+#include "exec/pace.h"
 
 struct wait {
     u32 lane, count;
@@ -51,7 +52,9 @@ struct exec {
     i64 nnorm;
     struct lane *lane;
     u32 nlane;
-    bool alone; /* fewer lanes than devices: member 0 of a team does the whole op, the others nothing */
+    bool alone; /* member 0 of a team does the whole op, the others nothing: fewer lanes than devices, or pace says so */
+    bool teams; /* the plan has teams, and a lane for each member */
+    struct pace pace;
     struct wait *wait;
     u64 serial; /* number of this step, from 1 */
     const struct exec_step *step;

@@ -89,10 +89,13 @@ err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out
     x->run.seed = s->seed;
     x->run.step = s->step;
     x->run.serial = x->serial;
+    f64 t0 = x->teams ? exec_clock() : 0;
+    if (x->teams) x->alone = x->pace.alone;
     if (x->nlane == 1)
         exec_work(x, 0);
     else
         pool_run(x->pool, exec_work, x);
+    if (x->teams) pace_took(&x->pace, exec_clock() - t0);
     struct totals t = exec_totals(x);
     x->pending = s->accumulate && t.finite;
     x->step = NULL;

@@ -153,7 +153,10 @@ void planner_drop(struct planner *p) {
 
 i32 planner_sharers(const struct planner *p) { return p->nteam > 1 ? p->nteam : p->npiece; }
 u32 planner_sharer(const struct planner *p, i32 i) { return p->nteam > 1 ? (u32)i : p->piece[i].device; }
-i32 op_panels(const struct op *op) { return op->layer->team ? imax(1, ceil_div(op->F, LANES)) : 1; }
+/* Kernels of bf16 multiply tiles of 16 rows and leave a team's work to its first member. */
+i32 op_panels(const struct op *op) {
+    return op->layer->team && op->spec.precision == PREC_F32 ? imax(1, ceil_div(op->F, LANES)) : 1;
+}
 
 /* Copies of weights, largest first, each to the device with the least to copy so far. */
 static err prepare(struct planner *p) {

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "exec/exec.h"
+#include "exec/pace.h"
 #include "plan/toy.h"
 
 static void add(i64 n, f32 *y, const f32 *x) {
@@ -190,6 +191,30 @@ TEST(exec_team_steps_allocate_nothing_and_trace) {
     assert_int_equal(mem_stats().live, live);
 }
 
+/* A machine where a step takes `team` seconds by teams, `alone` without: what is chosen, and what looking costs. */
+static f64 paced(struct pace *p, i32 steps, f64 team, f64 alone) {
+    f64 sum = 0;
+    for (i32 i = 0; i < steps; i++) {
+        f64 took = p->alone ? alone : team;
+        sum += took;
+        pace_took(p, took);
+    }
+    return sum;
+}
+
+TEST(exec_pace_takes_the_faster_way_and_looks_again) {
+    struct pace p;
+    pace_begin(&p);
+    assert_false(p.alone); /* the plan's wish first */
+    assert_true(paced(&p, 20000, 1, 2) < 1.02 * 20000);
+    assert_false(p.choice);
+    pace_begin(&p);
+    assert_true(paced(&p, 20000, 20, 1) < 1.1 * 20000); /* other programs on the cores: teams cost twenty times as much */
+    assert_true(p.choice);
+    paced(&p, 2 * PACE_LAST, 1, 2); /* they are gone */
+    assert_false(p.choice);
+}
+
 TEST(exec_learns) {
     struct rig r;
     struct exec_result first;
@@ -338,7 +363,8 @@ TEST(exec_survives_every_refused_allocation) {
 
 T_MAIN(cmocka_unit_test(exec_gradient_agrees_with_finite_differences),
        cmocka_unit_test(exec_bits_do_not_depend_on_devices_or_threads), cmocka_unit_test(exec_bits_do_not_depend_on_the_team),
-       cmocka_unit_test(exec_team_steps_allocate_nothing_and_trace), cmocka_unit_test(exec_learns),
+       cmocka_unit_test(exec_team_steps_allocate_nothing_and_trace),
+       cmocka_unit_test(exec_pace_takes_the_faster_way_and_looks_again), cmocka_unit_test(exec_learns),
        cmocka_unit_test(exec_step_allocates_nothing_and_holds_what_was_planned),
        cmocka_unit_test(exec_accumulates_gradients_over_steps),
        cmocka_unit_test(exec_refuses_the_update_when_a_number_is_not_finite),

@@ -220,6 +220,18 @@ TEST(team_wish_is_understood_or_refused) {
     plan_free(p);
 }
 
+TEST(team_is_not_for_bf16) {
+    struct plan *p;
+    struct plan_request q = request("cpu*2", 1, true, "unit_split");
+    net.op[0].spec.precision = PREC_BF16;
+    T_OK(plan_make(&q, &p)); /* the other layer still is shared */
+    for (u32 i = 0; i < p->ntask; i++) assert_true(p->task[i].members == 1 || p->task[i].op == 1);
+    plan_free(p);
+    net.op[1].spec.precision = PREC_BF16;
+    T_FAILS(plan_make(&q, &p), E401);
+    assert_non_null(strstr(err_last()->text, "no layer"));
+}
+
 TEST(team_is_taken_by_auto_when_it_pays) {
     struct plan *p = make("cpu*4 gflops=0.05", 1, true, "auto"); /* slow devices: an exchange costs little against a step */
     assert_string_equal(p->strategy, "unit_split:3");
@@ -255,4 +267,5 @@ TEST(team_schedule_runs_members_together) {
 T_MAIN(cmocka_unit_test(team_prints_compares_and_draws_as_recorded), cmocka_unit_test(team_text_comes_back_the_same),
        cmocka_unit_test(team_texts_that_are_wrong_are_refused), cmocka_unit_test(team_check_refuses_what_is_not_a_step),
        cmocka_unit_test(deps_leave_a_team_alone_and_wait_for_all_of_it), cmocka_unit_test(team_wish_is_understood_or_refused),
-       cmocka_unit_test(team_is_taken_by_auto_when_it_pays), cmocka_unit_test(team_schedule_runs_members_together))
+       cmocka_unit_test(team_is_not_for_bf16), cmocka_unit_test(team_is_taken_by_auto_when_it_pays),
+       cmocka_unit_test(team_schedule_runs_members_together))

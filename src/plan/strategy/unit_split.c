@@ -21,7 +21,7 @@ static i32 together(const struct machine *m) {
 static i32 widest(const struct net *n) {
     i32 most = 0;
     for (i32 l = 0; l < n->nop; l++)
-        if (n->op[l].layer->team) most = imax(most, op_panels(&n->op[l]));
+        if (n->op[l].layer->team && n->op[l].spec.precision == PREC_F32) most = imax(most, op_panels(&n->op[l]));
     return most;
 }
 
