@@ -8,16 +8,16 @@
 #ifndef STRETTO_KERN_CELL_BWD_H
 #define STRETTO_KERN_CELL_BWD_H
 
-/* What the end of a tile reads is fetched while its product runs, a few lines at a time: elements i0..i1 of rows x NV. */
-INLINE void prefetch_cell(const int NV, const struct step *s, i32 b, i32 u, i32 i0, i32 i1) {
-    for (i32 i = i0; i < i1; i++) {
-        const i64 at = u + i % NV * VL, row = (i64)(b + i / NV) * s->Hp + at;
-        const f32 *act = unit_at(s, s->act, b + i / NV, at);
+/* What the end of a tile reads is fetched while its product runs, a row at a time. */
+INLINE void prefetch_cell(const int NV, const struct step *s, i64 b, i32 u) {
+    const i64 row = b * s->Hp + u;
+    UNROLL for (int j = 0; j < NV; j++) {
+        const f32 *act = unit_at(s, s->act, b, u + j * VL);
         UNROLL for (int g = 0; g < GA; g++) __builtin_prefetch(act + g * LANES, 0, 3);
-        if (HAS_C) __builtin_prefetch(s->s + row, 0, 3);
-        if (s->s_prev) __builtin_prefetch(s->s_prev + row, 0, 3);
-        if (s->dy) __builtin_prefetch(s->dy + row, 0, 3);
-        if (HAS_C && s->h) __builtin_prefetch(s->h + row, 0, 2); /* for dW, which comes next: 12 % of it at H = 128 */
+        if (HAS_C) __builtin_prefetch(s->s + row + j * VL, 0, 3);
+        if (s->s_prev) __builtin_prefetch(s->s_prev + row + j * VL, 0, 3);
+        if (s->dy) __builtin_prefetch(s->dy + row + j * VL, 0, 3);
+        if (HAS_C && s->h) __builtin_prefetch(s->h + row + j * VL, 0, 2); /* for dW, which comes next: 12 % of it at H = 128 */
     }
 }
 
@@ -35,19 +35,21 @@ INLINE void cell_bwd_at(const struct step *s, i64 b, i64 u, vf dh) {
  * blocks of panels, BC apart. */
 INLINE void bwd_tile(const int MR, const int NV, const struct step *s, i32 b, i32 u, i32 pa, i32 pb, f32 *part) {
     vf acc[ROWS_MAX][ACC];
-    const int to[ACC] = {0, 1, 2, 3};
-    const i64 at[ACC] = {0, VL, 2 * VL, 3 * VL};
+    const i64 group[1] = {0};
     const bool last = pb == s->NP, cell = last && !s->out;
     UNROLL for (int r = 0; r < MR; r++)
         UNROLL for (int j = 0; j < NV; j++) acc[r][j] = pa > 0 ? v_load(part + r * BC + j * VL) : v_zero();
     if (s->dz) {
         const i64 K = (i64)s->NP * WROW;
         const f32 *w = s->wt + (u / BC * K + (i64)pa * WROW) * BC + u % BC;
+        const i32 rows = ceil_div(MR, pb - pa);
+        i32 row = 0;
         for (i32 p = pa; p < pb; p++, w += WROW * BC) {
-            if (cell) prefetch_cell(NV, s, b, u, (p - pa) * (MR * NV) / (pb - pa), (p - pa + 1) * (MR * NV) / (pb - pa));
+            for (i32 end = imin(MR, row + rows); cell && row < end; row++) prefetch_cell(NV, s, b + row, u);
             const i32 units = imin(LANES, s->H - p * LANES), n = units < LANES ? units : WROW; /* padded lanes hold zero */
             for (i32 k = 0; k < WROW; k += units < LANES ? LANES : WROW)
-                mul_rows(MR, NV, acc, to, s->dz + p * s->panel + (i64)b * AROW + k, AROW, w + k * BC, BC, at, n,
+                mul_rows(MR, NV, acc, TO_SAME, s->dz + p * s->panel + (i64)b * AROW + k, AROW, w + k * BC, BC, group,
+                         WIDE, VL, n,
                          s->ahead ? s->ahead + ((i64)(p - pa) * WROW + k) * LANES : NULL);
         }
     }

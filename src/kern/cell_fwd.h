@@ -10,53 +10,48 @@
 
 enum { AHEAD_FLOATS = 1 << 16 }; /* of act in a chunk: it is still in the second cache when the steps come to it */
 
+enum { PANELS_MAX = 4 };
+
 /* Rows b.. , vectors q.. of units (vector q = units q*VL..). */
 INLINE void fwd_tile(const int MR, const int PANELS, const struct step *s, i32 b, i32 q) {
     vf acc[ROWS_MAX][ACC];
-    i64 at[ACC];
+    i64 group[PANELS_MAX];
     const i32 K = s->I + s->H;
     const f32 *w = s->w + (i64)(q / SUB) * K * WROW + q % SUB * VL;
-    UNROLL for (int p = 0; p < PANELS; p++) {
-        const i64 off = (i64)((q + p) / SUB - q / SUB) * K * WROW + ((q + p) % SUB - q % SUB) * VL;
-        UNROLL for (int g = 0; g < GW; g++) at[p * GW + g] = off + g * LANES;
-    }
+    UNROLL for (int p = 0; p < PANELS; p++)
+        group[p] = (i64)((q + p) / SUB - q / SUB) * K * WROW + ((q + p) % SUB - q % SUB) * VL;
     if (s->summed) {
         UNROLL for (int r = 0; r < MR; r++)
-            UNROLL for (int p = 0; p < PANELS; p++) {
-                const f32 *from = unit_at(s, s->act, b + r, (q + p) * VL);
-                UNROLL for (int g = 0; g < GA; g++) acc[r][p * GA + g] = v_load(from + slot_of[g] * LANES);
-            }
+            UNROLL for (int j = 0; j < GA * PANELS; j++)
+                acc[r][j] = v_load(unit_at(s, s->act, b + r, (q + j / GA) * VL) + slot_of[j % GA] * LANES);
     } else {
-        UNROLL for (int p = 0; p < PANELS; p++)
-            UNROLL for (int g = 0; g < GA; g++) {
-                const vf bias = v_load(s->bias + ((q + p) / SUB * GA + g) * LANES + (q + p) % SUB * VL);
-                UNROLL for (int r = 0; r < MR; r++) acc[r][p * GA + g] = bias;
-            }
+        UNROLL for (int j = 0; j < GA * PANELS; j++) {
+            const i32 v = q + j / GA;
+            const vf bias = v_load(s->bias + (v / SUB * GA + j % GA) * LANES + v % SUB * VL);
+            UNROLL for (int r = 0; r < MR; r++) acc[r][j] = bias;
+        }
         UNROLL for (int r = 0; r < MR; r++)
-            UNROLL for (int p = 0; p < PANELS; p++) {
-                const f32 *to = unit_at(s, s->act, b + r, (q + p) * VL);
-                UNROLL for (int g = 0; g < GA; g++) __builtin_prefetch(to + g * LANES, 1, 2);
-            }
-        mul_rows(MR, GW * PANELS, acc, to_x, s->x + b * s->x_ld, s->x_ld, w, WROW, at, s->I, NULL);
+            UNROLL for (int j = 0; j < GA * PANELS; j++)
+                __builtin_prefetch(unit_at(s, s->act, b + r, (q + j / GA) * VL) + j % GA * LANES, 1, 2);
+        mul_rows(MR, GW * PANELS, acc, TO_X, s->x + b * s->x_ld, s->x_ld, w, WROW, group, GW, LANES, s->I, NULL);
     }
     if (s->h)
-        mul_rows(MR, GW * PANELS, acc, to_h, s->h + (i64)b * s->Hp + s->k0, s->Hp, w + (i64)(s->I + s->k0) * WROW, WROW, at,
-                 s->k1 - s->k0, s->ahead);
-    UNROLL for (int r = 0; r < MR; r++) {
-        UNROLL for (int p = 0; p < PANELS; p++) {
-            const i64 u = (q + p) * VL, row = (i64)(b + r) * s->Hp + u;
-            f32 *act = unit_at(s, s->act, b + r, u);
-            vf z[GA];
-            UNROLL for (int g = 0; g < GA; g++) z[g] = acc[r][p * GA + g];
-            if (!s->partial) {
-                vf c, h;
-                gates_fwd(z, v_load_or_zero(s->s_prev, row), &c, &h);
-                if (HAS_C) v_store(s->s_out + row, c);
-                v_store(s->y + row, h);
-                if (s->mail) v_store(s->mail + row, h);
-            }
-            UNROLL for (int g = 0; g < GA; g++) v_store(act + slot_of[g] * LANES, z[g]);
+        mul_rows(MR, GW * PANELS, acc, TO_H, s->h + (i64)b * s->Hp + s->k0, s->Hp, w + (i64)(s->I + s->k0) * WROW, WROW, group,
+                 GW, LANES, s->k1 - s->k0, s->ahead);
+    UNROLL for (int i = 0; i < MR * PANELS; i++) {
+        const int r = i / PANELS, p = i % PANELS;
+        const i64 u = (q + p) * VL, row = (i64)(b + r) * s->Hp + u;
+        f32 *act = unit_at(s, s->act, b + r, u);
+        vf z[GA];
+        UNROLL for (int g = 0; g < GA; g++) z[g] = acc[r][p * GA + g];
+        if (!s->partial) {
+            vf c, h;
+            gates_fwd(z, v_load_or_zero(s->s_prev, row), &c, &h);
+            if (HAS_C) v_store(s->s_out + row, c);
+            v_store(s->y + row, h);
+            if (s->mail) v_store(s->mail + row, h);
         }
+        UNROLL for (int g = 0; g < GA; g++) v_store(act + slot_of[g] * LANES, z[g]);
     }
 }
 

@@ -36,7 +36,7 @@ static bool tail_weights(const struct cell_box *x, const struct step *s, f32 to[
     memset(to, 0, (size_t)K * LANES * sizeof *to);
     for (i32 k = 0; k < K; k++)
         for (i32 g = 0; g < GW; g++)
-            memcpy(to + k * LANES + (k < x->I ? to_x : to_h)[g] * TAIL, w + (i64)k * WROW + g * LANES, TAIL * sizeof *to);
+            memcpy(to + k * LANES + to_value(k < x->I ? TO_X : TO_H, g) * TAIL, w + (i64)k * WROW + g * LANES, TAIL * sizeof *to);
     return true;
 }
 
@@ -72,14 +72,13 @@ INLINE void tail_cell(const int MR, const struct step *s, i64 b, vf *z) {
 }
 
 INLINE void tail_tile(const int MR, const struct step *s, i32 b) {
-    const i64 at[ACC] = {0};
-    const int to[ACC] = {0};
+    const i64 group[1] = {0};
     vf acc[8][ACC];
     f32 bias[LANES];
     tail_gather(bias, s->bias + (i64)(s->NP - 1) * AROW, in_order, GA);
     UNROLL for (int r = 0; r < MR; r++) acc[r][0] = v_load(bias);
-    mul_rows(MR, 1, acc, to, s->x + b * s->x_ld, s->x_ld, s->tail, LANES, at, s->I, NULL);
-    if (s->h) mul_rows(MR, 1, acc, to, s->h + (i64)b * s->Hp, s->Hp, s->tail + (i64)s->I * LANES, LANES, at, s->H, NULL);
+    mul_rows(MR, 1, acc, TO_SAME, s->x + b * s->x_ld, s->x_ld, s->tail, LANES, group, 1, LANES, s->I, NULL);
+    if (s->h) mul_rows(MR, 1, acc, TO_SAME, s->h + (i64)b * s->Hp, s->Hp, s->tail + (i64)s->I * LANES, LANES, group, 1, LANES, s->H, NULL);
     UNROLL for (int r = 0; r < MR; r += 4) {
         vf z[4];
         UNROLL for (int i = 0; i < 4; i++) z[i] = acc[r + i < MR ? r + i : r][0];

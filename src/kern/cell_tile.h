@@ -109,13 +109,9 @@ static void copy_units(const struct cell_box *x, f32 *to, const f32 *from, i64 r
         memset(to + at, 0, n);
 }
 
-/* Which value of a unit a weight gate adds to, on the x side and on the h side, for up to four panels side by side. */
-#if GA > GW
-static const int to_x[ACC] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14}, to_h[ACC] = {0, 1, 3, 4, 5, 7, 8, 9, 11, 12, 13, 15};
-#else
-static const int to_x[ACC] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-#define to_h to_x
-#endif
+/* Which value of a unit a weight gate adds to, on the x side and on the h side. */
+#define TO_X (GA > GW ? TO_R_Z_NX : TO_SAME)
+#define TO_H (GA > GW ? TO_R_Z_NH : TO_SAME)
 
 /* Where a panel is one vector wide, few units in the last one would waste most of it. */
 #if defined(ISA_avx512) && GW > 1

@@ -9,11 +9,10 @@ enum { STRIP = WIDE * VL, K_BLOCK = 512, TN_NV = 2 };
 /* MR rows of C: columns j.. (NV vectors), summed over K more values. */
 INLINE void nn_tile(const int MR, const int NV, i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add) {
     vf acc[ROWS_MAX][ACC];
-    const int to[ACC] = {0, 1, 2, 3};
-    const i64 at[ACC] = {0, VL, 2 * VL, 3 * VL};
+    const i64 group[1] = {0};
     UNROLL for (int r = 0; r < MR; r++)
         UNROLL for (int j = 0; j < NV; j++) acc[r][j] = add ? v_load(C + r * ldc + j * VL) : v_zero();
-    mul_rows(MR, NV, acc, to, A, lda, B, ldb, at, K, NULL);
+    mul_rows(MR, NV, acc, TO_SAME, A, lda, B, ldb, group, WIDE, VL, K, NULL);
     UNROLL for (int r = 0; r < MR; r++)
         UNROLL for (int j = 0; j < NV; j++) v_store(C + r * ldc + j * VL, acc[r][j]);
 }

@@ -22,25 +22,31 @@ enum { WIDE = 4, COLS_MAX = 16 }; /* most vectors in a row of a mul_rows tile, m
 
 enum { ACC = 16 }; /* columns of the accumulator array, used or not */
 
-/* acc[r][to[j]] += sum over k < K of a[r*lda + k] * w[k*ldw + at[j]].  On the way one line of `ahead` a k is fetched into the
+/* Which accumulator column j of a product adds to.  An expression, not a table: clang keeps acc in memory where it cannot see the
+ * index before it takes arrays apart. */
+enum to { TO_SAME, TO_R_Z_NX, TO_R_Z_NH }; /* gru: three columns onto a unit's four values r, z, n_x, n_h */
+INLINE int to_value(const enum to to, const int j) { return to == TO_SAME ? j : j / 3 * 4 + j % 3 + (to == TO_R_Z_NH && j % 3 == 2); }
+
+/* acc[r][to(j)] += sum over k < K of a[r*lda + k] * w[k*ldw + at(j)], where the columns lie in groups of PER vectors, STEP floats
+ * apart: at(j) = group[j / PER] + j % PER * STEP.  On the way one line of `ahead` a k is fetched into the
  * second cache (NULL = none): where the weights exceed it, those of the next block come from far, and too late if left alone. */
-INLINE void mul_rows(const int MR, const int NV, vf (*acc)[ACC], const int *to, const f32 *a, i64 lda, const f32 *w, i64 ldw,
-                     const i64 *at, i32 K, const f32 *ahead) {
+INLINE void mul_rows(const int MR, const int NV, vf (*acc)[ACC], const enum to to, const f32 *a, i64 lda, const f32 *w, i64 ldw,
+                     const i64 *group, const int PER, const int STEP, i32 K, const f32 *ahead) {
     for (i32 k = 0; k < K; k++, w += ldw) {
         if (ahead) __builtin_prefetch(ahead + k * LANES, 0, 2);
 #if REGS == 32
         vf b[ACC];
-        UNROLL for (int j = 0; j < NV; j++) b[j] = v_load(w + at[j]);
+        UNROLL for (int j = 0; j < NV; j++) b[j] = v_load(w + group[j / PER] + j % PER * STEP);
         UNROLL for (int r = 0; r < MR; r++) {
             const vf s = v_set1(a[r * lda + k]);
-            UNROLL for (int j = 0; j < NV; j++) acc[r][to[j]] = v_fma(s, b[j], acc[r][to[j]]);
+            UNROLL for (int j = 0; j < NV; j++) acc[r][to_value(to, j)] = v_fma(s, b[j], acc[r][to_value(to, j)]);
         }
 #else
         vf s[ROWS_MAX];
         UNROLL for (int r = 0; r < MR; r++) s[r] = v_set1(a[r * lda + k]);
         UNROLL for (int j = 0; j < NV; j++) {
-            const vf b = v_load(w + at[j]);
-            UNROLL for (int r = 0; r < MR; r++) acc[r][to[j]] = v_fma(s[r], b, acc[r][to[j]]);
+            const vf b = v_load(w + group[j / PER] + j % PER * STEP);
+            UNROLL for (int r = 0; r < MR; r++) acc[r][to_value(to, j)] = v_fma(s[r], b, acc[r][to_value(to, j)]);
         }
 #endif
     }
