@@ -203,12 +203,13 @@ static err fill_parts(struct filler *p) {
     str_free(&base);
     if (p->f->has_choice) TRY(fill_choice(p));
     if (p->f->has_mix) TRY(fill_mix(p));
-    parts->correction = p->f->nmember == 0 ? "none"
-                                           : textf(p, "%s %dx%d%s%s%s, zero-initialised output, %d seed%s",
-                                                   p->t->o.cell, spec->layers, spec->hidden,
-                                                   spec->projection ? textf(p, " projected to %d", spec->projection) : "",
-                                                   spec->bidirectional ? " both ways" : "",
-                                                   spec->unroll ? " that goes on from its own output" : "", p->f->nmember, p->f->nmember > 1 ? "s" : "");
+    parts->correction =
+        p->f->nmember == 0
+            ? "none"
+            : textf(p, "%s %dx%d%s%s%s, zero-initialised output, %d seed%s", p->t->o.cell, spec->layers, spec->hidden,
+                    spec->projection ? textf(p, " projected to %d", spec->projection) : "",
+                    spec->bidirectional ? " both ways" : "", spec->unroll ? " that goes on from its own output" : "",
+                    p->f->nmember, p->f->nmember > 1 ? "s" : "");
     parts->guarded = p->f->has_guard;
     parts->t = p->f->guard.t;
     parts->a = p->f->nmember > 0 ? p->f->weight : 0;
@@ -259,8 +260,8 @@ static err fill_facts(struct filler *p) {
     machine[0] = (struct report_fact){"processor", m->cpu};
     machine[1] = (struct report_fact){"cores allowed", textf(p, "%d", m->ncore)};
     machine[2] = (struct report_fact){"threads", textf(p, "%d", m->ndevice)};
-    machine[3] = (struct report_fact){
-        "kernels", textf(p, "%s%s", p->t->shop.use.kern->name, p->f->spec.precision == PREC_BF16 ? ", recurrent products in bf16" : "")};
+    machine[3] = (struct report_fact){"kernels", textf(p, "%s%s", p->t->shop.use.kern->name,
+                                                       p->f->spec.precision == PREC_BF16 ? ", recurrent products in bf16" : "")};
     machine[4] = (struct report_fact){"memory", textf(p, "%.1f GiB, peak of this run %.1f MiB", (f64)m->memory / 1073741824.0,
                                                       (f64)mem_stats().peak / 1048576.0)};
     machine[5] = (struct report_fact){"planned buffers", textf(p, "%.1f MiB", (f64)p->f->planned_bytes / 1048576.0)};

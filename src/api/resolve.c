@@ -99,8 +99,8 @@ static err choose_projection(struct options *o) {
         return FAIL_AT(E106, NULL, "--precision fp32   or   --projection 0", "an lstm with --projection has no bf16 products");
     snprintf(fix, sizeof fix, "--projection %lld", (long long)lmax(0, o->hidden / 2));
     if (o->projection >= o->hidden)
-        return FAIL_AT(E103, "--projection", fix, "%lld values out of --hidden %lld: a projection has fewer", (long long)o->projection,
-                       (long long)o->hidden);
+        return FAIL_AT(E103, "--projection", fix, "%lld values out of --hidden %lld: a projection has fewer",
+                       (long long)o->projection, (long long)o->hidden);
     return 0;
 }
 
@@ -121,10 +121,11 @@ static err choose_precision(struct options *o, const struct series *s, const str
 static err check_unroll(const struct options *o) {
     bool unroll = strcmp(o->decoder, "autoregressive") == 0;
     if (!unroll && o->meta[OPT_teacher_forcing].rank >= OPT_RANK_FLAG) /* files of finished runs name every option */
-        return FAIL_AT(E106, NULL, "--decoder autoregressive", "--teacher-forcing is about the decoder autoregressive, this one is %s",
-                       o->decoder);
+        return FAIL_AT(E106, NULL, "--decoder autoregressive",
+                       "--teacher-forcing is about the decoder autoregressive, this one is %s", o->decoder);
     if (unroll && o->norm)
-        return FAIL_AT(E106, NULL, "--no-norm", "--norm stands before the head, --decoder autoregressive has its head inside the loop");
+        return FAIL_AT(E106, NULL, "--no-norm",
+                       "--norm stands before the head, --decoder autoregressive has its head inside the loop");
     return 0;
 }
 

@@ -54,7 +54,8 @@ static inline void team_wait_one(const struct cell_team *m, i32 k, i32 done) {
         team_pause(spin);
 }
 
-/* Until every other member has said `done`; 0 = nothing to wait for (their flags may still stand where a call before left them). */
+/* Until every other member has said `done`; 0 = nothing to wait for (their flags may still stand where a call before left them).
+ */
 static inline void team_wait(const struct cell_team *m, i32 done) {
     for (i32 k = 0; m && done > 0 && k < m->n; k++)
         if (k != m->me) team_wait_one(m, k, done);

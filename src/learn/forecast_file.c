@@ -206,8 +206,8 @@ static const char *unsound(const struct forecaster *f) {
         (i64)p->out_seg * p->nout > 2 * (i64)p->horizon)
         return "its window shape does not add up";
     if (s->layers < 1 || s->layers > 8 || s->hidden < 1 || s->hidden > 65536 || s->stride < 1 ||
-        !(s->dropout >= 0 && s->dropout < 1) || s->precision >= PREC_N || ((s->bidirectional || s->projection) && (s->decode || s->unroll)) ||
-        (s->decode && s->unroll))
+        !(s->dropout >= 0 && s->dropout < 1) || s->precision >= PREC_N ||
+        ((s->bidirectional || s->projection) && (s->decode || s->unroll)) || (s->decode && s->unroll))
         return "a number of its description is out of range";
     if (p->calendar != 0 && p->calendar != window_calendar_size(&c->freq)) return "its calendar is not that of its frequency";
     for (i32 i = 0; i < c->ncol; i++)

@@ -22,8 +22,8 @@ err forecast_rows(const struct forecast_spec *spec, i64 windows, i32 ntarget, i3
     *nwin = (i32)lmin(spec->batch, lmax(1, windows));
     i64 rows = (i64)imax(1, *nwin / imax(1, spec->accumulate)) * ntarget;
     if (rows > INT32_MAX / 2)
-        return FAIL_AT(E601, NULL, "a smaller --batch, or --accumulate", "a batch of %d windows of %d columns has %lld rows", *nwin,
-                       ntarget, (long long)rows);
+        return FAIL_AT(E601, NULL, "a smaller --batch, or --accumulate", "a batch of %d windows of %d columns has %lld rows",
+                       *nwin, ntarget, (long long)rows);
     *B = (i32)rows;
     return 0;
 }

@@ -34,7 +34,8 @@ static err choose_net(struct runner *r, const struct series *s, const struct res
     r->net = &f->net;
     if (f->nmember == 0 || spec.precision == PREC_F32 || net_runs(&f->net, use->kern) == 0) return 0;
     event_note(use->events, EVENT_NOTE,
-               "the model was trained in bf16, which the kernels \"%s\" have not: these forecasts are made in fp32", use->kern->name);
+               "the model was trained in bf16, which the kernels \"%s\" have not: these forecasts are made in fp32",
+               use->kern->name);
     spec.precision = PREC_F32;
     ARENA_NEW(&r->arena, net, 1);
     r->net = net;

@@ -47,9 +47,9 @@ err net_out(struct net *n, const char *name, i32 T, i32 F, bool grad, i32 *out);
 err layer_input(const struct net *n, const struct op *op, i32 i, const struct buf **out);
 err layer_range(const struct op *op, const char *what, f64 v, f64 min, f64 max); /* E103 unless min <= v <= max */
 
-/* Rows of different lengths: input i of an op as ids [1][B] of lengths (layer_is_lengths, in shape()).  Whoever makes a batch calls
- * layer_lengths: E1 unless they lie in 0..T, longest first.  layer_live counts the rows that are live at each of T steps, and
- * says false when all rows are, always; what is out of range or order is taken for the nearest that is not. */
+/* Rows of different lengths: input i of an op as ids [1][B] of lengths (layer_is_lengths, in shape()).  Whoever makes a batch
+ * calls layer_lengths: E1 unless they lie in 0..T, longest first.  layer_live counts the rows that are live at each of T steps,
+ * and says false when all rows are, always; what is out of range or order is taken for the nearest that is not. */
 err layer_is_lengths(const struct net *n, const struct op *op, i32 i);
 err layer_lengths(i32 T, i32 B, const i32 *length);
 bool layer_live(i32 T, i32 B, const i32 *length, i32 *live);
@@ -57,8 +57,8 @@ bool layer_live(i32 T, i32 B, const i32 *length, i32 *live);
 /* Write one entry of tensors(). */
 void layer_tensor(struct tensor_info *t, const struct op *op, const char *what, i32 rows, i32 cols);
 
-/* The same as PyTorch's recurrent modules name it: "lstm.1.reverse" with "weight_ih" is lstm.weight_ih_l1_reverse; a name without a
- * number is layer 0. */
+/* The same as PyTorch's recurrent modules name it: "lstm.1.reverse" with "weight_ih" is lstm.weight_ih_l1_reverse; a name without
+ * a number is layer 0. */
 void layer_torch_tensor(struct tensor_info *t, const struct op *op, const char *what, i32 rows, i32 cols);
 
 /* The value of weight i of an op's initialisation: uniform in [-a,a), or normal. */

@@ -118,9 +118,10 @@ err net_cell_runs(enum cell_kind cell, enum precision p, const struct kern *k) {
     if (here)
         return FAIL_AT(E103, "--precision", "--kernel auto   or   --precision fp32",
                        "the kernels \"%s\" have no bf16 products for this cell, those of \"%s\" have", k->name, here);
-    return FAIL_AT(E103, "--precision", "--precision fp32",
-                   "this processor has no bf16 products: they need AMX (Intel from Sapphire Rapids on) or AVX512_BF16 (Intel from "
-                   "Cooper Lake on, AMD from Zen 4 on)");
+    return FAIL_AT(
+        E103, "--precision", "--precision fp32",
+        "this processor has no bf16 products: they need AMX (Intel from Sapphire Rapids on) or AVX512_BF16 (Intel from "
+        "Cooper Lake on, AMD from Zen 4 on)");
 }
 
 err net_runs(const struct net *n, const struct kern *k) {

@@ -80,7 +80,8 @@ static void check(enum cell_kind kind, const struct shape *s, i32 n, i32 slices,
         if (slices > 1) { /* dW adds up in the order of the slices */
             memset(one.dw, 0, (size_t)one.dw_n * sizeof *one.dw), memset(one.dbias, 0, (size_t)one.db_n * sizeof *one.dbias);
             for (i32 q = imin(slices, s->T) - 1; q >= 0; q--)
-                k->dw(&one.box, 0, s->B, cut(s->T, q, imin(slices, s->T)), cut(s->T, q + 1, imin(slices, s->T)), one.dw, one.dbias);
+                k->dw(&one.box, 0, s->B, cut(s->T, q, imin(slices, s->T)), cut(s->T, q + 1, imin(slices, s->T)), one.dw,
+                      one.dbias);
         }
         run_shared(&many, k, n, slices);
         bench_same_bits(what, &one, &many);
@@ -96,7 +97,8 @@ TEST(team_gives_the_bits_of_one_at_every_width) {
         for (size_t n = 0; n < COUNT(members); n++)
             for (size_t h = 0; h < COUNT(H); h++)
                 for (size_t b = 0; b < COUNT(B); b++) {
-                    const struct shape s = {.T = h % 2 ? 2 : 5, .B = B[b], .I = b ? 13 : 70, .H = H[h], .state = (h + b) % 2, .dend = n % 2};
+                    const struct shape s = {
+                        .T = h % 2 ? 2 : 5, .B = B[b], .I = b ? 13 : 70, .H = H[h], .state = (h + b) % 2, .dend = n % 2};
                     check(kind, &s, members[n], 1, (u32)(h + b + n) % 3);
                 }
 }
@@ -114,8 +116,10 @@ TEST(team_gives_the_bits_of_one_over_long_time_in_slices) {
         for (size_t n = 0; n < COUNT(members); n++) {
             check(kind, &(struct shape){.T = 100, .B = 1, .I = 8, .H = 64, .state = true}, members[n], 1, 0);
             check(kind, &(struct shape){.T = 100, .B = 2, .I = 8, .H = 50, .dend = true, .no_dx = true}, members[n], 3, 0);
-            check(kind, &(struct shape){.T = 100, .B = 7, .I = 3, .H = 50, .ragged = true, .state = true, .dend = true}, members[n], 4, 0);
-            check(kind, &(struct shape){.T = 20, .B = 2, .I = 3, .H = 130, .ragged = true, .no_dy = true, .dend = true}, members[n], 2, 2);
+            check(kind, &(struct shape){.T = 100, .B = 7, .I = 3, .H = 50, .ragged = true, .state = true, .dend = true},
+                  members[n], 4, 0);
+            check(kind, &(struct shape){.T = 20, .B = 2, .I = 3, .H = 130, .ragged = true, .no_dy = true, .dend = true},
+                  members[n], 2, 2);
         }
 }
 

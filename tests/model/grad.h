@@ -34,8 +34,8 @@ static inline bool grad_has_cell(const struct op *op) {
     return false;
 }
 
-/* Products in bf16: the gradient of a tensor as a vector, at an angle and a distance.  One layer is held to 2e-2 (tests/kern); what
- * went through two layers and a loss may be twice as far off. */
+/* Products in bf16: the gradient of a tensor as a vector, at an angle and a distance.  One layer is held to 2e-2 (tests/kern);
+ * what went through two layers and a loss may be twice as far off. */
 static inline void grad_like(const char *what, const f32 *got, const f64 *want, i64 n, f32 floor) {
     f64 dot = 0, a = 0, b = 0, off = 0;
     for (i64 i = 0; i < n; i++) {

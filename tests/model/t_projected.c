@@ -78,5 +78,7 @@ TEST(projection_out_of_range_is_refused) {
     assert_non_null(strstr(err_last()->text, "projection is 8, possible is 1 to 7"));
 }
 
-T_MAIN(cmocka_unit_test(projected_gradient_equals_twin), cmocka_unit_test(projected_gradient_equals_twin_on_every_instruction_set),
-       cmocka_unit_test(projected_cut_into_grains_gives_the_bits_of_one_part), cmocka_unit_test(projection_out_of_range_is_refused))
+T_MAIN(cmocka_unit_test(projected_gradient_equals_twin),
+       cmocka_unit_test(projected_gradient_equals_twin_on_every_instruction_set),
+       cmocka_unit_test(projected_cut_into_grains_gives_the_bits_of_one_part),
+       cmocka_unit_test(projection_out_of_range_is_refused))

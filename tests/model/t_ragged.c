@@ -117,7 +117,8 @@ static void same_row(const struct net *n, i32 i, const char *what, const f32 *fe
     i64 row = buf_fp(&n->buf[i]);
     for (i32 t = 0; few && !n->buf[i].ids && t < n->buf[i].T; t++)
         if (memcmp(few + (i64)t * nfew * row, many + ((i64)t * nmany + b) * row, (size_t)row * 4)) {
-            print_error("%s of \"%s\": row %d of %d differs in a batch of %d, step %d\n", what, n->buf[i].name, b, nmany, nfew, t);
+            print_error("%s of \"%s\": row %d of %d differs in a batch of %d, step %d\n", what, n->buf[i].name, b, nmany, nfew,
+                        t);
             fail();
         }
 }

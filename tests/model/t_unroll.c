@@ -123,5 +123,5 @@ TEST(unroll_with_inputs_that_do_not_fit_is_refused) {
 
 T_MAIN(cmocka_unit_test(unroll_gradient_equals_twin_every_cell_forced_and_free),
        cmocka_unit_test(unroll_gradient_equals_twin_on_every_instruction_set),
-       cmocka_unit_test(unroll_cut_into_grains_gives_the_bits_of_one_part), cmocka_unit_test(unroll_reads_no_truth_outside_training),
-       cmocka_unit_test(unroll_with_inputs_that_do_not_fit_is_refused))
+       cmocka_unit_test(unroll_cut_into_grains_gives_the_bits_of_one_part),
+       cmocka_unit_test(unroll_reads_no_truth_outside_training), cmocka_unit_test(unroll_with_inputs_that_do_not_fit_is_refused))

@@ -6,10 +6,10 @@
  * in[0]  x [T][B][I]            in[2]  ids [1][B]: steps of each row, longest first, or -1 = T
  * out    y [T][B][P]            end    h after the last step of each row [1][B][P]
  *
- * theta    wx [I][W], wh [P][W], bias [W], whr [H][Pp]        W = 4 Hp: panels of i f g o, as the cells' element-wise part has them
- * derived  wht [W][Pp], whrt [P][Hp], wxt [W][Ip] where x wants a gradient
- * saved    z [T][B][W] gates, then dz;  c, m [T][B][Hp];  dh [T][B][Pp] whole gradient of h
- * scratch  a row: dc, dm, a c of zeros [Hp];  STEPS rows of what dW is made of, side by side (pack);  live rows [B][T]
+ * theta    wx [I][W], wh [P][W], bias [W], whr [H][Pp]        W = 4 Hp: panels of i f g o, as the cells' element-wise part has
+ * them derived  wht [W][Pp], whrt [P][Hp], wxt [W][Ip] where x wants a gradient saved    z [T][B][W] gates, then dz;  c, m
+ * [T][B][Hp];  dh [T][B][Pp] whole gradient of h scratch  a row: dc, dm, a c of zeros [Hp];  STEPS rows of what dW is made of,
+ * side by side (pack);  live rows [B][T]
  *
  * Step by step through the products of kern.h, dW in blocks of steps grain by grain.  Parts hold all steps. */
 #include <math.h>

@@ -150,7 +150,8 @@ static struct cell_box box_of(const struct op *op, const struct run *r, const st
 static bool forced(const struct op *op, const struct run *r, const struct dims *d, i32 t, i32 b, i32 j) {
     if (!r->train || op->spec.in[4] < 0 || op->spec.rate <= 0) return false;
     i64 at = (i64)t * r->B + b;
-    if (op->spec.rate < 1 && rng_uniform(r->seed, RNG_TEACHER, r->step, (u64)op->l << 48 | (u64)at) >= op->spec.rate) return false;
+    if (op->spec.rate < 1 && rng_uniform(r->seed, RNG_TEACHER, r->step, (u64)op->l << 48 | (u64)at) >= op->spec.rate)
+        return false;
     return !isnan(run_in(op, r, 4)[at * round_up(d->w, LANES) + j]);
 }
 
@@ -199,7 +200,8 @@ static void head_grad(const struct op *op, const struct run *r, const struct dim
     for (i32 t = 0; t < d->steps; t++) {
         i64 at = (i64)t * r->B + q.b0;
         const f32 *dout = r->dbuf[op->out] + at * d->Np;
-        r->kern->gemm_tn(d->H, d->N, q.b1 - q.b0, r->saved[op->l] + d->y + at * d->Hp, d->Hp, dout, d->Np, dw + d->head, d->Np, true);
+        r->kern->gemm_tn(d->H, d->N, q.b1 - q.b0, r->saved[op->l] + d->y + at * d->Hp, d->Hp, dout, d->Np, dw + d->head, d->Np,
+                         true);
         for (i32 b = 0; b < q.b1 - q.b0; b++) r->kern->add(d->Np, dw + d->head_bias, dout + (i64)b * d->Np);
     }
 }
@@ -266,7 +268,8 @@ static void load(const struct op *op, i32 tensor, const f32 *canonical, f32 *the
 extern const struct layer layer_unroll;
 const struct layer layer_unroll = {
     .name = "unroll",
-    .help = "y [steps][B][w*Q]: a cell from the end state on, fed with its own output (or, in training, the truth) and what is known",
+    .help =
+        "y [steps][B][w*Q]: a cell from the end state on, fed with its own output (or, in training, the truth) and what is known",
     .nin = 5,
     .shape = shape,
     .saved = saved,
