@@ -10,8 +10,8 @@
  *
  *   line = 64 bytes = 32 bf16 or fp16, or 16 f32.      tile = 16 lines
  *
- *   act   A [T+1][B][K]           a row of step t: x_t (XK lines, the rest of the last one zero), then h_{t-1} (HK lines)
- *         G [T][B/32][NG][32][LINES]     factors of backward, fp16: one run for each block of rows, since they come from afar
+ *   act   A [T+1][B/32][K][32]    a row of step t: x_t (XK lines, the rest of the last one zero), then h_{t-1} (HK lines)
+ *         G [T][B/32][NG][32][LINES]     factors of backward, fp16
  *         D [T][NG][B][DZ]        dz, bf16; step t lies at t % d_steps: if bwd and dw take turns (box.slice), few steps are in
  * use S [NG * panels][B]      f32: the running state (c, gru: h); in backward its gradient X [B][32 K]             scratch of bwd
  * and dw
@@ -20,8 +20,10 @@
  *         WB [NP/2][NG*DZ][2]             tiles of Wh' : 32 dz x 16 units
  *         WX [I/32][NG*DZ][2]             tiles of Wx' : 32 dz x 16 inputs
  *
+ * A and G are cut in blocks of 32 rows (the last one may have less), so that what is written or read together lies together.
+ *
  * A tile that is a right operand holds pairs of k: line j = 2j, 2j+1 of 16 columns, alternating.  A left operand is 16 rows of A
- * or G as they lie: any 16 rows that follow each other, so that any rows can be cut off.  The last tile of a range may read rows
+ * or G as they lie: any 16 rows of a block that follow each other, so that any rows can be cut off.  The last tile of a range may read rows
  * that others write meanwhile: their sums are not used. */
 #ifndef STRETTO_KERN_BF16_BOX_H
 #define STRETTO_KERN_BF16_BOX_H
@@ -37,7 +39,8 @@ enum {
     GB = KIND == CELL_GRU ? 4 : GW, /* gates in the bias */
     ROWS = 32,                      /* rows of a block: two tiles */
     RESIDENT_TILES = 1024,          /* weights up to this (1 MB) stay in the second cache */
-    STREAM_BYTES = 24 << 20         /* factors beyond this will not be in a cache when backward wants them */
+    STREAM_BYTES = 24 << 20,        /* factors beyond this will not be in a cache when backward wants them */
+    FETCH_BYTES = 4 << 20           /* beyond this they will not be in the second one */
 };
 
 struct lay {
@@ -48,7 +51,7 @@ struct lay {
     f32 *s;
     u16 *xt;
     const u16 *wf, *wb, *wx;
-    bool stream;
+    bool stream, fetch; /* forward writes past the caches; backward fetches ahead */
 };
 
 static const f32 no_bias[LANES];
@@ -91,14 +94,24 @@ static struct lay lay_of(const struct cell_box *x) {
     l.wb = l.wf + TILE * l.NG * wf_tiles(K);
     l.wx = l.wb + TILE * wb_tiles(x->H, x->H);
     l.stream = g_lines(x->T, x->B, x->H) * 64 > STREAM_BYTES;
+    l.fetch = g_lines(x->T, x->B, x->H) * 64 > FETCH_BYTES;
     return l;
 }
 
-static u16 *a_at(const struct lay *l, i32 t, i32 b) { return l->a + ((i64)t * l->B + b) * l->K * LINE; }
+/* The block of b: its rows, and where it begins at step t, in rows. */
+static i32 block_rows(const struct lay *l, i32 b) { return imin(ROWS, l->B - b / ROWS * ROWS); }
+static i64 block_row0(const struct lay *l, i32 t, i32 b) { return (i64)t * l->B + b / ROWS * ROWS; }
+
+/* Line k of row b; a_line: from a line to the next. */
+static i64 a_line(const struct lay *l, i32 b) { return block_rows(l, b) * LINE; }
+static u16 *a_at(const struct lay *l, i32 t, i32 b, i32 k) {
+    return l->a + block_row0(l, t, b) * l->K * LINE + k * a_line(l, b) + b % ROWS * LINE;
+}
+
 /* From a group to the next in G, for the rows of b's block. */
-static i64 g_group(const struct lay *l, i32 b) { return (i64)imin(ROWS, l->B - b / ROWS * ROWS) * LINES * LINE; }
+static i64 g_group(const struct lay *l, i32 b) { return (i64)block_rows(l, b) * LINES * LINE; }
 static u16 *g_at(const struct lay *l, i32 t, i32 g, i32 b) {
-    return l->g + ((i64)t * l->B + b / ROWS * ROWS) * l->NG * LINES * LINE + g * g_group(l, b) + b % ROWS * LINES * LINE;
+    return l->g + block_row0(l, t, b) * l->NG * LINES * LINE + g * g_group(l, b) + b % ROWS * LINES * LINE;
 }
 static u16 *d_at(const struct lay *l, i32 t, i32 g, i32 b) {
     return l->d + (((i64)(t % l->d_steps) * l->NG + g) * l->B + b) * DZ * LINE;

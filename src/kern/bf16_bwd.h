@@ -154,9 +154,9 @@ INLINE void bwd_cell(const int R, bool fetch, const struct bwd_rows *c, i32 r) {
 INLINE void bwd_pair(struct bwd_walk *w) {
     const i32 r = w->rows.r;
     if (r + 1 < w->rows.n)
-        bwd_cell(2, w->l->stream, &w->rows, r);
+        bwd_cell(2, w->l->fetch, &w->rows, r);
     else
-        bwd_cell(1, w->l->stream, &w->rows, r);
+        bwd_cell(1, w->l->fetch, &w->rows, r);
     w->rows.r = r + 2;
     if (r + 2 >= w->rows.n) bwd_next_group(w);
 }

@@ -5,8 +5,7 @@
  *     chunk > line of dz (two columns; 32 rows at a time as pairs, in the first cache) > line of k
  *
  * [x;h]' of the chunk is transposed once, into the scratch of the call's own rows in act:  X [K][32 rows][2] tiles of 16 k.  The
- * sums are read from and written to dw itself; only where x or h end inside a tile they go by way of a copy.  The bias is the
- * gradient of a row of ones.
+ * sums are read from and written to dw itself; only where x or h end inside a tile they go by way of a copy.
  *
  * Rows are summed by 32 in one product: a cut in time elsewhere than after a multiple of 32 rows changes the last bits. */
 #ifndef STRETTO_KERN_BF16_DW_H
@@ -18,7 +17,8 @@ enum { CHUNK = 512, W_ROW = GW * LANES };
 
 struct chunk {
     i32 n, groups;          /* rows; groups of 32, the last one filled up with zeros */
-    i64 a[CHUNK], d[CHUNK]; /* where the rows lie in A and in D (group 0) */
+    i64 a[CHUNK], d[CHUNK]; /* where the rows lie in A (line 0) and in D (group 0) */
+    i64 line[CHUNK];        /* from a line to the next in A */
     u16 *xt;
 };
 
@@ -42,20 +42,29 @@ INLINE void transpose_half(const u16 *a, const i64 *at, i32 n, u16 *to) {
 }
 
 static void chunk_transpose(const struct lay *l, const struct chunk *c) {
-    for (i32 k = 0; k < l->K; k++)
-        for (i32 r = 0; r < 32 * c->groups; r += 16)
-            transpose_half(l->a + k * LINE, c->a + r, c->n - r, c->xt + ((i64)k * c->groups + r / 32) * 2 * TILE + r % 32);
+    for (i32 r = 0; r < 32 * c->groups; r += 16) {
+        i64 at[16];
+        for (i32 i = 0; i < 16; i++) at[i] = r + i < c->n ? c->a[r + i] : 0;
+        for (i32 k = 0; k < l->K; k++) {
+            transpose_half(l->a, at, c->n - r, c->xt + ((i64)k * c->groups + r / 32) * 2 * TILE + r % 32);
+            for (i32 i = 0; i < 16 && r + i < c->n; i++) at[i] += c->line[r + i];
+        }
+    }
 }
 
-/* One line of dz of the chunk as right operands: [32 rows][column] tiles. */
-static void chunk_pairs(const struct chunk *c, const u16 *dz, u16 *to) {
-    const vi by_column = _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0);
+/* One line of dz of the chunk as right operands, [32 rows][column] tiles, and the sums of its columns. */
+static void chunk_pairs(const struct chunk *c, const u16 *dz, u16 *to, vf sum[2]) {
+    const vi by_column = _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0), ones = _mm512_set1_epi16(0x3f80);
+    sum[0] = sum[1] = v_zero();
     for (i32 r = 0; r < 32 * c->groups; r += 2) {
         const vi even = _mm512_permutexvar_epi64(by_column, chunk_line(dz, c->d, r, c->n));
         const vi odd = _mm512_permutexvar_epi64(by_column, chunk_line(dz, c->d, r + 1, c->n));
+        const vi lo = _mm512_unpacklo_epi16(even, odd), hi = _mm512_unpackhi_epi16(even, odd);
         u16 *line = to + r / 32 * 2 * TILE + r % 32 / 2 * LINE;
-        line_store(line, _mm512_unpacklo_epi16(even, odd));
-        line_store(line + TILE, _mm512_unpackhi_epi16(even, odd));
+        sum[0] = _mm512_dpbf16_ps(sum[0], (__m512bh)lo, (__m512bh)ones);
+        sum[1] = _mm512_dpbf16_ps(sum[1], (__m512bh)hi, (__m512bh)ones);
+        line_store(line, lo);
+        line_store(line + TILE, hi);
     }
 }
 
@@ -81,8 +90,20 @@ static void sums_close(const struct sums *s) {
     for (i32 r = 0; r < s->rows && s->rows < 16; r++) v_store(s->dw + (i64)r * W_ROW, v_load(s->copy + r * 16));
 }
 
+/* The lines of dz that are wanted next, fetched a few at a time. */
+struct ahead {
+    const u16 *p; /* NULL = none */
+    const i64 *at;
+    i32 done, n, step;
+};
+
+INLINE void fetch_some(struct ahead *h) {
+    const i32 end = imin(h->n, h->done + h->step);
+    for (; h->done < end; h->done++) _mm_prefetch((const char *)(h->p + h->at[h->done]), _MM_HINT_T1);
+}
+
 /* Two tiles of k x two columns; the sums that come next are fetched on the way. */
-static void dw_two(struct tiles *tl, const struct chunk *c, const u16 *x, const u16 *v, struct sums s[4], const f32 *next) {
+static void dw_two(struct tiles *tl, const struct chunk *c, const u16 *x, const u16 *v, struct sums s[4], const f32 *next, struct ahead *h) {
     tiles_order();
     tile_load(tl, 0, s[0].p, s[0].stride), tile_load(tl, 1, s[1].p, s[1].stride);
     tile_load(tl, 2, s[2].p, s[2].stride), tile_load(tl, 3, s[3].p, s[3].stride);
@@ -91,6 +112,7 @@ static void dw_two(struct tiles *tl, const struct chunk *c, const u16 *x, const 
             _mm_prefetch((const char *)next, _MM_HINT_T0);
             _mm_prefetch((const char *)(next + LANES), _MM_HINT_T0);
         }
+        fetch_some(h);
         tile_load_once(tl, 4, x, 64);
         tile_load(tl, 6, v, 64);
         tile_load(tl, 7, v + TILE, 64);
@@ -116,35 +138,10 @@ static void dw_one(struct tiles *tl, const struct chunk *c, const u16 *x, const 
     tiles_order();
 }
 
-/* Sums of two columns over the rows: even and odd groups apart, for there to be four chains. */
-static void dw_bias(struct tiles *tl, const struct chunk *c, const u16 *v, f32 *to0, f32 *to1) {
-    static const u16 ones[TILE] __attribute__((aligned(64))) = {
-        [0] = 0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80,
-        0x3f80,       0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80,
-        0x3f80,       0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80};
-    f32 sum[4][ZTILE] __attribute__((aligned(64)));
-    tiles_order();
-    tile_zero(tl, 0), tile_zero(tl, 1), tile_zero(tl, 2), tile_zero(tl, 3);
-    tile_load(tl, 4, ones, 64);
-    for (i32 r = 0; r < c->groups; r++, v += 2 * TILE) {
-        tile_load(tl, 6, v, 64);
-        tile_load(tl, 7, v + TILE, 64);
-        if (r % 2 == 0) {
-            tile_mul(tl, 0, 4, 6), tile_mul(tl, 1, 4, 7);
-        } else {
-            tile_mul(tl, 2, 4, 6), tile_mul(tl, 3, 4, 7);
-        }
-    }
-    tile_store(tl, 0, sum[0], 64), tile_store(tl, 1, sum[1], 64), tile_store(tl, 2, sum[2], 64), tile_store(tl, 3, sum[3], 64);
-    tiles_order();
-    v_store(to0, v_load(to0) + (v_load(sum[0]) + v_load(sum[2])));
-    if (to1) v_store(to1, v_load(to1) + (v_load(sum[1]) + v_load(sum[3])));
-}
-
 /* ------------------------------------------------------------------ the walk ------------------------------------------------ */
 
 /* dW of line j of group g: v holds its pairs. */
-static void dw_line(struct tiles *tl, const struct lay *l, const struct chunk *c, i32 g, i32 j, const u16 *v, f32 *dw) {
+static void dw_line(struct tiles *tl, const struct lay *l, const struct chunk *c, i32 g, i32 j, const u16 *v, f32 *dw, struct ahead *h) {
     const i32 I = l->x->I, H = l->x->H;
     struct sums s[4];
     for (i32 k = 0; k < l->K; k++) {
@@ -161,7 +158,7 @@ static void dw_line(struct tiles *tl, const struct lay *l, const struct chunk *c
         }
         const f32 *next = k + 1 < l->K ? at[0] + 32 * W_ROW : NULL;
         if (at[0] && at[1])
-            dw_two(tl, c, x, v, s, GROUP_PANELS == 1 ? next : NULL);
+            dw_two(tl, c, x, v, s, GROUP_PANELS == 1 ? next : NULL, h);
         else
             dw_one(tl, c, x, at[1] ? v + TILE : v, at[1] ? s + 1 : s);
         for (i32 i = 0; i < 4; i++)
@@ -176,14 +173,17 @@ static void dw_chunk(struct tiles *tl, const struct lay *l, struct chunk *c, f32
     chunk_transpose(l, c);
     for (i32 g = 0; g < l->NG; g++) {
         for (i32 j = 0; j < DZ; j++) {
-            f32 *bias[2];
+            vf sum[2];
+            const u16 *d = l->d + (i64)g * l->B * DZ * LINE + j * LINE;
+            chunk_pairs(c, d, v, sum);
             for (i32 i = 0; i < 2; i++) {
                 const i32 p = g * GROUP_PANELS + column_of[2 * j + i].panel;
-                bias[i] = p < l->NP ? dbias + ((i64)p * GB + (GROUP_PANELS == 1 ? 2 * j + i : 0)) * LANES : NULL;
+                f32 *bias = dbias + ((i64)p * GB + (GROUP_PANELS == 1 ? 2 * j + i : 0)) * LANES;
+                if (p < l->NP) v_store(bias, v_load(bias) + sum[i]);
             }
-            chunk_pairs(c, l->d + (i64)g * l->B * DZ * LINE + j * LINE, v);
-            dw_bias(tl, c, v, bias[0], bias[1]);
-            dw_line(tl, l, c, g, j, v, dw);
+            const u16 *next = d + (j + 1 < DZ ? LINE : (i64)l->B * DZ * LINE - (DZ - 1) * LINE);
+            struct ahead h = {next, c->d, 0, c->n, ceil_div(c->n, l->K * c->groups)};
+            dw_line(tl, l, c, g, j, v, dw, &h);
         }
     }
     c->n = 0;
@@ -200,7 +200,8 @@ static void cell_dw(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f3
     tiles_begin(&tl);
     for (i32 t = t0; t < t1; t++) {
         for (i32 b = b0; b < imin(b1, live_rows(x, t)); b++) {
-            c.a[c.n] = a_at(&l, t, b) - l.a;
+            c.a[c.n] = a_at(&l, t, b, 0) - l.a;
+            c.line[c.n] = a_line(&l, b);
             c.d[c.n++] = d_at(&l, t, 0, b) - l.d;
             if (c.n == most) dw_chunk(&tl, &l, &c, dw, dbias);
         }

@@ -16,66 +16,75 @@ struct fwd_block {
     i32 t, g, b, n; /* step, group, first row, number of rows up to ROWS; 0 = no block */
 };
 
-/* Where the cell of a block reads and writes; moves on as rows get done. */
+/* Where the cell of a block reads and writes; row r is r strides further. */
 struct fwd_rows {
-    const f32 *z; /* [tile of rows][column] tiles */
-    f32 *s, *y;
+    const f32 *z; /* [column][rows] */
+    f32 *s, *y;   /* y NULL: not wanted */
     u16 *h, *f;
-    i64 s_panel, y_ld, h_ld;
+    i64 z_column, s_panel, y_row;
     i32 n, done;
-    i32 real; /* panels that exist: the last group may have one less */
+    bool second, stream, stream_y; /* the group's second panel exists; f, y bypass the caches */
 };
 
 static struct fwd_rows fwd_rows_of(const struct lay *l, const struct fwd_block *b, const f32 *z) {
     const struct cell_box *x = l->x;
     const i32 p = b->g * GROUP_PANELS;
-    struct fwd_rows c = {
-        .z = z, .n = b->n, .s = s_at(l, p, b->b), .s_panel = (i64)l->B * LANES, .y_ld = l->Hp, .h_ld = (i64)l->K * LINE};
-    c.h = a_at(l, b->t + 1, b->b) + (i64)l->XK * LINE + p * LANES;
+    struct fwd_rows c = {.z = z, .n = b->n, .s = s_at(l, p, b->b), .s_panel = (i64)l->B * LANES, .y_row = l->Hp};
+    c.z_column = (b->n > 16 ? 2 : 1) * ZTILE;
+    c.h = a_at(l, b->t + 1, b->b, l->XK + p / 2) + p % 2 * LANES;
     c.f = g_at(l, b->t, b->g, b->b);
     c.y = x->y ? x->y + ((i64)b->t * l->B + b->b) * l->Hp : x->hT ? x->hT + (i64)b->b * l->Hp : NULL;
     if (c.y) c.y += p * LANES;
-    c.real = imin(GROUP_PANELS, l->NP - p);
+    c.second = p + 1 < l->NP;
+    c.stream = l->stream;
+    c.stream_y = l->stream && x->y && (uintptr_t)c.y % 64 == 0;
     return c;
 }
 
-/* The cell of R rows. */
-INLINE void fwd_cell(const int R, const struct lay *l, const struct cell_curves *k, struct fwd_rows *c) {
-    const i32 r = c->done;
-    const f32 *z = c->z + (r / 16 * 2 * DZ) * ZTILE + r % 16 * 16;
+INLINE void y_store(f32 *y, vf h, bool stream) {
+    if (stream)
+        _mm512_stream_ps(y, h);
+    else
+        v_store(y, h);
+}
+
+/* The cell of rows r.. */
+INLINE void fwd_cell(const int R, const struct cell_curves *k, const struct fwd_rows *c, i32 r) {
+    const f32 *z = c->z + r * LANES;
+    f32 *s = c->s + r * LANES, *y = c->y + r * c->y_row;
+    u16 *f = c->f + r * (LINES * LINE), *to = c->h + r * LINE;
     vf h[2][GROUP_PANELS];
     UNROLL for (int i = 0; i < R; i++) {
-        vf f[2 * LINES];
-        cell_fwd_row(k, z + i * 16, c->s + (r + i) * LANES, c->s_panel, h[i], f);
-        u16 *to = c->f + (r + i) * LINES * LINE;
+        vf v[2 * LINES];
+        cell_fwd_row(k, z + i * LANES, c->z_column, s + i * LANES, c->s_panel, h[i], v);
         UNROLL for (int j = 0; j < LINES; j++) {
-            const vi v = to_fp16(f[2 * j], f[2 * j + 1]);
-            if (l->stream)
-                _mm512_stream_si512((void *)(to + j * LINE), v);
+            if (c->stream)
+                _mm512_stream_si512((void *)(f + (i * LINES + j) * LINE), to_fp16(v[2 * j], v[2 * j + 1]));
             else
-                line_store(to + j * LINE, v);
+                line_store(f + (i * LINES + j) * LINE, to_fp16(v[2 * j], v[2 * j + 1]));
         }
     }
-    u16 *to = c->h + r * c->h_ld;
     if (GROUP_PANELS == 1) {
         const vi both = to_bf16(h[0][0], h[R - 1][0]);
         _mm256_storeu_si256((void *)to, _mm512_castsi512_si256(both));
-        if (R == 2) _mm256_storeu_si256((void *)(to + c->h_ld), _mm512_extracti64x4_epi64(both, 1));
+        if (R == 2) _mm256_storeu_si256((void *)(to + LINE), _mm512_extracti64x4_epi64(both, 1));
     } else {
-        UNROLL for (int i = 0; i < R; i++) line_store(to + i * c->h_ld, to_bf16(h[i][0], h[i][GROUP_PANELS - 1]));
+        UNROLL for (int i = 0; i < R; i++) line_store(to + i * LINE, to_bf16(h[i][0], h[i][GROUP_PANELS - 1]));
     }
-    if (c->y) {
-        UNROLL for (int i = 0; i < R; i++) {
-            v_store(c->y + (r + i) * c->y_ld, h[i][0]);
-            if (GROUP_PANELS == 2 && c->real == 2) v_store(c->y + (r + i) * c->y_ld + LANES, h[i][GROUP_PANELS - 1]);
-        }
+    if (!c->y) return;
+    UNROLL for (int i = 0; i < R; i++) {
+        y_store(y + i * c->y_row, h[i][0], c->stream_y);
+        if (GROUP_PANELS == 2 && c->second) y_store(y + i * c->y_row + LANES, h[i][GROUP_PANELS - 1], c->stream_y);
     }
-    c->done += R;
 }
 
-INLINE void fwd_cells(const struct lay *l, const struct cell_curves *k, struct fwd_rows *c, i32 upto) {
-    while (c->done + 2 <= upto) fwd_cell(2, l, k, c);
-    if (c->done < upto && upto == c->n) fwd_cell(1, l, k, c);
+INLINE void fwd_cells(const struct cell_curves *k, struct fwd_rows *c, i32 upto) {
+    for (; c->done < upto; c->done += 2) {
+        if (c->done + 1 < c->n)
+            fwd_cell(2, k, c, c->done);
+        else
+            fwd_cell(1, k, c, c->done);
+    }
 }
 
 static const f32 *bias_at(const struct lay *l, i32 g, i32 column) {
@@ -85,19 +94,15 @@ static const f32 *bias_at(const struct lay *l, i32 g, i32 column) {
 
 /* Two tiles of rows, line j of z: one line of k. */
 INLINE void fwd_mul_two(struct tiles *tl, const struct lay *l, const int j, i32 k, const u16 *a, const u16 *w) {
-    const i64 ld = (i64)l->K * LINE;
-    a += (i64)k * LINE;
+    tile_load(tl, 4, a, 64);
+    tile_load_once(tl, 6, w, 64);
     if (j != SPLIT) {
-        tile_load(tl, 4, a, ld * 2);
-        tile_load_once(tl, 6, w + (i64)k * 2 * TILE, 64);
-        tile_load_once(tl, 7, w + (i64)k * 2 * TILE + TILE, 64);
-        tile_load(tl, 5, a + 16 * ld, ld * 2);
+        tile_load_once(tl, 7, w + TILE, 64);
+        tile_load(tl, 5, a + TILE, 64);
         tile_mul(tl, 0, 4, 6), tile_mul(tl, 1, 4, 7), tile_mul(tl, 2, 5, 6), tile_mul(tl, 3, 5, 7);
         return;
     }
-    tile_load(tl, 4, a, ld * 2);
-    tile_load_once(tl, 6, w + (i64)k * TILE, 64);
-    tile_load(tl, 5, a + 16 * ld, ld * 2);
+    tile_load(tl, 5, a + TILE, 64);
     if (k < l->XK) {
         tile_mul(tl, 0, 4, 6), tile_mul(tl, 2, 5, 6);
     } else {
@@ -106,9 +111,8 @@ INLINE void fwd_mul_two(struct tiles *tl, const struct lay *l, const int j, i32 
 }
 
 /* One tile of rows, all columns: one line of k. */
-INLINE void fwd_mul_one(struct tiles *tl, const struct lay *l, i32 k, const u16 *a, const u16 *w) {
-    const u16 *v = w + (i64)k * 2 * TILE, *v2 = w + (i64)l->K * 2 * TILE + (i64)k * (SPLIT == 1 ? 1 : 2) * TILE;
-    tile_load(tl, 4, a + (i64)k * LINE, (i64)l->K * LINE * 2);
+INLINE void fwd_mul_one(struct tiles *tl, const struct lay *l, i32 k, const u16 *a, const u16 *v, const u16 *v2) {
+    tile_load(tl, 4, a, 64);
     tile_load(tl, 5, v, 64);
     tile_mul(tl, 0, 4, 5);
     tile_load(tl, 6, v + TILE, 64);
@@ -124,48 +128,42 @@ INLINE void fwd_mul_one(struct tiles *tl, const struct lay *l, i32 k, const u16 
     tile_mul(tl, 3, 4, 5);
 }
 
-/* The product of block b into z (m tiles of rows, none = 0), and meanwhile the cell of the block before. */
-INLINE void fwd_block_of(const int m, struct tiles *tl, const struct lay *l, const struct fwd_block *b, f32 *z,
-                         struct fwd_rows *c) {
-    const struct cell_curves k = cell_curves();
-    const u16 *a = a_at(l, b->t, b->b), *w = l->wf + TILE * b->g * wf_tiles(l->K);
-    const i32 K = l->K, steps = m == 2 ? DZ * K : K, pairs = (c->n + 1) / 2;
+/* The first line of the sums: one row of bias, read 16 times. */
+INLINE void fwd_bias(const int m, struct tiles *tl, const struct lay *l, i32 g, i32 j) {
+    const f32 *b0 = bias_at(l, g, 2 * j), *b1 = bias_at(l, g, 2 * j + 1);
+    const f32 *b2 = m == 2 ? b0 : bias_at(l, g, 2 * DZ - 2), *b3 = m == 2 ? b1 : bias_at(l, g, 2 * DZ - 1);
+    tile_load(tl, 0, b0, 0), tile_load(tl, 1, b1, 0), tile_load(tl, 2, b2, 0), tile_load(tl, 3, b3, 0);
+}
+
+/* The product of block b into z (m tiles of rows), and meanwhile the cell of the block before. */
+INLINE void fwd_block_of(const int m, struct tiles *tl, const struct lay *l, const struct fwd_block *b, f32 *z, struct fwd_rows *c) {
+    const struct cell_curves curves = cell_curves();
+    const i64 line = a_line(l, b->b);
+    const u16 *w = l->wf + TILE * b->g * wf_tiles(l->K), *w2 = w + (i64)l->K * 2 * TILE;
+    const i32 passes = m == 2 ? DZ : 1, steps = passes * l->K, pairs = ceil_div(c->n, 2);
+    i32 credit = 0, upto = 0;
     tiles_order();
-    if (m == 0) {
-        for (i32 r = 0; r < c->n; r += 16) {
-            tiles_awake(tl);
-            fwd_cells(l, &k, c, imin(c->n, r + 16));
-        }
-        return;
-    }
-    for (i32 s = 0; s < steps; s++) {
-        const i32 j = m == 2 && s >= K, at = s - j * K;
-        if (at == 0 && (m == 2 || DZ == 1)) {
-            const f32 *b0 = bias_at(l, b->g, 2 * j), *b1 = bias_at(l, b->g, 2 * j + 1);
-            tile_load(tl, 0, b0, 0), tile_load(tl, 1, b1, 0);
-            if (m == 2) {
-                tile_load(tl, 2, b0, 0), tile_load(tl, 3, b1, 0);
+    for (i32 j = 0; j < passes; j++) {
+        const u16 *a = a_at(l, b->t, b->b, 0);
+        fwd_bias(m, tl, l, b->g, j);
+        for (i32 k = 0; k < l->K; k++, a += line) {
+            if (m == 1) {
+                fwd_mul_one(tl, l, k, a, w, w2);
+                w += 2 * TILE, w2 += (SPLIT == 1 ? 1 : 2) * TILE;
+            } else if (j == 0) {
+                fwd_mul_two(tl, l, 0, k, a, w);
+                w += 2 * TILE;
+            } else {
+                fwd_mul_two(tl, l, 1, k, a, w);
+                w += (SPLIT == 1 ? 1 : 2) * TILE;
             }
-        } else if (at == 0) {
-            tile_load(tl, 0, bias_at(l, b->g, 0), 0), tile_load(tl, 1, bias_at(l, b->g, 1), 0);
-            tile_load(tl, 2, bias_at(l, b->g, 2 * DZ - 2), 0), tile_load(tl, 3, bias_at(l, b->g, 2 * DZ - 1), 0);
+            for (credit += pairs; credit >= steps; credit -= steps) upto += 2;
+            fwd_cells(&curves, c, upto);
         }
-        if (m == 1)
-            fwd_mul_one(tl, l, at, a, w);
-        else if (j == 0)
-            fwd_mul_two(tl, l, 0, at, a, w);
-        else
-            fwd_mul_two(tl, l, 1, at, a, w + (i64)K * 2 * TILE);
-        fwd_cells(l, &k, c, imin(c->n, 2 * (pairs * (s + 1) / steps)));
-        if (at == K - 1) { /* after the cell's share: stores that wait for a product hold up what is behind them */
-            f32 *to = z + 2 * j * ZTILE, *to2 = m == 2 ? to + 2 * DZ * ZTILE : to + 2 * ZTILE;
-            tile_store(tl, 0, to, 64);
-            tile_store(tl, 1, to + ZTILE, 64);
-            if (m == 2 || DZ == 2) {
-                tile_store(tl, 2, to2, 64);
-                tile_store(tl, 3, to2 + ZTILE, 64);
-            }
-        }
+        f32 *to = z + (m == 2 ? 4 * j : 0) * ZTILE; /* after the cell's share: stores that wait for a product hold up what follows */
+        tile_store(tl, 0, to, 64), tile_store(tl, 1, to + m * ZTILE, 64);
+        if (m == 2) { tile_store(tl, 2, to + ZTILE, 64), tile_store(tl, 3, to + 3 * ZTILE, 64); }
+        if (m == 1 && DZ == 2) { tile_store(tl, 2, to + 2 * ZTILE, 64), tile_store(tl, 3, to + 3 * ZTILE, 64); }
     }
     tiles_order();
 }
@@ -176,9 +174,12 @@ static void fwd_block_two(struct tiles *tl, const struct lay *l, const struct fw
 static void fwd_block_one(struct tiles *tl, const struct lay *l, const struct fwd_block *b, f32 *z, struct fwd_rows *c) {
     fwd_block_of(1, tl, l, b, z, c);
 }
-static void fwd_block_none(struct tiles *tl, const struct lay *l, struct fwd_rows *c) {
-    const struct fwd_block none = {0};
-    if (c->n > 0) fwd_block_of(0, tl, l, &none, NULL, c);
+static void fwd_block_none(struct tiles *tl, struct fwd_rows *c) {
+    const struct cell_curves curves = cell_curves();
+    while (c->done < c->n) {
+        tiles_awake(tl);
+        fwd_cells(&curves, c, imin(c->n, c->done + 16));
+    }
 }
 
 /* ------------------------------------------------------------------ the walk over time -------------------------------------- */
@@ -195,7 +196,7 @@ struct fwd_walk {
 
 static void fwd_finish(struct fwd_walk *w) {
     struct fwd_rows c = fwd_rows_of(w->l, &w->last, w->z[!w->turn]);
-    fwd_block_none(&w->tl, w->l, &c);
+    fwd_block_none(&w->tl, &c);
     w->last.n = 0;
 }
 
@@ -214,11 +215,12 @@ static void pack_x(const struct lay *l, i32 t, i32 b0, i32 b1) {
     const struct cell_box *x = l->x;
     for (i32 b = b0; b < b1; b++) {
         const f32 *from = x->x + ((i64)t * l->B + b) * x->x_ld;
-        u16 *to = a_at(l, t, b);
-        for (i32 k = 0; k < l->XK; k++)
-            line_store(to + k * LINE,
-                       to_bf16(v_load_n(from + 32 * k, x->I - 32 * k), v_load_n(from + 32 * k + 16, x->I - 32 * k - 16)));
-        if (l->NP % 2) memset(to + (i64)l->K * LINE - LANES, 0, LANES * sizeof *to);
+        u16 *to = a_at(l, t, b, 0);
+        for (i32 k = 0; k < l->XK; k++, to += a_line(l, b)) {
+            const f32 *v = from + 32 * k;
+            line_store(to, to_bf16(v_load_n(v, x->I - 32 * k), v_load_n(v + 16, x->I - 32 * k - 16)));
+        }
+        if (l->NP % 2) memset(a_at(l, t, b, l->K - 1) + LANES, 0, LANES * sizeof *to);
     }
 }
 
@@ -227,11 +229,11 @@ static void fwd_start(const struct lay *l, i32 b0, i32 b1) {
     const struct cell_box *x = l->x;
     const f32 *s0 = HAS_C ? x->c0 : x->h0;
     for (i32 b = b0; b < b1; b++) {
-        u16 *h = a_at(l, 0, b) + (i64)l->XK * LINE;
         for (i32 p = 0; p < l->NP; p++) {
             const i64 at = (i64)b * l->Hp + p * LANES;
             const vi v = to_bf16(v_load_or_zero(x->h0 ? x->h0 + at : NULL), v_zero());
-            _mm256_storeu_si256((void *)(h + p * LANES), _mm512_castsi512_si256(v));
+            u16 *h = a_at(l, 0, b, l->XK + p / 2) + p % 2 * LANES;
+            _mm256_storeu_si256((void *)h, _mm512_castsi512_si256(v));
             v_store(s_at(l, p, b), v_load_or_zero(s0 ? s0 + at : NULL));
         }
     }

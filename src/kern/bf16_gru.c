@@ -20,10 +20,10 @@ struct cell_curves {
 };
 INLINE struct cell_curves cell_curves(void) { return (struct cell_curves){curve_of(&tanh_pieces), curve_of(&sigmoid_pieces)}; }
 
-/* z: four tiles r u n_x n_h; s: h; f: the factors. */
-INLINE void cell_fwd_row(const struct cell_curves *k, const f32 *z, f32 *s, i64 s_panel, vf *h, vf *f) {
-    const vf r = curve_at(&k->sigmoid, v_load(z)), u = curve_at(&k->sigmoid, v_load(z + ZTILE)), nh = v_load(z + 3 * ZTILE);
-    const vf n = curve_at(&k->tanh, v_fma(r, nh, v_load(z + 2 * ZTILE))), step = v_load(s) - n;
+/* z: r u n_x n_h; s: h; f: the factors. */
+INLINE void cell_fwd_row(const struct cell_curves *k, const f32 *z, i64 column, f32 *s, i64 s_panel, vf *h, vf *f) {
+    const vf r = curve_at(&k->sigmoid, v_load(z)), u = curve_at(&k->sigmoid, v_load(z + column)), nh = v_load(z + 3 * column);
+    const vf n = curve_at(&k->tanh, v_fma(r, nh, v_load(z + 2 * column))), step = v_load(s) - n;
     const vf dn = v_fnma(n, n, v_set1(1)) * (v_set1(1) - u), ur = step * u, rn = dn * nh * r;
     (void)s_panel;
     h[0] = v_fma(u, step, n);

@@ -21,10 +21,10 @@ struct cell_curves {
 };
 INLINE struct cell_curves cell_curves(void) { return (struct cell_curves){curve_of(&tanh_pieces), curve_of(&sigmoid_pieces)}; }
 
-/* z: four tiles i f g o; s: c; f: the factors. */
-INLINE void cell_fwd_row(const struct cell_curves *k, const f32 *z, f32 *s, i64 s_panel, vf *h, vf *f) {
-    const vf i = curve_at(&k->sigmoid, v_load(z)), forget = curve_at(&k->sigmoid, v_load(z + ZTILE));
-    const vf g = curve_at(&k->tanh, v_load(z + 2 * ZTILE)), o = curve_at(&k->sigmoid, v_load(z + 3 * ZTILE));
+/* z: i f g o; s: c; f: the factors. */
+INLINE void cell_fwd_row(const struct cell_curves *k, const f32 *z, i64 column, f32 *s, i64 s_panel, vf *h, vf *f) {
+    const vf i = curve_at(&k->sigmoid, v_load(z)), forget = curve_at(&k->sigmoid, v_load(z + column));
+    const vf g = curve_at(&k->tanh, v_load(z + 2 * column)), o = curve_at(&k->sigmoid, v_load(z + 3 * column));
     const vf ig = i * g, fc = forget * v_load(s), c = fc + ig, tc = curve_at(&k->tanh, c);
     (void)s_panel;
     v_store(s, c);

@@ -18,11 +18,11 @@ struct cell_curves {
 };
 INLINE struct cell_curves cell_curves(void) { return (struct cell_curves){curve_of(&tanh_pieces)}; }
 
-/* z: two tiles, one a panel; f: the slope of tanh. */
-INLINE void cell_fwd_row(const struct cell_curves *k, const f32 *z, f32 *s, i64 s_panel, vf *h, vf *f) {
+/* z: a column a panel; f: the slope of tanh. */
+INLINE void cell_fwd_row(const struct cell_curves *k, const f32 *z, i64 column, f32 *s, i64 s_panel, vf *h, vf *f) {
     (void)s, (void)s_panel;
     UNROLL for (int p = 0; p < 2; p++) {
-        h[p] = curve_at(&k->tanh, v_load(z + p * ZTILE));
+        h[p] = curve_at(&k->tanh, v_load(z + p * column));
         f[p] = v_fnma(h[p], h[p], v_set1(1));
     }
 }
