@@ -23,8 +23,8 @@
  * A and G are cut in blocks of 32 rows (the last one may have less), so that what is written or read together lies together.
  *
  * A tile that is a right operand holds pairs of k: line j = 2j, 2j+1 of 16 columns, alternating.  A left operand is 16 rows of A
- * or G as they lie: any 16 rows of a block that follow each other, so that any rows can be cut off.  The last tile of a range may read rows
- * that others write meanwhile: their sums are not used. */
+ * or G as they lie: any 16 rows of a block that follow each other, so that any rows can be cut off.  The last tile of a range may
+ * read rows that others write meanwhile: their sums are not used. */
 #ifndef STRETTO_KERN_BF16_BOX_H
 #define STRETTO_KERN_BF16_BOX_H
 

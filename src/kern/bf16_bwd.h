@@ -10,7 +10,7 @@
 
 #include "kern/bf16_box.h"
 
-enum { SLICE_LINES = 8, PAIR = 2 * LANES };
+enum { SLICE_LINES = 16, PAIR = 2 * LANES };
 
 /* dz of a step times a matrix of wt: where the operands of a unit lie. */
 struct bwd_product {
@@ -276,21 +276,18 @@ static void bwd_last_rows(struct bwd_walk *w, i32 t, i32 b0, i32 b1) {
     bwd_finish(w);
 }
 
-/* Rows b0..b1 of step t, which go on: a batch of 32 rows while all weights stay in the second cache, or one of two panels.  The
- * first operand that stays in the first cache is then a slice of dz, or one of the weights. */
+/* Rows b0..b1 of step t, which go on.  A batch is one block of rows while all weights stay in the second cache; else half of the
+ * rows, so that weights come from afar only twice a step. */
 static void bwd_step(struct bwd_walk *w, i32 t, i32 b0, i32 b1) {
     const i32 pairs = ceil_div(w->l->NP, 2), blocks = (b1 - 1) / ROWS - b0 / ROWS + 1;
-    const i64 block = unit_floats(b1 - b0);
-    if (blocks == 1 || pairs * w->l->NG * DZ * 2 <= RESIDENT_TILES) {
-        for (i32 b = b0; b < b1; b = block_end(b, b1)) {
-            w->turn = blocks > 1 && !w->turn;
-            bwd_do_batch(w, &(struct bwd_batch){t, b, block_end(b, b1), 0, pairs, w->z + w->turn * pairs * block});
-        }
-    } else {
-        for (i32 p = 0; p < pairs; p++) {
-            w->turn = !w->turn;
-            bwd_do_batch(w, &(struct bwd_batch){t, b0, b1, p, 1, w->z + w->turn * blocks * block});
-        }
+    const bool near = pairs * w->l->NG * DZ * 2 <= RESIDENT_TILES;
+    const i32 most = near ? 1 : ceil_div(blocks, 2);
+    const i64 turn = most * pairs * unit_floats(b1 - b0);
+    for (i32 b = b0, end; b < b1; b = end) {
+        end = block_end(b, b1);
+        for (i32 i = 1; i < most; i++) end = block_end(end, b1);
+        w->turn = blocks > 1 && !w->turn;
+        bwd_do_batch(w, &(struct bwd_batch){t, b, end, 0, pairs, w->z + w->turn * turn});
     }
 }
 

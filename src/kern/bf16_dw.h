@@ -52,20 +52,33 @@ static void chunk_transpose(const struct lay *l, const struct chunk *c) {
     }
 }
 
-/* One line of dz of the chunk as right operands, [32 rows][column] tiles, and the sums of its columns. */
-static void chunk_pairs(const struct chunk *c, const u16 *dz, u16 *to, vf sum[2]) {
+/* One line of dz of the chunk on its way to right operands, [32 rows][column] tiles, and the sums of its columns. */
+struct pairing {
+    const struct chunk *c;
+    const u16 *dz;
+    u16 *to;
+    vf sum[2];
+    i32 r;
+};
+
+/* The next `count` pairs of rows. */
+INLINE void pair_rows(struct pairing *m, i32 count) {
     const vi by_column = _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0), ones = _mm512_set1_epi16(0x3f80);
-    sum[0] = sum[1] = v_zero();
-    for (i32 r = 0; r < 32 * c->groups; r += 2) {
-        const vi even = _mm512_permutexvar_epi64(by_column, chunk_line(dz, c->d, r, c->n));
-        const vi odd = _mm512_permutexvar_epi64(by_column, chunk_line(dz, c->d, r + 1, c->n));
+    const struct chunk *c = m->c;
+    const i32 end = imin(32 * c->groups, m->r + 2 * count);
+    vf s0 = m->sum[0], s1 = m->sum[1];
+    for (i32 r = m->r; r < end; r += 2) {
+        const vi even = _mm512_permutexvar_epi64(by_column, chunk_line(m->dz, c->d, r, c->n));
+        const vi odd = _mm512_permutexvar_epi64(by_column, chunk_line(m->dz, c->d, r + 1, c->n));
         const vi lo = _mm512_unpacklo_epi16(even, odd), hi = _mm512_unpackhi_epi16(even, odd);
-        u16 *line = to + r / 32 * 2 * TILE + r % 32 / 2 * LINE;
-        sum[0] = _mm512_dpbf16_ps(sum[0], (__m512bh)lo, (__m512bh)ones);
-        sum[1] = _mm512_dpbf16_ps(sum[1], (__m512bh)hi, (__m512bh)ones);
+        u16 *line = m->to + r / 32 * 2 * TILE + r % 32 / 2 * LINE;
+        s0 = _mm512_dpbf16_ps(s0, (__m512bh)lo, (__m512bh)ones);
+        s1 = _mm512_dpbf16_ps(s1, (__m512bh)hi, (__m512bh)ones);
         line_store(line, lo);
         line_store(line + TILE, hi);
     }
+    m->sum[0] = s0, m->sum[1] = s1;
+    m->r = end;
 }
 
 /* ------------------------------------------------------------------ products ------------------------------------------------ */
@@ -90,20 +103,10 @@ static void sums_close(const struct sums *s) {
     for (i32 r = 0; r < s->rows && s->rows < 16; r++) v_store(s->dw + (i64)r * W_ROW, v_load(s->copy + r * 16));
 }
 
-/* The lines of dz that are wanted next, fetched a few at a time. */
-struct ahead {
-    const u16 *p; /* NULL = none */
-    const i64 *at;
-    i32 done, n, step;
-};
-
-INLINE void fetch_some(struct ahead *h) {
-    const i32 end = imin(h->n, h->done + h->step);
-    for (; h->done < end; h->done++) _mm_prefetch((const char *)(h->p + h->at[h->done]), _MM_HINT_T1);
-}
-
-/* Two tiles of k x two columns; the sums that come next are fetched on the way. */
-static void dw_two(struct tiles *tl, const struct chunk *c, const u16 *x, const u16 *v, struct sums s[4], const f32 *next, struct ahead *h) {
+/* Two tiles of k x two columns; on the way the sums that come next are fetched, and rows of the next line paired, `count` pairs
+ * with each group. */
+static void dw_two(struct tiles *tl, const struct chunk *c, const u16 *x, const u16 *v, struct sums s[4], const f32 *next,
+                   struct pairing *m, i32 count) {
     tiles_order();
     tile_load(tl, 0, s[0].p, s[0].stride), tile_load(tl, 1, s[1].p, s[1].stride);
     tile_load(tl, 2, s[2].p, s[2].stride), tile_load(tl, 3, s[3].p, s[3].stride);
@@ -112,12 +115,12 @@ static void dw_two(struct tiles *tl, const struct chunk *c, const u16 *x, const 
             _mm_prefetch((const char *)next, _MM_HINT_T0);
             _mm_prefetch((const char *)(next + LANES), _MM_HINT_T0);
         }
-        fetch_some(h);
         tile_load_once(tl, 4, x, 64);
         tile_load(tl, 6, v, 64);
         tile_load(tl, 7, v + TILE, 64);
         tile_load_once(tl, 5, x + TILE, 64);
         tile_mul(tl, 0, 4, 6), tile_mul(tl, 1, 4, 7), tile_mul(tl, 2, 5, 6), tile_mul(tl, 3, 5, 7);
+        pair_rows(m, count);
     }
     tile_store(tl, 0, s[0].p, s[0].stride), tile_store(tl, 1, s[1].p, s[1].stride);
     tile_store(tl, 2, s[2].p, s[2].stride), tile_store(tl, 3, s[3].p, s[3].stride);
@@ -125,7 +128,8 @@ static void dw_two(struct tiles *tl, const struct chunk *c, const u16 *x, const 
 }
 
 /* Two tiles of k x one column. */
-static void dw_one(struct tiles *tl, const struct chunk *c, const u16 *x, const u16 *v, struct sums s[4]) {
+static void dw_one(struct tiles *tl, const struct chunk *c, const u16 *x, const u16 *v, struct sums s[4], struct pairing *m,
+                   i32 count) {
     tiles_order();
     tile_load(tl, 0, s[0].p, s[0].stride), tile_load(tl, 2, s[2].p, s[2].stride);
     for (i32 r = 0; r < c->groups; r++, x += 2 * TILE, v += 2 * TILE) {
@@ -133,6 +137,7 @@ static void dw_one(struct tiles *tl, const struct chunk *c, const u16 *x, const 
         tile_load(tl, 6, v, 64);
         tile_load_once(tl, 5, x + TILE, 64);
         tile_mul(tl, 0, 4, 6), tile_mul(tl, 2, 5, 6);
+        pair_rows(m, count);
     }
     tile_store(tl, 0, s[0].p, s[0].stride), tile_store(tl, 2, s[2].p, s[2].stride);
     tiles_order();
@@ -140,9 +145,10 @@ static void dw_one(struct tiles *tl, const struct chunk *c, const u16 *x, const 
 
 /* ------------------------------------------------------------------ the walk ------------------------------------------------ */
 
-/* dW of line j of group g: v holds its pairs. */
-static void dw_line(struct tiles *tl, const struct lay *l, const struct chunk *c, i32 g, i32 j, const u16 *v, f32 *dw, struct ahead *h) {
-    const i32 I = l->x->I, H = l->x->H;
+/* dW of line n: v holds its pairs.  Meanwhile the next line is paired. */
+static void dw_line(struct tiles *tl, const struct lay *l, const struct chunk *c, i32 line, const u16 *v, f32 *dw,
+                    struct pairing *m) {
+    const i32 I = l->x->I, H = l->x->H, g = line / DZ, j = line % DZ, count = ceil_div(16, l->K);
     struct sums s[4];
     for (i32 k = 0; k < l->K; k++) {
         const bool h_side = k >= l->XK;
@@ -158,33 +164,40 @@ static void dw_line(struct tiles *tl, const struct lay *l, const struct chunk *c
         }
         const f32 *next = k + 1 < l->K ? at[0] + 32 * W_ROW : NULL;
         if (at[0] && at[1])
-            dw_two(tl, c, x, v, s, GROUP_PANELS == 1 ? next : NULL, h);
+            dw_two(tl, c, x, v, s, GROUP_PANELS == 1 ? next : NULL, m, count);
         else
-            dw_one(tl, c, x, at[1] ? v + TILE : v, at[1] ? s + 1 : s);
+            dw_one(tl, c, x, at[1] ? v + TILE : v, at[1] ? s + 1 : s, m, count);
         for (i32 i = 0; i < 4; i++)
             if (at[i % 2]) sums_close(&s[i]);
     }
 }
 
+static void add_bias(const struct lay *l, i32 line, const vf sum[2], f32 *dbias) {
+    for (i32 i = 0; i < 2; i++) {
+        const i32 column = line % DZ * 2 + i, p = line / DZ * GROUP_PANELS + column_of[column].panel;
+        f32 *to = dbias + ((i64)p * GB + (GROUP_PANELS == 1 ? column : 0)) * LANES;
+        if (p < l->NP) v_store(to, v_load(to) + sum[i]);
+    }
+}
+
+static struct pairing pairing_of(const struct lay *l, const struct chunk *c, i32 line, u16 *to) {
+    const u16 *dz = l->d + (i64)(line / DZ) * l->B * DZ * LINE + line % DZ * LINE;
+    struct pairing m = {.c = c, .dz = dz, .to = to, .sum = {v_zero(), v_zero()}};
+    if (line == l->NG * DZ) m.r = 32 * c->groups; /* there is none */
+    return m;
+}
+
 static void dw_chunk(struct tiles *tl, const struct lay *l, struct chunk *c, f32 *dw, f32 *dbias) {
-    u16 v[CHUNK * LINE] __attribute__((aligned(64)));
+    u16 v[2][CHUNK * LINE] __attribute__((aligned(64)));
     if (c->n == 0) return;
     c->groups = ceil_div(c->n, 32);
     chunk_transpose(l, c);
-    for (i32 g = 0; g < l->NG; g++) {
-        for (i32 j = 0; j < DZ; j++) {
-            vf sum[2];
-            const u16 *d = l->d + (i64)g * l->B * DZ * LINE + j * LINE;
-            chunk_pairs(c, d, v, sum);
-            for (i32 i = 0; i < 2; i++) {
-                const i32 p = g * GROUP_PANELS + column_of[2 * j + i].panel;
-                f32 *bias = dbias + ((i64)p * GB + (GROUP_PANELS == 1 ? 2 * j + i : 0)) * LANES;
-                if (p < l->NP) v_store(bias, v_load(bias) + sum[i]);
-            }
-            const u16 *next = d + (j + 1 < DZ ? LINE : (i64)l->B * DZ * LINE - (DZ - 1) * LINE);
-            struct ahead h = {next, c->d, 0, c->n, ceil_div(c->n, l->K * c->groups)};
-            dw_line(tl, l, c, g, j, v, dw, &h);
-        }
+    struct pairing m = pairing_of(l, c, 0, v[0]);
+    pair_rows(&m, CHUNK);
+    for (i32 line = 0; line < l->NG * DZ; line++) {
+        add_bias(l, line, m.sum, dbias);
+        m = pairing_of(l, c, line + 1, v[(line + 1) % 2]);
+        dw_line(tl, l, c, line, v[line % 2], dw, &m);
     }
     c->n = 0;
 }

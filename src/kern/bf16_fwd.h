@@ -136,7 +136,8 @@ INLINE void fwd_bias(const int m, struct tiles *tl, const struct lay *l, i32 g, 
 }
 
 /* The product of block b into z (m tiles of rows), and meanwhile the cell of the block before. */
-INLINE void fwd_block_of(const int m, struct tiles *tl, const struct lay *l, const struct fwd_block *b, f32 *z, struct fwd_rows *c) {
+INLINE void fwd_block_of(const int m, struct tiles *tl, const struct lay *l, const struct fwd_block *b, f32 *z,
+                         struct fwd_rows *c) {
     const struct cell_curves curves = cell_curves();
     const i64 line = a_line(l, b->b);
     const u16 *w = l->wf + TILE * b->g * wf_tiles(l->K), *w2 = w + (i64)l->K * 2 * TILE;
@@ -160,10 +161,15 @@ INLINE void fwd_block_of(const int m, struct tiles *tl, const struct lay *l, con
             for (credit += pairs; credit >= steps; credit -= steps) upto += 2;
             fwd_cells(&curves, c, upto);
         }
-        f32 *to = z + (m == 2 ? 4 * j : 0) * ZTILE; /* after the cell's share: stores that wait for a product hold up what follows */
+        f32 *to =
+            z + (m == 2 ? 4 * j : 0) * ZTILE; /* after the cell's share: stores that wait for a product hold up what follows */
         tile_store(tl, 0, to, 64), tile_store(tl, 1, to + m * ZTILE, 64);
-        if (m == 2) { tile_store(tl, 2, to + ZTILE, 64), tile_store(tl, 3, to + 3 * ZTILE, 64); }
-        if (m == 1 && DZ == 2) { tile_store(tl, 2, to + 2 * ZTILE, 64), tile_store(tl, 3, to + 3 * ZTILE, 64); }
+        if (m == 2) {
+            tile_store(tl, 2, to + ZTILE, 64), tile_store(tl, 3, to + 3 * ZTILE, 64);
+        }
+        if (m == 1 && DZ == 2) {
+            tile_store(tl, 2, to + 2 * ZTILE, 64), tile_store(tl, 3, to + 3 * ZTILE, 64);
+        }
     }
     tiles_order();
 }
@@ -283,6 +289,7 @@ static void fwd_steps(const struct lay *l, i32 b0, i32 b1, i32 t0, i32 t1) {
     }
     fwd_finish(&w);
     tiles_end(&w.tl);
+    _mm_sfence(); /* what went past the caches is there for whoever is told that this is done */
 }
 
 static void cell_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
