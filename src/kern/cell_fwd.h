@@ -103,7 +103,8 @@ static void step_fwd(struct step *s, bool one_row, i32 b0, i32 b1) {
         i32 next;
         for (q = s->u0 / VL; q < Q; q = next) {
             fwd_fn *const *tiles = fwd_tiles(q, Q, &next);
-            const f32 *from = s->w + (i64)(next < Q ? next : s->u0 / VL) / SUB * K * WROW, *to = far ? from + (i64)K * WROW : from;
+            const f32 *from = s->w + (i64)(next < Q ? next : s->u0 / VL) / SUB * K * WROW;
+            const f32 *to = far ? from + (i64)K * WROW : from;
             for (i32 b = r0; b < r1;) {
                 const i32 n = tile_rows(r1 - b);
                 s->ahead = from + (i64)s->H * LANES <= to ? from : NULL;

@@ -78,7 +78,16 @@ INLINE void tail_tile(const int MR, const struct step *s, i32 b) {
     tail_gather(bias, s->bias + (i64)(s->NP - 1) * AROW, in_order, GA);
     UNROLL for (int r = 0; r < MR; r++) acc[r][0] = v_load(bias);
     mul_rows(MR, 1, acc, TO_SAME, s->x + b * s->x_ld, s->x_ld, s->tail, LANES, group, 1, LANES, s->I, NULL);
-    if (s->h) mul_rows(MR, 1, acc, TO_SAME, s->h + (i64)b * s->Hp, s->Hp, s->tail + (i64)s->I * LANES, LANES, group, 1, LANES, s->H, NULL);
+    if (GA > GW) /* a zero weight is no weight when x is infinite: n_h has nothing of x */
+        UNROLL for (int r = 0; r < MR; r++) acc[r][0] = _mm512_mask_mov_ps(acc[r][0], 0xf000, v_load(bias));
+    if (s->h) {
+        const i64 K = s->I * (i64)LANES;
+        vf x_side[8];
+        UNROLL for (int r = 0; r < MR; r++) x_side[r] = acc[r][0];
+        mul_rows(MR, 1, acc, TO_SAME, s->h + (i64)b * s->Hp, s->Hp, s->tail + K, LANES, group, 1, LANES, s->H, NULL);
+        if (GA > GW) /* nor n_x of h */
+            UNROLL for (int r = 0; r < MR; r++) acc[r][0] = _mm512_mask_mov_ps(acc[r][0], 0x0f00, x_side[r]);
+    }
     UNROLL for (int r = 0; r < MR; r += 4) {
         vf z[4];
         UNROLL for (int i = 0; i < 4; i++) z[i] = acc[r + i < MR ? r + i : r][0];

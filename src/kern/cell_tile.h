@@ -84,7 +84,9 @@ static const f32 *s_before(const struct cell_box *x, i32 t) {
 
 /* What members of a team hand each other, each in two slots in turn, apart from where it is kept: rows that lie in a line would
  * be fetched by a reader before their writer is done with them.  h [2][B][Hp], dh of one row [2][Hp]. */
-static f32 *mail_h(const struct cell_box *x, i32 slot) { return c_step(x, HAS_C ? x->T : 0) + (i64)slot * x->B * round_up(x->H, LANES); }
+static f32 *mail_h(const struct cell_box *x, i32 slot) {
+    return c_step(x, HAS_C ? x->T : 0) + (i64)slot * x->B * round_up(x->H, LANES);
+}
 static f32 *mail_dh(const struct cell_box *x, i32 slot) { return mail_h(x, 2) + (i64)slot * round_up(x->H, LANES); }
 
 /* Step t, and the units of it that are this member's. */

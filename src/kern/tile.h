@@ -25,7 +25,9 @@ enum { ACC = 16 }; /* columns of the accumulator array, used or not */
 /* Which accumulator column j of a product adds to.  An expression, not a table: clang keeps acc in memory where it cannot see the
  * index before it takes arrays apart. */
 enum to { TO_SAME, TO_R_Z_NX, TO_R_Z_NH }; /* gru: three columns onto a unit's four values r, z, n_x, n_h */
-INLINE int to_value(const enum to to, const int j) { return to == TO_SAME ? j : j / 3 * 4 + j % 3 + (to == TO_R_Z_NH && j % 3 == 2); }
+INLINE int to_value(const enum to to, const int j) {
+    return to == TO_SAME ? j : j / 3 * 4 + j % 3 + (to == TO_R_Z_NH && j % 3 == 2);
+}
 
 /* acc[r][to(j)] += sum over k < K of a[r*lda + k] * w[k*ldw + at(j)], where the columns lie in groups of PER vectors, STEP floats
  * apart: at(j) = group[j / PER] + j % PER * STEP.  On the way one line of `ahead` a k is fetched into the

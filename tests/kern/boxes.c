@@ -16,9 +16,7 @@ f32 *floats(i64 n) {
     return p;
 }
 
-i32 steps_of(const struct shape *s, i32 b) {
-    return s->ragged ? (i32)((i64)s->T * (s->B - 1 - b) / imax(1, s->B - 1)) : s->T;
-}
+i32 steps_of(const struct shape *s, i32 b) { return s->ragged ? (i32)((i64)s->T * (s->B - 1 - b) / imax(1, s->B - 1)) : s->T; }
 
 void bench_new(struct bench *e, const struct cell_kern *k, enum cell_kind kind, const struct shape *s) {
     const i32 Hp = round_up(s->H, LANES);

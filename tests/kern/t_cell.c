@@ -290,6 +290,106 @@ TEST(point_cell_equals_the_recurrent_kernel) {
     }
 }
 
+/* Two layers, the y of one the x of the other: folded, ahead and as guessed give the same bits in both directions. */
+TEST(stacked_layers_give_the_same_bits_folded_and_ahead) {
+    const i32 B[] = {1, 4, 32};
+    for (enum kern_arch a = 0; a < KERN_NARCH; a++)
+        for (i32 q = 0; q < 3 * CELL_NKIND && kern_get(a); q++) {
+            const enum cell_kind kind = (enum cell_kind)(q / 3);
+            const struct cell_kern *k = &kern_get(a)->cell[kind];
+            const struct shape low = {.T = 12, .B = B[q % 3], .I = 3, .H = 50}, high = {.T = 12, .B = B[q % 3], .I = 50, .H = 50};
+            struct bench two[3][2];
+            snprintf(label_, sizeof label_, "%s %s B%d stacked", kern_arch_name(a), kind_name[kind], low.B);
+            for (u32 how = 0; how < 3; how++) {
+                struct bench *e = two[how];
+                bench_new(&e[0], k, kind, &low), bench_fill(&e[0]), bench_new(&e[1], k, kind, &high), bench_fill(&e[1]);
+                e[0].box.how = e[1].box.how = how;
+                e[1].box.x = e[0].y, e[1].box.x_ld = 64;
+                e[1].box.dx = e[0].dy, e[1].box.dx_ld = 64;
+                for (i32 l = 0; l < 2; l++) k->prep(e[l].box.I, e[l].box.H, e[l].w, e[l].wt), k->fwd(&e[l].box, 0, low.B, 0, 12);
+                for (i32 l = 1; l >= 0; l--)
+                    k->bwd(&e[l].box, 0, low.B, 0, 12), k->dw(&e[l].box, 0, low.B, 0, 12, e[l].dw, e[l].dbias);
+                e[1].box.dx_ld = high.I + 3; /* back to its own dx, which nobody wrote */
+                for (i32 l = 0; l < 2; l++) bench_same_bits(what(how == 1 ? "folded" : "ahead"), &two[0][l], &e[l]);
+            }
+            for (u32 how = 0; how < 3; how++) bench_free(&two[how][0]), bench_free(&two[how][1]);
+        }
+}
+
+/* ------------------------------------------------------------------ not numbers --------------------------------------------- */
+
+enum bad { BAD_X, BAD_H0, BAD_C0, BAD_DY, BAD_W, NBAD };
+
+static void spoil(struct bench *e, enum bad where, f32 value) {
+    const i32 row = e->box.B / 2, Hp = round_up(e->box.H, LANES), t = 1;
+    f32 *const at[NBAD] = {e->x + ((i64)t * e->box.B + row) * e->box.x_ld, e->h0 + (i64)row * Hp + 1, e->c0 + (i64)row * Hp + 1,
+                           e->dy + ((i64)t * e->box.B + row) * Hp + 2, e->w + 3};
+    *at[where] = value;
+}
+
+/* rows x n values, ld apart: NaN where `want` is, near where it is not; and rows other than the spoilt one as in `clean`. */
+static void same_kind(const char *name, const f32 *got, const f32 *want, const f32 *clean, i64 rows, i32 B, i64 n, i64 ld) {
+    for (i64 r = 0; r < rows; r++)
+        for (i64 j = 0; j < n; j++) {
+            const f32 a = got[r * ld + j], b = want[r * ld + j];
+            if (isnan(a) != isnan(b) || fabsf(a - b) > 1e-4f)
+                fail_msg("%s[%lld][%lld] is %g, plainly %g", what(name), (long long)r, (long long)j, (f64)a, (f64)b);
+            if (clean && r % B != B / 2 && memcmp(&a, clean + r * ld + j, sizeof a) != 0)
+                fail_msg("%s[%lld][%lld] is %g: another row changed it", what(name), (long long)r, (long long)j, (f64)a);
+        }
+}
+
+/* A value that is no number reaches what it should by the plain twin, nothing more, and no other row. */
+TEST(not_a_number_goes_where_the_plain_twin_says) {
+    const i32 B[] = {1, 7}, H[] = {50, 33};
+    for (enum cell_kind kind = 0; kind < CELL_NKIND; kind++)
+        for (i32 q = 0; q < 2 * NBAD; q++) {
+            const enum bad where = q % NBAD;
+            if (where == BAD_C0 && kind != CELL_LSTM) continue;
+            const struct shape s = {.T = 4, .B = B[q / NBAD], .I = 5, .H = H[q % 2], .state = true, .dend = true};
+            const i64 TB = (i64)s.T * s.B, Hp = round_up(s.H, LANES);
+            struct bench plain;
+            bench_new(&plain, &kern_get(KERN_REF)->cell[kind], kind, &s), bench_fill(&plain), spoil(&plain, where, NAN);
+            bench_run(&plain, &kern_get(KERN_REF)->cell[kind], 1, 1);
+            for (enum kern_arch a = 0; a < KERN_NARCH; a++) {
+                if (!kern_get(a)) continue;
+                snprintf(label_, sizeof label_, "%s %s B%d H%d NaN at %d", kern_arch_name(a), kind_name[kind], s.B, s.H, where);
+                const struct cell_kern *k = &kern_get(a)->cell[kind];
+                struct bench e, clean;
+                bench_new(&e, k, kind, &s), bench_fill(&e), spoil(&e, where, NAN), bench_run(&e, k, 1, 1);
+                bench_new(&clean, k, kind, &s), bench_fill(&clean), bench_run(&clean, k, 1, 1);
+                const bool own = where != BAD_W;
+                same_kind("y", e.y, plain.y, own ? clean.y : NULL, TB, s.B, s.H, Hp);
+                same_kind("dx", e.dx, plain.dx, own ? clean.dx : NULL, TB, s.B, s.I, s.I + 3);
+                same_kind("dh0", e.dh0, plain.dh0, own ? clean.dh0 : NULL, s.B, s.B, s.H, Hp);
+                bench_free(&e), bench_free(&clean);
+            }
+            bench_free(&plain);
+        }
+}
+
+/* Infinite and huge inputs saturate the gates; what comes out is what the plain twin gives. */
+TEST(huge_inputs_saturate) {
+    const f32 big[] = {100, -100, 3e38f, INFINITY, -INFINITY};
+    for (enum cell_kind kind = 0; kind < CELL_NKIND; kind++)
+        for (size_t q = 0; q < COUNT(big); q++) {
+            const struct shape s = {.T = 3, .B = 7, .I = 1, .H = 50};
+            struct bench plain;
+            bench_new(&plain, &kern_get(KERN_REF)->cell[kind], kind, &s), bench_fill(&plain), spoil(&plain, BAD_X, big[q]);
+            bench_run(&plain, &kern_get(KERN_REF)->cell[kind], 1, 1);
+            for (enum kern_arch a = 0; a < KERN_NARCH; a++) {
+                if (!kern_get(a)) continue;
+                snprintf(label_, sizeof label_, "%s %s x = %g", kern_arch_name(a), kind_name[kind], (f64)big[q]);
+                const struct cell_kern *k = &kern_get(a)->cell[kind];
+                struct bench e;
+                bench_new(&e, k, kind, &s), bench_fill(&e), spoil(&e, BAD_X, big[q]), bench_run(&e, k, 1, 1);
+                same_kind("y", e.y, plain.y, NULL, (i64)s.T * s.B, s.B, s.H, round_up(s.H, LANES));
+                bench_free(&e);
+            }
+            bench_free(&plain);
+        }
+}
+
 TEST(pack_then_unpack_is_the_identity) {
     for (enum cell_kind kind = 0; kind < CELL_NKIND; kind++) {
         const i32 I = 5, H = 19;
@@ -318,4 +418,6 @@ T_MAIN(cmocka_unit_test(twin_gradient_equals_finite_differences), cmocka_unit_te
        cmocka_unit_test(cell_matches_twin_on_ragged_batches),
        cmocka_unit_test(cell_matches_twin_without_dy_or_dx_and_at_one_step), cmocka_unit_test(cell_matches_twin_over_long_time),
        cmocka_unit_test(cell_matches_twin_at_a_wide_layer), cmocka_unit_test(point_cell_equals_the_recurrent_kernel),
+       cmocka_unit_test(stacked_layers_give_the_same_bits_folded_and_ahead),
+       cmocka_unit_test(not_a_number_goes_where_the_plain_twin_says), cmocka_unit_test(huge_inputs_saturate),
        cmocka_unit_test(pack_then_unpack_is_the_identity))
