@@ -109,6 +109,9 @@ static err choose_precision(struct options *o, const struct series *s, const str
     char why[120], origin[136];
     enum precision p;
     if (strcmp(o->precision, "auto") != 0) return 0;
+    if (o->deterministic)
+        return FAIL_AT(E106, NULL, "--precision fp32   or   --precision bf16",
+                       "--precision auto is decided by measuring, --deterministic allows no such choice");
     TRY(measured_precision(o, s, split, &p, why, sizeof why));
     const char *name = p == PREC_BF16 ? "bf16" : "fp32";
     event_note(ev, EVENT_NOTE, "precision %s: %s", name, why);

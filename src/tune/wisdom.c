@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -189,11 +190,12 @@ static i64 version_of(const char *text, size_t n) {
 err wisdom_read(struct wisdom *w, const char *text, size_t n) {
     i32 number = 1, bad = 0, first = 0;
     w->damage[0] = 0;
-    if (n > 0 && version_of(text, n) != WISDOM_VERSION) {
-        snprintf(w->damage, sizeof w->damage, "it is not of version %d and will be written anew", WISDOM_VERSION);
+    w->foreign = n > 0 && version_of(text, n) != WISDOM_VERSION;
+    if (w->foreign) {
+        snprintf(w->damage, sizeof w->damage, "it is no wisdom file of version %d and is left alone", WISDOM_VERSION);
         return 0;
     }
-    for (const char *at = text, *end = text + n, *next; at < end; at = next, number++) {
+    for (const char *at = text, *end = text + n, *next; at < end && w->n < WISDOM_LINES; at = next, number++) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         next = stop ? stop + 1 : end;
         if (!stop) stop = end;
@@ -237,7 +239,9 @@ static err find_path(struct wisdom *w) {
 static err read_file(struct wisdom *w) {
     char *text;
     i64 n;
-    if (!w->path || !file_exists(w->path)) return 0;
+    struct stat info;
+    if (!w->path || stat(w->path, &info) != 0) return 0;
+    if (!S_ISREG(info.st_mode)) return FAIL_AT(E701, w->path, "STRETTO_WISDOM=off, or the path of a file", "it is not a regular file");
     TRY(file_load(w->path, FILE_BYTES, &text, &n));
     err e = wisdom_read(w, text, (size_t)n);
     mem_free(text);
@@ -250,9 +254,11 @@ err wisdom_open(const char *cpu, struct wisdom *out) {
     err e = find_path(out);
     if (e >= 0) e = read_file(out);
     if (e == -E601) wisdom_close(out);
-    if (e >= 0 || e == -E601) return e;
-    snprintf(out->damage, sizeof out->damage, "it cannot be read: %.200s", err_last()->text);
-    err_clear();
+    if ((e >= 0 && !out->foreign) || e == -E601) return e;
+    if (e < 0) {
+        snprintf(out->damage, sizeof out->damage, "it cannot be read: %.200s", err_last()->text);
+        err_clear();
+    }
     mem_free(out->path);
     out->path = NULL;
     return 0;
@@ -299,6 +305,7 @@ err wisdom_save(struct wisdom *w) {
     for (i32 i = 0; i < w->n; i++) any = any || w->entry[i].fresh;
     if (!w->path || !any) return 0;
     e = read_file(&file);
+    if (e >= 0 && file.foreign) e = FAIL_AT(E702, w->path, "STRETTO_WISDOM=off, or the path of a file of its own", "%s", file.damage);
     for (i32 i = 0; i < w->n && e >= 0; i++)
         if (w->entry[i].fresh) e = wisdom_put(&file, &w->entry[i]);
     if (e >= 0) {

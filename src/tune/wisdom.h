@@ -1,12 +1,12 @@
 /* wisdom.h - what was measured on this machine, as a text file that a person can read, edit and delete.
  *
  *     # stretto wisdom 1
- *     how cpu=Intel(R)_Xeon(R)/806f8 table=avx512 cell=lstm precision=fp32 T=100 B=32 I=8 H=64 threads=1 best=ahead fold=571.2us
- * ahead=443.0us precision cpu=... table=amx cell=lstm T=168 B=64 I=32 H=256 threads=1 best=bf16 fp32=160.1ms bf16=21.3ms
+ *     how cpu=Intel/806f8 table=avx512 cell=lstm precision=fp32 T=100 B=32 I=8 H=64 threads=1 best=ahead fold=571.2us ahead=443.0us
+ *     precision cpu=... table=amx cell=lstm T=168 B=64 I=32 H=256 threads=1 best=bf16 fp32=160.1ms bf16=21.3ms
  *
- * One line per question; `best` is the answer, the times say why.  A damaged line is skipped and named in `damage`; a file of
- * another version counts as empty and is written anew.  The file is written to a name of this process's own and renamed, with
- * the lines that others wrote in between: two processes at once lose no line, at worst they measure the same thing twice.
+ * One line per question; `best` is the answer, the times say why.  A damaged line is skipped and named in `damage`; a file that
+ * is no wisdom of this version is left alone.  The file is written to a name of this process's own and renamed, with the lines
+ * that others wrote in between: two processes at once lose no line, at worst they measure the same thing twice.
  *
  * One caller at a time. */
 #ifndef STRETTO_TUNE_WISDOM_H
@@ -37,7 +37,8 @@ struct tune_entry {
 
 struct wisdom {
     char *path; /* NULL = off, or nowhere to keep it: answers last as long as the process */
-    bool off;   /* STRETTO_WISDOM=off: nothing is measured either */
+    bool foreign; /* the text read last is no wisdom of ours: never written over */
+    bool off;     /* STRETTO_WISDOM=off: nothing is measured either */
     char cpu[WISDOM_CPU];
     struct tune_entry *entry;
     i32 n, cap;

@@ -112,22 +112,25 @@ TEST(wisdom_skips_damaged_lines_and_says_which) {
     end();
 }
 
-TEST(wisdom_of_another_version_is_written_anew) {
-    static const char *const other[] = {"# stretto wisdom 2\nwhatever\n", "# stretto wisdom\n", "GIF89a", "# stretto wisdom 1x"};
+/* A path that was mistyped must not cost anybody a file, nor a newer program its wisdom. */
+TEST(files_that_are_no_wisdom_of_ours_are_left_alone) {
+    static const char *const other[] = {"# stretto wisdom 2\nwhatever\n", "# stretto wisdom\n", "GIF89a", "date,v\n2020,1\n"};
     begin();
     for (size_t i = 0; i < COUNT(other); i++) {
         struct wisdom w;
         struct tune_entry e = entry(64, 0);
+        char *text;
+        i64 n;
         write_text(other[i]);
         T_OK(wisdom_open("x", &w));
-        assert_int_equal(w.n, 0);
+        assert_null(w.path);
+        assert_true(w.damage[0] != 0);
         T_OK(wisdom_put(&w, &e));
         T_OK(wisdom_save(&w));
         wisdom_close(&w);
-        T_OK(wisdom_open("x", &w));
-        assert_int_equal(w.n, 1);
-        assert_string_equal(w.damage, "");
-        wisdom_close(&w);
+        T_OK(file_load(path, 1 << 20, &text, &n));
+        assert_string_equal(text, other[i]);
+        mem_free(text);
     }
     end();
 }
@@ -246,6 +249,6 @@ TEST(wisdom_survives_every_refused_allocation) {
 }
 
 T_MAIN(cmocka_unit_test(wisdom_comes_back_from_its_file), cmocka_unit_test(wisdom_skips_damaged_lines_and_says_which),
-       cmocka_unit_test(wisdom_of_another_version_is_written_anew), cmocka_unit_test(wisdom_is_where_the_environment_says),
+       cmocka_unit_test(files_that_are_no_wisdom_of_ours_are_left_alone), cmocka_unit_test(wisdom_is_where_the_environment_says),
        cmocka_unit_test(wisdom_that_cannot_be_written_says_so), cmocka_unit_test(wisdom_survives_two_processes_at_once),
        cmocka_unit_test(wisdom_forgets_the_oldest_and_replaces), cmocka_unit_test(wisdom_survives_every_refused_allocation))
