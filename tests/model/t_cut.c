@@ -43,6 +43,27 @@ TEST(step_grain_by_grain_gives_the_bits_of_one_part) {
         }
 }
 
+/* Slices of time (few grains of many rows) are the same whoever computes the grains. */
+TEST(slices_of_time_give_the_bits_of_one_part) {
+    static const struct shape wide = {700, 256, 5, 2, 3, 2, 2, 0, 0};
+    for (i32 cell = 0; cell < CELL_NKIND; cell++)
+        for (i32 bf16 = 0; bf16 < 2; bf16++) {
+            struct net n;
+            struct rig whole, cut;
+            if (bf16 && !cell_at(kern_best(), (enum cell_kind)cell, PREC_BF16)) continue;
+            nets_precision = bf16 ? PREC_BF16 : PREC_F32;
+            nets_short(&n, wide, (enum cell_kind)cell, "loss_mse");
+            rig_new(&whole, &n, kern_best(), wide.B, wide.grain);
+            rig_new(&cut, &n, kern_best(), wide.B, wide.grain);
+            rig_step(&whole, wide.B, false);
+            rig_step(&cut, wide.grain, true);
+            compare(&whole, &cut);
+            rig_free(&whole);
+            rig_free(&cut);
+            nets_precision = PREC_F32;
+        }
+}
+
 static void padding(const char *what, const struct buf *u, i32 B, const f32 *p) {
     if (u->ids || !p) return;
     for (i64 at = 0; at < (i64)u->T * B; at++)
@@ -117,5 +138,6 @@ TEST(forward_of_a_row_does_not_depend_on_the_others) {
     rig_free(&one);
 }
 
-T_MAIN(cmocka_unit_test(step_grain_by_grain_gives_the_bits_of_one_part), cmocka_unit_test(step_leaves_padded_lanes_zero),
+T_MAIN(cmocka_unit_test(step_grain_by_grain_gives_the_bits_of_one_part),
+       cmocka_unit_test(slices_of_time_give_the_bits_of_one_part), cmocka_unit_test(step_leaves_padded_lanes_zero),
        cmocka_unit_test(forward_of_a_row_does_not_depend_on_the_others))

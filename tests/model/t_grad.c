@@ -48,7 +48,23 @@ TEST(gradient_equals_twin_on_every_instruction_set) {
     }
 }
 
+/* Few grains of many rows: backward and dW take turns on slices of time. */
+static const struct shape wide = {260, 256, 5, 2, 3, 2, 2, 0, 0};
+
+TEST(gradient_in_slices_of_time_equals_twin_every_cell) {
+    for (i32 cell = 0; cell < CELL_NKIND; cell++)
+        for (i32 bf16 = 0; bf16 < 2; bf16++) {
+            struct net n;
+            if (bf16 && !cell_at(kern_best(), (enum cell_kind)cell, PREC_BF16)) continue;
+            nets_precision = bf16 ? PREC_BF16 : PREC_F32;
+            nets_short(&n, wide, (enum cell_kind)cell, "loss_mse");
+            check(&n, kern_best(), wide.B, wide.grain);
+            nets_precision = PREC_F32;
+        }
+}
+
 T_MAIN(cmocka_unit_test(long_net_gradient_equals_twin_every_cell_and_shape),
        cmocka_unit_test(short_net_gradient_equals_twin_every_cell_and_shape),
        cmocka_unit_test(mixed_net_gradient_equals_twin_every_cell_and_shape),
-       cmocka_unit_test(gradient_equals_twin_on_every_instruction_set))
+       cmocka_unit_test(gradient_equals_twin_on_every_instruction_set),
+       cmocka_unit_test(gradient_in_slices_of_time_equals_twin_every_cell))
