@@ -24,15 +24,16 @@ static err no_kernel(const char *demand, const char *name, bool known) {
 }
 
 err pick_kernel(const struct options *o, const struct kern **out, u32 *how) {
+    const char *wish = o->kernel ? o->kernel : ""; /* an empty word is no word */
     char name[24];
-    size_t len = strcspn(o->kernel, ":");
-    const char *walk = o->kernel + len;
+    size_t len = strcspn(wish, ":");
+    const char *walk = wish + len;
     bool known = false;
     TRY(kern_init());
     *out = kern_best();
     *how = strcmp(walk, ":fold") == 0 ? CELL_FOLD : strcmp(walk, ":ahead") == 0 ? CELL_AHEAD : 0;
-    snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : sizeof name - 1), o->kernel);
-    if (*walk && *how == 0) return no_kernel(o->kernel, name, false);
+    snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : sizeof name - 1), wish);
+    if (*walk && *how == 0) return no_kernel(wish, name, false);
     if (strcmp(name, "auto") == 0) return 0;
     for (i32 a = 0; a < KERN_NARCH && !known; a++) {
         known = strcmp(name, kern_arch_name((enum kern_arch)a)) == 0;
@@ -40,7 +41,7 @@ err pick_kernel(const struct options *o, const struct kern **out, u32 *how) {
         *out = kern_get((enum kern_arch)a);
         return 0;
     }
-    return no_kernel(o->kernel, name, known);
+    return no_kernel(wish, name, known);
 }
 
 static err fill(const struct options *o, struct workshop *w) {

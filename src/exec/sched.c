@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/float_mode.h"
 #include "base/mem.h"
 #include "exec/bound.h"
 #include "model/layer.h"
@@ -38,10 +39,7 @@ static void wait_for(const struct exec *x, const struct wait *w) {
     }
 }
 
-void exec_work(void *exec, i32 worker) {
-    struct exec *x = exec;
-    if ((u32)worker >= x->nlane) return;
-    struct lane *l = &x->lane[worker];
+static void walk_lane(struct exec *x, struct lane *l) {
     for (u32 i = 0; i < l->n;) {
         const struct item *it = &l->item[i];
         for (u32 k = it->wait0; k < it->wait0 + it->nwait; k++) wait_for(x, &x->wait[k]);
@@ -55,6 +53,14 @@ void exec_work(void *exec, i32 worker) {
         i += it->run;
         atomic_store_explicit(&l->done, x->serial << 32 | i, memory_order_release);
     }
+}
+
+void exec_work(void *exec, i32 worker) {
+    struct exec *x = exec;
+    if ((u32)worker >= x->nlane) return;
+    const u64 mode = float_mode_fast();
+    walk_lane(x, &x->lane[worker]);
+    float_mode_back(mode);
 }
 
 static bool bound(const struct net *n, const struct exec_step *s, const struct op *op, i32 *missing) {

@@ -36,6 +36,7 @@
 
 enum {
     HAS_C = KIND == CELL_LSTM,
+    HAS_S = KIND != CELL_RNN,
     GB = KIND == CELL_GRU ? 4 : GW, /* gates in the bias */
     ROWS = 32,                      /* rows of a block: two tiles */
     RESIDENT_TILES = 1024,          /* weights up to this (1 MB) stay in the second cache */

@@ -48,28 +48,56 @@ INLINE void y_store(f32 *y, vf h, bool stream) {
         v_store(y, h);
 }
 
-/* The cell of rows r.. */
+INLINE void f_store(u16 *f, vi line, bool stream) {
+    if (stream)
+        _mm512_stream_si512((void *)f, line);
+    else
+        line_store(f, line);
+}
+
+/* One call of the cell: WIDE rows of one panel, or WIDE panels of a row.  Cell i of it lies z_at floats further than cell 0 in z
+ * and s_at in s.  Gives h in f32. */
+INLINE struct state fwd_gates(const struct cell_curves *k, const struct fwd_rows *c, const f32 *z, i64 z_at, f32 *s, i64 s_at, vg *f) {
+    enum { Z = 2 * DZ / GROUP_PANELS };
+    vg gate[Z];
+    struct state state, from;
+    UNROLL for (int j = 0; j < Z; j++) {
+        UNROLL for (int i = 0; i < WIDE; i++) from.of[i] = v_load(z + i * z_at + j * c->z_column);
+        gate[j] = g_narrow(from);
+    }
+    if (HAS_S) UNROLL for (int i = 0; i < WIDE; i++) state.of[i] = v_load(s + i * s_at);
+    const struct state h = g_widen(cell_fwd(k, gate, &state, f));
+    if (HAS_S) UNROLL for (int i = 0; i < WIDE; i++) v_store(s + i * s_at, state.of[i]);
+    return KIND == CELL_GRU ? state : h;
+}
+
+/* The cell of rows r.. : h and factors of both, of which the second may repeat the first. */
 INLINE void fwd_cell(const int R, const struct cell_curves *k, const struct fwd_rows *c, i32 r) {
     const f32 *z = c->z + r * LANES;
     f32 *s = c->s + r * LANES, *y = c->y + r * c->y_row;
     u16 *f = c->f + r * (LINES * LINE), *to = c->h + r * LINE;
     vf h[2][GROUP_PANELS];
-    UNROLL for (int i = 0; i < R; i++) {
-        vf v[2 * LINES];
-        cell_fwd_row(k, z + i * LANES, c->z_column, s + i * LANES, c->s_panel, h[i], v);
-        UNROLL for (int j = 0; j < LINES; j++) {
-            if (c->stream)
-                _mm512_stream_si512((void *)(f + (i * LINES + j) * LINE), to_fp16(v[2 * j], v[2 * j + 1]));
-            else
-                line_store(f + (i * LINES + j) * LINE, to_fp16(v[2 * j], v[2 * j + 1]));
-        }
-    }
+    vg v[2][2 * LINES];
     if (GROUP_PANELS == 1) {
+        UNROLL for (int i = 0; i < R; i += WIDE) {
+            const struct state got = fwd_gates(k, c, z + i * LANES, (R - 1) * LANES, s + i * LANES, (R - 1) * LANES, v[i]);
+            UNROLL for (int e = 0; e < WIDE; e++) h[i + e][0] = got.of[e];
+        }
+        UNROLL for (int i = 0; i < R; i++)
+            UNROLL for (int j = 0; j < LINES; j++)
+                f_store(f + (i * LINES + j) * LINE, g_line(v[i / WIDE * WIDE][2 * j], v[i / WIDE * WIDE][2 * j + 1], i % WIDE), c->stream);
         const vi both = to_bf16(h[0][0], h[R - 1][0]);
         _mm256_storeu_si256((void *)to, _mm512_castsi512_si256(both));
         if (R == 2) _mm256_storeu_si256((void *)(to + LINE), _mm512_extracti64x4_epi64(both, 1));
     } else {
-        UNROLL for (int i = 0; i < R; i++) line_store(to + i * LINE, to_bf16(h[i][0], h[i][GROUP_PANELS - 1]));
+        UNROLL for (int i = 0; i < R; i++) {
+            UNROLL for (int q = 0; q < GROUP_PANELS; q += WIDE) {
+                const struct state got = fwd_gates(k, c, z + i * LANES + q * c->z_column, c->z_column, NULL, 0, &v[i][q]);
+                UNROLL for (int e = 0; e < WIDE; e++) h[i][(q + e) % GROUP_PANELS] = got.of[e];
+            }
+            f_store(f + i * LINE, g_both(v[i]), c->stream);
+            line_store(to + i * LINE, to_bf16(h[i][0], h[i][GROUP_PANELS - 1]));
+        }
     }
     if (!c->y) return;
     UNROLL for (int i = 0; i < R; i++) {
@@ -289,6 +317,7 @@ static void fwd_steps(const struct lay *l, i32 b0, i32 b1, i32 t0, i32 t1) {
     }
     fwd_finish(&w);
     tiles_end(&w.tl);
+    if (l->stream) _mm_sfence(); /* for whoever is told that we are done */
     _mm_sfence(); /* what went past the caches is there for whoever is told that this is done */
 }
 

@@ -4,7 +4,7 @@
  *
  * Forward leaves the products that backward needs, so that there one multiplication makes each dz, with no loss of digits where
  * gates saturate. */
-#include "kern/bf16_vec.h"
+#include "kern/bf16_gate.h"
 
 #define KIND CELL_LSTM
 #define FILL kern_fill_bf16_lstm
@@ -16,25 +16,18 @@
 
 static const struct { signed char panel, gate_x, gate_h; } column_of[2 * DZ] = {{0, 0, 0}, {0, 1, 1}, {0, 2, 2}, {0, 3, 3}};
 
-struct cell_curves {
-    struct curve tanh, sigmoid;
-};
-INLINE struct cell_curves cell_curves(void) { return (struct cell_curves){curve_of(&tanh_pieces), curve_of(&sigmoid_pieces)}; }
-
-/* z: i f g o; s: c; f: the factors. */
-INLINE void cell_fwd_row(const struct cell_curves *k, const f32 *z, i64 column, f32 *s, i64 s_panel, vf *h, vf *f) {
-    const vf i = curve_at(&k->sigmoid, v_load(z)), forget = curve_at(&k->sigmoid, v_load(z + column));
-    const vf g = curve_at(&k->tanh, v_load(z + 2 * column)), o = curve_at(&k->sigmoid, v_load(z + 3 * column));
-    const vf ig = i * g, fc = forget * v_load(s), c = fc + ig, tc = curve_at(&k->tanh, c);
-    (void)s_panel;
-    v_store(s, c);
-    h[0] = o * tc;
-    f[0] = v_fnma(ig, i, ig);      /* dc / dz_i    = g i (1 - i) */
-    f[1] = v_fnma(fc, forget, fc); /* dc / dz_f    = c_prev f (1 - f) */
-    f[2] = v_fnma(ig, g, i);       /* dc / dz_g    = i (1 - g^2) */
-    f[3] = v_fnma(h[0], o, h[0]);  /* dh / dz_o    = tanh(c) o (1 - o) */
-    f[4] = v_fnma(h[0], tc, o);    /* dh / dc      = o (1 - tanh(c)^2) */
+/* z: i f g o; s: c before, then after; f: the factors. */
+INLINE vg cell_fwd(const struct cell_curves *k, const vg *z, struct state *s, vg *f) {
+    const vg i = g_sigmoid(k, z[0]), forget = g_sigmoid(k, z[1]), g = g_tanh(k, z[2]), o = g_sigmoid(k, z[3]), ig = i * g;
+    *s = g_move(forget, *s, ig);
+    const vg c = g_narrow(*s), fc = c - ig, tc = g_tanh(k, c), h = o * tc;
+    f[0] = g_fnma(ig, i, ig);      /* dc / dz_i    = g i (1 - i) */
+    f[1] = g_fnma(fc, forget, fc); /* dc / dz_f    = c_prev f (1 - f) */
+    f[2] = g_fnma(ig, g, i);       /* dc / dz_g    = i (1 - g^2) */
+    f[3] = g_fnma(h, o, h);        /* dh / dz_o    = tanh(c) o (1 - o) */
+    f[4] = g_fnma(h, tc, o);       /* dh / dc      = o (1 - tanh(c)^2) */
     f[5] = forget;                 /* dc / dc_prev */
+    return h;
 }
 
 /* dz from dh; s: dc. */

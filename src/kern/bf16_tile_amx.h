@@ -20,7 +20,7 @@ struct tiles {
 /* clang-format off */
 #define tile_zero(tl, n) ({ (void)(tl); _tile_zero(n); })
 #define tile_load(tl, n, p, stride) ({ (void)(tl); _tile_loadd(n, p, stride); })
-#define tile_load_once(tl, n, p, stride) ({ (void)(tl); _tile_stream_loadd(n, p, stride); }) /* need not stay in the first cache */
+#define tile_load_once(tl, n, p, stride) ({ (void)(tl); _tile_stream_loadd(n, p, stride); }) /* past the first cache */
 #define tile_store(tl, n, p, stride) ({ (void)(tl); _tile_stored(n, p, stride); })
 #define tile_mul(tl, to, rows, columns) ({ (void)(tl); _tile_dpbf16ps(to, rows, columns); })
 #define tiles_awake(tl) ({ (void)(tl); _tile_dpbf16ps(0, 4, 6); }) /* whatever lies there: the result is not used */

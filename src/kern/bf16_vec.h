@@ -36,7 +36,8 @@ INLINE void line_store(u16 *p, vi a) { _mm512_storeu_si512(p, a); }
 
 /* The first n of 16 floats, the others zero and not read. */
 INLINE vf v_load_n(const f32 *p, i32 n) {
-    return _mm512_maskz_loadu_ps(n >= 16 ? (__mmask16)0xffff : (__mmask16)((1u << imax(n, 0)) - 1), p);
+    const u32 mask = n >= 16 ? 0xffffu : (1u << imax(n, 0)) - 1;
+    return _mm512_maskz_loadu_ps((__mmask16)mask, p);
 }
 
 /* 32 bf16: 16 of lo, then 16 of hi. */

@@ -32,11 +32,11 @@ INLINE void dw_tile(const int MK, const struct dw_job *j, const struct dw_side *
     UNROLL for (int i = 0; i < MK; i++) /* the sums of the next tile */
         UNROLL for (int v = 0; v < DW_NV; v++) __builtin_prefetch(w + (MK + i) * WROW + j->to[v], 1, 3);
     UNROLL for (int i = 0; i < MK; i++)
-        UNROLL for (int v = 0; v < DW_NV; v++) acc[i][v] = v_load(w + i * WROW + j->to[v]);
+        UNROLL for (int v = 0; v < DW_NV; v++) acc[i][v] = v_zero(); /* sums of sums: one chain over all rows loses digits */
     for (i32 t = 0; t < j->nt; t++)
         mul_cols(MK, DW_NV, acc, side->a + t * side->step + k, side->row, j->dz + t * j->dz_step, AROW, from, j->nb);
     UNROLL for (int i = 0; i < MK; i++)
-        UNROLL for (int v = 0; v < DW_NV; v++) v_store(w + i * WROW + j->to[v], acc[i][v]);
+        UNROLL for (int v = 0; v < DW_NV; v++) v_store(w + i * WROW + j->to[v], v_load(w + i * WROW + j->to[v]) + acc[i][v]);
 }
 
 typedef void dw_fn(const struct dw_job *, const struct dw_side *, i32 k, f32 *w);
@@ -101,14 +101,12 @@ INLINE void dw_tail_tile(const int MK, const struct dw_job *j, const struct dw_s
     vf acc[COLS_MAX][WIDE];
     f32 sum[LANES];
     const i64 at[WIDE] = {0};
-    UNROLL for (int i = 0; i < MK; i++) {
-        tail_gather(sum, w + i * WROW, in_order, GW);
-        acc[i][0] = v_load(sum);
-    }
+    UNROLL for (int i = 0; i < MK; i++) acc[i][0] = v_zero();
     for (i32 t = 0; t < j->nt; t++)
         mul_cols(MK, 1, acc, side->a + t * side->step + k, side->row, dz + (i64)t * j->nb * LANES, LANES, at, j->nb);
     UNROLL for (int i = 0; i < MK; i++) {
-        v_store(sum, acc[i][0]);
+        tail_gather(sum, w + i * WROW, in_order, GW);
+        v_store(sum, v_load(sum) + acc[i][0]);
         for (i32 g = 0; g < GW; g++) memcpy(w + i * WROW + g * LANES, sum + g * TAIL, TAIL * sizeof *w);
     }
 }

@@ -16,8 +16,10 @@
  *   activations    [T][B][F]                   time-major, F a multiple of LANES
  *
  * Rows of the batch are the unit of everything: state in and state out per row, live rows per step; no kernel assumes that rows
- * are different sequences.  The result of a row never depends on which other rows are computed in the same call, nor on the
- * thread count; dW sums over rows in increasing (t,b) order within one call. */
+ * are different sequences.  The result of a row does not depend on which other rows are computed in the same call, nor on the
+ * thread count (a batch of one row has kernels of its own, which sum dh in several chains: its gradients may differ from those of
+ * the same row among others in the last bits).  dW sums rows in chunks that depend on b0, b1, t0, t1 alone: the cut of a layer into
+ * slices of time, which must not depend on the number of threads, is part of its last bits. */
 #ifndef STRETTO_KERN_KERN_H
 #define STRETTO_KERN_KERN_H
 
@@ -102,9 +104,7 @@ struct kern {
     /* The same contract in bf16: x, h and w are rounded to bf16 as they enter a product, dz and the factors of backward are kept
      * in 16 bits; c, sums, y, dx and all gradients are f32.  Slots are NULL where the set has no bf16 products (cell_at).
      * Besides the contract above: box.y may be NULL when nobody reads it (hT is written all the same); how is not read, nor is
-     * carry; member 0 of a team computes everything while the others wait (as in the plain twin); dw adds its rows 32 at a time,
-     * so the cut of a layer into slices of time, which must not depend on the number of threads, is part of the last bits of dW
-     * unless slices hold a multiple of 32 rows. */
+     * carry; member 0 of a team computes everything while the others wait (as in the plain twin). */
     struct cell_kern bf16[CELL_NKIND];
     /* C[M,N] = (add ? C : 0) + A[M,K] B[K,N]; B and C rows 64-byte aligned, ldb, ldc multiples of LANES, columns up to
      * round_up(N, LANES) are read and written. */

@@ -116,7 +116,7 @@ err net_cell_runs(enum cell_kind cell, enum precision p, const struct kern *k) {
     if (p == PREC_F32 || has_bf16(k, cell)) return 0;
     const char *here = bf16_here(cell);
     if (here)
-        return FAIL_AT(E103, "--precision", "--kernel auto   or   --precision fp32",
+        return FAIL_AT(E103, "--precision", "--kernel auto without STRETTO_ISA   or   --precision fp32",
                        "the kernels \"%s\" have no bf16 products for this cell, those of \"%s\" have", k->name, here);
     return FAIL_AT(
         E103, "--precision", "--precision fp32",

@@ -241,7 +241,8 @@ static err read_file(struct wisdom *w) {
     i64 n;
     struct stat info;
     if (!w->path || stat(w->path, &info) != 0) return 0;
-    if (!S_ISREG(info.st_mode)) return FAIL_AT(E701, w->path, "STRETTO_WISDOM=off, or the path of a file", "it is not a regular file");
+    if (!S_ISREG(info.st_mode))
+        return FAIL_AT(E701, w->path, "STRETTO_WISDOM=off, or the path of a file", "it is not a regular file");
     TRY(file_load(w->path, FILE_BYTES, &text, &n));
     err e = wisdom_read(w, text, (size_t)n);
     mem_free(text);
@@ -305,7 +306,8 @@ err wisdom_save(struct wisdom *w) {
     for (i32 i = 0; i < w->n; i++) any = any || w->entry[i].fresh;
     if (!w->path || !any) return 0;
     e = read_file(&file);
-    if (e >= 0 && file.foreign) e = FAIL_AT(E702, w->path, "STRETTO_WISDOM=off, or the path of a file of its own", "%s", file.damage);
+    if (e >= 0 && file.foreign)
+        e = FAIL_AT(E702, w->path, "STRETTO_WISDOM=off, or the path of a file of its own", "%s", file.damage);
     for (i32 i = 0; i < w->n && e >= 0; i++)
         if (w->entry[i].fresh) e = wisdom_put(&file, &w->entry[i]);
     if (e >= 0) {

@@ -1,7 +1,7 @@
 /* wisdom.h - what was measured on this machine, as a text file that a person can read, edit and delete.
  *
  *     # stretto wisdom 1
- *     how cpu=Intel/806f8 table=avx512 cell=lstm precision=fp32 T=100 B=32 I=8 H=64 threads=1 best=ahead fold=571.2us ahead=443.0us
+ *     how cpu=Intel/806f8 table=avx512 cell=lstm precision=fp32 T=100 B=32 I=8 H=64 threads=1 best=ahead fold=571us ahead=443us
  *     precision cpu=... table=amx cell=lstm T=168 B=64 I=32 H=256 threads=1 best=bf16 fp32=160.1ms bf16=21.3ms
  *
  * One line per question; `best` is the answer, the times say why.  A damaged line is skipped and named in `damage`; a file that

@@ -1,3 +1,4 @@
+/* boxes.c - a cell box with buffers of its own for the tests of the kernels, and comparisons of two of them. */
 #include "kern/boxes.h"
 
 #include "t.h"
@@ -103,5 +104,8 @@ void bench_same_bits(const char *what, const struct bench *a, const struct bench
     same_bits(what, "y", a->y, b->y, TB * Hp), same_bits(what, "hT", a->hT, b->hT, BH), same_bits(what, "cT", a->cT, b->cT, BH);
     same_bits(what, "dx", a->dx, b->dx, TB * x->dx_ld), same_bits(what, "dh0", a->dh0, b->dh0, BH);
     same_bits(what, "dc0", a->dc0, b->dc0, BH);
+}
+
+void bench_same_dw(const char *what, const struct bench *a, const struct bench *b) {
     same_bits(what, "dw", a->dw, b->dw, a->dw_n), same_bits(what, "dbias", a->dbias, b->dbias, a->db_n);
 }

@@ -29,6 +29,7 @@ void bench_new(struct bench *e, const struct cell_kern *k, enum cell_kind kind, 
 void bench_fill(struct bench *e); /* every input from the test's random numbers; padded lanes stay zero */
 void bench_free(struct bench *e);
 /* Everything that fwd, bwd and dw write, but act.  `what` names the run in the message. */
-void bench_same_bits(const char *what, const struct bench *a, const struct bench *b);
+void bench_same_bits(const char *what, const struct bench *a, const struct bench *b); /* all but the weight gradients: */
+void bench_same_dw(const char *what, const struct bench *a, const struct bench *b);   /* dw and dbias */
 
 #endif

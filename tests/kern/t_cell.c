@@ -160,6 +160,10 @@ static void check(enum cell_kind kind, const struct shape *s) {
             bench_twin(&cut, k, &w, s);
             cut.box.how = how;
             bench_run(&cut, k, how < 2 ? imin(3, s->B) : 1, how != 1 ? imin(4, s->T) : 1);
+            if (how == CELL_FOLD) /* whole: dW too */
+                bench_same_dw(what("folded"), &one, &cut);
+            else
+                compare_weights(&w, &cut);
             bench_same_bits(what(how == CELL_AHEAD ? "ahead" : how ? "folded" : "cut"), &one, &cut);
             bench_free(&cut);
         }
@@ -310,7 +314,10 @@ TEST(stacked_layers_give_the_same_bits_folded_and_ahead) {
                 for (i32 l = 1; l >= 0; l--)
                     k->bwd(&e[l].box, 0, low.B, 0, 12), k->dw(&e[l].box, 0, low.B, 0, 12, e[l].dw, e[l].dbias);
                 e[1].box.dx_ld = high.I + 3; /* back to its own dx, which nobody wrote */
-                for (i32 l = 0; l < 2; l++) bench_same_bits(what(how == 1 ? "folded" : "ahead"), &two[0][l], &e[l]);
+                for (i32 l = 0; l < 2; l++) {
+                    bench_same_bits(what(how == 1 ? "folded" : "ahead"), &two[0][l], &e[l]);
+                    bench_same_dw(what(how == 1 ? "folded" : "ahead"), &two[0][l], &e[l]);
+                }
             }
             for (u32 how = 0; how < 3; how++) bench_free(&two[how][0]), bench_free(&two[how][1]);
         }

@@ -85,6 +85,7 @@ static void check(enum cell_kind kind, const struct shape *s, i32 n, i32 slices,
         }
         run_shared(&many, k, n, slices);
         bench_same_bits(what, &one, &many);
+        bench_same_dw(what, &one, &many);
         bench_free(&one), bench_free(&many);
     }
 }
