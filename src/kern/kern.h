@@ -18,8 +18,8 @@
  * Rows of the batch are the unit of everything: state in and state out per row, live rows per step; no kernel assumes that rows
  * are different sequences.  The result of a row does not depend on which other rows are computed in the same call, nor on the
  * thread count (a batch of one row has kernels of its own, which sum dh in several chains: its gradients may differ from those of
- * the same row among others in the last bits).  dW sums rows in chunks that depend on b0, b1, t0, t1 alone: the cut of a layer into
- * slices of time, which must not depend on the number of threads, is part of its last bits. */
+ * the same row among others in the last bits).  dW sums rows in chunks that depend on b0, b1, t0, t1 alone: the cut of a layer
+ * into slices of time, which must not depend on the number of threads, is part of its last bits. */
 #ifndef STRETTO_KERN_KERN_H
 #define STRETTO_KERN_KERN_H
 
