@@ -145,7 +145,7 @@ INLINE void bwd_cell(const int R, bool fetch, const struct bwd_rows *c, i32 r) {
         dh[0] = v_load(z) + v_load(dy);
         if (GROUP_PANELS == 2) dh[GROUP_PANELS - 1] = v_zero();
         if (GROUP_PANELS == 2 && c->second) dh[GROUP_PANELS - 1] = v_load(z + c->z_panel) + v_load(dy + LANES);
-        cell_bwd_row(f + i * LINES * LINE, dh, s + i * LANES, c->s_panel, dz);
+        unit_bwd(f + i * LINES * LINE, dh, s + i * LANES, c->s_panel, dz);
         UNROLL for (int j = 0; j < DZ; j++) line_store(d + (i * DZ + j) * LINE, to_bf16(dz[2 * j], dz[2 * j + 1]));
         z += c->z_row, dy += c->dy_row;
     }

@@ -66,7 +66,7 @@ INLINE struct state fwd_gates(const struct cell_curves *k, const struct fwd_rows
         gate[j] = g_narrow(from);
     }
     if (HAS_S) UNROLL for (int i = 0; i < WIDE; i++) state.of[i] = v_load(s + i * s_at);
-    const struct state h = g_widen(cell_fwd(k, gate, &state, f));
+    const struct state h = g_widen(unit_fwd(k, gate, &state, f));
     if (HAS_S) UNROLL for (int i = 0; i < WIDE; i++) v_store(s + i * s_at, state.of[i]);
     return KIND == CELL_GRU ? state : h;
 }

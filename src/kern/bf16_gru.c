@@ -16,7 +16,7 @@
 static const struct { signed char panel, gate_x, gate_h; } column_of[2 * DZ] = {{0, 0, 0}, {0, 1, 1}, {0, 2, -1}, {0, -1, 2}};
 
 /* z: r u n_x n_h; s: h before, then after; f: the factors. */
-INLINE vg cell_fwd(const struct cell_curves *k, const vg *z, struct state *s, vg *f) {
+INLINE vg unit_fwd(const struct cell_curves *k, const vg *z, struct state *s, vg *f) {
     const vg r = g_sigmoid(k, z[0]), u = g_sigmoid(k, z[1]), n = g_tanh(k, g_fma(r, z[3], z[2])), one = g_set1(1);
     const vg dn = g_fnma(n, n, one) * (one - u), rn = dn * z[3] * r, un = (g_narrow(*s) - n) * u;
     *s = g_move(u, *s, g_fnma(u, n, n));
@@ -30,7 +30,7 @@ INLINE vg cell_fwd(const struct cell_curves *k, const vg *z, struct state *s, vg
 }
 
 /* dz from dh; s: the part of dh that did not go through a product. */
-INLINE void cell_bwd_row(const u16 *f, const vf *dh, f32 *s, i64 s_panel, vf *dz) {
+INLINE void unit_bwd(const u16 *f, const vf *dh, f32 *s, i64 s_panel, vf *dz) {
     const vf d = dh[0] + v_load(s);
     (void)s_panel;
     UNROLL for (int j = 0; j < 4; j++) dz[j] = d * from_fp16(f + j * LANES);

@@ -17,7 +17,7 @@
 static const struct { signed char panel, gate_x, gate_h; } column_of[2 * DZ] = {{0, 0, 0}, {0, 1, 1}, {0, 2, 2}, {0, 3, 3}};
 
 /* z: i f g o; s: c before, then after; f: the factors. */
-INLINE vg cell_fwd(const struct cell_curves *k, const vg *z, struct state *s, vg *f) {
+INLINE vg unit_fwd(const struct cell_curves *k, const vg *z, struct state *s, vg *f) {
     const vg i = g_sigmoid(k, z[0]), forget = g_sigmoid(k, z[1]), g = g_tanh(k, z[2]), o = g_sigmoid(k, z[3]), ig = i * g;
     *s = g_move(forget, *s, ig);
     const vg c = g_narrow(*s), fc = c - ig, tc = g_tanh(k, c), h = o * tc;
@@ -31,7 +31,7 @@ INLINE vg cell_fwd(const struct cell_curves *k, const vg *z, struct state *s, vg
 }
 
 /* dz from dh; s: dc. */
-INLINE void cell_bwd_row(const u16 *f, const vf *dh, f32 *s, i64 s_panel, vf *dz) {
+INLINE void unit_bwd(const u16 *f, const vf *dh, f32 *s, i64 s_panel, vf *dz) {
     const vf dc = v_fma(dh[0], from_fp16(f + 4 * LANES), v_load(s));
     (void)s_panel;
     dz[0] = dc * from_fp16(f);

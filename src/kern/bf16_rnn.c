@@ -14,14 +14,14 @@
 static const struct { signed char panel, gate_x, gate_h; } column_of[2 * DZ] = {{0, 0, 0}, {1, 0, 0}};
 
 /* f: the slope of tanh. */
-INLINE vg cell_fwd(const struct cell_curves *k, const vg *z, struct state *s, vg *f) {
+INLINE vg unit_fwd(const struct cell_curves *k, const vg *z, struct state *s, vg *f) {
     const vg h = g_tanh(k, z[0]);
     (void)s;
     f[0] = g_fnma(h, h, g_set1(1));
     return h;
 }
 
-INLINE void cell_bwd_row(const u16 *f, const vf *dh, f32 *s, i64 s_panel, vf *dz) {
+INLINE void unit_bwd(const u16 *f, const vf *dh, f32 *s, i64 s_panel, vf *dz) {
     (void)s, (void)s_panel;
     UNROLL for (int p = 0; p < 2; p++) dz[p] = dh[p] * from_fp16(f + p * LANES);
 }
