@@ -108,10 +108,23 @@ static err short_option(struct parser *p, const char *arg) {
     return set_option(p, id, arg[2] ? arg + 2 : NULL, false);
 }
 
+/* "--norm yes": a switch takes no word of its own. */
+static err after_switch(const struct parser *p, const char *arg) {
+    char fix[96];
+    const char *flag = p->at > 0 ? p->argv[p->at - 1] : "";
+    const bool no = strcmp(arg, "no") == 0;
+    if ((!no && strcmp(arg, "yes") != 0) || strncmp(flag, "--", 2) != 0) return 0;
+    const i32 id = opt_find(flag + 2);
+    if (id < 0 || opt_info((enum opt_id)id)->type != OPT_BOOL) return 0;
+    snprintf(fix, sizeof fix, "--%s%.60s", no ? "no-" : "", flag + 2);
+    return FAIL_AT(E101, NULL, fix, "\"%.60s\" is a switch: no word follows it", flag);
+}
+
 static err positional(struct parser *p, const char *arg) {
     char name[64], fix[160];
     const struct verb_info *v = verb_info((enum verb)p->out->verb);
     const char *equals = strchr(arg, '=');
+    if (!p->only_args) TRY(after_switch(p, arg));
     if (equals && !p->only_args && (size_t)(equals - arg) < sizeof name) {
         snprintf(name, sizeof name, "%.*s", (int)(equals - arg), arg);
         if (opt_find(name) >= 0) {

@@ -1,0 +1,1 @@
+stretto train a.csv --norm yes
