@@ -213,6 +213,7 @@ static void text_line(struct console *c, const struct event *e) {
 /* The last word: how long it took, what was best, why it stopped. */
 static void finish(struct console *c, const struct event *e) {
     c->total += c->at.step;
+    c->spent += e->seconds > 0 ? e->seconds : c->at.seconds;
     if (c->redraw && e->member + 1 >= e->members) draw(c, c->o.now(c->o.clock));
     if (e->member + 1 < e->members) return;
     end_line(c);
@@ -222,7 +223,7 @@ static void finish(struct console *c, const struct event *e) {
     if (e->members > 1) str_addf(b, "%d members, ", e->members);
     str_addf(b, "%lld steps", (long long)c->total);
     str_add(b, " in ");
-    text_seconds(b, e->seconds > 0 ? e->seconds : c->at.seconds);
+    text_seconds(b, c->spent);
     if (!isnan(c->best)) {
         str_add(b, "; best val ");
         text_digits(b, c->best, 4);

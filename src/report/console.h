@@ -38,6 +38,7 @@ struct console {
     i64 best_step;
     i32 best_member;
     i64 total;                /* steps of all members that ended */
+    f64 spent;                /* and their seconds */
     struct str line;
 };
 
