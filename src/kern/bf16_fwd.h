@@ -57,7 +57,8 @@ INLINE void f_store(u16 *f, vi line, bool stream) {
 
 /* One call of the cell: WIDE rows of one panel, or WIDE panels of a row.  Cell i of it lies z_at floats further than cell 0 in z
  * and s_at in s.  Gives h in f32. */
-INLINE struct state fwd_gates(const struct cell_curves *k, const struct fwd_rows *c, const f32 *z, i64 z_at, f32 *s, i64 s_at, vg *f) {
+INLINE struct state fwd_gates(const struct cell_curves *k, const struct fwd_rows *c, const f32 *z, i64 z_at, f32 *s, i64 s_at,
+                              vg *f) {
     enum { Z = 2 * DZ / GROUP_PANELS };
     vg gate[Z];
     struct state state, from;
@@ -83,9 +84,8 @@ INLINE void fwd_cell(const int R, const struct cell_curves *k, const struct fwd_
             const struct state got = fwd_gates(k, c, z + i * LANES, (R - 1) * LANES, s + i * LANES, (R - 1) * LANES, v[i]);
             UNROLL for (int e = 0; e < WIDE; e++) h[i + e][0] = got.of[e];
         }
-        UNROLL for (int i = 0; i < R; i++)
-            UNROLL for (int j = 0; j < LINES; j++)
-                f_store(f + (i * LINES + j) * LINE, g_line(v[i / WIDE * WIDE][2 * j], v[i / WIDE * WIDE][2 * j + 1], i % WIDE), c->stream);
+        UNROLL for (int i = 0; i < R; i++) UNROLL for (int j = 0; j < LINES; j++) f_store(
+            f + (i * LINES + j) * LINE, g_line(v[i / WIDE * WIDE][2 * j], v[i / WIDE * WIDE][2 * j + 1], i % WIDE), c->stream);
         const vi both = to_bf16(h[0][0], h[R - 1][0]);
         _mm256_storeu_si256((void *)to, _mm512_castsi512_si256(both));
         if (R == 2) _mm256_storeu_si256((void *)(to + LINE), _mm512_extracti64x4_epi64(both, 1));
@@ -318,7 +318,7 @@ static void fwd_steps(const struct lay *l, i32 b0, i32 b1, i32 t0, i32 t1) {
     fwd_finish(&w);
     tiles_end(&w.tl);
     if (l->stream) _mm_sfence(); /* for whoever is told that we are done */
-    _mm_sfence(); /* what went past the caches is there for whoever is told that this is done */
+    _mm_sfence();                /* what went past the caches is there for whoever is told that this is done */
 }
 
 static void cell_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
