@@ -36,7 +36,7 @@ endfunction()
 
 set(ISA_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(ISA_FLAGS_avx512 -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma -mavx2 -mprefer-vector-width=512)
-set(ISA_FLAGS_avx512_bf16 ${ISA_FLAGS_avx512} -mavx512bf16)
+set(ISA_FLAGS_avx512_bf16 ${ISA_FLAGS_avx512} -mavx512bf16 -mprfchw)
 set(ISA_FLAGS_amx ${ISA_FLAGS_avx512_bf16} -mavx512fp16 -mamx-tile -mamx-bf16)
 set(ISA_FLAGS_base "")
 set(ISA_FLAGS_neon "$<$<C_COMPILER_ID:GNU>:-fno-schedule-insns>") # else gcc loads a whole tile's factors first, and spills

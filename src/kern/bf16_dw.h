@@ -61,16 +61,21 @@ struct pairing {
     i32 r;
 };
 
+/* Words n, n + 1, .. of two rows, alternating. */
+INLINE vi pair_order(i32 n) {
+    const vi even = _mm512_add_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0), _mm512_set1_epi32(n));
+    return _mm512_or_si512(even, _mm512_slli_epi32(_mm512_add_epi32(even, _mm512_set1_epi32(32)), 16));
+}
+
 /* The next `count` pairs of rows. */
 INLINE void pair_rows(struct pairing *m, i32 count) {
-    const vi by_column = _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0), ones = _mm512_set1_epi16(0x3f80);
+    const vi ones = _mm512_set1_epi16(0x3f80), first = pair_order(0), second = pair_order(16);
     const struct chunk *c = m->c;
     const i32 end = imin(32 * c->groups, m->r + 2 * count);
     vf s0 = m->sum[0], s1 = m->sum[1];
     for (i32 r = m->r; r < end; r += 2) {
-        const vi even = _mm512_permutexvar_epi64(by_column, chunk_line(m->dz, c->d, r, c->n));
-        const vi odd = _mm512_permutexvar_epi64(by_column, chunk_line(m->dz, c->d, r + 1, c->n));
-        const vi lo = _mm512_unpacklo_epi16(even, odd), hi = _mm512_unpackhi_epi16(even, odd);
+        const vi even = chunk_line(m->dz, c->d, r, c->n), odd = chunk_line(m->dz, c->d, r + 1, c->n);
+        const vi lo = _mm512_permutex2var_epi16(even, first, odd), hi = _mm512_permutex2var_epi16(even, second, odd);
         u16 *line = m->to + r / 32 * 2 * TILE + r % 32 / 2 * LINE;
         s0 = _mm512_dpbf16_ps(s0, (__m512bh)lo, (__m512bh)ones);
         s1 = _mm512_dpbf16_ps(s1, (__m512bh)hi, (__m512bh)ones);
@@ -145,26 +150,31 @@ static void dw_one(struct tiles *tl, const struct chunk *c, const u16 *x, const 
 
 /* ------------------------------------------------------------------ the walk ------------------------------------------------ */
 
-/* dW of line n: v holds its pairs.  Meanwhile the next line is paired. */
-static void dw_line(struct tiles *tl, const struct lay *l, const struct chunk *c, i32 line, const u16 *v, f32 *dw,
-                    struct pairing *m) {
-    const i32 I = l->x->I, H = l->x->H, g = line / DZ, j = line % DZ, count = ceil_div(16, l->K);
+/* Where dw holds line k of [x;h] (its first row) x a column: NULL = nowhere. */
+static f32 *sums_at(const struct lay *l, f32 *dw, i32 k, i32 line, i32 i) {
+    const bool h_side = k >= l->XK;
+    const i32 column = line % DZ * 2 + i, p = line / DZ * GROUP_PANELS + column_of[column].panel, gate = column_gate(column, h_side);
+    const i64 row = h_side ? l->x->I + 32 * (k - l->XK) : 32 * k;
+    if (p >= l->NP || gate < 0) return NULL;
+    return dw + ((i64)p * (l->x->I + l->x->H) + row) * W_ROW + gate * LANES;
+}
+
+/* dW of a line: v holds its pairs.  Meanwhile the next line is paired. */
+static void dw_line(struct tiles *tl, const struct lay *l, const struct chunk *c, i32 line, const u16 *v, f32 *dw, struct pairing *m) {
+    const i32 count = ceil_div(16, l->K);
     struct sums s[4];
     for (i32 k = 0; k < l->K; k++) {
-        const bool h_side = k >= l->XK;
-        const i32 k0 = h_side ? I + 32 * (k - l->XK) : 32 * k, rows = imin(32, h_side ? I + H - k0 : I - k0);
+        const i32 rows = k < l->XK ? l->x->I - 32 * k : l->x->H - 32 * (k - l->XK);
         const u16 *x = c->xt + (i64)k * c->groups * 2 * TILE;
-        f32 *at[2] = {NULL, NULL};
+        f32 *const at[2] = {sums_at(l, dw, k, line, 0), sums_at(l, dw, k, line, 1)};
         for (i32 i = 0; i < 2; i++) {
-            const i32 p = g * GROUP_PANELS + column_of[2 * j + i].panel, gate = column_gate(2 * j + i, h_side);
-            if (p >= l->NP || gate < 0) continue;
-            at[i] = dw + ((i64)p * (I + H) + k0) * W_ROW + gate * LANES;
+            if (!at[i]) continue;
             sums_open(&s[i], at[i], imin(16, rows));
-            sums_open(&s[2 + i], at[i] + 16 * W_ROW, imax(0, rows - 16));
+            sums_open(&s[2 + i], at[i] + 16 * W_ROW, imax(0, imin(16, rows - 16)));
         }
-        const f32 *next = k + 1 < l->K ? at[0] + 32 * W_ROW : NULL;
+        const f32 *next = k + 1 < l->K ? sums_at(l, dw, k + 1, line, 0) : sums_at(l, dw, 0, line + 1, 0);
         if (at[0] && at[1])
-            dw_two(tl, c, x, v, s, GROUP_PANELS == 1 ? next : NULL, m, count);
+            dw_two(tl, c, x, v, s, next, m, count);
         else
             dw_one(tl, c, x, at[1] ? v + TILE : v, at[1] ? s + 1 : s, m, count);
         for (i32 i = 0; i < 4; i++)

@@ -10,7 +10,7 @@
 
 #include "kern/bf16_box.h"
 
-enum { Z_BLOCK = 2 * 4 * ZTILE, OVERLAP_LINES = 8 };
+enum { Z_BLOCK = 2 * 4 * ZTILE, OVERLAP_LINES = 8, FACTORS_AHEAD = 8 };
 
 struct fwd_block {
     i32 t, g, b, n; /* step, group, first row, number of rows up to ROWS; 0 = no block */
@@ -48,6 +48,13 @@ INLINE void y_store(f32 *y, vf h, bool stream) {
         v_store(y, h);
 }
 
+/* Lines that will be written soon, where they are written to the caches: y of the next panel, factors of the rows to come. */
+INLINE void fetch_to_write(const int R, const struct fwd_rows *c, const u16 *f, const f32 *y) {
+    if (c->stream) return;
+    UNROLL for (int j = 0; j < R * LINES; j++) __builtin_prefetch(f + (FACTORS_AHEAD * LINES + j) * LINE, 1, 3);
+    UNROLL for (int i = 0; i < R && y; i++) __builtin_prefetch(y + i * c->y_row + GROUP_PANELS * LANES, 1, 3);
+}
+
 INLINE void f_store(u16 *f, vi line, bool stream) {
     if (stream)
         _mm512_stream_si512((void *)f, line);
@@ -79,6 +86,7 @@ INLINE void fwd_cell(const int R, const struct cell_curves *k, const struct fwd_
     u16 *f = c->f + r * (LINES * LINE), *to = c->h + r * LINE;
     vf h[2][GROUP_PANELS];
     vg v[2][2 * LINES];
+    fetch_to_write(R, c, f, c->y ? y : NULL);
     if (GROUP_PANELS == 1) {
         UNROLL for (int i = 0; i < R; i += WIDE) {
             const struct state got = fwd_gates(k, c, z + i * LANES, (R - 1) * LANES, s + i * LANES, (R - 1) * LANES, v[i]);
