@@ -364,6 +364,7 @@ static err unit_new(struct cell_rig *c, i32 l, i32 d) {
     }
     u->box =
         (struct cell_box){.T = s->T, .B = s->B, .I = I, .H = s->H, .x_ld = x_ld, .dx_ld = x_ld, .live = c->live, .how = s->how};
+    if (!s->ragged) u->box.slice = imin(s->T, ceil_div(s->slice, imax(1, s->B / s->threads))); /* as slice_begin cuts */
     TRY(floats(c, TB * Hp, &u->box.y));
     TRY(floats(c, c->cell->act_floats(s->T, s->B, I, s->H), &u->box.act));
     TRY(floats(c, 2 * (i64)s->B * Hp, &u->box.carry));
