@@ -13,7 +13,12 @@
 
 #include "kern/bf16_box.h"
 
-enum { CHUNK = 512, W_ROW = GW * LANES };
+enum {
+    CHUNK = 512,       /* rows whose products stay in tiles */
+    SHORT_CHUNK = 256, /* the same, while dW is small: the pairs of two lines stay in the first cache then */
+    SHORT_LINES = 6,   /* lines of k up to which it is */
+    W_ROW = GW * LANES
+};
 
 struct chunk {
     i32 n, groups;          /* rows; groups of 32, the last one filled up with zeros */
@@ -63,7 +68,8 @@ struct pairing {
 
 /* Words n, n + 1, .. of two rows, alternating. */
 INLINE vi pair_order(i32 n) {
-    const vi even = _mm512_add_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0), _mm512_set1_epi32(n));
+    const vi even =
+        _mm512_add_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0), _mm512_set1_epi32(n));
     return _mm512_or_si512(even, _mm512_slli_epi32(_mm512_add_epi32(even, _mm512_set1_epi32(32)), 16));
 }
 
@@ -153,14 +159,16 @@ static void dw_one(struct tiles *tl, const struct chunk *c, const u16 *x, const 
 /* Where dw holds line k of [x;h] (its first row) x a column: NULL = nowhere. */
 static f32 *sums_at(const struct lay *l, f32 *dw, i32 k, i32 line, i32 i) {
     const bool h_side = k >= l->XK;
-    const i32 column = line % DZ * 2 + i, p = line / DZ * GROUP_PANELS + column_of[column].panel, gate = column_gate(column, h_side);
+    const i32 column = line % DZ * 2 + i, p = line / DZ * GROUP_PANELS + column_of[column].panel,
+              gate = column_gate(column, h_side);
     const i64 row = h_side ? l->x->I + 32 * (k - l->XK) : 32 * k;
     if (p >= l->NP || gate < 0) return NULL;
     return dw + ((i64)p * (l->x->I + l->x->H) + row) * W_ROW + gate * LANES;
 }
 
 /* dW of a line: v holds its pairs.  Meanwhile the next line is paired. */
-static void dw_line(struct tiles *tl, const struct lay *l, const struct chunk *c, i32 line, const u16 *v, f32 *dw, struct pairing *m) {
+static void dw_line(struct tiles *tl, const struct lay *l, const struct chunk *c, i32 line, const u16 *v, f32 *dw,
+                    struct pairing *m) {
     const i32 count = ceil_div(16, l->K);
     struct sums s[4];
     for (i32 k = 0; k < l->K; k++) {
@@ -215,7 +223,8 @@ static void dw_chunk(struct tiles *tl, const struct lay *l, struct chunk *c, f32
 static void cell_dw(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
     if (!team_first(x) || b0 >= b1) return;
     const struct lay l = lay_of(x);
-    const i32 most = (i32)lmin(CHUNK, (i64)(b1 - b0) * 32); /* what the scratch of these rows holds */
+    const i32 most =
+        (i32)lmin(l.K <= SHORT_LINES ? SHORT_CHUNK : CHUNK, (i64)(b1 - b0) * 32); /* the scratch of these rows ends there */
     struct chunk c;
     struct tiles tl;
     c.n = 0;
