@@ -6,8 +6,8 @@
     ladder.py PROGRAM --write         rewrites the baseline                                          (make ladder-baseline)
 
 PROGRAM is bench_step.  Two counters: valgrind's callgrind for ref, base and avx2 (version 3.19 knows neither AVX-512 nor AMX), and the
-processor stepping through itself for the sets above and the optimisers (ladder.c).  Counts follow the compiler and the C library, so
-the check is skipped (status 77) where those differ from the ones in the baseline, and a set that cannot be counted here is left out."""
+processor stepping through itself for the sets above and the optimisers (ladder.c).  Counts follow compiler, C library and processor
+(which of its copies the library takes), so the check is skipped (status 77) where those differ from the ones in the baseline, and a set that cannot be counted here is left out."""
 import pathlib
 import re
 import subprocess
@@ -49,6 +49,13 @@ def count_callgrind(program):
             if name and total and name[2] != "any":
                 counts[name[1], name[2]] = int(total[1])
     return counts, version.stdout.strip()
+
+
+def processor():
+    """Vendor, family and model."""
+    text = pathlib.Path("/proc/cpuinfo").read_text() if pathlib.Path("/proc/cpuinfo").exists() else ""
+    found = [re.search(rf"^{k}\s*: (.*)$", text, re.M) for k in ("vendor_id", "cpu family", "model")]
+    return " ".join(m[1] for m in found if m) or "unknown"
 
 
 def read_baseline():
@@ -99,10 +106,11 @@ def check(now, base, versions, recorded):
         print("skipped: there is no bench/baseline.tsv; make ladder-baseline writes it")
         return 77
     usable = {c for c in COUNTERS if c == "step" or versions.get("callgrind")}
-    for what in ("compiler", "callgrind"):
+    follows = {"compiler": set(COUNTERS), "callgrind": {"callgrind"}, "cpu": set(COUNTERS)}  # the C library picks by processor
+    for what, counters in follows.items():
         if versions.get(what) != recorded.get(what):
             print(f"{what}: this is \"{versions.get(what) or 'none'}\", the baseline was written with \"{recorded.get(what)}\"")
-            usable -= set(COUNTERS) if what == "compiler" else {"callgrind"}
+            usable -= counters
     if not usable:
         print("skipped: counts follow the compiler and the C library; make ladder-baseline writes new ones")
         return 77
@@ -129,7 +137,7 @@ def main():
     steps, head, stepped = count_steps(program)
     grind, valgrind = count_callgrind(program)
     now = {k: ("callgrind", v) for k, v in grind.items()} | {k: ("step", v) for k, v in steps.items()}
-    versions = {"compiler": head.removeprefix("compiler "), "callgrind": valgrind}
+    versions = {"compiler": head.removeprefix("compiler "), "callgrind": valgrind, "cpu": processor()}
     if not stepped:
         print("this machine does not let a program step through itself: avx512, avx512_bf16 and amx are not counted")
     if not valgrind:

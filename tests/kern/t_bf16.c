@@ -265,6 +265,39 @@ TEST(bf16_dw_of_grains_sums_up) {
     }
 }
 
+/* bwd and dw in turn, with the promise of it (box.slice) or without: the same bits, in rows cut anywhere. */
+static void run_in_turn(struct bench *e, const struct cell_kern *k, i32 steps, bool promise) {
+    const struct cell_box *x = &e->box;
+    e->box.slice = promise ? steps : 0;
+    k->prep(x->I, x->H, e->w, e->wt);
+    const i32 half = x->B / 2;
+    for (i32 p = 0; p < 2; p++) k->fwd(x, p * half, p ? x->B : half, 0, x->T);
+    for (i32 end = x->T; end > 0; end -= steps) {
+        const i32 begin = imax(0, end - steps);
+        for (i32 p = 0; p < 2; p++) k->bwd(x, p * half, p ? x->B : half, begin, end);
+        k->dw(x, 0, x->B, begin, end, e->dw, e->dbias);
+    }
+}
+
+TEST(bf16_promise_of_turns_changes_no_bit) {
+    const struct shape all[] = {{.T = 23, .B = 37, .I = 8, .H = 80, .state = true, .dend = true},
+                                {.T = 23, .B = 70, .I = 33, .H = 48, .ragged = true}};
+    for (enum cell_kind kind = 0; kind < CELL_NKIND; kind++) {
+        for (enum kern_arch a = 0; a < KERN_NARCH; a++) {
+            for (size_t j = 0; j < COUNT(all) && kernel(a, kind); j++) {
+                struct bench with, without;
+                bench_new(&with, kernel(a, kind), kind, &all[j]), bench_fill(&with);
+                bench_new(&without, kernel(a, kind), kind, &all[j]), bench_fill(&without);
+                run_in_turn(&with, kernel(a, kind), 5, true);
+                run_in_turn(&without, kernel(a, kind), 5, false);
+                label(a, kind, &all[j]);
+                bench_same_bits(label_, &with, &without);
+                bench_free(&with), bench_free(&without);
+            }
+        }
+    }
+}
+
 /* Nobody reads y: everything else has the same bits. */
 TEST(bf16_needs_no_y) {
     const struct shape all[] = {{.T = 12, .B = 19, .I = 8, .H = 50, .state = true, .dend = true},
@@ -347,5 +380,6 @@ TEST(bf16_is_where_it_should_be) {
 T_MAIN(cmocka_unit_test(bf16_is_where_it_should_be), cmocka_unit_test(bf16_matches_twin_at_every_tail),
        cmocka_unit_test(bf16_matches_twin_on_ragged_batches),
        cmocka_unit_test(bf16_matches_twin_without_dy_or_dx_and_at_one_step), cmocka_unit_test(bf16_matches_twin_over_long_time),
-       cmocka_unit_test(bf16_tables_agree), cmocka_unit_test(bf16_dw_of_grains_sums_up), cmocka_unit_test(bf16_needs_no_y),
+       cmocka_unit_test(bf16_tables_agree), cmocka_unit_test(bf16_dw_of_grains_sums_up),
+       cmocka_unit_test(bf16_promise_of_turns_changes_no_bit), cmocka_unit_test(bf16_needs_no_y),
        cmocka_unit_test(bf16_nan_and_infinity_come_through), cmocka_unit_test(bf16_saturates_exactly))
