@@ -71,8 +71,8 @@ struct cell_box {
     f32 *dh0, *dc0; /* [B][Hp] out: gradient of the initial state; NULL = not wanted */
     f32 *carry;     /* [2][B][Hp] scratch: dh and dc between steps; needed by bwd */
     u32 how;                      /* enum cell_how */
-    i32 slice; /* a promise that lets kernels keep dz in a cache: bwd and dw of these rows take turns on slices of at most this
-                * many steps.  0 = none; no bits depend on it */
+    i32 slice;                    /* a promise that lets kernels keep dz in a cache: bwd and dw of the same rows take turns, on
+                                   * slices of at most so many steps (one number for all rows); no bits depend on it.  0 = none */
     const struct cell_team *team; /* NULL = alone */
 };
 

@@ -291,7 +291,7 @@ TEST(bf16_promise_of_turns_changes_no_bit) {
                 run_in_turn(&with, kernel(a, kind), 5, true);
                 run_in_turn(&without, kernel(a, kind), 5, false);
                 label(a, kind, &all[j]);
-                bench_same_bits(label_, &with, &without);
+                bench_same_bits(label_, &with, &without), bench_same_dw(label_, &with, &without);
                 bench_free(&with), bench_free(&without);
             }
         }
