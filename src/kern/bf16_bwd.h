@@ -276,17 +276,17 @@ static void bwd_last_rows(struct bwd_walk *w, i32 t, i32 b0, i32 b1) {
     bwd_finish(w);
 }
 
-/* Rows b0..b1 of step t, which go on.  A batch is one block of rows while all weights stay in the second cache; else half of the
- * rows, so that weights come from afar only twice a step. */
+/* Rows b0..b1 of step t, which go on.  A batch is one block of rows while all weights stay in the second cache; else all rows, so
+ * that weights come from afar only once a step. */
 static void bwd_step(struct bwd_walk *w, i32 t, i32 b0, i32 b1) {
     const i32 pairs = ceil_div(w->l->NP, 2), blocks = (b1 - 1) / ROWS - b0 / ROWS + 1;
     const bool near = pairs * w->l->NG * DZ * 2 <= RESIDENT_TILES;
-    const i32 most = near ? 1 : ceil_div(blocks, 2);
+    const i32 most = near ? 1 : blocks;
     const i64 turn = most * pairs * unit_floats(b1 - b0);
     for (i32 b = b0, end; b < b1; b = end) {
         end = block_end(b, b1);
         for (i32 i = 1; i < most; i++) end = block_end(end, b1);
-        w->turn = blocks > 1 && !w->turn;
+        w->turn = blocks > most && !w->turn; /* a batch alone has its cells done before the next step */
         bwd_do_batch(w, &(struct bwd_batch){t, b, end, 0, pairs, w->z + w->turn * turn});
     }
 }
