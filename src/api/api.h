@@ -45,6 +45,10 @@ void workshop_close(struct workshop *w);
 /* Answer every `auto` that depends on the data; emits one note per decision worth reading. */
 err resolve_forecast(struct options *o, const struct series *s, const struct events *events, struct forecast_spec *spec,
                      struct split *split);
+/* --loss-steps, resolve_steps.c: whether a loss stands at every row as far as is known before a preset is taken; then what
+ * follows for the context and the shape of the network.  E106 for what does not go with it. */
+bool resolve_wants_stream(const struct options *o);
+err resolve_loss_steps(struct options *o, const struct split *split);
 /* The notes of resolve_forecast: preset and borders. */
 void resolve_notes(const struct options *o, const struct series *s, const struct split *p, const struct events *ev);
 /* The spec of options that are already resolved (a loaded model, a plan from shapes alone). */

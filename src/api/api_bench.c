@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/rng.h"
 
-enum { WIDTHS = 4, WAYS = 3, MANY_STEPS = 1 << 20 };
+enum { WIDTHS = 4, WAYS = 3, MANY_STEPS = 1 << 20, ROWS = 100000 };
 
 struct bench_row {
     i32 hidden, B;
@@ -90,12 +90,13 @@ static err bench_width(struct options *o, const struct workshop *shop, i32 hidde
     NEW(net, 1);
     err e = forecast_net(&spec, &p, &shape, net);
     i32 nwin, B = 0;
-    if (e >= 0) e = forecast_rows(&spec, spec.batch, shape.ntarget, &nwin, &B);
+    i64 windows = spec.all_steps ? lmax(1, forecast_epoch(&spec, ROWS / 5 * 4)) : spec.batch;
+    if (e >= 0) e = forecast_rows(&spec, windows, shape.ntarget, &nwin, &B);
     for (i32 k = 0; e >= 0 && k < WAYS; k++) {
         struct bench_row *row = &rows[*n];
         row->hidden = hidden;
         if (!way(k, B, shop->machine->ndevice, row->strategy, sizeof row->strategy)) continue;
-        e = bench_one(net, shop, B, p.horizon, (i32)o->repeat, row);
+        e = bench_one(net, shop, B, p.horizon * (spec.all_steps ? p.nseg : 1), (i32)o->repeat, row);
         if (e == -E401 && k > 0) e = 0, err_clear(); /* it does not fit: no row */
         else (*n)++;
     }
@@ -104,7 +105,7 @@ static err bench_width(struct options *o, const struct workshop *shop, i32 hidde
 }
 
 static err bench_all(struct options *o, const struct workshop *shop, struct bench_row *rows, i32 *n) {
-    struct series shape = {.nrow = 100000, .ncol = (i32)o->columns, .ntarget = (i32)o->columns, .freq = {.season = 24}};
+    struct series shape = {.nrow = ROWS, .ncol = (i32)o->columns, .ntarget = (i32)o->columns, .freq = {.season = 24}};
     struct forecast_spec spec;
     struct split split;
     TRY(resolve_forecast(o, &shape, NULL, &spec, &split));

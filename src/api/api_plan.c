@@ -18,7 +18,7 @@ static err shape_net(struct options *o, const struct series *data, struct net *n
     struct window_shape p;
     i32 nwin;
     TRY(resolve_forecast(o, s, NULL, &spec, &split));
-    i64 windows = split.train - spec.context - spec.horizon + 1;
+    i64 windows = forecast_epoch(&spec, split.train);
     if (!data) shape.nrow = 0; /* no values to look into */
     TRY(forecast_shape(&spec, s, &p));
     TRY(forecast_rows(&spec, windows, s->ntarget, &nwin, B));

@@ -29,7 +29,7 @@ static err prepare(const struct options *o, const struct series *s, const struct
     spec.precision = PREC_F32;
     TRY(forecast_shape(&spec, &shape, &p));
     TRY(forecast_net(&spec, &p, &shape, &q->net));
-    i64 windows = lmax(1, split->train - spec.context - spec.horizon + 1);
+    i64 windows = lmax(1, forecast_epoch(&spec, split->train));
     i32 nwin, B;
     TRY(forecast_rows(&spec, windows, s->ntarget, &nwin, &B));
     f64 per_epoch = dmax(1, (f64)windows / nwin);

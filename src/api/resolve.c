@@ -17,7 +17,8 @@ static err resolve_i(struct options *o, enum opt_id id, i64 value, const char *w
 static err choose_preset(struct options *o, const struct series *s) {
     if (opt_is_auto(o, OPT_preset)) {
         char why[96];
-        const char *name = s->nrow < FEW_ROWS                      ? "short"
+        const char *name = resolve_wants_stream(o)             ? "stream"
+                           : s->nrow < FEW_ROWS                      ? "short"
                            : s->ntarget > 1                        ? "long"
                            : s->nrow < SHORT_ROWS                  ? "short"
                            : o->horizon >= LONG_HORIZON            ? "long"
@@ -212,6 +213,7 @@ err spec_of(const struct options *o, struct forecast_spec *spec) {
         .horizon = (i32)o->horizon, .context = (i32)o->context, .segment = (i32)o->segment,
         .decode = strcmp(o->decoder, "parallel") == 0, .bidirectional = o->bidirectional, .projection = (i32)o->projection,
         .unroll = strcmp(o->decoder, "autoregressive") == 0, .teacher = (f32)o->teacher_forcing,
+        .all_steps = strcmp(o->loss_steps, "all") == 0, .slices = 1,
         .precision = strcmp(o->precision, "bf16") == 0 ? PREC_BF16 : PREC_F32, .layers = (i32)o->layers, .hidden = (i32)o->hidden,
         .dropout = (f32)o->dropout, .norm = o->norm, .calendar = strcmp(o->calendar, "yes") == 0,
         .scale = scale_of(o->scale), .correction = o->correction, .guard = o->guard, .refit = o->refit_all,
@@ -251,6 +253,7 @@ err resolve_forecast(struct options *o, const struct series *s, const struct eve
     TRY(choose_horizon(o, s));
     TRY(choose_preset(o, s));
     TRY(choose_split(o, s, split));
+    TRY(resolve_loss_steps(o, split));
     TRY(choose_context(o, split, s->ntarget));
     TRY(choose_shape(o));
     TRY(choose_rest(o));
@@ -258,5 +261,10 @@ err resolve_forecast(struct options *o, const struct series *s, const struct eve
     TRY(opt_check(o));
     TRY(spec_of(o, spec));
     resolve_notes(o, s, split, ev);
+    i64 n = forecast_epoch(spec, split->train);
+    if (spec->all_steps)
+        event_note(ev, EVENT_NOTE,
+                   "a loss at every row: an epoch is %lld window%s of %d rows; forecasts come from one walk over the rows",
+                   (long long)n, n == 1 ? "" : "s", spec->context);
     return 0;
 }

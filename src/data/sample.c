@@ -103,6 +103,22 @@ static void write_integrator(i64 rows, u64 seed, struct str *out) {
     }
 }
 
+/* What a model must keep in mind for unlike times, all from one shock u a row: an AR(2) swing, a sum of u that fades over about
+ * 100 rows, and the last u beyond 2.326, held until the next one (a row in 50).  Small shocks pass, large ones stay: no linear
+ * map of lags can tell them apart.  y shows every shock by what it was not expected to be, so y alone is enough; the smallest
+ * error that a forecast one row ahead can have is 0.2. */
+static void write_memory(i64 rows, u64 seed, struct str *out) {
+    f64 sum = 0, held = 0, swing[2] = {0};
+    str_add(out, "step,u,y\n");
+    for (i64 i = 0; i < rows && !out->failed; i++) {
+        f64 u = rng_normal(seed, RNG_SAMPLE, 10, (u64)i), now = 1.2 * swing[0] - 0.5 * swing[1] + 0.2 * u;
+        swing[1] = swing[0], swing[0] = now;
+        str_addf(out, "%lld,%.4f,%.4f\n", (long long)i, u, sum + held + now);
+        sum = 0.99 * sum + 0.14 * u; /* seen in y from the next row on */
+        if (fabs(u) > 2.326) held = 0.5 * u;
+    }
+}
+
 static const struct {
     const char *name;
     i64 rows;
@@ -111,14 +127,16 @@ static const struct {
                {"tides", 8760, write_tides},
                {"mackey-glass", 5000, write_mackey},
                {"panel", 8 * 2016, write_panel},
-               {"integrator", 10000, write_integrator}};
+               {"integrator", 10000, write_integrator},
+               {"long-memory", 20000, write_memory}};
 
 const char *sample_list(void) {
     return "airline       passengers of airlines by month, 1949-1960: 144 rows, trend and season\n"
            "tides         height of the sea by the hour: six harmonics and weather, 8760 rows\n"
            "mackey-glass  a chaotic delay equation, 5000 rows without times\n"
            "panel         eight hourly loads in long form (unique_id, ds, y), 2016 rows each\n"
-           "integrator    a slowly leaking sum of rare pulses: long memory, 10000 rows\n";
+           "integrator    a slowly leaking sum of rare pulses: long memory, 10000 rows\n"
+           "long-memory   a swing, a fading sum and a held value, all of shocks u: 20000 rows\n";
 }
 
 err sample_write(const char *name, i64 rows, u64 seed, struct str *out) {
@@ -132,7 +150,7 @@ err sample_write(const char *name, i64 rows, u64 seed, struct str *out) {
     }
     i32 near = str_nearest(name, names, COUNT(samples));
     char fix[200];
-    snprintf(fix, sizeof fix, "stretto sample %s   (there are airline, tides, mackey-glass, panel, integrator)",
+    snprintf(fix, sizeof fix, "stretto sample %s   (there are airline, tides, mackey-glass, panel, integrator, long-memory)",
              names[imax(near, 0)]);
     return FAIL_AT(E103, NULL, fix, "there is no sample \"%s\"", name);
 }

@@ -141,6 +141,17 @@ void window_fill_x(const struct window_shape *p, const struct series *s, i64 ori
         fill_calendar(s, origin - (i64)(p->nseg - t - 1) * p->seg - 1, x.p + ((i64)t * x.B + b) * x.ld + f);
 }
 
+void window_fill_step(const struct window_shape *p, const struct series *s, i64 row, i32 col, f32 *out) {
+    f32 v = series_seen(s, col, row, row + 1);
+    *out++ = isnan(v) ? 0.f : v;
+    if (p->mask) *out++ = isnan(v) ? 0.f : 1.f;
+    for (i32 c = s->ntarget; c < s->ncol; c++) {
+        v = c < s->ntarget + s->npast ? series_seen(s, c, row, row + 1) : series_col(s, c)[row];
+        *out++ = isnan(v) ? 0.f : v;
+    }
+    if (p->calendar) fill_calendar(s, row, out);
+}
+
 void window_fill_future(const struct window_shape *p, const struct series *s, i64 origin, struct window_dst k, i32 b) {
     for (i32 t = 0; t < p->nout; t++) {
         f32 *out = k.p + ((i64)t * k.B + b) * k.ld;

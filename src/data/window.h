@@ -54,6 +54,9 @@ struct window_dst {
 };
 void window_fill_x(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 shift, f32 div,
                    struct window_dst x, i32 b);
+/* One step of a model that reads a row at a time and never begins anew: the features of row `row` as a forecast from the row
+ * after it sees them (seg 1, no scale), to out[window_features]. */
+void window_fill_step(const struct window_shape *p, const struct series *s, i64 row, i32 col, f32 *out);
 void window_fill_future(const struct window_shape *p, const struct series *s, i64 origin, struct window_dst k, i32 b);
 /* Targets of the horizon, NaN where not observed or past the end; returns how many are present. */
 i32 window_fill_y(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 shift, f32 div,

@@ -65,14 +65,14 @@ static err plans(struct engine *e, const struct resources *r, const struct optim
     }
     q.train = false;
     q.B = e->forward_B;
-    return plan_make(&q, &e->forward_plan);
+    return q.B == 0 ? 0 : plan_make(&q, &e->forward_plan);
 }
 
 /* Before any of it is asked for: a system that promises more than it has would end the process in the middle of the run. */
 static err room(const struct engine *e, const struct machine *m) {
     const struct plan *p = e->plan, *f = e->forward_plan;
-    i64 bytes =
-        (p ? p->peak_bytes - p->store_bytes : 0) + f->peak_bytes - f->store_bytes + lmax(p ? p->store_bytes : 0, f->store_bytes);
+    i64 bytes = (p ? p->peak_bytes - p->store_bytes : 0) + (f ? f->peak_bytes - f->store_bytes : 0) +
+                lmax(p ? p->store_bytes : 0, f ? f->store_bytes : 0);
     if (bytes <= m->memory || m->memory <= 0) return 0;
     return FAIL_AT(E601, NULL, "a smaller --hidden, --batch or --context",
                    "the plans of this run hold %.1f GiB, the machine has %.1f GiB", (f64)bytes / 0x1p30, (f64)m->memory / 0x1p30);
@@ -84,6 +84,7 @@ static err bind(struct engine *e, const struct resources *r, const struct optim 
         TRY(exec_bind(e->plan, e->net, r->kern, r->pool, &e->store, &e->exec));
         exec_trace(e->exec, r->trace);
     }
+    if (!e->forward_plan) return 0;
     TRY(engine_choose_how(e->forward_plan, e->net, r));
     return exec_bind(e->forward_plan, e->net, r->kern, r->pool, &e->store, &e->forward);
 }

@@ -31,7 +31,8 @@ struct engine {
     i32 B, forward_B;
 };
 
-/* optim NULL = forward only.  plan_text: a saved plan for training, or NULL; plan_path: its name in messages. */
+/* optim NULL = forward only; forward_B 0 = training only.  plan_text: a saved plan for training, or NULL; plan_path: its name in
+ * messages. */
 err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forward_B, const struct optim *optim,
                const char *plan_text, const char *plan_path, struct engine *out);
 void engine_free(struct engine *e);

@@ -5,6 +5,7 @@
  *     forecast_fit.c    choose base, train members, guard, bands         forecast_net.c    layers from the spec
  *     forecast_batch.c  rows of a batch for the network                  forecast_score.c  scores beside the naive rows
  *     forecast_file.c   model file                                       forecast_state.c  checkpoints
+ *     forecast_run.c    forecasts window by window                       forecast_stream.c forecasts in one walk (all_steps)
  *
  * Base, correction and guard can each be switched off, and each is shown in the report. */
 #ifndef STRETTO_LEARN_FORECAST_H
@@ -30,6 +31,8 @@ struct forecast_spec {
     i32 projection;                 /* values an lstm hands on; 0 = its hidden state */
     enum cell_kind cell;
     enum precision precision;       /* of the cell's products */
+    bool all_steps;                 /* a loss at every row of the context, states that run on: forecast_stream.h */
+    i32 slices;                     /* of the context in training, side by side (P); 0 or 1 = whole */
     bool bidirectional;             /* a second stack of cells reads the context from its end */
     f32 dropout;
     bool norm, calendar;
@@ -95,8 +98,11 @@ struct forecaster {
     i32 nspan;
 };
 
-/* Windows that a step takes out of `windows`, after --accumulate, and the rows that these are with one row per target column.
- * E601 where that is more than can be counted. */
+/* Windows of an epoch when training may use rows [0, rows): every origin, or tiles of a context where every step has its loss. */
+i64 forecast_epoch(const struct forecast_spec *spec, i64 rows);
+
+/* Windows that a step takes out of `windows`, after --accumulate, and the rows that these are with one row per target column and
+ * slice.  E601 where that is more than can be counted. */
 err forecast_rows(const struct forecast_spec *spec, i64 windows, i32 ntarget, i32 *nwin, i32 *B);
 
 /* E103 with the way out when the kernels have no products of the spec's precision. */
@@ -131,7 +137,8 @@ struct forecast_row {
 };
 typedef err forecast_row_fn(void *self, const struct forecast_row *row);
 
-/* Forecast every window of the set, all target columns, in order of origin then column. */
+/* Forecast every window of the set, all target columns, in order of origin then column.  With all_steps this is one walk over the
+ * rows, from a context before the first origin on. */
 err forecast_windows(const struct forecaster *f, const struct series *s, const struct window_set *set,
                      const struct resources *use, forecast_row_fn *fn, void *self);
 
@@ -173,7 +180,15 @@ err forecast_load(const char *path, struct forecaster **out, struct str *options
 
 /* --- inside this folder --- */
 static inline bool base_is_ridge(const struct base *b) { return b && b->npart == 1 && b->part[0].kind == BASE_RIDGE; }
+/* Lags of a ridge: the context, or STREAM_LAGS of one that a state is carried through. */
+enum { STREAM_LAGS = 336 };
+static inline i32 forecast_lags(const struct forecast_spec *s) {
+    return s->all_steps ? imin(s->context, STREAM_LAGS) : s->context;
+}
 err forecast_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, struct net *out);
+/* The same parameters for all_steps, run over shape->nseg rows at a time: states come in as "state.0", "state.1", ... */
+err forecast_stream_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s,
+                        struct net *out);
 err forecast_shape(const struct forecast_spec *spec, const struct series *s, struct window_shape *out);
 err schema_of(const struct series *s, struct schema *out);
 void schema_free(struct schema *c);

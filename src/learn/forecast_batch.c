@@ -19,9 +19,10 @@ static err new_slot(struct batcher *b, i32 horizon, struct batch_slot *s) {
     return 0;
 }
 
-err batcher_new(const struct forecaster *f, const struct series *s, const struct kern *kern, i32 B, i32 nslot,
-                struct batcher *out) {
-    *out = (struct batcher){.s = s, .shape = &f->shape, .net = &f->net, .base = f->base, .kern = kern, .B = B, .nslot = nslot};
+err batcher_new(const struct forecaster *f, const struct net *net, const struct window_shape *shape, const struct series *s,
+                const struct kern *kern, i32 B, i32 nslot, struct batcher *out) {
+    *out = (struct batcher){
+        .s = s, .spec = &f->spec, .shape = shape, .net = net, .base = f->base, .kern = kern, .B = B, .nslot = nslot};
     for (i32 i = 0; i < nslot; i++) {
         err e = new_slot(out, f->spec.horizon, &out->slot[i]);
         if (e < 0) {

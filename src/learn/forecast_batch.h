@@ -1,6 +1,9 @@
 /* forecast_batch.h - rows of windows laid out for the network, in storage that is made once.
  *
- *     (origin, column) of each row --batch_fill--> x, categories, column, future, y, base     two slots: one trains, one fills */
+ *     (origin, column) of each row --batch_fill--> x, categories, column, future, y, base     two slots: one trains, one fills
+ *
+ * With all_steps a row of the batch is a run of rows of the series, one a step, and a forecast stands behind each of them
+ * (forecast_steps.c). */
 #ifndef STRETTO_LEARN_FORECAST_BATCH_H
 #define STRETTO_LEARN_FORECAST_BATCH_H
 
@@ -8,10 +11,10 @@
 
 struct batch_slot {
     f32 *input[NET_BUFS];   /* storage of the input buffers of the net, NULL for others */
-    i64 *origin;            /* [B] */
+    i64 *origin;            /* [B]; all_steps: first row that is read */
     i32 *col;               /* [B] */
     f32 *shift, *div;       /* [B] */
-    i32 *seen;              /* [B] values in the context; a row that has seen none is not trained on */
+    i32 *seen;              /* [B] values in the context; a row that has seen none is not trained on.  all_steps: rows read */
     f32 *base;              /* [B][horizon] base forecasts, series units */
     i64 present;            /* target cells that are there */
     i32 rows;               /* rows in use; the others repeat row 0 without targets */
@@ -19,6 +22,7 @@ struct batch_slot {
 
 struct batcher {
     const struct series *s;
+    const struct forecast_spec *spec;
     const struct window_shape *shape;
     const struct net *net;
     const struct base *base;      /* NULL = zero */
@@ -30,12 +34,14 @@ struct batcher {
     struct err_record why;
     /* training order */
     struct window_set set;
+    struct window_set scored;     /* all_steps: origins that have a target (and a base) */
     u64 seed;
-    i32 nwin;                     /* origins per batch */
+    i32 nwin;                     /* origins, or tiles, per batch */
 };
 
-err batcher_new(const struct forecaster *f, const struct series *s, const struct kern *kern, i32 B, i32 nslot,
-                struct batcher *out);
+/* net and shape: those of f, or of a stream. */
+err batcher_new(const struct forecaster *f, const struct net *net, const struct window_shape *shape, const struct series *s,
+                const struct kern *kern, i32 B, i32 nslot, struct batcher *out);
 void batcher_free(struct batcher *b);
 
 /* Lay out the rows whose origin[] and col[] were set in the slot, rows of them. */
@@ -46,5 +52,20 @@ void batch_fill_train(void *batcher, i64 k, i32 slot);
 
 /* Rows i0..i0+B of a set in order, as many as there are; returns the rows filled. */
 i32 batch_fill_set(struct batcher *b, i32 slot, const struct window_set *set, i64 i0);
+
+/* --- all_steps: forecast_steps.c --- */
+
+/* The batch of step k in training order: tiles of a context, all target columns of each, cut into slices.  A pure function of
+ * k. */
+void batch_fill_tiles(void *batcher, i64 k, i32 slot);
+
+/* Rows first, first + 1, ... of the series, as many as the net has steps and the series rows; one row of the batch a column. */
+void batch_fill_walk(struct batcher *b, i32 slot, i64 first);
+
+/* Of row r of a batch of B: the row it goes on from (-1 = none), its first step in the tile, and its steps. */
+struct slice_place {
+    i32 after, from, steps;
+};
+struct slice_place forecast_slice(const struct forecast_spec *spec, i32 B, i32 r);
 
 #endif

@@ -20,7 +20,7 @@
     X(shape.context) X(shape.horizon) X(shape.seg) X(shape.nseg) X(shape.out_seg) X(shape.nout) X(shape.mask) X(shape.calendar)
 
 /* Numbers that came later: 0 where an older file lacks them. */
-#define LATER_INTS(X) X(spec.precision) X(spec.bidirectional) X(spec.projection) X(spec.unroll)
+#define LATER_INTS(X) X(spec.precision) X(spec.bidirectional) X(spec.projection) X(spec.unroll) X(spec.all_steps)
 
 static const char *const cell_name[] = {
 #define CELL(name) #name,
@@ -207,6 +207,7 @@ static const char *unsound(const struct forecaster *f) {
         return "its window shape does not add up";
     if (s->layers < 1 || s->layers > 8 || s->hidden < 1 || s->hidden > 65536 || s->stride < 1 ||
         !(s->dropout >= 0 && s->dropout < 1) || s->precision >= PREC_N ||
+        (s->all_steps && (s->bidirectional || s->projection || s->decode || s->unroll || p->seg != 1 || p->nout != 1)) ||
         ((s->bidirectional || s->projection) && (s->decode || s->unroll)) || (s->decode && s->unroll))
         return "a number of its description is out of range";
     if (p->calendar != 0 && p->calendar != window_calendar_size(&c->freq)) return "its calendar is not that of its frequency";

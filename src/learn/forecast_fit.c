@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-enum { VALID_ORIGINS = 1024, MIN_WINDOWS = 10, SPANS_KEPT = 256 };
+enum { VALID_ORIGINS = 1024, SPANS_KEPT = 256 };
 
 void forecast_free(struct forecaster *f) {
     if (!f) return;
@@ -61,60 +61,12 @@ err forecast_check_length(const struct series *s, const struct split *split, con
         (long long)(split->test - split->validation), (long long)need, (long long)s->nrow);
 }
 
-/* --- base --- */
-static err choose_base(struct fit *t) {
-    const struct forecast_spec *s = &t->f->spec;
-    const struct series *x = t->job->series;
-    const struct split *p = &t->job->split;
-    i32 season = x->freq.season;
-    if (strcmp(s->base, "none") == 0) return 0;
-    if (strcmp(s->base, "last") == 0) return base_last(&t->f->base);
-    if (strcmp(s->base, "season") == 0) return base_season(imax(1, season), &t->f->base);
-    if (strcmp(s->base, "ridge") == 0) {
-        struct ridge_spec r = {.L = s->context,
-                               .H = s->horizon,
-                               .ncol = x->ntarget,
-                               .calendar = s->calendar && x->time,
-                               .train = p->train,
-                               .valid = p->validation,
-                               .refit = s->refit};
-        return base_ridge(x, &r, &t->f->base);
-    }
-    if (strcmp(s->base, "mix") == 0) {
-        struct mix_spec m = {.L = s->context, .H = s->horizon, .ncol = x->ntarget, .season = season, .train = p->validation,
-                             .kern = t->job->use.kern};
-        t->f->has_mix = true;
-        return base_mix(x, &m, &t->f->mix, &t->f->base);
-    }
-    struct choice_spec c = {.L = s->context,
-                            .H = s->horizon,
-                            .ncol = x->ntarget,
-                            .season = season,
-                            .calendar = s->calendar && x->time,
-                            .train = p->train,
-                            .valid = p->validation,
-                            .kern = t->job->use.kern};
-    t->f->has_choice = true;
-    return base_choose(x, &c, &t->f->choice, &t->f->base);
-}
-
-/* The ridge row that stands beside every score, also in later evaluations; not needed when the base is a ridge itself. */
-static err ridge_row(struct fit *t) {
-    const struct forecast_spec *s = &t->f->spec;
-    const struct split *p = &t->job->split;
-    struct ridge_spec r = {.L = s->context,
-                           .H = s->horizon,
-                           .ncol = t->job->series->ntarget,
-                           .train = p->train,
-                           .valid = p->validation,
-                           .refit = t->f->has_mix || s->refit}; /* the row to beat sees every row that the model sees */
-    if (base_is_ridge(t->f->base) || window_origins(&t->train) < MIN_WINDOWS) return 0;
-    err e = base_ridge(t->job->series, &r, &t->f->ridge);
-    return e == -E601 ? e : 0; /* no complete window: no row */
-}
-
 /* --- one member --- */
-static void fill(void *self, i64 k, i32 slot) { batch_fill_train(&((struct fit *)self)->batch, k, slot); }
+static void fill(void *self, i64 k, i32 slot) {
+    struct fit *t = self;
+    if (t->f->spec.all_steps) batch_fill_tiles(&t->batch, k, slot);
+    else batch_fill_train(&t->batch, k, slot);
+}
 
 static f32 *const *inputs(void *self, i32 slot, f32 *loss_scale) {
     struct fit *t = self;
@@ -126,6 +78,7 @@ static f32 *const *inputs(void *self, i32 slot, f32 *loss_scale) {
 /* Mean training loss over the validation windows. */
 static err validate(void *self, f64 *loss) {
     struct fit *t = self;
+    if (t->stream) return stream_loss(t->stream, t->engine.store.theta, &t->valid_all, loss);
     f64 sum = 0;
     i64 cells = 0, n = window_origins(&t->valid) * t->job->series->ntarget;
     for (i64 i = 0; i < n; i += t->valid_batch.B) {
@@ -149,7 +102,7 @@ static err save_checkpoint(void *self, const struct train_state *s) { return for
 
 static struct train_job job_of(struct fit *t, i32 m) {
     const struct forecast_spec *s = &t->f->spec;
-    f64 per_epoch = (f64)window_origins(&t->batch.set) / ((f64)t->batch.nwin * s->accumulate);
+    f64 per_epoch = (f64)forecast_epoch(s, t->batch.set.end + s->horizon - 1) / ((f64)t->batch.nwin * s->accumulate);
     struct train_job j = {.exec = t->engine.exec,
                           .store = &t->engine.store,
                           .steps = t->steps,
@@ -161,7 +114,7 @@ static struct train_job job_of(struct fit *t, i32 m) {
                           .clip = s->clip,
                           .seed = s->seed + (u64)m,
                           .steps_per_epoch = per_epoch,
-                          .rows_per_step = (f64)t->batch.B * s->accumulate,
+                          .rows_per_step = (f64)t->batch.nwin * t->job->series->ntarget * s->accumulate,
                           .prefetch = pool_size(t->job->use.pool) > 1,
                           .time_limit = t->deadline > 0 ? dmax(1e-3, t->deadline - clock_now()) : 0,
                           .checkpoint_every = s->checkpoint_every,
@@ -237,25 +190,26 @@ static err prepare_training(struct fit *t) {
     const struct series *x = t->job->series;
     const struct forecast_spec *s = &f->spec;
     TRY(forecast_net(s, &f->shape, x, &f->net));
-    i64 n = window_origins(&t->train);
-    i32 nwin, B;
+    i64 n = forecast_epoch(s, t->job->split.train), nvalid = window_origins(&t->valid) * x->ntarget;
+    i32 nwin, B, rows = x->ntarget * imax(1, s->slices); /* of a window */
     TRY(forecast_rows(s, n, x->ntarget, &nwin, &B));
-    i64 nvalid = window_origins(&t->valid) * x->ntarget;
     const struct optim *optim = optim_find(s->optim);
     if (!optim) return FAIL(E103, "there is no optimiser \"%s\"", s->optim);
-    f64 per_epoch = dmax(1, (f64)n / ((f64)(B / x->ntarget) * s->accumulate));
+    f64 per_epoch = dmax(1, (f64)n / ((f64)(B / rows) * s->accumulate));
     t->steps = s->steps > 0 ? s->steps : (i64)ceil(s->epochs * per_epoch);
     struct resources use = t->job->use;
     use.steps = t->steps * s->accumulate * s->members;
-    TRY(engine_new(&f->net, &use, B, (i32)lmin(imax(B, 256), lmax(1, nvalid)), optim, t->job->spec.plan_text,
-                   t->job->spec.plan_path, &t->engine));
-    TRY(batcher_new(f, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->batch));
-    TRY(batcher_new(f, x, t->job->use.kern, t->engine.forward_B, 1, &t->valid_batch));
+    i32 forward = s->all_steps ? 0 : (i32)lmin(imax(B, 256), lmax(1, nvalid));
+    TRY(engine_new(&f->net, &use, B, forward, optim, t->job->spec.plan_text, t->job->spec.plan_path, &t->engine));
+    TRY(batcher_new(f, &f->net, &f->shape, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->batch));
+    if (s->all_steps) TRY(stream_new(f, x, &t->job->use, 0, 1, &t->stream));
+    else TRY(batcher_new(f, &f->net, &f->shape, x, t->job->use.kern, forward, 1, &t->valid_batch));
     t->batch.set = t->train;
-    t->batch.nwin = B / x->ntarget;
+    t->batch.scored = (struct window_set){.first = 1, .end = INT64_MAX, .stride = 1}; /* a tile lies inside the training rows */
+    t->batch.nwin = B / rows;
     i64 copies = 2 + optim->nstate + s->members; /* best, roll-back target with its state, members that are done */
     f->planned_bytes = engine_planned_bytes(&t->engine) + t->batch.arena.used + t->valid_batch.arena.used +
-                       4 * copies * t->engine.store.ntheta;
+                       4 * copies * t->engine.store.ntheta + (t->stream ? stream_bytes(t->stream) : 0);
     state_memory(t);
     return 0;
 }
@@ -293,7 +247,7 @@ static err refit(struct fit *t) {
 
 static err correction(struct fit *t) {
     const struct forecast_spec *s = &t->f->spec;
-    i64 n = window_origins(&t->train);
+    i64 n = forecast_origins(t, &t->train);
     if (!s->correction) return 0;
     if (t->f->base && (n < MIN_WINDOWS || (s->guard && window_origins(&t->valid_all) < 1))) {
         event_note(t->job->use.events, EVENT_NOTE,
@@ -327,10 +281,10 @@ static err fit_parts(struct fit *t) {
     t->train = windows_in(&f->spec, 0, t->job->split.train);
     t->valid_all = windows_in(&f->spec, t->job->split.train, t->job->split.validation);
     t->valid = thinned(t->valid_all);
-    f->train_windows = window_origins(&t->train) * x->ntarget;
+    f->train_windows = forecast_epoch(&f->spec, t->job->split.train) * x->ntarget;
     f->valid_windows = window_origins(&t->valid_all) * x->ntarget;
     f64 start = clock_now();
-    TRY(choose_base(t));
+    TRY(forecast_choose_base(t));
     t->base_seconds = clock_now() - start;
     if (f->base) {
         struct str text = {0};
@@ -340,7 +294,7 @@ static err fit_parts(struct fit *t) {
     }
     err e = correction(t);
     if (e != 0) return e;
-    TRY(ridge_row(t));
+    TRY(forecast_ridge_row(t));
     return f->nmember > 0 ? 0 : forecast_spread(t);
 }
 
@@ -355,6 +309,7 @@ err forecast_fit(const struct forecast_job *job, struct forecaster **out) {
     engine_free(&t.engine);
     batcher_free(&t.batch);
     batcher_free(&t.valid_batch);
+    stream_free(t.stream);
     if (e != 0) {
         forecast_free(t.f);
         return e;

@@ -3,13 +3,14 @@
 #define STRETTO_LEARN_FORECAST_FIT_H
 
 #include "data/prefetch.h"
-#include "learn/forecast_batch.h"
+#include "learn/forecast_stream.h"
 
 struct fit {
     const struct forecast_job *job;
     struct forecaster *f;
     struct engine engine;
     struct batcher batch, valid_batch;
+    struct stream *stream;                     /* all_steps: validates in place of valid_batch */
     struct window_set train, valid, valid_all; /* valid: thinned, for validation while training */
     i64 steps, best_steps[MEMBERS_MAX];
     f64 deadline;                              /* clock at which the time limit is over, 0 = none */
@@ -20,6 +21,13 @@ struct fit {
 };
 
 enum { SPREAD_WINDOWS = 5 }; /* origins at least for residual quantiles */
+
+/* forecast_base.c: the base that --base asks for; the ridge row that stands beside every score. */
+err forecast_choose_base(struct fit *t);
+err forecast_ridge_row(struct fit *t);
+i64 forecast_origins(const struct fit *t, const struct window_set *set); /* rows of a set that are learnt from */
+
+enum { MIN_WINDOWS = 10 }; /* that a network, or a ridge, is trained on */
 
 /* forecast_guard.c: the weight a from validation blocks; the residual quantiles for bands. */
 err forecast_guard(struct fit *t);

@@ -129,7 +129,7 @@ static err unseen_base(const struct fit *t, struct base **out) {
     const struct forecast_spec *s = &t->f->spec;
     const struct series *x = t->job->series;
     struct mix table;
-    struct mix_spec m = {.L = s->context,
+    struct mix_spec m = {.L = forecast_lags(s),
                          .H = s->horizon,
                          .ncol = x->ntarget,
                          .season = x->freq.season,

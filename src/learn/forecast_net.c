@@ -4,15 +4,24 @@
  *   direct:  x [n][B][I] ------------------lstm.0..- end ----------last (+ future)-> [1][B][H] -dropout-head-> [1][B][h*Q] -loss
  *   unroll:  x [n][B][I] ------------------lstm.0..- end -decoder(first, future, base, y)---------------> [m][B][w*Q] -loss
  *
+ *   steps:   x [n][B][I] ------------------lstm.0..------------------(+ future)-> [n][B][H] -dropout-head-> [n][B][h*Q] -loss
+ *
  *   with a projection lstm.0 is the layer `projected`, and H what it hands on
  *   both ways, each layer:  x -turn-> lstm.0.reverse -back-+
  *                           x ------> lstm.0 --------------+-both-> [n][B][2H]      the end: both states side by side
  *
- * Inputs in this order: x, one ids buffer per category, column, future, first, y, base (forecast_batch.c fills them by name). */
+ *   steps (all_steps): a forecast at every row, the state runs on.  In training the context may be cut into slices, which are
+ *   rows of the batch: n = ceil(context / slices) steps, "length" says how many of a row count, "after" which row it goes on
+ *   from.  Where forecasts are made, n rows are a chunk of a walk over the series: "state.k" is what layer k left behind after
+ *   the last one.
+ *
+ * Inputs in this order: x, one ids buffer per category, column, future, first, y, base, length, after, state.0, ...
+ * (forecast_batch.c and forecast_steps.c fill them by name). */
 #include <math.h>
 #include <stdio.h>
 
 #include "learn/forecast.h"
+#include "model/cell/cell.h"
 
 err forecast_check_kern(const struct forecast_spec *spec, const struct kern *k) {
     return net_cell_runs(spec->cell, spec->correction ? spec->precision : PREC_F32, k);
@@ -20,12 +29,17 @@ err forecast_check_kern(const struct forecast_spec *spec, const struct kern *k) 
 
 err forecast_rows(const struct forecast_spec *spec, i64 windows, i32 ntarget, i32 *nwin, i32 *B) {
     *nwin = (i32)lmin(spec->batch, lmax(1, windows));
-    i64 rows = (i64)imax(1, *nwin / imax(1, spec->accumulate)) * ntarget;
+    i64 rows = (i64)imax(1, *nwin / imax(1, spec->accumulate)) * ntarget * imax(1, spec->slices);
     if (rows > INT32_MAX / 2)
         return FAIL_AT(E601, NULL, "a smaller --batch, or --accumulate", "a batch of %d windows of %d columns has %lld rows",
                        *nwin, ntarget, (long long)rows);
     *B = (i32)rows;
     return 0;
+}
+
+i64 forecast_epoch(const struct forecast_spec *spec, i64 rows) {
+    i64 origins = lmax(0, rows - spec->horizon - spec->context + 1);
+    return spec->all_steps ? lmin(origins, lmax(0, rows - spec->horizon) / spec->context) : origins;
 }
 
 /* Segments: rows per input of the cell, and the output cut the same way. */
@@ -35,7 +49,7 @@ err forecast_shape(const struct forecast_spec *spec, const struct series *s, str
                                  .horizon = spec->horizon,
                                  .seg = seg,
                                  .nseg = ceil_div(spec->context, seg),
-                                 .scale = spec->scale};
+                                 .scale = spec->all_steps ? WSCALE_NONE : spec->scale};
     out->out_seg = spec->decode || spec->unroll ? imin(seg, spec->horizon) : spec->horizon;
     out->nout = ceil_div(spec->horizon, out->out_seg);
     for (i32 c = 0; c < s->ntarget && !out->mask; c++)
@@ -75,8 +89,8 @@ static err categories(struct net *n, const struct window_shape *p, const struct 
     return 0;
 }
 
-/* One recurrent op of layer k; returns its number. */
-static err cell(struct net *n, const struct forecast_spec *spec, i32 k, bool reverse, i32 x, i32 *out) {
+/* One recurrent op of layer k that reads in[0] (and goes on from in[1..3], -1 = not); returns its number. */
+static err cell_op(struct net *n, const struct forecast_spec *spec, i32 k, bool reverse, const i32 in[4], i32 *out) {
     static const char *const kind[] = {
 #define CELL(name) #name,
 #include "model/cell/cells.def"
@@ -87,9 +101,22 @@ static err cell(struct net *n, const struct forecast_spec *spec, i32 k, bool rev
     s.cell = spec->cell;
     s.precision = spec->precision;
     s.units = spec->hidden;
-    s.in[0] = x;
+    for (i32 i = 0; i < 4; i++) s.in[i] = in[i];
     snprintf(s.name, sizeof s.name, "%s.%d%s", kind[spec->cell], k, reverse ? ".reverse" : "");
     return net_op(n, &s, out);
+}
+
+static err cell(struct net *n, const struct forecast_spec *spec, i32 k, bool reverse, i32 x, i32 *out) {
+    return cell_op(n, spec, k, reverse, (i32[]){x, -1, -1, -1}, out);
+}
+
+static err drop_between(struct net *n, const struct forecast_spec *spec, i32 k, i32 *x) {
+    char name[24];
+    struct op_spec drop = op("dropout");
+    if (k + 1 == spec->layers || spec->dropout <= 0) return 0;
+    drop.rate = spec->dropout;
+    snprintf(name, sizeof name, "dropout.%d", k);
+    return chain(n, drop, name, x);
 }
 
 static err beside(struct net *n, const char *what, i32 k, i32 other, i32 *buf) {
@@ -128,13 +155,7 @@ static err recurrent(struct net *n, const struct forecast_spec *spec, i32 x, i32
             TRY(cell(n, spec, k, false, x, &dir[0]));
             x = n->op[dir[0]].out;
         }
-        char name[24];
-        if (k + 1 < spec->layers && spec->dropout > 0) {
-            struct op_spec drop = op("dropout");
-            drop.rate = spec->dropout;
-            snprintf(name, sizeof name, "dropout.%d", k);
-            TRY(chain(n, drop, name, &x));
-        }
+        TRY(drop_between(n, spec, k, &x));
     }
     return 0;
 }
@@ -193,9 +214,50 @@ static err head(struct net *n, const struct forecast_spec *spec, const struct wi
     return loss(n, spec, h, y, base);
 }
 
+/* The stack with a forecast at every step.  in: what the layers go on from, of which in[1] is a state of their own. */
+static err steps_stack(struct net *n, const struct forecast_spec *spec, bool stream, i32 in[4], i32 *h) {
+    char name[24];
+    i32 top;
+    for (i32 k = 0; k < spec->layers; k++) {
+        snprintf(name, sizeof name, "state.%d", k);
+        if (stream) TRY(net_input(n, name, cell_of(spec->cell)->states, spec->hidden, false, &in[1]));
+        TRY(cell_op(n, spec, k, false, in, &top));
+        in[0] = n->op[top].out;
+        TRY(drop_between(n, spec, k, &in[0]));
+    }
+    *h = in[0];
+    return 0;
+}
+
+static err steps_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, bool stream,
+                     struct net *n) {
+    i32 P = stream ? 1 : imax(1, spec->slices), future = -1, y, base, h, in[4] = {-1, -1, -1, -1};
+    struct window_shape p = *shape;
+    p.nseg = ceil_div(shape->nseg, P);
+    TRY(net_input(n, "x", p.nseg, window_features(&p, s), false, &in[0]));
+    TRY(categories(n, &p, s, &in[0]));
+    i32 nf = window_future_features(&p, s);
+    if (nf > 0) TRY(net_input(n, "future", p.nseg, nf, false, &future));
+    TRY(net_input(n, "y", p.nseg, p.horizon, false, &y));
+    TRY(net_input(n, "base", p.nseg, p.horizon, false, &base));
+    if (shape->nseg % P != 0) TRY(net_input(n, "length", 1, 1, true, &in[2]));
+    if (P > 1) TRY(net_input(n, "after", 1, 1, true, &in[3]));
+    TRY(steps_stack(n, spec, stream, in, &h));
+    struct op_spec join = op("concat");
+    join.in[1] = future;
+    if (future >= 0) TRY(chain(n, join, "ahead", &h));
+    return head(n, spec, &p, h, y, base);
+}
+
+err forecast_stream_net(const struct forecast_spec *spec, const struct window_shape *p, const struct series *s, struct net *n) {
+    net_init(n);
+    return steps_net(spec, p, s, true, n);
+}
+
 err forecast_net(const struct forecast_spec *spec, const struct window_shape *p, const struct series *s, struct net *n) {
     i32 x, column = -1, future = -1, first = -1, y, base, top[2] = {-1, -1}, h;
     net_init(n);
+    if (spec->all_steps) return steps_net(spec, p, s, false, n);
     TRY(net_input(n, "x", p->nseg, window_features(p, s), false, &x));
     TRY(categories(n, p, s, &x));
     i32 nf = window_future_features(p, s);

@@ -1,11 +1,10 @@
 /* forecast_run.c - forecasts of many windows: batches of rows through every member, streamed to a callback in order.
  *
  * Members share one engine: the weights of each are put into its store in turn, for a chunk of rows at a time. */
-#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "learn/forecast_batch.h"
+#include "learn/forecast_out.h"
 
 enum { ROWS = 448 };
 
@@ -15,7 +14,7 @@ struct runner {
     struct engine engine;
     struct batcher batch;
     f32 *corr;      /* [B][nq][horizon] mean correction over members, in units of div */
-    f32 *mean, *both, *band;
+    struct row_out out;
     i32 nq;
     struct arena arena;
 };
@@ -26,17 +25,15 @@ static void runner_free(struct runner *r) {
     arena_free(&r->arena);
 }
 
-/* The network as these kernels can run it: a model that was trained in bf16 gives its forecasts in fp32 elsewhere. */
+/* The network as these kernels can run it. */
 static err choose_net(struct runner *r, const struct series *s, const struct resources *use) {
     const struct forecaster *f = r->f;
     struct net *net;
     struct forecast_spec spec = f->spec;
     r->net = &f->net;
-    if (f->nmember == 0 || spec.precision == PREC_F32 || net_runs(&f->net, use->kern) == 0) return 0;
-    event_note(use->events, EVENT_NOTE,
-               "the model was trained in bf16, which the kernels \"%s\" have not: these forecasts are made in fp32",
-               use->kern->name);
-    spec.precision = PREC_F32;
+    if (f->nmember == 0) return 0;
+    spec.precision = forecast_precision(f, use);
+    if (spec.precision == f->spec.precision) return 0;
     ARENA_NEW(&r->arena, net, 1);
     r->net = net;
     return forecast_net(&spec, &f->shape, s, net);
@@ -47,12 +44,9 @@ static err runner_new(const struct forecaster *f, const struct series *s, const 
     i32 h = f->spec.horizon;
     TRY(choose_net(r, s, use));
     if (f->nmember > 0) TRY(engine_new(r->net, use, B, B, NULL, NULL, NULL, &r->engine));
-    TRY(batcher_new(f, s, use->kern, B, 1, &r->batch));
+    TRY(batcher_new(f, &f->net, &f->shape, s, use->kern, B, 1, &r->batch));
     ARENA_NEW(&r->arena, r->corr, (i64)B * r->nq * h);
-    ARENA_NEW(&r->arena, r->mean, h);
-    ARENA_NEW(&r->arena, r->both, h);
-    ARENA_NEW(&r->arena, r->band, (i64)h * imax(1, f->spec.nband));
-    return 0;
+    return row_out_new(f, &r->arena, &r->out);
 }
 
 /* Adds a member's output, [nout][B][q*seg + j], to corr. */
@@ -83,58 +77,16 @@ static err members(struct runner *r, i32 rows) {
     return 0;
 }
 
-static void sort_small(f32 *v, i32 n) {
-    for (i32 i = 1; i < n; i++)
-        for (i32 j = i; j > 0 && v[j] < v[j - 1]; j--) {
-            f32 t = v[j];
-            v[j] = v[j - 1];
-            v[j - 1] = t;
-        }
-}
-
-/* Index of the head's quantile nearest to the median: the point forecast of a quantile head. */
-static i32 median_of(const struct forecast_spec *s) {
-    i32 best = 0;
-    for (i32 q = 1; q < s->nquantile; q++)
-        if (fabs(s->band[q] - 0.5) < fabs(s->band[best] - 0.5)) best = q;
-    return best;
-}
-
-/* Bands of one step: the head's own quantiles weighted by a, residual quantiles of validation for the rest. */
-static void bands(const struct runner *r, const struct forecast_row *row, const f32 *corr, i32 k) {
-    const struct forecast_spec *s = &r->f->spec;
-    const f32 *spread = r->f->spread ? r->f->spread + (i64)row->col * s->nband * s->horizon : NULL;
-    f32 a = (f32)r->f->weight, *out = r->band + (i64)k * s->nband;
-    for (i32 q = 0; q < s->nband; q++) {
-        f32 around = spread ? spread[(i64)q * s->horizon + k] * row->div : 0.f;
-        if (s->nquantile > 0) out[q] = row->base[k] + a * row->div * corr[(i64)q * s->horizon + k] + (1.f - a) * around;
-        else out[q] = row->mean[k] + around;
-    }
-    sort_small(out, s->nband);
-}
-
 static err emit_row(struct runner *r, i32 b, forecast_row_fn *fn, void *self) {
-    const struct forecaster *f = r->f;
     const struct batch_slot *s = &r->batch.slot[0];
-    i32 h = f->spec.horizon;
-    const f32 *base = s->base + (i64)b * h, *corr = r->corr + (i64)b * r->nq * h;
-    const f32 *point = f->spec.nquantile > 0 ? corr + (i64)median_of(&f->spec) * h : corr;
-    for (i32 k = 0; k < h; k++) {
-        f32 extra = f->nmember > 0 ? s->div[b] * point[k] : 0.f;
-        r->both[k] = base[k] + extra;
-        r->mean[k] = base[k] + (f32)f->weight * extra;
-    }
+    i32 h = r->f->spec.horizon;
     struct forecast_row row = {.origin = s->origin[b],
                                .col = s->col[b],
-                               .mean = r->mean,
-                               .base = base,
-                               .both = r->both,
-                               .band = f->spec.nband ? r->band : NULL,
+                               .base = s->base + (i64)b * h,
                                .shift = s->shift[b],
                                .div = s->div[b],
                                .seen = s->seen[b]};
-    for (i32 k = 0; k < h; k++) bands(r, &row, corr, k);
-    return fn(self, &row);
+    return row_out_emit(&r->out, row, r->corr + (i64)b * r->nq * h, fn, self);
 }
 
 static err run_set(struct runner *r, const struct window_set *set, forecast_row_fn *fn, void *self) {
@@ -155,6 +107,7 @@ err forecast_windows(const struct forecaster *f, const struct series *s, const s
                      const struct resources *use, forecast_row_fn *fn, void *self) {
     i64 n = window_origins(set) * s->ntarget;
     if (n <= 0) return 0;
+    if (f->spec.all_steps) return forecast_stream(f, s, set, use, 0, fn, self);
     struct runner r;
     err e = runner_new(f, s, use, (i32)lmin(n, ROWS), &r);
     if (e >= 0) e = run_set(&r, set, fn, self);

@@ -86,7 +86,7 @@ TEST(cache_damaged_anywhere_is_refused) {
 }
 
 TEST(samples_are_reproducible_and_readable) {
-    static const char *const names[] = {"airline", "tides", "mackey-glass", "panel", "integrator"};
+    static const char *const names[] = {"airline", "tides", "mackey-glass", "panel", "integrator", "long-memory"};
     for (size_t i = 0; i < COUNT(names); i++) {
         struct str a = {0}, b = {0}, c = {0};
         T_OK(sample_write(names[i], 0, 1, &a));

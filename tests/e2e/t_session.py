@@ -102,7 +102,7 @@ class Session(Case):
         self.assertIn("serial", self.stretto("plan", "--columns", "1", "--horizon", "4", "--machine", "machine.txt", "--compare").out)
 
     def test_every_sample_can_be_trained(self):
-        targets = {"tides": "height", "mackey-glass": None, "integrator": None}
+        targets = {"tides": "height", "mackey-glass": None, "integrator": None, "long-memory": None}
         for name, target in targets.items():
             self.stretto("sample", name, "--rows", "400", "--seed", "3", "-o", name + ".csv")
             if target is None:

@@ -1,0 +1,79 @@
+/* resolve_steps.c - whether a loss stands at every row of the context (--loss-steps), and what goes with that and what does not.
+ *
+ *     last   windows by the thousand, each forecast from its end          all   few long ones, forecast from every row
+ *
+ * One row ahead of a long context, windows that differ by a row would read the same rows context times over. */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/api.h"
+
+enum { LONG_CONTEXT = 1024, MANY_HORIZONS = 64, USUAL_CONTEXT = 1024 };
+
+/* What all steps need, as (option, wanted value, another good one). */
+static const struct need {
+    enum opt_id id;
+    const char *want, *also, *why;
+} needs[] = {{OPT_decoder, "direct", "direct", "forecasts straight from each row"},
+             {OPT_segment, "1", "1", "reads the rows one by one"},
+             {OPT_scale, "series", "none", "carries one scale through, not one a window"},
+             {OPT_base, "auto", NULL, "has a base at every row, and a mix looks back too far for that"}};
+
+static bool suits(const struct options *o, const struct need *n) {
+    char text[32];
+    const char *value = n->id == OPT_decoder ? o->decoder : n->id == OPT_scale ? o->scale : o->base;
+    if (n->id == OPT_base) return strcmp(value, "mix") != 0;
+    if (opt_is_auto(o, n->id)) return true;
+    if (n->id == OPT_segment) snprintf(text, sizeof text, "%lld", (long long)o->segment), value = text;
+    return strcmp(value, n->want) == 0 || strcmp(value, n->also) == 0;
+}
+
+static bool nothing_against(const struct options *o) {
+    for (size_t i = 0; i < COUNT(needs); i++)
+        if (opt_given(o, needs[i].id) && !suits(o, &needs[i])) return false;
+    return !o->bidirectional && o->projection == 0;
+}
+
+bool resolve_wants_stream(const struct options *o) {
+    bool open = opt_is_auto(o, OPT_preset) || strcmp(o->preset, "stream") == 0 || strcmp(o->preset, "none") == 0;
+    if (!opt_is_auto(o, OPT_loss_steps)) return strcmp(o->loss_steps, "all") == 0;
+    return open && opt_given(o, OPT_context) && !opt_is_auto(o, OPT_context) && o->context >= LONG_CONTEXT &&
+           o->context >= MANY_HORIZONS * o->horizon && nothing_against(o);
+}
+
+static err against(const struct options *o) {
+    char fix[96];
+    if (o->bidirectional || o->projection > 0)
+        return FAIL_AT(E106, NULL, o->bidirectional ? "--no-bidirectional   or   --loss-steps last" :
+                       "--projection 0   or   --loss-steps last",
+                       "--loss-steps all carries one state forwards through the rows, %s leaves none to carry",
+                       o->bidirectional ? "--bidirectional" : "--projection");
+    for (size_t i = 0; i < COUNT(needs); i++) {
+        const struct need *n = &needs[i];
+        const char *name = opt_info(n->id)->name;
+        if (!opt_given(o, n->id) || suits(o, n)) continue;
+        snprintf(fix, sizeof fix, "--%s %s   or   --loss-steps last", name, n->want);
+        return FAIL_AT(E106, NULL, fix, "--%s does not go with --loss-steps all, which %s", name, n->why);
+    }
+    return 0;
+}
+
+err resolve_loss_steps(struct options *o, const struct split *p) {
+    static const struct opt_from by_steps = {.rank = OPT_RANK_PRESET, .origin = "auto: --loss-steps all"};
+    bool all = resolve_wants_stream(o);
+    if (all && opt_is_auto(o, OPT_context)) {
+        char text[32];
+        snprintf(text, sizeof text, "%lld", (long long)lmax(1, lmin(USUAL_CONTEXT, p->train / 4)));
+        TRY(opt_resolve(o, OPT_context, text, "1024 rows, a quarter of the training rows at most"));
+    }
+    if (opt_is_auto(o, OPT_loss_steps))
+        TRY(opt_resolve(o, OPT_loss_steps, all ? "all" : "last", all ? "long context, few rows ahead" : "no long stream"));
+    if (!all) return 0;
+    TRY(against(o));
+    for (size_t i = 0; i < COUNT(needs); i++) {
+        const struct need *n = &needs[i];
+        if (n->id != OPT_base && opt_is_auto(o, n->id)) TRY(opt_resolve(o, n->id, n->want, "a loss at every row"));
+        else if (!suits(o, n)) TRY(opt_set_id(o, n->id, n->want, &by_steps));
+    }
+    return 0;
+}

@@ -1,0 +1,143 @@
+/* forecast_steps.c - batches of a net that forecasts at every step: tiles of the series to train on, chunks of a walk.
+ *
+ *     rows   0 ..phase.. |------ tile 0 ------|------ tile 1 ------| rest        the phase is drawn anew for each epoch
+ *     slices              [  0  |  1  |  2  ]                                    row = slice * windows + window, longest first
+ *
+ *     step t of a run that begins at row a reads row a + t, and forecasts from origin a + t + 1 on. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "learn/forecast_batch.h"
+
+enum { ORIGINS = 256 };
+
+struct slice_place forecast_slice(const struct forecast_spec *spec, i32 B, i32 r) {
+    i32 P = imax(1, spec->slices), W = B / P, k = r / imax(1, W), T = ceil_div(spec->context, P);
+    i32 whole = spec->context % P ? spec->context % P : P; /* slices of T steps; the others have one less */
+    return (struct slice_place){.after = k ? r - W : -1, .from = k * T - imax(0, k - whole), .steps = k < whole ? T : T - 1};
+}
+
+static bool is_scored(const struct batcher *b, i64 origin) {
+    return origin >= b->scored.first && origin < b->scored.end && (origin - b->scored.first) % b->scored.stride == 0;
+}
+
+/* Row r of a buffer of numbers from step t on. */
+static f32 *at(const struct batcher *b, const struct batch_slot *s, i32 i, i32 t, i32 r) {
+    return s->input[i] + ((i64)t * b->B + r) * buf_fp(&b->net->buf[i]);
+}
+
+static void fill_ids(const struct batcher *b, const struct batch_slot *s, i32 i, i32 r) {
+    const struct buf *buf = &b->net->buf[i];
+    i32 *ids = (i32 *)(void *)s->input[i];
+    if (strcmp(buf->name, "length") == 0) {
+        ids[r] = s->seen[r];
+    } else if (strcmp(buf->name, "after") == 0) {
+        ids[r] = forecast_slice(b->spec, b->B, r).after;
+    } else {
+        i32 cat = (i32)strtol(buf->name + 9, NULL, 10);
+        for (i32 t = 0; t < buf->T; t++) {
+            i32 code = t < s->seen[r] ? b->s->code[cat][s->origin[r] + t] : -1;
+            ids[(i64)t * b->B + r] = code < 0 ? b->s->nword[cat] : code;
+        }
+    }
+}
+
+static i32 fill_y(const struct batcher *b, const struct batch_slot *s, i32 i, i32 r) {
+    i32 present = 0;
+    for (i32 t = 0; t < b->net->buf[i].T; t++) {
+        i64 origin = s->origin[r] + t + 1;
+        bool there = t < s->seen[r] && is_scored(b, origin);
+        f32 *y = at(b, s, i, t, r);
+        for (i32 k = 0; k < b->shape->horizon; k++) {
+            y[k] = there && origin + k < b->s->nrow ? series_target(b->s, s->col[r], origin + k) : (f32)NAN;
+            present += !isnan(y[k]);
+        }
+    }
+    return present;
+}
+
+/* Forecasts of the base from every origin that is scored; elsewhere nobody looks at them. */
+static err fill_base(const struct batcher *b, const struct batch_slot *s, i32 i, i32 r) {
+    i64 origin[ORIGINS], ld = (i64)b->B * buf_fp(&b->net->buf[i]), first = s->origin[r] + 1;
+    i32 col[ORIGINS], h = b->shape->horizon;
+    for (i32 k = 0; k < ORIGINS; k++) col[k] = s->col[r];
+    if (!b->base) return 0; /* the storage began as zeros */
+    i32 from = (i32)lmin(s->seen[r], lmax(0, b->scored.first - first));
+    i32 to = (i32)lmin(s->seen[r], lmax(0, b->scored.end - first));
+    for (i32 t = from; t < to; t += ORIGINS) {
+        i32 n = imin(ORIGINS, to - t);
+        for (i32 k = 0; k < n; k++) origin[k] = first + t + k;
+        TRY(base_predict_rows(b->base, b->s, n, col, origin, h, at(b, s, i, t, r), ld, b->kern));
+    }
+    return 0;
+}
+
+static void fill_numbers(const struct batcher *b, const struct batch_slot *s, i32 i, i32 r) {
+    const struct buf *buf = &b->net->buf[i];
+    bool x = strcmp(buf->name, "x") == 0;
+    for (i32 t = 0; t < buf->T; t++) {
+        f32 *to = at(b, s, i, t, r);
+        i64 row = s->origin[r] + t;
+        if (t >= s->seen[r]) memset(to, 0, sizeof *to * (size_t)buf->F);
+        else if (x) window_fill_step(b->shape, b->s, row, s->col[r], to);
+        else window_fill_future(b->shape, b->s, row + 1, (struct window_dst){.p = to, .B = 1}, 0);
+    }
+}
+
+/* Row r of every input; the states of a stream are not ours. */
+static err fill_row(const struct batcher *b, struct batch_slot *s, i32 r) {
+    for (i32 i = 0; i < b->net->nbuf; i++) {
+        const struct buf *buf = &b->net->buf[i];
+        if (!buf->input || strncmp(buf->name, "state.", 6) == 0) continue;
+        if (buf->ids) fill_ids(b, s, i, r);
+        else if (strcmp(buf->name, "y") == 0) s->present += fill_y(b, s, i, r);
+        else if (strcmp(buf->name, "base") == 0) TRY(fill_base(b, s, i, r));
+        else fill_numbers(b, s, i, r);
+    }
+    return 0;
+}
+
+static void fill_rows(struct batcher *b, i32 slot) {
+    struct batch_slot *s = &b->slot[slot];
+    err e = 0;
+    s->present = 0;
+    s->rows = b->B;
+    for (i32 r = 0; r < b->B && e >= 0; r++) e = fill_row(b, s, r);
+    if (e < 0) {
+        b->failed = e;
+        b->why = *err_last();
+    }
+}
+
+/* First row of a tile: all tiles of an epoch once, in another order and moved by another phase in each. */
+static i64 tile_first(const struct batcher *b, i64 item) {
+    i64 C = b->shape->context, rows = window_origins(&b->set) + C - 1, n = lmax(1, rows / C), room = lmax(0, rows - n * C);
+    u32 epoch = (u32)(item / n);
+    i64 phase = lmin(room, (i64)((f64)rng_uniform(b->seed, RNG_PHASE, epoch, 0) * (f64)(room + 1)));
+    return b->set.first - C + phase + C * rng_shuffle(b->seed, epoch, n, item % n);
+}
+
+void batch_fill_tiles(void *batcher, i64 k, i32 slot) {
+    struct batcher *b = batcher;
+    struct batch_slot *s = &b->slot[slot];
+    i32 ncol = b->s->ntarget, W = b->nwin * ncol;
+    for (i32 r = 0; r < b->B; r++) {
+        struct slice_place place = forecast_slice(b->spec, b->B, r);
+        s->origin[r] = tile_first(b, k * b->nwin + r % W / ncol) + place.from;
+        s->col[r] = r % ncol;
+        s->seen[r] = place.steps;
+    }
+    fill_rows(b, slot);
+}
+
+void batch_fill_walk(struct batcher *b, i32 slot, i64 first) {
+    struct batch_slot *s = &b->slot[slot];
+    for (i32 r = 0; r < b->B; r++) {
+        s->origin[r] = first;
+        s->col[r] = r;
+        s->seen[r] = (i32)lmin(b->shape->nseg, lmax(0, b->s->nrow - first));
+    }
+    fill_rows(b, slot);
+}
