@@ -34,7 +34,10 @@ enum precision { PREC_F32, PREC_BF16, PREC_N };
 /* How a layer is walked: a choice of speed alone, the bits are the same.  0 = the kernel's own guess by shape. */
 enum cell_how {
     CELL_FOLD = 1, /* forward: x and h in one product per step */
-    CELL_AHEAD = 2 /* forward: the x side of many steps first, as one product */
+    CELL_AHEAD = 2, /* forward: the x side of many steps first, as one product */
+    /* Diagonal cells (model/cell/diag.h), bits differ: equal to the step by step walk to 1e-5, or to rounding. */
+    CELL_NEWTON = 3, /* blocks of steps at once by Newton's method, backward by a scan */
+    CELL_SCAN = 4    /* cells linear in h: by a scan, both ways */
 };
 
 /* Workers that share the rows of one call by units (panels): for batches too small to be cut.  Every member calls fwd, bwd or dw
@@ -128,6 +131,7 @@ const char *kern_arch_name(enum kern_arch arch);
 
 /* The kernels of a cell in a precision, or NULL where this table has none. */
 static inline const struct cell_kern *cell_at(const struct kern *k, enum cell_kind kind, enum precision p) {
+    if (kind >= CELL_NKIND) return NULL; /* it brings its own: model/cell/cell.h */
     const struct cell_kern *c = p == PREC_BF16 ? &k->bf16[kind] : &k->cell[kind];
     return c->fwd ? c : NULL;
 }

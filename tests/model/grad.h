@@ -62,7 +62,7 @@ static inline void grad_compare(const struct rig *g, struct twin *t, i32 l, cons
             largest = fmaxf(largest, fabsf(got[j]));
             if (j % stride) got[j] = 0;
         }
-        if (grad_has_cell(op) && i == 3) grad_only_split_bias(op, want);
+        if (grad_has_cell(op) && i == 3 && !cell_of(op->spec.cell)->diagonal) grad_only_split_bias(op, want);
         if (nets_precision != PREC_F32) {
             grad_like(t->info[l][i].name, got, want, size, floor);
             continue;

@@ -2,6 +2,7 @@
 #ifndef STRETTO_TESTS_MODEL_NETS_H
 #define STRETTO_TESTS_MODEL_NETS_H
 
+#include "model/cell/cell.h"
 #include "model/layer.h"
 #include "t.h"
 
@@ -89,7 +90,7 @@ static inline void nets_short(struct net *n, struct shape s, enum cell_kind cell
 
 /* Everything else: embedding beside x, an initial state, norm, tanh, the end state added to every step. */
 static inline void nets_mixed(struct net *n, struct shape s, enum cell_kind cell) {
-    i32 states = cell == CELL_LSTM ? 2 : 1;
+    i32 states = cell_of(cell)->states;
     net_init(n);
     i32 x = nets_input(n, "x", s.T, s.I, false), ids = nets_input(n, "series", 1, 1, true),
         hour = nets_input(n, "hour", s.T, 1, true);

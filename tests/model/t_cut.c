@@ -27,7 +27,7 @@ static void compare(const struct rig *a, const struct rig *b) {
 
 TEST(step_grain_by_grain_gives_the_bits_of_one_part) {
     for (i32 which = 0; which < 3; which++)
-        for (i32 cell = 0; cell < CELL_NKIND; cell++) {
+        for (i32 cell = 0; cell < cell_count(); cell++) {
             struct net n;
             struct rig whole, cut;
             build(&n, which, (enum cell_kind)cell);
@@ -46,7 +46,7 @@ TEST(step_grain_by_grain_gives_the_bits_of_one_part) {
 /* Slices of time (few grains of many rows) are the same whoever computes the grains. */
 TEST(slices_of_time_give_the_bits_of_one_part) {
     static const struct shape wide = {700, 256, 5, 2, 3, 2, 2, 0, 0};
-    for (i32 cell = 0; cell < CELL_NKIND; cell++)
+    for (i32 cell = 0; cell < cell_count(); cell++)
         for (i32 bf16 = 0; bf16 < 2; bf16++) {
             struct net n;
             struct rig whole, cut;
@@ -96,7 +96,7 @@ static void only_tensors(const struct rig *g, const struct op *op, const f32 *bl
 
 TEST(step_leaves_padded_lanes_zero) {
     for (i32 which = 0; which < 3; which++)
-        for (i32 cell = 0; cell < CELL_NKIND; cell++) {
+        for (i32 cell = 0; cell < cell_count(); cell++) {
             struct net n;
             struct rig g;
             build(&n, which, (enum cell_kind)cell);

@@ -66,7 +66,7 @@ static void nets_both_ways(struct net *n, enum cell_kind cell, i32 I, i32 H, boo
 
 /* An initial state, lengths, every step under the head: what a row of length 0 hands through is its initial state. */
 static void nets_started(struct net *n, enum cell_kind cell, i32 I, i32 H) {
-    i32 states = cell == CELL_LSTM ? 2 : 1;
+    i32 states = cell_of(cell)->states;
     net_init(n);
     i32 x = nets_dense(n, "seg", nets_input(n, "x", T, I, false), I, ACT_TANH);
     struct op_spec c = net_spec("recurrent", "cell", x);
@@ -83,7 +83,7 @@ static void nets_started(struct net *n, enum cell_kind cell, i32 I, i32 H) {
 
 TEST(both_ways_gradient_equals_twin_every_cell) {
     static const i32 shape[][3] = {{1, 1, 9}, {4, 17, 3}, {17, 5, 2}}; /* I H B */
-    for (i32 cell = 0; cell < CELL_NKIND; cell++)
+    for (i32 cell = 0; cell < cell_count(); cell++)
         for (u32 s = 0; s < COUNT(shape); s++)
             for (i32 ragged = s == 1; ragged < 2; ragged++) {
                 struct net n;
@@ -94,7 +94,7 @@ TEST(both_ways_gradient_equals_twin_every_cell) {
 
 TEST(ragged_gradient_equals_twin_on_every_instruction_set) {
     for (i32 a = 0; a < KERN_NARCH; a++)
-        for (i32 cell = 0; cell < CELL_NKIND; cell++) {
+        for (i32 cell = 0; cell < cell_count(); cell++) {
             const struct kern *k = kern_get((enum kern_arch)a);
             struct net n;
             nets_started(&n, (enum cell_kind)cell, 5, 17);
@@ -125,7 +125,7 @@ static void same_row(const struct net *n, i32 i, const char *what, const f32 *fe
 
 /* Values of a row are those of the row alone; gradients too, but a batch of one row may add in another order than larger ones. */
 TEST(row_of_a_mixed_batch_gives_the_bits_it_gives_alone) {
-    for (i32 cell = 0; cell < CELL_NKIND; cell++)
+    for (i32 cell = 0; cell < cell_count(); cell++)
         for (i32 size = 1; size < 3; size++) {
             struct net n;
             struct rig many, few;

@@ -40,6 +40,8 @@ static void build(struct net *n, const struct kind *k) {
 static const struct kind kinds[] = {
     {CELL_LSTM, 5, 1, 0, false, false, -1}, {CELL_LSTM, 17, 3, 2, true, false, 0.5f}, {CELL_GRU, 6, 2, 1, true, true, 0.5f},
     {CELL_RNN, 16, 17, 0, false, true, 1},  {CELL_GRU, 1, 1, 3, true, false, 0},      {CELL_LSTM, 4, 2, 17, false, true, 0.3f},
+    {(enum cell_kind)CELL_AT_paragru, 6, 2, 1, true, true, 0.5f}, {(enum cell_kind)CELL_AT_paralstm, 17, 3, 2, true, false, 0.5f},
+    {(enum cell_kind)CELL_AT_minlstm, 5, 2, 3, true, false, 0.3f},
 };
 
 static void not_training(struct rig *g) { g->r.train = false; }

@@ -50,6 +50,27 @@ static inline void twin_free(struct twin *t) { arena_free(&t->arena); }
 
 static inline f64 logistic(f64 x) { return 1 / (1 + exp(-x)); }
 
+/* The same for a diagonal cell: x side zx with bias, canonical tensors w (rows of the state from w[2] on). */
+static inline void twin_diagonal(const struct cell *cell, i32 H, const f64 *zx, f64 *const *w, f64 *h, f64 *c) {
+    for (i32 u = 0; u < H; u++) {
+        const f64 *x = zx + u, *a = cell->state_rows > 0 ? w[2] + u : NULL, *p = cell->state_rows > 1 ? w[3] + u : NULL;
+        if (!strcmp(cell->name, "paragru")) {
+            f64 z = logistic(x[0] + a[0] * h[u]), r = logistic(x[H] + a[H] * h[u]);
+            h[u] = (1 - z) * h[u] + z * tanh(x[2 * H] + a[2 * H] * (h[u] * r));
+        } else if (!strcmp(cell->name, "paralstm")) {
+            f64 f = logistic(x[0] + a[0] * h[u] + p[0] * c[u]), z = tanh(x[H] + a[H] * h[u]);
+            c[u] = f * c[u] + (1 - f) * z;
+            h[u] = logistic(x[2 * H] + a[2 * H] * h[u] + p[H] * c[u]) * tanh(c[u]);
+        } else if (!strcmp(cell->name, "minlstm")) {
+            f64 f = logistic(x[0]), i = logistic(x[H]);
+            h[u] = f / (f + i) * h[u] + i / (f + i) * x[2 * H];
+        } else {
+            print_error("cell %s has no f64 twin in tests/model/twin.h\n", cell->name);
+            fail();
+        }
+    }
+}
+
 /* One step of a cell for one row: x side zx and h side zh [G*H] with their biases; h and c are replaced. */
 static inline void twin_cell(const struct cell *cell, i32 H, const f64 *zx, const f64 *zh, f64 *h, f64 *c) {
     for (i32 u = 0; u < H; u++) {
@@ -75,6 +96,21 @@ static inline void twin_matvec(i32 rows, i32 cols, const f64 *w, const f64 *bias
     }
 }
 
+/* A step of a row on input x and something more of the x side (or NULL); canonical tensors w. */
+static inline void twin_step(const struct cell *cell, i32 I, i32 H, f64 *const *w, const f64 *x, const f64 *more, f64 *h,
+                             f64 *c) {
+    f64 zx[512], zh[512];
+    i32 GH = cell->gates * H;
+    twin_matvec(GH, I, w[0], w[cell->diagonal ? 1 : 2], x, zx);
+    for (i32 j = 0; more && j < GH; j++) zx[j] += more[j];
+    if (cell->diagonal) {
+        twin_diagonal(cell, H, zx, w, h, c);
+    } else {
+        twin_matvec(GH, H, w[1], w[3], h, zh);
+        twin_cell(cell, H, zx, zh, h, c);
+    }
+}
+
 static inline i32 twin_id(const struct twin *t, i32 buf, i64 at) { return ((const i32 *)(const void *)t->g->buf[buf])[at]; }
 
 /* Steps of row b: input i of an op, or all. */
@@ -84,8 +120,8 @@ static inline i32 twin_length(const struct twin *t, const struct op *op, i32 i, 
 
 static inline void twin_recurrent(struct twin *t, const struct op *op) {
     const struct cell *cell = cell_of(op->spec.cell);
-    i32 B = t->g->r.B, H = op->F, I = op->I, GH = cell->gates * H;
-    f64 **w = t->w[op->l], zx[512], zh[512], h[128], c[128], *end = t->buf[op->end];
+    i32 B = t->g->r.B, H = op->F, I = op->I;
+    f64 **w = t->w[op->l], h[128], c[128], *end = t->buf[op->end];
     const f64 *start = op->spec.in[1] >= 0 ? t->buf[op->spec.in[1]] : NULL;
     for (i32 b = 0; b < B; b++) {
         for (i32 u = 0; u < H; u++) {
@@ -95,9 +131,7 @@ static inline void twin_recurrent(struct twin *t, const struct op *op) {
         i32 n = twin_length(t, op, 2, b);
         for (i32 s = n; s < op->T; s++) memset(t->buf[op->out] + ((i64)s * B + b) * H, 0, (size_t)H * sizeof *h);
         for (i32 s = 0; s < n; s++) {
-            twin_matvec(GH, I, w[0], w[2], t->buf[op->spec.in[0]] + ((i64)s * B + b) * I, zx);
-            twin_matvec(GH, H, w[1], w[3], h, zh);
-            twin_cell(cell, H, zx, zh, h, c);
+            twin_step(cell, I, H, w, t->buf[op->spec.in[0]] + ((i64)s * B + b) * I, NULL, h, c);
             memcpy(t->buf[op->out] + ((i64)s * B + b) * H, h, (size_t)H * sizeof *h);
         }
         memcpy(end + (i64)b * H, h, (size_t)H * sizeof *h);
@@ -130,8 +164,8 @@ static inline void twin_unroll(struct twin *t, const struct op *op) {
     const struct run *r = &t->g->r;
     const struct cell *cell = cell_of(op->spec.cell);
     const i32 *in = op->spec.in;
-    i32 B = r->B, H = op->spec.units, I = op->I, N = op->F, GH = cell->gates * H, w = t->g->n->buf[in[1]].F, fed = 0;
-    f64 **W = t->w[op->l], zx[512], zh[512], h[128], c[128], x[64];
+    i32 B = r->B, H = op->spec.units, I = op->I, N = op->F, w = t->g->n->buf[in[1]].F, fed = 0, n = cell_tensors(cell);
+    f64 **W = t->w[op->l], h[128], c[128], x[64];
     for (i32 q = 1; q < op->spec.nquantile; q++)
         if (fabsf(op->spec.quantile[q] - 0.5f) < fabsf(op->spec.quantile[fed] - 0.5f)) fed = q;
     for (i32 b = 0; b < B; b++) {
@@ -147,10 +181,8 @@ static inline void twin_unroll(struct twin *t, const struct op *op) {
                 if (truth && !isnan(t->buf[in[4]][before * w + j])) x[j] = t->buf[in[4]][before * w + j];
             }
             if (in[2] >= 0) memcpy(x + w, t->buf[in[2]] + at * (I - w), (size_t)(I - w) * sizeof *x);
-            twin_matvec(GH, I, W[0], W[2], x, zx);
-            twin_matvec(GH, H, W[1], W[3], h, zh);
-            twin_cell(cell, H, zx, zh, h, c);
-            twin_matvec(N, H, W[4], W[5], h, t->buf[op->out] + at * N);
+            twin_step(cell, I, H, W, x, NULL, h, c);
+            twin_matvec(N, H, W[n], W[n + 1], h, t->buf[op->out] + at * N);
         }
     }
 }
@@ -170,7 +202,7 @@ static inline void twin_reverse(struct twin *t, const struct op *op) {
 static inline void twin_decode(struct twin *t, const struct op *op) {
     const struct cell *cell = cell_of(op->spec.cell);
     i32 B = t->g->r.B, H = op->F, I = op->I, GH = cell->gates * H, dc = I / 2, dp = I - dc, k = op->spec.in[2];
-    f64 **w = t->w[op->spec.share], **own = t->w[op->l], zx[512], zk[512], zh[512], h[128], c[128], e[128];
+    f64 **w = t->w[op->spec.share], **own = t->w[op->l], zk[512] = {0}, h[128], c[128], e[128];
     const f64 *end = t->buf[op->spec.in[0]];
     for (i32 s = 0; s < op->T; s++)
         for (i32 b = 0; b < B; b++) {
@@ -180,14 +212,9 @@ static inline void twin_decode(struct twin *t, const struct op *op) {
             if (dc) memcpy(e + dp, own[1] + (i64)id * dc, (size_t)dc * sizeof *e);
             memcpy(h, end + (i64)b * H, (size_t)H * sizeof *h);
             if (cell->states > 1) memcpy(c, end + ((i64)B + b) * H, (size_t)H * sizeof *c);
-            twin_matvec(GH, I, w[0], w[2], e, zx);
-            twin_matvec(GH, H, w[1], w[3], h, zh);
-            if (k >= 0) {
-                i32 nk = t->g->n->buf[k].F;
-                twin_matvec(GH, nk, own[dc ? 2 : 1], NULL, t->buf[k] + at * nk, zk);
-                for (i32 j = 0; j < GH; j++) zx[j] += zk[j];
-            }
-            twin_cell(cell, H, zx, zh, h, c);
+            i32 nk = k >= 0 ? t->g->n->buf[k].F : 0;
+            if (nk) twin_matvec(GH, nk, own[dc ? 2 : 1], NULL, t->buf[k] + at * nk, zk);
+            twin_step(cell, I, H, w, e, zk, h, c);
             memcpy(t->buf[op->out] + at * H, h, (size_t)H * sizeof *h);
         }
 }

@@ -42,52 +42,76 @@ i64 cell_wt_max(const struct cell *c, enum precision p, i32 I, i32 H) {
     return most;
 }
 
-const char *cell_tensor(i32 i, i32 I, i32 H, i32 gates, i32 *rows, i32 *cols) {
-    static const char *const name[CELL_TENSORS] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
-    *rows = gates * H;
-    *cols = i == 0 ? I : i == 1 ? H : 0;
-    return name[i];
+/* ------------------------------------------------------------------ canonical tensors --------------------------------------- */
+
+enum tensor { WEIGHT_IH, WEIGHT_HH, BIAS_IH, BIAS_HH, HH_DIAG, CH_DIAG };
+
+/* What tensor i of a cell is. */
+static enum tensor tensor_of(const struct cell *c, i32 i) {
+    static const enum tensor dense[] = {WEIGHT_IH, WEIGHT_HH, BIAS_IH, BIAS_HH};
+    static const enum tensor diagonal[] = {WEIGHT_IH, BIAS_IH, HH_DIAG, CH_DIAG};
+    return c->diagonal ? diagonal[i] : dense[i];
 }
 
-/* Place of weight k (over x, then h) of gate g of unit u. */
+i32 cell_tensors(const struct cell *c) { return c->diagonal ? 2 + c->state_rows : 4; }
+
+static bool has_peep(const struct cell *c, i32 g) { return c->peep >> g & 1; }
+
+const char *cell_tensor(const struct cell *c, i32 i, i32 I, i32 H, i32 *rows, i32 *cols) {
+    static const char *const name[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hh_diag", "weight_ch_diag"};
+    enum tensor t = tensor_of(c, i);
+    *rows = c->gates * H;
+    *cols = t == WEIGHT_IH ? I : t == WEIGHT_HH ? H : 0;
+    if (t == CH_DIAG) *rows = __builtin_popcount(c->peep) * H;
+    return name[t];
+}
+
+/* Place of weight k (over x, then the state rows) of gate g of unit u. */
 static i64 at_w(const struct cell *c, i32 I, i32 H, i32 g, i32 u, i32 k) {
-    return (((i64)(u / LANES) * (I + H) + k) * c->gates + g) * LANES + u % LANES;
+    return (((i64)(u / LANES) * (I + cell_state_rows(c, H)) + k) * c->gates + g) * LANES + u % LANES;
 }
 
 static i64 at_bias(const struct cell *c, i32 I, i32 H, i32 slot, i32 u) {
     return cell_packed_w(c, I, H) + ((i64)(u / LANES) * cell_slots(c) + slot) * LANES + u % LANES;
 }
 
-void cell_store(const struct cell *c, i32 tensor, i32 I, i32 H, const f32 *packed, f32 *canonical) {
-    i32 k0 = tensor == 0 ? 0 : I, n = tensor == 0 ? I : H;
-    for (i32 g = 0; g < c->gates; g++) {
-        bool split = c->split_last && g == c->gates - 1;
-        for (i32 u = 0; u < H; u++) {
-            f32 *row = canonical + ((i64)g * H + u) * (tensor < 2 ? n : 1);
-            if (tensor < 2)
-                for (i32 k = 0; k < n; k++) row[k] = packed[at_w(c, I, H, g, u, k0 + k)];
-            else if (tensor == 2)
-                *row = packed[at_bias(c, I, H, g, u)];
-            else
-                *row = split ? packed[at_bias(c, I, H, g + 1, u)] : 0;
-        }
+/* Place of element k of row u of gate g of a tensor; -1: it has none, as bias_hh where it is a part of bias_ih. */
+static i64 place(const struct cell *c, enum tensor t, i32 I, i32 H, i32 g, i32 u, i32 k) {
+    bool split = c->split_last && g == c->gates - 1;
+    switch (t) {
+        case WEIGHT_IH:
+            return at_w(c, I, H, g, u, k);
+        case WEIGHT_HH:
+        case HH_DIAG:
+            return at_w(c, I, H, g, u, I + k);
+        case CH_DIAG:
+            return at_w(c, I, H, g, u, I + 1);
+        case BIAS_IH:
+            return at_bias(c, I, H, g, u);
+        default:
+            return split ? at_bias(c, I, H, g + 1, u) : -1;
     }
 }
 
-void cell_load(const struct cell *c, i32 tensor, i32 I, i32 H, const f32 *canonical, f32 *packed) {
-    i32 k0 = tensor == 0 ? 0 : I, n = tensor == 0 ? I : H;
-    for (i32 g = 0; g < c->gates; g++) {
-        bool split = c->split_last && g == c->gates - 1;
-        for (i32 u = 0; u < H; u++) {
-            const f32 *row = canonical + ((i64)g * H + u) * (tensor < 2 ? n : 1);
-            if (tensor < 2)
-                for (i32 k = 0; k < n; k++) packed[at_w(c, I, H, g, u, k0 + k)] = row[k];
-            else if (tensor == 2)
-                packed[at_bias(c, I, H, g, u)] = *row;
-            else if (split)
-                packed[at_bias(c, I, H, g + 1, u)] = *row;
-            else
-                packed[at_bias(c, I, H, g, u)] += *row;
+void cell_store(const struct cell *c, i32 tensor, i32 I, i32 H, const f32 *packed, f32 *canonical) {
+    enum tensor t = tensor_of(c, tensor);
+    i32 n = t == WEIGHT_IH ? I : t == WEIGHT_HH ? H : 1;
+    for (i32 g = 0; g < c->gates; g++)
+        for (i64 j = 0; j < (i64)H * n && (t != CH_DIAG || has_peep(c, g)); j++) {
+            i64 at = place(c, t, I, H, g, (i32)(j / n), (i32)(j % n));
+            *canonical++ = at < 0 ? 0 : packed[at];
         }
-    }
+}
+
+void cell_load(const struct cell *c, i32 tensor, i32 I, i32 H, const f32 *canonical, f32 *packed) {
+    enum tensor t = tensor_of(c, tensor);
+    i32 n = t == WEIGHT_IH ? I : t == WEIGHT_HH ? H : 1;
+    for (i32 g = 0; g < c->gates; g++)
+        for (i64 j = 0; j < (i64)H * n && (t != CH_DIAG || has_peep(c, g)); j++) {
+            i64 at = place(c, t, I, H, g, (i32)(j / n), (i32)(j % n));
+            if (at < 0)
+                packed[place(c, BIAS_IH, I, H, g, (i32)(j / n), 0)] += *canonical++;
+            else
+                packed[at] = *canonical++;
+        }
 }

@@ -53,7 +53,7 @@ static struct dims dims_of(const struct op *op, const struct net *n) {
     d.wk = d.col + (i64)d.vocab * d.dcp;
     d.zc = d.steps * d.W;
     d.wt = d.zc + d.vocab * d.W;
-    d.panel = (i64)(d.I + d.H) * d.G * LANES;
+    d.panel = (i64)(d.I + cell_state_rows(d.cell, d.H)) * d.G * LANES;
     return d;
 }
 
@@ -167,7 +167,7 @@ static void h_grad(const struct dims *d, const struct kern *k, i32 rows, const f
 /* wt: row (panel, slot, lane) of z against the columns pos | col | h it came from. */
 static void transpose(const struct dims *d, const f32 *w, f32 *wt) {
     for (i32 p = 0; p < d->NP; p++)
-        for (i32 k = 0; k < d->I + d->H; k++)
+        for (i32 k = 0; k < d->I + (d->cell->diagonal ? 0 : d->H); k++)
             for (i32 g = 0; g < d->G; g++) {
                 i32 slot = k >= d->I && d->cell->split_last && g == d->G - 1 ? g + 1 : g;
                 i32 at = k < d->dp ? k : k < d->I ? d->dpp + k - d->dp : d->dpp + d->dcp + k - d->I;
@@ -201,6 +201,21 @@ static struct mat known_rows(const struct op *op, const struct run *r, const str
     return (struct mat){run_in(op, r, 2) + at * ld, d->nk, ld};
 }
 
+/* What a diagonal cell does in place of h_side and point_fwd, or of point_bwd and h_grad. */
+static const struct cell_step *step_of(const struct dims *d, const struct run *r) { return &d->cell->set(r->kern->arch)->step; }
+
+/* Rows of copy s from row b0 on. */
+static struct cell_rows copy_rows(const struct op *op, const struct run *r, const struct dims *d, i32 b0, i32 rows, i32 s) {
+    i64 at = (i64)s * r->B + b0, plane = (i64)r->B * d->Hp;
+    struct cell_rows c = {.n = rows, .I = d->I, .H = d->H, .w = r->theta + d->theta_cell};
+    c.z = r->saved[op->l] + at * d->W;
+    c.h0 = run_in(op, r, 0) + (i64)b0 * d->Hp;
+    c.c0 = d->cell->states > 1 ? c.h0 + plane : NULL;
+    c.keep = r->saved[op->l] + (i64)d->steps * r->B * d->W + at * d->Hp;
+    c.h = r->buf[op->out] + at * d->Hp;
+    return c;
+}
+
 static f32 *scratch_ds(const struct op *op, const struct run *r, const struct dims *d) { return r->scratch[op->l] + r->B * d->W; }
 
 static void rows_fwd(const struct op *op, const struct run *r, const struct dims *d, i32 b0, i32 rows) {
@@ -214,7 +229,7 @@ static void rows_fwd(const struct op *op, const struct run *r, const struct dims
         else
             memset(zrow + b * d->W, 0, (size_t)d->W * sizeof *z);
     }
-    h_side(d, r->kern, rows, end + (i64)b0 * d->Hp, r->theta + d->theta_cell, zrow);
+    if (!d->cell->diagonal) h_side(d, r->kern, rows, end + (i64)b0 * d->Hp, r->theta + d->theta_cell, zrow);
     for (i32 s = 0; s < d->steps; s++) {
         i64 at = (i64)s * r->B + b0;
         const f32 *zs = zp + s * d->W;
@@ -223,6 +238,11 @@ static void rows_fwd(const struct op *op, const struct run *r, const struct dims
             for (i64 i = 0; i < d->W; i++) to[i] = zrow[b * d->W + i] + zs[i];
         }
         if (d->nk) x_side(d, r->kern, rows, known_rows(op, r, d, at), wk, (i64)d->nk * d->G * LANES, z + at * d->W);
+        if (d->cell->diagonal) {
+            struct cell_rows c = copy_rows(op, r, d, b0, rows, s);
+            step_of(d, r)->fwd(&c);
+            continue;
+        }
         cell_kernels(d->cell, r->kern, PREC_F32)
             ->point_fwd(rows, d->H, z + at * d->W, before, state + at * d->Hp, r->buf[op->out] + at * d->Hp);
     }
@@ -234,6 +254,13 @@ static void fwd(const struct op *op, const struct run *r, struct part part) {
     for (i32 b = part.b0; b < part.b1; b += ROWS) rows_fwd(op, r, &d, b, imin(ROWS, part.b1 - b));
 }
 
+/* A diagonal cell's gradient of the end h of rows b0.., dstate being that of the last state. */
+static f32 *h_gradient(const struct op *op, const struct run *r, const struct dims *d, f32 *dstate, i32 b0) {
+    f32 *dend = run_din(op, r, 0);
+    if (d->cell->states == 1) return dstate;
+    return (dend ? dend : scratch_ds(op, r, d)) + (i64)b0 * d->Hp;
+}
+
 /* Copy s of the rows of a grain: gates into dz; dz is added to zrow, the gradient of the state before to dstate.  Then the first
  * row of dz becomes the sum over the rows. */
 static void copy_bwd(const struct op *op, const struct run *r, const struct dims *d, struct part q, i32 s, f32 *dstate,
@@ -243,9 +270,19 @@ static void copy_bwd(const struct op *op, const struct run *r, const struct dims
     f32 *zrow = r->scratch[op->l] + q.b0 * d->W, *ds = scratch_ds(op, r, d) + (i64)q.b0 * d->Hp;
     f32 *z = r->saved[op->l] + at * d->W, *state = r->saved[op->l] + (i64)d->steps * r->B * d->W + at * d->Hp;
     const f32 *before = run_in(op, r, 0) + ((d->cell->states > 1 ? r->B : 0) + (i64)q.b0) * d->Hp;
-    memset(ds, 0, (size_t)rows * (size_t)d->Hp * sizeof *ds);
-    cell_kernels(d->cell, r->kern, PREC_F32)->point_bwd(rows, d->H, z, before, state, r->dbuf[op->out] + at * d->Hp, ds);
-    r->kern->add((i64)rows * d->Hp, dstate, ds);
+    const f32 *dh = r->dbuf[op->out] + at * d->Hp;
+    if (d->cell->diagonal) {
+        struct cell_rows c = copy_rows(op, r, d, q.b0, rows, s);
+        c.dh = dh;
+        c.dh0 = h_gradient(op, r, d, dstate, q.b0);
+        c.dc0 = dstate;
+        c.dw = grain_grad(r, q.b0 / r->grain, d->theta_cell);
+        step_of(d, r)->bwd(&c);
+    } else {
+        memset(ds, 0, (size_t)rows * (size_t)d->Hp * sizeof *ds);
+        cell_kernels(d->cell, r->kern, PREC_F32)->point_bwd(rows, d->H, z, before, state, dh, ds);
+        r->kern->add((i64)rows * d->Hp, dstate, ds);
+    }
     r->kern->add(rows * d->W, zrow, z);
     if (d->nk)
         x_grad(d, r->kern, rows, known_rows(op, r, d, at), (struct mat){z, (i32)d->W, d->W}, dwk, (i64)d->nk * d->G * LANES);
@@ -286,11 +323,12 @@ static void grain_bwd(const struct op *op, const struct run *r, const struct dim
     i64 ldz = r->B * d->W;
     memset(dstate, 0, (size_t)rows * (size_t)d->Hp * sizeof *dstate);
     memset(zrow, 0, (size_t)(rows * d->W) * sizeof *zrow);
+    if (d->cell->diagonal) memset(h_gradient(op, r, d, dstate, q.b0), 0, (size_t)rows * (size_t)d->Hp * sizeof *dstate);
     for (i32 s = 0; s < d->steps; s++) {
         copy_bwd(op, r, d, q, s, dstate, down + d->wk);
         r->kern->add(d->W, db, z + s * ldz);
     }
-    h_grad(d, r->kern, rows, run_in(op, r, 0) + (i64)q.b0 * d->Hp, zrow, dw);
+    if (!d->cell->diagonal) h_grad(d, r->kern, rows, run_in(op, r, 0) + (i64)q.b0 * d->Hp, zrow, dw);
     if (d->dc) col_grad(op, r, d, q, dw, down);
     x_grad(d, r->kern, d->steps, (struct mat){r->theta + op->theta0, d->dp, d->dpp}, (struct mat){z, (i32)d->W, ldz}, dw,
            d->panel);
@@ -308,7 +346,7 @@ static void bwd(const struct op *op, const struct run *r, struct part part) {
         struct part q = part_grain(r, part, g);
         grain_bwd(op, r, &d, g, q, dstate + (i64)q.b0 * d.Hp);
     }
-    if (dend)
+    if (dend && !d.cell->diagonal)
         r->kern->gemm_nn(part.b1 - part.b0, d.H, (i32)d.W, r->scratch[op->l] + part.b0 * d.W, d.W,
                          r->derived + op->derived0 + d.wt + d.dpp + d.dcp, d.row, dend + first, d.Hp, !two);
 }

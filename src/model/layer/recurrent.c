@@ -57,7 +57,7 @@ static i64 scratch(const struct op *op, const struct net *n, i32 B) {
 static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {
     const struct cell *c = cell_of(op->spec.cell);
     f64 side = 2.0 * op->T * B * c->gates * op->F, cellwise = 12.0 * op->T * B * c->gates * op->F;
-    f64 products = side * (op->I + op->F);
+    f64 products = side * (op->I + cell_state_rows(c, op->F));
     if (!backward) return products + cellwise;
     return 2 * products - (n->buf[op->spec.in[0]].grad ? 0 : side * op->I) + cellwise;
 }
@@ -165,12 +165,13 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
 }
 
 static i32 tensors(const struct op *op, struct tensor_info out[8]) {
-    for (i32 i = 0; i < CELL_TENSORS; i++) {
+    const struct cell *c = cell_of(op->spec.cell);
+    for (i32 i = 0; i < cell_tensors(c); i++) {
         i32 rows, cols;
-        const char *what = cell_tensor(i, op->I, op->F, cell_of(op->spec.cell)->gates, &rows, &cols);
+        const char *what = cell_tensor(c, i, op->I, op->F, &rows, &cols);
         layer_torch_tensor(&out[i], op, what, rows, cols);
     }
-    return CELL_TENSORS;
+    return cell_tensors(c);
 }
 
 static void store(const struct op *op, i32 tensor, const f32 *theta, f32 *canonical) {

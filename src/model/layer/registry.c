@@ -94,10 +94,10 @@ f32 layer_uniform(const struct op *op, u64 seed, i64 i, f64 a) {
 }
 
 /* PyTorch draws two biases; where the cell adds them, ours is their sum. */
-i64 layer_cell_init(const struct op *op, const struct cell *c, i32 I, i32 H, u64 seed, f32 *theta) {
+static i64 dense_init(const struct op *op, const struct cell *c, i32 I, i32 H, u64 seed, f32 *theta) {
     i32 G = c->gates, S = cell_slots(c);
     f64 a = 1 / sqrt(H);
-    i64 from[CELL_TENSORS] = {0, (i64)G * H * I, (i64)G * H * (I + H), (i64)G * H * (I + H + 1)};
+    i64 from[4] = {0, (i64)G * H * I, (i64)G * H * (I + H), (i64)G * H * (I + H + 1)};
     f32 *bias = theta + cell_packed_w(c, I, H);
     for (i32 u = 0; u < H; u++) {
         f32 *w = theta + (i64)(u / LANES) * (I + H) * G * LANES + u % LANES;
@@ -111,6 +111,26 @@ i64 layer_cell_init(const struct op *op, const struct cell *c, i32 I, i32 H, u64
         }
     }
     return (i64)G * H * (I + H + 2);
+}
+
+/* A gate of a diagonal cell sums I inputs and a state or two: the spread is by I + 1. */
+static i64 diagonal_init(const struct op *op, const struct cell *c, i32 I, i32 H, u64 seed, f32 *theta) {
+    i32 G = c->gates, K = I + c->state_rows;
+    f64 a = 1 / sqrt(I + 1);
+    f32 *bias = theta + cell_packed_w(c, I, H);
+    for (i32 u = 0; u < H; u++)
+        for (i32 g = 0; g < G; g++) {
+            i64 row = ((i64)g * H + u) * (K + 1);
+            f32 *w = theta + ((i64)(u / LANES) * K * G + g) * LANES + u % LANES;
+            for (i32 k = 0; k < K; k++)
+                if (k <= I || c->peep >> g & 1) w[(i64)k * G * LANES] = layer_uniform(op, seed, row + k, k < I ? a : 0.5);
+            bias[((i64)(u / LANES) * G + g) * LANES + u % LANES] = layer_uniform(op, seed, row + K, a);
+        }
+    return (i64)G * H * (K + 1);
+}
+
+i64 layer_cell_init(const struct op *op, const struct cell *c, i32 I, i32 H, u64 seed, f32 *theta) {
+    return c->diagonal ? diagonal_init(op, c, I, H, seed, theta) : dense_init(op, c, I, H, seed, theta);
 }
 
 f32 layer_normal(const struct op *op, u64 seed, i64 i) { return (f32)rng_normal(seed, RNG_INIT, (u32)op->l, (u64)i); }

@@ -228,14 +228,15 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
 }
 
 static i32 tensors(const struct op *op, struct tensor_info out[8]) {
-    i32 H = op->spec.units, rows, cols;
-    for (i32 i = 0; i < CELL_TENSORS; i++) {
-        const char *what = cell_tensor(i, op->I, H, cell_of(op->spec.cell)->gates, &rows, &cols);
+    const struct cell *c = cell_of(op->spec.cell);
+    i32 H = op->spec.units, n = cell_tensors(c), rows, cols;
+    for (i32 i = 0; i < n; i++) {
+        const char *what = cell_tensor(c, i, op->I, H, &rows, &cols);
         layer_torch_tensor(&out[i], op, what, rows, cols);
     }
-    layer_tensor(&out[CELL_TENSORS], op, "head.weight", op->F, H);
-    layer_tensor(&out[CELL_TENSORS + 1], op, "head.bias", op->F, 0);
-    return CELL_TENSORS + 2;
+    layer_tensor(&out[n], op, "head.weight", op->F, H);
+    layer_tensor(&out[n + 1], op, "head.bias", op->F, 0);
+    return n + 2;
 }
 
 /* Element (j,k) of the head: row j of PyTorch's weight; k = H is the bias. */
@@ -246,9 +247,10 @@ static i64 head_at(const struct op *op, i32 j, i32 k) {
 }
 
 static void store(const struct op *op, i32 tensor, const f32 *theta, f32 *canonical) {
-    i32 H = op->spec.units, k0 = tensor == CELL_TENSORS ? 0 : H, k1 = tensor == CELL_TENSORS ? H : H + 1;
-    if (tensor < CELL_TENSORS) {
-        cell_store(cell_of(op->spec.cell), tensor, op->I, H, theta, canonical);
+    const struct cell *c = cell_of(op->spec.cell);
+    i32 H = op->spec.units, n = cell_tensors(c), k0 = tensor == n ? 0 : H, k1 = tensor == n ? H : H + 1;
+    if (tensor < n) {
+        cell_store(c, tensor, op->I, H, theta, canonical);
         return;
     }
     for (i32 j = 0; j < op->F; j++)
@@ -256,9 +258,10 @@ static void store(const struct op *op, i32 tensor, const f32 *theta, f32 *canoni
 }
 
 static void load(const struct op *op, i32 tensor, const f32 *canonical, f32 *theta) {
-    i32 H = op->spec.units, k0 = tensor == CELL_TENSORS ? 0 : H, k1 = tensor == CELL_TENSORS ? H : H + 1;
-    if (tensor < CELL_TENSORS) {
-        cell_load(cell_of(op->spec.cell), tensor, op->I, H, canonical, theta);
+    const struct cell *c = cell_of(op->spec.cell);
+    i32 H = op->spec.units, n = cell_tensors(c), k0 = tensor == n ? 0 : H, k1 = tensor == n ? H : H + 1;
+    if (tensor < n) {
+        cell_load(c, tensor, op->I, H, canonical, theta);
         return;
     }
     for (i32 j = 0; j < op->F; j++)
