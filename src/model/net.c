@@ -118,6 +118,7 @@ err net_cell_runs(enum cell_kind cell, enum precision p, const struct kern *k) {
     if (here)
         return FAIL_AT(E103, "--precision", "--kernel auto without STRETTO_ISA   or   --precision fp32",
                        "the kernels \"%s\" have no bf16 products for this cell, those of \"%s\" have", k->name, here);
+    if (cell >= CELL_NKIND) return FAIL_AT(E103, "--precision", "--precision fp32", "this cell has no bf16 products");
     return FAIL_AT(
         E103, "--precision", "--precision fp32",
         "this processor has no bf16 products: they need AMX (Intel from Sapphire Rapids on) or AVX512_BF16 (Intel from "

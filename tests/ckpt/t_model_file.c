@@ -16,7 +16,7 @@ static const char *path_in(const char *name) {
 }
 
 TEST(save_then_load_gives_the_same_theta_for_every_layer_and_cell) {
-    for (i32 cell = 0; cell < CELL_NKIND; cell++)
+    for (i32 cell = 0; cell < cell_count(); cell++)
         for (i32 which = 0; which < 3; which++) {
             struct net n;
             struct rig g;
