@@ -19,13 +19,16 @@ static const struct need {
              {OPT_scale, "series", "none", "carries one scale through, not one a window"},
              {OPT_base, "auto", NULL, "has a base at every row, and a mix looks back too far for that"}};
 
+static const char *value_of(const struct options *o, const struct need *n, char text[32]) {
+    snprintf(text, 32, "%lld", (long long)o->segment);
+    return n->id == OPT_decoder ? o->decoder : n->id == OPT_scale ? o->scale : n->id == OPT_base ? o->base : text;
+}
+
 static bool suits(const struct options *o, const struct need *n) {
     char text[32];
-    const char *value = n->id == OPT_decoder ? o->decoder : n->id == OPT_scale ? o->scale : o->base;
+    const char *value = value_of(o, n, text);
     if (n->id == OPT_base) return strcmp(value, "mix") != 0;
-    if (opt_is_auto(o, n->id)) return true;
-    if (n->id == OPT_segment) snprintf(text, sizeof text, "%lld", (long long)o->segment), value = text;
-    return strcmp(value, n->want) == 0 || strcmp(value, n->also) == 0;
+    return opt_is_auto(o, n->id) || strcmp(value, n->want) == 0 || strcmp(value, n->also) == 0;
 }
 
 static bool nothing_against(const struct options *o) {
@@ -42,7 +45,7 @@ bool resolve_wants_stream(const struct options *o) {
 }
 
 static err against(const struct options *o) {
-    char fix[96];
+    char fix[96], text[32];
     if (o->bidirectional || o->projection > 0)
         return FAIL_AT(E106, NULL, o->bidirectional ? "--no-bidirectional   or   --loss-steps last" :
                        "--projection 0   or   --loss-steps last",
@@ -53,7 +56,7 @@ static err against(const struct options *o) {
         const char *name = opt_info(n->id)->name;
         if (!opt_given(o, n->id) || suits(o, n)) continue;
         snprintf(fix, sizeof fix, "--%s %s   or   --loss-steps last", name, n->want);
-        return FAIL_AT(E106, NULL, fix, "--%s does not go with --loss-steps all, which %s", name, n->why);
+        return FAIL_AT(E106, NULL, fix, "--%s %s does not go with --loss-steps all, which %s", name, value_of(o, n, text), n->why);
     }
     return 0;
 }

@@ -68,7 +68,8 @@ static void measure(const char *preset, const char *batch, const char *threads) 
 TEST(train_holds_the_series_once_and_what_the_plan_states) { measure("long", "32", "2"); }
 TEST(train_holds_what_is_stated_with_large_batches_too) { measure("long", "256", "1"); }
 TEST(train_holds_what_is_stated_in_preset_day) { measure("day", "64", "2"); }
+TEST(train_holds_what_is_stated_in_preset_stream) { measure("stream", "64", "2"); }
 
 T_MAIN(cmocka_unit_test(train_holds_the_series_once_and_what_the_plan_states),
        cmocka_unit_test(train_holds_what_is_stated_with_large_batches_too),
-       cmocka_unit_test(train_holds_what_is_stated_in_preset_day))
+       cmocka_unit_test(train_holds_what_is_stated_in_preset_day), cmocka_unit_test(train_holds_what_is_stated_in_preset_stream))

@@ -20,6 +20,7 @@ SHORT = ["--target", "Passengers", "--horizon", "12", "--members", "3", "--steps
 LONG = ["--preset", "long", "--target", "all", "--horizon", "24", "--context", "96", "--steps", "400", "--hidden", "16", "--validate-every", "20"]
 DAY = ["--preset", "day", "--target", "height", "--horizon", "24", "--context", "48", "--steps", "600", "--hidden", "32", "--batch", "64",
        "--validate-every", "100", "--no-guard", "--base", "last"]
+STREAM = ["--target", "y", "--past", "u", "--horizon", "1", "--context", "2048", "--steps", "300", "--validate-every", "15", "--members", "2", "--refit-all"]
 
 
 class Resume(Case):
@@ -110,6 +111,10 @@ class Resume(Case):
     def test_preset_day_in_the_refit(self):
         self.stretto("sample", "tides", "--rows", "1500", "-o", "tides.csv")
         self.compare(self.path("tides.csv"), DAY, signal.SIGINT, [(0, 60), (0, 0, True)], "day")
+
+    def test_stream_twice_and_in_the_refit(self):
+        self.stretto("sample", "long-memory", "--rows", "12000", "-o", "long.csv")
+        self.compare(self.path("long.csv"), STREAM, signal.SIGTERM, [(0, 60), (1, 45), (0, 0, True)], "stream")
 
     def two_columns(self, name):
         lines = self.read(name).decode().splitlines()

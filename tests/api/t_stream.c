@@ -1,0 +1,280 @@
+/* t_stream.c - models that learn from every row of a long context (--loss-steps all): tiles and slices in training, one walk over
+ * the rows in use; the walk gives what the trained net gives, wherever its chunks begin. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "learn/forecast_stream.h"
+#include "t.h"
+
+enum { ROWS = 900, C = 96, H = 3, NCOL = 2, WIDE = ROWS * NCOL * H };
+
+/* Two targets with holes, a column of the past, one known ahead, a category, hours. */
+static const char *rows_file(void) {
+    static char path[600];
+    if (path[0]) return path;
+    struct str text = {0};
+    str_add(&text, "time,a,b,past,ahead,kind\n");
+    for (i32 i = 0; i < ROWS; i++) {
+        str_addf(&text, "2024-%02d-%02d %02d:00,", 1 + i / 24 / 28, 1 + i / 24 % 28, i % 24);
+        if (i % 41 == 5) str_add(&text, ",");
+        else str_addf(&text, "%.3f,", 5 + 3 * sin(i * 0.2618) + 0.3 * (i * 37 % 11));
+        str_addf(&text, "%.3f,%d,%d,%s\n", 100 - 20 * cos(i * 0.11), i * 53 % 17, i * 29 % 5, i % 3 ? "calm" : "wild");
+    }
+    snprintf(path, sizeof path, "%s", t_file("rows.csv", text.s));
+    str_free(&text);
+    return path;
+}
+
+struct session {
+    stretto_config *c;
+    stretto_data *d;
+    stretto_trainer *t;
+    const struct forecaster *f;
+    const struct resources *use;
+};
+
+/* Trained with further options "name", "value", ..., NULL. */
+static struct session trained(const char *const *more) {
+    static const char *const options[] = {"preset", "stream", "target", "a,b",  "past",  "past", "known",   "ahead", "cat",     "kind",
+                                          "gaps",   "mask",   "horizon", "3",   "context", "96", "calendar", "yes",  "validate-every", "6",
+                                          "steps",  "12",     "hidden", "9",    "layers", "2",   "freq",    "1h",    "guard",   "no",  NULL};
+    struct session s = {.c = stretto_config_new()};
+    for (i32 i = 0; options[i]; i += 2) T_OK(stretto_config_set(s.c, options[i], options[i + 1]));
+    for (i32 i = 0; more && more[i]; i += 2) T_OK(stretto_config_set(s.c, more[i], more[i + 1]));
+    T_OK(stretto_data_open(s.c, rows_file(), &s.d));
+    T_OK(stretto_trainer_new(s.c, s.d, &s.t));
+    assert_true(stretto_trainer_run(s.t) > 0);
+    s.f = stretto_trainer_model(s.t)->f;
+    s.use = &s.t->shop.use;
+    return s;
+}
+
+static void over(struct session *s) {
+    stretto_trainer_free(s->t);
+    stretto_data_free(s->d);
+    stretto_config_free(s->c);
+}
+
+struct kept {
+    i64 first;
+    i32 n;
+    f32 mean[WIDE], both[WIDE], base[WIDE];
+};
+
+static err keep(void *self, const struct forecast_row *row) {
+    struct kept *k = self;
+    i64 at = ((row->origin - k->first) * NCOL + row->col) * H;
+    assert_true(at >= 0 && at + H <= WIDE);
+    memcpy(k->mean + at, row->mean, sizeof(f32) * H);
+    memcpy(k->both + at, row->both, sizeof(f32) * H);
+    memcpy(k->base + at, row->base, sizeof(f32) * H);
+    k->n++;
+    return 0;
+}
+
+static struct kept one, two;
+
+static void chunks_agree(const char *const *more) {
+    struct session s = trained(more);
+    static const i32 chunk[] = {7, 64, 0};
+    struct window_set set = {.first = 500, .end = ROWS + 1, .stride = 1};
+    one = (struct kept){.first = set.first};
+    T_OK(forecast_stream(s.f, s.d->s, &set, s.use, 1024, keep, &one));
+    assert_int_equal(one.n, (ROWS + 1 - 500) * NCOL);
+    for (size_t k = 0; k < COUNT(chunk); k++) {
+        two = (struct kept){.first = set.first};
+        T_OK(forecast_stream(s.f, s.d->s, &set, s.use, chunk[k], keep, &two));
+        assert_int_equal(two.n, one.n);
+        for (i32 i = 0; i < one.n * H; i++)
+            if (!(fabsf(one.mean[i] - two.mean[i]) < 1e-6f * (1 + fabsf(one.mean[i])))) fail_msg("chunk %d: forecast %d differs", chunk[k], i);
+    }
+    /* few origins of the same walk are the same forecasts */
+    struct window_set few = {.first = 500, .end = ROWS + 1, .stride = 13};
+    two = (struct kept){.first = set.first};
+    T_OK(forecast_windows(s.f, s.d->s, &few, s.use, keep, &two));
+    for (i64 o = 0; o < ROWS + 1 - 500; o += 13)
+        for (i32 i = 0; i < NCOL * H; i++) assert_true(fabsf(one.mean[o * NCOL * H + i] - two.mean[o * NCOL * H + i]) < 1e-5f);
+    over(&s);
+}
+
+TEST(forecasts_do_not_depend_on_where_chunks_begin) { chunks_agree(NULL); }
+TEST(nor_do_those_of_members_with_quantiles_and_a_base) {
+    static const char *const more[] = {"members", "2", "head", "quantile", "base", "last", "cell", "gru", "norm", "yes", "dropout", "0.2", NULL};
+    chunks_agree(more);
+}
+
+/* The walk from row 0 on against the net that was trained, run forward over one tile. */
+TEST(the_walk_gives_what_the_trained_net_gives) {
+    struct session s = trained(NULL);
+    struct engine e;
+    struct batcher b;
+    struct window_set set = {.first = 1, .end = C + 1, .stride = 1};
+    struct exec_result r;
+    T_OK(engine_new(&s.f->net, s.use, NCOL, NCOL, NULL, NULL, NULL, &e));
+    T_OK(batcher_new(s.f, &s.f->net, &s.f->shape, s.d->s, s.use->kern, NCOL, 1, &b));
+    b.scored = set;
+    batch_fill_walk(&b, 0, 0);
+    memcpy(e.store.theta, s.f->theta[0], sizeof(f32) * (size_t)s.f->net.ntheta);
+    T_OK(exec_step(e.forward, &(struct exec_step){.input = b.slot[0].input, .loss_scale = 1.f / (f32)b.slot[0].present}, &r));
+    const f32 *out = exec_buf(e.forward, s.f->net.op[s.f->net.nop - 1].spec.in[0]);
+    one = (struct kept){.first = 1};
+    T_OK(forecast_stream(s.f, s.d->s, &set, s.use, 10, keep, &one));
+    assert_int_equal(one.n, C * NCOL);
+    for (i32 i = 0; i < C * NCOL; i++)
+        for (i32 k = 0; k < H; k++)
+            assert_true(fabsf(one.base[i * H + k] + out[i * LANES + k] - one.both[i * H + k]) < 1e-5f);
+    /* and the loss of the walk is that of the net */
+    struct stream *st;
+    f64 loss;
+    T_OK(stream_new(s.f, s.d->s, s.use, 13, 1, &st));
+    T_OK(stream_loss(st, s.f->theta[0], &set, &loss));
+    assert_true(fabs(loss - r.loss) < 1e-5 * (1 + fabs(loss)) && loss > 0);
+    stream_free(st);
+    batcher_free(&b);
+    engine_free(&e);
+    over(&s);
+}
+
+/* Forecasts look at rows before their origin only. */
+TEST(the_walk_does_not_look_ahead) {
+    struct session s = trained(NULL);
+    struct series *x = s.d->s;
+    struct window_set set = {.first = 600, .end = 651, .stride = 1};
+    one = (struct kept){.first = 600}, two = (struct kept){.first = 600};
+    T_OK(forecast_windows(s.f, x, &set, s.use, keep, &one));
+    for (i32 c = 0; c < x->ntarget + x->npast; c++)
+        for (i64 i = 650; i < x->nrow; i++) x->v[(i64)c * x->nrow + i] = 99;
+    T_OK(forecast_windows(s.f, x, &set, s.use, keep, &two));
+    assert_memory_equal(one.mean, two.mean, sizeof(f32) * 51 * NCOL * H);
+    for (i64 i = 649; i < 650; i++) x->v[i] = 99; /* the last row before the last origin counts */
+    T_OK(forecast_windows(s.f, x, &set, s.use, keep, &two));
+    assert_memory_equal(one.mean, two.mean, sizeof(f32) * 50 * NCOL * H);
+    assert_memory_not_equal(one.mean + (size_t)(50 * NCOL * H), two.mean + (size_t)(50 * NCOL * H), sizeof(f32) * H);
+    over(&s);
+}
+
+/* --- tiles and slices --- */
+
+/* A net of the session's model cut into P slices. */
+static void cut(const struct session *s, i32 P, struct forecaster *f) {
+    *f = *s->f;
+    f->spec.slices = P;
+    T_OK(forecast_net(&f->spec, &f->shape, s->d->s, &f->net));
+}
+
+TEST(an_epoch_takes_every_tile_once) {
+    struct session s = trained(NULL);
+    struct batcher b;
+    i64 rows = 3 * C + 40, phase[8];
+    T_OK(batcher_new(s.f, &s.f->net, &s.f->shape, s.d->s, s.use->kern, NCOL, 2, &b));
+    b.set = (struct window_set){.first = C, .end = rows + 1, .stride = 1};
+    b.scored = (struct window_set){.first = 1, .end = INT64_MAX, .stride = 1};
+    b.nwin = 1;
+    b.seed = 5;
+    i32 moved = 0;
+    for (i64 epoch = 0; epoch < 8; epoch++) {
+        bool met[3] = {false};
+        for (i64 k = 0; k < 3; k++) {
+            batch_fill_tiles(&b, epoch * 3 + k, 0);
+            i64 first = b.slot[0].origin[0];
+            assert_int_equal(first, b.slot[0].origin[1]);
+            if (k == 0) phase[epoch] = first % C;
+            assert_int_equal(first % C, phase[epoch]);
+            assert_in_range(first, 0, rows - C);
+            assert_false(met[first / C]);
+            met[first / C] = true;
+        }
+        moved += phase[epoch] != phase[0];
+    }
+    assert_true(moved > 4);
+    batch_fill_tiles(&b, 7, 1); /* a pure function of the batch's number */
+    batch_fill_tiles(&b, 20, 0);
+    batch_fill_tiles(&b, 7, 0);
+    assert_memory_equal(b.slot[0].input[0], b.slot[1].input[0], sizeof(f32) * (size_t)buf_floats(&s.f->net.buf[0], NCOL));
+    batcher_free(&b);
+    over(&s);
+}
+
+static i32 input_of(const struct net *n, const char *name) {
+    for (i32 i = 0; i < n->nbuf; i++)
+        if (n->buf[i].input && strcmp(n->buf[i].name, name) == 0) return i;
+    return -1;
+}
+
+/* Step t of window w in a batch of slices is step t of the uncut batch, every input of it. */
+static void slices_hold(const struct session *s, i32 P) {
+    enum { NWIN = 2, W = NWIN * NCOL };
+    static struct forecaster f;
+    struct batcher whole, part;
+    cut(s, P, &f);
+    T_OK(batcher_new(s->f, &s->f->net, &s->f->shape, s->d->s, s->use->kern, W, 1, &whole));
+    T_OK(batcher_new(&f, &f.net, &f.shape, s->d->s, s->use->kern, W * P, 1, &part));
+    whole.set = part.set = (struct window_set){.first = C, .end = 3 * C + 41, .stride = 1};
+    whole.scored = part.scored = (struct window_set){.first = 1, .end = INT64_MAX, .stride = 1};
+    whole.nwin = part.nwin = NWIN;
+    batch_fill_tiles(&whole, 3, 0);
+    batch_fill_tiles(&part, 3, 0);
+    assert_int_equal(whole.slot[0].present, part.slot[0].present);
+    assert_int_equal(input_of(&f.net, "length") >= 0, C % P != 0);
+    assert_int_equal(input_of(&f.net, "after") >= 0, P > 1);
+    for (i32 r = 0, before = 1 << 30; r < W * P; r++) {
+        struct slice_place p = forecast_slice(&f.spec, W * P, r);
+        assert_int_equal(p.after, r < W ? -1 : r - W);
+        assert_true(p.steps <= before && p.steps >= C / P);
+        before = p.steps;
+        if (r < W) assert_int_equal(p.from, 0);
+        else assert_int_equal(p.from, forecast_slice(&f.spec, W * P, r - W).from + forecast_slice(&f.spec, W * P, r - W).steps);
+        if (r >= W * (P - 1)) assert_int_equal(p.from + p.steps, C);
+        if (C % P) assert_int_equal(((i32 *)(void *)part.slot[0].input[input_of(&f.net, "length")])[r], p.steps);
+        if (P > 1) assert_int_equal(((i32 *)(void *)part.slot[0].input[input_of(&f.net, "after")])[r], p.after);
+        for (i32 i = 0; i < s->f->net.nbuf; i++) {
+            const struct buf *buf = &s->f->net.buf[i];
+            if (!buf->input) continue;
+            size_t ld = buf->ids ? 1 : (size_t)buf_fp(buf);
+            for (i32 t = 0; t < p.steps; t++)
+                assert_memory_equal(part.slot[0].input[input_of(&f.net, buf->name)] + ((size_t)t * (size_t)(W * P) + (size_t)r) * ld,
+                                    whole.slot[0].input[i] + ((size_t)(p.from + t) * W + (size_t)(r % W)) * ld, sizeof(f32) * ld);
+        }
+    }
+    batcher_free(&whole);
+    batcher_free(&part);
+}
+
+TEST(slices_are_the_window_cut_in_time) {
+    static const char *const more[] = {"base", "last", NULL};
+    struct session s = trained(more);
+    static const i32 P[] = {1, 2, 3, 5, 7, 31};
+    for (size_t i = 0; i < COUNT(P); i++) slices_hold(&s, P[i]);
+    over(&s);
+}
+
+/* --- files --- */
+TEST(a_stream_is_the_same_after_saving_and_loading) {
+    struct session s = trained(NULL);
+    char path[700];
+    f64 before[H * NCOL], after[H * NCOL];
+    stretto_model *m;
+    stretto_data *d;
+    snprintf(path, sizeof path, "%s/stream.model", t_dir());
+    T_OK(stretto_trainer_save(s.t, path));
+    T_OK(stretto_model_load(path, &m));
+    T_OK(stretto_model_open(m, rows_file(), &d));
+    assert_true(m->f->spec.all_steps);
+    T_FAILS(stretto_predict(m, d, after, NULL), 302); /* the known column ends with the rows */
+    struct window_set set = {.first = ROWS - H, .end = ROWS - H + 1, .stride = 1};
+    one = (struct kept){.first = set.first}, two = (struct kept){.first = set.first};
+    T_OK(forecast_windows(s.f, s.d->s, &set, s.use, keep, &one));
+    T_OK(forecast_windows(m->f, d->s, &set, s.use, keep, &two));
+    for (i32 i = 0; i < H * NCOL; i++) before[i] = (f64)one.mean[i], after[i] = (f64)two.mean[i];
+    for (i32 i = 0; i < H * NCOL; i++) assert_true(isfinite(before[i]) && fabs(before[i] - after[i]) < 1e-5);
+    stretto_data_free(d);
+    stretto_model_free(m);
+    over(&s);
+}
+
+T_MAIN(cmocka_unit_test(forecasts_do_not_depend_on_where_chunks_begin),
+       cmocka_unit_test(nor_do_those_of_members_with_quantiles_and_a_base), cmocka_unit_test(the_walk_gives_what_the_trained_net_gives),
+       cmocka_unit_test(the_walk_does_not_look_ahead), cmocka_unit_test(an_epoch_takes_every_tile_once),
+       cmocka_unit_test(slices_are_the_window_cut_in_time), cmocka_unit_test(a_stream_is_the_same_after_saving_and_loading))
