@@ -56,7 +56,8 @@ static err against(const struct options *o) {
         const char *name = opt_info(n->id)->name;
         if (!opt_given(o, n->id) || suits(o, n)) continue;
         snprintf(fix, sizeof fix, "--%s %s   or   --loss-steps last", name, n->want);
-        return FAIL_AT(E106, NULL, fix, "--%s %s does not go with --loss-steps all, which %s", name, value_of(o, n, text), n->why);
+        return FAIL_AT(E106, NULL, fix, "--%s %s does not go with --loss-steps all, which %s", name, value_of(o, n, text),
+                       n->why);
     }
     return 0;
 }

@@ -37,6 +37,8 @@ struct batcher {
     struct window_set scored;     /* all_steps: origins that have a target (and a base) */
     u64 seed;
     i32 nwin;                     /* origins, or tiles, per batch */
+    f32 *ready;                   /* [ncol][nready][horizon] the base from origins 0, 1, ...; NULL = made when needed */
+    i64 nready;
 };
 
 /* net and shape: those of f, or of a stream. */
@@ -58,6 +60,9 @@ i32 batch_fill_set(struct batcher *b, i32 slot, const struct window_set *set, i6
 /* The batch of step k in training order: tiles of a context, all target columns of each, cut into slices.  A pure function of
  * k. */
 void batch_fill_tiles(void *batcher, i64 k, i32 slot);
+
+/* Makes the base's forecasts from origins below n once, for all epochs, where they do not take too much room. */
+err batch_bases(struct batcher *b, i64 n);
 
 /* Rows first, first + 1, ... of the series, as many as the net has steps and the series rows; one row of the batch a column. */
 void batch_fill_walk(struct batcher *b, i32 slot, i64 first);

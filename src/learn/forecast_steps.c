@@ -11,7 +11,7 @@
 #include "base/rng.h"
 #include "learn/forecast_batch.h"
 
-enum { ORIGINS = 256 };
+enum { ORIGINS = 256, READY_MOST = 1 << 24 }; /* origins at a time; floats that are kept */
 
 struct slice_place forecast_slice(const struct forecast_spec *spec, i32 B, i32 r) {
     i32 P = imax(1, spec->slices), W = B / P, k = r / imax(1, W), T = ceil_div(spec->context, P);
@@ -58,19 +58,36 @@ static i32 fill_y(const struct batcher *b, const struct batch_slot *s, i32 i, i3
     return present;
 }
 
-/* Forecasts of the base from every origin that is scored; elsewhere nobody looks at them. */
-static err fill_base(const struct batcher *b, const struct batch_slot *s, i32 i, i32 r) {
-    i64 origin[ORIGINS], ld = (i64)b->B * buf_fp(&b->net->buf[i]), first = s->origin[r] + 1;
+/* Forecasts of the base from n origins in a row, ld apart. */
+static err bases(const struct batcher *b, i32 column, i64 first, i32 n, f32 *out, i64 ld) {
+    i64 origin[ORIGINS];
     i32 col[ORIGINS], h = b->shape->horizon;
-    for (i32 k = 0; k < ORIGINS; k++) col[k] = s->col[r];
+    for (i32 k = 0; k < n; k++) col[k] = column, origin[k] = first + k;
+    if (!b->ready || first + n > b->nready) return base_predict_rows(b->base, b->s, n, col, origin, h, out, ld, b->kern);
+    for (i32 k = 0; k < n; k++)
+        memcpy(out + k * ld, b->ready + ((i64)column * b->nready + first + k) * h, sizeof *out * (size_t)h);
+    return 0;
+}
+
+err batch_bases(struct batcher *b, i64 n) {
+    i64 h = b->shape->horizon, floats = b->s->ntarget * n * h;
+    f32 *ready;
+    if (!b->base || floats > READY_MOST) return 0;
+    ARENA_NEW(&b->arena, ready, floats);
+    for (i32 c = 0; c < b->s->ntarget; c++)
+        for (i64 o = 0; o < n; o += ORIGINS) TRY(bases(b, c, o, (i32)lmin(ORIGINS, n - o), ready + (c * n + o) * h, h));
+    b->ready = ready;
+    b->nready = n;
+    return 0;
+}
+
+/* The base from every origin that is scored; elsewhere nobody looks at it. */
+static err fill_base(const struct batcher *b, const struct batch_slot *s, i32 i, i32 r) {
+    i64 ld = (i64)b->B * buf_fp(&b->net->buf[i]), first = s->origin[r] + 1;
     if (!b->base) return 0; /* the storage began as zeros */
     i32 from = (i32)lmin(s->seen[r], lmax(0, b->scored.first - first));
     i32 to = (i32)lmin(s->seen[r], lmax(0, b->scored.end - first));
-    for (i32 t = from; t < to; t += ORIGINS) {
-        i32 n = imin(ORIGINS, to - t);
-        for (i32 k = 0; k < n; k++) origin[k] = first + t + k;
-        TRY(base_predict_rows(b->base, b->s, n, col, origin, h, at(b, s, i, t, r), ld, b->kern));
-    }
+    for (i32 t = from; t < to; t += ORIGINS) TRY(bases(b, s->col[r], first + t, imin(ORIGINS, to - t), at(b, s, i, t, r), ld));
     return 0;
 }
 

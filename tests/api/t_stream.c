@@ -37,9 +37,10 @@ struct session {
 
 /* Trained with further options "name", "value", ..., NULL. */
 static struct session trained(const char *const *more) {
-    static const char *const options[] = {"preset", "stream", "target", "a,b",  "past",  "past", "known",   "ahead", "cat",     "kind",
-                                          "gaps",   "mask",   "horizon", "3",   "context", "96", "calendar", "yes",  "validate-every", "6",
-                                          "steps",  "12",     "hidden", "9",    "layers", "2",   "freq",    "1h",    "guard",   "no",  NULL};
+    static const char *const options[] = {"preset",  "stream", "target",   "a,b", "past",           "past", "known", "ahead",
+                                          "cat",     "kind",   "gaps",     "mask", "horizon",        "3",    "guard", "no",
+                                          "context", "96",     "calendar", "yes", "validate-every", "6",    "steps", "12",
+                                          "hidden",  "9",      "layers",   "2",   "freq",           "1h",   NULL};
     struct session s = {.c = stretto_config_new()};
     for (i32 i = 0; options[i]; i += 2) T_OK(stretto_config_set(s.c, options[i], options[i + 1]));
     for (i32 i = 0; more && more[i]; i += 2) T_OK(stretto_config_set(s.c, more[i], more[i + 1]));
@@ -88,7 +89,8 @@ static void chunks_agree(const char *const *more) {
         T_OK(forecast_stream(s.f, s.d->s, &set, s.use, chunk[k], keep, &two));
         assert_int_equal(two.n, one.n);
         for (i32 i = 0; i < one.n * H; i++)
-            if (!(fabsf(one.mean[i] - two.mean[i]) < 1e-6f * (1 + fabsf(one.mean[i])))) fail_msg("chunk %d: forecast %d differs", chunk[k], i);
+            if (!(fabsf(one.mean[i] - two.mean[i]) < 1e-6f * (1 + fabsf(one.mean[i]))))
+                fail_msg("chunk %d: forecast %d differs", chunk[k], i);
     }
     /* few origins of the same walk are the same forecasts */
     struct window_set few = {.first = 500, .end = ROWS + 1, .stride = 13};
@@ -101,7 +103,8 @@ static void chunks_agree(const char *const *more) {
 
 TEST(forecasts_do_not_depend_on_where_chunks_begin) { chunks_agree(NULL); }
 TEST(nor_do_those_of_members_with_quantiles_and_a_base) {
-    static const char *const more[] = {"members", "2", "head", "quantile", "base", "last", "cell", "gru", "norm", "yes", "dropout", "0.2", NULL};
+    static const char *const more[] = {"members", "2",   "head", "quantile", "base",    "last", "cell",
+                                       "gru",     "norm", "yes", "dropout", "0.2", NULL};
     chunks_agree(more);
 }
 
@@ -203,6 +206,10 @@ static i32 input_of(const struct net *n, const char *name) {
     return -1;
 }
 
+static const i32 *ids_of(const struct batcher *b, const char *name) {
+    return (const i32 *)(const void *)b->slot[0].input[input_of(b->net, name)];
+}
+
 /* Step t of window w in a batch of slices is step t of the uncut batch, every input of it. */
 static void slices_hold(const struct session *s, i32 P) {
     enum { NWIN = 2, W = NWIN * NCOL };
@@ -220,22 +227,23 @@ static void slices_hold(const struct session *s, i32 P) {
     assert_int_equal(input_of(&f.net, "length") >= 0, C % P != 0);
     assert_int_equal(input_of(&f.net, "after") >= 0, P > 1);
     for (i32 r = 0, before = 1 << 30; r < W * P; r++) {
-        struct slice_place p = forecast_slice(&f.spec, W * P, r);
+        struct slice_place p = forecast_slice(&f.spec, W * P, r), ahead = forecast_slice(&f.spec, W * P, imax(0, r - W));
         assert_int_equal(p.after, r < W ? -1 : r - W);
         assert_true(p.steps <= before && p.steps >= C / P);
         before = p.steps;
         if (r < W) assert_int_equal(p.from, 0);
-        else assert_int_equal(p.from, forecast_slice(&f.spec, W * P, r - W).from + forecast_slice(&f.spec, W * P, r - W).steps);
+        else assert_int_equal(p.from, ahead.from + ahead.steps);
         if (r >= W * (P - 1)) assert_int_equal(p.from + p.steps, C);
-        if (C % P) assert_int_equal(((i32 *)(void *)part.slot[0].input[input_of(&f.net, "length")])[r], p.steps);
-        if (P > 1) assert_int_equal(((i32 *)(void *)part.slot[0].input[input_of(&f.net, "after")])[r], p.after);
+        if (C % P) assert_int_equal(ids_of(&part, "length")[r], p.steps);
+        if (P > 1) assert_int_equal(ids_of(&part, "after")[r], p.after);
         for (i32 i = 0; i < s->f->net.nbuf; i++) {
             const struct buf *buf = &s->f->net.buf[i];
             if (!buf->input) continue;
             size_t ld = buf->ids ? 1 : (size_t)buf_fp(buf);
+            const f32 *a = part.slot[0].input[input_of(&f.net, buf->name)], *b = whole.slot[0].input[i];
             for (i32 t = 0; t < p.steps; t++)
-                assert_memory_equal(part.slot[0].input[input_of(&f.net, buf->name)] + ((size_t)t * (size_t)(W * P) + (size_t)r) * ld,
-                                    whole.slot[0].input[i] + ((size_t)(p.from + t) * W + (size_t)(r % W)) * ld, sizeof(f32) * ld);
+                assert_memory_equal(a + ((size_t)t * (size_t)(W * P) + (size_t)r) * ld,
+                                    b + ((size_t)(p.from + t) * W + (size_t)(r % W)) * ld, sizeof(f32) * ld);
         }
     }
     batcher_free(&whole);
@@ -275,6 +283,7 @@ TEST(a_stream_is_the_same_after_saving_and_loading) {
 }
 
 T_MAIN(cmocka_unit_test(forecasts_do_not_depend_on_where_chunks_begin),
-       cmocka_unit_test(nor_do_those_of_members_with_quantiles_and_a_base), cmocka_unit_test(the_walk_gives_what_the_trained_net_gives),
+       cmocka_unit_test(nor_do_those_of_members_with_quantiles_and_a_base),
+       cmocka_unit_test(the_walk_gives_what_the_trained_net_gives),
        cmocka_unit_test(the_walk_does_not_look_ahead), cmocka_unit_test(an_epoch_takes_every_tile_once),
        cmocka_unit_test(slices_are_the_window_cut_in_time), cmocka_unit_test(a_stream_is_the_same_after_saving_and_loading))
