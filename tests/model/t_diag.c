@@ -146,7 +146,8 @@ static f64 *widen(struct lay *l, const f32 *from, i64 n) {
 }
 
 /* got [rows][ld] against differences of the loss by v [rows][ld], `used` columns of each row. */
-static void differences(const char *what, struct lay *l, const struct wide *d, f64 *v, const f32 *got, i64 rows, i32 used, i32 ld) {
+static void differences(const char *what, struct lay *l, const struct wide *d, f64 *v, const f32 *got, i64 rows, i32 used,
+                        i32 ld) {
     f64 *want = widen(l, got, rows * ld), step = 1e-5;
     for (i64 r = 0; r < rows; r++)
         for (i32 i = 0; i < used; i++) {
@@ -265,7 +266,8 @@ TEST(blocks_equal_steps_every_length_cell_and_instruction_set) {
 }
 
 TEST(blocks_equal_steps_over_65536) {
-    for (i32 cell = 0; cell < CELLS; cell++) blocks_equal_steps(cell, kern_best(), (struct shape){t_few() ? 4096 : 65536, 1, 2, 16});
+    const struct shape s = {t_few() ? 4096 : 65536, 1, 2, 16};
+    for (i32 cell = 0; cell < CELLS; cell++) blocks_equal_steps(cell, kern_best(), s);
 }
 
 /* Units whose next state hangs on the state before as on a switch: Newton jumps about; what falls back is right all the same. */

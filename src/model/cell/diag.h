@@ -33,7 +33,7 @@ enum {
     DIAG_CAP = 12     /* iterations */
 };
 #define DIAG_RESIDUAL 1e-6f /* largest |F(s[t-1]) - s[t]| */
-#define DIAG_CHANGE 1e-5f   /* largest |d| of the last iteration */
+#define DIAG_CHANGE 4e-6f   /* largest |d| of the last iteration */
 
 /* Floats of act before the counts. */
 static inline i64 diag_kept(const struct cell_box *x, i32 G, bool keep) {

@@ -70,7 +70,7 @@ INLINE void chunk_down(const int n, struct system *s, i32 i0, i32 i1, const vf *
 
 INLINE void solve(const int n, struct system *s, i32 steps, const vf *begin) {
     const i32 chunks = ceil_div(steps, DIAG_CHUNK);
-    struct chunk sum[CHUNKS];
+    struct chunk sum[CHUNKS] = {0};
     vf at[CHUNKS][2];
     for (i32 k = 0; k + 1 < chunks; k++) sum[k] = chunk_up(n, s, k * DIAG_CHUNK, (k + 1) * DIAG_CHUNK);
     UNROLL for (int k = 0; k < n; k++) at[0][k] = begin[k];
@@ -81,65 +81,71 @@ INLINE void solve(const int n, struct system *s, i32 steps, const vf *begin) {
     for (i32 k = 0; k < chunks; k++) chunk_down(n, s, k * DIAG_CHUNK, imin(steps, (k + 1) * DIAG_CHUNK), at[k]);
 }
 
-/* One vector over a block of steps. */
+/* One vector over a block of steps.  What is read again and again is copied here: in its buffers it is far apart, and often in
+ * the same few sets of a cache. */
 struct block {
     const struct walk *w;
     struct place p;
     i32 t, n;
-    f32 *z, *y, *keep;
     struct state begin;
     vf a[NA_ROOM];
+    vf z[DIAG_BLOCK][GATES];     /* pre-activations; backward gates */
+    struct state s[DIAG_BLOCK];  /* after each step */
 };
 
-INLINE void block_open(struct block *k, const struct walk *w, struct place p, i32 t, i32 n) {
-    *k = (struct block){.w = w, .p = p, .t = t, .n = n};
-    k->z = z_of(w, p.b, p.u) + t * w->zt;
-    k->y = w->x->y + y_at(w, p.b, p.u) + t * w->yt;
-    k->keep = TWO_STATES ? w->keep + y_at(w, p.b, p.u) + t * w->yt : NULL;
+INLINE f32 *block_z(const struct block *k, i32 i) { return z_of(k->w, k->p.b, k->p.u) + (k->t + i) * k->w->zt; }
+INLINE i64 block_y(const struct block *k, i32 i) { return y_at(k->w, k->p.b, k->p.u) + (k->t + i) * k->w->yt; }
+INLINE struct state block_before(const struct block *k, i32 i) { return i > 0 ? k->s[i - 1] : k->begin; }
+
+static void block_open(struct block *k, const struct walk *w, struct place p, i32 t, i32 n) {
+    k->w = w, k->p = p, k->t = t, k->n = n;
     k->begin = state_before(w, p.b, p.u, t);
     load_weights(w, w->x->w, p.u, k->a);
+    for (i32 i = 0; i < n; i++) load_gates(block_z(k, i), k->z[i]);
 }
 
-INLINE struct state block_state(const struct block *k, i32 i) {
-    return state_of(v_load(k->y + i * k->w->yt), TWO_STATES ? v_load(k->keep + i * k->w->yt) : v_zero());
+static void block_states(struct block *k) {
+    for (i32 i = 0; i < k->n; i++)
+        k->s[i] = state_of(v_load(k->w->x->y + block_y(k, i)), TWO_STATES ? v_load(k->w->keep + block_y(k, i)) : v_zero());
 }
-INLINE struct state block_before(const struct block *k, i32 i) { return i > 0 ? block_state(k, i - 1) : k->begin; }
-INLINE void block_put(const struct block *k, i32 i, struct state s) {
-    v_store(k->y + i * k->w->yt, s.h);
-    if (TWO_STATES) v_store(k->keep + i * k->w->yt, s.c);
+
+INLINE void block_close(const struct block *k) {
+    for (i32 i = 0; i < k->n; i++) {
+        v_store(k->w->x->y + block_y(k, i), k->s[i].h);
+        if (TWO_STATES) v_store(k->w->keep + block_y(k, i), k->s[i].c);
+    }
 }
+
+INLINE void copy_gates(vf *to, const vf *from) { UNROLL for (int k = 0; k < GATES; k++) to[k] = from[k]; }
 
 /* ------------------------------------------------------------------ linear cells ------------------------------------------- */
 
 #if LINEAR
-static void scan_block(const struct block *k, struct system *s) {
+static void solve_block(struct block *k, struct system *s) {
     for (i32 i = 0; i < k->n; i++) {
-        vf g[GATES], m, r;
-        load_gates(k->z + i * k->w->zt, g);
-        step(k->a, g, k->begin);
-        store_gates(k->z + i * k->w->zt, g);
-        frozen(g, &m, &r);
+        vf m, r;
+        step(k->a, k->z[i], k->begin);
+        store_gates(block_z(k, i), k->z[i]);
+        frozen(k->z[i], &m, &r);
         v_store(s->m[0][i], m);
         v_store(s->r[0][i], r);
     }
     solve(1, s, k->n, &k->begin.h);
-    for (i32 i = 0; i < k->n; i++) v_store(k->y + i * k->w->yt, v_load(s->r[0][i]));
+    for (i32 i = 0; i < k->n; i++) v_store(k->w->x->y + block_y(k, i), v_load(s->r[0][i]));
 }
-
-static void solve_block(struct block *k, struct system *s) { scan_block(k, s); }
 #else
 /* ------------------------------------------------------------------ Newton -------------------------------------------------- */
 
 /* s[t] = F(0, x[t]); then the gates this gives, frozen, and the linear recurrence that is left. */
-static void guess(const struct block *k, struct system *s) {
+static void guess(struct block *k, struct system *s) {
     vf g[GATES];
     for (i32 i = 0; i < k->n; i++) {
-        load_gates(k->z + i * k->w->zt, g);
-        block_put(k, i, step(k->a, g, state_of(v_zero(), v_zero())));
+        copy_gates(g, k->z[i]);
+        k->s[i] = step(k->a, g, state_of(v_zero(), v_zero()));
     }
     for (i32 i = 0; i < k->n; i++) {
         vf m, r;
-        load_gates(k->z + i * k->w->zt, g);
+        copy_gates(g, k->z[i]);
         step(k->a, g, block_before(k, i));
         frozen(g, &m, &r);
         v_store(s->m[0][i], m);
@@ -147,41 +153,49 @@ static void guess(const struct block *k, struct system *s) {
     }
     solve(1, s, k->n, TWO_STATES ? &k->begin.c : &k->begin.h);
     for (i32 i = k->n - 1; i >= 0; i--) {
-        const vf x = v_load(s->r[0][i]), out = v_load(k->z + i * k->w->zt + (GATES - 1) * LANES);
-        block_put(k, i, state_of(h_of(k->a, out, block_before(k, i).h, x), x));
+        const vf x = v_load(s->r[0][i]);
+        k->s[i] = state_of(h_of(k->a, k->z[i][GATES - 1], block_before(k, i).h, x), TWO_STATES ? x : v_zero());
     }
 }
 
-/* Jacobians and residuals where the states are now. */
+/* Gates, Jacobians and residuals where the states are now. */
 static void linearise(const struct block *k, struct system *s) {
     for (i32 i = 0; i < k->n; i++) {
-        const struct state before = block_before(k, i), now = block_state(k, i);
+        const struct state before = block_before(k, i);
         vf g[GATES];
-        load_gates(k->z + i * k->w->zt, g);
+        copy_gates(g, k->z[i]);
         const struct state after = step(k->a, g, before);
         const struct jac j = jacobian(k->a, g, before, after);
+        store_gates(block_z(k, i), g);
         v_store(s->m[0][i], j.hh);
-        v_store(s->r[0][i], after.h - now.h);
+        v_store(s->r[0][i], after.h - k->s[i].h);
         if (!TWO_STATES) continue;
         v_store(s->m[1 * TWO_STATES][i], j.hc);
         v_store(s->m[2 * TWO_STATES][i], j.ch);
         v_store(s->m[3 * TWO_STATES][i], j.cc);
-        v_store(s->r[TWO_STATES][i], after.c - now.c);
+        v_store(s->r[TWO_STATES][i], after.c - k->s[i].c);
     }
 }
 
-/* Is no |r| larger than limit?  NaN is. */
-static bool within(const struct system *s, i32 n, f32 limit) {
-    i32 beyond = 0;
+/* The largest |r|, NaN being the largest of all: as numbers they are in the order of their bits. */
+static f32 largest(const struct system *s, i32 n) {
+    u32 most = 0;
     for (i32 k = 0; k < NS; k++) {
         const f32 *r = s->r[k][0];
-        for (i32 i = 0; i < n * VL; i++) beyond |= !(r[i] <= limit && r[i] >= -limit);
+        for (i32 i = 0; i < n * VL; i++) {
+            u32 bits;
+            memcpy(&bits, r + i, sizeof bits);
+            bits &= 0x7fffffff;
+            most = bits > most ? bits : most;
+        }
     }
-    return !beyond;
+    f32 v;
+    memcpy(&v, &most, sizeof v);
+    return v;
 }
 
-/* False when it does not converge; then the pre-activations are still there. */
-static bool newton_block(const struct block *k, struct system *s, struct diag_count *count) {
+/* False when it does not converge.  The gates that stay are those of the last turn, before its last small change. */
+static bool newton_block(struct block *k, struct system *s, struct diag_count *count) {
     const vf zero[2] = {v_zero(), v_zero()};
     bool done = false;
     i32 turns = 0;
@@ -189,32 +203,29 @@ static bool newton_block(const struct block *k, struct system *s, struct diag_co
     while (!done && turns < DIAG_CAP) {
         turns++;
         linearise(k, s);
-        if (!within(s, k->n, 1e3f)) break; /* it runs away, or there is a NaN */
-        done = within(s, k->n, DIAG_RESIDUAL);
+        const f32 residual = largest(s, k->n);
+        if (!(residual <= 1e3f)) break; /* it runs away, or there is a NaN */
         solve(NS, s, k->n, zero);
-        done = done && within(s, k->n, DIAG_CHANGE);
+        done = residual <= DIAG_RESIDUAL && largest(s, k->n) <= DIAG_CHANGE;
         for (i32 i = 0; i < k->n; i++) {
-            const struct state now = block_state(k, i);
             const vf dc = TWO_STATES ? v_load(s->r[TWO_STATES][i]) : v_zero();
-            block_put(k, i, state_of(now.h + v_load(s->r[0][i]), now.c + dc));
+            k->s[i] = state_of(k->s[i].h + v_load(s->r[0][i]), k->s[i].c + dc);
         }
     }
     count->blocks++;
     count->iterations += turns;
     count->most = imax(count->most, turns);
     count->fallbacks += !done;
-    for (i32 i = 0; i < k->n && done; i++) {
-        vf g[GATES];
-        load_gates(k->z + i * k->w->zt, g);
-        step(k->a, g, block_before(k, i));
-        store_gates(k->z + i * k->w->zt, g);
-    }
     return done;
 }
 
 static void solve_block(struct block *k, struct system *s) {
-    struct diag_count *count = diag_counts(k->w->x, GATES, KEEPS, k->p.b, k->p.u / LANES);
-    if (!newton_block(k, s, count)) fwd_one(k->w, &k->p, k->t, k->t + k->n);
+    if (newton_block(k, s, diag_counts(k->w->x, GATES, KEEPS, k->p.b, k->p.u / LANES))) {
+        block_close(k);
+        return;
+    }
+    for (i32 i = 0; i < k->n; i++) store_gates(block_z(k, i), k->z[i]);
+    fwd_one(k->w, &k->p, k->t, k->t + k->n);
 }
 #endif
 
@@ -243,9 +254,7 @@ static void adjoint(const struct block *k, struct system *s) {
             v_store(s->m[3 * TWO_STATES][i], j.cc);
             v_store(s->r[TWO_STATES][i], v_zero());
         }
-        vf g[GATES];
-        load_gates(k->z + t * k->w->zt, g);
-        j = jacobian(k->a, g, block_before(k, t), block_state(k, t));
+        j = jacobian(k->a, k->z[t], block_before(k, t), k->s[t]);
     }
 }
 
@@ -255,13 +264,18 @@ static void bwd_solve(const struct walk *w, const struct place *p, i32 t0, i32 t
     for (i32 end = t1, t; end > t0; end = t) {
         t = t0 + (end - t0 - 1) / DIAG_BLOCK * DIAG_BLOCK;
         block_open(&k, w, *p, t, end - t);
+        block_states(&k);
         struct state d = gradient_after(w, *p, end);
         const vf begin[2] = {d.h, d.c};
         adjoint(&k, &s);
         solve(NS, &s, k.n, begin);
         for (i32 i = 0; i < k.n; i++) {
             d = state_of(v_load(s.r[0][i]), TWO_STATES ? v_load(s.r[TWO_STATES][i]) : v_zero());
-            d = step_bwd(w, k.a, *p, end - 1 - i, d);
+            vf keep = v_zero();
+            const i32 at = k.n - 1 - i;
+            d = back(k.a, k.z[at], block_before(&k, at), k.s[at], d, &keep);
+            store_gates(block_z(&k, at), k.z[at]);
+            if (KEEPS && !TWO_STATES) v_store(w->keep + block_y(&k, at), keep);
         }
         put_carry(w, *p, d);
     }
