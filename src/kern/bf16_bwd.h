@@ -308,12 +308,12 @@ static void bwd_rows_out(struct bwd_walk *w, const u16 *matrix, i32 t, i32 b0, i
     }
 }
 
-/* The gradient of the initial state, once step 0 is done. */
-static void bwd_start(struct bwd_walk *w, i32 b0, i32 b1) {
+/* The gradient of the state before step t0, once that step is done. */
+static void bwd_start(struct bwd_walk *w, i32 b0, i32 b1, i32 t0) {
     const struct lay *l = w->l;
     const struct cell_box *x = l->x;
-    const i32 n = imin(b1, live_rows(x, 0));
-    if (x->dh0 && b0 < n) bwd_rows_out(w, l->wb, 0, b0, n, x->dh0, l->Hp, l->Hp);
+    const i32 n = imin(b1, live_rows(x, t0));
+    if (x->dh0 && b0 < n) bwd_rows_out(w, l->wb, t0, b0, n, x->dh0, l->Hp, l->Hp);
     for (i32 b = b0; b < b1; b++) {
         if (x->dh0 && b >= n) copy_row(x->dh0, x->dhT, b, l->Hp);
         if (HAS_C && x->dc0 && b >= n) copy_row(x->dc0, x->dcT, b, l->Hp);
@@ -348,7 +348,7 @@ static void bwd_steps(const struct lay *l, i32 b0, i32 b1, i32 t0, i32 t1) {
     }
     bwd_finish(&w);
     if (x->dx) bwd_dx(&w, b0, b1, t0, t1);
-    if (t0 == 0) bwd_start(&w, b0, b1);
+    bwd_start(&w, b0, b1, t0);
     tiles_end(&w.tl);
 }
 

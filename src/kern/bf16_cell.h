@@ -82,7 +82,8 @@ static void cell_prep(i32 I, i32 H, const f32 *w, f32 *wt) {
 }
 
 void ISA_NAME(FILL)(struct kern *k) {
-    k->bf16[KIND] = (struct cell_kern){.act_floats = act_floats,
+    k->bf16[KIND] = (struct cell_kern){.bwd_again = true,
+                                       .act_floats = act_floats,
                                        .wt_floats = wt_floats,
                                        .prep = cell_prep,
                                        .fwd = cell_fwd,

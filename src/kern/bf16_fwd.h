@@ -281,9 +281,10 @@ static void fwd_start(const struct lay *l, i32 b0, i32 b1) {
     }
 }
 
-static void fwd_end(const struct lay *l, i32 b0, i32 b1) {
+/* The state of rows b0..b1 after the steps before t1. */
+static void fwd_end(const struct lay *l, i32 b0, i32 b1, i32 t1) {
     const struct cell_box *x = l->x;
-    i32 t = x->T;
+    i32 t = t1;
     for (i32 b = b0; b < b1; b++) {
         while (t > 0 && b >= live_rows(x, t - 1)) t--;
         if (x->hT && t == 0) copy_row(x->hT, x->h0, b, l->Hp);
@@ -334,7 +335,7 @@ static void cell_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
         const struct lay l = lay_of(x);
         if (t0 == 0) fwd_start(&l, b0, b1);
         fwd_steps(&l, b0, b1, t0, t1);
-        if (t1 == x->T) fwd_end(&l, b0, b1);
+        fwd_end(&l, b0, b1, t1);
     }
     team_done(x, t1 - t0);
 }

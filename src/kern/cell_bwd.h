@@ -149,17 +149,17 @@ static void rows_dx(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
     }
 }
 
-/* The gradient of the initial state, once step 0 is done. */
-static void begin_states(const struct cell_box *x, i32 b0, i32 b1) {
-    const i32 Hp = round_up(x->H, LANES), n = imin(b1, live_rows(x, 0));
+/* The gradient of the state before step t0, once that step is done. */
+static void begin_states(const struct cell_box *x, i32 b0, i32 b1, i32 t0) {
+    const i32 Hp = round_up(x->H, LANES), n = imin(b1, live_rows(x, t0));
     const f32 *ds = x->carry + (i64)x->B * Hp;
-    struct step s = step_of(x, 0);
+    struct step s = step_of(x, t0);
     s.dz = s.act + HSLOT * LANES;
     s.wt = x->wt;
     s.dh_add = HAS_C ? NULL : ds;
     s.out = x->dh0;
     s.out_ld = Hp;
-    if (x->dh0 && b0 < n) step_bwd(x, &s, b0, n, -1, 0);
+    if (x->dh0 && b0 < n) step_bwd(x, &s, b0, n, t0 - 1, 0);
     for (i32 b = b0; b < b1; b++) {
         if (x->dh0 && b >= n) copy_units(x, x->dh0, x->dhT, b, s.u0, s.u1);
         if (HAS_C && x->dc0) copy_units(x, x->dc0, b < n ? ds : x->dcT, b, s.u0, s.u1);
@@ -192,7 +192,7 @@ static void cell_bwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
     i32 a, b;
     team_part(x->team, t1 - t0, &a, &b);
     if (x->dx) rows_dx(x, b0, b1, t0 + a, t0 + b);
-    if (t0 == 0) begin_states(x, b0, b1);
+    begin_states(x, b0, b1, t0);
     team_say(x->team, t1 - t0 + 1);
     team_wait(x->team, t1 - t0 + 1);
 }

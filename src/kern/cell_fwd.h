@@ -151,8 +151,9 @@ static i32 x_ahead(const struct cell_box *x, i32 b0, i32 b1, i32 t, i32 t1) {
 
 /* ------------------------------------------------------------------ the walk ------------------------------------------------ */
 
-static void end_states(const struct cell_box *x, i32 b0, i32 b1, i32 u0, i32 u1) {
-    i32 t = x->T;
+/* The state of rows b0..b1 after the steps before t1. */
+static void end_states(const struct cell_box *x, i32 b0, i32 b1, i32 t1, i32 u0, i32 u1) {
+    i32 t = t1;
     for (i32 b = b0; b < b1; b++) {
         while (t > 0 && b >= live_rows(x, t - 1)) t--;
         if (x->hT) copy_units(x, x->hT, h_before(x, t), b, u0, u1);
@@ -203,7 +204,7 @@ static void cell_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
         for (i32 b = imax(b0, n); b < b1; b++) copy_units(x, s.y, NULL, b, s.u0, s.u1);
         if (t + 1 < t1) team_say(x->team, t + 1 - t0);
     }
-    if (t1 == x->T) end_states(x, b0, b1, s.u0, s.u1);
+    end_states(x, b0, b1, t1, s.u0, s.u1);
     team_say(x->team, t1 - t0);
     team_wait(x->team, t1 - t0);
 }

@@ -234,9 +234,9 @@ static void step_fwd(struct form m, const struct cell_box *x, i32 t, i32 b) {
     if (m.bf16 && x->y) memcpy(x->y + row, h_at(m, x, t, b), (size_t)Hp * sizeof *z);
 }
 
-static void end_state(struct form m, const struct cell_box *x, i32 b) {
+static void end_state(struct form m, const struct cell_box *x, i32 b, i32 t1) {
     const i32 Hp = hp_of(x);
-    i32 t = x->T;
+    i32 t = t1;
     while (t > 0 && b >= live_at(x, t - 1)) t--;
     if (x->hT) copy_or_zero(x->hT + (i64)b * Hp, h_prev_at(m, x, t, b), Hp);
     if (x->cT && m.kind == CELL_LSTM) copy_or_zero(x->cT + (i64)b * Hp, s_prev_at(m, x, t, b), Hp);
@@ -252,7 +252,7 @@ static void cell_fwd(struct form m, const struct cell_box *x, i32 b0, i32 b1, i3
                 memset(x->y + ((i64)t * x->B + b) * Hp, 0, (size_t)Hp * sizeof(f32));
         }
     }
-    for (i32 b = b0; b < b1 && t1 == x->T; b++) end_state(m, x, b);
+    for (i32 b = b0; b < b1; b++) end_state(m, x, b, t1);
 }
 
 /* dh and ds of one row after step t, before dy: from step t+1, or from the gradient of the end state. */
@@ -299,9 +299,9 @@ static void cell_bwd(struct form m, const struct cell_box *x, i32 b0, i32 b1, i3
                 memset(x->dx + ((i64)t * x->B + b) * x->dx_ld, 0, (size_t)x->I * sizeof(f32));
         }
     }
-    for (i32 b = b0; b < b1 && t0 == 0; b++) {
+    for (i32 b = b0; b < b1 && (x->dh0 || x->dc0); b++) {
         f32 *dh = carry_at(x, DH, b), *ds = carry_at(x, DS, b);
-        from_later(m, x, -1, b, dh, ds);
+        from_later(m, x, t0 - 1, b, dh, ds);
         if (x->dh0) memcpy(x->dh0 + (i64)b * Hp, dh, (size_t)Hp * sizeof(f32));
         if (x->dc0 && m.kind == CELL_LSTM) memcpy(x->dc0 + (i64)b * Hp, ds, (size_t)Hp * sizeof(f32));
     }
@@ -345,7 +345,7 @@ static void no_prep(i32 I, i32 H, const f32 *w, f32 *wt) { (void)I, (void)H, (vo
         if (team_first(x)) cell_dw((struct form){KIND, BF16}, x, b0, b1, t0, t1, dw, dbias);                                \
     }
 #define SLOTS(name, point) \
-    { name##_act_floats, no_wt, no_prep, name##_fwd, name##_bwd, name##_dw, point##_point_fwd, point##_point_bwd }
+    { false, name##_act_floats, no_wt, no_prep, name##_fwd, name##_bwd, name##_dw, point##_point_fwd, point##_point_bwd }
 CELL(lstm, CELL_LSTM, false)
 CELL(gru, CELL_GRU, false)
 CELL(rnn, CELL_RNN, false)

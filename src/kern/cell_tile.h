@@ -194,5 +194,6 @@ static i64 wt_floats(i32 I, i32 H) {
 }
 
 void ISA_NAME(FILL)(struct kern *k) {
-    k->cell[KIND] = (struct cell_kern){act_floats, wt_floats, cell_prep, cell_fwd, cell_bwd, cell_dw, point_fwd, point_bwd};
+    k->cell[KIND] =
+        (struct cell_kern){false, act_floats, wt_floats, cell_prep, cell_fwd, cell_bwd, cell_dw, point_fwd, point_bwd};
 }

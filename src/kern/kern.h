@@ -81,8 +81,13 @@ struct cell_box {
 
 /* The kernels of one cell kind.  b0..b1 rows, t0..t1 steps, half-open.  When t0 > 0 the state before t0 is read from y and act;
  * when t1 < T backward continues from dz of step t1 and carry: time slices of the same box may be run one after another, forward
- * ones in order, backward ones in reverse.  hT, cT are written by the call with t1 = T; dh0, dc0 by the one with t0 = 0. */
+ * ones in order, backward ones in reverse.  Every call of fwd that is given hT, cT writes there the state after its last step (of
+ * rows that ended before: their last state); every call of bwd that is given dh0, dc0 the gradient of the state before its first.
+ * Rows may go over their steps again, with another initial state or another dhT, dcT: forward from step 0 on; backward from T on,
+ * at once where bwd_again is set, else each slice right after fwd has gone over it anew (from any t0 on: y and c are still
+ * there). */
 struct cell_kern {
+    bool bwd_again; /* bwd leaves what fwd kept */
     i64 (*act_floats)(i32 T, i32 B, i32 I, i32 H);
     i64 (*wt_floats)(i32 I, i32 H);
     void (*prep)(i32 I, i32 H, const f32 *w, f32 *wt);

@@ -212,11 +212,13 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
     struct cell_box box = box_of(op, r, &d);
     const struct cell_kern *k = cell_kernels(d.cell, r->kern, d.precision);
     const f32 *turned = box.wt + d.turned;
-    f32 *dy = r->saved[op->l] + d.dy;
+    f32 *dy = r->saved[op->l] + d.dy, *dh0 = box.dh0, *dc0 = box.dc0;
     for (i32 t = d.steps - 1; t >= 0; t--) {
         i64 at = (i64)t * r->B + p.b0;
         for (i32 b = p.b0; b < p.b1 && t + 1 < d.steps; b++) fed_back(op, r, &d, t, b);
         r->kern->gemm_nn(p.b1 - p.b0, d.H, d.N, r->dbuf[op->out] + at * d.Np, d.Np, turned, d.Hp, dy + at * d.Hp, d.Hp, false);
+        box.dh0 = t > 0 ? NULL : dh0;
+        box.dc0 = t > 0 ? NULL : dc0;
         k->bwd(&box, p.b0, p.b1, t, t + 1);
     }
     for (i32 g = grain_first(r, p); g < grain_end(r, p); g++) {
