@@ -102,7 +102,8 @@ static err build(struct step_rig *c, struct pool *pool) {
     snprintf(text, sizeof text, "cpu*%d", (int)s->threads);
     TRY(machine_parse(text, &c->machine));
     const struct optim *adam = optim_find("adam");
-    struct plan_request q = {&c->net, &c->machine, s->B, true, adam->nstate, "auto"};
+    struct plan_request q = {
+        .net = &c->net, .machine = &c->machine, .B = s->B, .train = true, .nstate = adam->nstate, .parallel = "auto"};
     TRY(plan_make(&q, &c->plan));
     TRY(store_new(&c->net, adam, &c->store));
     TRY(exec_bind(c->plan, &c->net, s->kern, pool, &c->store, &c->x));

@@ -112,12 +112,21 @@ static u32 waits_of(struct exec *x, u32 lane, const struct task *t, const u32 *p
     return n;
 }
 
+/* Where rows are slices of time, an op's tasks solve its chain together. */
+static err bind_chains(struct exec *x) {
+    for (i32 l = 0; l < x->net->nop; l++)
+        for (i32 way = 0; way < (x->plan->train ? 2 : 1) && op_is_chain(&x->net->op[l]); way++)
+            TRY(chain_solver_new(&x->arena, x->plan->B, imax(1, x->plan->ndevice), &x->chain[l][way]));
+    return 0;
+}
+
 static err bind_lanes(struct exec *x) {
     const struct plan *p = x->plan;
     u32 *place, *need, *have, nwait = 0;
     x->nlane = (u32)imin(pool_size(x->pool), p->ndevice);
     x->alone = (i32)x->nlane < p->ndevice; /* two members on one lane would wait for each other for ever */
-    for (u32 i = 0; i < p->ntask; i++) x->teams = x->teams || (p->task[i].members > 1 && !x->alone);
+    for (u32 i = 0; i < p->ntask; i++)
+        x->teams = x->teams || (p->task[i].members > 1 && !x->alone && !op_is_chain(&x->net->op[p->task[i].op]));
     pace_begin(&x->pace);
     ARENA_NEW(&x->arena, x->lane, x->nlane);
     ARENA_NEW(&x->arena, place, p->ntask + 1);
@@ -166,6 +175,7 @@ err exec_bind(const struct plan *p, const struct net *n, const struct kern *k, s
     x->store = store;
     err e = bind_buffers(x);
     if (e == 0) e = bind_lanes(x);
+    if (e == 0) e = bind_chains(x);
     if (e < 0) {
         exec_free(x);
         return e;
@@ -194,3 +204,6 @@ i64 exec_bytes(const struct exec *x) {
 
 const f32 *exec_buf(const struct exec *x, i32 buf) { return x->buf[buf]; }
 const f32 *exec_grad(const struct exec *x) { return x->run.grad; }
+const struct chain_trace *exec_chain(const struct exec *x, i32 op, bool backward) {
+    return x->chain[op][backward] ? &x->chain[op][backward]->trace : NULL;
+}

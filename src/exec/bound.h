@@ -10,6 +10,7 @@
 
 #include <stdatomic.h>
 
+#include "exec/chain.h"
 #include "exec/exec.h"
 #include "exec/pace.h"
 
@@ -58,6 +59,7 @@ struct exec {
     struct wait *wait;
     u64 serial; /* number of this step, from 1 */
     const struct exec_step *step;
+    struct chain_solver *chain[NET_OPS][2]; /* forward and backward of ops whose rows are slices of time; NULL = none */
     bool skip[NET_OPS]; /* loss ops whose target is not bound (forward plans) */
     bool pending;       /* gradient of the step before is kept: this one adds to it */
     bool trace;

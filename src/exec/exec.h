@@ -9,6 +9,7 @@
 #include "plan/plan.h"
 
 struct exec;
+struct chain_trace;
 
 /* Weights and optimiser state, shared by the training and the forward exec of one model.  Owned by the caller. */
 struct store {
@@ -44,6 +45,8 @@ const f32 *exec_buf(const struct exec *x, i32 buf); /* a buffer of the net after
 const f32 *exec_grad(const struct exec *x);         /* [ntheta] merged gradient of the last training step */
 /* After a step that was not finite: the first place, in order of the ops, where a number is not, e.g. `input "x": row 7, step 1,
  * feature 3` or `gradient of "lstm.0"`.  false when everything is finite.  Slow: for messages. */
+/* The chain of an op whose rows are slices of time, as it went in the last step; NULL where there is none. */
+const struct chain_trace *exec_chain(const struct exec *x, i32 op, bool backward);
 bool exec_nonfinite(const struct exec *x, char where[160]);
 i64 exec_bytes(const struct exec *x); /* bytes it holds (compare with plan->peak_bytes) */
 

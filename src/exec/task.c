@@ -30,6 +30,16 @@ static struct part part_of(const struct exec *x, const struct task *t) {
     return p;
 }
 
+/* The op's chain over the rows of its task; alone, the first member has all rows. */
+static void solve(struct exec *x, const struct task *t, bool backward) {
+    const struct op *op = &x->net->op[t->op];
+    struct chain c;
+    op->layer->chain(op, &x->run, backward, &c);
+    const bool all = x->alone || t->members == 1;
+    chain_solve(x->chain[t->op][backward], &c, &x->plan->course, all ? 0 : t->member, all ? 1 : t->members,
+                all ? 0 : t->box.b0, all ? x->run.B : t->box.b1);
+}
+
 static void zero(struct exec *x, const struct task *t) {
     i64 P = x->plan->ntheta;
     i32 g0 = t->box.b0 / x->run.grain, g1 = ceil_div(t->box.b1, x->run.grain);
@@ -62,10 +72,16 @@ void exec_task(struct exec *x, const struct task *t) {
     if (t->member > 0 && x->alone) return;
     switch (t->kind) {
         case TASK_FWD:
-            if (!x->skip[t->op]) op->layer->fwd(op, &x->run, part_of(x, t));
+            if (op_is_chain(op))
+                solve(x, t, false);
+            else if (!x->skip[t->op])
+                op->layer->fwd(op, &x->run, part_of(x, t));
             break;
         case TASK_BWD:
-            op->layer->bwd(op, &x->run, part_of(x, t));
+            if (op_is_chain(op))
+                solve(x, t, true);
+            else
+                op->layer->bwd(op, &x->run, part_of(x, t));
             break;
         case TASK_ZERO:
             zero(x, t);

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "model/chain.h"
 #include "model/net.h"
 
 /* One canonical tensor of an op, as files name it: "<op>.weight" [rows, cols] row-major, or [rows] when cols = 0. */
@@ -22,6 +23,7 @@ struct layer {
     const char *help; /* one line, shape included */
     bool team;        /* fwd and bwd may be shared by units (part.n > 1): the layer waits for its other members itself */
     i32 nin;          /* inputs it looks at: in[0..nin) */
+    i32 after;        /* > 0: with this input rows are slices of time, and a step runs the layer's chain instead of fwd and bwd */
     /* Check spec and inputs, set T, I, F, ntheta, nderived, declare out (and end) with net_out(). */
     err (*shape)(struct net *n, struct op *op);
     i64 (*saved)(const struct op *op, const struct net *n, i32 B);   /* NULL = 0 */
@@ -32,11 +34,15 @@ struct layer {
     void (*prep)(const struct op *op, const struct net *n, const struct kern *k, const f32 *theta, f32 *derived);
     void (*fwd)(const struct op *op, const struct run *r, struct part part);
     void (*bwd)(const struct op *op, const struct run *r, struct part part);
+    /* Where op_is_chain(): the recurrence over the rows of r, whose slices are the rows. */
+    void (*chain)(const struct op *op, const struct run *r, bool backward, struct chain *out);
     i32 (*tensors)(const struct op *op, struct tensor_info out[8]); /* NULL = none; returns the count */
     /* theta points at the op's block.  All tensors are loaded one after another in the order of tensors(). */
     void (*store)(const struct op *op, i32 tensor, const f32 *theta, f32 *canonical);
     void (*load)(const struct op *op, i32 tensor, const f32 *canonical, f32 *theta);
 };
+
+static inline bool op_is_chain(const struct op *op) { return op->layer->after > 0 && op->spec.in[op->layer->after] >= 0; }
 
 const struct layer *layer_find(const char *name);
 i32 layer_count(void);

@@ -34,6 +34,27 @@ static i32 pair_index(const struct merge_pair *pair, i32 n, i32 a, i32 b) {
 
 static bool by_rows(u8 kind) { return kind == TASK_FWD || kind == TASK_BWD || kind == TASK_ZERO || kind == TASK_PREP; }
 
+/* Those who run a chain together have rows that follow each other, all of them. */
+static const char *chain(const struct plan *p, u32 i) {
+    const struct task *t = &p->task[i];
+    if (t->members <= 1) return t->box.b0 == 0 && t->box.b1 == p->B ? NULL : "slices of time must be run together";
+    if (t->member >= t->members) return "this member is outside of its chain";
+    if (t->member > 0) {
+        bool follows = i > 0 && t[-1].kind == t->kind && t[-1].op == t->op && t[-1].member + 1 == t->member;
+        return follows ? NULL : "those who run a chain must follow each other from 0";
+    }
+    if (i + t->members > p->ntask || t->box.b0 != 0) return "some who run this chain are missing";
+    for (u32 k = 1; k < t->members; k++) {
+        if (t[k].kind != t->kind || t[k].op != t->op || t[k].members != t->members || t[k].member != k ||
+            t[k].box.b0 != t[k - 1].box.b1)
+            return "some who run this chain are missing";
+        if (p->place[t[k].device].rank != p->place[t->device].rank) return "those who run a chain must share memory: one process";
+        for (u32 j = 0; j < k; j++)
+            if (t[j].device == t[k].device) return "two who run this chain are on one device";
+    }
+    return t[t->members - 1].box.b1 == p->B ? NULL : "some who run this chain are missing";
+}
+
 static bool same_work(const struct task *a, const struct task *b) {
     return a->kind == b->kind && a->op == b->op && a->members == b->members && a->box.b0 == b->box.b0 && a->box.b1 == b->box.b1;
 }
@@ -41,6 +62,7 @@ static bool same_work(const struct task *a, const struct task *b) {
 /* What is wrong with the team that begins at task i, or with a member that stands alone. */
 static const char *team(const struct plan *p, const struct net *n, u32 i) {
     const struct task *t = &p->task[i];
+    if ((t->kind == TASK_FWD || t->kind == TASK_BWD) && t->op < n->nop && op_is_chain(&n->op[t->op])) return chain(p, i);
     if (t->members <= 1) return t->member ? "this member has no team" : NULL;
     if ((t->kind != TASK_FWD && t->kind != TASK_BWD) || t->op >= n->nop || !n->op[t->op].layer->team)
         return "this op cannot be shared by units";
@@ -63,7 +85,7 @@ static const char *team(const struct plan *p, const struct net *n, u32 i) {
 static bool classify(const struct plan *p, const struct net *n, const struct merge_pair *pair, i32 npair, const struct task *t,
                      struct cover *out) {
     if (t->op >= n->nop) return false;
-    if (t->member > 0) { /* its team has been looked at */
+    if (t->member > 0 && !op_is_chain(&n->op[t->op])) { /* its team has been looked at */
         *out = (struct cover){.group = NOWHERE};
         return true;
     }

@@ -40,7 +40,7 @@ static err one(const struct plan_request *q, const struct strategy *s, struct pl
     char name[64];
     TRY(why_not(q, s, scratch, &why));
     if (why) {
-        snprintf(name, sizeof name, s->counted ? "%s:%d" : "%s", s->name, q->machine->ndevice);
+        snprintf(name, sizeof name, s->counted && !s->slices ? "%s:%d" : "%s", s->name, q->machine->ndevice);
         str_addf(out, "%-26s%8s%10s%10s%13s  not applicable: %s\n", name, "-", "-", "-", "-", why);
         return 0;
     }

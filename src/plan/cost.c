@@ -101,6 +101,13 @@ static f64 few_rows(const struct op *op, const struct task *t) {
     return t->kind == TASK_FWD ? share : 2 * share / (1 + share);
 }
 
+/* Slices begin from a guess, so the first steps of each are done twice: as many as the recurrence remembers, or a quarter of the
+ * slice where nobody knows.  Backward it is the gates of those steps besides. */
+static f64 rounds(const struct op *op, const struct task *t, i32 forgets) {
+    f64 again = forgets > 0 ? (f64)forgets / op->T : 0.25;
+    return 1 + (t->kind == TASK_FWD ? again : 1.5 * again);
+}
+
 static f64 seconds(const struct plan *p, const struct net *n, const struct machine *m, const struct task *t) {
     const struct device *d = &m->device[t->device];
     f64 bytes = task_bytes(p, t), speed = d->gbytes * 1e9 * (bytes < (f64)m->cache_l2 ? CACHE_GAIN : 1);
@@ -110,6 +117,7 @@ static f64 seconds(const struct plan *p, const struct net *n, const struct machi
     f64 flops = op->layer->flops ? op->layer->flops(op, n, t->box.b1 - t->box.b0, t->kind == TASK_BWD) : 0;
     f64 rate = d->gflops * 1e9, per_float = FLOAT_FLOPS / rate, share = RATE_SHARE * few_rows(op, t);
     f64 s = dmax(dmax(flops / (rate * share), bytes / speed), floats_written(p, t) * per_float);
+    if (op_is_chain(op)) return s * rounds(op, t, p->forgets);
     return t->members > 1 ? member_seconds(p, n, m, t, s) : s;
 }
 

@@ -106,20 +106,23 @@ static err range(struct reader *r, const char *name, i64 end, i64 step, i64 *lo,
     return 0;
 }
 
-/* "unit 1/2" of a member; without it the task is alone. */
-static err unit(struct reader *r, const struct layer *layer, i32 *member, i32 *members) {
+/* "unit 1/2" or "chain 1/2" of a member; without it the task is alone. */
+static err unit(struct reader *r, const struct op *op, i32 *member, i32 *members) {
     i64 k, n;
     *member = 0;
     *members = 1;
-    if (!is(&r->t, "unit")) return 0;
-    if (!layer->team) return complain(r, &r->t, "this op cannot be shared by units");
+    if (!is(&r->t, "unit") && !is(&r->t, "chain")) return 0;
+    if (is(&r->t, "chain") && !op_is_chain(op)) return complain(r, &r->t, "the rows of this op are no slices of time");
+    if (is(&r->t, "unit") && (!op->layer->team || op_is_chain(op)))
+        return complain(r, &r->t, "this op cannot be shared by units");
+    const i32 most = is(&r->t, "chain") ? MACHINE_DEVICES : TEAM_MAX;
     next(r);
     const char *slash = memchr(r->t.s, '/', r->t.n);
     size_t len = slash ? (size_t)(slash - r->t.s) : 0;
     char what[64];
-    snprintf(what, sizeof what, "a member as 0/2, of 2 to %d, is wanted here", TEAM_MAX);
+    snprintf(what, sizeof what, "a member as 0/2, of 2 to %d, is wanted here", most);
     if (!slash || r->t.n > 8 || !str_to_i64(r->t.s, len, &k) || !str_to_i64(slash + 1, r->t.n - len - 1, &n) || n < 2 ||
-        n > TEAM_MAX || k < 0 || k >= n)
+        n > most || k < 0 || k >= n)
         return complain(r, &r->t, what);
     *member = (i32)k;
     *members = (i32)n;
@@ -258,7 +261,7 @@ static err task(struct reader *r) {
     if (kind == TASK_FWD || kind == TASK_BWD || kind == TASK_ZERO) TRY(range(r, "b", g->B, g->grain, &b.lo, &b.hi));
     if (kind == TASK_FWD || kind == TASK_BWD) {
         i32 T = r->p->net->op[b.op].T;
-        TRY(unit(r, r->p->net->op[b.op].layer, &b.member, &b.members));
+        TRY(unit(r, &r->p->net->op[b.op], &b.member, &b.members));
         TRY(range(r, "t", T, T, &t0, &t1));
         TRY(how(r, kind, &r->p->net->op[b.op], &walk));
     }
@@ -270,6 +273,25 @@ static err task(struct reader *r) {
     TRY(remember(r, first));
     TRY(uses(r));
     return want(r, ")");
+}
+
+/* What a head of slices says of how their chains are run; left out, it is as the request has it. */
+static err course(struct reader *r, struct chain_course *c) {
+    i64 v;
+    char text[32];
+    if (!r->p->sliced || !is(&r->t, "slices")) return 0;
+    TRY(given(r, "slices", r->p->q->slices));
+    TRY(want(r, "tol"));
+    snprintf(text, sizeof text, "%.*s", (int)(r->t.n < 31 ? r->t.n : 31), r->t.s);
+    f64 tol;
+    if (!str_to_f64(text, strlen(text), '.', &tol) || !(tol >= 0 && tol < 1))
+        return complain(r, &r->t, "a tolerance from 0 to below 1 is wanted here");
+    c->tol = (f32)tol;
+    next(r);
+    TRY(want(r, "rounds"));
+    TRY(number(r, 0, SLICES_MAX, &v));
+    c->rounds = (i32)v;
+    return 0;
 }
 
 /* "(plan data_sync:2 train B 64 ..." up to the first task. */
@@ -293,13 +315,17 @@ static err head(struct reader *r) {
     TRY(number(r, 1, p->machine->ndevice, &devices));
     TRY(want(r, "exact"));
     TRY(want(r, s->exact ? "yes" : "no"));
+    struct chain_course c = p->q->course;
+    TRY(course(r, &c));
     static const char *const informative[] = {"peak", "exchange", "predicted"};
     for (size_t i = 0; i < COUNT(informative); i++) {
         TRY(want(r, informative[i]));
         if (r->t.n == 0 || is(&r->t, "(") || is(&r->t, ")")) return complain(r, &r->t, "a figure is wanted here");
         next(r);
     }
-    return planner_begin(p, name, s->exact, (i32)devices);
+    TRY(planner_begin(p, name, s->exact, (i32)devices));
+    if (c.tol > 0) p->plan->course = c;
+    return 0;
 }
 
 static err check(struct reader *r, const struct plan *g) {

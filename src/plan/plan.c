@@ -32,11 +32,25 @@ static err parse_wish(const char *text, char *name, size_t size, i32 *n) {
     if (len >= size) len = size - 1;
     memcpy(name, text, len);
     name[len] = 0;
+    if (strcmp(name, "time") == 0) snprintf(name, size, "time_slice");
     if (!colon) return 0;
-    if (!str_to_i64(colon + 1, strlen(colon + 1), &v) || v < 1 || v > MACHINE_DEVICES)
+    bool number = str_to_i64(colon + 1, strlen(colon + 1), &v) != 0;
+    if (strcmp(name, "time_slice") == 0 && (!number || v < 1 || v > SLICES_MAX))
+        return FAIL_AT(E401, "--parallel", "--parallel time:16",
+                       "\"%s\": a number of slices of time from 1 to %d is wanted after the colon", text, SLICES_MAX);
+    if (strcmp(name, "time_slice") != 0 && (!number || v < 1 || v > MACHINE_DEVICES))
         return FAIL_AT(E401, "--parallel", "--parallel auto",
                        "\"%s\": a number of devices from 1 to %d is wanted after the colon", text, MACHINE_DEVICES);
     *n = (i32)v;
+    return 0;
+}
+
+err plan_slices(const char *parallel, i32 *slices) {
+    char name[64];
+    i32 n;
+    *slices = 0;
+    TRY(parse_wish(parallel, name, sizeof name, &n));
+    if (strcmp(name, "time_slice") == 0) *slices = n > 0 ? n : -1;
     return 0;
 }
 
@@ -123,9 +137,10 @@ static err automatic(const struct plan_request *q, struct plan **out) {
     *out = NULL;
     for (i32 i = 0; i < strategy_count() && e == 0; i++) {
         const struct strategy *s = strategy_at(i);
-        if (!s->exact) continue;
-        if (!s->counted) e = try_one(q, s, 0, out);
-        for (i32 n = 2; s->counted && n <= imin(q->machine->ndevice, AUTO_TRIES) && e == 0; n++) e = try_one(q, s, n, out);
+        if (!s->exact && !(s->slices && q->slices > 1)) continue;
+        if (!s->counted || s->slices) e = try_one(q, s, 0, out);
+        for (i32 n = 2; s->counted && !s->slices && n <= imin(q->machine->ndevice, AUTO_TRIES) && e == 0; n++)
+            e = try_one(q, s, n, out);
     }
     if (e == 0 && !*out) e = FAIL(E401, "no strategy fits this model and machine");
     if (e < 0) {

@@ -9,11 +9,16 @@
  *
  * A team is one FWD or BWD task n-fold, for rows that are too few to be cut: its members do the same box, each its share of the
  * units, at the same time on devices of one process.  They are next to each other in the plan and no edge leads from one to
- * another; the layer's kernels keep them in step.  What comes after waits for all of them. */
+ * another; the layer's kernels keep them in step.  What comes after waits for all of them.
+ *
+ * Where rows are slices of time (op_is_chain), the tasks of one op are such a team too, but each has rows of its own: together
+ * they run the op's chain, round by round (exec/chain.h).  How many slices there are is the net's; who runs them is the plan's.
+ */
 #ifndef STRETTO_PLAN_PLAN_H
 #define STRETTO_PLAN_PLAN_H
 
 #include "base/str.h"
+#include "model/chain.h"
 #include "model/net.h"
 #include "topo/machine.h"
 
@@ -62,7 +67,7 @@ struct task {
     u16 op;     /* op of the net (FWD, BWD, PREP); l of the box too */
     u32 device; /* place: index into machine.device */
     struct slice box;
-    u16 member, members; /* member k of n of a team; 0 of 1: alone */
+    u16 member, members; /* member k of n of a team, or of those that run a chain; 0 of 1: alone */
     u8 how;              /* FWD: enum cell_how, 0 = the kernels choose; speed, never bits */
     i32 node_a, node_b;  /* MERGE: grad vector a += vector b */
     i64 lo, hi;          /* UPDATE, NORM, MERGE: range of theta */
@@ -74,6 +79,9 @@ struct task {
 struct plan {
     char strategy[64];
     bool train, exact;
+    i32 slices;                 /* of time, in each sequence; 0 = the rows are sequences */
+    struct chain_course course; /* of the chains over them */
+    i32 forgets;                /* plan_request.forgets */
     i32 B, grain, ngrain, ndevice;
     i64 ntheta, nderived;
     i32 nstate;
@@ -97,10 +105,18 @@ struct plan_request {
     i32 B;
     bool train;           /* false: forward only */
     i32 nstate;           /* optimiser state vectors */
-    const char *parallel; /* "auto", "serial", "data_sync", "data_sync:2", "unit_split:2" */
+    const char *parallel; /* "auto", "serial", "data_sync", "data_sync:2", "unit_split:2", "time_slice:16" */
+    i32 slices;                 /* of time in each sequence, as the net's rows are; 0 = none */
+    struct chain_course course; /* tol 0 = by the precision of the net's cells */
+    i32 forgets; /* steps after which its recurrences forget where they began, if that is known; 0 = not: for cost */
 };
 
 i32 plan_grain(i32 B); /* rows per grain: a function of B alone */
+
+/* What a wish says of slices of time, before there is a net: N of "time:N" or "time_slice:N", -1 = as many as are good, 0 = it
+ * speaks of something else. */
+enum { SLICES_MAX = 65536 };
+err plan_slices(const char *parallel, i32 *slices);
 
 err plan_make(const struct plan_request *q, struct plan **out);
 void plan_free(struct plan *p);

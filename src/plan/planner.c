@@ -10,11 +10,15 @@
 #include "plan/slice.h"
 #include "plan/strategy/strategy.h"
 
+#define TOL_F32 1e-6f
+#define TOL_BF16 2e-3f
+
 enum {
     NORM_BLOCK = 1024,
     NORM_PARTS = 512,
     TASK_BYTES = 28,
-    FIXED_BYTES = 3 << 10 /* what exec keeps besides the buffers: per task, and once */
+    FIXED_BYTES = 9 << 9, /* what exec keeps besides the buffers: per task, and once */
+    CHAIN_BYTES = 10      /* per slice of a chain */
 };
 
 /* Sizes are i64 and rows of a buffer are counted in i32: what could wrap is refused here, before anything is multiplied.  Steps
@@ -47,6 +51,8 @@ err planner_init(struct planner *p, const struct plan_request *q) {
     p->q = q;
     p->net = q->net;
     p->machine = q->machine;
+    p->sliced = net_sliced(q->net);
+    if (p->sliced && q->slices < 2) return FAIL(E1, "a net of slices, and a plan that knows of none");
     p->grain = plan_grain(q->B);
     p->ngrain = ceil_div(q->B, p->grain);
     return 0;
@@ -103,8 +109,16 @@ static void buffers(struct planner *p) {
     p->loss = buffer(g, PBUF_LOSS, 0, (i64)g->ngrain * 8, g->ngrain);
 }
 
-static void sizes(struct plan *g) {
-    i64 held = FIXED_BYTES + (i64)g->ntask * TASK_BYTES;
+/* Two chains an op, each with a record of who ran how far in which round. */
+static i64 chain_bytes(const struct plan *g, const struct net *n) {
+    i64 sum = 0;
+    for (i32 l = 0; l < n->nop; l++)
+        if (op_is_chain(&n->op[l])) sum += (g->train ? 2 : 1) * (i64)g->B * (CHAIN_BYTES + 4 * imin(g->B, CHAIN_ROUNDS));
+    return sum;
+}
+
+static void sizes(struct plan *g, const struct net *n) {
+    i64 held = FIXED_BYTES + (i64)g->ntask * TASK_BYTES + chain_bytes(g, n);
     g->store_bytes = 0;
     for (u32 i = 0; i < g->nbuf; i++) {
         i64 bytes = round_up64(g->buf[i].bytes, 64);
@@ -118,6 +132,15 @@ static void sizes(struct plan *g) {
     g->peak_bytes = held + g->store_bytes;
 }
 
+/* In bf16 h is rounded at every step, to 8 bits: two runs of a slice come no closer to each other than that. */
+static struct chain_course course_of(const struct planner *p) {
+    struct chain_course c = p->q->course;
+    bool rough = false;
+    for (i32 l = 0; l < p->net->nop; l++) rough = rough || p->net->op[l].spec.precision == PREC_BF16;
+    if (c.tol <= 0) c.tol = rough ? TOL_BF16 : TOL_F32;
+    return c;
+}
+
 err planner_begin(struct planner *p, const char *strategy, bool exact, i32 ndevice) {
     const struct net *n = p->net;
     struct plan *g = mem_alloc(sizeof *g);
@@ -126,6 +149,9 @@ err planner_begin(struct planner *p, const char *strategy, bool exact, i32 ndevi
     snprintf(g->strategy, sizeof g->strategy, "%s", strategy);
     g->train = p->q->train;
     g->exact = exact;
+    g->slices = p->sliced ? p->q->slices : 0;
+    if (p->sliced) g->course = course_of(p);
+    g->forgets = p->q->forgets;
     g->B = p->q->B;
     g->grain = p->grain;
     g->ngrain = p->ngrain;
@@ -176,6 +202,12 @@ static err prepare(struct planner *p) {
     }
 }
 
+bool net_sliced(const struct net *n) {
+    for (i32 l = 0; l < n->nop; l++)
+        if (op_is_chain(&n->op[l])) return true;
+    return false;
+}
+
 /* One op of a piece: alone on the piece's device, or member k on device k, no more members than panels of units. */
 static err op_tasks(struct planner *p, enum task_kind kind, const struct piece *c, i32 l) {
     i32 n = p->nteam > 1 ? imin(p->nteam, op_panels(&p->net->op[l])) : 1;
@@ -187,8 +219,30 @@ static err op_tasks(struct planner *p, enum task_kind kind, const struct piece *
     return 0;
 }
 
+/* One op of all pieces: each its rows; where they are slices of time, together. */
+static err op_of_pieces(struct planner *p, enum task_kind kind, i32 l) {
+    i32 members = op_is_chain(&p->net->op[l]) ? p->npiece : 1;
+    for (i32 i = 0; i < p->npiece; i++) {
+        const struct piece *c = &p->piece[i];
+        i32 k = members > 1 ? i : 0;
+        if (kind == TASK_FWD) TRY(task_fwd(p, c->device, l, c->box.b0, c->box.b1, k, members));
+        if (kind == TASK_BWD) TRY(task_bwd(p, c->device, l, c->box.b0, c->box.b1, k, members));
+    }
+    return 0;
+}
+
+/* Slices of time meet in every recurrent op, so all pieces come to it before any goes on. */
+static err op_by_op(struct planner *p) {
+    for (i32 l = 0; l < p->net->nop; l++) TRY(op_of_pieces(p, TASK_FWD, l));
+    for (i32 i = 0; p->q->train && i < p->npiece; i++)
+        TRY(task_zero(p, p->piece[i].device, p->piece[i].box.b0, p->piece[i].box.b1));
+    for (i32 l = p->net->nop - 1; p->q->train && l >= 0; l--)
+        if (op_has_backward(p->net, &p->net->op[l])) TRY(op_of_pieces(p, TASK_BWD, l));
+    return 0;
+}
+
 /* The last device of a team zeroes: it has nothing to do while the first one is at the head and the loss. */
-static err forward_backward(struct planner *p) {
+static err piece_by_piece(struct planner *p) {
     for (i32 i = 0; i < p->npiece; i++) {
         const struct piece *c = &p->piece[i];
         for (i32 l = c->box.l0; l < c->box.l1; l++) TRY(op_tasks(p, TASK_FWD, c, l));
@@ -230,10 +284,10 @@ err planner_build(struct planner *p, const struct strategy *s) {
     if (!slice_tile(whole, box, p->npiece) || ndevice > p->machine->ndevice)
         return FAIL(E1, "strategy %s does not cover the box of work once", s->name);
     char name[64];
-    snprintf(name, sizeof name, s->counted ? "%s:%d" : "%s", s->name, planner_sharers(p));
+    snprintf(name, sizeof name, s->counted ? "%s:%d" : "%s", s->name, s->slices ? p->q->slices : planner_sharers(p));
     TRY(planner_begin(p, name, s->exact, ndevice));
     TRY(prepare(p));
-    TRY(forward_backward(p));
+    TRY(p->sliced ? op_by_op(p) : piece_by_piece(p));
     if (!p->q->train || p->net->ntheta == 0) return 0;
     TRY(s->exchange(p));
     return update(p);
@@ -254,7 +308,7 @@ err planner_finish(struct planner *p, struct plan **out) {
     g->use = uses;
     p->cap_task = p->cap_use = 0;
     TRY(plan_deps(g));
-    sizes(g);
+    sizes(g, p->net);
     plan_cost(g, p->net, p->machine);
     *out = g;
     return 0;

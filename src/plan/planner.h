@@ -27,6 +27,7 @@ struct planner {
     i32 grain, ngrain;
     struct piece piece[MACHINE_DEVICES];
     i32 npiece;
+    bool sliced;       /* rows are slices of time */
     i32 nteam;         /* > 1: ops whose layer can be shared by units go to the first nteam devices (one piece, one process) */
     char why[256];     /* why the strategy does not apply */
     struct plan *plan; /* NULL while asking whether a strategy applies */
@@ -59,6 +60,7 @@ bool op_has_backward(const struct net *n, const struct op *op); /* a gradient co
 i32 planner_sharers(const struct planner *p);
 u32 planner_sharer(const struct planner *p, i32 i);
 i32 op_panels(const struct op *op);
+bool net_sliced(const struct net *n); /* some op's rows are slices of time */
 
 /* merge.c: the pairs of the fixed tree over n grains, in order; pair i adds grain vector b to a.  Returns the number, n - 1. */
 struct merge_pair {

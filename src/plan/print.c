@@ -10,11 +10,15 @@
  *       (fwd lstm.0 b[0,1) unit 0/2 t[0,512) @r0.cpu0 uses ...)
  *       (fwd lstm.0 b[0,1) unit 1/2 t[0,512) @r0.cpu1 uses ...)
  *
+ * Where rows are slices of time, those who run a chain together have " chain k/n", each after rows of its own, and the head says
+ * " slices 16 tol 1e-06 rounds 10" after exact (rounds 0: by the number of slices).
+ *
  * A forward task of a layer that can be walked in more than one way may end with " how fold" or " how ahead" before its place.
  *
  * Modes: r read, w write, rw, sum (adds to), stale.  A gradient buffer is d.NAME, what an op keeps saved.OP. */
 #include <stdio.h>
 
+#include "model/layer.h"
 #include "plan/planner.h"
 #include "plan/text.h"
 
@@ -28,6 +32,8 @@ const char *plan_walked(const struct plan *p) {
         if (p->task[i].how) return text_hows[p->task[i].how];
     return "-";
 }
+
+const char *text_member(const struct op *op) { return op_is_chain(op) ? "chain" : "unit"; }
 
 const char *task_kind_name(enum task_kind kind) { return kind_names[kind]; }
 
@@ -86,8 +92,8 @@ void plan_task_name(const struct plan *p, const struct net *n, u32 task, char ou
         case TASK_FWD:
         case TASK_BWD:
             if (t->members > 1)
-                snprintf(out, 64, "%s %s b[%d,%d) unit %d/%d", kind, n->op[t->op].spec.name, t->box.b0, t->box.b1, t->member,
-                         t->members);
+                snprintf(out, 64, "%s %s b[%d,%d) %s %d/%d", kind, n->op[t->op].spec.name, t->box.b0, t->box.b1,
+                         text_member(&n->op[t->op]), t->member, t->members);
             else
                 snprintf(out, 64, "%s %s b[%d,%d)", kind, n->op[t->op].spec.name, t->box.b0, t->box.b1);
             break;
@@ -116,8 +122,11 @@ void text_bytes(i64 bytes, struct str *out) {
 
 void plan_print(const struct plan *p, const struct net *n, struct str *out) {
     char name[64];
-    str_addf(out, "(plan %s %s B %d grain %d grains %d devices %d exact %s peak ", p->strategy, p->train ? "train" : "forward",
-             p->B, p->grain, p->ngrain, p->ndevice, p->exact ? "yes" : "no");
+    str_addf(out, "(plan %s %s B %d grain %d grains %d devices %d exact %s", p->strategy, p->train ? "train" : "forward", p->B,
+             p->grain, p->ngrain, p->ndevice, p->exact ? "yes" : "no");
+    if (p->slices > 0)
+        str_addf(out, " slices %d tol %.9g rounds %d", p->slices, (f64)p->course.tol, p->course.rounds);
+    str_add(out, " peak ");
     text_bytes(p->peak_bytes, out);
     str_add(out, " exchange ");
     text_bytes(p->exchange_bytes, out);

@@ -1,5 +1,5 @@
 /* task.c - adding tasks: the uses of a task follow from its kind, its op and its ranges.  Every member of a team has the uses of
- * the whole task: it reads what the others write. */
+ * the whole task: it reads what the others write.  So have those who run a chain, and so the first of them may do it all. */
 #include "base/mem.h"
 #include "model/layer.h"
 #include "plan/planner.h"
@@ -101,9 +101,16 @@ static struct task box_task(enum task_kind kind, u32 device, const struct op *op
                          .members = (u16)members};
 }
 
+static void whole_chain(const struct planner *p, const struct op *op, i32 *b0, i32 *b1) {
+    if (!op_is_chain(op)) return;
+    *b0 = 0;
+    *b1 = p->q->B;
+}
+
 err task_fwd(struct planner *p, u32 device, i32 l, i32 b0, i32 b1, i32 member, i32 members) {
     const struct op *op = &p->net->op[l];
     TRY(add(p, box_task(TASK_FWD, device, op, b0, b1, member, members)));
+    whole_chain(p, op, &b0, &b1);
     TRY(use_weights(p, op, p->theta, USE_R));
     TRY(use_derived(p, op, USE_R));
     TRY(use_inputs(p, op, b0, b1));
@@ -123,6 +130,7 @@ err task_zero(struct planner *p, u32 device, i32 b0, i32 b1) {
 err task_bwd(struct planner *p, u32 device, i32 l, i32 b0, i32 b1, i32 member, i32 members) {
     const struct op *op = &p->net->op[l];
     TRY(add(p, box_task(TASK_BWD, device, op, b0, b1, member, members)));
+    whole_chain(p, op, &b0, &b1);
     TRY(use_weights(p, op, p->theta, USE_R));
     TRY(use_derived(p, op, USE_R));
     TRY(use_inputs(p, op, b0, b1));

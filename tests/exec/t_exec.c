@@ -57,7 +57,7 @@ static void rig_of(struct rig *r, void (*make)(struct net *), i32 B, const char 
     snprintf(text, sizeof text, "cpu*%d", devices);
     make(&net);
     T_OK(machine_parse(text, &machine));
-    struct plan_request q = {&net, &machine, B, train, 1, parallel};
+    struct plan_request q = {.net = &net, .machine = &machine, .B = B, .train = train, .nstate = 1, .parallel = parallel};
     T_OK(plan_make(&q, &r->plan));
     T_OK(pool_new(threads, &r->pool));
     T_OK(store_new(&net, &sgd, &r->store));
@@ -343,7 +343,7 @@ TEST(exec_survives_every_refused_allocation) {
         struct rig r = {0};
         toy_net(&net);
         T_OK(machine_parse("cpu*2", &machine));
-        struct plan_request q = {&net, &machine, 32, true, 1, "auto"};
+        struct plan_request q = {.net = &net, .machine = &machine, .B = 32, .train = true, .nstate = 1, .parallel = "auto"};
         mem_fail_nth(nth);
         err e = plan_make(&q, &r.plan);
         if (e == 0) e = pool_new(2, &r.pool);

@@ -52,7 +52,7 @@ static void rig_new(struct rig *r, const char *optim, i32 B, const char *paralle
     snprintf(text, sizeof text, "cpu*%d", threads);
     T_OK(machine_parse(text, &machine));
     const struct optim *o = optim_find(optim);
-    struct plan_request q = {&net, &machine, B, true, o->nstate, parallel};
+    struct plan_request q = {.net = &net, .machine = &machine, .B = B, .train = true, .nstate = o->nstate, .parallel = parallel};
     T_OK(plan_make(&q, &r->plan));
     for (i32 l = 0; l < net.nop; l++) plan_set_how(r->plan, &net, l, walk);
     T_OK(pool_new(threads, &r->pool));

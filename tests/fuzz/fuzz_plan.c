@@ -68,7 +68,7 @@ static void begin(void) {
     }
     for (i32 k = 0; k < 2; k++) {
         net = &nets[k];
-        struct plan_request q = {net, &machine, B, true, 1, "serial"};
+        struct plan_request q = {.net = net, .machine = &machine, .B = B, .train = true, .nstate = 1, .parallel = "serial"};
         MUST(plan_make(&q, &serial) == 0);
         run(serial, wants[k]);
         plan_free(serial);
@@ -96,7 +96,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size) {
     if (!text) return 0;
     memcpy(text, data, size);
     net = &nets[strstr(text, " unit ") != NULL];
-    struct plan_request q = {net, &machine, B, true, 1, "auto"};
+    struct plan_request q = {.net = net, .machine = &machine, .B = B, .train = true, .nstate = 1, .parallel = "auto"};
     struct plan *p;
     err e = plan_parse(text, "plan", &q, &p);
     MUST(e == 0 || e == -E402 || e == -E401);

@@ -20,7 +20,7 @@ static struct net net;
 static struct plan_request request(const char *text, i32 B, bool train, const char *parallel) {
     toy_net(&net);
     T_OK(machine_parse(text, &machine));
-    return (struct plan_request){&net, &machine, B, train, 1, parallel};
+    return (struct plan_request){.net = &net, .machine = &machine, .B = B, .train = train, .nstate = 1, .parallel = parallel};
 }
 
 static struct plan *make(const char *text, i32 B, bool train, const char *parallel) {

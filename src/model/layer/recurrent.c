@@ -2,6 +2,7 @@
  *
  * in[0]  x [T][B][I]            in[1]  initial state [states][B][H], or -1 = zero
  * in[2]  ids [1][B]: steps of each row, longest first (layer_lengths), or -1 = T
+ * in[3]  ids [1][B]: the row whose end a row goes on from (rows are slices of time, recurrent_chain.c), -1 in it = none; or -1
  * out    y [T][B][H]            end    state after the last step of each row [states][B][H]: h, then c where the cell has one
  *
  * theta    packed w, then packed bias (kern.h)          derived  the kernels' transposed copy
@@ -13,8 +14,7 @@
  * grain against none: 2 grains 4 to 8 % faster, 4 grains 3 to 6 %, 8 grains 0 to 3 % slower; in fp32 equal. */
 #include <stdio.h>
 
-#include "model/cell/cell.h"
-#include "model/layer.h"
+#include "model/layer/recurrent.h"
 
 static err shape(struct net *n, struct op *op) {
     const struct buf *in, *start;
@@ -32,6 +32,7 @@ static err shape(struct net *n, struct op *op) {
                         c->states, op->F);
     }
     if (op->spec.in[2] >= 0) TRY(layer_is_lengths(n, op, 2));
+    if (recurrent_sliced(op)) TRY(layer_is_lengths(n, op, RECURRENT_AFTER));
     op->ntheta = cell_packed_w(c, op->I, op->F) + cell_packed_bias(c, op->F);
     op->nderived = cell_wt_max(c, op->spec.precision, op->I, op->F);
     TRY(net_out(n, op->spec.name, op->T, op->F, true, &op->out));
@@ -40,18 +41,26 @@ static err shape(struct net *n, struct op *op) {
     return net_out(n, name, c->states, op->F, true, &op->end);
 }
 
+i64 recurrent_plain_saved(const struct op *op, i32 B) {
+    return cell_act_max(cell_of(op->spec.cell), op->spec.precision, op->T, B, op->I, op->F);
+}
+
 static i64 saved(const struct op *op, const struct net *n, i32 B) {
     (void)n;
-    return cell_act_max(cell_of(op->spec.cell), op->spec.precision, op->T, B, op->I, op->F);
+    return round_up64(recurrent_plain_saved(op, B), LANES) + recurrent_chain_saved(op, B);
 }
 
 enum { FLAG_FLOATS = TEAM_MAX * TEAM_LINE / (i32)sizeof(f32) };
 
 static i64 carry_floats(const struct op *op, i32 B) { return 2 * (i64)B * round_up(op->F, LANES); }
 
+i64 recurrent_plain_scratch(const struct op *op, i32 B) {
+    return carry_floats(op, B) + 2 * FLAG_FLOATS + (op->spec.in[2] >= 0 ? (i64)TEAM_MAX * B * op->T : 0);
+}
+
 static i64 scratch(const struct op *op, const struct net *n, i32 B) {
     (void)n;
-    return carry_floats(op, B) + 2 * FLAG_FLOATS + (op->spec.in[2] >= 0 ? (i64)TEAM_MAX * B * op->T : 0);
+    return round_up64(recurrent_plain_scratch(op, B), LANES) + recurrent_chain_scratch(op, B);
 }
 
 static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {
@@ -84,7 +93,7 @@ static bool y_is_read(const struct op *op, const struct run *r) {
     return op->spec.precision == PREC_F32 || r->net->buf[op->out].consumer >= 0 || op->l == r->net->nop - 1;
 }
 
-static struct cell_box box_of(const struct op *op, const struct run *r, struct part p) {
+struct cell_box recurrent_box(const struct op *op, const struct run *r, struct part p) {
     const struct cell *c = cell_of(op->spec.cell);
     i64 plane = (i64)r->B * round_up(op->F, LANES);
     f32 *end = r->buf[op->end], *dend = run_dout(r, op->end);
@@ -122,14 +131,13 @@ static struct cell_team team_of(const struct op *op, const struct run *r, struct
 }
 
 static void fwd(const struct op *op, const struct run *r, struct part p) {
-    struct cell_box box = box_of(op, r, p);
+    struct cell_box box = recurrent_box(op, r, p);
     struct cell_team team = team_of(op, r, p, false);
     if (p.n > 1) box.team = &team;
     cell_kernels(cell_of(op->spec.cell), r->kern, op->spec.precision)->fwd(&box, p.b0, p.b1, p.t0, p.t1);
 }
 
-/* The kernels write the I values of a row of dx, not the lanes after them. */
-static void pad_dx(const struct cell_box *box, struct part p) {
+void recurrent_pad_dx(const struct cell_box *box, struct part p) {
     i64 tail = box->dx_ld - box->I;
     if (!box->dx || tail == 0 || p.me > 0) return;
     for (i32 t = p.t0; t < p.t1; t++)
@@ -137,8 +145,7 @@ static void pad_dx(const struct cell_box *box, struct part p) {
             memset(box->dx + ((i64)t * box->B + b) * box->dx_ld + box->I, 0, (size_t)tail * sizeof *box->dx);
 }
 
-/* Sums of dW go on slice by slice, so their length must not depend on the number of threads: B decides the grains. */
-static i32 slice_steps(const struct run *r, i32 T) {
+i32 recurrent_dw_steps(const struct run *r, i32 T) {
     if (r->ngrain > FEW_GRAINS) return T;
     return imin(T, imax(imax(1, SLICE_ROWS / r->grain), ceil_div(T, SLICES)));
 }
@@ -146,14 +153,17 @@ static i32 slice_steps(const struct run *r, i32 T) {
 static void bwd(const struct op *op, const struct run *r, struct part p) {
     const struct cell *c = cell_of(op->spec.cell);
     const struct cell_kern *k = cell_kernels(c, r->kern, op->spec.precision);
-    struct cell_box box = box_of(op, r, p);
+    struct cell_box box = recurrent_box(op, r, p);
     struct cell_team team = team_of(op, r, p, true);
     if (p.n > 1) box.team = &team;
     if (!box.dy && !box.dhT) return;
-    i32 steps = slice_steps(r, op->T);
+    i32 steps = recurrent_dw_steps(r, op->T);
+    f32 *const dh0 = box.dh0, *const dc0 = box.dc0;
     box.slice = steps < op->T ? steps : 0;
     for (i32 t1 = p.t1, t0; t1 > p.t0; t1 = t0, team.base += (u64)op->T + 2) {
         t0 = imax(p.t0, (t1 - 1) / steps * steps);
+        box.dh0 = t0 > 0 ? NULL : dh0; /* asked for only where it is wanted: it costs a product */
+        box.dc0 = t0 > 0 ? NULL : dc0;
         k->bwd(&box, p.b0, p.b1, t0, t1);
         for (i32 g = grain_first(r, p); g < grain_end(r, p); g++) {
             struct part q = part_grain(r, p, g);
@@ -161,7 +171,7 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
             k->dw(&box, q.b0, q.b1, t0, t1, dw, dw + cell_packed_w(c, op->I, op->F));
         }
     }
-    pad_dx(&box, p);
+    recurrent_pad_dx(&box, p);
 }
 
 static i32 tensors(const struct op *op, struct tensor_info out[8]) {
@@ -187,7 +197,9 @@ const struct layer layer_recurrent = {
     .name = "recurrent",
     .help = "y [T][B][units] and the end state [states][B][units] of a cell run over x [T][B][I]",
     .team = true,
-    .nin = 3,
+    .nin = 4,
+    .after = RECURRENT_AFTER,
+    .chain = recurrent_chain,
     .shape = shape,
     .saved = saved,
     .scratch = scratch,

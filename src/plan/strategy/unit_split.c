@@ -34,6 +34,7 @@ static i32 devices(const struct planner *p) {
 
 static const char *applicable(struct planner *p) {
     i32 have = together(p->machine), panels = widest(p->net), n = devices(p);
+    if (p->sliced) return planner_why(p, "rows are slices of time: they need each other (time_slice)");
     if (panels == 0) return planner_why(p, "no layer of this model can be shared by units");
     if (p->wanted > p->machine->ndevice)
         return planner_why(p, "%d devices are wanted, the machine has %d", p->wanted, p->machine->ndevice);

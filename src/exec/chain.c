@@ -1,0 +1,189 @@
+/* chain.c - rounds over the slices of a chain, by any number of workers. */
+#include "exec/chain.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kern/team.h"
+
+/* What a member tells the others, on lines of its own. */
+struct chain_member {
+    _Alignas(64) f32 scale, gap;
+    i32 open; /* slices that have to run again */
+    i64 first, again;
+};
+
+err chain_solver_new(struct arena *a, i32 nslice, i32 nmember, struct chain_solver **out) {
+    struct chain_solver *s;
+    ARENA_NEW(a, s, 1);
+    s->nslice = nslice;
+    s->nmember = nmember;
+    ARENA_NEW(a, s->todo, nslice);
+    ARENA_NEW(a, s->now, nslice);
+    ARENA_NEW(a, s->settled, nslice);
+    ARENA_NEW(a, s->steps, nslice);
+    ARENA_NEW(a, s->member, nmember);
+    ARENA_NEW(a, s->trace.ran, (i64)nslice * imin(nslice, CHAIN_ROUNDS));
+    *out = s;
+    return 0;
+}
+
+/* Everybody is here: what was written before is there for all. */
+static void gate(struct chain_solver *s, i32 n) {
+    if (n == 1) return;
+    const u32 turn = atomic_load_explicit(&s->turn, memory_order_relaxed);
+    if (atomic_fetch_add_explicit(&s->here, 1, memory_order_acq_rel) + 1 == (u32)n) {
+        atomic_store_explicit(&s->here, 0, memory_order_relaxed);
+        atomic_store_explicit(&s->turn, turn + 1, memory_order_release);
+        return;
+    }
+    for (i32 spin = 0; atomic_load_explicit(&s->turn, memory_order_acquire) == turn; spin += spin <= TEAM_SPINS) team_pause(spin);
+}
+
+/* A call as its member sees it. */
+struct solve {
+    struct chain_solver *s;
+    const struct chain *c;
+    i32 me, n, k0, k1;
+    i32 round, limit;
+    bool serial, own_limit; /* own_limit: nobody asked for one */
+    f32 tol;                /* absolute */
+    f32 gap[CHAIN_ROUNDS];  /* of the rounds so far, modulo */
+};
+
+static i32 settled_at(const struct solve *v, i32 k) {
+    return atomic_load_explicit(&v->s->settled[k], memory_order_relaxed);
+}
+
+static void start(struct solve *v) {
+    for (i32 k = v->k0; k < v->k1; k++) {
+        const bool given = v->c->prev(v->c, k) < 0;
+        v->s->todo[k] = 1;
+        atomic_store_explicit(&v->s->settled[k], given ? 1 : 0, memory_order_relaxed);
+        if (!given) v->c->guess(v->c, k);
+    }
+}
+
+static void run(struct solve *v) {
+    struct chain_solver *s = v->s;
+    struct chain_member *m = &s->member[v->me];
+    bool any = false;
+    for (i32 k = v->k0; k < v->k1; k++) {
+        s->now[k] = s->todo[k] && (!v->serial || settled_at(v, k));
+        s->steps[k] = 0;
+        any = any || s->now[k];
+    }
+    if (any) v->c->run(v->c, v->k0, v->k1, s->now, v->round > 1, v->tol, s->steps);
+    for (i32 k = v->k0; k < v->k1; k++) {
+        s->todo[k] = s->todo[k] && !s->now[k];
+        *(v->round > 1 ? &m->again : &m->first) += s->steps[k];
+        if (v->round <= imin(s->nslice, CHAIN_ROUNDS)) s->trace.ran[(i64)(v->round - 1) * s->nslice + k] = s->steps[k];
+        if (v->round == 1) m->scale = fmaxf(m->scale, v->c->scale(v->c, k));
+    }
+}
+
+/* What prev left is taken where it differs.  Only facts of earlier rounds count for `settled`: what a slice before finds out in
+ * this same phase may be seen or not. */
+static void compare(struct solve *v, i32 k) {
+    struct chain_solver *s = v->s;
+    struct chain_member *m = &s->member[v->me];
+    const i32 prev = v->c->prev(v->c, k);
+    if (prev < 0 || settled_at(v, k)) {
+        m->open += s->todo[k];
+        return;
+    }
+    const i32 at = settled_at(v, prev);
+    const bool sure = at > 0 && at <= v->round;
+    const f32 gap = v->c->gap(v->c, k);
+    if (!(gap <= v->tol)) m->gap = isnan(gap) ? gap : fmaxf(m->gap, gap);
+    if (!(gap <= v->tol) || s->todo[k]) {
+        v->c->take(v->c, k);
+        s->todo[k] = 1;
+        m->open++;
+    }
+    if (sure) atomic_store_explicit(&s->settled[k], v->round + 1, memory_order_relaxed);
+}
+
+/* Do gaps fall?  Over three rounds they have to lose a fiftieth at least. */
+static bool stands_still(const struct solve *v, f32 gap) {
+    if (isnan(gap)) return true;
+    return v->round > 3 && !(gap < 0.98f * v->gap[(v->round - 4) % CHAIN_ROUNDS]);
+}
+
+/* Scale and tolerance, once everybody has run round 1. */
+static void measure(struct solve *v, const struct chain_course *how) {
+    f32 scale = 0;
+    for (i32 i = 0; i < v->n; i++) scale = fmaxf(scale, v->s->member[i].scale);
+    v->tol = how->tol * scale;
+    if (v->me == 0) v->s->trace.scale = scale;
+}
+
+/* Is there more to do?  Every member finds the same. */
+static bool more(struct solve *v) {
+    i32 open = 0;
+    f32 gap = 0;
+    for (i32 i = 0; i < v->n; i++) {
+        open += v->s->member[i].open;
+        gap = isnan(gap) || isnan(v->s->member[i].gap) ? (f32)NAN : fmaxf(gap, v->s->member[i].gap);
+    }
+    struct chain_trace *t = &v->s->trace;
+    if (v->me == 0) {
+        t->rounds = v->round;
+        t->serial += v->serial;
+        if (gap > 0 || isnan(gap)) t->gap = gap;
+    }
+    if (open == 0) return false;
+    v->serial = v->serial || v->round >= v->limit || (v->own_limit && stands_still(v, gap));
+    v->gap[(v->round - 1) % CHAIN_ROUNDS] = gap;
+    return true;
+}
+
+static void report(struct solve *v) {
+    struct chain_trace *t = &v->s->trace;
+    t->first = t->again = 0;
+    for (i32 i = 0; i < v->n; i++) {
+        t->first += v->s->member[i].first;
+        t->again += v->s->member[i].again;
+    }
+}
+
+void chain_solve(struct chain_solver *s, const struct chain *c, const struct chain_course *how, i32 me, i32 n, i32 k0, i32 k1) {
+    struct solve v = {.s = s, .c = c, .me = me, .n = n, .k0 = k0, .k1 = k1, .round = 1};
+    struct chain_member *m = &s->member[me];
+    *m = (struct chain_member){0};
+    v.own_limit = how->rounds <= 0;
+    v.limit = v.own_limit ? s->nslice / 2 + 2 : how->rounds;
+    if (me == 0) s->trace = (struct chain_trace){.nslice = s->nslice, .ran = s->trace.ran};
+    start(&v);
+    for (;; v.round++) {
+        run(&v);
+        gate(s, n);
+        if (v.round == 1) measure(&v, how);
+        m->open = 0;
+        m->gap = 0;
+        for (i32 k = k0; k < k1; k++) compare(&v, k);
+        gate(s, n);
+        if (!more(&v)) break;
+    }
+    if (c->finish) c->finish(c, k0, k1);
+    if (me == 0) report(&v);
+    gate(s, n); /* what finish of one slice reads of another was still there */
+}
+
+static int ascending(const void *a, const void *b) {
+    const i32 x = *(const i32 *)a, y = *(const i32 *)b;
+    return (x > y) - (x < y);
+}
+
+i32 chain_forgets(const struct chain_trace *t, i32 len, i32 *sorted) {
+    i32 n = 0;
+    if (t->rounds < 2) return -1;
+    for (i32 k = 0; k < t->nslice; k++) {
+        const i32 ran = t->ran[t->nslice + k];
+        if (ran > 0 && ran < len) sorted[n++] = ran;
+    }
+    if (n == 0) return -1;
+    qsort(sorted, (size_t)n, sizeof *sorted, ascending);
+    return sorted[(n - 1) * 9 / 10];
+}

@@ -1,0 +1,308 @@
+/* recurrent_chain.c - the recurrent layer over slices of time: every row is a slice, in[3] says which one it goes on from.
+ *
+ *     row 0   |=============|        begin = initial state        y, act, gates: as in recurrent.c
+ *     row 1   |=============|        begin = end of row 0         (exec/chain.c repeats until that is so)
+ *     row 2   |============|         begin = end of row 1
+ *             ^ chunk ^ chunk ^      after each chunk of steps the states are kept as marks
+ *
+ * A row that runs again, from another begin, stops at the first mark where its state is what it was before: what follows has not
+ * changed.  Backward is the same in the other direction: the state is the gradient of (h, c), it begins from what the row after
+ * left.  There a row needs its gates again, which the fp32 kernels have turned into dz: they are made anew, chunk by chunk.
+ * Method: time_parallel.md 3.2 (slices as block Jacobi with merge-stop); the difference that travels back is the new gradient
+ * against the old one.
+ *
+ * saved    behind that of recurrent.c: begin [2 ways][states][B][Hp] | marks [2 ways][chunks][states][B][Hp]
+ * scratch  behind that of recurrent.c: a state [states][B][Hp] | the row that goes on from each row [B] | still running [B] */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/layer/recurrent.h"
+
+enum { CHUNKS = 64, CHUNK_MIN = 16, CHUNK_MAX = 128 };
+
+/* Short enough that a merge is seen soon, long enough that a call of the kernels is nothing beside its work. */
+static i32 chunk_steps(const struct op *op) { return imin(CHUNK_MAX, imax(CHUNK_MIN, op->T / CHUNKS)); }
+static i32 chunk_count(const struct op *op) { return ceil_div(op->T, chunk_steps(op)); }
+
+static i64 state_floats(const struct op *op, i32 B) {
+    return (i64)cell_of(op->spec.cell)->states * B * round_up(op->F, LANES);
+}
+
+i64 recurrent_chain_saved(const struct op *op, i32 B) {
+    return recurrent_sliced(op) ? 2 * (1 + chunk_count(op)) * state_floats(op, B) : 0;
+}
+
+i64 recurrent_chain_scratch(const struct op *op, i32 B) {
+    return recurrent_sliced(op) ? state_floats(op, B) + 2 * round_up64(B, LANES) : 0;
+}
+
+/* Where a way (forward or backward) has its states.  A state: plane 0 is h (or its gradient), plane 1 c. */
+struct way {
+    const struct op *op;
+    const struct run *r;
+    bool back;
+    i32 states, chunks, Hp;
+    i64 plane;          /* floats from h to c */
+    f32 *begin, *mark;  /* what rows began from; states after (backward: gradients before) each chunk */
+    f32 *end;           /* the mark that is handed on */
+    f32 *fresh;         /* of the chunk that runs again */
+    const i32 *after;   /* [B] */
+    i32 *next, *going;  /* [B] */
+    const f32 *given;   /* begin of rows that follow none: in[1], or the gradient of the end; NULL = zero */
+};
+
+static struct way way_of(const struct chain *c, bool backward) {
+    const struct op *op = c->self;
+    const struct run *r = c->with;
+    struct way w = {.op = op, .r = r, .back = backward, .states = cell_of(op->spec.cell)->states, .chunks = chunk_count(op)};
+    const i64 state = state_floats(op, r->B);
+    f32 *saved = r->saved[op->l] + round_up64(recurrent_plain_saved(op, r->B), LANES);
+    f32 *scratch = r->scratch[op->l] + round_up64(recurrent_plain_scratch(op, r->B), LANES);
+    w.Hp = round_up(op->F, LANES);
+    w.plane = (i64)r->B * w.Hp;
+    w.begin = saved + (backward ? state : 0);
+    w.mark = saved + 2 * state + (backward ? w.chunks * state : 0);
+    w.end = w.mark + (backward ? 0 : (w.chunks - 1) * state);
+    w.fresh = scratch;
+    w.next = (i32 *)(void *)(scratch + state);
+    w.going = w.next + round_up64(r->B, LANES);
+    w.after = (const i32 *)(const void *)run_in(op, r, RECURRENT_AFTER);
+    w.given = backward ? run_dout(r, op->end) : op->spec.in[1] >= 0 ? run_in(op, r, 1) : NULL;
+    return w;
+}
+
+static const struct cell_kern *kernels(const struct way *w) {
+    return cell_kernels(cell_of(w->op->spec.cell), w->r->kern, w->op->spec.precision);
+}
+
+static f32 *mark_at(const struct way *w, i32 chunk) { return w->mark + chunk * w->states * w->plane; }
+
+/* ------------------------------------------------------------------ states of one row --------------------------------------- */
+
+static void copy(const struct way *w, f32 *to, i32 row, const f32 *from, i32 from_row) {
+    for (i32 s = 0; s < w->states; s++) {
+        f32 *at = to + s * w->plane + (i64)row * w->Hp;
+        if (from)
+            memcpy(at, from + s * w->plane + (i64)from_row * w->Hp, (size_t)w->Hp * sizeof *at);
+        else
+            memset(at, 0, (size_t)w->Hp * sizeof *at);
+    }
+}
+
+/* The largest |a + plus - b| of two states (plus NULL = 0); NaN where one is. */
+static f32 distance(const struct way *w, const f32 *a, i32 a_row, const f32 *plus, const f32 *b, i32 b_row) {
+    f32 most = 0;
+    bool bad = false;
+    for (i32 s = 0; s < w->states; s++) {
+        const i64 at = s * w->plane;
+        const f32 *x = a + at + (i64)a_row * w->Hp, *y = b + at + (i64)b_row * w->Hp;
+        const f32 *z = plus ? plus + at + (i64)b_row * w->Hp : NULL;
+        for (i32 u = 0; u < w->Hp; u++) {
+            const f32 d = fabsf((z ? x[u] + z[u] : x[u]) - y[u]);
+            bad = bad || isnan(d);
+            most = d > most ? d : most;
+        }
+    }
+    return bad ? (f32)NAN : most;
+}
+
+static f32 largest(const struct way *w, const f32 *a, i32 row) {
+    f32 most = 0;
+    for (i32 s = 0; s < w->states; s++)
+        for (i32 u = 0; u < w->Hp; u++) most = fmaxf(most, fabsf(a[s * w->plane + (i64)row * w->Hp + u]));
+    return most;
+}
+
+/* ------------------------------------------------------------------ running ------------------------------------------------- */
+
+static void chunk_range(const struct way *w, i32 chunk, i32 *t0, i32 *t1) {
+    *t0 = chunk * chunk_steps(w->op);
+    *t1 = imin(w->op->T, *t0 + chunk_steps(w->op));
+}
+
+static void chunk_fwd(const struct way *w, struct cell_box *box, i32 b0, i32 b1, i32 chunk, bool again) {
+    i32 t0, t1;
+    chunk_range(w, chunk, &t0, &t1);
+    box->hT = again ? w->fresh : mark_at(w, chunk);
+    box->cT = w->states > 1 ? box->hT + w->plane : NULL;
+    kernels(w)->fwd(box, b0, b1, t0, t1);
+}
+
+static void chunk_bwd(const struct way *w, struct cell_box *box, i32 b0, i32 b1, i32 chunk, bool again) {
+    const struct cell_kern *k = kernels(w);
+    i32 t0, t1;
+    chunk_range(w, chunk, &t0, &t1);
+    box->hT = box->cT = NULL;
+    if (again && !k->bwd_again) k->fwd(box, b0, b1, t0, t1);
+    box->dh0 = again ? w->fresh : mark_at(w, chunk);
+    box->dc0 = w->states > 1 ? box->dh0 + w->plane : NULL;
+    k->bwd(box, b0, b1, t0, t1);
+}
+
+/* Which of the rows b0..b1 go on after a chunk that ran again: those that have not come back to their marks. */
+static void merge(const struct way *w, i32 b0, i32 b1, i32 chunk, f32 tol, i32 *steps) {
+    i32 t0, t1;
+    chunk_range(w, chunk, &t0, &t1);
+    for (i32 b = b0; b < b1; b++) {
+        f32 *mark = mark_at(w, chunk);
+        w->going[b] = !(distance(w, w->fresh, b, NULL, mark, b) <= tol);
+        copy(w, mark, b, w->fresh, b);
+        steps[b] += t1 - t0;
+    }
+}
+
+/* The rows that go on, each run of neighbours in one call, chunk by chunk in the order of the way. */
+static void run_chunks(const struct way *w, struct cell_box *box, i32 k0, i32 k1, bool again, f32 tol, i32 *steps) {
+    bool any = true;
+    for (i32 i = 0; i < w->chunks && any; i++) {
+        const i32 chunk = w->back ? w->chunks - 1 - i : i;
+        any = false;
+        for (i32 b = k0, end; b < k1; b = end) {
+            for (end = b; end < k1 && w->going[end]; end++) {}
+            if (end == b) {
+                end++;
+                continue;
+            }
+            any = true;
+            (w->back ? chunk_bwd : chunk_fwd)(w, box, b, end, chunk, again);
+            if (again) merge(w, b, end, chunk, tol, steps);
+        }
+    }
+    for (i32 b = k0; b < k1 && !again; b++) steps[b] = w->op->T;
+}
+
+static struct cell_box box_of(const struct way *w, const f32 *begin, i32 k0, i32 k1) {
+    struct cell_box box = recurrent_box(w->op, w->r, (struct part){.b0 = k0, .b1 = k1, .t1 = w->op->T, .n = 1});
+    box.h0 = begin;
+    box.c0 = w->states > 1 ? begin + w->plane : NULL;
+    box.dh0 = box.dc0 = NULL;
+    return box;
+}
+
+static void run_fwd(const struct chain *c, i32 k0, i32 k1, const u8 *todo, bool again, f32 tol, i32 *steps) {
+    const struct way w = way_of(c, false);
+    for (i32 b = k0; b < k1; b++) {
+        w.going[b] = todo[b];
+        if (again) continue;
+        w.next[b] = -1;
+        if (w.after[b] < 0) copy(&w, w.begin, b, w.given, b);
+    }
+    struct cell_box box = box_of(&w, w.begin, k0, k1);
+    run_chunks(&w, &box, k0, k1, again, tol, steps);
+}
+
+static void run_bwd(const struct chain *c, i32 k0, i32 k1, const u8 *todo, bool again, f32 tol, i32 *steps) {
+    const struct way w = way_of(c, true), forth = way_of(c, false);
+    for (i32 b = k0; b < k1; b++) {
+        w.going[b] = todo[b];
+        if (!again && w.next[b] < 0) copy(&w, w.begin, b, w.given, b);
+    }
+    struct cell_box box = box_of(&w, forth.begin, k0, k1);
+    box.dhT = w.begin;
+    box.dcT = w.states > 1 ? w.begin + w.plane : NULL;
+    run_chunks(&w, &box, k0, k1, again, tol, steps);
+}
+
+/* ------------------------------------------------------------------ between rounds ------------------------------------------ */
+
+static i32 prev_fwd(const struct chain *c, i32 k) { return way_of(c, false).after[k]; }
+static i32 prev_bwd(const struct chain *c, i32 k) { return way_of(c, false).next[k]; }
+
+static void guess_fwd(const struct chain *c, i32 k) {
+    const struct way w = way_of(c, false);
+    copy(&w, w.begin, k, NULL, 0);
+}
+
+/* No gradient from the row after, as yet: that of the end alone. */
+static void guess_bwd(const struct chain *c, i32 k) {
+    const struct way w = way_of(c, true);
+    copy(&w, w.begin, k, w.given, k);
+}
+
+static f32 scale_fwd(const struct chain *c, i32 k) {
+    const struct way w = way_of(c, false);
+    return fmaxf(1, largest(&w, w.end, k));
+}
+
+static f32 scale_bwd(const struct chain *c, i32 k) {
+    const struct way w = way_of(c, true);
+    f32 most = largest(&w, w.begin, k);
+    for (i32 i = 0; i < w.chunks; i++) most = fmaxf(most, largest(&w, mark_at(&w, i), k));
+    return most;
+}
+
+/* Comparing rows is also where a row learns who goes on from it: all rows have said "nobody" by now. */
+static f32 gap_fwd(const struct chain *c, i32 k) {
+    const struct way w = way_of(c, false);
+    w.next[w.after[k]] = k;
+    return distance(&w, w.end, w.after[k], NULL, w.begin, k);
+}
+
+static f32 gap_bwd(const struct chain *c, i32 k) {
+    const struct way w = way_of(c, true);
+    return distance(&w, w.end, w.next[k], w.given, w.begin, k);
+}
+
+static void take_fwd(const struct chain *c, i32 k) {
+    const struct way w = way_of(c, false);
+    copy(&w, w.begin, k, w.end, w.after[k]);
+}
+
+static void take_bwd(const struct chain *c, i32 k) {
+    const struct way w = way_of(c, true);
+    copy(&w, w.begin, k, w.end, w.next[k]);
+    for (i32 s = 0; s < w.states && w.given; s++)
+        for (i32 u = 0; u < w.Hp; u++) {
+            const i64 at = s * w.plane + (i64)k * w.Hp + u;
+            w.begin[at] += w.given[at];
+        }
+}
+
+/* ------------------------------------------------------------------ at the end ---------------------------------------------- */
+
+static void finish_fwd(const struct chain *c, i32 k0, i32 k1) {
+    const struct way w = way_of(c, false);
+    for (i32 b = k0; b < k1; b++) copy(&w, w.r->buf[w.op->end], b, w.end, b);
+}
+
+/* dW of each grain from all its steps, in the order of recurrent.c; and the gradient of the states that were given. */
+static void finish_bwd(const struct chain *c, i32 k0, i32 k1) {
+    const struct way w = way_of(c, true), forth = way_of(c, false);
+    const struct op *op = w.op;
+    const struct cell *cell = cell_of(op->spec.cell);
+    const struct part p = {.b0 = k0, .b1 = k1, .t1 = op->T, .n = 1};
+    const struct cell_box box = box_of(&w, forth.begin, k0, k1);
+    const i32 steps = recurrent_dw_steps(w.r, op->T);
+    for (i32 t1 = op->T, t0; t1 > 0; t1 = t0) {
+        t0 = (t1 - 1) / steps * steps;
+        for (i32 g = grain_first(w.r, p); g < grain_end(w.r, p); g++) {
+            const struct part q = part_grain(w.r, p, g);
+            f32 *dw = grain_grad(w.r, g, op->theta0);
+            kernels(&w)->dw(&box, q.b0, q.b1, t0, t1, dw, dw + cell_packed_w(cell, op->I, op->F));
+        }
+    }
+    recurrent_pad_dx(&box, p);
+    f32 *dgiven = op->spec.in[1] >= 0 ? run_din(op, w.r, 1) : NULL;
+    for (i32 b = k0; b < k1 && dgiven; b++) copy(&w, dgiven, b, w.after[b] < 0 ? w.end : NULL, b);
+}
+
+void recurrent_chain(const struct op *op, const struct run *r, bool backward, struct chain *out) {
+    *out = backward ? (struct chain){.prev = prev_bwd,
+                                     .guess = guess_bwd,
+                                     .run = run_bwd,
+                                     .scale = scale_bwd,
+                                     .gap = gap_bwd,
+                                     .take = take_bwd,
+                                     .finish = finish_bwd}
+                    : (struct chain){.prev = prev_fwd,
+                                     .guess = guess_fwd,
+                                     .run = run_fwd,
+                                     .scale = scale_fwd,
+                                     .gap = gap_fwd,
+                                     .take = take_fwd,
+                                     .finish = finish_fwd};
+    out->self = op;
+    out->with = r;
+    out->nslice = r->B;
+}

@@ -1,0 +1,214 @@
+/* slices.h - the same network twice: over whole sequences, and over their slices as rows; for the tests of time slices. */
+#ifndef STRETTO_TESTS_EXEC_SLICES_H
+#define STRETTO_TESTS_EXEC_SLICES_H
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "exec/chain.h"
+#include "exec/exec.h"
+#include "model/nets.h"
+
+/* W sequences of T steps in P slices (P 1: the rows are the sequences). */
+struct sliced {
+    i32 W, T, P, I, H, L;
+    enum cell_kind cell;
+    enum precision precision;
+    bool state; /* the sequences begin from states that are learnt */
+    bool end;   /* the last state is read too */
+    f32 spread; /* of the recurrent weights: the larger the longer the memory */
+    f32 rate;   /* dropout between layers */
+};
+
+static inline i32 sliced_steps(const struct sliced *s) { return ceil_div(s->T, s->P); }
+static inline i32 sliced_rows(const struct sliced *s) { return s->W * s->P; }
+static inline i32 sliced_len(const struct sliced *s, i32 k) { return s->T / s->P + (k < s->T % s->P); }
+/* The first step of slice k, in its sequence. */
+static inline i32 sliced_first(const struct sliced *s, i32 k) { return k * (s->T / s->P) + imin(k, s->T % s->P); }
+
+static inline i32 sliced_recurrent(struct net *n, const struct sliced *s, i32 k, i32 x, i32 length, i32 after, i32 start) {
+    char name[24];
+    snprintf(name, sizeof name, "lstm.%d", k);
+    struct op_spec c = net_spec("recurrent", name, x);
+    c.cell = s->cell;
+    c.units = s->H;
+    c.in[1] = start;
+    c.in[2] = length;
+    c.in[3] = after;
+    c.precision = s->precision;
+    i32 l;
+    T_OK(net_op(n, &c, &l));
+    return l;
+}
+
+/* x -> dense -> L recurrent layers -> head at every step -> squared error. */
+static inline void sliced_net(struct net *n, const struct sliced *s) {
+    const i32 T = sliced_steps(s), states = s->cell == CELL_LSTM ? 2 : 1;
+    net_init(n);
+    i32 in = nets_input(n, "x", T, s->I, false), length = -1, after = -1, start = -1, l = -1;
+    if (s->T % s->P) length = nets_input(n, "length", 1, 1, true);
+    if (s->P > 1) after = nets_input(n, "after", 1, 1, true);
+    i32 x = nets_dense(n, "seg", in, s->I, ACT_TANH);
+    if (s->state) start = nets_dense(n, "start", nets_input(n, "static", states, 3, false), s->H, ACT_TANH);
+    for (i32 k = 0; k < s->L; k++) {
+        l = sliced_recurrent(n, s, k, x, length, after, k == 0 ? start : -1);
+        x = n->op[l].out;
+        if (s->rate > 0) {
+            struct op_spec drop = net_spec("dropout", "drop", x);
+            drop.rate = s->rate;
+            snprintf(drop.name, sizeof drop.name, "drop.%d", k);
+            x = n->op[nets_add(n, &drop)].out;
+        }
+    }
+    nets_loss(n, "loss_mse", nets_dense(n, "head", x, 2, ACT_NONE), T, 2, false);
+    T_OK(net_check(n));
+}
+
+/* A net that is bound and has its inputs. */
+struct sliced_run {
+    struct sliced s;
+    struct net net;
+    struct machine machine;
+    struct plan *plan;
+    struct pool *pool;
+    struct store store;
+    struct exec *x;
+    f32 *input[NET_BUFS];
+    struct arena arena;
+    f64 loss;
+};
+
+static inline f32 sliced_noise(u32 what, i64 at) { return 2 * rng_uniform(11, RNG_TEST, what, (u64)at) - 1; }
+
+/* A series with slow and fast parts; targets want both. */
+static inline f32 sliced_x(i32 w, i32 t, i32 f) {
+    return 0.6f * sinf(0.013f * (f32)t * (f32)(f + 1) + (f32)w) + 0.4f * sliced_noise(1, ((i64)w << 24) + (i64)t * 64 + f);
+}
+static inline f32 sliced_y(i32 w, i32 t, i32 f) { return 0.7f * sinf(0.02f * (f32)t + (f32)(w + f)) + 0.3f * sliced_x(w, t, 0); }
+
+static inline void sliced_fill(struct sliced_run *g) {
+    const struct sliced *s = &g->s;
+    const i32 B = sliced_rows(s);
+    for (i32 i = 0; i < g->net.nbuf; i++) {
+        const struct buf *b = &g->net.buf[i];
+        if (!b->input) continue;
+        i32 *ids = (i32 *)(void *)g->input[i];
+        for (i32 row = 0; row < B; row++) {
+            const i32 k = row / s->W, w = row % s->W;
+            if (strcmp(b->name, "length") == 0) ids[row] = sliced_len(s, k);
+            if (strcmp(b->name, "after") == 0) ids[row] = k > 0 ? row - s->W : -1;
+            if (b->ids) continue;
+            for (i32 t = 0; t < b->T; t++)
+                for (i32 f = 0; f < b->F; f++) {
+                    f32 *to = &g->input[i][((i64)t * B + row) * buf_fp(b) + f];
+                    const bool there = t < sliced_len(s, k);
+                    const i32 at = sliced_first(s, k) + t;
+                    if (b->name[0] == 'x') *to = there ? sliced_x(w, at, f) : 0;
+                    if (strcmp(b->name, "target") == 0) *to = there ? sliced_y(w, at, f) : NAN;
+                    if (strcmp(b->name, "static") == 0) *to = sliced_noise(3, (i64)w * 64 + t * 8 + f);
+                }
+        }
+    }
+}
+
+/* Recurrent weights are made larger than PyTorch's start, so that there is memory to speak of. */
+static inline void sliced_weights(struct sliced_run *g) {
+    net_weights_init(&g->net, 7, g->store.theta);
+    static f32 canonical[1 << 18];
+    for (i32 l = 0; l < g->net.nop; l++) {
+        const struct op *op = &g->net.op[l];
+        struct tensor_info info[8];
+        if (strcmp(op->layer->name, "recurrent") != 0) continue;
+        i32 n = op->layer->tensors(op, info);
+        for (i32 t = 0; t < n; t++) {
+            const i64 size = (i64)info[t].rows * imax(1, info[t].cols);
+            assert_true(size <= (i64)COUNT(canonical));
+            op->layer->store(op, t, g->store.theta + op->theta0, canonical);
+            for (i64 i = 0; i < size && t == 1; i++) canonical[i] *= g->s.spread;
+            op->layer->load(op, t, canonical, g->store.theta + op->theta0);
+        }
+    }
+}
+
+static inline void sliced_new(struct sliced_run *g, const struct sliced *s, const struct kern *k, i32 threads,
+                              struct chain_course how) {
+    char text[32];
+    memset(g, 0, sizeof *g);
+    g->s = *s;
+    sliced_net(&g->net, s);
+    snprintf(text, sizeof text, "cpu*%d", threads);
+    T_OK(machine_parse(text, &g->machine));
+    const struct optim *o = optim_find("sgd");
+    struct plan_request q = {.net = &g->net, .machine = &g->machine, .B = sliced_rows(s), .train = true, .nstate = o->nstate,
+                             .parallel = s->P > 1 ? "time" : "serial", .slices = s->P, .course = how};
+    T_OK(plan_make(&q, &g->plan));
+    T_OK(pool_new(threads, &g->pool));
+    T_OK(store_new(&g->net, o, &g->store));
+    sliced_weights(g);
+    T_OK(exec_bind(g->plan, &g->net, k, g->pool, &g->store, &g->x));
+    for (i32 i = 0; i < g->net.nbuf; i++)
+        if (g->net.buf[i].input)
+            assert_non_null(g->input[i] = arena_new(&g->arena, (size_t)buf_floats(&g->net.buf[i], sliced_rows(s)) * 4));
+    sliced_fill(g);
+}
+
+static inline void sliced_free(struct sliced_run *g) {
+    exec_free(g->x);
+    store_free(&g->store);
+    pool_free(g->pool);
+    plan_free(g->plan);
+    arena_free(&g->arena);
+}
+
+/* One step that changes nothing but buffers and the gradient. */
+static inline void sliced_step(struct sliced_run *g) {
+    struct exec_result out = {0};
+    struct exec_step step = {.input = g->input, .loss_scale = 1.0f / (f32)(2 * g->s.W * g->s.T), .seed = 9, .step = 1};
+    step.hyper = (struct optim_hyper){.lr = 0, .step = 1};
+    T_OK(exec_step(g->x, &step, &out));
+    g->loss = out.loss;
+}
+
+/* Value (t, f) of sequence w in a buffer of the net. */
+static inline f32 sliced_at(const struct sliced_run *g, i32 buf, i32 w, i32 t, i32 f) {
+    const struct sliced *s = &g->s;
+    i32 k = 0;
+    while (k + 1 < s->P && sliced_first(s, k + 1) <= t) k++;
+    const i64 row = (i64)(t - sliced_first(s, k)) * sliced_rows(s) + k * s->W + w;
+    return exec_buf(g->x, buf)[row * buf_fp(&g->net.buf[buf]) + f];
+}
+
+static inline f64 sliced_states_differ(const struct sliced_run *a, const struct sliced_run *b) {
+    f64 most = 0;
+    for (i32 l = 0; l < a->net.nop; l++) {
+        if (strcmp(a->net.op[l].layer->name, "recurrent") != 0) continue;
+        for (i32 w = 0; w < a->s.W; w++)
+            for (i32 t = 0; t < a->s.T; t++)
+                for (i32 u = 0; u < a->s.H; u++) {
+                    const f64 d =
+                        fabs((f64)sliced_at(a, a->net.op[l].out, w, t, u) - (f64)sliced_at(b, b->net.op[l].out, w, t, u));
+                    most = d > most ? d : most;
+                }
+    }
+    return most;
+}
+
+/* The largest relative L2 distance of the gradients of an op. */
+static inline f64 sliced_grads_differ(const struct sliced_run *a, const struct sliced_run *b) {
+    f64 worst = 0;
+    for (i32 l = 0; l < a->net.nop; l++) {
+        const struct op *op = &a->net.op[l];
+        f64 diff = 0, size = 0;
+        for (i64 i = op->theta0; i < op->theta0 + op->ntheta; i++) {
+            const f64 d = (f64)exec_grad(a->x)[i] - (f64)exec_grad(b->x)[i];
+            diff += d * d;
+            size += (f64)exec_grad(b->x)[i] * (f64)exec_grad(b->x)[i];
+        }
+        if (op->ntheta > 0 && size > 0) worst = fmax(worst, sqrt(diff / size));
+    }
+    return worst;
+}
+
+#endif

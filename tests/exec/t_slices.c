@@ -1,0 +1,210 @@
+/* t_slices.c - networks whose rows are slices of time give what whole sequences give (tests of time_parallel.md 9). */
+#include "t.h"
+
+#include <stdlib.h>
+
+#include "slices.h"
+
+static const struct chain_course fine = {.tol = 1e-6f};
+
+static struct sliced small(enum cell_kind cell) {
+    return (struct sliced){.W = 1, .T = 1200, .P = 1, .I = 3, .H = 20, .L = 1, .cell = cell, .state = true, .spread = 2};
+}
+
+static void compare(struct sliced s, i32 threads, const struct kern *k, f64 states, f64 grads) {
+    struct sliced_run whole, cut;
+    struct sliced one = s;
+    one.P = 1;
+    sliced_new(&whole, &one, k, 1, fine);
+    sliced_new(&cut, &s, k, threads, fine);
+    sliced_step(&whole);
+    sliced_step(&cut);
+    const f64 ds = sliced_states_differ(&cut, &whole), dg = sliced_grads_differ(&cut, &whole);
+    const struct chain_trace *f = exec_chain(cut.x, 1 + s.state, false), *b = exec_chain(cut.x, 1 + s.state, true);
+    if (!(ds <= states) || !(dg <= grads) || getenv("SHOW"))
+        print_message(
+            "cell %d W %d T %d P %d L %d threads %d: states %.2e grads %.2e rounds %d (serial %d) again %.2f back %d %.2f\n",
+            s.cell, s.W, s.T, s.P, s.L, threads, ds, dg, f ? f->rounds : 0, f ? f->serial : 0,
+            f ? (f64)f->again / (f64)f->first : 0, b ? b->rounds : 0, b ? (f64)b->again / (f64)b->first : 0);
+    assert_true(ds <= states);
+    assert_true(dg <= grads);
+    assert_true(fabs(cut.loss - whole.loss) <= 1e-6 * whole.loss);
+    sliced_free(&whole);
+    sliced_free(&cut);
+}
+
+static void slices_give_states_and_gradients_of_the_whole(void **state) {
+    (void)state;
+    static const i32 cuts[] = {2, 3, 7, 16};
+    for (i32 cell = 0; cell < CELL_NKIND; cell++)
+        for (size_t i = 0; i < COUNT(cuts); i++) {
+            struct sliced s = small((enum cell_kind)cell);
+            s.P = cuts[i];
+            s.W = i % 2 ? 3 : 1;
+            if (i == 1) s.T = 1201; /* 401 + 400 + 400 */
+            if (i == 2) s.L = 2;
+            compare(s, 1 + (i32)i % 3, kern_best(), 5e-6, 1e-5);
+        }
+}
+
+/* No merge-stop, a round for every slice: each row does the very arithmetic that it does in the whole sequence. */
+static void tolerance_zero_gives_the_bits_of_the_whole(void **state) {
+    (void)state;
+    for (i32 cell = 0; cell < CELL_NKIND; cell++)
+        for (i32 threads = 1; threads <= 3; threads++) {
+            struct sliced s = small((enum cell_kind)cell), one;
+            struct sliced_run whole, cut;
+            s.W = 2, s.T = 203, s.P = 1 + 2 * threads, s.L = 2;
+            one = s;
+            one.P = 1;
+            sliced_new(&whole, &one, kern_best(), 1, fine);
+            sliced_new(&cut, &s, kern_best(), threads, (struct chain_course){.rounds = s.P});
+            cut.plan->course.tol = 0;
+            sliced_step(&whole);
+            sliced_step(&cut);
+            assert_true(sliced_states_differ(&cut, &whole) == 0);
+            assert_true(sliced_grads_differ(&cut, &whole) < 1e-6);
+            sliced_free(&whole);
+            sliced_free(&cut);
+        }
+}
+
+/* Slices belong to the plan: who runs them, and how often, leaves every bit as it is. */
+static void any_number_of_workers_gives_the_same_bits(void **state) {
+    (void)state;
+    struct sliced s = small(CELL_LSTM);
+    s.P = 12, s.L = 2, s.W = 2;
+    for (i32 precision = 0; precision < PREC_N; precision++) {
+        struct sliced_run first, g;
+        s.precision = (enum precision)precision;
+        if (!cell_at(kern_best(), s.cell, s.precision)) continue;
+        sliced_new(&first, &s, kern_best(), 1, (struct chain_course){0});
+        sliced_step(&first);
+        for (i32 threads = 1; threads <= 4; threads++) {
+            sliced_new(&g, &s, kern_best(), threads, (struct chain_course){0});
+            for (i32 again = 0; again < 2; again++) {
+                sliced_step(&g);
+                assert_true(sliced_states_differ(&g, &first) == 0);
+                assert_memory_equal(exec_grad(g.x), exec_grad(first.x), (size_t)g.net.ntheta * sizeof(f32));
+                assert_memory_equal(&g.loss, &first.loss, sizeof g.loss);
+            }
+            sliced_free(&g);
+        }
+        sliced_free(&first);
+    }
+}
+
+/* More workers in the plan than lanes: the first of each chain does it all, in the order that the plan's edges leave. */
+static void fewer_lanes_than_devices_give_the_same_bits(void **state) {
+    (void)state;
+    struct sliced s = small(CELL_GRU);
+    s.P = 8, s.W = 2;
+    struct sliced_run a, b;
+    sliced_new(&a, &s, kern_best(), 4, fine);
+    sliced_new(&b, &s, kern_best(), 4, fine);
+    exec_free(b.x);
+    pool_free(b.pool);
+    T_OK(pool_new(2, &b.pool));
+    T_OK(exec_bind(b.plan, &b.net, kern_best(), b.pool, &b.store, &b.x));
+    sliced_step(&a);
+    sliced_step(&b);
+    assert_true(sliced_states_differ(&a, &b) == 0);
+    assert_memory_equal(exec_grad(a.x), exec_grad(b.x), (size_t)a.net.ntheta * sizeof(f32));
+    sliced_free(&a);
+    sliced_free(&b);
+}
+
+/* Rounds needed are 1 + ceil(w / L), and two more at most (time_parallel.md 9, test 3). */
+static void rounds_follow_the_memory(void **state) {
+    (void)state;
+    struct sliced s = small(CELL_LSTM);
+    s.T = 4096, s.P = 4;
+    struct sliced_run g;
+    i32 sorted[64];
+    sliced_new(&g, &s, kern_best(), 2, fine);
+    sliced_step(&g);
+    const i32 w = chain_forgets(exec_chain(g.x, 2, false), 1024, sorted);
+    assert_in_range(w, 1, 1023);
+    sliced_free(&g);
+    for (s.P = 8; s.P <= 64; s.P *= 2) {
+        sliced_new(&g, &s, kern_best(), 2, fine);
+        sliced_step(&g);
+        for (i32 way = 0; way < 2; way++)
+            assert_in_range(exec_chain(g.x, 2, way == 1)->rounds, 1, 1 + ceil_div(w, 4096 / s.P) + 2);
+        sliced_free(&g);
+    }
+}
+
+/* Recurrent weights that do not contract: noticed, done serially from there on, and right. */
+static void what_does_not_contract_is_done_serially(void **state) {
+    (void)state;
+    struct sliced s = small(CELL_LSTM), one;
+    struct sliced_run whole, cut;
+    s.W = 2, s.spread = 14, s.P = 10;
+    one = s;
+    one.P = 1;
+    sliced_new(&whole, &one, kern_best(), 1, fine);
+    sliced_new(&cut, &s, kern_best(), 2, fine);
+    sliced_step(&whole);
+    sliced_step(&cut);
+    assert_true(exec_chain(cut.x, 2, false)->serial > 0);
+    assert_true(isfinite(cut.loss));
+    assert_true(sliced_states_differ(&cut, &whole) <= 5e-6 || fabs(cut.loss - whole.loss) <= 0.1 * whole.loss);
+    sliced_free(&whole);
+    sliced_free(&cut);
+}
+
+/* A NaN in one slice: the step ends, and says so; what lies before it is as it was. */
+static void a_nan_in_a_slice_ends(void **state) {
+    (void)state;
+    struct sliced s = small(CELL_LSTM);
+    struct sliced_run g;
+    s.P = 8;
+    sliced_new(&g, &s, kern_best(), 2, fine);
+    g.input[0][(20 * 8 + 5) * (i64)buf_fp(&g.net.buf[0])] = NAN; /* slice 5, step 20 */
+    sliced_step(&g);
+    assert_true(isnan(g.loss));
+    assert_true(isfinite(sliced_at(&g, g.net.op[2].out, 0, 5 * 150 + 19, 0)));
+    assert_true(isnan(sliced_at(&g, g.net.op[2].out, 0, 5 * 150 + 20, 0)));
+    assert_true(isnan(sliced_at(&g, g.net.op[2].out, 0, 1199, 0)));
+    g.input[0][(20 * 8 + 5) * (i64)buf_fp(&g.net.buf[0])] = 0;
+    sliced_step(&g);
+    assert_true(isfinite(g.loss));
+    sliced_free(&g);
+}
+
+/* In bf16 h has 8 bits: the gap between slices is of that size, and so is what it does to the gradient. */
+static void bf16_slices_are_within_bf16(void **state) {
+    (void)state;
+    struct sliced s = small(CELL_LSTM);
+    s.P = 16, s.precision = PREC_BF16;
+    if (!cell_at(kern_best(), s.cell, PREC_BF16)) skip();
+    struct sliced_run whole, cut;
+    struct sliced one = s;
+    one.P = 1;
+    sliced_new(&whole, &one, kern_best(), 1, (struct chain_course){0});
+    sliced_new(&cut, &s, kern_best(), 2, (struct chain_course){0});
+    sliced_step(&whole);
+    sliced_step(&cut);
+    assert_true(sliced_states_differ(&cut, &whole) <= 1e-2);
+    assert_true(sliced_grads_differ(&cut, &whole) <= 1e-2);
+    assert_in_range(exec_chain(cut.x, 2, false)->rounds, 2, 5);
+    sliced_free(&whole);
+    sliced_free(&cut);
+}
+
+static void every_instruction_set_gives_the_gradients_of_the_whole(void **state) {
+    (void)state;
+    for (i32 a = 0; a < KERN_NARCH; a++) {
+        const struct kern *k = kern_get((enum kern_arch)a);
+        struct sliced s = small(CELL_LSTM);
+        s.T = 301, s.P = 5, s.W = 2, s.H = 9;
+        if (k) compare(s, 2, k, 5e-6, 1e-5);
+    }
+}
+
+T_MAIN(cmocka_unit_test(slices_give_states_and_gradients_of_the_whole),
+       cmocka_unit_test(tolerance_zero_gives_the_bits_of_the_whole), cmocka_unit_test(any_number_of_workers_gives_the_same_bits),
+       cmocka_unit_test(fewer_lanes_than_devices_give_the_same_bits), cmocka_unit_test(rounds_follow_the_memory),
+       cmocka_unit_test(what_does_not_contract_is_done_serially), cmocka_unit_test(a_nan_in_a_slice_ends),
+       cmocka_unit_test(bf16_slices_are_within_bf16), cmocka_unit_test(every_instruction_set_gives_the_gradients_of_the_whole))
