@@ -19,11 +19,13 @@ static err no_kernel(const char *demand, const char *name, bool known) {
     }
     i32 near = known ? 0 : str_nearest(name, have, n);
     snprintf(fix, sizeof fix, "--kernel %s", have[imax(0, near)]);
-    return FAIL_AT(E103, "--kernel", fix, "\"%.40s\" %s (this machine and build have %s; :fold or :ahead may follow)", demand,
+    return FAIL_AT(E103, "--kernel", fix,
+                   "\"%.40s\" %s (this machine and build have %s; :fold, :ahead, :newton or :scan may follow)", demand,
                    known ? "names kernels that cannot run here" : "is not the name of kernels", list);
 }
 
 err pick_kernel(const struct options *o, const struct kern **out, u32 *how) {
+    static const char *const walks[] = {"", ":fold", ":ahead", ":newton", ":scan"}; /* enum cell_how */
     const char *wish = o->kernel ? o->kernel : ""; /* an empty word is no word */
     char name[24];
     size_t len = strcspn(wish, ":");
@@ -31,7 +33,9 @@ err pick_kernel(const struct options *o, const struct kern **out, u32 *how) {
     bool known = false;
     TRY(kern_init());
     *out = kern_best();
-    *how = strcmp(walk, ":fold") == 0 ? CELL_FOLD : strcmp(walk, ":ahead") == 0 ? CELL_AHEAD : 0;
+    *how = 0;
+    for (u32 k = 0; k < COUNT(walks); k++)
+        if (strcmp(walk, walks[k]) == 0) *how = k;
     snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : sizeof name - 1), wish);
     if (*walk && *how == 0) return no_kernel(wish, name, false);
     if (strcmp(name, "auto") == 0) return 0;

@@ -1,6 +1,8 @@
 /* engine.c - plans and binds a network. */
 #include "learn/engine.h"
 
+#include "model/cell/cell.h"
+
 struct tune_shape engine_tune_shape(const struct plan *p, const struct net *n, i32 l) {
     const struct op *op = &n->op[l];
     struct tune_shape s = {.cell = op->spec.cell,
@@ -34,6 +36,9 @@ err engine_choose_how(struct plan *p, const struct net *n, const struct resource
         struct tune_shape s = engine_tune_shape(p, n, l);
         u32 how = r->how;
         i32 known = w ? w->n : 0;
+        if (!cell_walks(cell_of(n->op[l].spec.cell), how))
+            return FAIL_AT(E103, "--kernel", "--kernel auto", "the layers of a cell %s cannot be walked by %s",
+                           cell_of(n->op[l].spec.cell)->name, how == CELL_NEWTON ? "newton" : "scan");
         if (how == 0) TRY(tune_how(w, r->kern, &s, seconds, &how, &e));
         plan_set_how(p, n, l, how);
         if (!e || w->n == known) continue;

@@ -138,7 +138,7 @@ static err how(struct reader *r, enum task_kind kind, const struct op *op, u8 *o
     next(r);
     for (u8 k = 1; k < TEXT_HOWS; k++)
         if (is(&r->t, text_hows[k])) *out = k;
-    if (*out == 0) return complain(r, &r->t, "fold or ahead is wanted here");
+    if (*out == 0) return complain(r, &r->t, "fold or ahead, newton or scan is wanted here");
     next(r);
     return 0;
 }

@@ -25,7 +25,7 @@
 static const char *const kind_names[TASK_NKIND] = {"fwd", "bwd", "merge", "norm", "update", "prep", "zero"};
 static const char *const mode_names[] = {"r", "w", "rw", "sum", "stale"};
 
-const char *const text_hows[TEXT_HOWS] = {"", "fold", "ahead"}; /* enum cell_how */
+const char *const text_hows[TEXT_HOWS] = {"", "fold", "ahead", "newton", "scan"}; /* enum cell_how */
 
 const char *plan_walked(const struct plan *p) {
     for (u32 i = 0; i < p->ntask; i++)

@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-enum { TEXT_HOWS = CELL_AHEAD + 1 };
+enum { TEXT_HOWS = CELL_SCAN + 1 };
 extern const char *const text_hows[TEXT_HOWS]; /* names of enum cell_how */
 
 void text_uses(const struct plan *p, const struct net *n, u32 task, struct str *out); /* " uses x[0,32):r ..." */

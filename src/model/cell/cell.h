@@ -63,6 +63,10 @@ const struct cell *cell_of(enum cell_kind kind);
 i32 cell_count(void);
 
 static inline i32 cell_slots(const struct cell *c) { return c->gates + (c->split_last ? 1 : 0); }
+/* Can layers of the cell be walked so (enum cell_how)? */
+static inline bool cell_walks(const struct cell *c, u32 how) {
+    return how == CELL_NEWTON ? c->diagonal && !c->linear_in_h : how == CELL_SCAN ? c->diagonal && c->linear_in_h : true;
+}
 /* NULL where the table has none in this precision; a cell that brings its own kernels has them in f32. */
 static inline const struct cell_kern *cell_kernels(const struct cell *c, const struct kern *k, enum precision p) {
     if (c->kernels) return p == PREC_F32 ? c->kernels : NULL;

@@ -17,6 +17,7 @@ enum {
     NA_ROOM = NA > 0 ? NA : 1,
     CHUNK_FLOATS = 1 << 16,          /* of z: what the product wrote is in L2 when the walk reads it */
     DW_ROWS = 256,
+    DW_INPUTS = 64,
     WIDTH = 4                        /* vectors side by side: their steps hide each other's latency */
 };
 
@@ -250,35 +251,43 @@ struct grads {
     f32 *dw, *dbias;
 };
 
-/* Sums over n rows that do not cross a step (stride 1) or a row (stride B). */
+/* Sums over the rows of a run, from zero, added to what is there: long sums are sums of sums. */
 static void unit_grads(const struct walk *w, struct run_of r, i32 u, const struct grads *to) {
-    const i32 B = w->x->B;
     f32 *db = to->dbias + (i64)(u / LANES) * AREA + u % LANES;
     f32 *da = to->dw + (u / LANES) * w->panel + (i64)w->x->I * AREA + u % LANES;
-    vf bias[GATES], sum[NA_ROOM];
-    load_gates(db, bias);
-    UNROLL for (int k = 0; k < NA; k++) sum[k] = v_load(da + k * LANES);
+    vf bias[GATES], sum[NA_ROOM], dz[GATES];
+    UNROLL for (int k = 0; k < GATES; k++) bias[k] = v_zero();
+    UNROLL for (int k = 0; k < NA; k++) sum[k] = v_zero();
     for (i32 i = 0; i < r.n; i++) {
-        const i64 row = (i64)r.t * B + r.b + i * r.stride;
-        vf dz[GATES];
+        const i64 row = (i64)r.t * w->x->B + r.b + i * r.stride;
         load_gates(z_of(w, 0, u) + row * w->W, dz);
         UNROLL for (int k = 0; k < GATES; k++) bias[k] = bias[k] + dz[k];
         if (STATE_ROWS) rows_grad(dz, row_before(w, row, u), v_load(w->keep + row * w->Hp + u), sum);
     }
-    store_gates(db, bias);
-    UNROLL for (int k = 0; k < NA; k++) v_store(da + k * LANES, sum[k]);
+    UNROLL for (int k = 0; k < GATES; k++) v_store(db + k * LANES, v_load(db + k * LANES) + bias[k]);
+    UNROLL for (int k = 0; k < NA; k++) v_store(da + k * LANES, v_load(da + k * LANES) + sum[k]);
+}
+
+static void input_grads(const struct walk *w, const struct kern *k, struct run_of r, i32 p, f32 *dw) {
+    f32 sum[DW_INPUTS * AREA] __attribute__((aligned(64)));
+    const struct cell_box *x = w->x;
+    const i64 row = (i64)r.t * x->B + r.b, x_ld = r.stride * x->x_ld;
+    const f32 *dz = x->act + row * w->W + (i64)p * AREA;
+    for (i32 i = 0; i < x->I; i += DW_INPUTS) {
+        const i32 n = imin(DW_INPUTS, x->I - i);
+        k->gemm_tn(n, AREA, r.n, x->x + row * x->x_ld + i, x_ld, dz, r.stride * w->W, sum, AREA, false);
+        k->add((i64)n * AREA, dw + p * w->panel + (i64)i * AREA, sum);
+    }
 }
 
 static void run_dw(const struct walk *w, const struct kern *k, struct run_of r, struct part_of part, const void *to) {
-    const struct cell_box *x = w->x;
     const struct grads *g = to;
+    const i32 B = w->x->B;
     for (i32 i = 0; i < r.n; i += DW_ROWS) {
-        const i32 n = imin(DW_ROWS, r.n - i);
-        const i64 row = (i64)r.t * x->B + r.b + i * r.stride;
-        const struct run_of some = {(i32)(row / x->B), (i32)(row % x->B), n, r.stride};
+        const i64 row = (i64)r.t * B + r.b + i * r.stride;
+        const struct run_of some = {(i32)(row / B), (i32)(row % B), imin(DW_ROWS, r.n - i), r.stride};
         for (i32 p = part.v0 / SUB; p < part.v1 / SUB; p++) {
-            k->gemm_tn(x->I, AREA, n, x->x + row * x->x_ld, r.stride * x->x_ld, x->act + row * w->W + (i64)p * AREA,
-                       r.stride * w->W, g->dw + p * w->panel, AREA, true);
+            input_grads(w, k, some, p, g->dw);
             for (i32 u = p * LANES; u < (p + 1) * LANES; u += VL) unit_grads(w, some, u, g);
         }
     }
