@@ -49,6 +49,8 @@ err resolve_forecast(struct options *o, const struct series *s, const struct eve
  * follows for the context and the shape of the network.  E106 for what does not go with it. */
 bool resolve_wants_stream(const struct options *o);
 err resolve_loss_steps(struct options *o, const struct split *split);
+/* Slices of time that --parallel asks for, into spec->slices.  E401 where they have nothing to cut. */
+err resolve_slices(const struct options *o, struct forecast_spec *spec);
 /* The notes of resolve_forecast: preset and borders. */
 void resolve_notes(const struct options *o, const struct series *s, const struct split *p, const struct events *ev);
 /* The spec of options that are already resolved (a loaded model, a plan from shapes alone). */

@@ -10,7 +10,7 @@
 enum { SHAPE_ROWS = 100000 };
 
 /* Net and batch size of the configured forecaster; data NULL = `columns` targets and no other columns. */
-static err shape_net(struct options *o, const struct series *data, struct net *net, i32 *B) {
+static err shape_net(struct options *o, const struct series *data, struct net *net, i32 *B, i32 *slices) {
     struct series shape = {.nrow = SHAPE_ROWS, .ncol = (i32)o->columns, .ntarget = (i32)o->columns, .freq = {.season = 24}};
     const struct series *s = data ? data : &shape;
     struct forecast_spec spec;
@@ -22,6 +22,7 @@ static err shape_net(struct options *o, const struct series *data, struct net *n
     if (!data) shape.nrow = 0; /* no values to look into */
     TRY(forecast_shape(&spec, s, &p));
     TRY(forecast_rows(&spec, windows, s->ntarget, &nwin, B));
+    *slices = spec.slices > 1 ? spec.slices : 0;
     return forecast_net(&spec, &p, s, net);
 }
 
@@ -52,14 +53,15 @@ static err open_plan(stretto_config *config, stretto_data *data, struct stretto_
     TRY(opt_copy(&p->o, &config->o));
     NEW(p->machine, 1);
     TRY(machine_of(&p->o, p->machine));
-    i32 B;
-    TRY(shape_net(&p->o, data ? data->s : NULL, &p->net, &B));
+    i32 B, slices;
+    TRY(shape_net(&p->o, data ? data->s : NULL, &p->net, &B, &slices));
     const struct optim *optim = optim_find(p->o.optim);
     p->q = (struct plan_request){.net = &p->net,
                                  .machine = p->machine,
                                  .B = B,
                                  .train = true,
                                  .nstate = optim ? optim->nstate : 0,
+                                 .slices = slices,
                                  .parallel = p->o.parallel};
     TRY(plan_make(&p->q, &p->plan));
     return known_ways(p);

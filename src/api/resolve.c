@@ -260,6 +260,7 @@ err resolve_forecast(struct options *o, const struct series *s, const struct eve
     TRY(choose_precision(o, s, split, ev));
     TRY(opt_check(o));
     TRY(spec_of(o, spec));
+    TRY(resolve_slices(o, spec));
     resolve_notes(o, s, split, ev);
     i64 n = forecast_epoch(spec, split->train);
     if (spec->all_steps)

@@ -8,7 +8,7 @@
 
 #include "api/api.h"
 
-enum { LONG_CONTEXT = 1024, MANY_HORIZONS = 64, USUAL_CONTEXT = 1024 };
+enum { LONG_CONTEXT = 1024, MANY_HORIZONS = 64, USUAL_CONTEXT = 1024, USUAL_SLICES = 16, SLICE_LEAST = 64 };
 
 /* What all steps need, as (option, wanted value, another good one). */
 static const struct need {
@@ -79,5 +79,23 @@ err resolve_loss_steps(struct options *o, const struct split *p) {
         if (n->id != OPT_base && opt_is_auto(o, n->id)) TRY(opt_resolve(o, n->id, n->want, "a loss at every row"));
         else if (!suits(o, n)) TRY(opt_set_id(o, n->id, n->want, &by_steps));
     }
+    return 0;
+}
+
+/* `time` alone: as many rows as fill a tile of the kernels, as long as slices keep some length. */
+static i32 usual_slices(i32 context) { return imax(2, imin(USUAL_SLICES, context / SLICE_LEAST)); }
+
+err resolve_slices(const struct options *o, struct forecast_spec *spec) {
+    char fix[96];
+    i32 n;
+    TRY(plan_slices(o->parallel, &n));
+    if (n == 0) return 0;
+    if (!spec->all_steps)
+        return FAIL_AT(E401, "--parallel", "--loss-steps all   or   --parallel auto",
+                       "slices of time cut a context that has a loss at every row, this one has it at its end");
+    spec->slices = n > 0 ? n : usual_slices(spec->context);
+    snprintf(fix, sizeof fix, "--parallel time:%d", usual_slices(spec->context));
+    if (spec->slices > spec->context)
+        return FAIL_AT(E401, "--parallel", fix, "%d slices of time out of a context of %d rows", spec->slices, spec->context);
     return 0;
 }

@@ -58,6 +58,7 @@ static err plans(struct engine *e, const struct resources *r, const struct optim
                              .B = e->B,
                              .train = true,
                              .nstate = optim ? optim->nstate : 0,
+                             .slices = r->slices > 1 ? r->slices : 0,
                              .parallel = r->parallel};
     if (optim) {
         if (plan_text)

@@ -51,7 +51,7 @@ static err prepare(struct stream *st, const struct resources *use, i32 chunk, i3
     i32 ncol = st->s->ntarget, nq = imax(1, spec.nquantile);
     if (members > 0 && f->net.nop > 0) spec.precision = forecast_precision(f, use);
     if (serial.parallel && strncmp(serial.parallel, "time", 4) == 0) serial.parallel = "auto";
-    serial.steps = 0;
+    serial.steps = serial.slices = 0;
     st->shape = f->shape;
     st->shape.nseg = chunk_rows(chunk, f, ncol);
     st->members = members;

@@ -46,7 +46,8 @@ static struct session trained(const char *const *more) {
     for (i32 i = 0; more && more[i]; i += 2) T_OK(stretto_config_set(s.c, more[i], more[i + 1]));
     T_OK(stretto_data_open(s.c, rows_file(), &s.d));
     T_OK(stretto_trainer_new(s.c, s.d, &s.t));
-    assert_true(stretto_trainer_run(s.t) > 0);
+    err e = stretto_trainer_run(s.t);
+    if (e < 0) fail_msg("%s: %s", err_last()->where, err_last()->text);
     s.f = stretto_trainer_model(s.t)->f;
     s.use = &s.t->shop.use;
     return s;
@@ -258,6 +259,27 @@ TEST(slices_are_the_window_cut_in_time) {
     over(&s);
 }
 
+/* The same steps whole and in slices: the same model, as far as the tolerance of the chain allows. */
+TEST(training_in_slices_gives_the_model_of_training_whole) {
+    static const char *const whole[] = {"parallel", "serial", NULL};
+    static const char *const cuts[][3] = {{"parallel", "time:4", NULL}, {"parallel", "time:7", NULL}};
+    struct window_set set = {.first = 500, .end = ROWS + 1, .stride = 1};
+    struct session s = trained(whole);
+    one = (struct kept){.first = set.first};
+    T_OK(forecast_windows(s.f, s.d->s, &set, s.use, keep, &one));
+    over(&s);
+    for (size_t k = 0; k < COUNT(cuts); k++) {
+        s = trained(cuts[k]);
+        assert_int_equal(s.f->spec.slices, k ? 7 : 4);
+        two = (struct kept){.first = set.first};
+        T_OK(forecast_windows(s.f, s.d->s, &set, s.use, keep, &two));
+        for (i32 i = 0; i < one.n * H; i++)
+            if (!(fabsf(one.both[i] - two.both[i]) < 2e-3f))
+                fail_msg("%s: %g, whole %g", cuts[k][1], (f64)two.both[i], (f64)one.both[i]);
+        over(&s);
+    }
+}
+
 /* --- files --- */
 TEST(a_stream_is_the_same_after_saving_and_loading) {
     struct session s = trained(NULL);
@@ -286,4 +308,6 @@ T_MAIN(cmocka_unit_test(forecasts_do_not_depend_on_where_chunks_begin),
        cmocka_unit_test(nor_do_those_of_members_with_quantiles_and_a_base),
        cmocka_unit_test(the_walk_gives_what_the_trained_net_gives),
        cmocka_unit_test(the_walk_does_not_look_ahead), cmocka_unit_test(an_epoch_takes_every_tile_once),
-       cmocka_unit_test(slices_are_the_window_cut_in_time), cmocka_unit_test(a_stream_is_the_same_after_saving_and_loading))
+       cmocka_unit_test(slices_are_the_window_cut_in_time),
+       cmocka_unit_test(training_in_slices_gives_the_model_of_training_whole),
+       cmocka_unit_test(a_stream_is_the_same_after_saving_and_loading))
