@@ -20,7 +20,8 @@ SHORT = ["--target", "Passengers", "--horizon", "12", "--members", "3", "--steps
 LONG = ["--preset", "long", "--target", "all", "--horizon", "24", "--context", "96", "--steps", "400", "--hidden", "16", "--validate-every", "20"]
 DAY = ["--preset", "day", "--target", "height", "--horizon", "24", "--context", "48", "--steps", "600", "--hidden", "32", "--batch", "64",
        "--validate-every", "100", "--no-guard", "--base", "last"]
-STREAM = ["--target", "y", "--past", "u", "--horizon", "1", "--context", "2048", "--steps", "300", "--validate-every", "15", "--members", "2", "--refit-all"]
+STREAM = ["--target", "y", "--past", "u", "--horizon", "1", "--context", "2048", "--steps", "300", "--validate-every", "15", "--members", "2", "--refit-all",
+          "--parallel", "time:4"]
 
 
 class Resume(Case):
