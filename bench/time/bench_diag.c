@@ -4,8 +4,9 @@
  *     cmake --build BUILD --target bench_diag && BUILD/bench/time/bench_diag [T] [rounds]
  *
  * A row of the table: microseconds per step of the whole batch (best of some rounds), forward and backward without the products
- * for dW; iterations of Newton per block; largest difference from the walk step by step.  Weights are those a net starts from
- * (state weights within 0.5) or wilder (within 3): what training may make of them. */
+ * for dW; iterations of Newton per block; off: largest difference of y from the walk step by step of another instruction set
+ * (base), which says what rounding alone does.  Weights are those a net starts from (state weights within 0.5) or wilder (within
+ * 3): units that switch, which training may make. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,6 +95,13 @@ static f32 off(const struct bench *b) {
     return worst;
 }
 
+/* The walk step by step by the plainest vectors, into want. */
+static void other_steps(struct bench *b) {
+    struct cell_box box = b->box;
+    box.y = b->want;
+    cell_kernels(b->c, kern_get(KERN_BASE), PREC_F32)->fwd(&box, 0, box.B, 0, box.T);
+}
+
 static void rows(const struct cell *c, i32 T, i32 B, i32 H, f32 state, i32 rounds) {
     struct bench b;
     f64 steps[2], blocks[2];
@@ -108,16 +116,18 @@ static void rows(const struct cell *c, i32 T, i32 B, i32 H, f32 state, i32 round
         mem_free(b.memory);
         return;
     }
-    for (i64 i = 0; i < b.ny; i++) b.want[i] = b.y[i];
+    other_steps(&b);
+    printf("  off by %.1e", (f64)off(&b));
     b.box.how = c->linear_in_h ? CELL_SCAN : CELL_NEWTON;
     measure(&b, rounds, blocks);
     struct diag_count n = diag_total(c, &b.box, 0, B);
-    printf("\n%-9s %2d %4d  %5.1f  %-8s %8.3f %8.3f  forward %.2fx, backward %.2fx the speed of steps", c->name, (int)B, (int)H,
-           (f64)state, c->linear_in_h ? "scan" : "newton", blocks[0], blocks[1], steps[0] / blocks[0], steps[1] / blocks[1]);
+    printf("\n%-9s %2d %4d  %5.1f  %-8s %8.3f %8.3f  off by %.1e", c->name, (int)B, (int)H, (f64)state,
+           c->linear_in_h ? "scan" : "newton", blocks[0], blocks[1], (f64)off(&b));
+    printf(", forward %.2fx, backward %.2fx the speed of steps", steps[0] / blocks[0], steps[1] / blocks[1]);
     if (n.blocks)
         printf(", %.1f iterations (most %d), %d of %d blocks fell back", (f64)n.iterations / n.blocks, (int)n.most,
                (int)n.fallbacks, (int)n.blocks);
-    printf(", off by %.1e\n", (f64)off(&b));
+    printf("\n");
     mem_free(b.memory);
 }
 
