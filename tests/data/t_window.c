@@ -164,9 +164,30 @@ TEST(prefetch_stops_when_freed_early) {
     prefetch_free(NULL);
 }
 
+/* A row that is read by itself is what the last step of a window that ends with it would be. */
+TEST(window_step_is_the_last_step_of_a_window) {
+    struct series s = hours();
+    static u8 made[2 * N];
+    struct window_shape p = {.context = 1, .horizon = 2, .seg = 1, .nseg = 1, .out_seg = 2, .nout = 1, .mask = true,
+                             .calendar = window_calendar_size(&s.freq)};
+    value[9] = (f32)NAN;
+    made[14] = made[15] = 1; /* on a line to row 16 that nobody knew before */
+    s.filled = made;
+    for (i64 row = 0; row < N; row++) {
+        f32 step[16] = {0}, x[16] = {0};
+        window_fill_step(&p, &s, row, 0, step);
+        window_fill_x(&p, &s, row + 1, 0, 0.f, 1.f, (struct window_dst){x, 16, 1}, 0);
+        assert_memory_equal(step, x, sizeof x);
+    }
+    f32 held[16];
+    window_fill_step(&p, &s, 15, 0, held);
+    assert_true(held[0] == 13.f && held[1] == 1.f && held[2] == 115.f);
+}
+
 T_MAIN(cmocka_unit_test(window_segments_hold_consecutive_rows_newest_last),
        cmocka_unit_test(window_targets_past_the_horizon_or_the_end_are_missing),
        cmocka_unit_test(window_scale_uses_the_window_only), cmocka_unit_test(window_last_observed_stands_in_for_missing_cells),
        cmocka_unit_test(window_holds_the_last_value_where_a_line_was_not_known),
        cmocka_unit_test(window_calendar_knows_the_hour), cmocka_unit_test(window_calendar_goes_on_behind_the_file),
+       cmocka_unit_test(window_step_is_the_last_step_of_a_window),
        cmocka_unit_test(prefetch_hands_out_every_step_in_order), cmocka_unit_test(prefetch_stops_when_freed_early))
