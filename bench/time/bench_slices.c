@@ -220,7 +220,7 @@ static err do_chain(struct cut *c) {
         const struct chain_trace *t = exec_chain(c->x, c->lstm, way == 1);
         if (t)
             printf(" %d %d %.4f %d", t->rounds, t->serial, (f64)t->again / (f64)t->first,
-                   chain_forgets(t, (i32)steps_of(c), sorted));
+                   chain_forgets(t, sorted));
     }
     printf("\n");
     mem_free(sorted);

@@ -23,6 +23,7 @@ err chain_solver_new(struct arena *a, i32 nslice, i32 nmember, struct chain_solv
     ARENA_NEW(a, s->now, nslice);
     ARENA_NEW(a, s->settled, nslice);
     ARENA_NEW(a, s->steps, nslice);
+    ARENA_NEW(a, s->sorted, nslice);
     ARENA_NEW(a, s->member, nmember);
     ARENA_NEW(a, s->trace.ran, (i64)nslice * imin(nslice, CHAIN_ROUNDS));
     *out = s;
@@ -57,12 +58,17 @@ static i32 settled_at(const struct solve *v, i32 k) {
 }
 
 static void start(struct solve *v) {
+    if (v->c->warm) {
+        v->c->warm(v->c, v->k0, v->k1);
+        gate(v->s, v->n);
+    }
     for (i32 k = v->k0; k < v->k1; k++) {
         const bool given = v->c->prev(v->c, k) < 0;
         v->s->todo[k] = 1;
         atomic_store_explicit(&v->s->settled[k], given ? 1 : 0, memory_order_relaxed);
         if (!given) v->c->guess(v->c, k);
     }
+    if (v->c->warm) gate(v->s, v->n); /* what guesses look at may now be written over */
 }
 
 static void run(struct solve *v) {
@@ -146,6 +152,7 @@ static void report(struct solve *v) {
         t->first += v->s->member[i].first;
         t->again += v->s->member[i].again;
     }
+    v->s->forgets = chain_forgets(t, v->s->sorted);
 }
 
 void chain_solve(struct chain_solver *s, const struct chain *c, const struct chain_course *how, i32 me, i32 n, i32 k0, i32 k1) {
@@ -176,12 +183,12 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-i32 chain_forgets(const struct chain_trace *t, i32 len, i32 *sorted) {
+i32 chain_forgets(const struct chain_trace *t, i32 *sorted) {
     i32 n = 0;
     if (t->rounds < 2) return -1;
     for (i32 k = 0; k < t->nslice; k++) {
         const i32 ran = t->ran[t->nslice + k];
-        if (ran > 0 && ran < len) sorted[n++] = ran;
+        if (ran > 0 && ran < t->ran[k]) sorted[n++] = ran;
     }
     if (n == 0) return -1;
     qsort(sorted, (size_t)n, sizeof *sorted, ascending);

@@ -31,6 +31,8 @@ struct chain_solver {
     u8 *todo, *now;          /* [nslice] its begin changed since it ran; it runs in this round */
     _Atomic i32 *settled;    /* [nslice] the round from which on it is final, 0 = not known yet */
     i32 *steps;              /* [nslice] of this round */
+    i32 *sorted;             /* [nslice] */
+    i32 forgets;             /* chain_forgets of the last call */
     struct chain_member *member;
     struct chain_trace trace; /* of the last call; written by member 0, whole when all members are back */
     _Alignas(64) _Atomic u32 here;
@@ -43,8 +45,8 @@ err chain_solver_new(struct arena *a, i32 nslice, i32 nmember, struct chain_solv
  * all slices.  Returns when every slice is done and c->finish has run for k0..k1. */
 void chain_solve(struct chain_solver *s, const struct chain *c, const struct chain_course *how, i32 me, i32 n, i32 k0, i32 k1);
 
-/* Steps after which re-runs had come back to what was there, of the slices that did so before their end (len: steps of a slice):
- * the 90th percentile over the second round.  -1 = none did; the chain remembers longer than a slice. */
-i32 chain_forgets(const struct chain_trace *t, i32 len, i32 *sorted);
+/* Steps after which re-runs had come back to what was there, of the slices that did so before their end: the 90th percentile over
+ * the second round.  -1 = none did; the chain remembers longer than a slice.  sorted: room for [nslice]. */
+i32 chain_forgets(const struct chain_trace *t, i32 *sorted);
 
 #endif

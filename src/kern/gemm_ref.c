@@ -17,7 +17,13 @@ static void gemm_tn(i32 M, i32 N, i32 K, const f32 *A, i64 lda, const f32 *B, i6
     for (i32 i = 0; i < M; i++) row(N, K, A + i, lda, B, ldb, C + i * ldc, add);
 }
 
+static void gemm_tn_runs(i32 M, i32 N, i32 K, i32 n, const f32 *A, i64 lda, i64 a, const f32 *B, i64 ldb, i64 b, f32 *C,
+                         i64 ldc) {
+    for (i32 i = 0; i < n; i++) gemm_tn(M, N, K, A + i * a, lda, B + i * b, ldb, C, ldc, true);
+}
+
 void kern_fill_gemm_ref(struct kern *k) {
     k->gemm_nn = gemm_nn;
     k->gemm_tn = gemm_tn;
+    k->gemm_tn_runs = gemm_tn_runs;
 }

@@ -47,20 +47,26 @@ static void gemm_nn(i32 M, i32 N, i32 K, const f32 *A, i64 lda, const f32 *B, i6
     }
 }
 
-/* MK rows of C = MK columns of A. */
-INLINE void tn_tile(const int MK, const int NV, i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add) {
+/* MK rows of C = MK columns of A, over n runs of K rows. */
+struct runs {
+    i32 n, K;
+    i64 a, b; /* floats from a run to the next */
+};
+INLINE void tn_tile(const int MK, const int NV, struct runs r, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc,
+                    bool add) {
     vf acc[COLS_MAX][WIDE];
     const i64 at[WIDE] = {0, VL, 2 * VL, 3 * VL};
     UNROLL for (int i = 0; i < MK; i++)
         UNROLL for (int j = 0; j < NV; j++) acc[i][j] = add ? v_load(C + i * ldc + j * VL) : v_zero();
-    mul_cols(MK, NV, acc, A, lda, B, ldb, at, K);
+    for (i32 i = 0; i < r.n; i++) mul_cols(MK, NV, acc, A + i * r.a, lda, B + i * r.b, ldb, at, r.K);
     UNROLL for (int i = 0; i < MK; i++)
         UNROLL for (int j = 0; j < NV; j++) v_store(C + i * ldc + j * VL, acc[i][j]);
 }
 
+typedef void tn_fn(struct runs r, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add);
 #define TN(n, nv)                                                                                                                \
-    static void tn_##nv##_##n(i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add) {                  \
-        tn_tile(n, nv, K, A, lda, B, ldb, C, ldc, add);                                                                          \
+    static void tn_##nv##_##n(struct runs r, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add) {          \
+        tn_tile(n, nv, r, A, lda, B, ldb, C, ldc, add);                                                                          \
     }
 #define TN_COLS(n) TN(n, 1) TN(n, 2)
 TN_COLS(1) TN_COLS(2) TN_COLS(3) TN_COLS(4)
@@ -79,24 +85,34 @@ enum { TN_MK = 6 };
 enum { TN_MK = 4 };
 #define BY_COLS(tag) {NULL, tag##1, tag##2, tag##3, tag##4}
 #endif
-static nn_fn *const tn_cols[TN_NV + 1][TN_MK + 1] = {{NULL}, BY_COLS(tn_1_), BY_COLS(tn_2_)};
+static tn_fn *const tn_cols[TN_NV + 1][TN_MK + 1] = {{NULL}, BY_COLS(tn_1_), BY_COLS(tn_2_)};
 
-static void gemm_tn(i32 M, i32 N, i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add) {
+static void tn_runs(i32 M, i32 N, struct runs r, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add) {
     const i32 Np = round_up(N, LANES);
-    for (i32 k = 0; k < K || k == 0; k += K_BLOCK / 2, add = true) {
-        const i32 kn = imin(K_BLOCK / 2, K - k);
-        for (i32 j = 0; j < Np; j += TN_NV * VL) {
-            nn_fn *const *tiles = tn_cols[imin(TN_NV, (Np - j) / VL)];
-            for (i32 i = 0; i < M;) {
-                const i32 n = tile_cols(M - i, TN_MK);
-                tiles[n](kn, A + k * lda + i, lda, B + k * ldb + j, ldb, C + i * ldc + j, ldc, add);
-                i += n;
-            }
+    for (i32 j = 0; j < Np; j += TN_NV * VL) {
+        tn_fn *const *tiles = tn_cols[imin(TN_NV, (Np - j) / VL)];
+        for (i32 i = 0; i < M;) {
+            const i32 n = tile_cols(M - i, TN_MK);
+            tiles[n](r, A + i, lda, B + j, ldb, C + i * ldc + j, ldc, add);
+            i += n;
         }
     }
+}
+
+static void gemm_tn(i32 M, i32 N, i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add) {
+    for (i32 k = 0; k < K || k == 0; k += K_BLOCK / 2, add = true)
+        tn_runs(M, N, (struct runs){1, imin(K_BLOCK / 2, K - k), 0, 0}, A + k * lda, lda, B + k * ldb, ldb, C, ldc, add);
+}
+
+static void gemm_tn_runs(i32 M, i32 N, i32 K, i32 n, const f32 *A, i64 lda, i64 a, const f32 *B, i64 ldb, i64 b, f32 *C,
+                         i64 ldc) {
+    const i32 most = imax(1, K_BLOCK / 2 / K);
+    for (i32 i = 0; i < n; i += most)
+        tn_runs(M, N, (struct runs){imin(most, n - i), K, a, b}, A + i * a, lda, B + i * b, ldb, C, ldc, true);
 }
 
 void ISA_NAME(kern_fill_gemm)(struct kern *k) {
     k->gemm_nn = gemm_nn;
     k->gemm_tn = gemm_tn;
+    k->gemm_tn_runs = gemm_tn_runs;
 }

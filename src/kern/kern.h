@@ -119,6 +119,8 @@ struct kern {
     void (*gemm_nn)(i32 M, i32 N, i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add);
     /* C[M,N] = (add ? C : 0) + A[K,M]^T B[K,N]; same rules (the weight gradient of a dense layer). */
     void (*gemm_tn)(i32 M, i32 N, i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add);
+    /* The same, added up over n runs of K >= 1 rows, a floats of A and b of B from a run to the next: few rows of every step. */
+    void (*gemm_tn_runs)(i32 M, i32 N, i32 K, i32 n, const f32 *A, i64 lda, i64 a, const f32 *B, i64 ldb, i64 b, f32 *C, i64 ldc);
     void (*add)(i64 n, f32 *y, const f32 *x); /* y += x */
     void (*sigmoid)(i64 n, f32 *y, const f32 *x);
     void (*tanh)(i64 n, f32 *y, const f32 *x);

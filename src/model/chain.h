@@ -19,8 +19,10 @@
 struct chain {
     const void *self, *with; /* the callbacks' own */
     i32 nslice;
+    i32 forgets; /* for backward: steps after which forward had forgotten where it began (chain_forgets); -1 = not known */
     i32 (*prev)(const struct chain *c, i32 k);   /* the slice whose end k begins from; -1 = its begin is given */
-    void (*guess)(const struct chain *c, i32 k); /* make the first begin of slice k */
+    void (*warm)(const struct chain *c, i32 k0, i32 k1); /* before any guess: what guesses of others look at; NULL = nothing */
+    void (*guess)(const struct chain *c, i32 k);         /* make the first begin of slice k */
     /* Run the slices k0 <= k < k1 with todo[k] set from their begins to their ends, and write to steps[k] how many that took.
      * again: they have been run before, and may stop as soon as no value is further than tol from what is there. */
     void (*run)(const struct chain *c, i32 k0, i32 k1, const u8 *todo, bool again, f32 tol, i32 *steps);

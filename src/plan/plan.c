@@ -17,6 +17,12 @@ i32 plan_grain(i32 B) {
     return round_up(ceil_div(B, GRAINS), B >= 4 * GRAIN_ROWS ? GRAIN_ROWS : 2);
 }
 
+/* Few rows and many steps: half a tile of AMX would be wasted by less than 16 rows, and 8 grains are not needed. */
+i32 plan_slice_grain(i32 B) {
+    if (B < 16) return plan_grain(B);
+    return B < 32 ? 8 : round_up(ceil_div(B, GRAINS), 16);
+}
+
 void plan_free(struct plan *p) {
     if (!p) return;
     arena_free(&p->arena);

@@ -111,7 +111,8 @@ struct plan_request {
     i32 forgets; /* steps after which its recurrences forget where they began, if that is known; 0 = not: for cost */
 };
 
-i32 plan_grain(i32 B); /* rows per grain: a function of B alone */
+i32 plan_grain(i32 B);       /* rows per grain: a function of B alone */
+i32 plan_slice_grain(i32 B); /* the same where rows are slices of time */
 
 /* What a wish says of slices of time, before there is a net: N of "time:N" or "time_slice:N", -1 = as many as are good, 0 = it
  * speaks of something else. */

@@ -18,7 +18,7 @@ enum {
     NORM_PARTS = 512,
     TASK_BYTES = 28,
     FIXED_BYTES = 9 << 9, /* what exec keeps besides the buffers: per task, and once */
-    CHAIN_BYTES = 10      /* per slice of a chain */
+    CHAIN_BYTES = 14      /* per slice of a chain */
 };
 
 /* Sizes are i64 and rows of a buffer are counted in i32: what could wrap is refused here, before anything is multiplied.  Steps
@@ -53,7 +53,7 @@ err planner_init(struct planner *p, const struct plan_request *q) {
     p->machine = q->machine;
     p->sliced = net_sliced(q->net);
     if (p->sliced && q->slices < 2) return FAIL(E1, "a net of slices, and a plan that knows of none");
-    p->grain = plan_grain(q->B);
+    p->grain = p->sliced ? plan_slice_grain(q->B) : plan_grain(q->B);
     p->ngrain = ceil_div(q->B, p->grain);
     return 0;
 }

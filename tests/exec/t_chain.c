@@ -4,6 +4,7 @@
 #include "t.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/pool.h"
@@ -190,7 +191,7 @@ static void what_forgets_takes_two_rounds_and_stops_early(void **state) {
     }
     assert_int_equal(t.rounds, 2);
     assert_int_equal(t.first, T);
-    assert_in_range(chain_forgets(&t, LEN, sorted), 10, 20); /* 0.3^14 = 5e-8 */
+    assert_in_range(chain_forgets(&t, sorted), 10, 20); /* 0.3^14 = 5e-8 */
     assert_in_range(t.again, 11 * 10, 11 * 20);
     arena_free(&a);
 }

@@ -123,7 +123,7 @@ static void rounds_follow_the_memory(void **state) {
     i32 sorted[64];
     sliced_new(&g, &s, kern_best(), 2, fine);
     sliced_step(&g);
-    const i32 w = chain_forgets(exec_chain(g.x, 2, false), 1024, sorted);
+    const i32 w = chain_forgets(exec_chain(g.x, 2, false), sorted);
     assert_in_range(w, 1, 1023);
     sliced_free(&g);
     for (s.P = 8; s.P <= 64; s.P *= 2) {

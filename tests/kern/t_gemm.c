@@ -62,6 +62,21 @@ TEST(gemm_of_nothing_clears_or_keeps) {
         for (i32 tn = 0; tn < 2 && kern_get(a); tn++) check(a, 3, 20, 0, tn, false), check(a, 3, 20, 0, tn, true);
 }
 
+/* Few rows of every step in one call: the bits of a call for each. */
+TEST(gemm_runs_are_one_product_after_another) {
+    enum { M = 37, N = 20, ld = 32, runs = 41, apart = 9 };
+    f32 *A = drawn(runs * apart * M, 1), *B = drawn(runs * apart * ld, 2), *C = floats(M * ld), *D = floats(M * ld);
+    for (enum kern_arch a = 0; a < KERN_NARCH; a++)
+        for (i32 K = 1; K <= apart && kern_get(a); K += 4) {
+            const struct kern *k = kern_get(a);
+            for (i32 i = 0; i < M * ld; i++) C[i] = D[i] = 1;
+            k->gemm_tn_runs(M, N, K, runs, A, M, apart * M, B, ld, apart * ld, C, ld);
+            for (i32 i = 0; i < runs; i++) k->gemm_tn(M, N, K, A + i * apart * M, M, B + i * apart * ld, ld, D, ld, true);
+            assert_memory_equal(C, D, M * ld * sizeof *C);
+        }
+    mem_free(A), mem_free(B), mem_free(C), mem_free(D);
+}
+
 TEST(gemm_row_does_not_depend_on_the_other_rows) {
     enum { M = 31, N = 40, K = 70, ld = 48 };
     f32 *A = drawn(M * K, 1), *B = drawn(K * ld, 2), *C = floats(M * ld), *D = floats(ld);
@@ -77,4 +92,5 @@ TEST(gemm_row_does_not_depend_on_the_other_rows) {
 }
 
 T_MAIN(cmocka_unit_test(gemm_matches_f64_sums_at_odd_sizes), cmocka_unit_test(gemm_of_nothing_clears_or_keeps),
-       cmocka_unit_test(gemm_row_does_not_depend_on_the_other_rows))
+       cmocka_unit_test(gemm_row_does_not_depend_on_the_other_rows),
+       cmocka_unit_test(gemm_runs_are_one_product_after_another))

@@ -73,15 +73,13 @@ static void deactivate(enum activation act, i64 n, const f32 *y, f32 *dy) {
 }
 
 static void grad(const struct op *op, const struct run *r, struct part part, f32 *dw) {
-    i32 Np = round_up(op->F, LANES), Ip = round_up(op->I, LANES);
+    i32 Np = round_up(op->F, LANES), Ip = round_up(op->I, LANES), rows, n = part_runs(part, r->B);
+    i64 first = part_run(part, r->B, 0, &rows);
     f32 *db = dw + (i64)op->I * Np;
-    for (i32 i = 0; i < part_runs(part, r->B); i++) {
-        i32 rows;
-        i64 first = part_run(part, r->B, i, &rows);
-        const f32 *dz = r->dbuf[op->out] + first * Np;
-        r->kern->gemm_tn(op->I, op->F, rows, run_in(op, r, 0) + first * Ip, Ip, dz, Np, dw, Np, true);
+    const f32 *x = run_in(op, r, 0) + first * Ip, *dz = r->dbuf[op->out] + first * Np;
+    r->kern->gemm_tn_runs(op->I, op->F, rows, n, x, Ip, (i64)r->B * Ip, dz, Np, (i64)r->B * Np, dw, Np);
+    for (i32 i = 0; i < n; i++, dz += (i64)r->B * Np)
         for (i32 b = 0; b < rows; b++) r->kern->add(Np, db, dz + (i64)b * Np);
-    }
 }
 
 static void bwd(const struct op *op, const struct run *r, struct part part) {

@@ -9,32 +9,41 @@
  * changed.  Backward is the same in the other direction: the state is the gradient of (h, c), it begins from what the row after
  * left.  There a row needs its gates again, which the fp32 kernels have turned into dz: they are made anew, chunk by chunk.
  * Method: time_parallel.md 3.2 (slices as block Jacobi with merge-stop); the difference that travels back is the new gradient
- * against the old one.
+ * against the old one.  Where forward showed how soon the net forgets, the first guess of backward comes from a walk over the
+ * heads of the rows, and is as a rule good enough.
  *
  * saved    behind that of recurrent.c: begin [2 ways][states][B][Hp] | marks [2 ways][chunks][states][B][Hp]
- * scratch  behind that of recurrent.c: a state [states][B][Hp] | the row that goes on from each row [B] | still running [B] */
+ * scratch  behind that of recurrent.c: a state [states][B][Hp] | the row that goes on from each row, still running, ran again [B]
+ *          | live rows of a head [B][T] | dW of each grain */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "model/layer/recurrent.h"
 
-enum { CHUNKS = 64, CHUNK_MIN = 16, CHUNK_MAX = 128 };
+enum { CHUNK_FLOATS = 1 << 19, CHUNK_MIN = 8, CHUNK_MAX = 128, CHUNKS_MIN = 32, CHUNKS_MAX = 4096, GRAINS_MAX = 8 };
 
-/* Short enough that a merge is seen soon, long enough that a call of the kernels is nothing beside its work. */
-static i32 chunk_steps(const struct op *op) { return imin(CHUNK_MAX, imax(CHUNK_MIN, op->T / CHUNKS)); }
-static i32 chunk_count(const struct op *op) { return ceil_div(op->T, chunk_steps(op)); }
+/* So short that what is kept of a chunk stays in the second cache from one kernel to the next (and a merge is seen soon), so long
+ * that a call is nothing beside its work. */
+static i32 chunk_steps(const struct op *op, i32 B) {
+    const i64 kept = (i64)B * round_up(op->F, LANES) * (cell_slots(cell_of(op->spec.cell)) + 1);
+    const i32 most = imin((i32)lmin(CHUNK_MAX, CHUNK_FLOATS / kept), op->T / CHUNKS_MIN);
+    return imax(imax(CHUNK_MIN, most), ceil_div(op->T, CHUNKS_MAX));
+}
+static i32 chunk_count(const struct op *op, i32 B) { return ceil_div(op->T, chunk_steps(op, B)); }
 
 static i64 state_floats(const struct op *op, i32 B) {
     return (i64)cell_of(op->spec.cell)->states * B * round_up(op->F, LANES);
 }
 
 i64 recurrent_chain_saved(const struct op *op, i32 B) {
-    return recurrent_sliced(op) ? 2 * (1 + chunk_count(op)) * state_floats(op, B) : 0;
+    return recurrent_sliced(op) ? 2 * (1 + chunk_count(op, B)) * state_floats(op, B) : 0;
 }
 
 i64 recurrent_chain_scratch(const struct op *op, i32 B) {
-    return recurrent_sliced(op) ? state_floats(op, B) + 2 * round_up64(B, LANES) : 0;
+    return recurrent_sliced(op) ? state_floats(op, B) + 3 * round_up64(B, LANES) + round_up64(op->T + 1, LANES) * B +
+                                      GRAINS_MAX * round_up64(op->ntheta, LANES)
+                                : 0;
 }
 
 /* Where a way (forward or backward) has its states.  A state: plane 0 is h (or its gradient), plane 1 c. */
@@ -42,20 +51,39 @@ struct way {
     const struct op *op;
     const struct run *r;
     bool back;
-    i32 states, chunks, Hp;
+    i32 states, chunk, chunks, Hp; /* chunk: steps of one */
+    i32 head;           /* backward: steps that were run to guess what a row hands on; 0 = none */
+    bool ring;          /* dz of a chunk only is kept: with a head, dW as a rule needs no more */
     i64 plane;          /* floats from h to c */
     f32 *begin, *mark;  /* what rows began from; states after (backward: gradients before) each chunk */
     f32 *end;           /* the mark that is handed on */
     f32 *fresh;         /* of the chunk that runs again */
     const i32 *after;   /* [B] */
-    i32 *next, *going;  /* [B] */
+    i32 *next, *going, *redone; /* [B] */
+    i32 *live;          /* [B][T+1] */
+    f32 *dw;            /* [grains][ntheta] */
     const f32 *given;   /* begin of rows that follow none: in[1], or the gradient of the end; NULL = zero */
 };
+
+static const struct cell_kern *kernels(const struct way *w) {
+    return cell_kernels(cell_of(w->op->spec.cell), w->r->kern, w->op->spec.precision);
+}
+
+/* How far back a gradient is felt is how long forward remembers: the same products of Jacobians.  Not worth it beyond a third. */
+static i32 head_steps(const struct chain *c, i32 chunk, i32 T) {
+    const i32 n = c->forgets > 0 ? round_up(c->forgets + c->forgets / 4, chunk) : 0;
+    return n <= T / 3 ? n : 0;
+}
 
 static struct way way_of(const struct chain *c, bool backward) {
     const struct op *op = c->self;
     const struct run *r = c->with;
-    struct way w = {.op = op, .r = r, .back = backward, .states = cell_of(op->spec.cell)->states, .chunks = chunk_count(op)};
+    struct way w = {.op = op,
+                    .r = r,
+                    .back = backward,
+                    .states = cell_of(op->spec.cell)->states,
+                    .chunk = chunk_steps(op, r->B),
+                    .chunks = chunk_count(op, r->B)};
     const i64 state = state_floats(op, r->B);
     f32 *saved = r->saved[op->l] + round_up64(recurrent_plain_saved(op, r->B), LANES);
     f32 *scratch = r->scratch[op->l] + round_up64(recurrent_plain_scratch(op, r->B), LANES);
@@ -67,13 +95,14 @@ static struct way way_of(const struct chain *c, bool backward) {
     w.fresh = scratch;
     w.next = (i32 *)(void *)(scratch + state);
     w.going = w.next + round_up64(r->B, LANES);
+    w.redone = w.going + round_up64(r->B, LANES);
+    w.live = w.redone + round_up64(r->B, LANES);
+    w.dw = (f32 *)(void *)(w.live + round_up64(op->T + 1, LANES) * r->B);
+    w.head = backward ? head_steps(c, w.chunk, op->T) : 0;
+    w.ring = w.head > 0 && kernels(&w)->bwd_again;
     w.after = (const i32 *)(const void *)run_in(op, r, RECURRENT_AFTER);
     w.given = backward ? run_dout(r, op->end) : op->spec.in[1] >= 0 ? run_in(op, r, 1) : NULL;
     return w;
-}
-
-static const struct cell_kern *kernels(const struct way *w) {
-    return cell_kernels(cell_of(w->op->spec.cell), w->r->kern, w->op->spec.precision);
 }
 
 static f32 *mark_at(const struct way *w, i32 chunk) { return w->mark + chunk * w->states * w->plane; }
@@ -117,8 +146,8 @@ static f32 largest(const struct way *w, const f32 *a, i32 row) {
 /* ------------------------------------------------------------------ running ------------------------------------------------- */
 
 static void chunk_range(const struct way *w, i32 chunk, i32 *t0, i32 *t1) {
-    *t0 = chunk * chunk_steps(w->op);
-    *t1 = imin(w->op->T, *t0 + chunk_steps(w->op));
+    *t0 = chunk * w->chunk;
+    *t1 = imin(w->op->T, *t0 + w->chunk);
 }
 
 static void chunk_fwd(const struct way *w, struct cell_box *box, i32 b0, i32 b1, i32 chunk, bool again) {
@@ -129,15 +158,28 @@ static void chunk_fwd(const struct way *w, struct cell_box *box, i32 b0, i32 b1,
     kernels(w)->fwd(box, b0, b1, t0, t1);
 }
 
+static f32 *dw_of(const struct way *w, i32 grain) { return w->dw + grain * round_up64(w->op->ntheta, LANES); }
+
+/* dW of some steps to the sums of the grains of rows b0..b1, while their dz is warm. */
+static void add_dw(const struct way *w, const struct cell_box *box, i32 b0, i32 b1, i32 t0, i32 t1) {
+    const struct part p = {.b0 = b0, .b1 = b1, .t0 = t0, .t1 = t1, .n = 1};
+    const i64 bias = cell_packed_w(cell_of(w->op->spec.cell), w->op->I, w->op->F);
+    for (i32 g = grain_first(w->r, p); g < grain_end(w->r, p); g++) {
+        const struct part q = part_grain(w->r, p, g);
+        kernels(w)->dw(box, q.b0, q.b1, t0, t1, dw_of(w, g), dw_of(w, g) + bias);
+    }
+}
+
 static void chunk_bwd(const struct way *w, struct cell_box *box, i32 b0, i32 b1, i32 chunk, bool again) {
     const struct cell_kern *k = kernels(w);
     i32 t0, t1;
     chunk_range(w, chunk, &t0, &t1);
     box->hT = box->cT = NULL;
-    if (again && !k->bwd_again) k->fwd(box, b0, b1, t0, t1);
+    if ((again || t0 < w->head) && !k->bwd_again) k->fwd(box, b0, b1, t0, t1);
     box->dh0 = again ? w->fresh : mark_at(w, chunk);
     box->dc0 = w->states > 1 ? box->dh0 + w->plane : NULL;
     k->bwd(box, b0, b1, t0, t1);
+    if (!again) add_dw(w, box, b0, b1, t0, t1);
 }
 
 /* Which of the rows b0..b1 go on after a chunk that ran again: those that have not come back to their marks. */
@@ -177,6 +219,10 @@ static struct cell_box box_of(const struct way *w, const f32 *begin, i32 k0, i32
     box.h0 = begin;
     box.c0 = w->states > 1 ? begin + w->plane : NULL;
     box.dh0 = box.dc0 = NULL;
+    if (!w->back) return box;
+    box.dhT = w->begin;
+    box.dcT = w->states > 1 ? w->begin + w->plane : NULL;
+    box.slice = w->ring ? w->chunk : 0;
     return box;
 }
 
@@ -196,11 +242,13 @@ static void run_bwd(const struct chain *c, i32 k0, i32 k1, const u8 *todo, bool 
     const struct way w = way_of(c, true), forth = way_of(c, false);
     for (i32 b = k0; b < k1; b++) {
         w.going[b] = todo[b];
+        w.redone[b] = again && (todo[b] || w.redone[b]);
         if (!again && w.next[b] < 0) copy(&w, w.begin, b, w.given, b);
     }
+    const struct part p = {.b0 = k0, .b1 = k1};
+    for (i32 g = grain_first(w.r, p); g < grain_end(w.r, p) && !again; g++)
+        memset(dw_of(&w, g), 0, (size_t)w.op->ntheta * sizeof *w.dw);
     struct cell_box box = box_of(&w, forth.begin, k0, k1);
-    box.dhT = w.begin;
-    box.dcT = w.states > 1 ? w.begin + w.plane : NULL;
     run_chunks(&w, &box, k0, k1, again, tol, steps);
 }
 
@@ -214,10 +262,42 @@ static void guess_fwd(const struct chain *c, i32 k) {
     copy(&w, w.begin, k, NULL, 0);
 }
 
-/* No gradient from the row after, as yet: that of the end alone. */
+static void take_bwd(const struct chain *c, i32 k) {
+    const struct way w = way_of(c, true);
+    copy(&w, w.begin, k, w.end, w.next[k]);
+    for (i32 s = 0; s < w.states && w.given; s++)
+        for (i32 u = 0; u < w.Hp; u++) {
+            const i64 at = s * w.plane + (i64)k * w.Hp + u;
+            w.begin[at] += w.given[at];
+        }
+}
+
+/* What each row would hand on if nothing came to it: the walk back over its head alone.  By then it has all but forgotten what
+ * comes, so the guesses made of this are good, and one round is enough: dW can be added as it goes. */
+static void warm_bwd(const struct chain *c, i32 k0, i32 k1) {
+    const struct way w = way_of(c, true), forth = way_of(c, false);
+    if (w.head == 0) return;
+    struct cell_box box = box_of(&w, forth.begin, k0, k1);
+    i32 *live = w.live + (i64)k0 * round_up64(w.op->T + 1, LANES);
+    for (i32 t = 0; t < w.op->T; t++) live[t] = t < w.head ? w.r->B : 0; /* heads are shorter than any row */
+    box.live = live;
+    box.dx = NULL;
+    box.dhT = box.dcT = NULL;
+    for (i32 t1 = w.head, t0; t1 > 0; t1 = t0) {
+        t0 = t1 - w.chunk;
+        box.dh0 = t0 > 0 ? NULL : w.end;
+        box.dc0 = t0 > 0 || w.states == 1 ? NULL : w.end + w.plane;
+        kernels(&w)->bwd(&box, k0, k1, t0, t1);
+    }
+}
+
+/* Without a head there is no gradient from the row after, as yet: that of the end alone. */
 static void guess_bwd(const struct chain *c, i32 k) {
     const struct way w = way_of(c, true);
-    copy(&w, w.begin, k, w.given, k);
+    if (w.head > 0)
+        take_bwd(c, k);
+    else
+        copy(&w, w.begin, k, w.given, k);
 }
 
 static f32 scale_fwd(const struct chain *c, i32 k) {
@@ -249,16 +329,6 @@ static void take_fwd(const struct chain *c, i32 k) {
     copy(&w, w.begin, k, w.end, w.after[k]);
 }
 
-static void take_bwd(const struct chain *c, i32 k) {
-    const struct way w = way_of(c, true);
-    copy(&w, w.begin, k, w.end, w.next[k]);
-    for (i32 s = 0; s < w.states && w.given; s++)
-        for (i32 u = 0; u < w.Hp; u++) {
-            const i64 at = s * w.plane + (i64)k * w.Hp + u;
-            w.begin[at] += w.given[at];
-        }
-}
-
 /* ------------------------------------------------------------------ at the end ---------------------------------------------- */
 
 static void finish_fwd(const struct chain *c, i32 k0, i32 k1) {
@@ -266,21 +336,25 @@ static void finish_fwd(const struct chain *c, i32 k0, i32 k1) {
     for (i32 b = k0; b < k1; b++) copy(&w, w.r->buf[w.op->end], b, w.end, b);
 }
 
-/* dW of each grain from all its steps, in the order of recurrent.c; and the gradient of the states that were given. */
+/* The sums of dW; those of grains that ran again are of old gradients, and made anew. */
 static void finish_bwd(const struct chain *c, i32 k0, i32 k1) {
     const struct way w = way_of(c, true), forth = way_of(c, false);
     const struct op *op = w.op;
-    const struct cell *cell = cell_of(op->spec.cell);
     const struct part p = {.b0 = k0, .b1 = k1, .t1 = op->T, .n = 1};
-    const struct cell_box box = box_of(&w, forth.begin, k0, k1);
-    const i32 steps = recurrent_dw_steps(w.r, op->T);
-    for (i32 t1 = op->T, t0; t1 > 0; t1 = t0) {
-        t0 = (t1 - 1) / steps * steps;
-        for (i32 g = grain_first(w.r, p); g < grain_end(w.r, p); g++) {
-            const struct part q = part_grain(w.r, p, g);
-            f32 *dw = grain_grad(w.r, g, op->theta0);
-            kernels(&w)->dw(&box, q.b0, q.b1, t0, t1, dw, dw + cell_packed_w(cell, op->I, op->F));
+    struct cell_box box = box_of(&w, forth.begin, k0, k1);
+    for (i32 g = grain_first(w.r, p); g < grain_end(w.r, p); g++) {
+        const struct part q = part_grain(w.r, p, g);
+        bool redone = false;
+        for (i32 b = q.b0; b < q.b1; b++) redone = redone || w.redone[b];
+        if (redone) memset(dw_of(&w, g), 0, (size_t)op->ntheta * sizeof *w.dw);
+        for (i32 i = w.chunks - 1, t0, t1; redone && i >= 0; i--) {
+            chunk_range(&w, i, &t0, &t1);
+            if (w.ring)
+                chunk_bwd(&w, &box, q.b0, q.b1, i, false);
+            else
+                add_dw(&w, &box, q.b0, q.b1, t0, t1);
         }
+        w.r->kern->add(op->ntheta, grain_grad(w.r, g, op->theta0), dw_of(&w, g));
     }
     recurrent_pad_dx(&box, p);
     f32 *dgiven = op->spec.in[1] >= 0 ? run_din(op, w.r, 1) : NULL;
@@ -289,6 +363,7 @@ static void finish_bwd(const struct chain *c, i32 k0, i32 k1) {
 
 void recurrent_chain(const struct op *op, const struct run *r, bool backward, struct chain *out) {
     *out = backward ? (struct chain){.prev = prev_bwd,
+                                     .warm = warm_bwd,
                                      .guess = guess_bwd,
                                      .run = run_bwd,
                                      .scale = scale_bwd,
@@ -305,4 +380,5 @@ void recurrent_chain(const struct op *op, const struct run *r, bool backward, st
     out->self = op;
     out->with = r;
     out->nslice = r->B;
+    out->forgets = -1;
 }

@@ -1,4 +1,4 @@
-/* loss.c - walks the cells of a loss, up to 64 of a row at a time. */
+/* loss.c - walks the cells of a loss, up to 64 at a time: of one row, or of the rows of a step where rows are short. */
 #include <math.h>
 
 #include "model/loss/loss.h"
@@ -81,13 +81,60 @@ static f64 rows_sum(const struct op *op, const struct run *r, i64 at, const stru
     return sum / Q;
 }
 
+/* Rows b0..b1 of step t, together: so many cells at a time that a call is worth it. */
+static bool rows_are_short(const struct op *op) { return op->F <= LANES / 2 && op->spec.nquantile <= 1; }
+
+static i32 short_errors(const struct op *op, const struct run *r, i32 t, i32 b0, i32 b1, f32 e[CHUNK]) {
+    i32 n = 0;
+    for (i32 b = b0; b < b1; b++) {
+        const struct row row = row_at(op, r, (i64)t * r->B + b, 0);
+        for (i32 i = 0; i < row.w; i++, n++) {
+            const f32 v = (row.base ? row.pred[i] + row.base[i] : row.pred[i]) - row.target[i];
+            e[n] = isnan(row.target[i]) ? 0 : v;
+        }
+    }
+    while (n % LANES) e[n++] = 0;
+    return n;
+}
+
+static f64 short_rows_sum(const struct op *op, const struct run *r, i32 t, i32 b0, i32 b1, const struct loss_fn *fn) {
+    f32 e[CHUNK], value[CHUNK], lane[LANES] = {0};
+    f64 sum = 0;
+    for (i32 b = b0, end; b < b1; b = end) {
+        end = imin(b1, b + CHUNK / op->F);
+        i32 n = short_errors(op, r, t, b, end, e);
+        fn->value(op, 0, n, e, value);
+        for (i32 k = 0; k < n; k += LANES)
+            for (i32 i = 0; i < LANES; i++) lane[i] += value[k + i];
+    }
+    for (i32 i = 0; i < LANES; i++) sum += (f64)lane[i];
+    return sum;
+}
+
+static void short_rows_grad(const struct op *op, const struct run *r, i32 t, i32 b0, i32 b1, const struct loss_fn *fn, f32 *d) {
+    f32 e[CHUNK], slope[CHUNK];
+    i64 Ip = round_up(op->I, LANES);
+    for (i32 b = b0, end; b < b1; b = end) {
+        end = imin(b1, b + CHUNK / op->F);
+        fn->slope(op, 0, short_errors(op, r, t, b, end, e), e, slope);
+        for (i32 i = 0; i < end - b; i++) {
+            f32 *to = d + ((i64)t * r->B + b + i) * Ip;
+            for (i32 k = 0; k < LANES; k++) to[k] = k < op->F ? slope[i * op->F + k] * r->loss_scale : 0;
+        }
+    }
+}
+
 /* Parts cover whole grains; the parts of a grain come in the order of t. */
 void loss_fwd(const struct op *op, const struct run *r, struct part p, const struct loss_fn *fn) {
     for (i32 g = grain_first(r, p); g < grain_end(r, p); g++) {
         struct part q = part_grain(r, p, g);
         f64 total = p.t0 == 0 ? 0 : r->loss[g];
-        for (i32 t = q.t0; t < q.t1; t++)
-            for (i32 b = q.b0; b < q.b1; b++) total += rows_sum(op, r, (i64)t * r->B + b, fn);
+        for (i32 t = q.t0; t < q.t1; t++) {
+            if (rows_are_short(op))
+                total += short_rows_sum(op, r, t, q.b0, q.b1, fn);
+            else
+                for (i32 b = q.b0; b < q.b1; b++) total += rows_sum(op, r, (i64)t * r->B + b, fn);
+        }
         r->loss[g] = total;
     }
 }
@@ -107,7 +154,8 @@ void loss_bwd(const struct op *op, const struct run *r, struct part p, const str
     i64 Ip = round_up(op->I, LANES);
     i32 Q = imax(1, op->spec.nquantile);
     if (!d) return;
-    for (i32 t = p.t0; t < p.t1; t++)
+    for (i32 t = p.t0; t < p.t1 && rows_are_short(op); t++) short_rows_grad(op, r, t, p.b0, p.b1, fn, d);
+    for (i32 t = p.t0; t < p.t1 && !rows_are_short(op); t++)
         for (i32 b = p.b0; b < p.b1; b++) {
             i64 at = (i64)t * r->B + b;
             f32 *to = d + at * Ip;
