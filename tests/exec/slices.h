@@ -45,7 +45,7 @@ static inline i32 sliced_recurrent(struct net *n, const struct sliced *s, i32 k,
 
 /* x -> dense -> L recurrent layers -> head at every step -> squared error. */
 static inline void sliced_net(struct net *n, const struct sliced *s) {
-    const i32 T = sliced_steps(s), states = s->cell == CELL_LSTM ? 2 : 1;
+    const i32 T = sliced_steps(s), states = cell_of(s->cell)->states;
     net_init(n);
     i32 in = nets_input(n, "x", T, s->I, false), length = -1, after = -1, start = -1, l = -1;
     if (s->T % s->P) length = nets_input(n, "length", 1, 1, true);

@@ -128,7 +128,7 @@ TEST(exec_same_bits_all_layers_rmsprop) {
 /* A layer that is shared by units: 1 to 3 members, batches that rows could not be cut of and one that they could. */
 TEST(exec_same_bits_teams) {
     static const i32 sizes[] = {1, 2, 11};
-    for (i32 kind = 0; kind < CELL_NKIND; kind++)
+    for (i32 kind = 0; kind < cell_count(); kind++)
         for (size_t i = 0; i < COUNT(sizes); i++) {
             nets_short(&net, (struct shape){.T = 9, .I = 3, .H = 41, .w = 5}, (enum cell_kind)kind, "loss_mse");
             same_bits_as("adam", sizes[i], "unit_split", 3);

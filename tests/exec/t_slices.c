@@ -36,7 +36,7 @@ static void compare(struct sliced s, i32 threads, const struct kern *k, f64 stat
 static void slices_give_states_and_gradients_of_the_whole(void **state) {
     (void)state;
     static const i32 cuts[] = {2, 3, 7, 16};
-    for (i32 cell = 0; cell < CELL_NKIND; cell++)
+    for (i32 cell = 0; cell < cell_count(); cell++)
         for (size_t i = 0; i < COUNT(cuts); i++) {
             struct sliced s = small((enum cell_kind)cell);
             s.P = cuts[i];
@@ -50,7 +50,7 @@ static void slices_give_states_and_gradients_of_the_whole(void **state) {
 /* No merge-stop, a round for every slice: each row does the very arithmetic that it does in the whole sequence. */
 static void tolerance_zero_gives_the_bits_of_the_whole(void **state) {
     (void)state;
-    for (i32 cell = 0; cell < CELL_NKIND; cell++)
+    for (i32 cell = 0; cell < cell_count(); cell++)
         for (i32 threads = 1; threads <= 3; threads++) {
             struct sliced s = small((enum cell_kind)cell), one;
             struct sliced_run whole, cut;
@@ -63,7 +63,7 @@ static void tolerance_zero_gives_the_bits_of_the_whole(void **state) {
             sliced_step(&whole);
             sliced_step(&cut);
             assert_true(sliced_states_differ(&cut, &whole) == 0);
-            assert_true(sliced_grads_differ(&cut, &whole) < 1e-6);
+            assert_true(sliced_grads_differ(&cut, &whole) < 3e-6); /* of the head, whose sums go another way */
             sliced_free(&whole);
             sliced_free(&cut);
         }
