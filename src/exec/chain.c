@@ -71,6 +71,9 @@ static void start(struct solve *v) {
     if (v->c->warm) gate(v->s, v->n); /* what guesses look at may now be written over */
 }
 
+/* Begins are foreseen, in a sweep over all slices; not where they go one after another anyway. */
+static bool carries(const struct solve *v) { return v->c->rank > 0 && !v->serial; }
+
 static void run(struct solve *v) {
     struct chain_solver *s = v->s;
     struct chain_member *m = &s->member[v->me];
@@ -80,7 +83,8 @@ static void run(struct solve *v) {
         s->steps[k] = 0;
         any = any || s->now[k];
     }
-    if (any) v->c->run(v->c, v->k0, v->k1, s->now, v->round > 1, v->tol, s->steps);
+    if (any || carries(v)) v->c->run(v->c, v->k0, v->k1, s->now, v->round > 1, v->tol, s->steps);
+    if (any && carries(v) && v->c->answers) v->c->answers(v->c, v->k0, v->k1, s->now);
     for (i32 k = v->k0; k < v->k1; k++) {
         s->todo[k] = s->todo[k] && !s->now[k];
         *(v->round > 1 ? &m->again : &m->first) += s->steps[k];
@@ -101,14 +105,23 @@ static void compare(struct solve *v, i32 k) {
     }
     const i32 at = settled_at(v, prev);
     const bool sure = at > 0 && at <= v->round;
-    const f32 gap = v->c->gap(v->c, k);
+    const f32 gap = carries(v) ? v->c->carry(v->c, k, v->tol) : v->c->gap(v->c, k);
     if (!(gap <= v->tol)) m->gap = isnan(gap) ? gap : fmaxf(m->gap, gap);
     if (!(gap <= v->tol) || s->todo[k]) {
-        v->c->take(v->c, k);
+        if (!carries(v)) v->c->take(v->c, k);
         s->todo[k] = 1;
         m->open++;
     }
     if (sure) atomic_store_explicit(&s->settled[k], v->round + 1, memory_order_relaxed);
+}
+
+/* Each member its slices; where one begin follows from the other, the first of them all. */
+static void sweep(struct solve *v) {
+    const i32 n = v->s->nslice;
+    if (!carries(v))
+        for (i32 k = v->k0; k < v->k1; k++) compare(v, k);
+    else if (v->me == 0)
+        for (i32 i = 0; i < n; i++) compare(v, v->c->down ? n - 1 - i : i);
 }
 
 /* Do gaps fall?  Over three rounds they have to lose a fiftieth at least. */
@@ -169,7 +182,7 @@ void chain_solve(struct chain_solver *s, const struct chain *c, const struct cha
         if (v.round == 1) measure(&v, how);
         m->open = 0;
         m->gap = 0;
-        for (i32 k = k0; k < k1; k++) compare(&v, k);
+        sweep(&v);
         gate(s, n);
         if (!more(&v)) break;
     }

@@ -29,6 +29,13 @@ struct chain {
     f32 (*scale)(const struct chain *c, i32 k); /* size of the values of slice k that tolerances are a share of; >= 0 */
     f32 (*gap)(const struct chain *c, i32 k);   /* largest difference of what prev left and what k began from; NaN = not close */
     void (*take)(const struct chain *c, i32 k); /* begin of k = what prev left */
+    /* With a rank: after a run, how the ends of slices with todo answer to their begins; and, slice after slice in the order of
+     * the chain (from the last number to the first where `down`), take what follows from that: returns the gap and takes where it
+     * is beyond tol.  One caller for all slices. */
+    i32 rank;
+    bool down;
+    void (*answers)(const struct chain *c, i32 k0, i32 k1, const u8 *todo); /* NULL = they are known */
+    f32 (*carry)(const struct chain *c, i32 k, f32 tol);
     void (*finish)(const struct chain *c, i32 k0, i32 k1); /* after the last round; NULL = nothing to do */
 };
 

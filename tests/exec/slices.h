@@ -20,6 +20,9 @@ struct sliced {
     bool end;   /* the last state is read too */
     f32 spread; /* of the recurrent weights: the larger the longer the memory */
     f32 rate;   /* dropout between layers */
+    i32 rank;
+    i32 slow;   /* units of an lstm that remember long: */
+    f32 forget; /* added to the bias of their forget gate */
 };
 
 static inline i32 sliced_steps(const struct sliced *s) { return ceil_div(s->T, s->P); }
@@ -38,6 +41,7 @@ static inline i32 sliced_recurrent(struct net *n, const struct sliced *s, i32 k,
     c.in[2] = length;
     c.in[3] = after;
     c.precision = s->precision;
+    if (s->P > 1) c.rank = s->rank;
     i32 l;
     T_OK(net_op(n, &c, &l));
     return l;
@@ -127,6 +131,7 @@ static inline void sliced_weights(struct sliced_run *g) {
             assert_true(size <= (i64)COUNT(canonical));
             op->layer->store(op, t, g->store.theta + op->theta0, canonical);
             for (i64 i = 0; i < size && t == 1; i++) canonical[i] *= g->s.spread;
+            for (i32 u = 0; u < g->s.slow && t == 2; u++) canonical[g->s.H + u] += g->s.forget;
             op->layer->load(op, t, canonical, g->store.theta + op->theta0);
         }
     }

@@ -193,6 +193,40 @@ static void bf16_slices_are_within_bf16(void **state) {
     sliced_free(&cut);
 }
 
+/* Where the net remembers for many slices, answers in a few directions take the place of rounds (time_parallel.md 3.3). */
+static void a_rank_makes_rounds_few(void **state) {
+    (void)state;
+    struct sliced s = small(CELL_LSTM), one;
+    struct sliced_run whole, cut;
+    i32 rounds[2][5];
+    s.T = 4096, s.P = 64, s.H = 32, s.spread = 1, s.state = false;
+    one = s;
+    one.P = 1;
+    for (i32 many = 0; many < 2; many++) {
+        s.slow = one.slow = many ? 3 : 1;
+        s.forget = one.forget = many ? 4.6f : 6.9f;
+        sliced_new(&whole, &one, kern_best(), 1, fine);
+        sliced_step(&whole);
+        for (i32 rank = 0; rank <= 4; rank++) {
+            s.rank = rank;
+            sliced_new(&cut, &s, kern_best(), 2, (struct chain_course){.tol = 1e-6f, .rounds = 64});
+            sliced_step(&cut);
+            const struct chain_trace *f = exec_chain(cut.x, 1, false), *b = exec_chain(cut.x, 1, true);
+            rounds[many][rank] = f->rounds;
+            if (getenv("SHOW"))
+                print_message("slow %d rank %d: rounds %d again %.2f back %d again %.2f states %.2e grads %.2e\n", s.slow, rank,
+                              f->rounds, (f64)f->again / (f64)f->first, b->rounds, (f64)b->again / (f64)b->first,
+                              sliced_states_differ(&cut, &whole), sliced_grads_differ(&cut, &whole));
+            assert_true(sliced_states_differ(&cut, &whole) <= 2e-5);
+            assert_true(sliced_grads_differ(&cut, &whole) <= 1e-4);
+            sliced_free(&cut);
+        }
+        sliced_free(&whole);
+    }
+    assert_true(rounds[0][0] >= 47 && rounds[0][1] <= 10 && rounds[0][4] <= 10); /* one mode of memory */
+    assert_true(rounds[1][0] >= 23 && rounds[1][4] <= 7);                        /* three */
+}
+
 static void every_instruction_set_gives_the_gradients_of_the_whole(void **state) {
     (void)state;
     for (i32 a = 0; a < KERN_NARCH; a++) {
@@ -207,4 +241,5 @@ T_MAIN(cmocka_unit_test(slices_give_states_and_gradients_of_the_whole),
        cmocka_unit_test(tolerance_zero_gives_the_bits_of_the_whole), cmocka_unit_test(any_number_of_workers_gives_the_same_bits),
        cmocka_unit_test(fewer_lanes_than_devices_give_the_same_bits), cmocka_unit_test(rounds_follow_the_memory),
        cmocka_unit_test(what_does_not_contract_is_done_serially), cmocka_unit_test(a_nan_in_a_slice_ends),
-       cmocka_unit_test(bf16_slices_are_within_bf16), cmocka_unit_test(every_instruction_set_gives_the_gradients_of_the_whole))
+       cmocka_unit_test(bf16_slices_are_within_bf16), cmocka_unit_test(a_rank_makes_rounds_few),
+       cmocka_unit_test(every_instruction_set_gives_the_gradients_of_the_whole))

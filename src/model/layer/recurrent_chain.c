@@ -10,138 +10,11 @@
  * left.  There a row needs its gates again, which the fp32 kernels have turned into dz: they are made anew, chunk by chunk.
  * Method: time_parallel.md 3.2 (slices as block Jacobi with merge-stop); the difference that travels back is the new gradient
  * against the old one.  Where forward showed how soon the net forgets, the first guess of backward comes from a walk over the
- * heads of the rows, and is as a rule good enough.
- *
- * saved    behind that of recurrent.c: begin [2 ways][states][B][Hp] | marks [2 ways][chunks][states][B][Hp]
- * scratch  behind that of recurrent.c: a state [states][B][Hp] | the row that goes on from each row, still running, ran again [B]
- *          | live rows of a head [B][T] | dW of each grain */
+ * heads of the rows, and is as a rule good enough.  States and where they are: recurrent_way.h. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "model/layer/recurrent.h"
-
-enum { CHUNK_FLOATS = 1 << 19, CHUNK_MIN = 8, CHUNK_MAX = 128, CHUNKS_MIN = 32, CHUNKS_MAX = 4096, GRAINS_MAX = 8 };
-
-/* So short that what is kept of a chunk stays in the second cache from one kernel to the next (and a merge is seen soon), so long
- * that a call is nothing beside its work. */
-static i32 chunk_steps(const struct op *op, i32 B) {
-    const i64 kept = (i64)B * round_up(op->F, LANES) * (cell_slots(cell_of(op->spec.cell)) + 1);
-    const i32 most = imin((i32)lmin(CHUNK_MAX, CHUNK_FLOATS / kept), op->T / CHUNKS_MIN);
-    return imax(imax(CHUNK_MIN, most), ceil_div(op->T, CHUNKS_MAX));
-}
-static i32 chunk_count(const struct op *op, i32 B) { return ceil_div(op->T, chunk_steps(op, B)); }
-
-static i64 state_floats(const struct op *op, i32 B) {
-    return (i64)cell_of(op->spec.cell)->states * B * round_up(op->F, LANES);
-}
-
-i64 recurrent_chain_saved(const struct op *op, i32 B) {
-    return recurrent_sliced(op) ? 2 * (1 + chunk_count(op, B)) * state_floats(op, B) : 0;
-}
-
-i64 recurrent_chain_scratch(const struct op *op, i32 B) {
-    return recurrent_sliced(op) ? state_floats(op, B) + 3 * round_up64(B, LANES) + round_up64(op->T + 1, LANES) * B +
-                                      GRAINS_MAX * round_up64(op->ntheta, LANES)
-                                : 0;
-}
-
-/* Where a way (forward or backward) has its states.  A state: plane 0 is h (or its gradient), plane 1 c. */
-struct way {
-    const struct op *op;
-    const struct run *r;
-    bool back;
-    i32 states, chunk, chunks, Hp; /* chunk: steps of one */
-    i32 head;           /* backward: steps that were run to guess what a row hands on; 0 = none */
-    bool ring;          /* dz of a chunk only is kept: with a head, dW as a rule needs no more */
-    i64 plane;          /* floats from h to c */
-    f32 *begin, *mark;  /* what rows began from; states after (backward: gradients before) each chunk */
-    f32 *end;           /* the mark that is handed on */
-    f32 *fresh;         /* of the chunk that runs again */
-    const i32 *after;   /* [B] */
-    i32 *next, *going, *redone; /* [B] */
-    i32 *live;          /* [B][T+1] */
-    f32 *dw;            /* [grains][ntheta] */
-    const f32 *given;   /* begin of rows that follow none: in[1], or the gradient of the end; NULL = zero */
-};
-
-static const struct cell_kern *kernels(const struct way *w) {
-    return cell_kernels(cell_of(w->op->spec.cell), w->r->kern, w->op->spec.precision);
-}
-
-/* How far back a gradient is felt is how long forward remembers: the same products of Jacobians.  Not worth it beyond a third. */
-static i32 head_steps(const struct chain *c, i32 chunk, i32 T) {
-    const i32 n = c->forgets > 0 ? round_up(c->forgets + c->forgets / 4, chunk) : 0;
-    return n <= T / 3 ? n : 0;
-}
-
-static struct way way_of(const struct chain *c, bool backward) {
-    const struct op *op = c->self;
-    const struct run *r = c->with;
-    struct way w = {.op = op,
-                    .r = r,
-                    .back = backward,
-                    .states = cell_of(op->spec.cell)->states,
-                    .chunk = chunk_steps(op, r->B),
-                    .chunks = chunk_count(op, r->B)};
-    const i64 state = state_floats(op, r->B);
-    f32 *saved = r->saved[op->l] + round_up64(recurrent_plain_saved(op, r->B), LANES);
-    f32 *scratch = r->scratch[op->l] + round_up64(recurrent_plain_scratch(op, r->B), LANES);
-    w.Hp = round_up(op->F, LANES);
-    w.plane = (i64)r->B * w.Hp;
-    w.begin = saved + (backward ? state : 0);
-    w.mark = saved + 2 * state + (backward ? w.chunks * state : 0);
-    w.end = w.mark + (backward ? 0 : (w.chunks - 1) * state);
-    w.fresh = scratch;
-    w.next = (i32 *)(void *)(scratch + state);
-    w.going = w.next + round_up64(r->B, LANES);
-    w.redone = w.going + round_up64(r->B, LANES);
-    w.live = w.redone + round_up64(r->B, LANES);
-    w.dw = (f32 *)(void *)(w.live + round_up64(op->T + 1, LANES) * r->B);
-    w.head = backward ? head_steps(c, w.chunk, op->T) : 0;
-    w.ring = w.head > 0 && kernels(&w)->bwd_again;
-    w.after = (const i32 *)(const void *)run_in(op, r, RECURRENT_AFTER);
-    w.given = backward ? run_dout(r, op->end) : op->spec.in[1] >= 0 ? run_in(op, r, 1) : NULL;
-    return w;
-}
-
-static f32 *mark_at(const struct way *w, i32 chunk) { return w->mark + chunk * w->states * w->plane; }
-
-/* ------------------------------------------------------------------ states of one row --------------------------------------- */
-
-static void copy(const struct way *w, f32 *to, i32 row, const f32 *from, i32 from_row) {
-    for (i32 s = 0; s < w->states; s++) {
-        f32 *at = to + s * w->plane + (i64)row * w->Hp;
-        if (from)
-            memcpy(at, from + s * w->plane + (i64)from_row * w->Hp, (size_t)w->Hp * sizeof *at);
-        else
-            memset(at, 0, (size_t)w->Hp * sizeof *at);
-    }
-}
-
-/* The largest |a + plus - b| of two states (plus NULL = 0); NaN where one is. */
-static f32 distance(const struct way *w, const f32 *a, i32 a_row, const f32 *plus, const f32 *b, i32 b_row) {
-    f32 most = 0;
-    bool bad = false;
-    for (i32 s = 0; s < w->states; s++) {
-        const i64 at = s * w->plane;
-        const f32 *x = a + at + (i64)a_row * w->Hp, *y = b + at + (i64)b_row * w->Hp;
-        const f32 *z = plus ? plus + at + (i64)b_row * w->Hp : NULL;
-        for (i32 u = 0; u < w->Hp; u++) {
-            const f32 d = fabsf((z ? x[u] + z[u] : x[u]) - y[u]);
-            bad = bad || isnan(d);
-            most = d > most ? d : most;
-        }
-    }
-    return bad ? (f32)NAN : most;
-}
-
-static f32 largest(const struct way *w, const f32 *a, i32 row) {
-    f32 most = 0;
-    for (i32 s = 0; s < w->states; s++)
-        for (i32 u = 0; u < w->Hp; u++) most = fmaxf(most, fabsf(a[s * w->plane + (i64)row * w->Hp + u]));
-    return most;
-}
+#include "model/layer/recurrent_way.h"
 
 /* ------------------------------------------------------------------ running ------------------------------------------------- */
 
@@ -153,9 +26,9 @@ static void chunk_range(const struct way *w, i32 chunk, i32 *t0, i32 *t1) {
 static void chunk_fwd(const struct way *w, struct cell_box *box, i32 b0, i32 b1, i32 chunk, bool again) {
     i32 t0, t1;
     chunk_range(w, chunk, &t0, &t1);
-    box->hT = again ? w->fresh : mark_at(w, chunk);
+    box->hT = again ? w->fresh : way_mark(w, chunk);
     box->cT = w->states > 1 ? box->hT + w->plane : NULL;
-    kernels(w)->fwd(box, b0, b1, t0, t1);
+    way_kernels(w)->fwd(box, b0, b1, t0, t1);
 }
 
 static f32 *dw_of(const struct way *w, i32 grain) { return w->dw + grain * round_up64(w->op->ntheta, LANES); }
@@ -166,17 +39,17 @@ static void add_dw(const struct way *w, const struct cell_box *box, i32 b0, i32 
     const i64 bias = cell_packed_w(cell_of(w->op->spec.cell), w->op->I, w->op->F);
     for (i32 g = grain_first(w->r, p); g < grain_end(w->r, p); g++) {
         const struct part q = part_grain(w->r, p, g);
-        kernels(w)->dw(box, q.b0, q.b1, t0, t1, dw_of(w, g), dw_of(w, g) + bias);
+        way_kernels(w)->dw(box, q.b0, q.b1, t0, t1, dw_of(w, g), dw_of(w, g) + bias);
     }
 }
 
 static void chunk_bwd(const struct way *w, struct cell_box *box, i32 b0, i32 b1, i32 chunk, bool again) {
-    const struct cell_kern *k = kernels(w);
+    const struct cell_kern *k = way_kernels(w);
     i32 t0, t1;
     chunk_range(w, chunk, &t0, &t1);
     box->hT = box->cT = NULL;
     if ((again || t0 < w->head) && !k->bwd_again) k->fwd(box, b0, b1, t0, t1);
-    box->dh0 = again ? w->fresh : mark_at(w, chunk);
+    box->dh0 = again ? w->fresh : way_mark(w, chunk);
     box->dc0 = w->states > 1 ? box->dh0 + w->plane : NULL;
     k->bwd(box, b0, b1, t0, t1);
     if (!again) add_dw(w, box, b0, b1, t0, t1);
@@ -187,9 +60,9 @@ static void merge(const struct way *w, i32 b0, i32 b1, i32 chunk, f32 tol, i32 *
     i32 t0, t1;
     chunk_range(w, chunk, &t0, &t1);
     for (i32 b = b0; b < b1; b++) {
-        f32 *mark = mark_at(w, chunk);
-        w->going[b] = !(distance(w, w->fresh, b, NULL, mark, b) <= tol);
-        copy(w, mark, b, w->fresh, b);
+        f32 *mark = way_mark(w, chunk);
+        w->going[b] = !(way_distance(w, w->fresh, b, NULL, mark, b) <= tol);
+        way_copy(w, mark, b, w->fresh, b);
         steps[b] += t1 - t0;
     }
 }
@@ -214,27 +87,17 @@ static void run_chunks(const struct way *w, struct cell_box *box, i32 k0, i32 k1
     for (i32 b = k0; b < k1 && !again; b++) steps[b] = w->op->T;
 }
 
-static struct cell_box box_of(const struct way *w, const f32 *begin, i32 k0, i32 k1) {
-    struct cell_box box = recurrent_box(w->op, w->r, (struct part){.b0 = k0, .b1 = k1, .t1 = w->op->T, .n = 1});
-    box.h0 = begin;
-    box.c0 = w->states > 1 ? begin + w->plane : NULL;
-    box.dh0 = box.dc0 = NULL;
-    if (!w->back) return box;
-    box.dhT = w->begin;
-    box.dcT = w->states > 1 ? w->begin + w->plane : NULL;
-    box.slice = w->ring ? w->chunk : 0;
-    return box;
-}
-
 static void run_fwd(const struct chain *c, i32 k0, i32 k1, const u8 *todo, bool again, f32 tol, i32 *steps) {
     const struct way w = way_of(c, false);
     for (i32 b = k0; b < k1; b++) {
         w.going[b] = todo[b];
+        way_at_rest(&w, b);
         if (again) continue;
         w.next[b] = -1;
-        if (w.after[b] < 0) copy(&w, w.begin, b, w.given, b);
+        if (w.after[b] < 0) way_copy(&w, w.begin, b, w.given, b);
+        way_ask_anything(&w, b);
     }
-    struct cell_box box = box_of(&w, w.begin, k0, k1);
+    struct cell_box box = way_box(&w, w.begin, k0, k1);
     run_chunks(&w, &box, k0, k1, again, tol, steps);
 }
 
@@ -243,12 +106,13 @@ static void run_bwd(const struct chain *c, i32 k0, i32 k1, const u8 *todo, bool 
     for (i32 b = k0; b < k1; b++) {
         w.going[b] = todo[b];
         w.redone[b] = again && (todo[b] || w.redone[b]);
-        if (!again && w.next[b] < 0) copy(&w, w.begin, b, w.given, b);
+        way_at_rest(&w, b);
+        if (!again && w.next[b] < 0) way_copy(&w, w.begin, b, w.given, b);
     }
     const struct part p = {.b0 = k0, .b1 = k1};
     for (i32 g = grain_first(w.r, p); g < grain_end(w.r, p) && !again; g++)
         memset(dw_of(&w, g), 0, (size_t)w.op->ntheta * sizeof *w.dw);
-    struct cell_box box = box_of(&w, forth.begin, k0, k1);
+    struct cell_box box = way_box(&w, forth.begin, k0, k1);
     run_chunks(&w, &box, k0, k1, again, tol, steps);
 }
 
@@ -259,12 +123,12 @@ static i32 prev_bwd(const struct chain *c, i32 k) { return way_of(c, false).next
 
 static void guess_fwd(const struct chain *c, i32 k) {
     const struct way w = way_of(c, false);
-    copy(&w, w.begin, k, NULL, 0);
+    way_copy(&w, w.begin, k, NULL, 0);
 }
 
 static void take_bwd(const struct chain *c, i32 k) {
     const struct way w = way_of(c, true);
-    copy(&w, w.begin, k, w.end, w.next[k]);
+    way_copy(&w, w.begin, k, w.end, w.next[k]);
     for (i32 s = 0; s < w.states && w.given; s++)
         for (i32 u = 0; u < w.Hp; u++) {
             const i64 at = s * w.plane + (i64)k * w.Hp + u;
@@ -277,7 +141,7 @@ static void take_bwd(const struct chain *c, i32 k) {
 static void warm_bwd(const struct chain *c, i32 k0, i32 k1) {
     const struct way w = way_of(c, true), forth = way_of(c, false);
     if (w.head == 0) return;
-    struct cell_box box = box_of(&w, forth.begin, k0, k1);
+    struct cell_box box = way_box(&w, forth.begin, k0, k1);
     i32 *live = w.live + (i64)k0 * round_up64(w.op->T + 1, LANES);
     for (i32 t = 0; t < w.op->T; t++) live[t] = t < w.head ? w.r->B : 0; /* heads are shorter than any row */
     box.live = live;
@@ -287,7 +151,7 @@ static void warm_bwd(const struct chain *c, i32 k0, i32 k1) {
         t0 = t1 - w.chunk;
         box.dh0 = t0 > 0 ? NULL : w.end;
         box.dc0 = t0 > 0 || w.states == 1 ? NULL : w.end + w.plane;
-        kernels(&w)->bwd(&box, k0, k1, t0, t1);
+        way_kernels(&w)->bwd(&box, k0, k1, t0, t1);
     }
 }
 
@@ -297,18 +161,18 @@ static void guess_bwd(const struct chain *c, i32 k) {
     if (w.head > 0)
         take_bwd(c, k);
     else
-        copy(&w, w.begin, k, w.given, k);
+        way_copy(&w, w.begin, k, w.given, k);
 }
 
 static f32 scale_fwd(const struct chain *c, i32 k) {
     const struct way w = way_of(c, false);
-    return fmaxf(1, largest(&w, w.end, k));
+    return fmaxf(1, way_largest(&w, w.end, k));
 }
 
 static f32 scale_bwd(const struct chain *c, i32 k) {
     const struct way w = way_of(c, true);
-    f32 most = largest(&w, w.begin, k);
-    for (i32 i = 0; i < w.chunks; i++) most = fmaxf(most, largest(&w, mark_at(&w, i), k));
+    f32 most = way_largest(&w, w.begin, k);
+    for (i32 i = 0; i < w.chunks; i++) most = fmaxf(most, way_largest(&w, way_mark(&w, i), k));
     return most;
 }
 
@@ -316,24 +180,24 @@ static f32 scale_bwd(const struct chain *c, i32 k) {
 static f32 gap_fwd(const struct chain *c, i32 k) {
     const struct way w = way_of(c, false);
     w.next[w.after[k]] = k;
-    return distance(&w, w.end, w.after[k], NULL, w.begin, k);
+    return way_distance(&w, w.end, w.after[k], NULL, w.begin, k);
 }
 
 static f32 gap_bwd(const struct chain *c, i32 k) {
     const struct way w = way_of(c, true);
-    return distance(&w, w.end, w.next[k], w.given, w.begin, k);
+    return way_distance(&w, w.end, w.next[k], w.given, w.begin, k);
 }
 
 static void take_fwd(const struct chain *c, i32 k) {
     const struct way w = way_of(c, false);
-    copy(&w, w.begin, k, w.end, w.after[k]);
+    way_copy(&w, w.begin, k, w.end, w.after[k]);
 }
 
 /* ------------------------------------------------------------------ at the end ---------------------------------------------- */
 
 static void finish_fwd(const struct chain *c, i32 k0, i32 k1) {
     const struct way w = way_of(c, false);
-    for (i32 b = k0; b < k1; b++) copy(&w, w.r->buf[w.op->end], b, w.end, b);
+    for (i32 b = k0; b < k1; b++) way_copy(&w, w.r->buf[w.op->end], b, w.end, b);
 }
 
 /* The sums of dW; those of grains that ran again are of old gradients, and made anew. */
@@ -341,7 +205,7 @@ static void finish_bwd(const struct chain *c, i32 k0, i32 k1) {
     const struct way w = way_of(c, true), forth = way_of(c, false);
     const struct op *op = w.op;
     const struct part p = {.b0 = k0, .b1 = k1, .t1 = op->T, .n = 1};
-    struct cell_box box = box_of(&w, forth.begin, k0, k1);
+    struct cell_box box = way_box(&w, forth.begin, k0, k1);
     for (i32 g = grain_first(w.r, p); g < grain_end(w.r, p); g++) {
         const struct part q = part_grain(w.r, p, g);
         bool redone = false;
@@ -358,7 +222,7 @@ static void finish_bwd(const struct chain *c, i32 k0, i32 k1) {
     }
     recurrent_pad_dx(&box, p);
     f32 *dgiven = op->spec.in[1] >= 0 ? run_din(op, w.r, 1) : NULL;
-    for (i32 b = k0; b < k1 && dgiven; b++) copy(&w, dgiven, b, w.after[b] < 0 ? w.end : NULL, b);
+    for (i32 b = k0; b < k1 && dgiven; b++) way_copy(&w, dgiven, b, w.after[b] < 0 ? w.end : NULL, b);
 }
 
 void recurrent_chain(const struct op *op, const struct run *r, bool backward, struct chain *out) {
@@ -369,6 +233,8 @@ void recurrent_chain(const struct op *op, const struct run *r, bool backward, st
                                      .scale = scale_bwd,
                                      .gap = gap_bwd,
                                      .take = take_bwd,
+                                     .down = true,
+                                     .carry = way_carry_bwd,
                                      .finish = finish_bwd}
                     : (struct chain){.prev = prev_fwd,
                                      .guess = guess_fwd,
@@ -376,9 +242,12 @@ void recurrent_chain(const struct op *op, const struct run *r, bool backward, st
                                      .scale = scale_fwd,
                                      .gap = gap_fwd,
                                      .take = take_fwd,
+                                     .answers = way_answers,
+                                     .carry = way_carry_fwd,
                                      .finish = finish_fwd};
     out->self = op;
     out->with = r;
     out->nslice = r->B;
+    out->rank = op->spec.rank;
     out->forgets = -1;
 }

@@ -1,0 +1,155 @@
+/* recurrent_answer.c - how the end of a slice answers to a change of its begin, in a few directions: what makes rounds few where
+ * a recurrence remembers longer than a slice (time_parallel.md 3.3; parareal with a coarse operator that is learnt on the way).
+ *
+ *     answers   U[k] = d end / d begin  times V[k]          by a second walk over the slice, from begin + e V: no state is kept
+ *     carry     begin'[k] = end[prev] + U[prev] V[prev]' (begin'[prev] - begin[prev])        one sweep over all slices, in order;
+ *               V[k] <- the directions in which what comes changes: those of U[prev], orthonormal
+ *     back      the same of gradients, transposed:  U and V change places
+ *
+ * The correction is a guess; what is exact is that slices run again until ends and begins fit. */
+#include <math.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "model/layer/recurrent_way.h"
+
+#define NUDGE 0.05f /* of a begin, whose parts are of the order of 1: more is curved, less is lost in the last bits */
+
+static f32 *direction(const struct way *w, f32 *of, i32 i) { return of + i * w->states * w->plane; }
+static f32 *share(const struct way *w, i32 i, i32 k) { return &w->share[(i64)i * w->r->B + k]; }
+
+static f64 dot(const struct way *w, const f32 *a, i32 a_row, const f32 *b, i32 b_row) {
+    f64 sum = 0;
+    for (i32 s = 0; s < w->states; s++) {
+        const f32 *x = a + s * w->plane + (i64)a_row * w->Hp, *y = b + s * w->plane + (i64)b_row * w->Hp;
+        for (i32 u = 0; u < w->Hp; u++) sum += (f64)x[u] * (f64)y[u];
+    }
+    return sum;
+}
+
+/* a += factor * b */
+static void add(const struct way *w, f32 *a, i32 a_row, f32 factor, const f32 *b, i32 b_row) {
+    for (i32 s = 0; s < w->states; s++) {
+        f32 *x = a + s * w->plane + (i64)a_row * w->Hp;
+        const f32 *y = b + s * w->plane + (i64)b_row * w->Hp;
+        for (i32 u = 0; u < w->Hp; u++) x[u] += factor * y[u];
+    }
+}
+
+/* Directions of row k, orthonormal (Gram and Schmidt); one that depends on those before it becomes zero. */
+static void straighten(const struct way *w, i32 k) {
+    for (i32 i = 0; i < w->rank; i++) {
+        f32 *v = direction(w, w->ask, i);
+        const f64 whole = sqrt(dot(w, v, k, v, k));
+        for (i32 j = 0; j < i; j++) {
+            const f32 *other = direction(w, w->ask, j);
+            add(w, v, k, -(f32)dot(w, v, k, other, k), other, k);
+        }
+        const f64 left = sqrt(dot(w, v, k, v, k));
+        const f32 factor = left > 1e-4 * whole && left > 1e-30 ? (f32)(1 / left) : 0;
+        for (i32 s = 0; s < w->states; s++)
+            for (i32 u = 0; u < w->Hp; u++) v[s * w->plane + (i64)k * w->Hp + u] *= factor;
+    }
+}
+
+void way_at_rest(const struct way *w, i32 k) {
+    for (i32 i = 0; i < w->rank; i++) *share(w, i, k) = 0;
+}
+
+void way_ask_anything(const struct way *w, i32 k) {
+    for (i32 i = 0; i < w->rank; i++)
+        for (i32 s = 0; s < w->states; s++)
+            for (i32 u = 0; u < w->Hp; u++)
+                direction(w, w->ask, i)[s * w->plane + (i64)k * w->Hp + u] =
+                    u < w->op->F ? 2 * rng_uniform(1, RNG_GUESS, (u32)(i * w->states + s), (u64)k << 32 | (u64)u) - 1 : 0;
+    straighten(w, k);
+}
+
+/* Rows b0..b1 from where `from` is, over all steps, a chunk at a time; from and to take turns, the end is returned. */
+static f32 *walk(const struct way *w, i32 b0, i32 b1, f32 *from, f32 *to) {
+    struct cell_box box = way_box(w, from, b0, b1);
+    const struct cell_kern *k = cell_kernels(cell_of(w->op->spec.cell), w->r->kern, PREC_F32);
+    const f32 *x = box.x;
+    const i32 *live = box.live;
+    box.act = w->spare;
+    box.y = w->spare_y;
+    for (i32 t0 = 0; t0 < w->op->T; t0 += w->chunk) {
+        box.T = imin(w->chunk, w->op->T - t0);
+        box.x = x + (i64)t0 * box.B * box.x_ld;
+        box.live = live ? live + t0 : NULL;
+        box.h0 = from, box.c0 = w->states > 1 ? from + w->plane : NULL;
+        box.hT = to, box.cT = w->states > 1 ? to + w->plane : NULL;
+        k->fwd(&box, b0, b1, 0, box.T);
+        f32 *swap = from;
+        from = to;
+        to = swap;
+    }
+    return from;
+}
+
+void way_answers(const struct chain *c, i32 k0, i32 k1, const u8 *todo) {
+    const struct way w = way_of(c, false);
+    f32 *a = w.spare_state, *b = a + w.states * w.plane;
+    for (i32 i = 0; i < w.rank; i++)
+        for (i32 b0 = k0, b1; b0 < k1; b0 = b1) {
+            for (b1 = b0; b1 < k1 && todo[b1]; b1++) {
+                way_copy(&w, a, b1, w.begin, b1);
+                add(&w, a, b1, NUDGE, direction(&w, w.ask, i), b1);
+            }
+            if (b1 == b0) {
+                b1++;
+                continue;
+            }
+            const f32 *end = walk(&w, b0, b1, a, b);
+            for (i32 k = b0; k < b1; k++) {
+                f32 *answer = direction(&w, w.answer, i);
+                way_copy(&w, answer, k, end, k);
+                add(&w, answer, k, -1, w.end, k);
+                for (i32 s = 0; s < w.states; s++)
+                    for (i32 u = 0; u < w.Hp; u++) answer[s * w.plane + (i64)k * w.Hp + u] *= 1 / NUDGE;
+            }
+        }
+}
+
+/* h lies in [-1, 1], whatever is foreseen. */
+static void clip(const struct way *w, f32 *state, i32 k) {
+    f32 *h = state + (i64)k * w->Hp;
+    for (i32 u = 0; u < w->Hp; u++) h[u] = h[u] > 1 ? 1 : h[u] < -1 ? -1 : h[u];
+}
+
+/* begin[k] moves to `now`; how much of each direction of `of` that is. */
+static void move(const struct way *w, i32 k, const f32 *now, f32 *of) {
+    for (i32 i = 0; i < w->rank; i++) {
+        const f32 *v = direction(w, of, i);
+        *share(w, i, k) = (f32)(dot(w, v, k, now, k) - dot(w, v, k, w->begin, k));
+    }
+    way_copy(w, w->begin, k, now, k);
+}
+
+static f32 carry(const struct way *w, i32 prev, i32 k, f32 tol, f32 *expand, f32 *project) {
+    f32 *now = w->fresh;
+    way_copy(w, now, k, w->end, prev);
+    if (w->back && w->given) add(w, now, k, 1, w->given, k);
+    for (i32 i = 0; i < w->rank; i++) add(w, now, k, *share(w, i, prev), direction(w, expand, i), prev);
+    if (!w->back) clip(w, now, k);
+    const f32 gap = way_distance(w, now, k, NULL, w->begin, k);
+    for (i32 i = 0; i < w->rank; i++) *share(w, i, k) = 0;
+    if (!(gap <= tol)) move(w, k, now, project);
+    return gap;
+}
+
+f32 way_carry_fwd(const struct chain *c, i32 k, f32 tol) {
+    const struct way w = way_of(c, false);
+    const i32 prev = w.after[k];
+    w.next[prev] = k;
+    const f32 gap = carry(&w, prev, k, tol, w.answer, w.ask);
+    if (gap <= tol) return gap;
+    for (i32 i = 0; i < w.rank; i++) way_copy(&w, direction(&w, w.ask, i), k, direction(&w, w.answer, i), prev);
+    straighten(&w, k);
+    return gap;
+}
+
+f32 way_carry_bwd(const struct chain *c, i32 k, f32 tol) {
+    const struct way w = way_of(c, true);
+    return carry(&w, w.next[k], k, tol, w.ask, w.answer);
+}

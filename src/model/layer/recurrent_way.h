@@ -1,0 +1,49 @@
+/* recurrent_way.h - one way (forward or backward) through the slices of a recurrent layer: its states, row by row. */
+#ifndef STRETTO_MODEL_LAYER_RECURRENT_WAY_H
+#define STRETTO_MODEL_LAYER_RECURRENT_WAY_H
+
+#include "model/layer/recurrent.h"
+
+/* Where a way (forward or backward) has its states.  A state: plane 0 is h (or its gradient), plane 1 c. */
+struct way {
+    const struct op *op;
+    const struct run *r;
+    bool back;
+    i32 states, chunk, chunks, Hp; /* chunk: steps of one */
+    i32 head;           /* backward: steps that were run to guess what a row hands on; 0 = none */
+    bool ring;          /* dz of a chunk only is kept: with a head, dW as a rule needs no more */
+    i64 plane;          /* floats from h to c */
+    f32 *begin, *mark;  /* what rows began from; states after (backward: gradients before) each chunk */
+    f32 *end;           /* the mark that is handed on */
+    f32 *fresh;         /* of the chunk that runs again */
+    const i32 *after;   /* [B] */
+    i32 *next, *going, *redone; /* [B] */
+    i32 *live;          /* [B][T+1] */
+    f32 *dw;            /* [grains][ntheta] */
+    i32 rank;           /* directions in which it is known how ends answer to begins; 0 = none */
+    f32 *ask, *answer;  /* [rank][states][B][Hp] directions V of begins, and what they do to ends, U */
+    f32 *share;         /* [rank][B] how far begins have moved in each direction, in this sweep */
+    f32 *spare, *spare_y, *spare_state; /* a walk that is not kept: act, y of a chunk, two states */
+    const f32 *given;   /* begin of rows that follow none: in[1], or the gradient of the end; NULL = zero */
+};
+
+struct way way_of(const struct chain *c, bool backward);
+const struct cell_kern *way_kernels(const struct way *w);
+/* The op over rows k0..k1, each from its begin of the forward way. */
+struct cell_box way_box(const struct way *w, const f32 *begin, i32 k0, i32 k1);
+static inline f32 *way_mark(const struct way *w, i32 chunk) { return w->mark + chunk * w->states * w->plane; }
+
+/* State of row `row` of `to` = that of from_row of `from`; from NULL = zero. */
+void way_copy(const struct way *w, f32 *to, i32 row, const f32 *from, i32 from_row);
+/* The largest |a + plus - b| of two states (plus NULL = 0); NaN where one is. */
+f32 way_distance(const struct way *w, const f32 *a, i32 a_row, const f32 *plus, const f32 *b, i32 b_row);
+f32 way_largest(const struct way *w, const f32 *a, i32 row);
+
+/* Rank-r correction (recurrent_answer.c): first directions of row k; answers of rows that ran; begins that follow from them. */
+void way_ask_anything(const struct way *w, i32 k);
+void way_at_rest(const struct way *w, i32 k); /* row k has run from its begin: no move of it is left to carry over */
+void way_answers(const struct chain *c, i32 k0, i32 k1, const u8 *todo);
+f32 way_carry_fwd(const struct chain *c, i32 k, f32 tol);
+f32 way_carry_bwd(const struct chain *c, i32 k, f32 tol);
+
+#endif
