@@ -1,10 +1,12 @@
 /* bench_slices.c - one long series as whole steps and as slices of time: full training steps, on orders from run.py.
  *
- *     case T=65536 B=1 I=8 H=128 P=16 threads=2 prec=fp32 tol=1e-6      -> ok N        P=1: the whole series, units shared out
+ *     case T=65536 B=1 I=8 H=128 layers=1 P=16 threads=2 prec=fp32 tol=1e-6      -> ok N     P=1: whole, units shared out
  *     load N DIR           PyTorch's tensors and x, y as raw f32 files                -> ok
- *     step N K             K training steps (forward, loss at every step, backward, Adam with rate 0)   -> ok ms ms ..
+ *     save N DIR, grad N DIR   the tensors, or the last gradients of them, as raw f32 files              -> ok
+ *     step N K [RATE]      K training steps (forward, loss at every step, backward, Adam; rate 0)       -> ok ms ms ..
+ *     loss N               of the last step                                                             -> ok 0.0123
  *     grads N M            largest relative L2 distance of a tensor's gradient, and of the losses       -> ok 3.1e-07 1.2e-08
- *     chain N              rounds, serial rounds, again / first, w; forward and backward                -> ok 2 0 0.06 240 2 ..
+ *     chain N              rounds, serial rounds, again / first, w; forward and backward, each layer    -> ok 2 0 0.06 240 2 ..
  *     trace N              one step, task by task: name, lane, ms                   -> ok fwd_lstm:0:12.3 ..
  *     plan N               predicted ms of the step with w as given                                     -> ok ms
  *
@@ -23,10 +25,10 @@
 #include "exec/exec.h"
 #include "model/layer.h"
 
-enum { CASES = 64, LINE = 512, PATHS = 640 };
+enum { CASES = 64, LINE = 512, PATHS = 640, LAYERS = 8 };
 
 struct cut {
-    i64 T, B, I, H, P, threads;
+    i64 T, B, I, H, P, threads, layers;
     f64 tol;
     enum precision prec;
     struct net net;
@@ -36,7 +38,7 @@ struct cut {
     struct store store;
     struct exec *x;
     f32 *input[NET_BUFS];
-    i32 in, target, lstm;
+    i32 in, target, lstm[LAYERS];
     struct arena arena;
     f64 loss;
     u32 step;
@@ -55,10 +57,16 @@ static err layers(struct cut *c) {
     TRY(net_input(n, "x", T, (i32)c->I, false, &c->in));
     if (c->T % c->P) TRY(net_input(n, "length", 1, 1, true, &length));
     if (c->P > 1) TRY(net_input(n, "after", 1, 1, true, &after));
-    struct op_spec l = net_spec("recurrent", "lstm", c->in);
-    l.cell = CELL_LSTM, l.units = (i32)c->H, l.precision = c->prec, l.in[2] = length, l.in[3] = after;
-    TRY(net_op(n, &l, &c->lstm));
-    struct op_spec head = net_spec("dense", "head", n->op[c->lstm].out), loss;
+    i32 from = c->in;
+    for (i32 k = 0; k < c->layers; k++) {
+        char name[16];
+        snprintf(name, sizeof name, "lstm.%d", k);
+        struct op_spec l = net_spec("recurrent", name, from);
+        l.cell = CELL_LSTM, l.units = (i32)c->H, l.precision = c->prec, l.in[2] = length, l.in[3] = after;
+        TRY(net_op(n, &l, &c->lstm[k]));
+        from = n->op[c->lstm[k]].out;
+    }
+    struct op_spec head = net_spec("dense", "head", from), loss;
     head.units = 1;
     TRY(net_op(n, &head, &op));
     loss = net_spec("loss_mse", "loss", n->op[op].out);
@@ -124,6 +132,29 @@ static err weights(struct cut *c, const char *dir, f32 *most) {
     return 0;
 }
 
+/* Every tensor of theta (or of a gradient, which lies like theta) to a file of its own. */
+static err save(const struct cut *c, const f32 *theta, const char *dir) {
+    f32 *canonical = mem_alloc((size_t)(8 * c->H * (c->H + c->I + 1)) * sizeof *canonical);
+    err e = canonical ? 0 : -E601;
+    for (i32 l = 0; l < c->net.nop; l++) {
+        const struct op *op = &c->net.op[l];
+        struct tensor_info info[8];
+        const i32 n = op->layer->tensors ? op->layer->tensors(op, info) : 0;
+        for (i32 t = 0; t < n && e == 0; t++) {
+            char path[PATHS];
+            snprintf(path, sizeof path, "%s/%s.f32", dir, info[t].name);
+            op->layer->store(op, t, theta + op->theta0, canonical);
+            const size_t size = (size_t)info[t].rows * (size_t)(info[t].cols ? info[t].cols : 1);
+            FILE *f = fopen(path, "wb");
+            const size_t put = f ? fwrite(canonical, sizeof *canonical, size, f) : 0;
+            if (f) fclose(f);
+            if (put != size) e = FAIL(E1, "%s cannot be written", path);
+        }
+    }
+    mem_free(canonical);
+    return e;
+}
+
 /* The series [T][B][F] of a file as rows of slices. */
 static err series(struct cut *c, const char *dir, const char *name, i32 buf, f32 *all_of_it) {
     const struct buf *b = &c->net.buf[buf];
@@ -140,7 +171,7 @@ static err series(struct cut *c, const char *dir, const char *name, i32 buf, f32
 }
 
 static err load(struct cut *c, const char *dir) {
-    f32 *most = mem_alloc((size_t)(c->T * c->B * (c->I > 1 ? c->I : 1) + 8 * c->H * (c->H + c->I)) * sizeof *most);
+    f32 *most = mem_alloc((size_t)(c->T * c->B * (c->I > 1 ? c->I : 1) + 8 * c->H * (c->H + c->I + 1)) * sizeof *most);
     if (!most) return -E601;
     err e = weights(c, dir, most);
     if (e == 0) e = series(c, dir, "x", c->in, most);
@@ -149,10 +180,11 @@ static err load(struct cut *c, const char *dir) {
     return e;
 }
 
-static err train(struct cut *c) {
+static err train(struct cut *c, f64 rate) {
     struct exec_result out;
     struct exec_step s = {.input = c->input, .loss_scale = 1.f / (f32)(c->T * c->B), .seed = 1, .step = c->step++};
-    s.hyper = (struct optim_hyper){.lr = 0, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1, .step = c->step};
+    s.hyper = (struct optim_hyper){.lr = (f32)rate, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1};
+    s.hyper.step = c->step;
     TRY(exec_step(c->x, &s, &out));
     c->loss = out.loss;
     return 0;
@@ -168,10 +200,10 @@ static err do_case(char *words) {
     if (count == CASES) return FAIL(E1, "no more than %d cases", CASES);
     struct cut *c = mem_alloc(sizeof *c);
     if (!c) return -E601;
-    *c = (struct cut){.T = 1024, .B = 1, .I = 8, .H = 128, .P = 1, .threads = 1};
+    *c = (struct cut){.T = 1024, .B = 1, .I = 8, .H = 128, .P = 1, .threads = 1, .layers = 1};
     for (char *w = strtok_r(words, " \n", &words); w; w = strtok_r(NULL, " \n", &words)) {
-        static const char *const name[] = {"T", "B", "I", "H", "P", "threads"};
-        i64 *const to[] = {&c->T, &c->B, &c->I, &c->H, &c->P, &c->threads};
+        static const char *const name[] = {"T", "B", "I", "H", "P", "threads", "layers"};
+        i64 *const to[] = {&c->T, &c->B, &c->I, &c->H, &c->P, &c->threads, &c->layers};
         char *value = strchr(w, '=');
         if (!value) return FAIL(E1, "%s: NAME=VALUE is wanted", w);
         *value++ = 0;
@@ -180,17 +212,18 @@ static err do_case(char *words) {
         if (strcmp(w, "prec") == 0) c->prec = strcmp(value, "bf16") == 0 ? PREC_BF16 : PREC_F32;
         if (strcmp(w, "tol") == 0) str_to_f64(value, strlen(value), '.', &c->tol);
     }
+    if (c->layers < 1 || c->layers > LAYERS) return FAIL(E1, "layers=1 to %d", LAYERS);
     TRY(bind(c));
     all[count++] = c;
     printf("ok %d\n", (int)count - 1);
     return 0;
 }
 
-static err do_step(struct cut *c, i64 n) {
+static err do_step(struct cut *c, i64 n, f64 rate) {
     printf("ok");
     for (i64 i = 0; i < n; i++) {
         const f64 t = now();
-        TRY(train(c));
+        TRY(train(c, rate));
         printf(" %.4f", now() - t);
     }
     printf("\n");
@@ -216,11 +249,9 @@ static err do_chain(struct cut *c) {
     i32 *sorted = mem_alloc((size_t)(c->B * c->P) * sizeof *sorted);
     if (!sorted) return -E601;
     printf("ok");
-    for (i32 way = 0; way < 2; way++) {
-        const struct chain_trace *t = exec_chain(c->x, c->lstm, way == 1);
-        if (t)
-            printf(" %d %d %.4f %d", t->rounds, t->serial, (f64)t->again / (f64)t->first,
-                   chain_forgets(t, sorted));
+    for (i32 i = 0; i < 2 * c->layers; i++) {
+        const struct chain_trace *t = exec_chain(c->x, c->lstm[i / 2], i % 2 == 1);
+        if (t) printf(" %d %d %.4f %d", t->rounds, t->serial, (f64)t->again / (f64)t->first, chain_forgets(t, sorted));
     }
     printf("\n");
     mem_free(sorted);
@@ -231,7 +262,7 @@ static err do_trace(struct cut *c) {
     static struct task_span span[4096];
     exec_trace(c->x, true);
     const f64 t = now();
-    TRY(train(c));
+    TRY(train(c, 0));
     const f64 ms = now() - t;
     const i32 n = exec_spans(c->x, span, COUNT(span));
     printf("ok step:0:%.3f", ms);
@@ -250,13 +281,17 @@ static err obey(char *line) {
     int a = -1, b = -1;
     if (sscanf(line, "%15s %511[^\n]", word, rest) < 1) return 0;
     if (strcmp(word, "case") == 0) return do_case(rest);
-    if (sscanf(rest, "%d %d", &a, &b) < 1 || a < 0 || a >= count) return FAIL(E1, "no such case");
-    if (strcmp(word, "load") == 0) {
-        TRY(load(all[a], strchr(rest, ' ') + 1));
+    double rate = 0;
+    if (sscanf(rest, "%d %d %lf", &a, &b, &rate) < 1 || a < 0 || a >= count) return FAIL(E1, "no such case");
+    const char *dir = strchr(rest, ' ') ? strchr(rest, ' ') + 1 : ".";
+    const bool files = strcmp(word, "load") == 0 || strcmp(word, "save") == 0 || strcmp(word, "grad") == 0;
+    if (files) {
+        TRY(word[0] == 'l' ? load(all[a], dir) : save(all[a], word[0] == 's' ? all[a]->store.theta : exec_grad(all[a]->x), dir));
         printf("ok\n");
         return 0;
     }
-    if (strcmp(word, "step") == 0) return do_step(all[a], b);
+    if (strcmp(word, "loss") == 0) return printf("ok %.9g\n", all[a]->loss), 0;
+    if (strcmp(word, "step") == 0) return do_step(all[a], b, rate);
     if (strcmp(word, "trace") == 0) return do_trace(all[a]);
     if (strcmp(word, "chain") == 0) return do_chain(all[a]);
     if (strcmp(word, "grads") == 0 && b >= 0 && b < count) return do_grads(all[a], all[b]), 0;
