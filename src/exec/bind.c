@@ -207,3 +207,21 @@ const f32 *exec_grad(const struct exec *x) { return x->run.grad; }
 const struct chain_trace *exec_chain(const struct exec *x, i32 op, bool backward) {
     return x->chain[op][backward] ? &x->chain[op][backward]->trace : NULL;
 }
+
+static struct chain chain_of(const struct exec *x, i32 op) {
+    struct chain c;
+    x->net->op[op].layer->chain(&x->net->op[op], &x->run, false, &c);
+    return c;
+}
+
+i32 exec_chain_state(const struct exec *x, i32 op) { return x->chain[op][0] ? chain_of(x, op).state : 0; }
+
+void exec_chain_save(const struct exec *x, i32 op, i32 row, f32 *to) {
+    const struct chain c = chain_of(x, op);
+    c.save(&c, row, to);
+}
+
+void exec_chain_load(struct exec *x, i32 op, i32 row, const f32 *from) {
+    const struct chain c = chain_of(x, op);
+    c.load(&c, row, from);
+}

@@ -49,6 +49,7 @@ struct solve {
     i32 me, n, k0, k1;
     i32 round, limit;
     bool serial, own_limit; /* own_limit: nobody asked for one */
+    i32 stale;              /* rounds after which it ends in any case; 0 = none */
     f32 tol;                /* absolute */
     f32 gap[CHAIN_ROUNDS];  /* of the rounds so far, modulo */
 };
@@ -68,7 +69,7 @@ static void start(struct solve *v) {
         atomic_store_explicit(&v->s->settled[k], given ? 1 : 0, memory_order_relaxed);
         if (!given) v->c->guess(v->c, k);
     }
-    if (v->c->warm) gate(v->s, v->n); /* what guesses look at may now be written over */
+    if (v->c->warm || v->c->kept) gate(v->s, v->n); /* what guesses look at may now be written over */
 }
 
 /* Begins are foreseen, in a sweep over all slices; not where they go one after another anyway. */
@@ -115,10 +116,22 @@ static void compare(struct solve *v, i32 k) {
     if (sure) atomic_store_explicit(&s->settled[k], v->round + 1, memory_order_relaxed);
 }
 
+/* The last round of a stale chain: what is left is measured, and left. */
+static void look(struct solve *v) {
+    struct chain_member *m = &v->s->member[v->me];
+    for (i32 k = v->k0; k < v->k1; k++) {
+        if (v->c->prev(v->c, k) < 0) continue;
+        const f32 gap = v->c->gap(v->c, k);
+        if (!(gap <= v->tol)) m->gap = isnan(gap) || isnan(m->gap) ? (f32)NAN : fmaxf(m->gap, gap);
+    }
+}
+
 /* Each member its slices; where one begin follows from the other, the first of them all. */
 static void sweep(struct solve *v) {
     const i32 n = v->s->nslice;
-    if (!carries(v))
+    if (v->stale && v->round >= v->stale)
+        look(v);
+    else if (!carries(v))
         for (i32 k = v->k0; k < v->k1; k++) compare(v, k);
     else if (v->me == 0)
         for (i32 i = 0; i < n; i++) compare(v, v->c->down ? n - 1 - i : i);
@@ -173,6 +186,7 @@ void chain_solve(struct chain_solver *s, const struct chain *c, const struct cha
     struct chain_member *m = &s->member[me];
     *m = (struct chain_member){0};
     v.own_limit = how->rounds <= 0;
+    v.stale = c->down ? how->stale_back : how->stale;
     v.limit = v.own_limit ? s->nslice / 2 + 2 : how->rounds;
     if (me == 0) s->trace = (struct chain_trace){.nslice = s->nslice, .ran = s->trace.ran};
     start(&v);

@@ -28,6 +28,7 @@ struct exec_step {
     f32 *const *input; /* [nbuf of the net]: storage for the input buffers, NULL for the others; borrowed for the step */
     f32 loss_scale;    /* 1 / present target cells */
     u64 seed;
+    bool warm; /* slices of time begin from what the slices before them left in the step before (or exec_chain_load) */
     u32 step;
     struct optim_hyper hyper; /* grad_scale is set by the step (clip) */
     f64 clip;                 /* 0 = none; else the global gradient norm is limited to this */
@@ -47,6 +48,10 @@ const f32 *exec_grad(const struct exec *x);         /* [ntheta] merged gradient 
  * feature 3` or `gradient of "lstm.0"`.  false when everything is finite.  Slow: for messages. */
 /* The chain of an op whose rows are slices of time, as it went in the last step; NULL where there is none. */
 const struct chain_trace *exec_chain(const struct exec *x, i32 op, bool backward);
+/* What each slice of the op left at its end: floats of one row (0 = the op is no chain), out of and into row `row`. */
+i32 exec_chain_state(const struct exec *x, i32 op);
+void exec_chain_save(const struct exec *x, i32 op, i32 row, f32 *to);
+void exec_chain_load(struct exec *x, i32 op, i32 row, const f32 *from);
 bool exec_nonfinite(const struct exec *x, char where[160]);
 i64 exec_bytes(const struct exec *x); /* bytes it holds (compare with plan->peak_bytes) */
 

@@ -95,6 +95,7 @@ err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out
     x->run.seed = s->seed;
     x->run.step = s->step;
     x->run.serial = x->serial;
+    x->run.warm = s->warm;
     f64 t0 = x->teams ? exec_clock() : 0;
     if (x->teams) x->alone = x->pace.alone;
     if (x->nlane == 1)

@@ -35,9 +35,10 @@ static void solve(struct exec *x, const struct task *t, bool backward) {
     const struct op *op = &x->net->op[t->op];
     struct chain c;
     op->layer->chain(op, &x->run, backward, &c);
-    if (backward) c.forgets = x->chain[t->op][0]->forgets;
+    const struct chain_course *how = &x->plan->course;
+    if (backward && !how->stale) c.forgets = x->chain[t->op][0]->forgets; /* warm begins are forgotten sooner than cold ones */
     const bool all = x->alone || t->members == 1;
-    chain_solve(x->chain[t->op][backward], &c, &x->plan->course, all ? 0 : t->member, all ? 1 : t->members,
+    chain_solve(x->chain[t->op][backward], &c, how, all ? 0 : t->member, all ? 1 : t->members,
                 all ? 0 : t->box.b0, all ? x->run.B : t->box.b1);
 }
 

@@ -19,6 +19,7 @@
 struct chain {
     const void *self, *with; /* the callbacks' own */
     i32 nslice;
+    bool kept; /* guesses look at what the step before left: nobody may run before all have guessed */
     i32 forgets; /* for backward: steps after which forward had forgotten where it began (chain_forgets); -1 = not known */
     i32 (*prev)(const struct chain *c, i32 k);   /* the slice whose end k begins from; -1 = its begin is given */
     void (*warm)(const struct chain *c, i32 k0, i32 k1); /* before any guess: what guesses of others look at; NULL = nothing */
@@ -36,6 +37,10 @@ struct chain {
     bool down;
     void (*answers)(const struct chain *c, i32 k0, i32 k1, const u8 *todo); /* NULL = they are known */
     f32 (*carry)(const struct chain *c, i32 k, f32 tol);
+    /* What slice k left at its end, for a visit of the same sequence later on: state floats, out of and into the chain. */
+    i32 state;
+    void (*save)(const struct chain *c, i32 k, f32 *to);
+    void (*load)(const struct chain *c, i32 k, const f32 *from);
     void (*finish)(const struct chain *c, i32 k0, i32 k1); /* after the last round; NULL = nothing to do */
 };
 
@@ -45,6 +50,9 @@ enum { CHAIN_ROUNDS = 64 }; /* rounds of which a trace keeps every slice */
 struct chain_course {
     f32 tol;    /* a gap up to this share of the chain's scale is none; results differ from the serial run by about as much */
     i32 rounds; /* after so many, one slice after another; 0 = half the slices and two, or when the gaps no longer fall */
+    /* Not 0: so many rounds and no more, whatever gaps are left (stale boundaries, time_parallel.md 3.1).  Results are then those
+     * of the serial run only as far as the rounds reach, or as the begins of the step before are still right. */
+    i32 stale, stale_back;
 };
 
 #endif

@@ -118,6 +118,7 @@ struct run {
     f32 loss_scale; /* 1 / number of target cells that are present in the batch */
     u64 seed;
     u32 step;   /* counter for dropout: a re-run sees the same mask */
+    bool warm;  /* rows are of the same sequences as in the step before, or their ends were loaded: slices begin from there */
     u64 serial; /* number of this step since binding, from 1: base of the flags of teams */
     bool train;
 };

@@ -291,6 +291,12 @@ static err course(struct reader *r, struct chain_course *c) {
     TRY(want(r, "rounds"));
     TRY(number(r, 0, SLICES_MAX, &v));
     c->rounds = (i32)v;
+    TRY(given(r, "rank", net_rank(r->p->net)));
+    TRY(want(r, "stale"));
+    TRY(number(r, 0, SLICES_MAX, &v));
+    c->stale = (i32)v;
+    TRY(number(r, 0, SLICES_MAX, &v));
+    c->stale_back = (i32)v;
     return 0;
 }
 

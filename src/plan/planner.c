@@ -208,6 +208,12 @@ bool net_sliced(const struct net *n) {
     return false;
 }
 
+i32 net_rank(const struct net *n) {
+    i32 rank = 0;
+    for (i32 l = 0; l < n->nop; l++) rank = imax(rank, op_is_chain(&n->op[l]) ? n->op[l].spec.rank : 0);
+    return rank;
+}
+
 /* One op of a piece: alone on the piece's device, or member k on device k, no more members than panels of units. */
 static err op_tasks(struct planner *p, enum task_kind kind, const struct piece *c, i32 l) {
     i32 n = p->nteam > 1 ? imin(p->nteam, op_panels(&p->net->op[l])) : 1;

@@ -61,6 +61,7 @@ i32 planner_sharers(const struct planner *p);
 u32 planner_sharer(const struct planner *p, i32 i);
 i32 op_panels(const struct op *op);
 bool net_sliced(const struct net *n); /* some op's rows are slices of time */
+i32 net_rank(const struct net *n);    /* of the correction of their begins: the largest of any op */
 
 /* merge.c: the pairs of the fixed tree over n grains, in order; pair i adds grain vector b to a.  Returns the number, n - 1. */
 struct merge_pair {

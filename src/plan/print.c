@@ -11,7 +11,8 @@
  *       (fwd lstm.0 b[0,1) unit 1/2 t[0,512) @r0.cpu1 uses ...)
  *
  * Where rows are slices of time, those who run a chain together have " chain k/n", each after rows of its own, and the head says
- * " slices 16 tol 1e-06 rounds 10" after exact (rounds 0: by the number of slices).
+ * " slices 16 tol 1e-06 rounds 10 rank 0 stale 0 0" after exact (rounds 0: by the number of slices; stale 2 2: so many rounds
+ * forward and backward, and no more).
  *
  * A forward task of a layer that can be walked in more than one way may end with " how fold" or " how ahead" before its place.
  *
@@ -125,7 +126,8 @@ void plan_print(const struct plan *p, const struct net *n, struct str *out) {
     str_addf(out, "(plan %s %s B %d grain %d grains %d devices %d exact %s", p->strategy, p->train ? "train" : "forward", p->B,
              p->grain, p->ngrain, p->ndevice, p->exact ? "yes" : "no");
     if (p->slices > 0)
-        str_addf(out, " slices %d tol %.9g rounds %d", p->slices, (f64)p->course.tol, p->course.rounds);
+        str_addf(out, " slices %d tol %.9g rounds %d rank %d stale %d %d", p->slices, (f64)p->course.tol, p->course.rounds,
+                 net_rank(n), p->course.stale, p->course.stale_back);
     str_add(out, " peak ");
     text_bytes(p->peak_bytes, out);
     str_add(out, " exchange ");

@@ -167,14 +167,17 @@ static inline void sliced_free(struct sliced_run *g) {
     arena_free(&g->arena);
 }
 
-/* One step that changes nothing but buffers and the gradient. */
-static inline void sliced_step(struct sliced_run *g) {
+static inline void sliced_train(struct sliced_run *g, f32 lr, bool warm) {
     struct exec_result out = {0};
-    struct exec_step step = {.input = g->input, .loss_scale = 1.0f / (f32)(2 * g->s.W * g->s.T), .seed = 9, .step = 1};
-    step.hyper = (struct optim_hyper){.lr = 0, .step = 1};
+    struct exec_step step = {
+        .input = g->input, .loss_scale = 1.0f / (f32)(2 * g->s.W * g->s.T), .seed = 9, .step = 1, .warm = warm};
+    step.hyper = (struct optim_hyper){.lr = lr, .step = 1, .grad_scale = 1};
     T_OK(exec_step(g->x, &step, &out));
     g->loss = out.loss;
 }
+
+/* One step that changes nothing but buffers and the gradient. */
+static inline void sliced_step(struct sliced_run *g) { sliced_train(g, 0, false); }
 
 /* Value (t, f) of sequence w in a buffer of the net. */
 static inline f32 sliced_at(const struct sliced_run *g, i32 buf, i32 w, i32 t, i32 f) {

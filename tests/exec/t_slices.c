@@ -227,6 +227,77 @@ static void a_rank_makes_rounds_few(void **state) {
     assert_true(rounds[1][0] >= 23 && rounds[1][4] <= 7);                        /* three */
 }
 
+/* Stale boundaries: one round a step, from what the step before left.  With weights at rest the gradient becomes the exact one;
+ * in training its error goes down with the rate (test 10). */
+static void stale_begins_come_right_as_weights_come_to_rest(void **state) {
+    (void)state;
+    struct sliced s = small(CELL_LSTM);
+    struct sliced_run g, exact;
+    f64 error[3];
+    s.P = 8, s.W = 2;
+    sliced_new(&exact, &s, kern_best(), 1, fine);
+    for (i32 i = 0; i < 3; i++) {
+        sliced_new(&g, &s, kern_best(), 2, (struct chain_course){.tol = 1e-6f, .stale = 1});
+        for (i32 step = 0; step < 6; step++) sliced_train(&g, 0, step > 0);
+        memcpy(exact.store.theta, g.store.theta, (size_t)g.net.ntheta * sizeof(f32));
+        sliced_step(&exact);
+        assert_true(sliced_grads_differ(&g, &exact) <= 1e-5);
+        const f32 lr = 0.2f / (f32)(1 << i);
+        sliced_train(&g, lr, true);
+        memcpy(exact.store.theta, g.store.theta, (size_t)g.net.ntheta * sizeof(f32));
+        sliced_train(&g, 0, true); /* begins are one update old */
+        sliced_step(&exact);
+        error[i] = sliced_grads_differ(&g, &exact);
+        assert_int_equal(exec_chain(g.x, 2, false)->rounds, 1);
+        sliced_free(&g);
+    }
+    if (getenv("SHOW")) print_message("gradient errors %.3e %.3e %.3e\n", error[0], error[1], error[2]);
+    const f64 slope = log(error[0] / error[2]) / log(4);
+    assert_true(error[0] > 1e-5);
+    assert_true(slope > 0.85 && slope < 1.15);
+    sliced_free(&exact);
+}
+
+/* Without what the step before left, one round is not enough: this is what the memory of the chain is worth. */
+static void stale_and_cold_is_wrong(void **state) {
+    (void)state;
+    struct sliced s = small(CELL_LSTM);
+    struct sliced_run g, exact;
+    s.P = 16;
+    sliced_new(&exact, &s, kern_best(), 1, fine);
+    sliced_new(&g, &s, kern_best(), 1, (struct chain_course){.tol = 1e-6f, .stale = 1});
+    sliced_step(&exact);
+    sliced_step(&g);
+    assert_true(sliced_grads_differ(&g, &exact) > 1e-3);
+    f32 *kept = arena_new(&g.arena, (size_t)(16 * exec_chain_state(g.x, 2)) * sizeof *kept);
+    for (i32 row = 0; row < 16; row++) exec_chain_save(exact.x, 2, row, kept + row * exec_chain_state(g.x, 2));
+    for (i32 row = 0; row < 16; row++) exec_chain_load(g.x, 2, row, kept + row * exec_chain_state(g.x, 2));
+    sliced_train(&g, 0, true);
+    assert_true(sliced_grads_differ(&g, &exact) <= 1e-5);
+    sliced_free(&g);
+    sliced_free(&exact);
+}
+
+/* Masks are a function of the place, so slices that run again see the same: dropout between layers, rounds to tolerance against
+ * rounds to the last bit (test 17). */
+static void dropout_is_the_same_in_every_round(void **state) {
+    (void)state;
+    struct sliced s = small(CELL_LSTM);
+    struct sliced_run g, exact;
+    s.P = 7, s.W = 2, s.L = 2, s.rate = 0.3f;
+    sliced_new(&g, &s, kern_best(), 2, fine);
+    sliced_new(&exact, &s, kern_best(), 1, (struct chain_course){.rounds = 7});
+    exact.plan->course.tol = 0;
+    sliced_step(&exact);
+    for (i32 again = 0; again < 2; again++) {
+        sliced_step(&g);
+        assert_true(sliced_states_differ(&g, &exact) <= 5e-6);
+        assert_true(sliced_grads_differ(&g, &exact) <= 1e-5);
+    }
+    sliced_free(&g);
+    sliced_free(&exact);
+}
+
 static void every_instruction_set_gives_the_gradients_of_the_whole(void **state) {
     (void)state;
     for (i32 a = 0; a < KERN_NARCH; a++) {
@@ -242,4 +313,6 @@ T_MAIN(cmocka_unit_test(slices_give_states_and_gradients_of_the_whole),
        cmocka_unit_test(fewer_lanes_than_devices_give_the_same_bits), cmocka_unit_test(rounds_follow_the_memory),
        cmocka_unit_test(what_does_not_contract_is_done_serially), cmocka_unit_test(a_nan_in_a_slice_ends),
        cmocka_unit_test(bf16_slices_are_within_bf16), cmocka_unit_test(a_rank_makes_rounds_few),
+       cmocka_unit_test(stale_begins_come_right_as_weights_come_to_rest), cmocka_unit_test(stale_and_cold_is_wrong),
+       cmocka_unit_test(dropout_is_the_same_in_every_round),
        cmocka_unit_test(every_instruction_set_gives_the_gradients_of_the_whole))

@@ -121,9 +121,22 @@ static void run_bwd(const struct chain *c, i32 k0, i32 k1, const u8 *todo, bool 
 static i32 prev_fwd(const struct chain *c, i32 k) { return way_of(c, false).after[k]; }
 static i32 prev_bwd(const struct chain *c, i32 k) { return way_of(c, false).next[k]; }
 
+/* What the slice before left in the step before, or nothing. */
 static void guess_fwd(const struct chain *c, i32 k) {
     const struct way w = way_of(c, false);
-    way_copy(&w, w.begin, k, NULL, 0);
+    way_copy(&w, w.begin, k, c->kept ? w.end : NULL, w.after[k]);
+}
+
+static void save_end(const struct chain *c, i32 k, f32 *to) {
+    const struct way w = way_of(c, false);
+    for (i32 s = 0; s < w.states; s++)
+        memcpy(to + s * w.Hp, w.end + s * w.plane + (i64)k * w.Hp, (size_t)w.Hp * sizeof *to);
+}
+
+static void load_end(const struct chain *c, i32 k, const f32 *from) {
+    const struct way w = way_of(c, false);
+    for (i32 s = 0; s < w.states; s++)
+        memcpy(w.end + s * w.plane + (i64)k * w.Hp, from + s * w.Hp, (size_t)w.Hp * sizeof *from);
 }
 
 static void take_bwd(const struct chain *c, i32 k) {
@@ -250,4 +263,8 @@ void recurrent_chain(const struct op *op, const struct run *r, bool backward, st
     out->nslice = r->B;
     out->rank = op->spec.rank;
     out->forgets = -1;
+    out->kept = !backward && r->warm;
+    out->state = cell_of(op->spec.cell)->states * round_up(op->F, LANES);
+    out->save = save_end;
+    out->load = load_end;
 }

@@ -1,0 +1,164 @@
+/* t_sliced_plan.c - plans of nets whose rows are slices of time: who runs what together, text there and back, what is refused. */
+#include "t.h"
+
+#include "model/layer.h"
+#include "plan/planner.h"
+
+static struct net net;
+static struct machine machine;
+
+static void sliced_net(i32 rank) {
+    net_init(&net);
+    i32 x, after, op;
+    T_OK(net_input(&net, "x", 50, 3, false, &x));
+    T_OK(net_input(&net, "after", 1, 1, true, &after));
+    for (i32 k = 0; k < 2; k++) {
+        struct op_spec s = net_spec("recurrent", k ? "lstm.1" : "lstm.0", x);
+        s.units = 20, s.in[3] = after, s.rank = rank;
+        T_OK(net_op(&net, &s, &op));
+        x = net.op[op].out;
+    }
+    struct op_spec head = net_spec("dense", "head", x), loss;
+    head.units = 1;
+    T_OK(net_op(&net, &head, &op));
+    loss = net_spec("loss_mse", "loss", net.op[op].out);
+    T_OK(net_input(&net, "target", 50, 1, false, &loss.in[1]));
+    T_OK(net_op(&net, &loss, NULL));
+    T_OK(net_check(&net));
+}
+
+static struct plan_request request(const char *text, i32 P, const char *parallel) {
+    T_OK(machine_parse(text, &machine));
+    return (struct plan_request){
+        .net = &net, .machine = &machine, .B = 2 * P, .train = true, .nstate = 1, .parallel = parallel, .slices = P};
+}
+
+/* Tasks of the chain of an op in one direction follow each other, each with rows of its own. */
+static void those_who_run_a_chain_are_together(void **state) {
+    (void)state;
+    sliced_net(0);
+    struct plan_request q = request("cpu*4", 32, "time:32");
+    struct plan *p;
+    T_OK(plan_make(&q, &p));
+    assert_int_equal(p->slices, 32);
+    assert_false(p->exact);
+    i32 chains = 0;
+    for (u32 i = 0; i < p->ntask; i++) {
+        const struct task *t = &p->task[i];
+        if ((t->kind != TASK_FWD && t->kind != TASK_BWD) || !op_is_chain(&net.op[t->op])) continue;
+        assert_int_equal(t->members, 4);
+        assert_int_equal(t->box.b1 - t->box.b0, 16);
+        if (t->member > 0) assert_int_equal(t->box.b0, t[-1].box.b1);
+        for (u32 d = t->dep0; d < t->dep0 + t->ndep; d++)
+            assert_true(p->task[p->dep[d]].op != t->op || p->task[p->dep[d]].kind != t->kind);
+        chains += t->member == 0;
+    }
+    assert_int_equal(chains, 4);
+    plan_free(p);
+}
+
+static void a_plan_of_slices_is_read_back(void **state) {
+    (void)state;
+    sliced_net(2);
+    struct plan_request q = request("cpu*2", 16, "auto");
+    q.course = (struct chain_course){.tol = 1e-5f, .rounds = 9, .stale = 2, .stale_back = 3};
+    struct plan *p, *back;
+    struct str a = {0}, b = {0};
+    T_OK(plan_make(&q, &p));
+    plan_print(p, &net, &a);
+    assert_non_null(strstr(str_text(&a), "(plan time_slice:16 train B 32 grain 16 grains 2 devices 2 exact no slices 16"));
+    assert_non_null(strstr(str_text(&a), "fwd lstm.0 b[16,32) chain 1/2 t[0,50)"));
+    q.course = (struct chain_course){0};
+    T_OK(plan_parse(str_text(&a), "a.plan", &q, &back));
+    plan_print(back, &net, &b);
+    assert_string_equal(str_text(&a), str_text(&b));
+    assert_int_equal(back->course.rounds, 9);
+    assert_int_equal(back->course.stale_back, 3);
+    plan_free(p), plan_free(back);
+    str_free(&a), str_free(&b);
+}
+
+static void replaced(struct str *out, const char *text, const char *what, const char *with) {
+    const char *at = strstr(text, what);
+    assert_non_null(at);
+    str_addn(out, text, (size_t)(at - text));
+    str_add(out, with);
+    str_add(out, at + strlen(what));
+}
+
+static void what_is_no_chain_is_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *what, *with, *says;
+    } cases[] = {
+        {"fwd lstm.0 b[0,16) chain 0/2", "fwd lstm.0 b[0,16)", "slices of time must be run together"},
+        {"chain 1/2", "chain 0/2", "some who run this chain are missing"},
+        {"chain 0/2 t", "unit 0/2 t", "cannot be shared by units"},
+        {"fwd head b[0,16)", "fwd head b[0,16) chain 0/2", "are no slices of time"},
+        {"slices 16", "slices 8", "this run has slices 16"},
+        {"rank 0", "rank 1", "this run has rank 0"},
+        {"tol 1e-06", "tol x", "a tolerance"},
+    };
+    sliced_net(0);
+    struct plan_request q = request("cpu*2", 16, "time");
+    q.course.tol = 1e-6f;
+    struct plan *p, *back;
+    struct str a = {0};
+    T_OK(plan_make(&q, &p));
+    plan_print(p, &net, &a);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct str b = {0};
+        const char *text = str_text(&a), *from = strstr(text, "tol 9.99999997e-07");
+        struct str c = {0};
+        if (from) replaced(&c, text, "tol 9.99999997e-07", "tol 1e-06"), text = str_text(&c);
+        replaced(&b, text, cases[i].what, cases[i].with);
+        T_FAILS(plan_parse(str_text(&b), "a.plan", &q, &back), E402);
+        if (!strstr(err_last()->text, cases[i].says)) fail_msg("%s: \"%s\"", cases[i].with, err_last()->text);
+        str_free(&b), str_free(&c);
+    }
+    plan_free(p);
+    str_free(&a);
+}
+
+static void wishes_of_slices(void **state) {
+    (void)state;
+    i32 n;
+    T_OK(plan_slices("time:16", &n));
+    assert_int_equal(n, 16);
+    T_OK(plan_slices("time_slice", &n));
+    assert_int_equal(n, -1);
+    T_OK(plan_slices("data_sync:2", &n));
+    assert_int_equal(n, 0);
+    static const char *const bad[] = {"time:0", "time:x", "time:", "time:-3", "time:99999999"};
+    for (size_t i = 0; i < COUNT(bad); i++) T_FAILS(plan_slices(bad[i], &n), E401);
+    sliced_net(0);
+    struct plan *p;
+    static const char *const wrong[] = {"time:8", "data_sync:2", "unit_split"};
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        struct plan_request q = request("cpu*2", 16, wrong[i]);
+        T_FAILS(plan_make(&q, &p), E401);
+    }
+    struct plan_request q = request("cpu*2", 16, "serial");
+    T_OK(plan_make(&q, &p));
+    assert_int_equal(p->ndevice, 1);
+    plan_free(p);
+}
+
+/* Tolerances follow the precision: in bf16 h has 8 bits. */
+static void tolerance_follows_precision(void **state) {
+    (void)state;
+    sliced_net(0);
+    struct plan *p;
+    struct plan_request q = request("cpu*2", 16, "time");
+    T_OK(plan_make(&q, &p));
+    const f32 fine = p->course.tol;
+    plan_free(p);
+    net.op[1].spec.precision = PREC_BF16;
+    T_OK(plan_make(&q, &p));
+    assert_true(p->course.tol > 100 * fine);
+    plan_free(p);
+}
+
+T_MAIN(cmocka_unit_test(those_who_run_a_chain_are_together), cmocka_unit_test(a_plan_of_slices_is_read_back),
+       cmocka_unit_test(what_is_no_chain_is_refused), cmocka_unit_test(wishes_of_slices),
+       cmocka_unit_test(tolerance_follows_precision))
