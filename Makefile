@@ -8,6 +8,7 @@
 #   make fuzz T=csv S=60               one fuzz target (T) for S seconds; clang
 #   make accuracy                      the protocols of bench/protocols, five seeds: docs/RESULTS.md
 #   make bench-e2e bench-reader bench-kernels      measured beside the peers of bench/peers.sh; BENCH="--realtime --only lstm"
+#   make bench-time                    one long series in slices of time: docs/time-parallel.md; BENCH=--realtime
 #   make ladder                        which kernel got slower: ns, GF/s, instructions of each; ladder-baseline records them
 #   make install PREFIX=/usr/local     program, libraries, header, manual page, completions
 #   make docs                          pages that follow the tables (tools/docsync.py --write)
@@ -71,6 +72,13 @@ bench-kernels: release
 	bench/kern/run.py build/release $(BENCH)
 	bench/kern/report.py
 
+# One long series in slices of time, beside the same without and PyTorch; nets trained anew and their rounds: docs/time-parallel.md.
+bench-time: release
+	cmake --build build/release -j $(J) --target bench_slices
+	bench/peers.sh
+	bench/time/run.py build/release $(BENCH)
+	bench/time/report.py
+
 ladder: release
 	cmake --build build/release -j $(J) --target bench_step
 	bench/kern/ladder.py build/release/bench/kern/bench_step
@@ -89,4 +97,4 @@ docs:
 clean:
 	rm -rf build/dev build/release build/asan build/tsan build/valgrind build/fuzz
 
-.PHONY: all release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels ladder ladder-baseline install docs clean
+.PHONY: all release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time ladder ladder-baseline install docs clean

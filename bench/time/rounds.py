@@ -23,7 +23,7 @@ import workers
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DATA = ROOT.parent / "shared" / "data"
 T, CUTS, TOLS, RESTARTS = 4096, (8, 16, 32, 64), (1e-4, 1e-6), 8
-UPDATES = {20: 20, 32: 400, 64: 150, 128: 250, 256: 120}  # by H: the time of a run is the reason
+UPDATES = {20: 20, 32: 400, 64: 150, 128: 150, 256: 80}  # by H: the time of a run is the reason
 RATE = {256: 1e-3}
 
 

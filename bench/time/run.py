@@ -3,12 +3,12 @@
 
     run.py BUILD [--quick] [--rounds N] [--realtime] [--out DIR] [--no-nets] [--only-nets]
 
-    memory          weights that forget after about T/256, T/64, T/16 steps
-      check         the serial gradient against PyTorch in float64; every other row's against the serial one
-      round 1..N    each contender one step, in turns; PyTorch in every second round
+    memory            weights that forget after about T/256, T/64, T/16 steps
+      number of P     a process with the series whole and in P slices, 1 and 2 threads, fp32 and bf16 (all at once would need 9 GB)
+        check         the serial gradient against PyTorch in float64; every other row's against the serial one
+        round 1..N    each contender one step, in turns; PyTorch one step in one of its settings, in turns too
 
-All contenders are alive at once: one process of ours, one of PyTorch for each number of threads.  What counts is the median.  Afterwards the
-rounds that trained nets take (rounds.py).  A row whose gradient is off is kept, and not counted.
+What counts is the median.  Afterwards the rounds that trained nets take (rounds.py).  A row whose gradient is off is kept, and not counted.
 
 --realtime: all contenders alike before the other programs of the machine.  --quick: only the checks, tiny shapes, seconds: the test
 `time_peer`.  Exit status 77 where .peers/ is missing (bench/peers.sh)."""
@@ -49,39 +49,37 @@ def chain(words):
     return [{"forward": f, "backward": b} for f, b in zip(ways[::2], ways[1::2])]
 
 
-def bind(team, rows, size):
-    """{key: number of the case}, or why there is none."""
+def bind(worker, rows, size, why):
+    """[(row, number of its case)]; why has the reason of those that there are not."""
     T, I, H = size
-    number, why = {}, {}
+    ready = []
     for row in rows:
         try:
             tol = "tol=1e-6" if row.prec == "fp32" else ""
-            number[row.key] = int(team["ours"].ask(f"case T={T} B=1 I={I} H={H} P={row.P} threads={row.threads} prec={row.prec} {tol}")[0])
+            ready.append((row, worker.ask(f"case T={T} B=1 I={I} H={H} P={row.P} threads={row.threads} prec={row.prec} {tol}")[0]))
         except workers.Failed as e:
             why[row.key] = str(e)
-    return number, why
+    return ready
 
 
-def check(team, rows, number, folder, size):
-    """One step of each; gradients: of the serial run against float64, of the others against it.  {key: {...}}."""
+def check(worker, judge, ready, folder, size, got):
+    """One step of each; gradients: of the serial run against float64 (once), of the others against it."""
     T, I, H = size
-    out, first = {}, rows[0]
-    for row in rows:
-        if row.key not in number:
+    first = ready[0][1]
+    for row, n in ready:
+        worker.ask(f"load {n} {folder}")
+        worker.ask(f"step {n} 1")
+        if row.key in got:
             continue
-        n = number[row.key]
-        team["ours"].ask(f"load {n} {folder}")
-        team["ours"].ask(f"step {n} 1")
-        got = out[row.key] = {"P": row.P, "threads": row.threads, "prec": row.prec, "ms": []}
-        if row is first:
-            team["ours"].ask(f"grad {n} {folder / 'ours'}")
-            got["grads"] = float(team[1].ask(f"grads {folder} {folder / 'ours'} {T} {I} {H} 1", 600)[0])
+        mine = got[row.key] = {"P": row.P, "threads": row.threads, "prec": row.prec, "ms": []}
+        if n == first:
+            worker.ask(f"grad {n} {folder / 'ours'}")
+            mine["grads"] = float(judge.ask(f"grads {folder} {folder / 'ours'} {T} {I} {H} 1", 600)[0])
         else:
-            got["grads"] = float(team["ours"].ask(f"grads {n} {number[first.key]}")[0])
-        got["good"] = got["grads"] <= limit(row)
-        got["chain"] = chain(team["ours"].ask(f"chain {n}"))
-        got["plan"] = team["ours"].ask(f"plan {n}")[0]
-    return out
+            mine["grads"] = float(worker.ask(f"grads {n} {first}")[0])
+        mine["good"] = mine["grads"] <= limit(row)
+        mine["chain"] = chain(worker.ask(f"chain {n}"))
+        mine["plan"] = worker.ask(f"plan {n}")[0]
 
 
 def forgets(got):
@@ -93,48 +91,61 @@ def forgets(got):
     return None
 
 
-def turns(team, rows, number, peers, got, n):
-    for k in range(n):
-        for row in rows:
-            if row.key in number:
-                got[row.key]["ms"].append(float(team["ours"].ask(f"step {number[row.key]} 1")[0]))
-        for i, row in enumerate(peers if k % 2 == 0 else []):
-            got[row.key]["ms"].append(float(team[row.threads].ask(f"step {i // 2 if len(team) > 2 else i} 1")[0]))
+def opponents(peers, rows, folder, size, got):
+    """PyTorch's cases for these weights, and a step of each for warming; [(row, number)]."""
+    T, I, H = size
+    for worker in peers.values():
+        worker.ask("drop")
+    ready = []
+    for row in rows:
+        n = peers[row.threads].ask(f"case {folder} {T} {I} {H} 1 {row.prec}")[0]
+        peers[row.threads].ask(f"step {n} 1")
+        got[row.key] = {"P": 0, "threads": row.threads, "prec": row.prec, "ms": [], "good": True, "chain": [], "grads": None}
+        ready.append((row, n))
+    return ready
+
+
+def turns(args, worker, ready, peers, against, got):
+    """Each of ours a step a round; of PyTorch's settings (against: a list that goes round) two a process of ours."""
+    for k in range(args.rounds):
+        for row, n in ready:
+            got[row.key]["ms"].append(float(worker.ask(f"step {n} 1")[0]))
+        if k % max(1, args.rounds // 2) == 0 and against:
+            row, n = against.pop(0)
+            against.append((row, n))
+            got[row.key]["ms"].append(float(peers[row.threads].ask(f"step {n} 1")[0]))
             time.sleep(SPIN)
 
 
-def opponents(team, peers, folder, size, got):
-    """PyTorch's cases for these weights, and a step of each for warming."""
-    T, I, H = size
-    for threads in (t for t in team if t != "ours"):
-        team[threads].ask("drop")
-    for row in peers:
-        n = team[row.threads].ask(f"case {folder} {T} {I} {H} 1 {row.prec}")[0]
-        team[row.threads].ask(f"step {n} 1")
-        got[row.key] = {"P": 0, "threads": row.threads, "prec": row.prec, "ms": [], "good": True, "chain": [], "grads": None}
+def remember(args, memory, size, slices, peers, folder):
+    """Everything about the weights of one memory."""
+    cores, got, why, against = os.cpu_count() or 1, {}, {}, []
+    cases.weights(folder, size[1], size[2], spread=memory.spread, forget=memory.forget)
+    if not args.quick:
+        against = opponents(peers, cases.peers(cores), folder, size, got)
+    for P in slices:
+        worker = workers.ours(args.build, args.realtime)
+        ready = bind(worker, cases.rows(cores, (P,)), size, why)
+        check(worker, peers[1], ready, folder, size, got)
+        if not args.quick:
+            turns(args, worker, ready, peers, against, got)
+        worker.close()
+        time.sleep(0 if args.quick else 2)  # the machine belongs to others too
+    return {"w": forgets(got), "share": memory.share, "spread": memory.spread, "forget": memory.forget, "rows": got, "why": why}
 
 
 def measure(args, size, memories, slices):
     """Everything about the long series.  {memory: {...}}, PyTorch's version."""
-    cores, out = os.cpu_count() or 1, {}
-    rows, peers = cases.rows(cores, slices), cases.peers(cores)
-    team = {"ours": workers.ours(args.build, args.realtime)} | {t: workers.peer(t, args.realtime) for t in sorted({r.threads for r in peers})}
+    out, peers = {}, {t: workers.peer(t, args.realtime) for t in sorted({1, min(2, os.cpu_count() or 1)})}
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as scratch:
         folder = pathlib.Path(scratch)
         (folder / "ours").mkdir()
-        version = team[1].ask("info")[0]
-        number, why = bind(team, rows, size)
+        version = peers[1].ask("info")[0]
         cases.series(folder, size[0], size[1])
         for memory in memories:
-            cases.weights(folder, size[1], size[2], spread=memory.spread, forget=memory.forget)
-            got = check(team, rows, number, folder, size)
-            if not args.quick:
-                opponents(team, peers, folder, size, got)
-                turns(team, rows, number, peers, got, args.rounds)
-            w = forgets(got)
-            out[memory.name] = {"w": w, "share": memory.share, "spread": memory.spread, "forget": memory.forget, "rows": got, "why": why}
-            say(memory, w, got, why)
-    for worker in team.values():
+            part = out[memory.name] = remember(args, memory, size, slices, peers, folder)
+            say(memory, part["w"], part["rows"], part["why"])
+    for worker in peers.values():
         worker.close()
     return out, version
 
@@ -176,7 +187,7 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("build", type=build_folder)
     p.add_argument("--quick", action="store_true")
-    p.add_argument("--rounds", type=int, default=7)
+    p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--realtime", action="store_true")
     p.add_argument("--no-nets", action="store_true")
     p.add_argument("--only-nets", action="store_true")

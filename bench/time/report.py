@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""report.py - series.json and nets.json of run.py as the tables of docs/time-parallel.md (between its markers) and docs/img/time-slices.svg.
+
+    report.py [DIR]          every row as it came out; nothing is measured and nothing typed here"""
+import json
+import math
+import os
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench" / "time")]
+import draw  # noqa: E402
+import results  # noqa: E402
+
+PAGE = ROOT / "docs" / "time-parallel.md"
+KINDS = [("fp32", 1), ("fp32", 2), ("bf16", 1), ("bf16", 2)]
+CUTS = (8, 16, 32, 64)
+
+
+def table(head, rows):
+    return ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head), *("| " + " | ".join(map(str, r)) + " |" for r in rows)]
+
+
+# ---------------------------------------------------------------------- the long series
+
+class Part:
+    """One memory's rows and what their times are compared with."""
+
+    def __init__(self, page, part):
+        self.T, self.w, self.rows, self.part = page["T"], part["w"], part["rows"], part
+        self.torch = min(r["median"] for r in self.rows.values() if r["P"] == 0)
+
+    def serial(self, threads, prec="fp32"):
+        """Our best without slices with at most so many threads."""
+        return min(r["median"] for r in self.rows.values() if r["P"] == 1 and r["threads"] <= threads and r["prec"] == prec)
+
+    def over_own(self, r):
+        return self.serial(r["threads"]) / r["median"]
+
+    def efficiency(self, r):
+        return self.serial(1, r["prec"]) / r["median"] / r["threads"]
+
+    def best(self, prec, threads):
+        good = [r for r in self.rows.values() if r["P"] > 1 and r["good"] and (r["prec"], r["threads"]) == (prec, threads)]
+        return min(good, key=lambda r: r["median"], default=None)
+
+
+def rounds(r):
+    """forward / backward; how many of them ran one after another."""
+    if not r["chain"]:
+        return "-"
+    return " / ".join(f"{w['rounds']:.0f}" + (f" ({w['serial']:.0f} serial)" if w["serial"] else "") for w in (r["chain"][0]["forward"], r["chain"][0]["backward"]))
+
+
+def cells(part, r):
+    what = "PyTorch" if r["P"] == 0 else "no slices" if r["P"] == 1 else str(r["P"])
+    quarter = sorted(r["ms"])[len(r["ms"]) // 4]
+    own = part.over_own(r)
+    counts = r["good"]
+    return [what, str(math.ceil(part.T / r["P"])) if r["P"] > 1 else "-", r["prec"], r["threads"], f"{r['median']:.0f} ({quarter:.0f})",
+            f"{1e3 * r['median'] / part.T:.2f}", f"{own:.2f}" if counts else "-", f"{part.torch / r['median']:.2f}" if counts else "-", rounds(r),
+            f"{100 * part.efficiency(r):.0f} %" if r["P"] > 1 and counts else "-",
+            ("-" if r["grads"] is None else f"{r['grads']:.1e}") + ("" if counts else " **not counted: its gradient is off**")]
+
+
+def summary(parts):
+    head = ["w (share of T)", "", "P", "ms", "us a step", "over own without slices, fp32, same threads", "over own bf16 without slices", "over PyTorch's best",
+            "rounds forward / backward", "efficiency"]
+    rows = []
+    for name, part in parts.items():
+        for prec, threads in KINDS:
+            r = part.best(prec, threads)
+            if r:
+                rows.append([f"{part.w or '?'} ({name})", f"{prec}, {threads} thread{'s' if threads > 1 else ''}", r["P"], f"{r['median']:.0f}", f"{1e3 * r['median'] / part.T:.2f}",
+                             f"**{part.over_own(r):.2f}**", f"{part.serial(1, 'bf16') / r['median']:.2f}" if prec == "bf16" else "-", f"**{part.torch / r['median']:.1f}**",
+                             rounds(r), f"{100 * part.efficiency(r):.0f} %"])
+    return table(head, rows)
+
+
+def series(page, parts):
+    text = [results.machine("1 and 2", page["load"]) + f" PyTorch {page['torch']}. T={page['T']:,}, B=1, I={page['I']}, H={page['H']}, loss at every step, forward, backward and Adam; "
+            f"medians of {page['rounds']} turns (PyTorch {(page['rounds'] + 1) // 2}), every contender one step a turn"
+            + (", all alike before the other programs of the machine (SCHED_RR)" if page["realtime"] else "") + ".", "", "The best P of each kind:", "", *summary(parts), "",
+            "![speed-up over the number of slices](img/time-slices.svg)", ""]
+    head = ["P", "L", "", "threads", "ms (first quarter)", "us a step", "over own without slices", "over PyTorch's best", "rounds", "efficiency", "gradient"]
+    for name, part in parts.items():
+        p = part.part
+        text += [f"<details><summary>w = {part.w} of T = {part.T} ({name}): recurrent weights x {p['spread']:g}, forget bias + {p['forget']:g}</summary>", "",
+                 *table(head, [cells(part, r) for r in sorted(part.rows.values(), key=lambda r: (r["prec"] == "bf16", r["threads"], r["P"]))]), ""]
+        text += [f"Not here: {key}: {why}" for key, why in p["why"].items()] + ["</details>", ""]
+    return text
+
+
+# ---------------------------------------------------------------------- rounds of trained nets
+
+def bound(r, layer, tol, P):
+    """1 + ceil(w/L) + 2, no more than the slices; None where w is longer than what was looked at."""
+    w = r["w"][layer][tol]
+    return min(P, 3 + math.ceil(w / math.ceil(r["T"] / P))) if w else P
+
+
+def judge(nets):
+    """(cases within the bound, [violation], [refused])."""
+    good, over, refused = 0, [], {}
+    for r in nets:
+        for key, layers in r.get("rounds", {}).items():
+            tol, P = key.split()
+            if isinstance(layers, str):
+                refused.setdefault((r["task"], layers), []).append(P)
+                continue
+            for k, layer in enumerate(layers):
+                for way, n in (("forward", layer[0]), ("backward", layer[2])):
+                    most = bound(r, k, tol, int(P))
+                    if n <= most:
+                        good += 1
+                    else:
+                        over.append(f"{r['task']} H={r['H']}, {r['layers']} layer{'s' if r['layers'] > 1 else ''}, seed {r['seed']}, layer {k + 1}, P={P}, tol {tol}, {way}: "
+                                    f"{n} rounds, bound {most} (w {r['w'][k][tol]})")
+    return good, over, [f"{task} at P={', '.join(dict.fromkeys(P))}: {why}" for (task, why), P in refused.items()]
+
+
+def worst(group, tol, way):
+    """rounds at P = 8 / 16 / 32 / 64, the worst of seeds and layers; * = over the bound."""
+    out = []
+    for P in CUTS:
+        got = [(layer[way], layer[way] > bound(r, k, tol, P)) for r in group for k, layer in enumerate(r["rounds"][f"{tol} {P}"]) if not isinstance(r["rounds"][f"{tol} {P}"], str)]
+        out.append(f"{max(n for n, _ in got)}{'*' if any(o for _, o in got) else ''}" if got else "-")
+    return " / ".join(out)
+
+
+def memory(group, tol):
+    """The largest w of each layer over the seeds."""
+    out = []
+    for k in range(group[0]["layers"]):
+        found = [r["w"][k][tol] for r in group]
+        out.append(f"> {group[0]['T'] if len(group) > 1 else group[0]['T'] // 2}" if None in found else str(max(found)))
+    return ", ".join(out)
+
+
+def nets(found):
+    groups = {}
+    for r in (r for r in found if "rounds" in r):
+        groups.setdefault((r["task"], r["H"], r["layers"]), []).append(r)
+    good, over, refused = judge(found)
+    head = ["net", "H", "layers", "loss before, after", "w(1e-4)", "w(1e-6)", "forward, tol 1e-4", "1e-6", "backward, tol 1e-4", "1e-6", "gradient at 1e-6"]
+    rows = []
+    for (task, H, layers), g in groups.items():
+        losses = f"{max(r['loss'][0] for r in g):.2g}, " + " ".join(f"{r['loss'][1]:.2g}" for r in g)
+        grads = max((v for r in g for k, v in r["grads"].items() if k.startswith("1e-06")), default=float("nan"))
+        rows.append([task, H, layers, losses, memory(g, "0.0001"), memory(g, "1e-06"), worst(g, "0.0001", 0), worst(g, "1e-06", 0), worst(g, "0.0001", 2), worst(g, "1e-06", 2), f"{grads:.0e}"])
+    text = ["Rounds at P = 8 / 16 / 32 / 64, the worst of three seeds and of all layers (streams: one net); w of each layer, the worst of the seeds; `*`: over the bound "
+            f"1 + ceil(w/L) + 2. **{good} chains within the bound, {len(over)} over it.**", "", *table(head, rows), ""]
+    if over:
+        text += ["Over the bound:", "", *(f"- {line}" for line in over), ""]
+    text += [f"Refused: {line}" for line in refused]
+    text += [f"Not trained: {r['task']} H={r['H']} layers={r['layers']} seed={r['seed']}: {r['trouble']}" for r in found if "trouble" in r]
+    return text
+
+
+# ---------------------------------------------------------------------- bars
+
+def bars(parts, found):
+    """[(met, text)] of the fifth issue; None = no figure here."""
+    short, out = parts["T/256"], []
+
+    def bar(text, value, wanted, unit="x"):
+        out.append((None if value is None else value >= wanted, f"{text}: {'-' if value is None else f'{value:.2f}{unit}'}, bar {wanted:g}{unit}"))
+
+    def value(prec, threads, how):
+        r = short.best(prec, threads)
+        return how(r) if r else None
+    bar("fp32, 2 threads, over own best without slices with 2 threads", value("fp32", 2, short.over_own), 1.7)
+    bar("the same, stretch", value("fp32", 2, short.over_own), 2)
+    bar("fp32, 2 threads, over PyTorch's best", value("fp32", 2, lambda r: short.torch / r["median"]), 5)
+    bar("fp32, 1 thread, over own without slices", value("fp32", 1, short.over_own), 1.4)
+    bar("bf16, 1 thread, over own fp32 without slices", value("bf16", 1, short.over_own), 5)
+    bar("bf16, 1 thread, over PyTorch's best", value("bf16", 1, lambda r: short.torch / r["median"]), 10)
+    for prec, threads in KINDS:
+        rows = [(p.efficiency(r), f"P={r['P']}, w={p.w}") for p in parts.values() for r in p.rows.values()
+                if r["P"] > 1 and r["good"] and p.w and p.T / r["P"] >= 4 * p.w and (r["prec"], r["threads"]) == (prec, threads)]
+        if rows:
+            e, where = min(rows)
+            bar(f"efficiency where L >= 4w, {prec}, {threads} thread{'s' if threads > 1 else ''}, the worst of {len(rows)} ({where})", 100 * e, 80, " %")
+    for prec, most in (("fp32", 1e-5), ("bf16", 2e-2)):
+        rows = [(r["grads"], f"{key}, {name}") for name, p in parts.items() for key, r in p.rows.items() if r["prec"] == prec and r["grads"] is not None]
+        e, where = max(rows)
+        out.append((e <= most, f"every gradient, {prec}, relative L2: {e:.1e} ({where}), bar {most:g}"))
+    off = max(abs(float(r["plan"]) / r["median"] - 1) for p in parts.values() for r in p.rows.values() if "plan" in r and r["good"])
+    out.append((off <= 0.1, f"predicted step against measured (the planner's own figures, no measured task times): off by up to {100 * off:.0f} %, bar 10 %"))
+    if found:
+        for title, some in (("nets A-D", [r for r in found if r["task"] in "ABCD"]), ("streams", [r for r in found if r["task"] not in "ABCD"])):
+            good, over, _ = judge(some)
+            out.append((not over if good + len(over) else None, f"rounds of {title} <= 1 + ceil(w/L) + 2: {good} of {good + len(over)}"))
+    return out
+
+
+def write(parts):
+    """Puts every part in its place on the page."""
+    text = PAGE.read_text()
+    for name, lines in parts.items():
+        text, n = re.subn(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", lambda m: m.group(1) + "\n".join(lines).strip() + "\n" + m.group(2), text, flags=re.S)
+        if n != 1:
+            sys.exit(f"{PAGE}: no place for {name}")
+    scratch = PAGE.with_suffix(".tmp")
+    scratch.write_text(text)
+    scratch.replace(PAGE)
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "out" / "time")
+    page = json.loads((folder / "series.json").read_text())
+    found = json.loads((folder / "nets.json").read_text()) if (folder / "nets.json").exists() else []
+    parts = {name: Part(page, part) for name, part in page["memories"].items()}
+    judged = bars(parts, found)
+    words = {True: "met", False: "**missed**", None: "no figure"}
+    write({"bars": [f"{sum(m is True for m, _ in judged)} met, {sum(m is False for m, _ in judged)} missed.", "", *(f"- {words[m]}: {t}" for m, t in judged)],
+           "series": series(page, parts), "nets": nets(found) if found else ["Not measured yet."]})
+    (ROOT / "docs" / "img").mkdir(exist_ok=True)
+    (ROOT / "docs" / "img" / "time-slices.svg").write_text(draw.chart(page["memories"]))
+    for met, text in judged:
+        print(f"{words[met].strip('*'):9} {text}")
+    print(PAGE.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    os.chdir(ROOT)
+    main()
