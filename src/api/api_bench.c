@@ -7,24 +7,41 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/rng.h"
+#include "learn/forecast_batch.h"
 
-enum { WIDTHS = 4, WAYS = 3, MANY_STEPS = 1 << 20, ROWS = 100000 };
+enum { WIDTHS = 4, WAYS = 4, MANY_STEPS = 1 << 20, ROWS = 100000 };
+enum { SLICED = 3 }; /* the way that cuts windows in time */
 
 struct bench_row {
     i32 hidden, B;
     char strategy[32], walked[8]; /* how the first recurrent layer is walked: "fold", "ahead", "-" = the kernels' guess */
     f64 ms, predicted_ms, windows_per_s;
+    bool chosen; /* what --parallel auto takes */
 };
 
-/* Input buffers full of random numbers; category ids stay 0. */
-static err random_inputs(const struct net *net, i32 B, struct arena *a, f32 **input) {
-    for (i32 i = 0; i < net->nbuf; i++) {
-        const struct buf *b = &net->buf[i];
+/* A net with what its rows are: windows, or slices of them. */
+struct subject {
+    struct net net;
+    struct forecast_spec spec;
+    i32 B, cells; /* rows; cells to be forecast in each */
+};
+
+static i32 slices_of(const struct subject *s) { return imax(1, s->spec.slices); }
+
+/* Input buffers full of random numbers; category ids stay 0, those of slices say where each row stands. */
+static err random_inputs(const struct subject *s, struct arena *a, f32 **input) {
+    for (i32 i = 0; i < s->net.nbuf; i++) {
+        const struct buf *b = &s->net.buf[i];
         if (!b->input) continue;
-        i64 n = buf_floats(b, B), fp = buf_fp(b);
+        i64 n = buf_floats(b, s->B), fp = buf_fp(b);
         ARENA_NEW(a, input[i], n);
         for (i64 k = 0; !b->ids && k < n; k++)
             if (k % fp < b->F) input[i][k] = (f32)rng_normal(1, RNG_TEST, (u32)i, (u64)k);
+        i32 *ids = (i32 *)(void *)input[i];
+        for (i32 r = 0; b->ids && r < s->B; r++) {
+            if (strcmp(b->name, "after") == 0) ids[r] = forecast_slice(&s->spec, s->B, r).after;
+            if (strcmp(b->name, "length") == 0) ids[r] = forecast_slice(&s->spec, s->B, r).steps;
+        }
     }
     return 0;
 }
@@ -48,8 +65,7 @@ static err time_steps(struct engine *e, f32 *const *input, i64 cells, i32 repeat
     return 0;
 }
 
-static err bench_one(const struct net *net, const struct workshop *shop, i32 B, i32 cells_per_row, i32 repeat,
-                     struct bench_row *row) {
+static err bench_one(const struct subject *s, const struct workshop *shop, i32 repeat, struct bench_row *row) {
     struct engine engine;
     struct resources use = shop->use;
     struct arena a = {0};
@@ -57,60 +73,86 @@ static err bench_one(const struct net *net, const struct workshop *shop, i32 B, 
     f64 seconds = 0;
     use.parallel = row->strategy;
     use.steps = MANY_STEPS; /* who asks for the speed may wait for the wisdom */
-    TRY(engine_new(net, &use, B, B, optim_find("adam"), NULL, NULL, &engine));
-    net_weights_init(net, 1, engine.store.theta);
-    err e = random_inputs(net, B, &a, input);
-    if (e >= 0) e = time_steps(&engine, input, (i64)B * cells_per_row, repeat, &seconds);
+    use.slices = s->spec.slices;
+    TRY(engine_new(&s->net, &use, s->B, 0, optim_find("adam"), NULL, NULL, &engine));
+    net_weights_init(&s->net, 1, engine.store.theta);
+    err e = random_inputs(s, &a, input);
+    if (e >= 0) e = time_steps(&engine, input, (i64)s->B * s->cells, repeat, &seconds);
     snprintf(row->strategy, sizeof row->strategy, "%.31s", engine.plan->strategy);
     snprintf(row->walked, sizeof row->walked, "%s", plan_walked(engine.plan));
-    row->B = B;
+    row->B = s->B;
     row->ms = 1e3 * seconds;
     row->predicted_ms = 1e3 * engine.plan->predicted;
-    row->windows_per_s = B / seconds;
+    row->windows_per_s = s->B / slices_of(s) / seconds;
     arena_free(&a);
     engine_free(&engine);
     return e;
 }
 
-/* The ways to share out a step that are worth a row: rows where there are enough of them, else units. */
-static bool way(i32 k, i32 B, i32 threads, char *out, size_t size) {
+/* The ways to share out a step that are worth a row: rows where there are enough of them, else units; slices of time where they
+ * were asked for or are what auto takes. */
+static bool way(i32 k, const struct forecast_spec *spec, i32 B, i32 threads, char *out, size_t size) {
     bool rows = ceil_div(B, plan_grain(B)) >= threads;
-    snprintf(out, size, k == 0 ? "serial" : k == 1 ? "data_sync:%d" : "unit_split", threads);
+    snprintf(out, size, k == 0 ? "serial" : k == 1 ? "data_sync:%d" : k == 2 ? "unit_split" : "time_slice", threads);
+    if (k == SLICED) return spec->slices > 1;
     return k == 0 || (threads > 1 && rows == (k == 1));
 }
 
-static err bench_width(struct options *o, const struct workshop *shop, i32 hidden, struct bench_row *rows, i32 *n) {
+static err subject_of(const struct options *o, const struct forecast_spec *spec, i32 slices, struct subject *s) {
     struct series shape = {.nrow = 0, .ncol = (i32)o->columns, .ntarget = (i32)o->columns, .freq = {.season = 24}};
-    struct forecast_spec spec;
     struct window_shape p;
-    struct net *net;
-    TRY(spec_of(o, &spec));
-    spec.hidden = hidden;
-    TRY(forecast_shape(&spec, &shape, &p));
-    NEW(net, 1);
-    err e = forecast_net(&spec, &p, &shape, net);
-    i32 nwin, B = 0;
-    i64 windows = spec.all_steps ? lmax(1, forecast_epoch(&spec, ROWS / 5 * 4)) : spec.batch;
-    if (e >= 0) e = forecast_rows(&spec, windows, shape.ntarget, &nwin, &B);
+    i32 nwin;
+    s->spec = *spec;
+    s->spec.slices = slices;
+    TRY(forecast_shape(&s->spec, &shape, &p));
+    TRY(forecast_net(&s->spec, &p, &shape, &s->net));
+    i64 windows = spec->all_steps && !opt_given(o, OPT_batch) ? lmax(1, forecast_epoch(spec, ROWS / 5 * 4)) : spec->batch;
+    s->cells = p.horizon * (spec->all_steps ? ceil_div(p.nseg, slices) : 1);
+    return forecast_rows(&s->spec, windows, shape.ntarget, &nwin, &s->B);
+}
+
+/* Marks the row of the strategy that --parallel auto would take. */
+static err mark_chosen(const struct subject *s, const struct workshop *shop, struct bench_row *from,
+                       const struct bench_row *end) {
+    struct plan *p;
+    TRY(plan_make(&(struct plan_request){.net = &s->net, .machine = shop->machine, .B = s->B, .train = true, .nstate = 2,
+                                         .parallel = "auto", .slices = slices_of(s) > 1 ? s->spec.slices : 0}, &p));
+    for (; from < end; from++) from->chosen = strcmp(from->strategy, p->strategy) == 0;
+    plan_free(p);
+    return 0;
+}
+
+static err bench_width(struct options *o, const struct workshop *shop, const struct forecast_spec *spec, i32 hidden,
+                       struct bench_row *rows, i32 *n) {
+    struct forecast_spec wide = *spec;
+    struct subject *s;
+    i32 from = *n;
+    wide.hidden = hidden;
+    NEW(s, 1);
+    err e = 0;
     for (i32 k = 0; e >= 0 && k < WAYS; k++) {
         struct bench_row *row = &rows[*n];
         row->hidden = hidden;
-        if (!way(k, B, shop->machine->ndevice, row->strategy, sizeof row->strategy)) continue;
-        e = bench_one(net, shop, B, p.horizon * (spec.all_steps ? p.nseg : 1), (i32)o->repeat, row);
+        if (k == 0 || k == SLICED) e = subject_of(o, &wide, k == SLICED ? imax(1, wide.slices) : 1, s);
+        if (e < 0 || !way(k, &wide, s->B, shop->machine->ndevice, row->strategy, sizeof row->strategy)) continue;
+        e = bench_one(s, shop, (i32)o->repeat, row);
         if (e == -E401 && k > 0) e = 0, err_clear(); /* it does not fit: no row */
         else (*n)++;
     }
-    mem_free(net);
+    if (e >= 0) e = mark_chosen(s, shop, rows + from, rows + *n);
+    mem_free(s);
     return e;
 }
 
 static err bench_all(struct options *o, const struct workshop *shop, struct bench_row *rows, i32 *n) {
-    struct series shape = {.nrow = ROWS, .ncol = (i32)o->columns, .ntarget = (i32)o->columns, .freq = {.season = 24}};
     struct forecast_spec spec;
     struct split split;
-    TRY(resolve_forecast(o, &shape, NULL, &spec, &split));
-    if (opt_given(o, OPT_hidden)) return bench_width(o, shop, spec.hidden, rows, n);
-    for (i32 w = 0; w < WIDTHS; w++) TRY(bench_width(o, shop, 32 << w, rows, n));
+    struct series shape = {.nrow = ROWS, .ncol = (i32)o->columns, .ntarget = (i32)o->columns, .freq = {.season = 24}};
+    if (opt_given(o, OPT_batch) && opt_given(o, OPT_context) && !opt_is_auto(o, OPT_context))
+        shape.nrow = lmax(ROWS, 2 * o->batch * o->context); /* who names a batch gets it */
+    TRY(resolve_forecast(o, &shape, shop->machine, NULL, &spec, &split));
+    if (opt_given(o, OPT_hidden)) return bench_width(o, shop, &spec, spec.hidden, rows, n);
+    for (i32 w = 0; w < WIDTHS; w++) TRY(bench_width(o, shop, &spec, 32 << w, rows, n));
     return 0;
 }
 
@@ -122,8 +164,9 @@ static err show(const struct options *o, const struct workshop *shop, const stru
         str_addf(out, "%8s %8s  %-14s %-6s %10s %12s %14s\n", "hidden", "rows", "strategy", "walked", "step ms", "predicted",
                  "windows/s");
         for (i32 i = 0; i < n; i++)
-            str_addf(out, "%8d %8d  %-14s %-6s %10.3f %12.3f %14.0f\n", rows[i].hidden, rows[i].B, rows[i].strategy,
-                     rows[i].walked, rows[i].ms, rows[i].predicted_ms, rows[i].windows_per_s);
+            str_addf(out, "%8d %8d  %-14s %-6s %10.3f %12.3f %14.*f%s\n", rows[i].hidden, rows[i].B, rows[i].strategy,
+                     rows[i].walked, rows[i].ms, rows[i].predicted_ms, rows[i].windows_per_s < 100 ? 1 : 0,
+                     rows[i].windows_per_s, rows[i].chosen ? "  auto" : "");
         return 0;
     }
     struct js *list = js_array();
@@ -136,6 +179,7 @@ static err show(const struct options *o, const struct workshop *shop, const stru
         js_put_f64(r, "step_ms", rows[i].ms);
         js_put_f64(r, "predicted_ms", rows[i].predicted_ms);
         js_put_f64(r, "windows_per_s", rows[i].windows_per_s);
+        js_put_bool(r, "auto", rows[i].chosen);
         js_push(list, r);
     }
     err e = js_text(list, out, 2);

@@ -10,14 +10,15 @@
 enum { SHAPE_ROWS = 100000 };
 
 /* Net and batch size of the configured forecaster; data NULL = `columns` targets and no other columns. */
-static err shape_net(struct options *o, const struct series *data, struct net *net, i32 *B, i32 *slices) {
+static err shape_net(struct options *o, const struct series *data, const struct machine *m, struct net *net, i32 *B,
+                     i32 *slices) {
     struct series shape = {.nrow = SHAPE_ROWS, .ncol = (i32)o->columns, .ntarget = (i32)o->columns, .freq = {.season = 24}};
     const struct series *s = data ? data : &shape;
     struct forecast_spec spec;
     struct split split;
     struct window_shape p;
     i32 nwin;
-    TRY(resolve_forecast(o, s, NULL, &spec, &split));
+    TRY(resolve_forecast(o, s, m, NULL, &spec, &split));
     i64 windows = forecast_epoch(&spec, split.train);
     if (!data) shape.nrow = 0; /* no values to look into */
     TRY(forecast_shape(&spec, s, &p));
@@ -54,7 +55,7 @@ static err open_plan(stretto_config *config, stretto_data *data, struct stretto_
     NEW(p->machine, 1);
     TRY(machine_of(&p->o, p->machine));
     i32 B, slices;
-    TRY(shape_net(&p->o, data ? data->s : NULL, &p->net, &B, &slices));
+    TRY(shape_net(&p->o, data ? data->s : NULL, p->machine, &p->net, &B, &slices));
     const struct optim *optim = optim_find(p->o.optim);
     p->q = (struct plan_request){.net = &p->net,
                                  .machine = p->machine,

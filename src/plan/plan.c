@@ -137,13 +137,14 @@ static err try_one(const struct plan_request *q, const struct strategy *s, i32 n
     return 0;
 }
 
-/* The cheapest exact strategy by predicted cost; serial wins ties because it is tried first. */
+/* The cheapest exact strategy by predicted cost; serial wins ties because it is tried first.  A net of slices was cut to be run
+ * as such. */
 static err automatic(const struct plan_request *q, struct plan **out) {
     err e = 0;
     *out = NULL;
     for (i32 i = 0; i < strategy_count() && e == 0; i++) {
         const struct strategy *s = strategy_at(i);
-        if (!s->exact && !(s->slices && q->slices > 1)) continue;
+        if (q->slices > 1 ? !s->slices : !s->exact) continue;
         if (!s->counted || s->slices) e = try_one(q, s, 0, out);
         for (i32 n = 2; s->counted && !s->slices && n <= imin(q->machine->ndevice, AUTO_TRIES) && e == 0; n++)
             e = try_one(q, s, n, out);
