@@ -165,7 +165,8 @@ static void dw_panel(struct dw_job *j, f32 *dw, f32 *dbias) {
     }
 }
 
-/* Steps t0..t1 with rows b0..b1 live in each of them; step 0, whose h is the initial one, comes alone. */
+/* Steps t0..t1 with rows b0..b1 live in each of them; step 0, whose h is the initial one, comes alone unless that lies before y.
+ */
 static void dw_block(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
     const i32 Hp = round_up(x->H, LANES), nb = b1 - b0;
     const f32 *h = h_before(x, t0);
@@ -197,7 +198,8 @@ static void cell_dw(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f3
     for (i32 t = t0; t < t1;) {
         const i32 n = imin(b1, live_rows(x, t));
         if (n <= b0) return;
-        const i32 most = t == 0 ? 1 : imin(t1, t + imax(1, DW_CHUNK / (n - b0)));
+        const bool apart = t == 0 && x->h0 != x->y - (i64)x->B * round_up(x->H, LANES);
+        const i32 most = apart ? 1 : imin(t1, t + imax(1, DW_CHUNK / (n - b0)));
         i32 end = t + 1;
         while (end < most && imin(b1, live_rows(x, end)) == n) end++;
         dw_block(x, b0, n, t, end, dw, dbias);

@@ -35,6 +35,7 @@ struct op_spec {
     char name[24];     /* "lstm.0"; prefix of its tensors in files */
     i32 in[NET_IN];    /* buffers; meaning per layer (layer.help).  Optional ones must be -1: begin with net_spec() */
     i32 units;         /* outputs: H of a cell, N of a dense, width of an embedding */
+    bool recompute; /* recurrent over slices of time: gates are not kept, but made anew in backward from states here and there */
     i32 rank;       /* recurrent over slices of time: directions in which begins are corrected (time_parallel.md 3.3) */
     i32 projection; /* projected: values that a step hands on */
     enum cell_kind cell;

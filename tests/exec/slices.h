@@ -21,6 +21,7 @@ struct sliced {
     f32 spread; /* of the recurrent weights: the larger the longer the memory */
     f32 rate;   /* dropout between layers */
     i32 rank;
+    bool recompute;
     i32 slow;   /* units of an lstm that remember long: */
     f32 forget; /* added to the bias of their forget gate */
 };
@@ -41,7 +42,7 @@ static inline i32 sliced_recurrent(struct net *n, const struct sliced *s, i32 k,
     c.in[2] = length;
     c.in[3] = after;
     c.precision = s->precision;
-    if (s->P > 1) c.rank = s->rank;
+    if (s->P > 1) c.rank = s->rank, c.recompute = s->recompute;
     i32 l;
     T_OK(net_op(n, &c, &l));
     return l;

@@ -298,6 +298,37 @@ static void dropout_is_the_same_in_every_round(void **state) {
     sliced_free(&exact);
 }
 
+/* Gates made anew in backward, instead of kept: the same bits where tolerance is none, else the same to tolerance; and less
+ * memory. */
+static void recomputed_gates_give_the_same(void **state) {
+    (void)state;
+    for (i32 precision = 0; precision < PREC_N; precision++)
+        for (i32 cell = 0; cell < cell_count(); cell++)
+            for (i32 exact = 0; exact < 2; exact++) {
+                struct sliced s = small((enum cell_kind)cell);
+                struct sliced_run a, b;
+                s.P = 6, s.W = 2, s.L = 2, s.T = 1201, s.precision = (enum precision)precision;
+                if (net_cell_runs(s.cell, s.precision, kern_best()) < 0) continue;
+                const struct chain_course how = exact ? (struct chain_course){.rounds = 6} : (struct chain_course){0};
+                sliced_new(&a, &s, kern_best(), 2, how);
+                s.recompute = true;
+                sliced_new(&b, &s, kern_best(), 2, how);
+                if (exact) a.plan->course.tol = b.plan->course.tol = 0;
+                sliced_step(&a);
+                sliced_step(&b);
+                const f64 near = precision == PREC_BF16 ? 1e-2 : 5e-6;
+                if (getenv("SHOW"))
+                    print_message("recompute: precision %d cell %d exact %d states %.2e grads %.2e\n", precision, cell, exact,
+                                  sliced_states_differ(&a, &b), sliced_grads_differ(&a, &b));
+                assert_true(sliced_states_differ(&a, &b) <= (exact ? 0 : near));
+                /* a gru's gradient of h is one sum within a row, and two where it is handed on */
+                assert_true(sliced_grads_differ(&a, &b) <= (!exact ? near : s.cell == CELL_LSTM && !precision ? 0 : 1e-3 * near + 1e-6));
+                assert_true(b.plan->peak_bytes < a.plan->peak_bytes);
+                sliced_free(&a);
+                sliced_free(&b);
+            }
+}
+
 static void every_instruction_set_gives_the_gradients_of_the_whole(void **state) {
     (void)state;
     for (i32 a = 0; a < KERN_NARCH; a++) {
@@ -314,5 +345,5 @@ T_MAIN(cmocka_unit_test(slices_give_states_and_gradients_of_the_whole),
        cmocka_unit_test(what_does_not_contract_is_done_serially), cmocka_unit_test(a_nan_in_a_slice_ends),
        cmocka_unit_test(bf16_slices_are_within_bf16), cmocka_unit_test(a_rank_makes_rounds_few),
        cmocka_unit_test(stale_begins_come_right_as_weights_come_to_rest), cmocka_unit_test(stale_and_cold_is_wrong),
-       cmocka_unit_test(dropout_is_the_same_in_every_round),
+       cmocka_unit_test(dropout_is_the_same_in_every_round), cmocka_unit_test(recomputed_gates_give_the_same),
        cmocka_unit_test(every_instruction_set_gives_the_gradients_of_the_whole))

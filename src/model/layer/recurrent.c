@@ -42,7 +42,8 @@ static err shape(struct net *n, struct op *op) {
 }
 
 i64 recurrent_plain_saved(const struct op *op, i32 B) {
-    return cell_act_max(cell_of(op->spec.cell), op->spec.precision, op->T, B, op->I, op->F);
+    const i32 T = recurrent_kept_steps(op, B);
+    return cell_act_max(cell_of(op->spec.cell), op->spec.precision, T, B, op->I, op->F);
 }
 
 static i64 saved(const struct op *op, const struct net *n, i32 B) {

@@ -22,6 +22,7 @@ void recurrent_pad_dx(const struct cell_box *box, struct part p);
 i64 recurrent_chain_saved(const struct op *op, i32 B);
 i64 recurrent_chain_scratch(const struct op *op, i32 B);
 i64 recurrent_plain_saved(const struct op *op, i32 B);
+i32 recurrent_kept_steps(const struct op *op, i32 B); /* whose gates are kept at a time */
 i64 recurrent_plain_scratch(const struct op *op, i32 B);
 
 void recurrent_chain(const struct op *op, const struct run *r, bool backward, struct chain *out);

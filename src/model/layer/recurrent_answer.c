@@ -74,12 +74,12 @@ static f32 *walk(const struct way *w, i32 b0, i32 b1, f32 *from, f32 *to) {
     box.act = w->spare;
     box.y = w->spare_y;
     for (i32 t0 = 0; t0 < w->op->T; t0 += w->chunk) {
-        box.T = imin(w->chunk, w->op->T - t0);
+        box.T = w->chunk; /* all are laid out alike: rows of others lie beside these */
         box.x = x + (i64)t0 * box.B * box.x_ld;
         box.live = live ? live + t0 : NULL;
         box.h0 = from, box.c0 = w->states > 1 ? from + w->plane : NULL;
         box.hT = to, box.cT = w->states > 1 ? to + w->plane : NULL;
-        k->fwd(&box, b0, b1, 0, box.T);
+        k->fwd(&box, b0, b1, 0, imin(w->chunk, w->op->T - t0));
         f32 *swap = from;
         from = to;
         to = swap;

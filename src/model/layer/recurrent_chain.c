@@ -23,12 +23,54 @@ static void chunk_range(const struct way *w, i32 chunk, i32 *t0, i32 *t1) {
     *t1 = imin(w->op->T, *t0 + w->chunk);
 }
 
-static void chunk_fwd(const struct way *w, struct cell_box *box, i32 b0, i32 b1, i32 chunk, bool again) {
+/* A chunk as the kernels see it: some steps of the rows' box; or, where gates are not kept, a box of its own that begins from the
+ * states before it and, backward, from the gradient of those after it. */
+struct spot {
+    struct cell_box box;
     i32 t0, t1;
-    chunk_range(w, chunk, &t0, &t1);
-    box->hT = again ? w->fresh : way_mark(w, chunk);
-    box->cT = w->states > 1 ? box->hT + w->plane : NULL;
-    way_kernels(w)->fwd(box, b0, b1, t0, t1);
+};
+
+/* A last chunk of fewer steps is laid out as the others, since rows of others may lie in it: its rows end early. */
+static const i32 *ends_early(const struct way *w, const struct cell_box *x, i32 b0, i32 steps) {
+    i32 *live = w->live + (i64)b0 * round_up64(w->op->T + 1, LANES);
+    for (i32 t = 0; t < w->chunk; t++) live[t] = t >= steps ? 0 : x->live ? x->live[t] : x->B;
+    return live;
+}
+
+/* For rows from b0 on. */
+static struct spot spot_of(const struct way *w, const struct cell_box *whole, i32 b0, i32 chunk) {
+    struct spot s = {.box = *whole};
+    chunk_range(w, chunk, &s.t0, &s.t1);
+    if (!w->recompute) return s;
+    struct cell_box *x = &s.box;
+    const i64 rows = (i64)s.t0 * x->B;
+    const i32 steps = s.t1 - s.t0;
+    x->T = w->chunk;
+    x->x += rows * x->x_ld;
+    if (x->dx) x->dx += rows * x->dx_ld;
+    if (x->y) x->y += rows * w->Hp;
+    if (x->dy) x->dy += rows * w->Hp;
+    if (x->live) x->live += s.t0;
+    if (steps < w->chunk) x->live = ends_early(w, x, b0, steps);
+    if (chunk > 0) {
+        const f32 *state = w->forth + (chunk - 1) * w->states * w->plane;
+        x->h0 = x->y ? x->y - x->B * w->Hp : state; /* the same numbers; where they lie in a row with y, dW goes on as if whole */
+        x->c0 = w->states > 1 ? state + w->plane : NULL;
+    }
+    if (w->back && chunk + 1 < w->chunks) {
+        x->dhT = way_mark(w, chunk + 1);
+        x->dcT = w->states > 1 ? x->dhT + w->plane : NULL;
+    }
+    s.t0 = 0;
+    s.t1 = steps;
+    return s;
+}
+
+static void chunk_fwd(const struct way *w, const struct cell_box *whole, i32 b0, i32 b1, i32 chunk, bool again) {
+    struct spot s = spot_of(w, whole, b0, chunk);
+    s.box.hT = again ? w->fresh : way_mark(w, chunk);
+    s.box.cT = w->states > 1 ? s.box.hT + w->plane : NULL;
+    way_kernels(w)->fwd(&s.box, b0, b1, s.t0, s.t1);
 }
 
 static f32 *dw_of(const struct way *w, i32 grain) { return w->dw + grain * round_up64(w->op->ntheta, LANES); }
@@ -43,16 +85,19 @@ static void add_dw(const struct way *w, const struct cell_box *box, i32 b0, i32 
     }
 }
 
-static void chunk_bwd(const struct way *w, struct cell_box *box, i32 b0, i32 b1, i32 chunk, bool again) {
-    const struct cell_kern *k = way_kernels(w);
-    i32 t0, t1;
-    chunk_range(w, chunk, &t0, &t1);
-    box->hT = box->cT = NULL;
-    if ((again || t0 < w->head) && !k->bwd_again) k->fwd(box, b0, b1, t0, t1);
-    box->dh0 = again ? w->fresh : way_mark(w, chunk);
-    box->dc0 = w->states > 1 ? box->dh0 + w->plane : NULL;
-    k->bwd(box, b0, b1, t0, t1);
-    if (!again) add_dw(w, box, b0, b1, t0, t1);
+/* Gates anew where bwd has used them up, or where they are never kept. */
+static void again_gates(const struct way *w, struct spot *s, i32 b0, i32 b1, bool used) {
+    s->box.hT = s->box.cT = NULL;
+    if (w->recompute || (used && !way_kernels(w)->bwd_again)) way_kernels(w)->fwd(&s->box, b0, b1, s->t0, s->t1);
+}
+
+static void chunk_bwd(const struct way *w, const struct cell_box *whole, i32 b0, i32 b1, i32 chunk, bool again) {
+    struct spot s = spot_of(w, whole, b0, chunk);
+    again_gates(w, &s, b0, b1, again || chunk * w->chunk < w->head);
+    s.box.dh0 = again ? w->fresh : way_mark(w, chunk);
+    s.box.dc0 = w->states > 1 ? s.box.dh0 + w->plane : NULL;
+    way_kernels(w)->bwd(&s.box, b0, b1, s.t0, s.t1);
+    if (!again) add_dw(w, &s.box, b0, b1, s.t0, s.t1);
 }
 
 /* Which of the rows b0..b1 go on after a chunk that ran again: those that have not come back to their marks. */
@@ -160,11 +205,16 @@ static void warm_bwd(const struct chain *c, i32 k0, i32 k1) {
     box.live = live;
     box.dx = NULL;
     box.dhT = box.dcT = NULL;
-    for (i32 t1 = w.head, t0; t1 > 0; t1 = t0) {
-        t0 = t1 - w.chunk;
-        box.dh0 = t0 > 0 ? NULL : w.end;
-        box.dc0 = t0 > 0 || w.states == 1 ? NULL : w.end + w.plane;
-        way_kernels(&w)->bwd(&box, k0, k1, t0, t1);
+    for (i32 i = w.head / w.chunk - 1; i >= 0; i--) {
+        struct spot at = spot_of(&w, &box, k0, i);
+        const bool top = (i + 1) * w.chunk == w.head, give = w.recompute || i == 0;
+        if (w.recompute) at.box.live = NULL;
+        at.box.dhT = w.recompute && !top ? w.end : NULL;
+        at.box.dcT = at.box.dhT && w.states > 1 ? w.end + w.plane : NULL;
+        again_gates(&w, &at, k0, k1, false);
+        at.box.dh0 = give ? w.end : NULL;
+        at.box.dc0 = give && w.states > 1 ? w.end + w.plane : NULL;
+        way_kernels(&w)->bwd(&at.box, k0, k1, at.t0, at.t1);
     }
 }
 

@@ -20,6 +20,10 @@ static i32 chunk_steps(const struct op *op, i32 B) {
 }
 static i32 chunk_count(const struct op *op, i32 B) { return ceil_div(op->T, chunk_steps(op, B)); }
 
+i32 recurrent_kept_steps(const struct op *op, i32 B) {
+    return recurrent_sliced(op) && op->spec.recompute ? chunk_steps(op, B) : op->T;
+}
+
 static i64 state_floats(const struct op *op, i32 B) {
     return (i64)cell_of(op->spec.cell)->states * B * round_up(op->F, LANES);
 }
@@ -87,7 +91,9 @@ struct way way_of(const struct chain *c, bool backward) {
     w.spare_y = w.spare + (w.rank > 0 ? spare_act(op, r->B) : 0);
     w.spare_state = w.spare_y + spare_y(op, r->B);
     w.head = backward ? head_steps(c, w.chunk, op->T) : 0;
-    w.ring = w.head > 0 && way_kernels(&w)->bwd_again;
+    w.recompute = op->spec.recompute;
+    w.forth = saved + 2 * state;
+    w.ring = w.recompute || (w.head > 0 && way_kernels(&w)->bwd_again);
     w.after = (const i32 *)(const void *)run_in(op, r, RECURRENT_AFTER);
     w.given = backward ? run_dout(r, op->end) : op->spec.in[1] >= 0 ? run_in(op, r, 1) : NULL;
     return w;
@@ -137,6 +143,6 @@ struct cell_box way_box(const struct way *w, const f32 *begin, i32 k0, i32 k1) {
     if (!w->back) return box;
     box.dhT = w->begin;
     box.dcT = w->states > 1 ? w->begin + w->plane : NULL;
-    box.slice = w->ring ? w->chunk : 0;
+    box.slice = w->ring && !w->recompute ? w->chunk : 0;
     return box;
 }

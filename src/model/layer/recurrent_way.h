@@ -11,6 +11,8 @@ struct way {
     bool back;
     i32 states, chunk, chunks, Hp; /* chunk: steps of one */
     i32 head;           /* backward: steps that were run to guess what a row hands on; 0 = none */
+    bool recompute;     /* gates are not kept: those of a chunk are made anew from the states before it when they are needed */
+    const f32 *forth;   /* the marks of the forward way */
     bool ring;          /* dz of a chunk only is kept: with a head, dW as a rule needs no more */
     i64 plane;          /* floats from h to c */
     f32 *begin, *mark;  /* what rows began from; states after (backward: gradients before) each chunk */
