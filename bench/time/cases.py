@@ -19,7 +19,7 @@ class Memory:
     forget: float
 
 
-MEMORIES = [Memory("T/256", 256, 0.5, 1.9), Memory("T/64", 64, 0.5, 2.75), Memory("T/16", 16, 0.5, 3.1)]
+MEMORIES = [Memory("T/256", 256, 0.5, 1.9), Memory("T/64", 64, 0.5, 2.75), Memory("T/16", 16, 0.5, 3.2)]
 QUICK = [Memory("short", 0, 1.0, 0.0), Memory("longer", 0, 0.5, 2.0)]
 
 

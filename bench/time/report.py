@@ -25,11 +25,21 @@ def table(head, rows):
 
 # ---------------------------------------------------------------------- the long series
 
+def forgets(rows, T):
+    """w where slices are at least twice as long, or it is cut off; of these the shortest, whose marks lie closest.  None = nowhere."""
+    for r in sorted((r for r in rows.values() if r["chain"] and r["prec"] == "fp32"), key=lambda r: -r["P"]):
+        w = r["chain"][0]["forward"]["w"]
+        if 0 < w <= T / r["P"] / 2:
+            return int(w)
+    return None
+
+
 class Part:
     """One memory's rows and what their times are compared with."""
 
     def __init__(self, page, part):
-        self.T, self.w, self.rows, self.part = page["T"], part["w"], part["rows"], part
+        self.T, self.rows, self.part = page["T"], part["rows"], part
+        self.w = part["w"] = forgets(self.rows, self.T)
         self.torch = min(r["median"] for r in self.rows.values() if r["P"] == 0)
 
     def serial(self, threads, prec="fp32"):
@@ -80,7 +90,7 @@ def summary(parts):
 
 
 def series(page, parts):
-    text = [results.machine("1 and 2", page["load"]) + f" PyTorch {page['torch']}. T={page['T']:,}, B=1, I={page['I']}, H={page['H']}, loss at every step, forward, backward and Adam; "
+    text = [results.machine("1 and 2", page["load"]) + f" Measured: revision {page['revision']}, PyTorch {page['torch']}. T={page['T']:,}, B=1, I={page['I']}, H={page['H']}, loss at every step, forward, backward and Adam; "
             f"medians of {page['rounds']} turns (PyTorch {(page['rounds'] + 1) // 2}), every contender one step a turn"
             + (", all alike before the other programs of the machine (SCHED_RR)" if page["realtime"] else "") + ".", "", "The best P of each kind:", "", *summary(parts), "",
             "![speed-up over the number of slices](img/time-slices.svg)", ""]
@@ -144,12 +154,13 @@ def nets(found):
     for r in (r for r in found if "rounds" in r):
         groups.setdefault((r["task"], r["H"], r["layers"]), []).append(r)
     good, over, refused = judge(found)
-    head = ["net", "H", "layers", "loss before, after", "w(1e-4)", "w(1e-6)", "forward, tol 1e-4", "1e-6", "backward, tol 1e-4", "1e-6", "gradient at 1e-6"]
+    head = ["net", "H", "layers", "loss before, after", "w(1e-4)", "w(1e-6)", "forward, tol 1e-4", "1e-6", "backward, tol 1e-4", "1e-6", "gradient at 1e-6: cut to uncut", "uncut to float64", "cut to float64"]
     rows = []
     for (task, H, layers), g in groups.items():
         losses = f"{max(r['loss'][0] for r in g):.2g}, " + " ".join(f"{r['loss'][1]:.2g}" for r in g)
-        grads = max((v for r in g for k, v in r["grads"].items() if k.startswith("1e-06")), default=float("nan"))
-        rows.append([task, H, layers, losses, memory(g, "0.0001"), memory(g, "1e-06"), worst(g, "0.0001", 0), worst(g, "1e-06", 0), worst(g, "0.0001", 2), worst(g, "1e-06", 2), f"{grads:.0e}"])
+        grads = [max((v for r in g for k, v in r[kind].items() if k.startswith(which)), default=float("nan"))
+                 for kind, which in (("grads", "1e-06"), ("true", "serial"), ("true", "1e-06"))]
+        rows.append([task, H, layers, losses, memory(g, "0.0001"), memory(g, "1e-06"), worst(g, "0.0001", 0), worst(g, "1e-06", 0), worst(g, "0.0001", 2), worst(g, "1e-06", 2), *(f"{v:.0e}" for v in grads)])
     text = ["Rounds at P = 8 / 16 / 32 / 64, the worst of three seeds and of all layers (streams: one net); w of each layer, the worst of the seeds; `*`: over the bound "
             f"1 + ceil(w/L) + 2. **{good} chains within the bound, {len(over)} over it.**", "", *table(head, rows), ""]
     if over:

@@ -154,26 +154,59 @@ def train(build, folder, x, y, H, layers, updates, rate):
         worker.close()
 
 
+def true_grads(folder, size):
+    """PyTorch's gradients in float64, once for a net; in files, for whoever counts again."""
+    true = folder / "true"
+    if not true.exists():
+        import peer  # torch is slow to import, and seldom needed: 2 s
+        peer.torch.set_num_threads(1)
+        found = peer.truth(folder, size)
+        true.mkdir()
+        for name, g in found.items():
+            cases.put(true, name, g.numpy())
+    return vectors(true)
+
+
+def vectors(folder):
+    return {f.name: numpy.fromfile(f, dtype=numpy.float32).astype(float) for f in sorted(folder.glob("*.f32"))}
+
+
+def apart(a, b):
+    """Relative L2 distance, of the tensor where it is largest."""
+    return max(float(numpy.linalg.norm(a[k] - b[k]) / (numpy.linalg.norm(b[k]) + 1e-300)) for k in b)
+
+
+def gradients(worker, n, folder, keep):
+    shutil.rmtree(folder / "ours", ignore_errors=True)
+    (folder / "ours").mkdir()
+    worker.ask(f"grad {n} {folder / 'ours'}")
+    return {k: v for k, v in vectors(folder / "ours").items() if k in keep}
+
+
 def count(build, folder, x, y, H, layers):
-    """Rounds of every cut and tolerance, and how far its gradient is from that of the uncut series."""
-    worker, out, grads = workers.ours(build), {}, {}
+    """Rounds of every cut and tolerance; gradients: of the uncut series against float64, of every cut against both."""
+    worker, out, true = workers.ours(build), {}, true_grads(folder, (len(y), x.shape[1], H, layers))
+    grads = {"rounds": out, "grads": {}, "true": {}}
     try:
         size = f"T={len(y)} B=1 I={x.shape[1]} H={H} layers={layers} threads=1"
         whole = worker.ask(f"case {size} P=1")[0]
         worker.ask(f"load {whole} {folder}")
         worker.ask(f"step {whole} 1")
-        for tol in TOLS:
-            for P in CUTS:
-                try:
-                    n = worker.ask(f"case {size} P={P} tol={tol:g}")[0]
-                except workers.Failed as e:
-                    out[f"{tol:g} {P}"] = str(e)
-                    continue
-                worker.ask(f"load {n} {folder}")
-                worker.ask(f"step {n} 1")
-                out[f"{tol:g} {P}"] = chains(worker, n)
-                grads[f"{tol:g} {P}"] = float(worker.ask(f"grads {n} {whole}")[0])
-        return out, grads
+        serial = gradients(worker, whole, folder, true)
+        grads["true"]["serial"] = apart(serial, true)
+        for tol, P in ((tol, P) for tol in TOLS for P in CUTS):
+            key = f"{tol:g} {P}"
+            try:
+                n = worker.ask(f"case {size} P={P} tol={tol:g}")[0]
+            except workers.Failed as e:
+                out[key] = str(e)
+                continue
+            worker.ask(f"load {n} {folder}")
+            worker.ask(f"step {n} 1")
+            out[key] = chains(worker, n)
+            mine = gradients(worker, n, folder, true)
+            grads["grads"][key], grads["true"][key] = apart(mine, serial), apart(mine, true)
+        return grads
     finally:
         worker.close()
 
@@ -182,7 +215,7 @@ def net(job):
     """Trains (or finds) one net and cuts it; what is in its result.json."""
     build, folder, name, H, layers, seed, updates = job
     done, built = folder / "result.json", hashlib.sha1((build / "bench_slices").read_bytes()).hexdigest()
-    if done.exists() and json.loads(done.read_text())["built"] == built:
+    if done.exists() and json.loads(done.read_text())["built"] == built and "true" in json.loads(done.read_text()):
         return json.loads(done.read_text())
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -198,7 +231,7 @@ def net(job):
             w = memory(folder, x.astype(numpy.float32).astype(float), H, layers, T if long else n // 2)
             (folder / "trained.json").write_text(json.dumps({"loss": loss, "w": w}))
         record |= json.loads((folder / "trained.json").read_text())
-        record["rounds"], record["grads"] = count(build, folder, x[:n], y[:n], H, layers)
+        record |= count(build, folder, x[:n], y[:n], H, layers)
     except workers.Failed as e:
         return {"task": name, "H": H, "layers": layers, "seed": seed, "trouble": str(e)}
     done.write_text(json.dumps(record))

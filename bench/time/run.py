@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """run.py - one long series in slices of time beside the same series step after step, ours and PyTorch's.  `make bench-time` calls it.
 
-    run.py BUILD [--quick] [--rounds N] [--realtime] [--out DIR] [--no-nets] [--only-nets]
+    run.py BUILD [--quick] [--rounds N] [--only MEMORIES] [--realtime] [--out DIR] [--no-nets] [--only-nets]
 
     memory            weights that forget after about T/256, T/64, T/16 steps
       number of P     a process with the series whole and in P slices, 1 and 2 threads, fp32 and bf16 (all at once would need 9 GB)
@@ -17,6 +17,7 @@ import json
 import os
 import pathlib
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -30,6 +31,7 @@ if __name__ == "__main__" and os.environ.get("STRETTO_IN_PEERS") != "1":
     os.execve(PYTHON, [str(PYTHON), *sys.argv], os.environ | {"STRETTO_IN_PEERS": "1"})
 
 import cases  # noqa: E402
+import report  # noqa: E402
 import rounds  # noqa: E402
 import workers  # noqa: E402
 
@@ -82,15 +84,6 @@ def check(worker, judge, ready, folder, size, got):
         mine["plan"] = worker.ask(f"plan {n}")[0]
 
 
-def forgets(got):
-    """w at the finest cut that still shows it: marks lie closer the shorter a slice is."""
-    for r in sorted((r for r in got.values() if r["chain"] and r["prec"] == "fp32"), key=lambda r: -r["P"]):
-        forward = r["chain"][0]["forward"]
-        if forward["serial"] == 0 and forward["rounds"] == 2 and forward["w"] > 0:
-            return int(forward["w"])
-    return None
-
-
 def opponents(peers, rows, folder, size, got):
     """PyTorch's cases for these weights, and a step of each for warming; [(row, number)]."""
     T, I, H = size
@@ -131,7 +124,7 @@ def remember(args, memory, size, slices, peers, folder):
             turns(args, worker, ready, peers, against, got)
         worker.close()
         time.sleep(0 if args.quick else 2)  # the machine belongs to others too
-    return {"w": forgets(got), "share": memory.share, "spread": memory.spread, "forget": memory.forget, "rows": got, "why": why}
+    return {"w": report.forgets(got, size[0]), "share": memory.share, "spread": memory.spread, "forget": memory.forget, "rows": got, "why": why}
 
 
 def measure(args, size, memories, slices):
@@ -170,6 +163,12 @@ def build_folder(given):
     sys.exit(f"run.py: no bench_slices in {given}: cmake --build {given} --target bench_slices")
 
 
+def revision():
+    git = ["git", "-C", str(ROOT)]
+    commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    return commit + (" with changes" if subprocess.run([*git, "status", "--porcelain", "-uno", "src"], capture_output=True, text=True).stdout.strip() else "")
+
+
 def quick(args):
     """Slices against the serial run, that against PyTorch in float64; a tiny net is trained and its rounds are counted."""
     out, _ = measure(args, (600, 3, 20), cases.QUICK, (2, 7, 16))
@@ -189,6 +188,7 @@ def main():
     p.add_argument("--quick", action="store_true")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--realtime", action="store_true")
+    p.add_argument("--only", default="", help="memories, as T/256; the others stay as they were measured")
     p.add_argument("--no-nets", action="store_true")
     p.add_argument("--only-nets", action="store_true")
     p.add_argument("--out", type=pathlib.Path, default=ROOT / "out" / "time")
@@ -198,8 +198,12 @@ def main():
     args.out.mkdir(parents=True, exist_ok=True)
     if not args.only_nets:
         begin, load = time.monotonic(), os.getloadavg()[0]
-        out, version = measure(args, (cases.T, cases.I, cases.H), cases.MEMORIES, cases.SLICES)
-        page = {"T": cases.T, "I": cases.I, "H": cases.H, "torch": version, "load": load, "realtime": args.realtime, "rounds": args.rounds,
+        chosen = [m for m in cases.MEMORIES if not args.only or m.name in args.only.split(",")]
+        out, version = measure(args, (cases.T, cases.I, cases.H), chosen, cases.SLICES)
+        if args.only:
+            old = json.loads((args.out / "series.json").read_text())["memories"]
+            out = {m.name: out.get(m.name) or old[m.name] for m in cases.MEMORIES}
+        page = {"T": cases.T, "I": cases.I, "H": cases.H, "revision": revision(), "torch": version, "load": load, "realtime": args.realtime, "rounds": args.rounds,
                 "seconds": time.monotonic() - begin, "memories": out}
         (args.out / "series.json").write_text(json.dumps(page, indent=1))
     if not args.no_nets:
