@@ -99,6 +99,16 @@ static err state_machine(const struct stretto_trainer *t) {
     return 0;
 }
 
+/* "slices 16" of a plan's first line; 0 = its rows are whole windows. */
+static i32 slices_of_plan(const char *text) {
+    size_t line = strcspn(text, "\n");
+    const char *at = strstr(text, " slices ");
+    i64 n = 0;
+    if (!at || (size_t)(at - text) > line) return 0;
+    at += 8;
+    return str_to_i64(at, strcspn(at, " \n"), &n) && n > 0 && n <= SLICES_MAX ? (i32)n : 0;
+}
+
 /* A plan that was saved by `stretto plan --save`. */
 static err load_plan(struct stretto_trainer *t) {
     char *text;
@@ -109,7 +119,11 @@ static err load_plan(struct stretto_trainer *t) {
     mem_free(text);
     t->spec.plan_text = t->plan_text.s;
     t->spec.plan_path = t->o.plan;
-    return str_ok(&t->plan_text);
+    TRY(str_ok(&t->plan_text));
+    i32 slices = slices_of_plan(t->plan_text.s);
+    if (t->spec.slices > 1 || slices < 2 || !t->spec.all_steps) return 0; /* else the plan is compared, line by line */
+    t->spec.slices = t->spec.slices_least = slices;
+    return 0;
 }
 
 static err fit(struct stretto_trainer *t, struct forecaster **out) {

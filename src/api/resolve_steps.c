@@ -145,6 +145,7 @@ err resolve_slices(const struct options *o, const struct machine *m, i64 windows
     bool open = strcmp(o->parallel, "auto") == 0;
     struct wish w;
     TRY(plan_slices(o->parallel, &n));
+    if (o->plan && *o->plan && n <= 0) return 0; /* the plan says how many */
     if (n == 0 && !(open && spec->all_steps && spec->correction)) return 0;
     if (!spec->all_steps)
         return FAIL_AT(E401, "--parallel", "--loss-steps all   or   --parallel auto",
@@ -156,5 +157,6 @@ err resolve_slices(const struct options *o, const struct machine *m, i64 windows
     }
     i32 usual = imin(imax(2, w.slices), spec->context);
     spec->slices = n > 0 ? n : usual;
+    spec->slices_least = n > 0 ? n : 2;
     return given_slices(spec, usual, ev);
 }

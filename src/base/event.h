@@ -25,6 +25,10 @@ struct event {
     f64 train, valid;         /* losses, NaN = not measured now */
     f64 lr, grad_norm, windows_per_s, device_share;
     bool best;
+    i32 slices;              /* of time, where windows are cut: 0 = they are not, and what follows says nothing */
+    f64 rounds, forgets;     /* mean rounds forward since the last validation; steps after which the model forgets (w) */
+    f64 useful;              /* share of the steps of slices that were no repetition */
+    i64 serial;              /* training steps whose slices ran one after another */
 };
 
 struct sink {

@@ -108,6 +108,25 @@ err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forw
     return e;
 }
 
+err engine_replan(struct engine *e, const struct net *net, const struct resources *r, i32 B) {
+    const struct optim *optim = e->store.optim;
+    if (net->ntheta != e->store.ntheta || net->nderived != e->store.nderived)
+        return FAIL(E1, "another net: %lld parameters in place of %lld", (long long)net->ntheta, (long long)e->store.ntheta);
+    exec_free(e->exec);
+    exec_free(e->forward);
+    plan_free(e->plan);
+    plan_free(e->forward_plan);
+    e->exec = e->forward = NULL;
+    e->plan = e->forward_plan = NULL;
+    e->net = net;
+    e->B = B;
+    e->forward_B = 0;
+    TRY(net_runs(net, r->kern));
+    TRY(plans(e, r, optim, NULL, NULL));
+    TRY(room(e, r->machine));
+    return bind(e, r, optim, false);
+}
+
 void engine_free(struct engine *e) {
     exec_free(e->exec);
     exec_free(e->forward);

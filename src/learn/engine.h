@@ -36,6 +36,8 @@ struct engine {
  * messages. */
 err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forward_B, const struct optim *optim,
                const char *plan_text, const char *plan_path, struct engine *out);
+/* Plans and binds training anew for a net with the same parameters; weights and optimiser state stay.  Forward plans go. */
+err engine_replan(struct engine *e, const struct net *net, const struct resources *r, i32 B);
 void engine_free(struct engine *e);
 
 /* Write down how each recurrent layer of a plan is walked: what r->how demands, else what the wisdom says; with r->steps to come

@@ -33,6 +33,7 @@ struct forecast_spec {
     enum precision precision;       /* of the cell's products */
     bool all_steps;                 /* a loss at every row of the context, states that run on: forecast_stream.h */
     i32 slices;                     /* of the context in training, side by side (P); 0 or 1 = whole */
+    i32 slices_least;               /* as few may become of them while training; = slices: none of our business */
     bool bidirectional;             /* a second stack of cells reads the context from its end */
     f32 dropout;
     bool norm, calendar;
@@ -69,6 +70,26 @@ struct schema {
     struct arena arena;
 };
 
+/* What the rounds of slices of time came to: plain numbers, kept in checkpoints as they are.  [0] forward, [1] backward. */
+enum { WATCH_LAYERS = 8 };
+struct chain_count {
+    i64 steps, rounds, first, again, serial; /* serial: steps in which slices ran one after another */
+};
+struct slice_watch {
+    i32 slices, nlayer, told;
+    struct watched {
+        struct chain_count now[2], all[2]; /* since the last validation; of the run */
+        f64 w;                             /* steps after which forward forgets where it began, moving average; 0 = not known */
+    } layer[WATCH_LAYERS];
+};
+/* The chain of a layer in the last step: steps that each slice ran in each round. */
+struct slice_picture {
+    char name[24];
+    i32 nslice, steps; /* steps of a slice */
+    i32 rounds[2], *ran[2];
+    f32 gap[2]; /* the last that was not close, as a share of the values */
+};
+
 struct forecaster {
     struct forecast_spec spec;
     struct schema schema;
@@ -96,6 +117,9 @@ struct forecaster {
     struct str plan_text;           /* the training plan that ran */
     struct task_span *span;         /* [nspan] the last steps of training */
     i32 nspan;
+    struct slice_watch watch;
+    struct slice_picture slice_picture[WATCH_LAYERS];
+    f64 slice_gap;                  /* of the loss, slices against the whole */
 };
 
 /* Windows of an epoch when training may use rows [0, rows): every origin, or tiles of a context where every step has its loss. */

@@ -1,5 +1,6 @@
 /* forecast_fit.c - from a scaled series to a forecaster: base, members, guard, bands. */
 #include "learn/forecast_fit.h"
+#include "learn/forecast_slices.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,6 +17,8 @@ void forecast_free(struct forecaster *f) {
     mem_free(f->spread);
     mem_free(f->mase);
     mem_free(f->span);
+    for (i32 k = 0; k < WATCH_LAYERS; k++)
+        for (i32 back = 0; back < 2; back++) mem_free(f->slice_picture[k].ran[back]);
     str_free(&f->plan_text);
     base_free(f->base);
     base_free(f->ridge);
@@ -124,6 +127,10 @@ static struct train_job job_of(struct fit *t, i32 m) {
                           .fill = fill,
                           .inputs = inputs,
                           .validate = validate,
+                          .stepped = slices_stepped,
+                          .annotate = slices_annotate,
+                          .outgrown = slices_outgrown,
+                          .relay = slices_relay,
                           .checkpoint = t->job->run_dir ? save_checkpoint : NULL,
                           .events = t->job->use.events,
                           .stop = t->job->use.stop};
@@ -213,7 +220,7 @@ static err prepare_training(struct fit *t) {
     f->planned_bytes = engine_planned_bytes(&t->engine) + t->batch.arena.used + t->valid_batch.arena.used +
                        4 * copies * t->engine.store.ntheta + (t->stream ? stream_bytes(t->stream) : 0);
     state_memory(t);
-    return 0;
+    return slices_watch(t);
 }
 
 static err train_members(struct fit *t) {
@@ -235,7 +242,8 @@ static err keep_trace(struct fit *t) {
                    t->engine.plan->strategy, t->engine.plan->B, 1e3 * f->step_predicted, 1e3 * f->step_measured);
     NEW(f->span, SPANS_KEPT);
     f->nspan = exec_spans(t->engine.exec, f->span, SPANS_KEPT);
-    return str_ok(&f->plan_text);
+    TRY(str_ok(&f->plan_text));
+    return slices_end(t);
 }
 
 /* The same training on all rows before the test part, for the steps that were best. */
@@ -257,8 +265,8 @@ static err correction(struct fit *t) {
                    MIN_WINDOWS, (long long)lmax(0, window_origins(&t->valid_all)));
         return 0;
     }
-    TRY(prepare_training(t));
     TRY(forecast_resume_point(t));
+    TRY(prepare_training(t));
     if (s->time_limit > 0) t->deadline = clock_now() + s->time_limit;
     if (!t->refitting) {
         err e = train_members(t);
@@ -312,6 +320,7 @@ err forecast_fit(const struct forecast_job *job, struct forecaster **out) {
     batcher_free(&t.batch);
     batcher_free(&t.valid_batch);
     stream_free(t.stream);
+    mem_free(t.sorted);
     if (e != 0) {
         forecast_free(t.f);
         return e;

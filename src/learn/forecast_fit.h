@@ -18,6 +18,7 @@ struct fit {
     bool refitting, resuming;
     i64 held;                                  /* members whose weights are in the checkpoint */
     f64 base_seconds;
+    i32 *sorted;                               /* [rows] room of slices_stepped */
 };
 
 enum { SPREAD_WINDOWS = 5 }; /* origins at least for residual quantiles */

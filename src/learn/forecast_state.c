@@ -15,6 +15,7 @@ struct state_file {
     struct ckpt_item item[ITEMS];
     i32 n;
     i64 member, done, phase, params;  /* phase 1 = refit */
+    i64 slices;
     f32 *members;                     /* [done][ntheta] */
     char dir[4096];
 };
@@ -35,6 +36,8 @@ static void list(struct fit *t, struct train_state *s, struct state_file *f) {
     add(f, "member", CKPT_I64, &f->member, 1);
     add(f, "done", CKPT_I64, &f->done, 1);
     add(f, "phase", CKPT_I64, &f->phase, 1);
+    add(f, "slices", CKPT_I64, &f->slices, 1);
+    add(f, "watch", CKPT_BYTES, &t->f->watch, (i64)sizeof t->f->watch);
     add(f, "best_steps", CKPT_I64, t->best_steps, MEMBERS_MAX);
     add(f, "steps_done", CKPT_I64, &t->f->steps_done, 1);
     add(f, "seconds_done", CKPT_F64, &t->f->seconds, 1);
@@ -65,7 +68,8 @@ static err open_state(const struct fit *t, struct state_file *f) {
 }
 
 err forecast_checkpoint(struct fit *t, const struct train_state *s) {
-    struct state_file f = {.member = t->member, .done = t->refitting ? t->f->spec.members : t->member, .phase = t->refitting};
+    struct state_file f = {.member = t->member, .done = t->refitting ? t->f->spec.members : t->member, .phase = t->refitting,
+                           .slices = t->f->spec.slices};
     i64 P = t->engine.store.ntheta;
     struct train_state copy = *s;
     TRY(open_state(t, &f));
@@ -80,8 +84,11 @@ err forecast_checkpoint(struct fit *t, const struct train_state *s) {
 }
 
 /* How many members the newest checkpoint holds, which it was training, and how long. */
-static err read_head(struct state_file *f, i64 *member, i64 *done, i64 *phase, i64 *best_steps) {
-    struct ckpt_item head[] = {{"member", CKPT_I64, member, 1}, {"done", CKPT_I64, done, 1}, {"phase", CKPT_I64, phase, 1},
+static err read_head(struct state_file *f, i64 *best_steps) {
+    struct ckpt_item head[] = {{"member", CKPT_I64, &f->member, 1},
+                               {"done", CKPT_I64, &f->done, 1},
+                               {"phase", CKPT_I64, &f->phase, 1},
+                               {"slices", CKPT_I64, &f->slices, 1},
                                {"best_steps", CKPT_I64, best_steps, MEMBERS_MAX}};
     i64 number;
     return ckpt_resume(f->dir, head, COUNT(head), NULL, &number);
@@ -111,18 +118,20 @@ static err read_state(struct fit *t, struct train_state *s, struct state_file *f
 
 err forecast_resume_point(struct fit *t) {
     struct state_file f = {0};
-    i64 at, done, phase, number;
+    i64 number;
     char path[4096];
     if (!t->job->resume || !t->job->run_dir) return 0;
     TRY(open_state(t, &f));
     if (ckpt_find(f.dir, 0, path, &number) < 0) return 0; /* stopped before the first checkpoint: begin again */
-    TRY(read_head(&f, &at, &done, &phase, t->best_steps));
-    if (at < 0 || at >= t->f->spec.members || done < 0 || done > MEMBERS_MAX)
+    TRY(read_head(&f, t->best_steps));
+    if (f.member < 0 || f.member >= t->f->spec.members || f.done < 0 || f.done > MEMBERS_MAX || f.slices < 0 ||
+        f.slices > t->f->spec.context)
         return FAIL(E901, "the checkpoint in %s does not fit this run", f.dir);
     t->resuming = true;
-    t->done = (i32)at;
-    t->refitting = phase != 0;
-    t->held = done;
+    t->done = (i32)f.member;
+    t->refitting = f.phase != 0;
+    t->held = f.done;
+    t->f->spec.slices = (i32)f.slices;
     if (t->refitting && t->f->spec.guard && t->f->base) {
         t->f->has_guard = true;
         t->f->guard.why = "weighed before the run was resumed";

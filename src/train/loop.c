@@ -42,6 +42,7 @@ static void snapshot(const struct store *st, struct train_state *s, bool restore
 static i64 last_step(const struct train_job *j) { return j->until > 0 ? j->until : j->steps; }
 
 struct progress {
+    struct exec *exec;
     f64 begin;          /* clock at the begin of this run */
     f64 start, since;   /* clock at its begin or last checkpoint, and of the present interval */
     f64 loss_sum;
@@ -64,6 +65,7 @@ static void emit(const struct train_job *j, const struct train_state *s, const s
     e.grad_norm = p->norm;
     e.windows_per_s = now > p->since ? (f64)p->loss_count * j->rows_per_step / (now - p->since) : 0;
     e.best = best;
+    if (j->annotate) j->annotate(j->self, &e);
     event_emit(j->events, &e);
 }
 
@@ -99,9 +101,10 @@ static err one_step(const struct train_job *j, struct train_state *s, struct pro
         step.step = (u32)(s->step * j->accumulate + k);
         step.accumulate = k + 1 < j->accumulate;
         f64 before = clock_now();
-        TRY(exec_step(j->exec, &step, &r));
+        TRY(exec_step(p->exec, &step, &r));
         s->step_seconds += clock_now() - before;
         s->step_count++;
+        if (j->stepped) j->stepped(j->self);
         loss += r.loss;
         if (!r.finite) break;
     }
@@ -152,6 +155,21 @@ static err stop_now(const struct train_job *j, const struct train_state *s, cons
     return j->time_limit > 0 && clock_now() - p->begin > j->time_limit ? STOP_TIME : 0;
 }
 
+static err batches_from(const struct train_job *j, const struct train_state *s, struct prefetch **batches) {
+    prefetch_free(*batches);
+    *batches = NULL;
+    return prefetch_new(j->fill, j->self, s->step * j->accumulate, last_step(j) * j->accumulate, j->prefetch, batches);
+}
+
+/* Another layout, with batches of its own, where the job asks for one. */
+static err relay(const struct train_job *j, const struct train_state *s, struct progress *p, struct prefetch **batches) {
+    if (!j->outgrown || !j->outgrown(j->self)) return 0;
+    prefetch_free(*batches); /* it may be filling what goes away */
+    *batches = NULL;
+    TRY(j->relay(j->self, &p->exec));
+    return batches_from(j, s, batches);
+}
+
 static err run_steps(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch **batches) {
     err reason = s->step >= last_step(j) ? STOP_STEPS : 0;
     while (!reason) {
@@ -159,9 +177,7 @@ static err run_steps(const struct train_job *j, struct train_state *s, struct pr
         TRY(one_step(j, s, p, *batches, &finite));
         if (!finite) {
             TRY(roll_back(j, s, p));
-            prefetch_free(*batches);
-            *batches = NULL;
-            TRY(prefetch_new(j->fill, j->self, s->step * j->accumulate, last_step(j) * j->accumulate, j->prefetch, batches));
+            TRY(batches_from(j, s, batches));
             continue;
         }
         reason = stop_now(j, s, p);
@@ -169,6 +185,7 @@ static err run_steps(const struct train_job *j, struct train_state *s, struct pr
         if (due) TRY(validate(j, s, p, &plateau));
         else if (s->step % imax(1, (i32)(j->valid_every / 5)) == 0) emit(j, s, p, EVENT_STEP, (f64)NAN, false);
         if (plateau && (!reason || reason == STOP_SIGNAL)) reason = STOP_PLATEAU; /* as in the run that was not interrupted */
+        if (due && (!reason || reason == STOP_SIGNAL)) TRY(relay(j, s, p, batches)); /* also in the run that is resumed */
         bool old = j->checkpoint_every > 0 && clock_now() - p->saved > j->checkpoint_every;
         if (reason == STOP_SIGNAL || reason == STOP_TIME || old) TRY(save(j, s, p));
     }
@@ -176,7 +193,7 @@ static err run_steps(const struct train_job *j, struct train_state *s, struct pr
 }
 
 err train_run(const struct train_job *j, struct train_state *s) {
-    struct progress p = {.begin = clock_now()};
+    struct progress p = {.exec = j->exec, .begin = clock_now()};
     p.start = p.begin;
     p.since = p.saved = p.start;
     event_emit(j->events, &(struct event){.kind = EVENT_BEGIN, .member = j->member, .members = j->members, .step = s->step,
@@ -188,7 +205,7 @@ err train_run(const struct train_job *j, struct train_state *s) {
         s->bad = 0;
     }
     struct prefetch *batches = NULL;
-    TRY(prefetch_new(j->fill, j->self, s->step * j->accumulate, last_step(j) * j->accumulate, j->prefetch, &batches));
+    TRY(batches_from(j, s, &batches));
     err reason = run_steps(j, s, &p, &batches);
     prefetch_free(batches);
     if (reason < 0) return reason;

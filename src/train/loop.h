@@ -55,6 +55,11 @@ struct train_job {
     void (*fill)(void *self, i64 batch, i32 slot);            /* pure function of batch */
     f32 *const *(*inputs)(void *self, i32 slot, f32 *loss_scale); /* [nbuf] storage of a filled slot */
     err (*validate)(void *self, f64 *loss);                   /* with the weights now in store; NULL: keep the last ones */
+    /* For nets that are laid out anew while they are trained; all NULL: none is. */
+    void (*stepped)(void *self);                              /* after every batch */
+    void (*annotate)(void *self, struct event *e);            /* adds its numbers to an event */
+    bool (*outgrown)(void *self);                             /* after a validation: is another layout wanted? */
+    err (*relay)(void *self, struct exec **exec); /* makes it: same weights; fill and inputs are those of the new one */
     err (*checkpoint)(void *self, const struct train_state *s); /* may be NULL */
 
     const struct events *events;

@@ -1,0 +1,245 @@
+/* forecast_slices.c - counts of the rounds of slices, and what follows from them. */
+#include "learn/forecast_slices.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "exec/chain.h"
+#include "model/layer.h"
+
+#define AGAIN_MOST 0.6 /* share of forward that may run again before fewer slices are better */
+#define SMOOTH 0.1     /* weight of the newest w in its average */
+
+enum { TOLD_SHARE = 1, TOLD_SERIAL = 2, KEPT_ROUNDS = 16 };
+
+static bool sliced(const struct fit *t) { return t->f->spec.slices > 1 && t->engine.exec; }
+
+/* Op of the k-th chain of the net; -1 = there are no more. */
+static i32 chain_op(const struct net *n, i32 k) {
+    for (i32 l = 0; l < n->nop; l++)
+        if (op_is_chain(&n->op[l]) && k-- == 0) return l;
+    return -1;
+}
+
+err slices_watch(struct fit *t) {
+    struct slice_watch *w = &t->f->watch;
+    mem_free(t->sorted);
+    t->sorted = NULL;
+    w->slices = t->f->spec.slices;
+    w->nlayer = 0;
+    if (!sliced(t)) return 0;
+    while (w->nlayer < WATCH_LAYERS && chain_op(&t->f->net, w->nlayer) >= 0) w->nlayer++;
+    return mem_new((void **)&t->sorted, t->engine.B, sizeof *t->sorted);
+}
+
+static void count(struct chain_count *c, const struct chain_trace *tr) {
+    c->steps++;
+    c->rounds += tr->rounds;
+    c->first += tr->first;
+    c->again += tr->again;
+    c->serial += tr->serial > 0;
+}
+
+/* Slices none of which came back before their end say: at least as long as they are. */
+static f64 forgets(const struct chain_trace *tr, i32 steps, i32 *sorted) {
+    i32 w = chain_forgets(tr, sorted);
+    return w >= 0 ? w : tr->rounds > 1 ? steps : (f64)NAN;
+}
+
+void slices_stepped(void *fit) {
+    struct fit *t = fit;
+    struct slice_watch *w = &t->f->watch;
+    if (!sliced(t)) return;
+    for (i32 k = 0; k < w->nlayer; k++) {
+        struct watched *l = &w->layer[k];
+        i32 op = chain_op(&t->f->net, k);
+        for (i32 back = 0; back < 2; back++) {
+            const struct chain_trace *tr = exec_chain(t->engine.exec, op, back == 1);
+            if (!tr) continue;
+            count(&l->now[back], tr);
+            count(&l->all[back], tr);
+            f64 now = back ? (f64)NAN : forgets(tr, t->f->net.op[op].T, t->sorted);
+            if (!isnan(now)) l->w = l->w > 0 ? (1 - SMOOTH) * l->w + SMOOTH * now : now;
+        }
+    }
+}
+
+/* The layers of the interval as one: the most rounds forward, the longest memory, the share of work that was of use. */
+struct summary {
+    f64 rounds, again, w, useful;
+    i64 steps, serial;
+};
+
+static struct summary summary_of(const struct slice_watch *w) {
+    struct summary s = {0};
+    i64 first = 0, again = 0;
+    for (i32 k = 0; k < w->nlayer; k++) {
+        const struct watched *l = &w->layer[k];
+        for (i32 back = 0; back < 2; back++) {
+            first += l->now[back].first;
+            again += l->now[back].again;
+            s.serial = lmax(s.serial, l->now[back].serial);
+        }
+        const struct chain_count *c = &l->now[0];
+        if (c->steps == 0) continue;
+        s.steps = c->steps;
+        s.rounds = dmax(s.rounds, (f64)c->rounds / (f64)c->steps);
+        s.again = dmax(s.again, (f64)c->again / (f64)lmax(1, c->first));
+        s.w = dmax(s.w, l->w);
+    }
+    s.useful = first > 0 ? (f64)first / (f64)(first + again) : 1;
+    return s;
+}
+
+void slices_annotate(void *fit, struct event *e) {
+    const struct fit *t = fit;
+    const struct slice_watch *w = &t->f->watch;
+    struct summary s = summary_of(w);
+    if (!sliced(t) || s.steps == 0) return;
+    e->slices = w->slices;
+    e->rounds = s.rounds;
+    e->forgets = s.w;
+    e->useful = s.useful;
+    e->serial = s.serial;
+}
+
+static void warn(struct fit *t, const struct summary *s) {
+    struct slice_watch *w = &t->f->watch;
+    const struct events *ev = t->job->use.events;
+    i32 steps = t->f->spec.context / imax(1, w->slices);
+    if (s->serial > 0 && !(w->told & TOLD_SERIAL))
+        event_note(ev, EVENT_WARNING,
+                   "slices of time did not come together in %lld of %lld steps and ran one after another: exact, but no "
+                   "faster than whole windows; this model does not forget (--parallel serial, or a smaller --lr)",
+                   (long long)s->serial, (long long)s->steps);
+    if (s->again > AGAIN_MOST && s->serial == 0 && !(w->told & TOLD_SHARE))
+        event_note(ev, EVENT_WARNING,
+                   "slices of time hardly pay: %.0f%% of forward ran again, in %.1f rounds; the model remembers about %.0f "
+                   "steps, a slice has %d (--parallel time:%d, or auto)", 100 * s->again, s->rounds, s->w, steps,
+                   imax(2, w->slices / 2));
+    w->told |= (s->serial > 0 ? TOLD_SERIAL : 0) | (s->again > AGAIN_MOST ? TOLD_SHARE : 0);
+}
+
+bool slices_outgrown(void *fit) {
+    struct fit *t = fit;
+    struct slice_watch *w = &t->f->watch;
+    struct summary s = summary_of(w);
+    if (!sliced(t) || s.steps == 0) return false;
+    for (i32 k = 0; k < w->nlayer; k++) memset(w->layer[k].now, 0, sizeof w->layer[k].now);
+    if (s.again <= AGAIN_MOST && s.serial == 0) return false;
+    i32 fewer = w->slices / 2 < imax(2, t->f->spec.slices_least) ? t->f->spec.slices_least : w->slices / 2;
+    if (fewer < 1 || fewer >= w->slices) {
+        warn(t, &s);
+        return false;
+    }
+    event_note(t->job->use.events, EVENT_NOTE,
+               "slices of time: %.0f%% of forward ran again, in %.1f rounds (%lld of %lld steps one after another; w %.0f, "
+               "slices of %d steps): %d slice%s from here on", 100 * s.again, s.rounds, (long long)s.serial, (long long)s.steps,
+               s.w, t->f->spec.context / w->slices, fewer, fewer > 1 ? "s" : "");
+    t->f->spec.slices = fewer;
+    return true;
+}
+
+static void move_batcher(struct batcher *to, const struct batcher *from) {
+    to->set = from->set;
+    to->scored = from->scored;
+    to->seed = from->seed;
+    to->nwin = from->nwin;
+}
+
+err slices_relay(void *fit, struct exec **exec) {
+    struct fit *t = fit;
+    struct forecaster *f = t->f;
+    struct resources use = t->job->use;
+    struct batcher old = t->batch;
+    const struct series *x = t->job->series;
+    i32 nwin, B;
+    use.slices = f->spec.slices;
+    use.parallel = f->spec.slices > 1 ? "time_slice" : "auto";
+    use.steps = t->steps * f->spec.accumulate;
+    batcher_free(&t->batch);
+    t->batch = (struct batcher){0};
+    TRY(forecast_net(&f->spec, &f->shape, x, &f->net));
+    TRY(forecast_rows(&f->spec, forecast_epoch(&f->spec, t->job->split.train), x->ntarget, &nwin, &B));
+    TRY(engine_replan(&t->engine, &f->net, &use, B));
+    TRY(batcher_new(f, &f->net, &f->shape, x, use.kern, B, PREFETCH_SLOTS, &t->batch));
+    move_batcher(&t->batch, &old);
+    if (f->spec.all_steps) TRY(batch_bases(&t->batch, t->job->split.validation));
+    *exec = t->engine.exec;
+    return slices_watch(t);
+}
+
+/* --- after training --- */
+
+/* Loss of the last batch with the weights now in store, forward only, over P slices. */
+static err loss_over(struct fit *t, i32 P, f64 *loss) {
+    struct forecaster *f = t->f;
+    struct forecast_spec spec = f->spec;
+    struct resources use = t->job->use;
+    struct engine engine = {0};
+    struct batcher b = {0};
+    struct net *net;
+    i32 nwin, B;
+    spec.slices = use.slices = P;
+    use.parallel = P > 1 ? "time_slice" : "serial";
+    use.trace = false;
+    use.steps = 0;
+    NEW(net, 1);
+    err e = forecast_net(&spec, &f->shape, t->job->series, net);
+    if (e >= 0) e = forecast_rows(&spec, forecast_epoch(&spec, t->job->split.train), t->job->series->ntarget, &nwin, &B);
+    if (e >= 0) e = engine_new(net, &use, B, B, NULL, NULL, NULL, &engine);
+    if (e >= 0) e = batcher_new(f, net, &f->shape, t->job->series, use.kern, B, 1, &b);
+    if (e >= 0) {
+        b.spec = &spec;
+        move_batcher(&b, &t->batch);
+        memcpy(engine.store.theta, t->engine.store.theta, sizeof(f32) * (size_t)net->ntheta);
+        batch_fill_tiles(&b, lmax(0, t->steps * spec.accumulate - 1), 0);
+        struct exec_step step = {.input = b.slot[0].input, .loss_scale = b.slot[0].present ? 1.f / (f32)b.slot[0].present : 0};
+        struct exec_result r = {0};
+        e = b.failed < 0 ? b.failed : exec_step(engine.forward, &step, &r);
+        *loss = r.loss;
+    }
+    batcher_free(&b);
+    engine_free(&engine);
+    mem_free(net);
+    return e;
+}
+
+static err gap(struct fit *t) {
+    f64 whole, cut;
+    TRY(loss_over(t, 1, &whole));
+    TRY(loss_over(t, t->f->spec.slices, &cut));
+    t->f->slice_gap = whole != 0 ? fabs(cut - whole) / fabs(whole) : fabs(cut);
+    event_note(t->job->use.events, EVENT_NOTE, "%d slices of time against the whole: loss of the last batch %.9g against %.9g, "
+               "relative difference %.1e", t->f->spec.slices, cut, whole, t->f->slice_gap);
+    return 0;
+}
+
+static err picture(struct fit *t, i32 k) {
+    struct forecaster *f = t->f;
+    i32 op = chain_op(&f->net, k);
+    struct slice_picture *p = &f->slice_picture[k];
+    memcpy(p->name, f->net.op[op].spec.name, sizeof p->name);
+    p->steps = f->net.op[op].T;
+    for (i32 back = 0; back < 2; back++) {
+        const struct chain_trace *tr = exec_chain(t->engine.exec, op, back == 1);
+        if (!tr) continue;
+        i32 rounds = imin(imin(tr->rounds, tr->nslice), KEPT_ROUNDS);
+        mem_free(p->ran[back]);
+        p->ran[back] = NULL;
+        NEW(p->ran[back], (i64)rounds * tr->nslice);
+        memcpy(p->ran[back], tr->ran, sizeof(i32) * (size_t)((i64)rounds * tr->nslice));
+        p->nslice = tr->nslice;
+        p->rounds[back] = rounds;
+        p->gap[back] = tr->scale > 0 ? tr->gap / tr->scale : 0;
+    }
+    return 0;
+}
+
+err slices_end(struct fit *t) {
+    if (!sliced(t) || t->f->watch.nlayer == 0 || t->f->watch.layer[0].all[0].steps == 0) return 0;
+    for (i32 k = 0; k < t->f->watch.nlayer; k++) TRY(picture(t, k));
+    return gap(t);
+}

@@ -1,0 +1,170 @@
+/* t_controller.c - slices of time while a model is trained: fewer where they do not pay, a warning where their number was given,
+ * and the same bits when the run was stopped in between or goes by a saved plan. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "t.h"
+
+enum { ROWS = 900, P = 16 };
+
+static const char *rows_file(void) {
+    static char path[600];
+    struct str text = {0};
+    if (path[0]) return path;
+    str_add(&text, "a\n");
+    for (i32 i = 0; i < ROWS; i++) str_addf(&text, "%.3f\n", 5 + 3 * sin(i * 0.26) + sin(i * 0.011) + 0.3 * (i * 37 % 11));
+    snprintf(path, sizeof path, "%s", t_file("rows.csv", text.s));
+    str_free(&text);
+    return path;
+}
+
+/* What a run said, and when it is to be stopped. */
+struct watcher {
+    i64 stop_at; /* 0 = never */
+    volatile int stop;
+    i32 fewer, warnings, measured;
+    char gap[200];
+};
+
+static void on(void *self, const struct event *e) {
+    struct watcher *w = self;
+    if (e->kind == EVENT_NOTE && strstr(e->text, "from here on")) w->fewer++;
+    if (e->kind == EVENT_NOTE && strstr(e->text, "against the whole")) snprintf(w->gap, sizeof w->gap, "%s", e->text);
+    if (e->kind == EVENT_WARNING) w->warnings++;
+    bool numbers = e->slices > 1 && e->rounds > 1 && e->forgets > 0 && e->useful > 0 && e->useful < 1;
+    if (e->kind == EVENT_VALID && numbers) w->measured++;
+    if (e->kind == EVENT_STEP && w->stop_at > 0 && e->step >= w->stop_at) w->stop = 1;
+}
+
+struct session {
+    stretto_config *c;
+    stretto_data *d;
+    stretto_trainer *t;
+};
+
+/* A trainer that ran, for its data and machine; further options "name", "value", ..., NULL. */
+static struct session begun(const char *const *more) {
+    static const char *const options[] = {"preset", "stream", "target", "a",   "horizon", "2",     "guard",  "no", "base", "last",
+                                          "context", "96",    "batch",  "2",   "validate-every", "6", "steps", "24",
+                                          "hidden", "9",      "patience", "99", NULL};
+    struct session s = {.c = stretto_config_new()};
+    for (i32 i = 0; options[i]; i += 2) T_OK(stretto_config_set(s.c, options[i], options[i + 1]));
+    for (i32 i = 0; more && more[i]; i += 2) T_OK(stretto_config_set(s.c, more[i], more[i + 1]));
+    T_OK(stretto_data_open(s.c, rows_file(), &s.d));
+    T_OK(stretto_trainer_new(s.c, s.d, &s.t));
+    err e = stretto_trainer_run(s.t);
+    if (e < 0) fail_msg("%s: %s", err_last()->where, err_last()->text);
+    return s;
+}
+
+static void over(struct session *s) {
+    stretto_trainer_free(s->t);
+    stretto_data_free(s->d);
+    stretto_config_free(s->c);
+}
+
+static err fit(const struct session *s, i32 least, struct watcher *w, const char *dir, bool resume, struct forecaster **out) {
+    struct events events = {.sink = {{on, w}}, .n = 1};
+    struct forecast_job job = {.series = s->d->s, .split = s->t->split, .spec = s->t->spec, .use = s->t->shop.use, .run_dir = dir,
+                               .resume = resume};
+    w->stop = 0;
+    job.use.events = &events;
+    job.use.stop = &w->stop;
+    job.spec.slices = P;
+    job.spec.slices_least = least;
+    *out = NULL;
+    return forecast_fit(&job, out);
+}
+
+TEST(slices_that_do_not_pay_become_fewer) {
+    struct session s = begun(NULL);
+    struct watcher w = {0};
+    struct forecaster *f;
+    T_OK(fit(&s, 1, &w, NULL, false, &f));
+    assert_true(w.fewer >= 1 && w.warnings == 0 && w.measured >= 1);
+    assert_true(f->spec.slices < P && f->watch.slices == f->spec.slices);
+    forecast_free(f);
+    over(&s);
+}
+
+TEST(a_number_that_was_given_stays_and_is_warned_of_once) {
+    struct session s = begun(NULL);
+    struct watcher w = {0};
+    struct forecaster *f;
+    T_OK(fit(&s, P, &w, NULL, false, &f));
+    assert_int_equal(w.fewer, 0);
+    assert_int_equal(w.warnings, 1);
+    assert_int_equal(f->spec.slices, P);
+    assert_true(f->watch.layer[0].all[0].steps == 24 && f->watch.layer[0].all[1].steps == 24);
+    assert_true(f->watch.layer[0].w > 0);
+    assert_true(strstr(w.gap, "16 slices of time against the whole") != NULL);
+    assert_true(f->slice_gap < 1e-5);
+    assert_true(f->slice_picture[0].rounds[0] > 1 && f->slice_picture[0].ran[0][0] == 6);
+    forecast_free(f);
+    over(&s);
+}
+
+/* Stopped in the interval after the number of slices was changed, and resumed: bit for bit the run that was not. */
+TEST(a_resumed_run_has_the_slices_and_the_bits) {
+    char dir[700];
+    struct session s = begun(NULL);
+    struct watcher w = {0};
+    struct forecaster *f, *g;
+    T_OK(fit(&s, 1, &w, NULL, false, &f));
+    for (i64 at = 2; at <= 20; at += 6) { /* events come after a step was taken: it is stopped one later */
+        struct watcher x = {.stop_at = at}, y = {0};
+        snprintf(dir, sizeof dir, "%s/run%d", t_dir(), (i32)at);
+        assert_int_equal(fit(&s, 1, &x, dir, false, &g), STOP_SIGNAL);
+        assert_null(g);
+        T_OK(fit(&s, 1, &y, dir, true, &g));
+        assert_int_equal(g->spec.slices, f->spec.slices);
+        assert_memory_equal(g->theta[0], f->theta[0], sizeof(f32) * (size_t)f->net.ntheta);
+        assert_memory_equal(g->watch.layer, f->watch.layer, sizeof f->watch.layer);
+        forecast_free(g);
+    }
+    forecast_free(f);
+    over(&s);
+}
+
+TEST(a_saved_plan_keeps_its_slices) {
+    const char *four[] = {"parallel", "time:4", NULL}, *by_plan[] = {"plan", NULL, NULL};
+    struct session s = begun(four), again;
+    const struct forecaster *f = stretto_trainer_model(s.t)->f, *g;
+    by_plan[1] = t_file("saved.plan", f->plan_text.s);
+    again = begun(by_plan);
+    g = stretto_trainer_model(again.t)->f;
+    assert_int_equal(g->spec.slices, 4);
+    assert_memory_equal(g->theta[0], f->theta[0], sizeof(f32) * (size_t)f->net.ntheta);
+    over(&s);
+    over(&again);
+}
+
+/* auto: batch first, time second. */
+TEST(auto_fills_the_rows_that_windows_leave_empty) {
+    struct options o = {.parallel = "auto"};
+    static const struct { i32 batch, context, threads, want; } cases[] = {
+        {1, 65536, 1, 32}, {1, 65536, 4, 64}, {2, 65536, 1, 16}, {8, 65536, 1, 4},
+        {64, 65536, 1, 1}, {1, 4096, 1, 4},   {1, 1024, 2, 1}};
+    struct machine *m = test_calloc(1, sizeof *m);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct forecast_spec spec = {.batch = cases[i].batch, .context = cases[i].context, .all_steps = true, .correction = true,
+                                     .slices = 1, .slices_least = 1};
+        m->ndevice = cases[i].threads;
+        T_OK(resolve_slices(&o, m, 1000, 1, NULL, &spec));
+        assert_int_equal(spec.slices, cases[i].want);
+        assert_int_equal(spec.slices_least, 1);
+        o.deterministic = true;
+        spec.slices = 1;
+        T_OK(resolve_slices(&o, m, 1000, 1, NULL, &spec));
+        assert_int_equal(spec.slices, 1);
+        o.deterministic = false;
+    }
+    test_free(m);
+}
+
+T_MAIN(cmocka_unit_test(slices_that_do_not_pay_become_fewer),
+       cmocka_unit_test(a_number_that_was_given_stays_and_is_warned_of_once),
+       cmocka_unit_test(a_resumed_run_has_the_slices_and_the_bits), cmocka_unit_test(a_saved_plan_keeps_its_slices),
+       cmocka_unit_test(auto_fills_the_rows_that_windows_leave_empty))
