@@ -26,10 +26,10 @@ def table(head, rows):
 # ---------------------------------------------------------------------- the long series
 
 def forgets(rows, T):
-    """w where slices are at least twice as long, or it is cut off; of these the shortest, whose marks lie closest.  None = nowhere."""
+    """w where slices are at least half as long again, or it is cut off; of these the shortest, whose marks lie closest.  None = nowhere."""
     for r in sorted((r for r in rows.values() if r["chain"] and r["prec"] == "fp32"), key=lambda r: -r["P"]):
         w = r["chain"][0]["forward"]["w"]
-        if 0 < w <= T / r["P"] / 2:
+        if 0 < 1.5 * w <= T / r["P"]:
             return int(w)
     return None
 
@@ -52,6 +52,11 @@ class Part:
     def efficiency(self, r):
         return self.serial(1, r["prec"]) / r["median"] / r["threads"]
 
+    def why(self, r):
+        """Why a row does not count."""
+        whole = next(v for v in self.rows.values() if v["P"] == 1 and v["prec"] == r["prec"])
+        return "its gradient is off" if whole["good"] else f"in {r['prec']} the gradient is off without slices too"
+
     def best(self, prec, threads):
         good = [r for r in self.rows.values() if r["P"] > 1 and r["good"] and (r["prec"], r["threads"]) == (prec, threads)]
         return min(good, key=lambda r: r["median"], default=None)
@@ -72,7 +77,7 @@ def cells(part, r):
     return [what, str(math.ceil(part.T / r["P"])) if r["P"] > 1 else "-", r["prec"], r["threads"], f"{r['median']:.0f} ({quarter:.0f})",
             f"{1e3 * r['median'] / part.T:.2f}", f"{own:.2f}" if counts else "-", f"{part.torch / r['median']:.2f}" if counts else "-", rounds(r),
             f"{100 * part.efficiency(r):.0f} %" if r["P"] > 1 and counts else "-",
-            ("-" if r["grads"] is None else f"{r['grads']:.1e}") + ("" if counts else " **not counted: its gradient is off**")]
+            ("-" if r["grads"] is None else f"{r['grads']:.1e}") + ("" if counts else f" **not counted: {part.why(r)}**")]
 
 
 def summary(parts):
@@ -86,6 +91,9 @@ def summary(parts):
                 rows.append([f"{part.w or '?'} ({name})", f"{prec}, {threads} thread{'s' if threads > 1 else ''}", r["P"], f"{r['median']:.0f}", f"{1e3 * r['median'] / part.T:.2f}",
                              f"**{part.over_own(r):.2f}**", f"{part.serial(1, 'bf16') / r['median']:.2f}" if prec == "bf16" else "-", f"**{part.torch / r['median']:.1f}**",
                              rounds(r), f"{100 * part.efficiency(r):.0f} %"])
+            else:
+                some = next(r for r in part.rows.values() if r["P"] > 1 and r["prec"] == prec)
+                rows.append([f"{part.w or '?'} ({name})", f"{prec}, {threads} thread{'s' if threads > 1 else ''}", f"not counted: {part.why(some)}", *["-"] * 7])
     return table(head, rows)
 
 
@@ -121,13 +129,13 @@ def judge(nets):
                 refused.setdefault((r["task"], layers), []).append(P)
                 continue
             for k, layer in enumerate(layers):
-                for way, n in (("forward", layer[0]), ("backward", layer[2])):
+                for way, n, serial in (("forward", layer[0], layer[1]), ("backward", layer[2], layer[3])):
                     most = bound(r, k, tol, int(P))
                     if n <= most:
                         good += 1
                     else:
                         over.append(f"{r['task']} H={r['H']}, {r['layers']} layer{'s' if r['layers'] > 1 else ''}, seed {r['seed']}, layer {k + 1}, P={P}, tol {tol}, {way}: "
-                                    f"{n} rounds, bound {most} (w {r['w'][k][tol]})")
+                                    f"{n} rounds" + (f", {serial} of them one slice after another" if serial else "") + f", bound {most} (w {r['w'][k][tol]})")
     return good, over, [f"{task} at P={', '.join(dict.fromkeys(P))}: {why}" for (task, why), P in refused.items()]
 
 
@@ -166,6 +174,9 @@ def nets(found):
     if over:
         text += ["Over the bound:", "", *(f"- {line}" for line in over), ""]
     text += [f"Refused: {line}" for line in refused]
+    there = {(r["task"], r["H"], r["layers"], r["seed"]) for r in found}
+    missing = [f"{t} H={H} layers={n} seed={s}" for H in (32, 128, 256) for n in (1, 2) for t in "ABCD" for s in (1, 2, 3) if (t, H, n, s) not in there]
+    text += [f"Not measured (stopped before its turn): {'; '.join(missing)}."] if missing else []
     text += [f"Not trained: {r['task']} H={r['H']} layers={r['layers']} seed={r['seed']}: {r['trouble']}" for r in found if "trouble" in r]
     return text
 
@@ -203,7 +214,14 @@ def bars(parts, found):
     if found:
         for title, some in (("nets A-D", [r for r in found if r["task"] in "ABCD"]), ("streams", [r for r in found if r["task"] not in "ABCD"])):
             good, over, _ = judge(some)
-            out.append((not over if good + len(over) else None, f"rounds of {title} <= 1 + ceil(w/L) + 2: {good} of {good + len(over)}"))
+            early = sum("one slice after another" in line for line in over)
+            out.append((not over if good + len(over) else None, f"rounds of {title} <= 1 + ceil(w/L) + 2: {good} of {good + len(over)}"
+                        + (f"; of those over it {early} fell back to one slice after another" if early else "")))
+            cuts = [(r["grads"][k], r["true"][k], r["true"]["serial"]) for r in some if "true" in r for k in r["grads"] if k.startswith("1e-06")]
+            if cuts:
+                near, own = sum(cut <= 1e-5 for cut, _, _ in cuts), sum(cut > 1e-5 and true <= max(1e-5, 2 * serial) for cut, true, serial in cuts)
+                out.append((near == len(cuts), f"gradients of {title} at tolerance 1e-6, cut to uncut, the worst tensor: {near} of {len(cuts)} within 1e-5; of the others {own} are no "
+                            "further from float64 than twice the uncut fp32 run is itself"))
     return out
 
 
