@@ -74,6 +74,7 @@ static err bench_one(const struct subject *s, const struct workshop *shop, i32 r
     use.parallel = row->strategy;
     use.steps = MANY_STEPS; /* who asks for the speed may wait for the wisdom */
     use.slices = s->spec.slices;
+    use.course = s->spec.course;
     TRY(engine_new(&s->net, &use, s->B, 0, optim_find("adam"), NULL, NULL, &engine));
     net_weights_init(&s->net, 1, engine.store.theta);
     err e = random_inputs(s, &a, input);
@@ -116,7 +117,8 @@ static err mark_chosen(const struct subject *s, const struct workshop *shop, str
                        const struct bench_row *end) {
     struct plan *p;
     TRY(plan_make(&(struct plan_request){.net = &s->net, .machine = shop->machine, .B = s->B, .train = true, .nstate = 2,
-                                         .parallel = "auto", .slices = slices_of(s) > 1 ? s->spec.slices : 0}, &p));
+                                         .parallel = "auto", .slices = slices_of(s) > 1 ? s->spec.slices : 0,
+                                         .course = s->spec.course}, &p));
     for (; from < end; from++) from->chosen = strcmp(from->strategy, p->strategy) == 0;
     plan_free(p);
     return 0;

@@ -11,7 +11,7 @@ enum { SHAPE_ROWS = 100000 };
 
 /* Net and batch size of the configured forecaster; data NULL = `columns` targets and no other columns. */
 static err shape_net(struct options *o, const struct series *data, const struct machine *m, struct net *net, i32 *B,
-                     i32 *slices) {
+                     i32 *slices, struct chain_course *course) {
     struct series shape = {.nrow = SHAPE_ROWS, .ncol = (i32)o->columns, .ntarget = (i32)o->columns, .freq = {.season = 24}};
     const struct series *s = data ? data : &shape;
     struct forecast_spec spec;
@@ -24,6 +24,7 @@ static err shape_net(struct options *o, const struct series *data, const struct 
     TRY(forecast_shape(&spec, s, &p));
     TRY(forecast_rows(&spec, windows, s->ntarget, &nwin, B));
     *slices = spec.slices > 1 ? spec.slices : 0;
+    *course = spec.course;
     return forecast_net(&spec, &p, s, net);
 }
 
@@ -55,7 +56,8 @@ static err open_plan(stretto_config *config, stretto_data *data, struct stretto_
     NEW(p->machine, 1);
     TRY(machine_of(&p->o, p->machine));
     i32 B, slices;
-    TRY(shape_net(&p->o, data ? data->s : NULL, p->machine, &p->net, &B, &slices));
+    struct chain_course course;
+    TRY(shape_net(&p->o, data ? data->s : NULL, p->machine, &p->net, &B, &slices, &course));
     const struct optim *optim = optim_find(p->o.optim);
     p->q = (struct plan_request){.net = &p->net,
                                  .machine = p->machine,
@@ -63,6 +65,7 @@ static err open_plan(stretto_config *config, stretto_data *data, struct stretto_
                                  .train = true,
                                  .nstate = optim ? optim->nstate : 0,
                                  .slices = slices,
+                                 .course = course,
                                  .parallel = p->o.parallel};
     TRY(plan_make(&p->q, &p->plan));
     return known_ways(p);

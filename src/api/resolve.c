@@ -214,6 +214,7 @@ err spec_of(const struct options *o, struct forecast_spec *spec) {
         .decode = strcmp(o->decoder, "parallel") == 0, .bidirectional = o->bidirectional, .projection = (i32)o->projection,
         .unroll = strcmp(o->decoder, "autoregressive") == 0, .teacher = (f32)o->teacher_forcing,
         .all_steps = strcmp(o->loss_steps, "all") == 0, .slices = 1, .slices_least = 1,
+        .slice_rank = (i32)o->slice_rank, .recompute = o->recompute, .course = {.tol = (f32)o->slice_tol},
         .precision = strcmp(o->precision, "bf16") == 0 ? PREC_BF16 : PREC_F32, .layers = (i32)o->layers, .hidden = (i32)o->hidden,
         .dropout = (f32)o->dropout, .norm = o->norm, .calendar = strcmp(o->calendar, "yes") == 0,
         .scale = scale_of(o->scale), .correction = o->correction, .guard = o->guard, .refit = o->refit_all,

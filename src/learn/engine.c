@@ -59,6 +59,7 @@ static err plans(struct engine *e, const struct resources *r, const struct optim
                              .train = true,
                              .nstate = optim ? optim->nstate : 0,
                              .slices = r->slices > 1 ? r->slices : 0,
+                             .course = r->course,
                              .parallel = r->parallel};
     if (optim) {
         if (plan_text)

@@ -15,6 +15,7 @@ struct resources {
     struct pool *pool;
     const struct machine *machine;
     const char *parallel;          /* strategy expression */
+    struct chain_course course;    /* of rounds over slices of time */
     i32 slices;                    /* of time in each sequence of the net that is trained; 0 or 1 = none */
     u32 how;                       /* enum cell_how that --kernel demands for every layer, 0 = by wisdom or the kernels' guess */
     struct wisdom *wisdom;         /* what was measured on this machine; NULL = ask nobody */

@@ -34,6 +34,9 @@ struct forecast_spec {
     bool all_steps;                 /* a loss at every row of the context, states that run on: forecast_stream.h */
     i32 slices;                     /* of the context in training, side by side (P); 0 or 1 = whole */
     i32 slices_least;               /* as few may become of them while training; = slices: none of our business */
+    i32 slice_rank;                 /* directions in which their begins are corrected */
+    bool recompute;                 /* their gates are made anew in backward */
+    struct chain_course course;     /* of the rounds over them */
     bool bidirectional;             /* a second stack of cells reads the context from its end */
     f32 dropout;
     bool norm, calendar;

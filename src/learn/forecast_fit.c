@@ -207,6 +207,7 @@ static err prepare_training(struct fit *t) {
     struct resources use = t->job->use;
     use.steps = t->steps * s->accumulate * s->members;
     use.slices = s->slices;
+    use.course = s->course;
     i32 forward = s->all_steps ? 0 : (i32)lmin(imax(B, 256), lmax(1, nvalid));
     TRY(engine_new(&f->net, &use, B, forward, optim, t->job->spec.plan_text, t->job->spec.plan_path, &t->engine));
     TRY(batcher_new(f, &f->net, &f->shape, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->batch));

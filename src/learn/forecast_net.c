@@ -98,6 +98,8 @@ static err cell_op(struct net *n, const struct forecast_spec *spec, i32 k, bool 
     };
     struct op_spec s = op(spec->projection > 0 ? "projected" : "recurrent");
     s.projection = spec->projection;
+    s.rank = spec->slice_rank;
+    s.recompute = spec->recompute;
     s.cell = spec->cell;
     s.precision = spec->precision;
     s.units = spec->hidden;

@@ -157,6 +157,8 @@ err slices_relay(void *fit, struct exec **exec) {
     const struct series *x = t->job->series;
     i32 nwin, B;
     use.slices = f->spec.slices;
+    use.course = f->spec.course;
+    use.course = f->spec.course;
     use.parallel = f->spec.slices > 1 ? "time_slice" : "auto";
     use.steps = t->steps * f->spec.accumulate;
     batcher_free(&t->batch);
@@ -184,6 +186,7 @@ static err loss_over(struct fit *t, i32 P, f64 *loss) {
     i32 nwin, B;
     spec.slices = use.slices = P;
     use.parallel = P > 1 ? "time_slice" : "serial";
+    use.course = spec.course;
     use.trace = false;
     use.steps = 0;
     NEW(net, 1);
@@ -238,8 +241,22 @@ static err picture(struct fit *t, i32 k) {
     return 0;
 }
 
+/* One line a layer: what the rounds came to over the training. */
+static void tell(const struct fit *t, i32 k) {
+    const struct watched *l = &t->f->watch.layer[k];
+    const struct chain_count *a = l->all;
+    f64 n = (f64)lmax(1, a[0].steps), first = (f64)(a[0].first + a[1].first), again = (f64)(a[0].again + a[1].again);
+    event_note(t->job->use.events, EVENT_NOTE,
+               "%s in slices of %d steps: %.1f rounds forward, %.1f backward, w %.0f, %.0f%% of the work was no repetition",
+               t->f->slice_picture[k].name, t->f->slice_picture[k].steps, (f64)a[0].rounds / n, (f64)a[1].rounds / n, l->w,
+               first > 0 ? 100 * first / (first + again) : 100);
+}
+
 err slices_end(struct fit *t) {
     if (!sliced(t) || t->f->watch.nlayer == 0 || t->f->watch.layer[0].all[0].steps == 0) return 0;
-    for (i32 k = 0; k < t->f->watch.nlayer; k++) TRY(picture(t, k));
+    for (i32 k = 0; k < t->f->watch.nlayer; k++) {
+        TRY(picture(t, k));
+        tell(t, k);
+    }
     return gap(t);
 }
