@@ -69,7 +69,11 @@ void cli_on_event(void *cli, const stretto_event *e) {
                         .lr = e->lr,
                         .grad_norm = e->grad_norm,
                         .windows_per_s = e->windows_per_s,
-                        .best = e->best != 0};
+                        .best = e->best != 0,
+                        .slices = e->slices,
+                        .rounds = e->rounds,
+                        .forgets = e->forgets,
+                        .useful = e->useful};
     struct sink s = console_sink(&c->console);
     s.on(s.self, &out);
 }

@@ -103,6 +103,8 @@ typedef struct stretto_event {
     double train, valid;         /* losses; NaN = not measured now */
     double lr, grad_norm, windows_per_s;
     int best;
+    int slices;                  /* windows are cut into so many slices of time; 0 = they are not, the rest says nothing */
+    double rounds, forgets, useful; /* mean rounds forward, steps after which the model forgets, share that was no repetition */
 } stretto_event;
 typedef void stretto_event_fn(void *user, const stretto_event *event);
 

@@ -30,7 +30,11 @@ static void forward(void *self, const struct event *e) {
                          .lr = e->lr,
                          .grad_norm = e->grad_norm,
                          .windows_per_s = e->windows_per_s,
-                         .best = e->best};
+                         .best = e->best,
+                         .slices = e->slices,
+                         .rounds = e->rounds,
+                         .forgets = e->forgets,
+                         .useful = e->useful};
     t->fn(t->user, &out);
 }
 

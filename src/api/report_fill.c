@@ -317,6 +317,37 @@ static err fill_timeline(struct filler *p) {
     return 0;
 }
 
+/* How the rounds of slices of time went. */
+static err fill_slices(struct filler *p) {
+    const struct forecaster *f = p->f;
+    struct report_slices *out;
+    if (!f->slice_picture[0].nslice) return 0;
+    ARENA_NEW(&p->a, out, WATCH_LAYERS);
+    for (i32 k = 0; k < f->watch.nlayer; k++) {
+        const struct slice_picture *s = &f->slice_picture[k];
+        const struct chain_count *all = f->watch.layer[k].all;
+        i64 first = all[0].first + all[1].first, again = all[0].again + all[1].again;
+        out[k] = (struct report_slices){.layer = s->name,
+                                        .nslice = s->nslice,
+                                        .steps = s->steps,
+                                        .forgets = f->watch.layer[k].w,
+                                        .useful = (f64)first / (f64)lmax(1, first + again),
+                                        .serial = lmax(all[0].serial, all[1].serial),
+                                        .trained = all[0].steps};
+        for (i32 way = 0; way < 2; way++) {
+            out[k].rounds[way] = (f64)all[way].rounds / (f64)lmax(1, all[way].steps);
+            out[k].again[way] = (f64)all[way].again / (f64)lmax(1, all[way].first);
+            out[k].gap[way] = (f64)s->gap[way];
+            out[k].nround[way] = s->rounds[way];
+            out[k].ran[way] = s->ran[way];
+        }
+    }
+    p->r.slices = out;
+    p->r.nslices = f->watch.nlayer;
+    p->r.slice_gap = f->slice_gap;
+    return 0;
+}
+
 /* The command that would do it again: what was given by flag or call. */
 static const char *command_line(struct filler *p, const char *data) {
     struct str line = {0};
@@ -353,6 +384,7 @@ static err fill(struct filler *p) {
     TRY(fill_facts(p));
     TRY(fill_options(p));
     TRY(fill_timeline(p));
+    TRY(fill_slices(p));
     p->r.plan = p->f->plan_text.s;
     TRY(lines(p, &t->course.notes, &p->r.note, &p->r.nnote));
     return lines(p, &t->course.warnings, &p->r.warning, &p->r.nwarning);

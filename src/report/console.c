@@ -170,6 +170,11 @@ static void plain_line(struct console *c, f64 now) {
         text_digits(b, e->valid, 4);
         if (e->valid <= c->best) str_add(b, " (best)");
     }
+    if (e->slices > 0) {
+        str_addf(b, "  %d slices ", e->slices);
+        text_fixed(b, e->rounds, 1);
+        str_addf(b, " rounds w %.0f efficiency %.0f%%", e->forgets, 100 * e->useful);
+    }
     str_add(b, "  ");
     text_si(b, e->windows_per_s);
     str_add(b, " windows/s  ");

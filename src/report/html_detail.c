@@ -1,4 +1,5 @@
-/* html_detail.c - the sections below the first screen: parts, forecasts, data, timeline, plan, machine, options, notes. */
+/* html_detail.c - the sections below the first screen: parts, forecasts, data, time slices, timeline, plan, machine, options,
+ * notes. */
 #include <math.h>
 
 #include "report/charts.h"
@@ -114,6 +115,7 @@ static void data(struct str *b, const struct report *r) {
 }
 
 static void run_sections(struct str *b, const struct report *r) {
+    html_slices(b, r);
     if (r->nspan > 0) {
         html_section(b, "timeline", "Timeline of the threads", "who worked when; at the right the share of time at work");
         str_add(b, "<div class=\"scroll\"><div class=\"wide\">\n");

@@ -15,6 +15,7 @@ void html_facts(struct str *b, const struct report_fact *f, i32 n);
 void html_scores(struct str *b, const struct score_table *t);
 
 void html_first_screen(struct str *b, const struct report *r);
+void html_slices(struct str *b, const struct report *r);
 void html_details(struct str *b, const struct report *r);
 
 #endif

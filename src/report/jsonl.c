@@ -93,6 +93,13 @@ static void on_event(void *self, const struct event *e) {
     add(b, "grad_norm", e->grad_norm);
     add(b, "windows_per_s", e->windows_per_s);
     add(b, "device_share", e->device_share);
+    if (e->slices > 0) {
+        str_addf(b, ",\"slices\":%d", e->slices);
+        add(b, "rounds", e->rounds);
+        add(b, "forgets", e->forgets);
+        add(b, "efficiency", e->useful);
+        str_addf(b, ",\"serial_steps\":%lld", (long long)e->serial);
+    }
     str_addf(b, ",\"best\":%s,\"member\":%d}\n", e->best ? "true" : "false", e->member);
     if (write_all(j) < 0) j->failed = *err_last();
 }

@@ -5,7 +5,7 @@
  *
  *     verdict | scores   | forecast        first screen: is it good?
  *             | curves   | error by step
- *     parts, forecasts, data, timeline, plan, machine, options, notes
+ *     parts, forecasts, data, time slices, timeline, plan, machine, options, notes
  */
 #ifndef STRETTO_REPORT_REPORT_H
 #define STRETTO_REPORT_REPORT_H
@@ -68,6 +68,20 @@ struct report_split {
     i64 windows;
 };
 
+/* A recurrent layer whose windows were cut in time.  [0] forward, [1] backward. */
+struct report_slices {
+    const char *layer;
+    i32 nslice, steps;      /* slices of a step, all windows together; steps of a slice */
+    f64 rounds[2];          /* mean over training */
+    f64 again[2];           /* steps that ran again, as a share of the first round */
+    f64 forgets;            /* w; 0 = not known */
+    f64 useful;             /* efficiency: first / (first + again), both ways */
+    i64 serial, trained;    /* training steps with slices one after another, of so many */
+    f64 gap[2];             /* the last that was not close, as a share of the values */
+    i32 nround[2];
+    const i32 *ran[2];      /* [nround][nslice] steps of each slice in each round of the last step */
+};
+
 struct report {
     const char *title, *command, *created, *version;
     f64 seconds;               /* training time, NaN = not known */
@@ -91,6 +105,10 @@ struct report {
     i32 nsplit, ndata;
     const struct report_split *split;
     const struct report_fact *data;
+
+    i32 nslices;
+    const struct report_slices *slices;
+    f64 slice_gap;             /* of the loss, against whole windows; NaN = not known */
 
     const char *plan;          /* text of the plan */
     i64 nspan;

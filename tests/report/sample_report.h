@@ -19,6 +19,8 @@ struct sample {
     struct span span[S_SPANS];
     struct report_forecast forecast[S_WINDOWS];
     struct report_curve curve[S_MEMBERS];
+    i32 ran[3][16];
+    struct report_slices slices;
     struct report report;
 };
 
@@ -193,6 +195,13 @@ static const struct report *sample_make(struct sample *s, struct report_line lin
         .note = sample_note,
         .nwarning = 1,
         .warning = sample_warning};
+    for (i32 k = 0; k < 16; k++) s->ran[0][k] = 64, s->ran[1][k] = k ? 8 + k : 0, s->ran[2][k] = k == 9 ? 8 : 0;
+    s->slices = (struct report_slices){.layer = "lstm.0", .nslice = 16, .steps = 64, .rounds = {2.6, 1.2}, .again = {.31, .02},
+                                       .forgets = 21.4, .useful = .86, .serial = 1, .trained = 300, .gap = {2e-6, 1e-7},
+                                       .nround = {3, 1}, .ran = {s->ran[0], s->ran[0]}};
+    s->report.nslices = 1;
+    s->report.slices = &s->slices;
+    s->report.slice_gap = 3e-7;
     return &s->report;
 }
 

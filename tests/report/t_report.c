@@ -40,7 +40,8 @@ static i32 check_tags(const char *page, const char *count) {
 }
 
 TEST(report_has_every_section_once_and_well_formed) {
-    static const char *const id[] = {"scores", "forecast", "curves", "steps",   "parts", "forecasts", "data", "timeline",
+    static const char *const id[] = {"scores", "forecast", "curves", "steps",   "parts", "forecasts",
+                                     "data",   "slices",   "timeline",
                                      "plan",   "machine",  "options", "notes", "warnings", "verdict"};
     struct str page = {0};
     T_OK(report_html(sample_make(&sample, lines), &page));
@@ -51,10 +52,12 @@ TEST(report_has_every_section_once_and_well_formed) {
         if (!at) fail_msg("no section %s", id[i]);
         assert_null(strstr(at + 1, want));
     }
-    assert_int_equal(check_tags(page.s, "svg"), 3 + 4 + 1);
+    assert_int_equal(check_tags(page.s, "svg"), 3 + 4 + 2 + 1);
     assert_null(strstr(page.s, "nan"));
     assert_null(strstr(page.s, "<script"));
     assert_null(strstr(page.s, "http://"  "www.w3.org/1999"));
+    assert_non_null(strstr(page.s, "1 of 300"));
+    assert_non_null(strstr(page.s, "round 3"));
     assert_non_null(strstr(page.s, "67 % better than the best naive row, snaive (12), in MAE"));
     str_free(&page);
 }

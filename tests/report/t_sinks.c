@@ -202,10 +202,15 @@ TEST(jsonl_line_holds_every_field) {
     e.grad_norm = INFINITY;
     sink.on(sink.self, &e);
     sink.on(sink.self, &(struct event){.kind = EVENT_NOTE, .text = "not here"});
+    e.slices = 16, e.rounds = 2.5, e.forgets = 310, e.useful = 0.9, e.serial = 1;
+    sink.on(sink.self, &e);
     T_OK(jsonl_close(&j));
     expect_file(path,
                 "{\"step\":50,\"epoch\":1.2,\"seconds\":0.5,\"split\":\"valid\",\"train\":0.312,\"valid\":0.25,\"lr\":0.003,"
-                "\"grad_norm\":null,\"windows_per_s\":12400,\"device_share\":0,\"best\":true,\"member\":0}\n");
+                "\"grad_norm\":null,\"windows_per_s\":12400,\"device_share\":0,\"best\":true,\"member\":0}\n"
+                "{\"step\":50,\"epoch\":1.2,\"seconds\":0.5,\"split\":\"valid\",\"train\":0.312,\"valid\":0.25,\"lr\":0.003,"
+                "\"grad_norm\":null,\"windows_per_s\":12400,\"device_share\":0,\"slices\":16,\"rounds\":2.5,\"forgets\":310,"
+                "\"efficiency\":0.9,\"serial_steps\":1,\"best\":true,\"member\":0}\n");
 }
 
 TEST(jsonl_says_when_it_cannot_write) {

@@ -1,0 +1,122 @@
+/* html_slices.c - the section "Time slices": how the rounds of each recurrent layer went, and the last step as a picture.
+ *
+ *     round 1  ######## ######## ########     a column is a slice (or a few), its height the share of it that ran
+ *     round 2           ###      #
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "report/html_part.h"
+#include "report/svg_part.h"
+#include "report/text.h"
+
+enum { COLUMNS = 160, WIDTH = 1000, LEFT = 74, ROW = 26, BAR = 20 };
+
+static void cell(struct str *b, f64 v, i32 decimals, const char *unit) {
+    str_add(b, "<td class=\"n\">");
+    if (isfinite(v)) {
+        text_fixed(b, v, decimals);
+        str_add(b, unit);
+    }
+    str_add(b, "</td>");
+}
+
+static void line(struct str *b, const struct report_slices *s) {
+    str_add(b, "<tr><th scope=\"row\">");
+    text_xml(b, s->layer);
+    str_addf(b, "</th><td class=\"n\">%d × %d</td>", s->nslice, s->steps);
+    cell(b, s->rounds[0], 2, "");
+    cell(b, s->rounds[1], 2, "");
+    cell(b, s->forgets > 0 ? s->forgets : (f64)NAN, 0, "");
+    cell(b, 100 * s->again[0], 1, " %");
+    cell(b, 100 * s->again[1], 1, " %");
+    cell(b, 100 * s->useful, 1, " %");
+    str_addf(b, "<td class=\"n\">%lld of %lld</td>", (long long)s->serial, (long long)s->trained);
+    str_add(b, "<td class=\"n\">");
+    text_digits(b, s->gap[0], 2);
+    str_add(b, "</td><td class=\"n\">");
+    text_digits(b, s->gap[1], 2);
+    str_add(b, "</td></tr>\n");
+}
+
+static void table(struct str *b, const struct report *r) {
+    static const char *const head[] = {"slices × steps", "rounds forward", "backward", "w",
+                                       "run again forward", "backward", "efficiency", "one after another",
+                                       "last gap forward", "backward"};
+    str_add(b, "<div class=\"scroll\"><table>\n<thead><tr><th>layer</th>");
+    for (i32 i = 0; i < (i32)COUNT(head); i++) {
+        str_add(b, "<th class=\"n\">");
+        text_xml(b, head[i]);
+        str_add(b, "</th>");
+    }
+    str_add(b, "</tr></thead>\n<tbody>\n");
+    for (i32 i = 0; i < r->nslices; i++) line(b, &r->slices[i]);
+    str_add(b, "</tbody></table></div>\n");
+}
+
+/* Mean share of a slice that the slices of column c ran in a round. */
+static f64 share(const struct report_slices *s, const i32 *ran, i32 c, i32 columns) {
+    i32 k0 = (i32)((i64)c * s->nslice / columns), k1 = imax(k0 + 1, (i32)((i64)(c + 1) * s->nslice / columns));
+    f64 sum = 0;
+    for (i32 k = k0; k < k1; k++) sum += ran[k];
+    return sum / ((f64)(k1 - k0) * imax(1, s->steps));
+}
+
+static void picture(struct str *b, const struct report_slices *s, i32 way) {
+    char text[96];
+    i32 columns = imin(s->nslice, COLUMNS);
+    f64 wide = (f64)(WIDTH - LEFT) / columns;
+    snprintf(text, sizeof text, "%s of %s: slices that ran in each round", way ? "backward" : "forward", s->layer);
+    svg_open(b, WIDTH, ROW * s->nround[way] + 22, text, false);
+    for (i32 i = 0; i < s->nround[way]; i++) {
+        f64 bottom = ROW * (i + 1);
+        snprintf(text, sizeof text, "round %d", i + 1);
+        svg_text(b, LEFT - 8, bottom - 6, "st-t", "end", text);
+        for (i32 c = 0; c < columns; c++) {
+            f64 ran = dmin(1, share(s, s->ran[way] + (i64)i * s->nslice, c, columns));
+            if (ran <= 0) continue;
+            str_addf(b, "<rect class=\"st-f%d\" x=\"", i ? 1 : 0);
+            text_fixed(b, LEFT + c * wide, 2);
+            str_add(b, "\" y=\"");
+            text_fixed(b, bottom - dmax(1, BAR * ran), 2);
+            str_add(b, "\" width=\"");
+            text_fixed(b, dmax(.4, wide - (wide > 4 ? 1 : 0)), 2);
+            str_add(b, "\" height=\"");
+            text_fixed(b, dmax(1, BAR * ran), 2);
+            str_add(b, "\"/>\n");
+        }
+        svg_line(b, "st-g", LEFT, bottom, WIDTH, bottom);
+    }
+    svg_text(b, LEFT, ROW * s->nround[way] + 16, "st-t", "", "first slice");
+    svg_text(b, WIDTH, ROW * s->nround[way] + 16, "st-t", "end", "last slice");
+    str_add(b, "</svg>\n");
+}
+
+void html_slices(struct str *b, const struct report *r) {
+    struct str text = {0};
+    if (r->nslices == 0) return;
+    html_section(b, "slices", "Time slices",
+                 "windows were cut in time; where a slice began from something else than the one before left, it ran again until "
+                 "it came back to what it had");
+    table(b, r);
+    str_add(&text, "w: steps after which the model forgets where it began. Efficiency: share of the steps of slices that were no "
+                   "repetition. One after another: training steps whose slices did not come together in rounds.");
+    if (isfinite(r->slice_gap)) {
+        str_add(&text, " Relative difference of the loss to that of whole windows: ");
+        text_digits(&text, r->slice_gap, 2);
+        str_add(&text, ".");
+    }
+    html_text(b, "p", "soft", str_text(&text));
+    for (i32 i = 0; i < r->nslices; i++)
+        for (i32 way = 0; way < 2; way++) {
+            if (r->slices[i].nround[way] == 0) continue;
+            text.len = 0;
+            str_addf(&text, "%s, %s, last step", r->slices[i].layer, way ? "backward" : "forward");
+            html_text(b, "h3", "", str_text(&text));
+            str_add(b, "<div class=\"scroll\"><div class=\"wide\">\n");
+            picture(b, &r->slices[i], way);
+            str_add(b, "</div></div>\n");
+        }
+    str_free(&text);
+    html_end(b);
+}
