@@ -7,25 +7,30 @@
 #include "base/file.h"
 #include "base/json.h"
 
-enum { SHAPE_ROWS = 100000 };
+enum { SHAPE_ROWS = 100000, CUTS = 8, CUT_STEPS = 256 };
 
-/* Net and batch size of the configured forecaster; data NULL = `columns` targets and no other columns. */
-static err shape_net(struct options *o, const struct series *data, const struct machine *m, struct net *net, i32 *B,
-                     i32 *slices, struct chain_course *course) {
-    struct series shape = {.nrow = SHAPE_ROWS, .ncol = (i32)o->columns, .ntarget = (i32)o->columns, .freq = {.season = 24}};
-    const struct series *s = data ? data : &shape;
-    struct forecast_spec spec;
+/* The spec of the configured forecaster; data NULL = `columns` targets and no other columns. */
+static err shape_spec(struct options *o, const struct series *data, const struct machine *m, struct series *shape,
+                      struct forecast_spec *spec, i64 *windows) {
     struct split split;
+    *shape = (struct series){.nrow = SHAPE_ROWS, .ncol = (i32)o->columns, .ntarget = (i32)o->columns, .freq = {.season = 24}};
+    TRY(resolve_forecast(o, data ? data : shape, m, NULL, spec, &split));
+    *windows = forecast_epoch(spec, split.train);
+    shape->nrow = 0; /* no values to look into */
+    return 0;
+}
+
+/* A net of that spec and its rows, as a request. */
+static err shape_net(const struct forecast_spec *spec, const struct series *s, i64 windows, struct net *net,
+                     struct plan_request *q) {
     struct window_shape p;
     i32 nwin;
-    TRY(resolve_forecast(o, s, m, NULL, &spec, &split));
-    i64 windows = forecast_epoch(&spec, split.train);
-    if (!data) shape.nrow = 0; /* no values to look into */
-    TRY(forecast_shape(&spec, s, &p));
-    TRY(forecast_rows(&spec, windows, s->ntarget, &nwin, B));
-    *slices = spec.slices > 1 ? spec.slices : 0;
-    *course = spec.course;
-    return forecast_net(&spec, &p, s, net);
+    TRY(forecast_shape(spec, s, &p));
+    TRY(forecast_rows(spec, windows, s->ntarget, &nwin, &q->B));
+    q->net = net;
+    q->slices = spec->slices > 1 ? spec->slices : 0;
+    q->course = spec->course;
+    return forecast_net(spec, &p, s, net);
 }
 
 static err machine_of(const struct options *o, struct machine *m) {
@@ -55,18 +60,13 @@ static err open_plan(stretto_config *config, stretto_data *data, struct stretto_
     TRY(opt_copy(&p->o, &config->o));
     NEW(p->machine, 1);
     TRY(machine_of(&p->o, p->machine));
-    i32 B, slices;
-    struct chain_course course;
-    TRY(shape_net(&p->o, data ? data->s : NULL, p->machine, &p->net, &B, &slices, &course));
-    const struct optim *optim = optim_find(p->o.optim);
-    p->q = (struct plan_request){.net = &p->net,
-                                 .machine = p->machine,
-                                 .B = B,
-                                 .train = true,
-                                 .nstate = optim ? optim->nstate : 0,
-                                 .slices = slices,
-                                 .course = course,
-                                 .parallel = p->o.parallel};
+    const struct optim *optim;
+    p->data = data ? data->s : NULL;
+    TRY(shape_spec(&p->o, p->data, p->machine, &p->shape, &p->spec, &p->windows));
+    optim = optim_find(p->o.optim);
+    p->q = (struct plan_request){
+        .machine = p->machine, .train = true, .nstate = optim ? optim->nstate : 0, .parallel = p->o.parallel};
+    TRY(shape_net(&p->spec, p->data ? p->data : &p->shape, p->windows, &p->net, &p->q));
     TRY(plan_make(&p->q, &p->plan));
     return known_ways(p);
 }
@@ -123,9 +123,45 @@ stretto_err stretto_plan_summary(const stretto_plan *self, int json, char **out)
     return text_end(e, &text, out);
 }
 
+/* Numbers of slices that are worth a row: what the plan has, and every fourth power as long as slices have some length. */
+static i32 slice_counts(const struct stretto_plan *p, i32 count[CUTS]) {
+    i32 n = 0, own = p->q.slices;
+    for (i32 P = 4; n < CUTS - 1 && p->spec.context / P >= CUT_STEPS; P *= 4) {
+        if (own > (n ? count[n - 1] : 1) && own < P) count[n++] = own;
+        if (n < CUTS) count[n++] = P;
+    }
+    if (n < CUTS && own > (n ? count[n - 1] : 1)) count[n++] = own;
+    return n;
+}
+
+/* Whole windows by every other strategy, and windows cut in time. */
+static err compare_cuts(const struct stretto_plan *self, struct net *net, struct str *text) {
+    struct plan_request whole = self->q, cut[CUTS];
+    struct forecast_spec spec = self->spec;
+    const struct series *s = self->data ? self->data : &self->shape;
+    i32 count[CUTS], n = slice_counts(self, count);
+    spec.slices = 1;
+    TRY(shape_net(&spec, s, self->windows, &net[0], &whole));
+    for (i32 i = 0; i < n; i++) {
+        cut[i] = self->q;
+        spec.slices = count[i];
+        cut[i].forgets = self->o.forgets > 0 ? (i32)self->o.forgets : imax(1, spec.context / count[i] / 4);
+        TRY(shape_net(&spec, s, self->windows, &net[1 + i], &cut[i]));
+    }
+    TRY(plan_compare_sliced(&whole, cut, n, text));
+    if (n > 0)
+        str_addf(text, "w, the steps after which the model forgets where it began, is %s\n",
+                 self->o.forgets > 0 ? "as given" : "assumed: a quarter of a slice (--forgets STEPS)");
+    return 0;
+}
+
 stretto_err stretto_plan_compare(const stretto_plan *self, char **out) {
     struct str text = {0};
-    err e = plan_compare(&self->q, &text);
+    struct net *net = NULL;
+    if (!self->spec.all_steps) return text_end(plan_compare(&self->q, &text), &text, out);
+    err e = mem_new((void **)&net, CUTS + 1, sizeof *net);
+    if (e >= 0) e = compare_cuts(self, net, &text);
+    mem_free(net);
     return text_end(e, &text, out);
 }
 

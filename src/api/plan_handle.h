@@ -10,6 +10,10 @@ struct stretto_plan {
     struct net net;
     struct plan *plan;
     struct plan_request q;
+    const struct series *data; /* borrowed; NULL = shape */
+    struct series shape;
+    struct forecast_spec spec;
+    i64 windows; /* of an epoch */
 };
 
 #endif

@@ -158,7 +158,6 @@ err slices_relay(void *fit, struct exec **exec) {
     i32 nwin, B;
     use.slices = f->spec.slices;
     use.course = f->spec.course;
-    use.course = f->spec.course;
     use.parallel = f->spec.slices > 1 ? "time_slice" : "auto";
     use.steps = t->steps * f->spec.accumulate;
     batcher_free(&t->batch);

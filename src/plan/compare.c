@@ -24,7 +24,7 @@ static void row(const struct plan *p, f64 serial, struct str *out) {
     for (i32 d = 0; d < p->ndevice; d++) most = lmax(most, plan_device_bytes(p, (u32)d));
     cell_bytes(p->exchange_bytes, exchange, sizeof exchange);
     cell_bytes(most, peak, sizeof peak);
-    str_addf(out, "%-26s%8.2f%10.2f%10s%13s  %s\n", p->strategy, p->predicted * 1e3, serial / p->predicted, exchange, peak,
+    str_addf(out, "%-26s%8.2f%10.2f%10s%13s  %s", p->strategy, p->predicted * 1e3, serial / p->predicted, exchange, peak,
              p->exact ? "yes" : "no");
 }
 
@@ -49,11 +49,31 @@ static err one(const struct plan_request *q, const struct strategy *s, struct pl
     r.parallel = s->name;
     TRY(plan_make(&r, &p));
     row(p, serial, out);
+    str_add(out, "\n");
     plan_free(p);
     return 0;
 }
 
-err plan_compare(const struct plan_request *q, struct str *out) {
+/* A row of slices: with how many rounds, by what is said of the memory, and on whose devices. */
+static err cut_row(const struct plan_request *q, f64 serial, struct str *out) {
+    struct plan_request r = *q;
+    struct plan *p;
+    i32 T = 1, devices = 0;
+    r.parallel = "time_slice";
+    TRY(plan_make(&r, &p));
+    for (i32 l = 0; l < q->net->nop; l++) T = imax(T, q->net->op[l].T);
+    for (u32 i = 0; i < p->ntask; i++) devices = imax(devices, (i32)p->task[i].device + 1);
+    row(p, serial, out);
+    str_addf(out, "     %d steps, w %d: %d rounds", T, q->forgets, 1 + ceil_div(q->forgets, T));
+    if (devices < q->machine->ndevice)
+        str_addf(out, "; %d of %d devices%s", devices, q->machine->ndevice,
+                 q->machine->nrank > 1 ? ", slices do not leave the first rank" : "");
+    str_add(out, "\n");
+    plan_free(p);
+    return 0;
+}
+
+err plan_compare_sliced(const struct plan_request *q, const struct plan_request *sliced, i32 n, struct str *out) {
     struct plan_request r = *q;
     struct plan *p;
     r.parallel = "serial";
@@ -64,7 +84,11 @@ err plan_compare(const struct plan_request *q, struct str *out) {
     if (!scratch) return -E601;
     err e = 0;
     str_addf(out, "%-26s%8s%10s%10s%13s  %s\n", "strategy", "step ms", "speed-up", "exchange", "peak/device", "exact");
-    for (i32 i = 0; i < strategy_count() && e == 0; i++) e = one(q, strategy_at(i), scratch, serial, out);
+    for (i32 i = 0; i < strategy_count() && e == 0; i++)
+        if (n == 0 || !strategy_at(i)->slices) e = one(q, strategy_at(i), scratch, serial, out);
+    for (i32 i = 0; i < n && e == 0; i++) e = cut_row(&sliced[i], serial, out);
     mem_free(scratch);
     return e < 0 ? e : str_ok(out);
 }
+
+err plan_compare(const struct plan_request *q, struct str *out) { return plan_compare_sliced(q, NULL, 0, out); }

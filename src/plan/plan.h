@@ -134,6 +134,8 @@ const char *plan_walked(const struct plan *p); /* "fold" or "ahead" of the first
 
 /* One row per strategy of strategies.def, with numbers or the sentence why it does not apply. */
 err plan_compare(const struct plan_request *q, struct str *out);
+/* The same, with nets of slices in place of the row that says that this one is not cut: n requests, with forgets. */
+err plan_compare_sliced(const struct plan_request *q, const struct plan_request *sliced, i32 n, struct str *out);
 /* The predicted schedule: when each task runs on its device, and the end of the step (= p->predicted).  span [ntask]. */
 struct plan_span {
     f64 t0, t1; /* seconds */

@@ -71,6 +71,7 @@ static err times(struct reader *r, i32 *n) {
 
 static err add_devices(struct reader *r, struct machine *m, const char *name, i32 n) {
     const struct kind *k = NULL;
+    if (strcmp(name, "core") == 0) name = "cpu"; /* a device is a core; people say either */
     for (size_t i = 0; i < COUNT(kinds); i++)
         if (strcmp(kinds[i].name, name) == 0) k = &kinds[i];
     if (!k) return bad(r, "an unknown kind of device (known: cpu, gpu)");
