@@ -208,6 +208,7 @@ static void a_rank_makes_rounds_few(void **state) {
         sliced_new(&whole, &one, kern_best(), 1, fine);
         sliced_step(&whole);
         for (i32 rank = 0; rank <= 4; rank++) {
+            if (t_few() && (rank == 2 || rank == 3)) continue;
             s.rank = rank;
             sliced_new(&cut, &s, kern_best(), 2, (struct chain_course){.tol = 1e-6f, .rounds = 64});
             sliced_step(&cut);
@@ -303,7 +304,7 @@ static void dropout_is_the_same_in_every_round(void **state) {
 static void recomputed_gates_give_the_same(void **state) {
     (void)state;
     for (i32 precision = 0; precision < PREC_N; precision++)
-        for (i32 cell = 0; cell < cell_count(); cell++)
+        for (i32 cell = 0; cell < (t_few() ? 1 : cell_count()); cell++)
             for (i32 exact = 0; exact < 2; exact++) {
                 struct sliced s = small((enum cell_kind)cell);
                 struct sliced_run a, b;
