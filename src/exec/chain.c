@@ -137,10 +137,12 @@ static void sweep(struct solve *v) {
         for (i32 i = 0; i < n; i++) compare(v, v->c->down ? n - 1 - i : i);
 }
 
-/* Do gaps fall?  Over three rounds they have to lose a fiftieth at least. */
+/* Do gaps fall?  Over a quarter of the slices they have to lose a fiftieth at least: the largest gap of all borders stays where
+ * it is for as many rounds as the memory of the chain is slices long, and falls then. */
 static bool stands_still(const struct solve *v, f32 gap) {
+    const i32 back = imin(imax(3, v->s->nslice / 4), CHAIN_ROUNDS - 1);
     if (isnan(gap)) return true;
-    return v->round > 3 && !(gap < 0.98f * v->gap[(v->round - 4) % CHAIN_ROUNDS]);
+    return v->round > back && !(gap < 0.98f * v->gap[(v->round - back - 1) % CHAIN_ROUNDS]);
 }
 
 /* Scale and tolerance, once everybody has run round 1. */
@@ -187,7 +189,7 @@ void chain_solve(struct chain_solver *s, const struct chain *c, const struct cha
     *m = (struct chain_member){0};
     v.own_limit = how->rounds <= 0;
     v.stale = c->down ? how->stale_back : how->stale;
-    v.limit = v.own_limit ? s->nslice / 2 + 2 : how->rounds;
+    v.limit = v.own_limit ? s->nslice * 3 / 4 + 2 : how->rounds;
     if (me == 0) s->trace = (struct chain_trace){.nslice = s->nslice, .ran = s->trace.ran};
     start(&v);
     for (;; v.round++) {

@@ -17,6 +17,7 @@ struct batch_slot {
     i32 *seen;              /* [B] values in the context; a row that has seen none is not trained on.  all_steps: rows read */
     f32 *base;              /* [B][horizon] base forecasts, series units */
     i64 present;            /* target cells that are there */
+    i64 batch;              /* number of the batch (tiles) */
     i32 rows;               /* rows in use; the others repeat row 0 without targets */
 };
 

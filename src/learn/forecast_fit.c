@@ -75,6 +75,7 @@ static f32 *const *inputs(void *self, i32 slot, f32 *loss_scale) {
     struct fit *t = self;
     const struct batch_slot *s = &t->batch.slot[slot];
     *loss_scale = s->present ? 1.f / (f32)s->present : 0.f;
+    stale_before(t, slot);
     return s->input;
 }
 
@@ -127,6 +128,8 @@ static struct train_job job_of(struct fit *t, i32 m) {
                           .fill = fill,
                           .inputs = inputs,
                           .validate = validate,
+                          .nonfinite = slices_nonfinite,
+                          .warm = t->memory != NULL,
                           .stepped = slices_stepped,
                           .annotate = slices_annotate,
                           .outgrown = slices_outgrown,
@@ -148,6 +151,7 @@ static void fresh_weights(struct fit *t, i32 m) {
 static err run_member(struct fit *t, i32 m, struct train_state *state) {
     t->member = m;
     t->batch.seed = t->f->spec.seed + (u64)m;
+    TRY(stale_new(t)); /* ends that other weights left are of no use */
     struct train_job j = job_of(t, m);
     if (t->refitting) {
         j.until = lmax(1, t->best_steps[m]);
@@ -317,6 +321,7 @@ err forecast_fit(const struct forecast_job *job, struct forecaster **out) {
     t.f->spec = job->spec;
     t.f->spec.plan_text = t.f->spec.plan_path = NULL;
     err e = fit_parts(&t);
+    stale_free(&t);
     engine_free(&t.engine);
     batcher_free(&t.batch);
     batcher_free(&t.valid_batch);

@@ -5,6 +5,8 @@
 #include "data/prefetch.h"
 #include "learn/forecast_stream.h"
 
+struct slice_memory; /* forecast_stale.c */
+
 struct fit {
     const struct forecast_job *job;
     struct forecaster *f;
@@ -19,6 +21,7 @@ struct fit {
     i64 held;                                  /* members whose weights are in the checkpoint */
     f64 base_seconds;
     i32 *sorted;                               /* [rows] room of slices_stepped */
+    struct slice_memory *memory;               /* ends of slices from visit to visit; NULL = slices run until they fit */
 };
 
 enum { SPREAD_WINDOWS = 5 }; /* origins at least for residual quantiles */

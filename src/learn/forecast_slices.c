@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -12,7 +13,7 @@
 #define AGAIN_MOST 0.6 /* share of forward that may run again before fewer slices are better */
 #define SMOOTH 0.1     /* weight of the newest w in its average */
 
-enum { TOLD_SHARE = 1, TOLD_SERIAL = 2, KEPT_ROUNDS = 16 };
+enum { TOLD_SHARE = 1, TOLD_SERIAL = 2, TOLD_STALE = 4, KEPT_ROUNDS = 16 };
 
 static bool sliced(const struct fit *t) { return t->f->spec.slices > 1 && t->engine.exec; }
 
@@ -29,6 +30,7 @@ err slices_watch(struct fit *t) {
     t->sorted = NULL;
     w->slices = t->f->spec.slices;
     w->nlayer = 0;
+    TRY(stale_new(t));
     if (!sliced(t)) return 0;
     while (w->nlayer < WATCH_LAYERS && chain_op(&t->f->net, w->nlayer) >= 0) w->nlayer++;
     return mem_new((void **)&t->sorted, t->engine.B, sizeof *t->sorted);
@@ -52,6 +54,8 @@ void slices_stepped(void *fit) {
     struct fit *t = fit;
     struct slice_watch *w = &t->f->watch;
     if (!sliced(t)) return;
+    stale_after(t);
+    if (stale_step(t)) return; /* rounds that are given say nothing */
     for (i32 k = 0; k < w->nlayer; k++) {
         struct watched *l = &w->layer[k];
         i32 op = chain_op(&t->f->net, k);
@@ -122,12 +126,28 @@ static void warn(struct fit *t, const struct summary *s) {
     w->told |= (s->serial > 0 ? TOLD_SERIAL : 0) | (s->again > AGAIN_MOST ? TOLD_SHARE : 0);
 }
 
+/* Stale boundaries carry a gradient over about as many slices as there are rounds (time_parallel.md 3.1: L >= w / 2). */
+static void warn_stale(struct fit *t, const struct summary *s) {
+    struct slice_watch *w = &t->f->watch;
+    if (s->rounds <= t->f->spec.course.stale + 1.5 || (w->told & TOLD_STALE)) return;
+    event_note(t->job->use.events, EVENT_WARNING,
+               "--slice-rounds %d: steps that went on until slices fit took %.1f rounds, so the model remembers %.0f slices of "
+               "%d steps; "
+               "its gradients are off (--parallel time:%d, or --slice-rounds 0)",
+               t->f->spec.course.stale, s->rounds, s->rounds - 1, t->f->spec.context / w->slices, imax(2, w->slices / 2));
+    w->told |= TOLD_STALE;
+}
+
 bool slices_outgrown(void *fit) {
     struct fit *t = fit;
     struct slice_watch *w = &t->f->watch;
     struct summary s = summary_of(w);
     if (!sliced(t) || s.steps == 0) return false;
     for (i32 k = 0; k < w->nlayer; k++) memset(w->layer[k].now, 0, sizeof w->layer[k].now);
+    if (t->memory) {
+        warn_stale(t, &s);
+        return false;
+    }
     if (s.again <= AGAIN_MOST && s.serial == 0) return false;
     i32 fewer = w->slices / 2 < imax(2, t->f->spec.slices_least) ? t->f->spec.slices_least : w->slices / 2;
     if (fewer < 1 || fewer >= w->slices) {
@@ -172,6 +192,22 @@ err slices_relay(void *fit, struct exec **exec) {
     return slices_watch(t);
 }
 
+void slices_place(const struct forecast_spec *spec, i32 B, const char *found, char where[240]) {
+    const char *row = strstr(found, ": row "), *step = row ? strstr(row, ", step ") : NULL;
+    snprintf(where, 240, "%s", found);
+    if (spec->slices < 2 || !step) return;
+    i32 r = (i32)strtol(row + 6, NULL, 10), t = (i32)strtol(step + 7, NULL, 10), W = imax(1, B / spec->slices);
+    snprintf(where, 240, "%.*s: window %d, slice %d of %d, step %d of the window", (int)(row - found), found, r % W, r / W,
+             spec->slices, forecast_slice(spec, B, r).from + t);
+}
+
+void slices_nonfinite(void *fit, char where[240]) {
+    const struct fit *t = fit;
+    char found[160];
+    where[0] = 0;
+    if (t->engine.exec && exec_nonfinite(t->engine.exec, found)) slices_place(&t->f->spec, t->engine.B, found, where);
+}
+
 /* --- after training --- */
 
 /* Loss of the last batch with the weights now in store, forward only, over P slices. */
@@ -186,6 +222,7 @@ static err loss_over(struct fit *t, i32 P, f64 *loss) {
     spec.slices = use.slices = P;
     use.parallel = P > 1 ? "time_slice" : "serial";
     use.course = spec.course;
+    use.course.stale = use.course.stale_back = 0; /* as the last part of training was */
     use.trace = false;
     use.steps = 0;
     NEW(net, 1);

@@ -18,6 +18,16 @@ void slices_annotate(void *fit, struct event *e);
 bool slices_outgrown(void *fit);
 /* The same weights over that number of slices: net, plan, batches. */
 err slices_relay(void *fit, struct exec **exec);
+/* Where the last step went wrong; of a row of slices: of which window, which slice, which step. */
+void slices_nonfinite(void *fit, char where[240]);
+void slices_place(const struct forecast_spec *spec, i32 B, const char *found, char where[240]);
+/* forecast_stale.c: room for the ends of slices where the course is stale; what comes before and after a step; whether the last
+ * one was stale. */
+err stale_new(struct fit *t);
+void stale_free(struct fit *t);
+void stale_before(struct fit *t, i32 slot);
+void stale_after(struct fit *t);
+bool stale_step(const struct fit *t);
 /* After training: the picture of the last step, and how far the loss of slices is from that of the whole (serial in time). */
 err slices_end(struct fit *t);
 

@@ -132,7 +132,8 @@ static void fill_rows(struct batcher *b, i32 slot) {
 static i64 tile_first(const struct batcher *b, i64 item) {
     i64 C = b->shape->context, rows = window_origins(&b->set) + C - 1, n = lmax(1, rows / C), room = lmax(0, rows - n * C);
     u32 epoch = (u32)(item / n);
-    i64 phase = lmin(room, (i64)((f64)rng_uniform(b->seed, RNG_PHASE, epoch, 0) * (f64)(room + 1)));
+    f32 share = b->spec->course.stale > 0 ? 0 : rng_uniform(b->seed, RNG_PHASE, epoch, 0); /* stale: tiles come again */
+    i64 phase = lmin(room, (i64)((f64)share * (f64)(room + 1)));
     return b->set.first - C + phase + C * rng_shuffle(b->seed, epoch, n, item % n);
 }
 
@@ -140,6 +141,7 @@ void batch_fill_tiles(void *batcher, i64 k, i32 slot) {
     struct batcher *b = batcher;
     struct batch_slot *s = &b->slot[slot];
     i32 ncol = b->s->ntarget, W = b->nwin * ncol;
+    s->batch = k;
     for (i32 r = 0; r < b->B; r++) {
         struct slice_place place = forecast_slice(b->spec, b->B, r);
         s->origin[r] = tile_first(b, k * b->nwin + r % W / ncol) + place.from;

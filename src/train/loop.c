@@ -70,14 +70,17 @@ static void emit(const struct train_job *j, const struct train_state *s, const s
 }
 
 static err roll_back(const struct train_job *j, struct train_state *s, const struct progress *p) {
+    char where[240] = "";
+    if (j->nonfinite) j->nonfinite(j->self, where);
     if (s->rollbacks > 0)
         return FAIL_AT(
             E501, NULL, "--lr with a tenth of the value\n--clip 1\n--scale window (when values differ by orders of magnitude)",
-            "loss is not finite at step %lld (lr %.3g, gradient norm %.3g at the step before); inputs are finite; tried again "
+            "loss is not finite at step %lld (lr %.3g, gradient norm %.3g at the step before); %s%s; tried again "
             "from step %lld with half the step",
-            (long long)s->step + 1, p->lr, p->last_norm, (long long)s->good_step);
-    event_note(j->events, EVENT_WARNING, "loss is not finite at step %lld: back to step %lld, lr halved", (long long)s->step + 1,
-               (long long)s->good_step);
+            (long long)s->step + 1, p->lr, p->last_norm, where[0] ? "first in " : "inputs are finite", where,
+            (long long)s->good_step);
+    event_note(j->events, EVENT_WARNING, "loss is not finite at step %lld%s%s%s: back to step %lld, lr halved",
+               (long long)s->step + 1, where[0] ? " (first in " : "", where, where[0] ? ")" : "", (long long)s->good_step);
     snapshot(j->store, s, true);
     s->step = s->good_step;
     s->lr_factor *= 0.5;
@@ -88,7 +91,7 @@ static err roll_back(const struct train_job *j, struct train_state *s, const str
 /* One optimiser step of `accumulate` batches.  *finite tells whether the update was made. */
 static err one_step(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch *batches,
                     bool *finite) {
-    struct exec_step step = {.seed = j->seed, .hyper = j->hyper, .clip = j->clip};
+    struct exec_step step = {.seed = j->seed, .warm = j->warm, .hyper = j->hyper, .clip = j->clip};
     p->lr = (f64)j->hyper.lr * s->lr_factor * schedule_factor(j->schedule, s->step, j->steps, j->warmup);
     step.hyper.lr = (f32)p->lr;
     step.hyper.step = s->step + 1;

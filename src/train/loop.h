@@ -47,6 +47,7 @@ struct train_job {
     f64 clip;
     u64 seed;
     f64 steps_per_epoch, rows_per_step;
+    bool warm;            /* exec_step.warm of every step */
     bool prefetch;        /* fill batches on a thread of their own */
     f64 time_limit, checkpoint_every; /* seconds of this run (not of those before a resume), 0 = none */
     i32 member, members;  /* for events only */
@@ -55,6 +56,7 @@ struct train_job {
     void (*fill)(void *self, i64 batch, i32 slot);            /* pure function of batch */
     f32 *const *(*inputs)(void *self, i32 slot, f32 *loss_scale); /* [nbuf] storage of a filled slot */
     err (*validate)(void *self, f64 *loss);                   /* with the weights now in store; NULL: keep the last ones */
+    void (*nonfinite)(void *self, char where[240]); /* where a step went wrong, for people; "" = not known; may be NULL */
     /* For nets that are laid out anew while they are trained; all NULL: none is. */
     void (*stepped)(void *self);                              /* after every batch */
     void (*annotate)(void *self, struct event *e);            /* adds its numbers to an event */

@@ -323,7 +323,9 @@ static void recomputed_gates_give_the_same(void **state) {
                                   sliced_states_differ(&a, &b), sliced_grads_differ(&a, &b));
                 assert_true(sliced_states_differ(&a, &b) <= (exact ? 0 : near));
                 /* a gru's gradient of h is one sum within a row, and two where it is handed on */
-                assert_true(sliced_grads_differ(&a, &b) <= (!exact ? near : s.cell == CELL_LSTM && !precision ? 0 : 1e-3 * near + 1e-6));
+                assert_true(sliced_grads_differ(&a, &b) <= (!exact                              ? near
+                                                            : s.cell == CELL_LSTM && !precision ? 0
+                                                                                                : 1e-3 * near + 1e-6));
                 assert_true(b.plan->peak_bytes < a.plan->peak_bytes);
                 sliced_free(&a);
                 sliced_free(&b);
