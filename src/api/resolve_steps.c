@@ -139,6 +139,23 @@ static err given_slices(const struct forecast_spec *spec, i32 usual, const struc
     return 0;
 }
 
+/* What this model has that is not cut in time. */
+static err no_slices(const struct forecast_spec *spec) {
+    static const char fix[] = "--loss-steps all   or   --parallel auto";
+    if (spec->bidirectional)
+        return FAIL_AT(E401, "--parallel", "--no-bidirectional --loss-steps all   or   --parallel auto",
+                       "slices of time go forwards, --bidirectional reads the context from its end too");
+    if (spec->projection > 0)
+        return FAIL_AT(E401, "--parallel", "--projection 0 --loss-steps all   or   --parallel auto",
+                       "slices of time hand on the state of a cell, not that of a --projection");
+    if (spec->decode || spec->unroll)
+        return FAIL_AT(E401, "--parallel", "--decoder direct --loss-steps all   or   --parallel auto",
+                       "slices of time cut a context that has a loss at every row, --decoder %s has it in rows that follow the "
+                       "context", spec->decode ? "parallel" : "autoregressive");
+    return FAIL_AT(E401, "--parallel", fix,
+                   "slices of time cut a context that has a loss at every row, this one has it at its end");
+}
+
 err resolve_slices(const struct options *o, const struct machine *m, i64 windows, i32 ntarget, const struct events *ev,
                    struct forecast_spec *spec) {
     i32 n, threads = threads_of(m);
@@ -147,9 +164,7 @@ err resolve_slices(const struct options *o, const struct machine *m, i64 windows
     TRY(plan_slices(o->parallel, &n));
     if (o->plan && *o->plan && n <= 0) return 0; /* the plan says how many */
     if (n == 0 && !(open && spec->all_steps && spec->correction)) return 0;
-    if (!spec->all_steps)
-        return FAIL_AT(E401, "--parallel", "--loss-steps all   or   --parallel auto",
-                       "slices of time cut a context that has a loss at every row, this one has it at its end");
+    if (!spec->all_steps) return no_slices(spec);
     TRY(weigh(spec, windows, ntarget, threads, open ? LONG_SLICE : USUAL_SLICE, &w));
     if (open) {
         choose_slices(o, &w, threads, ev, spec);

@@ -1,8 +1,10 @@
 /* nonfinite.c - where the first NaN or infinity is: inputs first, then ops forward, then gradients. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "exec/bound.h"
+#include "model/layer.h"
 
 static i64 first_bad(const f32 *v, i64 n) {
     for (i64 i = 0; i < n; i++)
@@ -31,10 +33,17 @@ static bool in_block(const struct exec *x, const f32 *v, const char *what, char 
     return false;
 }
 
+/* Targets may be NaN: nothing is known there. */
+static bool is_target(const struct net *n, i32 buf) {
+    for (i32 l = 0; l < n->nop; l++)
+        if (strncmp(n->op[l].layer->name, "loss", 4) == 0 && n->op[l].spec.in[1] == buf) return true;
+    return false;
+}
+
 bool exec_nonfinite(const struct exec *x, char where[160]) {
     where[0] = 0;
     for (i32 i = 0; i < x->net->nbuf; i++)
-        if (x->net->buf[i].input && in_buffer(x, i, "input", where)) return true;
+        if (x->net->buf[i].input && !is_target(x->net, i) && in_buffer(x, i, "input", where)) return true;
     if (in_block(x, x->store->theta, "weights", where)) return true;
     for (i32 l = 0; l < x->net->nop; l++) {
         const struct op *op = &x->net->op[l];

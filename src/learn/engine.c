@@ -1,6 +1,8 @@
 /* engine.c - plans and binds a network. */
 #include "learn/engine.h"
 
+#include <math.h>
+
 #include "model/cell/cell.h"
 
 struct tune_shape engine_tune_shape(const struct plan *p, const struct net *n, i32 l) {
@@ -81,6 +83,15 @@ static err room(const struct engine *e, const struct machine *m) {
     i64 bytes = (p ? p->peak_bytes - p->store_bytes : 0) + (f ? f->peak_bytes - f->store_bytes : 0) +
                 lmax(p ? p->store_bytes : 0, f ? f->store_bytes : 0);
     if (bytes <= m->memory || m->memory <= 0) return 0;
+    i64 kept = 0;
+    for (u32 b = 0; p && b < p->nbuf; b++) kept += p->buf[b].kind == PBUF_SAVED ? p->buf[b].bytes : 0;
+    f64 share = (f64)m->memory / (f64)bytes;
+    if (kept > bytes / 4)
+        return FAIL_AT(E601, NULL, kept > bytes - m->memory && p->slices > 1 ?
+                       "--recompute   or   a smaller --context, --batch or --hidden" : "a smaller --context, --batch or --hidden",
+                       "the plans of this run hold %.1f GiB, of which %.1f GiB are gates kept for backward; the machine has "
+                       "%.1f GiB, enough for %.0f%% of the rows and steps", (f64)bytes / 0x1p30, (f64)kept / 0x1p30,
+                       (f64)m->memory / 0x1p30, dmax(1, floor(100 * share)));
     return FAIL_AT(E601, NULL, "a smaller --hidden, --batch or --context",
                    "the plans of this run hold %.1f GiB, the machine has %.1f GiB", (f64)bytes / 0x1p30, (f64)m->memory / 0x1p30);
 }

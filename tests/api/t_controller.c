@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "learn/forecast_slices.h"
 #include "t.h"
 
 enum { ROWS = 900, P = 16 };
@@ -141,6 +142,25 @@ TEST(a_saved_plan_keeps_its_slices) {
     over(&again);
 }
 
+/* What is not a number is found, in its slice where it lies in a row. */
+TEST(a_loss_that_is_not_finite_says_where) {
+    struct forecast_spec cut = {.slices = 4, .context = 96};
+    struct session s = begun(NULL);
+    struct watcher w = {0};
+    struct forecaster *f;
+    char where[240];
+    s.t->spec.lr = 3e38;
+    s.t->spec.warmup = 0;
+    s.t->spec.clip = 0;
+    T_FAILS(fit(&s, P, &w, NULL, false, &f), 501);
+    if (!strstr(err_last()->text, "; first in ")) fail_msg("%s", err_last()->text);
+    slices_place(&cut, 8, "output \"lstm.0\": row 7, step 1, feature 3", where); /* 2 windows of 4 slices of 24 steps */
+    assert_string_equal(where, "output \"lstm.0\": window 1, slice 3 of 4, step 73 of the window");
+    slices_place(&cut, 8, "weights of \"head\"", where);
+    assert_string_equal(where, "weights of \"head\"");
+    over(&s);
+}
+
 /* auto: batch first, time second. */
 TEST(auto_fills_the_rows_that_windows_leave_empty) {
     struct options o = {.parallel = "auto"};
@@ -167,4 +187,5 @@ TEST(auto_fills_the_rows_that_windows_leave_empty) {
 T_MAIN(cmocka_unit_test(slices_that_do_not_pay_become_fewer),
        cmocka_unit_test(a_number_that_was_given_stays_and_is_warned_of_once),
        cmocka_unit_test(a_resumed_run_has_the_slices_and_the_bits), cmocka_unit_test(a_saved_plan_keeps_its_slices),
+       cmocka_unit_test(a_loss_that_is_not_finite_says_where),
        cmocka_unit_test(auto_fills_the_rows_that_windows_leave_empty))
