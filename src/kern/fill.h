@@ -20,6 +20,7 @@ void kern_fill_vec_ref(struct kern *k);
     void kern_fill_gru_##isa(struct kern *k);                                                                                    \
     void kern_fill_rnn_##isa(struct kern *k);                                                                                    \
     void kern_fill_gemm_##isa(struct kern *k);                                                                                   \
+    void kern_fill_narrow_##isa(struct kern *k);                                                                                 \
     void kern_fill_vec_##isa(struct kern *k);
 KERN_FILLS(base)
 KERN_FILLS(neon)

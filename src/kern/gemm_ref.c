@@ -22,8 +22,38 @@ static void gemm_tn_runs(i32 M, i32 N, i32 K, i32 n, const f32 *A, i64 lda, i64 
     for (i32 i = 0; i < n; i++) gemm_tn(M, N, K, A + i * a, lda, B + i * b, ldb, C, ldc, true);
 }
 
+static void narrow_fwd(i32 N, i32 rows, i32 K, const f32 *x, i64 ldx, const f32 *wt, i64 ldw, const f32 *bias, f32 *y, i64 ldy) {
+    for (i32 r = 0; r < rows; r++)
+        for (i32 n = 0; n < LANES; n++) {
+            f32 sum = 0;
+            for (i32 k = 0; k < K && n < N; k++) sum += x[r * ldx + k] * wt[n * ldw + k];
+            y[r * ldy + n] = n < N ? bias[n] + sum : 0;
+        }
+}
+
+static void narrow_dx(i32 N, i32 rows, i32 K, const f32 *dz, i64 ldz, const f32 *wt, i64 ldw, f32 *dx, i64 ldx) {
+    for (i32 r = 0; r < rows; r++)
+        for (i32 k = 0; k < K; k++) {
+            f32 sum = 0;
+            for (i32 n = 0; n < N; n++) sum += dz[r * ldz + n] * wt[n * ldw + k];
+            dx[r * ldx + k] = sum;
+        }
+}
+
+static void narrow_dw(i32 N, i32 rows, i32 K, const f32 *x, i64 ldx, const f32 *dz, i64 ldz, f32 *dwt, i64 ldw) {
+    for (i32 n = 0; n < N; n++)
+        for (i32 k = 0; k < K; k++) {
+            f32 sum = 0;
+            for (i32 r = 0; r < rows; r++) sum += dz[r * ldz + n] * x[r * ldx + k];
+            dwt[n * ldw + k] += sum;
+        }
+}
+
 void kern_fill_gemm_ref(struct kern *k) {
     k->gemm_nn = gemm_nn;
     k->gemm_tn = gemm_tn;
     k->gemm_tn_runs = gemm_tn_runs;
+    k->narrow_fwd = narrow_fwd;
+    k->narrow_dx = narrow_dx;
+    k->narrow_dw = narrow_dw;
 }

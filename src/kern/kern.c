@@ -78,7 +78,8 @@ static bool cpu_has(enum kern_arch arch) {
 }
 
 #define FILL(isa) \
-    kern_fill_lstm_##isa(k), kern_fill_gru_##isa(k), kern_fill_rnn_##isa(k), kern_fill_gemm_##isa(k), kern_fill_vec_##isa(k)
+    kern_fill_lstm_##isa(k), kern_fill_gru_##isa(k), kern_fill_rnn_##isa(k), kern_fill_gemm_##isa(k), kern_fill_narrow_##isa(k), \
+        kern_fill_vec_##isa(k)
 #define FILL_BF16(isa) kern_fill_bf16_lstm_##isa(k), kern_fill_bf16_gru_##isa(k), kern_fill_bf16_rnn_##isa(k)
 
 static void fill(enum kern_arch arch, struct kern *k) {

@@ -25,7 +25,7 @@
 
 #include "base/err.h"
 
-enum { LANES = 16 };
+enum { LANES = 16, NARROW = 4 };
 /* In order of preference.  avx512_bf16 and amx are avx512 with bf16 cells besides; their fp32 kernels are those of avx512. */
 enum kern_arch { KERN_REF, KERN_BASE, KERN_NEON, KERN_AVX2, KERN_AVX512, KERN_AVX512_BF16, KERN_AMX, KERN_NARCH };
 enum cell_kind { CELL_LSTM, CELL_GRU, CELL_RNN, CELL_NKIND };
@@ -121,6 +121,12 @@ struct kern {
     void (*gemm_tn)(i32 M, i32 N, i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add);
     /* The same, added up over n runs of K >= 1 rows, a floats of A and b of B from a run to the next: few rows of every step. */
     void (*gemm_tn_runs)(i32 M, i32 N, i32 K, i32 n, const f32 *A, i64 lda, i64 a, const f32 *B, i64 ldb, i64 b, f32 *C, i64 ldc);
+    /* The same for 1 <= N <= NARROW, along the long side: rows of x, of dx and of wt [N] have K values, a multiple of LANES (what
+     * pads them is zero).  y[r][n] = bias[n] + x[r] wt[n], up to LANES of a row written;  dx[r] = sum of dz[r][n] wt[n]; dwt[n]
+     * += sum of dz[r][n] x[r]. */
+    void (*narrow_fwd)(i32 N, i32 rows, i32 K, const f32 *x, i64 ldx, const f32 *wt, i64 ldw, const f32 *bias, f32 *y, i64 ldy);
+    void (*narrow_dx)(i32 N, i32 rows, i32 K, const f32 *dz, i64 ldz, const f32 *wt, i64 ldw, f32 *dx, i64 ldx);
+    void (*narrow_dw)(i32 N, i32 rows, i32 K, const f32 *x, i64 ldx, const f32 *dz, i64 ldz, f32 *dwt, i64 ldw);
     void (*add)(i64 n, f32 *y, const f32 *x); /* y += x */
     void (*sigmoid)(i64 n, f32 *y, const f32 *x);
     void (*tanh)(i64 n, f32 *y, const f32 *x);

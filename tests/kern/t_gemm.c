@@ -77,6 +77,37 @@ TEST(gemm_runs_are_one_product_after_another) {
     mem_free(A), mem_free(B), mem_free(C), mem_free(D);
 }
 
+/* Matrices of few columns, against sums in f64. */
+TEST(narrow_products_match_f64_sums) {
+    const i32 Ks[] = {16, 48, 128, 208}, rows[] = {1, 5, 300};
+    for (enum kern_arch a = 0; a < KERN_NARCH; a++)
+        for (i32 c = 0; c < 4 * 4 * 3 && kern_get(a); c++) {
+            const struct kern *k = kern_get(a);
+            const i32 N = 1 + c % 4, K = Ks[c / 4 % 4], M = rows[c / 16];
+            f32 *x = drawn(M * K, 1), *w = drawn(N * K, 2), *dz = drawn(M * LANES, 3), *bias = drawn(LANES, 4);
+            f32 *y = floats(M * LANES), *dx = floats(M * K), *dw = floats(N * K);
+            f64 *ywant = mem_alloc((size_t)(M * LANES) * 8), *dxwant = mem_alloc((size_t)(M * K) * 8),
+                *dwwant = mem_alloc((size_t)(N * K) * 8);
+            for (i32 i = 0; i < N * K; i++) dw[i] = 1, dwwant[i] = 1;
+            for (i32 r = 0; r < M; r++)
+                for (i32 n = 0; n < N; n++) {
+                    ywant[r * LANES + n] = (f64)bias[n];
+                    for (i32 i = 0; i < K; i++) {
+                        ywant[r * LANES + n] += (f64)x[r * K + i] * (f64)w[n * K + i];
+                        dxwant[r * K + i] += (f64)dz[r * LANES + n] * (f64)w[n * K + i];
+                        dwwant[n * K + i] += (f64)dz[r * LANES + n] * (f64)x[r * K + i];
+                    }
+                }
+            k->narrow_fwd(N, M, K, x, K, w, K, bias, y, LANES);
+            k->narrow_dx(N, M, K, dz, LANES, w, K, dx, K);
+            k->narrow_dw(N, M, K, x, K, dz, LANES, dw, K);
+            t_near64("y", y, ywant, M * LANES, 1e-5), t_near64("dx", dx, dxwant, M * K, 2e-6);
+            t_near64("dw", dw, dwwant, N * K, 5e-6);
+            mem_free(x), mem_free(w), mem_free(dz), mem_free(bias), mem_free(y), mem_free(dx), mem_free(dw);
+            mem_free(ywant), mem_free(dxwant), mem_free(dwwant);
+        }
+}
+
 TEST(gemm_row_does_not_depend_on_the_other_rows) {
     enum { M = 31, N = 40, K = 70, ld = 48 };
     f32 *A = drawn(M * K, 1), *B = drawn(K * ld, 2), *C = floats(M * ld), *D = floats(ld);
@@ -93,4 +124,5 @@ TEST(gemm_row_does_not_depend_on_the_other_rows) {
 
 T_MAIN(cmocka_unit_test(gemm_matches_f64_sums_at_odd_sizes), cmocka_unit_test(gemm_of_nothing_clears_or_keeps),
        cmocka_unit_test(gemm_row_does_not_depend_on_the_other_rows),
-       cmocka_unit_test(gemm_runs_are_one_product_after_another))
+       cmocka_unit_test(gemm_runs_are_one_product_after_another),
+       cmocka_unit_test(narrow_products_match_f64_sums))

@@ -51,6 +51,10 @@ static void activate(enum activation act, const struct kern *k, i64 n, f32 *y) {
     for (i64 i = 0; i < n; i++) y[i] = y[i] > 0 ? y[i] : 0;
 }
 
+/* Few outputs: along the inputs, with the derived copy. */
+enum { NARROW_INPUTS = 1024 };
+static bool is_narrow(const struct op *op) { return op->F <= NARROW && op->I <= NARROW_INPUTS && op->nderived > 0; }
+
 static void fwd(const struct op *op, const struct run *r, struct part part) {
     i32 Np = round_up(op->F, LANES), Ip = round_up(op->I, LANES);
     const f32 *w = r->theta + op->theta0, *bias = w + (i64)op->I * Np, *x = run_in(op, r, 0);
@@ -58,8 +62,12 @@ static void fwd(const struct op *op, const struct run *r, struct part part) {
         i32 rows;
         i64 first = part_run(part, r->B, i, &rows);
         f32 *y = r->buf[op->out] + first * Np;
-        for (i32 b = 0; b < rows; b++) memcpy(y + (i64)b * Np, bias, (size_t)Np * sizeof *y);
-        r->kern->gemm_nn(rows, op->F, op->I, x + first * Ip, Ip, w, Np, y, Np, true);
+        if (is_narrow(op)) {
+            r->kern->narrow_fwd(op->F, rows, Ip, x + first * Ip, Ip, r->derived + op->derived0, Ip, bias, y, Np);
+        } else {
+            for (i32 b = 0; b < rows; b++) memcpy(y + (i64)b * Np, bias, (size_t)Np * sizeof *y);
+            r->kern->gemm_nn(rows, op->F, op->I, x + first * Ip, Ip, w, Np, y, Np, true);
+        }
         activate(op->spec.act, r->kern, (i64)rows * Np, y);
     }
 }
@@ -72,12 +80,28 @@ static void deactivate(enum activation act, i64 n, const f32 *y, f32 *dy) {
         for (i64 i = 0; i < n; i++) dy[i] = y[i] > 0 ? dy[i] : 0;
 }
 
+static void narrow_grad(const struct op *op, const struct run *r, struct part part, f32 *dw) {
+    f32 sum[NARROW * NARROW_INPUTS] __attribute__((aligned(64)));
+    i32 Np = round_up(op->F, LANES), Ip = round_up(op->I, LANES);
+    memset(sum, 0, (size_t)op->F * (size_t)Ip * sizeof *sum);
+    for (i32 i = 0; i < part_runs(part, r->B); i++) {
+        i32 rows;
+        i64 first = part_run(part, r->B, i, &rows);
+        r->kern->narrow_dw(op->F, rows, Ip, run_in(op, r, 0) + first * Ip, Ip, r->dbuf[op->out] + first * Np, Np, sum, Ip);
+    }
+    for (i32 n = 0; n < op->F; n++)
+        for (i32 k = 0; k < op->I; k++) dw[(i64)k * Np + n] += sum[n * Ip + k];
+}
+
 static void grad(const struct op *op, const struct run *r, struct part part, f32 *dw) {
     i32 Np = round_up(op->F, LANES), Ip = round_up(op->I, LANES), rows, n = part_runs(part, r->B);
     i64 first = part_run(part, r->B, 0, &rows);
     f32 *db = dw + (i64)op->I * Np;
     const f32 *x = run_in(op, r, 0) + first * Ip, *dz = r->dbuf[op->out] + first * Np;
-    r->kern->gemm_tn_runs(op->I, op->F, rows, n, x, Ip, (i64)r->B * Ip, dz, Np, (i64)r->B * Np, dw, Np);
+    if (is_narrow(op))
+        narrow_grad(op, r, part, dw);
+    else
+        r->kern->gemm_tn_runs(op->I, op->F, rows, n, x, Ip, (i64)r->B * Ip, dz, Np, (i64)r->B * Np, dw, Np);
     for (i32 i = 0; i < n; i++, dz += (i64)r->B * Np)
         for (i32 b = 0; b < rows; b++) r->kern->add(Np, db, dz + (i64)b * Np);
 }
@@ -91,7 +115,11 @@ static void bwd(const struct op *op, const struct run *r, struct part part) {
         i64 first = part_run(part, r->B, i, &rows);
         f32 *dz = r->dbuf[op->out] + first * Np;
         deactivate(op->spec.act, (i64)rows * Np, r->buf[op->out] + first * Np, dz);
-        if (dx) r->kern->gemm_nn(rows, op->I, op->F, dz, Np, r->derived + op->derived0, Ip, dx + first * Ip, Ip, false);
+        const f32 *wt = r->derived + op->derived0;
+        if (dx && is_narrow(op))
+            r->kern->narrow_dx(op->F, rows, Ip, dz, Np, wt, Ip, dx + first * Ip, Ip);
+        else if (dx)
+            r->kern->gemm_nn(rows, op->I, op->F, dz, Np, wt, Ip, dx + first * Ip, Ip, false);
     }
     for (i32 g = grain_first(r, part); g < grain_end(r, part); g++)
         grad(op, r, part_grain(r, part, g), grain_grad(r, g, op->theta0));
