@@ -43,16 +43,15 @@ void workshop_close(struct workshop *w);
 /* --- options to plain structs --- */
 
 /* Answer every `auto` that depends on the data; emits one note per decision worth reading. */
-err resolve_forecast(struct options *o, const struct series *s, const struct machine *m, const struct events *events,
+err resolve_forecast(struct options *o, const struct series *s, const struct events *events,
                      struct forecast_spec *spec, struct split *split);
 /* --loss-steps, resolve_steps.c: whether a loss stands at every row as far as is known before a preset is taken; then what
  * follows for the context and the shape of the network.  E106 for what does not go with it. */
 bool resolve_wants_stream(const struct options *o);
 err resolve_loss_steps(struct options *o, const struct split *split);
-/* Slices of time, into spec->slices: as many as --parallel asks for, or as `auto` finds good for the windows of an epoch on
- * machine m (NULL = one thread), with a note that says why.  E401 where they have nothing to cut. */
-err resolve_slices(const struct options *o, const struct machine *m, i64 windows, i32 ntarget, const struct events *ev,
-                   struct forecast_spec *spec);
+/* Slices of time, into spec->slices: as many as --parallel asks for, or as `auto` finds good for the windows of an epoch, with a note
+ * that says why.  E401 where they have nothing to cut. */
+err resolve_slices(const struct options *o, i64 windows, i32 ntarget, const struct events *ev, struct forecast_spec *spec);
 /* The notes of resolve_forecast: preset and borders. */
 void resolve_notes(const struct options *o, const struct series *s, const struct split *p, const struct events *ev);
 /* The spec of options that are already resolved (a loaded model, a plan from shapes alone). */

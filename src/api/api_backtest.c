@@ -75,7 +75,7 @@ static err one_fold(struct backtest *b, i32 k, i64 from, i64 to) {
 
 static err run(struct backtest *b) {
     struct stretto_trainer *t = b->t;
-    TRY(resolve_forecast(&t->o, t->data->s, t->shop.machine, NULL, &t->spec, &t->split));
+    TRY(resolve_forecast(&t->o, t->data->s, NULL, &t->spec, &t->split));
     b->folds = (i32)t->o.folds;
     b->each = strcmp(t->o.refit, "each") == 0;
     i64 from = t->split.validation, rows = t->split.test - from;

@@ -10,11 +10,10 @@
 enum { SHAPE_ROWS = 100000, CUTS = 8, CUT_STEPS = 256 };
 
 /* The spec of the configured forecaster; data NULL = `columns` targets and no other columns. */
-static err shape_spec(struct options *o, const struct series *data, const struct machine *m, struct series *shape,
-                      struct forecast_spec *spec, i64 *windows) {
+static err shape_spec(struct options *o, const struct series *data, struct series *shape, struct forecast_spec *spec, i64 *windows) {
     struct split split;
     *shape = (struct series){.nrow = SHAPE_ROWS, .ncol = (i32)o->columns, .ntarget = (i32)o->columns, .freq = {.season = 24}};
-    TRY(resolve_forecast(o, data ? data : shape, m, NULL, spec, &split));
+    TRY(resolve_forecast(o, data ? data : shape, NULL, spec, &split));
     *windows = forecast_epoch(spec, split.train);
     shape->nrow = 0; /* no values to look into */
     return 0;
@@ -62,7 +61,7 @@ static err open_plan(stretto_config *config, stretto_data *data, struct stretto_
     TRY(machine_of(&p->o, p->machine));
     const struct optim *optim;
     p->data = data ? data->s : NULL;
-    TRY(shape_spec(&p->o, p->data, p->machine, &p->shape, &p->spec, &p->windows));
+    TRY(shape_spec(&p->o, p->data, &p->shape, &p->spec, &p->windows));
     optim = optim_find(p->o.optim);
     p->q = (struct plan_request){
         .machine = p->machine, .train = true, .nstate = optim ? optim->nstate : 0, .parallel = p->o.parallel};

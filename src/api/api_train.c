@@ -67,7 +67,7 @@ stretto_err stretto_trainer_config(stretto_trainer *self, char **yaml_out) {
     struct str text = {0};
     struct forecast_spec spec;
     struct split split;
-    TRY(resolve_forecast(&self->o, self->data->s, self->shop.machine, NULL, &spec, &split));
+    TRY(resolve_forecast(&self->o, self->data->s, NULL, &spec, &split));
     opt_dump(&self->o, 1u << VERB_train, &text);
     return text_give(&text, yaml_out);
 }
@@ -133,7 +133,7 @@ static err load_plan(struct stretto_trainer *t) {
 static err fit(struct stretto_trainer *t, struct forecaster **out) {
     const struct learner *learner = learner_find(t->o.task);
     if (!learner) return FAIL_AT(E103, "--task", "--task forecast", "there is no learner \"%s\"", t->o.task);
-    TRY(resolve_forecast(&t->o, t->data->s, t->shop.machine, &t->events, &t->spec, &t->split));
+    TRY(resolve_forecast(&t->o, t->data->s, &t->events, &t->spec, &t->split));
     TRY(run_dir_config(t));
     schema_limit_words(t->data->s, t->split.train);
     TRY(scale(t));

@@ -274,7 +274,7 @@ void resolve_notes(const struct options *o, const struct series *s, const struct
                (long long)(p->validation - p->train), c, (long long)(p->test - p->validation));
 }
 
-err resolve_forecast(struct options *o, const struct series *s, const struct machine *m, const struct events *ev,
+err resolve_forecast(struct options *o, const struct series *s, const struct events *ev,
                      struct forecast_spec *spec, struct split *split) {
     TRY(choose_horizon(o, s));
     TRY(choose_preset(o, s));
@@ -287,11 +287,11 @@ err resolve_forecast(struct options *o, const struct series *s, const struct mac
     TRY(opt_check(o));
     TRY(spec_of(o, spec));
     i64 n = forecast_epoch(spec, split->train);
-    TRY(resolve_slices(o, m, n, s->ntarget, NULL, spec)); /* what is wrong is said before any note */
+    TRY(resolve_slices(o, n, s->ntarget, NULL, spec)); /* what is wrong is said before any note */
     resolve_notes(o, s, split, ev);
     if (spec->all_steps)
         event_note(ev, EVENT_NOTE,
                    "a loss at every row: an epoch is %lld window%s of %d rows; forecasts come from one walk over the rows",
                    (long long)n, n == 1 ? "" : "s", spec->context);
-    return resolve_slices(o, m, n, s->ntarget, ev, spec);
+    return resolve_slices(o, n, s->ntarget, ev, spec);
 }

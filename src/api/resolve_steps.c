@@ -10,8 +10,8 @@
 
 enum { LONG_CONTEXT = 1024, MANY_HORIZONS = 64, USUAL_CONTEXT = 1024 };
 /* Steps of a slice: below the first most of it runs again, the second is what `time` wants, the third what `auto` does; rows of
- * a tile of the kernels, and of a grain of slices. */
-enum { SHORT_SLICE = 64, USUAL_SLICE = 256, LONG_SLICE = 1024, TILE_ROWS = 32, GRAIN_ROWS = 16 };
+ * a tile of the kernels. */
+enum { SHORT_SLICE = 64, USUAL_SLICE = 256, LONG_SLICE = 1024, TILE_ROWS = 32 };
 
 /* What all steps need, as (option, wanted value, another good one). */
 static const struct need {
@@ -87,42 +87,34 @@ err resolve_loss_steps(struct options *o, const struct split *p) {
 
 /* --- slices of time --- */
 
-/* Devices that can run the slices of one chain: those of the first rank. */
-static i32 threads_of(const struct machine *m) {
-    i32 n = 0;
-    while (m && n < m->ndevice && m->device[n].rank == m->device[0].rank) n++;
-    return imax(1, n);
-}
-
-/* Batch first, time second: slices fill the rows of a tile, and a grain of each thread, that the windows leave empty. */
+/* Batch first, time second: slices fill the rows of a tile that the windows leave empty.  How many threads there are has no say: the
+ * number of slices is part of the result, and that must not depend on the machine. */
 struct wish {
     i32 rows, wanted, most, slices; /* rows of a step without slices; rows that are good; limit by the length; the choice */
 };
 
-static err weigh(const struct forecast_spec *spec, i64 windows, i32 ntarget, i32 threads, i32 least, struct wish *w) {
+static err weigh(const struct forecast_spec *spec, i64 windows, i32 ntarget, i32 least, struct wish *w) {
     struct forecast_spec whole = *spec;
     i32 nwin;
     whole.slices = 1;
     TRY(forecast_rows(&whole, windows, ntarget, &nwin, &w->rows));
-    w->wanted = imax(TILE_ROWS, GRAIN_ROWS * threads);
+    w->wanted = TILE_ROWS;
     w->most = spec->context / least;
     w->slices = imin(w->wanted / w->rows, w->most);
     return 0;
 }
 
 /* `auto`: slices where they are worth it, and a sentence either way. */
-static void choose_slices(const struct options *o, const struct wish *w, i32 threads, const struct events *ev,
+static void choose_slices(const struct options *o, const struct wish *w, const struct events *ev,
                           struct forecast_spec *spec) {
-    const char *s = threads > 1 ? "s" : "";
     if (o->deterministic)
         event_note(ev, EVENT_NOTE, "no slices of time: --deterministic asks for the bits of the serial run, slices meet within a "
                    "tolerance");
     else if (w->slices >= 2)
-        event_note(ev, EVENT_NOTE, "%d slices of time: %d row%s of %d steps would leave most of the %d empty that %d thread%s "
-                   "and the kernels can take", spec->slices = w->slices, w->rows, w->rows > 1 ? "s" : "", spec->context,
-                   w->wanted, threads, s);
+        event_note(ev, EVENT_NOTE, "%d slices of time: %d row%s of %d steps would leave most of the %d empty that the kernels "
+                   "can take at once", spec->slices = w->slices, w->rows, w->rows > 1 ? "s" : "", spec->context, w->wanted);
     else if (w->wanted / w->rows < 2)
-        event_note(ev, EVENT_NOTE, "no slices of time: the %d rows of a step are enough for %d thread%s", w->rows, threads, s);
+        event_note(ev, EVENT_NOTE, "no slices of time: the %d rows of a step fill the kernels", w->rows);
     else
         event_note(ev, EVENT_NOTE, "no slices of time: a context of %d rows is too short for slices of %d", spec->context,
                    LONG_SLICE);
@@ -156,18 +148,17 @@ static err no_slices(const struct forecast_spec *spec) {
                    "slices of time cut a context that has a loss at every row, this one has it at its end");
 }
 
-err resolve_slices(const struct options *o, const struct machine *m, i64 windows, i32 ntarget, const struct events *ev,
-                   struct forecast_spec *spec) {
-    i32 n, threads = threads_of(m);
+err resolve_slices(const struct options *o, i64 windows, i32 ntarget, const struct events *ev, struct forecast_spec *spec) {
+    i32 n;
     bool open = strcmp(o->parallel, "auto") == 0;
     struct wish w;
     TRY(plan_slices(o->parallel, &n));
     if (o->plan && *o->plan && n <= 0) return 0; /* the plan says how many */
     if (n == 0 && !(open && spec->all_steps && spec->correction)) return 0;
     if (!spec->all_steps) return no_slices(spec);
-    TRY(weigh(spec, windows, ntarget, threads, open ? LONG_SLICE : USUAL_SLICE, &w));
+    TRY(weigh(spec, windows, ntarget, open ? LONG_SLICE : USUAL_SLICE, &w));
     if (open) {
-        choose_slices(o, &w, threads, ev, spec);
+        choose_slices(o, &w, ev, spec);
         return 0;
     }
     i32 usual = imin(imax(2, w.slices), spec->context);

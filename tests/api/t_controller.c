@@ -164,24 +164,20 @@ TEST(a_loss_that_is_not_finite_says_where) {
 /* auto: batch first, time second. */
 TEST(auto_fills_the_rows_that_windows_leave_empty) {
     struct options o = {.parallel = "auto"};
-    static const struct { i32 batch, context, threads, want; } cases[] = {
-        {1, 65536, 1, 32}, {1, 65536, 4, 64}, {2, 65536, 1, 16}, {8, 65536, 1, 4},
-        {64, 65536, 1, 1}, {1, 4096, 1, 4},   {1, 1024, 2, 1}};
-    struct machine *m = test_calloc(1, sizeof *m);
+    static const struct { i32 batch, context, want; } cases[] = {
+        {1, 65536, 32}, {2, 65536, 16}, {8, 65536, 4}, {64, 65536, 1}, {1, 4096, 4}, {1, 1024, 1}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct forecast_spec spec = {.batch = cases[i].batch, .context = cases[i].context, .all_steps = true, .correction = true,
                                      .slices = 1, .slices_least = 1};
-        m->ndevice = cases[i].threads;
-        T_OK(resolve_slices(&o, m, 1000, 1, NULL, &spec));
+        T_OK(resolve_slices(&o, 1000, 1, NULL, &spec));
         assert_int_equal(spec.slices, cases[i].want);
         assert_int_equal(spec.slices_least, 1);
         o.deterministic = true;
         spec.slices = 1;
-        T_OK(resolve_slices(&o, m, 1000, 1, NULL, &spec));
+        T_OK(resolve_slices(&o, 1000, 1, NULL, &spec));
         assert_int_equal(spec.slices, 1);
         o.deterministic = false;
     }
-    test_free(m);
 }
 
 T_MAIN(cmocka_unit_test(slices_that_do_not_pay_become_fewer),
