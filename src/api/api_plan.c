@@ -10,7 +10,8 @@
 enum { SHAPE_ROWS = 100000, CUTS = 8, CUT_STEPS = 256 };
 
 /* The spec of the configured forecaster; data NULL = `columns` targets and no other columns. */
-static err shape_spec(struct options *o, const struct series *data, struct series *shape, struct forecast_spec *spec, i64 *windows) {
+static err shape_spec(struct options *o, const struct series *data, struct series *shape, struct forecast_spec *spec,
+                      i64 *windows) {
     struct split split;
     *shape = (struct series){.nrow = SHAPE_ROWS, .ncol = (i32)o->columns, .ntarget = (i32)o->columns, .freq = {.season = 24}};
     TRY(resolve_forecast(o, data ? data : shape, NULL, spec, &split));

@@ -87,8 +87,8 @@ err resolve_loss_steps(struct options *o, const struct split *p) {
 
 /* --- slices of time --- */
 
-/* Batch first, time second: slices fill the rows of a tile that the windows leave empty.  How many threads there are has no say: the
- * number of slices is part of the result, and that must not depend on the machine. */
+/* Batch first, time second: slices fill the rows of a tile that the windows leave empty.  How many threads there are has no say:
+ * the number of slices is part of the result, and that must not depend on the machine. */
 struct wish {
     i32 rows, wanted, most, slices; /* rows of a step without slices; rows that are good; limit by the length; the choice */
 };
