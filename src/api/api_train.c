@@ -126,6 +126,9 @@ static err load_plan(struct stretto_trainer *t) {
     TRY(str_ok(&t->plan_text));
     i32 slices = slices_of_plan(t->plan_text.s);
     if (t->spec.slices > 1 || slices < 2 || !t->spec.all_steps) return 0; /* else the plan is compared, line by line */
+    if (slices > t->spec.context)
+        return FAIL_AT(E402, t->o.plan, "stretto plan --save FILE   (writes a plan that fits)",
+                       "%d slices of time out of a context of %d rows", slices, t->spec.context);
     t->spec.slices = t->spec.slices_least = slices;
     return 0;
 }

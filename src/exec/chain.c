@@ -47,7 +47,7 @@ struct solve {
     struct chain_solver *s;
     const struct chain *c;
     i32 me, n, k0, k1;
-    i32 round, limit;
+    i32 round, limit, longest; /* longest: slices of a chain */
     bool serial, own_limit; /* own_limit: nobody asked for one */
     i32 stale;              /* rounds after which it ends in any case; 0 = none */
     f32 tol;                /* absolute */
@@ -94,6 +94,11 @@ static void run(struct solve *v) {
     }
 }
 
+/* One that is not a number stays: what is decided of it must not depend on whose slices it is among. */
+static void widest(struct chain_member *m, f32 gap) {
+    m->gap = isnan(gap) || isnan(m->gap) ? (f32)NAN : fmaxf(m->gap, gap);
+}
+
 /* What prev left is taken where it differs.  Only facts of earlier rounds count for `settled`: what a slice before finds out in
  * this same phase may be seen or not. */
 static void compare(struct solve *v, i32 k) {
@@ -107,7 +112,7 @@ static void compare(struct solve *v, i32 k) {
     const i32 at = settled_at(v, prev);
     const bool sure = at > 0 && at <= v->round;
     const f32 gap = carries(v) ? v->c->carry(v->c, k, v->tol) : v->c->gap(v->c, k);
-    if (!(gap <= v->tol)) m->gap = isnan(gap) ? gap : fmaxf(m->gap, gap);
+    if (!(gap <= v->tol)) widest(m, gap);
     if (!(gap <= v->tol) || s->todo[k]) {
         if (!carries(v)) v->c->take(v->c, k);
         s->todo[k] = 1;
@@ -122,7 +127,7 @@ static void look(struct solve *v) {
     for (i32 k = v->k0; k < v->k1; k++) {
         if (v->c->prev(v->c, k) < 0) continue;
         const f32 gap = v->c->gap(v->c, k);
-        if (!(gap <= v->tol)) m->gap = isnan(gap) || isnan(m->gap) ? (f32)NAN : fmaxf(m->gap, gap);
+        if (!(gap <= v->tol)) widest(m, gap);
     }
 }
 
@@ -140,7 +145,7 @@ static void sweep(struct solve *v) {
 /* Do gaps fall?  Over a quarter of the slices they have to lose a fiftieth at least: the largest gap of all borders stays where
  * it is for as many rounds as the memory of the chain is slices long, and falls then. */
 static bool stands_still(const struct solve *v, f32 gap) {
-    const i32 back = imin(imax(3, v->s->nslice / 4), CHAIN_ROUNDS - 1);
+    const i32 back = imin(imax(3, v->longest / 4), CHAIN_ROUNDS - 1);
     if (isnan(gap)) return true;
     return v->round > back && !(gap < 0.98f * v->gap[(v->round - back - 1) % CHAIN_ROUNDS]);
 }
@@ -183,14 +188,30 @@ static void report(struct solve *v) {
     v->s->forgets = chain_forgets(t, v->s->sorted);
 }
 
+/* Slices of a sequence, where they are cut alike: as many as there are for each that has a given begin. */
+static i32 longest(const struct chain *c) {
+    i32 first = 0;
+    for (i32 k = 0; k < c->nslice; k++) first += c->prev(c, k) < 0;
+    return ceil_div(c->nslice, imax(1, first));
+}
+
+/* All but `ran`, which the others may be writing to already. */
+static void forget(struct chain_trace *t, i32 nslice) {
+    t->nslice = nslice;
+    t->rounds = t->serial = 0;
+    t->first = t->again = 0;
+    t->gap = t->scale = 0;
+}
+
 void chain_solve(struct chain_solver *s, const struct chain *c, const struct chain_course *how, i32 me, i32 n, i32 k0, i32 k1) {
     struct solve v = {.s = s, .c = c, .me = me, .n = n, .k0 = k0, .k1 = k1, .round = 1};
     struct chain_member *m = &s->member[me];
     *m = (struct chain_member){0};
     v.own_limit = how->rounds <= 0;
     v.stale = c->down ? how->stale_back : how->stale;
-    v.limit = v.own_limit ? s->nslice * 3 / 4 + 2 : how->rounds;
-    if (me == 0) s->trace = (struct chain_trace){.nslice = s->nslice, .ran = s->trace.ran};
+    v.longest = longest(c);
+    v.limit = v.own_limit ? v.longest * 3 / 4 + 2 : how->rounds;
+    if (me == 0) forget(&s->trace, s->nslice);
     start(&v);
     for (;; v.round++) {
         run(&v);

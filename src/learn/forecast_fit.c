@@ -214,6 +214,7 @@ static err prepare_training(struct fit *t) {
     use.course = s->course;
     i32 forward = s->all_steps ? 0 : (i32)lmin(imax(B, 256), lmax(1, nvalid));
     TRY(engine_new(&f->net, &use, B, forward, optim, t->job->spec.plan_text, t->job->spec.plan_path, &t->engine));
+    if (s->slices > 1) f->spec.course = t->engine.plan->course; /* a saved plan has its own */
     TRY(batcher_new(f, &f->net, &f->shape, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->batch));
     if (s->all_steps) TRY(batch_bases(&t->batch, t->job->split.validation));
     if (s->all_steps) TRY(stream_new(f, x, &t->job->use, 0, 1, &t->stream));

@@ -50,11 +50,11 @@ static f64 forgets(const struct chain_trace *tr, i32 steps, i32 *sorted) {
     return w >= 0 ? w : tr->rounds > 1 ? steps : (f64)NAN;
 }
 
-void slices_stepped(void *fit) {
+void slices_stepped(void *fit, bool finite) {
     struct fit *t = fit;
     struct slice_watch *w = &t->f->watch;
     if (!sliced(t)) return;
-    stale_after(t);
+    stale_after(t, finite);
     if (stale_step(t)) return; /* rounds that are given say nothing */
     for (i32 k = 0; k < w->nlayer; k++) {
         struct watched *l = &w->layer[k];
@@ -113,12 +113,13 @@ static void warn(struct fit *t, const struct summary *s) {
     struct slice_watch *w = &t->f->watch;
     const struct events *ev = t->job->use.events;
     i32 steps = t->f->spec.context / imax(1, w->slices);
-    if (s->serial > 0 && !(w->told & TOLD_SERIAL))
+    if (w->told & (TOLD_SHARE | TOLD_SERIAL)) return; /* the advice is much the same */
+    if (s->serial > 0)
         event_note(ev, EVENT_WARNING,
                    "slices of time did not come together in %lld of %lld steps and ran one after another: exact, but no "
                    "faster than whole windows; this model does not forget (--parallel serial, or a smaller --lr)",
                    (long long)s->serial, (long long)s->steps);
-    if (s->again > AGAIN_MOST && s->serial == 0 && !(w->told & TOLD_SHARE))
+    if (s->again > AGAIN_MOST && s->serial == 0)
         event_note(ev, EVENT_WARNING,
                    "slices of time hardly pay: %.0f%% of forward ran again, in %.1f rounds; the model remembers about %.0f "
                    "steps, a slice has %d (--parallel time:%d, or auto)", 100 * s->again, s->rounds, s->w, steps,
@@ -248,8 +249,14 @@ static err loss_over(struct fit *t, i32 P, f64 *loss) {
 
 static err gap(struct fit *t) {
     f64 whole, cut;
-    TRY(loss_over(t, 1, &whole));
-    TRY(loss_over(t, t->f->spec.slices, &cut));
+    err e = loss_over(t, 1, &whole);
+    if (e == 0) e = loss_over(t, t->f->spec.slices, &cut);
+    if (e == -E601) { /* a comparison is no reason to lose what was trained */
+        event_note(t->job->use.events, EVENT_NOTE, "slices of time were not compared with the whole: %s", err_last()->text);
+        err_clear();
+        return 0;
+    }
+    TRY(e);
     t->f->slice_gap = whole != 0 ? fabs(cut - whole) / fabs(whole) : fabs(cut);
     event_note(t->job->use.events, EVENT_NOTE, "%d slices of time against the whole: loss of the last batch %.9g against %.9g, "
                "relative difference %.1e", t->f->spec.slices, cut, whole, t->f->slice_gap);

@@ -11,7 +11,7 @@
 /* Ready for the net that was bound; counts of a resumed run stay. */
 err slices_watch(struct fit *t);
 /* After every step. */
-void slices_stepped(void *fit);
+void slices_stepped(void *fit, bool finite);
 /* Numbers for the watchers of the run. */
 void slices_annotate(void *fit, struct event *e);
 /* After a validation: begins a new interval; true where another number of slices is wanted (slices_relay). */
@@ -26,7 +26,7 @@ void slices_place(const struct forecast_spec *spec, i32 B, const char *found, ch
 err stale_new(struct fit *t);
 void stale_free(struct fit *t);
 void stale_before(struct fit *t, i32 slot);
-void stale_after(struct fit *t);
+void stale_after(struct fit *t, bool finite);
 bool stale_step(const struct fit *t);
 /* After training: the picture of the last step, and how far the loss of slices is from that of the whole (serial in time). */
 err slices_end(struct fit *t);

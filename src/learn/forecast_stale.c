@@ -2,7 +2,8 @@
  * comes again, and a step takes so many rounds from there and no more (time_parallel.md 3.1; access mode STALE(1)).
  *
  *     step k:  ends kept of its tiles --exec_chain_load--> rounds --exec_chain_save--> kept
- *     every EXACT_EVERY-th step, and the last part of training, go on until slices fit: they tell w, and leave no bias
+ *     every EXACT_EVERY-th step, and the last part of a training that is not stopped early, go on until slices fit: they tell w,
+ * no bias is left
  *
  * Ends are kept by tile, column, slice and layer, with the number of slices they are of: those of another layout are refused, and
  * the slice begins from zero.  They are no part of a checkpoint: a resumed run begins cold. */
@@ -20,7 +21,8 @@ struct slice_memory {
     i64 tiles;
     u8 *known; /* [tiles][rows] */
     f32 *end;  /* [tiles][rows][floats] */
-    i32 slot;  /* of the batch that is being trained on */
+    i32 slot;   /* of the batch that is being trained on */
+    bool stale; /* the last step was */
 };
 
 static i32 row_floats(const struct fit *t) {
@@ -72,8 +74,10 @@ static void each_layer(struct fit *t, i32 row, f32 *kept, bool load) {
     }
 }
 
+/* Batch k is of a step that goes on until slices fit. */
 static bool exact_step(const struct fit *t, i64 k) {
-    return k % EXACT_EVERY == 0 || (f64)k >= EXACT_LAST * (f64)(t->steps * t->f->spec.accumulate);
+    i64 step = k / t->f->spec.accumulate, steps = t->refitting ? t->best_steps[t->member] : t->steps;
+    return step % EXACT_EVERY == 0 || (f64)step >= EXACT_LAST * (f64)steps;
 }
 
 void stale_before(struct fit *t, i32 slot) {
@@ -87,20 +91,24 @@ void stale_before(struct fit *t, i32 slot) {
         if (!m->known[at]) memset(kept, 0, sizeof *kept * (size_t)m->floats);
         each_layer(t, r, kept, true);
     }
-    bool exact = exact_step(t, s->batch);
-    t->engine.plan->course.stale = exact ? 0 : t->f->spec.course.stale;
-    t->engine.plan->course.stale_back = exact ? 0 : t->f->spec.course.stale_back;
+    m->stale = !exact_step(t, s->batch);
+    if (m->stale) return;
+    t->engine.plan->course.stale = t->engine.plan->course.stale_back = 0;
 }
 
-void stale_after(struct fit *t) {
+/* The plan stays what it was made to be; ends that are no numbers, or lead to such, are of no use. */
+void stale_after(struct fit *t, bool finite) {
     struct slice_memory *m = t->memory;
     if (!m || m->slices != t->f->spec.slices) return;
     const struct batch_slot *s = &t->batch.slot[m->slot];
-    for (i32 r = 0; r < t->batch.B; r++) {
+    t->engine.plan->course.stale = t->f->spec.course.stale;
+    t->engine.plan->course.stale_back = t->f->spec.course.stale_back;
+    if (!finite) memset(m->known, 0, (size_t)(m->tiles * m->rows));
+    for (i32 r = 0; r < t->batch.B && finite; r++) {
         i64 at = place_of(t, s, r);
         m->known[at] = 1;
         each_layer(t, r, m->end + at * m->floats, false);
     }
 }
 
-bool stale_step(const struct fit *t) { return t->memory && t->engine.plan->course.stale > 0; }
+bool stale_step(const struct fit *t) { return t->memory && t->memory->stale; }

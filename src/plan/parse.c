@@ -276,10 +276,11 @@ static err task(struct reader *r) {
 }
 
 /* What a head of slices says of how their chains are run; left out, it is as the request has it. */
-static err course(struct reader *r, struct chain_course *c) {
+static err course(struct reader *r, struct chain_course *c, bool *written) {
     i64 v;
     char text[32];
-    if (!r->p->sliced || !is(&r->t, "slices")) return 0;
+    *written = r->p->sliced && is(&r->t, "slices");
+    if (!*written) return 0;
     TRY(given(r, "slices", r->p->q->slices));
     TRY(want(r, "tol"));
     snprintf(text, sizeof text, "%.*s", (int)(r->t.n < 31 ? r->t.n : 31), r->t.s);
@@ -320,9 +321,10 @@ static err head(struct reader *r) {
     TRY(want(r, "devices"));
     TRY(number(r, 1, p->machine->ndevice, &devices));
     TRY(want(r, "exact"));
-    TRY(want(r, s->exact ? "yes" : "no"));
+    TRY(want(r, s->exact && !p->sliced ? "yes" : "no"));
     struct chain_course c = p->q->course;
-    TRY(course(r, &c));
+    bool written;
+    TRY(course(r, &c, &written));
     static const char *const informative[] = {"peak", "exchange", "predicted"};
     for (size_t i = 0; i < COUNT(informative); i++) {
         TRY(want(r, informative[i]));
@@ -330,7 +332,7 @@ static err head(struct reader *r) {
         next(r);
     }
     TRY(planner_begin(p, name, s->exact, (i32)devices));
-    if (c.tol > 0) p->plan->course = c;
+    if (written) p->plan->course = c;
     return 0;
 }
 

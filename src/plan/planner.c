@@ -148,7 +148,7 @@ err planner_begin(struct planner *p, const char *strategy, bool exact, i32 ndevi
     p->plan = g;
     snprintf(g->strategy, sizeof g->strategy, "%s", strategy);
     g->train = p->q->train;
-    g->exact = exact;
+    g->exact = exact && !p->sliced; /* slices meet within a tolerance, whoever runs them */
     g->slices = p->sliced ? p->q->slices : 0;
     if (p->sliced) g->course = course_of(p);
     g->forgets = p->q->forgets;

@@ -73,7 +73,8 @@ static err use_act(struct planner *p, const u32 *table, i32 buf, enum use_mode m
     return buf < 0 ? 0 : use(p, table[buf], mode, b0, b1);
 }
 
-bool op_has_how(const struct op *op) { return op->layer->team; }
+/* Slices of time are walked chunk by chunk, as the kernels think best. */
+bool op_has_how(const struct op *op) { return op->layer->team && !op_is_chain(op); }
 
 void plan_set_how(struct plan *p, const struct net *n, i32 op, u32 how) {
     for (u32 i = 0; i < p->ntask && op_has_how(&n->op[op]); i++)

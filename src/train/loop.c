@@ -107,7 +107,7 @@ static err one_step(const struct train_job *j, struct train_state *s, struct pro
         TRY(exec_step(p->exec, &step, &r));
         s->step_seconds += clock_now() - before;
         s->step_count++;
-        if (j->stepped) j->stepped(j->self);
+        if (j->stepped) j->stepped(j->self, r.finite);
         loss += r.loss;
         if (!r.finite) break;
     }

@@ -58,7 +58,7 @@ struct train_job {
     err (*validate)(void *self, f64 *loss);                   /* with the weights now in store; NULL: keep the last ones */
     void (*nonfinite)(void *self, char where[240]); /* where a step went wrong, for people; "" = not known; may be NULL */
     /* For nets that are laid out anew while they are trained; all NULL: none is. */
-    void (*stepped)(void *self);                              /* after every batch */
+    void (*stepped)(void *self, bool finite);                 /* after every batch */
     void (*annotate)(void *self, struct event *e);            /* adds its numbers to an event */
     bool (*outgrown)(void *self);                             /* after a validation: is another layout wanted? */
     err (*relay)(void *self, struct exec **exec); /* makes it: same weights; fill and inputs are those of the new one */

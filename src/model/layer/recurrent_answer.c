@@ -87,28 +87,43 @@ static f32 *walk(const struct way *w, i32 b0, i32 b1, f32 *from, f32 *to) {
     return from;
 }
 
+/* Ends of walks in f32 from where the rows began, for kernels of another precision: their own ends are too rough to compare with.
+ */
+static void plain_ends(const struct way *w, i32 b0, i32 b1, f32 *a, f32 *b) {
+    for (i32 k = b0; k < b1; k++) way_copy(w, a, k, w->begin, k);
+    const f32 *end = walk(w, b0, b1, a, b);
+    for (i32 k = b0; k < b1; k++) way_copy(w, w->fresh, k, end, k);
+}
+
+/* Answers of rows b0..b1 in direction i; plain: their ends without a nudge. */
+static void ask(const struct way *w, i32 b0, i32 b1, i32 i, const f32 *plain) {
+    f32 *a = w->spare_state, *b = a + w->states * w->plane, *answer = direction(w, w->answer, i);
+    for (i32 k = b0; k < b1; k++) {
+        way_copy(w, a, k, w->begin, k);
+        add(w, a, k, NUDGE, direction(w, w->ask, i), k);
+    }
+    const f32 *end = walk(w, b0, b1, a, b);
+    for (i32 k = b0; k < b1; k++) {
+        way_copy(w, answer, k, end, k);
+        add(w, answer, k, -1, plain, k);
+        for (i32 s = 0; s < w->states; s++)
+            for (i32 u = 0; u < w->Hp; u++) answer[s * w->plane + (i64)k * w->Hp + u] *= 1 / NUDGE;
+    }
+}
+
 void way_answers(const struct chain *c, i32 k0, i32 k1, const u8 *todo) {
     const struct way w = way_of(c, false);
+    const bool rough = w.op->spec.precision != PREC_F32;
     f32 *a = w.spare_state, *b = a + w.states * w.plane;
-    for (i32 i = 0; i < w.rank; i++)
-        for (i32 b0 = k0, b1; b0 < k1; b0 = b1) {
-            for (b1 = b0; b1 < k1 && todo[b1]; b1++) {
-                way_copy(&w, a, b1, w.begin, b1);
-                add(&w, a, b1, NUDGE, direction(&w, w.ask, i), b1);
-            }
-            if (b1 == b0) {
-                b1++;
-                continue;
-            }
-            const f32 *end = walk(&w, b0, b1, a, b);
-            for (i32 k = b0; k < b1; k++) {
-                f32 *answer = direction(&w, w.answer, i);
-                way_copy(&w, answer, k, end, k);
-                add(&w, answer, k, -1, w.end, k);
-                for (i32 s = 0; s < w.states; s++)
-                    for (i32 u = 0; u < w.Hp; u++) answer[s * w.plane + (i64)k * w.Hp + u] *= 1 / NUDGE;
-            }
+    for (i32 b0 = k0, b1; b0 < k1; b0 = b1) {
+        for (b1 = b0; b1 < k1 && todo[b1]; b1++) {}
+        if (b1 == b0) {
+            b1++;
+            continue;
         }
+        if (rough) plain_ends(&w, b0, b1, a, b);
+        for (i32 i = 0; i < w.rank; i++) ask(&w, b0, b1, i, rough ? w.fresh : w.end);
+    }
 }
 
 /* h lies in [-1, 1], whatever is foreseen. */
@@ -131,7 +146,7 @@ static f32 carry(const struct way *w, i32 prev, i32 k, f32 tol, f32 *expand, f32
     way_copy(w, now, k, w->end, prev);
     if (w->back && w->given) add(w, now, k, 1, w->given, k);
     for (i32 i = 0; i < w->rank; i++) add(w, now, k, *share(w, i, prev), direction(w, expand, i), prev);
-    if (!w->back) clip(w, now, k);
+    if (!w->back && !cell_of(w->op->spec.cell)->linear_in_h) clip(w, now, k);
     const f32 gap = way_distance(w, now, k, NULL, w->begin, k);
     for (i32 i = 0; i < w->rank; i++) *share(w, i, k) = 0;
     if (!(gap <= tol)) move(w, k, now, project);
