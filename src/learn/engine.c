@@ -2,6 +2,7 @@
 #include "learn/engine.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "model/cell/cell.h"
 
@@ -77,14 +78,28 @@ static err plans(struct engine *e, const struct resources *r, const struct optim
     return q.B == 0 ? 0 : plan_make(&q, &e->forward_plan);
 }
 
+static i64 kept_bytes(const struct plan *p) {
+    i64 kept = 0;
+    for (u32 b = 0; b < p->nbuf; b++) kept += p->buf[b].kind == PBUF_SAVED ? p->buf[b].bytes : 0;
+    return kept;
+}
+
+/* A limit that was set is met when memory is asked for: what it was for, and the way out that slices have. */
+static err too_little(const struct engine *e, err got) {
+    char text[sizeof err_last()->text];
+    if (got != -E601 || !e->plan || e->plan->slices < 2 || net_recomputes(e->net)) return got;
+    snprintf(text, sizeof text, "%s", err_last()->text);
+    return FAIL_AT(E601, NULL, "--recompute   or   a larger --memory, a smaller --batch or a shorter --context",
+                   "%s; the plan keeps %.1f MiB of gates and states for backward", text, (f64)kept_bytes(e->plan) / 0x1p20);
+}
+
 /* Before any of it is asked for: a system that promises more than it has would end the process in the middle of the run. */
 static err room(const struct engine *e, const struct machine *m) {
     const struct plan *p = e->plan, *f = e->forward_plan;
     i64 bytes = (p ? p->peak_bytes - p->store_bytes : 0) + (f ? f->peak_bytes - f->store_bytes : 0) +
                 lmax(p ? p->store_bytes : 0, f ? f->store_bytes : 0);
     if (bytes <= m->memory || m->memory <= 0) return 0;
-    i64 kept = 0;
-    for (u32 b = 0; p && b < p->nbuf; b++) kept += p->buf[b].kind == PBUF_SAVED ? p->buf[b].bytes : 0;
+    i64 kept = p ? kept_bytes(p) : 0;
     f64 share = (f64)m->memory / (f64)bytes;
     if (kept > bytes / 4)
         return FAIL_AT(E601, NULL, kept > bytes - m->memory && p->slices > 1 ?
@@ -99,7 +114,7 @@ static err room(const struct engine *e, const struct machine *m) {
 static err bind(struct engine *e, const struct resources *r, const struct optim *optim, bool chosen) {
     if (optim) {
         if (!chosen || r->how) TRY(engine_choose_how(e->plan, e->net, r));
-        TRY(exec_bind(e->plan, e->net, r->kern, r->pool, &e->store, &e->exec));
+        TRY(too_little(e, exec_bind(e->plan, e->net, r->kern, r->pool, &e->store, &e->exec)));
         exec_trace(e->exec, r->trace);
     }
     if (!e->forward_plan) return 0;

@@ -130,6 +130,12 @@ err net_runs(const struct net *n, const struct kern *k) {
     return 0;
 }
 
+bool net_recomputes(const struct net *n) {
+    for (i32 l = 0; l < n->nop; l++)
+        if (n->op[l].spec.recompute) return true;
+    return false;
+}
+
 i32 net_find_op(const struct net *n, const char *name) {
     for (i32 l = 0; l < n->nop; l++)
         if (!strcmp(n->op[l].spec.name, name)) return l;

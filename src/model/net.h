@@ -84,6 +84,7 @@ static inline i64 buf_floats(const struct buf *b, i32 B) {
     return b->ids ? (i64)b->T * B : (i64)b->T * B * round_up(b->F, LANES);
 }
 static inline bool buf_sends(const struct buf *b) { return b->grad && b->consumer >= 0; } /* it has a gradient buffer */
+bool net_recomputes(const struct net *n); /* some recurrent op makes its gates anew in backward */
 i32 net_find_op(const struct net *n, const char *name);                                   /* -1 = none */
 i64 op_saved_floats(const struct op *op, const struct net *n, i32 B);                     /* kept between forward and backward */
 i64 op_scratch_floats(const struct op *op, const struct net *n,
