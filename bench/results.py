@@ -62,7 +62,7 @@ def machine(threads, load=None):
 def write(part, text):
     """Puts the text of one part in its place."""
     old = FILE.read_text() if FILE.exists() else ""
-    parts = dict(re.findall(r"<!-- begin (\w+) -->\n(.*?)<!-- end \1 -->", old, re.S))
+    parts = dict(re.findall(r"<!-- begin ([\w-]+) -->\n(.*?)<!-- end \1 -->", old, re.S))
     parts[part] = text.strip() + "\n"
     names = sorted(parts, key=lambda n: ORDER.index(n) if n in ORDER else len(ORDER))
     body = "\n".join(f"<!-- begin {n} -->\n{parts[n]}<!-- end {n} -->\n" for n in names)

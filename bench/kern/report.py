@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
-"""report.py - results.json of run.py as docs/RESULTS-kernels.md and docs/img/kernels.svg, and a pointer in docs/RESULTS.md.
+"""report.py - results.json of run.py as docs/RESULTS-kernels.md and docs/img/kernels.svg, and pointers in docs/RESULTS.md.
 
-    report.py [RESULTS.json]          every row as it came out; nothing is measured and nothing typed here"""
+    report.py [RESULTS.json ..] [--out docs/RESULTS-kernels-NAME.md]     every row as it came out; nothing is measured and nothing typed here
+
+Rows of a later file (run.py --only) stand in for those of an earlier one, and the page says so.
+A page holds one machine: --out keeps that of another one.  Pages name each other; their pictures are docs/img/kernels[-NAME].svg."""
+import argparse
 import json
 import os
 import pathlib
 import platform
+import re
 import subprocess
 import sys
 
@@ -25,7 +30,7 @@ METHOD = """## How it is measured
   tensor; a full step: the gradient of the first step and the losses of ten. `checked` shows what came out.
 - One sample is one step: forward, backward and weight gradients, the packing of transposed weights included; no gradient of the input, which is
   data. Contenders take turns, a few samples each. Before and after every sample a calibration loop (multiply-adds in registers, ~150 us, the
-  median of seven bursts; for bf16 also AMX tiles with loads) runs on the same threads of the same process, PyTorch's OpenMP threads included.
+  median of seven bursts; for bf16 also AMX tiles with loads, where there are any) runs on the same threads of the same process, PyTorch's OpenMP threads included.
 - Quiet: both loops at 90 % or more of what they usually reach for this contender in this row, and the threads waited for a processor during less
   than 2 % of the step. Times are `median (first quarter, median of all samples)` in ms over all processes; a row with fewer than {full} quiet
   samples of a contender says so, with fewer than {few} it has no figure. Every contender ran in {generations} processes, one after another.
@@ -36,6 +41,25 @@ METHOD = """## How it is measured
 - Pinning: thread i on processor i, one thread on the last processor; PyTorch by `GOMP_CPU_AFFINITY`, `OMP_NUM_THREADS`, all else as it comes
   (libgomp spins). Variables of the session that begin with OMP, GOMP, MKL, MALLOC, ONEDNN are removed.{realtime}
 """
+
+
+def kernels(info):
+    """The instruction set of our kernels in a run."""
+    return next((v.split()[2].rstrip(",") for k, v in info.items() if k.startswith("ours") and v.startswith("stretto kernels ")), "")
+
+
+def judge(row, isa):
+    """The bars of a row, those of the issue, on kernels of this instruction set: bf16 is held against PyTorch on AMX, else against our own fp32."""
+    case = next((c for c in cases.rows() if c.key == "/".join(filter(None, [row["group"], row["variant"], row["shape"], f"{row['layers']}L",
+                                                                           f"{row['threads']}t"]))), None)
+    if case:
+        row["bar"], row["bar_peak"], row["bar_over_fp32"] = case.bar, case.peak, case.over_fp32
+    row["bar_own"] = 0
+    if row["group"] == "bf16" and isa != "amx":
+        row["bar_own"] = case.own if case and isa == "avx512_bf16" else 0
+        row["bar_over_fp32"] = 0
+        row["bar"] = row["bar"] if row["shape"] == "S4" else 0
+    return row
 
 
 def ms(c):
@@ -115,7 +139,7 @@ def table(rows):
             cells += [against(q.get("best"), bar), against(q.get("stock"), 0)]
         if bf16:
             cells += [ms(got[n]) if n in got else "-" for n in ("ours fp32", "kept fp32")]
-            cells += [against(q.get("own"), 0), against(q.get("fp32"), r["bar_over_fp32"])]
+            cells += [against(q.get("own"), r["bar_own"]), against(q.get("fp32"), r["bar_over_fp32"])]
         few = min(c["quiet"] for c in got.values())
         cells += [" ".join(f"{c['quiet']}/{c['all']}" for c in got.values()) + (" (few)" if few < FULL else ""),
                   "; ".join([r["checked"] + ("" if r["good"] else " does not count"), *r["trouble"].values()])]
@@ -134,6 +158,7 @@ def bars(rows):
         mine = r["got"].get("ours", {})
         either = r["group"] == "bf16" and r["shape"] == "S4"
         for bar, value, what in ((r["bar"], q.get("either" if either else "best"), "x"), (r["bar_over_fp32"], q.get("fp32"), "x over PyTorch's fp32"),
+                                 (r["bar_own"], q.get("own"), "x own fp32"),
                                  (r["bar_peak"], mine.get("peak") if r["good"] and sure(mine) else None, " % of peak")):
             if bar:
                 text = f"{name}: {value:.3g}{what}, bar {bar:g}" if value is not None else f"{name}: bar {bar:g}{what}"
@@ -160,20 +185,53 @@ def compiler():
     return "unknown"
 
 
+def pages():
+    """docs/RESULTS-kernels*.md, each with its line about the machine and its count of bars."""
+    out = {}
+    for page in sorted((ROOT / "docs").glob("RESULTS-kernels*.md")):
+        text = page.read_text()
+        out[page.name] = (re.search(r"^\d{4}-\d\d-\d\d, .*", text, re.M)[0], re.search(r"^\*\*(\d+ bars met.*?)\.?\*\*", text, re.M)[1])
+    return out
+
+
+def link():
+    """Every page names the others, docs/RESULTS.md all of them."""
+    found = pages()
+    for name in found:
+        others = "; ".join(f"[{n}]({n}): {', '.join(line.split(', ')[:2])}" for n, (line, _) in found.items() if n != name)
+        page = ROOT / "docs" / name
+        page.write_text(re.sub(r"^Other machines:.*\n\n", "", page.read_text(), flags=re.M).replace("\n## How", (f"\nOther machines: {others}.\n" if others else "") + "\n## How", 1))
+    results.write("kernels", "## Kernels\n\n" + "\n\n".join(f"{line.split(' Compiler ')[0]} {count}: [{n}]({n})." for n, (line, count) in found.items()))
+
+
+def machine(record):
+    """The line about the machine and the revision, as they were at the run."""
+    return record.get("machine") or results.machine("1 and 2", record["load"])
+
+
 def main():
-    path = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "out" / "kernels" / "results.json")
-    record = json.loads(path.read_text())
-    rows = record["rows"]
+    p = argparse.ArgumentParser()
+    p.add_argument("results", nargs="*", default=[str(ROOT / "out" / "kernels" / "results.json")])
+    p.add_argument("--out", default="docs/RESULTS-kernels.md")
+    args = p.parse_args()
+    page = (ROOT / args.out).resolve()
+    image = page.stem.replace("RESULTS-", "") + ".svg"
+    record, *later = [json.loads(pathlib.Path(f).read_text()) for f in args.results]
+    isa, again = kernels(record["info"]), []
+    for run in later:
+        record["rows"] |= run["rows"]
+        again += [f"Rows of {', '.join(dict.fromkeys(r['group'] for r in run['rows'].values()))} ({len(run['rows'])}) are of a later run, {run['seconds'] / 60:.0f} minutes: {machine(run)}", ""]
+    rows = {k: judge(r, isa) for k, r in record["rows"].items()}
     met, missed, open_ = bars(rows)
     peers = next((json.loads(v) for k, v in record["info"].items() if k.startswith("kept")), {})
     ours = next((v for k, v in record["info"].items() if k.startswith("ours")), "")
     realtime = " Every contender alike ran before the other programs of the machine (SCHED_RR)." if record["realtime"] else ""
     keep = "`MALLOC_MMAP_THRESHOLD_`, `MALLOC_TRIM_THRESHOLD_` 16 GiB, `MALLOC_TOP_PAD_` 256 MiB"
     text = ["# Results: kernels", "", "`make bench-kernels` writes this page; every row, good or bad, as it came out.", "",
-            results.machine("1 and 2", record["load"]) + f" {ours}. Compiler {compiler()}, glibc {platform.libc_ver()[1]}. PyTorch {peers.get('torch')}, {peers.get('onednn')}, "
-            f"{peers.get('cpu')}. {record['seconds'] / 60:.0f} minutes.", "",
+            machine(record) + f" {ours}. Compiler {compiler()}, glibc {platform.libc_ver()[1]}. PyTorch {peers.get('torch')}, {peers.get('onednn')}, "
+            f"{peers.get('cpu')}. {record['seconds'] / 60:.0f} minutes.", "", *again,
             f"**{len(met)} bars met, {len(missed)} missed, {len(open_)} without a figure.** Bars are those of the fourth issue, over PyTorch's best setting.", "",
-            "![ratios over PyTorch](img/kernels.svg)", ""]
+            f"![ratios over PyTorch](img/{image})", ""]
     for title, found in (("Missed", missed), ("Without a figure", open_)):
         if found:
             text += [f"{title}: " + "; ".join(found) + ".", ""]
@@ -186,12 +244,10 @@ def main():
     if odd:
         text += ["## Processes that were slow for life", "", "Quiet medians of the processes of one contender that lie more than a quarter apart; the median over all counts.", "",
                  *(f"- {line}" for line in odd), ""]
-    page = ROOT / "docs" / "RESULTS-kernels.md"
     page.write_text("\n".join(text).rstrip() + "\n")
     (ROOT / "docs" / "img").mkdir(exist_ok=True)
-    (ROOT / "docs" / "img" / "kernels.svg").write_text(draw.chart(rows, ratios))
-    results.write("kernels", "## Kernels\n\n" + results.machine("1 and 2", record["load"]) + f" {len(met)} bars met, {len(missed)} missed, {len(open_)} without a figure: "
-                  "[RESULTS-kernels.md](RESULTS-kernels.md).")
+    (ROOT / "docs" / "img" / image).write_text(draw.chart(rows, ratios))
+    link()
     print(f"{len(met)} bars met, {len(missed)} missed, {len(open_)} without a figure: {page.relative_to(ROOT)}")
     for line in missed + open_:
         print("  " + line)

@@ -23,16 +23,15 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PYTHON = ROOT / ".peers" / "bin" / "python"
-if __name__ == "__main__" and os.environ.get("STRETTO_IN_PEERS") != "1":
-    if not PYTHON.exists():
-        print("skipped: there is no PyTorch to measure against; bench/peers.sh gets it")
-        sys.exit(77)
-    os.execve(PYTHON, [str(PYTHON), *sys.argv], os.environ | {"STRETTO_IN_PEERS": "1"})
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent))
+from peers import ROOT, enter  # noqa: E402
+
+if __name__ == "__main__":
+    enter()
 
 import cases  # noqa: E402
 import report  # noqa: E402
+import results as pages  # noqa: E402
 import workers  # noqa: E402
 
 FP32_LARGEST = 5e-6            # largest difference over the largest entry, fp32 against float64
@@ -164,9 +163,9 @@ def record(row, result):
             "absent": result.get("absent", ""), "trouble": result["trouble"], "got": summary(row, result)}
 
 
-def say(row, result):
+def say(row, result, isa):
     """One line of the terminal."""
-    line, r = f"{row.key:32}", record(row, result)
+    line, r = f"{row.key:32}", report.judge(record(row, result), isa)
     mine, q = r["got"].get("ours"), report.ratios(r)
     if r["absent"]:
         return f"{line} not here: {r['absent']}"
@@ -175,9 +174,11 @@ def say(row, result):
     line += f" {mine['ms']:9.3f} ms {report.peak(r).replace('*', ''):24}"
     if "kept" in r["got"]:
         either = row.group == "bf16" and row.shape == "S4"
-        line += f"  {report.against(q.get('best'), 0 if either else row.bar).replace('*', ''):28} stock {report.against(q.get('stock'), 0):6}"
-        if either and row.bar:
-            line += f" better of two: {report.against(q.get('either'), row.bar).replace('*', '')}"
+        line += f"  {report.against(q.get('best'), 0 if either else r['bar']).replace('*', ''):28} stock {report.against(q.get('stock'), 0):6}"
+        if either and r["bar"]:
+            line += f" better of two: {report.against(q.get('either'), r['bar']).replace('*', '')}"
+        if r["bar_own"]:
+            line += f" own fp32: {report.against(q.get('own'), r['bar_own']).replace('*', '')}"
     line += f" {min(c['quiet'] for c in r['got'].values())} quiet"
     if "allocations" in r["trouble"]:
         line += f"  {r['trouble']['allocations']}"
@@ -212,7 +213,7 @@ def run(args, rows, build):
                     spent[g, row.key] = time.monotonic() - t
                     progress(args, rows, g, i, spent, begin)
                     if args.quick or g == args.generations - 1:
-                        print(f"{row.key:32} checked {result['checked']}" if args.quick and result["good"] else say(row, result), flush=True)
+                        print(f"{row.key:32} checked {result['checked']}" if args.quick and result["good"] else say(row, result, report.kernels(info)), flush=True)
             finally:
                 team.close()
     return results, info, time.monotonic() - begin
@@ -264,7 +265,7 @@ def main():
         return 1 if wrong else 0
     out = pathlib.Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
-    page = {"info": info, "seconds": seconds, "load": load, "generations": args.generations, "realtime": args.realtime,
+    page = {"machine": pages.machine("1 and 2", load), "info": info, "seconds": seconds, "load": load, "generations": args.generations, "realtime": args.realtime,
             "rows": {row.key: record(row, results[row.key]) for row in rows}}
     (out / "results.json").write_text(json.dumps(page, indent=1))
     print(f"{len(rows)} rows in {seconds / 60:.1f} minutes: {out / 'results.json'}")

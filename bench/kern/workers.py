@@ -5,69 +5,31 @@ OpenMP threads are pinned by GOMP_CPU_AFFINITY, ours by themselves.  libgomp's t
 comes after one with several threads waits for that.
 
 realtime: every contender alike runs before all other programs of the machine (SCHED_RR), which makes quiet samples out of a busy machine."""
-import os
 import pathlib
-import select
-import subprocess
 import sys
 import time
 
 import numpy
 
 HERE = pathlib.Path(__file__).resolve().parent
-# glibc: never give memory back, never map a block on its own.  Stock PyTorch maps fresh pages at every step.
-KEEP = {"MALLOC_MMAP_THRESHOLD_": str(1 << 34), "MALLOC_TRIM_THRESHOLD_": str(1 << 34), "MALLOC_TOP_PAD_": str(1 << 28)}
+sys.path.insert(1, str(HERE.parent))
+from peers import KEEP, Failed, Process, first_core, pinned  # noqa: E402, F401
+
 SPIN = 0.025  # seconds
 
 
-class Failed(Exception):
-    pass
-
-
-class Worker:
+class Worker(Process):
     def __init__(self, kind, threads, build, realtime=False):
         self.kind, self.threads = kind, threads
-        cores = os.cpu_count() or 1
-        first = cores - 1 if threads == 1 else 0
-        env = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_", "MKL_", "MALLOC_", "STRETTO_", "ONEDNN_", "DNNL_"))}
+        command, env = [sys.executable, str(HERE / "peer.py"), str(build / "bench_calib.so"), str(threads), "1" if kind == "kept" else "0"], {}
         if kind == "ours":
-            command = [str(build / "bench_step"), "--serve", "--threads", str(threads), "--cpu", str(first)]
+            command = [str(build / "bench_step"), "--serve", "--threads", str(threads), "--cpu", str(first_core(threads))]
         else:
-            command = [sys.executable, str(HERE / "peer.py"), str(build / "bench_calib.so"), str(threads), "1" if kind == "kept" else "0"]
-            env |= {"OMP_NUM_THREADS": str(threads), "GOMP_CPU_AFFINITY": f"{first}-{first + threads - 1}"} | (KEEP if kind == "kept" else {})
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, bufsize=1)
-        if realtime:
-            os.sched_setscheduler(self.process.pid, os.SCHED_RR, os.sched_param(1))  # threads to come inherit it
+            env = pinned(threads) | (KEEP if kind == "kept" else {})
+        super().__init__(command, env, realtime, kind)
 
     def ask(self, line, seconds=120):
-        """One order, one answer without its `ok`; raises Failed with the sentence that came instead."""
-        try:
-            self.process.stdin.write(line + "\n")
-            self.process.stdin.flush()
-        except (OSError, ValueError):
-            raise Failed(f"{self.kind}: the process has ended") from None
-        ready, _, _ = select.select([self.process.stdout], [], [], seconds)
-        if not ready:
-            self.process.kill()
-            raise Failed(f"{self.kind}: no answer to \"{line.split()[0]}\" within {seconds} s; the process was stopped")
-        answer = self.process.stdout.readline().strip()
-        if not answer:
-            self.process.wait()
-            error = " ".join(self.process.stderr.read().split()[-30:])
-            raise Failed(f"{self.kind}: the process has ended (status {self.process.returncode}) {error}")
-        word, _, rest = answer.partition(" ")
-        if word != "ok":
-            raise Failed(f"{word}: {rest}" if word != "absent" else f"absent: {rest}")
-        return rest
-
-    def close(self):
-        try:
-            self.process.stdin.write("quit\n")
-            self.process.stdin.close()
-            self.process.wait(5)
-        except (OSError, ValueError, subprocess.TimeoutExpired):
-            self.process.kill()
-            self.process.wait()
+        return self.order(line, seconds)
 
 
 class Team:

@@ -3,28 +3,35 @@
  *     dh = dy + dz_{t+1} Wh'       block: 2 tiles of rows x 2 panels, or 1 x 4, over all lines of dz; sums in the order of the
  * lines
  *
- * The cell of the block before runs between the steps of a product, a share after each.  What the block's own cell will read is
- * fetched meanwhile where it comes from afar.  dx and dh0 are the same product, copied out. */
+ * The cell of the block before runs between the steps of a product, a share after each (dot products: after a unit).  What the
+ * block's own cell will read is fetched meanwhile where it comes from afar.  dx and dh0 are the same product, copied out. */
 #ifndef STRETTO_KERN_BF16_BWD_H
 #define STRETTO_KERN_BF16_BWD_H
 
 #include "kern/bf16_box.h"
 
+#if defined(ISA_amx)
 enum { SLICE_LINES = 16, PAIR = 2 * LANES };
+#else
+enum { SLICE_LINES = 32, PAIR = 2 * LANES };
+#endif
 
 /* dz of a step times a matrix of wt: where the operands of a unit lie. */
 struct bwd_product {
     const u16 *a, *w;
     i64 group, pair; /* from a group to the next in a; from a pair of output panels to the next in w */
+    i64 panel;       /* from a panel of the pair to the next in z */
     i32 lines;       /* of dz */
 };
 
 static struct bwd_product product_of(const struct lay *l, const u16 *w, i32 t, i32 pair, i32 b) {
     const i32 lines = l->NG * DZ;
     const i64 size = (i64)lines * 2 * TILE;
-    return (struct bwd_product){d_at(l, t, 0, b), w + pair * size, (i64)l->B * DZ * LINE, size, lines};
+    return (struct bwd_product){
+        .a = d_at(l, t, 0, b), .w = w + pair * size, .group = (i64)l->B * DZ * LINE, .pair = size, .lines = lines};
 }
 
+#if defined(ISA_amx)
 /* Two tiles of rows x two panels: line s of dz. */
 INLINE void bwd_mul_two(struct tiles *tl, const struct bwd_product *q, i32 s) {
     const u16 *a = q->a + s / DZ * q->group + s % DZ * LINE, *w = q->w + (i64)s * 2 * TILE;
@@ -49,6 +56,7 @@ INLINE void bwd_mul_one(struct tiles *tl, const struct bwd_product *q, i32 s, bo
     tile_load(tl, 5, w + q->pair + TILE, 64);
     tile_mul(tl, 3, 4, 5);
 }
+#endif
 
 /* ------------------------------------------------------------------ the cell ------------------------------------------------ */
 
@@ -176,12 +184,13 @@ static void bwd_finish(struct bwd_walk *w) {
     }
 }
 
+#if defined(ISA_amx)
 /* Lines s0..s1 of the product of a unit (m tiles of rows; four panels or two), into the tiles of z and z2 or on top of them;
  * meanwhile `cells` pairs of rows, as evenly as they come. */
 INLINE void bwd_unit(const int m, const bool four, struct bwd_walk *w, const struct bwd_product *q, i32 s0, i32 s1, f32 *z,
                      f32 *z2, i32 cells) {
     struct tiles *tl = &w->tl;
-    f32 *const at[4] = {z, z + m * ZTILE, m == 2 ? z + ZTILE : z2, m == 2 ? z + 3 * ZTILE : z2 + ZTILE};
+    f32 *const at[4] = {z, z + q->panel, m == 2 ? z + ZTILE : z2, (m == 2 ? z + ZTILE : z2) + q->panel};
     i32 credit = 0;
     tiles_order();
     if (s0 == 0) {
@@ -218,9 +227,10 @@ static void bwd_unit_four(struct bwd_walk *w, const struct bwd_product *q, f32 *
  * there are two, and all lines with the last ones. */
 static i32 bwd_do_unit(struct bwd_walk *w, const struct bwd_batch *a, const u16 *matrix, i32 t, i32 b, i32 pair, i32 s0, i32 s1,
                        i32 cells) {
-    const struct bwd_product q = product_of(w->l, matrix, t, a->pair + pair, b);
+    struct bwd_product q = product_of(w->l, matrix, t, a->pair + pair, b);
     f32 *z = unit_z(a, b, pair);
     const bool last = s1 == q.lines;
+    q.panel = unit_floats(a->e - a->b) / 2;
     if (block_end(b, a->e) - b > 16) {
         bwd_unit_two(w, &q, s0, s1, z, cells);
         return last;
@@ -233,6 +243,31 @@ static i32 bwd_do_unit(struct bwd_walk *w, const struct bwd_batch *a, const u16 
     bwd_unit_four(w, &q, z, unit_z(a, b, pair + 1), cells);
     return 2;
 }
+#else
+/* Lines s0..s1 of one unit, of two where few rows are left, then as many cells; returns the number of pairs that are finished. */
+static i32 bwd_do_unit(struct bwd_walk *w, const struct bwd_batch *a, const u16 *matrix, i32 t, i32 b, i32 pair, i32 s0, i32 s1,
+                       i32 cells) {
+    static const f32 zeros[LANES] __attribute__((aligned(64)));
+    const struct bwd_product p = product_of(w->l, matrix, t, a->pair + pair, b);
+    const i32 n = block_end(b, a->e) - b, units = n >= 8 ? 1 : pair % 2 ? 0 : imin(2, a->pairs - pair);
+    struct run q = {.w_line = 2 * TILE, .part = {{-1, 0}, {-1, 0}}, .odd = {0, RUN_PAIRS}};
+    s0 -= s0 % DZ, s1 -= s1 % DZ;
+    q.a = p.a + s0 / DZ * p.group, q.a_two = 2 / DZ * p.group, q.a_one = DZ == 1 ? p.group : LINE;
+    q.w = p.w + (i64)s0 * 2 * TILE, q.lines = s1 - s0;
+    if (SPLIT == 1) q.odd[matrix == w->l->wx] = RUN_PAIRS / 2; /* n_x has no weights on the h side, n_h none on the x side */
+    q.w_two = p.pair, q.in_row = s0 ? LANES : 0, q.out_row = LANES;
+    for (i32 i = 0; i < 2 * units; i++) {
+        q.out[i] = unit_z(a, b, pair + i / 2) + i % 2 * (unit_floats(a->e - a->b) / 2);
+        q.in[i] = s0 ? q.out[i] : zeros;
+    }
+    if (units == 2)
+        run_four(DZ * LINE, &q, n);
+    else if (units == 1)
+        run_two(DZ * LINE, &q, n);
+    for (w->left -= cells; cells > 0; cells--) bwd_pair(w);
+    return s1 == p.lines ? units : 0;
+}
+#endif
 
 /* dh of a batch, and as many cells as there are: those of the batch before all along it; its own, unit by unit, if it began with
  * none. */

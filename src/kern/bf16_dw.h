@@ -1,11 +1,12 @@
-/* bf16_dw.h - the weight gradients of the bf16 cells, accumulators staying in tiles over a chunk of rows.
+/* bf16_dw.h - the weight gradients of the bf16 cells, accumulators staying in tiles or registers over a chunk of rows.
  *
  *     dW [I+H][gates]  +=  [x;h]' dz        32 k x two columns of 16, for up to CHUNK rows (t,b) in increasing order
  *
  *     chunk > line of dz (two columns; 32 rows at a time as pairs, in the first cache) > line of k
  *
  * [x;h]' of the chunk is transposed once, into the scratch of the call's own rows in act:  X [K][32 rows][2] tiles of 16 k.  The
- * sums are read from and written to dw itself; only where x or h end inside a tile they go by way of a copy.
+ * sums are read from and written to dw itself; only where x or h end inside a tile they go by way of a copy (dot products stop
+ * there).
  *
  * Rows are summed by 32 in one product: a cut in time elsewhere than after a multiple of 32 rows changes the last bits. */
 #ifndef STRETTO_KERN_BF16_DW_H
@@ -94,6 +95,7 @@ INLINE void pair_rows(struct pairing *m, i32 count) {
 
 /* ------------------------------------------------------------------ products ------------------------------------------------ */
 
+#if defined(ISA_amx)
 /* A tile of sums: in dw, or a copy of it of which the first `rows` count. */
 struct sums {
     f32 *p, *dw;
@@ -153,6 +155,7 @@ static void dw_one(struct tiles *tl, const struct chunk *c, const u16 *x, const 
     tile_store(tl, 0, s[0].p, s[0].stride), tile_store(tl, 2, s[2].p, s[2].stride);
     tiles_order();
 }
+#endif
 
 /* ------------------------------------------------------------------ the walk ------------------------------------------------ */
 
@@ -166,6 +169,7 @@ static f32 *sums_at(const struct lay *l, f32 *dw, i32 k, i32 line, i32 i) {
     return dw + ((i64)p * (l->x->I + l->x->H) + row) * W_ROW + gate * LANES;
 }
 
+#if defined(ISA_amx)
 /* dW of a line: v holds its pairs.  Meanwhile the next line is paired. */
 static void dw_line(struct tiles *tl, const struct lay *l, const struct chunk *c, i32 line, const u16 *v, f32 *dw,
                     struct pairing *m) {
@@ -189,6 +193,33 @@ static void dw_line(struct tiles *tl, const struct lay *l, const struct chunk *c
             if (at[i % 2]) sums_close(&s[i]);
     }
 }
+#else
+/* dW of a line: v holds its pairs.  After each line of k a share of the next line is paired. */
+static void dw_line(struct tiles *tl, const struct lay *l, const struct chunk *c, i32 line, const u16 *v, f32 *dw,
+                    struct pairing *m) {
+    const i32 count = ceil_div(16 * c->groups, l->K);
+    (void)tl;
+    for (i32 k = 0; k < l->K; k++) {
+        const i32 rows = imin(32, k < l->XK ? l->x->I - 32 * k : l->x->H - 32 * (k - l->XK));
+        struct run q = {.a_two = 4 * TILE, .a_one = 2 * TILE, .w = v, .w_line = 2 * TILE, .lines = c->groups, .in_row = W_ROW,
+                        .out_row = W_ROW, .part = {{-1, 0}, {-1, 0}}, .odd = {0, RUN_PAIRS}};
+        q.a = c->xt + (i64)k * c->groups * 2 * TILE;
+        for (i32 i = 0; i < 2; i++) q.in[i] = q.out[i] = sums_at(l, dw, k, line, i);
+        const f32 *next = k + 1 < l->K ? sums_at(l, dw, k + 1, line, 0) : sums_at(l, dw, 0, line + 1, 0);
+        for (i32 i = 0; i < 32 && next; i++, next += W_ROW) {
+            _mm_prefetch((const char *)next, _MM_HINT_T0);
+            _mm_prefetch((const char *)(next + LANES), _MM_HINT_T0);
+        }
+        if (q.out[0] && q.out[1]) {
+            run_two(LINE, &q, rows);
+        } else {
+            if (q.out[1]) q.w += TILE, q.in[0] = q.out[0] = q.out[1];
+            run_one(LINE, &q, rows);
+        }
+        pair_rows(m, count);
+    }
+}
+#endif
 
 static void add_bias(const struct lay *l, i32 line, const vf sum[2], f32 *dbias) {
     for (i32 i = 0; i < 2; i++) {

@@ -4,7 +4,8 @@
  *                                         block of 16 rows: 1 x 4 tiles, all columns at once
  *
  * A finished block lies in a small buffer (8 KB).  Its cell runs right after the product, or, where products are long, a share of
- * it after each step of the next block's product: then both units are busy. */
+ * it after each step of the next block's product: then both units are busy.  Dot products and the cell share one unit: they take
+ * turns, and a block is 8 rows x 2 columns at a time (bf16_tile_dp.h). */
 #ifndef STRETTO_KERN_BF16_FWD_H
 #define STRETTO_KERN_BF16_FWD_H
 
@@ -128,6 +129,7 @@ static const f32 *bias_at(const struct lay *l, i32 g, i32 column) {
     return p < l->NP ? l->x->bias + ((i64)p * GB + (GROUP_PANELS == 1 ? column : 0)) * LANES : no_bias;
 }
 
+#if defined(ISA_amx)
 /* Two tiles of rows, line j of z: one line of k. */
 INLINE void fwd_mul_two(struct tiles *tl, const struct lay *l, const int j, i32 k, const u16 *a, const u16 *w) {
     tile_load(tl, 4, a, 64);
@@ -216,6 +218,43 @@ static void fwd_block_two(struct tiles *tl, const struct lay *l, const struct fw
 static void fwd_block_one(struct tiles *tl, const struct lay *l, const struct fwd_block *b, f32 *z, struct fwd_rows *c) {
     fwd_block_of(1, tl, l, b, z, c);
 }
+#else
+/* The product of block b for line j of z, or for both. */
+INLINE void fwd_lines(const int j, const bool both, const struct lay *l, const struct fwd_block *b, f32 *z) {
+    const i64 line = a_line(l, b->b), column = (b->n > 16 ? 2 : 1) * ZTILE;
+    struct run q = {.a = a_at(l, b->t, b->b, 0), .a_two = 2 * line, .a_one = line, .lines = l->K, .odd = {0, RUN_PAIRS},
+                    .out_row = LANES};
+    q.w = l->wf + TILE * (b->g * wf_tiles(l->K) + j * 2 * l->K), q.w_line = (j == SPLIT ? 1 : 2) * TILE;
+    q.w_two = 2 * l->K * TILE;
+    q.part[0][0] = l->XK - 1, q.part[0][1] = ceil_div(l->x->I - 32 * (l->XK - 1), 2);
+    q.part[1][0] = l->K - 1, q.part[1][1] = ceil_div(l->x->H - 32 * (l->K - l->XK - 1), 2);
+    for (i32 i = 0; i < (both ? 4 : 2); i++) q.in[i] = bias_at(l, b->g, 2 * j + i), q.out[i] = z + (2 * j + i) * column;
+    if (both) {
+        run_four(LINE, &q, b->n);
+    } else if (j != SPLIT) {
+        run_two(LINE, &q, b->n);
+    } else { /* one column of x alone, then one of h alone */
+        q.lines = l->XK;
+        run_one(LINE, &q, b->n);
+        q.a += l->XK * line, q.w += l->XK * q.w_line, q.lines = l->K - l->XK;
+        q.in[0] = q.in[1], q.out[0] = q.out[1];
+        q.part[0][0] = -1, q.part[1][0] = q.lines - 1;
+        run_one(LINE, &q, b->n);
+    }
+}
+
+static void fwd_product(const struct lay *l, const struct fwd_block *b, f32 *z) {
+    if (DZ == 1) {
+        fwd_lines(0, false, l, b, z);
+    } else if (SPLIT < 0) {
+        fwd_lines(0, true, l, b, z);
+    } else {
+        fwd_lines(0, false, l, b, z);
+        fwd_lines(1, false, l, b, z);
+    }
+}
+#endif
+
 static void fwd_block_none(struct tiles *tl, struct fwd_rows *c) {
     const struct cell_curves curves = cell_curves();
     while (c->done < c->n) {
@@ -244,10 +283,15 @@ static void fwd_finish(struct fwd_walk *w) {
 
 static void fwd_next(struct fwd_walk *w, const struct fwd_block *b) {
     const struct fwd_block *p = &w->last;
+#if defined(ISA_amx)
     if (!w->overlap || (p->t != b->t && p->b < b->b + b->n && b->b < p->b + p->n))
         fwd_finish(w); /* it makes the h that b reads */
     struct fwd_rows c = fwd_rows_of(w->l, p, w->z[!w->turn]);
     (b->n > 16 ? fwd_block_two : fwd_block_one)(&w->tl, w->l, b, w->z[w->turn], &c);
+#else
+    if (p->n) fwd_finish(w);
+    fwd_product(w->l, b, w->z[w->turn]);
+#endif
     w->last = *b;
     w->turn = !w->turn;
 }

@@ -1,9 +1,12 @@
-/* bf16_tile_dp.h - tile products by vdpbf16ps (AVX512_BF16): the tiles of bf16_tile_amx.h as arrays.
+/* bf16_tile_dp.h - products by vdpbf16ps (AVX512_BF16) of operands that lie as tiles do (bf16_box.h).
  *
- *     accumulators 0..3   16 lines of 16 f32          operands 4..7   only where they lie: they are read by the product
+ *     out [rows][columns]  =  in  +  a [rows][pairs of k]  *  w [pairs of k][columns]        a column = 16 f32
  *
- * A product keeps the 16 lines of its columns in registers; a pair of k of one row is broadcast to each.  Eight rows go side by
- * side, since a dot product takes as long as six others. */
+ * A tile is but the way in which operands lie: sums stay in registers over all lines of k, 8 rows x 2 columns of them or 16 x 1,
+ * for a dot product takes as long as twelve others (Zen 5: two a cycle, six cycles each).  A pair of k of one row is broadcast
+ * from memory.  A sum adds its pairs in increasing order of k, whatever the rows beside it and the cut into runs of lines.
+ *
+ * Rows that are not there cost nothing, and neither do pairs of k that only fill up a line. */
 #ifndef STRETTO_KERN_BF16_TILE_DP_H
 #define STRETTO_KERN_BF16_TILE_DP_H
 
@@ -11,50 +14,83 @@
 
 #include <string.h>
 
-struct operand {
-    const char *p;
-    i64 stride;
-};
-struct tiles {
-    f32 acc[4][ZTILE] __attribute__((aligned(64)));
-    struct operand at[8];
+enum { RUN_PAIRS = 16, RUN_STEP = 4, RUN_COLUMNS = 4 }; /* RUN_PAIRS: of a line; looked at by RUN_STEP */
+
+struct run {
+    const u16 *a, *w;      /* the first row and line */
+    i64 a_two, a_one;      /* from line s to s + 2, s even, and to s + 1 */
+    i64 w_line, w_two;     /* from a line of w to the next; from column c to c + 2.  Column 1 lies a tile after column 0 */
+    i32 lines, part[2][2]; /* two lines of fewer pairs: {line, pairs} */
+    i32 odd[2];            /* the pairs of odd lines that count */
+    const f32 *in[RUN_COLUMNS];
+    f32 *out[RUN_COLUMNS];
+    i64 in_row, out_row;
 };
 
-static inline void acc_load(f32 *acc, const void *p, i64 stride) {
-    for (i32 r = 0; r < 16; r++) memcpy(acc + 16 * r, (const char *)p + r * stride, 64);
-}
-static inline void acc_store(const f32 *acc, void *p, i64 stride) {
-    for (i32 r = 0; r < 16; r++) memcpy((char *)p + r * stride, acc + 16 * r, 64);
-}
-
-static inline void acc_mul(f32 *acc, struct operand rows, struct operand columns) {
-    enum { SIDE = 8 };
-    vi w[16];
-    UNROLL for (int k = 0; k < 16; k++) w[k] = _mm512_loadu_si512(columns.p + k * columns.stride);
-    for (i32 r0 = 0; r0 < 16; r0 += SIDE) {
-        vf sum[SIDE];
-        UNROLL for (int r = 0; r < SIDE; r++) sum[r] = v_load(acc + (r0 + r) * 16);
-        UNROLL for (int k = 0; k < 16; k++) {
-            UNROLL for (int r = 0; r < SIDE; r++) {
-                i32 pair;
-                memcpy(&pair, rows.p + (r0 + r) * rows.stride + 4 * k, sizeof pair);
-                sum[r] = _mm512_dpbf16_ps(sum[r], (__m512bh)_mm512_set1_epi32(pair), (__m512bh)w[k]);
+/* R rows from r on x C columns from C0 on; A_ROW: from a row of a to the next. */
+INLINE void run_rows(const int R, const int C0, const int C, const i64 A_ROW, const struct run *q, i32 r) {
+    vf sum[16][RUN_COLUMNS];
+    UNROLL for (int i = 0; i < R; i++)
+        UNROLL for (int c = 0; c < C; c++) sum[i][c] = v_load(q->in[C0 + c] + (r + i) * q->in_row);
+    const char *w = (const char *)(q->w + C0 / 2 * q->w_two);
+    for (i32 s = 0; s < q->lines; s++, w += 2 * q->w_line) {
+        const char *a = (const char *)(q->a + r * A_ROW + (s >> 1) * q->a_two + (s & 1) * q->a_one);
+        const i32 all = s & 1 ? q->odd[1] : RUN_PAIRS, first = s & 1 ? q->odd[0] : 0;
+        const i32 pairs = s == q->part[0][0] ? q->part[0][1] : s == q->part[1][0] ? q->part[1][1] : all;
+        const char *v = w + 64 * first;
+        a += 4 * first;
+        for (i32 k = first; k < pairs; k += RUN_STEP, a += 4 * RUN_STEP, v += 64 * RUN_STEP) {
+            UNROLL for (int j = 0; j < RUN_STEP; j++) {
+                vi column[RUN_COLUMNS];
+                UNROLL for (int c = 0; c < C; c++)
+                    column[c] = _mm512_loadu_si512(v + 64 * j + c % 2 * (2 * TILE) + c / 2 * (2 * q->w_two));
+                UNROLL for (int i = 0; i < R; i++) {
+                    i32 pair;
+                    memcpy(&pair, a + 2 * i * A_ROW + 4 * j, sizeof pair);
+                    const vi row = _mm512_set1_epi32(pair);
+                    UNROLL for (int c = 0; c < C; c++)
+                        sum[i][c] = _mm512_dpbf16_ps(sum[i][c], (__m512bh)row, (__m512bh)column[c]);
+                }
             }
         }
-        UNROLL for (int r = 0; r < SIDE; r++) v_store(acc + (r0 + r) * 16, sum[r]);
     }
+    UNROLL for (int i = 0; i < R; i++)
+        UNROLL for (int c = 0; c < C; c++) v_store(q->out[C0 + c] + (r + i) * q->out_row, sum[i][c]);
 }
 
-#define tile_zero(tl, n) memset((tl)->acc[n], 0, sizeof(tl)->acc[n])
-#define tile_load(tl, n, p_, stride_) \
-    ((n) < 4 ? acc_load((tl)->acc[(n)&3], p_, stride_) : (void)((tl)->at[n] = (struct operand){(const char *)(p_), stride_}))
-#define tile_load_once tile_load
-#define tile_store(tl, n, p, stride) acc_store((tl)->acc[n], p, stride)
-#define tile_mul(tl, to, rows, columns) acc_mul((tl)->acc[to], (tl)->at[rows], (tl)->at[columns])
+/* n rows x columns 0, 1. */
+INLINE void run_two(const i64 A_ROW, const struct run *q, i32 n) {
+    i32 r = 0;
+    for (; r + 8 <= n; r += 8) run_rows(8, 0, 2, A_ROW, q, r);
+    if (n - r >= 4) run_rows(4, 0, 2, A_ROW, q, r), r += 4;
+    if (n - r >= 2) run_rows(2, 0, 2, A_ROW, q, r), r += 2;
+    if (n > r) run_rows(1, 0, 2, A_ROW, q, r);
+}
 
+/* n rows x columns 0..3: the last few rows with all of them, for their sums take long. */
+INLINE void run_four(const i64 A_ROW, const struct run *q, i32 n) {
+    i32 r = n & ~7;
+    for (i32 i = 0; i < r; i += 8) run_rows(8, 0, 2, A_ROW, q, i);
+    for (i32 i = 0; i < r; i += 8) run_rows(8, 2, 2, A_ROW, q, i);
+    if (n - r >= 4) run_rows(4, 0, 4, A_ROW, q, r), r += 4;
+    if (n - r >= 2) run_rows(2, 0, 4, A_ROW, q, r), r += 2;
+    if (n > r) run_rows(1, 0, 4, A_ROW, q, r);
+}
+
+/* n rows x column 0. */
+INLINE void run_one(const i64 A_ROW, const struct run *q, i32 n) {
+    i32 r = 0;
+    for (; r + 16 <= n; r += 16) run_rows(16, 0, 1, A_ROW, q, r);
+    if (n - r >= 8) run_rows(8, 0, 1, A_ROW, q, r), r += 8;
+    if (n - r >= 4) run_rows(4, 0, 1, A_ROW, q, r), r += 4;
+    for (; r < n; r++) run_rows(1, 0, 1, A_ROW, q, r);
+}
+
+struct tiles {
+    u8 none; /* there are none */
+};
 #define tiles_awake(tl) ((void)(tl))
-#define tiles_order() ((void)0)
-#define tiles_begin(tl) memset((tl)->at, 0, sizeof(tl)->at)
+#define tiles_begin(tl) ((void)((tl)->none = 0))
 #define tiles_end(tl) ((void)(tl))
 
 #endif

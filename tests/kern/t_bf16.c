@@ -214,6 +214,8 @@ TEST(bf16_matches_twin_over_long_time) {
     }
     check(CELL_LSTM, &(struct shape){.T = 6, .B = 70, .I = 33, .H = 320}); /* long products: cells run among them */
     check(CELL_GRU, &(struct shape){.T = 6, .B = 70, .I = 33, .H = 320});
+    /* weights beyond the second cache: all rows in one batch, whose last block is one tile of them */
+    check(CELL_LSTM, &(struct shape){.T = 3, .B = 40, .I = 8, .H = 400, .state = true, .dend = true});
 }
 
 /* Between tables there are only the order of sums and the activations. */
