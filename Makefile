@@ -9,6 +9,8 @@
 #   make accuracy                      the protocols of bench/protocols, five seeds: docs/RESULTS.md
 #   make bench-e2e bench-reader bench-kernels      measured beside the peers of bench/peers.sh; BENCH="--realtime --only lstm"
 #   make bench-time                    one long series in slices of time: docs/time-parallel.md; BENCH=--realtime
+#   make soak N=100                    runs that are killed at random moments: docs/RESULTS-soak.md
+#   make bench-ranks                   steps on several ranks, beside DDP: docs/RESULTS-ranks.md
 #   make ladder                        which kernel got slower: ns, GF/s, instructions of each; ladder-baseline records them
 #   make install PREFIX=/usr/local     program, libraries, header, manual page, completions
 #   make docs                          pages that follow the tables (tools/docsync.py --write)
@@ -55,6 +57,10 @@ fuzz: build/fuzz/build.ninja
 	build/fuzz/tests/fuzz/fuzz_$(T) -max_total_time=$(S) -print_final_stats=1 \
 	    -artifact_prefix=build/fuzz/found/$(T)/crash- build/fuzz/found/$(T) tests/fuzz/corpus/$(T)
 
+N ?= 100
+soak: release
+	python3 bench/soak.py build/release/cli/stretto $(N)
+
 accuracy: release
 	STRETTO_BUILD=build/release bench/accuracy/run.py
 
@@ -79,6 +85,11 @@ bench-time: release
 	bench/time/run.py build/release $(BENCH)
 	bench/time/report.py
 
+# Steps on two ranks, beside PyTorch's DDP: docs/RESULTS-ranks.md; BENCH=--realtime
+bench-ranks: release
+	bench/peers.sh
+	bench/ranks/run.py build/release $(BENCH)
+
 ladder: release
 	cmake --build build/release -j $(J) --target bench_step
 	bench/kern/ladder.py build/release/bench/kern/bench_step
@@ -97,4 +108,4 @@ docs:
 clean:
 	rm -rf build/dev build/release build/asan build/tsan build/valgrind build/fuzz
 
-.PHONY: all release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time ladder ladder-baseline install docs clean
+.PHONY: all release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks soak ladder ladder-baseline install docs clean

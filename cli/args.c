@@ -143,6 +143,12 @@ static err positional(struct parser *p, const char *arg) {
 static err one(struct parser *p) {
     const char *arg = p->argv[p->at];
     if (p->only_args || arg[0] != '-' || !arg[1]) return positional(p, arg);
+    if (strcmp(arg, "--") == 0 && p->out->verb == VERB_submit) {
+        p->out->rest = p->argv + p->at + 1;
+        p->out->nrest = p->argc - p->at - 1;
+        p->at = p->argc;
+        return 0;
+    }
     if (strcmp(arg, "--") == 0) return p->only_args = true, 0;
     return arg[1] == '-' ? long_option(p, arg) : short_option(p, arg);
 }
@@ -173,7 +179,7 @@ err args_parse(i32 argc, char *const *argv, struct options *o, struct args *out)
     TRY(find_verb(&p));
     if (out->verb < 0) return 0;
     const struct verb_info *v = verb_info((enum verb)out->verb);
-    bool alone = argc == 2 && (v->least > 0 || out->verb == VERB_info || out->verb == VERB_plan);
+    bool alone = argc == 2 && (v->least > 0 || out->verb == VERB_info || out->verb == VERB_plan || out->verb == VERB_submit);
     for (; p.at < argc; p.at++) TRY(one(&p));
     out->help |= alone;
     if (!out->help && out->narg < v->least) {

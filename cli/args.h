@@ -15,6 +15,8 @@ struct args {
     i32 verb;                  /* enum verb, or -1: no verb, show the overview */
     const char *arg[ARGS_MAX]; /* positional arguments, borrowed from argv */
     i32 narg;
+    char *const *rest;         /* behind "--", of verbs that hand it on as it stands; NULL = no "--" */
+    i32 nrest;
     bool help;    /* --help, or a verb alone that cannot work alone */
     bool version; /* --version instead of a verb */
 };

@@ -16,6 +16,7 @@ struct cli {
     struct options o;          /* flags as given; its texts are checked again by config */
     stretto_config *config;    /* the same flags, and the config file */
     struct console console;
+    i32 status;                /* exit status of a job that was waited for, where the verb itself did not fail */
     bool told;                 /* the error is in what was printed: not again on stderr */
 };
 
@@ -23,6 +24,13 @@ typedef stretto_err verb_fn(struct cli *c);
 #define VERB(name, least, most, args, help) verb_fn cmd_##name;
 #include "base/verbs.def"
 #undef VERB
+
+/* submit_local.c, submit_slurm.c: a command line given to a supervisor on this host, or to Slurm. */
+stretto_err submit_local(struct cli *c);
+stretto_err submit_slurm(struct cli *c);
+
+/* The library's config of the command line: the file first, then every flag. */
+stretto_err cli_config(struct cli *c);
 
 /* Events of the library go to the progress line. */
 void cli_on_event(void *cli, const stretto_event *e);
@@ -32,6 +40,11 @@ stretto_err cli_print(char *text);
 
 /* The file named by --out, or `otherwise`. */
 const char *cli_out(const struct cli *c, const char *otherwise);
+
+/* The model and the run folder that `train` writes, by its arguments and options: without -o the model is DATA without folder and
+ * extension, plus ".model". */
+enum { CLI_PATH = 4352 };
+void cli_train_files(const struct args *a, const struct options *o, char model[CLI_PATH], char run_dir[CLI_PATH]);
 
 /* `warning: ...` on stderr. */
 void cli_warn(const struct cli *c, const char *fmt, ...) PRINTF_LIKE(2, 3);

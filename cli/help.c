@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 108, LEFT = 34, WORDS_SHOWN = 30 };
+enum { WIDTH = 108, LEFT = 34, WORDS_SHOWN = 30, TOPICS_WIDE = 78 };
 
 static const struct {
     const char *name, *line;
@@ -132,7 +132,11 @@ void help_overview(FILE *f) {
           "  stretto VERB --help      the options of a verb, with their defaults\n"
           "  stretto help TOPIC       ",
           f);
-    for (size_t i = 0; i < COUNT(topics); i++) fprintf(f, "%s%s", i ? ", " : "", topics[i].name);
+    for (size_t i = 0, at = 0; i < COUNT(topics); i++) {
+        const bool wraps = at + strlen(topics[i].name) > TOPICS_WIDE;
+        at = (wraps ? 0 : at) + strlen(topics[i].name) + 2;
+        fprintf(f, "%s%s", i == 0 ? "" : wraps ? ",\n                           " : ", ", topics[i].name);
+    }
     fputs("\n  stretto explain E204     the long text of an error\n", f);
 }
 
@@ -205,8 +209,10 @@ static const char *status_text(i32 status) {
                  {5, "training diverged"},
                  {6, "memory"},
                  {7, "files"},
+                 {8, "cluster"},
                  {9, "model file"},
                  {10, "worse than naive"},
+                 {11, "doctor says stop"},
                  {75, "stopped, run again"}};
     for (size_t i = 0; i < COUNT(texts); i++)
         if (texts[i].status == status) return texts[i].text;

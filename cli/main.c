@@ -6,6 +6,7 @@
 #include "api/lists.h"
 #include "cli.h"
 #include "help.h"
+#include "launch/launch.h"
 
 /* --- errors --- */
 static void json_text(FILE *f, const char *s) {
@@ -107,8 +108,7 @@ static void open_console(struct cli *c) {
     console_open(&c->console, &o);
 }
 
-/* The library's config: the file first, then every flag. */
-static stretto_err make_config(struct cli *c) {
+stretto_err cli_config(struct cli *c) {
     c->config = stretto_config_new();
     if (!c->config) return -E601;
     if (c->o.config && *c->o.config) TRY(stretto_config_load(c->config, c->o.config));
@@ -136,18 +136,21 @@ static stretto_err run(struct cli *c, int argc, char **argv) {
         help_verb(stdout, (enum verb)c->args.verb, api_lists());
         return 0;
     }
-    TRY(make_config(c));
+    bool alone = c->o.ranks == 1 && c->o.meta[OPT_ranks].rank >= OPT_RANK_FLAG;
+    if (stretto_rank() > 0 && !alone) c->o.quiet = true; /* of several processes one speaks */
+    TRY(cli_config(c));
     open_console(c);
     return verbs[c->args.verb](c);
 }
 
 int main(int argc, char **argv) {
     struct cli c = {.args.verb = -1};
+    launch_join();
     stretto_err e = run(&c, argc, argv);
     console_close(&c.console);
     if (e >= 0 && (fflush(stdout) != 0 || ferror(stdout))) e = FAIL(E703, "cannot write to standard output");
     if (e < 0 && !c.told) show_error(&c);
-    int status = stretto_exit_status(e);
+    int status = e >= 0 && c.status ? c.status : stretto_exit_status(e);
     stretto_config_free(c.config);
     opt_free(&c.o);
     return status;

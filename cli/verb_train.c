@@ -24,10 +24,12 @@ static void catch_signals(void) {
     sigaction(SIGUSR1, &a, NULL);
 }
 
-/* DATA without folder and extension, plus ".model". */
-static void default_model(const char *data, char *out, size_t size) {
-    const char *slash = strrchr(data, '/'), *name = slash ? slash + 1 : data;
-    snprintf(out, size, "%.*s.model", (int)strcspn(name, "."), name);
+void cli_train_files(const struct args *a, const struct options *o, char model[CLI_PATH], char run_dir[CLI_PATH]) {
+    const char *data = a->arg[0], *slash = strrchr(data, '/'), *name = slash ? slash + 1 : data;
+    if (o->out && *o->out) snprintf(model, CLI_PATH, "%.4300s", o->out);
+    else snprintf(model, CLI_PATH, "%.*s.model", (int)strcspn(name, "."), name);
+    if (o->run_dir && *o->run_dir) snprintf(run_dir, CLI_PATH, "%.4300s", o->run_dir);
+    else snprintf(run_dir, CLI_PATH, "%.4300s.run", model);
 }
 
 static stretto_err write_results(struct cli *c, stretto_trainer *t, const char *model, const char *run_dir) {
@@ -96,12 +98,10 @@ static stretto_err print_config(struct cli *c, const char *data_path) {
 }
 
 stretto_err cmd_train(struct cli *c) {
-    char model[4096], run_dir[4096];
+    char model[CLI_PATH], run_dir[CLI_PATH];
     if (c->o.print_config) return print_config(c, c->args.arg[0]);
-    default_model(c->args.arg[0], model, sizeof model);
-    const char *out = cli_out(c, model);
-    snprintf(run_dir, sizeof run_dir, "%s.run", out);
-    return train(c, c->args.arg[0], out, c->o.run_dir && *c->o.run_dir ? c->o.run_dir : run_dir, 0);
+    cli_train_files(&c->args, &c->o, model, run_dir);
+    return train(c, c->args.arg[0], model, run_dir, 0);
 }
 
 stretto_err cmd_resume(struct cli *c) {

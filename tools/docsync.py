@@ -17,6 +17,7 @@ PLUGINS = [  # list, macro, folder of the sources, heading
     ("src/model/optim/optims.def", "OPTIM", "src/model/optim", "Optimisers (`--optim`)"),
     ("src/plan/strategy/strategies.def", "STRATEGY", "src/plan/strategy", "Strategies (`--parallel`)"),
     ("src/data/readers.def", "READER", "src/data", "Readers"),
+    ("src/launch/launchers.def", "LAUNCHER", "src/launch", "Launchers (`submit --on`)"),
     ("src/learn/learners.def", "LEARNER", "src/learn", "Learners (`--task`)"),
 ]
 GROUPS = [("VERB", "Of few verbs"), ("DATA", "Data"), ("MODEL", "Model"), ("TRAINING", "Training"), ("MACHINE", "Machine"),

@@ -8,7 +8,9 @@
  *     grads N M            largest relative L2 distance of a tensor's gradient, and of the losses       -> ok 3.1e-07 1.2e-08
  *     chain N              rounds, serial rounds, again / first, w; forward and backward, each layer    -> ok 2 0 0.06 240 2 ..
  *     trace N              one step, task by task: name, lane, ms                   -> ok fwd_lstm:0:12.3 ..
- *     plan N               predicted ms of the step with w as given                                     -> ok ms
+ *     plan N               ms of the step by the cost model, at the rate measured now; w not known to it  -> ok ms
+ *     sample N S           task times of one step more of N and of parts of its rows, on one thread; S: the series whole  -> ok
+ *     simulate N D D ..    from these: ms on D devices, devices that have work, tasks whose times are guessed  -> ok ms 2 0 ..
  *
  * One process runs all variants, so that run.py can take turns between them and PyTorch. */
 #include <math.h>
@@ -17,178 +19,18 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/arena.h"
 #include "base/mem.h"
-#include "base/rng.h"
 #include "base/str.h"
 #include "exec/chain.h"
-#include "exec/exec.h"
 #include "model/layer.h"
+#include "plan/planner.h"
+#include "sampled.h"
 
-enum { CASES = 64, LINE = 512, PATHS = 640, LAYERS = 8 };
+enum { CASES = 64, LINE = 512, RATES = 6, RATE_ROUNDS = 50000 };
 
-struct cut {
-    i64 T, B, I, H, P, threads, layers;
-    f64 tol;
-    enum precision prec;
-    struct net net;
-    struct machine machine;
-    struct plan *plan;
-    struct pool *pool;
-    struct store store;
-    struct exec *x;
-    f32 *input[NET_BUFS];
-    i32 in, target, lstm[LAYERS];
-    struct arena arena;
-    f64 loss;
-    u32 step;
-};
 static struct cut *all[CASES];
+static struct sampled *sampled[CASES];
 static i32 count;
-
-static i64 steps_of(const struct cut *c) { return (c->T + c->P - 1) / c->P; }
-static i64 len_of(const struct cut *c, i64 k) { return c->T / c->P + (k < c->T % c->P); }
-static i64 first_of(const struct cut *c, i64 k) { return k * (c->T / c->P) + (k < c->T % c->P ? k : c->T % c->P); }
-
-static err layers(struct cut *c) {
-    struct net *n = &c->net;
-    i32 op, length = -1, after = -1, T = (i32)steps_of(c);
-    net_init(n);
-    TRY(net_input(n, "x", T, (i32)c->I, false, &c->in));
-    if (c->T % c->P) TRY(net_input(n, "length", 1, 1, true, &length));
-    if (c->P > 1) TRY(net_input(n, "after", 1, 1, true, &after));
-    i32 from = c->in;
-    for (i32 k = 0; k < c->layers; k++) {
-        char name[16];
-        snprintf(name, sizeof name, "lstm.%d", k);
-        struct op_spec l = net_spec("recurrent", name, from);
-        l.cell = CELL_LSTM, l.units = (i32)c->H, l.precision = c->prec, l.in[2] = length, l.in[3] = after;
-        TRY(net_op(n, &l, &c->lstm[k]));
-        from = n->op[c->lstm[k]].out;
-    }
-    struct op_spec head = net_spec("dense", "head", from), loss;
-    head.units = 1;
-    TRY(net_op(n, &head, &op));
-    loss = net_spec("loss_mse", "loss", n->op[op].out);
-    TRY(net_input(n, "target", T, 1, false, &c->target));
-    loss.in[1] = c->target;
-    TRY(net_op(n, &loss, NULL));
-    return net_check(n);
-}
-
-static void rows(struct cut *c) {
-    const i64 B = c->B * c->P;
-    for (i32 i = 0; i < c->net.nbuf; i++) {
-        i32 *ids = (i32 *)(void *)c->input[i];
-        for (i64 r = 0; r < B && c->net.buf[i].input && c->net.buf[i].ids; r++)
-            ids[r] = strcmp(c->net.buf[i].name, "after") == 0 ? (r < c->B ? -1 : (i32)(r - c->B)) : (i32)len_of(c, r / c->B);
-    }
-}
-
-static err bind(struct cut *c) {
-    char text[32];
-    TRY(layers(c));
-    snprintf(text, sizeof text, "cpu*%d", (int)c->threads);
-    TRY(machine_parse(text, &c->machine));
-    const struct optim *adam = optim_find("adam");
-    struct plan_request q = {.net = &c->net,
-                             .machine = &c->machine,
-                             .B = (i32)(c->B * c->P),
-                             .train = true,
-                             .nstate = adam->nstate,
-                             .parallel = c->P > 1 ? "time" : "auto",
-                             .slices = (i32)c->P,
-                             .course = {.tol = (f32)c->tol}};
-    TRY(plan_make(&q, &c->plan));
-    TRY(pool_new((i32)c->threads, &c->pool));
-    TRY(store_new(&c->net, adam, &c->store));
-    TRY(exec_bind(c->plan, &c->net, kern_best(), c->pool, &c->store, &c->x));
-    for (i32 i = 0; i < c->net.nbuf; i++)
-        if (c->net.buf[i].input) ARENA_NEW(&c->arena, c->input[i], buf_floats(&c->net.buf[i], q.B));
-    rows(c);
-    return 0;
-}
-
-/* A file of n floats, n at most what it holds. */
-static err raw(const char *dir, const char *name, i64 n, f32 *out) {
-    char path[PATHS];
-    snprintf(path, sizeof path, "%s/%s.f32", dir, name);
-    FILE *f = fopen(path, "rb");
-    const size_t got = f ? fread(out, sizeof *out, (size_t)n, f) : 0;
-    if (f) fclose(f);
-    return got == (size_t)n ? 0 : FAIL(E1, "%s: %lld floats are wanted", path, (long long)n);
-}
-
-static err weights(struct cut *c, const char *dir, f32 *most) {
-    for (i32 l = 0; l < c->net.nop; l++) {
-        const struct op *op = &c->net.op[l];
-        struct tensor_info info[8];
-        const i32 n = op->layer->tensors ? op->layer->tensors(op, info) : 0;
-        for (i32 t = 0; t < n; t++) {
-            TRY(raw(dir, info[t].name, (i64)info[t].rows * (info[t].cols ? info[t].cols : 1), most));
-            op->layer->load(op, t, most, c->store.theta + op->theta0);
-        }
-    }
-    return 0;
-}
-
-/* Every tensor of theta (or of a gradient, which lies like theta) to a file of its own. */
-static err save(const struct cut *c, const f32 *theta, const char *dir) {
-    f32 *canonical = mem_alloc((size_t)(8 * c->H * (c->H + c->I + 1)) * sizeof *canonical);
-    err e = canonical ? 0 : -E601;
-    for (i32 l = 0; l < c->net.nop; l++) {
-        const struct op *op = &c->net.op[l];
-        struct tensor_info info[8];
-        const i32 n = op->layer->tensors ? op->layer->tensors(op, info) : 0;
-        for (i32 t = 0; t < n && e == 0; t++) {
-            char path[PATHS];
-            snprintf(path, sizeof path, "%s/%s.f32", dir, info[t].name);
-            op->layer->store(op, t, theta + op->theta0, canonical);
-            const size_t size = (size_t)info[t].rows * (size_t)(info[t].cols ? info[t].cols : 1);
-            FILE *f = fopen(path, "wb");
-            const size_t put = f ? fwrite(canonical, sizeof *canonical, size, f) : 0;
-            if (f) fclose(f);
-            if (put != size) e = FAIL(E1, "%s cannot be written", path);
-        }
-    }
-    mem_free(canonical);
-    return e;
-}
-
-/* The series [T][B][F] of a file as rows of slices. */
-static err series(struct cut *c, const char *dir, const char *name, i32 buf, f32 *all_of_it) {
-    const struct buf *b = &c->net.buf[buf];
-    TRY(raw(dir, name, c->T * c->B * b->F, all_of_it));
-    for (i64 k = 0; k < c->P; k++)
-        for (i64 t = 0; t < steps_of(c); t++)
-            for (i64 w = 0; w < c->B; w++)
-                for (i64 f = 0; f < b->F; f++)
-                    c->input[buf][(t * c->B * c->P + k * c->B + w) * buf_fp(b) + f] =
-                        t < len_of(c, k)      ? all_of_it[((first_of(c, k) + t) * c->B + w) * b->F + f]
-                        : buf == c->target    ? (f32)NAN
-                                              : 0;
-    return 0;
-}
-
-static err load(struct cut *c, const char *dir) {
-    f32 *most = mem_alloc((size_t)(c->T * c->B * (c->I > 1 ? c->I : 1) + 8 * c->H * (c->H + c->I + 1)) * sizeof *most);
-    if (!most) return -E601;
-    err e = weights(c, dir, most);
-    if (e == 0) e = series(c, dir, "x", c->in, most);
-    if (e == 0) e = series(c, dir, "y", c->target, most);
-    mem_free(most);
-    return e;
-}
-
-static err train(struct cut *c, f64 rate) {
-    struct exec_result out;
-    struct exec_step s = {.input = c->input, .loss_scale = 1.f / (f32)(c->T * c->B), .seed = 1, .step = c->step++};
-    s.hyper = (struct optim_hyper){.lr = (f32)rate, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1};
-    s.hyper.step = c->step;
-    TRY(exec_step(c->x, &s, &out));
-    c->loss = out.loss;
-    return 0;
-}
 
 static f64 now(void) {
     struct timespec t;
@@ -213,7 +55,7 @@ static err do_case(char *words) {
         if (strcmp(w, "tol") == 0) str_to_f64(value, strlen(value), '.', &c->tol);
     }
     if (c->layers < 1 || c->layers > LAYERS) return FAIL(E1, "layers=1 to %d", LAYERS);
-    TRY(bind(c));
+    TRY(cut_bind(c));
     all[count++] = c;
     printf("ok %d\n", (int)count - 1);
     return 0;
@@ -223,7 +65,7 @@ static err do_step(struct cut *c, i64 n, f64 rate) {
     printf("ok");
     for (i64 i = 0; i < n; i++) {
         const f64 t = now();
-        TRY(train(c, rate));
+        TRY(cut_train(c, rate));
         printf(" %.4f", now() - t);
     }
     printf("\n");
@@ -262,7 +104,7 @@ static err do_trace(struct cut *c) {
     static struct task_span span[4096];
     exec_trace(c->x, true);
     const f64 t = now();
-    TRY(train(c, 0));
+    TRY(cut_train(c, 0));
     const f64 ms = now() - t;
     const i32 n = exec_spans(c->x, span, COUNT(span));
     printf("ok step:0:%.3f", ms);
@@ -276,6 +118,41 @@ static err do_trace(struct cut *c) {
     return 0;
 }
 
+/* What the cost model says, at the rate that is measured here: as `train` would have it. */
+static void do_plan(struct cut *c) {
+    f64 best = 0;
+    for (i32 i = 0; i < RATES; i++) best = fmax(best, kern_best()->fma_rate(RATE_ROUNDS));
+    machine_set_rate(&c->machine, "cpu", best, 0);
+    plan_cost(c->plan, &c->net, &c->machine);
+    printf("ok %.3f %s\n", 1e3 * c->plan->predicted, c->plan->strategy);
+}
+
+static err do_sample(i32 n, i32 serial) {
+    if (!sampled[n]) {
+        TRY(sampled_new(all[n], all[serial], &sampled[n]));
+        TRY(sampled_step(sampled[n]));
+    }
+    TRY(sampled_step(sampled[n]));
+    printf("ok\n");
+    return 0;
+}
+
+static err do_simulate(i32 n, const char *devices) {
+    if (!sampled[n]) return FAIL(E1, "nothing was sampled of %d", n);
+    char out[LINE] = "";
+    int used = 0, d, len = 0;
+    while (sscanf(devices, "%d%n", &d, &used) == 1 && len < LINE - 64) {
+        f64 seconds;
+        i32 busy;
+        u32 guessed;
+        TRY(sampled_simulate(sampled[n], d, &seconds, &busy, &guessed));
+        len += snprintf(out + len, (size_t)(LINE - len), " %.4f %d %u", 1e3 * seconds, busy, guessed);
+        devices += used;
+    }
+    printf("ok%s\n", out);
+    return 0;
+}
+
 static err obey(char *line) {
     char word[16], rest[LINE];
     int a = -1, b = -1;
@@ -286,7 +163,8 @@ static err obey(char *line) {
     const char *dir = strchr(rest, ' ') ? strchr(rest, ' ') + 1 : ".";
     const bool files = strcmp(word, "load") == 0 || strcmp(word, "save") == 0 || strcmp(word, "grad") == 0;
     if (files) {
-        TRY(word[0] == 'l' ? load(all[a], dir) : save(all[a], word[0] == 's' ? all[a]->store.theta : exec_grad(all[a]->x), dir));
+        const f32 *what = word[0] == 's' ? all[a]->store.theta : exec_grad(all[a]->x);
+        TRY(word[0] == 'l' ? cut_load(all[a], dir) : cut_save(all[a], what, dir));
         printf("ok\n");
         return 0;
     }
@@ -294,8 +172,10 @@ static err obey(char *line) {
     if (strcmp(word, "step") == 0) return do_step(all[a], b, rate);
     if (strcmp(word, "trace") == 0) return do_trace(all[a]);
     if (strcmp(word, "chain") == 0) return do_chain(all[a]);
+    if (strcmp(word, "sample") == 0 && b >= 0 && b < count) return do_sample(a, b);
+    if (strcmp(word, "simulate") == 0) return do_simulate(a, dir);
     if (strcmp(word, "grads") == 0 && b >= 0 && b < count) return do_grads(all[a], all[b]), 0;
-    if (strcmp(word, "plan") == 0) return printf("ok %.3f %s\n", 1e3 * all[a]->plan->predicted, all[a]->plan->strategy), 0;
+    if (strcmp(word, "plan") == 0) return do_plan(all[a]), 0;
     return FAIL(E1, "what is \"%s\"?", word);
 }
 

@@ -6,7 +6,9 @@
     memory            weights that forget after about T/256, T/64, T/16 steps
       number of P     a process with the series whole and in P slices, 1 and 2 threads, fp32 and bf16 (all at once would need 9 GB)
         check         the serial gradient against PyTorch in float64; every other row's against the serial one
-        round 1..N    each contender one step, in turns; PyTorch one step in one of its settings, in turns too
+        round 1..N    each contender one step, in turns; PyTorch one step in one of its settings, in turns too; task times on one
+                      thread, of all slices and of as many as a member of a team has
+        simulate      from these task times: the step on 1 to 16 devices
 
 What counts is the median.  Afterwards the rounds that trained nets take (rounds.py).  A row whose gradient is off is kept, and not counted.
 
@@ -22,13 +24,11 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PYTHON = ROOT / ".peers" / "bin" / "python"
-if __name__ == "__main__" and os.environ.get("STRETTO_IN_PEERS") != "1":
-    if not PYTHON.exists():
-        print("skipped: there is no PyTorch to measure against; bench/peers.sh gets it")
-        sys.exit(77)
-    os.execve(PYTHON, [str(PYTHON), *sys.argv], os.environ | {"STRETTO_IN_PEERS": "1"})
+sys.path.insert(1, str(pathlib.Path(__file__).resolve().parent.parent))
+from peers import ROOT, enter  # noqa: E402
+
+if __name__ == "__main__":
+    enter()
 
 import cases  # noqa: E402
 import report  # noqa: E402
@@ -36,6 +36,7 @@ import rounds  # noqa: E402
 import workers  # noqa: E402
 
 FP32, BF16 = 1e-5, 2e-2   # relative L2 distance of a tensor's gradient
+DEVICES = (1, 2, 4, 8, 16)  # of the simulated steps
 SPIN = 0.025              # seconds for which libgomp's threads spin after they were used
 
 
@@ -103,11 +104,27 @@ def turns(args, worker, ready, peers, against, got):
     for k in range(args.rounds):
         for row, n in ready:
             got[row.key]["ms"].append(float(worker.ask(f"step {n} 1")[0]))
+        for _, n, whole in one_thread(ready):
+            worker.ask(f"sample {n} {whole}")
         if k % max(1, args.rounds // 2) == 0 and against:
             row, n = against.pop(0)
             against.append((row, n))
             got[row.key]["ms"].append(float(peers[row.threads].ask(f"step {n} 1")[0]))
             time.sleep(SPIN)
+
+
+def one_thread(ready):
+    """[(row in slices, its number, number of the whole series in the same precision)] of one thread."""
+    whole = {row.prec: n for row, n in ready if row.P == 1 and row.threads == 1}
+    return [(row, n, whole[row.prec]) for row, n in ready if row.P > 1 and row.threads == 1 and row.prec in whole]
+
+
+def simulate(worker, ready, got):
+    """The step on so many devices, from the task times that were sampled."""
+    for row, n, _ in one_thread(ready):
+        words = worker.ask(f"simulate {n} {' '.join(map(str, DEVICES))}")
+        got[row.key]["simulated"] = {d: {"ms": float(words[3 * i]), "busy": int(words[3 * i + 1]), "guessed": int(words[3 * i + 2])}
+                                     for i, d in enumerate(map(str, DEVICES))}
 
 
 def remember(args, memory, size, slices, peers, folder):
@@ -122,6 +139,7 @@ def remember(args, memory, size, slices, peers, folder):
         check(worker, peers[1], ready, folder, size, got)
         if not args.quick:
             turns(args, worker, ready, peers, against, got)
+            simulate(worker, ready, got)
         worker.close()
         time.sleep(0 if args.quick else 2)  # the machine belongs to others too
     return {"w": report.forgets(got, size[0]), "share": memory.share, "spread": memory.spread, "forget": memory.forget, "rows": got, "why": why}
@@ -201,8 +219,9 @@ def main():
         chosen = [m for m in cases.MEMORIES if not args.only or m.name in args.only.split(",")]
         out, version = measure(args, (cases.T, cases.I, cases.H), chosen, cases.SLICES)
         if args.only:
-            old = json.loads((args.out / "series.json").read_text())["memories"]
-            out = {m.name: out.get(m.name) or old[m.name] for m in cases.MEMORIES}
+            file = args.out / "series.json"
+            out = (json.loads(file.read_text())["memories"] if file.exists() else {}) | out
+            out = {m.name: out[m.name] for m in cases.MEMORIES if m.name in out}
         page = {"T": cases.T, "I": cases.I, "H": cases.H, "revision": revision(), "torch": version, "load": load, "realtime": args.realtime, "rounds": args.rounds,
                 "seconds": time.monotonic() - begin, "memories": out}
         (args.out / "series.json").write_text(json.dumps(page, indent=1))

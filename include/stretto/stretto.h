@@ -52,6 +52,10 @@ STRETTO_API int stretto_errcode(void);                         /* 204 for E204; 
 STRETTO_API const char *stretto_errmsg(void);                  /* what was found */
 STRETTO_API const char *stretto_errwhere(void);                /* "file:line:field" or "" */
 STRETTO_API const char *stretto_errfix(void);                  /* one remedy a line, or "" */
+/* Number of this process among those that a launcher (mpirun, srun) started; 0 when it is alone.  All of them run the same
+ * program; trainers of others than 0 take part in the training, emit no events and write no files but
+ * the record of their status in the run folder. */
+STRETTO_API int stretto_rank(void);
 STRETTO_API int stretto_exit_status(stretto_err e);            /* exit code of the command line for this result */
 STRETTO_API const char *stretto_stop_text(stretto_err reason); /* "all steps done" */
 STRETTO_API void stretto_text_free(char *text);                /* texts that were given through char ** */
@@ -179,6 +183,10 @@ STRETTO_API stretto_err stretto_plan_save(const stretto_plan *self, const char *
 STRETTO_API void stretto_plan_free(stretto_plan *self);
 /* Training speed of the configured network by width, batch and threads.  Text table or JSON. */
 STRETTO_API stretto_err stretto_bench(stretto_config *config, int json, char **out);
+
+/* What stops or slows a run on this host, or on every host of the launcher that started us; lines for people, or JSON.  E1101
+ * when something stops it; *out is filled all the same ("" on other ranks than 0).  Options ranks, threads and run-dir count. */
+STRETTO_API stretto_err stretto_doctor(stretto_config *config, int json, char **out);
 
 #ifdef __cplusplus
 }

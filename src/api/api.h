@@ -7,6 +7,7 @@
 #include "learn/forecast.h"
 #include "learn/learner.h"
 #include "model/layer.h"
+#include "report/status.h"
 #include "stretto/stretto.h"
 
 struct stretto_config {
@@ -32,12 +33,18 @@ struct stretto_model {
 /* Threads, kernels and machine of one run. */
 struct workshop {
     struct machine *machine;
+    struct comm *comm;      /* the MPI job that this process is a rank of; NULL = none */
+    struct machine *ranks;  /* of all ranks, where there are several; NULL = machine */
     struct wisdom wisdom;
     struct resources use;
 };
 /* The kernels that --kernel demands, and how they are to walk a layer (0 = as they like): "amx", "auto:fold".  E103. */
 err pick_kernel(const struct options *o, const struct kern **out, u32 *how);
-err workshop_open(const struct options *o, const struct events *events, const volatile int *stop, struct workshop *out);
+/* This host's rate as these kernels reach it, into the machine; a millisecond or two. */
+void machine_measure(const struct kern *k, struct machine *m);
+/* joins: this verb is run by all ranks together (training); others run alone wherever they are started. */
+err workshop_open(const struct options *o, const struct events *events, const volatile int *stop, bool joins,
+                  struct workshop *out);
 void workshop_close(struct workshop *w);
 
 /* --- options to plain structs --- */
@@ -116,10 +123,14 @@ struct stretto_trainer {
     bool resume;
     volatile int stop;
     struct jsonl *metrics;
+    struct status status;          /* of this rank, while there is a run folder */
     stretto_event_fn *fn;
     void *user;
     struct str text, plan_text;
 };
+
+/* A rank other than 0 of a job of processes: it trains, and neither speaks nor writes. */
+static inline bool trainer_is_silent(const struct stretto_trainer *t) { return comm_rank(t->shop.comm) > 0; }
 
 /* report_fill.c */
 err trainer_report(const struct stretto_trainer *t, const char *path);
@@ -131,7 +142,9 @@ err trainer_record(const struct stretto_trainer *t, struct str *out);
 err run_dir_open(struct stretto_trainer *t, const char *path, bool resume);
 err run_dir_config(
     const struct stretto_trainer *t); /* writes config.json, once every `auto` is resolved; fine without a run folder */
-err run_dir_finish(const struct stretto_trainer *t); /* the model is saved: nothing to resume any more */
+bool run_dir_has_checkpoint(const struct stretto_trainer *t);
+err run_dir_status(struct stretto_trainer *t, err e); /* returns e; a failure is written down in the status record */
+err run_dir_finish(struct stretto_trainer *t); /* the model is saved: nothing to resume any more */
 void run_dir_close(struct stretto_trainer *t);
 
 err text_give(struct str *s, char **out);       /* moves the text out; E601 when it failed */

@@ -23,6 +23,7 @@ struct backtest {
 
 static err fit_before(struct backtest *b, i64 rows) {
     const struct stretto_trainer *t = b->t;
+    if (t->shop.comm) return FAIL_AT(E803, NULL, "stretto backtest without mpirun or srun", "backtest is run by one process");
     const struct learner *learner = learner_find(t->o.task);
     if (!learner) return FAIL_AT(E103, "--task", "--task forecast", "there is no learner \"%s\"", t->o.task);
     struct split split = t->split;

@@ -9,8 +9,8 @@
 #include "base/rng.h"
 #include "learn/forecast_batch.h"
 
-enum { WIDTHS = 4, WAYS = 4, MANY_STEPS = 1 << 20, ROWS = 100000 };
-enum { SLICED = 3 }; /* the way that cuts windows in time */
+enum { WIDTHS = 4, WAYS = 5, MANY_STEPS = 1 << 20, ROWS = 100000 };
+enum { SLICED = 4 }; /* the way that cuts windows in time */
 
 struct bench_row {
     i32 hidden, B;
@@ -28,20 +28,22 @@ struct subject {
 
 static i32 slices_of(const struct subject *s) { return imax(1, s->spec.slices); }
 
-/* Input buffers full of random numbers; category ids stay 0, those of slices say where each row stands. */
+/* Input buffers full of random numbers; category ids stay 0, those of slices say where each row stands, and targets are where a
+ * window has them. */
 static err random_inputs(const struct subject *s, struct arena *a, f32 **input) {
     for (i32 i = 0; i < s->net.nbuf; i++) {
         const struct buf *b = &s->net.buf[i];
         if (!b->input) continue;
         i64 n = buf_floats(b, s->B), fp = buf_fp(b);
+        bool ends = !s->spec.all_steps && strcmp(b->name, "y") == 0; /* in the rows of the last slices alone */
         ARENA_NEW(a, input[i], n);
         for (i64 k = 0; !b->ids && k < n; k++)
-            if (k % fp < b->F) input[i][k] = (f32)rng_normal(1, RNG_TEST, (u32)i, (u64)k);
+            if (k % fp < b->F)
+                input[i][k] = ends && k / fp % s->B < s->B - s->B / slices_of(s) ? (f32)NAN
+                                                                               : (f32)rng_normal(1, RNG_TEST, (u32)i, (u64)k);
         i32 *ids = (i32 *)(void *)input[i];
-        for (i32 r = 0; b->ids && r < s->B; r++) {
-            if (strcmp(b->name, "after") == 0) ids[r] = forecast_slice(&s->spec, s->B, r).after;
-            if (strcmp(b->name, "length") == 0) ids[r] = forecast_slice(&s->spec, s->B, r).steps;
-        }
+        for (i32 r = 0; b->ids && r < s->B; r++)
+            slice_ids(b, forecast_slice(forecast_steps(&s->spec), slices_of(s), s->B, r), r, ids);
     }
     return 0;
 }
@@ -90,11 +92,12 @@ static err bench_one(const struct subject *s, const struct workshop *shop, i32 r
     return e;
 }
 
-/* The ways to share out a step that are worth a row: rows where there are enough of them, else units; slices of time where they
- * were asked for or are what auto takes. */
+/* The ways to share out a step that are worth a row: rows where there are enough of them, else units or layers; slices of time
+ * where they were asked for or are what auto takes. */
 static bool way(i32 k, const struct forecast_spec *spec, i32 B, i32 threads, char *out, size_t size) {
     bool rows = ceil_div(B, plan_grain(B)) >= threads;
-    snprintf(out, size, k == 0 ? "serial" : k == 1 ? "data_sync:%d" : k == 2 ? "unit_split" : "time_slice", threads);
+    snprintf(out, size, k == 0 ? "serial" : k == 1 ? "data_sync:%d" : k == 2 ? "unit_split" : k == 3 ? "wavefront" : "time_slice",
+             threads);
     if (k == SLICED) return spec->slices > 1;
     return k == 0 || (threads > 1 && rows == (k == 1));
 }
@@ -196,7 +199,7 @@ stretto_err stretto_bench(stretto_config *config, int json, char **out) {
     struct str text = {0};
     i32 n = 0;
     err e = opt_copy(&o, &config->o);
-    if (e >= 0) e = workshop_open(&o, NULL, NULL, &shop);
+    if (e >= 0) e = workshop_open(&o, NULL, NULL, false, &shop);
     if (e >= 0) e = bench_all(&o, &shop, rows, &n);
     if (e >= 0) e = show(&o, &shop, rows, n, json, &text);
     workshop_close(&shop);

@@ -30,6 +30,7 @@ stretto_err stretto_trainer_trace(stretto_trainer *self, const char *json_path) 
     struct arena a = {0};
     struct str text = {0};
     struct span *span;
+    if (trainer_is_silent(self)) return 0;
     if (!self->model) return FAIL(E105, "there is no model yet: run the trainer first");
     const struct forecaster *f = self->model->f;
     err e = spans_of(f->span, f->nspan, "thread", &a, &span);

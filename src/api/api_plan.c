@@ -33,8 +33,18 @@ static err shape_net(const struct forecast_spec *spec, const struct series *s, i
     return forecast_net(spec, &p, s, net);
 }
 
+static err this_host(const struct options *o, struct machine *m) {
+    const struct kern *k;
+    u32 how;
+    TRY(machine_host(opt_is_auto(o, OPT_threads) ? 0 : (i32)o->threads, m));
+    TRY(pick_kernel(o, &k, &how));
+    machine_measure(k, m);
+    return 0;
+}
+
+/* The host at hand with the rate that training would see, or the one that was described. */
 static err machine_of(const struct options *o, struct machine *m) {
-    if (strcmp(o->machine, "auto") == 0) return machine_host(opt_is_auto(o, OPT_threads) ? 0 : (i32)o->threads, m);
+    if (strcmp(o->machine, "auto") == 0) return this_host(o, m);
     if (!file_exists(o->machine)) return machine_parse(o->machine, m);
     char *text;
     i64 n;
@@ -126,7 +136,7 @@ stretto_err stretto_plan_summary(const stretto_plan *self, int json, char **out)
 /* Numbers of slices that are worth a row: what the plan has, and every fourth power as long as slices have some length. */
 static i32 slice_counts(const struct stretto_plan *p, i32 count[CUTS]) {
     i32 n = 0, own = p->q.slices;
-    for (i32 P = 4; n < CUTS - 1 && p->spec.context / P >= CUT_STEPS; P *= 4) {
+    for (i32 P = 4; n < CUTS - 1 && forecast_steps(&p->spec) / P >= CUT_STEPS; P *= 4) {
         if (own > (n ? count[n - 1] : 1) && own < P) count[n++] = own;
         if (n < CUTS) count[n++] = P;
     }
@@ -145,7 +155,7 @@ static err compare_cuts(const struct stretto_plan *self, struct net *net, struct
     for (i32 i = 0; i < n; i++) {
         cut[i] = self->q;
         spec.slices = count[i];
-        cut[i].forgets = self->o.forgets > 0 ? (i32)self->o.forgets : imax(1, spec.context / count[i] / 4);
+        cut[i].forgets = self->o.forgets > 0 ? (i32)self->o.forgets : imax(1, forecast_steps(&spec) / count[i] / 4);
         TRY(shape_net(&spec, s, self->windows, &net[1 + i], &cut[i]));
     }
     TRY(plan_compare_sliced(&whole, cut, n, text));
@@ -155,12 +165,21 @@ static err compare_cuts(const struct stretto_plan *self, struct net *net, struct
     return 0;
 }
 
+/* No figure of the table was measured. */
+static void say_how(const struct stretto_plan *self, struct str *text) {
+    const struct device *d = &self->machine->device[0];
+    str_addf(text, "times are predicted by a cost model, at %.3g GF/s (%s) and %.3g GB/s (%s) a device\n", d->gflops,
+             strcmp(self->o.machine, "auto") == 0 ? "measured now" : "as described or assumed", d->gbytes,
+             strcmp(self->o.machine, "auto") == 0 ? "assumed" : "as described or assumed");
+}
+
 stretto_err stretto_plan_compare(const stretto_plan *self, char **out) {
     struct str text = {0};
     struct net *net = NULL;
-    if (!self->spec.all_steps) return text_end(plan_compare(&self->q, &text), &text, out);
-    err e = mem_new((void **)&net, CUTS + 1, sizeof *net);
-    if (e >= 0) e = compare_cuts(self, net, &text);
+    const bool cut = forecast_can_slice(&self->spec);
+    err e = cut ? mem_new((void **)&net, CUTS + 1, sizeof *net) : plan_compare(&self->q, &text);
+    if (e >= 0 && net) e = compare_cuts(self, net, &text);
+    if (e >= 0) say_how(self, &text);
     mem_free(net);
     return text_end(e, &text, out);
 }

@@ -89,7 +89,7 @@ static err forecast_last(stretto_model *m, const struct series *s, forecast_row_
     struct events events = notes_to(m);
     i64 origin = last_origin(s);
     TRY(check_room(m, s, origin));
-    TRY(workshop_open(&m->config.o, &events, NULL, &shop));
+    TRY(workshop_open(&m->config.o, &events, NULL, false, &shop));
     struct window_set set = {.first = origin, .end = origin + 1, .stride = 1};
     err e = forecast_windows(m->f, s, &set, &shop.use, fn, self);
     workshop_close(&shop);
@@ -231,7 +231,7 @@ static err eval(stretto_model *m, stretto_data *d, const struct options *o, stru
     struct events events = notes_to(m);
     const char *what = "eval";
     TRY(eval_windows(m, d->s, o && !opt_is_auto(o, OPT_stride) ? o->stride : m->f->spec.stride, &set, &what));
-    TRY(workshop_open(&m->config.o, &events, NULL, &shop));
+    TRY(workshop_open(&m->config.o, &events, NULL, false, &shop));
     err e = forecast_score(m->f, d->s, &set, &shop.use, scores);
     workshop_close(&shop);
     if (e < 0) return e;

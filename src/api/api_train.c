@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/api.h"
+#include "api/ranks.h"
 #include "base/file.h"
 #include "data/series_build.h"
 #include "report/jsonl.h"
@@ -15,7 +15,7 @@ enum { PLAN_BYTES = 64 << 20 };
 /* Events of the library become events of stretto.h. */
 static void forward(void *self, const struct event *e) {
     struct stretto_trainer *t = self;
-    if (!t->fn) return;
+    if (!t->fn || e->kind > EVENT_END) return;
     stretto_event out = {.kind = (int)e->kind,
                          .text = e->text,
                          .step = e->step,
@@ -48,7 +48,9 @@ static err open_trainer(const stretto_config *config, stretto_data *data, struct
     listen(t, (struct sink){forward, t});
     listen(t, course_sink(&t->course));
     TRY(opt_copy(&t->o, &config->o));
-    return workshop_open(&t->o, &t->events, &t->stop, &t->shop);
+    TRY(workshop_open(&t->o, &t->events, &t->stop, true, &t->shop));
+    if (trainer_is_silent(t)) t->events.n = 0;
+    return 0;
 }
 
 stretto_err stretto_trainer_new(stretto_config *config, stretto_data *data, stretto_trainer **out) {
@@ -125,10 +127,10 @@ static err load_plan(struct stretto_trainer *t) {
     t->spec.plan_path = t->o.plan;
     TRY(str_ok(&t->plan_text));
     i32 slices = slices_of_plan(t->plan_text.s);
-    if (t->spec.slices > 1 || slices < 2 || !t->spec.all_steps) return 0; /* else the plan is compared, line by line */
-    if (slices > t->spec.context)
+    if (t->spec.slices > 1 || slices < 2 || !forecast_can_slice(&t->spec)) return 0; /* else the plan is compared, line by line */
+    if (slices > forecast_steps(&t->spec))
         return FAIL_AT(E402, t->o.plan, "stretto plan --save FILE   (writes a plan that fits)",
-                       "%d slices of time out of a context of %d rows", slices, t->spec.context);
+                       "%d slices of time out of a context of %d steps", slices, forecast_steps(&t->spec));
     t->spec.slices = t->spec.slices_least = slices;
     return 0;
 }
@@ -137,6 +139,7 @@ static err fit(struct stretto_trainer *t, struct forecaster **out) {
     const struct learner *learner = learner_find(t->o.task);
     if (!learner) return FAIL_AT(E103, "--task", "--task forecast", "there is no learner \"%s\"", t->o.task);
     TRY(resolve_forecast(&t->o, t->data->s, &t->events, &t->spec, &t->split));
+    TRY(ranks_answers(t));
     TRY(run_dir_config(t));
     schema_limit_words(t->data->s, t->split.train);
     TRY(scale(t));
@@ -149,7 +152,7 @@ static err fit(struct stretto_trainer *t, struct forecaster **out) {
                                .use = t->shop.use,
                                .run_dir = t->run_dir,
                                .resume = t->resume};
-    return learner->fit(&job, out);
+    return ranks_fit(t, learner, &job, out);
 }
 
 /* Bands are promises too: how many test cells the outermost one holds. */
@@ -193,18 +196,44 @@ static err make_model(struct stretto_trainer *t, struct forecaster *f) {
     return opt_copy(&m->config.o, &t->o);
 }
 
-stretto_err stretto_trainer_run(stretto_trainer *self) {
+/* A rank is missing: with a checkpoint the run can be started again, and its exit status says so. */
+static err lost(struct stretto_trainer *t) {
+    char fix[4200];
+    const struct err_record why = *err_last();
+    const bool again = run_dir_has_checkpoint(t);
+    err_put(&why);
+    if (again) {
+        snprintf(fix, sizeof fix, "stretto resume %s", t->run_dir);
+        err_set(E802, why.where, fix, "E801, %.900s; a checkpoint is in %s", why.text, t->run_dir);
+    }
+    return run_dir_status(t, -err_last()->code);
+}
+
+static err run(struct stretto_trainer *self) {
     struct forecaster *f = NULL;
     err e = fit(self, &f);
-    if (self->o.log && *self->o.log) {
+    if (self->o.log && *self->o.log && !trainer_is_silent(self)) {
         err logged = course_csv(&self->course, self->o.log);
         if (e >= 0 && logged < 0) e = logged;
     }
     if (e != 0) return e; /* failed, or stopped by a signal: a checkpoint is there */
+    if (trainer_is_silent(self)) {
+        e = f->stopped;
+        forecast_free(f);
+        return e;
+    }
     TRY(make_model(self, f));
+    event_phase(&self->events, "score");
     TRY(score(self));
     TRY(trainer_record(self, &self->model->record));
     return f->stopped;
+}
+
+stretto_err stretto_trainer_run(stretto_trainer *self) {
+    err e = run(self);
+    if (e == STOP_SIGNAL) status_end(&self->status, "stopped", err_exit_status(-E802));
+    else if (e >= 0 && trainer_is_silent(self)) status_end(&self->status, "done", 0);
+    return e == -E801 ? lost(self) : run_dir_status(self, e);
 }
 
 const char *stretto_trainer_scores(stretto_trainer *self, int json) {
@@ -222,22 +251,26 @@ const char *stretto_trainer_scores(stretto_trainer *self, int json) {
 }
 
 double stretto_trainer_skill(const stretto_trainer *self) {
+    if (trainer_is_silent(self)) return 1; /* rank 0 judges */
     return self->scored ? score_skill(self->model->f, &self->scores, &self->o) : (f64)NAN;
 }
 
 stretto_err stretto_trainer_save(stretto_trainer *self, const char *path) {
+    if (trainer_is_silent(self)) return 0;
     if (!self->model) return FAIL(E105, "there is no model yet: run the trainer first");
-    TRY(stretto_model_save(self->model, path));
-    TRY(run_dir_finish(self));
+    TRY(run_dir_status(self, stretto_model_save(self->model, path)));
+    TRY(run_dir_status(self, run_dir_finish(self)));
     event_note(&self->events, EVENT_SAVED, "%s", path);
     return 0;
 }
 
 stretto_err stretto_trainer_report(stretto_trainer *self, const char *html_path) {
+    if (trainer_is_silent(self)) return 0;
     return self->model ? trainer_report(self, html_path) : FAIL(E105, "there is no model yet: run the trainer first");
 }
 
 stretto_err stretto_trainer_plot(stretto_trainer *self, const char *svg_path) {
+    if (trainer_is_silent(self)) return 0;
     return self->model ? trainer_plot(self, svg_path) : FAIL(E105, "there is no model yet: run the trainer first");
 }
 

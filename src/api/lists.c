@@ -23,6 +23,11 @@ const struct opt_list *api_lists(void) {
 #include "learn/learners.def"
 #undef LEARNER
         },
+        {"launchers",
+#define LAUNCHER(name) #name " "
+#include "launch/launchers.def"
+#undef LAUNCHER
+        },
         {"presets",
 #define PRESET(name, when) #name " "
 #include "base/presets.def"

@@ -6,4 +6,6 @@
 
 const struct opt_list *api_lists(void);
 
+bool api_has_mpi(const char *flavour); /* a plug-in for this MPI library was built: "openmpi", "mpich" */
+
 #endif

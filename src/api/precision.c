@@ -7,8 +7,6 @@
 
 #include "api/api.h"
 
-enum { CALIBRATION_ROUNDS = 100000 };
-
 struct question {
     struct net net;
     struct machine machine;
@@ -35,7 +33,7 @@ static err prepare(const struct options *o, const struct series *s, const struct
     f64 per_epoch = dmax(1, (f64)windows / nwin);
     q->steps = (spec.steps > 0 ? (f64)spec.steps : ceil(spec.epochs * per_epoch)) * spec.accumulate * spec.members;
     TRY(machine_host(opt_is_auto(o, OPT_threads) ? 0 : (i32)o->threads, &q->machine));
-    machine_set_rate(&q->machine, "cpu", q->kern->fma_rate(CALIBRATION_ROUNDS), 0);
+    machine_measure(q->kern, &q->machine);
     const struct optim *optim = optim_find(o->optim);
     struct plan_request r = {.net = &q->net,
                              .machine = &q->machine,
@@ -73,8 +71,10 @@ static err ask(struct question *q, enum precision *out, char *why, size_t size) 
                                : "bf16 was not measured for this shape, and the run is too short to do it now");
         return 0;
     }
-    snprintf(why, size, "%s takes %.3g ms in bf16, %.3g ms in fp32 (measured%s)", q->net.op[l].spec.name, 1e3 * e->seconds[1],
-             1e3 * e->seconds[0], e->fresh ? " now" : " before");
+    char shared[32] = "";
+    if (s.members > 1) snprintf(shared, sizeof shared, " shared by %d threads", s.members);
+    snprintf(why, size, "%s takes %.3g ms in bf16, %.3g ms in fp32%s (measured%s)", q->net.op[l].spec.name, 1e3 * e->seconds[1],
+             1e3 * e->seconds[0], shared, e->fresh ? " now" : " before");
     if (wisdom_save(&q->wisdom) < 0) err_clear(); /* it is measured again next time */
     return 0;
 }

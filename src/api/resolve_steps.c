@@ -99,20 +99,22 @@ static err weigh(const struct forecast_spec *spec, i64 windows, i32 ntarget, i32
     whole.slices = 1;
     TRY(forecast_rows(&whole, windows, ntarget, &nwin, &w->rows));
     w->wanted = TILE_ROWS;
-    w->most = spec->context / least;
+    w->most = forecast_steps(spec) / least;
     w->slices = imin(w->wanted / w->rows, w->most);
     return 0;
 }
 
-/* `auto`: slices where they are worth it, and a sentence either way. */
+/* `auto`: slices where they are worth it, and a sentence either way, but for windows by the thousand: they fill the kernels. */
 static void choose_slices(const struct options *o, const struct wish *w, const struct events *ev,
                           struct forecast_spec *spec) {
+    if (!spec->all_steps && w->slices < 2) return;
     if (o->deterministic)
         event_note(ev, EVENT_NOTE, "no slices of time: --deterministic asks for the bits of the serial run, slices meet within a "
                    "tolerance");
     else if (w->slices >= 2)
         event_note(ev, EVENT_NOTE, "%d slices of time: %d row%s of %d steps would leave most of the %d empty that the kernels "
-                   "can take at once", spec->slices = w->slices, w->rows, w->rows > 1 ? "s" : "", spec->context, w->wanted);
+                   "can take at once", spec->slices = w->slices, w->rows, w->rows > 1 ? "s" : "", forecast_steps(spec),
+                   w->wanted);
     else if (w->wanted / w->rows < 2)
         event_note(ev, EVENT_NOTE, "no slices of time: the %d rows of a step fill the kernels", w->rows);
     else
@@ -121,31 +123,38 @@ static void choose_slices(const struct options *o, const struct wish *w, const s
 }
 
 static err given_slices(const struct forecast_spec *spec, i32 usual, const struct events *ev) {
-    char fix[96];
-    snprintf(fix, sizeof fix, "--parallel time:%d", usual);
-    if (spec->slices > spec->context)
-        return FAIL_AT(E401, "--parallel", fix, "%d slices of time out of a context of %d rows", spec->slices, spec->context);
-    if (spec->slices > 1 && spec->context / spec->slices < SHORT_SLICE)
+    char fix[96], of[64];
+    i32 steps = forecast_steps(spec);
+    bool fewer = usual > 1 && usual < spec->slices;
+    if (fewer) snprintf(fix, sizeof fix, "--parallel time:%d", usual);
+    else snprintf(fix, sizeof fix, "--parallel auto");
+    if (spec->segment > 1) snprintf(of, sizeof of, "%d segment%s of %d rows", steps, steps > 1 ? "s" : "", spec->segment);
+    else snprintf(of, sizeof of, "%d row%s", steps, steps > 1 ? "s" : "");
+    if (spec->slices > steps)
+        return FAIL_AT(E401, "--parallel", fix, "%d slices of time out of a context of %s", spec->slices, of);
+    if (spec->slices > 1 && steps / spec->slices < SHORT_SLICE)
         event_note(ev, EVENT_WARNING, "slices of %d steps: what the model remembers for longer is found in rounds, so most of "
-                   "them run again (%s has %d)", spec->context / spec->slices, fix, spec->context / usual);
+                   "them run again (%s has %d)", steps / spec->slices, fix, fewer ? steps / usual : steps);
     return 0;
 }
 
-/* What this model has that is not cut in time. */
+/* What is not cut in time, or not that way. */
 static err no_slices(const struct forecast_spec *spec) {
-    static const char fix[] = "--loss-steps all   or   --parallel auto";
     if (spec->bidirectional)
-        return FAIL_AT(E401, "--parallel", "--no-bidirectional --loss-steps all   or   --parallel auto",
+        return FAIL_AT(E401, "--parallel", "--no-bidirectional   or   --parallel auto",
                        "slices of time go forwards, --bidirectional reads the context from its end too");
     if (spec->projection > 0)
-        return FAIL_AT(E401, "--parallel", "--projection 0 --loss-steps all   or   --parallel auto",
+        return FAIL_AT(E401, "--parallel", "--projection 0   or   --parallel auto",
                        "slices of time hand on the state of a cell, not that of a --projection");
-    if (spec->decode || spec->unroll)
-        return FAIL_AT(E401, "--parallel", "--decoder direct --loss-steps all   or   --parallel auto",
-                       "slices of time cut a context that has a loss at every row, --decoder %s has it in rows that follow the "
-                       "context", spec->decode ? "parallel" : "autoregressive");
-    return FAIL_AT(E401, "--parallel", fix,
-                   "slices of time cut a context that has a loss at every row, this one has it at its end");
+    if (spec->course.stale > 0 && !spec->all_steps)
+        return FAIL_AT(E401, "--slice-rounds", "--slice-rounds 0   or   --loss-steps all",
+                       "--slice-rounds goes on from what slices left at the last visit, windows that differ by a row have none");
+    return 0;
+}
+
+/* Are slices a choice that `auto` has? */
+static bool may_slice(const struct forecast_spec *spec) {
+    return spec->correction && forecast_can_slice(spec) && (spec->all_steps || forecast_steps(spec) >= 2 * LONG_SLICE);
 }
 
 err resolve_slices(const struct options *o, i64 windows, i32 ntarget, const struct events *ev, struct forecast_spec *spec) {
@@ -153,16 +162,18 @@ err resolve_slices(const struct options *o, i64 windows, i32 ntarget, const stru
     bool open = strcmp(o->parallel, "auto") == 0;
     struct wish w;
     TRY(plan_slices(o->parallel, &n));
+    if (n == 1)
+        return FAIL_AT(E401, "--parallel", "--parallel serial   or   --parallel time:2", "one slice of time is the whole window");
     if (o->plan && *o->plan && n <= 0) return 0; /* the plan says how many */
-    if (n == 0 && !(open && spec->all_steps && spec->correction)) return 0;
-    if (!spec->all_steps) return no_slices(spec);
+    if (n == 0 && !(open && may_slice(spec))) return 0;
+    TRY(no_slices(spec));
     TRY(weigh(spec, windows, ntarget, open ? LONG_SLICE : USUAL_SLICE, &w));
     if (open) {
         choose_slices(o, &w, ev, spec);
         return 0;
     }
-    i32 usual = imin(imax(2, w.slices), spec->context);
-    spec->slices = n > 0 ? n : usual;
+    i32 usual = imin(imax(2, w.slices), forecast_steps(spec));
+    spec->slices = n > 0 ? n : imax(2, usual);
     spec->slices_least = n > 0 ? n : 2;
     return given_slices(spec, usual, ev);
 }

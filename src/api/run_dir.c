@@ -73,7 +73,7 @@ static err write_run(const struct stretto_trainer *t, bool finished) {
 
 err run_dir_config(const struct stretto_trainer *t) {
     struct str text = {0};
-    if (!t->run_dir) return 0;
+    if (!t->run_dir || trainer_is_silent(t)) return 0;
     opt_dump_json(&t->o, 1u << VERB_train, &text);
     return write_text(t, "config.json", &text);
 }
@@ -85,10 +85,13 @@ static err forget(const struct stretto_trainer *t) {
     return ckpt_clear(path);
 }
 
-err run_dir_finish(const struct stretto_trainer *t) {
-    if (!t->run_dir || t->model->f->stopped == STOP_TIME) return 0; /* a run out of time can go on */
-    TRY(forget(t));
-    return write_run(t, true);
+err run_dir_finish(struct stretto_trainer *t) {
+    if (t->run_dir && t->model->f->stopped != STOP_TIME) { /* a run out of time can go on */
+        TRY(forget(t));
+        TRY(write_run(t, true));
+    }
+    status_end(&t->status, "done", 0);
+    return 0;
 }
 
 static err open_metrics(struct stretto_trainer *t) {
@@ -106,18 +109,44 @@ static err open_metrics(struct stretto_trainer *t) {
     return 0;
 }
 
+/* Every rank says what it does (`stretto top`). */
+static void tell_status(struct stretto_trainer *t) {
+    const i32 world = t->shop.comm ? comm_size(t->shop.comm) : (i32)t->o.ranks;
+    status_open(&t->status, t->run_dir, comm_rank(t->shop.comm), world);
+    if (t->events.n < SINKS_MAX) t->events.sink[t->events.n++] = status_sink(&t->status);
+}
+
 err run_dir_open(struct stretto_trainer *t, const char *path, bool resume) {
     TRY(file_make_dir(path));
     mem_free(t->run_dir);
     if (!(t->run_dir = mem_strdup(path))) return -E601;
     t->resume = resume;
+    if (trainer_is_silent(t)) { /* it reads there, rank 0 writes */
+        tell_status(t);
+        return 0;
+    }
     TRY(lock(t));
+    tell_status(t);
     if (!resume) TRY(forget(t));
     TRY(write_run(t, false));
     return open_metrics(t);
 }
 
+bool run_dir_has_checkpoint(const struct stretto_trainer *t) {
+    char folder[PATH_MAX], path[4096];
+    i64 number;
+    if (!t->run_dir || path_in(t->run_dir, "checkpoints", folder) < 0) return false;
+    return ckpt_find(folder, 0, path, &number) >= 0;
+}
+
+/* How a call ended, for those who look from outside; the first end counts. */
+err run_dir_status(struct stretto_trainer *t, err e) {
+    if (e < 0) status_end(&t->status, "failed", err_exit_status(e));
+    return e;
+}
+
 void run_dir_close(struct stretto_trainer *t) {
+    status_end(&t->status, "ended", 0);
     if (t->metrics) jsonl_close(t->metrics);
     mem_free(t->metrics);
     t->metrics = NULL;

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/api.h"
+#include "api/ranks.h"
 
-enum { CALIBRATION_ROUNDS = 100000 }; /* under a millisecond; the planner's costs are only as good as this */
+enum { CALIBRATION_ROUNDS = 50000, CALIBRATIONS = 6 }; /* a millisecond or two; the planner's costs are only as good as this */
 
 /* Why not: the name is none, or none of this machine; what would be. */
 static err no_kernel(const char *demand, const char *name, bool known) {
@@ -48,13 +48,23 @@ err pick_kernel(const struct options *o, const struct kern **out, u32 *how) {
     return no_kernel(wish, name, known);
 }
 
-static err fill(const struct options *o, struct workshop *w) {
+/* The best of a few: one that lost its core to another program on the way would be off many times over. */
+void machine_measure(const struct kern *k, struct machine *m) {
+    f64 best = 0;
+    for (i32 i = 0; i < CALIBRATIONS; i++) best = dmax(best, k->fma_rate(CALIBRATION_ROUNDS));
+    machine_set_rate(m, "cpu", best, 0);
+}
+
+static err fill(const struct options *o, bool joins, struct workshop *w) {
+    i32 threads = opt_is_auto(o, OPT_threads) ? 0 : (i32)o->threads;
     TRY(pick_kernel(o, &w->use.kern, &w->use.how));
     NEW(w->machine, 1);
-    i32 threads = opt_is_auto(o, OPT_threads) ? 0 : (i32)o->threads;
+    if (joins) TRY(ranks_join(o, w));
+    if (joins) TRY(ranks_threads(o, w, &threads));
     TRY(machine_host(threads, w->machine));
-    machine_set_rate(w->machine, "cpu", w->use.kern->fma_rate(CALIBRATION_ROUNDS), 0);
+    machine_measure(w->use.kern, w->machine);
     w->use.machine = w->machine;
+    if (joins) TRY(ranks_machine(o, w));
     TRY(wisdom_open(w->machine->cpu, &w->wisdom));
     w->use.wisdom = &w->wisdom;
     w->use.parallel = o->parallel;
@@ -62,10 +72,11 @@ static err fill(const struct options *o, struct workshop *w) {
     return pool_new(w->machine->ndevice, &w->use.pool);
 }
 
-err workshop_open(const struct options *o, const struct events *events, const volatile int *stop, struct workshop *out) {
+err workshop_open(const struct options *o, const struct events *events, const volatile int *stop, bool joins,
+                  struct workshop *out) {
     *out = (struct workshop){.use = {.events = events, .stop = stop}};
     mem_set_limit(o->memory);
-    err e = fill(o, out);
+    err e = fill(o, joins, out);
     if (e < 0) workshop_close(out);
     return e;
 }
@@ -73,6 +84,8 @@ err workshop_open(const struct options *o, const struct events *events, const vo
 void workshop_close(struct workshop *w) {
     pool_free(w->use.pool);
     wisdom_close(&w->wisdom);
+    comm_free(w->comm);
+    mem_free(w->ranks);
     mem_free(w->machine);
     *w = (struct workshop){0};
 }

@@ -13,7 +13,9 @@ enum event_kind {
     EVENT_STEP,     /* progress: step, epoch, train loss, lr, grad_norm, windows_per_s, seconds, left */
     EVENT_VALID,    /* like STEP with valid loss; best = it is the best so far */
     EVENT_SAVED,    /* text = path of a checkpoint or model */
-    EVENT_END       /* training over: text = why it stopped */
+    EVENT_END,      /* training over: text = why it stopped */
+    EVENT_TICK,     /* after every step: member, step, steps and no more; for status records, not for people */
+    EVENT_PHASE     /* text: what begins now: "base", "train", "validate", "guard", "checkpoint", "score"; likewise */
 };
 
 struct event {
@@ -43,6 +45,7 @@ struct events {
 };
 
 void event_emit(const struct events *to, const struct event *e); /* to may be NULL */
+void event_phase(const struct events *to, const char *phase);
 void event_note(const struct events *to, enum event_kind kind, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 #endif

@@ -270,6 +270,7 @@ err opt_parse(const struct opt_list *lists, const struct opt_info *info, const c
     char buf[200];
     bool free_text = info->type == OPT_TEXT || info->type == OPT_PATH || info->type == OPT_LIST;
     if (free_text && !printable(text)) return bad(info, from, text, advice(info, buf, sizeof buf), "holds a control character");
+    if (info->type == OPT_TEXT && !*text && *info->def) return bad(info, from, text, info->def, "is empty");
     v->i = OPT_AUTO_INT;
     v->f = OPT_AUTO_REAL;
     if (strcmp(info->def, "auto") == 0 && strcmp(text, "auto") == 0) {

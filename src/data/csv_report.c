@@ -98,13 +98,16 @@ static bool like_decimal_comma(const struct csv *c, const char *row) {
 }
 
 static err fail_ragged(const struct csv *c, const struct csv_problem *p, i32 n, i64 ragged, i64 longer) {
-    char where[256], row[400], lines[120], fix[300];
+    char where[256], row[400], lines[120], fix[500];
     csv_where(c, where, p[0].line, 0);
     show_row(c, p[0].text, row, sizeof row);
     line_list(p, n, 0, ragged, lines, sizeof lines);
-    bool comma = longer == ragged && like_decimal_comma(c, p[0].text);
+    bool comma = longer == ragged && c->nfield > 1 && like_decimal_comma(c, p[0].text);
     i64 all = c->t->nrow + c->t->has_header;
+    const bool title = ragged > 4 && longer == ragged && 10 * ragged >= 9 * c->t->nrow; /* it is the first line that differs */
     if (ragged == 1) snprintf(fix, sizeof fix, "repair line %s", lines);
+    else if (title)
+        snprintf(fix, sizeof fix, "tail -n +2 %.200s > table.csv   (is there a title line above the header?)", c->t->path);
     else if (comma)
         snprintf(fix, sizeof fix, "write numbers with a point, or fields with another separator (;); lines %s", lines);
     else

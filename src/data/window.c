@@ -102,11 +102,17 @@ i32 window_scale_of(const struct window_shape *p, const struct series *s, i64 or
     return n;
 }
 
+/* First row of segment t of a window. */
+static i64 segment_row(const struct window_shape *p, i64 origin, i32 t) { return origin - (i64)(p->nseg - t) * p->seg; }
+
+/* Segments that a destination wants. */
+static i32 wanted(const struct window_shape *p, const struct window_dst *x) { return x->steps > 0 ? x->steps : p->nseg; }
+
 /* One feature block: the seg values of a column in every segment, at feature f0; missing and rows before the context become 0. */
 static void fill_block(const struct window_shape *p, struct view w, f32 shift, f32 div, struct window_dst x, i32 b, i32 f0) {
     f32 inverse = 1.f / div;
-    i64 start = w.origin - (i64)p->nseg * p->seg;
-    for (i32 t = 0; t < p->nseg; t++) {
+    i64 start = segment_row(p, w.origin, x.from);
+    for (i32 t = 0; t < wanted(p, &x); t++) {
         f32 *out = x.p + ((i64)t * x.B + b) * x.ld + f0;
         for (i32 j = 0; j < p->seg; j++) {
             i64 i = start + (i64)t * p->seg + j;
@@ -117,8 +123,8 @@ static void fill_block(const struct window_shape *p, struct view w, f32 shift, f
 }
 
 static void fill_mask(const struct window_shape *p, struct view w, struct window_dst x, i32 b, i32 f0) {
-    i64 start = w.origin - (i64)p->nseg * p->seg;
-    for (i32 t = 0; t < p->nseg; t++) {
+    i64 start = segment_row(p, w.origin, x.from);
+    for (i32 t = 0; t < wanted(p, &x); t++) {
         f32 *out = x.p + ((i64)t * x.B + b) * x.ld + f0;
         for (i32 j = 0; j < p->seg; j++) {
             i64 i = start + (i64)t * p->seg + j;
@@ -137,8 +143,8 @@ void window_fill_x(const struct window_shape *p, const struct series *s, i64 ori
         f += p->seg;
     }
     for (i32 c = s->ntarget; c < s->ncol; c++, f += p->seg) fill_block(p, view_of(p, s, c, origin), 0.f, 1.f, x, b, f);
-    for (i32 t = 0; p->calendar && t < p->nseg; t++)
-        fill_calendar(s, origin - (i64)(p->nseg - t - 1) * p->seg - 1, x.p + ((i64)t * x.B + b) * x.ld + f);
+    for (i32 t = 0; p->calendar && t < wanted(p, &x); t++)
+        fill_calendar(s, segment_row(p, origin, x.from + t + 1) - 1, x.p + ((i64)t * x.B + b) * x.ld + f);
 }
 
 void window_fill_step(const struct window_shape *p, const struct series *s, i64 row, i32 col, f32 *out) {
@@ -186,7 +192,7 @@ void window_fill_base(const struct window_shape *p, const f32 *base, f32 shift, 
 }
 
 i32 window_category(const struct window_shape *p, const struct series *s, i32 cat, i64 origin, i32 t) {
-    i64 row = origin - (i64)(p->nseg - t - 1) * p->seg - 1;
+    i64 row = segment_row(p, origin, t + 1) - 1;
     i32 code = row >= 0 && row < s->nrow ? s->code[cat][row] : -1;
     return code < 0 ? s->nword[cat] : code;
 }

@@ -46,11 +46,13 @@ i32 window_future_features(const struct window_shape *p,
 #define WINDOW_FLOOR 0.1
 i32 window_scale_of(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 *shift, f32 *div);
 
-/* Where a row goes: element (t, f) of row b at p[(t * B + b) * ld + f]. */
+/* Where a row goes: element (t, f) of row b at p[(t * B + b) * ld + f].  window_fill_x: of the segments from..from + steps alone
+ * where steps > 0 (a slice of the window), the first of them at t = 0. */
 struct window_dst {
     f32 *p;
     i64 ld;
     i32 B;
+    i32 from, steps;
 };
 void window_fill_x(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 shift, f32 div,
                    struct window_dst x, i32 b);

@@ -87,8 +87,9 @@ static bool same_range(const struct task *a, const struct task *b) {
 static void group_merges(struct exec *x, struct lane *l) {
     for (u32 i = 0; i < l->n;) {
         u32 n = 1;
-        const struct task *first = &x->plan->task[l->item[i].task];
-        while (i + n < l->n && l->item[i + n].nwait == 0 && same_range(first, &x->plan->task[l->item[i + n].task])) n++;
+        const struct task *task = x->plan->task, *first = &task[l->item[i].task];
+        for (const struct item *at = &l->item[i + 1]; i + n < l->n; at++, n++)
+            if (at->nwait > 0 || at->nlink > 0 || !same_range(first, &task[at->task])) break;
         l->item[i].run = n;
         i += n;
     }
@@ -100,7 +101,8 @@ static u32 waits_of(struct exec *x, u32 lane, const struct task *t, const u32 *p
     const struct plan *p = x->plan;
     for (u32 w = 0; w < x->nlane; w++) need[w] = 0;
     for (u32 k = t->dep0; k < t->dep0 + t->ndep; k++) {
-        u32 from = p->dep[k], w = p->task[from].device % x->nlane;
+        u32 from = p->dep[k], w = exec_lane_of(x, &p->task[from]);
+        if (!exec_is_ours(x, &p->task[from])) continue; /* a message brings what it wrote */
         if (w != lane && place[from] + 1 > need[w]) need[w] = place[from] + 1;
     }
     u32 n = 0;
@@ -120,34 +122,54 @@ static err bind_chains(struct exec *x) {
     return 0;
 }
 
+/* Devices of this rank, which come together. */
+static i32 own_devices(struct exec *x) {
+    i32 n = 0;
+    for (i32 d = x->plan->ndevice - 1; d >= 0; d--) {
+        if (x->comm && x->plan->place[d].rank != comm_rank(x->comm)) continue;
+        x->device0 = (u32)d;
+        n++;
+    }
+    return n;
+}
+
+static err bind_lane(struct exec *x, u32 w, const u32 *place, u32 *need, u32 *nwait) {
+    const struct plan *p = x->plan;
+    struct lane *l = &x->lane[w];
+    u32 *have;
+    ARENA_NEW(&x->arena, l->item, l->n + 1);
+    ARENA_NEW(&x->arena, have, x->nlane);
+    for (u32 i = 0; i < p->ntask; i++) {
+        if (!exec_is_ours(x, &p->task[i]) || exec_lane_of(x, &p->task[i]) != w) continue;
+        struct item *it = &l->item[place[i]];
+        *it = (struct item){.task = i, .wait0 = *nwait, .run = 1};
+        it->nwait = waits_of(x, w, &p->task[i], place, need, have, *nwait);
+        *nwait += it->nwait;
+    }
+    return 0;
+}
+
 static err bind_lanes(struct exec *x) {
     const struct plan *p = x->plan;
-    u32 *place, *need, *have, nwait = 0;
-    x->nlane = (u32)imin(pool_size(x->pool), p->ndevice);
-    x->alone = (i32)x->nlane < p->ndevice; /* two members on one lane would wait for each other for ever */
+    u32 *place, *need, nwait = 0;
+    const i32 own = own_devices(x);
+    x->nlane = (u32)imax(1, imin(pool_size(x->pool), own));
+    x->alone = (i32)x->nlane < own; /* two members on one lane would wait for each other for ever */
     for (u32 i = 0; i < p->ntask; i++)
         x->teams = x->teams || (p->task[i].members > 1 && !x->alone && !op_is_chain(&x->net->op[p->task[i].op]));
     pace_begin(&x->pace);
     ARENA_NEW(&x->arena, x->lane, x->nlane);
     ARENA_NEW(&x->arena, place, p->ntask + 1);
     ARENA_NEW(&x->arena, need, x->nlane);
-    for (u32 i = 0; i < p->ntask; i++) place[i] = x->lane[p->task[i].device % x->nlane].n++;
     i64 most = 0;
-    for (u32 i = 0; i < p->ntask; i++) most += lmin(p->task[i].ndep, x->nlane);
-    ARENA_NEW(&x->arena, x->wait, most + 1);
-    for (u32 w = 0; w < x->nlane; w++) {
-        struct lane *l = &x->lane[w];
-        ARENA_NEW(&x->arena, l->item, l->n + 1);
-        ARENA_NEW(&x->arena, have, x->nlane);
-        for (u32 i = 0; i < p->ntask; i++) {
-            if (p->task[i].device % x->nlane != w) continue;
-            struct item *it = &l->item[place[i]];
-            *it = (struct item){.task = i, .wait0 = nwait, .run = 1};
-            it->nwait = waits_of(x, w, &p->task[i], place, need, have, nwait);
-            nwait += it->nwait;
-        }
-        group_merges(x, l);
+    for (u32 i = 0; i < p->ntask; i++) {
+        if (exec_is_ours(x, &p->task[i])) place[i] = x->lane[exec_lane_of(x, &p->task[i])].n++;
+        most += lmin(p->task[i].ndep, x->nlane);
     }
+    ARENA_NEW(&x->arena, x->wait, most + 1);
+    for (u32 w = 0; w < x->nlane; w++) TRY(bind_lane(x, w, place, need, &nwait));
+    TRY(exchange_bind(x, place));
+    for (u32 w = 0; w < x->nlane; w++) group_merges(x, &x->lane[w]);
     return 0;
 }
 
@@ -164,6 +186,11 @@ static err check(const struct plan *p, const struct net *n, const struct store *
 
 err exec_bind(const struct plan *p, const struct net *n, const struct kern *k, struct pool *pool, struct store *store,
               struct exec **out) {
+    return exec_bind_rank(p, n, k, pool, store, NULL, out);
+}
+
+err exec_bind_rank(const struct plan *p, const struct net *n, const struct kern *k, struct pool *pool, struct store *store,
+                   struct comm *comm, struct exec **out) {
     *out = NULL;
     TRY(check(p, n, store));
     struct exec *x = mem_alloc(sizeof *x);
@@ -173,6 +200,7 @@ err exec_bind(const struct plan *p, const struct net *n, const struct kern *k, s
     x->kern = k;
     x->pool = pool;
     x->store = store;
+    x->comm = comm_size(comm) > 1 ? comm : NULL;
     err e = bind_buffers(x);
     if (e == 0) e = bind_lanes(x);
     if (e == 0) e = bind_chains(x);

@@ -10,9 +10,11 @@
 
 #include <stdatomic.h>
 
+#include "comm/comm.h"
 #include "exec/chain.h"
 #include "exec/exec.h"
 #include "exec/pace.h"
+#include "plan/exchange.h"
 
 struct wait {
     u32 lane, count;
@@ -21,7 +23,17 @@ struct wait {
 struct item {
     u32 task;
     u32 wait0, nwait;
+    u32 nlink, *link; /* messages that must have come, or gone */
     u32 run; /* merges of one range that are done together, block by block: this one and run - 1 after it */
+};
+
+/* A message that this rank sends or awaits. */
+struct link {
+    struct plan_message plan;
+    struct comm_message m;
+    struct wait *ready; /* [nready] what lanes must have done before */
+    u32 nready;
+    _Alignas(64) _Atomic u64 arrived; /* the step in which it was done last */
 };
 
 struct record { /* one span of the trace */
@@ -31,6 +43,7 @@ struct record { /* one span of the trace */
 
 struct lane {
     _Alignas(64) _Atomic u64 done; /* step << 32 | items done */
+    _Atomic bool waits;            /* for another lane, or a message; not set for short waits */
     _Alignas(64) struct item *item;
     u32 n;
     u32 nrecord;         /* records written so far, modulo nothing */
@@ -51,9 +64,17 @@ struct exec {
     f32 *buf[NET_BUFS], *dbuf[NET_BUFS], *saved[NET_OPS], *scratch[NET_OPS];
     f64 *norm; /* [blocks] partial sums of squares */
     i64 nnorm;
+    struct comm *comm;  /* NULL = all devices of the plan are ours */
+    u32 device0;        /* the first that is */
+    struct link *link;  /* [nlink] */
+    u32 nlink;
+    bool *pair_waits;      /* [ranks][2] for a turn of the agent: a message to or from that rank is not ready yet */
+    _Atomic bool broken;   /* the agent failed: nobody waits any more */
+    f64 usual;             /* seconds of a step, smoothed: what a deadline is a multiple of */
     struct lane *lane;
     u32 nlane;
     bool alone; /* member 0 of a team does the whole op, the others nothing: fewer lanes than devices, or pace says so */
+    bool apart; /* alone, it does the members' rows of chains one after another (exec_apart) */
     bool teams; /* the plan has teams, and a lane for each member */
     struct pace pace;
     struct wait *wait;
@@ -72,6 +93,13 @@ struct totals {
     bool finite;
 };
 struct totals exec_totals(const struct exec *x);
+
+/* exchange.c: tasks of this rank; messages of a step. */
+bool exec_is_ours(const struct exec *x, const struct task *t);
+u32 exec_lane_of(const struct exec *x, const struct task *t);
+err exchange_bind(struct exec *x, const u32 *place); /* place: of each task in its lane */
+void exchange_begin(struct exec *x);
+err exchange_end(struct exec *x);
 
 void exec_task(struct exec *x, const struct task *t);              /* task.c: run one task */
 void exec_merges(struct exec *x, const struct item *first, u32 n); /* merges of one range together */

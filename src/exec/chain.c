@@ -58,9 +58,17 @@ static i32 settled_at(const struct solve *v, i32 k) {
     return atomic_load_explicit(&v->s->settled[k], memory_order_relaxed);
 }
 
+/* The rows of a member that are run together: all of them, or part i of those that are run apart. */
+static bool part_of(const struct solve *v, i32 i, i32 *k0, i32 *k1) {
+    const struct task *t = v->s->apart;
+    *k0 = t && i < v->s->napart ? t[i].box.b0 : v->k0;
+    *k1 = t && i < v->s->napart ? t[i].box.b1 : v->k1;
+    return i < (t ? v->s->napart : 1);
+}
+
 static void start(struct solve *v) {
     if (v->c->warm) {
-        v->c->warm(v->c, v->k0, v->k1);
+        for (i32 i = 0, k0, k1; part_of(v, i, &k0, &k1); i++) v->c->warm(v->c, k0, k1);
         gate(v->s, v->n);
     }
     for (i32 k = v->k0; k < v->k1; k++) {
@@ -84,7 +92,8 @@ static void run(struct solve *v) {
         s->steps[k] = 0;
         any = any || s->now[k];
     }
-    if (any || carries(v)) v->c->run(v->c, v->k0, v->k1, s->now, v->round > 1, v->tol, s->steps);
+    for (i32 i = 0, k0, k1; (any || carries(v)) && part_of(v, i, &k0, &k1); i++)
+        v->c->run(v->c, k0, k1, s->now, v->round > 1, v->tol, s->steps);
     if (any && carries(v) && v->c->answers) v->c->answers(v->c, v->k0, v->k1, s->now);
     for (i32 k = v->k0; k < v->k1; k++) {
         s->todo[k] = s->todo[k] && !s->now[k];
@@ -180,7 +189,6 @@ static bool more(struct solve *v) {
 
 static void report(struct solve *v) {
     struct chain_trace *t = &v->s->trace;
-    t->first = t->again = 0;
     for (i32 i = 0; i < v->n; i++) {
         t->first += v->s->member[i].first;
         t->again += v->s->member[i].again;
@@ -223,7 +231,7 @@ void chain_solve(struct chain_solver *s, const struct chain *c, const struct cha
         gate(s, n);
         if (!more(&v)) break;
     }
-    if (c->finish) c->finish(c, k0, k1);
+    for (i32 i = 0, from, to; c->finish && part_of(&v, i, &from, &to); i++) c->finish(c, from, to);
     if (me == 0) report(&v);
     gate(s, n); /* what finish of one slice reads of another was still there */
 }

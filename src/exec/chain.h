@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "model/chain.h"
+#include "plan/plan.h"
 
 /* What happened, for people and for the controller.  Sums over calls are the caller's. */
 struct chain_trace {
@@ -33,6 +34,8 @@ struct chain_solver {
     i32 *steps;              /* [nslice] of this round */
     i32 *sorted;             /* [nslice] */
     i32 forgets;             /* chain_forgets of the last call */
+    const struct task *apart; /* not NULL: one member runs the rows of each of `napart` tasks by themselves (exec_apart) */
+    i32 napart;
     struct chain_member *member;
     struct chain_trace trace; /* of the last call; written by member 0, whole when all members are back */
     _Alignas(64) _Atomic u32 here;

@@ -9,6 +9,7 @@
 #include "plan/plan.h"
 
 struct exec;
+struct comm;
 struct chain_trace;
 
 /* Weights and optimiser state, shared by the training and the forward exec of one model.  Owned by the caller. */
@@ -22,6 +23,13 @@ void store_free(struct store *s);
 
 err exec_bind(const struct plan *p, const struct net *n, const struct kern *k, struct pool *pool, struct store *store,
               struct exec **out);
+/* The same for one rank of the plan: comm's rank does what the plan places there, and the ranks step together.  Weights, losses
+ * and norms are the same on all of them after a step; optimiser state is where its range is updated (exec_gather). */
+err exec_bind_rank(const struct plan *p, const struct net *n, const struct kern *k, struct pool *pool, struct store *store,
+                   struct comm *comm, struct exec **out);
+/* Rows of the batch that this process's tasks look at, [*b0, *b1): all of them where there is one rank. */
+void exec_rows(const struct exec *x, i32 *b0, i32 *b1);
+err exec_gather(struct exec *x); /* the whole optimiser state to rank 0; all ranks call it */
 void exec_free(struct exec *x);
 
 struct exec_step {
@@ -58,9 +66,13 @@ i64 exec_bytes(const struct exec *x); /* bytes it holds (compare with plan->peak
 /* Spans of the last steps: lane = worker, for the report's timeline and Chrome traces. */
 struct task_span {
     i32 lane;
+    u32 task; /* of the plan; merges of one range that are done together are the first of them */
     char name[32];
     f64 t0, t1; /* seconds since exec_bind */
 };
+/* Where fewer workers than devices run chains: the rows of each member by themselves, as they would be on a worker of their own,
+ * so that spans say what a plan for more cores would take (plan/simulate.h).  Slower; the bits are the same. */
+void exec_apart(struct exec *x, bool on);
 void exec_trace(struct exec *x, bool on); /* keeps the last ring of spans; off by default */
 i32 exec_spans(const struct exec *x, struct task_span *out, i32 max);
 

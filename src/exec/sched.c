@@ -25,24 +25,31 @@ static inline void relax(void) {
 #endif
 }
 
-static void wait_for(const struct exec *x, const struct wait *w) {
-    u64 want = x->serial << 32 | w->count;
-    const _Atomic u64 *done = &x->lane[w->lane].done;
+static void wait_until(const struct exec *x, struct lane *l, const _Atomic u64 *done, u64 want) {
     i32 spin = SPIN;
     while (atomic_load_explicit(done, memory_order_acquire) < want) {
         if (spin > 0) {
             relax();
             spin--;
         } else {
+            if (atomic_load_explicit(&x->broken, memory_order_relaxed)) return;
+            atomic_store_explicit(&l->waits, true, memory_order_relaxed);
             sched_yield(); /* more workers than cores: let the other one run */
         }
     }
+    if (spin == 0) atomic_store_explicit(&l->waits, false, memory_order_relaxed);
+}
+
+static void wait_for(const struct exec *x, struct lane *l, const struct item *it) {
+    for (u32 k = it->wait0; k < it->wait0 + it->nwait; k++)
+        wait_until(x, l, &x->lane[x->wait[k].lane].done, x->serial << 32 | x->wait[k].count);
+    for (u32 k = 0; k < it->nlink; k++) wait_until(x, l, &x->link[it->link[k]].arrived, x->serial);
 }
 
 static void walk_lane(struct exec *x, struct lane *l) {
     for (u32 i = 0; i < l->n;) {
         const struct item *it = &l->item[i];
-        for (u32 k = it->wait0; k < it->wait0 + it->nwait; k++) wait_for(x, &x->wait[k]);
+        wait_for(x, l, it);
         f64 t0 = x->trace ? exec_clock() : 0;
         const struct task *t = &x->plan->task[it->task];
         if (t->kind == TASK_MERGE)
@@ -96,13 +103,19 @@ err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out
     x->run.step = s->step;
     x->run.serial = x->serial;
     x->run.warm = s->warm;
-    f64 t0 = x->teams ? exec_clock() : 0;
+    const bool timed = x->teams || x->comm;
+    const f64 t0 = timed ? exec_clock() : 0;
     if (x->teams) x->alone = x->pace.alone;
+    exchange_begin(x);
     if (x->nlane == 1)
         exec_work(x, 0);
     else
         pool_run(x->pool, exec_work, x);
-    if (x->teams) pace_took(&x->pace, exec_clock() - t0);
+    TRY(exchange_end(x));
+    const f64 took = timed ? exec_clock() - t0 : 0;
+    if (x->teams) pace_took(&x->pace, took);
+    x->usual = x->usual > 0 ? 0.9 * x->usual + 0.1 * took : took;
+    if (x->comm) comm_deadline(x->comm, dmax(comm_patience(), 20 * x->usual));
     struct totals t = exec_totals(x);
     x->pending = s->accumulate && t.finite;
     x->step = NULL;
@@ -118,6 +131,12 @@ f64 exec_clock(void) {
 
 void trace_add(struct exec *x, struct lane *l, u32 task, f64 t0, f64 t1) {
     l->ring[l->nrecord++ % TRACE_RING] = (struct record){task, t0 - x->epoch, t1 - x->epoch};
+}
+
+void exec_apart(struct exec *x, bool on) {
+    x->apart = on;
+    for (i32 l = 0; l < 2 * x->net->nop && !on; l++)
+        if (x->chain[l / 2][l % 2]) x->chain[l / 2][l % 2]->apart = NULL;
 }
 
 void exec_trace(struct exec *x, bool on) {
@@ -140,7 +159,7 @@ i32 exec_spans(const struct exec *x, struct task_span *out, i32 max) {
         for (u32 i = l->nrecord - count; i != l->nrecord; i++) {
             const struct record *r = &l->ring[i % TRACE_RING];
             struct task_span *s = &out[n++];
-            *s = (struct task_span){.lane = (i32)w, .t0 = r->t0, .t1 = r->t1};
+            *s = (struct task_span){.lane = (i32)w, .task = r->task, .t0 = r->t0, .t1 = r->t1};
             plan_task_name(x->plan, x->net, r->task, name);
             snprintf(s->name, sizeof s->name, "%.31s", name);
         }

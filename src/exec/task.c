@@ -38,6 +38,10 @@ static void solve(struct exec *x, const struct task *t, bool backward) {
     const struct chain_course *how = &x->plan->course;
     if (backward && !how->stale) c.forgets = x->chain[t->op][0]->forgets; /* warm begins are forgotten sooner than cold ones */
     const bool all = x->alone || t->members == 1;
+    if (x->apart && all) {
+        x->chain[t->op][backward]->apart = t;
+        x->chain[t->op][backward]->napart = t->members;
+    }
     chain_solve(x->chain[t->op][backward], &c, how, all ? 0 : t->member, all ? 1 : t->members,
                 all ? 0 : t->box.b0, all ? x->run.B : t->box.b1);
 }

@@ -3,8 +3,17 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+#include <string.h>
 
 #include "model/cell/cell.h"
+
+struct resources resources_whole(const struct resources *r) {
+    struct resources whole = *r;
+    if (whole.parallel && strncmp(whole.parallel, "time", 4) == 0) whole.parallel = "auto";
+    whole.steps = whole.slices = 0;
+    return whole;
+}
 
 struct tune_shape engine_tune_shape(const struct plan *p, const struct net *n, i32 l) {
     const struct op *op = &n->op[l];
@@ -15,8 +24,12 @@ struct tune_shape engine_tune_shape(const struct plan *p, const struct net *n, i
                            .I = op->I,
                            .H = op->F,
                            .threads = p->ndevice};
-    for (u32 i = 0; i < p->ntask; i++)
-        if (p->task[i].kind == TASK_FWD && p->task[i].op == l) s.rows = imax(s.rows, p->task[i].box.b1 - p->task[i].box.b0);
+    for (u32 i = 0; i < p->ntask; i++) {
+        const struct task *t = &p->task[i];
+        if (t->kind != TASK_FWD || t->op != l) continue;
+        s.rows = imax(s.rows, t->box.b1 - t->box.b0);
+        s.members = imax(s.members, t->members);
+    }
     return s;
 }
 
@@ -57,7 +70,7 @@ err engine_choose_how(struct plan *p, const struct net *n, const struct resource
 static err plans(struct engine *e, const struct resources *r, const struct optim *optim, const char *plan_text,
                  const char *plan_path) {
     struct plan_request q = {.net = e->net,
-                             .machine = r->machine,
+                             .machine = r->ranks ? r->ranks : r->machine,
                              .B = e->B,
                              .train = true,
                              .nstate = optim ? optim->nstate : 0,
@@ -73,6 +86,8 @@ static err plans(struct engine *e, const struct resources *r, const struct optim
             return FAIL_AT(E401, NULL, "--parallel data_sync",
                            "--deterministic: the strategy %s does not give the bits of the serial run", e->plan->strategy);
     }
+    q.machine = r->machine; /* forecasts are made by a rank alone; wishes for several devices are about training */
+    if (r->machine->ndevice == 1) q.parallel = "auto";
     q.train = false;
     q.B = e->forward_B;
     return q.B == 0 ? 0 : plan_make(&q, &e->forward_plan);
@@ -94,10 +109,12 @@ static err too_little(const struct engine *e, err got) {
 }
 
 /* Before any of it is asked for: a system that promises more than it has would end the process in the middle of the run. */
-static err room(const struct engine *e, const struct machine *m) {
+static err room(const struct engine *e, const struct resources *r) {
+    const struct machine *m = r->machine;
     const struct plan *p = e->plan, *f = e->forward_plan;
     i64 bytes = (p ? p->peak_bytes - p->store_bytes : 0) + (f ? f->peak_bytes - f->store_bytes : 0) +
                 lmax(p ? p->store_bytes : 0, f ? f->store_bytes : 0);
+    bytes *= comm_neighbours(r->comm); /* each has all rows and weights */
     if (bytes <= m->memory || m->memory <= 0) return 0;
     i64 kept = p ? kept_bytes(p) : 0;
     f64 share = (f64)m->memory / (f64)bytes;
@@ -114,7 +131,7 @@ static err room(const struct engine *e, const struct machine *m) {
 static err bind(struct engine *e, const struct resources *r, const struct optim *optim, bool chosen) {
     if (optim) {
         if (!chosen || r->how) TRY(engine_choose_how(e->plan, e->net, r));
-        TRY(too_little(e, exec_bind(e->plan, e->net, r->kern, r->pool, &e->store, &e->exec)));
+        TRY(too_little(e, exec_bind_rank(e->plan, e->net, r->kern, r->pool, &e->store, r->comm, &e->exec)));
         exec_trace(e->exec, r->trace);
     }
     if (!e->forward_plan) return 0;
@@ -128,7 +145,7 @@ err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forw
     TRY(net_check(net));
     TRY(net_runs(net, r->kern));
     err e = plans(out, r, optim, plan_text, plan_path);
-    if (e >= 0) e = room(out, r->machine);
+    if (e >= 0) e = room(out, r);
     if (e >= 0) e = store_new(net, optim, &out->store);
     if (e >= 0) e = bind(out, r, optim, plan_text != NULL);
     if (e < 0) engine_free(out);
@@ -150,7 +167,7 @@ err engine_replan(struct engine *e, const struct net *net, const struct resource
     e->forward_B = 0;
     TRY(net_runs(net, r->kern));
     TRY(plans(e, r, optim, NULL, NULL));
-    TRY(room(e, r->machine));
+    TRY(room(e, r));
     return bind(e, r, optim, false);
 }
 

@@ -6,6 +6,7 @@
 #define STRETTO_LEARN_ENGINE_H
 
 #include "base/event.h"
+#include "comm/comm.h"
 #include "exec/exec.h"
 #include "tune/tune.h"
 
@@ -22,8 +23,13 @@ struct resources {
     i64 steps;                     /* training steps that are coming, 0 = unknown: nothing is worth measuring */
     const struct events *events;
     const volatile int *stop;      /* set by a signal handler */
+    struct comm *comm;             /* ranks that train together; NULL = none */
+    const struct machine *ranks;   /* the machine of all of them; NULL = machine */
     bool trace, deterministic;     /* deterministic: refuse strategies that do not give the bits of the serial run */
 };
+
+/* The same for a net whose windows are whole: wishes for slices, and for time that is worth measuring, are those of training. */
+struct resources resources_whole(const struct resources *r);
 
 struct engine {
     const struct net *net;

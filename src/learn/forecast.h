@@ -32,7 +32,7 @@ struct forecast_spec {
     enum cell_kind cell;
     enum precision precision;       /* of the cell's products */
     bool all_steps;                 /* a loss at every row of the context, states that run on: forecast_stream.h */
-    i32 slices;                     /* of the context in training, side by side (P); 0 or 1 = whole */
+    i32 slices;                     /* of the context in training alone, side by side (P); 0 or 1 = whole */
     i32 slices_least;               /* as few may become of them while training; = slices: none of our business */
     i32 slice_rank;                 /* directions in which their begins are corrected */
     bool recompute;                 /* their gates are made anew in backward */
@@ -97,7 +97,7 @@ struct forecaster {
     struct forecast_spec spec;
     struct schema schema;
     struct window_shape shape;
-    struct net net;                 /* nop 0 = no recurrent part */
+    struct net net;                 /* over whole windows; nop 0 = no recurrent part */
     i32 nmember;
     f32 *theta[MEMBERS_MAX];        /* [ntheta] best weights of each member */
     struct base *base;
@@ -124,6 +124,9 @@ struct forecaster {
     struct slice_picture slice_picture[WATCH_LAYERS];
     f64 slice_gap;                  /* of the loss, slices against the whole */
 };
+
+/* Steps of the recurrent layers over a window. */
+static inline i32 forecast_steps(const struct forecast_spec *s) { return ceil_div(s->context, imax(1, s->segment)); }
 
 /* Windows of an epoch when training may use rows [0, rows): every origin, or tiles of a context where every step has its loss. */
 i64 forecast_epoch(const struct forecast_spec *spec, i64 rows);
@@ -212,7 +215,10 @@ enum { STREAM_LAGS = 336 };
 static inline i32 forecast_lags(const struct forecast_spec *s) {
     return s->all_steps ? imin(s->context, STREAM_LAGS) : s->context;
 }
+/* Over whole windows, or as spec->slices says over slices of them, with the same parameters in the same places. */
 err forecast_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, struct net *out);
+/* All its layers go forwards and hand on the state of their cell; ends that are kept (--slice-rounds) are those of tiles. */
+bool forecast_can_slice(const struct forecast_spec *spec);
 /* The same parameters for all_steps, run over shape->nseg rows at a time: states come in as "state.0", "state.1", ... */
 err forecast_stream_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s,
                         struct net *out);

@@ -15,14 +15,16 @@ static err new_slot(struct batcher *b, i32 horizon, struct batch_slot *s) {
     ARENA_NEW(&b->arena, s->shift, b->B);
     ARENA_NEW(&b->arena, s->div, b->B);
     ARENA_NEW(&b->arena, s->seen, b->B);
-    ARENA_NEW(&b->arena, s->base, (i64)b->B * horizon);
+    ARENA_NEW(&b->arena, s->base, (i64)(b->B / b->slices) * horizon);
     return 0;
 }
 
 err batcher_new(const struct forecaster *f, const struct net *net, const struct window_shape *shape, const struct series *s,
                 const struct kern *kern, i32 B, i32 nslot, struct batcher *out) {
-    *out = (struct batcher){
-        .s = s, .spec = &f->spec, .shape = shape, .net = net, .base = f->base, .kern = kern, .B = B, .nslot = nslot};
+    *out = (struct batcher){.s = s, .spec = &f->spec, .shape = shape, .net = net, .base = f->base, .kern = kern, .B = B,
+                            .nslot = nslot, .slices = 1, .row1 = B};
+    for (i32 i = 0; i < net->nbuf; i++)
+        if (net->buf[i].input && strcmp(net->buf[i].name, "after") == 0) out->slices = imax(1, f->spec.slices);
     for (i32 i = 0; i < nslot; i++) {
         err e = new_slot(out, f->spec.horizon, &out->slot[i]);
         if (e < 0) {
@@ -40,62 +42,107 @@ static struct window_dst dst(const struct batcher *b, const struct batch_slot *s
 }
 
 /* The last values of the context, as targets are laid out: what an unrolled decoder begins with. */
-static void fill_first(const struct batcher *bt, const struct batch_slot *s, i32 i, i32 b) {
+static void fill_first(const struct batcher *bt, const struct batch_slot *s, i32 i, i32 r, i32 steps) {
     const struct window_shape *p = bt->shape;
     struct window_dst x = dst(bt, s, 0), to = dst(bt, s, i);
-    const f32 *last = x.p + ((i64)(p->nseg - 1) * x.B + b) * x.ld; /* its last segment begins with the seg values of the column */
-    memcpy(to.p + b * to.ld, last + p->seg - p->out_seg, sizeof(f32) * (size_t)p->out_seg);
+    const f32 *last = x.p + ((i64)(steps - 1) * x.B + r) * x.ld; /* its last segment begins with the seg values of the column */
+    memcpy(to.p + r * to.ld, last + p->seg - p->out_seg, sizeof(f32) * (size_t)p->out_seg);
 }
 
-/* Row b of one input buffer.  Names were given by forecast_net.c. */
-static i32 fill_input(const struct batcher *bt, struct batch_slot *s, i32 i, i32 b, bool real) {
+static void fill_ids(const struct batcher *bt, const struct batch_slot *s, i32 i, i32 r, struct slice_place place) {
+    const struct buf *buf = &bt->net->buf[i];
+    i32 *ids = (i32 *)(void *)s->input[i];
+    if (slice_ids(buf, place, r, ids)) return;
+    if (strcmp(buf->name, "column") == 0) {
+        ids[r] = s->col[r];
+        return;
+    }
+    i32 cat = (i32)strtol(buf->name + 9, NULL, 10);
+    for (i32 t = 0; t < buf->T; t++)
+        ids[(i64)t * bt->B + r] = t < place.steps ? window_category(bt->shape, bt->s, cat, s->origin[r], place.from + t)
+                                                  : bt->s->nword[cat];
+}
+
+static void no_targets(const struct batcher *bt, struct window_dst to, i32 r) {
+    const struct window_shape *p = bt->shape;
+    for (i32 k = 0; k < p->nout * p->out_seg; k++)
+        to.p[((i64)(k / p->out_seg) * to.B + r) * to.ld + k % p->out_seg] = (f32)NAN;
+}
+
+/* Row r of one input buffer.  Names were given by forecast_net.c.  Rows that do not end their window have no targets, and zeros
+ * for what lies ahead: nobody looks at what is made of it. */
+static i32 fill_input(const struct batcher *bt, struct batch_slot *s, i32 i, i32 r, bool real) {
     const struct buf *buf = &bt->net->buf[i];
     const struct window_shape *p = bt->shape;
-    i64 origin = s->origin[b];
-    i32 col = s->col[b];
+    const struct slice_place place = forecast_slice(p->nseg, bt->slices, bt->B, r);
+    i64 origin = s->origin[r];
+    i32 col = s->col[r], windows = bt->B / bt->slices;
+    bool ends = r >= bt->B - windows;
     if (buf->ids) {
-        i32 *ids = (i32 *)(void *)s->input[i];
-        for (i32 t = 0; t < buf->T; t++) {
-            bool column = strcmp(buf->name, "column") == 0;
-            ids[(i64)t * bt->B + b] = column ? col : window_category(p, bt->s, (i32)strtol(buf->name + 9, NULL, 10), origin, t);
-        }
+        fill_ids(bt, s, i, r, place);
         return 0;
     }
     struct window_dst to = dst(bt, s, i);
-    if (strcmp(buf->name, "x") == 0) window_fill_x(p, bt->s, origin, col, s->shift[b], s->div[b], to, b);
-    if (strcmp(buf->name, "first") == 0) fill_first(bt, s, i, b);
-    if (strcmp(buf->name, "future") == 0) window_fill_future(p, bt->s, origin, to, b);
-    if (strcmp(buf->name, "base") == 0) window_fill_base(p, s->base + (i64)b * p->horizon, s->shift[b], s->div[b], to, b);
+    if (strcmp(buf->name, "x") == 0) {
+        to.from = place.from;
+        to.steps = place.steps;
+        window_fill_x(p, bt->s, origin, col, s->shift[r], s->div[r], to, r);
+    }
+    if (strcmp(buf->name, "first") == 0) fill_first(bt, s, i, r, place.steps);
+    if (strcmp(buf->name, "future") == 0 && ends) window_fill_future(p, bt->s, origin, to, r);
+    if (strcmp(buf->name, "base") == 0 && ends)
+        window_fill_base(p, s->base + (i64)(r % windows) * p->horizon, s->shift[r], s->div[r], to, r);
     if (strcmp(buf->name, "y") != 0) return 0;
-    if (real) return window_fill_y(p, bt->s, origin, col, s->shift[b], s->div[b], to, b);
-    for (i32 k = 0; k < p->nout * p->out_seg; k++)
-        to.p[((i64)(k / p->out_seg) * to.B + b) * to.ld + k % p->out_seg] = (f32)NAN;
+    if (real && ends) return window_fill_y(p, bt->s, origin, col, s->shift[r], s->div[r], to, r);
+    no_targets(bt, to, r);
     return 0;
 }
 
-void batch_fill(struct batcher *b, i32 slot, i32 rows) {
-    struct batch_slot *s = &b->slot[slot];
-    i32 h = b->shape->horizon;
-    for (i32 r = rows; r < b->B; r++) {
+/* Scale of each window, for all of its rows; the others repeat window 0.  Rows that are not laid out need none, but it must be
+ * known whether they have seen anything. */
+static void fill_scale(struct batcher *b, struct batch_slot *s, i32 rows, i32 windows) {
+    for (i32 r = rows; r < windows; r++) {
         s->origin[r] = s->origin[0];
         s->col[r] = s->col[0];
     }
-    for (i32 r = 0; r < b->B; r++)
-        s->seen[r] = window_scale_of(b->shape, b->s, s->origin[r], s->col[r], &s->shift[r], &s->div[r]);
+    for (i32 r = 0; r < windows; r++) {
+        s->seen[r] = b->shape->context;
+        s->shift[r] = 0, s->div[r] = 1;
+        if (batch_ours(b, r) || b->slices > 1 || b->shape->mask)
+            s->seen[r] = window_scale_of(b->shape, b->s, s->origin[r], s->col[r], &s->shift[r], &s->div[r]);
+    }
+    for (i32 r = windows; r < b->B; r++) {
+        i32 w = r % windows;
+        s->origin[r] = s->origin[w], s->col[r] = s->col[w], s->seen[r] = s->seen[w];
+        s->shift[r] = s->shift[w], s->div[r] = s->div[w];
+    }
+}
+
+static void fill_base(struct batcher *b, struct batch_slot *s, i32 windows) {
+    i32 h = b->shape->horizon, from = b->slices > 1 ? 0 : b->row0, to = b->slices > 1 ? windows : b->row1;
     err e = 0;
-    if (b->base) e = base_predict_rows(b->base, b->s, b->B, s->col, s->origin, h, s->base, h, b->kern);
-    else
-        for (i32 r = 0; r < b->B; r++)
-            for (i32 k = 0; k < h; k++) s->base[(i64)r * h + k] = s->shift[r];
+    f32 *base = s->base + (i64)from * h;
+    if (b->base && to > from)
+        e = base_predict_rows(b->base, b->s, to - from, s->col + from, s->origin + from, h, base, h, b->kern);
+    for (i32 r = from; r < to && !b->base; r++)
+        for (i32 k = 0; k < h; k++) s->base[(i64)r * h + k] = s->shift[r];
     if (e < 0) {
         b->failed = e;
         b->why = *err_last();
     }
+}
+
+void batch_fill(struct batcher *b, i32 slot, i32 rows) {
+    struct batch_slot *s = &b->slot[slot];
+    i32 windows = b->B / b->slices;
+    fill_scale(b, s, rows, windows);
+    fill_base(b, s, windows);
     s->present = 0;
     s->rows = rows;
     for (i32 i = 0; i < b->net->nbuf; i++)
-        if (b->net->buf[i].input)
-            for (i32 r = 0; r < b->B; r++) s->present += fill_input(b, s, i, r, r < rows && s->seen[r] > 0);
+        for (i32 r = 0; r < b->B && b->net->buf[i].input; r++)
+            if (batch_ours(b, r) || strcmp(b->net->buf[i].name, "y") == 0)
+                s->present += fill_input(b, s, i, r, r % windows < rows && s->seen[r] > 0);
 }
 
 void batch_fill_train(void *batcher, i64 k, i32 slot) {

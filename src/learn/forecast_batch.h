@@ -2,8 +2,9 @@
  *
  *     (origin, column) of each row --batch_fill--> x, categories, column, future, y, base     two slots: one trains, one fills
  *
- * With all_steps a row of the batch is a run of rows of the series, one a step, and a forecast stands behind each of them
- * (forecast_steps.c). */
+ * Where the net cuts windows into slices of time, row = slice * windows + window: x of its segments, and the targets in the rows
+ * of the last slice.  With all_steps a row of the batch is a run of rows of the series, one a step, and a forecast stands behind
+ * each of them (forecast_steps.c). */
 #ifndef STRETTO_LEARN_FORECAST_BATCH_H
 #define STRETTO_LEARN_FORECAST_BATCH_H
 
@@ -15,10 +16,10 @@ struct batch_slot {
     i32 *col;               /* [B] */
     f32 *shift, *div;       /* [B] */
     i32 *seen;              /* [B] values in the context; a row that has seen none is not trained on.  all_steps: rows read */
-    f32 *base;              /* [B][horizon] base forecasts, series units */
+    f32 *base;              /* [windows][horizon] base forecasts, series units */
     i64 present;            /* target cells that are there */
     i64 batch;              /* number of the batch (tiles) */
-    i32 rows;               /* rows in use; the others repeat row 0 without targets */
+    i32 rows;               /* windows in use; the others repeat window 0 without targets */
 };
 
 struct batcher {
@@ -29,6 +30,8 @@ struct batcher {
     const struct base *base;      /* NULL = zero */
     const struct kern *kern;
     i32 B, nslot;
+    i32 row0, row1;               /* rows that are laid out; of others only the targets are counted (a rank's share) */
+    i32 slices;                   /* of each window of the net, as rows; 1 = its rows are whole windows */
     struct batch_slot slot[2];
     struct arena arena;
     err failed;                   /* of base_predict_rows on the filling thread */
@@ -47,7 +50,9 @@ err batcher_new(const struct forecaster *f, const struct net *net, const struct 
                 const struct kern *kern, i32 B, i32 nslot, struct batcher *out);
 void batcher_free(struct batcher *b);
 
-/* Lay out the rows whose origin[] and col[] were set in the slot, rows of them. */
+static inline bool batch_ours(const struct batcher *b, i32 r) { return r >= b->row0 && r < b->row1; }
+
+/* Lay out the windows whose origin[] and col[] were set in the slot, rows of them. */
 void batch_fill(struct batcher *b, i32 slot, i32 rows);
 
 /* The batch of step k in training order: a shuffle of the origins, all target columns of each. */
@@ -68,10 +73,13 @@ err batch_bases(struct batcher *b, i64 n);
 /* Rows first, first + 1, ... of the series, as many as the net has steps and the series rows; one row of the batch a column. */
 void batch_fill_walk(struct batcher *b, i32 slot, i64 first);
 
-/* Of row r of a batch of B: the row it goes on from (-1 = none), its first step in the tile, and its steps. */
+/* Of row r of a batch of B, windows of T steps in P slices: the row it goes on from (-1 = none), its first step in the window,
+ * and its steps. */
 struct slice_place {
     i32 after, from, steps;
 };
-struct slice_place forecast_slice(const struct forecast_spec *spec, i32 B, i32 r);
+struct slice_place forecast_slice(i32 T, i32 P, i32 B, i32 r);
+/* What a row says of its place, where the buffer asks for that ("after", "length"). */
+bool slice_ids(const struct buf *buf, struct slice_place place, i32 r, i32 *ids);
 
 #endif

@@ -65,10 +65,11 @@ err forecast_check_length(const struct series *s, const struct split *split, con
 }
 
 /* --- one member --- */
+void training_fill(struct batcher *b, i64 k, i32 slot) { (b->spec->all_steps ? batch_fill_tiles : batch_fill_train)(b, k, slot); }
+
 static void fill(void *self, i64 k, i32 slot) {
     struct fit *t = self;
-    if (t->f->spec.all_steps) batch_fill_tiles(&t->batch, k, slot);
-    else batch_fill_train(&t->batch, k, slot);
+    training_fill(&t->batch, k, slot);
 }
 
 static f32 *const *inputs(void *self, i32 slot, f32 *loss_scale) {
@@ -79,30 +80,62 @@ static f32 *const *inputs(void *self, i32 slot, f32 *loss_scale) {
     return s->input;
 }
 
+/* Losses of one batch of validation windows. */
+struct valid_part {
+    f64 loss;
+    i64 cells;
+};
+
+static err validate_part(struct fit *t, struct exec *forward, i64 first, struct valid_part *out) {
+    struct exec_result r;
+    batch_fill_set(&t->valid_batch, 0, &t->valid, first);
+    if (t->valid_batch.failed < 0) {
+        err_put(&t->valid_batch.why);
+        return t->valid_batch.failed;
+    }
+    const struct batch_slot *s = &t->valid_batch.slot[0];
+    TRY(exec_step(forward, &(struct exec_step){.input = s->input, .loss_scale = 1}, &r));
+    *out = (struct valid_part){r.loss, s->present};
+    return 0;
+}
+
+/* Ranks take turns at the batches; the sum goes over them in order, so it has the same bits for any number of ranks. */
+static err validate_parts(struct fit *t, struct exec *forward, i32 n, struct valid_part *all, f64 *loss) {
+    struct comm *c = t->job->use.comm;
+    const i32 ranks = comm_size(c), me = comm_rank(c);
+    struct valid_part *mine = all + (i64)ranks * n, sum = {0};
+    for (i32 k = me; k < n; k += ranks) TRY(validate_part(t, forward, (i64)k * t->valid_batch.B, &mine[k]));
+    TRY(comm_gather(c, "validation", mine, (u32)n * (u32)sizeof *mine, all));
+    for (i32 k = 0; k < n; k++) {
+        const struct valid_part *part = &all[(i64)(k % ranks) * n + k];
+        sum.loss += part->loss;
+        sum.cells += part->cells;
+    }
+    *loss = sum.cells ? sum.loss / (f64)sum.cells : 0;
+    return 0;
+}
+
 /* Mean training loss over the validation windows. */
 static err validate(void *self, f64 *loss) {
     struct fit *t = self;
     if (t->stream) return stream_loss(t->stream, t->engine.store.theta, &t->valid_all, loss);
-    f64 sum = 0;
-    i64 cells = 0, n = window_origins(&t->valid) * t->job->series->ntarget;
-    for (i64 i = 0; i < n; i += t->valid_batch.B) {
-        batch_fill_set(&t->valid_batch, 0, &t->valid, i);
-        if (t->valid_batch.failed < 0) {
-            err_put(&t->valid_batch.why);
-            return t->valid_batch.failed;
-        }
-        const struct batch_slot *s = &t->valid_batch.slot[0];
-        struct exec_step step = {.input = s->input, .loss_scale = 1};
-        struct exec_result r;
-        TRY(exec_step(t->engine.forward, &step, &r));
-        sum += r.loss;
-        cells += s->present;
-    }
-    *loss = cells ? sum / (f64)cells : 0;
-    return 0;
+    struct exec *forward = t->whole.forward ? t->whole.forward : t->engine.forward;
+    if (t->whole.forward)
+        memcpy(t->whole.store.theta, t->engine.store.theta, sizeof(f32) * (size_t)t->engine.store.ntheta);
+    const i64 rows = window_origins(&t->valid) * t->job->series->ntarget;
+    const i32 n = (i32)((rows + t->valid_batch.B - 1) / t->valid_batch.B);
+    struct valid_part *all;
+    NEW(all, (i64)n * (comm_size(t->job->use.comm) + 1));
+    err e = validate_parts(t, forward, n, all, loss);
+    mem_free(all);
+    return e;
 }
 
-static err save_checkpoint(void *self, const struct train_state *s) { return forecast_checkpoint(self, s); }
+/* Every rank reads checkpoints, one writes them. */
+static err save_checkpoint(void *self, const struct train_state *s) {
+    struct fit *t = self;
+    return comm_rank(t->job->use.comm) == 0 ? forecast_checkpoint(t, s) : 0;
+}
 
 static struct train_job job_of(struct fit *t, i32 m) {
     const struct forecast_spec *s = &t->f->spec;
@@ -136,7 +169,8 @@ static struct train_job job_of(struct fit *t, i32 m) {
                           .relay = slices_relay,
                           .checkpoint = t->job->run_dir ? save_checkpoint : NULL,
                           .events = t->job->use.events,
-                          .stop = t->job->use.stop};
+                          .stop = t->job->use.stop,
+                          .comm = t->job->use.comm};
     j.hyper = (struct optim_hyper){.lr = (f32)s->lr, .weight_decay = (f32)s->weight_decay, .momentum = (f32)s->momentum,
                                    .beta1 = (f32)s->momentum, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1};
     return j;
@@ -165,11 +199,22 @@ static err run_member(struct fit *t, i32 m, struct train_state *state) {
     return e;
 }
 
+/* Ranks look for the newest checkpoint each for itself, on file systems that may not show them the same. */
+static err same_start(const struct fit *t, const struct train_state *s) {
+    const struct store *st = &t->engine.store;
+    const i64 place[] = {t->member, t->done, t->refitting, s->step, s->best_step, s->bad, s->rollbacks};
+    u64 h = comm_hash(COMM_HASH, place, sizeof place);
+    h = comm_hash(h, st->theta, sizeof(f32) * (size_t)st->ntheta);
+    for (i32 k = 0; k < st->optim->nstate; k++) h = comm_hash(h, st->state[k], sizeof(f32) * (size_t)st->ntheta);
+    return comm_agree(t->job->use.comm, "checkpoint", h, "a run folder that all hosts see alike, or resume on one host");
+}
+
 static err train_member(struct fit *t, i32 m) {
     struct train_state state;
     TRY(train_state_new(&t->engine.store, &state));
     fresh_weights(t, m);
     err e = forecast_restore(t, m, &state);
+    if (e >= 0) e = same_start(t, &state);
     if (e >= 0) e = run_member(t, m, &state);
     if (e > 0 && e != STOP_SIGNAL) {
         if (!t->refitting) t->best_steps[m] = state.best_step; /* a refit does not validate */
@@ -196,11 +241,36 @@ static void state_memory(const struct fit *t) {
                (f64)t->f->planned_bytes / 1048576.0);
 }
 
+err training_net(struct fit *t) {
+    struct forecaster *f = t->f;
+    struct forecast_spec whole = f->spec;
+    whole.slices = 1;
+    TRY(forecast_net(&whole, &f->shape, t->job->series, &f->net));
+    t->net = &f->net;
+    if (f->spec.slices < 2) return 0;
+    if (!t->cut) NEW(t->cut, 1);
+    TRY(forecast_net(&f->spec, &f->shape, t->job->series, t->cut));
+    t->net = t->cut;
+    bool same = t->cut->nop == f->net.nop && t->cut->ntheta == f->net.ntheta;
+    for (i32 l = 0; l < f->net.nop && same; l++) same = t->cut->op[l].theta0 == f->net.op[l].theta0;
+    return same ? 0 : FAIL(E1, "slices of time have other parameters than whole windows");
+}
+
+/* What validation runs: the stream, the net itself, or, where its windows are cut, the same net over whole ones. */
+static err prepare_validation(struct fit *t, i32 rows) {
+    const struct forecaster *f = t->f;
+    const struct series *x = t->job->series;
+    const struct resources use = resources_whole(&t->job->use);
+    if (f->spec.all_steps) return stream_new(f, x, &t->job->use, 0, 1, &t->stream);
+    if (f->spec.slices > 1) TRY(engine_new(&f->net, &use, rows, rows, NULL, NULL, NULL, &t->whole));
+    return batcher_new(f, &f->net, &f->shape, x, use.kern, rows, 1, &t->valid_batch);
+}
+
 static err prepare_training(struct fit *t) {
     struct forecaster *f = t->f;
     const struct series *x = t->job->series;
     const struct forecast_spec *s = &f->spec;
-    TRY(forecast_net(s, &f->shape, x, &f->net));
+    TRY(training_net(t));
     i64 n = forecast_epoch(s, t->job->split.train), nvalid = window_origins(&t->valid) * x->ntarget;
     i32 nwin, B, rows = x->ntarget * imax(1, s->slices); /* of a window */
     TRY(forecast_rows(s, n, x->ntarget, &nwin, &B));
@@ -212,19 +282,21 @@ static err prepare_training(struct fit *t) {
     use.steps = t->steps * s->accumulate * s->members;
     use.slices = s->slices;
     use.course = s->course;
-    i32 forward = s->all_steps ? 0 : (i32)lmin(imax(B, 256), lmax(1, nvalid));
-    TRY(engine_new(&f->net, &use, B, forward, optim, t->job->spec.plan_text, t->job->spec.plan_path, &t->engine));
+    i32 valid = (i32)lmin(imax(B / imax(1, s->slices), 256), lmax(1, nvalid));
+    i32 forward = s->all_steps || s->slices > 1 ? 0 : valid; /* else another engine, or a stream, validates */
+    TRY(engine_new(t->net, &use, B, forward, optim, t->job->spec.plan_text, t->job->spec.plan_path, &t->engine));
     if (s->slices > 1) f->spec.course = t->engine.plan->course; /* a saved plan has its own */
-    TRY(batcher_new(f, &f->net, &f->shape, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->batch));
+    TRY(batcher_new(f, t->net, &f->shape, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->batch));
+    exec_rows(t->engine.exec, &t->batch.row0, &t->batch.row1);
     if (s->all_steps) TRY(batch_bases(&t->batch, t->job->split.validation));
-    if (s->all_steps) TRY(stream_new(f, x, &t->job->use, 0, 1, &t->stream));
-    else TRY(batcher_new(f, &f->net, &f->shape, x, t->job->use.kern, forward, 1, &t->valid_batch));
+    TRY(prepare_validation(t, valid));
     t->batch.set = t->train;
     t->batch.scored = (struct window_set){.first = 1, .end = INT64_MAX, .stride = 1}; /* a tile lies inside the training rows */
     t->batch.nwin = B / rows;
     i64 copies = 2 + optim->nstate + s->members; /* best, roll-back target with its state, members that are done */
-    f->planned_bytes = engine_planned_bytes(&t->engine) + t->batch.arena.used + t->valid_batch.arena.used +
-                       4 * copies * t->engine.store.ntheta + (t->stream ? stream_bytes(t->stream) : 0);
+    f->planned_bytes = engine_planned_bytes(&t->engine) + engine_planned_bytes(&t->whole) + t->batch.arena.used +
+                       t->valid_batch.arena.used + 4 * copies * t->engine.store.ntheta +
+                       (t->stream ? stream_bytes(t->stream) : 0);
     state_memory(t);
     return slices_watch(t);
 }
@@ -241,7 +313,7 @@ static err train_members(struct fit *t) {
 /* What the report shows of the machine at work: the plan and the spans of the last steps. */
 static err keep_trace(struct fit *t) {
     struct forecaster *f = t->f;
-    plan_print(t->engine.plan, &f->net, &f->plan_text);
+    plan_print(t->engine.plan, t->net, &f->plan_text);
     f->step_predicted = t->engine.plan->predicted;
     if (f->step_measured > 0)
         event_note(t->job->use.events, EVENT_NOTE, "plan %s: a step of %d rows was predicted to take %.2f ms and took %.2f ms",
@@ -278,8 +350,12 @@ static err correction(struct fit *t) {
         err e = train_members(t);
         if (e != 0) return e;
         TRY(keep_trace(t));
-        TRY(forecast_guard(t));
-        TRY(forecast_spread(t)); /* before a refit: residuals of rows that the weights have not seen */
+        event_phase(t->job->use.events, "guard");
+        if (comm_rank(t->job->use.comm) == 0) {
+            TRY(forecast_guard(t));
+            TRY(forecast_spread(t)); /* before a refit: residuals of rows that the weights have not seen */
+        }
+        TRY(comm_wait_share(t->job->use.comm, "weight", &t->f->weight, sizeof t->f->weight));
     }
     bool again = s->refit && t->f->weight > 0 && t->f->stopped != STOP_TIME;
     return t->refitting || again ? refit(t) : 0;
@@ -300,6 +376,7 @@ static err fit_parts(struct fit *t) {
     f->train_windows = forecast_epoch(&f->spec, t->job->split.train) * x->ntarget;
     f->valid_windows = window_origins(&t->valid_all) * x->ntarget;
     f64 start = clock_now();
+    event_phase(t->job->use.events, "base");
     TRY(forecast_choose_base(t));
     t->base_seconds = clock_now() - start;
     if (f->base) {
@@ -324,6 +401,8 @@ err forecast_fit(const struct forecast_job *job, struct forecaster **out) {
     err e = fit_parts(&t);
     stale_free(&t);
     engine_free(&t.engine);
+    engine_free(&t.whole);
+    mem_free(t.cut);
     batcher_free(&t.batch);
     batcher_free(&t.valid_batch);
     stream_free(t.stream);

@@ -10,7 +10,8 @@ struct slice_memory; /* forecast_stale.c */
 struct fit {
     const struct forecast_job *job;
     struct forecaster *f;
-    struct engine engine;
+    struct net *net, *cut;                     /* net: what is trained: that of f, or cut, the same over slices of its windows */
+    struct engine engine, whole;               /* whole: of the net of f, validates in place of engine where that is cut */
     struct batcher batch, valid_batch;
     struct stream *stream;                     /* all_steps: validates in place of valid_batch */
     struct window_set train, valid, valid_all; /* valid: thinned, for validation while training */
@@ -25,6 +26,11 @@ struct fit {
 };
 
 enum { SPREAD_WINDOWS = 5 }; /* origins at least for residual quantiles */
+
+/* The net that is trained, by spec.slices, and that of f, which has the same parameters in the same places. */
+err training_net(struct fit *t);
+/* Fills the batch of step k in training order. */
+void training_fill(struct batcher *b, i64 k, i32 slot);
 
 /* forecast_base.c: the base that --base asks for; the ridge row that stands beside every score. */
 err forecast_choose_base(struct fit *t);

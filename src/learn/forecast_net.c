@@ -10,10 +10,12 @@
  *   both ways, each layer:  x -turn-> lstm.0.reverse -back-+
  *                           x ------> lstm.0 --------------+-both-> [n][B][2H]      the end: both states side by side
  *
- *   steps (all_steps): a forecast at every row, the state runs on.  In training the context may be cut into slices, which are
- *   rows of the batch: n = ceil(context / slices) steps, "length" says how many of a row count, "after" which row it goes on
- *   from.  Where forecasts are made, n rows are a chunk of a walk over the series: "state.k" is what layer k left behind after
- *   the last one.
+ *   In training the context may be cut into slices, which are rows of the batch: n = ceil(steps / slices), "length" says how many
+ *   of a row count, "after" which row it goes on from.  What stands behind the end of a window then does so behind every row, and
+ *   only the rows of the last slices have targets.
+ *
+ *   steps (all_steps): a forecast at every row, the state runs on.  Where forecasts are made, n rows are a chunk of a walk over
+ *   the series: "state.k" is what layer k left behind after the last one.
  *
  * Inputs in this order: x, one ids buffer per category, column, future, first, y, base, length, after, state.0, ...
  * (forecast_batch.c and forecast_steps.c fill them by name). */
@@ -108,10 +110,6 @@ static err cell_op(struct net *n, const struct forecast_spec *spec, i32 k, bool 
     return net_op(n, &s, out);
 }
 
-static err cell(struct net *n, const struct forecast_spec *spec, i32 k, bool reverse, i32 x, i32 *out) {
-    return cell_op(n, spec, k, reverse, (i32[]){x, -1, -1, -1}, out);
-}
-
 static err drop_between(struct net *n, const struct forecast_spec *spec, i32 k, i32 *x) {
     char name[24];
     struct op_spec drop = op("dropout");
@@ -137,8 +135,8 @@ static err both_ways(struct net *n, const struct forecast_spec *spec, i32 k, i32
     turn.in[0] = *x;
     snprintf(turn.name, sizeof turn.name, "turn.%d", k);
     TRY(net_op(n, &turn, &t));
-    TRY(cell(n, spec, k, false, n->op[t].end >= 0 ? n->op[t].end : *x, &dir[0]));
-    TRY(cell(n, spec, k, true, n->op[t].out, &dir[1]));
+    TRY(cell_op(n, spec, k, false, (i32[]){n->op[t].end >= 0 ? n->op[t].end : *x, -1, -1, -1}, &dir[0]));
+    TRY(cell_op(n, spec, k, true, (i32[]){n->op[t].out, -1, -1, -1}, &dir[1]));
     if (k + 1 == spec->layers) return 0;
     i32 back = n->op[dir[1]].out;
     snprintf(name, sizeof name, "back.%d", k);
@@ -147,17 +145,23 @@ static err both_ways(struct net *n, const struct forecast_spec *spec, i32 k, i32
     return beside(n, "both", k, back, x);
 }
 
-/* The stack of recurrent layers; returns the ops of the top, dir[1] = -1 where it reads forwards only. */
-static err recurrent(struct net *n, const struct forecast_spec *spec, i32 x, i32 dir[2]) {
+/* Slices as rows: how long each is, which one it goes on from. */
+static err sliced(struct net *n, i32 steps, i32 P, i32 in[4]) {
+    if (steps % P != 0) TRY(net_input(n, "length", 1, 1, true, &in[2]));
+    return P > 1 ? net_input(n, "after", 1, 1, true, &in[3]) : 0;
+}
+
+/* The stack of recurrent layers over in[0]; returns the ops of the top, dir[1] = -1 where it reads forwards only. */
+static err recurrent(struct net *n, const struct forecast_spec *spec, i32 in[4], i32 dir[2]) {
     for (i32 k = 0; k < spec->layers; k++) {
         dir[1] = -1;
         if (spec->bidirectional) {
-            TRY(both_ways(n, spec, k, &x, dir));
+            TRY(both_ways(n, spec, k, &in[0], dir));
         } else {
-            TRY(cell(n, spec, k, false, x, &dir[0]));
-            x = n->op[dir[0]].out;
+            TRY(cell_op(n, spec, k, false, in, &dir[0]));
+            in[0] = n->op[dir[0]].out;
         }
-        TRY(drop_between(n, spec, k, &x));
+        TRY(drop_between(n, spec, k, &in[0]));
     }
     return 0;
 }
@@ -242,8 +246,7 @@ static err steps_net(const struct forecast_spec *spec, const struct window_shape
     if (nf > 0) TRY(net_input(n, "future", p.nseg, nf, false, &future));
     TRY(net_input(n, "y", p.nseg, p.horizon, false, &y));
     TRY(net_input(n, "base", p.nseg, p.horizon, false, &base));
-    if (shape->nseg % P != 0) TRY(net_input(n, "length", 1, 1, true, &in[2]));
-    if (P > 1) TRY(net_input(n, "after", 1, 1, true, &in[3]));
+    TRY(sliced(n, shape->nseg, P, in));
     TRY(steps_stack(n, spec, stream, in, &h));
     struct op_spec join = op("concat");
     join.in[1] = future;
@@ -256,25 +259,34 @@ err forecast_stream_net(const struct forecast_spec *spec, const struct window_sh
     return steps_net(spec, p, s, true, n);
 }
 
-err forecast_net(const struct forecast_spec *spec, const struct window_shape *p, const struct series *s, struct net *n) {
-    i32 x, column = -1, future = -1, first = -1, y, base, top[2] = {-1, -1}, h;
+bool forecast_can_slice(const struct forecast_spec *spec) {
+    return !spec->bidirectional && spec->projection == 0 && (spec->all_steps || spec->course.stale == 0);
+}
+
+err forecast_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, struct net *n) {
+    i32 P = imax(1, spec->slices), column = -1, future = -1, first = -1, y, base, top[2] = {-1, -1}, h;
+    i32 in[4] = {-1, -1, -1, -1}; /* of the layers */
+    struct window_shape cut = *shape, *p = &cut;
     net_init(n);
-    if (spec->all_steps) return steps_net(spec, p, s, false, n);
-    TRY(net_input(n, "x", p->nseg, window_features(p, s), false, &x));
-    TRY(categories(n, p, s, &x));
+    if (P > 1 && !forecast_can_slice(spec)) return FAIL(E1, "a net that is not cut in time, in %d slices", P);
+    if (spec->all_steps) return steps_net(spec, shape, s, false, n);
+    p->nseg = ceil_div(shape->nseg, P);
+    TRY(net_input(n, "x", p->nseg, window_features(p, s), false, &in[0]));
+    TRY(categories(n, p, s, &in[0]));
     i32 nf = window_future_features(p, s);
     if (spec->decode) TRY(net_input(n, "column", 1, 1, true, &column));
     if (nf > 0) TRY(net_input(n, "future", p->nout, nf, false, &future));
     if (spec->unroll) TRY(net_input(n, "first", 1, p->out_seg, false, &first));
     TRY(net_input(n, "y", p->nout, p->out_seg, false, &y));
     TRY(net_input(n, "base", p->nout, p->out_seg, false, &base));
+    TRY(sliced(n, shape->nseg, P, in));
     if (spec->decode) {
         struct op_spec seg = op("dense");
         seg.units = spec->hidden;
         seg.act = ACT_RELU;
-        TRY(chain(n, seg, "segment", &x));
+        TRY(chain(n, seg, "segment", &in[0]));
     }
-    TRY(recurrent(n, spec, x, top));
+    TRY(recurrent(n, spec, in, top));
     if (spec->unroll) {
         h = n->op[top[0]].end;
         TRY(unroll(n, spec, p, (i32[]){first, future, base, y}, &h));

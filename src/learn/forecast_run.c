@@ -33,6 +33,7 @@ static err choose_net(struct runner *r, const struct series *s, const struct res
     r->net = &f->net;
     if (f->nmember == 0) return 0;
     spec.precision = forecast_precision(f, use);
+    spec.slices = 1;
     if (spec.precision == f->spec.precision) return 0;
     ARENA_NEW(&r->arena, net, 1);
     r->net = net;
@@ -42,8 +43,9 @@ static err choose_net(struct runner *r, const struct series *s, const struct res
 static err runner_new(const struct forecaster *f, const struct series *s, const struct resources *use, i32 B, struct runner *r) {
     *r = (struct runner){.f = f, .nq = imax(1, f->spec.nquantile)};
     i32 h = f->spec.horizon;
+    struct resources whole = resources_whole(use);
     TRY(choose_net(r, s, use));
-    if (f->nmember > 0) TRY(engine_new(r->net, use, B, B, NULL, NULL, NULL, &r->engine));
+    if (f->nmember > 0) TRY(engine_new(r->net, &whole, B, B, NULL, NULL, NULL, &r->engine));
     TRY(batcher_new(f, &f->net, &f->shape, s, use->kern, B, 1, &r->batch));
     ARENA_NEW(&r->arena, r->corr, (i64)B * r->nq * h);
     return row_out_new(f, &r->arena, &r->out);

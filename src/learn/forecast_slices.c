@@ -32,7 +32,7 @@ err slices_watch(struct fit *t) {
     w->nlayer = 0;
     TRY(stale_new(t));
     if (!sliced(t)) return 0;
-    while (w->nlayer < WATCH_LAYERS && chain_op(&t->f->net, w->nlayer) >= 0) w->nlayer++;
+    while (w->nlayer < WATCH_LAYERS && chain_op(t->net, w->nlayer) >= 0) w->nlayer++;
     return mem_new((void **)&t->sorted, t->engine.B, sizeof *t->sorted);
 }
 
@@ -58,13 +58,13 @@ void slices_stepped(void *fit, bool finite) {
     if (stale_step(t)) return; /* rounds that are given say nothing */
     for (i32 k = 0; k < w->nlayer; k++) {
         struct watched *l = &w->layer[k];
-        i32 op = chain_op(&t->f->net, k);
+        i32 op = chain_op(t->net, k);
         for (i32 back = 0; back < 2; back++) {
             const struct chain_trace *tr = exec_chain(t->engine.exec, op, back == 1);
             if (!tr) continue;
             count(&l->now[back], tr);
             count(&l->all[back], tr);
-            f64 now = back ? (f64)NAN : forgets(tr, t->f->net.op[op].T, t->sorted);
+            f64 now = back ? (f64)NAN : forgets(tr, t->net->op[op].T, t->sorted);
             if (!isnan(now)) l->w = l->w > 0 ? (1 - SMOOTH) * l->w + SMOOTH * now : now;
         }
     }
@@ -112,7 +112,7 @@ void slices_annotate(void *fit, struct event *e) {
 static void warn(struct fit *t, const struct summary *s) {
     struct slice_watch *w = &t->f->watch;
     const struct events *ev = t->job->use.events;
-    i32 steps = t->f->spec.context / imax(1, w->slices);
+    i32 steps = forecast_steps(&t->f->spec) / imax(1, w->slices);
     if (w->told & (TOLD_SHARE | TOLD_SERIAL)) return; /* the advice is much the same */
     if (s->serial > 0)
         event_note(ev, EVENT_WARNING,
@@ -135,7 +135,8 @@ static void warn_stale(struct fit *t, const struct summary *s) {
                "--slice-rounds %d: steps that went on until slices fit took %.1f rounds, so the model remembers %.0f slices of "
                "%d steps; "
                "its gradients are off (--parallel time:%d, or --slice-rounds 0)",
-               t->f->spec.course.stale, s->rounds, s->rounds - 1, t->f->spec.context / w->slices, imax(2, w->slices / 2));
+               t->f->spec.course.stale, s->rounds, s->rounds - 1, forecast_steps(&t->f->spec) / w->slices,
+               imax(2, w->slices / 2));
     w->told |= TOLD_STALE;
 }
 
@@ -158,7 +159,7 @@ bool slices_outgrown(void *fit) {
     event_note(t->job->use.events, EVENT_NOTE,
                "slices of time: %.0f%% of forward ran again, in %.1f rounds (%lld of %lld steps one after another; w %.0f, "
                "slices of %d steps): %d slice%s from here on", 100 * s.again, s.rounds, (long long)s.serial, (long long)s.steps,
-               s.w, t->f->spec.context / w->slices, fewer, fewer > 1 ? "s" : "");
+               s.w, forecast_steps(&t->f->spec) / w->slices, fewer, fewer > 1 ? "s" : "");
     t->f->spec.slices = fewer;
     return true;
 }
@@ -183,10 +184,11 @@ err slices_relay(void *fit, struct exec **exec) {
     use.steps = t->steps * f->spec.accumulate;
     batcher_free(&t->batch);
     t->batch = (struct batcher){0};
-    TRY(forecast_net(&f->spec, &f->shape, x, &f->net));
+    TRY(training_net(t));
     TRY(forecast_rows(&f->spec, forecast_epoch(&f->spec, t->job->split.train), x->ntarget, &nwin, &B));
-    TRY(engine_replan(&t->engine, &f->net, &use, B));
-    TRY(batcher_new(f, &f->net, &f->shape, x, use.kern, B, PREFETCH_SLOTS, &t->batch));
+    TRY(engine_replan(&t->engine, t->net, &use, B));
+    TRY(batcher_new(f, t->net, &f->shape, x, use.kern, B, PREFETCH_SLOTS, &t->batch));
+    exec_rows(t->engine.exec, &t->batch.row0, &t->batch.row1);
     move_batcher(&t->batch, &old);
     if (f->spec.all_steps) TRY(batch_bases(&t->batch, t->job->split.validation));
     *exec = t->engine.exec;
@@ -199,7 +201,7 @@ void slices_place(const struct forecast_spec *spec, i32 B, const char *found, ch
     if (spec->slices < 2 || !step) return;
     i32 r = (i32)strtol(row + 6, NULL, 10), t = (i32)strtol(step + 7, NULL, 10), W = imax(1, B / spec->slices);
     snprintf(where, 240, "%.*s: window %d, slice %d of %d, step %d of the window", (int)(row - found), found, r % W, r / W,
-             spec->slices, forecast_slice(spec, B, r).from + t);
+             spec->slices, forecast_slice(forecast_steps(spec), spec->slices, B, r).from + t);
 }
 
 void slices_nonfinite(void *fit, char where[240]) {
@@ -235,7 +237,7 @@ static err loss_over(struct fit *t, i32 P, f64 *loss) {
         b.spec = &spec;
         move_batcher(&b, &t->batch);
         memcpy(engine.store.theta, t->engine.store.theta, sizeof(f32) * (size_t)net->ntheta);
-        batch_fill_tiles(&b, lmax(0, t->steps * spec.accumulate - 1), 0);
+        training_fill(&b, lmax(0, t->steps * spec.accumulate - 1), 0);
         struct exec_step step = {.input = b.slot[0].input, .loss_scale = b.slot[0].present ? 1.f / (f32)b.slot[0].present : 0};
         struct exec_result r = {0};
         e = b.failed < 0 ? b.failed : exec_step(engine.forward, &step, &r);
@@ -264,11 +266,10 @@ static err gap(struct fit *t) {
 }
 
 static err picture(struct fit *t, i32 k) {
-    struct forecaster *f = t->f;
-    i32 op = chain_op(&f->net, k);
-    struct slice_picture *p = &f->slice_picture[k];
-    memcpy(p->name, f->net.op[op].spec.name, sizeof p->name);
-    p->steps = f->net.op[op].T;
+    i32 op = chain_op(t->net, k);
+    struct slice_picture *p = &t->f->slice_picture[k];
+    memcpy(p->name, t->net->op[op].spec.name, sizeof p->name);
+    p->steps = t->net->op[op].T;
     for (i32 back = 0; back < 2; back++) {
         const struct chain_trace *tr = exec_chain(t->engine.exec, op, back == 1);
         if (!tr) continue;

@@ -27,7 +27,7 @@ struct slice_memory {
 
 static i32 row_floats(const struct fit *t) {
     i32 sum = 0;
-    for (i32 l = 0; l < t->f->net.nop; l++) sum += exec_chain_state(t->engine.exec, l);
+    for (i32 l = 0; l < t->net->nop; l++) sum += exec_chain_state(t->engine.exec, l);
     return sum;
 }
 
@@ -58,14 +58,14 @@ void stale_free(struct fit *t) {
 /* Place of a row of a batch among what is kept. */
 static i64 place_of(const struct fit *t, const struct batch_slot *s, i32 r) {
     const struct slice_memory *m = t->memory;
-    const struct slice_place p = forecast_slice(&t->f->spec, t->batch.B, r);
+    const struct slice_place p = forecast_slice(forecast_steps(&t->f->spec), t->f->spec.slices, t->batch.B, r);
     i32 W = t->batch.B / m->slices;
     i64 tile = (s->origin[r] - p.from) / lmax(1, t->f->spec.context);
     return (tile * m->rows + (i64)(r / W) * t->job->series->ntarget + s->col[r]) % (m->tiles * m->rows);
 }
 
 static void each_layer(struct fit *t, i32 row, f32 *kept, bool load) {
-    for (i32 l = 0; l < t->f->net.nop; l++) {
+    for (i32 l = 0; l < t->net->nop; l++) {
         i32 n = exec_chain_state(t->engine.exec, l);
         if (n == 0) continue;
         if (load) exec_chain_load(t->engine.exec, l, row, kept);

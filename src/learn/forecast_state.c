@@ -125,7 +125,7 @@ err forecast_resume_point(struct fit *t) {
     if (ckpt_find(f.dir, 0, path, &number) < 0) return 0; /* stopped before the first checkpoint: begin again */
     TRY(read_head(&f, t->best_steps));
     if (f.member < 0 || f.member >= t->f->spec.members || f.done < 0 || f.done > MEMBERS_MAX || f.slices < 0 ||
-        f.slices > t->f->spec.context)
+        f.slices > forecast_steps(&t->f->spec))
         return FAIL(E901, "the checkpoint in %s does not fit this run", f.dir);
     t->resuming = true;
     t->done = (i32)f.member;

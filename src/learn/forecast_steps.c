@@ -10,13 +10,26 @@
 
 #include "base/rng.h"
 #include "learn/forecast_batch.h"
+#include "plan/slice.h"
 
 enum { ORIGINS = 256, READY_MOST = 1 << 24 }; /* origins at a time; floats that are kept */
 
-struct slice_place forecast_slice(const struct forecast_spec *spec, i32 B, i32 r) {
-    i32 P = imax(1, spec->slices), W = B / P, k = r / imax(1, W), T = ceil_div(spec->context, P);
-    i32 whole = spec->context % P ? spec->context % P : P; /* slices of T steps; the others have one less */
-    return (struct slice_place){.after = k ? r - W : -1, .from = k * T - imax(0, k - whole), .steps = k < whole ? T : T - 1};
+struct slice_place forecast_slice(i32 T, i32 P, i32 B, i32 r) {
+    i32 W = B / imax(1, P), k = r / imax(1, W);
+    struct slice_place place = {.after = k ? r - W : -1};
+    place.steps = slice_steps(T, imax(1, P), k, &place.from);
+    return place;
+}
+
+bool slice_ids(const struct buf *buf, struct slice_place place, i32 r, i32 *ids) {
+    bool after = strcmp(buf->name, "after") == 0;
+    if (!after && strcmp(buf->name, "length") != 0) return false;
+    ids[r] = after ? place.after : place.steps;
+    return true;
+}
+
+static struct slice_place place_of(const struct batcher *b, i32 r) {
+    return forecast_slice(b->spec->context, b->spec->slices, b->B, r);
 }
 
 static bool is_scored(const struct batcher *b, i64 origin) {
@@ -31,16 +44,11 @@ static f32 *at(const struct batcher *b, const struct batch_slot *s, i32 i, i32 t
 static void fill_ids(const struct batcher *b, const struct batch_slot *s, i32 i, i32 r) {
     const struct buf *buf = &b->net->buf[i];
     i32 *ids = (i32 *)(void *)s->input[i];
-    if (strcmp(buf->name, "length") == 0) {
-        ids[r] = s->seen[r];
-    } else if (strcmp(buf->name, "after") == 0) {
-        ids[r] = forecast_slice(b->spec, b->B, r).after;
-    } else {
-        i32 cat = (i32)strtol(buf->name + 9, NULL, 10);
-        for (i32 t = 0; t < buf->T; t++) {
-            i32 code = t < s->seen[r] ? b->s->code[cat][s->origin[r] + t] : -1;
-            ids[(i64)t * b->B + r] = code < 0 ? b->s->nword[cat] : code;
-        }
+    if (slice_ids(buf, place_of(b, r), r, ids)) return;
+    i32 cat = (i32)strtol(buf->name + 9, NULL, 10);
+    for (i32 t = 0; t < buf->T; t++) {
+        i32 code = t < s->seen[r] ? b->s->code[cat][s->origin[r] + t] : -1;
+        ids[(i64)t * b->B + r] = code < 0 ? b->s->nword[cat] : code;
     }
 }
 
@@ -103,13 +111,14 @@ static void fill_numbers(const struct batcher *b, const struct batch_slot *s, i3
     }
 }
 
-/* Row r of every input; the states of a stream are not ours. */
+/* Row r of every input; the states of a stream are not ours.  Of a row that another rank has, the targets are counted. */
 static err fill_row(const struct batcher *b, struct batch_slot *s, i32 r) {
     for (i32 i = 0; i < b->net->nbuf; i++) {
         const struct buf *buf = &b->net->buf[i];
         if (!buf->input || strncmp(buf->name, "state.", 6) == 0) continue;
-        if (buf->ids) fill_ids(b, s, i, r);
-        else if (strcmp(buf->name, "y") == 0) s->present += fill_y(b, s, i, r);
+        if (strcmp(buf->name, "y") == 0) s->present += fill_y(b, s, i, r);
+        else if (!batch_ours(b, r)) continue;
+        else if (buf->ids) fill_ids(b, s, i, r);
         else if (strcmp(buf->name, "base") == 0) TRY(fill_base(b, s, i, r));
         else fill_numbers(b, s, i, r);
     }
@@ -143,7 +152,7 @@ void batch_fill_tiles(void *batcher, i64 k, i32 slot) {
     i32 ncol = b->s->ntarget, W = b->nwin * ncol;
     s->batch = k;
     for (i32 r = 0; r < b->B; r++) {
-        struct slice_place place = forecast_slice(b->spec, b->B, r);
+        struct slice_place place = place_of(b, r);
         s->origin[r] = tile_first(b, k * b->nwin + r % W / ncol) + place.from;
         s->col[r] = r % ncol;
         s->seen[r] = place.steps;

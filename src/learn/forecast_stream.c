@@ -47,11 +47,9 @@ static i32 chunk_rows(i32 wanted, const struct forecaster *f, i32 ncol) {
 static err prepare(struct stream *st, const struct resources *use, i32 chunk, i32 members) {
     const struct forecaster *f = st->f;
     struct forecast_spec spec = f->spec;
-    struct resources serial = *use; /* in time: wishes for slices are about training */
+    struct resources serial = resources_whole(use);
     i32 ncol = st->s->ntarget, nq = imax(1, spec.nquantile);
     if (members > 0 && f->net.nop > 0) spec.precision = forecast_precision(f, use);
-    if (serial.parallel && strncmp(serial.parallel, "time", 4) == 0) serial.parallel = "auto";
-    serial.steps = serial.slices = 0;
     st->shape = f->shape;
     st->shape.nseg = chunk_rows(chunk, f, ncol);
     st->members = members;

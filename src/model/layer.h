@@ -22,6 +22,7 @@ struct layer {
     const char *name;
     const char *help; /* one line, shape included */
     bool team;        /* fwd and bwd may be shared by units (part.n > 1): the layer waits for its other members itself */
+    bool steps;       /* fwd called on parts of the steps in order, bwd in reverse, give the bits of one call */
     i32 nin;          /* inputs it looks at: in[0..nin) */
     i32 after;        /* > 0: with this input rows are slices of time, and a step runs the layer's chain instead of fwd and bwd */
     /* Check spec and inputs, set T, I, F, ntheta, nderived, declare out (and end) with net_out(). */

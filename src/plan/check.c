@@ -3,17 +3,21 @@
  * Two facts are enough.  (1) The boxes and ranges of each kind of task tile what they must cover.  (2) Every derived edge leads
  * forward in the order of the serial plan (prep < forward by op < zero < backward by op, reversed < merge by level < norm <
  * update). Then any two tasks that touch the same range run in the serial order, whoever runs them.
+ * Where an op is done in chunks of its steps, each has all rows, and they must follow each other in steps.
  * A team counts as the one task that its members are together (the layer's contract gives its bits): member 0 stands for it, and
  * the members are all there, next to each other, on devices of one process, so that each of them can start. */
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "model/layer.h"
+#include "plan/exchange.h"
 #include "plan/planner.h"
 
-/* One task as an interval of what its group must cover. */
+/* One task as an interval of what its group must cover: rows, elements of theta, or steps, which are then counted as rows of one
+ * grain each. */
 struct cover {
     u32 group, task;
+    bool chunk;
     i64 lo, hi;
 };
 
@@ -63,6 +67,9 @@ static bool same_work(const struct task *a, const struct task *b) {
 static const char *team(const struct plan *p, const struct net *n, u32 i) {
     const struct task *t = &p->task[i];
     if ((t->kind == TASK_FWD || t->kind == TASK_BWD) && t->op < n->nop && op_is_chain(&n->op[t->op])) return chain(p, i);
+    if (task_is_chunk(t, n) && !n->op[t->op].layer->steps) return "this op cannot be done in parts of its steps";
+    if (task_is_chunk(t, n) && (t->members > 1 || t->box.b0 > 0 || t->box.b1 < p->B))
+        return "who does some of the steps does them for all rows, alone";
     if (t->members <= 1) return t->member ? "this member has no team" : NULL;
     if ((t->kind != TASK_FWD && t->kind != TASK_BWD) || t->op >= n->nop || !n->op[t->op].layer->team)
         return "this op cannot be shared by units";
@@ -89,11 +96,14 @@ static bool classify(const struct plan *p, const struct net *n, const struct mer
         *out = (struct cover){.group = NOWHERE};
         return true;
     }
+    const bool chunk = task_is_chunk(t, n);
+    out->chunk = chunk;
     out->group = (u32)t->kind * NET_OPS + (by_rows(t->kind) && t->kind != TASK_ZERO ? t->op : 0);
     out->lo = by_rows(t->kind) ? t->box.b0 : t->lo;
     out->hi = by_rows(t->kind) ? t->box.b1 : t->hi;
     i64 end = by_rows(t->kind) ? p->B : p->ntheta, step = by_rows(t->kind) ? p->grain : LANES;
     if (t->kind == TASK_NORM) step = p->norm_block;
+    if (chunk) out->lo = t->box.t0, out->hi = t->box.t1, end = n->op[t->op].T, step = 1;
     if (t->kind == TASK_MERGE) {
         i32 k = pair_index(pair, npair, t->node_a, t->node_b);
         if (k < 0) return false;
@@ -119,9 +129,12 @@ static const char *tiles(const struct plan *p, const struct net *n, const struct
     u32 at = 0;
     for (u32 g = 0; g < GROUPS + (u32)npair; g++) {
         i64 end = wanted(p, n, g), done = 0;
+        const bool chunks = at < npart && cover[at].group == g && cover[at].chunk;
+        if (chunks && end > 0) end = n->op[g % NET_OPS].T;
         for (; at < npart && cover[at].group == g; at++) {
             *task = cover[at].task;
             if (end == 0) return "this task has nothing to do in this plan";
+            if (cover[at].chunk != chunks) return "an op is done in parts of its steps or of its rows, not both";
             if (cover[at].lo < done) return "part of this task is done twice";
             if (cover[at].lo > done) return "something before this task's range is left out";
             done = cover[at].hi;
@@ -135,17 +148,18 @@ static const char *tiles(const struct plan *p, const struct net *n, const struct
     return NULL;
 }
 
-/* Place of a task in the serial order; tasks of equal place never touch the same range. */
-static i32 serial_order(const struct task *t, const struct merge_pair *pair, i32 npair) {
+/* Place of a task in the serial order; tasks of equal place never touch the same range.  Chunks of an op follow each other. */
+static f64 serial_order(const struct net *n, const struct task *t, const struct merge_pair *pair, i32 npair) {
+    const f64 T = t->kind == TASK_FWD || t->kind == TASK_BWD ? n->op[t->op].T : 1;
     switch (t->kind) {
         case TASK_PREP:
             return 0;
         case TASK_FWD:
-            return 1 + t->op;
+            return 1 + t->op + t->box.t0 / T;
         case TASK_ZERO:
             return 100;
         case TASK_BWD:
-            return 200 - t->op;
+            return 200 - t->op + (T - t->box.t1) / T;
         case TASK_MERGE:
             return 300 + pair[pair_index(pair, npair, t->node_a, t->node_b)].level;
         case TASK_NORM:
@@ -155,13 +169,36 @@ static i32 serial_order(const struct task *t, const struct merge_pair *pair, i32
     }
 }
 
-static const char *ordered(const struct plan *p, const struct merge_pair *pair, i32 npair, u32 *task) {
+static const char *ordered(const struct plan *p, const struct net *n, const struct merge_pair *pair, i32 npair, u32 *task) {
     for (u32 i = 0; i < p->ntask; i++)
         for (u32 k = p->task[i].dep0; k < p->task[i].dep0 + p->task[i].ndep; k++)
-            if (serial_order(&p->task[p->dep[k]], pair, npair) >= serial_order(&p->task[i], pair, npair)) {
+            if (serial_order(n, &p->task[p->dep[k]], pair, npair) >= serial_order(n, &p->task[i], pair, npair)) {
                 *task = i;
                 return "this task comes after one that needs its result";
             }
+    return NULL;
+}
+
+/* Do two tasks, one after the other, share what is never sent from process to process?  Copies of weights every rank makes. */
+static bool share_memory(const struct plan *p, const struct task *a, const struct task *b) {
+    for (u32 i = a->use0; i < a->use0 + a->nuse; i++)
+        for (u32 k = b->use0; k < b->use0 + b->nuse; k++) {
+            const struct pbuf *buf = &p->buf[p->use[i].buf];
+            bool meet = p->use[i].buf == p->use[k].buf && use_meets(&p->use[i], &p->use[k]);
+            if (meet && !plan_is_sent(buf) && buf->kind != PBUF_DERIVED && buf->kind != PBUF_INPUT)
+                return true;
+        }
+    return false;
+}
+
+static const char *ranks(const struct plan *p, u32 *task) {
+    for (u32 i = 0; p->nrank > 1 && i < p->ntask; i++)
+        for (u32 k = p->task[i].dep0; k < p->task[i].dep0 + p->task[i].ndep; k++) {
+            const struct task *from = &p->task[p->dep[k]];
+            if (p->place[from->device].rank == p->place[p->task[i].device].rank || !share_memory(p, from, &p->task[i])) continue;
+            *task = i;
+            return "this task needs what another process computed, and activations are not sent";
+        }
     return NULL;
 }
 
@@ -185,7 +222,8 @@ const char *plan_check(const struct plan *p, const struct net *n, u32 *task) {
     }
     if (!bad && p->ntask) qsort(cover, p->ntask, sizeof *cover, by_group_and_place);
     if (!bad) bad = tiles(p, n, cover, p->ntask, npair, task);
-    if (!bad) bad = ordered(p, pair, npair, task);
+    if (!bad) bad = ordered(p, n, pair, npair, task);
+    if (!bad) bad = ranks(p, task);
     arena_free(&a);
     return bad;
 }

@@ -14,12 +14,10 @@
 #include "plan/planner.h"
 
 #define TASK_S 0.4e-6     /* calling a task */
-#define SYNC_S 0.5e-6     /* seeing that another device is done */
-#define START_S 3e-6      /* waking the workers */
 #define RATE_SHARE 0.60   /* of the machine's multiply-add rate that products reach */
 #define FLOAT_FLOPS 200.0 /* flops in whose time element-wise work (exp, masks, losses) writes one activation */
 #define CACHE_GAIN 3.0    /* bandwidth for a task that fits in the L2 cache, against memory */
-#define TEAM_S 0.25e-6    /* members seeing each other's flags and units, once per step of the sequence */
+#define TEAM_S 0.10e-6    /* members seeing each other's flags and units, once per step of the sequence */
 #define TURNS_S 50e-6     /* the same where members take turns on a core */
 #define PREP_SHARE 0.35   /* of the memory bandwidth that transposing reaches */
 
@@ -54,24 +52,34 @@ static f64 floats_written(const struct plan *p, const struct task *t) {
     return sum;
 }
 
-/* Bytes of gradients that a merge reads from the last writer when that is another device. */
+/* Bytes of a use that `from` wrote. */
+static i64 written_bytes(const struct plan *p, const struct use *u, const struct task *from) {
+    i64 lo = u->hi, hi = u->lo;
+    for (u32 j = from->use0; j < from->use0 + from->nuse; j++) {
+        const struct use *w = &p->use[j];
+        if (w->buf != u->buf || w->mode == USE_R) continue;
+        lo = lmin(lo, lmax(w->lo, u->lo));
+        hi = lmax(hi, lmin(w->hi, u->hi));
+    }
+    return lmax(0, hi - lo) * 4;
+}
+
+/* Bytes of gradients that a merge reads from the last writers where those are other devices; no range counts twice. */
 static i64 foreign_bytes(const struct plan *p, const struct task *t, i64 *across_ranks) {
     i64 sum = 0;
-    for (u32 k = t->use0; k < t->use0 + t->nuse; k++)
+    for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
+        const struct use *u = &p->use[k];
+        i64 all = 0, across = 0, most = (u->hi - u->lo) * 4;
         for (u32 d = t->dep0; d < t->dep0 + t->ndep; d++) {
             const struct task *from = &p->task[p->dep[d]];
             if (from->device == t->device) continue;
-            i64 lo = p->use[k].hi, hi = p->use[k].lo; /* the part of the range that `from` writes */
-            for (u32 j = from->use0; j < from->use0 + from->nuse; j++) {
-                const struct use *w = &p->use[j];
-                if (w->buf != p->use[k].buf || w->mode == USE_R) continue;
-                lo = lmin(lo, lmax(w->lo, p->use[k].lo));
-                hi = lmax(hi, lmin(w->hi, p->use[k].hi));
-            }
-            if (hi <= lo) continue;
-            sum += (hi - lo) * 4;
-            if (p->place[from->device].rank != p->place[t->device].rank) *across_ranks += (hi - lo) * 4;
+            i64 bytes = written_bytes(p, u, from);
+            all += bytes;
+            if (p->place[from->device].rank != p->place[t->device].rank) across += bytes;
         }
+        sum += lmin(all, most);
+        *across_ranks += lmin(across, most);
+    }
     return sum;
 }
 
@@ -108,8 +116,10 @@ static f64 rounds(const struct op *op, const struct task *t, i32 forgets) {
     return 1 + (t->kind == TASK_FWD ? again : 1.5 * again);
 }
 
+/* Of a chunk: its share of the steps. */
 static f64 seconds(const struct plan *p, const struct net *n, const struct machine *m, const struct task *t) {
     const struct device *d = &m->device[t->device];
+    f64 part = task_is_chunk(t, n) ? (f64)(t->box.t1 - t->box.t0) / n->op[t->op].T : 1;
     f64 bytes = task_bytes(p, t), speed = d->gbytes * 1e9 * (bytes < (f64)m->cache_l2 ? CACHE_GAIN : 1);
     if (t->kind == TASK_PREP) return bytes / (d->gbytes * 1e9 * PREP_SHARE);
     if (t->kind != TASK_FWD && t->kind != TASK_BWD) return bytes / speed;
@@ -118,7 +128,7 @@ static f64 seconds(const struct plan *p, const struct net *n, const struct machi
     f64 rate = d->gflops * 1e9, per_float = FLOAT_FLOPS / rate, share = RATE_SHARE * few_rows(op, t);
     f64 s = dmax(dmax(flops / (rate * share), bytes / speed), floats_written(p, t) * per_float);
     if (op_is_chain(op)) return s * rounds(op, t, p->forgets);
-    return t->members > 1 ? member_seconds(p, n, m, t, s) : s;
+    return t->members > 1 ? member_seconds(p, n, m, t, s) : part * s;
 }
 
 void plan_cost(struct plan *p, const struct net *n, const struct machine *m) {
@@ -140,7 +150,7 @@ static f64 ready(const struct plan *p, const struct plan_span *span, const struc
     f64 at = free_at[t->device];
     for (u32 k = t->dep0; k < t->dep0 + t->ndep; k++) {
         u32 from = p->dep[k];
-        at = dmax(at, span[from].t1 + (p->task[from].device != t->device ? SYNC_S : 0));
+        at = dmax(at, span[from].t1 + (p->task[from].device != t->device ? PLAN_SYNC_S : 0));
     }
     return at;
 }
@@ -151,7 +161,7 @@ f64 plan_schedule(const struct plan *p, struct plan_span *span) {
     struct plan_span *own = NULL;
     if (!span) span = own = mem_alloc((p->ntask + 1) * sizeof *span);
     if (!span) return 0;
-    for (i32 d = 1; d < p->ndevice; d++) free_at[d] = START_S;
+    for (i32 d = 1; d < p->ndevice; d++) free_at[d] = PLAN_START_S;
     for (u32 i = 0; i < p->ntask; i++) {
         const struct task *t = &p->task[i];
         f64 at = ready(p, span, t, free_at);

@@ -27,6 +27,12 @@ struct history {
 
 static bool writes(const struct use *u) { return u->mode == USE_W || u->mode == USE_RW || u->mode == USE_SUM; }
 
+/* v is of everything that u is of. */
+static bool covers(const struct use *v, const struct use *u) {
+    bool steps = v->t1 == 0 || (u->t1 > 0 && v->t0 <= u->t0 && v->t1 >= u->t1);
+    return v->lo <= u->lo && v->hi >= u->hi && steps;
+}
+
 static err edge(struct history *h, u32 to, u32 from) {
     if (h->seen[from] == to + 1) return 0;
     h->seen[from] = to + 1;
@@ -47,10 +53,10 @@ static err look_back(struct history *h, const struct plan *p, u32 task, const st
     for (u32 k = h->last[u->buf]; k != NOTHING; k = h->before[k]) {
         const struct use *v = &p->use[k];
         if (h->task_of[k] < hidden) return 0;
-        if (h->task_of[k] >= team || v->lo >= u->hi || u->lo >= v->hi) continue;
+        if (h->task_of[k] >= team || !use_meets(u, v)) continue;
         if (v->mode == USE_STALE) continue;
         if (writes(u) || writes(v)) TRY(edge(h, task, h->task_of[k]));
-        if (writes(v) && v->lo <= u->lo && v->hi >= u->hi) hidden = plan_team_first(p, h->task_of[k]);
+        if (writes(v) && covers(v, u)) hidden = plan_team_first(p, h->task_of[k]);
     }
     return 0;
 }

@@ -27,9 +27,9 @@ void plan_theta_share(const struct plan *p, i32 part, i32 parts, i64 *lo, i64 *h
     *hi = lmin(blocks * (part + 1) / parts * p->norm_block, p->ntheta);
 }
 
-/* The piece that holds all grains of a pair, -1 = none: the pair is shared out.  A team shares out every pair. */
+/* The piece that holds all grains of a pair, -1 = none: the pair is shared out.  Who share one piece share out every pair. */
 static i32 owner(const struct planner *p, const struct merge_pair *m) {
-    if (p->nteam > 1) return -1;
+    if (planner_one_piece(p)) return -1;
     for (i32 i = 0; i < p->npiece; i++) {
         i32 g0 = p->piece[i].box.b0 / p->grain, g1 = ceil_div(p->piece[i].box.b1, p->grain);
         if (m->a >= g0 && m->end <= g1) return i;
@@ -37,18 +37,64 @@ static i32 owner(const struct planner *p, const struct merge_pair *m) {
     return -1;
 }
 
-err planner_merge(struct planner *p) {
-    struct merge_pair pair[MACHINE_DEVICES];
-    if (p->ngrain > MACHINE_DEVICES) return FAIL(E1, "%d grains, at most %d are possible", p->ngrain, MACHINE_DEVICES);
-    i32 n = merge_pairs(p->ngrain, pair);
-    i64 P = p->plan->ntheta, lo, hi;
-    for (i32 i = 0; i < p->npiece; i++)
-        for (i32 k = 0; k < n; k++)
-            if (owner(p, &pair[k]) == i) TRY(task_merge(p, p->piece[i].device, pair[k].a, pair[k].b, 0, P));
-    for (i32 i = 0; i < planner_sharers(p); i++) {
-        plan_theta_share(p->plan, i, planner_sharers(p), &lo, &hi);
+static i32 rank_of(const struct planner *p, i32 i) { return p->machine->device[planner_sharer(p, i)].rank; }
+
+/* The rank whose pieces hold all grains of a pair, -1 = none: inside a process sums cost no messages. */
+static i32 owner_rank(const struct planner *p, const struct merge_pair *m) {
+    i32 rank = -1;
+    for (i32 i = 0; i < p->npiece && !planner_one_piece(p); i++) {
+        i32 g0 = p->piece[i].box.b0 / p->grain, g1 = ceil_div(p->piece[i].box.b1, p->grain);
+        if (g0 >= m->end || g1 <= m->a) continue;
+        if (rank >= 0 && rank_of(p, i) != rank) return -1;
+        rank = rank_of(p, i);
+    }
+    return rank;
+}
+
+/* Each sharer of a rank (-1: of all) merges its part of theta. */
+static err share_out(struct planner *p, const struct merge_pair *pair, i32 n, i32 rank) {
+    i32 all = planner_sharers(p), parts = 0, part = 0;
+    i64 lo, hi;
+    for (i32 i = 0; i < all; i++) parts += rank < 0 || rank_of(p, i) == rank;
+    for (i32 i = 0; i < all; i++) {
+        if (rank >= 0 && rank_of(p, i) != rank) continue;
+        plan_theta_share(p->plan, part++, parts, &lo, &hi);
         for (i32 k = 0; k < n && hi > lo; k++)
-            if (owner(p, &pair[k]) < 0) TRY(task_merge(p, planner_sharer(p, i), pair[k].a, pair[k].b, lo, hi));
+            if (owner(p, &pair[k]) < 0 && owner_rank(p, &pair[k]) == rank)
+                TRY(task_merge(p, planner_sharer(p, i), pair[k].a, pair[k].b, lo, hi));
     }
     return 0;
+}
+
+static err pairs_of(const struct planner *p, struct merge_pair *pair, i32 *n) {
+    if (p->ngrain > MACHINE_DEVICES) return FAIL(E1, "%d grains, at most %d are possible", p->ngrain, MACHINE_DEVICES);
+    *n = merge_pairs(p->ngrain, pair);
+    return 0;
+}
+
+err planner_merge_own(struct planner *p, i32 piece, i64 lo, i64 hi) {
+    struct merge_pair pair[MACHINE_DEVICES];
+    i32 n = 0;
+    TRY(pairs_of(p, pair, &n));
+    for (i32 k = 0; k < n && hi > lo; k++)
+        if (owner(p, &pair[k]) == piece) TRY(task_merge(p, p->piece[piece].device, pair[k].a, pair[k].b, lo, hi));
+    return 0;
+}
+
+/* What no backward pass has made: gradients of ops that nobody asks, which are zero. */
+static err rest(struct planner *p, i32 piece) {
+    for (i32 l = 0; l < p->net->nop; l++) {
+        const struct op *op = &p->net->op[l];
+        if (!op_has_backward(p->net, op)) TRY(planner_merge_own(p, piece, op->theta0, op->theta0 + op->ntheta));
+    }
+    return 0;
+}
+
+err planner_merge(struct planner *p) {
+    struct merge_pair pair[MACHINE_DEVICES];
+    i32 n = 0;
+    TRY(pairs_of(p, pair, &n));
+    for (i32 i = 0; i < p->npiece; i++) TRY(p->early ? rest(p, i) : planner_merge_own(p, i, 0, p->plan->ntheta));
+    for (i32 r = 0; r < p->machine->nrank; r++) TRY(share_out(p, pair, n, r));
+    return share_out(p, pair, n, -1);
 }

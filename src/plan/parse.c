@@ -205,20 +205,21 @@ static err remember(struct reader *r, struct token t) {
 
 /* After the ranges: place, uses and the closing parenthesis. */
 struct body {
-    i32 op, a, b, member, members;
+    i32 op, a, b, t0, t1, member, members;
     i64 lo, hi;
     u32 device;
 };
 
 static err add(struct reader *r, enum task_kind kind, const struct body *b) {
     struct planner *p = r->p;
+    const struct work w = {b->op, (i32)b->lo, (i32)b->hi, b->t0, b->t1, b->member, b->members};
     switch (kind) {
         case TASK_PREP:
             return task_prep(p, b->device, b->op);
         case TASK_FWD:
-            return task_fwd(p, b->device, b->op, (i32)b->lo, (i32)b->hi, b->member, b->members);
+            return task_fwd(p, b->device, w);
         case TASK_BWD:
-            return task_bwd(p, b->device, b->op, (i32)b->lo, (i32)b->hi, b->member, b->members);
+            return task_bwd(p, b->device, w);
         case TASK_ZERO:
             return task_zero(p, b->device, (i32)b->lo, (i32)b->hi);
         case TASK_MERGE:
@@ -262,7 +263,10 @@ static err task(struct reader *r) {
     if (kind == TASK_FWD || kind == TASK_BWD) {
         i32 T = r->p->net->op[b.op].T;
         TRY(unit(r, &r->p->net->op[b.op], &b.member, &b.members));
-        TRY(range(r, "t", T, T, &t0, &t1));
+        const struct op *op = &r->p->net->op[b.op];
+        TRY(range(r, "t", T, op->layer->steps && !op_is_chain(op) ? 1 : T, &t0, &t1));
+        b.t0 = (i32)t0;
+        b.t1 = (i32)t1;
         TRY(how(r, kind, &r->p->net->op[b.op], &walk));
     }
     if (kind == TASK_MERGE || kind == TASK_UPDATE) TRY(range(r, "theta", g->ntheta, LANES, &b.lo, &b.hi));

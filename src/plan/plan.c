@@ -17,9 +17,11 @@ i32 plan_grain(i32 B) {
     return round_up(ceil_div(B, GRAINS), B >= 4 * GRAIN_ROWS ? GRAIN_ROWS : 2);
 }
 
-/* Few rows and many steps: half a tile of AMX would be wasted by less than 16 rows, and 8 grains are not needed. */
-i32 plan_slice_grain(i32 B) {
+/* Few rows and many steps: what a grain costs is small beside them, and 16 devices can share 64 rows.  Not in bf16, where less
+ * than 16 rows waste half a tile of AMX and sums over short runs of steps cost a tenth. */
+i32 plan_slice_grain(i32 B, bool rough) {
     if (B < 16) return plan_grain(B);
+    if (!rough) return round_up(ceil_div(B, 2 * GRAINS), 4);
     return B < 32 ? 8 : round_up(ceil_div(B, GRAINS), 16);
 }
 

@@ -11,6 +11,9 @@
  * units, at the same time on devices of one process.  They are next to each other in the plan and no edge leads from one to
  * another; the layer's kernels keep them in step.  What comes after waits for all of them.
  *
+ * A FWD or BWD task may do some of the steps of all rows, where the layer allows it (layer.steps): a chunk.  Chunks of an op keep
+ * their order, and two ops that follow each other may be at different chunks at the same time (wave.c).
+ *
  * Where rows are slices of time (op_is_chain), the tasks of one op are such a team too, but each has rows of its own: together
  * they run the op's chain, round by round (exec/chain.h).  How many slices there are is the net's; who runs them is the plan's.
  */
@@ -46,8 +49,14 @@ enum pbuf_kind {
 struct use {
     u32 buf;
     u8 mode, stale;
+    i32 t0, t1; /* steps of an activation, t1 = 0: all */
     i64 lo, hi; /* range: rows for activations, elements for theta and state, [lo,hi) of the grain vector for grad */
 };
+
+/* Two uses of one buffer: do they have a row or element, and a step, in common? */
+static inline bool use_meets(const struct use *u, const struct use *v) {
+    return u->lo < v->hi && v->lo < u->hi && (u->t1 == 0 || v->t1 == 0 || (u->t0 < v->t1 && v->t0 < u->t1));
+}
 
 struct pbuf {
     u8 kind;
@@ -83,6 +92,7 @@ struct plan {
     struct chain_course course; /* of the chains over them */
     i32 forgets;                /* plan_request.forgets */
     i32 B, grain, ngrain, ndevice;
+    i32 nrank; /* of the machine: also those that have nothing to do */
     i64 ntheta, nderived;
     i32 nstate;
     i64 norm_block; /* floats per partial sum of the norm: a function of ntheta alone */
@@ -111,8 +121,8 @@ struct plan_request {
     i32 forgets; /* steps after which its recurrences forget where they began, if that is known; 0 = not: for cost */
 };
 
-i32 plan_grain(i32 B);       /* rows per grain: a function of B alone */
-i32 plan_slice_grain(i32 B); /* the same where rows are slices of time */
+i32 plan_grain(i32 B); /* rows per grain: a function of B alone */
+i32 plan_slice_grain(i32 B, bool rough); /* the same where rows are slices of time; rough: some products are in bf16 */
 
 /* What a wish says of slices of time, before there is a net: N of "time:N" or "time_slice:N", -1 = as many as are good, 0 = it
  * speaks of something else. */
@@ -149,6 +159,9 @@ static inline u32 plan_team_first(const struct plan *p, u32 task) {
     return member <= task ? task - member : task;
 }
 const char *task_kind_name(enum task_kind kind);
+static inline bool task_is_chunk(const struct task *t, const struct net *n) {
+    return (t->kind == TASK_FWD || t->kind == TASK_BWD) && t->op < n->nop && t->box.t1 - t->box.t0 < n->op[t->op].T;
+}
 i64 plan_device_bytes(const struct plan *p, u32 device); /* bytes of all ranges that the device's tasks touch, inputs included */
 void plan_draw_text(const struct plan *p, const struct net *n, i32 width, struct str *out);
 

@@ -42,6 +42,12 @@ static err fits(const struct net *n, i32 B) {
     return 0;
 }
 
+static bool rough(const struct net *n) {
+    for (i32 l = 0; l < n->nop; l++)
+        if (n->op[l].spec.precision == PREC_BF16) return true;
+    return false;
+}
+
 err planner_init(struct planner *p, const struct plan_request *q) {
     memset(p, 0, sizeof *p);
     if (q->B < 1) return FAIL(E401, "a batch of %d rows cannot be planned", q->B);
@@ -53,7 +59,7 @@ err planner_init(struct planner *p, const struct plan_request *q) {
     p->machine = q->machine;
     p->sliced = net_sliced(q->net);
     if (p->sliced && q->slices < 2) return FAIL(E1, "a net of slices, and a plan that knows of none");
-    p->grain = p->sliced ? plan_slice_grain(q->B) : plan_grain(q->B);
+    p->grain = p->sliced ? plan_slice_grain(q->B, rough(q->net)) : plan_grain(q->B);
     p->ngrain = ceil_div(q->B, p->grain);
     return 0;
 }
@@ -135,9 +141,7 @@ static void sizes(struct plan *g, const struct net *n) {
 /* In bf16 h is rounded at every step, to 8 bits: two runs of a slice come no closer to each other than that. */
 static struct chain_course course_of(const struct planner *p) {
     struct chain_course c = p->q->course;
-    bool rough = false;
-    for (i32 l = 0; l < p->net->nop; l++) rough = rough || p->net->op[l].spec.precision == PREC_BF16;
-    if (c.tol <= 0) c.tol = rough ? TOL_BF16 : TOL_F32;
+    if (c.tol <= 0) c.tol = rough(p->net) ? TOL_BF16 : TOL_F32;
     return c;
 }
 
@@ -156,6 +160,7 @@ err planner_begin(struct planner *p, const char *strategy, bool exact, i32 ndevi
     g->grain = p->grain;
     g->ngrain = p->ngrain;
     g->ndevice = ndevice;
+    g->nrank = p->machine->nrank;
     g->ntheta = n->ntheta;
     g->nderived = n->nderived;
     g->nstate = g->train ? p->q->nstate : 0;
@@ -177,8 +182,8 @@ void planner_drop(struct planner *p) {
     p->plan = NULL;
 }
 
-i32 planner_sharers(const struct planner *p) { return p->nteam > 1 ? p->nteam : p->npiece; }
-u32 planner_sharer(const struct planner *p, i32 i) { return p->nteam > 1 ? (u32)i : p->piece[i].device; }
+i32 planner_sharers(const struct planner *p) { return planner_one_piece(p) ? imax(p->nteam, p->nwave) : p->npiece; }
+u32 planner_sharer(const struct planner *p, i32 i) { return planner_one_piece(p) ? (u32)i : p->piece[i].device; }
 /* Kernels of bf16 multiply tiles of 16 rows and leave a team's work to its first member. */
 i32 op_panels(const struct op *op) {
     return op->layer->team && op->spec.precision == PREC_F32 ? imax(1, ceil_div(op->F, LANES)) : 1;
@@ -219,8 +224,8 @@ static err op_tasks(struct planner *p, enum task_kind kind, const struct piece *
     i32 n = p->nteam > 1 ? imin(p->nteam, op_panels(&p->net->op[l])) : 1;
     for (i32 k = 0; k < n; k++) {
         u32 device = n > 1 ? (u32)k : c->device;
-        if (kind == TASK_FWD) TRY(task_fwd(p, device, l, c->box.b0, c->box.b1, k, n));
-        if (kind == TASK_BWD) TRY(task_bwd(p, device, l, c->box.b0, c->box.b1, k, n));
+        struct work w = {.op = l, .b0 = c->box.b0, .b1 = c->box.b1, .member = k, .members = n};
+        TRY((kind == TASK_FWD ? task_fwd : task_bwd)(p, device, w));
     }
     return 0;
 }
@@ -231,8 +236,8 @@ static err op_of_pieces(struct planner *p, enum task_kind kind, i32 l) {
     for (i32 i = 0; i < p->npiece; i++) {
         const struct piece *c = &p->piece[i];
         i32 k = members > 1 ? i : 0;
-        if (kind == TASK_FWD) TRY(task_fwd(p, c->device, l, c->box.b0, c->box.b1, k, members));
-        if (kind == TASK_BWD) TRY(task_bwd(p, c->device, l, c->box.b0, c->box.b1, k, members));
+        struct work w = {.op = l, .b0 = c->box.b0, .b1 = c->box.b1, .member = k, .members = members};
+        TRY((kind == TASK_FWD ? task_fwd : task_bwd)(p, c->device, w));
     }
     return 0;
 }
@@ -247,6 +252,12 @@ static err op_by_op(struct planner *p) {
     return 0;
 }
 
+static err backward(struct planner *p, i32 piece, i32 l) {
+    const struct op *op = &p->net->op[l];
+    TRY(op_tasks(p, TASK_BWD, &p->piece[piece], l));
+    return p->early ? planner_merge_own(p, piece, op->theta0, op->theta0 + op->ntheta) : 0;
+}
+
 /* The last device of a team zeroes: it has nothing to do while the first one is at the head and the loss. */
 static err piece_by_piece(struct planner *p) {
     for (i32 i = 0; i < p->npiece; i++) {
@@ -257,7 +268,7 @@ static err piece_by_piece(struct planner *p) {
         const struct piece *c = &p->piece[i];
         TRY(task_zero(p, p->nteam > 1 ? (u32)p->nteam - 1 : c->device, c->box.b0, c->box.b1));
         for (i32 l = c->box.l1 - 1; l >= c->box.l0; l--)
-            if (op_has_backward(p->net, &p->net->op[l])) TRY(op_tasks(p, TASK_BWD, c, l));
+            if (op_has_backward(p->net, &p->net->op[l])) TRY(backward(p, i, l));
     }
     return 0;
 }
@@ -282,7 +293,8 @@ err planner_build(struct planner *p, const struct strategy *s) {
     struct slice whole = {0, p->q->B, 0, T, 0, p->net->nop}, box[MACHINE_DEVICES];
     TRY(s->cut(p, whole));
     TRY(s->place(p));
-    i32 ndevice = p->nteam;
+    p->early = p->machine->nrank > 1 && !p->sliced && !planner_one_piece(p);
+    i32 ndevice = imax(p->nteam, p->nwave);
     for (i32 i = 0; i < p->npiece; i++) {
         box[i] = p->piece[i].box;
         ndevice = imax(ndevice, (i32)p->piece[i].device + 1);
@@ -293,7 +305,7 @@ err planner_build(struct planner *p, const struct strategy *s) {
     snprintf(name, sizeof name, s->counted ? "%s:%d" : "%s", s->name, s->slices ? p->q->slices : planner_sharers(p));
     TRY(planner_begin(p, name, s->exact, ndevice));
     TRY(prepare(p));
-    TRY(p->sliced ? op_by_op(p) : piece_by_piece(p));
+    TRY(p->sliced ? op_by_op(p) : p->nwave > 1 ? wave_tasks(p) : piece_by_piece(p));
     if (!p->q->train || p->net->ntheta == 0) return 0;
     TRY(s->exchange(p));
     return update(p);

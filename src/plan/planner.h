@@ -28,7 +28,9 @@ struct planner {
     struct piece piece[MACHINE_DEVICES];
     i32 npiece;
     bool sliced;       /* rows are slices of time */
+    bool early;        /* several ranks: gradients of an op are merged right after its backward, so that they can be sent */
     i32 nteam;         /* > 1: ops whose layer can be shared by units go to the first nteam devices (one piece, one process) */
+    i32 nwave, chunks; /* nwave > 1: layers go to the first nwave devices, chunk by chunk of time (one piece, one process) */
     char why[256];     /* why the strategy does not apply */
     struct plan *plan; /* NULL while asking whether a strategy applies */
     u32 cap_task, cap_use;
@@ -47,9 +49,13 @@ const char *planner_why(struct planner *p, const char *fmt, ...) PRINTF_LIKE(2, 
 
 /* task.c: each adds one task with its uses.  Ranges must be inside the box, rows at grain borders: the plan's check looks. */
 err task_prep(struct planner *p, u32 device, i32 op);
-err task_fwd(struct planner *p, u32 device, i32 op, i32 b0, i32 b1, i32 member, i32 members);
+struct work {
+    i32 op, b0, b1, t0, t1; /* t1 = 0: all steps */
+    i32 member, members;    /* members 0: alone */
+};
+err task_fwd(struct planner *p, u32 device, struct work w);
 err task_zero(struct planner *p, u32 device, i32 b0, i32 b1);
-err task_bwd(struct planner *p, u32 device, i32 op, i32 b0, i32 b1, i32 member, i32 members);
+err task_bwd(struct planner *p, u32 device, struct work w);
 err task_merge(struct planner *p, u32 device, i32 a, i32 b, i64 lo, i64 hi);
 err task_norm(struct planner *p, u32 device, i64 lo, i64 hi);
 err task_update(struct planner *p, u32 device, i64 lo, i64 hi);
@@ -57,11 +63,18 @@ bool op_is_loss(const struct op *op);
 bool op_has_backward(const struct net *n, const struct op *op); /* a gradient comes in, and somebody wants what it makes of it */
 
 /* planner.c: devices that share ranges of theta, and how many panels of units a team can share of an op (1: it must be alone). */
+static inline bool planner_one_piece(const struct planner *p) { return p->nteam > 1 || p->nwave > 1; }
 i32 planner_sharers(const struct planner *p);
 u32 planner_sharer(const struct planner *p, i32 i);
 i32 op_panels(const struct op *op);
 bool net_sliced(const struct net *n); /* some op's rows are slices of time */
 i32 net_rank(const struct net *n);    /* of the correction of their begins: the largest of any op */
+
+/* wave.c: runs of ops that can be walked chunk by chunk, each on a device of its own; how many can be at work at once in the best
+ * of them (0 or 1: no wave), the number of chunks that is good for n devices, and the tasks of a step. */
+i32 wave_width(const struct net *n);
+i32 wave_chunks(const struct planner *p, i32 devices);
+err wave_tasks(struct planner *p);
 
 /* merge.c: the pairs of the fixed tree over n grains, in order; pair i adds grain vector b to a.  Returns the number, n - 1. */
 struct merge_pair {
@@ -70,7 +83,12 @@ struct merge_pair {
 };
 i32 merge_pairs(i32 n, struct merge_pair *out);
 err planner_merge(struct planner *p);                                               /* MERGE tasks for the pieces */
+err planner_merge_own(struct planner *p, i32 piece, i64 lo, i64 hi); /* of a range of theta, the pairs that a piece holds */
 void plan_theta_share(const struct plan *p, i32 part, i32 parts, i64 *lo, i64 *hi); /* ranges of theta at norm blocks */
+
+/* What plan_schedule adds to the costs of tasks. */
+#define PLAN_SYNC_S 0.5e-6 /* seeing that another device is done */
+#define PLAN_START_S 3e-6  /* waking the workers */
 
 err plan_deps(struct plan *p);                                                /* deps.c */
 void plan_cost(struct plan *p, const struct net *n, const struct machine *m); /* cost.c: cost of tasks, predicted, exchange */

@@ -14,6 +14,10 @@
  * " slices 16 tol 1e-06 rounds 10 rank 0 stale 0 0" after exact (rounds 0: by the number of slices; stale 2 2: so many rounds
  * forward and backward, and no more).
  *
+ * A chunk, some of the steps of all rows, has "t[64,128)" of its own, and so have the ranges that it uses:
+ *
+ *       (fwd lstm.1 b[0,8) t[64,128) @r0.cpu1 uses .. lstm.0[0,8)t[64,128):r ..)
+ *
  * A forward task of a layer that can be walked in more than one way may end with " how fold" or " how ahead" before its place.
  *
  * Modes: r read, w write, rw, sum (adds to), stale.  A gradient buffer is d.NAME, what an op keeps saved.OP. */
@@ -82,7 +86,9 @@ void text_uses(const struct plan *p, const struct net *n, u32 task, struct str *
     for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
         const struct use *u = &p->use[k];
         buf_name(p, n, u->buf, name, sizeof name);
-        str_addf(out, " %s[%lld,%lld):%s", name, (long long)u->lo, (long long)u->hi, mode_names[u->mode]);
+        str_addf(out, " %s[%lld,%lld)", name, (long long)u->lo, (long long)u->hi);
+        if (u->t1 > 0) str_addf(out, "t[%d,%d)", u->t0, u->t1);
+        str_addf(out, ":%s", mode_names[u->mode]);
     }
 }
 
@@ -95,6 +101,9 @@ void plan_task_name(const struct plan *p, const struct net *n, u32 task, char ou
             if (t->members > 1)
                 snprintf(out, 64, "%s %s b[%d,%d) %s %d/%d", kind, n->op[t->op].spec.name, t->box.b0, t->box.b1,
                          text_member(&n->op[t->op]), t->member, t->members);
+            else if (task_is_chunk(t, n))
+                snprintf(out, 64, "%s %s b[%d,%d) t[%d,%d)", kind, n->op[t->op].spec.name, t->box.b0, t->box.b1, t->box.t0,
+                         t->box.t1);
             else
                 snprintf(out, 64, "%s %s b[%d,%d)", kind, n->op[t->op].spec.name, t->box.b0, t->box.b1);
             break;
@@ -137,7 +146,8 @@ void plan_print(const struct plan *p, const struct net *n, struct str *out) {
         const struct task *t = &p->task[i];
         plan_task_name(p, n, i, name);
         str_addf(out, "\n  (%s", name);
-        if (t->kind == TASK_FWD || t->kind == TASK_BWD) str_addf(out, " t[%d,%d)", t->box.t0, t->box.t1);
+        bool whole = (t->kind == TASK_FWD || t->kind == TASK_BWD) && !task_is_chunk(t, n); /* the name of a chunk has its steps */
+        if (whole) str_addf(out, " t[%d,%d)", t->box.t0, t->box.t1);
         if (t->how) str_addf(out, " how %s", text_hows[t->how]);
         str_addf(out, " @%s", p->place[t->device].name);
         text_uses(p, n, i, out);

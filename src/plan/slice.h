@@ -19,6 +19,12 @@ i32 slice_cut_count(struct slice whole, enum axis axis, i32 grain, i32 n, struct
 i32 slice_cut_size(struct slice whole, enum axis axis, i32 grain, i32 size, i32 n, struct slice *out);
 i32 slice_cut_weight(struct slice whole, enum axis axis, i32 grain, i32 n, const f64 *weight, struct slice *out, i32 *who);
 
+/* Slice k of a sequence of T steps in P: as equal as they can be, longer ones first.  Gives its steps, and where it begins. */
+static inline i32 slice_steps(i32 T, i32 P, i32 k, i32 *from) {
+    *from = k * (T / P) + imin(k, T % P);
+    return T / P + (k < T % P);
+}
+
 /* Is every cell of `whole` in exactly one of the pieces? */
 bool slice_tile(struct slice whole, const struct slice *piece, i32 n);
 

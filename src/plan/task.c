@@ -39,12 +39,20 @@ static err add(struct planner *p, struct task t) {
     return 0;
 }
 
+/* In a chunk buffers of as many steps as the op has are used in its steps only. */
 static err use(struct planner *p, u32 buf, enum use_mode mode, i64 lo, i64 hi) {
     struct plan *g = p->plan;
+    struct task *t = &g->task[g->ntask - 1];
     if (buf == PBUF_NONE || hi <= lo) return 0;
     TRY(grow((void **)&g->use, g->nuse, &p->cap_use, sizeof *g->use));
-    g->use[g->nuse++] = (struct use){.buf = buf, .mode = (u8)mode, .lo = lo, .hi = hi};
-    g->task[g->ntask - 1].nuse++;
+    struct use *u = &g->use[g->nuse++];
+    const struct pbuf *b = &g->buf[buf];
+    *u = (struct use){.buf = buf, .mode = (u8)mode, .lo = lo, .hi = hi};
+    t->nuse++;
+    bool steps = b->kind == PBUF_ACT || b->kind == PBUF_DACT || b->kind == PBUF_INPUT;
+    if (!task_is_chunk(t, p->net) || !steps || p->net->buf[b->index].T != p->net->op[t->op].T) return 0;
+    u->t0 = t->box.t0;
+    u->t1 = t->box.t1;
     return 0;
 }
 
@@ -93,13 +101,15 @@ err task_prep(struct planner *p, u32 device, i32 l) {
     return use_derived(p, op, USE_W);
 }
 
-static struct task box_task(enum task_kind kind, u32 device, const struct op *op, i32 b0, i32 b1, i32 member, i32 members) {
+static struct task box_task(enum task_kind kind, u32 device, const struct op *op, struct work w) {
+    struct slice box = box_of(op, w.b0, w.b1);
+    if (w.t1 > 0) box.t0 = w.t0, box.t1 = w.t1;
     return (struct task){.kind = (u8)kind,
                          .op = (u16)op->l,
                          .device = device,
-                         .box = box_of(op, b0, b1),
-                         .member = (u16)member,
-                         .members = (u16)members};
+                         .box = box,
+                         .member = (u16)w.member,
+                         .members = (u16)w.members};
 }
 
 static void whole_chain(const struct planner *p, const struct op *op, i32 *b0, i32 *b1) {
@@ -108,17 +118,23 @@ static void whole_chain(const struct planner *p, const struct op *op, i32 *b0, i
     *b1 = p->q->B;
 }
 
-err task_fwd(struct planner *p, u32 device, i32 l, i32 b0, i32 b1, i32 member, i32 members) {
-    const struct op *op = &p->net->op[l];
-    TRY(add(p, box_task(TASK_FWD, device, op, b0, b1, member, members)));
+/* A chunk goes on from what the one before kept, whatever rows and steps that is. */
+static enum use_mode keeps(const struct planner *p, enum use_mode whole) {
+    return task_is_chunk(&p->plan->task[p->plan->ntask - 1], p->net) ? USE_RW : whole;
+}
+
+err task_fwd(struct planner *p, u32 device, struct work w) {
+    const struct op *op = &p->net->op[w.op];
+    i32 b0 = w.b0, b1 = w.b1;
+    TRY(add(p, box_task(TASK_FWD, device, op, w)));
     whole_chain(p, op, &b0, &b1);
     TRY(use_weights(p, op, p->theta, USE_R));
     TRY(use_derived(p, op, USE_R));
     TRY(use_inputs(p, op, b0, b1));
     TRY(use_act(p, p->act, op->out, USE_W, b0, b1));
     TRY(use_act(p, p->act, op->end, USE_W, b0, b1));
-    TRY(use(p, p->saved[l], USE_W, b0, b1));
-    TRY(use(p, p->scratch[l], USE_W, b0, b1));
+    TRY(use(p, p->saved[w.op], keeps(p, USE_W), b0, b1));
+    TRY(use(p, p->scratch[w.op], USE_W, b0, b1));
     return op_is_loss(op) ? use(p, p->loss, USE_W, first_grain(p, b0), last_grain(p, b1)) : 0;
 }
 
@@ -128,9 +144,10 @@ err task_zero(struct planner *p, u32 device, i32 b0, i32 b1) {
     return 0;
 }
 
-err task_bwd(struct planner *p, u32 device, i32 l, i32 b0, i32 b1, i32 member, i32 members) {
-    const struct op *op = &p->net->op[l];
-    TRY(add(p, box_task(TASK_BWD, device, op, b0, b1, member, members)));
+err task_bwd(struct planner *p, u32 device, struct work w) {
+    const struct op *op = &p->net->op[w.op];
+    i32 b0 = w.b0, b1 = w.b1;
+    TRY(add(p, box_task(TASK_BWD, device, op, w)));
     whole_chain(p, op, &b0, &b1);
     TRY(use_weights(p, op, p->theta, USE_R));
     TRY(use_derived(p, op, USE_R));
@@ -139,11 +156,11 @@ err task_bwd(struct planner *p, u32 device, i32 l, i32 b0, i32 b1, i32 member, i
     TRY(use_act(p, p->act, op->end, USE_R, b0, b1));
     TRY(use_act(p, p->dact, op->out, USE_RW, b0, b1));
     TRY(use_act(p, p->dact, op->end, USE_RW, b0, b1));
-    TRY(use(p, p->saved[l], USE_RW, b0, b1));
-    TRY(use(p, p->scratch[l], USE_W, b0, b1));
+    TRY(use(p, p->saved[w.op], USE_RW, b0, b1));
+    TRY(use(p, p->scratch[w.op], keeps(p, USE_W), b0, b1));
     for (i32 i = 0; i < op->layer->nin; i++) {
         i32 in = op->spec.in[i];
-        if (sends(p->net, in) && p->net->buf[in].consumer == l) TRY(use_act(p, p->dact, in, USE_W, b0, b1));
+        if (sends(p->net, in) && p->net->buf[in].consumer == w.op) TRY(use_act(p, p->dact, in, USE_W, b0, b1));
     }
     for (i64 g = first_grain(p, b0); g < last_grain(p, b1); g++) TRY(use_weights(p, op, p->grad0 + (u32)g, USE_SUM));
     return 0;

@@ -270,6 +270,8 @@ static void on_event(void *self, const struct event *e) {
         break;
     case EVENT_STEP:
     case EVENT_VALID: progress(c, e); break;
+    case EVENT_TICK:
+    case EVENT_PHASE:
     case EVENT_SAVED: break; /* the command says where its files are */
     case EVENT_END:
         if (c->o.mode != CONSOLE_NONE) finish(c, e);

@@ -96,6 +96,11 @@ static f64 quota_cpus(void) {
     return cpus;
 }
 
+f64 machine_quota(void) {
+    const f64 cpus = quota_cpus();
+    return cpus < 1e9 ? cpus : 0;
+}
+
 static i64 memory_allowed(void) {
     i64 bytes = (i64)sysconf(_SC_PHYS_PAGES) * (i64)sysconf(_SC_PAGESIZE);
     cgroup_walk("/sys/fs/cgroup", "", "memory.max", see_number, &bytes);

@@ -239,9 +239,31 @@ void machine_set_rate(struct machine *m, const char *kind, f64 gflops, f64 gbyte
     set_weights(m);
 }
 
+i32 machine_together(const struct machine *m) {
+    i32 n = 0;
+    while (n < m->ndevice && m->device[n].rank == m->device[0].rank) n++;
+    return n;
+}
+
 void machine_device_name(const struct machine *m, i32 device, char out[DEVICE_NAME]) {
     const struct device *d = &m->device[device];
     i32 k = 0;
     for (i32 i = 0; i < device; i++) k += m->device[i].rank == d->rank && strcmp(m->device[i].kind, d->kind) == 0;
     snprintf(out, DEVICE_NAME, "r%d.%s%d", d->rank, d->kind, k);
+}
+
+err machine_ranks(const struct machine *one, i32 ranks, struct machine *out) {
+    const i32 n = one->ndevice;
+    if ((i64)n * ranks > MACHINE_DEVICES)
+        return FAIL_AT(E401, "--ranks", "fewer --ranks or --threads", "%d ranks of %d devices: at most %d devices are possible",
+                       ranks, n, MACHINE_DEVICES);
+    *out = *one;
+    out->nrank = ranks;
+    out->ndevice = n * ranks;
+    out->ncore = one->ncore * ranks;
+    for (i32 d = 0; d < out->ndevice; d++) {
+        out->device[d] = one->device[d % n];
+        out->device[d].rank = d / n;
+    }
+    return 0;
 }

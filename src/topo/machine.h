@@ -30,14 +30,22 @@ struct machine {
 /* This host: cores allowed (affinity, cgroup), caches, memory.  One device per worker thread; threads 0 = all cores allowed. */
 err machine_host(i32 threads, struct machine *out);
 
+f64 machine_quota(void); /* processors that control groups grant this process; 0 = no limit */
+
 /* An imaginary machine: '[host*N](cpu*4,gpu*2) [key=value ...]' or 'cpu*4'; '#' begins a comment.  Keys, for all devices or
  * links: gflops, gbytes (GB/s of memory), memory (bytes, or 16GiB), link_gbytes, link_us, l2, l3 (bytes).  E103 with the
  * column. */
 err machine_parse(const char *text, struct machine *out);
 void machine_print(const struct machine *m, struct str *out); /* the form machine_parse reads */
 
+/* `ranks` processes with the devices of `one` each.  E401 where that is more than MACHINE_DEVICES. */
+err machine_ranks(const struct machine *one, i32 ranks, struct machine *out);
+
 /* Measured rates for every device of a kind: gflops of fp32 multiply-add, gbytes GB/s of memory; 0 = leave as it is. */
 void machine_set_rate(struct machine *m, const char *kind, f64 gflops, f64 gbytes);
+
+/* Devices that share memory with the first one: those of its rank, which come first. */
+i32 machine_together(const struct machine *m);
 
 enum { DEVICE_NAME = 32 };
 void machine_device_name(const struct machine *m, i32 device, char out[DEVICE_NAME]); /* "r0.cpu1": second cpu of rank 0 */

@@ -49,6 +49,7 @@ struct progress {
     i64 loss_count;
     f64 lr, norm, last_norm;
     f64 saved;          /* clock of the last checkpoint */
+    i32 ask;            /* steps until ranks look around together */
 };
 
 static void emit(const struct train_job *j, const struct train_state *s, const struct progress *p, enum event_kind kind,
@@ -121,8 +122,18 @@ static err one_step(const struct train_job *j, struct train_state *s, struct pro
     return 0;
 }
 
+/* Ranks hold copies of the weights, equal to the bit: where they are not, something is broken, and every further step is void. */
+static err same_weights(const struct train_job *j) {
+    if (comm_size(j->comm) == 1) return 0;
+    return comm_agree(j->comm, "weights", comm_hash(COMM_HASH, j->store->theta, sizeof(f32) * (size_t)j->store->ntheta),
+                      "the same processor and the same build on every host; --ranks 1 while you look for the cause");
+}
+
 static err validate(const struct train_job *j, struct train_state *s, struct progress *p, bool *plateau) {
     f64 loss = (f64)NAN;
+    event_phase(j->events, "validate");
+    TRY(same_weights(j));
+    TRY(exec_gather(p->exec)); /* for the snapshot: a checkpoint is written by rank 0 */
     if (j->validate) TRY(j->validate(j->self, &loss));
     bool best = loss < s->best;
     if (best) {
@@ -139,6 +150,7 @@ static err validate(const struct train_job *j, struct train_state *s, struct pro
     p->loss_count = 0;
     p->since = clock_now();
     snapshot(j->store, s, false);
+    event_phase(j->events, "train");
     *plateau = j->validate && j->patience > 0 && s->bad >= j->patience;
     return 0;
 }
@@ -147,15 +159,47 @@ static err save(const struct train_job *j, struct train_state *s, struct progres
     f64 now = clock_now();
     s->seconds += now - p->start;
     p->start = p->saved = now;
-    return j->checkpoint ? j->checkpoint(j->self, s) : 0;
+    event_phase(j->events, "checkpoint");
+    TRY(exec_gather(p->exec));
+    if (j->checkpoint) TRY(j->checkpoint(j->self, s));
+    event_phase(j->events, "train");
+    return 0;
+}
+
+/* What the clock and signals say; ranks ask each other about four times a second, and what one of them sees holds for all. */
+enum { SEEN_STOP = 1, SEEN_LATE = 2, SEEN_OLD = 4, ASK_MOST = 64 };
+#define ASK_S 0.25
+
+struct sight {
+    u64 seen;
+    f64 seconds; /* of a step */
+};
+
+static err look_around(const struct train_job *j, const struct train_state *s, struct progress *p, u64 *seen) {
+    const f64 now = clock_now();
+    struct sight mine = {.seconds = s->step_seconds / (f64)lmax(1, s->step_count) * (f64)j->accumulate}, all[COMM_RANKS];
+    mine.seen |= j->stop && *j->stop ? SEEN_STOP : 0;
+    mine.seen |= j->time_limit > 0 && now - p->begin > j->time_limit ? SEEN_LATE : 0;
+    mine.seen |= j->checkpoint_every > 0 && now - p->saved > j->checkpoint_every ? SEEN_OLD : 0;
+    *seen = mine.seen;
+    if (comm_size(j->comm) == 1) return 0;
+    *seen = 0;
+    if (--p->ask > 0) return 0;
+    TRY(comm_gather(j->comm, "stop", &mine, sizeof mine, all));
+    f64 slowest = 1e-6;
+    for (i32 k = 0; k < comm_size(j->comm); k++) {
+        *seen |= all[k].seen;
+        slowest = dmax(slowest, all[k].seconds);
+    }
+    p->ask = (i32)dmax(1, dmin(ASK_MOST, ASK_S / slowest));
+    return 0;
 }
 
 /* The reason to stop after the present step, or 0.  The end of the course comes before a signal: a checkpoint is only written
  * where steps are left, so that a resumed run never misses the last validation. */
-static err stop_now(const struct train_job *j, const struct train_state *s, const struct progress *p) {
+static err stop_now(const struct train_job *j, const struct train_state *s, u64 seen) {
     if (s->step >= last_step(j)) return STOP_STEPS;
-    if (j->stop && *j->stop) return STOP_SIGNAL;
-    return j->time_limit > 0 && clock_now() - p->begin > j->time_limit ? STOP_TIME : 0;
+    return seen & SEEN_STOP ? STOP_SIGNAL : seen & SEEN_LATE ? STOP_TIME : 0;
 }
 
 static err batches_from(const struct train_job *j, const struct train_state *s, struct prefetch **batches) {
@@ -173,6 +217,11 @@ static err relay(const struct train_job *j, const struct train_state *s, struct 
     return batches_from(j, s, batches);
 }
 
+static void tick(const struct train_job *j, const struct train_state *s) {
+    event_emit(j->events, &(struct event){.kind = EVENT_TICK, .member = j->member, .members = j->members, .step = s->step,
+                                          .steps = j->steps, .train = (f64)NAN, .valid = (f64)NAN, .left = -1});
+}
+
 static err run_steps(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch **batches) {
     err reason = s->step >= last_step(j) ? STOP_STEPS : 0;
     while (!reason) {
@@ -183,14 +232,16 @@ static err run_steps(const struct train_job *j, struct train_state *s, struct pr
             TRY(batches_from(j, s, batches));
             continue;
         }
-        reason = stop_now(j, s, p);
+        tick(j, s);
+        u64 seen;
+        TRY(look_around(j, s, p, &seen));
+        reason = stop_now(j, s, seen);
         bool due = s->step % j->valid_every == 0 || (reason && reason != STOP_SIGNAL);
         if (due) TRY(validate(j, s, p, &plateau));
         else if (s->step % imax(1, (i32)(j->valid_every / 5)) == 0) emit(j, s, p, EVENT_STEP, (f64)NAN, false);
         if (plateau && (!reason || reason == STOP_SIGNAL)) reason = STOP_PLATEAU; /* as in the run that was not interrupted */
         if (due && (!reason || reason == STOP_SIGNAL)) TRY(relay(j, s, p, batches)); /* also in the run that is resumed */
-        bool old = j->checkpoint_every > 0 && clock_now() - p->saved > j->checkpoint_every;
-        if (reason == STOP_SIGNAL || reason == STOP_TIME || old) TRY(save(j, s, p));
+        if (reason == STOP_SIGNAL || reason == STOP_TIME || (seen & SEEN_OLD)) TRY(save(j, s, p));
     }
     return reason;
 }

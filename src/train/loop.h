@@ -11,6 +11,7 @@
 #define STRETTO_TRAIN_LOOP_H
 
 #include "base/event.h"
+#include "comm/comm.h"
 #include "exec/exec.h"
 
 /* Why a run stopped: values > 0 of err, also in stretto.h. */
@@ -66,6 +67,7 @@ struct train_job {
 
     const struct events *events;
     const volatile int *stop; /* set by a signal handler; may be NULL */
+    struct comm *comm;        /* ranks that run this loop together, each with all of the job; NULL = none */
 };
 
 /* A fresh state for P parameters; loop_run fills it or goes on from it. */

@@ -26,6 +26,7 @@ static err ask(struct wisdom *w, const struct kern *k, enum tune_kind kind, cons
     *out = wisdom_find(w, &e.key);
     if (*out || tune_cost(kind, s) > TUNE_LONG || seconds < TUNE_WORTH * tune_cost(kind, s)) return 0;
     TRY(tune_measure(k, kind, s, e.seconds));
+    if (kind == TUNE_PRECISION) e.seconds[0] /= imax(1, s->members);
     e.best = e.seconds[1] < e.seconds[0];
     TRY(wisdom_put(w, &e));
     *out = wisdom_find(w, &e.key);

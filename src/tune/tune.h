@@ -16,7 +16,8 @@ struct tune_shape {
     enum cell_kind cell;
     enum precision precision; /* of TUNE_HOW */
     i32 T, B, I, H, threads;
-    i32 rows; /* of the batch that one worker computes */
+    i32 rows;    /* of the batch that one worker computes */
+    i32 members; /* workers that share the units of a step in fp32: bf16 leaves them to one; 0 = none */
 };
 
 enum { TUNE_WORTH = 50, TUNE_LONG = 3 }; /* a run must take so many times the measuring; and that at most so many seconds */
@@ -25,7 +26,7 @@ enum { TUNE_WORTH = 50, TUNE_LONG = 3 }; /* a run must take so many times the me
  * it (NULL = none).  E601 when memory is refused; a wisdom file that cannot be written is told by wisdom_save, not here. */
 err tune_how(struct wisdom *w, const struct kern *k, const struct tune_shape *s, f64 seconds, u32 *how,
              const struct tune_entry **e);
-/* The same for fp32 against bf16: PREC_F32 where the table has no bf16 cells. */
+/* The same for fp32 against bf16: PREC_F32 where the table has no bf16 cells.  fp32 counts as shared evenly by its members. */
 err tune_precision(struct wisdom *w, const struct kern *k, const struct tune_shape *s, f64 seconds, enum precision *out,
                    const struct tune_entry **e);
 

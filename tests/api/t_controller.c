@@ -6,7 +6,7 @@
 
 #include "api/api.h"
 #include "learn/forecast_slices.h"
-#include "t.h"
+#include "session.h"
 
 enum { ROWS = 900, P = 16 };
 
@@ -39,31 +39,16 @@ static void on(void *self, const struct event *e) {
     if (e->kind == EVENT_STEP && w->stop_at > 0 && e->step >= w->stop_at) w->stop = 1;
 }
 
-struct session {
-    stretto_config *c;
-    stretto_data *d;
-    stretto_trainer *t;
-};
+/* A loss at every row; a loss behind windows that differ by a row. */
+static const char *const windows[] = {"preset", "none", "loss-steps", "last", "decoder", "direct", "segment", "1", NULL};
+static const char *const *const models[] = {NULL, windows};
 
 /* A trainer that ran, for its data and machine; further options "name", "value", ..., NULL. */
 static struct session begun(const char *const *more) {
     static const char *const options[] = {"preset", "stream", "target", "a",   "horizon", "2",     "guard",  "no", "base", "last",
                                           "context", "96",    "batch",  "2",   "validate-every", "6", "steps", "24",
                                           "hidden", "9",      "patience", "99", NULL};
-    struct session s = {.c = stretto_config_new()};
-    for (i32 i = 0; options[i]; i += 2) T_OK(stretto_config_set(s.c, options[i], options[i + 1]));
-    for (i32 i = 0; more && more[i]; i += 2) T_OK(stretto_config_set(s.c, more[i], more[i + 1]));
-    T_OK(stretto_data_open(s.c, rows_file(), &s.d));
-    T_OK(stretto_trainer_new(s.c, s.d, &s.t));
-    err e = stretto_trainer_run(s.t);
-    if (e < 0) fail_msg("%s: %s", err_last()->where, err_last()->text);
-    return s;
-}
-
-static void over(struct session *s) {
-    stretto_trainer_free(s->t);
-    stretto_data_free(s->d);
-    stretto_config_free(s->c);
+    return session_run(rows_file(), options, more);
 }
 
 static err fit(const struct session *s, i32 least, struct watcher *w, const char *dir, bool resume, struct forecaster **out) {
@@ -79,19 +64,23 @@ static err fit(const struct session *s, i32 least, struct watcher *w, const char
     return forecast_fit(&job, out);
 }
 
-TEST(slices_that_do_not_pay_become_fewer) {
-    struct session s = begun(NULL);
+static void become_fewer(const char *const *model) {
+    struct session s = begun(model);
     struct watcher w = {0};
     struct forecaster *f;
     T_OK(fit(&s, 1, &w, NULL, false, &f));
     assert_true(w.fewer >= 1 && w.warnings == 0 && w.measured >= 1);
     assert_true(f->spec.slices < P && f->watch.slices == f->spec.slices);
     forecast_free(f);
-    over(&s);
+    session_end(&s);
 }
 
-TEST(a_number_that_was_given_stays_and_is_warned_of_once) {
-    struct session s = begun(NULL);
+TEST(slices_that_do_not_pay_become_fewer) {
+    for (size_t i = 0; i < COUNT(models); i++) become_fewer(models[i]);
+}
+
+static void stays(const char *const *model) {
+    struct session s = begun(model);
     struct watcher w = {0};
     struct forecaster *f;
     T_OK(fit(&s, P, &w, NULL, false, &f));
@@ -104,19 +93,23 @@ TEST(a_number_that_was_given_stays_and_is_warned_of_once) {
     assert_true(f->slice_gap < 1e-5);
     assert_true(f->slice_picture[0].rounds[0] > 1 && f->slice_picture[0].ran[0][0] == 6);
     forecast_free(f);
-    over(&s);
+    session_end(&s);
+}
+
+TEST(a_number_that_was_given_stays_and_is_warned_of_once) {
+    for (size_t i = 0; i < COUNT(models); i++) stays(models[i]);
 }
 
 /* Stopped in the interval after the number of slices was changed, and resumed: bit for bit the run that was not. */
-TEST(a_resumed_run_has_the_slices_and_the_bits) {
+static void resumed(const char *const *model, i32 id) {
     char dir[700];
-    struct session s = begun(NULL);
+    struct session s = begun(model);
     struct watcher w = {0};
     struct forecaster *f, *g;
     T_OK(fit(&s, 1, &w, NULL, false, &f));
     for (i64 at = 2; at <= 20; at += 6) { /* events come after a step was taken: it is stopped one later */
         struct watcher x = {.stop_at = at}, y = {0};
-        snprintf(dir, sizeof dir, "%s/run%d", t_dir(), (i32)at);
+        snprintf(dir, sizeof dir, "%s/run%d.%d", t_dir(), id, (i32)at);
         assert_int_equal(fit(&s, 1, &x, dir, false, &g), STOP_SIGNAL);
         assert_null(g);
         T_OK(fit(&s, 1, &y, dir, true, &g));
@@ -126,20 +119,31 @@ TEST(a_resumed_run_has_the_slices_and_the_bits) {
         forecast_free(g);
     }
     forecast_free(f);
-    over(&s);
+    session_end(&s);
 }
 
-TEST(a_saved_plan_keeps_its_slices) {
-    const char *four[] = {"parallel", "time:4", NULL}, *by_plan[] = {"plan", NULL, NULL};
+TEST(a_resumed_run_has_the_slices_and_the_bits) {
+    for (i32 i = 0; i < (i32)COUNT(models); i++) resumed(models[i], i);
+}
+
+static void by_saved_plan(const char *const *model) {
+    const char *four[16] = {0}, *by_plan[16] = {0};
+    i32 n = 0;
+    for (; model && model[n]; n++) four[n] = by_plan[n] = model[n];
+    four[n] = "parallel", four[n + 1] = "time:4";
     struct session s = begun(four), again;
     const struct forecaster *f = stretto_trainer_model(s.t)->f, *g;
-    by_plan[1] = t_file("saved.plan", f->plan_text.s);
+    by_plan[n] = "plan", by_plan[n + 1] = t_file("saved.plan", f->plan_text.s);
     again = begun(by_plan);
     g = stretto_trainer_model(again.t)->f;
     assert_int_equal(g->spec.slices, 4);
     assert_memory_equal(g->theta[0], f->theta[0], sizeof(f32) * (size_t)f->net.ntheta);
-    over(&s);
-    over(&again);
+    session_end(&s);
+    session_end(&again);
+}
+
+TEST(a_saved_plan_keeps_its_slices) {
+    for (size_t i = 0; i < COUNT(models); i++) by_saved_plan(models[i]);
 }
 
 /* What is not a number is found, in its slice where it lies in a row. */
@@ -158,16 +162,20 @@ TEST(a_loss_that_is_not_finite_says_where) {
     assert_string_equal(where, "output \"lstm.0\": window 1, slice 3 of 4, step 73 of the window");
     slices_place(&cut, 8, "weights of \"head\"", where);
     assert_string_equal(where, "weights of \"head\"");
-    over(&s);
+    session_end(&s);
 }
 
 /* auto: batch first, time second. */
 TEST(auto_fills_the_rows_that_windows_leave_empty) {
     struct options o = {.parallel = "auto"};
-    static const struct { i32 batch, context, want; } cases[] = {
-        {1, 65536, 32}, {2, 65536, 16}, {8, 65536, 4}, {64, 65536, 1}, {1, 4096, 4}, {1, 1024, 1}};
+    static const struct { i32 batch, context, want, segment; bool all_steps, reverse; } cases[] = {
+        {1, 65536, 32, 1, true, false}, {2, 65536, 16, 1, true, false}, {8, 65536, 4, 1, true, false},
+        {64, 65536, 1, 1, true, false}, {1, 4096, 4, 1, true, false}, {1, 1024, 1, 1, true, false},
+        {1, 65536, 32, 1, false, false}, {32, 65536, 1, 1, false, false}, {1, 4096, 4, 1, false, false},
+        {1, 65536, 2, 24, false, false}, {1, 4096, 1, 24, false, false}, {1, 65536, 1, 1, false, true}};
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct forecast_spec spec = {.batch = cases[i].batch, .context = cases[i].context, .all_steps = true, .correction = true,
+        struct forecast_spec spec = {.batch = cases[i].batch, .context = cases[i].context, .all_steps = cases[i].all_steps,
+                                     .segment = cases[i].segment, .bidirectional = cases[i].reverse, .correction = true,
                                      .slices = 1, .slices_least = 1};
         T_OK(resolve_slices(&o, 1000, 1, NULL, &spec));
         assert_int_equal(spec.slices, cases[i].want);

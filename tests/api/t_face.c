@@ -57,6 +57,7 @@ TEST(options_are_listed_set_and_ranked) {
     assert_string_equal(stretto_config_get(c, "hidden"), "64");
     T_FAILS(stretto_config_set(c, "hiden", "1"), 101);
     assert_true(stretto_exit_status(-101) == 2 && strlen(stretto_errfix()) > 0);
+    assert_int_equal(stretto_rank(), 0); /* nobody launched us */
     T_OK(stretto_config_load(c, t_file("c.yaml", "horizon: 7\n")));
     char *text = NULL;
     stretto_err e = stretto_config_print(c, &text);
@@ -151,6 +152,23 @@ TEST(plans_print_draw_and_save) {
     stretto_config_free(c);
 }
 
+TEST(doctor_looks_at_this_host) {
+    char *text = NULL;
+    stretto_config *c = stretto_config_new();
+    T_OK(stretto_config_set(c, "threads", "1"));
+    T_OK(stretto_config_set(c, "run-dir", t_dir()));
+    stretto_err e = stretto_doctor(c, 0, &text);
+    assert_true(gives(e, text, "run folder"));
+    e = stretto_doctor(c, 1, &text);
+    assert_true(gives(e, text, "\"findings\""));
+    T_OK(stretto_config_set(c, "run-dir", "/proc/absent/run"));
+    T_FAILS(stretto_doctor(c, 0, &text), E1101);
+    assert_non_null(strstr(text, "stop  run folder"));
+    stretto_text_free(text);
+    stretto_config_free(c);
+}
+
 T_MAIN(cmocka_unit_test(version_and_build_are_told), cmocka_unit_test(options_are_listed_set_and_ranked),
        cmocka_unit_test(data_are_checked_and_cached), cmocka_unit_test(a_run_folder_remembers_its_paths),
-       cmocka_unit_test(backtest_scores_every_fold), cmocka_unit_test(plans_print_draw_and_save))
+       cmocka_unit_test(backtest_scores_every_fold), cmocka_unit_test(plans_print_draw_and_save),
+       cmocka_unit_test(doctor_looks_at_this_host))

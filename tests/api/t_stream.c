@@ -6,34 +6,9 @@
 
 #include "api/api.h"
 #include "learn/forecast_stream.h"
-#include "t.h"
+#include "session.h"
 
 enum { ROWS = 900, C = 96, H = 3, NCOL = 2, WIDE = ROWS * NCOL * H };
-
-/* Two targets with holes, a column of the past, one known ahead, a category, hours. */
-static const char *rows_file(void) {
-    static char path[600];
-    if (path[0]) return path;
-    struct str text = {0};
-    str_add(&text, "time,a,b,past,ahead,kind\n");
-    for (i32 i = 0; i < ROWS; i++) {
-        str_addf(&text, "2024-%02d-%02d %02d:00,", 1 + i / 24 / 28, 1 + i / 24 % 28, i % 24);
-        if (i % 41 == 5) str_add(&text, ",");
-        else str_addf(&text, "%.3f,", 5 + 3 * sin(i * 0.2618) + 0.3 * (i * 37 % 11));
-        str_addf(&text, "%.3f,%d,%d,%s\n", 100 - 20 * cos(i * 0.11), i * 53 % 17, i * 29 % 5, i % 3 ? "calm" : "wild");
-    }
-    snprintf(path, sizeof path, "%s", t_file("rows.csv", text.s));
-    str_free(&text);
-    return path;
-}
-
-struct session {
-    stretto_config *c;
-    stretto_data *d;
-    stretto_trainer *t;
-    const struct forecaster *f;
-    const struct resources *use;
-};
 
 /* Trained with further options "name", "value", ..., NULL. */
 static struct session trained(const char *const *more) {
@@ -41,22 +16,7 @@ static struct session trained(const char *const *more) {
                                           "cat",     "kind",   "gaps",     "mask", "horizon",        "3",    "guard", "no",
                                           "context", "96",     "calendar", "yes", "validate-every", "6",    "steps", "12",
                                           "hidden",  "9",      "layers",   "2",   "freq",           "1h",   NULL};
-    struct session s = {.c = stretto_config_new()};
-    for (i32 i = 0; options[i]; i += 2) T_OK(stretto_config_set(s.c, options[i], options[i + 1]));
-    for (i32 i = 0; more && more[i]; i += 2) T_OK(stretto_config_set(s.c, more[i], more[i + 1]));
-    T_OK(stretto_data_open(s.c, rows_file(), &s.d));
-    T_OK(stretto_trainer_new(s.c, s.d, &s.t));
-    err e = stretto_trainer_run(s.t);
-    if (e < 0) fail_msg("%s: %s", err_last()->where, err_last()->text);
-    s.f = stretto_trainer_model(s.t)->f;
-    s.use = &s.t->shop.use;
-    return s;
-}
-
-static void over(struct session *s) {
-    stretto_trainer_free(s->t);
-    stretto_data_free(s->d);
-    stretto_config_free(s->c);
+    return session_run(session_rows(ROWS), options, more);
 }
 
 struct kept {
@@ -99,7 +59,7 @@ static void chunks_agree(const char *const *more) {
     T_OK(forecast_windows(s.f, s.d->s, &few, s.use, keep, &two));
     for (i64 o = 0; o < ROWS + 1 - 500; o += 13)
         for (i32 i = 0; i < NCOL * H; i++) assert_true(fabsf(one.mean[o * NCOL * H + i] - two.mean[o * NCOL * H + i]) < 1e-5f);
-    over(&s);
+    session_end(&s);
 }
 
 TEST(forecasts_do_not_depend_on_where_chunks_begin) { chunks_agree(NULL); }
@@ -138,7 +98,7 @@ TEST(the_walk_gives_what_the_trained_net_gives) {
     stream_free(st);
     batcher_free(&b);
     engine_free(&e);
-    over(&s);
+    session_end(&s);
 }
 
 /* Forecasts look at rows before their origin only. */
@@ -156,7 +116,7 @@ TEST(the_walk_does_not_look_ahead) {
     T_OK(forecast_windows(s.f, x, &set, s.use, keep, &two));
     assert_memory_equal(one.mean, two.mean, sizeof(f32) * 50 * NCOL * H);
     assert_memory_not_equal(one.mean + (size_t)(50 * NCOL * H), two.mean + (size_t)(50 * NCOL * H), sizeof(f32) * H);
-    over(&s);
+    session_end(&s);
 }
 
 /* --- tiles and slices --- */
@@ -198,7 +158,7 @@ TEST(an_epoch_takes_every_tile_once) {
     batch_fill_tiles(&b, 7, 0);
     assert_memory_equal(b.slot[0].input[0], b.slot[1].input[0], sizeof(f32) * (size_t)buf_floats(&s.f->net.buf[0], NCOL));
     batcher_free(&b);
-    over(&s);
+    session_end(&s);
 }
 
 static i32 input_of(const struct net *n, const char *name) {
@@ -228,7 +188,8 @@ static void slices_hold(const struct session *s, i32 P) {
     assert_int_equal(input_of(&f.net, "length") >= 0, C % P != 0);
     assert_int_equal(input_of(&f.net, "after") >= 0, P > 1);
     for (i32 r = 0, before = 1 << 30; r < W * P; r++) {
-        struct slice_place p = forecast_slice(&f.spec, W * P, r), ahead = forecast_slice(&f.spec, W * P, imax(0, r - W));
+        struct slice_place p = forecast_slice(f.spec.context, P, W * P, r),
+                           ahead = forecast_slice(f.spec.context, P, W * P, imax(0, r - W));
         assert_int_equal(p.after, r < W ? -1 : r - W);
         assert_true(p.steps <= before && p.steps >= C / P);
         before = p.steps;
@@ -256,7 +217,7 @@ TEST(slices_are_the_window_cut_in_time) {
     struct session s = trained(more);
     static const i32 P[] = {1, 2, 3, 5, 7, 31};
     for (size_t i = 0; i < COUNT(P); i++) slices_hold(&s, P[i]);
-    over(&s);
+    session_end(&s);
 }
 
 /* The same steps whole and in slices: the same model, as far as the tolerance of the chain allows. */
@@ -267,7 +228,7 @@ TEST(training_in_slices_gives_the_model_of_training_whole) {
     struct session s = trained(whole);
     one = (struct kept){.first = set.first};
     T_OK(forecast_windows(s.f, s.d->s, &set, s.use, keep, &one));
-    over(&s);
+    session_end(&s);
     for (size_t k = 0; k < COUNT(cuts); k++) {
         s = trained(cuts[k]);
         assert_int_equal(s.f->spec.slices, k ? 7 : 4);
@@ -276,7 +237,7 @@ TEST(training_in_slices_gives_the_model_of_training_whole) {
         for (i32 i = 0; i < one.n * H; i++)
             if (!(fabsf(one.both[i] - two.both[i]) < 2e-3f))
                 fail_msg("%s: %g, whole %g", cuts[k][1], (f64)two.both[i], (f64)one.both[i]);
-        over(&s);
+        session_end(&s);
     }
 }
 
@@ -290,7 +251,7 @@ TEST(a_stream_is_the_same_after_saving_and_loading) {
     snprintf(path, sizeof path, "%s/stream.model", t_dir());
     T_OK(stretto_trainer_save(s.t, path));
     T_OK(stretto_model_load(path, &m));
-    T_OK(stretto_model_open(m, rows_file(), &d));
+    T_OK(stretto_model_open(m, session_rows(ROWS), &d));
     assert_true(m->f->spec.all_steps);
     T_FAILS(stretto_predict(m, d, after, NULL), 302); /* the known column ends with the rows */
     struct window_set set = {.first = ROWS - H, .end = ROWS - H + 1, .stride = 1};
@@ -301,7 +262,7 @@ TEST(a_stream_is_the_same_after_saving_and_loading) {
     for (i32 i = 0; i < H * NCOL; i++) assert_true(isfinite(before[i]) && fabs(before[i] - after[i]) < 1e-5);
     stretto_data_free(d);
     stretto_model_free(m);
-    over(&s);
+    session_end(&s);
 }
 
 T_MAIN(cmocka_unit_test(forecasts_do_not_depend_on_where_chunks_begin),

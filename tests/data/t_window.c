@@ -30,20 +30,38 @@ TEST(window_segments_hold_consecutive_rows_newest_last) {
     struct window_shape p = {.context = 6, .horizon = 5, .seg = 4, .nseg = 2, .out_seg = 2, .nout = 3};
     f32 x[2 * 2 * 16] = {0};
     assert_int_equal(window_features(&p, &s), 8);
-    window_fill_x(&p, &s, 20, 0, 14.f, 2.f, (struct window_dst){x, 16, 2}, 1);
+    window_fill_x(&p, &s, 20, 0, 14.f, 2.f, (struct window_dst){.p = x, .ld = 16, .B = 2}, 1);
     f32 want0[] = {0, 0, 0, 0.5f, 0, 0, 114, 115}; /* two rows before the context are zero */
     f32 want1[] = {1, 1.5f, 2, 2.5f, 116, 117, 118, 119};
     t_near("segment 0", x + 16, want0, 8, 0);
     t_near("segment 1", x + 48, want1, 8, 0);
 }
 
+/* Values, masks, calendar and columns known ahead of some segments are those of the whole window. */
+TEST(window_in_slices_is_the_window) {
+    struct series s = hours();
+    struct window_shape p = {.context = 14, .horizon = 5, .seg = 3, .nseg = 5, .out_seg = 2, .nout = 3, .mask = true};
+    f32 whole[5 * 16] = {0}, cut[5 * 16];
+    p.calendar = window_calendar_size(&s.freq);
+    assert_true(window_features(&p, &s) <= 16 && p.calendar > 0);
+    window_fill_x(&p, &s, 22, 0, 14.f, 2.f, (struct window_dst){.p = whole, .ld = 16, .B = 1}, 0);
+    for (i32 from = 0; from < 5; from++)
+        for (i32 steps = 1; from + steps <= 5; steps++) {
+            memset(cut, 0, sizeof cut);
+            window_fill_x(&p, &s, 22, 0, 14.f, 2.f,
+                          (struct window_dst){.p = cut, .ld = 16, .B = 1, .from = from, .steps = steps}, 0);
+            assert_memory_equal(cut, whole + from * 16, sizeof(f32) * 16 * (size_t)steps);
+            for (i32 k = steps * 16; k < 5 * 16; k++) assert_true(cut[k] == 0);
+        }
+}
+
 TEST(window_targets_past_the_horizon_or_the_end_are_missing) {
     struct series s = hours();
     struct window_shape p = {.context = 6, .horizon = 5, .seg = 4, .nseg = 2, .out_seg = 2, .nout = 3};
     f32 y[3 * 16] = {0};
-    assert_int_equal(window_fill_y(&p, &s, 20, 0, 20.f, 1.f, (struct window_dst){y, 16, 1}, 0), 5);
+    assert_int_equal(window_fill_y(&p, &s, 20, 0, 20.f, 1.f, (struct window_dst){.p = y, .ld = 16, .B = 1}, 0), 5);
     assert_true(y[0] == 0 && y[1] == 1 && y[16] == 2 && y[32] == 4 && isnan(y[33]));
-    assert_int_equal(window_fill_y(&p, &s, 37, 0, 0.f, 1.f, (struct window_dst){y, 16, 1}, 0), 3);
+    assert_int_equal(window_fill_y(&p, &s, 37, 0, 0.f, 1.f, (struct window_dst){.p = y, .ld = 16, .B = 1}, 0), 3);
 }
 
 TEST(window_scale_uses_the_window_only) {
@@ -75,7 +93,7 @@ TEST(window_last_observed_stands_in_for_missing_cells) {
     value[9] = value[7] = (f32)NAN;
     window_scale_of(&p, &s, 10, 0, &shift, &div);
     assert_true(shift == 8.f);
-    window_fill_x(&p, &s, 10, 0, shift, div, (struct window_dst){x, 16, 1}, 0);
+    window_fill_x(&p, &s, 10, 0, shift, div, (struct window_dst){.p = x, .ld = 16, .B = 1}, 0);
     f32 want[] = {-2, 0, 0, 0, 1, 0, 1, 0, 106, 107, 108, 109};
     t_near("values and mask", x, want, 12, 0);
 }
@@ -90,12 +108,12 @@ TEST(window_holds_the_last_value_where_a_line_was_not_known) {
     s.filled = filled;
     window_scale_of(&p, &s, 10, 0, &shift, &div);
     assert_true(shift == 7.f);
-    window_fill_x(&p, &s, 10, 0, shift, div, (struct window_dst){x, 16, 1}, 0);
+    window_fill_x(&p, &s, 10, 0, shift, div, (struct window_dst){.p = x, .ld = 16, .B = 1}, 0);
     f32 want[] = {-1, 0, 0, 0, 1, 1, 1, 1, 106, 107, 108, 109};
     t_near("values and mask", x, want, 12, 0);
-    assert_int_equal(window_fill_y(&p, &s, 10, 0, 0.f, 1.f, (struct window_dst){y, 16, 1}, 0), 2);
+    assert_int_equal(window_fill_y(&p, &s, 10, 0, 0.f, 1.f, (struct window_dst){.p = y, .ld = 16, .B = 1}, 0), 2);
     assert_true(isnan(y[0]) && y[1] == 11 && y[2] == 12);
-    window_fill_x(&p, &s, 12, 0, 0.f, 1.f, (struct window_dst){x, 16, 1}, 0);
+    window_fill_x(&p, &s, 12, 0, 0.f, 1.f, (struct window_dst){.p = x, .ld = 16, .B = 1}, 0);
     assert_true(x[0] == 8 && x[1] == 9 && x[2] == 10 && x[3] == 11); /* the line is known now */
 }
 
@@ -107,7 +125,7 @@ TEST(window_calendar_knows_the_hour) {
     struct window_shape p = {.context = 4, .horizon = 30, .seg = 4, .nseg = 1, .out_seg = 24, .nout = 2, .calendar = 6};
     f32 k[2 * 32] = {0};
     assert_int_equal(window_future_features(&p, &s), 30);
-    window_fill_future(&p, &s, 24, (struct window_dst){k, 32, 1}, 0);
+    window_fill_future(&p, &s, 24, (struct window_dst){.p = k, .ld = 32, .B = 1}, 0);
     assert_true(k[0] == 124.f && k[15] == 139.f && k[16] == 0.f); /* rows past the end of the file are zero */
     assert_true(fabsf(k[24]) < 1e-6f && fabsf(k[25] - 1) < 1e-6f); /* midnight: sine 0, cosine 1 */
     assert_true(fabsf(k[32 + 24]) < 1e-6f && fabsf(k[32 + 25] - 1) < 1e-6f); /* the next midnight, past the end */
@@ -122,8 +140,8 @@ TEST(window_calendar_goes_on_behind_the_file) {
     s.nknown = 0, s.ncol = 1;
     cut = s;
     cut.nrow = 25;
-    window_fill_future(&p, &s, 25, (struct window_dst){whole, 8, 1}, 0);
-    window_fill_future(&p, &cut, 25, (struct window_dst){end, 8, 1}, 0);
+    window_fill_future(&p, &s, 25, (struct window_dst){.p = whole, .ld = 8, .B = 1}, 0);
+    window_fill_future(&p, &cut, 25, (struct window_dst){.p = end, .ld = 8, .B = 1}, 0);
     assert_memory_equal(whole, end, sizeof end);
 }
 
@@ -176,7 +194,7 @@ TEST(window_step_is_the_last_step_of_a_window) {
     for (i64 row = 0; row < N; row++) {
         f32 step[16] = {0}, x[16] = {0};
         window_fill_step(&p, &s, row, 0, step);
-        window_fill_x(&p, &s, row + 1, 0, 0.f, 1.f, (struct window_dst){x, 16, 1}, 0);
+        window_fill_x(&p, &s, row + 1, 0, 0.f, 1.f, (struct window_dst){.p = x, .ld = 16, .B = 1}, 0);
         assert_memory_equal(step, x, sizeof x);
     }
     f32 held[16];
@@ -185,6 +203,7 @@ TEST(window_step_is_the_last_step_of_a_window) {
 }
 
 T_MAIN(cmocka_unit_test(window_segments_hold_consecutive_rows_newest_last),
+       cmocka_unit_test(window_in_slices_is_the_window),
        cmocka_unit_test(window_targets_past_the_horizon_or_the_end_are_missing),
        cmocka_unit_test(window_scale_uses_the_window_only), cmocka_unit_test(window_last_observed_stands_in_for_missing_cells),
        cmocka_unit_test(window_holds_the_last_value_where_a_line_was_not_known),

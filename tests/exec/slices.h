@@ -10,6 +10,7 @@
 #include "exec/chain.h"
 #include "exec/exec.h"
 #include "model/nets.h"
+#include "plan/slice.h"
 
 /* W sequences of T steps in P slices (P 1: the rows are the sequences). */
 struct sliced {
@@ -22,15 +23,22 @@ struct sliced {
     f32 rate;   /* dropout between layers */
     i32 rank;
     bool recompute;
-    i32 slow;   /* units of an lstm that remember long: */
+    i32 slow;   /* units of an lstm, or minlstm, that remember long: */
     f32 forget; /* added to the bias of their forget gate */
 };
 
 static inline i32 sliced_steps(const struct sliced *s) { return ceil_div(s->T, s->P); }
 static inline i32 sliced_rows(const struct sliced *s) { return s->W * s->P; }
-static inline i32 sliced_len(const struct sliced *s, i32 k) { return s->T / s->P + (k < s->T % s->P); }
+static inline i32 sliced_len(const struct sliced *s, i32 k) {
+    i32 from;
+    return slice_steps(s->T, s->P, k, &from);
+}
 /* The first step of slice k, in its sequence. */
-static inline i32 sliced_first(const struct sliced *s, i32 k) { return k * (s->T / s->P) + imin(k, s->T % s->P); }
+static inline i32 sliced_first(const struct sliced *s, i32 k) {
+    i32 from;
+    slice_steps(s->T, s->P, k, &from);
+    return from;
+}
 
 static inline i32 sliced_recurrent(struct net *n, const struct sliced *s, i32 k, i32 x, i32 length, i32 after, i32 start) {
     char name[24];
@@ -119,6 +127,14 @@ static inline void sliced_fill(struct sliced_run *g) {
 }
 
 /* Recurrent weights are made larger than PyTorch's start, so that there is memory to speak of. */
+/* Unit u forgets slowly: by the bias of f of an lstm (gates i, f, g, o), of f and, the other way, of i of a minlstm (f, i, n). */
+static inline void sliced_slow(const struct sliced_run *g, i32 tensor, i32 u, f32 *canonical) {
+    const i32 H = g->s.H;
+    const bool minlstm = (i32)g->s.cell == (i32)CELL_AT_minlstm;
+    if (!minlstm && tensor == 2) canonical[H + u] += g->s.forget;
+    if (minlstm && tensor == 1) canonical[u] += g->s.forget, canonical[H + u] -= g->s.forget;
+}
+
 static inline void sliced_weights(struct sliced_run *g) {
     net_weights_init(&g->net, 7, g->store.theta);
     static f32 canonical[1 << 18];
@@ -132,7 +148,7 @@ static inline void sliced_weights(struct sliced_run *g) {
             assert_true(size <= (i64)COUNT(canonical));
             op->layer->store(op, t, g->store.theta + op->theta0, canonical);
             for (i64 i = 0; i < size && t == 1; i++) canonical[i] *= g->s.spread;
-            for (i32 u = 0; u < g->s.slow && t == 2; u++) canonical[g->s.H + u] += g->s.forget;
+            for (i32 u = 0; u < g->s.slow; u++) sliced_slow(g, t, u, canonical);
             op->layer->load(op, t, canonical, g->store.theta + op->theta0);
         }
     }

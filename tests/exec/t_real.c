@@ -1,19 +1,18 @@
-/* t_real.c - real nets, real kernels: 20 steps give the same bits on 1, 2, 3, 4 threads as the serial plan, whether rows or units
- * are shared out; nothing is allocated. */
+/* t_real.c - real nets, real kernels: 20 steps give the same bits on 1, 2, 3, 4 threads as the serial plan, whether rows, units
+ * or layers are shared out; nothing is allocated. */
 #include "t.h"
 
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "base/rng.h"
-#include "exec/exec.h"
-#include "model/nets.h"
+#include "exec/real.h"
 
 enum { STEPS = 20 };
 static struct machine machine;
 static struct net net;
 
 static u32 walk; /* enum cell_how of the plans to come */
+static const char *rate = ""; /* of their machine: a slow one has more chunks of time in a step */
 
 struct rig {
     struct plan *plan;
@@ -24,32 +23,10 @@ struct rig {
     struct arena arena;
 };
 
-static i32 vocab_of(i32 buf) {
-    for (i32 l = 0; l < net.nop; l++)
-        for (i32 i = 0; i < net.op[l].layer->nin; i++)
-            if (net.op[l].spec.in[i] == buf) return imax(1, net.op[l].spec.vocab);
-    return 1;
-}
-
-static void fill(struct rig *r, i32 B, u32 step) {
-    for (i32 i = 0; i < net.nbuf; i++) {
-        const struct buf *b = &net.buf[i];
-        if (!b->input) continue;
-        for (i64 row = 0; row < (i64)b->T * B; row++)
-            for (i32 f = 0; f < b->F; f++) {
-                f32 u = rng_uniform(5, RNG_TEST, step * 64 + (u32)i, (u64)(row * b->F + f));
-                if (b->ids)
-                    ((i32 *)(void *)r->input[i])[row] = (i32)(u * (f32)vocab_of(i));
-                else
-                    r->input[i][row * buf_fp(b) + f] = u - 0.5f;
-            }
-    }
-}
-
 static void rig_new(struct rig *r, const char *optim, i32 B, const char *parallel, i32 threads) {
-    char text[32];
+    char text[48];
     memset(r, 0, sizeof *r);
-    snprintf(text, sizeof text, "cpu*%d", threads);
+    snprintf(text, sizeof text, "cpu*%d%s", threads, rate);
     T_OK(machine_parse(text, &machine));
     const struct optim *o = optim_find(optim);
     struct plan_request q = {.net = &net, .machine = &machine, .B = B, .train = true, .nstate = o->nstate, .parallel = parallel};
@@ -59,8 +36,7 @@ static void rig_new(struct rig *r, const char *optim, i32 B, const char *paralle
     T_OK(store_new(&net, o, &r->store));
     net_weights_init(&net, 7, r->store.theta);
     T_OK(exec_bind(r->plan, &net, kern_best(), r->pool, &r->store, &r->x));
-    for (i32 i = 0; i < net.nbuf; i++)
-        if (net.buf[i].input) assert_non_null(r->input[i] = arena_new(&r->arena, (size_t)buf_floats(&net.buf[i], B) * 4));
+    real_inputs(&net, B, &r->arena, r->input);
 }
 
 static void rig_free(struct rig *r) {
@@ -74,10 +50,8 @@ static void rig_free(struct rig *r) {
 static f64 train(struct rig *r, i32 B) {
     struct exec_result out = {0};
     for (u32 s = 0; s < (t_few() ? 4 : STEPS); s++) {
-        fill(r, B, s % 3);
-        struct exec_step step = {.input = r->input, .loss_scale = 1.0f / (f32)B, .seed = 9, .step = s, .clip = 1};
-        step.hyper = (struct optim_hyper){
-            .lr = 1e-2f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .momentum = 0.9f, .weight_decay = 1e-3f, .step = s + 1};
+        real_fill(&net, r->input, B, s % 3);
+        struct exec_step step = real_step(r->input, B, s);
         i64 calls = mem_stats().calls;
         T_OK(exec_step(r->x, &step, &out));
         assert_int_equal(mem_stats().calls, calls);
@@ -138,6 +112,97 @@ TEST(exec_same_bits_teams) {
     same_bits_as("adam", 1, "unit_split", 3);
 }
 
+/* Cells on top of each other with dropout between, a head and a loss at every step; or rows that end early. */
+static void deep(enum cell_kind kind, i32 layers, i32 T, bool ragged) {
+    net_init(&net);
+    i32 x = nets_input(&net, "x", T, 3, false), length = ragged ? nets_input(&net, "length", 1, 1, true) : -1;
+    for (i32 k = 0; k < layers; k++) {
+        char name[24];
+        snprintf(name, sizeof name, "lstm.%d", k);
+        struct op_spec c = net_spec("recurrent", name, x), drop;
+        c.cell = kind;
+        c.units = 19 - k;
+        c.in[2] = length;
+        x = net.op[nets_add(&net, &c)].out;
+        snprintf(name, sizeof name, "dropout.%d", k);
+        drop = net_spec("dropout", name, x);
+        drop.rate = 0.2f;
+        x = net.op[nets_add(&net, &drop)].out;
+    }
+    nets_loss(&net, "loss_mse", nets_dense(&net, "head", x, 2, ACT_NONE), T, 2, false);
+    T_OK(net_check(&net));
+}
+
+/* Both directions of two layers, the end of both into the head. */
+static void both_ways(enum cell_kind kind, i32 T) {
+    net_init(&net);
+    i32 x = nets_input(&net, "x", T, 3, false), end[2] = {-1, -1};
+    for (i32 k = 0; k < 2; k++) {
+        char name[24];
+        struct op_spec turn = net_spec("reverse", k ? "turn.1" : "turn.0", x), c = net_spec("recurrent", "", x);
+        const struct op *t = &net.op[nets_add(&net, &turn)];
+        i32 back = t->out, y[2];
+        if (t->end >= 0) x = t->end;
+        for (i32 d = 0; d < 2; d++) {
+            snprintf(name, sizeof name, d ? "lstm.%d.reverse" : "lstm.%d", k);
+            c = net_spec("recurrent", name, d ? back : x);
+            c.cell = kind;
+            c.units = 18;
+            i32 l = nets_add(&net, &c);
+            y[d] = net.op[l].out;
+            end[d] = net.op[l].end;
+        }
+        if (k == 1) break;
+        struct op_spec turned = net_spec("reverse", "back.0", y[1]), join = net_spec("concat", "both.0", y[0]);
+        join.in[1] = net.op[nets_add(&net, &turned)].out;
+        x = net.op[nets_add(&net, &join)].out;
+    }
+    struct op_spec last = net_spec("last", "last", end[0]), rev = net_spec("last", "last.reverse", end[1]);
+    struct op_spec join = net_spec("concat", "ends", net.op[nets_add(&net, &last)].out);
+    join.in[1] = net.op[nets_add(&net, &rev)].out;
+    nets_loss(&net, "loss_mse", nets_dense(&net, "head", net.op[nets_add(&net, &join)].out, 2, ACT_NONE), 1, 2, false);
+    T_OK(net_check(&net));
+}
+
+static void wave(i32 B, i32 most) {
+    same_bits_as("adam", B, "wavefront", most);
+    same_bits_as("adam", B, "wavefront:2", 2);
+}
+
+/* Layers at different chunks of time: chunks that divide the steps or not, dW slice by slice or at once (many grains). */
+TEST(exec_same_bits_wavefront) {
+    static const i32 sizes[] = {1, 3, 45};
+    rate = " gflops=0.001";
+    for (i32 kind = 0; kind < cell_count(); kind++)
+        for (size_t i = 0; i < (kind < 2 ? COUNT(sizes) : 2); i++) {
+            deep((enum cell_kind)kind, 3, i == 1 ? 21 : 40, false);
+            wave(sizes[i], 3);
+        }
+    deep(CELL_LSTM, 2, 600, false); /* more than one slice of dW, cut elsewhere than chunks */
+    same_bits_as("adam", 2, "wavefront", 2);
+    deep(CELL_GRU, 3, 23, true);
+    wave(11, 4);
+    both_ways(CELL_LSTM, 30);
+    wave(2, 3);
+    rate = "";
+}
+
+TEST(exec_same_bits_wavefront_bf16) {
+    deep(CELL_LSTM, 2, 8, false);
+    if (!cell_at(kern_best(), CELL_LSTM, PREC_BF16)) skip();
+    rate = " gflops=0.001";
+    nets_precision = PREC_BF16;
+    for (i32 kind = CELL_LSTM; kind < CELL_NKIND; kind++) {
+        if (!cell_at(kern_best(), (enum cell_kind)kind, PREC_BF16)) continue;
+        deep((enum cell_kind)kind, 3, 40, false);
+        wave(3, 3);
+    }
+    deep(CELL_LSTM, 2, 600, false);
+    wave(2, 2);
+    nets_precision = PREC_F32;
+    rate = "";
+}
+
 /* How a layer is walked changes speed, never bits: fold and ahead, alone and in a team, against the kernels' guess. */
 TEST(exec_same_bits_however_a_layer_is_walked) {
     for (i32 kind = 0; kind < CELL_NKIND; kind++) {
@@ -161,4 +226,5 @@ TEST(exec_same_bits_however_a_layer_is_walked) {
 
 T_MAIN(cmocka_unit_test(exec_same_bits_lstm_decode_adam), cmocka_unit_test(exec_same_bits_gru_stacked_quantile_sgd),
        cmocka_unit_test(exec_same_bits_all_layers_rmsprop), cmocka_unit_test(exec_same_bits_teams),
+       cmocka_unit_test(exec_same_bits_wavefront), cmocka_unit_test(exec_same_bits_wavefront_bf16),
        cmocka_unit_test(exec_same_bits_however_a_layer_is_walked))

@@ -115,6 +115,47 @@ static void fewer_lanes_than_devices_give_the_same_bits(void **state) {
     sliced_free(&b);
 }
 
+/* One worker runs the rows of four members by themselves: what happened is what happens anyway, and the spans have all of it. */
+static void rows_run_apart_give_the_same_bits(void **state) {
+    (void)state;
+    struct sliced s = small(CELL_LSTM);
+    s.P = 12, s.L = 2, s.W = 2;
+    for (i32 i = 0; i < 2 * PREC_N; i++) {
+        struct sliced_run a, b;
+        s.precision = (enum precision)(i % PREC_N);
+        s.rank = i / PREC_N, s.recompute = i / PREC_N, s.T = 1200 + i / PREC_N;
+        if (!cell_at(kern_best(), s.cell, s.precision)) continue;
+        sliced_new(&a, &s, kern_best(), 3, (struct chain_course){0});
+        sliced_new(&b, &s, kern_best(), 3, (struct chain_course){0});
+        assert_int_equal(b.plan->ndevice, 3);
+        exec_free(b.x);
+        pool_free(b.pool);
+        T_OK(pool_new(1, &b.pool));
+        T_OK(exec_bind(b.plan, &b.net, kern_best(), b.pool, &b.store, &b.x));
+        sliced_step(&a);
+        for (i32 on = 1; on >= 0; on--) {
+            exec_apart(b.x, on == 1);
+            exec_trace(b.x, true);
+            sliced_step(&b);
+            assert_true(sliced_states_differ(&a, &b) == 0);
+            assert_memory_equal(exec_grad(a.x), exec_grad(b.x), (size_t)a.net.ntheta * sizeof(f32));
+        }
+        struct task_span span[200];
+        const i32 n = exec_spans(b.x, span, COUNT(span));
+        i32 chains = 0;
+        for (i32 k = 0; k < n; k++) {
+            const struct task *t = &b.plan->task[span[k].task];
+            char name[64];
+            plan_task_name(b.plan, &b.net, span[k].task, name);
+            assert_memory_equal(name, span[k].name, strlen(span[k].name));
+            chains += t->kind == TASK_FWD && t->members == 3 && t->member == 0;
+        }
+        assert_int_equal(chains, 2 * s.L); /* of two steps */
+        sliced_free(&a);
+        sliced_free(&b);
+    }
+}
+
 /* Rounds needed are 1 + ceil(w / L), and two more at most (time_parallel.md 9, test 3). */
 static void rounds_follow_the_memory(void **state) {
     (void)state;
@@ -228,6 +269,114 @@ static void a_rank_makes_rounds_few(void **state) {
     assert_true(rounds[0][0] >= 47 && rounds[0][1] <= 10); /* one mode of memory */
     if (t_few()) return;
     assert_true(rounds[1][0] >= 23 && rounds[1][4] <= 7); /* three */
+}
+
+/* As many directions as a state has parts: Newton's method for the begins of all slices (test 8).  A cell that is linear in h is
+ * done when it has been asked once.  An lstm is not linear: Newton begins from a guess, and far from it needs its rounds too. */
+static void as_many_directions_as_states_is_newton(void **state) {
+    (void)state;
+    static const struct {
+        enum cell_kind cell;
+        i32 H, slow;
+        f32 forget;
+        i32 without, with; /* rounds: at least, at most */
+    } cases[] = {{(enum cell_kind)CELL_AT_minlstm, 4, 4, 6.9f, 64, 3}, {CELL_LSTM, 2, 1, 4.6f, 14, 8}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct sliced s = small(cases[i].cell), one;
+        struct sliced_run whole, cut;
+        s.T = 4096, s.P = 64, s.H = cases[i].H, s.spread = 1, s.state = false;
+        s.slow = cases[i].slow, s.forget = cases[i].forget;
+        one = s;
+        one.P = 1;
+        sliced_new(&whole, &one, kern_best(), 1, fine);
+        sliced_step(&whole);
+        i32 rounds[2];
+        for (i32 k = 0; k < 2; k++) {
+            s.rank = k ? 4 : 0;
+            sliced_new(&cut, &s, kern_best(), 1, (struct chain_course){.tol = 1e-6f, .rounds = 64});
+            sliced_step(&cut);
+            rounds[k] = exec_chain(cut.x, 1, false)->rounds;
+            if (getenv("SHOW"))
+                print_message("cell %d rank %d: %d rounds, states %.2e, gradients %.2e\n", (int)s.cell, s.rank, rounds[k],
+                              sliced_states_differ(&cut, &whole), sliced_grads_differ(&cut, &whole));
+            assert_true(sliced_states_differ(&cut, &whole) <= 2e-5);
+            sliced_free(&cut);
+        }
+        sliced_free(&whole);
+        assert_true(rounds[0] >= cases[i].without && rounds[1] <= cases[i].with);
+    }
+}
+
+/* A slice of one row: what it begins from, ends in, and the gradients of both. */
+enum { WALK = 6, UNITS = 16, STATE = 2 * UNITS };
+struct slice_walk {
+    struct cell_box box;
+    const struct cell_kern *kern;
+    i32 n; /* of a state */
+    f32 begin[STATE], end[STATE], dbegin[STATE], dend[STATE];
+    struct arena a;
+};
+
+static f32 *floats(struct slice_walk *g, i64 n, u32 seed, f32 size) {
+    f32 *p = arena_new(&g->a, sizeof(f32) * (size_t)lmax(1, n));
+    assert_non_null(p);
+    for (i64 i = 0; i < n; i++) p[i] = size * sliced_noise(seed, i);
+    return p;
+}
+
+static void walk_new(struct slice_walk *g, const struct cell *c) {
+    const i64 w = cell_packed_w(c, LANES, UNITS);
+    const bool two = c->states > 1;
+    *g = (struct slice_walk){.kern = cell_kernels(c, kern_best(), PREC_F32), .n = c->states * UNITS};
+    g->box = (struct cell_box){.T = WALK, .B = 1, .I = LANES, .H = UNITS, .x_ld = LANES, .dx_ld = LANES};
+    g->box.x = floats(g, WALK * LANES, 3, 1);
+    g->box.w = floats(g, w + cell_packed_bias(c, UNITS), 4, 0.4f);
+    g->box.bias = g->box.w + w;
+    f32 *wt = floats(g, cell_wt_max(c, PREC_F32, LANES, UNITS), 0, 0);
+    g->kern->prep(LANES, UNITS, g->box.w, wt);
+    g->box.wt = wt;
+    g->box.act = floats(g, cell_act_max(c, PREC_F32, WALK, 1, LANES, UNITS), 0, 0);
+    g->box.y = floats(g, WALK * UNITS, 0, 0);
+    g->box.carry = floats(g, 2 * UNITS, 0, 0);
+    g->box.h0 = g->begin, g->box.c0 = two ? g->begin + UNITS : NULL;
+    g->box.hT = g->end, g->box.cT = two ? g->end + UNITS : NULL;
+    g->box.dhT = g->dend, g->box.dcT = two ? g->dend + UNITS : NULL;
+    g->box.dh0 = g->dbegin, g->box.dc0 = two ? g->dbegin + UNITS : NULL;
+}
+
+/* <end(at + e v) - end(at - e v), u> / 2e */
+static f64 answer(struct slice_walk *g, const f32 *at, const f32 *v, const f32 *u, f32 e) {
+    f64 sum = 0;
+    for (i32 side = -1; side <= 1; side += 2) {
+        for (i32 i = 0; i < g->n; i++) g->begin[i] = at[i] + (f32)side * e * v[i];
+        g->kern->fwd(&g->box, 0, 1, 0, WALK);
+        for (i32 i = 0; i < g->n; i++) sum += side * (f64)g->end[i] * (f64)u[i] / (2 * (f64)e);
+    }
+    return sum;
+}
+
+/* <J v, u> = <v, J' u> of a slice (test 7): J v by fourth-order differences of the forward kernels, J' u by the backward ones. */
+static void backward_is_forward_transposed(void **state) {
+    (void)state;
+    for (i32 cell = 0; cell < cell_count(); cell++) {
+        struct slice_walk g;
+        walk_new(&g, cell_of((enum cell_kind)cell));
+        const f32 *v = floats(&g, g.n, 5, 1), *u = floats(&g, g.n, 6, 1), *at = floats(&g, g.n, 7, 0.3f);
+        const f64 forth = (4 * answer(&g, at, v, u, 1.f / 16) - answer(&g, at, v, u, 1.f / 8)) / 3;
+        f64 back = 0, size = 0;
+        memcpy(g.begin, at, sizeof(f32) * (size_t)g.n);
+        memcpy(g.dend, u, sizeof(f32) * (size_t)g.n);
+        g.kern->fwd(&g.box, 0, 1, 0, WALK);
+        g.kern->bwd(&g.box, 0, 1, 0, WALK);
+        for (i32 i = 0; i < g.n; i++) {
+            back += (f64)v[i] * (f64)g.dbegin[i];
+            size += fabs((f64)v[i] * (f64)g.dbegin[i]);
+        }
+        if (getenv("SHOW"))
+            print_message("%s: <Jv,u> %.9g <v,J'u> %.9g of %.3g\n", cell_of((enum cell_kind)cell)->name, forth, back, size);
+        assert_true(size > 1e-3 && fabs(forth - back) <= 1e-4 * size);
+        arena_free(&g.a);
+    }
 }
 
 /* Stale boundaries: one round a step, from what the step before left.  With weights at rest the gradient becomes the exact one;
@@ -366,9 +515,11 @@ static void every_instruction_set_gives_the_gradients_of_the_whole(void **state)
 
 T_MAIN(cmocka_unit_test(slices_give_states_and_gradients_of_the_whole),
        cmocka_unit_test(tolerance_zero_gives_the_bits_of_the_whole), cmocka_unit_test(any_number_of_workers_gives_the_same_bits),
-       cmocka_unit_test(fewer_lanes_than_devices_give_the_same_bits), cmocka_unit_test(rounds_follow_the_memory),
+       cmocka_unit_test(fewer_lanes_than_devices_give_the_same_bits),
+       cmocka_unit_test(rows_run_apart_give_the_same_bits), cmocka_unit_test(rounds_follow_the_memory),
        cmocka_unit_test(what_does_not_contract_is_done_serially), cmocka_unit_test(a_nan_in_a_slice_ends),
        cmocka_unit_test(bf16_slices_are_within_bf16), cmocka_unit_test(a_rank_makes_rounds_few),
+       cmocka_unit_test(as_many_directions_as_states_is_newton), cmocka_unit_test(backward_is_forward_transposed),
        cmocka_unit_test(a_rank_changes_no_result), cmocka_unit_test(stale_begins_come_right_as_weights_come_to_rest),
        cmocka_unit_test(stale_and_cold_is_wrong), cmocka_unit_test(dropout_is_the_same_in_every_round),
        cmocka_unit_test(recomputed_gates_give_the_same), cmocka_unit_test(every_instruction_set_gives_the_gradients_of_the_whole))

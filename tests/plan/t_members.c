@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "plan/planner.h"
+#include "plan/texts.h"
 #include "plan/toy.h"
 
 static struct machine machine;
@@ -25,22 +26,6 @@ static struct plan *make(const char *text, i32 B, bool train, const char *parall
     struct plan_request q = request(text, B, train, parallel);
     T_OK(plan_make(&q, &p));
     return p;
-}
-
-static void golden(const char *name, const struct str *got) {
-    char path[256];
-    static char want[64 << 10];
-    T_OK(str_ok(got));
-    snprintf(path, sizeof path, "%s/%s", GOLDEN_DIR, name);
-    FILE *f = fopen(path, getenv("STRETTO_UPDATE") ? "wb" : "rb");
-    if (!f) fail_msg("%s is missing (STRETTO_UPDATE=1 writes it)", path);
-    if (getenv("STRETTO_UPDATE")) {
-        assert_int_equal(fwrite(got->s, 1, got->len, f), got->len);
-    } else {
-        want[fread(want, 1, sizeof want - 1, f)] = 0;
-        assert_string_equal(str_text(got), want);
-    }
-    fclose(f);
 }
 
 TEST(team_prints_compares_and_draws_as_recorded) {
@@ -84,18 +69,6 @@ TEST(team_text_comes_back_the_same) {
         str_free(&a);
         str_free(&b);
     }
-}
-
-/* The text with every `old` of the first line that has it replaced. */
-static void replace(struct str *s, const char *old, const char *now) {
-    struct str r = {0};
-    const char *at = strstr(str_text(s), old);
-    if (!at) fail_msg("the plan has no \"%s\"", old);
-    str_addn(&r, s->s, (size_t)(at - s->s));
-    str_add(&r, now);
-    str_add(&r, at + strlen(old));
-    str_free(s);
-    *s = r;
 }
 
 TEST(team_texts_that_are_wrong_are_refused) {

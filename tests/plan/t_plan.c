@@ -8,11 +8,8 @@
 
 #include "base/mem.h"
 #include "plan/planner.h"
+#include "plan/texts.h"
 #include "plan/toy.h"
-
-#ifndef GOLDEN_DIR
-#define GOLDEN_DIR "tests/plan/golden"
-#endif
 
 static struct machine machine;
 static struct net net;
@@ -28,26 +25,6 @@ static struct plan *make(const char *text, i32 B, bool train, const char *parall
     struct plan_request q = request(text, B, train, parallel);
     T_OK(plan_make(&q, &p));
     return p;
-}
-
-static void golden(const char *name, const struct str *got) {
-    char path[256];
-    static char want[64 << 10];
-    T_OK(str_ok(got));
-    snprintf(path, sizeof path, "%s/%s", GOLDEN_DIR, name);
-    if (getenv("STRETTO_UPDATE")) {
-        FILE *f = fopen(path, "wb");
-        assert_non_null(f);
-        assert_int_equal(fwrite(got->s, 1, got->len, f), got->len);
-        fclose(f);
-        return;
-    }
-    FILE *f = fopen(path, "rb");
-    if (!f) fail_msg("%s is missing (STRETTO_UPDATE=1 writes it)", path);
-    size_t n = fread(want, 1, sizeof want - 1, f);
-    want[n] = 0;
-    fclose(f);
-    assert_string_equal(str_text(got), want);
 }
 
 TEST(plan_prints_as_recorded) {
@@ -106,17 +83,6 @@ TEST(plan_text_comes_back_the_same) {
             str_free(&a);
             str_free(&b);
         }
-}
-
-static void replace(struct str *s, const char *old, const char *now) {
-    struct str r = {0};
-    const char *at = strstr(str_text(s), old);
-    if (!at) fail_msg("the plan has no \"%s\"", old);
-    str_addn(&r, s->s, (size_t)(at - s->s));
-    str_add(&r, now);
-    str_add(&r, at + strlen(old));
-    str_free(s);
-    *s = r;
 }
 
 TEST(plan_parse_says_where_it_stopped) {

@@ -78,6 +78,20 @@ TEST(plan_grain_gives_four_to_eight_grains_from_32_rows_on) {
     }
 }
 
+/* Layers have room for sums of 16 grains, of 8 or of 4 rows each where there are few (recurrent_way.c). */
+TEST(plan_slice_grain_gives_sixteen_grains_at_most) {
+    static const i32 known[][3] = {{8, 2, 2},   {16, 4, 8},  {24, 4, 8},   {32, 4, 16},
+                                   {48, 4, 16}, {64, 4, 16}, {128, 8, 16}, {256, 16, 32}};
+    for (size_t i = 0; i < COUNT(known); i++) {
+        assert_int_equal(plan_slice_grain(known[i][0], false), known[i][1]);
+        assert_int_equal(plan_slice_grain(known[i][0], true), known[i][2]);
+    }
+    for (i32 B = 1; B < 5000; B++) {
+        assert_in_range(ceil_div(B, plan_slice_grain(B, false)), 1, imin(16, imax(8, ceil_div(B, 4))));
+        assert_in_range(ceil_div(B, plan_slice_grain(B, true)), 1, 8);
+    }
+}
+
 TEST(merge_pairs_add_every_vector_once_into_the_first) {
     struct merge_pair pair[64];
     for (i32 n = 1; n <= 64; n++) {
@@ -98,4 +112,5 @@ T_MAIN(cmocka_unit_test(slice_cut_count_covers_every_row_once_at_grains), cmocka
        cmocka_unit_test(slice_cut_weight_follows_the_weights_and_skips_zero),
        cmocka_unit_test(slice_tile_sees_holes_and_overlaps),
        cmocka_unit_test(plan_grain_gives_four_to_eight_grains_from_32_rows_on),
+       cmocka_unit_test(plan_slice_grain_gives_sixteen_grains_at_most),
        cmocka_unit_test(merge_pairs_add_every_vector_once_into_the_first))

@@ -80,7 +80,7 @@ static void same_at(const struct base *b, const struct series *s, const struct s
         for (i32 i = 0; i < 2; i++) {
             const struct series *t = i ? other : s;
             window_scale_of(&p, t, o, 0, &shift[i], &div[i]);
-            window_fill_x(&p, t, o, 0, shift[i], div[i], (struct window_dst){x[i], 64, 1}, 0);
+            window_fill_x(&p, t, o, 0, shift[i], div[i], (struct window_dst){.p = x[i], .ld = 64, .B = 1}, 0);
         }
         if (shift[0] != shift[1] || div[0] != div[1] || memcmp(x[0], x[1], sizeof x[0]))
             fail_msg("row %lld: a window looks ahead", (long long)o);

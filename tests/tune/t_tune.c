@@ -94,6 +94,19 @@ TEST(tune_precision_needs_cells_that_have_it) {
     wisdom_close(&w);
 }
 
+/* fp32 takes three times as long as bf16, four workers share it: it wins. */
+TEST(tune_precision_counts_who_shares_a_step) {
+    struct wisdom w = empty();
+    struct tune_shape team = shape;
+    const struct tune_entry *e;
+    enum precision p;
+    team.threads = team.members = 4;
+    T_OK(tune_precision(&w, &fake, &team, 1e3, &p, &e));
+    assert_int_equal(p, PREC_F32);
+    assert_true(e->seconds[0] > 30e-6 && e->seconds[0] < e->seconds[1]);
+    wisdom_close(&w);
+}
+
 /* Real kernels of every set of this machine: times are there, memory goes back, and it takes about what tune_cost says. */
 TEST(tune_runs_every_real_kernel) {
     static const struct tune_shape shapes[] = {
@@ -134,5 +147,6 @@ TEST(tune_survives_every_refused_allocation) {
 }
 
 T_MAIN(cmocka_unit_test(tune_measures_once_and_remembers), cmocka_unit_test(tune_leaves_short_runs_to_the_kernels),
-       cmocka_unit_test(tune_precision_needs_cells_that_have_it), cmocka_unit_test(tune_runs_every_real_kernel),
+       cmocka_unit_test(tune_precision_needs_cells_that_have_it), cmocka_unit_test(tune_precision_counts_who_shares_a_step),
+       cmocka_unit_test(tune_runs_every_real_kernel),
        cmocka_unit_test(tune_survives_every_refused_allocation))

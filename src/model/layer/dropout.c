@@ -107,6 +107,7 @@ extern const struct layer layer_dropout;
 const struct layer layer_dropout = {
     .name = "dropout",
     .help = "y [T][B][F] = x with a share `rate` of its values dropped in training",
+    .steps = true,
     .nin = 1,
     .shape = shape,
     .saved = saved,

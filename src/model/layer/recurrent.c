@@ -89,8 +89,10 @@ static const i32 *live_rows(const struct op *op, const struct run *r, struct par
     return layer_live(op->T, r->B, (const i32 *)(const void *)run_in(op, r, 2), live) ? live : NULL;
 }
 
-/* In bf16 the kernels keep h in a form of their own: where only the end state is read, y need not be written. */
+/* In bf16 the kernels keep h in a form of their own: where only the end state is read, y need not be written.  Slices of unlike
+ * length have it written: the end of a row that is over before a chunk of steps is looked up there. */
 static bool y_is_read(const struct op *op, const struct run *r) {
+    if (recurrent_sliced(op) && op->spec.in[2] >= 0) return true;
     return op->spec.precision == PREC_F32 || r->net->buf[op->out].consumer >= 0 || op->l == r->net->nop - 1;
 }
 
@@ -162,14 +164,15 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
     f32 *const dh0 = box.dh0, *const dc0 = box.dc0;
     box.slice = steps < op->T ? steps : 0;
     for (i32 t1 = p.t1, t0; t1 > p.t0; t1 = t0, team.base += (u64)op->T + 2) {
-        t0 = imax(p.t0, (t1 - 1) / steps * steps);
+        const i32 slice = (t1 - 1) / steps * steps; /* its dw is added when all of it is there, maybe by a later call */
+        t0 = imax(p.t0, slice);
         box.dh0 = t0 > 0 ? NULL : dh0; /* asked for only where it is wanted: it costs a product */
         box.dc0 = t0 > 0 ? NULL : dc0;
         k->bwd(&box, p.b0, p.b1, t0, t1);
-        for (i32 g = grain_first(r, p); g < grain_end(r, p); g++) {
+        for (i32 g = grain_first(r, p); g < grain_end(r, p) && t0 == slice; g++) {
             struct part q = part_grain(r, p, g);
             f32 *dw = grain_grad(r, g, op->theta0);
-            k->dw(&box, q.b0, q.b1, t0, t1, dw, dw + cell_packed_w(c, op->I, op->F));
+            k->dw(&box, q.b0, q.b1, t0, imin(op->T, slice + steps), dw, dw + cell_packed_w(c, op->I, op->F));
         }
     }
     recurrent_pad_dx(&box, p);
@@ -198,6 +201,7 @@ const struct layer layer_recurrent = {
     .name = "recurrent",
     .help = "y [T][B][units] and the end state [states][B][units] of a cell run over x [T][B][I]",
     .team = true,
+    .steps = true,
     .nin = 4,
     .after = RECURRENT_AFTER,
     .chain = recurrent_chain,

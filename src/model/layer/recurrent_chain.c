@@ -10,8 +10,10 @@
  * left.  There a row needs its gates again, which the fp32 kernels have turned into dz: they are made anew, chunk by chunk.
  * Method: time_parallel.md 3.2 (slices as block Jacobi with merge-stop); the difference that travels back is the new gradient
  * against the old one.  Where forward showed how soon the net forgets, the first guess of backward comes from a walk over the
- * heads of the rows, and is as a rule good enough.  States and where they are: recurrent_way.h. */
+ * heads of the rows, and is as a rule good enough.  Where the gradient comes from the ends of sequences alone, the rows that it
+ * has not reached sleep: all they would hand on is zero.  States and where they are: recurrent_way.h. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "model/layer/recurrent_way.h"
@@ -109,6 +111,7 @@ static void merge(const struct way *w, i32 b0, i32 b1, i32 chunk, f32 tol, i32 *
         w->going[b] = !(way_distance(w, w->fresh, b, NULL, mark, b) <= tol);
         way_copy(w, mark, b, w->fresh, b);
         steps[b] += t1 - t0;
+        if (w->back) w->walked[b] = -imax(abs(w->walked[b]), w->chunks - chunk);
     }
 }
 
@@ -129,7 +132,7 @@ static void run_chunks(const struct way *w, struct cell_box *box, i32 k0, i32 k1
             if (again) merge(w, b, end, chunk, tol, steps);
         }
     }
-    for (i32 b = k0; b < k1 && !again; b++) steps[b] = w->op->T;
+    for (i32 b = k0; b < k1 && !again; b++) steps[b] = w->going[b] ? w->op->T : 0;
 }
 
 static void run_fwd(const struct chain *c, i32 k0, i32 k1, const u8 *todo, bool again, f32 tol, i32 *steps) {
@@ -146,18 +149,41 @@ static void run_fwd(const struct chain *c, i32 k0, i32 k1, const u8 *todo, bool 
     run_chunks(&w, &box, k0, k1, again, tol, steps);
 }
 
+/* Row b has no gradient to walk back with: none of its end, none of its outputs (where it has one, the last steps show it).  What
+ * is not a number is one. */
+static bool sleeps(const struct way *w, const struct cell_box *box, i32 b) {
+    if (w->ring || w->rank > 0) return false;
+    for (i32 s = 0; s < w->states; s++)
+        for (i32 u = 0; u < w->Hp; u++)
+            if (w->begin[s * w->plane + (i64)b * w->Hp + u] != 0) return false;
+    for (i32 t = w->op->T - 1; t >= 0 && box->dy; t--)
+        for (i32 u = 0; u < w->Hp; u++)
+            if (box->dy[((i64)t * box->B + b) * w->Hp + u] != 0) return false;
+    return true;
+}
+
+/* What it would leave behind: zeros, but for its gates, which are still to be walked over if it wakes. */
+static void fall_asleep(const struct way *w, const struct cell_box *box, i32 b) {
+    w->going[b] = w->walked[b] = 0;
+    for (i32 i = 0; i < w->chunks; i++) way_copy(w, way_mark(w, i), b, NULL, 0);
+    for (i32 t = 0; t < w->op->T && box->dx; t++)
+        memset(box->dx + ((i64)t * box->B + b) * box->dx_ld, 0, (size_t)box->dx_ld * sizeof *box->dx);
+}
+
 static void run_bwd(const struct chain *c, i32 k0, i32 k1, const u8 *todo, bool again, f32 tol, i32 *steps) {
     const struct way w = way_of(c, true), forth = way_of(c, false);
+    struct cell_box box = way_box(&w, forth.begin, k0, k1);
     for (i32 b = k0; b < k1; b++) {
         w.going[b] = todo[b];
-        w.redone[b] = again && (todo[b] || w.redone[b]);
         way_at_rest(&w, b);
-        if (!again && w.next[b] < 0) way_copy(&w, w.begin, b, w.given, b);
+        if (again) continue;
+        w.walked[b] = w.chunks;
+        if (w.next[b] < 0) way_copy(&w, w.begin, b, w.given, b);
+        if (sleeps(&w, &box, b)) fall_asleep(&w, &box, b);
     }
     const struct part p = {.b0 = k0, .b1 = k1};
     for (i32 g = grain_first(w.r, p); g < grain_end(w.r, p) && !again; g++)
         memset(dw_of(&w, g), 0, (size_t)w.op->ntheta * sizeof *w.dw);
-    struct cell_box box = way_box(&w, forth.begin, k0, k1);
     run_chunks(&w, &box, k0, k1, again, tol, steps);
 }
 
@@ -263,6 +289,16 @@ static void finish_fwd(const struct chain *c, i32 k0, i32 k1) {
     for (i32 b = k0; b < k1; b++) way_copy(&w, w.r->buf[w.op->end], b, w.end, b);
 }
 
+/* dW of a chunk of the rows b0..b1 that have been walked back over it, each run of neighbours in one call. */
+static void add_walked(const struct way *w, const struct cell_box *box, i32 b0, i32 b1, i32 chunk) {
+    i32 t0, t1;
+    chunk_range(w, chunk, &t0, &t1);
+    for (i32 b = b0, end; b < b1; b = imax(end, b + 1)) {
+        for (end = b; end < b1 && abs(w->walked[end]) >= w->chunks - chunk; end++) {}
+        if (end > b) add_dw(w, box, b, end, t0, t1);
+    }
+}
+
 /* The sums of dW; those of grains that ran again are of old gradients, and made anew. */
 static void finish_bwd(const struct chain *c, i32 k0, i32 k1) {
     const struct way w = way_of(c, true), forth = way_of(c, false);
@@ -272,14 +308,13 @@ static void finish_bwd(const struct chain *c, i32 k0, i32 k1) {
     for (i32 g = grain_first(w.r, p); g < grain_end(w.r, p); g++) {
         const struct part q = part_grain(w.r, p, g);
         bool redone = false;
-        for (i32 b = q.b0; b < q.b1; b++) redone = redone || w.redone[b];
+        for (i32 b = q.b0; b < q.b1; b++) redone = redone || w.walked[b] < 0;
         if (redone) memset(dw_of(&w, g), 0, (size_t)op->ntheta * sizeof *w.dw);
-        for (i32 i = w.chunks - 1, t0, t1; redone && i >= 0; i--) {
-            chunk_range(&w, i, &t0, &t1);
+        for (i32 i = w.chunks - 1; redone && i >= 0; i--) {
             if (w.ring)
                 chunk_bwd(&w, &box, q.b0, q.b1, i, false);
             else
-                add_dw(&w, &box, q.b0, q.b1, t0, t1);
+                add_walked(&w, &box, q.b0, q.b1, i);
         }
         w.r->kern->add(op->ntheta, grain_grad(w.r, g, op->theta0), dw_of(&w, g));
     }

@@ -2,14 +2,14 @@
  *
  * saved    behind that of recurrent.c: begin [2 ways][states][B][Hp] | marks [2 ways][chunks][states][B][Hp]
  *          | with a rank: directions, answers [rank][states][B][Hp] each, shares [rank][B]
- * scratch  behind that of recurrent.c: a state [states][B][Hp] | the row that goes on from each row, still running, ran again [B]
+ * scratch  behind that of recurrent.c: a state [states][B][Hp] | the row that goes on from each row, still running, walked [B]
  *          | live rows of a head [B][T] | dW of each grain | with a rank: a chunk of a walk that is not kept */
 #include "model/layer/recurrent_way.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { CHUNK_FLOATS = 1 << 19, CHUNK_MIN = 8, CHUNK_MAX = 128, CHUNKS_MIN = 32, CHUNKS_MAX = 4096, GRAINS_MAX = 8 };
+enum { CHUNK_FLOATS = 1 << 19, CHUNK_MIN = 8, CHUNK_MAX = 128, CHUNKS_MIN = 32, CHUNKS_MAX = 4096 };
 
 /* So short that what is kept of a chunk stays in the second cache from one kernel to the next (and a merge is seen soon), so long
  * that a call is nothing beside its work. */
@@ -23,6 +23,9 @@ static i32 chunk_count(const struct op *op, i32 B) { return ceil_div(op->T, chun
 i32 recurrent_kept_steps(const struct op *op, i32 B) {
     return recurrent_sliced(op) && op->spec.recompute ? chunk_steps(op, B) : op->T;
 }
+
+/* Grains of so many rows, at most (plan_slice_grain). */
+static i32 grains_most(i32 B) { return imin(16, imax(8, ceil_div(B, 4))); }
 
 static i64 state_floats(const struct op *op, i32 B) {
     return (i64)cell_of(op->spec.cell)->states * B * round_up(op->F, LANES);
@@ -46,7 +49,7 @@ static i64 spare_floats(const struct op *op, i32 B) {
 
 i64 recurrent_chain_scratch(const struct op *op, i32 B) {
     return recurrent_sliced(op) ? state_floats(op, B) + 3 * round_up64(B, LANES) + round_up64(op->T + 1, LANES) * B +
-                                      GRAINS_MAX * round_up64(op->ntheta, LANES) + spare_floats(op, B)
+                                      grains_most(B) * round_up64(op->ntheta, LANES) + spare_floats(op, B)
                                 : 0;
 }
 
@@ -80,17 +83,17 @@ struct way way_of(const struct chain *c, bool backward) {
     w.fresh = scratch;
     w.next = (i32 *)(void *)(scratch + state);
     w.going = w.next + round_up64(r->B, LANES);
-    w.redone = w.going + round_up64(r->B, LANES);
-    w.live = w.redone + round_up64(r->B, LANES);
+    w.walked = w.going + round_up64(r->B, LANES);
+    w.live = w.walked + round_up64(r->B, LANES);
     w.dw = (f32 *)(void *)(w.live + round_up64(op->T + 1, LANES) * r->B);
     w.rank = op->spec.rank;
     w.ask = saved + 2 * (1 + w.chunks) * state;
     w.answer = w.ask + w.rank * state;
     w.share = w.answer + w.rank * state;
-    w.spare = w.dw + GRAINS_MAX * round_up64(op->ntheta, LANES);
+    w.spare = w.dw + grains_most(r->B) * round_up64(op->ntheta, LANES);
     w.spare_y = w.spare + (w.rank > 0 ? spare_act(op, r->B) : 0);
     w.spare_state = w.spare_y + spare_y(op, r->B);
-    w.head = backward ? head_steps(c, w.chunk, op->T) : 0;
+    w.head = backward && run_dout(r, op->out) ? head_steps(c, w.chunk, op->T) : 0; /* a gradient of the end alone: no guess */
     w.recompute = op->spec.recompute;
     w.forth = saved + 2 * state;
     w.ring = w.recompute || (w.head > 0 && way_kernels(&w)->bwd_again);

@@ -19,7 +19,8 @@ struct way {
     f32 *end;           /* the mark that is handed on */
     f32 *fresh;         /* of the chunk that runs again */
     const i32 *after;   /* [B] */
-    i32 *next, *going, *redone; /* [B] */
+    i32 *next, *going;  /* [B] */
+    i32 *walked;        /* [B] backward: chunks from the end on whose dz is there; negative: and that ran again */
     i32 *live;          /* [B][T+1] */
     f32 *dw;            /* [grains][ntheta] */
     i32 rank;           /* directions in which it is known how ends answer to begins; 0 = none */

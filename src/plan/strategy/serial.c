@@ -6,12 +6,6 @@ static const char *applicable(struct planner *p) {
     return NULL;
 }
 
-static err cut(struct planner *p, struct slice whole) {
-    p->piece[0].box = whole;
-    p->npiece = 1;
-    return 0;
-}
-
 static err place(struct planner *p) {
     p->piece[0].device = 0;
     return 0;
@@ -22,7 +16,7 @@ const struct strategy strategy_serial = {
     .help = "everything on one device",
     .exact = true,
     .applicable = applicable,
-    .cut = cut,
+    .cut = strategy_whole,
     .place = place,
     .exchange = planner_merge,
 };

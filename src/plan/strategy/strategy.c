@@ -13,6 +13,12 @@ static const struct strategy *const list[] = {
 #undef STRATEGY
 };
 
+err strategy_whole(struct planner *p, struct slice whole) {
+    p->piece[0].box = whole;
+    p->npiece = 1;
+    return 0;
+}
+
 i32 strategy_count(void) { return (i32)COUNT(list); }
 const struct strategy *strategy_at(i32 i) { return list[i]; }
 

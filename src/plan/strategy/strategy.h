@@ -18,6 +18,8 @@ struct strategy {
     err (*exchange)(struct planner *p);                /* after backward: adds the tasks that bring the gradients together */
 };
 
+err strategy_whole(struct planner *p, struct slice whole); /* a cut: all in one piece */
+
 const struct strategy *strategy_find(const char *name);
 i32 strategy_count(void);
 const struct strategy *strategy_at(i32 i);

@@ -10,12 +10,7 @@
 #include "plan/strategy/strategy.h"
 
 /* Slices of one chain are run by devices that share memory, in whole grains. */
-static i32 devices(const struct planner *p) {
-    const struct machine *m = p->machine;
-    i32 n = 0;
-    while (n < m->ndevice && m->device[n].rank == m->device[0].rank) n++;
-    return imin(n, p->ngrain);
-}
+static i32 devices(const struct planner *p) { return imin(machine_together(p->machine), p->ngrain); }
 
 static const char *applicable(struct planner *p) {
     if (!p->sliced) return planner_why(p, "the sequences of this net are not cut in time");

@@ -10,13 +10,6 @@
 #include "plan/plan.h"
 #include "plan/strategy/strategy.h"
 
-/* Devices that share memory with the first one. */
-static i32 together(const struct machine *m) {
-    i32 n = 0;
-    while (n < m->ndevice && m->device[n].rank == m->device[0].rank) n++;
-    return n;
-}
-
 /* Panels of the widest layer that can be shared; 0 = no layer can. */
 static i32 widest(const struct net *n) {
     i32 most = 0;
@@ -27,13 +20,13 @@ static i32 widest(const struct net *n) {
 
 /* A forward plan takes what it can use, as in data_sync. */
 static i32 devices(const struct planner *p) {
-    i32 useful = imin(imin(together(p->machine), TEAM_MAX), widest(p->net));
+    i32 useful = imin(imin(machine_together(p->machine), TEAM_MAX), widest(p->net));
     if (!p->wanted) return useful;
     return p->q->train ? p->wanted : imin(p->wanted, useful);
 }
 
 static const char *applicable(struct planner *p) {
-    i32 have = together(p->machine), panels = widest(p->net), n = devices(p);
+    i32 have = machine_together(p->machine), panels = widest(p->net), n = devices(p);
     if (p->sliced) return planner_why(p, "rows are slices of time: they need each other (time_slice)");
     if (panels == 0) return planner_why(p, "no layer of this model can be shared by units");
     if (p->wanted > p->machine->ndevice)
@@ -52,12 +45,6 @@ static const char *applicable(struct planner *p) {
     return NULL;
 }
 
-static err cut(struct planner *p, struct slice whole) {
-    p->piece[0].box = whole;
-    p->npiece = 1;
-    return 0;
-}
-
 static err place(struct planner *p) {
     p->piece[0].device = 0;
     p->nteam = devices(p);
@@ -70,7 +57,7 @@ const struct strategy strategy_unit_split = {
     .exact = true,
     .counted = true,
     .applicable = applicable,
-    .cut = cut,
+    .cut = strategy_whole,
     .place = place,
     .exchange = planner_merge,
 };

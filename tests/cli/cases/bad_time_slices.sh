@@ -1,8 +1,9 @@
 . "$DATA/rows.sh"
 rows 400 >a.csv
-for flag in "--parallel time:4" "--loss-steps all --context 48 --parallel time:49" "--parallel time:0" "--parallel time:x" \
-    "--bidirectional --parallel time:4" "--projection 4 --parallel time" "--decoder parallel --parallel time:2" \
-    "--decoder autoregressive --parallel time:2"; do
+for flag in "--context 48 --segment 1 --parallel time:49" "--loss-steps all --context 48 --parallel time:49" "--parallel time:0" \
+    "--parallel time:x" "--bidirectional --parallel time:4" "--projection 4 --parallel time" \
+    "--decoder parallel --context 48 --segment 12 --parallel time:5" "--context 48 --segment 48 --parallel time" \
+    "--context 48 --parallel time:2 --slice-rounds 1" "--context 48 --parallel time:2 --deterministic"; do
     stretto train a.csv $small $flag -o m || echo "exit $?"
 done
 # slices shorter than a useful length are run, with a warning

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""run.py BUILD [--turns N] [--realtime] [--out FILE] - a training step on several ranks, beside PyTorch's DDP over Gloo.
+
+Contenders take turns; a figure is the median of the turns.  Ours is the time of a whole step as `train` measures it (mean over the
+run): forward, backward, exchange, Adam, batches being filled beside it.  Writes docs/RESULTS-ranks.md.
+"""
+import argparse
+import os
+import pathlib
+import platform
+import re
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SHAPES = [(64, 96, 64), (64, 96, 256), (256, 48, 256), (32, 96, 512)]  # B, T, H; one input, horizon 24
+HORIZON = 24
+MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1", "STRETTO_WISDOM": "off"}
+
+
+def ours(args, data, shape, steps, how):
+    b, t, h = shape
+    launch = {"open mpi": ["mpirun.openmpi", "-n", "2"], "mpich": ["mpiexec.mpich", "-n", "2"]}.get(how, [])
+    if launch and not shutil.which(launch[0]):
+        return None
+    ways = {"1 thread": ["--threads", "1"], "2 threads": ["--threads", "2"], "2 ranks": ["--threads", "1", "--ranks", "2"]}
+    command = [*args.front, *launch, str(args.program), "train", data, "--target", "height", "--preset", "short", "--horizon", str(HORIZON),
+               "--context", str(t), "--segment", "1", "--decoder", "direct", "--hidden", str(h), "--batch", str(b), "--steps", str(steps),
+               "--calendar", "no", "--base", "last", "--no-guard", "--members", "1", "--dropout", "0", "--validate-every", str(steps),
+               "--progress", "none", "--parallel", "serial" if how == "1 thread" else "data_sync", *ways.get(how, ["--threads", "1"])]
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([*command, "-o", folder + "/m.model"], capture_output=True, text=True, env=dict(os.environ, **MPI))
+    found = re.search(r"and took ([0-9.]+) ms", done.stderr)
+    if done.returncode or not found:
+        sys.exit("%s:\n%s" % (" ".join(command), done.stderr))
+    return float(found.group(1))
+
+
+def peer(args, shape, steps, processes):
+    python = ROOT / ".peers" / "bin" / "python3"
+    if not python.exists():
+        return None
+    b, t, h = shape
+    with socket.socket() as s:  # a free port
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    done = subprocess.run([*args.front, str(python), str(ROOT / "bench" / "ranks" / "ddp.py"),
+                           *map(str, (processes, steps, b, t, 1, h, HORIZON))], capture_output=True, text=True,
+                          env=dict(os.environ, MASTER_PORT=str(port)))
+    return float(done.stdout.split()[-1]) if done.returncode == 0 and done.stdout.split() else None
+
+
+def cell(ms, over=None):
+    if ms is None:
+        return "-"
+    return "%.2f" % ms if over is None else "%.2f (%.2fx)" % (ms, over / ms)
+
+
+def page(args, rows):
+    cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
+    head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    text = ["# Steps on several ranks", "",
+            "Made by `make bench-ranks` on %s, %d cores, Linux %s, revision %s: medians of %d turns%s, load %.1f at the end. Milliseconds of a training step, "
+            "LSTM of one layer with a head of %d values at its end, MSE, clipping, Adam; a rank or process has one thread. In brackets: how "
+            "many times as fast as one thread of the same program." %
+            (cpu, os.cpu_count(), platform.release(), head, args.turns, ", before other programs (SCHED_RR)" if args.realtime else "", os.getloadavg()[0], HORIZON), "",
+            "Our ranks give the bits of one process; DDP's sums depend on the number of processes.", "",
+            "| B, T, H | 1 thread | 2 threads | 2 ranks, threads | 2 ranks, Open MPI | 2 ranks, MPICH | PyTorch, 1 | PyTorch DDP + Gloo, 2 | ours (best ranks) over DDP |",
+            "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
+    for shape, r in rows:
+        ranks = [r[k] for k in ("2 ranks", "open mpi", "mpich") if r[k]]
+        best = "%.2fx" % (r["ddp"] / min(ranks)) if ranks and r["ddp"] else "-"
+        text.append("| %d, %d, %d | %s |" % (*shape, " | ".join(
+            [cell(r["1 thread"]), *(cell(r[k], r["1 thread"]) for k in ("2 threads", "2 ranks", "open mpi", "mpich")), cell(r["torch"]),
+             cell(r["ddp"], r["torch"]) if r["torch"] else "-", best])))
+    pathlib.Path(args.out).write_text("\n".join(text) + "\n")
+    print("\n".join(text[6:]))
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("build")
+    p.add_argument("--turns", type=int, default=5)
+    p.add_argument("--realtime", action="store_true")
+    p.add_argument("--out", default=str(ROOT / "docs" / "RESULTS-ranks.md"))
+    args = p.parse_args()
+    args.front = ["chrt", "-r", "20"] if args.realtime else []
+    args.program = pathlib.Path(args.build).resolve() / "cli" / "stretto"
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        data = folder + "/t.csv"
+        subprocess.run([str(args.program), "sample", "tides", "--rows", "4000", "-o", data], check=True, capture_output=True)
+        for shape in SHAPES:
+            steps = max(20, min(400, int(4e9 / (shape[0] * shape[1] * shape[2] * shape[2]))))
+            got = {}
+            for turn in range(args.turns):
+                for how in ("1 thread", "2 threads", "2 ranks", "open mpi", "mpich"):
+                    got.setdefault(how, []).append(ours(args, data, shape, steps, how))
+                for name, n in (("torch", 1), ("ddp", 2)):
+                    got.setdefault(name, []).append(peer(args, shape, steps, n))
+                print("shape %s, turn %d of %d" % (shape, turn + 1, args.turns), file=sys.stderr)
+            rows.append((shape, {k: statistics.median(v) if all(v) else None for k, v in got.items()}))
+    page(args, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,215 @@
+/* ranks.c - one training on several ranks: every rank has the data, the options and the weights, and does its share of each step.
+ *
+ *     mpirun -n 4 stretto train ..     4 processes: each runs the whole program, rank 0 speaks and writes
+ *     stretto train .. --ranks 4       4 threads: one program, of which only the fit is done four times over */
+#include "api/ranks.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+err ranks_join(const struct options *o, struct workshop *w) {
+    if (o->ranks == 1 && o->meta[OPT_ranks].rank >= OPT_RANK_FLAG) return 0; /* alone, whoever started it */
+    TRY(comm_mpi(&w->comm));
+    const i32 size = comm_size(w->comm);
+    /* A file is no demand: config.json of a run that goes on says how many there were before. */
+    if (w->comm && o->meta[OPT_ranks].rank >= OPT_RANK_FLAG && o->ranks != size)
+        return FAIL_AT(E803, "--ranks", "the same number twice, or no --ranks",
+                       "--ranks %lld, and the launcher started %d", (long long)o->ranks, size);
+    return w->comm ? comm_meet(w->comm) : 0;
+}
+
+/* Ranks on this host, as far as the launcher says. */
+static i32 neighbours(const struct workshop *w) {
+    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"};
+    i32 here = 0;
+    for (size_t i = 0; i < COUNT(names) && here == 0; i++) here = getenv(names[i]) ? (i32)strtol(getenv(names[i]), NULL, 10) : 0;
+    return here > 0 ? here : comm_neighbours(w->comm);
+}
+
+/* A launcher that binds ranks to cores has shared them out already. */
+static i32 cores_left(const struct options *o, const struct workshop *w, i32 cores) {
+    if (!w->comm) return imax(1, cores / (i32)o->ranks);
+    return cores < (i32)sysconf(_SC_NPROCESSORS_ONLN) ? cores : imax(1, cores / neighbours(w));
+}
+
+err ranks_threads(const struct options *o, struct workshop *w, i32 *threads) {
+    i32 all[COMM_RANKS], mine;
+    *threads = opt_is_auto(o, OPT_threads) ? 0 : (i32)o->threads;
+    if (!w->comm && o->ranks <= 1) return 0;
+    if (*threads == 0) {
+        TRY(machine_host(0, w->machine));
+        *threads = cores_left(o, w, w->machine->ndevice);
+    }
+    mine = *threads;
+    TRY(comm_gather(w->comm, "threads", &mine, sizeof mine, all));
+    for (i32 k = 0; k < comm_size(w->comm); k++) *threads = imin(*threads, all[k]);
+    return 0;
+}
+
+err ranks_machine(const struct options *o, struct workshop *w) {
+    const i32 size = w->comm ? comm_size(w->comm) : (i32)o->ranks;
+    if (size <= 1) return 0;
+    NEW(w->ranks, 1);
+    TRY(machine_ranks(w->machine, size, w->ranks));
+    return comm_share(w->comm, "machine", w->ranks, sizeof *w->ranks);
+}
+
+/* ------------------------------------------------------------------ before the first step ----------------------------------- */
+
+static u64 words_hash(u64 h, const struct series *s) {
+    for (i32 k = 0; k < s->ncat; k++) {
+        h = comm_hash(h, s->code[k], sizeof **s->code * (size_t)s->nrow);
+        for (i32 w = 0; w < s->nword[k]; w++) h = comm_hash(h, s->word[k][w], strlen(s->word[k][w]) + 1);
+    }
+    return h;
+}
+
+static u64 data_hash(const struct series *s) {
+    u64 h = comm_hash(comm_hash(COMM_HASH, &s->nrow, sizeof s->nrow), &s->ncol, sizeof s->ncol);
+    for (i32 c = 0; c < s->ncol; c++) h = comm_hash(h, series_col(s, c), sizeof(f32) * (size_t)s->nrow);
+    if (s->time) h = comm_hash(h, s->time, sizeof *s->time * (size_t)s->nrow);
+    return words_hash(h, s);
+}
+
+/* Names and values alone: where a value came from may be a measurement. */
+static err options_hash(const struct options *o, u64 *h) {
+    struct str text = {0};
+    opt_dump_json(o, 1u << VERB_train, &text);
+    *h = comm_hash(COMM_HASH, str_text(&text), text.len);
+    err e = str_ok(&text);
+    str_free(&text);
+    return e;
+}
+
+static err same_everywhere(const struct stretto_trainer *t, struct comm *c) {
+    const u64 version = comm_hash(COMM_HASH, STRETTO_VERSION, sizeof STRETTO_VERSION);
+    const char *kern = t->shop.use.kern->name;
+    u64 options;
+    TRY(options_hash(&t->o, &options));
+    TRY(comm_agree(c, "version", version, "the same program on every host"));
+    TRY(comm_agree(c, "kernels", comm_hash(COMM_HASH, kern, strlen(kern)), "--kernel NAME of what every host has: avx2"));
+    TRY(comm_agree(c, "options", options, "the same command and the same config file on every host"));
+    TRY(comm_agree(c, "plan", comm_hash(COMM_HASH, str_text(&t->plan_text), t->plan_text.len), "the same --plan file"));
+    return comm_agree(c, "data", data_hash(t->data->s), "the same data file on every host");
+}
+
+/* ------------------------------------------------------------------ ranks as threads ---------------------------------------- */
+
+struct rank_run {
+    const struct learner *learner;
+    struct forecast_job job;
+    struct forecaster *f;
+    struct status status;
+    struct events tells;
+    err e;
+    struct err_record why;
+    pthread_t thread;
+    bool started;
+};
+
+static err live(struct rank_run *r) {
+    TRY(comm_meet(r->job.use.comm));
+    return r->learner->fit(&r->job, &r->f);
+}
+
+static void *on_a_thread(void *self) {
+    struct rank_run *r = self;
+    err e = pool_new(r->job.use.machine->ndevice, &r->job.use.pool);
+    if (e >= 0) e = live(r);
+    if (e < 0) {
+        r->why = *err_last();
+        status_end(&r->status, "failed", err_exit_status(e));
+        comm_give_up(r->job.use.comm);
+    }
+    pool_free(r->job.use.pool);
+    status_end(&r->status, e == STOP_SIGNAL ? "stopped" : "done", e == STOP_SIGNAL ? err_exit_status(-E802) : 0);
+    r->e = e;
+    return NULL;
+}
+
+/* All but rank 0 are silent, write nothing but their status record, and measure nothing. */
+static void silence(struct forecast_job *job, const struct events *tells) {
+    job->use.events = tells;
+    job->use.wisdom = NULL;
+    job->use.trace = false;
+}
+
+/* For E801: what the record of a rank says. */
+static void last_record(void *run_dir, i32 rank, char *text, size_t size) {
+    struct status_record r;
+    if (!run_dir || !status_read(run_dir, rank, &r)) return;
+    snprintf(text, size, "last seen in phase %s at step %lld of %lld, %.0f s ago", r.phase, (long long)r.step, (long long)r.steps,
+             dmax(0, status_clock() - r.time));
+}
+
+static err start(struct rank_run *r, i32 k, struct comm **comm, const struct learner *learner, const struct forecast_job *job) {
+    *r = (struct rank_run){.learner = learner, .job = *job};
+    r->job.use.comm = comm[k];
+    comm_set_hint(comm[k], last_record, (void *)(uintptr_t)job->run_dir);
+    if (k == 0) return 0;
+    if (job->run_dir) status_open(&r->status, job->run_dir, k, comm_size(comm[k]));
+    r->tells.sink[r->tells.n++] = status_sink(&r->status);
+    silence(&r->job, &r->tells);
+    r->started = pthread_create(&r->thread, NULL, on_a_thread, r) == 0;
+    return r->started ? 0 : FAIL(E601, "no thread could be made for rank %d", k);
+}
+
+static err threads_fit(i32 size, const struct learner *learner, const struct forecast_job *job, struct forecaster **out) {
+    struct comm *comm[COMM_RANKS];
+    struct rank_run *r;
+    NEW(r, size);
+    err e = comm_threads(size, comm);
+    for (i32 k = 0; k < size && e >= 0; k++) e = start(&r[k], k, comm, learner, job);
+    if (e >= 0) e = live(&r[0]);
+    if (e < 0) comm_give_up(comm[0]);
+    for (i32 k = 1; k < size; k++) {
+        if (r[k].started) pthread_join(r[k].thread, NULL);
+        forecast_free(r[k].f);
+        if (e >= 0 && r[k].e < 0) {
+            err_put(&r[k].why);
+            e = r[k].e;
+        }
+    }
+    for (i32 k = 0; k < size; k++) comm_free(comm[k]);
+    if (e < 0) forecast_free(r[0].f);
+    *out = e < 0 ? NULL : r[0].f;
+    mem_free(r);
+    return e;
+}
+
+err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const struct forecast_job *job, struct forecaster **out) {
+    const i32 size = t->shop.ranks ? t->shop.ranks->nrank : 1;
+    struct forecast_job mine = *job;
+    if (size == 1) return learner->fit(job, out);
+    if (t->spec.slices > 1)
+        return FAIL_AT(E401, "--parallel", "--ranks 1   or   --parallel data_sync",
+                       "slices of time meet in the memory of one rank, this run has %d ranks", size);
+    event_note(&t->events, EVENT_NOTE, "%d ranks (%s) of %d thread%s", size,
+               t->shop.comm ? comm_transport(t->shop.comm) : "threads", t->shop.machine->ndevice,
+               t->shop.machine->ndevice > 1 ? "s" : "");
+    mine.use.ranks = t->shop.ranks;
+    mine.use.comm = t->shop.comm;
+    if (!t->shop.comm) return threads_fit(size, learner, &mine, out);
+    comm_set_hint(t->shop.comm, last_record, t->run_dir);
+    err e = same_everywhere(t, t->shop.comm);
+    if (comm_rank(t->shop.comm) > 0) silence(&mine, &t->events); /* these hold the status record alone */
+    if (e >= 0) e = learner->fit(&mine, out);
+    if (e < 0) comm_give_up(t->shop.comm);
+    else comm_well(t->shop.comm);
+    return e;
+}
+
+/* What a rank measured for itself, as rank 0 did. */
+err ranks_answers(struct stretto_trainer *t) {
+    static const struct opt_from from = {.rank = OPT_RANK_PRESET, .origin = "as rank 0 measured"};
+    i32 mine = (i32)t->spec.precision, told = mine;
+    TRY(comm_share(t->shop.comm, "precision", &told, sizeof told));
+    if (told == mine) return 0;
+    t->spec.precision = (enum precision)told;
+    return opt_set_id(&t->o, OPT_precision, told == PREC_BF16 ? "bf16" : "fp32", &from);
+}

@@ -1,0 +1,368 @@
+/* comm.c - a rank: its agent thread, deadlines, and the small collectives. */
+#include "comm/comm.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "comm/transport.h"
+
+#define DEADLINE 60.0  /* seconds without a message, where STRETTO_DEADLINE says nothing */
+#define SPIN_S 50e-6   /* of waiting before the agent sleeps between looks: a spinning agent takes a core from the workers */
+#define NAP_NS 30000.0 /* first; longer where nothing has come for long: every look takes a core from a worker for a moment */
+#define NAP_MOST_NS 500000.0
+#define NAP_SHARE 16   /* of the time since the last message */
+#define TURN_S 1.0     /* of a turn that count at most: a process that was stopped for an hour has not waited for an hour */
+
+enum state { IDLE, WORK, DONE, QUIT };
+
+struct comm {
+    const struct transport *t;
+    void *self;
+    i32 rank, size;
+    f64 deadline, waited, since; /* seconds without a message; since: when that was looked at last */
+    f64 idle;            /* since the last message */
+    comm_hint *hint;
+    void *knows; /* its self */
+    u64 serial;          /* of small collectives */
+    struct comm_member *member; /* [size] */
+    pthread_t thread;
+    bool running, failed;
+    pthread_mutex_t lock;
+    pthread_cond_t turn;
+    enum state state;
+    comm_job *job;
+    void *arg;
+    err result;
+    struct err_record why;
+};
+
+i32 comm_rank(const struct comm *c) { return c ? c->rank : 0; }
+i32 comm_size(const struct comm *c) { return c ? c->size : 1; }
+const char *comm_transport(const struct comm *c) { return c ? c->t->name : "self"; }
+const struct comm_member *comm_who(const struct comm *c, i32 rank) { return &c->member[rank]; }
+i32 comm_neighbours(const struct comm *c) {
+    i32 n = 0;
+    for (i32 k = 0; c && k < c->size; k++) n += strcmp(c->member[k].host, c->member[c->rank].host) == 0;
+    return c ? n : 1;
+}
+
+f64 comm_patience(void) {
+    const char *text = getenv("STRETTO_DEADLINE");
+    f64 seconds = 0;
+    return text && str_to_f64(text, strlen(text), '.', &seconds) && seconds > 0 ? seconds : DEADLINE;
+}
+
+void comm_deadline(struct comm *c, f64 seconds) { c->deadline = seconds > 0 ? seconds : comm_patience(); }
+
+void comm_set_hint(struct comm *c, comm_hint *hint, void *self) {
+    if (!c) return;
+    c->hint = hint;
+    c->knows = self;
+}
+
+/* ------------------------------------------------------------------ the agent ----------------------------------------------- */
+
+void comm_recall(struct comm *c) {
+    if (c->t->recall) c->t->recall(c->self);
+}
+
+static void run_job(struct comm *c) {
+    c->since = clock_now();
+    c->waited = 0;
+    c->result = c->job(c, c->arg);
+    if (c->result >= 0) return;
+    c->why = *err_last();
+    c->failed = true;
+    comm_recall(c);
+}
+
+static void *agent(void *self) {
+    struct comm *c = self;
+    pthread_mutex_lock(&c->lock);
+    for (;;) {
+        while (c->state != WORK && c->state != QUIT) pthread_cond_wait(&c->turn, &c->lock);
+        if (c->state == QUIT) break;
+        pthread_mutex_unlock(&c->lock);
+        run_job(c);
+        pthread_mutex_lock(&c->lock);
+        c->state = DONE;
+        pthread_cond_broadcast(&c->turn);
+    }
+    pthread_mutex_unlock(&c->lock);
+    c->t->close(c->self, !c->failed);
+    return NULL;
+}
+
+void comm_begin(struct comm *c, comm_job *job, void *arg) {
+    pthread_mutex_lock(&c->lock);
+    c->job = job;
+    c->arg = arg;
+    c->state = WORK;
+    pthread_cond_broadcast(&c->turn);
+    pthread_mutex_unlock(&c->lock);
+}
+
+err comm_end(struct comm *c) {
+    pthread_mutex_lock(&c->lock);
+    while (c->state != DONE) pthread_cond_wait(&c->turn, &c->lock);
+    c->state = IDLE;
+    pthread_mutex_unlock(&c->lock);
+    if (c->result < 0) err_put(&c->why);
+    return c->result;
+}
+
+static err now(struct comm *c, comm_job *job, void *arg) {
+    comm_begin(c, job, arg);
+    return comm_end(c);
+}
+
+/* ------------------------------------------------------------------ messages ------------------------------------------------ */
+
+err comm_post(struct comm *c, struct comm_message *m) {
+    m->started = true;
+    m->done = false;
+    return (m->sends ? c->t->send : c->t->recv)(c->self, m);
+}
+
+err comm_test(struct comm *c, struct comm_message *m, bool *done) {
+    if (!m->done) TRY(c->t->test(c->self, m, &m->done));
+    *done = m->done;
+    return 0;
+}
+
+err head_check(const struct comm_head *want, const struct comm_head *got, i32 from) {
+    if (want->serial == got->serial && want->number == got->number && want->bytes == got->bytes &&
+        strncmp(want->name, got->name, COMM_NAME) == 0)
+        return 0;
+    return FAIL_AT(E804, NULL, "the same program, options and data on every rank",
+                   "rank %d sent message %u of exchange %llu, %.*s of %u bytes; message %u of exchange %llu, %.*s of %u bytes, "
+                   "is awaited", from, got->number, (unsigned long long)got->serial, COMM_NAME, got->name, got->bytes,
+                   want->number, (unsigned long long)want->serial, COMM_NAME, want->name, want->bytes);
+}
+
+static err other_gave_up(struct comm *c) {
+    i32 who = -1;
+    const struct err_record *r = c->t->gave_up ? c->t->gave_up(c->self, &who) : NULL;
+    if (!r) return 0;
+    struct err_record mine = *r; /* the same code: the run ends as that rank did */
+    snprintf(mine.text, sizeof mine.text, "rank %d: %.1000s", who, r->text);
+    err_put(&mine);
+    return -mine.code;
+}
+
+static err late(const struct comm *c, const struct comm_message *m) {
+    const struct comm_member *w = &c->member[m->peer];
+    char more[200] = "";
+    if (c->hint) c->hint(c->knows, m->peer, more, sizeof more);
+    const char *fix = "stretto resume RUN, once that host is well";
+    return FAIL_AT(E801, NULL, fix, "rank %d has waited %.3g s %s rank %d (host %s, pid %d): message %u, %.*s of %u bytes%s%s",
+                   c->rank, c->deadline, m->sends ? "to send to" : "for", m->peer, w->host, w->pid, m->head.number, COMM_NAME,
+                   m->head.name, m->head.bytes, more[0] ? "; " : "", more);
+}
+
+err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting) {
+    const f64 now = clock_now(), turn = now - c->since;
+    c->since = now;
+    c->waited = moved || !waiting ? 0 : c->waited + dmin(turn, TURN_S);
+    c->idle = moved ? 0 : c->idle + turn;
+    if (moved) return 0;
+    if (waiting && c->waited < SPIN_S) {
+        sched_yield();
+        return 0;
+    }
+    TRY(other_gave_up(c));
+    if (c->waited > c->deadline) return late(c, waiting);
+    const f64 nap = dmax(NAP_NS, dmin(NAP_MOST_NS, 1e9 * c->idle / NAP_SHARE));
+    nanosleep(&(struct timespec){.tv_nsec = (long)nap}, NULL);
+    return 0;
+}
+
+void comm_well(struct comm *c) {
+    if (c) c->failed = false;
+}
+
+void comm_give_up(struct comm *c) {
+    if (!c) return;
+    c->failed = true;
+    if (c->t->give_up) c->t->give_up(c->self, err_last());
+}
+
+/* ------------------------------------------------------------------ small collectives --------------------------------------- */
+
+struct small {
+    const char *name;
+    const void *mine;
+    u32 bytes;
+    char *all; /* [size][bytes] */
+    i32 root;  /* who sends; -1 = everybody */
+};
+
+static struct comm_message small_message(const struct comm *c, const struct small *s, i32 peer, bool sends) {
+    struct comm_message m = {.peer = peer, .sends = sends};
+    m.head = (struct comm_head){.serial = c->serial, .bytes = s->bytes};
+    snprintf(m.head.name, sizeof m.head.name, "%s", s->name);
+    m.data = sends ? (void *)(uintptr_t)s->mine : s->all + (i64)peer * s->bytes;
+    return m;
+}
+
+static err small_wait(struct comm *c, struct comm_message *m, i32 n) {
+    for (i32 left = n; left > 0;) {
+        const struct comm_message *waiting = NULL;
+        bool moved = false;
+        left = 0;
+        for (i32 i = 0; i < n; i++) {
+            bool before = m[i].done, done;
+            TRY(comm_test(c, &m[i], &done));
+            moved = moved || done != before;
+            left += !done;
+            if (!done) waiting = &m[i];
+        }
+        if (left > 0) TRY(comm_stuck(c, moved, waiting));
+    }
+    return 0;
+}
+
+static err small_post(struct comm *c, const struct small *s, struct comm_message *m, i32 *n) {
+    for (i32 k = 0; k < c->size; k++) {
+        if (k == c->rank) continue;
+        if (s->root < 0 || s->root == k) m[(*n)++] = small_message(c, s, k, false);
+        if (s->root < 0 || s->root == c->rank) m[(*n)++] = small_message(c, s, k, true);
+    }
+    for (i32 i = 0; i < *n; i++) TRY(comm_post(c, &m[i]));
+    return 0;
+}
+
+static err small_job(struct comm *c, void *arg) {
+    struct comm_message *m;
+    i32 n = 0;
+    NEW(m, 2 * c->size);
+    err e = small_post(c, arg, m, &n);
+    if (e >= 0) e = small_wait(c, m, n);
+    if (e < 0) comm_recall(c);
+    mem_free(m);
+    return e;
+}
+
+err comm_gather(struct comm *c, const char *name, const void *mine, u32 bytes, void *all) {
+    memcpy((char *)all + (i64)comm_rank(c) * bytes, mine, bytes);
+    if (comm_size(c) == 1) return 0;
+    c->serial++;
+    return now(c, small_job, &(struct small){.name = name, .mine = mine, .bytes = bytes, .all = all, .root = -1});
+}
+
+err comm_share(struct comm *c, const char *name, void *data, u32 bytes) {
+    if (comm_size(c) == 1) return 0;
+    c->serial++;
+    return now(c, small_job, &(struct small){.name = name, .mine = data, .bytes = bytes, .all = data, .root = 0});
+}
+
+/* FNV-1a, eight bytes at a time. */
+u64 comm_hash(u64 before, const void *data, size_t bytes) {
+    const unsigned char *p = data;
+    u64 h = before, word = 0;
+    for (; bytes >= sizeof word; bytes -= sizeof word, p += sizeof word) {
+        memcpy(&word, p, sizeof word);
+        h = (h ^ word) * 0x100000001b3u;
+        h ^= h >> 32;
+    }
+    for (; bytes > 0; bytes--, p++) h = (h ^ *p) * 0x100000001b3u;
+    return h;
+}
+
+err comm_wait_share(struct comm *c, const char *name, void *data, u32 bytes) {
+    if (comm_size(c) == 1) return 0;
+    const f64 usual = c->deadline;
+    c->deadline = (f64)INFINITY;
+    err e = comm_share(c, name, data, bytes);
+    c->deadline = usual;
+    return e;
+}
+
+err comm_agree(struct comm *c, const char *what, u64 number, const char *fix) {
+    if (comm_size(c) == 1) return 0;
+    u64 *all;
+    NEW(all, c->size);
+    err e = comm_gather(c, what, &number, sizeof number, all);
+    for (i32 k = 0; k < c->size && e >= 0; k++)
+        if (all[k] != all[0])
+            e = FAIL_AT(E804, NULL, fix, "%s: rank %d (host %s) has others than rank 0 (host %s)", what, k, c->member[k].host,
+                        c->member[0].host);
+    mem_free(all);
+    return e;
+}
+
+/* ------------------------------------------------------------------ life ---------------------------------------------------- */
+
+static err open_job(struct comm *c, void *arg) {
+    (void)arg;
+    return c->t->open ? c->t->open(c->self) : 0;
+}
+
+static err start(struct comm *c) {
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->turn, NULL);
+    if (pthread_create(&c->thread, NULL, agent, c) != 0) return FAIL(E601, "no thread could be made for messages between ranks");
+    c->running = true;
+    TRY(now(c, open_job, NULL));
+    return 0;
+}
+
+err comm_new(const struct transport *t, void *self, i32 rank, i32 size, struct comm **out) {
+    *out = NULL;
+    if (size > COMM_RANKS) {
+        t->close(self, false);
+        return FAIL_AT(E803, NULL, "fewer ranks, with more threads in each", "%d ranks: at most %d are possible", size,
+                       COMM_RANKS);
+    }
+    struct comm *c = mem_alloc(sizeof *c);
+    if (c) *c = (struct comm){.t = t, .self = self, .rank = rank, .size = size, .deadline = comm_patience(), .failed = true};
+    if (c) c->member = mem_alloc((size_t)size * sizeof *c->member);
+    if (!c || !c->member) {
+        mem_free(c);
+        t->close(self, false);
+        return -E601;
+    }
+    for (i32 k = 0; k < size; k++) c->member[k].rank = k;
+    err e = start(c);
+    if (e < 0) {
+        comm_free(c);
+        return e;
+    }
+    *out = c;
+    return 0;
+}
+
+err comm_meet(struct comm *c) {
+    if (comm_size(c) == 1) return 0;
+    struct comm_member me = {.rank = c->rank, .pid = (i32)getpid()};
+    struct utsname u;
+    if (uname(&u) == 0) snprintf(me.host, sizeof me.host, "%.*s", COMM_HOST - 1, u.nodename);
+    return comm_gather(c, "who", &me, sizeof me, c->member);
+}
+
+void comm_free(struct comm *c) {
+    if (!c) return;
+    if (c->running) {
+        pthread_mutex_lock(&c->lock);
+        c->state = QUIT;
+        pthread_cond_broadcast(&c->turn);
+        pthread_mutex_unlock(&c->lock);
+        pthread_join(c->thread, NULL);
+    } else {
+        c->t->close(c->self, false);
+    }
+    pthread_cond_destroy(&c->turn);
+    pthread_mutex_destroy(&c->lock);
+    mem_free(c->member);
+    mem_free(c);
+}

@@ -1,0 +1,117 @@
+/* comm.h - the ranks of a run, and messages between them.
+ *
+ *     worker threads                    agent (one thread a rank)                     transport
+ *     comm_begin(job) ---------------->  runs the job: sends, receives, waits  ---->  threads | mpi
+ *     comm_end -> err  <----------------  first failure of the job
+ *
+ * Only the agent touches a transport (MPI wants that, and it makes overlap cheap: workers never wait for a network).  Messages of
+ * a pair of ranks arrive in the order in which they were sent; sender and receiver agree beforehand on what each of them is, and
+ * every message carries a head that says so: the first one that differs ends the run with a sentence that shows both sides
+ * (distributed.md 2.3).  No wait is without a deadline.
+ *
+ * One struct comm a rank; ranks are threads of one process (tests, --ranks) or processes under MPI. */
+#ifndef STRETTO_COMM_COMM_H
+#define STRETTO_COMM_COMM_H
+
+#include "base/err.h"
+
+struct comm;
+struct transport;
+
+enum { COMM_RANKS = 1024, COMM_NAME = 24, COMM_HOST = 64, COMM_PATH = 512 };
+#define COMM_HASH ((u64)0xcbf29ce484222325)
+
+/* What a message is: equal on both sides. */
+struct comm_head {
+    u64 serial;           /* of the exchange it belongs to (a step), counted by both sides */
+    u32 number;           /* its place there */
+    u32 bytes;
+    char name[COMM_NAME]; /* for people: "grad.0", "theta" */
+};
+
+/* A message on its way.  Owned by whoever sent or awaits it, and left alone until comm_test says that it is done. */
+struct comm_message {
+    struct comm_head head;
+    void *data; /* head.bytes */
+    i32 peer;
+    bool sends, started, done;
+    u64 inside[8]; /* the transport's own */
+};
+
+/* Who is who. */
+struct comm_member {
+    i32 rank, pid;
+    char host[COMM_HOST];
+};
+
+/* Ranks as threads of this process: out[size], one each, all to be freed. */
+err comm_threads(i32 size, struct comm **out);
+/* The same over a transport that goes wrong, for tests: every message late by up to `delay` seconds; the drop-th message of
+ * `rank` lost, the swap-th behind the next one, a failure at the die-th (0 = none; a rank counts what it sends from 1 on). */
+struct comm_fault {
+    f64 delay;
+    u64 seed, drop, swap, die;
+    i32 rank;
+};
+err comm_faulty(i32 size, const struct comm_fault *fault, struct comm **out);
+/* This process as a rank of the MPI job that started it (comm_launched); *out = NULL when it is no such job.  E803 with the
+ * reason when it is one and cannot be joined. */
+err comm_mpi(struct comm **out);
+/* Says who started us: "mpirun of Open MPI", "Slurm (pmix)", .. with the number of ranks that were promised; NULL = nobody. */
+const char *comm_launched(i32 *size);
+i32 comm_launched_rank(void);    /* 0 where nobody did */
+const char *comm_flavour(
+    void); /* the MPI library that goes with who started us: "openmpi", "mpich", or NULL; STRETTO_MPI is a demand */
+/* The plug-in for a library: where its file is; whether the loader takes it, tried in a process of its own, and why not. */
+bool comm_plugin(const char *flavour, char path[COMM_PATH]);
+bool comm_plugin_loads(const char *path, char why[COMM_PATH]);
+/* Any other transport (mpi.c, faulty.c); on failure the transport is closed. */
+err comm_new(const struct transport *t, void *self, i32 rank, i32 size, struct comm **out);
+err comm_meet(struct comm *c); /* learn everybody's name; all ranks call it once, before anything else */
+void comm_well(struct comm *c); /* all is done: until then a rank that ends has failed, and does not wait for the others */
+void comm_free(struct comm *c); /* waits for the agent; NULL is fine */
+
+i32 comm_rank(const struct comm *c); /* 0 for NULL */
+i32 comm_size(const struct comm *c); /* 1 for NULL */
+const char *comm_transport(const struct comm *c);
+const struct comm_member *comm_who(const struct comm *c, i32 rank);
+/* Longest wait for a message; 0 = comm_patience(). */
+void comm_deadline(struct comm *c, f64 seconds);
+f64 comm_patience(void); /* 60 s, or what the environment variable STRETTO_DEADLINE says */
+/* What else is known of a rank that does not answer ("in phase train at step 812, 41 s ago"): asked once, for the message of
+ * E801; leaves text empty where nothing is.  Called on the agent's thread. */
+typedef void comm_hint(void *self, i32 rank, char *text, size_t size);
+i32 comm_neighbours(const struct comm *c); /* ranks on the host of this one, itself among them */
+void comm_set_hint(struct comm *c, comm_hint *hint, void *self);
+
+/* Hand a job to the agent, and wait for its end.  The job may use comm_post, comm_test and comm_stuck.  One at a time. */
+typedef err comm_job(struct comm *c, void *arg);
+void comm_begin(struct comm *c, comm_job *job, void *arg);
+err comm_end(struct comm *c);
+
+/* For jobs, on the agent's thread. */
+err comm_post(struct comm *c, struct comm_message *m);             /* starts to send or to await it */
+err comm_test(struct comm *c, struct comm_message *m, bool *done); /* E804 where heads differ */
+/* To be called in every turn of a loop that waits, with what for (NULL: for nobody else): sleeps a little when turns bring
+ * nothing, and fails with E801 when that lasts longer than the deadline, or another rank has given up. */
+err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting);
+
+void comm_recall(struct comm *c); /* a job has failed: nobody looks at what it sent any more; done at its end in any case */
+
+/* Small things, from any thread while no job runs; all ranks call them in the same order.
+ *   gather   bytes of every rank, in order of rank, into all [size][bytes]
+ *   agree    E804 unless all ranks have the same number; what: "options", "data file"; fix may be NULL
+ *   share    what rank 0 has, to all */
+/*   wait_share   the same, after work of rank 0 that may take as long as it takes: no deadline */
+err comm_wait_share(struct comm *c, const char *name, void *data, u32 bytes);
+err comm_gather(struct comm *c, const char *name, const void *mine, u32 bytes, void *all);
+err comm_agree(struct comm *c, const char *what, u64 number, const char *fix);
+/* Of what is to be equal; before: COMM_HASH, or a hash to go on from. */
+u64 comm_hash(u64 before, const void *data, size_t bytes);
+err comm_share(struct comm *c, const char *name, void *data, u32 bytes);
+
+/* This rank has failed: whoever waits for it learns so at once, with the record of this thread.  Transports that cannot tell
+ * others leave it to the deadline. */
+void comm_give_up(struct comm *c);
+
+#endif

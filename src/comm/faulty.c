@@ -1,0 +1,126 @@
+/* faulty.c - a transport that is as bad as one wishes: for tests of what stands above it.
+ *
+ *     agent --send--> [ held until due, in order ] --> the transport inside        delay   every message, a random time
+ *                                                                                  drop    the n-th never goes out
+ *                                                                                  swap    the n-th and the next change places
+ *                                                                                  die     at the n-th this rank fails
+ *
+ * Messages are counted by each rank from 1 on, small collectives included. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "comm/transport.h"
+
+struct faulty {
+    const struct transport *inside;
+    void *end;
+    struct comm_fault fault;
+    i32 rank;
+    u64 sent;
+    u64 *asked, *gone; /* [size] messages to a rank that it was asked for, and that went out */
+    struct comm_message *late; /* swapped: goes out after the next one */
+};
+
+/* What a message keeps in the last of its `inside`: the transport inside uses the first ones. */
+enum { STATE = 6, PLACE = 7 };
+enum { HELD = 1, OUT, LOST };
+
+static f64 when(const struct faulty *f) {
+    return clock_now() + f->fault.delay * (f64)rng_uniform(f->fault.seed, RNG_TEST, (u32)f->rank, f->sent);
+}
+
+static bool hits(const struct faulty *f, u64 n) { return n != 0 && f->sent == n && f->rank == f->fault.rank; }
+
+static err send_(void *self, struct comm_message *m) {
+    struct faulty *f = self;
+    f64 due;
+    f->sent++;
+    if (hits(f, f->fault.die)) return FAIL(E801, "rank %d was told to die at message %llu", f->rank, (unsigned long long)f->sent);
+    due = when(f);
+    m->inside[STATE] = hits(f, f->fault.drop) ? LOST : HELD;
+    m->inside[PLACE] = f->asked[m->peer]++;
+    memcpy(&m->inside[0], &due, sizeof due);
+    if (hits(f, f->fault.swap)) f->late = m;
+    return 0;
+}
+
+static err recv_(void *self, struct comm_message *m) {
+    struct faulty *f = self;
+    m->inside[STATE] = OUT;
+    return f->inside->recv(f->end, m);
+}
+
+static err go(struct faulty *f, struct comm_message *m) {
+    m->inside[STATE] = OUT;
+    f->gone[m->peer]++;
+    return f->inside->send(f->end, m);
+}
+
+/* Its time has come, and those before it are out; of two that change places the second is the first. */
+static err try_go(struct faulty *f, struct comm_message *m) {
+    f64 due;
+    memcpy(&due, &m->inside[0], sizeof due);
+    if (clock_now() < due || m == f->late) return 0;
+    const bool overtakes = f->late && f->late->peer == m->peer && m->inside[PLACE] == f->late->inside[PLACE] + 1;
+    if (f->gone[m->peer] != m->inside[PLACE] - (overtakes ? 1 : 0)) return 0;
+    struct comm_message *late = f->late;
+    if (overtakes) f->late = NULL;
+    TRY(go(f, m));
+    return overtakes ? go(f, late) : 0;
+}
+
+static err test(void *self, struct comm_message *m, bool *done) {
+    struct faulty *f = self;
+    *done = false;
+    if (m->inside[STATE] == HELD) TRY(try_go(f, m));
+    return m->inside[STATE] == OUT ? f->inside->test(f->end, m, done) : 0;
+}
+
+static void recall(void *self) {
+    struct faulty *f = self;
+    if (f->inside->recall) f->inside->recall(f->end);
+}
+
+static const struct err_record *gave_up(void *self, i32 *rank) {
+    struct faulty *f = self;
+    return f->inside->gave_up ? f->inside->gave_up(f->end, rank) : NULL;
+}
+
+static void give_up(void *self, const struct err_record *why) {
+    struct faulty *f = self;
+    if (f->inside->give_up) f->inside->give_up(f->end, why);
+}
+
+static void close_(void *self, bool well) {
+    struct faulty *f = self;
+    f->inside->close(f->end, well);
+    mem_free(f->asked);
+    mem_free(f->gone);
+    mem_free(f);
+}
+
+static const struct transport faulty = {.name = "faulty",
+                                        .send = send_,
+                                        .recv = recv_,
+                                        .test = test,
+                                        .recall = recall,
+                                        .gave_up = gave_up,
+                                        .give_up = give_up,
+                                        .close = close_};
+
+static err wrap(const struct transport *t, void *end, i32 rank, i32 size, const void *fault, struct comm **out) {
+    struct faulty *f = mem_alloc(sizeof *f);
+    if (f) *f = (struct faulty){.inside = t, .end = end, .rank = rank, .fault = *(const struct comm_fault *)fault};
+    if (f) f->asked = mem_alloc((size_t)size * sizeof *f->asked);
+    if (f) f->gone = mem_alloc((size_t)size * sizeof *f->gone);
+    if (f && f->asked && f->gone) return comm_new(&faulty, f, rank, size, out);
+    if (f) close_(f, false);
+    else t->close(end, false);
+    return -E601;
+}
+
+err comm_faulty(i32 size, const struct comm_fault *fault, struct comm **out) {
+    return comm_threads_by(size, wrap, fault, out);
+}

@@ -1,0 +1,233 @@
+/* mpi.c - ranks as processes of an MPI job.  The MPI library comes in by a plug-in that is opened here, so a machine without MPI
+ * never notices (plugin/mpi_table.h).
+ *
+ *     a message   | head, 40 bytes | data |      two messages of MPI, both posted at once; MPI keeps their order
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "comm/plugin/mpi_table.h"
+#include "comm/transport.h"
+
+struct mpi {
+    void *library;
+    const struct stretto_mpi *table;
+    i32 rank, size, promised;
+    const char *launcher;
+};
+
+/* What a message keeps in its `inside`. */
+struct parts {
+    unsigned char head[STRETTO_MPI_REQUEST], data[STRETTO_MPI_REQUEST];
+    struct comm_head *got; /* of one that is awaited; NULL when it has been looked at */
+};
+_Static_assert(sizeof(struct parts) <= sizeof((struct comm_message){0}.inside), "it fits");
+
+static struct parts *parts_of(struct comm_message *m) { return (struct parts *)(void *)m->inside; }
+
+static err failed(const struct mpi *x, int code, const char *what) {
+    char text[256] = "";
+    x->table->say(code, text);
+    return FAIL_AT(E801, NULL, "stretto resume RUN", "rank %d: %s failed in %s: %s", x->rank, what, x->table->library, text);
+}
+
+/* Singletons: the launcher speaks another language than the library, and started so many runs of one rank. */
+static err open_(void *self) {
+    struct mpi *x = self;
+    int rank = 0, size = 0, code = x->table->open(&rank, &size);
+    x->rank = rank;
+    x->size = size;
+    if (code) return failed(x, code, "MPI_Init");
+    if (size == x->promised) return 0;
+    return FAIL_AT(E803, NULL, "mpirun of that library, or under Slurm:  srun --mpi=pmix (Open MPI), srun --mpi=pmi2 (MPICH)",
+                   "%s started %d ranks, but %s sees %d: the launcher and the MPI library do not belong together", x->launcher,
+                   x->promised, x->table->library, size);
+}
+
+static err send_(void *self, struct comm_message *m) {
+    const struct mpi *x = self;
+    struct parts *p = parts_of(m);
+    int code = x->table->send(&m->head, sizeof m->head, m->peer, p->head);
+    if (!code) code = x->table->send(m->data, m->head.bytes, m->peer, p->data);
+    p->got = NULL;
+    return code ? failed(x, code, "MPI_Isend") : 0;
+}
+
+static err recv_(void *self, struct comm_message *m) {
+    const struct mpi *x = self;
+    struct parts *p = parts_of(m);
+    p->got = mem_alloc(sizeof *p->got);
+    if (!p->got) return -E601;
+    int code = x->table->recv(p->got, sizeof *p->got, m->peer, p->head);
+    if (!code) code = x->table->recv(m->data, m->head.bytes, m->peer, p->data);
+    return code ? failed(x, code, "MPI_Irecv") : 0;
+}
+
+static err test(void *self, struct comm_message *m, bool *done) {
+    const struct mpi *x = self;
+    struct parts *p = parts_of(m);
+    int head = 0, data = 0, code = x->table->test(p->head, &head);
+    *done = false;
+    if (code) return failed(x, code, "MPI_Test");
+    if (!head) return 0;
+    if (p->got) {
+        err e = head_check(&m->head, p->got, m->peer);
+        mem_free(p->got);
+        p->got = NULL;
+        TRY(e);
+    }
+    code = x->table->test(p->data, &data);
+    *done = data != 0;
+    return code ? failed(x, code, "MPI_Test") : 0;
+}
+
+/* After a failure the others may wait for what never comes: then the process ends without a word to MPI, and the launcher ends
+ * them all. */
+static void close_(void *self, bool well) {
+    struct mpi *x = self;
+    if (well && x->table) x->table->close();
+    mem_free(x); /* the library stays open: what it left for the end of the process would be gone */
+}
+
+static const struct transport mpi = {
+    .name = "mpi", .open = open_, .send = send_, .recv = recv_, .test = test, .close = close_};
+
+/* ------------------------------------------------------------------ finding it ---------------------------------------------- */
+
+/* Who may have started us, the surest sign first: mpirun and mpiexec start their helpers by srun inside a job of Slurm, so the
+ * variables of a step of Slurm are there too, and speak of other things. */
+static const struct launcher {
+    const char *name, *size, *rank; /* variables: how many were promised, which one this is */
+    const char *mark;               /* one that must be there too; NULL = none */
+    const char *flavour;            /* the library it goes with; NULL = none */
+} launchers[] = {
+    {"mpirun of Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", NULL, "openmpi"},
+    {"mpiexec of MPICH", "PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS", "mpich"},
+    {"Slurm (pmix)", "SLURM_STEP_NUM_TASKS", "PMIX_RANK", "PMIX_RANK", "openmpi"},
+    {"Slurm (pmi2)", "PMI_SIZE", "PMI_RANK", "SLURM_STEP_ID", "mpich"},
+    {"mpiexec of MPICH", "PMI_SIZE", "PMI_RANK", NULL, "mpich"},
+    {"Slurm (--mpi=none)", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", NULL, NULL},
+};
+
+static i32 number(const char *variable) {
+    const char *text = getenv(variable);
+    return text ? (i32)strtol(text, NULL, 10) : 0;
+}
+
+static const struct launcher *launched_by(void) {
+    for (size_t i = 0; i < COUNT(launchers); i++) {
+        const struct launcher *l = &launchers[i];
+        if (number(l->size) > 0 && (!l->mark || getenv(l->mark))) return l;
+    }
+    return NULL;
+}
+
+const char *comm_launched(i32 *size) {
+    const struct launcher *l = launched_by();
+    *size = l ? number(l->size) : 1;
+    return l ? l->name : NULL;
+}
+
+i32 comm_launched_rank(void) {
+    const struct launcher *l = launched_by();
+    return l ? number(l->rank) : 0;
+}
+
+const char *comm_flavour(void) {
+    const char *wish = getenv("STRETTO_MPI");
+    if (wish && *wish) return wish;
+    const struct launcher *l = launched_by();
+    return l ? l->flavour : NULL;
+}
+
+/* Pairs that are known to end in singletons, or in an abort inside MPI_Init, are named before that. */
+static err fits(const struct mpi *x, const char *flavour) {
+    if (!flavour)
+        return FAIL_AT(E803, NULL, "srun --mpi=pmix (Open MPI)   or   srun --mpi=pmi2 (MPICH)",
+                       "%s started %d ranks that cannot find each other: each would train alone", x->launcher, x->promised);
+    if (strcmp(x->launcher, "Slurm (pmi2)") == 0 && strcmp(flavour, "openmpi") == 0)
+        return FAIL_AT(E803, NULL, "srun --mpi=pmix", "%s started %d ranks, but Open MPI speaks pmix only", x->launcher,
+                       x->promised);
+    return 0;
+}
+
+/* STRETTO_PLUGINS, beside the program, or where it was installed. */
+bool comm_plugin(const char *flavour, char path[COMM_PATH]) {
+    static const char *const where[] = {"", "../comm/", "../src/comm/", "../lib/stretto/", "../../src/comm/"};
+    const char *wish = getenv("STRETTO_PLUGINS");
+    char exe[400] = "";
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    char *slash = n > 0 ? strrchr(exe, '/') : NULL;
+    if (slash) slash[1] = 0;
+    if (wish) {
+        snprintf(path, COMM_PATH, "%.400s/stretto-mpi-%.40s.so", wish, flavour);
+        if (access(path, R_OK) == 0) return true;
+    }
+    for (size_t i = 0; i < COUNT(where); i++) {
+        snprintf(path, COMM_PATH, "%.390s%sstretto-mpi-%.40s.so", exe, where[i], flavour);
+        if (access(path, R_OK) == 0) return true;
+    }
+    path[0] = 0;
+    return false;
+}
+
+/* In a process of its own: a library that was once open leaves threads, handlers and symbols behind. */
+bool comm_plugin_loads(const char *path, char why[COMM_PATH]) {
+    int ends[2], status = -1;
+    ssize_t n = 0;
+    snprintf(why, COMM_PATH, "it cannot be tried");
+    if (pipe(ends) != 0) return false;
+    const pid_t child = fork();
+    if (child == 0) {
+        const bool good = dlopen(path, RTLD_NOW | RTLD_GLOBAL) != NULL; /* Open MPI's own plug-ins need its symbols */
+        const char *text = good ? "" : dlerror();
+        if (!good && write(ends[1], text, strlen(text)) < 0) _exit(2);
+        _exit(good ? 0 : 1);
+    }
+    close(ends[1]);
+    if (child > 0) {
+        n = read(ends[0], why, COMM_PATH - 1);
+        if (waitpid(child, &status, 0) != child) status = -1;
+    }
+    close(ends[0]);
+    if (n > 0) why[n] = 0;
+    return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static err find(struct mpi *x) {
+    char path[COMM_PATH];
+    const char *name = comm_flavour(), *why = "it is not there";
+    TRY(fits(x, name));
+    if (comm_plugin(name, path)) {
+        x->library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+        if (!x->library) why = dlerror();
+    }
+    if (!x->library)
+        return FAIL_AT(E803, NULL, "install that MPI's mpicc and build again, or STRETTO_PLUGINS=FOLDER, or --ranks 1 (alone)",
+                       "%s started %d ranks; the plug-in stretto-mpi-%s.so that joins them: %s", x->launcher, x->promised, name,
+                       why);
+    x->table = dlsym(x->library, "stretto_mpi");
+    if (x->table && x->table->abi == STRETTO_MPI_ABI) return 0;
+    return FAIL_AT(E803, NULL, "build it again with this program", "stretto-mpi-%s.so is of another version of Stretto", name);
+}
+
+err comm_mpi(struct comm **out) {
+    i32 size;
+    const char *launcher = comm_launched(&size);
+    *out = NULL;
+    if (!launcher || size < 2) return 0;
+    struct mpi *x = mem_alloc(sizeof *x);
+    if (!x) return -E601;
+    *x = (struct mpi){.launcher = launcher, .promised = size};
+    err e = find(x);
+    if (e < 0) {
+        mem_free(x);
+        return e;
+    }
+    return comm_new(&mpi, x, comm_launched_rank(), size, out);
+}

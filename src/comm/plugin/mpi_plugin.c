@@ -1,0 +1,69 @@
+/* mpi_plugin.c - the table of mpi_table.h over an MPI: built once per MPI library, with its own compiler wrapper. */
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "comm/plugin/mpi_table.h"
+
+_Static_assert(sizeof(MPI_Request) <= STRETTO_MPI_REQUEST, "a request fits");
+
+enum { TAG = 17 };
+
+static MPI_Comm world;
+
+static int open_(int *rank, int *size) {
+    int have = 0, e = MPI_Initialized(&have), level;
+    if (e == MPI_SUCCESS && !have) e = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
+    if (e == MPI_SUCCESS) e = MPI_Comm_dup(MPI_COMM_WORLD, &world);
+    if (e == MPI_SUCCESS) e = MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
+    if (e == MPI_SUCCESS) e = MPI_Comm_rank(world, rank);
+    if (e == MPI_SUCCESS) e = MPI_Comm_size(world, size);
+    return e == MPI_SUCCESS ? 0 : e;
+}
+
+static int send_(const void *data, unsigned bytes, int to, void *request) {
+    MPI_Request r;
+    int e = MPI_Isend(data, (int)bytes, MPI_BYTE, to, TAG, world, &r);
+    memcpy(request, &r, sizeof r);
+    return e == MPI_SUCCESS ? 0 : e;
+}
+
+static int recv_(void *data, unsigned bytes, int from, void *request) {
+    MPI_Request r;
+    int e = MPI_Irecv(data, (int)bytes, MPI_BYTE, from, TAG, world, &r);
+    memcpy(request, &r, sizeof r);
+    return e == MPI_SUCCESS ? 0 : e;
+}
+
+static int test(void *request, int *done) {
+    MPI_Request r;
+    memcpy(&r, request, sizeof r);
+    int e = MPI_Test(&r, done, MPI_STATUS_IGNORE);
+    memcpy(request, &r, sizeof r);
+    return e == MPI_SUCCESS ? 0 : e;
+}
+
+static int close_(void) { return MPI_Finalize() == MPI_SUCCESS ? 0 : 1; }
+
+static void say(int code, char text[256]) {
+    char full[MPI_MAX_ERROR_STRING + 1] = "";
+    int n = 0;
+    MPI_Error_string(code, full, &n);
+    snprintf(text, 256, "%.200s", full);
+}
+
+extern const struct stretto_mpi stretto_mpi;
+const struct stretto_mpi stretto_mpi = {
+    .abi = STRETTO_MPI_ABI,
+#ifdef OPEN_MPI
+    .library = "Open MPI",
+#else
+    .library = "MPICH",
+#endif
+    .open = open_,
+    .send = send_,
+    .recv = recv_,
+    .test = test,
+    .close = close_,
+    .say = say,
+};

@@ -1,0 +1,187 @@
+/* threads.c - ranks as threads of one process: a message is a pointer in a ring, copied once by whoever receives it.
+ *
+ *     ring [from][to]   | done | taken | posted | posted |       |       the receiver copies the oldest that is posted
+ *                                 ^ tail            ^ head
+ */
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "comm/transport.h"
+
+enum { RING = 64 }; /* messages of a pair that may be on their way; a sender with more waits */
+
+struct slot {
+    const struct comm_message *message; /* the sender's */
+    _Atomic u64 taken;                  /* how many messages of the ring had been copied when this place was: it never falls */
+};
+
+struct ring {
+    _Alignas(64) _Atomic u64 head;         /* messages sent so far; written by the sender */
+    u64 wanted;                            /* the sender's: that it was asked to send; the ring may be full */
+    _Alignas(64) u64 tail, awaited;        /* the receiver's: copied so far, awaited so far */
+    _Atomic bool busy;                     /* the receiver copies, or the sender recalls */
+    bool cut;                              /* recalled: nothing comes any more */
+    struct slot slot[RING];
+};
+
+struct hub {
+    i32 size;
+    _Atomic i32 open; /* ranks that still use it */
+    struct ring *ring; /* [size][size] */
+    _Atomic i32 failed; /* 1 + the rank that gave up first */
+    _Atomic u32 told;
+    struct err_record why;
+};
+
+struct end {
+    struct hub *hub;
+    i32 rank;
+};
+
+static struct ring *ring_of(const struct end *e, i32 from, i32 to) { return &e->hub->ring[(i64)from * e->hub->size + to]; }
+
+/* A message that is sent: inside[0] its number in the ring from 1 on, 0 = there was no free place as yet, or one before it found
+ * none; inside[1] the messages before it. */
+static bool put(struct end *e, struct comm_message *m) {
+    struct ring *r = ring_of(e, e->rank, m->peer);
+    const u64 at = atomic_load_explicit(&r->head, memory_order_relaxed);
+    struct slot *s = &r->slot[at % RING];
+    if (at != m->inside[1]) return false;
+    if (at >= RING && atomic_load_explicit(&s->taken, memory_order_acquire) != at - RING + 1) return false;
+    s->message = m;
+    m->inside[0] = at + 1;
+    atomic_store_explicit(&r->head, at + 1, memory_order_release);
+    return true;
+}
+
+static err send_(void *self, struct comm_message *m) {
+    struct end *e = self;
+    m->inside[0] = 0;
+    m->inside[1] = ring_of(e, e->rank, m->peer)->wanted++;
+    put(e, m);
+    return 0;
+}
+
+/* inside[0] of one that is awaited: how many of this sender come before it. */
+static err recv_(void *self, struct comm_message *m) {
+    struct end *e = self;
+    m->inside[0] = ring_of(e, m->peer, e->rank)->awaited++;
+    return 0;
+}
+
+static err test_sent(struct end *e, struct comm_message *m, bool *done) {
+    *done = false;
+    if (m->inside[0] == 0 && !put(e, m)) return 0;
+    const struct slot *s = &ring_of(e, e->rank, m->peer)->slot[(m->inside[0] - 1) % RING];
+    *done = atomic_load_explicit(&s->taken, memory_order_acquire) >= m->inside[0];
+    return 0;
+}
+
+static void take(struct ring *r) {
+    while (atomic_exchange_explicit(&r->busy, true, memory_order_acquire)) sched_yield();
+}
+
+static void leave(struct ring *r) { atomic_store_explicit(&r->busy, false, memory_order_release); }
+
+static err copy(struct ring *r, struct comm_message *m) {
+    struct slot *s = &r->slot[r->tail % RING];
+    TRY(head_check(&m->head, &s->message->head, m->peer));
+    memcpy(m->data, s->message->data, m->head.bytes);
+    atomic_store_explicit(&s->taken, ++r->tail, memory_order_release);
+    return 0;
+}
+
+static err test(void *self, struct comm_message *m, bool *done) {
+    struct end *e = self;
+    if (m->sends) return test_sent(e, m, done);
+    struct ring *r = ring_of(e, m->peer, e->rank);
+    *done = false;
+    if (r->tail != m->inside[0] || atomic_load_explicit(&r->head, memory_order_acquire) == r->tail) return 0;
+    take(r);
+    const bool cut = r->cut;
+    err got = cut ? 0 : copy(r, m);
+    leave(r);
+    *done = !cut && got >= 0;
+    return got;
+}
+
+static void recall(void *self) {
+    struct end *e = self;
+    for (i32 k = 0; k < e->hub->size; k++) {
+        struct ring *r = ring_of(e, e->rank, k);
+        take(r);
+        r->cut = true;
+        leave(r);
+    }
+}
+
+static const struct err_record *gave_up(void *self, i32 *rank) {
+    struct end *e = self;
+    i32 who = atomic_load(&e->hub->failed) - 1;
+    if (who < 0 || who == e->rank || atomic_load(&e->hub->told) == 0) return NULL;
+    *rank = who;
+    return &e->hub->why;
+}
+
+static void give_up(void *self, const struct err_record *why) {
+    struct end *e = self;
+    i32 nobody = 0;
+    if (!atomic_compare_exchange_strong(&e->hub->failed, &nobody, e->rank + 1)) return;
+    e->hub->why = *why;
+    atomic_store(&e->hub->told, 1);
+}
+
+static void hub_free(struct hub *h) {
+    mem_free(h->ring);
+    mem_free(h);
+}
+
+static void close_(void *self, bool well) {
+    struct end *e = self;
+    (void)well;
+    if (atomic_fetch_sub(&e->hub->open, 1) == 1) hub_free(e->hub);
+    mem_free(e);
+}
+
+static const struct transport threads = {.name = "threads",
+                                         .send = send_,
+                                         .recv = recv_,
+                                         .test = test,
+                                         .recall = recall,
+                                         .gave_up = gave_up,
+                                         .give_up = give_up,
+                                         .close = close_};
+
+static err end_new(struct hub *h, i32 rank, rank_join *join, const void *arg, struct comm **out) {
+    struct end *e = mem_alloc(sizeof *e);
+    if (!e) return -E601;
+    *e = (struct end){.hub = h, .rank = rank};
+    atomic_fetch_add(&h->open, 1);
+    return join(&threads, e, rank, h->size, arg, out);
+}
+
+static err plain(const struct transport *t, void *end, i32 rank, i32 size, const void *arg, struct comm **out) {
+    (void)arg;
+    return comm_new(t, end, rank, size, out);
+}
+
+err comm_threads(i32 size, struct comm **out) { return comm_threads_by(size, plain, NULL, out); }
+
+err comm_threads_by(i32 size, rank_join *join, const void *arg, struct comm **out) {
+    struct hub *h = mem_alloc(sizeof *h);
+    for (i32 k = 0; k < size; k++) out[k] = NULL;
+    if (h) h->ring = mem_alloc((size_t)size * (size_t)size * sizeof *h->ring);
+    if (!h || !h->ring) {
+        mem_free(h);
+        return -E601;
+    }
+    h->size = size;
+    atomic_store(&h->open, 1); /* ours, while ranks are made */
+    err e = 0;
+    for (i32 k = 0; k < size && e >= 0; k++) e = end_new(h, k, join, arg, &out[k]);
+    for (i32 k = 0; k < size && e < 0; k++) comm_free(out[k]), out[k] = NULL;
+    if (atomic_fetch_sub(&h->open, 1) == 1) hub_free(h);
+    return e;
+}

@@ -1,0 +1,30 @@
+/* transport.h - what carries messages between ranks: one const struct, used by the agent's thread alone.
+ *
+ * Messages between two ranks are delivered in order.  send and recv return at once; test says whether the data may be used again
+ * (send) or are there (recv), and fails where the head that came is not the one that was awaited. */
+#ifndef STRETTO_COMM_TRANSPORT_H
+#define STRETTO_COMM_TRANSPORT_H
+
+#include "comm/comm.h"
+
+struct transport {
+    const char *name;
+    err (*open)(void *self); /* on the agent's thread, before anything else; NULL = nothing to do */
+    err (*send)(void *self, struct comm_message *m);
+    err (*recv)(void *self, struct comm_message *m);
+    err (*test)(void *self, struct comm_message *m, bool *done);
+    void (*recall)(void *self); /* a job failed: what it sent and nobody took is not looked at any more.  NULL = it never is */
+    /* The record of a rank that gave up, if any; and to say that this one did.  Both may be NULL. */
+    const struct err_record *(*gave_up)(void *self, i32 *rank);
+    void (*give_up)(void *self, const struct err_record *why);
+    void (*close)(void *self, bool well); /* on the agent's thread; well: nothing failed; frees self */
+};
+
+/* Ranks as threads, each of them made by `join` out of its end of the hub, which is then join's. */
+typedef err rank_join(const struct transport *t, void *end, i32 rank, i32 size, const void *arg, struct comm **out);
+err comm_threads_by(i32 size, rank_join *join, const void *arg, struct comm **out);
+
+/* E804 unless the heads are of the same message; from: the rank it came from. */
+err head_check(const struct comm_head *want, const struct comm_head *got, i32 from);
+
+#endif

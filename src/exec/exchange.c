@@ -1,0 +1,245 @@
+/* exchange.c - the messages of a step, sent and awaited by the agent of this rank while its workers compute.
+ *
+ *     lanes   | fwd | bwd | merge 0 4 .. waits for grad.4 ..|            | update | .. next step waits for theta
+ *     agent   | grad.4 of rank 1 awaited ------------- here |  norm, loss ------> |  theta: own range out, others' in
+ *
+ * The list is the plan's (plan/exchange.h).  A message goes out when the lanes have done the task that wrote it, and may come in
+ * when they have done everything before that task that looks at the same range.  Messages of a pair of ranks go in the order of
+ * the list. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "comm/comm.h"
+#include "exec/bound.h"
+
+enum { MOST_BYTES = 1 << 22 }; /* of a message: a large one would hold up what is urgent behind it */
+
+/* ------------------------------------------------------------------ binding ------------------------------------------------- */
+
+bool exec_is_ours(const struct exec *x, const struct task *t) {
+    return !x->comm || t->kind == TASK_PREP || x->plan->place[t->device].rank == comm_rank(x->comm);
+}
+
+/* Copies of weights that another rank's device makes there are made here by whoever has that number. */
+u32 exec_lane_of(const struct exec *x, const struct task *t) {
+    u32 device = t->device;
+    return (device >= x->device0 ? device - x->device0 : device) % x->nlane;
+}
+
+void exec_rows(const struct exec *x, i32 *b0, i32 *b1) {
+    const struct plan *p = x->plan;
+    *b0 = p->B;
+    *b1 = 0;
+    for (u32 i = 0; i < p->ntask; i++) {
+        const struct task *t = &p->task[i];
+        if ((t->kind != TASK_FWD && t->kind != TASK_BWD) || !exec_is_ours(x, t)) continue;
+        *b0 = imin(*b0, t->box.b0);
+        *b1 = imax(*b1, t->box.b1);
+    }
+    *b0 = imin(*b0, *b1);
+}
+
+static void *place_of(const struct exec *x, const struct plan_message *m, i64 lo, i64 *size) {
+    const struct pbuf *b = &x->plan->buf[m->buf];
+    *size = b->kind == PBUF_NORM || b->kind == PBUF_LOSS ? 8 : 4;
+    switch (b->kind) {
+        case PBUF_GRAD:
+            return x->run.grad + b->index * x->plan->ntheta + lo;
+        case PBUF_THETA:
+            return x->store->theta + lo;
+        case PBUF_STATE:
+            return x->store->state[b->index] + lo;
+        case PBUF_NORM:
+            return x->norm + lo;
+        default:
+            return x->run.loss + lo;
+    }
+}
+
+static void name_of(const struct exec *x, const struct plan_message *m, char *out) {
+    const struct pbuf *b = &x->plan->buf[m->buf];
+    const char *what = b->kind == PBUF_GRAD ? "grad" : b->kind == PBUF_THETA ? "theta" : b->kind == PBUF_STATE ? "state" :
+                       b->kind == PBUF_NORM ? "norm" : "loss";
+    snprintf(out, COMM_NAME, b->kind == PBUF_GRAD || b->kind == PBUF_STATE ? "%s.%d" : "%s", what, b->index);
+}
+
+static bool touches(const struct exec *x, u32 task, const struct plan_message *m, bool writing) {
+    const struct task *t = &x->plan->task[task];
+    for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
+        const struct use *u = &x->plan->use[k];
+        bool writes = u->mode != USE_R && u->mode != USE_STALE;
+        if (u->buf == m->buf && u->lo < m->hi && u->hi > m->lo && (writes || !writing)) return true;
+    }
+    return false;
+}
+
+/* What lanes must have done before the link may go: of each lane the last item that matters. */
+static err ready_of(struct exec *x, struct link *l, const struct plan_message *m, const u32 *place) {
+    u32 *need;
+    ARENA_NEW(&x->arena, need, x->nlane);
+    for (u32 i = 0; i <= m->after && i < x->plan->ntask; i++) {
+        if (!exec_is_ours(x, &x->plan->task[i])) continue;
+        bool matters = l->m.sends ? i == m->after : i < m->after && touches(x, i, m, false);
+        u32 lane = exec_lane_of(x, &x->plan->task[i]);
+        if (matters && place[i] + 1 > need[lane]) need[lane] = place[i] + 1;
+    }
+    ARENA_NEW(&x->arena, l->ready, x->nlane);
+    for (u32 w = 0; w < x->nlane; w++)
+        if (need[w] > 0) l->ready[l->nready++] = (struct wait){w, need[w]};
+    return 0;
+}
+
+static err add(struct exec *x, const struct plan_message *m, u32 number, i64 lo, i64 hi, const u32 *place) {
+    struct link *l = &x->link[x->nlink++];
+    i64 size;
+    l->plan = *m;
+    l->plan.lo = lo;
+    l->plan.hi = hi;
+    l->m.sends = m->from == comm_rank(x->comm);
+    l->m.peer = l->m.sends ? m->to : m->from;
+    l->m.data = place_of(x, m, lo, &size);
+    l->m.head = (struct comm_head){.number = number, .bytes = (u32)((hi - lo) * size)};
+    name_of(x, m, l->m.head.name);
+    return ready_of(x, l, &l->plan, place);
+}
+
+/* Longer ranges in parts; counted alike by both sides. */
+static i64 step_of(const struct exec *x, const struct plan_message *m) {
+    i64 size;
+    place_of(x, m, m->lo, &size);
+    return MOST_BYTES / size;
+}
+
+static err make_links(struct exec *x, const u32 *place) {
+    struct plan_message *all;
+    u32 n, number = 0;
+    i64 most = 0;
+    TRY(plan_exchange(x->plan, &x->arena, &all, &n));
+    for (u32 i = 0; i < n; i++) most += (all[i].hi - all[i].lo + step_of(x, &all[i]) - 1) / step_of(x, &all[i]);
+    ARENA_NEW(&x->arena, x->link, most + 1);
+    ARENA_NEW(&x->arena, x->pair_waits, 2 * comm_size(x->comm));
+    for (u32 i = 0; i < n; i++) {
+        const struct plan_message *m = &all[i];
+        bool here = m->from == comm_rank(x->comm) || m->to == comm_rank(x->comm);
+        for (i64 lo = m->lo; lo < m->hi; lo += step_of(x, m), number++)
+            if (here) TRY(add(x, m, number, lo, lmin(m->hi, lo + step_of(x, m)), place));
+    }
+    return 0;
+}
+
+/* Links that an item waits for: what it looks at is on its way in, or what it writes is on its way out. */
+static err item_links(struct exec *x, struct item *it) {
+    for (i32 pass = 0; pass < 2; pass++) {
+        u32 n = 0;
+        for (u32 k = 0; k < x->nlink; k++) {
+            const struct link *l = &x->link[k];
+            if (l->plan.when != MESSAGE_STEP || l->plan.after >= it->task) continue;
+            if (!touches(x, it->task, &l->plan, l->m.sends)) continue;
+            if (pass) it->link[n] = k;
+            n++;
+        }
+        it->nlink = n;
+        if (n == 0) return 0;
+        if (pass == 0) ARENA_NEW(&x->arena, it->link, n);
+    }
+    return 0;
+}
+
+err exchange_bind(struct exec *x, const u32 *place) {
+    if (!x->comm) return 0;
+    TRY(make_links(x, place));
+    for (u32 w = 0; w < x->nlane; w++)
+        for (u32 i = 0; i < x->lane[w].n; i++) TRY(item_links(x, &x->lane[w].item[i]));
+    return 0;
+}
+
+/* ------------------------------------------------------------------ running ------------------------------------------------- */
+
+static bool in_this_step(const struct exec *x, const struct link *l) {
+    return l->plan.when == MESSAGE_STEP || (l->plan.when == MESSAGE_KEEP && x->step->accumulate);
+}
+
+static bool is_ready(const struct exec *x, const struct link *l) {
+    for (u32 k = 0; k < l->nready; k++) {
+        u64 want = x->serial << 32 | l->ready[k].count;
+        if (atomic_load_explicit(&x->lane[l->ready[k].lane].done, memory_order_acquire) < want) return false;
+    }
+    return true;
+}
+
+/* One look at a link that is not done: *moved when something happened to it. */
+static err look(struct exec *x, struct link *l, bool gathering, bool *moved) {
+    bool *held = &x->pair_waits[2 * l->m.peer + l->m.sends], done;
+    if (!l->m.started) {
+        if (*held || (!gathering && !is_ready(x, l))) {
+            *held = true; /* those behind it keep their places */
+            return 0;
+        }
+        l->m.head.serial = x->serial;
+        TRY(comm_post(x->comm, &l->m));
+        *moved = true;
+    }
+    TRY(comm_test(x->comm, &l->m, &done));
+    if (!done) return 0;
+    *moved = true;
+    atomic_store_explicit(&l->arrived, x->serial, memory_order_release);
+    return 0;
+}
+
+/* While workers compute nobody is late: they would have to wait for themselves. */
+static bool at_work(const struct exec *x) {
+    for (u32 w = 0; w < x->nlane; w++) {
+        const struct lane *l = &x->lane[w];
+        bool done = atomic_load_explicit(&l->done, memory_order_acquire) == (x->serial << 32 | l->n);
+        if (!done && l->n > 0 && !atomic_load_explicit(&l->waits, memory_order_relaxed)) return true;
+    }
+    return false;
+}
+
+static err walk(struct exec *x, bool gathering) {
+    for (u32 k = 0; k < x->nlink; k++) x->link[k].m.started = x->link[k].m.done = false;
+    for (;;) {
+        const struct comm_message *waiting = NULL;
+        bool moved = false;
+        u32 left = 0;
+        memset(x->pair_waits, 0, 2 * (size_t)comm_size(x->comm) * sizeof *x->pair_waits);
+        for (u32 k = 0; k < x->nlink; k++) {
+            struct link *l = &x->link[k];
+            if (gathering ? l->plan.when != MESSAGE_GATHER : !in_this_step(x, l)) continue;
+            if (!l->m.done) TRY(look(x, l, gathering, &moved));
+            left += !l->m.done;
+            if (!l->m.done && l->m.started && !waiting) waiting = &l->m;
+        }
+        if (left == 0) return 0;
+        TRY(comm_stuck(x->comm, moved, !gathering && at_work(x) ? NULL : waiting));
+    }
+}
+
+/* Workers that wait for what will not come go on with what is there: the step is void. */
+static err step_job(struct comm *c, void *exec) {
+    struct exec *x = exec;
+    err e = walk(x, false);
+    if (e >= 0) return e;
+    comm_recall(c); /* workers write again from here on */
+    atomic_store(&x->broken, true);
+    return e;
+}
+
+static err gather_job(struct comm *c, void *exec) {
+    (void)c;
+    return walk(exec, true);
+}
+
+void exchange_begin(struct exec *x) {
+    if (x->comm) comm_begin(x->comm, step_job, x);
+}
+
+err exchange_end(struct exec *x) { return x->comm ? comm_end(x->comm) : 0; }
+
+err exec_gather(struct exec *x) {
+    if (!x->comm || x->nlink == 0) return 0;
+    x->serial++;
+    comm_begin(x->comm, gather_job, x);
+    return comm_end(x->comm);
+}

@@ -1,0 +1,96 @@
+/* facts.c - this host as `stretto doctor` sees it; read-only but for a file that is made and removed in each folder. */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "launch/doctor.h"
+#include "topo/machine.h"
+
+static i64 first_number(const char *path, i64 otherwise) {
+    long long v = otherwise;
+    FILE *f = fopen(path, "re");
+    if (!f) return otherwise;
+    if (fscanf(f, "%lld", &v) != 1) v = otherwise;
+    fclose(f);
+    return v;
+}
+
+static void first_word(const char *path, char *out, int size) {
+    FILE *f = fopen(path, "re");
+    out[0] = 0;
+    if (!f) return;
+    if (!fgets(out, size, f)) out[0] = 0;
+    out[strcspn(out, "\n")] = 0;
+    fclose(f);
+}
+
+/* A folder that is not there yet is made in the one above it. */
+static void look_at(const char *path, bool *writes, i64 *room) {
+    char at[512], probe[560];
+    struct statvfs v;
+    snprintf(at, sizeof at, "%.500s", *path ? path : ".");
+    while (access(at, F_OK) != 0 && strcmp(at, ".") != 0) {
+        char *slash = strrchr(at, '/');
+        if (slash == at) slash[1] = 0;
+        else if (slash) *slash = 0;
+        else snprintf(at, sizeof at, ".");
+    }
+    *room = statvfs(at, &v) == 0 ? (i64)v.f_bavail * (i64)v.f_frsize : 0;
+    snprintf(probe, sizeof probe, "%s/.stretto-doctor-XXXXXX", at);
+    int fd = mkstemp(probe);
+    *writes = fd >= 0;
+    if (fd < 0) return;
+    close(fd);
+    unlink(probe);
+}
+
+static bool on_path(const char *program) {
+    const char *path = getenv("PATH");
+    char full[600];
+    while (path && *path) {
+        size_t n = strcspn(path, ":");
+        snprintf(full, sizeof full, "%.*s/%s", (int)(n < 500 ? n : 500), path, program);
+        if (access(full, X_OK) == 0) return true;
+        path += n + (path[n] != 0);
+    }
+    return false;
+}
+
+static void look_for_launchers(struct facts *out) {
+    static const struct mpi_facts known[DOCTOR_MPIS] = {{.name = "Open MPI", .flavour = "openmpi", .launcher = "mpirun.openmpi"},
+                                                        {.name = "MPICH", .flavour = "mpich", .launcher = "mpiexec.mpich"}};
+    for (i32 i = 0; i < DOCTOR_MPIS; i++) {
+        out->mpi[i] = known[i];
+        out->mpi[i].launches = on_path(known[i].launcher);
+    }
+    out->srun = on_path("srun");
+    out->root = geteuid() == 0;
+    out->root_allowed = getenv("OMPI_ALLOW_RUN_AS_ROOT") && getenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM");
+}
+
+void facts_of_host(const char *run, struct facts *out) {
+    struct rlimit limit;
+    struct statvfs shm;
+    cpu_set_t cores;
+    const char *node = getenv("SLURMD_NODENAME");
+    memset(out, 0, sizeof *out);
+    if (node && *node) snprintf(out->host, sizeof out->host, "%.60s", node);
+    else if (gethostname(out->host, sizeof out->host - 1) != 0) snprintf(out->host, sizeof out->host, "this host");
+    look_for_launchers(out);
+    out->cores = (i32)sysconf(_SC_NPROCESSORS_ONLN);
+    CPU_ZERO(&cores);
+    out->cores_allowed = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : out->cores;
+    out->quota = machine_quota();
+    out->files = getrlimit(RLIMIT_NOFILE, &limit) == 0 ? (limit.rlim_cur == RLIM_INFINITY ? INT64_MAX : (i64)limit.rlim_cur) : 0;
+    out->shm = statvfs("/dev/shm", &shm) == 0 ? (i64)shm.f_blocks * (i64)shm.f_frsize : -1;
+    out->ptrace = (i32)first_number("/proc/sys/kernel/yama/ptrace_scope", 0);
+    first_word("/sys/devices/system/clocksource/clocksource0/current_clocksource", out->clock, sizeof out->clock);
+    look_at("/tmp", &out->tmp_writes, &out->tmp_free);
+    snprintf(out->run, sizeof out->run, "%.120s", run && *run ? run : ".");
+    look_at(out->run, &out->run_writes, &out->run_free);
+}

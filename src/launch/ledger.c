@@ -1,0 +1,158 @@
+/* ledger.c - RUN/supervisor.log, and what a run folder says of itself.
+ *
+ *     {"time":1763800000.251,"event":"start","world":4,"pid":812,"checkpoint":300,"left":3,"command":"stretto resume .."}
+ *     {"time":1763800009.013,"event":"ended","world":4,"pid":812,"signal":9,"checkpoint":600}
+ *
+ * Each line is one write, synced before the supervisor does what comes next: a supervisor that is started again reads where the
+ * other one was.  A torn last line is passed over. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "launch/supervise.h"
+
+enum { LOG_MOST = 64 << 20 };
+#define CLOCK_SLACK 0.05 /* a file system's clock may be a tick behind */
+
+f64 wall_clock(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (f64)t.tv_sec + 1e-9 * (f64)t.tv_nsec;
+}
+
+/* ------------------------------------------------------------------ the run folder ------------------------------------------ */
+
+static bool younger(const char *path, f64 since) {
+    struct stat st;
+    if (stat(path, &st) != 0) return false;
+    return (f64)st.st_mtim.tv_sec + 1e-9 * (f64)st.st_mtim.tv_nsec >= since - CLOCK_SLACK;
+}
+
+i64 run_checkpoint(const char *run_dir, f64 since) {
+    char folder[4200], path[4500];
+    i64 best = -1;
+    snprintf(folder, sizeof folder, "%s/checkpoints", run_dir);
+    DIR *dir = opendir(folder);
+    for (struct dirent *d; dir && (d = readdir(dir));) {
+        const size_t digits = strspn(d->d_name, "0123456789");
+        if (digits == 0 || strcmp(d->d_name + digits, ".ckpt") != 0) continue;
+        snprintf(path, sizeof path, "%s/%.255s", folder, d->d_name);
+        const i64 number = strtoll(d->d_name, NULL, 10);
+        if (number > best && younger(path, since)) best = number;
+    }
+    if (dir) closedir(dir);
+    return best;
+}
+
+bool run_finished(const char *run_dir, f64 since) {
+    char path[4200];
+    struct js *o = NULL;
+    snprintf(path, sizeof path, "%s/run.json", run_dir);
+    if (!younger(path, since) || js_load(path, &o) < 0) return false;
+    const bool finished = js_bool(js_get(o, "finished"), false);
+    js_free(o);
+    return finished;
+}
+
+/* ------------------------------------------------------------------ the log ------------------------------------------------- */
+
+static err cannot(const char *path) { return FAIL_AT(E702, path, NULL, "cannot write %s: %s", path, strerror(errno)); }
+
+static err take_lock(struct ledger *l, const char *run_dir) {
+    char path[4200];
+    snprintf(path, sizeof path, "%s/supervisor.lock", run_dir);
+    l->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (l->lock < 0) return cannot(path);
+    if (flock(l->lock, LOCK_EX | LOCK_NB) == 0) return 0;
+    return FAIL_AT(E704, NULL, "wait until that one is over, or end it with kill PID (supervisor.log has what it did)",
+                   "another supervisor has the run folder %s", run_dir);
+}
+
+/* One line of the log into what is known so far. */
+static void follow(struct ledger_past *past, const struct js *o, const char *command) {
+    const char *what = js_str(js_get(o, "event"), "");
+    if (strcmp(what, "begin") == 0)
+        *past = (struct ledger_past){.open = strcmp(js_str(js_get(o, "command"), ""), command) == 0, .checkpoint = -1, .left = -1,
+                                     .since = js_f64(js_get(o, "time"), 0)};
+    past->checkpoint = js_i64(js_get(o, "checkpoint"), past->checkpoint);
+    past->left = (i32)js_i64(js_get(o, "left"), past->left);
+    if (strcmp(what, "end") == 0 && js_i64(js_get(o, "exit"), 0) != 75) past->open = false;
+}
+
+static void read_log(const struct ledger *l, const char *command, struct ledger_past *past) {
+    char *text = NULL;
+    i64 size = 0;
+    if (!file_exists(l->path) || file_load(l->path, LOG_MOST, &text, &size) < 0) return;
+    for (char *line = text; *line;) {
+        struct js *o = NULL;
+        const size_t n = strcspn(line, "\n");
+        if (js_parse(line, n, l->path, &o) >= 0) follow(past, o, command);
+        js_free(o);
+        line += n + (line[n] == '\n');
+    }
+    mem_free(text);
+}
+
+/* A line that was torn by the end of its writer stays as it is, and the next one begins below it. */
+static err close_line(const struct ledger *l) {
+    const off_t size = lseek(l->fd, 0, SEEK_END);
+    char last = '\n';
+    if (size > 0 && pread(l->fd, &last, 1, size - 1) != 1) return cannot(l->path);
+    return last == '\n' || write(l->fd, "\n", 1) == 1 ? 0 : cannot(l->path);
+}
+
+err ledger_open(struct ledger *l, const char *run_dir, const char *command, struct ledger_past *past) {
+    *l = (struct ledger){.fd = -1, .lock = -1};
+    *past = (struct ledger_past){.checkpoint = -1, .left = -1};
+    TRY(file_make_dir(run_dir));
+    snprintf(l->path, sizeof l->path, "%s/supervisor.log", run_dir);
+    TRY(take_lock(l, run_dir));
+    read_log(l, command, past);
+    l->fd = open(l->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (l->fd < 0) return cannot(l->path);
+    return close_line(l);
+}
+
+static void put_if(struct js *o, const char *name, i64 v) {
+    if (v >= 0) js_put_i64(o, name, v);
+}
+
+err ledger_write(struct ledger *l, i32 world, const struct ledger_event *e) {
+    struct js *o = js_object();
+    struct str line = {0};
+    str_add(&line, "");
+    js_put_f64(o, "time", wall_clock());
+    js_put_text(o, "event", e->what);
+    js_put_i64(o, "world", world);
+    put_if(o, "pid", e->pid);
+    put_if(o, "exit", e->exit);
+    put_if(o, "signal", e->signal);
+    put_if(o, "checkpoint", e->checkpoint);
+    put_if(o, "left", e->left);
+    if (e->down >= 0) js_put_f64(o, "down", e->down);
+    if (e->command) js_put_text(o, "command", e->command);
+    err r = js_text(o, &line, 0);
+    js_free(o);
+    str_add(&line, "\n");
+    if (r >= 0) r = str_ok(&line);
+    if (r >= 0 && (write(l->fd, line.s, line.len) != (ssize_t)line.len || fdatasync(l->fd) != 0)) r = cannot(l->path);
+    str_free(&line);
+    return r;
+}
+
+void ledger_close(struct ledger *l) {
+    if (l->fd >= 0) close(l->fd);
+    if (l->lock >= 0) close(l->lock);
+    l->fd = l->lock = -1;
+}

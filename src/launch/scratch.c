@@ -1,0 +1,56 @@
+/* scratch.c - a folder for what an MPI keeps outside its processes: segments of shared memory, sockets.
+ *
+ * Open MPI removes them when it ends well; a launcher that was killed leaves them, and memory files take memory.  So a supervised
+ * job gets a folder of its own in /dev/shm, named after the run, and the supervisor removes it after every attempt. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launch/supervise.h"
+
+enum { DEEPEST = 8, FNV_SHIFT = 32, FNV_LOW = 0x84222325 };
+
+void scratch_path(const char *mark, char out[SCRATCH_PATH]) {
+    u64 h = (u64)0xcbf29ce4 << FNV_SHIFT | FNV_LOW;
+    for (const char *s = mark; *s; s++) h = (h ^ (unsigned char)*s) * 0x100000001b3u;
+    snprintf(out, SCRATCH_PATH, "/dev/shm/stretto-%d-%016llx", (int)geteuid(), (unsigned long long)h);
+}
+
+/* A folder, no link, and nobody else's: /dev/shm is open to all. */
+static bool is_ours(const char *path) {
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+}
+
+static void remove_tree(const char *path, i32 depth) {
+    char inner[4096];
+    DIR *dir = is_ours(path) && depth < DEEPEST ? opendir(path) : NULL;
+    for (struct dirent *d; dir && (d = readdir(dir));) {
+        if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0) continue;
+        if (snprintf(inner, sizeof inner, "%s/%s", path, d->d_name) >= (int)sizeof inner) continue;
+        if (is_ours(inner)) remove_tree(inner, depth + 1);
+        else unlink(inner);
+    }
+    if (!dir) return;
+    closedir(dir);
+    rmdir(path);
+}
+
+void scratch_remove(const char *mark) {
+    char path[SCRATCH_PATH];
+    scratch_path(mark, path);
+    remove_tree(path, 0);
+}
+
+void scratch_use(const char *mark) {
+    char path[SCRATCH_PATH];
+    scratch_path(mark, path);
+    mkdir(path, 0700);
+    if (!is_ours(path)) return; /* then as without a supervisor */
+    setenv("OMPI_MCA_btl_vader_backing_directory", path, 0);
+    setenv("OMPI_MCA_orte_tmpdir_base", path, 0);
+}

@@ -1,0 +1,67 @@
+/* verdict.c - how an attempt ended.
+ *
+ *     0                    done
+ *     75, 8                stopped, or a rank was lost: again
+ *     a signal             again
+ *     anything else        for good, with that status
+ *
+ * A launcher of MPI ends with a number of its own when a rank dies by a signal (Open MPI 137, MPICH 9, which is also "model file
+ * unreadable"): then the records that the ranks left say whether one of them failed by itself. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "launch/supervise.h"
+
+enum { STOPPED = 75, LOST = 8, BY_SIGNAL = 128, RANKS = 1024 };
+
+f64 backoff(i32 n) {
+    f64 s = 0.2;
+    for (i32 i = 1; i < n && s < 10; i++) s *= 2;
+    return s < 10 ? s : 10;
+}
+
+/* What the ranks of this attempt wrote last. */
+struct records {
+    i32 n, failed; /* failed: exit status of the first that failed by itself, 0 = none */
+    bool done;     /* rank 0 had written the model */
+};
+
+static void add_record(struct records *r, i32 rank, const struct js *o, f64 since) {
+    const i32 status = (i32)js_i64(js_get(o, "exit"), -1);
+    if (js_f64(js_get(o, "time"), 0) < since) return;
+    r->n++;
+    if (rank == 0 && strcmp(js_str(js_get(o, "phase"), ""), "done") == 0) r->done = true;
+    if (status > 0 && status != STOPPED && status != LOST && r->failed == 0) r->failed = status;
+}
+
+static struct records read_records(const char *run_dir, f64 since) {
+    struct records r = {0};
+    char path[4300];
+    for (i32 k = 0; k < RANKS; k++) {
+        struct js *o = NULL;
+        snprintf(path, sizeof path, "%s/status/rank-%d.json", run_dir, k);
+        if (!file_exists(path)) {
+            if (k > 0) break;
+            continue;
+        }
+        if (js_load(path, &o) >= 0) add_record(&r, k, o, since);
+        js_free(o);
+    }
+    return r;
+}
+
+enum verdict verdict_of(const struct launch_job *job, int wait_status, f64 since, i32 *code) {
+    const bool mpi = strcmp(job->mpi, "none") != 0;
+    *code = WIFSIGNALED(wait_status) ? BY_SIGNAL + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+    if (*code == 0) return VERDICT_DONE;
+    if (WIFSIGNALED(wait_status) || *code == STOPPED || *code == LOST) return VERDICT_AGAIN;
+    if (!mpi) return *code > BY_SIGNAL ? VERDICT_AGAIN : VERDICT_FINAL;
+    const struct records r = read_records(job->run_dir, since);
+    if (r.failed > 0) *code = r.failed;
+    if (r.failed > 0 || r.done) return VERDICT_FINAL;
+    return r.n > 0 || *code > BY_SIGNAL ? VERDICT_AGAIN : VERDICT_FINAL;
+}

@@ -1,0 +1,172 @@
+/* exchange.c - walks the tasks in order and keeps, for every range, who wrote it last and who has it.
+ *
+ *     grad.0   [ rank 0, has: 0 1 |      rank 1, has: 1      |  rank 0, has: 0 ]      a task of rank 2 that reads it all
+ *                                                                                    makes three messages, and then has it
+ */
+#include "plan/exchange.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "plan/planner.h"
+
+enum { EVERYONE = -1, WORDS = MACHINE_DEVICES / 64 };
+
+struct piece_of {
+    i64 lo, hi;
+    i32 writer; /* task, EVERYONE = all ranks had it before the step */
+    u64 has[WORDS];
+};
+
+struct ledger {
+    const struct plan *p;
+    struct piece_of *piece; /* of the buffer that is looked at, in order, without holes */
+    i32 n, cap;
+    struct plan_message *out;
+    u32 nout, capout;
+    u32 buf;
+};
+
+static i32 rank_of(const struct plan *p, i32 task) { return p->place[p->task[task].device].rank; }
+
+static err grow(void **array, i64 n, i64 *cap, size_t size) {
+    if (n < *cap) return 0;
+    i64 more = *cap ? *cap * 2 : 64;
+    void *q = mem_realloc(*array, (size_t)more * size);
+    if (!q) return -E601;
+    *array = q;
+    *cap = more;
+    return 0;
+}
+
+static err insert(struct ledger *l, i32 at, struct piece_of v) {
+    i64 cap = l->cap;
+    TRY(grow((void **)&l->piece, l->n, &cap, sizeof *l->piece));
+    l->cap = (i32)cap;
+    memmove(l->piece + at + 1, l->piece + at, (size_t)(l->n - at) * sizeof *l->piece);
+    l->piece[at] = v;
+    l->n++;
+    return 0;
+}
+
+/* A piece begins at `at`. */
+static err split(struct ledger *l, i64 at) {
+    for (i32 i = 0; i < l->n; i++) {
+        if (l->piece[i].lo >= at || l->piece[i].hi <= at) continue;
+        struct piece_of right = l->piece[i];
+        right.lo = at;
+        l->piece[i].hi = at;
+        return insert(l, i + 1, right);
+    }
+    return 0;
+}
+
+static bool has(const struct piece_of *v, i32 rank) { return v->has[rank / 64] >> (rank % 64) & 1; }
+static void now_has(struct piece_of *v, i32 rank) { v->has[rank / 64] |= (u64)1 << (rank % 64); }
+
+static err send(struct ledger *l, struct piece_of *v, i32 rank, enum message_when when) {
+    i64 cap = l->capout;
+    TRY(grow((void **)&l->out, l->nout, &cap, sizeof *l->out));
+    l->capout = (u32)cap;
+    l->out[l->nout++] = (struct plan_message){.buf = l->buf,
+                                              .after = (u32)v->writer,
+                                              .from = rank_of(l->p, v->writer),
+                                              .to = rank,
+                                              .when = (u8)when,
+                                              .lo = v->lo,
+                                              .hi = v->hi};
+    if (when == MESSAGE_STEP) now_has(v, rank);
+    return 0;
+}
+
+static err reads(struct ledger *l, i64 lo, i64 hi, i32 rank, enum message_when when) {
+    TRY(split(l, lo));
+    TRY(split(l, hi));
+    for (i32 i = 0; i < l->n; i++) {
+        struct piece_of *v = &l->piece[i];
+        if (v->hi <= lo || v->lo >= hi || v->writer == EVERYONE || has(v, rank)) continue;
+        TRY(send(l, v, rank, when));
+    }
+    return 0;
+}
+
+static err writes(struct ledger *l, i64 lo, i64 hi, i32 task) {
+    TRY(split(l, lo));
+    TRY(split(l, hi));
+    for (i32 i = 0; i < l->n; i++) {
+        struct piece_of *v = &l->piece[i];
+        if (v->hi <= lo || v->lo >= hi) continue;
+        memset(v->has, 0, sizeof v->has);
+        v->writer = task;
+        now_has(v, rank_of(l->p, task));
+    }
+    return 0;
+}
+
+/* Who does the backward pass of the first rows: a gradient that is kept is added to there. */
+static i32 first_rank(const struct plan *p) {
+    for (u32 i = 0; i < p->ntask; i++)
+        if (p->task[i].kind == TASK_ZERO && p->task[i].box.b0 == 0) return rank_of(p, (i32)i);
+    return 0;
+}
+
+static err after_the_step(struct ledger *l, const struct pbuf *b) {
+    if (b->kind == PBUF_GRAD && b->index == 0) return reads(l, 0, b->extent, first_rank(l->p), MESSAGE_KEEP);
+    if (b->kind == PBUF_STATE) return reads(l, 0, b->extent, 0, MESSAGE_GATHER);
+    if (b->kind != PBUF_THETA && b->kind != PBUF_NORM && b->kind != PBUF_LOSS) return 0;
+    for (i32 r = 0; r < l->p->nrank; r++) TRY(reads(l, 0, b->extent, r, MESSAGE_STEP));
+    return 0;
+}
+
+static err one_buffer(struct ledger *l, u32 buf) {
+    const struct plan *p = l->p;
+    l->n = 0;
+    l->buf = buf;
+    TRY(insert(l, 0, (struct piece_of){.lo = 0, .hi = p->buf[buf].extent, .writer = EVERYONE}));
+    for (u32 i = 0; i < p->ntask; i++) {
+        const struct task *t = &p->task[i];
+        for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
+            const struct use *u = &p->use[k];
+            if (u->buf != buf) continue;
+            if (u->mode != USE_W) TRY(reads(l, u->lo, u->hi, rank_of(p, (i32)i), MESSAGE_STEP));
+            if (u->mode != USE_R && u->mode != USE_STALE) TRY(writes(l, u->lo, u->hi, (i32)i));
+        }
+    }
+    return after_the_step(l, &p->buf[buf]);
+}
+
+static int by_writer(const void *a, const void *b) {
+    const struct plan_message *x = a, *y = b;
+    if (x->after != y->after) return x->after < y->after ? -1 : 1;
+    if (x->to != y->to) return x->to < y->to ? -1 : 1;
+    if (x->buf != y->buf) return x->buf < y->buf ? -1 : 1;
+    if (x->when != y->when) return x->when < y->when ? -1 : 1;
+    return x->lo < y->lo ? -1 : x->lo > y->lo;
+}
+
+bool plan_is_sent(const struct pbuf *b) {
+    const u8 kind = b->kind;
+    return kind == PBUF_GRAD || kind == PBUF_THETA || kind == PBUF_STATE || kind == PBUF_NORM || kind == PBUF_LOSS;
+}
+
+static err derive(struct ledger *l) {
+    for (u32 b = 0; b < l->p->nbuf; b++)
+        if (plan_is_sent(&l->p->buf[b])) TRY(one_buffer(l, b));
+    if (l->nout) qsort(l->out, l->nout, sizeof *l->out, by_writer);
+    return 0;
+}
+
+err plan_exchange(const struct plan *p, struct arena *a, struct plan_message **out, u32 *n) {
+    struct ledger l = {.p = p};
+    err e = derive(&l);
+    *n = l.nout;
+    if (e >= 0) {
+        *out = arena_new(a, (l.nout + 1) * sizeof **out);
+        if (!*out) e = -E601;
+        else if (l.nout) memcpy(*out, l.out, l.nout * sizeof **out);
+    }
+    mem_free(l.piece);
+    mem_free(l.out);
+    return e;
+}

@@ -1,0 +1,132 @@
+/* wave.c - layers and chunks of time as a wave: a layer begins a chunk as soon as the one below is done with it.
+ *
+ *     device 0   lstm.0  | 0 | 1 | 2 | 3 |            backward the same from the other corner:
+ *     device 1   lstm.1      | 0 | 1 | 2 | 3 |        lstm.1 from chunk 3 down, lstm.0 one behind
+ *     device 0   lstm.2          | 0 | 1 | 2 | 3 |    more layers than devices: in turns (distributed.md 8.2)
+ *
+ * A wave is a run of ops that follow each other and can be walked in parts of their steps (layer.steps), with two that have
+ * a state or more.  The two directions of a layer are a wave too, both at the same chunk.  Every chunk has all rows, and chunks
+ * of an op are done in order: the bits are those of `serial`.  Layer wavefront: Appleyard, Kocisky, Blunsom, arXiv 1604.01946. */
+#include <math.h>
+
+#include "model/layer.h"
+#include "plan/planner.h"
+
+#define CHUNK_S 4e-6 /* what a chunk costs besides its steps: a task, a kernel's first and last step, the other device's wait */
+#define RATE 0.3     /* of a device's multiply-add rate that few rows reach */
+
+enum { CHUNKS_MOST = 256, CHUNK_STEPS = 4 };
+
+struct wave {
+    i32 l0, l1; /* ops */
+    i32 width;  /* ops with a state */
+    i32 behind[NET_OPS]; /* chunks that an op of it is behind the first one, -1: before any op with a state */
+    i32 nth[NET_OPS];    /* which of the ops with a state it is, or comes after */
+};
+
+static bool has_state(const struct op *op) { return op->end >= 0; }
+
+/* What op `l` reads of the wave: the op that is the most chunks behind; -1 = nothing.  An end state is there only after the last
+ * chunk: *late. */
+static i32 reads(const struct net *n, const struct wave *w, i32 l, bool *late) {
+    i32 from = -1;
+    for (i32 i = 0; i < n->op[l].layer->nin; i++)
+        for (i32 k = w->l0; k < l; k++) {
+            i32 in = n->op[l].spec.in[i];
+            if (in < 0) continue;
+            if (in == n->op[k].end) *late = true;
+            if (in == n->op[k].out && (from < 0 || w->behind[k] > w->behind[from])) from = k;
+        }
+    return from;
+}
+
+/* The wave that begins at op l0; it has no op (l1 = l0) where that one cannot be walked in parts. */
+static void wave_of(const struct net *n, i32 l0, struct wave *w) {
+    *w = (struct wave){.l0 = l0, .l1 = l0};
+    for (i32 l = l0; l < n->nop; l++) {
+        const struct op *op = &n->op[l];
+        bool late = false;
+        i32 from = reads(n, w, l, &late);
+        if (!op->layer->steps || op_is_chain(op) || late || op->T != n->op[l0].T) return;
+        w->behind[l] = (from < 0 ? -1 : w->behind[from]) + has_state(op);
+        w->nth[l] = has_state(op) ? w->width++ : from < 0 ? 0 : w->nth[from];
+        w->l1 = l + 1;
+    }
+}
+
+static bool rolls(const struct wave *w) { return w->width > 1; }
+
+i32 wave_width(const struct net *n) {
+    i32 most = 0;
+    struct wave w;
+    for (i32 l = 0; l < n->nop; l = imax(w.l1, l + 1)) {
+        wave_of(n, l, &w);
+        most = imax(most, w.width);
+    }
+    return most;
+}
+
+/* T(C) = (L C / P + P - 1) (W / (L C) + o) is least at C = sqrt(P (P - 1) W / o) / L (distributed.md 8.2). */
+i32 wave_chunks(const struct planner *p, i32 devices) {
+    const struct net *n = p->net;
+    f64 work = 0, layers = 0;
+    i32 T = 0;
+    struct wave w;
+    for (i32 l = 0; l < n->nop; l = imax(w.l1, l + 1)) {
+        wave_of(n, l, &w);
+        for (i32 k = w.l0; rolls(&w) && k < w.l1; k++) {
+            if (!has_state(&n->op[k])) continue;
+            work += n->op[k].layer->flops(&n->op[k], n, p->q->B, false) / (p->machine->device[0].gflops * 1e9 * RATE);
+            T = imax(T, n->op[k].T);
+            layers++;
+        }
+    }
+    if (layers == 0) return 1;
+    f64 best = sqrt(devices * (devices - 1) * work / CHUNK_S) / layers;
+    return imax(1, imin((i32)dmin(best, CHUNKS_MOST), T / CHUNK_STEPS));
+}
+
+static err chunk(struct planner *p, const struct wave *w, enum task_kind kind, i32 l, i32 c) {
+    i64 T = p->net->op[l].T;
+    if (c < 0 || c >= p->chunks || (kind == TASK_BWD && !op_has_backward(p->net, &p->net->op[l]))) return 0;
+    struct work work = {.op = l, .b1 = p->q->B, .t0 = (i32)(T * c / p->chunks), .t1 = (i32)(T * (c + 1) / p->chunks)};
+    return (kind == TASK_FWD ? task_fwd : task_bwd)(p, (u32)(w->nth[l] % p->nwave), work);
+}
+
+/* By diagonals, so that whoever is free finds its next chunk ready. */
+static err roll(struct planner *p, const struct wave *w) {
+    for (i32 d = 0; d < p->chunks + w->width; d++)
+        for (i32 l = w->l0; l < w->l1; l++) TRY(chunk(p, w, TASK_FWD, l, d - imax(0, w->behind[l])));
+    return 0;
+}
+
+static err roll_back(struct planner *p, const struct wave *w) {
+    for (i32 d = p->chunks + w->width; d >= 0; d--)
+        for (i32 l = w->l1 - 1; l >= w->l0; l--) TRY(chunk(p, w, TASK_BWD, l, d - imax(0, w->behind[l])));
+    return 0;
+}
+
+static err whole(struct planner *p, enum task_kind kind, i32 l) {
+    struct work work = {.op = l, .b1 = p->q->B};
+    if (kind == TASK_BWD && !op_has_backward(p->net, &p->net->op[l])) return 0;
+    return (kind == TASK_FWD ? task_fwd : task_bwd)(p, 0, work);
+}
+
+/* What is no wave is done by device 0; the last one zeroes gradients meanwhile. */
+err wave_tasks(struct planner *p) {
+    const i32 nop = p->net->nop;
+    struct wave w;
+    i32 first[NET_OPS], n = 0;
+    for (i32 l = 0; l < nop; l = rolls(&w) ? w.l1 : l + 1) {
+        first[n++] = l;
+        wave_of(p->net, l, &w);
+        TRY(rolls(&w) ? roll(p, &w) : whole(p, TASK_FWD, l));
+    }
+    if (!p->q->train) return 0;
+    TRY(task_zero(p, (u32)p->nwave - 1, 0, p->q->B));
+    while (n-- > 0) {
+        wave_of(p->net, first[n], &w);
+        TRY(rolls(&w) ? roll_back(p, &w) : whole(p, TASK_BWD, first[n]));
+    }
+    return 0;
+}

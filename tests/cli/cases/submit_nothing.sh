@@ -1,0 +1,1 @@
+stretto submit --ranks 2

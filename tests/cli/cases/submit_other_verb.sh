@@ -1,0 +1,1 @@
+stretto submit -- predict m d.csv

@@ -1,0 +1,1 @@
+stretto top nowhere.run

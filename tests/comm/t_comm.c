@@ -1,0 +1,199 @@
+/* t_comm.c - messages between ranks that are threads: small collectives, order, what is said when ranks disagree, are late, or
+ * cannot be joined at all. */
+#define _GNU_SOURCE
+#include "t.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "comm/comm.h"
+
+enum { RANKS = 5, MANY = 3000 };
+
+struct rank {
+    struct comm *comm;
+    err (*body)(struct rank *r);
+    err e;
+    struct err_record why;
+    pthread_t thread;
+    u64 sum;
+};
+
+/* No assertion on threads that are not the test's. */
+static void *live(void *self) {
+    struct rank *r = self;
+    r->e = comm_meet(r->comm);
+    if (r->e >= 0) r->e = r->body(r);
+    if (r->e < 0) r->why = *err_last();
+    if (r->e < 0) comm_give_up(r->comm);
+    return NULL;
+}
+
+static void run(err (*body)(struct rank *r), struct rank *r) {
+    struct comm *comm[RANKS];
+    T_OK(comm_threads(RANKS, comm));
+    for (i32 k = 0; k < RANKS; k++) {
+        r[k] = (struct rank){.comm = comm[k], .body = body};
+        assert_int_equal(pthread_create(&r[k].thread, NULL, live, &r[k]), 0);
+    }
+    for (i32 k = 0; k < RANKS; k++) pthread_join(r[k].thread, NULL);
+}
+
+static void end(struct rank *r) {
+    for (i32 k = 0; k < RANKS; k++) comm_free(r[k].comm);
+}
+
+static err gather_and_share(struct rank *r) {
+    const u64 me = (u64)comm_rank(r->comm);
+    u64 all[RANKS], told = me == 0 ? 77 : 0;
+    for (u64 i = 0; i < 200; i++) {
+        u64 mine = me * 1000 + i;
+        TRY(comm_gather(r->comm, "numbers", &mine, sizeof mine, all));
+        for (u64 k = 0; k < RANKS; k++)
+            if (all[k] != k * 1000 + i) return FAIL(E1, "turn %llu: rank %llu sent %llu", (unsigned long long)i,
+                                                    (unsigned long long)k, (unsigned long long)all[k]);
+    }
+    TRY(comm_share(r->comm, "told", &told, sizeof told));
+    r->sum = told;
+    return comm_agree(r->comm, "options", 42, NULL);
+}
+
+TEST(ranks_gather_and_share) {
+    static struct rank r[RANKS];
+    run(gather_and_share, r);
+    for (i32 k = 0; k < RANKS; k++) {
+        T_OK(r[k].e);
+        assert_int_equal(r[k].sum, 77);
+        assert_int_equal(comm_who(r[k].comm, 3)->pid, getpid());
+        assert_int_equal(comm_who(r[0].comm, k)->rank, k);
+    }
+    assert_string_equal(comm_transport(r[0].comm), "threads");
+    end(r);
+}
+
+/* More messages than a ring has places, all under way at once: they arrive in their order. */
+static err many_job(struct comm *c, void *arg) {
+    struct rank *r = arg;
+    static struct comm_message message[RANKS][MANY];
+    static u64 number[RANKS][MANY];
+    struct comm_message *m = message[comm_rank(c)];
+    for (u32 i = 0; i < MANY; i++) {
+        m[i] = (struct comm_message){.head = {.serial = 9, .number = i, .bytes = 8, .name = "n"}};
+        m[i].data = &number[comm_rank(c)][i];
+        m[i].sends = comm_rank(c) == 0;
+        m[i].peer = 1 - comm_rank(c);
+        number[comm_rank(c)][i] = m[i].sends ? 3 * i : 0;
+        TRY(comm_post(c, &m[i]));
+    }
+    for (u32 left = MANY; left > 0;) {
+        bool moved = false;
+        left = 0;
+        for (u32 i = 0; i < MANY; i++) {
+            bool before = m[i].done, done;
+            TRY(comm_test(c, &m[i], &done));
+            moved = moved || done != before;
+            left += !done;
+        }
+        if (left) TRY(comm_stuck(c, moved, &m[0]));
+    }
+    for (u32 i = 0; i < MANY; i++) r->sum += number[comm_rank(c)][i] == 3 * i;
+    return 0;
+}
+
+static err many(struct rank *r) {
+    if (comm_rank(r->comm) > 1) return 0;
+    comm_begin(r->comm, many_job, r);
+    return comm_end(r->comm);
+}
+
+TEST(messages_of_a_pair_keep_their_order) {
+    static struct rank r[RANKS];
+    run(many, r);
+    T_OK(r[0].e);
+    T_OK(r[1].e);
+    assert_int_equal(r[1].sum, MANY);
+    end(r);
+}
+
+static err disagree(struct rank *r) {
+    return comm_agree(r->comm, "data", comm_rank(r->comm) == 3 ? 1 : 2, "the same data file on every host");
+}
+
+static err other_words(struct rank *r) {
+    u64 mine = 1, all[RANKS];
+    return comm_gather(r->comm, comm_rank(r->comm) == 2 ? "apples" : "pears", &mine, sizeof mine, all);
+}
+
+TEST(ranks_that_disagree_are_named) {
+    static struct rank r[RANKS];
+    run(disagree, r);
+    for (i32 k = 0; k < RANKS; k++) {
+        assert_int_equal(r[k].e, -E804);
+        assert_non_null(strstr(r[k].why.text, "data: rank 3 "));
+    }
+    end(r);
+    run(other_words, r);
+    for (i32 k = 0; k < RANKS; k++) { /* who sees it first says so to all */
+        assert_int_equal(r[k].e, -E804);
+        assert_non_null(strstr(r[k].why.text, "pears"));
+        assert_non_null(strstr(r[k].why.text, "apples"));
+    }
+    end(r);
+}
+
+/* Rank 1 never comes: the others do not wait for ever, and say for whom and for what. */
+static err stay_away(struct rank *r) {
+    u64 mine = 1, all[RANKS];
+    comm_deadline(r->comm, t_few() ? 10 : 0.3);
+    return comm_rank(r->comm) == 1 ? 0 : comm_gather(r->comm, "roll", &mine, sizeof mine, all);
+}
+
+TEST(a_rank_that_does_not_come_is_named) {
+    static struct rank r[RANKS];
+    run(stay_away, r);
+    for (i32 k = 0; k < RANKS; k++) {
+        if (k == 1) continue;
+        T_FAILS(r[k].e, E801);
+        if (strstr(r[k].why.text, "rank 1 (host ") && strstr(r[k].why.text, "roll")) continue;
+        fail_msg("rank %d says: %s", k, r[k].why.text);
+    }
+    end(r);
+}
+
+TEST(a_hash_sees_every_bit) {
+    unsigned char data[37] = {1, 2, 3};
+    const u64 whole = comm_hash(COMM_HASH, data, sizeof data);
+    assert_true(comm_hash(COMM_HASH, data, sizeof data - 1) != whole);
+    for (i32 bit = 0; bit < 8 * (i32)sizeof data; bit++) {
+        data[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        assert_true(comm_hash(COMM_HASH, data, sizeof data) != whole);
+        data[bit / 8] ^= (unsigned char)(1u << bit % 8);
+    }
+    assert_true(comm_hash(COMM_HASH, data, sizeof data) == whole);
+}
+
+TEST(a_launcher_whose_library_is_not_there) {
+    struct comm *c;
+    i32 size;
+    setenv("OMPI_COMM_WORLD_SIZE", "3", 1);
+    setenv("OMPI_COMM_WORLD_RANK", "2", 1);
+    setenv("STRETTO_MPI", "of-another-world", 1);
+    assert_string_equal(comm_launched(&size), "mpirun of Open MPI");
+    assert_int_equal(size, 3);
+    assert_int_equal(comm_launched_rank(), 2);
+    T_FAILS(comm_mpi(&c), E803);
+    assert_null(c);
+    assert_non_null(strstr(err_last()->text, "stretto-mpi-of-another-world.so"));
+    setenv("OMPI_COMM_WORLD_SIZE", "1", 1);
+    T_OK(comm_mpi(&c));
+    assert_null(c);
+    unsetenv("OMPI_COMM_WORLD_SIZE");
+    unsetenv("OMPI_COMM_WORLD_RANK");
+    unsetenv("STRETTO_MPI");
+}
+
+T_MAIN(cmocka_unit_test(ranks_gather_and_share), cmocka_unit_test(messages_of_a_pair_keep_their_order),
+       cmocka_unit_test(ranks_that_disagree_are_named), cmocka_unit_test(a_rank_that_does_not_come_is_named),
+       cmocka_unit_test(a_hash_sees_every_bit), cmocka_unit_test(a_launcher_whose_library_is_not_there))

@@ -1,0 +1,176 @@
+"""t_ranks.py - several ranks train the model that one trains, bit for bit: as threads, under Open MPI, under MPICH; what is said when
+they do not fit together, and that a run that lost a rank, or was asked to stop, goes on with another number of ranks."""
+import os
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+import e2e
+from e2e import AIR, Case
+
+SHORT = ["--target", "Passengers", "--horizon", "12", "--members", "2", "--steps", "60", "--batch", "40"]
+LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--oversubscribe"], "mpich": ["mpiexec.mpich"]}
+
+
+def has(flavour):
+    """The launcher, and the plug-in that was built for it."""
+    program = os.path.realpath(e2e.PROGRAM)
+    so = os.path.join(os.path.dirname(program), "..", "src", "comm", "stretto-mpi-%s.so" % flavour)
+    return shutil.which(LAUNCHERS[flavour][0]) and os.path.exists(so)
+
+
+class Ranks(Case):
+    def environment(self, **more):
+        return super().environment(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_btl="self,vader,tcp", **more)
+
+    def launched(self, flavour, n, *args):
+        if not has(flavour):
+            raise unittest.SkipTest("skipped: no %s, or no plug-in for it" % LAUNCHERS[flavour][0])
+        return [*LAUNCHERS[flavour], "-n", str(n), e2e.PROGRAM, *map(str, args)]
+
+    def mpi(self, flavour, n, *args, status=0, shell=None):
+        command = shell or self.launched(flavour, n, *args)
+        done = subprocess.run(command, cwd=self.dir, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=120 * e2e.SLOW, env=self.environment())
+        r = e2e.Result(done)
+        if status is not None and r.status != status:
+            self.fail("%s: exit status %d, expected %d\n%s%s" % (" ".join(command), r.status, status, r.out, r.err))
+        return r
+
+    def train(self, name, *more, data=AIR, options=SHORT):
+        return self.stretto("train", data, *options, *more, "-o", name + ".model", "--progress", "none", timeout=120)
+
+    def test_threads_give_the_model_of_one(self):
+        alone = self.train("one", "--threads", "1")
+        for ranks, threads in ((2, 1), (3, 1), (4, 2), (8, 1)):
+            name = "r%d" % ranks
+            r = self.train(name, "--ranks", ranks, "--threads", threads)
+            self.same_model("one.model", name + ".model", "%d ranks" % ranks)
+            self.assertEqual(alone.out, r.out)
+            self.assertIn("%d ranks (threads)" % ranks, r.err)
+
+    def test_parts_of_a_batch_and_three_columns(self):
+        self.stretto("sample", "tides", "--rows", "600", "-o", "t.csv")
+        options = ["--preset", "long", "--target", "height", "--horizon", "24", "--context", "96", "--steps", "20", "--hidden", "20",
+                   "--accumulate", "2"]
+        data = self.path("t.csv")
+        self.train("one", data=data, options=options)
+        self.train("two", "--ranks", 3, data=data, options=options)
+        self.same_model("one.model", "two.model", "--accumulate 2")
+
+    def test_missing_cells_and_a_loss_at_every_row(self):
+        self.stretto("sample", "tides", "--rows", "600", "-o", "t.csv")
+        lines = self.read("t.csv").decode().splitlines()
+        for i in (17, 18, 19, 300):
+            lines[i] = lines[i].split(",")[0] + ","
+        data = self.write("holes.csv", "\n".join(lines) + "\n")
+        some = ["--target", "height", "--steps", "20", "--hidden", "20", "--gaps", "mask", "--dropout", "0.2", "--no-guard"]
+        for k, more in enumerate((["--preset", "day", "--horizon", "24", "--context", "48", "--head", "quantile"],
+                                  ["--loss-steps", "all", "--horizon", "3", "--context", "40", "--batch", "9"])):
+            self.train("one%d" % k, "--parallel", "serial", data=data, options=[*some, *more])
+            self.train("two%d" % k, "--ranks", 3, "--parallel", "data_sync", data=data, options=[*some, *more])
+            self.same_model("one%d.model" % k, "two%d.model" % k, " ".join(more))
+
+    def processes(self, flavour):
+        alone = self.train("one", "--threads", "1")
+        for n in (2, 3):
+            r = self.mpi(flavour, n, "train", AIR, *SHORT, "-o", "m.model", "--progress", "none")
+            self.same_model("one.model", "m.model", "%s, %d ranks" % (flavour, n))
+            self.assertEqual(alone.out, r.out, "one rank speaks")
+        r = self.mpi(flavour, 2, "train", AIR, *SHORT, "--ranks", 3, "-o", "m.model", status=None)
+        self.assertNotEqual(r.status, 0)
+        self.assertIn("error[E803] --ranks: --ranks 3, and the launcher started 2", r.err)
+
+    def test_open_mpi(self):
+        self.processes("openmpi")
+
+    def test_mpich(self):
+        self.processes("mpich")
+
+    def differing(self, flavour, what, change):
+        """Rank 1 is started with something else: what a shell does before."""
+        self.launched(flavour, 2)
+        script = self.write("go.sh", "#!/bin/sh\nr=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\n[ $r = 1 ] && %s\nexec %s \"$@\"\n" %
+                            (change, e2e.PROGRAM))
+        os.chmod(script, 0o755)
+        command = [*LAUNCHERS[flavour], "-n", "2", script, "train", AIR, *SHORT, "-o", "m.model", "--progress", "none"]
+        begin = time.monotonic()
+        r = self.mpi(flavour, 2, shell=command, status=None)
+        self.assertEqual(r.status, 8, r.err)
+        self.assertIn("%s: rank 1 " % what, r.err)
+        self.assertLess(time.monotonic() - begin, 20 * e2e.SLOW)
+
+    def test_ranks_that_differ_are_named(self):
+        lines = self.read(AIR).decode().splitlines()
+        lines[17] = lines[17].split(",")[0] + ",333"
+        other = self.write("other.csv", "\n".join(lines) + "\n")
+        same = " ".join(SHORT)
+        self.differing("openmpi", "data", "set -- train %s %s -o m.model --progress none" % (other, same))
+        self.differing("mpich", "options", "set -- train %s %s -o m.model --progress none --lr 0.5" % (AIR, same))
+        self.differing("mpich", "kernels", "export STRETTO_ISA=ref")
+
+    def test_library_of_another_launcher(self):
+        self.launched("openmpi", 2)
+        self.launched("mpich", 2)
+        os.environ["STRETTO_MPI"] = "mpich"
+        self.addCleanup(os.environ.pop, "STRETTO_MPI", None)
+        r = self.mpi("openmpi", 2, "train", AIR, *SHORT, "-o", "m.model", status=None)
+        self.assertNotEqual(r.status, 0)
+        self.assertIn("launcher and the MPI library do not belong together", r.err)
+
+    def wait_for_steps(self, child, run):
+        limit = time.monotonic() + 60 * e2e.SLOW
+        path = self.path(run + "/metrics.jsonl")
+        while child.poll() is None and not (os.path.exists(path) and os.path.getsize(path) > 2000):
+            self.assertLess(time.monotonic(), limit)
+            time.sleep(0.01)
+
+    def test_stopped_and_resumed_with_other_ranks(self):
+        options = [*SHORT, "--steps", "3000", "--validate-every", "100"]
+        self.train("whole", options=options)
+        child = self.start("train", AIR, *options, "--ranks", "2", "-o", "cut.model", "--progress", "none")
+        self.wait_for_steps(child, "cut.model.run")
+        child.send_signal(signal.SIGTERM)
+        err = child.communicate(timeout=60 * e2e.SLOW)[1].decode()
+        self.assertEqual(child.returncode, 75, err)
+        self.stretto("resume", "cut.model.run", "--ranks", 3, "--progress", "none", timeout=120)
+        self.same_model("whole.model", "cut.model", "2 ranks, then 3")
+
+    def test_stopped_and_resumed_under_a_launcher(self):
+        options = [*SHORT, "--base", "none", "--no-guard", "--steps", "4000", "--validate-every", "200"]
+        self.train("whole", options=options)
+        command = self.launched("mpich", 2, "train", AIR, *options, "-o", "cut.model", "--progress", "none", "--time-limit", "0.3s")
+        r = self.mpi("mpich", 2, shell=command, status=None)
+        self.assertIn(r.status, (0, 75), r.err)
+        if os.path.exists(self.path("cut.model.run/checkpoints")) and os.listdir(self.path("cut.model.run/checkpoints")):
+            self.mpi("mpich", 3, "resume", "cut.model.run", "--time-limit", "0", "--progress", "none")
+        self.same_model("whole.model", "cut.model", "2 ranks, then 3, under mpiexec")
+
+    def test_ranks_1_trains_alone_whoever_launched_it(self):
+        self.launched("openmpi", 2)
+        script = self.write("each.sh", "#!/bin/sh\nexec %s \"$@\" --ranks 1 -o alone$OMPI_COMM_WORLD_RANK.model\n" % e2e.PROGRAM)
+        os.chmod(script, 0o755)
+        self.train("one", "--threads", "1")
+        self.mpi("openmpi", 2, shell=[*LAUNCHERS["openmpi"], "-n", "2", script, "train", AIR, *SHORT, "--progress", "none"])
+        self.same_model("one.model", "alone0.model", "rank 0 alone")
+        self.same_model("one.model", "alone1.model", "rank 1 alone")
+
+    def test_a_killed_rank_ends_the_job(self):
+        options = [*SHORT, "--steps", "100000", "--validate-every", "1000"]
+        command = self.launched("openmpi", 3, "train", AIR, *options, "-o", "k.model", "--progress", "none", "--checkpoint-every", "1")
+        child = subprocess.Popen(command, cwd=self.dir, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 env=self.environment())
+        self.addCleanup(child.kill)
+        self.wait_for_steps(child, "k.model.run")
+        seen = subprocess.run(["pgrep", "-f", "-n", "k.model --progress none --checkpoint-every"], stdout=subprocess.PIPE)
+        os.kill(int(seen.stdout), signal.SIGKILL)
+        begin = time.monotonic()
+        child.communicate(timeout=60 * e2e.SLOW)
+        self.assertNotEqual(child.returncode, 0)
+        self.assertLess(time.monotonic() - begin, 30 * e2e.SLOW)
+
+
+if __name__ == "__main__":
+    e2e.main()

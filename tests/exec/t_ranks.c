@@ -1,0 +1,210 @@
+/* t_ranks.c - ranks step together: 12 steps on 1 to 8 ranks, with threads in each, give the bits of the serial plan; also when
+ * every message is late, when gradients are kept from step to step, and a rank that fails is named to the others. */
+#include "t.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "comm/comm.h"
+#include "exec/real.h"
+
+enum { STEPS = 12, RANKS = 8 };
+static struct net net;
+
+struct job {
+    const struct comm_fault *fault;              /* of the messages; NULL = none */
+    i32 B, ranks, threads, accumulate, fails_at; /* fails_at: a rank that gives up before its third step, -1 = none */
+    const char *optim, *parallel;
+};
+
+struct rank {
+    const struct job *job;
+    struct comm *comm;
+    struct machine machine;
+    struct plan *plan;
+    struct pool *pool;
+    struct store store;
+    struct exec *x;
+    f32 *input[NET_BUFS];
+    struct arena arena;
+    f64 loss;
+    err e;
+    struct err_record why;
+    pthread_t thread;
+};
+
+/* No assertion on threads that are not the test's: what went wrong is looked at when they are back. */
+static err bind(struct rank *r) {
+    const struct job *j = r->job;
+    char text[48];
+    snprintf(text, sizeof text, "host*%d(cpu*%d)", j->ranks, j->threads);
+    TRY(machine_parse(text, &r->machine));
+    const struct optim *o = optim_find(j->optim);
+    struct plan_request q = {.net = &net, .machine = &r->machine, .B = j->B, .train = true, .nstate = o->nstate,
+                             .parallel = j->parallel};
+    TRY(plan_make(&q, &r->plan));
+    TRY(pool_new(j->threads, &r->pool));
+    TRY(store_new(&net, o, &r->store));
+    net_weights_init(&net, 7, r->store.theta);
+    TRY(exec_bind_rank(r->plan, &net, kern_best(), r->pool, &r->store, r->comm, &r->x));
+    for (i32 i = 0; i < net.nbuf; i++)
+        if (net.buf[i].input) ARENA_NEW(&r->arena, r->input[i], buf_floats(&net.buf[i], j->B));
+    return 0;
+}
+
+static err steps(struct rank *r) {
+    const struct job *j = r->job;
+    struct exec_result out = {0};
+    for (u32 s = 0; s < (t_few() ? 4 : STEPS); s++) {
+        if (s == 2 && j->fails_at == comm_rank(r->comm)) return FAIL(E703, "the disk of this rank is full");
+        real_fill(&net, r->input, j->B, s % 3);
+        struct exec_step step = real_step(r->input, j->B, s);
+        step.accumulate = j->accumulate > 1 && (i32)(s % (u32)j->accumulate) + 1 < j->accumulate;
+        TRY(exec_step(r->x, &step, &out));
+    }
+    r->loss = out.loss;
+    return exec_gather(r->x);
+}
+
+static void *live(void *self) {
+    struct rank *r = self;
+    if (r->job->fault) comm_deadline(r->comm, t_few() ? 15 : 0.5);
+    r->e = r->comm ? comm_meet(r->comm) : 0;
+    if (r->e >= 0) r->e = bind(r);
+    if (r->e >= 0) r->e = steps(r);
+    if (r->e < 0) r->why = *err_last();
+    if (r->e < 0) comm_give_up(r->comm);
+    return NULL;
+}
+
+static void run(const struct job *j, struct rank *r) {
+    struct comm *comm[RANKS] = {0};
+    if (j->ranks > 1) T_OK(j->fault ? comm_faulty(j->ranks, j->fault, comm) : comm_threads(j->ranks, comm));
+    for (i32 k = 0; k < j->ranks; k++) {
+        r[k] = (struct rank){.job = j, .comm = comm[k]};
+        assert_int_equal(pthread_create(&r[k].thread, NULL, live, &r[k]), 0);
+    }
+    for (i32 k = 0; k < j->ranks; k++) pthread_join(r[k].thread, NULL);
+}
+
+static void done(const struct job *j, struct rank *r) {
+    for (i32 k = 0; k < j->ranks; k++) {
+        exec_free(r[k].x);
+        store_free(&r[k].store);
+        pool_free(r[k].pool);
+        plan_free(r[k].plan);
+        arena_free(&r[k].arena);
+        comm_free(r[k].comm);
+    }
+}
+
+static void same_bits(i32 B, const char *optim, i32 accumulate) {
+    static const struct {
+        i32 ranks, threads;
+    } cases[] = {{2, 1}, {3, 1}, {4, 1}, {8, 1}, {2, 2}, {3, 2}};
+    static struct rank one[1], many[RANKS];
+    struct job j = {.B = B, .ranks = 1, .threads = 1, .accumulate = accumulate, .fails_at = -1, .optim = optim,
+                    .parallel = "serial"};
+    run(&j, one);
+    T_OK(one->e);
+    for (size_t i = 0; i < (t_few() ? 1 : COUNT(cases)); i++) {
+        struct job k = j;
+        k.ranks = cases[i].ranks;
+        k.threads = cases[i].threads;
+        k.parallel = "data_sync";
+        run(&k, many);
+        for (i32 r = 0; r < k.ranks; r++) {
+            if (many[r].e < 0 || many[r].loss != one->loss)
+                fail_msg("B %d, %d ranks of %d threads, rank %d: loss %.17g, alone %.17g; %s", B, k.ranks, k.threads, r,
+                         many[r].loss, one->loss, many[r].why.text);
+            assert_memory_equal(many[r].store.theta, one->store.theta, (size_t)net.ntheta * sizeof(f32));
+        }
+        for (i32 s = 0; s < one->store.optim->nstate; s++)
+            assert_memory_equal(many[0].store.state[s], one->store.state[s], (size_t)net.ntheta * sizeof(f32));
+        done(&k, many);
+    }
+    done(&j, one);
+}
+
+TEST(ranks_give_the_bits_of_one) {
+    static const i32 sizes[] = {8, 45, 70};
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        nets_long(&net, (struct shape){.T = 5, .I = 20, .H = 24, .steps = 3, .w = 12, .vocab = 4, .nk = 2}, CELL_LSTM, "loss_mse",
+                  0.3f);
+        same_bits(sizes[i], "adam", 1);
+    }
+    nets_short(&net, (struct shape){.T = 9, .I = 3, .H = 17, .w = 5}, CELL_GRU, "loss_quantile");
+    same_bits(37, "sgd", 1);
+}
+
+TEST(ranks_keep_a_gradient_for_the_next_step) {
+    nets_mixed(&net, (struct shape){.T = 4, .I = 5, .H = 20, .w = 3}, CELL_LSTM);
+    same_bits(50, "rmsprop", 3);
+}
+
+TEST(ranks_give_the_bits_of_one_when_messages_are_late) {
+    static struct rank one[1], many[RANKS];
+    struct job j = {.B = 45, .ranks = 1, .threads = 1, .fails_at = -1, .optim = "adam", .parallel = "serial"};
+    nets_short(&net, (struct shape){.T = 9, .I = 3, .H = 17, .w = 5}, CELL_LSTM, "loss_mse");
+    run(&j, one);
+    T_OK(one->e);
+    for (u64 seed = 1; seed <= (t_few() ? 1 : 10); seed++) {
+        struct job k = j;
+        k.fault = &(struct comm_fault){.delay = 2e-3, .seed = seed};
+        k.ranks = 2 + (i32)(seed % 3);
+        k.parallel = "data_sync";
+        run(&k, many);
+        for (i32 r = 0; r < k.ranks; r++) {
+            if (many[r].e < 0) fail_msg("seed %d, rank %d: %s", (int)seed, r, many[r].why.text);
+            assert_memory_equal(many[r].store.theta, one->store.theta, (size_t)net.ntheta * sizeof(f32));
+        }
+        done(&k, many);
+    }
+    done(&j, one);
+}
+
+/* A message that never arrives, or too early, or a rank that dies: everybody ends, with a sentence that helps. */
+TEST(ranks_whose_messages_go_wrong_all_end) {
+    static struct rank r[RANKS];
+    static const struct {
+        struct comm_fault fault;
+        i32 code;
+        const char *says;
+    } cases[] = {
+        {{.rank = 1, .drop = 9}, E801, "has waited"}, /* all wait soon, for one another: who says so first is chance */
+        {{.rank = 1, .swap = 9}, E804, "is awaited"},
+        {{.rank = 2, .die = 20}, E801, "rank 2 was told to die at message 20"},
+    };
+    nets_short(&net, (struct shape){.T = 9, .I = 3, .H = 17, .w = 5}, CELL_LSTM, "loss_mse");
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct job j = {.B = 45, .ranks = 3, .threads = 1, .fails_at = -1, .optim = "adam", .parallel = "data_sync",
+                        .fault = &cases[i].fault};
+        i32 found = 0;
+        run(&j, r);
+        for (i32 k = 0; k < j.ranks; k++) {
+            assert_true(r[k].e < 0);
+            found += strstr(r[k].why.text, cases[i].says) != NULL && r[k].why.code == cases[i].code;
+        }
+        if (!found) fail_msg("case %d: %s | %s | %s", (int)i, r[0].why.text, r[1].why.text, r[2].why.text);
+        done(&j, r);
+    }
+}
+
+/* A rank that fails: all others end with its error, and say whose it is. */
+TEST(ranks_learn_of_one_that_failed) {
+    static struct rank r[RANKS];
+    struct job j = {.B = 45, .ranks = 4, .threads = 1, .fails_at = 2, .optim = "adam", .parallel = "data_sync"};
+    nets_short(&net, (struct shape){.T = 9, .I = 3, .H = 17, .w = 5}, CELL_LSTM, "loss_mse");
+    run(&j, r);
+    for (i32 k = 0; k < j.ranks; k++) {
+        assert_int_equal(r[k].e, -E703);
+        if (k == 2 || strstr(r[k].why.text, "rank 2: the disk of this rank is full")) continue;
+        fail_msg("rank %d says: %s", k, r[k].why.text);
+    }
+    done(&j, r);
+}
+
+T_MAIN(cmocka_unit_test(ranks_give_the_bits_of_one), cmocka_unit_test(ranks_keep_a_gradient_for_the_next_step),
+       cmocka_unit_test(ranks_give_the_bits_of_one_when_messages_are_late),
+       cmocka_unit_test(ranks_whose_messages_go_wrong_all_end), cmocka_unit_test(ranks_learn_of_one_that_failed))

@@ -1,0 +1,190 @@
+/* t_slurm.c - times and batch scripts of jobs of Slurm, and what scontrol says of them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "launch/slurm.h"
+#include "t.h"
+
+TEST(times_in_every_form) {
+    static const struct {
+        const char *text;
+        i64 seconds;
+    } good[] = {{"2:00:00", 7200}, {"90m", 5400},          {"1h30m", 5400}, {"90:00", 5400},
+                {"1:30", 90},      {"1-12:00:00", 129600}, {"2h", 7200}};
+    static const char *const bad[] = {"",    "2",     "7200", "2:", ":30", "1:75:00", "59s",  "0:30", "1:2:3:4", "1-2:00",
+                                      "-1h", "1h:30", "2 h",  "a",  "nan", "400-00:00:00", "-1:00", "1:-5"};
+    for (size_t i = 0; i < COUNT(good); i++) {
+        i64 s = 0;
+        T_OK(slurm_seconds(good[i].text, &s));
+        assert_int_equal(s, good[i].seconds);
+    }
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        i64 s = 0;
+        T_FAILS(slurm_seconds(bad[i], &s), E103);
+    }
+}
+
+static const char *const args[] = {"train", "it's a file.csv", "--target", "$(oops)", "-o", "m"};
+
+static struct slurm_job job(void) {
+    return (struct slurm_job){.name = "m",
+                              .log = "m.slurm-%j.out",
+                              .program = "./stretto",
+                              .run = "m.run",
+                              .mpi = "pmix",
+                              .arg = args,
+                              .narg = COUNT(args),
+                              .nodes = 2,
+                              .ranks_per_node = 4,
+                              .max_restarts = 3};
+}
+
+TEST(demands_are_rendered) {
+    struct slurm_job j = job();
+    struct str s = {0};
+    j.queue = "long";
+    j.threads = 8;
+    j.gpus_per_node = 2;
+    j.memory = ((i64)3 << 30) + 1;
+    j.seconds = 100;
+    T_OK(slurm_render(&j, &s));
+    static const char *const lines[] = {"#SBATCH --nodes=2\n",
+                                        "#SBATCH --ntasks-per-node=4\n",
+                                        "#SBATCH --cpus-per-task=8\n",
+                                        "#SBATCH --gpus-per-node=2\n",
+                                        "#SBATCH --mem=3073M\n",
+                                        "#SBATCH --partition=long\n",
+                                        "#SBATCH --time=0:01:40\n",
+                                        "#SBATCH --signal=USR1@50 ",
+                                        "#SBATCH --requeue\n",
+                                        "#SBATCH --open-mode=append\n",
+                                        "srun --mpi=pmix --kill-on-bad-exit=1 --cpus-per-task=8 ./stretto"};
+    for (size_t i = 0; i < COUNT(lines); i++) {
+        if (!strstr(s.s, lines[i])) print_error("missing: %s\n%s", lines[i], s.s);
+        assert_non_null(strstr(s.s, lines[i]));
+    }
+    str_free(&s);
+    j = job();
+    T_OK(slurm_render(&j, &s));
+    assert_null(strstr(s.s, "--time="));
+    assert_null(strstr(s.s, "--signal="));
+    assert_null(strstr(s.s, "--mem="));
+    assert_null(strstr(s.s, "gpus"));
+    assert_null(strstr(s.s, "partition"));
+    str_free(&s);
+}
+
+TEST(names_that_a_script_cannot_hold) {
+    struct slurm_job j = job();
+    struct str s = {0};
+    j.queue = "a\n#SBATCH --uid=0";
+    T_FAILS(slurm_render(&j, &s), E103);
+    j = job();
+    j.log = "my file.out";
+    T_FAILS(slurm_render(&j, &s), E103);
+    j = job();
+    j.name = "";
+    T_FAILS(slurm_render(&j, &s), E103);
+    str_free(&s);
+}
+
+static void stand_in(const char *name, const char *text) { assert_int_equal(chmod(t_file(name, text), 0755), 0); }
+
+/* Stand-ins of srun and scontrol: srun writes down how it was called and ends as it is told. */
+static int run_script(const char *script, const char *srun_exit, const char *restarts, const char *config, char *called,
+                      size_t size) {
+    struct str line = {0};
+    char path[600];
+    char *text = NULL;
+    i64 n = 0;
+    t_file("job.sh", script);
+    stand_in("srun", "#!/bin/sh\nprintf '%s|' \"$@\" >called\nexit $SRUN_EXIT\n");
+    stand_in("scontrol", "#!/bin/sh\n[ $1 = show ] && echo \"$CONFIG\" || echo \"$@\" >>called\n");
+    str_addf(&line, "cd '%s' && : >called && PATH=.:$PATH SRUN_EXIT=%s CONFIG='%s' SLURM_JOB_ID=7 %s%s bash job.sh 2>said",
+             t_dir(), srun_exit, config, restarts ? "SLURM_RESTART_COUNT=" : "", restarts ? restarts : "");
+    const int status = system(line.s);
+    str_free(&line);
+    snprintf(path, sizeof path, "%s/called", t_dir());
+    T_OK(file_load(path, 1 << 16, &text, &n));
+    snprintf(called, size, "%s", text);
+    mem_free(text);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static const char known[] = "RequeueExit             = 12,75", unknown[] = "RequeueExit             = (null)";
+
+TEST(script_starts_what_was_asked_for) {
+    struct slurm_job j = job();
+    struct str s = {0};
+    char called[2000];
+    T_OK(slurm_render(&j, &s));
+    assert_int_equal(run_script(s.s, "0", NULL, known, called, sizeof called), 0);
+    assert_string_equal(called, "--mpi=pmix|--kill-on-bad-exit=1|./stretto|train|it's a file.csv|--target|$(oops)|-o|m|");
+    str_free(&s);
+}
+
+TEST(script_passes_on_what_no_try_mends) {
+    struct slurm_job j = job();
+    struct str s = {0};
+    char called[2000];
+    T_OK(slurm_render(&j, &s));
+    assert_int_equal(run_script(s.s, "3", NULL, known, called, sizeof called), 3);
+    assert_int_equal(run_script(s.s, "8", NULL, known, called, sizeof called), 8); /* a rank lost, and nothing to go on from */
+    assert_int_equal(run_script(s.s, "75", NULL, known, called, sizeof called), 75);
+    assert_int_equal(run_script(s.s, "137", "2", known, called, sizeof called), 75);
+    assert_int_equal(run_script(s.s, "137", "3", known, called, sizeof called), 8);
+    str_free(&s);
+}
+
+TEST(script_asks_where_slurm_does_not_know_75) {
+    struct slurm_job j = job();
+    struct str s = {0};
+    char called[2000];
+    T_OK(slurm_render(&j, &s));
+    assert_int_equal(run_script(s.s, "75", NULL, unknown, called, sizeof called), 75);
+    assert_non_null(strstr(called, "requeue 7\n"));
+    assert_int_equal(run_script(s.s, "75", NULL, known, called, sizeof called), 75);
+    assert_null(strstr(called, "requeue"));
+    str_free(&s);
+}
+
+TEST(script_goes_on_from_a_checkpoint) {
+    struct slurm_job j = job();
+    struct str s = {0};
+    char called[2000], folder[600];
+    snprintf(folder, sizeof folder, "%s/m.run/checkpoints", t_dir());
+    T_OK(file_make_dir(folder));
+    T_OK(slurm_render(&j, &s));
+    t_file("m.run/checkpoints/000000000300.ckpt", "x");
+    assert_int_equal(run_script(s.s, "8", NULL, known, called, sizeof called), 75); /* a rank lost, and something to go on from */
+    assert_string_equal(called, "--mpi=pmix|--kill-on-bad-exit=1|./stretto|resume|m.run|");
+    str_free(&s);
+}
+
+TEST(states_of_a_job) {
+    struct slurm_state s;
+    assert_true(
+        slurm_state_read("JobId=5 JobName=k JobState=PENDING Reason=NonZeroExitCode Requeue=1 Restarts=8 ExitCode=75:0", &s));
+    assert_string_equal(s.name, "PENDING");
+    assert_string_equal(s.why, "NonZeroExitCode");
+    assert_int_equal(s.restarts, 8);
+    assert_false(s.over);
+    assert_true(slurm_state_read("JobId=5 JobState=FAILED DerivedExitCode=0:0 ExitCode=10:0\n", &s));
+    assert_true(s.over);
+    assert_int_equal(s.exit_code, 10);
+    assert_true(slurm_state_read("JobId=5 JobState=CANCELLED ExitCode=0:15", &s));
+    assert_true(s.over);
+    assert_int_equal(s.signal, 15);
+    assert_false(slurm_state_read("slurm_load_jobs error: Invalid job id specified", &s));
+}
+
+T_MAIN(cmocka_unit_test(times_in_every_form), cmocka_unit_test(demands_are_rendered),
+       cmocka_unit_test(names_that_a_script_cannot_hold), cmocka_unit_test(script_starts_what_was_asked_for),
+       cmocka_unit_test(script_passes_on_what_no_try_mends), cmocka_unit_test(script_asks_where_slurm_does_not_know_75),
+       cmocka_unit_test(script_goes_on_from_a_checkpoint), cmocka_unit_test(states_of_a_job))

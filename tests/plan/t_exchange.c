@@ -1,0 +1,139 @@
+/* t_exchange.c - messages between ranks, as they follow from uses: everything that is read has come, nothing twice, as much as a
+ * ring would send, and gradients of upper layers before the lower ones are done. */
+#include "t.h"
+
+#include <stdio.h>
+
+#include "model/nets.h"
+#include "plan/exchange.h"
+
+static struct machine machine;
+static struct net net;
+
+struct rig {
+    struct plan *plan;
+    struct arena arena;
+    struct plan_message *m;
+    u32 n;
+};
+
+static void rig_new(struct rig *r, i32 ranks, i32 threads, i32 B, const char *parallel) {
+    char text[48];
+    *r = (struct rig){0};
+    nets_short(&net, (struct shape){.T = 5, .I = 3, .H = 40, .w = 5}, CELL_LSTM, "loss_mse");
+    snprintf(text, sizeof text, "host*%d(cpu*%d)", ranks, threads);
+    T_OK(machine_parse(text, &machine));
+    struct plan_request q = {.net = &net, .machine = &machine, .B = B, .train = true, .nstate = 1, .parallel = parallel};
+    T_OK(plan_make(&q, &r->plan));
+    T_OK(plan_exchange(r->plan, &r->arena, &r->m, &r->n));
+}
+
+static void rig_free(struct rig *r) {
+    plan_free(r->plan);
+    arena_free(&r->arena);
+}
+
+static i64 floats(const struct rig *r, u8 kind, i32 from, i32 to) {
+    i64 sum = 0;
+    for (u32 i = 0; i < r->n; i++) {
+        const struct plan_message *m = &r->m[i];
+        bool meant = (from < 0 || m->from == from) && (to < 0 || m->to == to);
+        if (r->plan->buf[m->buf].kind == kind && m->when == MESSAGE_STEP && meant) sum += m->hi - m->lo;
+    }
+    return sum;
+}
+
+static i64 blocks(const struct rig *r, i64 n) { return (n + r->plan->norm_block - 1) / r->plan->norm_block; }
+
+/* Aligned runs of grains: what a ring sends, 2 S (n - 1) / n a rank. */
+TEST(exchange_sends_no_more_than_a_ring) {
+    for (i32 ranks = 2; ranks <= 8; ranks *= 2) {
+        struct rig r;
+        rig_new(&r, ranks, 1, 64, "data_sync");
+        const i64 S = r.plan->ntheta;
+        assert_int_equal(floats(&r, PBUF_GRAD, -1, -1), S * (ranks - 1));
+        assert_int_equal(floats(&r, PBUF_THETA, -1, -1), S * (ranks - 1));
+        for (i32 k = 0; k < ranks; k++) {
+            i64 out = floats(&r, PBUF_GRAD, k, -1), ring = S * (ranks - 1) / ranks;
+            assert_in_range(out, ring - r.plan->norm_block, ring + r.plan->norm_block);
+        }
+        rig_free(&r);
+    }
+}
+
+/* Threads of a rank sum among themselves: no message for that. */
+TEST(exchange_is_between_ranks_alone) {
+    struct rig r;
+    rig_new(&r, 2, 4, 64, "data_sync");
+    assert_int_equal(floats(&r, PBUF_GRAD, -1, -1), r.plan->ntheta);
+    for (u32 i = 0; i < r.n; i++) assert_int_not_equal(r.m[i].from, r.m[i].to);
+    rig_free(&r);
+    rig_new(&r, 1, 8, 64, "data_sync");
+    assert_int_equal(r.n, 0);
+    rig_free(&r);
+}
+
+/* Every rank has all weights and norms after the step, once; also one that has nothing to do, and when one does it all. */
+TEST(exchange_brings_weights_to_all) {
+    static const struct {
+        i32 ranks, B;
+        const char *parallel;
+    } cases[] = {{3, 64, "data_sync"}, {5, 37, "data_sync"}, {8, 8, "data_sync"}, {3, 2, "serial"}, {2, 2, "unit_split"}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct rig r;
+        rig_new(&r, cases[i].ranks, 2, cases[i].B, cases[i].parallel);
+        for (i32 k = 0; k < cases[i].ranks; k++) {
+            i64 own = 0, norms = 0;
+            for (u32 t = 0; t < r.plan->ntask; t++) {
+                const struct task *task = &r.plan->task[t];
+                if (r.plan->place[task->device].rank != k) continue;
+                own += task->kind == TASK_UPDATE ? task->hi - task->lo : 0;
+                norms += task->kind == TASK_NORM ? blocks(&r, task->hi - task->lo) : 0;
+            }
+            assert_int_equal(own + floats(&r, PBUF_THETA, -1, k), r.plan->ntheta);
+            assert_int_equal(norms + floats(&r, PBUF_NORM, -1, k), blocks(&r, r.plan->ntheta));
+        }
+        rig_free(&r);
+    }
+}
+
+/* The gradient of the head is on its way before the bottom layer begins its backward pass. */
+TEST(exchange_begins_with_the_upper_layers) {
+    struct rig r;
+    rig_new(&r, 2, 1, 64, "data_sync");
+    const i32 head = net_find_op(&net, "head");
+    u32 bottom = 0, sent = 0;
+    for (u32 t = 0; t < r.plan->ntask; t++)
+        if (r.plan->task[t].kind == TASK_BWD && r.plan->task[t].op == 0 && r.plan->task[t].device == 0) bottom = t;
+    for (u32 i = 0; i < r.n; i++) {
+        const struct plan_message *m = &r.m[i];
+        bool of_head = m->lo < net.op[head].theta0 + net.op[head].ntheta && m->hi > net.op[head].theta0;
+        if (r.plan->buf[m->buf].kind != PBUF_GRAD || m->from != 0 || !of_head) continue;
+        assert_true(m->after < bottom);
+        sent++;
+    }
+    assert_true(sent > 0);
+    rig_free(&r);
+}
+
+/* A text may place tasks anywhere; what reads activations of another process would find none. */
+TEST(exchange_of_activations_is_refused) {
+    static const char *const ops[] = {"lstm.1", "last", "head"};
+    for (size_t i = 0; i < COUNT(ops); i++) {
+        struct rig r;
+        u32 bad;
+        rig_new(&r, 2, 1, 64, "data_sync");
+        assert_null(plan_check(r.plan, &net, &bad));
+        for (u32 t = 0; t < r.plan->ntask; t++) {
+            struct task *task = &r.plan->task[t];
+            if (task->kind == TASK_FWD && task->device == 1 && task->op == net_find_op(&net, ops[i])) task->device = 0;
+        }
+        const char *what = plan_check(r.plan, &net, &bad);
+        if (!what || !strstr(what, "activations are not sent")) fail_msg("%s moved: %s", ops[i], what ? what : "nothing is said");
+        rig_free(&r);
+    }
+}
+
+T_MAIN(cmocka_unit_test(exchange_of_activations_is_refused), cmocka_unit_test(exchange_sends_no_more_than_a_ring),
+       cmocka_unit_test(exchange_is_between_ranks_alone),
+       cmocka_unit_test(exchange_brings_weights_to_all), cmocka_unit_test(exchange_begins_with_the_upper_layers))
