@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kern/kern.h"
 #include "model/nets.h"
 #include "plan/planner.h"
 #include "plan/texts.h"
@@ -51,14 +52,25 @@ static struct plan *make(const char *text, i32 B, const char *parallel) {
 
 static const char slow[] = "cpu*2 gflops=0.0005";
 
-TEST(wave_prints_draws_and_comes_back) {
+TEST(wave_prints_and_draws) {
+    struct str a = {0};
+    stack(2, 12);
+    struct plan *p = make(slow, 1, "wavefront");
+    plan_print(p, &net, &a);
+    plan_draw_text(p, &net, 100, &a);
+    bool wide = kern_get(KERN_AVX512);
+    if (wide) golden("wavefront2_b1.txt", &a);
+    str_free(&a);
+    plan_free(p);
+    if (wide) return;
+    print_message("skipped: recorded where AVX-512 is; here weights are packed otherwise, and their sizes are part of a plan\n");
+    skip();
+}
+
+TEST(wave_comes_back) {
     struct str a = {0}, b = {0};
     stack(2, 12);
     struct plan *p = make(slow, 1, "wavefront"), *back;
-    plan_print(p, &net, &a);
-    plan_draw_text(p, &net, 100, &a);
-    golden("wavefront2_b1.txt", &a);
-    str_free(&a);
     plan_print(p, &net, &a);
     struct plan_request q = request(slow, 1, "auto");
     T_OK(plan_parse(str_text(&a), "a.plan", &q, &back));
