@@ -5,8 +5,8 @@
  *     comm_end -> err  <----------------  first failure of the job
  *
  * Only the agent touches a transport (MPI wants that, and it makes overlap cheap: workers never wait for a network).  Messages of
- * a pair of ranks arrive in the order in which they were sent; sender and receiver agree beforehand on what each of them is, and
- * every message carries a head that says so: the first one that differs ends the run with a sentence that shows both sides
+ * a pair of ranks and a channel arrive in the order in which they were sent; sender and receiver agree beforehand on what each
+ * of them is, and every message carries a head that says so: the first one that differs ends the run with a sentence that shows both sides
  * (distributed.md 2.3).  No wait is without a deadline.
  *
  * One struct comm a rank; ranks are threads of one process (tests, --ranks) or processes under MPI. */
@@ -29,11 +29,16 @@ struct comm_head {
     char name[COMM_NAME]; /* for people: "grad.0", "theta" */
 };
 
+/* Messages of one channel never wait for those of the other: STEP for what follows from a plan, ROUND for what ranks tell each
+ * other while they are inside a task (slices of time). */
+enum comm_channel { CHANNEL_STEP, CHANNEL_ROUND, COMM_CHANNELS };
+
 /* A message on its way.  Owned by whoever sent or awaits it, and left alone until comm_test says that it is done. */
 struct comm_message {
     struct comm_head head;
     void *data; /* head.bytes */
     i32 peer;
+    u8 channel; /* enum comm_channel */
     bool sends, started, done;
     u64 inside[8]; /* the transport's own */
 };

@@ -19,13 +19,15 @@ struct faulty {
     struct comm_fault fault;
     i32 rank;
     u64 sent;
-    u64 *asked, *gone; /* [size] messages to a rank that it was asked for, and that went out */
+    u64 *asked, *gone; /* [size][channels] messages to a rank that it was asked for, and that went out */
     struct comm_message *late; /* swapped: goes out after the next one */
 };
 
 /* What a message keeps in the last of its `inside`: the transport inside uses the first ones. */
 enum { STATE = 6, PLACE = 7 };
 enum { HELD = 1, OUT, LOST };
+
+static i32 line(const struct comm_message *m) { return m->peer * COMM_CHANNELS + m->channel; }
 
 static f64 when(const struct faulty *f) {
     return clock_now() + f->fault.delay * (f64)rng_uniform(f->fault.seed, RNG_TEST, (u32)f->rank, f->sent);
@@ -40,7 +42,7 @@ static err send_(void *self, struct comm_message *m) {
     if (hits(f, f->fault.die)) return FAIL(E801, "rank %d was told to die at message %llu", f->rank, (unsigned long long)f->sent);
     due = when(f);
     m->inside[STATE] = hits(f, f->fault.drop) ? LOST : HELD;
-    m->inside[PLACE] = f->asked[m->peer]++;
+    m->inside[PLACE] = f->asked[line(m)]++;
     memcpy(&m->inside[0], &due, sizeof due);
     if (hits(f, f->fault.swap)) f->late = m;
     return 0;
@@ -54,7 +56,7 @@ static err recv_(void *self, struct comm_message *m) {
 
 static err go(struct faulty *f, struct comm_message *m) {
     m->inside[STATE] = OUT;
-    f->gone[m->peer]++;
+    f->gone[line(m)]++;
     return f->inside->send(f->end, m);
 }
 
@@ -63,8 +65,8 @@ static err try_go(struct faulty *f, struct comm_message *m) {
     f64 due;
     memcpy(&due, &m->inside[0], sizeof due);
     if (clock_now() < due || m == f->late) return 0;
-    const bool overtakes = f->late && f->late->peer == m->peer && m->inside[PLACE] == f->late->inside[PLACE] + 1;
-    if (f->gone[m->peer] != m->inside[PLACE] - (overtakes ? 1 : 0)) return 0;
+    const bool overtakes = f->late && line(f->late) == line(m) && m->inside[PLACE] == f->late->inside[PLACE] + 1;
+    if (f->gone[line(m)] != m->inside[PLACE] - (overtakes ? 1 : 0)) return 0;
     struct comm_message *late = f->late;
     if (overtakes) f->late = NULL;
     TRY(go(f, m));
@@ -113,8 +115,8 @@ static const struct transport faulty = {.name = "faulty",
 static err wrap(const struct transport *t, void *end, i32 rank, i32 size, const void *fault, struct comm **out) {
     struct faulty *f = mem_alloc(sizeof *f);
     if (f) *f = (struct faulty){.inside = t, .end = end, .rank = rank, .fault = *(const struct comm_fault *)fault};
-    if (f) f->asked = mem_alloc((size_t)size * sizeof *f->asked);
-    if (f) f->gone = mem_alloc((size_t)size * sizeof *f->gone);
+    if (f) f->asked = mem_alloc((size_t)size * COMM_CHANNELS * sizeof *f->asked);
+    if (f) f->gone = mem_alloc((size_t)size * COMM_CHANNELS * sizeof *f->gone);
     if (f && f->asked && f->gone) return comm_new(&faulty, f, rank, size, out);
     if (f) close_(f, false);
     else t->close(end, false);

@@ -52,8 +52,8 @@ static err open_(void *self) {
 static err send_(void *self, struct comm_message *m) {
     const struct mpi *x = self;
     struct parts *p = parts_of(m);
-    int code = x->table->send(&m->head, sizeof m->head, m->peer, p->head);
-    if (!code) code = x->table->send(m->data, m->head.bytes, m->peer, p->data);
+    int code = x->table->send(&m->head, sizeof m->head, m->peer, m->channel, p->head);
+    if (!code) code = x->table->send(m->data, m->head.bytes, m->peer, m->channel, p->data);
     p->got = NULL;
     return code ? failed(x, code, "MPI_Isend") : 0;
 }
@@ -63,8 +63,8 @@ static err recv_(void *self, struct comm_message *m) {
     struct parts *p = parts_of(m);
     p->got = mem_alloc(sizeof *p->got);
     if (!p->got) return -E601;
-    int code = x->table->recv(p->got, sizeof *p->got, m->peer, p->head);
-    if (!code) code = x->table->recv(m->data, m->head.bytes, m->peer, p->data);
+    int code = x->table->recv(p->got, sizeof *p->got, m->peer, m->channel, p->head);
+    if (!code) code = x->table->recv(m->data, m->head.bytes, m->peer, m->channel, p->data);
     return code ? failed(x, code, "MPI_Irecv") : 0;
 }
 

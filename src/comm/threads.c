@@ -1,6 +1,6 @@
 /* threads.c - ranks as threads of one process: a message is a pointer in a ring, copied once by whoever receives it.
  *
- *     ring [from][to]   | done | taken | posted | posted |       |       the receiver copies the oldest that is posted
+ *     ring [from][to][channel]   | done | taken | posted | posted |       |       the receiver copies the oldest that is posted
  *                                 ^ tail            ^ head
  */
 #include <sched.h>
@@ -29,7 +29,7 @@ struct ring {
 struct hub {
     i32 size;
     _Atomic i32 open; /* ranks that still use it */
-    struct ring *ring; /* [size][size] */
+    struct ring *ring; /* [size][size][channels] */
     _Atomic i32 failed; /* 1 + the rank that gave up first */
     _Atomic u32 told;
     struct err_record why;
@@ -40,12 +40,18 @@ struct end {
     i32 rank;
 };
 
-static struct ring *ring_of(const struct end *e, i32 from, i32 to) { return &e->hub->ring[(i64)from * e->hub->size + to]; }
+static struct ring *ring_at(const struct end *e, i32 from, i32 to, i32 channel) {
+    return &e->hub->ring[((i64)from * e->hub->size + to) * COMM_CHANNELS + channel];
+}
+
+static struct ring *ring_of(const struct end *e, const struct comm_message *m) {
+    return m->sends ? ring_at(e, e->rank, m->peer, m->channel) : ring_at(e, m->peer, e->rank, m->channel);
+}
 
 /* A message that is sent: inside[0] its number in the ring from 1 on, 0 = there was no free place as yet, or one before it found
  * none; inside[1] the messages before it. */
 static bool put(struct end *e, struct comm_message *m) {
-    struct ring *r = ring_of(e, e->rank, m->peer);
+    struct ring *r = ring_of(e, m);
     const u64 at = atomic_load_explicit(&r->head, memory_order_relaxed);
     struct slot *s = &r->slot[at % RING];
     if (at != m->inside[1]) return false;
@@ -59,7 +65,7 @@ static bool put(struct end *e, struct comm_message *m) {
 static err send_(void *self, struct comm_message *m) {
     struct end *e = self;
     m->inside[0] = 0;
-    m->inside[1] = ring_of(e, e->rank, m->peer)->wanted++;
+    m->inside[1] = ring_of(e, m)->wanted++;
     put(e, m);
     return 0;
 }
@@ -67,14 +73,14 @@ static err send_(void *self, struct comm_message *m) {
 /* inside[0] of one that is awaited: how many of this sender come before it. */
 static err recv_(void *self, struct comm_message *m) {
     struct end *e = self;
-    m->inside[0] = ring_of(e, m->peer, e->rank)->awaited++;
+    m->inside[0] = ring_of(e, m)->awaited++;
     return 0;
 }
 
 static err test_sent(struct end *e, struct comm_message *m, bool *done) {
     *done = false;
     if (m->inside[0] == 0 && !put(e, m)) return 0;
-    const struct slot *s = &ring_of(e, e->rank, m->peer)->slot[(m->inside[0] - 1) % RING];
+    const struct slot *s = &ring_of(e, m)->slot[(m->inside[0] - 1) % RING];
     *done = atomic_load_explicit(&s->taken, memory_order_acquire) >= m->inside[0];
     return 0;
 }
@@ -96,7 +102,7 @@ static err copy(struct ring *r, struct comm_message *m) {
 static err test(void *self, struct comm_message *m, bool *done) {
     struct end *e = self;
     if (m->sends) return test_sent(e, m, done);
-    struct ring *r = ring_of(e, m->peer, e->rank);
+    struct ring *r = ring_of(e, m);
     *done = false;
     if (r->tail != m->inside[0] || atomic_load_explicit(&r->head, memory_order_acquire) == r->tail) return 0;
     take(r);
@@ -109,8 +115,8 @@ static err test(void *self, struct comm_message *m, bool *done) {
 
 static void recall(void *self) {
     struct end *e = self;
-    for (i32 k = 0; k < e->hub->size; k++) {
-        struct ring *r = ring_of(e, e->rank, k);
+    for (i32 k = 0; k < e->hub->size * COMM_CHANNELS; k++) {
+        struct ring *r = ring_at(e, e->rank, k / COMM_CHANNELS, k % COMM_CHANNELS);
         take(r);
         r->cut = true;
         leave(r);
@@ -172,7 +178,7 @@ err comm_threads(i32 size, struct comm **out) { return comm_threads_by(size, pla
 err comm_threads_by(i32 size, rank_join *join, const void *arg, struct comm **out) {
     struct hub *h = mem_alloc(sizeof *h);
     for (i32 k = 0; k < size; k++) out[k] = NULL;
-    if (h) h->ring = mem_alloc((size_t)size * (size_t)size * sizeof *h->ring);
+    if (h) h->ring = mem_alloc((size_t)size * (size_t)size * COMM_CHANNELS * sizeof *h->ring);
     if (!h || !h->ring) {
         mem_free(h);
         return -E601;

@@ -114,11 +114,41 @@ static u32 waits_of(struct exec *x, u32 lane, const struct task *t, const u32 *p
     return n;
 }
 
+static struct chain chain_of(const struct exec *x, i32 op, bool backward) {
+    struct chain c;
+    x->net->op[op].layer->chain(&x->net->op[op], &x->run, backward, &c);
+    return c;
+}
+
+/* The slices of each rank, from the tasks of those who run the chain; they follow each other (plan_check). */
+static err bind_peers(struct exec *x, i32 op, bool backward) {
+    const struct plan *p = x->plan;
+    i32 n = 0, me = 0, rank[MACHINE_DEVICES], first[MACHINE_DEVICES + 1];
+    for (u32 i = 0; i < p->ntask; i++) {
+        const struct task *t = &p->task[i];
+        if (t->op != op || t->kind != (backward ? TASK_BWD : TASK_FWD)) continue;
+        const i32 at = p->place[t->device].rank;
+        if (n == 0 || rank[n - 1] != at) first[n] = t->box.b0, rank[n++] = at;
+        first[n] = t->box.b1;
+    }
+    for (i32 i = 0; i < n; i++)
+        if (rank[i] == comm_rank(x->comm)) me = i;
+    const struct chain c = chain_of(x, op, backward);
+    struct chain_solver *s = x->chain[op][backward];
+    TRY(chain_peers_new(&x->arena, &c, n, rank, first, me, &s->peers));
+    s->peers->pass = exchange_round;
+    s->peers->self = x;
+    x->rounds = true;
+    return 0;
+}
+
 /* Where rows are slices of time, an op's tasks solve its chain together. */
 static err bind_chains(struct exec *x) {
     for (i32 l = 0; l < x->net->nop; l++)
-        for (i32 way = 0; way < (x->plan->train ? 2 : 1) && op_is_chain(&x->net->op[l]); way++)
+        for (i32 way = 0; way < (x->plan->train ? 2 : 1) && op_is_chain(&x->net->op[l]); way++) {
             TRY(chain_solver_new(&x->arena, x->plan->B, imax(1, x->plan->ndevice), &x->chain[l][way]));
+            if (x->comm) TRY(bind_peers(x, l, way == 1));
+        }
     return 0;
 }
 
@@ -154,6 +184,7 @@ static err bind_lanes(struct exec *x) {
     u32 *place, *need, nwait = 0;
     const i32 own = own_devices(x);
     x->nlane = (u32)imax(1, imin(pool_size(x->pool), own));
+    if (x->comm && p->slices > 0 && (i32)x->nlane < own) x->nlane = 1; /* what others' rows wait for is then done before */
     x->alone = (i32)x->nlane < own; /* two members on one lane would wait for each other for ever */
     for (u32 i = 0; i < p->ntask; i++)
         x->teams = x->teams || (p->task[i].members > 1 && !x->alone && !op_is_chain(&x->net->op[p->task[i].op]));
@@ -236,20 +267,14 @@ const struct chain_trace *exec_chain(const struct exec *x, i32 op, bool backward
     return x->chain[op][backward] ? &x->chain[op][backward]->trace : NULL;
 }
 
-static struct chain chain_of(const struct exec *x, i32 op) {
-    struct chain c;
-    x->net->op[op].layer->chain(&x->net->op[op], &x->run, false, &c);
-    return c;
-}
-
-i32 exec_chain_state(const struct exec *x, i32 op) { return x->chain[op][0] ? chain_of(x, op).state : 0; }
+i32 exec_chain_state(const struct exec *x, i32 op) { return x->chain[op][0] ? chain_of(x, op, false).state : 0; }
 
 void exec_chain_save(const struct exec *x, i32 op, i32 row, f32 *to) {
-    const struct chain c = chain_of(x, op);
+    const struct chain c = chain_of(x, op, false);
     c.save(&c, row, to);
 }
 
 void exec_chain_load(struct exec *x, i32 op, i32 row, const f32 *from) {
-    const struct chain c = chain_of(x, op);
+    const struct chain c = chain_of(x, op, false);
     c.load(&c, row, from);
 }

@@ -36,6 +36,14 @@ struct link {
     _Alignas(64) _Atomic u64 arrived; /* the step in which it was done last */
 };
 
+/* Messages that a worker has handed to the agent in the middle of a task, and waits for. */
+struct round {
+    struct comm_message *m;
+    i32 n;
+    _Alignas(64) _Atomic u32 state;
+};
+enum { ROUND_NONE, ROUND_ASKED, ROUND_DONE };
+
 struct record { /* one span of the trace */
     u32 task;
     f64 t0, t1;
@@ -68,6 +76,7 @@ struct exec {
     u32 device0;        /* the first that is */
     struct link *link;  /* [nlink] */
     u32 nlink;
+    struct round round;    /* what a worker waits for */
     bool *pair_waits;      /* [ranks][2] for a turn of the agent: a message to or from that rank is not ready yet */
     _Atomic bool broken;   /* the agent failed: nobody waits any more */
     f64 usual;             /* seconds of a step, smoothed: what a deadline is a multiple of */
@@ -75,6 +84,7 @@ struct exec {
     u32 nlane;
     bool alone; /* member 0 of a team does the whole op, the others nothing: fewer lanes than devices, or pace says so */
     bool apart; /* alone, it does the members' rows of chains one after another (exec_apart) */
+    bool rounds; /* chains are shared with other ranks */
     bool teams; /* the plan has teams, and a lane for each member */
     struct pace pace;
     struct wait *wait;
@@ -97,8 +107,11 @@ struct totals exec_totals(const struct exec *x);
 /* exchange.c: tasks of this rank; messages of a step. */
 bool exec_is_ours(const struct exec *x, const struct task *t);
 u32 exec_lane_of(const struct exec *x, const struct task *t);
+/* The first of those who do the task together in this process, and how many they are. */
+const struct task *exec_team(const struct exec *x, const struct task *t, i32 *n);
 err exchange_bind(struct exec *x, const u32 *place); /* place: of each task in its lane */
 void exchange_begin(struct exec *x);
+bool exchange_round(void *exec, struct comm_message *m, i32 n); /* a chain_pass */
 err exchange_end(struct exec *x);
 
 void exec_task(struct exec *x, const struct task *t);              /* task.c: run one task */

@@ -9,9 +9,7 @@
 
 /* What a member tells the others, on lines of its own. */
 struct chain_member {
-    _Alignas(64) f32 scale, gap;
-    i32 open; /* slices that have to run again */
-    i64 first, again;
+    _Alignas(64) struct chain_facts size, left; /* of round 1; of the round that is compared */
 };
 
 err chain_solver_new(struct arena *a, i32 nslice, i32 nmember, struct chain_solver **out) {
@@ -47,6 +45,7 @@ struct solve {
     struct chain_solver *s;
     const struct chain *c;
     i32 me, n, k0, k1;
+    i32 first, end;            /* slices of this rank */
     i32 round, limit, longest; /* longest: slices of a chain */
     bool serial, own_limit; /* own_limit: nobody asked for one */
     i32 stale;              /* rounds after which it ends in any case; 0 = none */
@@ -66,13 +65,41 @@ static bool part_of(const struct solve *v, i32 i, i32 *k0, i32 *k1) {
     return i < (t ? v->s->napart : 1);
 }
 
+/* What members found out, and other ranks; steps: of the round, to all ranks (NULL: it is what is left that is asked for).
+ * Everybody gets the same. */
+static struct chain_facts together(const struct solve *v, i32 *steps) {
+    struct chain_solver *s = v->s;
+    struct chain_facts sum = {0};
+    if (v->me > 0 && s->peers) {
+        gate(s, v->n);
+        return s->fact;
+    }
+    for (i32 i = 0; i < v->n; i++) chain_facts_add(&sum, steps ? &s->member[i].size : &s->member[i].left);
+    if (!s->peers) return sum;
+    if (!s->lost) s->lost = !peers_facts(s->peers, &sum, steps);
+    s->fact = sum;
+    gate(s, v->n);
+    return sum;
+}
+
+/* Ends to and from other ranks, by one member for all. */
+static void hand_over(const struct solve *v) {
+    struct chain_solver *s = v->s;
+    if (!s->peers) return;
+    if (v->me == 0 && !s->lost) s->lost = !peers_ends(s->peers, v->c, s->settled, PEERS_GIVE | PEERS_TAKE);
+    gate(s, v->n);
+}
+
 static void start(struct solve *v) {
+    struct chain_member *m = &v->s->member[v->me];
     if (v->c->warm) {
         for (i32 i = 0, k0, k1; part_of(v, i, &k0, &k1); i++) v->c->warm(v->c, k0, k1);
         gate(v->s, v->n);
+        hand_over(v);
     }
     for (i32 k = v->k0; k < v->k1; k++) {
         const bool given = v->c->prev(v->c, k) < 0;
+        m->size.given += given;
         v->s->todo[k] = 1;
         atomic_store_explicit(&v->s->settled[k], given ? 1 : 0, memory_order_relaxed);
         if (!given) v->c->guess(v->c, k);
@@ -97,15 +124,23 @@ static void run(struct solve *v) {
     if (any && carries(v) && v->c->answers) v->c->answers(v->c, v->k0, v->k1, s->now);
     for (i32 k = v->k0; k < v->k1; k++) {
         s->todo[k] = s->todo[k] && !s->now[k];
-        *(v->round > 1 ? &m->again : &m->first) += s->steps[k];
-        if (v->round <= imin(s->nslice, CHAIN_ROUNDS)) s->trace.ran[(i64)(v->round - 1) * s->nslice + k] = s->steps[k];
-        if (v->round == 1) m->scale = fmaxf(m->scale, v->c->scale(v->c, k));
+        if (v->round == 1) m->size.scale = fmaxf(m->size.scale, v->c->scale(v->c, k));
+    }
+}
+
+/* The steps of a round, for the trace. */
+static void record(const struct solve *v) {
+    const struct chain_solver *s = v->s;
+    struct chain_trace *t = &v->s->trace;
+    for (i32 k = 0; k < s->nslice; k++) {
+        *(v->round > 1 ? &t->again : &t->first) += s->steps[k];
+        if (v->round <= imin(s->nslice, CHAIN_ROUNDS)) t->ran[(i64)(v->round - 1) * s->nslice + k] = s->steps[k];
     }
 }
 
 /* One that is not a number stays: what is decided of it must not depend on whose slices it is among. */
 static void widest(struct chain_member *m, f32 gap) {
-    m->gap = isnan(gap) || isnan(m->gap) ? (f32)NAN : fmaxf(m->gap, gap);
+    chain_facts_add(&m->left, &(struct chain_facts){.gap = gap});
 }
 
 /* What prev left is taken where it differs.  Only facts of earlier rounds count for `settled`: what a slice before finds out in
@@ -115,7 +150,7 @@ static void compare(struct solve *v, i32 k) {
     struct chain_member *m = &s->member[v->me];
     const i32 prev = v->c->prev(v->c, k);
     if (prev < 0 || settled_at(v, k)) {
-        m->open += s->todo[k];
+        m->left.open += s->todo[k];
         return;
     }
     const i32 at = settled_at(v, prev);
@@ -125,7 +160,7 @@ static void compare(struct solve *v, i32 k) {
     if (!(gap <= v->tol) || s->todo[k]) {
         if (!carries(v)) v->c->take(v->c, k);
         s->todo[k] = 1;
-        m->open++;
+        m->left.open++;
     }
     if (sure) atomic_store_explicit(&s->settled[k], v->round + 1, memory_order_relaxed);
 }
@@ -140,15 +175,24 @@ static void look(struct solve *v) {
     }
 }
 
-/* Each member its slices; where one begin follows from the other, the first of them all. */
+/* Where one begin follows from the other: slice after slice, rank after rank. */
+static void carry(struct solve *v) {
+    struct chain_solver *s = v->s;
+    if (s->peers && !s->lost) s->lost = !peers_ends(s->peers, v->c, s->settled, PEERS_TAKE);
+    for (i32 i = v->first; i < v->end; i++) compare(v, v->c->down ? v->end - 1 - (i - v->first) : i);
+    if (s->peers && !s->lost) s->lost = !peers_ends(s->peers, v->c, s->settled, PEERS_GIVE);
+}
+
+/* Each member its slices; where they follow from each other, the first of them all. */
 static void sweep(struct solve *v) {
-    const i32 n = v->s->nslice;
-    if (v->stale && v->round >= v->stale)
+    const bool last = v->stale && v->round >= v->stale;
+    if (!carries(v) || last) hand_over(v);
+    if (last)
         look(v);
     else if (!carries(v))
         for (i32 k = v->k0; k < v->k1; k++) compare(v, k);
     else if (v->me == 0)
-        for (i32 i = 0; i < n; i++) compare(v, v->c->down ? n - 1 - i : i);
+        carry(v);
 }
 
 /* Do gaps fall?  Over a quarter of the slices they have to lose a fiftieth at least: the largest gap of all borders stays where
@@ -159,48 +203,29 @@ static bool stands_still(const struct solve *v, f32 gap) {
     return v->round > back && !(gap < 0.98f * v->gap[(v->round - back - 1) % CHAIN_ROUNDS]);
 }
 
-/* Scale and tolerance, once everybody has run round 1. */
-static void measure(struct solve *v, const struct chain_course *how) {
-    f32 scale = 0;
-    for (i32 i = 0; i < v->n; i++) scale = fmaxf(scale, v->s->member[i].scale);
-    v->tol = how->tol * scale;
-    if (v->me == 0) v->s->trace.scale = scale;
+/* Scale, tolerance and limit, once everybody has run round 1.  Slices of a sequence, where they are cut alike: as many as there
+ * are for each that has a given begin. */
+static void measure(struct solve *v, const struct chain_course *how, const struct chain_facts *f) {
+    v->tol = how->tol * f->scale;
+    v->longest = ceil_div(v->s->nslice, imax(1, f->given));
+    v->limit = v->own_limit ? v->longest * 3 / 4 + 2 : how->rounds;
+    if (v->me == 0) v->s->trace.scale = f->scale;
 }
 
 /* Is there more to do?  Every member finds the same. */
 static bool more(struct solve *v) {
-    i32 open = 0;
-    f32 gap = 0;
-    for (i32 i = 0; i < v->n; i++) {
-        open += v->s->member[i].open;
-        gap = isnan(gap) || isnan(v->s->member[i].gap) ? (f32)NAN : fmaxf(gap, v->s->member[i].gap);
-    }
+    const struct chain_facts f = together(v, NULL);
+    const f32 gap = f.gap;
     struct chain_trace *t = &v->s->trace;
     if (v->me == 0) {
         t->rounds = v->round;
         t->serial += v->serial;
         if (gap > 0 || isnan(gap)) t->gap = gap;
     }
-    if (open == 0) return false;
+    if (f.open == 0 || v->s->lost) return false;
     v->serial = v->serial || v->round >= v->limit || (v->own_limit && stands_still(v, gap));
     v->gap[(v->round - 1) % CHAIN_ROUNDS] = gap;
     return true;
-}
-
-static void report(struct solve *v) {
-    struct chain_trace *t = &v->s->trace;
-    for (i32 i = 0; i < v->n; i++) {
-        t->first += v->s->member[i].first;
-        t->again += v->s->member[i].again;
-    }
-    v->s->forgets = chain_forgets(t, v->s->sorted);
-}
-
-/* Slices of a sequence, where they are cut alike: as many as there are for each that has a given begin. */
-static i32 longest(const struct chain *c) {
-    i32 first = 0;
-    for (i32 k = 0; k < c->nslice; k++) first += c->prev(c, k) < 0;
-    return ceil_div(c->nslice, imax(1, first));
 }
 
 /* All but `ran`, which the others may be writing to already. */
@@ -213,26 +238,28 @@ static void forget(struct chain_trace *t, i32 nslice) {
 
 void chain_solve(struct chain_solver *s, const struct chain *c, const struct chain_course *how, i32 me, i32 n, i32 k0, i32 k1) {
     struct solve v = {.s = s, .c = c, .me = me, .n = n, .k0 = k0, .k1 = k1, .round = 1};
-    struct chain_member *m = &s->member[me];
-    *m = (struct chain_member){0};
+    s->member[me] = (struct chain_member){0};
+    v.first = s->peers ? s->peers->first[s->peers->me] : 0;
+    v.end = s->peers ? s->peers->first[s->peers->me + 1] : s->nslice;
     v.own_limit = how->rounds <= 0;
     v.stale = c->down ? how->stale_back : how->stale;
-    v.longest = longest(c);
-    v.limit = v.own_limit ? v.longest * 3 / 4 + 2 : how->rounds;
     if (me == 0) forget(&s->trace, s->nslice);
+    if (me == 0) s->lost = false;
     start(&v);
     for (;; v.round++) {
         run(&v);
         gate(s, n);
-        if (v.round == 1) measure(&v, how);
-        m->open = 0;
-        m->gap = 0;
+        const struct chain_facts all = together(&v, s->steps);
+        if (v.round == 1) measure(&v, how, &all);
+        if (me == 0) record(&v);
+        s->member[me].left = (struct chain_facts){0};
         sweep(&v);
         gate(s, n);
         if (!more(&v)) break;
     }
     for (i32 i = 0, from, to; c->finish && part_of(&v, i, &from, &to); i++) c->finish(c, from, to);
-    if (me == 0) report(&v);
+    if (me == 0 && s->peers && c->kept && !s->lost) s->lost = !peers_all_ends(s->peers, c);
+    if (me == 0) s->forgets = chain_forgets(&s->trace, s->sorted);
     gate(s, n); /* what finish of one slice reads of another was still there */
 }
 

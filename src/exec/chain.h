@@ -6,13 +6,15 @@
  *
  * The slices are shared by members, workers that all call chain_solve at the same time, each with its own range of slices.  Who
  * runs which slice changes nothing: every decision is made slice by slice, or from numbers that all members see.  So is the end:
- * a slice is settled once it ran from the end of a settled one, whatever the numbers are (also NaN). */
+ * a slice is settled once it ran from the end of a settled one, whatever the numbers are (also NaN).
+ * Ranks share a chain in the same way: what members see in memory, they tell each other (chain_peers.h). */
 #ifndef STRETTO_EXEC_CHAIN_H
 #define STRETTO_EXEC_CHAIN_H
 
 #include <stdatomic.h>
 
 #include "base/arena.h"
+#include "exec/chain_peers.h"
 #include "model/chain.h"
 #include "plan/plan.h"
 
@@ -36,6 +38,9 @@ struct chain_solver {
     i32 forgets;             /* chain_forgets of the last call */
     const struct task *apart; /* not NULL: one member runs the rows of each of `napart` tasks by themselves (exec_apart) */
     i32 napart;
+    struct chain_peers *peers; /* NULL = all slices are this rank's */
+    struct chain_facts fact;   /* of all ranks */
+    bool lost;                 /* a rank is: written by member 0, before a gate */
     struct chain_member *member;
     struct chain_trace trace; /* of the last call; written by member 0, whole when all members are back */
     _Alignas(64) _Atomic u32 here;
@@ -45,7 +50,7 @@ struct chain_solver {
 err chain_solver_new(struct arena *a, i32 nslice, i32 nmember, struct chain_solver **out);
 
 /* Member `me` of n (at most nmember; all n call at once) runs the slices k0..k1; ranges of members follow each other and cover
- * all slices.  Returns when every slice is done and c->finish has run for k0..k1. */
+ * all slices of this rank.  Returns when every slice is done and c->finish has run for k0..k1. */
 void chain_solve(struct chain_solver *s, const struct chain *c, const struct chain_course *how, i32 me, i32 n, i32 k0, i32 k1);
 
 /* Steps after which re-runs had come back to what was there, of the slices that did so before their end: the 90th percentile over

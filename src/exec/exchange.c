@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "comm/comm.h"
 #include "exec/bound.h"
+#include "kern/team.h"
 
 enum { MOST_BYTES = 1 << 22 }; /* of a message: a large one would hold up what is urgent behind it */
 
@@ -25,6 +26,13 @@ bool exec_is_ours(const struct exec *x, const struct task *t) {
 u32 exec_lane_of(const struct exec *x, const struct task *t) {
     u32 device = t->device;
     return (device >= x->device0 ? device - x->device0 : device) % x->nlane;
+}
+
+const struct task *exec_team(const struct exec *x, const struct task *t, i32 *n) {
+    const struct task *first = t - t->member, *end = first + imax(1, t->members);
+    while (!exec_is_ours(x, first)) first++;
+    for (*n = 0; first + *n < end && exec_is_ours(x, first + *n);) (*n)++;
+    return first;
 }
 
 void exec_rows(const struct exec *x, i32 *b0, i32 *b1) {
@@ -154,6 +162,40 @@ err exchange_bind(struct exec *x, const u32 *place) {
     return 0;
 }
 
+/* ------------------------------------------------------------------ inside a task ------------------------------------------- */
+
+bool exchange_round(void *exec, struct comm_message *m, i32 n) {
+    struct exec *x = exec;
+    if (n == 0) return !atomic_load(&x->broken);
+    x->round.m = m;
+    x->round.n = n;
+    atomic_store_explicit(&x->round.state, ROUND_ASKED, memory_order_release);
+    for (i32 spin = 0; atomic_load_explicit(&x->round.state, memory_order_acquire) != ROUND_DONE; spin += spin <= TEAM_SPINS) {
+        if (atomic_load_explicit(&x->broken, memory_order_relaxed)) return false;
+        team_pause(spin);
+    }
+    atomic_store_explicit(&x->round.state, ROUND_NONE, memory_order_relaxed);
+    return true;
+}
+
+/* The agent's side: one look at all of them. */
+static err look_at_round(struct exec *x, bool *moved, const struct comm_message **waiting) {
+    struct round *r = &x->round;
+    i32 left = 0;
+    if (atomic_load_explicit(&r->state, memory_order_acquire) != ROUND_ASKED) return 0;
+    for (i32 k = 0; k < r->n; k++) {
+        bool done;
+        if (!r->m[k].started) TRY(comm_post(x->comm, &r->m[k]));
+        if (r->m[k].done) continue;
+        TRY(comm_test(x->comm, &r->m[k], &done));
+        *moved = *moved || done;
+        left += !done;
+        if (!done) *waiting = &r->m[k];
+    }
+    if (left == 0) atomic_store_explicit(&r->state, ROUND_DONE, memory_order_release);
+    return 0;
+}
+
 /* ------------------------------------------------------------------ running ------------------------------------------------- */
 
 static bool in_this_step(const struct exec *x, const struct link *l) {
@@ -187,22 +229,31 @@ static err look(struct exec *x, struct link *l, bool gathering, bool *moved) {
     return 0;
 }
 
+static bool is_done(const struct exec *x, const struct lane *l) {
+    return l->n == 0 || atomic_load_explicit(&l->done, memory_order_acquire) == (x->serial << 32 | l->n);
+}
+
 /* While workers compute nobody is late: they would have to wait for themselves. */
 static bool at_work(const struct exec *x) {
-    for (u32 w = 0; w < x->nlane; w++) {
-        const struct lane *l = &x->lane[w];
-        bool done = atomic_load_explicit(&l->done, memory_order_acquire) == (x->serial << 32 | l->n);
-        if (!done && l->n > 0 && !atomic_load_explicit(&l->waits, memory_order_relaxed)) return true;
-    }
+    for (u32 w = 0; w < x->nlane; w++)
+        if (!is_done(x, &x->lane[w]) && !atomic_load_explicit(&x->lane[w].waits, memory_order_relaxed)) return true;
+    return false;
+}
+
+/* A worker may still come with messages of a round. */
+static bool may_ask(const struct exec *x) {
+    for (u32 w = 0; w < x->nlane && x->rounds; w++)
+        if (!is_done(x, &x->lane[w])) return true;
     return false;
 }
 
 static err walk(struct exec *x, bool gathering) {
     for (u32 k = 0; k < x->nlink; k++) x->link[k].m.started = x->link[k].m.done = false;
     for (;;) {
-        const struct comm_message *waiting = NULL;
+        const struct comm_message *waiting = NULL, *asked = NULL;
         bool moved = false;
-        u32 left = 0;
+        u32 left = !gathering && may_ask(x);
+        TRY(look_at_round(x, &moved, &asked));
         memset(x->pair_waits, 0, 2 * (size_t)comm_size(x->comm) * sizeof *x->pair_waits);
         for (u32 k = 0; k < x->nlink; k++) {
             struct link *l = &x->link[k];
@@ -212,7 +263,7 @@ static err walk(struct exec *x, bool gathering) {
             if (!l->m.done && l->m.started && !waiting) waiting = &l->m;
         }
         if (left == 0) return 0;
-        TRY(comm_stuck(x->comm, moved, !gathering && at_work(x) ? NULL : waiting));
+        TRY(comm_stuck(x->comm, moved, asked ? asked : !gathering && at_work(x) ? NULL : waiting));
     }
 }
 
@@ -232,7 +283,9 @@ static err gather_job(struct comm *c, void *exec) {
 }
 
 void exchange_begin(struct exec *x) {
-    if (x->comm) comm_begin(x->comm, step_job, x);
+    if (!x->comm) return;
+    atomic_store_explicit(&x->round.state, ROUND_NONE, memory_order_relaxed);
+    comm_begin(x->comm, step_job, x);
 }
 
 err exchange_end(struct exec *x) { return x->comm ? comm_end(x->comm) : 0; }

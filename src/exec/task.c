@@ -30,20 +30,26 @@ static struct part part_of(const struct exec *x, const struct task *t) {
     return p;
 }
 
-/* The op's chain over the rows of its task; alone, the first member has all rows. */
+/* The op's chain over the rows of its task; alone, the first member has those of all of this process. */
 static void solve(struct exec *x, const struct task *t, bool backward) {
     const struct op *op = &x->net->op[t->op];
     struct chain c;
     op->layer->chain(op, &x->run, backward, &c);
     const struct chain_course *how = &x->plan->course;
     if (backward && !how->stale) c.forgets = x->chain[t->op][0]->forgets; /* warm begins are forgotten sooner than cold ones */
-    const bool all = x->alone || t->members == 1;
+    struct chain_solver *s = x->chain[t->op][backward];
+    i32 n;
+    const struct task *first = exec_team(x, t, &n);
+    const bool all = x->alone || n == 1;
     if (x->apart && all) {
-        x->chain[t->op][backward]->apart = t;
-        x->chain[t->op][backward]->napart = t->members;
+        s->apart = first;
+        s->napart = n;
     }
-    chain_solve(x->chain[t->op][backward], &c, how, all ? 0 : t->member, all ? 1 : t->members,
-                all ? 0 : t->box.b0, all ? x->run.B : t->box.b1);
+    if (s->peers && t == first) peers_begin(s->peers, x->serial);
+    if (all)
+        chain_solve(s, &c, how, 0, 1, first->box.b0, first[n - 1].box.b1);
+    else
+        chain_solve(s, &c, how, (i32)(t - first), n, t->box.b0, t->box.b1);
 }
 
 static void zero(struct exec *x, const struct task *t) {
@@ -75,7 +81,7 @@ static void prep(struct exec *x, const struct task *t) {
 
 void exec_task(struct exec *x, const struct task *t) {
     const struct op *op = &x->net->op[t->op];
-    if (t->member > 0 && x->alone) return;
+    if (t->member > 0 && x->alone && exec_is_ours(x, t - 1)) return;
     switch (t->kind) {
         case TASK_FWD:
             if (op_is_chain(op))

@@ -38,9 +38,16 @@ static i32 pair_index(const struct merge_pair *pair, i32 n, i32 a, i32 b) {
 
 static bool by_rows(u8 kind) { return kind == TASK_FWD || kind == TASK_BWD || kind == TASK_ZERO || kind == TASK_PREP; }
 
+static i32 ranks_of(const struct plan *p, const struct task *t) {
+    i32 n = 1;
+    for (i32 k = 1; k < t->members; k++) n += p->place[t[k].device].rank != p->place[t[k - 1].device].rank;
+    return n;
+}
+
 /* Those who run a chain together have rows that follow each other, all of them. */
 static const char *chain(const struct plan *p, u32 i) {
     const struct task *t = &p->task[i];
+    if (t->members <= 1 && p->nrank > 1) return "every rank has to have slices of each chain";
     if (t->members <= 1) return t->box.b0 == 0 && t->box.b1 == p->B ? NULL : "slices of time must be run together";
     if (t->member >= t->members) return "this member is outside of its chain";
     if (t->member > 0) {
@@ -52,11 +59,12 @@ static const char *chain(const struct plan *p, u32 i) {
         if (t[k].kind != t->kind || t[k].op != t->op || t[k].members != t->members || t[k].member != k ||
             t[k].box.b0 != t[k - 1].box.b1)
             return "some who run this chain are missing";
-        if (p->place[t[k].device].rank != p->place[t->device].rank) return "those who run a chain must share memory: one process";
+        if (p->place[t[k].device].rank < p->place[t[k - 1].device].rank) return "slices of a rank must follow each other";
         for (u32 j = 0; j < k; j++)
             if (t[j].device == t[k].device) return "two who run this chain are on one device";
     }
-    return t[t->members - 1].box.b1 == p->B ? NULL : "some who run this chain are missing";
+    if (t[t->members - 1].box.b1 != p->B) return "some who run this chain are missing";
+    return ranks_of(p, t) == p->nrank ? NULL : "every rank has to have slices of each chain";
 }
 
 static bool same_work(const struct task *a, const struct task *b) {

@@ -112,8 +112,9 @@ static struct task box_task(enum task_kind kind, u32 device, const struct op *op
                          .members = (u16)w.members};
 }
 
+/* Between ranks nothing but weights, gradients and losses is a matter of uses: what slices tell each other, chains do. */
 static void whole_chain(const struct planner *p, const struct op *op, i32 *b0, i32 *b1) {
-    if (!op_is_chain(op)) return;
+    if (!op_is_chain(op) || p->machine->nrank > 1) return;
     *b0 = 0;
     *b1 = p->q->B;
 }

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "comm/comm.h"
 #include "exec/chain.h"
 #include "exec/exec.h"
 #include "model/nets.h"
@@ -154,13 +155,15 @@ static inline void sliced_weights(struct sliced_run *g) {
     }
 }
 
-static inline void sliced_new(struct sliced_run *g, const struct sliced *s, const struct kern *k, i32 threads,
-                              struct chain_course how) {
+/* comm NULL: alone; else as one of its ranks, each of so many threads. */
+static inline void sliced_rank_new(struct sliced_run *g, const struct sliced *s, const struct kern *k, i32 threads,
+                                   struct chain_course how, struct comm *comm) {
     char text[32];
     memset(g, 0, sizeof *g);
     g->s = *s;
     sliced_net(&g->net, s);
-    snprintf(text, sizeof text, "cpu*%d", threads);
+    if (comm) snprintf(text, sizeof text, "host*%d(cpu*%d)", comm_size(comm), threads);
+    else snprintf(text, sizeof text, "cpu*%d", threads);
     T_OK(machine_parse(text, &g->machine));
     const struct optim *o = optim_find("sgd");
     struct plan_request q = {.net = &g->net, .machine = &g->machine, .B = sliced_rows(s), .train = true, .nstate = o->nstate,
@@ -169,11 +172,16 @@ static inline void sliced_new(struct sliced_run *g, const struct sliced *s, cons
     T_OK(pool_new(threads, &g->pool));
     T_OK(store_new(&g->net, o, &g->store));
     sliced_weights(g);
-    T_OK(exec_bind(g->plan, &g->net, k, g->pool, &g->store, &g->x));
+    T_OK(exec_bind_rank(g->plan, &g->net, k, g->pool, &g->store, comm, &g->x));
     for (i32 i = 0; i < g->net.nbuf; i++)
         if (g->net.buf[i].input)
             assert_non_null(g->input[i] = arena_new(&g->arena, (size_t)buf_floats(&g->net.buf[i], sliced_rows(s)) * 4));
     sliced_fill(g);
+}
+
+static inline void sliced_new(struct sliced_run *g, const struct sliced *s, const struct kern *k, i32 threads,
+                              struct chain_course how) {
+    sliced_rank_new(g, s, k, threads, how, NULL);
 }
 
 static inline void sliced_free(struct sliced_run *g) {
@@ -184,14 +192,16 @@ static inline void sliced_free(struct sliced_run *g) {
     arena_free(&g->arena);
 }
 
-static inline void sliced_train(struct sliced_run *g, f32 lr, bool warm) {
+static inline err sliced_try(struct sliced_run *g, f32 lr, bool warm) {
     struct exec_result out = {0};
     struct exec_step step = {
         .input = g->input, .loss_scale = 1.0f / (f32)(2 * g->s.W * g->s.T), .seed = 9, .step = 1, .warm = warm};
     step.hyper = (struct optim_hyper){.lr = lr, .step = 1, .grad_scale = 1};
-    T_OK(exec_step(g->x, &step, &out));
+    TRY(exec_step(g->x, &step, &out));
     g->loss = out.loss;
+    return 0;
 }
+static inline void sliced_train(struct sliced_run *g, f32 lr, bool warm) { T_OK(sliced_try(g, lr, warm)); }
 
 /* One step that changes nothing but buffers and the gradient. */
 static inline void sliced_step(struct sliced_run *g) { sliced_train(g, 0, false); }

@@ -228,6 +228,7 @@ TEST(wave_is_refused_where_there_is_none) {
     }
 }
 
-T_MAIN(cmocka_unit_test(wave_prints_draws_and_comes_back), cmocka_unit_test(wave_edges_are_between_chunks),
+T_MAIN(cmocka_unit_test(wave_prints_and_draws),
+        cmocka_unit_test(wave_comes_back), cmocka_unit_test(wave_edges_are_between_chunks),
        cmocka_unit_test(wave_forward_ends_as_early_as_any_order), cmocka_unit_test(wave_texts_that_are_wrong_are_refused),
        cmocka_unit_test(wave_check_refuses_what_is_not_a_step), cmocka_unit_test(wave_is_refused_where_there_is_none))

@@ -7,7 +7,7 @@
 
 _Static_assert(sizeof(MPI_Request) <= STRETTO_MPI_REQUEST, "a request fits");
 
-enum { TAG = 17 };
+enum { TAG = 17 }; /* of channel 0 */
 
 static MPI_Comm world;
 
@@ -21,16 +21,16 @@ static int open_(int *rank, int *size) {
     return e == MPI_SUCCESS ? 0 : e;
 }
 
-static int send_(const void *data, unsigned bytes, int to, void *request) {
+static int send_(const void *data, unsigned bytes, int to, int channel, void *request) {
     MPI_Request r;
-    int e = MPI_Isend(data, (int)bytes, MPI_BYTE, to, TAG, world, &r);
+    int e = MPI_Isend(data, (int)bytes, MPI_BYTE, to, TAG + channel, world, &r);
     memcpy(request, &r, sizeof r);
     return e == MPI_SUCCESS ? 0 : e;
 }
 
-static int recv_(void *data, unsigned bytes, int from, void *request) {
+static int recv_(void *data, unsigned bytes, int from, int channel, void *request) {
     MPI_Request r;
-    int e = MPI_Irecv(data, (int)bytes, MPI_BYTE, from, TAG, world, &r);
+    int e = MPI_Irecv(data, (int)bytes, MPI_BYTE, from, TAG + channel, world, &r);
     memcpy(request, &r, sizeof r);
     return e == MPI_SUCCESS ? 0 : e;
 }

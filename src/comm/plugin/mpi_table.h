@@ -5,14 +5,14 @@
 #ifndef STRETTO_COMM_MPI_TABLE_H
 #define STRETTO_COMM_MPI_TABLE_H
 
-enum { STRETTO_MPI_ABI = 1, STRETTO_MPI_REQUEST = 16 /* bytes that a request takes at most */ };
+enum { STRETTO_MPI_ABI = 2, STRETTO_MPI_REQUEST = 16 /* bytes that a request takes at most */ };
 
 struct stretto_mpi {
     int abi;
     const char *library; /* "Open MPI", "MPICH" */
     int (*open)(int *rank, int *size);
-    int (*send)(const void *data, unsigned bytes, int to, void *request);
-    int (*recv)(void *data, unsigned bytes, int from, void *request);
+    int (*send)(const void *data, unsigned bytes, int to, int channel, void *request);
+    int (*recv)(void *data, unsigned bytes, int from, int channel, void *request);
     int (*test)(void *request, int *done); /* once done, done for good */
     int (*close)(void);
     void (*say)(int code, char text[256]);

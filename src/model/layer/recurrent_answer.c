@@ -156,7 +156,6 @@ static f32 carry(const struct way *w, i32 prev, i32 k, f32 tol, f32 *expand, f32
 f32 way_carry_fwd(const struct chain *c, i32 k, f32 tol) {
     const struct way w = way_of(c, false);
     const i32 prev = w.after[k];
-    w.next[prev] = k;
     const f32 gap = carry(&w, prev, k, tol, w.answer, w.ask);
     if (gap <= tol) return gap;
     for (i32 i = 0; i < w.rank; i++) way_copy(&w, direction(&w, w.ask, i), k, direction(&w, w.answer, i), prev);

@@ -135,13 +135,20 @@ static void run_chunks(const struct way *w, struct cell_box *box, i32 k0, i32 k1
     for (i32 b = k0; b < k1 && !again; b++) steps[b] = w->going[b] ? w->op->T : 0;
 }
 
+/* The row that goes on from row b, or -1: rows of a sequence are in its order. */
+static i32 heir_of(const struct way *w, i32 b) {
+    for (i32 k = b + 1; k < w->r->B; k++)
+        if (w->after[k] == b) return k;
+    return -1;
+}
+
 static void run_fwd(const struct chain *c, i32 k0, i32 k1, const u8 *todo, bool again, f32 tol, i32 *steps) {
     const struct way w = way_of(c, false);
     for (i32 b = k0; b < k1; b++) {
         w.going[b] = todo[b];
         way_at_rest(&w, b);
         if (again) continue;
-        w.next[b] = -1;
+        w.next[b] = heir_of(&w, b);
         if (w.after[b] < 0) way_copy(&w, w.begin, b, w.given, b);
         way_ask_anything(&w, b);
     }
@@ -265,10 +272,8 @@ static f32 scale_bwd(const struct chain *c, i32 k) {
     return most;
 }
 
-/* Comparing rows is also where a row learns who goes on from it: all rows have said "nobody" by now. */
 static f32 gap_fwd(const struct chain *c, i32 k) {
     const struct way w = way_of(c, false);
-    w.next[w.after[k]] = k;
     return way_distance(&w, w.end, w.after[k], NULL, w.begin, k);
 }
 
@@ -280,6 +285,29 @@ static f32 gap_bwd(const struct chain *c, i32 k) {
 static void take_fwd(const struct chain *c, i32 k) {
     const struct way w = way_of(c, false);
     way_copy(&w, w.begin, k, w.end, w.after[k]);
+}
+
+/* ------------------------------------------------------------------ between ranks ------------------------------------------- */
+
+/* Forward, the end and what is known of how it answers; backward, the same of the other set of directions. */
+static f32 *known_of(const struct way *w) { return w->back ? w->ask : w->answer; }
+
+static void give(const struct chain *c, i32 k, f32 *to) {
+    const struct way w = way_of(c, c->down);
+    for (i32 i = 0; i <= w.rank; i++) {
+        const f32 *from = i == 0 ? w.end : known_of(&w) + (i - 1) * w.states * w.plane;
+        for (i32 s = 0; s < w.states; s++, to += w.Hp) memcpy(to, from + s * w.plane + (i64)k * w.Hp, (size_t)w.Hp * sizeof *to);
+    }
+    for (i32 i = 0; i < w.rank; i++) to[i] = w.share[(i64)i * w.r->B + k];
+}
+
+static void get(const struct chain *c, i32 k, const f32 *from) {
+    const struct way w = way_of(c, c->down);
+    for (i32 i = 0; i <= w.rank; i++) {
+        f32 *to = i == 0 ? w.end : known_of(&w) + (i - 1) * w.states * w.plane;
+        for (i32 s = 0; s < w.states; s++, from += w.Hp) memcpy(to + s * w.plane + (i64)k * w.Hp, from, (size_t)w.Hp * sizeof *to);
+    }
+    for (i32 i = 0; i < w.rank; i++) w.share[(i64)i * w.r->B + k] = from[i];
 }
 
 /* ------------------------------------------------------------------ at the end ---------------------------------------------- */
@@ -325,6 +353,7 @@ static void finish_bwd(const struct chain *c, i32 k0, i32 k1) {
 
 void recurrent_chain(const struct op *op, const struct run *r, bool backward, struct chain *out) {
     *out = backward ? (struct chain){.prev = prev_bwd,
+                                     .heir = prev_fwd,
                                      .warm = warm_bwd,
                                      .guess = guess_bwd,
                                      .run = run_bwd,
@@ -335,6 +364,7 @@ void recurrent_chain(const struct op *op, const struct run *r, bool backward, st
                                      .carry = way_carry_bwd,
                                      .finish = finish_bwd}
                     : (struct chain){.prev = prev_fwd,
+                                     .heir = prev_bwd,
                                      .guess = guess_fwd,
                                      .run = run_fwd,
                                      .scale = scale_fwd,
@@ -350,6 +380,9 @@ void recurrent_chain(const struct op *op, const struct run *r, bool backward, st
     out->forgets = -1;
     out->kept = !backward && r->warm;
     out->state = cell_of(op->spec.cell)->states * round_up(op->F, LANES);
+    out->hand = (1 + out->rank) * out->state + out->rank;
+    out->give = give;
+    out->get = get;
     out->save = save_end;
     out->load = load_end;
 }

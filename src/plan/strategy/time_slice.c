@@ -9,23 +9,36 @@
 #include "plan/slice.h"
 #include "plan/strategy/strategy.h"
 
-/* Slices of one chain are run by devices that share memory, in whole grains. */
-static i32 devices(const struct planner *p) { return imin(machine_together(p->machine), p->ngrain); }
+/* Slices are shared out in whole grains: to all devices, or, where these are more, to as many of each rank as there are grains
+ * for.  Every rank has some, since every rank has to know how the chains went. */
+static i32 devices(const struct planner *p, u32 *out) {
+    const struct machine *m = p->machine;
+    i32 n = 0, seen = 0;
+    for (i32 d = 0; d < m->ndevice; d++) {
+        seen = d > 0 && m->device[d].rank == m->device[d - 1].rank ? seen + 1 : 0;
+        const i32 share = p->ngrain / m->nrank + (m->device[d].rank < p->ngrain % m->nrank);
+        if (m->ndevice <= p->ngrain || seen < share) out[n++] = (u32)d;
+    }
+    return n;
+}
 
 static const char *applicable(struct planner *p) {
     if (!p->sliced) return planner_why(p, "the sequences of this net are not cut in time");
     if (p->wanted && p->wanted != p->q->slices)
         return planner_why(p, "%d slices are wanted, the rows of this net are %d slices", p->wanted, p->q->slices);
+    if (p->machine->nrank > p->ngrain)
+        return planner_why(p, "%d slices are %d shares (grains) at most, for %d ranks", p->q->B, p->ngrain, p->machine->nrank);
     return NULL;
 }
 
 static err cut(struct planner *p, struct slice whole) {
     struct slice box[MACHINE_DEVICES];
     f64 weight[MACHINE_DEVICES];
-    i32 who[MACHINE_DEVICES], n = devices(p);
-    for (i32 i = 0; i < n; i++) weight[i] = p->machine->device[i].weight;
+    u32 device[MACHINE_DEVICES];
+    i32 who[MACHINE_DEVICES], n = devices(p, device);
+    for (i32 i = 0; i < n; i++) weight[i] = p->machine->device[device[i]].weight;
     p->npiece = slice_cut_weight(whole, AXIS_B, p->grain, n, weight, box, who);
-    for (i32 i = 0; i < p->npiece; i++) p->piece[i] = (struct piece){box[i], (u32)who[i]};
+    for (i32 i = 0; i < p->npiece; i++) p->piece[i] = (struct piece){box[i], device[who[i]]};
     return 0;
 }
 

@@ -1,0 +1,52 @@
+/* chain_peers.h - a chain whose slices are shared among ranks: what ranks tell each other between rounds.
+ *
+ *     rank 0   slices 0..8     | run | facts to all, ends to heirs | compare | facts | run ..
+ *     rank 1   slices 8..16    | run | facts to all, ends to heirs | compare | facts | run ..
+ *
+ * One member of each rank calls these, in the same order on every rank; the messages go by the agent, in a channel of their own.
+ * All return false when a rank is lost: the step is void then, and the chain ends. */
+#ifndef STRETTO_EXEC_CHAIN_PEERS_H
+#define STRETTO_EXEC_CHAIN_PEERS_H
+
+#include "base/arena.h"
+#include "comm/comm.h"
+#include "model/chain.h"
+
+/* What all members of all ranks found out, as one: the largest, or the sum. */
+struct chain_facts {
+    f32 scale, gap; /* a gap that is no number stays one */
+    i32 open, given; /* slices that have to run again; whose begin is given */
+};
+void chain_facts_add(struct chain_facts *sum, const struct chain_facts *f);
+
+/* Hands n messages to the agent and waits until all have gone or come. */
+typedef bool chain_pass(void *self, struct comm_message *m, i32 n);
+
+struct chain_peers {
+    chain_pass *pass;
+    void *self;
+    u64 serial;  /* of the step */
+    u32 turn;    /* calls of this chain in this step */
+    i32 n, me;   /* ranks; place of this one among them */
+    i32 *rank;   /* [n] */
+    i32 *first;  /* [n + 1] slices first[i]..first[i+1] are those of rank[i] */
+    /* their own */
+    struct comm_message *m;
+    char *out, **in;  /* facts and steps of this rank, of the others */
+    f32 *give, *take; /* states of this rank's slices; of all slices */
+    struct heir { i32 from, to; } *list;
+};
+
+/* c: a chain as it will be run; first and rank have n + 1 and n entries and are copied. */
+err chain_peers_new(struct arena *a, const struct chain *c, i32 n, const i32 *rank, const i32 *first, i32 me,
+                    struct chain_peers **out);
+void peers_begin(struct chain_peers *p, u64 serial);
+
+/* f: this rank's facts in, those of all out.  steps [nslice], of this rank's slices in, of all out; may be NULL. */
+bool peers_facts(struct chain_peers *p, struct chain_facts *f, i32 *steps);
+/* What slices leave to heirs on other ranks, with where they are settled: given, taken, or both at once. */
+enum { PEERS_GIVE = 1, PEERS_TAKE = 2 };
+bool peers_ends(struct chain_peers *p, const struct chain *c, _Atomic i32 *settled, i32 what);
+bool peers_all_ends(struct chain_peers *p, const struct chain *c); /* c->save of every slice to every rank */
+
+#endif

@@ -1,0 +1,186 @@
+/* t_slice_ranks.c - slices of time on several ranks: the bits of one rank, whatever is between them; a rank that goes is named
+ * (test 15 of time_parallel.md 9). */
+#include "t.h"
+
+#include <pthread.h>
+
+#include "slices.h"
+
+enum { RANKS = 8, STEPS = 3 };
+
+struct rank {
+    struct sliced_run g;
+    struct comm *comm;
+    bool warm;
+    i32 leaves_at; /* a step; -1 = never */
+    err e;
+    struct err_record why;
+    pthread_t thread;
+};
+
+/* No assertion on threads that are not the test's. */
+static err steps(struct rank *r) {
+    TRY(comm_meet(r->comm));
+    for (i32 i = 0; i < STEPS; i++) {
+        if (i == r->leaves_at) return FAIL(E703, "the disk of this rank is full");
+        TRY(sliced_try(&r->g, 0.05f, r->warm));
+    }
+    return 0;
+}
+
+static void *live(void *self) {
+    struct rank *r = self;
+    r->e = steps(r);
+    if (r->e < 0) r->why = *err_last();
+    if (r->e < 0) comm_give_up(r->comm);
+    return NULL;
+}
+
+struct job {
+    struct sliced s;
+    struct chain_course how;
+    const struct comm_fault *fault;
+    bool warm;
+    i32 leaves;
+};
+
+static void run(const struct job *j, i32 ranks, i32 threads, struct rank *r) {
+    struct comm *comm[RANKS];
+    T_OK(j->fault ? comm_faulty(ranks, j->fault, comm) : comm_threads(ranks, comm));
+    for (i32 k = 0; k < ranks; k++) {
+        r[k] = (struct rank){.comm = comm[k], .warm = j->warm, .leaves_at = k == j->leaves ? 1 : -1};
+        sliced_rank_new(&r[k].g, &j->s, kern_best(), threads, j->how, comm[k]);
+    }
+    for (i32 k = 0; k < ranks; k++) assert_int_equal(pthread_create(&r[k].thread, NULL, live, &r[k]), 0);
+    for (i32 k = 0; k < ranks; k++) pthread_join(r[k].thread, NULL);
+}
+
+static void done(struct rank *r, i32 ranks) {
+    for (i32 k = 0; k < ranks; k++) {
+        sliced_free(&r[k].g);
+        comm_free(r[k].comm);
+    }
+}
+
+static void same_trace(const struct rank *r, const struct sliced_run *one, i32 op, bool backward) {
+    const struct chain_trace *a = exec_chain(r->g.x, op, backward), *b = exec_chain(one->x, op, backward);
+    if (!b) return;
+    assert_int_equal(a->rounds, b->rounds);
+    assert_int_equal(a->serial, b->serial);
+    assert_int_equal(a->first, b->first);
+    assert_int_equal(a->again, b->again);
+    assert_memory_equal(a->ran, b->ran, (size_t)(b->nslice * imin(b->rounds, CHAIN_ROUNDS)) * sizeof *b->ran);
+}
+
+static void same_bits(const struct job *j) {
+    static const struct {
+        i32 ranks, threads;
+    } cases[] = {{2, 1}, {3, 2}, {4, 1}, {8, 1}};
+    static struct rank r[RANKS];
+    struct sliced_run one;
+    sliced_new(&one, &j->s, kern_best(), 1, j->how);
+    for (i32 i = 0; i < STEPS; i++) sliced_train(&one, 0.05f, j->warm);
+    for (size_t i = 0; i < (t_few() ? 2 : COUNT(cases)); i++) {
+        if (cases[i].ranks > one.plan->ngrain) continue;
+        run(j, cases[i].ranks, cases[i].threads, r);
+        for (i32 k = 0; k < cases[i].ranks; k++) {
+            if (r[k].e < 0 || r[k].g.loss != one.loss)
+                fail_msg("%d ranks of %d threads, rank %d: loss %.17g, alone %.17g; %s", cases[i].ranks, cases[i].threads, k,
+                         r[k].g.loss, one.loss, r[k].e < 0 ? r[k].why.text : "");
+            assert_memory_equal(r[k].g.store.theta, one.store.theta, (size_t)one.net.ntheta * sizeof(f32));
+            for (i32 l = 0; l < one.net.nop; l++)
+                for (i32 way = 0; way < 2; way++) same_trace(&r[k], &one, l, way);
+        }
+        done(r, cases[i].ranks);
+    }
+    sliced_free(&one);
+}
+
+static struct job plain(void) {
+    struct job j = {.leaves = -1};
+    j.s = (struct sliced){.W = 1, .T = 1200, .P = 16, .I = 3, .H = 20, .L = 2, .cell = CELL_LSTM, .state = true, .spread = 2};
+    return j;
+}
+
+TEST(slices_on_ranks_give_the_bits_of_one) {
+    for (i32 cell = 0; cell < (t_few() ? 1 : cell_count()); cell++) {
+        struct job j = plain();
+        j.s.cell = (enum cell_kind)cell;
+        same_bits(&j);
+    }
+}
+
+TEST(slices_of_unlike_length_and_several_sequences) {
+    struct job j = plain();
+    j.s.W = 3, j.s.T = 1207, j.s.P = 8, j.s.rate = 0.2f;
+    same_bits(&j);
+}
+
+TEST(slices_that_remember_long_and_go_one_after_another) {
+    struct job j = plain();
+    j.s.slow = 2, j.s.forget = 6;
+    same_bits(&j);
+    j.how.rounds = 2;
+    same_bits(&j);
+}
+
+TEST(begins_that_are_foreseen_travel_from_rank_to_rank) {
+    for (i32 rank = 1; rank <= 3; rank += 2) {
+        struct job j = plain();
+        j.s.slow = 2, j.s.forget = 6, j.s.rank = rank;
+        same_bits(&j);
+    }
+}
+
+TEST(stale_and_warm_begins_and_gates_made_anew) {
+    struct job j = plain();
+    j.how = (struct chain_course){.stale = 1, .stale_back = 1};
+    j.warm = true;
+    same_bits(&j);
+    j.how = (struct chain_course){0};
+    j.s.recompute = true;
+    same_bits(&j);
+}
+
+TEST(rounds_whose_messages_are_late_give_the_same_bits) {
+    const struct comm_fault late = {.delay = 1e-3, .seed = 5};
+    struct job j = plain();
+    j.fault = &late;
+    j.s.rank = 1;
+    same_bits(&j);
+}
+
+/* The others are in the middle of a chain, or wait for its first message: all of them end, and say whose fault it is. */
+TEST(a_rank_that_leaves_is_named_by_all) {
+    static struct rank r[RANKS];
+    struct job j = plain();
+    j.leaves = 1;
+    run(&j, 4, 1, r);
+    for (i32 k = 0; k < 4; k++) {
+        assert_int_equal(r[k].e, -E703);
+        if (k != 1 && !strstr(r[k].why.text, "rank 1: the disk of this rank is full"))
+            fail_msg("rank %d says: %s", k, r[k].why.text);
+    }
+    done(r, 4);
+}
+
+TEST(too_few_shares_for_the_ranks_are_refused) {
+    struct net net;
+    struct machine m;
+    struct plan *p;
+    struct sliced s = plain().s;
+    s.P = 4;
+    sliced_net(&net, &s);
+    T_OK(machine_parse("host*6(cpu*1)", &m));
+    struct plan_request q = {.net = &net, .machine = &m, .B = sliced_rows(&s), .train = true, .nstate = 1, .parallel = "time",
+                             .slices = s.P};
+    T_FAILS(plan_make(&q, &p), E401);
+    assert_non_null(strstr(err_last()->text, "for 6 ranks"));
+}
+
+T_MAIN(cmocka_unit_test(slices_on_ranks_give_the_bits_of_one), cmocka_unit_test(slices_of_unlike_length_and_several_sequences),
+       cmocka_unit_test(slices_that_remember_long_and_go_one_after_another),
+       cmocka_unit_test(begins_that_are_foreseen_travel_from_rank_to_rank),
+       cmocka_unit_test(stale_and_warm_begins_and_gates_made_anew),
+       cmocka_unit_test(rounds_whose_messages_are_late_give_the_same_bits),
+       cmocka_unit_test(a_rank_that_leaves_is_named_by_all), cmocka_unit_test(too_few_shares_for_the_ranks_are_refused))
