@@ -50,19 +50,14 @@ static void name_files(struct inner *in) {
     snprintf(in->model, sizeof in->model, "%.*s", (int)(n - tail), data);
 }
 
-/* A plan for so many ranks; slices of time meet in the memory of one. */
+/* Is there a plan for so many ranks? */
 static stretto_err check_plan(struct cli *c, stretto_data *data, const struct slurm_job *j) {
     const i32 ranks = j->nodes * j->ranks_per_node;
     stretto_plan *p = NULL;
-    char *text = NULL, machine[64];
+    char machine[64];
     snprintf(machine, sizeof machine, "host*%d(cpu*%d)", ranks, j->threads > 0 ? j->threads : 1);
     TRY(stretto_config_flag(c->config, "machine", machine));
     stretto_err e = stretto_plan_new(c->config, data, &p);
-    if (e >= 0) e = stretto_plan_summary(p, 0, &text);
-    if (e >= 0 && ranks > 1 && strncmp(text, "strategy time_slice", 19) == 0)
-        e = FAIL_AT(E401, "--parallel", "submit --nodes 1 --ranks-per-node 1   or   --parallel data_sync",
-                    "slices of time meet in the memory of one rank, this run has %d ranks", ranks);
-    stretto_text_free(text);
     stretto_plan_free(p);
     return e;
 }

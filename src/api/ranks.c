@@ -182,13 +182,31 @@ static err threads_fit(i32 size, const struct learner *learner, const struct for
     return e;
 }
 
+static i32 shares_of(const struct forecast_spec *spec, i32 rows, i32 slices) {
+    const i32 B = rows / spec->slices * slices;
+    return ceil_div(B, plan_slice_grain(B, spec->precision != PREC_F32));
+}
+
+/* Slices are dealt out in tiles of rows; every rank has to have one, whatever `auto` chose: that it chose by the data alone is
+ * what makes the bits those of one rank. */
+static err slices_for_all(const struct forecast_spec *spec, const struct forecast_job *job, i32 size) {
+    char fix[80];
+    i32 nwin, rows, enough = spec->slices;
+    if (spec->slices < 2) return 0;
+    TRY(forecast_rows(spec, forecast_epoch(spec, job->split.train), job->series->ntarget, &nwin, &rows));
+    const i32 have = shares_of(spec, rows, spec->slices);
+    if (have >= size) return 0;
+    while (shares_of(spec, rows, enough) < size && enough < forecast_steps(spec)) enough *= 2;
+    snprintf(fix, sizeof fix, "--ranks %d   or   --parallel time:%d", have, enough);
+    return FAIL_AT(E401, "--parallel", fix, "%d slices of time in %d row%s are %d tiles to deal out, this run has %d ranks",
+                   spec->slices, rows, rows > 1 ? "s" : "", have, size);
+}
+
 err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const struct forecast_job *job, struct forecaster **out) {
     const i32 size = t->shop.ranks ? t->shop.ranks->nrank : 1;
     struct forecast_job mine = *job;
     if (size == 1) return learner->fit(job, out);
-    if (t->spec.slices > 1)
-        return FAIL_AT(E401, "--parallel", "--ranks 1   or   --parallel data_sync",
-                       "slices of time meet in the memory of one rank, this run has %d ranks", size);
+    TRY(slices_for_all(&t->spec, job, size));
     event_note(&t->events, EVENT_NOTE, "%d ranks (%s) of %d thread%s", size,
                t->shop.comm ? comm_transport(t->shop.comm) : "threads", t->shop.machine->ndevice,
                t->shop.machine->ndevice > 1 ? "s" : "");

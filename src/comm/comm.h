@@ -6,8 +6,8 @@
  *
  * Only the agent touches a transport (MPI wants that, and it makes overlap cheap: workers never wait for a network).  Messages of
  * a pair of ranks and a channel arrive in the order in which they were sent; sender and receiver agree beforehand on what each
- * of them is, and every message carries a head that says so: the first one that differs ends the run with a sentence that shows both sides
- * (distributed.md 2.3).  No wait is without a deadline.
+ * of them is, and every message carries a head that says so: the first one that differs ends the run with a sentence that
+ * shows both sides (distributed.md 2.3).  No wait is without a deadline.
  *
  * One struct comm a rank; ranks are threads of one process (tests, --ranks) or processes under MPI. */
 #ifndef STRETTO_COMM_COMM_H

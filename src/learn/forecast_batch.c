@@ -41,6 +41,11 @@ static struct window_dst dst(const struct batcher *b, const struct batch_slot *s
     return (struct window_dst){.p = s->input[i], .ld = buf_fp(&b->net->buf[i]), .B = b->B};
 }
 
+bool batch_lays_out(const struct batcher *b, i32 i, i32 r) {
+    const char *name = b->net->buf[i].name;
+    return batch_ours(b, r) || strcmp(name, "y") == 0 || strcmp(name, "after") == 0 || strcmp(name, "length") == 0;
+}
+
 /* The last values of the context, as targets are laid out: what an unrolled decoder begins with. */
 static void fill_first(const struct batcher *bt, const struct batch_slot *s, i32 i, i32 r, i32 steps) {
     const struct window_shape *p = bt->shape;
@@ -141,7 +146,7 @@ void batch_fill(struct batcher *b, i32 slot, i32 rows) {
     s->rows = rows;
     for (i32 i = 0; i < b->net->nbuf; i++)
         for (i32 r = 0; r < b->B && b->net->buf[i].input; r++)
-            if (batch_ours(b, r) || strcmp(b->net->buf[i].name, "y") == 0)
+            if (batch_lays_out(b, i, r))
                 s->present += fill_input(b, s, i, r, r % windows < rows && s->seen[r] > 0);
 }
 

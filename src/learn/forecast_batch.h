@@ -51,6 +51,9 @@ err batcher_new(const struct forecaster *f, const struct net *net, const struct 
 void batcher_free(struct batcher *b);
 
 static inline bool batch_ours(const struct batcher *b, i32 r) { return r >= b->row0 && r < b->row1; }
+/* Is row r of input i laid out here?  Those of this rank are; of all rows the targets, which are counted, and how slices follow
+ * each other. */
+bool batch_lays_out(const struct batcher *b, i32 i, i32 r);
 
 /* Lay out the windows whose origin[] and col[] were set in the slot, rows of them. */
 void batch_fill(struct batcher *b, i32 slot, i32 rows);

@@ -140,6 +140,13 @@ static void warn_stale(struct fit *t, const struct summary *s) {
     w->told |= TOLD_STALE;
 }
 
+/* Every rank has to have slices to run. */
+static bool too_few(const struct fit *t, i32 slices) {
+    const i32 B = t->engine.B / t->f->spec.slices * slices;
+    const struct machine *ranks = t->job->use.ranks;
+    return slices > 1 && ranks && ceil_div(B, plan_slice_grain(B, t->f->spec.precision != PREC_F32)) < ranks->nrank;
+}
+
 bool slices_outgrown(void *fit) {
     struct fit *t = fit;
     struct slice_watch *w = &t->f->watch;
@@ -152,7 +159,7 @@ bool slices_outgrown(void *fit) {
     }
     if (s.again <= AGAIN_MOST && s.serial == 0) return false;
     i32 fewer = w->slices / 2 < imax(2, t->f->spec.slices_least) ? t->f->spec.slices_least : w->slices / 2;
-    if (fewer < 1 || fewer >= w->slices) {
+    if (fewer < 1 || too_few(t, fewer) || fewer >= w->slices) {
         warn(t, &s);
         return false;
     }

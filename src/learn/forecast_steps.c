@@ -111,13 +111,13 @@ static void fill_numbers(const struct batcher *b, const struct batch_slot *s, i3
     }
 }
 
-/* Row r of every input; the states of a stream are not ours.  Of a row that another rank has, the targets are counted. */
+/* Row r of every input; the states of a stream are not ours. */
 static err fill_row(const struct batcher *b, struct batch_slot *s, i32 r) {
     for (i32 i = 0; i < b->net->nbuf; i++) {
         const struct buf *buf = &b->net->buf[i];
         if (!buf->input || strncmp(buf->name, "state.", 6) == 0) continue;
         if (strcmp(buf->name, "y") == 0) s->present += fill_y(b, s, i, r);
-        else if (!batch_ours(b, r)) continue;
+        else if (!batch_lays_out(b, i, r)) continue;
         else if (buf->ids) fill_ids(b, s, i, r);
         else if (strcmp(buf->name, "base") == 0) TRY(fill_base(b, s, i, r));
         else fill_numbers(b, s, i, r);

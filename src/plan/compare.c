@@ -54,20 +54,30 @@ static err one(const struct plan_request *q, const struct strategy *s, struct pl
     return 0;
 }
 
+/* Devices that have something to do. */
+static i32 at_work(const struct plan *p) {
+    bool busy[MACHINE_DEVICES] = {0};
+    i32 n = 0;
+    for (u32 i = 0; i < p->ntask; i++) {
+        n += !busy[p->task[i].device];
+        busy[p->task[i].device] = true;
+    }
+    return n;
+}
+
 /* A row of slices: with how many rounds, by what is said of the memory, and on whose devices. */
 static err cut_row(const struct plan_request *q, f64 serial, struct str *out) {
     struct plan_request r = *q;
     struct plan *p;
-    i32 T = 1, devices = 0;
+    i32 T = 1;
     r.parallel = "time_slice";
     TRY(plan_make(&r, &p));
     for (i32 l = 0; l < q->net->nop; l++) T = imax(T, q->net->op[l].T);
-    for (u32 i = 0; i < p->ntask; i++) devices = imax(devices, (i32)p->task[i].device + 1);
+    const i32 devices = at_work(p);
     row(p, serial, out);
     str_addf(out, "     %d steps, w %d: %d rounds", T, q->forgets, 1 + ceil_div(q->forgets, T));
     if (devices < q->machine->ndevice)
-        str_addf(out, "; %d of %d devices%s", devices, q->machine->ndevice,
-                 q->machine->nrank > 1 ? ", slices do not leave the first rank" : "");
+        str_addf(out, "; %d of %d devices have slices", devices, q->machine->ndevice);
     str_add(out, "\n");
     plan_free(p);
     return 0;

@@ -116,6 +116,12 @@ static f64 rounds(const struct op *op, const struct task *t, i32 forgets) {
     return 1 + (t->kind == TASK_FWD ? again : 1.5 * again);
 }
 
+/* What ranks tell each other before and after they compare, and at the end: small messages, round after round. */
+static f64 between_ranks(const struct plan *p, const struct machine *m, const struct op *op) {
+    const i32 n = 2 + ceil_div(imax(0, p->forgets - 1), op->T);
+    return p->nrank > 1 ? 3e-6 * m->link_us * n : 0;
+}
+
 /* Of a chunk: its share of the steps. */
 static f64 seconds(const struct plan *p, const struct net *n, const struct machine *m, const struct task *t) {
     const struct device *d = &m->device[t->device];
@@ -127,7 +133,7 @@ static f64 seconds(const struct plan *p, const struct net *n, const struct machi
     f64 flops = op->layer->flops ? op->layer->flops(op, n, t->box.b1 - t->box.b0, t->kind == TASK_BWD) : 0;
     f64 rate = d->gflops * 1e9, per_float = FLOAT_FLOPS / rate, share = RATE_SHARE * few_rows(op, t);
     f64 s = dmax(dmax(flops / (rate * share), bytes / speed), floats_written(p, t) * per_float);
-    if (op_is_chain(op)) return s * rounds(op, t, p->forgets);
+    if (op_is_chain(op)) return s * rounds(op, t, p->forgets) + between_ranks(p, m, op);
     return t->members > 1 ? member_seconds(p, n, m, t, s) : part * s;
 }
 

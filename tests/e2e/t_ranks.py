@@ -73,6 +73,37 @@ class Ranks(Case):
             self.train("two%d" % k, "--ranks", 3, "--parallel", "data_sync", data=data, options=[*some, *more])
             self.same_model("one%d.model" % k, "two%d.model" % k, " ".join(more))
 
+    SLICED = ["--target", "y", "--horizon", "1", "--context", "2048", "--parallel", "time:16", "--hidden", "20", "--steps", "12"]
+
+    def long(self):
+        self.stretto("sample", "long-memory", "--rows", "9000", "-o", "long.csv")
+        return self.path("long.csv")
+
+    def test_slices_of_time(self):
+        data = self.long()
+        for k, more in enumerate(([], ["--slice-rank", "2", "--recompute"], ["--slice-rounds", "1"])):
+            self.train("one%d" % k, "--threads", 1, *more, data=data, options=self.SLICED)
+            for ranks, threads in ((2, 1), (4, 2)):
+                self.train("r%d" % ranks, "--ranks", ranks, "--threads", threads, *more, data=data, options=self.SLICED)
+                self.same_model("one%d.model" % k, "r%d.model" % ranks, "%d ranks %s" % (ranks, more))
+        r = self.stretto("train", data, *self.SLICED, "--batch", 1, "--ranks", 6, "-o", "six.model", status=2)
+        self.assertIn("16 slices of time in 16 rows are 4 tiles to deal out, this run has 6 ranks", r.err)
+        self.assertIn("--parallel time:32", r.err)
+
+    def slices_under(self, flavour):
+        data = self.long()
+        self.launched(flavour, 2)
+        self.train("one", "--threads", 1, data=data, options=self.SLICED)
+        for n in (2, 4):
+            self.mpi(flavour, n, "train", data, *self.SLICED, "-o", "m.model", "--progress", "none")
+            self.same_model("one.model", "m.model", "%s, %d ranks" % (flavour, n))
+
+    def test_slices_of_time_under_open_mpi(self):
+        self.slices_under("openmpi")
+
+    def test_slices_of_time_under_mpich(self):
+        self.slices_under("mpich")
+
     def processes(self, flavour):
         alone = self.train("one", "--threads", "1")
         for n in (2, 3):

@@ -305,7 +305,8 @@ static void get(const struct chain *c, i32 k, const f32 *from) {
     const struct way w = way_of(c, c->down);
     for (i32 i = 0; i <= w.rank; i++) {
         f32 *to = i == 0 ? w.end : known_of(&w) + (i - 1) * w.states * w.plane;
-        for (i32 s = 0; s < w.states; s++, from += w.Hp) memcpy(to + s * w.plane + (i64)k * w.Hp, from, (size_t)w.Hp * sizeof *to);
+        for (i32 s = 0; s < w.states; s++, from += w.Hp)
+            memcpy(to + s * w.plane + (i64)k * w.Hp, from, (size_t)w.Hp * sizeof *to);
     }
     for (i32 i = 0; i < w.rank; i++) w.share[(i64)i * w.r->B + k] = from[i];
 }
