@@ -152,7 +152,9 @@ static err build(struct layer_rig *c) {
     TRY(layers(c));
     const struct net *n = &c->net;
     const i32 grain = plan_grain(s->B);
-    c->run = (struct run){.net = n, .kern = s->kern, .B = s->B, .grain = grain, .ngrain = ceil_div(s->B, grain), .train = true};
+    c->run = (struct run){.net = n, .kern = s->kern, .B = s->B, .whole = s->B, .train = true};
+    c->run.grain = grain;
+    c->run.ngrain = ceil_div(s->B, grain);
     ARENA_NEW(&c->arena, c->theta, n->ntheta);
     ARENA_NEW(&c->arena, c->derived, imax(1, (i32)n->nderived));
     ARENA_NEW(&c->arena, c->run.grad, c->run.ngrain * n->ntheta);
@@ -161,8 +163,8 @@ static err build(struct layer_rig *c) {
         if (buf_sends(&n->buf[i])) ARENA_NEW(&c->arena, c->dbuf[i], buf_floats(&n->buf[i], s->B));
     }
     for (i32 l = 0; l < s->layers; l++) {
-        ARENA_NEW(&c->arena, c->saved[l], imax(1, (i32)op_saved_floats(&n->op[l], n, s->B)));
-        ARENA_NEW(&c->arena, c->scratch[l], imax(1, (i32)op_scratch_floats(&n->op[l], n, s->B)));
+        ARENA_NEW(&c->arena, c->saved[l], imax(1, (i32)op_saved_floats(&n->op[l], n, rows_all(s->B))));
+        ARENA_NEW(&c->arena, c->scratch[l], imax(1, (i32)op_scratch_floats(&n->op[l], n, rows_all(s->B))));
     }
     c->run.buf = c->buf, c->run.dbuf = c->dbuf, c->run.saved = c->saved, c->run.scratch = c->scratch;
     c->run.theta = c->theta, c->run.derived = c->derived;

@@ -14,9 +14,37 @@ enum { PAGE = 4096, LARGE = 1 << 18 };
  * the prefetcher of a core stops, which otherwise takes lines away that the other core is writing. */
 static bool paged(const struct pbuf *b) { return b->kind != PBUF_GRAD && b->bytes >= LARGE; }
 
+/* Rows that this process holds: where they are slices of time, those of its tasks only, so that a sequence that is too long for
+ * one rank has room on several.  Windows stay whole: their rows are few, and inputs need not be copied. */
+static void own_rows(struct exec *x) {
+    const struct plan *p = x->plan;
+    struct run *r = &x->run;
+    i32 b0 = 0, b1 = p->B;
+    x->part = x->comm && p->slices > 0 && p->train;
+    if (x->part) exec_rows(x, &b0, &b1);
+    r->row0 = b0;
+    r->B = b1 - b0;
+    r->whole = p->B;
+}
+
+static i64 bytes_of(const struct exec *x, const struct pbuf *b) {
+    const struct rows B = {x->run.B, x->run.whole};
+    switch (b->kind) {
+        case PBUF_ACT:
+        case PBUF_DACT:
+            return buf_floats(&x->net->buf[b->index], B.n) * 4;
+        case PBUF_SAVED:
+            return op_saved_floats(&x->net->op[b->index], x->net, B) * 4;
+        case PBUF_SCRATCH:
+            return op_scratch_floats(&x->net->op[b->index], x->net, B) * 4;
+        default:
+            return b->bytes;
+    }
+}
+
 /* Gradient vectors follow each other without a gap: layers reach grain k at grad + k * ntheta. */
-static i64 room(const struct pbuf *b) {
-    return b->kind == PBUF_GRAD ? b->bytes : round_up64(b->bytes, 64) + (paged(b) ? PAGE - 64 : 0);
+static i64 room(const struct exec *x, const struct pbuf *b) {
+    return b->kind == PBUF_GRAD ? b->bytes : round_up64(bytes_of(x, b), 64) + (paged(b) ? PAGE - 64 : 0);
 }
 
 static char *start(const struct pbuf *b, char *at) { return paged(b) ? at + (-(uintptr_t)at & (PAGE - 1)) : at; }
@@ -52,21 +80,32 @@ static void place_buffers(struct exec *x) {
                 x->run.loss = (f64 *)(void *)from;
                 break;
         }
-        at += room(b);
+        at += room(x, b);
     }
+}
+
+/* Of inputs its own rows too, but for the one that says how slices follow each other. */
+static err own_inputs(struct exec *x) {
+    bool whole[NET_BUFS] = {0};
+    for (i32 l = 0; l < x->net->nop; l++)
+        if (op_is_chain(&x->net->op[l])) whole[x->net->op[l].spec.in[x->net->op[l].layer->after]] = true;
+    for (i32 i = 0; i < x->net->nbuf && x->part; i++)
+        if (x->net->buf[i].input && !whole[i]) ARENA_NEW(&x->arena, x->input[i], buf_floats(&x->net->buf[i], x->run.B));
+    return 0;
 }
 
 static err bind_buffers(struct exec *x) {
     const struct plan *p = x->plan;
+    own_rows(x);
+    TRY(own_inputs(x));
     for (u32 i = 0; i < p->nbuf; i++)
-        if (!shared(p->buf[i].kind)) x->block_bytes += room(&p->buf[i]);
+        if (!shared(p->buf[i].kind)) x->block_bytes += room(x, &p->buf[i]);
     x->block = mem_alloc((size_t)x->block_bytes); /* zeroed: flags of teams, at the end of an op's scratch, begin at 0 */
     if (!x->block) return -E601;
     place_buffers(x);
     struct run *r = &x->run;
     r->net = x->net;
     r->kern = x->kern;
-    r->B = p->B;
     r->grain = p->grain;
     r->ngrain = p->ngrain;
     r->buf = x->buf;
@@ -271,10 +310,12 @@ i32 exec_chain_state(const struct exec *x, i32 op) { return x->chain[op][0] ? ch
 
 void exec_chain_save(const struct exec *x, i32 op, i32 row, f32 *to) {
     const struct chain c = chain_of(x, op, false);
-    c.save(&c, row, to);
+    if (x->chain[op][0]->peers) peers_save(x->chain[op][0]->peers, &c, row, to);
+    else c.save(&c, row, to);
 }
 
 void exec_chain_load(struct exec *x, i32 op, i32 row, const f32 *from) {
     const struct chain c = chain_of(x, op, false);
-    c.load(&c, row, from);
+    if (x->chain[op][0]->peers) peers_load(x->chain[op][0]->peers, &c, row, from);
+    else c.load(&c, row, from);
 }

@@ -97,6 +97,10 @@ static void start(struct solve *v) {
         gate(v->s, v->n);
         hand_over(v);
     }
+    if (v->c->kept && v->s->peers) {
+        if (v->me == 0) peers_recall(v->s->peers, v->c);
+        gate(v->s, v->n);
+    }
     for (i32 k = v->k0; k < v->k1; k++) {
         const bool given = v->c->prev(v->c, k) < 0;
         m->size.given += given;
@@ -258,7 +262,7 @@ void chain_solve(struct chain_solver *s, const struct chain *c, const struct cha
         if (!more(&v)) break;
     }
     for (i32 i = 0, from, to; c->finish && part_of(&v, i, &from, &to); i++) c->finish(c, from, to);
-    if (me == 0 && s->peers && c->kept && !s->lost) s->lost = !peers_all_ends(s->peers, c);
+    if (me == 0 && s->peers && c->kept && !s->lost) s->lost = !peers_keep(s->peers, c);
     if (me == 0) s->forgets = chain_forgets(&s->trace, s->sorted);
     gate(s, n); /* what finish of one slice reads of another was still there */
 }

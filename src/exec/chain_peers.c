@@ -37,8 +37,9 @@ err chain_peers_new(struct arena *a, const struct chain *c, i32 n, const i32 *ra
     for (i32 i = 0; i < n; i++) ARENA_NEW(a, p->in[i], (i64)record_bytes(p, i));
     ARENA_NEW(a, p->out, (i64)record_bytes(p, me));
     ARENA_NEW(a, p->give, own * hand_floats(c));
-    ARENA_NEW(a, p->take, nslice * hand_floats(c));
-    ARENA_NEW(a, p->list, nslice);
+    ARENA_NEW(a, p->take, own * hand_floats(c));
+    if (!c->down) ARENA_NEW(a, p->kept, (i64)nslice * c->state);
+    ARENA_NEW(a, p->list, own);
     *out = p;
     return 0;
 }
@@ -113,7 +114,7 @@ static void pack(struct chain_peers *p, const struct chain *c, _Atomic i32 *sett
 static void unpack(struct chain_peers *p, const struct chain *c, _Atomic i32 *settled, i32 n, const f32 *from) {
     for (i32 k = 0; k < n; k++, from += hand_floats(c)) {
         i32 at;
-        c->get(c, p->list[k].from, from);
+        c->get(c, p->list[k].to, from);
         memcpy(&at, from + c->hand, sizeof at);
         atomic_store_explicit(&settled[p->list[k].from], at, memory_order_relaxed);
     }
@@ -144,18 +145,34 @@ bool peers_ends(struct chain_peers *p, const struct chain *c, _Atomic i32 *settl
     return true;
 }
 
-bool peers_all_ends(struct chain_peers *p, const struct chain *c) {
-    const i32 f = c->state;
+bool peers_keep(struct chain_peers *p, const struct chain *c) {
+    const i32 f = c->state, k0 = p->first[p->me], k1 = p->first[p->me + 1];
     i32 n = 0;
     p->turn++;
-    for (i32 k = p->first[p->me]; k < p->first[p->me + 1]; k++) c->save(c, k, p->give + (i64)(k - p->first[p->me]) * f);
+    for (i32 k = k0; k < k1; k++) c->save(c, k, p->kept + (i64)k * f);
     for (i32 i = 0; i < p->n; i++) {
         if (i == p->me) continue;
-        add(p, &n, i, true, p->give, (i64)count_of(p, p->me) * f * 4, "slices.kept");
-        add(p, &n, i, false, p->take + (i64)p->first[i] * f, (i64)count_of(p, i) * f * 4, "slices.kept");
+        add(p, &n, i, true, p->kept + (i64)k0 * f, (i64)(k1 - k0) * f * 4, "slices.kept");
+        add(p, &n, i, false, p->kept + (i64)p->first[i] * f, (i64)count_of(p, i) * f * 4, "slices.kept");
     }
-    if (!p->pass(p->self, p->m, n)) return false;
-    for (i32 k = 0; k < p->first[p->n]; k++)
-        if (k < p->first[p->me] || k >= p->first[p->me + 1]) c->load(c, k, p->take + (i64)k * f);
-    return true;
+    return p->pass(p->self, p->m, n);
+}
+
+void peers_recall(struct chain_peers *p, const struct chain *c) {
+    for (i32 k = p->first[p->me]; k < p->first[p->me + 1]; k++) {
+        const i32 prev = c->prev(c, k);
+        if (prev < 0 || owner_of(p, prev) == p->me) continue;
+        memset(p->take, 0, (size_t)c->hand * sizeof *p->take);
+        memcpy(p->take, p->kept + (i64)prev * c->state, (size_t)c->state * sizeof *p->take);
+        c->get(c, k, p->take);
+    }
+}
+
+void peers_save(const struct chain_peers *p, const struct chain *c, i32 slice, f32 *to) {
+    memcpy(to, p->kept + (i64)slice * c->state, (size_t)c->state * sizeof *to);
+}
+
+void peers_load(struct chain_peers *p, const struct chain *c, i32 slice, const f32 *from) {
+    memcpy(p->kept + (i64)slice * c->state, from, (size_t)c->state * sizeof *from);
+    if (owner_of(p, slice) == p->me) c->load(c, slice, from);
 }

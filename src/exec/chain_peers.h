@@ -33,7 +33,8 @@ struct chain_peers {
     /* their own */
     struct comm_message *m;
     char *out, **in;  /* facts and steps of this rank, of the others */
-    f32 *give, *take; /* states of this rank's slices; of all slices */
+    f32 *give, *take; /* ends of this rank's slices; of those that they begin from */
+    f32 *kept;        /* [nslice][state] ends of all slices, forward; as of the last peers_keep or peers_load */
     struct heir { i32 from, to; } *list;
 };
 
@@ -47,6 +48,11 @@ bool peers_facts(struct chain_peers *p, struct chain_facts *f, i32 *steps);
 /* What slices leave to heirs on other ranks, with where they are settled: given, taken, or both at once. */
 enum { PEERS_GIVE = 1, PEERS_TAKE = 2 };
 bool peers_ends(struct chain_peers *p, const struct chain *c, _Atomic i32 *settled, i32 what);
-bool peers_all_ends(struct chain_peers *p, const struct chain *c); /* c->save of every slice to every rank */
+
+/* Ends of all slices, for the next step and for visits later on: told to all after a step; looked up before one. */
+bool peers_keep(struct chain_peers *p, const struct chain *c);
+void peers_recall(struct chain_peers *p, const struct chain *c);
+void peers_save(const struct chain_peers *p, const struct chain *c, i32 slice, f32 *to);
+void peers_load(struct chain_peers *p, const struct chain *c, i32 slice, const f32 *from);
 
 #endif

@@ -18,7 +18,7 @@ static bool in_buffer(const struct exec *x, i32 index, const char *what, char wh
     i64 at = v && !b->ids ? first_bad(v, buf_floats(b, x->run.B)) : -1;
     if (at < 0) return false;
     i64 Fp = buf_fp(b), row = at / Fp;
-    snprintf(where, 160, "%s \"%s\": row %lld, step %lld, feature %lld", what, b->name, (long long)(row % x->run.B),
+    snprintf(where, 160, "%s \"%s\": row %lld, step %lld, feature %lld", what, b->name, (long long)(x->run.row0 + row % x->run.B),
              (long long)(row / x->run.B), (long long)(at % Fp));
     return true;
 }

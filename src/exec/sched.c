@@ -80,6 +80,15 @@ static bool bound(const struct net *n, const struct exec_step *s, const struct o
     return true;
 }
 
+/* The rows of this rank out of an input of the whole batch. */
+static f32 *own_input(struct exec *x, i32 i, const f32 *whole) {
+    const struct buf *b = &x->net->buf[i];
+    const i64 row = b->ids ? 1 : buf_fp(b), n = x->run.B * row;
+    for (i32 t = 0; t < b->T; t++)
+        memcpy(x->input[i] + t * n, whole + ((i64)t * x->run.whole + x->run.row0) * row, (size_t)n * sizeof *whole);
+    return x->input[i];
+}
+
 static err bind_inputs(struct exec *x, const struct exec_step *s) {
     const struct net *n = x->net;
     for (i32 l = 0; l < n->nop; l++) {
@@ -90,7 +99,7 @@ static err bind_inputs(struct exec *x, const struct exec_step *s) {
             return FAIL(E1, "input \"%s\" of op \"%s\" is not bound", n->buf[missing].name, op->spec.name);
     }
     for (i32 i = 0; i < n->nbuf; i++)
-        if (n->buf[i].input) x->buf[i] = s->input[i];
+        if (n->buf[i].input) x->buf[i] = x->input[i] && s->input[i] ? own_input(x, i, s->input[i]) : s->input[i];
     return 0;
 }
 

@@ -22,7 +22,8 @@ struct totals exec_totals(const struct exec *x) {
 }
 
 static struct part part_of(const struct exec *x, const struct task *t) {
-    struct part p = {t->box.b0, t->box.b1, t->box.t0, t->box.t1, 0, 1, t->how};
+    const i32 row0 = x->run.row0;
+    struct part p = {t->box.b0 - row0, t->box.b1 - row0, t->box.t0, t->box.t1, 0, 1, t->how};
     if (t->members > 1 && !x->alone) {
         p.me = t->member;
         p.n = t->members;

@@ -122,7 +122,7 @@ static i64 wt_side(i32 cols, i32 Hp) { return (i64)round_up(cols, BC) * Hp * GW;
 
 /* Step t with what comes from dz of step t + 1; done: steps that others must have finished. */
 static void step_bwd(const struct cell_box *x, struct step *s, i32 b0, i32 b1, i32 t, i32 done) {
-    if (x->B == 1) {
+    if (box_is_one(x)) {
         one_bwd(x, s, t, done);
         return;
     }

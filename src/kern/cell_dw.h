@@ -173,7 +173,7 @@ static void dw_block(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f
     struct dw_job all = {.nt = t1 - t0, .nb = nb, .dz = act_step(x, t0) + (i64)b0 * AROW, .dz_step = (i64)x->B * AROW};
     all.side[0] = (struct dw_side){x->x + ((i64)t0 * x->B + b0) * x->x_ld, x->x_ld, x->B * x->x_ld, x->I};
     all.side[1] = (struct dw_side){h ? h + (i64)b0 * Hp : NULL, Hp, (i64)x->B * Hp, h ? x->H : 0};
-    if (nb == x->B) all.nb *= all.nt, all.nt = 1;
+    if (box_is_all(x, nb)) all.nb *= all.nt, all.nt = 1;
     const i32 steps = imax(1, DW_ROWS / all.nb);
     i32 p0, p1;
     team_part(x->team, Hp / LANES, &p0, &p1);

@@ -189,7 +189,7 @@ static void cell_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
     const bool ahead = goes_ahead(x, b1 - b0);
     struct step s = step_of(x, t0);
     f32 weights[TAIL_INPUTS * LANES] __attribute__((aligned(64)));
-    const f32 *tail = !ahead && x->B > 1 && tail_weights(x, &s, weights) ? weights : NULL;
+    const f32 *tail = !ahead && !box_is_one(x) && tail_weights(x, &s, weights) ? weights : NULL;
     for (i32 t = t0, summed = t0; t < t1; t++) {
         const i32 n = imin(b1, live_rows(x, t));
         if (ahead && t == summed) summed = x_ahead(x, b0, b1, t, t1);
@@ -197,10 +197,10 @@ static void cell_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
         s.summed = ahead;
         if (x->team) post_h(x, &s, t, t0);
         s.tail = tail;
-        if (x->team && x->team->me == 0 && t > t0 && b0 < n) own_first(&s, x->B == 1, b0, n);
+        if (x->team && x->team->me == 0 && t > t0 && b0 < n) own_first(&s, box_is_one(x), b0, n);
         team_wait(x->team, t - t0);
         if (x->team && x->B == 1) fetch_h(&s);
-        if (b0 < n) step_fwd(&s, x->B == 1, b0, n);
+        if (b0 < n) step_fwd(&s, box_is_one(x), b0, n);
         for (i32 b = imax(b0, n); b < b1; b++) copy_units(x, s.y, NULL, b, s.u0, s.u1);
         if (t + 1 < t1) team_say(x->team, t + 1 - t0);
     }

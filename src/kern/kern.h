@@ -74,10 +74,15 @@ struct cell_box {
     f32 *dh0, *dc0; /* [B][Hp] out: gradient of the initial state; NULL = not wanted */
     f32 *carry;     /* [2][B][Hp] scratch: dh and dc between steps; needed by bwd */
     u32 how;                      /* enum cell_how */
+    bool part;                    /* the B rows are some of a larger batch: sums are grouped as those of that are */
     i32 slice;                    /* a promise that lets kernels keep dz in a cache: bwd and dw of the same rows take turns, on
                                    * slices of at most so many steps (one number for all rows); no bits depend on it.  0 = none */
     const struct cell_team *team; /* NULL = alone */
 };
+
+/* One row is summed in an order of its own, and rows of all of a batch in one sum. */
+static inline bool box_is_one(const struct cell_box *x) { return x->B == 1 && !x->part; }
+static inline bool box_is_all(const struct cell_box *x, i32 rows) { return rows == x->B && !x->part; }
 
 /* The kernels of one cell kind.  b0..b1 rows, t0..t1 steps, half-open.  When t0 > 0 the state before t0 is read from y and act;
  * when t1 < T backward continues from dz of step t1 and carry: time slices of the same box may be run one after another, forward

@@ -41,8 +41,8 @@ struct chain {
     i32 state;
     void (*save)(const struct chain *c, i32 k, f32 *to);
     void (*load)(const struct chain *c, i32 k, const f32 *from);
-    /* Where ranks share a chain: the slice that begins from what k leaves (-1 = none), and what it looks at there, `hand` floats,
-     * out of slice k and, on another rank, into the place where k is looked for. */
+    /* Where ranks share a chain: the slice that begins from what k leaves (-1 = none), and what that one looks at, `hand` floats
+     * of which the first `state` are the end: out of slice k; and on another rank, what slice k is to begin from. */
     i32 (*heir)(const struct chain *c, i32 k);
     i32 hand;
     void (*give)(const struct chain *c, i32 k, f32 *to);

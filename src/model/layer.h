@@ -27,8 +27,8 @@ struct layer {
     i32 after;        /* > 0: with this input rows are slices of time, and a step runs the layer's chain instead of fwd and bwd */
     /* Check spec and inputs, set T, I, F, ntheta, nderived, declare out (and end) with net_out(). */
     err (*shape)(struct net *n, struct op *op);
-    i64 (*saved)(const struct op *op, const struct net *n, i32 B);   /* NULL = 0 */
-    i64 (*scratch)(const struct op *op, const struct net *n, i32 B); /* NULL = 0 */
+    i64 (*saved)(const struct op *op, const struct net *n, struct rows B);   /* NULL = 0 */
+    i64 (*scratch)(const struct op *op, const struct net *n, struct rows B); /* NULL = 0 */
     f64 (*flops)(const struct op *op, const struct net *n, i32 B, bool backward);
     void (*init)(const struct op *op, u64 seed, f32 *theta); /* NULL = no parameters; theta points at the op's block */
     /* NULL = none; theta and derived are the whole vectors */
@@ -80,22 +80,25 @@ i64 layer_cell_init(const struct op *op, const struct cell *c, i32 I, i32 H, u64
 void rows_store(i32 rows, i32 cols, const f32 *padded, f32 *canonical);
 void rows_load(i32 rows, i32 cols, const f32 *canonical, f32 *padded);
 
-/* A part as runs of rows that are next to each other in a [T][B] buffer: one run when it is as wide as the batch, else one run a
- * step.  Run i begins at row *first (t*B + b) and has *n rows. */
-static inline i32 part_runs(struct part p, i32 B) { return p.b1 - p.b0 == B ? 1 : p.t1 - p.t0; }
-static inline i64 part_run(struct part p, i32 B, i32 i, i32 *n) {
-    *n = p.b1 - p.b0 == B ? (p.t1 - p.t0) * B : p.b1 - p.b0;
-    return (i64)(p.t0 + i) * B + p.b0;
+/* A part as runs of rows that are next to each other in a [T][B] buffer: one run when it is as wide as the whole batch, else one
+ * run a step.  Run i begins at row *first (t*B + b) and has *n rows. */
+static inline i32 part_runs(const struct run *r, struct part p) { return p.b1 - p.b0 == r->whole ? 1 : p.t1 - p.t0; }
+static inline i64 part_run(const struct run *r, struct part p, i32 i, i32 *n) {
+    *n = p.b1 - p.b0 == r->whole ? (p.t1 - p.t0) * r->B : p.b1 - p.b0;
+    return (i64)(p.t0 + i) * r->B + p.b0;
 }
+
+/* Where row `at` of a [T][B] buffer is in that of the whole batch: what random numbers are counted by. */
+static inline i64 run_place(const struct run *r, i64 at) { return at / r->B * r->whole + r->row0 + at % r->B; }
 
 /* Grain g as a part of p, which covers whole grains. */
 static inline struct part part_grain(const struct run *r, struct part p, i32 g) {
-    p.b0 = imax(p.b0, g * r->grain);
-    p.b1 = imin(p.b1, (g + 1) * r->grain);
+    p.b0 = imax(p.b0, g * r->grain - r->row0);
+    p.b1 = imin(p.b1, (g + 1) * r->grain - r->row0);
     return p;
 }
-static inline i32 grain_first(const struct run *r, struct part p) { return p.b0 / r->grain; }
-static inline i32 grain_end(const struct run *r, struct part p) { return ceil_div(p.b1, r->grain); }
+static inline i32 grain_first(const struct run *r, struct part p) { return (p.b0 + r->row0) / r->grain; }
+static inline i32 grain_end(const struct run *r, struct part p) { return ceil_div(p.b1 + r->row0, r->grain); }
 static inline f32 *grain_grad(const struct run *r, i32 g, i64 at) { return r->grad + (i64)g * r->net->ntheta + at; }
 
 /* Buffer of input i and its gradient (NULL when none flows back). */

@@ -142,11 +142,11 @@ i32 net_find_op(const struct net *n, const char *name) {
     return -1;
 }
 
-i64 op_saved_floats(const struct op *op, const struct net *n, i32 B) {
+i64 op_saved_floats(const struct op *op, const struct net *n, struct rows B) {
     return op->layer->saved ? round_up64(op->layer->saved(op, n, B), LANES) : 0;
 }
 
-i64 op_scratch_floats(const struct op *op, const struct net *n, i32 B) {
+i64 op_scratch_floats(const struct op *op, const struct net *n, struct rows B) {
     return op->layer->scratch ? round_up64(op->layer->scratch(op, n, B), LANES) : 0;
 }
 

@@ -79,6 +79,12 @@ err net_check(const struct net *n);
 /* E103 when the kernels lack the precision that an op, or a cell by itself, wants. */
 err net_runs(const struct net *n, const struct kern *k);
 err net_cell_runs(enum cell_kind cell, enum precision p, const struct kern *k);
+/* Rows that a process holds, of those of the batch: all of them, but for a rank whose rows are slices of time.  What a layer may
+ * decide by the number of rows, it decides by `of`: decisions must not depend on who has which. */
+struct rows {
+    i32 n, of;
+};
+static inline struct rows rows_all(i32 B) { return (struct rows){B, B}; }
 static inline i32 buf_fp(const struct buf *b) { return round_up(b->F, LANES); }
 static inline i64 buf_floats(const struct buf *b, i32 B) {
     return b->ids ? (i64)b->T * B : (i64)b->T * B * round_up(b->F, LANES);
@@ -86,9 +92,9 @@ static inline i64 buf_floats(const struct buf *b, i32 B) {
 static inline bool buf_sends(const struct buf *b) { return b->grad && b->consumer >= 0; } /* it has a gradient buffer */
 bool net_recomputes(const struct net *n); /* some recurrent op makes its gates anew in backward */
 i32 net_find_op(const struct net *n, const char *name);                                   /* -1 = none */
-i64 op_saved_floats(const struct op *op, const struct net *n, i32 B);                     /* kept between forward and backward */
-i64 op_scratch_floats(const struct op *op, const struct net *n,
-                      i32 B); /* one block per op; parts of different rows use it at once */
+i64 op_saved_floats(const struct op *op, const struct net *n, struct rows B);   /* kept between forward and backward */
+i64 op_scratch_floats(const struct op *op, const struct net *n, struct rows B); /* one block per op; parts of different rows use
+                                                                                 * it at once */
 f64 op_flops(const struct op *op, const struct net *n, i32 B, bool backward); /* for the plan's cost */
 void net_weights_init(const struct net *n, u64 seed, f32 *theta);             /* PyTorch's default distributions */
 /* The copies that op l (or every op) derives from theta.  With spec.share the block of the shared op is read as well as its own.
@@ -108,8 +114,10 @@ struct part {
 struct run {
     const struct net *net;
     const struct kern *kern;
-    i32 B;             /* rows of the batch */
-    i32 grain, ngrain; /* rows per grain (fixed by B, never by the number of threads); grain k covers [k*grain, (k+1)*grain) */
+    i32 B;             /* rows that are here; parts are of these */
+    i32 row0, whole;   /* number of the first of them in the batch (a multiple of grain); rows of the batch */
+    i32 grain, ngrain; /* rows per grain (fixed by the batch, never by the number of threads); grain k covers the rows
+                        * [k*grain, (k+1)*grain) of the batch */
     f32 **buf;         /* [nbuf] */
     f32 **dbuf;        /* [nbuf] gradient of buf where buf_sends(), else NULL */
     f32 **saved;       /* [nop] */

@@ -78,14 +78,6 @@ static u32 buffer(struct plan *g, enum pbuf_kind kind, i32 index, i64 bytes, i64
     return g->nbuf++;
 }
 
-static i64 saved_bytes(const struct op *op, const struct net *n, i32 B) {
-    return op->layer->saved ? round_up64(op->layer->saved(op, n, B), LANES) * 4 : 0;
-}
-
-static i64 scratch_bytes(const struct op *op, const struct net *n, i32 B) {
-    return op->layer->scratch ? round_up64(op->layer->scratch(op, n, B), LANES) * 4 : 0;
-}
-
 /* Every buffer of the step; its place in the list is the same for every strategy. */
 static void buffers(struct planner *p) {
     struct plan *g = p->plan;
@@ -96,8 +88,8 @@ static void buffers(struct planner *p) {
     for (i32 i = 0; i < n->nbuf; i++)
         p->dact[i] = g->train && buf_sends(&n->buf[i]) ? buffer(g, PBUF_DACT, i, buf_floats(&n->buf[i], B) * 4, B) : PBUF_NONE;
     for (i32 l = 0; l < n->nop; l++) {
-        p->saved[l] = buffer(g, PBUF_SAVED, l, saved_bytes(&n->op[l], n, B), B);
-        p->scratch[l] = buffer(g, PBUF_SCRATCH, l, scratch_bytes(&n->op[l], n, B), B);
+        p->saved[l] = buffer(g, PBUF_SAVED, l, op_saved_floats(&n->op[l], n, rows_all(B)) * 4, B);
+        p->scratch[l] = buffer(g, PBUF_SCRATCH, l, op_scratch_floats(&n->op[l], n, rows_all(B)) * 4, B);
     }
     p->theta = buffer(g, PBUF_THETA, 0, n->ntheta * 4, n->ntheta);
     p->derived = buffer(g, PBUF_DERIVED, 0, n->nderived * 4, n->nderived);

@@ -116,6 +116,22 @@ TEST(slices_of_unlike_length_and_several_sequences) {
     same_bits(&j);
 }
 
+/* One row a rank: what kernels do with a row must not depend on how many are beside it. */
+TEST(a_slice_for_each_rank) {
+    struct job j = plain();
+    j.s.P = 4;
+    same_bits(&j);
+    j.s.P = 8;
+    same_bits(&j);
+}
+
+TEST(slices_in_bf16) {
+    struct job j = plain();
+    j.s.precision = PREC_BF16, j.s.P = 32;
+    if (!cell_at(kern_best(), j.s.cell, PREC_BF16)) skip();
+    same_bits(&j);
+}
+
 TEST(slices_that_remember_long_and_go_one_after_another) {
     struct job j = plain();
     j.s.slow = 2, j.s.forget = 6;
@@ -179,6 +195,7 @@ TEST(too_few_shares_for_the_ranks_are_refused) {
 }
 
 T_MAIN(cmocka_unit_test(slices_on_ranks_give_the_bits_of_one), cmocka_unit_test(slices_of_unlike_length_and_several_sequences),
+       cmocka_unit_test(a_slice_for_each_rank), cmocka_unit_test(slices_in_bf16),
        cmocka_unit_test(slices_that_remember_long_and_go_one_after_another),
        cmocka_unit_test(begins_that_are_foreseen_travel_from_rank_to_rank),
        cmocka_unit_test(stale_and_warm_begins_and_gates_made_anew),

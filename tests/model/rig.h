@@ -61,8 +61,8 @@ static inline void rig_theta(struct rig *g, f32 scale) {
 static inline void rig_new(struct rig *g, const struct net *n, const struct kern *k, i32 B, i32 grain) {
     *g = (struct rig){.n = n};
     struct run *r = &g->r;
-    *r = (struct run){
-        .net = n, .kern = k, .B = B, .grain = grain, .ngrain = ceil_div(B, grain), .seed = 3, .step = 5, .train = true};
+    *r = (struct run){.net = n, .kern = k, .B = B, .whole = B, .grain = grain, .seed = 3, .step = 5, .train = true};
+    r->ngrain = ceil_div(B, grain);
     r->buf = g->buf, r->dbuf = g->dbuf, r->saved = g->saved, r->scratch = g->scratch;
     g->theta = rig_floats(g, n->ntheta);
     g->derived = rig_floats(g, n->nderived);
@@ -77,8 +77,8 @@ static inline void rig_new(struct rig *g, const struct net *n, const struct kern
         if (n->buf[b].input) rig_input(g, b, rig_vocab(n, b));
     }
     for (i32 l = 0; l < n->nop; l++) {
-        g->saved[l] = rig_floats(g, op_saved_floats(&n->op[l], n, B));
-        g->scratch[l] = rig_floats(g, op_scratch_floats(&n->op[l], n, B));
+        g->saved[l] = rig_floats(g, op_saved_floats(&n->op[l], n, rows_all(B)));
+        g->scratch[l] = rig_floats(g, op_scratch_floats(&n->op[l], n, rows_all(B)));
     }
     rig_theta(g, 0.6f);
 }

@@ -74,7 +74,7 @@ static f64 toy_flops(const struct op *op, const struct net *n, i32 B, bool backw
 }
 
 /* Members publish a step and wait for the others, as teams of kern.h do: flags in the scratch, forward ones first. */
-static i64 toy_flags(const struct op *op, const struct net *n, i32 B) {
+static i64 toy_flags(const struct op *op, const struct net *n, struct rows B) {
     (void)op, (void)n, (void)B;
     return 2 * TEAM_MAX * TEAM_LINE / 4;
 }
@@ -133,9 +133,9 @@ static void toy_chain_bwd(const struct op *op, const struct run *r, struct part 
     }
 }
 
-static i64 toy_saved(const struct op *op, const struct net *n, i32 B) {
+static i64 toy_saved(const struct op *op, const struct net *n, struct rows B) {
     (void)n;
-    return (i64)op->T * B * 4;
+    return (i64)op->T * B.n * 4;
 }
 
 static void toy_loss_fwd(const struct op *op, const struct run *r, struct part p) {

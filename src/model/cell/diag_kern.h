@@ -200,7 +200,7 @@ static void each_run(const struct walk *w, struct part_of p, i32 t0, i32 t1, run
     const struct kern *k = own_kern();
     const i32 B = w->x->B, b0 = p.b0, b1 = p.b1;
     if (t1 <= t0) return;
-    if (b1 - b0 == B && diag_live(w->x, t1 - 1) >= B) {
+    if (box_is_all(w->x, b1 - b0) && diag_live(w->x, t1 - 1) >= B) {
         fn(w, k, (struct run_of){t0, 0, (t1 - t0) * B, 1}, p, to);
     } else if (b1 - b0 > t1 - t0) {
         for (i32 t = t0; t < t1; t++) {

@@ -91,14 +91,14 @@ static err shape(struct net *n, struct op *op) {
     return net_out(n, op->spec.name, op->T, op->F, true, &op->out);
 }
 
-static i64 saved(const struct op *op, const struct net *n, i32 B) {
+static i64 saved(const struct op *op, const struct net *n, struct rows B) {
     struct dims d = dims_of(op, n);
-    return (i64)d.steps * B * (d.W + d.Hp);
+    return (i64)d.steps * B.n * (d.W + d.Hp);
 }
 
-static i64 scratch(const struct op *op, const struct net *n, i32 B) {
+static i64 scratch(const struct op *op, const struct net *n, struct rows B) {
     struct dims d = dims_of(op, n);
-    return (i64)B * (d.W + 2 * d.Hp + 2 * d.dcp);
+    return (i64)B.n * (d.W + 2 * d.Hp + 2 * d.dcp);
 }
 
 static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {

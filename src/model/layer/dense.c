@@ -58,9 +58,9 @@ static bool is_narrow(const struct op *op) { return op->F <= NARROW && op->I <= 
 static void fwd(const struct op *op, const struct run *r, struct part part) {
     i32 Np = round_up(op->F, LANES), Ip = round_up(op->I, LANES);
     const f32 *w = r->theta + op->theta0, *bias = w + (i64)op->I * Np, *x = run_in(op, r, 0);
-    for (i32 i = 0; i < part_runs(part, r->B); i++) {
+    for (i32 i = 0; i < part_runs(r, part); i++) {
         i32 rows;
-        i64 first = part_run(part, r->B, i, &rows);
+        i64 first = part_run(r, part, i, &rows);
         f32 *y = r->buf[op->out] + first * Np;
         if (is_narrow(op)) {
             r->kern->narrow_fwd(op->F, rows, Ip, x + first * Ip, Ip, r->derived + op->derived0, Ip, bias, y, Np);
@@ -84,9 +84,9 @@ static void narrow_grad(const struct op *op, const struct run *r, struct part pa
     f32 sum[NARROW * NARROW_INPUTS] __attribute__((aligned(64)));
     i32 Np = round_up(op->F, LANES), Ip = round_up(op->I, LANES);
     memset(sum, 0, (size_t)op->F * (size_t)Ip * sizeof *sum);
-    for (i32 i = 0; i < part_runs(part, r->B); i++) {
+    for (i32 i = 0; i < part_runs(r, part); i++) {
         i32 rows;
-        i64 first = part_run(part, r->B, i, &rows);
+        i64 first = part_run(r, part, i, &rows);
         r->kern->narrow_dw(op->F, rows, Ip, run_in(op, r, 0) + first * Ip, Ip, r->dbuf[op->out] + first * Np, Np, sum, Ip);
     }
     for (i32 n = 0; n < op->F; n++)
@@ -94,8 +94,8 @@ static void narrow_grad(const struct op *op, const struct run *r, struct part pa
 }
 
 static void grad(const struct op *op, const struct run *r, struct part part, f32 *dw) {
-    i32 Np = round_up(op->F, LANES), Ip = round_up(op->I, LANES), rows, n = part_runs(part, r->B);
-    i64 first = part_run(part, r->B, 0, &rows);
+    i32 Np = round_up(op->F, LANES), Ip = round_up(op->I, LANES), rows, n = part_runs(r, part);
+    i64 first = part_run(r, part, 0, &rows);
     f32 *db = dw + (i64)op->I * Np;
     const f32 *x = run_in(op, r, 0) + first * Ip, *dz = r->dbuf[op->out] + first * Np;
     if (is_narrow(op))
@@ -110,9 +110,9 @@ static void bwd(const struct op *op, const struct run *r, struct part part) {
     if (!run_dout(r, op->out)) return;
     i32 Np = round_up(op->F, LANES), Ip = round_up(op->I, LANES);
     f32 *dx = run_din(op, r, 0);
-    for (i32 i = 0; i < part_runs(part, r->B); i++) {
+    for (i32 i = 0; i < part_runs(r, part); i++) {
         i32 rows;
-        i64 first = part_run(part, r->B, i, &rows);
+        i64 first = part_run(r, part, i, &rows);
         f32 *dz = r->dbuf[op->out] + first * Np;
         deactivate(op->spec.act, (i64)rows * Np, r->buf[op->out] + first * Np, dz);
         const f32 *wt = r->derived + op->derived0;

@@ -21,9 +21,9 @@ static err shape(struct net *n, struct op *op) {
     return net_out(n, op->spec.name, op->T, op->F, in->grad, &op->out);
 }
 
-static i64 saved(const struct op *op, const struct net *n, i32 B) {
+static i64 saved(const struct op *op, const struct net *n, struct rows B) {
     (void)n;
-    return (i64)op->T * B * (round_up(op->F, LANES) / LANES);
+    return (i64)op->T * B.n * (round_up(op->F, LANES) / LANES);
 }
 
 static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {
@@ -55,13 +55,22 @@ static const struct dropout_kern *kern_of(const struct kern *k) {
     return k->arch == KERN_REF ? &dropout_ref : &dropout_base;
 }
 
-/* Masks of n panels that follow each other, from panel `first` of the buffer. */
-static void masks(const struct op *op, const struct run *r, i64 first, i64 n, u32 *mask) {
+/* Masks of n panels that follow each other; first: the number of the first of them in the buffer of the whole batch. */
+static void draw(const struct op *op, const struct run *r, i64 first, i64 n, u32 *mask) {
     const struct dropout_kern *k = kern_of(r->kern);
     for (i64 i = 0; i < n; i += MASK_PANELS) {
         u32 some[MASK_PANELS];
         k->mask(r->seed, r->step, (u64)op->l << 48 | 2 * (u64)(first + i), threshold(op), some);
-        memcpy(mask + first + i, some, (size_t)lmin(MASK_PANELS, n - i) * sizeof *some);
+        memcpy(mask + i, some, (size_t)lmin(MASK_PANELS, n - i) * sizeof *some);
+    }
+}
+
+/* Of rows that follow each other here, in runs that do so in the batch. */
+static void masks(const struct op *op, const struct run *r, i64 first, i64 rows, u32 *mask) {
+    const i64 panels = round_up(op->F, LANES) / LANES;
+    for (i64 at = first, n; at < first + rows; at += n) {
+        n = r->B == r->whole ? rows : lmin(first + rows - at, r->B - at % r->B);
+        draw(op, r, run_place(r, at) * panels, n * panels, mask + at * panels);
     }
 }
 
@@ -71,16 +80,16 @@ static void fwd(const struct op *op, const struct run *r, struct part p) {
     i64 Fp = round_up(op->F, LANES), panels = Fp / LANES;
     u32 drop = threshold(op), *mask = (u32 *)(void *)r->saved[op->l];
     f32 scale = (f32)ONE / (f32)(ONE - drop);
-    for (i32 i = 0; i < part_runs(p, r->B); i++) {
+    for (i32 i = 0; i < part_runs(r, p); i++) {
         i32 rows;
-        i64 first = part_run(p, r->B, i, &rows);
+        i64 first = part_run(r, p, i, &rows);
         const f32 *x = run_in(op, r, 0) + first * Fp;
         f32 *y = r->buf[op->out] + first * Fp;
         if (identity(op, r)) {
             memcpy(y, x, (size_t)(rows * Fp) * sizeof *y);
             continue;
         }
-        masks(op, r, first * panels, rows * panels, mask);
+        masks(op, r, first, rows, mask);
         kern_of(r->kern)->scale(rows * panels, mask + first * panels, scale, x, y);
     }
 }
@@ -92,9 +101,9 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
     f32 scale = (f32)ONE / (f32)(ONE - drop), *dx = run_din(op, r, 0);
     const f32 *dy = run_dout(r, op->out);
     if (!dx || !dy) return;
-    for (i32 i = 0; i < part_runs(p, r->B); i++) {
+    for (i32 i = 0; i < part_runs(r, p); i++) {
         i32 rows;
-        i64 first = part_run(p, r->B, i, &rows);
+        i64 first = part_run(r, p, i, &rows);
         if (identity(op, r)) {
             memcpy(dx + first * Fp, dy + first * Fp, (size_t)(rows * Fp) * sizeof *dx);
             continue;

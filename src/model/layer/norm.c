@@ -15,14 +15,14 @@ static err shape(struct net *n, struct op *op) {
     return net_out(n, op->spec.name, op->T, op->F, true, &op->out);
 }
 
-static i64 saved(const struct op *op, const struct net *n, i32 B) {
+static i64 saved(const struct op *op, const struct net *n, struct rows B) {
     (void)n;
-    return 2 * (i64)op->T * B;
+    return 2 * (i64)op->T * B.n;
 }
 
-static i64 scratch(const struct op *op, const struct net *n, i32 B) {
+static i64 scratch(const struct op *op, const struct net *n, struct rows B) {
     (void)n;
-    return (i64)B * round_up(op->F, LANES);
+    return (i64)B.n * round_up(op->F, LANES);
 }
 
 static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {

@@ -69,16 +69,16 @@ static err shape(struct net *n, struct op *op) {
     return net_out(n, name, 1, op->F, true, &op->end);
 }
 
-static i64 saved(const struct op *op, const struct net *n, i32 B) {
+static i64 saved(const struct op *op, const struct net *n, struct rows B) {
     (void)n;
-    struct dims d = dims_of(op, B);
-    return d.dh + (i64)d.T * B * d.Pp;
+    struct dims d = dims_of(op, B.n);
+    return d.dh + (i64)d.T * B.n * d.Pp;
 }
 
-static i64 scratch(const struct op *op, const struct net *n, i32 B) {
+static i64 scratch(const struct op *op, const struct net *n, struct rows B) {
     (void)n;
-    struct dims d = dims_of(op, B);
-    return d.live + (op->spec.in[2] >= 0 ? (i64)d.T * B : 0);
+    struct dims d = dims_of(op, B.n);
+    return d.live + (op->spec.in[2] >= 0 ? (i64)d.T * B.n : 0);
 }
 
 static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {

@@ -41,12 +41,12 @@ static err shape(struct net *n, struct op *op) {
     return net_out(n, name, c->states, op->F, true, &op->end);
 }
 
-i64 recurrent_plain_saved(const struct op *op, i32 B) {
+i64 recurrent_plain_saved(const struct op *op, struct rows B) {
     const i32 T = recurrent_kept_steps(op, B);
-    return cell_act_max(cell_of(op->spec.cell), op->spec.precision, T, B, op->I, op->F);
+    return cell_act_max(cell_of(op->spec.cell), op->spec.precision, T, B.n, op->I, op->F);
 }
 
-static i64 saved(const struct op *op, const struct net *n, i32 B) {
+static i64 saved(const struct op *op, const struct net *n, struct rows B) {
     (void)n;
     return round_up64(recurrent_plain_saved(op, B), LANES) + recurrent_chain_saved(op, B);
 }
@@ -55,11 +55,11 @@ enum { FLAG_FLOATS = TEAM_MAX * TEAM_LINE / (i32)sizeof(f32) };
 
 static i64 carry_floats(const struct op *op, i32 B) { return 2 * (i64)B * round_up(op->F, LANES); }
 
-i64 recurrent_plain_scratch(const struct op *op, i32 B) {
-    return carry_floats(op, B) + 2 * FLAG_FLOATS + (op->spec.in[2] >= 0 ? (i64)TEAM_MAX * B * op->T : 0);
+i64 recurrent_plain_scratch(const struct op *op, struct rows B) {
+    return carry_floats(op, B.n) + 2 * FLAG_FLOATS + (op->spec.in[2] >= 0 ? (i64)TEAM_MAX * B.n * op->T : 0);
 }
 
-static i64 scratch(const struct op *op, const struct net *n, i32 B) {
+static i64 scratch(const struct op *op, const struct net *n, struct rows B) {
     (void)n;
     return round_up64(recurrent_plain_scratch(op, B), LANES) + recurrent_chain_scratch(op, B);
 }
@@ -101,6 +101,7 @@ struct cell_box recurrent_box(const struct op *op, const struct run *r, struct p
     i64 plane = (i64)r->B * round_up(op->F, LANES);
     f32 *end = r->buf[op->end], *dend = run_dout(r, op->end);
     struct cell_box box = {.T = op->T, .B = r->B, .I = op->I, .H = op->F, .how = p.how ? p.how : op->spec.how};
+    box.part = r->B < r->whole;
     box.x = run_in(op, r, 0);
     box.x_ld = box.dx_ld = round_up(op->I, LANES);
     box.y = y_is_read(op, r) ? r->buf[op->out] : NULL;

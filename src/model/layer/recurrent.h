@@ -19,11 +19,11 @@ i32 recurrent_dw_steps(const struct run *r, i32 T);
 void recurrent_pad_dx(const struct cell_box *box, struct part p);
 
 /* Floats of saved and of scratch behind those of the plain layer; 0 where the op is not sliced. */
-i64 recurrent_chain_saved(const struct op *op, i32 B);
-i64 recurrent_chain_scratch(const struct op *op, i32 B);
-i64 recurrent_plain_saved(const struct op *op, i32 B);
-i32 recurrent_kept_steps(const struct op *op, i32 B); /* whose gates are kept at a time */
-i64 recurrent_plain_scratch(const struct op *op, i32 B);
+i64 recurrent_chain_saved(const struct op *op, struct rows B);
+i64 recurrent_chain_scratch(const struct op *op, struct rows B);
+i64 recurrent_plain_saved(const struct op *op, struct rows B);
+i32 recurrent_kept_steps(const struct op *op, struct rows B); /* whose gates are kept at a time */
+i64 recurrent_plain_scratch(const struct op *op, struct rows B);
 
 void recurrent_chain(const struct op *op, const struct run *r, bool backward, struct chain *out);
 

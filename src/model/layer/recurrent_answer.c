@@ -57,11 +57,12 @@ void way_at_rest(const struct way *w, i32 k) {
 }
 
 void way_ask_anything(const struct way *w, i32 k) {
+    const u64 slice = (u64)(w->r->row0 + k);
     for (i32 i = 0; i < w->rank; i++)
         for (i32 s = 0; s < w->states; s++)
             for (i32 u = 0; u < w->Hp; u++)
                 direction(w, w->ask, i)[s * w->plane + (i64)k * w->Hp + u] =
-                    u < w->op->F ? 2 * rng_uniform(1, RNG_GUESS, (u32)(i * w->states + s), (u64)k << 32 | (u64)u) - 1 : 0;
+                    u < w->op->F ? 2 * rng_uniform(1, RNG_GUESS, (u32)(i * w->states + s), slice << 32 | (u64)u) - 1 : 0;
     straighten(w, k);
 }
 
@@ -111,12 +112,14 @@ static void ask(const struct way *w, i32 b0, i32 b1, i32 i, const f32 *plain) {
     }
 }
 
-void way_answers(const struct chain *c, i32 k0, i32 k1, const u8 *todo) {
+void way_answers(const struct chain *c, i32 k0, i32 k1, const u8 *of) {
     const struct way w = way_of(c, false);
+    const i32 first = k0 - w.r->row0, end = k1 - w.r->row0;
+    const u8 *todo = of + w.r->row0;
     const bool rough = w.op->spec.precision != PREC_F32;
     f32 *a = w.spare_state, *b = a + w.states * w.plane;
-    for (i32 b0 = k0, b1; b0 < k1; b0 = b1) {
-        for (b1 = b0; b1 < k1 && todo[b1]; b1++) {}
+    for (i32 b0 = first, b1; b0 < end; b0 = b1) {
+        for (b1 = b0; b1 < end && todo[b1]; b1++) {}
         if (b1 == b0) {
             b1++;
             continue;
@@ -141,11 +144,13 @@ static void move(const struct way *w, i32 k, const f32 *now, f32 *of) {
     way_copy(w, w->begin, k, now, k);
 }
 
-static f32 carry(const struct way *w, i32 prev, i32 k, f32 tol, f32 *expand, f32 *project) {
+/* project: the directions that a move of the begin of row k is measured in. */
+static f32 carry(const struct way *w, const struct origin *from, i32 k, f32 tol, f32 *project) {
     f32 *now = w->fresh;
-    way_copy(w, now, k, w->end, prev);
+    way_copy(w, now, k, from->end, from->row);
     if (w->back && w->given) add(w, now, k, 1, w->given, k);
-    for (i32 i = 0; i < w->rank; i++) add(w, now, k, *share(w, i, prev), direction(w, expand, i), prev);
+    for (i32 i = 0; i < w->rank; i++)
+        add(w, now, k, from->share[(i64)i * w->r->B + from->row], direction(w, from->known, i), from->row);
     if (!w->back && !cell_of(w->op->spec.cell)->linear_in_h) clip(w, now, k);
     const f32 gap = way_distance(w, now, k, NULL, w->begin, k);
     for (i32 i = 0; i < w->rank; i++) *share(w, i, k) = 0;
@@ -153,17 +158,20 @@ static f32 carry(const struct way *w, i32 prev, i32 k, f32 tol, f32 *expand, f32
     return gap;
 }
 
-f32 way_carry_fwd(const struct chain *c, i32 k, f32 tol) {
+f32 way_carry_fwd(const struct chain *c, i32 slice, f32 tol) {
     const struct way w = way_of(c, false);
-    const i32 prev = w.after[k];
-    const f32 gap = carry(&w, prev, k, tol, w.answer, w.ask);
+    const i32 k = slice - w.r->row0;
+    const struct origin o = way_origin(&w, w.after[slice], k);
+    const f32 gap = carry(&w, &o, k, tol, w.ask);
     if (gap <= tol) return gap;
-    for (i32 i = 0; i < w.rank; i++) way_copy(&w, direction(&w, w.ask, i), k, direction(&w, w.answer, i), prev);
+    for (i32 i = 0; i < w.rank; i++) way_copy(&w, direction(&w, w.ask, i), k, direction(&w, o.known, i), o.row);
     straighten(&w, k);
     return gap;
 }
 
-f32 way_carry_bwd(const struct chain *c, i32 k, f32 tol) {
+f32 way_carry_bwd(const struct chain *c, i32 slice, f32 tol) {
     const struct way w = way_of(c, true);
-    return carry(&w, w.next[k], k, tol, w.ask, w.answer);
+    const i32 k = slice - w.r->row0;
+    const struct origin o = way_origin(&w, w.next[k], k);
+    return carry(&w, &o, k, tol, w.answer);
 }

@@ -135,25 +135,26 @@ static void run_chunks(const struct way *w, struct cell_box *box, i32 k0, i32 k1
     for (i32 b = k0; b < k1 && !again; b++) steps[b] = w->going[b] ? w->op->T : 0;
 }
 
-/* The row that goes on from row b, or -1: rows of a sequence are in its order. */
-static i32 heir_of(const struct way *w, i32 b) {
-    for (i32 k = b + 1; k < w->r->B; k++)
-        if (w->after[k] == b) return k;
+/* The slice that goes on from slice k, or -1: those of a sequence are in its order. */
+static i32 heir_of(const struct way *w, i32 k) {
+    for (i32 h = k + 1; h < w->r->whole; h++)
+        if (w->after[h] == k) return h;
     return -1;
 }
 
 static void run_fwd(const struct chain *c, i32 k0, i32 k1, const u8 *todo, bool again, f32 tol, i32 *steps) {
     const struct way w = way_of(c, false);
-    for (i32 b = k0; b < k1; b++) {
-        w.going[b] = todo[b];
+    const i32 row0 = w.r->row0, b0 = k0 - row0, b1 = k1 - row0;
+    for (i32 b = b0; b < b1; b++) {
+        w.going[b] = todo[row0 + b];
         way_at_rest(&w, b);
         if (again) continue;
-        w.next[b] = heir_of(&w, b);
-        if (w.after[b] < 0) way_copy(&w, w.begin, b, w.given, b);
+        w.next[b] = heir_of(&w, row0 + b);
+        if (w.after[row0 + b] < 0) way_copy(&w, w.begin, b, w.given, b);
         way_ask_anything(&w, b);
     }
-    struct cell_box box = way_box(&w, w.begin, k0, k1);
-    run_chunks(&w, &box, k0, k1, again, tol, steps);
+    struct cell_box box = way_box(&w, w.begin, b0, b1);
+    run_chunks(&w, &box, b0, b1, again, tol, steps + row0);
 }
 
 /* Row b has no gradient to walk back with: none of its end, none of its outputs (where it has one, the last steps show it).  What
@@ -179,50 +180,60 @@ static void fall_asleep(const struct way *w, const struct cell_box *box, i32 b) 
 
 static void run_bwd(const struct chain *c, i32 k0, i32 k1, const u8 *todo, bool again, f32 tol, i32 *steps) {
     const struct way w = way_of(c, true), forth = way_of(c, false);
-    struct cell_box box = way_box(&w, forth.begin, k0, k1);
-    for (i32 b = k0; b < k1; b++) {
-        w.going[b] = todo[b];
+    const i32 row0 = w.r->row0, b0 = k0 - row0, b1 = k1 - row0;
+    struct cell_box box = way_box(&w, forth.begin, b0, b1);
+    for (i32 b = b0; b < b1; b++) {
+        w.going[b] = todo[row0 + b];
         way_at_rest(&w, b);
         if (again) continue;
         w.walked[b] = w.chunks;
         if (w.next[b] < 0) way_copy(&w, w.begin, b, w.given, b);
         if (sleeps(&w, &box, b)) fall_asleep(&w, &box, b);
     }
-    const struct part p = {.b0 = k0, .b1 = k1};
+    const struct part p = {.b0 = b0, .b1 = b1};
     for (i32 g = grain_first(w.r, p); g < grain_end(w.r, p) && !again; g++)
         memset(dw_of(&w, g), 0, (size_t)w.op->ntheta * sizeof *w.dw);
-    run_chunks(&w, &box, k0, k1, again, tol, steps);
+    run_chunks(&w, &box, b0, b1, again, tol, steps + row0);
 }
 
 /* ------------------------------------------------------------------ between rounds ------------------------------------------ */
 
+/* Callbacks are told slices of the batch; rows are what is here of them. */
+static i32 row_of(const struct way *w, i32 slice) { return slice - w->r->row0; }
+
 static i32 prev_fwd(const struct chain *c, i32 k) { return way_of(c, false).after[k]; }
-static i32 prev_bwd(const struct chain *c, i32 k) { return way_of(c, false).next[k]; }
+static i32 prev_bwd(const struct chain *c, i32 k) {
+    const struct way w = way_of(c, false);
+    return w.next[row_of(&w, k)];
+}
 
 /* What the slice before left in the step before, or nothing. */
 static void guess_fwd(const struct chain *c, i32 k) {
     const struct way w = way_of(c, false);
-    way_copy(&w, w.begin, k, c->kept ? w.end : NULL, w.after[k]);
+    const struct origin o = way_origin(&w, w.after[k], row_of(&w, k));
+    way_copy(&w, w.begin, row_of(&w, k), c->kept ? o.end : NULL, o.row);
 }
 
 static void save_end(const struct chain *c, i32 k, f32 *to) {
     const struct way w = way_of(c, false);
     for (i32 s = 0; s < w.states; s++)
-        memcpy(to + s * w.Hp, w.end + s * w.plane + (i64)k * w.Hp, (size_t)w.Hp * sizeof *to);
+        memcpy(to + s * w.Hp, w.end + s * w.plane + (i64)row_of(&w, k) * w.Hp, (size_t)w.Hp * sizeof *to);
 }
 
 static void load_end(const struct chain *c, i32 k, const f32 *from) {
     const struct way w = way_of(c, false);
     for (i32 s = 0; s < w.states; s++)
-        memcpy(w.end + s * w.plane + (i64)k * w.Hp, from + s * w.Hp, (size_t)w.Hp * sizeof *from);
+        memcpy(w.end + s * w.plane + (i64)row_of(&w, k) * w.Hp, from + s * w.Hp, (size_t)w.Hp * sizeof *from);
 }
 
 static void take_bwd(const struct chain *c, i32 k) {
     const struct way w = way_of(c, true);
-    way_copy(&w, w.begin, k, w.end, w.next[k]);
+    const i32 b = row_of(&w, k);
+    const struct origin o = way_origin(&w, w.next[b], b);
+    way_copy(&w, w.begin, b, o.end, o.row);
     for (i32 s = 0; s < w.states && w.given; s++)
         for (i32 u = 0; u < w.Hp; u++) {
-            const i64 at = s * w.plane + (i64)k * w.Hp + u;
+            const i64 at = s * w.plane + (i64)b * w.Hp + u;
             w.begin[at] += w.given[at];
         }
 }
@@ -232,90 +243,105 @@ static void take_bwd(const struct chain *c, i32 k) {
 static void warm_bwd(const struct chain *c, i32 k0, i32 k1) {
     const struct way w = way_of(c, true), forth = way_of(c, false);
     if (w.head == 0) return;
-    struct cell_box box = way_box(&w, forth.begin, k0, k1);
-    i32 *live = w.live + (i64)k0 * round_up64(w.op->T + 1, LANES);
+    const i32 b0 = row_of(&w, k0), b1 = row_of(&w, k1);
+    struct cell_box box = way_box(&w, forth.begin, b0, b1);
+    i32 *live = w.live + (i64)b0 * round_up64(w.op->T + 1, LANES);
     for (i32 t = 0; t < w.op->T; t++) live[t] = t < w.head ? w.r->B : 0; /* heads are shorter than any row */
     box.live = live;
     box.dx = NULL;
     box.dhT = box.dcT = NULL;
     for (i32 i = w.head / w.chunk - 1; i >= 0; i--) {
-        struct spot at = spot_of(&w, &box, k0, i);
+        struct spot at = spot_of(&w, &box, b0, i);
         const bool top = (i + 1) * w.chunk == w.head, give = w.recompute || i == 0;
         if (w.recompute) at.box.live = NULL;
         at.box.dhT = w.recompute && !top ? w.end : NULL;
         at.box.dcT = at.box.dhT && w.states > 1 ? w.end + w.plane : NULL;
-        again_gates(&w, &at, k0, k1, false);
+        again_gates(&w, &at, b0, b1, false);
         at.box.dh0 = give ? w.end : NULL;
         at.box.dc0 = give && w.states > 1 ? w.end + w.plane : NULL;
-        way_kernels(&w)->bwd(&at.box, k0, k1, at.t0, at.t1);
+        way_kernels(&w)->bwd(&at.box, b0, b1, at.t0, at.t1);
     }
 }
 
 /* Without a head there is no gradient from the row after, as yet: that of the end alone. */
 static void guess_bwd(const struct chain *c, i32 k) {
     const struct way w = way_of(c, true);
+    const i32 b = row_of(&w, k);
     if (w.head > 0)
         take_bwd(c, k);
     else
-        way_copy(&w, w.begin, k, w.given, k);
+        way_copy(&w, w.begin, b, w.given, b);
 }
 
 static f32 scale_fwd(const struct chain *c, i32 k) {
     const struct way w = way_of(c, false);
-    return fmaxf(1, way_largest(&w, w.end, k));
+    return fmaxf(1, way_largest(&w, w.end, row_of(&w, k)));
 }
 
 static f32 scale_bwd(const struct chain *c, i32 k) {
     const struct way w = way_of(c, true);
-    f32 most = way_largest(&w, w.begin, k);
-    for (i32 i = 0; i < w.chunks; i++) most = fmaxf(most, way_largest(&w, way_mark(&w, i), k));
+    const i32 b = row_of(&w, k);
+    f32 most = way_largest(&w, w.begin, b);
+    for (i32 i = 0; i < w.chunks; i++) most = fmaxf(most, way_largest(&w, way_mark(&w, i), b));
     return most;
 }
 
 static f32 gap_fwd(const struct chain *c, i32 k) {
     const struct way w = way_of(c, false);
-    return way_distance(&w, w.end, w.after[k], NULL, w.begin, k);
+    const struct origin o = way_origin(&w, w.after[k], row_of(&w, k));
+    return way_distance(&w, o.end, o.row, NULL, w.begin, row_of(&w, k));
 }
 
 static f32 gap_bwd(const struct chain *c, i32 k) {
     const struct way w = way_of(c, true);
-    return way_distance(&w, w.end, w.next[k], w.given, w.begin, k);
+    const i32 b = row_of(&w, k);
+    const struct origin o = way_origin(&w, w.next[b], b);
+    return way_distance(&w, o.end, o.row, w.given, w.begin, b);
 }
 
 static void take_fwd(const struct chain *c, i32 k) {
     const struct way w = way_of(c, false);
-    way_copy(&w, w.begin, k, w.end, w.after[k]);
+    const struct origin o = way_origin(&w, w.after[k], row_of(&w, k));
+    way_copy(&w, w.begin, row_of(&w, k), o.end, o.row);
 }
 
 /* ------------------------------------------------------------------ between ranks ------------------------------------------- */
 
-/* Forward, the end and what is known of how it answers; backward, the same of the other set of directions. */
-static f32 *known_of(const struct way *w) { return w->back ? w->ask : w->answer; }
-
-static void give(const struct chain *c, i32 k, f32 *to) {
-    const struct way w = way_of(c, c->down);
-    for (i32 i = 0; i <= w.rank; i++) {
-        const f32 *from = i == 0 ? w.end : known_of(&w) + (i - 1) * w.states * w.plane;
-        for (i32 s = 0; s < w.states; s++, to += w.Hp) memcpy(to, from + s * w.plane + (i64)k * w.Hp, (size_t)w.Hp * sizeof *to);
-    }
-    for (i32 i = 0; i < w.rank; i++) to[i] = w.share[(i64)i * w.r->B + k];
+/* The floats of row `row` of some planes, out of them or into them. */
+static f32 *row_out(const struct way *w, const f32 *planes, i32 row, f32 *to) {
+    for (i32 s = 0; s < w->states; s++, to += w->Hp)
+        memcpy(to, planes + s * w->plane + (i64)row * w->Hp, (size_t)w->Hp * sizeof *to);
+    return to;
+}
+static const f32 *row_in(const struct way *w, f32 *planes, i32 row, const f32 *from) {
+    for (i32 s = 0; s < w->states; s++, from += w->Hp)
+        memcpy(planes + s * w->plane + (i64)row * w->Hp, from, (size_t)w->Hp * sizeof *from);
+    return from;
 }
 
+/* The end of slice k, and what is known of how it answers. */
+static void give(const struct chain *c, i32 k, f32 *to) {
+    const struct way w = way_of(c, c->down);
+    const struct origin o = way_origin(&w, k, 0);
+    to = row_out(&w, o.end, o.row, to);
+    for (i32 i = 0; i < w.rank; i++) to = row_out(&w, o.known + i * w.states * w.plane, o.row, to);
+    for (i32 i = 0; i < w.rank; i++) to[i] = o.share[(i64)i * w.r->B + o.row];
+}
+
+/* What slice k is to begin from. */
 static void get(const struct chain *c, i32 k, const f32 *from) {
     const struct way w = way_of(c, c->down);
-    for (i32 i = 0; i <= w.rank; i++) {
-        f32 *to = i == 0 ? w.end : known_of(&w) + (i - 1) * w.states * w.plane;
-        for (i32 s = 0; s < w.states; s++, from += w.Hp)
-            memcpy(to + s * w.plane + (i64)k * w.Hp, from, (size_t)w.Hp * sizeof *to);
-    }
-    for (i32 i = 0; i < w.rank; i++) w.share[(i64)i * w.r->B + k] = from[i];
+    const struct origin o = way_origin(&w, ELSEWHERE, row_of(&w, k));
+    from = row_in(&w, o.end, o.row, from);
+    for (i32 i = 0; i < w.rank; i++) from = row_in(&w, o.known + i * w.states * w.plane, o.row, from);
+    for (i32 i = 0; i < w.rank; i++) o.share[(i64)i * w.r->B + o.row] = from[i];
 }
 
 /* ------------------------------------------------------------------ at the end ---------------------------------------------- */
 
 static void finish_fwd(const struct chain *c, i32 k0, i32 k1) {
     const struct way w = way_of(c, false);
-    for (i32 b = k0; b < k1; b++) way_copy(&w, w.r->buf[w.op->end], b, w.end, b);
+    for (i32 b = row_of(&w, k0); b < row_of(&w, k1); b++) way_copy(&w, w.r->buf[w.op->end], b, w.end, b);
 }
 
 /* dW of a chunk of the rows b0..b1 that have been walked back over it, each run of neighbours in one call. */
@@ -332,8 +358,8 @@ static void add_walked(const struct way *w, const struct cell_box *box, i32 b0, 
 static void finish_bwd(const struct chain *c, i32 k0, i32 k1) {
     const struct way w = way_of(c, true), forth = way_of(c, false);
     const struct op *op = w.op;
-    const struct part p = {.b0 = k0, .b1 = k1, .t1 = op->T, .n = 1};
-    struct cell_box box = way_box(&w, forth.begin, k0, k1);
+    const struct part p = {.b0 = row_of(&w, k0), .b1 = row_of(&w, k1), .t1 = op->T, .n = 1};
+    struct cell_box box = way_box(&w, forth.begin, p.b0, p.b1);
     for (i32 g = grain_first(w.r, p); g < grain_end(w.r, p); g++) {
         const struct part q = part_grain(w.r, p, g);
         bool redone = false;
@@ -349,7 +375,7 @@ static void finish_bwd(const struct chain *c, i32 k0, i32 k1) {
     }
     recurrent_pad_dx(&box, p);
     f32 *dgiven = op->spec.in[1] >= 0 ? run_din(op, w.r, 1) : NULL;
-    for (i32 b = k0; b < k1 && dgiven; b++) way_copy(&w, dgiven, b, w.after[b] < 0 ? w.end : NULL, b);
+    for (i32 b = p.b0; b < p.b1 && dgiven; b++) way_copy(&w, dgiven, b, w.after[w.r->row0 + b] < 0 ? w.end : NULL, b);
 }
 
 void recurrent_chain(const struct op *op, const struct run *r, bool backward, struct chain *out) {
@@ -376,7 +402,7 @@ void recurrent_chain(const struct op *op, const struct run *r, bool backward, st
                                      .finish = finish_fwd};
     out->self = op;
     out->with = r;
-    out->nslice = r->B;
+    out->nslice = r->whole;
     out->rank = op->spec.rank;
     out->forgets = -1;
     out->kept = !backward && r->warm;

@@ -2,6 +2,7 @@
  *
  * saved    behind that of recurrent.c: begin [2 ways][states][B][Hp] | marks [2 ways][chunks][states][B][Hp]
  *          | with a rank: directions, answers [rank][states][B][Hp] each, shares [rank][B]
+ *          | where ranks share a chain, of rows that are elsewhere: ends, answers (backward: directions), shares, for each way
  * scratch  behind that of recurrent.c: a state [states][B][Hp] | the row that goes on from each row, still running, walked [B]
  *          | live rows of a head [B][T] | dW of each grain | with a rank: a chunk of a walk that is not kept */
 #include "model/layer/recurrent_way.h"
@@ -13,43 +14,50 @@ enum { CHUNK_FLOATS = 1 << 19, CHUNK_MIN = 8, CHUNK_MAX = 128, CHUNKS_MIN = 32, 
 
 /* So short that what is kept of a chunk stays in the second cache from one kernel to the next (and a merge is seen soon), so long
  * that a call is nothing beside its work. */
-static i32 chunk_steps(const struct op *op, i32 B) {
-    const i64 kept = (i64)B * round_up(op->F, LANES) * (cell_slots(cell_of(op->spec.cell)) + 1);
+static i32 chunk_steps(const struct op *op, struct rows B) {
+    const i64 kept = (i64)B.of * round_up(op->F, LANES) * (cell_slots(cell_of(op->spec.cell)) + 1);
     const i32 most = imin((i32)lmin(CHUNK_MAX, CHUNK_FLOATS / kept), op->T / CHUNKS_MIN);
     return imax(imax(CHUNK_MIN, most), ceil_div(op->T, CHUNKS_MAX));
 }
-static i32 chunk_count(const struct op *op, i32 B) { return ceil_div(op->T, chunk_steps(op, B)); }
+static i32 chunk_count(const struct op *op, struct rows B) { return ceil_div(op->T, chunk_steps(op, B)); }
 
-i32 recurrent_kept_steps(const struct op *op, i32 B) {
+i32 recurrent_kept_steps(const struct op *op, struct rows B) {
     return recurrent_sliced(op) && op->spec.recompute ? chunk_steps(op, B) : op->T;
 }
 
 /* Grains of so many rows, at most (plan_slice_grain). */
 static i32 grains_most(i32 B) { return imin(16, imax(8, ceil_div(B, 4))); }
 
-static i64 state_floats(const struct op *op, i32 B) {
-    return (i64)cell_of(op->spec.cell)->states * B * round_up(op->F, LANES);
+static i64 state_floats(const struct op *op, struct rows B) {
+    return (i64)cell_of(op->spec.cell)->states * B.n * round_up(op->F, LANES);
 }
 
-i64 recurrent_chain_saved(const struct op *op, i32 B) {
+/* Of rows that are elsewhere: their ends, and with a rank one set of directions and their shares. */
+static i64 guest_floats(const struct op *op, struct rows B) {
     const i32 rank = op->spec.rank;
-    return recurrent_sliced(op) ? 2 * (1 + chunk_count(op, B) + rank) * state_floats(op, B) + rank * round_up64(B, LANES) : 0;
+    return B.n < B.of ? (1 + rank) * state_floats(op, B) + rank * round_up64(B.n, LANES) : 0;
+}
+
+i64 recurrent_chain_saved(const struct op *op, struct rows B) {
+    const i32 rank = op->spec.rank;
+    if (!recurrent_sliced(op)) return 0;
+    return 2 * (1 + chunk_count(op, B) + rank) * state_floats(op, B) + rank * round_up64(B.n, LANES) + 2 * guest_floats(op, B);
 }
 
 /* A chunk of a walk whose gates nobody needs; always in f32. */
-static i64 spare_act(const struct op *op, i32 B) {
-    return round_up64(cell_act_max(cell_of(op->spec.cell), PREC_F32, chunk_steps(op, B), B, op->I, op->F), LANES);
+static i64 spare_act(const struct op *op, struct rows B) {
+    return round_up64(cell_act_max(cell_of(op->spec.cell), PREC_F32, chunk_steps(op, B), B.n, op->I, op->F), LANES);
 }
 
-static i64 spare_y(const struct op *op, i32 B) { return (i64)chunk_steps(op, B) * B * round_up(op->F, LANES); }
+static i64 spare_y(const struct op *op, struct rows B) { return (i64)chunk_steps(op, B) * B.n * round_up(op->F, LANES); }
 
-static i64 spare_floats(const struct op *op, i32 B) {
+static i64 spare_floats(const struct op *op, struct rows B) {
     return op->spec.rank > 0 ? spare_act(op, B) + spare_y(op, B) + 2 * state_floats(op, B) : 0;
 }
 
-i64 recurrent_chain_scratch(const struct op *op, i32 B) {
-    return recurrent_sliced(op) ? state_floats(op, B) + 3 * round_up64(B, LANES) + round_up64(op->T + 1, LANES) * B +
-                                      grains_most(B) * round_up64(op->ntheta, LANES) + spare_floats(op, B)
+i64 recurrent_chain_scratch(const struct op *op, struct rows B) {
+    return recurrent_sliced(op) ? state_floats(op, B) + 3 * round_up64(B.n, LANES) + round_up64(op->T + 1, LANES) * B.n +
+                                      grains_most(B.of) * round_up64(op->ntheta, LANES) + spare_floats(op, B)
                                 : 0;
 }
 
@@ -66,15 +74,16 @@ static i32 head_steps(const struct chain *c, i32 chunk, i32 T) {
 struct way way_of(const struct chain *c, bool backward) {
     const struct op *op = c->self;
     const struct run *r = c->with;
+    const struct rows B = {r->B, r->whole};
     struct way w = {.op = op,
                     .r = r,
                     .back = backward,
                     .states = cell_of(op->spec.cell)->states,
-                    .chunk = chunk_steps(op, r->B),
-                    .chunks = chunk_count(op, r->B)};
-    const i64 state = state_floats(op, r->B);
-    f32 *saved = r->saved[op->l] + round_up64(recurrent_plain_saved(op, r->B), LANES);
-    f32 *scratch = r->scratch[op->l] + round_up64(recurrent_plain_scratch(op, r->B), LANES);
+                    .chunk = chunk_steps(op, B),
+                    .chunks = chunk_count(op, B)};
+    const i64 state = state_floats(op, B);
+    f32 *saved = r->saved[op->l] + round_up64(recurrent_plain_saved(op, B), LANES);
+    f32 *scratch = r->scratch[op->l] + round_up64(recurrent_plain_scratch(op, B), LANES);
     w.Hp = round_up(op->F, LANES);
     w.plane = (i64)r->B * w.Hp;
     w.begin = saved + (backward ? state : 0);
@@ -90,9 +99,11 @@ struct way way_of(const struct chain *c, bool backward) {
     w.ask = saved + 2 * (1 + w.chunks) * state;
     w.answer = w.ask + w.rank * state;
     w.share = w.answer + w.rank * state;
-    w.spare = w.dw + grains_most(r->B) * round_up64(op->ntheta, LANES);
-    w.spare_y = w.spare + (w.rank > 0 ? spare_act(op, r->B) : 0);
-    w.spare_state = w.spare_y + spare_y(op, r->B);
+    w.guest = w.share + w.rank * round_up64(r->B, LANES) + (backward ? guest_floats(op, B) : 0);
+    w.guest_share = w.guest + (1 + w.rank) * state;
+    w.spare = w.dw + grains_most(r->whole) * round_up64(op->ntheta, LANES);
+    w.spare_y = w.spare + (w.rank > 0 ? spare_act(op, B) : 0);
+    w.spare_state = w.spare_y + spare_y(op, B);
     w.head = backward && run_dout(r, op->out) ? head_steps(c, w.chunk, op->T) : 0; /* a gradient of the end alone: no guess */
     w.recompute = op->spec.recompute;
     w.forth = saved + 2 * state;
@@ -100,6 +111,13 @@ struct way way_of(const struct chain *c, bool backward) {
     w.after = (const i32 *)(const void *)run_in(op, r, RECURRENT_AFTER);
     w.given = backward ? run_dout(r, op->end) : op->spec.in[1] >= 0 ? run_in(op, r, 1) : NULL;
     return w;
+}
+
+struct origin way_origin(const struct way *w, i32 prev, i32 row) {
+    const i32 here = prev - w->r->row0;
+    if (prev >= 0 && here >= 0 && here < w->r->B)
+        return (struct origin){.end = w->end, .known = w->back ? w->ask : w->answer, .share = w->share, .row = here};
+    return (struct origin){.end = w->guest, .known = w->guest + w->states * w->plane, .share = w->guest_share, .row = row};
 }
 
 /* ------------------------------------------------------------------ states of one row --------------------------------------- */

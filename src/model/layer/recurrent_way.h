@@ -18,17 +18,28 @@ struct way {
     f32 *begin, *mark;  /* what rows began from; states after (backward: gradients before) each chunk */
     f32 *end;           /* the mark that is handed on */
     f32 *fresh;         /* of the chunk that runs again */
-    const i32 *after;   /* [B] */
-    i32 *next, *going;  /* [B] */
+    const i32 *after;   /* [whole] the slice that each slice goes on from */
+    i32 *next, *going;  /* [B]; next: a slice of the batch */
     i32 *walked;        /* [B] backward: chunks from the end on whose dz is there; negative: and that ran again */
     i32 *live;          /* [B][T+1] */
     f32 *dw;            /* [grains][ntheta] */
     i32 rank;           /* directions in which it is known how ends answer to begins; 0 = none */
     f32 *ask, *answer;  /* [rank][states][B][Hp] directions V of begins, and what they do to ends, U */
     f32 *share;         /* [rank][B] how far begins have moved in each direction, in this sweep */
+    f32 *guest, *guest_share; /* of rows that another rank has, each in the place of the row that begins from it */
     f32 *spare, *spare_y, *spare_state; /* a walk that is not kept: act, y of a chunk, two states */
     const f32 *given;   /* begin of rows that follow none: in[1], or the gradient of the end; NULL = zero */
 };
+
+/* What a row begins from: the end of a row that is here, or of one that another rank has and has told us of.  known: directions
+ * [rank] of states, in which begins of the next row move (answers; backward, directions); share: i-th of row at [i * B + row]. */
+struct origin {
+    f32 *end, *known, *share;
+    i32 row;
+};
+enum { ELSEWHERE = -1 };
+/* Of slice `prev` of the batch, for our row `row`. */
+struct origin way_origin(const struct way *w, i32 prev, i32 row);
 
 struct way way_of(const struct chain *c, bool backward);
 const struct cell_kern *way_kernels(const struct way *w);

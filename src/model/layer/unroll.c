@@ -91,14 +91,14 @@ static err shape(struct net *n, struct op *op) {
     return net_out(n, op->spec.name, op->T, op->F, true, &op->out);
 }
 
-static i64 saved(const struct op *op, const struct net *n, i32 B) {
-    struct dims d = dims_of(op, n, B);
-    return d.dy + (i64)d.steps * B * d.Hp;
+static i64 saved(const struct op *op, const struct net *n, struct rows B) {
+    struct dims d = dims_of(op, n, B.n);
+    return d.dy + (i64)d.steps * B.n * d.Hp;
 }
 
-static i64 scratch(const struct op *op, const struct net *n, i32 B) {
+static i64 scratch(const struct op *op, const struct net *n, struct rows B) {
     (void)n;
-    return 2 * (i64)B * round_up(op->spec.units, LANES);
+    return 2 * (i64)B.n * round_up(op->spec.units, LANES);
 }
 
 static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {
@@ -150,8 +150,8 @@ static struct cell_box box_of(const struct op *op, const struct run *r, const st
 static bool forced(const struct op *op, const struct run *r, const struct dims *d, i32 t, i32 b, i32 j) {
     if (!r->train || op->spec.in[4] < 0 || op->spec.rate <= 0) return false;
     i64 at = (i64)t * r->B + b;
-    if (op->spec.rate < 1 && rng_uniform(r->seed, RNG_TEACHER, r->step, (u64)op->l << 48 | (u64)at) >= op->spec.rate)
-        return false;
+    const u64 place = (u64)op->l << 48 | (u64)run_place(r, at);
+    if (op->spec.rate < 1 && rng_uniform(r->seed, RNG_TEACHER, r->step, place) >= op->spec.rate) return false;
     return !isnan(run_in(op, r, 4)[at * round_up(d->w, LANES) + j]);
 }
 
