@@ -87,9 +87,11 @@ static void place_buffers(struct exec *x) {
 /* Of inputs its own rows too, but for the one that says how slices follow each other. */
 static err own_inputs(struct exec *x) {
     bool whole[NET_BUFS] = {0};
+    if (!x->part) return 0;
+    ARENA_NEW(&x->arena, x->input, x->net->nbuf);
     for (i32 l = 0; l < x->net->nop; l++)
         if (op_is_chain(&x->net->op[l])) whole[x->net->op[l].spec.in[x->net->op[l].layer->after]] = true;
-    for (i32 i = 0; i < x->net->nbuf && x->part; i++)
+    for (i32 i = 0; i < x->net->nbuf; i++)
         if (x->net->buf[i].input && !whole[i]) ARENA_NEW(&x->arena, x->input[i], buf_floats(&x->net->buf[i], x->run.B));
     return 0;
 }

@@ -71,7 +71,7 @@ struct exec {
     struct run run;
     f32 *buf[NET_BUFS], *dbuf[NET_BUFS], *saved[NET_OPS], *scratch[NET_OPS];
     bool part;              /* only this rank's rows are here: inputs are copied */
-    f32 *input[NET_BUFS];   /* where to; NULL = taken as it is */
+    f32 **input;            /* [nbuf] where to; NULL = taken as it is */
     f64 *norm; /* [blocks] partial sums of squares */
     i64 nnorm;
     struct comm *comm;  /* NULL = all devices of the plan are ours */
