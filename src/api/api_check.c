@@ -37,11 +37,13 @@ static struct js *finding_json(const struct finding *f) {
 
 static void describe_table(const struct table *t, struct str *out) {
     static const char *const type[] = {"number", "time", "category"};
+    f64 value;
     str_addf(out, "%s: %lld rows, %d columns\n", t->path, (long long)t->nrow, t->ncol);
     for (i32 i = 0; i < t->ncol; i++) {
         const struct column *c = &t->col[i];
         str_addf(out, "  %-24s %s", c->name, type[c->type]);
         if (c->type == COL_CATEGORY) str_addf(out, ", %d words", c->nword);
+        if (column_constant(c, t->nrow, &value)) str_addf(out, ", always %.6g", value);
         if (c->missing)
             str_addf(out, ", %lld missing (first at line %lld)", (long long)c->missing, (long long)c->first_missing_line);
         str_add(out, "\n");

@@ -39,13 +39,22 @@ struct series_options series_options_of(const struct options *o) {
                                    .freq = o->freq, .gaps = o->gaps, .dups = o->dups, .since = o->since, .until = o->until};
 }
 
+/* Cells of targets that were not observed, in rows that are there. */
+static i64 unseen_cells(const struct series *s, bool filled) {
+    i64 n = 0;
+    for (i32 c = 0; c < s->ntarget; c++)
+        for (i64 i = 0; i < s->nrow; i++)
+            if (!s->line || s->line[i] >= 0) n += filled ? series_filled(s, c, i) : isnan(series_col(s, c)[i]);
+    return n;
+}
+
 static void summary(stretto_data *d) {
     const struct series *s = d->s;
     char first[32], last[32];
     row_label(s, 0, first);
     row_label(s, s->nrow - 1, last);
     const char *slash = strrchr(d->path, '/');
-    i64 absent = 0;
+    i64 absent = 0, masked = unseen_cells(s, false), filled = unseen_cells(s, true);
     for (i64 i = 0; s->line && i < s->nrow; i++) absent += s->line[i] < 0;
     i32 n = snprintf(d->summary, sizeof d->summary, "read %s: %d target%s of %d column%s, %lld rows",
                      slash ? slash + 1 : d->path, s->ntarget, s->ntarget > 1 ? "s" : "", s->ncol + s->ncat,
@@ -53,8 +62,13 @@ static void summary(stretto_data *d) {
     if (s->time && n < (i32)sizeof d->summary)
         n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %s %s..%s", s->freq.name, first, last);
     if (n < (i32)sizeof d->summary && absent)
-        snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld absent rows stand in by --gaps", (long long)absent);
-    else if (n < (i32)sizeof d->summary && s->time)
+        n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld absent rows stand in by --gaps", (long long)absent);
+    if (n < (i32)sizeof d->summary && masked)
+        n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld missing cells are left out", (long long)masked);
+    if (n < (i32)sizeof d->summary && filled)
+        n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld cells filled in by --gaps interpolate",
+                      (long long)filled);
+    if (n < (i32)sizeof d->summary && s->time && absent + masked + filled == 0)
         snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", no gaps");
 }
 

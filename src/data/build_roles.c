@@ -152,16 +152,18 @@ static err find_target(struct build *b, u8 *role) {
     bool all = !strcmp(text_or(b->o->target, ""), "all") && table_find(b->t, "all") < 0;
     const char **names;
     NEW(names, b->t->ncol);
-    i32 n = 0, only = -1;
+    i32 n = 0, only = -1, best = 0; /* best: the last that changes */
+    f64 value;
     for (i32 i = 0; i < b->t->ncol; i++) {
         if (b->t->col[i].type != COL_NUMBER || role[i] != ROLE_NONE) continue;
+        if (!column_constant(&b->t->col[i], b->t->nrow, &value)) best = n;
         names[n++] = b->t->col[i].name;
         only = i;
         if (all) role[i] = ROLE_TARGET;
     }
     char list[500], fix[300];
     name_list(names, n, list, sizeof list);
-    snprintf(fix, sizeof fix, "--target %.200s   or   --target all   (every numeric column)", n ? names[n - 1] : "");
+    snprintf(fix, sizeof fix, "--target %.200s   or   --target all   (every numeric column)", n ? names[best] : "");
     mem_free(names);
     if (n == 0) return FAIL_AT(E214, b->t->path, "--target COLUMN", "there is no numeric column that could be forecast");
     if (n > 1 && !all)

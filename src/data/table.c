@@ -1,4 +1,5 @@
 /* table.c - what every reader's table can do. */
+#include <math.h>
 #include <sys/mman.h>
 
 #include "base/mem.h"
@@ -24,6 +25,16 @@ static err all_names(const struct table *t, const char ***names) {
     NEW(*names, t->ncol);
     for (i32 i = 0; i < t->ncol; i++) (*names)[i] = t->col[i].name;
     return 0;
+}
+
+bool column_constant(const struct column *c, i64 nrow, f64 *value) {
+    i64 n = 0;
+    for (i64 i = 0; c->type == COL_NUMBER && i < nrow; i++) {
+        if (isnan(c->number[i])) continue;
+        if (n++ && c->number[i] != *value) return false;
+        *value = c->number[i];
+    }
+    return n > 1;
 }
 
 i32 table_find(const struct table *t, const char *name) {

@@ -59,6 +59,7 @@ struct read_options {
 err table_read(const char *path, const struct read_options *o, struct table **out);
 void table_free(struct table *t);
 
+bool column_constant(const struct column *c, i64 nrow, f64 *value); /* a number, the same in all rows that have one */
 i32 table_find(const struct table *t, const char *name);                     /* index or -1 */
 err table_need(const struct table *t, const char *name, const char *flag, i32 *out); /* or E102 with the nearest name */
 i64 table_line(const struct table *t, i64 row);                              /* line in the file, from 1 */
