@@ -85,8 +85,12 @@ err shares_of_ranks(const struct options *o, struct comm *comm, i32 ranks, f64 *
     *even = strcmp(o->rank_shares, "even") == 0;
     if (*even) return 0;
     if (numbers(o->rank_shares, &n, share)) {
-        TRY(check(o->rank_shares, n, ranks, share));
-        str_add(from, "--rank-shares");
+        /* A file is no demand: config.json of a run that goes on may be of another number of ranks. */
+        const bool stale = n != ranks && o->meta[OPT_rank_shares].rank < OPT_RANK_FLAG;
+        if (!stale) TRY(check(o->rank_shares, n, ranks, share));
+        for (i32 k = 0; k < ranks && stale; k++) share[k] = 1;
+        if (stale) str_addf(from, "those of the config file are for %d", n);
+        else str_add(from, "--rank-shares");
     } else if (ranks > 1) TRY(of_nodes(o, comm, ranks, share, from));
     else share[0] = 1; /* a rank alone has all rows, however busy its node */
     *even = true;

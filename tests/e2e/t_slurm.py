@@ -28,13 +28,19 @@ class Cluster(Case):
     node_timeout = "60"  # a busy host is not a lost one
 
     @classmethod
+    def prepare(cls):
+        """What the cluster is started with beyond the usual: environment of cluster.sh."""
+        return {}
+
+    @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp(prefix="stretto-slurm-")
         os.chmod(cls.folder, 0o755)
         cls.cluster = os.path.join(cls.folder, "cluster")
         port = str(20000 + os.getpid() % 2000 * 8)
         done = subprocess.run([CLUSTER, "up", cls.cluster, "3", "2"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              timeout=60, env=dict(os.environ, SLURM_BASEPORT=port, SLURM_NODE_TIMEOUT=cls.node_timeout))
+                              timeout=60,
+                              env=dict(os.environ, SLURM_BASEPORT=port, SLURM_NODE_TIMEOUT=cls.node_timeout, **cls.prepare()))
         text = done.stdout.decode()
         if done.returncode == 77:
             shutil.rmtree(cls.folder)
