@@ -61,6 +61,7 @@ void gpuload_node(char out[GPULOAD_NODE]);
 err gpuload_path(const char *pattern, const char *node, struct str *out);
 /* No file, or one that was torn (note): an empty state.  E821 for a file that is none of ours, or of another node. */
 err gpuload_load(const char *path, const char *node, struct gpuload_state *out, struct str *note);
+err gpuload_parse(const char *path, const char *node, const char *text, i64 n, struct gpuload_state *out, struct str *note);
 err gpuload_save(const char *path, const struct gpuload_state *s); /* with its folder; whole or not at all */
 /* One that has to be there: E701 says how to get it. */
 err gpuload_need(const char *path, const char *node, struct gpuload_state *out);
@@ -73,6 +74,7 @@ struct gpuload_record {
 };
 /* CSV: time (s),gpu,utilisation (%),memory (%).  E822 with file, line and column. */
 err gpuload_record_load(const char *path, struct gpuload_record *out);
+err gpuload_record_parse(const char *path, const char *text, i64 n, struct gpuload_record *out);
 void gpuload_record_free(struct gpuload_record *r);
 /* The sample behind the one that the state took last; the last one again when there is none: *over. */
 const struct gpuload_sample *gpuload_record_next(const struct gpuload_record *r, const struct gpuload_state *s, bool *over);

@@ -115,17 +115,23 @@ static err lines(struct reader *r, const char *text, i64 size) {
     return close_sample(r);
 }
 
-err gpuload_record_load(const char *path, struct gpuload_record *out) {
+err gpuload_record_parse(const char *path, const char *text, i64 n, struct gpuload_record *out) {
     struct reader r = {.path = path, .out = out};
+    *out = (struct gpuload_record){0};
+    snprintf(out->source, sizeof out->source, "%s", path);
+    err e = lines(&r, text, n);
+    if (e >= 0 && out->n == 0) e = FAIL_AT(E822, path, heading, "the record holds no loads");
+    if (e < 0) gpuload_record_free(out);
+    return e;
+}
+
+err gpuload_record_load(const char *path, struct gpuload_record *out) {
     char *text = NULL;
     i64 n = 0;
     *out = (struct gpuload_record){0};
-    snprintf(out->source, sizeof out->source, "%s", path);
     TRY(file_load(path, MOST_BYTES, &text, &n));
-    err e = lines(&r, text, n);
+    err e = gpuload_record_parse(path, text, n, out);
     mem_free(text);
-    if (e >= 0 && out->n == 0) e = FAIL_AT(E822, path, heading, "the record holds no loads");
-    if (e < 0) gpuload_record_free(out);
     return e;
 }
 

@@ -67,8 +67,9 @@ static bool fill(const struct js *o, struct gpuload_state *out) {
     return out->weight >= 0 && share(out->sent_level) && out->sent_time >= 0;
 }
 
-static err read_state(const char *path, const char *node, const char *text, i64 n, struct gpuload_state *out, struct str *note) {
+err gpuload_parse(const char *path, const char *node, const char *text, i64 n, struct gpuload_state *out, struct str *note) {
     struct js *o = NULL;
+    *out = (struct gpuload_state){0};
     if (!ours(text) || (i64)strlen(text) != n)
         return FAIL_AT(E821, path, "--state with another file", "this is no file of gpuload; it is left alone");
     bool good = js_parse(text, (size_t)n, path, &o) >= 0;
@@ -95,7 +96,7 @@ err gpuload_load(const char *path, const char *node, struct gpuload_state *out, 
     err e = 0;
     if (file_exists(path)) {
         TRY(file_load(path, MOST_BYTES, &text, &n));
-        e = read_state(path, node, text, n, out, note);
+        e = gpuload_parse(path, node, text, n, out, note);
         mem_free(text);
     }
     snprintf(out->node, sizeof out->node, "%s", node);
