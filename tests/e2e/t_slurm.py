@@ -175,7 +175,7 @@ class Jobs(Cluster):
         self.assertRegex(r.out, r"(?m)^ok    launcher +Slurm \(\w+\), 3 ranks$")
         self.assertRegex(r.out, r"(?m)^3 ranks on 3 hosts; the lines above are of node1")
         self.assertEqual(len(re.findall("launcher ", r.out)), 1, "hosts that are the same are said once")
-        r = self.srun("none", 2, "doctor", status=11)
+        r = self.run_("srun", "-N", 2, "-n", 2, "--mpi=none", e2e.PROGRAM, "doctor", status=11)  # each says what it has to say
         self.assertIn("stop  launcher         Slurm (--mpi=none) started 2 ranks", r.out)
 
     def test_submit_and_wait(self):
