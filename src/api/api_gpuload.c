@@ -122,6 +122,7 @@ static void put_json(struct call *c, i32 weight) {
     js_put_f64(o, "occupancy", gpuload_level(&c->state));
     js_put_i64(o, "weight", weight);
     js_put_text(o, "why", gpuload_word(c->why));
+    if (*str_text(&c->note)) js_put_text(o, "note", str_text(&c->note));
     js_put_bool(o, "set", c->why != GPULOAD_STAYS && !c->o->dry_run);
     js_push(c->all, o);
 }
@@ -135,14 +136,22 @@ static err give(struct call *c, bool json, bool list, char **out) {
 
 /* ------------------------------------------------------------------ one sample ---------------------------------------------- */
 
+static err save(struct call *c) {
+    err e = gpuload_save(str_text(&c->path), &c->state);
+    if (e >= 0 || *err_last()->fix) return e;
+    const struct err_record why = *err_last();
+    return FAIL_AT((enum err_code)why.code, why.where, "--state FILE   (in a folder that the user of slurmd may write)", "%s",
+                   why.text);
+}
+
 /* The state is written before Slurm is told too: where it cannot be, every call would be the first one, and tell. */
 static err tell(struct call *c, i32 weight) {
-    if (!c->o->dry_run) TRY(gpuload_save(str_text(&c->path), &c->state));
+    if (!c->o->dry_run) TRY(save(c));
     if (c->why == GPULOAD_STAYS) return 0;
     TRY(slurm_weight_command(c->node, weight, &c->command));
     if (!c->o->dry_run) TRY(slurm_set_weight(&c->command, SLURM_PATIENCE));
     gpuload_sent(&c->state, weight);
-    return c->o->dry_run ? 0 : gpuload_save(str_text(&c->path), &c->state);
+    return c->o->dry_run ? 0 : save(c);
 }
 
 static err step(struct call *c, bool gpus) {
@@ -234,6 +243,10 @@ stretto_err stretto_gpuload(stretto_config *config, int json, char **out) {
     const struct options *o = &config->o;
     struct call *c;
     *out = NULL;
+    if (o->shares && (o->recorded || o->dry_run))
+        return FAIL_AT(E106, "--shares", "stretto gpuload --shares   after a call without it",
+                       "it prints what earlier calls smoothed, and does not go with %s",
+                       o->recorded ? "--recorded" : "--dry-run");
     if (o->shares) return shares_of_all(o, json != 0, out);
     NEW(c, 1);
     c->o = o;
