@@ -179,6 +179,9 @@ TEST(gpuload_plays_what_was_recorded) {
     e = stretto_gpuload(c, 1, &text);
     assert_true(gives(e, text, "\"why\": \"moved\""));
     T_OK(stretto_config_set(c, "shares", "yes"));
+    T_FAILS(stretto_gpuload(c, 0, &text), E106); /* it prints what earlier calls left */
+    T_OK(stretto_config_set(c, "recorded", ""));
+    T_OK(stretto_config_set(c, "dry-run", "no"));
     T_OK(stretto_config_set(c, "state", t_dir()));
     T_FAILS(stretto_gpuload(c, 0, &text), E202); /* a folder */
     assert_null(text);
