@@ -25,7 +25,7 @@ def train(o, folder, series, target, seed, more):
     model = os.path.join(folder, "m.model")
     command = [o.stretto, "train", os.path.join(folder, series + ".csv"), "--target", target, "--horizon", "1", "--context",
                str(CONTEXT), "--loss-steps", "all", "--batch", "1", "--hidden", "32", "--base", "none", "--no-guard",
-               "--steps", str(o.steps), "--seed", str(seed), "--progress", "none", "-q", *more, "-o", model]
+               "--steps", str(o.steps), "--seed", str(seed), "--threads", "1", "--progress", "none", "-q", *more, "-o", model]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"losses: {' '.join(command)}\n{done.stderr}")

@@ -188,6 +188,11 @@ STRETTO_API stretto_err stretto_bench(stretto_config *config, int json, char **o
  * when something stops it; *out is filled all the same ("" on other ranks than 0).  Options ranks, threads and run-dir count. */
 STRETTO_API stretto_err stretto_doctor(stretto_config *config, int json, char **out);
 
+/* How busy this node's GPUs are: smooths it, keeps it in the file of option state, and sets the node's weight in Slurm when it
+ * moved; lines for people, or JSON.  With shares=yes only prints what is free, of this node or of all ranks' nodes, as a text for
+ * option machine ("" on other ranks than 0).  E820 where there is no GPU and nothing recorded, E805 when Slurm refuses. */
+STRETTO_API stretto_err stretto_gpuload(stretto_config *config, int json, char **out);
+
 #ifdef __cplusplus
 }
 #endif

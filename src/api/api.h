@@ -35,6 +35,7 @@ struct workshop {
     struct machine *machine;
     struct comm *comm;      /* the MPI job that this process is a rank of; NULL = none */
     struct machine *ranks;  /* of all ranks, where there are several; NULL = machine */
+    struct str shares_from; /* where unlike shares of ranks came from, for people */
     struct wisdom wisdom;
     struct resources use;
 };

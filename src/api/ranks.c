@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/shares.h"
 #include "base/mem.h"
 
 err ranks_join(const struct options *o, struct workshop *w) {
@@ -53,9 +54,13 @@ err ranks_threads(const struct options *o, struct workshop *w, i32 *threads) {
 
 err ranks_machine(const struct options *o, struct workshop *w) {
     const i32 size = w->comm ? comm_size(w->comm) : (i32)o->ranks;
+    f64 share[COMM_RANKS];
+    bool even;
+    TRY(shares_of_ranks(o, w->comm, size, share, &even, &w->shares_from));
     if (size <= 1) return 0;
     NEW(w->ranks, 1);
     TRY(machine_ranks(w->machine, size, w->ranks));
+    if (!even) machine_set_shares(w->ranks, share);
     return comm_share(w->comm, "machine", w->ranks, sizeof *w->ranks);
 }
 
@@ -202,6 +207,18 @@ static err slices_for_all(const struct forecast_spec *spec, const struct forecas
                    spec->slices, rows, rows > 1 ? "s" : "", have, size);
 }
 
+/* Where ranks get unlike rows: how much, and by whose numbers. */
+static void note_shares(const struct stretto_trainer *t) {
+    struct str s = {0};
+    for (i32 d = 0; d < t->shop.ranks->ndevice; d++) {
+        const struct device *at = &t->shop.ranks->device[d];
+        if (d == 0 || at->rank != at[-1].rank) str_addf(&s, "%s%.3g", d ? ", " : "", at->share);
+    }
+    const char *from = str_text(&t->shop.shares_from);
+    if (*from) event_note(&t->events, EVENT_NOTE, "shares of the ranks: %s (%s)", str_text(&s), from);
+    str_free(&s);
+}
+
 err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const struct forecast_job *job, struct forecaster **out) {
     const i32 size = t->shop.ranks ? t->shop.ranks->nrank : 1;
     struct forecast_job mine = *job;
@@ -210,6 +227,7 @@ err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const st
     event_note(&t->events, EVENT_NOTE, "%d ranks (%s) of %d thread%s", size,
                t->shop.comm ? comm_transport(t->shop.comm) : "threads", t->shop.machine->ndevice,
                t->shop.machine->ndevice > 1 ? "s" : "");
+    note_shares(t);
     mine.use.ranks = t->shop.ranks;
     mine.use.comm = t->shop.comm;
     if (!t->shop.comm) return threads_fit(size, learner, &mine, out);

@@ -86,6 +86,7 @@ void workshop_close(struct workshop *w) {
     wisdom_close(&w->wisdom);
     comm_free(w->comm);
     mem_free(w->ranks);
+    str_free(&w->shares_from);
     mem_free(w->machine);
     *w = (struct workshop){0};
 }

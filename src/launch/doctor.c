@@ -171,6 +171,15 @@ static void see_clock(const struct facts *f, struct finding *out) {
              "%s: reading the time is a call of the kernel", f->clock);
 }
 
+/* Told, and no more: ranks compute on processors. */
+static void see_gpus(const struct facts *f, struct finding *out) {
+    if (f->gpus == 0) note(out, "gpu load", DOCTOR_OK, NULL, "no GPU that NVML knows of");
+    else
+        note(out, "gpu load", DOCTOR_OK, NULL, "%d GPU%s, of which number %d is busiest: %.0f%% taken", f->gpus, s_of(f->gpus),
+             f->busiest, f->gpu_taken * 100)
+            ->amount = true;
+}
+
 i32 doctor_examine(const struct facts *f, struct finding out[DOCTOR_FINDINGS]) {
     i32 n = 0;
     see_launcher(f, &out[n++]);
@@ -184,6 +193,7 @@ i32 doctor_examine(const struct facts *f, struct finding out[DOCTOR_FINDINGS]) {
     see_folder("run folder", f->run, f->run_writes, f->run_free, RUN_LEAST, &out[n++]);
     see_kernels(f, &out[n++]);
     see_clock(f, &out[n++]);
+    see_gpus(f, &out[n++]);
     return n;
 }
 

@@ -34,6 +34,8 @@ struct facts {
     i64 shm;                  /* size of /dev/shm, -1 = there is none */
     i32 ptrace;               /* scope of yama; 0 = free */
     i64 files;                /* open-file limit */
+    i32 gpus, busiest;        /* as NVML sees them; 0 = none */
+    f64 gpu_taken;            /* occupancy of the busiest, 0..1, at this moment */
     /* folders */
     char run[128];            /* the folder where the run will write */
     bool tmp_writes, run_writes;

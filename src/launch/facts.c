@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "launch/doctor.h"
+#include "launch/gpuload.h"
 #include "topo/machine.h"
 
 static i64 first_number(const char *path, i64 otherwise) {
@@ -73,6 +74,21 @@ static void look_for_launchers(struct facts *out) {
     out->root_allowed = getenv("OMPI_ALLOW_RUN_AS_ROOT") && getenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM");
 }
 
+static void look_at_gpus(struct facts *out) {
+    struct gpu_load load[GPU_MOST];
+    struct gpus *g;
+    if (gpus_open(&g) >= 0) {
+        if (gpus_look(g, load) >= 0) out->gpus = gpus_count(g);
+        gpus_close(g);
+    }
+    for (i32 i = 0; i < out->gpus; i++) {
+        if (gpuload_occupancy(&load[i]) <= out->gpu_taken) continue;
+        out->gpu_taken = gpuload_occupancy(&load[i]);
+        out->busiest = i;
+    }
+    err_clear(); /* that there is none is no error here */
+}
+
 void facts_of_host(const char *run, struct facts *out) {
     struct rlimit limit;
     struct statvfs shm;
@@ -82,6 +98,7 @@ void facts_of_host(const char *run, struct facts *out) {
     if (node && *node) snprintf(out->host, sizeof out->host, "%.60s", node);
     else if (gethostname(out->host, sizeof out->host - 1) != 0) snprintf(out->host, sizeof out->host, "this host");
     look_for_launchers(out);
+    look_at_gpus(out);
     out->cores = (i32)sysconf(_SC_NPROCESSORS_ONLN);
     CPU_ZERO(&cores);
     out->cores_allowed = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : out->cores;

@@ -44,4 +44,14 @@ err slurm_submit(const char *script, char job[32]);
 /* tell: called when the state changes; may be NULL.  E805 when Slurm does not know the job any more. */
 err slurm_wait(const char *job, void (*tell)(const struct slurm_state *s, void *to), void *to, struct slurm_state *end);
 
+/* Nodes of low weight get jobs first.  The command line, up to NULL; and running it: E805 with what scontrol said, also when it
+ * gave no answer within so many seconds. */
+enum { SLURM_PATIENCE = 20, SLURM_WEIGHT_WORDS = 5 };
+struct slurm_weight {
+    char node[80], weight[24];
+    char *argv[SLURM_WEIGHT_WORDS];
+};
+err slurm_weight_command(const char *node, i32 weight, struct slurm_weight *out); /* E103 for what cannot be a node's name */
+err slurm_set_weight(const struct slurm_weight *w, u32 patience);
+
 #endif

@@ -131,7 +131,7 @@ static f64 seconds(const struct plan *p, const struct net *n, const struct machi
     if (t->kind != TASK_FWD && t->kind != TASK_BWD) return bytes / speed;
     const struct op *op = &n->op[t->op];
     f64 flops = op->layer->flops ? op->layer->flops(op, n, t->box.b1 - t->box.b0, t->kind == TASK_BWD) : 0;
-    f64 rate = d->gflops * 1e9, per_float = FLOAT_FLOPS / rate, share = RATE_SHARE * few_rows(op, t);
+    f64 rate = d->gflops * d->share * 1e9, per_float = FLOAT_FLOPS / rate, share = RATE_SHARE * few_rows(op, t);
     f64 s = dmax(dmax(flops / (rate * share), bytes / speed), floats_written(p, t) * per_float);
     if (op_is_chain(op)) return s * rounds(op, t, p->forgets) + between_ranks(p, m, op);
     return t->members > 1 ? member_seconds(p, n, m, t, s) : part * s;

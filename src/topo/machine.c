@@ -16,8 +16,8 @@ static const struct kind {
     i64 memory;
 } kinds[] = {{"cpu", 50, 20, (i64)16 << 30}, {"gpu", 10000, 800, (i64)24 << 30}};
 
-static const char *const keys[] = {"gflops", "gbytes", "memory", "link_gbytes", "link_us", "l2", "l3"};
-enum { KEY_GFLOPS, KEY_GBYTES, KEY_MEMORY, KEY_LINK_GBYTES, KEY_LINK_US, KEY_L2, KEY_L3 };
+static const char *const keys[] = {"gflops", "gbytes", "memory", "link_gbytes", "link_us", "l2", "l3", "shares"};
+enum { KEY_GFLOPS, KEY_GBYTES, KEY_MEMORY, KEY_LINK_GBYTES, KEY_LINK_US, KEY_L2, KEY_L3, KEY_SHARES };
 
 struct reader {
     const char *text, *at;
@@ -78,17 +78,17 @@ static err add_devices(struct reader *r, struct machine *m, const char *name, i3
     if (m->ndevice + n > MACHINE_DEVICES) return bad(r, "more than 1024 devices");
     for (i32 i = 0; i < n; i++) {
         struct device *d = &m->device[m->ndevice++];
-        *d = (struct device){.core = -1, .gflops = k->gflops, .gbytes = k->gbytes, .memory = k->memory, .weight = 1};
+        *d = (struct device){.core = -1, .gflops = k->gflops, .gbytes = k->gbytes, .memory = k->memory, .share = 1, .weight = 1};
         snprintf(d->kind, sizeof d->kind, "%s", name);
     }
     return 0;
 }
 
-/* Shares follow the rates, so that a mixed machine is cut by speed. */
+/* Weights follow the rates and what is free, so that a mixed machine is cut by speed. */
 static void set_weights(struct machine *m) {
     f64 most = 0;
     for (i32 i = 0; i < m->ndevice; i++) most = dmax(most, m->device[i].gflops);
-    for (i32 i = 0; i < m->ndevice; i++) m->device[i].weight = most > 0 ? m->device[i].gflops / most : 1;
+    for (i32 i = 0; i < m->ndevice; i++) m->device[i].weight = m->device[i].share * (most > 0 ? m->device[i].gflops / most : 1);
 }
 
 static err devices(struct reader *r, struct machine *m) {
@@ -142,6 +142,23 @@ static err value(struct reader *r, f64 *out) {
     return 0;
 }
 
+/* A number for each host, or for each device. */
+static err shares(struct reader *r, struct machine *m) {
+    f64 v[MACHINE_DEVICES];
+    i32 n = 0;
+    for (;; r->at++) {
+        if (n == m->ndevice) return bad(r, "more shares than devices");
+        TRY(value(r, &v[n]));
+        if (v[n++] > 1) return bad(r, "a share from above 0 to 1 is wanted before this");
+        if (*r->at != ',') break;
+    }
+    if (n != m->ndevice && n != m->nrank) return bad(r, "a share for each host, or for each device, is wanted before this");
+    if (n == m->nrank) machine_set_shares(m, v);
+    else
+        for (i32 i = 0; i < n; i++) m->device[i].share = v[i];
+    return 0;
+}
+
 static err key_value(struct reader *r, struct machine *m) {
     char name[16];
     f64 v;
@@ -149,9 +166,10 @@ static err key_value(struct reader *r, struct machine *m) {
     i32 key = -1;
     for (i32 i = 0; i < (i32)COUNT(keys); i++)
         if (strcmp(keys[i], name) == 0) key = i;
-    if (key < 0) return bad(r, "an unknown key (known: gflops, gbytes, memory, link_gbytes, link_us, l2, l3)");
+    if (key < 0) return bad(r, "an unknown key (known: gflops, gbytes, memory, link_gbytes, link_us, l2, l3, shares)");
     if (*r->at != '=') return bad(r, "'=' is wanted after a key");
     r->at++;
+    if (key == KEY_SHARES) return shares(r, m);
     TRY(value(r, &v));
     bool bytes = key == KEY_MEMORY || key == KEY_L2 || key == KEY_L3;
     if (bytes && v < 1) return bad(r, "at least one byte is wanted");
@@ -200,6 +218,21 @@ static bool all_same(const struct machine *m, f64 *gflops, f64 *gbytes, i64 *mem
     return true;
 }
 
+/* Nothing where all is free; a number for each host where its devices are alike. */
+static void print_shares(const struct machine *m, struct str *out) {
+    const i32 per = m->nrank > 0 ? imax(1, m->ndevice / m->nrank) : 1;
+    bool all = true, alike = true;
+    char num[32];
+    for (i32 i = 0; i < m->ndevice; i++) {
+        all = all && m->device[i].share == 1;
+        alike = alike && m->device[i].share == m->device[i - i % per].share;
+    }
+    for (i32 i = 0; i < m->ndevice && !all; i += alike ? per : 1) {
+        str_from_f64(num, m->device[i].share);
+        str_addf(out, "%s%s", i ? "," : " shares=", num);
+    }
+}
+
 void machine_print(const struct machine *m, struct str *out) {
     i32 per = m->nrank > 0 ? m->ndevice / m->nrank : 0;
     char num[32];
@@ -227,6 +260,7 @@ void machine_print(const struct machine *m, struct str *out) {
     str_addf(out, " link_us=%s", num);
     if (m->cache_l2 > 0) str_addf(out, " l2=%lld", (long long)m->cache_l2);
     if (m->cache_l3 > 0) str_addf(out, " l3=%lld", (long long)m->cache_l3);
+    print_shares(m, out);
     str_add(out, "\n");
 }
 
@@ -236,6 +270,11 @@ void machine_set_rate(struct machine *m, const char *kind, f64 gflops, f64 gbyte
         if (gflops > 0) m->device[i].gflops = gflops;
         if (gbytes > 0) m->device[i].gbytes = gbytes;
     }
+    set_weights(m);
+}
+
+void machine_set_shares(struct machine *m, const f64 *share) {
+    for (i32 i = 0; i < m->ndevice; i++) m->device[i].share = share[m->device[i].rank];
     set_weights(m);
 }
 

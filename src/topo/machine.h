@@ -15,6 +15,7 @@ struct device {
     f64 gflops;   /* measured or stated fp32 rate */
     f64 gbytes;   /* memory bandwidth GB/s */
     i64 memory;   /* bytes */
+    f64 share;    /* of it that is free for us, 0..1; 1 = all of it */
     f64 weight;   /* share of the work; 1 = as fast as the others */
 };
 
@@ -33,8 +34,8 @@ err machine_host(i32 threads, struct machine *out);
 f64 machine_quota(void); /* processors that control groups grant this process; 0 = no limit */
 
 /* An imaginary machine: '[host*N](cpu*4,gpu*2) [key=value ...]' or 'cpu*4'; '#' begins a comment.  Keys, for all devices or
- * links: gflops, gbytes (GB/s of memory), memory (bytes, or 16GiB), link_gbytes, link_us, l2, l3 (bytes).  E103 with the
- * column. */
+ * links: gflops, gbytes (GB/s of memory), memory (bytes, or 16GiB), link_gbytes, link_us, l2, l3 (bytes); and shares=1,0.4,..:
+ * what is free of each host, or of each device.  E103 with the column. */
 err machine_parse(const char *text, struct machine *out);
 void machine_print(const struct machine *m, struct str *out); /* the form machine_parse reads */
 
@@ -43,6 +44,9 @@ err machine_ranks(const struct machine *one, i32 ranks, struct machine *out);
 
 /* Measured rates for every device of a kind: gflops of fp32 multiply-add, gbytes GB/s of memory; 0 = leave as it is. */
 void machine_set_rate(struct machine *m, const char *kind, f64 gflops, f64 gbytes);
+
+/* What is free of every device of each rank, 0..1: rates stay, weights follow. */
+void machine_set_shares(struct machine *m, const f64 *share);
 
 /* Devices that share memory with the first one: those of its rank, which come first. */
 i32 machine_together(const struct machine *m);

@@ -168,7 +168,27 @@ TEST(doctor_looks_at_this_host) {
     stretto_config_free(c);
 }
 
+TEST(gpuload_plays_what_was_recorded) {
+    char *text = NULL;
+    stretto_config *c = stretto_config_new();
+    T_OK(stretto_config_set(c, "node", "n1"));
+    T_OK(stretto_config_set(c, "recorded", t_file("day.csv", "time,gpu,utilisation,memory\n0,0,0,0\n60,0,100,0\n")));
+    T_OK(stretto_config_set(c, "dry-run", "yes"));
+    stretto_err e = stretto_gpuload(c, 0, &text);
+    assert_true(gives(e, text, "recorded: dry run: scontrol update NodeName=n1 Weight=64\n"));
+    e = stretto_gpuload(c, 1, &text);
+    assert_true(gives(e, text, "\"why\": \"moved\""));
+    T_OK(stretto_config_set(c, "shares", "yes"));
+    T_FAILS(stretto_gpuload(c, 0, &text), E106); /* it prints what earlier calls left */
+    T_OK(stretto_config_set(c, "recorded", ""));
+    T_OK(stretto_config_set(c, "dry-run", "no"));
+    T_OK(stretto_config_set(c, "state", t_dir()));
+    T_FAILS(stretto_gpuload(c, 0, &text), E202); /* a folder */
+    assert_null(text);
+    stretto_config_free(c);
+}
+
 T_MAIN(cmocka_unit_test(version_and_build_are_told), cmocka_unit_test(options_are_listed_set_and_ranked),
        cmocka_unit_test(data_are_checked_and_cached), cmocka_unit_test(a_run_folder_remembers_its_paths),
        cmocka_unit_test(backtest_scores_every_fold), cmocka_unit_test(plans_print_draw_and_save),
-       cmocka_unit_test(doctor_looks_at_this_host))
+       cmocka_unit_test(doctor_looks_at_this_host), cmocka_unit_test(gpuload_plays_what_was_recorded))

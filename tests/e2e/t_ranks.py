@@ -51,6 +51,35 @@ class Ranks(Case):
             self.assertEqual(alone.out, r.out)
             self.assertIn("%d ranks (threads)" % ranks, r.err)
 
+    def test_unlike_shares_give_the_same_bits(self):
+        """However the rows are shared out, and so by whichever loads."""
+        self.train("one", "--threads", "1", "--base", "none")
+        for ranks, shares in ((2, "1,0.2"), (3, "0.05,1,0.5")):
+            r = self.train("s", "--base", "none", "--ranks", ranks, "--threads", 1, "--rank-shares", shares)
+            self.assertIn("shares of the ranks: %s (--rank-shares)" % shares.replace(",", ", "), r.err)
+            self.same_model("one.model", "s.model", shares)
+        self.write("c.yaml", "rank-shares: 1,0.4\n")
+        r = self.train("c", "--base", "none", "--ranks", 3, "--threads", 1, "--config", "c.yaml")
+        self.assertIn("shares of the ranks: 1, 1, 1 (those of the config file are for 2)", r.err)
+        level = '{"stretto_gpuload": 1, "node": "n1", "source": "NVML", "time": 5, "level": [0.25, 0.75]}'
+        self.write("n1.state", level)
+        os.environ["SLURMD_NODENAME"] = "n1"
+        self.addCleanup(os.environ.pop, "SLURMD_NODENAME", None)
+        r = self.train("t", "--base", "none", "--ranks", 2, "--threads", 1, "--rank-shares", "%n.state")
+        self.assertIn("shares of the ranks: 1, 1 (GPU loads of %n.state)", r.err)  # threads are all on one node
+        self.same_model("one.model", "t.model", "loads of one node")
+
+    def test_unlike_shares_of_processes(self):
+        for flavour in LAUNCHERS:
+            if not has(flavour):
+                continue
+            self.train("one", "--threads", "1", "--base", "none")
+            r = self.mpi(flavour, 3, "train", AIR, *SHORT, "--base", "none", "--rank-shares", "0.1,1,0.5", "-o", "m.model", "--progress", "none")
+            self.assertIn("shares of the ranks: 0.1, 1, 0.5", r.err)
+            self.same_model("one.model", "m.model", flavour)
+            r = self.mpi(flavour, 2, "train", AIR, *SHORT, "--rank-shares", "absent-%n.state", "-o", "x.model", status=None)
+            self.assertIn("has no smoothed GPU load", r.err)
+
     def test_parts_of_a_batch_and_three_columns(self):
         self.stretto("sample", "tides", "--rows", "600", "-o", "t.csv")
         options = ["--preset", "long", "--target", "height", "--horizon", "24", "--context", "96", "--steps", "20", "--hidden", "20",

@@ -28,13 +28,19 @@ class Cluster(Case):
     node_timeout = "60"  # a busy host is not a lost one
 
     @classmethod
+    def prepare(cls):
+        """What the cluster is started with beyond the usual: environment of cluster.sh."""
+        return {}
+
+    @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp(prefix="stretto-slurm-")
         os.chmod(cls.folder, 0o755)
         cls.cluster = os.path.join(cls.folder, "cluster")
         port = str(20000 + os.getpid() % 2000 * 8)
         done = subprocess.run([CLUSTER, "up", cls.cluster, "3", "2"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              timeout=60, env=dict(os.environ, SLURM_BASEPORT=port, SLURM_NODE_TIMEOUT=cls.node_timeout))
+                              timeout=60,
+                              env=dict(os.environ, SLURM_BASEPORT=port, SLURM_NODE_TIMEOUT=cls.node_timeout, **cls.prepare()))
         text = done.stdout.decode()
         if done.returncode == 77:
             shutil.rmtree(cls.folder)
@@ -169,7 +175,7 @@ class Jobs(Cluster):
         self.assertRegex(r.out, r"(?m)^ok    launcher +Slurm \(\w+\), 3 ranks$")
         self.assertRegex(r.out, r"(?m)^3 ranks on 3 hosts; the lines above are of node1")
         self.assertEqual(len(re.findall("launcher ", r.out)), 1, "hosts that are the same are said once")
-        r = self.srun("none", 2, "doctor", status=11)
+        r = self.run_("srun", "-N", 2, "-n", 2, "--mpi=none", e2e.PROGRAM, "doctor", status=11)  # each says what it has to say
         self.assertIn("stop  launcher         Slurm (--mpi=none) started 2 ranks", r.out)
 
     def test_submit_and_wait(self):

@@ -1,5 +1,6 @@
 /* t_doctor.c - a sound host has no findings; every planted fault has the one that names it. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "launch/doctor.h"
@@ -177,6 +178,26 @@ TEST(hosts_that_differ_are_named) {
     str_free(&s);
 }
 
+TEST(gpus_are_told_and_stop_nothing) {
+    static struct facts facts, *f = &facts;
+    struct finding out[DOCTOR_FINDINGS];
+    struct str text = {0};
+    setenv("STRETTO_NVML", FAKE_LIBRARY, 1);
+    setenv("FAKE_NVML", t_file("gpus", "gpu 10 1 1000\ngpu 3 220 1000\ngpu 12 0 1000\n"), 1);
+    facts_of_host(t_dir(), f);
+    assert_true(f->gpus == 3 && f->busiest == 1 && f->gpu_taken == 0.22);
+    doctor_print(out, doctor_examine(f, out), NULL, NULL, &text);
+    assert_non_null(strstr(str_text(&text), "ok    gpu load         3 GPUs, of which number 1 is busiest: 22% taken\n"));
+    str_free(&text);
+    setenv("FAKE_NVML", t_file("gpus", "gpu 10 1 1000\nfail memory 15\n"), 1);
+    facts_of_host(t_dir(), f);
+    assert_true(f->gpus == 0 && err_last()->code == 0);
+    doctor_print(out, doctor_examine(f, out), NULL, NULL, &text);
+    assert_non_null(strstr(str_text(&text), "no GPU that NVML knows of"));
+    str_free(&text);
+    unsetenv("STRETTO_NVML");
+}
+
 TEST(this_host_has_facts) {
     struct facts f;
     facts_of_host(t_dir(), &f);
@@ -188,4 +209,5 @@ TEST(this_host_has_facts) {
 
 T_MAIN(cmocka_unit_test(sound_hosts_are_ok), cmocka_unit_test(wrong_launcher), cmocka_unit_test(foreign_mpi),
        cmocka_unit_test(root_and_mpirun), cmocka_unit_test(small_shared_memory), cmocka_unit_test(too_few_cores),
-       cmocka_unit_test(small_things), cmocka_unit_test(hosts_that_differ_are_named), cmocka_unit_test(this_host_has_facts))
+       cmocka_unit_test(small_things), cmocka_unit_test(hosts_that_differ_are_named),
+       cmocka_unit_test(gpus_are_told_and_stop_nothing), cmocka_unit_test(this_host_has_facts))

@@ -184,7 +184,50 @@ TEST(states_of_a_job) {
     assert_false(slurm_state_read("slurm_load_jobs error: Invalid job id specified", &s));
 }
 
+/* scontrol is what the text says; setting a weight with it, with so much patience. */
+static err weight_by(const char *scontrol, u32 patience) {
+    struct slurm_weight w;
+    struct str path = {0};
+    const char *before = getenv("PATH");
+    char kept[4096];
+    snprintf(kept, sizeof kept, "%s", before ? before : "");
+    if (scontrol) stand_in("scontrol", scontrol);
+    str_addf(&path, "%s:%s", t_dir(), kept);
+    setenv("PATH", scontrol ? str_text(&path) : "/absent", 1);
+    T_OK(slurm_weight_command("node1", 62, &w));
+    err e = slurm_set_weight(&w, patience);
+    setenv("PATH", kept, 1);
+    str_free(&path);
+    return e;
+}
+
+TEST(weights_are_set_by_scontrol) {
+    char script[800], path[600];
+    char *text = NULL;
+    i64 n = 0;
+    snprintf(path, sizeof path, "%s/called", t_dir());
+    snprintf(script, sizeof script, "#!/bin/sh\necho \"$@\" >'%s'\n", path);
+    T_OK(weight_by(script, 20));
+    T_OK(file_load(path, 1 << 16, &text, &n));
+    assert_string_equal(text, "update NodeName=node1 Weight=62\n");
+    mem_free(text);
+    T_FAILS(weight_by("#!/bin/sh\necho 'slurm_update error: Invalid node name specified' >&2\nexit 1\n", 20), E805);
+    assert_non_null(strstr(err_last()->text, "NodeName=node1: slurm_update error: Invalid node name specified"));
+    T_FAILS(weight_by("#!/bin/sh\nexec sleep 30\n", 1), E805);
+    assert_string_equal(err_last()->text, "scontrol gave no answer within 1 s");
+    T_FAILS(weight_by(NULL, 20), E805);
+    assert_non_null(strstr(err_last()->text, "there is no program scontrol here"));
+}
+
+TEST(names_that_no_node_has) {
+    static const char *const bad[] = {"", "a b", "n1,n2", "node[1-3]", "$(oops)", "x=y", "../n",
+                                      "a-name-that-is-longer-than-the-sixty-three-letters-a-host-may-have"};
+    struct slurm_weight w;
+    for (size_t i = 0; i < COUNT(bad); i++) T_FAILS(slurm_weight_command(bad[i], 1, &w), E103);
+}
+
 T_MAIN(cmocka_unit_test(times_in_every_form), cmocka_unit_test(demands_are_rendered),
        cmocka_unit_test(names_that_a_script_cannot_hold), cmocka_unit_test(script_starts_what_was_asked_for),
        cmocka_unit_test(script_passes_on_what_no_try_mends), cmocka_unit_test(script_asks_where_slurm_does_not_know_75),
-       cmocka_unit_test(script_goes_on_from_a_checkpoint), cmocka_unit_test(states_of_a_job))
+       cmocka_unit_test(script_goes_on_from_a_checkpoint), cmocka_unit_test(states_of_a_job),
+       cmocka_unit_test(weights_are_set_by_scontrol), cmocka_unit_test(names_that_no_node_has))

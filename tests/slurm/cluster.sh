@@ -9,7 +9,8 @@
 #        cluster.sh node-up|node-down DIR NAME   start one slurmd; kill one with all its tasks, as a power cut would
 # Works as root and as an ordinary user.  Installs nothing.  Exit 77: what is needed is not here.
 # SLURM_BASEPORT is the first port (17000), SLURM_NODE_TIMEOUT when a silent node counts as lost (60 s),
-# SLURM_REQUEUE_EXIT the exit code that repeats a job (75; "none" leaves it out).
+# SLURM_REQUEUE_EXIT the exit code that repeats a job (75; "none" leaves it out), SLURM_HEALTH a health-check program and
+# SLURM_HEALTH_EVERY its interval (2 s).
 set -eu
 usage() { sed -n '6,9s/^# //p' "$0" >&2; exit 2; }
 [ $# -ge 2 ] || usage

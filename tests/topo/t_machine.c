@@ -38,7 +38,8 @@ TEST(machine_parse_counts_ranks_and_devices) {
 }
 
 TEST(machine_text_comes_back_the_same) {
-    const char *texts[] = {"cpu*4", "host*2(cpu*4) gflops=33.5 link_us=9", "host(cpu*2,gpu)", "host*1024(cpu) l2=4MiB"};
+    const char *texts[] = {"cpu*4", "host*2(cpu*4) gflops=33.5 link_us=9", "host(cpu*2,gpu)", "host*1024(cpu) l2=4MiB",
+                           "host*2(gpu*2) shares=1,0.25", "host(gpu*3) shares=0.5,1,0.125"};
     for (size_t i = 0; i < COUNT(texts); i++) {
         struct str a = {0}, b = {0};
         T_OK(machine_parse(texts[i], &m));
@@ -47,6 +48,7 @@ TEST(machine_text_comes_back_the_same) {
         machine_print(&again, &b);
         assert_string_equal(str_text(&a), str_text(&b));
         assert_int_equal(m.ndevice, again.ndevice);
+        for (i32 d = 0; d < m.ndevice; d++) assert_true(m.device[d].share == again.device[d].share);
         str_free(&a);
         str_free(&b);
     }
@@ -58,6 +60,21 @@ TEST(machine_parse_refuses_nonsense_with_the_column) {
     for (size_t i = 0; i < COUNT(bad); i++) T_FAILS(machine_parse(bad[i], &m), E103);
     T_FAILS(machine_parse("cpu*4 speed=3", &m), E103);
     assert_string_equal(err_last()->where, "--machine:12");
+    const char *shares[] = {"host*2(cpu*2) shares=1", "host*2(cpu*2) shares=1,1,1", "cpu*2 shares=1,1.5", "cpu*2 shares=1,0",
+                            "cpu shares=1,1",        "cpu*2 shares=1,",             "cpu*2 shares"};
+    for (size_t i = 0; i < COUNT(shares); i++) T_FAILS(machine_parse(shares[i], &m), E103);
+}
+
+TEST(machine_shares_are_of_hosts_or_of_devices) {
+    T_OK(machine_parse("host*2(gpu*2) shares=1,0.25", &m));
+    assert_true(m.device[1].weight == 1 && m.device[2].weight == 0.25 && m.device[3].share == 0.25);
+    T_OK(machine_parse("host*2(gpu*2) shares=1,0.25,0.5,1", &m));
+    assert_true(m.device[1].weight == 0.25 && m.device[2].weight == 0.5 && m.device[3].weight == 1);
+    machine_set_rate(&m, "gpu", 77, 0); /* a measurement leaves shares as they are */
+    assert_true(m.device[1].weight == 0.25 && m.device[2].gflops == 77);
+    const f64 share[] = {0.5, 1};
+    machine_set_shares(&m, share);
+    assert_true(m.device[0].weight == 0.5 && m.device[1].weight == 0.5 && m.device[2].weight == 1);
 }
 
 TEST(machine_set_rate_changes_one_kind) {
@@ -100,4 +117,5 @@ TEST(machine_host_honours_affinity_and_is_quick) {
 
 T_MAIN(cmocka_unit_test(machine_parse_counts_ranks_and_devices), cmocka_unit_test(machine_text_comes_back_the_same),
        cmocka_unit_test(machine_parse_refuses_nonsense_with_the_column), cmocka_unit_test(machine_set_rate_changes_one_kind),
+       cmocka_unit_test(machine_shares_are_of_hosts_or_of_devices),
        cmocka_unit_test(machine_host_honours_affinity_and_is_quick))

@@ -1,0 +1,82 @@
+/* gpuload.h - how busy the GPUs of a node are: a weight for its scheduler, and shares for ranks, from the same numbers.
+ *
+ *     NVML (topo/gpu.h) ---.
+ *                           >-- sample --> gpuload_smooth --> gpuload_decide --> slurm_set_weight (slurm.h)
+ *     gpuload_recorded.c --'         state: what was smoothed and sent, a small file from call to call (gpuload_state.c)
+ *
+ * Slurm starts the program anew every few seconds; so all that one call knows of those before it is in the state. */
+#ifndef STRETTO_LAUNCH_GPULOAD_H
+#define STRETTO_LAUNCH_GPULOAD_H
+
+#include "base/str.h"
+#include "topo/gpu.h"
+
+enum { GPULOAD_NODE = 64, GPULOAD_SOURCE = 300 };
+#define GPULOAD_STATE "/run/stretto/gpuload-%n.state" /* where it is when nobody says otherwise */
+#define GPULOAD_NVML "NVML"
+
+/* Loads at one moment, in seconds: of a clock, or of a record. */
+struct gpuload_sample {
+    f64 time;
+    i32 n;
+    struct gpu_load gpu[GPU_MOST];
+};
+
+struct gpuload_rule {
+    f64 smooth;      /* seconds over which occupancy is smoothed; 0 = not */
+    f64 band;        /* a level must move by so much (0..1) before the scheduler hears of it */
+    f64 refresh;     /* seconds after which it hears the same again, as it forgets; 0 = never */
+    i32 weight, span; /* of an idle node; what a wholly busy one has more */
+};
+
+struct gpuload_state {
+    char node[GPULOAD_NODE], source[GPULOAD_SOURCE]; /* GPULOAD_NVML, or the path of a record */
+    f64 time;                 /* of the newest sample */
+    i32 n;
+    f64 level[GPU_MOST];      /* smoothed occupancy of each GPU, 0..1 */
+    bool sent;                /* the scheduler has heard of this node: */
+    i32 weight;
+    f64 sent_level, sent_time;
+};
+
+/* --- gpuload.c: pure --- */
+f64 gpuload_occupancy(const struct gpu_load *g); /* the larger of its parts: kernels run, memory taken */
+f64 gpuload_level(const struct gpuload_state *s); /* of the node: mean of its GPUs */
+i32 gpuload_weight(const struct gpuload_rule *r, f64 level);
+/* A share of a rank on this GPU, or node, from its level: what is free, and never nothing. */
+f64 gpuload_share(f64 level);
+/* Takes a sample into the state.  What does not continue it (other GPUs, another source, a clock that went back) begins it anew,
+ * and note says so; else note is empty. */
+void gpuload_smooth(struct gpuload_state *s, const struct gpuload_rule *r, const struct gpuload_sample *sample,
+                    const char *source, struct str *note);
+enum gpuload_why { GPULOAD_STAYS, GPULOAD_FIRST, GPULOAD_MOVED, GPULOAD_RULE, GPULOAD_AGAIN };
+/* Is the scheduler to be told?  GPULOAD_STAYS = no. */
+enum gpuload_why gpuload_decide(const struct gpuload_state *s, const struct gpuload_rule *r);
+const char *gpuload_word(enum gpuload_why why); /* "stays", "first", "moved", "rule", "again" */
+void gpuload_sent(struct gpuload_state *s, i32 weight); /* it was told */
+
+/* --- gpuload_state.c --- */
+/* The name of this node: of Slurm, else of the host.  Its place in a path is %n. */
+void gpuload_node(char out[GPULOAD_NODE]);
+err gpuload_path(const char *pattern, const char *node, struct str *out);
+/* No file, or one that was torn (note): an empty state.  E821 for a file that is none of ours, or of another node. */
+err gpuload_load(const char *path, const char *node, struct gpuload_state *out, struct str *note);
+err gpuload_parse(const char *path, const char *node, const char *text, i64 n, struct gpuload_state *out, struct str *note);
+err gpuload_save(const char *path, const struct gpuload_state *s); /* with its folder; whole or not at all */
+/* One that has to be there: E701 says how to get it. */
+err gpuload_need(const char *path, const char *node, struct gpuload_state *out);
+
+/* --- gpuload_recorded.c --- */
+struct gpuload_record {
+    char source[GPULOAD_SOURCE];  /* its path */
+    i32 n;                        /* samples, by rising time, all of the same GPUs */
+    struct gpuload_sample *sample;
+};
+/* CSV: time (s),gpu,utilisation (%),memory (%).  E822 with file, line and column. */
+err gpuload_record_load(const char *path, struct gpuload_record *out);
+err gpuload_record_parse(const char *path, const char *text, i64 n, struct gpuload_record *out);
+void gpuload_record_free(struct gpuload_record *r);
+/* The sample behind the one that the state took last; the last one again when there is none: *over. */
+const struct gpuload_sample *gpuload_record_next(const struct gpuload_record *r, const struct gpuload_state *s, bool *over);
+
+#endif

@@ -1,0 +1,141 @@
+/* nvml.c - NVML without its header: the few calls and structs that are wanted, as its manual gives them.
+ *
+ * Nothing is linked: a program that never asks needs no driver, and one that asks gets a sentence where there is none. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "topo/gpu.h"
+
+#define NVML_LIBRARY "libnvidia-ml.so.1"
+
+enum { NVML_SUCCESS = 0, NVML_ERROR_NOT_SUPPORTED = 3 };
+
+struct nvml_utilization {
+    unsigned int gpu, memory; /* per cent of the time: a kernel ran, memory was read or written */
+};
+
+struct nvml_memory {
+    unsigned long long total, free, used; /* bytes */
+};
+
+/* X(member, symbol, arguments): every call gives 0 or the number of an error. */
+#define NVML_CALLS(X)                                                                                                            \
+    X(init, "nvmlInit_v2", (void))                                                                                               \
+    X(shutdown, "nvmlShutdown", (void))                                                                                          \
+    X(count, "nvmlDeviceGetCount_v2", (unsigned int *))                                                                          \
+    X(handle, "nvmlDeviceGetHandleByIndex_v2", (unsigned int, void **))                                                          \
+    X(utilization, "nvmlDeviceGetUtilizationRates", (void *, struct nvml_utilization *))                                         \
+    X(memory, "nvmlDeviceGetMemoryInfo", (void *, struct nvml_memory *))
+
+struct gpus {
+    void *library;
+    const char *name;
+    bool started;
+    i32 n;
+    void *device[GPU_MOST];
+    const char *(*error)(int);
+#define CALL(member, symbol, arguments) int(*member) arguments;
+    NVML_CALLS(CALL)
+#undef CALL
+};
+
+static err refused(const struct gpus *g, const char *call, int status) {
+    const char *why = g->error ? g->error(status) : NULL;
+    return FAIL_AT(E820, g->name, "nvidia-smi   (the driver's own program: does it see the GPUs?)", "%s: %.200s (%d)", call,
+                   why ? why : "it gave no reason", status);
+}
+
+/* POSIX: an address from dlsym fits a pointer to a function; C does not say so, hence the copy. */
+static err find(const struct gpus *g, const char *symbol, void *call, size_t size) {
+    void *at = dlsym(g->library, symbol);
+    if (!at)
+        return FAIL_AT(E820, g->name, "a driver of 2012 or later; unset STRETTO_NVML", "it has no %s: is this NVIDIA's library?",
+                       symbol);
+    memcpy(call, &at, size);
+    return 0;
+}
+
+static err find_all(struct gpus *g) {
+    TRY(find(g, "nvmlErrorString", &g->error, sizeof g->error));
+#define CALL(member, symbol, arguments) TRY(find(g, symbol, &g->member, sizeof g->member));
+    NVML_CALLS(CALL)
+#undef CALL
+    return 0;
+}
+
+static err start(struct gpus *g) {
+    unsigned int n = 0;
+    TRY(find_all(g));
+    int status = g->init();
+    if (status != NVML_SUCCESS) return refused(g, "nvmlInit", status);
+    g->started = true;
+    if ((status = g->count(&n)) != NVML_SUCCESS) return refused(g, "nvmlDeviceGetCount", status);
+    if (n == 0)
+        return FAIL_AT(E820, g->name, "run gpuload on hosts with GPUs only   or   --recorded FILE",
+                       "there is no GPU on this host");
+    g->n = n < GPU_MOST ? (i32)n : GPU_MOST;
+    for (i32 i = 0; i < g->n; i++)
+        if ((status = g->handle((unsigned int)i, &g->device[i])) != NVML_SUCCESS) {
+            char call[64];
+            snprintf(call, sizeof call, "GPU %d: nvmlDeviceGetHandleByIndex", i);
+            return refused(g, call, status);
+        }
+    return 0;
+}
+
+static err unopened(const char *name) {
+    const char *why = dlerror();
+    const size_t n = strlen(name);
+    if (why && strncmp(why, name, n) == 0 && why[n] == ':') why += n + 1 + (why[n + 1] == ' '); /* said once is enough */
+    return FAIL_AT(E820, name, "run gpuload on hosts with NVIDIA's driver only   or   --recorded FILE",
+                   "the library of NVIDIA's driver cannot be opened: %.300s", why ? why : "no reason is given");
+}
+
+err gpus_open(struct gpus **out) {
+    const char *named = getenv("STRETTO_NVML");
+    struct gpus *g;
+    *out = NULL;
+    NEW(g, 1);
+    g->name = named && *named ? named : NVML_LIBRARY;
+    g->library = dlopen(g->name, RTLD_NOW | RTLD_LOCAL);
+    err e = g->library ? start(g) : unopened(g->name);
+    if (e < 0) gpus_close(g);
+    else *out = g;
+    return e;
+}
+
+i32 gpus_count(const struct gpus *g) { return g->n; }
+
+static err look(const struct gpus *g, i32 i, struct gpu_load *out) {
+    struct nvml_utilization use = {0};
+    struct nvml_memory memory = {0};
+    char call[64];
+    int status = g->utilization(g->device[i], &use);
+    if (status != NVML_SUCCESS && status != NVML_ERROR_NOT_SUPPORTED) {
+        snprintf(call, sizeof call, "GPU %d: nvmlDeviceGetUtilizationRates", i);
+        return refused(g, call, status);
+    }
+    out->busy = status == NVML_SUCCESS ? dmin(1, use.gpu / 100.0) : -1;
+    status = g->memory(g->device[i], &memory);
+    if (status != NVML_SUCCESS || memory.total == 0) {
+        snprintf(call, sizeof call, "GPU %d: nvmlDeviceGetMemoryInfo", i);
+        return refused(g, call, status);
+    }
+    out->memory = dmin(1, (f64)memory.used / (f64)memory.total);
+    return 0;
+}
+
+err gpus_look(const struct gpus *g, struct gpu_load load[GPU_MOST]) {
+    for (i32 i = 0; i < g->n; i++) TRY(look(g, i, &load[i]));
+    return 0;
+}
+
+void gpus_close(struct gpus *g) {
+    if (!g) return;
+    if (g->started) g->shutdown();
+    if (g->library) dlclose(g->library);
+    mem_free(g);
+}
