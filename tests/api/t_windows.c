@@ -21,6 +21,8 @@ static const struct model {
               {"parallel", "2", "norm", "yes", 45},
               {"autoregressive", "2", "teacher-forcing", "1", 45},
               {"autoregressive", "2", "teacher-forcing", "0", 45},
+              {"direct", "1", "bidirectional", "yes", 46},
+              {"direct", "2", "bidirectional", "yes", 362},
               {"direct", "1", "norm", "yes", 361}}; /* longer than what it remembers */
 
 static struct session trained_in(const char *precision, const struct model *m, const char *cell, const char *parallel,

@@ -20,7 +20,8 @@ static void compare(struct sliced s, i32 threads, const struct kern *k, f64 stat
     sliced_step(&whole);
     sliced_step(&cut);
     const f64 ds = sliced_states_differ(&cut, &whole), dg = sliced_grads_differ(&cut, &whole);
-    const struct chain_trace *f = exec_chain(cut.x, 1 + s.state, false), *b = exec_chain(cut.x, 1 + s.state, true);
+    const struct chain_trace *f = exec_chain(cut.x, sliced_chain(&cut, 0), false);
+    const struct chain_trace *b = exec_chain(cut.x, sliced_chain(&cut, 0), true);
     if (!(ds <= states) || !(dg <= grads) || getenv("SHOW"))
         print_message(
             "cell %d W %d T %d P %d L %d threads %d: states %.2e grads %.2e rounds %d (serial %d) again %.2f back %d %.2f\n",
@@ -47,6 +48,25 @@ static void slices_give_states_and_gradients_of_the_whole(void **state) {
         }
 }
 
+/* Two chains, one from each end: the loss at every step, or of the states at both ends. */
+static void both_ways_give_states_and_gradients_of_the_whole(void **state) {
+    (void)state;
+    static const i32 cuts[] = {2, 3, 7, 16};
+    for (i32 cell = 0; cell < (t_few() ? 1 : cell_count()); cell++)
+        for (size_t i = 0; i < COUNT(cuts); i++)
+            for (i32 end = 0; end < 2; end++) {
+                struct sliced s = small((enum cell_kind)cell);
+                s.both = true, s.end = end, s.P = cuts[i];
+                s.state = !end; /* of which nothing is left at the end: its gradient is zero in slices, and 1e-30 in the whole */
+                s.W = i % 2 ? 3 : 1;
+                s.spread = 1.5f; /* an rnn of weights twice as large makes 2e-5 of what the last bits of a layer below differ by */
+                s.L = 1 + (i > 0);
+                if (i % 2) s.T = 1201;
+                s.rank = i == 3, s.recompute = i == 3;
+                compare(s, 1 + (i32)i % 3, kern_best(), 5e-6, 1e-5);
+            }
+}
+
 /* No merge-stop, a round for every slice: each row does the very arithmetic that it does in the whole sequence. */
 static void tolerance_zero_gives_the_bits_of_the_whole(void **state) {
     (void)state;
@@ -54,7 +74,7 @@ static void tolerance_zero_gives_the_bits_of_the_whole(void **state) {
         for (i32 threads = 1; threads <= 3; threads++) {
             struct sliced s = small((enum cell_kind)cell), one;
             struct sliced_run whole, cut;
-            s.W = 2, s.T = 203, s.P = 1 + 2 * threads, s.L = 2;
+            s.W = 2, s.T = 203, s.P = 1 + 2 * threads, s.L = 2, s.both = threads == 2;
             one = s;
             one.P = 1;
             sliced_new(&whole, &one, kern_best(), 1, fine);
@@ -74,10 +94,11 @@ static void any_number_of_workers_gives_the_same_bits(void **state) {
     (void)state;
     struct sliced s = small(CELL_LSTM);
     s.P = 12, s.L = 2, s.W = 2;
-    for (i32 i = 0; i < 2 * PREC_N; i++) { /* plain; with all there is besides, and slices of unlike length */
+    for (i32 i = 0; i < 4 * PREC_N; i++) { /* plain; with all there is besides, and slices of unlike length; both ways */
         struct sliced_run first, g;
         s.precision = (enum precision)(i % PREC_N);
-        s.rank = i / PREC_N, s.recompute = i / PREC_N, s.T = 1200 + i / PREC_N;
+        s.both = i >= 2 * PREC_N, s.end = s.both && i / PREC_N % 2;
+        s.rank = i / PREC_N % 2, s.recompute = s.rank > 0, s.T = 1200 + s.rank;
         if (!cell_at(kern_best(), s.cell, s.precision)) continue;
         sliced_new(&first, &s, kern_best(), 1, (struct chain_course){0});
         sliced_step(&first);
@@ -180,20 +201,22 @@ static void rounds_follow_the_memory(void **state) {
 /* Recurrent weights that do not contract: noticed, done serially from there on, and right. */
 static void what_does_not_contract_is_done_serially(void **state) {
     (void)state;
-    struct sliced s = small(CELL_LSTM), one;
-    struct sliced_run whole, cut;
-    s.W = 2, s.spread = 14, s.P = 10;
-    one = s;
-    one.P = 1;
-    sliced_new(&whole, &one, kern_best(), 1, fine);
-    sliced_new(&cut, &s, kern_best(), 2, fine);
-    sliced_step(&whole);
-    sliced_step(&cut);
-    assert_true(exec_chain(cut.x, 2, false)->serial > 0);
-    assert_true(isfinite(cut.loss));
-    assert_true(sliced_states_differ(&cut, &whole) <= 5e-6 || fabs(cut.loss - whole.loss) <= 0.1 * whole.loss);
-    sliced_free(&whole);
-    sliced_free(&cut);
+    for (i32 both = 0; both < 2; both++) {
+        struct sliced s = small(CELL_LSTM), one;
+        struct sliced_run whole, cut;
+        s.W = 2, s.spread = 14, s.P = 10, s.both = both;
+        one = s;
+        one.P = 1;
+        sliced_new(&whole, &one, kern_best(), 1, fine);
+        sliced_new(&cut, &s, kern_best(), 2, fine);
+        sliced_step(&whole);
+        sliced_step(&cut);
+        for (i32 way = 0; way <= both; way++) assert_true(exec_chain(cut.x, sliced_chain(&cut, way), false)->serial > 0);
+        assert_true(isfinite(cut.loss));
+        assert_true(sliced_states_differ(&cut, &whole) <= 5e-6 || fabs(cut.loss - whole.loss) <= 0.1 * whole.loss);
+        sliced_free(&whole);
+        sliced_free(&cut);
+    }
 }
 
 /* A NaN in one slice: the step ends, and says so; what lies before it is as it was. */
@@ -206,9 +229,9 @@ static void a_nan_in_a_slice_ends(void **state) {
     g.input[0][(20 * 8 + 5) * (i64)buf_fp(&g.net.buf[0])] = NAN; /* slice 5, step 20 */
     sliced_step(&g);
     assert_true(isnan(g.loss));
-    assert_true(isfinite(sliced_at(&g, g.net.op[2].out, 0, 5 * 150 + 19, 0)));
-    assert_true(isnan(sliced_at(&g, g.net.op[2].out, 0, 5 * 150 + 20, 0)));
-    assert_true(isnan(sliced_at(&g, g.net.op[2].out, 0, 1199, 0)));
+    assert_true(isfinite(sliced_at(&g, 2, 0, 5 * 150 + 19, 0)));
+    assert_true(isnan(sliced_at(&g, 2, 0, 5 * 150 + 20, 0)));
+    assert_true(isnan(sliced_at(&g, 2, 0, 1199, 0)));
     g.input[0][(20 * 8 + 5) * (i64)buf_fp(&g.net.buf[0])] = 0;
     sliced_step(&g);
     assert_true(isfinite(g.loss));
@@ -514,6 +537,7 @@ static void every_instruction_set_gives_the_gradients_of_the_whole(void **state)
 }
 
 T_MAIN(cmocka_unit_test(slices_give_states_and_gradients_of_the_whole),
+       cmocka_unit_test(both_ways_give_states_and_gradients_of_the_whole),
        cmocka_unit_test(tolerance_zero_gives_the_bits_of_the_whole), cmocka_unit_test(any_number_of_workers_gives_the_same_bits),
        cmocka_unit_test(fewer_lanes_than_devices_give_the_same_bits),
        cmocka_unit_test(rows_run_apart_give_the_same_bits), cmocka_unit_test(rounds_follow_the_memory),
