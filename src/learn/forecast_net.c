@@ -276,7 +276,7 @@ err forecast_stream_net(const struct forecast_spec *spec, const struct window_sh
 }
 
 bool forecast_can_slice(const struct forecast_spec *spec) {
-    return spec->projection == 0 && (spec->all_steps || spec->course.stale == 0);
+    return spec->all_steps || spec->course.stale == 0;
 }
 
 err forecast_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, struct net *n) {

@@ -19,6 +19,7 @@ struct sliced {
     enum precision precision;
     bool state; /* the sequences begin from states that are learnt */
     bool both;  /* every layer reads both ways */
+    i32 projection; /* values that a step hands on; 0 = all (a state that is learnt has all) */
     bool end;   /* the loss is of the state at the end, of both ways where there are two, and not of every step */
     f32 spread; /* of the recurrent weights: the larger the longer the memory */
     f32 rate;   /* dropout between layers */
@@ -48,7 +49,8 @@ struct sliced_ids {
 
 static inline i32 sliced_recurrent(struct net *n, const struct sliced *s, const char *name, i32 x, i32 length, i32 after,
                                    i32 start) {
-    struct op_spec c = net_spec("recurrent", name, x);
+    struct op_spec c = net_spec(s->projection ? "projected" : "recurrent", name, x);
+    c.projection = s->projection;
     c.cell = s->cell;
     c.units = s->H;
     c.in[1] = start;
@@ -192,7 +194,7 @@ static inline void sliced_weights(struct sliced_run *g) {
     for (i32 l = 0; l < g->net.nop; l++) {
         const struct op *op = &g->net.op[l];
         struct tensor_info info[8];
-        if (strcmp(op->layer->name, "recurrent") != 0) continue;
+        if (op->layer->after == 0) continue;
         i32 n = op->layer->tensors(op, info);
         for (i32 t = 0; t < n; t++) {
             const i64 size = (i64)info[t].rows * imax(1, info[t].cols);
