@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
@@ -296,6 +297,36 @@ static inline f64 sliced_grads_differ(const struct sliced_run *a, const struct s
         if (op->ntheta > 0 && size > 0) worst = fmax(worst, sqrt(diff / size));
     }
     return worst;
+}
+
+static const struct chain_course sliced_fine = {.tol = 1e-6f};
+
+static inline struct sliced sliced_small(enum cell_kind cell) {
+    return (struct sliced){.W = 1, .T = 1200, .P = 1, .I = 3, .H = 20, .L = 1, .cell = cell, .state = true, .spread = 2};
+}
+
+/* One step over the slices, and one over the whole: states to within so much, gradients to within a share. */
+static inline void sliced_compare(struct sliced s, i32 threads, const struct kern *k, f64 states, f64 grads) {
+    struct sliced_run whole, cut;
+    struct sliced one = s;
+    one.P = 1;
+    sliced_new(&whole, &one, k, 1, sliced_fine);
+    sliced_new(&cut, &s, k, threads, sliced_fine);
+    sliced_step(&whole);
+    sliced_step(&cut);
+    const f64 ds = sliced_states_differ(&cut, &whole), dg = sliced_grads_differ(&cut, &whole);
+    const struct chain_trace *f = exec_chain(cut.x, sliced_chain(&cut, 0), false);
+    const struct chain_trace *b = exec_chain(cut.x, sliced_chain(&cut, 0), true);
+    if (!(ds <= states) || !(dg <= grads) || getenv("SHOW"))
+        print_message(
+            "cell %d W %d T %d P %d L %d threads %d: states %.2e grads %.2e rounds %d (serial %d) again %.2f back %d %.2f\n",
+            s.cell, s.W, s.T, s.P, s.L, threads, ds, dg, f ? f->rounds : 0, f ? f->serial : 0,
+            f ? (f64)f->again / (f64)f->first : 0, b ? b->rounds : 0, b ? (f64)b->again / (f64)b->first : 0);
+    assert_true(ds <= states);
+    assert_true(dg <= grads);
+    assert_true(fabs(cut.loss - whole.loss) <= 1e-6 * whole.loss);
+    sliced_free(&whole);
+    sliced_free(&cut);
 }
 
 #endif

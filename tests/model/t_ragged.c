@@ -101,7 +101,7 @@ TEST(both_ways_gradient_equals_twin_every_cell) {
             }
 }
 
-/* Ends that are read in other rows than their own; parts of any width and order write the rows of their own, and the same bits. */
+/* Ends that are read in other rows than their own; parts of any width and order write rows of their own, and the same bits. */
 TEST(ends_of_other_rows_have_the_gradient_of_the_twin) {
     static const i32 width[] = {9, 3, 6};
     struct net n;

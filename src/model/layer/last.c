@@ -1,7 +1,7 @@
 /* last.c - the hidden state after the last step as one step of output: end [states][B][H] -> y [1][B][H].
  *
- * in[1]  ids [1][B]: the row whose end it is, -1 in it = none, zeros; or -1 = its own.  Where rows are slices of time, what reads a
- *        sequence from its end is done in the row where the sequence begins, and is wanted where its targets are. */
+ * in[1]  ids [1][B]: the row whose end it is, -1 in it = none, zeros; or -1 = its own.  Where rows are slices of time, what reads
+ *        a sequence from its end is done in the row where the sequence begins, and is wanted where its targets are. */
 #include "model/layer.h"
 
 enum { LAST_FROM = 1 };

@@ -114,9 +114,9 @@ static void step_fwd(const struct walk *w, struct part p, i32 t) {
     zero(h + (i64)n * d->Pp, (i64)(p.b1 - p.b0 - n) * d->Pp);
 }
 
-static void walk_fwd(const struct op *op, const struct run *r, enum precision precision, const struct cell_box *x, struct part p) {
+static void walk_fwd(const struct op *op, const struct run *r, enum precision f32_only, const struct cell_box *x, struct part p) {
     const struct walk w = walk_of(op, r, x);
-    (void)precision;
+    (void)f32_only;
     for (i32 t = p.t0; t < p.t1; t++) step_fwd(&w, p, t);
     for (i32 b = p.b0; b < p.b1 && (x->hT || x->cT); b++) {
         i32 t = p.t1;

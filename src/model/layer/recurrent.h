@@ -10,13 +10,14 @@ enum { RECURRENT_AFTER = 3 }; /* the input that says which row a row goes on fro
 
 static inline bool recurrent_sliced(const struct op *op) { return op->spec.in[RECURRENT_AFTER] >= 0; }
 
-/* The walk of such a layer.  A state has a row of h, op->F values, and where the cell has one a row of c, spec.units values.  fwd,
- * bwd and dw keep the contract of kern.h's cell kernels, on a box as that describes it (y and h as wide as op->F says). */
+/* The walk of such a layer.  A state has a row of h, op->F values, and where the cell has one a row of c, spec.units values.
+ * fwd, bwd and dw keep the contract of kern.h's cell kernels, on a box as that describes it (y and h as wide as op->F says). */
 struct recurrence {
-    i64 (*floats)(const struct op *op);                              /* of a step of a row: what is kept of it, and its output */
+    i64 (*floats)(const struct op *op); /* of a step of a row: what is kept of it, and its output */
     i64 (*act)(const struct op *op, enum precision p, i32 T, i32 B); /* of what is kept of T steps of B rows */
-    i64 (*scratch)(const struct op *op, i32 B);                      /* that fwd, bwd and dw need; a chain has its own behind it */
-    struct cell_box (*box)(const struct op *op, const struct run *r, struct part p); /* the op bound to its buffers, for some rows */
+    i64 (*scratch)(const struct op *op, i32 B); /* that fwd, bwd and dw need; a chain has its own behind it */
+    /* The op bound to its buffers, for some rows. */
+    struct cell_box (*box)(const struct op *op, const struct run *r, struct part p);
     bool (*bwd_again)(const struct op *op, const struct run *r);
     void (*fwd)(const struct op *op, const struct run *r, enum precision p, const struct cell_box *x, struct part part);
     void (*bwd)(const struct op *op, const struct run *r, const struct cell_box *x, struct part part);

@@ -61,10 +61,12 @@ void way_at_rest(const struct way *w, i32 k) {
 
 void way_ask_anything(const struct way *w, i32 k) {
     for (i32 i = 0; i < w->rank; i++)
-        for (i32 s = 0; s < w->states; s++)
+        for (i32 s = 0; s < w->states; s++) {
+            const i32 values = s ? w->op->spec.units : w->op->F;
+            f32 *v = direction(w, w->ask, i) + way_at(w, s, k);
             for (i32 u = 0; u < w->width[s]; u++)
-                direction(w, w->ask, i)[way_at(w, s, k) + u] =
-                    u < (s ? w->op->spec.units : w->op->F) ? 2 * rng_uniform(1, RNG_GUESS, (u32)(i * w->states + s), (u64)k << 32 | (u64)u) - 1 : 0;
+                v[u] = u < values ? 2 * rng_uniform(1, RNG_GUESS, (u32)(i * w->states + s), (u64)k << 32 | (u64)u) - 1 : 0;
+        }
     straighten(w, k);
 }
 

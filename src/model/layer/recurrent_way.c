@@ -1,8 +1,8 @@
 /* recurrent_way.c - where the chain of a recurrent layer has its states, and what is done with the state of one row.
  *
  * a state  h [B][Fp], then c [B][Hp] where the cell has one: of all rows
- * saved    behind what the walk keeps: begin [2 ways] | marks [2 ways][chunks] | with a rank: directions, answers [rank] each; all of
- *          them states; shares [rank][B]
+ * saved    behind what the walk keeps: states: begin [2 ways] | marks [2 ways][chunks] | with a rank: directions, answers [rank]
+ *          each; then their shares [rank][B]
  * scratch  behind that of the walk: a state | the row that goes on from each row, still running, walked [B] | live rows of a head
  *          [B][T] | dW of each grain | with a rank: a chunk of a walk that is not kept, two states */
 #include "model/layer/recurrent_way.h"
