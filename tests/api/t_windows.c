@@ -156,7 +156,8 @@ TEST(slices_give_the_gradient_of_whole_windows_gru) { slices_give_the_gradient("
 /* bf16: both are as far from fp32 as bf16 is; slices add little. */
 TEST(slices_give_the_gradient_of_whole_windows_bf16) {
     if (!cell_at(kern_best(), CELL_LSTM, PREC_BF16)) skip();
-    for (size_t m = 0; m < COUNT(models); m += COUNT(models) - 1) {
+    for (size_t m = 0; m < COUNT(models); m++) {
+        if (m > 0 && m + 1 < COUNT(models) && strcmp(models[m].option, "bidirectional") != 0) continue;
         struct session s = trained_in("bf16", &models[m], "lstm", "serial", "2");
         struct step whole, cut;
         step_new(&whole, &s, 1);
