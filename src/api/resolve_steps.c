@@ -140,12 +140,6 @@ static err given_slices(const struct forecast_spec *spec, i32 usual, const struc
 
 /* What is not cut in time, or not that way. */
 static err no_slices(const struct forecast_spec *spec) {
-    if (spec->bidirectional)
-        return FAIL_AT(E401, "--parallel", "--no-bidirectional   or   --parallel auto",
-                       "slices of time go forwards, --bidirectional reads the context from its end too");
-    if (spec->projection > 0)
-        return FAIL_AT(E401, "--parallel", "--projection 0   or   --parallel auto",
-                       "slices of time hand on the state of a cell, not that of a --projection");
     if (spec->course.stale > 0 && !spec->all_steps)
         return FAIL_AT(E401, "--slice-rounds", "--slice-rounds 0   or   --loss-steps all",
                        "--slice-rounds goes on from what slices left at the last visit, windows that differ by a row have none");

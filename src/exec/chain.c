@@ -246,7 +246,7 @@ void chain_solve(struct chain_solver *s, const struct chain *c, const struct cha
     v.first = s->peers ? s->peers->first[s->peers->me] : 0;
     v.end = s->peers ? s->peers->first[s->peers->me + 1] : s->nslice;
     v.own_limit = how->rounds <= 0;
-    v.stale = c->down ? how->stale_back : how->stale;
+    v.stale = c->back ? how->stale_back : how->stale;
     if (me == 0) forget(&s->trace, s->nslice);
     if (me == 0) s->lost = false;
     start(&v);

@@ -38,7 +38,7 @@ err chain_peers_new(struct arena *a, const struct chain *c, i32 n, const i32 *ra
     ARENA_NEW(a, p->out, (i64)record_bytes(p, me));
     ARENA_NEW(a, p->give, own * hand_floats(c));
     ARENA_NEW(a, p->take, own * hand_floats(c));
-    if (!c->down) ARENA_NEW(a, p->kept, (i64)nslice * c->state);
+    if (!c->back) ARENA_NEW(a, p->kept, (i64)nslice * c->state);
     ARENA_NEW(a, p->list, own);
     *out = p;
     return 0;

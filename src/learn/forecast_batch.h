@@ -76,13 +76,14 @@ err batch_bases(struct batcher *b, i64 n);
 /* Rows first, first + 1, ... of the series, as many as the net has steps and the series rows; one row of the batch a column. */
 void batch_fill_walk(struct batcher *b, i32 slot, i64 first);
 
-/* Of row r of a batch of B, windows of T steps in P slices: the row it goes on from (-1 = none), its first step in the window,
- * and its steps. */
+/* Of row r of a batch of B, windows of T steps in P slices: the row it goes on from (-1 = none), and the one that it goes on from
+ * where the window is read from its end; the row with the first steps of the window, for the one with the last; its first step in
+ * the window, and its steps. */
 struct slice_place {
-    i32 after, from, steps;
+    i32 after, before, first, from, steps;
 };
 struct slice_place forecast_slice(i32 T, i32 P, i32 B, i32 r);
-/* What a row says of its place, where the buffer asks for that ("after", "length"). */
+/* What a row says of its place, where the buffer asks for that ("length", "after", "before", "first_slice"). */
 bool slice_ids(const struct buf *buf, struct slice_place place, i32 r, i32 *ids);
 
 #endif

@@ -13,11 +13,14 @@
  *   In training the context may be cut into slices, which are rows of the batch: n = ceil(steps / slices), "length" says how many
  *   of a row count, "after" which row it goes on from.  What stands behind the end of a window then does so behind every row, and
  *   only the rows of the last slices have targets.
+ *   Read from its end, a window is the same slices, each turned round, which go on from each other the other way: "before".  That
+ *   way ends in the row of the first slice, which "first_slice" tells the row with the targets.
  *
  *   steps (all_steps): a forecast at every row, the state runs on.  Where forecasts are made, n rows are a chunk of a walk over
  *   the series: "state.k" is what layer k left behind after the last one.
  *
- * Inputs in this order: x, one ids buffer per category, column, future, first, y, base, length, after, state.0, ...
+ * Inputs in this order: x, one ids buffer per category, column, future, first, y, base, length, after, before, first_slice,
+ * state.0, ...
  * (forecast_batch.c and forecast_steps.c fill them by name). */
 #include <math.h>
 #include <stdio.h>
@@ -127,52 +130,65 @@ static err beside(struct net *n, const char *what, i32 k, i32 other, i32 *buf) {
     return chain(n, join, name, buf);
 }
 
-/* Layer k in both directions: the two ops, and their outputs side by side unless it is the top. */
-static err both_ways(struct net *n, const struct forecast_spec *spec, i32 k, i32 *x, i32 dir[2]) {
-    char name[24];
+/* Slices as rows: how long each is, which one it goes on from; read from the end: which one then, and where that ends. */
+struct cut {
+    i32 length, after, before, first; /* buffers, -1 = none */
+};
+
+static err sliced(struct net *n, i32 steps, i32 P, bool both, struct cut *out) {
+    *out = (struct cut){-1, -1, -1, -1};
+    if (steps % P != 0) TRY(net_input(n, "length", 1, 1, true, &out->length));
+    if (P > 1) TRY(net_input(n, "after", 1, 1, true, &out->after));
+    if (P < 2 || !both) return 0;
+    TRY(net_input(n, "before", 1, 1, true, &out->before));
+    return net_input(n, "first_slice", 1, 1, true, &out->first);
+}
+
+/* x, each row with its steps turned round. */
+static err turned(struct net *n, const char *what, i32 k, i32 x, i32 length, i32 *out) {
     struct op_spec turn = op("reverse");
-    i32 t;
-    turn.in[0] = *x;
-    snprintf(turn.name, sizeof turn.name, "turn.%d", k);
-    TRY(net_op(n, &turn, &t));
-    TRY(cell_op(n, spec, k, false, (i32[]){n->op[t].end >= 0 ? n->op[t].end : *x, -1, -1, -1}, &dir[0]));
-    TRY(cell_op(n, spec, k, true, (i32[]){n->op[t].out, -1, -1, -1}, &dir[1]));
+    turn.in[0] = x;
+    turn.in[1] = length;
+    snprintf(turn.name, sizeof turn.name, "%s.%d", what, k);
+    return net_op(n, &turn, out);
+}
+
+/* Layer k in both directions: the two ops, and their outputs side by side unless it is the top. */
+static err both_ways(struct net *n, const struct forecast_spec *spec, i32 k, const struct cut *cut, i32 *x, i32 dir[2]) {
+    i32 t, back;
+    TRY(turned(n, "turn", k, *x, cut->length, &t));
+    TRY(cell_op(n, spec, k, false, (i32[]){n->op[t].end >= 0 ? n->op[t].end : *x, -1, cut->length, cut->after}, &dir[0]));
+    TRY(cell_op(n, spec, k, true, (i32[]){n->op[t].out, -1, cut->length, cut->before}, &dir[1]));
     if (k + 1 == spec->layers) return 0;
-    i32 back = n->op[dir[1]].out;
-    snprintf(name, sizeof name, "back.%d", k);
-    TRY(chain(n, op("reverse"), name, &back));
+    TRY(turned(n, "back", k, n->op[dir[1]].out, cut->length, &back));
     *x = n->op[dir[0]].out;
-    return beside(n, "both", k, back, x);
+    return beside(n, "both", k, n->op[back].out, x);
 }
 
-/* Slices as rows: how long each is, which one it goes on from. */
-static err sliced(struct net *n, i32 steps, i32 P, i32 in[4]) {
-    if (steps % P != 0) TRY(net_input(n, "length", 1, 1, true, &in[2]));
-    return P > 1 ? net_input(n, "after", 1, 1, true, &in[3]) : 0;
-}
-
-/* The stack of recurrent layers over in[0]; returns the ops of the top, dir[1] = -1 where it reads forwards only. */
-static err recurrent(struct net *n, const struct forecast_spec *spec, i32 in[4], i32 dir[2]) {
+/* The stack of recurrent layers over x; returns the ops of the top, dir[1] = -1 where it reads forwards only. */
+static err recurrent(struct net *n, const struct forecast_spec *spec, const struct cut *cut, i32 x, i32 dir[2]) {
     for (i32 k = 0; k < spec->layers; k++) {
         dir[1] = -1;
         if (spec->bidirectional) {
-            TRY(both_ways(n, spec, k, &in[0], dir));
+            TRY(both_ways(n, spec, k, cut, &x, dir));
         } else {
-            TRY(cell_op(n, spec, k, false, in, &dir[0]));
-            in[0] = n->op[dir[0]].out;
+            TRY(cell_op(n, spec, k, false, (i32[]){x, -1, cut->length, cut->after}, &dir[0]));
+            x = n->op[dir[0]].out;
         }
-        TRY(drop_between(n, spec, k, &in[0]));
+        TRY(drop_between(n, spec, k, &x));
     }
     return 0;
 }
 
 /* The hidden state of the top after the last step, of both directions side by side, and the features ahead. */
-static err direct(struct net *n, const i32 dir[2], i32 future, i32 *h) {
+static err direct(struct net *n, const struct cut *cut, const i32 dir[2], i32 future, i32 *h) {
     *h = n->op[dir[0]].end;
     TRY(chain(n, op("last"), "last", h));
     if (dir[1] >= 0) {
         i32 back = n->op[dir[1]].end;
-        TRY(chain(n, op("last"), "last.reverse", &back));
+        struct op_spec last = op("last");
+        last.in[1] = cut->first;
+        TRY(chain(n, last, "last.reverse", &back));
         TRY(beside(n, "ends", 0, back, h));
     }
     struct op_spec join = op("concat");
@@ -220,34 +236,34 @@ static err head(struct net *n, const struct forecast_spec *spec, const struct wi
     return loss(n, spec, h, y, base);
 }
 
-/* The stack with a forecast at every step.  in: what the layers go on from, of which in[1] is a state of their own. */
-static err steps_stack(struct net *n, const struct forecast_spec *spec, bool stream, i32 in[4], i32 *h) {
+/* The stack with a forecast at every step, over *h.  In a stream each layer goes on from a state of its own. */
+static err steps_stack(struct net *n, const struct forecast_spec *spec, bool stream, const struct cut *cut, i32 *h) {
     char name[24];
-    i32 top;
+    i32 top, state = -1;
     for (i32 k = 0; k < spec->layers; k++) {
         snprintf(name, sizeof name, "state.%d", k);
-        if (stream) TRY(net_input(n, name, cell_of(spec->cell)->states, spec->hidden, false, &in[1]));
-        TRY(cell_op(n, spec, k, false, in, &top));
-        in[0] = n->op[top].out;
-        TRY(drop_between(n, spec, k, &in[0]));
+        if (stream) TRY(net_input(n, name, cell_of(spec->cell)->states, spec->hidden, false, &state));
+        TRY(cell_op(n, spec, k, false, (i32[]){*h, state, cut->length, cut->after}, &top));
+        *h = n->op[top].out;
+        TRY(drop_between(n, spec, k, h));
     }
-    *h = in[0];
     return 0;
 }
 
 static err steps_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, bool stream,
                      struct net *n) {
-    i32 P = stream ? 1 : imax(1, spec->slices), future = -1, y, base, h, in[4] = {-1, -1, -1, -1};
+    i32 P = stream ? 1 : imax(1, spec->slices), future = -1, y, base, h;
     struct window_shape p = *shape;
+    struct cut cut;
     p.nseg = ceil_div(shape->nseg, P);
-    TRY(net_input(n, "x", p.nseg, window_features(&p, s), false, &in[0]));
-    TRY(categories(n, &p, s, &in[0]));
+    TRY(net_input(n, "x", p.nseg, window_features(&p, s), false, &h));
+    TRY(categories(n, &p, s, &h));
     i32 nf = window_future_features(&p, s);
     if (nf > 0) TRY(net_input(n, "future", p.nseg, nf, false, &future));
     TRY(net_input(n, "y", p.nseg, p.horizon, false, &y));
     TRY(net_input(n, "base", p.nseg, p.horizon, false, &base));
-    TRY(sliced(n, shape->nseg, P, in));
-    TRY(steps_stack(n, spec, stream, in, &h));
+    TRY(sliced(n, shape->nseg, P, false, &cut));
+    TRY(steps_stack(n, spec, stream, &cut, &h));
     struct op_spec join = op("concat");
     join.in[1] = future;
     if (future >= 0) TRY(chain(n, join, "ahead", &h));
@@ -260,33 +276,33 @@ err forecast_stream_net(const struct forecast_spec *spec, const struct window_sh
 }
 
 bool forecast_can_slice(const struct forecast_spec *spec) {
-    return !spec->bidirectional && spec->projection == 0 && (spec->all_steps || spec->course.stale == 0);
+    return spec->all_steps || spec->course.stale == 0;
 }
 
 err forecast_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, struct net *n) {
-    i32 P = imax(1, spec->slices), column = -1, future = -1, first = -1, y, base, top[2] = {-1, -1}, h;
-    i32 in[4] = {-1, -1, -1, -1}; /* of the layers */
-    struct window_shape cut = *shape, *p = &cut;
+    i32 P = imax(1, spec->slices), column = -1, future = -1, first = -1, y, base, top[2] = {-1, -1}, x, h;
+    struct window_shape shorter = *shape, *p = &shorter;
+    struct cut cut;
     net_init(n);
     if (P > 1 && !forecast_can_slice(spec)) return FAIL(E1, "a net that is not cut in time, in %d slices", P);
     if (spec->all_steps) return steps_net(spec, shape, s, false, n);
     p->nseg = ceil_div(shape->nseg, P);
-    TRY(net_input(n, "x", p->nseg, window_features(p, s), false, &in[0]));
-    TRY(categories(n, p, s, &in[0]));
+    TRY(net_input(n, "x", p->nseg, window_features(p, s), false, &x));
+    TRY(categories(n, p, s, &x));
     i32 nf = window_future_features(p, s);
     if (spec->decode) TRY(net_input(n, "column", 1, 1, true, &column));
     if (nf > 0) TRY(net_input(n, "future", p->nout, nf, false, &future));
     if (spec->unroll) TRY(net_input(n, "first", 1, p->out_seg, false, &first));
     TRY(net_input(n, "y", p->nout, p->out_seg, false, &y));
     TRY(net_input(n, "base", p->nout, p->out_seg, false, &base));
-    TRY(sliced(n, shape->nseg, P, in));
+    TRY(sliced(n, shape->nseg, P, spec->bidirectional, &cut));
     if (spec->decode) {
         struct op_spec seg = op("dense");
         seg.units = spec->hidden;
         seg.act = ACT_RELU;
-        TRY(chain(n, seg, "segment", &in[0]));
+        TRY(chain(n, seg, "segment", &x));
     }
-    TRY(recurrent(n, spec, in, top));
+    TRY(recurrent(n, spec, &cut, x, top));
     if (spec->unroll) {
         h = n->op[top[0]].end;
         TRY(unroll(n, spec, p, (i32[]){first, future, base, y}, &h));
@@ -302,7 +318,7 @@ err forecast_net(const struct forecast_spec *spec, const struct window_shape *sh
         decode.in[2] = future;
         TRY(chain(n, decode, "decode", &h));
     } else {
-        TRY(direct(n, top, future, &h));
+        TRY(direct(n, &cut, top, future, &h));
     }
     return head(n, spec, p, h, y, base);
 }

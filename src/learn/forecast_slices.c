@@ -207,8 +207,10 @@ void slices_place(const struct forecast_spec *spec, i32 B, const char *found, ch
     snprintf(where, 240, "%s", found);
     if (spec->slices < 2 || !step) return;
     i32 r = (i32)strtol(row + 6, NULL, 10), t = (i32)strtol(step + 7, NULL, 10), W = imax(1, B / spec->slices);
+    const struct slice_place at = forecast_slice(forecast_steps(spec), spec->slices, B, r);
+    if (strstr(found, ".reverse\"") || strstr(found, "\"turn.")) t = at.steps - 1 - t; /* forecast_net.c: read from the end */
     snprintf(where, 240, "%.*s: window %d, slice %d of %d, step %d of the window", (int)(row - found), found, r % W, r / W,
-             spec->slices, forecast_slice(forecast_steps(spec), spec->slices, B, r).from + t);
+             spec->slices, at.from + t);
 }
 
 void slices_nonfinite(void *fit, char where[240]) {

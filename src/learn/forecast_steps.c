@@ -16,16 +16,24 @@ enum { ORIGINS = 256, READY_MOST = 1 << 24 }; /* origins at a time; floats that 
 
 struct slice_place forecast_slice(i32 T, i32 P, i32 B, i32 r) {
     i32 W = B / imax(1, P), k = r / imax(1, W);
-    struct slice_place place = {.after = k ? r - W : -1};
+    struct slice_place place = {.after = k ? r - W : -1,
+                                .before = k < P - 1 ? r + W : -1,
+                                .first = k == imax(1, P) - 1 ? r - k * W : -1};
     place.steps = slice_steps(T, imax(1, P), k, &place.from);
     return place;
 }
 
 bool slice_ids(const struct buf *buf, struct slice_place place, i32 r, i32 *ids) {
-    bool after = strcmp(buf->name, "after") == 0;
-    if (!after && strcmp(buf->name, "length") != 0) return false;
-    ids[r] = after ? place.after : place.steps;
-    return true;
+    const struct {
+        const char *name;
+        i32 value;
+    } known[] = {{"length", place.steps}, {"after", place.after}, {"before", place.before}, {"first_slice", place.first}};
+    for (size_t i = 0; i < COUNT(known); i++) {
+        if (strcmp(buf->name, known[i].name) != 0) continue;
+        ids[r] = known[i].value;
+        return true;
+    }
+    return false;
 }
 
 static struct slice_place place_of(const struct batcher *b, i32 r) {

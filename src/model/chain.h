@@ -34,7 +34,7 @@ struct chain {
      * the chain (from the last number to the first where `down`), take what follows from that: returns the gap and takes where it
      * is beyond tol.  One caller for all slices. */
     i32 rank;
-    bool down;
+    bool down, back; /* back: the way of gradients */
     void (*answers)(const struct chain *c, i32 k0, i32 k1, const u8 *todo); /* NULL = they are known */
     f32 (*carry)(const struct chain *c, i32 k, f32 tol);
     /* What slice k left at its end, for a visit of the same sequence later on: state floats, out of and into the chain. */

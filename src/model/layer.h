@@ -25,6 +25,7 @@ struct layer {
     bool steps;       /* fwd called on parts of the steps in order, bwd in reverse, give the bits of one call */
     i32 nin;          /* inputs it looks at: in[0..nin) */
     i32 after;        /* > 0: with this input rows are slices of time, and a step runs the layer's chain instead of fwd and bwd */
+    i32 from;         /* > 0: with this input a row is made of any other: parts read all rows, and write their own */
     /* Check spec and inputs, set T, I, F, ntheta, nderived, declare out (and end) with net_out(). */
     err (*shape)(struct net *n, struct op *op);
     i64 (*saved)(const struct op *op, const struct net *n, struct rows B);   /* NULL = 0 */
@@ -44,6 +45,7 @@ struct layer {
 };
 
 static inline bool op_is_chain(const struct op *op) { return op->layer->after > 0 && op->spec.in[op->layer->after] >= 0; }
+static inline bool op_crosses(const struct op *op) { return op->layer->from > 0 && op->spec.in[op->layer->from] >= 0; }
 
 const struct layer *layer_find(const char *name);
 i32 layer_count(void);

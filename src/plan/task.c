@@ -112,9 +112,10 @@ static struct task box_task(enum task_kind kind, u32 device, const struct op *op
                          .members = (u16)w.members};
 }
 
-/* Between ranks nothing but weights, gradients and losses is a matter of uses: what slices tell each other, chains do. */
-static void whole_chain(const struct planner *p, const struct op *op, i32 *b0, i32 *b1) {
-    if (!op_is_chain(op) || p->machine->nrank > 1) return;
+/* Rows of others are a task's too: those of a chain in all it does, those that rows are made of where it reads.  Between ranks
+ * nothing but weights, gradients and losses is a matter of uses: what slices tell each other, chains do. */
+static void all_rows(const struct planner *p, bool all, i32 *b0, i32 *b1) {
+    if (!all) return;
     *b0 = 0;
     *b1 = p->q->B;
 }
@@ -126,12 +127,13 @@ static enum use_mode keeps(const struct planner *p, enum use_mode whole) {
 
 err task_fwd(struct planner *p, u32 device, struct work w) {
     const struct op *op = &p->net->op[w.op];
-    i32 b0 = w.b0, b1 = w.b1;
+    i32 b0 = w.b0, b1 = w.b1, r0 = w.b0, r1 = w.b1;
     TRY(add(p, box_task(TASK_FWD, device, op, w)));
-    whole_chain(p, op, &b0, &b1);
+    all_rows(p, op_is_chain(op) && p->machine->nrank == 1, &b0, &b1);
+    all_rows(p, (op_is_chain(op) && p->machine->nrank == 1) || op_crosses(op), &r0, &r1);
     TRY(use_weights(p, op, p->theta, USE_R));
     TRY(use_derived(p, op, USE_R));
-    TRY(use_inputs(p, op, b0, b1));
+    TRY(use_inputs(p, op, r0, r1));
     TRY(use_act(p, p->act, op->out, USE_W, b0, b1));
     TRY(use_act(p, p->act, op->end, USE_W, b0, b1));
     TRY(use(p, p->saved[w.op], keeps(p, USE_W), b0, b1));
@@ -147,15 +149,16 @@ err task_zero(struct planner *p, u32 device, i32 b0, i32 b1) {
 
 err task_bwd(struct planner *p, u32 device, struct work w) {
     const struct op *op = &p->net->op[w.op];
-    i32 b0 = w.b0, b1 = w.b1;
+    i32 b0 = w.b0, b1 = w.b1, r0 = w.b0, r1 = w.b1;
     TRY(add(p, box_task(TASK_BWD, device, op, w)));
-    whole_chain(p, op, &b0, &b1);
+    all_rows(p, op_is_chain(op) && p->machine->nrank == 1, &b0, &b1);
+    all_rows(p, (op_is_chain(op) && p->machine->nrank == 1) || op_crosses(op), &r0, &r1);
     TRY(use_weights(p, op, p->theta, USE_R));
     TRY(use_derived(p, op, USE_R));
-    TRY(use_inputs(p, op, b0, b1));
+    TRY(use_inputs(p, op, r0, r1));
     TRY(use_act(p, p->act, op->out, USE_R, b0, b1));
     TRY(use_act(p, p->act, op->end, USE_R, b0, b1));
-    TRY(use_act(p, p->dact, op->out, USE_RW, b0, b1));
+    TRY(use_act(p, p->dact, op->out, op_crosses(op) ? USE_R : USE_RW, r0, r1));
     TRY(use_act(p, p->dact, op->end, USE_RW, b0, b1));
     TRY(use(p, p->saved[w.op], USE_RW, b0, b1));
     TRY(use(p, p->scratch[w.op], keeps(p, USE_W), b0, b1));

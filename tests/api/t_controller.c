@@ -160,6 +160,8 @@ TEST(a_loss_that_is_not_finite_says_where) {
     if (!strstr(err_last()->text, "; first in ")) fail_msg("%s", err_last()->text);
     slices_place(&cut, 8, "output \"lstm.0\": row 7, step 1, feature 3", where); /* 2 windows of 4 slices of 24 steps */
     assert_string_equal(where, "output \"lstm.0\": window 1, slice 3 of 4, step 73 of the window");
+    slices_place(&cut, 8, "output \"lstm.0.reverse\": row 7, step 1, feature 3", where); /* read from its end */
+    assert_string_equal(where, "output \"lstm.0.reverse\": window 1, slice 3 of 4, step 94 of the window");
     slices_place(&cut, 8, "weights of \"head\"", where);
     assert_string_equal(where, "weights of \"head\"");
     session_end(&s);
@@ -172,7 +174,7 @@ TEST(auto_fills_the_rows_that_windows_leave_empty) {
         {1, 65536, 32, 1, true, false}, {2, 65536, 16, 1, true, false}, {8, 65536, 4, 1, true, false},
         {64, 65536, 1, 1, true, false}, {1, 4096, 4, 1, true, false}, {1, 1024, 1, 1, true, false},
         {1, 65536, 32, 1, false, false}, {32, 65536, 1, 1, false, false}, {1, 4096, 4, 1, false, false},
-        {1, 65536, 2, 24, false, false}, {1, 4096, 1, 24, false, false}, {1, 65536, 1, 1, false, true}};
+        {1, 65536, 2, 24, false, false}, {1, 4096, 1, 24, false, false}, {1, 65536, 32, 1, false, true}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct forecast_spec spec = {.batch = cases[i].batch, .context = cases[i].context, .all_steps = cases[i].all_steps,
                                      .segment = cases[i].segment, .bidirectional = cases[i].reverse, .correction = true,

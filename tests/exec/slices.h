@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
@@ -19,7 +20,9 @@ struct sliced {
     enum cell_kind cell;
     enum precision precision;
     bool state; /* the sequences begin from states that are learnt */
-    bool end;   /* the last state is read too */
+    bool both;  /* every layer reads both ways */
+    i32 projection; /* values that a step hands on; 0 = all (a state that is learnt has all) */
+    bool end;   /* the loss is of the state at the end, of both ways where there are two, and not of every step */
     f32 spread; /* of the recurrent weights: the larger the longer the memory */
     f32 rate;   /* dropout between layers */
     i32 rank;
@@ -41,10 +44,15 @@ static inline i32 sliced_first(const struct sliced *s, i32 k) {
     return from;
 }
 
-static inline i32 sliced_recurrent(struct net *n, const struct sliced *s, i32 k, i32 x, i32 length, i32 after, i32 start) {
-    char name[24];
-    snprintf(name, sizeof name, "lstm.%d", k);
-    struct op_spec c = net_spec("recurrent", name, x);
+/* What rows are told of their places; -1 = nothing. */
+struct sliced_ids {
+    i32 length, after, before, first;
+};
+
+static inline i32 sliced_recurrent(struct net *n, const struct sliced *s, const char *name, i32 x, i32 length, i32 after,
+                                   i32 start) {
+    struct op_spec c = net_spec(s->projection ? "projected" : "recurrent", name, x);
+    c.projection = s->projection;
     c.cell = s->cell;
     c.units = s->H;
     c.in[1] = start;
@@ -57,18 +65,61 @@ static inline i32 sliced_recurrent(struct net *n, const struct sliced *s, i32 k,
     return l;
 }
 
-/* x -> dense -> L recurrent layers -> head at every step -> squared error. */
+static inline i32 sliced_turn(struct net *n, const char *what, i32 k, i32 x, i32 length) {
+    struct op_spec turn = net_spec("reverse", "", x);
+    snprintf(turn.name, sizeof turn.name, "%s.%d", what, k);
+    turn.in[1] = length;
+    return nets_add(n, &turn);
+}
+
+static inline i32 sliced_join(struct net *n, const char *what, i32 k, i32 a, i32 b) {
+    struct op_spec join = net_spec("concat", "", a);
+    snprintf(join.name, sizeof join.name, "%s.%d", what, k);
+    join.in[1] = b;
+    return n->op[nets_add(n, &join)].out;
+}
+
+static inline i32 sliced_last(struct net *n, const char *name, i32 end, i32 from) {
+    struct op_spec last = net_spec("last", name, end);
+    last.in[1] = from;
+    return n->op[nets_add(n, &last)].out;
+}
+
+/* A layer over x, one way or both; returns its output, and the state at its end. */
+static inline i32 sliced_layer(struct net *n, const struct sliced *s, i32 k, i32 x, const struct sliced_ids *ids, i32 start,
+                               i32 *end) {
+    char name[2][24];
+    snprintf(name[0], 24, "lstm.%d", k);
+    snprintf(name[1], 24, "lstm.%d.reverse", k);
+    if (!s->both) {
+        const i32 l = sliced_recurrent(n, s, name[0], x, ids->length, ids->after, start);
+        if (s->end && k + 1 == s->L) *end = sliced_last(n, "last", n->op[l].end, -1);
+        return n->op[l].out;
+    }
+    const i32 t = sliced_turn(n, "turn", k, x, ids->length);
+    const i32 there = sliced_recurrent(n, s, name[0], n->op[t].end, ids->length, ids->after, start);
+    const i32 from = sliced_recurrent(n, s, name[1], n->op[t].out, ids->length, ids->before, -1);
+    if (s->end && k + 1 == s->L) {
+        const i32 a = sliced_last(n, "last", n->op[there].end, -1);
+        return *end = sliced_join(n, "ends", k, a, sliced_last(n, "last.reverse", n->op[from].end, ids->first));
+    }
+    const i32 back = sliced_turn(n, "back", k, n->op[from].out, ids->length);
+    return sliced_join(n, "both", k, n->op[there].out, n->op[back].out);
+}
+
+/* x -> dense -> L recurrent layers -> head at every step, or behind the end -> squared error. */
 static inline void sliced_net(struct net *n, const struct sliced *s) {
     const i32 T = sliced_steps(s), states = cell_of(s->cell)->states;
+    struct sliced_ids ids = {-1, -1, -1, -1};
     net_init(n);
-    i32 in = nets_input(n, "x", T, s->I, false), length = -1, after = -1, start = -1, l = -1;
-    if (s->T % s->P) length = nets_input(n, "length", 1, 1, true);
-    if (s->P > 1) after = nets_input(n, "after", 1, 1, true);
+    i32 in = nets_input(n, "x", T, s->I, false), start = -1, end = -1;
+    if (s->T % s->P) ids.length = nets_input(n, "length", 1, 1, true);
+    if (s->P > 1) ids.after = nets_input(n, "after", 1, 1, true);
+    if (s->P > 1 && s->both) ids.before = nets_input(n, "before", 1, 1, true), ids.first = nets_input(n, "first", 1, 1, true);
     i32 x = nets_dense(n, "seg", in, s->I, ACT_TANH);
     if (s->state) start = nets_dense(n, "start", nets_input(n, "static", states, 3, false), s->H, ACT_TANH);
     for (i32 k = 0; k < s->L; k++) {
-        l = sliced_recurrent(n, s, k, x, length, after, k == 0 ? start : -1);
-        x = n->op[l].out;
+        x = sliced_layer(n, s, k, x, &ids, k == 0 ? start : -1, &end);
         if (s->rate > 0) {
             struct op_spec drop = net_spec("dropout", "drop", x);
             drop.rate = s->rate;
@@ -76,7 +127,7 @@ static inline void sliced_net(struct net *n, const struct sliced *s) {
             x = n->op[nets_add(n, &drop)].out;
         }
     }
-    nets_loss(n, "loss_mse", nets_dense(n, "head", x, 2, ACT_NONE), T, 2, false);
+    nets_loss(n, "loss_mse", nets_dense(n, "head", s->end ? end : x, 2, ACT_NONE), s->end ? 1 : T, 2, false);
     T_OK(net_check(n));
 }
 
@@ -111,16 +162,19 @@ static inline void sliced_fill(struct sliced_run *g) {
         i32 *ids = (i32 *)(void *)g->input[i];
         for (i32 row = 0; row < B; row++) {
             const i32 k = row / s->W, w = row % s->W;
+            const bool ends = k == s->P - 1;
             if (strcmp(b->name, "length") == 0) ids[row] = sliced_len(s, k);
             if (strcmp(b->name, "after") == 0) ids[row] = k > 0 ? row - s->W : -1;
+            if (strcmp(b->name, "before") == 0) ids[row] = ends ? -1 : row + s->W;
+            if (strcmp(b->name, "first") == 0) ids[row] = ends ? w : -1;
             if (b->ids) continue;
             for (i32 t = 0; t < b->T; t++)
                 for (i32 f = 0; f < b->F; f++) {
                     f32 *to = &g->input[i][((i64)t * B + row) * buf_fp(b) + f];
-                    const bool there = t < sliced_len(s, k);
+                    const bool target = s->end ? ends : t < sliced_len(s, k);
                     const i32 at = sliced_first(s, k) + t;
-                    if (b->name[0] == 'x') *to = there ? sliced_x(w, at, f) : 0;
-                    if (strcmp(b->name, "target") == 0) *to = there ? sliced_y(w, at, f) : NAN;
+                    if (b->name[0] == 'x') *to = t < sliced_len(s, k) ? sliced_x(w, at, f) : 0;
+                    if (strcmp(b->name, "target") == 0) *to = target ? sliced_y(w, s->end ? s->T : at, f) : NAN;
                     if (strcmp(b->name, "static") == 0) *to = sliced_noise(3, (i64)w * 64 + t * 8 + f);
                 }
         }
@@ -142,7 +196,7 @@ static inline void sliced_weights(struct sliced_run *g) {
     for (i32 l = 0; l < g->net.nop; l++) {
         const struct op *op = &g->net.op[l];
         struct tensor_info info[8];
-        if (strcmp(op->layer->name, "recurrent") != 0) continue;
+        if (op->layer->after == 0) continue;
         i32 n = op->layer->tensors(op, info);
         for (i32 t = 0; t < n; t++) {
             const i64 size = (i64)info[t].rows * imax(1, info[t].cols);
@@ -206,24 +260,33 @@ static inline void sliced_train(struct sliced_run *g, f32 lr, bool warm) { T_OK(
 /* One step that changes nothing but buffers and the gradient. */
 static inline void sliced_step(struct sliced_run *g) { sliced_train(g, 0, false); }
 
-/* Value (t, f) of sequence w in a buffer of the net. */
-static inline f32 sliced_at(const struct sliced_run *g, i32 buf, i32 w, i32 t, i32 f) {
+/* Value (t, f) of sequence w in what op l puts out; that of one that reads backwards lies where its rows were turned to. */
+static inline f32 sliced_at(const struct sliced_run *g, i32 l, i32 w, i32 t, i32 f) {
     const struct sliced *s = &g->s;
+    const struct op *op = &g->net.op[l];
     i32 k = 0;
     while (k + 1 < s->P && sliced_first(s, k + 1) <= t) k++;
-    const i64 row = (i64)(t - sliced_first(s, k)) * sliced_rows(s) + k * s->W + w;
-    return exec_buf(g->x, buf)[row * buf_fp(&g->net.buf[buf]) + f];
+    const i32 at = t - sliced_first(s, k), step = strstr(op->spec.name, ".reverse") ? sliced_len(s, k) - 1 - at : at;
+    const i64 row = (i64)step * sliced_rows(s) + k * s->W + w;
+    return exec_buf(g->x, op->out)[row * buf_fp(&g->net.buf[op->out]) + f];
+}
+
+/* The recurrent op of number i. */
+static inline i32 sliced_chain(const struct sliced_run *g, i32 i) {
+    for (i32 l = 0; l < g->net.nop; l++)
+        if (g->net.op[l].layer->after > 0 && i-- == 0) return l;
+    fail();
+    return -1;
 }
 
 static inline f64 sliced_states_differ(const struct sliced_run *a, const struct sliced_run *b) {
     f64 most = 0;
     for (i32 l = 0; l < a->net.nop; l++) {
-        if (strcmp(a->net.op[l].layer->name, "recurrent") != 0) continue;
+        if (a->net.op[l].layer->after == 0) continue;
         for (i32 w = 0; w < a->s.W; w++)
             for (i32 t = 0; t < a->s.T; t++)
-                for (i32 u = 0; u < a->s.H; u++) {
-                    const f64 d =
-                        fabs((f64)sliced_at(a, a->net.op[l].out, w, t, u) - (f64)sliced_at(b, b->net.op[l].out, w, t, u));
+                for (i32 u = 0; u < a->net.op[l].F; u++) {
+                    const f64 d = fabs((f64)sliced_at(a, l, w, t, u) - (f64)sliced_at(b, l, w, t, u));
                     most = d > most ? d : most;
                 }
     }
@@ -244,6 +307,36 @@ static inline f64 sliced_grads_differ(const struct sliced_run *a, const struct s
         if (op->ntheta > 0 && size > 0) worst = fmax(worst, sqrt(diff / size));
     }
     return worst;
+}
+
+static const struct chain_course sliced_fine = {.tol = 1e-6f};
+
+static inline struct sliced sliced_small(enum cell_kind cell) {
+    return (struct sliced){.W = 1, .T = 1200, .P = 1, .I = 3, .H = 20, .L = 1, .cell = cell, .state = true, .spread = 2};
+}
+
+/* One step over the slices, and one over the whole: states to within so much, gradients to within a share. */
+static inline void sliced_compare(struct sliced s, i32 threads, const struct kern *k, f64 states, f64 grads) {
+    struct sliced_run whole, cut;
+    struct sliced one = s;
+    one.P = 1;
+    sliced_new(&whole, &one, k, 1, sliced_fine);
+    sliced_new(&cut, &s, k, threads, sliced_fine);
+    sliced_step(&whole);
+    sliced_step(&cut);
+    const f64 ds = sliced_states_differ(&cut, &whole), dg = sliced_grads_differ(&cut, &whole);
+    const struct chain_trace *f = exec_chain(cut.x, sliced_chain(&cut, 0), false);
+    const struct chain_trace *b = exec_chain(cut.x, sliced_chain(&cut, 0), true);
+    if (!(ds <= states) || !(dg <= grads) || getenv("SHOW"))
+        print_message(
+            "cell %d W %d T %d P %d L %d threads %d: states %.2e grads %.2e rounds %d (serial %d) again %.2f back %d %.2f\n",
+            s.cell, s.W, s.T, s.P, s.L, threads, ds, dg, f ? f->rounds : 0, f ? f->serial : 0,
+            f ? (f64)f->again / (f64)f->first : 0, b ? b->rounds : 0, b ? (f64)b->again / (f64)b->first : 0);
+    assert_true(ds <= states);
+    assert_true(dg <= grads);
+    assert_true(fabs(cut.loss - whole.loss) <= 1e-6 * whole.loss);
+    sliced_free(&whole);
+    sliced_free(&cut);
 }
 
 #endif

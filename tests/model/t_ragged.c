@@ -13,8 +13,15 @@ static i32 find_buf(const struct net *n, const char *name) {
     return -1;
 }
 
+/* Ends of other rows: each of the row that mirrors it, but for one of none, and one whose end is read twice. */
+static void fill_from(struct rig *g) {
+    const i32 b = find_buf(g->n, "from"), B = g->r.B;
+    for (i32 i = 0; i < B && b >= 0; i++) ((i32 *)(void *)g->buf[b])[i] = i == 1 ? -1 : i == 2 ? 0 : B - 1 - i;
+}
+
 static void fill_lengths(struct rig *g) {
     i32 b = find_buf(g->n, "length");
+    fill_from(g);
     if (b < 0) return;
     for (i32 i = 0; i < g->r.B; i++) ((i32 *)(void *)g->buf[b])[i] = lengths[i * (i32)COUNT(lengths) / g->r.B];
 }
@@ -28,8 +35,9 @@ static i32 cell_op(struct net *n, const char *name, enum cell_kind cell, i32 x, 
 }
 
 /* Two layers that read in both directions, the four end states joined under a head, the outputs of every step under another. */
-static void nets_both_ways(struct net *n, enum cell_kind cell, i32 I, i32 H, bool ragged) {
+static void nets_both_ways(struct net *n, enum cell_kind cell, i32 I, i32 H, bool ragged, bool other) {
     net_init(n);
+    const i32 from_row = other ? nets_input(n, "from", 1, 1, true) : -1;
     i32 x = nets_dense(n, "seg", nets_input(n, "x", T, I, false), I + 1, ACT_TANH);
     i32 length = ragged ? nets_input(n, "length", 1, 1, true) : -1, state = -1;
     for (i32 k = 0; k < 2; k++) {
@@ -51,6 +59,7 @@ static void nets_both_ways(struct net *n, enum cell_kind cell, i32 I, i32 H, boo
         for (i32 s = 0; s < 2; s++) {
             snprintf(name[0], 24, "last.%d.%d", k, s);
             struct op_spec last = net_spec("last", name[0], n->op[s ? from : there].end);
+            last.in[1] = s ? from_row : -1;
             i32 h = n->op[nets_add(n, &last)].out;
             snprintf(name[1], 24, "ends.%d.%d", k, s);
             struct op_spec ends = net_spec("concat", name[1], h);
@@ -87,9 +96,29 @@ TEST(both_ways_gradient_equals_twin_every_cell) {
         for (u32 s = 0; s < COUNT(shape); s++)
             for (i32 ragged = s == 1; ragged < 2; ragged++) {
                 struct net n;
-                nets_both_ways(&n, (enum cell_kind)cell, shape[s][0], shape[s][1], ragged);
+                nets_both_ways(&n, (enum cell_kind)cell, shape[s][0], shape[s][1], ragged, false);
                 grad_check(&n, kern_best(), shape[s][2], 3, fill_lengths, 5e-6);
             }
+}
+
+/* Ends that are read in other rows than their own; parts of any width and order write rows of their own, and the same bits. */
+TEST(ends_of_other_rows_have_the_gradient_of_the_twin) {
+    static const i32 width[] = {9, 3, 6};
+    struct net n;
+    struct rig whole, cut;
+    nets_both_ways(&n, CELL_LSTM, 3, 5, true, true);
+    grad_check(&n, kern_best(), 9, 3, fill_lengths, 5e-6);
+    rig_new(&whole, &n, kern_best(), 9, 3);
+    rig_new(&cut, &n, kern_best(), 9, 3);
+    fill_lengths(&whole);
+    fill_lengths(&cut);
+    rig_step(&whole, 9, false);
+    for (u32 i = 0; i < COUNT(width); i++) {
+        rig_step(&cut, width[i], i > 0);
+        assert_memory_equal(cut.r.grad, whole.r.grad, (size_t)(cut.r.ngrain * n.ntheta) * sizeof(f32));
+    }
+    rig_free(&whole);
+    rig_free(&cut);
 }
 
 TEST(ragged_gradient_equals_twin_on_every_instruction_set) {
@@ -129,7 +158,7 @@ TEST(row_of_a_mixed_batch_gives_the_bits_it_gives_alone) {
         for (i32 size = 1; size < 3; size++) {
             struct net n;
             struct rig many, few;
-            nets_both_ways(&n, (enum cell_kind)cell, 4, 17, true);
+            nets_both_ways(&n, (enum cell_kind)cell, 4, 17, true, false);
             rig_new(&many, &n, kern_best(), 9, 2);
             rig_new(&few, &n, kern_best(), size, 1);
             fill_lengths(&many);
@@ -164,6 +193,7 @@ TEST(lengths_out_of_range_or_order_name_the_row) {
 }
 
 T_MAIN(cmocka_unit_test(both_ways_gradient_equals_twin_every_cell),
+       cmocka_unit_test(ends_of_other_rows_have_the_gradient_of_the_twin),
        cmocka_unit_test(ragged_gradient_equals_twin_on_every_instruction_set),
        cmocka_unit_test(row_of_a_mixed_batch_gives_the_bits_it_gives_alone),
        cmocka_unit_test(lengths_out_of_range_or_order_name_the_row))

@@ -247,7 +247,7 @@ static inline void twin_row(struct twin *t, const struct op *op, i64 at) {
     const i32 *in = op->spec.in;
     i32 I = n->buf[in[0]].F, F = op->F, B = t->g->r.B;
     const f64 *x = t->buf[in[0]] + at * I, *x1 = in[1] >= 0 ? t->buf[in[1]] : NULL;
-    if (op->layer->nin == 2) x1 += (n->buf[in[1]].T == 1 ? at % B : at) * n->buf[in[1]].F;
+    if (op->layer->nin == 2 && in[1] >= 0 && !n->buf[in[1]].ids) x1 += (n->buf[in[1]].T == 1 ? at % B : at) * n->buf[in[1]].F;
     f64 *y = op->out >= 0 ? t->buf[op->out] + at * F : NULL;
     if (!strcmp(name, "dense")) {
         twin_matvec(F, I, t->w[op->l][0], t->w[op->l][1], x, y);
@@ -256,7 +256,8 @@ static inline void twin_row(struct twin *t, const struct op *op, i64 at) {
     } else if (!strcmp(name, "embed")) {
         memcpy(y, t->w[op->l][0] + (i64)twin_id(t, in[0], at) * F, (size_t)F * sizeof *y);
     } else if (!strcmp(name, "last")) {
-        memcpy(y, x, (size_t)F * sizeof *y);
+        const i32 from = in[1] >= 0 ? twin_id(t, in[1], at) : (i32)at;
+        for (i32 j = 0; j < F; j++) y[j] = from >= 0 ? t->buf[in[0]][(i64)from * F + j] : 0;
     } else if (!strcmp(name, "concat")) {
         for (i32 j = 0; j < F; j++) y[j] = j < I ? x[j] : x1[j - I];
     } else if (!strcmp(name, "add")) {

@@ -57,6 +57,70 @@ static void those_who_run_a_chain_are_together(void **state) {
     plan_free(p);
 }
 
+/* Both ways, the loss behind the end: what the second way left in other rows is read, and its gradient given back, by tasks that
+ * have rows of their own: they wait for those who wrote the rest. */
+static void crossing_net(void) {
+    i32 x, after, before, first, op, last[2];
+    net_init(&net);
+    T_OK(net_input(&net, "x", 50, 3, false, &x));
+    T_OK(net_input(&net, "after", 1, 1, true, &after));
+    T_OK(net_input(&net, "before", 1, 1, true, &before));
+    T_OK(net_input(&net, "first_slice", 1, 1, true, &first));
+    for (i32 k = 0; k < 2; k++) {
+        struct op_spec s = net_spec("recurrent", k ? "lstm.0.reverse" : "lstm.0", x), end;
+        s.units = 20, s.in[3] = k ? before : after;
+        if (k) {
+            struct op_spec turn = net_spec("reverse", "turn", x);
+            T_OK(net_op(&net, &turn, &op));
+            s.in[0] = net.op[op].out;
+        }
+        T_OK(net_op(&net, &s, &op));
+        end = net_spec("last", k ? "last.reverse" : "last", net.op[op].end);
+        end.in[1] = k ? first : -1;
+        T_OK(net_op(&net, &end, &op));
+        last[k] = net.op[op].out;
+    }
+    struct op_spec both = net_spec("concat", "ends", last[0]), loss;
+    both.in[1] = last[1];
+    T_OK(net_op(&net, &both, &op));
+    loss = net_spec("loss_mse", "loss", net.op[op].out);
+    T_OK(net_input(&net, "target", 1, 40, false, &loss.in[1]));
+    T_OK(net_op(&net, &loss, NULL));
+    T_OK(net_check(&net));
+}
+
+static bool waits_for(const struct plan *p, const struct task *t, const struct task *other) {
+    for (u32 d = t->dep0; d < t->dep0 + t->ndep; d++)
+        if (&p->task[p->dep[d]] == other) return true;
+    return false;
+}
+
+static void rows_made_of_others_wait_for_all_of_them(void **state) {
+    (void)state;
+    struct plan *p, *back;
+    struct str text = {0};
+    crossing_net();
+    struct plan_request q = request("cpu*4", 32, "time:32");
+    T_OK(plan_make(&q, &p));
+    const i32 last = net_find_op(&net, "last.reverse"), ends = net_find_op(&net, "ends");
+    i32 gathers = 0;
+    for (u32 i = 0; i < p->ntask; i++) {
+        const struct task *t = &p->task[i];
+        if (t->op != last || t->kind != TASK_BWD) continue;
+        assert_int_equal(t->box.b1 - t->box.b0, 16);
+        for (u32 k = 0; k < p->ntask; k++)
+            if (p->task[k].op == ends && p->task[k].kind == TASK_BWD) gathers += waits_for(p, t, &p->task[k]);
+        for (u32 u = t->use0; u < t->use0 + t->nuse; u++) /* rows are written where they are its own alone */
+            if (p->buf[p->use[u].buf].kind == PBUF_DACT && p->use[u].mode != USE_R)
+                assert_true(p->use[u].lo == t->box.b0 && p->use[u].hi == t->box.b1);
+    }
+    assert_int_equal(gathers, 16); /* each of four for each of four */
+    plan_print(p, &net, &text);
+    T_OK(plan_parse(str_text(&text), "a.plan", &q, &back));
+    plan_free(p), plan_free(back);
+    str_free(&text);
+}
+
 static void a_plan_of_slices_is_read_back(void **state) {
     (void)state;
     sliced_net(2);
@@ -159,6 +223,7 @@ static void tolerance_follows_precision(void **state) {
     plan_free(p);
 }
 
-T_MAIN(cmocka_unit_test(those_who_run_a_chain_are_together), cmocka_unit_test(a_plan_of_slices_is_read_back),
+T_MAIN(cmocka_unit_test(those_who_run_a_chain_are_together), cmocka_unit_test(rows_made_of_others_wait_for_all_of_them),
+       cmocka_unit_test(a_plan_of_slices_is_read_back),
        cmocka_unit_test(what_is_no_chain_is_refused), cmocka_unit_test(wishes_of_slices),
        cmocka_unit_test(tolerance_follows_precision))

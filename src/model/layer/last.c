@@ -1,9 +1,15 @@
-/* last.c - the hidden state after the last step as one step of output: end [states][B][H] -> y [1][B][H]. */
+/* last.c - the hidden state after the last step as one step of output: end [states][B][H] -> y [1][B][H].
+ *
+ * in[1]  ids [1][B]: the row whose end it is, -1 in it = none, zeros; or -1 = its own.  Where rows are slices of time, what reads
+ *        a sequence from its end is done in the row where the sequence begins, and is wanted where its targets are. */
 #include "model/layer.h"
+
+enum { LAST_FROM = 1 };
 
 static err shape(struct net *n, struct op *op) {
     const struct buf *in;
     TRY(layer_input(n, op, 0, &in));
+    if (op->spec.in[LAST_FROM] >= 0) TRY(layer_is_lengths(n, op, LAST_FROM));
     op->T = 1;
     op->I = op->F = in->F;
     return net_out(n, op->spec.name, 1, op->F, in->grad, &op->out);
@@ -14,26 +20,47 @@ static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward)
     return (f64)B * op->F;
 }
 
-static void fwd(const struct op *op, const struct run *r, struct part p) {
-    i64 Fp = round_up(op->F, LANES);
-    memcpy(r->buf[op->out] + p.b0 * Fp, run_in(op, r, 0) + p.b0 * Fp, (size_t)((p.b1 - p.b0) * Fp) * sizeof(f32));
+/* The row that row b is made of; -1 = none. */
+static i32 from_row(const struct op *op, const struct run *r, i32 b) {
+    if (!op_crosses(op)) return b;
+    const i32 from = ((const i32 *)(const void *)run_in(op, r, LAST_FROM))[b];
+    return from < r->B ? from : -1;
 }
 
+static void fwd(const struct op *op, const struct run *r, struct part p) {
+    const i64 Fp = round_up(op->F, LANES);
+    const f32 *end = run_in(op, r, 0);
+    for (i32 b = p.b0; b < p.b1; b++) {
+        const i32 from = from_row(op, r, b);
+        f32 *y = r->buf[op->out] + b * Fp;
+        if (from >= 0)
+            memcpy(y, end + from * Fp, (size_t)Fp * sizeof *y);
+        else
+            memset(y, 0, (size_t)Fp * sizeof *y);
+    }
+}
+
+/* Each part the rows of its own: those that any row was made of. */
 static void bwd(const struct op *op, const struct run *r, struct part p) {
     f32 *dend = run_din(op, r, 0);
     const f32 *dy = run_dout(r, op->out);
     if (!dend || !dy) return;
-    i64 Fp = round_up(op->F, LANES);
-    size_t bytes = (size_t)((p.b1 - p.b0) * Fp) * sizeof(f32);
-    memcpy(dend + p.b0 * Fp, dy + p.b0 * Fp, bytes);
-    for (i32 s = 1; s < r->net->buf[op->spec.in[0]].T; s++) memset(dend + ((i64)s * r->B + p.b0) * Fp, 0, bytes);
+    const i64 Fp = round_up(op->F, LANES);
+    const i32 b0 = op_crosses(op) ? 0 : p.b0, b1 = op_crosses(op) ? r->B : p.b1;
+    for (i32 s = 0; s < r->net->buf[op->spec.in[0]].T; s++)
+        memset(dend + ((i64)s * r->B + p.b0) * Fp, 0, (size_t)((p.b1 - p.b0) * Fp) * sizeof *dend);
+    for (i32 b = b0; b < b1; b++) {
+        const i32 from = from_row(op, r, b);
+        if (from >= p.b0 && from < p.b1) r->kern->add(Fp, dend + from * Fp, dy + b * Fp);
+    }
 }
 
 extern const struct layer layer_last;
 const struct layer layer_last = {
     .name = "last",
-    .help = "y [1][B][H] = h of an end state [states][B][H]",
-    .nin = 1,
+    .help = "y [1][B][H] = h of an end state [states][B][H], of this row or of the one that ids say",
+    .nin = 2,
+    .from = LAST_FROM,
     .shape = shape,
     .flops = flops,
     .fwd = fwd,

@@ -41,27 +41,18 @@ static err shape(struct net *n, struct op *op) {
     return net_out(n, name, c->states, op->F, true, &op->end);
 }
 
-i64 recurrent_plain_saved(const struct op *op, struct rows B) {
-    const i32 T = recurrent_kept_steps(op, B);
-    return cell_act_max(cell_of(op->spec.cell), op->spec.precision, T, B.n, op->I, op->F);
-}
+static i64 walk_floats(const struct op *op) { return round_up(op->F, LANES) * (i64)(cell_slots(cell_of(op->spec.cell)) + 1); }
 
-static i64 saved(const struct op *op, const struct net *n, struct rows B) {
-    (void)n;
-    return round_up64(recurrent_plain_saved(op, B), LANES) + recurrent_chain_saved(op, B);
+static i64 walk_act(const struct op *op, enum precision p, i32 T, i32 B) {
+    return cell_act_max(cell_of(op->spec.cell), p, T, B, op->I, op->F);
 }
 
 enum { FLAG_FLOATS = TEAM_MAX * TEAM_LINE / (i32)sizeof(f32) };
 
 static i64 carry_floats(const struct op *op, i32 B) { return 2 * (i64)B * round_up(op->F, LANES); }
 
-i64 recurrent_plain_scratch(const struct op *op, struct rows B) {
-    return carry_floats(op, B.n) + 2 * FLAG_FLOATS + (op->spec.in[2] >= 0 ? (i64)TEAM_MAX * B.n * op->T : 0);
-}
-
-static i64 scratch(const struct op *op, const struct net *n, struct rows B) {
-    (void)n;
-    return round_up64(recurrent_plain_scratch(op, B), LANES) + recurrent_chain_scratch(op, B);
+static i64 walk_scratch(const struct op *op, i32 B) {
+    return carry_floats(op, B) + 2 * FLAG_FLOATS + (op->spec.in[2] >= 0 ? (i64)TEAM_MAX * B * op->T : 0);
 }
 
 static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {
@@ -96,7 +87,7 @@ static bool y_is_read(const struct op *op, const struct run *r) {
     return op->spec.precision == PREC_F32 || r->net->buf[op->out].consumer >= 0 || op->l == r->net->nop - 1;
 }
 
-struct cell_box recurrent_box(const struct op *op, const struct run *r, struct part p) {
+static struct cell_box walk_box(const struct op *op, const struct run *r, struct part p) {
     const struct cell *c = cell_of(op->spec.cell);
     i64 plane = (i64)r->B * round_up(op->F, LANES);
     f32 *end = r->buf[op->end], *dend = run_dout(r, op->end);
@@ -134,11 +125,39 @@ static struct cell_team team_of(const struct op *op, const struct run *r, struct
     return (struct cell_team){.me = p.me, .n = p.n, .base = r->serial << SERIAL_SHIFT, .flag = (char *)flags};
 }
 
+static const struct cell_kern *kernels(const struct op *op, const struct run *r, enum precision p) {
+    return cell_kernels(cell_of(op->spec.cell), r->kern, p);
+}
+
+static bool walk_bwd_again(const struct op *op, const struct run *r) { return kernels(op, r, op->spec.precision)->bwd_again; }
+
+static void walk_fwd(const struct op *op, const struct run *r, enum precision p, const struct cell_box *x, struct part q) {
+    kernels(op, r, p)->fwd(x, q.b0, q.b1, q.t0, q.t1);
+}
+
+static void walk_bwd(const struct op *op, const struct run *r, const struct cell_box *x, struct part q) {
+    kernels(op, r, op->spec.precision)->bwd(x, q.b0, q.b1, q.t0, q.t1);
+}
+
+static void walk_dw(const struct op *op, const struct run *r, const struct cell_box *x, struct part q, f32 *dw) {
+    f32 *dbias = dw + cell_packed_w(cell_of(op->spec.cell), op->I, op->F);
+    kernels(op, r, op->spec.precision)->dw(x, q.b0, q.b1, q.t0, q.t1, dw, dbias);
+}
+
+const struct recurrence recurrence_plain = {.floats = walk_floats,
+                                            .act = walk_act,
+                                            .scratch = walk_scratch,
+                                            .box = walk_box,
+                                            .bwd_again = walk_bwd_again,
+                                            .fwd = walk_fwd,
+                                            .bwd = walk_bwd,
+                                            .dw = walk_dw};
+
 static void fwd(const struct op *op, const struct run *r, struct part p) {
-    struct cell_box box = recurrent_box(op, r, p);
+    struct cell_box box = walk_box(op, r, p);
     struct cell_team team = team_of(op, r, p, false);
     if (p.n > 1) box.team = &team;
-    cell_kernels(cell_of(op->spec.cell), r->kern, op->spec.precision)->fwd(&box, p.b0, p.b1, p.t0, p.t1);
+    walk_fwd(op, r, op->spec.precision, &box, p);
 }
 
 void recurrent_pad_dx(const struct cell_box *box, struct part p) {
@@ -155,9 +174,7 @@ i32 recurrent_dw_steps(const struct run *r, i32 T) {
 }
 
 static void bwd(const struct op *op, const struct run *r, struct part p) {
-    const struct cell *c = cell_of(op->spec.cell);
-    const struct cell_kern *k = cell_kernels(c, r->kern, op->spec.precision);
-    struct cell_box box = recurrent_box(op, r, p);
+    struct cell_box box = walk_box(op, r, p);
     struct cell_team team = team_of(op, r, p, true);
     if (p.n > 1) box.team = &team;
     if (!box.dy && !box.dhT) return;
@@ -169,11 +186,11 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
         t0 = imax(p.t0, slice);
         box.dh0 = t0 > 0 ? NULL : dh0; /* asked for only where it is wanted: it costs a product */
         box.dc0 = t0 > 0 ? NULL : dc0;
-        k->bwd(&box, p.b0, p.b1, t0, t1);
+        walk_bwd(op, r, &box, (struct part){.b0 = p.b0, .b1 = p.b1, .t0 = t0, .t1 = t1});
         for (i32 g = grain_first(r, p); g < grain_end(r, p) && t0 == slice; g++) {
             struct part q = part_grain(r, p, g);
-            f32 *dw = grain_grad(r, g, op->theta0);
-            k->dw(&box, q.b0, q.b1, t0, imin(op->T, slice + steps), dw, dw + cell_packed_w(c, op->I, op->F));
+            q.t0 = t0, q.t1 = imin(op->T, slice + steps);
+            walk_dw(op, r, &box, q, grain_grad(r, g, op->theta0));
         }
     }
     recurrent_pad_dx(&box, p);
@@ -207,8 +224,8 @@ const struct layer layer_recurrent = {
     .after = RECURRENT_AFTER,
     .chain = recurrent_chain,
     .shape = shape,
-    .saved = saved,
-    .scratch = scratch,
+    .saved = recurrent_saved,
+    .scratch = recurrent_scratch,
     .flops = flops,
     .init = init,
     .prep = prep,

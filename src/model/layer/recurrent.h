@@ -1,4 +1,5 @@
-/* recurrent.h - the recurrent layer: what recurrent.c (a row is a sequence) and recurrent_chain.c (a slice of one) share. */
+/* recurrent.h - what the layers that walk along t (recurrent.c, projected.c: a row is a sequence) tell the chain of slices
+ * (recurrent_chain.c: a row is a slice of one), which is the same for all of them. */
 #ifndef STRETTO_MODEL_LAYER_RECURRENT_H
 #define STRETTO_MODEL_LAYER_RECURRENT_H
 
@@ -9,8 +10,20 @@ enum { RECURRENT_AFTER = 3 }; /* the input that says which row a row goes on fro
 
 static inline bool recurrent_sliced(const struct op *op) { return op->spec.in[RECURRENT_AFTER] >= 0; }
 
-/* The op bound to its buffers, for a part of its rows. */
-struct cell_box recurrent_box(const struct op *op, const struct run *r, struct part p);
+/* The walk of such a layer.  A state has a row of h, op->F values, and where the cell has one a row of c, spec.units values.
+ * fwd, bwd and dw keep the contract of kern.h's cell kernels, on a box as that describes it (y and h as wide as op->F says). */
+struct recurrence {
+    i64 (*floats)(const struct op *op); /* of a step of a row: what is kept of it, and its output */
+    i64 (*act)(const struct op *op, enum precision p, i32 T, i32 B); /* of what is kept of T steps of B rows */
+    i64 (*scratch)(const struct op *op, i32 B); /* that fwd, bwd and dw need; a chain has its own behind it */
+    /* The op bound to its buffers, for some rows. */
+    struct cell_box (*box)(const struct op *op, const struct run *r, struct part p);
+    bool (*bwd_again)(const struct op *op, const struct run *r);
+    void (*fwd)(const struct op *op, const struct run *r, enum precision p, const struct cell_box *x, struct part part);
+    void (*bwd)(const struct op *op, const struct run *r, const struct cell_box *x, struct part part);
+    void (*dw)(const struct op *op, const struct run *r, const struct cell_box *x, struct part part, f32 *dw); /* [ntheta] += */
+};
+extern const struct recurrence recurrence_plain, recurrence_projected;
 
 /* Steps of a slice of the walk back, after which dW is added: sums go on slice by slice, so their length must not depend on the
  * number of threads: B decides the grains. */
@@ -18,12 +31,9 @@ i32 recurrent_dw_steps(const struct run *r, i32 T);
 /* The kernels write the I values of a row of dx, not the lanes after them. */
 void recurrent_pad_dx(const struct cell_box *box, struct part p);
 
-/* Floats of saved and of scratch behind those of the plain layer; 0 where the op is not sliced. */
-i64 recurrent_chain_saved(const struct op *op, struct rows B);
-i64 recurrent_chain_scratch(const struct op *op, struct rows B);
-i64 recurrent_plain_saved(const struct op *op, struct rows B);
-i32 recurrent_kept_steps(const struct op *op, struct rows B); /* whose gates are kept at a time */
-i64 recurrent_plain_scratch(const struct op *op, struct rows B);
+/* Floats of the layer, with those of its chain where the op is sliced; layer.saved and layer.scratch. */
+i64 recurrent_saved(const struct op *op, const struct net *n, struct rows B);
+i64 recurrent_scratch(const struct op *op, const struct net *n, struct rows B);
 
 void recurrent_chain(const struct op *op, const struct run *r, bool backward, struct chain *out);
 

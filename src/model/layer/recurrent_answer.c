@@ -15,14 +15,14 @@
 
 #define NUDGE 0.05f /* of a begin, whose parts are of the order of 1: more is curved, less is lost in the last bits */
 
-static f32 *direction(const struct way *w, f32 *of, i32 i) { return of + i * w->states * w->plane; }
+static f32 *direction(const struct way *w, f32 *of, i32 i) { return of + i * w->state; }
 static f32 *share(const struct way *w, i32 i, i32 k) { return &w->share[(i64)i * w->r->B + k]; }
 
 static f64 dot(const struct way *w, const f32 *a, i32 a_row, const f32 *b, i32 b_row) {
     f64 sum = 0;
     for (i32 s = 0; s < w->states; s++) {
-        const f32 *x = a + s * w->plane + (i64)a_row * w->Hp, *y = b + s * w->plane + (i64)b_row * w->Hp;
-        for (i32 u = 0; u < w->Hp; u++) sum += (f64)x[u] * (f64)y[u];
+        const f32 *x = a + way_at(w, s, a_row), *y = b + way_at(w, s, b_row);
+        for (i32 u = 0; u < w->width[s]; u++) sum += (f64)x[u] * (f64)y[u];
     }
     return sum;
 }
@@ -30,10 +30,15 @@ static f64 dot(const struct way *w, const f32 *a, i32 a_row, const f32 *b, i32 b
 /* a += factor * b */
 static void add(const struct way *w, f32 *a, i32 a_row, f32 factor, const f32 *b, i32 b_row) {
     for (i32 s = 0; s < w->states; s++) {
-        f32 *x = a + s * w->plane + (i64)a_row * w->Hp;
-        const f32 *y = b + s * w->plane + (i64)b_row * w->Hp;
-        for (i32 u = 0; u < w->Hp; u++) x[u] += factor * y[u];
+        f32 *x = a + way_at(w, s, a_row);
+        const f32 *y = b + way_at(w, s, b_row);
+        for (i32 u = 0; u < w->width[s]; u++) x[u] += factor * y[u];
     }
+}
+
+static void scale(const struct way *w, f32 *a, i32 row, f32 factor) {
+    for (i32 s = 0; s < w->states; s++)
+        for (i32 u = 0; u < w->width[s]; u++) a[way_at(w, s, row) + u] *= factor;
 }
 
 /* Directions of row k, orthonormal (Gram and Schmidt); one that depends on those before it becomes zero. */
@@ -46,9 +51,7 @@ static void straighten(const struct way *w, i32 k) {
             add(w, v, k, -(f32)dot(w, v, k, other, k), other, k);
         }
         const f64 left = sqrt(dot(w, v, k, v, k));
-        const f32 factor = left > 1e-4 * whole && left > 1e-30 ? (f32)(1 / left) : 0;
-        for (i32 s = 0; s < w->states; s++)
-            for (i32 u = 0; u < w->Hp; u++) v[s * w->plane + (i64)k * w->Hp + u] *= factor;
+        scale(w, v, k, left > 1e-4 * whole && left > 1e-30 ? (f32)(1 / left) : 0);
     }
 }
 
@@ -59,17 +62,18 @@ void way_at_rest(const struct way *w, i32 k) {
 void way_ask_anything(const struct way *w, i32 k) {
     const u64 slice = (u64)(w->r->row0 + k);
     for (i32 i = 0; i < w->rank; i++)
-        for (i32 s = 0; s < w->states; s++)
-            for (i32 u = 0; u < w->Hp; u++)
-                direction(w, w->ask, i)[s * w->plane + (i64)k * w->Hp + u] =
-                    u < w->op->F ? 2 * rng_uniform(1, RNG_GUESS, (u32)(i * w->states + s), slice << 32 | (u64)u) - 1 : 0;
+        for (i32 s = 0; s < w->states; s++) {
+            const i32 values = s ? w->op->spec.units : w->op->F;
+            f32 *v = direction(w, w->ask, i) + way_at(w, s, k);
+            for (i32 u = 0; u < w->width[s]; u++)
+                v[u] = u < values ? 2 * rng_uniform(1, RNG_GUESS, (u32)(i * w->states + s), slice << 32 | (u64)u) - 1 : 0;
+        }
     straighten(w, k);
 }
 
 /* Rows b0..b1 from where `from` is, over all steps, a chunk at a time; from and to take turns, the end is returned. */
 static f32 *walk(const struct way *w, i32 b0, i32 b1, f32 *from, f32 *to) {
     struct cell_box box = way_box(w, from, b0, b1);
-    const struct cell_kern *k = cell_kernels(cell_of(w->op->spec.cell), w->r->kern, PREC_F32);
     const f32 *x = box.x;
     const i32 *live = box.live;
     box.act = w->spare;
@@ -78,9 +82,10 @@ static f32 *walk(const struct way *w, i32 b0, i32 b1, f32 *from, f32 *to) {
         box.T = w->chunk; /* all are laid out alike: rows of others lie beside these */
         box.x = x + (i64)t0 * box.B * box.x_ld;
         box.live = live ? live + t0 : NULL;
-        box.h0 = from, box.c0 = w->states > 1 ? from + w->plane : NULL;
-        box.hT = to, box.cT = w->states > 1 ? to + w->plane : NULL;
-        k->fwd(&box, b0, b1, 0, imin(w->chunk, w->op->T - t0));
+        box.h0 = from, box.c0 = way_c(w, from);
+        box.hT = to, box.cT = way_c(w, to);
+        const struct part p = {.b0 = b0, .b1 = b1, .t1 = imin(w->chunk, w->op->T - t0), .n = 1};
+        w->walk->fwd(w->op, w->r, PREC_F32, &box, p);
         f32 *swap = from;
         from = to;
         to = swap;
@@ -98,7 +103,7 @@ static void plain_ends(const struct way *w, i32 b0, i32 b1, f32 *a, f32 *b) {
 
 /* Answers of rows b0..b1 in direction i; plain: their ends without a nudge. */
 static void ask(const struct way *w, i32 b0, i32 b1, i32 i, const f32 *plain) {
-    f32 *a = w->spare_state, *b = a + w->states * w->plane, *answer = direction(w, w->answer, i);
+    f32 *a = w->spare_state, *b = a + w->state, *answer = direction(w, w->answer, i);
     for (i32 k = b0; k < b1; k++) {
         way_copy(w, a, k, w->begin, k);
         add(w, a, k, NUDGE, direction(w, w->ask, i), k);
@@ -107,8 +112,7 @@ static void ask(const struct way *w, i32 b0, i32 b1, i32 i, const f32 *plain) {
     for (i32 k = b0; k < b1; k++) {
         way_copy(w, answer, k, end, k);
         add(w, answer, k, -1, plain, k);
-        for (i32 s = 0; s < w->states; s++)
-            for (i32 u = 0; u < w->Hp; u++) answer[s * w->plane + (i64)k * w->Hp + u] *= 1 / NUDGE;
+        scale(w, answer, k, 1 / NUDGE);
     }
 }
 
@@ -117,7 +121,7 @@ void way_answers(const struct chain *c, i32 k0, i32 k1, const u8 *of) {
     const i32 first = k0 - w.r->row0, end = k1 - w.r->row0;
     const u8 *todo = of + w.r->row0;
     const bool rough = w.op->spec.precision != PREC_F32;
-    f32 *a = w.spare_state, *b = a + w.states * w.plane;
+    f32 *a = w.spare_state, *b = a + w.state;
     for (i32 b0 = first, b1; b0 < end; b0 = b1) {
         for (b1 = b0; b1 < end && todo[b1]; b1++) {}
         if (b1 == b0) {
@@ -129,10 +133,11 @@ void way_answers(const struct chain *c, i32 k0, i32 k1, const u8 *of) {
     }
 }
 
-/* h lies in [-1, 1], whatever is foreseen. */
+/* h lies in [-1, 1], whatever is foreseen, but for that of a cell that is linear in it, and for what was projected. */
 static void clip(const struct way *w, f32 *state, i32 k) {
-    f32 *h = state + (i64)k * w->Hp;
-    for (i32 u = 0; u < w->Hp; u++) h[u] = h[u] > 1 ? 1 : h[u] < -1 ? -1 : h[u];
+    f32 *h = state + way_at(w, 0, k);
+    if (cell_of(w->op->spec.cell)->linear_in_h || w->op->F < w->op->spec.units) return;
+    for (i32 u = 0; u < w->width[0]; u++) h[u] = h[u] > 1 ? 1 : h[u] < -1 ? -1 : h[u];
 }
 
 /* begin[k] moves to `now`; how much of each direction of `of` that is. */
@@ -148,11 +153,11 @@ static void move(const struct way *w, i32 k, const f32 *now, f32 *of) {
 static f32 carry(const struct way *w, const struct origin *from, i32 k, f32 tol, f32 *project) {
     f32 *now = w->fresh;
     way_copy(w, now, k, from->end, from->row);
-    if (w->back && w->given) add(w, now, k, 1, w->given, k);
+    if (w->back) way_add_given(w, now, k);
     for (i32 i = 0; i < w->rank; i++)
         add(w, now, k, from->share[(i64)i * w->r->B + from->row], direction(w, from->known, i), from->row);
-    if (!w->back && !cell_of(w->op->spec.cell)->linear_in_h) clip(w, now, k);
-    const f32 gap = way_distance(w, now, k, NULL, w->begin, k);
+    if (!w->back) clip(w, now, k);
+    const f32 gap = way_distance(w, now, k, w->begin, k);
     for (i32 i = 0; i < w->rank; i++) *share(w, i, k) = 0;
     if (!(gap <= tol)) move(w, k, now, project);
     return gap;

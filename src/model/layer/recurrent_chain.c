@@ -50,18 +50,18 @@ static struct spot spot_of(const struct way *w, const struct cell_box *whole, i3
     x->T = w->chunk;
     x->x += rows * x->x_ld;
     if (x->dx) x->dx += rows * x->dx_ld;
-    if (x->y) x->y += rows * w->Hp;
-    if (x->dy) x->dy += rows * w->Hp;
+    if (x->y) x->y += rows * w->width[0];
+    if (x->dy) x->dy += rows * w->width[0];
     if (x->live) x->live += s.t0;
     if (steps < w->chunk) x->live = ends_early(w, x, b0, steps);
     if (chunk > 0) {
-        const f32 *state = w->forth + (chunk - 1) * w->states * w->plane;
-        x->h0 = x->y ? x->y - x->B * w->Hp : state; /* the same numbers; where they lie in a row with y, dW goes on as if whole */
-        x->c0 = w->states > 1 ? state + w->plane : NULL;
+        const f32 *state = w->forth + (chunk - 1) * w->state;
+        x->h0 = x->y ? x->y - x->B * w->width[0] : state; /* the same numbers; next to y dW goes on as if whole */
+        x->c0 = way_c(w, state);
     }
     if (w->back && chunk + 1 < w->chunks) {
         x->dhT = way_mark(w, chunk + 1);
-        x->dcT = w->states > 1 ? x->dhT + w->plane : NULL;
+        x->dcT = way_c(w, x->dhT);
     }
     s.t0 = 0;
     s.t1 = steps;
@@ -71,8 +71,8 @@ static struct spot spot_of(const struct way *w, const struct cell_box *whole, i3
 static void chunk_fwd(const struct way *w, const struct cell_box *whole, i32 b0, i32 b1, i32 chunk, bool again) {
     struct spot s = spot_of(w, whole, b0, chunk);
     s.box.hT = again ? w->fresh : way_mark(w, chunk);
-    s.box.cT = w->states > 1 ? s.box.hT + w->plane : NULL;
-    way_kernels(w)->fwd(&s.box, b0, b1, s.t0, s.t1);
+    s.box.cT = way_c(w, s.box.hT);
+    way_fwd(w, &s.box, b0, b1, s.t0, s.t1);
 }
 
 static f32 *dw_of(const struct way *w, i32 grain) { return w->dw + grain * round_up64(w->op->ntheta, LANES); }
@@ -80,25 +80,22 @@ static f32 *dw_of(const struct way *w, i32 grain) { return w->dw + grain * round
 /* dW of some steps to the sums of the grains of rows b0..b1, while their dz is warm. */
 static void add_dw(const struct way *w, const struct cell_box *box, i32 b0, i32 b1, i32 t0, i32 t1) {
     const struct part p = {.b0 = b0, .b1 = b1, .t0 = t0, .t1 = t1, .n = 1};
-    const i64 bias = cell_packed_w(cell_of(w->op->spec.cell), w->op->I, w->op->F);
-    for (i32 g = grain_first(w->r, p); g < grain_end(w->r, p); g++) {
-        const struct part q = part_grain(w->r, p, g);
-        way_kernels(w)->dw(box, q.b0, q.b1, t0, t1, dw_of(w, g), dw_of(w, g) + bias);
-    }
+    for (i32 g = grain_first(w->r, p); g < grain_end(w->r, p); g++)
+        w->walk->dw(w->op, w->r, box, part_grain(w->r, p, g), dw_of(w, g));
 }
 
 /* Gates anew where bwd has used them up, or where they are never kept. */
 static void again_gates(const struct way *w, struct spot *s, i32 b0, i32 b1, bool used) {
     s->box.hT = s->box.cT = NULL;
-    if (w->recompute || (used && !way_kernels(w)->bwd_again)) way_kernels(w)->fwd(&s->box, b0, b1, s->t0, s->t1);
+    if (w->recompute || (used && !w->walk->bwd_again(w->op, w->r))) way_fwd(w, &s->box, b0, b1, s->t0, s->t1);
 }
 
 static void chunk_bwd(const struct way *w, const struct cell_box *whole, i32 b0, i32 b1, i32 chunk, bool again) {
     struct spot s = spot_of(w, whole, b0, chunk);
     again_gates(w, &s, b0, b1, again || chunk * w->chunk < w->head);
     s.box.dh0 = again ? w->fresh : way_mark(w, chunk);
-    s.box.dc0 = w->states > 1 ? s.box.dh0 + w->plane : NULL;
-    way_kernels(w)->bwd(&s.box, b0, b1, s.t0, s.t1);
+    s.box.dc0 = way_c(w, s.box.dh0);
+    way_bwd(w, &s.box, b0, b1, s.t0, s.t1);
     if (!again) add_dw(w, &s.box, b0, b1, s.t0, s.t1);
 }
 
@@ -108,7 +105,7 @@ static void merge(const struct way *w, i32 b0, i32 b1, i32 chunk, f32 tol, i32 *
     chunk_range(w, chunk, &t0, &t1);
     for (i32 b = b0; b < b1; b++) {
         f32 *mark = way_mark(w, chunk);
-        w->going[b] = !(way_distance(w, w->fresh, b, NULL, mark, b) <= tol);
+        w->going[b] = !(way_distance(w, w->fresh, b, mark, b) <= tol);
         way_copy(w, mark, b, w->fresh, b);
         steps[b] += t1 - t0;
         if (w->back) w->walked[b] = -imax(abs(w->walked[b]), w->chunks - chunk);
@@ -135,11 +132,20 @@ static void run_chunks(const struct way *w, struct cell_box *box, i32 k0, i32 k1
     for (i32 b = k0; b < k1 && !again; b++) steps[b] = w->going[b] ? w->op->T : 0;
 }
 
-/* The slice that goes on from slice k, or -1: those of a sequence are in its order. */
+/* The slice that goes on from slice k, or -1. */
 static i32 heir_of(const struct way *w, i32 k) {
     for (i32 h = k + 1; h < w->r->whole; h++)
         if (w->after[h] == k) return h;
+    for (i32 h = 0; h < k; h++) /* a sequence that is read from its end goes down */
+        if (w->after[h] == k) return h;
     return -1;
+}
+
+/* Slices of a sequence begin in the order of their numbers, or in the other one. */
+static bool reads_down(const struct way *w) {
+    for (i32 k = 0; w->after && k < w->r->whole; k++)
+        if (w->after[k] >= 0) return w->after[k] > k;
+    return false;
 }
 
 static void run_fwd(const struct chain *c, i32 k0, i32 k1, const u8 *todo, bool again, f32 tol, i32 *steps) {
@@ -150,7 +156,7 @@ static void run_fwd(const struct chain *c, i32 k0, i32 k1, const u8 *todo, bool 
         way_at_rest(&w, b);
         if (again) continue;
         w.next[b] = heir_of(&w, row0 + b);
-        if (w.after[row0 + b] < 0) way_copy(&w, w.begin, b, w.given, b);
+        if (w.after[row0 + b] < 0) way_give(&w, w.begin, b);
         way_ask_anything(&w, b);
     }
     struct cell_box box = way_box(&w, w.begin, b0, b1);
@@ -162,11 +168,11 @@ static void run_fwd(const struct chain *c, i32 k0, i32 k1, const u8 *todo, bool 
 static bool sleeps(const struct way *w, const struct cell_box *box, i32 b) {
     if (w->ring || w->rank > 0) return false;
     for (i32 s = 0; s < w->states; s++)
-        for (i32 u = 0; u < w->Hp; u++)
-            if (w->begin[s * w->plane + (i64)b * w->Hp + u] != 0) return false;
+        for (i32 u = 0; u < w->width[s]; u++)
+            if (w->begin[way_at(w, s, b) + u] != 0) return false;
     for (i32 t = w->op->T - 1; t >= 0 && box->dy; t--)
-        for (i32 u = 0; u < w->Hp; u++)
-            if (box->dy[((i64)t * box->B + b) * w->Hp + u] != 0) return false;
+        for (i32 u = 0; u < w->width[0]; u++)
+            if (box->dy[((i64)t * box->B + b) * w->width[0] + u] != 0) return false;
     return true;
 }
 
@@ -187,7 +193,7 @@ static void run_bwd(const struct chain *c, i32 k0, i32 k1, const u8 *todo, bool 
         way_at_rest(&w, b);
         if (again) continue;
         w.walked[b] = w.chunks;
-        if (w.next[b] < 0) way_copy(&w, w.begin, b, w.given, b);
+        if (w.next[b] < 0) way_give(&w, w.begin, b);
         if (sleeps(&w, &box, b)) fall_asleep(&w, &box, b);
     }
     const struct part p = {.b0 = b0, .b1 = b1};
@@ -214,16 +220,27 @@ static void guess_fwd(const struct chain *c, i32 k) {
     way_copy(&w, w.begin, row_of(&w, k), c->kept ? o.end : NULL, o.row);
 }
 
+/* The floats of row `row` of a state, out of it or into it. */
+static f32 *row_out(const struct way *w, const f32 *state, i32 row, f32 *to) {
+    for (i32 s = 0; s < w->states; to += w->width[s++]) memcpy(to, state + way_at(w, s, row), (size_t)w->width[s] * sizeof *to);
+    return to;
+}
+static const f32 *row_in(const struct way *w, f32 *state, i32 row, const f32 *from) {
+    for (i32 s = 0; s < w->states; from += w->width[s++])
+        memcpy(state + way_at(w, s, row), from, (size_t)w->width[s] * sizeof *from);
+    return from;
+}
+
 static void save_end(const struct chain *c, i32 k, f32 *to) {
     const struct way w = way_of(c, false);
-    for (i32 s = 0; s < w.states; s++)
-        memcpy(to + s * w.Hp, w.end + s * w.plane + (i64)row_of(&w, k) * w.Hp, (size_t)w.Hp * sizeof *to);
+    const i32 b = row_of(&w, k);
+    row_out(&w, w.end, b, to);
 }
 
 static void load_end(const struct chain *c, i32 k, const f32 *from) {
     const struct way w = way_of(c, false);
-    for (i32 s = 0; s < w.states; s++)
-        memcpy(w.end + s * w.plane + (i64)row_of(&w, k) * w.Hp, from + s * w.Hp, (size_t)w.Hp * sizeof *from);
+    const i32 b = row_of(&w, k);
+    row_in(&w, w.end, b, from);
 }
 
 static void take_bwd(const struct chain *c, i32 k) {
@@ -231,11 +248,7 @@ static void take_bwd(const struct chain *c, i32 k) {
     const i32 b = row_of(&w, k);
     const struct origin o = way_origin(&w, w.next[b], b);
     way_copy(&w, w.begin, b, o.end, o.row);
-    for (i32 s = 0; s < w.states && w.given; s++)
-        for (i32 u = 0; u < w.Hp; u++) {
-            const i64 at = s * w.plane + (i64)b * w.Hp + u;
-            w.begin[at] += w.given[at];
-        }
+    way_add_given(&w, w.begin, b);
 }
 
 /* What each row would hand on if nothing came to it: the walk back over its head alone.  By then it has all but forgotten what
@@ -255,11 +268,11 @@ static void warm_bwd(const struct chain *c, i32 k0, i32 k1) {
         const bool top = (i + 1) * w.chunk == w.head, give = w.recompute || i == 0;
         if (w.recompute) at.box.live = NULL;
         at.box.dhT = w.recompute && !top ? w.end : NULL;
-        at.box.dcT = at.box.dhT && w.states > 1 ? w.end + w.plane : NULL;
+        at.box.dcT = at.box.dhT ? way_c(&w, w.end) : NULL;
         again_gates(&w, &at, b0, b1, false);
         at.box.dh0 = give ? w.end : NULL;
-        at.box.dc0 = give && w.states > 1 ? w.end + w.plane : NULL;
-        way_kernels(&w)->bwd(&at.box, b0, b1, at.t0, at.t1);
+        at.box.dc0 = give ? way_c(&w, w.end) : NULL;
+        way_bwd(&w, &at.box, b0, b1, at.t0, at.t1);
     }
 }
 
@@ -270,7 +283,7 @@ static void guess_bwd(const struct chain *c, i32 k) {
     if (w.head > 0)
         take_bwd(c, k);
     else
-        way_copy(&w, w.begin, b, w.given, b);
+        way_give(&w, w.begin, b);
 }
 
 static f32 scale_fwd(const struct chain *c, i32 k) {
@@ -289,14 +302,14 @@ static f32 scale_bwd(const struct chain *c, i32 k) {
 static f32 gap_fwd(const struct chain *c, i32 k) {
     const struct way w = way_of(c, false);
     const struct origin o = way_origin(&w, w.after[k], row_of(&w, k));
-    return way_distance(&w, o.end, o.row, NULL, w.begin, row_of(&w, k));
+    return way_distance(&w, o.end, o.row, w.begin, row_of(&w, k));
 }
 
 static f32 gap_bwd(const struct chain *c, i32 k) {
     const struct way w = way_of(c, true);
     const i32 b = row_of(&w, k);
     const struct origin o = way_origin(&w, w.next[b], b);
-    return way_distance(&w, o.end, o.row, w.given, w.begin, b);
+    return way_gap(&w, o.end, o.row, w.begin, b);
 }
 
 static void take_fwd(const struct chain *c, i32 k) {
@@ -307,33 +320,21 @@ static void take_fwd(const struct chain *c, i32 k) {
 
 /* ------------------------------------------------------------------ between ranks ------------------------------------------- */
 
-/* The floats of row `row` of some planes, out of them or into them. */
-static f32 *row_out(const struct way *w, const f32 *planes, i32 row, f32 *to) {
-    for (i32 s = 0; s < w->states; s++, to += w->Hp)
-        memcpy(to, planes + s * w->plane + (i64)row * w->Hp, (size_t)w->Hp * sizeof *to);
-    return to;
-}
-static const f32 *row_in(const struct way *w, f32 *planes, i32 row, const f32 *from) {
-    for (i32 s = 0; s < w->states; s++, from += w->Hp)
-        memcpy(planes + s * w->plane + (i64)row * w->Hp, from, (size_t)w->Hp * sizeof *from);
-    return from;
-}
-
 /* The end of slice k, and what is known of how it answers. */
 static void give(const struct chain *c, i32 k, f32 *to) {
-    const struct way w = way_of(c, c->down);
+    const struct way w = way_of(c, c->back);
     const struct origin o = way_origin(&w, k, 0);
     to = row_out(&w, o.end, o.row, to);
-    for (i32 i = 0; i < w.rank; i++) to = row_out(&w, o.known + i * w.states * w.plane, o.row, to);
+    for (i32 i = 0; i < w.rank; i++) to = row_out(&w, o.known + i * w.state, o.row, to);
     for (i32 i = 0; i < w.rank; i++) to[i] = o.share[(i64)i * w.r->B + o.row];
 }
 
 /* What slice k is to begin from. */
 static void get(const struct chain *c, i32 k, const f32 *from) {
-    const struct way w = way_of(c, c->down);
+    const struct way w = way_of(c, c->back);
     const struct origin o = way_origin(&w, ELSEWHERE, row_of(&w, k));
     from = row_in(&w, o.end, o.row, from);
-    for (i32 i = 0; i < w.rank; i++) from = row_in(&w, o.known + i * w.states * w.plane, o.row, from);
+    for (i32 i = 0; i < w.rank; i++) from = row_in(&w, o.known + i * w.state, o.row, from);
     for (i32 i = 0; i < w.rank; i++) o.share[(i64)i * w.r->B + o.row] = from[i];
 }
 
@@ -341,7 +342,10 @@ static void get(const struct chain *c, i32 k, const f32 *from) {
 
 static void finish_fwd(const struct chain *c, i32 k0, i32 k1) {
     const struct way w = way_of(c, false);
-    for (i32 b = row_of(&w, k0); b < row_of(&w, k1); b++) way_copy(&w, w.r->buf[w.op->end], b, w.end, b);
+    const i32 b0 = row_of(&w, k0), n = k1 - k0;
+    f32 *end = w.r->buf[w.op->end];
+    for (i32 s = 0; s < w.r->net->buf[w.op->end].T; s++) /* c too, or h alone */
+        memcpy(end + way_at(&w, s, b0), w.end + way_at(&w, s, b0), (size_t)(n * w.width[s]) * sizeof *end);
 }
 
 /* dW of a chunk of the rows b0..b1 that have been walked back over it, each run of neighbours in one call. */
@@ -387,7 +391,6 @@ void recurrent_chain(const struct op *op, const struct run *r, bool backward, st
                                      .scale = scale_bwd,
                                      .gap = gap_bwd,
                                      .take = take_bwd,
-                                     .down = true,
                                      .carry = way_carry_bwd,
                                      .finish = finish_bwd}
                     : (struct chain){.prev = prev_fwd,
@@ -406,7 +409,10 @@ void recurrent_chain(const struct op *op, const struct run *r, bool backward, st
     out->rank = op->spec.rank;
     out->forgets = -1;
     out->kept = !backward && r->warm;
-    out->state = cell_of(op->spec.cell)->states * round_up(op->F, LANES);
+    const struct way w = way_of(out, backward);
+    out->back = backward;
+    out->down = backward != reads_down(&w);
+    out->state = (i32)(w.state / r->B);
     out->hand = (1 + out->rank) * out->state + out->rank;
     out->give = give;
     out->get = get;

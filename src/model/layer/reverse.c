@@ -5,6 +5,8 @@
  * end    x as it is [T][B][F]   only where a gradient flows back into x: a buffer takes that from one reader alone, so the layer
  *                               that reads x forwards reads this copy
  *
+ * Rows that are slices of time are turned each by itself; the layer that reads them goes on from the row behind (recurrent.c,
+ * in[3]).
  * Parts hold all steps. */
 #include "model/layer.h"
 

@@ -5,6 +5,7 @@
  *
  * The number of slices is the net's (its rows are slices) and decides the numbers; that of devices decides nothing but the time:
  * any of them give the same bits.  Not those of the serial run: slices are taken as fitting within a tolerance. */
+#include "model/layer.h"
 #include "plan/plan.h"
 #include "plan/slice.h"
 #include "plan/strategy/strategy.h"
@@ -26,6 +27,9 @@ static const char *applicable(struct planner *p) {
     if (!p->sliced) return planner_why(p, "the sequences of this net are not cut in time");
     if (p->wanted && p->wanted != p->q->slices)
         return planner_why(p, "%d slices are wanted, the rows of this net are %d slices", p->wanted, p->q->slices);
+    for (i32 l = 0; l < p->net->nop && p->machine->nrank > 1; l++)
+        if (op_crosses(&p->net->op[l]))
+            return planner_why(p, "what is read both ways ends in the row of another slice: its slices stay on one rank");
     if (p->machine->nrank > p->ngrain)
         return planner_why(p, "%d slices are %d shares (grains) at most, for %d ranks", p->q->B, p->ngrain, p->machine->nrank);
     return NULL;

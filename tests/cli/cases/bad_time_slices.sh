@@ -1,7 +1,7 @@
 . "$DATA/rows.sh"
 rows 400 >a.csv
 for flag in "--context 48 --segment 1 --parallel time:49" "--loss-steps all --context 48 --parallel time:49" "--parallel time:0" \
-    "--parallel time:x" "--bidirectional --parallel time:4" "--projection 4 --parallel time" \
+    "--parallel time:x" \
     "--decoder parallel --context 48 --segment 12 --parallel time:5" "--context 48 --segment 48 --parallel time" \
     "--context 48 --parallel time:2 --slice-rounds 1" "--context 48 --parallel time:2 --deterministic"; do
     stretto train a.csv $small $flag -o m || echo "exit $?"

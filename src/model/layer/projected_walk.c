@@ -1,0 +1,219 @@
+/* projected_walk.c - the walk of an lstm with a projection over the steps of a box, by the contract of kern.h's cell kernels.
+ *
+ *     z[t] = x[t] Wx + h[t-1] Wh + bias --cell--> c[t], m[t] = o tanh c --Whr--> h[t] = m[t] Whr, the output y
+ *
+ * box      as kern.h has it; y, h and their gradients are P values wide, c H; carry [3][B][Hp]: dc, dm, a c of zeros
+ * act      z [T][B][W] gates, then dz; c, m [T][B][Hp]; dh [T][B][Pp] whole gradient of h
+ * scratch  carry | PACK rows a row of the batch: what dW is made of, side by side | live rows [B][T]
+ *
+ * Step by step through the products of kern.h, dW in blocks of steps. */
+#include "model/layer/projected.h"
+
+enum { PACK = 16 };
+
+/* A box, and where its op has what. */
+struct walk {
+    struct projected_dims d;
+    const struct kern *k;
+    const struct cell_kern *cell;
+    const struct cell_box *x;
+    f32 *z, *c, *m, *dh;
+};
+
+static struct walk walk_of(const struct op *op, const struct run *r, const struct cell_box *x) {
+    struct walk w = {.d = projected_dims(op), .k = r->kern, .cell = cell_kernels(cell_of(CELL_LSTM), r->kern, PREC_F32), .x = x};
+    const i64 rows = (i64)x->T * x->B;
+    w.z = x->act;
+    w.c = w.z + rows * w.d.W;
+    w.m = w.c + rows * w.d.Hp;
+    w.dh = w.m + rows * w.d.Hp;
+    return w;
+}
+
+static i64 walk_floats(const struct op *op) {
+    const struct projected_dims d = projected_dims(op);
+    return d.W + 2 * d.Hp + 2 * d.Pp;
+}
+
+static i64 walk_act(const struct op *op, enum precision p, i32 T, i32 B) {
+    const struct projected_dims d = projected_dims(op);
+    (void)p;
+    return (i64)T * B * (d.W + 2 * d.Hp + d.Pp);
+}
+
+/* A packed row: dz | x | h before | m | dh. */
+static i64 pack_row(const struct projected_dims *d) { return d->W + d->Ip + 2 * (i64)d->Pp + d->Hp; }
+static i64 pack_at(const struct projected_dims *d, i32 B, i32 b) { return 3 * (i64)B * d->Hp + (i64)b * PACK * pack_row(d); }
+
+static i64 walk_scratch(const struct op *op, i32 B) {
+    const struct projected_dims d = projected_dims(op);
+    return pack_at(&d, B, B) + (op->spec.in[2] >= 0 ? (i64)op->T * B : 0);
+}
+
+static const i32 *live_rows(const struct op *op, const struct run *r, i32 b0) {
+    const struct projected_dims d = projected_dims(op);
+    if (op->spec.in[2] < 0) return NULL;
+    i32 *live = (i32 *)(void *)(r->scratch[op->l] + pack_at(&d, r->B, r->B)) + (i64)b0 * op->T;
+    return layer_live(op->T, r->B, (const i32 *)(const void *)run_in(op, r, 2), live) ? live : NULL;
+}
+
+static struct cell_box walk_box(const struct op *op, const struct run *r, struct part p) {
+    const struct projected_dims d = projected_dims(op);
+    struct cell_box box = {.T = op->T, .B = r->B, .part = r->B < r->whole, .I = d.I, .H = d.H, .x_ld = d.Ip, .dx_ld = d.Ip};
+    box.x = run_in(op, r, 0);
+    box.y = r->buf[op->out];
+    box.act = r->saved[op->l];
+    box.hT = r->buf[op->end];
+    box.live = live_rows(op, r, p.b0);
+    box.w = r->theta + op->theta0;
+    box.bias = box.w + d.bias;
+    box.wt = r->derived + op->derived0;
+    box.dy = run_dout(r, op->out);
+    box.dhT = run_dout(r, op->end);
+    box.dx = run_din(op, r, 0);
+    box.carry = r->scratch[op->l];
+    return box;
+}
+
+static i32 live_at(const struct cell_box *x, i32 t) { return t >= x->T ? 0 : x->live ? x->live[t] : x->B; }
+static i32 rows_at(const struct cell_box *x, struct part p, i32 t) { return imax(p.b0, imin(p.b1, live_at(x, t))) - p.b0; }
+static void zero(f32 *p, i64 n) { memset(p, 0, (size_t)n * sizeof *p); }
+
+/* n floats of from, which may be absent: zeros. */
+static void copy(f32 *to, const f32 *from, i64 n) {
+    if (from)
+        memcpy(to, from, (size_t)n * sizeof *to);
+    else
+        zero(to, n);
+}
+
+static const f32 *row_of(const f32 *p, i32 b, i32 ld) { return p ? p + (i64)b * ld : NULL; }
+
+/* State of the rows from b on before step t: h is absent where it is zero, c is not. */
+static const f32 *h_before(const struct walk *w, i32 t, i32 b) {
+    return t > 0 ? w->x->y + ((i64)(t - 1) * w->x->B + b) * w->d.Pp : row_of(w->x->h0, b, w->d.Pp);
+}
+
+static const f32 *c_before(const struct walk *w, i32 t, i32 b) {
+    if (t > 0) return w->c + ((i64)(t - 1) * w->x->B + b) * w->d.Hp;
+    return w->x->c0 ? row_of(w->x->c0, b, w->d.Hp) : w->x->carry + (2 * (i64)w->x->B + b) * w->d.Hp;
+}
+
+static void step_fwd(const struct walk *w, struct part p, i32 t) {
+    const struct projected_dims *d = &w->d;
+    const struct cell_box *x = w->x;
+    const i32 n = rows_at(x, p, t);
+    const i64 at = (i64)t * x->B + p.b0;
+    const f32 *before = h_before(w, t, p.b0);
+    f32 *z = w->z + at * d->W, *h = x->y + at * d->Pp, *m = w->m + at * d->Hp;
+    for (i32 b = 0; b < n; b++) memcpy(z + b * d->W, x->bias, (size_t)d->W * sizeof *z);
+    w->k->gemm_nn(n, (i32)d->W, d->I, x->x + at * x->x_ld, x->x_ld, x->w, d->W, z, d->W, true);
+    if (before) w->k->gemm_nn(n, (i32)d->W, d->P, before, d->Pp, x->w + d->wh, d->W, z, d->W, true);
+    w->cell->point_fwd(n, d->H, z, c_before(w, t, p.b0), w->c + at * d->Hp, m);
+    w->k->gemm_nn(n, d->P, d->H, m, d->Hp, x->w + d->whr, d->Pp, h, d->Pp, false);
+    zero(h + (i64)n * d->Pp, (i64)(p.b1 - p.b0 - n) * d->Pp);
+}
+
+static void walk_fwd(const struct op *op, const struct run *r, enum precision f32_only, const struct cell_box *x, struct part p) {
+    const struct walk w = walk_of(op, r, x);
+    (void)f32_only;
+    for (i32 t = p.t0; t < p.t1; t++) step_fwd(&w, p, t);
+    for (i32 b = p.b0; b < p.b1 && (x->hT || x->cT); b++) {
+        i32 t = p.t1;
+        while (t > 0 && b >= live_at(x, t - 1)) t--;
+        if (x->hT) copy(x->hT + (i64)b * w.d.Pp, h_before(&w, t, b), w.d.Pp);
+        if (x->cT) copy(x->cT + (i64)b * w.d.Hp, c_before(&w, t, b), w.d.Hp);
+    }
+}
+
+/* dh of n rows of step t: of the output, of the end for rows that end here, and through step t+1 for the first `on` of them. */
+static void gradient_of_h(const struct walk *w, struct part p, i32 t, i32 n, i32 on) {
+    const struct projected_dims *d = &w->d;
+    const struct cell_box *x = w->x;
+    const i64 at = (i64)t * x->B + p.b0;
+    f32 *dh = w->dh + at * d->Pp;
+    copy(dh, x->dy ? x->dy + at * d->Pp : NULL, (i64)n * d->Pp);
+    if (x->dhT) w->k->add((i64)(n - on) * d->Pp, dh + (i64)on * d->Pp, row_of(x->dhT, p.b0 + on, d->Pp));
+    if (on > 0) w->k->gemm_nn(on, d->P, (i32)d->W, w->z + (at + x->B) * d->W, d->W, x->wt, d->Pp, dh, d->Pp, true);
+}
+
+static void step_bwd(const struct walk *w, struct part p, i32 t) {
+    const struct projected_dims *d = &w->d;
+    const struct cell_box *x = w->x;
+    const i32 all = p.b1 - p.b0, n = rows_at(x, p, t), on = imin(n, t + 1 < x->T ? rows_at(x, p, t + 1) : 0);
+    const i64 at = (i64)t * x->B + p.b0;
+    f32 *z = w->z + at * d->W, *c = w->c + at * d->Hp, *dh = w->dh + at * d->Pp;
+    f32 *dc = x->carry + (i64)p.b0 * d->Hp, *dm = dc + (i64)x->B * d->Hp;
+    copy(dc + (i64)on * d->Hp, row_of(x->dcT, p.b0 + on, d->Hp), (i64)(n - on) * d->Hp);
+    gradient_of_h(w, p, t, n, on);
+    w->k->gemm_nn(n, d->H, d->P, dh, d->Pp, x->wt + d->whrt, d->Hp, dm, d->Hp, false);
+    w->cell->point_bwd(n, d->H, z, c_before(w, t, p.b0), c, dm, dc);
+    zero(z + n * d->W, (all - n) * d->W);
+    zero(dh + (i64)n * d->Pp, (i64)(all - n) * d->Pp);
+    zero(w->m + (at + n) * d->Hp, (i64)(all - n) * d->Hp);
+    if (x->dx) w->k->gemm_nn(all, d->I, (i32)d->W, z, d->W, x->wt + d->wxt, d->Ip, x->dx + at * x->dx_ld, x->dx_ld, false);
+}
+
+static void walk_bwd(const struct op *op, const struct run *r, const struct cell_box *x, struct part p) {
+    const struct walk w = walk_of(op, r, x);
+    const struct projected_dims *d = &w.d;
+    for (i32 t = p.t1 - 1; t >= p.t0; t--) step_bwd(&w, p, t);
+    const i32 n = rows_at(x, p, p.t0), b = p.b0 + n, all = p.b1 - p.b0;
+    const f32 *dz = w.z + ((i64)p.t0 * x->B + p.b0) * d->W, *dc = x->carry + (i64)p.b0 * d->Hp;
+    if (x->dh0) {
+        f32 *dh0 = x->dh0 + (i64)p.b0 * d->Pp;
+        w.k->gemm_nn(n, d->P, (i32)d->W, dz, d->W, x->wt, d->Pp, dh0, d->Pp, false);
+        copy(dh0 + (i64)n * d->Pp, row_of(x->dhT, b, d->Pp), (i64)(all - n) * d->Pp);
+    }
+    if (!x->dc0) return;
+    copy(x->dc0 + (i64)p.b0 * d->Hp, dc, (i64)n * d->Hp);
+    copy(x->dc0 + (i64)b * d->Hp, row_of(x->dcT, b, d->Hp), (i64)(all - n) * d->Hp);
+}
+
+/* A block of steps of a grain, row under row. */
+static void pack(const struct walk *w, struct part q, f32 *to) {
+    const struct projected_dims *d = &w->d;
+    const struct cell_box *x = w->x;
+    for (i32 t = q.t0; t < q.t1; t++)
+        for (i32 b = q.b0; b < q.b1; b++, to += pack_row(d)) {
+            const i64 at = (i64)t * x->B + b;
+            f32 *h = to + d->W + d->Ip;
+            memcpy(to, w->z + at * d->W, (size_t)d->W * sizeof *to);
+            memcpy(to + d->W, x->x + at * x->x_ld, (size_t)d->Ip * sizeof *to);
+            copy(h, h_before(w, t, b), d->Pp);
+            memcpy(h + d->Pp, w->m + at * d->Hp, (size_t)d->Hp * sizeof *to);
+            memcpy(h + d->Pp + d->Hp, w->dh + at * d->Pp, (size_t)d->Pp * sizeof *to);
+        }
+}
+
+static void walk_dw(const struct op *op, const struct run *r, const struct cell_box *x, struct part q, f32 *dw) {
+    const struct walk w = walk_of(op, r, x);
+    const struct projected_dims *d = &w.d;
+    const i64 row = pack_row(d);
+    f32 *rows = x->carry + pack_at(d, x->B, q.b0);
+    const f32 *in = rows + d->W, *h = in + d->Ip, *m = h + d->Pp, *dh = m + d->Hp;
+    for (i32 t1 = q.t1; q.t0 < t1; q.t0 = q.t1) {
+        q.t1 = imin(t1, q.t0 + PACK);
+        const i32 n = (q.t1 - q.t0) * (q.b1 - q.b0);
+        pack(&w, q, rows);
+        w.k->gemm_tn(d->I, (i32)d->W, n, in, row, rows, row, dw, d->W, true);
+        w.k->gemm_tn(d->P, (i32)d->W, n, h, row, rows, row, dw + d->wh, d->W, true);
+        w.k->gemm_tn(d->H, d->P, n, m, row, dh, row, dw + d->whr, d->Pp, true);
+        for (i32 i = 0; i < n; i++) w.k->add(d->W, dw + d->bias, rows + i * row);
+    }
+}
+
+/* dz takes the place of the gates. */
+static bool walk_bwd_again(const struct op *op, const struct run *r) {
+    (void)op, (void)r;
+    return false;
+}
+
+const struct recurrence recurrence_projected = {.floats = walk_floats,
+                                                .act = walk_act,
+                                                .scratch = walk_scratch,
+                                                .box = walk_box,
+                                                .bwd_again = walk_bwd_again,
+                                                .fwd = walk_fwd,
+                                                .bwd = walk_bwd,
+                                                .dw = walk_dw};
