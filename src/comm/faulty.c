@@ -1,6 +1,9 @@
 /* faulty.c - a transport that is as bad as one wishes: for tests of what stands above it.
  *
  *     agent --send--> [ held until due, in order ] --> the transport inside        delay   every message, a random time
+ *                                                                                  rate    as on a line to each rank of so many
+ *                                                                                          bytes per second, one after another
+ *                                                                                  lag     every message, so long on its way
  *                                                                                  drop    the n-th never goes out
  *                                                                                  swap    the n-th and the next change places
  *                                                                                  die     at the n-th this rank fails
@@ -20,6 +23,7 @@ struct faulty {
     i32 rank;
     u64 sent;
     u64 *asked, *gone; /* [size] messages to a rank that it was asked for, and that went out */
+    f64 *line;         /* [size] when the line to a rank is free again */
     struct comm_message *late; /* swapped: goes out after the next one */
 };
 
@@ -27,8 +31,12 @@ struct faulty {
 enum { STATE = 6, PLACE = 7 };
 enum { HELD = 1, OUT, LOST };
 
-static f64 when(const struct faulty *f) {
-    return clock_now() + f->fault.delay * (f64)rng_uniform(f->fault.seed, RNG_TEST, (u32)f->rank, f->sent);
+/* The line is held while the bytes go through; the lag comes on top, and holds up nobody. */
+static f64 when(struct faulty *f, const struct comm_message *m) {
+    const f64 now = clock_now(), late = f->fault.delay * (f64)rng_uniform(f->fault.seed, RNG_TEST, (u32)f->rank, f->sent);
+    f64 *line = &f->line[m->peer];
+    if (f->fault.rate > 0) *line = dmax(*line, now) + m->head.bytes / f->fault.rate;
+    return dmax(now, *line) + f->fault.lag + late;
 }
 
 static bool hits(const struct faulty *f, u64 n) { return n != 0 && f->sent == n && f->rank == f->fault.rank; }
@@ -38,7 +46,7 @@ static err send_(void *self, struct comm_message *m) {
     f64 due;
     f->sent++;
     if (hits(f, f->fault.die)) return FAIL(E801, "rank %d was told to die at message %llu", f->rank, (unsigned long long)f->sent);
-    due = when(f);
+    due = when(f, m);
     m->inside[STATE] = hits(f, f->fault.drop) ? LOST : HELD;
     m->inside[PLACE] = f->asked[m->peer]++;
     memcpy(&m->inside[0], &due, sizeof due);
@@ -98,6 +106,7 @@ static void close_(void *self, bool well) {
     f->inside->close(f->end, well);
     mem_free(f->asked);
     mem_free(f->gone);
+    mem_free(f->line);
     mem_free(f);
 }
 
@@ -115,7 +124,8 @@ static err wrap(const struct transport *t, void *end, i32 rank, i32 size, const 
     if (f) *f = (struct faulty){.inside = t, .end = end, .rank = rank, .fault = *(const struct comm_fault *)fault};
     if (f) f->asked = mem_alloc((size_t)size * sizeof *f->asked);
     if (f) f->gone = mem_alloc((size_t)size * sizeof *f->gone);
-    if (f && f->asked && f->gone) return comm_new(&faulty, f, rank, size, out);
+    if (f) f->line = mem_alloc((size_t)size * sizeof *f->line);
+    if (f && f->asked && f->gone && f->line) return comm_new(&faulty, f, rank, size, out);
     if (f) close_(f, false);
     else t->close(end, false);
     return -E601;

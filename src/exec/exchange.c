@@ -23,6 +23,7 @@ bool exec_is_ours(const struct exec *x, const struct task *t) {
 
 /* Copies of weights that another rank's device makes there are made here by whoever has that number. */
 u32 exec_lane_of(const struct exec *x, const struct task *t) {
+    if (late_has(x, t)) return x->nlane;
     u32 device = t->device;
     return (device >= x->device0 ? device - x->device0 : device) % x->nlane;
 }
@@ -45,15 +46,15 @@ static void *place_of(const struct exec *x, const struct plan_message *m, i64 lo
     *size = b->kind == PBUF_NORM || b->kind == PBUF_LOSS ? 8 : 4;
     switch (b->kind) {
         case PBUF_GRAD:
-            return x->run.grad + b->index * x->plan->ntheta + lo;
+            return x->sums.grad + b->index * x->plan->ntheta + lo;
         case PBUF_THETA:
-            return x->store->theta + lo;
+            return (late_theta(x) ? late_theta(x) : x->store->theta) + lo;
         case PBUF_STATE:
             return x->store->state[b->index] + lo;
         case PBUF_NORM:
             return x->norm + lo;
         default:
-            return x->run.loss + lo;
+            return x->sums.loss + lo;
     }
 }
 
@@ -77,15 +78,15 @@ static bool touches(const struct exec *x, u32 task, const struct plan_message *m
 /* What lanes must have done before the link may go: of each lane the last item that matters. */
 static err ready_of(struct exec *x, struct link *l, const struct plan_message *m, const u32 *place) {
     u32 *need;
-    ARENA_NEW(&x->arena, need, x->nlane);
+    ARENA_NEW(&x->arena, need, x->nlist);
     for (u32 i = 0; i <= m->after && i < x->plan->ntask; i++) {
         if (!exec_is_ours(x, &x->plan->task[i])) continue;
         bool matters = l->m.sends ? i == m->after : i < m->after && touches(x, i, m, false);
         u32 lane = exec_lane_of(x, &x->plan->task[i]);
         if (matters && place[i] + 1 > need[lane]) need[lane] = place[i] + 1;
     }
-    ARENA_NEW(&x->arena, l->ready, x->nlane);
-    for (u32 w = 0; w < x->nlane; w++)
+    ARENA_NEW(&x->arena, l->ready, x->nlist);
+    for (u32 w = 0; w < x->nlist; w++)
         if (need[w] > 0) l->ready[l->nready++] = (struct wait){w, need[w]};
     return 0;
 }
@@ -149,20 +150,34 @@ static err item_links(struct exec *x, struct item *it) {
 err exchange_bind(struct exec *x, const u32 *place) {
     if (!x->comm) return 0;
     TRY(make_links(x, place));
-    for (u32 w = 0; w < x->nlane; w++)
+    for (u32 w = 0; w < x->nlist; w++)
         for (u32 i = 0; i < x->lane[w].n; i++) TRY(item_links(x, &x->lane[w].item[i]));
     return 0;
+}
+
+void exchange_aim(struct exec *x) {
+    i64 size;
+    for (u32 k = 0; k < x->nlink; k++) x->link[k].m.data = place_of(x, &x->link[k].plan, x->link[k].plan.lo, &size);
 }
 
 /* ------------------------------------------------------------------ running ------------------------------------------------- */
 
 static bool in_this_step(const struct exec *x, const struct link *l) {
-    return l->plan.when == MESSAGE_STEP || (l->plan.when == MESSAGE_KEEP && x->step->accumulate);
+    return l->plan.when == MESSAGE_STEP || (l->plan.when == MESSAGE_KEEP && x->sums.accumulate);
+}
+
+static bool computes(const struct exec *x) {
+    for (u32 w = 0; w < x->nlane; w++) {
+        const struct lane *l = &x->lane[w];
+        if (atomic_load_explicit(&l->done, memory_order_acquire) < (x->serial << 32 | l->ncompute)) return true;
+    }
+    return false;
 }
 
 static bool is_ready(const struct exec *x, const struct link *l) {
+    if (x->pipe == PIPE_LINEAR && computes(x)) return false;
     for (u32 k = 0; k < l->nready; k++) {
-        u64 want = x->serial << 32 | l->ready[k].count;
+        u64 want = x->sums.serial << 32 | l->ready[k].count;
         if (atomic_load_explicit(&x->lane[l->ready[k].lane].done, memory_order_acquire) < want) return false;
     }
     return true;
@@ -176,14 +191,14 @@ static err look(struct exec *x, struct link *l, bool gathering, bool *moved) {
             *held = true; /* those behind it keep their places */
             return 0;
         }
-        l->m.head.serial = x->serial;
+        l->m.head.serial = x->sums.serial;
         TRY(comm_post(x->comm, &l->m));
         *moved = true;
     }
     TRY(comm_test(x->comm, &l->m, &done));
     if (!done) return 0;
     *moved = true;
-    atomic_store_explicit(&l->arrived, x->serial, memory_order_release);
+    atomic_store_explicit(&l->arrived, x->sums.serial, memory_order_release);
     return 0;
 }
 
@@ -202,7 +217,7 @@ static err walk(struct exec *x, bool gathering) {
     for (;;) {
         const struct comm_message *waiting = NULL;
         bool moved = false;
-        u32 left = 0;
+        u32 left = gathering ? 0 : late_some(x, &moved);
         memset(x->pair_waits, 0, 2 * (size_t)comm_size(x->comm) * sizeof *x->pair_waits);
         for (u32 k = 0; k < x->nlink; k++) {
             struct link *l = &x->link[k];

@@ -53,7 +53,7 @@ static void walk_lane(struct exec *x, struct lane *l) {
         f64 t0 = x->trace ? exec_clock() : 0;
         const struct task *t = &x->plan->task[it->task];
         if (t->kind == TASK_MERGE)
-            exec_merges(x, it, it->run);
+            exec_merges(x, x->run.grad, it, it->run);
         else
             exec_task(x, t);
         if (x->trace) trace_add(x, l, it->task, t0, exec_clock());
@@ -94,7 +94,20 @@ static err bind_inputs(struct exec *x, const struct exec_step *s) {
     return 0;
 }
 
+void exec_sums(struct exec *x, const struct exec_step *s) {
+    x->sums.loss_scale = s->loss_scale;
+    x->sums.hyper = s->hyper;
+    x->sums.clip = s->clip;
+    x->sums.accumulate = s->accumulate;
+    x->sums.serial = x->serial;
+}
+
+struct exec_result exec_result_of(const struct totals *t) {
+    return (struct exec_result){.loss = t->loss, .grad_norm = t->norm, .finite = t->finite};
+}
+
 err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out) {
+    if (x->late && s->accumulate) return FAIL(E1, "a gradient that is kept for the next step cannot be late too");
     TRY(bind_inputs(x, s));
     x->serial++;
     x->step = s;
@@ -106,20 +119,23 @@ err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out
     const bool timed = x->teams || x->comm;
     const f64 t0 = timed ? exec_clock() : 0;
     if (x->teams) x->alone = x->pace.alone;
-    exchange_begin(x);
+    if (!x->late) exec_sums(x, s);
+    x->late ? late_begin(x) : exchange_begin(x);
     if (x->nlane == 1)
         exec_work(x, 0);
     else
         pool_run(x->pool, exec_work, x);
-    TRY(exchange_end(x));
+    if (x->late) TRY(late_end(x, out));
+    else TRY(exchange_end(x));
     const f64 took = timed ? exec_clock() - t0 : 0;
     if (x->teams) pace_took(&x->pace, took);
     x->usual = x->usual > 0 ? 0.9 * x->usual + 0.1 * took : took;
     if (x->comm) comm_deadline(x->comm, dmax(comm_patience(), 20 * x->usual));
+    if (x->late) return 0;
     struct totals t = exec_totals(x);
     x->pending = s->accumulate && t.finite;
     x->step = NULL;
-    *out = (struct exec_result){.loss = t.loss, .grad_norm = t.norm, .finite = t.finite};
+    *out = exec_result_of(&t);
     return 0;
 }
 
