@@ -55,7 +55,8 @@ static void zero(struct exec *x, const struct task *t) {
 
 static void norm(struct exec *x, const struct task *t) {
     i64 block = x->plan->norm_block;
-    for (i64 at = t->lo; at < t->hi; at += block) x->norm[at / block] = x->kern->sumsq(lmin(block, t->hi - at), x->sums.grad + at);
+    const f32 *grad = x->sums.grad;
+    for (i64 at = t->lo; at < t->hi; at += block) x->norm[at / block] = x->kern->sumsq(lmin(block, t->hi - at), grad + at);
 }
 
 static void update(struct exec *x, const struct task *t) {
@@ -66,8 +67,8 @@ static void update(struct exec *x, const struct task *t) {
     if (!sum.finite || x->sums.accumulate) return;
     struct optim_hyper h = x->sums.hyper;
     h.grad_scale = (f32)clip_factor(x->sums.clip, sum.norm);
-    s->optim->update(&h, t->hi - t->lo, (theta ? theta : s->theta) + t->lo, x->sums.grad + t->lo, s->state[0] ? s->state[0] + t->lo : NULL,
-                     s->state[1] ? s->state[1] + t->lo : NULL);
+    s->optim->update(&h, t->hi - t->lo, (theta ? theta : s->theta) + t->lo, x->sums.grad + t->lo,
+                     s->state[0] ? s->state[0] + t->lo : NULL, s->state[1] ? s->state[1] + t->lo : NULL);
 }
 
 static void prep(struct exec *x, const struct task *t) {

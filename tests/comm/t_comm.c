@@ -242,12 +242,13 @@ TEST(a_slow_line_takes_its_time) {
     for (i32 k = 0; k < 2; k++) pthread_join(r[k].thread, NULL);
     for (i32 k = 0; k < 2; k++) {
         T_OK(r[k].e);
-        if ((f64)r[k].sum > 1e6 * (LOADS * LOAD / RATE + LAG) * (t_few() ? 20 : 5)) /* one after another both ways: twice */
+        if ((f64)r[k].sum > 1e6 * (LOADS * LOAD / RATE + LAG) * (t_few() ? 20 : 5))
             fail_msg("rank %d: %.3f ms", k, (f64)r[k].sum / 1e3);
         comm_free(comm[k]);
     }
 }
 
-T_MAIN(cmocka_unit_test(a_slow_line_takes_its_time), cmocka_unit_test(ranks_gather_and_share), cmocka_unit_test(messages_of_a_pair_keep_their_order),
+T_MAIN(cmocka_unit_test(a_slow_line_takes_its_time), cmocka_unit_test(ranks_gather_and_share),
+       cmocka_unit_test(messages_of_a_pair_keep_their_order),
        cmocka_unit_test(ranks_that_disagree_are_named), cmocka_unit_test(a_rank_that_does_not_come_is_named),
        cmocka_unit_test(a_hash_sees_every_bit), cmocka_unit_test(a_launcher_whose_library_is_not_there))

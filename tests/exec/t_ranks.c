@@ -178,7 +178,8 @@ static void late_bits(i32 B, const char *optim) {
 }
 
 TEST(late_updates_are_those_of_the_rule_on_any_ranks) {
-    nets_long(&net, (struct shape){.T = 5, .I = 20, .H = 24, .steps = 3, .w = 12, .vocab = 4, .nk = 2}, CELL_LSTM, "loss_mse", 0.3f);
+    nets_long(&net, (struct shape){.T = 5, .I = 20, .H = 24, .steps = 3, .w = 12, .vocab = 4, .nk = 2}, CELL_LSTM, "loss_mse",
+              0.3f);
     late_bits(45, "adam");
     late_bits(70, "sgd");
     nets_short(&net, (struct shape){.T = 9, .I = 3, .H = 17, .w = 5}, CELL_GRU, "loss_quantile");
