@@ -47,8 +47,8 @@ struct comm_member {
 /* Ranks as threads of this process: out[size], one each, all to be freed. */
 err comm_threads(i32 size, struct comm **out);
 /* Over a transport that goes wrong, for tests: every message late by up to `delay` seconds; the drop-th message of `rank` lost,
- * the swap-th behind the next one, a failure at the die-th (0 = none; a rank counts what it sends from 1 on).  Or one that is only
- * slow, as a network is: `lag` seconds for every message, `rate` bytes per second from each rank to each (0 = any). */
+ * the swap-th behind the next one, a failure at the die-th (0 = none; a rank counts what it sends from 1 on).  Or one that is
+ * only slow, as a network is: `lag` seconds a message, `rate` bytes per second from each rank to each (0 = any). */
 struct comm_fault {
     f64 delay, lag, rate;
     u64 seed, drop, swap, die;
