@@ -86,7 +86,8 @@ static void fill(void *self, i64 batch, i32 slot) {
     const struct setup *s = r->is;
     const i32 buf[] = {s->x, s->y};
     if (s->pipe != PIPE_LINEAR) stand_back(-1);
-    nanosleep(&(struct timespec){.tv_sec = (time_t)s->input_s, .tv_nsec = (long)(1e9 * (s->input_s - (f64)(time_t)s->input_s))}, NULL);
+    const time_t whole = (time_t)s->input_s;
+    nanosleep(&(struct timespec){.tv_sec = whole, .tv_nsec = (long)(1e9 * (s->input_s - (f64)whole))}, NULL);
     for (i32 b = 0; b < 2; b++) {
         const i64 n = buf_floats(&s->net.buf[buf[b]], s->rows);
         for (i64 i = 0; i < n; i++) r->input[slot][buf[b]][i] = rng_uniform(7, RNG_TEST, (u32)b, (u64)(batch * n + i)) - 0.5f;

@@ -252,10 +252,15 @@ static err op_by_op(struct planner *p) {
     return 0;
 }
 
-static err backward(struct planner *p, i32 piece, i32 l) {
-    const struct op *op = &p->net->op[l];
-    TRY(op_tasks(p, TASK_BWD, &p->piece[piece], l));
-    return p->early ? planner_merge_own(p, piece, op->theta0, op->theta0 + op->ntheta) : 0;
+/* Op by op over all pieces: what the devices of a rank have of an op is summed and sent while they are at the next one. */
+static err backward_early(struct planner *p) {
+    for (i32 l = p->net->nop - 1; l >= 0; l--) {
+        const struct op *op = &p->net->op[l];
+        if (!op_has_backward(p->net, op)) continue;
+        for (i32 i = 0; i < p->npiece; i++) TRY(op_tasks(p, TASK_BWD, &p->piece[i], l));
+        TRY(planner_merge_early(p, op->theta0, op->theta0 + op->ntheta));
+    }
+    return 0;
 }
 
 /* The last device of a team zeroes: it has nothing to do while the first one is at the head and the loss. */
@@ -268,22 +273,19 @@ static err piece_by_piece(struct planner *p) {
         const struct piece *c = &p->piece[i];
         TRY(task_zero(p, p->nteam > 1 ? (u32)p->nteam - 1 : c->device, c->box.b0, c->box.b1));
         for (i32 l = c->box.l1 - 1; l >= c->box.l0; l--)
-            if (op_has_backward(p->net, &p->net->op[l])) TRY(backward(p, i, l));
+            if (op_has_backward(p->net, &p->net->op[l]) && !p->early) TRY(op_tasks(p, TASK_BWD, c, l));
     }
-    return 0;
+    return p->q->train && p->early ? backward_early(p) : 0;
 }
 
 static err update(struct planner *p) {
-    i32 n = planner_sharers(p);
     i64 lo, hi;
-    for (i32 i = 0; i < n; i++) {
-        plan_theta_share(p->plan, i, n, &lo, &hi);
-        if (hi > lo) TRY(task_norm(p, planner_sharer(p, i), lo, hi));
-    }
-    for (i32 i = 0; i < n; i++) {
-        plan_theta_share(p->plan, i, n, &lo, &hi);
-        if (hi > lo) TRY(task_update(p, planner_sharer(p, i), lo, hi));
-    }
+    for (i32 pass = 0; pass < 2; pass++)
+        for (i32 b = p->nbucket - 1; b >= 0; b--)
+            for (i32 i = 0; i < planner_sharers(p); i++) {
+                planner_share(p, b, i, &lo, &hi);
+                if (hi > lo) TRY((pass ? task_update : task_norm)(p, planner_sharer(p, i), lo, hi));
+            }
     return 0;
 }
 
@@ -304,6 +306,7 @@ err planner_build(struct planner *p, const struct strategy *s) {
     char name[64];
     snprintf(name, sizeof name, s->counted ? "%s:%d" : "%s", s->name, s->slices ? p->q->slices : planner_sharers(p));
     TRY(planner_begin(p, name, s->exact, ndevice));
+    planner_buckets(p);
     TRY(prepare(p));
     TRY(p->sliced ? op_by_op(p) : p->nwave > 1 ? wave_tasks(p) : piece_by_piece(p));
     if (!p->q->train || p->net->ntheta == 0) return 0;
