@@ -24,6 +24,7 @@ struct item {
     u32 task;
     u32 wait0, nwait;
     u32 nlink, *link; /* messages that must have come, or gone */
+    u32 nbefore, *before; /* the same of the step before (trail.c) */
     u32 run; /* merges of one range that are done together, block by block: this one and run - 1 after it */
 };
 
@@ -31,6 +32,7 @@ struct item {
 struct link {
     struct plan_message plan;
     struct comm_message m;
+    bool trails;        /* goes while the next step is computed */
     struct wait *ready; /* [nready] what lanes must have done before */
     u32 nready;
     _Alignas(64) _Atomic u64 arrived; /* the step in which it was done last */
@@ -100,6 +102,8 @@ struct exec {
     const struct exec_step *step;
     struct sums sums;
     enum exec_pipe pipe;
+    bool trailing;     /* links that trail are under way, of step trail_serial */
+    u64 trail_serial;
     struct late *late; /* NULL unless PIPE_DELAY1 */
     struct chain_solver *chain[NET_OPS][2]; /* forward and backward of ops whose rows are slices of time; NULL = none */
     bool skip[NET_OPS]; /* loss ops whose target is not bound (forward plans) */
@@ -117,6 +121,13 @@ err exchange_bind(struct exec *x, const u32 *place); /* place: of each task in i
 void exchange_begin(struct exec *x);
 err exchange_end(struct exec *x);
 void exchange_aim(struct exec *x); /* messages are of what x->sums says now */
+
+/* trail.c: weights that come while the next step is computed. */
+bool trail_has(const struct exec *x, const struct plan_message *m);
+bool trail_holds(const struct exec *x, const struct link *l, u32 task); /* it is waited for by the task of the step after */
+void trail_begin(struct exec *x);
+err trail_some(struct exec *x, bool *moved, u32 *left, const struct comm_message **waiting);
+bool exchange_touches(const struct exec *x, u32 task, const struct plan_message *m, bool writing);
 
 /* late.c: delay1. */
 err late_bind(struct exec *x);

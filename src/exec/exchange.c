@@ -65,7 +65,7 @@ static void name_of(const struct exec *x, const struct plan_message *m, char *ou
     snprintf(out, COMM_NAME, b->kind == PBUF_GRAD || b->kind == PBUF_STATE ? "%s.%d" : "%s", what, b->index);
 }
 
-static bool touches(const struct exec *x, u32 task, const struct plan_message *m, bool writing) {
+bool exchange_touches(const struct exec *x, u32 task, const struct plan_message *m, bool writing) {
     const struct task *t = &x->plan->task[task];
     for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
         const struct use *u = &x->plan->use[k];
@@ -81,7 +81,7 @@ static err ready_of(struct exec *x, struct link *l, const struct plan_message *m
     ARENA_NEW(&x->arena, need, x->nlist);
     for (u32 i = 0; i <= m->after && i < x->plan->ntask; i++) {
         if (!exec_is_ours(x, &x->plan->task[i])) continue;
-        bool matters = l->m.sends ? i == m->after : i < m->after && touches(x, i, m, false);
+        bool matters = l->m.sends ? i == m->after : i < m->after && exchange_touches(x, i, m, false);
         u32 lane = exec_lane_of(x, &x->plan->task[i]);
         if (matters && place[i] + 1 > need[lane]) need[lane] = place[i] + 1;
     }
@@ -97,6 +97,7 @@ static err add(struct exec *x, const struct plan_message *m, u32 number, i64 lo,
     l->plan = *m;
     l->plan.lo = lo;
     l->plan.hi = hi;
+    l->trails = trail_has(x, m);
     l->m.sends = m->from == comm_rank(x->comm);
     l->m.peer = l->m.sends ? m->to : m->from;
     l->m.data = place_of(x, m, lo, &size);
@@ -132,17 +133,23 @@ static err make_links(struct exec *x, const u32 *place) {
 /* Links that an item waits for: what it looks at is on its way in, or what it writes is on its way out. */
 static err item_links(struct exec *x, struct item *it) {
     for (i32 pass = 0; pass < 2; pass++) {
-        u32 n = 0;
+        u32 n = 0, before = 0;
         for (u32 k = 0; k < x->nlink; k++) {
             const struct link *l = &x->link[k];
-            if (l->plan.when != MESSAGE_STEP || l->plan.after >= it->task) continue;
-            if (!touches(x, it->task, &l->plan, l->m.sends)) continue;
+            if (trail_holds(x, l, it->task)) {
+                if (pass) it->before[before] = k;
+                before++;
+            }
+            if (l->trails || l->plan.when != MESSAGE_STEP || l->plan.after >= it->task) continue;
+            if (!exchange_touches(x, it->task, &l->plan, l->m.sends)) continue;
             if (pass) it->link[n] = k;
             n++;
         }
         it->nlink = n;
-        if (n == 0) return 0;
-        if (pass == 0) ARENA_NEW(&x->arena, it->link, n);
+        it->nbefore = before;
+        if (n == 0 && before == 0) return 0;
+        if (pass == 0) ARENA_NEW(&x->arena, it->link, n + 1);
+        if (pass == 0) ARENA_NEW(&x->arena, it->before, before + 1);
     }
     return 0;
 }
@@ -163,6 +170,7 @@ void exchange_aim(struct exec *x) {
 /* ------------------------------------------------------------------ running ------------------------------------------------- */
 
 static bool in_this_step(const struct exec *x, const struct link *l) {
+    if (l->trails) return false;
     return l->plan.when == MESSAGE_STEP || (l->plan.when == MESSAGE_KEEP && x->sums.accumulate);
 }
 
@@ -213,11 +221,13 @@ static bool at_work(const struct exec *x) {
 }
 
 static err walk(struct exec *x, bool gathering) {
-    for (u32 k = 0; k < x->nlink; k++) x->link[k].m.started = x->link[k].m.done = false;
+    for (u32 k = 0; k < x->nlink; k++)
+        if (!x->link[k].trails) x->link[k].m.started = x->link[k].m.done = false;
     for (;;) {
         const struct comm_message *waiting = NULL;
         bool moved = false;
         u32 left = gathering ? 0 : late_some(x, &moved);
+        TRY(trail_some(x, &moved, &left, &waiting));
         memset(x->pair_waits, 0, 2 * (size_t)comm_size(x->comm) * sizeof *x->pair_waits);
         for (u32 k = 0; k < x->nlink; k++) {
             struct link *l = &x->link[k];

@@ -35,6 +35,9 @@ void exec_rows(const struct exec *x, i32 *b0, i32 *b1);
 enum exec_pipe { PIPE_OVERLAP, PIPE_LINEAR, PIPE_DELAY1 };
 err exec_bind_pipe(const struct plan *p, const struct net *n, const struct kern *k, struct pool *pool, struct store *store,
                    struct comm *comm, enum exec_pipe pipe, struct exec **out);
+/* With ranks, and PIPE_OVERLAP, weights that others moved may still be on their way when a step returns: the next one waits for
+ * those of a layer when it comes to it.  Whoever else looks at the store, or sends something himself, asks for quiet before. */
+err exec_quiet(struct exec *x);
 err exec_gather(struct exec *x); /* the whole optimiser state to rank 0; all ranks call it */
 void exec_free(struct exec *x);
 
@@ -57,7 +60,7 @@ struct exec_result {
 };
 
 err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out);
-/* delay1: makes the update that is due, so that the weights are those after all steps; out as of exec_step. */
+/* Quiet, and with delay1 the update that is due: the weights are those after all steps; out as of exec_step. */
 err exec_settle(struct exec *x, struct exec_result *out);
 /* The same, but the step to come still has the weights as they are, for whoever wants to go on as if nobody had looked: state is
  * after the update, theta the weights that go with it (lent until the next call of exec); NULL = no update is due. */

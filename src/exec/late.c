@@ -159,7 +159,7 @@ err late_end(struct exec *x, struct exec_result *out) {
 
 err exec_settle(struct exec *x, struct exec_result *out) {
     *out = (struct exec_result){.finite = true, .none = true};
-    if (!x->late) return 0;
+    if (!x->late) return exec_quiet(x);
     late_begin(x);
     TRY(made(x));
     *out = arrive(x);
@@ -169,7 +169,8 @@ err exec_settle(struct exec *x, struct exec_result *out) {
 err exec_look_ahead(struct exec *x, struct exec_ahead *out) {
     struct late *l = x->late;
     *out = (struct exec_ahead){0};
-    if (!l || !l->due) return 0;
+    if (!l) return exec_quiet(x);
+    if (!l->due) return 0;
     late_begin(x);
     TRY(made(x));
     *out = (struct exec_ahead){l->theta, l->totals.loss, l->totals.norm};

@@ -43,6 +43,7 @@ static void wait_until(const struct exec *x, struct lane *l, const _Atomic u64 *
 static void wait_for(const struct exec *x, struct lane *l, const struct item *it) {
     for (u32 k = it->wait0; k < it->wait0 + it->nwait; k++)
         wait_until(x, l, &x->lane[x->wait[k].lane].done, x->serial << 32 | x->wait[k].count);
+    for (u32 k = 0; k < it->nbefore; k++) wait_until(x, l, &x->link[it->before[k]].arrived, x->trail_serial);
     for (u32 k = 0; k < it->nlink; k++) wait_until(x, l, &x->link[it->link[k]].arrived, x->serial);
 }
 
@@ -132,6 +133,7 @@ err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out
     x->usual = x->usual > 0 ? 0.9 * x->usual + 0.1 * took : took;
     if (x->comm) comm_deadline(x->comm, dmax(comm_patience(), 20 * x->usual));
     if (x->late) return 0;
+    trail_begin(x);
     struct totals t = exec_totals(x);
     x->pending = s->accumulate && t.finite;
     x->step = NULL;

@@ -78,6 +78,7 @@ static void emit(const struct train_job *j, const struct train_state *s, const s
 static err roll_back(const struct train_job *j, struct train_state *s, const struct progress *p) {
     const i64 bad = s->step + (j->late ? 0 : 1);
     char where[240] = "";
+    TRY(exec_quiet(p->exec));
     if (j->nonfinite) j->nonfinite(j->self, where);
     if (s->rollbacks > 0)
         return FAIL_AT(
@@ -221,6 +222,7 @@ static err look_around(const struct train_job *j, const struct train_state *s, s
     if (comm_size(j->comm) == 1) return 0;
     *seen = 0;
     if (--p->ask > 0) return 0;
+    TRY(exec_quiet(p->exec));
     TRY(comm_gather(j->comm, "stop", &mine, sizeof mine, all));
     f64 slowest = 1e-6;
     for (i32 k = 0; k < comm_size(j->comm); k++) {
