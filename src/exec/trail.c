@@ -5,7 +5,7 @@
  *     agent                      theta of 7: own out, others' in:   0    1    2   in the order in which layers come to them
  *
  * The same bits as if the step had waited, for what is read is what was written; only whoever looks at the weights between two
- * steps must ask for quiet.  All of a step's are posted before anything of the next one, so messages of a pair keep their order. */
+ * steps must ask for quiet.  Those of a step are posted before anything of the next one: messages of a pair keep their order. */
 #include "exec/bound.h"
 
 bool trail_has(const struct exec *x, const struct plan_message *m) {
