@@ -15,7 +15,7 @@
 #include "exec/bound.h"
 #include "model/layer.h"
 
-enum { SPIN = 2000 };
+enum { SPIN = 2000, LOOKS = 200 }; /* LOOKS: of the agent in a step, about, while workers compute */
 
 static inline void relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -132,6 +132,7 @@ err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out
     if (x->teams) pace_took(&x->pace, took);
     x->usual = x->usual > 0 ? 0.9 * x->usual + 0.1 * took : took;
     if (x->comm) comm_deadline(x->comm, dmax(comm_patience(), 20 * x->usual));
+    if (x->comm) comm_pace(x->comm, x->usual / LOOKS);
     if (x->late) return 0;
     trail_begin(x);
     struct totals t = exec_totals(x);
