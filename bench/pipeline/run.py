@@ -86,7 +86,8 @@ def page(args, rows):
                  f(low[m]) for m in ("overlap", "delay1") for f in (statistics.mean, min)), "",
              "What overlap cannot hide, whatever the program does: the gradient of the bottom layer is ready when backward ends, the norm needs "
              "all gradients, and the weights of the bottom layer are wanted when forward begins; and half of the messages, the weights, have "
-             "only the forward pass, a third of the step, to hide behind. delay1 has neither end."]
+             "only the forward pass, a third of the step, to hide behind. delay1 has neither end. Tc has the real cost of messages in it, of copying "
+             "them and of waiting for the slower rank, which delay1 hides too: hence an eta above 1."]
     pathlib.Path(args.out).write_text("\n".join(text) + "\n")
     print("\n".join(text[8:]))
 
