@@ -78,7 +78,7 @@ const char *comm_transport(const struct comm *c);
 const struct comm_member *comm_who(const struct comm *c, i32 rank);
 /* Longest wait for a message; 0 = comm_patience(). */
 void comm_deadline(struct comm *c, f64 seconds);
-/* A turn of comm_stuck in which nobody waits sleeps at least so long (half a millisecond at most): looks take cores from workers. */
+/* A turn of comm_stuck in which nobody waits sleeps at least so long (at most half a millisecond): a look costs a worker time. */
 void comm_pace(struct comm *c, f64 seconds);
 f64 comm_patience(void); /* 60 s, or what the environment variable STRETTO_DEADLINE says */
 /* What else is known of a rank that does not answer ("in phase train at step 812, 41 s ago"): asked once, for the message of

@@ -52,6 +52,9 @@ static err make_room(const struct exec *x, struct late *l) {
 err late_bind(struct exec *x) {
     struct late *l;
     if (x->pipe != PIPE_DELAY1) return 0;
+    if (x->comm && x->plan->slices > 0) /* rounds want the agent while it is on the step before */
+        return FAIL_AT(E401, "--pipeline", "--pipeline overlap   or   --parallel data_sync",
+                       "delay1 sends a step late, slices of time on several ranks meet within a step");
     ARENA_NEW(&x->arena, l, 1);
     ARENA_NEW(&x->arena, l->rank_of, x->plan->ngrain);
     l->rank = comm_rank(x->comm);

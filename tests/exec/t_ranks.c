@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "comm/comm.h"
 #include "exec/real.h"
+#include "exec/slices.h"
 
 enum { STEPS = 12, RANKS = 8 };
 static struct net net;
@@ -225,6 +226,32 @@ TEST(late_steps_tell_of_the_one_before) {
     done(&p, &plain);
 }
 
+/* Rounds between slices need the agent within the step, delay1 has it at the step before. */
+TEST(late_updates_of_slices_on_ranks_are_refused) {
+    static struct sliced s = {.W = 2, .T = 64, .P = 4, .I = 3, .H = 16, .L = 1, .cell = CELL_LSTM};
+    struct comm *comm[2];
+    struct machine m;
+    struct plan *p;
+    struct store store;
+    struct pool *pool;
+    struct exec *x;
+    sliced_net(&net, &s);
+    T_OK(machine_parse("host*2(cpu)", &m));
+    T_OK(comm_threads(2, comm));
+    T_OK(pool_new(1, &pool));
+    T_OK(plan_make(&(struct plan_request){.net = &net, .machine = &m, .B = sliced_rows(&s), .train = true,
+                                          .nstate = optim_find("sgd")->nstate, .parallel = "time", .slices = s.P}, &p));
+    T_OK(store_new(&net, optim_find("sgd"), &store));
+    T_FAILS(exec_bind_pipe(p, &net, kern_best(), pool, &store, comm[0], PIPE_DELAY1, &x), E401);
+    T_OK(exec_bind_pipe(p, &net, kern_best(), pool, &store, NULL, PIPE_DELAY1, &x)); /* a rank alone has none to wait for */
+    exec_free(x);
+    store_free(&store);
+    plan_free(p);
+    pool_free(pool);
+    comm_free(comm[0]);
+    comm_free(comm[1]);
+}
+
 static void same_bits(i32 B, const char *optim, i32 accumulate) {
     static const struct {
         i32 ranks, threads;
@@ -333,7 +360,8 @@ TEST(ranks_learn_of_one_that_failed) {
     done(&j, r);
 }
 
-T_MAIN(cmocka_unit_test(ranks_give_the_bits_of_one), cmocka_unit_test(ranks_keep_a_gradient_for_the_next_step),
+T_MAIN(cmocka_unit_test(late_updates_of_slices_on_ranks_are_refused),
+       cmocka_unit_test(ranks_give_the_bits_of_one), cmocka_unit_test(ranks_keep_a_gradient_for_the_next_step),
        cmocka_unit_test(ranks_give_the_bits_of_one_when_messages_are_late),
        cmocka_unit_test(late_updates_are_those_of_the_rule_on_any_ranks), cmocka_unit_test(late_steps_tell_of_the_one_before),
        cmocka_unit_test(ranks_whose_messages_go_wrong_all_end), cmocka_unit_test(ranks_learn_of_one_that_failed))
