@@ -11,6 +11,7 @@
 #   make bench-time                    one long series in slices of time: docs/time-parallel.md; BENCH=--realtime
 #   make soak N=100                    runs that are killed at random moments: docs/RESULTS-soak.md
 #   make bench-ranks                   steps on several ranks, beside DDP: docs/RESULTS-ranks.md
+#   make bench-pipeline                input, computing, messages one after another or at once: docs/RESULTS-pipeline.md
 #   make ladder                        which kernel got slower: ns, GF/s, instructions of each; ladder-baseline records them
 #   make install PREFIX=/usr/local     program, libraries, header, manual page, completions
 #   make docs                          pages that follow the tables (tools/docsync.py --write)
@@ -90,6 +91,11 @@ bench-ranks: release
 	bench/peers.sh
 	bench/ranks/run.py build/release $(BENCH)
 
+# Two ranks over a line that is emulated; BENCH="--realtime --turns 3".
+bench-pipeline: release
+	cmake --build build/release -j $(J) --target bench_pipeline
+	bench/pipeline/run.py build/release $(BENCH)
+
 ladder: release
 	cmake --build build/release -j $(J) --target bench_step
 	bench/kern/ladder.py build/release/bench/kern/bench_step
@@ -108,4 +114,4 @@ docs:
 clean:
 	rm -rf build/dev build/release build/asan build/tsan build/valgrind build/fuzz
 
-.PHONY: all release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks soak ladder ladder-baseline install docs clean
+.PHONY: all release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline soak ladder ladder-baseline install docs clean

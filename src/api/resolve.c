@@ -161,6 +161,20 @@ static err choose_loss(struct options *o) {
                    "--head %s and --loss %s do not go together", o->head, o->loss);
 }
 
+/* A gradient that is a step late, beside what else may be. */
+static err check_late(const struct options *o) {
+    if (strcmp(o->pipeline, "delay1") != 0) return 0;
+    if (o->accumulate > 1)
+        return FAIL_AT(E106, NULL, "--accumulate 1   or   --pipeline overlap",
+                       "--pipeline delay1 sends the sum of a step while the next one is computed, --accumulate %lld keeps it to "
+                       "add to it", (long long)o->accumulate);
+    if (o->slice_rounds > 0)
+        return FAIL_AT(E106, NULL, "--slice-rounds 0   or   --pipeline overlap",
+                       "--slice-rounds %lld begins slices where weights of steps ago left them, --pipeline delay1 moves weights "
+                       "a step late: nobody knows what both together do", (long long)o->slice_rounds);
+    return 0;
+}
+
 static err choose_rest(struct options *o) {
     static const struct opt_from by_epochs = {.rank = OPT_RANK_PRESET, .origin = "auto: --epochs is given"};
     if (opt_given(o, OPT_epochs) && !opt_given(o, OPT_steps)) TRY(opt_set_id(o, OPT_steps, "auto", &by_epochs));
@@ -171,6 +185,7 @@ static err choose_rest(struct options *o) {
         return FAIL_AT(E106, NULL, "--accumulate with a divisor of --batch",
                        "--batch %lld cannot be cut into --accumulate %lld equal parts", (long long)o->batch,
                        (long long)o->accumulate);
+    TRY(check_late(o));
     if (opt_is_auto(o, OPT_epochs) && opt_is_auto(o, OPT_steps)) TRY(resolve_i(o, OPT_steps, 300, "no preset"));
     if (opt_is_auto(o, OPT_stride)) TRY(resolve_i(o, OPT_stride, 1, "every origin"));
     return 0;
@@ -293,5 +308,8 @@ err resolve_forecast(struct options *o, const struct series *s, const struct eve
         event_note(ev, EVENT_NOTE,
                    "a loss at every row: an epoch is %lld window%s of %d rows; forecasts come from one walk over the rows",
                    (long long)n, n == 1 ? "" : "s", spec->context);
+    if (strcmp(o->pipeline, "delay1") == 0)
+        event_note(ev, EVENT_NOTE, "pipeline delay1: each update is that of the step before, so the model is not that of "
+                   "--pipeline overlap; it is the same for any number of ranks and threads");
     return resolve_slices(o, n, s->ntarget, ev, spec);
 }

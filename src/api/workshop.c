@@ -68,6 +68,8 @@ static err fill(const struct options *o, bool joins, struct workshop *w) {
     TRY(wisdom_open(w->machine->cpu, &w->wisdom));
     w->use.wisdom = &w->wisdom;
     w->use.parallel = o->parallel;
+    w->use.pipe = strcmp(o->pipeline, "linear") == 0 ? PIPE_LINEAR :
+                  strcmp(o->pipeline, "delay1") == 0 ? PIPE_DELAY1 : PIPE_OVERLAP;
     w->use.deterministic = o->deterministic;
     return pool_new(w->machine->ndevice, &w->use.pool);
 }

@@ -31,6 +31,7 @@ struct comm {
     i32 rank, size;
     f64 deadline, waited, since; /* seconds without a message; since: when that was looked at last */
     f64 idle;            /* since the last message */
+    f64 pace;            /* least nap where nobody waits, seconds */
     comm_hint *hint;
     void *knows; /* its self */
     u64 serial;          /* of small collectives */
@@ -63,6 +64,8 @@ f64 comm_patience(void) {
 }
 
 void comm_deadline(struct comm *c, f64 seconds) { c->deadline = seconds > 0 ? seconds : comm_patience(); }
+
+void comm_pace(struct comm *c, f64 seconds) { c->pace = seconds; }
 
 void comm_set_hint(struct comm *c, comm_hint *hint, void *self) {
     if (!c) return;
@@ -182,7 +185,8 @@ err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting) {
     }
     TRY(other_gave_up(c));
     if (c->waited > c->deadline) return late(c, waiting);
-    const f64 nap = dmax(NAP_NS, dmin(NAP_MOST_NS, 1e9 * c->idle / NAP_SHARE));
+    const f64 least = waiting ? NAP_NS : dmax(NAP_NS, dmin(NAP_MOST_NS, 1e9 * c->pace));
+    const f64 nap = dmax(least, dmin(NAP_MOST_NS, 1e9 * c->idle / NAP_SHARE));
     nanosleep(&(struct timespec){.tv_nsec = (long)nap}, NULL);
     return 0;
 }

@@ -51,10 +51,11 @@ struct comm_member {
 
 /* Ranks as threads of this process: out[size], one each, all to be freed. */
 err comm_threads(i32 size, struct comm **out);
-/* The same over a transport that goes wrong, for tests: every message late by up to `delay` seconds; the drop-th message of
- * `rank` lost, the swap-th behind the next one, a failure at the die-th (0 = none; a rank counts what it sends from 1 on). */
+/* Over a transport that goes wrong, for tests: every message late by up to `delay` seconds; the drop-th message of `rank` lost,
+ * the swap-th behind the next one, a failure at the die-th (0 = none; a rank counts what it sends from 1 on).  Or one that is
+ * only slow, as a network is: `lag` seconds a message, `rate` bytes per second from each rank to each (0 = any). */
 struct comm_fault {
-    f64 delay;
+    f64 delay, lag, rate;
     u64 seed, drop, swap, die;
     i32 rank;
 };
@@ -82,6 +83,8 @@ const char *comm_transport(const struct comm *c);
 const struct comm_member *comm_who(const struct comm *c, i32 rank);
 /* Longest wait for a message; 0 = comm_patience(). */
 void comm_deadline(struct comm *c, f64 seconds);
+/* A turn of comm_stuck in which nobody waits sleeps at least so long (at most half a millisecond): a look costs a worker time. */
+void comm_pace(struct comm *c, f64 seconds);
 f64 comm_patience(void); /* 60 s, or what the environment variable STRETTO_DEADLINE says */
 /* What else is known of a rank that does not answer ("in phase train at step 812, 41 s ago"): asked once, for the message of
  * E801; leaves text empty where nothing is.  Called on the agent's thread. */

@@ -1,6 +1,9 @@
 /* faulty.c - a transport that is as bad as one wishes: for tests of what stands above it.
  *
  *     agent --send--> [ held until due, in order ] --> the transport inside        delay   every message, a random time
+ *                                                                                  rate    as on a line to each rank of so many
+ *                                                                                          bytes per second, one after another
+ *                                                                                  lag     every message, so long on its way
  *                                                                                  drop    the n-th never goes out
  *                                                                                  swap    the n-th and the next change places
  *                                                                                  die     at the n-th this rank fails
@@ -20,6 +23,7 @@ struct faulty {
     i32 rank;
     u64 sent;
     u64 *asked, *gone; /* [size][channels] messages to a rank that it was asked for, and that went out */
+    f64 *line;         /* [size] when the line to a rank is free again */
     struct comm_message *late; /* swapped: goes out after the next one */
 };
 
@@ -27,10 +31,14 @@ struct faulty {
 enum { STATE = 6, PLACE = 7 };
 enum { HELD = 1, OUT, LOST };
 
-static i32 line(const struct comm_message *m) { return m->peer * COMM_CHANNELS + m->channel; }
+static i32 way(const struct comm_message *m) { return m->peer * COMM_CHANNELS + m->channel; }
 
-static f64 when(const struct faulty *f) {
-    return clock_now() + f->fault.delay * (f64)rng_uniform(f->fault.seed, RNG_TEST, (u32)f->rank, f->sent);
+/* The line is held while the bytes go through; the lag comes on top, and holds up nobody. */
+static f64 when(struct faulty *f, const struct comm_message *m) {
+    const f64 now = clock_now(), late = f->fault.delay * (f64)rng_uniform(f->fault.seed, RNG_TEST, (u32)f->rank, f->sent);
+    f64 *line = &f->line[m->peer];
+    if (f->fault.rate > 0) *line = dmax(*line, now) + m->head.bytes / f->fault.rate;
+    return dmax(now, *line) + f->fault.lag + late;
 }
 
 static bool hits(const struct faulty *f, u64 n) { return n != 0 && f->sent == n && f->rank == f->fault.rank; }
@@ -40,9 +48,9 @@ static err send_(void *self, struct comm_message *m) {
     f64 due;
     f->sent++;
     if (hits(f, f->fault.die)) return FAIL(E801, "rank %d was told to die at message %llu", f->rank, (unsigned long long)f->sent);
-    due = when(f);
+    due = when(f, m);
     m->inside[STATE] = hits(f, f->fault.drop) ? LOST : HELD;
-    m->inside[PLACE] = f->asked[line(m)]++;
+    m->inside[PLACE] = f->asked[way(m)]++;
     memcpy(&m->inside[0], &due, sizeof due);
     if (hits(f, f->fault.swap)) f->late = m;
     return 0;
@@ -56,7 +64,7 @@ static err recv_(void *self, struct comm_message *m) {
 
 static err go(struct faulty *f, struct comm_message *m) {
     m->inside[STATE] = OUT;
-    f->gone[line(m)]++;
+    f->gone[way(m)]++;
     return f->inside->send(f->end, m);
 }
 
@@ -65,8 +73,8 @@ static err try_go(struct faulty *f, struct comm_message *m) {
     f64 due;
     memcpy(&due, &m->inside[0], sizeof due);
     if (clock_now() < due || m == f->late) return 0;
-    const bool overtakes = f->late && line(f->late) == line(m) && m->inside[PLACE] == f->late->inside[PLACE] + 1;
-    if (f->gone[line(m)] != m->inside[PLACE] - (overtakes ? 1 : 0)) return 0;
+    const bool overtakes = f->late && way(f->late) == way(m) && m->inside[PLACE] == f->late->inside[PLACE] + 1;
+    if (f->gone[way(m)] != m->inside[PLACE] - (overtakes ? 1 : 0)) return 0;
     struct comm_message *late = f->late;
     if (overtakes) f->late = NULL;
     TRY(go(f, m));
@@ -100,6 +108,7 @@ static void close_(void *self, bool well) {
     f->inside->close(f->end, well);
     mem_free(f->asked);
     mem_free(f->gone);
+    mem_free(f->line);
     mem_free(f);
 }
 
@@ -117,7 +126,8 @@ static err wrap(const struct transport *t, void *end, i32 rank, i32 size, const 
     if (f) *f = (struct faulty){.inside = t, .end = end, .rank = rank, .fault = *(const struct comm_fault *)fault};
     if (f) f->asked = mem_alloc((size_t)size * COMM_CHANNELS * sizeof *f->asked);
     if (f) f->gone = mem_alloc((size_t)size * COMM_CHANNELS * sizeof *f->gone);
-    if (f && f->asked && f->gone) return comm_new(&faulty, f, rank, size, out);
+    if (f) f->line = mem_alloc((size_t)size * sizeof *f->line);
+    if (f && f->asked && f->gone && f->line) return comm_new(&faulty, f, rank, size, out);
     if (f) close_(f, false);
     else t->close(end, false);
     return -E601;

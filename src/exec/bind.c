@@ -117,6 +117,8 @@ static err bind_buffers(struct exec *x) {
     r->theta = x->store->theta;
     r->derived = x->store->derived;
     r->train = p->train;
+    x->sums.grad = r->grad;
+    x->sums.loss = r->loss;
     return 0;
 }
 
@@ -140,14 +142,14 @@ static void group_merges(struct exec *x, struct lane *l) {
  * already. */
 static u32 waits_of(struct exec *x, u32 lane, const struct task *t, const u32 *place, u32 *need, u32 *have, u32 nwait) {
     const struct plan *p = x->plan;
-    for (u32 w = 0; w < x->nlane; w++) need[w] = 0;
+    for (u32 w = 0; w < x->nlist; w++) need[w] = 0;
     for (u32 k = t->dep0; k < t->dep0 + t->ndep; k++) {
         u32 from = p->dep[k], w = exec_lane_of(x, &p->task[from]);
         if (!exec_is_ours(x, &p->task[from])) continue; /* a message brings what it wrote */
         if (w != lane && place[from] + 1 > need[w]) need[w] = place[from] + 1;
     }
     u32 n = 0;
-    for (u32 w = 0; w < x->nlane; w++) {
+    for (u32 w = 0; w < x->nlist; w++) {
         if (need[w] <= have[w]) continue;
         have[w] = need[w];
         x->wait[nwait + n++] = (struct wait){w, need[w]};
@@ -209,13 +211,14 @@ static err bind_lane(struct exec *x, u32 w, const u32 *place, u32 *need, u32 *nw
     struct lane *l = &x->lane[w];
     u32 *have;
     ARENA_NEW(&x->arena, l->item, l->n + 1);
-    ARENA_NEW(&x->arena, have, x->nlane);
+    ARENA_NEW(&x->arena, have, x->nlist);
     for (u32 i = 0; i < p->ntask; i++) {
         if (!exec_is_ours(x, &p->task[i]) || exec_lane_of(x, &p->task[i]) != w) continue;
         struct item *it = &l->item[place[i]];
         *it = (struct item){.task = i, .wait0 = *nwait, .run = 1};
         it->nwait = waits_of(x, w, &p->task[i], place, need, have, *nwait);
         *nwait += it->nwait;
+        if (p->task[i].kind == TASK_FWD || p->task[i].kind == TASK_BWD) l->ncompute = place[i] + 1;
     }
     return 0;
 }
@@ -230,18 +233,20 @@ static err bind_lanes(struct exec *x) {
     for (u32 i = 0; i < p->ntask; i++)
         x->teams = x->teams || (p->task[i].members > 1 && !x->alone && !op_is_chain(&x->net->op[p->task[i].op]));
     pace_begin(&x->pace);
-    ARENA_NEW(&x->arena, x->lane, x->nlane);
+    TRY(late_bind(x));
+    x->nlist = x->nlane + (x->late ? 1 : 0);
+    ARENA_NEW(&x->arena, x->lane, x->nlist);
     ARENA_NEW(&x->arena, place, p->ntask + 1);
-    ARENA_NEW(&x->arena, need, x->nlane);
+    ARENA_NEW(&x->arena, need, x->nlist);
     i64 most = 0;
     for (u32 i = 0; i < p->ntask; i++) {
         if (exec_is_ours(x, &p->task[i])) place[i] = x->lane[exec_lane_of(x, &p->task[i])].n++;
-        most += lmin(p->task[i].ndep, x->nlane);
+        most += lmin(p->task[i].ndep, x->nlist);
     }
     ARENA_NEW(&x->arena, x->wait, most + 1);
-    for (u32 w = 0; w < x->nlane; w++) TRY(bind_lane(x, w, place, need, &nwait));
+    for (u32 w = 0; w < x->nlist; w++) TRY(bind_lane(x, w, place, need, &nwait));
     TRY(exchange_bind(x, place));
-    for (u32 w = 0; w < x->nlane; w++) group_merges(x, &x->lane[w]);
+    for (u32 w = 0; w < x->nlist; w++) group_merges(x, &x->lane[w]);
     return 0;
 }
 
@@ -263,6 +268,11 @@ err exec_bind(const struct plan *p, const struct net *n, const struct kern *k, s
 
 err exec_bind_rank(const struct plan *p, const struct net *n, const struct kern *k, struct pool *pool, struct store *store,
                    struct comm *comm, struct exec **out) {
+    return exec_bind_pipe(p, n, k, pool, store, comm, PIPE_OVERLAP, out);
+}
+
+err exec_bind_pipe(const struct plan *p, const struct net *n, const struct kern *k, struct pool *pool, struct store *store,
+                   struct comm *comm, enum exec_pipe pipe, struct exec **out) {
     *out = NULL;
     TRY(check(p, n, store));
     struct exec *x = mem_alloc(sizeof *x);
@@ -273,6 +283,7 @@ err exec_bind_rank(const struct plan *p, const struct net *n, const struct kern 
     x->pool = pool;
     x->store = store;
     x->comm = comm_size(comm) > 1 ? comm : NULL;
+    x->pipe = p->train ? pipe : PIPE_OVERLAP;
     err e = bind_buffers(x);
     if (e == 0) e = bind_lanes(x);
     if (e == 0) e = bind_chains(x);
@@ -288,6 +299,7 @@ err exec_bind_rank(const struct plan *p, const struct net *n, const struct kern 
 void exec_free(struct exec *x) {
     if (!x) return;
     for (u32 w = 0; x->lane && w < x->nlane; w++) mem_free(x->lane[w].ring);
+    late_free(x);
     mem_free(x->block);
     arena_free(&x->arena);
     mem_free(x);
@@ -299,11 +311,11 @@ i64 exec_bytes(const struct exec *x) {
     i64 store = (s->ntheta * (1 + (x->plan->train ? states : 0)) + s->nderived) * 4;
     i64 rings = 0;
     for (u32 w = 0; w < x->nlane; w++) rings += x->lane[w].ring ? TRACE_RING * (i64)sizeof(struct record) : 0;
-    return x->block_bytes + x->arena.used + (i64)sizeof *x + store + rings;
+    return x->block_bytes + late_bytes(x) + x->arena.used + (i64)sizeof *x + store + rings;
 }
 
 const f32 *exec_buf(const struct exec *x, i32 buf) { return x->buf[buf]; }
-const f32 *exec_grad(const struct exec *x) { return x->run.grad; }
+const f32 *exec_grad(const struct exec *x) { return x->sums.grad; }
 const struct chain_trace *exec_chain(const struct exec *x, i32 op, bool backward) {
     return x->chain[op][backward] ? &x->chain[op][backward]->trace : NULL;
 }

@@ -24,6 +24,7 @@ struct item {
     u32 task;
     u32 wait0, nwait;
     u32 nlink, *link; /* messages that must have come, or gone */
+    u32 nbefore, *before; /* the same of the step before (trail.c) */
     u32 run; /* merges of one range that are done together, block by block: this one and run - 1 after it */
 };
 
@@ -31,6 +32,7 @@ struct item {
 struct link {
     struct plan_message plan;
     struct comm_message m;
+    bool trails;        /* goes while the next step is computed */
     struct wait *ready; /* [nready] what lanes must have done before */
     u32 nready;
     _Alignas(64) _Atomic u64 arrived; /* the step in which it was done last */
@@ -53,11 +55,28 @@ struct lane {
     _Alignas(64) _Atomic u64 done; /* step << 32 | items done */
     _Atomic bool waits;            /* for another lane, or a message; not set for short waits */
     _Alignas(64) struct item *item;
-    u32 n;
+    u32 n, ncompute; /* ncompute: up to the last forward or backward task */
     u32 nrecord;         /* records written so far, modulo nothing */
     struct record *ring; /* [TRACE_RING], NULL = off */
 };
 enum { TRACE_RING = 4096, MERGE_BLOCK = 4096 };
+
+/* Loss and gradient norm of the step, from the partial sums in their fixed order: the same number on every worker. */
+struct totals {
+    f64 loss, norm;
+    bool finite;
+};
+
+/* What merges between ranks, the norm and the update work on: the gradient of this step, or of the one before (late.c). */
+struct sums {
+    f32 *grad;
+    f64 *loss;
+    f32 loss_scale;
+    struct optim_hyper hyper;
+    f64 clip;
+    bool accumulate;
+    u64 serial; /* of the step */
+};
 
 struct exec {
     const struct plan *plan;
@@ -84,6 +103,7 @@ struct exec {
     f64 usual;             /* seconds of a step, smoothed: what a deadline is a multiple of */
     struct lane *lane;
     u32 nlane;
+    u32 nlist; /* lanes, and behind them the late list where there is one (late.c) */
     bool alone; /* member 0 of a team does the whole op, the others nothing: fewer lanes than devices, or pace says so */
     bool apart; /* alone, it does the members' rows of chains one after another (exec_apart) */
     bool rounds; /* chains are shared with other ranks */
@@ -92,6 +112,11 @@ struct exec {
     struct wait *wait;
     u64 serial; /* number of this step, from 1 */
     const struct exec_step *step;
+    struct sums sums;
+    enum exec_pipe pipe;
+    bool trailing;     /* links that trail are under way, of step trail_serial */
+    u64 trail_serial;
+    struct late *late; /* NULL unless PIPE_DELAY1 */
     struct chain_solver *chain[NET_OPS][2]; /* forward and backward of ops whose rows are slices of time; NULL = none */
     bool skip[NET_OPS]; /* loss ops whose target is not bound (forward plans) */
     bool pending;       /* gradient of the step before is kept: this one adds to it */
@@ -99,11 +124,6 @@ struct exec {
     f64 epoch; /* clock at bind */
 };
 
-/* Loss and gradient norm of the step, from the partial sums in their fixed order: the same number on every worker. */
-struct totals {
-    f64 loss, norm;
-    bool finite;
-};
 struct totals exec_totals(const struct exec *x);
 
 /* exchange.c: tasks of this rank; messages of a step. */
@@ -115,9 +135,29 @@ err exchange_bind(struct exec *x, const u32 *place); /* place: of each task in i
 void exchange_begin(struct exec *x);
 bool exchange_round(void *exec, struct comm_message *m, i32 n); /* a chain_pass */
 err exchange_end(struct exec *x);
+void exchange_aim(struct exec *x); /* messages are of what x->sums says now */
+
+/* trail.c: weights that come while the next step is computed. */
+bool trail_has(const struct exec *x, const struct plan_message *m);
+bool trail_holds(const struct exec *x, const struct link *l, u32 task); /* it is waited for by the task of the step after */
+void trail_begin(struct exec *x);
+err trail_some(struct exec *x, bool *moved, u32 *left, const struct comm_message **waiting);
+bool exchange_touches(const struct exec *x, u32 task, const struct plan_message *m, bool writing);
+
+/* late.c: delay1. */
+err late_bind(struct exec *x);
+void late_free(struct exec *x);
+i64 late_bytes(const struct exec *x);
+bool late_has(const struct exec *x, const struct task *t); /* it is done in the step that follows */
+f32 *late_theta(const struct exec *x);                     /* where the update writes; NULL = into the weights */
+u32 late_some(struct exec *x, bool *moved); /* does what can be done now; the number of items that are left */
+void late_begin(struct exec *x);
+err late_end(struct exec *x, struct exec_result *out);
+struct exec_result exec_result_of(const struct totals *t);
+void exec_sums(struct exec *x, const struct exec_step *s); /* x->sums is of this step */
 
 void exec_task(struct exec *x, const struct task *t);              /* task.c: run one task */
-void exec_merges(struct exec *x, const struct item *first, u32 n); /* merges of one range together */
+void exec_merges(struct exec *x, f32 *grad, const struct item *first, u32 n); /* merges of one range together */
 void exec_work(void *exec, i32 worker);                            /* sched.c: what a worker does in a step */
 f64 exec_clock(void);
 void trace_add(struct exec *x, struct lane *l, u32 task, f64 t0, f64 t1);

@@ -24,6 +24,7 @@ bool exec_is_ours(const struct exec *x, const struct task *t) {
 
 /* Copies of weights that another rank's device makes there are made here by whoever has that number. */
 u32 exec_lane_of(const struct exec *x, const struct task *t) {
+    if (late_has(x, t)) return x->nlane;
     u32 device = t->device;
     return (device >= x->device0 ? device - x->device0 : device) % x->nlane;
 }
@@ -53,15 +54,15 @@ static void *place_of(const struct exec *x, const struct plan_message *m, i64 lo
     *size = b->kind == PBUF_NORM || b->kind == PBUF_LOSS ? 8 : 4;
     switch (b->kind) {
         case PBUF_GRAD:
-            return x->run.grad + b->index * x->plan->ntheta + lo;
+            return x->sums.grad + b->index * x->plan->ntheta + lo;
         case PBUF_THETA:
-            return x->store->theta + lo;
+            return (late_theta(x) ? late_theta(x) : x->store->theta) + lo;
         case PBUF_STATE:
             return x->store->state[b->index] + lo;
         case PBUF_NORM:
             return x->norm + lo;
         default:
-            return x->run.loss + lo;
+            return x->sums.loss + lo;
     }
 }
 
@@ -72,7 +73,7 @@ static void name_of(const struct exec *x, const struct plan_message *m, char *ou
     snprintf(out, COMM_NAME, b->kind == PBUF_GRAD || b->kind == PBUF_STATE ? "%s.%d" : "%s", what, b->index);
 }
 
-static bool touches(const struct exec *x, u32 task, const struct plan_message *m, bool writing) {
+bool exchange_touches(const struct exec *x, u32 task, const struct plan_message *m, bool writing) {
     const struct task *t = &x->plan->task[task];
     for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
         const struct use *u = &x->plan->use[k];
@@ -85,15 +86,15 @@ static bool touches(const struct exec *x, u32 task, const struct plan_message *m
 /* What lanes must have done before the link may go: of each lane the last item that matters. */
 static err ready_of(struct exec *x, struct link *l, const struct plan_message *m, const u32 *place) {
     u32 *need;
-    ARENA_NEW(&x->arena, need, x->nlane);
+    ARENA_NEW(&x->arena, need, x->nlist);
     for (u32 i = 0; i <= m->after && i < x->plan->ntask; i++) {
         if (!exec_is_ours(x, &x->plan->task[i])) continue;
-        bool matters = l->m.sends ? i == m->after : i < m->after && touches(x, i, m, false);
+        bool matters = l->m.sends ? i == m->after : i < m->after && exchange_touches(x, i, m, false);
         u32 lane = exec_lane_of(x, &x->plan->task[i]);
         if (matters && place[i] + 1 > need[lane]) need[lane] = place[i] + 1;
     }
-    ARENA_NEW(&x->arena, l->ready, x->nlane);
-    for (u32 w = 0; w < x->nlane; w++)
+    ARENA_NEW(&x->arena, l->ready, x->nlist);
+    for (u32 w = 0; w < x->nlist; w++)
         if (need[w] > 0) l->ready[l->nready++] = (struct wait){w, need[w]};
     return 0;
 }
@@ -104,6 +105,7 @@ static err add(struct exec *x, const struct plan_message *m, u32 number, i64 lo,
     l->plan = *m;
     l->plan.lo = lo;
     l->plan.hi = hi;
+    l->trails = trail_has(x, m);
     l->m.sends = m->from == comm_rank(x->comm);
     l->m.peer = l->m.sends ? m->to : m->from;
     l->m.data = place_of(x, m, lo, &size);
@@ -139,17 +141,23 @@ static err make_links(struct exec *x, const u32 *place) {
 /* Links that an item waits for: what it looks at is on its way in, or what it writes is on its way out. */
 static err item_links(struct exec *x, struct item *it) {
     for (i32 pass = 0; pass < 2; pass++) {
-        u32 n = 0;
+        u32 n = 0, before = 0;
         for (u32 k = 0; k < x->nlink; k++) {
             const struct link *l = &x->link[k];
-            if (l->plan.when != MESSAGE_STEP || l->plan.after >= it->task) continue;
-            if (!touches(x, it->task, &l->plan, l->m.sends)) continue;
+            if (trail_holds(x, l, it->task)) {
+                if (pass) it->before[before] = k;
+                before++;
+            }
+            if (l->trails || l->plan.when != MESSAGE_STEP || l->plan.after >= it->task) continue;
+            if (!exchange_touches(x, it->task, &l->plan, l->m.sends)) continue;
             if (pass) it->link[n] = k;
             n++;
         }
         it->nlink = n;
-        if (n == 0) return 0;
-        if (pass == 0) ARENA_NEW(&x->arena, it->link, n);
+        it->nbefore = before;
+        if (n == 0 && before == 0) return 0;
+        if (pass == 0) ARENA_NEW(&x->arena, it->link, n + 1);
+        if (pass == 0) ARENA_NEW(&x->arena, it->before, before + 1);
     }
     return 0;
 }
@@ -157,9 +165,14 @@ static err item_links(struct exec *x, struct item *it) {
 err exchange_bind(struct exec *x, const u32 *place) {
     if (!x->comm) return 0;
     TRY(make_links(x, place));
-    for (u32 w = 0; w < x->nlane; w++)
+    for (u32 w = 0; w < x->nlist; w++)
         for (u32 i = 0; i < x->lane[w].n; i++) TRY(item_links(x, &x->lane[w].item[i]));
     return 0;
+}
+
+void exchange_aim(struct exec *x) {
+    i64 size;
+    for (u32 k = 0; k < x->nlink; k++) x->link[k].m.data = place_of(x, &x->link[k].plan, x->link[k].plan.lo, &size);
 }
 
 /* ------------------------------------------------------------------ inside a task ------------------------------------------- */
@@ -199,12 +212,22 @@ static err look_at_round(struct exec *x, bool *moved, const struct comm_message 
 /* ------------------------------------------------------------------ running ------------------------------------------------- */
 
 static bool in_this_step(const struct exec *x, const struct link *l) {
-    return l->plan.when == MESSAGE_STEP || (l->plan.when == MESSAGE_KEEP && x->step->accumulate);
+    if (l->trails) return false;
+    return l->plan.when == MESSAGE_STEP || (l->plan.when == MESSAGE_KEEP && x->sums.accumulate);
+}
+
+static bool computes(const struct exec *x) {
+    for (u32 w = 0; w < x->nlane; w++) {
+        const struct lane *l = &x->lane[w];
+        if (atomic_load_explicit(&l->done, memory_order_acquire) < (x->serial << 32 | l->ncompute)) return true;
+    }
+    return false;
 }
 
 static bool is_ready(const struct exec *x, const struct link *l) {
+    if (x->pipe == PIPE_LINEAR && computes(x)) return false;
     for (u32 k = 0; k < l->nready; k++) {
-        u64 want = x->serial << 32 | l->ready[k].count;
+        u64 want = x->sums.serial << 32 | l->ready[k].count;
         if (atomic_load_explicit(&x->lane[l->ready[k].lane].done, memory_order_acquire) < want) return false;
     }
     return true;
@@ -218,14 +241,14 @@ static err look(struct exec *x, struct link *l, bool gathering, bool *moved) {
             *held = true; /* those behind it keep their places */
             return 0;
         }
-        l->m.head.serial = x->serial;
+        l->m.head.serial = x->sums.serial;
         TRY(comm_post(x->comm, &l->m));
         *moved = true;
     }
     TRY(comm_test(x->comm, &l->m, &done));
     if (!done) return 0;
     *moved = true;
-    atomic_store_explicit(&l->arrived, x->serial, memory_order_release);
+    atomic_store_explicit(&l->arrived, x->sums.serial, memory_order_release);
     return 0;
 }
 
@@ -248,11 +271,13 @@ static bool may_ask(const struct exec *x) {
 }
 
 static err walk(struct exec *x, bool gathering) {
-    for (u32 k = 0; k < x->nlink; k++) x->link[k].m.started = x->link[k].m.done = false;
+    for (u32 k = 0; k < x->nlink; k++)
+        if (!x->link[k].trails) x->link[k].m.started = x->link[k].m.done = false;
     for (;;) {
         const struct comm_message *waiting = NULL, *asked = NULL;
         bool moved = false;
-        u32 left = !gathering && may_ask(x);
+        u32 left = gathering ? 0 : may_ask(x) + late_some(x, &moved);
+        TRY(trail_some(x, &moved, &left, &waiting));
         TRY(look_at_round(x, &moved, &asked));
         memset(x->pair_waits, 0, 2 * (size_t)comm_size(x->comm) * sizeof *x->pair_waits);
         for (u32 k = 0; k < x->nlink; k++) {

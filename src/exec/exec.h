@@ -29,6 +29,15 @@ err exec_bind_rank(const struct plan *p, const struct net *n, const struct kern 
                    struct comm *comm, struct exec **out);
 /* Rows of the batch that this process's tasks look at, [*b0, *b1): all of them where there is one rank. */
 void exec_rows(const struct exec *x, i32 *b0, i32 *b1);
+/* When ranks send each other what: while they compute, after it, or (delay1) while they compute the next step, which then has the
+ * weights that the update of the step before has not reached yet.  OVERLAP and LINEAR have the same bits, DELAY1 has others: any
+ * number of ranks and threads the same ones, one included. */
+enum exec_pipe { PIPE_OVERLAP, PIPE_LINEAR, PIPE_DELAY1 };
+err exec_bind_pipe(const struct plan *p, const struct net *n, const struct kern *k, struct pool *pool, struct store *store,
+                   struct comm *comm, enum exec_pipe pipe, struct exec **out);
+/* With ranks, and PIPE_OVERLAP, weights that others moved may still be on their way when a step returns: the next one waits for
+ * those of a layer when it comes to it.  Whoever else looks at the store, or sends something himself, asks for quiet before. */
+err exec_quiet(struct exec *x);
 err exec_gather(struct exec *x); /* the whole optimiser state to rank 0; all ranks call it */
 void exec_free(struct exec *x);
 
@@ -47,9 +56,20 @@ struct exec_result {
     f64 loss;      /* sum of losses * loss_scale */
     f64 grad_norm; /* before clipping; 0 for a forward plan */
     bool finite;   /* loss and norm are finite; when false the update was not made */
+    bool none;     /* delay1: there was no step before, nothing is known of this one yet; else all is of the step before */
 };
 
 err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out);
+/* Quiet, and with delay1 the update that is due: the weights are those after all steps; out as of exec_step. */
+err exec_settle(struct exec *x, struct exec_result *out);
+/* The same, but the step to come still has the weights as they are, for whoever wants to go on as if nobody had looked: state is
+ * after the update, theta the weights that go with it (lent until the next call of exec); NULL = no update is due. */
+struct exec_ahead {
+    const f32 *theta;
+    f64 loss, norm;
+};
+err exec_look_ahead(struct exec *x, struct exec_ahead *out);
+void exec_set_ahead(struct exec *x, const struct exec_ahead *a); /* what was due is forgotten; go on from this */
 const f32 *exec_buf(const struct exec *x, i32 buf); /* a buffer of the net after the step: [T][B][Fp] */
 const f32 *exec_grad(const struct exec *x);         /* [ntheta] merged gradient of the last training step */
 /* After a step that was not finite: the first place, in order of the ops, where a number is not, e.g. `input "x": row 7, step 1,

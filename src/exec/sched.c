@@ -15,7 +15,7 @@
 #include "exec/bound.h"
 #include "model/layer.h"
 
-enum { SPIN = 2000 };
+enum { SPIN = 2000, LOOKS = 200 }; /* LOOKS: of the agent in a step, about, while workers compute */
 
 static inline void relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -43,6 +43,7 @@ static void wait_until(const struct exec *x, struct lane *l, const _Atomic u64 *
 static void wait_for(const struct exec *x, struct lane *l, const struct item *it) {
     for (u32 k = it->wait0; k < it->wait0 + it->nwait; k++)
         wait_until(x, l, &x->lane[x->wait[k].lane].done, x->serial << 32 | x->wait[k].count);
+    for (u32 k = 0; k < it->nbefore; k++) wait_until(x, l, &x->link[it->before[k]].arrived, x->trail_serial);
     for (u32 k = 0; k < it->nlink; k++) wait_until(x, l, &x->link[it->link[k]].arrived, x->serial);
 }
 
@@ -53,7 +54,7 @@ static void walk_lane(struct exec *x, struct lane *l) {
         f64 t0 = x->trace ? exec_clock() : 0;
         const struct task *t = &x->plan->task[it->task];
         if (t->kind == TASK_MERGE)
-            exec_merges(x, it, it->run);
+            exec_merges(x, x->run.grad, it, it->run);
         else
             exec_task(x, t);
         if (x->trace) trace_add(x, l, it->task, t0, exec_clock());
@@ -103,7 +104,20 @@ static err bind_inputs(struct exec *x, const struct exec_step *s) {
     return 0;
 }
 
+void exec_sums(struct exec *x, const struct exec_step *s) {
+    x->sums.loss_scale = s->loss_scale;
+    x->sums.hyper = s->hyper;
+    x->sums.clip = s->clip;
+    x->sums.accumulate = s->accumulate;
+    x->sums.serial = x->serial;
+}
+
+struct exec_result exec_result_of(const struct totals *t) {
+    return (struct exec_result){.loss = t->loss, .grad_norm = t->norm, .finite = t->finite};
+}
+
 err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out) {
+    if (x->late && s->accumulate) return FAIL(E1, "a gradient that is kept for the next step cannot be late too");
     TRY(bind_inputs(x, s));
     x->serial++;
     x->step = s;
@@ -115,20 +129,25 @@ err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out
     const bool timed = x->teams || x->comm;
     const f64 t0 = timed ? exec_clock() : 0;
     if (x->teams) x->alone = x->pace.alone;
-    exchange_begin(x);
+    if (!x->late) exec_sums(x, s);
+    x->late ? late_begin(x) : exchange_begin(x);
     if (x->nlane == 1)
         exec_work(x, 0);
     else
         pool_run(x->pool, exec_work, x);
-    TRY(exchange_end(x));
+    if (x->late) TRY(late_end(x, out));
+    else TRY(exchange_end(x));
     const f64 took = timed ? exec_clock() - t0 : 0;
     if (x->teams) pace_took(&x->pace, took);
     x->usual = x->usual > 0 ? 0.9 * x->usual + 0.1 * took : took;
     if (x->comm) comm_deadline(x->comm, dmax(comm_patience(), 20 * x->usual));
+    if (x->comm) comm_pace(x->comm, x->usual / LOOKS);
+    if (x->late) return 0;
+    trail_begin(x);
     struct totals t = exec_totals(x);
     x->pending = s->accumulate && t.finite;
     x->step = NULL;
-    *out = (struct exec_result){.loss = t.loss, .grad_norm = t.norm, .finite = t.finite};
+    *out = exec_result_of(&t);
     return 0;
 }
 

@@ -12,8 +12,8 @@ struct totals exec_totals(const struct exec *x) {
     struct totals t = {0};
     bool has_loss = false;
     for (i32 l = 0; l < x->net->nop; l++) has_loss = has_loss || (x->net->op[l].out < 0 && !x->skip[l]);
-    for (i32 g = 0; has_loss && g < x->run.ngrain; g++) t.loss += x->run.loss[g];
-    t.loss *= (f64)x->run.loss_scale;
+    for (i32 g = 0; has_loss && g < x->run.ngrain; g++) t.loss += x->sums.loss[g];
+    t.loss *= (f64)x->sums.loss_scale;
     f64 sum = 0;
     for (i64 i = 0; i < x->nnorm; i++) sum += x->norm[i];
     t.norm = sqrt(sum);
@@ -62,17 +62,20 @@ static void zero(struct exec *x, const struct task *t) {
 
 static void norm(struct exec *x, const struct task *t) {
     i64 block = x->plan->norm_block;
-    for (i64 at = t->lo; at < t->hi; at += block) x->norm[at / block] = x->kern->sumsq(lmin(block, t->hi - at), x->run.grad + at);
+    const f32 *grad = x->sums.grad;
+    for (i64 at = t->lo; at < t->hi; at += block) x->norm[at / block] = x->kern->sumsq(lmin(block, t->hi - at), grad + at);
 }
 
 static void update(struct exec *x, const struct task *t) {
     struct totals sum = exec_totals(x);
-    if (!sum.finite || x->step->accumulate) return;
-    struct optim_hyper h = x->step->hyper;
-    h.grad_scale = (f32)clip_factor(x->step->clip, sum.norm);
     struct store *s = x->store;
-    s->optim->update(&h, t->hi - t->lo, s->theta + t->lo, x->run.grad + t->lo, s->state[0] ? s->state[0] + t->lo : NULL,
-                     s->state[1] ? s->state[1] + t->lo : NULL);
+    f32 *theta = late_theta(x);
+    if (theta) memcpy(theta + t->lo, s->theta + t->lo, sizeof(f32) * (size_t)(t->hi - t->lo));
+    if (!sum.finite || x->sums.accumulate) return;
+    struct optim_hyper h = x->sums.hyper;
+    h.grad_scale = (f32)clip_factor(x->sums.clip, sum.norm);
+    s->optim->update(&h, t->hi - t->lo, (theta ? theta : s->theta) + t->lo, x->sums.grad + t->lo,
+                     s->state[0] ? s->state[0] + t->lo : NULL, s->state[1] ? s->state[1] + t->lo : NULL);
 }
 
 static void prep(struct exec *x, const struct task *t) {
@@ -113,14 +116,14 @@ void exec_task(struct exec *x, const struct task *t) {
     }
 }
 
-void exec_merges(struct exec *x, const struct item *first, u32 n) {
+void exec_merges(struct exec *x, f32 *grad, const struct item *first, u32 n) {
     const struct task *t0 = &x->plan->task[first->task];
     i64 P = x->plan->ntheta;
     for (i64 at = t0->lo; at < t0->hi; at += MERGE_BLOCK) {
         i64 len = lmin(MERGE_BLOCK, t0->hi - at);
         for (u32 i = 0; i < n; i++) {
             const struct task *t = &x->plan->task[first[i].task];
-            x->kern->add(len, x->run.grad + t->node_a * P + at, x->run.grad + t->node_b * P + at);
+            x->kern->add(len, grad + t->node_a * P + at, grad + t->node_b * P + at);
         }
     }
 }

@@ -132,7 +132,7 @@ static err room(const struct engine *e, const struct resources *r) {
 static err bind(struct engine *e, const struct resources *r, const struct optim *optim, bool chosen) {
     if (optim) {
         if (!chosen || r->how) TRY(engine_choose_how(e->plan, e->net, r));
-        TRY(too_little(e, exec_bind_rank(e->plan, e->net, r->kern, r->pool, &e->store, r->comm, &e->exec)));
+        TRY(too_little(e, exec_bind_pipe(e->plan, e->net, r->kern, r->pool, &e->store, r->comm, r->pipe, &e->exec)));
         exec_trace(e->exec, r->trace);
     }
     if (!e->forward_plan) return 0;

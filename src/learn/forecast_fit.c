@@ -152,7 +152,9 @@ static struct train_job job_of(struct fit *t, i32 m) {
                           .seed = s->seed + (u64)m,
                           .steps_per_epoch = per_epoch,
                           .rows_per_step = (f64)t->batch.nwin * t->job->series->ntarget * s->accumulate,
-                          .prefetch = pool_size(t->job->use.pool) > 1,
+                          .prefetch = t->job->use.pipe != PIPE_LINEAR &&
+                                      (pool_size(t->job->use.pool) > 1 || comm_size(t->job->use.comm) > 1),
+                          .late = t->job->use.pipe == PIPE_DELAY1,
                           .time_limit = t->deadline > 0 ? dmax(1e-3, t->deadline - clock_now()) : 0,
                           .checkpoint_every = s->checkpoint_every,
                           .member = m,
@@ -206,6 +208,7 @@ static err same_start(const struct fit *t, const struct train_state *s) {
     u64 h = comm_hash(COMM_HASH, place, sizeof place);
     h = comm_hash(h, st->theta, sizeof(f32) * (size_t)st->ntheta);
     for (i32 k = 0; k < st->optim->nstate; k++) h = comm_hash(h, st->state[k], sizeof(f32) * (size_t)st->ntheta);
+    if (s->due) h = comm_hash(h, s->ahead, sizeof(f32) * (size_t)st->ntheta);
     return comm_agree(t->job->use.comm, "checkpoint", h, "a run folder that all hosts see alike, or resume on one host");
 }
 

@@ -54,6 +54,12 @@ static void list(struct fit *t, struct train_state *s, struct state_file *f) {
     add(f, "rollbacks", CKPT_I64, &s->rollbacks, 1);
     add(f, "seconds", CKPT_F64, &s->seconds, 1);
     add(f, "good_step", CKPT_I64, &s->good_step, 1);
+    if (t->job->use.pipe == PIPE_DELAY1) { /* due or not: a file of one form */
+        add(f, "ahead.due", CKPT_I64, &s->due, 1);
+        add(f, "ahead.loss", CKPT_F64, &s->ahead_loss, 1);
+        add(f, "ahead.norm", CKPT_F64, &s->ahead_norm, 1);
+        add(f, "ahead", CKPT_F32, s->ahead, P);
+    }
     add(f, "theta", CKPT_F32, st->theta, P);
     for (i32 k = 0; k < st->optim->nstate; k++) add(f, st->optim->state_name[k], CKPT_F32, st->state[k], P);
     add(f, "best_theta", CKPT_F32, s->best_theta, P);
@@ -72,6 +78,7 @@ err forecast_checkpoint(struct fit *t, const struct train_state *s) {
                            .slices = t->f->spec.slices};
     i64 P = t->engine.store.ntheta;
     struct train_state copy = *s;
+    if (t->job->use.pipe == PIPE_DELAY1 && !copy.due) copy.ahead = t->engine.store.theta;
     TRY(open_state(t, &f));
     if (f.done > 0) NEW(f.members, f.done * P);
     for (i64 m = 0; m < f.done; m++) memcpy(f.members + m * P, t->f->theta[m], sizeof(f32) * (size_t)P);
@@ -106,6 +113,7 @@ static err take_members(struct fit *t, const struct state_file *f) {
 
 static err read_state(struct fit *t, struct train_state *s, struct state_file *f) {
     i64 number;
+    if (t->job->use.pipe == PIPE_DELAY1) TRY(train_state_ahead(s, t->engine.store.ntheta));
     if (f->done > 0) NEW(f->members, f->done * t->engine.store.ntheta);
     if (t->refitting && t->f->spec.nband > 0 && window_origins(&t->valid_all) >= SPREAD_WINDOWS)
         NEW(t->f->spread, spread_floats(t));

@@ -20,11 +20,30 @@ i32 merge_pairs(i32 n, struct merge_pair *out) {
     return count;
 }
 
-/* Part `part` of `parts` of theta, cut at blocks of the norm so that one worker sums what it merged. */
-void plan_theta_share(const struct plan *p, i32 part, i32 parts, i64 *lo, i64 *hi) {
-    i64 blocks = (p->ntheta + p->norm_block - 1) / p->norm_block;
-    *lo = lmin(blocks * part / parts * p->norm_block, p->ntheta);
-    *hi = lmin(blocks * (part + 1) / parts * p->norm_block, p->ntheta);
+/* Part `part` of `parts` of a range, cut at blocks of the norm so that one worker sums what it merged. */
+static void part_of(const struct plan *p, i64 from, i64 to, i32 part, i32 parts, i64 *lo, i64 *hi) {
+    const i64 first = from / p->norm_block, blocks = (to + p->norm_block - 1) / p->norm_block - first;
+    *lo = lmax(from, lmin((first + blocks * part / parts) * p->norm_block, to));
+    *hi = lmax(from, lmin((first + blocks * (part + 1) / parts) * p->norm_block, to));
+}
+
+/* Gradients come from the last op to the first, so what is sent of each must be about the same for all ranks: ranges of theta,
+ * each shared out by itself, that begin where ops do (or the norm's block in which they do), none too small. */
+void planner_buckets(struct planner *p) {
+    const struct plan *g = p->plan;
+    p->nbucket = 0;
+    p->bucket[0] = 0;
+    for (i32 l = 1; p->early && l < p->net->nop && p->nbucket + 1 < PLAN_BUCKETS; l++) {
+        i64 at = p->net->op[l].theta0 / g->norm_block * g->norm_block;
+        if (at - p->bucket[p->nbucket] >= g->ntheta / PLAN_BUCKETS && at > p->bucket[p->nbucket]) p->bucket[++p->nbucket] = at;
+    }
+    p->bucket[++p->nbucket] = g->ntheta;
+}
+
+/* Blocks that are left over go to another one in every bucket. */
+void planner_share(const struct planner *p, i32 bucket, i32 i, i64 *lo, i64 *hi) {
+    const i32 n = planner_sharers(p);
+    part_of(p->plan, p->bucket[bucket], p->bucket[bucket + 1], (i + bucket) % n, n, lo, hi);
 }
 
 /* The piece that holds all grains of a pair, -1 = none: the pair is shared out.  Who share one piece share out every pair. */
@@ -51,14 +70,22 @@ static i32 owner_rank(const struct planner *p, const struct merge_pair *m) {
     return rank;
 }
 
-/* Each sharer of a rank (-1: of all) merges its part of theta. */
-static err share_out(struct planner *p, const struct merge_pair *pair, i32 n, i32 rank) {
-    i32 all = planner_sharers(p), parts = 0, part = 0;
+static err pairs_of(const struct planner *p, struct merge_pair *pair, i32 *n) {
+    if (p->ngrain > MACHINE_DEVICES) return FAIL(E1, "%d grains, at most %d are possible", p->ngrain, MACHINE_DEVICES);
+    *n = merge_pairs(p->ngrain, pair);
+    return 0;
+}
+
+/* Each sharer of a rank merges its part of a range. */
+static err share_in_rank(struct planner *p, i32 rank, i64 from, i64 to) {
+    struct merge_pair pair[MACHINE_DEVICES];
+    i32 all = planner_sharers(p), parts = 0, part = 0, n = 0;
     i64 lo, hi;
-    for (i32 i = 0; i < all; i++) parts += rank < 0 || rank_of(p, i) == rank;
+    TRY(pairs_of(p, pair, &n));
+    for (i32 i = 0; i < all; i++) parts += rank_of(p, i) == rank;
     for (i32 i = 0; i < all; i++) {
-        if (rank >= 0 && rank_of(p, i) != rank) continue;
-        plan_theta_share(p->plan, part++, parts, &lo, &hi);
+        if (rank_of(p, i) != rank) continue;
+        part_of(p->plan, from, to, part++, parts, &lo, &hi);
         for (i32 k = 0; k < n && hi > lo; k++)
             if (owner(p, &pair[k]) < 0 && owner_rank(p, &pair[k]) == rank)
                 TRY(task_merge(p, planner_sharer(p, i), pair[k].a, pair[k].b, lo, hi));
@@ -66,13 +93,23 @@ static err share_out(struct planner *p, const struct merge_pair *pair, i32 n, i3
     return 0;
 }
 
-static err pairs_of(const struct planner *p, struct merge_pair *pair, i32 *n) {
-    if (p->ngrain > MACHINE_DEVICES) return FAIL(E1, "%d grains, at most %d are possible", p->ngrain, MACHINE_DEVICES);
-    *n = merge_pairs(p->ngrain, pair);
+/* Each of all merges its part of every bucket, the last first. */
+static err share_out(struct planner *p) {
+    struct merge_pair pair[MACHINE_DEVICES];
+    i32 n = 0;
+    i64 lo, hi;
+    TRY(pairs_of(p, pair, &n));
+    for (i32 b = p->nbucket - 1; b >= 0; b--)
+        for (i32 i = 0; i < planner_sharers(p); i++) {
+            planner_share(p, b, i, &lo, &hi);
+            for (i32 k = 0; k < n && hi > lo; k++)
+                if (owner(p, &pair[k]) < 0 && owner_rank(p, &pair[k]) < 0)
+                    TRY(task_merge(p, planner_sharer(p, i), pair[k].a, pair[k].b, lo, hi));
+        }
     return 0;
 }
 
-err planner_merge_own(struct planner *p, i32 piece, i64 lo, i64 hi) {
+static err merge_own(struct planner *p, i32 piece, i64 lo, i64 hi) {
     struct merge_pair pair[MACHINE_DEVICES];
     i32 n = 0;
     TRY(pairs_of(p, pair, &n));
@@ -81,20 +118,22 @@ err planner_merge_own(struct planner *p, i32 piece, i64 lo, i64 hi) {
     return 0;
 }
 
+err planner_merge_early(struct planner *p, i64 lo, i64 hi) {
+    for (i32 i = 0; i < p->npiece && hi > lo; i++) TRY(merge_own(p, i, lo, hi));
+    for (i32 r = 0; r < p->machine->nrank && hi > lo; r++) TRY(share_in_rank(p, r, lo, hi));
+    return 0;
+}
+
 /* What no backward pass has made: gradients of ops that nobody asks, which are zero. */
-static err rest(struct planner *p, i32 piece) {
+static err rest(struct planner *p) {
     for (i32 l = 0; l < p->net->nop; l++) {
         const struct op *op = &p->net->op[l];
-        if (!op_has_backward(p->net, op)) TRY(planner_merge_own(p, piece, op->theta0, op->theta0 + op->ntheta));
+        if (!op_has_backward(p->net, op)) TRY(planner_merge_early(p, op->theta0, op->theta0 + op->ntheta));
     }
     return 0;
 }
 
 err planner_merge(struct planner *p) {
-    struct merge_pair pair[MACHINE_DEVICES];
-    i32 n = 0;
-    TRY(pairs_of(p, pair, &n));
-    for (i32 i = 0; i < p->npiece; i++) TRY(p->early ? rest(p, i) : planner_merge_own(p, i, 0, p->plan->ntheta));
-    for (i32 r = 0; r < p->machine->nrank; r++) TRY(share_out(p, pair, n, r));
-    return share_out(p, pair, n, -1);
+    TRY(p->early ? rest(p) : planner_merge_early(p, 0, p->plan->ntheta));
+    return share_out(p);
 }

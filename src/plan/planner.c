@@ -17,7 +17,7 @@ enum {
     NORM_BLOCK = 1024,
     NORM_PARTS = 512,
     TASK_BYTES = 28,
-    FIXED_BYTES = 9 << 9, /* what exec keeps besides the buffers: per task, and once */
+    FIXED_BYTES = 10 << 9, /* what exec keeps besides the buffers: per task, and once */
     CHAIN_BYTES = 14      /* per slice of a chain */
 };
 
@@ -181,22 +181,33 @@ i32 op_panels(const struct op *op) {
     return op->layer->team && op->spec.precision == PREC_F32 ? imax(1, ceil_div(op->F, LANES)) : 1;
 }
 
-/* Copies of weights, largest first, each to the device with the least to copy so far. */
-static err prepare(struct planner *p) {
+/* Copies of weights, largest first, each to the device with the least to copy so far: the order in `op`, the number of them. */
+static i32 prepared_by(const struct planner *p, i32 op[NET_OPS], u32 device[NET_OPS]) {
     i64 load[MACHINE_DEVICES] = {0};
     bool done[NET_OPS] = {0};
-    for (;;) {
+    for (i32 n = 0;; n++) {
         i32 best = -1, least = 0;
         for (i32 l = 0; l < p->net->nop; l++)
             if (!done[l] && p->net->op[l].nderived > 0 && (best < 0 || p->net->op[l].nderived > p->net->op[best].nderived))
                 best = l;
-        if (best < 0) return 0;
+        if (best < 0) return n;
         for (i32 i = 1; i < planner_sharers(p); i++)
             if (load[i] < load[least]) least = i;
         done[best] = true;
         load[least] += p->net->op[best].nderived;
-        TRY(task_prep(p, planner_sharer(p, least), best));
+        op[n] = best;
+        device[n] = planner_sharer(p, least);
     }
+}
+
+/* Of op l, of all where l < 0. */
+static err prepare(struct planner *p, i32 l) {
+    i32 op[NET_OPS];
+    u32 device[NET_OPS];
+    const i32 n = prepared_by(p, op, device);
+    for (i32 k = 0; k < n; k++)
+        if (l < 0 || op[k] == l) TRY(task_prep(p, device[k], op[k]));
+    return 0;
 }
 
 bool net_sliced(const struct net *n) {
@@ -244,15 +255,30 @@ static err op_by_op(struct planner *p) {
     return 0;
 }
 
-static err backward(struct planner *p, i32 piece, i32 l) {
-    const struct op *op = &p->net->op[l];
-    TRY(op_tasks(p, TASK_BWD, &p->piece[piece], l));
-    return p->early ? planner_merge_own(p, piece, op->theta0, op->theta0 + op->ntheta) : 0;
+/* Weights of a layer are copied when it is its turn: those that others moved may still be on their way (exec/trail.c). */
+static err forward_early(struct planner *p) {
+    for (i32 l = 0; l < p->net->nop; l++) {
+        TRY(prepare(p, l));
+        for (i32 i = 0; i < p->npiece; i++) TRY(op_tasks(p, TASK_FWD, &p->piece[i], l));
+    }
+    return 0;
+}
+
+/* Op by op over all pieces: what the devices of a rank have of an op is summed and sent while they are at the next one. */
+static err backward_early(struct planner *p) {
+    for (i32 l = p->net->nop - 1; l >= 0; l--) {
+        const struct op *op = &p->net->op[l];
+        if (!op_has_backward(p->net, op)) continue;
+        for (i32 i = 0; i < p->npiece; i++) TRY(op_tasks(p, TASK_BWD, &p->piece[i], l));
+        TRY(planner_merge_early(p, op->theta0, op->theta0 + op->ntheta));
+    }
+    return 0;
 }
 
 /* The last device of a team zeroes: it has nothing to do while the first one is at the head and the loss. */
 static err piece_by_piece(struct planner *p) {
-    for (i32 i = 0; i < p->npiece; i++) {
+    if (p->early) TRY(forward_early(p));
+    for (i32 i = 0; !p->early && i < p->npiece; i++) {
         const struct piece *c = &p->piece[i];
         for (i32 l = c->box.l0; l < c->box.l1; l++) TRY(op_tasks(p, TASK_FWD, c, l));
     }
@@ -260,22 +286,20 @@ static err piece_by_piece(struct planner *p) {
         const struct piece *c = &p->piece[i];
         TRY(task_zero(p, p->nteam > 1 ? (u32)p->nteam - 1 : c->device, c->box.b0, c->box.b1));
         for (i32 l = c->box.l1 - 1; l >= c->box.l0; l--)
-            if (op_has_backward(p->net, &p->net->op[l])) TRY(backward(p, i, l));
+            if (op_has_backward(p->net, &p->net->op[l]) && !p->early) TRY(op_tasks(p, TASK_BWD, c, l));
     }
-    return 0;
+    return p->q->train && p->early ? backward_early(p) : 0;
 }
 
+/* Updates in the order in which the next step comes to the weights. */
 static err update(struct planner *p) {
-    i32 n = planner_sharers(p);
     i64 lo, hi;
-    for (i32 i = 0; i < n; i++) {
-        plan_theta_share(p->plan, i, n, &lo, &hi);
-        if (hi > lo) TRY(task_norm(p, planner_sharer(p, i), lo, hi));
-    }
-    for (i32 i = 0; i < n; i++) {
-        plan_theta_share(p->plan, i, n, &lo, &hi);
-        if (hi > lo) TRY(task_update(p, planner_sharer(p, i), lo, hi));
-    }
+    for (i32 pass = 0; pass < 2; pass++)
+        for (i32 b = 0; b < p->nbucket; b++)
+            for (i32 i = 0; i < planner_sharers(p); i++) {
+                planner_share(p, pass ? b : p->nbucket - 1 - b, i, &lo, &hi);
+                if (hi > lo) TRY((pass ? task_update : task_norm)(p, planner_sharer(p, i), lo, hi));
+            }
     return 0;
 }
 
@@ -296,7 +320,8 @@ err planner_build(struct planner *p, const struct strategy *s) {
     char name[64];
     snprintf(name, sizeof name, s->counted ? "%s:%d" : "%s", s->name, s->slices ? p->q->slices : planner_sharers(p));
     TRY(planner_begin(p, name, s->exact, ndevice));
-    TRY(prepare(p));
+    planner_buckets(p);
+    if (!p->early) TRY(prepare(p, -1));
     TRY(p->sliced ? op_by_op(p) : p->nwave > 1 ? wave_tasks(p) : piece_by_piece(p));
     if (!p->q->train || p->net->ntheta == 0) return 0;
     TRY(s->exchange(p));

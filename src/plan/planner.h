@@ -13,6 +13,8 @@
 
 struct strategy;
 
+enum { PLAN_BUCKETS = 8 };
+
 struct piece {
     struct slice box;
     u32 device;
@@ -29,6 +31,7 @@ struct planner {
     i32 npiece;
     bool sliced;       /* rows are slices of time */
     bool early;        /* several ranks: gradients of an op are merged right after its backward, so that they can be sent */
+    i32 nbucket;       /* ranges of theta that are shared out one by one: more than one where `early` */
     i32 nteam;         /* > 1: ops whose layer can be shared by units go to the first nteam devices (one piece, one process) */
     i32 nwave, chunks; /* nwave > 1: layers go to the first nwave devices, chunk by chunk of time (one piece, one process) */
     char why[256];     /* why the strategy does not apply */
@@ -36,6 +39,7 @@ struct planner {
     u32 cap_task, cap_use;
     u32 act[NET_BUFS], dact[NET_BUFS], saved[NET_OPS], scratch[NET_OPS]; /* pbuf of each, NONE = it has none */
     u32 theta, derived, grad0, state0, norm, loss;
+    i64 bucket[PLAN_BUCKETS + 1]; /* where they begin and end, rising */
 };
 enum { PBUF_NONE = 0xffffffffu };
 
@@ -82,9 +86,11 @@ struct merge_pair {
     i32 level;
 };
 i32 merge_pairs(i32 n, struct merge_pair *out);
-err planner_merge(struct planner *p);                                               /* MERGE tasks for the pieces */
-err planner_merge_own(struct planner *p, i32 piece, i64 lo, i64 hi); /* of a range of theta, the pairs that a piece holds */
-void plan_theta_share(const struct plan *p, i32 part, i32 parts, i64 *lo, i64 *hi); /* ranges of theta at norm blocks */
+err planner_merge(struct planner *p); /* MERGE tasks for the pieces: what is left of them where `early`, else all */
+err planner_merge_early(struct planner *p, i64 lo, i64 hi); /* of a range of theta, the pairs that a rank holds */
+void planner_buckets(struct planner *p);
+/* What sharer i has of a bucket: a range that begins and ends at norm blocks. */
+void planner_share(const struct planner *p, i32 bucket, i32 i, i64 *lo, i64 *hi);
 
 /* What plan_schedule adds to the costs of tasks. */
 #define PLAN_SYNC_S 0.5e-6 /* seeing that another device is done */

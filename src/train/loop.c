@@ -22,10 +22,15 @@ err train_state_new(const struct store *store, struct train_state *out) {
     return e;
 }
 
+err train_state_ahead(struct train_state *s, i64 ntheta) {
+    return s->ahead ? 0 : mem_new((void **)&s->ahead, ntheta, sizeof(f32));
+}
+
 void train_state_free(struct train_state *s) {
     mem_free(s->best_theta);
     mem_free(s->good);
-    s->best_theta = s->good = NULL;
+    mem_free(s->ahead);
+    s->best_theta = s->good = s->ahead = NULL;
 }
 
 /* Copies theta and optimiser state to or from the roll-back target. */
@@ -71,22 +76,33 @@ static void emit(const struct train_job *j, const struct train_state *s, const s
 }
 
 static err roll_back(const struct train_job *j, struct train_state *s, const struct progress *p) {
+    const i64 bad = s->step + (j->late ? 0 : 1);
     char where[240] = "";
+    TRY(exec_quiet(p->exec));
     if (j->nonfinite) j->nonfinite(j->self, where);
     if (s->rollbacks > 0)
         return FAIL_AT(
             E501, NULL, "--lr with a tenth of the value\n--clip 1\n--scale window (when values differ by orders of magnitude)",
             "loss is not finite at step %lld (lr %.3g, gradient norm %.3g at the step before); %s%s; tried again "
             "from step %lld with half the step",
-            (long long)s->step + 1, p->lr, p->last_norm, where[0] ? "first in " : "inputs are finite", where,
+            (long long)bad, p->lr, p->last_norm, where[0] ? "first in " : "inputs are finite", where,
             (long long)s->good_step);
     event_note(j->events, EVENT_WARNING, "loss is not finite at step %lld%s%s%s: back to step %lld, lr halved",
-               (long long)s->step + 1, where[0] ? " (first in " : "", where, where[0] ? ")" : "", (long long)s->good_step);
+               (long long)bad, where[0] ? " (first in " : "", where, where[0] ? ")" : "", (long long)s->good_step);
     snapshot(j->store, s, true);
     s->step = s->good_step;
     s->lr_factor *= 0.5;
     s->rollbacks++;
     return 0;
+}
+
+/* What a step told; where it told nothing (delay1), nothing is known yet. */
+static void count(struct progress *p, const struct exec_result *r, f64 loss) {
+    if (r->none) return;
+    p->last_norm = p->norm;
+    p->norm = r->grad_norm;
+    p->loss_sum += loss;
+    p->loss_count++;
 }
 
 /* One optimiser step of `accumulate` batches.  *finite tells whether the update was made. */
@@ -114,11 +130,31 @@ static err one_step(const struct train_job *j, struct train_state *s, struct pro
     }
     *finite = r.finite;
     if (!r.finite) return 0;
-    p->last_norm = p->norm;
-    p->norm = r.grad_norm;
-    p->loss_sum += loss;
-    p->loss_count++;
+    count(p, &r, loss);
     s->step++;
+    return 0;
+}
+
+/* Weights after all steps, for whoever looks at them.  Where the last of them was bad, all goes back, as if a step said so. */
+static err settle(struct progress *p, bool *finite) {
+    struct exec_result r;
+    TRY(exec_settle(p->exec, &r));
+    *finite = r.finite;
+    if (r.finite) count(p, &r, r.loss);
+    return 0;
+}
+
+/* What a checkpoint has of an update that is due.  The run itself goes on as if there had been none: when it is made depends on
+ * the clock, and the weights must not. */
+static err look_ahead(const struct train_job *j, struct train_state *s, const struct progress *p) {
+    struct exec_ahead a;
+    TRY(exec_look_ahead(p->exec, &a));
+    s->due = a.theta != NULL;
+    s->ahead_loss = a.loss;
+    s->ahead_norm = a.norm;
+    if (!a.theta) return 0;
+    TRY(train_state_ahead(s, j->store->ntheta));
+    memcpy(s->ahead, a.theta, sizeof(f32) * (size_t)j->store->ntheta);
     return 0;
 }
 
@@ -160,6 +196,7 @@ static err save(const struct train_job *j, struct train_state *s, struct progres
     s->seconds += now - p->start;
     p->start = p->saved = now;
     event_phase(j->events, "checkpoint");
+    TRY(look_ahead(j, s, p));
     TRY(exec_gather(p->exec));
     if (j->checkpoint) TRY(j->checkpoint(j->self, s));
     event_phase(j->events, "train");
@@ -185,6 +222,7 @@ static err look_around(const struct train_job *j, const struct train_state *s, s
     if (comm_size(j->comm) == 1) return 0;
     *seen = 0;
     if (--p->ask > 0) return 0;
+    TRY(exec_quiet(p->exec));
     TRY(comm_gather(j->comm, "stop", &mine, sizeof mine, all));
     f64 slowest = 1e-6;
     for (i32 k = 0; k < comm_size(j->comm); k++) {
@@ -237,6 +275,13 @@ static err run_steps(const struct train_job *j, struct train_state *s, struct pr
         TRY(look_around(j, s, p, &seen));
         reason = stop_now(j, s, seen);
         bool due = s->step % j->valid_every == 0 || (reason && reason != STOP_SIGNAL);
+        if (due) TRY(settle(p, &finite));
+        if (!finite) {
+            TRY(roll_back(j, s, p));
+            TRY(batches_from(j, s, batches));
+            reason = 0;
+            continue;
+        }
         if (due) TRY(validate(j, s, p, &plateau));
         else if (s->step % imax(1, (i32)(j->valid_every / 5)) == 0) emit(j, s, p, EVENT_STEP, (f64)NAN, false);
         if (plateau && (!reason || reason == STOP_SIGNAL)) reason = STOP_PLATEAU; /* as in the run that was not interrupted */
@@ -249,6 +294,7 @@ static err run_steps(const struct train_job *j, struct train_state *s, struct pr
 err train_run(const struct train_job *j, struct train_state *s) {
     struct progress p = {.exec = j->exec, .begin = clock_now()};
     p.start = p.begin;
+    exec_set_ahead(p.exec, &(struct exec_ahead){s->due ? s->ahead : NULL, s->ahead_loss, s->ahead_norm});
     p.since = p.saved = p.start;
     event_emit(j->events, &(struct event){.kind = EVENT_BEGIN, .member = j->member, .members = j->members, .step = s->step,
                                           .steps = j->steps, .train = (f64)NAN, .valid = (f64)NAN, .left = -1});

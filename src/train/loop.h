@@ -32,6 +32,9 @@ struct train_state {
     f32 *best_theta;     /* [ntheta] */
     f32 *good;           /* [(1 + nstate) * ntheta] theta and optimiser state of the last validation: roll-back target */
     i64 good_step;
+    i64 due;             /* an update was made of which the weights are not in place: those that are to come (exec_look_ahead) */
+    f64 ahead_loss, ahead_norm;
+    f32 *ahead;          /* [ntheta], NULL until there was one */
 };
 
 struct train_job {
@@ -50,6 +53,7 @@ struct train_job {
     f64 steps_per_epoch, rows_per_step;
     bool warm;            /* exec_step.warm of every step */
     bool prefetch;        /* fill batches on a thread of their own */
+    bool late;            /* exec was bound with PIPE_DELAY1: what a step tells is of the one before */
     f64 time_limit, checkpoint_every; /* seconds of this run (not of those before a resume), 0 = none */
     i32 member, members;  /* for events only */
 
@@ -72,6 +76,7 @@ struct train_job {
 
 /* A fresh state for P parameters; loop_run fills it or goes on from it. */
 err train_state_new(const struct store *store, struct train_state *out);
+err train_state_ahead(struct train_state *s, i64 ntheta); /* room for s->ahead */
 void train_state_free(struct train_state *s);
 
 /* Train until a stop reason; afterwards store->theta holds the best weights (but after STOP_SIGNAL, where it holds the last).

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "comm/comm.h"
 
 enum { RANKS = 5, MANY = 3000 };
@@ -194,6 +195,60 @@ TEST(a_launcher_whose_library_is_not_there) {
     unsetenv("STRETTO_MPI");
 }
 
-T_MAIN(cmocka_unit_test(ranks_gather_and_share), cmocka_unit_test(messages_of_a_pair_keep_their_order),
+/* A line of so many bytes a second: messages follow each other on it, both ways at once, and none comes before its time. */
+enum { LOADS = 4, LOAD = 50000 };
+#define RATE 2e6
+#define LAG 0.01
+
+static err slow_job(struct comm *c, void *arg) {
+    struct rank *r = arg;
+    static char data[2][2 * LOADS][LOAD];
+    struct comm_message m[2 * LOADS] = {0};
+    for (u32 i = 0; i < 2 * LOADS; i++) {
+        m[i] = (struct comm_message){.head = {.number = i % LOADS, .bytes = LOAD, .name = "load"}, .peer = 1 - comm_rank(c)};
+        m[i].sends = i < LOADS;
+        m[i].data = data[comm_rank(c)][i];
+        TRY(comm_post(c, &m[i]));
+    }
+    const f64 t0 = clock_now();
+    for (u32 left = 1, i; left > 0;) {
+        bool moved = false, done;
+        for (i = 0, left = 0; i < 2 * LOADS; i++, left += !done) {
+            const bool before = m[i].done;
+            TRY(comm_test(c, &m[i], &done));
+            moved = moved || done != before;
+            if (done && !before && !m[i].sends && clock_now() - t0 < (m[i].head.number + 1) * (LOAD / RATE) + LAG - 1e-3)
+                return FAIL(E1, "load %u came after %.4f s", m[i].head.number, clock_now() - t0);
+        }
+        if (left) TRY(comm_stuck(c, moved, &m[0]));
+    }
+    r->sum = (u64)(1e6 * (clock_now() - t0));
+    return 0;
+}
+
+static err slow(struct rank *r) {
+    comm_begin(r->comm, slow_job, r);
+    return comm_end(r->comm);
+}
+
+TEST(a_slow_line_takes_its_time) {
+    static struct rank r[2];
+    struct comm *comm[2];
+    T_OK(comm_faulty(2, &(struct comm_fault){.rate = RATE, .lag = LAG}, comm));
+    for (i32 k = 0; k < 2; k++) {
+        r[k] = (struct rank){.comm = comm[k], .body = slow};
+        assert_int_equal(pthread_create(&r[k].thread, NULL, live, &r[k]), 0);
+    }
+    for (i32 k = 0; k < 2; k++) pthread_join(r[k].thread, NULL);
+    for (i32 k = 0; k < 2; k++) {
+        T_OK(r[k].e);
+        if ((f64)r[k].sum > 1e6 * (LOADS * LOAD / RATE + LAG) * (t_few() ? 20 : 5))
+            fail_msg("rank %d: %.3f ms", k, (f64)r[k].sum / 1e3);
+        comm_free(comm[k]);
+    }
+}
+
+T_MAIN(cmocka_unit_test(a_slow_line_takes_its_time), cmocka_unit_test(ranks_gather_and_share),
+       cmocka_unit_test(messages_of_a_pair_keep_their_order),
        cmocka_unit_test(ranks_that_disagree_are_named), cmocka_unit_test(a_rank_that_does_not_come_is_named),
        cmocka_unit_test(a_hash_sees_every_bit), cmocka_unit_test(a_launcher_whose_library_is_not_there))

@@ -1,5 +1,6 @@
 """t_ranks.py - several ranks train the model that one trains, bit for bit: as threads, under Open MPI, under MPICH; what is said when
 they do not fit together, and that a run that lost a rank, or was asked to stop, goes on with another number of ranks."""
+import json
 import os
 import shutil
 import signal
@@ -214,6 +215,39 @@ class Ranks(Case):
         if os.path.exists(self.path("cut.model.run/checkpoints")) and os.listdir(self.path("cut.model.run/checkpoints")):
             self.mpi("mpich", 3, "resume", "cut.model.run", "--progress", "none")
         self.same_model("whole.model", "cut.model", "2 ranks, then 3, under mpiexec")
+
+    def test_pipelines(self):
+        """linear has the bits of overlap; delay1 has others, the same ones for all ranks and threads, and learns as well."""
+        options = [*SHORT, "--steps", "200", "--validate-every", "50", "--no-guard", "--base", "none"]
+        alone = self.train("one", options=options)
+        for name, more in (("l1", ["--threads", 1]), ("l2", ["--ranks", 2, "--threads", 1])):
+            self.train(name, "--pipeline", "linear", *more, options=options)
+            self.same_model("one.model", name + ".model", "linear, %s" % more)
+        late = self.train("late", "--pipeline", "delay1", "--threads", 1, options=options)
+        self.assertIn("pipeline delay1: each update is that of the step before", late.err)
+        for k, more in enumerate((["--threads", 2], ["--ranks", 2, "--threads", 1], ["--ranks", 3, "--threads", 2])):
+            self.train("late%d" % k, "--pipeline", "delay1", *more, options=options)
+            self.same_model("late.model", "late%d.model" % k, "delay1, %s" % more)
+        self.assertNotEqual(e2e.model(self.path("one.model"))[1], e2e.model(self.path("late.model"))[1])
+        losses = [min(json.loads(line)["valid"] for line in self.read(n + ".model.run/metrics.jsonl").decode().splitlines()
+                      if json.loads(line).get("valid") is not None) for n in ("one", "late")]
+        self.assertLess(losses[1], 1.25 * losses[0])
+
+    def test_a_late_update_goes_on(self):
+        """delay1, stopped by the clock with an update on its way: another number of ranks ends where the unbroken run does."""
+        options = [*SHORT, "--steps", "3000", "--validate-every", "1000", "--pipeline", "delay1", "--no-guard"]
+        self.train("whole", options=options)
+        child = self.start("train", AIR, *options, "--ranks", "2", "-o", "cut.model", "--progress", "none", "--checkpoint-every", "0.05s")
+        limit = time.monotonic() + 60 * e2e.SLOW
+        seen = self.path("cut.model.run/checkpoints")
+        while child.poll() is None and not (os.path.isdir(seen) and os.listdir(seen)):
+            self.assertLess(time.monotonic(), limit)
+            time.sleep(0.01)
+        child.send_signal(signal.SIGTERM)
+        err = child.communicate(timeout=60 * e2e.SLOW)[1].decode()
+        self.assertEqual(child.returncode, 75, err)
+        self.stretto("resume", "cut.model.run", "--ranks", 3, "--progress", "none", timeout=120)
+        self.same_model("whole.model", "cut.model", "2 ranks, then 3")
 
     def test_ranks_1_trains_alone_whoever_launched_it(self):
         self.launched("openmpi", 2)

@@ -1,13 +1,16 @@
 /* t_ranks.c - ranks step together: 12 steps on 1 to 8 ranks, with threads in each, give the bits of the serial plan; also when
- * every message is late, when gradients are kept from step to step, and a rank that fails is named to the others. */
+ * every message is late, when gradients are kept from step to step, when nothing is sent before all is computed, and a rank that
+ * fails is named to the others.  Updates that are a step late (delay1): those of the rule, on any number of ranks. */
 #include "t.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 
 #include "base/mem.h"
 #include "comm/comm.h"
 #include "exec/real.h"
+#include "exec/slices.h"
 
 enum { STEPS = 12, RANKS = 8 };
 static struct net net;
@@ -16,6 +19,8 @@ struct job {
     const struct comm_fault *fault;              /* of the messages; NULL = none */
     i32 B, ranks, threads, accumulate, fails_at; /* fails_at: a rank that gives up before its third step, -1 = none */
     const char *optim, *parallel;
+    enum exec_pipe pipe;
+    i32 looks; /* delay1: after this many steps (0 = never) it is taken down and set up again from what a checkpoint has */
 };
 
 struct rank {
@@ -47,9 +52,24 @@ static err bind(struct rank *r) {
     TRY(pool_new(j->threads, &r->pool));
     TRY(store_new(&net, o, &r->store));
     net_weights_init(&net, 7, r->store.theta);
-    TRY(exec_bind_rank(r->plan, &net, kern_best(), r->pool, &r->store, r->comm, &r->x));
+    TRY(exec_bind_pipe(r->plan, &net, kern_best(), r->pool, &r->store, r->comm, j->pipe, &r->x));
     for (i32 i = 0; i < net.nbuf; i++)
         if (net.buf[i].input) ARENA_NEW(&r->arena, r->input[i], buf_floats(&net.buf[i], j->B));
+    return 0;
+}
+
+/* As a run that is stopped and goes on: weights, state and the weights to come are all that is left of it. */
+static err again(struct rank *r) {
+    struct exec_ahead ahead;
+    f32 *theta;
+    TRY(exec_look_ahead(r->x, &ahead));
+    ARENA_NEW(&r->arena, theta, net.ntheta);
+    memcpy(theta, ahead.theta, (size_t)net.ntheta * sizeof(f32));
+    ahead.theta = theta;
+    exec_free(r->x);
+    r->x = NULL;
+    TRY(exec_bind_pipe(r->plan, &net, kern_best(), r->pool, &r->store, r->comm, r->job->pipe, &r->x));
+    exec_set_ahead(r->x, &ahead);
     return 0;
 }
 
@@ -62,7 +82,10 @@ static err steps(struct rank *r) {
         struct exec_step step = real_step(r->input, j->B, s);
         step.accumulate = j->accumulate > 1 && (i32)(s % (u32)j->accumulate) + 1 < j->accumulate;
         TRY(exec_step(r->x, &step, &out));
+        if (s % 5 == 3) TRY(exec_quiet(r->x)); /* whenever it pleases */
+        if (j->looks > 0 && s + 1 == (u32)j->looks) TRY(again(r));
     }
+    if (j->pipe == PIPE_DELAY1) TRY(exec_settle(r->x, &out));
     r->loss = out.loss;
     return exec_gather(r->x);
 }
@@ -99,10 +122,141 @@ static void done(const struct job *j, struct rank *r) {
     }
 }
 
+/* The rule of delay1 by itself: weights move by the gradient of the step before, which was taken at the weights it began with. */
+static void late_rule(i32 B, const char *optim, f32 *theta) {
+    static struct rank r;
+    struct job j = {.B = B, .ranks = 1, .threads = 1, .fails_at = -1, .optim = "sgd", .parallel = "serial"};
+    const struct optim *o = optim_find(optim);
+    const size_t P = (size_t)net.ntheta;
+    r = (struct rank){.job = &j};
+    T_OK(bind(&r));
+    f32 *grad = mem_alloc(P * sizeof *grad), *state[2] = {mem_alloc(P * sizeof *grad), mem_alloc(P * sizeof *grad)};
+    memcpy(theta, r.store.theta, P * sizeof *theta);
+    struct optim_hyper hyper = {0};
+    for (u32 s = 0; s <= (t_few() ? 4 : STEPS); s++) {
+        struct exec_result out = {0};
+        const bool last = s == (t_few() ? 4 : STEPS);
+        real_fill(&net, r.input, B, s % 3);
+        struct exec_step step = real_step(r.input, B, s), still = step;
+        memcpy(r.store.theta, theta, P * sizeof *theta);
+        still.hyper.lr = 0;
+        if (!last) T_OK(exec_step(r.x, &still, &out));
+        if (s > 0) o->update(&hyper, net.ntheta, theta, grad, state[0], state[1]);
+        memcpy(grad, exec_grad(r.x), P * sizeof *grad);
+        hyper = step.hyper;
+        hyper.grad_scale = (f32)dmin(1, step.clip / (out.grad_norm + 1e-6));
+    }
+    mem_free(grad);
+    mem_free(state[0]);
+    mem_free(state[1]);
+    done(&j, &r);
+}
+
+static void late_bits(i32 B, const char *optim) {
+    static const struct {
+        i32 ranks, threads, looks;
+        const char *parallel;
+        f64 rate;
+    } cases[] = {{1, 1, 0, "serial", 0}, {1, 3, 0, "data_sync", 0}, {2, 1, 0, "data_sync", 0}, {2, 1, 3, "data_sync", 0},
+                 {3, 1, 0, "data_sync", 0}, {4, 1, 2, "data_sync", 0}, {8, 1, 0, "data_sync", 0}, {3, 2, 3, "data_sync", 0},
+                 {1, 1, 3, "serial", 0}, {2, 1, 0, "data_sync", 2e7}};
+    static struct rank many[RANKS];
+    f32 *theta = mem_alloc((size_t)net.ntheta * sizeof *theta);
+    late_rule(B, optim, theta);
+    for (size_t i = 0; i < (t_few() ? 3 : COUNT(cases)); i++) {
+        const struct comm_fault slow = {.rate = cases[i].rate, .lag = 1e-3};
+        struct job j = {.B = B, .ranks = cases[i].ranks, .threads = cases[i].threads, .fails_at = -1, .optim = optim,
+                        .parallel = cases[i].parallel, .pipe = PIPE_DELAY1, .looks = cases[i].looks,
+                        .fault = cases[i].rate > 0 ? &slow : NULL};
+        run(&j, many);
+        for (i32 r = 0; r < j.ranks; r++) {
+            if (many[r].e < 0) fail_msg("%s, case %d, rank %d: %s", optim, (int)i, r, many[r].why.text);
+            if (memcmp(many[r].store.theta, theta, (size_t)net.ntheta * sizeof(f32)) != 0)
+                fail_msg("%s, case %d: rank %d of %d has other weights than the rule", optim, (int)i, r, j.ranks);
+        }
+        done(&j, many);
+    }
+    mem_free(theta);
+}
+
+TEST(late_updates_are_those_of_the_rule_on_any_ranks) {
+    nets_long(&net, (struct shape){.T = 5, .I = 20, .H = 24, .steps = 3, .w = 12, .vocab = 4, .nk = 2}, CELL_LSTM, "loss_mse",
+              0.3f);
+    late_bits(45, "adam");
+    late_bits(70, "sgd");
+    nets_short(&net, (struct shape){.T = 9, .I = 3, .H = 17, .w = 5}, CELL_GRU, "loss_quantile");
+    late_bits(37, "rmsprop");
+}
+
+/* The first step tells nothing, the others of the one before; what is not finite is said a step later, and not done. */
+TEST(late_steps_tell_of_the_one_before) {
+    static struct rank r, plain;
+    struct job j = {.B = 8, .ranks = 1, .threads = 1, .fails_at = -1, .optim = "adam", .parallel = "serial",
+                    .pipe = PIPE_DELAY1}, p = j;
+    struct exec_result out, want;
+    struct exec_ahead ahead;
+    nets_short(&net, (struct shape){.T = 9, .I = 3, .H = 17, .w = 5}, CELL_LSTM, "loss_mse");
+    p.pipe = PIPE_OVERLAP;
+    r = (struct rank){.job = &j};
+    plain = (struct rank){.job = &p};
+    T_OK(bind(&r));
+    T_OK(bind(&plain));
+    T_OK(exec_settle(r.x, &out));
+    assert_true(out.none && out.finite);
+    T_OK(exec_look_ahead(r.x, &ahead));
+    assert_null(ahead.theta);
+    real_fill(&net, r.input, j.B, 0);
+    real_fill(&net, plain.input, j.B, 0);
+    struct exec_step step = real_step(r.input, j.B, 0), same = real_step(plain.input, j.B, 0);
+    T_OK(exec_step(plain.x, &same, &want));
+    T_OK(exec_step(r.x, &step, &out));
+    assert_true(out.none && out.finite);
+    r.input[0][0] = (f32)NAN;
+    T_OK(exec_step(r.x, &step, &out));
+    assert_true(!out.none && out.finite && out.loss == want.loss && out.grad_norm == want.grad_norm);
+    assert_memory_equal(r.store.theta, plain.store.theta, (size_t)net.ntheta * sizeof(f32));
+    T_OK(exec_step(r.x, &step, &out));
+    assert_true(!out.none && !out.finite);
+    assert_memory_equal(r.store.theta, plain.store.theta, (size_t)net.ntheta * sizeof(f32));
+    T_OK(exec_settle(r.x, &out)); /* the step after it is void too */
+    assert_true(out.none);
+    step.accumulate = true;
+    T_FAILS(exec_step(r.x, &step, &out), E1);
+    done(&j, &r);
+    done(&p, &plain);
+}
+
+/* Rounds between slices need the agent within the step, delay1 has it at the step before. */
+TEST(late_updates_of_slices_on_ranks_are_refused) {
+    static struct sliced s = {.W = 2, .T = 64, .P = 4, .I = 3, .H = 16, .L = 1, .cell = CELL_LSTM};
+    struct comm *comm[2];
+    struct machine m;
+    struct plan *p;
+    struct store store;
+    struct pool *pool;
+    struct exec *x;
+    sliced_net(&net, &s);
+    T_OK(machine_parse("host*2(cpu)", &m));
+    T_OK(comm_threads(2, comm));
+    T_OK(pool_new(1, &pool));
+    T_OK(plan_make(&(struct plan_request){.net = &net, .machine = &m, .B = sliced_rows(&s), .train = true,
+                                          .nstate = optim_find("sgd")->nstate, .parallel = "time", .slices = s.P}, &p));
+    T_OK(store_new(&net, optim_find("sgd"), &store));
+    T_FAILS(exec_bind_pipe(p, &net, kern_best(), pool, &store, comm[0], PIPE_DELAY1, &x), E401);
+    T_OK(exec_bind_pipe(p, &net, kern_best(), pool, &store, NULL, PIPE_DELAY1, &x)); /* a rank alone has none to wait for */
+    exec_free(x);
+    store_free(&store);
+    plan_free(p);
+    pool_free(pool);
+    comm_free(comm[0]);
+    comm_free(comm[1]);
+}
+
 static void same_bits(i32 B, const char *optim, i32 accumulate) {
     static const struct {
         i32 ranks, threads;
-    } cases[] = {{2, 1}, {3, 1}, {4, 1}, {8, 1}, {2, 2}, {3, 2}};
+        enum exec_pipe pipe;
+    } cases[] = {{2, 1, 0}, {3, 1, 0}, {4, 1, 0}, {8, 1, 0}, {2, 2, 0}, {3, 2, 0}, {2, 1, PIPE_LINEAR}, {3, 2, PIPE_LINEAR}};
     static struct rank one[1], many[RANKS];
     struct job j = {.B = B, .ranks = 1, .threads = 1, .accumulate = accumulate, .fails_at = -1, .optim = optim,
                     .parallel = "serial"};
@@ -112,6 +266,7 @@ static void same_bits(i32 B, const char *optim, i32 accumulate) {
         struct job k = j;
         k.ranks = cases[i].ranks;
         k.threads = cases[i].threads;
+        k.pipe = cases[i].pipe;
         k.parallel = "data_sync";
         run(&k, many);
         for (i32 r = 0; r < k.ranks; r++) {
@@ -205,6 +360,8 @@ TEST(ranks_learn_of_one_that_failed) {
     done(&j, r);
 }
 
-T_MAIN(cmocka_unit_test(ranks_give_the_bits_of_one), cmocka_unit_test(ranks_keep_a_gradient_for_the_next_step),
+T_MAIN(cmocka_unit_test(late_updates_of_slices_on_ranks_are_refused),
+       cmocka_unit_test(ranks_give_the_bits_of_one), cmocka_unit_test(ranks_keep_a_gradient_for_the_next_step),
        cmocka_unit_test(ranks_give_the_bits_of_one_when_messages_are_late),
+       cmocka_unit_test(late_updates_are_those_of_the_rule_on_any_ranks), cmocka_unit_test(late_steps_tell_of_the_one_before),
        cmocka_unit_test(ranks_whose_messages_go_wrong_all_end), cmocka_unit_test(ranks_learn_of_one_that_failed))

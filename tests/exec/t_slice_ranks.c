@@ -25,7 +25,7 @@ static err steps(struct rank *r) {
         if (i == r->leaves_at) return FAIL(E703, "the disk of this rank is full");
         TRY(sliced_try(&r->g, 0.05f, r->warm));
     }
-    return 0;
+    return exec_quiet(r->g.x);
 }
 
 static void *live(void *self) {
@@ -132,6 +132,17 @@ TEST(slices_in_bf16) {
     same_bits(&j);
 }
 
+TEST(slices_of_a_projection_and_of_both_ways) {
+    struct job j = plain();
+    j.s.state = false;
+    j.s.projection = 12, j.s.rank = 1;
+    same_bits(&j);
+    j = plain();
+    j.s.state = false;
+    j.s.both = true, j.s.T = 1207;
+    same_bits(&j);
+}
+
 TEST(slices_that_remember_long_and_go_one_after_another) {
     struct job j = plain();
     j.s.slow = 2, j.s.forget = 6;
@@ -192,10 +203,16 @@ TEST(too_few_shares_for_the_ranks_are_refused) {
                              .slices = s.P};
     T_FAILS(plan_make(&q, &p), E401);
     assert_non_null(strstr(err_last()->text, "for 6 ranks"));
+    s.P = 16, s.both = s.end = true, s.state = false;
+    sliced_net(&net, &s);
+    q.B = q.slices = s.P;
+    T_FAILS(plan_make(&q, &p), E401);
+    assert_non_null(strstr(err_last()->text, "both ways"));
 }
 
 T_MAIN(cmocka_unit_test(slices_on_ranks_give_the_bits_of_one), cmocka_unit_test(slices_of_unlike_length_and_several_sequences),
        cmocka_unit_test(a_slice_for_each_rank), cmocka_unit_test(slices_in_bf16),
+       cmocka_unit_test(slices_of_a_projection_and_of_both_ways),
        cmocka_unit_test(slices_that_remember_long_and_go_one_after_another),
        cmocka_unit_test(begins_that_are_foreseen_travel_from_rank_to_rank),
        cmocka_unit_test(stale_and_warm_begins_and_gates_made_anew),

@@ -55,7 +55,7 @@ TEST(exchange_sends_no_more_than_a_ring) {
         assert_int_equal(floats(&r, PBUF_THETA, -1, -1), S * (ranks - 1));
         for (i32 k = 0; k < ranks; k++) {
             i64 out = floats(&r, PBUF_GRAD, k, -1), ring = S * (ranks - 1) / ranks;
-            assert_in_range(out, ring - r.plan->norm_block, ring + r.plan->norm_block);
+            assert_in_range(out, ring - 2 * r.plan->norm_block, ring + 2 * r.plan->norm_block); /* a block is one rank's */
         }
         rig_free(&r);
     }
@@ -116,6 +116,34 @@ TEST(exchange_begins_with_the_upper_layers) {
     rig_free(&r);
 }
 
+/* Each rank sends its share of every layer, and those of upper layers before the bottom one begins its backward pass: also where
+ * threads of a rank have something to sum before. */
+TEST(exchange_of_a_layer_is_everybodys) {
+    for (i32 threads = 1; threads <= 2; threads++) {
+        struct rig r;
+        rig_new(&r, 2, threads, 64, "data_sync");
+        const struct op *low = &net.op[0], *high = &net.op[net_find_op(&net, "lstm.1")];
+        u32 bottom = r.plan->ntask;
+        i64 sent[2][2] = {{0}};
+        for (u32 t = r.plan->ntask; t-- > 0;)
+            if (r.plan->task[t].kind == TASK_BWD && r.plan->task[t].op == 0) bottom = t;
+        for (u32 i = 0; i < r.n; i++) {
+            const struct plan_message *m = &r.m[i];
+            if (r.plan->buf[m->buf].kind != PBUF_GRAD || m->when != MESSAGE_STEP) continue;
+            const bool is_low = m->lo < low->theta0 + low->ntheta;
+            const bool is_high = m->lo >= high->theta0 && m->lo < high->theta0 + high->ntheta;
+            if (is_high) assert_true(m->after < bottom);
+            if (is_low || is_high) sent[m->from][is_high] += m->hi - m->lo;
+        }
+        const i64 slack = 2 * r.plan->norm_block;
+        for (i32 k = 0; k < 2; k++) {
+            assert_in_range(sent[k][0], low->ntheta / 2 - slack, low->ntheta / 2 + slack);
+            assert_in_range(sent[k][1], high->ntheta / 2 - slack, high->ntheta / 2 + slack);
+        }
+        rig_free(&r);
+    }
+}
+
 /* A text may place tasks anywhere; what reads activations of another process would find none. */
 TEST(exchange_of_activations_is_refused) {
     static const char *const ops[] = {"lstm.1", "last", "head"};
@@ -134,6 +162,7 @@ TEST(exchange_of_activations_is_refused) {
     }
 }
 
-T_MAIN(cmocka_unit_test(exchange_of_activations_is_refused), cmocka_unit_test(exchange_sends_no_more_than_a_ring),
+T_MAIN(cmocka_unit_test(exchange_of_a_layer_is_everybodys),
+       cmocka_unit_test(exchange_of_activations_is_refused), cmocka_unit_test(exchange_sends_no_more_than_a_ring),
        cmocka_unit_test(exchange_is_between_ranks_alone),
        cmocka_unit_test(exchange_brings_weights_to_all), cmocka_unit_test(exchange_begins_with_the_upper_layers))

@@ -2,6 +2,7 @@
 #include "t.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -20,7 +21,7 @@ struct line {
     struct train_job job;
     f32 *input[SLOTS][NET_BUFS];
     i64 bad_batch;        /* this batch holds a NaN, -1 = none */
-    i64 validations, stop_at;
+    i64 validations, stop_at, steps;
     const f64 *losses;    /* scripted validation losses, or NULL = the real one */
     volatile int stop;
 };
@@ -60,7 +61,7 @@ static struct op_spec spec(const char *layer, i32 a, i32 b) {
     return s;
 }
 
-static void open_line(struct line *l) {
+static void open_line_as(struct line *l, enum exec_pipe pipe) {
     i32 dense, loss;
     memset(l, 0, sizeof *l);
     l->bad_batch = l->stop_at = -1;
@@ -79,7 +80,7 @@ static void open_line(struct line *l) {
     struct plan_request q = {.net = &l->net, .machine = &l->machine, .B = B, .train = true, .nstate = 2, .parallel = "serial"};
     T_OK(plan_make(&q, &l->plan));
     T_OK(store_new(&l->net, optim_find("adam"), &l->store));
-    T_OK(exec_bind(l->plan, &l->net, kern_best(), l->pool, &l->store, &l->exec));
+    T_OK(exec_bind_pipe(l->plan, &l->net, kern_best(), l->pool, &l->store, NULL, pipe, &l->exec));
     for (i32 s = 0; s < SLOTS; s++) {
         l->input[s][l->x] = mem_alloc(sizeof(f32) * B * LANES);
         l->input[s][l->y] = mem_alloc(sizeof(f32) * B * LANES);
@@ -88,7 +89,10 @@ static void open_line(struct line *l) {
     l->job = (struct train_job){.exec = l->exec, .store = &l->store, .steps = 60, .valid_every = 10, .accumulate = 1,
                                 .hyper = {.lr = 0.1f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1}, .seed = 1,
                                 .members = 1, .self = l, .fill = fill, .inputs = inputs, .validate = validate, .stop = &l->stop};
+    l->job.late = pipe == PIPE_DELAY1;
 }
+
+static void open_line(struct line *l) { open_line_as(l, PIPE_OVERLAP); }
 
 static void close_line(struct line *l) {
     for (i32 s = 0; s < SLOTS; s++) {
@@ -186,6 +190,101 @@ TEST(loop_with_a_prefetch_thread_gives_the_same_bits) {
     close_line(&b);
 }
 
-T_MAIN(cmocka_unit_test(loop_learns_the_line_and_keeps_the_best), cmocka_unit_test(loop_stops_on_a_plateau),
+/* Updates a step late: the line is found all the same, a step later. */
+TEST(late_loop_learns_the_line) {
+    struct line l;
+    struct train_state s;
+    open_line_as(&l, PIPE_DELAY1);
+    T_OK(train_state_new(&l.store, &s));
+    l.job.steps = 400;
+    assert_int_equal(train_run(&l.job, &s), STOP_STEPS);
+    assert_int_equal(l.validations, 41);
+    assert_true(s.best < 0.1);
+    assert_true(isfinite(s.train_loss) && s.train_loss < 0.01);
+    train_state_free(&s);
+    close_line(&l);
+}
+
+TEST(late_loop_names_the_step_that_was_bad) {
+    static const i64 bad[] = {25, 29}; /* the second is found out by the validation after it */
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        struct line l;
+        struct train_state s;
+        char text[40];
+        open_line_as(&l, PIPE_DELAY1);
+        l.bad_batch = bad[i];
+        T_OK(train_state_new(&l.store, &s));
+        assert_int_equal(train_run(&l.job, &s), -E501);
+        assert_int_equal(s.rollbacks, 1);
+        snprintf(text, sizeof text, "at step %d ", (int)bad[i] + 1);
+        assert_non_null(strstr(err_last()->text, text));
+        assert_true(isfinite(l.store.theta[0]));
+        train_state_free(&s);
+        close_line(&l);
+    }
+}
+
+/* A checkpoint in the middle, where an update is due, taken up by another exec: the bits of the run that nobody stopped, and of
+ * one that only wrote it. */
+struct kept {
+    struct line *line;
+    struct train_state *to;
+    f32 *theta, *state[2];
+};
+static struct kept kept;
+
+static err keep(void *self, const struct train_state *s) {
+    struct line *l = self;
+    const size_t P = (size_t)l->store.ntheta;
+    assert_true(s->due);
+    T_OK(train_state_new(&l->store, kept.to));
+    T_OK(train_state_ahead(kept.to, l->store.ntheta));
+    f32 *own[] = {kept.to->best_theta, kept.to->good, kept.to->ahead};
+    *kept.to = *s;
+    kept.to->best_theta = memcpy(own[0], s->best_theta, P * sizeof(f32));
+    kept.to->good = memcpy(own[1], s->good, 3 * P * sizeof(f32));
+    kept.to->ahead = memcpy(own[2], s->ahead, P * sizeof(f32));
+    memcpy(kept.line->store.theta, l->store.theta, P * sizeof(f32));
+    for (i32 k = 0; k < 2; k++) memcpy(kept.line->store.state[k], l->store.state[k], P * sizeof(f32));
+    return 0;
+}
+
+static void stop_at_batch_27(void *self, bool finite) {
+    struct line *l = self;
+    (void)finite;
+    if (++l->steps == 27) l->stop = 1;
+}
+
+TEST(late_loop_stopped_and_resumed_equals_unbroken) {
+    struct line a, b, c;
+    struct train_state s, r, t;
+    open_line_as(&a, PIPE_DELAY1);
+    open_line_as(&b, PIPE_DELAY1);
+    open_line_as(&c, PIPE_DELAY1);
+    T_OK(train_state_new(&a.store, &s));
+    T_OK(train_state_new(&b.store, &r));
+    assert_int_equal(train_run(&a.job, &s), STOP_STEPS);
+    kept = (struct kept){.line = &c, .to = &t};
+    b.job.checkpoint = keep;
+    b.job.stepped = stop_at_batch_27;
+    assert_int_equal(train_run(&b.job, &r), STOP_SIGNAL);
+    assert_int_equal(t.step, 27);
+    b.stop = 0;
+    assert_int_equal(train_run(&b.job, &r), STOP_STEPS);
+    assert_int_equal(train_run(&c.job, &t), STOP_STEPS);
+    assert_memory_equal(a.store.theta, b.store.theta, sizeof(f32) * (size_t)a.store.ntheta);
+    assert_memory_equal(a.store.theta, c.store.theta, sizeof(f32) * (size_t)a.store.ntheta);
+    assert_true(s.best == t.best && s.best_step == t.best_step && s.train_loss == r.train_loss);
+    train_state_free(&s);
+    train_state_free(&r);
+    train_state_free(&t);
+    close_line(&a);
+    close_line(&b);
+    close_line(&c);
+}
+
+T_MAIN(cmocka_unit_test(late_loop_learns_the_line), cmocka_unit_test(late_loop_names_the_step_that_was_bad),
+       cmocka_unit_test(late_loop_stopped_and_resumed_equals_unbroken),
+       cmocka_unit_test(loop_learns_the_line_and_keeps_the_best), cmocka_unit_test(loop_stops_on_a_plateau),
        cmocka_unit_test(loop_rolls_back_once_and_halves_the_rate), cmocka_unit_test(loop_stopped_and_resumed_equals_unbroken),
        cmocka_unit_test(loop_with_a_prefetch_thread_gives_the_same_bits))

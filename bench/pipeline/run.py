@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""run.py BUILD [--turns N] [--realtime] [--quick] [--out FILE] - linear, overlap and delay1 over a grid of shares of input and messages.
+
+Two ranks that are threads, one worker each, on two cores.  Tc, the step with messages at once and batches at hand, is measured first;
+then each cell has batches that take Ti = a Tc (a reader that sleeps) and a line between the ranks on which the messages of a step
+take Tm = b Tc (bytes per second; the faulty transport of src/comm).  Modes take turns.  Writes docs/RESULTS-pipeline.md.
+--quick: one small cell, in a second or two, no page: fails unless linear and overlap have the same bits and both others are faster.
+"""
+import argparse
+import datetime
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NET = {"layers": 4, "hidden": 128, "T": 96, "rows": 32}
+INPUT = (0.1, 0.25, 0.5, 1.0)
+MESSAGES = (0.1, 0.25, 0.5, 1.0)
+MODES = ("linear", "overlap", "delay1")
+LAG_MS = 0.2
+
+
+def steps(args, mode, net, count, input_ms, rate, lag):
+    """Parameters, hash of the weights at the end, median milliseconds of a step."""
+    words = [*args.front, str(args.program), mode, 2, net["layers"], net["hidden"], net["T"], net["rows"], count, input_ms, rate, lag]
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit("%s:\n%s" % (" ".join(map(str, words)), done.stderr))
+    got = done.stdout.split()
+    return int(got[0]), got[1], statistics.median(map(float, got[2:]))
+
+
+def cell(args, net, count, a, b):
+    """Medians over the turns: Tc, and the step of each mode."""
+    got = {}
+    for turn in range(args.turns):
+        parameters, _, compute = steps(args, "linear", net, count, 0, 0, 0)
+        got.setdefault("compute", []).append(compute)
+        # each of two ranks sends half of its gradient, then half of the weights
+        rate = 4 * parameters / (1e-3 * b * compute)
+        hashes = {}
+        for mode in MODES:
+            _, hashes[mode], ms = steps(args, mode, net, count, a * compute, rate, LAG_MS)
+            got.setdefault(mode, []).append(ms / compute)
+        if hashes["linear"] != hashes["overlap"]:
+            sys.exit("linear and overlap end with different weights")
+    tc = statistics.median(got["compute"])
+    return tc, {mode: tc * statistics.median(got[mode]) for mode in MODES}
+
+
+def judge(a, tc, ms):
+    """Of a cell: Ti, Tm, and (utilisation, gain over linear, eta) of each mode.  Tm is what linear took beyond input and compute."""
+    ti = a * tc
+    tm = ms["linear"] - tc - ti
+    best = max(ti, tc, tm)
+    return ti, tm, {m: (tc / ms[m], ms["linear"] / ms[m] - 1, (ms["linear"] - ms[m]) / (ms["linear"] - best)) for m in MODES}
+
+
+def page(args, rows):
+    cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
+    head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    mean = {m: statistics.mean(r[3][m][1] for r in rows) for m in MODES}
+    low = {m: [r[3][m][2] for r in rows if r[1] <= 1] for m in MODES}
+    text = ["# Input, computing and messages: one after the other, or at once", "",
+            "Made by `make bench-pipeline` on %s, %d cores, Linux %s, %s, revision %s: medians of %d turns%s, load %.1f at the end. Two ranks that "
+            "are threads, one worker each; LSTM of %d layers of %d units, %d steps, %d rows, a loss at every step, clipping, Adam. "
+            "Computing is real; **input and network are emulated**: a reader that sleeps, a line of so many bytes a second with %.1f ms of "
+            "lag. Who waits for them sleeps." % (cpu, os.cpu_count(), platform.release(), datetime.date.today().isoformat(), head, args.turns,
+                                       ", before other programs (SCHED_RR)" if args.realtime else "", os.getloadavg()[0],
+                                       net_of(args)["layers"], net_of(args)["hidden"], net_of(args)["T"], net_of(args)["rows"], LAG_MS), "",
+            "`linear`: batch, then step, then messages. `overlap`: batches are read ahead, gradients leave layer by layer in backward, weights "
+            "come layer by layer in the next forward; the bits of linear, compared in every turn. `delay1`: weights move by the gradient of the "
+            "step before, so all messages have a whole step to travel; other bits, a declared choice (`--pipeline delay1`).", "",
+            "U = Tc / T, gain = U / U(linear) - 1, eta = (T(linear) - T) / (T(linear) - max(Ti, Tc, Tm)); Tm is what linear took beyond Tc + Ti.", "",
+            "| Ti / Tc | Tm / Tc set, measured | Tc ms | linear ms, U | overlap ms, U | gain | eta | delay1 ms, U | gain | eta |",
+            "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
+    for a, b, (tc, ms), of, tm in rows:
+        text.append("| %.2f | %.2f, %.2f | %.1f | %.1f, %.2f | %s |" % (a, b, tm / tc, tc, ms["linear"], of["linear"][0], " | ".join(
+            "%.1f, %.2f | %+.0f %% | %.2f" % (ms[m], of[m][0], 100 * of[m][1], of[m][2]) for m in ("overlap", "delay1"))))
+    text += ["", "Mean gain of utilisation over the grid: overlap %+.0f %%, delay1 %+.0f %% (the original design claims +28 %%)." %
+             (100 * mean["overlap"], 100 * mean["delay1"]),
+             "eta where Tm <= Tc as set: overlap mean %.2f, least %.2f; delay1 mean %.2f, least %.2f (bar: 0.9)." % tuple(
+                 f(low[m]) for m in ("overlap", "delay1") for f in (statistics.mean, min)), "",
+             "What overlap cannot hide, whatever the program does: the gradient of the bottom layer is ready when backward ends, the norm needs "
+             "all gradients, and the weights of the bottom layer are wanted when forward begins; and half of the messages, the weights, have "
+             "only the forward pass, a third of the step, to hide behind. delay1 has neither end. Tc has the real cost of messages in it, of copying "
+             "them and of waiting for the slower rank, which delay1 hides too: hence an eta above 1."]
+    pathlib.Path(args.out).write_text("\n".join(text) + "\n")
+    print("\n".join(text[8:]))
+
+
+def net_of(args):
+    return {"layers": 2, "hidden": 64, "T": 48, "rows": 16} if args.quick else NET
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("build")
+    p.add_argument("--turns", type=int, default=5)
+    p.add_argument("--realtime", action="store_true")
+    p.add_argument("--quick", action="store_true")
+    p.add_argument("--out", default=str(ROOT / "docs" / "RESULTS-pipeline.md"))
+    args = p.parse_args()
+    args.front = ["chrt", "-r", "20"] if args.realtime else []
+    args.program = pathlib.Path(args.build).resolve() / "bench" / "pipeline" / "bench_pipeline"
+    if args.quick:
+        args.turns = min(args.turns, 3)
+        tc, ms = cell(args, net_of(args), 12, 10, 10)  # what is computed hardly counts
+        print("linear %.1f ms, overlap %.1f ms, delay1 %.1f ms, of which computed %.1f" % (ms["linear"], ms["overlap"], ms["delay1"], tc))
+        return 0 if ms["overlap"] < ms["linear"] and ms["delay1"] < ms["linear"] else 1
+    rows = []
+    for a in INPUT:
+        for b in MESSAGES:
+            got = cell(args, net_of(args), 16, a, b)
+            _, tm, of = judge(a, *got)
+            rows.append((a, b, got, of, tm))
+            print("Ti %.2f Tm %.2f: Tc %.1f, %s" % (a, b, got[0], ", ".join("%s %.1f (eta %.2f)" % (m, got[1][m], of[m][2])
+                                                                             for m in MODES)), file=sys.stderr, flush=True)
+    page(args, rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+/* trail.c - weights that others moved come while the next step is computed, and each layer waits for its own.
+ *
+ *     step 7   ... | norm | update of own ranges |
+ *     step 8                                     | prep 0  fwd 0 | prep 1  fwd 1 | ...
+ *     agent                      theta of 7: own out, others' in:   0    1    2   in the order in which layers come to them
+ *
+ * The same bits as if the step had waited, for what is read is what was written; only whoever looks at the weights between two
+ * steps must ask for quiet.  Those of a step are posted before anything of the next one: messages of a pair keep their order. */
+#include "exec/bound.h"
+
+bool trail_has(const struct exec *x, const struct plan_message *m) {
+    return x->pipe == PIPE_OVERLAP && m->when == MESSAGE_STEP && x->plan->buf[m->buf].kind == PBUF_THETA;
+}
+
+bool trail_holds(const struct exec *x, const struct link *l, u32 task) {
+    return l->trails && task <= l->plan.after && exchange_touches(x, task, &l->plan, l->m.sends);
+}
+
+/* The step is done: what it wrote may go. */
+void trail_begin(struct exec *x) {
+    x->trail_serial = x->serial;
+    for (u32 k = 0; k < x->nlink; k++) {
+        struct link *l = &x->link[k];
+        if (!l->trails) continue;
+        l->m.started = l->m.done = false;
+        l->m.head.serial = x->serial;
+        x->trailing = true;
+    }
+}
+
+static err look(struct exec *x, struct link *l, bool *moved) {
+    bool done;
+    if (!l->m.started) {
+        TRY(comm_post(x->comm, &l->m));
+        *moved = true;
+    }
+    TRY(comm_test(x->comm, &l->m, &done));
+    if (!done) return 0;
+    *moved = true;
+    atomic_store_explicit(&l->arrived, x->trail_serial, memory_order_release);
+    return 0;
+}
+
+err trail_some(struct exec *x, bool *moved, u32 *left, const struct comm_message **waiting) {
+    bool all = true;
+    for (u32 k = 0; x->trailing && k < x->nlink; k++) {
+        struct link *l = &x->link[k];
+        if (!l->trails || l->m.done) continue;
+        TRY(look(x, l, moved));
+        if (l->m.done) continue;
+        all = false;
+        ++*left;
+        if (!*waiting) *waiting = &l->m;
+    }
+    if (all) x->trailing = false;
+    return 0;
+}
+
+static err quiet_job(struct comm *c, void *exec) {
+    struct exec *x = exec;
+    while (x->trailing) {
+        const struct comm_message *waiting = NULL;
+        bool moved = false;
+        u32 left = 0;
+        TRY(trail_some(x, &moved, &left, &waiting));
+        if (left) TRY(comm_stuck(c, moved, waiting));
+    }
+    return 0;
+}
+
+err exec_quiet(struct exec *x) {
+    if (!x->trailing) return 0;
+    comm_begin(x->comm, quiet_job, x);
+    return comm_end(x->comm);
+}
