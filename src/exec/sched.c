@@ -94,6 +94,22 @@ static err bind_inputs(struct exec *x, const struct exec_step *s) {
     return 0;
 }
 
+/* For the record of a rank that hangs: what each worker is at, from its own count. */
+static void scene(void *exec, char *text, size_t size) {
+    const struct exec *x = exec;
+    char name[64];
+    size_t n = 0;
+    for (u32 w = 0; w < x->nlane && n < size; w++) {
+        const struct lane *l = &x->lane[w];
+        const u64 done = atomic_load_explicit(&l->done, memory_order_acquire);
+        const u32 at = done >> 32 == x->serial ? (u32)done : 0;
+        if (at < l->n) plan_task_name(x->plan, x->net, l->item[at].task, name);
+        n += (size_t)snprintf(text + n, size - n, "worker %u: %u of %u tasks done%s%s\n", w, at, l->n,
+                              at == l->n ? "" : atomic_load_explicit(&l->waits, memory_order_relaxed) ? ", waits before " : ", at ",
+                              at < l->n ? name : "");
+    }
+}
+
 err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out) {
     TRY(bind_inputs(x, s));
     x->serial++;
@@ -106,12 +122,15 @@ err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out
     const bool timed = x->teams || x->comm;
     const f64 t0 = timed ? exec_clock() : 0;
     if (x->teams) x->alone = x->pace.alone;
+    comm_step(x->comm, x->serial, s->step, scene, x);
     exchange_begin(x);
     if (x->nlane == 1)
         exec_work(x, 0);
     else
         pool_run(x->pool, exec_work, x);
-    TRY(exchange_end(x));
+    const err e = exchange_end(x);
+    comm_step(x->comm, x->serial, s->step, NULL, NULL);
+    TRY(e);
     const f64 took = timed ? exec_clock() - t0 : 0;
     if (x->teams) pace_took(&x->pace, took);
     x->usual = x->usual > 0 ? 0.9 * x->usual + 0.1 * took : took;
