@@ -1,4 +1,5 @@
 /* comm.c - a rank: its agent thread, deadlines, and the small collectives. */
+#define _GNU_SOURCE
 #include "comm/comm.h"
 
 #include <math.h>
@@ -107,7 +108,8 @@ static void record(struct comm *c, const char *why, bool stacks, char path[FLIGH
 /* On the watchdog's thread.  What it wrote is written again, with the failure, should there be one. */
 static void alarm_(void *self, f64 quiet) {
     char why[160], path[FLIGHT_PATH];
-    snprintf(why, sizeof why, "nothing has moved for %.3g s (no message, no step, no phase); a failure only if one follows", quiet);
+    snprintf(why, sizeof why, "nothing has moved for %.3g s (no message, no step, no phase); a failure only if one follows",
+             quiet);
     record(self, why, true, path);
 }
 
@@ -117,7 +119,8 @@ void comm_step(struct comm *c, u64 exchange, i64 step, comm_scene *scene, void *
     c->scene = scene;
     c->plays = self;
     pthread_mutex_unlock(&c->writes);
-    flight_add(c->flight, &(struct flight_entry){.serial = exchange, .number = (u32)step, .what = scene ? FLIGHT_STEP : FLIGHT_ENDED});
+    const u16 what = scene ? FLIGHT_STEP : FLIGHT_ENDED;
+    flight_add(c->flight, &(struct flight_entry){.serial = exchange, .number = (u32)step, .what = what});
     watch_moved(&c->watch);
 }
 
@@ -401,6 +404,7 @@ static err start(struct comm *c) {
     comm_deadline(c, c->deadline);
     if (pthread_create(&c->thread, NULL, agent, c) != 0) return FAIL(E601, "no thread could be made for messages between ranks");
     c->running = true;
+    pthread_setname_np(c->thread, "stretto.agent");
     TRY(now(c, open_job, NULL));
     return c->size > 1 ? watch_begin(&c->watch) : 0;
 }

@@ -61,13 +61,13 @@ PRINTF_LIKE(2, 3) static void put(struct page *p, const char *fmt, ...) {
 
 static void put_message(struct page *p, const struct flight_entry *e) {
     const bool out = e->what == FLIGHT_SEND || e->what == FLIGHT_SENT;
-    put(p, "%8llu %7u  %-16.*s %10u  %s %d%s\n", (unsigned long long)e->serial, e->number, COMM_NAME, e->name, e->bytes,
+    put(p, "%8llu  %6u  %-16.*s %10u  %s %d%s\n", (unsigned long long)e->serial, e->number, COMM_NAME, e->name, e->bytes,
         out ? "to" : "from", e->peer, e->channel == CHANNEL_ROUND ? ", in a task" : "");
 }
 
 static void put_entry(struct page *p, const struct flight_entry *e, f64 now) {
     static const char *const word[] = {"send", "await", "sent", "came", "step", "ended", "phase"};
-    put(p, "%12.6f  %-6s", now - e->time, e->what < COUNT(word) ? word[e->what] : "?");
+    put(p, "%12.6f  %-5s  ", now - e->time, e->what < COUNT(word) ? word[e->what] : "?");
     if (e->what == FLIGHT_PHASE) put(p, "%.*s\n", COMM_NAME, e->name);
     else if (e->what >= FLIGHT_STEP) put(p, "%8llu  step %u\n", (unsigned long long)e->serial, e->number);
     else put_message(p, e);
@@ -88,13 +88,14 @@ static bool is_open(const struct flight *f, u64 at, u64 end, const struct flight
 }
 
 static void put_entries(struct page *p, const struct flight *f, f64 now) {
-    static const char columns[] = "       age s  what  exchange  number  name                  bytes  rank\n";
+    static const char columns[] = "       age s  what   exchange  number  name                  bytes  rank\n";
     const u64 end = atomic_load(&f->next), begin = end > FLIGHT_RING ? end - FLIGHT_RING : 0;
     struct flight_entry e;
     put(p, "\nBegun and not done, oldest first:\n%s", columns);
     for (u64 k = begin; k < end; k++)
         if (get(f, k, &e) && is_open(f, k, end, &e)) put_entry(p, &e, now);
-    put(p, "\nThe last %llu of %llu entries, newest last:\n%s", (unsigned long long)(end - begin), (unsigned long long)end, columns);
+    put(p, "\nThe last %llu of %llu entries, newest last:\n%s", (unsigned long long)(end - begin), (unsigned long long)end,
+        columns);
     for (u64 k = begin; k < end; k++)
         if (get(f, k, &e)) put_entry(p, &e, now);
 }

@@ -7,8 +7,9 @@
 
 #include "base/clock.h"
 
-#define TICK_S 1.0
-#define SHARE 0.75 /* of the deadline */
+#define TICK_S 0.25
+#define TURN_S 1.0  /* of a tick that count at most */
+#define SHARE 0.75  /* of the deadline */
 enum { TICKS = 8 };  /* in a deadline at least */
 
 static void rest(struct watch *w, f64 seconds) {
@@ -31,7 +32,7 @@ static void *look(void *self) {
         rest(w, tick);
         const f64 now = clock_now();
         const u64 moves = atomic_load_explicit(&w->moves, memory_order_relaxed);
-        quiet = moves != seen ? 0 : quiet + dmin(now - last, 2 * tick);
+        quiet = moves != seen ? 0 : quiet + dmin(now - last, TURN_S);
         told = told && moves == seen;
         seen = moves;
         last = now;

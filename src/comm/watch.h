@@ -1,4 +1,4 @@
-/* watch.h - the watchdog of a rank: a thread that looks at a clock about once a second, and calls when nothing has moved for long.
+/* watch.h - the watchdog of a rank: a thread that looks at a clock four times a second, and calls when nothing moves for long.
  *
  *     moved moved moved .............................................
  *                      | quiet ------- 3/4 of the deadline ---> alarm, once

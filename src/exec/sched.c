@@ -103,10 +103,11 @@ static void scene(void *exec, char *text, size_t size) {
         const struct lane *l = &x->lane[w];
         const u64 done = atomic_load_explicit(&l->done, memory_order_acquire);
         const u32 at = done >> 32 == x->serial ? (u32)done : 0;
+        name[0] = 0;
         if (at < l->n) plan_task_name(x->plan, x->net, l->item[at].task, name);
-        n += (size_t)snprintf(text + n, size - n, "worker %u: %u of %u tasks done%s%s\n", w, at, l->n,
-                              at == l->n ? "" : atomic_load_explicit(&l->waits, memory_order_relaxed) ? ", waits before " : ", at ",
-                              at < l->n ? name : "");
+        const char *how = atomic_load_explicit(&l->waits, memory_order_relaxed) ? ", waits before " : ", at ";
+        n += (size_t)snprintf(text + n, size - n, "worker %u: %u of %u tasks done%s%s\n", w, at, l->n, at < l->n ? how : "",
+                              name);
     }
 }
 
