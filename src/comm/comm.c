@@ -404,8 +404,8 @@ static err start(struct comm *c) {
     comm_deadline(c, c->deadline);
     if (pthread_create(&c->thread, NULL, agent, c) != 0) return FAIL(E601, "no thread could be made for messages between ranks");
     c->running = true;
-    pthread_setname_np(c->thread, "stretto.agent");
     TRY(now(c, open_job, NULL));
+    pthread_setname_np(c->thread, "stretto.agent"); /* not before: threads of MPI would have the name of who made them */
     return c->size > 1 ? watch_begin(&c->watch) : 0;
 }
 
