@@ -50,7 +50,7 @@ struct comm {
     struct err_record why;
     struct watch watch;
     struct flight *flight;     /* NULL where this is the only rank */
-    pthread_mutex_t writes;    /* a record; and whose scene it is */
+    pthread_mutex_t writes;    /* of what a record needs: folder, hint, scene; held while one is written */
     char folder[COMM_FOLDER];  /* for records, "" = nowhere */
     char record[FLIGHT_PATH];  /* the one of this failure, "" = none yet */
     comm_scene *scene;
@@ -80,14 +80,19 @@ void comm_deadline(struct comm *c, f64 seconds) {
 
 void comm_set_hint(struct comm *c, comm_hint *hint, void *self) {
     if (!c) return;
+    pthread_mutex_lock(&c->writes);
     c->hint = hint;
     c->knows = self;
+    pthread_mutex_unlock(&c->writes);
 }
 
 /* ------------------------------------------------------------------ what is written down ------------------------------------ */
 
 void comm_record_in(struct comm *c, const char *folder) {
-    if (c && folder) snprintf(c->folder, sizeof c->folder, "%s", folder);
+    if (!c || !folder) return;
+    pthread_mutex_lock(&c->writes);
+    snprintf(c->folder, sizeof c->folder, "%s", folder);
+    pthread_mutex_unlock(&c->writes);
 }
 
 void comm_forget(const char *folder) { flight_forget(folder); }
@@ -96,21 +101,29 @@ static void record(struct comm *c, const char *why, bool stacks, char path[FLIGH
     char self[200] = "", scene[1024] = "";
     path[0] = 0;
     if (!c->flight || !c->folder[0]) return;
-    pthread_mutex_lock(&c->writes);
     if (c->hint) c->hint(c->knows, c->rank, self, sizeof self);
     if (c->scene) c->scene(c->plays, scene, sizeof scene);
     const struct flight_title t = {.folder = c->folder, .why = why, .self = self, .scene = scene, .who = &c->member[c->rank],
                                    .world = c->size, .stacks = stacks};
     flight_write(c->flight, &t, path);
+}
+
+/* Of a failure: the first one counts. */
+static void record_failure(struct comm *c, const char *why, bool stacks) {
+    pthread_mutex_lock(&c->writes);
+    if (!c->record[0]) record(c, why, stacks, c->record);
     pthread_mutex_unlock(&c->writes);
 }
 
-/* On the watchdog's thread.  What it wrote is written again, with the failure, should there be one. */
+/* On the watchdog's thread.  What it wrote is written again, with the failure, should there be one; never the other way round. */
 static void alarm_(void *self, f64 quiet) {
+    struct comm *c = self;
     char why[160], path[FLIGHT_PATH];
     snprintf(why, sizeof why, "nothing has moved for %.3g s (no message, no step, no phase); a failure only if one follows",
              quiet);
-    record(self, why, true, path);
+    pthread_mutex_lock(&c->writes);
+    if (!c->record[0]) record(c, why, true, path);
+    pthread_mutex_unlock(&c->writes);
 }
 
 void comm_step(struct comm *c, u64 exchange, i64 step, comm_scene *scene, void *self) {
@@ -159,7 +172,7 @@ static void run_job(struct comm *c) {
     if (c->result >= 0) return;
     c->why = *err_last();
     c->failed = true;
-    if (!c->record[0]) record(c, c->why.text, c->result == -E801, c->record);
+    record_failure(c, c->why.text, c->result == -E801);
     comm_recall(c);
 }
 
@@ -248,7 +261,7 @@ static err late(struct comm *c, const struct comm_message *m) {
     snprintf(why, sizeof why, "rank %d has waited %.3g s %s rank %d (host %s, pid %d): message %u, %.*s of %u bytes%s%s", c->rank,
              c->deadline, m->sends ? "to send to" : "for", m->peer, w->host, w->pid, m->head.number, COMM_NAME, m->head.name,
              m->head.bytes, more[0] ? "; " : "", more);
-    record(c, why, true, c->record);
+    record_failure(c, why, true);
     if (c->record[0]) snprintf(kept, sizeof kept, "; stacks and last messages in %s", c->record);
     return FAIL_AT(E801, NULL, "stretto resume RUN, once that host is well", "%s%s", why, kept);
 }
@@ -281,7 +294,7 @@ void comm_give_up(struct comm *c) {
     if (!c) return;
     c->failed = true;
     if (c->t->give_up) c->t->give_up(c->self, err_last()); /* first: others wait */
-    if (!c->record[0]) record(c, err_last()->text, false, c->record);
+    record_failure(c, err_last()->text, false);
 }
 
 /* ------------------------------------------------------------------ small collectives --------------------------------------- */
@@ -406,7 +419,7 @@ static err start(struct comm *c) {
     c->running = true;
     TRY(now(c, open_job, NULL));
     pthread_setname_np(c->thread, "stretto.agent"); /* not before: threads of MPI would have the name of who made them */
-    return c->size > 1 ? watch_begin(&c->watch) : 0;
+    return 0;
 }
 
 err comm_new(const struct transport *t, void *self, i32 rank, i32 size, struct comm **out) {
@@ -441,7 +454,8 @@ err comm_meet(struct comm *c) {
     struct comm_member me = {.rank = c->rank, .pid = (i32)getpid()};
     struct utsname u;
     if (uname(&u) == 0) snprintf(me.host, sizeof me.host, "%.*s", COMM_HOST - 1, u.nodename);
-    return comm_gather(c, "who", &me, sizeof me, c->member);
+    TRY(comm_gather(c, "who", &me, sizeof me, c->member));
+    return watch_begin(&c->watch);
 }
 
 void comm_free(struct comm *c) {
