@@ -156,9 +156,16 @@ static err start(struct rank_run *r, i32 k, struct comm **comm, const struct lea
     *r = (struct rank_run){.learner = learner, .job = *job};
     r->job.use.comm = comm[k];
     comm_set_hint(comm[k], last_record, (void *)(uintptr_t)job->run_dir);
-    if (k == 0) return 0;
+    comm_record_in(comm[k], job->run_dir);
+    if (k == 0) {
+        if (job->use.events) r->tells = *job->use.events;
+        if (r->tells.n < SINKS_MAX) r->tells.sink[r->tells.n++] = comm_sink(comm[k]);
+        r->job.use.events = &r->tells;
+        return 0;
+    }
     if (job->run_dir) status_open(&r->status, job->run_dir, k, comm_size(comm[k]));
     r->tells.sink[r->tells.n++] = status_sink(&r->status);
+    r->tells.sink[r->tells.n++] = comm_sink(comm[k]);
     silence(&r->job, &r->tells);
     r->started = pthread_create(&r->thread, NULL, on_a_thread, r) == 0;
     return r->started ? 0 : FAIL(E601, "no thread could be made for rank %d", k);
@@ -232,6 +239,8 @@ err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const st
     mine.use.comm = t->shop.comm;
     if (!t->shop.comm) return threads_fit(size, learner, &mine, out);
     comm_set_hint(t->shop.comm, last_record, t->run_dir);
+    comm_record_in(t->shop.comm, t->run_dir);
+    if (t->events.n < SINKS_MAX) t->events.sink[t->events.n++] = comm_sink(t->shop.comm);
     err e = same_everywhere(t, t->shop.comm);
     if (comm_rank(t->shop.comm) > 0) silence(&mine, &t->events); /* these hold the status record alone */
     if (e >= 0) e = learner->fit(&mine, out);

@@ -127,7 +127,10 @@ err run_dir_open(struct stretto_trainer *t, const char *path, bool resume) {
     }
     TRY(lock(t));
     tell_status(t);
-    if (!resume) TRY(forget(t));
+    if (!resume) {
+        comm_forget(t->run_dir);
+        TRY(forget(t));
+    }
     TRY(write_run(t, false));
     return open_metrics(t);
 }

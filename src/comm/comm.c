@@ -1,4 +1,5 @@
 /* comm.c - a rank: its agent thread, deadlines, and the small collectives. */
+#define _GNU_SOURCE
 #include "comm/comm.h"
 
 #include <math.h>
@@ -13,8 +14,11 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/event.h"
 #include "base/str.h"
+#include "comm/flight.h"
 #include "comm/transport.h"
+#include "comm/watch.h"
 
 #define DEADLINE 60.0  /* seconds without a message, where STRETTO_DEADLINE says nothing */
 #define SPIN_S 50e-6   /* of waiting before the agent sleeps between looks: a spinning agent takes a core from the workers */
@@ -45,6 +49,13 @@ struct comm {
     void *arg;
     err result;
     struct err_record why;
+    struct watch watch;
+    struct flight *flight;     /* NULL where this is the only rank */
+    pthread_mutex_t writes;    /* of what a record needs: folder, hint, scene; held while one is written */
+    char folder[COMM_FOLDER];  /* for records, "" = nowhere */
+    char record[FLIGHT_PATH];  /* the one of this failure, "" = none yet */
+    comm_scene *scene;
+    void *plays;               /* its self */
 };
 
 i32 comm_rank(const struct comm *c) { return c ? c->rank : 0; }
@@ -63,14 +74,90 @@ f64 comm_patience(void) {
     return text && str_to_f64(text, strlen(text), '.', &seconds) && seconds > 0 ? seconds : DEADLINE;
 }
 
-void comm_deadline(struct comm *c, f64 seconds) { c->deadline = seconds > 0 ? seconds : comm_patience(); }
+void comm_deadline(struct comm *c, f64 seconds) {
+    c->deadline = seconds > 0 ? seconds : comm_patience();
+    atomic_store_explicit(&c->watch.deadline, c->deadline, memory_order_relaxed);
+}
 
 void comm_pace(struct comm *c, f64 seconds) { c->pace = seconds; }
 
 void comm_set_hint(struct comm *c, comm_hint *hint, void *self) {
     if (!c) return;
+    pthread_mutex_lock(&c->writes);
     c->hint = hint;
     c->knows = self;
+    pthread_mutex_unlock(&c->writes);
+}
+
+/* ------------------------------------------------------------------ what is written down ------------------------------------ */
+
+void comm_record_in(struct comm *c, const char *folder) {
+    if (!c || !folder) return;
+    pthread_mutex_lock(&c->writes);
+    snprintf(c->folder, sizeof c->folder, "%s", folder);
+    pthread_mutex_unlock(&c->writes);
+}
+
+void comm_forget(const char *folder) { flight_forget(folder); }
+
+static void record(struct comm *c, const char *why, bool stacks, char path[FLIGHT_PATH]) {
+    char self[200] = "", scene[1024] = "";
+    path[0] = 0;
+    if (!c->flight || !c->folder[0]) return;
+    if (c->hint) c->hint(c->knows, c->rank, self, sizeof self);
+    if (c->scene) c->scene(c->plays, scene, sizeof scene);
+    const struct flight_title t = {.folder = c->folder, .why = why, .self = self, .scene = scene, .who = &c->member[c->rank],
+                                   .world = c->size, .stacks = stacks};
+    flight_write(c->flight, &t, path);
+}
+
+/* Of a failure: the first one counts. */
+static void record_failure(struct comm *c, const char *why, bool stacks) {
+    pthread_mutex_lock(&c->writes);
+    if (!c->record[0]) record(c, why, stacks, c->record);
+    pthread_mutex_unlock(&c->writes);
+}
+
+/* On the watchdog's thread.  What it wrote is written again, with the failure, should there be one; never the other way round. */
+static void alarm_(void *self, f64 quiet) {
+    struct comm *c = self;
+    char why[160], path[FLIGHT_PATH];
+    snprintf(why, sizeof why, "nothing has moved for %.3g s (no message, no step, no phase); a failure only if one follows",
+             quiet);
+    pthread_mutex_lock(&c->writes);
+    if (!c->record[0]) record(c, why, true, path);
+    pthread_mutex_unlock(&c->writes);
+}
+
+void comm_step(struct comm *c, u64 exchange, i64 step, comm_scene *scene, void *self) {
+    if (!c) return;
+    pthread_mutex_lock(&c->writes); /* a record that is being written looks at the scene */
+    c->scene = scene;
+    c->plays = self;
+    pthread_mutex_unlock(&c->writes);
+    const u16 what = scene ? FLIGHT_STEP : FLIGHT_ENDED;
+    flight_add(c->flight, &(struct flight_entry){.serial = exchange, .number = (u32)step, .what = what});
+    watch_moved(&c->watch);
+}
+
+static void on_phase(void *self, const struct event *e) {
+    struct comm *c = self;
+    struct flight_entry entry = {.what = FLIGHT_PHASE};
+    if (e->kind != EVENT_PHASE) return;
+    snprintf(entry.name, sizeof entry.name, "%s", e->text);
+    flight_add(c->flight, &entry);
+    watch_moved(&c->watch);
+}
+
+struct sink comm_sink(struct comm *c) { return (struct sink){on_phase, c}; }
+
+static void note(struct comm *c, const struct comm_message *m, bool ends) {
+    struct flight_entry e = {.serial = m->head.serial, .number = m->head.number, .bytes = m->head.bytes, .peer = m->peer,
+                             .channel = m->channel};
+    const u16 begun = m->sends ? FLIGHT_SEND : FLIGHT_AWAIT;
+    e.what = (u16)(ends ? begun + (FLIGHT_SENT - FLIGHT_SEND) : begun);
+    memcpy(e.name, m->head.name, sizeof e.name);
+    flight_add(c->flight, &e);
 }
 
 /* ------------------------------------------------------------------ the agent ----------------------------------------------- */
@@ -82,10 +169,13 @@ void comm_recall(struct comm *c) {
 static void run_job(struct comm *c) {
     c->since = clock_now();
     c->waited = 0;
+    watch_moved(&c->watch);
     c->result = c->job(c, c->arg);
+    watch_moved(&c->watch);
     if (c->result >= 0) return;
     c->why = *err_last();
     c->failed = true;
+    record_failure(c, c->why.text, c->result == -E801);
     comm_recall(c);
 }
 
@@ -134,11 +224,15 @@ static err now(struct comm *c, comm_job *job, void *arg) {
 err comm_post(struct comm *c, struct comm_message *m) {
     m->started = true;
     m->done = false;
+    note(c, m, false);
     return (m->sends ? c->t->send : c->t->recv)(c->self, m);
 }
 
 err comm_test(struct comm *c, struct comm_message *m, bool *done) {
-    if (!m->done) TRY(c->t->test(c->self, m, &m->done));
+    *done = m->done;
+    if (m->done) return 0;
+    TRY(c->t->test(c->self, m, &m->done));
+    if (m->done) note(c, m, true);
     *done = m->done;
     return 0;
 }
@@ -163,14 +257,16 @@ static err other_gave_up(struct comm *c) {
     return -mine.code;
 }
 
-static err late(const struct comm *c, const struct comm_message *m) {
+static err late(struct comm *c, const struct comm_message *m) {
     const struct comm_member *w = &c->member[m->peer];
-    char more[200] = "";
+    char more[200] = "", why[700], kept[FLIGHT_PATH + 40] = "";
     if (c->hint) c->hint(c->knows, m->peer, more, sizeof more);
-    const char *fix = "stretto resume RUN, once that host is well";
-    return FAIL_AT(E801, NULL, fix, "rank %d has waited %.3g s %s rank %d (host %s, pid %d): message %u, %.*s of %u bytes%s%s",
-                   c->rank, c->deadline, m->sends ? "to send to" : "for", m->peer, w->host, w->pid, m->head.number, COMM_NAME,
-                   m->head.name, m->head.bytes, more[0] ? "; " : "", more);
+    snprintf(why, sizeof why, "rank %d has waited %.3g s %s rank %d (host %s, pid %d): message %u, %.*s of %u bytes%s%s", c->rank,
+             c->deadline, m->sends ? "to send to" : "for", m->peer, w->host, w->pid, m->head.number, COMM_NAME, m->head.name,
+             m->head.bytes, more[0] ? "; " : "", more);
+    record_failure(c, why, true);
+    if (c->record[0]) snprintf(kept, sizeof kept, "; stacks and last messages in %s", c->record);
+    return FAIL_AT(E801, NULL, "stretto resume RUN, once that host is well", "%s%s", why, kept);
 }
 
 err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting) {
@@ -178,7 +274,10 @@ err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting) {
     c->since = now;
     c->waited = moved || !waiting ? 0 : c->waited + dmin(turn, TURN_S);
     c->idle = moved ? 0 : c->idle + turn;
-    if (moved) return 0;
+    if (moved) {
+        watch_moved(&c->watch);
+        return 0;
+    }
     if (waiting && c->waited < SPIN_S) {
         sched_yield();
         return 0;
@@ -198,7 +297,8 @@ void comm_well(struct comm *c) {
 void comm_give_up(struct comm *c) {
     if (!c) return;
     c->failed = true;
-    if (c->t->give_up) c->t->give_up(c->self, err_last());
+    if (c->t->give_up) c->t->give_up(c->self, err_last()); /* first: others wait */
+    record_failure(c, err_last()->text, false);
 }
 
 /* ------------------------------------------------------------------ small collectives --------------------------------------- */
@@ -286,9 +386,9 @@ u64 comm_hash(u64 before, const void *data, size_t bytes) {
 err comm_wait_share(struct comm *c, const char *name, void *data, u32 bytes) {
     if (comm_size(c) == 1) return 0;
     const f64 usual = c->deadline;
-    c->deadline = (f64)INFINITY;
+    comm_deadline(c, (f64)INFINITY);
     err e = comm_share(c, name, data, bytes);
-    c->deadline = usual;
+    comm_deadline(c, usual);
     return e;
 }
 
@@ -315,9 +415,14 @@ static err open_job(struct comm *c, void *arg) {
 static err start(struct comm *c) {
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->turn, NULL);
+    pthread_mutex_init(&c->writes, NULL);
+    c->watch.alarm = alarm_;
+    c->watch.self = c;
+    comm_deadline(c, c->deadline);
     if (pthread_create(&c->thread, NULL, agent, c) != 0) return FAIL(E601, "no thread could be made for messages between ranks");
     c->running = true;
     TRY(now(c, open_job, NULL));
+    pthread_setname_np(c->thread, "stretto.agent"); /* not before: threads of MPI would have the name of who made them */
     return 0;
 }
 
@@ -331,7 +436,9 @@ err comm_new(const struct transport *t, void *self, i32 rank, i32 size, struct c
     struct comm *c = mem_alloc(sizeof *c);
     if (c) *c = (struct comm){.t = t, .self = self, .rank = rank, .size = size, .deadline = comm_patience(), .failed = true};
     if (c) c->member = mem_alloc((size_t)size * sizeof *c->member);
-    if (!c || !c->member) {
+    if (c && size > 1) c->flight = mem_alloc(sizeof *c->flight);
+    if (!c || !c->member || (size > 1 && !c->flight)) {
+        if (c) mem_free(c->member);
         mem_free(c);
         t->close(self, false);
         return -E601;
@@ -351,11 +458,13 @@ err comm_meet(struct comm *c) {
     struct comm_member me = {.rank = c->rank, .pid = (i32)getpid()};
     struct utsname u;
     if (uname(&u) == 0) snprintf(me.host, sizeof me.host, "%.*s", COMM_HOST - 1, u.nodename);
-    return comm_gather(c, "who", &me, sizeof me, c->member);
+    TRY(comm_gather(c, "who", &me, sizeof me, c->member));
+    return watch_begin(&c->watch);
 }
 
 void comm_free(struct comm *c) {
     if (!c) return;
+    watch_end(&c->watch);
     if (c->running) {
         pthread_mutex_lock(&c->lock);
         c->state = QUIT;
@@ -367,6 +476,8 @@ void comm_free(struct comm *c) {
     }
     pthread_cond_destroy(&c->turn);
     pthread_mutex_destroy(&c->lock);
+    pthread_mutex_destroy(&c->writes);
+    mem_free(c->flight);
     mem_free(c->member);
     mem_free(c);
 }

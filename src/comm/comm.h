@@ -17,8 +17,9 @@
 
 struct comm;
 struct transport;
+struct sink;
 
-enum { COMM_RANKS = 1024, COMM_NAME = 24, COMM_HOST = 64, COMM_PATH = 512 };
+enum { COMM_RANKS = 1024, COMM_NAME = 24, COMM_HOST = 64, COMM_PATH = 512, COMM_FOLDER = 4097 };
 #define COMM_HASH ((u64)0xcbf29ce484222325)
 
 /* What a message is: equal on both sides. */
@@ -91,6 +92,16 @@ f64 comm_patience(void); /* 60 s, or what the environment variable STRETTO_DEADL
 typedef void comm_hint(void *self, i32 rank, char *text, size_t size);
 i32 comm_neighbours(const struct comm *c); /* ranks on the host of this one, itself among them */
 void comm_set_hint(struct comm *c, comm_hint *hint, void *self);
+
+/* Flight recorder and watchdog (flight.h, watch.h): where a rank that fails, or in which nothing moves for three quarters of the
+ * deadline, writes down what it did last and what its threads are doing: FOLDER/flight/rank-N.txt.  NULL = nowhere. */
+void comm_record_in(struct comm *c, const char *folder);
+void comm_forget(const char *folder); /* a new run: what the one before wrote goes */
+struct sink comm_sink(struct comm *c); /* phases of the run, for the record */
+/* A step begins: what workers are at can be asked until it ends (scene NULL), on any thread, and only from numbers that workers
+ * publish.  One line each, with its end. */
+typedef void comm_scene(void *self, char *text, size_t size);
+void comm_step(struct comm *c, u64 exchange, i64 step, comm_scene *scene, void *self); /* c may be NULL */
 
 /* Hand a job to the agent, and wait for its end.  The job may use comm_post, comm_test and comm_stuck.  One at a time. */
 typedef err comm_job(struct comm *c, void *arg);

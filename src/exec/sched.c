@@ -116,6 +116,23 @@ struct exec_result exec_result_of(const struct totals *t) {
     return (struct exec_result){.loss = t->loss, .grad_norm = t->norm, .finite = t->finite};
 }
 
+/* For the record of a rank that hangs: what each worker is at, from its own count. */
+static void scene(void *exec, char *text, size_t size) {
+    const struct exec *x = exec;
+    char name[64];
+    size_t n = 0;
+    for (u32 w = 0; w < x->nlane && n < size; w++) {
+        const struct lane *l = &x->lane[w];
+        const u64 done = atomic_load_explicit(&l->done, memory_order_acquire);
+        const u32 at = done >> 32 == x->serial ? (u32)done : 0;
+        name[0] = 0;
+        if (at < l->n) plan_task_name(x->plan, x->net, l->item[at].task, name);
+        const char *how = atomic_load_explicit(&l->waits, memory_order_relaxed) ? ", waits before " : ", at ";
+        n += (size_t)snprintf(text + n, size - n, "worker %u: %u of %u tasks done%s%s\n", w, at, l->n, at < l->n ? how : "",
+                              name);
+    }
+}
+
 err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out) {
     if (x->late && s->accumulate) return FAIL(E1, "a gradient that is kept for the next step cannot be late too");
     TRY(bind_inputs(x, s));
@@ -130,13 +147,15 @@ err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out
     const f64 t0 = timed ? exec_clock() : 0;
     if (x->teams) x->alone = x->pace.alone;
     if (!x->late) exec_sums(x, s);
+    comm_step(x->comm, x->serial, s->step, scene, x);
     x->late ? late_begin(x) : exchange_begin(x);
     if (x->nlane == 1)
         exec_work(x, 0);
     else
         pool_run(x->pool, exec_work, x);
-    if (x->late) TRY(late_end(x, out));
-    else TRY(exchange_end(x));
+    const err e = x->late ? late_end(x, out) : exchange_end(x);
+    comm_step(x->comm, x->serial, s->step, NULL, NULL);
+    TRY(e);
     const f64 took = timed ? exec_clock() - t0 : 0;
     if (x->teams) pace_took(&x->pace, took);
     x->usual = x->usual > 0 ? 0.9 * x->usual + 0.1 * took : took;

@@ -1,5 +1,6 @@
 """t_ranks.py - several ranks train the model that one trains, bit for bit: as threads, under Open MPI, under MPICH; what is said when
 they do not fit together, and that a run that lost a rank, or was asked to stop, goes on with another number of ranks."""
+import glob
 import json
 import os
 import shutil
@@ -271,6 +272,35 @@ class Ranks(Case):
         child.communicate(timeout=60 * e2e.SLOW)
         self.assertNotEqual(child.returncode, 0)
         self.assertLess(time.monotonic() - begin, 30 * e2e.SLOW)
+
+    def test_a_stopped_rank_is_named_and_the_others_write_down_where_they_are(self):
+        options = [*SHORT, "--members", "1", "--steps", "100000", "--validate-every", "1000", "--threads", "1", "--checkpoint-every", "1s"]
+        command = self.launched("openmpi", 3, "train", AIR, *options, "-o", "s.model", "--progress", "none")
+        child = subprocess.Popen(command, cwd=self.dir, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 env=dict(self.environment(), STRETTO_DEADLINE="3"))
+        self.addCleanup(child.kill)
+        limit = time.monotonic() + 60 * e2e.SLOW
+        while not glob.glob(self.path("s.model.run/checkpoints/*.ckpt")):
+            self.assertIsNone(child.poll())
+            self.assertLess(time.monotonic(), limit)
+            time.sleep(0.02)
+        self.assertFalse(os.path.exists(self.path("s.model.run/flight")), "nothing is written while all is well")
+        status = {r: json.loads(self.read("s.model.run/status/rank-%d.json" % r)) for r in range(3)}
+        os.kill(status[1]["pid"], signal.SIGSTOP)
+        begin = time.time()
+        err = child.communicate(timeout=60 * e2e.SLOW)[1].decode()
+        self.assertEqual(child.returncode, 75, err)
+        self.assertRegex(err, r"for rank 1 \(host \S+, pid %d\)" % status[1]["pid"])
+        ended = json.loads(self.read("s.model.run/status/rank-0.json"))["time"] - begin
+        self.assertLess(ended, 3 + 3 * e2e.SLOW, "named within the deadline, a moment to write")
+        for rank in (0, 2):
+            record = self.read("s.model.run/flight/rank-%d.txt" % rank).decode()
+            for words in ("Flight record of rank %d of 3 " % rank, "this rank: last seen in phase ", "worker 0: ",
+                          "Threads of this process:", "stretto.agent, state ", "stretto_trainer_run+0x", "Begun and not done", "from 1\n", "  step "):
+                self.assertTrue(words in record, "%s is not in\n%s" % (words, record[:3000]))
+        self.assertIn("flight/rank-", err)
+        self.stretto("train", AIR, *SHORT, "-o", "s.model", "--progress", "none")
+        self.assertFalse(os.path.exists(self.path("s.model.run/flight/rank-0.txt")), "a new run begins without the record of another")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,289 @@
+/* t_flight.c - what a rank writes down: the newest entries of its ring, messages that are open, stacks; when it does so, and that
+ * it does not while all is well. */
+#define _GNU_SOURCE
+#include "t.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/event.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "comm/flight.h"
+#include "comm/watch.h"
+
+enum { RANKS = 3 };
+
+static char folder[512];
+
+static void new_folder(const char *name) {
+    snprintf(folder, sizeof folder, "%.400s/%s", t_dir(), name);
+    assert_int_equal(mkdir(folder, 0755), 0);
+}
+
+static char *record_of(i32 rank) {
+    static char *text;
+    char path[600];
+    i64 n;
+    mem_free(text);
+    text = NULL;
+    snprintf(path, sizeof path, "%s/flight/rank-%d.txt", folder, rank);
+    if (file_exists(path)) T_OK(file_load(path, 1 << 22, &text, &n));
+    return text;
+}
+
+static void must_say(const char *text, const char *what) {
+    if (!text || !strstr(text, what)) fail_msg("\"%s\" is not in:\n%.3000s", what, text ? text : "(no record)");
+}
+
+/* ------------------------------------------------------------------ the ring ------------------------------------------------ */
+
+static void write_ring(const struct flight *f) {
+    static const struct comm_member me = {.rank = 0, .pid = 77, .host = "b"};
+    const struct flight_title t = {.folder = folder, .why = "a test", .self = "", .scene = "", .who = &me, .world = RANKS};
+    char path[FLIGHT_PATH];
+    err_set(E105, NULL, NULL, "of before");
+    flight_write(f, &t, path);
+    assert_int_equal(err_last()->code, 105);
+    assert_true(file_exists(path));
+}
+
+TEST(a_ring_keeps_the_newest_and_says_what_is_open) {
+    struct flight *f = mem_alloc(sizeof *f);
+    enum { ALL = 3 * FLIGHT_RING + 5 };
+    new_folder("ring");
+    for (u32 k = 0; k < ALL; k++) { /* of the awaited ones number ALL - 4 does not come */
+        struct flight_entry e = {.serial = 9, .number = k / 2, .bytes = 8, .name = "grad.0", .peer = 1};
+        e.what = k % 2 ? FLIGHT_CAME : FLIGHT_AWAIT;
+        if (k == ALL - 3) e.number = 12345;
+        flight_add(f, &e);
+    }
+    write_ring(f);
+    const char *text = record_of(0), *open = strstr(text, "Begun and not done"), *last = strstr(text, "\nThe last 2048 of 6149");
+    must_say(text, "Flight record of rank 0 of 3 (host b, pid 77)");
+    assert_true(open && last && open < last);
+    i32 lines = 0;
+    f64 age = 1e9;
+    for (const char *at = open; at < last; at++) lines += *at == '\n';
+    assert_int_equal(lines, 2 + 3 - 1); /* title, columns; the one whose end was renamed, and the newest, which is awaited */
+    lines = 0;
+    for (const char *at = strstr(last, "bytes  rank\n") + 12; *at; at = strchr(at, '\n') + 1, lines++) {
+        f64 now;
+        assert_int_equal(sscanf(at, "%lf", &now), 1);
+        assert_true(now <= age);
+        age = now;
+    }
+    assert_int_equal(lines, FLIGHT_RING);
+    must_say(last, " 12345 ");
+    mem_free(f);
+}
+
+struct writer {
+    struct flight *f;
+    _Atomic bool stop;
+};
+
+static void *add_all_the_time(void *self) {
+    struct writer *w = self;
+    for (u32 k = 0; !atomic_load(&w->stop); k++) {
+        struct flight_entry e = {.serial = k, .number = k, .bytes = k, .peer = (i32)(k % 7), .what = FLIGHT_SENT};
+        snprintf(e.name, sizeof e.name, "%u", k);
+        flight_add(w->f, &e);
+    }
+    return NULL;
+}
+
+TEST(an_entry_that_is_being_written_is_left_out) {
+    struct writer w = {.f = mem_alloc(sizeof *w.f)};
+    pthread_t thread[2];
+    new_folder("race");
+    for (i32 k = 0; k < 2; k++) assert_int_equal(pthread_create(&thread[k], NULL, add_all_the_time, &w), 0);
+    for (i32 turn = 0; turn < (t_few() ? 2 : 8); turn++) {
+        write_ring(w.f);
+        const char *at = strstr(record_of(0), "The last");
+        for (at = strstr(at, "rank\n") + 5; *at; at = strchr(at, '\n') + 1) {
+            unsigned long long serial;
+            unsigned number, name, bytes;
+            const int n = sscanf(at, "%*f sent %llu %u %u %u", &serial, &number, &name, &bytes);
+            if (n != 4 || serial != number || number != name || bytes != name)
+                fail_msg("%.100s", at);
+        }
+    }
+    atomic_store(&w.stop, true);
+    for (i32 k = 0; k < 2; k++) pthread_join(thread[k], NULL);
+    mem_free(w.f);
+}
+
+/* ------------------------------------------------------------------ ranks --------------------------------------------------- */
+
+struct rank {
+    struct comm *comm;
+    err (*body)(struct rank *r);
+    err e;
+    struct err_record why;
+    pthread_t thread;
+};
+
+static void *live(void *self) {
+    struct rank *r = self;
+    pthread_setname_np(pthread_self(), "caller");
+    r->e = comm_meet(r->comm);
+    if (r->e >= 0) r->e = r->body(r);
+    if (r->e < 0) r->why = *err_last();
+    if (r->e < 0) comm_give_up(r->comm);
+    return NULL;
+}
+
+static void run(const char *name, err (*body)(struct rank *r), struct rank *r) {
+    struct comm *comm[RANKS];
+    new_folder(name);
+    T_OK(comm_threads(RANKS, comm));
+    for (i32 k = 0; k < RANKS; k++) {
+        r[k] = (struct rank){.comm = comm[k], .body = body};
+        comm_record_in(comm[k], folder);
+        assert_int_equal(pthread_create(&r[k].thread, NULL, live, &r[k]), 0);
+    }
+    for (i32 k = 0; k < RANKS; k++) pthread_join(r[k].thread, NULL);
+    for (i32 k = 0; k < RANKS; k++) comm_free(comm[k]);
+}
+
+static void scene(void *self, char *text, size_t size) { snprintf(text, size, "%s", (const char *)self); }
+
+/* Rank 1 stays away: the others name it, and the file; in the file are phase, step, the open message and where callers are. */
+static err stay_away(struct rank *r) {
+    static char what[] = "worker 0: 3 of 4 tasks done, waits before update\n";
+    u64 mine = 1, all[RANKS];
+    const struct sink s = comm_sink(r->comm);
+    comm_deadline(r->comm, t_few() ? 10 : 1.5);
+    s.on(s.self, &(struct event){.kind = EVENT_PHASE, .text = "train"});
+    comm_step(r->comm, 17, 812, scene, what);
+    err e = comm_rank(r->comm) == 1 ? 0 : comm_gather(r->comm, "roll", &mine, sizeof mine, all);
+    comm_step(r->comm, 17, 812, NULL, NULL);
+    return e;
+}
+
+TEST(a_wait_that_expires_is_written_down) {
+    static struct rank r[RANKS];
+    run("late", stay_away, r);
+    for (i32 k = 0; k < RANKS; k += 2) {
+        T_FAILS(r[k].e, E801);
+        const char *text = record_of(k);
+        must_say(text, " rank 1 (host ");
+        must_say(text, "Begun and not done");
+        must_say(text, "roll");
+        must_say(text, "phase  train");
+        must_say(text, " 17  step 812\n");
+        must_say(text, "Threads of this process:");
+        must_say(text, "stretto.watch, state");
+        must_say(text, "flight_write+0x");
+        must_say(r[k].why.text, "stacks and last messages in ");
+        must_say(r[k].why.text, "/flight/rank-");
+    }
+    assert_true(strstr(record_of(0), "worker 0: 3 of 4") || strstr(record_of(2), "worker 0: 3 of 4"));
+    comm_forget(folder);
+    assert_null(record_of(0));
+}
+
+static err other_words(struct rank *r) {
+    u64 mine = 1, all[RANKS];
+    return comm_gather(r->comm, comm_rank(r->comm) == 2 ? "apples" : "pears", &mine, sizeof mine, all);
+}
+
+TEST(heads_that_differ_are_written_down_by_all) {
+    static struct rank r[RANKS];
+    run("heads", other_words, r);
+    for (i32 k = 0; k < RANKS; k++) {
+        const char *text = record_of(k);
+        T_FAILS(r[k].e, E804);
+        must_say(text, "apples");
+        must_say(text, "pears");
+        assert_null(strstr(text, "Threads of this process:")); /* it is no question of where they are */
+    }
+}
+
+/* Nobody waits for a message, and the job does not end: a worker that computes for too long. */
+static err compute_job(struct comm *c, void *arg) {
+    const struct timespec t = {.tv_nsec = 1000000};
+    (void)arg;
+    for (i32 k = 0; k < (t_few() ? 12000 : 1500); k++) {
+        TRY(comm_stuck(c, false, NULL));
+        nanosleep(&t, NULL);
+    }
+    return 0;
+}
+
+static err one_computes(struct rank *r) {
+    u64 mine = 1, all[RANKS];
+    if (comm_rank(r->comm) == 1) {
+        comm_deadline(r->comm, t_few() ? 8 : 0.4);
+        comm_begin(r->comm, compute_job, NULL);
+        TRY(comm_end(r->comm));
+    }
+    comm_deadline(r->comm, 60);
+    return comm_gather(r->comm, "roll", &mine, sizeof mine, all);
+}
+
+TEST(a_worker_that_does_not_come_back_is_written_down) {
+    static struct rank r[RANKS];
+    run("long", one_computes, r);
+    for (i32 k = 0; k < RANKS; k++) T_OK(r[k].e); /* it came back */
+    must_say(record_of(1), "why: nothing has moved for ");
+    must_say(record_of(1), "stretto.agent, state");
+    assert_null(record_of(0));
+    assert_null(record_of(2));
+}
+
+static err all_well(struct rank *r) {
+    u64 mine = 1, all[RANKS];
+    for (i32 k = 0; k < 500; k++) TRY(comm_gather(r->comm, "roll", &mine, sizeof mine, all));
+    const struct timespec t = {.tv_nsec = 500000000}; /* longer than the deadline, but nobody is known to be waited for */
+    if (comm_rank(r->comm) == 0) nanosleep(&t, NULL);
+    return comm_wait_share(r->comm, "model", &mine, sizeof mine);
+}
+
+TEST(nothing_is_written_while_all_is_well) {
+    static struct rank r[RANKS];
+    run("well", all_well, r);
+    for (i32 k = 0; k < RANKS; k++) {
+        T_OK(r[k].e);
+        assert_null(record_of(k));
+    }
+}
+
+/* ------------------------------------------------------------------ the watchdog -------------------------------------------- */
+
+static void count(void *self, f64 quiet) {
+    (void)quiet;
+    atomic_fetch_add((_Atomic i32 *)self, 1);
+}
+
+TEST(a_watchdog_calls_once_for_each_silence) {
+    _Atomic i32 calls = 0;
+    struct watch w = {.deadline = t_few() ? 2 : 0.2, .alarm = count, .self = &calls};
+    const struct timespec moment = {.tv_nsec = 10000000};
+    T_OK(watch_begin(&w));
+    for (i32 k = 0; k < 1000 && atomic_load(&calls) < 1; k++) nanosleep(&moment, NULL);
+    for (i32 k = 0; k < 40; k++) nanosleep(&moment, NULL); /* two deadlines more */
+    assert_int_equal(atomic_load(&calls), 1);
+    watch_moved(&w);
+    for (i32 k = 0; k < 1000 && atomic_load(&calls) < 2; k++) nanosleep(&moment, NULL);
+    assert_int_equal(atomic_load(&calls), 2);
+    atomic_store(&w.deadline, 4); /* life, now and then */
+    for (i32 k = 0; k < 60; k++) {
+        watch_moved(&w);
+        nanosleep(&moment, NULL);
+    }
+    assert_int_equal(atomic_load(&calls), 2);
+    watch_end(&w);
+    watch_end(&(struct watch){0});
+}
+
+T_MAIN(cmocka_unit_test(a_ring_keeps_the_newest_and_says_what_is_open),
+       cmocka_unit_test(an_entry_that_is_being_written_is_left_out), cmocka_unit_test(a_wait_that_expires_is_written_down),
+       cmocka_unit_test(heads_that_differ_are_written_down_by_all),
+       cmocka_unit_test(a_worker_that_does_not_come_back_is_written_down), cmocka_unit_test(nothing_is_written_while_all_is_well),
+       cmocka_unit_test(a_watchdog_calls_once_for_each_silence))
