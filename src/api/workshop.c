@@ -69,6 +69,8 @@ static err fill(const struct options *o, bool joins, struct workshop *w) {
     w->use.wisdom = &w->wisdom;
     w->use.parallel = o->parallel;
     w->use.deterministic = o->deterministic;
+    w->use.grains = opt_is_auto(o, OPT_grains) ? 0 : (i32)o->grains;
+    w->use.balance = strcmp(o->balance, "off") != 0;
     return pool_new(w->machine->ndevice, &w->use.pool);
 }
 

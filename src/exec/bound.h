@@ -12,6 +12,7 @@
 
 #include "comm/comm.h"
 #include "exec/chain.h"
+#include "exec/effort.h"
 #include "exec/exec.h"
 #include "exec/pace.h"
 #include "plan/exchange.h"
@@ -56,6 +57,7 @@ struct lane {
     u32 n;
     u32 nrecord;         /* records written so far, modulo nothing */
     struct record *ring; /* [TRACE_RING], NULL = off */
+    f64 busy, debt;      /* seconds at rows in this step; of sleep that is owed (effort.h) */
 };
 enum { TRACE_RING = 4096, MERGE_BLOCK = 4096 };
 
@@ -87,6 +89,7 @@ struct exec {
     bool rounds; /* chains are shared with other ranks */
     bool teams; /* the plan has teams, and a lane for each member */
     struct pace pace;
+    struct effort effort; /* of steps with other ranks */
     struct wait *wait;
     u64 serial; /* number of this step, from 1 */
     const struct exec_step *step;
