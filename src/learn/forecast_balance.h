@@ -1,8 +1,8 @@
 /* forecast_balance.h - ranks of unlike speed end their steps together: grains of the batch move while a fit goes on.
  *
- *     exec: seconds a row, of each rank --loop: ranks tell each other--> plan/balance: grains --> plan and batches anew, same weights
+ *     exec: seconds a row of each rank --loop: all are told--> plan/balance: grains --engine_recut--> plan and batches anew
  *
- * Only rows move, so the bits are those of any other cut, and nothing of it is part of a checkpoint: a resumed run begins even. */
+ * Only rows move, so the bits are those of any other cut.  Nothing of it is part of a checkpoint: a resumed run begins even. */
 #ifndef STRETTO_LEARN_FORECAST_BALANCE_H
 #define STRETTO_LEARN_FORECAST_BALANCE_H
 

@@ -67,8 +67,9 @@ i32 balance_move(i32 n, i32 *grains, const f64 *seconds, i32 most, f64 worth) {
     i32 best[MACHINE_DEVICES], moved = 0;
     memcpy(best, grains, (size_t)n * sizeof *best);
     while (move_one(n, best, seconds)) {}
-    if (balance_end(n, best, seconds) >= (1 - worth) * balance_end(n, grains, seconds)) return 0;
-    while (moved < most && move_one(n, grains, seconds)) moved++;
+    const f64 end = balance_end(n, grains, seconds);
+    if (balance_end(n, best, seconds) >= (1 - worth) * end) return 0;
+    while ((moved < most || balance_end(n, grains, seconds) >= end) && move_one(n, grains, seconds)) moved++;
     return moved;
 }
 
