@@ -8,7 +8,6 @@
 #include "base/str.h"
 #include "exec/bound.h"
 
-#define SMOOTH 0.1  /* weight of the newest step, after the first ones */
 #define NAP_S 2e-4  /* shorter sleeps would be late by as much as they last: they are saved up */
 
 /* RANK:STEP:slow(FACTOR) */
@@ -66,8 +65,20 @@ void effort_end(struct exec *x) {
         x->lane[w].busy = 0;
     }
     if (e->rows == 0 || ++e->steps <= EFFORT_WARM) return;
-    const f64 now = busy / e->rows, share = dmax(SMOOTH, 1.0 / (f64)(e->steps - EFFORT_WARM));
-    e->row += share * (now - e->row);
+    e->row[e->steps % EFFORT_LAST] = busy / e->rows;
 }
 
-f64 exec_row_seconds(const struct exec *x) { return x->effort.steps >= EFFORT_KNOWN ? x->effort.row : 0; }
+f64 exec_row_seconds(const struct exec *x) {
+    const struct effort *e = &x->effort;
+    f64 v[EFFORT_LAST];
+    i32 n = 0;
+    if (e->steps < EFFORT_KNOWN) return 0;
+    for (i32 k = 0; k < EFFORT_LAST; k++) {
+        i32 at = n;
+        if (e->row[k] <= 0) continue;
+        for (; at > 0 && v[at - 1] > e->row[k]; at--) v[at] = v[at - 1];
+        v[at] = e->row[k];
+        n++;
+    }
+    return n > 0 ? v[n / 2] : 0;
+}

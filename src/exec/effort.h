@@ -15,12 +15,14 @@ struct exec;
 struct lane;
 struct task;
 
-enum { EFFORT_WARM = 2, EFFORT_KNOWN = 10 }; /* steps that are not counted; steps before anything is said */
+/* Steps that are not counted; steps before anything is said; the last ones, of which it is the median: a stall of one of them, which
+ * other programs cause now and then, is no speed. */
+enum { EFFORT_WARM = 2, EFFORT_KNOWN = 10, EFFORT_LAST = 15 };
 
 struct effort {
     i32 rows;      /* of a batch that are ours */
     u32 steps;     /* since the plan was bound */
-    f64 row;       /* seconds a row, smoothed */
+    f64 row[EFFORT_LAST]; /* seconds a row */
     f64 factor;    /* times as long as need be, 0 = nobody asked for that */
     i64 from;      /* step from which on */
     bool slow;     /* in this step */

@@ -29,7 +29,7 @@ err exec_bind_rank(const struct plan *p, const struct net *n, const struct kern 
                    struct comm *comm, struct exec **out);
 /* Rows of the batch that this process's tasks look at, [*b0, *b1): all of them where there is one rank. */
 void exec_rows(const struct exec *x, i32 *b0, i32 *b1);
-/* Seconds that a row costs a device of this rank, smoothed over steps, waiting not counted; 0 = not known yet, or alone. */
+/* Seconds that a row costs a device of this rank, median of the last steps, without waiting; 0 = not known yet, or alone. */
 f64 exec_row_seconds(const struct exec *x);
 err exec_gather(struct exec *x); /* the whole optimiser state to rank 0; all ranks call it */
 void exec_free(struct exec *x);

@@ -8,14 +8,18 @@
 #include "plan/balance.h"
 
 #define WORTH 0.03 /* of a step, that all moves together must save */
+#define PLAIN 0.2  /* of a step: so much is moved for at once */
 #define COARSE 0.95
-enum { PART = 10, SHOWN = 16 }; /* at most a tenth of the grains at a time: a speed that was a mistake does little harm */
+/* At most a tenth of the grains at a time, so that a speed that was a mistake does little harm.  A smaller gain has to show in
+ * several looks, in twice as many after each move that takes an earlier one back: speeds that go up and down are not followed. */
+enum { PART = 10, LOOKS = 2, LOOKS_MOST = 32, SHOWN = 16 };
 
 struct balance {
     struct machine machine; /* of all ranks; weights of devices are their grains */
     char parallel[64];
     i32 n, all, moves; /* devices; grains */
-    i32 grains[MACHINE_DEVICES], wanted[MACHINE_DEVICES];
+    i32 looks, agreed; /* that are needed before a small move; that are had */
+    i32 grains[MACHINE_DEVICES], wanted[MACHINE_DEVICES], before[MACHINE_DEVICES];
     f64 seconds[MACHINE_DEVICES]; /* a row, as told last; 0 = not yet */
     f64 gain;
 };
@@ -28,6 +32,7 @@ err balance_new(struct fit *t) {
     NEW(b, 1);
     t->balance = b;
     b->machine = *use->ranks;
+    b->looks = LOOKS;
     b->n = t->engine.plan->ndevice;
     snprintf(b->parallel, sizeof b->parallel, "%s", t->engine.plan->strategy);
     if (!plan_grains(t->engine.plan, b->grains)) balance_free(t);
@@ -50,7 +55,14 @@ bool balance_uneven(void *fit, const f64 *row_seconds) {
     memcpy(b->wanted, b->grains, sizeof b->wanted);
     const i32 moved = balance_move(b->n, b->wanted, b->seconds, ceil_div(b->all, PART), WORTH);
     b->gain = 1 - balance_end(b->n, b->wanted, b->seconds) / balance_end(b->n, b->grains, b->seconds);
-    return moved > 0;
+    b->agreed = moved > 0 ? b->agreed + 1 : 0;
+    return moved > 0 && (b->gain > PLAIN || b->agreed >= b->looks);
+}
+
+static bool takes_back(const struct balance *b) {
+    for (i32 d = 0; b->moves > 0 && d < b->n; d++)
+        if ((b->grains[d] - b->before[d]) * (b->wanted[d] - b->grains[d]) < 0) return true;
+    return false;
 }
 
 /* "11 5", of each rank; of many the least and the most. */
@@ -100,6 +112,9 @@ err balance_recut(void *fit, struct exec **exec) {
     char before[96], after[96];
     list(b, b->grains, before, sizeof before);
     list(b, b->wanted, after, sizeof after);
+    if (takes_back(b)) b->looks = imin(2 * b->looks, LOOKS_MOST);
+    b->agreed = 0;
+    memcpy(b->before, b->grains, sizeof b->before);
     memcpy(b->grains, b->wanted, sizeof b->grains);
     describe(b, use.ranks);
     use.ranks = &b->machine;
