@@ -15,8 +15,8 @@ struct exec;
 struct lane;
 struct task;
 
-/* Steps that are not counted; steps before anything is said; the last ones, of which it is the median: a stall of one of them, which
- * other programs cause now and then, is no speed. */
+/* Steps that are not counted; steps before anything is said; the last ones, of which it is the median: a stall of one of them,
+ * which other programs cause now and then, is no speed. */
 enum { EFFORT_WARM = 2, EFFORT_KNOWN = 10, EFFORT_LAST = 15 };
 
 struct effort {

@@ -137,6 +137,12 @@ static err save_checkpoint(void *self, const struct train_state *s) {
     return comm_rank(t->job->use.comm) == 0 ? forecast_checkpoint(t, s) : 0;
 }
 
+static void annotate(void *self, struct event *e) {
+    const struct fit *t = self;
+    slices_annotate(self, e);
+    if (comm_size(t->job->use.comm) > 1) e->device_share = (f64)(t->batch.row1 - t->batch.row0) / t->batch.B;
+}
+
 static struct train_job job_of(struct fit *t, i32 m) {
     const struct forecast_spec *s = &t->f->spec;
     f64 per_epoch = (f64)forecast_epoch(s, t->batch.set.end + s->horizon - 1) / ((f64)t->batch.nwin * s->accumulate);
@@ -164,7 +170,7 @@ static struct train_job job_of(struct fit *t, i32 m) {
                           .nonfinite = slices_nonfinite,
                           .warm = t->memory != NULL,
                           .stepped = slices_stepped,
-                          .annotate = slices_annotate,
+                          .annotate = annotate,
                           .outgrown = slices_outgrown,
                           .relay = slices_relay,
                           .uneven = balance_uneven,
