@@ -8,10 +8,10 @@
 #include "plan/balance.h"
 
 #define WORTH 0.03 /* of a step, that all moves together must save */
-#define PLAIN 0.2  /* of a step: so much is moved for at once */
+#define PLAIN 0.2  /* of a step: for so much half of the looks are enough */
 #define COARSE 0.95
-/* At most a tenth of the grains at a time, so that a speed that was a mistake does little harm.  A smaller gain has to show in
- * several looks, in twice as many after each move that takes an earlier one back: speeds that go up and down are not followed. */
+/* At most a tenth of the grains at a time, so that a speed that was a mistake does little harm.  A gain has to show in several
+ * looks, in twice as many after each move that takes an earlier one back: speeds that go up and down are not followed. */
 enum { PART = 10, LOOKS = 2, LOOKS_MOST = 32, SHOWN = 16 };
 
 struct balance {
@@ -56,7 +56,7 @@ bool balance_uneven(void *fit, const f64 *row_seconds) {
     const i32 moved = balance_move(b->n, b->wanted, b->seconds, ceil_div(b->all, PART), WORTH);
     b->gain = 1 - balance_end(b->n, b->wanted, b->seconds) / balance_end(b->n, b->grains, b->seconds);
     b->agreed = moved > 0 ? b->agreed + 1 : 0;
-    return moved > 0 && (b->gain > PLAIN || b->agreed >= b->looks);
+    return moved > 0 && b->agreed >= (b->gain > PLAIN ? b->looks / LOOKS : b->looks);
 }
 
 static bool takes_back(const struct balance *b) {
