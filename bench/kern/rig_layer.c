@@ -151,7 +151,7 @@ static err build(struct layer_rig *c) {
     const struct spec *s = &c->rig.spec;
     TRY(layers(c));
     const struct net *n = &c->net;
-    const i32 grain = plan_grain(s->B);
+    const i32 grain = plan_grain(s->B, 0);
     c->run = (struct run){.net = n, .kern = s->kern, .B = s->B, .whole = s->B, .train = true};
     c->run.grain = grain;
     c->run.ngrain = ceil_div(s->B, grain);

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""run.py BUILD [--turns N] [--realtime] [--out FILE] - a training step on several ranks, beside PyTorch's DDP over Gloo.
+"""run.py BUILD [--turns N] [--realtime] [--part steps|balance] [--out FILE] - a training step on several ranks, beside PyTorch's DDP
+over Gloo; and throughput where one rank is slower than the other.
 
 Contenders take turns; a figure is the median of the turns.  Ours is the time of a whole step as `train` measures it (mean over the
-run): forward, backward, exchange, Adam, batches being filled beside it.  Writes docs/RESULTS-ranks.md.
+run): forward, backward, exchange, Adam, batches being filled beside it.  Writes docs/RESULTS-ranks.md; with --part the other part of
+the page stays as it is.
 """
 import argparse
+import json
 import os
 import pathlib
 import platform
@@ -19,25 +22,52 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHAPES = [(64, 96, 64), (64, 96, 256), (256, 48, 256), (32, 96, 512)]  # B, T, H; one input, horizon 24
 HORIZON = 24
+UNLIKE = [((256, 48, 128), 60), ((256, 48, 256), 40)]  # and steps between validations: grains are settled in the second interval
+SLOW = "1:0:slow(2)"
+BALANCE = "## Ranks of unlike speed"
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1", "STRETTO_WISDOM": "off"}
 
 
-def ours(args, data, shape, steps, how):
+LAUNCH = {"open mpi": ["mpirun.openmpi", "-n", "2"], "mpich": ["mpiexec.mpich", "-n", "2"]}
+
+
+def options(data, shape, steps, every):
     b, t, h = shape
-    launch = {"open mpi": ["mpirun.openmpi", "-n", "2"], "mpich": ["mpiexec.mpich", "-n", "2"]}.get(how, [])
+    return ["train", data, "--target", "height", "--preset", "short", "--horizon", str(HORIZON), "--context", str(t), "--segment", "1",
+            "--decoder", "direct", "--hidden", str(h), "--batch", str(b), "--steps", str(steps), "--calendar", "no", "--base", "last",
+            "--no-guard", "--members", "1", "--dropout", "0", "--validate-every", str(every), "--progress", "none"]
+
+
+def ours(args, data, shape, steps, how):
+    launch = LAUNCH.get(how, [])
     if launch and not shutil.which(launch[0]):
         return None
     ways = {"1 thread": ["--threads", "1"], "2 threads": ["--threads", "2"], "2 ranks": ["--threads", "1", "--ranks", "2"]}
-    command = [*args.front, *launch, str(args.program), "train", data, "--target", "height", "--preset", "short", "--horizon", str(HORIZON),
-               "--context", str(t), "--segment", "1", "--decoder", "direct", "--hidden", str(h), "--batch", str(b), "--steps", str(steps),
-               "--calendar", "no", "--base", "last", "--no-guard", "--members", "1", "--dropout", "0", "--validate-every", str(steps),
-               "--progress", "none", "--parallel", "serial" if how == "1 thread" else "data_sync", *ways.get(how, ["--threads", "1"])]
+    command = [*args.front, *launch, str(args.program), *options(data, shape, steps, steps),
+               "--parallel", "serial" if how == "1 thread" else "data_sync", *ways.get(how, ["--threads", "1"])]
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([*command, "-o", folder + "/m.model"], capture_output=True, text=True, env=dict(os.environ, **MPI))
     found = re.search(r"and took ([0-9.]+) ms", done.stderr)
     if done.returncode or not found:
         sys.exit("%s:\n%s" % (" ".join(command), done.stderr))
     return float(found.group(1))
+
+
+def unlike(args, data, shape, every, how, slow, more):
+    """Windows a second, after the first interval between validations."""
+    launch = LAUNCH.get(how, [])
+    if launch and not shutil.which(launch[0]):
+        return None
+    command = [*args.front, *launch, str(args.program), *options(data, shape, 2 * every, every), "--threads", "1", "--parallel", "data_sync",
+               *([] if launch else ["--ranks", "2"]), *more]
+    with tempfile.TemporaryDirectory() as folder:
+        env = dict(os.environ, **MPI, **({"STRETTO_FAULT": SLOW} if slow else {}))
+        done = subprocess.run([*command, "-o", folder + "/m.model"], capture_output=True, text=True, env=env)
+        if done.returncode:
+            sys.exit("%s:\n%s" % (" ".join(command), done.stderr))
+        with open(folder + "/m.model.run/metrics.jsonl") as f:
+            lines = [json.loads(line) for line in f]
+    return [line["windows_per_s"] for line in lines if line.get("step") == 2 * every and line.get("windows_per_s")][-1]
 
 
 def peer(args, shape, steps, processes):
@@ -60,14 +90,30 @@ def cell(ms, over=None):
     return "%.2f" % ms if over is None else "%.2f (%.2fx)" % (ms, over / ms)
 
 
-def page(args, rows):
+def machine(args, what):
     cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
     head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    return "%s on %s, %d cores, Linux %s, revision %s: medians of %d turns%s, load %.1f at the end." % (
+        what, cpu, os.cpu_count(), platform.release(), head, args.turns, ", before other programs (SCHED_RR)" if args.realtime else "",
+        os.getloadavg()[0])
+
+
+def steps_part(args, data):
+    rows = []
+    for shape in SHAPES:
+        steps = max(20, min(400, int(4e9 / (shape[0] * shape[1] * shape[2] * shape[2]))))
+        got = {}
+        for turn in range(args.turns):
+            for how in ("1 thread", "2 threads", "2 ranks", "open mpi", "mpich"):
+                got.setdefault(how, []).append(ours(args, data, shape, steps, how))
+            for name, n in (("torch", 1), ("ddp", 2)):
+                got.setdefault(name, []).append(peer(args, shape, steps, n))
+            print("shape %s, turn %d of %d" % (shape, turn + 1, args.turns), file=sys.stderr)
+        rows.append((shape, {k: statistics.median(v) if all(v) else None for k, v in got.items()}))
     text = ["# Steps on several ranks", "",
-            "Made by `make bench-ranks` on %s, %d cores, Linux %s, revision %s: medians of %d turns%s, load %.1f at the end. Milliseconds of a training step, "
-            "LSTM of one layer with a head of %d values at its end, MSE, clipping, Adam; a rank or process has one thread. In brackets: how "
-            "many times as fast as one thread of the same program." %
-            (cpu, os.cpu_count(), platform.release(), head, args.turns, ", before other programs (SCHED_RR)" if args.realtime else "", os.getloadavg()[0], HORIZON), "",
+            machine(args, "Made by `make bench-ranks`") + " Milliseconds of a training step, LSTM of one layer with a head of %d values at its "
+            "end, MSE, clipping, Adam; a rank or process has one thread. In brackets: how many times as fast as one thread of the same "
+            "program." % HORIZON, "",
             "Our ranks give the bits of one process; DDP's sums depend on the number of processes.", "",
             "| B, T, H | 1 thread | 2 threads | 2 ranks, threads | 2 ranks, Open MPI | 2 ranks, MPICH | PyTorch, 1 | PyTorch DDP + Gloo, 2 | ours (best ranks) over DDP |",
             "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
@@ -77,8 +123,33 @@ def page(args, rows):
         text.append("| %d, %d, %d | %s |" % (*shape, " | ".join(
             [cell(r["1 thread"]), *(cell(r[k], r["1 thread"]) for k in ("2 threads", "2 ranks", "open mpi", "mpich")), cell(r["torch"]),
              cell(r["ddp"], r["torch"]) if r["torch"] else "-", best])))
-    pathlib.Path(args.out).write_text("\n".join(text) + "\n")
-    print("\n".join(text[6:]))
+    return "\n".join(text) + "\n"
+
+
+def balance_part(args, data):
+    ways = (("even", False, []), ("off", True, ["--balance", "off"]), ("auto", True, []), ("auto16", True, ["--grains", "16"]))
+    text = [BALANCE, "",
+            machine(args, "Made by `make bench-ranks` (`--part balance`)") + " Two ranks of one thread, of which one takes twice as long for all it "
+            "computes (`STRETTO_FAULT=%s`: it sleeps after each task as long as the task took). Windows a second of the second half of a run of "
+            "%s steps, when grains have moved. In brackets the share of the ideal, taken in two ways: three quarters of what the two do when "
+            "neither is slow, and one and a half times what they do when the slow one has half of the rows. (The two differ where a core that "
+            "sleeps leaves more to the other.) With 8 grains, 5 and 3 or 6 and 2 can reach 89%% of it, with 16 grains 11 and 5 can reach 97%%." %
+            (SLOW, " and ".join(str(2 * every) for _, every in UNLIKE)), "",
+            "| B, T, H | ranks | neither slow | one slow, --balance off | one slow | one slow, --grains 16 |",
+            "| --- | --- | --- | --- | --- | --- |"]
+    for shape, every in UNLIKE:
+        for how in ("threads", "open mpi"):
+            got = {}
+            for turn in range(args.turns):
+                for name, slow, more in ways:
+                    got.setdefault(name, []).append(unlike(args, data, shape, every, how, slow, more))
+                print("shape %s, %s, turn %d of %d: %s" % (shape, how, turn + 1, args.turns, {k: v[-1] for k, v in got.items()}), file=sys.stderr)
+            if not all(got["even"]):
+                continue
+            r = {k: statistics.median(v) for k, v in got.items()}
+            text.append("| %d, %d, %d | %s | %.0f | %s |" % (*shape, how, r["even"], " | ".join("%.0f (%.0f%%, %.0f%%)" % (
+                r[k], 100 * r[k] / (0.75 * r["even"]), 100 * r[k] / (1.5 * r["off"])) for k in ("off", "auto", "auto16"))))
+    return "\n".join(text) + "\n"
 
 
 def main():
@@ -87,24 +158,22 @@ def main():
     p.add_argument("--turns", type=int, default=5)
     p.add_argument("--realtime", action="store_true")
     p.add_argument("--out", default=str(ROOT / "docs" / "RESULTS-ranks.md"))
+    p.add_argument("--part", choices=("steps", "balance"))
     args = p.parse_args()
     args.front = ["chrt", "-r", "20"] if args.realtime else []
     args.program = pathlib.Path(args.build).resolve() / "cli" / "stretto"
-    rows = []
+    out = pathlib.Path(args.out)
+    steps, _, balance = (out.read_text() if out.exists() else "").partition("\n" + BALANCE)
+    balance = BALANCE + balance if balance else ""
     with tempfile.TemporaryDirectory() as folder:
         data = folder + "/t.csv"
         subprocess.run([str(args.program), "sample", "tides", "--rows", "4000", "-o", data], check=True, capture_output=True)
-        for shape in SHAPES:
-            steps = max(20, min(400, int(4e9 / (shape[0] * shape[1] * shape[2] * shape[2]))))
-            got = {}
-            for turn in range(args.turns):
-                for how in ("1 thread", "2 threads", "2 ranks", "open mpi", "mpich"):
-                    got.setdefault(how, []).append(ours(args, data, shape, steps, how))
-                for name, n in (("torch", 1), ("ddp", 2)):
-                    got.setdefault(name, []).append(peer(args, shape, steps, n))
-                print("shape %s, turn %d of %d" % (shape, turn + 1, args.turns), file=sys.stderr)
-            rows.append((shape, {k: statistics.median(v) if all(v) else None for k, v in got.items()}))
-    page(args, rows)
+        if args.part != "balance":
+            steps = steps_part(args, data)
+        if args.part != "steps":
+            balance = balance_part(args, data)
+    out.write_text(steps + "\n" + balance)
+    print(steps + "\n" + balance)
 
 
 if __name__ == "__main__":

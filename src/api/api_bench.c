@@ -95,7 +95,7 @@ static err bench_one(const struct subject *s, const struct workshop *shop, i32 r
 /* The ways to share out a step that are worth a row: rows where there are enough of them, else units or layers; slices of time
  * where they were asked for or are what auto takes. */
 static bool way(i32 k, const struct forecast_spec *spec, i32 B, i32 threads, char *out, size_t size) {
-    bool rows = ceil_div(B, plan_grain(B)) >= threads;
+    bool rows = ceil_div(B, plan_grain(B, 0)) >= threads;
     snprintf(out, size, k == 0 ? "serial" : k == 1 ? "data_sync:%d" : k == 2 ? "unit_split" : k == 3 ? "wavefront" : "time_slice",
              threads);
     if (k == SLICED) return spec->slices > 1;

@@ -75,7 +75,8 @@ static err open_plan(stretto_config *config, stretto_data *data, struct stretto_
     TRY(shape_spec(&p->o, p->data, &p->shape, &p->spec, &p->windows));
     optim = optim_find(p->o.optim);
     p->q = (struct plan_request){
-        .machine = p->machine, .train = true, .nstate = optim ? optim->nstate : 0, .parallel = p->o.parallel};
+        .machine = p->machine, .train = true, .nstate = optim ? optim->nstate : 0, .parallel = p->o.parallel,
+        .grains = opt_is_auto(&p->o, OPT_grains) ? 0 : (i32)p->o.grains};
     TRY(shape_net(&p->spec, p->data ? p->data : &p->shape, p->windows, &p->net, &p->q));
     TRY(plan_make(&p->q, &p->plan));
     return known_ways(p);

@@ -71,6 +71,8 @@ static err fill(const struct options *o, bool joins, struct workshop *w) {
     w->use.pipe = strcmp(o->pipeline, "linear") == 0 ? PIPE_LINEAR :
                   strcmp(o->pipeline, "delay1") == 0 ? PIPE_DELAY1 : PIPE_OVERLAP;
     w->use.deterministic = o->deterministic;
+    w->use.grains = opt_is_auto(o, OPT_grains) ? 0 : (i32)o->grains;
+    w->use.balance = strcmp(o->balance, "off") != 0;
     return pool_new(w->machine->ndevice, &w->use.pool);
 }
 

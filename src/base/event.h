@@ -25,7 +25,8 @@ struct event {
     i64 step, steps;
     f64 epoch, seconds, left; /* left: estimated seconds, < 0 = unknown */
     f64 train, valid;         /* losses, NaN = not measured now */
-    f64 lr, grad_norm, windows_per_s, device_share;
+    f64 lr, grad_norm, windows_per_s;
+    f64 device_share; /* of the rows of a batch that are this rank's; 0 = there is one rank */
     bool best;
     i32 slices;              /* of time, where windows are cut: 0 = they are not, and what follows says nothing */
     f64 rounds, forgets;     /* mean rounds forward since the last validation; steps after which the model forgets (w) */

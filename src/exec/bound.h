@@ -12,6 +12,7 @@
 
 #include "comm/comm.h"
 #include "exec/chain.h"
+#include "exec/effort.h"
 #include "exec/exec.h"
 #include "exec/pace.h"
 #include "plan/exchange.h"
@@ -58,6 +59,7 @@ struct lane {
     u32 n, ncompute; /* ncompute: up to the last forward or backward task */
     u32 nrecord;         /* records written so far, modulo nothing */
     struct record *ring; /* [TRACE_RING], NULL = off */
+    f64 busy, debt;      /* seconds at rows in this step; of sleep that is owed (effort.h) */
 };
 enum { TRACE_RING = 4096, MERGE_BLOCK = 4096 };
 
@@ -109,6 +111,7 @@ struct exec {
     bool rounds; /* chains are shared with other ranks */
     bool teams; /* the plan has teams, and a lane for each member */
     struct pace pace;
+    struct effort effort; /* of steps with other ranks */
     struct wait *wait;
     u64 serial; /* number of this step, from 1 */
     const struct exec_step *step;

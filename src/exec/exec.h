@@ -38,6 +38,8 @@ err exec_bind_pipe(const struct plan *p, const struct net *n, const struct kern 
 /* With ranks, and PIPE_OVERLAP, weights that others moved may still be on their way when a step returns: the next one waits for
  * those of a layer when it comes to it.  Whoever else looks at the store, or sends something himself, asks for quiet before. */
 err exec_quiet(struct exec *x);
+/* Seconds that a row costs a device of this rank, median of the last steps, without waiting; 0 = not known yet, or alone. */
+f64 exec_row_seconds(const struct exec *x);
 err exec_gather(struct exec *x); /* the whole optimiser state to rank 0; all ranks call it */
 void exec_free(struct exec *x);
 

@@ -51,12 +51,13 @@ static void walk_lane(struct exec *x, struct lane *l) {
     for (u32 i = 0; i < l->n;) {
         const struct item *it = &l->item[i];
         wait_for(x, l, it);
-        f64 t0 = x->trace ? exec_clock() : 0;
+        f64 t0 = x->trace || x->comm ? exec_clock() : 0;
         const struct task *t = &x->plan->task[it->task];
         if (t->kind == TASK_MERGE)
             exec_merges(x, x->run.grad, it, it->run);
         else
             exec_task(x, t);
+        if (x->comm) effort_task(x, l, t, t0);
         if (x->trace) trace_add(x, l, it->task, t0, exec_clock());
         i += it->run;
         atomic_store_explicit(&l->done, x->serial << 32 | i, memory_order_release);
@@ -143,6 +144,7 @@ err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out
     x->run.step = s->step;
     x->run.serial = x->serial;
     x->run.warm = s->warm;
+    TRY(effort_begin(x));
     const bool timed = x->teams || x->comm;
     const f64 t0 = timed ? exec_clock() : 0;
     if (x->teams) x->alone = x->pace.alone;
@@ -157,6 +159,7 @@ err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out
     comm_step(x->comm, x->serial, s->step, NULL, NULL);
     TRY(e);
     const f64 took = timed ? exec_clock() - t0 : 0;
+    if (x->comm) effort_end(x);
     if (x->teams) pace_took(&x->pace, took);
     x->usual = x->usual > 0 ? 0.9 * x->usual + 0.1 * took : took;
     if (x->comm) comm_deadline(x->comm, dmax(comm_patience(), 20 * x->usual));

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <string.h>
 
 #include "model/cell/cell.h"
+#include "plan/balance.h"
 
 struct resources resources_whole(const struct resources *r) {
     struct resources whole = *r;
@@ -67,16 +67,21 @@ err engine_choose_how(struct plan *p, const struct net *n, const struct resource
     return 0;
 }
 
+static struct plan_request request(const struct engine *e, const struct resources *r, const struct optim *optim) {
+    return (struct plan_request){.net = e->net,
+                                 .machine = r->ranks ? r->ranks : r->machine,
+                                 .B = e->B,
+                                 .train = true,
+                                 .nstate = optim ? optim->nstate : 0,
+                                 .grains = r->grains,
+                                 .slices = r->slices > 1 ? r->slices : 0,
+                                 .course = r->course,
+                                 .parallel = r->parallel};
+}
+
 static err plans(struct engine *e, const struct resources *r, const struct optim *optim, const char *plan_text,
                  const char *plan_path) {
-    struct plan_request q = {.net = e->net,
-                             .machine = r->ranks ? r->ranks : r->machine,
-                             .B = e->B,
-                             .train = true,
-                             .nstate = optim ? optim->nstate : 0,
-                             .slices = r->slices > 1 ? r->slices : 0,
-                             .course = r->course,
-                             .parallel = r->parallel};
+    struct plan_request q = request(e, r, optim);
     if (optim) {
         if (plan_text)
             TRY(plan_parse(plan_text, plan_path, &q, &e->plan));
@@ -89,6 +94,7 @@ static err plans(struct engine *e, const struct resources *r, const struct optim
     q.machine = r->machine; /* forecasts are made by a rank alone; wishes for several devices are about training */
     if (r->machine->ndevice == 1) q.parallel = "auto";
     q.train = false;
+    q.grains = 0;
     q.B = e->forward_B;
     return q.B == 0 ? 0 : plan_make(&q, &e->forward_plan);
 }
@@ -129,12 +135,15 @@ static err room(const struct engine *e, const struct resources *r) {
                    "the plans of this run hold %.1f GiB, the machine has %.1f GiB", (f64)bytes / 0x1p30, (f64)m->memory / 0x1p30);
 }
 
+static err bind_training(struct engine *e, const struct resources *r, bool chosen) {
+    if (!chosen || r->how) TRY(engine_choose_how(e->plan, e->net, r));
+    TRY(too_little(e, exec_bind_pipe(e->plan, e->net, r->kern, r->pool, &e->store, r->comm, r->pipe, &e->exec)));
+    exec_trace(e->exec, r->trace);
+    return 0;
+}
+
 static err bind(struct engine *e, const struct resources *r, const struct optim *optim, bool chosen) {
-    if (optim) {
-        if (!chosen || r->how) TRY(engine_choose_how(e->plan, e->net, r));
-        TRY(too_little(e, exec_bind_pipe(e->plan, e->net, r->kern, r->pool, &e->store, r->comm, r->pipe, &e->exec)));
-        exec_trace(e->exec, r->trace);
-    }
+    if (optim) TRY(bind_training(e, r, chosen));
     if (!e->forward_plan) return 0;
     TRY(engine_choose_how(e->forward_plan, e->net, r));
     return exec_bind(e->forward_plan, e->net, r->kern, r->pool, &e->store, &e->forward);
@@ -170,6 +179,24 @@ err engine_replan(struct engine *e, const struct net *net, const struct resource
     TRY(plans(e, r, optim, NULL, NULL));
     TRY(room(e, r));
     return bind(e, r, optim, false);
+}
+
+err engine_recut(struct engine *e, const struct resources *r) {
+    const struct plan_request q = request(e, r, e->store.optim);
+    struct plan *plan;
+    TRY(plan_make(&q, &plan));
+    if (!plan_same_updates(plan, e->plan)) {
+        plan_free(plan);
+        return FAIL(E1, "the plan %s would update other weights on some ranks, and their state is not there", e->plan->strategy);
+    }
+    const err quiet = exec_quiet(e->exec);
+    if (quiet < 0) plan_free(plan);
+    TRY(quiet);
+    exec_free(e->exec);
+    plan_free(e->plan);
+    e->exec = NULL;
+    e->plan = plan;
+    return bind_training(e, r, false);
 }
 
 void engine_free(struct engine *e) {

@@ -17,6 +17,8 @@ struct resources {
     const struct machine *machine;
     const char *parallel;          /* strategy expression */
     struct chain_course course;    /* of rounds over slices of time */
+    i32 grains;                    /* that a batch is cut into; 0 = as many as are cheap */
+    bool balance;                  /* grains move between ranks of unlike speed */
     i32 slices;                    /* of time in each sequence of the net that is trained; 0 or 1 = none */
     u32 how;                       /* enum cell_how that --kernel demands for every layer, 0 = by wisdom or the kernels' guess */
     struct wisdom *wisdom;         /* what was measured on this machine; NULL = ask nobody */
@@ -46,6 +48,8 @@ err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forw
                const char *plan_text, const char *plan_path, struct engine *out);
 /* Plans and binds training anew for a net with the same parameters; weights and optimiser state stay.  Forward plans go. */
 err engine_replan(struct engine *e, const struct net *net, const struct resources *r, i32 B);
+/* Training alone, by another machine: the rows of r->ranks' weights.  Who updates what must stay as it is; forward plans do. */
+err engine_recut(struct engine *e, const struct resources *r);
 void engine_free(struct engine *e);
 
 /* Write down how each recurrent layer of a plan is walked: what r->how demands, else what the wisdom says; with r->steps to come

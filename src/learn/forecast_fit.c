@@ -1,5 +1,5 @@
 /* forecast_fit.c - from a scaled series to a forecaster: base, members, guard, bands. */
-#include "learn/forecast_fit.h"
+#include "learn/forecast_balance.h"
 #include "learn/forecast_slices.h"
 
 #include <math.h>
@@ -137,6 +137,12 @@ static err save_checkpoint(void *self, const struct train_state *s) {
     return comm_rank(t->job->use.comm) == 0 ? forecast_checkpoint(t, s) : 0;
 }
 
+static void annotate(void *self, struct event *e) {
+    const struct fit *t = self;
+    slices_annotate(self, e);
+    if (comm_size(t->job->use.comm) > 1) e->device_share = (f64)(t->batch.row1 - t->batch.row0) / t->batch.B;
+}
+
 static struct train_job job_of(struct fit *t, i32 m) {
     const struct forecast_spec *s = &t->f->spec;
     f64 per_epoch = (f64)forecast_epoch(s, t->batch.set.end + s->horizon - 1) / ((f64)t->batch.nwin * s->accumulate);
@@ -166,9 +172,11 @@ static struct train_job job_of(struct fit *t, i32 m) {
                           .nonfinite = slices_nonfinite,
                           .warm = t->memory != NULL,
                           .stepped = slices_stepped,
-                          .annotate = slices_annotate,
+                          .annotate = annotate,
                           .outgrown = slices_outgrown,
                           .relay = slices_relay,
+                          .uneven = balance_uneven,
+                          .recut = balance_recut,
                           .checkpoint = t->job->run_dir ? save_checkpoint : NULL,
                           .events = t->job->use.events,
                           .stop = t->job->use.stop,
@@ -291,6 +299,7 @@ static err prepare_training(struct fit *t) {
     if (s->slices > 1) f->spec.course = t->engine.plan->course; /* a saved plan has its own */
     TRY(batcher_new(f, t->net, &f->shape, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->batch));
     exec_rows(t->engine.exec, &t->batch.row0, &t->batch.row1);
+    TRY(balance_new(t));
     if (s->all_steps) TRY(batch_bases(&t->batch, t->job->split.validation));
     TRY(prepare_validation(t, valid));
     t->batch.set = t->train;
@@ -321,6 +330,7 @@ static err keep_trace(struct fit *t) {
     if (f->step_measured > 0)
         event_note(t->job->use.events, EVENT_NOTE, "plan %s: a step of %d rows was predicted to take %.2f ms and took %.2f ms",
                    t->engine.plan->strategy, t->engine.plan->B, 1e3 * f->step_predicted, 1e3 * f->step_measured);
+    balance_end_note(t);
     NEW(f->span, SPANS_KEPT);
     f->nspan = exec_spans(t->engine.exec, f->span, SPANS_KEPT);
     TRY(str_ok(&f->plan_text));
@@ -403,6 +413,7 @@ err forecast_fit(const struct forecast_job *job, struct forecaster **out) {
     t.f->spec.plan_text = t.f->spec.plan_path = NULL;
     err e = fit_parts(&t);
     stale_free(&t);
+    balance_free(&t);
     engine_free(&t.engine);
     engine_free(&t.whole);
     mem_free(t.cut);

@@ -6,6 +6,7 @@
 #include "learn/forecast_stream.h"
 
 struct slice_memory; /* forecast_stale.c */
+struct balance;      /* forecast_balance.c */
 
 struct fit {
     const struct forecast_job *job;
@@ -22,6 +23,7 @@ struct fit {
     i64 held;                                  /* members whose weights are in the checkpoint */
     f64 base_seconds;
     i32 *sorted;                               /* [rows] room of slices_stepped */
+    struct balance *balance;                   /* moves rows between ranks; NULL = they stay where they are */
     struct slice_memory *memory;               /* ends of slices from visit to visit; NULL = slices run until they fit */
 };
 

@@ -11,8 +11,11 @@
 enum { GRAINS = 8, GRAIN_ROWS = 8, SMALL = 8, AUTO_TRIES = 64 };
 
 /* About 8 grains: enough to share out among 8 workers, few enough that zeroing and merging gradients stays cheap.  From 32
- * rows on grains are multiples of 8 rows (kernels work on tiles of rows), below that of 2, below 8 rows single ones. */
-i32 plan_grain(i32 B) {
+ * rows on grains are multiples of 8 rows (kernels work on tiles of rows), below that of 2, below 8 rows single ones.  Twice
+ * as many cost a step up to 5 % (docs/adr/014): they are for those who ask, so that ranks of unlike speed can share finer. */
+i32 plan_grain(i32 B, i32 wanted) {
+    const i32 rows = wanted > 0 ? ceil_div(B, wanted) : 0;
+    if (rows > 0) return rows > 4 ? round_up(rows, GRAIN_ROWS) : rows == 3 ? 4 : rows;
     if (B < SMALL) return 1;
     return round_up(ceil_div(B, GRAINS), B >= 4 * GRAIN_ROWS ? GRAIN_ROWS : 2);
 }
@@ -20,7 +23,7 @@ i32 plan_grain(i32 B) {
 /* Few rows and many steps: what a grain costs is small beside them, and 16 devices can share 64 rows.  Not in bf16, where less
  * than 16 rows waste half a tile of AMX and sums over short runs of steps cost a tenth. */
 i32 plan_slice_grain(i32 B, bool rough) {
-    if (B < 16) return plan_grain(B);
+    if (B < 16) return plan_grain(B, 0);
     if (!rough) return round_up(ceil_div(B, 2 * GRAINS), 4);
     return B < 32 ? 8 : round_up(ceil_div(B, GRAINS), 16);
 }

@@ -115,13 +115,14 @@ struct plan_request {
     i32 B;
     bool train;           /* false: forward only */
     i32 nstate;           /* optimiser state vectors */
+    i32 grains;           /* that a batch of whole windows is cut into, about; 0 = as many as are cheap */
     const char *parallel; /* "auto", "serial", "data_sync", "data_sync:2", "unit_split:2", "time_slice:16" */
     i32 slices;                 /* of time in each sequence, as the net's rows are; 0 = none */
     struct chain_course course; /* tol 0 = by the precision of the net's cells */
     i32 forgets; /* steps after which its recurrences forget where they began, if that is known; 0 = not: for cost */
 };
 
-i32 plan_grain(i32 B); /* rows per grain: a function of B alone */
+i32 plan_grain(i32 B, i32 wanted); /* rows per grain: of B, and the grains that are wanted (0 = as many as are cheap) */
 i32 plan_slice_grain(i32 B, bool rough); /* the same where rows are slices of time; rough: some products are in bf16 */
 
 /* What a wish says of slices of time, before there is a net: N of "time:N" or "time_slice:N", -1 = as many as are good, 0 = it

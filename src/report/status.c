@@ -38,9 +38,10 @@ static void clean(char *s) {
 static i32 render(const struct status_record *r, char out[RECORD]) {
     return snprintf(out, RECORD,
                     "{\"rank\":%d,\"world\":%d,\"host\":\"%s\",\"pid\":%d,\"member\":%d,\"members\":%d,\"step\":%lld,"
-                    "\"steps\":%lld,\"phase\":\"%s\",\"windows_per_s\":%.4g,\"period\":%.3g,\"time\":%.3f,\"exit\":%d}\n",
+                    "\"steps\":%lld,\"phase\":\"%s\",\"windows_per_s\":%.4g,\"share\":%.4g,\"period\":%.3g,"
+                    "\"time\":%.3f,\"exit\":%d}\n",
                     r->rank, r->world, r->host, r->pid, r->member, r->members, (long long)r->step, (long long)r->steps, r->phase,
-                    r->windows_per_s, r->period, r->time, r->exit);
+                    r->windows_per_s, r->share, r->period, r->time, r->exit);
 }
 
 /* No sync: a record is for those who look now.  A rank never fails for want of one. */
@@ -79,6 +80,7 @@ static void on_event(void *self, const struct event *e) {
     s->now.step = e->step;
     s->now.steps = e->steps;
     if (e->windows_per_s > 0 && isfinite(e->windows_per_s)) s->now.windows_per_s = e->windows_per_s;
+    if (e->device_share > 0) s->now.share = e->device_share;
     if (e->kind == EVENT_TICK || e->kind == EVENT_BEGIN) snprintf(s->now.phase, sizeof s->now.phase, "train");
     put_if_due(s);
 }
@@ -131,6 +133,7 @@ bool status_read(const char *run_dir, i32 rank, struct status_record *out) {
                                   .step = js_i64(js_get(o, "step"), 0),
                                   .steps = js_i64(js_get(o, "steps"), 0),
                                   .windows_per_s = js_f64(js_get(o, "windows_per_s"), 0),
+                                  .share = js_f64(js_get(o, "share"), 0),
                                   .period = js_f64(js_get(o, "period"), EVERY_S),
                                   .time = js_f64(js_get(o, "time"), 0),
                                   .exit = (i32)js_i64(js_get(o, "exit"), -1)};
@@ -166,17 +169,18 @@ static const char *state_of(const struct status_record *r, f64 now) {
 void status_table(const struct status_record *r, i32 n, f64 now, struct str *out) {
     i32 wide = 4;
     for (i32 i = 0; i < n; i++) wide = imax(wide, (i32)strlen(r[i].host));
-    str_addf(out, "rank  %-*s  %8s  %-10s  %6s  %15s  %9s  %7s  state\n", wide, "host", "pid", "phase", "member", "step",
-             "windows/s", "age");
+    str_addf(out, "rank  %-*s  %8s  %-10s  %6s  %15s  %9s  %4s  %7s  state\n", wide, "host", "pid", "phase", "member", "step",
+             "windows/s", "rows", "age");
     for (i32 i = 0; i < n; i++) {
-        char step[48], member[24];
+        char step[48], member[24], share[16] = "-";
         struct str rate = {0}, age = {0};
         snprintf(step, sizeof step, "%lld/%lld", (long long)r[i].step, (long long)r[i].steps);
         snprintf(member, sizeof member, "%d/%d", imin(r[i].member + 1, r[i].members), r[i].members);
+        if (r[i].share > 0) snprintf(share, sizeof share, "%.0f%%", 100 * r[i].share);
         text_si(&rate, r[i].windows_per_s);
         text_seconds(&age, dmax(0, now - r[i].time));
-        str_addf(out, "%4d  %-*s  %8d  %-10s  %6s  %15s  %9s  %7s  %s", r[i].rank, wide, r[i].host, r[i].pid, r[i].phase, member,
-                 step, str_text(&rate), str_text(&age), state_of(&r[i], now));
+        str_addf(out, "%4d  %-*s  %8d  %-10s  %6s  %15s  %9s  %4s  %7s  %s", r[i].rank, wide, r[i].host, r[i].pid, r[i].phase,
+                 member, step, str_text(&rate), share, str_text(&age), state_of(&r[i], now));
         if (r[i].exit > 0) str_addf(out, " (exit %d)", r[i].exit);
         str_add(out, "\n");
         str_free(&rate);

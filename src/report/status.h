@@ -3,7 +3,7 @@
  *     rank (events) --status_sink-->  RUN/status/rank-3.json  --status_read-->  `stretto top`, the supervisor, messages of E801
  *
  *     {"rank":3,"world":4,"host":"b","pid":77,"member":0,"members":2,"step":812,"steps":3000,"phase":"train",
- *      "windows_per_s":1.2e+03,"period":1,"time":1763800000.25,"exit":-1}
+ *      "windows_per_s":1.2e+03,"share":0.69,"period":1,"time":1763800000.25,"exit":-1}
  *
  * A record is replaced by rename, while steps are done at most once a second; a change of phase is written at once unless the
  * last record is younger than a tenth of a second.  Nothing waits for it, nothing depends on it: what cannot be written is left
@@ -23,6 +23,7 @@ struct status_record {
     i32 member, members;
     i64 step, steps;
     f64 windows_per_s;
+    f64 share;  /* of the rows of a batch that are its own; 0 = not told */
     f64 period; /* usual seconds from record to record */
     f64 time;   /* seconds since 1970 */
     i32 exit;   /* status with which it ended, -1 = it has not */

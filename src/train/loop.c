@@ -204,17 +204,20 @@ static err save(const struct train_job *j, struct train_state *s, struct progres
 }
 
 /* What the clock and signals say; ranks ask each other about four times a second, and what one of them sees holds for all. */
-enum { SEEN_STOP = 1, SEEN_LATE = 2, SEEN_OLD = 4, ASK_MOST = 64 };
+enum { SEEN_STOP = 1, SEEN_LATE = 2, SEEN_OLD = 4, SEEN_UNEVEN = 8, ASK_MOST = 64 };
 #define ASK_S 0.25
 
 struct sight {
     u64 seen;
     f64 seconds; /* of a step */
+    f64 row;     /* that a row costs; 0 = not known */
 };
 
 static err look_around(const struct train_job *j, const struct train_state *s, struct progress *p, u64 *seen) {
     const f64 now = clock_now();
-    struct sight mine = {.seconds = s->step_seconds / (f64)lmax(1, s->step_count) * (f64)j->accumulate}, all[COMM_RANKS];
+    struct sight mine = {.seconds = s->step_seconds / (f64)lmax(1, s->step_count) * (f64)j->accumulate,
+                         .row = exec_row_seconds(p->exec)}, all[COMM_RANKS];
+    f64 row[COMM_RANKS];
     mine.seen |= j->stop && *j->stop ? SEEN_STOP : 0;
     mine.seen |= j->time_limit > 0 && now - p->begin > j->time_limit ? SEEN_LATE : 0;
     mine.seen |= j->checkpoint_every > 0 && now - p->saved > j->checkpoint_every ? SEEN_OLD : 0;
@@ -228,7 +231,9 @@ static err look_around(const struct train_job *j, const struct train_state *s, s
     for (i32 k = 0; k < comm_size(j->comm); k++) {
         *seen |= all[k].seen;
         slowest = dmax(slowest, all[k].seconds);
+        row[k] = all[k].row;
     }
+    *seen |= j->uneven && j->uneven(j->self, row) ? SEEN_UNEVEN : 0;
     p->ask = (i32)dmax(1, dmin(ASK_MOST, ASK_S / slowest));
     return 0;
 }
@@ -246,13 +251,17 @@ static err batches_from(const struct train_job *j, const struct train_state *s, 
     return prefetch_new(j->fill, j->self, s->step * j->accumulate, last_step(j) * j->accumulate, j->prefetch, batches);
 }
 
-/* Another layout, with batches of its own, where the job asks for one. */
-static err relay(const struct train_job *j, const struct train_state *s, struct progress *p, struct prefetch **batches) {
-    if (!j->outgrown || !j->outgrown(j->self)) return 0;
+/* Another layout, with batches of its own. */
+static err change(const struct train_job *j, const struct train_state *s, struct progress *p, struct prefetch **batches,
+                  err (*make)(void *self, struct exec **exec)) {
     prefetch_free(*batches); /* it may be filling what goes away */
     *batches = NULL;
-    TRY(j->relay(j->self, &p->exec));
+    TRY(make(j->self, &p->exec));
     return batches_from(j, s, batches);
+}
+
+static err relay(const struct train_job *j, const struct train_state *s, struct progress *p, struct prefetch **batches) {
+    return j->outgrown && j->outgrown(j->self) ? change(j, s, p, batches, j->relay) : 0;
 }
 
 static void tick(const struct train_job *j, const struct train_state *s) {
@@ -287,6 +296,7 @@ static err run_steps(const struct train_job *j, struct train_state *s, struct pr
         if (plateau && (!reason || reason == STOP_SIGNAL)) reason = STOP_PLATEAU; /* as in the run that was not interrupted */
         if (due && (!reason || reason == STOP_SIGNAL)) TRY(relay(j, s, p, batches)); /* also in the run that is resumed */
         if (reason == STOP_SIGNAL || reason == STOP_TIME || (seen & SEEN_OLD)) TRY(save(j, s, p));
+        if (!reason && (seen & SEEN_UNEVEN)) TRY(change(j, s, p, batches, j->recut));
     }
     return reason;
 }

@@ -67,6 +67,9 @@ struct train_job {
     void (*annotate)(void *self, struct event *e);            /* adds its numbers to an event */
     bool (*outgrown)(void *self);                             /* after a validation: is another layout wanted? */
     err (*relay)(void *self, struct exec **exec); /* makes it: same weights; fill and inputs are those of the new one */
+    /* For ranks: is another cut of the rows wanted, where a row costs each of them so many seconds?  Makes it.  NULL: never. */
+    bool (*uneven)(void *self, const f64 *row_seconds);
+    err (*recut)(void *self, struct exec **exec);
     err (*checkpoint)(void *self, const struct train_state *s); /* may be NULL */
 
     const struct events *events;

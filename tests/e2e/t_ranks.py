@@ -135,6 +135,60 @@ class Ranks(Case):
     def test_slices_of_time_under_mpich(self):
         self.slices_under("mpich")
 
+    UNEVEN = ["--target", "Passengers", "--horizon", "12", "--context", "36", "--hidden", "48", "--members", "1", "--steps", "200",
+              "--batch", "64", "--validate-every", "100"]
+
+    def slowed(self, text):
+        """A rank that takes many times as long as it must: more than a busy machine can hide."""
+        os.environ["STRETTO_FAULT"] = text
+        self.addCleanup(os.environ.pop, "STRETTO_FAULT", None)
+
+    def test_grains_move_to_the_faster_ranks(self):
+        cases = (([], ["--threads", "1"], True), ([], ["--threads", "1", "--balance", "off"], False),
+                 (["--grains", "16", "--accumulate", "2"], ["--threads", "2", "--parallel", "data_sync"], True))
+        self.slowed("1:30:slow(6)") # a run without other ranks is never slow
+        for data, more, moves in cases:
+            self.train("one", "--threads", 1, *data, options=self.UNEVEN)
+            r = self.train("two", "--ranks", 2, *data, *more, options=self.UNEVEN)
+            self.same_model("one.model", "two.model", " ".join(data + more))
+            if not moves:
+                self.assertNotIn("balance:", r.err)
+                continue
+            self.assertRegex(r.err, r"balance: ranks have \d+ \d+ of \d+ grains, had \d+ \d+: the slowest takes")
+            self.assertRegex(r.err, r"balance: grains moved \d+ times?; ranks have")
+
+    def test_stopped_after_a_move_and_resumed(self):
+        options = [*self.UNEVEN, "--steps", "3000"]
+        self.train("whole", options=options)
+        self.slowed("0:0:slow(6)")
+        child = self.start("train", AIR, *options, "--ranks", "2", "-o", "cut.model", "--progress", "none")
+        seen = b""
+        for line in child.stderr:
+            seen += line
+            if b"balance: ranks have" in line:
+                break
+        child.send_signal(signal.SIGTERM)
+        seen += child.communicate(timeout=60 * e2e.SLOW)[1]
+        self.assertEqual(child.returncode, 75, seen.decode())
+        self.assertIn(b"balance: ranks have", seen)
+        os.environ.pop("STRETTO_FAULT")
+        self.stretto("resume", "cut.model.run", "--ranks", 3, "--progress", "none", timeout=120)
+        self.same_model("whole.model", "cut.model", "2 ranks of unlike speed, then 3")
+
+    def uneven_processes(self, flavour):
+        self.launched(flavour, 3)
+        self.train("one", "--threads", 1, options=self.UNEVEN)
+        self.slowed("2:0:slow(8)")
+        r = self.mpi(flavour, 3, "train", AIR, *self.UNEVEN, "--threads", 1, "-o", "m.model", "--progress", "none")
+        self.assertIn("balance: ranks have", r.err)
+        self.same_model("one.model", "m.model", "%s, one of 3 ranks slow" % flavour)
+
+    def test_grains_move_under_open_mpi(self):
+        self.uneven_processes("openmpi")
+
+    def test_grains_move_under_mpich(self):
+        self.uneven_processes("mpich")
+
     def processes(self, flavour):
         alone = self.train("one", "--threads", "1")
         for n in (2, 3):

@@ -216,9 +216,9 @@ class Submit(Case):
         self.until_checkpoint(child)
         self.wait_for(child, lambda: self.record(1).get("step", 0) > 0)
         lines = self.stretto("top", "m.model.run", "--once").out.splitlines()
-        self.assertRegex(lines[0], r"^rank +host +pid +phase +member +step +windows/s +age +state$")
+        self.assertRegex(lines[0], r"^rank +host +pid +phase +member +step +windows/s +rows +age +state$")
         for rank in range(2):
-            self.assertRegex(lines[1 + rank], r"^ +%d +\S+ +\d+ +(train|validate|checkpoint) +1/1 +\d+/4000 +\S+ +\S+ s +runs$" % rank)
+            self.assertRegex(lines[1 + rank], r"^ +%d +\S+ +\d+ +(train|validate|checkpoint) +1/1 +\d+/4000 +\S+ +(-|\d+%%) +\S+ s +runs$" % rank)
         seen = json.loads(self.stretto("top", "m.model.run", "--json").out)
         self.assertEqual([r["rank"] for r in seen["ranks"]], [0, 1])
         self.assertEqual((seen["finished"], seen["ranks"][1]["state"]), (False, "runs"))

@@ -1,16 +1,19 @@
 /* t_ranks.c - ranks step together: 12 steps on 1 to 8 ranks, with threads in each, give the bits of the serial plan; also when
- * every message is late, when gradients are kept from step to step, when nothing is sent before all is computed, and a rank that
- * fails is named to the others.  Updates that are a step late (delay1): those of the rule, on any number of ranks. */
+ * every message is late, when gradients are kept from step to step, when nothing is sent before all is computed, or grains move
+ * between ranks, and a rank that fails is named to the others.  Updates that are a step late (delay1): those of the rule, on any
+ * number of ranks. */
 #include "t.h"
 
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/mem.h"
 #include "comm/comm.h"
 #include "exec/real.h"
 #include "exec/slices.h"
+#include "plan/balance.h"
 
 enum { STEPS = 12, RANKS = 8 };
 static struct net net;
@@ -21,6 +24,7 @@ struct job {
     const char *optim, *parallel;
     enum exec_pipe pipe;
     i32 looks; /* delay1: after this many steps (0 = never) it is taken down and set up again from what a checkpoint has */
+    u32 moves_every; /* steps after which rows are dealt out anew, 0 = never */
 };
 
 struct rank {
@@ -33,7 +37,7 @@ struct rank {
     struct exec *x;
     f32 *input[NET_BUFS];
     struct arena arena;
-    f64 loss;
+    f64 loss, row;
     err e;
     struct err_record why;
     pthread_t thread;
@@ -73,11 +77,30 @@ static err again(struct rank *r) {
     return 0;
 }
 
+/* One grain for each device, what is left for the (s % devices)-th: the same on all ranks; weights and state stay. */
+static err move(struct rank *r, u32 s) {
+    struct plan *next, *old = r->plan;
+    const i32 n = r->machine.ndevice;
+    for (i32 d = 0; d < n; d++) r->machine.device[d].weight = d == (i32)(s % (u32)n) ? old->ngrain - n + 1 : 1;
+    struct plan_request q = {.net = &net, .machine = &r->machine, .B = r->job->B, .train = true, .nstate = old->nstate,
+                             .parallel = old->strategy};
+    TRY(plan_make(&q, &next));
+    r->plan = next;
+    TRY(exec_quiet(r->x));
+    exec_free(r->x);
+    r->x = NULL;
+    const bool same = plan_same_updates(old, next);
+    plan_free(old);
+    if (!same) return FAIL(E1, "others update these weights now");
+    return exec_bind_pipe(next, &net, kern_best(), r->pool, &r->store, r->comm, r->job->pipe, &r->x);
+}
+
 static err steps(struct rank *r) {
     const struct job *j = r->job;
     struct exec_result out = {0};
     for (u32 s = 0; s < (t_few() ? 4 : STEPS); s++) {
         if (s == 2 && j->fails_at == comm_rank(r->comm)) return FAIL(E703, "the disk of this rank is full");
+        if (j->moves_every && s > 0 && s % j->moves_every == 0) TRY(move(r, s));
         real_fill(&net, r->input, j->B, s % 3);
         struct exec_step step = real_step(r->input, j->B, s);
         step.accumulate = j->accumulate > 1 && (i32)(s % (u32)j->accumulate) + 1 < j->accumulate;
@@ -87,6 +110,7 @@ static err steps(struct rank *r) {
     }
     if (j->pipe == PIPE_DELAY1) TRY(exec_settle(r->x, &out));
     r->loss = out.loss;
+    r->row = exec_row_seconds(r->x);
     return exec_gather(r->x);
 }
 
@@ -319,6 +343,58 @@ TEST(ranks_give_the_bits_of_one_when_messages_are_late) {
     done(&j, one);
 }
 
+TEST(ranks_give_the_bits_of_one_when_grains_move) {
+    static struct rank one[1], many[RANKS];
+    static const struct {
+        i32 ranks, threads, accumulate;
+    } cases[] = {{2, 1, 1}, {3, 1, 2}, {2, 2, 1}};
+    nets_short(&net, (struct shape){.T = 9, .I = 3, .H = 17, .w = 5}, CELL_LSTM, "loss_mse");
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct job j = {.B = 62, .ranks = 1, .threads = 1, .accumulate = cases[i].accumulate, .fails_at = -1, .optim = "adam",
+                        .parallel = "serial"};
+        run(&j, one);
+        T_OK(one->e);
+        struct job k = j;
+        k.ranks = cases[i].ranks;
+        k.threads = cases[i].threads;
+        k.parallel = "data_sync";
+        k.moves_every = 2;
+        run(&k, many);
+        for (i32 r = 0; r < k.ranks; r++) {
+            if (many[r].e < 0) fail_msg("case %d, rank %d: %s", (int)i, r, many[r].why.text);
+            assert_memory_equal(many[r].store.theta, one->store.theta, (size_t)net.ntheta * sizeof(f32));
+        }
+        for (i32 s = 0; s < one->store.optim->nstate; s++)
+            assert_memory_equal(many[0].store.state[s], one->store.state[s], (size_t)net.ntheta * sizeof(f32));
+        done(&k, many);
+        done(&j, one);
+    }
+}
+
+/* Made so slow that a busy machine cannot hide it. */
+TEST(ranks_know_what_a_row_costs) {
+    static struct rank r[RANKS];
+    struct job j = {.B = 48, .ranks = 3, .threads = 1, .fails_at = -1, .optim = "adam", .parallel = "data_sync"};
+    if (t_few()) return; /* fewer steps than are needed to say anything */
+    nets_short(&net, (struct shape){.T = 9, .I = 3, .H = 17, .w = 5}, CELL_LSTM, "loss_mse");
+    setenv("STRETTO_FAULT", "2:1:slow(60)", 1);
+    run(&j, r);
+    unsetenv("STRETTO_FAULT");
+    for (i32 k = 0; k < j.ranks; k++) T_OK(r[k].e);
+    assert_true(r[0].row > 0 && r[1].row > 0);
+    if (r[2].row < 3 * r[0].row || r[2].row < 3 * r[1].row)
+        fail_msg("a row: %g s, %g s, and %g s where it takes 60 times as long", r[0].row, r[1].row, r[2].row);
+    done(&j, r);
+    setenv("STRETTO_FAULT", "2:slow", 1);
+    run(&j, r);
+    unsetenv("STRETTO_FAULT");
+    for (i32 k = 0; k < j.ranks; k++) {
+        assert_int_equal(r[k].e, -E103);
+        assert_non_null(strstr(r[k].why.text, "RANK:STEP:slow(FACTOR) is wanted"));
+    }
+    done(&j, r);
+}
+
 /* A message that never arrives, or too early, or a rank that dies: everybody ends, with a sentence that helps. */
 TEST(ranks_whose_messages_go_wrong_all_end) {
     static struct rank r[RANKS];
@@ -364,4 +440,5 @@ T_MAIN(cmocka_unit_test(late_updates_of_slices_on_ranks_are_refused),
        cmocka_unit_test(ranks_give_the_bits_of_one), cmocka_unit_test(ranks_keep_a_gradient_for_the_next_step),
        cmocka_unit_test(ranks_give_the_bits_of_one_when_messages_are_late),
        cmocka_unit_test(late_updates_are_those_of_the_rule_on_any_ranks), cmocka_unit_test(late_steps_tell_of_the_one_before),
+       cmocka_unit_test(ranks_give_the_bits_of_one_when_grains_move), cmocka_unit_test(ranks_know_what_a_row_costs),
        cmocka_unit_test(ranks_whose_messages_go_wrong_all_end), cmocka_unit_test(ranks_learn_of_one_that_failed))

@@ -71,10 +71,10 @@ TEST(slice_tile_sees_holes_and_overlaps) {
 
 TEST(plan_grain_gives_four_to_eight_grains_from_32_rows_on) {
     static const i32 known[][2] = {{1, 1}, {7, 1}, {8, 2}, {16, 2}, {31, 4}, {32, 8}, {64, 8}, {256, 32}, {448, 56}};
-    for (size_t i = 0; i < COUNT(known); i++) assert_int_equal(plan_grain(known[i][0]), known[i][1]);
+    for (size_t i = 0; i < COUNT(known); i++) assert_int_equal(plan_grain(known[i][0], 0), known[i][1]);
     for (i32 B = 32; B < 5000; B++) {
-        assert_in_range(ceil_div(B, plan_grain(B)), 4, 8);
-        assert_int_equal(plan_grain(B) % 8, 0);
+        assert_in_range(ceil_div(B, plan_grain(B, 0)), 4, 8);
+        assert_int_equal(plan_grain(B, 0) % 8, 0);
     }
 }
 

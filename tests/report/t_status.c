@@ -88,6 +88,7 @@ TEST(table_marks_who_is_silent) {
                                        .step = 7,
                                        .steps = 9,
                                        .windows_per_s = 1840,
+                                       .share = 0.6875,
                                        .period = 1,
                                        .time = 1000,
                                        .exit = -1},
@@ -127,17 +128,18 @@ TEST(table_marks_who_is_silent) {
     struct str s = {0};
     status_table(r, COUNT(r), 1002, &s);
     assert_string_equal(str_text(&s),
-                        "rank  host         pid  phase       member             step  windows/s      age  state\n"
-                        "   0  a             11  train          1/1              7/9      1.84k    2.0 s  runs\n"
-                        "   1  node-2        12  validate       1/1              6/9          0     17 s  silent\n"
-                        "   2  a             13  train          1/1              7/9          0     17 s  runs\n"
-                        "   3  a             14  failed         1/1              7/9          0    1m42s  failed (exit 5)\n");
+                        "rank  host         pid  phase       member             step  windows/s  rows      age  state\n"
+                        "   0  a             11  train          1/1              7/9      1.84k   69%    2.0 s  runs\n"
+                        "   1  node-2        12  validate       1/1              6/9          0     -     17 s  silent\n"
+                        "   2  a             13  train          1/1              7/9          0     -     17 s  runs\n"
+                        "   3  a             14  failed         1/1              7/9          0     -    1m42s  failed "
+                        "(exit 5)\n");
     s.len = 0;
     status_json(r + 1, 1, 1002, false, &s);
     assert_string_equal(str_text(&s),
                         "{\"finished\":false,\"ranks\":[{\"rank\":1,\"world\":3,\"host\":\"node-2\",\"pid\":12,\"member\":0,"
-                        "\"members\":1,\"step\":6,\"steps\":9,\"phase\":\"validate\",\"windows_per_s\":0,\"period\":1,"
-                        "\"time\":985.000,\"exit\":-1,\"age\":17.000,\"state\":\"silent\"}]}");
+                        "\"members\":1,\"step\":6,\"steps\":9,\"phase\":\"validate\",\"windows_per_s\":0,\"share\":0,"
+                        "\"period\":1,\"time\":985.000,\"exit\":-1,\"age\":17.000,\"state\":\"silent\"}]}");
     str_free(&s);
 }
 

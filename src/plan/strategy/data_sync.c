@@ -18,7 +18,7 @@ static const char *applicable(struct planner *p) {
     i32 have = p->machine->ndevice;
     if (p->sliced) return planner_why(p, "rows are slices of time: they need each other (time_slice)");
     if (p->wanted > have) return planner_why(p, "%d devices are wanted, the machine has %d", p->wanted, have);
-    if (p->wanted == 1 || (p->wanted && !p->q->train)) return NULL;
+    if (p->wanted == 1 || !p->q->train) return NULL;
     if (have < 2) return planner_why(p, "the machine has one device");
     if (p->ngrain < 2) return planner_why(p, "a batch of %d has one grain", p->q->B);
     if (devices(p) > p->ngrain)

@@ -1,0 +1,84 @@
+/* effort.c - seconds of tasks, added up by the lane that did them. */
+#include "exec/effort.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/str.h"
+#include "exec/bound.h"
+
+#define NAP_S 2e-4  /* shorter sleeps would be late by as much as they last: they are saved up */
+
+/* RANK:STEP:slow(FACTOR) */
+static err read_fault(struct exec *x) {
+    const char *text = getenv("STRETTO_FAULT");
+    struct effort *e = &x->effort;
+    char *at;
+    if (!text) return 0;
+    const long rank = strtol(text, &at, 10);
+    if (at > text && *at == ':') e->from = strtol(at + 1, &at, 10);
+    const bool named = strncmp(at, ":slow(", 6) == 0;
+    const char *end = named ? strchr(at, ')') : NULL;
+    if (!end || end[1] || !str_to_f64(at + 6, (size_t)(end - at - 6), '.', &e->factor) || e->factor < 1 || e->factor > 100)
+        return FAIL_AT(E103, "STRETTO_FAULT", "STRETTO_FAULT=1:0:slow(2)",
+                       "\"%s\": RANK:STEP:slow(FACTOR) is wanted, a factor from 1 to 100", text);
+    if (rank != comm_rank(x->comm)) e->factor = 0;
+    return 0;
+}
+
+err effort_begin(struct exec *x) {
+    struct effort *e = &x->effort;
+    if (!x->comm) return 0;
+    if (e->steps == 0) {
+        i32 b0, b1;
+        exec_rows(x, &b0, &b1);
+        e->rows = b1 - b0;
+        TRY(read_fault(x));
+    }
+    e->slow = e->factor > 1 && x->step->step >= e->from;
+    return 0;
+}
+
+/* Sleeps until the debt is paid; what a sleep lasts too long is counted against the next ones. */
+static void nap(struct lane *l, f64 more) {
+    l->debt += more;
+    if (l->debt < NAP_S) return;
+    const f64 t0 = exec_clock();
+    const struct timespec t = {(time_t)l->debt, (long)((l->debt - (f64)(time_t)l->debt) * 1e9)};
+    nanosleep(&t, NULL);
+    l->debt -= exec_clock() - t0;
+}
+
+void effort_task(const struct exec *x, struct lane *l, const struct task *t, f64 t0) {
+    const bool rows = t->kind == TASK_FWD || t->kind == TASK_BWD || t->kind == TASK_ZERO;
+    if (x->effort.slow) nap(l, (x->effort.factor - 1) * (exec_clock() - t0));
+    if (rows) l->busy += exec_clock() - t0;
+}
+
+/* The first steps meet cold caches and pages that nobody has touched yet. */
+void effort_end(struct exec *x) {
+    struct effort *e = &x->effort;
+    f64 busy = 0;
+    for (u32 w = 0; w < x->nlane; w++) {
+        busy += x->lane[w].busy;
+        x->lane[w].busy = 0;
+    }
+    if (e->rows == 0 || ++e->steps <= EFFORT_WARM) return;
+    e->row[e->steps % EFFORT_LAST] = busy / e->rows;
+}
+
+f64 exec_row_seconds(const struct exec *x) {
+    const struct effort *e = &x->effort;
+    f64 v[EFFORT_LAST];
+    i32 n = 0;
+    if (e->steps < EFFORT_KNOWN) return 0;
+    for (i32 k = 0; k < EFFORT_LAST; k++) {
+        i32 at = n;
+        if (e->row[k] <= 0) continue;
+        for (; at > 0 && v[at - 1] > e->row[k]; at--) v[at] = v[at - 1];
+        v[at] = e->row[k];
+        n++;
+    }
+    return n > 0 ? v[n / 2] : 0;
+}
