@@ -30,9 +30,12 @@ struct train_state {
     f64 step_seconds;    /* inside exec_step, this run: compared with the plan's prediction */
     i64 step_count;
     f32 *best_theta;     /* [ntheta] */
-    f32 *good;           /* [(1 + nstate) * ntheta] theta and optimiser state of the last validation: roll-back target */
+    f32 *good;           /* [(1 + nstate) * ntheta] theta and optimiser state of the last validation: roll-back target; of the
+                          * state what this rank updates */
     i64 good_step;
 };
+
+enum train_saving { SAVING_NONE, SAVING_BUSY, SAVING_READY }; /* READY: this rank waits for the others */
 
 struct train_job {
     struct exec *exec;
@@ -63,7 +66,11 @@ struct train_job {
     void (*annotate)(void *self, struct event *e);            /* adds its numbers to an event */
     bool (*outgrown)(void *self);                             /* after a validation: is another layout wanted? */
     err (*relay)(void *self, struct exec **exec); /* makes it: same weights; fill and inputs are those of the new one */
-    err (*checkpoint)(void *self, const struct train_state *s); /* may be NULL */
+    /* Begins to save, at the border of a step, on all ranks at once; with `last` also ends it.  NULL: nothing is saved.  While
+     * saving() says so, one is in flight; when no rank is busy with it, all call saved(). */
+    err (*checkpoint)(void *self, const struct train_state *s, bool last);
+    enum train_saving (*saving)(void *self);
+    err (*saved)(void *self);
 
     const struct events *events;
     const volatile int *stop; /* set by a signal handler; may be NULL */

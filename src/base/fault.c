@@ -1,0 +1,90 @@
+/* fault.c - see fault.h. */
+#include "base/fault.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+
+enum { FIELDS = 4, WORD = 32 };
+
+struct demand {
+    i64 rank, step, nth; /* -1 = any */
+    char phase[WORD], kind[WORD];
+    const char *latch; /* file, or NULL */
+};
+
+static const char *const phases[] = {"write", "rename", "manifest", "recovery"};
+static const char *const kinds[] = {"kill9", "enospc", "bitflip"};
+
+static i32 index_of(const char *word, const char *const *words, i32 n) {
+    for (i32 i = 0; i < n; i++)
+        if (strcmp(word, words[i]) == 0) return i;
+    return -1;
+}
+
+static bool number(const char *s, i64 *out) {
+    *out = -1;
+    return strcmp(s, "*") == 0 || (str_to_i64(s, strlen(s), out) && *out >= 0);
+}
+
+/* Cuts "a:b:c=kind" in place: what follows `mark` is returned, or NULL. */
+static char *cut(char *s, char mark) {
+    char *at = strchr(s, mark);
+    if (at) *at++ = 0;
+    return at;
+}
+
+static bool parse(char *text, struct demand *d) {
+    char *field[FIELDS] = {text}, *kind;
+    d->latch = cut(text, '@');
+    kind = cut(text, '=');
+    for (i32 i = 1; i < FIELDS && field[i - 1]; i++) field[i] = cut(field[i - 1], ':');
+    d->nth = 1;
+    snprintf(d->kind, sizeof d->kind, "%s", kind ? kind : kinds[0]);
+    if (!field[2] || !number(field[0], &d->rank) || !number(field[1], &d->step)) return false;
+    if (field[3] && (!number(field[3], &d->nth) || d->nth < 1)) return false;
+    snprintf(d->phase, sizeof d->phase, "%s", field[2]);
+    return index_of(d->phase, phases, COUNT(phases)) >= 0 && index_of(d->kind, kinds, COUNT(kinds)) >= 0;
+}
+
+/* Whoever comes first, in this run or in one that is started after it. */
+static bool first(const char *latch) {
+    if (!latch) return true;
+    const int fd = open(latch, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0) return false;
+    close(fd);
+    return true;
+}
+
+/* How often this process has come here under the demand: from 1 on, and anew where the demand is another one. */
+static i64 times(const char *demand) {
+    static _Atomic u64 state; /* hash of the demand, times */
+    u64 hash = (u64)0xcbf29ce484222325, old = atomic_load(&state), now;
+    for (const char *s = demand; *s; s++) hash = (hash ^ (unsigned char)*s) * 0x100000001b3u;
+    do now = old >> 32 == hash >> 32 ? old + 1 : hash >> 32 << 32 | 1;
+    while (!atomic_compare_exchange_weak(&state, &old, now));
+    return (i64)(now & UINT32_MAX);
+}
+
+err fault_at(const char *phase, i32 rank, i64 step, enum fault *out) {
+    const char *text = getenv("STRETTO_FAULT");
+    char copy[4096];
+    struct demand d;
+    *out = FAULT_NONE;
+    if (!text || !*text) return 0;
+    snprintf(copy, sizeof copy, "%s", text);
+    if (!parse(copy, &d))
+        return FAIL_AT(E104, "STRETTO_FAULT", "rank:step:phase[:nth][=kind][@FILE]   (src/base/fault.h)",
+                       "\"%s\" names no fault", text);
+    if (strcmp(d.phase, phase) != 0 || (d.rank >= 0 && d.rank != rank) || (d.step >= 0 && step < d.step)) return 0;
+    if (times(text) != d.nth || !first(d.latch)) return 0;
+    *out = (enum fault)index_of(d.kind, kinds, COUNT(kinds));
+    if (*out == FAULT_NONE) raise(SIGKILL);
+    return 0;
+}
