@@ -1,9 +1,9 @@
 /* checkpoint.h - all that the rest of a training run depends on: found, verified and read back bit-exact.
  *
  *     RUN/checkpoints/000000000300.ckpt/     the number is the caller's: it grows from checkpoint to checkpoint
- *     RUN/checkpoints/000000000400.part/     being written, or left behind by somebody who died: of no use to anybody
+ *     RUN/checkpoints/000000000400.part/     being written, or left behind by somebody who died
  *
- *     TRY(ckpt_newest(dir, &passed, &c));    the newest whose every byte is what was written; which ones were passed over, and why
+ *     TRY(ckpt_newest(dir, &passed, &c));    the newest whose every byte is what was written; which were passed over, and why
  *     TRY(ckpt_take(c, item, COUNT(item)));
  *     ckpt_close(c);
  *

@@ -112,7 +112,8 @@ static err finish(struct fit *t) {
     struct comm *c = t->job->use.comm;
     u8 mine, all[COMM_RANKS];
     while (t->saving->stage > 0) {
-        for (i32 k = 0; k < LOOKS && ckpt_saver_busy(t->saving->saver); k++) nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+        for (i32 k = 0; k < LOOKS && ckpt_saver_busy(t->saving->saver); k++)
+            nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
         mine = ckpt_saver_busy(t->saving->saver);
         TRY(comm_gather(c, "writing", &mine, sizeof mine, all));
         for (i32 k = 0; k < comm_size(c); k++) mine |= all[k];
@@ -155,7 +156,7 @@ err saving_end(struct fit *t) {
     if (s->count == 0) return 0;
     const f64 run = clock_now() - s->began;
     event_note(t->job->use.events, EVENT_NOTE,
-               "checkpoints: %lld of %.2f MB; training waited %.2f ms for one, %.2f ms at most, %.3f %% of the time since the first",
+               "checkpoints: %lld of %.2f MB; steps waited %.2f ms for one, %.2f ms at most: %.3f %% of the time since the first",
                (long long)s->count, (f64)s->bytes / (f64)s->count / 1e6, 1e3 * s->stall / (f64)s->count, 1e3 * s->worst,
                100 * s->stall / run);
     return 0;

@@ -1,4 +1,4 @@
-/* forecast_state.c - what a checkpoint of a fit holds: the member in training, the members that are done, the counters of the loop.
+/* forecast_state.c - what a checkpoint of a fit holds: the member in training, the members that are done, the loop's counters.
  *
  *     RUN/checkpoints/N.ckpt    N = steps done over all members: grows through the run
  *
@@ -16,7 +16,7 @@ enum { ITEMS = 32, KEEP = 2 };
 
 struct state_file {
     struct ckpt_item item[ITEMS];
-    i64 common[ITEMS];                /* first elements of the item that all ranks have; then vectors as the update is dealt out */
+    i64 common[ITEMS];                /* first elements, which all ranks have; then vectors as the update is dealt out */
     i32 n;
     i64 member, done, phase, params;  /* phase 1 = refit */
     i64 slices;

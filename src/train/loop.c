@@ -222,7 +222,7 @@ static err spread_state(const struct train_job *j, struct train_state *s, struct
     TRY(exec_gather(p->exec));
     for (i32 k = 0; k < j->store->optim->nstate; k++)
         for (i64 lo = 0; lo < j->store->ntheta; lo += MOST)
-            TRY(comm_share(j->comm, "state", j->store->state[k] + lo, (u32)(sizeof(f32) * (size_t)lmin(MOST, j->store->ntheta - lo))));
+            TRY(comm_share(j->comm, "state", j->store->state[k] + lo, (u32)sizeof(f32) * (u32)lmin(MOST, j->store->ntheta - lo)));
     snapshot(j->store, s, false);
     return 0;
 }

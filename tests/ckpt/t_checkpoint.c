@@ -1,5 +1,5 @@
-/* t_checkpoint.c - every bit comes back from any number of shards, two are kept, damaged ones are passed over by name, nothing is half
- * filled, and what goes wrong while one is written leaves the one before it and nothing else. */
+/* t_checkpoint.c - every bit comes back from any number of shards, two are kept, damaged ones are passed over by name, nothing is
+ * half filled, and what goes wrong while one is written leaves the one before it and nothing else. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -303,9 +303,9 @@ TEST(what_goes_wrong_while_writing_leaves_the_one_before) {
         i32 code;
         const char *says;
     } cases[] = {
-        {"1:2:write=enospc", E703, "shard-001-of-003.tmp: no space left"},   {"2:2:rename=enospc", E703, "shard-002-of-003.tmp"},
-        {"*:0:manifest=enospc", E703, "MANIFEST: no space left"},            {"1:2:write=bitflip", E901, "not what was written"},
-        {"0:2:rename=bitflip", E901, "not what was written"},                {"0:2:manifest=bitflip", E901, "manifest is damaged"},
+        {"1:2:write=enospc", E703, "shard-001-of-003.tmp: no space left"}, {"2:2:rename=enospc", E703, "shard-002-of-003.tmp"},
+        {"*:0:manifest=enospc", E703, "MANIFEST: no space left"},          {"1:2:write=bitflip", E901, "not what was written"},
+        {"0:2:rename=bitflip", E901, "not what was written"},              {"0:2:manifest=bitflip", E901, "manifest is damaged"},
     };
     const char *dir = dir_in("faults");
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -336,8 +336,8 @@ TEST(a_shard_that_cannot_be_seen_is_named) {
     snprintf(path, sizeof path, "%s/000000000007.part/shard-001-of-002", dir);
     assert_int_equal(unlink(path), 0);
     T_FAILS(commit(&f), E701);
-    assert_string_equal(err_last()->text, "rank 0 on host a does not see the part of the checkpoint that rank 1 on host b wrote into "
-                                          "this folder");
+    assert_string_equal(err_last()->text, "rank 0 on host a does not see the part of the checkpoint that rank 1 on host b wrote "
+                                          "into this folder");
     assert_non_null(strstr(err_last()->where, "000000000007.part/shard-001-of-002"));
     fleet_free(&f);
     assert_int_equal(entries(dir), 0);
