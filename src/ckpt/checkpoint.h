@@ -8,7 +8,7 @@
  *     ckpt_close(c);
  *
  * A name that ends in .ckpt is whole: the folder gets it when its MANIFEST (manifest.h) and all shards have been verified.  It is
- * written by as many ranks as there were (saver.h) and read by any number.  Files N.ckpt are checkpoints of versions before 0.3:
+ * written by as many ranks as there were (saver.h) and read by any number.  A file N.ckpt is a checkpoint of before:
  * one safetensors file, read as well, never written. */
 #ifndef STRETTO_CKPT_CHECKPOINT_H
 #define STRETTO_CKPT_CHECKPOINT_H

@@ -144,6 +144,7 @@ err saving_begin(void *fit, const struct train_state *state, bool last) {
         return -s->why.code;
     }
     s->waited = 0;
+    s->begun++;
     TRY(begin(t, state));
     waited(s, since);
     return 0;
@@ -153,11 +154,11 @@ err saving_end(struct fit *t) {
     struct saving *s = t->saving;
     if (!s) return 0;
     TRY(finish(t));
-    if (s->count == 0) return 0;
+    if (s->begun == 0 || s->count == 0) return 0;
     const f64 run = clock_now() - s->began;
     event_note(t->job->use.events, EVENT_NOTE,
                "checkpoints: %lld of %.2f MB; steps waited %.2f ms for one, %.2f ms at most: %.3f %% of the time since the first",
-               (long long)s->count, (f64)s->bytes / (f64)s->count / 1e6, 1e3 * s->stall / (f64)s->count, 1e3 * s->worst,
+               (long long)s->count, (f64)s->bytes / (f64)s->count / 1e6, 1e3 * s->stall / (f64)s->begun, 1e3 * s->worst,
                100 * s->stall / run);
     return 0;
 }

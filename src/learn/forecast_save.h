@@ -22,6 +22,7 @@ struct saving {
     struct err_record why;    /* of the last one, code 0 = it is whole */
     struct arena arena;       /* of share */
     i64 room, step;           /* of the copy; of the one in flight */
+    i64 begun;                /* while steps went on */
     i64 count, bytes;         /* of all that are whole, and of all ranks' parts in sum */
     f64 began, stall, worst;  /* clock of the first; seconds that steps had to wait, in sum and for one */
     f64 waited;               /* for the one in flight */
