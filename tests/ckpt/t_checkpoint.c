@@ -309,7 +309,7 @@ TEST(what_goes_wrong_while_writing_leaves_the_one_before) {
     };
     const char *dir = dir_in("faults");
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct things want = make(1), got;
+        struct things want = make(1), got = make(0);
         i64 number;
         T_OK(ckpt_clear(dir));
         T_OK(put(dir, 1, 3));
