@@ -3,7 +3,9 @@
 
     who is killed (kill -9)    a rank, the launcher, the supervisor (then started again), or two of them at once
     how often                  after 0.1 to 2 s of each life, at most three times a run
-    what must hold             the run ends with 0, every tensor of its model is that of the undisturbed run, no process is left
+    and once a run             a rank dies at a phase of writing or reading a checkpoint (STRETTO_FAULT, src/base/fault.h)
+    what must hold             the run ends with 0, every tensor of its model is that of the undisturbed run, no process is left, and
+                               no file but those that a run leaves
 Threads, Open MPI and MPICH take turns, as far as they are there."""
 import os
 import random
@@ -25,6 +27,7 @@ from t_submit import Submit  # noqa: E402
 TRAIN = ["train", e2e.AIR, "--target", "Passengers", "--horizon", "12", "--members", "2", "--steps", "2500", "--validate-every", "250",
          "--batch", "40", "--threads", "1", "--checkpoint-every", "0.2s", "-q"]
 WHOM = ["rank", "launcher", "supervisor", "rank+launcher", "rank+supervisor"]
+PHASES = ["write", "rename", "manifest", "recovery"]
 KILLS, PATIENCE = 3, 300
 
 
@@ -33,6 +36,15 @@ class Soak(Submit):
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix="stretto-soak-")
         self.before = set(os.listdir("/dev/shm"))
+        self.fault = self.phase = ""
+
+    def draw_fault(self):
+        """Of whoever comes first to this phase from some step on; once, over all restarts."""
+        self.phase = random.choice(PHASES)
+        self.fault = "*:%d:%s@%s" % (0 if self.phase == "recovery" else random.randrange(2000), self.phase, self.path("fired"))
+
+    def environment(self, **more):
+        return super().environment(STRETTO_FAULT=self.fault, **more)
 
     def runTest(self):
         pass
@@ -95,8 +107,9 @@ class Soak(Submit):
             self.none_left(2)
         except AssertionError as why:
             return str(why).splitlines()[0]
-        left = [n for n in os.listdir(self.path("m.model.run") + "/status") if n.endswith(".tmp")]
-        return "temporary files left: %s" % left if left else "same bits"
+        left = [os.path.join(at, n) for at, folders, names in os.walk(self.dir) for n in folders + names
+                if n.endswith((".tmp", ".part", ".ckpt")) or os.path.basename(at) == "checkpoints"]
+        return "files left: %s" % left if left else "same bits"
 
 
 def main():
@@ -112,7 +125,9 @@ def main():
         run.setUp()
         shutil.copy(whole.path("whole.model"), run.path("whole.model"))
         mpi, start = ways[k % len(ways)], time.monotonic()
+        run.draw_fault()
         kills, slowest = run.one(mpi)
+        kills += ["in " + run.phase] if os.path.exists(run.path("fired")) else []
         what = run.verdict()
         run.end_all()
         shm = set(os.listdir("/dev/shm")) - run.before
@@ -126,9 +141,10 @@ def main():
     back = sorted(r[4] for r in rows if r[4] > 0)
     with open(os.path.join(ROOT, "docs", "RESULTS-soak.md"), "w", encoding="utf-8") as f:
         f.write("# Runs that are killed at random\n\nMade by `make soak` (`bench/soak.py`, N = %d, seed %d): a run of 2 ranks, 2 x 2500 steps, a "
-                "checkpoint every 0.2 s, up to %d times\nkill -9 of whom the third column names, at random moments. Models are compared tensor by "
-                "tensor with the undisturbed run's.\n\n" % (n, seed, KILLS))
-        f.write("**%d of %d have the same bits, with no process left**, in %.0f s." % (good, n, time.monotonic() - begin))
+                "checkpoint every 0.2 s, up to %d times\nkill -9 of whom the third column names, at random moments, and once of a rank in the middle of a "
+                "checkpoint: while it\nwrites its part, before that is renamed, before the manifest, or before it reads one. Models are compared "
+                "tensor by tensor with the undisturbed run's.\n\n" % (n, seed, KILLS))
+        f.write("**%d of %d have the same bits, with no process and no file left**, in %.0f s." % (good, n, time.monotonic() - begin))
         if back:
             f.write(" From a kill to steps that go on (the slowest of each run): median %.2f s, largest %.2f s." %
                     (back[len(back) // 2], back[-1]))

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -243,9 +244,16 @@ static void sync_dir(const char *path) {
     close(fd);
 }
 
+err file_sync(struct file_out *f) {
+    i64 waiting = f->fill;
+    f->fill = 0;
+    TRY(put(f, f->buf, waiting));
+    return f->tmp && fsync(f->fd) != 0 ? cannot_write(f->tmp, f->path, f->written) : 0;
+}
+
 err file_commit(struct file_out *f) {
-    err e = put(f, f->buf, f->fill);
-    if (e >= 0 && f->tmp && (fsync(f->fd) != 0 || rename(f->tmp, f->path) != 0)) e = cannot_write(f->tmp, f->path, f->written);
+    err e = file_sync(f);
+    if (e >= 0 && f->tmp && rename(f->tmp, f->path) != 0) e = cannot_write(f->tmp, f->path, f->written);
     if (e < 0) {
         file_abort(f);
         return e;
@@ -306,6 +314,22 @@ err file_make_dir(const char *path) {
         part[i] = c;
     }
     return 0;
+}
+
+err file_rename(const char *from, const char *to) {
+    if (rename(from, to) != 0) return cannot_write(to, NULL, 0);
+    sync_dir(to);
+    return 0;
+}
+
+err file_remove_dir(const char *path) {
+    char inner[4096];
+    DIR *d = opendir(path);
+    for (const struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
+        if (snprintf(inner, sizeof inner, "%s/%s", path, e->d_name) < (int)sizeof inner) unlink(inner); /* rmdir says the rest */
+    if (d) closedir(d);
+    if (rmdir(path) == 0 || errno == ENOENT) return 0;
+    return FAIL_AT(E702, path, "check the rights of the folder", "cannot remove the folder: %s", strerror(errno));
 }
 
 bool file_exists(const char *path) { return access(path, F_OK) == 0; }

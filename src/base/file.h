@@ -32,6 +32,7 @@ struct file_out {
 
 err file_create(const char *path, struct file_out *f); /* begins PATH.tmp: E702, E703 */
 err file_write(struct file_out *f, const void *p, i64 n);
+err file_sync(struct file_out *f);                     /* flush and fsync: all of it is on the disk, under PATH.tmp */
 err file_commit(struct file_out *f);                   /* flush, fsync, rename, sync of the folder; frees f in any case */
 void file_abort(struct file_out *f);                   /* removes PATH.tmp, PATH stays as it was; harmless after commit */
 err file_write_all(const char *path, const void *p, i64 n);
@@ -45,6 +46,8 @@ err file_map(const char *path, struct file_map *m);
 void file_unmap(struct file_map *m);
 
 err file_make_dir(const char *path); /* with its parents; fine when it is there */
+err file_rename(const char *from, const char *to);      /* a file or a folder, and sync of the folder it is in */
+err file_remove_dir(const char *path);                 /* with the files in it, not with folders; fine when it is not there */
 bool file_exists(const char *path);
 
 #endif

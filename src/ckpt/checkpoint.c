@@ -1,162 +1,263 @@
-/* checkpoint.c - see checkpoint.h. */
+/* checkpoint.c - see checkpoint.h: names, what is removed when, and reading. */
 #include "ckpt/checkpoint.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "ckpt/crc32c.h"
+#include "ckpt/manifest.h"
 
 enum { DIGITS = 12 };
-static const char ending[] = ".ckpt";
+static const char *const ending[] = {[CKPT_WHOLE] = ".ckpt", [CKPT_PART] = ".part"};
 
-static const enum dtype dtype_of[] = {
-    [CKPT_F32] = DTYPE_F32, [CKPT_F64] = DTYPE_F64, [CKPT_I64] = DTYPE_I64, [CKPT_BYTES] = DTYPE_U8};
+enum dtype ckpt_dtype(enum ckpt_kind kind) {
+    static const enum dtype dtype_of[] = {
+        [CKPT_F32] = DTYPE_F32, [CKPT_F64] = DTYPE_F64, [CKPT_I64] = DTYPE_I64, [CKPT_BYTES] = DTYPE_U8};
+    return dtype_of[kind];
+}
+
+/* ------------------------------------------------------------------ the folder ---------------------------------------------- */
 
 /* The number in "000000000300.ckpt", or -1. */
-static i64 number_of(const char *name) {
+static i64 number_of(const char *name, enum ckpt_state state) {
     i64 n;
-    if (strlen(name) != DIGITS + sizeof ending - 1 || strcmp(name + DIGITS, ending) != 0) return -1;
+    if (strlen(name) != DIGITS + strlen(ending[state]) || strcmp(name + DIGITS, ending[state]) != 0) return -1;
     if (strspn(name, "0123456789") != DIGITS || !str_to_i64(name, DIGITS, &n)) return -1;
     return n;
 }
 
-static void path_of(const char *dir, i64 number, char path[4096]) {
-    snprintf(path, 4096, "%s/%0*lld%s", dir, DIGITS, (long long)number, ending);
+err ckpt_path(const char *dir, i64 number, enum ckpt_state state, char path[4096]) {
+    if (number < 0 || number > 999999999999) return FAIL(E1, "a checkpoint cannot have the number %lld", (long long)number);
+    const i32 n = snprintf(path, 4096, "%s/%0*lld%s", dir, DIGITS, (long long)number, ending[state]);
+    return n < 4096 - SHARD_NAME ? 0 : FAIL(E702, "the path of the run folder is too long");
 }
 
 /* The largest number below `below`, or -1; a missing folder has none. */
-static i64 newest_below(const char *dir, i64 below) {
+static i64 newest_below(const char *dir, i64 below, enum ckpt_state state) {
     i64 best = -1;
     DIR *d = opendir(dir);
     if (!d) return -1;
     for (const struct dirent *e = readdir(d); e; e = readdir(d)) {
-        i64 n = number_of(e->d_name);
+        i64 n = number_of(e->d_name, state);
         if (n < below && n > best) best = n;
     }
     closedir(d);
     return best;
 }
 
-static err write_items(const char *path, const struct ckpt_item *item, i32 nitem, const char *note) {
-    struct tens *tens;
-    char schema[16];
-    snprintf(schema, sizeof schema, "%d", CKPT_SCHEMA);
-    struct meta meta[2] = {{"stretto.checkpoint", schema}, {"note", note}};
-    NEW(tens, nitem);
-    for (i32 i = 0; i < nitem; i++)
-        tens[i] = (struct tens){
-            .name = item[i].name, .dtype = dtype_of[item[i].kind], .ndim = 1, .dim = {item[i].n}, .data = item[i].p};
-    err e = st_write(path, tens, nitem, meta, note ? 2 : 1);
-    mem_free(tens);
-    return e;
-}
-
-static err remove_file(const char *path) {
+/* A folder first loses its name: half of one must not look like a checkpoint. */
+static err remove_one(const char *dir, i64 number) {
+    char path[4096], part[4096];
+    TRY(ckpt_path(dir, number, CKPT_WHOLE, path));
     if (unlink(path) == 0 || errno == ENOENT) return 0;
-    return FAIL_AT(E702, path, "check the rights of the folder", "cannot remove the old checkpoint: %s", strerror(errno));
+    TRY(ckpt_path(dir, number, CKPT_PART, part));
+    TRY(file_remove_dir(part));
+    TRY(file_rename(path, part));
+    return file_remove_dir(part);
 }
 
-/* The newest `keep` up to `number` stay; larger numbers are of a course that was given up. */
-static err remove_others(const char *dir, i64 number, i32 keep) {
+err ckpt_trim(const char *dir, i64 number, i32 keep) {
+    for (i64 at = newest_below(dir, INT64_MAX, CKPT_WHOLE); at > number; at = newest_below(dir, at, CKPT_WHOLE))
+        TRY(remove_one(dir, at));
+    i32 seen = 0;
+    for (i64 at = newest_below(dir, number + 1, CKPT_WHOLE); at >= 0; at = newest_below(dir, at, CKPT_WHOLE))
+        if (++seen > keep) TRY(remove_one(dir, at));
+    return 0;
+}
+
+err ckpt_sweep(const char *dir) {
     char path[4096];
-    for (i64 at = newest_below(dir, INT64_MAX); at > number; at = newest_below(dir, at)) {
-        path_of(dir, at, path);
-        TRY(remove_file(path));
-    }
-    i32 seen = 1;
-    for (i64 at = newest_below(dir, number); at >= 0; at = newest_below(dir, at)) {
-        if (++seen <= keep) continue;
-        path_of(dir, at, path);
-        TRY(remove_file(path));
+    for (i64 at = newest_below(dir, INT64_MAX, CKPT_PART); at >= 0; at = newest_below(dir, at, CKPT_PART)) {
+        TRY(ckpt_path(dir, at, CKPT_PART, path));
+        TRY(file_remove_dir(path));
     }
     return 0;
 }
 
-err ckpt_write(const char *dir, i64 number, const struct ckpt_item *item, i32 nitem, const char *note, i32 keep) {
-    char path[4096];
-    if (number < 0 || number > 999999999999) return FAIL(E1, "a checkpoint cannot have the number %lld", (long long)number);
-    TRY(file_make_dir(dir));
-    path_of(dir, number, path);
-    TRY(write_items(path, item, nitem, note));
-    return remove_others(dir, number, keep);
+err ckpt_clear(const char *dir) {
+    TRY(ckpt_trim(dir, -1, 0));
+    return ckpt_sweep(dir);
 }
-
-err ckpt_clear(const char *dir) { return remove_others(dir, -1, 0); }
 
 err ckpt_find(const char *dir, i32 k, char path[4096], i64 *number) {
-    i64 at = newest_below(dir, INT64_MAX);
-    for (; k > 0 && at >= 0; k--) at = newest_below(dir, at);
+    i64 at = newest_below(dir, INT64_MAX, CKPT_WHOLE);
+    for (; k > 0 && at >= 0; k--) at = newest_below(dir, at, CKPT_WHOLE);
     if (at < 0) return FAIL_AT(E705, dir, "name the run directory of a run that was stopped", "there is no checkpoint here");
-    path_of(dir, at, path);
     if (number) *number = at;
+    return ckpt_path(dir, at, CKPT_WHOLE, path);
+}
+
+/* ------------------------------------------------------------------ opening ------------------------------------------------- */
+
+struct ckpt {
+    char path[4096];
+    i64 number;
+    struct st_file *single; /* one file, of an older version; else NULL */
+    struct manifest m;
+};
+
+static err shard_path(const struct ckpt *c, i32 shard, char path[4096]) {
+    char name[SHARD_NAME];
+    shard_name(shard, c->m.nshard, name);
+    return snprintf(path, 4096, "%s/%s", c->path, name) < 4096 ? 0 : FAIL(E702, "the path of the run folder is too long");
+}
+
+static err check_open_shard(const struct file_in *f, const struct manifest_shard *want) {
+    u32 crc;
+    if (f->size != want->bytes)
+        return FAIL_AT(E901, f->path, NULL, "the file has %lld bytes, %lld were written", (long long)f->size,
+                       (long long)want->bytes);
+    TRY(crc32c_file(f, &crc));
+    if (crc == want->crc) return 0;
+    return FAIL_AT(E901, f->path, NULL, "the file is damaged: its CRC32C is %08x, that of what was written %08x", crc, want->crc);
+}
+
+static err check_shard(const struct ckpt *c, i32 shard) {
+    char path[4096];
+    struct file_in f;
+    TRY(shard_path(c, shard, path));
+    TRY(file_open(path, &f));
+    err e = check_open_shard(&f, &c->m.shard[shard]);
+    file_close(&f);
+    return e;
+}
+
+static err open_shards(struct ckpt *c) {
+    char path[4096 + 16];
+    snprintf(path, sizeof path, "%s/MANIFEST", c->path);
+    TRY(manifest_load(path, &c->m));
+    if (c->number >= 0 && c->m.number != c->number)
+        return FAIL_AT(E901, path, NULL, "the manifest is that of checkpoint %lld", (long long)c->m.number);
+    for (i32 k = 0; k < c->m.nshard; k++) TRY(check_shard(c, k));
     return 0;
 }
 
-static err check_kind(const struct st_file *f) {
-    const char *schema = st_meta(f, "stretto.checkpoint");
+static err open_single(struct ckpt *c) {
+    TRY(st_read(c->path, &c->single));
+    const char *schema = st_meta(c->single, "stretto.checkpoint");
     i64 version;
     if (!schema || !str_to_i64(schema, strlen(schema), &version) || version < 1)
-        return FAIL_AT(E901, f->path, "name a checkpoint written by stretto",
+        return FAIL_AT(E901, c->path, "name a checkpoint written by stretto",
                        "this safetensors file is no checkpoint of stretto");
-    if (version > CKPT_SCHEMA)
-        return FAIL_AT(E902, f->path, "go on with the version of stretto that began the run",
-                       "the checkpoint has schema %lld, this version of stretto reads schema 1 to %d", (long long)version,
-                       CKPT_SCHEMA);
+    if (version > 1)
+        return FAIL_AT(E902, c->path, "go on with the version of stretto that began the run",
+                       "the checkpoint has schema %lld, this version of stretto reads files of schema 1", (long long)version);
     return 0;
 }
 
-static err check_items(const struct st_file *f, const struct ckpt_item *item, i32 nitem) {
-    TRY(check_kind(f));
+err ckpt_open(const char *path, struct ckpt **out) {
+    struct ckpt *c;
+    struct stat st;
+    const char *name = strrchr(path, '/');
+    NEW(c, 1);
+    snprintf(c->path, sizeof c->path, "%s", path);
+    c->number = number_of(name ? name + 1 : path, CKPT_WHOLE);
+    const bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    err e = folder ? open_shards(c) : open_single(c);
+    if (e < 0) ckpt_close(c);
+    else *out = c;
+    return e;
+}
+
+/* The name alone: the folder is the same for all of them. */
+static void tell(struct str *passed, const char *path) {
+    const struct err_record *why = err_last();
+    const char *in = strrchr(path, '/'), *name = in ? in + 1 : path;
+    const char *file = strncmp(why->where, path, strlen(path)) == 0 ? why->where + strlen(path) : "";
+    if (passed) str_addf(passed, "%s%s%s: %s", passed->len ? "\n" : "", name, file, why->text);
+}
+
+err ckpt_newest(const char *dir, struct str *passed, struct ckpt **out) {
+    struct err_record first = {0};
+    char path[4096];
+    i64 number;
+    TRY(ckpt_find(dir, 0, path, &number));
+    for (i32 k = 0; ckpt_find(dir, k, path, &number) == 0; k++) {
+        err e = ckpt_open(path, out);
+        if (e >= 0 || e == -E601 || e == -E902) return e;
+        if (k == 0) first = *err_last();
+        tell(passed, path);
+    }
+    err_put(&first);
+    return -first.code;
+}
+
+const char *ckpt_name(const struct ckpt *c) { return c->path; }
+i64 ckpt_number(const struct ckpt *c) { return c->number; }
+
+void ckpt_close(struct ckpt *c) {
+    if (!c) return;
+    st_free(c->single);
+    manifest_free(&c->m);
+    mem_free(c);
+}
+
+/* ------------------------------------------------------------------ taking -------------------------------------------------- */
+
+/* What the checkpoint has under a name: false = nothing. */
+static bool has(const struct ckpt *c, const char *name, enum dtype *dtype, i64 *n) {
+    if (c->single) {
+        const struct tens *t = st_find(c->single, name);
+        if (!t) return false;
+        *dtype = t->dtype;
+        *n = t->ndim == 1 ? t->dim[0] : -1;
+        return true;
+    }
+    const struct manifest_tensor *t = manifest_find(&c->m, name);
+    if (!t) return false;
+    *dtype = ckpt_dtype(t->kind);
+    *n = t->n;
+    return true;
+}
+
+static err check_item(const struct ckpt *c, const struct ckpt_item *item) {
+    enum dtype dtype;
+    i64 n;
+    if (!has(c, item->name, &dtype, &n))
+        return FAIL_AT(E901, c->path, NULL, "the checkpoint does not hold \"%s\": it is of another kind of run", item->name);
+    if (dtype == ckpt_dtype(item->kind) && n == item->n) return 0;
+    return FAIL_AT(E901, c->path, "resume with the options the run was begun with",
+                   "\"%s\" has %lld elements of %s in the checkpoint, this run has %lld of %s", item->name, (long long)n,
+                   dtype_name(dtype), (long long)item->n, dtype_name(ckpt_dtype(item->kind)));
+}
+
+/* All pieces that stand in one shard. */
+static err take_from(const struct ckpt *c, const struct file_in *f, i32 shard, const struct ckpt_item *item, i32 nitem) {
     for (i32 i = 0; i < nitem; i++) {
-        const struct tens *t = st_find(f, item[i].name);
-        if (!t)
-            return FAIL_AT(E901, f->path, NULL, "the checkpoint does not hold \"%s\": it is of another kind of run",
-                           item[i].name);
-        if (t->dtype != dtype_of[item[i].kind] || t->ndim != 1 || t->dim[0] != item[i].n)
-            return FAIL_AT(E901, f->path, "resume with the options the run was begun with",
-                           "\"%s\" has %lld elements of %s in the checkpoint, this run has %lld of %s", item[i].name,
-                           (long long)tens_count(t), dtype_name(t->dtype), (long long)item[i].n,
-                           dtype_name(dtype_of[item[i].kind]));
+        const struct manifest_tensor *t = manifest_find(&c->m, item[i].name);
+        const i64 size = (i64)dtype_size(ckpt_dtype(t->kind));
+        for (i32 k = 0; k < t->npiece; k++) {
+            const struct manifest_piece *p = &t->piece[k];
+            if (p->shard == shard) TRY(file_read_at(f, p->at, (char *)item[i].p + p->lo * size, (p->hi - p->lo) * size));
+        }
     }
     return 0;
 }
 
-static err take(const struct st_file *f, const struct ckpt_item *item, i32 nitem, struct str *note) {
-    TRY(check_items(f, item, nitem));
+static err take_shards(const struct ckpt *c, const struct ckpt_item *item, i32 nitem) {
+    char path[4096];
+    struct file_in f;
+    for (i32 k = 0; k < c->m.nshard; k++) {
+        TRY(shard_path(c, k, path));
+        TRY(file_open(path, &f));
+        err e = take_from(c, &f, k, item, nitem);
+        file_close(&f);
+        TRY(e);
+    }
+    return 0;
+}
+
+err ckpt_take(const struct ckpt *c, const struct ckpt_item *item, i32 nitem) {
+    for (i32 i = 0; i < nitem; i++) TRY(check_item(c, &item[i]));
+    if (!c->single) return take_shards(c, item, nitem);
     for (i32 i = 0; i < nitem; i++) {
-        const struct tens *t = st_find(f, item[i].name);
+        const struct tens *t = st_find(c->single, item[i].name);
         if (item[i].n) memcpy(item[i].p, t->data, (size_t)item[i].n * dtype_size(t->dtype));
     }
-    const char *text = st_meta(f, "note");
-    if (!note || !text) return 0;
-    str_add(note, text);
-    return str_ok(note);
-}
-
-err ckpt_read(const char *path, const struct ckpt_item *item, i32 nitem, struct str *note) {
-    struct st_file *f;
-    TRY(st_read(path, &f));
-    err e = take(f, item, nitem, note);
-    st_free(f);
-    return e;
-}
-
-err ckpt_resume(const char *dir, const struct ckpt_item *item, i32 nitem, struct str *note, i64 *number) {
-    char path[4096];
-    TRY(ckpt_find(dir, 0, path, number));
-    err e = ckpt_read(path, item, nitem, note);
-    if (e != -E901) return e;
-    struct err_record first = *err_last();
-    for (i32 k = 1; ckpt_find(dir, k, path, number) == 0; k++)
-        if (ckpt_read(path, item, nitem, note) == 0) return 0;
-    err_put(&first);
-    return e;
-}
-
-err ckpt_note(const char *dir, struct str *note) {
-    i64 number;
-    return ckpt_resume(dir, NULL, 0, note, &number);
+    return 0;
 }

@@ -1,31 +1,12 @@
 /* effort.c - seconds of tasks, added up by the lane that did them. */
 #include "exec/effort.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include "base/str.h"
+#include "base/fault.h"
 #include "exec/bound.h"
 
 #define NAP_S 2e-4  /* shorter sleeps would be late by as much as they last: they are saved up */
-
-/* RANK:STEP:slow(FACTOR) */
-static err read_fault(struct exec *x) {
-    const char *text = getenv("STRETTO_FAULT");
-    struct effort *e = &x->effort;
-    char *at;
-    if (!text) return 0;
-    const long rank = strtol(text, &at, 10);
-    if (at > text && *at == ':') e->from = strtol(at + 1, &at, 10);
-    const bool named = strncmp(at, ":slow(", 6) == 0;
-    const char *end = named ? strchr(at, ')') : NULL;
-    if (!end || end[1] || !str_to_f64(at + 6, (size_t)(end - at - 6), '.', &e->factor) || e->factor < 1 || e->factor > 100)
-        return FAIL_AT(E103, "STRETTO_FAULT", "STRETTO_FAULT=1:0:slow(2)",
-                       "\"%s\": RANK:STEP:slow(FACTOR) is wanted, a factor from 1 to 100", text);
-    if (rank != comm_rank(x->comm)) e->factor = 0;
-    return 0;
-}
 
 err effort_begin(struct exec *x) {
     struct effort *e = &x->effort;
@@ -34,7 +15,7 @@ err effort_begin(struct exec *x) {
         i32 b0, b1;
         exec_rows(x, &b0, &b1);
         e->rows = b1 - b0;
-        TRY(read_fault(x));
+        TRY(fault_slow(comm_rank(x->comm), &e->from, &e->factor));
     }
     e->slow = e->factor > 1 && x->step->step >= e->from;
     return 0;

@@ -1,5 +1,6 @@
 /* forecast_fit.c - from a scaled series to a forecaster: base, members, guard, bands. */
 #include "learn/forecast_balance.h"
+#include "learn/forecast_save.h"
 #include "learn/forecast_slices.h"
 
 #include <math.h>
@@ -131,12 +132,6 @@ static err validate(void *self, f64 *loss) {
     return e;
 }
 
-/* Every rank reads checkpoints, one writes them. */
-static err save_checkpoint(void *self, const struct train_state *s) {
-    struct fit *t = self;
-    return comm_rank(t->job->use.comm) == 0 ? forecast_checkpoint(t, s) : 0;
-}
-
 static void annotate(void *self, struct event *e) {
     const struct fit *t = self;
     slices_annotate(self, e);
@@ -177,7 +172,9 @@ static struct train_job job_of(struct fit *t, i32 m) {
                           .relay = slices_relay,
                           .uneven = balance_uneven,
                           .recut = balance_recut,
-                          .checkpoint = t->job->run_dir ? save_checkpoint : NULL,
+                          .checkpoint = t->saving ? saving_begin : NULL,
+                          .saving = saving_now,
+                          .saved = saving_next,
                           .events = t->job->use.events,
                           .stop = t->job->use.stop,
                           .comm = t->job->use.comm};
@@ -305,10 +302,11 @@ static err prepare_training(struct fit *t) {
     t->batch.set = t->train;
     t->batch.scored = (struct window_set){.first = 1, .end = INT64_MAX, .stride = 1}; /* a tile lies inside the training rows */
     t->batch.nwin = B / rows;
+    TRY(forecast_prepare_saving(t));
     i64 copies = 2 + optim->nstate + s->members; /* best, roll-back target with its state, members that are done */
     f->planned_bytes = engine_planned_bytes(&t->engine) + engine_planned_bytes(&t->whole) + t->batch.arena.used +
                        t->valid_batch.arena.used + 4 * copies * t->engine.store.ntheta +
-                       (t->stream ? stream_bytes(t->stream) : 0);
+                       (t->saving ? t->saving->room : 0) + (t->stream ? stream_bytes(t->stream) : 0);
     state_memory(t);
     return slices_watch(t);
 }
@@ -399,6 +397,7 @@ static err fit_parts(struct fit *t) {
         str_free(&text);
     }
     err e = correction(t);
+    if (e >= 0) TRY(saving_end(t));
     if (e != 0) return e;
     TRY(forecast_ridge_row(t));
     return f->nmember > 0 ? 0 : forecast_spread(t);
@@ -412,6 +411,8 @@ err forecast_fit(const struct forecast_job *job, struct forecaster **out) {
     t.f->spec = job->spec;
     t.f->spec.plan_text = t.f->spec.plan_path = NULL;
     err e = fit_parts(&t);
+    saving_free(t.saving, comm_rank(job->use.comm));
+    ckpt_close(t.found);
     stale_free(&t);
     balance_free(&t);
     engine_free(&t.engine);

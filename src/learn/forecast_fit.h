@@ -7,6 +7,8 @@
 
 struct slice_memory; /* forecast_stale.c */
 struct balance;      /* forecast_balance.c */
+struct saving;       /* forecast_save.h */
+struct ckpt;
 
 struct fit {
     const struct forecast_job *job;
@@ -19,7 +21,9 @@ struct fit {
     i64 steps, best_steps[MEMBERS_MAX];
     f64 deadline;                              /* clock at which the time limit is over, 0 = none */
     i32 member, done;                          /* being trained; first to train */
-    bool refitting, resuming;
+    bool refitting;
+    struct saving *saving;                     /* NULL = there is no run folder */
+    struct ckpt *found;                        /* to go on from; NULL = nothing, or taken */
     i64 held;                                  /* members whose weights are in the checkpoint */
     f64 base_seconds;
     i32 *sorted;                               /* [rows] room of slices_stepped */
@@ -45,10 +49,9 @@ enum { MIN_WINDOWS = 10 }; /* that a network, or a ridge, is trained on */
 err forecast_guard(struct fit *t);
 err forecast_spread(struct fit *t);
 
-/* forecast_state.c: write, and read back, all that the rest of the run depends on.  forecast_resume_point says where to begin;
- * forecast_restore is called before each member and fills the state of the one that was interrupted. */
+/* forecast_state.c: all that the rest of the run depends on, read back.  forecast_resume_point says where to begin, on all ranks
+ * the same; forecast_restore is called before each member and fills the state of the one that was interrupted. */
 err forecast_resume_point(struct fit *t);
-err forecast_checkpoint(struct fit *t, const struct train_state *s);
 err forecast_restore(struct fit *t, i32 member, struct train_state *s);
 
 #endif

@@ -1,5 +1,6 @@
 /* forecast_slices.c - counts of the rounds of slices, and what follows from them. */
 #include "learn/forecast_slices.h"
+#include "learn/forecast_save.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -199,6 +200,7 @@ err slices_relay(void *fit, struct exec **exec) {
     move_batcher(&t->batch, &old);
     if (f->spec.all_steps) TRY(batch_bases(&t->batch, t->job->split.validation));
     *exec = t->engine.exec;
+    TRY(saving_shares(t));
     return slices_watch(t);
 }
 

@@ -1,27 +1,36 @@
-/* forecast_state.c - checkpoints of a fit: the member in training, the members that are done, and the counters of the loop.
+/* forecast_state.c - what a checkpoint of a fit holds: the member in training, the members that are done, the loop's counters.
  *
- *     RUN/checkpoints/N.ckpt    N = steps done over all members: grows through the run */
+ *     RUN/checkpoints/N.ckpt    N = steps done over all members: grows through the run
+ *
+ *     theta ..         | rank 0 ................................. |     every rank has these
+ *     exp_avg, good    | rank 0 ... | rank 1 ... | rank 2 ....... |     as the plan deals the update out */
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/fault.h"
+#include "base/json.h"
 #include "base/mem.h"
-#include "ckpt/checkpoint.h"
-#include "learn/forecast_fit.h"
+#include "learn/forecast_save.h"
 
 enum { ITEMS = 32, KEEP = 2 };
 
 struct state_file {
     struct ckpt_item item[ITEMS];
+    i64 common[ITEMS];                /* first elements, which all ranks have; then vectors as the update is dealt out */
     i32 n;
     i64 member, done, phase, params;  /* phase 1 = refit */
     i64 slices;
     f32 *members;                     /* [done][ntheta] */
-    char dir[4096];
 };
 
 static void add(struct state_file *s, const char *name, enum ckpt_kind kind, void *p, i64 n) {
+    s->common[s->n] = n;
     s->item[s->n++] = (struct ckpt_item){name, kind, p, n};
+}
+
+static void add_dealt(struct state_file *s, const char *name, f32 *p, i64 common, i64 n) {
+    add(s, name, CKPT_F32, p, n);
+    s->common[s->n - 1] = common;
 }
 
 /* Residual quantiles are measured before a refit and kept through it. */
@@ -61,45 +70,102 @@ static void list(struct fit *t, struct train_state *s, struct state_file *f) {
         add(f, "ahead", CKPT_F32, s->ahead, P);
     }
     add(f, "theta", CKPT_F32, st->theta, P);
-    for (i32 k = 0; k < st->optim->nstate; k++) add(f, st->optim->state_name[k], CKPT_F32, st->state[k], P);
+    for (i32 k = 0; k < st->optim->nstate; k++) add_dealt(f, st->optim->state_name[k], st->state[k], 0, P);
     add(f, "best_theta", CKPT_F32, s->best_theta, P);
-    add(f, "good", CKPT_F32, s->good, (1 + st->optim->nstate) * P);
+    add_dealt(f, "good", s->good, P, (1 + st->optim->nstate) * P);
     if (f->done > 0) add(f, "members", CKPT_F32, f->members, f->done * P);
     if (t->f->spread) add(f, "spread", CKPT_F32, t->f->spread, spread_floats(t));
 }
 
-static err open_state(const struct fit *t, struct state_file *f) {
-    i32 n = snprintf(f->dir, sizeof f->dir, "%s/checkpoints", t->job->run_dir);
-    return n < (i32)sizeof f->dir ? 0 : FAIL(E702, "the path of the run folder is too long");
+static err folder(const struct fit *t, char dir[4096]) {
+    i32 n = snprintf(dir, 4096, "%s/checkpoints", t->job->run_dir);
+    return n < 4096 ? 0 : FAIL(E702, "the path of the run folder is too long");
 }
 
-err forecast_checkpoint(struct fit *t, const struct train_state *s) {
-    struct state_file f = {.member = t->member, .done = t->refitting ? t->f->spec.members : t->member, .phase = t->refitting,
-                           .slices = t->f->spec.slices};
-    i64 P = t->engine.store.ntheta;
-    struct train_state copy = *s;
-    if (t->job->use.pipe == PIPE_DELAY1 && !copy.due) copy.ahead = t->engine.store.theta;
-    TRY(open_state(t, &f));
-    if (f.done > 0) NEW(f.members, f.done * P);
-    for (i64 m = 0; m < f.done; m++) memcpy(f.members + m * P, t->f->theta[m], sizeof(f32) * (size_t)P);
-    list(t, &copy, &f);
-    i64 number = (f.phase * t->f->spec.members + f.member) * (t->steps + 1) + s->step;
-    err e = ckpt_write(f.dir, number, f.item, f.n, NULL, KEEP);
-    mem_free(f.members);
-    if (e >= 0) event_note(t->job->use.events, EVENT_SAVED, "%s", f.dir);
+/* ------------------------------------------------------------------ saving -------------------------------------------------- */
+
+static err deal(const struct fit *t, const struct state_file *f, struct arena *a, struct ckpt_pieces *out) {
+    const struct saving *s = t->saving;
+    const i64 P = t->engine.store.ntheta;
+    struct ckpt_piece *piece;
+    i32 n = 0;
+    ARENA_NEW(a, piece, f->n + 4 * (s->nshare + 1)); /* two vectors of state, each twice */
+    for (i32 i = 0; i < f->n; i++) {
+        if (f->common[i] > 0) piece[n++] = (struct ckpt_piece){i, 0, 0, f->common[i]};
+        for (i64 at = f->common[i]; at < f->item[i].n; at += P)
+            for (i32 k = 0; k < s->nshare; k++)
+                piece[n++] = (struct ckpt_piece){i, s->share[k].rank, at + s->share[k].lo, at + s->share[k].hi};
+    }
+    *out = (struct ckpt_pieces){piece, n, comm_size(t->job->use.comm)};
+    return 0;
+}
+
+/* For people: what the numbers of the loop mean.  The order of the data follows from seed and cursor alone. */
+static err about(const struct fit *t, const struct train_state *s, struct str *out) {
+    const struct forecast_spec *spec = &t->f->spec;
+    const i64 drawn = s->step * spec->accumulate * t->batch.nwin; /* windows */
+    struct js *o = js_object();
+    js_put_i64(o, "step", s->step);
+    js_put_i64(o, "steps", t->steps);
+    js_put_i64(o, "member", t->member);
+    js_put_i64(o, "members", spec->members);
+    js_put_bool(o, "refit", t->refitting);
+    js_put_i64(o, "cursor", drawn);
+    js_put_f64(o, "epoch", (f64)drawn / (f64)lmax(1, forecast_epoch(spec, t->job->split.train)));
+    js_put_i64(o, "seed", (i64)spec->seed);
+    js_put_text(o, "optim", spec->optim);
+    js_put_f64(o, "lr", spec->lr);
+    err e = js_text(o, out, 0);
+    js_free(o);
     return e;
 }
 
-/* How many members the newest checkpoint holds, which it was training, and how long. */
-static err read_head(struct state_file *f, i64 *best_steps) {
-    struct ckpt_item head[] = {{"member", CKPT_I64, &f->member, 1},
-                               {"done", CKPT_I64, &f->done, 1},
-                               {"phase", CKPT_I64, &f->phase, 1},
-                               {"slices", CKPT_I64, &f->slices, 1},
-                               {"best_steps", CKPT_I64, best_steps, MEMBERS_MAX}};
-    i64 number;
-    return ckpt_resume(f->dir, head, COUNT(head), NULL, &number);
+static err hand_over(struct fit *t, const struct train_state *s, struct state_file *f, struct arena *a) {
+    struct str run = {0};
+    struct train_state copy = *s;
+    const i64 P = t->engine.store.ntheta;
+    if (t->job->use.pipe == PIPE_DELAY1 && !copy.due) copy.ahead = t->engine.store.theta;
+    struct ckpt_save save = {.step = s->step, .item = f->item, .keep = KEEP};
+    save.number = (f->phase * t->f->spec.members + f->member) * (t->steps + 1) + s->step;
+    const bool mine = comm_rank(t->job->use.comm) == 0; /* members that are done stand in its shard */
+    if (mine && f->done > 0) ARENA_NEW(a, f->members, f->done * P);
+    for (i64 m = 0; mine && m < f->done; m++) memcpy(f->members + m * P, t->f->theta[m], sizeof(f32) * (size_t)P);
+    list(t, &copy, f);
+    save.nitem = f->n;
+    TRY(deal(t, f, a, &save.pieces));
+    err e = about(t, s, &run);
+    save.run = run.s;
+    if (e >= 0) e = ckpt_saver_begin(t->saving->saver, &save);
+    str_free(&run);
+    return e;
 }
+
+err forecast_save_state(struct fit *t, const struct train_state *s) {
+    struct state_file f = {.member = t->member, .done = t->refitting ? t->f->spec.members : t->member, .phase = t->refitting,
+                           .slices = t->f->spec.slices};
+    struct arena a = {0};
+    err e = hand_over(t, s, &f, &a);
+    arena_free(&a);
+    return e;
+}
+
+err forecast_prepare_saving(struct fit *t) {
+    struct state_file f = {.done = t->f->spec.members};
+    struct train_state none = {0};
+    struct ckpt_pieces pieces;
+    struct arena a = {0};
+    char dir[4096];
+    if (!t->job->run_dir) return 0;
+    TRY(folder(t, dir));
+    TRY(saving_new(t));
+    list(t, &none, &f);
+    err e = deal(t, &f, &a, &pieces);
+    if (e >= 0) e = saving_open(t, dir, ckpt_saver_bytes(f.item, &pieces, comm_rank(t->job->use.comm)));
+    arena_free(&a);
+    return e;
+}
+
+/* ------------------------------------------------------------------ going on ------------------------------------------------ */
 
 static err take_members(struct fit *t, const struct state_file *f) {
     i64 P = t->engine.store.ntheta;
@@ -112,30 +178,83 @@ static err take_members(struct fit *t, const struct state_file *f) {
 }
 
 static err read_state(struct fit *t, struct train_state *s, struct state_file *f) {
-    i64 number;
     if (t->job->use.pipe == PIPE_DELAY1) TRY(train_state_ahead(s, t->engine.store.ntheta));
     if (f->done > 0) NEW(f->members, f->done * t->engine.store.ntheta);
     if (t->refitting && t->f->spec.nband > 0 && window_origins(&t->valid_all) >= SPREAD_WINDOWS)
         NEW(t->f->spread, spread_floats(t));
     list(t, s, f);
-    err e = ckpt_resume(f->dir, f->item, f->n, NULL, &number);
+    err e = ckpt_take(t->found, f->item, f->n);
     if (e >= 0) e = take_members(t, f);
     mem_free(f->members);
     return e;
 }
 
+enum { NOTHING = -1, FAILED = -2 };
+
+/* Rank 0 looks for the newest whole checkpoint; which one it is, or NOTHING. */
+static err look(struct fit *t, const char *dir, i64 *number) {
+    const struct events *ev = t->job->use.events;
+    struct str passed = {0};
+    err e = ckpt_newest(dir, &passed, &t->found);
+    const struct err_record why = *err_last();
+    if (e >= 0 && passed.len)
+        event_note(ev, EVENT_WARNING, "%s\npassed over; going on from %s", str_text(&passed), ckpt_name(t->found));
+    str_free(&passed);
+    *number = e >= 0 ? ckpt_number(t->found) : e == -E705 ? NOTHING : FAILED;
+    if (*number == FAILED) err_put(&why);
+    return *number == FAILED ? e : 0;
+}
+
+/* The others read what rank 0 has read; where they cannot, the folder is not the same on their host. */
+static err follow(struct fit *t, const char *dir, i64 number) {
+    struct comm *c = t->job->use.comm;
+    const struct comm_member *me = comm_who(c, comm_rank(c)), *first = comm_who(c, 0);
+    char path[4096], what[600];
+    TRY(ckpt_path(dir, number, CKPT_WHOLE, path));
+    err e = ckpt_open(path, &t->found);
+    if (e >= 0 || e == -E601) return e;
+    snprintf(what, sizeof what, "%.500s", err_last()->text);
+    return FAIL_AT(E804, path, "a run folder that all hosts see alike (--run-dir), or all ranks on one host",
+                   "rank %d on host %s does not see the checkpoint that rank 0 on host %s has read: %s", me->rank, me->host,
+                   first->host, what);
+}
+
+static err find(struct fit *t) {
+    struct comm *c = t->job->use.comm;
+    char dir[4096];
+    enum fault none;
+    i64 number = NOTHING;
+    err e = 0;
+    TRY(folder(t, dir));
+    TRY(ckpt_sweep(dir));
+    if (!t->job->resume) return 0;
+    TRY(fault_at("recovery", comm_rank(c), 0, &none));
+    if (comm_rank(c) == 0) e = look(t, dir, &number);
+    TRY(e);
+    TRY(comm_wait_share(c, "checkpoint", &number, sizeof number));
+    return comm_rank(c) > 0 && number >= 0 ? follow(t, dir, number) : 0;
+}
+
+/* How many members the checkpoint holds, which it was training, and how long. */
+static err read_head(struct fit *t, struct state_file *f) {
+    const struct ckpt_item head[] = {{"member", CKPT_I64, &f->member, 1},
+                                     {"done", CKPT_I64, &f->done, 1},
+                                     {"phase", CKPT_I64, &f->phase, 1},
+                                     {"slices", CKPT_I64, &f->slices, 1},
+                                     {"best_steps", CKPT_I64, t->best_steps, MEMBERS_MAX}};
+    TRY(ckpt_take(t->found, head, COUNT(head)));
+    if (f->member >= 0 && f->member < t->f->spec.members && f->done >= 0 && f->done <= MEMBERS_MAX && f->slices >= 0 &&
+        f->slices <= forecast_steps(&t->f->spec))
+        return 0;
+    return FAIL(E901, "the checkpoint in %s does not fit this run", ckpt_name(t->found));
+}
+
 err forecast_resume_point(struct fit *t) {
     struct state_file f = {0};
-    i64 number;
-    char path[4096];
-    if (!t->job->resume || !t->job->run_dir) return 0;
-    TRY(open_state(t, &f));
-    if (ckpt_find(f.dir, 0, path, &number) < 0) return 0; /* stopped before the first checkpoint: begin again */
-    TRY(read_head(&f, t->best_steps));
-    if (f.member < 0 || f.member >= t->f->spec.members || f.done < 0 || f.done > MEMBERS_MAX || f.slices < 0 ||
-        f.slices > forecast_steps(&t->f->spec))
-        return FAIL(E901, "the checkpoint in %s does not fit this run", f.dir);
-    t->resuming = true;
+    if (!t->job->run_dir) return 0;
+    TRY(find(t));
+    if (!t->found) return 0; /* stopped before the first checkpoint: begin again */
+    TRY(read_head(t, &f));
     t->done = (i32)f.member;
     t->refitting = f.phase != 0;
     t->held = f.done;
@@ -149,10 +268,10 @@ err forecast_resume_point(struct fit *t) {
 
 err forecast_restore(struct fit *t, i32 member, struct train_state *s) {
     struct state_file f = {.done = t->held};
-    if (!t->resuming) return 0;
-    t->resuming = false;
-    TRY(open_state(t, &f));
+    if (!t->found) return 0;
     TRY(read_state(t, s, &f));
+    ckpt_close(t->found);
+    t->found = NULL;
     t->f->guard.a = t->f->weight;
     event_note(t->job->use.events, EVENT_NOTE, "resumed member %d of %d at step %lld", member + 1, t->f->spec.members,
                (long long)s->step);

@@ -170,3 +170,25 @@ err plan_exchange(const struct plan *p, struct arena *a, struct plan_message **o
     mem_free(l.out);
     return e;
 }
+
+/* The piece after the last of `out` when it is the same rank's, else a new one. */
+static void add_share(struct plan_share *out, i32 *n, struct plan_share s) {
+    if (*n > 0 && out[*n - 1].rank == s.rank) out[*n - 1].hi = s.hi;
+    else out[(*n)++] = s;
+}
+
+err plan_shares(const struct plan *p, struct arena *a, struct plan_share **out, i32 *n) {
+    struct ledger l = {.p = p};
+    u32 b = 0;
+    *n = 0;
+    while (b < p->nbuf && p->buf[b].kind != PBUF_STATE) b++;
+    err e = b < p->nbuf ? one_buffer(&l, b) : 0;
+    if (e >= 0) *out = arena_new(a, (size_t)(l.n + 1) * sizeof **out);
+    if (e >= 0 && !*out) e = -E601;
+    for (i32 i = 0; i < l.n && e >= 0; i++)
+        add_share(*out, n, (struct plan_share){l.piece[i].lo, l.piece[i].hi,
+                                               l.piece[i].writer == EVERYONE ? 0 : rank_of(p, l.piece[i].writer)});
+    mem_free(l.piece);
+    mem_free(l.out);
+    return e;
+}

@@ -4,8 +4,8 @@
 
 #include "plan/plan.h"
 
-/* STEP: in every step.  KEEP: only where the gradient is kept for the next step to add to.  GATHER: only when asked for (a
- * checkpoint wants the optimiser's state in one place). */
+/* STEP: in every step.  KEEP: only where the gradient is kept for the next step to add to.  GATHER: only when asked for (another
+ * plan wants the optimiser's state elsewhere). */
 enum message_when { MESSAGE_STEP, MESSAGE_KEEP, MESSAGE_GATHER };
 
 /* The range [lo,hi) of a buffer goes from the rank that wrote it last, in task `after`, to one that is to read it.  Elements are
@@ -23,5 +23,13 @@ struct plan_message {
  * plan_is_sent: buffers whose ranges can be; activations and what goes with them stay in one process (plan_check). */
 bool plan_is_sent(const struct pbuf *b);
 err plan_exchange(const struct plan *p, struct arena *a, struct plan_message **out, u32 *n);
+
+/* Which rank updates elements [lo,hi) of the optimiser's state, and so has them; in order, without holes.  None where the
+ * optimiser has no state. */
+struct plan_share {
+    i64 lo, hi;
+    i32 rank;
+};
+err plan_shares(const struct plan *p, struct arena *a, struct plan_share **out, i32 *n);
 
 #endif

@@ -12,7 +12,7 @@ enum { GRAINS = 8, GRAIN_ROWS = 8, SMALL = 8, AUTO_TRIES = 64 };
 
 /* About 8 grains: enough to share out among 8 workers, few enough that zeroing and merging gradients stays cheap.  From 32
  * rows on grains are multiples of 8 rows (kernels work on tiles of rows), below that of 2, below 8 rows single ones.  Twice
- * as many cost a step up to 5 % (docs/adr/014): they are for those who ask, so that ranks of unlike speed can share finer. */
+ * as many cost a step up to 5 % (docs/adr/016): they are for those who ask, so that ranks of unlike speed can share finer. */
 i32 plan_grain(i32 B, i32 wanted) {
     const i32 rows = wanted > 0 ? ceil_div(B, wanted) : 0;
     if (rows > 0) return rows > 4 ? round_up(rows, GRAIN_ROWS) : rows == 3 ? 4 : rows;

@@ -169,7 +169,6 @@ static err validate(const struct train_job *j, struct train_state *s, struct pro
     f64 loss = (f64)NAN;
     event_phase(j->events, "validate");
     TRY(same_weights(j));
-    TRY(exec_gather(p->exec)); /* for the snapshot: a checkpoint is written by rank 0 */
     if (j->validate) TRY(j->validate(j->self, &loss));
     bool best = loss < s->best;
     if (best) {
@@ -191,27 +190,32 @@ static err validate(const struct train_job *j, struct train_state *s, struct pro
     return 0;
 }
 
-static err save(const struct train_job *j, struct train_state *s, struct progress *p) {
+static enum train_saving saving(const struct train_job *j) { return j->checkpoint ? j->saving(j->self) : SAVING_NONE; }
+
+static err save(const struct train_job *j, struct train_state *s, struct progress *p, bool last) {
     f64 now = clock_now();
     s->seconds += now - p->start;
     p->start = p->saved = now;
-    event_phase(j->events, "checkpoint");
+    if (!j->checkpoint) return 0;
+    if (last) event_phase(j->events, "checkpoint");
     TRY(look_ahead(j, s, p));
-    TRY(exec_gather(p->exec));
-    if (j->checkpoint) TRY(j->checkpoint(j->self, s));
-    event_phase(j->events, "train");
-    return 0;
+    return j->checkpoint(j->self, s, last);
 }
 
 /* What the clock and signals say; ranks ask each other about four times a second, and what one of them sees holds for all. */
-enum { SEEN_STOP = 1, SEEN_LATE = 2, SEEN_OLD = 4, SEEN_UNEVEN = 8, ASK_MOST = 64 };
-#define ASK_S 0.25
+enum { SEEN_STOP = 1, SEEN_LATE = 2, SEEN_OLD = 4, SEEN_UNEVEN = 8, SEEN_BUSY = 16, ASK_MOST = 64, ASK_FASTER = 5 };
+#define ASK_S 0.25 /* a fifth of it while a checkpoint is in flight */
 
 struct sight {
     u64 seen;
     f64 seconds; /* of a step */
     f64 row;     /* that a row costs; 0 = not known */
 };
+
+/* Every rank is done with its part of the checkpoint: what follows they do together. */
+static err all_saved(const struct train_job *j, enum train_saving mine, u64 seen) {
+    return mine != SAVING_NONE && !(seen & SEEN_BUSY) ? j->saved(j->self) : 0;
+}
 
 static err look_around(const struct train_job *j, const struct train_state *s, struct progress *p, u64 *seen) {
     const f64 now = clock_now();
@@ -220,9 +224,11 @@ static err look_around(const struct train_job *j, const struct train_state *s, s
     f64 row[COMM_RANKS];
     mine.seen |= j->stop && *j->stop ? SEEN_STOP : 0;
     mine.seen |= j->time_limit > 0 && now - p->begin > j->time_limit ? SEEN_LATE : 0;
-    mine.seen |= j->checkpoint_every > 0 && now - p->saved > j->checkpoint_every ? SEEN_OLD : 0;
+    const enum train_saving state = saving(j);
+    mine.seen |= j->checkpoint_every > 0 && state == SAVING_NONE && now - p->saved > j->checkpoint_every ? SEEN_OLD : 0;
+    mine.seen |= state == SAVING_BUSY ? SEEN_BUSY : 0;
     *seen = mine.seen;
-    if (comm_size(j->comm) == 1) return 0;
+    if (comm_size(j->comm) == 1) return all_saved(j, state, *seen);
     *seen = 0;
     if (--p->ask > 0) return 0;
     TRY(exec_quiet(p->exec));
@@ -234,8 +240,8 @@ static err look_around(const struct train_job *j, const struct train_state *s, s
         row[k] = all[k].row;
     }
     *seen |= j->uneven && j->uneven(j->self, row) ? SEEN_UNEVEN : 0;
-    p->ask = (i32)dmax(1, dmin(ASK_MOST, ASK_S / slowest));
-    return 0;
+    p->ask = (i32)dmax(1, dmin(ASK_MOST, ASK_S / slowest / (state == SAVING_NONE ? 1 : ASK_FASTER)));
+    return all_saved(j, state, *seen);
 }
 
 /* The reason to stop after the present step, or 0.  The end of the course comes before a signal: a checkpoint is only written
@@ -251,6 +257,20 @@ static err batches_from(const struct train_job *j, const struct train_state *s, 
     return prefetch_new(j->fill, j->self, s->step * j->accumulate, last_step(j) * j->accumulate, j->prefetch, batches);
 }
 
+/* Another plan may update other ranges on a rank: all of the state to all of them, and into the roll-back target, which is of
+ * this step. */
+static err spread_state(const struct train_job *j, struct train_state *s, struct progress *p) {
+    enum { MOST = 1 << 28 };
+    if (comm_size(j->comm) == 1) return 0;
+    TRY(exec_quiet(p->exec));
+    TRY(exec_gather(p->exec));
+    for (i32 k = 0; k < j->store->optim->nstate; k++)
+        for (i64 lo = 0; lo < j->store->ntheta; lo += MOST)
+            TRY(comm_share(j->comm, "state", j->store->state[k] + lo, (u32)sizeof(f32) * (u32)lmin(MOST, j->store->ntheta - lo)));
+    snapshot(j->store, s, false);
+    return 0;
+}
+
 /* Another layout, with batches of its own. */
 static err change(const struct train_job *j, const struct train_state *s, struct progress *p, struct prefetch **batches,
                   err (*make)(void *self, struct exec **exec)) {
@@ -260,8 +280,10 @@ static err change(const struct train_job *j, const struct train_state *s, struct
     return batches_from(j, s, batches);
 }
 
-static err relay(const struct train_job *j, const struct train_state *s, struct progress *p, struct prefetch **batches) {
-    return j->outgrown && j->outgrown(j->self) ? change(j, s, p, batches, j->relay) : 0;
+static err relay(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch **batches) {
+    if (!j->outgrown || !j->outgrown(j->self)) return 0;
+    TRY(spread_state(j, s, p));
+    return change(j, s, p, batches, j->relay);
 }
 
 static void tick(const struct train_job *j, const struct train_state *s) {
@@ -295,7 +317,8 @@ static err run_steps(const struct train_job *j, struct train_state *s, struct pr
         else if (s->step % imax(1, (i32)(j->valid_every / 5)) == 0) emit(j, s, p, EVENT_STEP, (f64)NAN, false);
         if (plateau && (!reason || reason == STOP_SIGNAL)) reason = STOP_PLATEAU; /* as in the run that was not interrupted */
         if (due && (!reason || reason == STOP_SIGNAL)) TRY(relay(j, s, p, batches)); /* also in the run that is resumed */
-        if (reason == STOP_SIGNAL || reason == STOP_TIME || (seen & SEEN_OLD)) TRY(save(j, s, p));
+        const bool last = reason == STOP_SIGNAL || reason == STOP_TIME;
+        if (last || (seen & SEEN_OLD)) TRY(save(j, s, p, last));
         if (!reason && (seen & SEEN_UNEVEN)) TRY(change(j, s, p, batches, j->recut));
     }
     return reason;

@@ -30,12 +30,15 @@ struct train_state {
     f64 step_seconds;    /* inside exec_step, this run: compared with the plan's prediction */
     i64 step_count;
     f32 *best_theta;     /* [ntheta] */
-    f32 *good;           /* [(1 + nstate) * ntheta] theta and optimiser state of the last validation: roll-back target */
+    f32 *good;           /* [(1 + nstate) * ntheta] theta and optimiser state of the last validation: roll-back target; of the
+                          * state what this rank updates */
     i64 good_step;
     i64 due;             /* an update was made of which the weights are not in place: those that are to come (exec_look_ahead) */
     f64 ahead_loss, ahead_norm;
     f32 *ahead;          /* [ntheta], NULL until there was one */
 };
+
+enum train_saving { SAVING_NONE, SAVING_BUSY, SAVING_READY }; /* READY: this rank waits for the others */
 
 struct train_job {
     struct exec *exec;
@@ -70,7 +73,11 @@ struct train_job {
     /* For ranks: is another cut of the rows wanted, where a row costs each of them so many seconds?  Makes it.  NULL: never. */
     bool (*uneven)(void *self, const f64 *row_seconds);
     err (*recut)(void *self, struct exec **exec);
-    err (*checkpoint)(void *self, const struct train_state *s); /* may be NULL */
+    /* Begins to save, at the border of a step, on all ranks at once; with `last` also ends it.  NULL: nothing is saved.  While
+     * saving() says so, one is in flight; when no rank is busy with it, all call saved(). */
+    err (*checkpoint)(void *self, const struct train_state *s, bool last);
+    enum train_saving (*saving)(void *self);
+    err (*saved)(void *self);
 
     const struct events *events;
     const volatile int *stop; /* set by a signal handler; may be NULL */

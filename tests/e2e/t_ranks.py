@@ -23,7 +23,8 @@ def has(flavour):
     return shutil.which(LAUNCHERS[flavour][0]) and os.path.exists(so)
 
 
-class Ranks(Case):
+class Launched(Case):
+    """With ranks as processes under a launcher."""
     def environment(self, **more):
         return super().environment(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_btl="self,vader,tcp", **more)
 
@@ -41,6 +42,8 @@ class Ranks(Case):
             self.fail("%s: exit status %d, expected %d\n%s%s" % (" ".join(command), r.status, status, r.out, r.err))
         return r
 
+
+class Ranks(Launched):
     def train(self, name, *more, data=AIR, options=SHORT):
         return self.stretto("train", data, *options, *more, "-o", name + ".model", "--progress", "none", timeout=120)
 

@@ -389,8 +389,8 @@ TEST(ranks_know_what_a_row_costs) {
     run(&j, r);
     unsetenv("STRETTO_FAULT");
     for (i32 k = 0; k < j.ranks; k++) {
-        assert_int_equal(r[k].e, -E103);
-        assert_non_null(strstr(r[k].why.text, "RANK:STEP:slow(FACTOR) is wanted"));
+        assert_int_equal(r[k].e, -E104);
+        assert_non_null(strstr(r[k].why.text, "\"2:slow\" names no fault"));
     }
     done(&j, r);
 }

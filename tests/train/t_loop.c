@@ -233,8 +233,9 @@ struct kept {
 };
 static struct kept kept;
 
-static err keep(void *self, const struct train_state *s) {
+static err keep(void *self, const struct train_state *s, bool last) {
     struct line *l = self;
+    assert_true(last);
     const size_t P = (size_t)l->store.ntheta;
     assert_true(s->due);
     T_OK(train_state_new(&l->store, kept.to));
@@ -247,6 +248,11 @@ static err keep(void *self, const struct train_state *s) {
     memcpy(kept.line->store.theta, l->store.theta, P * sizeof(f32));
     for (i32 k = 0; k < 2; k++) memcpy(kept.line->store.state[k], l->store.state[k], P * sizeof(f32));
     return 0;
+}
+
+static enum train_saving nothing_in_flight(void *self) {
+    (void)self;
+    return SAVING_NONE;
 }
 
 static void stop_at_batch_27(void *self, bool finite) {
@@ -266,6 +272,7 @@ TEST(late_loop_stopped_and_resumed_equals_unbroken) {
     assert_int_equal(train_run(&a.job, &s), STOP_STEPS);
     kept = (struct kept){.line = &c, .to = &t};
     b.job.checkpoint = keep;
+    b.job.saving = nothing_in_flight;
     b.job.stepped = stop_at_batch_27;
     assert_int_equal(train_run(&b.job, &r), STOP_SIGNAL);
     assert_int_equal(t.step, 27);

@@ -1,0 +1,61 @@
+/* manifest.h - what a checkpoint consists of, as one JSON file that is written last.
+ *
+ *     RUN/checkpoints/000000000300.ckpt/
+ *         shard-000-of-003     raw little-endian elements, one piece after the other
+ *         shard-001-of-003
+ *         shard-002-of-003
+ *         MANIFEST             {"stretto.checkpoint":2,"number":300,"world":3,"run":{..},
+ *                               "shards":[{"bytes":4096,"crc32c":"0badcafe"},..],
+ *                               "tensors":[{"name":"exp_avg","dtype":"F32","count":900,"pieces":[[0,300,0,1024],..]},..],
+ *                               "crc32c":"12345678"}      of everything before ,"crc32c"
+ *
+ * A piece [from, to, shard, offset] says where elements [from,to) of the flat tensor stand.  The pieces of a tensor follow each
+ * other without hole or overlap, so it is read the same whatever number of ranks wrote it. */
+#ifndef STRETTO_CKPT_MANIFEST_H
+#define STRETTO_CKPT_MANIFEST_H
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "ckpt/checkpoint.h"
+
+enum { SHARDS_MOST = 1024, SHARD_NAME = 32 };
+
+struct manifest_piece {
+    i64 lo, hi, at;
+    i32 shard;
+};
+
+struct manifest_tensor {
+    const char *name;
+    enum ckpt_kind kind;
+    i64 n;
+    i32 npiece;
+    struct manifest_piece *piece;
+};
+
+struct manifest_shard {
+    i64 bytes;
+    u32 crc;
+};
+
+struct manifest {
+    i64 number;
+    i32 nshard, ntensor;
+    struct manifest_shard *shard;
+    struct manifest_tensor *tensor;
+    const char *run; /* JSON object of whoever wrote it, for people; NULL = none */
+    struct arena arena; /* of all the above */
+};
+
+void shard_name(i32 shard, i32 of, char out[SHARD_NAME]);
+
+/* Lays items and pieces out: offsets, sizes of shards; sums are still 0.  run may be NULL. */
+err manifest_new(i64 number, const struct ckpt_item *item, i32 nitem, const struct ckpt_pieces *p, const char *run,
+                 struct manifest *out);
+err manifest_text(const struct manifest *m, struct str *out);
+/* E701 when it is not there; E901 when it is not what was written, E902 when a newer version wrote it. */
+err manifest_load(const char *path, struct manifest *out);
+void manifest_free(struct manifest *m);
+const struct manifest_tensor *manifest_find(const struct manifest *m, const char *name); /* NULL = absent */
+
+#endif
