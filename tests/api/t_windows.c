@@ -134,7 +134,7 @@ static void same_gradient(const struct step *cut, const struct step *whole, i32 
 
 static void slices_give_the_gradient(const char *cell) {
     static const i32 cuts[] = {2, 3, 7};
-    for (size_t m = 0; m < COUNT(models); m++) {
+    for (size_t m = 0; m < COUNT(models); m += t_few() ? 3 : 1) {
         if (!has(cell, &models[m])) continue;
         struct session s = trained(&models[m], cell, "serial", "2");
         struct step whole, cut;
@@ -156,7 +156,7 @@ TEST(slices_give_the_gradient_of_whole_windows_gru) { slices_give_the_gradient("
 /* bf16: both are as far from fp32 as bf16 is; slices add little. */
 TEST(slices_give_the_gradient_of_whole_windows_bf16) {
     if (!cell_at(kern_best(), CELL_LSTM, PREC_BF16)) skip();
-    for (size_t m = 0; m < COUNT(models); m++) {
+    for (size_t m = 0; m < COUNT(models); m += t_few() ? 3 : 1) {
         if (m > 0 && m + 1 < COUNT(models) && strcmp(models[m].option, "bidirectional") != 0) continue;
         struct session s = trained_in("bf16", &models[m], "lstm", "serial", "2");
         struct step whole, cut;
@@ -227,7 +227,7 @@ static void inner_rows_say_nothing(const struct model *m) {
 }
 
 TEST(rows_inside_a_window_have_no_gradient_of_their_own) {
-    for (size_t m = 0; m < COUNT(models); m++) inner_rows_say_nothing(&models[m]);
+    for (size_t m = 0; m < COUNT(models); m += t_few() ? 3 : 1) inner_rows_say_nothing(&models[m]);
 }
 
 /* --- whole trainings --- */
@@ -269,7 +269,7 @@ static void loads_alike(struct session *s) {
 }
 
 TEST(a_training_in_slices_is_that_of_whole_windows) {
-    for (size_t m = 0; m < COUNT(models); m++) {
+    for (size_t m = 0; m < COUNT(models); m += t_few() ? 3 : 1) {
         struct session cut = trained(&models[m], "lstm", "time:4", "2"), whole = trained(&models[m], "lstm", "serial", "2");
         f64 off = 0, size = 0;
         assert_int_equal(cut.f->spec.slices, 4);
@@ -291,7 +291,7 @@ TEST(a_training_in_slices_is_that_of_whole_windows) {
 }
 
 TEST(any_number_of_threads_gives_the_same_bits) {
-    for (size_t m = 0; m < COUNT(models); m++) {
+    for (size_t m = 0; m < COUNT(models); m += t_few() ? 3 : 1) {
         struct session a = trained(&models[m], "gru", "time:3", "1"), b = trained(&models[m], "gru", "time:3", "2");
         assert_true(a.f->spec.slices == 3 && b.f->spec.slices == 3);
         assert_memory_equal(a.f->theta[0], b.f->theta[0], sizeof(f32) * (size_t)a.f->net.ntheta);
