@@ -305,7 +305,9 @@ static err run_steps(const struct train_job *j, struct train_state *s, struct pr
         u64 seen;
         TRY(look_around(j, s, p, &seen));
         reason = stop_now(j, s, seen);
-        bool due = s->step % j->valid_every == 0 || (reason && reason != STOP_SIGNAL);
+        const bool regular = s->step % j->valid_every == 0, early = reason == STOP_TIME && !regular;
+        bool due = regular || (reason && reason != STOP_SIGNAL);
+        if (early) TRY(save(j, s, p, true)); /* the validation below is not one of the unbroken run, which resume continues */
         if (due) TRY(settle(p, &finite));
         if (!finite) {
             TRY(roll_back(j, s, p));
@@ -318,7 +320,7 @@ static err run_steps(const struct train_job *j, struct train_state *s, struct pr
         if (plateau && (!reason || reason == STOP_SIGNAL)) reason = STOP_PLATEAU; /* as in the run that was not interrupted */
         if (due && (!reason || reason == STOP_SIGNAL)) TRY(relay(j, s, p, batches)); /* also in the run that is resumed */
         const bool last = reason == STOP_SIGNAL || reason == STOP_TIME;
-        if (last || (seen & SEEN_OLD)) TRY(save(j, s, p, last));
+        if (!early && (last || (seen & SEEN_OLD))) TRY(save(j, s, p, last));
         if (!reason && (seen & SEEN_UNEVEN)) TRY(change(j, s, p, batches, j->recut));
     }
     return reason;

@@ -261,6 +261,34 @@ static void stop_at_batch_27(void *self, bool finite) {
     if (++l->steps == 27) l->stop = 1;
 }
 
+static i64 best_kept;
+
+static err note_best(void *self, const struct train_state *s, bool last) {
+    (void)self;
+    assert_true(last && s->step % 10 != 0);
+    best_kept = s->best_step;
+    return 0;
+}
+
+/* The time is over between two validations: the model is the best of all, that of the last step too; what is kept for a run that
+ * goes on knows of no validation that the unbroken run would not have made. */
+TEST(loop_keeps_no_validation_that_the_clock_asked_for) {
+    struct line l;
+    struct train_state s;
+    open_line(&l);
+    T_OK(train_state_new(&l.store, &s));
+    l.job.checkpoint = note_best;
+    l.job.saving = nothing_in_flight;
+    l.job.time_limit = 1e-9;
+    best_kept = -1;
+    assert_int_equal(train_run(&l.job, &s), STOP_TIME);
+    assert_int_equal(s.step, 1);
+    assert_int_equal(best_kept, 0);
+    assert_int_equal(s.best_step, 1);
+    train_state_free(&s);
+    close_line(&l);
+}
+
 TEST(late_loop_stopped_and_resumed_equals_unbroken) {
     struct line a, b, c;
     struct train_state s, r, t;
@@ -292,6 +320,7 @@ TEST(late_loop_stopped_and_resumed_equals_unbroken) {
 
 T_MAIN(cmocka_unit_test(late_loop_learns_the_line), cmocka_unit_test(late_loop_names_the_step_that_was_bad),
        cmocka_unit_test(late_loop_stopped_and_resumed_equals_unbroken),
+       cmocka_unit_test(loop_keeps_no_validation_that_the_clock_asked_for),
        cmocka_unit_test(loop_learns_the_line_and_keeps_the_best), cmocka_unit_test(loop_stops_on_a_plateau),
        cmocka_unit_test(loop_rolls_back_once_and_halves_the_rate), cmocka_unit_test(loop_stopped_and_resumed_equals_unbroken),
        cmocka_unit_test(loop_with_a_prefetch_thread_gives_the_same_bits))
