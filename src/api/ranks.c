@@ -128,7 +128,7 @@ static void *on_a_thread(void *self) {
     if (e >= 0) e = live(r);
     if (e < 0) {
         r->why = *err_last();
-        status_end(&r->status, "failed", err_exit_status(e));
+        status_failed(&r->status, e);
         comm_give_up(r->job.use.comm);
     }
     pool_free(r->job.use.pool);

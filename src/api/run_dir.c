@@ -144,7 +144,7 @@ bool run_dir_has_checkpoint(const struct stretto_trainer *t) {
 
 /* How a call ended, for those who look from outside; the first end counts. */
 err run_dir_status(struct stretto_trainer *t, err e) {
-    if (e < 0) status_end(&t->status, "failed", err_exit_status(e));
+    if (e < 0) status_failed(&t->status, e);
     return e;
 }
 

@@ -1,7 +1,7 @@
 /* verdict.c - how an attempt ended.
  *
  *     0                    done
- *     75, 8                stopped, or a rank was lost: again
+ *     75, 8                stopped, or a rank was lost: again; not where ranks differ (E804), which they would again
  *     a signal             again
  *     anything else        for good, with that status
  *
@@ -28,12 +28,14 @@ f64 backoff(i32 n) {
 struct records {
     i32 n, failed; /* failed: exit status of the first that failed by itself, 0 = none */
     bool done;     /* rank 0 had written the model */
+    bool differ;   /* a rank has other options, data or weights than another */
 };
 
 static void add_record(struct records *r, i32 rank, const struct js *o, f64 since) {
     const i32 status = (i32)js_i64(js_get(o, "exit"), -1);
     if (js_f64(js_get(o, "time"), 0) < since) return;
     r->n++;
+    if (strcmp(js_str(js_get(o, "phase"), ""), "differs") == 0) r->differ = true;
     if (rank == 0 && strcmp(js_str(js_get(o, "phase"), ""), "done") == 0) r->done = true;
     if (status > 0 && status != STOPPED && status != LOST && r->failed == 0) r->failed = status;
 }
@@ -58,9 +60,11 @@ enum verdict verdict_of(const struct launch_job *job, int wait_status, f64 since
     const bool mpi = strcmp(job->mpi, "none") != 0;
     *code = WIFSIGNALED(wait_status) ? BY_SIGNAL + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
     if (*code == 0) return VERDICT_DONE;
+    const struct records r = read_records(job->run_dir, since);
+    if (r.differ) *code = LOST;
+    if (r.differ) return VERDICT_FINAL;
     if (WIFSIGNALED(wait_status) || *code == STOPPED || *code == LOST) return VERDICT_AGAIN;
     if (!mpi) return *code > BY_SIGNAL ? VERDICT_AGAIN : VERDICT_FINAL;
-    const struct records r = read_records(job->run_dir, since);
     if (r.failed > 0) *code = r.failed;
     if (r.failed > 0 || r.done) return VERDICT_FINAL;
     return r.n > 0 || *code > BY_SIGNAL ? VERDICT_AGAIN : VERDICT_FINAL;

@@ -118,6 +118,8 @@ void status_end(struct status *s, const char *phase, i32 exit_status) {
     s->open = false;
 }
 
+void status_failed(struct status *s, err e) { status_end(s, e == -E804 ? "differs" : "failed", err_exit_status(e)); }
+
 /* ------------------------------------------------------------------ reading ------------------------------------------------- */
 
 bool status_read(const char *run_dir, i32 rank, struct status_record *out) {

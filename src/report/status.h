@@ -41,8 +41,10 @@ struct status {
 /* Makes RUN/status, and the first record, of phase "data".  Rank 0 removes the records of ranks that this run does not have. */
 void status_open(struct status *s, const char *run_dir, i32 rank, i32 world);
 struct sink status_sink(struct status *s);
-/* The last record: "done", "stopped" or "failed", and the exit status.  The first call counts. */
+/* The last record: "done", "stopped", "failed", or "differs" (E804: to start again would end the same way), and the exit status.
+ * The first call counts.  status_failed: by the error that it ended with. */
 void status_end(struct status *s, const char *phase, i32 exit_status);
+void status_failed(struct status *s, err e);
 
 /* The record of one rank; false when there is none. */
 bool status_read(const char *run_dir, i32 rank, struct status_record *out);

@@ -72,6 +72,17 @@ TEST(a_failure_of_the_job_itself_is_passed_on) {
     called("train\n");
 }
 
+TEST(ranks_that_differ_are_not_started_again) {
+    const struct launch_job job = job_of("differs",
+                                         "mkdir -p $run/status\n"
+                                         "printf '{\"phase\": \"differs\", \"exit\": 8, \"time\": %s}' $(date +%s.9) "
+                                         ">$run/status/rank-0.json\n"
+                                         "exit 8",
+                                         5);
+    ends(&job, 8);
+    called("train\n");
+}
+
 TEST(a_run_that_has_its_model_is_done_however_it_ended) {
     const struct launch_job job = job_of("finished", "echo '{\"finished\": true}' >$run/run.json\nkill -9 $$", 5);
     ends(&job, 0);
@@ -157,6 +168,7 @@ TEST(a_killed_supervisor_takes_its_job_along_and_a_second_one_goes_on) {
 T_MAIN(cmocka_unit_test(a_job_that_dies_is_started_again_from_its_checkpoint),
        cmocka_unit_test(a_job_without_checkpoint_begins_anew_and_is_given_up), cmocka_unit_test(progress_fills_the_allowance),
        cmocka_unit_test(a_failure_of_the_job_itself_is_passed_on),
+       cmocka_unit_test(ranks_that_differ_are_not_started_again),
        cmocka_unit_test(a_run_that_has_its_model_is_done_however_it_ended),
        cmocka_unit_test(scratch_folder_goes_with_all_that_is_in_it),
        cmocka_unit_test(nothing_of_an_attempt_is_left_when_the_next_begins),
