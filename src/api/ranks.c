@@ -205,6 +205,10 @@ static err slices_for_all(const struct forecast_spec *spec, const struct forecas
     char fix[80];
     i32 nwin, rows, enough = spec->slices;
     if (spec->slices < 2) return 0;
+    if (spec->bidirectional)
+        return FAIL_AT(E401, "--parallel", "--ranks 1   or   --parallel data_sync",
+                       "%d slices of time of a model that reads both ways stay on one rank (what is read from the end leaves its "
+                       "state where a sequence begins); this run has %d ranks", spec->slices, size);
     TRY(forecast_rows(spec, forecast_epoch(spec, job->split.train), job->series->ntarget, &nwin, &rows));
     const i32 have = shares_of(spec, rows, spec->slices);
     if (have >= size) return 0;

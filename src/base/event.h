@@ -28,6 +28,7 @@ struct event {
     f64 lr, grad_norm, windows_per_s;
     f64 device_share; /* of the rows of a batch that are this rank's; 0 = there is one rank */
     bool best;
+    i64 best_step;           /* of EVENT_BEGIN: where `valid` was measured, in the run that is resumed */
     i32 slices;              /* of time, where windows are cut: 0 = they are not, and what follows says nothing */
     f64 rounds, forgets;     /* mean rounds forward since the last validation; steps after which the model forgets (w) */
     f64 useful;              /* share of the steps of slices that were no repetition */

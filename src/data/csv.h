@@ -149,6 +149,7 @@ err csv_once(struct csv *c, i64 room, bool *done); /* done false: nothing is wro
 /* csv_report.c */
 void csv_where(const struct csv *c, char where[256], i64 line, i32 field); /* "file:line:field"; field 0 is left out */
 err csv_fail_encoding(struct csv *c, const struct csv_chunk *k, i64 line); /* line: of the chunk's first byte */
+err csv_fail_text(const struct csv *c, const struct csv_chunk *k, const char *p, i64 line); /* the same, of text at p */
 err csv_fail_first_bytes(const struct csv *c, const char *head, i64 n);
 err csv_report(struct csv *c, bool *again); /* again: columns that are text after all were turned, parse once more */
 void csv_clean(char *to, size_t size, const char *s, i64 n); /* a text for a message: cut, no control characters */

@@ -19,8 +19,13 @@ void csv_clean(char *to, size_t size, const char *s, i64 n) {
 }
 
 err csv_fail_encoding(struct csv *c, const struct csv_chunk *k, i64 line) {
-    char *p, where[256];
+    char *p;
     TRY(csv_read(&c->src, &c->buffer[0], k->from, k->from + k->bad_byte + 1, &p));
+    return csv_fail_text(c, k, p, line);
+}
+
+err csv_fail_text(const struct csv *c, const struct csv_chunk *k, const char *p, i64 line) {
+    char where[256];
     i64 start = 0;
     for (i64 i = 0; i < k->bad_byte; i++)
         if (p[i] == '\n') line++, start = i + 1;

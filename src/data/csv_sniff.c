@@ -386,6 +386,14 @@ static err sniff_sample(struct csv *c, struct sample *s, const char *head) {
     return 0;
 }
 
+/* Names of columns are read here and nowhere else; cells are looked at again where they are parsed. */
+static err is_utf8(const struct csv *c, const char *head, i64 n) {
+    struct csv_chunk k = {.from = 0, .bad_byte = -1};
+    while (n < c->src.size && n > 0 && head[n - 1] != '\n') n--; /* not within a character */
+    csv_check_text(&k, head, n);
+    return k.bad_byte >= 0 ? csv_fail_text(c, &k, head, 1) : 0;
+}
+
 err csv_sniff(struct csv *c) {
     struct csv_buffer b = {0};
     struct sample s = {0};
@@ -393,6 +401,7 @@ err csv_sniff(struct csv *c) {
     i64 n = lmin(c->src.size, CSV_HEAD);
     err e = csv_read(&c->src, &b, 0, n, &head);
     if (e >= 0) e = csv_fail_first_bytes(c, head, n);
+    if (e >= 0) e = is_utf8(c, head, n);
     if (e >= 0 && n >= 3 && !memcmp(head, "\xEF\xBB\xBF", 3)) c->data_from = 3; /* byte order mark */
     if (e >= 0) e = note_missing_words(c, c->o->na);
     if (e >= 0) e = note_missing_words(c, c->o->more_na);

@@ -206,6 +206,8 @@ static err run_member(struct fit *t, i32 m, struct train_state *state) {
     return e;
 }
 
+enum { SLOWER = 10 }; /* that a host may be than another */
+
 /* Ranks look for the newest checkpoint each for itself, on file systems that may not show them the same. */
 static err same_start(const struct fit *t, const struct train_state *s) {
     const struct store *st = &t->engine.store;
@@ -214,7 +216,11 @@ static err same_start(const struct fit *t, const struct train_state *s) {
     h = comm_hash(h, st->theta, sizeof(f32) * (size_t)st->ntheta);
     for (i32 k = 0; k < st->optim->nstate; k++) h = comm_hash(h, st->state[k], sizeof(f32) * (size_t)st->ntheta);
     if (s->due) h = comm_hash(h, s->ahead, sizeof(f32) * (size_t)st->ntheta);
-    return comm_agree(t->job->use.comm, "checkpoint", h, "a run folder that all hosts see alike, or resume on one host");
+    struct comm *c = t->job->use.comm;
+    if (comm_size(c) > 1) comm_deadline(c, SLOWER * comm_patience()); /* until here each has worked for itself: base, wisdom */
+    const err e = comm_agree(c, "checkpoint", h, "a run folder that all hosts see alike, or resume on one host");
+    if (comm_size(c) > 1) comm_deadline(c, 0);
+    return e;
 }
 
 static err train_member(struct fit *t, i32 m) {

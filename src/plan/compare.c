@@ -35,15 +35,20 @@ static err why_not(const struct plan_request *q, const struct strategy *s, struc
     return 0;
 }
 
+/* The row of one that does not apply; *why NULL = it does. */
+static err refused(const struct plan_request *q, const struct strategy *s, const char *name, struct planner *scratch,
+                   const char **why, struct str *out) {
+    TRY(why_not(q, s, scratch, why));
+    if (*why) str_addf(out, "%-26s%8s%10s%10s%13s  not applicable: %s\n", name, "-", "-", "-", "-", *why);
+    return 0;
+}
+
 static err one(const struct plan_request *q, const struct strategy *s, struct planner *scratch, f64 serial, struct str *out) {
     const char *why;
     char name[64];
-    TRY(why_not(q, s, scratch, &why));
-    if (why) {
-        snprintf(name, sizeof name, s->counted && !s->slices ? "%s:%d" : "%s", s->name, q->machine->ndevice);
-        str_addf(out, "%-26s%8s%10s%10s%13s  not applicable: %s\n", name, "-", "-", "-", "-", why);
-        return 0;
-    }
+    snprintf(name, sizeof name, s->counted && !s->slices ? "%s:%d" : "%s", s->name, q->machine->ndevice);
+    TRY(refused(q, s, name, scratch, &why, out));
+    if (why) return 0;
     struct plan_request r = *q;
     struct plan *p;
     r.parallel = s->name;
@@ -66,10 +71,18 @@ static i32 at_work(const struct plan *p) {
 }
 
 /* A row of slices: with how many rounds, by what is said of the memory, and on whose devices. */
-static err cut_row(const struct plan_request *q, f64 serial, struct str *out) {
+static err cut_row(const struct plan_request *q, struct planner *scratch, f64 serial, struct str *out) {
     struct plan_request r = *q;
     struct plan *p;
+    const char *why = NULL;
+    char name[64];
     i32 T = 1;
+    for (i32 i = 0; i < strategy_count(); i++) {
+        if (!strategy_at(i)->slices) continue;
+        snprintf(name, sizeof name, "%s:%d", strategy_at(i)->name, q->slices);
+        TRY(refused(q, strategy_at(i), name, scratch, &why, out));
+        if (why) return 0;
+    }
     r.parallel = "time_slice";
     TRY(plan_make(&r, &p));
     for (i32 l = 0; l < q->net->nop; l++) T = imax(T, q->net->op[l].T);
@@ -96,7 +109,7 @@ err plan_compare_sliced(const struct plan_request *q, const struct plan_request 
     str_addf(out, "%-26s%8s%10s%10s%13s  %s\n", "strategy", "step ms", "speed-up", "exchange", "peak/device", "exact");
     for (i32 i = 0; i < strategy_count() && e == 0; i++)
         if (n == 0 || !strategy_at(i)->slices) e = one(q, strategy_at(i), scratch, serial, out);
-    for (i32 i = 0; i < n && e == 0; i++) e = cut_row(&sliced[i], serial, out);
+    for (i32 i = 0; i < n && e == 0; i++) e = cut_row(&sliced[i], scratch, serial, out);
     mem_free(scratch);
     return e < 0 ? e : str_ok(out);
 }

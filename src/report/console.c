@@ -259,12 +259,21 @@ static void progress(struct console *c, const struct event *e) {
     if (!c->redraw && now - c->drawn >= c->o.interval && e->kind != EVENT_BEGIN) plain_line(c, now);
 }
 
+/* What the run that is resumed had found. */
+static void resumed(struct console *c, const struct event *e) {
+    if (isnan(e->valid) || e->valid >= c->best) return;
+    c->best = e->valid;
+    c->best_step = e->best_step;
+    c->best_member = e->member;
+}
+
 static void on_event(void *self, const struct event *e) {
     struct console *c = self;
     switch (e->kind) {
     case EVENT_NOTE:
     case EVENT_WARNING: text_line(c, e); break;
     case EVENT_BEGIN:
+        resumed(c, e);
         if (!c->redraw && isinf(c->drawn)) c->drawn = c->o.now(c->o.clock); /* the first plain line after one interval */
         progress(c, e);
         break;

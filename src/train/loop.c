@@ -332,7 +332,8 @@ err train_run(const struct train_job *j, struct train_state *s) {
     exec_set_ahead(p.exec, &(struct exec_ahead){s->due ? s->ahead : NULL, s->ahead_loss, s->ahead_norm});
     p.since = p.saved = p.start;
     event_emit(j->events, &(struct event){.kind = EVENT_BEGIN, .member = j->member, .members = j->members, .step = s->step,
-                                          .steps = j->steps, .train = (f64)NAN, .valid = (f64)NAN, .left = -1});
+                                          .steps = j->steps, .train = (f64)NAN, .left = -1,
+                                          .valid = isfinite(s->best) ? s->best : (f64)NAN, .best_step = s->best_step});
     if (s->step == 0) {
         bool plateau;
         snapshot(j->store, s, false);

@@ -200,12 +200,16 @@ enum { LOADS = 4, LOAD = 50000 };
 #define RATE 2e6
 #define LAG 0.01
 
+static f64 begun[2]; /* when a rank sent its first; read by who has got it */
+
 static err slow_job(struct comm *c, void *arg) {
     struct rank *r = arg;
+    const i32 peer = 1 - comm_rank(c);
     static char data[2][2 * LOADS][LOAD];
     struct comm_message m[2 * LOADS] = {0};
+    begun[comm_rank(c)] = clock_now();
     for (u32 i = 0; i < 2 * LOADS; i++) {
-        m[i] = (struct comm_message){.head = {.number = i % LOADS, .bytes = LOAD, .name = "load"}, .peer = 1 - comm_rank(c)};
+        m[i] = (struct comm_message){.head = {.number = i % LOADS, .bytes = LOAD, .name = "load"}, .peer = peer};
         m[i].sends = i < LOADS;
         m[i].data = data[comm_rank(c)][i];
         TRY(comm_post(c, &m[i]));
@@ -217,8 +221,9 @@ static err slow_job(struct comm *c, void *arg) {
             const bool before = m[i].done;
             TRY(comm_test(c, &m[i], &done));
             moved = moved || done != before;
-            if (done && !before && !m[i].sends && clock_now() - t0 < (m[i].head.number + 1) * (LOAD / RATE) + LAG - 1e-3)
-                return FAIL(E1, "load %u came after %.4f s", m[i].head.number, clock_now() - t0);
+            if (!done || before || m[i].sends) continue;
+            if (clock_now() - begun[peer] < (m[i].head.number + 1) * (LOAD / RATE) + LAG - 1e-3)
+                return FAIL(E1, "load %u came after %.4f s", m[i].head.number, clock_now() - begun[peer]);
         }
         if (left) TRY(comm_stuck(c, moved, &m[0]));
     }
@@ -242,7 +247,7 @@ TEST(a_slow_line_takes_its_time) {
     for (i32 k = 0; k < 2; k++) pthread_join(r[k].thread, NULL);
     for (i32 k = 0; k < 2; k++) {
         T_OK(r[k].e);
-        if ((f64)r[k].sum > 1e6 * (LOADS * LOAD / RATE + LAG) * (t_few() ? 20 : 5))
+        if ((f64)r[k].sum > 1e6 * (LOADS * LOAD / RATE + LAG) * 50) /* of a busy machine */
             fail_msg("rank %d: %.3f ms", k, (f64)r[k].sum / 1e3);
         comm_free(comm[k]);
     }

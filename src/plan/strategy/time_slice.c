@@ -35,12 +35,36 @@ static const char *applicable(struct planner *p) {
     return NULL;
 }
 
+/* Shares so small that a rank would get no grain are made to be one, at the cost of the others. */
+static void one_each(const struct planner *p, i32 n, const u32 *device, f64 *weight) {
+    const i32 ranks = p->machine->nrank;
+    bool small[MACHINE_DEVICES] = {0};
+    for (i32 turn = 0; turn < ranks; turn++) { /* those that pay may become small themselves */
+        f64 sum[MACHINE_DEVICES] = {0}, large = 0;
+        i32 grains = p->ngrain;
+        for (i32 i = 0; i < n; i++) sum[p->machine->device[device[i]].rank] += weight[i];
+        for (i32 r = 0; r < ranks; r++) large += small[r] ? 0 : sum[r];
+        for (i32 r = 0; r < ranks; r++) grains -= small[r];
+        for (i32 i = 0; i < n; i++) {
+            const i32 r = p->machine->device[device[i]].rank;
+            weight[i] *= small[r] ? 1 / sum[r] : grains / large;
+        }
+        bool more = false;
+        for (i32 r = 0; r < ranks; r++) {
+            if (small[r] || sum[r] * grains / large >= 1) continue;
+            small[r] = more = true;
+        }
+        if (!more) return;
+    }
+}
+
 static err cut(struct planner *p, struct slice whole) {
     struct slice box[MACHINE_DEVICES];
     f64 weight[MACHINE_DEVICES];
     u32 device[MACHINE_DEVICES];
     i32 who[MACHINE_DEVICES], n = devices(p, device);
     for (i32 i = 0; i < n; i++) weight[i] = p->machine->device[device[i]].weight;
+    if (p->machine->nrank > 1) one_each(p, n, device, weight);
     p->npiece = slice_cut_weight(whole, AXIS_B, p->grain, n, weight, box, who);
     for (i32 i = 0; i < p->npiece; i++) p->piece[i] = (struct piece){box[i], device[who[i]]};
     return 0;
