@@ -40,12 +40,14 @@ struct series_options series_options_of(const struct options *o) {
 }
 
 /* Cells of targets that were not observed, in rows that are there. */
-static i64 unseen_cells(const struct series *s, bool filled) {
-    i64 n = 0;
+static void unseen_cells(const struct series *s, i64 *masked, i64 *filled) {
+    *masked = *filled = 0;
     for (i32 c = 0; c < s->ntarget; c++)
-        for (i64 i = 0; i < s->nrow; i++)
-            if (!s->line || s->line[i] >= 0) n += filled ? series_filled(s, c, i) : isnan(series_col(s, c)[i]);
-    return n;
+        for (i64 i = 0; i < s->nrow; i++) {
+            if (s->line && s->line[i] < 0) continue;
+            *masked += isnan(series_col(s, c)[i]);
+            *filled += series_filled(s, c, i);
+        }
 }
 
 static void summary(stretto_data *d) {
@@ -54,7 +56,8 @@ static void summary(stretto_data *d) {
     row_label(s, 0, first);
     row_label(s, s->nrow - 1, last);
     const char *slash = strrchr(d->path, '/');
-    i64 absent = 0, masked = unseen_cells(s, false), filled = unseen_cells(s, true);
+    i64 absent = 0, masked, filled;
+    unseen_cells(s, &masked, &filled);
     for (i64 i = 0; s->line && i < s->nrow; i++) absent += s->line[i] < 0;
     i32 n = snprintf(d->summary, sizeof d->summary, "read %s: %d target%s of %d column%s, %lld rows",
                      slash ? slash + 1 : d->path, s->ntarget, s->ntarget > 1 ? "s" : "", s->ncol + s->ncat,

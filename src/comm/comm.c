@@ -74,9 +74,12 @@ f64 comm_patience(void) {
     return text && str_to_f64(text, strlen(text), '.', &seconds) && seconds > 0 ? seconds : DEADLINE;
 }
 
-void comm_deadline(struct comm *c, f64 seconds) {
+f64 comm_deadline(struct comm *c, f64 seconds) {
+    if (!c) return 0;
+    const f64 before = c->deadline;
     c->deadline = seconds > 0 ? seconds : comm_patience();
     atomic_store_explicit(&c->watch.deadline, c->deadline, memory_order_relaxed);
+    return before;
 }
 
 void comm_pace(struct comm *c, f64 seconds) { c->pace = seconds; }
@@ -237,6 +240,19 @@ err comm_test(struct comm *c, struct comm_message *m, bool *done) {
     return 0;
 }
 
+err comm_look(struct comm *c, struct comm_message *m, i32 n, bool *moved, const struct comm_message **waiting) {
+    for (i32 k = 0; k < n; k++)
+        if (!m[k].started) TRY(comm_post(c, &m[k]));
+    for (i32 k = 0; k < n; k++) {
+        bool done;
+        if (m[k].done) continue;
+        TRY(comm_test(c, &m[k], &done));
+        *moved = *moved || done;
+        if (!done) *waiting = &m[k];
+    }
+    return 0;
+}
+
 err head_check(const struct comm_head *want, const struct comm_head *got, i32 from) {
     if (want->serial == got->serial && want->number == got->number && want->bytes == got->bytes &&
         strncmp(want->name, got->name, COMM_NAME) == 0)
@@ -320,38 +336,29 @@ static struct comm_message small_message(const struct comm *c, const struct smal
 }
 
 static err small_wait(struct comm *c, struct comm_message *m, i32 n) {
-    for (i32 left = n; left > 0;) {
+    for (;;) {
         const struct comm_message *waiting = NULL;
         bool moved = false;
-        left = 0;
-        for (i32 i = 0; i < n; i++) {
-            bool before = m[i].done, done;
-            TRY(comm_test(c, &m[i], &done));
-            moved = moved || done != before;
-            left += !done;
-            if (!done) waiting = &m[i];
-        }
-        if (left > 0) TRY(comm_stuck(c, moved, waiting));
+        TRY(comm_look(c, m, n, &moved, &waiting));
+        if (!waiting) return 0;
+        TRY(comm_stuck(c, moved, waiting));
     }
-    return 0;
 }
 
-static err small_post(struct comm *c, const struct small *s, struct comm_message *m, i32 *n) {
+static void small_messages(const struct comm *c, const struct small *s, struct comm_message *m, i32 *n) {
     for (i32 k = 0; k < c->size; k++) {
         if (k == c->rank) continue;
         if (s->root < 0 || s->root == k) m[(*n)++] = small_message(c, s, k, false);
         if (s->root < 0 || s->root == c->rank) m[(*n)++] = small_message(c, s, k, true);
     }
-    for (i32 i = 0; i < *n; i++) TRY(comm_post(c, &m[i]));
-    return 0;
 }
 
 static err small_job(struct comm *c, void *arg) {
     struct comm_message *m;
     i32 n = 0;
     NEW(m, 2 * c->size);
-    err e = small_post(c, arg, m, &n);
-    if (e >= 0) e = small_wait(c, m, n);
+    small_messages(c, arg, m, &n);
+    err e = small_wait(c, m, n);
     if (e < 0) comm_recall(c);
     mem_free(m);
     return e;
@@ -385,8 +392,7 @@ u64 comm_hash(u64 before, const void *data, size_t bytes) {
 
 err comm_wait_share(struct comm *c, const char *name, void *data, u32 bytes) {
     if (comm_size(c) == 1) return 0;
-    const f64 usual = c->deadline;
-    comm_deadline(c, (f64)INFINITY);
+    const f64 usual = comm_deadline(c, (f64)INFINITY);
     err e = comm_share(c, name, data, bytes);
     comm_deadline(c, usual);
     return e;

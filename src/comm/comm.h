@@ -83,7 +83,7 @@ i32 comm_size(const struct comm *c); /* 1 for NULL */
 const char *comm_transport(const struct comm *c);
 const struct comm_member *comm_who(const struct comm *c, i32 rank);
 /* Longest wait for a message; 0 = comm_patience(). */
-void comm_deadline(struct comm *c, f64 seconds);
+f64 comm_deadline(struct comm *c, f64 seconds); /* gives the one before; NULL has none */
 /* A turn of comm_stuck in which nobody waits sleeps at least so long (at most half a millisecond): a look costs a worker time. */
 void comm_pace(struct comm *c, f64 seconds);
 f64 comm_patience(void); /* 60 s, or what the environment variable STRETTO_DEADLINE says */
@@ -111,6 +111,9 @@ err comm_end(struct comm *c);
 /* For jobs, on the agent's thread. */
 err comm_post(struct comm *c, struct comm_message *m);             /* starts to send or to await it */
 err comm_test(struct comm *c, struct comm_message *m, bool *done); /* E804 where heads differ */
+/* One look at n messages, of which those that are not under way are started: *moved when one is done now; *waiting = one that is
+ * not done, left alone where all are. */
+err comm_look(struct comm *c, struct comm_message *m, i32 n, bool *moved, const struct comm_message **waiting);
 /* To be called in every turn of a loop that waits, with what for (NULL: for nobody else): sleeps a little when turns bring
  * nothing, and fails with E801 when that lasts longer than the deadline, or another rank has given up. */
 err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting);

@@ -20,8 +20,7 @@ static void own_rows(struct exec *x) {
     const struct plan *p = x->plan;
     struct run *r = &x->run;
     i32 b0 = 0, b1 = p->B;
-    x->part = x->comm && p->slices > 0 && p->train;
-    if (x->part) exec_rows(x, &b0, &b1);
+    if (x->comm && p->slices > 0 && p->train) exec_rows(x, &b0, &b1);
     r->row0 = b0;
     r->B = b1 - b0;
     r->whole = p->B;
@@ -87,7 +86,7 @@ static void place_buffers(struct exec *x) {
 /* Of inputs its own rows too, but for the one that says how slices follow each other. */
 static err own_inputs(struct exec *x) {
     bool whole[NET_BUFS] = {0};
-    if (!x->part) return 0;
+    if (x->run.B == x->run.whole) return 0;
     ARENA_NEW(&x->arena, x->input, x->net->nbuf);
     for (i32 l = 0; l < x->net->nop; l++)
         if (op_is_chain(&x->net->op[l])) whole[x->net->op[l].spec.in[x->net->op[l].layer->after]] = true;

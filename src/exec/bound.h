@@ -91,8 +91,7 @@ struct exec {
     i64 block_bytes;
     struct run run;
     f32 *buf[NET_BUFS], *dbuf[NET_BUFS], *saved[NET_OPS], *scratch[NET_OPS];
-    bool part;              /* only this rank's rows are here: inputs are copied */
-    f32 **input;            /* [nbuf] where to; NULL = taken as it is */
+    f32 **input;            /* [nbuf] where only this rank's rows are here: its copies of inputs; NULL = taken as they are */
     f64 *norm; /* [blocks] partial sums of squares */
     i64 nnorm;
     struct comm *comm;  /* NULL = all devices of the plan are ours */
@@ -136,6 +135,8 @@ u32 exec_lane_of(const struct exec *x, const struct task *t);
 const struct task *exec_team(const struct exec *x, const struct task *t, i32 *n);
 err exchange_bind(struct exec *x, const u32 *place); /* place: of each task in its lane */
 void exchange_begin(struct exec *x);
+/* A link that is not done: sent or awaited, if it is not yet, and looked at; *moved when something happened to it. */
+err exchange_move(struct exec *x, struct link *l, u64 serial, bool *moved);
 bool exchange_round(void *exec, struct comm_message *m, i32 n); /* a chain_pass */
 err exchange_end(struct exec *x);
 void exchange_aim(struct exec *x); /* messages are of what x->sums says now */

@@ -194,18 +194,9 @@ bool exchange_round(void *exec, struct comm_message *m, i32 n) {
 /* The agent's side: one look at all of them. */
 static err look_at_round(struct exec *x, bool *moved, const struct comm_message **waiting) {
     struct round *r = &x->round;
-    i32 left = 0;
     if (atomic_load_explicit(&r->state, memory_order_acquire) != ROUND_ASKED) return 0;
-    for (i32 k = 0; k < r->n; k++) {
-        bool done;
-        if (!r->m[k].started) TRY(comm_post(x->comm, &r->m[k]));
-        if (r->m[k].done) continue;
-        TRY(comm_test(x->comm, &r->m[k], &done));
-        *moved = *moved || done;
-        left += !done;
-        if (!done) *waiting = &r->m[k];
-    }
-    if (left == 0) atomic_store_explicit(&r->state, ROUND_DONE, memory_order_release);
+    TRY(comm_look(x->comm, r->m, r->n, moved, waiting));
+    if (!*waiting) atomic_store_explicit(&r->state, ROUND_DONE, memory_order_release);
     return 0;
 }
 
@@ -233,23 +224,28 @@ static bool is_ready(const struct exec *x, const struct link *l) {
     return true;
 }
 
-/* One look at a link that is not done: *moved when something happened to it. */
-static err look(struct exec *x, struct link *l, bool gathering, bool *moved) {
-    bool *held = &x->pair_waits[2 * l->m.peer + l->m.sends], done;
+err exchange_move(struct exec *x, struct link *l, u64 serial, bool *moved) {
+    bool done;
     if (!l->m.started) {
-        if (*held || (!gathering && !is_ready(x, l))) {
-            *held = true; /* those behind it keep their places */
-            return 0;
-        }
-        l->m.head.serial = x->sums.serial;
+        l->m.head.serial = serial;
         TRY(comm_post(x->comm, &l->m));
         *moved = true;
     }
     TRY(comm_test(x->comm, &l->m, &done));
     if (!done) return 0;
     *moved = true;
-    atomic_store_explicit(&l->arrived, x->sums.serial, memory_order_release);
+    atomic_store_explicit(&l->arrived, serial, memory_order_release);
     return 0;
+}
+
+/* One look at a link that is not done. */
+static err look(struct exec *x, struct link *l, bool gathering, bool *moved) {
+    bool *held = &x->pair_waits[2 * l->m.peer + l->m.sends];
+    if (!l->m.started && (*held || (!gathering && !is_ready(x, l)))) {
+        *held = true; /* those behind it keep their places */
+        return 0;
+    }
+    return exchange_move(x, l, x->sums.serial, moved);
 }
 
 static bool is_done(const struct exec *x, const struct lane *l) {

@@ -101,7 +101,7 @@ static err bind_inputs(struct exec *x, const struct exec_step *s) {
             return FAIL(E1, "input \"%s\" of op \"%s\" is not bound", n->buf[missing].name, op->spec.name);
     }
     for (i32 i = 0; i < n->nbuf; i++)
-        if (n->buf[i].input) x->buf[i] = x->part && x->input[i] && s->input[i] ? own_input(x, i, s->input[i]) : s->input[i];
+        if (n->buf[i].input) x->buf[i] = x->input && x->input[i] && s->input[i] ? own_input(x, i, s->input[i]) : s->input[i];
     return 0;
 }
 

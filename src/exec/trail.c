@@ -23,22 +23,8 @@ void trail_begin(struct exec *x) {
         struct link *l = &x->link[k];
         if (!l->trails) continue;
         l->m.started = l->m.done = false;
-        l->m.head.serial = x->serial;
         x->trailing = true;
     }
-}
-
-static err look(struct exec *x, struct link *l, bool *moved) {
-    bool done;
-    if (!l->m.started) {
-        TRY(comm_post(x->comm, &l->m));
-        *moved = true;
-    }
-    TRY(comm_test(x->comm, &l->m, &done));
-    if (!done) return 0;
-    *moved = true;
-    atomic_store_explicit(&l->arrived, x->trail_serial, memory_order_release);
-    return 0;
 }
 
 err trail_some(struct exec *x, bool *moved, u32 *left, const struct comm_message **waiting) {
@@ -46,7 +32,7 @@ err trail_some(struct exec *x, bool *moved, u32 *left, const struct comm_message
     for (u32 k = 0; x->trailing && k < x->nlink; k++) {
         struct link *l = &x->link[k];
         if (!l->trails || l->m.done) continue;
-        TRY(look(x, l, moved));
+        TRY(exchange_move(x, l, x->trail_serial, moved));
         if (l->m.done) continue;
         all = false;
         ++*left;

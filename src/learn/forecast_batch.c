@@ -42,8 +42,8 @@ static struct window_dst dst(const struct batcher *b, const struct batch_slot *s
 }
 
 bool batch_lays_out(const struct batcher *b, i32 i, i32 r) {
-    const char *name = b->net->buf[i].name;
-    return batch_ours(b, r) || strcmp(name, "y") == 0 || strcmp(name, "after") == 0 || strcmp(name, "length") == 0;
+    const struct buf *buf = &b->net->buf[i];
+    return batch_ours(b, r) || strcmp(buf->name, "y") == 0 || slice_has_ids(buf);
 }
 
 /* The last values of the context, as targets are laid out: what an unrolled decoder begins with. */

@@ -84,6 +84,7 @@ struct slice_place {
 };
 struct slice_place forecast_slice(i32 T, i32 P, i32 B, i32 r);
 /* What a row says of its place, where the buffer asks for that ("length", "after", "before", "first_slice"). */
+bool slice_has_ids(const struct buf *buf); /* an input of such numbers */
 bool slice_ids(const struct buf *buf, struct slice_place place, i32 r, i32 *ids);
 
 #endif

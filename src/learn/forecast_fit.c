@@ -217,9 +217,9 @@ static err same_start(const struct fit *t, const struct train_state *s) {
     for (i32 k = 0; k < st->optim->nstate; k++) h = comm_hash(h, st->state[k], sizeof(f32) * (size_t)st->ntheta);
     if (s->due) h = comm_hash(h, s->ahead, sizeof(f32) * (size_t)st->ntheta);
     struct comm *c = t->job->use.comm;
-    if (comm_size(c) > 1) comm_deadline(c, SLOWER * comm_patience()); /* until here each has worked for itself: base, wisdom */
+    const f64 usual = comm_deadline(c, SLOWER * comm_patience()); /* until here each has worked for itself: base, wisdom */
     const err e = comm_agree(c, "checkpoint", h, "a run folder that all hosts see alike, or resume on one host");
-    if (comm_size(c) > 1) comm_deadline(c, 0);
+    comm_deadline(c, usual);
     return e;
 }
 

@@ -23,14 +23,20 @@ struct slice_place forecast_slice(i32 T, i32 P, i32 B, i32 r) {
     return place;
 }
 
+enum { PLACES = 4 };
+static const char *const places[PLACES] = {"length", "after", "before", "first_slice"};
+
+bool slice_has_ids(const struct buf *buf) {
+    for (i32 i = 0; i < PLACES; i++)
+        if (strcmp(buf->name, places[i]) == 0) return true;
+    return false;
+}
+
 bool slice_ids(const struct buf *buf, struct slice_place place, i32 r, i32 *ids) {
-    const struct {
-        const char *name;
-        i32 value;
-    } known[] = {{"length", place.steps}, {"after", place.after}, {"before", place.before}, {"first_slice", place.first}};
-    for (size_t i = 0; i < COUNT(known); i++) {
-        if (strcmp(buf->name, known[i].name) != 0) continue;
-        ids[r] = known[i].value;
+    const i32 value[PLACES] = {place.steps, place.after, place.before, place.first};
+    for (i32 i = 0; i < PLACES; i++) {
+        if (strcmp(buf->name, places[i]) != 0) continue;
+        ids[r] = value[i];
         return true;
     }
     return false;

@@ -28,6 +28,8 @@ i32 plan_slice_grain(i32 B, bool rough) {
     return B < 32 ? 8 : round_up(ceil_div(B, GRAINS), 16);
 }
 
+i32 plan_slice_tiles(i32 B, bool rough) { return ceil_div(B, plan_slice_grain(B, rough)); }
+
 void plan_free(struct plan *p) {
     if (!p) return;
     arena_free(&p->arena);

@@ -125,15 +125,29 @@ static enum use_mode keeps(const struct planner *p, enum use_mode whole) {
     return task_is_chunk(&p->plan->task[p->plan->ntask - 1], p->net) ? USE_RW : whole;
 }
 
-err task_fwd(struct planner *p, u32 device, struct work w) {
+/* Rows that a task does, and those that it reads. */
+struct reach {
+    i32 b0, b1, r0, r1;
+};
+
+/* A task of an op, and what it reads either way. */
+static err begin(struct planner *p, enum task_kind kind, u32 device, struct work w, struct reach *at) {
     const struct op *op = &p->net->op[w.op];
-    i32 b0 = w.b0, b1 = w.b1, r0 = w.b0, r1 = w.b1;
-    TRY(add(p, box_task(TASK_FWD, device, op, w)));
-    all_rows(p, op_is_chain(op) && p->machine->nrank == 1, &b0, &b1);
-    all_rows(p, (op_is_chain(op) && p->machine->nrank == 1) || op_crosses(op), &r0, &r1);
+    const bool chain = op_is_chain(op) && p->machine->nrank == 1;
+    *at = (struct reach){w.b0, w.b1, w.b0, w.b1};
+    TRY(add(p, box_task(kind, device, op, w)));
+    all_rows(p, chain, &at->b0, &at->b1);
+    all_rows(p, chain || op_crosses(op), &at->r0, &at->r1);
     TRY(use_weights(p, op, p->theta, USE_R));
     TRY(use_derived(p, op, USE_R));
-    TRY(use_inputs(p, op, r0, r1));
+    return use_inputs(p, op, at->r0, at->r1);
+}
+
+err task_fwd(struct planner *p, u32 device, struct work w) {
+    const struct op *op = &p->net->op[w.op];
+    struct reach at;
+    TRY(begin(p, TASK_FWD, device, w, &at));
+    const i32 b0 = at.b0, b1 = at.b1;
     TRY(use_act(p, p->act, op->out, USE_W, b0, b1));
     TRY(use_act(p, p->act, op->end, USE_W, b0, b1));
     TRY(use(p, p->saved[w.op], keeps(p, USE_W), b0, b1));
@@ -149,16 +163,12 @@ err task_zero(struct planner *p, u32 device, i32 b0, i32 b1) {
 
 err task_bwd(struct planner *p, u32 device, struct work w) {
     const struct op *op = &p->net->op[w.op];
-    i32 b0 = w.b0, b1 = w.b1, r0 = w.b0, r1 = w.b1;
-    TRY(add(p, box_task(TASK_BWD, device, op, w)));
-    all_rows(p, op_is_chain(op) && p->machine->nrank == 1, &b0, &b1);
-    all_rows(p, (op_is_chain(op) && p->machine->nrank == 1) || op_crosses(op), &r0, &r1);
-    TRY(use_weights(p, op, p->theta, USE_R));
-    TRY(use_derived(p, op, USE_R));
-    TRY(use_inputs(p, op, r0, r1));
+    struct reach at;
+    TRY(begin(p, TASK_BWD, device, w, &at));
+    const i32 b0 = at.b0, b1 = at.b1;
     TRY(use_act(p, p->act, op->out, USE_R, b0, b1));
     TRY(use_act(p, p->act, op->end, USE_R, b0, b1));
-    TRY(use_act(p, p->dact, op->out, op_crosses(op) ? USE_R : USE_RW, r0, r1));
+    TRY(use_act(p, p->dact, op->out, op_crosses(op) ? USE_R : USE_RW, at.r0, at.r1));
     TRY(use_act(p, p->dact, op->end, USE_RW, b0, b1));
     TRY(use(p, p->saved[w.op], USE_RW, b0, b1));
     TRY(use(p, p->scratch[w.op], keeps(p, USE_W), b0, b1));

@@ -241,6 +241,12 @@ static void finish(struct console *c, const struct event *e) {
     fflush(c->o.to);
 }
 
+static void keep_best(struct console *c, const struct event *e, i64 step) {
+    c->best = e->valid;
+    c->best_step = step;
+    c->best_member = e->member;
+}
+
 static void progress(struct console *c, const struct event *e) {
     f64 valid = isnan(e->valid) && e->member == c->at.member ? c->at.valid : e->valid;
     f64 train = isnan(e->train) && e->member == c->at.member ? c->at.train : e->train;
@@ -248,11 +254,8 @@ static void progress(struct console *c, const struct event *e) {
     c->at.text = NULL;
     c->at.valid = valid;
     c->at.train = train;
-    if (e->kind == EVENT_VALID && (e->best || isnan(c->best) || e->valid < c->best) && !(e->valid >= c->best)) {
-        c->best = e->valid;
-        c->best_step = e->step;
-        c->best_member = e->member;
-    }
+    if (e->kind == EVENT_VALID && (e->best || isnan(c->best) || e->valid < c->best) && !(e->valid >= c->best))
+        keep_best(c, e, e->step);
     f64 now = c->o.now(c->o.clock);
     if (c->o.mode == CONSOLE_NONE) return;
     if (c->redraw && now - c->drawn >= REDRAW_EVERY) draw(c, now);
@@ -262,9 +265,7 @@ static void progress(struct console *c, const struct event *e) {
 /* What the run that is resumed had found. */
 static void resumed(struct console *c, const struct event *e) {
     if (isnan(e->valid) || e->valid >= c->best) return;
-    c->best = e->valid;
-    c->best_step = e->best_step;
-    c->best_member = e->member;
+    keep_best(c, e, e->best_step);
 }
 
 static void on_event(void *self, const struct event *e) {

@@ -347,7 +347,7 @@ class Ranks(Launched):
         begin = time.time()
         err = child.communicate(timeout=60 * e2e.SLOW)[1].decode()
         self.assertEqual(child.returncode, 75, err)
-        self.assertRegex(err, r"for rank 1 \(host \S+, pid %d\)" % status[1]["pid"])
+        self.assertRegex(err, r"(for|to send to) rank 1 \(host \S+, pid %d\)" % status[1]["pid"])
         ended = json.loads(self.read("s.model.run/status/rank-0.json"))["time"] - begin
         self.assertLess(ended, 3 + 3 * e2e.SLOW, "named within the deadline, a moment to write")
         for rank in (0, 2):

@@ -158,7 +158,7 @@ static f32 carry(const struct way *w, const struct origin *from, i32 k, f32 tol,
         add(w, now, k, from->share[(i64)i * w->r->B + from->row], direction(w, from->known, i), from->row);
     if (!w->back) clip(w, now, k);
     const f32 gap = way_distance(w, now, k, w->begin, k);
-    for (i32 i = 0; i < w->rank; i++) *share(w, i, k) = 0;
+    way_at_rest(w, k);
     if (!(gap <= tol)) move(w, k, now, project);
     return gap;
 }

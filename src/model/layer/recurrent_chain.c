@@ -132,13 +132,12 @@ static void run_chunks(const struct way *w, struct cell_box *box, i32 k0, i32 k1
     for (i32 b = k0; b < k1 && !again; b++) steps[b] = w->going[b] ? w->op->T : 0;
 }
 
-/* The slice that goes on from slice k, or -1. */
-static i32 heir_of(const struct way *w, i32 k) {
-    for (i32 h = k + 1; h < w->r->whole; h++)
-        if (w->after[h] == k) return h;
-    for (i32 h = 0; h < k; h++) /* a sequence that is read from its end goes down */
-        if (w->after[h] == k) return h;
-    return -1;
+/* The slices that go on from slices k0..k1, -1 = none does. */
+static void find_heirs(const struct way *w, i32 k0, i32 k1) {
+    const i32 row0 = w->r->row0;
+    for (i32 k = k0; k < k1; k++) w->next[k - row0] = -1;
+    for (i32 h = 0; h < w->r->whole; h++)
+        if (w->after[h] >= k0 && w->after[h] < k1) w->next[w->after[h] - row0] = h;
 }
 
 /* Slices of a sequence begin in the order of their numbers, or in the other one. */
@@ -151,11 +150,11 @@ static bool reads_down(const struct way *w) {
 static void run_fwd(const struct chain *c, i32 k0, i32 k1, const u8 *todo, bool again, f32 tol, i32 *steps) {
     const struct way w = way_of(c, false);
     const i32 row0 = w.r->row0, b0 = k0 - row0, b1 = k1 - row0;
+    if (!again) find_heirs(&w, k0, k1);
     for (i32 b = b0; b < b1; b++) {
         w.going[b] = todo[row0 + b];
         way_at_rest(&w, b);
         if (again) continue;
-        w.next[b] = heir_of(&w, row0 + b);
         if (w.after[row0 + b] < 0) way_give(&w, w.begin, b);
         way_ask_anything(&w, b);
     }
