@@ -20,12 +20,20 @@ Nothing here is typed by hand.
 
 
 def build_dir():
-    """The folder with the program: $STRETTO_BUILD, or the first of build/* that has one."""
+    """The folder with the program: $STRETTO_BUILD, or the first of build/* with one that runs here."""
     given = os.environ.get("STRETTO_BUILD")
     for folder in [pathlib.Path(given)] if given else [ROOT / "build", *sorted((ROOT / "build").glob("*"))]:
-        if (folder / "cli" / "stretto").is_file():
+        if runs(folder / "cli" / "stretto"):
             return folder
     return None
+
+
+def runs(path):
+    """False also for a program of another processor."""
+    try:
+        return subprocess.run([str(path), "--version"], capture_output=True).returncode == 0
+    except OSError:
+        return False
 
 
 def program():

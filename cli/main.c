@@ -71,6 +71,7 @@ void cli_on_event(void *cli, const stretto_event *e) {
                         .grad_norm = e->grad_norm,
                         .windows_per_s = e->windows_per_s,
                         .best = e->best != 0,
+                        .best_step = e->best_step,
                         .slices = e->slices,
                         .rounds = e->rounds,
                         .forgets = e->forgets,

@@ -15,7 +15,7 @@ enum { PLAN_BYTES = 64 << 20 };
 /* Events of the library become events of stretto.h. */
 static void forward(void *self, const struct event *e) {
     struct stretto_trainer *t = self;
-    if (!t->fn || e->kind > EVENT_END) return;
+    if (!t->fn || e->kind > EVENT_WORK) return;
     stretto_event out = {.kind = (int)e->kind,
                          .text = e->text,
                          .step = e->step,
@@ -31,6 +31,7 @@ static void forward(void *self, const struct event *e) {
                          .grad_norm = e->grad_norm,
                          .windows_per_s = e->windows_per_s,
                          .best = e->best,
+                         .best_step = e->best_step,
                          .slices = e->slices,
                          .rounds = e->rounds,
                          .forgets = e->forgets,

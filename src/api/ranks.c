@@ -204,6 +204,7 @@ static err slices_for_all(const struct forecast_spec *spec, const struct forecas
     char fix[80];
     i32 nwin, rows, enough = spec->slices;
     if (spec->slices < 2) return 0;
+    TRY(exec_pipe_fits(job->use.pipe, spec->slices, size));
     if (spec->bidirectional)
         return FAIL_AT(E401, "--parallel", "--ranks 1   or   --parallel data_sync",
                        "%d slices of time of a model that reads both ways stay on one rank (what is read from the end leaves its "

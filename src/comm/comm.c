@@ -146,6 +146,7 @@ void comm_step(struct comm *c, u64 exchange, i64 step, comm_scene *scene, void *
 static void on_phase(void *self, const struct event *e) {
     struct comm *c = self;
     struct flight_entry entry = {.what = FLIGHT_PHASE};
+    if (e->kind == EVENT_WORK) watch_moved(&c->watch);
     if (e->kind != EVENT_PHASE) return;
     snprintf(entry.name, sizeof entry.name, "%s", e->text);
     flight_add(c->flight, &entry);

@@ -270,6 +270,22 @@ err training_net(struct fit *t) {
     return same ? 0 : FAIL(E1, "slices of time have other parameters than whole windows");
 }
 
+/* A wish for few devices, or few tiles of slices, may leave ranks without a row. */
+static void tell_idle(const struct fit *t) {
+    const struct plan *p = t->engine.plan;
+    const i32 size = comm_size(t->job->use.comm);
+    bool works[COMM_RANKS] = {0};
+    i32 idle = size;
+    for (u32 i = 0; size > 1 && i < p->ntask; i++) {
+        bool *at = &works[p->place[p->task[i].device].rank];
+        idle -= !*at;
+        *at = true;
+    }
+    if (size > 1 && idle > 0)
+        event_note(t->job->use.events, EVENT_WARNING, "%d of %d ranks have nothing to do in a step, which %s deals out to %d "
+                   "device%s", idle, size, p->strategy, p->ndevice, p->ndevice > 1 ? "s" : "");
+}
+
 /* What validation runs: the stream, the net itself, or, where its windows are cut, the same net over whole ones. */
 static err prepare_validation(struct fit *t, i32 rows) {
     const struct forecaster *f = t->f;
@@ -301,6 +317,7 @@ static err prepare_training(struct fit *t) {
     TRY(engine_new(t->net, &use, B, forward, optim, t->job->spec.plan_text, t->job->spec.plan_path, &t->engine));
     if (s->slices > 1) f->spec.course = t->engine.plan->course; /* a saved plan has its own */
     TRY(batcher_new(f, t->net, &f->shape, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->batch));
+    tell_idle(t);
     exec_rows(t->engine.exec, &t->batch.row0, &t->batch.row1);
     TRY(balance_new(t));
     if (s->all_steps) TRY(batch_bases(&t->batch, t->job->split.validation));
