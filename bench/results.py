@@ -61,7 +61,7 @@ def machine(threads, load=None):
     git = ["git", "-C", str(ROOT)]
     commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     dirty = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True).stdout.strip()
-    version = subprocess.run([str(program()), "--version"], capture_output=True, text=True).stdout.strip().splitlines()
+    version = subprocess.run([str(program()), "--version"], capture_output=True, text=True).stdout.strip().splitlines() if program() else []
     return (f"{datetime.date.today()}, {model}, {os.cpu_count()} cores (load {os.getloadavg()[0] if load is None else load:.1f}{priority()}), "
             f"{platform.system()} {platform.release()}, {threads} threads, {version[0] if version else 'stretto'}, "
             f"revision {commit or 'none'}{' with changes' if dirty else ''}.")

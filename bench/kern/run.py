@@ -257,7 +257,6 @@ def main():
         return 0
     args.generations = 1 if args.quick else args.generations
     load = os.getloadavg()[0]
-    os.environ["STRETTO_BUILD"] = args.build
     machine = pages.machine("1 and 2", load)
     results, info, seconds = run(args, rows, build)
     wrong = [k for k, r in results.items() if not r["good"] and not r.get("absent")]
