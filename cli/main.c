@@ -56,26 +56,9 @@ static void show_error(const struct cli *c) {
 /* --- shared by the verbs --- */
 void cli_on_event(void *cli, const stretto_event *e) {
     struct cli *c = cli;
-    struct event out = {.kind = (enum event_kind)e->kind,
-                        .text = e->text,
-                        .step = e->step,
-                        .steps = e->steps,
-                        .member = e->member,
-                        .members = e->members,
-                        .epoch = e->epoch,
-                        .seconds = e->seconds,
-                        .left = e->left,
-                        .train = e->train,
-                        .valid = e->valid,
-                        .lr = e->lr,
-                        .grad_norm = e->grad_norm,
-                        .windows_per_s = e->windows_per_s,
-                        .best = e->best != 0,
-                        .best_step = e->best_step,
-                        .slices = e->slices,
-                        .rounds = e->rounds,
-                        .forgets = e->forgets,
-                        .useful = e->useful};
+#define SAME(field) .field = e->field,
+    struct event out = {.kind = (enum event_kind)e->kind, EVENT_SHARED(SAME)};
+#undef SAME
     struct sink s = console_sink(&c->console);
     s.on(s.self, &out);
 }

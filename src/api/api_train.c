@@ -16,26 +16,9 @@ enum { PLAN_BYTES = 64 << 20 };
 static void forward(void *self, const struct event *e) {
     struct stretto_trainer *t = self;
     if (!t->fn || e->kind > EVENT_WORK) return;
-    stretto_event out = {.kind = (int)e->kind,
-                         .text = e->text,
-                         .step = e->step,
-                         .steps = e->steps,
-                         .member = e->member,
-                         .members = e->members,
-                         .epoch = e->epoch,
-                         .seconds = e->seconds,
-                         .left = e->left,
-                         .train = e->train,
-                         .valid = e->valid,
-                         .lr = e->lr,
-                         .grad_norm = e->grad_norm,
-                         .windows_per_s = e->windows_per_s,
-                         .best = e->best,
-                         .best_step = e->best_step,
-                         .slices = e->slices,
-                         .rounds = e->rounds,
-                         .forgets = e->forgets,
-                         .useful = e->useful};
+#define SAME(field) .field = e->field,
+    stretto_event out = {.kind = (int)e->kind, EVENT_SHARED(SAME)};
+#undef SAME
     t->fn(t->user, &out);
 }
 

@@ -36,6 +36,11 @@ struct event {
     i64 serial;              /* training steps whose slices ran one after another */
 };
 
+/* Fields that stretto_event has under the same names: X(field) */
+#define EVENT_SHARED(X)                                                                                                          \
+    X(text) X(step) X(steps) X(member) X(members) X(epoch) X(seconds) X(left) X(train) X(valid) X(lr) X(grad_norm)               \
+    X(windows_per_s) X(best) X(best_step) X(slices) X(rounds) X(forgets) X(useful)
+
 struct sink {
     void (*on)(void *self, const struct event *e);
     void *self;
