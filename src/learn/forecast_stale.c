@@ -6,8 +6,8 @@
  * no bias is left
  *
  * Ends are kept by tile, column, slice and layer, with the number of slices they are of: those of another layout are refused, and
- * the slice begins from zero.  Every rank has all of them.  They are part of a checkpoint, with a key that says of which model, cut
- * and series they are: those of another one are refused as well. */
+ * the slice begins from zero.  Every rank has all of them.  They are part of a checkpoint, with a key that says of which model,
+ * cut and series they are: those of another one are refused as well. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -68,7 +68,7 @@ err stale_new(struct fit *t) {
 bool stale_kept(const struct fit *t, struct stale_ends *out) {
     struct slice_memory *m = t->memory;
     if (!m) return false;
-    *out = (struct stale_ends){.key = &m->key, .known = m->known, .end = m->end, .places = m->tiles * m->rows, .floats = m->floats};
+    *out = (struct stale_ends){&m->key, m->known, m->end, m->tiles * m->rows, m->floats};
     return true;
 }
 

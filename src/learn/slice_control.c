@@ -73,7 +73,8 @@ static bool other_number(const struct slice_view *v, struct slice_mind *m, struc
     const i32 down = fewer(v, v->now.slices), up = more(v);
     const f64 now = present(v);
     if (v->now.rank > 0 && !v->serial) return false;
-    if (down >= 1 && down < v->now.slices && (v->serial || predicted(v, down) < (1 - GAIN) * now)) return turn(m, down, false, out);
+    if (down >= 1 && down < v->now.slices && (v->serial || predicted(v, down) < (1 - GAIN) * now))
+        return turn(m, down, false, out);
     const bool rise = up > v->now.slices && !v->serial && predicted(v, up) < (1 - GAIN) * now;
     m->agreed = rise ? m->agreed + 1 : 0;
     return m->agreed >= m->looks && turn(m, up, true, out);

@@ -305,7 +305,8 @@ static err turn(struct reader *r) {
     TRY(figure(r, "slices", 1, SLICES_MAX, &slices));
     TRY(figure(r, "rank", 0, SLICE_RANKS, &rank));
     t.member = (i32)member, t.slices = (i32)slices, t.rank = (i32)rank;
-    if (list->n > 0 && later(&t, &list->at[list->n - 1]) <= 0) return complain(r, &r->t, "turns are wanted in the order of training");
+    if (list->n > 0 && later(&t, &list->at[list->n - 1]) <= 0)
+        return complain(r, &r->t, "turns are wanted in the order of training");
     list->at[list->n++] = t;
     return want(r, ")");
 }

@@ -9,7 +9,7 @@
 #include "api/ranks.h"
 #include "session.h"
 
-enum { ROWS = 900, P = 16 };
+enum { ROWS = 2600, P = 16 };
 
 static inline const char *rows_file(void) {
     static char path[600];
@@ -51,7 +51,8 @@ static inline struct session begun(const char *const *more) {
     return session_run(rows_file(), options, more);
 }
 
-static inline err fit(const struct session *s, i32 least, struct watcher *w, const char *dir, bool resume, struct forecaster **out) {
+static inline err fit(const struct session *s, i32 least, struct watcher *w, const char *dir, bool resume,
+                      struct forecaster **out) {
     struct events events = {.sink = {{on, w}}, .n = 1};
     struct forecast_job job = {.series = s->d->s, .split = s->t->split, .spec = s->t->spec, .use = s->t->shop.use, .run_dir = dir,
                                .resume = resume};

@@ -1,10 +1,6 @@
 /* t_turns.c - the number of slices while a model's memory changes: fewer and more again, no swinging to and fro, directions that
- * are tried and kept or taken back; a run is repeated by its plan, and resumed in the middle, to the bit.  Ends of slices that are
- * kept (--slice-rounds) go through a checkpoint, on any number of ranks. */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
+ * are tried and kept or taken back; a run is repeated by its plan, and resumed in the middle, to the bit.  Ends of slices that
+ * are kept (--slice-rounds) go through a checkpoint, on any number of ranks. */
 #include "base/rng.h"
 #include "learn/forecast_slices.h"
 #include "slicing.h"
@@ -192,7 +188,78 @@ TEST(ends_of_another_cut_are_refused) {
     session_end(&s);
 }
 
-T_MAIN(cmocka_unit_test(steps_that_run_again_are_those_that_slices_before_forget),
+/* ------------------------------------------------------------------ a net whose memory changes ------------------------------ */
+
+enum { GROWS = 38, LASTS = 160 };
+
+/* Weights grow for some steps, and with them the memory, and then all but fade. */
+struct trip {
+    const char *plan; /* to go by, NULL = as is decided */
+    i64 stop;         /* and to be resumed after, 0 = not */
+};
+
+static struct forecaster *grown_and_faded(struct trip c, struct watcher *w) {
+    static i32 id;
+    struct session s = begun((const char *[]){"parallel", "time:16", "context", "1024", "batch", "1", "hidden", "16", "optim",
+                                              "adamw", "validate-every", "3", "steps", "6", NULL});
+    struct forecast_spec *spec = &s.t->spec;
+    struct forecaster *f = NULL;
+    char dir[700];
+    snprintf(dir, sizeof dir, "%s/turns%d", t_dir(), id++);
+    spec->steps = LASTS;
+    spec->lr = 0.01;
+    spec->schedule = SCHEDULE_CONSTANT;
+    spec->warmup = 0;
+    spec->plan_text = c.plan;
+    spec->plan_path = "saved.plan";
+    spec->weight_decay = -5;
+    w->stop_at = GROWS;
+    assert_int_equal(fit(&s, c.plan ? P : 1, w, dir, false, &f), STOP_SIGNAL);
+    spec->weight_decay = 30;
+    w->stop_at = c.stop;
+    if (c.stop > 0) assert_int_equal(fit(&s, c.plan ? P : 1, w, dir, true, &f), STOP_SIGNAL);
+    w->stop_at = 0;
+    T_OK(fit(&s, c.plan ? P : 1, w, dir, true, &f));
+    f->spec.plan_text = f->spec.plan_path = NULL;
+    session_end(&s);
+    return f;
+}
+
+static void alike(const struct forecaster *f, const struct forecaster *g) {
+    assert_int_equal(g->spec.slices, f->spec.slices);
+    assert_memory_equal(g->theta[0], f->theta[0], sizeof(f32) * (size_t)f->net.ntheta);
+    assert_memory_equal(&g->watch.turns, &f->watch.turns, sizeof f->watch.turns);
+    assert_string_equal(g->plan_text.s, f->plan_text.s);
+}
+
+TEST(slices_become_fewer_and_more_again_as_memory_goes) {
+    struct watcher w = {0}, x = {0}, y = {0};
+    struct forecaster *f = grown_and_faded((struct trip){NULL, 0}, &w);
+    const struct plan_turns *list = &f->watch.turns;
+    i32 least = P, back = 0;
+    for (i32 i = 0, now = P, way = 0; i < list->n; now = list->at[i++].slices) {
+        const i32 to = list->at[i].slices > now ? 1 : -1;
+        back += way == -to;
+        way = to;
+        least = imin(least, list->at[i].slices);
+    }
+    assert_true(w.fewer >= 1 && w.more >= 1);
+    assert_true(least < f->spec.slices);
+    assert_int_equal(back, 1); /* down, then up, and that was all */
+    struct forecaster *g = grown_and_faded((struct trip){f->plan_text.s, 0}, &x);
+    assert_true(x.fewer == 0 && x.more == 0); /* nobody decided */
+    alike(f, g);
+    forecast_free(g);
+    for (i64 stop = GROWS + 8; stop < LASTS - 4; stop += 41) {
+        g = grown_and_faded((struct trip){stop % 2 ? f->plan_text.s : NULL, stop}, &y);
+        alike(f, g);
+        forecast_free(g);
+    }
+    forecast_free(f);
+}
+
+
+T_MAIN(cmocka_unit_test(slices_become_fewer_and_more_again_as_memory_goes),cmocka_unit_test(steps_that_run_again_are_those_that_slices_before_forget),
        cmocka_unit_test(a_memory_that_grows_and_shrinks_again_takes_slices_there_and_back_once),
        cmocka_unit_test(a_memory_that_is_measured_with_noise_does_not_make_slices_swing),
        cmocka_unit_test(a_number_that_was_given_stays), cmocka_unit_test(slices_that_cannot_come_together_become_fewer_at_once),
