@@ -237,6 +237,7 @@ err spec_of(const struct options *o, struct forecast_spec *spec) {
         .slices = 1,
         .slices_least = 1,
         .slice_rank = (i32)o->slice_rank,
+        .slice_rank_most = opt_given(o, OPT_slice_rank) ? (i32)o->slice_rank : SLICE_RANKS,
         .recompute = o->recompute,
         .course = {.tol = (f32)o->slice_tol, .stale = (i32)o->slice_rounds, .stale_back = (i32)o->slice_rounds},
         .precision = strcmp(o->precision, "bf16") == 0 ? PREC_BF16 : PREC_F32,

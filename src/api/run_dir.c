@@ -2,6 +2,7 @@
  *
  *     RUN/lock           held with flock by the process that writes here (E704 for a second one)
  *     RUN/config.json    every option with the value it was resolved to, as JSON that --config and `resume` read
+ *     RUN/plan.txt       the plan of the training, with the turns it took: `stretto train --plan` repeats them
  *     RUN/run.json       {"data": ..., "model": ...} for `stretto resume` */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -86,6 +87,12 @@ static err forget(const struct stretto_trainer *t) {
 }
 
 err run_dir_finish(struct stretto_trainer *t) {
+    const struct str *plan = &t->model->f->plan_text;
+    if (t->run_dir && plan->len > 0) {
+        struct str text = {0};
+        str_addn(&text, plan->s, plan->len);
+        TRY(write_text(t, "plan.txt", &text));
+    }
     if (t->run_dir && t->model->f->stopped != STOP_TIME) { /* a run out of time can go on */
         TRY(forget(t));
         TRY(write_run(t, true));

@@ -79,6 +79,15 @@ static struct plan_request request(const struct engine *e, const struct resource
                                  .parallel = r->parallel};
 }
 
+err engine_plan(const struct net *net, const struct resources *r, i32 B, const struct optim *optim, const char *plan_text,
+                const char *plan_path, struct plan **out) {
+    const struct engine e = {.net = net, .B = B};
+    const struct plan_request q = request(&e, r, optim);
+    if (plan_text) return plan_parse(plan_text, plan_path, &q, out);
+    TRY(plan_make(&q, out));
+    return engine_choose_how(*out, net, r);
+}
+
 static err plans(struct engine *e, const struct resources *r, const struct optim *optim, const char *plan_text,
                  const char *plan_path) {
     struct plan_request q = request(e, r, optim);

@@ -46,6 +46,9 @@ struct engine {
  * messages. */
 err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forward_B, const struct optim *optim,
                const char *plan_text, const char *plan_path, struct engine *out);
+/* The training plan alone. */
+err engine_plan(const struct net *net, const struct resources *r, i32 B, const struct optim *optim, const char *plan_text,
+                const char *plan_path, struct plan **out);
 /* Plans and binds training anew for a net with the same parameters; weights and optimiser state stay.  Forward plans go. */
 err engine_replan(struct engine *e, const struct net *net, const struct resources *r, i32 B);
 /* Training alone, by another machine: the rows of r->ranks' weights.  Who updates what must stay as it is; forward plans do. */

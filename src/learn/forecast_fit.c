@@ -192,7 +192,6 @@ static void fresh_weights(struct fit *t, i32 m) {
 static err run_member(struct fit *t, i32 m, struct train_state *state) {
     t->member = m;
     t->batch.seed = t->f->spec.seed + (u64)m;
-    TRY(stale_new(t)); /* ends that other weights left are of no use */
     struct train_job j = job_of(t, m);
     if (t->refitting) {
         j.until = lmax(1, t->best_steps[m]);
@@ -227,6 +226,7 @@ static err train_member(struct fit *t, i32 m) {
     struct train_state state;
     TRY(train_state_new(&t->engine.store, &state));
     fresh_weights(t, m);
+    TRY(stale_new(t)); /* ends that other weights left are of no use */
     err e = forecast_restore(t, m, &state);
     if (e >= 0) e = same_start(t, &state);
     if (e >= 0) e = run_member(t, m, &state);
@@ -292,7 +292,7 @@ static err prepare_validation(struct fit *t, i32 rows) {
     const struct series *x = t->job->series;
     const struct resources use = resources_whole(&t->job->use);
     if (f->spec.all_steps) return stream_new(f, x, &t->job->use, 0, 1, &t->stream);
-    if (f->spec.slices > 1) TRY(engine_new(&f->net, &use, rows, rows, NULL, NULL, NULL, &t->whole));
+    if (t->job->spec.slices > 1) TRY(engine_new(&f->net, &use, rows, rows, NULL, NULL, NULL, &t->whole));
     return batcher_new(f, &f->net, &f->shape, x, use.kern, rows, 1, &t->valid_batch);
 }
 
@@ -313,8 +313,10 @@ static err prepare_training(struct fit *t) {
     use.slices = s->slices;
     use.course = s->course;
     i32 valid = (i32)lmin(imax(B / imax(1, s->slices), 256), lmax(1, nvalid));
-    i32 forward = s->all_steps || s->slices > 1 ? 0 : valid; /* else another engine, or a stream, validates */
-    TRY(engine_new(t->net, &use, B, forward, optim, t->job->spec.plan_text, t->job->spec.plan_path, &t->engine));
+    i32 forward = s->all_steps || t->job->spec.slices > 1 ? 0 : valid; /* else another engine, or a stream, validates */
+    const bool turned = s->slices != t->job->spec.slices || s->slice_rank != t->job->spec.slice_rank; /* a run that is resumed */
+    if (turned) use.parallel = slices_parallel(s);
+    TRY(engine_new(t->net, &use, B, forward, optim, turned ? NULL : t->job->spec.plan_text, t->job->spec.plan_path, &t->engine));
     if (s->slices > 1) f->spec.course = t->engine.plan->course; /* a saved plan has its own */
     TRY(batcher_new(f, t->net, &f->shape, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->batch));
     tell_idle(t);
@@ -325,13 +327,14 @@ static err prepare_training(struct fit *t) {
     t->batch.set = t->train;
     t->batch.scored = (struct window_set){.first = 1, .end = INT64_MAX, .stride = 1}; /* a tile lies inside the training rows */
     t->batch.nwin = B / rows;
+    TRY(slices_watch(t));
     TRY(forecast_prepare_saving(t));
     i64 copies = 2 + optim->nstate + s->members; /* best, roll-back target with its state, members that are done */
     f->planned_bytes = engine_planned_bytes(&t->engine) + engine_planned_bytes(&t->whole) + t->batch.arena.used +
                        t->valid_batch.arena.used + 4 * copies * t->engine.store.ntheta +
                        (t->saving ? t->saving->room : 0) + (t->stream ? stream_bytes(t->stream) : 0);
     state_memory(t);
-    return slices_watch(t);
+    return 0;
 }
 
 static err train_members(struct fit *t) {
@@ -346,7 +349,7 @@ static err train_members(struct fit *t) {
 /* What the report shows of the machine at work: the plan and the spans of the last steps. */
 static err keep_trace(struct fit *t) {
     struct forecaster *f = t->f;
-    plan_print(t->engine.plan, t->net, &f->plan_text);
+    TRY(slices_plan(t, &f->plan_text));
     f->step_predicted = t->engine.plan->predicted;
     if (f->step_measured > 0)
         event_note(t->job->use.events, EVENT_NOTE, "plan %s: a step of %d rows was predicted to take %.2f ms and took %.2f ms",
@@ -354,7 +357,6 @@ static err keep_trace(struct fit *t) {
     balance_end_note(t);
     NEW(f->span, SPANS_KEPT);
     f->nspan = exec_spans(t->engine.exec, f->span, SPANS_KEPT);
-    TRY(str_ok(&f->plan_text));
     return slices_end(t);
 }
 
@@ -364,7 +366,10 @@ static err refit(struct fit *t) {
     t->refitting = true;
     t->batch.set = windows_in(&t->f->spec, 0, t->job->split.validation);
     event_note(t->job->use.events, EVENT_NOTE, "refit on all rows before the test part: %lld steps", (long long)t->best_steps[0]);
-    return train_members(t);
+    const err e = train_members(t);
+    TRY(e);
+    TRY(slices_plan(t, &t->f->plan_text)); /* with the turns that it took */
+    return e;
 }
 
 static err correction(struct fit *t) {
@@ -378,6 +383,7 @@ static err correction(struct fit *t) {
         return 0;
     }
     TRY(forecast_resume_point(t));
+    TRY(slices_orders(t));
     TRY(prepare_training(t));
     if (s->time_limit > 0) t->deadline = clock_now() + s->time_limit;
     if (!t->refitting) {

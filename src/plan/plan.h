@@ -85,12 +85,25 @@ struct task {
     f32 cost;       /* predicted seconds */
 };
 
+/* What a plan becomes while it is trained by: after a step of a member, so many slices, foreseen in so many directions.  The
+ * tasks are then those that a planner makes of it. */
+struct plan_turn {
+    i64 step;
+    i32 refit, member, slices, rank; /* refit: in the training on all rows */
+};
+enum { TURNS_MOST = 32, SLICE_RANKS = 4 }; /* directions, of --slice-rank */
+struct plan_turns {
+    i32 n;
+    struct plan_turn at[TURNS_MOST]; /* in the order of training */
+};
+
 struct plan {
     char strategy[64];
     bool train, exact;
     i32 slices;                 /* of time, in each sequence; 0 = the rows are sequences */
     struct chain_course course; /* of the chains over them */
     i32 forgets;                /* plan_request.forgets */
+    struct plan_turns turns;
     i32 B, grain, ngrain, ndevice;
     i32 nrank; /* of the machine: also those that have nothing to do */
     i64 ntheta, nderived;

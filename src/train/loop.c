@@ -281,7 +281,7 @@ static err change(const struct train_job *j, const struct train_state *s, struct
 }
 
 static err relay(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch **batches) {
-    if (!j->outgrown || !j->outgrown(j->self)) return 0;
+    if (!j->outgrown || !j->outgrown(j->self, s->step)) return 0;
     TRY(spread_state(j, s, p));
     return change(j, s, p, batches, j->relay);
 }

@@ -68,7 +68,7 @@ struct train_job {
     /* For nets that are laid out anew while they are trained; all NULL: none is. */
     void (*stepped)(void *self, bool finite);                 /* after every batch */
     void (*annotate)(void *self, struct event *e);            /* adds its numbers to an event */
-    bool (*outgrown)(void *self);                             /* after a validation: is another layout wanted? */
+    bool (*outgrown)(void *self, i64 step);                   /* after a validation: is another layout wanted? */
     err (*relay)(void *self, struct exec **exec); /* makes it: same weights; fill and inputs are those of the new one */
     /* For ranks: is another cut of the rows wanted, where a row costs each of them so many seconds?  Makes it.  NULL: never. */
     bool (*uneven)(void *self, const f64 *row_seconds);
