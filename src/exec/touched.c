@@ -1,0 +1,102 @@
+/* touched.c - passes over the lines of a table that were touched. */
+#include "exec/touched.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "exec/bound.h"
+
+enum { LINE = LANES * sizeof(f32), WORD = sizeof(u64) };
+
+err touched_new(const struct plan *p, u8 **out) {
+    *out = NULL;
+    if (!p->train || p->ntable == 0) return 0;
+    NEW(*out, touched_bytes(p));
+    return 0;
+}
+
+static u64 word(const u8 *at) {
+    u64 w;
+    memcpy(&w, at, WORD);
+    return w;
+}
+
+/* The first line from i on that a or b has touched, n = none. */
+static i64 next_line(const u8 *a, const u8 *b, i64 i, i64 n) {
+    while (i + WORD <= n && (word(a + i) | word(b + i)) == 0) i += WORD;
+    while (i < n && !(a[i] | b[i])) i++;
+    return i;
+}
+
+static void clear(i64 n, f32 *lines, u8 *touched) {
+    for (i64 i = next_line(touched, touched, 0, n), j; i < n; i = next_line(touched, touched, j, n)) {
+        for (j = i; j < n && touched[j];) touched[j++] = 0;
+        memset(lines + i * LANES, 0, (size_t)(j - i) * LINE);
+    }
+}
+
+static void add(const struct kern *k, i64 n, struct grads a, struct grads b) {
+    for (i64 i = next_line(a.touched, b.touched, 0, n), j; i < n; i = next_line(a.touched, b.touched, j, n)) {
+        for (j = i; j < n && (a.touched[j] | b.touched[j]);) a.touched[j++] = 1;
+        k->add((j - i) * LANES, a.grad + i * LANES, b.grad + i * LANES);
+    }
+}
+
+/* From element `at` of a grain's vector on. */
+static struct grads from(const struct plan *p, struct grads g, i32 grain, i64 at) {
+    const i64 place = grain * p->ntheta + at;
+    return (struct grads){g.grad + place, g.touched + place / LANES};
+}
+
+void touched_zero(const struct plan *p, struct grads g, i32 grain) {
+    for (i64 at = 0, end; at < p->ntheta; at = end) {
+        const bool table = plan_table_at(p, at, &end) != NULL;
+        const struct grads v = from(p, g, grain, at);
+        if (table) clear((end - at) / LANES, v.grad, v.touched);
+        else memset(v.grad, 0, (size_t)(end - at) * sizeof(f32));
+    }
+}
+
+void touched_merge(const struct exec *x, struct grads g, i32 a, i32 b, i64 lo, i64 hi) {
+    for (i64 at = lo, end; at < hi; at = end) {
+        const bool table = plan_table_at(x->plan, at, &end) != NULL;
+        const struct grads to = from(x->plan, g, a, at), what = from(x->plan, g, b, at);
+        end = lmin(end, hi);
+        if (table) add(x->kern, (end - at) / LANES, to, what);
+        else x->kern->add(end - at, to.grad, what.grad);
+    }
+}
+
+u32 touched_pack(i64 n, const f32 *lines, const u8 *touched, unsigned char *out) {
+    u32 count = 0;
+    for (i64 i = next_line(touched, touched, 0, n); i < n; i = next_line(touched, touched, i + 1, n)) {
+        const u16 number = (u16)i;
+        memcpy(out + sizeof count + count * sizeof number, &number, sizeof number);
+        count++;
+    }
+    memcpy(out, &count, sizeof count);
+    unsigned char *to = out + sizeof count + lines_numbers(n, count);
+    for (i64 i = next_line(touched, touched, 0, n); i < n; i = next_line(touched, touched, i + 1, n), to += LINE)
+        memcpy(to, lines + i * LANES, LINE);
+    return (u32)lines_bytes(n, count);
+}
+
+bool touched_unpack(i64 n, f32 *lines, u8 *touched, const unsigned char *in, u32 bytes) {
+    u32 count;
+    u16 number;
+    memcpy(&count, in, sizeof count);
+    if (count > n || lines_bytes(n, count) != bytes) return false;
+    const unsigned char *from = in + sizeof count + lines_numbers(n, count);
+    clear(n, lines, touched);
+    for (u32 k = 0; k < count; k++, from += LINE) {
+        i64 i = k;
+        if (count < n) {
+            memcpy(&number, in + sizeof count + k * sizeof number, sizeof number);
+            i = number;
+        }
+        if (i >= n) return false;
+        memcpy(lines + i * LANES, from, LINE);
+        touched[i] = 1;
+    }
+    return true;
+}
