@@ -310,9 +310,10 @@ i64 exec_bytes(const struct exec *x) {
     const struct store *s = x->store;
     i64 states = (s->state[0] ? 1 : 0) + (s->state[1] ? 1 : 0);
     i64 store = (s->ntheta * (1 + (x->plan->train ? states : 0)) + s->nderived) * 4;
-    i64 rings = 0;
-    for (u32 w = 0; w < x->nlane; w++) rings += x->lane[w].ring ? TRACE_RING * (i64)sizeof(struct record) : 0;
-    return x->block_bytes + late_bytes(x) + (x->run.touched ? touched_bytes(x->plan) : 0) + x->arena.used + (i64)sizeof *x + store + rings;
+    i64 more = 0;
+    for (u32 w = 0; w < x->nlane; w++) more += x->lane[w].ring ? TRACE_RING * (i64)sizeof(struct record) : 0;
+    more += x->run.touched ? touched_bytes(x->plan) : 0;
+    return x->block_bytes + late_bytes(x) + x->arena.used + (i64)sizeof *x + store + more;
 }
 
 struct exec_sent exec_sent(const struct exec *x) { return x->sent; }

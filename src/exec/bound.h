@@ -130,7 +130,7 @@ struct exec {
 };
 
 struct totals exec_totals(const struct exec *x);
-static inline struct grads exec_grads(const struct exec *x) { return (struct grads){x->run.grad, x->run.touched}; } /* this step's */
+static inline struct grads exec_grads(const struct exec *x) { return (struct grads){x->run.grad, x->run.touched}; }
 
 /* exchange.c: tasks of this rank; messages of a step. */
 bool exec_is_ours(const struct exec *x, const struct task *t);

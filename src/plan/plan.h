@@ -85,8 +85,8 @@ struct task {
     f32 cost;       /* predicted seconds */
 };
 
-/* Parameters of which the rows of a batch touch few: a large embedding.  Its gradients are zeroed, summed and sent by the lines of
- * LANES floats that were touched; the sums are those of whole vectors, to the bit. */
+/* Parameters of which the rows of a batch touch few: a large embedding.  Its gradients are zeroed, summed and sent by the lines
+ * of LANES floats that were touched; the sums are those of whole vectors, to the bit. */
 struct plan_table {
     i64 lo, hi;    /* of theta */
     i32 op, lines; /* op of the net; lines that a row of the batch touches at most */
@@ -141,7 +141,7 @@ i32 plan_slice_tiles(i32 B, bool rough); /* how many of them there are to deal o
 enum { SLICES_MAX = 65536 };
 err plan_slices(const char *parallel, i32 *slices);
 
-/* The table that element `at` of theta belongs to, and where it ends; NULL = none, and where the next one begins (or theta ends). */
+/* The table of element `at` of theta, and where it ends; NULL = none, and where the next one begins (or theta ends). */
 const struct plan_table *plan_table_at(const struct plan *p, i64 at, i64 *end);
 
 err plan_make(const struct plan_request *q, struct plan **out);

@@ -395,7 +395,8 @@ static void by_lines(const struct job *j, const struct rank *many, i32 T, i32 li
         if (j->whole || j->ranks == 1) assert_true(many[r].sent.lines_whole == 0);
     }
     if (j->whole || j->ranks == 1) return;
-    const i64 most = steps * ((i64)j->B * T * lines * 2 * (LANES * 4 + 2) + 8 * 64); /* an unaligned run is sent in two or more parts */
+    /* An unaligned run of grains is sent in more than one part. */
+    const i64 most = steps * ((i64)j->B * T * lines * 2 * (LANES * 4 + 2) + 8 * 64);
     if (bytes <= 0 || bytes > most || 4 * bytes > whole)
         fail_msg("%d ranks: %lld bytes of lines, at most %lld, whole %lld", j->ranks, (long long)bytes, (long long)most,
                  (long long)whole);
@@ -405,8 +406,8 @@ static void by_lines(const struct job *j, const struct rank *many, i32 T, i32 li
 static void table_bits(i32 B, i32 units, i32 accumulate, const char *optim) {
     static const struct {
         i32 ranks, threads;
-        u32 moves;
-    } cases[] = {{1, 1, 0}, {1, 3, 0}, {2, 1, 0}, {3, 1, 0}, {4, 1, 0}, {2, 2, 2}, {3, 2, 0}};
+        bool moves;
+    } cases[] = {{1, 1, false}, {1, 3, false}, {2, 1, false}, {3, 1, false}, {4, 1, false}, {2, 2, true}, {3, 2, false}};
     static struct rank one[1], many[RANKS];
     const i32 T = 6;
     nets_table(&net, (struct shape){.T = T, .I = 3, .H = 16, .w = 4, .vocab = 5000}, units);
@@ -421,7 +422,7 @@ static void table_bits(i32 B, i32 units, i32 accumulate, const char *optim) {
             k.whole = false;
             k.ranks = cases[i].ranks;
             k.threads = cases[i].threads;
-            k.moves_every = pipe == PIPE_DELAY1 || cases[i].moves == 0 ? 0 : (u32)imax(2, accumulate); /* a kept gradient does not move */
+            if (pipe != PIPE_DELAY1 && cases[i].moves) k.moves_every = (u32)imax(2, accumulate); /* what is kept does not move */
             k.parallel = k.ranks * k.threads > 1 ? "data_sync" : "serial";
             run(&k, many);
             assert_int_equal(many[0].plan->ntable, 1);

@@ -1,5 +1,5 @@
-/* t_touched.c - lines of a table on their way: packed and unpacked they are the same, over whatever was there before; what makes no
- * sense is refused. */
+/* t_touched.c - lines of a table on their way: packed and unpacked they are the same, over whatever was there before; what makes
+ * no sense is refused. */
 #include "t.h"
 
 #include <string.h>
