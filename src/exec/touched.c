@@ -6,7 +6,8 @@
 #include "base/mem.h"
 #include "exec/bound.h"
 
-enum { LINE = LANES * sizeof(f32), WORD = sizeof(u64) };
+/* BLOCK: lines that are looked at together; MANY: where more than one in so many was touched, all are passed over. */
+enum { LINE = LANES * sizeof(f32), WORD = sizeof(u64), BLOCK = MERGE_BLOCK / LANES, MANY = 16 };
 
 err touched_new(const struct plan *p, u8 **out) {
     *out = NULL;
@@ -21,24 +22,54 @@ static u64 word(const u8 *at) {
     return w;
 }
 
-/* The first line from i on that a or b has touched, n = none. */
-static i64 next_line(const u8 *a, const u8 *b, i64 i, i64 n) {
-    while (i + WORD <= n && (word(a + i) | word(b + i)) == 0) i += WORD;
+/* The first line from i on that a or b has touched, n = none.  Little-endian machines. */
+static inline i64 next_line(const u8 *a, const u8 *b, i64 i, i64 n) {
+    for (; i + WORD <= n; i += WORD) {
+        const u64 w = word(a + i) | word(b + i);
+        if (w) return i + __builtin_ctzll(w) / 8;
+    }
     while (i < n && !(a[i] | b[i])) i++;
     return i;
 }
 
-static void clear(i64 n, f32 *lines, u8 *touched) {
-    for (i64 i = next_line(touched, touched, 0, n), j; i < n; i = next_line(touched, touched, j, n)) {
-        for (j = i; j < n && touched[j];) touched[j++] = 0;
-        memset(lines + i * LANES, 0, (size_t)(j - i) * LINE);
-    }
+/* Lines of n that a or b has touched. */
+static i64 count_of(const u8 *a, const u8 *b, i64 n) {
+    i64 i = 0, count = 0;
+    for (; i + WORD <= n; i += WORD) count += (i64)((word(a + i) | word(b + i)) * 0x0101010101010101 >> 56);
+    for (; i < n; i++) count += a[i] | b[i];
+    return count;
 }
 
+static void clear_block(i64 n, f32 *lines, u8 *touched) {
+    const i64 count = count_of(touched, touched, n);
+    if (count == 0) return;
+    if (count > n / MANY) memset(lines, 0, (size_t)n * LINE);
+    else
+        for (i64 i = next_line(touched, touched, 0, n); i < n; i = next_line(touched, touched, i + 1, n))
+            memset(lines + i * LANES, 0, LINE);
+    memset(touched, 0, (size_t)n);
+}
+
+static void clear(i64 n, struct grads v) {
+    for (i64 i = 0; i < n; i += BLOCK) clear_block(lmin(BLOCK, n - i), v.grad + i * LANES, v.touched + i);
+}
+
+static void add_line(f32 *y, const f32 *x) {
+    for (i32 j = 0; j < LANES; j++) y[j] += x[j];
+}
+
+/* n at most BLOCK. */
 static void add(const struct kern *k, i64 n, struct grads a, struct grads b) {
-    for (i64 i = next_line(a.touched, b.touched, 0, n), j; i < n; i = next_line(a.touched, b.touched, j, n)) {
-        for (j = i; j < n && (a.touched[j] | b.touched[j]);) a.touched[j++] = 1;
-        k->add((j - i) * LANES, a.grad + i * LANES, b.grad + i * LANES);
+    const i64 count = count_of(a.touched, b.touched, n);
+    if (count == 0) return;
+    if (count > n / MANY) {
+        k->add(n * LANES, a.grad, b.grad);
+        for (i64 i = 0; i < n; i++) a.touched[i] |= b.touched[i];
+        return;
+    }
+    for (i64 i = next_line(a.touched, b.touched, 0, n); i < n; i = next_line(a.touched, b.touched, i + 1, n)) {
+        a.touched[i] = 1;
+        add_line(a.grad + i * LANES, b.grad + i * LANES);
     }
 }
 
@@ -52,7 +83,7 @@ void touched_zero(const struct plan *p, struct grads g, i32 grain) {
     for (i64 at = 0, end; at < p->ntheta; at = end) {
         const bool table = plan_table_at(p, at, &end) != NULL;
         const struct grads v = from(p, g, grain, at);
-        if (table) clear((end - at) / LANES, v.grad, v.touched);
+        if (table) clear((end - at) / LANES, v);
         else memset(v.grad, 0, (size_t)(end - at) * sizeof(f32));
     }
 }
@@ -68,16 +99,14 @@ void touched_merge(const struct exec *x, struct grads g, i32 a, i32 b, i64 lo, i
 }
 
 u32 touched_pack(i64 n, const f32 *lines, const u8 *touched, unsigned char *out) {
-    u32 count = 0;
-    for (i64 i = next_line(touched, touched, 0, n); i < n; i = next_line(touched, touched, i + 1, n)) {
-        const u16 number = (u16)i;
-        memcpy(out + sizeof count + count * sizeof number, &number, sizeof number);
-        count++;
-    }
+    const u32 count = (u32)count_of(touched, touched, n);
+    unsigned char *number = out + sizeof count, *to = number + lines_numbers(n, count);
     memcpy(out, &count, sizeof count);
-    unsigned char *to = out + sizeof count + lines_numbers(n, count);
-    for (i64 i = next_line(touched, touched, 0, n); i < n; i = next_line(touched, touched, i + 1, n), to += LINE)
+    for (i64 i = next_line(touched, touched, 0, n); i < n; i = next_line(touched, touched, i + 1, n), to += LINE) {
+        const u16 which = (u16)i;
+        if (count < n) memcpy(number, &which, sizeof which), number += sizeof which;
         memcpy(to, lines + i * LANES, LINE);
+    }
     return (u32)lines_bytes(n, count);
 }
 
@@ -87,7 +116,7 @@ bool touched_unpack(i64 n, f32 *lines, u8 *touched, const unsigned char *in, u32
     memcpy(&count, in, sizeof count);
     if (count > n || lines_bytes(n, count) != bytes) return false;
     const unsigned char *from = in + sizeof count + lines_numbers(n, count);
-    clear(n, lines, touched);
+    clear(n, (struct grads){lines, touched});
     for (u32 k = 0; k < count; k++, from += LINE) {
         i64 i = k;
         if (count < n) {

@@ -106,7 +106,7 @@ static inline i32 grain_of(const struct run *r, i32 b) { return (b + r->row0) / 
 static inline f32 *grain_grad(const struct run *r, i32 g, i64 at) { return r->grad + (i64)g * r->net->ntheta + at; }
 /* A layer with `table` has added to n floats from `at` on of a grain's vector, both multiples of LANES. */
 static inline void grain_touch(const struct run *r, i32 g, i64 at, i64 n) {
-    if (r->touched) memset(r->touched + ((i64)g * r->net->ntheta + at) / LANES, 1, (size_t)(n / LANES));
+    for (i64 i = 0; r->touched && i < n; i += LANES) r->touched[((i64)g * r->net->ntheta + at + i) / LANES] = 1;
 }
 
 /* Buffer of input i and its gradient (NULL when none flows back). */
