@@ -200,14 +200,14 @@ class Ranks(Launched):
 
     def test_slices_of_time_with_a_category(self):
         """Rows of a rank are not those from 0 on: gradients of its rows go to its own grains."""
-        for k, shops in enumerate((5, 3000)):
+        for shops, more in ((5, ["--norm"]), (3000, []), (5, ["--cell", "minlstm", "--decoder", "parallel", "--segment", "4", "--horizon", "8"])):
             data = self.shops(6000, shops)
             options = ["--target", "sales", "--cat", "shop", "--horizon", "1", "--context", "1024", "--parallel", "time:16", "--hidden", "20",
-                       "--steps", "12", "--base", "none", "--no-guard"]
+                       "--steps", "12", "--base", "none", "--no-guard", *more]
             self.train("one", "--threads", 1, data=data, options=options)
             for ranks in (2, 4):
                 self.train("r%d" % ranks, "--ranks", ranks, "--threads", 1, data=data, options=options)
-                self.same_model("one.model", "r%d.model" % ranks, "%d shops, %d ranks" % (shops, ranks))
+                self.same_model("one.model", "r%d.model" % ranks, "%d shops, %d ranks, %s" % (shops, ranks, more))
 
     UNEVEN = ["--target", "Passengers", "--horizon", "12", "--context", "36", "--hidden", "48", "--members", "1", "--steps", "200",
               "--batch", "64", "--validate-every", "100"]
