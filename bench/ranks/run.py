@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""run.py BUILD [--turns N] [--realtime] [--part steps|balance] [--out FILE] - a training step on several ranks, beside PyTorch's DDP
-over Gloo; and throughput where one rank is slower than the other.
+"""run.py BUILD [--turns N] [--realtime] [--part steps|balance|embedding] [--out FILE] - a training step on several ranks, beside
+PyTorch's DDP over Gloo; throughput where one rank is slower than the other; and steps with a large embedding, whose gradients go by
+the rows that were touched or whole.
 
 Contenders take turns; a figure is the median of the turns.  Ours is the time of a whole step as `train` measures it (mean over the
-run): forward, backward, exchange, Adam, batches being filled beside it.  Writes docs/RESULTS-ranks.md; with --part the other part of
-the page stays as it is.
+run): forward, backward, exchange, Adam, batches being filled beside it.  Writes docs/RESULTS-ranks.md; with --part the other parts of
+the page stay as they are.
 """
 import argparse
+import datetime
 import json
 import os
 import pathlib
 import platform
+import random
 import re
 import shutil
 import socket
@@ -25,6 +28,9 @@ HORIZON = 24
 UNLIKE = [((256, 48, 128), 60), ((256, 48, 256), 40)]  # and steps between validations: grains are settled in the second interval
 SLOW = "1:0:slow(2)"
 BALANCE = "## Ranks of unlike speed"
+EMBEDDING = "## A large embedding"
+SHOPS = [(3000, 40000), (30000, 60000), (200000, 400000)]  # values of the category, rows of the file
+EMBEDDING_SHAPE = (64, 24, 32)
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1", "STRETTO_WISDOM": "off"}
 
 
@@ -152,28 +158,86 @@ def balance_part(args, data):
     return "\n".join(text) + "\n"
 
 
+def shops(folder, values, rows):
+    """A row a minute, each of another shop."""
+    path, r, begin = "%s/shops-%d.csv" % (folder, values), random.Random(7), datetime.datetime(2020, 1, 1)
+    with open(path, "w") as f:
+        f.write("time,shop,height\n")
+        for k in range(rows):
+            f.write("%s,s%d,%.3f\n" % (begin + datetime.timedelta(minutes=k), r.randrange(values), r.random()))
+    return path
+
+
+def embedded(args, data, how, whole):
+    """Milliseconds of a step, and bytes that rank 0 sends in it."""
+    launch = LAUNCH.get(how, [])
+    if launch and not shutil.which(launch[0]):
+        return None, None
+    b, t, h = EMBEDDING_SHAPE
+    ways = {"1 thread": ["--parallel", "serial"], "2 ranks": ["--ranks", "2", "--parallel", "data_sync"]}
+    command = [*args.front, *launch, str(args.program), *options(data, (b, t, h), 150, 150), "--cat", "shop", "--threads", "1",
+               *ways.get(how, ["--parallel", "data_sync"])]
+    env = dict(os.environ, **MPI, STRETTO_EMBEDDINGS="whole" if whole else "")
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([*command, "-o", folder + "/m.model"], capture_output=True, text=True, env=env)
+    took, sent = re.search(r"and took ([0-9.]+) ms", done.stderr), re.search(r"rank 0 sends (\S+) a step", done.stderr)
+    if done.returncode or not took:
+        sys.exit("%s:\n%s" % (" ".join(command), done.stderr))
+    return float(took.group(1)), sent.group(1) if sent else "-"
+
+
+def embedding_part(args, folder):
+    text = [EMBEDDING, "",
+            machine(args, "Made by `make bench-ranks` (`--part embedding`)") + " A category of so many values, another one at every row: an "
+            "embedding of 16 floats a value. B, T, H = %d, %d, %d. Milliseconds of a step and bytes that rank 0 sends in it, where gradients "
+            "of the embedding are zeroed, summed and sent by the rows that were touched, and whole (`STRETTO_EMBEDDINGS=whole`); the bits are "
+            "the same. Weights go whole in both, as Adam moves those of untouched rows too." % EMBEDDING_SHAPE, "",
+            "| values | ranks | whole, ms | touched rows, ms | | whole, sent | touched rows, sent |", "| --- | --- | --- | --- | --- | --- | --- |"]
+    for values, rows in SHOPS:
+        data = shops(folder, values, rows)
+        for how in ("1 thread", "2 ranks", "open mpi"):
+            got = {True: [], False: []}
+            for turn in range(args.turns):
+                for whole in (True, False):
+                    got[whole].append(embedded(args, data, how, whole))
+            if got[True][0][0] is None:
+                continue
+            print("%d values, %s: %s" % (values, how, got), file=sys.stderr)
+            ms = {k: statistics.median(x[0] for x in v) for k, v in got.items()}
+            text.append("| %d | %s | %.2f | %.2f | %.2fx | %s | %s |" % (values, how, ms[True], ms[False], ms[True] / ms[False],
+                                                                      got[True][0][1], got[False][0][1]))
+    return "\n".join(text) + "\n"
+
+
+def sections(page):
+    """The page cut at its headings of parts: steps, balance, embedding."""
+    parts = {"steps": "", "balance": "", "embedding": ""}
+    for text in re.split(r"\n(?=## )", page):
+        parts["balance" if text.startswith(BALANCE) else "embedding" if text.startswith(EMBEDDING) else "steps"] = text
+    return parts
+
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("build")
     p.add_argument("--turns", type=int, default=5)
     p.add_argument("--realtime", action="store_true")
     p.add_argument("--out", default=str(ROOT / "docs" / "RESULTS-ranks.md"))
-    p.add_argument("--part", choices=("steps", "balance"))
+    p.add_argument("--part", choices=("steps", "balance", "embedding"))
     args = p.parse_args()
     args.front = ["chrt", "-r", "20"] if args.realtime else []
     args.program = pathlib.Path(args.build).resolve() / "cli" / "stretto"
     out = pathlib.Path(args.out)
-    steps, _, balance = (out.read_text() if out.exists() else "").partition("\n" + BALANCE)
-    balance = BALANCE + balance if balance else ""
+    page = sections(out.read_text() if out.exists() else "")
     with tempfile.TemporaryDirectory() as folder:
         data = folder + "/t.csv"
         subprocess.run([str(args.program), "sample", "tides", "--rows", "4000", "-o", data], check=True, capture_output=True)
-        if args.part != "balance":
-            steps = steps_part(args, data)
-        if args.part != "steps":
-            balance = balance_part(args, data)
-    out.write_text(steps + "\n" + balance)
-    print(steps + "\n" + balance)
+        for name, make, what in (("steps", steps_part, data), ("balance", balance_part, data), ("embedding", embedding_part, folder)):
+            if args.part in (None, name):
+                page[name] = make(args, what)
+    out.write_text("\n".join(text for text in page.values() if text))
+    print(out.read_text())
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@
 #include "api/plan_handle.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "plan/exchange.h"
+#include "plan/text.h"
 
 enum { SHAPE_ROWS = 100000, CUTS = 8, CUT_STEPS = 256 };
 
@@ -108,15 +110,34 @@ stretto_err stretto_plan_print(const stretto_plan *self, char **out) {
     return text_give(&text, out);
 }
 
+/* Ranks, and which of their messages are not as long as what they speak of. */
+static err messages_line(const struct plan *p, const struct net *n, const struct plan_sent *sent, struct str *text) {
+    if (p->nrank < 2) return 0;
+    str_addf(text, "%u messages a step between %d ranks, ", sent->messages, p->nrank);
+    text_bytes(sent->most, text);
+    for (i32 k = 0; k < p->ntable; k++)
+        str_addf(text, "%s%s", k ? ", " : "; gradients of ", n->op[p->table[k].op].spec.name);
+    if (p->ntable > 0) {
+        str_add(text, " go by touched rows, at most ");
+        text_bytes(sent->lines_most, text);
+        str_add(text, " instead of ");
+        text_bytes(sent->lines_whole, text);
+    }
+    str_add(text, "\n");
+    return str_ok(text);
+}
+
 stretto_err stretto_plan_summary(const stretto_plan *self, int json, char **out) {
     const struct plan *p = self->plan;
     struct str text = {0};
+    struct plan_sent sent;
+    TRY(plan_sent(p, &sent));
     if (!json) {
         str_addf(&text, "strategy %s on %s: %d rows in %d grains of %d, %u tasks on %d device%s\n", p->strategy,
                  self->machine->name, p->B, p->ngrain, p->grain, p->ntask, p->ndevice, p->ndevice > 1 ? "s" : "");
         str_addf(&text, "predicted %.3f ms a step, %.1f MiB held, %.2f MiB exchanged, %s\n", 1e3 * p->predicted,
                  (f64)p->peak_bytes / 1048576.0, (f64)p->exchange_bytes / 1048576.0, p->exact ? "exact" : "not exact");
-        return text_give(&text, out);
+        return text_end(messages_line(p, &self->net, &sent, &text), &text, out);
     }
     struct js *o = js_object();
     js_put_text(o, "strategy", p->strategy);
@@ -128,6 +149,8 @@ stretto_err stretto_plan_summary(const stretto_plan *self, int json, char **out)
     js_put_f64(o, "predicted_ms", 1e3 * p->predicted);
     js_put_i64(o, "peak_bytes", p->peak_bytes);
     js_put_i64(o, "exchange_bytes", p->exchange_bytes);
+    js_put_i64(o, "message_bytes", sent.most);
+    js_put_i64(o, "message_bytes_whole", sent.whole);
     js_put_bool(o, "exact", p->exact);
     err e = js_text(o, &text, 2);
     js_free(o);

@@ -254,14 +254,18 @@ err comm_look(struct comm *c, struct comm_message *m, i32 n, bool *moved, const 
     return 0;
 }
 
-err head_check(const struct comm_head *want, const struct comm_head *got, i32 from) {
-    if (want->serial == got->serial && want->number == got->number && want->bytes == got->bytes &&
-        strncmp(want->name, got->name, COMM_NAME) == 0)
+err head_check(struct comm_message *m, const struct comm_head *got) {
+    const struct comm_head *want = &m->head;
+    if (want->serial == got->serial && want->number == got->number && strncmp(want->name, got->name, COMM_NAME) == 0 &&
+        (want->bytes == got->bytes || (m->fewer && got->bytes < want->bytes))) {
+        m->head.bytes = got->bytes;
         return 0;
+    }
     return FAIL_AT(E804, NULL, "the same program, options and data on every rank",
-                   "rank %d sent message %u of exchange %llu, %.*s of %u bytes; message %u of exchange %llu, %.*s of %u bytes, "
-                   "is awaited", from, got->number, (unsigned long long)got->serial, COMM_NAME, got->name, got->bytes,
-                   want->number, (unsigned long long)want->serial, COMM_NAME, want->name, want->bytes);
+                   "rank %d sent message %u of exchange %llu, %.*s of %u bytes; message %u of exchange %llu, %.*s of %s%u bytes, "
+                   "is awaited", m->peer, got->number, (unsigned long long)got->serial, COMM_NAME, got->name, got->bytes,
+                   want->number, (unsigned long long)want->serial, COMM_NAME, want->name, m->fewer ? "at most " : "",
+                   want->bytes);
 }
 
 static err other_gave_up(struct comm *c) {

@@ -41,6 +41,7 @@ struct comm_message {
     i32 peer;
     u8 channel; /* enum comm_channel */
     bool sends, started, done;
+    bool fewer; /* awaited: head.bytes is the most that may come; when done it is what came */
     u64 inside[8]; /* the transport's own */
 };
 

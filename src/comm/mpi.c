@@ -76,7 +76,7 @@ static err test(void *self, struct comm_message *m, bool *done) {
     if (code) return failed(x, code, "MPI_Test");
     if (!head) return 0;
     if (p->got) {
-        err e = head_check(&m->head, p->got, m->peer);
+        err e = head_check(m, p->got);
         mem_free(p->got);
         p->got = NULL;
         TRY(e);

@@ -93,7 +93,7 @@ static void leave(struct ring *r) { atomic_store_explicit(&r->busy, false, memor
 
 static err copy(struct ring *r, struct comm_message *m) {
     struct slot *s = &r->slot[r->tail % RING];
-    TRY(head_check(&m->head, &s->message->head, m->peer));
+    TRY(head_check(m, &s->message->head));
     memcpy(m->data, s->message->data, m->head.bytes);
     atomic_store_explicit(&s->taken, ++r->tail, memory_order_release);
     return 0;

@@ -24,7 +24,7 @@ struct transport {
 typedef err rank_join(const struct transport *t, void *end, i32 rank, i32 size, const void *arg, struct comm **out);
 err comm_threads_by(i32 size, rank_join *join, const void *arg, struct comm **out);
 
-/* E804 unless the heads are of the same message; from: the rank it came from. */
-err head_check(const struct comm_head *want, const struct comm_head *got, i32 from);
+/* E804 unless the head that came is of the message that is awaited, which then has its bytes. */
+err head_check(struct comm_message *want, const struct comm_head *got);
 
 #endif

@@ -116,7 +116,8 @@ static err bind_buffers(struct exec *x) {
     r->theta = x->store->theta;
     r->derived = x->store->derived;
     r->train = p->train;
-    x->sums.grad = r->grad;
+    TRY(touched_new(p, &r->touched));
+    x->sums.of = exec_grads(x);
     x->sums.loss = r->loss;
     return 0;
 }
@@ -299,6 +300,7 @@ void exec_free(struct exec *x) {
     if (!x) return;
     for (u32 w = 0; x->lane && w < x->nlane; w++) mem_free(x->lane[w].ring);
     late_free(x);
+    mem_free(x->run.touched);
     mem_free(x->block);
     arena_free(&x->arena);
     mem_free(x);
@@ -308,13 +310,15 @@ i64 exec_bytes(const struct exec *x) {
     const struct store *s = x->store;
     i64 states = (s->state[0] ? 1 : 0) + (s->state[1] ? 1 : 0);
     i64 store = (s->ntheta * (1 + (x->plan->train ? states : 0)) + s->nderived) * 4;
-    i64 rings = 0;
-    for (u32 w = 0; w < x->nlane; w++) rings += x->lane[w].ring ? TRACE_RING * (i64)sizeof(struct record) : 0;
-    return x->block_bytes + late_bytes(x) + x->arena.used + (i64)sizeof *x + store + rings;
+    i64 more = 0;
+    for (u32 w = 0; w < x->nlane; w++) more += x->lane[w].ring ? TRACE_RING * (i64)sizeof(struct record) : 0;
+    more += x->run.touched ? touched_bytes(x->plan) : 0;
+    return x->block_bytes + late_bytes(x) + x->arena.used + (i64)sizeof *x + store + more;
 }
 
+struct exec_sent exec_sent(const struct exec *x) { return x->sent; }
 const f32 *exec_buf(const struct exec *x, i32 buf) { return x->buf[buf]; }
-const f32 *exec_grad(const struct exec *x) { return x->sums.grad; }
+const f32 *exec_grad(const struct exec *x) { return x->sums.of.grad; }
 const struct chain_trace *exec_chain(const struct exec *x, i32 op, bool backward) {
     return x->chain[op][backward] ? &x->chain[op][backward]->trace : NULL;
 }

@@ -15,6 +15,7 @@
 #include "exec/effort.h"
 #include "exec/exec.h"
 #include "exec/pace.h"
+#include "exec/touched.h"
 #include "plan/exchange.h"
 
 struct wait {
@@ -34,6 +35,7 @@ struct link {
     struct plan_message plan;
     struct comm_message m;
     bool trails;        /* goes while the next step is computed */
+    unsigned char *packed; /* lines on their way (touched.h), NULL = the range goes as it is */
     struct wait *ready; /* [nready] what lanes must have done before */
     u32 nready;
     _Alignas(64) _Atomic u64 arrived; /* the step in which it was done last */
@@ -71,7 +73,7 @@ struct totals {
 
 /* What merges between ranks, the norm and the update work on: the gradient of this step, or of the one before (late.c). */
 struct sums {
-    f32 *grad;
+    struct grads of;
     f64 *loss;
     f32 loss_scale;
     struct optim_hyper hyper;
@@ -122,11 +124,13 @@ struct exec {
     struct chain_solver *chain[NET_OPS][2]; /* forward and backward of ops whose rows are slices of time; NULL = none */
     bool skip[NET_OPS]; /* loss ops whose target is not bound (forward plans) */
     bool pending;       /* gradient of the step before is kept: this one adds to it */
+    struct exec_sent sent;
     bool trace;
     f64 epoch; /* clock at bind */
 };
 
 struct totals exec_totals(const struct exec *x);
+static inline struct grads exec_grads(const struct exec *x) { return (struct grads){x->run.grad, x->run.touched}; }
 
 /* exchange.c: tasks of this rank; messages of a step. */
 bool exec_is_ours(const struct exec *x, const struct task *t);
@@ -161,7 +165,7 @@ struct exec_result exec_result_of(const struct totals *t);
 void exec_sums(struct exec *x, const struct exec_step *s); /* x->sums is of this step */
 
 void exec_task(struct exec *x, const struct task *t);              /* task.c: run one task */
-void exec_merges(struct exec *x, f32 *grad, const struct item *first, u32 n); /* merges of one range together */
+void exec_merges(struct exec *x, struct grads g, const struct item *first, u32 n); /* merges of one range together */
 void exec_work(void *exec, i32 worker);                            /* sched.c: what a worker does in a step */
 f64 exec_clock(void);
 void trace_add(struct exec *x, struct lane *l, u32 task, f64 t0, f64 t1);

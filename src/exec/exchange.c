@@ -15,6 +15,7 @@
 #include "kern/team.h"
 
 enum { MOST_BYTES = 1 << 22 }; /* of a message: a large one would hold up what is urgent behind it */
+_Static_assert(MOST_BYTES <= LINES_MOST * LANES * 4, "lines of a message are counted in 16 bits");
 
 /* ------------------------------------------------------------------ binding ------------------------------------------------- */
 
@@ -54,7 +55,7 @@ static void *place_of(const struct exec *x, const struct plan_message *m, i64 lo
     *size = b->kind == PBUF_NORM || b->kind == PBUF_LOSS ? 8 : 4;
     switch (b->kind) {
         case PBUF_GRAD:
-            return x->sums.grad + b->index * x->plan->ntheta + lo;
+            return x->sums.of.grad + b->index * x->plan->ntheta + lo;
         case PBUF_THETA:
             return (late_theta(x) ? late_theta(x) : x->store->theta) + lo;
         case PBUF_STATE:
@@ -99,6 +100,21 @@ static err ready_of(struct exec *x, struct link *l, const struct plan_message *m
     return 0;
 }
 
+static i64 whole_bytes(const struct exec *x, const struct plan_message *m) {
+    i64 size;
+    place_of(x, m, m->lo, &size);
+    return (m->hi - m->lo) * size;
+}
+
+static err make_packed(struct exec *x, struct link *l) {
+    if (!l->plan.lines) return 0;
+    const i64 n = (l->plan.hi - l->plan.lo) / LANES;
+    ARENA_NEW(&x->arena, l->packed, lines_bytes(n, n));
+    l->m.data = l->packed;
+    l->m.fewer = !l->m.sends;
+    return 0;
+}
+
 static err add(struct exec *x, const struct plan_message *m, u32 number, i64 lo, i64 hi, const u32 *place) {
     struct link *l = &x->link[x->nlink++];
     i64 size;
@@ -111,6 +127,7 @@ static err add(struct exec *x, const struct plan_message *m, u32 number, i64 lo,
     l->m.data = place_of(x, m, lo, &size);
     l->m.head = (struct comm_head){.number = number, .bytes = (u32)((hi - lo) * size)};
     name_of(x, m, l->m.head.name);
+    TRY(make_packed(x, l));
     return ready_of(x, l, &l->plan, place);
 }
 
@@ -172,7 +189,10 @@ err exchange_bind(struct exec *x, const u32 *place) {
 
 void exchange_aim(struct exec *x) {
     i64 size;
-    for (u32 k = 0; k < x->nlink; k++) x->link[k].m.data = place_of(x, &x->link[k].plan, x->link[k].plan.lo, &size);
+    for (u32 k = 0; k < x->nlink; k++) {
+        struct link *l = &x->link[k];
+        if (!l->packed) l->m.data = place_of(x, &l->plan, l->plan.lo, &size);
+    }
 }
 
 /* ------------------------------------------------------------------ inside a task ------------------------------------------- */
@@ -224,15 +244,48 @@ static bool is_ready(const struct exec *x, const struct link *l) {
     return true;
 }
 
+/* The lines of a link: those of the step that x->sums says. */
+static struct grads lines_of(const struct exec *x, const struct link *l, i64 *n) {
+    const i64 at = x->plan->buf[l->plan.buf].index * x->plan->ntheta + l->plan.lo;
+    *n = (l->plan.hi - l->plan.lo) / LANES;
+    return (struct grads){x->sums.of.grad + at, x->sums.of.touched + at / LANES};
+}
+
+static void pack(struct exec *x, struct link *l) {
+    i64 n;
+    const struct grads g = lines_of(x, l, &n);
+    l->m.head.bytes = l->m.sends ? touched_pack(n, g.grad, g.touched, l->packed) : (u32)lines_bytes(n, n);
+}
+
+static err unpack(struct exec *x, struct link *l) {
+    i64 n;
+    const struct grads g = lines_of(x, l, &n);
+    if (touched_unpack(n, g.grad, g.touched, l->packed, l->m.head.bytes)) return 0;
+    return FAIL_AT(E804, NULL, "the same program, options and data on every rank",
+                   "rank %d sent lines of %s in a form that nobody knows", l->m.peer, l->m.head.name);
+}
+
+static void account(struct exec *x, const struct link *l) {
+    const i64 whole = whole_bytes(x, &l->plan);
+    x->sent.bytes += l->m.head.bytes;
+    x->sent.whole += whole;
+    if (!l->packed) return;
+    x->sent.lines += l->m.head.bytes;
+    x->sent.lines_whole += whole;
+}
+
 err exchange_move(struct exec *x, struct link *l, u64 serial, bool *moved) {
     bool done;
     if (!l->m.started) {
         l->m.head.serial = serial;
+        if (l->packed) pack(x, l);
+        if (l->m.sends && l->plan.when != MESSAGE_GATHER) account(x, l);
         TRY(comm_post(x->comm, &l->m));
         *moved = true;
     }
     TRY(comm_test(x->comm, &l->m, &done));
     if (!done) return 0;
+    if (l->packed && !l->m.sends) TRY(unpack(x, l));
     *moved = true;
     atomic_store_explicit(&l->arrived, serial, memory_order_release);
     return 0;

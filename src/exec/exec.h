@@ -44,6 +44,13 @@ f64 exec_row_seconds(const struct exec *x);
 err exec_gather(struct exec *x); /* the whole optimiser state to rank 0; all ranks call it */
 void exec_free(struct exec *x);
 
+/* What this rank has sent in its steps since it was bound, and what it would have been if gradients of tables went whole; `lines`
+ * is the part of both that is theirs. */
+struct exec_sent {
+    i64 steps, bytes, whole, lines, lines_whole;
+};
+struct exec_sent exec_sent(const struct exec *x);
+
 struct exec_step {
     f32 *const *input; /* [nbuf of the net]: storage for the input buffers, NULL for the others; borrowed for the step */
     f32 loss_scale;    /* 1 / present target cells */

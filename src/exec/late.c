@@ -20,7 +20,8 @@ struct late {
     i32 *rank_of;    /* [ngrain] */
     f32 *block;      /* all below */
     i64 bytes;
-    f32 *grad, *theta; /* the other set; weights to come */
+    struct grads other; /* the other set */
+    f32 *theta;         /* weights to come */
     f64 *loss;
     u32 at;          /* items of the list that are done */
     bool due, made;  /* an update is due; it was made, and only the weights are not in place */
@@ -45,8 +46,8 @@ static err make_room(const struct exec *x, struct late *l) {
     if (!l->loss) return -E601;
     l->block = (f32 *)(void *)l->loss;
     l->theta = (f32 *)(void *)(l->loss + G);
-    l->grad = l->theta + P;
-    return 0;
+    l->other.grad = l->theta + P;
+    return touched_new(x->plan, &l->other.touched);
 }
 
 /* Rounds want the agent while it is on the step before. */
@@ -64,16 +65,19 @@ err late_bind(struct exec *x) {
     ARENA_NEW(&x->arena, l->rank_of, x->plan->ngrain);
     l->rank = comm_rank(x->comm);
     find_ranks(x, l->rank_of);
-    TRY(make_room(x, l));
     x->late = l;
-    return 0;
+    return make_room(x, l);
 }
 
 void late_free(struct exec *x) {
-    if (x->late) mem_free(x->late->block);
+    if (!x->late) return;
+    mem_free(x->late->block);
+    mem_free(x->late->other.touched);
 }
 
-i64 late_bytes(const struct exec *x) { return x->late ? x->late->bytes : 0; }
+i64 late_bytes(const struct exec *x) {
+    return x->late ? x->late->bytes + (x->late->other.touched ? touched_bytes(x->plan) : 0) : 0;
+}
 
 /* A sum whose parts are all of this rank is no matter of the network. */
 bool late_has(const struct exec *x, const struct task *t) {
@@ -103,7 +107,7 @@ u32 late_some(struct exec *x, bool *moved) {
     while (l->at < list->n && has_come(x, &list->item[l->at])) {
         const struct item *it = &list->item[l->at];
         const struct task *t = &x->plan->task[it->task];
-        if (t->kind == TASK_MERGE) exec_merges(x, x->sums.grad, it, it->run);
+        if (t->kind == TASK_MERGE) exec_merges(x, x->sums.of, it, it->run);
         else exec_task(x, t);
         l->at += it->run;
         atomic_store_explicit(&list->done, x->sums.serial << 32 | l->at, memory_order_release);
@@ -144,11 +148,12 @@ static struct exec_result arrive(struct exec *x) {
 
 static void change_places(struct exec *x) {
     struct late *l = x->late;
-    f32 *grad = x->run.grad;
+    const struct grads now = exec_grads(x);
     f64 *loss = x->run.loss;
-    x->run.grad = l->grad;
+    x->run.grad = l->other.grad;
+    x->run.touched = l->other.touched;
     x->run.loss = l->loss;
-    l->grad = x->sums.grad = grad;
+    l->other = x->sums.of = now;
     l->loss = x->sums.loss = loss;
 }
 

@@ -54,5 +54,5 @@ bool exec_nonfinite(const struct exec *x, char where[160]) {
         snprintf(where, 160, "the loss");
         return true;
     }
-    return in_block(x, x->sums.grad, "gradient", where);
+    return in_block(x, x->sums.of.grad, "gradient", where);
 }

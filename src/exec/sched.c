@@ -54,7 +54,7 @@ static void walk_lane(struct exec *x, struct lane *l) {
         f64 t0 = x->trace || x->comm ? exec_clock() : 0;
         const struct task *t = &x->plan->task[it->task];
         if (t->kind == TASK_MERGE)
-            exec_merges(x, x->run.grad, it, it->run);
+            exec_merges(x, exec_grads(x), it, it->run);
         else
             exec_task(x, t);
         if (x->comm) effort_task(x, l, t, t0);
@@ -164,6 +164,7 @@ err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out
     x->usual = x->usual > 0 ? 0.9 * x->usual + 0.1 * took : took;
     if (x->comm) comm_deadline(x->comm, dmax(comm_patience(), 20 * x->usual));
     if (x->comm) comm_pace(x->comm, x->usual / LOOKS);
+    x->sent.steps++;
     if (x->late) return 0;
     trail_begin(x);
     struct totals t = exec_totals(x);

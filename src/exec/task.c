@@ -57,12 +57,13 @@ static void zero(struct exec *x, const struct task *t) {
     i64 P = x->plan->ntheta;
     i32 g0 = t->box.b0 / x->run.grain, g1 = ceil_div(t->box.b1, x->run.grain);
     if (g0 == 0 && x->pending) g0 = 1; /* vector 0 holds the gradient that this step adds to */
-    if (g1 > g0) memset(x->run.grad + g0 * P, 0, (size_t)((g1 - g0) * P) * sizeof(f32));
+    for (i32 g = g0; g < g1 && x->run.touched; g++) touched_zero(x->plan, exec_grads(x), g);
+    if (g1 > g0 && !x->run.touched) memset(x->run.grad + g0 * P, 0, (size_t)((g1 - g0) * P) * sizeof(f32));
 }
 
 static void norm(struct exec *x, const struct task *t) {
     i64 block = x->plan->norm_block;
-    const f32 *grad = x->sums.grad;
+    const f32 *grad = x->sums.of.grad;
     for (i64 at = t->lo; at < t->hi; at += block) x->norm[at / block] = x->kern->sumsq(lmin(block, t->hi - at), grad + at);
 }
 
@@ -74,7 +75,7 @@ static void update(struct exec *x, const struct task *t) {
     if (!sum.finite || x->sums.accumulate) return;
     struct optim_hyper h = x->sums.hyper;
     h.grad_scale = (f32)clip_factor(x->sums.clip, sum.norm);
-    s->optim->update(&h, t->hi - t->lo, (theta ? theta : s->theta) + t->lo, x->sums.grad + t->lo,
+    s->optim->update(&h, t->hi - t->lo, (theta ? theta : s->theta) + t->lo, x->sums.of.grad + t->lo,
                      s->state[0] ? s->state[0] + t->lo : NULL, s->state[1] ? s->state[1] + t->lo : NULL);
 }
 
@@ -116,14 +117,15 @@ void exec_task(struct exec *x, const struct task *t) {
     }
 }
 
-void exec_merges(struct exec *x, f32 *grad, const struct item *first, u32 n) {
+void exec_merges(struct exec *x, struct grads g, const struct item *first, u32 n) {
     const struct task *t0 = &x->plan->task[first->task];
     i64 P = x->plan->ntheta;
     for (i64 at = t0->lo; at < t0->hi; at += MERGE_BLOCK) {
         i64 len = lmin(MERGE_BLOCK, t0->hi - at);
         for (u32 i = 0; i < n; i++) {
             const struct task *t = &x->plan->task[first[i].task];
-            x->kern->add(len, grad + t->node_a * P + at, grad + t->node_b * P + at);
+            if (g.touched) touched_merge(x, g, t->node_a, t->node_b, at, at + len);
+            else x->kern->add(len, g.grad + t->node_a * P + at, g.grad + t->node_b * P + at);
         }
     }
 }

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "model/cell/cell.h"
@@ -67,6 +68,12 @@ err engine_choose_how(struct plan *p, const struct net *n, const struct resource
     return 0;
 }
 
+/* For measurements: STRETTO_EMBEDDINGS=whole, on every rank. */
+static bool whole_tables(void) {
+    const char *wish = getenv("STRETTO_EMBEDDINGS");
+    return wish && strcmp(wish, "whole") == 0;
+}
+
 static struct plan_request request(const struct engine *e, const struct resources *r, const struct optim *optim) {
     return (struct plan_request){.net = e->net,
                                  .machine = r->ranks ? r->ranks : r->machine,
@@ -76,6 +83,7 @@ static struct plan_request request(const struct engine *e, const struct resource
                                  .grains = r->grains,
                                  .slices = r->slices > 1 ? r->slices : 0,
                                  .course = r->course,
+                                 .whole = whole_tables(),
                                  .parallel = r->parallel};
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "plan/text.h"
 
 enum { VALID_ORIGINS = 1024, SPANS_KEPT = 256 };
 
@@ -346,6 +347,24 @@ static err train_members(struct fit *t) {
     return 0;
 }
 
+/* What this rank sends in a step, and what lines of embeddings saved of it. */
+static void sent_note(const struct fit *t) {
+    const struct exec_sent s = exec_sent(t->engine.exec);
+    struct str text = {0};
+    if (comm_size(t->job->use.comm) < 2 || s.steps == 0) return;
+    text_bytes(s.bytes / s.steps, &text);
+    str_add(&text, " a step");
+    if (s.lines_whole > 0) {
+        str_add(&text, "; gradients of embeddings by the rows that were touched: ");
+        text_bytes(s.lines / s.steps, &text);
+        str_add(&text, " instead of ");
+        text_bytes(s.lines_whole / s.steps, &text);
+    }
+    if (str_ok(&text) >= 0)
+        event_note(t->job->use.events, EVENT_NOTE, "messages: rank 0 sends %s", str_text(&text));
+    str_free(&text);
+}
+
 /* What the report shows of the machine at work: the plan and the spans of the last steps. */
 static err keep_trace(struct fit *t) {
     struct forecaster *f = t->f;
@@ -355,6 +374,7 @@ static err keep_trace(struct fit *t) {
         event_note(t->job->use.events, EVENT_NOTE, "plan %s: a step of %d rows was predicted to take %.2f ms and took %.2f ms",
                    t->engine.plan->strategy, t->engine.plan->B, 1e3 * f->step_predicted, 1e3 * f->step_measured);
     balance_end_note(t);
+    sent_note(t);
     NEW(f->span, SPANS_KEPT);
     f->nspan = exec_spans(t->engine.exec, f->span, SPANS_KEPT);
     return slices_end(t);

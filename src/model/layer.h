@@ -23,6 +23,7 @@ struct layer {
     const char *help; /* one line, shape included */
     bool team;        /* fwd and bwd may be shared by units (part.n > 1): the layer waits for its other members itself */
     bool steps;       /* fwd called on parts of the steps in order, bwd in reverse, give the bits of one call */
+    bool table;       /* theta is rows of round_up(F, LANES): a row of the batch adds to at most T of them, and says to which */
     i32 nin;          /* inputs it looks at: in[0..nin) */
     i32 after;        /* > 0: with this input rows are slices of time, and a step runs the layer's chain instead of fwd and bwd */
     i32 from;         /* > 0: with this input a row is made of any other: parts read all rows, and write their own */
@@ -101,7 +102,12 @@ static inline struct part part_grain(const struct run *r, struct part p, i32 g) 
 }
 static inline i32 grain_first(const struct run *r, struct part p) { return (p.b0 + r->row0) / r->grain; }
 static inline i32 grain_end(const struct run *r, struct part p) { return ceil_div(p.b1 + r->row0, r->grain); }
+static inline i32 grain_of(const struct run *r, i32 b) { return (b + r->row0) / r->grain; } /* of row b of those that are here */
 static inline f32 *grain_grad(const struct run *r, i32 g, i64 at) { return r->grad + (i64)g * r->net->ntheta + at; }
+/* A layer with `table` has added to n floats from `at` on of a grain's vector, both multiples of LANES. */
+static inline void grain_touch(const struct run *r, i32 g, i64 at, i64 n) {
+    for (i64 i = 0; r->touched && i < n; i += LANES) r->touched[((i64)g * r->net->ntheta + at + i) / LANES] = 1;
+}
 
 /* Buffer of input i and its gradient (NULL when none flows back). */
 static inline f32 *run_in(const struct op *op, const struct run *r, i32 i) { return r->buf[op->spec.in[i]]; }

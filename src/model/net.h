@@ -124,6 +124,7 @@ struct run {
     f32 **scratch;     /* [nop] op_scratch_floats each */
     const f32 *theta, *derived;
     f32 *grad;      /* [ngrain][ntheta]: layers ADD the parameter gradient of each grain's rows to its own vector */
+    u8 *touched;    /* [ngrain][ntheta / LANES]: 1 where a layer with `table` has added to a line of grad; NULL = nobody asks */
     f64 *loss;      /* [ngrain]: the loss op writes the grain's sum of losses (not yet divided) */
     f32 loss_scale; /* 1 / number of target cells that are present in the batch */
     u64 seed;

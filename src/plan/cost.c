@@ -23,8 +23,17 @@
 #define TURNS_S 50e-6     /* the same where members take turns on a core */
 #define PREP_SHARE 0.35   /* of the memory bandwidth that transposing reaches */
 
-static f64 use_bytes(const struct plan *p, const struct use *u) {
+/* Rows, and what is made of them, touch few lines of a table. */
+static i32 grains_of(const struct plan *p, const struct task *t, const struct pbuf *b) {
+    if (t->kind == TASK_MERGE) return merge_grains(p, t, b->index);
+    return b->kind == PBUF_GRAD ? 1 : ceil_div(t->box.b1 - t->box.b0, p->grain);
+}
+
+static f64 use_bytes(const struct plan *p, const struct task *t, const struct use *u) {
     const struct pbuf *b = &p->buf[u->buf];
+    const bool touches = t->kind == TASK_FWD || t->kind == TASK_BWD || t->kind == TASK_ZERO || t->kind == TASK_MERGE;
+    if (touches && (b->kind == PBUF_GRAD || b->kind == PBUF_THETA))
+        return (f64)plan_touched_bytes(p, u->lo, u->hi, grains_of(p, t, b));
     return (f64)b->bytes * (f64)(u->hi - u->lo) / (f64)b->extent;
 }
 
@@ -35,7 +44,7 @@ static f64 task_bytes(const struct plan *p, const struct task *t) {
     for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
         u8 mode = p->use[k].mode;
         bool twice = mode == USE_RW || mode == USE_SUM || t->kind == TASK_ZERO;
-        f64 bytes = use_bytes(p, &p->use[k]);
+        f64 bytes = use_bytes(p, t, &p->use[k]);
         if (t->kind == TASK_MERGE)
             sum += mode == USE_R ? 1.5 * bytes : 0;
         else
@@ -49,13 +58,13 @@ static f64 floats_written(const struct plan *p, const struct task *t) {
     f64 sum = 0;
     for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
         u8 kind = p->buf[p->use[k].buf].kind;
-        if (p->use[k].mode != USE_R && (kind == PBUF_ACT || kind == PBUF_DACT)) sum += use_bytes(p, &p->use[k]) / 4;
+        if (p->use[k].mode != USE_R && (kind == PBUF_ACT || kind == PBUF_DACT)) sum += use_bytes(p, t, &p->use[k]) / 4;
     }
     return sum;
 }
 
-/* Bytes of a use that `from` wrote. */
-static i64 written_bytes(const struct plan *p, const struct use *u, const struct task *from) {
+/* Bytes of a use of a merge that `from` wrote. */
+static i64 written_bytes(const struct plan *p, const struct task *t, const struct use *u, const struct task *from) {
     i64 lo = u->hi, hi = u->lo;
     for (u32 j = from->use0; j < from->use0 + from->nuse; j++) {
         const struct use *w = &p->use[j];
@@ -63,7 +72,7 @@ static i64 written_bytes(const struct plan *p, const struct use *u, const struct
         lo = lmin(lo, lmax(w->lo, u->lo));
         hi = lmax(hi, lmin(w->hi, u->hi));
     }
-    return lmax(0, hi - lo) * 4;
+    return hi > lo ? plan_touched_bytes(p, lo, hi, merge_grains(p, t, p->buf[u->buf].index)) : 0;
 }
 
 /* Bytes of gradients that a merge reads from the last writers where those are other devices; no range counts twice. */
@@ -75,7 +84,7 @@ static i64 foreign_bytes(const struct plan *p, const struct task *t, i64 *across
         for (u32 d = t->dep0; d < t->dep0 + t->ndep; d++) {
             const struct task *from = &p->task[p->dep[d]];
             if (from->device == t->device) continue;
-            i64 bytes = written_bytes(p, u, from);
+            i64 bytes = written_bytes(p, t, u, from);
             all += bytes;
             if (p->place[from->device].rank != p->place[t->device].rank) across += bytes;
         }
@@ -91,7 +100,7 @@ static i64 team_bytes(const struct plan *p, const struct task *t) {
     for (u32 k = t->use0; t->members > 1 && k < t->use0 + t->nuse; k++) {
         u8 kind = p->buf[p->use[k].buf].kind;
         bool read = t->kind == TASK_FWD ? kind == PBUF_ACT && p->use[k].mode == USE_W : kind == PBUF_SAVED;
-        if (read) sum += use_bytes(p, &p->use[k]) * (t->members - 1) / t->members;
+        if (read) sum += use_bytes(p, t, &p->use[k]) * (t->members - 1) / t->members;
     }
     return (i64)sum;
 }

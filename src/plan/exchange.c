@@ -26,6 +26,7 @@ struct ledger {
     struct plan_message *out;
     u32 nout, capout;
     u32 buf;
+    bool lines; /* it is a gradient: pieces end where tables do */
 };
 
 static i32 rank_of(const struct plan *p, i32 task) { return p->place[p->task[task].device].rank; }
@@ -66,7 +67,7 @@ static bool has(const struct piece_of *v, i32 rank) { return v->has[rank / 64] >
 static void now_has(struct piece_of *v, i32 rank) { v->has[rank / 64] |= (u64)1 << (rank % 64); }
 
 static err send(struct ledger *l, struct piece_of *v, i32 rank, enum message_when when) {
-    i64 cap = l->capout;
+    i64 cap = l->capout, end;
     TRY(grow((void **)&l->out, l->nout, &cap, sizeof *l->out));
     l->capout = (u32)cap;
     l->out[l->nout++] = (struct plan_message){.buf = l->buf,
@@ -74,6 +75,7 @@ static err send(struct ledger *l, struct piece_of *v, i32 rank, enum message_whe
                                               .from = rank_of(l->p, v->writer),
                                               .to = rank,
                                               .when = (u8)when,
+                                              .lines = l->lines && plan_table_at(l->p, v->lo, &end),
                                               .lo = v->lo,
                                               .hi = v->hi};
     if (when == MESSAGE_STEP) now_has(v, rank);
@@ -123,7 +125,12 @@ static err one_buffer(struct ledger *l, u32 buf) {
     const struct plan *p = l->p;
     l->n = 0;
     l->buf = buf;
+    l->lines = p->buf[buf].kind == PBUF_GRAD;
     TRY(insert(l, 0, (struct piece_of){.lo = 0, .hi = p->buf[buf].extent, .writer = EVERYONE}));
+    for (i32 k = 0; k < p->ntable && l->lines; k++) {
+        TRY(split(l, p->table[k].lo));
+        TRY(split(l, p->table[k].hi));
+    }
     for (u32 i = 0; i < p->ntask; i++) {
         const struct task *t = &p->task[i];
         for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
@@ -168,6 +175,39 @@ err plan_exchange(const struct plan *p, struct arena *a, struct plan_message **o
     }
     mem_free(l.piece);
     mem_free(l.out);
+    return e;
+}
+
+/* Grains whose sum the vector of a message holds. */
+static i32 grains_of(const struct plan *p, const struct plan_message *m) {
+    const struct task *t = &p->task[m->after];
+    if (t->kind != TASK_MERGE || t->node_a != p->buf[m->buf].index) return 1;
+    return merge_grains(p, t, t->node_a) + merge_grains(p, t, t->node_b);
+}
+
+static void count(const struct plan *p, const struct plan_message *m, struct plan_sent *out) {
+    const u8 kind = p->buf[m->buf].kind;
+    const i64 floats = m->hi - m->lo, whole = floats * (kind == PBUF_NORM || kind == PBUF_LOSS ? 8 : 4);
+    i64 most = whole;
+    if (m->lines) {
+        most = lines_bytes(floats / LANES, plan_touched_bytes(p, m->lo, m->hi, grains_of(p, m)) / (LANES * 4));
+        out->lines_most += most;
+        out->lines_whole += whole;
+    }
+    out->messages++;
+    out->most += most;
+    out->whole += whole;
+}
+
+err plan_sent(const struct plan *p, struct plan_sent *out) {
+    struct arena a = {0};
+    struct plan_message *m;
+    u32 n;
+    *out = (struct plan_sent){0};
+    const err e = plan_exchange(p, &a, &m, &n);
+    for (u32 i = 0; i < n && e >= 0; i++)
+        if (m[i].when == MESSAGE_STEP) count(p, &m[i], out);
+    arena_free(&a);
     return e;
 }
 

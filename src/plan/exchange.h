@@ -9,11 +9,12 @@
 enum message_when { MESSAGE_STEP, MESSAGE_KEEP, MESSAGE_GATHER };
 
 /* The range [lo,hi) of a buffer goes from the rank that wrote it last, in task `after`, to one that is to read it.  Elements are
- * f32, of PBUF_NORM and PBUF_LOSS f64. */
+ * f32, of PBUF_NORM and PBUF_LOSS f64.  Gradients of a table go by lines: how many there are only the sender knows, and says. */
 struct plan_message {
     u32 buf, after;
     i32 from, to;
     u8 when;
+    bool lines;
     i64 lo, hi;
 };
 
@@ -23,6 +24,23 @@ struct plan_message {
  * plan_is_sent: buffers whose ranges can be; activations and what goes with them stay in one process (plan_check). */
 bool plan_is_sent(const struct pbuf *b);
 err plan_exchange(const struct plan *p, struct arena *a, struct plan_message **out, u32 *n);
+
+/* Lines on their way: how many there are, which of n (not said when it is all), their values.
+ *
+ *     | count, 4 bytes | numbers, 2 bytes each, to a multiple of 4 | LANES floats each |
+ *
+ * LINES_MOST: of a message; longer ones go in parts. */
+enum { LINES_MOST = 1 << 16 };
+static inline i64 lines_numbers(i64 n, i64 count) { return count < n ? round_up64(2 * count, 4) : 0; }
+static inline i64 lines_bytes(i64 n, i64 count) { return 4 + lines_numbers(n, count) + count * LANES * 4; }
+
+/* Bytes of a step's messages, all ranks together: at most, and if everything went whole; `lines` is the part of both that is
+ * gradients of tables. */
+struct plan_sent {
+    u32 messages;
+    i64 most, whole, lines_most, lines_whole;
+};
+err plan_sent(const struct plan *p, struct plan_sent *out);
 
 /* Which rank updates elements [lo,hi) of the optimiser's state, and so has them; in order, without holes.  None where the
  * optimiser has no state. */

@@ -97,6 +97,13 @@ struct plan_turns {
     struct plan_turn at[TURNS_MOST]; /* in the order of training */
 };
 
+/* Parameters of which the rows of a batch touch few: a large embedding.  Its gradients are zeroed, summed and sent by the lines
+ * of LANES floats that were touched; the sums are those of whole vectors, to the bit. */
+struct plan_table {
+    i64 lo, hi;    /* of theta */
+    i32 op, lines; /* op of the net; lines that a row of the batch touches at most */
+};
+
 struct plan {
     char strategy[64];
     bool train, exact;
@@ -110,6 +117,8 @@ struct plan {
     i32 nstate;
     i64 norm_block; /* floats per partial sum of the norm: a function of ntheta alone */
     u32 ntask, nuse, nbuf, ndep;
+    i32 ntable;
+    struct plan_table *table; /* [ntable] in the order of theta */
     struct place *place; /* [ndevice] */
     struct task *task;   /* in an order that respects the deps */
     struct use *use;
@@ -133,6 +142,7 @@ struct plan_request {
     i32 slices;                 /* of time in each sequence, as the net's rows are; 0 = none */
     struct chain_course course; /* tol 0 = by the precision of the net's cells */
     i32 forgets; /* steps after which its recurrences forget where they began, if that is known; 0 = not: for cost */
+    bool whole;  /* gradients of embeddings are treated as all others: for tests and measurements */
 };
 
 i32 plan_grain(i32 B, i32 wanted); /* rows per grain: of B, and the grains that are wanted (0 = as many as are cheap) */
@@ -143,6 +153,9 @@ i32 plan_slice_tiles(i32 B, bool rough); /* how many of them there are to deal o
  * speaks of something else. */
 enum { SLICES_MAX = 65536 };
 err plan_slices(const char *parallel, i32 *slices);
+
+/* The table of element `at` of theta, and where it ends; NULL = none, and where the next one begins (or theta ends). */
+const struct plan_table *plan_table_at(const struct plan *p, i64 at, i64 *end);
 
 err plan_make(const struct plan_request *q, struct plan **out);
 void plan_free(struct plan *p);

@@ -117,6 +117,7 @@ static i64 chain_bytes(const struct plan *g, const struct net *n) {
 
 static void sizes(struct plan *g, const struct net *n) {
     i64 held = FIXED_BYTES + (i64)g->ntask * TASK_BYTES + chain_bytes(g, n);
+    if (g->ntable > 0) held += g->ngrain * g->ntheta / LANES; /* which lines were touched */
     g->store_bytes = 0;
     for (u32 i = 0; i < g->nbuf; i++) {
         i64 bytes = round_up64(g->buf[i].bytes, 64);
@@ -164,7 +165,7 @@ err planner_begin(struct planner *p, const char *strategy, bool exact, i32 ndevi
     }
     ARENA_NEW(&g->arena, g->buf, 2 * NET_BUFS + 2 * NET_OPS + 8 + g->ngrain);
     buffers(p);
-    return 0;
+    return g->train && !p->q->whole ? plan_tables(n, g) : 0;
 }
 
 void planner_drop(struct planner *p) {

@@ -96,6 +96,14 @@ void planner_share(const struct planner *p, i32 bucket, i32 i, i64 *lo, i64 *hi)
 #define PLAN_SYNC_S 0.5e-6 /* seeing that another device is done */
 #define PLAN_START_S 3e-6  /* waking the workers */
 
+err plan_tables(const struct net *n, struct plan *out);                         /* table.c */
+/* Bytes of elements [lo,hi) of theta, or of a vector that sums grains, that rows of so many grains touch at most. */
+i64 plan_touched_bytes(const struct plan *p, i64 lo, i64 hi, i32 grains);
+/* Grains whose sum vector `grad` (node_a or node_b) holds before a merge. */
+static inline i32 merge_grains(const struct plan *p, const struct task *t, i32 grad) {
+    return grad == t->node_a ? t->node_b - t->node_a : imin(2 * t->node_b - t->node_a, p->ngrain) - t->node_b;
+}
+
 err plan_deps(struct plan *p);                                                /* deps.c */
 void plan_cost(struct plan *p, const struct net *n, const struct machine *m); /* cost.c: cost of tasks, predicted, exchange */
 

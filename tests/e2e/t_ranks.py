@@ -1,8 +1,11 @@
 """t_ranks.py - several ranks train the model that one trains, bit for bit: as threads, under Open MPI, under MPICH; what is said when
 they do not fit together, and that a run that lost a rank, or was asked to stop, goes on with another number of ranks."""
+import datetime
 import glob
 import json
 import os
+import random
+import re
 import shutil
 import signal
 import subprocess
@@ -137,6 +140,74 @@ class Ranks(Launched):
 
     def test_slices_of_time_under_mpich(self):
         self.slices_under("mpich")
+
+    SHOPS = ["--target", "sales", "--cat", "shop", "--horizon", "4", "--context", "16", "--segment", "1", "--decoder", "direct", "--hidden",
+             "16", "--batch", "32", "--steps", "40", "--members", "1", "--base", "none", "--no-guard", "--calendar", "no"]
+
+    def shops(self, rows=9000, shops=3000):
+        """One row an hour, each of another shop."""
+        r = random.Random(5)
+        hour = datetime.datetime(2020, 1, 1)
+        lines = ["time,shop,sales"]
+        for k in range(rows):
+            shop = r.randrange(shops)
+            lines.append("%s,shop %d,%.3f" % ((hour + datetime.timedelta(hours=k)).isoformat(" "), shop, shop % 17 + r.random()))
+        return self.write("shops.csv", "\n".join(lines) + "\n")
+
+    def fewer(self, r, times):
+        """What was said of the messages: rows of the embedding take a small part of it whole."""
+        found = re.search(r"messages: rank 0 sends \S+ a step; gradients of embeddings by the rows that were touched: ([0-9.]+)KiB "
+                          r"instead of ([0-9.]+)KiB", r.err)
+        self.assertTrue(found, r.err)
+        self.assertLess(times * float(found.group(1)), float(found.group(2)))
+
+    def test_a_category_of_many_values(self):
+        data = self.shops()
+        self.train("one", "--threads", 1, data=data, options=self.SHOPS)
+        for ranks, threads, more in ((2, 1, []), (3, 2, []), (2, 1, ["--pipeline", "linear"])):
+            r = self.train("r%d" % ranks, "--ranks", ranks, "--threads", threads, *more, data=data, options=self.SHOPS)
+            self.same_model("one.model", "r%d.model" % ranks, "%d ranks %s" % (ranks, more))
+            self.fewer(r, 5)
+        os.environ["STRETTO_EMBEDDINGS"] = "whole"
+        self.addCleanup(os.environ.pop, "STRETTO_EMBEDDINGS", None)
+        r = self.train("whole", "--ranks", 2, "--threads", 1, data=data, options=self.SHOPS)
+        self.same_model("one.model", "whole.model", "whole gradients")
+        self.assertRegex(r.err, r"messages: rank 0 sends \S+ a step\n")
+        self.train("late", "--pipeline", "delay1", "--threads", 1, data=data, options=self.SHOPS)
+        os.environ.pop("STRETTO_EMBEDDINGS")
+        self.train("late2", "--pipeline", "delay1", "--ranks", 2, "--threads", 1, data=data, options=self.SHOPS)
+        self.same_model("late.model", "late2.model", "delay1")
+        shape = self.SHOPS[:self.SHOPS.index("--steps")]
+        r = self.stretto("plan", data, *shape, "--machine", "host*2(cpu)", "--parallel", "data_sync:2")
+        self.assertRegex(r.out, r"messages a step between 2 ranks, \S+; gradients of embed.0 go by touched rows, at most \S+KiB instead of \S+KiB")
+        said = json.loads(self.stretto("plan", data, *shape, "--machine", "host*2(cpu)", "--parallel", "data_sync:2", "--json").out)
+        self.assertLess(said["message_bytes"], said["message_bytes_whole"])
+
+    def shops_under(self, flavour):
+        data = self.shops()
+        self.launched(flavour, 2)
+        self.train("one", "--threads", 1, data=data, options=self.SHOPS)
+        for n in (2, 3):
+            r = self.mpi(flavour, n, "train", data, *self.SHOPS, "--threads", 1, "-o", "m.model", "--progress", "none")
+            self.same_model("one.model", "m.model", "%s, %d ranks" % (flavour, n))
+            self.fewer(r, 5)
+
+    def test_a_category_of_many_values_under_open_mpi(self):
+        self.shops_under("openmpi")
+
+    def test_a_category_of_many_values_under_mpich(self):
+        self.shops_under("mpich")
+
+    def test_slices_of_time_with_a_category(self):
+        """Rows of a rank are not those from 0 on: gradients of its rows go to its own grains."""
+        for shops, more in ((5, ["--norm"]), (3000, []), (5, ["--cell", "minlstm", "--decoder", "parallel", "--segment", "4", "--horizon", "8"])):
+            data = self.shops(6000, shops)
+            options = ["--target", "sales", "--cat", "shop", "--horizon", "1", "--context", "1024", "--parallel", "time:16", "--hidden", "20",
+                       "--steps", "12", "--base", "none", "--no-guard", *more]
+            self.train("one", "--threads", 1, data=data, options=options)
+            for ranks in (2, 4):
+                self.train("r%d" % ranks, "--ranks", ranks, "--threads", 1, data=data, options=options)
+                self.same_model("one.model", "r%d.model" % ranks, "%d shops, %d ranks, %s" % (shops, ranks, more))
 
     UNEVEN = ["--target", "Passengers", "--horizon", "12", "--context", "36", "--hidden", "48", "--members", "1", "--steps", "200",
               "--batch", "64", "--validate-every", "100"]

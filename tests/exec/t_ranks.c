@@ -23,6 +23,7 @@ struct job {
     i32 B, ranks, threads, accumulate, fails_at; /* fails_at: a rank that gives up before its third step, -1 = none */
     const char *optim, *parallel;
     enum exec_pipe pipe;
+    bool whole; /* gradients of the embedding as of anything else */
     i32 looks; /* delay1: after this many steps (0 = never) it is taken down and set up again from what a checkpoint has */
     u32 moves_every; /* steps after which rows are dealt out anew, 0 = never */
 };
@@ -38,6 +39,7 @@ struct rank {
     f32 *input[NET_BUFS];
     struct arena arena;
     f64 loss, row;
+    struct exec_sent sent;
     err e;
     struct err_record why;
     pthread_t thread;
@@ -51,7 +53,7 @@ static err bind(struct rank *r) {
     TRY(machine_parse(text, &r->machine));
     const struct optim *o = optim_find(j->optim);
     struct plan_request q = {.net = &net, .machine = &r->machine, .B = j->B, .train = true, .nstate = o->nstate,
-                             .parallel = j->parallel};
+                             .parallel = j->parallel, .whole = j->whole};
     TRY(plan_make(&q, &r->plan));
     TRY(pool_new(j->threads, &r->pool));
     TRY(store_new(&net, o, &r->store));
@@ -83,7 +85,7 @@ static err move(struct rank *r, u32 s) {
     const i32 n = r->machine.ndevice;
     for (i32 d = 0; d < n; d++) r->machine.device[d].weight = d == (i32)(s % (u32)n) ? old->ngrain - n + 1 : 1;
     struct plan_request q = {.net = &net, .machine = &r->machine, .B = r->job->B, .train = true, .nstate = old->nstate,
-                             .parallel = old->strategy};
+                             .parallel = old->strategy, .whole = r->job->whole};
     TRY(plan_make(&q, &next));
     r->plan = next;
     TRY(exec_quiet(r->x));
@@ -111,6 +113,7 @@ static err steps(struct rank *r) {
     if (j->pipe == PIPE_DELAY1) TRY(exec_settle(r->x, &out));
     r->loss = out.loss;
     r->row = exec_row_seconds(r->x);
+    r->sent = exec_sent(r->x);
     return exec_gather(r->x);
 }
 
@@ -371,6 +374,91 @@ TEST(ranks_give_the_bits_of_one_when_grains_move) {
     }
 }
 
+static void same_as(const struct job *j, const struct rank *many, const struct rank *one) {
+    for (i32 r = 0; r < j->ranks; r++) {
+        if (many[r].e < 0 || many[r].loss != one->loss)
+            fail_msg("pipe %d, %d ranks of %d threads, rank %d: loss %.17g, whole %.17g; %s", (int)j->pipe, j->ranks, j->threads,
+                     r, many[r].loss, one->loss, many[r].why.text);
+        assert_memory_equal(many[r].store.theta, one->store.theta, (size_t)net.ntheta * sizeof(f32));
+    }
+    for (i32 s = 0; s < one->store.optim->nstate; s++)
+        assert_memory_equal(many[0].store.state[s], one->store.state[s], (size_t)net.ntheta * sizeof(f32));
+}
+
+/* What goes by lines: no more than rows x steps of it, with 2 bytes beside 64, and 4 a message; far less than whole. */
+static void by_lines(const struct job *j, const struct rank *many, i32 T, i32 lines) {
+    i64 bytes = 0, whole = 0, steps = many[0].sent.steps;
+    for (i32 r = 0; r < j->ranks; r++) {
+        bytes += many[r].sent.lines;
+        whole += many[r].sent.lines_whole;
+        assert_true(many[r].sent.bytes - many[r].sent.lines == many[r].sent.whole - many[r].sent.lines_whole);
+        if (j->whole || j->ranks == 1) assert_true(many[r].sent.lines_whole == 0);
+    }
+    if (j->whole || j->ranks == 1) return;
+    /* An unaligned run of grains is sent in more than one part. */
+    const i64 most = steps * ((i64)j->B * T * lines * 2 * (LANES * 4 + 2) + 8 * 64);
+    if (bytes <= 0 || bytes > most || 4 * bytes > whole)
+        fail_msg("%d ranks: %lld bytes of lines, at most %lld, whole %lld", j->ranks, (long long)bytes, (long long)most,
+                 (long long)whole);
+}
+
+/* A large embedding: its gradients by lines are those of whole vectors, for any ranks, threads and pipelines. */
+static void table_bits(i32 B, i32 units, i32 accumulate, const char *optim) {
+    static const struct {
+        i32 ranks, threads;
+        bool moves;
+    } cases[] = {{1, 1, false}, {1, 3, false}, {2, 1, false}, {3, 1, false}, {4, 1, false}, {2, 2, true}, {3, 2, false}};
+    static struct rank one[1], many[RANKS];
+    const i32 T = 6;
+    nets_table(&net, (struct shape){.T = T, .I = 3, .H = 16, .w = 4, .vocab = 5000}, units);
+    for (i32 pipe = 0; pipe <= PIPE_DELAY1; pipe++) {
+        if (pipe == PIPE_DELAY1 && accumulate > 1) continue;
+        struct job j = {.B = B, .ranks = 1, .threads = 1, .accumulate = accumulate, .fails_at = -1, .optim = optim,
+                        .parallel = "serial", .pipe = (enum exec_pipe)pipe, .whole = true};
+        run(&j, one);
+        T_OK(one->e);
+        for (size_t i = 0; i < (t_few() ? 3 : COUNT(cases)); i++) {
+            struct job k = j;
+            k.whole = false;
+            k.ranks = cases[i].ranks;
+            k.threads = cases[i].threads;
+            if (pipe != PIPE_DELAY1 && cases[i].moves) k.moves_every = (u32)imax(2, accumulate); /* what is kept does not move */
+            k.parallel = k.ranks * k.threads > 1 ? "data_sync" : "serial";
+            run(&k, many);
+            assert_int_equal(many[0].plan->ntable, 1);
+            same_as(&k, many, one);
+            if (accumulate < 2) by_lines(&k, many, T, round_up(units, LANES) / LANES);
+            done(&k, many);
+        }
+        done(&j, one);
+    }
+}
+
+TEST(tables_by_lines_give_the_bits_of_whole_vectors) {
+    table_bits(45, 8, 1, "adam");
+    table_bits(8, 20, 1, "sgd");
+}
+
+TEST(tables_keep_a_gradient_for_the_next_step) { table_bits(50, 16, 3, "rmsprop"); }
+
+TEST(tables_when_messages_are_late) {
+    static struct rank one[1], many[RANKS];
+    const struct comm_fault late = {.delay = 2e-3, .seed = 3};
+    struct job j = {.B = 45, .ranks = 1, .threads = 1, .fails_at = -1, .optim = "adam", .parallel = "serial", .whole = true};
+    nets_table(&net, (struct shape){.T = 6, .I = 3, .H = 16, .w = 4, .vocab = 3000}, 8);
+    run(&j, one);
+    T_OK(one->e);
+    struct job k = j;
+    k.fault = &late;
+    k.ranks = 3;
+    k.parallel = "data_sync";
+    k.whole = false;
+    run(&k, many);
+    same_as(&k, many, one);
+    done(&k, many);
+    done(&j, one);
+}
+
 /* Made so slow that a busy machine cannot hide it. */
 TEST(ranks_know_what_a_row_costs) {
     static struct rank r[RANKS];
@@ -436,7 +524,9 @@ TEST(ranks_learn_of_one_that_failed) {
     done(&j, r);
 }
 
-T_MAIN(cmocka_unit_test(late_updates_of_slices_on_ranks_are_refused),
+T_MAIN(cmocka_unit_test(tables_by_lines_give_the_bits_of_whole_vectors),
+       cmocka_unit_test(tables_keep_a_gradient_for_the_next_step), cmocka_unit_test(tables_when_messages_are_late),
+       cmocka_unit_test(late_updates_of_slices_on_ranks_are_refused),
        cmocka_unit_test(ranks_give_the_bits_of_one), cmocka_unit_test(ranks_keep_a_gradient_for_the_next_step),
        cmocka_unit_test(ranks_give_the_bits_of_one_when_messages_are_late),
        cmocka_unit_test(late_updates_are_those_of_the_rule_on_any_ranks), cmocka_unit_test(late_steps_tell_of_the_one_before),

@@ -88,6 +88,23 @@ static inline void nets_short(struct net *n, struct shape s, enum cell_kind cell
     T_OK(net_check(n));
 }
 
+/* A large embedding beside x at every step, a cell, the last state into a head. */
+static inline void nets_table(struct net *n, struct shape s, i32 units) {
+    net_init(n);
+    i32 x = nets_input(n, "x", s.T, s.I, false), ids = nets_input(n, "shop", s.T, 1, true);
+    struct op_spec e = net_spec("embed", "embed.0", ids), both = net_spec("concat", "both", x);
+    e.units = units;
+    e.vocab = s.vocab;
+    both.in[1] = n->op[nets_add(n, &e)].out;
+    struct op_spec c = net_spec("recurrent", "lstm.0", n->op[nets_add(n, &both)].out);
+    c.cell = CELL_LSTM;
+    c.units = s.H;
+    struct op_spec last = net_spec("last", "last", n->op[nets_add(n, &c)].end);
+    i32 y = n->op[nets_add(n, &last)].out;
+    nets_loss(n, "loss_mse", nets_dense(n, "head", y, s.w, ACT_NONE), 1, s.w, false);
+    T_OK(net_check(n));
+}
+
 /* Everything else: embedding beside x, an initial state, norm, tanh, the end state added to every step. */
 static inline void nets_mixed(struct net *n, struct shape s, enum cell_kind cell) {
     i32 states = cell_of(cell)->states;

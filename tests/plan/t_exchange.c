@@ -162,7 +162,47 @@ TEST(exchange_of_activations_is_refused) {
     }
 }
 
-T_MAIN(cmocka_unit_test(exchange_of_a_layer_is_everybodys),
+/* Gradients of a large embedding are messages of their own, which may be as long as rows and steps make them. */
+TEST(exchange_of_a_table_goes_by_lines) {
+    enum { VOCAB = 4000, STEPS = 5, ROWS = 64 };
+    for (i32 ranks = 2; ranks <= 4; ranks++) {
+        struct plan_sent sent, whole;
+        struct plan *p[2];
+        struct plan_message *m;
+        struct arena a = {0};
+        char text[48];
+        u32 n;
+        i64 lines = 0;
+        nets_table(&net, (struct shape){.T = STEPS, .I = 3, .H = 16, .w = 4, .vocab = VOCAB}, 20);
+        snprintf(text, sizeof text, "host*%d(cpu)", ranks);
+        T_OK(machine_parse(text, &machine));
+        struct plan_request q = {.net = &net, .machine = &machine, .B = ROWS, .train = true, .nstate = 2};
+        q.parallel = "data_sync";
+        for (i32 k = 0; k < 2; k++, q.whole = true) T_OK(plan_make(&q, &p[k]));
+        assert_true(p[0]->ntable == 1 && p[1]->ntable == 0);
+        T_OK(plan_sent(p[0], &sent));
+        T_OK(plan_sent(p[1], &whole));
+        assert_true(whole.most == whole.whole && whole.lines_whole == 0 && sent.whole == whole.whole);
+        assert_true(sent.whole - sent.lines_whole == sent.most - sent.lines_most);
+        assert_true(sent.lines_whole >= (ranks - 1) * (i64)VOCAB * 128); /* 20 units are 32 floats */
+        assert_in_range(sent.lines_most, 1, sent.lines_whole / 2);
+        T_OK(plan_exchange(p[0], &a, &m, &n));
+        for (u32 i = 0; i < n; i++) {
+            const struct op *e = &net.op[p[0]->table[0].op];
+            const i64 end = e->theta0 + e->ntheta;
+            const bool grad = p[0]->buf[m[i].buf].kind == PBUF_GRAD, inside = m[i].lo >= e->theta0 && m[i].hi <= end;
+            assert_true(m[i].lines == (grad && inside));
+            assert_true(!grad || inside || m[i].hi <= e->theta0 || m[i].lo >= end);
+            lines += m[i].lines && m[i].when == MESSAGE_STEP ? 4 * (m[i].hi - m[i].lo) : 0;
+        }
+        assert_int_equal(lines, sent.lines_whole);
+        assert_true(p[0]->exchange_bytes < p[1]->exchange_bytes && p[0]->predicted < p[1]->predicted);
+        for (i32 k = 0; k < 2; k++) plan_free(p[k]);
+        arena_free(&a);
+    }
+}
+
+T_MAIN(cmocka_unit_test(exchange_of_a_table_goes_by_lines), cmocka_unit_test(exchange_of_a_layer_is_everybodys),
        cmocka_unit_test(exchange_of_activations_is_refused), cmocka_unit_test(exchange_sends_no_more_than_a_ring),
        cmocka_unit_test(exchange_is_between_ranks_alone),
        cmocka_unit_test(exchange_brings_weights_to_all), cmocka_unit_test(exchange_begins_with_the_upper_layers))

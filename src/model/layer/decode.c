@@ -276,7 +276,7 @@ static void copy_bwd(const struct op *op, const struct run *r, const struct dims
         c.dh = dh;
         c.dh0 = h_gradient(op, r, d, dstate, q.b0);
         c.dc0 = dstate;
-        c.dw = grain_grad(r, q.b0 / r->grain, d->theta_cell);
+        c.dw = grain_grad(r, grain_of(r, q.b0), d->theta_cell);
         step_of(d, r)->bwd(&c);
     } else {
         memset(ds, 0, (size_t)rows * (size_t)d->Hp * sizeof *ds);

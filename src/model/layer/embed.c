@@ -50,7 +50,10 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
     for (i32 t = p.t0; t < p.t1; t++)
         for (i32 b = p.b0; b < p.b1; b++) {
             i64 at = (i64)t * r->B + b, row = row_of(op, r, at);
-            if (row >= 0) r->kern->add(Fp, grain_grad(r, b / r->grain, op->theta0 + row * Fp), dy + at * Fp);
+            const i32 g = grain_of(r, b);
+            if (row < 0) continue;
+            r->kern->add(Fp, grain_grad(r, g, op->theta0 + row * Fp), dy + at * Fp);
+            grain_touch(r, g, op->theta0 + row * Fp, Fp);
         }
 }
 
@@ -73,6 +76,7 @@ extern const struct layer layer_embed;
 const struct layer layer_embed = {
     .name = "embed",
     .help = "y [T][B][units] = rows of a table [vocab][units] by ids [T][B]",
+    .table = true,
     .nin = 1,
     .shape = shape,
     .flops = flops,

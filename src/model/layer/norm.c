@@ -102,7 +102,7 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
         for (i32 b = p.b0; b < p.b1; b++) {
             i64 at = (i64)t * r->B + b;
             struct row row = {run_in(op, r, 0) + at * Fp, r->saved[op->l] + 2 * at, r->theta + op->theta0,
-                              r->scratch[op->l] + b * Fp, grain_grad(r, b / r->grain, op->theta0)};
+                              r->scratch[op->l] + b * Fp, grain_grad(r, grain_of(r, b), op->theta0)};
             for (i64 i = op->F; i < Fp; i++) row.xn[i] = 0;
             row_bwd(op->F, Fp, &row, dy + at * Fp, dx ? dx + at * Fp : NULL);
         }
