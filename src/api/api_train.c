@@ -42,11 +42,15 @@ static void listen(struct stretto_trainer *t, struct sink sink) {
     if (t->events.n < SINKS_MAX) t->events.sink[t->events.n++] = sink;
 }
 
+void trainer_listen(struct stretto_trainer *t) {
+    listen(t, (struct sink){forward, t});
+    listen(t, course_sink(&t->course));
+}
+
 static err open_trainer(const stretto_config *config, stretto_data *data, struct stretto_trainer *t) {
     t->lock = -1;
     t->data = data;
-    listen(t, (struct sink){forward, t});
-    listen(t, course_sink(&t->course));
+    trainer_listen(t);
     TRY(opt_copy(&t->o, &config->o));
     TRY(workshop_open(&t->o, &t->events, &t->stop, true, &t->shop));
     if (trainer_is_silent(t)) t->events.n = 0;

@@ -17,6 +17,7 @@
 #include "base/event.h"
 #include "base/str.h"
 #include "comm/flight.h"
+#include "comm/heal.h"
 #include "comm/transport.h"
 #include "comm/watch.h"
 
@@ -40,6 +41,7 @@ struct comm {
     void *knows; /* its self */
     u64 serial;          /* of small collectives */
     struct comm_member *member; /* [size] */
+    i32 *first;                 /* [size] the numbers that ranks had at first */
     pthread_t thread;
     bool running, failed;
     pthread_mutex_t lock;
@@ -56,6 +58,8 @@ struct comm {
     char record[FLIGHT_PATH];  /* the one of this failure, "" = none yet */
     comm_scene *scene;
     void *plays;               /* its self */
+    struct heal *heal;         /* NULL = a rank that dies ends the run */
+    f64 noticed;               /* when a death was, 0 = there is none */
 };
 
 i32 comm_rank(const struct comm *c) { return c ? c->rank : 0; }
@@ -178,7 +182,7 @@ static void run_job(struct comm *c) {
     if (c->result >= 0) return;
     c->why = *err_last();
     c->failed = true;
-    record_failure(c, c->why.text, c->result == -E801);
+    record_failure(c, c->why.text, c->result == -E801 && !comm_died(c));
     comm_recall(c);
 }
 
@@ -285,6 +289,12 @@ static err late(struct comm *c, const struct comm_message *m) {
     return FAIL_AT(E801, NULL, "stretto resume RUN, once that host is well", "%s%s", why, kept);
 }
 
+static err look_for_deaths(struct comm *c) {
+    if (!heal_look(c->heal)) return 0;
+    if (c->noticed <= 0) c->noticed = clock_now();
+    return heal_fail(c->heal);
+}
+
 err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting) {
     const f64 now = clock_now(), turn = now - c->since;
     c->since = now;
@@ -298,7 +308,7 @@ err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting) {
         sched_yield();
         return 0;
     }
-    TRY(other_gave_up(c));
+    TRY(c->heal ? look_for_deaths(c) : other_gave_up(c));
     if (c->waited > c->deadline) return late(c, waiting);
     const f64 least = waiting ? NAP_NS : dmax(NAP_NS, dmin(NAP_MOST_NS, 1e9 * c->pace));
     const f64 nap = dmax(least, dmin(NAP_MOST_NS, 1e9 * c->idle / NAP_SHARE));
@@ -331,7 +341,7 @@ static struct comm_message small_message(const struct comm *c, const struct smal
     struct comm_message m = {.peer = peer, .sends = sends};
     m.head = (struct comm_head){.serial = c->serial, .bytes = s->bytes};
     snprintf(m.head.name, sizeof m.head.name, "%s", s->name);
-    m.data = sends ? (void *)(uintptr_t)s->mine : s->all + (i64)peer * s->bytes;
+    m.data = sends ? (void *)(uintptr_t)s->mine : s->all + (s->root < 0 ? (i64)peer * s->bytes : 0);
     return m;
 }
 
@@ -371,11 +381,13 @@ err comm_gather(struct comm *c, const char *name, const void *mine, u32 bytes, v
     return now(c, small_job, &(struct small){.name = name, .mine = mine, .bytes = bytes, .all = all, .root = -1});
 }
 
-err comm_share(struct comm *c, const char *name, void *data, u32 bytes) {
+err comm_share_of(struct comm *c, i32 root, const char *name, void *data, u32 bytes) {
     if (comm_size(c) == 1) return 0;
     c->serial++;
-    return now(c, small_job, &(struct small){.name = name, .mine = data, .bytes = bytes, .all = data, .root = 0});
+    return now(c, small_job, &(struct small){.name = name, .mine = data, .bytes = bytes, .all = data, .root = root});
 }
+
+err comm_share(struct comm *c, const char *name, void *data, u32 bytes) { return comm_share_of(c, 0, name, data, bytes); }
 
 /* FNV-1a, eight bytes at a time. */
 u64 comm_hash(u64 before, const void *data, size_t bytes) {
@@ -411,6 +423,68 @@ err comm_agree(struct comm *c, const char *what, u64 number, const char *fix) {
     return e;
 }
 
+/* ------------------------------------------------------------------ healing ------------------------------------------------- */
+
+static err heals_job(struct comm *c, void *arg) {
+    (void)arg;
+    return c->t->heals(c->self);
+}
+
+err comm_heals(struct comm *c) {
+    if (comm_size(c) == 1 || c->heal) return 0;
+    if (!c->t->heals) return FAIL(E803, "ranks over %s cannot go on without one that died", c->t->name);
+    TRY(now(c, heals_job, NULL));
+    return heal_new(c->t, c->self, c->member, c->rank, c->size, &c->heal);
+}
+
+bool comm_died(const struct comm *c) { return c && c->heal && atomic_load(&c->heal->died); }
+
+struct meeting {
+    i32 left[COMM_RANKS], n;
+};
+
+static err heal_job(struct comm *c, void *arg) {
+    struct meeting *m = arg;
+    return heal_agree(c->heal, comm_patience(), m->left, &m->n);
+}
+
+/* Ranks that were left before keep their order; watchdog and records look at names. */
+static void renumber(struct comm *c, const struct meeting *m, struct comm_loss *out) {
+    i32 k = 0;
+    out->was = c->size;
+    out->n = 0;
+    pthread_mutex_lock(&c->writes);
+    for (i32 at = 0; at < c->size; at++) {
+        const i32 first = c->first[at];
+        if (k < m->n && m->left[k] == first) {
+            if (first == c->heal->me) c->rank = k;
+            c->first[k] = first;
+            c->member[k] = c->member[at];
+            c->member[k].rank = k;
+            k++;
+            continue;
+        }
+        if (out->n == 0) out->who = c->heal->member[first];
+        out->rank[out->n++] = at;
+    }
+    c->size = k;
+    c->record[0] = 0;
+    pthread_mutex_unlock(&c->writes);
+    c->serial = 0;
+}
+
+err comm_heal(struct comm *c, struct comm_loss *out) {
+    struct meeting *m;
+    NEW(m, 1);
+    err e = now(c, heal_job, m);
+    if (e >= 0) renumber(c, m, out);
+    mem_free(m);
+    TRY(e);
+    out->seconds = c->noticed > 0 ? clock_now() - c->noticed : 0;
+    c->noticed = 0;
+    return 0;
+}
+
 /* ------------------------------------------------------------------ life ---------------------------------------------------- */
 
 static err open_job(struct comm *c, void *arg) {
@@ -442,14 +516,16 @@ err comm_new(const struct transport *t, void *self, i32 rank, i32 size, struct c
     struct comm *c = mem_alloc(sizeof *c);
     if (c) *c = (struct comm){.t = t, .self = self, .rank = rank, .size = size, .deadline = comm_patience(), .failed = true};
     if (c) c->member = mem_alloc((size_t)size * sizeof *c->member);
+    if (c) c->first = mem_alloc((size_t)size * sizeof *c->first);
     if (c && size > 1) c->flight = mem_alloc(sizeof *c->flight);
-    if (!c || !c->member || (size > 1 && !c->flight)) {
+    if (!c || !c->member || !c->first || (size > 1 && !c->flight)) {
         if (c) mem_free(c->member);
+        if (c) mem_free(c->first);
         mem_free(c);
         t->close(self, false);
         return -E601;
     }
-    for (i32 k = 0; k < size; k++) c->member[k].rank = k;
+    for (i32 k = 0; k < size; k++) c->member[k].rank = c->first[k] = k;
     err e = start(c);
     if (e < 0) {
         comm_free(c);
@@ -483,7 +559,9 @@ void comm_free(struct comm *c) {
     pthread_cond_destroy(&c->turn);
     pthread_mutex_destroy(&c->lock);
     pthread_mutex_destroy(&c->writes);
+    heal_free(c->heal);
     mem_free(c->flight);
     mem_free(c->member);
+    mem_free(c->first);
     mem_free(c);
 }

@@ -90,6 +90,7 @@ static err plans(struct engine *e, const struct resources *r, const struct optim
         if (r->deterministic && !e->plan->exact)
             return FAIL_AT(E401, NULL, "--parallel data_sync",
                            "--deterministic: the strategy %s does not give the bits of the serial run", e->plan->strategy);
+        e->plan->whole = r->heal;
     }
     q.machine = r->machine; /* forecasts are made by a rank alone; wishes for several devices are about training */
     if (r->machine->ndevice == 1) q.parallel = "auto";
@@ -185,6 +186,7 @@ err engine_recut(struct engine *e, const struct resources *r) {
     const struct plan_request q = request(e, r, e->store.optim);
     struct plan *plan;
     TRY(plan_make(&q, &plan));
+    plan->whole = r->heal;
     if (!plan_same_updates(plan, e->plan)) {
         plan_free(plan);
         return FAIL(E1, "the plan %s would update other weights on some ranks, and their state is not there", e->plan->strategy);
