@@ -276,7 +276,26 @@ err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const st
     if (e >= 0) e = learner->fit(&mine, out);
     if (e < 0) comm_give_up(t->shop.comm);
     else comm_well(t->shop.comm);
+    t->parts = e == 0 && mine.use.heal;
     return e;
+}
+
+err ranks_part(struct stretto_trainer *t) {
+    struct comm *c = t->shop.comm;
+    struct comm_loss loss;
+    i32 written = 1;
+    while (t->parts) {
+        const i32 was = comm_rank(c);
+        const err e = comm_wait_share(c, "written", &written, sizeof written);
+        t->parts = e < 0 && comm_died(c);
+        if (!t->parts) return e;
+        TRY(comm_heal(c, &loss));
+        healed(t, &loss);
+        event_note(&t->events, EVENT_WARNING, "rank %d (host %s, pid %d) died after the training", loss.rank[0], loss.who.host,
+                   loss.who.pid);
+        if (was > 0 && comm_rank(c) == 0) return 0;
+    }
+    return 0;
 }
 
 /* What a rank measured for itself, as rank 0 did. */

@@ -1,4 +1,4 @@
-/* comm.c - a rank: its agent thread, deadlines, and the small collectives. */
+/* comm.c - a rank: its agent thread, deadlines, and going on without one that died. */
 #define _GNU_SOURCE
 #include "comm/comm.h"
 
@@ -212,6 +212,8 @@ void comm_begin(struct comm *c, comm_job *job, void *arg) {
     pthread_mutex_unlock(&c->lock);
 }
 
+u64 comm_serial(struct comm *c) { return ++c->serial; }
+
 err comm_end(struct comm *c) {
     pthread_mutex_lock(&c->lock);
     while (c->state != DONE) pthread_cond_wait(&c->turn, &c->lock);
@@ -327,102 +329,6 @@ void comm_give_up(struct comm *c) {
     record_failure(c, err_last()->text, false);
 }
 
-/* ------------------------------------------------------------------ small collectives --------------------------------------- */
-
-struct small {
-    const char *name;
-    const void *mine;
-    u32 bytes;
-    char *all; /* [size][bytes] */
-    i32 root;  /* who sends; -1 = everybody */
-};
-
-static struct comm_message small_message(const struct comm *c, const struct small *s, i32 peer, bool sends) {
-    struct comm_message m = {.peer = peer, .sends = sends};
-    m.head = (struct comm_head){.serial = c->serial, .bytes = s->bytes};
-    snprintf(m.head.name, sizeof m.head.name, "%s", s->name);
-    m.data = sends ? (void *)(uintptr_t)s->mine : s->all + (s->root < 0 ? (i64)peer * s->bytes : 0);
-    return m;
-}
-
-static err small_wait(struct comm *c, struct comm_message *m, i32 n) {
-    for (;;) {
-        const struct comm_message *waiting = NULL;
-        bool moved = false;
-        TRY(comm_look(c, m, n, &moved, &waiting));
-        if (!waiting) return 0;
-        TRY(comm_stuck(c, moved, waiting));
-    }
-}
-
-static void small_messages(const struct comm *c, const struct small *s, struct comm_message *m, i32 *n) {
-    for (i32 k = 0; k < c->size; k++) {
-        if (k == c->rank) continue;
-        if (s->root < 0 || s->root == k) m[(*n)++] = small_message(c, s, k, false);
-        if (s->root < 0 || s->root == c->rank) m[(*n)++] = small_message(c, s, k, true);
-    }
-}
-
-static err small_job(struct comm *c, void *arg) {
-    struct comm_message *m;
-    i32 n = 0;
-    NEW(m, 2 * c->size);
-    small_messages(c, arg, m, &n);
-    err e = small_wait(c, m, n);
-    if (e < 0) comm_recall(c);
-    mem_free(m);
-    return e;
-}
-
-err comm_gather(struct comm *c, const char *name, const void *mine, u32 bytes, void *all) {
-    memcpy((char *)all + (i64)comm_rank(c) * bytes, mine, bytes);
-    if (comm_size(c) == 1) return 0;
-    c->serial++;
-    return now(c, small_job, &(struct small){.name = name, .mine = mine, .bytes = bytes, .all = all, .root = -1});
-}
-
-err comm_share_of(struct comm *c, i32 root, const char *name, void *data, u32 bytes) {
-    if (comm_size(c) == 1) return 0;
-    c->serial++;
-    return now(c, small_job, &(struct small){.name = name, .mine = data, .bytes = bytes, .all = data, .root = root});
-}
-
-err comm_share(struct comm *c, const char *name, void *data, u32 bytes) { return comm_share_of(c, 0, name, data, bytes); }
-
-/* FNV-1a, eight bytes at a time. */
-u64 comm_hash(u64 before, const void *data, size_t bytes) {
-    const unsigned char *p = data;
-    u64 h = before, word = 0;
-    for (; bytes >= sizeof word; bytes -= sizeof word, p += sizeof word) {
-        memcpy(&word, p, sizeof word);
-        h = (h ^ word) * 0x100000001b3u;
-        h ^= h >> 32;
-    }
-    for (; bytes > 0; bytes--, p++) h = (h ^ *p) * 0x100000001b3u;
-    return h;
-}
-
-err comm_wait_share(struct comm *c, const char *name, void *data, u32 bytes) {
-    if (comm_size(c) == 1) return 0;
-    const f64 usual = comm_deadline(c, (f64)INFINITY);
-    err e = comm_share(c, name, data, bytes);
-    comm_deadline(c, usual);
-    return e;
-}
-
-err comm_agree(struct comm *c, const char *what, u64 number, const char *fix) {
-    if (comm_size(c) == 1) return 0;
-    u64 *all;
-    NEW(all, c->size);
-    err e = comm_gather(c, what, &number, sizeof number, all);
-    for (i32 k = 0; k < c->size && e >= 0; k++)
-        if (all[k] != all[0])
-            e = FAIL_AT(E804, NULL, fix, "%s: rank %d (host %s) has others than rank 0 (host %s)", what, k, c->member[k].host,
-                        c->member[0].host);
-    mem_free(all);
-    return e;
-}
-
 /* ------------------------------------------------------------------ healing ------------------------------------------------- */
 
 static err heals_job(struct comm *c, void *arg) {
@@ -445,7 +351,7 @@ struct meeting {
 
 static err heal_job(struct comm *c, void *arg) {
     struct meeting *m = arg;
-    return heal_agree(c->heal, comm_patience(), m->left, &m->n);
+    return heal_agree(c->heal, dmax(comm_patience(), c->deadline), m->left, &m->n);
 }
 
 /* Ranks that were left before keep their order; watchdog and records look at names. */
@@ -492,6 +398,28 @@ static err open_job(struct comm *c, void *arg) {
     return c->t->open ? c->t->open(c->self) : 0;
 }
 
+static struct timespec clock_in(clockid_t clock, f64 seconds) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    t.tv_sec += (time_t)dmin(seconds, 1e9);
+    return t;
+}
+
+/* A library of messages may wait for a rank that never comes, inside a call of its own that nobody can end. */
+static err open_transport(struct comm *c) {
+    const struct timespec end = clock_in(CLOCK_REALTIME, comm_patience() + 1);
+    i32 late = 0;
+    comm_begin(c, open_job, NULL);
+    pthread_mutex_lock(&c->lock);
+    while (c->state != DONE && late == 0) late = pthread_cond_timedwait(&c->turn, &c->lock, &end);
+    const bool done = c->state == DONE;
+    pthread_mutex_unlock(&c->lock);
+    if (done) return comm_end(c);
+    return FAIL_AT(E801, NULL, "the same command again; stretto doctor, if it comes back",
+                   "%s has not joined this rank to the others for %.3g s: one of them has not started, or has ended", c->t->name,
+                   comm_patience());
+}
+
 static err start(struct comm *c) {
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->turn, NULL);
@@ -501,7 +429,7 @@ static err start(struct comm *c) {
     comm_deadline(c, c->deadline);
     if (pthread_create(&c->thread, NULL, agent, c) != 0) return FAIL(E601, "no thread could be made for messages between ranks");
     c->running = true;
-    TRY(now(c, open_job, NULL));
+    TRY(open_transport(c));
     pthread_setname_np(c->thread, "stretto.agent"); /* not before: threads of MPI would have the name of who made them */
     return 0;
 }
@@ -544,18 +472,22 @@ err comm_meet(struct comm *c) {
     return watch_begin(&c->watch);
 }
 
+/* False: it is inside a call that does not come back, and keeps what it has until the process ends. */
+static bool end_agent(struct comm *c) {
+    pthread_mutex_lock(&c->lock);
+    const bool stuck = c->state == WORK;
+    if (!stuck) c->state = QUIT;
+    pthread_cond_broadcast(&c->turn);
+    pthread_mutex_unlock(&c->lock);
+    const struct timespec end = clock_in(CLOCK_REALTIME, comm_patience() + 1);
+    return !stuck && pthread_timedjoin_np(c->thread, NULL, &end) == 0;
+}
+
 void comm_free(struct comm *c) {
     if (!c) return;
     watch_end(&c->watch);
-    if (c->running) {
-        pthread_mutex_lock(&c->lock);
-        c->state = QUIT;
-        pthread_cond_broadcast(&c->turn);
-        pthread_mutex_unlock(&c->lock);
-        pthread_join(c->thread, NULL);
-    } else {
-        c->t->close(c->self, false);
-    }
+    if (c->running && !end_agent(c)) return;
+    if (!c->running) c->t->close(c->self, false);
     pthread_cond_destroy(&c->turn);
     pthread_mutex_destroy(&c->lock);
     pthread_mutex_destroy(&c->writes);

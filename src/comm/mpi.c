@@ -170,8 +170,11 @@ static err await_control(struct mpi *x, i32 from) {
 
 static err heals(void *self) {
     struct mpi *x = self;
-    if (strcmp(x->table->library, "Open MPI") != 0)
-        return FAIL(E803, "%s ends all ranks when one dies", x->table->library);
+    const char *recovers = getenv("OMPI_MCA_orte_enable_recovery"); /* what --enable-recovery leaves for ranks to see */
+    if (strcmp(x->table->library, "Open MPI") != 0 || !recovers || strcmp(recovers, "0") == 0)
+        return FAIL_AT(E803, "--heal", "mpirun --enable-recovery (Open MPI)",
+                       "%s of %s ends all ranks when one dies, unless it is Open MPI's mpirun --enable-recovery", x->launcher,
+                       x->table->library);
     NEW(x->control, x->promised);
     for (i32 k = 0; k < x->promised; k++)
         if (k != x->rank) TRY(await_control(x, k));
@@ -222,10 +225,10 @@ static err renew(void *self, const i32 *left, i32 n) {
 }
 
 /* After a failure the others may wait for what never comes: then the process ends without a word to MPI, and the launcher ends
- * them all. */
+ * them all.  MPI_Finalize waits for ranks that died: without them it is left out, which mpirun --enable-recovery does not mind. */
 static void close_(void *self, bool well) {
     struct mpi *x = self;
-    if (well && x->table) x->table->close();
+    if (well && x->table && x->nleft == x->promised) x->table->close();
     left_behind = x->control ? x : NULL;
     if (left_behind) return;
     mem_free(x->left);

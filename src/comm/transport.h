@@ -37,6 +37,8 @@ struct transport {
 typedef err rank_join(const struct transport *t, void *end, i32 rank, i32 size, const void *arg, struct comm **out);
 err comm_threads_by(i32 size, rank_join *join, const void *arg, struct comm **out);
 
+u64 comm_serial(struct comm *c); /* of the next small collective: all ranks count alike */
+
 /* E804 unless the heads are of the same message; from: the rank it came from. */
 err head_check(const struct comm_head *want, const struct comm_head *got, i32 from);
 

@@ -324,7 +324,7 @@ err training_prepare(struct fit *t) {
     f->planned_bytes = engine_planned_bytes(&t->engine) + engine_planned_bytes(&t->whole) + t->batch.arena.used +
                        t->valid_batch.arena.used + 4 * copies * t->engine.store.ntheta +
                        (t->saving ? t->saving->room : 0) + (t->stream ? stream_bytes(t->stream) : 0);
-    state_memory(t);
+    if (!t->left) state_memory(t);
     TRY(slices_watch(t));
     t->prepared = true;
     return 0;

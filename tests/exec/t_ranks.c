@@ -23,6 +23,7 @@ struct job {
     i32 B, ranks, threads, accumulate, fails_at; /* fails_at: a rank that gives up before its third step, -1 = none */
     const char *optim, *parallel;
     enum exec_pipe pipe;
+    bool whole; /* each rank makes all updates */
     i32 looks; /* delay1: after this many steps (0 = never) it is taken down and set up again from what a checkpoint has */
     u32 moves_every; /* steps after which rows are dealt out anew, 0 = never */
 };
@@ -53,6 +54,7 @@ static err bind(struct rank *r) {
     struct plan_request q = {.net = &net, .machine = &r->machine, .B = j->B, .train = true, .nstate = o->nstate,
                              .parallel = j->parallel};
     TRY(plan_make(&q, &r->plan));
+    r->plan->whole = j->whole;
     TRY(pool_new(j->threads, &r->pool));
     TRY(store_new(&net, o, &r->store));
     net_weights_init(&net, 7, r->store.theta);
@@ -280,7 +282,9 @@ static void same_bits(i32 B, const char *optim, i32 accumulate) {
     static const struct {
         i32 ranks, threads;
         enum exec_pipe pipe;
-    } cases[] = {{2, 1, 0}, {3, 1, 0}, {4, 1, 0}, {8, 1, 0}, {2, 2, 0}, {3, 2, 0}, {2, 1, PIPE_LINEAR}, {3, 2, PIPE_LINEAR}};
+        bool whole;
+    } cases[] = {{2, 1, 0, 0}, {3, 1, 0, 0}, {4, 1, 0, 0}, {8, 1, 0, 0}, {2, 2, 0, 0}, {3, 2, 0, 0}, {2, 1, PIPE_LINEAR, 0},
+                 {3, 2, PIPE_LINEAR, 0}, {2, 1, 0, 1}, {3, 2, 0, 1}, {8, 1, 0, 1}, {2, 2, PIPE_LINEAR, 1}};
     static struct rank one[1], many[RANKS];
     struct job j = {.B = B, .ranks = 1, .threads = 1, .accumulate = accumulate, .fails_at = -1, .optim = optim,
                     .parallel = "serial"};
@@ -291,6 +295,7 @@ static void same_bits(i32 B, const char *optim, i32 accumulate) {
         k.ranks = cases[i].ranks;
         k.threads = cases[i].threads;
         k.pipe = cases[i].pipe;
+        k.whole = cases[i].whole;
         k.parallel = "data_sync";
         run(&k, many);
         for (i32 r = 0; r < k.ranks; r++) {
@@ -299,8 +304,9 @@ static void same_bits(i32 B, const char *optim, i32 accumulate) {
                          many[r].loss, one->loss, many[r].why.text);
             assert_memory_equal(many[r].store.theta, one->store.theta, (size_t)net.ntheta * sizeof(f32));
         }
-        for (i32 s = 0; s < one->store.optim->nstate; s++)
-            assert_memory_equal(many[0].store.state[s], one->store.state[s], (size_t)net.ntheta * sizeof(f32));
+        for (i32 r = 0; r < (k.whole ? k.ranks : 1); r++)
+            for (i32 s = 0; s < one->store.optim->nstate; s++)
+                assert_memory_equal(many[r].store.state[s], one->store.state[s], (size_t)net.ntheta * sizeof(f32));
         done(&k, many);
     }
     done(&j, one);
