@@ -173,7 +173,7 @@ static err heals(void *self) {
     const char *recovers = getenv("OMPI_MCA_orte_enable_recovery"); /* what --enable-recovery leaves for ranks to see */
     if (strcmp(x->table->library, "Open MPI") != 0 || !recovers || strcmp(recovers, "0") == 0)
         return FAIL_AT(E803, "--heal", "mpirun --enable-recovery (Open MPI)",
-                       "%s of %s ends all ranks when one dies, unless it is Open MPI's mpirun --enable-recovery", x->launcher,
+                       "%s (%s) ends all ranks when one dies, unless it is Open MPI's mpirun --enable-recovery", x->launcher,
                        x->table->library);
     NEW(x->control, x->promised);
     for (i32 k = 0; k < x->promised; k++)
