@@ -230,6 +230,27 @@ static void note_shares(const struct stretto_trainer *t) {
     str_free(&s);
 }
 
+/* Ranks that are threads live and die together; MPI libraries but one end all ranks with the first. */
+static err may_heal(const struct stretto_trainer *t, struct comm *c, bool *heal) {
+    *heal = false;
+    if (!t->o.heal) return 0;
+    const err e = c ? comm_heals(c) : FAIL(E803, "ranks are threads of one process here");
+    *heal = e >= 0;
+    if (e >= 0 || err_last()->code != E803) return e;
+    event_note(&t->events, EVENT_NOTE, "--heal does nothing: %s", err_last()->text);
+    err_clear();
+    return 0;
+}
+
+/* Another number; whoever is the first now speaks and writes for all from here on. */
+static void healed(void *trainer, const struct comm_loss *loss) {
+    struct stretto_trainer *t = trainer;
+    struct comm *c = t->shop.comm;
+    bool first = false;
+    for (i32 k = 0; k < loss->n; k++) first = first || loss->rank[k] == 0;
+    run_dir_renumber(t, first && comm_rank(c) == 0);
+}
+
 err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const struct forecast_job *job, struct forecaster **out) {
     const i32 size = t->shop.ranks ? t->shop.ranks->nrank : 1;
     struct forecast_job mine = *job;
@@ -241,16 +262,41 @@ err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const st
     note_shares(t);
     mine.use.ranks = t->shop.ranks;
     mine.use.comm = t->shop.comm;
-    if (!t->shop.comm) return threads_fit(size, learner, &mine, out);
+    if (!t->shop.comm) {
+        TRY(may_heal(t, NULL, &mine.use.heal));
+        return threads_fit(size, learner, &mine, out);
+    }
     comm_set_hint(t->shop.comm, last_record, t->run_dir);
     comm_record_in(t->shop.comm, t->run_dir);
     if (t->events.n < SINKS_MAX) t->events.sink[t->events.n++] = comm_sink(t->shop.comm);
     err e = same_everywhere(t, t->shop.comm);
+    if (e >= 0) e = may_heal(t, t->shop.comm, &mine.use.heal);
+    mine.healed = healed;
+    mine.owner = t;
     if (comm_rank(t->shop.comm) > 0) silence(&mine, &t->events); /* these hold the status record alone */
     if (e >= 0) e = learner->fit(&mine, out);
     if (e < 0) comm_give_up(t->shop.comm);
     else comm_well(t->shop.comm);
+    t->parts = e == 0 && mine.use.heal;
     return e;
+}
+
+err ranks_part(struct stretto_trainer *t) {
+    struct comm *c = t->shop.comm;
+    struct comm_loss loss;
+    i32 written = 1;
+    while (t->parts) {
+        const i32 was = comm_rank(c);
+        const err e = comm_wait_share(c, "written", &written, sizeof written);
+        t->parts = e < 0 && comm_died(c);
+        if (!t->parts) return e;
+        TRY(comm_heal(c, &loss));
+        healed(t, &loss);
+        event_note(&t->events, EVENT_WARNING, "rank %d (host %s, pid %d) died after the training", loss.rank[0], loss.who.host,
+                   loss.who.pid);
+        if (was > 0 && comm_rank(c) == 0) return 0;
+    }
+    return 0;
 }
 
 /* What a rank measured for itself, as rank 0 did. */

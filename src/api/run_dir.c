@@ -142,6 +142,28 @@ err run_dir_open(struct stretto_trainer *t, const char *path, bool resume) {
     return open_metrics(t);
 }
 
+/* What cannot be had, because its keeper is not quite dead yet or the disk is full, is done without: the training goes on. */
+static void take_over(struct stretto_trainer *t) {
+    t->resume = true; /* its metrics go on */
+    trainer_listen(t);
+    if (!t->run_dir) return;
+    if (lock(t) < 0 || open_metrics(t) < 0)
+        event_note(&t->events, EVENT_WARNING, "the first rank died, and its files are not written on: %s", err_last()->text);
+    err_clear();
+}
+
+void run_dir_renumber(struct stretto_trainer *t, bool first) {
+    const struct status_record before = t->status.now;
+    if (t->status.open) {
+        status_open(&t->status, t->run_dir, comm_rank(t->shop.comm), comm_size(t->shop.comm));
+        t->status.now.member = before.member;
+        t->status.now.members = before.members;
+        t->status.now.step = before.step;
+        t->status.now.steps = before.steps;
+    }
+    if (first) take_over(t);
+}
+
 bool run_dir_has_checkpoint(const struct stretto_trainer *t) {
     char folder[PATH_MAX], path[4096];
     i64 number;

@@ -1,4 +1,4 @@
-/* comm.c - a rank: its agent thread, deadlines, and the small collectives. */
+/* comm.c - a rank: its agent thread, deadlines, and going on without one that died. */
 #define _GNU_SOURCE
 #include "comm/comm.h"
 
@@ -17,6 +17,7 @@
 #include "base/event.h"
 #include "base/str.h"
 #include "comm/flight.h"
+#include "comm/heal.h"
 #include "comm/transport.h"
 #include "comm/watch.h"
 
@@ -40,6 +41,7 @@ struct comm {
     void *knows; /* its self */
     u64 serial;          /* of small collectives */
     struct comm_member *member; /* [size] */
+    i32 *first;                 /* [size] the numbers that ranks had at first */
     pthread_t thread;
     bool running, failed;
     pthread_mutex_t lock;
@@ -56,6 +58,8 @@ struct comm {
     char record[FLIGHT_PATH];  /* the one of this failure, "" = none yet */
     comm_scene *scene;
     void *plays;               /* its self */
+    struct heal *heal;         /* NULL = a rank that dies ends the run */
+    f64 noticed;               /* when a death was, 0 = there is none */
 };
 
 i32 comm_rank(const struct comm *c) { return c ? c->rank : 0; }
@@ -179,7 +183,7 @@ static void run_job(struct comm *c) {
     if (c->result >= 0) return;
     c->why = *err_last();
     c->failed = true;
-    record_failure(c, c->why.text, c->result == -E801);
+    record_failure(c, c->why.text, c->result == -E801 && !comm_died(c));
     comm_recall(c);
 }
 
@@ -208,6 +212,8 @@ void comm_begin(struct comm *c, comm_job *job, void *arg) {
     pthread_cond_broadcast(&c->turn);
     pthread_mutex_unlock(&c->lock);
 }
+
+u64 comm_serial(struct comm *c) { return ++c->serial; }
 
 err comm_end(struct comm *c) {
     pthread_mutex_lock(&c->lock);
@@ -290,6 +296,12 @@ static err late(struct comm *c, const struct comm_message *m) {
     return FAIL_AT(E801, NULL, "stretto resume RUN, once that host is well", "%s%s", why, kept);
 }
 
+static err look_for_deaths(struct comm *c) {
+    if (!heal_look(c->heal)) return 0;
+    if (c->noticed <= 0) c->noticed = clock_now();
+    return heal_fail(c->heal);
+}
+
 err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting) {
     const f64 now = clock_now(), turn = now - c->since;
     c->since = now;
@@ -303,7 +315,7 @@ err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting) {
         sched_yield();
         return 0;
     }
-    TRY(other_gave_up(c));
+    TRY(c->heal ? look_for_deaths(c) : other_gave_up(c));
     if (c->waited > c->deadline) return late(c, waiting);
     const f64 least = waiting ? NAP_NS : dmax(NAP_NS, dmin(NAP_MOST_NS, 1e9 * c->pace));
     const f64 nap = dmax(least, dmin(NAP_MOST_NS, 1e9 * c->idle / NAP_SHARE));
@@ -322,98 +334,66 @@ void comm_give_up(struct comm *c) {
     record_failure(c, err_last()->text, false);
 }
 
-/* ------------------------------------------------------------------ small collectives --------------------------------------- */
+/* ------------------------------------------------------------------ healing ------------------------------------------------- */
 
-struct small {
-    const char *name;
-    const void *mine;
-    u32 bytes;
-    char *all; /* [size][bytes] */
-    i32 root;  /* who sends; -1 = everybody */
+static err heals_job(struct comm *c, void *arg) {
+    (void)arg;
+    return c->t->heals(c->self);
+}
+
+err comm_heals(struct comm *c) {
+    if (comm_size(c) == 1 || c->heal) return 0;
+    if (!c->t->heals) return FAIL(E803, "ranks over %s cannot go on without one that died", c->t->name);
+    TRY(now(c, heals_job, NULL));
+    return heal_new(c->t, c->self, c->member, c->rank, c->size, &c->heal);
+}
+
+bool comm_died(const struct comm *c) { return c && c->heal && atomic_load(&c->heal->died); }
+
+struct meeting {
+    i32 left[COMM_RANKS], n;
 };
 
-static struct comm_message small_message(const struct comm *c, const struct small *s, i32 peer, bool sends) {
-    struct comm_message m = {.peer = peer, .sends = sends};
-    m.head = (struct comm_head){.serial = c->serial, .bytes = s->bytes};
-    snprintf(m.head.name, sizeof m.head.name, "%s", s->name);
-    m.data = sends ? (void *)(uintptr_t)s->mine : s->all + (i64)peer * s->bytes;
-    return m;
+static err heal_job(struct comm *c, void *arg) {
+    struct meeting *m = arg;
+    return heal_agree(c->heal, dmax(comm_patience(), c->deadline), m->left, &m->n);
 }
 
-static err small_wait(struct comm *c, struct comm_message *m, i32 n) {
-    for (;;) {
-        const struct comm_message *waiting = NULL;
-        bool moved = false;
-        TRY(comm_look(c, m, n, &moved, &waiting));
-        if (!waiting) return 0;
-        TRY(comm_stuck(c, moved, waiting));
+/* Ranks that were left before keep their order; watchdog and records look at names. */
+static void renumber(struct comm *c, const struct meeting *m, struct comm_loss *out) {
+    i32 k = 0;
+    out->was = c->size;
+    out->n = 0;
+    pthread_mutex_lock(&c->writes);
+    for (i32 at = 0; at < c->size; at++) {
+        const i32 first = c->first[at];
+        if (k < m->n && m->left[k] == first) {
+            if (first == c->heal->me) c->rank = k;
+            c->first[k] = first;
+            c->member[k] = c->member[at];
+            c->member[k].rank = k;
+            k++;
+            continue;
+        }
+        if (out->n == 0) out->who = c->heal->member[first];
+        out->rank[out->n++] = at;
     }
+    c->size = k;
+    c->record[0] = 0;
+    pthread_mutex_unlock(&c->writes);
+    c->serial = 0;
 }
 
-static void small_messages(const struct comm *c, const struct small *s, struct comm_message *m, i32 *n) {
-    for (i32 k = 0; k < c->size; k++) {
-        if (k == c->rank) continue;
-        if (s->root < 0 || s->root == k) m[(*n)++] = small_message(c, s, k, false);
-        if (s->root < 0 || s->root == c->rank) m[(*n)++] = small_message(c, s, k, true);
-    }
-}
-
-static err small_job(struct comm *c, void *arg) {
-    struct comm_message *m;
-    i32 n = 0;
-    NEW(m, 2 * c->size);
-    small_messages(c, arg, m, &n);
-    err e = small_wait(c, m, n);
-    if (e < 0) comm_recall(c);
+err comm_heal(struct comm *c, struct comm_loss *out) {
+    struct meeting *m;
+    NEW(m, 1);
+    err e = now(c, heal_job, m);
+    if (e >= 0) renumber(c, m, out);
     mem_free(m);
-    return e;
-}
-
-err comm_gather(struct comm *c, const char *name, const void *mine, u32 bytes, void *all) {
-    memcpy((char *)all + (i64)comm_rank(c) * bytes, mine, bytes);
-    if (comm_size(c) == 1) return 0;
-    c->serial++;
-    return now(c, small_job, &(struct small){.name = name, .mine = mine, .bytes = bytes, .all = all, .root = -1});
-}
-
-err comm_share(struct comm *c, const char *name, void *data, u32 bytes) {
-    if (comm_size(c) == 1) return 0;
-    c->serial++;
-    return now(c, small_job, &(struct small){.name = name, .mine = data, .bytes = bytes, .all = data, .root = 0});
-}
-
-/* FNV-1a, eight bytes at a time. */
-u64 comm_hash(u64 before, const void *data, size_t bytes) {
-    const unsigned char *p = data;
-    u64 h = before, word = 0;
-    for (; bytes >= sizeof word; bytes -= sizeof word, p += sizeof word) {
-        memcpy(&word, p, sizeof word);
-        h = (h ^ word) * 0x100000001b3u;
-        h ^= h >> 32;
-    }
-    for (; bytes > 0; bytes--, p++) h = (h ^ *p) * 0x100000001b3u;
-    return h;
-}
-
-err comm_wait_share(struct comm *c, const char *name, void *data, u32 bytes) {
-    if (comm_size(c) == 1) return 0;
-    const f64 usual = comm_deadline(c, (f64)INFINITY);
-    err e = comm_share(c, name, data, bytes);
-    comm_deadline(c, usual);
-    return e;
-}
-
-err comm_agree(struct comm *c, const char *what, u64 number, const char *fix) {
-    if (comm_size(c) == 1) return 0;
-    u64 *all;
-    NEW(all, c->size);
-    err e = comm_gather(c, what, &number, sizeof number, all);
-    for (i32 k = 0; k < c->size && e >= 0; k++)
-        if (all[k] != all[0])
-            e = FAIL_AT(E804, NULL, fix, "%s: rank %d (host %s) has others than rank 0 (host %s)", what, k, c->member[k].host,
-                        c->member[0].host);
-    mem_free(all);
-    return e;
+    TRY(e);
+    out->seconds = c->noticed > 0 ? clock_now() - c->noticed : 0;
+    c->noticed = 0;
+    return 0;
 }
 
 /* ------------------------------------------------------------------ life ---------------------------------------------------- */
@@ -421,6 +401,28 @@ err comm_agree(struct comm *c, const char *what, u64 number, const char *fix) {
 static err open_job(struct comm *c, void *arg) {
     (void)arg;
     return c->t->open ? c->t->open(c->self) : 0;
+}
+
+static struct timespec clock_in(clockid_t clock, f64 seconds) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    t.tv_sec += (time_t)dmin(seconds, 1e9);
+    return t;
+}
+
+/* A library of messages may wait for a rank that never comes, inside a call of its own that nobody can end. */
+static err open_transport(struct comm *c) {
+    const struct timespec end = clock_in(CLOCK_REALTIME, comm_patience() + 1);
+    i32 late = 0;
+    comm_begin(c, open_job, NULL);
+    pthread_mutex_lock(&c->lock);
+    while (c->state != DONE && late == 0) late = pthread_cond_timedwait(&c->turn, &c->lock, &end);
+    const bool done = c->state == DONE;
+    pthread_mutex_unlock(&c->lock);
+    if (done) return comm_end(c);
+    return FAIL_AT(E801, NULL, "the same command again; stretto doctor, if it comes back",
+                   "%s has not joined this rank to the others for %.3g s: one of them has not started, or has ended", c->t->name,
+                   comm_patience());
 }
 
 static err start(struct comm *c) {
@@ -432,7 +434,7 @@ static err start(struct comm *c) {
     comm_deadline(c, c->deadline);
     if (pthread_create(&c->thread, NULL, agent, c) != 0) return FAIL(E601, "no thread could be made for messages between ranks");
     c->running = true;
-    TRY(now(c, open_job, NULL));
+    TRY(open_transport(c));
     pthread_setname_np(c->thread, "stretto.agent"); /* not before: threads of MPI would have the name of who made them */
     return 0;
 }
@@ -447,14 +449,16 @@ err comm_new(const struct transport *t, void *self, i32 rank, i32 size, struct c
     struct comm *c = mem_alloc(sizeof *c);
     if (c) *c = (struct comm){.t = t, .self = self, .rank = rank, .size = size, .deadline = comm_patience(), .failed = true};
     if (c) c->member = mem_alloc((size_t)size * sizeof *c->member);
+    if (c) c->first = mem_alloc((size_t)size * sizeof *c->first);
     if (c && size > 1) c->flight = mem_alloc(sizeof *c->flight);
-    if (!c || !c->member || (size > 1 && !c->flight)) {
+    if (!c || !c->member || !c->first || (size > 1 && !c->flight)) {
         if (c) mem_free(c->member);
+        if (c) mem_free(c->first);
         mem_free(c);
         t->close(self, false);
         return -E601;
     }
-    for (i32 k = 0; k < size; k++) c->member[k].rank = k;
+    for (i32 k = 0; k < size; k++) c->member[k].rank = c->first[k] = k;
     err e = start(c);
     if (e < 0) {
         comm_free(c);
@@ -473,22 +477,28 @@ err comm_meet(struct comm *c) {
     return watch_begin(&c->watch);
 }
 
+/* False: it is inside a call that does not come back, and keeps what it has until the process ends. */
+static bool end_agent(struct comm *c) {
+    pthread_mutex_lock(&c->lock);
+    const bool stuck = c->state == WORK;
+    if (!stuck) c->state = QUIT;
+    pthread_cond_broadcast(&c->turn);
+    pthread_mutex_unlock(&c->lock);
+    const struct timespec end = clock_in(CLOCK_REALTIME, comm_patience() + 1);
+    return !stuck && pthread_timedjoin_np(c->thread, NULL, &end) == 0;
+}
+
 void comm_free(struct comm *c) {
     if (!c) return;
     watch_end(&c->watch);
-    if (c->running) {
-        pthread_mutex_lock(&c->lock);
-        c->state = QUIT;
-        pthread_cond_broadcast(&c->turn);
-        pthread_mutex_unlock(&c->lock);
-        pthread_join(c->thread, NULL);
-    } else {
-        c->t->close(c->self, false);
-    }
+    if (c->running && !end_agent(c)) return;
+    if (!c->running) c->t->close(c->self, false);
     pthread_cond_destroy(&c->turn);
     pthread_mutex_destroy(&c->lock);
     pthread_mutex_destroy(&c->writes);
+    heal_free(c->heal);
     mem_free(c->flight);
     mem_free(c->member);
+    mem_free(c->first);
     mem_free(c);
 }

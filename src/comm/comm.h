@@ -58,8 +58,8 @@ err comm_threads(i32 size, struct comm **out);
  * only slow, as a network is: `lag` seconds a message, `rate` bytes per second from each rank to each (0 = any). */
 struct comm_fault {
     f64 delay, lag, rate;
-    u64 seed, drop, swap, die;
-    i32 rank;
+    u64 seed, drop, swap, die, die2; /* die2: of rank2 */
+    i32 rank, rank2;
 };
 err comm_faulty(i32 size, const struct comm_fault *fault, struct comm **out);
 /* This process as a rank of the MPI job that started it (comm_launched); *out = NULL when it is no such job.  E803 with the
@@ -76,6 +76,18 @@ bool comm_plugin_loads(const char *path, char why[COMM_PATH]);
 /* Any other transport (mpi.c, faulty.c); on failure the transport is closed. */
 err comm_new(const struct transport *t, void *self, i32 rank, i32 size, struct comm **out);
 err comm_meet(struct comm *c); /* learn everybody's name; all ranks call it once, before anything else */
+/* Healing.  After comm_heals, which all ranks call, the death of a rank fails what the others wait for (E801, comm_died), and
+ * comm_heal brings those that are left together: with new numbers, in the order of the old ones, and nothing of before under way.
+ * E803 where the transport cannot. */
+struct comm_loss {
+    i32 n, was;              /* ranks that died since the last time; how many there were */
+    i32 rank[COMM_RANKS];    /* the numbers they had, rising */
+    struct comm_member who;  /* the first of them, as it was when ranks met */
+    f64 seconds;             /* from when this rank noticed until all that are left had met */
+};
+err comm_heals(struct comm *c);
+bool comm_died(const struct comm *c); /* a rank has died, and the others can go on without it; false for NULL */
+err comm_heal(struct comm *c, struct comm_loss *out);
 void comm_well(struct comm *c); /* all is done: until then a rank that ends has failed, and does not wait for the others */
 void comm_free(struct comm *c); /* waits for the agent; NULL is fine */
 
@@ -124,7 +136,7 @@ void comm_recall(struct comm *c); /* a job has failed: nobody looks at what it s
 /* Small things, from any thread while no job runs; all ranks call them in the same order.
  *   gather   bytes of every rank, in order of rank, into all [size][bytes]
  *   agree    E804 unless all ranks have the same number; what: "options", "data file"; fix may be NULL
- *   share    what rank 0 has, to all */
+ *   share    what rank 0 has, to all; share_of: what `root` has */
 /*   wait_share   the same, after work of rank 0 that may take as long as it takes: no deadline */
 err comm_wait_share(struct comm *c, const char *name, void *data, u32 bytes);
 err comm_gather(struct comm *c, const char *name, const void *mine, u32 bytes, void *all);
@@ -132,6 +144,7 @@ err comm_agree(struct comm *c, const char *what, u64 number, const char *fix);
 /* Of what is to be equal; before: COMM_HASH, or a hash to go on from. */
 u64 comm_hash(u64 before, const void *data, size_t bytes);
 err comm_share(struct comm *c, const char *name, void *data, u32 bytes);
+err comm_share_of(struct comm *c, i32 root, const char *name, void *data, u32 bytes);
 
 /* This rank has failed: whoever waits for it learns so at once, with the record of this thread.  Transports that cannot tell
  * others leave it to the deadline. */

@@ -7,6 +7,10 @@
 
 #include "comm/comm.h"
 
+struct rank_set {
+    u64 word[COMM_RANKS / 64];
+};
+
 struct transport {
     const char *name;
     err (*open)(void *self); /* on the agent's thread, before anything else; NULL = nothing to do */
@@ -18,11 +22,22 @@ struct transport {
     const struct err_record *(*gave_up)(void *self, i32 *rank);
     void (*give_up)(void *self, const struct err_record *why);
     void (*close)(void *self, bool well); /* on the agent's thread; well: nothing failed; frees self */
+    /* Going on without ranks that died (heal.h), all by the numbers that ranks had at first; `heals` NULL = it cannot.
+     *   heals   from now on that may happen: called once, by all ranks, before much is sent
+     *   tell    what this rank knows, to all who are not in it
+     *   heard   into *dead what rank `from` said last; unchanged where it has said nothing new
+     *   renew   left[n] are the ranks from now on, by their places there; nothing of before is looked at, or comes, any more */
+    err (*heals)(void *self);
+    err (*tell)(void *self, const struct rank_set *dead);
+    err (*heard)(void *self, i32 from, struct rank_set *dead);
+    err (*renew)(void *self, const i32 *left, i32 n);
 };
 
 /* Ranks as threads, each of them made by `join` out of its end of the hub, which is then join's. */
 typedef err rank_join(const struct transport *t, void *end, i32 rank, i32 size, const void *arg, struct comm **out);
 err comm_threads_by(i32 size, rank_join *join, const void *arg, struct comm **out);
+
+u64 comm_serial(struct comm *c); /* of the next small collective: all ranks count alike */
 
 /* E804 unless the head that came is of the message that is awaited, which then has its bytes. */
 err head_check(struct comm_message *want, const struct comm_head *got);

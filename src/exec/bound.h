@@ -63,6 +63,7 @@ struct lane {
     struct record *ring; /* [TRACE_RING], NULL = off */
     f64 busy, debt;      /* seconds at rows in this step; of sleep that is owed (effort.h) */
 };
+enum { UPDATE_OPEN, UPDATE_MADE, UPDATE_VOID };
 enum { TRACE_RING = 4096, MERGE_BLOCK = 4096 };
 
 /* Loss and gradient norm of the step, from the partial sums in their fixed order: the same number on every worker. */
@@ -103,6 +104,8 @@ struct exec {
     struct round round;    /* what a worker waits for */
     bool *pair_waits;      /* [ranks][2] for a turn of the agent: a message to or from that rank is not ready yet */
     _Atomic bool broken;   /* the agent failed: nobody waits any more */
+    struct err_record why; /* where broken */
+    _Atomic u32 update;    /* plan->whole: of this step, UPDATE_OPEN until one of the two is certain */
     f64 usual;             /* seconds of a step, smoothed: what a deadline is a multiple of */
     struct lane *lane;
     u32 nlane;
@@ -143,6 +146,8 @@ void exchange_begin(struct exec *x);
 err exchange_move(struct exec *x, struct link *l, u64 serial, bool *moved);
 bool exchange_round(void *exec, struct comm_message *m, i32 n); /* a chain_pass */
 err exchange_end(struct exec *x);
+/* plan->whole: all updates of a step are made or none, whatever fails.  True: this one is to be made. */
+bool exchange_updates(struct exec *x);
 void exchange_aim(struct exec *x); /* messages are of what x->sums says now */
 
 /* trail.c: weights that come while the next step is computed. */

@@ -20,10 +20,11 @@ _Static_assert(MOST_BYTES <= LINES_MOST * LANES * 4, "lines of a message are cou
 /* ------------------------------------------------------------------ binding ------------------------------------------------- */
 
 bool exec_is_ours(const struct exec *x, const struct task *t) {
-    return !x->comm || t->kind == TASK_PREP || x->plan->place[t->device].rank == comm_rank(x->comm);
+    const bool everyone = t->kind == TASK_PREP || (t->kind == TASK_UPDATE && x->plan->whole);
+    return !x->comm || everyone || x->plan->place[t->device].rank == comm_rank(x->comm);
 }
 
-/* Copies of weights that another rank's device makes there are made here by whoever has that number. */
+/* What another rank's device does there, and all ranks do for themselves, is done here by whoever has that number. */
 u32 exec_lane_of(const struct exec *x, const struct task *t) {
     if (late_has(x, t)) return x->nlane;
     u32 device = t->device;
@@ -155,6 +156,13 @@ static err make_links(struct exec *x, const u32 *place) {
     return 0;
 }
 
+/* Where updates are made by all, the first of them waits for all that comes in this step: then none of them can fail. */
+static bool holds(const struct exec *x, const struct link *l, const struct item *it) {
+    if (l->trails || l->plan.when != MESSAGE_STEP) return false;
+    if (x->plan->whole && x->plan->task[it->task].kind == TASK_UPDATE && !l->m.sends) return true;
+    return l->plan.after < it->task && exchange_touches(x, it->task, &l->plan, l->m.sends);
+}
+
 /* Links that an item waits for: what it looks at is on its way in, or what it writes is on its way out. */
 static err item_links(struct exec *x, struct item *it) {
     for (i32 pass = 0; pass < 2; pass++) {
@@ -165,8 +173,7 @@ static err item_links(struct exec *x, struct item *it) {
                 if (pass) it->before[before] = k;
                 before++;
             }
-            if (l->trails || l->plan.when != MESSAGE_STEP || l->plan.after >= it->task) continue;
-            if (!exchange_touches(x, it->task, &l->plan, l->m.sends)) continue;
+            if (!holds(x, l, it)) continue;
             if (pass) it->link[n] = k;
             n++;
         }
@@ -341,14 +348,24 @@ static err walk(struct exec *x, bool gathering) {
     }
 }
 
-/* Workers that wait for what will not come go on with what is there: the step is void. */
+static bool decide(struct exec *x, u32 wish) {
+    u32 now = UPDATE_OPEN;
+    return atomic_compare_exchange_strong(&x->update, &now, wish) || now == wish;
+}
+
+bool exchange_updates(struct exec *x) { return !x->comm || !x->plan->whole || decide(x, UPDATE_MADE); }
+
+/* Workers that wait for what will not come go on with what is there: the step is void.  Not where a rank died when all that
+ * this one needed had come: the step is done, and the next one fails. */
 static err step_job(struct comm *c, void *exec) {
     struct exec *x = exec;
     err e = walk(x, false);
     if (e >= 0) return e;
+    x->why = *err_last();
     comm_recall(c); /* workers write again from here on */
+    const bool made = x->plan->whole && !decide(x, UPDATE_VOID);
     atomic_store(&x->broken, true);
-    return e;
+    return made && comm_died(c) && !x->sums.accumulate ? 0 : e;
 }
 
 static err gather_job(struct comm *c, void *exec) {
@@ -358,6 +375,7 @@ static err gather_job(struct comm *c, void *exec) {
 
 void exchange_begin(struct exec *x) {
     if (!x->comm) return;
+    atomic_store(&x->update, UPDATE_OPEN);
     atomic_store_explicit(&x->round.state, ROUND_NONE, memory_order_relaxed);
     comm_begin(x->comm, step_job, x);
 }

@@ -149,6 +149,8 @@ struct forecast_job {
     struct resources use;
     const char *run_dir;            /* for checkpoints; NULL = none */
     bool resume;                    /* go on from the newest checkpoint of run_dir */
+    void (*healed)(void *owner, const struct comm_loss *loss); /* ranks died, and have other numbers now; may be NULL */
+    void *owner;
 };
 
 /* Fit.  Returns 0, a failure, or STOP_SIGNAL after a checkpoint was written (the model is then not usable). */

@@ -211,7 +211,7 @@ enum { SLOWER = 10 }; /* that a host may be than another */
 /* Ranks look for the newest checkpoint each for itself, on file systems that may not show them the same. */
 static err same_start(const struct fit *t, const struct train_state *s) {
     const struct store *st = &t->engine.store;
-    const i64 place[] = {t->member, t->done, t->refitting, s->step, s->best_step, s->bad, s->rollbacks};
+    const i64 place[] = {t->member, t->done, t->refitting, s->step, s->place, s->best_step, s->bad, s->rollbacks};
     u64 h = comm_hash(COMM_HASH, place, sizeof place);
     h = comm_hash(h, st->theta, sizeof(f32) * (size_t)st->ntheta);
     for (i32 k = 0; k < st->optim->nstate; k++) h = comm_hash(h, st->state[k], sizeof(f32) * (size_t)st->ntheta);
@@ -223,29 +223,40 @@ static err same_start(const struct fit *t, const struct train_state *s) {
     return e;
 }
 
-static err train_member(struct fit *t, i32 m) {
-    struct train_state state;
-    TRY(train_state_new(&t->engine.store, &state));
-    fresh_weights(t, m);
-    TRY(stale_new(t)); /* ends that other weights left are of no use */
-    err e = forecast_restore(t, m, &state);
-    if (e >= 0) e = same_start(t, &state);
-    if (e >= 0) e = run_member(t, m, &state);
-    if (e > 0 && e != STOP_SIGNAL) {
-        if (!t->refitting) t->best_steps[m] = state.best_step; /* a refit does not validate */
-        t->f->steps_done += state.step;
-        t->f->seconds += state.seconds;
-        if (state.step_count) t->f->step_measured = state.step_seconds / (f64)state.step_count;
-        t->f->stopped = e;
-        if (!t->f->theta[m]) {
-            err got = mem_new((void **)&t->f->theta[m], t->f->net.ntheta, sizeof(f32));
-            if (got < 0) e = got;
-            else t->f->nmember = imax(t->f->nmember, m + 1);
-        }
-        if (e >= 0) memcpy(t->f->theta[m], t->engine.store.theta, sizeof(f32) * (size_t)t->f->net.ntheta);
+/* From its first step, or from where a checkpoint has it; a member that goes on without a rank that died has all it needs. */
+static err begin_member(struct fit *t, i32 m) {
+    t->member = m;
+    if (!t->begun) {
+        train_state_free(&t->state);
+        TRY(train_state_new(&t->engine.store, &t->state));
+        fresh_weights(t, m);
+        TRY(stale_new(t)); /* ends that other weights left are of no use */
+        TRY(forecast_restore(t, m, &t->state));
+        t->begun = true;
     }
-    train_state_free(&state);
-    return e;
+    return same_start(t, &t->state);
+}
+
+static err end_member(struct fit *t, i32 m, err reason) {
+    const struct train_state *s = &t->state;
+    const i64 P = t->f->net.ntheta;
+    if (!t->f->theta[m]) NEW(t->f->theta[m], P);
+    memcpy(t->f->theta[m], t->engine.store.theta, sizeof(f32) * (size_t)P);
+    t->f->nmember = imax(t->f->nmember, m + 1);
+    if (!t->refitting) t->best_steps[m] = s->best_step; /* a refit does not validate */
+    t->f->steps_done += s->step;
+    t->f->seconds += s->seconds;
+    if (s->step_count) t->f->step_measured = s->step_seconds / (f64)s->step_count;
+    t->f->stopped = reason;
+    t->begun = false;
+    t->done = m + 1;
+    return reason;
+}
+
+static err train_member(struct fit *t, i32 m) {
+    TRY(begin_member(t, m));
+    const err e = run_member(t, m, &t->state);
+    return e > 0 && e != STOP_SIGNAL ? end_member(t, m, e) : e;
 }
 
 /* What training will hold, before it begins: the series once, and what the plans and the batches say (tests/api/t_memory.c). */
@@ -297,7 +308,7 @@ static err prepare_validation(struct fit *t, i32 rows) {
     return batcher_new(f, &f->net, &f->shape, x, use.kern, rows, 1, &t->valid_batch);
 }
 
-static err prepare_training(struct fit *t) {
+err training_prepare(struct fit *t) {
     struct forecaster *f = t->f;
     const struct series *x = t->job->series;
     const struct forecast_spec *s = &f->spec;
@@ -310,7 +321,7 @@ static err prepare_training(struct fit *t) {
     f64 per_epoch = dmax(1, (f64)n / ((f64)(B / rows) * s->accumulate));
     t->steps = s->steps > 0 ? s->steps : (i64)ceil(s->epochs * per_epoch);
     struct resources use = t->job->use;
-    use.steps = t->steps * s->accumulate * s->members;
+    use.steps = t->left ? 0 : t->steps * s->accumulate * s->members; /* healing: nobody measures kernels while others wait */
     use.slices = s->slices;
     use.course = s->course;
     i32 valid = (i32)lmin(imax(B / imax(1, s->slices), 256), lmax(1, nvalid));
@@ -334,15 +345,35 @@ static err prepare_training(struct fit *t) {
     f->planned_bytes = engine_planned_bytes(&t->engine) + engine_planned_bytes(&t->whole) + t->batch.arena.used +
                        t->valid_batch.arena.used + 4 * copies * t->engine.store.ntheta +
                        (t->saving ? t->saving->room : 0) + (t->stream ? stream_bytes(t->stream) : 0);
-    state_memory(t);
+    if (!t->left) state_memory(t);
+    t->prepared = true;
     return 0;
+}
+
+void training_drop(struct fit *t) {
+    saving_free(t->saving, comm_rank(t->job->use.comm));
+    ckpt_close(t->found);
+    stale_free(t);
+    balance_free(t);
+    engine_free(&t->engine);
+    engine_free(&t->whole);
+    batcher_free(&t->batch);
+    batcher_free(&t->valid_batch);
+    stream_free(t->stream);
+    mem_free(t->sorted);
+    t->saving = NULL;
+    t->found = NULL;
+    t->batch = t->valid_batch = (struct batcher){0};
+    t->stream = NULL;
+    t->sorted = NULL;
+    t->prepared = false;
 }
 
 static err train_members(struct fit *t) {
     for (i32 m = t->done; m < t->f->spec.members; m++) {
         err e = train_member(t, m);
         if (e < 0 || e == STOP_SIGNAL) return e;
-        if (e == STOP_TIME) break; /* the members so far are the model */
+        if (e == STOP_TIME) t->done = m = t->f->spec.members; /* the members so far are the model */
     }
     return 0;
 }
@@ -368,6 +399,9 @@ static void sent_note(const struct fit *t) {
 /* What the report shows of the machine at work: the plan and the spans of the last steps. */
 static err keep_trace(struct fit *t) {
     struct forecaster *f = t->f;
+    str_free(&f->plan_text); /* after healing all this comes a second time */
+    mem_free(f->span);
+    f->span = NULL;
     TRY(slices_plan(t, &f->plan_text));
     f->step_predicted = t->engine.plan->predicted;
     if (f->step_measured > 0)
@@ -392,6 +426,38 @@ static err refit(struct fit *t) {
     return e;
 }
 
+/* One rank weighs for all; where ranks may die each does, so that nothing is lost with the first. */
+static err weigh(struct fit *t) {
+    const struct resources *use = &t->job->use;
+    event_phase(use->events, "guard");
+    if (comm_rank(use->comm) == 0 || use->heal) {
+        TRY(forecast_guard(t));
+        TRY(forecast_spread(t)); /* before a refit: residuals of rows that the weights have not seen */
+    }
+    return comm_wait_share(use->comm, "weight", &t->f->weight, sizeof t->f->weight);
+}
+
+/* From where the run stands to its end: also in a run that goes on, after a checkpoint or without a rank that died. */
+static err learn(struct fit *t) {
+    const struct forecast_spec *s = &t->f->spec;
+    if (!t->prepared) {
+        TRY(forecast_resume_point(t));
+        TRY(slices_orders(t));
+        TRY(training_prepare(t));
+    }
+    if (s->time_limit > 0 && t->deadline <= 0) t->deadline = clock_now() + s->time_limit;
+    err e = 0;
+    if (!t->refitting) {
+        e = train_members(t);
+        if (e == 0) e = keep_trace(t);
+        if (e == 0) e = weigh(t);
+    }
+    const bool again = s->refit && t->f->weight > 0 && t->f->stopped != STOP_TIME;
+    if (e == 0 && (t->refitting || again)) e = refit(t);
+    if (e >= 0) TRY(saving_end(t));
+    return e;
+}
+
 static err correction(struct fit *t) {
     const struct forecast_spec *s = &t->f->spec;
     i64 n = forecast_origins(t, &t->train);
@@ -402,23 +468,14 @@ static err correction(struct fit *t) {
                    MIN_WINDOWS, (long long)lmax(0, window_origins(&t->valid_all)));
         return 0;
     }
-    TRY(forecast_resume_point(t));
-    TRY(slices_orders(t));
-    TRY(prepare_training(t));
-    if (s->time_limit > 0) t->deadline = clock_now() + s->time_limit;
-    if (!t->refitting) {
-        err e = train_members(t);
-        if (e != 0) return e;
-        TRY(keep_trace(t));
-        event_phase(t->job->use.events, "guard");
-        if (comm_rank(t->job->use.comm) == 0) {
-            TRY(forecast_guard(t));
-            TRY(forecast_spread(t)); /* before a refit: residuals of rows that the weights have not seen */
-        }
-        TRY(comm_wait_share(t->job->use.comm, "weight", &t->f->weight, sizeof t->f->weight));
+    err e = learn(t);
+    while (e < 0 && comm_died(t->job->use.comm)) {
+        struct comm_loss loss;
+        TRY(forecast_meet(t, &loss));
+        e = forecast_heal(t, &loss);
+        if (e >= 0) e = learn(t);
     }
-    bool again = s->refit && t->f->weight > 0 && t->f->stopped != STOP_TIME;
-    return t->refitting || again ? refit(t) : 0;
+    return e;
 }
 
 static err fit_parts(struct fit *t) {
@@ -446,7 +503,6 @@ static err fit_parts(struct fit *t) {
         str_free(&text);
     }
     err e = correction(t);
-    if (e >= 0) TRY(saving_end(t));
     if (e != 0) return e;
     TRY(forecast_ridge_row(t));
     return f->nmember > 0 ? 0 : forecast_spread(t);
@@ -455,22 +511,16 @@ static err fit_parts(struct fit *t) {
 err forecast_fit(const struct forecast_job *job, struct forecaster **out) {
     TRY(forecast_check_length(job->series, &job->split, &job->spec));
     TRY(forecast_check_kern(&job->spec, job->use.kern));
-    struct fit t = {.job = job};
+    struct fit t = {.own = *job};
+    t.job = &t.own;
     NEW(t.f, 1);
     t.f->spec = job->spec;
     t.f->spec.plan_text = t.f->spec.plan_path = NULL;
     err e = fit_parts(&t);
-    saving_free(t.saving, comm_rank(job->use.comm));
-    ckpt_close(t.found);
-    stale_free(&t);
-    balance_free(&t);
-    engine_free(&t.engine);
-    engine_free(&t.whole);
+    training_drop(&t);
+    train_state_free(&t.state);
     mem_free(t.cut);
-    batcher_free(&t.batch);
-    batcher_free(&t.valid_batch);
-    stream_free(t.stream);
-    mem_free(t.sorted);
+    mem_free(t.left);
     if (e != 0) {
         forecast_free(t.f);
         return e;

@@ -98,7 +98,7 @@ static void list(struct fit *t, struct train_state *s, struct state_file *f) {
     add_ends(t, f);
 }
 
-static err folder(const struct fit *t, char dir[4096]) {
+err forecast_checkpoints(const struct fit *t, char dir[4096]) {
     i32 n = snprintf(dir, 4096, "%s/checkpoints", t->job->run_dir);
     return n < 4096 ? 0 : FAIL(E702, "the path of the run folder is too long");
 }
@@ -193,7 +193,7 @@ err forecast_prepare_saving(struct fit *t) {
     struct arena a = {0};
     char dir[4096];
     if (!t->job->run_dir) return 0;
-    TRY(folder(t, dir));
+    TRY(forecast_checkpoints(t, dir));
     TRY(saving_new(t));
     list(t, &none, &f);
     err e = deal(t, &f, &a, &pieces);
@@ -240,6 +240,31 @@ static err read_state(struct fit *t, struct train_state *s, struct state_file *f
     return e;
 }
 
+enum { PART = 1 << 26 }; /* bytes of a message */
+
+static err share_items(struct comm *c, i32 root, const struct state_file *f) {
+    for (i32 i = 0; i < f->n; i++) {
+        const i64 bytes = f->item[i].n * (i64)dtype_size(ckpt_dtype(f->item[i].kind));
+        for (i64 at = 0; at < bytes; at += PART)
+            TRY(comm_share_of(c, root, f->item[i].name, (char *)f->item[i].p + at, (u32)lmin(PART, bytes - at)));
+    }
+    return 0;
+}
+
+err forecast_share_state(struct fit *t, i32 root, i64 held) {
+    struct state_file f = {.member = t->done, .done = held, .phase = t->refitting, .slices = t->f->spec.slices};
+    const i64 P = t->engine.store.ntheta;
+    if (held > 0) NEW(f.members, held * P);
+    for (i64 m = 0; m < held && comm_rank(t->job->use.comm) == root; m++)
+        memcpy(f.members + m * P, t->f->theta[m], sizeof(f32) * (size_t)P);
+    list(t, &t->state, &f);
+    err e = share_items(t->job->use.comm, root, &f);
+    if (e >= 0) e = take_members(t, &f);
+    mem_free(f.members);
+    t->f->guard.a = t->f->weight;
+    return e;
+}
+
 enum { NOTHING = -1, FAILED = -2 };
 
 /* Rank 0 looks for the newest whole checkpoint; which one it is, or NOTHING. */
@@ -276,7 +301,7 @@ static err find(struct fit *t) {
     enum fault none;
     i64 number = NOTHING;
     err e = 0;
-    TRY(folder(t, dir));
+    TRY(forecast_checkpoints(t, dir));
     TRY(ckpt_sweep(dir));
     if (!t->job->resume) return 0;
     TRY(fault_at("recovery", comm_rank(c), 0, &none));

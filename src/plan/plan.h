@@ -107,6 +107,7 @@ struct plan_table {
 struct plan {
     char strategy[64];
     bool train, exact;
+    bool whole; /* every rank makes all updates for itself, and so has all of the optimiser's state: ranks can go on without one */
     i32 slices;                 /* of time, in each sequence; 0 = the rows are sequences */
     struct chain_course course; /* of the chains over them */
     i32 forgets;                /* plan_request.forgets */
@@ -142,7 +143,7 @@ struct plan_request {
     i32 slices;                 /* of time in each sequence, as the net's rows are; 0 = none */
     struct chain_course course; /* tol 0 = by the precision of the net's cells */
     i32 forgets; /* steps after which its recurrences forget where they began, if that is known; 0 = not: for cost */
-    bool whole;  /* gradients of embeddings are treated as all others: for tests and measurements */
+    bool dense;  /* gradients of embeddings are treated as all others: for tests and measurements */
 };
 
 i32 plan_grain(i32 B, i32 wanted); /* rows per grain: of B, and the grains that are wanted (0 = as many as are cheap) */

@@ -42,6 +42,9 @@ void machine_print(const struct machine *m, struct str *out); /* the form machin
 /* `ranks` processes with the devices of `one` each.  E401 where that is more than MACHINE_DEVICES. */
 err machine_ranks(const struct machine *one, i32 ranks, struct machine *out);
 
+/* The same without the ranks that died: n of them, rising; those behind move up. */
+void machine_without(struct machine *m, const i32 *died, i32 n);
+
 /* Measured rates for every device of a kind: gflops of fp32 multiply-add, gbytes GB/s of memory; 0 = leave as it is. */
 void machine_set_rate(struct machine *m, const char *kind, f64 gflops, f64 gbytes);
 
