@@ -22,6 +22,7 @@
 
 #define DEADLINE 60.0  /* seconds without a message, where STRETTO_DEADLINE says nothing */
 #define SPIN_S 50e-6   /* of waiting before the agent sleeps between looks: a spinning agent takes a core from the workers */
+#define YIELD_S 5e-3   /* the same where there is no agent */
 #define NAP_NS 30000.0 /* first; longer where nothing has come for long: every look takes a core from a worker for a moment */
 #define NAP_MOST_NS 500000.0
 #define NAP_SHARE 16   /* of the time since the last message */
@@ -62,6 +63,18 @@ i32 comm_rank(const struct comm *c) { return c ? c->rank : 0; }
 i32 comm_size(const struct comm *c) { return c ? c->size : 1; }
 const char *comm_transport(const struct comm *c) { return c ? c->t->name : "self"; }
 const struct comm_member *comm_who(const struct comm *c, i32 rank) { return &c->member[rank]; }
+bool comm_direct(const struct comm *c) { return c && c->t->direct; }
+
+void *comm_alloc(struct comm *c, size_t bytes) {
+    void *p = c && c->t->alloc ? c->t->alloc(c->self, bytes) : NULL;
+    return p ? p : mem_alloc(bytes);
+}
+
+void comm_release(struct comm *c, void *p) {
+    if (c && c->t->release && c->t->release(c->self, p)) return;
+    mem_free(p);
+}
+
 i32 comm_neighbours(const struct comm *c) {
     i32 n = 0;
     for (i32 k = 0; c && k < c->size; k++) n += strcmp(c->member[k].host, c->member[c->rank].host) == 0;
@@ -169,10 +182,13 @@ void comm_recall(struct comm *c) {
     if (c->t->recall) c->t->recall(c->self);
 }
 
-static void run_job(struct comm *c) {
+static void set_out(struct comm *c) {
     c->since = clock_now();
     c->waited = 0;
     watch_moved(&c->watch);
+}
+
+static void run_job(struct comm *c) {
     c->result = c->job(c, c->arg);
     watch_moved(&c->watch);
     if (c->result >= 0) return;
@@ -189,6 +205,7 @@ static void *agent(void *self) {
         while (c->state != WORK && c->state != QUIT) pthread_cond_wait(&c->turn, &c->lock);
         if (c->state == QUIT) break;
         pthread_mutex_unlock(&c->lock);
+        set_out(c);
         run_job(c);
         pthread_mutex_lock(&c->lock);
         c->state = DONE;
@@ -200,6 +217,12 @@ static void *agent(void *self) {
 }
 
 void comm_begin(struct comm *c, comm_job *job, void *arg) {
+    if (c->t->direct) {
+        c->job = job;
+        c->arg = arg;
+        set_out(c);
+        return;
+    }
     pthread_mutex_lock(&c->lock);
     c->job = job;
     c->arg = arg;
@@ -208,11 +231,16 @@ void comm_begin(struct comm *c, comm_job *job, void *arg) {
     pthread_mutex_unlock(&c->lock);
 }
 
-err comm_end(struct comm *c) {
+static void await_agent(struct comm *c) {
     pthread_mutex_lock(&c->lock);
     while (c->state != DONE) pthread_cond_wait(&c->turn, &c->lock);
     c->state = IDLE;
     pthread_mutex_unlock(&c->lock);
+}
+
+err comm_end(struct comm *c) {
+    if (c->t->direct) run_job(c);
+    else await_agent(c);
     if (c->result < 0) err_put(&c->why);
     return c->result;
 }
@@ -285,6 +313,22 @@ static err late(struct comm *c, const struct comm_message *m) {
     return FAIL_AT(E801, NULL, "stretto resume RUN, once that host is well", "%s%s", why, kept);
 }
 
+static inline void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* A wait that has not lasted long: no nap.  Without an agent it is a worker that waits, and nobody is disturbed. */
+static bool give_way(const struct comm *c, const struct comm_message *waiting) {
+    if (c->t->direct && c->idle < SPIN_S / 2) relax();
+    else if (c->t->direct ? !waiting || c->waited < YIELD_S : waiting && c->waited < SPIN_S) sched_yield();
+    else return false;
+    return true;
+}
+
 err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting) {
     const f64 now = clock_now(), turn = now - c->since;
     c->since = now;
@@ -294,10 +338,7 @@ err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting) {
         watch_moved(&c->watch);
         return 0;
     }
-    if (waiting && c->waited < SPIN_S) {
-        sched_yield();
-        return 0;
-    }
+    if (give_way(c, waiting)) return 0;
     TRY(other_gave_up(c));
     if (c->waited > c->deadline) return late(c, waiting);
     const f64 least = waiting ? NAP_NS : dmax(NAP_NS, dmin(NAP_MOST_NS, 1e9 * c->pace));
@@ -425,6 +466,7 @@ static err start(struct comm *c) {
     c->watch.alarm = alarm_;
     c->watch.self = c;
     comm_deadline(c, c->deadline);
+    if (c->t->direct) return 0;
     if (pthread_create(&c->thread, NULL, agent, c) != 0) return FAIL(E601, "no thread could be made for messages between ranks");
     c->running = true;
     TRY(now(c, open_job, NULL));
@@ -465,6 +507,7 @@ err comm_meet(struct comm *c) {
     struct utsname u;
     if (uname(&u) == 0) snprintf(me.host, sizeof me.host, "%.*s", COMM_HOST - 1, u.nodename);
     TRY(comm_gather(c, "who", &me, sizeof me, c->member));
+    if (c->t->by_host) TRY(near_join(c, &c->t, &c->self));
     return watch_begin(&c->watch);
 }
 

@@ -95,7 +95,7 @@ static void close_(void *self, bool well) {
 }
 
 static const struct transport mpi = {
-    .name = "mpi", .open = open_, .send = send_, .recv = recv_, .test = test, .close = close_};
+    .name = "mpi", .by_host = true, .open = open_, .send = send_, .recv = recv_, .test = test, .close = close_};
 
 /* ------------------------------------------------------------------ finding it ---------------------------------------------- */
 

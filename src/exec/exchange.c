@@ -1,4 +1,5 @@
-/* exchange.c - the messages of a step, sent and awaited by the agent of this rank while its workers compute.
+/* exchange.c - the messages of a step, sent and awaited by the agent of this rank while its workers compute; where ranks share
+ * memory by the workers themselves, between two tasks and while they wait (comm_direct).
  *
  *     lanes   | fwd | bwd | merge 0 4 .. waits for grad.4 ..|            | update | .. next step waits for theta
  *     agent   | grad.4 of rank 1 awaited ------------- here |  norm, loss ------> |  theta: own range out, others' in
@@ -6,6 +7,7 @@
  * The list is the plan's (plan/exchange.h).  A message goes out when the lanes have done the task that wrote it, and may come in
  * when they have done everything before that task that looks at the same range.  Messages of a pair of ranks go in the order of
  * the list. */
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -185,7 +187,8 @@ bool exchange_round(void *exec, struct comm_message *m, i32 n) {
     atomic_store_explicit(&x->round.state, ROUND_ASKED, memory_order_release);
     for (i32 spin = 0; atomic_load_explicit(&x->round.state, memory_order_acquire) != ROUND_DONE; spin += spin <= TEAM_SPINS) {
         if (atomic_load_explicit(&x->broken, memory_order_relaxed)) return false;
-        team_pause(spin);
+        if (x->direct) exchange_turn(x, true);
+        else team_pause(spin);
     }
     atomic_store_explicit(&x->round.state, ROUND_NONE, memory_order_relaxed);
     return true;
@@ -266,31 +269,74 @@ static bool may_ask(const struct exec *x) {
     return false;
 }
 
-static err walk(struct exec *x, bool gathering) {
+static void begin(struct exec *x) {
     for (u32 k = 0; k < x->nlink; k++)
         if (!x->link[k].trails) x->link[k].m.started = x->link[k].m.done = false;
-    for (;;) {
-        const struct comm_message *waiting = NULL, *asked = NULL;
-        bool moved = false;
-        u32 left = gathering ? 0 : may_ask(x) + late_some(x, &moved);
-        TRY(trail_some(x, &moved, &left, &waiting));
-        TRY(look_at_round(x, &moved, &asked));
-        memset(x->pair_waits, 0, 2 * (size_t)comm_size(x->comm) * sizeof *x->pair_waits);
-        for (u32 k = 0; k < x->nlink; k++) {
-            struct link *l = &x->link[k];
-            if (gathering ? l->plan.when != MESSAGE_GATHER : !in_this_step(x, l)) continue;
-            if (!l->m.done) TRY(look(x, l, gathering, &moved));
-            left += !l->m.done;
-            if (!l->m.done && l->m.started && !waiting) waiting = &l->m;
-        }
-        if (left == 0) return 0;
-        TRY(comm_stuck(x->comm, moved, asked ? asked : !gathering && at_work(x) ? NULL : waiting));
+}
+
+/* What one look at all messages has found. */
+struct found {
+    bool moved;
+    u32 left;
+    const struct comm_message *waiting; /* nobody here is at work, and this one is not done */
+};
+
+static err look_at_all(struct exec *x, bool gathering, struct found *f) {
+    const struct comm_message *asked = NULL;
+    *f = (struct found){0};
+    f->left = gathering ? 0 : may_ask(x) + late_some(x, &f->moved);
+    TRY(trail_some(x, &f->moved, &f->left, &f->waiting));
+    TRY(look_at_round(x, &f->moved, &asked));
+    memset(x->pair_waits, 0, 2 * (size_t)comm_size(x->comm) * sizeof *x->pair_waits);
+    for (u32 k = 0; k < x->nlink; k++) {
+        struct link *l = &x->link[k];
+        if (gathering ? l->plan.when != MESSAGE_GATHER : !in_this_step(x, l)) continue;
+        if (!l->m.done) TRY(look(x, l, gathering, &f->moved));
+        f->left += !l->m.done;
+        if (!l->m.done && l->m.started && !f->waiting) f->waiting = &l->m;
     }
+    if (asked) f->waiting = asked;
+    else if (!gathering && at_work(x)) f->waiting = NULL;
+    return 0;
+}
+
+static err walk(struct exec *x, bool gathering) {
+    for (;;) {
+        struct found f;
+        TRY(look_at_all(x, gathering, &f));
+        if (f.left == 0) return 0;
+        TRY(comm_stuck(x->comm, f.moved, f.waiting));
+    }
+}
+
+/* ------------------------------------------------------------------ without an agent ---------------------------------------- */
+
+static err turn(struct exec *x, bool waits) {
+    struct found f;
+    TRY(look_at_all(x, false, &f));
+    return waits ? comm_stuck(x->comm, f.moved, f.waiting) : 0;
+}
+
+void exchange_turn(struct exec *x, bool waits) {
+    if (atomic_load_explicit(&x->turning, memory_order_relaxed) || atomic_exchange(&x->turning, true)) {
+        if (waits) sched_yield();
+        return;
+    }
+    if (!atomic_load_explicit(&x->broken, memory_order_relaxed) && turn(x, waits) < 0) {
+        x->why = *err_last();
+        comm_recall(x->comm);
+        atomic_store(&x->broken, true);
+    }
+    atomic_store_explicit(&x->turning, false, memory_order_release);
 }
 
 /* Workers that wait for what will not come go on with what is there: the step is void. */
 static err step_job(struct comm *c, void *exec) {
     struct exec *x = exec;
+    if (x->direct && atomic_load(&x->broken)) { /* in a turn of a worker */
+        err_put(&x->why);
+        return -x->why.code;
+    }
     err e = walk(x, false);
     if (e >= 0) return e;
     comm_recall(c); /* workers write again from here on */
@@ -306,14 +352,21 @@ static err gather_job(struct comm *c, void *exec) {
 void exchange_begin(struct exec *x) {
     if (!x->comm) return;
     atomic_store_explicit(&x->round.state, ROUND_NONE, memory_order_relaxed);
+    begin(x);
     comm_begin(x->comm, step_job, x);
+    x->direct = comm_direct(x->comm);
 }
 
-err exchange_end(struct exec *x) { return x->comm ? comm_end(x->comm) : 0; }
+err exchange_end(struct exec *x) {
+    const err e = x->comm ? comm_end(x->comm) : 0;
+    x->direct = false;
+    return e;
+}
 
 err exec_gather(struct exec *x) {
     if (!x->comm || x->nlink == 0) return 0;
     x->serial++;
+    begin(x);
     comm_begin(x->comm, gather_job, x);
     return comm_end(x->comm);
 }
