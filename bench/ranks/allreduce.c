@@ -69,7 +69,10 @@ static err push_on(struct rank *r, bool *moved) {
     for (i32 i = r->first, looks = 0; i < r->count && looks < LOOKS; i++) {
         struct comm_message *m = &r->m[i];
         if (!m->sends || m->done || !m->started) continue;
-        TRY(comm_test(r->comm, m, moved));
+        bool done;
+        TRY(comm_test(r->comm, m, &done));
+        *moved = *moved || done || m->moved;
+        m->moved = false;
         looks++;
     }
     while (r->first < r->count && (r->m[r->first].done || !r->m[r->first].sends)) r->first++;

@@ -28,6 +28,8 @@
 #define NAP_SHARE 16   /* of the time since the last message */
 #define TURN_S 1.0     /* of a turn that count at most: a process that was stopped for an hour has not waited for an hour */
 
+enum { SPINS = 8 };    /* turns without an agent to each look at the clock */
+
 enum state { IDLE, WORK, DONE, QUIT };
 
 struct comm {
@@ -36,6 +38,7 @@ struct comm {
     i32 rank, size;
     f64 deadline, waited, since; /* seconds without a message; since: when that was looked at last */
     f64 idle;            /* since the last message */
+    i32 spins;           /* turns without a look at the clock */
     f64 pace;            /* least nap where nobody waits, seconds */
     comm_hint *hint;
     void *knows; /* its self */
@@ -167,9 +170,10 @@ static void on_phase(void *self, const struct event *e) {
 
 struct sink comm_sink(struct comm *c) { return (struct sink){on_phase, c}; }
 
+/* The time is that of the last look at the clock, in this turn or just before: small messages take no longer than a look. */
 static void note(struct comm *c, const struct comm_message *m, bool ends) {
-    struct flight_entry e = {.serial = m->head.serial, .number = m->head.number, .bytes = m->head.bytes, .peer = m->peer,
-                             .channel = m->channel};
+    struct flight_entry e = {.time = c->since, .serial = m->head.serial, .number = m->head.number, .bytes = m->head.bytes,
+                             .peer = m->peer, .channel = m->channel};
     const u16 begun = m->sends ? FLIGHT_SEND : FLIGHT_AWAIT;
     e.what = (u16)(ends ? begun + (FLIGHT_SENT - FLIGHT_SEND) : begun);
     memcpy(e.name, m->head.name, sizeof e.name);
@@ -185,6 +189,7 @@ void comm_recall(struct comm *c) {
 static void set_out(struct comm *c) {
     c->since = clock_now();
     c->waited = 0;
+    c->spins = 0;
     watch_moved(&c->watch);
 }
 
@@ -275,7 +280,8 @@ err comm_look(struct comm *c, struct comm_message *m, i32 n, bool *moved, const 
         bool done;
         if (m[k].done) continue;
         TRY(comm_test(c, &m[k], &done));
-        *moved = *moved || done;
+        *moved = *moved || done || m[k].moved;
+        m[k].moved = false;
         if (!done) *waiting = &m[k];
     }
     return 0;
@@ -329,8 +335,18 @@ static bool give_way(const struct comm *c, const struct comm_message *waiting) {
     return true;
 }
 
+void comm_at_work(struct comm *c) {
+    c->since = clock_now();
+    c->waited = c->idle = 0;
+}
+
 err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting) {
+    if (c->t->direct && !moved && ++c->spins < SPINS) {
+        relax();
+        return 0;
+    }
     const f64 now = clock_now(), turn = now - c->since;
+    c->spins = 0;
     c->since = now;
     c->waited = moved || !waiting ? 0 : c->waited + dmin(turn, TURN_S);
     c->idle = moved ? 0 : c->idle + turn;

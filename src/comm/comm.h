@@ -44,6 +44,7 @@ struct comm_message {
     i32 peer;
     u8 channel; /* enum comm_channel */
     bool sends, started, done;
+    bool moved; /* a part of it went through, and nobody has asked as yet */
     u64 inside[8]; /* the transport's own */
 };
 
@@ -123,6 +124,8 @@ err comm_test(struct comm *c, struct comm_message *m, bool *done); /* E804 where
 /* One look at n messages, of which those that are not under way are started: *moved when one is done now; *waiting = one that is
  * not done, left alone where all are. */
 err comm_look(struct comm *c, struct comm_message *m, i32 n, bool *moved, const struct comm_message **waiting);
+/* What was done since the last look was no waiting: for those who look now and then, between two tasks. */
+void comm_at_work(struct comm *c);
 /* To be called in every turn of a loop that waits, with what for (NULL: for nobody else): sleeps a little when turns bring
  * nothing, and fails with E801 when that lasts longer than the deadline, or another rank has given up. */
 err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting);

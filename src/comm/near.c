@@ -21,17 +21,19 @@
 
 enum { SLOTS = 16, ROOM_MOST = 1 << 14, ROOM_LEAST = 1 << 10, ROOM_ALL = 1 << 18, SEGMENTS = 64, IN_PLACE = 1 << 13 };
 
+/* One line, that the data of a small message follow: whoever awaits it looks at nothing else. */
 struct slot {
+    _Alignas(64) _Atomic u64 full; /* 1 + the number of the slot in the ring, since it was written */
     struct comm_head head;
     i32 segment; /* where the data are, at `at`; -1 = they follow, `bytes` of them */
     u32 bytes;
     u64 at;
 };
+_Static_assert(sizeof(struct slot) == 64, "a line");
 
 struct ring {
-    _Alignas(64) _Atomic u64 head;   /* slots written so far; the sender's */
-    _Atomic bool cut;                /* recalled: nothing comes any more */
     _Alignas(64) _Atomic u64 tail;   /* slots read so far; the receiver's */
+    _Alignas(64) _Atomic bool cut;   /* recalled: nothing comes any more; the sender's */
     _Alignas(64) char slot[];        /* [SLOTS] of x->stride */
 };
 
@@ -59,9 +61,11 @@ struct peer {
     i32 pid;
 };
 
-/* Messages of a pair and channel: how many were asked for, and how many are through. */
+/* Messages of a pair and channel: how many were asked for, and how many are through; slots written, and those of them that are
+ * known to be free again. */
 struct line {
     u64 wanted, sent, awaited, come;
+    u64 head, tail;
 };
 
 struct near {
@@ -110,13 +114,13 @@ static bool map_new(struct map *m, size_t bytes) {
     return m->base != NULL;
 }
 
-static bool map_open(struct map *m, i32 pid, i32 fd, u64 bytes, int rights) {
+static bool map_open(struct map *m, i32 pid, i32 fd, u64 bytes, int rights, int how) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
     *m = (struct map){.bytes = bytes, .fd = -1};
     const int at = open(path, (rights & PROT_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC);
     if (at < 0) return false;
-    void *p = lseek(at, 0, SEEK_END) >= (off_t)bytes ? mmap(NULL, bytes, rights, MAP_SHARED, at, 0) : MAP_FAILED;
+    void *p = lseek(at, 0, SEEK_END) >= (off_t)bytes ? mmap(NULL, bytes, rights, MAP_SHARED | how, at, 0) : MAP_FAILED;
     close(at);
     if (p != MAP_FAILED) m->base = p;
     return m->base != NULL;
@@ -135,6 +139,7 @@ static void *alloc_(void *self, size_t bytes) {
     i32 k = 0;
     while (k < SEGMENTS && x->own[k].base) k++;
     if (k == SEGMENTS || bytes == 0 || !map_new(&x->own[k], bytes)) return NULL;
+    memset(x->own[k].base, 0, bytes); /* that pages are there before the first step */
     b->segment[k].fd = x->own[k].fd;
     b->segment[k].bytes = bytes;
     atomic_store_explicit(&b->segment[k].serial, ++x->serial, memory_order_release);
@@ -162,7 +167,7 @@ static err look_up(struct near *x, i32 peer, const struct slot *s, const char **
     const u64 bytes = b->segment[s->segment % SEGMENTS].bytes;
     if (m->serial != serial || !m->base) {
         map_free(m);
-        if (!map_open(m, p->pid, b->segment[s->segment % SEGMENTS].fd, bytes, PROT_READ))
+        if (!map_open(m, p->pid, b->segment[s->segment % SEGMENTS].fd, bytes, PROT_READ, MAP_POPULATE))
             return FAIL_AT(E801, NULL, "STRETTO_NEAR=off   (messages by MPI alone)", "memory of rank %d (pid %d) cannot be opened",
                            peer, p->pid);
         m->serial = serial;
@@ -188,19 +193,19 @@ static i32 segment_of(const struct near *x, const struct comm_message *m, u64 *a
 static void put(struct near *x, struct comm_message *m) {
     struct line *l = line_of(x, m);
     struct ring *r = ring_of(x, m);
-    u64 head = atomic_load_explicit(&r->head, memory_order_relaxed);
-    const u64 tail = atomic_load_explicit(&r->tail, memory_order_acquire);
     if (m->inside[TICKET] != l->sent) return;
-    while (head - tail < SLOTS) {
-        struct slot *s = slot_of(x, r, head);
-        *s = (struct slot){.head = m->head};
+    if (l->head - l->tail == SLOTS) l->tail = atomic_load_explicit(&r->tail, memory_order_acquire);
+    while (l->head - l->tail < SLOTS) {
+        struct slot *s = slot_of(x, r, l->head);
+        s->head = m->head;
         s->segment = segment_of(x, m, &s->at);
         s->bytes = s->segment >= 0 ? m->head.bytes : (u32)lmin(x->room, (i64)(m->head.bytes - m->inside[THROUGH]));
         if (s->segment < 0 && s->bytes) memcpy(s + 1, (const char *)m->data + m->inside[THROUGH], s->bytes);
         m->inside[THROUGH] += s->bytes;
-        atomic_store_explicit(&r->head, ++head, memory_order_release);
+        m->moved = true;
+        atomic_store_explicit(&s->full, ++l->head, memory_order_release);
         if (m->inside[THROUGH] < m->head.bytes) continue;
-        m->inside[LAST] = s->segment >= 0 ? head : 0; /* else its memory is free again */
+        m->inside[LAST] = s->segment >= 0 ? l->head : 0; /* else its memory is free again */
         l->sent++;
         return;
     }
@@ -217,8 +222,8 @@ static err send_(void *self, struct comm_message *m) {
 
 static bool sent(struct near *x, struct comm_message *m) {
     if (line_of(x, m)->sent <= m->inside[TICKET]) put(x, m);
-    return line_of(x, m)->sent > m->inside[TICKET] &&
-           atomic_load_explicit(&ring_of(x, m)->tail, memory_order_acquire) >= m->inside[LAST];
+    if (line_of(x, m)->sent <= m->inside[TICKET]) return false;
+    return m->inside[LAST] == 0 || atomic_load_explicit(&ring_of(x, m)->tail, memory_order_acquire) >= m->inside[LAST];
 }
 
 /* ------------------------------------------------------------------ receiving ----------------------------------------------- */
@@ -242,6 +247,7 @@ static err take(struct near *x, struct comm_message *m, struct ring *r, bool *do
     atomic_thread_fence(memory_order_acquire);
     if (atomic_load_explicit(&r->cut, memory_order_relaxed)) return 0;
     m->inside[THROUGH] += s->bytes;
+    m->moved = true;
     *done = m->inside[THROUGH] == m->head.bytes;
     if (*done) line_of(x, m)->come++;
     atomic_store_explicit(&r->tail, tail + 1, memory_order_release);
@@ -251,9 +257,9 @@ static err take(struct near *x, struct comm_message *m, struct ring *r, bool *do
 static err come(struct near *x, struct comm_message *m, bool *done) {
     struct ring *r = ring_of(x, m);
     if (line_of(x, m)->come != m->inside[TICKET]) return 0;
-    while (!*done && !atomic_load_explicit(&r->cut, memory_order_acquire)) {
+    while (!*done) {
         const u64 tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
-        if (atomic_load_explicit(&r->head, memory_order_acquire) == tail) return 0;
+        if (atomic_load_explicit(&slot_of(x, r, tail)->full, memory_order_acquire) != tail + 1) return 0;
         TRY(take(x, m, r, done));
     }
     return 0;
@@ -360,7 +366,7 @@ static bool open_boxes(struct near *x, struct comm *c, const struct card *card) 
         if (k == x->rank || strcmp(comm_who(c, k)->host, host) != 0) continue;
         p->pid = card[k].pid;
         if (card[k].fd < 0 || card[k].bytes != card[x->rank].bytes) return false;
-        if (!map_open(&p->box, p->pid, card[k].fd, card[k].bytes, PROT_READ | PROT_WRITE)) return false;
+        if (!map_open(&p->box, p->pid, card[k].fd, card[k].bytes, PROT_READ | PROT_WRITE, 0)) return false;
         if (((const struct box *)p->box.base)->token != card[k].token) return false;
     }
     return true;

@@ -235,8 +235,9 @@ err exchange_move(struct exec *x, struct link *l, u64 serial, bool *moved) {
         *moved = true;
     }
     TRY(comm_test(x->comm, &l->m, &done));
+    *moved = *moved || done || l->m.moved;
+    l->m.moved = false;
     if (!done) return 0;
-    *moved = true;
     atomic_store_explicit(&l->arrived, serial, memory_order_release);
     return 0;
 }
@@ -313,6 +314,7 @@ static err walk(struct exec *x, bool gathering) {
 
 static err turn(struct exec *x, bool waits) {
     struct found f;
+    if (!waits) comm_at_work(x->comm);
     TRY(look_at_all(x, false, &f));
     return waits ? comm_stuck(x->comm, f.moved, f.waiting) : 0;
 }
