@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/rank_cores.h"
 #include "api/shares.h"
 #include "base/mem.h"
 
@@ -109,6 +110,7 @@ struct rank_run {
     const struct learner *learner;
     struct forecast_job job;
     struct forecaster *f;
+    struct rank_cores cores;
     struct status status;
     struct events tells;
     err e;
@@ -124,6 +126,7 @@ static err live(struct rank_run *r) {
 
 static void *on_a_thread(void *self) {
     struct rank_run *r = self;
+    if (r->cores.has) cores_stay(&r->cores.share); /* the threads of the pool too */
     err e = pool_new(r->job.use.machine->ndevice, &r->job.use.pool);
     if (e >= 0) e = live(r);
     if (e < 0) {
@@ -157,6 +160,7 @@ static err start(struct rank_run *r, i32 k, struct comm **comm, const struct lea
     r->job.use.comm = comm[k];
     comm_set_hint(comm[k], last_record, (void *)(uintptr_t)job->run_dir);
     comm_record_in(comm[k], job->run_dir);
+    rank_cores_of_thread(k, comm_size(comm[k]), job->use.machine->ndevice, &r->cores);
     if (k == 0) {
         if (job->use.events) r->tells = *job->use.events;
         if (r->tells.n < SINKS_MAX) r->tells.sink[r->tells.n++] = comm_sink(comm[k]);
@@ -177,7 +181,9 @@ static err threads_fit(i32 size, const struct learner *learner, const struct for
     NEW(r, size);
     err e = comm_threads(size, comm);
     for (i32 k = 0; k < size && e >= 0; k++) e = start(&r[k], k, comm, learner, job);
+    rank_cores_go(&r[0].cores, job->use.pool); /* after the others were made, which would come along */
     if (e >= 0) e = live(&r[0]);
+    rank_cores_leave(&r[0].cores, job->use.pool);
     if (e < 0) comm_give_up(comm[0]);
     for (i32 k = 1; k < size; k++) {
         if (r[k].started) pthread_join(r[k].thread, NULL);
@@ -266,6 +272,8 @@ err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const st
         TRY(may_heal(t, NULL, &mine.use.heal));
         return threads_fit(size, learner, &mine, out);
     }
+    struct rank_cores cores;
+    TRY(rank_cores_of_process(t->shop.comm, t->shop.machine->ndevice, &cores));
     comm_set_hint(t->shop.comm, last_record, t->run_dir);
     comm_record_in(t->shop.comm, t->run_dir);
     if (t->events.n < SINKS_MAX) t->events.sink[t->events.n++] = comm_sink(t->shop.comm);
@@ -274,7 +282,9 @@ err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const st
     mine.healed = healed;
     mine.owner = t;
     if (comm_rank(t->shop.comm) > 0) silence(&mine, &t->events); /* these hold the status record alone */
+    rank_cores_go(&cores, mine.use.pool);
     if (e >= 0) e = learner->fit(&mine, out);
+    rank_cores_leave(&cores, mine.use.pool);
     if (e < 0) comm_give_up(t->shop.comm);
     else comm_well(t->shop.comm);
     t->parts = e == 0 && mine.use.heal;

@@ -23,10 +23,13 @@
 
 #define DEADLINE 60.0  /* seconds without a message, where STRETTO_DEADLINE says nothing */
 #define SPIN_S 50e-6   /* of waiting before the agent sleeps between looks: a spinning agent takes a core from the workers */
+#define YIELD_S 5e-3   /* the same where there is no agent */
 #define NAP_NS 30000.0 /* first; longer where nothing has come for long: every look takes a core from a worker for a moment */
 #define NAP_MOST_NS 500000.0
 #define NAP_SHARE 16   /* of the time since the last message */
 #define TURN_S 1.0     /* of a turn that count at most: a process that was stopped for an hour has not waited for an hour */
+
+enum { SPINS = 8 };    /* turns without an agent to each look at the clock */
 
 enum state { IDLE, WORK, DONE, QUIT };
 
@@ -36,6 +39,7 @@ struct comm {
     i32 rank, size;
     f64 deadline, waited, since; /* seconds without a message; since: when that was looked at last */
     f64 idle;            /* since the last message */
+    i32 spins;           /* turns without a look at the clock */
     f64 pace;            /* least nap where nobody waits, seconds */
     comm_hint *hint;
     void *knows; /* its self */
@@ -66,6 +70,18 @@ i32 comm_rank(const struct comm *c) { return c ? c->rank : 0; }
 i32 comm_size(const struct comm *c) { return c ? c->size : 1; }
 const char *comm_transport(const struct comm *c) { return c ? c->t->name : "self"; }
 const struct comm_member *comm_who(const struct comm *c, i32 rank) { return &c->member[rank]; }
+bool comm_direct(const struct comm *c) { return c && c->t->direct; }
+
+void *comm_alloc(struct comm *c, size_t bytes) {
+    void *p = c && c->t->alloc ? c->t->alloc(c->self, bytes) : NULL;
+    return p ? p : mem_alloc(bytes);
+}
+
+void comm_release(struct comm *c, void *p) {
+    if (c && c->t->release && c->t->release(c->self, p)) return;
+    mem_free(p);
+}
+
 i32 comm_neighbours(const struct comm *c) {
     i32 n = 0;
     for (i32 k = 0; c && k < c->size; k++) n += strcmp(c->member[k].host, c->member[c->rank].host) == 0;
@@ -159,9 +175,10 @@ static void on_phase(void *self, const struct event *e) {
 
 struct sink comm_sink(struct comm *c) { return (struct sink){on_phase, c}; }
 
+/* The time is that of the last look at the clock, in this turn or just before: small messages take no longer than a look. */
 static void note(struct comm *c, const struct comm_message *m, bool ends) {
-    struct flight_entry e = {.serial = m->head.serial, .number = m->head.number, .bytes = m->head.bytes, .peer = m->peer,
-                             .channel = m->channel};
+    struct flight_entry e = {.time = c->since, .serial = m->head.serial, .number = m->head.number, .bytes = m->head.bytes,
+                             .peer = m->peer, .channel = m->channel};
     const u16 begun = m->sends ? FLIGHT_SEND : FLIGHT_AWAIT;
     e.what = (u16)(ends ? begun + (FLIGHT_SENT - FLIGHT_SEND) : begun);
     memcpy(e.name, m->head.name, sizeof e.name);
@@ -174,10 +191,14 @@ void comm_recall(struct comm *c) {
     if (c->t->recall) c->t->recall(c->self);
 }
 
-static void run_job(struct comm *c) {
+static void set_out(struct comm *c) {
     c->since = clock_now();
     c->waited = 0;
+    c->spins = 0;
     watch_moved(&c->watch);
+}
+
+static void run_job(struct comm *c) {
     c->result = c->job(c, c->arg);
     watch_moved(&c->watch);
     if (c->result >= 0) return;
@@ -194,6 +215,7 @@ static void *agent(void *self) {
         while (c->state != WORK && c->state != QUIT) pthread_cond_wait(&c->turn, &c->lock);
         if (c->state == QUIT) break;
         pthread_mutex_unlock(&c->lock);
+        set_out(c);
         run_job(c);
         pthread_mutex_lock(&c->lock);
         c->state = DONE;
@@ -205,6 +227,12 @@ static void *agent(void *self) {
 }
 
 void comm_begin(struct comm *c, comm_job *job, void *arg) {
+    if (c->t->direct) {
+        c->job = job;
+        c->arg = arg;
+        set_out(c);
+        return;
+    }
     pthread_mutex_lock(&c->lock);
     c->job = job;
     c->arg = arg;
@@ -215,11 +243,16 @@ void comm_begin(struct comm *c, comm_job *job, void *arg) {
 
 u64 comm_serial(struct comm *c) { return ++c->serial; }
 
-err comm_end(struct comm *c) {
+static void await_agent(struct comm *c) {
     pthread_mutex_lock(&c->lock);
     while (c->state != DONE) pthread_cond_wait(&c->turn, &c->lock);
     c->state = IDLE;
     pthread_mutex_unlock(&c->lock);
+}
+
+err comm_end(struct comm *c) {
+    if (c->t->direct) run_job(c);
+    else await_agent(c);
     if (c->result < 0) err_put(&c->why);
     return c->result;
 }
@@ -254,7 +287,8 @@ err comm_look(struct comm *c, struct comm_message *m, i32 n, bool *moved, const 
         bool done;
         if (m[k].done) continue;
         TRY(comm_test(c, &m[k], &done));
-        *moved = *moved || done;
+        *moved = *moved || done || m[k].moved;
+        m[k].moved = false;
         if (!done) *waiting = &m[k];
     }
     return 0;
@@ -302,8 +336,34 @@ static err look_for_deaths(struct comm *c) {
     return heal_fail(c->heal);
 }
 
+static inline void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* A wait that has not lasted long: no nap.  Without an agent it is a worker that waits, and nobody is disturbed. */
+static bool give_way(const struct comm *c, const struct comm_message *waiting) {
+    if (c->t->direct && c->idle < SPIN_S / 2) relax();
+    else if (c->t->direct ? !waiting || c->waited < YIELD_S : waiting && c->waited < SPIN_S) sched_yield();
+    else return false;
+    return true;
+}
+
+void comm_at_work(struct comm *c) {
+    c->since = clock_now();
+    c->waited = c->idle = 0;
+}
+
 err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting) {
+    if (c->t->direct && !moved && ++c->spins < SPINS) {
+        relax();
+        return 0;
+    }
     const f64 now = clock_now(), turn = now - c->since;
+    c->spins = 0;
     c->since = now;
     c->waited = moved || !waiting ? 0 : c->waited + dmin(turn, TURN_S);
     c->idle = moved ? 0 : c->idle + turn;
@@ -311,10 +371,7 @@ err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting) {
         watch_moved(&c->watch);
         return 0;
     }
-    if (waiting && c->waited < SPIN_S) {
-        sched_yield();
-        return 0;
-    }
+    if (give_way(c, waiting)) return 0;
     TRY(c->heal ? look_for_deaths(c) : other_gave_up(c));
     if (c->waited > c->deadline) return late(c, waiting);
     const f64 least = waiting ? NAP_NS : dmax(NAP_NS, dmin(NAP_MOST_NS, 1e9 * c->pace));
@@ -343,6 +400,7 @@ static err heals_job(struct comm *c, void *arg) {
 
 err comm_heals(struct comm *c) {
     if (comm_size(c) == 1 || c->heal) return 0;
+    near_leave(&c->t, &c->self); /* its boxes are for ranks that all live */
     if (!c->t->heals) return FAIL(E803, "ranks over %s cannot go on without one that died", c->t->name);
     TRY(now(c, heals_job, NULL));
     return heal_new(c->t, c->self, c->member, c->rank, c->size, &c->heal);
@@ -432,6 +490,7 @@ static err start(struct comm *c) {
     c->watch.alarm = alarm_;
     c->watch.self = c;
     comm_deadline(c, c->deadline);
+    if (c->t->direct) return 0;
     if (pthread_create(&c->thread, NULL, agent, c) != 0) return FAIL(E601, "no thread could be made for messages between ranks");
     c->running = true;
     TRY(open_transport(c));
@@ -474,6 +533,7 @@ err comm_meet(struct comm *c) {
     struct utsname u;
     if (uname(&u) == 0) snprintf(me.host, sizeof me.host, "%.*s", COMM_HOST - 1, u.nodename);
     TRY(comm_gather(c, "who", &me, sizeof me, c->member));
+    if (c->t->by_host) TRY(near_join(c, &c->t, &c->self));
     return watch_begin(&c->watch);
 }
 

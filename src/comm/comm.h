@@ -1,10 +1,13 @@
 /* comm.h - the ranks of a run, and messages between them.
  *
  *     worker threads                    agent (one thread a rank)                     transport
- *     comm_begin(job) ---------------->  runs the job: sends, receives, waits  ---->  threads | mpi
+ *     comm_begin(job) ---------------->  runs the job: sends, receives, waits  ---->  mpi
  *     comm_end -> err  <----------------  first failure of the job
  *
- * Only the agent touches a transport (MPI wants that, and it makes overlap cheap: workers never wait for a network).  Messages of
+ *     comm_begin(job) .. comm_end, which runs the job itself  --------------------->  threads | memory of one host (near.c)
+ *
+ * Only the agent touches a network's transport (MPI wants that, and workers never wait for it).  Where all ranks share memory there
+ * is nothing to be driven while others compute, and no agent, which would take a core from a worker at every look.  Messages of
  * a pair of ranks and a channel arrive in the order in which they were sent; sender and receiver agree beforehand on what each
  * of them is, and every message carries a head that says so: the first one that differs ends the run with a sentence that
  * shows both sides (distributed.md 2.3).  No wait is without a deadline.
@@ -42,6 +45,7 @@ struct comm_message {
     u8 channel; /* enum comm_channel */
     bool sends, started, done;
     bool fewer; /* awaited: head.bytes is the most that may come; when done it is what came */
+    bool moved; /* a part of it went through, and nobody has asked as yet */
     u64 inside[8]; /* the transport's own */
 };
 
@@ -94,6 +98,12 @@ void comm_free(struct comm *c); /* waits for the agent; NULL is fine */
 i32 comm_rank(const struct comm *c); /* 0 for NULL */
 i32 comm_size(const struct comm *c); /* 1 for NULL */
 const char *comm_transport(const struct comm *c);
+/* There is no agent: a job is run by comm_end, and between the two whoever has nothing to do may call comm_post, comm_test,
+ * comm_look and comm_stuck in its stead, one at a time. */
+bool comm_direct(const struct comm *c);
+/* Zeroed memory for what is sent often: ranks of this host read it where it is.  NULL after E601.  c may be NULL. */
+void *comm_alloc(struct comm *c, size_t bytes);
+void comm_release(struct comm *c, void *p);
 const struct comm_member *comm_who(const struct comm *c, i32 rank);
 /* Longest wait for a message; 0 = comm_patience(). */
 f64 comm_deadline(struct comm *c, f64 seconds); /* gives the one before; NULL has none */
@@ -127,6 +137,8 @@ err comm_test(struct comm *c, struct comm_message *m, bool *done); /* E804 where
 /* One look at n messages, of which those that are not under way are started: *moved when one is done now; *waiting = one that is
  * not done, left alone where all are. */
 err comm_look(struct comm *c, struct comm_message *m, i32 n, bool *moved, const struct comm_message **waiting);
+/* What was done since the last look was no waiting: for those who look now and then, between two tasks. */
+void comm_at_work(struct comm *c);
 /* To be called in every turn of a loop that waits, with what for (NULL: for nobody else): sleeps a little when turns bring
  * nothing, and fails with E801 when that lasts longer than the deadline, or another rank has given up. */
 err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting);

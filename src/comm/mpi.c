@@ -236,6 +236,7 @@ static void close_(void *self, bool well) {
 }
 
 static const struct transport mpi = {.name = "mpi",
+                                     .by_host = true,
                                      .open = open_,
                                      .send = send_,
                                      .recv = recv_,

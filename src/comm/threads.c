@@ -197,6 +197,7 @@ static void close_(void *self, bool well) {
 }
 
 static const struct transport threads = {.name = "threads",
+                                         .direct = true,
                                          .send = send_,
                                          .recv = recv_,
                                          .test = test,

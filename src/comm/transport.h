@@ -1,4 +1,5 @@
-/* transport.h - what carries messages between ranks: one const struct, used by the agent's thread alone.
+/* transport.h - what carries messages between ranks: one const struct, used by one thread at a time: the agent, or, where it is
+ * direct, whoever has a job or nothing better to do.
  *
  * Messages between two ranks are delivered in order.  send and recv return at once; test says whether the data may be used again
  * (send) or are there (recv), and fails where the head that came is not the one that was awaited. */
@@ -13,6 +14,8 @@ struct rank_set {
 
 struct transport {
     const char *name;
+    bool direct;  /* any thread may call, one at a time, and messages arrive without the sender's help: there is no agent */
+    bool by_host; /* those of one host may talk through memory instead (near.c) */
     err (*open)(void *self); /* on the agent's thread, before anything else; NULL = nothing to do */
     err (*send)(void *self, struct comm_message *m);
     err (*recv)(void *self, struct comm_message *m);
@@ -31,7 +34,16 @@ struct transport {
     err (*tell)(void *self, const struct rank_set *dead);
     err (*heard)(void *self, i32 from, struct rank_set *dead);
     err (*renew)(void *self, const i32 *left, i32 n);
+    /* Memory out of which messages are sent without a copy, zeroed; NULL = there is none.  release: false = it was not of that
+     * kind.  Both may be NULL. */
+    void *(*alloc)(void *self, size_t bytes);
+    bool (*release)(void *self, void *p);
 };
+
+/* near.c: those of the ranks that share a host, and can, talk through its memory from here on: *t and *self are replaced by a
+ * transport over them.  All ranks call it together, with the same answer. */
+err near_join(struct comm *c, const struct transport **t, void **self);
+void near_leave(const struct transport **t, void **self); /* back to what was there; all ranks call it together */
 
 /* Ranks as threads, each of them made by `join` out of its end of the hub, which is then join's. */
 typedef err rank_join(const struct transport *t, void *end, i32 rank, i32 size, const void *arg, struct comm **out);
