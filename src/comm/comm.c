@@ -36,7 +36,7 @@ struct comm {
     const struct transport *t;
     void *self;
     i32 rank, size;
-    f64 deadline, waited, since; /* seconds without a message; since: when that was looked at last */
+    f64 deadline, waited, since; /* seconds without a message; since: when that was looked at last, 0 = not in this job */
     f64 idle;            /* since the last message */
     i32 spins;           /* turns without a look at the clock */
     f64 pace;            /* least nap where nobody waits, seconds */
@@ -172,6 +172,7 @@ struct sink comm_sink(struct comm *c) { return (struct sink){on_phase, c}; }
 
 /* The time is that of the last look at the clock, in this turn or just before: small messages take no longer than a look. */
 static void note(struct comm *c, const struct comm_message *m, bool ends) {
+    if (c->since == 0) c->since = clock_now();
     struct flight_entry e = {.time = c->since, .serial = m->head.serial, .number = m->head.number, .bytes = m->head.bytes,
                              .peer = m->peer, .channel = m->channel};
     const u16 begun = m->sends ? FLIGHT_SEND : FLIGHT_AWAIT;
@@ -187,7 +188,7 @@ void comm_recall(struct comm *c) {
 }
 
 static void set_out(struct comm *c) {
-    c->since = clock_now();
+    c->since = 0;
     c->waited = 0;
     c->spins = 0;
     watch_moved(&c->watch);
@@ -257,18 +258,26 @@ static err now(struct comm *c, comm_job *job, void *arg) {
 
 /* ------------------------------------------------------------------ messages ------------------------------------------------ */
 
+/* When it is under way, that it began; when it is done, that. */
+static void note_state(struct comm *c, struct comm_message *m) {
+    if (m->done || !m->noted) note(c, m, m->done);
+    m->noted = true;
+}
+
 err comm_post(struct comm *c, struct comm_message *m) {
     m->started = true;
     m->done = false;
-    note(c, m, false);
-    return (m->sends ? c->t->send : c->t->recv)(c->self, m);
+    m->noted = false;
+    TRY((m->sends ? c->t->send : c->t->recv)(c->self, m));
+    if (m->sends) note_state(c, m);
+    return 0;
 }
 
 err comm_test(struct comm *c, struct comm_message *m, bool *done) {
     *done = m->done;
     if (m->done) return 0;
     TRY(c->t->test(c->self, m, &m->done));
-    if (m->done) note(c, m, true);
+    note_state(c, m);
     *done = m->done;
     return 0;
 }
@@ -345,7 +354,7 @@ err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting) {
         relax();
         return 0;
     }
-    const f64 now = clock_now(), turn = now - c->since;
+    const f64 now = clock_now(), turn = c->since > 0 ? now - c->since : 0;
     c->spins = 0;
     c->since = now;
     c->waited = moved || !waiting ? 0 : c->waited + dmin(turn, TURN_S);

@@ -45,6 +45,7 @@ struct comm_message {
     u8 channel; /* enum comm_channel */
     bool sends, started, done;
     bool moved; /* a part of it went through, and nobody has asked as yet */
+    bool noted; /* that it began is in the flight record */
     u64 inside[8]; /* the transport's own */
 };
 

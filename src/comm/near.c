@@ -205,7 +205,8 @@ static void put(struct near *x, struct comm_message *m) {
         m->moved = true;
         atomic_store_explicit(&s->full, ++l->head, memory_order_release);
         if (m->inside[THROUGH] < m->head.bytes) continue;
-        m->inside[LAST] = s->segment >= 0 ? l->head : 0; /* else its memory is free again */
+        m->inside[LAST] = s->segment >= 0 ? l->head : 0;
+        m->done = s->segment < 0; /* its memory is free again */
         l->sent++;
         return;
     }
@@ -223,7 +224,7 @@ static err send_(void *self, struct comm_message *m) {
 static bool sent(struct near *x, struct comm_message *m) {
     if (line_of(x, m)->sent <= m->inside[TICKET]) put(x, m);
     if (line_of(x, m)->sent <= m->inside[TICKET]) return false;
-    return m->inside[LAST] == 0 || atomic_load_explicit(&ring_of(x, m)->tail, memory_order_acquire) >= m->inside[LAST];
+    return m->done || atomic_load_explicit(&ring_of(x, m)->tail, memory_order_acquire) >= m->inside[LAST];
 }
 
 /* ------------------------------------------------------------------ receiving ----------------------------------------------- */
@@ -257,7 +258,7 @@ static err take(struct near *x, struct comm_message *m, struct ring *r, bool *do
 static err come(struct near *x, struct comm_message *m, bool *done) {
     struct ring *r = ring_of(x, m);
     if (line_of(x, m)->come != m->inside[TICKET]) return 0;
-    while (!*done) {
+    while (!*done && !atomic_load_explicit(&r->cut, memory_order_acquire)) {
         const u64 tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
         if (atomic_load_explicit(&slot_of(x, r, tail)->full, memory_order_acquire) != tail + 1) return 0;
         TRY(take(x, m, r, done));
