@@ -100,6 +100,17 @@ f64 comm_deadline(struct comm *c, f64 seconds) {
 
 void comm_pace(struct comm *c, f64 seconds) { c->pace = seconds; }
 
+bool comm_watch_wished(void) {
+    const char *wish = getenv("STRETTO_WATCH");
+    return !(wish && strcmp(wish, "off") == 0);
+}
+
+bool comm_watched(const struct comm *c) {
+    for (i32 k = 0; c && k < c->size; k++)
+        if (!c->member[k].unwatched) return true;
+    return !c;
+}
+
 void comm_set_hint(struct comm *c, comm_hint *hint, void *self) {
     if (!c) return;
     pthread_mutex_lock(&c->writes);
@@ -172,6 +183,7 @@ struct sink comm_sink(struct comm *c) { return (struct sink){on_phase, c}; }
 
 /* The time is that of the last look at the clock, in this turn or just before: small messages take no longer than a look. */
 static void note(struct comm *c, const struct comm_message *m, bool ends) {
+    if (!c->flight) return;
     if (c->since == 0) c->since = clock_now();
     struct flight_entry e = {.time = c->since, .serial = m->head.serial, .number = m->head.number, .bytes = m->head.bytes,
                              .peer = m->peer, .channel = m->channel};
@@ -528,12 +540,15 @@ err comm_new(const struct transport *t, void *self, i32 rank, i32 size, struct c
 
 err comm_meet(struct comm *c) {
     if (comm_size(c) == 1) return 0;
-    struct comm_member me = {.rank = c->rank, .pid = (i32)getpid()};
+    struct comm_member me = {.rank = c->rank, .pid = (i32)getpid(), .unwatched = !comm_watch_wished()};
     struct utsname u;
     if (uname(&u) == 0) snprintf(me.host, sizeof me.host, "%.*s", COMM_HOST - 1, u.nodename);
     TRY(comm_gather(c, "who", &me, sizeof me, c->member));
     if (c->t->by_host) TRY(near_join(c, &c->t, &c->self));
-    return watch_begin(&c->watch);
+    if (comm_watched(c)) return watch_begin(&c->watch);
+    mem_free(c->flight);
+    c->flight = NULL;
+    return 0;
 }
 
 void comm_free(struct comm *c) {

@@ -1,10 +1,10 @@
 /* near.c - ranks of one host talk through memory that they share, whatever carries messages to other hosts.
  *
- *     box of rank 0    | who | ring to rank 1: tail | slot slot slot .. head | ring to rank 2 ..     0 writes; tails are the others'
+ *     box of rank 0    | who | ring to rank 1: tail | slot slot slot .. | ring to rank 2 ..     0 writes; tails are the others'
  *     segment of 0     | what is sent often (comm_alloc): a slot says where it is, and the receiver copies it from there
  *
- * Anything else goes through the slots, as many as it needs: copied twice, the second time out of a cache.  Boxes and segments are
- * memory without a name, opened by way of /proc/PID/fd: they want no room in /dev/shm, and are gone with the last process.
+ * Anything else goes through the slots, as many as it needs: copied twice, the second time out of a cache.  Boxes and segments
+ * are memory without a name, opened by way of /proc/PID/fd: they want no room in /dev/shm, and are gone with the last process.
  * Where that cannot be (other users, a container of its own) messages stay with the transport inside. */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -168,8 +168,8 @@ static err look_up(struct near *x, i32 peer, const struct slot *s, const char **
     if (m->serial != serial || !m->base) {
         map_free(m);
         if (!map_open(m, p->pid, b->segment[s->segment % SEGMENTS].fd, bytes, PROT_READ, MAP_POPULATE))
-            return FAIL_AT(E801, NULL, "STRETTO_NEAR=off   (messages by MPI alone)", "memory of rank %d (pid %d) cannot be opened",
-                           peer, p->pid);
+            return FAIL_AT(E801, NULL, "STRETTO_NEAR=off   (messages by MPI alone)",
+                           "memory of rank %d (pid %d) cannot be opened", peer, p->pid);
         m->serial = serial;
     }
     *from = (const char *)m->base + s->at;

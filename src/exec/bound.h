@@ -104,7 +104,7 @@ struct exec {
     _Atomic bool broken;   /* the agent failed: nobody waits any more */
     bool direct;           /* messages are under way, and there is no agent (exchange_turn) */
     _Atomic bool turning;  /* somebody looks at them */
-    struct err_record why; /* what he met */
+    struct err_record *why; /* what he met */
     f64 usual;             /* seconds of a step, smoothed: what a deadline is a multiple of */
     struct lane *lane;
     u32 nlane;

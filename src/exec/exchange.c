@@ -131,6 +131,7 @@ static err make_links(struct exec *x, const u32 *place) {
     for (u32 i = 0; i < n; i++) most += (all[i].hi - all[i].lo + step_of(x, &all[i]) - 1) / step_of(x, &all[i]);
     ARENA_NEW(&x->arena, x->link, most + 1);
     ARENA_NEW(&x->arena, x->pair_waits, 2 * comm_size(x->comm));
+    ARENA_NEW(&x->arena, x->why, 1);
     for (u32 i = 0; i < n; i++) {
         const struct plan_message *m = &all[i];
         bool here = m->from == comm_rank(x->comm) || m->to == comm_rank(x->comm);
@@ -325,7 +326,7 @@ void exchange_turn(struct exec *x, bool waits) {
         return;
     }
     if (!atomic_load_explicit(&x->broken, memory_order_relaxed) && turn(x, waits) < 0) {
-        x->why = *err_last();
+        *x->why = *err_last();
         comm_recall(x->comm);
         atomic_store(&x->broken, true);
     }
@@ -336,8 +337,8 @@ void exchange_turn(struct exec *x, bool waits) {
 static err step_job(struct comm *c, void *exec) {
     struct exec *x = exec;
     if (x->direct && atomic_load(&x->broken)) { /* in a turn of a worker */
-        err_put(&x->why);
-        return -x->why.code;
+        err_put(x->why);
+        return -x->why->code;
     }
     err e = walk(x, false);
     if (e >= 0) return e;
