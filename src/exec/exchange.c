@@ -356,8 +356,8 @@ void exchange_begin(struct exec *x) {
     if (!x->comm) return;
     atomic_store_explicit(&x->round.state, ROUND_NONE, memory_order_relaxed);
     begin(x);
-    comm_begin(x->comm, step_job, x);
     x->direct = comm_direct(x->comm);
+    comm_begin(x->comm, step_job, x);
 }
 
 err exchange_end(struct exec *x) {
