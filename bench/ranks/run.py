@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""run.py BUILD [--turns N] [--realtime] [--part steps|allreduce|balance|embedding] [--out FILE] - a training step on several ranks,
-beside PyTorch's DDP over Gloo; the ordered sum of a vector beside MPI's; throughput where one rank is slower than the other; and steps
-with a large embedding, whose gradients go by the rows that were touched or whole.
+"""run.py BUILD [--turns N] [--realtime] [--part steps|allreduce|watch|balance|embedding] [--out FILE] - a training step on several
+ranks, beside PyTorch's DDP over Gloo; the ordered sum of a vector beside MPI's; what watching costs; throughput where one rank is slow;
+and steps with a large embedding, whose gradients go by the rows that were touched or whole.
 
 Contenders take turns; a figure is the median of the turns.  Ours is the time of a whole step as `train` measures it (mean over the
 run): forward, backward, exchange, Adam, batches being filled beside it.  Writes docs/RESULTS-ranks.md; with --part the other parts of
@@ -15,6 +15,7 @@ import pathlib
 import platform
 import random
 import re
+import resource
 import shutil
 import socket
 import statistics
@@ -27,11 +28,13 @@ SHAPES = [(64, 96, 64), (64, 96, 256), (256, 48, 256), (32, 96, 512)]  # B, T, H
 HORIZON = 24
 UNLIKE = [((256, 48, 128), 60), ((256, 48, 256), 40)]  # and steps between validations: grains are settled in the second interval
 SLOW = "1:0:slow(2)"
+WATCHED = [((64, 96, 64), 400), ((64, 96, 256), 40)]
 SUM_BUDGET = "0.01"  # seconds of a batch of sums
 BALANCE = "## Ranks of unlike speed"
 EMBEDDING = "## A large embedding"
 SHOPS = [(3000, 40000), (30000, 60000), (200000, 400000)]  # values of the category, rows of the file
 EMBEDDING_SHAPE = (64, 24, 32)
+WATCH = "## What watching costs"
 ALLREDUCE = "## The ordered sum beside MPI_Allreduce"
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1", "STRETTO_WISDOM": "off"}
 
@@ -272,26 +275,71 @@ def allreduce_part(args, folder):
     return "\n".join(text) + "\n"
 
 
+def cpu_seconds(args, data, shape, how, watch, steps):
+    """CPU seconds of all processes of a run, and the milliseconds of its steps."""
+    launch = LAUNCH.get(how, [])
+    if launch and not shutil.which(launch[0]):
+        return None
+    command = [*args.front, *launch, str(args.program), *options(data, shape, steps, steps // 4), "--threads", "1", "--parallel", "data_sync",
+               *([] if launch else ["--ranks", "2"])]
+    with tempfile.TemporaryDirectory() as folder:
+        env = dict(os.environ, **MPI, STRETTO_WATCH="on" if watch else "off")
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run([*command, "-o", folder + "/m.model"], capture_output=True, text=True, env=env)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        watched = os.path.exists(folder + "/m.model.run/status/rank-1.json")
+    found = re.search(r"and took ([0-9.]+) ms", done.stderr)
+    if done.returncode or not found or watched != watch:
+        sys.exit("%s:\n%s" % (" ".join(command), done.stderr))
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, float(found.group(1))
+
+
+def watch_part(args, data):
+    pairs = 2 * args.turns
+    text = [WATCH, "",
+            machine(args, "Made by `make bench-ranks` (`--part watch`)") + " Training on two ranks of one thread with flight recorder, watchdog, "
+            "hash of the weights (at each of four validations) and status records, against the same with `STRETTO_WATCH=off`: %d pairs, taken in turns, the "
+            "first one of a pair changing. Per cent that watching adds: median of the pairs, in brackets the quartiles. The target is below 1." %
+            pairs, "",
+            "| B, T, H | steps | ranks | time of a step | CPU seconds of the run |", "| --- | --- | --- | --- | --- |"]
+    for shape, steps in WATCHED:
+        for how in ("threads", "open mpi"):
+            got = ([], [])
+            for turn in range(pairs):
+                run = {watch: cpu_seconds(args, data, shape, how, watch, steps) for watch in ((True, False) if turn % 2 else (False, True))}
+                if not all(run.values()):
+                    break
+                for k, what in enumerate((1, 0)):
+                    got[k].append(100 * (run[True][what] / run[False][what] - 1))
+            if not got[0]:
+                continue
+            print("watch, shape %s, %s: %s" % (shape, how, got), file=sys.stderr)
+            cells = ["%+.2f (%+.2f, %+.2f)" % tuple(statistics.quantiles(v, n=4)[i] for i in (1, 0, 2)) for v in got]
+            text.append("| %d, %d, %d | %d | %s | %s |" % (*shape, steps, how, " | ".join(cells)))
+    return "\n".join(text) + "\n"
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("build")
     p.add_argument("--turns", type=int, default=5)
     p.add_argument("--realtime", action="store_true")
     p.add_argument("--out", default=str(ROOT / "docs" / "RESULTS-ranks.md"))
-    p.add_argument("--part", choices=("steps", "allreduce", "balance", "embedding"))
+    p.add_argument("--part", choices=("steps", "allreduce", "watch", "balance", "embedding"))
     args = p.parse_args()
     args.front = ["chrt", "-r", "20"] if args.realtime else []
     args.program = pathlib.Path(args.build).resolve() / "cli" / "stretto"
     out = pathlib.Path(args.out)
-    parts = dict.fromkeys(("steps", "allreduce", "balance", "embedding"), "")
-    heads = {ALLREDUCE: "allreduce", BALANCE: "balance", EMBEDDING: "embedding"}
+    parts = dict.fromkeys(("steps", "allreduce", "watch", "balance", "embedding"), "")
+    heads = {ALLREDUCE: "allreduce", WATCH: "watch", BALANCE: "balance", EMBEDDING: "embedding"}
     for section in re.split(r"(?m)^(?=## )", out.read_text() if out.exists() else ""):
         parts[heads.get(section.partition("\n")[0], "steps")] += section
     with tempfile.TemporaryDirectory() as folder:
         data = folder + "/t.csv"
         subprocess.run([str(args.program), "sample", "tides", "--rows", "4000", "-o", data], check=True, capture_output=True)
         for name, make in (("steps", lambda: steps_part(args, data)), ("allreduce", lambda: allreduce_part(args, folder)),
-                           ("balance", lambda: balance_part(args, data)), ("embedding", lambda: embedding_part(args, folder))):
+                           ("watch", lambda: watch_part(args, data)), ("balance", lambda: balance_part(args, data)),
+                           ("embedding", lambda: embedding_part(args, folder))):
             if args.part in (None, name):
                 parts[name] = make()
     text = "\n".join(part.strip("\n") + "\n" for part in parts.values() if part)

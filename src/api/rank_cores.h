@@ -1,6 +1,6 @@
-/* rank_cores.h - ranks of one host on cores of their own, as long as they train: where two of them may run on the same cores, these
- * are shared out among them, neighbours together.  Not where that would put more threads than cores into a share, nor where a
- * launcher has bound ranks apart already, nor with STRETTO_PIN=off. */
+/* rank_cores.h - ranks of one host on cores of their own, as long as they train: where two of them may run on the same cores,
+ * these are shared out among them, neighbours together.  Not where that would put more threads than cores into a share, nor
+ * where a launcher has bound ranks apart already, nor with STRETTO_PIN=off. */
 #ifndef STRETTO_API_RANK_CORES_H
 #define STRETTO_API_RANK_CORES_H
 

@@ -167,7 +167,7 @@ static err start(struct rank_run *r, i32 k, struct comm **comm, const struct lea
         r->job.use.events = &r->tells;
         return 0;
     }
-    if (job->run_dir) status_open(&r->status, job->run_dir, k, comm_size(comm[k]));
+    if (job->run_dir && comm_watch_wished()) status_open(&r->status, job->run_dir, k, comm_size(comm[k]));
     r->tells.sink[r->tells.n++] = status_sink(&r->status);
     r->tells.sink[r->tells.n++] = comm_sink(comm[k]);
     silence(&r->job, &r->tells);

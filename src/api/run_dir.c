@@ -119,7 +119,7 @@ static err open_metrics(struct stretto_trainer *t) {
 /* Every rank says what it does (`stretto top`). */
 static void tell_status(struct stretto_trainer *t) {
     const i32 world = t->shop.comm ? comm_size(t->shop.comm) : (i32)t->o.ranks;
-    status_open(&t->status, t->run_dir, comm_rank(t->shop.comm), world);
+    if (comm_watch_wished()) status_open(&t->status, t->run_dir, comm_rank(t->shop.comm), world);
     if (t->events.n < SINKS_MAX) t->events.sink[t->events.n++] = status_sink(&t->status);
 }
 

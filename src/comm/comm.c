@@ -37,7 +37,7 @@ struct comm {
     const struct transport *t;
     void *self;
     i32 rank, size;
-    f64 deadline, waited, since; /* seconds without a message; since: when that was looked at last */
+    f64 deadline, waited, since; /* seconds without a message; since: when that was looked at last, 0 = not in this job */
     f64 idle;            /* since the last message */
     i32 spins;           /* turns without a look at the clock */
     f64 pace;            /* least nap where nobody waits, seconds */
@@ -103,6 +103,17 @@ f64 comm_deadline(struct comm *c, f64 seconds) {
 }
 
 void comm_pace(struct comm *c, f64 seconds) { c->pace = seconds; }
+
+bool comm_watch_wished(void) {
+    const char *wish = getenv("STRETTO_WATCH");
+    return !(wish && strcmp(wish, "off") == 0);
+}
+
+bool comm_watched(const struct comm *c) {
+    for (i32 k = 0; c && k < c->size; k++)
+        if (!c->member[k].unwatched) return true;
+    return !c;
+}
 
 void comm_set_hint(struct comm *c, comm_hint *hint, void *self) {
     if (!c) return;
@@ -177,6 +188,8 @@ struct sink comm_sink(struct comm *c) { return (struct sink){on_phase, c}; }
 
 /* The time is that of the last look at the clock, in this turn or just before: small messages take no longer than a look. */
 static void note(struct comm *c, const struct comm_message *m, bool ends) {
+    if (!c->flight) return;
+    if (c->since == 0) c->since = clock_now();
     struct flight_entry e = {.time = c->since, .serial = m->head.serial, .number = m->head.number, .bytes = m->head.bytes,
                              .peer = m->peer, .channel = m->channel};
     const u16 begun = m->sends ? FLIGHT_SEND : FLIGHT_AWAIT;
@@ -192,7 +205,7 @@ void comm_recall(struct comm *c) {
 }
 
 static void set_out(struct comm *c) {
-    c->since = clock_now();
+    c->since = 0;
     c->waited = 0;
     c->spins = 0;
     watch_moved(&c->watch);
@@ -264,18 +277,26 @@ static err now(struct comm *c, comm_job *job, void *arg) {
 
 /* ------------------------------------------------------------------ messages ------------------------------------------------ */
 
+/* When it is under way, that it began; when it is done, that. */
+static void note_state(struct comm *c, struct comm_message *m) {
+    if (m->done || !m->noted) note(c, m, m->done);
+    m->noted = true;
+}
+
 err comm_post(struct comm *c, struct comm_message *m) {
     m->started = true;
     m->done = false;
-    note(c, m, false);
-    return (m->sends ? c->t->send : c->t->recv)(c->self, m);
+    m->noted = false;
+    TRY((m->sends ? c->t->send : c->t->recv)(c->self, m));
+    if (m->sends) note_state(c, m);
+    return 0;
 }
 
 err comm_test(struct comm *c, struct comm_message *m, bool *done) {
     *done = m->done;
     if (m->done) return 0;
     TRY(c->t->test(c->self, m, &m->done));
-    if (m->done) note(c, m, true);
+    note_state(c, m);
     *done = m->done;
     return 0;
 }
@@ -362,7 +383,7 @@ err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting) {
         relax();
         return 0;
     }
-    const f64 now = clock_now(), turn = now - c->since;
+    const f64 now = clock_now(), turn = c->since > 0 ? now - c->since : 0;
     c->spins = 0;
     c->since = now;
     c->waited = moved || !waiting ? 0 : c->waited + dmin(turn, TURN_S);
@@ -529,12 +550,15 @@ err comm_new(const struct transport *t, void *self, i32 rank, i32 size, struct c
 
 err comm_meet(struct comm *c) {
     if (comm_size(c) == 1) return 0;
-    struct comm_member me = {.rank = c->rank, .pid = (i32)getpid()};
+    struct comm_member me = {.rank = c->rank, .pid = (i32)getpid(), .unwatched = !comm_watch_wished()};
     struct utsname u;
     if (uname(&u) == 0) snprintf(me.host, sizeof me.host, "%.*s", COMM_HOST - 1, u.nodename);
     TRY(comm_gather(c, "who", &me, sizeof me, c->member));
     if (c->t->by_host) TRY(near_join(c, &c->t, &c->self));
-    return watch_begin(&c->watch);
+    if (comm_watched(c)) return watch_begin(&c->watch);
+    mem_free(c->flight);
+    c->flight = NULL;
+    return 0;
 }
 
 /* False: it is inside a call that does not come back, and keeps what it has until the process ends. */

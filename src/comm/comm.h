@@ -6,11 +6,11 @@
  *
  *     comm_begin(job) .. comm_end, which runs the job itself  --------------------->  threads | memory of one host (near.c)
  *
- * Only the agent touches a network's transport (MPI wants that, and workers never wait for it).  Where all ranks share memory there
- * is nothing to be driven while others compute, and no agent, which would take a core from a worker at every look.  Messages of
- * a pair of ranks and a channel arrive in the order in which they were sent; sender and receiver agree beforehand on what each
- * of them is, and every message carries a head that says so: the first one that differs ends the run with a sentence that
- * shows both sides (distributed.md 2.3).  No wait is without a deadline.
+ * Only the agent touches a network's transport (MPI wants that, and workers never wait for it).  Where all ranks share memory
+ * there is nothing to be driven while others compute, and no agent, which would take a core from a worker at every look.
+ * Messages of a pair of ranks and a channel arrive in the order in which they were sent; sender and receiver agree beforehand on
+ * what each of them is, and every message carries a head that says so: the first one that differs ends the run with a sentence
+ * that shows both sides (distributed.md 2.3).  No wait is without a deadline.
  *
  * One struct comm a rank; ranks are threads of one process (tests, --ranks) or processes under MPI. */
 #ifndef STRETTO_COMM_COMM_H
@@ -46,12 +46,14 @@ struct comm_message {
     bool sends, started, done;
     bool fewer; /* awaited: head.bytes is the most that may come; when done it is what came */
     bool moved; /* a part of it went through, and nobody has asked as yet */
+    bool noted; /* that it began is in the flight record */
     u64 inside[8]; /* the transport's own */
 };
 
 /* Who is who. */
 struct comm_member {
     i32 rank, pid;
+    bool unwatched; /* it was told to be (comm_watched) */
     char host[COMM_HOST];
 };
 
@@ -118,6 +120,11 @@ void comm_set_hint(struct comm *c, comm_hint *hint, void *self);
 
 /* Flight recorder and watchdog (flight.h, watch.h): where a rank that fails, or in which nothing moves for three quarters of the
  * deadline, writes down what it did last and what its threads are doing: FOLDER/flight/rank-N.txt.  NULL = nowhere. */
+/* STRETTO_WATCH=off leaves out the recorder, the watchdog, status records and the hash of the weights, so that what they cost can
+ * be measured.  wished: what this process was told; watched: whether
+ * ranks that have met are: unless all of them were told so. */
+bool comm_watch_wished(void);
+bool comm_watched(const struct comm *c);
 void comm_record_in(struct comm *c, const char *folder);
 void comm_forget(const char *folder); /* a new run: what the one before wrote goes */
 struct sink comm_sink(struct comm *c); /* phases of the run, for the record */

@@ -1,10 +1,10 @@
 /* near.c - ranks of one host talk through memory that they share, whatever carries messages to other hosts.
  *
- *     box of rank 0    | who | ring to rank 1: tail | slot slot slot .. head | ring to rank 2 ..     0 writes; tails are the others'
+ *     box of rank 0    | who | ring to rank 1: tail | slot slot slot .. | ring to rank 2 ..     0 writes; tails are the others'
  *     segment of 0     | what is sent often (comm_alloc): a slot says where it is, and the receiver copies it from there
  *
- * Anything else goes through the slots, as many as it needs: copied twice, the second time out of a cache.  Boxes and segments are
- * memory without a name, opened by way of /proc/PID/fd: they want no room in /dev/shm, and are gone with the last process.
+ * Anything else goes through the slots, as many as it needs: copied twice, the second time out of a cache.  Boxes and segments
+ * are memory without a name, opened by way of /proc/PID/fd: they want no room in /dev/shm, and are gone with the last process.
  * Where that cannot be (other users, a container of its own) messages stay with the transport inside. */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include "base/mem.h"
 #include "comm/transport.h"
 
-enum { SLOTS = 16, ROOM_MOST = 1 << 14, ROOM_LEAST = 1 << 10, ROOM_ALL = 1 << 18, SEGMENTS = 64, IN_PLACE = 1 << 13 };
+enum { SLOTS = 16, SMALL = 1024, ROOM_MOST = 1 << 14, ROOM_LEAST = 1 << 10, ROOM_ALL = 1 << 18, SEGMENTS = 64, IN_PLACE = 1 << 13 };
 
 /* One line, that the data of a small message follow: whoever awaits it looks at nothing else. */
 struct slot {
@@ -33,8 +33,8 @@ _Static_assert(sizeof(struct slot) == 64, "a line");
 
 struct ring {
     _Alignas(64) _Atomic u64 tail;   /* slots read so far; the receiver's */
-    _Alignas(64) _Atomic bool cut;   /* recalled: nothing comes any more; the sender's */
-    _Alignas(64) char slot[];        /* [SLOTS] of x->stride */
+    _Alignas(64) _Atomic u32 cut;    /* recalled: nothing comes any more; the sender's */
+    _Alignas(64) char slot[];        /* [SLOTS] with the room of a small message, close together; behind them [SLOTS] of x->room */
 };
 
 struct box {
@@ -72,8 +72,8 @@ struct near {
     const struct transport *inside;
     void *end;
     i32 rank, size;
-    u32 room;       /* bytes of data in a slot */
-    size_t stride, ring;
+    u32 room;       /* bytes of data that go with a slot */
+    size_t ring;
     struct map box; /* ours */
     struct map own[SEGMENTS];
     u64 serial;
@@ -98,8 +98,12 @@ static struct ring *ring_of(const struct near *x, const struct comm_message *m) 
     return m->sends ? ring_in(x, &x->box, m->peer, m->channel) : ring_in(x, &x->peer[m->peer].box, x->rank, m->channel);
 }
 
-static struct slot *slot_of(const struct near *x, struct ring *r, u64 at) {
-    return (struct slot *)(void *)(r->slot + at % SLOTS * x->stride);
+enum { STRIDE = sizeof(struct slot) + SMALL };
+
+static struct slot *slot_of(struct ring *r, u64 at) { return (struct slot *)(void *)(r->slot + at % SLOTS * STRIDE); }
+
+static char *data_of(const struct near *x, struct ring *r, u64 at, u32 bytes) {
+    return bytes <= SMALL ? (char *)(slot_of(r, at) + 1) : r->slot + SLOTS * STRIDE + at % SLOTS * x->room;
 }
 
 /* ------------------------------------------------------------------ memory -------------------------------------------------- */
@@ -168,8 +172,8 @@ static err look_up(struct near *x, i32 peer, const struct slot *s, const char **
     if (m->serial != serial || !m->base) {
         map_free(m);
         if (!map_open(m, p->pid, b->segment[s->segment % SEGMENTS].fd, bytes, PROT_READ, MAP_POPULATE))
-            return FAIL_AT(E801, NULL, "STRETTO_NEAR=off   (messages by MPI alone)", "memory of rank %d (pid %d) cannot be opened",
-                           peer, p->pid);
+            return FAIL_AT(E801, NULL, "STRETTO_NEAR=off   (messages by MPI alone)",
+                           "memory of rank %d (pid %d) cannot be opened", peer, p->pid);
         m->serial = serial;
     }
     *from = (const char *)m->base + s->at;
@@ -196,16 +200,18 @@ static void put(struct near *x, struct comm_message *m) {
     if (m->inside[TICKET] != l->sent) return;
     if (l->head - l->tail == SLOTS) l->tail = atomic_load_explicit(&r->tail, memory_order_acquire);
     while (l->head - l->tail < SLOTS) {
-        struct slot *s = slot_of(x, r, l->head);
+        struct slot *s = slot_of(r, l->head);
         s->head = m->head;
         s->segment = segment_of(x, m, &s->at);
         s->bytes = s->segment >= 0 ? m->head.bytes : (u32)lmin(x->room, (i64)(m->head.bytes - m->inside[THROUGH]));
-        if (s->segment < 0 && s->bytes) memcpy(s + 1, (const char *)m->data + m->inside[THROUGH], s->bytes);
+        if (s->segment < 0 && s->bytes)
+            memcpy(data_of(x, r, l->head, s->bytes), (const char *)m->data + m->inside[THROUGH], s->bytes);
         m->inside[THROUGH] += s->bytes;
         m->moved = true;
         atomic_store_explicit(&s->full, ++l->head, memory_order_release);
         if (m->inside[THROUGH] < m->head.bytes) continue;
-        m->inside[LAST] = s->segment >= 0 ? l->head : 0; /* else its memory is free again */
+        m->inside[LAST] = s->segment >= 0 ? l->head : 0;
+        m->done = s->segment < 0; /* its memory is free again */
         l->sent++;
         return;
     }
@@ -223,7 +229,7 @@ static err send_(void *self, struct comm_message *m) {
 static bool sent(struct near *x, struct comm_message *m) {
     if (line_of(x, m)->sent <= m->inside[TICKET]) put(x, m);
     if (line_of(x, m)->sent <= m->inside[TICKET]) return false;
-    return m->inside[LAST] == 0 || atomic_load_explicit(&ring_of(x, m)->tail, memory_order_acquire) >= m->inside[LAST];
+    return m->done || atomic_load_explicit(&ring_of(x, m)->tail, memory_order_acquire) >= m->inside[LAST];
 }
 
 /* ------------------------------------------------------------------ receiving ----------------------------------------------- */
@@ -239,13 +245,12 @@ static err recv_(void *self, struct comm_message *m) {
 /* One slot.  A sender that recalls says so before it writes again: what was copied meanwhile is not looked at. */
 static err take(struct near *x, struct comm_message *m, struct ring *r, bool *done) {
     const u64 tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
-    const struct slot *s = slot_of(x, r, tail);
-    const char *from = (const char *)(s + 1);
+    const struct slot *s = slot_of(r, tail);
+    const char *from = data_of(x, r, tail, s->bytes);
     if (m->inside[THROUGH] == 0) TRY(head_check(m, &s->head));
     if (s->segment >= 0) TRY(look_up(x, m->peer, s, &from));
     if (s->bytes) memcpy((char *)m->data + m->inside[THROUGH], from, s->bytes);
-    atomic_thread_fence(memory_order_acquire);
-    if (atomic_load_explicit(&r->cut, memory_order_relaxed)) return 0;
+    if (s->segment >= 0 && atomic_fetch_or(&r->cut, 0)) return 0; /* not before the copy is made */
     m->inside[THROUGH] += s->bytes;
     m->moved = true;
     *done = m->inside[THROUGH] == m->head.bytes;
@@ -257,9 +262,9 @@ static err take(struct near *x, struct comm_message *m, struct ring *r, bool *do
 static err come(struct near *x, struct comm_message *m, bool *done) {
     struct ring *r = ring_of(x, m);
     if (line_of(x, m)->come != m->inside[TICKET]) return 0;
-    while (!*done) {
+    while (!*done && !atomic_load_explicit(&r->cut, memory_order_acquire)) {
         const u64 tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
-        if (atomic_load_explicit(&slot_of(x, r, tail)->full, memory_order_acquire) != tail + 1) return 0;
+        if (atomic_load_explicit(&slot_of(r, tail)->full, memory_order_acquire) != tail + 1) return 0;
         TRY(take(x, m, r, done));
     }
     return 0;
@@ -280,8 +285,7 @@ static void recall(void *self) {
     struct near *x = self;
     for (i32 k = 0; k < x->size * COMM_CHANNELS; k++)
         if (x->peer[k / COMM_CHANNELS].box.base)
-            atomic_store(&ring_in(x, &x->box, k / COMM_CHANNELS, k % COMM_CHANNELS)->cut, true);
-    atomic_thread_fence(memory_order_seq_cst); /* before anything that is written from here on */
+            atomic_fetch_or(&ring_in(x, &x->box, k / COMM_CHANNELS, k % COMM_CHANNELS)->cut, 1);
     if (x->inside->recall) x->inside->recall(x->end);
 }
 
@@ -342,8 +346,8 @@ static struct near *near_new(const struct comm *c, struct card *mine) {
     if (!x) return NULL;
     *x = (struct near){.rank = comm_rank(c), .size = n};
     x->room = (u32)imin(ROOM_MOST, imax(ROOM_LEAST, ROOM_ALL / comm_neighbours(c)));
-    x->stride = (size_t)round_up64((i64)sizeof(struct slot) + x->room, 64);
-    x->ring = sizeof(struct ring) + SLOTS * x->stride;
+    x->room -= x->room % 64;
+    x->ring = sizeof(struct ring) + SLOTS * (STRIDE + (size_t)x->room);
     x->peer = mem_alloc((size_t)n * sizeof *x->peer);
     x->line = mem_alloc((size_t)(n * COMM_CHANNELS) * sizeof *x->line);
     mine->bytes = (u64)round_up64(sizeof(struct box), 64) + (u64)(n * COMM_CHANNELS) * x->ring;

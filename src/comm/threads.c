@@ -1,4 +1,5 @@
-/* threads.c - ranks as threads of one process: a message is a pointer in a ring, copied once by whoever receives it.
+/* threads.c - ranks as threads of one process: a message is a pointer in a ring, copied once by whoever receives it; a small one
+ * lies in the ring itself, so that its sender need not wait.
  *
  *     ring [from][to][channel]   | done | taken | posted | posted |       |       the receiver copies the oldest that is posted
  *                                 ^ tail            ^ head
@@ -11,66 +12,84 @@
 #include "base/mem.h"
 #include "comm/transport.h"
 
-enum { RING = 64 }; /* messages of a pair that may be on their way; a sender with more waits */
+/* Messages of a pair that may be on their way (a sender with more waits); bytes of a small one, where ranks are few or many. */
+enum { RING = 32, ROOM_MOST = 1024, ROOM_LEAST = 64, ROOM_ALL = 8192 };
 
+/* One line, that the data of a small message follow. */
 struct slot {
-    const struct comm_message *message; /* the sender's */
-    _Atomic u64 taken;                  /* how many messages of the ring had been copied when this place was: it never falls */
+    _Alignas(64) _Atomic u64 full;      /* 1 + the number of its message in the ring, since that is there */
+    const struct comm_message *message; /* the sender's; NULL = a small one */
+    struct comm_head head;              /* of a small one */
 };
 
 struct ring {
-    _Alignas(64) _Atomic u64 head;         /* messages sent so far; written by the sender */
-    u64 wanted;                            /* the sender's: that it was asked to send; the ring may be full */
-    _Alignas(64) u64 tail, awaited;        /* the receiver's: copied so far, awaited so far */
-    _Atomic bool busy;                     /* the receiver copies, or the sender recalls */
-    bool cut;                              /* recalled: nothing comes any more */
-    struct slot slot[RING];
+    _Alignas(64) u64 head, wanted, freed; /* the sender's: in the ring so far, asked for (it may be full), known to be copied */
+    _Alignas(64) _Atomic u64 tail;        /* the receiver's: copied so far */
+    u64 awaited;
+    _Atomic bool busy;                    /* the receiver copies, or the sender recalls */
+    bool cut;                             /* recalled: nothing comes any more */
+};
+
+/* Of the ranks that there are at a time. */
+struct rings {
+    struct ring *ring; /* [n][n][channels]; NULL = not as yet */
+    char *slot;        /* [of a ring][RING] */
 };
 
 struct hub {
     i32 size;
     _Atomic i32 open; /* ranks that still use it */
+    u32 room;
+    size_t stride;    /* bytes of a slot with its data */
     _Atomic i32 failed; /* 1 + the rank that gave up first */
     _Atomic u32 told;
     struct err_record why;
     pthread_mutex_t lock;   /* of what follows */
-    struct ring **ring;     /* [size + 1] by the number of ranks n that share them: [n][n][channels]; NULL = not as yet */
+    struct rings *of;       /* [size + 1] by the number of ranks that share them */
     struct rank_set *dead;  /* [size] what each has told of the others, and of itself */
 };
 
 struct end {
     struct hub *hub;
     i32 first, rank, size; /* the number it had at first; the present one, of so many */
-    struct ring *ring;     /* of the present ranks */
+    struct rings at;       /* of the present ranks */
 };
 
 static struct ring *ring_at(const struct end *e, i32 from, i32 to, i32 channel) {
-    return &e->ring[((i64)from * e->size + to) * COMM_CHANNELS + channel];
+    return &e->at.ring[((i64)from * e->size + to) * COMM_CHANNELS + channel];
 }
 
 static struct ring *ring_of(const struct end *e, const struct comm_message *m) {
     return m->sends ? ring_at(e, e->rank, m->peer, m->channel) : ring_at(e, m->peer, e->rank, m->channel);
 }
 
+static struct slot *slot_of(const struct end *e, const struct ring *r, u64 at) {
+    const u64 place = (u64)(r - e->at.ring) * RING + at % RING;
+    return (struct slot *)(void *)(e->at.slot + place * e->hub->stride);
+}
+
 /* A message that is sent: inside[0] its number in the ring from 1 on, 0 = there was no free place as yet, or one before it found
- * none; inside[1] the messages before it. */
+ * none; inside[1] the messages before it; inside[2] it is small, and the data are free again. */
 static bool put(struct end *e, struct comm_message *m) {
     struct ring *r = ring_of(e, m);
-    const u64 at = atomic_load_explicit(&r->head, memory_order_relaxed);
-    struct slot *s = &r->slot[at % RING];
-    if (at != m->inside[1]) return false;
-    if (at >= RING && atomic_load_explicit(&s->taken, memory_order_acquire) != at - RING + 1) return false;
-    s->message = m;
-    m->inside[0] = at + 1;
-    atomic_store_explicit(&r->head, at + 1, memory_order_release);
+    struct slot *s = slot_of(e, r, r->head);
+    if (r->head != m->inside[1]) return false;
+    if (r->head - r->freed == RING) r->freed = atomic_load_explicit(&r->tail, memory_order_acquire);
+    if (r->head - r->freed == RING) return false;
+    m->inside[2] = m->head.bytes <= e->hub->room;
+    s->message = m->inside[2] ? NULL : m;
+    if (m->inside[2]) s->head = m->head;
+    if (m->inside[2] && m->head.bytes) memcpy(s + 1, m->data, m->head.bytes);
+    m->inside[0] = ++r->head;
+    atomic_store_explicit(&s->full, r->head, memory_order_release);
     return true;
 }
 
 static err send_(void *self, struct comm_message *m) {
     struct end *e = self;
-    m->inside[0] = 0;
+    m->inside[0] = m->inside[2] = 0;
     m->inside[1] = ring_of(e, m)->wanted++;
-    put(e, m);
+    m->done = put(e, m) && m->inside[2];
     return 0;
 }
 
@@ -84,8 +103,7 @@ static err recv_(void *self, struct comm_message *m) {
 static err test_sent(struct end *e, struct comm_message *m, bool *done) {
     *done = false;
     if (m->inside[0] == 0 && !put(e, m)) return 0;
-    const struct slot *s = &ring_of(e, m)->slot[(m->inside[0] - 1) % RING];
-    *done = atomic_load_explicit(&s->taken, memory_order_acquire) >= m->inside[0];
+    *done = m->inside[2] || atomic_load_explicit(&ring_of(e, m)->tail, memory_order_acquire) >= m->inside[0];
     return 0;
 }
 
@@ -95,12 +113,22 @@ static void take(struct ring *r) {
 
 static void leave(struct ring *r) { atomic_store_explicit(&r->busy, false, memory_order_release); }
 
-static err copy(struct ring *r, struct comm_message *m) {
-    struct slot *s = &r->slot[r->tail % RING];
-    TRY(head_check(m, &s->message->head));
-    memcpy(m->data, s->message->data, m->head.bytes);
-    atomic_store_explicit(&s->taken, ++r->tail, memory_order_release);
+static err copy(struct ring *r, const struct slot *s, struct comm_message *m) {
+    const struct comm_message *from = s->message;
+    TRY(head_check(m, from ? &from->head : &s->head));
+    if (m->head.bytes) memcpy(m->data, from ? from->data : (const void *)(s + 1), m->head.bytes);
+    atomic_store_explicit(&r->tail, m->inside[0] + 1, memory_order_release);
     return 0;
+}
+
+/* The sender's memory is not looked at any more once it has recalled. */
+static err copy_unless_cut(struct ring *r, const struct slot *s, struct comm_message *m, bool *done) {
+    take(r);
+    const bool cut = r->cut;
+    const err got = cut ? 0 : copy(r, s, m);
+    leave(r);
+    *done = !cut && got >= 0;
+    return got;
 }
 
 static err test(void *self, struct comm_message *m, bool *done) {
@@ -108,13 +136,13 @@ static err test(void *self, struct comm_message *m, bool *done) {
     if (m->sends) return test_sent(e, m, done);
     struct ring *r = ring_of(e, m);
     *done = false;
-    if (r->tail != m->inside[0] || atomic_load_explicit(&r->head, memory_order_acquire) == r->tail) return 0;
-    take(r);
-    const bool cut = r->cut;
-    err got = cut ? 0 : copy(r, m);
-    leave(r);
-    *done = !cut && got >= 0;
-    return got;
+    const u64 tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
+    const struct slot *s = slot_of(e, r, tail);
+    if (tail != m->inside[0] || atomic_load_explicit(&s->full, memory_order_acquire) != tail + 1) return 0;
+    if (s->message) return copy_unless_cut(r, s, m, done);
+    TRY(copy(r, s, m));
+    *done = true;
+    return 0;
 }
 
 static void recall(void *self) {
@@ -167,24 +195,34 @@ static err heals(void *self) {
     return 0;
 }
 
+static bool rings_new(const struct hub *h, i32 n, struct rings *out) {
+    const size_t rings = (size_t)n * (size_t)n * COMM_CHANNELS;
+    if (out->ring) return true;
+    if (!out->slot) out->slot = mem_alloc(rings * RING * h->stride);
+    if (out->slot) out->ring = mem_alloc(rings * sizeof *out->ring);
+    return out->ring != NULL;
+}
+
 /* Whoever comes first makes the rings of so many ranks: ranks only ever become fewer. */
 static err renew(void *self, const i32 *left, i32 n) {
     struct end *e = self;
-    struct ring **ring = &e->hub->ring[n];
     pthread_mutex_lock(&e->hub->lock);
-    if (!*ring) *ring = mem_alloc((size_t)n * (size_t)n * COMM_CHANNELS * sizeof **ring);
-    e->ring = *ring;
+    const bool made = rings_new(e->hub, n, &e->hub->of[n]);
+    if (made) e->at = e->hub->of[n];
     pthread_mutex_unlock(&e->hub->lock);
     e->size = n;
     for (i32 k = 0; k < n; k++)
         if (left[k] == e->first) e->rank = k;
-    return e->ring ? 0 : -E601;
+    return made ? 0 : -E601;
 }
 
 static void hub_free(struct hub *h) {
-    for (i32 n = 0; h->ring && n <= h->size; n++) mem_free(h->ring[n]);
+    for (i32 n = 0; h->of && n <= h->size; n++) {
+        mem_free(h->of[n].ring);
+        mem_free(h->of[n].slot);
+    }
     pthread_mutex_destroy(&h->lock);
-    mem_free(h->ring);
+    mem_free(h->of);
     mem_free(h->dead);
     mem_free(h);
 }
@@ -213,7 +251,7 @@ static const struct transport threads = {.name = "threads",
 static err end_new(struct hub *h, i32 rank, rank_join *join, const void *arg, struct comm **out) {
     struct end *e = mem_alloc(sizeof *e);
     if (!e) return -E601;
-    *e = (struct end){.hub = h, .first = rank, .rank = rank, .size = h->size, .ring = h->ring[h->size]};
+    *e = (struct end){.hub = h, .first = rank, .rank = rank, .size = h->size, .at = h->of[h->size]};
     atomic_fetch_add(&h->open, 1);
     return join(&threads, e, rank, h->size, arg, out);
 }
@@ -229,10 +267,12 @@ static err hub_new(i32 size, struct hub **out) {
     struct hub *h;
     NEW(h, 1);
     pthread_mutex_init(&h->lock, NULL);
+    h->room = (u32)imin(ROOM_MOST, imax(ROOM_LEAST, ROOM_ALL / size));
+    h->stride = (size_t)round_up64((i64)sizeof(struct slot) + h->room, 64);
     h->size = size;
     err e = mem_new((void **)&h->dead, size, sizeof *h->dead);
-    if (e >= 0) e = mem_new((void **)&h->ring, size + 1, sizeof *h->ring);
-    if (e >= 0) e = mem_new((void **)&h->ring[size], (i64)size * size * COMM_CHANNELS, sizeof *h->ring[size]);
+    if (e >= 0) e = mem_new((void **)&h->of, size + 1, sizeof *h->of);
+    if (e >= 0 && !rings_new(h, size, &h->of[size])) e = -E601;
     if (e < 0) hub_free(h);
     else *out = h;
     return e;

@@ -105,7 +105,7 @@ struct exec {
     struct round round;    /* what a worker waits for */
     bool *pair_waits;      /* [ranks][2] for a turn of the agent: a message to or from that rank is not ready yet */
     _Atomic bool broken;   /* the agent failed: nobody waits any more */
-    struct err_record why; /* where broken */
+    struct err_record *why; /* where broken */
     bool made;             /* though broken: the step is done */
     _Atomic u32 update;    /* plan->whole: of this step, UPDATE_OPEN until one of the two is certain */
     bool direct;           /* messages are under way, and there is no agent (exchange_turn) */

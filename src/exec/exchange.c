@@ -149,6 +149,7 @@ static err make_links(struct exec *x, const u32 *place) {
     for (u32 i = 0; i < n; i++) most += (all[i].hi - all[i].lo + step_of(x, &all[i]) - 1) / step_of(x, &all[i]);
     ARENA_NEW(&x->arena, x->link, most + 1);
     ARENA_NEW(&x->arena, x->pair_waits, 2 * comm_size(x->comm));
+    ARENA_NEW(&x->arena, x->why, 1);
     for (u32 i = 0; i < n; i++) {
         const struct plan_message *m = &all[i];
         bool here = m->from == comm_rank(x->comm) || m->to == comm_rank(x->comm);
@@ -380,7 +381,7 @@ bool exchange_updates(struct exec *x) { return !x->comm || !x->plan->whole || de
 /* Workers that wait for what will not come go on with what is there, and write again: the step is void, unless all that this
  * rank needed for its updates had come. */
 static void break_off(struct exec *x) {
-    x->why = *err_last();
+    *x->why = *err_last();
     comm_recall(x->comm);
     x->made = x->plan->whole && !decide(x, UPDATE_VOID);
     atomic_store(&x->broken, true);
@@ -412,8 +413,8 @@ static err step_job(struct comm *c, void *exec) {
         break_off(x);
     }
     if (x->made && comm_died(c) && !x->sums.accumulate) return 0;
-    err_put(&x->why);
-    return -x->why.code;
+    err_put(x->why);
+    return -x->why->code;
 }
 
 static err gather_job(struct comm *c, void *exec) {
@@ -426,8 +427,8 @@ void exchange_begin(struct exec *x) {
     atomic_store(&x->update, UPDATE_OPEN);
     atomic_store_explicit(&x->round.state, ROUND_NONE, memory_order_relaxed);
     begin(x);
-    comm_begin(x->comm, step_job, x);
     x->direct = comm_direct(x->comm);
+    comm_begin(x->comm, step_job, x);
 }
 
 err exchange_end(struct exec *x) {

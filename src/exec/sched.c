@@ -152,8 +152,8 @@ err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out
     if (x->late && s->accumulate) return FAIL(E1, "a gradient that is kept for the next step cannot be late too");
     TRY(bind_inputs(x, s));
     if (atomic_load(&x->broken)) {
-        err_put(&x->why);
-        return -x->why.code;
+        err_put(x->why);
+        return -x->why->code;
     }
     x->serial++;
     x->step = s;

@@ -1,6 +1,6 @@
-/* t_near.c - ranks that share a host talk through its memory: messages of any size, from a segment and from anywhere else, in their
- * order; a segment that makes room for another; disagreement and failure are named; and it can be switched off.  The ranks are
- * threads here, and each opens the memory of the others as a process would. */
+/* t_near.c - ranks that share a host talk through its memory: messages of any size, from a segment and from anywhere else, in
+ * their order; a segment that makes room for another; disagreement and failure are named; and it can be switched off.  The ranks
+ * are threads here, and each opens the memory of the others as a process would. */
 #include "t.h"
 
 #include <pthread.h>

@@ -59,6 +59,52 @@ class Ranks(Launched):
             self.assertEqual(alone.out, r.out)
             self.assertIn("%d ranks (threads)" % ranks, r.err)
 
+    def cores_of(self, child, workers):
+        """Cores that threads which compute may run on, by rank, as soon as `workers` of them are bound; of all processes below child."""
+        limit = time.monotonic() + 60 * e2e.SLOW
+        while time.monotonic() < limit:
+            self.assertIsNone(child.poll(), "it ended before anybody had looked")
+            found = set()
+            for status in glob.glob("/proc/[0-9]*/task/[0-9]*/status"):
+                try:
+                    with open(status) as f:
+                        lines = dict(line.split(":", 1) for line in f if ":" in line)
+                    with open(status.split("/task/")[0] + "/environ", "rb") as f:
+                        ours = ("STRETTO_TEST_PIN=%s" % self.dir).encode() in f.read()
+                except OSError:
+                    continue
+                if ours and lines["Name"].strip().startswith("stretto"):
+                    found.add(lines["Cpus_allowed_list"].strip())
+            bound = {cores for cores in found if "-" not in cores and "," not in cores}
+            if len(bound) >= workers:
+                return bound, found
+            time.sleep(0.05)
+        return set(), found
+
+    def pinned(self, front, more):
+        options = [*SHORT, "--members", "1", "--steps", "1000000", "--validate-every", "1000", "--threads", "1", *more]
+        child = subprocess.Popen([*front, e2e.PROGRAM, "train", AIR, *options, "-o", "p.model", "--progress", "none"], cwd=self.dir,
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                 env=dict(self.environment(), STRETTO_TEST_PIN=self.dir))
+        self.addCleanup(child.wait)
+        self.addCleanup(child.kill)
+        return child
+
+    def test_ranks_have_cores_of_their_own(self):
+        cores = {str(core) for core in os.sched_getaffinity(0)}
+        if len(cores) != 2:
+            raise unittest.SkipTest("skipped: written for two cores, this process has %d" % len(cores))
+        for front in ([], self.launched("mpich", 2)[:-1]):
+            child = self.pinned(front, [] if front else ["--ranks", "2"])
+            self.assertEqual(self.cores_of(child, 2)[0], cores)
+            child.send_signal(signal.SIGTERM)
+            child.wait(60 * e2e.SLOW)
+        child = self.pinned([], ["--ranks", "3"])  # more threads than cores: nobody is bound
+        while not os.path.exists(self.path("p.model.run/status/rank-2.json")) or b'"train"' not in self.read("p.model.run/status/rank-2.json"):
+            self.assertIsNone(child.poll())
+            time.sleep(0.05)
+        self.assertEqual(self.cores_of(child, 0)[0], set())
+
     def test_unlike_shares_give_the_same_bits(self):
         """However the rows are shared out, and so by whichever loads."""
         self.train("one", "--threads", "1", "--base", "none")
