@@ -138,32 +138,48 @@ static f64 walk(const struct plan *p, const struct net *n, const struct machine 
  *     w = 1.5 L   round 1  0 1 2 3 4 5    round 2  . 1 2 3 4 5    round 3  . . 2 3 4 5, each half
  *
  * Backward makes the gates anew of what it runs again; where slices are longer than their heads (1.25 w) these are walked first,
- * and nothing else runs again. */
+ * and nothing else runs again.  Where the gradient comes from the ends of sequences alone, it wakes slices one by one, from
+ * the last one on, as many as w is long: the others are never walked. */
 #define HEAD 1.25
 #define GATES_AGAIN 1.5
 
 struct expected {
     f64 w, T;
-    i32 rounds, sequences;
-    bool heads;
+    i32 rounds, sequences, slices;
+    bool heads, asleep;
 };
 
-static struct expected expect(const struct plan *p, const struct op *op, const struct task *t) {
-    struct expected x = {.w = p->forgets > 0 ? p->forgets : 0.25 * op->T, .T = op->T};
-    x.sequences = imax(1, p->B / imax(1, p->slices));
-    x.heads = t->kind == TASK_BWD && HEAD * x.w < x.T;
-    x.rounds = x.heads ? 1 : imin(imax(1, p->slices), 1 + (i32)ceil(x.w / x.T));
+/* Does a gradient of every step come to a buffer?  The end of a recurrence is of no step. */
+static bool of_every_step(const struct net *n, i32 buf) {
+    for (i32 l = 0; l < n->nop; l++) {
+        const struct op *op = &n->op[l];
+        bool reads = false;
+        for (i32 i = 0; i < NET_IN; i++) reads = reads || op->spec.in[i] == buf;
+        const bool goes_on = op->out >= 0 && n->buf[op->out].T == n->buf[buf].T;
+        if (reads && (op_is_loss(op) || (goes_on && of_every_step(n, op->out)))) return true;
+    }
+    return false;
+}
+
+static struct expected expect(const struct plan *p, const struct net *n, const struct task *t) {
+    const struct op *op = &n->op[t->op];
+    struct expected x = {.w = p->forgets > 0 ? p->forgets : 0.25 * op->T, .T = op->T, .slices = imax(1, p->slices)};
+    x.sequences = imax(1, p->B / x.slices);
+    x.heads = t->kind == TASK_BWD && HEAD * x.w < x.T && buf_sends(&n->buf[op->out]);
+    x.asleep = t->kind == TASK_BWD && op->spec.rank == 0 && !of_every_step(n, op->out);
+    x.rounds = imin(x.slices, (x.asleep ? 0 : 1) + (i32)ceil(x.w / x.T));
+    if (x.heads) x.rounds = 1; /* what they hand on is good enough */
     return x;
 }
 
 /* Seconds of a member in a round, from 1. */
 static f64 member_round(const struct plan *p, const struct net *n, const struct machine *m, const struct task *t,
                         const struct expected *x, i32 round) {
-    const i32 rows = t->box.b1 - imax(t->box.b0, (round - 1) * x->sequences);
+    const i32 first = x->asleep ? x->slices - round : round - 1, end = x->asleep ? first + 1 : x->slices;
+    const i32 rows = imin(t->box.b1, end * x->sequences) - imax(t->box.b0, first * x->sequences);
     const f64 steps = round == 1 ? x->T : dmin(x->T, x->w - (round - 2) * x->T), back = t->kind == TASK_BWD ? GATES_AGAIN : 1;
-    if (rows <= 0) return 0;
-    const f64 whole = walk(p, n, m, t, rows);
-    return whole * (round == 1 ? 1 + (x->heads ? back * HEAD * x->w / x->T : 0) : back * steps / x->T);
+    const f64 heads = round == 1 && x->heads ? walk(p, n, m, t, t->box.b1 - t->box.b0) * HEAD * x->w / x->T : 0;
+    return heads + (rows <= 0 ? 0 : walk(p, n, m, t, rows) * (round == 1 ? 1 : back * steps / x->T));
 }
 
 /* What ranks tell each other before and after they compare, and at the end: small messages, round after round. */
@@ -174,7 +190,7 @@ static f64 between_ranks(const struct plan *p, const struct machine *m, i32 roun
 /* All who share a chain are at it until it is done, and in each round wait for the slowest. */
 static f64 chain_seconds(const struct plan *p, const struct net *n, const struct machine *m, u32 first) {
     const struct task *t = &p->task[first];
-    const struct expected x = expect(p, &n->op[t->op], t);
+    const struct expected x = expect(p, n, t);
     f64 sum = between_ranks(p, m, x.rounds), slowest = 0;
     for (i32 round = 1; round <= imin(x.rounds, CHAIN_ROUNDS); round++) {
         slowest = 0;

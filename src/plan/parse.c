@@ -318,20 +318,27 @@ static bool is_turn(const struct reader *r) {
     return is(&ahead.t, "turn");
 }
 
+static err tolerance(struct reader *r, const char *word, f32 *out) {
+    char text[32];
+    f64 tol;
+    TRY(want(r, word));
+    snprintf(text, sizeof text, "%.*s", (int)(r->t.n < 31 ? r->t.n : 31), r->t.s);
+    if (!str_to_f64(text, strlen(text), '.', &tol) || !(tol >= 0 && tol < 1))
+        return complain(r, &r->t, "a tolerance from 0 to below 1 is wanted here");
+    *out = (f32)tol;
+    next(r);
+    return 0;
+}
+
 /* What a head of slices says of how their chains are run; left out, it is as the request has it. */
 static err course(struct reader *r, struct chain_course *c, bool *written) {
     i64 v;
-    char text[32];
     *written = r->p->sliced && is(&r->t, "slices");
     if (!*written) return 0;
     TRY(given(r, "slices", r->p->q->slices));
-    TRY(want(r, "tol"));
-    snprintf(text, sizeof text, "%.*s", (int)(r->t.n < 31 ? r->t.n : 31), r->t.s);
-    f64 tol;
-    if (!str_to_f64(text, strlen(text), '.', &tol) || !(tol >= 0 && tol < 1))
-        return complain(r, &r->t, "a tolerance from 0 to below 1 is wanted here");
-    c->tol = (f32)tol;
-    next(r);
+    TRY(tolerance(r, "tol", &c->tol));
+    c->fine = 0;
+    if (is(&r->t, "fine")) TRY(tolerance(r, "fine", &c->fine));
     TRY(want(r, "rounds"));
     TRY(number(r, 0, SLICES_MAX, &v));
     c->rounds = (i32)v;

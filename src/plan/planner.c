@@ -11,6 +11,7 @@
 #include "plan/strategy/strategy.h"
 
 #define TOL_F32 1e-6f
+#define FINE_F32 3e-7f
 #define TOL_BF16 2e-3f
 
 enum {
@@ -131,10 +132,14 @@ static void sizes(struct plan *g, const struct net *n) {
     g->peak_bytes = held + g->store_bytes;
 }
 
-/* In bf16 h is rounded at every step, to 8 bits: two runs of a slice come no closer to each other than that. */
+/* In bf16 h is rounded at every step, to 8 bits: two runs of a slice come no closer to each other than that.  In fp32 states are
+ * closer than adjoints have to be: what is left of them is a share of the states, but gradients are made of errors of forecasts,
+ * which are far smaller near an optimum. */
 static struct chain_course course_of(const struct planner *p) {
     struct chain_course c = p->q->course;
-    if (c.tol <= 0) c.tol = rough(p->net) ? TOL_BF16 : TOL_F32;
+    if (c.tol > 0) return c;
+    c.tol = rough(p->net) ? TOL_BF16 : TOL_F32;
+    c.fine = rough(p->net) ? 0 : FINE_F32;
     return c;
 }
 

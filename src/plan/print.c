@@ -12,7 +12,7 @@
  *
  * Where rows are slices of time, those who run a chain together have " chain k/n", each after rows of its own, and the head says
  * " slices 16 tol 1e-06 rounds 10 rank 0 stale 0 0" after exact (rounds 0: by the number of slices; stale 2 2: so many rounds
- * forward and backward, and no more).
+ * forward and backward, and no more), with " fine 3e-07" behind tol where forward has a tolerance of its own.
  *
  * A chunk, some of the steps of all rows, has "t[64,128)" of its own, and so have the ranges that it uses:
  *
@@ -138,9 +138,10 @@ void plan_print(const struct plan *p, const struct net *n, struct str *out) {
     char name[64];
     str_addf(out, "(plan %s %s B %d grain %d grains %d devices %d exact %s", p->strategy, p->train ? "train" : "forward", p->B,
              p->grain, p->ngrain, p->ndevice, p->exact ? "yes" : "no");
+    if (p->slices > 0) str_addf(out, " slices %d tol %.9g", p->slices, (f64)p->course.tol);
+    if (p->slices > 0 && p->course.fine > 0) str_addf(out, " fine %.9g", (f64)p->course.fine);
     if (p->slices > 0)
-        str_addf(out, " slices %d tol %.9g rounds %d rank %d stale %d %d", p->slices, (f64)p->course.tol, p->course.rounds,
-                 net_rank(n), p->course.stale, p->course.stale_back);
+        str_addf(out, " rounds %d rank %d stale %d %d", p->course.rounds, net_rank(n), p->course.stale, p->course.stale_back);
     str_add(out, " peak ");
     text_bytes(p->peak_bytes, out);
     str_add(out, " exchange ");

@@ -196,14 +196,16 @@ enum { GROWS = 38, LASTS = 160 };
 struct trip {
     const char *plan; /* to go by, NULL = as is decided */
     i64 stop;         /* and to be resumed after, 0 = not */
+    bool given;       /* the number of slices stays, and they are half as long */
 };
 
 static struct forecaster *grown_and_faded(struct trip c, struct watcher *w) {
     static i32 id;
-    struct session s = begun((const char *[]){"parallel", "time:16", "context", "1024", "batch", "1", "hidden", "16", "optim",
-                                              "adamw", "validate-every", "3", "steps", "6", NULL});
+    struct session s = begun((const char *[]){"parallel", "time:16", "context", c.given ? "512" : "1024", "batch", "1", "hidden",
+                                              "16", "optim", "adamw", "validate-every", "3", "steps", "6", NULL});
     struct forecast_spec *spec = &s.t->spec;
     struct forecaster *f = NULL;
+    const i32 least = c.plan || c.given ? P : 1;
     char dir[700];
     snprintf(dir, sizeof dir, "%s/turns%d", t_dir(), id++);
     spec->steps = LASTS;
@@ -214,12 +216,12 @@ static struct forecaster *grown_and_faded(struct trip c, struct watcher *w) {
     spec->plan_path = "saved.plan";
     spec->weight_decay = -5;
     w->stop_at = GROWS;
-    assert_int_equal(fit(&s, c.plan ? P : 1, w, dir, false, &f), STOP_SIGNAL);
+    assert_int_equal(fit(&s, least, w, dir, false, &f), STOP_SIGNAL);
     spec->weight_decay = 30;
     w->stop_at = c.stop;
-    if (c.stop > 0) assert_int_equal(fit(&s, c.plan ? P : 1, w, dir, true, &f), STOP_SIGNAL);
+    if (c.stop > 0) assert_int_equal(fit(&s, least, w, dir, true, &f), STOP_SIGNAL);
     w->stop_at = 0;
-    T_OK(fit(&s, c.plan ? P : 1, w, dir, true, &f));
+    T_OK(fit(&s, least, w, dir, true, &f));
     f->spec.plan_text = f->spec.plan_path = NULL;
     session_end(&s);
     return f;
@@ -232,9 +234,35 @@ static void alike(const struct forecaster *f, const struct forecaster *g) {
     assert_string_equal(g->plan_text.s, f->plan_text.s);
 }
 
+/* By its plan; stopped, and resumed, with and without that. */
+static void repeated(const struct forecaster *f, bool given) {
+    struct watcher x = {0}, y = {0};
+    struct forecaster *g = grown_and_faded((struct trip){f->plan_text.s, 0, given}, &x);
+    assert_true(x.fewer == 0 && x.more == 0 && x.ranks == 0); /* nobody decided */
+    alike(f, g);
+    forecast_free(g);
+    for (i64 stop = GROWS + 8; stop < LASTS - 4; stop += 41) {
+        g = grown_and_faded((struct trip){stop % 2 ? f->plan_text.s : NULL, stop, given}, &y);
+        alike(f, g);
+        forecast_free(g);
+    }
+}
+
+/* A number that was given stays; while rounds are many, begins are foreseen. */
+TEST(directions_come_and_go_as_memory_does) {
+    struct watcher w = {0};
+    struct forecaster *f = grown_and_faded((struct trip){NULL, 0, true}, &w);
+    const struct plan_turns *list = &f->watch.turns;
+    assert_true(w.ranks >= 2 && w.fewer == 0 && w.more == 0);
+    for (i32 i = 0; i < list->n; i++) assert_int_equal(list->at[i].slices, P);
+    assert_int_equal(f->spec.slice_rank, 0); /* in the end there are two rounds */
+    repeated(f, true);
+    forecast_free(f);
+}
+
 TEST(slices_become_fewer_and_more_again_as_memory_goes) {
-    struct watcher w = {0}, x = {0}, y = {0};
-    struct forecaster *f = grown_and_faded((struct trip){NULL, 0}, &w);
+    struct watcher w = {0};
+    struct forecaster *f = grown_and_faded((struct trip){NULL, 0, false}, &w);
     const struct plan_turns *list = &f->watch.turns;
     i32 least = P, back = 0;
     for (i32 i = 0, now = P, way = 0; i < list->n; now = list->at[i++].slices) {
@@ -246,20 +274,14 @@ TEST(slices_become_fewer_and_more_again_as_memory_goes) {
     assert_true(w.fewer >= 1 && w.more >= 1);
     assert_true(least < f->spec.slices);
     assert_int_equal(back, 1); /* down, then up, and that was all */
-    struct forecaster *g = grown_and_faded((struct trip){f->plan_text.s, 0}, &x);
-    assert_true(x.fewer == 0 && x.more == 0); /* nobody decided */
-    alike(f, g);
-    forecast_free(g);
-    for (i64 stop = GROWS + 8; stop < LASTS - 4; stop += 41) {
-        g = grown_and_faded((struct trip){stop % 2 ? f->plan_text.s : NULL, stop}, &y);
-        alike(f, g);
-        forecast_free(g);
-    }
+    repeated(f, false);
     forecast_free(f);
 }
 
 
-T_MAIN(cmocka_unit_test(slices_become_fewer_and_more_again_as_memory_goes),cmocka_unit_test(steps_that_run_again_are_those_that_slices_before_forget),
+T_MAIN(cmocka_unit_test(directions_come_and_go_as_memory_does),
+       cmocka_unit_test(slices_become_fewer_and_more_again_as_memory_goes),
+       cmocka_unit_test(steps_that_run_again_are_those_that_slices_before_forget),
        cmocka_unit_test(a_memory_that_grows_and_shrinks_again_takes_slices_there_and_back_once),
        cmocka_unit_test(a_memory_that_is_measured_with_noise_does_not_make_slices_swing),
        cmocka_unit_test(a_number_that_was_given_stays), cmocka_unit_test(slices_that_cannot_come_together_become_fewer_at_once),
