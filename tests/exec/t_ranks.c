@@ -119,7 +119,9 @@ static err steps(struct rank *r) {
 
 static void *live(void *self) {
     struct rank *r = self;
-    if (r->job->fault) comm_deadline(r->comm, t_few() ? 15 : 0.5);
+    const struct comm_fault *f = r->job->fault;
+    const bool ends = f && (f->drop || f->swap || f->die); /* else a busy machine is no reason to give up */
+    if (f) comm_deadline(r->comm, ends && !t_few() ? 0.5 : 15);
     r->e = r->comm ? comm_meet(r->comm) : 0;
     if (r->e >= 0) r->e = bind(r);
     if (r->e >= 0) r->e = steps(r);
