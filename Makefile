@@ -89,6 +89,7 @@ bench-time: release
 # Steps on two ranks, beside PyTorch's DDP: docs/RESULTS-ranks.md; BENCH=--realtime
 bench-ranks: release
 	bench/peers.sh
+	cmake --build build/release -j $(J) --target bench_allreduce
 	bench/ranks/run.py build/release $(BENCH)
 
 # Two ranks over a line that is emulated; BENCH="--realtime --turns 3".

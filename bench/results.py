@@ -20,12 +20,20 @@ Nothing here is typed by hand.
 
 
 def build_dir():
-    """The folder with the program: $STRETTO_BUILD, or the first of build/* that has one."""
+    """The folder with the program: $STRETTO_BUILD, or the first of build/* with one that runs here."""
     given = os.environ.get("STRETTO_BUILD")
     for folder in [pathlib.Path(given)] if given else [ROOT / "build", *sorted((ROOT / "build").glob("*"))]:
-        if (folder / "cli" / "stretto").is_file():
+        if runs(folder / "cli" / "stretto"):
             return folder
     return None
+
+
+def runs(path):
+    """False also for a program of another processor."""
+    try:
+        return subprocess.run([str(path), "--version"], capture_output=True).returncode == 0
+    except OSError:
+        return False
 
 
 def program():
@@ -53,7 +61,7 @@ def machine(threads, load=None):
     git = ["git", "-C", str(ROOT)]
     commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     dirty = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True).stdout.strip()
-    version = subprocess.run([str(program()), "--version"], capture_output=True, text=True).stdout.strip().splitlines()
+    version = subprocess.run([str(program()), "--version"], capture_output=True, text=True).stdout.strip().splitlines() if program() else []
     return (f"{datetime.date.today()}, {model}, {os.cpu_count()} cores (load {os.getloadavg()[0] if load is None else load:.1f}{priority()}), "
             f"{platform.system()} {platform.release()}, {threads} threads, {version[0] if version else 'stretto'}, "
             f"revision {commit or 'none'}{' with changes' if dirty else ''}.")

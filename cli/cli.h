@@ -17,6 +17,7 @@ struct cli {
     stretto_config *config;    /* the same flags, and the config file */
     struct console console;
     i32 status;                /* exit status of a job that was waited for, where the verb itself did not fail */
+    bool hushed;               /* quiet because another process speaks; until an event comes, which means that it died */
     bool told;                 /* the error is in what was printed: not again on stderr */
 };
 

@@ -54,27 +54,25 @@ static void show_error(const struct cli *c) {
 }
 
 /* --- shared by the verbs --- */
+static void open_console(struct cli *c) {
+    struct console_options o = {.to = stderr, .quiet = c->o.quiet};
+    o.mode = strcmp(c->o.progress, "plain") == 0                ? CONSOLE_PLAIN
+             : strcmp(c->o.progress, "none") == 0 || c->o.quiet ? CONSOLE_NONE
+                                                                : CONSOLE_AUTO;
+    o.colour = strcmp(c->o.color, "always") == 0 ? COLOUR_ALWAYS : strcmp(c->o.color, "never") == 0 ? COLOUR_NEVER : COLOUR_AUTO;
+    console_open(&c->console, &o);
+}
+
 void cli_on_event(void *cli, const stretto_event *e) {
     struct cli *c = cli;
-    struct event out = {.kind = (enum event_kind)e->kind,
-                        .text = e->text,
-                        .step = e->step,
-                        .steps = e->steps,
-                        .member = e->member,
-                        .members = e->members,
-                        .epoch = e->epoch,
-                        .seconds = e->seconds,
-                        .left = e->left,
-                        .train = e->train,
-                        .valid = e->valid,
-                        .lr = e->lr,
-                        .grad_norm = e->grad_norm,
-                        .windows_per_s = e->windows_per_s,
-                        .best = e->best != 0,
-                        .slices = e->slices,
-                        .rounds = e->rounds,
-                        .forgets = e->forgets,
-                        .useful = e->useful};
+#define SAME(field) .field = e->field,
+    struct event out = {.kind = (enum event_kind)e->kind, EVENT_SHARED(SAME)};
+#undef SAME
+    if (c->hushed) {
+        c->hushed = c->o.quiet = false;
+        console_close(&c->console);
+        open_console(c);
+    }
     struct sink s = console_sink(&c->console);
     s.on(s.self, &out);
 }
@@ -99,15 +97,6 @@ void cli_warn(const struct cli *c, const char *fmt, ...) {
 }
 
 /* --- start --- */
-static void open_console(struct cli *c) {
-    struct console_options o = {.to = stderr, .quiet = c->o.quiet};
-    o.mode = strcmp(c->o.progress, "plain") == 0                ? CONSOLE_PLAIN
-             : strcmp(c->o.progress, "none") == 0 || c->o.quiet ? CONSOLE_NONE
-                                                                : CONSOLE_AUTO;
-    o.colour = strcmp(c->o.color, "always") == 0 ? COLOUR_ALWAYS : strcmp(c->o.color, "never") == 0 ? COLOUR_NEVER : COLOUR_AUTO;
-    console_open(&c->console, &o);
-}
-
 stretto_err cli_config(struct cli *c) {
     c->config = stretto_config_new();
     if (!c->config) return -E601;
@@ -137,7 +126,8 @@ static stretto_err run(struct cli *c, int argc, char **argv) {
         return 0;
     }
     bool alone = c->o.ranks == 1 && c->o.meta[OPT_ranks].rank >= OPT_RANK_FLAG;
-    if (stretto_rank() > 0 && !alone) c->o.quiet = true; /* of several processes one speaks */
+    c->hushed = stretto_rank() > 0 && !alone && !c->o.quiet; /* of several processes one speaks */
+    if (c->hushed) c->o.quiet = true;
     TRY(cli_config(c));
     open_console(c);
     return verbs[c->args.verb](c);

@@ -34,7 +34,10 @@ stretto_err cmd_info(struct cli *c) {
         TRY(stretto_machine_info(c->o.json, &text));
         return cli_print(text);
     }
-    if (!looks_like_model(c->args.arg[0])) return cmd_check(c);
+    if (!looks_like_model(c->args.arg[0])) {
+        if (!opt_given(&c->o, OPT_target)) TRY(stretto_config_set(c->config, "target", "all")); /* to look at all */
+        return cmd_check(c);
+    }
     stretto_model *m = NULL;
     TRY(stretto_model_load(c->args.arg[0], &m));
     stretto_err e = stretto_model_info(m, c->o.json, &text);

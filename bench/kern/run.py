@@ -257,6 +257,7 @@ def main():
         return 0
     args.generations = 1 if args.quick else args.generations
     load = os.getloadavg()[0]
+    machine = pages.machine("1 and 2", load)
     results, info, seconds = run(args, rows, build)
     wrong = [k for k, r in results.items() if not r["good"] and not r.get("absent")]
     if args.quick:
@@ -265,7 +266,7 @@ def main():
         return 1 if wrong else 0
     out = pathlib.Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
-    page = {"machine": pages.machine("1 and 2", load), "info": info, "seconds": seconds, "load": load, "generations": args.generations, "realtime": args.realtime,
+    page = {"machine": machine, "info": info, "seconds": seconds, "load": load, "generations": args.generations, "realtime": args.realtime,
             "rows": {row.key: record(row, results[row.key]) for row in rows}}
     (out / "results.json").write_text(json.dumps(page, indent=1))
     print(f"{len(rows)} rows in {seconds / 60:.1f} minutes: {out / 'results.json'}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""run.py BUILD [--turns N] [--realtime] [--part steps|balance|embedding] [--out FILE] - a training step on several ranks, beside
-PyTorch's DDP over Gloo; throughput where one rank is slower than the other; and steps with a large embedding, whose gradients go by
-the rows that were touched or whole.
+"""run.py BUILD [--turns N] [--realtime] [--part steps|allreduce|balance|embedding] [--out FILE] - a training step on several ranks,
+beside PyTorch's DDP over Gloo; the ordered sum of a vector beside MPI's; throughput where one rank is slower than the other; and steps
+with a large embedding, whose gradients go by the rows that were touched or whole.
 
 Contenders take turns; a figure is the median of the turns.  Ours is the time of a whole step as `train` measures it (mean over the
 run): forward, backward, exchange, Adam, batches being filled beside it.  Writes docs/RESULTS-ranks.md; with --part the other parts of
@@ -27,10 +27,12 @@ SHAPES = [(64, 96, 64), (64, 96, 256), (256, 48, 256), (32, 96, 512)]  # B, T, H
 HORIZON = 24
 UNLIKE = [((256, 48, 128), 60), ((256, 48, 256), 40)]  # and steps between validations: grains are settled in the second interval
 SLOW = "1:0:slow(2)"
+SUM_BUDGET = "0.01"  # seconds of a batch of sums
 BALANCE = "## Ranks of unlike speed"
 EMBEDDING = "## A large embedding"
 SHOPS = [(3000, 40000), (30000, 60000), (200000, 400000)]  # values of the category, rows of the file
 EMBEDDING_SHAPE = (64, 24, 32)
+ALLREDUCE = "## The ordered sum beside MPI_Allreduce"
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1", "STRETTO_WISDOM": "off"}
 
 
@@ -209,13 +211,65 @@ def embedding_part(args, folder):
     return "\n".join(text) + "\n"
 
 
-def sections(page):
-    """The page cut at its headings of parts: steps, balance, embedding."""
-    parts = {"steps": "", "balance": "", "embedding": ""}
-    for text in re.split(r"\n(?=## )", page):
-        parts["balance" if text.startswith(BALANCE) else "embedding" if text.startswith(EMBEDDING) else "steps"] = text
-    return parts
+def allreduce(args, how, program):
+    """Microseconds by bytes, and of a copy; None where that MPI is not there."""
+    launch = LAUNCH.get(how, [])
+    if not program or (launch and not shutil.which(launch[0])):
+        return None
+    env = {k: v for k, v in dict(os.environ, **MPI).items() if k != "OMPI_MCA_mpi_yield_when_idle"}  # MPI at its best: it spins
+    done = subprocess.run([*args.front, *launch, *program], capture_output=True, text=True, env=env)
+    lines = [line.split() for line in done.stdout.splitlines()]
+    if done.returncode or not lines or any(line[-1] == "wrong" for line in lines):
+        sys.exit("%s:\n%s%s" % (" ".join(map(str, program)), done.stdout, done.stderr))
+    return {"sum": {int(w[0]): 1e6 * float(w[1]) for w in lines if w[0] != "copy"},
+            "copy": {int(w[1]): 1e6 * float(w[2]) for w in lines if w[0] == "copy"}}
 
+
+def mpi_program(flavour, folder):
+    compiler = shutil.which("mpicc." + flavour)
+    if not compiler:
+        print("no mpicc.%s: its MPI_Allreduce is left out" % flavour, file=sys.stderr)
+        return None
+    path = "%s/mpi_allreduce.%s" % (folder, flavour)
+    subprocess.run([compiler, "-std=c17", "-O2", "-o", path, str(ROOT / "bench" / "ranks" / "mpi_allreduce.c")], check=True)
+    return [path, SUM_BUDGET]
+
+
+def allreduce_part(args, folder):
+    ours = str(pathlib.Path(args.build).resolve() / "bench" / "ranks" / "bench_allreduce")
+    ways = [("threads", "threads", [ours, "2", SUM_BUDGET]), ("ours, Open MPI", "open mpi", [ours, "0", SUM_BUDGET]),
+            ("ours, MPICH", "mpich", [ours, "0", SUM_BUDGET]), ("Open MPI", "open mpi", mpi_program("openmpi", folder)),
+            ("MPICH", "mpich", mpi_program("mpich", folder))]
+    got = {name: [] for name, _, _ in ways}
+    for turn in range(args.turns):
+        for name, how, program in ways:
+            got[name].append(allreduce(args, how, program))
+        print("allreduce, turn %d of %d" % (turn + 1, args.turns), file=sys.stderr)
+    have = {name: v for name, v in got.items() if all(v)}
+
+    def middle(name, what, size):
+        return statistics.median(v[what][size] for v in have[name]) if name in have else None
+
+    def us(name, size):
+        t = middle(name, "sum", size)
+        return "-" if t is None else "%.2f" % t if size < 1 << 16 else "%.0f (%.2f)" % (t, size / t / 1e3)
+
+    names = [name for name, _, _ in ways]
+    text = [ALLREDUCE, "",
+            machine(args, "Made by `make bench-ranks` (`--part allreduce`)") + " Microseconds for the sum of a vector of floats over 2 ranks; in "
+            "brackets GB/s of the vector, which with 2 ranks is the bus bandwidth of nccl-tests. Ours: ranges go to their owner, who adds in order of "
+            "rank and sends the sum back (up to 4 KB: all to all), over what training uses, ranks as threads and as processes under either MPI, whose "
+            "messages go through memory of the host. MPI_Allreduce: in place, spinning, as each launcher places its ranks. Every sum was compared with the right one. Copy: "
+            "half of what memcpy reaches while both ranks copy as many bytes, the limit of a sum that goes through shared memory in two copies; "
+            "in the last column the best and the worst of ours as a share of it.", "",
+            "| bytes | ours, threads | ours, Open MPI | ours, MPICH | MPI_Allreduce, Open MPI | MPI_Allreduce, MPICH | copy / 2, GB/s | ours over copy / 2 |",
+            "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+    for size in sorted(have["threads"][0]["sum"]):
+        limit = size / middle("threads", "copy", size) / 1e3 / 2 if size in have["threads"][0]["copy"] else None
+        mine = [size / middle(name, "sum", size) / 1e3 for name in names[:3] if name in have]
+        text.append("| %d | %s | %s | %s |" % (size, " | ".join(us(name, size) for name in names), "%.2f" % limit if limit else "-",
+                                               "%.2f, %.2f" % (max(mine) / limit, min(mine) / limit) if limit else "-"))
+    return "\n".join(text) + "\n"
 
 
 def main():
@@ -224,20 +278,25 @@ def main():
     p.add_argument("--turns", type=int, default=5)
     p.add_argument("--realtime", action="store_true")
     p.add_argument("--out", default=str(ROOT / "docs" / "RESULTS-ranks.md"))
-    p.add_argument("--part", choices=("steps", "balance", "embedding"))
+    p.add_argument("--part", choices=("steps", "allreduce", "balance", "embedding"))
     args = p.parse_args()
     args.front = ["chrt", "-r", "20"] if args.realtime else []
     args.program = pathlib.Path(args.build).resolve() / "cli" / "stretto"
     out = pathlib.Path(args.out)
-    page = sections(out.read_text() if out.exists() else "")
+    parts = dict.fromkeys(("steps", "allreduce", "balance", "embedding"), "")
+    heads = {ALLREDUCE: "allreduce", BALANCE: "balance", EMBEDDING: "embedding"}
+    for section in re.split(r"(?m)^(?=## )", out.read_text() if out.exists() else ""):
+        parts[heads.get(section.partition("\n")[0], "steps")] += section
     with tempfile.TemporaryDirectory() as folder:
         data = folder + "/t.csv"
         subprocess.run([str(args.program), "sample", "tides", "--rows", "4000", "-o", data], check=True, capture_output=True)
-        for name, make, what in (("steps", steps_part, data), ("balance", balance_part, data), ("embedding", embedding_part, folder)):
+        for name, make in (("steps", lambda: steps_part(args, data)), ("allreduce", lambda: allreduce_part(args, folder)),
+                           ("balance", lambda: balance_part(args, data)), ("embedding", lambda: embedding_part(args, folder))):
             if args.part in (None, name):
-                page[name] = make(args, what)
-    out.write_text("\n".join(text for text in page.values() if text))
-    print(out.read_text())
+                parts[name] = make()
+    text = "\n".join(part.strip("\n") + "\n" for part in parts.values() if part)
+    out.write_text(text)
+    print(text)
 
 
 if __name__ == "__main__":

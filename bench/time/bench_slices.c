@@ -8,7 +8,7 @@
  *     grads N M            largest relative L2 distance of a tensor's gradient, and of the losses       -> ok 3.1e-07 1.2e-08
  *     chain N              rounds, serial rounds, again / first, w; forward and backward, each layer    -> ok 2 0 0.06 240 2 ..
  *     trace N              one step, task by task: name, lane, ms                   -> ok fwd_lstm:0:12.3 ..
- *     plan N               ms of the step by the cost model, at the rate measured now; w not known to it  -> ok ms
+ *     plan N [W]           ms of the step by the cost model, at the rate measured now; W: what w is, if it is known  -> ok ms
  *     sample N S           task times of one step more of N and of parts of its rows, on one thread; S: the series whole  -> ok
  *     simulate N D D ..    from these: ms on D devices, devices that have work, tasks whose times are guessed  -> ok ms 2 0 ..
  *
@@ -119,10 +119,11 @@ static err do_trace(struct cut *c) {
 }
 
 /* What the cost model says, at the rate that is measured here: as `train` would have it. */
-static void do_plan(struct cut *c) {
+static void do_plan(struct cut *c, i32 forgets) {
     f64 best = 0;
     for (i32 i = 0; i < RATES; i++) best = fmax(best, kern_best()->fma_rate(RATE_ROUNDS));
     machine_set_rate(&c->machine, "cpu", best, 0);
+    c->plan->forgets = imax(0, forgets);
     plan_cost(c->plan, &c->net, &c->machine);
     printf("ok %.3f %s\n", 1e3 * c->plan->predicted, c->plan->strategy);
 }
@@ -175,7 +176,7 @@ static err obey(char *line) {
     if (strcmp(word, "sample") == 0 && b >= 0 && b < count) return do_sample(a, b);
     if (strcmp(word, "simulate") == 0) return do_simulate(a, dir);
     if (strcmp(word, "grads") == 0 && b >= 0 && b < count) return do_grads(all[a], all[b]), 0;
-    if (strcmp(word, "plan") == 0) return do_plan(all[a]), 0;
+    if (strcmp(word, "plan") == 0) return do_plan(all[a], b), 0;
     return FAIL(E1, "what is \"%s\"?", word);
 }
 

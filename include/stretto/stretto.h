@@ -99,14 +99,15 @@ STRETTO_API const char *stretto_samples(void);                                  
 
 /* --- 5 training --- */
 typedef struct stretto_event {
-    int kind;                    /* 0 note, 1 warning, 2 begin, 3 step, 4 validation, 5 saved, 6 end */
-    const char *text;            /* notes and warnings; may be NULL */
+    int kind;                    /* 0 note, 1 warning, 2 begin, 3 step, 4 validation, 5 saved, 6 end, 7 other work */
+    const char *text;            /* notes and warnings, what work; may be NULL */
     int64_t step, steps;
     int member, members;
     double epoch, seconds, left; /* left: estimated seconds, < 0 = unknown */
     double train, valid;         /* losses; NaN = not measured now */
     double lr, grad_norm, windows_per_s;
     int best;
+    int64_t best_step;           /* of begin: where `valid` was measured, in the run that is resumed */
     int slices;                  /* windows are cut into so many slices of time; 0 = they are not, the rest says nothing */
     double rounds, forgets, useful; /* mean rounds forward, steps after which the model forgets, share that was no repetition */
 } stretto_event;

@@ -122,6 +122,7 @@ struct stretto_trainer {
     char *run_dir, *model_path;
     int lock;                      /* file descriptor of RUN/lock, -1 = none */
     bool resume;
+    bool parts;                    /* ranks_part is still to come */
     volatile int stop;
     struct jsonl *metrics;
     struct status status;          /* of this rank, while there is a run folder */
@@ -133,6 +134,8 @@ struct stretto_trainer {
 /* A rank other than 0 of a job of processes: it trains, and neither speaks nor writes. */
 static inline bool trainer_is_silent(const struct stretto_trainer *t) { return comm_rank(t->shop.comm) > 0; }
 
+void trainer_listen(struct stretto_trainer *t); /* api_train.c: to its own events, for the caller and for the curves */
+
 /* report_fill.c */
 err trainer_report(const struct stretto_trainer *t, const char *path);
 err trainer_plot(const struct stretto_trainer *t, const char *path);
@@ -141,6 +144,8 @@ err trainer_record(const struct stretto_trainer *t, struct str *out);
 
 /* run_dir.c */
 err run_dir_open(struct stretto_trainer *t, const char *path, bool resume);
+/* Ranks died: this one has another number, and with `first` it is the one that speaks and writes now. */
+void run_dir_renumber(struct stretto_trainer *t, bool first);
 err run_dir_config(
     const struct stretto_trainer *t); /* writes config.json, once every `auto` is resolved; fine without a run folder */
 bool run_dir_has_checkpoint(const struct stretto_trainer *t);

@@ -41,7 +41,8 @@ static void describe_table(const struct table *t, struct str *out) {
     str_addf(out, "%s: %lld rows, %d columns\n", t->path, (long long)t->nrow, t->ncol);
     for (i32 i = 0; i < t->ncol; i++) {
         const struct column *c = &t->col[i];
-        str_addf(out, "  %-24s %s", c->name, type[c->type]);
+        const i32 wide = 24 + (i32)strlen(c->name) - str_columns(c->name);
+        str_addf(out, "  %-*s %s", wide, c->name, type[c->type]);
         if (c->type == COL_CATEGORY) str_addf(out, ", %d words", c->nword);
         if (column_constant(c, t->nrow, &value)) str_addf(out, ", always %.6g", value);
         if (c->missing)
@@ -82,11 +83,24 @@ struct checking {
     struct str text, config;
 };
 
+/* Which column is meant is not the file's fault: what is wrong with its rows is said all the same. */
+static err look_without_target(struct checking *c, struct series_options so) {
+    struct findings rest;
+    so.target = "all";
+    TRY(check_table(c->t, &so, &rest, NULL));
+    for (i32 i = 0; i < rest.n; i++)
+        if (rest.item[i].r.code != E212) /* nobody called a constant column a target */
+            findings_add(&c->found, rest.item[i].warning, &rest.item[i].r);
+    c->found.more += rest.more;
+    return 0;
+}
+
 static err look(struct checking *c, const struct options *o, const char *path) {
     struct read_options r = read_options_of(o);
     struct series_options so = series_options_of(o);
     TRY(table_read(path, &r, &c->t));
     TRY(check_table(c->t, &so, &c->found, &c->s));
+    if (c->found.n == 1 && !c->found.item[0].warning && c->found.item[0].r.code == E105) TRY(look_without_target(c, so));
     if (c->s) propose(o, c->s, &c->config);
     return 0;
 }

@@ -15,26 +15,10 @@ enum { PLAN_BYTES = 64 << 20 };
 /* Events of the library become events of stretto.h. */
 static void forward(void *self, const struct event *e) {
     struct stretto_trainer *t = self;
-    if (!t->fn || e->kind > EVENT_END) return;
-    stretto_event out = {.kind = (int)e->kind,
-                         .text = e->text,
-                         .step = e->step,
-                         .steps = e->steps,
-                         .member = e->member,
-                         .members = e->members,
-                         .epoch = e->epoch,
-                         .seconds = e->seconds,
-                         .left = e->left,
-                         .train = e->train,
-                         .valid = e->valid,
-                         .lr = e->lr,
-                         .grad_norm = e->grad_norm,
-                         .windows_per_s = e->windows_per_s,
-                         .best = e->best,
-                         .slices = e->slices,
-                         .rounds = e->rounds,
-                         .forgets = e->forgets,
-                         .useful = e->useful};
+    if (!t->fn || e->kind > EVENT_WORK) return;
+#define SAME(field) .field = e->field,
+    stretto_event out = {.kind = (int)e->kind, EVENT_SHARED(SAME)};
+#undef SAME
     t->fn(t->user, &out);
 }
 
@@ -42,11 +26,15 @@ static void listen(struct stretto_trainer *t, struct sink sink) {
     if (t->events.n < SINKS_MAX) t->events.sink[t->events.n++] = sink;
 }
 
+void trainer_listen(struct stretto_trainer *t) {
+    listen(t, (struct sink){forward, t});
+    listen(t, course_sink(&t->course));
+}
+
 static err open_trainer(const stretto_config *config, stretto_data *data, struct stretto_trainer *t) {
     t->lock = -1;
     t->data = data;
-    listen(t, (struct sink){forward, t});
-    listen(t, course_sink(&t->course));
+    trainer_listen(t);
     TRY(opt_copy(&t->o, &config->o));
     TRY(workshop_open(&t->o, &t->events, &t->stop, true, &t->shop));
     if (trainer_is_silent(t)) t->events.n = 0;
@@ -217,6 +205,9 @@ static err run(struct stretto_trainer *self) {
         if (e >= 0 && logged < 0) e = logged;
     }
     if (e != 0) return e; /* failed, or stopped by a signal: a checkpoint is there */
+    if (trainer_is_silent(self)) e = ranks_part(self);
+    if (e < 0) forecast_free(f);
+    TRY(e);
     if (trainer_is_silent(self)) {
         e = f->stopped;
         forecast_free(f);
@@ -278,6 +269,7 @@ stretto_model *stretto_trainer_model(stretto_trainer *self) { return self->model
 
 void stretto_trainer_free(stretto_trainer *self) {
     if (!self) return;
+    if (self->parts && !trainer_is_silent(self) && ranks_part(self) < 0) err_clear();
     run_dir_close(self);
     workshop_close(&self->shop);
     forecast_scores_free(&self->scores);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/rank_cores.h"
 #include "api/shares.h"
 #include "base/mem.h"
 
@@ -109,6 +110,7 @@ struct rank_run {
     const struct learner *learner;
     struct forecast_job job;
     struct forecaster *f;
+    struct rank_cores cores;
     struct status status;
     struct events tells;
     err e;
@@ -124,6 +126,7 @@ static err live(struct rank_run *r) {
 
 static void *on_a_thread(void *self) {
     struct rank_run *r = self;
+    if (r->cores.has) cores_stay(&r->cores.share); /* the threads of the pool too */
     err e = pool_new(r->job.use.machine->ndevice, &r->job.use.pool);
     if (e >= 0) e = live(r);
     if (e < 0) {
@@ -157,6 +160,7 @@ static err start(struct rank_run *r, i32 k, struct comm **comm, const struct lea
     r->job.use.comm = comm[k];
     comm_set_hint(comm[k], last_record, (void *)(uintptr_t)job->run_dir);
     comm_record_in(comm[k], job->run_dir);
+    rank_cores_of_thread(k, comm_size(comm[k]), job->use.machine->ndevice, &r->cores);
     if (k == 0) {
         if (job->use.events) r->tells = *job->use.events;
         if (r->tells.n < SINKS_MAX) r->tells.sink[r->tells.n++] = comm_sink(comm[k]);
@@ -177,7 +181,9 @@ static err threads_fit(i32 size, const struct learner *learner, const struct for
     NEW(r, size);
     err e = comm_threads(size, comm);
     for (i32 k = 0; k < size && e >= 0; k++) e = start(&r[k], k, comm, learner, job);
+    rank_cores_go(&r[0].cores, job->use.pool); /* after the others were made, which would come along */
     if (e >= 0) e = live(&r[0]);
+    rank_cores_leave(&r[0].cores, job->use.pool);
     if (e < 0) comm_give_up(comm[0]);
     for (i32 k = 1; k < size; k++) {
         if (r[k].started) pthread_join(r[k].thread, NULL);
@@ -204,6 +210,7 @@ static err slices_for_all(const struct forecast_spec *spec, const struct forecas
     char fix[80];
     i32 nwin, rows, enough = spec->slices;
     if (spec->slices < 2) return 0;
+    TRY(exec_pipe_fits(job->use.pipe, spec->slices, size));
     if (spec->bidirectional)
         return FAIL_AT(E401, "--parallel", "--ranks 1   or   --parallel data_sync",
                        "%d slices of time of a model that reads both ways stay on one rank (what is read from the end leaves its "
@@ -229,6 +236,27 @@ static void note_shares(const struct stretto_trainer *t) {
     str_free(&s);
 }
 
+/* Ranks that are threads live and die together; MPI libraries but one end all ranks with the first. */
+static err may_heal(const struct stretto_trainer *t, struct comm *c, bool *heal) {
+    *heal = false;
+    if (!t->o.heal) return 0;
+    const err e = c ? comm_heals(c) : FAIL(E803, "ranks are threads of one process here");
+    *heal = e >= 0;
+    if (e >= 0 || err_last()->code != E803) return e;
+    event_note(&t->events, EVENT_NOTE, "--heal does nothing: %s", err_last()->text);
+    err_clear();
+    return 0;
+}
+
+/* Another number; whoever is the first now speaks and writes for all from here on. */
+static void healed(void *trainer, const struct comm_loss *loss) {
+    struct stretto_trainer *t = trainer;
+    struct comm *c = t->shop.comm;
+    bool first = false;
+    for (i32 k = 0; k < loss->n; k++) first = first || loss->rank[k] == 0;
+    run_dir_renumber(t, first && comm_rank(c) == 0);
+}
+
 err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const struct forecast_job *job, struct forecaster **out) {
     const i32 size = t->shop.ranks ? t->shop.ranks->nrank : 1;
     struct forecast_job mine = *job;
@@ -240,16 +268,45 @@ err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const st
     note_shares(t);
     mine.use.ranks = t->shop.ranks;
     mine.use.comm = t->shop.comm;
-    if (!t->shop.comm) return threads_fit(size, learner, &mine, out);
+    if (!t->shop.comm) {
+        TRY(may_heal(t, NULL, &mine.use.heal));
+        return threads_fit(size, learner, &mine, out);
+    }
+    struct rank_cores cores;
+    TRY(rank_cores_of_process(t->shop.comm, t->shop.machine->ndevice, &cores));
     comm_set_hint(t->shop.comm, last_record, t->run_dir);
     comm_record_in(t->shop.comm, t->run_dir);
     if (t->events.n < SINKS_MAX) t->events.sink[t->events.n++] = comm_sink(t->shop.comm);
     err e = same_everywhere(t, t->shop.comm);
+    if (e >= 0) e = may_heal(t, t->shop.comm, &mine.use.heal);
+    mine.healed = healed;
+    mine.owner = t;
     if (comm_rank(t->shop.comm) > 0) silence(&mine, &t->events); /* these hold the status record alone */
+    rank_cores_go(&cores, mine.use.pool);
     if (e >= 0) e = learner->fit(&mine, out);
+    rank_cores_leave(&cores, mine.use.pool);
     if (e < 0) comm_give_up(t->shop.comm);
     else comm_well(t->shop.comm);
+    t->parts = e == 0 && mine.use.heal;
     return e;
+}
+
+err ranks_part(struct stretto_trainer *t) {
+    struct comm *c = t->shop.comm;
+    struct comm_loss loss;
+    i32 written = 1;
+    while (t->parts) {
+        const i32 was = comm_rank(c);
+        const err e = comm_wait_share(c, "written", &written, sizeof written);
+        t->parts = e < 0 && comm_died(c);
+        if (!t->parts) return e;
+        TRY(comm_heal(c, &loss));
+        healed(t, &loss);
+        event_note(&t->events, EVENT_WARNING, "rank %d (host %s, pid %d) died after the training", loss.rank[0], loss.who.host,
+                   loss.who.pid);
+        if (was > 0 && comm_rank(c) == 0) return 0;
+    }
+    return 0;
 }
 
 /* What a rank measured for itself, as rank 0 did. */

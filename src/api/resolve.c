@@ -175,6 +175,22 @@ static err check_late(const struct options *o) {
     return 0;
 }
 
+/* Ranks that go on without one that died, with the bits of the run that lost nobody. */
+static err check_heal(const struct options *o) {
+    if (!o->heal) return 0;
+    if (strcmp(o->pipeline, "delay1") == 0)
+        return FAIL_AT(E106, NULL, "--pipeline overlap   or   no --heal",
+                       "--pipeline delay1 has a step in two halves, of which a rank that dies takes one along: --heal cannot go on");
+    if (o->slice_rounds > 0)
+        return FAIL_AT(E106, NULL, "--slice-rounds 0   or   no --heal",
+                       "--slice-rounds %lld begins slices where others left them steps ago, and --heal would begin them anew: the "
+                       "bits would be others", (long long)o->slice_rounds);
+    if (o->plan && *o->plan)
+        return FAIL_AT(E106, NULL, "no --plan   or   no --heal",
+                       "the plan of a file is for so many ranks, and --heal goes on with fewer");
+    return 0;
+}
+
 static err choose_rest(struct options *o) {
     static const struct opt_from by_epochs = {.rank = OPT_RANK_PRESET, .origin = "auto: --epochs is given"};
     if (opt_given(o, OPT_epochs) && !opt_given(o, OPT_steps)) TRY(opt_set_id(o, OPT_steps, "auto", &by_epochs));
@@ -186,6 +202,7 @@ static err choose_rest(struct options *o) {
                        "--batch %lld cannot be cut into --accumulate %lld equal parts", (long long)o->batch,
                        (long long)o->accumulate);
     TRY(check_late(o));
+    TRY(check_heal(o));
     if (opt_is_auto(o, OPT_epochs) && opt_is_auto(o, OPT_steps)) TRY(resolve_i(o, OPT_steps, 300, "no preset"));
     if (opt_is_auto(o, OPT_stride)) TRY(resolve_i(o, OPT_stride, 1, "every origin"));
     return 0;
@@ -237,6 +254,7 @@ err spec_of(const struct options *o, struct forecast_spec *spec) {
         .slices = 1,
         .slices_least = 1,
         .slice_rank = (i32)o->slice_rank,
+        .slice_rank_most = opt_given(o, OPT_slice_rank) ? (i32)o->slice_rank : SLICE_RANKS,
         .recompute = o->recompute,
         .course = {.tol = (f32)o->slice_tol, .stale = (i32)o->slice_rounds, .stale_back = (i32)o->slice_rounds},
         .precision = strcmp(o->precision, "bf16") == 0 ? PREC_BF16 : PREC_F32,

@@ -2,6 +2,7 @@
  *
  *     RUN/lock           held with flock by the process that writes here (E704 for a second one)
  *     RUN/config.json    every option with the value it was resolved to, as JSON that --config and `resume` read
+ *     RUN/plan.txt       the plan of the training, with the turns it took: `stretto train --plan` repeats them
  *     RUN/run.json       {"data": ..., "model": ...} for `stretto resume` */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -86,6 +87,12 @@ static err forget(const struct stretto_trainer *t) {
 }
 
 err run_dir_finish(struct stretto_trainer *t) {
+    const struct str *plan = &t->model->f->plan_text;
+    if (t->run_dir && plan->len > 0) {
+        struct str text = {0};
+        str_addn(&text, plan->s, plan->len);
+        TRY(write_text(t, "plan.txt", &text));
+    }
     if (t->run_dir && t->model->f->stopped != STOP_TIME) { /* a run out of time can go on */
         TRY(forget(t));
         TRY(write_run(t, true));
@@ -133,6 +140,28 @@ err run_dir_open(struct stretto_trainer *t, const char *path, bool resume) {
     }
     TRY(write_run(t, false));
     return open_metrics(t);
+}
+
+/* What cannot be had, because its keeper is not quite dead yet or the disk is full, is done without: the training goes on. */
+static void take_over(struct stretto_trainer *t) {
+    t->resume = true; /* its metrics go on */
+    trainer_listen(t);
+    if (!t->run_dir) return;
+    if (lock(t) < 0 || open_metrics(t) < 0)
+        event_note(&t->events, EVENT_WARNING, "the first rank died, and its files are not written on: %s", err_last()->text);
+    err_clear();
+}
+
+void run_dir_renumber(struct stretto_trainer *t, bool first) {
+    const struct status_record before = t->status.now;
+    if (t->status.open) {
+        status_open(&t->status, t->run_dir, comm_rank(t->shop.comm), comm_size(t->shop.comm));
+        t->status.now.member = before.member;
+        t->status.now.members = before.members;
+        t->status.now.step = before.step;
+        t->status.now.steps = before.steps;
+    }
+    if (first) take_over(t);
 }
 
 bool run_dir_has_checkpoint(const struct stretto_trainer *t) {

@@ -14,6 +14,7 @@ enum event_kind {
     EVENT_VALID,    /* like STEP with valid loss; best = it is the best so far */
     EVENT_SAVED,    /* text = path of a checkpoint or model */
     EVENT_END,      /* training over: text = why it stopped */
+    EVENT_WORK,     /* text: long work that has no training steps ("choosing the base"): step of steps done, seconds, left */
     EVENT_TICK,     /* after every step: member, step, steps and no more; for status records, not for people */
     EVENT_PHASE     /* text: what begins now: "base", "train", "validate", "guard", "checkpoint", "score"; likewise */
 };
@@ -35,6 +36,11 @@ struct event {
     i64 serial;              /* training steps whose slices ran one after another */
 };
 
+/* Fields that stretto_event has under the same names: X(field) */
+#define EVENT_SHARED(X)                                                                                                          \
+    X(text) X(step) X(steps) X(member) X(members) X(epoch) X(seconds) X(left) X(train) X(valid) X(lr) X(grad_norm)               \
+    X(windows_per_s) X(best) X(best_step) X(slices) X(rounds) X(forgets) X(useful)
+
 struct sink {
     void (*on)(void *self, const struct event *e);
     void *self;
@@ -49,5 +55,17 @@ struct events {
 void event_emit(const struct events *to, const struct event *e); /* to may be NULL */
 void event_phase(const struct events *to, const char *phase);
 void event_note(const struct events *to, enum event_kind kind, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+/* Long work without training steps: tells how far it is a few times a second, and hears that the run shall stop. */
+struct labour {
+    const struct events *to;  /* may be NULL */
+    const volatile int *stop; /* may be NULL */
+    const char *what;
+    f64 done, all;            /* in any unit; all may be a guess */
+    f64 begun, told;          /* clock */
+};
+struct labour labour_of(const char *what, const struct events *to, const volatile int *stop);
+err labour_done(struct labour *l, f64 n); /* n more are done; E806 when the run shall stop; NULL is fine */
+void labour_end(struct labour *l);        /* also after a failure; NULL is fine */
 
 #endif

@@ -135,6 +135,12 @@ static i32 distance(const char *a, const char *b) {
     return row[m];
 }
 
+i32 str_columns(const char *s) {
+    i32 n = 0;
+    for (; *s; s++) n += (*s & 0xc0) != 0x80;
+    return n;
+}
+
 i32 str_nearest(const char *word, const char *const *words, i32 n) {
     i32 best = -1, least = imax(4, (i32)strlen(word)) + 1;
     for (i32 i = 0; i < n; i++) {

@@ -29,6 +29,7 @@ bool str_to_i64(const char *s, size_t n, i64 *out);
 int str_from_f64(char out[32], f64 v);
 int str_from_f32(char out[32], f32 v);
 
+i32 str_columns(const char *s); /* characters of UTF-8 text, as a terminal counts them */
 /* Index of the word nearest to `word` (edit distance, case counts half), or -1 when none is near. */
 i32 str_nearest(const char *word, const char *const *words, i32 n);
 

@@ -1,4 +1,4 @@
-/* comm.c - a rank: its agent thread, deadlines, and the small collectives. */
+/* comm.c - a rank: its agent thread, deadlines, and going on without one that died. */
 #define _GNU_SOURCE
 #include "comm/comm.h"
 
@@ -17,15 +17,19 @@
 #include "base/event.h"
 #include "base/str.h"
 #include "comm/flight.h"
+#include "comm/heal.h"
 #include "comm/transport.h"
 #include "comm/watch.h"
 
 #define DEADLINE 60.0  /* seconds without a message, where STRETTO_DEADLINE says nothing */
 #define SPIN_S 50e-6   /* of waiting before the agent sleeps between looks: a spinning agent takes a core from the workers */
+#define YIELD_S 5e-3   /* the same where there is no agent */
 #define NAP_NS 30000.0 /* first; longer where nothing has come for long: every look takes a core from a worker for a moment */
 #define NAP_MOST_NS 500000.0
 #define NAP_SHARE 16   /* of the time since the last message */
 #define TURN_S 1.0     /* of a turn that count at most: a process that was stopped for an hour has not waited for an hour */
+
+enum { SPINS = 8 };    /* turns without an agent to each look at the clock */
 
 enum state { IDLE, WORK, DONE, QUIT };
 
@@ -35,11 +39,13 @@ struct comm {
     i32 rank, size;
     f64 deadline, waited, since; /* seconds without a message; since: when that was looked at last */
     f64 idle;            /* since the last message */
+    i32 spins;           /* turns without a look at the clock */
     f64 pace;            /* least nap where nobody waits, seconds */
     comm_hint *hint;
     void *knows; /* its self */
     u64 serial;          /* of small collectives */
     struct comm_member *member; /* [size] */
+    i32 *first;                 /* [size] the numbers that ranks had at first */
     pthread_t thread;
     bool running, failed;
     pthread_mutex_t lock;
@@ -56,12 +62,26 @@ struct comm {
     char record[FLIGHT_PATH];  /* the one of this failure, "" = none yet */
     comm_scene *scene;
     void *plays;               /* its self */
+    struct heal *heal;         /* NULL = a rank that dies ends the run */
+    f64 noticed;               /* when a death was, 0 = there is none */
 };
 
 i32 comm_rank(const struct comm *c) { return c ? c->rank : 0; }
 i32 comm_size(const struct comm *c) { return c ? c->size : 1; }
 const char *comm_transport(const struct comm *c) { return c ? c->t->name : "self"; }
 const struct comm_member *comm_who(const struct comm *c, i32 rank) { return &c->member[rank]; }
+bool comm_direct(const struct comm *c) { return c && c->t->direct; }
+
+void *comm_alloc(struct comm *c, size_t bytes) {
+    void *p = c && c->t->alloc ? c->t->alloc(c->self, bytes) : NULL;
+    return p ? p : mem_alloc(bytes);
+}
+
+void comm_release(struct comm *c, void *p) {
+    if (c && c->t->release && c->t->release(c->self, p)) return;
+    mem_free(p);
+}
+
 i32 comm_neighbours(const struct comm *c) {
     i32 n = 0;
     for (i32 k = 0; c && k < c->size; k++) n += strcmp(c->member[k].host, c->member[c->rank].host) == 0;
@@ -146,6 +166,7 @@ void comm_step(struct comm *c, u64 exchange, i64 step, comm_scene *scene, void *
 static void on_phase(void *self, const struct event *e) {
     struct comm *c = self;
     struct flight_entry entry = {.what = FLIGHT_PHASE};
+    if (e->kind == EVENT_WORK) watch_moved(&c->watch);
     if (e->kind != EVENT_PHASE) return;
     snprintf(entry.name, sizeof entry.name, "%s", e->text);
     flight_add(c->flight, &entry);
@@ -154,9 +175,10 @@ static void on_phase(void *self, const struct event *e) {
 
 struct sink comm_sink(struct comm *c) { return (struct sink){on_phase, c}; }
 
+/* The time is that of the last look at the clock, in this turn or just before: small messages take no longer than a look. */
 static void note(struct comm *c, const struct comm_message *m, bool ends) {
-    struct flight_entry e = {.serial = m->head.serial, .number = m->head.number, .bytes = m->head.bytes, .peer = m->peer,
-                             .channel = m->channel};
+    struct flight_entry e = {.time = c->since, .serial = m->head.serial, .number = m->head.number, .bytes = m->head.bytes,
+                             .peer = m->peer, .channel = m->channel};
     const u16 begun = m->sends ? FLIGHT_SEND : FLIGHT_AWAIT;
     e.what = (u16)(ends ? begun + (FLIGHT_SENT - FLIGHT_SEND) : begun);
     memcpy(e.name, m->head.name, sizeof e.name);
@@ -169,16 +191,20 @@ void comm_recall(struct comm *c) {
     if (c->t->recall) c->t->recall(c->self);
 }
 
-static void run_job(struct comm *c) {
+static void set_out(struct comm *c) {
     c->since = clock_now();
     c->waited = 0;
+    c->spins = 0;
     watch_moved(&c->watch);
+}
+
+static void run_job(struct comm *c) {
     c->result = c->job(c, c->arg);
     watch_moved(&c->watch);
     if (c->result >= 0) return;
     c->why = *err_last();
     c->failed = true;
-    record_failure(c, c->why.text, c->result == -E801);
+    record_failure(c, c->why.text, c->result == -E801 && !comm_died(c));
     comm_recall(c);
 }
 
@@ -189,6 +215,7 @@ static void *agent(void *self) {
         while (c->state != WORK && c->state != QUIT) pthread_cond_wait(&c->turn, &c->lock);
         if (c->state == QUIT) break;
         pthread_mutex_unlock(&c->lock);
+        set_out(c);
         run_job(c);
         pthread_mutex_lock(&c->lock);
         c->state = DONE;
@@ -200,6 +227,12 @@ static void *agent(void *self) {
 }
 
 void comm_begin(struct comm *c, comm_job *job, void *arg) {
+    if (c->t->direct) {
+        c->job = job;
+        c->arg = arg;
+        set_out(c);
+        return;
+    }
     pthread_mutex_lock(&c->lock);
     c->job = job;
     c->arg = arg;
@@ -208,11 +241,18 @@ void comm_begin(struct comm *c, comm_job *job, void *arg) {
     pthread_mutex_unlock(&c->lock);
 }
 
-err comm_end(struct comm *c) {
+u64 comm_serial(struct comm *c) { return ++c->serial; }
+
+static void await_agent(struct comm *c) {
     pthread_mutex_lock(&c->lock);
     while (c->state != DONE) pthread_cond_wait(&c->turn, &c->lock);
     c->state = IDLE;
     pthread_mutex_unlock(&c->lock);
+}
+
+err comm_end(struct comm *c) {
+    if (c->t->direct) run_job(c);
+    else await_agent(c);
     if (c->result < 0) err_put(&c->why);
     return c->result;
 }
@@ -247,7 +287,8 @@ err comm_look(struct comm *c, struct comm_message *m, i32 n, bool *moved, const 
         bool done;
         if (m[k].done) continue;
         TRY(comm_test(c, &m[k], &done));
-        *moved = *moved || done;
+        *moved = *moved || done || m[k].moved;
+        m[k].moved = false;
         if (!done) *waiting = &m[k];
     }
     return 0;
@@ -289,8 +330,40 @@ static err late(struct comm *c, const struct comm_message *m) {
     return FAIL_AT(E801, NULL, "stretto resume RUN, once that host is well", "%s%s", why, kept);
 }
 
+static err look_for_deaths(struct comm *c) {
+    if (!heal_look(c->heal)) return 0;
+    if (c->noticed <= 0) c->noticed = clock_now();
+    return heal_fail(c->heal);
+}
+
+static inline void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* A wait that has not lasted long: no nap.  Without an agent it is a worker that waits, and nobody is disturbed. */
+static bool give_way(const struct comm *c, const struct comm_message *waiting) {
+    if (c->t->direct && c->idle < SPIN_S / 2) relax();
+    else if (c->t->direct ? !waiting || c->waited < YIELD_S : waiting && c->waited < SPIN_S) sched_yield();
+    else return false;
+    return true;
+}
+
+void comm_at_work(struct comm *c) {
+    c->since = clock_now();
+    c->waited = c->idle = 0;
+}
+
 err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting) {
+    if (c->t->direct && !moved && ++c->spins < SPINS) {
+        relax();
+        return 0;
+    }
     const f64 now = clock_now(), turn = now - c->since;
+    c->spins = 0;
     c->since = now;
     c->waited = moved || !waiting ? 0 : c->waited + dmin(turn, TURN_S);
     c->idle = moved ? 0 : c->idle + turn;
@@ -298,11 +371,8 @@ err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting) {
         watch_moved(&c->watch);
         return 0;
     }
-    if (waiting && c->waited < SPIN_S) {
-        sched_yield();
-        return 0;
-    }
-    TRY(other_gave_up(c));
+    if (give_way(c, waiting)) return 0;
+    TRY(c->heal ? look_for_deaths(c) : other_gave_up(c));
     if (c->waited > c->deadline) return late(c, waiting);
     const f64 least = waiting ? NAP_NS : dmax(NAP_NS, dmin(NAP_MOST_NS, 1e9 * c->pace));
     const f64 nap = dmax(least, dmin(NAP_MOST_NS, 1e9 * c->idle / NAP_SHARE));
@@ -321,98 +391,67 @@ void comm_give_up(struct comm *c) {
     record_failure(c, err_last()->text, false);
 }
 
-/* ------------------------------------------------------------------ small collectives --------------------------------------- */
+/* ------------------------------------------------------------------ healing ------------------------------------------------- */
 
-struct small {
-    const char *name;
-    const void *mine;
-    u32 bytes;
-    char *all; /* [size][bytes] */
-    i32 root;  /* who sends; -1 = everybody */
+static err heals_job(struct comm *c, void *arg) {
+    (void)arg;
+    return c->t->heals(c->self);
+}
+
+err comm_heals(struct comm *c) {
+    if (comm_size(c) == 1 || c->heal) return 0;
+    near_leave(&c->t, &c->self); /* its boxes are for ranks that all live */
+    if (!c->t->heals) return FAIL(E803, "ranks over %s cannot go on without one that died", c->t->name);
+    TRY(now(c, heals_job, NULL));
+    return heal_new(c->t, c->self, c->member, c->rank, c->size, &c->heal);
+}
+
+bool comm_died(const struct comm *c) { return c && c->heal && atomic_load(&c->heal->died); }
+
+struct meeting {
+    i32 left[COMM_RANKS], n;
 };
 
-static struct comm_message small_message(const struct comm *c, const struct small *s, i32 peer, bool sends) {
-    struct comm_message m = {.peer = peer, .sends = sends};
-    m.head = (struct comm_head){.serial = c->serial, .bytes = s->bytes};
-    snprintf(m.head.name, sizeof m.head.name, "%s", s->name);
-    m.data = sends ? (void *)(uintptr_t)s->mine : s->all + (i64)peer * s->bytes;
-    return m;
+static err heal_job(struct comm *c, void *arg) {
+    struct meeting *m = arg;
+    return heal_agree(c->heal, dmax(comm_patience(), c->deadline), m->left, &m->n);
 }
 
-static err small_wait(struct comm *c, struct comm_message *m, i32 n) {
-    for (;;) {
-        const struct comm_message *waiting = NULL;
-        bool moved = false;
-        TRY(comm_look(c, m, n, &moved, &waiting));
-        if (!waiting) return 0;
-        TRY(comm_stuck(c, moved, waiting));
+/* Ranks that were left before keep their order; watchdog and records look at names. */
+static void renumber(struct comm *c, const struct meeting *m, struct comm_loss *out) {
+    i32 k = 0;
+    out->was = c->size;
+    out->n = 0;
+    pthread_mutex_lock(&c->writes);
+    for (i32 at = 0; at < c->size; at++) {
+        const i32 first = c->first[at];
+        if (k < m->n && m->left[k] == first) {
+            if (first == c->heal->me) c->rank = k;
+            c->first[k] = first;
+            c->member[k] = c->member[at];
+            c->member[k].rank = k;
+            k++;
+            continue;
+        }
+        if (out->n == 0) out->who = c->heal->member[first];
+        out->rank[out->n++] = at;
     }
+    c->size = k;
+    c->record[0] = 0;
+    pthread_mutex_unlock(&c->writes);
+    c->serial = 0;
 }
 
-static void small_messages(const struct comm *c, const struct small *s, struct comm_message *m, i32 *n) {
-    for (i32 k = 0; k < c->size; k++) {
-        if (k == c->rank) continue;
-        if (s->root < 0 || s->root == k) m[(*n)++] = small_message(c, s, k, false);
-        if (s->root < 0 || s->root == c->rank) m[(*n)++] = small_message(c, s, k, true);
-    }
-}
-
-static err small_job(struct comm *c, void *arg) {
-    struct comm_message *m;
-    i32 n = 0;
-    NEW(m, 2 * c->size);
-    small_messages(c, arg, m, &n);
-    err e = small_wait(c, m, n);
-    if (e < 0) comm_recall(c);
+err comm_heal(struct comm *c, struct comm_loss *out) {
+    struct meeting *m;
+    NEW(m, 1);
+    err e = now(c, heal_job, m);
+    if (e >= 0) renumber(c, m, out);
     mem_free(m);
-    return e;
-}
-
-err comm_gather(struct comm *c, const char *name, const void *mine, u32 bytes, void *all) {
-    memcpy((char *)all + (i64)comm_rank(c) * bytes, mine, bytes);
-    if (comm_size(c) == 1) return 0;
-    c->serial++;
-    return now(c, small_job, &(struct small){.name = name, .mine = mine, .bytes = bytes, .all = all, .root = -1});
-}
-
-err comm_share(struct comm *c, const char *name, void *data, u32 bytes) {
-    if (comm_size(c) == 1) return 0;
-    c->serial++;
-    return now(c, small_job, &(struct small){.name = name, .mine = data, .bytes = bytes, .all = data, .root = 0});
-}
-
-/* FNV-1a, eight bytes at a time. */
-u64 comm_hash(u64 before, const void *data, size_t bytes) {
-    const unsigned char *p = data;
-    u64 h = before, word = 0;
-    for (; bytes >= sizeof word; bytes -= sizeof word, p += sizeof word) {
-        memcpy(&word, p, sizeof word);
-        h = (h ^ word) * 0x100000001b3u;
-        h ^= h >> 32;
-    }
-    for (; bytes > 0; bytes--, p++) h = (h ^ *p) * 0x100000001b3u;
-    return h;
-}
-
-err comm_wait_share(struct comm *c, const char *name, void *data, u32 bytes) {
-    if (comm_size(c) == 1) return 0;
-    const f64 usual = comm_deadline(c, (f64)INFINITY);
-    err e = comm_share(c, name, data, bytes);
-    comm_deadline(c, usual);
-    return e;
-}
-
-err comm_agree(struct comm *c, const char *what, u64 number, const char *fix) {
-    if (comm_size(c) == 1) return 0;
-    u64 *all;
-    NEW(all, c->size);
-    err e = comm_gather(c, what, &number, sizeof number, all);
-    for (i32 k = 0; k < c->size && e >= 0; k++)
-        if (all[k] != all[0])
-            e = FAIL_AT(E804, NULL, fix, "%s: rank %d (host %s) has others than rank 0 (host %s)", what, k, c->member[k].host,
-                        c->member[0].host);
-    mem_free(all);
-    return e;
+    TRY(e);
+    out->seconds = c->noticed > 0 ? clock_now() - c->noticed : 0;
+    c->noticed = 0;
+    return 0;
 }
 
 /* ------------------------------------------------------------------ life ---------------------------------------------------- */
@@ -422,6 +461,28 @@ static err open_job(struct comm *c, void *arg) {
     return c->t->open ? c->t->open(c->self) : 0;
 }
 
+static struct timespec clock_in(clockid_t clock, f64 seconds) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    t.tv_sec += (time_t)dmin(seconds, 1e9);
+    return t;
+}
+
+/* A library of messages may wait for a rank that never comes, inside a call of its own that nobody can end. */
+static err open_transport(struct comm *c) {
+    const struct timespec end = clock_in(CLOCK_REALTIME, comm_patience() + 1);
+    i32 late = 0;
+    comm_begin(c, open_job, NULL);
+    pthread_mutex_lock(&c->lock);
+    while (c->state != DONE && late == 0) late = pthread_cond_timedwait(&c->turn, &c->lock, &end);
+    const bool done = c->state == DONE;
+    pthread_mutex_unlock(&c->lock);
+    if (done) return comm_end(c);
+    return FAIL_AT(E801, NULL, "the same command again; stretto doctor, if it comes back",
+                   "%s has not joined this rank to the others for %.3g s: one of them has not started, or has ended", c->t->name,
+                   comm_patience());
+}
+
 static err start(struct comm *c) {
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->turn, NULL);
@@ -429,9 +490,10 @@ static err start(struct comm *c) {
     c->watch.alarm = alarm_;
     c->watch.self = c;
     comm_deadline(c, c->deadline);
+    if (c->t->direct) return 0;
     if (pthread_create(&c->thread, NULL, agent, c) != 0) return FAIL(E601, "no thread could be made for messages between ranks");
     c->running = true;
-    TRY(now(c, open_job, NULL));
+    TRY(open_transport(c));
     pthread_setname_np(c->thread, "stretto.agent"); /* not before: threads of MPI would have the name of who made them */
     return 0;
 }
@@ -446,14 +508,16 @@ err comm_new(const struct transport *t, void *self, i32 rank, i32 size, struct c
     struct comm *c = mem_alloc(sizeof *c);
     if (c) *c = (struct comm){.t = t, .self = self, .rank = rank, .size = size, .deadline = comm_patience(), .failed = true};
     if (c) c->member = mem_alloc((size_t)size * sizeof *c->member);
+    if (c) c->first = mem_alloc((size_t)size * sizeof *c->first);
     if (c && size > 1) c->flight = mem_alloc(sizeof *c->flight);
-    if (!c || !c->member || (size > 1 && !c->flight)) {
+    if (!c || !c->member || !c->first || (size > 1 && !c->flight)) {
         if (c) mem_free(c->member);
+        if (c) mem_free(c->first);
         mem_free(c);
         t->close(self, false);
         return -E601;
     }
-    for (i32 k = 0; k < size; k++) c->member[k].rank = k;
+    for (i32 k = 0; k < size; k++) c->member[k].rank = c->first[k] = k;
     err e = start(c);
     if (e < 0) {
         comm_free(c);
@@ -469,25 +533,32 @@ err comm_meet(struct comm *c) {
     struct utsname u;
     if (uname(&u) == 0) snprintf(me.host, sizeof me.host, "%.*s", COMM_HOST - 1, u.nodename);
     TRY(comm_gather(c, "who", &me, sizeof me, c->member));
+    if (c->t->by_host) TRY(near_join(c, &c->t, &c->self));
     return watch_begin(&c->watch);
+}
+
+/* False: it is inside a call that does not come back, and keeps what it has until the process ends. */
+static bool end_agent(struct comm *c) {
+    pthread_mutex_lock(&c->lock);
+    const bool stuck = c->state == WORK;
+    if (!stuck) c->state = QUIT;
+    pthread_cond_broadcast(&c->turn);
+    pthread_mutex_unlock(&c->lock);
+    const struct timespec end = clock_in(CLOCK_REALTIME, comm_patience() + 1);
+    return !stuck && pthread_timedjoin_np(c->thread, NULL, &end) == 0;
 }
 
 void comm_free(struct comm *c) {
     if (!c) return;
     watch_end(&c->watch);
-    if (c->running) {
-        pthread_mutex_lock(&c->lock);
-        c->state = QUIT;
-        pthread_cond_broadcast(&c->turn);
-        pthread_mutex_unlock(&c->lock);
-        pthread_join(c->thread, NULL);
-    } else {
-        c->t->close(c->self, false);
-    }
+    if (c->running && !end_agent(c)) return;
+    if (!c->running) c->t->close(c->self, false);
     pthread_cond_destroy(&c->turn);
     pthread_mutex_destroy(&c->lock);
     pthread_mutex_destroy(&c->writes);
+    heal_free(c->heal);
     mem_free(c->flight);
     mem_free(c->member);
+    mem_free(c->first);
     mem_free(c);
 }

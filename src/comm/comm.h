@@ -1,10 +1,13 @@
 /* comm.h - the ranks of a run, and messages between them.
  *
  *     worker threads                    agent (one thread a rank)                     transport
- *     comm_begin(job) ---------------->  runs the job: sends, receives, waits  ---->  threads | mpi
+ *     comm_begin(job) ---------------->  runs the job: sends, receives, waits  ---->  mpi
  *     comm_end -> err  <----------------  first failure of the job
  *
- * Only the agent touches a transport (MPI wants that, and it makes overlap cheap: workers never wait for a network).  Messages of
+ *     comm_begin(job) .. comm_end, which runs the job itself  --------------------->  threads | memory of one host (near.c)
+ *
+ * Only the agent touches a network's transport (MPI wants that, and workers never wait for it).  Where all ranks share memory there
+ * is nothing to be driven while others compute, and no agent, which would take a core from a worker at every look.  Messages of
  * a pair of ranks and a channel arrive in the order in which they were sent; sender and receiver agree beforehand on what each
  * of them is, and every message carries a head that says so: the first one that differs ends the run with a sentence that
  * shows both sides (distributed.md 2.3).  No wait is without a deadline.
@@ -42,6 +45,7 @@ struct comm_message {
     u8 channel; /* enum comm_channel */
     bool sends, started, done;
     bool fewer; /* awaited: head.bytes is the most that may come; when done it is what came */
+    bool moved; /* a part of it went through, and nobody has asked as yet */
     u64 inside[8]; /* the transport's own */
 };
 
@@ -58,8 +62,8 @@ err comm_threads(i32 size, struct comm **out);
  * only slow, as a network is: `lag` seconds a message, `rate` bytes per second from each rank to each (0 = any). */
 struct comm_fault {
     f64 delay, lag, rate;
-    u64 seed, drop, swap, die;
-    i32 rank;
+    u64 seed, drop, swap, die, die2; /* die2: of rank2 */
+    i32 rank, rank2;
 };
 err comm_faulty(i32 size, const struct comm_fault *fault, struct comm **out);
 /* This process as a rank of the MPI job that started it (comm_launched); *out = NULL when it is no such job.  E803 with the
@@ -76,12 +80,30 @@ bool comm_plugin_loads(const char *path, char why[COMM_PATH]);
 /* Any other transport (mpi.c, faulty.c); on failure the transport is closed. */
 err comm_new(const struct transport *t, void *self, i32 rank, i32 size, struct comm **out);
 err comm_meet(struct comm *c); /* learn everybody's name; all ranks call it once, before anything else */
+/* Healing.  After comm_heals, which all ranks call, the death of a rank fails what the others wait for (E801, comm_died), and
+ * comm_heal brings those that are left together: with new numbers, in the order of the old ones, and nothing of before under way.
+ * E803 where the transport cannot. */
+struct comm_loss {
+    i32 n, was;              /* ranks that died since the last time; how many there were */
+    i32 rank[COMM_RANKS];    /* the numbers they had, rising */
+    struct comm_member who;  /* the first of them, as it was when ranks met */
+    f64 seconds;             /* from when this rank noticed until all that are left had met */
+};
+err comm_heals(struct comm *c);
+bool comm_died(const struct comm *c); /* a rank has died, and the others can go on without it; false for NULL */
+err comm_heal(struct comm *c, struct comm_loss *out);
 void comm_well(struct comm *c); /* all is done: until then a rank that ends has failed, and does not wait for the others */
 void comm_free(struct comm *c); /* waits for the agent; NULL is fine */
 
 i32 comm_rank(const struct comm *c); /* 0 for NULL */
 i32 comm_size(const struct comm *c); /* 1 for NULL */
 const char *comm_transport(const struct comm *c);
+/* There is no agent: a job is run by comm_end, and between the two whoever has nothing to do may call comm_post, comm_test,
+ * comm_look and comm_stuck in its stead, one at a time. */
+bool comm_direct(const struct comm *c);
+/* Zeroed memory for what is sent often: ranks of this host read it where it is.  NULL after E601.  c may be NULL. */
+void *comm_alloc(struct comm *c, size_t bytes);
+void comm_release(struct comm *c, void *p);
 const struct comm_member *comm_who(const struct comm *c, i32 rank);
 /* Longest wait for a message; 0 = comm_patience(). */
 f64 comm_deadline(struct comm *c, f64 seconds); /* gives the one before; NULL has none */
@@ -115,6 +137,8 @@ err comm_test(struct comm *c, struct comm_message *m, bool *done); /* E804 where
 /* One look at n messages, of which those that are not under way are started: *moved when one is done now; *waiting = one that is
  * not done, left alone where all are. */
 err comm_look(struct comm *c, struct comm_message *m, i32 n, bool *moved, const struct comm_message **waiting);
+/* What was done since the last look was no waiting: for those who look now and then, between two tasks. */
+void comm_at_work(struct comm *c);
 /* To be called in every turn of a loop that waits, with what for (NULL: for nobody else): sleeps a little when turns bring
  * nothing, and fails with E801 when that lasts longer than the deadline, or another rank has given up. */
 err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting);
@@ -124,7 +148,7 @@ void comm_recall(struct comm *c); /* a job has failed: nobody looks at what it s
 /* Small things, from any thread while no job runs; all ranks call them in the same order.
  *   gather   bytes of every rank, in order of rank, into all [size][bytes]
  *   agree    E804 unless all ranks have the same number; what: "options", "data file"; fix may be NULL
- *   share    what rank 0 has, to all */
+ *   share    what rank 0 has, to all; share_of: what `root` has */
 /*   wait_share   the same, after work of rank 0 that may take as long as it takes: no deadline */
 err comm_wait_share(struct comm *c, const char *name, void *data, u32 bytes);
 err comm_gather(struct comm *c, const char *name, const void *mine, u32 bytes, void *all);
@@ -132,6 +156,7 @@ err comm_agree(struct comm *c, const char *what, u64 number, const char *fix);
 /* Of what is to be equal; before: COMM_HASH, or a hash to go on from. */
 u64 comm_hash(u64 before, const void *data, size_t bytes);
 err comm_share(struct comm *c, const char *name, void *data, u32 bytes);
+err comm_share_of(struct comm *c, i32 root, const char *name, void *data, u32 bytes);
 
 /* This rank has failed: whoever waits for it learns so at once, with the record of this thread.  Transports that cannot tell
  * others leave it to the deadline. */

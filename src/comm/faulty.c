@@ -6,7 +6,8 @@
  *                                                                                  lag     every message, so long on its way
  *                                                                                  drop    the n-th never goes out
  *                                                                                  swap    the n-th and the next change places
- *                                                                                  die     at the n-th this rank fails
+ *                                                                                  die     at the n-th this rank fails,
+ *                                                                                          and does nothing more
  *
  * Messages are counted by each rank from 1 on, small collectives included. */
 #include <string.h>
@@ -21,6 +22,8 @@ struct faulty {
     void *end;
     struct comm_fault fault;
     i32 rank;
+    i32 size;
+    bool dead;
     u64 sent;
     u64 *asked, *gone; /* [size][channels] messages to a rank that it was asked for, and that went out */
     f64 *line;         /* [size] when the line to a rank is free again */
@@ -43,11 +46,16 @@ static f64 when(struct faulty *f, const struct comm_message *m) {
 
 static bool hits(const struct faulty *f, u64 n) { return n != 0 && f->sent == n && f->rank == f->fault.rank; }
 
+static err die(struct faulty *f) {
+    f->dead = true;
+    return FAIL(E801, "rank %d was told to die at message %llu", f->rank, (unsigned long long)f->sent);
+}
+
 static err send_(void *self, struct comm_message *m) {
     struct faulty *f = self;
     f64 due;
     f->sent++;
-    if (hits(f, f->fault.die)) return FAIL(E801, "rank %d was told to die at message %llu", f->rank, (unsigned long long)f->sent);
+    if (hits(f, f->fault.die) || (f->sent == f->fault.die2 && f->rank == f->fault.rank2)) return die(f);
     due = when(f, m);
     m->inside[STATE] = hits(f, f->fault.drop) ? LOST : HELD;
     m->inside[PLACE] = f->asked[way(m)]++;
@@ -103,6 +111,32 @@ static void give_up(void *self, const struct err_record *why) {
     if (f->inside->give_up) f->inside->give_up(f->end, why);
 }
 
+static err heals(void *self) {
+    struct faulty *f = self;
+    return f->inside->heals(f->end);
+}
+
+static err tell(void *self, const struct rank_set *dead) {
+    struct faulty *f = self;
+    return f->dead ? die(f) : f->inside->tell(f->end, dead);
+}
+
+static err heard(void *self, i32 from, struct rank_set *dead) {
+    struct faulty *f = self;
+    return f->dead ? die(f) : f->inside->heard(f->end, from, dead);
+}
+
+static err renew(void *self, const i32 *left, i32 n) {
+    struct faulty *f = self;
+    const size_t ways = (size_t)f->size * COMM_CHANNELS;
+    if (f->dead) return die(f);
+    memset(f->asked, 0, ways * sizeof *f->asked);
+    memset(f->gone, 0, ways * sizeof *f->gone);
+    memset(f->line, 0, (size_t)f->size * sizeof *f->line);
+    f->late = NULL;
+    return f->inside->renew(f->end, left, n);
+}
+
 static void close_(void *self, bool well) {
     struct faulty *f = self;
     f->inside->close(f->end, well);
@@ -119,11 +153,15 @@ static const struct transport faulty = {.name = "faulty",
                                         .recall = recall,
                                         .gave_up = gave_up,
                                         .give_up = give_up,
-                                        .close = close_};
+                                        .close = close_,
+                                        .heals = heals,
+                                        .tell = tell,
+                                        .heard = heard,
+                                        .renew = renew};
 
 static err wrap(const struct transport *t, void *end, i32 rank, i32 size, const void *fault, struct comm **out) {
     struct faulty *f = mem_alloc(sizeof *f);
-    if (f) *f = (struct faulty){.inside = t, .end = end, .rank = rank, .fault = *(const struct comm_fault *)fault};
+    if (f) *f = (struct faulty){.inside = t, .end = end, .rank = rank, .size = size, .fault = *(const struct comm_fault *)fault};
     if (f) f->asked = mem_alloc((size_t)size * COMM_CHANNELS * sizeof *f->asked);
     if (f) f->gone = mem_alloc((size_t)size * COMM_CHANNELS * sizeof *f->gone);
     if (f) f->line = mem_alloc((size_t)size * sizeof *f->line);

@@ -18,7 +18,7 @@ void flight_add(struct flight *f, const struct flight_entry *e) {
     u64 word[FLIGHT_WORDS];
     if (!f) return;
     struct flight_entry now = *e;
-    now.time = clock_now();
+    if (now.time == 0) now.time = clock_now();
     memcpy(word, &now, sizeof word);
     const u64 at = atomic_fetch_add_explicit(&f->next, 1, memory_order_relaxed);
     _Atomic u64 *serial = &f->ring[at % FLIGHT_RING].serial, *to = f->ring[at % FLIGHT_RING].word;

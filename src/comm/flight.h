@@ -31,7 +31,7 @@ struct flight {
     } ring[FLIGHT_RING];
 };
 
-void flight_add(struct flight *f, const struct flight_entry *e); /* f may be NULL; its time is now */
+void flight_add(struct flight *f, const struct flight_entry *e); /* f may be NULL; time 0 = now */
 
 /* What stands above the entries. */
 struct flight_title {

@@ -2,6 +2,13 @@
  * never notices (plugin/mpi_table.h).
  *
  *     a message   | head, 40 bytes | data |      two messages of MPI, both posted at once; MPI keeps their order
+ *
+ * Ranks that may heal never lend MPI memory of the program: a request whose other end has died cannot be taken back, and a late
+ * fragment would write where something else is by then.  Each message has a parcel of its own instead, one copy more on each
+ * side.  When ranks go on without one that died, parcels that are under way are set aside for good, and messages have other
+ * tags, so that nothing of before is taken for something of now (docs/adr/017).
+ *
+ *     tag     control | step, round of n ranks | step, round of n - 1 ranks | ..        peers: places in left[]
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -14,17 +21,38 @@
 #include "comm/plugin/mpi_table.h"
 #include "comm/transport.h"
 
+/* Memory of a message of ranks that may heal. */
+struct parcel {
+    struct parcel *next, **place; /* among those under way, or set aside */
+    struct comm_head head;
+    _Alignas(16) unsigned char data[];
+};
+
+/* What another rank says of deaths. */
+struct control {
+    unsigned char request[STRETTO_MPI_REQUEST];
+    struct rank_set come, last;
+};
+
 struct mpi {
     void *library;
     const struct stretto_mpi *table;
     i32 rank, size, promised;
     const char *launcher;
+    struct control *control; /* [promised], NULL = ranks do not heal */
+    struct parcel *out;      /* under way */
+    i32 *left, nleft;        /* those who are left, by the ranks of MPI */
 };
+
+/* MPI may still write there as long as this process lives: what was set aside, and all that a rank leaves. */
+static struct parcel *aside;
+static struct mpi *left_behind;
 
 /* What a message keeps in its `inside`. */
 struct parts {
     unsigned char head[STRETTO_MPI_REQUEST], data[STRETTO_MPI_REQUEST];
     struct comm_head *got; /* of one that is awaited; NULL when it has been looked at */
+    struct parcel *parcel; /* NULL = data are the program's */
 };
 _Static_assert(sizeof(struct parts) <= sizeof((struct comm_message){0}.inside), "it fits");
 
@@ -49,23 +77,65 @@ static err open_(void *self) {
                    x->promised, x->table->library, size);
 }
 
-static err send_(void *self, struct comm_message *m) {
-    const struct mpi *x = self;
-    struct parts *p = parts_of(m);
-    int code = x->table->send(&m->head, sizeof m->head, m->peer, m->channel, p->head);
-    if (!code) code = x->table->send(m->data, m->head.bytes, m->peer, m->channel, p->data);
-    p->got = NULL;
-    return code ? failed(x, code, "MPI_Isend") : 0;
+/* ------------------------------------------------------------------ messages ------------------------------------------------ */
+
+static err parcel_new(struct mpi *x, const struct comm_head *head, struct parcel **out) {
+    struct parcel *p = mem_alloc(sizeof *p + head->bytes);
+    if (!p) return -E601;
+    p->head = *head;
+    p->next = x->out;
+    p->place = &x->out;
+    if (x->out) x->out->place = &p->next;
+    x->out = p;
+    *out = p;
+    return 0;
 }
 
-static err recv_(void *self, struct comm_message *m) {
-    const struct mpi *x = self;
+static void parcel_free(struct parcel *p) {
+    *p->place = p->next;
+    if (p->next) p->next->place = p->place;
+    mem_free(p);
+}
+
+static int tag_of(const struct mpi *x, const struct comm_message *m) {
+    return (x->promised - x->nleft) * COMM_CHANNELS + m->channel;
+}
+
+static int post(struct mpi *x, struct comm_message *m, struct parts *p, struct comm_head *head, void *data) {
+    const i32 peer = x->left[m->peer], tag = tag_of(x, m);
+    int code = m->sends ? x->table->send(head, sizeof *head, peer, tag, p->head) :
+                          x->table->recv(head, sizeof *head, peer, tag, p->head);
+    if (!code)
+        code = m->sends ? x->table->send(data, m->head.bytes, peer, tag, p->data) :
+                          x->table->recv(data, m->head.bytes, peer, tag, p->data);
+    return code;
+}
+
+static err start(struct mpi *x, struct comm_message *m) {
     struct parts *p = parts_of(m);
-    p->got = mem_alloc(sizeof *p->got);
-    if (!p->got) return -E601;
-    int code = x->table->recv(p->got, sizeof *p->got, m->peer, m->channel, p->head);
-    if (!code) code = x->table->recv(m->data, m->head.bytes, m->peer, m->channel, p->data);
-    return code ? failed(x, code, "MPI_Irecv") : 0;
+    p->got = NULL;
+    p->parcel = NULL;
+    if (x->control) {
+        TRY(parcel_new(x, &m->head, &p->parcel));
+        if (m->sends) memcpy(p->parcel->data, m->data, m->head.bytes);
+        else p->got = &p->parcel->head;
+    } else if (!m->sends) {
+        p->got = mem_alloc(sizeof *p->got);
+        if (!p->got) return -E601;
+    }
+    struct comm_head *head = p->parcel ? &p->parcel->head : p->got ? p->got : &m->head;
+    const int code = post(x, m, p, head, p->parcel ? p->parcel->data : m->data);
+    return code ? failed(x, code, m->sends ? "MPI_Isend" : "MPI_Irecv") : 0;
+}
+
+static err send_(void *self, struct comm_message *m) { return start(self, m); }
+static err recv_(void *self, struct comm_message *m) { return start(self, m); }
+
+static void unpack(struct comm_message *m, struct parts *p) {
+    if (!p->parcel) return;
+    if (!m->sends) memcpy(m->data, p->parcel->data, m->head.bytes);
+    parcel_free(p->parcel);
+    p->parcel = NULL;
 }
 
 static err test(void *self, struct comm_message *m, bool *done) {
@@ -77,25 +147,105 @@ static err test(void *self, struct comm_message *m, bool *done) {
     if (!head) return 0;
     if (p->got) {
         err e = head_check(m, p->got);
-        mem_free(p->got);
+        if (!p->parcel) mem_free(p->got);
         p->got = NULL;
         TRY(e);
     }
     code = x->table->test(p->data, &data);
+    if (code) return failed(x, code, "MPI_Test");
     *done = data != 0;
-    return code ? failed(x, code, "MPI_Test") : 0;
+    if (*done) unpack(m, p);
+    return 0;
+}
+
+/* ------------------------------------------------------------------ healing ------------------------------------------------- */
+
+enum { CONTROL = -1 }; /* its tag, beside those of channels */
+
+static err await_control(struct mpi *x, i32 from) {
+    struct control *c = &x->control[from];
+    const int code = x->table->recv(&c->come, sizeof c->come, from, CONTROL, c->request);
+    return code ? failed(x, code, "MPI_Irecv") : 0;
+}
+
+static err heals(void *self) {
+    struct mpi *x = self;
+    const char *recovers = getenv("OMPI_MCA_orte_enable_recovery"); /* what --enable-recovery leaves for ranks to see */
+    if (strcmp(x->table->library, "Open MPI") != 0 || !recovers || strcmp(recovers, "0") == 0)
+        return FAIL_AT(E803, "--heal", "mpirun --enable-recovery (Open MPI)",
+                       "%s (%s) ends all ranks when one dies, unless it is Open MPI's mpirun --enable-recovery", x->launcher,
+                       x->table->library);
+    NEW(x->control, x->promised);
+    for (i32 k = 0; k < x->promised; k++)
+        if (k != x->rank) TRY(await_control(x, k));
+    return 0;
+}
+
+/* Whether it comes is of no account: a death that it does not tell of is told by others, or seen. */
+static err tell(void *self, const struct rank_set *dead) {
+    struct mpi *x = self;
+    const struct comm_head head = {.bytes = sizeof *dead};
+    unsigned char request[STRETTO_MPI_REQUEST];
+    for (i32 k = 0; k < x->promised; k++) {
+        struct parcel *p;
+        if (k == x->rank || dead->word[k / 64] >> (k % 64) & 1) continue;
+        TRY(parcel_new(x, &head, &p));
+        memcpy(p->data, dead, sizeof *dead);
+        const int code = x->table->send(p->data, head.bytes, k, CONTROL, request);
+        if (code) return failed(x, code, "MPI_Isend");
+    }
+    return 0;
+}
+
+static err heard(void *self, i32 from, struct rank_set *dead) {
+    struct mpi *x = self;
+    struct control *c = &x->control[from];
+    for (int come = 1; come;) {
+        const int code = x->table->test(c->request, &come);
+        if (code) return failed(x, code, "MPI_Test");
+        if (!come) break;
+        c->last = c->come;
+        TRY(await_control(x, from));
+    }
+    *dead = c->last;
+    return 0;
+}
+
+static err renew(void *self, const i32 *left, i32 n) {
+    struct mpi *x = self;
+    while (x->out) {
+        struct parcel *p = x->out;
+        x->out = p->next;
+        p->next = aside;
+        aside = p;
+    }
+    memcpy(x->left, left, (size_t)n * sizeof *left);
+    x->nleft = n;
+    return 0;
 }
 
 /* After a failure the others may wait for what never comes: then the process ends without a word to MPI, and the launcher ends
- * them all. */
+ * them all.  MPI_Finalize waits for ranks that died: without them it is left out, which mpirun --enable-recovery does not mind. */
 static void close_(void *self, bool well) {
     struct mpi *x = self;
-    if (well && x->table) x->table->close();
+    if (well && x->table && x->nleft == x->promised) x->table->close();
+    left_behind = x->control ? x : NULL;
+    if (left_behind) return;
+    mem_free(x->left);
     mem_free(x); /* the library stays open: what it left for the end of the process would be gone */
 }
 
-static const struct transport mpi = {
-    .name = "mpi", .open = open_, .send = send_, .recv = recv_, .test = test, .close = close_};
+static const struct transport mpi = {.name = "mpi",
+                                     .by_host = true,
+                                     .open = open_,
+                                     .send = send_,
+                                     .recv = recv_,
+                                     .test = test,
+                                     .close = close_,
+                                     .heals = heals,
+                                     .tell = tell,
+                                     .heard = heard,
+                                     .renew = renew};
 
 /* ------------------------------------------------------------------ finding it ---------------------------------------------- */
 
@@ -223,9 +373,12 @@ err comm_mpi(struct comm **out) {
     if (!launcher || size < 2) return 0;
     struct mpi *x = mem_alloc(sizeof *x);
     if (!x) return -E601;
-    *x = (struct mpi){.launcher = launcher, .promised = size};
-    err e = find(x);
+    *x = (struct mpi){.launcher = launcher, .promised = size, .nleft = size};
+    err e = mem_new((void **)&x->left, size, sizeof *x->left);
+    for (i32 k = 0; k < size && e >= 0; k++) x->left[k] = k;
+    if (e >= 0) e = find(x);
     if (e < 0) {
+        mem_free(x->left);
         mem_free(x);
         return e;
     }

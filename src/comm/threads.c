@@ -3,6 +3,7 @@
  *     ring [from][to][channel]   | done | taken | posted | posted |       |       the receiver copies the oldest that is posted
  *                                 ^ tail            ^ head
  */
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -29,19 +30,22 @@ struct ring {
 struct hub {
     i32 size;
     _Atomic i32 open; /* ranks that still use it */
-    struct ring *ring; /* [size][size][channels] */
     _Atomic i32 failed; /* 1 + the rank that gave up first */
     _Atomic u32 told;
     struct err_record why;
+    pthread_mutex_t lock;   /* of what follows */
+    struct ring **ring;     /* [size + 1] by the number of ranks n that share them: [n][n][channels]; NULL = not as yet */
+    struct rank_set *dead;  /* [size] what each has told of the others, and of itself */
 };
 
 struct end {
     struct hub *hub;
-    i32 rank;
+    i32 first, rank, size; /* the number it had at first; the present one, of so many */
+    struct ring *ring;     /* of the present ranks */
 };
 
 static struct ring *ring_at(const struct end *e, i32 from, i32 to, i32 channel) {
-    return &e->hub->ring[((i64)from * e->hub->size + to) * COMM_CHANNELS + channel];
+    return &e->ring[((i64)from * e->size + to) * COMM_CHANNELS + channel];
 }
 
 static struct ring *ring_of(const struct end *e, const struct comm_message *m) {
@@ -115,7 +119,7 @@ static err test(void *self, struct comm_message *m, bool *done) {
 
 static void recall(void *self) {
     struct end *e = self;
-    for (i32 k = 0; k < e->hub->size * COMM_CHANNELS; k++) {
+    for (i32 k = 0; k < e->size * COMM_CHANNELS; k++) {
         struct ring *r = ring_at(e, e->rank, k / COMM_CHANNELS, k % COMM_CHANNELS);
         take(r);
         r->cut = true;
@@ -126,7 +130,7 @@ static void recall(void *self) {
 static const struct err_record *gave_up(void *self, i32 *rank) {
     struct end *e = self;
     i32 who = atomic_load(&e->hub->failed) - 1;
-    if (who < 0 || who == e->rank || atomic_load(&e->hub->told) == 0) return NULL;
+    if (who < 0 || who == e->first || atomic_load(&e->hub->told) == 0) return NULL;
     *rank = who;
     return &e->hub->why;
 }
@@ -134,13 +138,54 @@ static const struct err_record *gave_up(void *self, i32 *rank) {
 static void give_up(void *self, const struct err_record *why) {
     struct end *e = self;
     i32 nobody = 0;
-    if (!atomic_compare_exchange_strong(&e->hub->failed, &nobody, e->rank + 1)) return;
+    pthread_mutex_lock(&e->hub->lock); /* of itself: those who can heal go on without it */
+    e->hub->dead[e->first].word[e->first / 64] |= (u64)1 << (e->first % 64);
+    pthread_mutex_unlock(&e->hub->lock);
+    if (!atomic_compare_exchange_strong(&e->hub->failed, &nobody, e->first + 1)) return;
     e->hub->why = *why;
     atomic_store(&e->hub->told, 1);
 }
 
+static err tell(void *self, const struct rank_set *dead) {
+    struct end *e = self;
+    pthread_mutex_lock(&e->hub->lock);
+    e->hub->dead[e->first] = *dead;
+    pthread_mutex_unlock(&e->hub->lock);
+    return 0;
+}
+
+static err heard(void *self, i32 from, struct rank_set *dead) {
+    struct end *e = self;
+    pthread_mutex_lock(&e->hub->lock);
+    *dead = e->hub->dead[from];
+    pthread_mutex_unlock(&e->hub->lock);
+    return 0;
+}
+
+static err heals(void *self) {
+    (void)self;
+    return 0;
+}
+
+/* Whoever comes first makes the rings of so many ranks: ranks only ever become fewer. */
+static err renew(void *self, const i32 *left, i32 n) {
+    struct end *e = self;
+    struct ring **ring = &e->hub->ring[n];
+    pthread_mutex_lock(&e->hub->lock);
+    if (!*ring) *ring = mem_alloc((size_t)n * (size_t)n * COMM_CHANNELS * sizeof **ring);
+    e->ring = *ring;
+    pthread_mutex_unlock(&e->hub->lock);
+    e->size = n;
+    for (i32 k = 0; k < n; k++)
+        if (left[k] == e->first) e->rank = k;
+    return e->ring ? 0 : -E601;
+}
+
 static void hub_free(struct hub *h) {
+    for (i32 n = 0; h->ring && n <= h->size; n++) mem_free(h->ring[n]);
+    pthread_mutex_destroy(&h->lock);
     mem_free(h->ring);
+    mem_free(h->dead);
     mem_free(h);
 }
 
@@ -152,18 +197,23 @@ static void close_(void *self, bool well) {
 }
 
 static const struct transport threads = {.name = "threads",
+                                         .direct = true,
                                          .send = send_,
                                          .recv = recv_,
                                          .test = test,
                                          .recall = recall,
                                          .gave_up = gave_up,
                                          .give_up = give_up,
-                                         .close = close_};
+                                         .close = close_,
+                                         .heals = heals,
+                                         .tell = tell,
+                                         .heard = heard,
+                                         .renew = renew};
 
 static err end_new(struct hub *h, i32 rank, rank_join *join, const void *arg, struct comm **out) {
     struct end *e = mem_alloc(sizeof *e);
     if (!e) return -E601;
-    *e = (struct end){.hub = h, .rank = rank};
+    *e = (struct end){.hub = h, .first = rank, .rank = rank, .size = h->size, .ring = h->ring[h->size]};
     atomic_fetch_add(&h->open, 1);
     return join(&threads, e, rank, h->size, arg, out);
 }
@@ -175,15 +225,23 @@ static err plain(const struct transport *t, void *end, i32 rank, i32 size, const
 
 err comm_threads(i32 size, struct comm **out) { return comm_threads_by(size, plain, NULL, out); }
 
-err comm_threads_by(i32 size, rank_join *join, const void *arg, struct comm **out) {
-    struct hub *h = mem_alloc(sizeof *h);
-    for (i32 k = 0; k < size; k++) out[k] = NULL;
-    if (h) h->ring = mem_alloc((size_t)size * (size_t)size * COMM_CHANNELS * sizeof *h->ring);
-    if (!h || !h->ring) {
-        mem_free(h);
-        return -E601;
-    }
+static err hub_new(i32 size, struct hub **out) {
+    struct hub *h;
+    NEW(h, 1);
+    pthread_mutex_init(&h->lock, NULL);
     h->size = size;
+    err e = mem_new((void **)&h->dead, size, sizeof *h->dead);
+    if (e >= 0) e = mem_new((void **)&h->ring, size + 1, sizeof *h->ring);
+    if (e >= 0) e = mem_new((void **)&h->ring[size], (i64)size * size * COMM_CHANNELS, sizeof *h->ring[size]);
+    if (e < 0) hub_free(h);
+    else *out = h;
+    return e;
+}
+
+err comm_threads_by(i32 size, rank_join *join, const void *arg, struct comm **out) {
+    struct hub *h;
+    for (i32 k = 0; k < size; k++) out[k] = NULL;
+    TRY(hub_new(size, &h));
     atomic_store(&h->open, 1); /* ours, while ranks are made */
     err e = 0;
     for (i32 k = 0; k < size && e >= 0; k++) e = end_new(h, k, join, arg, &out[k]);

@@ -10,6 +10,7 @@ struct gap_count {
     i64 first, longest;        /* row behind the gap */
     i64 longest_steps;
     i64 off, first_off;        /* rows that lie between the steps */
+    i64 clocks;                /* gaps of an hour in which clocks may have gone forward */
 };
 
 static err find_step(struct build *b) {
@@ -35,6 +36,8 @@ static struct gap_count count_gaps(const struct build *b) {
         if (!g.gaps++) g.first = i;
         g.absent += absent;
         g.single += absent == 1;
+        const bool hour = b->freq.step > 0 && b->time[i] - b->time[i - 1] == 3600 + b->freq.step;
+        g.clocks += hour && time_clocks_change(b->time[i] - 3600, true);
         if (absent > g.longest_steps) g.longest_steps = absent, g.longest = i;
     }
     return g;
@@ -60,7 +63,7 @@ static void one_step(const struct freq *f, char out[40]) {
 }
 
 static err absent_rows(const struct build *b, const struct gap_count *g) {
-    char absent[32], longest[32], one[40], singles[80] = "", first_time[32], from[32], to[32], rest[200] = "";
+    char absent[32], longest[32], one[40], singles[80] = "", first_time[32], from[32], to[32], rest[200] = "", clocks[120] = "";
     const struct freq *f = &b->freq;
     freq_span(f, g->absent, absent);
     freq_span(f, g->longest_steps, longest);
@@ -74,10 +77,13 @@ static err absent_rows(const struct build *b, const struct gap_count *g) {
     if (g->longest_steps > 1)
         snprintf(rest, sizeof rest, "; longest %s before line %lld (%s to %s)", longest,
                  (long long)table_line(b->t, b->row[g->longest]), from, to);
+    if (g->clocks)
+        snprintf(clocks, sizeof clocks, "\n%lld gap%s where clocks go forward to summer time: times in UTC have none",
+                 (long long)g->clocks, g->clocks == 1 ? " is" : "s are");
     return FAIL_AT(E210, b->t->path, "--gaps mask   (train on what is there)   or   --gaps zero   (no row means zero)",
-                   "%s steps expected, %s absent in %lld gap%s%s\nfirst before line %lld (%s)%s", f->name, absent,
+                   "%s steps expected, %s absent in %lld gap%s%s\nfirst before line %lld (%s)%s%s", f->name, absent,
                    (long long)g->gaps, g->gaps == 1 ? "" : "s", singles, (long long)table_line(b->t, b->row[g->first]),
-                   first_time, rest);
+                   first_time, rest, clocks);
 }
 
 /* Put in a row for every absent step. */

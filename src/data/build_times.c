@@ -143,6 +143,9 @@ static i32 series_column(const struct build *b, i64 row) {
     return -1;
 }
 
+/* What an hour that comes twice looks like. */
+#define GO_BACK "\nas where clocks go back from summer time: times in UTC do not"
+
 static err unsorted(struct build *b, i64 at, i64 backs, bool descending) {
     char where[300], now[32], before[32], fix[700];
     struct freq none = {0};
@@ -164,19 +167,23 @@ static err unsorted(struct build *b, i64 at, i64 backs, bool descending) {
         snprintf(fix, sizeof fix, "(head -n 1 %.200s; tail -n +2 %.200s | sort -t '%c' -k %d) > sorted.csv", path, path,
                  b->t->sep, b->t->col[b->time_col[0]].field);
     return FAIL_AT(E209, where, fix,
-                   descending ? "the newest row comes first: %s, then %s (%lld such places)"
-                              : "time goes back from %s to %s (%lld such places)",
-                   before, now, (long long)backs);
+                   descending ? "the newest row comes first: %s, then %s (%lld such places)%s"
+                              : "time goes back from %s to %s (%lld such places)%s",
+                   before, now, (long long)backs,
+                   b->time[at - 1] - b->time[at] < 3600 && time_clocks_change(b->time[at], false) ? GO_BACK : "");
 }
 
 static err duplicates(struct build *b, i64 first, i64 count) {
     char where[300], now[32];
+    bool clocks = true;
+    for (i64 i = 1; i < b->n; i++) clocks &= b->time[i] != b->time[i - 1] || time_clocks_change(b->time[i], false);
     struct freq none = {0};
     where_of(b, b->row[first], -1, where);
     time_format(b->time[first], &none, now);
     return FAIL_AT(
         E211, where, "--dups mean   or   --dups first   or   --dups last\n--time DATE,CLOCK   (when two columns make the time)",
-        "time %s comes again: %lld row%s the time of the row before", now, (long long)count, count == 1 ? " has" : "s have");
+        "time %s comes again: %lld row%s the time of the row before%s", now, (long long)count, count == 1 ? " has" : "s have",
+        clocks ? GO_BACK : "");
 }
 
 /* Rows of equal time become one: the first, the last, or a group whose mean is taken later. */

@@ -21,6 +21,15 @@ i64 time_make(const struct civil *c) {
     return time_days(c->year, c->month, c->day) * DAY + c->hour * 3600 + c->minute * 60 + c->second;
 }
 
+bool time_clocks_change(i64 t, bool forward) {
+    struct civil c;
+    time_split(t, &c);
+    const bool sunday = (time_days(c.year, c.month, c.day) % 7 + 11) % 7 == 0; /* 1970-01-01 was a Thursday */
+    const bool north = forward ? c.month == 3 : c.month == 10 || c.month == 11;
+    const bool south = forward ? c.month == 9 || c.month == 10 : c.month == 4;
+    return sunday && c.hour < 4 && (north || south);
+}
+
 void time_split(i64 t, struct civil *c) {
     i64 days = (t >= 0 ? t : t - (DAY - 1)) / DAY, rest = t - days * DAY;
     *c = (struct civil){.hour = (i32)(rest / 3600), .minute = (i32)(rest / 60 % 60), .second = (i32)(rest % 60)};

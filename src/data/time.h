@@ -51,6 +51,8 @@ struct civil {
 i64 time_days(i64 year, i32 month, i32 day); /* days since 1970-01-01, proleptic Gregorian */
 i64 time_make(const struct civil *c);
 void time_split(i64 t, struct civil *c);
+/* A Sunday's night hour in which somewhere clocks go forward to summer time (that hour is absent), or back (it comes twice). */
+bool time_clocks_change(i64 t, bool forward);
 i32 time_month_days(i64 year, i32 month);
 
 /* "1h", "hourly", "15min", "D", "1month", "quarterly", ...; E103. */

@@ -12,7 +12,7 @@ enum { PAGE = 4096, LARGE = 1 << 18 };
 
 /* Large buffers of rows begin at a page: then the rows of two workers meet at the border of one more often than not, and there
  * the prefetcher of a core stops, which otherwise takes lines away that the other core is writing. */
-static bool paged(const struct pbuf *b) { return b->kind != PBUF_GRAD && b->bytes >= LARGE; }
+static bool paged(const struct pbuf *b) { return b->bytes >= LARGE; }
 
 /* Rows that this process holds: where they are slices of time, those of its tasks only, so that a sequence that is too long for
  * one rank has room on several.  Windows stay whole: their rows are few, and inputs need not be copied. */
@@ -41,18 +41,18 @@ static i64 bytes_of(const struct exec *x, const struct pbuf *b) {
     }
 }
 
-/* Gradient vectors follow each other without a gap: layers reach grain k at grad + k * ntheta. */
 static i64 room(const struct exec *x, const struct pbuf *b) {
-    return b->kind == PBUF_GRAD ? b->bytes : round_up64(bytes_of(x, b), 64) + (paged(b) ? PAGE - 64 : 0);
+    return round_up64(bytes_of(x, b), 64) + (paged(b) ? PAGE - 64 : 0);
 }
 
 static char *start(const struct pbuf *b, char *at) { return paged(b) ? at + (-(uintptr_t)at & (PAGE - 1)) : at; }
 
 static void place_buffers(struct exec *x) {
     char *at = x->block;
+    x->run.grad = x->grads;
     for (u32 i = 0; i < x->plan->nbuf; i++) {
         const struct pbuf *b = &x->plan->buf[i];
-        if (shared(b->kind)) continue;
+        if (shared(b->kind) || b->kind == PBUF_GRAD) continue;
         char *from = start(b, at);
         f32 *f = (f32 *)(void *)from;
         switch (b->kind) {
@@ -67,9 +67,6 @@ static void place_buffers(struct exec *x) {
                 break;
             case PBUF_SCRATCH:
                 x->scratch[b->index] = f;
-                break;
-            case PBUF_GRAD:
-                if (b->index == 0) x->run.grad = f;
                 break;
             case PBUF_NORM:
                 x->norm = (f64 *)(void *)from;
@@ -99,10 +96,14 @@ static err bind_buffers(struct exec *x) {
     const struct plan *p = x->plan;
     own_rows(x);
     TRY(own_inputs(x));
-    for (u32 i = 0; i < p->nbuf; i++)
-        if (!shared(p->buf[i].kind)) x->block_bytes += room(x, &p->buf[i]);
+    for (u32 i = 0; i < p->nbuf; i++) {
+        const struct pbuf *b = &p->buf[i];
+        if (b->kind == PBUF_GRAD) x->grad_bytes += b->bytes;
+        else if (!shared(b->kind)) x->block_bytes += room(x, b);
+    }
     x->block = mem_alloc((size_t)x->block_bytes); /* zeroed: flags of teams, at the end of an op's scratch, begin at 0 */
-    if (!x->block) return -E601;
+    if (x->block && x->grad_bytes) x->grads = comm_alloc(x->comm, (size_t)x->grad_bytes);
+    if (!x->block || (x->grad_bytes && !x->grads)) return -E601;
     place_buffers(x);
     struct run *r = &x->run;
     r->net = x->net;
@@ -301,6 +302,7 @@ void exec_free(struct exec *x) {
     for (u32 w = 0; x->lane && w < x->nlane; w++) mem_free(x->lane[w].ring);
     late_free(x);
     mem_free(x->run.touched);
+    if (x->grads) comm_release(x->comm, x->grads);
     mem_free(x->block);
     arena_free(&x->arena);
     mem_free(x);
@@ -313,7 +315,7 @@ i64 exec_bytes(const struct exec *x) {
     i64 more = 0;
     for (u32 w = 0; w < x->nlane; w++) more += x->lane[w].ring ? TRACE_RING * (i64)sizeof(struct record) : 0;
     more += x->run.touched ? touched_bytes(x->plan) : 0;
-    return x->block_bytes + late_bytes(x) + x->arena.used + (i64)sizeof *x + store + more;
+    return x->block_bytes + x->grad_bytes + late_bytes(x) + x->arena.used + (i64)sizeof *x + store + more;
 }
 
 struct exec_sent exec_sent(const struct exec *x) { return x->sent; }

@@ -63,6 +63,7 @@ struct lane {
     struct record *ring; /* [TRACE_RING], NULL = off */
     f64 busy, debt;      /* seconds at rows in this step; of sleep that is owed (effort.h) */
 };
+enum { UPDATE_OPEN, UPDATE_MADE, UPDATE_VOID };
 enum { TRACE_RING = 4096, MERGE_BLOCK = 4096 };
 
 /* Loss and gradient norm of the step, from the partial sums in their fixed order: the same number on every worker. */
@@ -89,8 +90,9 @@ struct exec {
     struct pool *pool;
     struct store *store;
     struct arena arena; /* lanes, items, waits */
-    char *block;        /* all buffers */
-    i64 block_bytes;
+    char *block;        /* all buffers but gradients */
+    f32 *grads;         /* of grain k at grads + k * ntheta; what ranks send each other most (comm_alloc) */
+    i64 block_bytes, grad_bytes;
     struct run run;
     f32 *buf[NET_BUFS], *dbuf[NET_BUFS], *saved[NET_OPS], *scratch[NET_OPS];
     f32 **input;            /* [nbuf] where only this rank's rows are here: its copies of inputs; NULL = taken as they are */
@@ -103,6 +105,11 @@ struct exec {
     struct round round;    /* what a worker waits for */
     bool *pair_waits;      /* [ranks][2] for a turn of the agent: a message to or from that rank is not ready yet */
     _Atomic bool broken;   /* the agent failed: nobody waits any more */
+    struct err_record why; /* where broken */
+    bool made;             /* though broken: the step is done */
+    _Atomic u32 update;    /* plan->whole: of this step, UPDATE_OPEN until one of the two is certain */
+    bool direct;           /* messages are under way, and there is no agent (exchange_turn) */
+    _Atomic bool turning;  /* somebody looks at them */
     f64 usual;             /* seconds of a step, smoothed: what a deadline is a multiple of */
     struct lane *lane;
     u32 nlane;
@@ -143,12 +150,16 @@ void exchange_begin(struct exec *x);
 err exchange_move(struct exec *x, struct link *l, u64 serial, bool *moved);
 bool exchange_round(void *exec, struct comm_message *m, i32 n); /* a chain_pass */
 err exchange_end(struct exec *x);
+/* plan->whole: all updates of a step are made or none, whatever fails.  True: this one is to be made. */
+bool exchange_updates(struct exec *x);
+/* For workers where x->direct: one look at all messages, unless somebody else is at it; waits: there is nothing else to do. */
+void exchange_turn(struct exec *x, bool waits);
 void exchange_aim(struct exec *x); /* messages are of what x->sums says now */
 
 /* trail.c: weights that come while the next step is computed. */
 bool trail_has(const struct exec *x, const struct plan_message *m);
 bool trail_holds(const struct exec *x, const struct link *l, u32 task); /* it is waited for by the task of the step after */
-void trail_begin(struct exec *x);
+err trail_begin(struct exec *x);
 err trail_some(struct exec *x, bool *moved, u32 *left, const struct comm_message **waiting);
 bool exchange_touches(const struct exec *x, u32 task, const struct plan_message *m, bool writing);
 

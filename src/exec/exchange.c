@@ -1,4 +1,5 @@
-/* exchange.c - the messages of a step, sent and awaited by the agent of this rank while its workers compute.
+/* exchange.c - the messages of a step, sent and awaited by the agent of this rank while its workers compute; where ranks share
+ * memory by the workers themselves, between two tasks and while they wait (comm_direct).
  *
  *     lanes   | fwd | bwd | merge 0 4 .. waits for grad.4 ..|            | update | .. next step waits for theta
  *     agent   | grad.4 of rank 1 awaited ------------- here |  norm, loss ------> |  theta: own range out, others' in
@@ -6,6 +7,7 @@
  * The list is the plan's (plan/exchange.h).  A message goes out when the lanes have done the task that wrote it, and may come in
  * when they have done everything before that task that looks at the same range.  Messages of a pair of ranks go in the order of
  * the list. */
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,10 +22,11 @@ _Static_assert(MOST_BYTES <= LINES_MOST * LANES * 4, "lines of a message are cou
 /* ------------------------------------------------------------------ binding ------------------------------------------------- */
 
 bool exec_is_ours(const struct exec *x, const struct task *t) {
-    return !x->comm || t->kind == TASK_PREP || x->plan->place[t->device].rank == comm_rank(x->comm);
+    const bool everyone = t->kind == TASK_PREP || (t->kind == TASK_UPDATE && x->plan->whole);
+    return !x->comm || everyone || x->plan->place[t->device].rank == comm_rank(x->comm);
 }
 
-/* Copies of weights that another rank's device makes there are made here by whoever has that number. */
+/* What another rank's device does there, and all ranks do for themselves, is done here by whoever has that number. */
 u32 exec_lane_of(const struct exec *x, const struct task *t) {
     if (late_has(x, t)) return x->nlane;
     u32 device = t->device;
@@ -155,6 +158,13 @@ static err make_links(struct exec *x, const u32 *place) {
     return 0;
 }
 
+/* Where updates are made by all, the first of them waits for all that comes in this step: then none of them can fail. */
+static bool holds(const struct exec *x, const struct link *l, const struct item *it) {
+    if (l->trails || l->plan.when != MESSAGE_STEP) return false;
+    if (x->plan->whole && x->plan->task[it->task].kind == TASK_UPDATE && !l->m.sends) return true;
+    return l->plan.after < it->task && exchange_touches(x, it->task, &l->plan, l->m.sends);
+}
+
 /* Links that an item waits for: what it looks at is on its way in, or what it writes is on its way out. */
 static err item_links(struct exec *x, struct item *it) {
     for (i32 pass = 0; pass < 2; pass++) {
@@ -165,8 +175,7 @@ static err item_links(struct exec *x, struct item *it) {
                 if (pass) it->before[before] = k;
                 before++;
             }
-            if (l->trails || l->plan.when != MESSAGE_STEP || l->plan.after >= it->task) continue;
-            if (!exchange_touches(x, it->task, &l->plan, l->m.sends)) continue;
+            if (!holds(x, l, it)) continue;
             if (pass) it->link[n] = k;
             n++;
         }
@@ -205,7 +214,8 @@ bool exchange_round(void *exec, struct comm_message *m, i32 n) {
     atomic_store_explicit(&x->round.state, ROUND_ASKED, memory_order_release);
     for (i32 spin = 0; atomic_load_explicit(&x->round.state, memory_order_acquire) != ROUND_DONE; spin += spin <= TEAM_SPINS) {
         if (atomic_load_explicit(&x->broken, memory_order_relaxed)) return false;
-        team_pause(spin);
+        if (x->direct) exchange_turn(x, true);
+        else team_pause(spin);
     }
     atomic_store_explicit(&x->round.state, ROUND_NONE, memory_order_relaxed);
     return true;
@@ -284,9 +294,10 @@ err exchange_move(struct exec *x, struct link *l, u64 serial, bool *moved) {
         *moved = true;
     }
     TRY(comm_test(x->comm, &l->m, &done));
+    *moved = *moved || done || l->m.moved;
+    l->m.moved = false;
     if (!done) return 0;
     if (l->packed && !l->m.sends) TRY(unpack(x, l));
-    *moved = true;
     atomic_store_explicit(&l->arrived, serial, memory_order_release);
     return 0;
 }
@@ -319,36 +330,90 @@ static bool may_ask(const struct exec *x) {
     return false;
 }
 
-static err walk(struct exec *x, bool gathering) {
+static void begin(struct exec *x) {
     for (u32 k = 0; k < x->nlink; k++)
         if (!x->link[k].trails) x->link[k].m.started = x->link[k].m.done = false;
+}
+
+/* What one look at all messages has found. */
+struct found {
+    bool moved;
+    u32 left;
+    const struct comm_message *waiting; /* nobody here is at work, and this one is not done */
+};
+
+static err look_at_all(struct exec *x, bool gathering, struct found *f) {
+    const struct comm_message *asked = NULL;
+    *f = (struct found){0};
+    f->left = gathering ? 0 : may_ask(x) + late_some(x, &f->moved);
+    TRY(trail_some(x, &f->moved, &f->left, &f->waiting));
+    TRY(look_at_round(x, &f->moved, &asked));
+    memset(x->pair_waits, 0, 2 * (size_t)comm_size(x->comm) * sizeof *x->pair_waits);
+    for (u32 k = 0; k < x->nlink; k++) {
+        struct link *l = &x->link[k];
+        if (gathering ? l->plan.when != MESSAGE_GATHER : !in_this_step(x, l)) continue;
+        if (!l->m.done) TRY(look(x, l, gathering, &f->moved));
+        f->left += !l->m.done;
+        if (!l->m.done && l->m.started && !f->waiting) f->waiting = &l->m;
+    }
+    if (asked) f->waiting = asked;
+    else if (!gathering && at_work(x)) f->waiting = NULL;
+    return 0;
+}
+
+static err walk(struct exec *x, bool gathering) {
     for (;;) {
-        const struct comm_message *waiting = NULL, *asked = NULL;
-        bool moved = false;
-        u32 left = gathering ? 0 : may_ask(x) + late_some(x, &moved);
-        TRY(trail_some(x, &moved, &left, &waiting));
-        TRY(look_at_round(x, &moved, &asked));
-        memset(x->pair_waits, 0, 2 * (size_t)comm_size(x->comm) * sizeof *x->pair_waits);
-        for (u32 k = 0; k < x->nlink; k++) {
-            struct link *l = &x->link[k];
-            if (gathering ? l->plan.when != MESSAGE_GATHER : !in_this_step(x, l)) continue;
-            if (!l->m.done) TRY(look(x, l, gathering, &moved));
-            left += !l->m.done;
-            if (!l->m.done && l->m.started && !waiting) waiting = &l->m;
-        }
-        if (left == 0) return 0;
-        TRY(comm_stuck(x->comm, moved, asked ? asked : !gathering && at_work(x) ? NULL : waiting));
+        struct found f;
+        TRY(look_at_all(x, gathering, &f));
+        if (f.left == 0) return 0;
+        TRY(comm_stuck(x->comm, f.moved, f.waiting));
     }
 }
 
-/* Workers that wait for what will not come go on with what is there: the step is void. */
+static bool decide(struct exec *x, u32 wish) {
+    u32 now = UPDATE_OPEN;
+    return atomic_compare_exchange_strong(&x->update, &now, wish) || now == wish;
+}
+
+bool exchange_updates(struct exec *x) { return !x->comm || !x->plan->whole || decide(x, UPDATE_MADE); }
+
+/* Workers that wait for what will not come go on with what is there, and write again: the step is void, unless all that this
+ * rank needed for its updates had come. */
+static void break_off(struct exec *x) {
+    x->why = *err_last();
+    comm_recall(x->comm);
+    x->made = x->plan->whole && !decide(x, UPDATE_VOID);
+    atomic_store(&x->broken, true);
+}
+
+/* One look by a worker, where there is no agent. */
+static err turn(struct exec *x, bool waits) {
+    struct found f;
+    if (!waits) comm_at_work(x->comm);
+    TRY(look_at_all(x, false, &f));
+    return waits ? comm_stuck(x->comm, f.moved, f.waiting) : 0;
+}
+
+void exchange_turn(struct exec *x, bool waits) {
+    if (atomic_load_explicit(&x->turning, memory_order_relaxed) || atomic_exchange(&x->turning, true)) {
+        if (waits) sched_yield();
+        return;
+    }
+    if (!atomic_load_explicit(&x->broken, memory_order_relaxed) && turn(x, waits) < 0) break_off(x);
+    atomic_store_explicit(&x->turning, false, memory_order_release);
+}
+
+/* A step that is done though a rank died: the next one fails. */
 static err step_job(struct comm *c, void *exec) {
     struct exec *x = exec;
-    err e = walk(x, false);
-    if (e >= 0) return e;
-    comm_recall(c); /* workers write again from here on */
-    atomic_store(&x->broken, true);
-    return e;
+    if (!x->direct || !atomic_load(&x->broken)) { /* else in a turn of a worker */
+        const err e = walk(x, false);
+        if (e >= 0) return e;
+        break_off(x);
+    }
+    if (x->made && comm_died(c) && !x->sums.accumulate) return 0;
+    err_put(&x->why);
+    return -x->why.code;
 }
 
 static err gather_job(struct comm *c, void *exec) {
@@ -358,15 +423,23 @@ static err gather_job(struct comm *c, void *exec) {
 
 void exchange_begin(struct exec *x) {
     if (!x->comm) return;
+    atomic_store(&x->update, UPDATE_OPEN);
     atomic_store_explicit(&x->round.state, ROUND_NONE, memory_order_relaxed);
+    begin(x);
     comm_begin(x->comm, step_job, x);
+    x->direct = comm_direct(x->comm);
 }
 
-err exchange_end(struct exec *x) { return x->comm ? comm_end(x->comm) : 0; }
+err exchange_end(struct exec *x) {
+    const err e = x->comm ? comm_end(x->comm) : 0;
+    x->direct = false;
+    return e;
+}
 
 err exec_gather(struct exec *x) {
     if (!x->comm || x->nlink == 0) return 0;
     x->serial++;
+    begin(x);
     comm_begin(x->comm, gather_job, x);
     return comm_end(x->comm);
 }

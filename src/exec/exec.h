@@ -33,6 +33,7 @@ void exec_rows(const struct exec *x, i32 *b0, i32 *b1);
  * weights that the update of the step before has not reached yet.  OVERLAP and LINEAR have the same bits, DELAY1 has others: any
  * number of ranks and threads the same ones, one included. */
 enum exec_pipe { PIPE_OVERLAP, PIPE_LINEAR, PIPE_DELAY1 };
+err exec_pipe_fits(enum exec_pipe pipe, i32 slices, i32 ranks); /* E401: not for these slices of time */
 err exec_bind_pipe(const struct plan *p, const struct net *n, const struct kern *k, struct pool *pool, struct store *store,
                    struct comm *comm, enum exec_pipe pipe, struct exec **out);
 /* With ranks, and PIPE_OVERLAP, weights that others moved may still be on their way when a step returns: the next one waits for

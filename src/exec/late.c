@@ -50,12 +50,17 @@ static err make_room(const struct exec *x, struct late *l) {
     return touched_new(x->plan, &l->other.touched);
 }
 
+/* Rounds want the agent while it is on the step before. */
+err exec_pipe_fits(enum exec_pipe pipe, i32 slices, i32 ranks) {
+    if (pipe != PIPE_DELAY1 || slices < 2 || ranks < 2) return 0;
+    return FAIL_AT(E401, "--pipeline", "--pipeline overlap   or   --parallel data_sync",
+                   "delay1 sends a step late, slices of time on several ranks meet within a step");
+}
+
 err late_bind(struct exec *x) {
     struct late *l;
     if (x->pipe != PIPE_DELAY1) return 0;
-    if (x->comm && x->plan->slices > 0) /* rounds want the agent while it is on the step before */
-        return FAIL_AT(E401, "--pipeline", "--pipeline overlap   or   --parallel data_sync",
-                       "delay1 sends a step late, slices of time on several ranks meet within a step");
+    TRY(exec_pipe_fits(x->pipe, x->plan->slices, x->comm ? comm_size(x->comm) : 1));
     ARENA_NEW(&x->arena, l, 1);
     ARENA_NEW(&x->arena, l->rank_of, x->plan->ngrain);
     l->rank = comm_rank(x->comm);

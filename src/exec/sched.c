@@ -25,8 +25,21 @@ static inline void relax(void) {
 #endif
 }
 
-static void wait_until(const struct exec *x, struct lane *l, const _Atomic u64 *done, u64 want) {
+/* The same for a worker that drives the messages itself. */
+static void turn_until(struct exec *x, struct lane *l, const _Atomic u64 *done, u64 want) {
+    if (atomic_load_explicit(done, memory_order_acquire) >= want) return;
+    atomic_store_explicit(&l->waits, true, memory_order_relaxed);
+    while (atomic_load_explicit(done, memory_order_acquire) < want && !atomic_load_explicit(&x->broken, memory_order_relaxed))
+        exchange_turn(x, true);
+    atomic_store_explicit(&l->waits, false, memory_order_relaxed);
+}
+
+static void wait_until(struct exec *x, struct lane *l, const _Atomic u64 *done, u64 want) {
     i32 spin = SPIN;
+    if (x->direct) {
+        turn_until(x, l, done, want);
+        return;
+    }
     while (atomic_load_explicit(done, memory_order_acquire) < want) {
         if (spin > 0) {
             relax();
@@ -40,7 +53,7 @@ static void wait_until(const struct exec *x, struct lane *l, const _Atomic u64 *
     if (spin == 0) atomic_store_explicit(&l->waits, false, memory_order_relaxed);
 }
 
-static void wait_for(const struct exec *x, struct lane *l, const struct item *it) {
+static void wait_for(struct exec *x, struct lane *l, const struct item *it) {
     for (u32 k = it->wait0; k < it->wait0 + it->nwait; k++)
         wait_until(x, l, &x->lane[x->wait[k].lane].done, x->serial << 32 | x->wait[k].count);
     for (u32 k = 0; k < it->nbefore; k++) wait_until(x, l, &x->link[it->before[k]].arrived, x->trail_serial);
@@ -61,6 +74,7 @@ static void walk_lane(struct exec *x, struct lane *l) {
         if (x->trace) trace_add(x, l, it->task, t0, exec_clock());
         i += it->run;
         atomic_store_explicit(&l->done, x->serial << 32 | i, memory_order_release);
+        if (x->direct) exchange_turn(x, false);
     }
 }
 
@@ -137,6 +151,10 @@ static void scene(void *exec, char *text, size_t size) {
 err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out) {
     if (x->late && s->accumulate) return FAIL(E1, "a gradient that is kept for the next step cannot be late too");
     TRY(bind_inputs(x, s));
+    if (atomic_load(&x->broken)) {
+        err_put(&x->why);
+        return -x->why.code;
+    }
     x->serial++;
     x->step = s;
     x->run.loss_scale = s->loss_scale;
@@ -166,7 +184,7 @@ err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out
     if (x->comm) comm_pace(x->comm, x->usual / LOOKS);
     x->sent.steps++;
     if (x->late) return 0;
-    trail_begin(x);
+    TRY(trail_begin(x));
     struct totals t = exec_totals(x);
     x->pending = s->accumulate && t.finite;
     x->step = NULL;

@@ -68,6 +68,7 @@ static void norm(struct exec *x, const struct task *t) {
 }
 
 static void update(struct exec *x, const struct task *t) {
+    if (!exchange_updates(x)) return;
     struct totals sum = exec_totals(x);
     struct store *s = x->store;
     f32 *theta = late_theta(x);

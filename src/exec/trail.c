@@ -16,8 +16,16 @@ bool trail_holds(const struct exec *x, const struct link *l, u32 task) {
     return l->trails && task <= l->plan.after && exchange_touches(x, task, &l->plan, l->m.sends);
 }
 
-/* The step is done: what it wrote may go. */
-void trail_begin(struct exec *x) {
+static err post_job(struct comm *c, void *exec) {
+    const struct comm_message *waiting = NULL;
+    bool moved = false;
+    u32 left = 0;
+    (void)c;
+    return trail_some(exec, &moved, &left, &waiting);
+}
+
+/* The step is done: what it wrote may go; without an agent at once, for others may come to it before the next step begins. */
+err trail_begin(struct exec *x) {
     x->trail_serial = x->serial;
     for (u32 k = 0; k < x->nlink; k++) {
         struct link *l = &x->link[k];
@@ -25,6 +33,9 @@ void trail_begin(struct exec *x) {
         l->m.started = l->m.done = false;
         x->trailing = true;
     }
+    if (!x->trailing || !comm_direct(x->comm)) return 0;
+    comm_begin(x->comm, post_job, x);
+    return comm_end(x->comm);
 }
 
 err trail_some(struct exec *x, bool *moved, u32 *left, const struct comm_message **waiting) {

@@ -148,8 +148,8 @@ static void dw_panel(struct dw_job *j, f32 *dw, f32 *dbias) {
     for (i32 h_side = 0; h_side < 2; h_side++) {
         const struct dw_side *side = &j->side[h_side];
         for (i32 v = 0; v < GW * SUB; v += DW_NV) {
-            for (i32 i = 0; i < DW_NV; i++) { /* vector v + i: gates fastest, then the parts of the panel */
-                const i32 g = (v + i) % GW, sub = (v + i) / GW;
+            for (i32 i = 0; i < DW_NV; i++) { /* vector v + i: the parts of a line fastest, then the gates */
+                const i32 g = (v + i) / SUB, sub = (v + i) % SUB;
                 j->from[i] = slot_of[h_side && g == 2 && GA > GW ? 3 : g] * LANES + sub * VL;
                 j->to[i] = g * LANES + sub * VL;
             }

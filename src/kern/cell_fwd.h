@@ -88,6 +88,37 @@ INLINE fwd_fn *const *fwd_tiles(i32 q, i32 end, i32 *next) {
     return full ? fwd_rows : fwd_tail;
 }
 
+/* Where a vector is a part of a line, a panel of weights fills the first cache though only that part of it is used, and every
+ * tile of rows fetches it anew: inputs are added in parts that stay, for all rows of a block, their sums in act meanwhile. */
+enum { FWD_INPUTS = SUB > FWD_PANELS ? 64 : INT32_MAX };
+
+/* Rows r0..r1 of the vectors at q, inputs k0..k1 of h; fetches weights on the way, from *from on. */
+static void rows_fwd(struct step *s, fwd_fn *const *tiles, i32 q, i32 r0, i32 r1, const f32 **from, const f32 *to) {
+    const i64 fetched = (i64)(s->k1 - s->k0) * LANES;
+    for (i32 b = r0; b < r1;) {
+        const i32 n = tile_rows(r1 - b);
+        s->ahead = *from + fetched <= to ? *from : NULL;
+        *from += fetched;
+        tiles[n](s, b, q);
+        b += n;
+    }
+}
+
+static void panel_fwd(struct step *s, fwd_fn *const *tiles, i32 q, i32 r0, i32 r1, const f32 *from, const f32 *to) {
+    const struct step whole = *s;
+    if (!s->h || s->k1 - s->k0 <= FWD_INPUTS || r1 - r0 <= ROWS_MAX) {
+        rows_fwd(s, tiles, q, r0, r1, &from, to);
+        return;
+    }
+    for (s->k1 = s->k0; s->k1 < whole.k1; s->k0 = s->k1) {
+        s->k1 += imin(whole.k1 - s->k0, FWD_INPUTS);
+        s->summed = whole.summed || s->k0 > whole.k0;
+        s->partial = whole.partial || s->k1 < whole.k1;
+        rows_fwd(s, tiles, q, r0, r1, &from, to);
+    }
+    *s = whole;
+}
+
 static void step_fwd(struct step *s, bool one_row, i32 b0, i32 b1) {
     const i32 Q = (s->tail ? s->u1 - LANES : s->u1) / VL, K = s->I + s->H;
     const bool far = (i64)s->NP * K * WROW > FAR_FLOATS;
@@ -104,14 +135,7 @@ static void step_fwd(struct step *s, bool one_row, i32 b0, i32 b1) {
         for (q = s->u0 / VL; q < Q; q = next) {
             fwd_fn *const *tiles = fwd_tiles(q, Q, &next);
             const f32 *from = s->w + (i64)(next < Q ? next : s->u0 / VL) / SUB * K * WROW;
-            const f32 *to = far ? from + (i64)K * WROW : from;
-            for (i32 b = r0; b < r1;) {
-                const i32 n = tile_rows(r1 - b);
-                s->ahead = from + (i64)s->H * LANES <= to ? from : NULL;
-                from += (i64)s->H * LANES;
-                tiles[n](s, b, q);
-                b += n;
-            }
+            panel_fwd(s, tiles, q, r0, r1, from, far ? from + (i64)K * WROW : from);
         }
         if (s->tail) step_tail(s, r0, r1);
     }

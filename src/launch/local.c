@@ -17,11 +17,12 @@ struct flavour {
     const char *name;
     const char *program[3]; /* the first that is on the path */
     const char *word[4];
+    const char *recovery;   /* ranks that are left may live on when one dies; NULL = they cannot */
 };
 static const struct flavour flavours[] = {
     /* ranks are not tied to a core: each has threads, and shares the cores that are there */
-    {"openmpi", {"mpirun.openmpi", "mpirun"}, {"--oversubscribe", "--bind-to", "none"}},
-    {"mpich", {"mpiexec.mpich", "mpiexec.hydra", "mpiexec"}, {NULL}},
+    {"openmpi", {"mpirun.openmpi", "mpirun"}, {"--oversubscribe", "--bind-to", "none"}, "--enable-recovery"},
+    {"mpich", {"mpiexec.mpich", "mpiexec.hydra", "mpiexec"}, {NULL}, NULL},
 };
 
 static bool on_path(const char *program) {
@@ -55,6 +56,14 @@ static void put(struct words *w, const char *word) {
     if (!w->word[w->n++]) w->e = -E601;
 }
 
+/* A run that goes on after a death is the one that was begun. */
+static bool heals(const struct launch_job *job) {
+    bool wish = false;
+    for (i32 i = 0; i < job->first.n; i++)
+        if (strcmp(job->first.word[i], "--heal") == 0) wish = true;
+    return wish;
+}
+
 static err put_launcher(struct words *w, const struct launch_job *job) {
     const char *program = NULL;
     char number[16];
@@ -64,6 +73,7 @@ static err put_launcher(struct words *w, const struct launch_job *job) {
         TRY(find_launcher(f, &program));
         put(w, program);
         for (size_t k = 0; k < COUNT(f->word) && f->word[k]; k++) put(w, f->word[k]);
+        if (f->recovery && heals(job)) put(w, f->recovery);
     }
     if (!program) return 0;
     snprintf(number, sizeof number, "%d", job->ranks);

@@ -69,7 +69,7 @@ err engine_choose_how(struct plan *p, const struct net *n, const struct resource
 }
 
 /* For measurements: STRETTO_EMBEDDINGS=whole, on every rank. */
-static bool whole_tables(void) {
+static bool dense_tables(void) {
     const char *wish = getenv("STRETTO_EMBEDDINGS");
     return wish && strcmp(wish, "whole") == 0;
 }
@@ -83,8 +83,17 @@ static struct plan_request request(const struct engine *e, const struct resource
                                  .grains = r->grains,
                                  .slices = r->slices > 1 ? r->slices : 0,
                                  .course = r->course,
-                                 .whole = whole_tables(),
+                                 .dense = dense_tables(),
                                  .parallel = r->parallel};
+}
+
+err engine_plan(const struct net *net, const struct resources *r, i32 B, const struct optim *optim, const char *plan_text,
+                const char *plan_path, struct plan **out) {
+    const struct engine e = {.net = net, .B = B};
+    const struct plan_request q = request(&e, r, optim);
+    if (plan_text) return plan_parse(plan_text, plan_path, &q, out);
+    TRY(plan_make(&q, out));
+    return engine_choose_how(*out, net, r);
 }
 
 static err plans(struct engine *e, const struct resources *r, const struct optim *optim, const char *plan_text,
@@ -98,6 +107,7 @@ static err plans(struct engine *e, const struct resources *r, const struct optim
         if (r->deterministic && !e->plan->exact)
             return FAIL_AT(E401, NULL, "--parallel data_sync",
                            "--deterministic: the strategy %s does not give the bits of the serial run", e->plan->strategy);
+        e->plan->whole = r->heal;
     }
     q.machine = r->machine; /* forecasts are made by a rank alone; wishes for several devices are about training */
     if (r->machine->ndevice == 1) q.parallel = "auto";
@@ -193,6 +203,7 @@ err engine_recut(struct engine *e, const struct resources *r) {
     const struct plan_request q = request(e, r, e->store.optim);
     struct plan *plan;
     TRY(plan_make(&q, &plan));
+    plan->whole = r->heal;
     if (!plan_same_updates(plan, e->plan)) {
         plan_free(plan);
         return FAIL(E1, "the plan %s would update other weights on some ranks, and their state is not there", e->plan->strategy);

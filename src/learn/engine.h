@@ -27,6 +27,7 @@ struct resources {
     const volatile int *stop;      /* set by a signal handler */
     struct comm *comm;             /* ranks that train together; NULL = none */
     const struct machine *ranks;   /* the machine of all of them; NULL = machine */
+    bool heal;                     /* each rank keeps all that a run needs, so that others can die (comm_heals) */
     enum exec_pipe pipe;           /* when ranks send each other what, and whether batches are read ahead */
     bool trace, deterministic;     /* deterministic: refuse strategies that do not give the bits of the serial run */
 };
@@ -46,6 +47,9 @@ struct engine {
  * messages. */
 err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forward_B, const struct optim *optim,
                const char *plan_text, const char *plan_path, struct engine *out);
+/* The training plan alone. */
+err engine_plan(const struct net *net, const struct resources *r, i32 B, const struct optim *optim, const char *plan_text,
+                const char *plan_path, struct plan **out);
 /* Plans and binds training anew for a net with the same parameters; weights and optimiser state stay.  Forward plans go. */
 err engine_replan(struct engine *e, const struct net *net, const struct resources *r, i32 B);
 /* Training alone, by another machine: the rows of r->ranks' weights.  Who updates what must stay as it is; forward plans do. */

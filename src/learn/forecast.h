@@ -13,6 +13,7 @@
 
 #include "data/window.h"
 #include "learn/engine.h"
+#include "learn/slice_control.h"
 #include "train/base.h"
 #include "train/guard.h"
 #include "train/loop.h"
@@ -35,6 +36,7 @@ struct forecast_spec {
     i32 slices;                     /* of the context in training alone, side by side (P); 0 or 1 = whole */
     i32 slices_least;               /* as few may become of them while training; = slices: none of our business */
     i32 slice_rank;                 /* directions in which their begins are corrected */
+    i32 slice_rank_most;            /* as many may become of them while training; = slice_rank: none of our business */
     bool recompute;                 /* their gates are made anew in backward */
     struct chain_course course;     /* of the rounds over them */
     bool bidirectional;             /* a second stack of cells reads the context from its end */
@@ -74,7 +76,6 @@ struct schema {
 };
 
 /* What the rounds of slices of time came to: plain numbers, kept in checkpoints as they are.  [0] forward, [1] backward. */
-enum { WATCH_LAYERS = 8 };
 struct chain_count {
     i64 steps, rounds, first, again, serial; /* serial: steps in which slices ran one after another */
 };
@@ -84,6 +85,9 @@ struct slice_watch {
         struct chain_count now[2], all[2]; /* since the last validation; of the run */
         f64 w;                             /* steps after which forward forgets where it began, moving average; 0 = not known */
     } layer[WATCH_LAYERS];
+    struct slice_mind mind;
+    bool planned; /* turns are those of a saved plan: nobody decides */
+    struct plan_turns turns; /* that were taken, or are to be */
 };
 /* The chain of a layer in the last step: steps that each slice ran in each round. */
 struct slice_picture {
@@ -145,6 +149,8 @@ struct forecast_job {
     struct resources use;
     const char *run_dir;            /* for checkpoints; NULL = none */
     bool resume;                    /* go on from the newest checkpoint of run_dir */
+    void (*healed)(void *owner, const struct comm_loss *loss); /* ranks died, and have other numbers now; may be NULL */
+    void *owner;
 };
 
 /* Fit.  Returns 0, a failure, or STOP_SIGNAL after a checkpoint was written (the model is then not usable). */

@@ -9,7 +9,7 @@ i64 forecast_origins(const struct fit *t, const struct window_set *set) {
     return n > 0 && s->all_steps ? n + s->context - 1 : n; /* the steps of a tile are origins too */
 }
 
-err forecast_choose_base(struct fit *t) {
+static err choose(struct fit *t, struct labour *work) {
     const struct forecast_spec *s = &t->f->spec;
     const struct series *x = t->job->series;
     const struct split *p = &t->job->split;
@@ -24,12 +24,13 @@ err forecast_choose_base(struct fit *t) {
                                .calendar = s->calendar && x->time,
                                .train = p->train,
                                .valid = p->validation,
-                               .refit = s->refit};
+                               .refit = s->refit,
+                               .work = work};
         return base_ridge(x, &r, &t->f->base);
     }
     if (strcmp(s->base, "mix") == 0) {
         struct mix_spec m = {.L = forecast_lags(s), .H = s->horizon, .ncol = x->ntarget, .season = season, .train = p->validation,
-                             .kern = t->job->use.kern};
+                             .kern = t->job->use.kern, .work = work};
         t->f->has_mix = true;
         return base_mix(x, &m, &t->f->mix, &t->f->base);
     }
@@ -40,22 +41,35 @@ err forecast_choose_base(struct fit *t) {
                             .calendar = s->calendar && x->time,
                             .train = p->train,
                             .valid = p->validation,
-                            .kern = t->job->use.kern};
+                            .kern = t->job->use.kern,
+                            .work = work};
     t->f->has_choice = true;
     return base_choose(x, &c, &t->f->choice, &t->f->base);
+}
+
+/* Ranks hear of a signal at unlike times, so that there only the steps of training ask for it. */
+err forecast_choose_base(struct fit *t) {
+    const struct resources *use = &t->job->use;
+    struct labour work = labour_of("choosing the base", use->events, comm_size(use->comm) > 1 ? NULL : use->stop);
+    const err e = choose(t, &work);
+    labour_end(&work);
+    return e;
 }
 
 /* The ridge row that stands beside every score, also in later evaluations; not needed when the base is a ridge itself. */
 err forecast_ridge_row(struct fit *t) {
     const struct forecast_spec *s = &t->f->spec;
     const struct split *p = &t->job->split;
+    struct labour work = labour_of("fitting the ridge to compare with", t->job->use.events, NULL);
     struct ridge_spec r = {.L = forecast_lags(s),
                            .H = s->horizon,
                            .ncol = t->job->series->ntarget,
                            .train = p->train,
                            .valid = p->validation,
-                           .refit = t->f->has_mix || s->refit}; /* the row to beat sees every row that the model sees */
+                           .refit = t->f->has_mix || s->refit, /* the row to beat sees every row that the model sees */
+                           .work = &work};
     if (base_is_ridge(t->f->base) || forecast_origins(t, &t->train) < MIN_WINDOWS) return 0;
     err e = base_ridge(t->job->series, &r, &t->f->ridge);
+    labour_end(&work);
     return e == -E601 ? e : 0; /* no complete window: no row */
 }

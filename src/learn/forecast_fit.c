@@ -193,7 +193,6 @@ static void fresh_weights(struct fit *t, i32 m) {
 static err run_member(struct fit *t, i32 m, struct train_state *state) {
     t->member = m;
     t->batch.seed = t->f->spec.seed + (u64)m;
-    TRY(stale_new(t)); /* ends that other weights left are of no use */
     struct train_job j = job_of(t, m);
     if (t->refitting) {
         j.until = lmax(1, t->best_steps[m]);
@@ -212,7 +211,7 @@ enum { SLOWER = 10 }; /* that a host may be than another */
 /* Ranks look for the newest checkpoint each for itself, on file systems that may not show them the same. */
 static err same_start(const struct fit *t, const struct train_state *s) {
     const struct store *st = &t->engine.store;
-    const i64 place[] = {t->member, t->done, t->refitting, s->step, s->best_step, s->bad, s->rollbacks};
+    const i64 place[] = {t->member, t->done, t->refitting, s->step, s->place, s->best_step, s->bad, s->rollbacks};
     u64 h = comm_hash(COMM_HASH, place, sizeof place);
     h = comm_hash(h, st->theta, sizeof(f32) * (size_t)st->ntheta);
     for (i32 k = 0; k < st->optim->nstate; k++) h = comm_hash(h, st->state[k], sizeof(f32) * (size_t)st->ntheta);
@@ -224,28 +223,40 @@ static err same_start(const struct fit *t, const struct train_state *s) {
     return e;
 }
 
-static err train_member(struct fit *t, i32 m) {
-    struct train_state state;
-    TRY(train_state_new(&t->engine.store, &state));
-    fresh_weights(t, m);
-    err e = forecast_restore(t, m, &state);
-    if (e >= 0) e = same_start(t, &state);
-    if (e >= 0) e = run_member(t, m, &state);
-    if (e > 0 && e != STOP_SIGNAL) {
-        if (!t->refitting) t->best_steps[m] = state.best_step; /* a refit does not validate */
-        t->f->steps_done += state.step;
-        t->f->seconds += state.seconds;
-        if (state.step_count) t->f->step_measured = state.step_seconds / (f64)state.step_count;
-        t->f->stopped = e;
-        if (!t->f->theta[m]) {
-            err got = mem_new((void **)&t->f->theta[m], t->f->net.ntheta, sizeof(f32));
-            if (got < 0) e = got;
-            else t->f->nmember = imax(t->f->nmember, m + 1);
-        }
-        if (e >= 0) memcpy(t->f->theta[m], t->engine.store.theta, sizeof(f32) * (size_t)t->f->net.ntheta);
+/* From its first step, or from where a checkpoint has it; a member that goes on without a rank that died has all it needs. */
+static err begin_member(struct fit *t, i32 m) {
+    t->member = m;
+    if (!t->begun) {
+        train_state_free(&t->state);
+        TRY(train_state_new(&t->engine.store, &t->state));
+        fresh_weights(t, m);
+        TRY(stale_new(t)); /* ends that other weights left are of no use */
+        TRY(forecast_restore(t, m, &t->state));
+        t->begun = true;
     }
-    train_state_free(&state);
-    return e;
+    return same_start(t, &t->state);
+}
+
+static err end_member(struct fit *t, i32 m, err reason) {
+    const struct train_state *s = &t->state;
+    const i64 P = t->f->net.ntheta;
+    if (!t->f->theta[m]) NEW(t->f->theta[m], P);
+    memcpy(t->f->theta[m], t->engine.store.theta, sizeof(f32) * (size_t)P);
+    t->f->nmember = imax(t->f->nmember, m + 1);
+    if (!t->refitting) t->best_steps[m] = s->best_step; /* a refit does not validate */
+    t->f->steps_done += s->step;
+    t->f->seconds += s->seconds;
+    if (s->step_count) t->f->step_measured = s->step_seconds / (f64)s->step_count;
+    t->f->stopped = reason;
+    t->begun = false;
+    t->done = m + 1;
+    return reason;
+}
+
+static err train_member(struct fit *t, i32 m) {
+    TRY(begin_member(t, m));
+    const err e = run_member(t, m, &t->state);
+    return e > 0 && e != STOP_SIGNAL ? end_member(t, m, e) : e;
 }
 
 /* What training will hold, before it begins: the series once, and what the plans and the batches say (tests/api/t_memory.c). */
@@ -271,17 +282,33 @@ err training_net(struct fit *t) {
     return same ? 0 : FAIL(E1, "slices of time have other parameters than whole windows");
 }
 
+/* A wish for few devices, or few tiles of slices, may leave ranks without a row. */
+static void tell_idle(const struct fit *t) {
+    const struct plan *p = t->engine.plan;
+    const i32 size = comm_size(t->job->use.comm);
+    bool works[COMM_RANKS] = {0};
+    i32 idle = size;
+    for (u32 i = 0; size > 1 && i < p->ntask; i++) {
+        bool *at = &works[p->place[p->task[i].device].rank];
+        idle -= !*at;
+        *at = true;
+    }
+    if (size > 1 && idle > 0)
+        event_note(t->job->use.events, EVENT_WARNING, "%d of %d ranks have nothing to do in a step, which %s deals out to %d "
+                   "device%s", idle, size, p->strategy, p->ndevice, p->ndevice > 1 ? "s" : "");
+}
+
 /* What validation runs: the stream, the net itself, or, where its windows are cut, the same net over whole ones. */
 static err prepare_validation(struct fit *t, i32 rows) {
     const struct forecaster *f = t->f;
     const struct series *x = t->job->series;
     const struct resources use = resources_whole(&t->job->use);
     if (f->spec.all_steps) return stream_new(f, x, &t->job->use, 0, 1, &t->stream);
-    if (f->spec.slices > 1) TRY(engine_new(&f->net, &use, rows, rows, NULL, NULL, NULL, &t->whole));
+    if (t->job->spec.slices > 1) TRY(engine_new(&f->net, &use, rows, rows, NULL, NULL, NULL, &t->whole));
     return batcher_new(f, &f->net, &f->shape, x, use.kern, rows, 1, &t->valid_batch);
 }
 
-static err prepare_training(struct fit *t) {
+err training_prepare(struct fit *t) {
     struct forecaster *f = t->f;
     const struct series *x = t->job->series;
     const struct forecast_spec *s = &f->spec;
@@ -294,14 +321,17 @@ static err prepare_training(struct fit *t) {
     f64 per_epoch = dmax(1, (f64)n / ((f64)(B / rows) * s->accumulate));
     t->steps = s->steps > 0 ? s->steps : (i64)ceil(s->epochs * per_epoch);
     struct resources use = t->job->use;
-    use.steps = t->steps * s->accumulate * s->members;
+    use.steps = t->left ? 0 : t->steps * s->accumulate * s->members; /* healing: nobody measures kernels while others wait */
     use.slices = s->slices;
     use.course = s->course;
     i32 valid = (i32)lmin(imax(B / imax(1, s->slices), 256), lmax(1, nvalid));
-    i32 forward = s->all_steps || s->slices > 1 ? 0 : valid; /* else another engine, or a stream, validates */
-    TRY(engine_new(t->net, &use, B, forward, optim, t->job->spec.plan_text, t->job->spec.plan_path, &t->engine));
+    i32 forward = s->all_steps || t->job->spec.slices > 1 ? 0 : valid; /* else another engine, or a stream, validates */
+    const bool turned = s->slices != t->job->spec.slices || s->slice_rank != t->job->spec.slice_rank; /* a run that is resumed */
+    if (turned) use.parallel = slices_parallel(s);
+    TRY(engine_new(t->net, &use, B, forward, optim, turned ? NULL : t->job->spec.plan_text, t->job->spec.plan_path, &t->engine));
     if (s->slices > 1) f->spec.course = t->engine.plan->course; /* a saved plan has its own */
     TRY(batcher_new(f, t->net, &f->shape, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->batch));
+    tell_idle(t);
     exec_rows(t->engine.exec, &t->batch.row0, &t->batch.row1);
     TRY(balance_new(t));
     if (s->all_steps) TRY(batch_bases(&t->batch, t->job->split.validation));
@@ -309,20 +339,41 @@ static err prepare_training(struct fit *t) {
     t->batch.set = t->train;
     t->batch.scored = (struct window_set){.first = 1, .end = INT64_MAX, .stride = 1}; /* a tile lies inside the training rows */
     t->batch.nwin = B / rows;
+    TRY(slices_watch(t));
     TRY(forecast_prepare_saving(t));
     i64 copies = 2 + optim->nstate + s->members; /* best, roll-back target with its state, members that are done */
     f->planned_bytes = engine_planned_bytes(&t->engine) + engine_planned_bytes(&t->whole) + t->batch.arena.used +
                        t->valid_batch.arena.used + 4 * copies * t->engine.store.ntheta +
                        (t->saving ? t->saving->room : 0) + (t->stream ? stream_bytes(t->stream) : 0);
-    state_memory(t);
-    return slices_watch(t);
+    if (!t->left) state_memory(t);
+    t->prepared = true;
+    return 0;
+}
+
+void training_drop(struct fit *t) {
+    saving_free(t->saving, comm_rank(t->job->use.comm));
+    ckpt_close(t->found);
+    stale_free(t);
+    balance_free(t);
+    engine_free(&t->engine);
+    engine_free(&t->whole);
+    batcher_free(&t->batch);
+    batcher_free(&t->valid_batch);
+    stream_free(t->stream);
+    mem_free(t->sorted);
+    t->saving = NULL;
+    t->found = NULL;
+    t->batch = t->valid_batch = (struct batcher){0};
+    t->stream = NULL;
+    t->sorted = NULL;
+    t->prepared = false;
 }
 
 static err train_members(struct fit *t) {
     for (i32 m = t->done; m < t->f->spec.members; m++) {
         err e = train_member(t, m);
         if (e < 0 || e == STOP_SIGNAL) return e;
-        if (e == STOP_TIME) break; /* the members so far are the model */
+        if (e == STOP_TIME) t->done = m = t->f->spec.members; /* the members so far are the model */
     }
     return 0;
 }
@@ -348,7 +399,10 @@ static void sent_note(const struct fit *t) {
 /* What the report shows of the machine at work: the plan and the spans of the last steps. */
 static err keep_trace(struct fit *t) {
     struct forecaster *f = t->f;
-    plan_print(t->engine.plan, t->net, &f->plan_text);
+    str_free(&f->plan_text); /* after healing all this comes a second time */
+    mem_free(f->span);
+    f->span = NULL;
+    TRY(slices_plan(t, &f->plan_text));
     f->step_predicted = t->engine.plan->predicted;
     if (f->step_measured > 0)
         event_note(t->job->use.events, EVENT_NOTE, "plan %s: a step of %d rows was predicted to take %.2f ms and took %.2f ms",
@@ -357,7 +411,6 @@ static err keep_trace(struct fit *t) {
     sent_note(t);
     NEW(f->span, SPANS_KEPT);
     f->nspan = exec_spans(t->engine.exec, f->span, SPANS_KEPT);
-    TRY(str_ok(&f->plan_text));
     return slices_end(t);
 }
 
@@ -367,7 +420,42 @@ static err refit(struct fit *t) {
     t->refitting = true;
     t->batch.set = windows_in(&t->f->spec, 0, t->job->split.validation);
     event_note(t->job->use.events, EVENT_NOTE, "refit on all rows before the test part: %lld steps", (long long)t->best_steps[0]);
-    return train_members(t);
+    const err e = train_members(t);
+    TRY(e);
+    TRY(slices_plan(t, &t->f->plan_text)); /* with the turns that it took */
+    return e;
+}
+
+/* One rank weighs for all; where ranks may die each does, so that nothing is lost with the first. */
+static err weigh(struct fit *t) {
+    const struct resources *use = &t->job->use;
+    event_phase(use->events, "guard");
+    if (comm_rank(use->comm) == 0 || use->heal) {
+        TRY(forecast_guard(t));
+        TRY(forecast_spread(t)); /* before a refit: residuals of rows that the weights have not seen */
+    }
+    return comm_wait_share(use->comm, "weight", &t->f->weight, sizeof t->f->weight);
+}
+
+/* From where the run stands to its end: also in a run that goes on, after a checkpoint or without a rank that died. */
+static err learn(struct fit *t) {
+    const struct forecast_spec *s = &t->f->spec;
+    if (!t->prepared) {
+        TRY(forecast_resume_point(t));
+        TRY(slices_orders(t));
+        TRY(training_prepare(t));
+    }
+    if (s->time_limit > 0 && t->deadline <= 0) t->deadline = clock_now() + s->time_limit;
+    err e = 0;
+    if (!t->refitting) {
+        e = train_members(t);
+        if (e == 0) e = keep_trace(t);
+        if (e == 0) e = weigh(t);
+    }
+    const bool again = s->refit && t->f->weight > 0 && t->f->stopped != STOP_TIME;
+    if (e == 0 && (t->refitting || again)) e = refit(t);
+    if (e >= 0) TRY(saving_end(t));
+    return e;
 }
 
 static err correction(struct fit *t) {
@@ -380,22 +468,14 @@ static err correction(struct fit *t) {
                    MIN_WINDOWS, (long long)lmax(0, window_origins(&t->valid_all)));
         return 0;
     }
-    TRY(forecast_resume_point(t));
-    TRY(prepare_training(t));
-    if (s->time_limit > 0) t->deadline = clock_now() + s->time_limit;
-    if (!t->refitting) {
-        err e = train_members(t);
-        if (e != 0) return e;
-        TRY(keep_trace(t));
-        event_phase(t->job->use.events, "guard");
-        if (comm_rank(t->job->use.comm) == 0) {
-            TRY(forecast_guard(t));
-            TRY(forecast_spread(t)); /* before a refit: residuals of rows that the weights have not seen */
-        }
-        TRY(comm_wait_share(t->job->use.comm, "weight", &t->f->weight, sizeof t->f->weight));
+    err e = learn(t);
+    while (e < 0 && comm_died(t->job->use.comm)) {
+        struct comm_loss loss;
+        TRY(forecast_meet(t, &loss));
+        e = forecast_heal(t, &loss);
+        if (e >= 0) e = learn(t);
     }
-    bool again = s->refit && t->f->weight > 0 && t->f->stopped != STOP_TIME;
-    return t->refitting || again ? refit(t) : 0;
+    return e;
 }
 
 static err fit_parts(struct fit *t) {
@@ -423,7 +503,6 @@ static err fit_parts(struct fit *t) {
         str_free(&text);
     }
     err e = correction(t);
-    if (e >= 0) TRY(saving_end(t));
     if (e != 0) return e;
     TRY(forecast_ridge_row(t));
     return f->nmember > 0 ? 0 : forecast_spread(t);
@@ -432,22 +511,16 @@ static err fit_parts(struct fit *t) {
 err forecast_fit(const struct forecast_job *job, struct forecaster **out) {
     TRY(forecast_check_length(job->series, &job->split, &job->spec));
     TRY(forecast_check_kern(&job->spec, job->use.kern));
-    struct fit t = {.job = job};
+    struct fit t = {.own = *job};
+    t.job = &t.own;
     NEW(t.f, 1);
     t.f->spec = job->spec;
     t.f->spec.plan_text = t.f->spec.plan_path = NULL;
     err e = fit_parts(&t);
-    saving_free(t.saving, comm_rank(job->use.comm));
-    ckpt_close(t.found);
-    stale_free(&t);
-    balance_free(&t);
-    engine_free(&t.engine);
-    engine_free(&t.whole);
+    training_drop(&t);
+    train_state_free(&t.state);
     mem_free(t.cut);
-    batcher_free(&t.batch);
-    batcher_free(&t.valid_batch);
-    stream_free(t.stream);
-    mem_free(t.sorted);
+    mem_free(t.left);
     if (e != 0) {
         forecast_free(t.f);
         return e;

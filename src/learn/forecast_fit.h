@@ -11,7 +11,9 @@ struct saving;       /* forecast_save.h */
 struct ckpt;
 
 struct fit {
-    const struct forecast_job *job;
+    const struct forecast_job *job;            /* &own */
+    struct forecast_job own;                   /* what was asked for; its ranks become fewer */
+    struct machine *left;                      /* of the ranks that are left, once one has died; else NULL */
     struct forecaster *f;
     struct net *net, *cut;                     /* net: what is trained: that of f, or cut, the same over slices of its windows */
     struct engine engine, whole;               /* whole: of the net of f, validates in place of engine where that is cut */
@@ -21,7 +23,8 @@ struct fit {
     i64 steps, best_steps[MEMBERS_MAX];
     f64 deadline;                              /* clock at which the time limit is over, 0 = none */
     i32 member, done;                          /* being trained; first to train */
-    bool refitting;
+    struct train_state state;                  /* of the member `done`, once it has begun */
+    bool refitting, prepared, begun;
     struct saving *saving;                     /* NULL = there is no run folder */
     struct ckpt *found;                        /* to go on from; NULL = nothing, or taken */
     i64 held;                                  /* members whose weights are in the checkpoint */
@@ -35,6 +38,13 @@ enum { SPREAD_WINDOWS = 5 }; /* origins at least for residual quantiles */
 
 /* The net that is trained, by spec.slices, and that of f, which has the same parameters in the same places. */
 err training_net(struct fit *t);
+/* All that training needs, by the ranks that there are; nothing that it has learnt is in there but engine.store. */
+err training_prepare(struct fit *t);
+void training_drop(struct fit *t);
+/* forecast_heal.c: a rank has died.  Those that are left meet and prepare anew; then all stand where the one of them stood that had
+ * come farthest.  E801 where they do not meet. */
+err forecast_meet(struct fit *t, struct comm_loss *loss);
+err forecast_heal(struct fit *t, const struct comm_loss *loss);
 /* Fills the batch of step k in training order. */
 void training_fill(struct batcher *b, i64 k, i32 slot);
 
@@ -52,6 +62,8 @@ err forecast_spread(struct fit *t);
 /* forecast_state.c: all that the rest of the run depends on, read back.  forecast_resume_point says where to begin, on all ranks
  * the same; forecast_restore is called before each member and fills the state of the one that was interrupted. */
 err forecast_resume_point(struct fit *t);
+/* What a checkpoint holds from rank `root` to all, with the weights of `held` members that are done. */
+err forecast_share_state(struct fit *t, i32 root, i64 held);
 err forecast_restore(struct fit *t, i32 member, struct train_state *s);
 
 #endif

@@ -45,6 +45,7 @@ err saving_end(struct fit *t);
 
 /* forecast_state.c: makes t->saving, with room for all that the run will hold; hands the state to it. */
 err forecast_prepare_saving(struct fit *t);
+err forecast_checkpoints(const struct fit *t, char dir[4096]); /* their folder; E702 where its name is too long */
 err forecast_save_state(struct fit *t, const struct train_state *s);
 
 #endif

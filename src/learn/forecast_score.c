@@ -22,7 +22,7 @@ struct scorer {
     f32 *y, *pred;                 /* [CHUNK][horizon] */
     i32 n;
     i64 seen, total;
-    f64 *quantile;
+    struct labour work;
 };
 
 static err add_rule(struct scorer *c, i32 row, const char *name, struct base *rule) {
@@ -92,6 +92,7 @@ static err on_row(void *self, const struct forecast_row *row) {
     c->origin[c->n] = row->origin;
     c->col[c->n] = row->col;
     c->n++;
+    TRY(labour_done(&c->work, 1));
     return c->n == CHUNK ? flush(c) : 0;
 }
 
@@ -122,7 +123,10 @@ err forecast_score(const struct forecaster *f, const struct series *s, const str
     *out = (struct forecast_scores){
         .windows = window_origins(set) * s->ntarget, .horizon = f->spec.horizon, .nband = f->spec.nband};
     struct scorer c = {.f = f, .s = s, .out = out, .kern = use->kern, .total = out->windows};
+    c.work = labour_of("scoring", use->events, NULL); /* what was trained is not lost to a signal now */
+    c.work.all = (f64)out->windows;
     err e = score_all(&c, set, use);
+    labour_end(&c.work);
     for (i32 r = 0; r < SCORE_RIDGE; r++) base_free(c.rule[r]); /* the ridge belongs to the forecaster */
     if (e < 0) forecast_scores_free(out);
     return e;

@@ -1,4 +1,4 @@
-/* forecast_slices.c - counts of the rounds of slices, and what follows from them. */
+/* forecast_slices.c - counts of the rounds of slices, and what people are told of them. */
 #include "learn/forecast_slices.h"
 #include "learn/forecast_save.h"
 
@@ -11,12 +11,11 @@
 #include "exec/chain.h"
 #include "model/layer.h"
 
-#define AGAIN_MOST 0.6 /* share of forward that may run again before fewer slices are better */
 #define SMOOTH 0.1     /* weight of the newest w in its average */
 
-enum { TOLD_SHARE = 1, TOLD_SERIAL = 2, TOLD_STALE = 4, KEPT_ROUNDS = 16 };
+enum { KEPT_ROUNDS = 16 };
 
-static bool sliced(const struct fit *t) { return t->f->spec.slices > 1 && t->engine.exec; }
+bool slices_sliced(const struct fit *t) { return t->f->spec.slices > 1 && t->engine.exec; }
 
 /* Op of the k-th chain of the net; -1 = there are no more. */
 static i32 chain_op(const struct net *n, i32 k) {
@@ -32,7 +31,7 @@ err slices_watch(struct fit *t) {
     w->slices = t->f->spec.slices;
     w->nlayer = 0;
     TRY(stale_new(t));
-    if (!sliced(t)) return 0;
+    if (!slices_sliced(t)) return 0;
     while (w->nlayer < WATCH_LAYERS && chain_op(t->net, w->nlayer) >= 0) w->nlayer++;
     return mem_new((void **)&t->sorted, t->engine.B, sizeof *t->sorted);
 }
@@ -45,16 +44,18 @@ static void count(struct chain_count *c, const struct chain_trace *tr) {
     c->serial += tr->serial > 0;
 }
 
-/* Slices none of which came back before their end say: at least as long as they are. */
-static f64 forgets(const struct chain_trace *tr, i32 steps, i32 *sorted) {
-    i32 w = chain_forgets(tr, sorted);
-    return w >= 0 ? w : tr->rounds > 1 ? steps : (f64)NAN;
+/* Slices none of which came back before their end say: at least as long as they are.  Of more than two rounds: or what they ran
+ * again in all of these.  given: slices whose begin is. */
+static f64 forgets(const struct chain_trace *tr, i32 steps, i32 given, i32 *sorted) {
+    const i32 w = chain_forgets(tr, sorted);
+    const f64 found = w >= 0 ? w : tr->rounds > 1 ? steps : (f64)NAN;
+    return tr->rounds > 2 ? dmax(found, (f64)tr->again / imax(1, tr->nslice - given)) : found;
 }
 
 void slices_stepped(void *fit, bool finite) {
     struct fit *t = fit;
     struct slice_watch *w = &t->f->watch;
-    if (!sliced(t)) return;
+    if (!slices_sliced(t)) return;
     stale_after(t, finite);
     if (stale_step(t)) return; /* rounds that are given say nothing */
     for (i32 k = 0; k < w->nlayer; k++) {
@@ -65,26 +66,20 @@ void slices_stepped(void *fit, bool finite) {
             if (!tr) continue;
             count(&l->now[back], tr);
             count(&l->all[back], tr);
-            f64 now = back ? (f64)NAN : forgets(tr, t->net->op[op].T, t->sorted);
+            f64 now = back ? (f64)NAN : forgets(tr, t->net->op[op].T, t->engine.B / w->slices, t->sorted);
             if (!isnan(now)) l->w = l->w > 0 ? (1 - SMOOTH) * l->w + SMOOTH * now : now;
         }
     }
 }
 
-/* The layers of the interval as one: the most rounds forward, the longest memory, the share of work that was of use. */
-struct summary {
-    f64 rounds, again, w, useful;
-    i64 steps, serial;
-};
-
-static struct summary summary_of(const struct slice_watch *w) {
-    struct summary s = {0};
-    i64 first = 0, again = 0;
+struct slice_summary slices_summary(const struct slice_watch *w) {
+    struct slice_summary s = {0};
+    i64 first = 0, again = 0, of[2] = {0}, more[2] = {0};
     for (i32 k = 0; k < w->nlayer; k++) {
         const struct watched *l = &w->layer[k];
         for (i32 back = 0; back < 2; back++) {
-            first += l->now[back].first;
-            again += l->now[back].again;
+            of[back] += l->now[back].first;
+            more[back] += l->now[back].again;
             s.serial = lmax(s.serial, l->now[back].serial);
         }
         const struct chain_count *c = &l->now[0];
@@ -94,6 +89,11 @@ static struct summary summary_of(const struct slice_watch *w) {
         s.again = dmax(s.again, (f64)c->again / (f64)lmax(1, c->first));
         s.w = dmax(s.w, l->w);
     }
+    for (i32 back = 0; back < 2; back++) {
+        first += of[back];
+        again += more[back];
+        s.way[back] = (f64)more[back] / (f64)lmax(1, of[back]);
+    }
     s.useful = first > 0 ? (f64)first / (f64)(first + again) : 1;
     return s;
 }
@@ -101,107 +101,13 @@ static struct summary summary_of(const struct slice_watch *w) {
 void slices_annotate(void *fit, struct event *e) {
     const struct fit *t = fit;
     const struct slice_watch *w = &t->f->watch;
-    struct summary s = summary_of(w);
-    if (!sliced(t) || s.steps == 0) return;
+    struct slice_summary s = slices_summary(w);
+    if (!slices_sliced(t) || s.steps == 0) return;
     e->slices = w->slices;
     e->rounds = s.rounds;
     e->forgets = s.w;
     e->useful = s.useful;
     e->serial = s.serial;
-}
-
-static void warn(struct fit *t, const struct summary *s) {
-    struct slice_watch *w = &t->f->watch;
-    const struct events *ev = t->job->use.events;
-    i32 steps = forecast_steps(&t->f->spec) / imax(1, w->slices);
-    if (w->told & (TOLD_SHARE | TOLD_SERIAL)) return; /* the advice is much the same */
-    if (s->serial > 0)
-        event_note(ev, EVENT_WARNING,
-                   "slices of time did not come together in %lld of %lld steps and ran one after another: exact, but no "
-                   "faster than whole windows; this model does not forget (--parallel serial, or a smaller --lr)",
-                   (long long)s->serial, (long long)s->steps);
-    if (s->again > AGAIN_MOST && s->serial == 0)
-        event_note(ev, EVENT_WARNING,
-                   "slices of time hardly pay: %.0f%% of forward ran again, in %.1f rounds; the model remembers about %.0f "
-                   "steps, a slice has %d (--parallel time:%d, or auto)", 100 * s->again, s->rounds, s->w, steps,
-                   imax(2, w->slices / 2));
-    w->told |= (s->serial > 0 ? TOLD_SERIAL : 0) | (s->again > AGAIN_MOST ? TOLD_SHARE : 0);
-}
-
-/* Stale boundaries carry a gradient over about as many slices as there are rounds (time_parallel.md 3.1: L >= w / 2). */
-static void warn_stale(struct fit *t, const struct summary *s) {
-    struct slice_watch *w = &t->f->watch;
-    if (s->rounds <= t->f->spec.course.stale + 1.5 || (w->told & TOLD_STALE)) return;
-    event_note(t->job->use.events, EVENT_WARNING,
-               "--slice-rounds %d: steps that went on until slices fit took %.1f rounds, so the model remembers %.0f slices of "
-               "%d steps; "
-               "its gradients are off (--parallel time:%d, or --slice-rounds 0)",
-               t->f->spec.course.stale, s->rounds, s->rounds - 1, forecast_steps(&t->f->spec) / w->slices,
-               imax(2, w->slices / 2));
-    w->told |= TOLD_STALE;
-}
-
-/* Every rank has to have slices to run. */
-static bool too_few(const struct fit *t, i32 slices) {
-    const i32 B = t->engine.B / t->f->spec.slices * slices;
-    const struct machine *ranks = t->job->use.ranks;
-    return slices > 1 && ranks && plan_slice_tiles(B, t->f->spec.precision != PREC_F32) < ranks->nrank;
-}
-
-bool slices_outgrown(void *fit) {
-    struct fit *t = fit;
-    struct slice_watch *w = &t->f->watch;
-    struct summary s = summary_of(w);
-    if (!sliced(t) || s.steps == 0) return false;
-    for (i32 k = 0; k < w->nlayer; k++) memset(w->layer[k].now, 0, sizeof w->layer[k].now);
-    if (t->memory) {
-        warn_stale(t, &s);
-        return false;
-    }
-    if (s.again <= AGAIN_MOST && s.serial == 0) return false;
-    i32 fewer = w->slices / 2 < imax(2, t->f->spec.slices_least) ? t->f->spec.slices_least : w->slices / 2;
-    if (fewer < 1 || too_few(t, fewer) || fewer >= w->slices) {
-        warn(t, &s);
-        return false;
-    }
-    event_note(t->job->use.events, EVENT_NOTE,
-               "slices of time: %.0f%% of forward ran again, in %.1f rounds (%lld of %lld steps one after another; w %.0f, "
-               "slices of %d steps): %d slice%s from here on", 100 * s.again, s.rounds, (long long)s.serial, (long long)s.steps,
-               s.w, forecast_steps(&t->f->spec) / w->slices, fewer, fewer > 1 ? "s" : "");
-    t->f->spec.slices = fewer;
-    return true;
-}
-
-static void move_batcher(struct batcher *to, const struct batcher *from) {
-    to->set = from->set;
-    to->scored = from->scored;
-    to->seed = from->seed;
-    to->nwin = from->nwin;
-}
-
-err slices_relay(void *fit, struct exec **exec) {
-    struct fit *t = fit;
-    struct forecaster *f = t->f;
-    struct resources use = t->job->use;
-    struct batcher old = t->batch;
-    const struct series *x = t->job->series;
-    i32 nwin, B;
-    use.slices = f->spec.slices;
-    use.course = f->spec.course;
-    use.parallel = f->spec.slices > 1 ? "time_slice" : "auto";
-    use.steps = t->steps * f->spec.accumulate;
-    batcher_free(&t->batch);
-    t->batch = (struct batcher){0};
-    TRY(training_net(t));
-    TRY(forecast_rows(&f->spec, forecast_epoch(&f->spec, t->job->split.train), x->ntarget, &nwin, &B));
-    TRY(engine_replan(&t->engine, t->net, &use, B));
-    TRY(batcher_new(f, t->net, &f->shape, x, use.kern, B, PREFETCH_SLOTS, &t->batch));
-    exec_rows(t->engine.exec, &t->batch.row0, &t->batch.row1);
-    move_batcher(&t->batch, &old);
-    if (f->spec.all_steps) TRY(batch_bases(&t->batch, t->job->split.validation));
-    *exec = t->engine.exec;
-    TRY(saving_shares(t));
-    return slices_watch(t);
 }
 
 void slices_place(const struct forecast_spec *spec, i32 B, const char *found, char where[240]) {
@@ -223,6 +129,13 @@ void slices_nonfinite(void *fit, char where[240]) {
 }
 
 /* --- after training --- */
+
+void slices_batcher(struct batcher *to, const struct batcher *from) {
+    to->set = from->set;
+    to->scored = from->scored;
+    to->seed = from->seed;
+    to->nwin = from->nwin;
+}
 
 /* Loss of the last batch with the weights now in store, forward only, over P slices. */
 static err loss_over(struct fit *t, i32 P, f64 *loss) {
@@ -246,7 +159,7 @@ static err loss_over(struct fit *t, i32 P, f64 *loss) {
     if (e >= 0) e = batcher_new(f, net, &f->shape, t->job->series, use.kern, B, 1, &b);
     if (e >= 0) {
         b.spec = &spec;
-        move_batcher(&b, &t->batch);
+        slices_batcher(&b, &t->batch);
         memcpy(engine.store.theta, t->engine.store.theta, sizeof(f32) * (size_t)net->ntheta);
         training_fill(&b, lmax(0, t->steps * spec.accumulate - 1), 0);
         struct exec_step step = {.input = b.slot[0].input, .loss_scale = b.slot[0].present ? 1.f / (f32)b.slot[0].present : 0};
@@ -308,7 +221,7 @@ static void tell(const struct fit *t, i32 k) {
 }
 
 err slices_end(struct fit *t) {
-    if (!sliced(t) || t->f->watch.nlayer == 0 || t->f->watch.layer[0].all[0].steps == 0) return 0;
+    if (!slices_sliced(t) || t->f->watch.nlayer == 0 || t->f->watch.layer[0].all[0].steps == 0) return 0;
     for (i32 k = 0; k < t->f->watch.nlayer; k++) {
         TRY(picture(t, k));
         tell(t, k);

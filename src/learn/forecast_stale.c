@@ -6,7 +6,8 @@
  * no bias is left
  *
  * Ends are kept by tile, column, slice and layer, with the number of slices they are of: those of another layout are refused, and
- * the slice begins from zero.  They are no part of a checkpoint: a resumed run begins cold. */
+ * the slice begins from zero.  Every rank has all of them.  They are part of a checkpoint, with a key that says of which model,
+ * cut and series they are: those of another one are refused as well. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -18,7 +19,7 @@ enum { EXACT_EVERY = 64 };
 
 struct slice_memory {
     i32 slices, rows, floats; /* rows: of a tile (columns x slices); floats: of all layers of a row */
-    i64 tiles;
+    i64 tiles, key;
     u8 *known; /* [tiles][rows] */
     f32 *end;  /* [tiles][rows][floats] */
     i32 slot;   /* of the batch that is being trained on */
@@ -29,6 +30,22 @@ static i32 row_floats(const struct fit *t) {
     i32 sum = 0;
     for (i32 l = 0; l < t->net->nop; l++) sum += exec_chain_state(t->engine.exec, l);
     return sum;
+}
+
+/* What ends must have in common to be of use: the layers, how sequences are cut, and what they hold. */
+static i64 key_of(const struct fit *t, const struct slice_memory *m) {
+    const struct forecast_spec *f = &t->f->spec;
+    const struct series *s = t->job->series;
+    const i64 what[] = {m->slices, m->rows, m->floats, m->tiles, f->context, f->segment, s->nrow, s->ncol, s->ntarget,
+                        t->net->ntheta, f->precision};
+    u64 h = comm_hash(COMM_HASH, what, sizeof what);
+    for (i32 l = 0; l < t->net->nop; l++) {
+        const struct op_spec *o = &t->net->op[l].spec;
+        const i32 layer[] = {o->cell, o->units, o->projection};
+        if (op_is_chain(&t->net->op[l])) h = comm_hash(h, layer, sizeof layer);
+    }
+    for (i32 c = 0; c < s->ncol; c++) h = comm_hash(h, series_col(s, c), sizeof(f32) * (size_t)s->nrow);
+    return (i64)h;
 }
 
 err stale_new(struct fit *t) {
@@ -44,7 +61,15 @@ err stale_new(struct fit *t) {
     m->tiles = t->batch.s->nrow / lmax(1, s->context) + 1;
     NEW(m->known, m->tiles * m->rows);
     NEW(m->end, m->tiles * m->rows * m->floats);
+    m->key = key_of(t, m);
     return 0;
+}
+
+bool stale_kept(const struct fit *t, struct stale_ends *out) {
+    struct slice_memory *m = t->memory;
+    if (!m) return false;
+    *out = (struct stale_ends){&m->key, m->known, m->end, m->tiles * m->rows, m->floats};
+    return true;
 }
 
 void stale_free(struct fit *t) {

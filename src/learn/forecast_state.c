@@ -3,7 +3,8 @@
  *     RUN/checkpoints/N.ckpt    N = steps done over all members: grows through the run
  *
  *     theta ..         | rank 0 ................................. |     every rank has these
- *     exp_avg, good    | rank 0 ... | rank 1 ... | rank 2 ....... |     as the plan deals the update out */
+ *     exp_avg, good    | rank 0 ... | rank 1 ... | rank 2 ....... |     as the plan deals the update out
+ *     ends             | rank 0 ...... | rank 1 ..... | rank 2 .. |     every rank has these too, but they are many */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,15 +12,18 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "learn/forecast_save.h"
+#include "learn/forecast_slices.h"
 
-enum { ITEMS = 32, KEEP = 2 };
+enum { ITEMS = 40, KEEP = 2 };
 
 struct state_file {
     struct ckpt_item item[ITEMS];
     i64 common[ITEMS];                /* first elements, which all ranks have; then vectors as the update is dealt out */
+    i64 row[ITEMS];                   /* of an item of rows, which all ranks have: elements of one; 0 = it is none */
+    bool cold;                        /* without the ends of slices */
     i32 n;
     i64 member, done, phase, params;  /* phase 1 = refit */
-    i64 slices;
+    i64 slices, rank;                 /* of time; directions in which their begins are foreseen */
     f32 *members;                     /* [done][ntheta] */
 };
 
@@ -31,6 +35,21 @@ static void add(struct state_file *s, const char *name, enum ckpt_kind kind, voi
 static void add_dealt(struct state_file *s, const char *name, f32 *p, i64 common, i64 n) {
     add(s, name, CKPT_F32, p, n);
     s->common[s->n - 1] = common;
+}
+
+static void add_rows(struct state_file *s, const char *name, f32 *p, i64 rows, i64 row) {
+    add(s, name, CKPT_F32, p, rows * row);
+    s->common[s->n - 1] = 0;
+    s->row[s->n - 1] = row;
+}
+
+/* What slices of time left at their ends, where steps begin from that. */
+static void add_ends(const struct fit *t, struct state_file *f) {
+    struct stale_ends e;
+    if (f->cold || !stale_kept(t, &e)) return;
+    add(f, "ends.key", CKPT_I64, e.key, 1);
+    add(f, "ends.known", CKPT_BYTES, e.known, e.places);
+    add_rows(f, "ends", e.end, e.places, e.floats);
 }
 
 /* Residual quantiles are measured before a refit and kept through it. */
@@ -46,6 +65,7 @@ static void list(struct fit *t, struct train_state *s, struct state_file *f) {
     add(f, "done", CKPT_I64, &f->done, 1);
     add(f, "phase", CKPT_I64, &f->phase, 1);
     add(f, "slices", CKPT_I64, &f->slices, 1);
+    add(f, "slice_rank", CKPT_I64, &f->rank, 1);
     add(f, "watch", CKPT_BYTES, &t->f->watch, (i64)sizeof t->f->watch);
     add(f, "best_steps", CKPT_I64, t->best_steps, MEMBERS_MAX);
     add(f, "steps_done", CKPT_I64, &t->f->steps_done, 1);
@@ -75,28 +95,45 @@ static void list(struct fit *t, struct train_state *s, struct state_file *f) {
     add_dealt(f, "good", s->good, P, (1 + st->optim->nstate) * P);
     if (f->done > 0) add(f, "members", CKPT_F32, f->members, f->done * P);
     if (t->f->spread) add(f, "spread", CKPT_F32, t->f->spread, spread_floats(t));
+    add_ends(t, f);
 }
 
-static err folder(const struct fit *t, char dir[4096]) {
+err forecast_checkpoints(const struct fit *t, char dir[4096]) {
     i32 n = snprintf(dir, 4096, "%s/checkpoints", t->job->run_dir);
     return n < 4096 ? 0 : FAIL(E702, "the path of the run folder is too long");
 }
 
 /* ------------------------------------------------------------------ saving -------------------------------------------------- */
 
+/* Rows of what all ranks have: to each about as many. */
+static i32 deal_rows(const struct state_file *f, i32 i, i32 ranks, struct ckpt_piece *piece) {
+    const i64 row = f->row[i], rows = f->item[i].n / row;
+    i32 n = 0;
+    for (i32 k = 0; k < ranks; k++) {
+        const i64 lo = rows * k / ranks, hi = rows * (k + 1) / ranks;
+        if (hi > lo) piece[n++] = (struct ckpt_piece){i, k, lo * row, hi * row};
+    }
+    return n;
+}
+
 static err deal(const struct fit *t, const struct state_file *f, struct arena *a, struct ckpt_pieces *out) {
     const struct saving *s = t->saving;
     const i64 P = t->engine.store.ntheta;
+    const i32 ranks = comm_size(t->job->use.comm);
     struct ckpt_piece *piece;
     i32 n = 0;
-    ARENA_NEW(a, piece, f->n + 4 * (s->nshare + 1)); /* two vectors of state, each twice */
+    ARENA_NEW(a, piece, f->n + 4 * (s->nshare + 1) + ranks); /* two vectors of state, each twice; one item of rows */
     for (i32 i = 0; i < f->n; i++) {
+        if (f->row[i] > 0) {
+            n += deal_rows(f, i, ranks, piece + n);
+            continue;
+        }
         if (f->common[i] > 0) piece[n++] = (struct ckpt_piece){i, 0, 0, f->common[i]};
         for (i64 at = f->common[i]; at < f->item[i].n; at += P)
             for (i32 k = 0; k < s->nshare; k++)
                 piece[n++] = (struct ckpt_piece){i, s->share[k].rank, at + s->share[k].lo, at + s->share[k].hi};
     }
-    *out = (struct ckpt_pieces){piece, n, comm_size(t->job->use.comm)};
+    *out = (struct ckpt_pieces){piece, n, ranks};
     return 0;
 }
 
@@ -142,7 +179,7 @@ static err hand_over(struct fit *t, const struct train_state *s, struct state_fi
 
 err forecast_save_state(struct fit *t, const struct train_state *s) {
     struct state_file f = {.member = t->member, .done = t->refitting ? t->f->spec.members : t->member, .phase = t->refitting,
-                           .slices = t->f->spec.slices};
+                           .slices = t->f->spec.slices, .rank = t->f->spec.slice_rank};
     struct arena a = {0};
     err e = hand_over(t, s, &f, &a);
     arena_free(&a);
@@ -156,7 +193,7 @@ err forecast_prepare_saving(struct fit *t) {
     struct arena a = {0};
     char dir[4096];
     if (!t->job->run_dir) return 0;
-    TRY(folder(t, dir));
+    TRY(forecast_checkpoints(t, dir));
     TRY(saving_new(t));
     list(t, &none, &f);
     err e = deal(t, &f, &a, &pieces);
@@ -177,7 +214,21 @@ static err take_members(struct fit *t, const struct state_file *f) {
     return 0;
 }
 
+/* Are the ends of slices in it those of this model and series, cut as here? */
+static bool has_ends(const struct fit *t) {
+    struct stale_ends e;
+    i64 key = 0;
+    if (!stale_kept(t, &e)) return false;
+    const err got = ckpt_take(t->found, &(struct ckpt_item){"ends.key", CKPT_I64, &key, 1}, 1);
+    if (got < 0) err_clear();
+    if (got >= 0 && key == *e.key) return true;
+    event_note(t->job->use.events, EVENT_WARNING, "slices of time begin from zero: the ends in %s are %s", ckpt_name(t->found),
+               got < 0 ? "missing" : "those of another series, model or cut");
+    return false;
+}
+
 static err read_state(struct fit *t, struct train_state *s, struct state_file *f) {
+    f->cold = !has_ends(t);
     if (t->job->use.pipe == PIPE_DELAY1) TRY(train_state_ahead(s, t->engine.store.ntheta));
     if (f->done > 0) NEW(f->members, f->done * t->engine.store.ntheta);
     if (t->refitting && t->f->spec.nband > 0 && window_origins(&t->valid_all) >= SPREAD_WINDOWS)
@@ -186,6 +237,31 @@ static err read_state(struct fit *t, struct train_state *s, struct state_file *f
     err e = ckpt_take(t->found, f->item, f->n);
     if (e >= 0) e = take_members(t, f);
     mem_free(f->members);
+    return e;
+}
+
+enum { PART = 1 << 26 }; /* bytes of a message */
+
+static err share_items(struct comm *c, i32 root, const struct state_file *f) {
+    for (i32 i = 0; i < f->n; i++) {
+        const i64 bytes = f->item[i].n * (i64)dtype_size(ckpt_dtype(f->item[i].kind));
+        for (i64 at = 0; at < bytes; at += PART)
+            TRY(comm_share_of(c, root, f->item[i].name, (char *)f->item[i].p + at, (u32)lmin(PART, bytes - at)));
+    }
+    return 0;
+}
+
+err forecast_share_state(struct fit *t, i32 root, i64 held) {
+    struct state_file f = {.member = t->done, .done = held, .phase = t->refitting, .slices = t->f->spec.slices};
+    const i64 P = t->engine.store.ntheta;
+    if (held > 0) NEW(f.members, held * P);
+    for (i64 m = 0; m < held && comm_rank(t->job->use.comm) == root; m++)
+        memcpy(f.members + m * P, t->f->theta[m], sizeof(f32) * (size_t)P);
+    list(t, &t->state, &f);
+    err e = share_items(t->job->use.comm, root, &f);
+    if (e >= 0) e = take_members(t, &f);
+    mem_free(f.members);
+    t->f->guard.a = t->f->weight;
     return e;
 }
 
@@ -225,7 +301,7 @@ static err find(struct fit *t) {
     enum fault none;
     i64 number = NOTHING;
     err e = 0;
-    TRY(folder(t, dir));
+    TRY(forecast_checkpoints(t, dir));
     TRY(ckpt_sweep(dir));
     if (!t->job->resume) return 0;
     TRY(fault_at("recovery", comm_rank(c), 0, &none));
@@ -241,10 +317,11 @@ static err read_head(struct fit *t, struct state_file *f) {
                                      {"done", CKPT_I64, &f->done, 1},
                                      {"phase", CKPT_I64, &f->phase, 1},
                                      {"slices", CKPT_I64, &f->slices, 1},
+                                     {"slice_rank", CKPT_I64, &f->rank, 1},
                                      {"best_steps", CKPT_I64, t->best_steps, MEMBERS_MAX}};
     TRY(ckpt_take(t->found, head, COUNT(head)));
     if (f->member >= 0 && f->member < t->f->spec.members && f->done >= 0 && f->done <= MEMBERS_MAX && f->slices >= 0 &&
-        f->slices <= forecast_steps(&t->f->spec))
+        f->slices <= forecast_steps(&t->f->spec) && f->rank >= 0 && f->rank <= SLICE_RANKS)
         return 0;
     return FAIL(E901, "the checkpoint in %s does not fit this run", ckpt_name(t->found));
 }
@@ -259,6 +336,7 @@ err forecast_resume_point(struct fit *t) {
     t->refitting = f.phase != 0;
     t->held = f.done;
     t->f->spec.slices = (i32)f.slices;
+    t->f->spec.slice_rank = (i32)f.rank;
     if (t->refitting && t->f->spec.guard && t->f->base) {
         t->f->has_guard = true;
         t->f->guard.why = "weighed before the run was resumed";

@@ -3,10 +3,12 @@
  *     task   max(flops / rate, bytes / bandwidth, activations written) + overhead
  *            + link time for gradients that come from another rank
  *     team   a member has its panels of the units to do, and waits once a step of the sequence for the others' flags
+ *     chain  round by round what is expected to run again, of the member that has most of it to do
  *     step   the devices walk their tasks in plan order, each waiting for the tasks it depends on
  *
  * rate and bandwidth are numbers of the machine text, measured or assumed; the constants below are fractions of peak that kernels
  * reach.  Good enough to choose between strategies; `train` reports how far it was off. */
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -112,37 +114,93 @@ static f64 member_seconds(const struct plan *p, const struct net *n, const struc
 
 /* A layer that goes step by step reads its weights for the rows of one step: with few of them it waits for the cache.  Half of
  * backward, the weight gradient, is one product over all steps. */
-static f64 few_rows(const struct op *op, const struct task *t) {
-    f64 rows = t->box.b1 - t->box.b0, share = rows / (rows + 1);
+static f64 few_rows(const struct op *op, const struct task *t, f64 rows) {
+    f64 share = rows / (rows + 1);
     if (!op->layer->team) return 1;
     return t->kind == TASK_FWD ? share : 2 * share / (1 + share);
 }
 
-/* Slices begin from a guess, so the first steps of each are done twice: as many as the recurrence remembers, or a quarter of the
- * slice where nobody knows.  Backward it is the gates of those steps besides. */
-static f64 rounds(const struct op *op, const struct task *t, i32 forgets) {
-    f64 again = forgets > 0 ? (f64)forgets / op->T : 0.25;
-    return 1 + (t->kind == TASK_FWD ? again : 1.5 * again);
+/* Forward or backward, all steps, of so many of the task's rows. */
+static f64 walk(const struct plan *p, const struct net *n, const struct machine *m, const struct task *t, i32 rows) {
+    const struct device *d = &m->device[t->device];
+    const struct op *op = &n->op[t->op];
+    const f64 part = (f64)rows / (t->box.b1 - t->box.b0), bytes = part * task_bytes(p, t);
+    const f64 speed = d->gbytes * 1e9 * (bytes < (f64)m->cache_l2 ? CACHE_GAIN : 1), rate = d->gflops * d->share * 1e9;
+    const f64 flops = op->layer->flops ? op->layer->flops(op, n, rows, t->kind == TASK_BWD) : 0;
+    const f64 products = flops / (rate * RATE_SHARE * few_rows(op, t, rows));
+    return dmax(dmax(products, bytes / speed), part * floats_written(p, t) * FLOAT_FLOPS / rate);
+}
+
+/* What is expected of a chain.  Slices begin from a guess: what was wrong with it is forgotten after w steps, or a quarter of a
+ * slice where nobody knows.  In round 2 every slice but the first runs again for as long, in round 3 every slice but two for what
+ * is left, and so on; the others sleep.
+ *
+ *     w = 1.5 L   round 1  0 1 2 3 4 5    round 2  . 1 2 3 4 5    round 3  . . 2 3 4 5, each half
+ *
+ * Backward makes the gates anew of what it runs again; where slices are longer than their heads (1.25 w) these are walked first,
+ * and nothing else runs again. */
+#define HEAD 1.25
+#define GATES_AGAIN 1.5
+
+struct expected {
+    f64 w, T;
+    i32 rounds, sequences;
+    bool heads;
+};
+
+static struct expected expect(const struct plan *p, const struct op *op, const struct task *t) {
+    struct expected x = {.w = p->forgets > 0 ? p->forgets : 0.25 * op->T, .T = op->T};
+    x.sequences = imax(1, p->B / imax(1, p->slices));
+    x.heads = t->kind == TASK_BWD && HEAD * x.w < x.T;
+    x.rounds = x.heads ? 1 : imin(imax(1, p->slices), 1 + (i32)ceil(x.w / x.T));
+    return x;
+}
+
+/* Seconds of a member in a round, from 1. */
+static f64 member_round(const struct plan *p, const struct net *n, const struct machine *m, const struct task *t,
+                        const struct expected *x, i32 round) {
+    const i32 rows = t->box.b1 - imax(t->box.b0, (round - 1) * x->sequences);
+    const f64 steps = round == 1 ? x->T : dmin(x->T, x->w - (round - 2) * x->T), back = t->kind == TASK_BWD ? GATES_AGAIN : 1;
+    if (rows <= 0) return 0;
+    const f64 whole = walk(p, n, m, t, rows);
+    return whole * (round == 1 ? 1 + (x->heads ? back * HEAD * x->w / x->T : 0) : back * steps / x->T);
 }
 
 /* What ranks tell each other before and after they compare, and at the end: small messages, round after round. */
-static f64 between_ranks(const struct plan *p, const struct machine *m, const struct op *op) {
-    const i32 n = 2 + ceil_div(imax(0, p->forgets - 1), op->T);
-    return p->nrank > 1 ? 3e-6 * m->link_us * n : 0;
+static f64 between_ranks(const struct plan *p, const struct machine *m, i32 rounds) {
+    return p->nrank > 1 ? 3e-6 * m->link_us * (1 + rounds) : 0;
+}
+
+/* All who share a chain are at it until it is done, and in each round wait for the slowest. */
+static f64 chain_seconds(const struct plan *p, const struct net *n, const struct machine *m, u32 first) {
+    const struct task *t = &p->task[first];
+    const struct expected x = expect(p, &n->op[t->op], t);
+    f64 sum = between_ranks(p, m, x.rounds), slowest = 0;
+    for (i32 round = 1; round <= imin(x.rounds, CHAIN_ROUNDS); round++) {
+        slowest = 0;
+        for (u32 k = first; k < p->ntask && p->task[k].op == t->op && p->task[k].kind == t->kind; k++)
+            slowest = dmax(slowest, member_round(p, n, m, &p->task[k], &x, round));
+        sum += slowest + (t->members > 1 ? 2 * PLAN_SYNC_S : 0);
+    }
+    return sum + slowest * imax(0, x.rounds - CHAIN_ROUNDS);
+}
+
+/* The members of a chain stand next to each other. */
+static f64 of_chain(const struct plan *p, const struct net *n, const struct machine *m, u32 i) {
+    const struct task *t = &p->task[i];
+    return t->member > 0 && i > 0 ? (f64)t[-1].cost - TASK_S : chain_seconds(p, n, m, i);
 }
 
 /* Of a chunk: its share of the steps. */
-static f64 seconds(const struct plan *p, const struct net *n, const struct machine *m, const struct task *t) {
+static f64 seconds(const struct plan *p, const struct net *n, const struct machine *m, u32 i) {
+    const struct task *t = &p->task[i];
     const struct device *d = &m->device[t->device];
-    f64 part = task_is_chunk(t, n) ? (f64)(t->box.t1 - t->box.t0) / n->op[t->op].T : 1;
     f64 bytes = task_bytes(p, t), speed = d->gbytes * 1e9 * (bytes < (f64)m->cache_l2 ? CACHE_GAIN : 1);
     if (t->kind == TASK_PREP) return bytes / (d->gbytes * 1e9 * PREP_SHARE);
     if (t->kind != TASK_FWD && t->kind != TASK_BWD) return bytes / speed;
     const struct op *op = &n->op[t->op];
-    f64 flops = op->layer->flops ? op->layer->flops(op, n, t->box.b1 - t->box.b0, t->kind == TASK_BWD) : 0;
-    f64 rate = d->gflops * d->share * 1e9, per_float = FLOAT_FLOPS / rate, share = RATE_SHARE * few_rows(op, t);
-    f64 s = dmax(dmax(flops / (rate * share), bytes / speed), floats_written(p, t) * per_float);
-    if (op_is_chain(op)) return s * rounds(op, t, p->forgets) + between_ranks(p, m, op);
+    if (op_is_chain(op)) return of_chain(p, n, m, i);
+    const f64 part = task_is_chunk(t, n) ? (f64)(t->box.t1 - t->box.t0) / op->T : 1, s = walk(p, n, m, t, t->box.b1 - t->box.b0);
     return t->members > 1 ? member_seconds(p, n, m, t, s) : part * s;
 }
 
@@ -150,7 +208,7 @@ void plan_cost(struct plan *p, const struct net *n, const struct machine *m) {
     p->exchange_bytes = 0;
     for (u32 i = 0; i < p->ntask; i++) {
         struct task *t = &p->task[i];
-        f64 s = seconds(p, n, m, t) + TASK_S;
+        f64 s = seconds(p, n, m, i) + TASK_S;
         i64 across = 0;
         if (t->kind == TASK_MERGE) p->exchange_bytes += foreign_bytes(p, t, &across);
         p->exchange_bytes += team_bytes(p, t);

@@ -27,6 +27,7 @@ struct ledger {
     u32 nout, capout;
     u32 buf;
     bool lines; /* it is a gradient: pieces end where tables do */
+    bool whole; /* updates are made by every rank */
 };
 
 static i32 rank_of(const struct plan *p, i32 task) { return p->place[p->task[task].device].rank; }
@@ -93,6 +94,15 @@ static err reads(struct ledger *l, i64 lo, i64 hi, i32 rank, enum message_when w
     return 0;
 }
 
+static bool everyone(const struct ledger *l, i32 task) { return l->whole && l->p->task[task].kind == TASK_UPDATE; }
+
+static err task_reads(struct ledger *l, const struct use *u, i32 task) {
+    const bool all = everyone(l, task);
+    for (i32 r = 0; r < (all ? l->p->nrank : 1); r++)
+        TRY(reads(l, u->lo, u->hi, all ? r : rank_of(l->p, task), MESSAGE_STEP));
+    return 0;
+}
+
 static err writes(struct ledger *l, i64 lo, i64 hi, i32 task) {
     TRY(split(l, lo));
     TRY(split(l, hi));
@@ -100,7 +110,7 @@ static err writes(struct ledger *l, i64 lo, i64 hi, i32 task) {
         struct piece_of *v = &l->piece[i];
         if (v->hi <= lo || v->lo >= hi) continue;
         memset(v->has, 0, sizeof v->has);
-        v->writer = task;
+        v->writer = everyone(l, task) ? EVERYONE : task;
         now_has(v, rank_of(l->p, task));
     }
     return 0;
@@ -136,7 +146,7 @@ static err one_buffer(struct ledger *l, u32 buf) {
         for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
             const struct use *u = &p->use[k];
             if (u->buf != buf) continue;
-            if (u->mode != USE_W) TRY(reads(l, u->lo, u->hi, rank_of(p, (i32)i), MESSAGE_STEP));
+            if (u->mode != USE_W) TRY(task_reads(l, u, (i32)i));
             if (u->mode != USE_R && u->mode != USE_STALE) TRY(writes(l, u->lo, u->hi, (i32)i));
         }
     }
@@ -165,7 +175,7 @@ static err derive(struct ledger *l) {
 }
 
 err plan_exchange(const struct plan *p, struct arena *a, struct plan_message **out, u32 *n) {
-    struct ledger l = {.p = p};
+    struct ledger l = {.p = p, .whole = p->whole};
     err e = derive(&l);
     *n = l.nout;
     if (e >= 0) {

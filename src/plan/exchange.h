@@ -20,7 +20,8 @@ struct plan_message {
 
 /* All messages of a step in the order of `after`: ranks that walk the list in order agree on every pair's messages.  Weights are
  * read by every rank after the step, the loss and the partial norms too; copies of weights (PREP) are made by every rank for
- * itself and never sent.  In the arena; *n may be 0.
+ * itself and never sent; so are updates where p->whole, and then the sums of gradients go to every rank in place of weights.  In
+ * the arena; *n may be 0.
  * plan_is_sent: buffers whose ranges can be; activations and what goes with them stay in one process (plan_check). */
 bool plan_is_sent(const struct pbuf *b);
 err plan_exchange(const struct plan *p, struct arena *a, struct plan_message **out, u32 *n);
@@ -45,7 +46,7 @@ struct plan_sent {
 err plan_sent(const struct plan *p, struct plan_sent *out);
 
 /* Which rank updates elements [lo,hi) of the optimiser's state, and so has them; in order, without holes.  None where the
- * optimiser has no state. */
+ * optimiser has no state.  Where p->whole all have all: the ranks that would be first. */
 struct plan_share {
     i64 lo, hi;
     i32 rank;

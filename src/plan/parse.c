@@ -279,6 +279,45 @@ static err task(struct reader *r) {
     return want(r, ")");
 }
 
+static i32 later(const struct plan_turn *a, const struct plan_turn *b) {
+    if (a->refit != b->refit) return a->refit - b->refit;
+    return a->member != b->member ? a->member - b->member : (a->step > b->step) - (a->step < b->step);
+}
+
+static err figure(struct reader *r, const char *word, i64 lo, i64 hi, i64 *out) {
+    TRY(want(r, word));
+    return number(r, lo, hi, out);
+}
+
+/* "(turn train member 0 step 40 slices 8 rank 0)" after the tasks. */
+static err turn(struct reader *r) {
+    struct plan_turns *list = &r->p->plan->turns;
+    struct plan_turn t = {0};
+    i64 member, slices, rank;
+    TRY(want(r, "("));
+    if (!r->p->sliced) return complain(r, &r->t, "the rows of this plan are no slices of time");
+    if (list->n == TURNS_MOST) return complain(r, &r->t, "no more turns are possible");
+    TRY(want(r, "turn"));
+    t.refit = is(&r->t, "refit");
+    TRY(want(r, t.refit ? "refit" : "train"));
+    TRY(figure(r, "member", 0, INT32_MAX, &member));
+    TRY(figure(r, "step", 0, INT64_MAX / 16, &t.step));
+    TRY(figure(r, "slices", 1, SLICES_MAX, &slices));
+    TRY(figure(r, "rank", 0, SLICE_RANKS, &rank));
+    t.member = (i32)member, t.slices = (i32)slices, t.rank = (i32)rank;
+    if (list->n > 0 && later(&t, &list->at[list->n - 1]) <= 0)
+        return complain(r, &r->t, "turns are wanted in the order of training");
+    list->at[list->n++] = t;
+    return want(r, ")");
+}
+
+/* Is the list that begins here one of a turn? */
+static bool is_turn(const struct reader *r) {
+    struct reader ahead = *r;
+    next(&ahead);
+    return is(&ahead.t, "turn");
+}
+
 /* What a head of slices says of how their chains are run; left out, it is as the request has it. */
 static err course(struct reader *r, struct chain_course *c, bool *written) {
     i64 v;
@@ -354,7 +393,8 @@ static err read_all(struct reader *r, const struct plan_request *q, struct plan 
     TRY(planner_init(r->p, q));
     next(r);
     TRY(head(r));
-    while (is(&r->t, "(")) TRY(task(r));
+    while (is(&r->t, "(") && !is_turn(r)) TRY(task(r));
+    while (is(&r->t, "(")) TRY(turn(r));
     TRY(want(r, ")"));
     if (r->t.n > 0) return complain(r, &r->t, "nothing is wanted after the plan");
     TRY(planner_finish(r->p, out));

@@ -36,37 +36,6 @@ void plan_free(struct plan *p) {
     mem_free(p);
 }
 
-/* "name" or "name:N". */
-static err parse_wish(const char *text, char *name, size_t size, i32 *n) {
-    const char *colon = strchr(text, ':');
-    size_t len = colon ? (size_t)(colon - text) : strlen(text);
-    i64 v = 0;
-    *n = 0;
-    if (len >= size) len = size - 1;
-    memcpy(name, text, len);
-    name[len] = 0;
-    if (strcmp(name, "time") == 0) snprintf(name, size, "time_slice");
-    if (!colon) return 0;
-    bool number = str_to_i64(colon + 1, strlen(colon + 1), &v) != 0;
-    if (strcmp(name, "time_slice") == 0 && (!number || v < 1 || v > SLICES_MAX))
-        return FAIL_AT(E401, "--parallel", "--parallel time:16",
-                       "\"%s\": a number of slices of time from 1 to %d is wanted after the colon", text, SLICES_MAX);
-    if (strcmp(name, "time_slice") != 0 && (!number || v < 1 || v > MACHINE_DEVICES))
-        return FAIL_AT(E401, "--parallel", "--parallel auto",
-                       "\"%s\": a number of devices from 1 to %d is wanted after the colon", text, MACHINE_DEVICES);
-    *n = (i32)v;
-    return 0;
-}
-
-err plan_slices(const char *parallel, i32 *slices) {
-    char name[64];
-    i32 n;
-    *slices = 0;
-    TRY(parse_wish(parallel, name, sizeof name, &n));
-    if (strcmp(name, "time_slice") == 0) *slices = n > 0 ? n : -1;
-    return 0;
-}
-
 static err unknown(const char *name) {
     const char *names[32] = {"auto"};
     char list[512] = "auto";
@@ -81,6 +50,42 @@ static err unknown(const char *name) {
     snprintf(fix, sizeof fix, "--parallel %s", near >= 0 ? names[near] : "auto");
     return FAIL_AT(E401, "--parallel", fix, "unknown strategy \"%s\" (known: %s)%s%s%s", name, list,
                    near >= 0 ? "; did you mean \"" : "", near >= 0 ? names[near] : "", near >= 0 ? "\"?" : "");
+}
+
+/* "name" or "name:N"; *s = its strategy, NULL for auto. */
+static err parse_wish(const char *text, char *name, size_t size, i32 *n, const struct strategy **s) {
+    const char *colon = strchr(text, ':');
+    size_t len = colon ? (size_t)(colon - text) : strlen(text);
+    i64 v = 0;
+    *n = 0;
+    if (len >= size) len = size - 1;
+    memcpy(name, text, len);
+    name[len] = 0;
+    if (strcmp(name, "time") == 0) snprintf(name, size, "time_slice");
+    *s = strategy_find(name);
+    const bool open = strcmp(name, "auto") == 0;
+    if (!*s && !open) return unknown(name);
+    if (!colon) return 0;
+    if (open) return FAIL_AT(E401, "--parallel", "--threads N", "auto takes no number of devices");
+    bool number = str_to_i64(colon + 1, strlen(colon + 1), &v) != 0;
+    if (strcmp(name, "time_slice") == 0 && (!number || v < 1 || v > SLICES_MAX))
+        return FAIL_AT(E401, "--parallel", "--parallel time:16",
+                       "\"%s\": a number of slices of time from 1 to %d is wanted after the colon", text, SLICES_MAX);
+    if (strcmp(name, "time_slice") != 0 && (!number || v < 1 || v > MACHINE_DEVICES))
+        return FAIL_AT(E401, "--parallel", "--parallel auto",
+                       "\"%s\": a number of devices from 1 to %d is wanted after the colon", text, MACHINE_DEVICES);
+    *n = (i32)v;
+    return 0;
+}
+
+err plan_slices(const char *parallel, i32 *slices) {
+    char name[64];
+    i32 n;
+    const struct strategy *s;
+    *slices = 0;
+    TRY(parse_wish(parallel, name, sizeof name, &n, &s));
+    if (strcmp(name, "time_slice") == 0) *slices = n > 0 ? n : -1;
+    return 0;
 }
 
 static err build(struct planner *p, const struct strategy *s, struct plan **out) {
@@ -167,13 +172,8 @@ static err automatic(const struct plan_request *q, struct plan **out) {
 err plan_make(const struct plan_request *q, struct plan **out) {
     char name[64];
     i32 n;
+    const struct strategy *s;
     *out = NULL;
-    TRY(parse_wish(q->parallel, name, sizeof name, &n));
-    if (strcmp(name, "auto") == 0) {
-        if (n) return FAIL_AT(E401, "--parallel", "--threads N", "auto takes no number of devices");
-        return automatic(q, out);
-    }
-    const struct strategy *s = strategy_find(name);
-    if (!s) return unknown(name);
-    return make(q, s, n, true, out);
+    TRY(parse_wish(q->parallel, name, sizeof name, &n, &s));
+    return s ? make(q, s, n, true, out) : automatic(q, out);
 }

@@ -85,6 +85,18 @@ struct task {
     f32 cost;       /* predicted seconds */
 };
 
+/* What a plan becomes while it is trained by: after a step of a member, so many slices, foreseen in so many directions.  The
+ * tasks are then those that a planner makes of it. */
+struct plan_turn {
+    i64 step;
+    i32 refit, member, slices, rank; /* refit: in the training on all rows */
+};
+enum { TURNS_MOST = 32, SLICE_RANKS = 4 }; /* directions, of --slice-rank */
+struct plan_turns {
+    i32 n;
+    struct plan_turn at[TURNS_MOST]; /* in the order of training */
+};
+
 /* Parameters of which the rows of a batch touch few: a large embedding.  Its gradients are zeroed, summed and sent by the lines
  * of LANES floats that were touched; the sums are those of whole vectors, to the bit. */
 struct plan_table {
@@ -95,9 +107,11 @@ struct plan_table {
 struct plan {
     char strategy[64];
     bool train, exact;
+    bool whole; /* every rank makes all updates for itself, and so has all of the optimiser's state: ranks can go on without one */
     i32 slices;                 /* of time, in each sequence; 0 = the rows are sequences */
     struct chain_course course; /* of the chains over them */
     i32 forgets;                /* plan_request.forgets */
+    struct plan_turns turns;
     i32 B, grain, ngrain, ndevice;
     i32 nrank; /* of the machine: also those that have nothing to do */
     i64 ntheta, nderived;
@@ -129,7 +143,7 @@ struct plan_request {
     i32 slices;                 /* of time in each sequence, as the net's rows are; 0 = none */
     struct chain_course course; /* tol 0 = by the precision of the net's cells */
     i32 forgets; /* steps after which its recurrences forget where they began, if that is known; 0 = not: for cost */
-    bool whole;  /* gradients of embeddings are treated as all others: for tests and measurements */
+    bool dense;  /* gradients of embeddings are treated as all others: for tests and measurements */
 };
 
 i32 plan_grain(i32 B, i32 wanted); /* rows per grain: of B, and the grains that are wanted (0 = as many as are cheap) */

@@ -165,7 +165,7 @@ err planner_begin(struct planner *p, const char *strategy, bool exact, i32 ndevi
     }
     ARENA_NEW(&g->arena, g->buf, 2 * NET_BUFS + 2 * NET_OPS + 8 + g->ngrain);
     buffers(p);
-    return g->train && !p->q->whole ? plan_tables(n, g) : 0;
+    return g->train && !p->q->dense ? plan_tables(n, g) : 0;
 }
 
 void planner_drop(struct planner *p) {

@@ -18,6 +18,10 @@
  *
  *       (fwd lstm.1 b[0,8) t[64,128) @r0.cpu1 uses .. lstm.0[0,8)t[64,128):r ..)
  *
+ * Slices of a training that became fewer or more are those of its begin, and each change stands after the tasks:
+ *
+ *       (turn train member 0 step 40 slices 8 rank 0)
+ *
  * A forward task of a layer that can be walked in more than one way may end with " how fold" or " how ahead" before its place.
  *
  * Modes: r read, w write, rw, sum (adds to), stale.  A gradient buffer is d.NAME, what an op keeps saved.OP. */
@@ -152,6 +156,11 @@ void plan_print(const struct plan *p, const struct net *n, struct str *out) {
         str_addf(out, " @%s", p->place[t->device].name);
         text_uses(p, n, i, out);
         str_add(out, ")");
+    }
+    for (i32 i = 0; i < p->turns.n; i++) {
+        const struct plan_turn *t = &p->turns.at[i];
+        str_addf(out, "\n  (turn %s member %d step %lld slices %d rank %d)", t->refit ? "refit" : "train", t->member,
+                 (long long)t->step, t->slices, t->rank);
     }
     str_add(out, ")\n");
 }

@@ -89,8 +89,7 @@ static void add_bar(struct str *b, f64 share, i32 width, bool utf8) {
 
 /* Adds one piece to the line if it fits into `room` columns, returns the room left. */
 static i32 piece(struct str *b, i32 room, const struct str *text, const char *escape) {
-    i32 n = 0;
-    for (const char *s = str_text(text); *s; s++) n += (*s & 0xc0) != 0x80;
+    const i32 n = str_columns(str_text(text));
     if (n > room) return 0; /* nothing after it may jump the queue */
     if (escape) str_add(b, escape);
     str_add(b, str_text(text));
@@ -211,7 +210,8 @@ static void text_line(struct console *c, const struct event *e) {
         if (!head) fputs(" ", c->o.to);
     }
     fprintf(c->o.to, "%s\n", rest);
-    if (was_open) draw(c, c->o.now(c->o.clock));
+    if (was_open && !c->working) draw(c, c->o.now(c->o.clock));
+    if (c->working) c->open = c->working = false; /* work draws itself again */
     fflush(c->o.to);
 }
 
@@ -268,6 +268,46 @@ static void resumed(struct console *c, const struct event *e) {
     keep_best(c, e, e->best_step);
 }
 
+static void work_line(struct console *c, const struct event *e) {
+    const f64 share = dmin(1, (f64)e->step / (f64)lmax(1, e->steps));
+    struct str *b = &c->line;
+    b->len = 0;
+    str_addf(b, "%s %3d%%", e->text, (i32)(100 * share));
+    if (c->redraw) {
+        add_bar(b, share, imin(BAR_MOST, imax(BAR_LEAST, width_of(c) / 6)), c->utf8);
+        str_add(b, " [");
+        text_clock(b, e->seconds);
+        str_add(b, "<");
+        text_clock(b, e->left);
+        str_add(b, "]");
+    } else {
+        str_add(b, "  ");
+        text_seconds(b, e->seconds);
+        str_add(b, "  left ");
+        text_seconds(b, e->left);
+    }
+    if (!b->failed) fprintf(c->o.to, "%s%s%s", c->redraw ? "\r" : "", b->s, c->redraw ? "\033[K" : "\n");
+    fflush(c->o.to);
+}
+
+/* Work that has no training steps is shown when it lasts: its line goes when it is done. */
+static void work(struct console *c, const struct event *e) {
+    const f64 now = c->o.now(c->o.clock);
+    const bool over = e->step >= e->steps;
+    if (c->o.mode == CONSOLE_NONE) return;
+    if (c->open && !c->working) end_line(c);
+    if (over) {
+        if (c->working && c->redraw) fputs("\r\033[K", c->o.to);
+        c->open = c->working = false;
+        return;
+    }
+    if (e->seconds < (c->redraw ? 1 : c->o.interval)) return;
+    if (now - c->drawn < (c->redraw ? REDRAW_EVERY : c->o.interval)) return;
+    c->drawn = now;
+    c->open = c->working = c->redraw;
+    work_line(c, e);
+}
+
 static void on_event(void *self, const struct event *e) {
     struct console *c = self;
     switch (e->kind) {
@@ -280,6 +320,7 @@ static void on_event(void *self, const struct event *e) {
         break;
     case EVENT_STEP:
     case EVENT_VALID: progress(c, e); break;
+    case EVENT_WORK: work(c, e); break;
     case EVENT_TICK:
     case EVENT_PHASE:
     case EVENT_SAVED: break; /* the command says where its files are */

@@ -32,6 +32,7 @@ struct console {
     struct console_options o;
     bool redraw, colour, utf8;
     bool open;                /* an unfinished progress line is on the screen */
+    bool working;             /* and it is of EVENT_WORK */
     f64 drawn;                /* when the last line was drawn */
     struct event at;          /* the latest measurements */
     f64 best;                 /* least validation loss so far, NaN = none */

@@ -27,43 +27,36 @@ void table_value(struct str *b, const struct score_table *t, i32 row, i32 metric
     else text_fixed(b, v, decimals);
 }
 
-/* Characters a terminal shows for UTF-8 text. */
-static i32 columns(const char *s) {
-    i32 n = 0;
-    for (; *s; s++) n += (*s & 0xc0) != 0x80;
-    return n;
-}
-
 static void pad(struct str *b, i32 n) {
     for (i32 i = 0; i < n; i++) str_add(b, " ");
 }
 
 static void add_right(struct str *b, const char *text, i32 width) {
-    pad(b, imax(1, width - columns(text)));
+    pad(b, imax(1, width - str_columns(text)));
     str_add(b, text);
 }
 
 /* Width of metric m's column: every figure and the heading, with at least two spaces before it. */
 static i32 column_width(const struct score_table *t, i32 m) {
-    i32 width = imax(VALUE_WIDTH, columns(t->metric[m]) + 2);
+    i32 width = imax(VALUE_WIDTH, str_columns(t->metric[m]) + 2);
     for (i32 r = 0; r < t->nrow; r++) {
         struct str s = {0};
         table_value(&s, t, r, m);
-        width = imax(width, columns(str_text(&s)) + 2);
+        width = imax(width, str_columns(str_text(&s)) + 2);
         str_free(&s);
     }
     return width;
 }
 
 void table_text(struct str *b, const struct score_table *t) {
-    i32 name = imax(NAME_WIDTH, columns(t->title)), width[METRICS_MAX];
+    i32 name = imax(NAME_WIDTH, str_columns(t->title)), width[METRICS_MAX];
     bool skill = false;
     for (i32 r = 0; r < t->nrow; r++) {
-        name = imax(name, columns(t->row[r].name) + 2);
+        name = imax(name, str_columns(t->row[r].name) + 2);
         skill = skill || !isnan(t->row[r].skill);
     }
     str_add(b, t->title);
-    pad(b, name - columns(t->title));
+    pad(b, name - str_columns(t->title));
     for (i32 m = 0; m < t->nmetric; m++) {
         width[m] = column_width(t, m);
         add_right(b, t->metric[m], width[m]);
@@ -72,7 +65,7 @@ void table_text(struct str *b, const struct score_table *t) {
     str_add(b, "\n");
     for (i32 r = 0; r < t->nrow; r++) {
         str_addf(b, "  %s", t->row[r].name);
-        pad(b, name - 2 - columns(t->row[r].name));
+        pad(b, name - 2 - str_columns(t->row[r].name));
         for (i32 m = 0; m < t->nmetric; m++) {
             struct str s = {0};
             table_value(&s, t, r, m);

@@ -5,6 +5,8 @@
  * its control groups. */
 #define _GNU_SOURCE
 #include <hwloc.h>
+#include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -113,7 +115,7 @@ static i64 cache_size(hwloc_topology_t t, hwloc_obj_type_t type) {
     return o ? (i64)o->attr->cache.size : 0;
 }
 
-static err discover(hwloc_topology_t t, struct machine *m) {
+static err load(hwloc_topology_t t) {
     unsigned long flags = 0;
 #if HWLOC_API_VERSION >= 0x00020500
     flags |= HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING;
@@ -125,7 +127,11 @@ static err discover(hwloc_topology_t t, struct machine *m) {
     hwloc_topology_set_type_filter(t, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL);
     hwloc_topology_set_cache_types_filter(t, HWLOC_TYPE_FILTER_KEEP_ALL);
     hwloc_topology_set_flags(t, flags);
-    if (hwloc_topology_load(t) != 0) return FAIL(E1, "hwloc could not read the processors of this host");
+    return hwloc_topology_load(t) == 0 ? 0 : FAIL(E1, "hwloc could not read the processors of this host");
+}
+
+static err discover(hwloc_topology_t t, struct machine *m) {
+    TRY(load(t));
     hwloc_bitmap_t mine = hwloc_bitmap_alloc();
     if (!mine) return FAIL(E601, "memory for the list of processors was refused");
     if (hwloc_get_cpubind(t, mine, HWLOC_CPUBIND_PROCESS) != 0) hwloc_bitmap_copy(mine, hwloc_topology_get_allowed_cpuset(t));
@@ -165,4 +171,74 @@ err machine_host(i32 threads, struct machine *out) {
     snprintf(out->name, sizeof out->name, "host");
     cpu_name(out->cpu, sizeof out->cpu);
     return 0;
+}
+
+/* ------------------------------------------------------------------ who runs where ------------------------------------------ */
+
+_Static_assert(sizeof(struct cores) <= sizeof(cpu_set_t), "cores fit in what the kernel is told");
+
+bool cores_allowed(struct cores *out) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    *out = (struct cores){0};
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return false;
+    memcpy(out, &set, sizeof *out);
+    return true;
+}
+
+i32 cores_count(const struct cores *c) {
+    i32 n = 0;
+    for (i32 k = 0; k < CORES_WORDS; k++) n += __builtin_popcountll(c->word[k]);
+    return n;
+}
+
+bool cores_meet(const struct cores *a, const struct cores *b) {
+    for (i32 k = 0; k < CORES_WORDS; k++)
+        if (a->word[k] & b->word[k]) return true;
+    return false;
+}
+
+void cores_stay(const struct cores *c) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    memcpy(&set, c, sizeof *c);
+    sched_setaffinity(0, sizeof set, &set); /* a matter of speed only */
+}
+
+static void to_bitmap(const struct cores *c, hwloc_bitmap_t b) {
+    hwloc_bitmap_zero(b);
+    for (unsigned k = 0; k < 64u * CORES_WORDS; k++)
+        if (c->word[k / 64] >> (k % 64) & 1) hwloc_bitmap_set(b, k);
+}
+
+static void from_bitmap(hwloc_const_bitmap_t b, struct cores *c) {
+    *c = (struct cores){0};
+    for (unsigned k = 0; k < 64u * CORES_WORDS; k++)
+        if (hwloc_bitmap_isset(b, k)) c->word[k / 64] |= (u64)1 << (k % 64);
+}
+
+static void deal_out(hwloc_topology_t t, hwloc_bitmap_t all, i32 parts, i32 part, struct cores *out, bool *enough) {
+    static _Thread_local hwloc_cpuset_t set[MACHINE_DEVICES];
+    hwloc_obj_t root = hwloc_get_root_obj(t);
+    *enough = hwloc_topology_restrict(t, all, 0) == 0 && hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE) >= parts;
+    if (*enough) *enough = hwloc_distrib(t, &root, 1, set, (unsigned)parts, INT_MAX, 0) == 0;
+    if (!*enough) return;
+    from_bitmap(set[part], out);
+    for (i32 k = 0; k < parts; k++) hwloc_bitmap_free(set[k]);
+}
+
+err cores_cut(const struct cores *all, i32 parts, i32 part, struct cores *out, bool *enough) {
+    hwloc_topology_t t;
+    *enough = false;
+    if (parts < 1 || parts > MACHINE_DEVICES) return 0;
+    if (hwloc_topology_init(&t) != 0) return FAIL(E1, "hwloc could not be started");
+    hwloc_bitmap_t b = hwloc_bitmap_alloc();
+    err e = b ? load(t) : FAIL(E601, "memory for the list of processors was refused");
+    if (e >= 0) {
+        to_bitmap(all, b);
+        deal_out(t, b, parts, part, out, enough);
+    }
+    hwloc_bitmap_free(b);
+    hwloc_topology_destroy(t);
+    return e;
 }

@@ -306,3 +306,18 @@ err machine_ranks(const struct machine *one, i32 ranks, struct machine *out) {
     }
     return 0;
 }
+
+void machine_without(struct machine *m, const i32 *died, i32 n) {
+    const i32 had = m->ndevice;
+    m->ndevice = 0;
+    for (i32 d = 0; d < had; d++) {
+        const i32 rank = m->device[d].rank;
+        i32 before = 0;
+        while (before < n && died[before] < rank) before++;
+        if (before < n && died[before] == rank) continue;
+        m->device[m->ndevice] = m->device[d];
+        m->device[m->ndevice++].rank = rank - before;
+    }
+    m->ncore = (i32)((i64)m->ncore * m->ndevice / imax(1, had));
+    m->nrank -= n;
+}

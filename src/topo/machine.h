@@ -31,6 +31,18 @@ struct machine {
 /* This host: cores allowed (affinity, cgroup), caches, memory.  One device per worker thread; threads 0 = all cores allowed. */
 err machine_host(i32 threads, struct machine *out);
 
+/* Processors of this host by number. */
+enum { CORES_WORDS = 16 };
+struct cores {
+    u64 word[CORES_WORDS];
+};
+bool cores_allowed(struct cores *out); /* those that this thread may run on; false where they cannot be told */
+i32 cores_count(const struct cores *c);
+bool cores_meet(const struct cores *a, const struct cores *b);
+/* Part `part` of `parts`: whole cores, those that share a cache together.  false where there are fewer cores than parts. */
+err cores_cut(const struct cores *all, i32 parts, i32 part, struct cores *out, bool *enough);
+void cores_stay(const struct cores *c); /* this thread, and those that it makes from here on, run there alone */
+
 f64 machine_quota(void); /* processors that control groups grant this process; 0 = no limit */
 
 /* An imaginary machine: '[host*N](cpu*4,gpu*2) [key=value ...]' or 'cpu*4'; '#' begins a comment.  Keys, for all devices or
@@ -41,6 +53,9 @@ void machine_print(const struct machine *m, struct str *out); /* the form machin
 
 /* `ranks` processes with the devices of `one` each.  E401 where that is more than MACHINE_DEVICES. */
 err machine_ranks(const struct machine *one, i32 ranks, struct machine *out);
+
+/* The same without the ranks that died: n of them, rising; those behind move up. */
+void machine_without(struct machine *m, const i32 *died, i32 n);
 
 /* Measured rates for every device of a kind: gflops of fp32 multiply-add, gbytes GB/s of memory; 0 = leave as it is. */
 void machine_set_rate(struct machine *m, const char *kind, f64 gflops, f64 gbytes);

@@ -7,6 +7,7 @@
 #ifndef STRETTO_TRAIN_BASE_H
 #define STRETTO_TRAIN_BASE_H
 
+#include "base/event.h"
 #include "base/str.h"
 #include "data/series.h"
 #include "kern/kern.h"
@@ -79,6 +80,7 @@ struct ridge_spec {
     i64 train, valid;  /* fit on windows inside [0, train); the penalty by windows with targets inside [train, valid) */
     f64 penalty;       /* > 0: this share of the windows; 0 = chosen on validation (0.1 when there is none) */
     bool refit;        /* fit again on [0, valid) with the penalty found */
+    struct labour *work; /* told of the solutions; NULL = nobody asks */
 };
 err base_ridge(const struct series *s, const struct ridge_spec *spec, struct base **out);
 
@@ -96,6 +98,7 @@ struct choice_spec {
     bool calendar;
     i64 train, valid;       /* folds over the last 60 % of [0, valid); final fit on [0, train), penalty on [train, valid) */
     const struct kern *kern;
+    struct labour *work;
 };
 struct choice {
     i32 nrow, nfold;
@@ -114,6 +117,7 @@ struct mix_spec {
     i32 L, H, ncol, season; /* L = context of the ridge part */
     i64 train;              /* rolling origins in the last 60 % of [0, train) */
     const struct kern *kern;
+    struct labour *work;
 };
 struct mix_row {
     struct base_part part;  /* the best of its family; weight 0 = dropped */

@@ -39,15 +39,22 @@ void windows_free(struct windows *w) {
     mem_free(w);
 }
 
-void windows_take(const struct windows *w, i64 from, i64 to, struct moments *m) {
+static void take_column(const struct windows *w, i32 c, i64 from, i64 to, struct moments *m) {
+    for (i64 a = from, b; a < to; a = b + 1) {
+        while (a < to && !window_counts(w, c, a)) a++;
+        for (b = a; b < to && window_counts(w, c, b);) b++;
+        moments_take(m, w->z + c * (w->nrow + 1), w->time, a, b);
+    }
+}
+
+err windows_take(const struct windows *w, i64 from, i64 to, struct moments *m, struct labour *work) {
     from = lmax(from, w->L);
     to = lmin(to, w->nrow - w->H + 1);
-    for (i32 c = 0; c < w->ncol; c++)
-        for (i64 a = from, b; a < to; a = b + 1) {
-            while (a < to && !window_counts(w, c, a)) a++;
-            for (b = a; b < to && window_counts(w, c, b);) b++;
-            moments_take(m, w->z + c * (w->nrow + 1), w->time, a, b);
-        }
+    for (i32 c = 0; c < w->ncol; c++) {
+        TRY(labour_done(work, 2.0 * (f64)lmax(0, to - from) * (w->L + w->H)));
+        take_column(w, c, from, to, m);
+    }
+    return 0;
 }
 
 err chain_new(const struct series *s, i32 ncol, i32 L, i32 H, bool calendar, struct chain **out) {
@@ -89,21 +96,30 @@ i32 chain_penalty(const struct chain *c) {
     return best;
 }
 
+/* Of one solution, in multiplications: what all work of a base is counted in. */
+static f64 solve_cost(const struct system *q) { return (f64)q->K * q->K * (q->K / 3.0 + 2.0 * q->N); }
+
+f64 chain_cost(const struct chain *c, i32 folds) {
+    const i32 tried = ceil_div(PENALTIES, c->fit->K > INPUTS_MANY ? 2 : 1);
+    return folds * tried * solve_cost(c->fit) + 2.0 * (f64)c->w->nrow * c->w->ncol * (c->w->L + c->w->H);
+}
+
 err chain_fold(struct chain *c, i64 from, i64 to, f64 *loss, struct ridge **fitted) {
     const i32 H = c->w->H, known = chain_penalty(c);
     *loss = NAN;
     if (fitted) *fitted = NULL;
-    windows_take(c->w, c->upto - H + 1, from - H + 1, c->past);
+    TRY(windows_take(c->w, c->upto - H + 1, from - H + 1, c->past, c->work));
     c->upto = from;
     if (c->past->n >= WINDOWS_MIN && fitted) TRY(ridge_from(c->past, penalty_grid[known], fitted));
     if (to <= from) return 0;
     moments_clear(c->fold);
-    windows_take(c->w, from, to - H + 1, c->fold);
+    TRY(windows_take(c->w, from, to - H + 1, c->fold, c->work));
     if (c->past->n < WINDOWS_MIN || c->fold->n == 0) return 0;
     system_from(c->fit, c->past);
     system_from(c->test, c->fold);
     const i32 step = c->fit->K > INPUTS_MANY ? 2 : 1;
     for (i32 i = 0; i < PENALTIES; i += step) {
+        TRY(labour_done(c->work, solve_cost(c->fit)));
         TRY(ridge_solve(c->fit, penalty_grid[i], c->x));
         f64 v = ridge_loss(c->test, c->x);
         if (i == known) *loss = v;

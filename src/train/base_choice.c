@@ -68,7 +68,8 @@ static void decide(struct choice *t) {
 }
 
 static err make_chosen(const struct series *s, const struct choice_spec *p, const struct choice *t, struct base **out) {
-    struct ridge_spec r = {.L = p->L, .H = p->H, .ncol = p->ncol, .calendar = p->calendar, .train = p->train, .valid = p->valid};
+    struct ridge_spec r = {.L = p->L, .H = p->H, .ncol = p->ncol, .calendar = p->calendar, .train = p->train, .valid = p->valid,
+                           .work = p->work};
     switch (t->row[t->chosen]) {
     case BASE_RIDGE: return base_ridge(s, &r, out);
     case BASE_SEASON: return base_season(p->season, out);
@@ -86,6 +87,8 @@ err base_choose(const struct series *s, const struct choice_spec *p, struct choi
     if (e >= 0) e = chain_new(s, p->ncol, p->L, p->H, p->calendar, &c);
     if (e >= 0) e = mem_new((void **)&scratch, p->H, sizeof *scratch);
     if (e >= 0) {
+        c->work = p->work;
+        if (c->work) c->work->all += chain_cost(c, CHOICE_FOLDS + 1);
         const struct base *naive[CHOICE_ROWS] = {last, season, NULL};
         table->row[table->nrow++] = BASE_LAST;
         if (season) table->row[table->nrow++] = BASE_SEASON;

@@ -79,7 +79,8 @@ struct windows {
 };
 err windows_new(const struct series *s, i32 ncol, i32 L, i32 H, struct windows **out);
 void windows_free(struct windows *w);
-void windows_take(const struct windows *w, i64 from, i64 to, struct moments *m); /* origins [from, to), as far as there are any */
+/* Origins [from, to), as far as there are any. */
+err windows_take(const struct windows *w, i64 from, i64 to, struct moments *m, struct labour *work);
 static inline bool window_counts(const struct windows *w, i32 col, i64 o) {
     return o >= w->first[col] + w->L && o + w->H <= w->nrow && w->clear[(i64)col * w->nrow + o] >= w->H;
 }
@@ -96,10 +97,12 @@ struct chain {
     i64 upto;                /* past holds the windows inside [0, upto) */
     f64 loss[PENALTIES];     /* sums over folds so far */
     bool calendar;
+    struct labour *work;     /* as in the specs */
 };
 err chain_new(const struct series *s, i32 ncol, i32 L, i32 H, bool calendar, struct chain **out);
 void chain_free(struct chain *c);
 i32 chain_penalty(const struct chain *c); /* the best one so far, 0.1 at first */
+f64 chain_cost(const struct chain *c, i32 folds); /* of all folds together, about: what labour counts */
 /* Fit on [0, from), loss = MSE over the windows of [from, to) with the penalty known before; NaN when there are too few windows.
  * fitted (may be NULL) receives the map of the fit, or NULL. */
 err chain_fold(struct chain *c, i64 from, i64 to, f64 *loss, struct ridge **fitted);

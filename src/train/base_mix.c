@@ -198,7 +198,11 @@ err base_mix(const struct series *s, const struct mix_spec *p, struct mix *table
     for (i32 i = 0; i < q.n; i++) q.origin[i] = q.n > 1 ? start + (end - start) * i / (q.n - 1) : start;
     TRY(mem_new((void **)&q.out, p->H, sizeof(f32)));
     err e = chain_new(s, p->ncol, imax(2, p->L), p->H, false, &c);
-    if (e >= 0) e = mix_families(&q, c);
+    if (e >= 0) {
+        c->work = p->work;
+        if (c->work) c->work->all += chain_cost(c, STRETCHES);
+        e = mix_families(&q, c);
+    }
     if (e >= 0) e = make_mix(table, c, out);
     for (i32 k = 0; k < STRETCHES; k++) {
         if (q.ridge[k]) mem_free(q.ridge[k]->w);

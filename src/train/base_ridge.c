@@ -198,9 +198,11 @@ err base_ridge(const struct series *s, const struct ridge_spec *spec, struct bas
     struct ridge *r = NULL;
     f64 penalty = spec->penalty, loss;
     TRY(chain_new(s, spec->ncol, spec->L, spec->H, spec->calendar, &c));
+    c->work = spec->work;
+    if (c->work) c->work->all += chain_cost(c, 1);
     err e = chain_fold(c, spec->train, spec->penalty > 0 ? spec->train : spec->valid, &loss, NULL);
     if (e >= 0 && penalty <= 0) penalty = penalty_grid[chain_penalty(c)];
-    if (e >= 0 && spec->refit) windows_take(c->w, c->upto - spec->H + 1, spec->valid - spec->H + 1, c->past);
+    if (e >= 0 && spec->refit) e = windows_take(c->w, c->upto - spec->H + 1, spec->valid - spec->H + 1, c->past, c->work);
     if (e >= 0 && c->past->n < WINDOWS_MIN)
         e = FAIL(E301, "ridge: %lld windows of %d + %d rows before row %lld, %d are needed", (long long)c->past->n, spec->L,
                  spec->H, (long long)spec->train, (int)WINDOWS_MIN);

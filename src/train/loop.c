@@ -91,6 +91,7 @@ static err roll_back(const struct train_job *j, struct train_state *s, const str
                (long long)bad, where[0] ? " (first in " : "", where, where[0] ? ")" : "", (long long)s->good_step);
     snapshot(j->store, s, true);
     s->step = s->good_step;
+    s->place = PLACE_BORDER;
     s->lr_factor *= 0.5;
     s->rollbacks++;
     return 0;
@@ -132,6 +133,7 @@ static err one_step(const struct train_job *j, struct train_state *s, struct pro
     if (!r.finite) return 0;
     count(p, &r, loss);
     s->step++;
+    s->place = PLACE_STEPPED;
     return 0;
 }
 
@@ -165,7 +167,7 @@ static err same_weights(const struct train_job *j) {
                       "the same processor and the same build on every host; --ranks 1 while you look for the cause");
 }
 
-static err validate(const struct train_job *j, struct train_state *s, struct progress *p, bool *plateau) {
+static err validate(const struct train_job *j, struct train_state *s, struct progress *p) {
     f64 loss = (f64)NAN;
     event_phase(j->events, "validate");
     TRY(same_weights(j));
@@ -186,7 +188,7 @@ static err validate(const struct train_job *j, struct train_state *s, struct pro
     p->since = clock_now();
     snapshot(j->store, s, false);
     event_phase(j->events, "train");
-    *plateau = j->validate && j->patience > 0 && s->bad >= j->patience;
+    s->place = PLACE_VALIDATED;
     return 0;
 }
 
@@ -281,7 +283,7 @@ static err change(const struct train_job *j, const struct train_state *s, struct
 }
 
 static err relay(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch **batches) {
-    if (!j->outgrown || !j->outgrown(j->self)) return 0;
+    if (!j->outgrown || !j->outgrown(j->self, s->step)) return 0;
     TRY(spread_state(j, s, p));
     return change(j, s, p, batches, j->relay);
 }
@@ -291,39 +293,58 @@ static void tick(const struct train_job *j, const struct train_state *s) {
                                           .steps = j->steps, .train = (f64)NAN, .valid = (f64)NAN, .left = -1});
 }
 
+/* What follows a step: look around, validate, lay out anew, save.  *reason to stop, or 0. */
+static err after_step(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch **batches, err *reason) {
+    bool finite = true;
+    u64 seen;
+    TRY(look_around(j, s, p, &seen));
+    *reason = stop_now(j, s, seen);
+    const bool regular = s->step % j->valid_every == 0, early = *reason == STOP_TIME && !regular;
+    const bool due = regular || (*reason && *reason != STOP_SIGNAL);
+    if (early) TRY(save(j, s, p, true)); /* the validation below is not one of the unbroken run, which resume continues */
+    if (due) TRY(settle(p, &finite));
+    if (!finite) {
+        *reason = 0;
+        TRY(roll_back(j, s, p));
+        return batches_from(j, s, batches);
+    }
+    if (due && s->place == PLACE_STEPPED) TRY(validate(j, s, p));
+    else if (!due && s->step % imax(1, (i32)(j->valid_every / 5)) == 0) emit(j, s, p, EVENT_STEP, (f64)NAN, false);
+    const bool plateau = due && j->validate && j->patience > 0 && s->bad >= j->patience;
+    if (plateau && (!*reason || *reason == STOP_SIGNAL)) *reason = STOP_PLATEAU; /* as in the run that was not interrupted */
+    if (due && (!*reason || *reason == STOP_SIGNAL)) TRY(relay(j, s, p, batches)); /* also in the run that is resumed */
+    const bool last = *reason == STOP_SIGNAL || *reason == STOP_TIME;
+    if (!early && (last || (seen & SEEN_OLD))) TRY(save(j, s, p, last));
+    if (!*reason && (seen & SEEN_UNEVEN)) TRY(change(j, s, p, batches, j->recut));
+    s->place = PLACE_BORDER;
+    return 0;
+}
+
+static bool between(const struct train_state *s) { return s->place == PLACE_STEPPED || s->place == PLACE_VALIDATED; }
+
 static err run_steps(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch **batches) {
-    err reason = s->step >= last_step(j) ? STOP_STEPS : 0;
+    err reason = s->step >= last_step(j) && !between(s) ? STOP_STEPS : 0;
     while (!reason) {
-        bool finite = true, plateau = false;
-        TRY(one_step(j, s, p, *batches, &finite));
+        bool finite = true;
+        if (!between(s)) TRY(one_step(j, s, p, *batches, &finite));
         if (!finite) {
             TRY(roll_back(j, s, p));
             TRY(batches_from(j, s, batches));
             continue;
         }
         tick(j, s);
-        u64 seen;
-        TRY(look_around(j, s, p, &seen));
-        reason = stop_now(j, s, seen);
-        const bool regular = s->step % j->valid_every == 0, early = reason == STOP_TIME && !regular;
-        bool due = regular || (reason && reason != STOP_SIGNAL);
-        if (early) TRY(save(j, s, p, true)); /* the validation below is not one of the unbroken run, which resume continues */
-        if (due) TRY(settle(p, &finite));
-        if (!finite) {
-            TRY(roll_back(j, s, p));
-            TRY(batches_from(j, s, batches));
-            reason = 0;
-            continue;
-        }
-        if (due) TRY(validate(j, s, p, &plateau));
-        else if (s->step % imax(1, (i32)(j->valid_every / 5)) == 0) emit(j, s, p, EVENT_STEP, (f64)NAN, false);
-        if (plateau && (!reason || reason == STOP_SIGNAL)) reason = STOP_PLATEAU; /* as in the run that was not interrupted */
-        if (due && (!reason || reason == STOP_SIGNAL)) TRY(relay(j, s, p, batches)); /* also in the run that is resumed */
-        const bool last = reason == STOP_SIGNAL || reason == STOP_TIME;
-        if (!early && (last || (seen & SEEN_OLD))) TRY(save(j, s, p, last));
-        if (!reason && (seen & SEEN_UNEVEN)) TRY(change(j, s, p, batches, j->recut));
+        TRY(after_step(j, s, p, batches, &reason));
     }
     return reason;
+}
+
+/* Before the first step: what validation says of weights that have learnt nothing. */
+static err first_look(const struct train_job *j, struct train_state *s, struct progress *p) {
+    snapshot(j->store, s, false);
+    TRY(validate(j, s, p));
+    s->bad = 0;
+    s->place = PLACE_BORDER;
+    return 0;
 }
 
 err train_run(const struct train_job *j, struct train_state *s) {
@@ -334,18 +355,13 @@ err train_run(const struct train_job *j, struct train_state *s) {
     event_emit(j->events, &(struct event){.kind = EVENT_BEGIN, .member = j->member, .members = j->members, .step = s->step,
                                           .steps = j->steps, .train = (f64)NAN, .left = -1,
                                           .valid = isfinite(s->best) ? s->best : (f64)NAN, .best_step = s->best_step});
-    if (s->step == 0) {
-        bool plateau;
-        snapshot(j->store, s, false);
-        TRY(validate(j, s, &p, &plateau));
-        s->bad = 0;
-    }
+    if (s->step == 0 && s->place == PLACE_BEGIN) TRY(first_look(j, s, &p));
     struct prefetch *batches = NULL;
     TRY(batches_from(j, s, &batches));
     err reason = run_steps(j, s, &p, &batches);
     prefetch_free(batches);
-    if (reason < 0) return reason;
     s->seconds += clock_now() - p.start;
+    if (reason < 0) return reason;
     if (reason != STOP_SIGNAL && isfinite(s->best))
         memcpy(j->store->theta, s->best_theta, (size_t)j->store->ntheta * sizeof(f32));
     event_emit(j->events, &(struct event){.kind = EVENT_END,

@@ -18,8 +18,18 @@
 enum stop_reason { STOP_STEPS = 1, STOP_PLATEAU, STOP_SIGNAL, STOP_TIME };
 const char *stop_reason_text(err reason);
 
+/* Where a run stands after so many steps.  It fails at one of these, with all that led there in place, whatever fails: messages
+ * come before what they decide. */
+enum train_place {
+    PLACE_BEGIN,     /* it begins, or goes on from a checkpoint */
+    PLACE_STEPPED,   /* the step is done, what may follow it is not */
+    PLACE_VALIDATED, /* nor what comes after a validation */
+    PLACE_BORDER     /* the next step may begin */
+};
+
 struct train_state {
     i64 step;            /* optimiser steps done */
+    i64 place;           /* enum train_place; no part of a checkpoint */
     i64 best_step;
     f64 best;            /* lowest validation loss, INFINITY before the first */
     i64 bad;             /* validations since the best */
@@ -68,7 +78,7 @@ struct train_job {
     /* For nets that are laid out anew while they are trained; all NULL: none is. */
     void (*stepped)(void *self, bool finite);                 /* after every batch */
     void (*annotate)(void *self, struct event *e);            /* adds its numbers to an event */
-    bool (*outgrown)(void *self);                             /* after a validation: is another layout wanted? */
+    bool (*outgrown)(void *self, i64 step);                   /* after a validation: is another layout wanted? */
     err (*relay)(void *self, struct exec **exec); /* makes it: same weights; fill and inputs are those of the new one */
     /* For ranks: is another cut of the rows wanted, where a row costs each of them so many seconds?  Makes it.  NULL: never. */
     bool (*uneven)(void *self, const f64 *row_seconds);

@@ -4,65 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/ranks.h"
 #include "learn/forecast_slices.h"
-#include "session.h"
-
-enum { ROWS = 900, P = 16 };
-
-static const char *rows_file(void) {
-    static char path[600];
-    struct str text = {0};
-    if (path[0]) return path;
-    str_add(&text, "a\n");
-    for (i32 i = 0; i < ROWS; i++) str_addf(&text, "%.3f\n", 5 + 3 * sin(i * 0.26) + sin(i * 0.011) + 0.3 * (i * 37 % 11));
-    snprintf(path, sizeof path, "%s", t_file("rows.csv", text.s));
-    str_free(&text);
-    return path;
-}
-
-/* What a run said, and when it is to be stopped. */
-struct watcher {
-    i64 stop_at; /* 0 = never */
-    volatile int stop;
-    i32 fewer, warnings, measured;
-    char gap[200];
-};
-
-static void on(void *self, const struct event *e) {
-    struct watcher *w = self;
-    if (e->kind == EVENT_NOTE && strstr(e->text, "from here on")) w->fewer++;
-    if (e->kind == EVENT_NOTE && strstr(e->text, "against the whole")) snprintf(w->gap, sizeof w->gap, "%s", e->text);
-    if (e->kind == EVENT_WARNING) w->warnings++;
-    bool numbers = e->slices > 1 && e->rounds > 1 && e->forgets > 0 && e->useful > 0 && e->useful < 1;
-    if (e->kind == EVENT_VALID && numbers) w->measured++;
-    if (e->kind == EVENT_STEP && w->stop_at > 0 && e->step >= w->stop_at) w->stop = 1;
-}
+#include "slicing.h"
 
 /* A loss at every row; a loss behind windows that differ by a row. */
 static const char *const windows[] = {"preset", "none", "loss-steps", "last", "decoder", "direct", "segment", "1", NULL};
 static const char *const *const models[] = {NULL, windows};
-
-/* A trainer that ran, for its data and machine; further options "name", "value", ..., NULL. */
-static struct session begun(const char *const *more) {
-    static const char *const options[] = {"preset", "stream", "target", "a",   "horizon", "2",     "guard",  "no", "base", "last",
-                                          "context", "96",    "batch",  "2",   "validate-every", "6", "steps", "24",
-                                          "hidden", "9",      "patience", "99", NULL};
-    return session_run(rows_file(), options, more);
-}
-
-static err fit(const struct session *s, i32 least, struct watcher *w, const char *dir, bool resume, struct forecaster **out) {
-    struct events events = {.sink = {{on, w}}, .n = 1};
-    struct forecast_job job = {.series = s->d->s, .split = s->t->split, .spec = s->t->spec, .use = s->t->shop.use, .run_dir = dir,
-                               .resume = resume};
-    w->stop = 0;
-    job.use.events = &events;
-    job.use.stop = &w->stop;
-    job.spec.slices = P;
-    job.spec.slices_least = least;
-    *out = NULL;
-    return ranks_fit(s->t, learner_find("forecast"), &job, out);
-}
 
 static void become_fewer(const char *const *model) {
     struct session s = begun(model);

@@ -232,7 +232,7 @@ TEST(a_worker_that_does_not_come_back_is_written_down) {
     run("long", one_computes, r);
     for (i32 k = 0; k < RANKS; k++) T_OK(r[k].e); /* it came back */
     must_say(record_of(1), "why: nothing has moved for ");
-    must_say(record_of(1), "stretto.agent, state");
+    must_say(record_of(1), "Threads of this process:");
     assert_null(record_of(0));
     assert_null(record_of(2));
 }

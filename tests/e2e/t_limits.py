@@ -3,6 +3,7 @@ import ctypes
 import os
 import random
 import shutil
+import signal
 import subprocess
 import time
 import unittest
@@ -51,6 +52,24 @@ class Limits(Case):
         r = self.as_nobody("sample", "airline", "-o", "locked/a.csv")
         self.assertEqual(r.status, 7)
         self.assertRegex(r.err, r"^error\[E702\] cannot write locked/a\.csv\.tmp: Permission denied\n  fix: another place: -o OTHER/NAME\n")
+
+    def test_a_signal_while_the_base_is_chosen(self):
+        """Minutes of a large ridge: the signal is heard, nothing is left but the folder of the run."""
+        self.stretto("sample", "long-memory", "--rows", "12000", "-o", "long.csv")
+        command = [e2e.PROGRAM, "train", "long.csv", "--target", "y", "--horizon", "96", "--preset", "long", "--context", "2000"]
+        child = subprocess.Popen(command, cwd=self.dir, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 env=self.environment())
+        seen = b""
+        while b"kernels" not in seen:
+            seen += child.stderr.readline()
+        time.sleep(0.3)
+        begin = time.time()
+        child.send_signal(signal.SIGINT)
+        err = child.communicate(timeout=60 * e2e.SLOW)[1].decode()
+        self.assertEqual(child.returncode, 75, err)
+        self.assertRegex(err, r"error\[E806\] stopped as asked while choosing the base\n  fix: the same command again\n")
+        self.assertLess(time.time() - begin, 5 * e2e.SLOW)
+        self.assertFalse(os.path.exists(self.path("long.model")))
 
     def test_full_stdout(self):
         if not os.path.exists("/dev/full"):

@@ -23,7 +23,8 @@ struct job {
     i32 B, ranks, threads, accumulate, fails_at; /* fails_at: a rank that gives up before its third step, -1 = none */
     const char *optim, *parallel;
     enum exec_pipe pipe;
-    bool whole; /* gradients of the embedding as of anything else */
+    bool dense; /* gradients of the embedding as of anything else */
+    bool whole; /* each rank makes all updates */
     i32 looks; /* delay1: after this many steps (0 = never) it is taken down and set up again from what a checkpoint has */
     u32 moves_every; /* steps after which rows are dealt out anew, 0 = never */
 };
@@ -53,8 +54,9 @@ static err bind(struct rank *r) {
     TRY(machine_parse(text, &r->machine));
     const struct optim *o = optim_find(j->optim);
     struct plan_request q = {.net = &net, .machine = &r->machine, .B = j->B, .train = true, .nstate = o->nstate,
-                             .parallel = j->parallel, .whole = j->whole};
+                             .parallel = j->parallel, .dense = j->dense};
     TRY(plan_make(&q, &r->plan));
+    r->plan->whole = j->whole;
     TRY(pool_new(j->threads, &r->pool));
     TRY(store_new(&net, o, &r->store));
     net_weights_init(&net, 7, r->store.theta);
@@ -85,7 +87,7 @@ static err move(struct rank *r, u32 s) {
     const i32 n = r->machine.ndevice;
     for (i32 d = 0; d < n; d++) r->machine.device[d].weight = d == (i32)(s % (u32)n) ? old->ngrain - n + 1 : 1;
     struct plan_request q = {.net = &net, .machine = &r->machine, .B = r->job->B, .train = true, .nstate = old->nstate,
-                             .parallel = old->strategy, .whole = r->job->whole};
+                             .parallel = old->strategy, .dense = r->job->dense};
     TRY(plan_make(&q, &next));
     r->plan = next;
     TRY(exec_quiet(r->x));
@@ -285,7 +287,9 @@ static void same_bits(i32 B, const char *optim, i32 accumulate) {
     static const struct {
         i32 ranks, threads;
         enum exec_pipe pipe;
-    } cases[] = {{2, 1, 0}, {3, 1, 0}, {4, 1, 0}, {8, 1, 0}, {2, 2, 0}, {3, 2, 0}, {2, 1, PIPE_LINEAR}, {3, 2, PIPE_LINEAR}};
+        bool whole;
+    } cases[] = {{2, 1, 0, 0}, {3, 1, 0, 0}, {4, 1, 0, 0}, {8, 1, 0, 0}, {2, 2, 0, 0}, {3, 2, 0, 0}, {2, 1, PIPE_LINEAR, 0},
+                 {3, 2, PIPE_LINEAR, 0}, {2, 1, 0, 1}, {3, 2, 0, 1}, {8, 1, 0, 1}, {2, 2, PIPE_LINEAR, 1}};
     static struct rank one[1], many[RANKS];
     struct job j = {.B = B, .ranks = 1, .threads = 1, .accumulate = accumulate, .fails_at = -1, .optim = optim,
                     .parallel = "serial"};
@@ -296,6 +300,7 @@ static void same_bits(i32 B, const char *optim, i32 accumulate) {
         k.ranks = cases[i].ranks;
         k.threads = cases[i].threads;
         k.pipe = cases[i].pipe;
+        k.whole = cases[i].whole;
         k.parallel = "data_sync";
         run(&k, many);
         for (i32 r = 0; r < k.ranks; r++) {
@@ -304,8 +309,9 @@ static void same_bits(i32 B, const char *optim, i32 accumulate) {
                          many[r].loss, one->loss, many[r].why.text);
             assert_memory_equal(many[r].store.theta, one->store.theta, (size_t)net.ntheta * sizeof(f32));
         }
-        for (i32 s = 0; s < one->store.optim->nstate; s++)
-            assert_memory_equal(many[0].store.state[s], one->store.state[s], (size_t)net.ntheta * sizeof(f32));
+        for (i32 r = 0; r < (k.whole ? k.ranks : 1); r++)
+            for (i32 s = 0; s < one->store.optim->nstate; s++)
+                assert_memory_equal(many[r].store.state[s], one->store.state[s], (size_t)net.ntheta * sizeof(f32));
         done(&k, many);
     }
     done(&j, one);
@@ -419,12 +425,12 @@ static void table_bits(struct shape s, i32 units, i32 accumulate, const char *op
     for (i32 pipe = 0; pipe <= PIPE_DELAY1; pipe++) {
         if (pipe == PIPE_DELAY1 && accumulate > 1) continue;
         struct job j = {.B = s.B, .ranks = 1, .threads = 1, .accumulate = accumulate, .fails_at = -1, .optim = optim,
-                        .parallel = "serial", .pipe = (enum exec_pipe)pipe, .whole = true};
+                        .parallel = "serial", .pipe = (enum exec_pipe)pipe, .dense = true};
         run(&j, one);
         T_OK(one->e);
         for (size_t i = 0; i < (t_few() ? 3 : COUNT(cases)); i++) {
             struct job k = j;
-            k.whole = false;
+            k.dense = false;
             k.ranks = cases[i].ranks;
             k.threads = cases[i].threads;
             if (pipe != PIPE_DELAY1 && cases[i].moves) k.moves_every = (u32)imax(2, accumulate); /* what is kept does not move */
@@ -452,7 +458,7 @@ TEST(tables_keep_a_gradient_for_the_next_step) {
 TEST(tables_when_messages_are_late) {
     static struct rank one[1], many[RANKS];
     const struct comm_fault late = {.delay = 2e-3, .seed = 3};
-    struct job j = {.B = 45, .ranks = 1, .threads = 1, .fails_at = -1, .optim = "adam", .parallel = "serial", .whole = true};
+    struct job j = {.B = 45, .ranks = 1, .threads = 1, .fails_at = -1, .optim = "adam", .parallel = "serial", .dense = true};
     nets_table(&net, (struct shape){.T = 6, .I = 3, .H = 16, .w = 4, .vocab = 3000}, 8);
     run(&j, one);
     T_OK(one->e);
@@ -460,7 +466,7 @@ TEST(tables_when_messages_are_late) {
     k.fault = &late;
     k.ranks = 3;
     k.parallel = "data_sync";
-    k.whole = false;
+    k.dense = false;
     run(&k, many);
     same_as(&k, many, one);
     done(&k, many);

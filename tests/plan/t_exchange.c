@@ -178,7 +178,7 @@ TEST(exchange_of_a_table_goes_by_lines) {
         T_OK(machine_parse(text, &machine));
         struct plan_request q = {.net = &net, .machine = &machine, .B = ROWS, .train = true, .nstate = 2};
         q.parallel = "data_sync";
-        for (i32 k = 0; k < 2; k++, q.whole = true) T_OK(plan_make(&q, &p[k]));
+        for (i32 k = 0; k < 2; k++, q.dense = true) T_OK(plan_make(&q, &p[k]));
         assert_true(p[0]->ntable == 1 && p[1]->ntable == 0);
         T_OK(plan_sent(p[0], &sent));
         T_OK(plan_sent(p[1], &whole));

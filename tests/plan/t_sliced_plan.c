@@ -150,6 +150,66 @@ static void replaced(struct str *out, const char *text, const char *what, const 
     str_add(out, at + strlen(what));
 }
 
+/* Turns stand after the tasks, in the order of training. */
+static void turns_are_read_back(void **state) {
+    (void)state;
+    static const struct {
+        const char *what, *with, *says;
+    } cases[] = {
+        {"step 40", "step 4", "in the order of training"},
+        {"turn train member 1", "turn train member x", "a number from 0"},
+        {"slices 8 rank 1", "slices 0 rank 1", "a number from 1 to 65536"},
+        {"slices 8 rank 1", "slices 8 rank 9", "a number from 0 to 4"},
+        {"turn refit", "turn again", "\"train\" is wanted"},
+        {"(turn train member 0 step 12", "(update theta[0,16) @r0.cpu0) (turn train member 0 step 12", ""},
+    };
+    sliced_net(0);
+    struct plan_request q = request("cpu*2", 16, "time");
+    struct plan *p, *back;
+    struct str a = {0}, c = {0};
+    T_OK(plan_make(&q, &p));
+    p->turns = (struct plan_turns){
+        .n = 4, .at = {{12, 0, 0, 16, 0}, {40, 0, 0, 8, 1}, {3, 0, 1, 1, 0}, {6, 1, 0, 2, 0}}};
+    plan_print(p, &net, &a);
+    T_OK(plan_parse(str_text(&a), "a.plan", &q, &back));
+    assert_memory_equal(&back->turns, &p->turns, sizeof p->turns);
+    plan_print(back, &net, &c);
+    assert_string_equal(str_text(&a), str_text(&c));
+    plan_free(back);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct str b = {0};
+        replaced(&b, str_text(&a), cases[i].what, cases[i].with);
+        T_FAILS(plan_parse(str_text(&b), "a.plan", &q, &back), E402);
+        if (!strstr(err_last()->text, cases[i].says)) fail_msg("%s: \"%s\"", cases[i].with, err_last()->text);
+        str_free(&b);
+    }
+    plan_free(p);
+    str_free(&a), str_free(&c);
+}
+
+/* Slices that are met by what others forget run again, the others sleep: seconds by hand, from those of all rows. */
+static f64 expected_ms(i32 P, i32 w, const char *on) {
+    struct plan *p;
+    struct plan_request q = request(on, P, "time");
+    q.forgets = w;
+    T_OK(plan_make(&q, &p));
+    f64 sum = 0;
+    for (u32 i = 0; i < p->ntask; i++)
+        if (p->task[i].kind == TASK_FWD && op_is_chain(&net.op[p->task[i].op]) && p->task[i].member == 0) sum += p->task[i].cost;
+    plan_free(p);
+    return 1e3 * sum;
+}
+
+static void what_sleeps_costs_nothing(void **state) {
+    (void)state;
+    sliced_net(0); /* slices of 50 steps, two sequences */
+    const f64 once = expected_ms(16, 1, "cpu*1"), twice = expected_ms(16, 50, "cpu*1"), four = expected_ms(16, 150, "cpu*1");
+    assert_true(twice / once > 1.8 && twice / once < 2); /* 30 of 32 rows again */
+    assert_true(four / once > 3.4 && four / once < 3.9); /* 30, 28, 26 rows */
+    assert_true(expected_ms(4, 150, "cpu*1") / expected_ms(4, 1, "cpu*1") < 3.0); /* 6, 4, 2 of 8 rows */
+    assert_true(expected_ms(16, 50, "cpu*2") < 0.7 * twice); /* each the half, and two share the memory */
+}
+
 static void what_is_no_chain_is_refused(void **state) {
     (void)state;
     static const struct {
@@ -224,6 +284,7 @@ static void tolerance_follows_precision(void **state) {
 }
 
 T_MAIN(cmocka_unit_test(those_who_run_a_chain_are_together), cmocka_unit_test(rows_made_of_others_wait_for_all_of_them),
-       cmocka_unit_test(a_plan_of_slices_is_read_back),
+       cmocka_unit_test(a_plan_of_slices_is_read_back), cmocka_unit_test(turns_are_read_back),
+       cmocka_unit_test(what_sleeps_costs_nothing),
        cmocka_unit_test(what_is_no_chain_is_refused), cmocka_unit_test(wishes_of_slices),
        cmocka_unit_test(tolerance_follows_precision))

@@ -127,6 +127,35 @@ TEST(console_notes_step_in_front_of_the_line) {
     screen_close(&s);
 }
 
+static void work(const struct screen *s, f64 seconds, i64 step) {
+    clock_now = seconds;
+    send(s, (struct event){.kind = EVENT_WORK, .text = "scoring", .step = step, .steps = 1000, .seconds = seconds,
+                           .left = step > 0 ? seconds * (f64)(1000 - step) / (f64)step : -1});
+}
+
+TEST(console_shows_long_work_and_takes_its_line_away) {
+    struct screen s;
+    screen_open(&s, (struct console_options){.terminal = 1, .colour = COLOUR_NEVER, .width = 60});
+    work(&s, .5, 100); /* not long yet */
+    work(&s, 2, 400);
+    send(&s, (struct event){.kind = EVENT_NOTE, .text = "a note"});
+    work(&s, 4, 800);
+    work(&s, 5, 1000);
+    fflush(s.f);
+    assert_int_equal(count(s.text, '\n'), 1);
+    assert_null(strstr(s.text, "10%"));
+    assert_non_null(strstr(s.text, "\rscoring  40%|"));
+    assert_non_null(strstr(s.text, "| [00:02<00:03]\033[K"));
+    assert_non_null(strstr(s.text, "\r\033[Ka note\n\rscoring  80%"));
+    assert_string_equal(s.text + strlen(s.text) - 4, "\r\033[K");
+    screen_close(&s);
+    screen_open(&s, (struct console_options){.terminal = -1, .interval = 5});
+    for (i64 i = 1; i <= 12; i++) work(&s, (f64)i, i * 1000 / 12);
+    fflush(s.f);
+    assert_string_equal(s.text, "scoring  41%  5.0 s  left 7.0 s\nscoring  83%  10 s  left 2.0 s\n");
+    screen_close(&s);
+}
+
 TEST(console_none_and_quiet_keep_warnings) {
     struct screen s;
     screen_open(&s, (struct console_options){.terminal = 1, .mode = CONSOLE_NONE, .colour = COLOUR_NEVER, .quiet = true});
@@ -231,7 +260,9 @@ TEST(jsonl_says_when_it_cannot_write) {
 
 T_MAIN(cmocka_unit_test(console_redraws_at_most_ten_times_a_second), cmocka_unit_test(console_line_fits_every_width),
        cmocka_unit_test(console_prints_plain_lines_at_intervals_off_a_terminal),
-       cmocka_unit_test(console_notes_step_in_front_of_the_line), cmocka_unit_test(console_none_and_quiet_keep_warnings),
+       cmocka_unit_test(console_notes_step_in_front_of_the_line),
+       cmocka_unit_test(console_shows_long_work_and_takes_its_line_away),
+       cmocka_unit_test(console_none_and_quiet_keep_warnings),
        cmocka_unit_test(console_colour_wish_beats_no_color_beats_force),
        cmocka_unit_test(jsonl_broken_and_resumed_equals_unbroken), cmocka_unit_test(jsonl_line_holds_every_field),
        cmocka_unit_test(jsonl_says_when_it_cannot_write))

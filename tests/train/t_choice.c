@@ -204,6 +204,28 @@ TEST(choice_and_mix_give_back_all_memory_when_any_is_refused) {
     tiny_free(s);
 }
 
+TEST(a_signal_ends_the_choice_and_its_progress_ends_at_one) {
+    struct series *s = made(400, false);
+    volatile int stop = 0;
+    struct labour work = labour_of("choosing the base", NULL, &stop);
+    struct ridge_spec r = {.L = 24, .H = 6, .ncol = 1, .train = 300, .valid = 360, .refit = true, .work = &work};
+    struct choice_spec c = {.L = 24, .H = 6, .ncol = 1, .season = 12, .train = 300, .valid = 360, .work = &work};
+    struct mix_spec m = {.L = 24, .H = 6, .ncol = 1, .season = 12, .train = 360, .work = &work};
+    struct choice t;
+    struct mix x;
+    struct base *b;
+    T_OK(base_choose(s, &c, &t, &b));
+    base_free(b);
+    if (!(work.done > .5 * work.all && work.done < 1.5 * work.all)) fail_msg("%g of %g", work.done, work.all);
+    stop = 1;
+    const i64 live = mem_stats().live;
+    T_FAILS(base_choose(s, &c, &t, &b), E806);
+    T_FAILS(base_mix(s, &m, &x, &b), E806);
+    T_FAILS(base_ridge(s, &r, &b), E806);
+    assert_int_equal(mem_stats().live, live);
+    tiny_free(s);
+}
+
 TEST(ettH1_choice_is_ridge) {
     struct series *s = tiny_csv("data/ett/ETTh1.csv", 1, 7, 24);
     struct choice_spec p = {.L = 336, .H = 96, .ncol = 7, .season = 24, .train = 8640, .valid = 11520};
@@ -284,7 +306,8 @@ T_MAIN(cmocka_unit_test(mix_reaches_the_figures_of_the_notes),
        cmocka_unit_test(mix_weights_sum_to_one_and_small_ones_are_dropped),
        cmocka_unit_test(mix_of_few_rows_is_theta_alone_and_of_none_is_refused_nowhere),
        cmocka_unit_test(mix_of_a_constant_or_broken_series_still_forecasts),
-       cmocka_unit_test(choice_and_mix_give_back_all_memory_when_any_is_refused), cmocka_unit_test(ettH1_choice_is_ridge),
+       cmocka_unit_test(choice_and_mix_give_back_all_memory_when_any_is_refused),
+       cmocka_unit_test(a_signal_ends_the_choice_and_its_progress_ends_at_one), cmocka_unit_test(ettH1_choice_is_ridge),
        cmocka_unit_test(guard_follows_its_formula_over_blocks), cmocka_unit_test(guard_gives_nothing_without_gain_or_evidence),
        cmocka_unit_test(guard_of_short_series_works_from_one_block),
        cmocka_unit_test(guard_skips_unscored_origins_and_refuses_what_is_not_finite))

@@ -1,0 +1,305 @@
+/* allreduce.c - the ordered sum of a vector over ranks, as a training step does it, timed against nothing but itself.
+ *
+ *     allreduce RANKS [SECONDS]            ranks as threads; under mpirun RANKS is 0 and they are processes
+ *         -> copy BYTES SECONDS            of memcpy of so many bytes, all ranks at once: what a copy can do here
+ *            BYTES SECONDS right|wrong     one line a size: median over batches of the mean time of a sum
+ *
+ * Up to 4 KB every rank sends its whole vector to all, and each adds in order of rank, as steps do with losses and norms.  Above,
+ * range j of all vectors is sent to rank j, who adds them in order and sends the sum to all, as steps do with gradients and
+ * weights; in pieces, so that what has come is added while it is in a cache. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/rank_cores.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "comm/comm.h"
+#include "kern/kern.h"
+
+enum { RANKS = 8, SMALL = 4096, PIECE = 1 << 18, LOOKS = 16, BATCHES = 9, WARM = 3, MOST = 1 << 26 };
+
+struct rank {
+    struct comm *comm;
+    struct rank_cores cores;
+    f64 budget;     /* seconds for a batch, about */
+    i64 n;          /* floats of the vector */
+    f32 *v, *other; /* ours; [rank][n] of those that come */
+    struct comm_message *m; /* [count], of which those before `first` are sent, if they are to be */
+    i32 count, first;
+    err e;
+    struct err_record why;
+    pthread_t thread;
+};
+
+static f32 start_value(i32 rank, i64 i) { return (f32)(rank + 1) * 0.25f + (f32)(i % 64); }
+
+static void fill(struct rank *r) {
+    for (i64 i = 0; i < r->n; i++) r->v[i] = start_value(comm_rank(r->comm), i);
+}
+
+static bool is_right(const struct rank *r) {
+    for (i64 i = 0; i < r->n; i++) {
+        f32 sum = 0;
+        for (i32 k = 0; k < comm_size(r->comm); k++) sum += start_value(k, i);
+        if (r->v[i] != sum) return false;
+    }
+    return true;
+}
+
+static i64 border(const struct rank *r, i32 k) { return r->n * k / comm_size(r->comm) / 16 * 16; }
+static i64 end_of(const struct rank *r, i32 k) { return k + 1 == comm_size(r->comm) ? r->n : border(r, k + 1); }
+
+static struct comm_message message(i32 peer, bool sends, f32 *data, i64 n, u32 number) {
+    struct comm_message m = {.peer = peer, .sends = sends, .data = data};
+    m.head = (struct comm_head){.number = number, .bytes = (u32)(n * 4), .name = "sum"};
+    return m;
+}
+
+/* Pieces of range [lo,hi): to or from a rank; the sender's or receiver's memory at `data`, of the vector's first number. */
+static void pieces(struct rank *r, i32 peer, bool sends, f32 *data, i32 range) {
+    const i64 lo = border(r, range), hi = end_of(r, range), step = PIECE / 4;
+    for (i64 at = lo; at < hi; at += step)
+        r->m[r->count++] = message(peer, sends, data + at, lmin(step, hi - at), (u32)((at - lo) / step));
+}
+
+/* What is sent may want help: a look at the oldest that are not gone. */
+static err push_on(struct rank *r, bool *moved) {
+    for (i32 i = r->first, looks = 0; i < r->count && looks < LOOKS; i++) {
+        struct comm_message *m = &r->m[i];
+        if (!m->sends || m->done || !m->started) continue;
+        bool done;
+        TRY(comm_test(r->comm, m, &done));
+        *moved = *moved || done || m->moved;
+        m->moved = false;
+        looks++;
+    }
+    while (r->first < r->count && (r->m[r->first].done || !r->m[r->first].sends)) r->first++;
+    return 0;
+}
+
+static err await(struct rank *r, struct comm_message *m) {
+    for (;;) {
+        bool done, moved = false;
+        TRY(comm_test(r->comm, m, &done));
+        if (done) return 0;
+        TRY(push_on(r, &moved));
+        TRY(comm_stuck(r->comm, moved, m));
+    }
+}
+
+/* The first `n` numbers of all ranks at `at`, in order of rank, into the vector. */
+static void add(struct rank *r, i64 at, i64 n) {
+    const i32 me = comm_rank(r->comm), size = comm_size(r->comm);
+    const struct kern *k = kern_best();
+    if (size == 2) { /* two operands have no order */
+        k->add(n, r->v + at, r->other + (1 - me) * r->n + at);
+        return;
+    }
+    f32 *sum = r->other + me * r->n + at;
+    memcpy(sum, me == 0 ? r->v + at : r->other + at, (size_t)n * 4);
+    for (i32 i = 1; i < size; i++) k->add(n, sum, i == me ? r->v + at : r->other + i * r->n + at);
+    memcpy(r->v + at, sum, (size_t)n * 4);
+}
+
+static err post_from(struct rank *r, i32 at) {
+    for (; at < r->count; at++) TRY(comm_post(r->comm, &r->m[at]));
+    return 0;
+}
+
+static err await_from(struct rank *r, i32 at) {
+    for (; at < r->count; at++) TRY(await(r, &r->m[at]));
+    return 0;
+}
+
+/* What comes first: others wait until it is taken. */
+static err small_sum(struct rank *r) {
+    const i32 me = comm_rank(r->comm), size = comm_size(r->comm);
+    for (i32 k = 0; k < size; k++)
+        if (k != me) r->m[r->count++] = message(k, true, r->v, r->n, 0);
+    const i32 mine = r->count;
+    for (i32 k = 0; k < size; k++)
+        if (k != me) r->m[r->count++] = message(k, false, r->other + k * r->n, r->n, 0);
+    TRY(post_from(r, 0));
+    TRY(await_from(r, mine));
+    TRY(await_from(r, 0));
+    add(r, 0, r->n);
+    return 0;
+}
+
+/* Ranges of others go out, ours come; each piece of ours is summed when all have it here, and goes to all at once. */
+static err large_sum(struct rank *r) {
+    const i32 me = comm_rank(r->comm), size = comm_size(r->comm);
+    const i64 lo = border(r, me), hi = end_of(r, me), step = PIECE / 4;
+    i32 in[RANKS];
+    for (i32 k = 0; k < size; k++)
+        if (k != me) pieces(r, k, true, r->v, k);
+    const i32 mine = r->count;
+    for (i32 k = 0; k < size; k++) {
+        in[k] = r->count;
+        if (k != me) pieces(r, k, false, r->other + k * r->n, me);
+    }
+    TRY(post_from(r, 0));
+    for (i64 at = lo, p = 0; at < hi; at += step, p++) {
+        const i64 len = lmin(step, hi - at);
+        for (i32 k = 0; k < size; k++)
+            if (k != me) TRY(await(r, &r->m[in[k] + p]));
+        add(r, at, len);
+        const i32 sums = r->count;
+        for (i32 k = 0; k < size; k++)
+            if (k != me) r->m[r->count++] = message(k, true, r->v + at, len, (u32)p);
+        TRY(post_from(r, sums));
+    }
+    for (i32 i = 0; i < mine; i++) TRY(await(r, &r->m[i])); /* before their ranges are written */
+    const i32 sums = r->count;
+    for (i32 k = 0; k < size; k++)
+        if (k != me) pieces(r, k, false, r->v, k);
+    TRY(post_from(r, sums));
+    TRY(await_from(r, sums));
+    return await_from(r, mine);
+}
+
+static err sum_job(struct comm *c, void *arg) {
+    struct rank *r = arg;
+    (void)c;
+    r->count = r->first = 0;
+    return r->n * 4 <= SMALL ? small_sum(r) : large_sum(r);
+}
+
+static err sum(struct rank *r) {
+    comm_begin(r->comm, sum_job, r);
+    return comm_end(r->comm);
+}
+
+static err barrier(struct rank *r) {
+    u8 mine = 1, all[COMM_RANKS];
+    return comm_gather(r->comm, "barrier", &mine, 1, all);
+}
+
+static int by_size(const void *a, const void *b) {
+    const f64 x = *(const f64 *)a, y = *(const f64 *)b;
+    return (x > y) - (x < y);
+}
+
+static f64 median(f64 *v, i32 n) {
+    qsort(v, (size_t)n, sizeof *v, by_size);
+    return v[n / 2];
+}
+
+/* As many sums as take about the budget: rank 0's clock decides for all. */
+static err count_of(struct rank *r, i32 *count) {
+    f64 t0 = 0;
+    for (i32 k = 0; k < WARM + 1; k++) {
+        if (k == WARM) t0 = clock_now();
+        TRY(sum(r));
+    }
+    *count = (i32)dmax(1, dmin(20000, r->budget / (clock_now() - t0 + 1e-9)));
+    return comm_share(r->comm, "count", count, sizeof *count);
+}
+
+static err one_size(struct rank *r, i64 bytes) {
+    f64 took[BATCHES];
+    i32 count;
+    r->n = bytes / 4;
+    fill(r);
+    TRY(sum(r));
+    u8 good = is_right(r), all[COMM_RANKS];
+    memset(r->v, 0, (size_t)bytes); /* sums of sums grow beyond all bounds */
+    TRY(count_of(r, &count));
+    for (i32 b = 0; b < BATCHES; b++) {
+        TRY(barrier(r));
+        const f64 t0 = clock_now();
+        for (i32 k = 0; k < count; k++) TRY(sum(r));
+        took[b] = (clock_now() - t0) / count;
+    }
+    TRY(comm_gather(r->comm, "right", &good, 1, all));
+    for (i32 k = 0; k < comm_size(r->comm); k++) good = good && all[k];
+    if (comm_rank(r->comm) == 0) printf("%lld %.9f %s\n", (long long)bytes, median(took, BATCHES), good ? "right" : "wrong");
+    return 0;
+}
+
+/* All ranks at once, each in memory of its own. */
+static err copy_limit(struct rank *r, i64 bytes) {
+    f64 took[BATCHES];
+    for (i32 b = 0; b < BATCHES + 1; b++) {
+        const i32 turns = (i32)lmax(1, MOST / bytes);
+        TRY(barrier(r));
+        const f64 t0 = clock_now();
+        for (i32 k = 0; k < turns; k++) {
+            memcpy(r->other, r->v, (size_t)bytes);
+            __asm__ volatile("" : : "r"(r->other) : "memory");
+        }
+        if (b > 0) took[b - 1] = (clock_now() - t0) / turns;
+    }
+    if (comm_rank(r->comm) == 0) printf("copy %lld %.9f\n", (long long)bytes, median(took, BATCHES));
+    return 0;
+}
+
+static err all_sizes(struct rank *r) {
+    for (i64 bytes = 4; bytes <= MOST; bytes *= 4) {
+        if (bytes >= 1 << 16) TRY(copy_limit(r, bytes));
+        TRY(one_size(r, bytes));
+    }
+    return 0;
+}
+
+static err live(struct rank *r) {
+    const i32 size = comm_size(r->comm);
+    if (r->cores.has) cores_stay(&r->cores.share);
+    TRY(comm_meet(r->comm));
+    r->v = comm_alloc(r->comm, MOST);
+    NEW(r->other, (i64)size * MOST / 4);
+    NEW(r->m, 4 * (i64)size * (MOST / PIECE + 1));
+    err e = r->v ? all_sizes(r) : -E601;
+    if (e >= 0) e = barrier(r); /* until all have read what is sent from here */
+    comm_release(r->comm, r->v);
+    mem_free(r->other);
+    mem_free(r->m);
+    return e;
+}
+
+static void *on_a_thread(void *self) {
+    struct rank *r = self;
+    r->e = live(r);
+    if (r->e < 0) r->why = *err_last();
+    if (r->e < 0) comm_give_up(r->comm);
+    else comm_well(r->comm);
+    return NULL;
+}
+
+static err as_threads(struct rank *r, i32 size) {
+    struct comm *comm[RANKS];
+    TRY(comm_threads(size, comm));
+    for (i32 k = 0; k < size; k++) {
+        r[k].comm = comm[k];
+        rank_cores_of_thread(k, size, 1, &r[k].cores);
+        if (pthread_create(&r[k].thread, NULL, on_a_thread, &r[k]) != 0) return FAIL(E601, "no thread for rank %d", k);
+    }
+    for (i32 k = 0; k < size; k++) pthread_join(r[k].thread, NULL);
+    for (i32 k = 0; k < size; k++) comm_free(r[k].comm);
+    return 0;
+}
+
+static err as_process(struct rank *r) {
+    TRY(comm_mpi(&r->comm));
+    if (!r->comm) return FAIL(E803, "no launcher has started this");
+    on_a_thread(r);
+    comm_free(r->comm);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    static struct rank r[RANKS];
+    const i32 size = argc > 1 ? atoi(argv[1]) : 0;
+    for (i32 k = 0; k < RANKS; k++) r[k].budget = argc > 2 ? strtod(argv[2], NULL) : 0.01;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    err e = size > RANKS ? FAIL(E103, "at most %d ranks", RANKS) : kern_init();
+    if (e >= 0) e = size > 0 ? as_threads(r, size) : as_process(&r[0]);
+    for (i32 k = 0; k < imax(1, size) && e >= 0; k++) {
+        if (r[k].e < 0) err_put(&r[k].why);
+        e = r[k].e;
+    }
+    if (e < 0) fprintf(stderr, "%s\n", err_last()->text);
+    return err_exit_status(e);
+}

@@ -1,0 +1,105 @@
+/* collect.c - small collectives: what ranks tell each other between steps. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "comm/transport.h"
+
+struct small {
+    const char *name;
+    const void *mine;
+    u32 bytes;
+    char *all; /* [size][bytes] */
+    i32 root;  /* who sends; -1 = everybody */
+    u64 serial;
+};
+
+static struct comm_message small_message(const struct small *s, i32 peer, bool sends) {
+    struct comm_message m = {.peer = peer, .sends = sends};
+    m.head = (struct comm_head){.serial = s->serial, .bytes = s->bytes};
+    snprintf(m.head.name, sizeof m.head.name, "%s", s->name);
+    m.data = sends ? (void *)(uintptr_t)s->mine : s->all + (s->root < 0 ? (i64)peer * s->bytes : 0);
+    return m;
+}
+
+static err small_wait(struct comm *c, struct comm_message *m, i32 n) {
+    for (;;) {
+        const struct comm_message *waiting = NULL;
+        bool moved = false;
+        TRY(comm_look(c, m, n, &moved, &waiting));
+        if (!waiting) return 0;
+        TRY(comm_stuck(c, moved, waiting));
+    }
+}
+
+static void small_messages(const struct comm *c, const struct small *s, struct comm_message *m, i32 *n) {
+    for (i32 k = 0; k < comm_size(c); k++) {
+        if (k == comm_rank(c)) continue;
+        if (s->root < 0 || s->root == k) m[(*n)++] = small_message(s, k, false);
+        if (s->root < 0 || s->root == comm_rank(c)) m[(*n)++] = small_message(s, k, true);
+    }
+}
+
+static err small_job(struct comm *c, void *arg) {
+    struct comm_message *m;
+    i32 n = 0;
+    NEW(m, 2 * comm_size(c));
+    small_messages(c, arg, m, &n);
+    err e = small_wait(c, m, n);
+    if (e < 0) comm_recall(c);
+    mem_free(m);
+    return e;
+}
+
+static err meet(struct comm *c, struct small s) {
+    comm_begin(c, small_job, &s);
+    return comm_end(c);
+}
+
+err comm_gather(struct comm *c, const char *name, const void *mine, u32 bytes, void *all) {
+    memcpy((char *)all + (i64)comm_rank(c) * bytes, mine, bytes);
+    if (comm_size(c) == 1) return 0;
+    return meet(c, (struct small){.name = name, .mine = mine, .bytes = bytes, .all = all, .root = -1, .serial = comm_serial(c)});
+}
+
+err comm_share_of(struct comm *c, i32 root, const char *name, void *data, u32 bytes) {
+    if (comm_size(c) == 1) return 0;
+    return meet(c, (struct small){.name = name, .mine = data, .bytes = bytes, .all = data, .root = root, .serial = comm_serial(c)});
+}
+
+err comm_share(struct comm *c, const char *name, void *data, u32 bytes) { return comm_share_of(c, 0, name, data, bytes); }
+
+/* FNV-1a, eight bytes at a time. */
+u64 comm_hash(u64 before, const void *data, size_t bytes) {
+    const unsigned char *p = data;
+    u64 h = before, word = 0;
+    for (; bytes >= sizeof word; bytes -= sizeof word, p += sizeof word) {
+        memcpy(&word, p, sizeof word);
+        h = (h ^ word) * 0x100000001b3u;
+        h ^= h >> 32;
+    }
+    for (; bytes > 0; bytes--, p++) h = (h ^ *p) * 0x100000001b3u;
+    return h;
+}
+
+err comm_wait_share(struct comm *c, const char *name, void *data, u32 bytes) {
+    if (comm_size(c) == 1) return 0;
+    const f64 usual = comm_deadline(c, (f64)INFINITY);
+    err e = comm_share(c, name, data, bytes);
+    comm_deadline(c, usual);
+    return e;
+}
+
+err comm_agree(struct comm *c, const char *what, u64 number, const char *fix) {
+    if (comm_size(c) == 1) return 0;
+    u64 *all;
+    NEW(all, comm_size(c));
+    err e = comm_gather(c, what, &number, sizeof number, all);
+    for (i32 k = 0; k < comm_size(c) && e >= 0; k++)
+        if (all[k] != all[0])
+            e = FAIL_AT(E804, NULL, fix, "%s: rank %d (host %s) has others than rank 0 (host %s)", what, k, comm_who(c, k)->host,
+                        comm_who(c, 0)->host);
+    mem_free(all);
+    return e;
+}

@@ -1,0 +1,207 @@
+/* t_near.c - ranks that share a host talk through its memory: messages of any size, from a segment and from anywhere else, in their
+ * order; a segment that makes room for another; disagreement and failure are named; and it can be switched off.  The ranks are
+ * threads here, and each opens the memory of the others as a process would. */
+#include "t.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "comm/comm.h"
+#include "comm/transport.h"
+
+enum { RANKS = 4, TURNS = 3 };
+
+struct rank {
+    struct comm *comm;
+    err (*body)(struct rank *r);
+    bool direct;
+    err e;
+    struct err_record why;
+    pthread_t thread;
+    struct comm_message m[64]; /* of a job */
+    i32 n;
+};
+
+static struct transport far; /* threads, as if they were on a network */
+
+static err join(const struct transport *t, void *end, i32 rank, i32 size, const void *arg, struct comm **out) {
+    (void)arg;
+    if (rank == 0) {
+        far = *t;
+        far.direct = false;
+        far.by_host = true;
+    }
+    return comm_new(&far, end, rank, size, out);
+}
+
+static void *live(void *self) {
+    struct rank *r = self;
+    r->e = comm_meet(r->comm);
+    r->direct = comm_direct(r->comm);
+    if (r->e >= 0) r->e = r->body(r);
+    if (r->e < 0) r->why = *err_last();
+    if (r->e < 0) comm_give_up(r->comm);
+    return NULL;
+}
+
+static void run(err (*body)(struct rank *r), struct rank *r) {
+    struct comm *comm[RANKS];
+    T_OK(comm_threads_by(RANKS, join, NULL, comm));
+    for (i32 k = 0; k < RANKS; k++) {
+        r[k] = (struct rank){.comm = comm[k], .body = body};
+        assert_int_equal(pthread_create(&r[k].thread, NULL, live, &r[k]), 0);
+    }
+    for (i32 k = 0; k < RANKS; k++) pthread_join(r[k].thread, NULL);
+    for (i32 k = 0; k < RANKS; k++) comm_free(r[k].comm);
+}
+
+static void add(struct rank *r, i32 peer, bool sends, void *data, u32 bytes, u32 channel) {
+    struct comm_message *m = &r->m[r->n];
+    *m = (struct comm_message){.peer = peer, .sends = sends, .data = data, .channel = (u8)channel};
+    m->head = (struct comm_head){.serial = 5, .number = (u32)r->n / 2, .bytes = bytes, .name = "load"};
+    r->n++;
+}
+
+static err all_job(struct comm *c, void *arg) {
+    struct rank *r = arg;
+    for (;;) {
+        const struct comm_message *waiting = NULL;
+        bool moved = false;
+        TRY(comm_look(c, r->m, r->n, &moved, &waiting));
+        if (!waiting) return 0;
+        TRY(comm_stuck(c, moved, waiting));
+    }
+}
+
+static err go(struct rank *r) {
+    comm_begin(r->comm, all_job, r);
+    const err e = comm_end(r->comm);
+    r->n = 0;
+    return e;
+}
+
+static u8 byte_of(i32 rank, i64 i, i32 turn) { return (u8)(i * 7 + i / 251 + rank * 31 + turn * 13); }
+
+static const u32 sizes[] = {0, 1, 40, 1024, 9000, 16384, 16385, 70000, 1200000};
+enum { SIZES = COUNT(sizes), LARGEST = 1200000 };
+
+/* Everybody sends all sizes to the next rank, on both channels, and gets them from the one before. */
+static err ring(struct rank *r, u8 *mine, u8 *theirs, i32 turn) {
+    const i32 me = comm_rank(r->comm), next = (me + 1) % RANKS, last = (me + RANKS - 1) % RANKS;
+    for (i64 i = 0; i < LARGEST; i++) mine[i] = byte_of(me, i, turn);
+    memset(theirs, 0, 2 * SIZES * (size_t)LARGEST);
+    for (u32 k = 0; k < 2 * SIZES; k++) {
+        add(r, next, true, mine, sizes[k / 2], k % 2);
+        add(r, last, false, theirs + (size_t)k * LARGEST, sizes[k / 2], k % 2);
+    }
+    TRY(go(r));
+    for (u32 k = 0; k < 2 * SIZES; k++)
+        for (i64 i = 0; i < LARGEST; i++)
+            if (theirs[(size_t)k * LARGEST + (size_t)i] != (i < sizes[k / 2] ? byte_of(last, i, turn) : 0))
+                return FAIL(E1, "turn %d: %u bytes: wrong at %lld", turn, sizes[k / 2], (long long)i);
+    return 0;
+}
+
+static err all_sizes(struct rank *r) {
+    u8 *theirs = mem_alloc(2 * SIZES * (size_t)LARGEST), *plain = mem_alloc(LARGEST);
+    err e = theirs && plain ? ring(r, plain, theirs, 9) : -E601;
+    for (i32 turn = 0; turn < TURNS && e >= 0; turn++) { /* each time another segment in the same place of the list */
+        u8 *mine = comm_alloc(r->comm, LARGEST);
+        e = mine ? ring(r, mine, theirs, turn) : -E601;
+        comm_release(r->comm, mine);
+    }
+    mem_free(theirs);
+    mem_free(plain);
+    return e;
+}
+
+TEST(messages_of_all_sizes_arrive) {
+    static struct rank r[RANKS];
+    run(all_sizes, r);
+    for (i32 k = 0; k < RANKS; k++) {
+        if (r[k].e < 0) fail_msg("rank %d: %s", k, r[k].why.text);
+        assert_true(r[k].direct);
+    }
+}
+
+static err small_things(struct rank *r) {
+    const u64 me = (u64)comm_rank(r->comm);
+    u64 all[RANKS], told = me == 0 ? 77 : 0;
+    for (u64 i = 0; i < 300; i++) {
+        u64 mine = me * 1000 + i;
+        TRY(comm_gather(r->comm, "numbers", &mine, sizeof mine, all));
+        for (u64 k = 0; k < RANKS; k++)
+            if (all[k] != k * 1000 + i) return FAIL(E1, "turn %llu", (unsigned long long)i);
+    }
+    TRY(comm_share(r->comm, "told", &told, sizeof told));
+    return told == 77 ? 0 : FAIL(E1, "%llu was told", (unsigned long long)told);
+}
+
+TEST(small_collectives_go_through_memory_and_without_it) {
+    static struct rank r[RANKS];
+    run(small_things, r);
+    for (i32 k = 0; k < RANKS; k++) {
+        T_OK(r[k].e);
+        assert_true(r[k].direct);
+    }
+    setenv("STRETTO_NEAR", "off", 1);
+    run(small_things, r);
+    unsetenv("STRETTO_NEAR");
+    for (i32 k = 0; k < RANKS; k++) {
+        T_OK(r[k].e);
+        assert_false(r[k].direct);
+    }
+}
+
+static err other_words(struct rank *r) {
+    u64 mine = 1, all[RANKS];
+    return comm_gather(r->comm, comm_rank(r->comm) == 2 ? "apples" : "pears", &mine, sizeof mine, all);
+}
+
+TEST(ranks_that_disagree_are_named) {
+    static struct rank r[RANKS];
+    run(other_words, r);
+    for (i32 k = 0; k < RANKS; k++) {
+        assert_int_equal(r[k].e, -E804);
+        assert_non_null(strstr(r[k].why.text, "pears"));
+        assert_non_null(strstr(r[k].why.text, "apples"));
+    }
+}
+
+static err one_fails(struct rank *r) {
+    if (comm_rank(r->comm) == 1) return FAIL(E703, "the disk of this rank is full");
+    u64 mine = 1, all[RANKS];
+    return comm_gather(r->comm, "roll", &mine, sizeof mine, all);
+}
+
+TEST(a_rank_that_fails_is_named_at_once) {
+    static struct rank r[RANKS];
+    run(one_fails, r);
+    for (i32 k = 0; k < RANKS; k++) {
+        assert_int_equal(r[k].e, -E703);
+        assert_non_null(strstr(r[k].why.text, "the disk of this rank is full"));
+    }
+}
+
+static err stay_away(struct rank *r) {
+    u64 mine = 1, all[RANKS];
+    comm_deadline(r->comm, t_few() ? 10 : 0.3);
+    return comm_rank(r->comm) == 1 ? 0 : comm_gather(r->comm, "roll", &mine, sizeof mine, all);
+}
+
+TEST(a_rank_that_does_not_come_is_named) {
+    static struct rank r[RANKS];
+    run(stay_away, r);
+    T_OK(r[1].e);
+    for (i32 k = 0; k < RANKS; k++) {
+        if (k == 1) continue;
+        assert_int_equal(r[k].e, -E801);
+        assert_non_null(strstr(r[k].why.text, "rank 1 (host "));
+    }
+}
+
+T_MAIN(cmocka_unit_test(messages_of_all_sizes_arrive), cmocka_unit_test(small_collectives_go_through_memory_and_without_it),
+       cmocka_unit_test(ranks_that_disagree_are_named), cmocka_unit_test(a_rank_that_fails_is_named_at_once),
+       cmocka_unit_test(a_rank_that_does_not_come_is_named))

@@ -1,0 +1,165 @@
+"""t_heal.py - a rank is killed in the middle of a training under Open MPI's `mpirun --enable-recovery`, and the others go on in place
+(--heal): the model is that of the undisturbed run bit for bit, whichever rank it was, and how many; nothing is left of it."""
+import glob
+import json
+import os
+import signal
+import statistics
+import subprocess
+import threading
+import time
+import unittest
+
+import e2e
+from e2e import AIR
+from t_ranks import LAUNCHERS, Launched
+
+TRAIN = ["--target", "Passengers", "--horizon", "12", "--members", "2", "--steps", "600", "--batch", "40", "--validate-every", "100",
+         "--threads", "1", "--progress", "none"]
+WHOLE = {}  # undisturbed models, trained once
+
+
+class Heal(Launched):
+    def whole(self, data, options):
+        key = " ".join([data, *map(str, options)])
+        if key not in WHOLE:
+            self.stretto("train", data, *options, "-o", "whole.model", timeout=120)
+            WHOLE[key] = self.read("whole.model")
+        with open(self.path("whole.model"), "wb") as f:
+            f.write(WHOLE[key])
+
+    def record(self, rank):
+        try:
+            return json.loads(self.read("m.model.run/status/rank-%d.json" % rank).decode())
+        except (OSError, ValueError):
+            return {}
+
+    def begin(self, n, *options, data=AIR):
+        command = [*LAUNCHERS["openmpi"], "--enable-recovery", *self.launched("openmpi", n, "train", data, *options, "--heal", "-o",
+                                                                            "m.model")[len(LAUNCHERS["openmpi"]):]]
+        child = subprocess.Popen(command, cwd=self.dir, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 env=self.environment())
+        self.lines = []  # (when it came, what)
+        self.reader = threading.Thread(target=lambda: [self.lines.append((time.monotonic(), line.decode())) for line in child.stderr])
+        self.reader.start()
+        self.addCleanup(self.end, child)
+        return child
+
+    def end(self, child):
+        if child.poll() is None:
+            child.kill()
+        child.wait()
+        child.stdout.close()
+        self.reader.join()
+        child.stderr.close()
+
+    def until(self, what, child):
+        limit = time.monotonic() + 60 * e2e.SLOW
+        while not what():
+            self.assertIsNone(child.poll(), "it ended too early\n" + "".join(line for _, line in self.lines))
+            self.assertLess(time.monotonic(), limit, "".join(line for _, line in self.lines))
+            time.sleep(0.002)
+
+    def told(self, of="died"):
+        return [(when, line) for when, line in self.lines if of in line]
+
+    def kill(self, child, *ranks, step=0):
+        """At the step or later; seconds until the others say that they go on."""
+        before = len(self.told())
+        self.until(lambda: all(self.record(r).get("step", -1) >= step and self.record(r).get("phase") == "train" for r in ranks), child)
+        pids = [self.record(r)["pid"] for r in ranks]
+        begin = time.monotonic()
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        self.until(lambda: len(self.told()) > before, child)
+        return self.told()[before][0] - begin
+
+    def well(self, child, what=""):
+        """It ends well, with the bits of the undisturbed run, and leaves nothing behind."""
+        pids = [self.record(r).get("pid") for r in range(4)]
+        child.wait(timeout=120 * e2e.SLOW)
+        self.reader.join()
+        err = "".join(line for _, line in self.lines)
+        self.assertEqual(child.returncode, 0, err)
+        self.same_model("whole.model", "m.model", what)
+        for pid in filter(None, pids):
+            self.assertFalse(os.path.exists("/proc/%d" % pid), "process %d is left" % pid)
+        stray = [p for p in glob.glob(self.path("**/*"), recursive=True) if p.endswith((".tmp", ".part"))]
+        self.assertEqual(stray, [], what)
+        return err
+
+    def test_any_rank_may_die(self):
+        self.whole(AIR, TRAIN)
+        took = []
+        for rank in (1, 0, 2):
+            child = self.begin(3, *TRAIN)
+            took.append(self.kill(child, rank, step=100))
+            err = self.well(child, "rank %d was killed" % rank)
+            self.assertRegex(err, r"rank %d \(host \S+, pid \d+\) died: 2 ranks of 3 go on from step \d+ after \d\.\d+ s, no step is lost" % rank)
+            self.assertIn("model m.model", err)  # whoever speaks for all
+            self.assertIn("model ", child.stdout.read().decode())
+            self.assertEqual(json.loads(self.read("m.model.run/run.json"))["finished"], True)
+        print("%d deaths: going on after %.3f s, %.3f s at most" % (len(took), statistics.median(took), max(took)))
+        self.assertLess(min(took), 1 * e2e.SLOW)
+
+    def test_one_after_another_and_two_at_once(self):
+        self.whole(AIR, TRAIN)
+        child = self.begin(4, *TRAIN)
+        self.kill(child, 0, step=100)
+        self.kill(child, 1, step=200)  # as they are numbered now
+        self.well(child, "two, one after another")
+        child = self.begin(3, *TRAIN)
+        self.kill(child, 0, 2, step=100)
+        self.assertRegex(self.well(child, "two at once"), r"died: 1 rank of 3 goes on from step|died: 2 ranks of 3 go on from")
+
+    def test_beside_checkpoints_and_in_a_refit(self):
+        options = [*TRAIN, "--refit-all", "--base", "none", "--no-guard"]
+        self.whole(AIR, options)
+        child = self.begin(3, *options, "--checkpoint-every", "0.02s")
+        self.kill(child, 1, step=100)
+        self.until(lambda: self.told("refit on all rows"), child)
+        self.kill(child, 0, step=50)
+        self.well(child, "in a refit")
+        self.assertEqual(glob.glob(self.path("m.model.run/checkpoints/*")), [])
+
+    def test_slices_of_time(self):
+        self.stretto("sample", "long-memory", "--rows", "9000", "-o", "long.csv")
+        options = ["--target", "y", "--horizon", "1", "--context", "2048", "--parallel", "time:16", "--hidden", "20", "--steps", "300",
+                   "--threads", "1", "--progress", "none"]
+        data = self.path("long.csv")
+        self.whole("long.csv", options)
+        child = self.begin(3, *options, data=data)
+        self.kill(child, 1, step=20)
+        self.well(child, "slices of time")
+
+    def test_the_first_dies_when_the_training_is_over(self):
+        self.stretto("sample", "tides", "--rows", "30000", "-o", "t.csv")
+        options = ["--target", "height", "--horizon", "48", "--context", "96", "--steps", "30", "--hidden", "64", "--threads", "1",
+                   "--no-guard", "--base", "none", "--quantiles", "0.5", "--test", "15000", "--progress", "none"]
+        self.whole("t.csv", options)
+        child = self.begin(2, *options, data=self.path("t.csv"))
+        self.until(lambda: self.record(0).get("phase") == "score", child)
+        os.kill(self.record(0)["pid"], signal.SIGKILL)
+        err = self.well(child, "while it scored")
+        self.assertIn("died after the training", err)
+        self.assertIn("model ", child.stdout.read().decode())
+
+    def test_where_it_cannot_be(self):
+        few = [*TRAIN, "--steps", "20"]
+        r = self.stretto("train", AIR, *few, "--ranks", "2", "--heal", "-o", "t.model")
+        self.assertIn("--heal does nothing: ranks are threads of one process here", r.err)
+        for more, says in ((["--pipeline", "delay1"], "--pipeline delay1"), (["--slice-rounds", "1"], "--slice-rounds 1"),
+                           (["--plan", "x.plan"], "the plan of a file")):
+            r = self.stretto("train", AIR, *few, "--heal", *more, "-o", "t.model", status=2)
+            self.assertIn("error[E106]", r.err)
+            self.assertIn(says, r.err)
+        r = self.mpi("openmpi", 2, "train", AIR, *few, "--heal", "-o", "t.model")
+        self.assertIn("unless it is Open MPI's mpirun --enable-recovery", r.err)
+
+    def test_mpich_ends_all(self):
+        r = self.mpi("mpich", 2, "train", AIR, *TRAIN, "--steps", "20", "--heal", "-o", "t.model")
+        self.assertIn("--heal does nothing: mpiexec of MPICH (MPICH) ends all ranks when one dies", r.err)
+
+
+if __name__ == "__main__":
+    e2e.main()
