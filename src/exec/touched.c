@@ -99,13 +99,16 @@ void touched_merge(const struct exec *x, struct grads g, i32 a, i32 b, i64 lo, i
 }
 
 u32 touched_pack(i64 n, const f32 *lines, const u8 *touched, unsigned char *out) {
-    const u32 count = (u32)count_of(touched, touched, n);
+    const u32 count = (u32)lines_sent(n, count_of(touched, touched, n));
     unsigned char *number = out + sizeof count, *to = number + lines_numbers(n, count);
     memcpy(out, &count, sizeof count);
-    for (i64 i = next_line(touched, touched, 0, n); i < n; i = next_line(touched, touched, i + 1, n), to += LINE) {
+    if (count == n) memcpy(to, lines, (size_t)n * LINE);
+    for (i64 i = next_line(touched, touched, 0, n); count < n && i < n; i = next_line(touched, touched, i + 1, n)) {
         const u16 which = (u16)i;
-        if (count < n) memcpy(number, &which, sizeof which), number += sizeof which;
+        memcpy(number, &which, sizeof which);
         memcpy(to, lines + i * LANES, LINE);
+        number += sizeof which;
+        to += LINE;
     }
     return (u32)lines_bytes(n, count);
 }

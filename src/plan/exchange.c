@@ -200,7 +200,8 @@ static void count(const struct plan *p, const struct plan_message *m, struct pla
     const i64 floats = m->hi - m->lo, whole = floats * (kind == PBUF_NORM || kind == PBUF_LOSS ? 8 : 4);
     i64 most = whole;
     if (m->lines) {
-        most = lines_bytes(floats / LANES, plan_touched_bytes(p, m->lo, m->hi, grains_of(p, m)) / (LANES * 4));
+        const i64 n = floats / LANES, touched = plan_touched_bytes(p, m->lo, m->hi, grains_of(p, m)) / (LANES * 4);
+        most = lines_bytes(n, lines_sent(n, touched));
         out->lines_most += most;
         out->lines_whole += whole;
     }

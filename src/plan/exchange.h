@@ -30,10 +30,12 @@ err plan_exchange(const struct plan *p, struct arena *a, struct plan_message **o
  *
  *     | count, 4 bytes | numbers, 2 bytes each, to a multiple of 4 | LANES floats each |
  *
- * LINES_MOST: of a message; longer ones go in parts. */
+ * Where their numbers would make it longer than all lines, all go: whoever has not touched one sends zeros.  LINES_MOST: of a
+ * message; longer ones go in parts. */
 enum { LINES_MOST = 1 << 16 };
 static inline i64 lines_numbers(i64 n, i64 count) { return count < n ? round_up64(2 * count, 4) : 0; }
 static inline i64 lines_bytes(i64 n, i64 count) { return 4 + lines_numbers(n, count) + count * LANES * 4; }
+static inline i64 lines_sent(i64 n, i64 touched) { return lines_bytes(n, touched) < lines_bytes(n, n) ? touched : n; }
 
 /* Bytes of a step's messages, all ranks together: at most, and if everything went whole; `lines` is the part of both that is
  * gradients of tables. */

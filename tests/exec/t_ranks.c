@@ -121,7 +121,9 @@ static err steps(struct rank *r) {
 
 static void *live(void *self) {
     struct rank *r = self;
-    if (r->job->fault) comm_deadline(r->comm, t_few() ? 15 : 0.5);
+    const struct comm_fault *f = r->job->fault;
+    const bool ends = f && (f->drop || f->swap || f->die); /* else a busy machine is no reason to give up */
+    if (f) comm_deadline(r->comm, ends && !t_few() ? 0.5 : 15);
     r->e = r->comm ? comm_meet(r->comm) : 0;
     if (r->e >= 0) r->e = bind(r);
     if (r->e >= 0) r->e = steps(r);
@@ -391,35 +393,38 @@ static void same_as(const struct job *j, const struct rank *many, const struct r
         assert_memory_equal(many[0].store.state[s], one->store.state[s], (size_t)net.ntheta * sizeof(f32));
 }
 
-/* What goes by lines: no more than rows x steps of it, with 2 bytes beside 64, and 4 a message; far less than whole. */
+/* What goes by lines: no more than whole, and no more than rows x steps of them; of few rows far less than whole. */
 static void by_lines(const struct job *j, const struct rank *many, i32 T, i32 lines) {
     i64 bytes = 0, whole = 0, steps = many[0].sent.steps;
     for (i32 r = 0; r < j->ranks; r++) {
         bytes += many[r].sent.lines;
         whole += many[r].sent.lines_whole;
         assert_true(many[r].sent.bytes - many[r].sent.lines == many[r].sent.whole - many[r].sent.lines_whole);
-        if (j->dense || j->ranks == 1) assert_true(many[r].sent.lines_whole == 0);
     }
-    if (j->dense || j->ranks == 1) return;
-    /* An unaligned run of grains is sent in more than one part. */
-    const i64 most = steps * ((i64)j->B * T * lines * 2 * (LANES * 4 + 2) + 8 * 64);
-    if (bytes <= 0 || bytes > most || 4 * bytes > whole)
+    if (j->ranks == 1) {
+        assert_true(whole == 0);
+        return;
+    }
+    /* An unaligned run of grains is sent in more than one part; each message has a count. */
+    const i64 counts = steps * 4 * 64, rows = steps * 2 * (i64)j->B * T, most = rows * lines * (LANES * 4 + 2);
+    const bool few = 8 * most < whole;
+    if (bytes <= 0 || bytes > most + counts || bytes > whole + counts || (few && 4 * bytes > whole))
         fail_msg("%d ranks: %lld bytes of lines, at most %lld, whole %lld", j->ranks, (long long)bytes, (long long)most,
                  (long long)whole);
 }
 
 /* A large embedding: its gradients by lines are those of whole vectors, for any ranks, threads and pipelines. */
-static void table_bits(i32 B, i32 units, i32 accumulate, const char *optim) {
+static void table_bits(struct shape s, i32 units, i32 accumulate, const char *optim) {
     static const struct {
         i32 ranks, threads;
         bool moves;
     } cases[] = {{1, 1, false}, {1, 3, false}, {2, 1, false}, {3, 1, false}, {4, 1, false}, {2, 2, true}, {3, 2, false}};
     static struct rank one[1], many[RANKS];
-    const i32 T = 6;
-    nets_table(&net, (struct shape){.T = T, .I = 3, .H = 16, .w = 4, .vocab = 5000}, units);
+    s.I = 3, s.H = 16, s.w = 4;
+    nets_table(&net, s, units);
     for (i32 pipe = 0; pipe <= PIPE_DELAY1; pipe++) {
         if (pipe == PIPE_DELAY1 && accumulate > 1) continue;
-        struct job j = {.B = B, .ranks = 1, .threads = 1, .accumulate = accumulate, .fails_at = -1, .optim = optim,
+        struct job j = {.B = s.B, .ranks = 1, .threads = 1, .accumulate = accumulate, .fails_at = -1, .optim = optim,
                         .parallel = "serial", .pipe = (enum exec_pipe)pipe, .dense = true};
         run(&j, one);
         T_OK(one->e);
@@ -433,7 +438,7 @@ static void table_bits(i32 B, i32 units, i32 accumulate, const char *optim) {
             run(&k, many);
             assert_int_equal(many[0].plan->ntable, 1);
             same_as(&k, many, one);
-            if (accumulate < 2) by_lines(&k, many, T, round_up(units, LANES) / LANES);
+            if (accumulate < 2) by_lines(&k, many, s.T, round_up(units, LANES) / LANES);
             done(&k, many);
         }
         done(&j, one);
@@ -441,11 +446,14 @@ static void table_bits(i32 B, i32 units, i32 accumulate, const char *optim) {
 }
 
 TEST(tables_by_lines_give_the_bits_of_whole_vectors) {
-    table_bits(45, 8, 1, "adam");
-    table_bits(8, 20, 1, "sgd");
+    table_bits((struct shape){.B = 45, .T = 6, .vocab = 5000}, 8, 1, "adam");
+    table_bits((struct shape){.B = 8, .T = 6, .vocab = 5000}, 20, 1, "sgd");
+    table_bits((struct shape){.B = 64, .T = 48, .vocab = 512}, 16, 1, "adam"); /* nearly all rows are touched */
 }
 
-TEST(tables_keep_a_gradient_for_the_next_step) { table_bits(50, 16, 3, "rmsprop"); }
+TEST(tables_keep_a_gradient_for_the_next_step) {
+    table_bits((struct shape){.B = 50, .T = 6, .vocab = 5000}, 16, 3, "rmsprop");
+}
 
 TEST(tables_when_messages_are_late) {
     static struct rank one[1], many[RANKS];
