@@ -41,8 +41,8 @@ err training_net(struct fit *t);
 /* All that training needs, by the ranks that there are; nothing that it has learnt is in there but engine.store. */
 err training_prepare(struct fit *t);
 void training_drop(struct fit *t);
-/* forecast_heal.c: a rank has died.  Those that are left meet and prepare anew; then all stand where the one of them stood that had
- * come farthest.  E801 where they do not meet. */
+/* forecast_heal.c: a rank has died.  Those that are left meet and prepare anew; then all stand where the one of them stood that
+ * had come farthest.  E801 where they do not meet. */
 err forecast_meet(struct fit *t, struct comm_loss *loss);
 err forecast_heal(struct fit *t, const struct comm_loss *loss);
 /* Fills the batch of step k in training order. */

@@ -81,8 +81,8 @@ static i32 check(const struct rank *r, const struct comm_fault *f, const struct 
     for (i32 k = 0; k < RANKS; k++) {
         const bool told = (k == f->rank && f->die) || (k == f->rank2 && f->die2);
         if (r[k].e < 0 && told && strstr(r[k].why.text, "told to die")) continue;
-        if (r[k].e != 0) fail_msg("rank %d of %d, after deaths at %d and %d: %s", k, RANKS, (int)f->die, (int)f->die2, r[k].why.text);
-        if (!same_model(r[k].f, one->f)) fail_msg("rank %d has another model, after deaths at %d and %d", k, (int)f->die, (int)f->die2);
+        if (r[k].e != 0) fail_msg("rank %d, deaths at %d and %d: %s", k, (int)f->die, (int)f->die2, r[k].why.text);
+        if (!same_model(r[k].f, one->f)) fail_msg("rank %d, deaths at %d and %d: another model", k, (int)f->die, (int)f->die2);
         left++;
         healed += r[k].losses;
     }
@@ -117,8 +117,8 @@ static i32 deaths(const struct session *s, const struct rank *one, struct comm_f
 }
 
 static const char *const plain[] = {"target",  "a,b", "horizon", "4", "context", "12", "hidden",         "8", "steps",     "12",
-                                    "members", "2",   "batch",   "9", "threads", "1",  "validate-every", "4", "refit-all", "yes", "gaps", "mask",
-                                    NULL};
+                                    "members", "2",   "batch",   "9", "threads", "1",  "validate-every", "4", "refit-all", "yes",
+                                    "gaps",    "mask", NULL};
 
 static void every_phase(const char *const *more, u64 each) {
     static struct rank one[1];
