@@ -282,11 +282,13 @@ err ranks_part(struct stretto_trainer *t) {
     i32 written = 1;
     while (t->parts) {
         const i32 was = comm_rank(c);
-        const err e = comm_wait_share(c, "written", &written, sizeof written);
+        const err e = was == 0 ? comm_share(c, "written", &written, sizeof written) :
+                                 comm_wait_share(c, "written", &written, sizeof written);
         t->parts = e < 0 && comm_died(c);
         if (!t->parts) return e;
         TRY(comm_heal(c, &loss));
         healed(t, &loss);
+        if (forecast_healed(c) < 0 && !comm_died(c)) return -err_last()->code; /* else the next turn notices */
         event_note(&t->events, EVENT_WARNING, "rank %d (host %s, pid %d) died after the training", loss.rank[0], loss.who.host,
                    loss.who.pid);
         if (was > 0 && comm_rank(c) == 0) return 0;

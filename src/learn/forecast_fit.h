@@ -24,7 +24,7 @@ struct fit {
     f64 deadline;                              /* clock at which the time limit is over, 0 = none */
     i32 member, done;                          /* being trained; first to train */
     struct train_state state;                  /* of the member `done`, once it has begun */
-    bool refitting, prepared, begun;
+    bool refitting, prepared, begun, over;     /* over: a rank died when others had left with all that is here */
     struct saving *saving;                     /* NULL = there is no run folder */
     struct ckpt *found;                        /* to go on from; NULL = nothing, or taken */
     i64 held;                                  /* members whose weights are in the checkpoint */
