@@ -34,6 +34,7 @@ struct stretto_model {
 struct workshop {
     struct machine *machine;
     struct comm *comm;      /* the MPI job that this process is a rank of; NULL = none */
+    char no_heal[COMM_PATH]; /* why ranks cannot go on without one that dies, where --heal asks for it; "" = they can */
     struct machine *ranks;  /* of all ranks, where there are several; NULL = machine */
     struct str shares_from; /* where unlike shares of ranks came from, for people */
     struct wisdom wisdom;

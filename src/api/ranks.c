@@ -14,6 +14,16 @@
 #include "api/shares.h"
 #include "base/mem.h"
 
+/* Ranks that are threads live and die together; most launchers end all ranks with the first. */
+static err may_heal(struct workshop *w) {
+    const err e = w->comm ? comm_heals(w->comm) : FAIL(E803, "ranks are threads of one process here");
+    w->use.heal = e >= 0;
+    if (e >= 0 || err_last()->code != E803) return e;
+    snprintf(w->no_heal, sizeof w->no_heal, "%.500s", err_last()->text);
+    err_clear();
+    return 0;
+}
+
 err ranks_join(const struct options *o, struct workshop *w) {
     if (o->ranks == 1 && o->meta[OPT_ranks].rank >= OPT_RANK_FLAG) return 0; /* alone, whoever started it */
     TRY(comm_mpi(&w->comm));
@@ -22,7 +32,8 @@ err ranks_join(const struct options *o, struct workshop *w) {
     if (w->comm && o->meta[OPT_ranks].rank >= OPT_RANK_FLAG && o->ranks != size)
         return FAIL_AT(E803, "--ranks", "the same number twice, or no --ranks",
                        "--ranks %lld, and the launcher started %d", (long long)o->ranks, size);
-    return w->comm ? comm_meet(w->comm) : 0;
+    if (w->comm) TRY(comm_meet(w->comm));
+    return o->heal ? may_heal(w) : 0;
 }
 
 /* Ranks on this host, as far as the launcher says. */
@@ -236,18 +247,6 @@ static void note_shares(const struct stretto_trainer *t) {
     str_free(&s);
 }
 
-/* Ranks that are threads live and die together; MPI libraries but one end all ranks with the first. */
-static err may_heal(const struct stretto_trainer *t, struct comm *c, bool *heal) {
-    *heal = false;
-    if (!t->o.heal) return 0;
-    const err e = c ? comm_heals(c) : FAIL(E803, "ranks are threads of one process here");
-    *heal = e >= 0;
-    if (e >= 0 || err_last()->code != E803) return e;
-    event_note(&t->events, EVENT_NOTE, "--heal does nothing: %s", err_last()->text);
-    err_clear();
-    return 0;
-}
-
 /* Another number; whoever is the first now speaks and writes for all from here on. */
 static void healed(void *trainer, const struct comm_loss *loss) {
     struct stretto_trainer *t = trainer;
@@ -266,19 +265,16 @@ err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const st
                t->shop.comm ? comm_transport(t->shop.comm) : "threads", t->shop.machine->ndevice,
                t->shop.machine->ndevice > 1 ? "s" : "");
     note_shares(t);
+    if (t->shop.no_heal[0]) event_note(&t->events, EVENT_NOTE, "--heal does nothing: %s", t->shop.no_heal);
     mine.use.ranks = t->shop.ranks;
     mine.use.comm = t->shop.comm;
-    if (!t->shop.comm) {
-        TRY(may_heal(t, NULL, &mine.use.heal));
-        return threads_fit(size, learner, &mine, out);
-    }
+    if (!t->shop.comm) return threads_fit(size, learner, &mine, out);
     struct rank_cores cores;
     TRY(rank_cores_of_process(t->shop.comm, t->shop.machine->ndevice, &cores));
     comm_set_hint(t->shop.comm, last_record, t->run_dir);
     comm_record_in(t->shop.comm, t->run_dir);
     if (t->events.n < SINKS_MAX) t->events.sink[t->events.n++] = comm_sink(t->shop.comm);
     err e = same_everywhere(t, t->shop.comm);
-    if (e >= 0) e = may_heal(t, t->shop.comm, &mine.use.heal);
     mine.healed = healed;
     mine.owner = t;
     if (comm_rank(t->shop.comm) > 0) silence(&mine, &t->events); /* these hold the status record alone */
@@ -297,11 +293,13 @@ err ranks_part(struct stretto_trainer *t) {
     i32 written = 1;
     while (t->parts) {
         const i32 was = comm_rank(c);
-        const err e = comm_wait_share(c, "written", &written, sizeof written);
+        const err e = was == 0 ? comm_share(c, "written", &written, sizeof written) :
+                                 comm_wait_share(c, "written", &written, sizeof written);
         t->parts = e < 0 && comm_died(c);
         if (!t->parts) return e;
         TRY(comm_heal(c, &loss));
         healed(t, &loss);
+        if (forecast_healed(c) < 0 && !comm_died(c)) return -err_last()->code; /* else the next turn notices */
         event_note(&t->events, EVENT_WARNING, "rank %d (host %s, pid %d) died after the training", loss.rank[0], loss.who.host,
                    loss.who.pid);
         if (was > 0 && comm_rank(c) == 0) return 0;

@@ -17,8 +17,8 @@ err ranks_answers(struct stretto_trainer *t);
 /* learner->fit on every rank; out: the model of this process. */
 err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const struct forecast_job *job, struct forecaster **out);
 
-/* Where ranks may die (--heal) those behind the first wait until it has written all, and one of them does so where it dies: called
- * by the others after the fit, by the first at its very end.  E801 where they cannot. */
+/* Where ranks may die (--heal) those behind the first wait until it has written all, and one of them does so where it dies:
+ * called by the others after the fit, by the first at its very end.  E801 where they cannot. */
 err ranks_part(struct stretto_trainer *t);
 
 #endif

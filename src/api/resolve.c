@@ -180,11 +180,11 @@ static err check_heal(const struct options *o) {
     if (!o->heal) return 0;
     if (strcmp(o->pipeline, "delay1") == 0)
         return FAIL_AT(E106, NULL, "--pipeline overlap   or   no --heal",
-                       "--pipeline delay1 has a step in two halves, of which a rank that dies takes one along: --heal cannot go on");
+                       "--pipeline delay1 has a step in two halves, of which a rank that dies takes one along");
     if (o->slice_rounds > 0)
         return FAIL_AT(E106, NULL, "--slice-rounds 0   or   no --heal",
-                       "--slice-rounds %lld begins slices where others left them steps ago, and --heal would begin them anew: the "
-                       "bits would be others", (long long)o->slice_rounds);
+                       "--slice-rounds %lld begins slices where others left them steps ago, and a rank that dies takes those "
+                       "along: the bits would be others", (long long)o->slice_rounds);
     if (o->plan && *o->plan)
         return FAIL_AT(E106, NULL, "no --plan   or   no --heal",
                        "the plan of a file is for so many ranks, and --heal goes on with fewer");

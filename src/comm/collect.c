@@ -60,12 +60,12 @@ static err meet(struct comm *c, struct small s) {
 err comm_gather(struct comm *c, const char *name, const void *mine, u32 bytes, void *all) {
     memcpy((char *)all + (i64)comm_rank(c) * bytes, mine, bytes);
     if (comm_size(c) == 1) return 0;
-    return meet(c, (struct small){.name = name, .mine = mine, .bytes = bytes, .all = all, .root = -1, .serial = comm_serial(c)});
+    return meet(c, (struct small){name, mine, bytes, all, -1, comm_serial(c)});
 }
 
 err comm_share_of(struct comm *c, i32 root, const char *name, void *data, u32 bytes) {
     if (comm_size(c) == 1) return 0;
-    return meet(c, (struct small){.name = name, .mine = data, .bytes = bytes, .all = data, .root = root, .serial = comm_serial(c)});
+    return meet(c, (struct small){name, data, bytes, data, root, comm_serial(c)});
 }
 
 err comm_share(struct comm *c, const char *name, void *data, u32 bytes) { return comm_share_of(c, 0, name, data, bytes); }

@@ -225,7 +225,7 @@ static err renew(void *self, const i32 *left, i32 n) {
 }
 
 /* After a failure the others may wait for what never comes: then the process ends without a word to MPI, and the launcher ends
- * them all.  MPI_Finalize waits for ranks that died: without them it is left out, which mpirun --enable-recovery does not mind. */
+ * them all.  MPI_Finalize waits for ranks that died: without them it is left out, and mpirun --enable-recovery minds nothing. */
 static void close_(void *self, bool well) {
     struct mpi *x = self;
     if (well && x->table && x->nleft == x->promised) x->table->close();

@@ -214,7 +214,7 @@ bool exchange_round(void *exec, struct comm_message *m, i32 n) {
     x->round.n = n;
     atomic_store_explicit(&x->round.state, ROUND_ASKED, memory_order_release);
     for (i32 spin = 0; atomic_load_explicit(&x->round.state, memory_order_acquire) != ROUND_DONE; spin += spin <= TEAM_SPINS) {
-        if (atomic_load_explicit(&x->broken, memory_order_relaxed)) return false;
+        if (atomic_load_explicit(&x->broken, memory_order_acquire)) return false;
         if (x->direct) exchange_turn(x, true);
         else team_pause(spin);
     }

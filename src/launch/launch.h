@@ -45,6 +45,8 @@ void launch_say(const struct launch_job *job, const char *fmt, ...) PRINTF_LIKE(
 void launch_quote(struct str *out, const char *word);
 void launch_line(struct str *out, char *const *word); /* words up to NULL, with blanks between */
 
+/* The job was asked to go on without ranks that die (--heal). */
+bool launch_heals(const struct launch_job *job);
 /* The command line of this machine: argv ends with NULL and is freed by launch_free_words.  E803 without that MPI's launcher. */
 err local_command(const struct launch_job *job, bool again, char ***argv);
 void launch_free_words(char **argv);

@@ -6,7 +6,8 @@
  *     anything else        for good, with that status
  *
  * A launcher of MPI ends with a number of its own when a rank dies by a signal (Open MPI 137, MPICH 9, which is also "model file
- * unreadable"): then the records that the ranks left say whether one of them failed by itself. */
+ * unreadable"): then the records that the ranks left say whether one of them failed by itself.  mpirun --enable-recovery ends with
+ * 0 whatever became of its ranks: then the records say all. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,11 +57,19 @@ static struct records read_records(const char *run_dir, f64 since) {
     return r;
 }
 
+static enum verdict verdict_of_records(const struct records *r, i32 *code) {
+    if (r->done) return VERDICT_DONE;
+    *code = r->failed > 0 ? r->failed : LOST;
+    return r->failed > 0 || r->differ || r->n == 0 ? VERDICT_FINAL : VERDICT_AGAIN;
+}
+
 enum verdict verdict_of(const struct launch_job *job, int wait_status, f64 since, i32 *code) {
     const bool mpi = strcmp(job->mpi, "none") != 0;
     *code = WIFSIGNALED(wait_status) ? BY_SIGNAL + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
-    if (*code == 0) return VERDICT_DONE;
+    const bool blind = mpi && launch_heals(job); /* the status of the launcher */
+    if (*code == 0 && !blind) return VERDICT_DONE;
     const struct records r = read_records(job->run_dir, since);
+    if (*code == 0) return verdict_of_records(&r, code);
     if (r.differ) *code = LOST;
     if (r.differ) return VERDICT_FINAL;
     if (WIFSIGNALED(wait_status) || *code == STOPPED || *code == LOST) return VERDICT_AGAIN;

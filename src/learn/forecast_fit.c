@@ -455,7 +455,8 @@ static err learn(struct fit *t) {
     const bool again = s->refit && t->f->weight > 0 && t->f->stopped != STOP_TIME;
     if (e == 0 && (t->refitting || again)) e = refit(t);
     if (e >= 0) TRY(saving_end(t));
-    return e;
+    u8 here = 1, all[COMM_RANKS];
+    return e == 0 && t->job->use.heal ? comm_gather(t->job->use.comm, "learnt", &here, sizeof here, all) : e;
 }
 
 static err correction(struct fit *t) {
@@ -473,7 +474,7 @@ static err correction(struct fit *t) {
         struct comm_loss loss;
         TRY(forecast_meet(t, &loss));
         e = forecast_heal(t, &loss);
-        if (e >= 0) e = learn(t);
+        if (e >= 0 && !t->over) e = learn(t);
     }
     return e;
 }

@@ -24,7 +24,7 @@ struct fit {
     f64 deadline;                              /* clock at which the time limit is over, 0 = none */
     i32 member, done;                          /* being trained; first to train */
     struct train_state state;                  /* of the member `done`, once it has begun */
-    bool refitting, prepared, begun;
+    bool refitting, prepared, begun, over;     /* over: a rank died when others had left with all that is here */
     struct saving *saving;                     /* NULL = there is no run folder */
     struct ckpt *found;                        /* to go on from; NULL = nothing, or taken */
     i64 held;                                  /* members whose weights are in the checkpoint */
@@ -41,8 +41,8 @@ err training_net(struct fit *t);
 /* All that training needs, by the ranks that there are; nothing that it has learnt is in there but engine.store. */
 err training_prepare(struct fit *t);
 void training_drop(struct fit *t);
-/* forecast_heal.c: a rank has died.  Those that are left meet and prepare anew; then all stand where the one of them stood that had
- * come farthest.  E801 where they do not meet. */
+/* forecast_heal.c: a rank has died.  Those that are left meet and prepare anew; then all stand where the one of them stood that
+ * had come farthest.  E801 where they do not meet. */
 err forecast_meet(struct fit *t, struct comm_loss *loss);
 err forecast_heal(struct fit *t, const struct comm_loss *loss);
 /* Fills the batch of step k in training order. */

@@ -16,15 +16,16 @@
 
 /* How far a rank has come, the first first; then what the others need to know of it. */
 struct standing {
-    i64 far[5]; /* prepared; refit; members done; steps of the next one, -1 = it has not begun; enum train_place */
+    i64 far[5]; /* LEVEL_..; refit; members done; steps of the next one, -1 = it has not begun; enum train_place */
     i64 held, slices, nband, spread, guard, stopped;
 };
-enum { FAR_PREPARED, FAR_REFIT, FAR_DONE, FAR_STEP, FAR_PLACE };
+enum { LEVEL_BEGINS, LEVEL_PREPARED, LEVEL_OUT }; /* OUT: it has left the fit with all that there is to have */
+enum { FAR_LEVEL, FAR_REFIT, FAR_DONE, FAR_STEP, FAR_PLACE };
 
 static struct standing standing_of(const struct fit *t) {
     const struct forecaster *f = t->f;
     const i64 step = t->begun ? t->state.step : -1, place = t->begun ? t->state.place : 0;
-    return (struct standing){.far = {t->prepared, t->refitting, t->done, step, place},
+    return (struct standing){.far = {t->prepared ? LEVEL_PREPARED : LEVEL_BEGINS, t->refitting, t->done, step, place},
                              .held = f->nmember,
                              .slices = f->spec.slices,
                              .nband = f->spec.nband,
@@ -46,7 +47,7 @@ static i32 farthest(const struct standing *all, i32 n, bool *alike, bool *ready)
     for (i32 k = 0; k < n; k++) {
         if (order(&all[k], &all[best]) > 0) best = k;
         *alike = *alike && order(&all[k], &all[0]) == 0;
-        *ready = *ready && all[k].far[FAR_PREPARED];
+        *ready = *ready && all[k].far[FAR_LEVEL] > LEVEL_BEGINS;
     }
     return best;
 }
@@ -122,19 +123,30 @@ static err sweep(const struct fit *t) {
     return ckpt_sweep(dir);
 }
 
+static void name_place(const struct fit *t, const struct standing *s, char *out, size_t size) {
+    const i64 members = t->f->spec.members, step = lmax(0, s->far[FAR_STEP]);
+    char member[48] = "";
+    if (members > 1) snprintf(member, sizeof member, " of member %lld", (long long)s->far[FAR_DONE] + 1);
+    if (s->far[FAR_LEVEL] == LEVEL_BEGINS) snprintf(out, size, "the beginning");
+    else if (s->far[FAR_DONE] >= members) snprintf(out, size, "the end of the %s", s->far[FAR_REFIT] ? "refit" : "training");
+    else snprintf(out, size, "step %lld%s%s", (long long)step, member, s->far[FAR_REFIT] ? " of the refit" : "");
+}
+
 static void tell(const struct fit *t, const struct comm_loss *loss, const struct standing *s, f64 seconds) {
-    char others[48] = "", where[64] = "the beginning";
+    char others[48] = "", where[120];
     const i32 left = comm_size(t->job->use.comm);
     if (loss->n > 1) snprintf(others, sizeof others, " and %d more", loss->n - 1);
-    if (s->far[FAR_DONE] >= t->f->spec.members) snprintf(where, sizeof where, "the end of training");
-    else if (s->far[FAR_STEP] >= 0) snprintf(where, sizeof where, "step %lld", (long long)s->far[FAR_STEP]);
+    name_place(t, s, where, sizeof where);
     event_note(t->job->use.events, EVENT_WARNING,
                "rank %d (host %s, pid %d)%s died: %d rank%s of %d go%s on from %s after %.3f s, no step is lost", loss->rank[0],
                loss->who.host, loss->who.pid, others, left, left > 1 ? "s" : "", loss->was, left > 1 ? "" : "es", where, seconds);
 }
 
+/* Nobody leaves the fit before all have everything (forecast_fit.c): where one has left, so may the others. */
 static err go_on(struct fit *t, i32 root, bool alike, bool ready, const struct standing *s) {
     TRY(sweep(t));
+    t->over = s->far[FAR_LEVEL] == LEVEL_OUT;
+    if (t->over) return 0;
     if (!ready) { /* nobody has done a step yet */
         training_drop(t);
         mem_free(t->f->spread);
@@ -158,7 +170,16 @@ err forecast_heal(struct fit *t, const struct comm_loss *loss) {
     err e = comm_gather(c, "standing", &mine, sizeof mine, all);
     const i32 root = farthest(all, comm_size(c), &alike, &ready);
     if (e >= 0) e = go_on(t, root, alike, ready, &all[root]);
-    if (e >= 0) tell(t, loss, &all[root], loss->seconds + clock_now() - begin);
+    if (e >= 0 && !t->over) tell(t, loss, &all[root], loss->seconds + clock_now() - begin);
+    mem_free(all);
+    return e;
+}
+
+err forecast_healed(struct comm *c) {
+    const struct standing mine = {.far = {LEVEL_OUT}};
+    struct standing *all;
+    NEW(all, comm_size(c));
+    err e = comm_gather(c, "standing", &mine, sizeof mine, all);
     mem_free(all);
     return e;
 }

@@ -107,7 +107,7 @@ struct plan_table {
 struct plan {
     char strategy[64];
     bool train, exact;
-    bool whole; /* every rank makes all updates for itself, and so has all of the optimiser's state: ranks can go on without one */
+    bool whole; /* every rank makes all updates for itself, and so has all of the optimiser's state (--heal) */
     i32 slices;                 /* of time, in each sequence; 0 = the rows are sequences */
     struct chain_course course; /* of the chains over them */
     i32 forgets;                /* plan_request.forgets */

@@ -294,7 +294,8 @@ static void tick(const struct train_job *j, const struct train_state *s) {
 }
 
 /* What follows a step: look around, validate, lay out anew, save.  *reason to stop, or 0. */
-static err after_step(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch **batches, err *reason) {
+static err after_step(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch **batches,
+                      err *reason) {
     bool finite = true;
     u64 seen;
     TRY(look_around(j, s, p, &seen));

@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import shutil
 import signal
 import statistics
 import subprocess
@@ -143,6 +144,25 @@ class Heal(Launched):
         err = self.well(child, "while it scored")
         self.assertIn("died after the training", err)
         self.assertIn("model ", child.stdout.read().decode())
+
+    def test_under_a_supervisor(self):
+        """One rank: nobody is started again.  All of them, one after another within a moment: the job is."""
+        self.whole(AIR, TRAIN)
+        self.launched("openmpi", 3)
+        for ranks, starts in (((1,), 1), ((0, 1, 2), 2)):
+            child = self.start("submit", "--ranks", "3", "--mpi", "openmpi", "--", "train", AIR, *TRAIN, "--heal", "--checkpoint-every",
+                               "0.05s", "-o", "m.model")
+            self.lines = []
+            self.until(lambda: self.record(2).get("step", 0) >= 100 and self.record(2).get("world") == 3 and
+                       glob.glob(self.path("m.model.run/checkpoints/*.ckpt")), child)
+            for pid in [self.record(r)["pid"] for r in ranks]:
+                os.kill(pid, signal.SIGKILL)
+            err = child.communicate(timeout=120 * e2e.SLOW)[1].decode()
+            self.assertEqual(child.returncode, 0, err)
+            self.same_model("whole.model", "m.model", err)
+            log = [json.loads(line) for line in self.read("m.model.run/supervisor.log").decode().splitlines()]
+            self.assertEqual(sum(e["event"] == "start" for e in log), starts, err)
+            shutil.rmtree(self.path("m.model.run"))
 
     def test_where_it_cannot_be(self):
         few = [*TRAIN, "--steps", "20"]

@@ -83,6 +83,35 @@ TEST(ranks_that_differ_are_not_started_again) {
     called("train\n");
 }
 
+/* mpirun --enable-recovery ends with 0 whatever its ranks did: their records count. */
+TEST(a_launcher_that_says_nothing_is_not_believed) {
+    static const struct {
+        const char *record; /* of rank 0, NULL = there is none */
+        enum verdict verdict;
+        i32 code;
+    } cases[] = {{"\"phase\": \"done\", \"exit\": 0", VERDICT_DONE, 0},       {"\"phase\": \"failed\", \"exit\": 75", VERDICT_AGAIN, 8},
+                 {"\"phase\": \"train\", \"exit\": -1", VERDICT_AGAIN, 8},    {"\"phase\": \"failed\", \"exit\": 3", VERDICT_FINAL, 3},
+                 {"\"phase\": \"differs\", \"exit\": 8", VERDICT_FINAL, 8},   {NULL, VERDICT_FINAL, 8}};
+    static const char *const words[] = {"train", "--heal"};
+    char path[700], text[200];
+    struct launch_job job = job_of("blind", "exit 0", 5);
+    job.mpi = "openmpi";
+    snprintf(path, sizeof path, "%s/status", run_dir);
+    T_OK(file_make_dir(path));
+    snprintf(path, sizeof path, "%s/status/rank-0.json", run_dir);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        i32 code = -1;
+        unlink(path);
+        snprintf(text, sizeof text, "{%s, \"time\": %.3f}\n", cases[i].record ? cases[i].record : "", wall_clock());
+        if (cases[i].record) T_OK(file_write_all(path, text, (i64)strlen(text)));
+        job.first = (struct launch_words){words, 2};
+        assert_int_equal(verdict_of(&job, 0, 1, &code), cases[i].verdict);
+        assert_int_equal(code, cases[i].code);
+        job.first.n = 1; /* without --heal 0 is 0 */
+        assert_int_equal(verdict_of(&job, 0, 1, &code), VERDICT_DONE);
+    }
+}
+
 TEST(a_run_that_has_its_model_is_done_however_it_ended) {
     const struct launch_job job = job_of("finished", "echo '{\"finished\": true}' >$run/run.json\nkill -9 $$", 5);
     ends(&job, 0);
@@ -169,6 +198,7 @@ T_MAIN(cmocka_unit_test(a_job_that_dies_is_started_again_from_its_checkpoint),
        cmocka_unit_test(a_job_without_checkpoint_begins_anew_and_is_given_up), cmocka_unit_test(progress_fills_the_allowance),
        cmocka_unit_test(a_failure_of_the_job_itself_is_passed_on),
        cmocka_unit_test(ranks_that_differ_are_not_started_again),
+       cmocka_unit_test(a_launcher_that_says_nothing_is_not_believed),
        cmocka_unit_test(a_run_that_has_its_model_is_done_however_it_ended),
        cmocka_unit_test(scratch_folder_goes_with_all_that_is_in_it),
        cmocka_unit_test(nothing_of_an_attempt_is_left_when_the_next_begins),
