@@ -405,8 +405,9 @@ static void by_lines(const struct job *j, const struct rank *many, i32 T, i32 li
         assert_true(whole == 0);
         return;
     }
-    /* An unaligned run of grains is sent in more than one part; each message has a count. */
-    const i64 counts = steps * 4 * 64, rows = steps * 2 * (i64)j->B * T, most = rows * lines * (LANES * 4 + 2);
+    /* An unaligned run of grains is sent in more than one part, to all where all update; each message has a count. */
+    const i64 to = j->whole ? j->ranks : 1, counts = steps * 4 * 64 * to;
+    const i64 rows = steps * 2 * to * (i64)j->B * T, most = rows * lines * (LANES * 4 + 2);
     const bool few = 8 * most < whole;
     if (bytes <= 0 || bytes > most + counts || bytes > whole + counts || (few && 4 * bytes > whole))
         fail_msg("%d ranks: %lld bytes of lines, at most %lld, whole %lld", j->ranks, (long long)bytes, (long long)most,
@@ -417,8 +418,8 @@ static void by_lines(const struct job *j, const struct rank *many, i32 T, i32 li
 static void table_bits(struct shape s, i32 units, i32 accumulate, const char *optim) {
     static const struct {
         i32 ranks, threads;
-        bool moves;
-    } cases[] = {{1, 1, false}, {1, 3, false}, {2, 1, false}, {3, 1, false}, {4, 1, false}, {2, 2, true}, {3, 2, false}};
+        bool moves, whole;
+    } cases[] = {{1, 1, 0, 0}, {1, 3, 0, 0}, {2, 1, 0, 0}, {3, 1, 0, 0}, {4, 1, 0, 0}, {2, 2, 1, 0}, {3, 2, 0, 0}, {3, 1, 0, 1}};
     static struct rank one[1], many[RANKS];
     s.I = 3, s.H = 16, s.w = 4;
     nets_table(&net, s, units);
@@ -430,7 +431,9 @@ static void table_bits(struct shape s, i32 units, i32 accumulate, const char *op
         T_OK(one->e);
         for (size_t i = 0; i < (t_few() ? 3 : COUNT(cases)); i++) {
             struct job k = j;
+            if (pipe == PIPE_DELAY1 && cases[i].whole) continue;
             k.dense = false;
+            k.whole = cases[i].whole;
             k.ranks = cases[i].ranks;
             k.threads = cases[i].threads;
             if (pipe != PIPE_DELAY1 && cases[i].moves) k.moves_every = (u32)imax(2, accumulate); /* what is kept does not move */
