@@ -210,7 +210,8 @@ static bool stands_still(const struct solve *v, f32 gap) {
 /* Scale, tolerance and limit, once everybody has run round 1.  Slices of a sequence, where they are cut alike: as many as there
  * are for each that has a given begin. */
 static void measure(struct solve *v, const struct chain_course *how, const struct chain_facts *f) {
-    v->tol = (v->c->back || how->fine <= 0 ? how->tol : how->fine) * f->scale;
+    const bool fine = !v->c->back && how->fine > 0 && how->fine < how->tol;
+    v->tol = (fine ? how->fine : how->tol) * f->scale;
     v->longest = ceil_div(v->s->nslice, imax(1, f->given));
     v->limit = v->own_limit ? v->longest * 3 / 4 + 2 : how->rounds;
     if (v->me == 0) v->s->trace.scale = f->scale;

@@ -55,7 +55,7 @@ enum { CHAIN_ROUNDS = 64 }; /* rounds of which a trace keeps every slice */
 /* How a chain is to be run.  Zero: tolerance 0 and the round limit by the number of slices. */
 struct chain_course {
     f32 tol;    /* a gap up to this share of the chain's scale is none; results differ from the serial run by about as much */
-    f32 fine;   /* the same forward, where it is to be less than backward; 0 = it is not */
+    f32 fine;   /* the same forward, where that is less; 0 = it is the same */
     i32 rounds; /* after so many, one slice after another; 0 = three quarters of a chain, or when gaps no longer fall */
     /* Not 0: so many rounds and no more, whatever gaps are left (stale boundaries, time_parallel.md 3.1).  Results are then those
      * of the serial run only as far as the rounds reach, or as the begins of the step before are still right. */

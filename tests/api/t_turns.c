@@ -231,7 +231,9 @@ static void alike(const struct forecaster *f, const struct forecaster *g) {
     assert_int_equal(g->spec.slices, f->spec.slices);
     assert_memory_equal(g->theta[0], f->theta[0], sizeof(f32) * (size_t)f->net.ntheta);
     assert_memory_equal(&g->watch.turns, &f->watch.turns, sizeof f->watch.turns);
-    assert_string_equal(g->plan_text.s, f->plan_text.s);
+    const char *turns = strstr(f->plan_text.s, "(turn"), *same = strstr(g->plan_text.s, "(turn");
+    assert_true(turns && same); /* what stands before has a predicted time, at a rate that is measured */
+    assert_string_equal(same, turns);
 }
 
 /* By its plan; stopped, and resumed, with and without that. */
