@@ -34,7 +34,7 @@ _Static_assert(sizeof(struct slot) == 64, "a line");
 struct ring {
     _Alignas(64) _Atomic u64 tail;   /* slots read so far; the receiver's */
     _Alignas(64) _Atomic u32 cut;    /* recalled: nothing comes any more; the sender's */
-    _Alignas(64) char slot[];        /* [SLOTS] with the room of a small message, close together; behind them [SLOTS] of x->room */
+    _Alignas(64) char slot[];        /* [SLOTS] with room for a small message, close together; behind them [SLOTS] of x->room */
 };
 
 struct box {
