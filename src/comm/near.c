@@ -19,7 +19,8 @@
 #include "base/mem.h"
 #include "comm/transport.h"
 
-enum { SLOTS = 16, SMALL = 1024, ROOM_MOST = 1 << 14, ROOM_LEAST = 1 << 10, ROOM_ALL = 1 << 18, SEGMENTS = 64, IN_PLACE = 1 << 13 };
+enum { SLOTS = 16, SMALL = 1024, SEGMENTS = 64, IN_PLACE = 1 << 13 };
+enum { ROOM_MOST = 1 << 14, ROOM_LEAST = 1 << 10, ROOM_ALL = 1 << 18 };
 
 /* One line, that the data of a small message follow: whoever awaits it looks at nothing else. */
 struct slot {
