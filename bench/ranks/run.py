@@ -107,7 +107,7 @@ def machine(args, what):
 def steps_part(args, data):
     rows = []
     for shape in SHAPES:
-        steps = max(20, min(400, int(4e9 / (shape[0] * shape[1] * shape[2] * shape[2]))))
+        steps = max(40, min(400, int(4e9 / (shape[0] * shape[1] * shape[2] * shape[2]))))
         got = {}
         for turn in range(args.turns):
             for how in ("1 thread", "2 threads", "2 ranks", "open mpi", "mpich"):
