@@ -1,7 +1,9 @@
 /* allreduce.c - the ordered sum of a vector over ranks, as a training step does it, timed against nothing but itself.
  *
+ *     allreduce parts                      what watching is made of, in ns: an entry of the flight record, a hash of 1 KB
  *     allreduce RANKS [SECONDS]            ranks as threads; under mpirun RANKS is 0 and they are processes
  *         -> copy BYTES SECONDS            of memcpy of so many bytes, all ranks at once: what a copy can do here
+ *            across BYTES SECONDS          the same of what another rank has just written
  *            BYTES SECONDS right|wrong     one line a size: median over batches of the mean time of a sum
  *
  * Up to 4 KB every rank sends its whole vector to all, and each adds in order of rank, as steps do with losses and norms.  Above,
@@ -16,6 +18,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "comm/comm.h"
+#include "comm/flight.h"
 #include "kern/kern.h"
 
 enum { RANKS = 8, SMALL = 4096, PIECE = 1 << 18, LOOKS = 16, BATCHES = 9, WARM = 3, MOST = 1 << 26 };
@@ -28,6 +31,7 @@ struct rank {
     f32 *v, *other; /* ours; [rank][n] of those that come */
     struct comm_message *m; /* [count], of which those before `first` are sent, if they are to be */
     i32 count, first;
+    bool thread_rank;
     err e;
     struct err_record why;
     pthread_t thread;
@@ -236,9 +240,30 @@ static err copy_limit(struct rank *r, i64 bytes) {
     return 0;
 }
 
+/* What another rank has just written, which is in its caches: only threads can ask for that without a message. */
+static err copy_across(struct rank *r, i64 bytes) {
+    static f32 *mine_of[RANKS];
+    const i32 me = comm_rank(r->comm), size = comm_size(r->comm);
+    f64 took[BATCHES];
+    if (!r->thread_rank) return 0;
+    mine_of[me] = r->v;
+    for (i32 b = 0; b < BATCHES + 1; b++) {
+        memset(r->v, b, (size_t)bytes);
+        TRY(barrier(r));
+        const f64 t0 = clock_now();
+        memcpy(r->other, mine_of[(me + 1) % size], (size_t)bytes);
+        __asm__ volatile("" : : "r"(r->other) : "memory");
+        if (b > 0) took[b - 1] = clock_now() - t0;
+        TRY(barrier(r));
+    }
+    if (me == 0) printf("across %lld %.9f\n", (long long)bytes, median(took, BATCHES));
+    return 0;
+}
+
 static err all_sizes(struct rank *r) {
     for (i64 bytes = 4; bytes <= MOST; bytes *= 4) {
         if (bytes >= 1 << 16) TRY(copy_limit(r, bytes));
+        if (bytes >= 1 << 16) TRY(copy_across(r, bytes));
         TRY(one_size(r, bytes));
     }
     return 0;
@@ -268,11 +293,35 @@ static void *on_a_thread(void *self) {
     return NULL;
 }
 
+/* What watching is made of: nanoseconds of an entry in the flight record, and to hash a kilobyte of weights. */
+static err print_parts(void) {
+    enum { TIMES = 200000, BYTES = 1 << 22 };
+    f64 entry[BATCHES], hash[BATCHES];
+    struct flight *f = mem_alloc(sizeof *f);
+    char *data = mem_alloc(BYTES);
+    u64 h = COMM_HASH;
+    for (i32 b = 0; f && data && b < BATCHES; b++) {
+        const f64 t0 = clock_now();
+        for (i32 k = 0; k < TIMES; k++) flight_add(f, &(struct flight_entry){.number = (u32)k, .what = FLIGHT_STEP});
+        const f64 t1 = clock_now();
+        h = comm_hash(h, data, BYTES);
+        entry[b] = (t1 - t0) / TIMES;
+        hash[b] = (clock_now() - t1) / (BYTES >> 10);
+    }
+    if (f && data) printf("entry %.2f\n", 1e9 * median(entry, BATCHES));
+    if (f && data) printf("hash %.2f %llx\n", 1e9 * median(hash, BATCHES), (unsigned long long)h);
+    const err e = f && data ? 0 : -E601;
+    mem_free(f);
+    mem_free(data);
+    return e;
+}
+
 static err as_threads(struct rank *r, i32 size) {
     struct comm *comm[RANKS];
     TRY(comm_threads(size, comm));
     for (i32 k = 0; k < size; k++) {
         r[k].comm = comm[k];
+        r[k].thread_rank = true;
         rank_cores_of_thread(k, size, 1, &r[k].cores);
         if (pthread_create(&r[k].thread, NULL, on_a_thread, &r[k]) != 0) return FAIL(E601, "no thread for rank %d", k);
     }
@@ -295,6 +344,7 @@ int main(int argc, char **argv) {
     for (i32 k = 0; k < RANKS; k++) r[k].budget = argc > 2 ? strtod(argv[2], NULL) : 0.01;
     setvbuf(stdout, NULL, _IOLBF, 0);
     err e = size > RANKS ? FAIL(E103, "at most %d ranks", RANKS) : kern_init();
+    if (argc > 1 && strcmp(argv[1], "parts") == 0) return err_exit_status(e >= 0 ? print_parts() : e);
     if (e >= 0) e = size > 0 ? as_threads(r, size) : as_process(&r[0]);
     for (i32 k = 0; k < imax(1, size) && e >= 0; k++) {
         if (r[k].e < 0) err_put(&r[k].why);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""run.py BUILD [--turns N] [--realtime] [--part steps|allreduce|watch|balance|embedding] [--out FILE] - a training step on several
-ranks, beside PyTorch's DDP over Gloo; the ordered sum of a vector beside MPI's; what watching costs; throughput where one rank is slow;
+"""run.py BUILD [--turns N] [--realtime] [--part steps|allreduce|watch|balance|embedding]... [--out FILE] - a training step on
+several ranks, beside PyTorch's DDP over Gloo; the ordered sum of a vector beside MPI's; what watching costs; throughput where one rank is slow;
 and steps with a large embedding, whose gradients go by the rows that were touched or whole.
 
 Contenders take turns; a figure is the median of the turns.  Ours is the time of a whole step as `train` measures it (mean over the
@@ -29,6 +29,7 @@ HORIZON = 24
 UNLIKE = [((256, 48, 128), 60), ((256, 48, 256), 40)]  # and steps between validations: grains are settled in the second interval
 SLOW = "1:0:slow(2)"
 WATCHED = [((64, 96, 64), 400), ((64, 96, 256), 40)]
+ENTRIES = 64
 SUM_BUDGET = "0.01"  # seconds of a batch of sums
 BALANCE = "## Ranks of unlike speed"
 EMBEDDING = "## A large embedding"
@@ -112,7 +113,7 @@ def machine(args, what):
 def steps_part(args, data):
     rows = []
     for shape in SHAPES:
-        steps = max(20, min(400, int(4e9 / (shape[0] * shape[1] * shape[2] * shape[2]))))
+        steps = max(40, min(400, int(4e9 / (shape[0] * shape[1] * shape[2] * shape[2]))))
         got = {}
         for turn in range(args.turns):
             for how in ("1 thread", "2 threads", "2 ranks", "open mpi", "mpich"):
@@ -224,8 +225,9 @@ def allreduce(args, how, program):
     lines = [line.split() for line in done.stdout.splitlines()]
     if done.returncode or not lines or any(line[-1] == "wrong" for line in lines):
         sys.exit("%s:\n%s%s" % (" ".join(map(str, program)), done.stdout, done.stderr))
-    return {"sum": {int(w[0]): 1e6 * float(w[1]) for w in lines if w[0] != "copy"},
-            "copy": {int(w[1]): 1e6 * float(w[2]) for w in lines if w[0] == "copy"}}
+    return {"sum": {int(w[0]): 1e6 * float(w[1]) for w in lines if w[0] not in ("copy", "across")},
+            "copy": {int(w[1]): 1e6 * float(w[2]) for w in lines if w[0] == "copy"},
+            "across": {int(w[1]): 1e6 * float(w[2]) for w in lines if w[0] == "across"}}
 
 
 def mpi_program(flavour, folder):
@@ -247,7 +249,7 @@ def allreduce_part(args, folder):
     for turn in range(args.turns):
         for name, how, program in ways:
             got[name].append(allreduce(args, how, program))
-        print("allreduce, turn %d of %d" % (turn + 1, args.turns), file=sys.stderr)
+        print("load %.1f; allreduce, turn %d of %d" % (os.getloadavg()[0], turn + 1, args.turns), file=sys.stderr)
     have = {name: v for name, v in got.items() if all(v)}
 
     def middle(name, what, size):
@@ -264,13 +266,14 @@ def allreduce_part(args, folder):
             "rank and sends the sum back (up to 4 KB: all to all), over what training uses, ranks as threads and as processes under either MPI, whose "
             "messages go through memory of the host. MPI_Allreduce: in place, spinning, as each launcher places its ranks. Every sum was compared with the right one. Copy: "
             "half of what memcpy reaches while both ranks copy as many bytes, the limit of a sum that goes through shared memory in two copies; "
-            "in the last column the best and the worst of ours as a share of it.", "",
-            "| bytes | ours, threads | ours, Open MPI | ours, MPICH | MPI_Allreduce, Open MPI | MPI_Allreduce, MPICH | copy / 2, GB/s | ours over copy / 2 |",
+            "in brackets what one copy of what the other rank has just written reaches, which depends on where the two cores are; "
+            "in the last column the best and the worst of ours as a share of the limit.", "",
+            "| bytes | ours, threads | ours, Open MPI | ours, MPICH | MPI_Allreduce, Open MPI | MPI_Allreduce, MPICH | copy / 2 (across), GB/s | ours over copy / 2 |",
             "| --- | --- | --- | --- | --- | --- | --- | --- |"]
     for size in sorted(have["threads"][0]["sum"]):
         limit = size / middle("threads", "copy", size) / 1e3 / 2 if size in have["threads"][0]["copy"] else None
         mine = [size / middle(name, "sum", size) / 1e3 for name in names[:3] if name in have]
-        text.append("| %d | %s | %s | %s |" % (size, " | ".join(us(name, size) for name in names), "%.2f" % limit if limit else "-",
+        text.append("| %d | %s | %s | %s |" % (size, " | ".join(us(name, size) for name in names), "%.2f (%.2f)" % (limit, size / middle("threads", "across", size) / 1e3) if limit else "-",
                                                "%.2f, %.2f" % (max(mine) / limit, min(mine) / limit) if limit else "-"))
     return "\n".join(text) + "\n"
 
@@ -296,26 +299,33 @@ def cpu_seconds(args, data, shape, how, watch, steps):
 
 def watch_part(args, data):
     pairs = 2 * args.turns
+    ours = str(pathlib.Path(args.build).resolve() / "bench" / "ranks" / "bench_allreduce")
+    done = subprocess.run([*args.front, ours, "parts"], capture_output=True, text=True, check=True)
+    entry, kb = (float(line.split()[1]) for line in done.stdout.splitlines())
     text = [WATCH, "",
             machine(args, "Made by `make bench-ranks` (`--part watch`)") + " Training on two ranks of one thread with flight recorder, watchdog, "
             "hash of the weights (at each of four validations) and status records, against the same with `STRETTO_WATCH=off`: %d pairs, taken in turns, the "
-            "first one of a pair changing. Per cent that watching adds: median of the pairs, in brackets the quartiles. The target is below 1." %
-            pairs, "",
-            "| B, T, H | steps | ranks | time of a step | CPU seconds of the run |", "| --- | --- | --- | --- | --- |"]
+            "first one of a pair changing. Per cent that watching adds: median of the pairs, in brackets the quartiles. The target is below 1. Last column: what "
+            "the parts come to when they are timed alone: %.0f ns for an entry of the flight record, %d entries a step at most (two for each message, two for the step), "
+            "%.0f ns to hash a kilobyte of weights once in the steps of a validation, as a share of the step." % (pairs, entry, ENTRIES, kb), "",
+            "| B, T, H | steps | ranks | time of a step | CPU seconds of the run | parts alone |", "| --- | --- | --- | --- | --- | --- |"]
     for shape, steps in WATCHED:
         for how in ("threads", "open mpi"):
-            got = ([], [])
+            got, took = ([], []), []
             for turn in range(pairs):
                 run = {watch: cpu_seconds(args, data, shape, how, watch, steps) for watch in ((True, False) if turn % 2 else (False, True))}
                 if not all(run.values()):
                     break
+                took.append(run[True][1])
                 for k, what in enumerate((1, 0)):
                     got[k].append(100 * (run[True][what] / run[False][what] - 1))
             if not got[0]:
                 continue
             print("watch, shape %s, %s: %s" % (shape, how, got), file=sys.stderr)
             cells = ["%+.2f (%+.2f, %+.2f)" % tuple(statistics.quantiles(v, n=4)[i] for i in (1, 0, 2)) for v in got]
-            text.append("| %d, %d, %d | %d | %s | %s |" % (*shape, steps, how, " | ".join(cells)))
+            bytes_ = 16 * shape[2] * (shape[2] + 2) + 4 * HORIZON * (shape[2] + 1)  # of weights
+            parts = 1e-6 * (ENTRIES * entry + kb * bytes_ / 1024 / (steps // 4))
+            text.append("| %d, %d, %d | %d | %s | %s | %.3f |" % (*shape, steps, how, " | ".join(cells), 100 * parts / statistics.median(took)))
     return "\n".join(text) + "\n"
 
 
@@ -325,7 +335,8 @@ def main():
     p.add_argument("--turns", type=int, default=5)
     p.add_argument("--realtime", action="store_true")
     p.add_argument("--out", default=str(ROOT / "docs" / "RESULTS-ranks.md"))
-    p.add_argument("--part", choices=("steps", "allreduce", "watch", "balance", "embedding"))
+    p.add_argument("--part", action="append", choices=("steps", "allreduce", "watch", "balance", "embedding"),
+                   help="only this one; may be given more than once")
     args = p.parse_args()
     args.front = ["chrt", "-r", "20"] if args.realtime else []
     args.program = pathlib.Path(args.build).resolve() / "cli" / "stretto"
@@ -340,7 +351,7 @@ def main():
         for name, make in (("steps", lambda: steps_part(args, data)), ("allreduce", lambda: allreduce_part(args, folder)),
                            ("watch", lambda: watch_part(args, data)), ("balance", lambda: balance_part(args, data)),
                            ("embedding", lambda: embedding_part(args, folder))):
-            if args.part in (None, name):
+            if not args.part or name in args.part:
                 parts[name] = make()
     text = "\n".join(part.strip("\n") + "\n" for part in parts.values() if part)
     out.write_text(text)

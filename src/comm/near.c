@@ -19,7 +19,8 @@
 #include "base/mem.h"
 #include "comm/transport.h"
 
-enum { SLOTS = 16, SMALL = 1024, ROOM_MOST = 1 << 14, ROOM_LEAST = 1 << 10, ROOM_ALL = 1 << 18, SEGMENTS = 64, IN_PLACE = 1 << 13 };
+enum { SLOTS = 16, SMALL = 1024, SEGMENTS = 64, IN_PLACE = 1 << 13 };
+enum { ROOM_MOST = 1 << 14, ROOM_LEAST = 1 << 10, ROOM_ALL = 1 << 18 };
 
 /* One line, that the data of a small message follow: whoever awaits it looks at nothing else. */
 struct slot {
@@ -34,7 +35,7 @@ _Static_assert(sizeof(struct slot) == 64, "a line");
 struct ring {
     _Alignas(64) _Atomic u64 tail;   /* slots read so far; the receiver's */
     _Alignas(64) _Atomic u32 cut;    /* recalled: nothing comes any more; the sender's */
-    _Alignas(64) char slot[];        /* [SLOTS] with the room of a small message, close together; behind them [SLOTS] of x->room */
+    _Alignas(64) char slot[];        /* [SLOTS] with room for a small message, close together; behind them [SLOTS] of x->room */
 };
 
 struct box {

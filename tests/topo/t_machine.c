@@ -89,6 +89,28 @@ static f64 now_ms(void) {
     return (f64)t.tv_sec * 1e3 + (f64)t.tv_nsec * 1e-6;
 }
 
+TEST(cores_are_cut_into_parts_that_do_not_meet) {
+    if (t_few()) skip(); /* an emulator answers for its host */
+    struct cores all, part[64];
+    bool enough;
+    assert_true(cores_allowed(&all));
+    T_OK(machine_host(0, &m));
+    const i32 n = imin(m.ncore, 64);
+    i32 sum = 0;
+    for (i32 k = 0; k < n; k++) {
+        T_OK(cores_cut(&all, n, k, &part[k], &enough));
+        assert_true(enough);
+        sum += cores_count(&part[k]);
+        for (i32 i = 0; i < k; i++) assert_false(cores_meet(&part[i], &part[k]));
+    }
+    if (n < 64) assert_int_equal(sum, cores_count(&all));
+    T_OK(cores_cut(&all, cores_count(&all) + 1, 0, &part[0], &enough));
+    assert_false(enough); /* nobody is put on top of another */
+    T_OK(cores_cut(&all, 1, 0, &part[0], &enough));
+    assert_memory_equal(&part[0], &all, sizeof all);
+    cores_stay(&all);
+}
+
 TEST(machine_host_honours_affinity_and_is_quick) {
     if (t_few()) skip(); /* an emulator answers for its host */
     cpu_set_t old, one;
@@ -118,4 +140,5 @@ TEST(machine_host_honours_affinity_and_is_quick) {
 T_MAIN(cmocka_unit_test(machine_parse_counts_ranks_and_devices), cmocka_unit_test(machine_text_comes_back_the_same),
        cmocka_unit_test(machine_parse_refuses_nonsense_with_the_column), cmocka_unit_test(machine_set_rate_changes_one_kind),
        cmocka_unit_test(machine_shares_are_of_hosts_or_of_devices),
-       cmocka_unit_test(machine_host_honours_affinity_and_is_quick))
+       cmocka_unit_test(machine_host_honours_affinity_and_is_quick),
+       cmocka_unit_test(cores_are_cut_into_parts_that_do_not_meet))
