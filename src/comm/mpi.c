@@ -25,6 +25,7 @@
 struct parcel {
     struct parcel *next, **place; /* among those under way, or set aside */
     struct comm_head head;
+    i32 size; /* it has room for 2^size bytes */
     _Alignas(16) unsigned char data[];
 };
 
@@ -34,6 +35,8 @@ struct control {
     struct rank_set come, last;
 };
 
+enum { SIZES = 32 };
+
 struct mpi {
     void *library;
     const struct stretto_mpi *table;
@@ -41,6 +44,7 @@ struct mpi {
     const char *launcher;
     struct control *control; /* [promised], NULL = ranks do not heal */
     struct parcel *out;      /* under way */
+    struct parcel *spare[SIZES]; /* by size, to be used again */
     i32 *left, nleft;        /* those who are left, by the ranks of MPI */
 };
 
@@ -80,8 +84,13 @@ static err open_(void *self) {
 /* ------------------------------------------------------------------ messages ------------------------------------------------ */
 
 static err parcel_new(struct mpi *x, const struct comm_head *head, struct parcel **out) {
-    struct parcel *p = mem_alloc(sizeof *p + head->bytes);
+    i32 size = 0;
+    while (size < SIZES - 1 && (u32)1 << size < head->bytes) size++;
+    struct parcel *p = x->spare[size];
+    if (p) x->spare[size] = p->next;
+    else p = mem_alloc(sizeof *p + ((size_t)1 << size));
     if (!p) return -E601;
+    p->size = size;
     p->head = *head;
     p->next = x->out;
     p->place = &x->out;
@@ -91,10 +100,11 @@ static err parcel_new(struct mpi *x, const struct comm_head *head, struct parcel
     return 0;
 }
 
-static void parcel_free(struct parcel *p) {
+static void parcel_done(struct mpi *x, struct parcel *p) {
     *p->place = p->next;
     if (p->next) p->next->place = p->place;
-    mem_free(p);
+    p->next = x->spare[p->size];
+    x->spare[p->size] = p;
 }
 
 static int tag_of(const struct mpi *x, const struct comm_message *m) {
@@ -131,15 +141,15 @@ static err start(struct mpi *x, struct comm_message *m) {
 static err send_(void *self, struct comm_message *m) { return start(self, m); }
 static err recv_(void *self, struct comm_message *m) { return start(self, m); }
 
-static void unpack(struct comm_message *m, struct parts *p) {
+static void unpack(struct mpi *x, struct comm_message *m, struct parts *p) {
     if (!p->parcel) return;
     if (!m->sends) memcpy(m->data, p->parcel->data, m->head.bytes);
-    parcel_free(p->parcel);
+    parcel_done(x, p->parcel);
     p->parcel = NULL;
 }
 
 static err test(void *self, struct comm_message *m, bool *done) {
-    const struct mpi *x = self;
+    struct mpi *x = self;
     struct parts *p = parts_of(m);
     int head = 0, data = 0, code = x->table->test(p->head, &head);
     *done = false;
@@ -154,7 +164,7 @@ static err test(void *self, struct comm_message *m, bool *done) {
     code = x->table->test(p->data, &data);
     if (code) return failed(x, code, "MPI_Test");
     *done = data != 0;
-    if (*done) unpack(m, p);
+    if (*done) unpack(x, m, p);
     return 0;
 }
 

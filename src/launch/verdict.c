@@ -6,8 +6,8 @@
  *     anything else        for good, with that status
  *
  * A launcher of MPI ends with a number of its own when a rank dies by a signal (Open MPI 137, MPICH 9, which is also "model file
- * unreadable"): then the records that the ranks left say whether one of them failed by itself.  mpirun --enable-recovery ends with
- * 0 whatever became of its ranks: then the records say all. */
+ * unreadable"): then the records that the ranks left say whether one of them failed by itself.  mpirun --enable-recovery ends
+ * with 0 whatever became of its ranks: then the records say all. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

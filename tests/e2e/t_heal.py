@@ -96,7 +96,7 @@ class Heal(Launched):
             child = self.begin(3, *TRAIN)
             took.append(self.kill(child, rank, step=100))
             err = self.well(child, "rank %d was killed" % rank)
-            self.assertRegex(err, r"rank %d \(host \S+, pid \d+\) died: 2 ranks of 3 go on from step \d+ after \d\.\d+ s, no step is lost" % rank)
+            self.assertRegex(err, r"rank %d \(host \S+, pid \d+\) died: 2 ranks of 3 go on from step \d+ of member \d after \d\.\d+ s, no step is lost" % rank)
             self.assertIn("model m.model", err)  # whoever speaks for all
             self.assertIn("model ", child.stdout.read().decode())
             self.assertEqual(json.loads(self.read("m.model.run/run.json"))["finished"], True)

@@ -89,9 +89,12 @@ TEST(a_launcher_that_says_nothing_is_not_believed) {
         const char *record; /* of rank 0, NULL = there is none */
         enum verdict verdict;
         i32 code;
-    } cases[] = {{"\"phase\": \"done\", \"exit\": 0", VERDICT_DONE, 0},       {"\"phase\": \"failed\", \"exit\": 75", VERDICT_AGAIN, 8},
-                 {"\"phase\": \"train\", \"exit\": -1", VERDICT_AGAIN, 8},    {"\"phase\": \"failed\", \"exit\": 3", VERDICT_FINAL, 3},
-                 {"\"phase\": \"differs\", \"exit\": 8", VERDICT_FINAL, 8},   {NULL, VERDICT_FINAL, 8}};
+    } cases[] = {{"\"phase\": \"done\", \"exit\": 0", VERDICT_DONE, 0},
+                 {"\"phase\": \"failed\", \"exit\": 75", VERDICT_AGAIN, 8},
+                 {"\"phase\": \"train\", \"exit\": -1", VERDICT_AGAIN, 8},
+                 {"\"phase\": \"failed\", \"exit\": 3", VERDICT_FINAL, 3},
+                 {"\"phase\": \"differs\", \"exit\": 8", VERDICT_FINAL, 8},
+                 {NULL, VERDICT_FINAL, 8}};
     static const char *const words[] = {"train", "--heal"};
     char path[700], text[200];
     struct launch_job job = job_of("blind", "exit 0", 5);
