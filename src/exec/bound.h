@@ -102,7 +102,6 @@ struct exec {
     struct round round;    /* what a worker waits for */
     bool *pair_waits;      /* [ranks][2] for a turn of the agent: a message to or from that rank is not ready yet */
     _Atomic bool broken;   /* the agent failed: nobody waits any more */
-    struct err_record why; /* where broken */
     _Atomic u32 update;    /* plan->whole: of this step, UPDATE_OPEN until one of the two is certain */
     f64 usual;             /* seconds of a step, smoothed: what a deadline is a multiple of */
     struct lane *lane;

@@ -308,7 +308,6 @@ static err step_job(struct comm *c, void *exec) {
     struct exec *x = exec;
     err e = walk(x, false);
     if (e >= 0) return e;
-    x->why = *err_last();
     comm_recall(c); /* workers write again from here on */
     const bool made = x->plan->whole && !decide(x, UPDATE_VOID);
     atomic_store(&x->broken, true);

@@ -137,10 +137,7 @@ static void scene(void *exec, char *text, size_t size) {
 err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out) {
     if (x->late && s->accumulate) return FAIL(E1, "a gradient that is kept for the next step cannot be late too");
     TRY(bind_inputs(x, s));
-    if (atomic_load(&x->broken)) {
-        err_put(&x->why);
-        return -x->why.code;
-    }
+    if (atomic_load(&x->broken)) return FAIL(E801, "a rank died in the step before, when this one had all that it needed of it");
     x->serial++;
     x->step = s;
     x->run.loss_scale = s->loss_scale;
