@@ -75,7 +75,7 @@ TEST(a_failure_of_the_job_itself_is_passed_on) {
 TEST(ranks_that_differ_are_not_started_again) {
     const struct launch_job job = job_of("differs",
                                          "mkdir -p $run/status\n"
-                                         "printf '{\"phase\": \"differs\", \"exit\": 8, \"time\": %s}' $(date +%s.9) "
+                                         "printf '{\"phase\": \"differs\", \"exit\": 8, \"time\": %s}' $(date +%s.%N) "
                                          ">$run/status/rank-0.json\n"
                                          "exit 8",
                                          5);
