@@ -10,7 +10,7 @@ import e2e
 from e2e import AIR
 from t_ranks import LAUNCHERS, Launched
 
-OPTIONS = ["--target", "Passengers", "--horizon", "12", "--members", "1", "--steps", "1200", "--validate-every", "200", "--batch", "40",
+OPTIONS = ["--target", "Passengers", "--horizon", "12", "--members", "1", "--steps", "4800", "--validate-every", "800", "--batch", "40",
            "--base", "last", "--no-guard", "--threads", "1", "--progress", "none"]
 OFTEN = ["--checkpoint-every", "0.01s"]
 WHOLE = {}  # the undisturbed model, trained once
