@@ -353,9 +353,8 @@ def main():
                            ("embedding", lambda: embedding_part(args, folder))):
             if not args.part or name in args.part:
                 parts[name] = make()
-    text = "\n".join(part.strip("\n") + "\n" for part in parts.values() if part)
-    out.write_text(text)
-    print(text)
+                out.write_text("\n".join(part.strip("\n") + "\n" for part in parts.values() if part))  # what is measured is kept
+    print(out.read_text())
 
 
 if __name__ == "__main__":
