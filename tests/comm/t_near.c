@@ -25,6 +25,8 @@ struct rank {
 };
 
 static struct transport far; /* threads, as if they were on a network */
+static bool cannot_heal;
+static err none_heals(void *self);
 
 static err join(const struct transport *t, void *end, i32 rank, i32 size, const void *arg, struct comm **out) {
     (void)arg;
@@ -32,6 +34,7 @@ static err join(const struct transport *t, void *end, i32 rank, i32 size, const 
         far = *t;
         far.direct = false;
         far.by_host = true;
+        if (cannot_heal) far.heals = none_heals;
     }
     return comm_new(&far, end, rank, size, out);
 }
@@ -202,6 +205,35 @@ TEST(a_rank_that_does_not_come_is_named) {
     }
 }
 
+static err none_heals(void *self) {
+    (void)self;
+    return FAIL(E803, "this launcher ends all");
+}
+
+static err ask(struct rank *r) {
+    const err e = comm_heals(r->comm);
+    r->direct = comm_direct(r->comm);
+    if (e != (far.heals == none_heals ? -E803 : 0)) return FAIL(E1, "%d", e);
+    return small_things(r);
+}
+
+static void run_ask(bool heals) {
+    static struct rank r[RANKS];
+    cannot_heal = !heals;
+    run(ask, r);
+    cannot_heal = false;
+    for (i32 k = 0; k < RANKS; k++) {
+        if (r[k].e < 0) fail_msg("rank %d: %s", k, r[k].why.text);
+        assert_int_equal(r[k].direct, !heals);
+    }
+}
+
+TEST(ranks_that_may_heal_leave_the_memory_and_others_stay) {
+    run_ask(true);
+    run_ask(false);
+}
+
 T_MAIN(cmocka_unit_test(messages_of_all_sizes_arrive), cmocka_unit_test(small_collectives_go_through_memory_and_without_it),
        cmocka_unit_test(ranks_that_disagree_are_named), cmocka_unit_test(a_rank_that_fails_is_named_at_once),
-       cmocka_unit_test(a_rank_that_does_not_come_is_named))
+       cmocka_unit_test(a_rank_that_does_not_come_is_named),
+       cmocka_unit_test(ranks_that_may_heal_leave_the_memory_and_others_stay))
