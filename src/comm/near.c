@@ -243,13 +243,23 @@ static err recv_(void *self, struct comm_message *m) {
     return 0;
 }
 
+/* The same, unless the sender has recalled: what it had there may be gone, and *from is NULL. */
+static err look_up_unless_cut(struct near *x, i32 peer, struct ring *r, const struct slot *s, const char **from) {
+    const err e = look_up(x, peer, s, from);
+    if (!atomic_fetch_or(&r->cut, 0)) return e;
+    if (e < 0) err_clear();
+    *from = NULL;
+    return 0;
+}
+
 /* One slot.  A sender that recalls says so before it writes again: what was copied meanwhile is not looked at. */
 static err take(struct near *x, struct comm_message *m, struct ring *r, bool *done) {
     const u64 tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
     const struct slot *s = slot_of(r, tail);
     const char *from = data_of(x, r, tail, s->bytes);
     if (m->inside[THROUGH] == 0) TRY(head_check(m, &s->head));
-    if (s->segment >= 0) TRY(look_up(x, m->peer, s, &from));
+    if (s->segment >= 0) TRY(look_up_unless_cut(x, m->peer, r, s, &from));
+    if (!from) return 0;
     if (s->bytes) memcpy((char *)m->data + m->inside[THROUGH], from, s->bytes);
     if (s->segment >= 0 && atomic_fetch_or(&r->cut, 0)) return 0; /* not before the copy is made */
     m->inside[THROUGH] += s->bytes;
