@@ -118,6 +118,14 @@ static err take_state(struct fit *t, i32 root, const struct standing *s) {
     return 0;
 }
 
+/* Whoever was to give its state died as well: nothing of it is here, and this rank stands where it stood. */
+static void stay(struct fit *t, const struct standing *mine) {
+    adopt(t, mine);
+    if (mine->spread) return;
+    mem_free(t->f->spread);
+    t->f->spread = NULL;
+}
+
 static err sweep(const struct fit *t) {
     char dir[4096];
     if (!t->job->run_dir || comm_rank(t->job->use.comm) > 0) return 0;
@@ -157,9 +165,12 @@ static err go_on(struct fit *t, i32 root, bool alike, bool ready, const struct s
         t->done = 0;
         return 0;
     }
+    const struct standing mine = standing_of(t);
     adopt(t, s);
     TRY(prepare_again(t));
-    return alike ? 0 : take_state(t, root, s);
+    const err e = alike ? 0 : take_state(t, root, s);
+    if (e < 0) stay(t, &mine);
+    return e;
 }
 
 err forecast_heal(struct fit *t, const struct comm_loss *loss) {
