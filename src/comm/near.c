@@ -404,14 +404,14 @@ static err settle(struct comm *c, struct near *x, const struct card *card, u8 *g
 static err join(struct comm *c, struct near **out, bool *near) {
     const char *wish = getenv("STRETTO_NEAR");
     struct card mine = {.pid = (i32)getpid(), .fd = -1}, *card;
-    u8 *good;
+    u8 *good = NULL;
     const bool wanted = !(wish && strcmp(wish, "off") == 0) && comm_neighbours(c) > 1;
     NEW(card, comm_size(c));
     err e = mem_new((void **)&good, comm_size(c), 1);
     if (e >= 0 && wanted) *out = near_new(c, &mine);
     if (e >= 0) e = comm_gather(c, "boxes", &mine, sizeof mine, card);
     if (e >= 0) e = settle(c, *out, card, good, near);
-    if (e >= 0) mem_free(good);
+    mem_free(good);
     mem_free(card);
     return e;
 }
