@@ -419,11 +419,21 @@ static err heals_job(struct comm *c, void *arg) {
     return c->t->heals(c->self);
 }
 
+/* Ranks that cannot heal talk as they did before they were asked. */
+static err near_again(struct comm *c, err e) {
+    const struct err_record why = *err_last();
+    if (c->t->by_host) TRY(near_join(c, &c->t, &c->self));
+    err_put(&why);
+    return e;
+}
+
 err comm_heals(struct comm *c) {
     if (comm_size(c) == 1 || c->heal) return 0;
     near_leave(&c->t, &c->self); /* its boxes are for ranks that all live */
-    if (!c->t->heals) return FAIL(E803, "ranks over %s cannot go on without one that died", c->t->name);
-    TRY(now(c, heals_job, NULL));
+    const err e = c->t->heals ? now(c, heals_job, NULL) :
+                                FAIL(E803, "ranks over %s cannot go on without one that died", c->t->name);
+    if (e == -E803) return near_again(c, e);
+    TRY(e);
     return heal_new(c->t, c->self, c->member, c->rank, c->size, &c->heal);
 }
 

@@ -243,13 +243,23 @@ static err recv_(void *self, struct comm_message *m) {
     return 0;
 }
 
+/* The same, unless the sender has recalled: what it had there may be gone, and *from is NULL. */
+static err look_up_unless_cut(struct near *x, i32 peer, struct ring *r, const struct slot *s, const char **from) {
+    const err e = look_up(x, peer, s, from);
+    if (!atomic_fetch_or(&r->cut, 0)) return e;
+    if (e < 0) err_clear();
+    *from = NULL;
+    return 0;
+}
+
 /* One slot.  A sender that recalls says so before it writes again: what was copied meanwhile is not looked at. */
 static err take(struct near *x, struct comm_message *m, struct ring *r, bool *done) {
     const u64 tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
     const struct slot *s = slot_of(r, tail);
     const char *from = data_of(x, r, tail, s->bytes);
     if (m->inside[THROUGH] == 0) TRY(head_check(m, &s->head));
-    if (s->segment >= 0) TRY(look_up(x, m->peer, s, &from));
+    if (s->segment >= 0) TRY(look_up_unless_cut(x, m->peer, r, s, &from));
+    if (!from) return 0;
     if (s->bytes) memcpy((char *)m->data + m->inside[THROUGH], from, s->bytes);
     if (s->segment >= 0 && atomic_fetch_or(&r->cut, 0)) return 0; /* not before the copy is made */
     m->inside[THROUGH] += s->bytes;
@@ -394,14 +404,14 @@ static err settle(struct comm *c, struct near *x, const struct card *card, u8 *g
 static err join(struct comm *c, struct near **out, bool *near) {
     const char *wish = getenv("STRETTO_NEAR");
     struct card mine = {.pid = (i32)getpid(), .fd = -1}, *card;
-    u8 *good;
+    u8 *good = NULL;
     const bool wanted = !(wish && strcmp(wish, "off") == 0) && comm_neighbours(c) > 1;
     NEW(card, comm_size(c));
     err e = mem_new((void **)&good, comm_size(c), 1);
     if (e >= 0 && wanted) *out = near_new(c, &mine);
     if (e >= 0) e = comm_gather(c, "boxes", &mine, sizeof mine, card);
     if (e >= 0) e = settle(c, *out, card, good, near);
-    if (e >= 0) mem_free(good);
+    mem_free(good);
     mem_free(card);
     return e;
 }

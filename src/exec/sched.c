@@ -29,7 +29,7 @@ static inline void relax(void) {
 static void turn_until(struct exec *x, struct lane *l, const _Atomic u64 *done, u64 want) {
     if (atomic_load_explicit(done, memory_order_acquire) >= want) return;
     atomic_store_explicit(&l->waits, true, memory_order_relaxed);
-    while (atomic_load_explicit(done, memory_order_acquire) < want && !atomic_load_explicit(&x->broken, memory_order_relaxed))
+    while (atomic_load_explicit(done, memory_order_acquire) < want && !atomic_load_explicit(&x->broken, memory_order_acquire))
         exchange_turn(x, true);
     atomic_store_explicit(&l->waits, false, memory_order_relaxed);
 }
@@ -45,7 +45,7 @@ static void wait_until(struct exec *x, struct lane *l, const _Atomic u64 *done, 
             relax();
             spin--;
         } else {
-            if (atomic_load_explicit(&x->broken, memory_order_relaxed)) return;
+            if (atomic_load_explicit(&x->broken, memory_order_acquire)) return;
             atomic_store_explicit(&l->waits, true, memory_order_relaxed);
             sched_yield(); /* more workers than cores: let the other one run */
         }

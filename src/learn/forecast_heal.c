@@ -17,7 +17,7 @@
 /* How far a rank has come, the first first; then what the others need to know of it. */
 struct standing {
     i64 far[5]; /* LEVEL_..; refit; members done; steps of the next one, -1 = it has not begun; enum train_place */
-    i64 held, slices, nband, spread, guard, stopped;
+    i64 held, slices, slice_rank, nband, spread, guard, stopped;
 };
 enum { LEVEL_BEGINS, LEVEL_PREPARED, LEVEL_OUT }; /* OUT: it has left the fit with all that there is to have */
 enum { FAR_LEVEL, FAR_REFIT, FAR_DONE, FAR_STEP, FAR_PLACE };
@@ -28,6 +28,7 @@ static struct standing standing_of(const struct fit *t) {
     return (struct standing){.far = {t->prepared ? LEVEL_PREPARED : LEVEL_BEGINS, t->refitting, t->done, step, place},
                              .held = f->nmember,
                              .slices = f->spec.slices,
+                             .slice_rank = f->spec.slice_rank,
                              .nband = f->spec.nband,
                              .spread = f->spread != NULL,
                              .guard = f->has_guard,
@@ -83,6 +84,7 @@ static void adopt(struct fit *t, const struct standing *s) {
     t->done = (i32)s->far[FAR_DONE];
     t->begun = s->far[FAR_STEP] >= 0;
     f->spec.slices = (i32)s->slices;
+    f->spec.slice_rank = (i32)s->slice_rank;
     f->spec.nband = (i32)s->nband;
     f->has_guard = s->guard != 0;
     f->stopped = (err)s->stopped;
@@ -114,6 +116,14 @@ static err take_state(struct fit *t, i32 root, const struct standing *s) {
     TRY(forecast_share_state(t, root, s->held));
     t->state.place = s->far[FAR_PLACE];
     return 0;
+}
+
+/* Whoever was to give its state died as well: nothing of it is here, and this rank stands where it stood. */
+static void stay(struct fit *t, const struct standing *mine) {
+    adopt(t, mine);
+    if (mine->spread) return;
+    mem_free(t->f->spread);
+    t->f->spread = NULL;
 }
 
 static err sweep(const struct fit *t) {
@@ -155,9 +165,12 @@ static err go_on(struct fit *t, i32 root, bool alike, bool ready, const struct s
         t->done = 0;
         return 0;
     }
+    const struct standing mine = standing_of(t);
     adopt(t, s);
     TRY(prepare_again(t));
-    return alike ? 0 : take_state(t, root, s);
+    const err e = alike ? 0 : take_state(t, root, s);
+    if (e < 0) stay(t, &mine);
+    return e;
 }
 
 err forecast_heal(struct fit *t, const struct comm_loss *loss) {

@@ -242,17 +242,33 @@ static err read_state(struct fit *t, struct train_state *s, struct state_file *f
 
 enum { PART = 1 << 26 }; /* bytes of a message */
 
-static err share_items(struct comm *c, i32 root, const struct state_file *f) {
-    for (i32 i = 0; i < f->n; i++) {
-        const i64 bytes = f->item[i].n * (i64)dtype_size(ckpt_dtype(f->item[i].kind));
-        for (i64 at = 0; at < bytes; at += PART)
-            TRY(comm_share_of(c, root, f->item[i].name, (char *)f->item[i].p + at, (u32)lmin(PART, bytes - at)));
-    }
+static i64 item_bytes(const struct ckpt_item *i) { return i->n * (i64)dtype_size(ckpt_dtype(i->kind)); }
+
+static err share_one(struct comm *c, i32 root, const struct ckpt_item *item, char *p) {
+    const i64 bytes = item_bytes(item);
+    for (i64 at = 0; at < bytes; at += PART) TRY(comm_share_of(c, root, item->name, p + at, (u32)lmin(PART, bytes - at)));
     return 0;
 }
 
+/* Whole or not at all: root may die as well, and what is here then is needed. */
+static err share_items(struct comm *c, i32 root, const struct state_file *f) {
+    char *room = NULL;
+    i64 bytes = 0, at = 0;
+    err e = 0;
+    for (i32 i = 0; i < f->n; i++) bytes += item_bytes(&f->item[i]);
+    if (comm_rank(c) != root) NEW(room, bytes);
+    for (i32 i = 0; i < f->n && e >= 0; at += item_bytes(&f->item[i++]))
+        e = share_one(c, root, &f->item[i], room ? room + at : f->item[i].p);
+    at = 0;
+    for (i32 i = 0; i < f->n && e >= 0 && room; at += item_bytes(&f->item[i++]))
+        memcpy(f->item[i].p, room + at, (size_t)item_bytes(&f->item[i]));
+    mem_free(room);
+    return e;
+}
+
 err forecast_share_state(struct fit *t, i32 root, i64 held) {
-    struct state_file f = {.member = t->done, .done = held, .phase = t->refitting, .slices = t->f->spec.slices};
+    struct state_file f = {.member = t->done, .done = held, .phase = t->refitting, .slices = t->f->spec.slices,
+                           .rank = t->f->spec.slice_rank};
     const i64 P = t->engine.store.ntheta;
     if (held > 0) NEW(f.members, held * P);
     for (i64 m = 0; m < held && comm_rank(t->job->use.comm) == root; m++)

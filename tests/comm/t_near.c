@@ -11,7 +11,7 @@
 #include "comm/comm.h"
 #include "comm/transport.h"
 
-enum { RANKS = 4, TURNS = 3 };
+enum { RANKS = 4, TURNS = 3, PART = 1 << 20 };
 
 struct rank {
     struct comm *comm;
@@ -21,10 +21,13 @@ struct rank {
     struct err_record why;
     pthread_t thread;
     struct comm_message m[64]; /* of a job */
-    i32 n;
+    i32 n, looks;
 };
 
 static struct transport far; /* threads, as if they were on a network */
+static bool cannot_heal;
+static i32 looks; /* of the rank that fails */
+static err none_heals(void *self);
 
 static err join(const struct transport *t, void *end, i32 rank, i32 size, const void *arg, struct comm **out) {
     (void)arg;
@@ -32,6 +35,7 @@ static err join(const struct transport *t, void *end, i32 rank, i32 size, const 
         far = *t;
         far.direct = false;
         far.by_host = true;
+        if (cannot_heal) far.heals = none_heals;
     }
     return comm_new(&far, end, rank, size, out);
 }
@@ -202,6 +206,80 @@ TEST(a_rank_that_does_not_come_is_named) {
     }
 }
 
+/* Rank 1 fails after so many looks, with messages that others are reading, and its segment makes room for a smaller one. */
+static err fail_soon(struct comm *c, void *arg) {
+    struct rank *r = arg;
+    for (i32 i = 0; i < r->looks; i++) {
+        const struct comm_message *waiting = NULL;
+        bool moved = false;
+        TRY(comm_look(c, r->m, r->n, &moved, &waiting));
+    }
+    return FAIL(E703, "the disk of this rank is full");
+}
+
+static err round_about(struct rank *r, u8 *mine, u8 *theirs) {
+    const i32 me = comm_rank(r->comm), next = (me + 1) % RANKS, last = (me + RANKS - 1) % RANKS;
+    for (u32 k = 0; k < 8; k++) {
+        add(r, next, true, mine, PART, 0);
+        add(r, last, false, theirs, PART, 0);
+    }
+    if (me != 1) return go(r);
+    comm_begin(r->comm, fail_soon, r);
+    return comm_end(r->comm);
+}
+
+static err one_fails_in_the_middle(struct rank *r) {
+    u8 *mine = comm_alloc(r->comm, PART), *theirs = mem_alloc(PART);
+    r->looks = looks;
+    const err e = mine && theirs ? round_about(r, mine, theirs) : -E601;
+    const struct err_record why = *err_last();
+    comm_release(r->comm, mine);
+    comm_release(r->comm, comm_alloc(r->comm, PART / 16));
+    mem_free(theirs);
+    err_put(&why);
+    return e;
+}
+
+TEST(a_rank_that_fails_while_others_read_is_named_too) {
+    static struct rank r[RANKS];
+    for (i32 i = 0; i < (t_few() ? 3 : 40); i++) {
+        looks = i % 5;
+        run(one_fails_in_the_middle, r);
+        for (i32 k = 0; k < RANKS; k++)
+            if (r[k].e != -E703 && (k == 1 || r[k].e != 0)) fail_msg("turn %d, rank %d: %s", i, k, r[k].why.text);
+    }
+}
+
+static err none_heals(void *self) {
+    (void)self;
+    return FAIL(E803, "this launcher ends all");
+}
+
+static err ask(struct rank *r) {
+    const err e = comm_heals(r->comm);
+    r->direct = comm_direct(r->comm);
+    if (e != (far.heals == none_heals ? -E803 : 0)) return FAIL(E1, "%d", e);
+    return small_things(r);
+}
+
+static void run_ask(bool heals) {
+    static struct rank r[RANKS];
+    cannot_heal = !heals;
+    run(ask, r);
+    cannot_heal = false;
+    for (i32 k = 0; k < RANKS; k++) {
+        if (r[k].e < 0) fail_msg("rank %d: %s", k, r[k].why.text);
+        assert_int_equal(r[k].direct, !heals);
+    }
+}
+
+TEST(ranks_that_may_heal_leave_the_memory_and_others_stay) {
+    run_ask(true);
+    run_ask(false);
+}
+
 T_MAIN(cmocka_unit_test(messages_of_all_sizes_arrive), cmocka_unit_test(small_collectives_go_through_memory_and_without_it),
        cmocka_unit_test(ranks_that_disagree_are_named), cmocka_unit_test(a_rank_that_fails_is_named_at_once),
-       cmocka_unit_test(a_rank_that_does_not_come_is_named))
+       cmocka_unit_test(a_rank_that_does_not_come_is_named),
+       cmocka_unit_test(a_rank_that_fails_while_others_read_is_named_too),
+       cmocka_unit_test(ranks_that_may_heal_leave_the_memory_and_others_stay))
