@@ -36,6 +36,9 @@ stretto_err cli_config(struct cli *c);
 /* Events of the library go to the progress line. */
 void cli_on_event(void *cli, const stretto_event *e);
 
+/* E702 where an output of the command line is a folder, or a file that the command reads. */
+stretto_err cli_outputs(const struct cli *c);
+
 /* Text to stdout, freed; returns 0, or E703 when stdout cannot take it. */
 stretto_err cli_print(char *text);
 

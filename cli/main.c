@@ -128,6 +128,7 @@ static stretto_err run(struct cli *c, int argc, char **argv) {
     bool alone = c->o.ranks == 1 && c->o.meta[OPT_ranks].rank >= OPT_RANK_FLAG;
     c->hushed = stretto_rank() > 0 && !alone && !c->o.quiet; /* of several processes one speaks */
     if (c->hushed) c->o.quiet = true;
+    TRY(cli_outputs(c));
     TRY(cli_config(c));
     open_console(c);
     return verbs[c->args.verb](c);

@@ -10,8 +10,12 @@
 static stretto_trainer *volatile running; /* for the signal handler only */
 static volatile sig_atomic_t asked;
 
+static volatile sig_atomic_t on_terminal;
+static const char heard[] = "\nstopping after this step, or when scoring is done; Ctrl-C again stops at once\n";
+
 static void on_signal(int number) {
     if (asked && number == SIGINT) _exit(130);
+    if (!asked && on_terminal && write(STDERR_FILENO, heard, sizeof heard - 1) < 0) on_terminal = false; /* nobody reads it */
     asked = 1;
     if (running) stretto_trainer_stop(running);
 }
@@ -19,6 +23,7 @@ static void on_signal(int number) {
 static void catch_signals(void) {
     struct sigaction a = {.sa_handler = on_signal};
     sigemptyset(&a.sa_mask);
+    on_terminal = isatty(STDERR_FILENO);
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
     sigaction(SIGUSR1, &a, NULL);

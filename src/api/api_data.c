@@ -71,6 +71,8 @@ static void summary(stretto_data *d) {
     if (n < (i32)sizeof d->summary && filled)
         n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld cells filled in by --gaps interpolate",
                       (long long)filled);
+    if (n < (i32)sizeof d->summary && s->merged)
+        n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld rows merged by --dups", (long long)s->merged);
     if (n < (i32)sizeof d->summary && s->time && absent + masked + filled == 0)
         snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", no gaps");
 }

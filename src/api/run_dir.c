@@ -136,6 +136,9 @@ err run_dir_open(struct stretto_trainer *t, const char *path, bool resume) {
     tell_status(t);
     if (!resume) {
         comm_forget(t->run_dir);
+        if (run_dir_has_checkpoint(t))
+            event_note(&t->events, EVENT_WARNING, "%s held a checkpoint of a run that was stopped: this one begins anew "
+                       "(`stretto resume %s` would have gone on)", t->run_dir, t->run_dir);
         TRY(forget(t));
     }
     TRY(write_run(t, false));

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 
+#define FIRST 0.02 /* share done before which nothing is said of the time left */
 enum { PER_SECOND = 5, WHOLE = 1000 };
 
 void event_emit(const struct events *to, const struct event *e) {
@@ -35,7 +36,7 @@ static void tell(struct labour *l, f64 now, f64 share) {
     const f64 spent = now - l->begun;
     l->told = now;
     event_emit(l->to, &(struct event){.kind = EVENT_WORK, .text = l->what, .step = (i64)(WHOLE * share), .steps = WHOLE,
-                                      .seconds = spent, .left = share > 0 ? spent / share - spent : -1, .train = (f64)NAN,
+                                      .seconds = spent, .left = share > FIRST ? spent / share - spent : -1, .train = (f64)NAN,
                                       .valid = (f64)NAN});
 }
 

@@ -21,6 +21,7 @@ struct build {
     i32 ntarget, npast, nknown, ncat;
     i32 *col, *cat;               /* table columns: targets, past, known; categories */
     i64 n;                        /* rows of the series */
+    i64 merged;                   /* into others of the same time */
     i64 *time;                    /* [n], NULL = rows are the time */
     i64 *row;                     /* [n] first table row, -1 = put in for an absent one */
     i32 *same;                    /* [n] table rows of that time (duplicates); NULL = one each */

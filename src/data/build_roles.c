@@ -156,7 +156,7 @@ static err find_target(struct build *b, u8 *role) {
     f64 value;
     for (i32 i = 0; i < b->t->ncol; i++) {
         if (b->t->col[i].type != COL_NUMBER || role[i] != ROLE_NONE) continue;
-        if (!column_constant(&b->t->col[i], b->t->nrow, &value)) best = n;
+        if (!column_constant(&b->t->col[i], b->t->nrow, &value) && b->t->col[i].missing < b->t->nrow) best = n;
         names[n++] = b->t->col[i].name;
         only = i;
         if (all) role[i] = ROLE_TARGET;

@@ -173,6 +173,24 @@ static err unsorted(struct build *b, i64 at, i64 backs, bool descending) {
                    b->time[at - 1] - b->time[at] < 3600 && time_clocks_change(b->time[at], false) ? GO_BACK : "");
 }
 
+/* A column of words that differ in two rows of the same time: names of series, when many rows are so.  -1 = none. */
+static i32 names_of_series(const struct build *b, i64 at, i64 count) {
+    for (i32 i = 0; i < b->t->ncol && count >= b->n / 4; i++) {
+        const struct column *c = &b->t->col[i];
+        if (c->type == COL_CATEGORY && c->code[b->row[at]] != c->code[b->row[at - 1]]) return i;
+    }
+    return -1;
+}
+
+static err several_series(const struct build *b, i64 at, i64 count, const char *where, const char *now) {
+    char fix[700];
+    const struct column *c = &b->t->col[names_of_series(b, at, count)];
+    snprintf(fix, sizeof fix, "awk -F'%c' 'NR==1 || $%d==\"%.60s\"' %.200s > one.csv   (one series a file)", b->t->sep, c->field,
+             c->word[imax(0, c->code[b->row[at - 1]])], b->t->path);
+    return FAIL_AT(E211, where, fix, "time %s comes again with another \"%s\": several series in one file (%d of them)", now,
+                   c->name, c->nword);
+}
+
 static err duplicates(struct build *b, i64 first, i64 count) {
     char where[300], now[32];
     bool clocks = true;
@@ -180,6 +198,7 @@ static err duplicates(struct build *b, i64 first, i64 count) {
     struct freq none = {0};
     where_of(b, b->row[first], -1, where);
     time_format(b->time[first], &none, now);
+    if (names_of_series(b, first, count) >= 0) return several_series(b, first, count, where, now);
     return FAIL_AT(
         E211, where, "--dups mean   or   --dups first   or   --dups last\n--time DATE,CLOCK   (when two columns make the time)",
         "time %s comes again: %lld row%s the time of the row before%s", now, (long long)count, count == 1 ? " has" : "s have",
@@ -203,6 +222,7 @@ static err collapse(struct build *b) {
             b->same[n - 1]++;
         }
     }
+    b->merged = b->n - n;
     b->n = n;
     return 0;
 }

@@ -225,6 +225,7 @@ err build_values(struct build *b, struct series *s) {
     TRY(check_cells(b, future));
     if (b->bad) return 0;
     s->nrow = b->n;
+    s->merged = b->merged;
     s->ntarget = b->ntarget;
     s->npast = b->npast;
     s->nknown = b->nknown;

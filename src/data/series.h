@@ -22,6 +22,7 @@ struct freq {
 
 struct series {
     i64 nrow;
+    i64 merged;              /* rows of the file that had the time of the row before, and went into it */
     i32 ncol;                /* targets first, then past-only, then known-future numeric columns */
     i32 ntarget, npast, nknown;
     const char **name;       /* [ncol] */

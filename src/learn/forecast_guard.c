@@ -14,6 +14,7 @@ struct losses {
     f64 *base, *both;  /* [n] sums, then means; NaN where nothing can be scored */
     i64 *cells;
     i64 n;
+    struct labour *work;
 };
 
 static err on_loss_row(void *self, const struct forecast_row *row) {
@@ -22,6 +23,7 @@ static err on_loss_row(void *self, const struct forecast_row *row) {
     const struct forecast_spec *spec = &d->t->f->spec;
     bool squared = strcmp(spec->loss, "mse") == 0;
     i64 at = row->origin - d->t->valid_all.first;
+    TRY(labour_done(d->work, 1));
     if (row->seen == 0) return 0;
     for (i32 i = 0; i < spec->horizon; i++) {
         f64 y = (f64)series_target(s, row->col, row->origin + i);
@@ -52,8 +54,11 @@ err forecast_guard(struct fit *t) {
     struct forecaster *f = t->f;
     f->weight = 1;
     if (!f->spec.guard || !f->base) return 0;
-    struct losses d = {.t = t, .n = window_origins(&t->valid_all)};
+    struct labour work = labour_of("weighing the recurrent part", t->job->use.events, NULL);
+    struct losses d = {.t = t, .n = window_origins(&t->valid_all), .work = &work};
+    work.all = (f64)d.n * t->job->series->ntarget;
     err e = measure(t, &d);
+    labour_end(&work);
     mem_free(d.base);
     mem_free(d.both);
     mem_free(d.cells);
@@ -74,6 +79,7 @@ struct residuals {
     f32 *r;          /* [ntarget][horizon][n] */
     i64 n;           /* origins */
     const struct window_set *set;
+    struct labour *work;
 };
 
 static err on_residual(void *self, const struct forecast_row *row) {
@@ -81,6 +87,7 @@ static err on_residual(void *self, const struct forecast_row *row) {
     const struct series *s = d->t->job->series;
     const struct forecast_spec *spec = &d->t->f->spec;
     const f32 *around = spec->nquantile > 0 ? row->base : row->mean;
+    TRY(labour_done(d->work, 1));
     i64 at = (row->origin - d->set->first) / d->set->stride;
     for (i64 k = 0; k < spec->horizon; k++) {
         f32 y = series_target(s, row->col, row->origin + k);
@@ -170,10 +177,13 @@ err forecast_spread(struct fit *t) {
     }
     struct base *fair = NULL, *own = f->base;
     struct window_set set = calibration(t);
-    struct residuals d = {.t = t, .n = window_origins(&set), .set = &set};
+    struct labour work = labour_of("measuring the bands", t->job->use.events, NULL);
+    struct residuals d = {.t = t, .n = window_origins(&set), .set = &set, .work = &work};
+    work.all = (f64)d.n * t->job->series->ntarget;
     TRY(unseen_base(t, &fair));
     if (fair) f->base = fair;
     err e = spread_of(t, &d);
+    labour_end(&work);
     f->base = own;
     base_free(fair);
     mem_free(d.r);

@@ -346,7 +346,12 @@ err forecast_resume_point(struct fit *t) {
     struct state_file f = {0};
     if (!t->job->run_dir) return 0;
     TRY(find(t));
-    if (!t->found) return 0; /* stopped before the first checkpoint: begin again */
+    if (!t->found) { /* stopped before the first checkpoint */
+        if (t->job->resume)
+            event_note(t->job->use.events, EVENT_NOTE, "there is no checkpoint in %s yet: training begins at step 0",
+                       t->job->run_dir);
+        return 0;
+    }
     TRY(read_head(t, &f));
     t->done = (i32)f.member;
     t->refitting = f.phase != 0;

@@ -1,0 +1,38 @@
+/* outputs.c - where a command will write, looked at before it works for hours: no folder, and nothing that it reads. */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli.h"
+
+static bool same_file(const struct stat *written, const char *read) {
+    struct stat st;
+    return stat(read, &st) == 0 && st.st_dev == written->st_dev && st.st_ino == written->st_ino;
+}
+
+static stretto_err look(const struct cli *c, const char *option, const char *path) {
+    struct stat st;
+    char fix[CLI_PATH];
+    if (!path || !*path || strcmp(path, "-") == 0 || stat(path, &st) != 0) return 0;
+    snprintf(fix, sizeof fix, "%s %.4000s/NAME", option, path);
+    if (S_ISDIR(st.st_mode)) return FAIL_AT(E702, path, fix, "cannot write: this is a directory");
+    if (!S_ISREG(st.st_mode)) return 0;
+    snprintf(fix, sizeof fix, "%s OTHER", option);
+    for (i32 i = 0; i < c->args.narg; i++)
+        if (same_file(&st, c->args.arg[i]))
+            return FAIL_AT(E702, path, fix, "%s would overwrite what is read from", option);
+    const char *read[] = {c->o.config, c->o.plan};
+    for (size_t i = 0; i < COUNT(read); i++)
+        if (read[i] && *read[i] && same_file(&st, read[i]))
+            return FAIL_AT(E702, path, fix, "%s would overwrite what is read from", option);
+    return 0;
+}
+
+stretto_err cli_outputs(const struct cli *c) {
+    const struct options *o = &c->o;
+    TRY(look(c, "--out", o->out));
+    TRY(look(c, "--log", o->log));
+    TRY(look(c, "--trace", o->trace));
+    TRY(look(c, "--plot", o->plot));
+    TRY(look(c, "--write-config", o->write_config));
+    return look(c, "--save", o->save);
+}
