@@ -40,21 +40,46 @@ static bool thousands(const char *w) {
     return mark && w[n] == 0 && strspn(mark + 1, "0123456789") >= 3;
 }
 
+/* The same as it should be written: 1465, 12024.51.  The last separator is the decimal one, unless it is the only kind and three
+ * digits follow. */
+static void without_thousands(const char *w, char out[48]) {
+    const char *last = w, *first = strpbrk(w, ",.'");
+    for (const char *p = w; (p = strpbrk(p, ",.'")); p++) last = p;
+    const bool decimal = *last != *first || strspn(last + 1, "0123456789") != 3;
+    i32 n = 0;
+    for (const char *p = w; *p && n < 46; p++) {
+        if (strchr("-+0123456789", *p)) out[n++] = *p;
+        if (p == last && decimal) out[n++] = '.';
+    }
+    out[n] = 0;
+}
+
+/* Characters of a number that a unit follows: 8,39 kWh; 0 = it is no such word. */
+static i32 before_unit(const char *w) {
+    size_t n = strspn(w, "-+0123456789.,");
+    const char *unit = w + n + strspn(w + n, " ");
+    return strcspn(w, "0123456789") < n && *unit && strlen(unit) <= 8 && !strpbrk(unit, "0123456789") ? (i32)n : 0;
+}
+
 static err refuse_words(const struct build *b, const struct column *c, enum role r) {
-    char fix[700];
+    char fix[700], plain[48];
     const char *word = c->nword ? c->word[0] : "";
-    if (thousands(word))
-        snprintf(fix, sizeof fix, "write the numbers without separators of thousands, as %s for %.40s", "1465.5", word);
-    else if (r == ROLE_TARGET)
+    if (thousands(word)) {
+        without_thousands(word, plain);
+        snprintf(fix, sizeof fix, "write the numbers without separators of thousands, as %s for %.40s", plain, word);
+    } else if (before_unit(word)) {
+        snprintf(fix, sizeof fix, "write the numbers without their unit, as %.*s for %.40s", before_unit(word), word, word);
+    } else if (r == ROLE_TARGET) {
         snprintf(fix, sizeof fix,
                  "another --target   (is there a title line above the header? then: tail -n +2 %.200s > table.csv)", b->t->path);
-    else if (r == ROLE_KNOWN)
+    } else if (r == ROLE_KNOWN) {
         snprintf(fix, sizeof fix,
                  "a 0/1 column for each word that matters ahead of time, named in --known   or   --cat %.200s without --known "
                  "(its past is used)",
                  c->name);
-    else
+    } else {
         snprintf(fix, sizeof fix, "--cat %.200s instead of --past", c->name);
+    }
     return FAIL_AT(E214, b->t->path, fix, "column \"%s\" given by %s holds words (\"%s\"%s), not numbers", c->name, role_flag[r],
                    word, c->nword > 1 ? ", ..." : "");
 }
