@@ -1,4 +1,4 @@
-/* comm.c - a rank: its agent thread, deadlines, and going on without one that died. */
+/* comm.c - a rank: its agent thread, messages, and waiting with a deadline. */
 #define _GNU_SOURCE
 #include "comm/comm.h"
 
@@ -14,12 +14,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/event.h"
 #include "base/str.h"
-#include "comm/flight.h"
-#include "comm/heal.h"
-#include "comm/transport.h"
-#include "comm/watch.h"
+#include "comm/rank.h"
 
 #define DEADLINE 60.0  /* seconds without a message, where STRETTO_DEADLINE says nothing */
 #define SPIN_S 50e-6   /* of waiting before the agent sleeps between looks: a spinning agent takes a core from the workers */
@@ -30,41 +26,6 @@
 #define TURN_S 1.0     /* of a turn that count at most: a process that was stopped for an hour has not waited for an hour */
 
 enum { SPINS = 8 };    /* turns without an agent to each look at the clock */
-
-enum state { IDLE, WORK, DONE, QUIT };
-
-struct comm {
-    const struct transport *t;
-    void *self;
-    i32 rank, size;
-    f64 deadline, waited, since; /* seconds without a message; since: when that was looked at last, 0 = not in this job */
-    f64 idle;            /* since the last message */
-    i32 spins;           /* turns without a look at the clock */
-    f64 pace;            /* least nap where nobody waits, seconds */
-    comm_hint *hint;
-    void *knows; /* its self */
-    u64 serial;          /* of small collectives */
-    struct comm_member *member; /* [size] */
-    i32 *first;                 /* [size] the numbers that ranks had at first */
-    pthread_t thread;
-    bool running, failed;
-    pthread_mutex_t lock;
-    pthread_cond_t turn;
-    enum state state;
-    comm_job *job;
-    void *arg;
-    err result;
-    struct err_record why;
-    struct watch watch;
-    struct flight *flight;     /* NULL where this is the only rank */
-    pthread_mutex_t writes;    /* of what a record needs: folder, hint, scene; held while one is written */
-    char folder[COMM_FOLDER];  /* for records, "" = nowhere */
-    char record[FLIGHT_PATH];  /* the one of this failure, "" = none yet */
-    comm_scene *scene;
-    void *plays;               /* its self */
-    struct heal *heal;         /* NULL = a rank that dies ends the run */
-    f64 noticed;               /* when a death was, 0 = there is none */
-};
 
 i32 comm_rank(const struct comm *c) { return c ? c->rank : 0; }
 i32 comm_size(const struct comm *c) { return c ? c->size : 1; }
@@ -123,81 +84,6 @@ void comm_set_hint(struct comm *c, comm_hint *hint, void *self) {
     pthread_mutex_unlock(&c->writes);
 }
 
-/* ------------------------------------------------------------------ what is written down ------------------------------------ */
-
-void comm_record_in(struct comm *c, const char *folder) {
-    if (!c || !folder) return;
-    pthread_mutex_lock(&c->writes);
-    snprintf(c->folder, sizeof c->folder, "%s", folder);
-    pthread_mutex_unlock(&c->writes);
-}
-
-void comm_forget(const char *folder) { flight_forget(folder); }
-
-static void record(struct comm *c, const char *why, bool stacks, char path[FLIGHT_PATH]) {
-    char self[200] = "", scene[1024] = "";
-    path[0] = 0;
-    if (!c->flight || !c->folder[0]) return;
-    if (c->hint) c->hint(c->knows, c->rank, self, sizeof self);
-    if (c->scene) c->scene(c->plays, scene, sizeof scene);
-    const struct flight_title t = {.folder = c->folder, .why = why, .self = self, .scene = scene, .who = &c->member[c->rank],
-                                   .world = c->size, .stacks = stacks};
-    flight_write(c->flight, &t, path);
-}
-
-/* Of a failure: the first one counts. */
-static void record_failure(struct comm *c, const char *why, bool stacks) {
-    pthread_mutex_lock(&c->writes);
-    if (!c->record[0]) record(c, why, stacks, c->record);
-    pthread_mutex_unlock(&c->writes);
-}
-
-/* On the watchdog's thread.  What it wrote is written again, with the failure, should there be one; never the other way round. */
-static void alarm_(void *self, f64 quiet) {
-    struct comm *c = self;
-    char why[160], path[FLIGHT_PATH];
-    snprintf(why, sizeof why, "nothing has moved for %.3g s (no message, no step, no phase); a failure only if one follows",
-             quiet);
-    pthread_mutex_lock(&c->writes);
-    if (!c->record[0]) record(c, why, true, path);
-    pthread_mutex_unlock(&c->writes);
-}
-
-void comm_step(struct comm *c, u64 exchange, i64 step, comm_scene *scene, void *self) {
-    if (!c) return;
-    pthread_mutex_lock(&c->writes); /* a record that is being written looks at the scene */
-    c->scene = scene;
-    c->plays = self;
-    pthread_mutex_unlock(&c->writes);
-    const u16 what = scene ? FLIGHT_STEP : FLIGHT_ENDED;
-    flight_add(c->flight, &(struct flight_entry){.serial = exchange, .number = (u32)step, .what = what});
-    watch_moved(&c->watch);
-}
-
-static void on_phase(void *self, const struct event *e) {
-    struct comm *c = self;
-    struct flight_entry entry = {.what = FLIGHT_PHASE};
-    if (e->kind == EVENT_WORK) watch_moved(&c->watch);
-    if (e->kind != EVENT_PHASE) return;
-    snprintf(entry.name, sizeof entry.name, "%s", e->text);
-    flight_add(c->flight, &entry);
-    watch_moved(&c->watch);
-}
-
-struct sink comm_sink(struct comm *c) { return (struct sink){on_phase, c}; }
-
-/* The time is that of the last look at the clock, in this turn or just before: small messages take no longer than a look. */
-static void note(struct comm *c, const struct comm_message *m, bool ends) {
-    if (!c->flight) return;
-    if (c->since == 0) c->since = clock_now();
-    struct flight_entry e = {.time = c->since, .serial = m->head.serial, .number = m->head.number, .bytes = m->head.bytes,
-                             .peer = m->peer, .channel = m->channel};
-    const u16 begun = m->sends ? FLIGHT_SEND : FLIGHT_AWAIT;
-    e.what = (u16)(ends ? begun + (FLIGHT_SENT - FLIGHT_SEND) : begun);
-    memcpy(e.name, m->head.name, sizeof e.name);
-    flight_add(c->flight, &e);
-}
-
 /* ------------------------------------------------------------------ the agent ----------------------------------------------- */
 
 void comm_recall(struct comm *c) {
@@ -217,7 +103,7 @@ static void run_job(struct comm *c) {
     if (c->result >= 0) return;
     c->why = *err_last();
     c->failed = true;
-    record_failure(c, c->why.text, c->result == -E801 && !comm_died(c));
+    rank_failure(c, c->why.text, c->result == -E801 && !comm_died(c));
     comm_recall(c);
 }
 
@@ -270,7 +156,7 @@ err comm_end(struct comm *c) {
     return c->result;
 }
 
-static err now(struct comm *c, comm_job *job, void *arg) {
+err rank_job(struct comm *c, comm_job *job, void *arg) {
     comm_begin(c, job, arg);
     return comm_end(c);
 }
@@ -279,7 +165,7 @@ static err now(struct comm *c, comm_job *job, void *arg) {
 
 /* When it is under way, that it began; when it is done, that. */
 static void note_state(struct comm *c, struct comm_message *m) {
-    if (m->done || !m->noted) note(c, m, m->done);
+    if (m->done || !m->noted) rank_note(c, m, m->done);
     m->noted = true;
 }
 
@@ -346,7 +232,7 @@ static err late(struct comm *c, const struct comm_message *m) {
     snprintf(why, sizeof why, "rank %d has waited %.3g s %s rank %d (host %s, pid %d): message %u, %.*s of %u bytes%s%s", c->rank,
              c->deadline, m->sends ? "to send to" : "for", m->peer, w->host, w->pid, m->head.number, COMM_NAME, m->head.name,
              m->head.bytes, more[0] ? "; " : "", more);
-    record_failure(c, why, true);
+    rank_failure(c, why, true);
     if (c->record[0]) snprintf(kept, sizeof kept, "; stacks and last messages in %s", c->record);
     return FAIL_AT(E801, NULL, "stretto resume RUN, once that host is well", "%s%s", why, kept);
 }
@@ -409,80 +295,7 @@ void comm_give_up(struct comm *c) {
     if (!c) return;
     c->failed = true;
     if (c->t->give_up) c->t->give_up(c->self, err_last()); /* first: others wait */
-    record_failure(c, err_last()->text, false);
-}
-
-/* ------------------------------------------------------------------ healing ------------------------------------------------- */
-
-static err heals_job(struct comm *c, void *arg) {
-    (void)arg;
-    return c->t->heals(c->self);
-}
-
-/* Ranks that cannot heal talk as they did before they were asked. */
-static err near_again(struct comm *c, err e) {
-    const struct err_record why = *err_last();
-    if (c->t->by_host) TRY(near_join(c, &c->t, &c->self));
-    err_put(&why);
-    return e;
-}
-
-err comm_heals(struct comm *c) {
-    if (comm_size(c) == 1 || c->heal) return 0;
-    near_leave(&c->t, &c->self); /* its boxes are for ranks that all live */
-    const err e = c->t->heals ? now(c, heals_job, NULL) :
-                                FAIL(E803, "ranks over %s cannot go on without one that died", c->t->name);
-    if (e == -E803) return near_again(c, e);
-    TRY(e);
-    return heal_new(c->t, c->self, c->member, c->rank, c->size, &c->heal);
-}
-
-bool comm_died(const struct comm *c) { return c && c->heal && atomic_load(&c->heal->died); }
-
-struct meeting {
-    i32 left[COMM_RANKS], n;
-};
-
-static err heal_job(struct comm *c, void *arg) {
-    struct meeting *m = arg;
-    return heal_agree(c->heal, dmax(comm_patience(), c->deadline), m->left, &m->n);
-}
-
-/* Ranks that were left before keep their order; watchdog and records look at names. */
-static void renumber(struct comm *c, const struct meeting *m, struct comm_loss *out) {
-    i32 k = 0;
-    out->was = c->size;
-    out->n = 0;
-    pthread_mutex_lock(&c->writes);
-    for (i32 at = 0; at < c->size; at++) {
-        const i32 first = c->first[at];
-        if (k < m->n && m->left[k] == first) {
-            if (first == c->heal->me) c->rank = k;
-            c->first[k] = first;
-            c->member[k] = c->member[at];
-            c->member[k].rank = k;
-            k++;
-            continue;
-        }
-        if (out->n == 0) out->who = c->heal->member[first];
-        out->rank[out->n++] = at;
-    }
-    c->size = k;
-    c->record[0] = 0;
-    pthread_mutex_unlock(&c->writes);
-    c->serial = 0;
-}
-
-err comm_heal(struct comm *c, struct comm_loss *out) {
-    struct meeting *m;
-    NEW(m, 1);
-    err e = now(c, heal_job, m);
-    if (e >= 0) renumber(c, m, out);
-    mem_free(m);
-    TRY(e);
-    out->seconds = c->noticed > 0 ? clock_now() - c->noticed : 0;
-    c->noticed = 0;
-    return 0;
+    rank_failure(c, err_last()->text, false);
 }
 
 /* ------------------------------------------------------------------ life ---------------------------------------------------- */
@@ -518,7 +331,7 @@ static err start(struct comm *c) {
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->turn, NULL);
     pthread_mutex_init(&c->writes, NULL);
-    c->watch.alarm = alarm_;
+    c->watch.alarm = rank_alarm;
     c->watch.self = c;
     comm_deadline(c, c->deadline);
     if (c->t->direct) return 0;

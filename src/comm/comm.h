@@ -118,13 +118,12 @@ typedef void comm_hint(void *self, i32 rank, char *text, size_t size);
 i32 comm_neighbours(const struct comm *c); /* ranks on the host of this one, itself among them */
 void comm_set_hint(struct comm *c, comm_hint *hint, void *self);
 
-/* Flight recorder and watchdog (flight.h, watch.h): where a rank that fails, or in which nothing moves for three quarters of the
- * deadline, writes down what it did last and what its threads are doing: FOLDER/flight/rank-N.txt.  NULL = nowhere. */
 /* STRETTO_WATCH=off leaves out the recorder, the watchdog, status records and the hash of the weights, so that what they cost can
- * be measured.  wished: what this process was told; watched: whether
- * ranks that have met are: unless all of them were told so. */
+ * be measured.  wished: what this process was told; watched: whether ranks that have met are: unless all were told so. */
 bool comm_watch_wished(void);
 bool comm_watched(const struct comm *c);
+/* Flight recorder and watchdog (flight.h, watch.h): where a rank that fails, or in which nothing moves for three quarters of the
+ * deadline, writes down what it did last and what its threads are doing: FOLDER/flight/rank-N.txt.  NULL = nowhere. */
 void comm_record_in(struct comm *c, const char *folder);
 void comm_forget(const char *folder); /* a new run: what the one before wrote goes */
 struct sink comm_sink(struct comm *c); /* phases of the run, for the record */
@@ -155,15 +154,15 @@ void comm_recall(struct comm *c); /* a job has failed: nobody looks at what it s
 /* Small things, from any thread while no job runs; all ranks call them in the same order.
  *   gather   bytes of every rank, in order of rank, into all [size][bytes]
  *   agree    E804 unless all ranks have the same number; what: "options", "data file"; fix may be NULL
- *   share    what rank 0 has, to all; share_of: what `root` has */
-/*   wait_share   the same, after work of rank 0 that may take as long as it takes: no deadline */
-err comm_wait_share(struct comm *c, const char *name, void *data, u32 bytes);
+ *   share    what rank 0 has, to all; share_of: what `root` has
+ *   wait_share   the same, after work of rank 0 that may take as long as it takes: no deadline */
 err comm_gather(struct comm *c, const char *name, const void *mine, u32 bytes, void *all);
 err comm_agree(struct comm *c, const char *what, u64 number, const char *fix);
-/* Of what is to be equal; before: COMM_HASH, or a hash to go on from. */
-u64 comm_hash(u64 before, const void *data, size_t bytes);
 err comm_share(struct comm *c, const char *name, void *data, u32 bytes);
 err comm_share_of(struct comm *c, i32 root, const char *name, void *data, u32 bytes);
+err comm_wait_share(struct comm *c, const char *name, void *data, u32 bytes);
+/* Of what is to be equal; before: COMM_HASH, or a hash to go on from. */
+u64 comm_hash(u64 before, const void *data, size_t bytes);
 
 /* This rank has failed: whoever waits for it learns so at once, with the record of this thread.  Transports that cannot tell
  * others leave it to the deadline. */
