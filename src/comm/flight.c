@@ -22,7 +22,7 @@ void flight_add(struct flight *f, const struct flight_entry *e) {
     memcpy(word, &now, sizeof word);
     const u64 at = atomic_fetch_add_explicit(&f->next, 1, memory_order_relaxed);
     _Atomic u64 *serial = &f->ring[at % FLIGHT_RING].serial, *to = f->ring[at % FLIGHT_RING].word;
-    atomic_store_explicit(serial, 0, memory_order_release);
+    if (atomic_exchange_explicit(serial, FLIGHT_BUSY, memory_order_acq_rel) == FLIGHT_BUSY) return; /* one was overtaken */
     for (i32 k = 0; k < FLIGHT_WORDS; k++) atomic_store_explicit(&to[k], word[k], memory_order_release);
     atomic_store_explicit(serial, at + 1, memory_order_release);
 }

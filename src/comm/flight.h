@@ -24,10 +24,11 @@ struct flight_entry {
     u16 what, channel;
 };
 
+#define FLIGHT_BUSY UINT64_MAX /* serial of a place that is being written: whoever comes round to it leaves it alone */
 struct flight {
     _Atomic u64 next; /* entries ever added */
     struct {
-        _Atomic u64 serial, word[FLIGHT_WORDS]; /* serial: 1 + which entry it holds, 0 = it is being written */
+        _Atomic u64 serial, word[FLIGHT_WORDS]; /* serial: 1 + which entry it holds, 0 = none */
     } ring[FLIGHT_RING];
 };
 
