@@ -12,7 +12,7 @@ import e2e
 from e2e import AIR, Case
 from t_ranks import LAUNCHERS, has
 
-TRAIN = ["--target", "Passengers", "--horizon", "12", "--members", "1", "--steps", "4000", "--validate-every", "250", "--batch", "40",
+TRAIN = ["--target", "Passengers", "--horizon", "12", "--members", "1", "--steps", "12000", "--validate-every", "750", "--batch", "40",
          "--threads", "1"]
 WHOLE = {}  # the undisturbed model, trained once
 
@@ -158,7 +158,7 @@ class Submit(Case):
         self.assertLess(time.monotonic() - begin, 20 * e2e.SLOW)
         err = self.ends(child)
         self.assertRegex(err, r"error\[E802\] E801, rank 0 has waited 4 s (for|to send to) rank 1 \(host \S+, pid %d\): message \d+, "
-                              r"\S+ of \d+ bytes; last seen in phase \w+ at step \d+ of 4000, \d s ago; stacks and last messages in \S+; a checkpoint is in m.model.run" % pid)
+                              r"\S+ of \d+ bytes; last seen in phase \w+ at step \d+ of 12000, \d s ago; stacks and last messages in \S+; a checkpoint is in m.model.run" % pid)
         self.assertEqual([e["exit"] for e in self.log() if e["event"] == "ended"], [75, 0])
         self.is_whole(2)
 
@@ -212,13 +212,13 @@ class Submit(Case):
         self.assertEqual(self.log()[-1]["exit"], 0)
 
     def test_top_shows_every_rank(self):
-        child = self.submit("--ranks", "2")
+        child = self.submit("--ranks", "2", train=["--steps", "40000"])
         self.until_checkpoint(child)
         self.wait_for(child, lambda: self.record(1).get("step", 0) > 0)
         lines = self.stretto("top", "m.model.run", "--once").out.splitlines()
         self.assertRegex(lines[0], r"^rank +host +pid +phase +member +step +windows/s +rows +age +state$")
         for rank in range(2):
-            self.assertRegex(lines[1 + rank], r"^ +%d +\S+ +\d+ +(train|validate|checkpoint) +1/1 +\d+/4000 +\S+ +(-|\d+%%) +\S+ s +runs$" % rank)
+            self.assertRegex(lines[1 + rank], r"^ +%d +\S+ +\d+ +(train|validate|checkpoint) +1/1 +\d+/40000 +\S+ +(-|\d+%%) +\S+ s +runs$" % rank)
         seen = json.loads(self.stretto("top", "m.model.run", "--json").out)
         self.assertEqual([r["rank"] for r in seen["ranks"]], [0, 1])
         self.assertEqual((seen["finished"], seen["ranks"][1]["state"]), (False, "runs"))
