@@ -16,7 +16,7 @@ from e2e import AIR, Case
 
 CLUSTER = os.path.join(e2e.ROOT, "tests", "slurm", "cluster.sh")
 SHORT = ["--target", "Passengers", "--horizon", "12", "--members", "2", "--steps", "60", "--batch", "40", "--progress", "none"]
-LONG = ["--target", "Passengers", "--horizon", "12", "--members", "1", "--steps", "4000", "--validate-every", "100", "--batch", "40",
+LONG = ["--target", "Passengers", "--horizon", "12", "--members", "1", "--steps", "40000", "--validate-every", "1000", "--batch", "40",
         "--threads", "1", "--checkpoint-every", "1s", "--progress", "none"]
 
 
