@@ -84,13 +84,22 @@ class Netns(Case):
                 records.append(json.load(f))
         return records
 
+    def ran(self, command):
+        """To its end.  A launcher may wait for a daemon of its own that it lost (ranks have deadlines): then once more."""
+        for left in (1, 0):
+            try:
+                return subprocess.run(command, cwd=self.dir, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                      timeout=100 * e2e.SLOW, env=self.environment())
+            except subprocess.TimeoutExpired as e:
+                print("mpirun did not end in %.0f s: %s" % (e.timeout, "tried again" if left else "given up"), flush=True)
+                if not left:
+                    raise
+
     def test_hosts_give_the_model_of_one(self):
         self.stretto("train", AIR, *SHORT, "-o", "one.model")
         for hosts, per_host in ((3, 1), (2, 2)):
             before = [self.sent(k + 1) for k in range(hosts)]
-            done = subprocess.run(self.launched(hosts, per_host, "train", AIR, *SHORT, "-o", "m.model"), cwd=self.dir,
-                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=150 * e2e.SLOW,
-                                  env=self.environment())
+            done = self.ran(self.launched(hosts, per_host, "train", AIR, *SHORT, "-o", "m.model"))
             self.assertEqual(done.returncode, 0, done.stdout.decode())
             self.same_model("one.model", "m.model", "%d hosts, %d ranks each" % (hosts, per_host))
             self.assertEqual({r["host"] for r in self.status_of("m.model.run")}, {"host%d" % (k + 1) for k in range(hosts)})
