@@ -6,7 +6,13 @@
 
 static bool same_file(const struct stat *written, const char *read) {
     struct stat st;
-    return stat(read, &st) == 0 && st.st_dev == written->st_dev && st.st_ino == written->st_ino;
+    return read && *read && stat(read, &st) == 0 && st.st_dev == written->st_dev && st.st_ino == written->st_ino;
+}
+
+static bool is_read(const struct cli *c, const struct stat *written) {
+    for (i32 i = 0; i < c->args.narg; i++)
+        if (same_file(written, c->args.arg[i])) return true;
+    return same_file(written, c->o.config) || same_file(written, c->o.plan);
 }
 
 static stretto_err look(const struct cli *c, const char *option, const char *path) {
@@ -15,16 +21,9 @@ static stretto_err look(const struct cli *c, const char *option, const char *pat
     if (!path || !*path || strcmp(path, "-") == 0 || stat(path, &st) != 0) return 0;
     snprintf(fix, sizeof fix, "%s %.4000s/NAME", option, path);
     if (S_ISDIR(st.st_mode)) return FAIL_AT(E702, path, fix, "cannot write: this is a directory");
-    if (!S_ISREG(st.st_mode)) return 0;
+    if (!S_ISREG(st.st_mode) || !is_read(c, &st)) return 0;
     snprintf(fix, sizeof fix, "%s OTHER", option);
-    for (i32 i = 0; i < c->args.narg; i++)
-        if (same_file(&st, c->args.arg[i]))
-            return FAIL_AT(E702, path, fix, "%s would overwrite what is read from", option);
-    const char *read[] = {c->o.config, c->o.plan};
-    for (size_t i = 0; i < COUNT(read); i++)
-        if (read[i] && *read[i] && same_file(&st, read[i]))
-            return FAIL_AT(E702, path, fix, "%s would overwrite what is read from", option);
-    return 0;
+    return FAIL_AT(E702, path, fix, "%s would overwrite what is read from", option);
 }
 
 stretto_err cli_outputs(const struct cli *c) {

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/relax.h"
 
 enum { SPIN = 4000, POOL_MAX = 1024 };
 
@@ -40,14 +41,6 @@ struct pool {
     struct line *line; /* [n]; line 0 is unused */
 };
 
-static inline void relax(void) {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 static void futex_wait(_Atomic u32 *word, u32 seen) { syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0); }
 
 static void futex_wake(_Atomic u32 *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0); }
@@ -58,7 +51,7 @@ static u32 wait_change(_Atomic u32 *word, u32 seen, _Atomic u32 *sleeps, i32 spi
     for (i32 i = 0; i < spin; i++) {
         u32 now = atomic_load_explicit(word, memory_order_acquire);
         if (now != seen) return now;
-        relax();
+        cpu_relax();
     }
     for (;;) {
         atomic_store(sleeps, 1);

@@ -23,16 +23,6 @@ static struct comm_message small_message(const struct small *s, i32 peer, bool s
     return m;
 }
 
-static err small_wait(struct comm *c, struct comm_message *m, i32 n) {
-    for (;;) {
-        const struct comm_message *waiting = NULL;
-        bool moved = false;
-        TRY(comm_look(c, m, n, &moved, &waiting));
-        if (!waiting) return 0;
-        TRY(comm_stuck(c, moved, waiting));
-    }
-}
-
 static void small_messages(const struct comm *c, const struct small *s, struct comm_message *m, i32 *n) {
     for (i32 k = 0; k < comm_size(c); k++) {
         if (k == comm_rank(c)) continue;
@@ -46,7 +36,7 @@ static err small_job(struct comm *c, void *arg) {
     i32 n = 0;
     NEW(m, 2 * comm_size(c));
     small_messages(c, arg, m, &n);
-    err e = small_wait(c, m, n);
+    err e = comm_wait(c, m, n);
     if (e < 0) comm_recall(c);
     mem_free(m);
     return e;

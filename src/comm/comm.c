@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/relax.h"
 #include "base/str.h"
 #include "comm/rank.h"
 
@@ -243,17 +244,9 @@ static err look_for_deaths(struct comm *c) {
     return heal_fail(c->heal);
 }
 
-static inline void relax(void) {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 /* A wait that has not lasted long: no nap.  Without an agent it is a worker that waits, and nobody is disturbed. */
 static bool give_way(const struct comm *c, const struct comm_message *waiting) {
-    if (c->t->direct && c->idle < SPIN_S / 2) relax();
+    if (c->t->direct && c->idle < SPIN_S / 2) cpu_relax();
     else if (c->t->direct ? !waiting || c->waited < YIELD_S : waiting && c->waited < SPIN_S) sched_yield();
     else return false;
     return true;
@@ -266,7 +259,7 @@ void comm_at_work(struct comm *c) {
 
 err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting) {
     if (c->t->direct && !moved && ++c->spins < SPINS) {
-        relax();
+        cpu_relax();
         return 0;
     }
     const f64 now = clock_now(), turn = c->since > 0 ? now - c->since : 0;
@@ -285,6 +278,16 @@ err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting) {
     const f64 nap = dmax(least, dmin(NAP_MOST_NS, 1e9 * c->idle / NAP_SHARE));
     nanosleep(&(struct timespec){.tv_nsec = (long)nap}, NULL);
     return 0;
+}
+
+err comm_wait(struct comm *c, struct comm_message *m, i32 n) {
+    for (;;) {
+        const struct comm_message *waiting = NULL;
+        bool moved = false;
+        TRY(comm_look(c, m, n, &moved, &waiting));
+        if (!waiting) return 0;
+        TRY(comm_stuck(c, moved, waiting));
+    }
 }
 
 void comm_well(struct comm *c) {

@@ -148,6 +148,7 @@ void comm_at_work(struct comm *c);
 /* To be called in every turn of a loop that waits, with what for (NULL: for nobody else): sleeps a little when turns bring
  * nothing, and fails with E801 when that lasts longer than the deadline, or another rank has given up. */
 err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting);
+err comm_wait(struct comm *c, struct comm_message *m, i32 n); /* the two in turns, until all n are done */
 
 void comm_recall(struct comm *c); /* a job has failed: nobody looks at what it sent any more; done at its end in any case */
 

@@ -16,8 +16,6 @@
 #define LOOK_S 1e-3
 enum { NAP_NS = 20000 };
 
-static bool has(const struct rank_set *s, i32 k) { return s->word[k / 64] >> (k % 64) & 1; }
-static void add(struct rank_set *s, i32 k) { s->word[k / 64] |= (u64)1 << (k % 64); }
 static bool same(const struct rank_set *a, const struct rank_set *b) { return memcmp(a, b, sizeof *a) == 0; }
 
 static void add_all(struct rank_set *s, const struct rank_set *more) {
@@ -63,15 +61,15 @@ static void look_at_processes(struct heal *h) {
     struct pollfd p[COMM_RANKS];
     i32 who[COMM_RANKS], n = 0;
     for (i32 k = 0; k < h->n; k++)
-        if (h->fd[k] >= 0 && !has(&h->dead, k)) who[n] = k, p[n++] = (struct pollfd){.fd = h->fd[k], .events = POLLIN};
+        if (h->fd[k] >= 0 && !rank_set_has(&h->dead, k)) who[n] = k, p[n++] = (struct pollfd){.fd = h->fd[k], .events = POLLIN};
     if (n == 0 || poll(p, (nfds_t)n, 0) <= 0) return;
     for (i32 i = 0; i < n; i++)
-        if (p[i].revents) add(&h->dead, who[i]);
+        if (p[i].revents) rank_set_add(&h->dead, who[i]);
 }
 
 static err listen(struct heal *h) {
     for (i32 k = 0; k < h->n; k++) {
-        if (k == h->me || has(&h->dead, k)) continue;
+        if (k == h->me || rank_set_has(&h->dead, k)) continue;
         TRY(h->t->heard(h->self, k, &h->heard[k]));
         add_all(&h->dead, &h->heard[k]);
     }
@@ -97,7 +95,7 @@ err heal_fail(struct heal *h) {
     char who[400] = "";
     i32 n = 0;
     for (i32 k = 0; k < h->n; k++) {
-        if (!has(&h->dead, k) || has(&h->healed, k)) continue;
+        if (!rank_set_has(&h->dead, k) || rank_set_has(&h->healed, k)) continue;
         const size_t len = strlen(who);
         snprintf(who + len, sizeof who - len, "%srank %d (host %s, pid %d)", n++ ? ", " : "", k, h->member[k].host,
                  h->member[k].pid);
@@ -108,7 +106,7 @@ err heal_fail(struct heal *h) {
 /* The first that is left and has not said the same; -1 = all have. */
 static i32 missing(const struct heal *h) {
     for (i32 k = 0; k < h->n; k++)
-        if (k != h->me && !has(&h->dead, k) && !same(&h->heard[k], &h->dead)) return k;
+        if (k != h->me && !rank_set_has(&h->dead, k) && !same(&h->heard[k], &h->dead)) return k;
     return -1;
 }
 
@@ -116,7 +114,7 @@ static err meet(struct heal *h, f64 patience) {
     const f64 begin = clock_now();
     for (;;) {
         TRY(look(h));
-        if (has(&h->dead, h->me)) return FAIL(E801, "the other ranks have gone on without this one, rank %d", h->me);
+        if (rank_set_has(&h->dead, h->me)) return FAIL(E801, "the other ranks have gone on without this one, rank %d", h->me);
         if (!same(&h->dead, &h->told)) TRY(h->t->tell(h->self, &h->dead));
         h->told = h->dead;
         const i32 k = missing(h);
@@ -133,7 +131,7 @@ err heal_agree(struct heal *h, f64 patience, i32 *left, i32 *n) {
     TRY(meet(h, patience));
     *n = 0;
     for (i32 k = 0; k < h->n; k++)
-        if (!has(&h->dead, k)) left[(*n)++] = k;
+        if (!rank_set_has(&h->dead, k)) left[(*n)++] = k;
     TRY(h->t->renew(h->self, left, *n));
     h->healed = h->dead;
     atomic_store(&h->died, false);

@@ -121,7 +121,9 @@ static int post(struct mpi *x, struct comm_message *m, struct parts *p, struct c
     return code;
 }
 
-static err start(struct mpi *x, struct comm_message *m) {
+/* Of either kind. */
+static err start(void *self, struct comm_message *m) {
+    struct mpi *x = self;
     struct parts *p = parts_of(m);
     p->got = NULL;
     p->parcel = NULL;
@@ -137,9 +139,6 @@ static err start(struct mpi *x, struct comm_message *m) {
     const int code = post(x, m, p, head, p->parcel ? p->parcel->data : m->data);
     return code ? failed(x, code, m->sends ? "MPI_Isend" : "MPI_Irecv") : 0;
 }
-
-static err send_(void *self, struct comm_message *m) { return start(self, m); }
-static err recv_(void *self, struct comm_message *m) { return start(self, m); }
 
 static void unpack(struct mpi *x, struct comm_message *m, struct parts *p) {
     if (!p->parcel) return;
@@ -198,7 +197,7 @@ static err tell(void *self, const struct rank_set *dead) {
     unsigned char request[STRETTO_MPI_REQUEST];
     for (i32 k = 0; k < x->promised; k++) {
         struct parcel *p;
-        if (k == x->rank || dead->word[k / 64] >> (k % 64) & 1) continue;
+        if (k == x->rank || rank_set_has(dead, k)) continue;
         TRY(parcel_new(x, &head, &p));
         memcpy(p->data, dead, sizeof *dead);
         const int code = x->table->send(p->data, head.bytes, k, CONTROL, request);
@@ -248,8 +247,8 @@ static void close_(void *self, bool well) {
 static const struct transport mpi = {.name = "mpi",
                                      .by_host = true,
                                      .open = open_,
-                                     .send = send_,
-                                     .recv = recv_,
+                                     .send = start,
+                                     .recv = start,
                                      .test = test,
                                      .close = close_,
                                      .heals = heals,

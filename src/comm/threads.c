@@ -167,7 +167,7 @@ static void give_up(void *self, const struct err_record *why) {
     struct end *e = self;
     i32 nobody = 0;
     pthread_mutex_lock(&e->hub->lock); /* of itself: those who can heal go on without it */
-    e->hub->dead[e->first].word[e->first / 64] |= (u64)1 << (e->first % 64);
+    rank_set_add(&e->hub->dead[e->first], e->first);
     pthread_mutex_unlock(&e->hub->lock);
     if (!atomic_compare_exchange_strong(&e->hub->failed, &nobody, e->first + 1)) return;
     e->hub->why = *why;

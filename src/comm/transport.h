@@ -11,6 +11,8 @@
 struct rank_set {
     u64 word[COMM_RANKS / 64];
 };
+static inline bool rank_set_has(const struct rank_set *s, i32 k) { return s->word[k / 64] >> (k % 64) & 1; }
+static inline void rank_set_add(struct rank_set *s, i32 k) { s->word[k / 64] |= (u64)1 << (k % 64); }
 
 struct transport {
     const char *name;

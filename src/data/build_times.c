@@ -134,30 +134,37 @@ static err cut_range(struct build *b) {
                        text_or(until, "(end)"));
 }
 
-/* A category that changes where the time goes back tells that there are several series in the file. */
-static i32 series_column(const struct build *b, i64 row) {
+enum { FIX_BYTES = 700 };
+
+/* A category of at most so many words that changes between two rows tells that there are several series in the file: the first
+ * such column, or NULL. */
+static const struct column *series_column(const struct build *b, i64 before, i64 row, i64 words) {
     for (i32 i = 0; i < b->t->ncol; i++) {
         const struct column *c = &b->t->col[i];
-        if (c->type == COL_CATEGORY && c->code[row] != c->code[row - 1] && c->nword * 2 <= b->t->nrow) return i;
+        if (c->type == COL_CATEGORY && c->code[row] != c->code[before] && c->nword <= words) return c;
     }
-    return -1;
+    return NULL;
+}
+
+/* How to cut one of them out: that of the row before. */
+static void cut_series(const struct build *b, const struct column *c, i64 at, char fix[FIX_BYTES]) {
+    snprintf(fix, FIX_BYTES, "awk -F'%c' 'NR==1 || $%d==\"%.60s\"' %.200s > one.csv   (one series a file)", b->t->sep, c->field,
+             c->word[imax(0, c->code[b->row[at - 1]])], b->t->path);
 }
 
 /* What an hour that comes twice looks like. */
 #define GO_BACK "\nas where clocks go back from summer time: times in UTC do not"
 
 static err unsorted(struct build *b, i64 at, i64 backs, bool descending) {
-    char where[300], now[32], before[32], fix[700];
+    char where[300], now[32], before[32], fix[FIX_BYTES];
     struct freq none = {0};
     where_of(b, b->row[at], -1, where);
     time_format(b->time[at], &none, now);
     time_format(b->time[at - 1], &none, before);
     const char *path = b->t->path;
-    i32 id = series_column(b, b->row[at]);
-    if (id >= 0) {
-        const struct column *c = &b->t->col[id];
-        snprintf(fix, sizeof fix, "awk -F'%c' 'NR==1 || $%d==\"%.60s\"' %.200s > one.csv   (one series a file)", b->t->sep,
-                 c->field, c->word[imax(0, c->code[b->row[at - 1]])], path);
+    const struct column *c = series_column(b, b->row[at] - 1, b->row[at], b->t->nrow / 2);
+    if (c) {
+        cut_series(b, c, at, fix);
         return FAIL_AT(E209, where, fix,
                        "time goes back from %s to %s where \"%s\" changes: several series in one file (%d of them)", before,
                        now, c->name, c->nword);
@@ -173,32 +180,20 @@ static err unsorted(struct build *b, i64 at, i64 backs, bool descending) {
                    b->time[at - 1] - b->time[at] < 3600 && time_clocks_change(b->time[at], false) ? GO_BACK : "");
 }
 
-/* A column of words that differ in two rows of the same time: names of series, when many rows are so.  -1 = none. */
-static i32 names_of_series(const struct build *b, i64 at, i64 count) {
-    for (i32 i = 0; i < b->t->ncol && count >= b->n / 4; i++) {
-        const struct column *c = &b->t->col[i];
-        if (c->type == COL_CATEGORY && c->code[b->row[at]] != c->code[b->row[at - 1]]) return i;
-    }
-    return -1;
-}
-
-static err several_series(const struct build *b, i64 at, i64 count, const char *where, const char *now) {
-    char fix[700];
-    const struct column *c = &b->t->col[names_of_series(b, at, count)];
-    snprintf(fix, sizeof fix, "awk -F'%c' 'NR==1 || $%d==\"%.60s\"' %.200s > one.csv   (one series a file)", b->t->sep, c->field,
-             c->word[imax(0, c->code[b->row[at - 1]])], b->t->path);
-    return FAIL_AT(E211, where, fix, "time %s comes again with another \"%s\": several series in one file (%d of them)", now,
-                   c->name, c->nword);
-}
-
 static err duplicates(struct build *b, i64 first, i64 count) {
-    char where[300], now[32];
+    char where[300], now[32], fix[FIX_BYTES];
     bool clocks = true;
     for (i64 i = 1; i < b->n; i++) clocks &= b->time[i] != b->time[i - 1] || time_clocks_change(b->time[i], false);
     struct freq none = {0};
     where_of(b, b->row[first], -1, where);
     time_format(b->time[first], &none, now);
-    if (names_of_series(b, first, count) >= 0) return several_series(b, first, count, where, now);
+    const bool many = count >= b->n / 4; /* rows that have the time of the one before */
+    const struct column *c = many ? series_column(b, b->row[first - 1], b->row[first], INT64_MAX) : NULL;
+    if (c) {
+        cut_series(b, c, first, fix);
+        return FAIL_AT(E211, where, fix, "time %s comes again with another \"%s\": several series in one file (%d of them)", now,
+                       c->name, c->nword);
+    }
     return FAIL_AT(
         E211, where, "--dups mean   or   --dups first   or   --dups last\n--time DATE,CLOCK   (when two columns make the time)",
         "time %s comes again: %lld row%s the time of the row before%s", now, (long long)count, count == 1 ? " has" : "s have",

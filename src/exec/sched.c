@@ -12,18 +12,11 @@
 
 #include "base/float_mode.h"
 #include "base/mem.h"
+#include "base/relax.h"
 #include "exec/bound.h"
 #include "model/layer.h"
 
 enum { SPIN = 2000, LOOKS = 200 }; /* LOOKS: of the agent in a step, about, while workers compute */
-
-static inline void relax(void) {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
 
 /* The same for a worker that drives the messages itself. */
 static void turn_until(struct exec *x, struct lane *l, const _Atomic u64 *done, u64 want) {
@@ -42,7 +35,7 @@ static void wait_until(struct exec *x, struct lane *l, const _Atomic u64 *done, 
     }
     while (atomic_load_explicit(done, memory_order_acquire) < want) {
         if (spin > 0) {
-            relax();
+            cpu_relax();
             spin--;
         } else {
             if (atomic_load_explicit(&x->broken, memory_order_acquire)) return;

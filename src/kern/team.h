@@ -7,6 +7,7 @@
 #ifndef STRETTO_KERN_TEAM_H
 #define STRETTO_KERN_TEAM_H
 
+#include "base/relax.h"
 #include "kern/kern.h"
 
 #include <sched.h>
@@ -38,15 +39,8 @@ static inline void team_say(const struct cell_team *m, i32 done) {
 }
 
 static inline void team_pause(i32 spin) {
-    if (spin > TEAM_SPINS) {
-        sched_yield();
-        return;
-    }
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
+    if (spin > TEAM_SPINS) sched_yield();
+    else cpu_relax();
 }
 
 static inline void team_wait_one(const struct cell_team *m, i32 k, i32 done) {

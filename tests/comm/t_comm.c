@@ -22,6 +22,8 @@ struct rank {
     u64 sum;
 };
 
+#include "bodies.h"
+
 /* No assertion on threads that are not the test's. */
 static void *live(void *self) {
     struct rank *r = self;
@@ -46,24 +48,14 @@ static void end(struct rank *r) {
     for (i32 k = 0; k < RANKS; k++) comm_free(r[k].comm);
 }
 
-static err gather_and_share(struct rank *r) {
-    const u64 me = (u64)comm_rank(r->comm);
-    u64 all[RANKS], told = me == 0 ? 77 : 0;
-    for (u64 i = 0; i < 200; i++) {
-        u64 mine = me * 1000 + i;
-        TRY(comm_gather(r->comm, "numbers", &mine, sizeof mine, all));
-        for (u64 k = 0; k < RANKS; k++)
-            if (all[k] != k * 1000 + i) return FAIL(E1, "turn %llu: rank %llu sent %llu", (unsigned long long)i,
-                                                    (unsigned long long)k, (unsigned long long)all[k]);
-    }
-    TRY(comm_share(r->comm, "told", &told, sizeof told));
-    r->sum = told;
+static err numbers(struct rank *r) {
+    TRY(gather_and_share(r, 200, &r->sum));
     return comm_agree(r->comm, "options", 42, NULL);
 }
 
 TEST(ranks_gather_and_share) {
     static struct rank r[RANKS];
-    run(gather_and_share, r);
+    run(numbers, r);
     for (i32 k = 0; k < RANKS; k++) {
         T_OK(r[k].e);
         assert_int_equal(r[k].sum, 77);
@@ -122,11 +114,6 @@ static err disagree(struct rank *r) {
     return comm_agree(r->comm, "data", comm_rank(r->comm) == 3 ? 1 : 2, "the same data file on every host");
 }
 
-static err other_words(struct rank *r) {
-    u64 mine = 1, all[RANKS];
-    return comm_gather(r->comm, comm_rank(r->comm) == 2 ? "apples" : "pears", &mine, sizeof mine, all);
-}
-
 TEST(ranks_that_disagree_are_named) {
     static struct rank r[RANKS];
     run(disagree, r);
@@ -136,30 +123,14 @@ TEST(ranks_that_disagree_are_named) {
     }
     end(r);
     run(other_words, r);
-    for (i32 k = 0; k < RANKS; k++) { /* who sees it first says so to all */
-        assert_int_equal(r[k].e, -E804);
-        assert_non_null(strstr(r[k].why.text, "pears"));
-        assert_non_null(strstr(r[k].why.text, "apples"));
-    }
+    other_words_are_named(r);
     end(r);
-}
-
-/* Rank 1 never comes: the others do not wait for ever, and say for whom and for what. */
-static err stay_away(struct rank *r) {
-    u64 mine = 1, all[RANKS];
-    comm_deadline(r->comm, t_few() ? 10 : 0.3);
-    return comm_rank(r->comm) == 1 ? 0 : comm_gather(r->comm, "roll", &mine, sizeof mine, all);
 }
 
 TEST(a_rank_that_does_not_come_is_named) {
     static struct rank r[RANKS];
     run(stay_away, r);
-    for (i32 k = 0; k < RANKS; k++) {
-        if (k == 1) continue;
-        T_FAILS(r[k].e, E801);
-        if (strstr(r[k].why.text, "rank 1 (host ") && strstr(r[k].why.text, "roll")) continue;
-        fail_msg("rank %d says: %s", k, r[k].why.text);
-    }
+    who_stays_away_is_named(r);
     end(r);
 }
 

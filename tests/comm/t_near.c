@@ -24,6 +24,8 @@ struct rank {
     i32 n, looks;
 };
 
+#include "bodies.h"
+
 static struct transport far; /* threads, as if they were on a network */
 static bool cannot_heal;
 static i32 looks; /* of the rank that fails */
@@ -70,13 +72,7 @@ static void add(struct rank *r, i32 peer, bool sends, void *data, u32 bytes, u32
 
 static err all_job(struct comm *c, void *arg) {
     struct rank *r = arg;
-    for (;;) {
-        const struct comm_message *waiting = NULL;
-        bool moved = false;
-        TRY(comm_look(c, r->m, r->n, &moved, &waiting));
-        if (!waiting) return 0;
-        TRY(comm_stuck(c, moved, waiting));
-    }
+    return comm_wait(c, r->m, r->n);
 }
 
 static err go(struct rank *r) {
@@ -131,15 +127,8 @@ TEST(messages_of_all_sizes_arrive) {
 }
 
 static err small_things(struct rank *r) {
-    const u64 me = (u64)comm_rank(r->comm);
-    u64 all[RANKS], told = me == 0 ? 77 : 0;
-    for (u64 i = 0; i < 300; i++) {
-        u64 mine = me * 1000 + i;
-        TRY(comm_gather(r->comm, "numbers", &mine, sizeof mine, all));
-        for (u64 k = 0; k < RANKS; k++)
-            if (all[k] != k * 1000 + i) return FAIL(E1, "turn %llu", (unsigned long long)i);
-    }
-    TRY(comm_share(r->comm, "told", &told, sizeof told));
+    u64 told;
+    TRY(gather_and_share(r, 300, &told));
     return told == 77 ? 0 : FAIL(E1, "%llu was told", (unsigned long long)told);
 }
 
@@ -159,19 +148,10 @@ TEST(small_collectives_go_through_memory_and_without_it) {
     }
 }
 
-static err other_words(struct rank *r) {
-    u64 mine = 1, all[RANKS];
-    return comm_gather(r->comm, comm_rank(r->comm) == 2 ? "apples" : "pears", &mine, sizeof mine, all);
-}
-
 TEST(ranks_that_disagree_are_named) {
     static struct rank r[RANKS];
     run(other_words, r);
-    for (i32 k = 0; k < RANKS; k++) {
-        assert_int_equal(r[k].e, -E804);
-        assert_non_null(strstr(r[k].why.text, "pears"));
-        assert_non_null(strstr(r[k].why.text, "apples"));
-    }
+    other_words_are_named(r);
 }
 
 static err one_fails(struct rank *r) {
@@ -189,21 +169,11 @@ TEST(a_rank_that_fails_is_named_at_once) {
     }
 }
 
-static err stay_away(struct rank *r) {
-    u64 mine = 1, all[RANKS];
-    comm_deadline(r->comm, t_few() ? 10 : 0.3);
-    return comm_rank(r->comm) == 1 ? 0 : comm_gather(r->comm, "roll", &mine, sizeof mine, all);
-}
-
 TEST(a_rank_that_does_not_come_is_named) {
     static struct rank r[RANKS];
     run(stay_away, r);
     T_OK(r[1].e);
-    for (i32 k = 0; k < RANKS; k++) {
-        if (k == 1) continue;
-        assert_int_equal(r[k].e, -E801);
-        assert_non_null(strstr(r[k].why.text, "rank 1 (host "));
-    }
+    who_stays_away_is_named(r);
 }
 
 /* Rank 1 fails after so many looks, with messages that others are reading, and its segment makes room for a smaller one. */

@@ -39,7 +39,7 @@ class Resume(Case):
         with open(path, encoding="utf-8") as f:
             for line in f:
                 if not line.endswith("\n"):
-                    continue
+                    break  # caught while it is written; what comes next would be the rest of it
                 e = json.loads(line)
                 now = (e["member"], e["step"])
                 again |= now < last
