@@ -84,6 +84,13 @@ class Netns(Case):
                 records.append(json.load(f))
         return records
 
+    def records_of(self, run):
+        """What ranks wrote down when they failed: their folder goes with the test."""
+        text = ""
+        for path in sorted(glob.glob(self.path(run + "/flight/*.txt"))):
+            text += "\n== %s\n%s" % (os.path.basename(path), self.read(path).decode())
+        return text
+
     def ran(self, command):
         """To its end.  A launcher may wait for a daemon of its own that it lost (ranks have deadlines): then once more."""
         for left in (1, 0):
@@ -100,7 +107,7 @@ class Netns(Case):
         for hosts, per_host in ((3, 1), (2, 2)):
             before = [self.sent(k + 1) for k in range(hosts)]
             done = self.ran(self.launched(hosts, per_host, "train", AIR, *SHORT, "-o", "m.model"))
-            self.assertEqual(done.returncode, 0, done.stdout.decode())
+            self.assertEqual(done.returncode, 0, done.stdout.decode() + self.records_of("m.model.run"))
             self.same_model("one.model", "m.model", "%d hosts, %d ranks each" % (hosts, per_host))
             self.assertEqual({r["host"] for r in self.status_of("m.model.run")}, {"host%d" % (k + 1) for k in range(hosts)})
             for k in range(hosts):  # 40 steps of at least some weights each way
