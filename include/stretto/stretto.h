@@ -56,6 +56,7 @@ STRETTO_API const char *stretto_errfix(void);                  /* one remedy a l
  * program; trainers of others than 0 take part in the training, emit no events and write no files but
  * the record of their status in the run folder. */
 STRETTO_API int stretto_rank(void);
+STRETTO_API int stretto_ranks(void);                           /* how many a launcher started; 1 = this one is alone */
 STRETTO_API int stretto_exit_status(stretto_err e);            /* exit code of the command line for this result */
 STRETTO_API const char *stretto_stop_text(stretto_err reason); /* "all steps done" */
 STRETTO_API void stretto_text_free(char *text);                /* texts that were given through char ** */

@@ -161,6 +161,7 @@ static struct train_job job_of(struct fit *t, i32 m) {
                           .checkpoint_every = s->checkpoint_every,
                           .member = m,
                           .members = s->members,
+                          .refit = t->refitting,
                           .self = t,
                           .fill = fill,
                           .inputs = inputs,
