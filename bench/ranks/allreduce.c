@@ -254,8 +254,8 @@ static void meet(struct rank *r) {
         while (atomic_load_explicit(&at[k].turn, memory_order_acquire) < r->turn) cpu_relax();
 }
 
-/* Each rank writes anew what the other has read, and reads what the other wrote: a sum that stays where it is does both with every
- * byte.  The better of two ways of writing.  Only threads can do that without messages. */
+/* Each rank writes anew what the other has read, and reads what the other wrote: a sum that stays where it is does both with
+ * every byte.  The better of two ways of writing.  Only threads can do that without messages. */
 static err exchange_limit(struct rank *r, i64 bytes) {
     static char *of[RANKS];
     const i32 me = comm_rank(r->comm), next = (me + 1) % comm_size(r->comm), turns = (i32)lmax(1, MOST / 4 / bytes);

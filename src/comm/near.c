@@ -40,7 +40,8 @@ void near_begin(struct near *x) {
     for (i32 k = 0; k < x->size * COMM_CHANNELS; k++) {
         const struct map *peer = &x->peer[k / COMM_CHANNELS].box;
         x->line[k] = (struct line){.head = near_base(x), .tail = near_base(x)};
-        if (peer->base) atomic_store_explicit(&near_ring(x, peer, x->me, k % COMM_CHANNELS)->tail, near_base(x), memory_order_release);
+        if (!peer->base) continue;
+        atomic_store_explicit(&near_ring(x, peer, x->me, k % COMM_CHANNELS)->tail, near_base(x), memory_order_release);
     }
 }
 
