@@ -3,13 +3,14 @@
  *     allreduce parts                      what watching is made of, in ns: an entry of the flight record, a hash of 1 KB
  *     allreduce RANKS [SECONDS]            ranks as threads; under mpirun RANKS is 0 and they are processes
  *         -> copy BYTES SECONDS            of memcpy of so many bytes, all ranks at once: what a copy can do here
- *            across BYTES SECONDS          the same of what another rank has just written
+ *            exchange BYTES SECONDS        each writes what the other has read, then reads what the other wrote (threads)
  *            BYTES SECONDS right|wrong     one line a size: median over batches of the mean time of a sum
  *
  * Up to 4 KB every rank sends its whole vector to all, and each adds in order of rank, as steps do with losses and norms.  Above,
  * range j of all vectors is sent to rank j, who adds them in order and sends the sum to all, as steps do with gradients and
  * weights; in pieces, so that what has come is added while it is in a cache. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,9 @@
 #include "api/rank_cores.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/relax.h"
 #include "comm/comm.h"
+#include "comm/copy.h"
 #include "comm/flight.h"
 #include "kern/kern.h"
 
@@ -32,6 +35,7 @@ struct rank {
     struct comm_message *m; /* [count], of which those before `first` are sent, if they are to be */
     i32 count, first;
     bool thread_rank;
+    i64 turn; /* of meetings of threads */
     err e;
     struct err_record why;
     pthread_t thread;
@@ -240,30 +244,49 @@ static err copy_limit(struct rank *r, i64 bytes) {
     return 0;
 }
 
-/* What another rank has just written, which is in its caches: only threads can ask for that without a message. */
-static err copy_across(struct rank *r, i64 bytes) {
-    static f32 *mine_of[RANKS];
-    const i32 me = comm_rank(r->comm), size = comm_size(r->comm);
-    f64 took[BATCHES];
+/* Until all threads are here: a message would be a part of what is measured. */
+static void meet(struct rank *r) {
+    static struct {
+        _Alignas(64) _Atomic i64 turn;
+    } at[RANKS];
+    atomic_store_explicit(&at[comm_rank(r->comm)].turn, ++r->turn, memory_order_release);
+    for (i32 k = 0; k < comm_size(r->comm); k++)
+        while (atomic_load_explicit(&at[k].turn, memory_order_acquire) < r->turn) cpu_relax();
+}
+
+/* Each rank writes anew what the other has read, and reads what the other wrote: a sum that stays where it is does both with
+ * every byte.  The better of two ways of writing.  Only threads can do that without messages. */
+static err exchange_limit(struct rank *r, i64 bytes) {
+    static char *of[RANKS];
+    const i32 me = comm_rank(r->comm), next = (me + 1) % comm_size(r->comm), turns = (i32)lmax(1, MOST / 4 / bytes);
+    f64 took[BATCHES], best = 1e9;
     if (!r->thread_rank) return 0;
-    mine_of[me] = r->v;
-    for (i32 b = 0; b < BATCHES + 1; b++) {
-        memset(r->v, b, (size_t)bytes);
-        TRY(barrier(r));
-        const f64 t0 = clock_now();
-        memcpy(r->other, mine_of[(me + 1) % size], (size_t)bytes);
-        __asm__ volatile("" : : "r"(r->other) : "memory");
-        if (b > 0) took[b - 1] = clock_now() - t0;
-        TRY(barrier(r));
+    of[me] = (char *)r->v;
+    TRY(barrier(r));
+    for (i32 way = 0; way < 2; way++) {
+        for (i32 b = 0; b < BATCHES + 1; b++) {
+            meet(r);
+            const f64 t0 = clock_now();
+            for (i32 k = 0; k < turns; k++) {
+                if (way == 0) memcpy(of[me], r->other, (size_t)bytes);
+                else copy_out(of[me], r->other, (size_t)bytes);
+                meet(r);
+                memcpy(r->other, of[next], (size_t)bytes);
+                __asm__ volatile("" : : "r"(r->other) : "memory");
+                meet(r);
+            }
+            if (b > 0) took[b - 1] = (clock_now() - t0) / turns;
+        }
+        best = dmin(best, median(took, BATCHES));
     }
-    if (me == 0) printf("across %lld %.9f\n", (long long)bytes, median(took, BATCHES));
+    if (me == 0) printf("exchange %lld %.9f\n", (long long)bytes, best);
     return 0;
 }
 
 static err all_sizes(struct rank *r) {
     for (i64 bytes = 4; bytes <= MOST; bytes *= 4) {
         if (bytes >= 1 << 16) TRY(copy_limit(r, bytes));
-        if (bytes >= 1 << 16) TRY(copy_across(r, bytes));
+        if (bytes >= 1 << 16) TRY(exchange_limit(r, bytes));
         TRY(one_size(r, bytes));
     }
     return 0;

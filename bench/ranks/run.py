@@ -225,9 +225,9 @@ def allreduce(args, how, program):
     lines = [line.split() for line in done.stdout.splitlines()]
     if done.returncode or not lines or any(line[-1] == "wrong" for line in lines):
         sys.exit("%s:\n%s%s" % (" ".join(map(str, program)), done.stdout, done.stderr))
-    return {"sum": {int(w[0]): 1e6 * float(w[1]) for w in lines if w[0] not in ("copy", "across")},
+    return {"sum": {int(w[0]): 1e6 * float(w[1]) for w in lines if w[0] not in ("copy", "exchange")},
             "copy": {int(w[1]): 1e6 * float(w[2]) for w in lines if w[0] == "copy"},
-            "across": {int(w[1]): 1e6 * float(w[2]) for w in lines if w[0] == "across"}}
+            "exchange": {int(w[1]): 1e6 * float(w[2]) for w in lines if w[0] == "exchange"}}
 
 
 def mpi_program(flavour, folder):
@@ -264,17 +264,21 @@ def allreduce_part(args, folder):
             machine(args, "Made by `make bench-ranks` (`--part allreduce`)") + " Microseconds for the sum of a vector of floats over 2 ranks; in "
             "brackets GB/s of the vector, which with 2 ranks is the bus bandwidth of nccl-tests. Ours: ranges go to their owner, who adds in order of "
             "rank and sends the sum back (up to 4 KB: all to all), over what training uses, ranks as threads and as processes under either MPI, whose "
-            "messages go through memory of the host. MPI_Allreduce: in place, spinning, as each launcher places its ranks. Every sum was compared with the right one. Copy: "
-            "half of what memcpy reaches while both ranks copy as many bytes, the limit of a sum that goes through shared memory in two copies; "
-            "in brackets what one copy of what the other rank has just written reaches, which depends on where the two cores are; "
-            "in the last column the best and the worst of ours as a share of the limit.", "",
-            "| bytes | ours, threads | ours, Open MPI | ours, MPICH | MPI_Allreduce, Open MPI | MPI_Allreduce, MPICH | copy / 2 (across), GB/s | ours over copy / 2 |",
+            "messages go through memory of the host. MPI_Allreduce: in place, spinning, as each launcher places its ranks. Every sum was compared with the right one. "
+            "Exchange: GB/s where two threads do nothing but write a vector that the other has read, wait for each other, and read the other's; a sum that stays where it "
+            "is does both with every byte, so this is its limit here, and it depends on where the two cores are. In brackets half of what memcpy reaches "
+            "while both ranks copy memory of their own, the limit of two copies between cores that have nothing to tell each other: below the size of a cache no sum "
+            "comes near it. In the last column the best and the worst of ours as a share of exchange, in brackets of copy / 2.", "",
+            "| bytes | ours, threads | ours, Open MPI | ours, MPICH | MPI_Allreduce, Open MPI | MPI_Allreduce, MPICH | exchange (copy / 2), GB/s | ours over exchange (over copy / 2) |",
             "| --- | --- | --- | --- | --- | --- | --- | --- |"]
     for size in sorted(have["threads"][0]["sum"]):
-        limit = size / middle("threads", "copy", size) / 1e3 / 2 if size in have["threads"][0]["copy"] else None
         mine = [size / middle(name, "sum", size) / 1e3 for name in names[:3] if name in have]
-        text.append("| %d | %s | %s | %s |" % (size, " | ".join(us(name, size) for name in names), "%.2f (%.2f)" % (limit, size / middle("threads", "across", size) / 1e3) if limit else "-",
-                                               "%.2f, %.2f" % (max(mine) / limit, min(mine) / limit) if limit else "-"))
+        text.append("| %d | %s |" % (size, " | ".join(us(name, size) for name in names)))
+        if size not in have["threads"][0]["exchange"]:
+            text[-1] += " - | - |"
+            continue
+        limit, copy = size / middle("threads", "exchange", size) / 1e3, size / middle("threads", "copy", size) / 1e3 / 2
+        text[-1] += " %.2f (%.2f) | %.2f, %.2f (%.2f, %.2f) |" % (limit, copy, max(mine) / limit, min(mine) / limit, max(mine) / copy, min(mine) / copy)
     return "\n".join(text) + "\n"
 
 

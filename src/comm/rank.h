@@ -4,6 +4,7 @@
 #define STRETTO_COMM_RANK_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "comm/flight.h"
 #include "comm/heal.h"
@@ -28,7 +29,8 @@ struct comm {
     struct comm_member *member; /* [size] */
     i32 *first;                 /* [size] the numbers that ranks had at first */
     pthread_t thread;
-    bool running, failed;
+    bool running;
+    _Atomic bool failed;
     pthread_mutex_t lock;
     pthread_cond_t turn;
     enum state state;

@@ -10,21 +10,18 @@ static err heals_job(struct comm *c, void *arg) {
     return c->t->heals(c->self);
 }
 
-/* Ranks that cannot heal talk as they did before they were asked. */
-static err near_again(struct comm *c, err e) {
-    const struct err_record why = *err_last();
-    if (c->t->by_host) TRY(near_join(c, &c->t, &c->self));
-    err_put(&why);
-    return e;
-}
-
+/* The network's transport is asked by its own agent; memory that ranks share needs no more than to know. */
 err comm_heals(struct comm *c) {
     if (comm_size(c) == 1 || c->heal) return 0;
-    near_leave(&c->t, &c->self); /* its boxes are for ranks that all live */
+    const struct transport *outer = c->t;
+    void *self = c->self;
+    const bool near = near_inside(&c->t, &c->self);
     const err e = c->t->heals ? rank_job(c, heals_job, NULL) :
                                 FAIL(E803, "ranks over %s cannot go on without one that died", c->t->name);
-    if (e == -E803) return near_again(c, e);
+    c->t = outer;
+    c->self = self;
     TRY(e);
+    if (near) TRY(c->t->heals(c->self));
     return heal_new(c->t, c->self, c->member, c->rank, c->size, &c->heal);
 }
 

@@ -42,10 +42,10 @@ struct transport {
     bool (*release)(void *self, void *p);
 };
 
-/* near.c: those of the ranks that share a host, and can, talk through its memory from here on: *t and *self are replaced by a
- * transport over them.  All ranks call it together, with the same answer. */
+/* near_join.c: those of the ranks that share a host, and can, talk through its memory from here on: *t and *self are replaced by
+ * a transport over them.  All ranks call it together, with the same answer. */
 err near_join(struct comm *c, const struct transport **t, void **self);
-void near_leave(const struct transport **t, void **self); /* back to what was there; all ranks call it together */
+bool near_inside(const struct transport **t, void **self); /* what is under it, if it is there */
 
 /* Ranks as threads, each of them made by `join` out of its end of the hub, which is then join's. */
 typedef err rank_join(const struct transport *t, void *end, i32 rank, i32 size, const void *arg, struct comm **out);

@@ -1,6 +1,6 @@
 /* t_near.c - ranks that share a host talk through its memory: messages of any size, from a segment and from anywhere else, in
- * their order; a segment that makes room for another; disagreement and failure are named; and it can be switched off.  The ranks
- * are threads here, and each opens the memory of the others as a process would. */
+ * their order; a segment that makes room for another; disagreement and failure are named; ranks go on in it without those that
+ * die; and it can be switched off.  The ranks are threads here, and each opens the memory of the others as a process would. */
 #include "t.h"
 
 #include <pthread.h>
@@ -239,17 +239,132 @@ static void run_ask(bool heals) {
     cannot_heal = false;
     for (i32 k = 0; k < RANKS; k++) {
         if (r[k].e < 0) fail_msg("rank %d: %s", k, r[k].why.text);
-        assert_int_equal(r[k].direct, !heals);
+        assert_true(r[k].direct);
     }
 }
 
-TEST(ranks_that_may_heal_leave_the_memory_and_others_stay) {
+TEST(ranks_that_may_heal_stay_in_memory_and_so_do_those_that_cannot) {
     run_ask(true);
     run_ask(false);
+}
+
+/* Everybody's part to the next rank, six times: out of a segment, and through slots, more than there are. */
+static void pass(struct rank *r, u8 *mine, u8 *plain, u8 *theirs, u64 turn) {
+    const i32 me = comm_rank(r->comm), n = comm_size(r->comm), next = (me + 1) % n, last = (me + n - 1) % n;
+    r->n = 0;
+    memset(theirs, 0, 6 * PART);
+    for (i64 i = 0; i < PART; i++) mine[i] = plain[i] = byte_of(me, i, (i32)turn);
+    for (u32 k = 0; k < 6; k++) {
+        add(r, next, true, k % 2 ? plain : mine, PART - k, 0);
+        add(r, last, false, theirs + k * PART, PART - k, 0);
+    }
+}
+
+static err passed(struct rank *r, const u8 *theirs, u64 turn) {
+    const i32 n = comm_size(r->comm), last = (comm_rank(r->comm) + n - 1) % n;
+    for (u32 k = 0; k < 6; k++)
+        for (i64 i = 0; i < PART; i++)
+            if (theirs[k * PART + i] != (i < PART - k ? byte_of(last, i, (i32)turn) : 0))
+                return FAIL(E1, "turn %llu, message %u: wrong at %lld", (unsigned long long)turn, k, (long long)i);
+    return 0;
+}
+
+/* From the turn of whoever is behind. */
+static err go_on(struct rank *r, u64 *turn) {
+    struct comm_loss loss;
+    u64 all[RANKS];
+    for (;;) {
+        TRY(comm_heal(r->comm, &loss));
+        const err e = comm_gather(r->comm, "turn", turn, sizeof *turn, all);
+        if (e < 0 && !comm_died(r->comm)) return e;
+        if (e < 0) continue;
+        for (i32 k = 0; k < comm_size(r->comm); k++) *turn = all[k] < *turn ? all[k] : *turn;
+        return 0;
+    }
+}
+
+enum { LIVES = 5 };
+
+/* The first of the ranks there were dies in the second turn, the third of them in the one after. */
+static err turns(struct rank *r, u8 *mine, u8 *plain, u8 *theirs) {
+    const i32 first = comm_rank(r->comm);
+    for (u64 turn = 0; turn < LIVES;) {
+        pass(r, mine, plain, theirs, turn);
+        const bool dies = first == (looks % 2 ? 0 : 1) ? turn == 1 : first == 2 && turn == 2;
+        comm_begin(r->comm, dies ? fail_soon : all_job, r);
+        const err e = comm_end(r->comm);
+        if (e < 0 && (dies || !comm_died(r->comm))) return e;
+        if (e >= 0) TRY(passed(r, theirs, turn));
+        if (e >= 0) turn++;
+        else TRY(go_on(r, &turn));
+    }
+    return comm_size(r->comm) == RANKS - 2 ? 0 : FAIL(E1, "%d ranks are left", comm_size(r->comm));
+}
+
+static err two_die(struct rank *r) {
+    TRY(comm_heals(r->comm));
+    u8 *mine = comm_alloc(r->comm, PART), *plain = mem_alloc(PART), *theirs = mem_alloc(6 * PART);
+    r->looks = looks;
+    const err e = mine && plain && theirs ? turns(r, mine, plain, theirs) : -E601;
+    const struct err_record why = *err_last();
+    comm_release(r->comm, mine);
+    mem_free(plain);
+    mem_free(theirs);
+    err_put(&why);
+    return e;
+}
+
+TEST(ranks_go_on_in_memory_without_those_that_die_between_messages) {
+    static struct rank r[RANKS];
+    for (i32 i = 0; i < (t_few() ? 3 : 24); i++) {
+        looks = i;
+        run(two_die, r);
+        for (i32 k = 0; k < RANKS; k++) {
+            const bool died = k == (i % 2 ? 0 : 1) || k == 2;
+            assert_true(r[k].direct);
+            if (r[k].e != (died ? -E703 : 0)) fail_msg("turn %d, rank %d: %d, %s", i, k, r[k].e, r[k].why.text);
+        }
+    }
+}
+
+/* Two threads of a rank fail at the same time: one of them is heard, whole. */
+static void *say(void *self) {
+    struct comm *c = ((struct rank *)self)->comm;
+    char text[64];
+    memset(text, 'a' + ((struct rank *)self)->n, sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    if (FAIL(E703, "%s", text) < 0) comm_give_up(c);
+    return NULL;
+}
+
+static err two_voices(struct rank *r) {
+    u64 mine = 1, all[RANKS];
+    if (comm_rank(r->comm) != 1) return comm_gather(r->comm, "roll", &mine, sizeof mine, all);
+    struct rank voice[2] = {{.comm = r->comm}, {.comm = r->comm, .n = 1}};
+    for (i32 k = 0; k < 2; k++)
+        if (pthread_create(&voice[k].thread, NULL, say, &voice[k]) != 0) return FAIL(E601, "no thread");
+    for (i32 k = 0; k < 2; k++) pthread_join(voice[k].thread, NULL);
+    return 0;
+}
+
+TEST(a_rank_that_fails_twice_is_heard_once) {
+    static struct rank r[RANKS];
+    for (i32 i = 0; i < (t_few() ? 2 : 20); i++) {
+        run(two_voices, r);
+        for (i32 k = 0; k < RANKS; k++) {
+            if (k == 1) continue;
+            assert_int_equal(r[k].e, -E703);
+            const char *text = strrchr(r[k].why.text, ' ') + 1;
+            assert_int_equal(strlen(text), 63);
+            for (i32 j = 1; j < 63; j++) assert_int_equal(text[j], text[0]);
+        }
+    }
 }
 
 T_MAIN(cmocka_unit_test(messages_of_all_sizes_arrive), cmocka_unit_test(small_collectives_go_through_memory_and_without_it),
        cmocka_unit_test(ranks_that_disagree_are_named), cmocka_unit_test(a_rank_that_fails_is_named_at_once),
        cmocka_unit_test(a_rank_that_does_not_come_is_named),
        cmocka_unit_test(a_rank_that_fails_while_others_read_is_named_too),
-       cmocka_unit_test(ranks_that_may_heal_leave_the_memory_and_others_stay))
+       cmocka_unit_test(ranks_that_may_heal_stay_in_memory_and_so_do_those_that_cannot),
+       cmocka_unit_test(ranks_go_on_in_memory_without_those_that_die_between_messages),
+       cmocka_unit_test(a_rank_that_fails_twice_is_heard_once))

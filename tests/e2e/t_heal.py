@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import random
 import shutil
 import signal
 import statistics
@@ -21,6 +22,11 @@ WHOLE = {}  # undisturbed models, trained once
 
 
 class Heal(Launched):
+    far = False  # ranks of this host talk by MPI, as those of several hosts do
+
+    def environment(self, **more):
+        return super().environment(**({"STRETTO_NEAR": "off"} if self.far else {}), **more)
+
     def whole(self, data, options):
         key = " ".join([data, *map(str, options)])
         if key not in WHOLE:
@@ -67,7 +73,8 @@ class Heal(Launched):
     def kill(self, child, *ranks, step=0):
         """At the step or later; seconds until the others say that they go on."""
         before = len(self.told())
-        self.until(lambda: all(self.record(r).get("step", -1) >= step and self.record(r).get("phase") == "train" for r in ranks), child)
+        self.until(lambda: all(self.record(r).get("step", -1) >= step and self.record(r).get("phase") == "train" and
+                               os.path.exists("/proc/%d" % self.record(r)["pid"]) for r in ranks), child)  # not of one that is gone
         pids = [self.record(r)["pid"] for r in ranks]
         begin = time.monotonic()
         for pid in pids:
@@ -103,7 +110,29 @@ class Heal(Launched):
         print("%d deaths: going on after %.3f s, %.3f s at most" % (len(took), statistics.median(took), max(took)))
         self.assertLess(min(took), 1 * e2e.SLOW)
 
+    def test_deaths_at_any_moment(self):
+        """Steps that are messages for the most part: what dies in the middle of one has said half of it, in memory or by MPI."""
+        chance = random.Random(29)
+        wide = [*TRAIN, "--steps", "900", "--hidden", "96", "--batch", "12"]
+        self.whole(AIR, wide)
+        for turn in range(6):
+            self.far = turn % 3 == 2
+            rank, step = chance.randrange(3), chance.randrange(20, 300)
+            child = self.begin(3, *wide)
+            self.kill(child, rank, step=step)
+            if turn % 2:
+                time.sleep(chance.uniform(0, 0.05))
+                self.kill(child, chance.randrange(2), step=0)
+            self.well(child, "turn %d: rank %d was killed after step %d" % (turn, rank, step))
+
     def test_one_after_another_and_two_at_once(self):
+        self.both_ways()
+
+    def test_the_same_by_mpi(self):
+        self.far = True
+        self.both_ways()
+
+    def both_ways(self):
         self.whole(AIR, TRAIN)
         child = self.begin(4, *TRAIN)
         self.kill(child, 0, step=100)

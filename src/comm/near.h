@@ -1,0 +1,108 @@
+/* near.h - the inside of ranks that share memory of their host: near.c (messages), near_memory.c (what they share),
+ * near_join.c (how they come together, and go on without one that died).
+ *
+ *     box of rank 0    | who | ring to rank 1: tail | slot slot slot .. | ring to rank 2 ..     0 writes; tails are the others'
+ *     segment of 0     | what is sent often (comm_alloc): a slot says where it is, and the receiver copies it from there
+ *
+ * Places in a box are by the numbers that ranks had when they met.  Slots are counted from a number that grows with every death
+ * (near_base): what lies there of before is nobody's, and need not be cleared. */
+#ifndef STRETTO_COMM_NEAR_H
+#define STRETTO_COMM_NEAR_H
+
+#include <stdatomic.h>
+
+#include "comm/transport.h"
+
+enum { NEAR_SLOTS = 64, NEAR_SMALL = 1024, NEAR_SEGMENTS = 64 };
+
+/* One line, that the data of a small message follow: whoever awaits it looks at nothing else. */
+struct slot {
+    _Alignas(64) _Atomic u64 full; /* 1 + the number of the slot in the ring, since it was written */
+    struct comm_head head;
+    i32 segment; /* where the data are, at `at`; -1 = they follow, `bytes` of them */
+    u32 bytes;
+    u64 at;
+};
+_Static_assert(sizeof(struct slot) == 64, "a line");
+enum { NEAR_STRIDE = sizeof(struct slot) + NEAR_SMALL };
+
+struct ring {
+    _Alignas(64) _Atomic u64 tail; /* slots read so far; the receiver's */
+    _Alignas(64) _Atomic u32 cut;  /* recalled in this generation, counted from 1: nothing comes any more; the sender's */
+    _Alignas(64) char slot[];      /* [SLOTS] with room for a small message, close together; behind them [SLOTS] of x->room */
+};
+
+struct box {
+    u64 token;
+    struct {
+        _Atomic u64 serial; /* which of this rank's segments it is, 0 = none */
+        i32 fd;
+        u64 bytes;
+    } segment[NEAR_SEGMENTS];
+    _Atomic bool failing, failed; /* why is being written; is written */
+    struct err_record why;
+    _Atomic u64 told;             /* odd while what follows is written */
+    _Atomic u64 dead[COMM_RANKS / 64];
+};
+
+/* A mapping: of one's own memory, or of a peer's. */
+struct map {
+    void *base;
+    u64 bytes, serial;
+    int fd; /* -1 = a peer's */
+};
+
+struct peer {
+    struct map box; /* base NULL = it is on another host */
+    struct map seen[NEAR_SEGMENTS];
+    i32 pid;
+};
+
+/* Messages of a pair and channel: how many were asked for, and how many are through; slots written, and those of them that are
+ * known to be free again. */
+struct line {
+    u64 wanted, sent, awaited, come;
+    u64 head, tail;
+};
+
+struct near {
+    const struct transport *inside;
+    void *end;
+    i32 me, size;    /* the number of this rank when they met, and how many there were */
+    i32 *left, nleft; /* those that are left, by these numbers: left[rank of now] */
+    bool heals, far;  /* far: some are on other hosts */
+    u32 room;        /* bytes of data that go with a slot */
+    size_t ring;
+    struct map box;  /* ours */
+    struct map own[NEAR_SEGMENTS];
+    u64 serial;
+    struct peer *peer; /* [size] */
+    struct line *line; /* [size][channels] */
+};
+
+static inline u32 near_generation(const struct near *x) { return (u32)(x->size - x->nleft) + 1; }
+static inline u64 near_base(const struct near *x) { return (u64)(x->size - x->nleft) << 40; }
+
+static inline struct ring *near_ring(const struct near *x, const struct map *box, i32 to, i32 channel) {
+    const size_t first = (size_t)round_up64(sizeof(struct box), 64);
+    return (struct ring *)(void *)((char *)box->base + first + (size_t)(to * COMM_CHANNELS + channel) * x->ring);
+}
+
+/* near.c: as a transport has them; lines at the beginning of a generation. */
+err near_send(void *near, struct comm_message *m);
+err near_recv(void *near, struct comm_message *m);
+err near_test(void *near, struct comm_message *m, bool *done);
+void near_recall(void *near);
+void near_begin(struct near *x);
+
+/* near_memory.c */
+bool near_map(struct map *m, size_t bytes);
+bool near_open(struct map *m, i32 pid, i32 fd, u64 bytes, int rights, int how);
+void near_unmap(struct map *m);
+void near_forget(struct near *x, i32 peer); /* it is no neighbour any more */
+void *near_alloc(void *near, size_t bytes);
+bool near_release(void *near, void *p);
+/* Where a peer's segment is here; NULL = its process ends. */
+err near_look_up(struct near *x, i32 peer, const struct slot *s, const char **from);
+
+#endif

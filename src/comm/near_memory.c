@@ -1,0 +1,113 @@
+/* near_memory.c - memory that ranks of a host share: boxes, and segments to send from.
+ *
+ * It has no name and is opened by way of /proc/PID/fd: it wants no room in /dev/shm, and is gone with the last process that has
+ * it.  A peer's segment is mapped when a message comes from there first, and let go when its owner has freed it. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "comm/near.h"
+
+bool near_map(struct map *m, size_t bytes) {
+    *m = (struct map){.bytes = bytes};
+    m->fd = memfd_create("stretto", MFD_CLOEXEC);
+    void *p = MAP_FAILED;
+    if (m->fd >= 0 && ftruncate(m->fd, (off_t)bytes) == 0) p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+    if (p != MAP_FAILED) m->base = p;
+    else if (m->fd >= 0) close(m->fd);
+    return m->base != NULL;
+}
+
+bool near_open(struct map *m, i32 pid, i32 fd, u64 bytes, int rights, int how) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
+    *m = (struct map){.bytes = bytes, .fd = -1};
+    const int at = open(path, (rights & PROT_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+    if (at < 0) return false;
+    void *p = lseek(at, 0, SEEK_END) >= (off_t)bytes ? mmap(NULL, bytes, rights, MAP_SHARED | how, at, 0) : MAP_FAILED;
+    close(at);
+    if (p != MAP_FAILED) m->base = p;
+    return m->base != NULL;
+}
+
+void near_unmap(struct map *m) {
+    if (!m->base) return;
+    munmap(m->base, m->bytes);
+    if (m->fd >= 0) close(m->fd);
+    *m = (struct map){.fd = -1};
+}
+
+void near_forget(struct near *x, i32 peer) {
+    struct peer *p = &x->peer[peer];
+    for (i32 i = 0; i < NEAR_SEGMENTS; i++) near_unmap(&p->seen[i]);
+    near_unmap(&p->box);
+}
+
+static u64 serial_of(const struct peer *p, i32 k) {
+    return atomic_load_explicit(&((struct box *)p->box.base)->segment[k].serial, memory_order_acquire);
+}
+
+/* What peers have freed: all free what they have at about the same time, before they make anew. */
+static void let_go(struct near *x) {
+    for (i32 k = 0; k < x->size; k++) {
+        struct peer *p = &x->peer[k];
+        for (i32 i = 0; p->box.base && i < NEAR_SEGMENTS; i++)
+            if (p->seen[i].base && p->seen[i].serial != serial_of(p, i)) near_unmap(&p->seen[i]);
+    }
+}
+
+void *near_alloc(void *self, size_t bytes) {
+    struct near *x = self;
+    struct box *b = x->box.base;
+    i32 k = 0;
+    let_go(x);
+    while (k < NEAR_SEGMENTS && x->own[k].base) k++;
+    if (k == NEAR_SEGMENTS || bytes == 0 || !near_map(&x->own[k], bytes)) return NULL;
+    memset(x->own[k].base, 0, bytes); /* that pages are there before the first step */
+    b->segment[k].fd = x->own[k].fd;
+    b->segment[k].bytes = bytes;
+    atomic_store_explicit(&b->segment[k].serial, ++x->serial, memory_order_release);
+    return x->own[k].base;
+}
+
+bool near_release(void *self, void *p) {
+    struct near *x = self;
+    struct box *b = x->box.base;
+    for (i32 k = 0; p && k < NEAR_SEGMENTS; k++) {
+        if (x->own[k].base != p) continue;
+        atomic_store(&b->segment[k].serial, 0);
+        near_unmap(&x->own[k]);
+        let_go(x);
+        return true;
+    }
+    return false;
+}
+
+/* A place of the list may have another segment now.  What a process has open is gone before it is: where ranks heal, its death
+ * will be seen. */
+err near_look_up(struct near *x, i32 peer, const struct slot *s, const char **from) {
+    struct peer *p = &x->peer[peer];
+    const struct box *b = p->box.base;
+    const i32 k = s->segment % NEAR_SEGMENTS;
+    struct map *m = &p->seen[k];
+    const u64 serial = serial_of(p, k);
+    *from = NULL;
+    if (m->serial != serial || !m->base) {
+        let_go(x);
+        near_unmap(m);
+        errno = 0;
+        const bool open = near_open(m, p->pid, b->segment[k].fd, b->segment[k].bytes, PROT_READ, MAP_POPULATE);
+        const bool gone = errno == ENOENT || errno == ESRCH || errno == EACCES || errno == EPERM; /* its box could be opened */
+        if (!open && gone && x->heals) return 0;
+        if (!open)
+            return FAIL_AT(E801, NULL, "STRETTO_NEAR=off   (messages by MPI alone)",
+                           "memory of rank %d (pid %d) cannot be opened", peer, p->pid);
+        m->serial = serial;
+    }
+    *from = (const char *)m->base + s->at;
+    return 0;
+}
