@@ -123,7 +123,8 @@ static stretto_err run(struct cli *c, int argc, char **argv) {
     }
     if (c->args.help) {
         help_verb(stdout, (enum verb)c->args.verb, api_lists());
-        return 0;
+        fflush(stdout);
+        return c->args.missing ? args_missing(&c->args) : 0;
     }
     bool alone = c->o.ranks == 1 && c->o.meta[OPT_ranks].rank >= OPT_RANK_FLAG;
     c->hushed = stretto_rank() > 0 && !alone && !c->o.quiet; /* of several processes one speaks */

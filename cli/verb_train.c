@@ -11,7 +11,7 @@ static stretto_trainer *volatile running; /* for the signal handler only */
 static volatile sig_atomic_t asked;
 
 static volatile sig_atomic_t on_terminal;
-static const char heard[] = "\nstopping after this step, or when scoring is done; Ctrl-C again stops at once\n";
+static const char heard[] = "\nstopping after this step; Ctrl-C again stops at once\n";
 
 static void on_signal(int number) {
     if (asked && number == SIGINT) _exit(130);
@@ -80,7 +80,8 @@ static stretto_err train(struct cli *c, const char *data_path, const char *model
     stretto_data *data = NULL;
     stretto_trainer *t = NULL;
     catch_signals();
-    stretto_err e = stretto_data_open(c->config, data_path, &data);
+    stretto_err e = stretto_config_check(c->config);
+    if (e >= 0) e = stretto_data_open(c->config, data_path, &data);
     if (e >= 0 && !c->o.quiet) fprintf(stderr, "%s\n", stretto_data_summary(data));
     if (e >= 0) e = stretto_trainer_new(c->config, data, &t);
     if (e >= 0) e = fit(c, t, model, run_dir, resume);
