@@ -141,7 +141,8 @@ static stretto_err run(struct cli *c, int argc, char **argv) {
     }
     if (c->args.help) {
         help_verb(stdout, (enum verb)c->args.verb, api_lists());
-        return 0;
+        fflush(stdout);
+        return c->args.missing ? args_missing(&c->args) : 0;
     }
     bool alone = c->o.ranks == 1 && c->o.meta[OPT_ranks].rank >= OPT_RANK_FLAG;
     c->among = stretto_ranks() > 1 && !alone;

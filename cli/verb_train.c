@@ -47,7 +47,7 @@ static void catch_signals(const struct cli *c, const char *run_dir) {
         snprintf(heard, sizeof heard, "asked to stop: a checkpoint is written, if the launcher waits for it; in any case go on with\n"
                  "  stretto resume %s\n", run_dir);
     else if (isatty(STDERR_FILENO))
-        snprintf(heard, sizeof heard, "\nstopping after this step, or when scoring is done; Ctrl-C again stops at once\n");
+        snprintf(heard, sizeof heard, "\nstopping after this step; Ctrl-C again stops at once\n");
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
     sigaction(SIGUSR1, &a, NULL);
@@ -107,7 +107,8 @@ static stretto_err train(struct cli *c, const char *data_path, const char *model
     stretto_data *data = NULL;
     stretto_trainer *t = NULL;
     catch_signals(c, run_dir);
-    stretto_err e = stretto_data_open(c->config, data_path, &data);
+    stretto_err e = stretto_config_check(c->config);
+    if (e >= 0) e = stretto_data_open(c->config, data_path, &data);
     if (e >= 0 && !c->o.quiet) fprintf(stderr, "%s\n", stretto_data_summary(data));
     if (e >= 0) e = stretto_trainer_new(c->config, data, &t);
     if (e >= 0) e = fit(c, t, model, run_dir, resume);

@@ -332,7 +332,8 @@ static err after_step(const struct train_job *j, struct train_state *s, struct p
 static bool between(const struct train_state *s) { return s->place == PLACE_STEPPED || s->place == PLACE_VALIDATED; }
 
 static err run_steps(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch **batches) {
-    err reason = s->step >= last_step(j) && !between(s) ? STOP_STEPS : 0;
+    const bool plateau = j->validate && j->patience > 0 && s->bad >= j->patience; /* over, and taken up for what follows */
+    err reason = between(s) ? 0 : s->step >= last_step(j) ? STOP_STEPS : plateau ? STOP_PLATEAU : 0;
     while (!reason) {
         bool finite = true;
         if (!between(s)) TRY(one_step(j, s, p, *batches, &finite));
