@@ -44,8 +44,8 @@ static void catch_signals(const struct cli *c, const char *run_dir) {
     sigemptyset(&a.sa_mask);
     listener = c;
     if (c->among)
-        snprintf(heard, sizeof heard, "asked to stop: a checkpoint is written, if the launcher waits for it; in any case go on "
-                 "with\n  stretto resume %s\n", run_dir);
+        snprintf(heard, sizeof heard, "asked to stop: a checkpoint is written, if the launcher waits for it; go on with\n"
+                 "  stretto resume %s\n", run_dir);
     else if (isatty(STDERR_FILENO))
         snprintf(heard, sizeof heard, "\nstopping after this step; Ctrl-C again stops at once\n");
     sigaction(SIGINT, &a, NULL);

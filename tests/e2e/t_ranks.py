@@ -317,6 +317,11 @@ class Ranks(Launched):
             r = self.mpi(flavour, n, "train", AIR, *SHORT, "-o", "m.model", "--progress", "none")
             self.same_model("one.model", "m.model", "%s, %d ranks" % (flavour, n))
             self.assertEqual(alone.out, r.out, "one rank speaks")
+        said = self.mpi(flavour, 2, "train", AIR, *SHORT, "--json", "-o", "m.model", "--progress", "none").out
+        self.assertEqual(said, self.stretto("train", AIR, *SHORT, "--json", "-o", "j.model", "--progress", "none").out)
+        self.assertEqual(said.count("\n"), 1)
+        r = self.mpi(flavour, 2, "train", "absent.csv", *SHORT, status=None)
+        self.assertRegex(r.err, r"(?m)^error\[E701\] absent.csv: |^rank 1: error\[E701\] absent.csv: ")
         r = self.mpi(flavour, 2, "train", AIR, *SHORT, "--ranks", 3, "-o", "m.model", status=None)
         self.assertNotEqual(r.status, 0)
         self.assertIn("error[E803] --ranks: --ranks 3, and the launcher started 2", r.err)
