@@ -30,7 +30,14 @@ enum { SPINS = 8 };    /* turns without an agent to each look at the clock */
 
 i32 comm_rank(const struct comm *c) { return c ? c->rank : 0; }
 i32 comm_size(const struct comm *c) { return c ? c->size : 1; }
-const char *comm_transport(const struct comm *c) { return c ? c->t->name : "self"; }
+const char *comm_transport(const struct comm *c) {
+    if (!c) return "self";
+    const struct transport *t = c->t;
+    void *self = c->self;
+    near_inside(&t, &self);
+    return t->name;
+}
+
 const struct comm_member *comm_who(const struct comm *c, i32 rank) { return &c->member[rank]; }
 bool comm_direct(const struct comm *c) { return c && c->t->direct; }
 

@@ -234,8 +234,16 @@ static void close_(void *self, bool well) {
     mem_free(e);
 }
 
+/* Where threads are watched for races (TSan) there is no order to be seen between two mappings of a page. */
+#if defined(__SANITIZE_THREAD__)
+enum { NEAR = false };
+#else
+enum { NEAR = true };
+#endif
+
 static const struct transport threads = {.name = "threads",
                                          .direct = true,
+                                         .by_host = NEAR,
                                          .send = send_,
                                          .recv = recv_,
                                          .test = test,
