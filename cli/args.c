@@ -173,20 +173,23 @@ static err find_verb(struct parser *p) {
     return out->verb < 0 ? unknown_verb(word) : 0;
 }
 
+err args_missing(const struct args *a) {
+    const struct verb_info *v = verb_info((enum verb)a->verb);
+    char fix[160];
+    snprintf(fix, sizeof fix, "stretto %s %s", v->name, v->args);
+    if (v->least == 0) return FAIL_AT(E105, NULL, fix, "%s needs a command line after --", v->name);
+    return FAIL_AT(E105, NULL, fix, "%s needs %s, %d given", v->name, v->least == 1 ? "an argument" : "two arguments", a->narg);
+}
+
 err args_parse(i32 argc, char *const *argv, struct options *o, struct args *out) {
     struct parser p = {.argc = argc, .argv = argv, .o = o, .out = out};
     *out = (struct args){.verb = -1};
     TRY(find_verb(&p));
     if (out->verb < 0) return 0;
     const struct verb_info *v = verb_info((enum verb)out->verb);
-    bool alone = argc == 2 && (v->least > 0 || out->verb == VERB_info || out->verb == VERB_plan || out->verb == VERB_submit);
+    const bool alone = argc == 2;
     for (; p.at < argc; p.at++) TRY(one(&p));
-    out->help |= alone;
-    if (!out->help && out->narg < v->least) {
-        char fix[160];
-        snprintf(fix, sizeof fix, "stretto %s %s", v->name, v->args);
-        const char *needed = v->least == 1 ? "an argument" : "two arguments";
-        return FAIL_AT(E105, NULL, fix, "%s needs %s, %d given", v->name, needed, out->narg);
-    }
-    return 0;
+    out->missing = alone && !out->help && (v->least > 0 || out->verb == VERB_submit);
+    out->help |= out->missing || (alone && (out->verb == VERB_info || out->verb == VERB_plan));
+    return out->help || out->narg >= v->least ? 0 : args_missing(out);
 }

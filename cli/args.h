@@ -18,11 +18,15 @@ struct args {
     char *const *rest;         /* behind "--", of verbs that hand it on as it stands; NULL = no "--" */
     i32 nrest;
     bool help;    /* --help, or a verb alone that cannot work alone */
+    bool missing; /* .. which is a mistake all the same: args_missing after the help */
     bool version; /* --version instead of a verb */
 };
 
 /* Sets options of o (from opt_defaults) with the rank of flags.  Errors: E101, E103, E105, with a fix. */
 err args_parse(i32 argc, char *const *argv, struct options *o, struct args *out);
+
+/* E105: the verb lacks an argument, with the line that has it. */
+err args_missing(const struct args *a);
 
 /* Shown as the origin of flags and for messages: "usage: stretto train DATA -o MODEL [options]". */
 void args_usage(struct str *out, enum verb verb);

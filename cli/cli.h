@@ -17,7 +17,9 @@ struct cli {
     stretto_config *config;    /* the same flags, and the config file */
     struct console console;
     i32 status;                /* exit status of a job that was waited for, where the verb itself did not fail */
+    bool among;                /* one of several processes that a launcher started, which train together */
     bool hushed;               /* quiet because another process speaks; until an event comes, which means that it died */
+    bool quiet;                /* whether it was asked to be so as well */
     bool told;                 /* the error is in what was printed: not again on stderr */
 };
 
@@ -32,6 +34,9 @@ stretto_err submit_slurm(struct cli *c);
 
 /* The library's config of the command line: the file first, then every flag. */
 stretto_err cli_config(struct cli *c);
+
+/* The error as people read it, now; main shows it only where this was not called. */
+void cli_show_error(struct cli *c);
 
 /* Events of the library go to the progress line. */
 void cli_on_event(void *cli, const stretto_event *e);

@@ -9,48 +9,65 @@
 #include "launch/launch.h"
 
 /* --- errors --- */
-static void json_text(FILE *f, const char *s) {
-    fputc('"', f);
+/* Gathered, then written at once: several processes may have something to say. */
+static char shown[8192];
+static size_t nshown;
+
+static void PRINTF_LIKE(1, 2) show(const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    const int n = vsnprintf(shown + nshown, sizeof shown - nshown, fmt, ap);
+    va_end(ap);
+    if (n > 0 && (size_t)n < sizeof shown - nshown) nshown += (size_t)n;
+}
+
+static void json_text(const char *s) {
+    show("\"");
     for (; *s; s++) {
-        if (*s == '"' || *s == '\\') fprintf(f, "\\%c", *s);
-        else if ((unsigned char)*s < 0x20) fprintf(f, "\\u%04x", (unsigned)*s);
-        else fputc(*s, f);
+        if (*s == '"' || *s == '\\') show("\\%c", *s);
+        else if ((unsigned char)*s < 0x20) show("\\u%04x", (unsigned)*s);
+        else show("%c", *s);
     }
-    fputc('"', f);
+    show("\"");
 }
 
-static void show_json(FILE *f) {
-    fprintf(f, "{\"error\": \"E%03d\", \"where\": ", stretto_errcode());
-    json_text(f, stretto_errwhere());
-    fputs(", \"text\": ", f);
-    json_text(f, stretto_errmsg());
-    fputs(", \"fix\": ", f);
-    json_text(f, stretto_errfix());
-    fputs("}\n", f);
+static void show_json(void) {
+    show("{\"error\": \"E%03d\", \"where\": ", stretto_errcode());
+    json_text(stretto_errwhere());
+    show(", \"text\": ");
+    json_text(stretto_errmsg());
+    show(", \"fix\": ");
+    json_text(stretto_errfix());
+    show("}\n");
 }
 
-/* Every line of a text on stderr, with something in front of it. */
+/* Every line of a text, with something in front of it. */
 static void show_lines(const char *first, const char *others, const char *text) {
     for (const char *p = text, *front = first; *p; front = others) {
         size_t n = strcspn(p, "\n");
-        fprintf(stderr, "%s%.*s\n", front, (int)n, p);
+        show("%s%.*s\n", front, (int)n, p);
         p += n + (p[n] ? 1 : 0);
     }
 }
 
-static void show_error(const struct cli *c) {
-    if (c->o.json) {
-        show_json(stderr);
-        return;
-    }
+static void show_text(const struct cli *c) {
     bool colour = console_colours(stderr, strcmp(c->o.color, "always") == 0  ? COLOUR_ALWAYS
                                           : strcmp(c->o.color, "never") == 0 ? COLOUR_NEVER
                                                                              : COLOUR_AUTO);
     const char *where = stretto_errwhere();
-    fprintf(stderr, "%serror[E%03d]%s %s%s", colour ? "\033[1;31m" : "", stretto_errcode(), colour ? "\033[0m" : "", where,
-            *where ? ": " : "");
+    if (stretto_rank() > 0) show("rank %d: ", stretto_rank());
+    show("%serror[E%03d]%s %s%s", colour ? "\033[1;31m" : "", stretto_errcode(), colour ? "\033[0m" : "", where,
+         *where ? ": " : "");
     show_lines("", "  ", stretto_errmsg());
     show_lines("  fix: ", "  fix: ", stretto_errfix());
+}
+
+void cli_show_error(struct cli *c) {
+    if (c->told) return;
+    c->told = true;
+    if (c->o.json) show_json();
+    else show_text(c);
+    fwrite(shown, 1, nshown, stderr);
 }
 
 /* --- shared by the verbs --- */
@@ -69,7 +86,8 @@ void cli_on_event(void *cli, const stretto_event *e) {
     struct event out = {.kind = (enum event_kind)e->kind, EVENT_SHARED(SAME)};
 #undef SAME
     if (c->hushed) {
-        c->hushed = c->o.quiet = false;
+        c->hushed = false;
+        c->o.quiet = c->quiet;
         console_close(&c->console);
         open_console(c);
     }
@@ -123,10 +141,13 @@ static stretto_err run(struct cli *c, int argc, char **argv) {
     }
     if (c->args.help) {
         help_verb(stdout, (enum verb)c->args.verb, api_lists());
-        return 0;
+        fflush(stdout);
+        return c->args.missing ? args_missing(&c->args) : 0;
     }
     bool alone = c->o.ranks == 1 && c->o.meta[OPT_ranks].rank >= OPT_RANK_FLAG;
-    c->hushed = stretto_rank() > 0 && !alone && !c->o.quiet; /* of several processes one speaks */
+    c->among = stretto_ranks() > 1 && !alone;
+    c->hushed = c->among && stretto_rank() > 0; /* of several processes one speaks */
+    c->quiet = c->o.quiet;
     if (c->hushed) c->o.quiet = true;
     TRY(cli_outputs(c));
     TRY(cli_config(c));
@@ -140,7 +161,7 @@ int main(int argc, char **argv) {
     stretto_err e = run(&c, argc, argv);
     console_close(&c.console);
     if (e >= 0 && (fflush(stdout) != 0 || ferror(stdout))) e = FAIL(E703, "cannot write to standard output");
-    if (e < 0 && !c.told) show_error(&c);
+    if (e < 0) cli_show_error(&c);
     int status = e >= 0 && c.status ? c.status : stretto_exit_status(e);
     stretto_config_free(c.config);
     opt_free(&c.o);

@@ -1,4 +1,6 @@
-/* outputs.c - where a command will write, looked at before it works for hours: no folder, and nothing that it reads. */
+/* outputs.c - where a command will write, looked at before it works for hours: in a folder that is there, no folder itself, and
+ * nothing that it reads. */
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -15,10 +17,22 @@ static bool is_read(const struct cli *c, const struct stat *written) {
     return same_file(written, c->o.config) || same_file(written, c->o.plan);
 }
 
+/* The folder of a file that is not there yet: it is not made in silence. */
+static stretto_err need_folder(const char *option, const char *path) {
+    struct stat st;
+    char folder[CLI_PATH], fix[CLI_PATH + 64];
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash ? slash - path : 0), path);
+    if (!folder[0] || stat(folder, &st) == 0 || errno != ENOENT) return 0; /* whatever else is wrong is said when it is written */
+    snprintf(fix, sizeof fix, "mkdir -p %.4000s   or   another place: %s OTHER/NAME", folder, option);
+    return FAIL_AT(E702, path, fix, "cannot write: there is no folder %.4000s", folder);
+}
+
 static stretto_err look(const struct cli *c, const char *option, const char *path) {
     struct stat st;
     char fix[CLI_PATH];
-    if (!path || !*path || strcmp(path, "-") == 0 || stat(path, &st) != 0) return 0;
+    if (!path || !*path || strcmp(path, "-") == 0) return 0;
+    if (stat(path, &st) != 0) return need_folder(option, path);
     snprintf(fix, sizeof fix, "%s %.4000s/NAME", option, path);
     if (S_ISDIR(st.st_mode)) return FAIL_AT(E702, path, fix, "cannot write: this is a directory");
     if (!S_ISREG(st.st_mode) || !is_read(c, &st)) return 0;

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/config.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "cli.h"
 #include "launch/launch.h"
@@ -66,6 +68,22 @@ static stretto_err make_again(struct inner *in) {
     return 0;
 }
 
+/* A flag, else the config file of the run that begins or goes on. */
+static stretto_err find_heals(struct cli *c, struct inner *in, bool *out) {
+    char path[CLI_PATH + 16];
+    struct options file;
+    *out = in->o.heal;
+    if (in->o.meta[OPT_heal].rank >= OPT_RANK_FLAG) return 0;
+    if (in->args.verb == VERB_resume) snprintf(path, sizeof path, "%s/config.json", in->run_dir);
+    else snprintf(path, sizeof path, "%s", in->o.config ? in->o.config : "");
+    if (!path[0] || (in->args.verb == VERB_resume && !file_exists(path))) return 0; /* resume says what is missing */
+    TRY(opt_defaults(&file, c->o.lists));
+    const err e = config_load(path, &file);
+    *out = file.heal;
+    opt_free(&file);
+    return e;
+}
+
 static void say(void *cli, const char *line) {
     const struct cli *c = cli;
     if (!c->o.quiet) fprintf(stderr, "%s\n", line);
@@ -95,6 +113,7 @@ static stretto_err hand_over(struct cli *c, struct inner *in) {
                              .say = say,
                              .self = c};
     if (in->args.verb == VERB_resume) job.again = job.first;
+    TRY(find_heals(c, in, &job.heals));
     if (!c->o.dry_run) return l->submit(&job, &c->status);
     struct str text = {0};
     char *out = NULL;

@@ -33,6 +33,13 @@ static stretto_err eval(struct cli *c, stretto_model *m, stretto_data *d) {
     return 0;
 }
 
+static void show_warnings(const struct cli *c, const char *lines) {
+    for (size_t n; *lines; lines += n + (lines[n] == '\n')) {
+        n = strcspn(lines, "\n");
+        cli_warn(c, "%.*s", (int)n, lines);
+    }
+}
+
 /* Flags for the machine and the rows go on top of the options the model was trained with. */
 static stretto_err with_model(struct cli *c, stretto_err (*then)(struct cli *, stretto_model *, stretto_data *)) {
     static const enum opt_id own[] = {OPT_threads, OPT_kernel, OPT_memory, OPT_since, OPT_until,
@@ -44,6 +51,7 @@ static stretto_err with_model(struct cli *c, stretto_err (*then)(struct cli *, s
         if (c->o.meta[own[i]].rank == OPT_RANK_FLAG)
             e = stretto_config_flag(stretto_model_config(m), opt_info(own[i])->name, c->o.meta[own[i]].text);
     if (e >= 0) e = stretto_model_open(m, c->args.arg[1], &d);
+    if (e >= 0) show_warnings(c, stretto_model_warnings(m));
     if (e >= 0) e = then(c, m, d);
     stretto_data_free(d);
     stretto_model_free(m);

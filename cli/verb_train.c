@@ -3,27 +3,51 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
 
-static stretto_trainer *volatile running; /* for the signal handler only */
+/* For the signal handler only. */
+static stretto_trainer *volatile running;
+static const struct cli *volatile listener;
 static volatile sig_atomic_t asked;
+static struct timespec asked_at;
+static char heard[CLI_PATH + 200]; /* what is said then; "" = nothing */
+static const char too_early[] = "asked to stop before the training has begun: go on with the same command\n";
 
-static volatile sig_atomic_t on_terminal;
-static const char heard[] = "\nstopping after this step, or when scoring is done; Ctrl-C again stops at once\n";
+#define TWICE_S 1.0 /* a launcher passes on a Ctrl-C that its ranks have had already */
+
+/* Ctrl-C again. */
+static bool wants_out(int number) {
+    struct timespec now;
+    if (!asked || number != SIGINT) return false;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const double since = (double)(now.tv_sec - asked_at.tv_sec) + 1e-9 * (double)(now.tv_nsec - asked_at.tv_nsec);
+    return !listener->among || since > TWICE_S;
+}
 
 static void on_signal(int number) {
-    if (asked && number == SIGINT) _exit(130);
-    if (!asked && on_terminal && write(STDERR_FILENO, heard, sizeof heard - 1) < 0) on_terminal = false; /* nobody reads it */
+    if (wants_out(number)) _exit(130);
+    if (!asked) {
+        const char *text = running || !listener->among ? heard : too_early;
+        clock_gettime(CLOCK_MONOTONIC, &asked_at);
+        if (!listener->hushed && write(STDERR_FILENO, text, strlen(text)) < 0) heard[0] = 0; /* nobody reads it */
+    }
     asked = 1;
     if (running) stretto_trainer_stop(running);
 }
 
-static void catch_signals(void) {
+/* A launcher may end its ranks a second later: what is to be done then is said at once. */
+static void catch_signals(const struct cli *c, const char *run_dir) {
     struct sigaction a = {.sa_handler = on_signal};
     sigemptyset(&a.sa_mask);
-    on_terminal = isatty(STDERR_FILENO);
+    listener = c;
+    if (c->among)
+        snprintf(heard, sizeof heard, "asked to stop: a checkpoint is written, if the launcher waits for it; in any case go on with\n"
+                 "  stretto resume %s\n", run_dir);
+    else if (isatty(STDERR_FILENO))
+        snprintf(heard, sizeof heard, "\nstopping after this step; Ctrl-C again stops at once\n");
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
     sigaction(SIGUSR1, &a, NULL);
@@ -46,7 +70,7 @@ static stretto_err write_results(struct cli *c, stretto_trainer *t, const char *
     if (c->o.trace && *c->o.trace) TRY(stretto_trainer_trace(t, c->o.trace));
     if (fputs(stretto_trainer_scores(t, c->o.json), stdout) == EOF || fflush(stdout) != 0)
         return FAIL(E703, "cannot write to standard output");
-    if (c->o.json) fputc('\n', stdout);
+    if (c->o.json && !c->hushed) fputc('\n', stdout);
     if (!c->o.quiet) fprintf(stderr, "model %s\nreport %s\n", model, report);
     return 0;
 }
@@ -69,7 +93,10 @@ static stretto_err fit(struct cli *c, stretto_trainer *t, const char *model, con
     if (reason == STRETTO_STOP_SIGNAL) {
         char fix[4200];
         snprintf(fix, sizeof fix, "stretto resume %s", run_dir);
-        return FAIL_AT(E802, NULL, fix, "stopped as asked; a checkpoint is in %s", run_dir);
+        const stretto_err e = FAIL_AT(E802, NULL, fix, "stopped as asked; a checkpoint is in %s", run_dir);
+        c->told = c->hushed;
+        cli_show_error(c); /* before ranks part, when the first that ends may be the end of all */
+        return e;
     }
     TRY(reason);
     TRY(write_results(c, t, model, run_dir));
@@ -79,8 +106,9 @@ static stretto_err fit(struct cli *c, stretto_trainer *t, const char *model, con
 static stretto_err train(struct cli *c, const char *data_path, const char *model, const char *run_dir, int resume) {
     stretto_data *data = NULL;
     stretto_trainer *t = NULL;
-    catch_signals();
-    stretto_err e = stretto_data_open(c->config, data_path, &data);
+    catch_signals(c, run_dir);
+    stretto_err e = stretto_config_check(c->config);
+    if (e >= 0) e = stretto_data_open(c->config, data_path, &data);
     if (e >= 0 && !c->o.quiet) fprintf(stderr, "%s\n", stretto_data_summary(data));
     if (e >= 0) e = stretto_trainer_new(c->config, data, &t);
     if (e >= 0) e = fit(c, t, model, run_dir, resume);
@@ -99,7 +127,9 @@ static stretto_err print_config(struct cli *c, const char *data_path) {
     if (e >= 0) e = stretto_trainer_config(t, &text);
     stretto_trainer_free(t);
     stretto_data_free(data);
-    return e < 0 ? e : cli_print(text);
+    if (e >= 0 && !c->hushed) return cli_print(text);
+    stretto_text_free(text);
+    return e;
 }
 
 stretto_err cmd_train(struct cli *c) {

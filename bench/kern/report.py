@@ -162,6 +162,8 @@ def bars(rows):
                                  (r["bar_peak"], mine.get("peak") if r["good"] and sure(mine) else None, " % of peak")):
             if bar:
                 text = f"{name}: {value:.3g}{what}, bar {bar:g}" if value is not None else f"{name}: bar {bar:g}{what}"
+                if what == "x" and value is not None and value < bar and mine.get("peak"):
+                    text += f" ({mine['peak']:.0f} % of peak; at 100 % it would be {value * 100 / mine['peak']:.3g}x)"
                 (open_ if value is None else met if value >= bar else missed).append(text)
     return met, missed, open_
 

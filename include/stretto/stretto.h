@@ -56,6 +56,7 @@ STRETTO_API const char *stretto_errfix(void);                  /* one remedy a l
  * program; trainers of others than 0 take part in the training, emit no events and write no files but
  * the record of their status in the run folder. */
 STRETTO_API int stretto_rank(void);
+STRETTO_API int stretto_ranks(void);                           /* how many a launcher started; 1 = this one is alone */
 STRETTO_API int stretto_exit_status(stretto_err e);            /* exit code of the command line for this result */
 STRETTO_API const char *stretto_stop_text(stretto_err reason); /* "all steps done" */
 STRETTO_API void stretto_text_free(char *text);                /* texts that were given through char ** */
@@ -70,6 +71,9 @@ STRETTO_API stretto_err stretto_config_flag(stretto_config *self, const char *na
 STRETTO_API stretto_err stretto_config_load(stretto_config *self, const char *path);   /* YAML or JSON; E104, E701 */
 STRETTO_API const char *stretto_config_get(stretto_config *self, const char *name);    /* value as text; NULL = no such option */
 STRETTO_API stretto_err stretto_config_print(stretto_config *self, char **yaml_out);   /* loads again; origins as comments */
+/* What a training refuses whatever the data are: options that do not go together, kernels this processor lacks, a plan file that
+ * is none.  For those who would rather hear it before a large file is read. */
+STRETTO_API stretto_err stretto_config_check(stretto_config *self);
 STRETTO_API int stretto_option_count(void);
 /* Name and one-line help of option i; 0 or E103 when i is out of range. */
 STRETTO_API stretto_err stretto_option(int i, const char **name, const char **default_value, const char **help);
@@ -171,6 +175,9 @@ STRETTO_API stretto_err stretto_model_plot(stretto_model *self, stretto_data *da
                                            const char *svg_path); /* forecast after the last row */
 /* What the last forecast or evaluation had to do differently from the training, in a sentence; "" = nothing.  Borrowed. */
 STRETTO_API const char *stretto_model_note(const stretto_model *self);
+/* What is doubtful in the data that were opened for the model last, one a line: categories that training has not seen, numbers
+ * that can be read in two ways; "" = nothing.  Borrowed. */
+STRETTO_API const char *stretto_model_warnings(const stretto_model *self);
 
 /* --- 8 machine and plan --- */
 STRETTO_API stretto_err stretto_machine_info(int json, char **out);                 /* this host, as text that --machine reads */

@@ -49,6 +49,12 @@ const char *stretto_errmsg(void) { return err_last()->text; }
 const char *stretto_errwhere(void) { return err_last()->where; }
 const char *stretto_errfix(void) { return err_last()->fix; }
 int stretto_rank(void) { return comm_launched_rank(); }
+
+int stretto_ranks(void) {
+    i32 size;
+    comm_launched(&size);
+    return size;
+}
 int stretto_exit_status(stretto_err e) { return e == STRETTO_STOP_SIGNAL ? 75 : err_exit_status(e); }
 const char *stretto_stop_text(stretto_err reason) { return stop_reason_text(reason); }
 

@@ -18,6 +18,8 @@ struct stretto_data {
     struct series *s;
     char *path;
     bool scaled;
+    char *doubt;         /* of the numbers in the file, to be told; NULL = none */
+    char decimal;        /* the mark that was found, where other files must not be read otherwise; 0 = they find their own */
     i64 table_bytes;     /* peak while reading, for the memory statement */
     char summary[512];
 };
@@ -27,6 +29,7 @@ struct stretto_model {
     struct stretto_config config;  /* the options it was trained with, resolved */
     struct str record;             /* JSON: when, where, on what, how good */
     struct str note;               /* what the last forecasts had to do differently */
+    struct str warnings;           /* of the data that were opened last, one a line */
     char *path;
 };
 
@@ -51,6 +54,9 @@ void workshop_close(struct workshop *w);
 
 /* --- options to plain structs --- */
 
+enum { PLAN_BYTES = 64 << 20 }; /* of a saved plan, at most */
+/* Options that do not go together, whatever the data are: E106, E401.  early.c */
+err resolve_check(const struct options *o);
 /* Answer every `auto` that depends on the data; emits one note per decision worth reading. */
 err resolve_forecast(struct options *o, const struct series *s, const struct events *events,
                      struct forecast_spec *spec, struct split *split);
@@ -135,6 +141,7 @@ struct stretto_trainer {
 /* A rank other than 0 of a job of processes: it trains, and neither speaks nor writes. */
 static inline bool trainer_is_silent(const struct stretto_trainer *t) { return comm_rank(t->shop.comm) > 0; }
 
+err trainer_marks(struct stretto_trainer *t);   /* api_train.c: tells of doubtful numbers, and keeps how they were read */
 void trainer_listen(struct stretto_trainer *t); /* api_train.c: to its own events, for the caller and for the curves */
 
 /* report_fill.c */

@@ -77,6 +77,7 @@ static err one_fold(struct backtest *b, i32 k, i64 from, i64 to) {
 static err run(struct backtest *b) {
     struct stretto_trainer *t = b->t;
     TRY(resolve_forecast(&t->o, t->data->s, NULL, &t->spec, &t->split));
+    TRY(trainer_marks(t));
     b->folds = (i32)t->o.folds;
     b->each = strcmp(t->o.refit, "each") == 0;
     i64 from = t->split.validation, rows = t->split.test - from;
@@ -95,6 +96,7 @@ static err run(struct backtest *b) {
                        "%d folds of a horizon of %d need %lld test rows, there are %lld", b->folds, t->spec.horizon,
                        (long long)b->folds * t->spec.horizon, (long long)rows);
     resolve_notes(&t->o, t->data->s, &t->split, &t->events);
+    if (!b->each) schema_limit_words(t->data->s, t->split.train, &t->events); /* else later folds learn more of them */
     TRY(series_scale(t->data->s, t->split.train));
     t->data->scaled = true;
     for (i32 k = 0; k < b->folds; k++) {

@@ -90,18 +90,36 @@ err data_of_series(struct series *s, const char *path, stretto_data **out) {
     return 0;
 }
 
+/* What the reader found in numbers. */
+static err keep_marks(stretto_data *d, const struct table *t) {
+    const size_t n = strlen(d->summary);
+    if (t->grouped)
+        snprintf(d->summary + n, sizeof d->summary - n, ", %lld number%s with marks between thousands", (long long)t->grouped,
+                 t->grouped == 1 ? "" : "s");
+    d->decimal = t->grouped ? t->decimal : 0;
+    if (t->doubt && !(d->doubt = mem_strdup(t->doubt))) return -E601;
+    return 0;
+}
+
 stretto_err stretto_data_open(stretto_config *config, const char *path, stretto_data **out) {
     const struct options *o = &config->o;
     struct read_options r = read_options_of(o);
     struct series_options so = series_options_of(o);
     struct table *t = NULL;
     struct series *s = NULL;
+    *out = NULL;
     TRY(opt_check(o));
     mem_set_limit(o->memory);
     err e = table_read(path, &r, &t);
     if (e >= 0) e = series_build(t, &so, &s);
+    if (e >= 0) e = data_of_series(s, path, out);
+    if (e >= 0) e = keep_marks(*out, t);
+    if (e < 0) {
+        stretto_data_free(*out);
+        *out = NULL;
+    }
     table_free(t);
-    return e < 0 ? e : data_of_series(s, path, out);
+    return e;
 }
 
 stretto_err stretto_data_wrap(stretto_config *config, const double *values, int64_t nrow, int ncol, const char *const *names,
@@ -117,6 +135,7 @@ void stretto_data_free(stretto_data *self) {
     if (!self) return;
     series_free(self->s);
     mem_free(self->path);
+    mem_free(self->doubt);
     mem_free(self);
 }
 

@@ -60,6 +60,7 @@ void stretto_model_free(stretto_model *self) {
     opt_free(&self->config.o);
     str_free(&self->record);
     str_free(&self->note);
+    str_free(&self->warnings);
     mem_free(self->path);
     mem_free(self);
 }

@@ -113,7 +113,7 @@ stretto_err stretto_plan_print(const stretto_plan *self, char **out) {
 /* Ranks, and which of their messages are not as long as what they speak of. */
 static err messages_line(const struct plan *p, const struct net *n, const struct plan_sent *sent, struct str *text) {
     if (p->nrank < 2) return 0;
-    str_addf(text, "%u messages a step between %d ranks, ", sent->messages, p->nrank);
+    str_addf(text, "%lld messages a step between %d ranks, ", (long long)sent->messages, p->nrank);
     text_bytes(sent->most, text);
     for (i32 k = 0; k < p->ntable; k++)
         str_addf(text, "%s%s", k ? ", " : "; gradients of ", n->op[p->table[k].op].spec.name);
@@ -131,12 +131,15 @@ stretto_err stretto_plan_summary(const stretto_plan *self, int json, char **out)
     const struct plan *p = self->plan;
     struct str text = {0};
     struct plan_sent sent;
-    TRY(plan_sent(p, &sent));
+    const i32 parts = imax(1, self->spec.accumulate);
+    TRY(plan_sent(p, parts, &sent));
     if (!json) {
-        str_addf(&text, "strategy %s on %s: %d rows in %d grains of %d, %u tasks on %d device%s\n", p->strategy,
+        str_addf(&text, "strategy %s on %s: %d rows in %d grains of %d, %u tasks on %d device%s", p->strategy,
                  self->machine->name, p->B, p->ngrain, p->grain, p->ntask, p->ndevice, p->ndevice > 1 ? "s" : "");
-        str_addf(&text, "predicted %.3f ms a step, %.1f MiB held, %.2f MiB exchanged, %s\n", 1e3 * p->predicted,
-                 (f64)p->peak_bytes / 1048576.0, (f64)p->exchange_bytes / 1048576.0, p->exact ? "exact" : "not exact");
+        if (parts > 1) str_addf(&text, "; %d such batches make a step", parts);
+        str_addf(&text, "\npredicted %.3f ms a %s, %.1f MiB held, %.2f MiB exchanged, %s\n", 1e3 * p->predicted,
+                 parts > 1 ? "batch" : "step", (f64)p->peak_bytes / 1048576.0, (f64)p->exchange_bytes / 1048576.0,
+                 p->exact ? "exact" : "not exact");
         return text_end(messages_line(p, &self->net, &sent, &text), &text, out);
     }
     struct js *o = js_object();

@@ -30,12 +30,22 @@ static err open_whole(const stretto_model *m, const char *path, stretto_data **o
     return e;
 }
 
+static void keep_warning(void *self, const struct event *e) {
+    stretto_model *m = self;
+    if (e->kind == EVENT_WARNING) str_addf(&m->warnings, "%s%s", m->warnings.len ? "\n" : "", e->text);
+}
+
+const char *stretto_model_warnings(const stretto_model *self) { return str_text(&self->warnings); }
+
 stretto_err stretto_model_open(stretto_model *self, const char *path, stretto_data **out) {
     stretto_data *d = NULL;
+    const struct events events = {.sink = {{keep_warning, self}}, .n = 1};
     err e = open_whole(self, path, &d);
     if (e == -E102) return lacks_column();
     TRY(e);
-    e = schema_apply(&self->f->schema, d->s);
+    str_free(&self->warnings);
+    if (d->doubt) event_note(&events, EVENT_WARNING, "%s: %s", d->doubt, DECIMAL_FIX);
+    e = schema_apply(&self->f->schema, d->s, &events);
     if (e < 0) {
         stretto_data_free(d);
         return e;

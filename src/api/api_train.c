@@ -10,8 +10,6 @@
 #include "report/table.h"
 #include "report/trace.h"
 
-enum { PLAN_BYTES = 64 << 20 };
-
 /* Events of the library become events of stretto.h. */
 static void forward(void *self, const struct event *e) {
     struct stretto_trainer *t = self;
@@ -85,6 +83,13 @@ static err scale(struct stretto_trainer *t) {
     return series_scale(t->data->s, t->split.train);
 }
 
+/* What the reader of the file could not know of numbers, or found out: later files must not be read otherwise. */
+err trainer_marks(struct stretto_trainer *t) {
+    if (t->data->doubt) event_note(&t->events, EVENT_WARNING, "%s: %s", t->data->doubt, DECIMAL_FIX);
+    if (!t->data->decimal) return 0;
+    return opt_resolve(&t->o, OPT_decimal, t->data->decimal == ',' ? "comma" : "point", "the file has marks between thousands");
+}
+
 static err state_machine(const struct stretto_trainer *t) {
     i32 n = t->shop.machine->ndevice;
     TRY(forecast_check_kern(&t->spec, t->shop.use.kern));
@@ -127,9 +132,10 @@ static err fit(struct stretto_trainer *t, struct forecaster **out) {
     const struct learner *learner = learner_find(t->o.task);
     if (!learner) return FAIL_AT(E103, "--task", "--task forecast", "there is no learner \"%s\"", t->o.task);
     TRY(resolve_forecast(&t->o, t->data->s, &t->events, &t->spec, &t->split));
+    TRY(trainer_marks(t));
     TRY(ranks_answers(t));
     TRY(run_dir_config(t));
-    schema_limit_words(t->data->s, t->split.train);
+    schema_limit_words(t->data->s, t->split.train, &t->events);
     TRY(scale(t));
     TRY(load_plan(t));
     t->shop.use.trace = true;
@@ -161,7 +167,14 @@ static err score(struct stretto_trainer *t) {
                    t->spec.horizon);
         return 0;
     }
-    TRY(forecast_score(t->model->f, t->data->s, &set, &t->shop.use, &t->scores));
+    const err e = forecast_score(t->model->f, t->data->s, &set, &t->shop.use, &t->scores);
+    if (e == -E806) { /* what was learnt is not lost to a signal now */
+        err_clear();
+        event_note(&t->events, EVENT_WARNING, "scoring was stopped as asked: the model is kept without scores (stretto eval "
+                   "MODEL DATA makes them)");
+        return 0;
+    }
+    TRY(e);
     t->scored = true;
     tell_coverage(t);
     f64 skill = stretto_trainer_skill(t);
@@ -182,6 +195,16 @@ static err make_model(struct stretto_trainer *t, struct forecaster *f) {
     m->f = f;
     t->model = m;
     return opt_copy(&m->config.o, &t->o);
+}
+
+/* Stopped where nothing can be kept, but an earlier checkpoint is there. */
+static err stopped(struct stretto_trainer *t) {
+    const struct err_record why = *err_last();
+    char fix[4200];
+    const bool again = run_dir_has_checkpoint(t);
+    err_put(&why);
+    snprintf(fix, sizeof fix, "stretto resume %s", again ? t->run_dir : "");
+    return run_dir_status(t, again ? FAIL_AT(E802, NULL, fix, "%s; a checkpoint is in %s", why.text, t->run_dir) : -E806);
 }
 
 /* A rank is missing: with a checkpoint the run can be started again, and its exit status says so. */
@@ -224,7 +247,7 @@ stretto_err stretto_trainer_run(stretto_trainer *self) {
     err e = run(self);
     if (e == STOP_SIGNAL) status_end(&self->status, "stopped", err_exit_status(-E802));
     else if (e >= 0 && trainer_is_silent(self)) status_end(&self->status, "done", 0);
-    return e == -E801 ? lost(self) : run_dir_status(self, e);
+    return e == -E801 ? lost(self) : e == -E806 ? stopped(self) : run_dir_status(self, e);
 }
 
 const char *stretto_trainer_scores(stretto_trainer *self, int json) {

@@ -158,12 +158,13 @@ static void silence(struct forecast_job *job, const struct events *tells) {
     job->use.trace = false;
 }
 
-/* For E801: what the record of a rank says. */
-static void last_record(void *run_dir, i32 rank, char *text, size_t size) {
+/* For E801, and waits for long work: what the record of a rank says, and when it was written. */
+static f64 last_record(void *run_dir, i32 rank, char *text, size_t size) {
     struct status_record r;
-    if (!run_dir || !status_read(run_dir, rank, &r)) return;
+    if (!run_dir || !status_read(run_dir, rank, &r)) return 0;
     snprintf(text, size, "last seen in phase %s at step %lld of %lld, %.0f s ago", r.phase, (long long)r.step, (long long)r.steps,
              dmax(0, status_clock() - r.time));
+    return r.time;
 }
 
 static err start(struct rank_run *r, i32 k, struct comm **comm, const struct learner *learner, const struct forecast_job *job) {

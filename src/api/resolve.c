@@ -161,36 +161,6 @@ static err choose_loss(struct options *o) {
                    "--head %s and --loss %s do not go together", o->head, o->loss);
 }
 
-/* A gradient that is a step late, beside what else may be. */
-static err check_late(const struct options *o) {
-    if (strcmp(o->pipeline, "delay1") != 0) return 0;
-    if (o->accumulate > 1)
-        return FAIL_AT(E106, NULL, "--accumulate 1   or   --pipeline overlap",
-                       "--pipeline delay1 sends the sum of a step while the next one is computed, --accumulate %lld keeps it to "
-                       "add to it", (long long)o->accumulate);
-    if (o->slice_rounds > 0)
-        return FAIL_AT(E106, NULL, "--slice-rounds 0   or   --pipeline overlap",
-                       "--slice-rounds %lld begins slices where weights of steps ago left them, --pipeline delay1 moves weights "
-                       "a step late: nobody knows what both together do", (long long)o->slice_rounds);
-    return 0;
-}
-
-/* Ranks that go on without one that died, with the bits of the run that lost nobody. */
-static err check_heal(const struct options *o) {
-    if (!o->heal) return 0;
-    if (strcmp(o->pipeline, "delay1") == 0)
-        return FAIL_AT(E106, NULL, "--pipeline overlap   or   no --heal",
-                       "--pipeline delay1 has a step in two halves, of which a rank that dies takes one along");
-    if (o->slice_rounds > 0)
-        return FAIL_AT(E106, NULL, "--slice-rounds 0   or   no --heal",
-                       "--slice-rounds %lld begins slices where others left them steps ago, and a rank that dies takes those "
-                       "along: the bits would be others", (long long)o->slice_rounds);
-    if (o->plan && *o->plan)
-        return FAIL_AT(E106, NULL, "no --plan   or   no --heal",
-                       "the plan of a file is for so many ranks, and --heal goes on with fewer");
-    return 0;
-}
-
 static err choose_rest(struct options *o) {
     static const struct opt_from by_epochs = {.rank = OPT_RANK_PRESET, .origin = "auto: --epochs is given"};
     if (opt_given(o, OPT_epochs) && !opt_given(o, OPT_steps)) TRY(opt_set_id(o, OPT_steps, "auto", &by_epochs));
@@ -201,8 +171,7 @@ static err choose_rest(struct options *o) {
         return FAIL_AT(E106, NULL, "--accumulate with a divisor of --batch",
                        "--batch %lld cannot be cut into --accumulate %lld equal parts", (long long)o->batch,
                        (long long)o->accumulate);
-    TRY(check_late(o));
-    TRY(check_heal(o));
+    TRY(resolve_check(o));
     if (opt_is_auto(o, OPT_epochs) && opt_is_auto(o, OPT_steps)) TRY(resolve_i(o, OPT_steps, 300, "no preset"));
     if (opt_is_auto(o, OPT_stride)) TRY(resolve_i(o, OPT_stride, 1, "every origin"));
     return 0;

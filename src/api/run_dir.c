@@ -106,7 +106,7 @@ static err open_metrics(struct stretto_trainer *t) {
     TRY(path_in(t->run_dir, "metrics.jsonl", path));
     if (!t->resume && file_exists(path) && unlink(path) != 0) return FAIL(E702, "cannot replace %s: %s", path, strerror(errno));
     NEW(t->metrics, 1);
-    err e = jsonl_open(t->metrics, path, NULL);
+    err e = jsonl_open(t->metrics, path);
     if (e < 0) {
         mem_free(t->metrics);
         t->metrics = NULL;

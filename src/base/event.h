@@ -29,6 +29,10 @@ struct event {
     f64 lr, grad_norm, windows_per_s;
     f64 device_share; /* of the rows of a batch that are this rank's; 0 = there is one rank */
     bool best;
+    i32 rollbacks;           /* of this member so far */
+    bool refit;              /* the training on all rows before the test part */
+    bool early;              /* a validation that the unbroken run does not make: the time was over */
+    i64 kept;                /* of EVENT_BEGIN: what was told up to this step stands, -1 = nothing of this member does */
     i64 best_step;           /* of EVENT_BEGIN: where `valid` was measured, in the run that is resumed */
     i32 slices;              /* of time, where windows are cut: 0 = they are not, and what follows says nothing */
     f64 rounds, forgets;     /* mean rounds forward since the last validation; steps after which the model forgets (w) */

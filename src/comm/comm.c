@@ -24,6 +24,7 @@
 #define NAP_NS 30000.0 /* first; longer where nothing has come for long: every look takes a core from a worker for a moment */
 #define NAP_MOST_NS 500000.0
 #define NAP_SHARE 16   /* of the time since the last message */
+#define UNKNOWN 60     /* waits for long work: of a rank of which nothing is known, so many times as long */
 #define TURN_S 1.0     /* of a turn that count at most: a process that was stopped for an hour has not waited for an hour */
 
 enum { SPINS = 8 };    /* turns without an agent to each look at the clock */
@@ -233,16 +234,28 @@ static err other_gave_up(struct comm *c) {
     return -mine.code;
 }
 
-static err late(struct comm *c, const struct comm_message *m) {
+static err late(struct comm *c, const struct comm_message *m, f64 seconds) {
     const struct comm_member *w = &c->member[m->peer];
     char more[200] = "", why[700], kept[FLIGHT_PATH + 40] = "";
     if (c->hint) c->hint(c->knows, m->peer, more, sizeof more);
     snprintf(why, sizeof why, "rank %d has waited %.3g s %s rank %d (host %s, pid %d): message %u, %.*s of %u bytes%s%s", c->rank,
-             c->deadline, m->sends ? "to send to" : "for", m->peer, w->host, w->pid, m->head.number, COMM_NAME, m->head.name,
+             seconds, m->sends ? "to send to" : "for", m->peer, w->host, w->pid, m->head.number, COMM_NAME, m->head.name,
              m->head.bytes, more[0] ? "; " : "", more);
     rank_failure(c, why, true);
     if (c->record[0]) snprintf(kept, sizeof kept, "; stacks and last messages in %s", c->record);
     return FAIL_AT(E801, NULL, "stretto resume RUN, once that host is well", "%s%s", why, kept);
+}
+
+/* Whoever works for long before it sends shows life meanwhile. */
+static err look_for_life(struct comm *c, const struct comm_message *m) {
+    char text[200] = "";
+    const f64 sign = c->hint ? c->hint(c->knows, m->peer, text, sizeof text) : 0;
+    if (sign == 0 && c->waited < UNKNOWN * c->patience) return c->asks = c->waited + c->patience, 0;
+    if (sign == 0 || sign == c->sign) return late(c, m, c->waited);
+    c->sign = sign;
+    c->asks = c->patience;
+    c->waited = 0;
+    return 0;
 }
 
 static err look_for_deaths(struct comm *c) {
@@ -280,7 +293,8 @@ err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting) {
     }
     if (give_way(c, waiting)) return 0;
     TRY(c->heal ? look_for_deaths(c) : other_gave_up(c));
-    if (c->waited > c->deadline) return late(c, waiting);
+    if (c->waited > c->deadline) return late(c, waiting, c->deadline);
+    if (c->patience > 0 && c->waited > c->asks) TRY(look_for_life(c, waiting));
     const f64 least = waiting ? NAP_NS : dmax(NAP_NS, dmin(NAP_MOST_NS, 1e9 * c->pace));
     const f64 nap = dmax(least, dmin(NAP_MOST_NS, 1e9 * c->idle / NAP_SHARE));
     nanosleep(&(struct timespec){.tv_nsec = (long)nap}, NULL);

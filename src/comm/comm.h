@@ -61,11 +61,13 @@ struct comm_member {
 err comm_threads(i32 size, struct comm **out);
 /* Over a transport that goes wrong, for tests: every message late by up to `delay` seconds; the drop-th message of `rank` lost,
  * the swap-th behind the next one, a failure at the die-th (0 = none; a rank counts what it sends from 1 on).  Or one that is
- * only slow, as a network is: `lag` seconds a message, `rate` bytes per second from each rank to each (0 = any). */
+ * only slow, as a network is: `lag` seconds a message, `rate` bytes per second from each rank to each (0 = any).  With a name the
+ * n-th message that is called so is meant, and the rank dies over it when all else that it has begun is done. */
 struct comm_fault {
     f64 delay, lag, rate;
     u64 seed, drop, swap, die, die2; /* die2: of rank2 */
     i32 rank, rank2;
+    const char *of, *of2;
 };
 err comm_faulty(i32 size, const struct comm_fault *fault, struct comm **out);
 /* This process as a rank of the MPI job that started it (comm_launched); *out = NULL when it is no such job.  E803 with the
@@ -112,9 +114,10 @@ f64 comm_deadline(struct comm *c, f64 seconds); /* gives the one before; NULL ha
 /* A turn of comm_stuck in which nobody waits sleeps at least so long (at most half a millisecond): a look costs a worker time. */
 void comm_pace(struct comm *c, f64 seconds);
 f64 comm_patience(void); /* 60 s, or what the environment variable STRETTO_DEADLINE says */
-/* What else is known of a rank that does not answer ("in phase train at step 812, 41 s ago"): asked once, for the message of
- * E801; leaves text empty where nothing is.  Called on the agent's thread. */
-typedef void comm_hint(void *self, i32 rank, char *text, size_t size);
+/* What else is known of a rank that does not answer ("in phase train at step 812, 41 s ago"), for the message of E801; leaves
+ * text empty where nothing is.  Returns when it last showed life, by any clock of its own; 0 = that is not known.  Called on the
+ * agent's thread. */
+typedef f64 comm_hint(void *self, i32 rank, char *text, size_t size);
 i32 comm_neighbours(const struct comm *c); /* ranks on the host of this one, itself among them */
 void comm_set_hint(struct comm *c, comm_hint *hint, void *self);
 
@@ -156,7 +159,8 @@ void comm_recall(struct comm *c); /* a job has failed: nobody looks at what it s
  *   gather   bytes of every rank, in order of rank, into all [size][bytes]
  *   agree    E804 unless all ranks have the same number; what: "options", "data file"; fix may be NULL
  *   share    what rank 0 has, to all; share_of: what `root` has
- *   wait_share   the same, after work of rank 0 that may take as long as it takes: no deadline */
+ *   wait_share   the same, after work of rank 0 that may take as long as it takes: the wait ends when it has shown no life (the
+ *                hint) for ten times the deadline, or, where nothing is known of it, after sixty times as long */
 err comm_gather(struct comm *c, const char *name, const void *mine, u32 bytes, void *all);
 err comm_agree(struct comm *c, const char *what, u64 number, const char *fix);
 err comm_share(struct comm *c, const char *name, void *data, u32 bytes);

@@ -7,7 +7,8 @@
  *                                                                                  drop    the n-th never goes out
  *                                                                                  swap    the n-th and the next change places
  *                                                                                  die     at the n-th this rank fails,
- *                                                                                          and does nothing more
+ *                                                                                          and does nothing more; of those of
+ *                                                                                          a name: when all else is done
  *
  * Messages are counted by each rank from 1 on, small collectives included. */
 #include <string.h>
@@ -24,7 +25,8 @@ struct faulty {
     i32 rank;
     i32 size;
     bool dead;
-    u64 sent;
+    u64 sent, met[2]; /* sent: messages, met: those that are counted for each of two deaths */
+    i64 open;         /* begun and not done */
     u64 *asked, *gone; /* [size][channels] messages to a rank that it was asked for, and that went out */
     f64 *line;         /* [size] when the line to a rank is free again */
     struct comm_message *late; /* swapped: goes out after the next one */
@@ -32,7 +34,7 @@ struct faulty {
 
 /* What a message keeps in the last of its `inside`: the transport inside uses the first ones. */
 enum { STATE = 6, PLACE = 7 };
-enum { HELD = 1, OUT, LOST };
+enum { HELD = 1, OUT, LOST, FATAL };
 
 static i32 way(const struct comm_message *m) { return m->peer * COMM_CHANNELS + m->channel; }
 
@@ -42,6 +44,14 @@ static f64 when(struct faulty *f, const struct comm_message *m) {
     f64 *line = &f->line[m->peer];
     if (f->fault.rate > 0) *line = dmax(*line, now) + m->head.bytes / f->fault.rate;
     return dmax(now, *line) + f->fault.lag + late;
+}
+
+/* Is it this one that the rank dies of? */
+static bool kills(struct faulty *f, const struct comm_message *m, i32 death) {
+    const struct comm_fault *a = &f->fault;
+    const char *of = death ? a->of2 : a->of;
+    if (f->rank != (death ? a->rank2 : a->rank) || (of && strncmp(of, m->head.name, COMM_NAME) != 0)) return false;
+    return ++f->met[death] == (death ? a->die2 : a->die);
 }
 
 static bool hits(const struct faulty *f, u64 n) { return n != 0 && f->sent == n && f->rank == f->fault.rank; }
@@ -55,9 +65,11 @@ static err send_(void *self, struct comm_message *m) {
     struct faulty *f = self;
     f64 due;
     f->sent++;
-    if (hits(f, f->fault.die) || (f->sent == f->fault.die2 && f->rank == f->fault.rank2)) return die(f);
+    const bool first = kills(f, m, 0), second = kills(f, m, 1);
+    if ((first && !f->fault.of) || (second && !f->fault.of2)) return die(f);
     due = when(f, m);
-    m->inside[STATE] = hits(f, f->fault.drop) ? LOST : HELD;
+    f->open++;
+    m->inside[STATE] = first || second ? FATAL : hits(f, f->fault.drop) ? LOST : HELD;
     m->inside[PLACE] = f->asked[way(m)]++;
     memcpy(&m->inside[0], &due, sizeof due);
     if (hits(f, f->fault.swap)) f->late = m;
@@ -66,6 +78,7 @@ static err send_(void *self, struct comm_message *m) {
 
 static err recv_(void *self, struct comm_message *m) {
     struct faulty *f = self;
+    f->open++;
     m->inside[STATE] = OUT;
     return f->inside->recv(f->end, m);
 }
@@ -93,7 +106,10 @@ static err test(void *self, struct comm_message *m, bool *done) {
     struct faulty *f = self;
     *done = false;
     if (m->inside[STATE] == HELD) TRY(try_go(f, m));
-    return m->inside[STATE] == OUT ? f->inside->test(f->end, m, done) : 0;
+    if (m->inside[STATE] == FATAL && f->open == 1) return die(f);
+    if (m->inside[STATE] == OUT) TRY(f->inside->test(f->end, m, done));
+    f->open -= *done;
+    return 0;
 }
 
 static void recall(void *self) {
@@ -134,6 +150,7 @@ static err renew(void *self, const i32 *left, i32 n) {
     memset(f->gone, 0, ways * sizeof *f->gone);
     memset(f->line, 0, (size_t)f->size * sizeof *f->line);
     f->late = NULL;
+    f->open = 0;
     return f->inside->renew(f->end, left, n);
 }
 

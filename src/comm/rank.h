@@ -19,6 +19,8 @@ struct comm {
     i32 rank, size;
     f64 deadline, waited, since; /* seconds without a message; since: when that was looked at last, 0 = not in this job */
     f64 idle;            /* since the last message */
+    f64 patience;        /* of a wait for long work: seconds without a sign of life, 0 = it is no such wait */
+    f64 asks, sign;      /* it looks for one after so many seconds of waiting; the last one */
     i32 spins;           /* turns without a look at the clock */
     f64 pace;            /* least nap where nobody waits, seconds */
     comm_hint *hint;

@@ -101,15 +101,42 @@ static err give(struct build *b, u8 *role, i32 col, enum role r) {
     return 0;
 }
 
+/* A list that names a column twice, perhaps once by its number: how it reads with each named once. */
+static err named_twice(const struct build *b, const char *list, i32 twice, enum role r) {
+    char fix[600], name[256];
+    i32 n = snprintf(fix, sizeof fix, "%s ", role_flag[r]), left = 0;
+    for (const char *p = list; name_next(&p, name);) {
+        const i32 col = table_find(b->t, name);
+        if ((col == twice && left++ > 0) || n >= (i32)sizeof fix) continue;
+        n += snprintf(fix + n, sizeof fix - (size_t)n, "%s%.250s", fix[n - 1] == ' ' ? "" : ",", b->t->col[imax(0, col)].name);
+    }
+    return FAIL_AT(E103, NULL, fix, "%s names the column \"%s\" twice", role_flag[r], b->t->col[twice].name);
+}
+
 static err give_list(struct build *b, u8 *role, const char *list, enum role r) {
     char name[256];
-    while (name_next(&list, name)) {
+    for (const char *p = list; name_next(&p, name);) {
         i32 col;
         if (r == ROLE_IGNORE && table_find(b->t, name) < 0) continue; /* the reader has left it out already */
         TRY(table_need(b->t, name, role_flag[r], &col));
+        if (role[col] == r && r != ROLE_IGNORE && r != ROLE_CAT) return named_twice(b, list, col, r);
         TRY(give(b, role, col, r));
     }
     return 0;
+}
+
+enum { STRANGE_WORDS = 64 };
+
+static err strange_time(const struct build *b, const struct column *c) {
+    static const char row[] = "--time-format row --freq 1month   (rows are the time)";
+    char where[300], fix[TIME_ADVICE + 340], known[TIME_ADVICE];
+    i32 len[STRANGE_WORDS], n = imin(c->nword, STRANGE_WORDS);
+    for (i32 k = 0; k < n; k++) len[k] = (i32)strlen(c->word[k]);
+    const bool told = time_advice(c->word, len, n, known) > 0;
+    snprintf(where, sizeof where, "%.200s:%lld:%d", b->t->path, (long long)table_line(b->t, 0), c->field);
+    snprintf(fix, sizeof fix, "%s   or   %s   or   --ignore %.200s", told ? known : row,
+             told ? row : "--time-format '%Y-%m-%d'   (spelt like the cells)", c->name);
+    return FAIL_AT(E205, where, fix, "\"%s\" in column \"%s\" is no date or time that I know", c->word[0], c->name);
 }
 
 /* A column of words that looks like a time: by its name, or by cells of digits and marks.  Silence would hide it. */
@@ -124,11 +151,7 @@ static err refuse_strange_time(struct build *b, const u8 *role) {
         const char *w = c->word[0];
         like |= strspn(w, "0123456789") > 0 && strspn(w, "0123456789-/.: ") == strlen(w) && 2 * (i64)c->nword > b->t->nrow;
         if (!like) continue;
-        char where[300], fix[500];
-        snprintf(where, sizeof where, "%.200s:%lld:%d", b->t->path, (long long)table_line(b->t, 0), c->field);
-        snprintf(fix, sizeof fix, "--time-format row --freq 1month   (rows are the time)   or   --time-format '%%Y-%%m-%%d'   "
-                                  "(spelt like the cells)   or   --ignore %.200s", c->name);
-        return FAIL_AT(E205, where, fix, "\"%s\" in column \"%s\" is no date or time that I know", w, c->name);
+        return strange_time(b, c);
     }
     return 0;
 }
@@ -154,6 +177,7 @@ static err find_time(struct build *b, u8 *role) {
     while (name_next(&list, name)) {
         i32 col;
         TRY(table_need(b->t, name, "--time", &col));
+        if (role[col] == ROLE_TIME) return named_twice(b, b->o->time, col, ROLE_TIME);
         if (b->ntime == TIME_PARTS) return FAIL(E103, "--time: at most %d columns make up a time", TIME_PARTS);
         TRY(give(b, role, col, ROLE_TIME));
         if (!by_row) b->time_col[b->ntime++] = col;

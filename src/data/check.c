@@ -1,6 +1,7 @@
 /* check.c - findings: the errors that building a series meets, then what looks doubtful in the columns.
  *
  * W034  a numeric column, or the sum or difference of two, that equals the target in (nearly) every row
+ * W035  numbers that are fractions or thousands, and nothing tells which
  * W031  zeros where all other values stay away from zero; one value through a whole day */
 #include "data/check.h"
 
@@ -215,6 +216,7 @@ err check_table(const struct table *t, const struct series_options *o, struct fi
     *out = (struct findings){0};
     struct series *made = NULL;
     TRY(series_inspect(t, o, out, &made));
+    if (t->doubt) warn(out, 35, "", DECIMAL_FIX, t->doubt);
     struct findings ignored = {0};
     struct build b = {.t = t, .o = o, .found = &ignored};
     struct freq freq = {.season = 1};

@@ -1,6 +1,6 @@
 /* csv.h - the inside of the text reader; only csv*.c and table.c include it.
  *
- *     head (first MiB) --sniff--> separator, decimal mark, header, kind of each field          csv_sniff.c
+ *     head (first MiB) --sniff--> separator, decimal mark, header, kind of each field          csv_sniff.c, csv_marks.c
  *     chunks --scan, parallel--> records, lines, quotes, encoding of each chunk                csv_scan.c
  *     chunks --parse, parallel--> cells straight to their final place in the columns           csv_parse.c
  *     tallies --> one error with the first line and the count, or the table                    csv_report.c
@@ -89,6 +89,7 @@ struct csv_tally {
     i64 *missing, *first_missing, *bad; /* [ncol]: cells, line (0 = none), cells */
     char (*missing_text)[CSV_WORD];     /* [ncol]: the first such cell */
     i64 ragged, longer;                 /* rows; rows with too many fields */
+    i64 grouped;                        /* numbers with marks between thousands */
     struct csv_problems cells, rows;
 };
 
@@ -97,6 +98,8 @@ struct csv {
     struct csv_source src;
     struct table *t;
     char sep, mark;
+    bool apart;         /* of point and comma, the one that is not the decimal mark may stand between thousands */
+    struct marks *marks; /* [nfield] of csv_marks.c, while the file is sniffed */
     bool na_first[256]; /* bytes with which a word for "missing" begins */
     struct {
         const char *s;
@@ -123,6 +126,11 @@ err csv_sniff(struct csv *c);
  * max. */
 char *csv_split(char *p, char *end, char sep, char **cell, i32 *len, i32 max, i32 *n);
 bool csv_is_missing(const struct csv *c, const char *s, i64 n);
+
+/* csv_marks.c: c->mark and c->apart by the cells of a sample [rows][nfield]; then, the fields being typed, t->doubt */
+err csv_find_mark(struct csv *c, char *const *cell, const i32 *len, i32 rows, i32 nfield);
+err csv_doubt(struct csv *c, char *const *cell, const i32 *len);
+void csv_marks_free(struct csv *c);
 
 /* csv_scan.c */
 struct csv_counts {

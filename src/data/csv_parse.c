@@ -55,7 +55,9 @@ static void store(struct parse *s, i32 field, const char *p, i64 n) {
     } else if (f->kind == FIELD_NUMBER) {
         f64 v = (f64)NAN;
         if (none) missing(s, f->col, p, n);
-        else if ((q = number_read(p, p + n, s->c->mark, &v)) != p + n) {
+        else if ((q = number_read(p, p + n, s->c->mark, &v)) != p + n && number_grouped(p, n, s->c->mark, s->c->apart, &v)) {
+            s->tally->grouped++;
+        } else if (q != p + n) {
             v = (f64)NAN;
             if (s->tally->bad[f->col]++ < CSV_PROBLEMS) problem(s, field + 1, 0, p, n);
         } else if (isnan(v) || is_na_value(s->c, v)) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/csv.h"
+#include "data/number.h"
 
 void csv_where(const struct csv *c, char where[256], i64 line, i32 field) {
     if (field > 0) snprintf(where, 256, "%.200s:%lld:%d", c->src.name, (long long)line, field);
@@ -141,7 +142,10 @@ static err fail_cell(const struct csv *c, const struct csv_problem *p, i32 n, i3
                        many);
     }
     bool comma = c->mark == '.' && strchr(p[0].text, ',') && !strpbrk(p[0].text, "abcdefghijklmnopqrstuvwxyz");
-    if (comma) snprintf(fix, sizeof fix, "--decimal ,");
+    f64 v;
+    const bool apart = c->mark == '.' && number_grouped(p[0].text, (i64)strlen(p[0].text), ',', true, &v);
+    if (apart) snprintf(fix, sizeof fix, "--decimal comma   (points stand between thousands, in all numbers of the file)");
+    else if (comma) snprintf(fix, sizeof fix, "--decimal ,");
     else
         snprintf(fix, sizeof fix, "--na \"%.100s\"   (it means missing)   or   --cat %.200s   or   --ignore %.200s", p[0].text,
                  name, name);
@@ -162,8 +166,10 @@ static i32 gather(const struct csv *c, bool rows, struct csv_problem *all) {
 
 /* Sum up the threads: cells missing, cells bad. */
 static void merge(struct csv *c, i64 *ragged, i64 *longer) {
+    c->t->grouped = 0;
     for (i32 t = 0; t < c->nthread; t++) {
         const struct csv_tally *y = &c->tally[t];
+        c->t->grouped += y->grouped;
         *ragged += y->ragged;
         *longer += y->longer;
         for (i32 i = 0; i < c->t->ncol; i++) {

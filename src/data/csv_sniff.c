@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "data/csv.h"
 #include "data/names.h"
+#include "data/number.h"
 
 enum { SAMPLE_ROWS = 1000, SAMPLE_CELLS = 200000, SEP_ROWS = 200 };
 
@@ -126,31 +127,19 @@ static err note_missing_words(struct csv *c, const char *words) {
     return 0;
 }
 
-static bool is_number(const char *s, i32 n, char mark) {
+static bool is_number(const struct csv *c, const char *s, i32 n) {
     f64 v;
-    return n > 0 && str_to_f64(s, (size_t)n, mark, &v);
+    return n > 0 && (str_to_f64(s, (size_t)n, c->mark, &v) || number_grouped(s, n, c->mark, c->apart, &v));
 }
 
-static bool is_time(const char *s, i32 n) {
+static enum time_kind time_of(const char *s, i32 n) {
     bool unused;
-    return n > 0 && time_guess(&s, &n, 1, false, &unused) != TIME_NONE;
+    return n > 0 ? time_guess(&s, &n, 1, false, &unused) : TIME_NONE;
 }
+static bool is_time(const char *s, i32 n) { return time_of(s, n) != TIME_NONE; }
 
 static char **row_cells(const struct sample *s, i32 row) { return s->cell + (i64)row * s->nfield; }
 static i32 *row_lens(const struct sample *s, i32 row) { return s->len + (i64)row * s->nfield; }
-
-/* A decimal comma: cells like 1,5 and none like 1.5. */
-static char find_mark(const struct csv *c, const struct sample *s) {
-    i64 commas = 0, dots = 0;
-    if (c->o->decimal) return c->o->decimal;
-    if (c->sep == ',') return '.';
-    for (i64 i = 0; i < (i64)s->rows * s->nfield; i++) {
-        if (!s->cell[i] || s->len[i] == 0) continue;
-        if (memchr(s->cell[i], ',', (size_t)s->len[i])) commas += is_number(s->cell[i], s->len[i], ',');
-        else if (memchr(s->cell[i], '.', (size_t)s->len[i])) dots += is_number(s->cell[i], s->len[i], '.');
-    }
-    return commas > dots ? ',' : '.';
-}
 
 /* Column numbers as names: "Letter,1,2,3": words that never come again, and numbers that count up by one. */
 static bool counts_up(const struct sample *s, char mark) {
@@ -177,17 +166,20 @@ static bool find_header(const struct csv *c, const struct sample *s) {
     for (i32 f = 0; f < s->nfield; f++) {
         const char *head = row_cells(s, 0)[f];
         i32 n = row_lens(s, 0)[f];
-        bool word = n > 0 && !is_number(head, n, c->mark) && !is_time(head, n) && !csv_is_missing(c, head, n);
+        const enum time_kind time = time_of(head, n);
+        const bool month = time == TIME_WORDS; /* "Jan 2024" may be the name of a column */
+        bool word = n > 0 && !is_number(c, head, n) && (month || time == TIME_NONE) && !csv_is_missing(c, head, n);
         if (!word && n > 0) all_words = false;
         i32 values = 0, others = 0;
         for (i32 r = 1; word && r < s->rows; r++) {
             const char *cell = row_cells(s, r)[f];
             i32 len = row_lens(s, r)[f];
             if (csv_is_missing(c, cell, len)) continue;
-            if (is_number(cell, len, c->mark) || is_time(cell, len)) values++;
+            if (is_number(c, cell, len) || (!month && is_time(cell, len))) values++;
             else others++;
         }
         if (values > 0 && others == 0) return true;
+        if (month && others > 0) all_words = false;
     }
     return all_words || counts_up(s, c->mark);
 }
@@ -258,41 +250,58 @@ static i32 field_cells(const struct csv *c, const struct sample *s, i32 f, bool 
     return n;
 }
 
-static err unknown_time(const struct csv *c, i32 f, i64 line, const char *s, i32 n, bool ambiguous) {
+static err ambiguous_time(const struct csv *c, i32 f, const char *s, i32 n) {
     char where[256], text[60];
-    csv_where(c, where, line, f + 1);
+    csv_where(c, where, c->data_line, f + 1);
     csv_clean(text, sizeof text, s, n);
-    if (ambiguous)
-        return FAIL_AT(E205, where, "--time-format '%d/%m/%Y'   or   --time-format '%m/%d/%Y'   (spell it like the cells)",
-                       "\"%s\" in time column \"%s\": day or month first? No row tells", text, c->name[f]);
-    return FAIL_AT(E205, where, "--time-format '%Y-%m-%d %H:%M'   (spelt like the cells)   or   --time-format row --freq 1month",
-                   "\"%s\" in time column \"%s\" is no date or time that I know", text, c->name[f]);
+    return FAIL_AT(E205, where, "--time-format '%d/%m/%Y'   or   --time-format '%m/%d/%Y'   (spell it like the cells)",
+                   "\"%s\" in time column \"%s\": day or month first? No row tells", text, c->name[f]);
+}
+
+/* The cell at `bad` of the n that are present; n may be 0. */
+static err unknown_time(const struct csv *c, i32 f, const char **cell, const i32 *len, i32 n, i32 bad) {
+    char where[256], text[60], known[TIME_ADVICE], fix[TIME_ADVICE + 80];
+    csv_where(c, where, c->data_line + bad, f + 1);
+    csv_clean(text, sizeof text, n ? cell[bad] : "", n ? len[bad] : 0);
+    snprintf(fix, sizeof fix, "%s   or   --time-format row --freq 1month",
+             time_advice(cell, len, n, known) ? known : "--time-format '%Y-%m-%d %H:%M'   (spelt like the cells)");
+    return FAIL_AT(E205, where, fix, "\"%s\" in time column \"%s\" is no date or time that I know", text, c->name[f]);
+}
+
+static struct time_parser custom_time(const struct csv *c) {
+    struct time_parser p = {.kind = TIME_CUSTOM};
+    snprintf(p.format, sizeof p.format, "%s", c->o->time_format);
+    return p;
 }
 
 /* A column that the user named as the time, or as one of several that make it up. */
-static err type_time(struct csv *c, i32 f, const char **cell, i32 *len, i32 n, bool alone, i64 first_line) {
+static err type_time(struct csv *c, i32 f, const char **cell, i32 *len, i32 n, bool alone) {
     struct csv_field *field = &c->field[f];
     bool ambiguous;
     field->kind = FIELD_TIME;
     i32 numbers = 0;
-    while (numbers < n && is_number(cell[numbers], len[numbers], c->mark)) numbers++;
+    while (numbers < n && is_number(c, cell[numbers], len[numbers])) numbers++;
     if (!alone && numbers == n) {
         field->kind = FIELD_NUMBER; /* year, month, day, hour: put together when the series is built */
         return 0;
     }
     if (c->o->time_format) {
-        field->time.kind = TIME_CUSTOM;
-        snprintf(field->time.format, sizeof field->time.format, "%s", c->o->time_format);
+        field->time = custom_time(c);
         return 0;
     }
     field->time.kind = time_guess(cell, len, n, alone, &ambiguous);
     if (field->time.kind != TIME_NONE && !ambiguous) return 0;
-    if (n == 0) return unknown_time(c, f, first_line, "", 0, false);
+    if (ambiguous) return ambiguous_time(c, f, cell[0], len[0]);
     i32 bad = 0; /* the first cell that is no time, else the first */
-    if (!ambiguous)
-        while (bad < n && is_time(cell[bad], len[bad])) bad++;
-    if (bad == n) bad = 0;
-    return unknown_time(c, f, first_line + bad, cell[bad], len[bad], ambiguous);
+    while (bad < n && is_time(cell[bad], len[bad])) bad++;
+    return unknown_time(c, f, cell, len, n, bad == n ? 0 : bad);
+}
+
+static i32 times_among(const struct time_parser *p, const char **cell, const i32 *len, i32 n) {
+    i32 times = 0;
+    i64 t;
+    for (i32 i = 0; p->kind != TIME_NONE && i < n; i++) times += time_parse(p, cell[i], (size_t)len[i], &t);
+    return times;
 }
 
 /* A column of times may hold a few bad cells: they are reported by the parser, with their line. */
@@ -300,12 +309,16 @@ static enum time_kind guess_time(const char **cell, const i32 *len, i32 n, bool 
     struct time_parser p = {.kind = time_guess(cell, len, n, false, ambiguous)};
     if (p.kind != TIME_NONE) return p.kind;
     p.kind = time_guess(cell, len, 1, false, ambiguous);
-    i32 times = 0;
-    i64 t;
-    for (i32 i = 0; p.kind != TIME_NONE && i < n; i++) times += time_parse(&p, cell[i], (size_t)len[i], &t);
-    if (3 * times >= 2 * n) return p.kind;
+    if (3 * times_among(&p, cell, len, n) >= 2 * n) return p.kind;
     *ambiguous = false;
     return TIME_NONE;
+}
+
+/* --time-format without --time: the first column that is spelt like that. */
+static bool is_custom(const struct csv *c, const char **cell, const i32 *len, i32 n, bool numbers) {
+    const struct time_parser p = custom_time(c);
+    const i32 times = times_among(&p, cell, len, n);
+    return n > 0 && (numbers ? times == n : 3 * times >= 2 * n);
 }
 
 static err type_field(struct csv *c, const struct sample *s, i32 f, bool header, bool *have_time, const char **cell, i32 *len) {
@@ -314,14 +327,20 @@ static err type_field(struct csv *c, const struct sample *s, i32 f, bool header,
     bool by_row = o->time_format && !strcmp(o->time_format, "row");
     i32 n = field_cells(c, s, f, header, cell, len), numbers = 0;
     if (field->kind == FIELD_TIME && !by_row) /* marked by mark_fields */
-        return type_time(c, f, cell, len, n, !strchr(o->time, ','), c->data_line);
+        return type_time(c, f, cell, len, n, !strchr(o->time, ','));
     if (field->kind == FIELD_TEXT) return 0;
     field->kind = FIELD_NUMBER;
-    for (i32 i = 0; i < n; i++) numbers += is_number(cell[i], len[i], c->mark);
+    for (i32 i = 0; i < n; i++) numbers += is_number(c, cell[i], len[i]);
+    const bool look = !(o->time && *o->time) && !by_row && !*have_time;
+    if (look && o->time_format && is_custom(c, cell, len, n, 2 * numbers > n)) {
+        *field = (struct csv_field){.kind = FIELD_TIME, .time = custom_time(c)};
+        *have_time = true;
+        return 0;
+    }
     if (n == 0 || 2 * numbers > n) return 0;
     bool ambiguous = false;
-    enum time_kind kind = (o->time && *o->time) || by_row || *have_time ? TIME_NONE : guess_time(cell, len, n, &ambiguous);
-    if (ambiguous) return unknown_time(c, f, c->data_line, cell[0], len[0], true);
+    enum time_kind kind = look ? guess_time(cell, len, n, &ambiguous) : TIME_NONE;
+    if (ambiguous) return ambiguous_time(c, f, cell[0], len[0]);
     field->kind = kind == TIME_NONE || kind == TIME_CLOCK ? FIELD_TEXT : FIELD_TIME;
     field->time.kind = kind;
     if (field->kind == FIELD_TIME) *have_time = true;
@@ -367,7 +386,7 @@ static void skip_header(struct csv *c, const char *head, i64 n, bool header) {
 static err sniff_sample(struct csv *c, struct sample *s, const char *head) {
     TRY(take_sample(c, s));
     c->nfield = s->nfield;
-    c->mark = find_mark(c, s);
+    TRY(csv_find_mark(c, s->cell, s->len, s->rows, s->nfield));
     bool header = find_header(c, s), have_time = false;
     if (header && s->rows == 1 && !s->cut) return FAIL_AT(E201, c->src.name, NULL, "the file holds a header only, no rows");
     c->t->has_header = header;
@@ -383,7 +402,7 @@ static err sniff_sample(struct csv *c, struct sample *s, const char *head) {
     ARENA_NEW(&c->t->names, len, s->rows + 1);
     for (i32 f = 0; f < c->nfield; f++)
         if (c->field[f].kind != FIELD_SKIP) TRY(type_field(c, s, f, header, &have_time, cell, len));
-    return 0;
+    return csv_doubt(c, s->cell, s->len);
 }
 
 /* Names of columns are read here and nowhere else; cells are looked at again where they are parsed. */
@@ -414,6 +433,7 @@ err csv_sniff(struct csv *c) {
         if (s.text) memcpy(s.text, head, (size_t)s.size);
         e = s.text ? sniff_sample(c, &s, head) : -E601;
     }
+    csv_marks_free(c);
     mem_free(s.text);
     mem_free(s.cell);
     mem_free(s.len);

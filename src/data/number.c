@@ -5,6 +5,8 @@
 
 #include "base/str.h"
 
+enum { NUMBER_GROUPED = 64 }; /* bytes */
+
 const f64 number_power[23] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                               1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
@@ -71,4 +73,49 @@ i64 number_significant(const char *s, const char *end, char mark) {
     for (; s < end; s++)
         if (*s != mark && *s != '-' && (n > 0 || *s != '0')) n++;
     return n;
+}
+
+/* Bytes of the separator of thousands at p, 0 = there is none: an apostrophe, also the printer's, or a space, also those that do
+ * not break. */
+static i64 apart_at(const char *p, const char *end, char other) {
+    static const char *const marks[] = {"'", " ", "\xC2\xA0", "\xE2\x80\xAF", "\xE2\x80\x99"};
+    if (p < end && other && *p == other) return 1;
+    for (size_t k = 0; k < COUNT(marks); k++) {
+        const i64 n = (i64)strlen(marks[k]);
+        if (end - p >= n && !memcmp(p, marks[k], (size_t)n)) return n;
+    }
+    return 0;
+}
+
+static i64 digits_at(const char *p, const char *end) {
+    i64 n = 0;
+    while (p + n < end && (u8)(p[n] - '0') < 10) n++;
+    return n;
+}
+
+bool number_grouped(const char *s, i64 n, char mark, bool other, f64 *out) {
+    const char *end = s + n, *p = s + (n > 0 && (*s == '-' || *s == '+'));
+    const char second = !other ? 0 : mark == ',' ? '.' : ',';
+    char plain[NUMBER_GROUPED];
+    i64 fill = 0, first = digits_at(p, end);
+    const i64 width = apart_at(p + first, end, second);
+    if (n >= NUMBER_GROUPED || first < 1 || first > 3 || *p == '0' || width == 0) return false;
+    const char *between = p + first;
+    if (*s == '-') plain[fill++] = '-';
+    for (i64 k = first;;) {
+        memcpy(plain + fill, p, (size_t)k);
+        fill += k;
+        p += k;
+        if (end - p < width || memcmp(p, between, (size_t)width) != 0) break;
+        p += width;
+        k = digits_at(p, end);
+        if (k != 3) return false;
+    }
+    if (p < end && *p == mark) {
+        const i64 k = 1 + digits_at(p + 1, end);
+        memcpy(plain + fill, p, (size_t)k);
+        fill += k;
+        p += k;
+    }
+    return p == end && str_to_f64(plain, (size_t)fill, mark, out);
 }

@@ -18,6 +18,9 @@
 
 f64 number_divide(u64 w, i32 k); /* w / 10^k for 0 <= k <= 19, rounded to nearest even */
 const char *number_slow(const char *s, const char *end, char mark, f64 *out); /* the general case; same contract as number_read */
+/* The whole text as a number with marks between its thousands: 12'480.5, 12 480; with `other` also point or comma, whichever is
+ * not the decimal mark. */
+bool number_grouped(const char *s, i64 n, char mark, bool other, f64 *out);
 i64 number_significant(const char *s, const char *end, char mark);            /* digits without the zeros in front */
 
 enum { NUMBER_TENTHS = 38 };

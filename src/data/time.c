@@ -97,8 +97,7 @@ static const char *read_clock(const char *s, const char *end, i64 *out) {
     return p;
 }
 
-/* What may follow a date: a clock time after T or spaces, then a zone. */
-static const char *read_rest(const char *p, const char *end, i64 *t) {
+const char *time_rest(const char *p, const char *end, i64 *t) {
     if (p == end || (*p != ' ' && *p != 'T' && *p != 't')) return p;
     const char *q = p + 1;
     while (q < end && *q == ' ') q++;
@@ -130,7 +129,7 @@ static const char *read_fixed(const char *s, const char *end, i64 *out) {
 
 static const char *read_ymd(const char *s, const char *end, i64 *out) {
     const char *p = read_fixed(s, end, out);
-    if (p) return read_rest(p, end, out);
+    if (p) return time_rest(p, end, out);
     i64 y, m, d = 1;
     p = time_digits(s, end, 4, 4, &y);
     if (!p || p == end || (*p != '-' && *p != '/' && *p != '.')) return NULL;
@@ -141,7 +140,7 @@ static const char *read_ymd(const char *s, const char *end, i64 *out) {
     if (!day && mark == '.') return NULL; /* 2011.5 is a number */
     if (day) p = time_digits(p + 1, end, 1, 2, &d);
     if (!p || !time_date(y, m, d, out)) return NULL;
-    return day ? read_rest(p, end, out) : p;
+    return day ? time_rest(p, end, out) : p;
 }
 
 static const char *read_dmy(const char *s, const char *end, bool month_first, i64 *out) {
@@ -153,7 +152,7 @@ static const char *read_dmy(const char *s, const char *end, bool month_first, i6
     if (!p || p == end || *p != mark) return NULL;
     p = time_digits(p + 1, end, 4, 4, &y);
     if (!p || !time_date(y, month_first ? d : m, month_first ? m : d, out)) return NULL;
-    return read_rest(p, end, out);
+    return time_rest(p, end, out);
 }
 
 static const char *read_quarter(const char *s, const char *end, i64 *out) {
@@ -193,6 +192,7 @@ const char *time_read(const struct time_parser *p, const char *s, const char *en
     case TIME_MDY: return read_dmy(s, end, true, out);
     case TIME_QUARTER: return read_quarter(s, end, out);
     case TIME_CLOCK: return read_clock(s, end, out);
+    case TIME_WORDS: return time_read_words(s, end, out);
     case TIME_CUSTOM: return time_read_format(p->format, s, end, out);
     case TIME_NONE: return NULL;
     default: return read_number(p->kind, s, end, out);
@@ -212,6 +212,7 @@ static inline bool read_plain_clock(const char *s, i64 *out) {
 const char *time_read_again(const struct time_parser *p, struct time_memory *m, const char *s, const char *end, i64 *out) {
     i64 clock;
     u64 date[2] = {0, 0};
+    if (p->kind == TIME_WORDS) return NULL; /* its comma may as well be the next cell's: the caller cuts the cell out */
     if (p->kind != TIME_YMD || end - s < 20) return time_read(p, s, end, out);
     memcpy(date, s, 10);
     if (!m->set || date[0] != m->date[0] || date[1] != m->date[1]) {
@@ -250,7 +251,7 @@ static bool all_are(enum time_kind kind, const char *const *s, const i32 *len, i
 }
 
 enum time_kind time_guess(const char *const *s, const i32 *len, i32 n, bool named, bool *ambiguous) {
-    static const enum time_kind words[] = {TIME_YMD, TIME_QUARTER}, numbers[] = {TIME_YEAR, TIME_COMPACT, TIME_EPOCH};
+    static const enum time_kind words[] = {TIME_YMD, TIME_QUARTER, TIME_WORDS}, numbers[] = {TIME_YEAR, TIME_COMPACT, TIME_EPOCH};
     bool up, up_month_first;
     *ambiguous = false;
     for (size_t k = 0; k < COUNT(words); k++)

@@ -14,6 +14,7 @@ enum time_kind {
     TIME_DMY,     /* 02.01.2011, 02/01/2011, 2-1-2011; clock time as above */
     TIME_MDY,     /* 01/02/2011 */
     TIME_QUARTER, /* 2011-Q1, 2011Q1 */
+    TIME_WORDS,   /* 2 Jan 2011, January 2, 2011, Jan 2011, 2. März 2011; clock time as above */
     TIME_CLOCK,   /* 05:00, 05:00:00, 17.24.00: to be added to a date of another column */
     TIME_YEAR,    /* 2011                  numbers: only for a column that was named as the time */
     TIME_COMPACT, /* 20110102 */
@@ -39,6 +40,11 @@ struct time_memory {
     bool set;
 };
 const char *time_read_again(const struct time_parser *p, struct time_memory *m, const char *s, const char *end, i64 *out);
+
+/* What to advise for texts that are no time for sure, as 01.02.24: --time-format with the layouts that read all of them, at most
+ * two.  How many there are; 0 = "". */
+enum { TIME_ADVICE = 120 };
+i32 time_advice(const char *const *s, const i32 *len, i32 n, char fix[TIME_ADVICE]);
 
 /* The kind that reads all texts, or TIME_NONE.  named: the column was given as the time, so bare numbers count too.  Day and
  * month are told apart by a number above 12 or by the order of the rows; *ambiguous when neither helps. */

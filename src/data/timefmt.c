@@ -1,9 +1,10 @@
-/* timefmt.c - times in a layout that the user spells out with --time-format, in the letters of strptime. */
+/* timefmt.c - times with words for months, and times in a layout that the user spells out with --time-format, in the letters of
+ * strptime. */
 #define _GNU_SOURCE
 #include "data/timefmt.h"
 
+#include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "data/time.h"
 
@@ -12,19 +13,65 @@ struct fields {
     bool pm, half, has_epoch;
 };
 
-static const char *const months[] = {"january", "february", "march",     "april",   "may",      "june",
-                                     "july",    "august",   "september", "october", "november", "december"};
+/* In English and German, in full and cut, small letters. */
+static const char *const months[12] = {"january januar jan jänner jän", "february februar feb", "march märz mar mär mrz",
+                                       "april apr", "may mai", "june juni jun", "july juli jul", "august aug",
+                                       "september sept sep", "october oktober oct okt", "november nov",
+                                       "december dezember dec dez"};
 
-/* A month's name, in full or its first three letters. */
+/* Bytes of a letter in small: of UTF-8, those of the one umlaut that a month has. */
+static int small(const char *s, i64 i) {
+    const int c = (u8)s[i];
+    return c >= 'A' && c <= 'Z' ? c | 32 : c == 0x84 && i > 0 && (u8)s[i - 1] == 0xC3 ? 0xA4 : c;
+}
+
+static bool begins(const char *s, i64 left, const char *word, i64 n) {
+    for (i64 i = 0; i < n; i++)
+        if (i >= left || small(s, i) != (u8)word[i]) return false;
+    return true;
+}
+
+/* A month's name: the longest that fits. */
 static const char *read_month(const char *s, const char *end, i64 *month) {
-    for (i32 m = 0; m < 12; m++) {
-        size_t full = strlen(months[m]), left = (size_t)(end - s);
-        size_t n = left >= full && !strncasecmp(s, months[m], full) ? full : 3;
-        if (left < 3 || strncasecmp(s, months[m], n) != 0) continue;
-        *month = m + 1;
-        return s + n;
+    i64 longest = 0;
+    for (i32 m = 0; m < 12; m++)
+        for (const char *w = months[m]; *w;) {
+            const i64 n = (i64)strcspn(w, " ");
+            if (n > longest && begins(s, end - s, w, n)) longest = n, *month = m + 1;
+            w += n + (w[n] == ' ');
+        }
+    return longest ? s + longest : NULL;
+}
+
+static const char *skip_marks(const char *s, const char *end) {
+    while (s < end && *s && strchr(" -/.,", *s)) s++;
+    return s;
+}
+
+static bool digit_at(const char *s, const char *end) { return s < end && (u8)(*s - '0') < 10; }
+
+/* What follows the month where the year does not come first: 15, 2024 or only 2024. */
+static const char *read_day_year(const char *p, const char *end, bool day, i64 *d, i64 *y) {
+    const char *q = skip_marks(p, end), *r = day ? NULL : time_digits(q, end, 1, 2, d);
+    if (r && !digit_at(r, end)) q = skip_marks(r, end);
+    else if (!day) *d = 1;
+    return time_digits(q, end, 4, 4, y);
+}
+
+const char *time_read_words(const char *s, const char *end, i64 *out) {
+    i64 y, m, d = 1;
+    const char *p = time_digits(s, end, 4, 4, &y), *q;
+    if (p) {
+        p = read_month(skip_marks(p, end), end, &m);
+        q = p ? skip_marks(p, end) : NULL;
+        if (q > p && digit_at(q, end)) p = time_digits(q, end, 1, 2, &d);
+    } else {
+        p = time_digits(s, end, 1, 2, &d);
+        const bool day = p != NULL;
+        p = read_month(skip_marks(day ? p : s, end), end, &m);
+        if (p) p = read_day_year(p, end, day, &d, &y);
     }
-    return NULL;
+    return p && !digit_at(p, end) && time_date(y, m, d, out) ? time_rest(p, end, out) : NULL;
 }
 
 static const char *read_half(const char *s, const char *end, struct fields *f) {
@@ -91,4 +138,33 @@ const char *time_read_format(const char *format, const char *s, const char *end,
     if (f.day_of_year > 0) *out += (f.day_of_year - 1) * 86400;
     *out += f.hour * 3600 + f.minute * 60 + f.second - f.zone;
     return s;
+}
+
+/* Layouts that nobody can tell for sure, for the advice of a message. */
+static const char *const layouts[] = {"%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%y-%m-%d", "%y/%m/%d", "%d-%m-%y", "%b-%y",
+                                      "%b %y",    "%d-%b-%y", "%d %b %y", "%b %d %y", "%m/%Y",    "%m.%Y",    "%m-%Y",
+                                      "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y-%m-%d",
+                                      "%Y%m%d"};
+static const char *const clocks[] = {"", " %H:%M", " %H:%M:%S", "T%H:%M:%S", " %I:%M %p", " %H", "%H", "%H%M"};
+
+static bool reads_all(const char *format, const char *const *s, const i32 *len, i32 n) {
+    struct time_parser p = {.kind = TIME_CUSTOM};
+    i64 t;
+    snprintf(p.format, sizeof p.format, "%s", format);
+    for (i32 i = 0; i < n; i++)
+        if (!time_parse(&p, s[i], (size_t)len[i], &t)) return false;
+    return n > 0;
+}
+
+i32 time_advice(const char *const *s, const i32 *len, i32 n, char fix[TIME_ADVICE]) {
+    char format[64];
+    i32 found = 0, fill = 0;
+    fix[0] = 0;
+    for (size_t c = 0; c < COUNT(clocks) && found == 0; c++)
+        for (size_t k = 0; k < COUNT(layouts) && found < 2; k++) {
+            snprintf(format, sizeof format, "%s%s", layouts[k], clocks[c]);
+            if (!reads_all(format, s, len, n)) continue;
+            fill += snprintf(fix + fill, (size_t)(TIME_ADVICE - fill), "%s--time-format '%s'", found++ ? "   or   " : "", format);
+        }
+    return found;
 }

@@ -264,7 +264,7 @@ void chain_solve(struct chain_solver *s, const struct chain *c, const struct cha
     }
     for (i32 i = 0, from, to; c->finish && part_of(&v, i, &from, &to); i++) c->finish(c, from, to);
     if (me == 0 && s->peers && c->kept && !s->lost) s->lost = !peers_keep(s->peers, c);
-    if (me == 0) s->forgets = chain_forgets(&s->trace, s->sorted);
+    if (me == 0) s->forgets = s->trace.rounds > 1 ? chain_forgets(&s->trace, s->sorted) : 0;
     gate(s, n); /* what finish of one slice reads of another was still there */
 }
 

@@ -35,7 +35,7 @@ struct chain_solver {
     _Atomic i32 *settled;    /* [nslice] the round from which on it is final, 0 = not known yet */
     i32 *steps;              /* [nslice] of this round */
     i32 *sorted;             /* [nslice] */
-    i32 forgets;             /* chain_forgets of the last call */
+    i32 forgets;             /* chain_forgets of the last call; 0 = nothing ran again */
     const struct task *apart; /* not NULL: one member runs the rows of each of `napart` tasks by themselves (exec_apart) */
     i32 napart;
     struct chain_peers *peers; /* NULL = all slices are this rank's */

@@ -31,13 +31,14 @@ static struct part part_of(const struct exec *x, const struct task *t) {
     return p;
 }
 
-/* The op's chain over the rows of its task; alone, the first member has those of all of this process. */
+/* The op's chain over the rows of its task; alone, the first member has those of all of this process.  Where rounds are limited
+ * forward says little of backward: warm begins are forgotten sooner than cold ones. */
 static void solve(struct exec *x, const struct task *t, bool backward) {
     const struct op *op = &x->net->op[t->op];
     struct chain c;
     op->layer->chain(op, &x->run, backward, &c);
     const struct chain_course *how = &x->plan->course;
-    if (backward && !how->stale) c.forgets = x->chain[t->op][0]->forgets; /* warm begins are forgotten sooner than cold ones */
+    if (backward) c.forgets = how->stale ? -(how->stale_back > 1) : x->chain[t->op][0]->forgets;
     struct chain_solver *s = x->chain[t->op][backward];
     i32 n;
     const struct task *first = exec_team(x, t, &n);

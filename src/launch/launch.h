@@ -22,6 +22,7 @@ struct launch_job {
     struct launch_words first;  /* what was asked for: train .. or resume .. */
     struct launch_words again;  /* the same once there is a checkpoint: resume RUN .. */
     i32 ranks, max_restarts;
+    bool heals;                 /* it was asked to go on without ranks that die (--heal, or its config file) */
     const char *mpi;            /* "none": ranks are threads of one process; "openmpi", "mpich" */
     bool wait;                  /* stay until the job is over */
     void (*say)(void *self, const char *line); /* to people; NULL = nobody listens */
@@ -45,8 +46,6 @@ void launch_say(const struct launch_job *job, const char *fmt, ...) PRINTF_LIKE(
 void launch_quote(struct str *out, const char *word);
 void launch_line(struct str *out, char *const *word); /* words up to NULL, with blanks between */
 
-/* The job was asked to go on without ranks that die (--heal). */
-bool launch_heals(const struct launch_job *job);
 /* The command line of this machine: argv ends with NULL and is freed by launch_free_words.  E803 without that MPI's launcher. */
 err local_command(const struct launch_job *job, bool again, char ***argv);
 void launch_free_words(char **argv);

@@ -56,13 +56,6 @@ static void put(struct words *w, const char *word) {
     if (!w->word[w->n++]) w->e = -E601;
 }
 
-/* A resumed run is the one that was begun: its config.json says so. */
-bool launch_heals(const struct launch_job *job) {
-    bool wish = false;
-    for (i32 i = 0; i < job->first.n; i++) wish = wish || strcmp(job->first.word[i], "--heal") == 0;
-    return wish;
-}
-
 static err put_launcher(struct words *w, const struct launch_job *job) {
     const char *program = NULL;
     char number[16];
@@ -72,7 +65,7 @@ static err put_launcher(struct words *w, const struct launch_job *job) {
         TRY(find_launcher(f, &program));
         put(w, program);
         for (size_t k = 0; k < COUNT(f->word) && f->word[k]; k++) put(w, f->word[k]);
-        if (f->recovery && launch_heals(job)) put(w, f->recovery);
+        if (f->recovery && job->heals) put(w, f->recovery);
     }
     if (!program) return 0;
     snprintf(number, sizeof number, "%d", job->ranks);

@@ -27,7 +27,8 @@
 
 #define STOP_S 60.0 /* that a job has to write its checkpoint once it was asked to stop */
 #define KILL_S 20.0 /* that a killed process may take to go away */
-enum { STOPPED = 75, LOST = 8, NO_PROGRAM = 127 };
+#define SEEN_S 1.0  /* that one without a mark, which is still a child of ours, is waited for */
+enum { STOPPED = 75, LOST = 8, NO_PROGRAM = 127, LOOK_NS = 2000000 };
 
 struct watch {
     const struct launch_job *job;
@@ -86,15 +87,17 @@ static err start(struct watch *w) {
     return r;
 }
 
-/* Takes the dead; true when the job's own process is among them. */
-static bool bury(struct watch *w) {
+/* Takes the dead; true when the job's own process is among them.  *more: others are alive, or nearly dead (may be NULL). */
+static bool bury(struct watch *w, bool *more) {
     bool ours = false;
     int status;
-    for (pid_t p; (p = waitpid(-1, &status, WNOHANG)) > 0;) {
+    pid_t p;
+    while ((p = waitpid(-1, &status, WNOHANG)) > 0) {
         if (p != w->child) continue;
         w->status = status;
         ours = true;
     }
+    if (more) *more = p == 0;
     return ours;
 }
 
@@ -119,7 +122,7 @@ static err wait_for_end(struct watch *w) {
     f64 killed_at = INFINITY;
     for (;;) {
         const int number = next_signal(w, 0.5);
-        if (bury(w)) break;
+        if (bury(w, NULL)) break;
         if (number != 0 && number != SIGCHLD) {
             if (w->asked) killed_at = 0; /* asked twice */
             else TRY(pass_on(w, number));
@@ -142,9 +145,20 @@ static err end(struct watch *w, i32 code, i32 *exit_status) {
     return note(w, &e);
 }
 
+/* A process has no mark while it turns into another program, and while it dies; a child of ours it is all the same. */
+static bool end_all(struct watch *w) {
+    bool more = true;
+    for (const f64 end = clock_now() + SEEN_S; more;) {
+        if (!marked_end(w->mark, KILL_S)) return false;
+        bury(w, &more);
+        if (!more || clock_now() > end) break;
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+    }
+    return true;
+}
+
 static err clean_up(struct watch *w) {
-    const bool gone = marked_end(w->mark, KILL_S);
-    bury(w);
+    const bool gone = end_all(w);
     if (gone) scratch_remove(w->mark);
     if (gone) return 0;
     return FAIL_AT(E801, NULL, "end those processes, then the same command again",
@@ -169,7 +183,7 @@ static err wait_a_while(struct watch *w) {
     TRY(note(w, &e));
     for (f64 left; !w->asked && (left = until - clock_now()) > 0;) {
         const int number = next_signal(w, left);
-        bury(w);
+        bury(w, NULL);
         w->asked = number != 0 && number != SIGCHLD;
     }
     return 0;

@@ -80,7 +80,7 @@ static enum verdict verdict_of_records(const struct records *r, i32 *code) {
 enum verdict verdict_of(const struct launch_job *job, int wait_status, f64 since, i32 *code) {
     const bool mpi = strcmp(job->mpi, "none") != 0;
     *code = WIFSIGNALED(wait_status) ? BY_SIGNAL + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
-    const bool blind = mpi && launch_heals(job); /* the status of the launcher */
+    const bool blind = mpi && job->heals; /* the status of the launcher */
     if (*code == 0 && !blind) return VERDICT_DONE;
     const struct records r = read_records(job->run_dir, since);
     if (*code == 0) return verdict_of_records(&r, code);

@@ -87,13 +87,23 @@ static struct plan_request request(const struct engine *e, const struct resource
                                  .parallel = r->parallel};
 }
 
+static err exact_enough(const struct plan *p, const struct resources *r) {
+    if (!r->deterministic || p->exact) return 0;
+    return FAIL_AT(E401, NULL, "--parallel data_sync",
+                   "--deterministic: the strategy %s does not give the bits of the serial run", p->strategy);
+}
+
 err engine_plan(const struct net *net, const struct resources *r, i32 B, const struct optim *optim, const char *plan_text,
                 const char *plan_path, struct plan **out) {
-    const struct engine e = {.net = net, .B = B};
-    const struct plan_request q = request(&e, r, optim);
-    if (plan_text) return plan_parse(plan_text, plan_path, &q, out);
-    TRY(plan_make(&q, out));
-    return engine_choose_how(*out, net, r);
+    const struct engine bare = {.net = net, .B = B};
+    const struct plan_request q = request(&bare, r, optim);
+    TRY(plan_text ? plan_parse(plan_text, plan_path, &q, out) : plan_make(&q, out));
+    err e = exact_enough(*out, r);
+    if (e >= 0 && !plan_text) e = engine_choose_how(*out, net, r);
+    if (e >= 0) return e;
+    plan_free(*out);
+    *out = NULL;
+    return e;
 }
 
 static err plans(struct engine *e, const struct resources *r, const struct optim *optim, const char *plan_text,
@@ -104,9 +114,7 @@ static err plans(struct engine *e, const struct resources *r, const struct optim
             TRY(plan_parse(plan_text, plan_path, &q, &e->plan));
         else
             TRY(plan_make(&q, &e->plan));
-        if (r->deterministic && !e->plan->exact)
-            return FAIL_AT(E401, NULL, "--parallel data_sync",
-                           "--deterministic: the strategy %s does not give the bits of the serial run", e->plan->strategy);
+        TRY(exact_enough(e->plan, r));
         e->plan->whole = r->heal;
     }
     q.machine = r->machine; /* forecasts are made by a rank alone; wishes for several devices are about training */

@@ -233,9 +233,9 @@ err forecast_stream_net(const struct forecast_spec *spec, const struct window_sh
 err forecast_shape(const struct forecast_spec *spec, const struct series *s, struct window_shape *out);
 err schema_of(const struct series *s, struct schema *out);
 void schema_free(struct schema *c);
-/* Words that first come after the training rows become "missing": nothing was learnt of them. */
-void schema_limit_words(struct series *s, i64 train);
-/* Check that a series fits the schema (E903) and apply its scale and vocabularies. */
-err schema_apply(const struct schema *c, struct series *s);
+/* Words that first come after the training rows become "missing", with a warning a column: nothing was learnt of them. */
+void schema_limit_words(struct series *s, i64 train, const struct events *to);
+/* Check that a series fits the schema (E903) and apply its scale and vocabularies; words that are in none are warned of. */
+err schema_apply(const struct schema *c, struct series *s, const struct events *to);
 
 #endif

@@ -47,10 +47,8 @@ static err choose(struct fit *t, struct labour *work) {
     return base_choose(x, &c, &t->f->choice, &t->f->base);
 }
 
-/* Ranks hear of a signal at unlike times, so that there only the steps of training ask for it. */
 err forecast_choose_base(struct fit *t) {
-    const struct resources *use = &t->job->use;
-    struct labour work = labour_of("choosing the base", use->events, comm_size(use->comm) > 1 ? NULL : use->stop);
+    struct labour work = labour_of("choosing the base", t->job->use.events, forecast_stop(t));
     const err e = choose(t, &work);
     labour_end(&work);
     return e;
@@ -60,7 +58,7 @@ err forecast_choose_base(struct fit *t) {
 err forecast_ridge_row(struct fit *t) {
     const struct forecast_spec *s = &t->f->spec;
     const struct split *p = &t->job->split;
-    struct labour work = labour_of("fitting the ridge to compare with", t->job->use.events, NULL);
+    struct labour work = labour_of("fitting the ridge to compare with", t->job->use.events, forecast_stop(t));
     struct ridge_spec r = {.L = forecast_lags(s),
                            .H = s->horizon,
                            .ncol = t->job->series->ntarget,
@@ -71,5 +69,5 @@ err forecast_ridge_row(struct fit *t) {
     if (base_is_ridge(t->f->base) || forecast_origins(t, &t->train) < MIN_WINDOWS) return 0;
     err e = base_ridge(t->job->series, &r, &t->f->ridge);
     labour_end(&work);
-    return e == -E601 ? e : 0; /* no complete window: no row */
+    return e == -E601 || e == -E806 ? e : 0; /* no complete window: no row */
 }

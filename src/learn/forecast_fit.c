@@ -161,6 +161,7 @@ static struct train_job job_of(struct fit *t, i32 m) {
                           .checkpoint_every = s->checkpoint_every,
                           .member = m,
                           .members = s->members,
+                          .refit = t->refitting,
                           .self = t,
                           .fill = fill,
                           .inputs = inputs,
@@ -271,15 +272,16 @@ static err train_members(struct fit *t) {
 /* What this rank sends in a step, and what lines of embeddings saved of it. */
 static void sent_note(const struct fit *t) {
     const struct exec_sent s = exec_sent(t->engine.exec);
+    const i64 parts = t->f->spec.accumulate; /* batches that make a step */
     struct str text = {0};
     if (comm_size(t->job->use.comm) < 2 || s.steps == 0) return;
-    text_bytes(s.bytes / s.steps, &text);
+    text_bytes(parts * s.bytes / s.steps, &text);
     str_add(&text, " a step");
     if (s.lines_whole > 0) {
         str_add(&text, "; gradients of embeddings by the rows that were touched: ");
-        text_bytes(s.lines / s.steps, &text);
+        text_bytes(parts * s.lines / s.steps, &text);
         str_add(&text, " instead of ");
-        text_bytes(s.lines_whole / s.steps, &text);
+        text_bytes(parts * s.lines_whole / s.steps, &text);
     }
     if (str_ok(&text) >= 0)
         event_note(t->job->use.events, EVENT_NOTE, "messages: rank 0 sends %s", str_text(&text));
@@ -344,19 +346,24 @@ static err learn(struct fit *t) {
     }
     const bool again = s->refit && t->f->weight > 0 && t->f->stopped != STOP_TIME;
     if (e == 0 && (t->refitting || again)) e = refit(t);
+    e = saving_after(t, e);
     if (e >= 0) TRY(saving_end(t));
     u8 here = 1, all[COMM_RANKS];
     return e == 0 && t->job->use.heal ? comm_gather(t->job->use.comm, "learnt", &here, sizeof here, all) : e;
 }
 
+/* For a recurrent part beside a base: windows to train it on, and to weigh it on. */
+static bool too_few(const struct fit *t) {
+    return forecast_origins(t, &t->train) < MIN_WINDOWS || (t->f->spec.guard && window_origins(&t->valid_all) < 1);
+}
+
 static err correction(struct fit *t) {
     const struct forecast_spec *s = &t->f->spec;
-    i64 n = forecast_origins(t, &t->train);
     if (!s->correction) return 0;
-    if (t->f->base && (n < MIN_WINDOWS || (s->guard && window_origins(&t->valid_all) < 1))) {
+    if (t->f->base && too_few(t)) {
         event_note(t->job->use.events, EVENT_NOTE,
-                   "no recurrent part: %lld windows to train on (%d are needed), %lld to weigh it on (1)", (long long)n,
-                   MIN_WINDOWS, (long long)lmax(0, window_origins(&t->valid_all)));
+                   "no recurrent part: %lld windows to train on (%d are needed), %lld to weigh it on (1)",
+                   (long long)forecast_origins(t, &t->train), MIN_WINDOWS, (long long)lmax(0, window_origins(&t->valid_all)));
         return 0;
     }
     err e = learn(t);
@@ -383,6 +390,7 @@ static err fit_parts(struct fit *t) {
     t->valid = thinned(t->valid_all);
     f->train_windows = forecast_epoch(&f->spec, t->job->split.train) * x->ntarget;
     f->valid_windows = window_origins(&t->valid_all) * x->ntarget;
+    if (f->spec.correction && (strcmp(f->spec.base, "none") == 0 || !too_few(t))) TRY(forecast_try_plan(t));
     f64 start = clock_now();
     event_phase(t->job->use.events, "base");
     TRY(forecast_choose_base(t));
@@ -395,8 +403,8 @@ static err fit_parts(struct fit *t) {
     }
     err e = correction(t);
     if (e != 0) return e;
-    TRY(forecast_ridge_row(t));
-    return f->nmember > 0 ? 0 : forecast_spread(t);
+    e = saving_after(t, forecast_ridge_row(t));
+    return e != 0 || f->nmember > 0 ? e : forecast_spread(t);
 }
 
 err forecast_fit(const struct forecast_job *job, struct forecaster **out) {

@@ -38,6 +38,9 @@ enum { SPREAD_WINDOWS = 5 }; /* origins at least for residual quantiles */
 
 /* The net that is trained, by spec.slices, and that of f, which has the same parameters in the same places. */
 err training_net(struct fit *t);
+/* The plan that training will ask for, made and dropped: a wish that cannot be met is refused before a base is chosen, which may
+ * take minutes. */
+err forecast_try_plan(const struct fit *t);
 /* All that training needs, by the ranks that there are; nothing that it has learnt is in there but engine.store. */
 err training_prepare(struct fit *t);
 void training_drop(struct fit *t);
@@ -52,6 +55,11 @@ void training_fill(struct batcher *b, i64 k, i32 slot);
 err forecast_choose_base(struct fit *t);
 err forecast_ridge_row(struct fit *t);
 i64 forecast_origins(const struct fit *t, const struct window_set *set); /* rows of a set that are learnt from */
+
+/* Ranks hear of a signal at unlike times, so that there only the steps of training ask for it. */
+static inline const volatile int *forecast_stop(const struct fit *t) {
+    return comm_size(t->job->use.comm) > 1 ? NULL : t->job->use.stop;
+}
 
 enum { MIN_WINDOWS = 10 }; /* that a network, or a ridge, is trained on */
 

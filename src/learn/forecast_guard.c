@@ -54,7 +54,7 @@ err forecast_guard(struct fit *t) {
     struct forecaster *f = t->f;
     f->weight = 1;
     if (!f->spec.guard || !f->base) return 0;
-    struct labour work = labour_of("weighing the recurrent part", t->job->use.events, NULL);
+    struct labour work = labour_of("weighing the recurrent part", t->job->use.events, forecast_stop(t));
     struct losses d = {.t = t, .n = window_origins(&t->valid_all), .work = &work};
     work.all = (f64)d.n * t->job->series->ntarget;
     err e = measure(t, &d);
@@ -177,7 +177,7 @@ err forecast_spread(struct fit *t) {
     }
     struct base *fair = NULL, *own = f->base;
     struct window_set set = calibration(t);
-    struct labour work = labour_of("measuring the bands", t->job->use.events, NULL);
+    struct labour work = labour_of("measuring the bands", t->job->use.events, forecast_stop(t));
     struct residuals d = {.t = t, .n = window_origins(&set), .set = &set, .work = &work};
     work.all = (f64)d.n * t->job->series->ntarget;
     TRY(unseen_base(t, &fair));

@@ -150,6 +150,21 @@ err saving_begin(void *fit, const struct train_state *state, bool last) {
     return 0;
 }
 
+/* The last member's state with all its steps done: whoever goes on from it finds none left to do, and does what follows.  After a
+ * time limit such a checkpoint is there. */
+err saving_after(struct fit *t, err e) {
+    struct forecaster *f = t->f;
+    if (e != -E806 || !t->saving || f->nmember == 0 || f->stopped == STOP_TIME) return e;
+    f->steps_done -= t->state.step; /* they are counted when the member ends, once more */
+    f->seconds -= t->state.seconds;
+    if (!t->refitting) mem_free(f->spread);
+    if (!t->refitting) f->spread = NULL; /* measured again */
+    event_phase(t->job->use.events, "checkpoint");
+    TRY(saving_begin(t, &t->state, true));
+    err_clear();
+    return STOP_SIGNAL;
+}
+
 err saving_end(struct fit *t) {
     struct saving *s = t->saving;
     if (!s) return 0;

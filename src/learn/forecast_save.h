@@ -40,6 +40,10 @@ err saving_begin(void *fit, const struct train_state *s, bool last);
 enum train_saving saving_now(void *fit);
 err saving_next(void *fit);
 
+/* Asked to stop after the last step (e is E806): what was learnt becomes a checkpoint, and e a STOP_SIGNAL, where there is a run
+ * folder.  Any other e as it is. */
+err saving_after(struct fit *t, err e);
+
 /* After training: nothing is left in flight, and what it cost is told. */
 err saving_end(struct fit *t);
 

@@ -123,7 +123,7 @@ err forecast_score(const struct forecaster *f, const struct series *s, const str
     *out = (struct forecast_scores){
         .windows = window_origins(set) * s->ntarget, .horizon = f->spec.horizon, .nband = f->spec.nband};
     struct scorer c = {.f = f, .s = s, .out = out, .kern = use->kern, .total = out->windows};
-    c.work = labour_of("scoring", use->events, NULL); /* what was trained is not lost to a signal now */
+    c.work = labour_of("scoring", use->events, use->stop);
     c.work.all = (f64)out->windows;
     err e = score_all(&c, set, use);
     labour_end(&c.work);

@@ -21,6 +21,7 @@ struct state_file {
     i64 common[ITEMS];                /* first elements, which all ranks have; then vectors as the update is dealt out */
     i64 row[ITEMS];                   /* of an item of rows, which all ranks have: elements of one; 0 = it is none */
     bool cold;                        /* without the ends of slices */
+    bool plain;                       /* of an earlier version: without the losses since the last validation */
     i32 n;
     i64 member, done, phase, params;  /* phase 1 = refit */
     i64 slices, rank;                 /* of time; directions in which their begins are foreseen */
@@ -83,6 +84,8 @@ static void list(struct fit *t, struct train_state *s, struct state_file *f) {
     add(f, "rollbacks", CKPT_I64, &s->rollbacks, 1);
     add(f, "seconds", CKPT_F64, &s->seconds, 1);
     add(f, "good_step", CKPT_I64, &s->good_step, 1);
+    if (!f->plain) add(f, "loss_sum", CKPT_F64, &s->loss_sum, 1);
+    if (!f->plain) add(f, "loss_count", CKPT_I64, &s->loss_count, 1);
     if (t->job->use.pipe == PIPE_DELAY1) { /* due or not: a file of one form */
         add(f, "ahead.due", CKPT_I64, &s->due, 1);
         add(f, "ahead.loss", CKPT_F64, &s->ahead_loss, 1);
@@ -214,21 +217,28 @@ static err take_members(struct fit *t, const struct state_file *f) {
     return 0;
 }
 
+/* Takes a number, where the checkpoint has it. */
+static bool holds(const struct fit *t, const char *name, enum ckpt_kind kind, void *p) {
+    const bool got = ckpt_take(t->found, &(struct ckpt_item){name, kind, p, 1}, 1) >= 0;
+    if (!got) err_clear();
+    return got;
+}
+
 /* Are the ends of slices in it those of this model and series, cut as here? */
 static bool has_ends(const struct fit *t) {
     struct stale_ends e;
     i64 key = 0;
     if (!stale_kept(t, &e)) return false;
-    const err got = ckpt_take(t->found, &(struct ckpt_item){"ends.key", CKPT_I64, &key, 1}, 1);
-    if (got < 0) err_clear();
-    if (got >= 0 && key == *e.key) return true;
+    const bool got = holds(t, "ends.key", CKPT_I64, &key);
+    if (got && key == *e.key) return true;
     event_note(t->job->use.events, EVENT_WARNING, "slices of time begin from zero: the ends in %s are %s", ckpt_name(t->found),
-               got < 0 ? "missing" : "those of another series, model or cut");
+               got ? "those of another series, model or cut" : "missing");
     return false;
 }
 
 static err read_state(struct fit *t, struct train_state *s, struct state_file *f) {
     f->cold = !has_ends(t);
+    f->plain = !holds(t, "loss_count", CKPT_I64, &s->loss_count);
     if (t->job->use.pipe == PIPE_DELAY1) TRY(train_state_ahead(s, t->engine.store.ntheta));
     if (f->done > 0) NEW(f->members, f->done * t->engine.store.ntheta);
     if (t->refitting && t->f->spec.nband > 0 && window_origins(&t->valid_all) >= SPREAD_WINDOWS)

@@ -186,6 +186,18 @@ static err begun(const struct fit *t, struct net **net, struct plan **plan) {
     return engine_plan(*net, &use, B, optim_find(spec.optim), job->spec.plan_text, job->spec.plan_path, plan);
 }
 
+err forecast_try_plan(const struct fit *t) {
+    const struct resources *use = &t->job->use;
+    const bool wish = use->how != 0 || (use->parallel && strcmp(use->parallel, "auto") != 0);
+    struct net *net = NULL;
+    struct plan *plan = NULL;
+    if (!wish && !t->job->spec.plan_text && !use->deterministic) return 0;
+    const err e = begun(t, &net, &plan);
+    plan_free(plan);
+    mem_free(net);
+    return e;
+}
+
 err slices_orders(struct fit *t) {
     struct net *net = NULL;
     struct plan *plan = NULL;

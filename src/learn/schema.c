@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
+#include "data/vocab.h"
 #include "learn/forecast.h"
 
 static err copy_names(struct schema *c, const struct series *s) {
@@ -49,13 +51,33 @@ void schema_free(struct schema *c) {
     *c = (struct schema){0};
 }
 
-void schema_limit_words(struct series *s, i64 train) {
+/* Rows whose word training has not seen; they count as missing. */
+struct unseen {
+    i64 rows, first; /* the first of them */
+    const char *word;
+};
+
+static void tell_unseen(const struct series *s, i32 cat, const struct unseen *u, const struct events *to) {
+    char line[48] = "";
+    if (u->rows == 0) return;
+    if (s->line && s->line[u->first] > 0) snprintf(line, sizeof line, ", first in line %lld", (long long)s->line[u->first]);
+    event_note(to, EVENT_WARNING,
+               "column \"%s\": %lld row%s hold%s a word that training has not seen (\"%.60s\"%s): taken for missing",
+               s->cat_name[cat], (long long)u->rows, u->rows == 1 ? "" : "s", u->rows == 1 ? "s" : "", u->word, line);
+}
+
+void schema_limit_words(struct series *s, i64 train, const struct events *to) {
     for (i32 c = 0; c < s->ncat; c++) {
+        struct unseen u = {0};
         i32 known = 0; /* words are numbered as they appear */
         for (i64 i = 0; i < train; i++) known = imax(known, s->code[c][i] + 1);
-        for (i64 i = train; i < s->nrow; i++)
-            if (s->code[c][i] >= known) s->code[c][i] = -1;
+        for (i64 i = train; i < s->nrow; i++) {
+            if (s->code[c][i] < known) continue;
+            if (u.rows++ == 0) u.first = i, u.word = s->word[c][s->code[c][i]];
+            s->code[c][i] = -1;
+        }
         s->nword[c] = imin(s->nword[c], known);
+        tell_unseen(s, c, &u, to);
     }
 }
 
@@ -74,18 +96,36 @@ static err same_columns(const struct schema *c, const struct series *s) {
     return 0;
 }
 
-/* Codes of new data follow the vocabulary of training; words never seen become "missing". */
-static void translate(const struct schema *c, struct series *s, i32 cat) {
-    for (i64 i = 0; i < s->nrow; i++) {
-        i32 code = s->code[cat][i], found = -1;
-        for (i32 k = 0; code >= 0 && k < c->nword[cat] && found < 0; k++)
-            if (strcmp(c->word[cat][k], s->word[cat][code]) == 0) found = k;
-        s->code[cat][i] = found;
-    }
-    s->nword[cat] = c->nword[cat];
+/* Where each word of the data stands in the vocabulary of training, which v becomes; beyond its end = nowhere. */
+static err places(const struct schema *c, const struct series *s, i32 cat, struct vocab *v, i32 *place) {
+    i32 unused;
+    for (i32 k = 0; k < c->nword[cat]; k++) TRY(vocab_code(v, c->word[cat][k], (i64)strlen(c->word[cat][k]), &unused));
+    for (i32 k = 0; k < s->nword[cat]; k++) TRY(vocab_code(v, s->word[cat][k], (i64)strlen(s->word[cat][k]), &place[k]));
+    return 0;
 }
 
-err schema_apply(const struct schema *c, struct series *s) {
+/* Codes of new data follow the vocabulary of training; words never seen become "missing". */
+static err translate(const struct schema *c, struct series *s, i32 cat, const struct events *to) {
+    struct vocab v = {0};
+    struct unseen u = {0};
+    i32 *place;
+    NEW(place, s->nword[cat] + 1);
+    const err e = places(c, s, cat, &v, place);
+    for (i64 i = 0; e >= 0 && i < s->nrow; i++) {
+        const i32 code = s->code[cat][i];
+        if (code < 0) continue;
+        const bool known = place[code] < c->nword[cat];
+        if (!known && u.rows++ == 0) u.first = i, u.word = s->word[cat][code];
+        s->code[cat][i] = known ? place[code] : -1;
+    }
+    s->nword[cat] = c->nword[cat];
+    if (e >= 0) tell_unseen(s, cat, &u, to);
+    vocab_free(&v);
+    mem_free(place);
+    return e;
+}
+
+err schema_apply(const struct schema *c, struct series *s, const struct events *to) {
     TRY(same_columns(c, s));
     for (i32 k = 0; k < c->ncol; k++) {
         f32 *v = s->v + (i64)k * s->nrow;
@@ -93,6 +133,6 @@ err schema_apply(const struct schema *c, struct series *s) {
         s->mean[k] = c->mean[k];
         s->dev[k] = c->dev[k];
     }
-    for (i32 k = 0; k < c->ncat; k++) translate(c, s, k);
+    for (i32 k = 0; k < c->ncat; k++) TRY(translate(c, s, k, to));
     return 0;
 }

@@ -20,7 +20,7 @@ struct chain {
     const void *self, *with; /* the callbacks' own */
     i32 nslice;
     bool kept; /* guesses look at what the step before left: nobody may run before all have guessed */
-    i32 forgets; /* for backward: steps after which forward had forgotten where it began (chain_forgets); -1 = not known */
+    i32 forgets; /* for backward: steps after which forward had forgotten where it began; 0 = not known, -1 = more than a slice */
     i32 (*prev)(const struct chain *c, i32 k);   /* the slice whose end k begins from; -1 = its begin is given */
     void (*warm)(const struct chain *c, i32 k0, i32 k1); /* before any guess: what guesses of others look at; NULL = nothing */
     void (*guess)(const struct chain *c, i32 k);         /* make the first begin of slice k */

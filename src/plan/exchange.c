@@ -195,29 +195,41 @@ static i32 grains_of(const struct plan *p, const struct plan_message *m) {
     return merge_grains(p, t, t->node_a) + merge_grains(p, t, t->node_b);
 }
 
-static void count(const struct plan *p, const struct plan_message *m, struct plan_sent *out) {
-    const u8 kind = p->buf[m->buf].kind;
-    const i64 floats = m->hi - m->lo, whole = floats * (kind == PBUF_NORM || kind == PBUF_LOSS ? 8 : 4);
-    i64 most = whole;
-    if (m->lines) {
-        const i64 n = floats / LANES, touched = plan_touched_bytes(p, m->lo, m->hi, grains_of(p, m)) / (LANES * 4);
-        most = lines_bytes(n, lines_sent(n, touched));
-        out->lines_most += most;
-        out->lines_whole += whole;
-    }
-    out->messages++;
-    out->most += most;
-    out->whole += whole;
+/* Bytes of a message at most, in the batch `part` of its step: the first vector keeps what the batches before have touched. */
+static i64 most_of(const struct plan *p, const struct plan_message *m, i32 part) {
+    const struct pbuf *b = &p->buf[m->buf];
+    const i64 n = (m->hi - m->lo) / LANES, before = b->index == 0 ? (i64)part * p->ngrain : 0;
+    const i32 grains = (i32)lmin(before + grains_of(p, m), INT32_MAX / p->grain);
+    return lines_bytes(n, lines_sent(n, plan_touched_bytes(p, m->lo, m->hi, grains) / (LANES * 4)));
 }
 
-err plan_sent(const struct plan *p, struct plan_sent *out) {
+/* A message that is sent in so many batches of a step. */
+static void count(const struct plan *p, const struct plan_message *m, i32 parts, struct plan_sent *out) {
+    const u8 kind = p->buf[m->buf].kind;
+    const i64 floats = m->hi - m->lo, whole = floats * (kind == PBUF_NORM || kind == PBUF_LOSS ? 8 : 4);
+    const i64 all = lines_bytes(floats / LANES, floats / LANES);
+    i64 most = 0, now = 0;
+    for (i32 k = 0; k < parts; k++) {
+        if (!m->lines) now = whole;
+        else if (now < all) now = most_of(p, m, k);
+        most += now;
+    }
+    out->messages += parts;
+    out->most += most;
+    out->whole += parts * whole;
+    if (!m->lines) return;
+    out->lines_most += most;
+    out->lines_whole += parts * whole;
+}
+
+err plan_sent(const struct plan *p, i32 parts, struct plan_sent *out) {
     struct arena a = {0};
     struct plan_message *m;
     u32 n;
     *out = (struct plan_sent){0};
     const err e = plan_exchange(p, &a, &m, &n);
     for (u32 i = 0; i < n && e >= 0; i++)
-        if (m[i].when == MESSAGE_STEP) count(p, &m[i], out);
+        if (m[i].when != MESSAGE_GATHER) count(p, &m[i], m[i].when == MESSAGE_STEP ? parts : parts - 1, out);
     arena_free(&a);
     return e;
 }

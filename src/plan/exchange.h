@@ -38,12 +38,11 @@ static inline i64 lines_bytes(i64 n, i64 count) { return 4 + lines_numbers(n, co
 static inline i64 lines_sent(i64 n, i64 touched) { return lines_bytes(n, touched) < lines_bytes(n, n) ? touched : n; }
 
 /* Bytes of a step's messages, all ranks together: at most, and if everything went whole; `lines` is the part of both that is
- * gradients of tables. */
+ * gradients of tables.  parts: batches that make a step (--accumulate), each with messages of its own. */
 struct plan_sent {
-    u32 messages;
-    i64 most, whole, lines_most, lines_whole;
+    i64 messages, most, whole, lines_most, lines_whole;
 };
-err plan_sent(const struct plan *p, struct plan_sent *out);
+err plan_sent(const struct plan *p, i32 parts, struct plan_sent *out);
 
 /* Which rank updates elements [lo,hi) of the optimiser's state, and so has them; in order, without holes.  None where the
  * optimiser has no state.  Where p->whole all have all: the ranks that would be first. */

@@ -351,19 +351,35 @@ static err course(struct reader *r, struct chain_course *c, bool *written) {
     return 0;
 }
 
-/* "(plan data_sync:2 train B 64 ..." up to the first task. */
-static err head(struct reader *r) {
-    struct planner *p = r->p;
-    char name[64], base[64];
-    i64 devices;
+/* "(plan data_sync:2" */
+static err title(struct reader *r, char name[64], const struct strategy **s) {
+    char base[64];
     TRY(want(r, "("));
     TRY(want(r, "plan"));
-    if (r->t.n == 0 || r->t.n >= sizeof name) return complain(r, &r->t, "the name of a strategy is wanted here");
-    snprintf(name, sizeof name, "%.*s", (int)r->t.n, r->t.s);
+    if (r->t.n == 0 || r->t.n >= 64) return complain(r, &r->t, "the name of a strategy is wanted here");
+    snprintf(name, 64, "%.*s", (int)r->t.n, r->t.s);
     snprintf(base, sizeof base, "%.*s", (int)strcspn(name, ":"), name);
-    const struct strategy *s = strategy_find(base);
-    if (!s) return complain(r, &r->t, "the name of a strategy is wanted here");
+    *s = strategy_find(base);
+    if (!*s) return complain(r, &r->t, "the name of a strategy is wanted here");
     next(r);
+    return 0;
+}
+
+err plan_glance(const char *text, const char *path) {
+    struct reader r = {.path = path, .at = text, .line = 1, .col = 1};
+    const struct strategy *s;
+    char name[64];
+    next(&r);
+    return title(&r, name, &s);
+}
+
+/* The title, and "train B 64 ..." up to the first task. */
+static err head(struct reader *r) {
+    struct planner *p = r->p;
+    char name[64];
+    i64 devices;
+    const struct strategy *s;
+    TRY(title(r, name, &s));
     TRY(want(r, p->q->train ? "train" : "forward"));
     TRY(given(r, "B", p->q->B));
     TRY(given(r, "grain", p->grain));

@@ -37,9 +37,9 @@ void plan_free(struct plan *p) {
 }
 
 static err unknown(const char *name) {
-    const char *names[32] = {"auto"};
-    char list[512] = "auto";
-    i32 n = 1;
+    const char *names[32] = {"auto", "time"};
+    char list[512] = "auto, time";
+    i32 n = 2;
     for (i32 i = 0; i < strategy_count() && n < (i32)COUNT(names); i++) {
         size_t len = strlen(list);
         snprintf(list + len, sizeof list - len, ", %s", strategy_at(i)->name);

@@ -162,6 +162,7 @@ err plan_make(const struct plan_request *q, struct plan **out);
 void plan_free(struct plan *p);
 void plan_print(const struct plan *p, const struct net *n, struct str *out);
 err plan_parse(const char *text, const char *path, const struct plan_request *q, struct plan **out); /* E402 with line:column */
+err plan_glance(const char *text, const char *path); /* does it begin as a plan does?  E402; all that is known without a net */
 /* NULL when every op, merge and update is done exactly once, in an order that gives the bits of the serial plan; else a sentence,
  * and the task it is about (ntask = none).  plan_make and plan_parse check what they return. */
 const char *plan_check(const struct plan *p, const struct net *n, u32 *task);

@@ -13,53 +13,67 @@
 #include "base/mem.h"
 #include "report/text.h"
 
+#define REFIT "\"refit\":true"
+#define EARLY "\"early\":true"
+
 static err cannot(const char *path) {
     int n = errno;
     return err_set(n == ENOSPC ? E703 : E702, path, NULL, "cannot write %s: %s", path, strerror(n));
 }
 
-/* The integer after "key": in a line of ours; -1 when the line has none. */
-static i64 field(const char *line, size_t n, const char *key) {
+/* The integer after "key": in a line of ours; `none` when the line has no such key. */
+static i64 field(const char *line, size_t n, const char *key, i64 none) {
     const char *at = memmem(line, n, key, strlen(key));
-    return at ? strtoll(at + strlen(key), NULL, 10) : -1;
+    return at ? strtoll(at + strlen(key), NULL, 10) : none;
 }
 
-/* Length of what may stay of a file's text: whole lines up to and including the position `at` (NULL = all of them). */
-static size_t keep(const char *text, size_t size, const struct jsonl_at *at) {
+enum { PLACES = 4 };
+
+/* Does a line come behind the place where a run goes on?  What was measured because the time was over always does. */
+static bool behind(const char *line, size_t n, const struct event *begin) {
+    const i64 at[PLACES] = {begin->refit, begin->member, begin->rollbacks, begin->kept};
+    const i64 its[PLACES] = {memmem(line, n, REFIT, strlen(REFIT)) != NULL, field(line, n, "\"member\":", 0),
+                             field(line, n, "\"rollbacks\":", 0), field(line, n, "\"step\":", -1)};
+    if (memmem(line, n, EARLY, strlen(EARLY))) return true;
+    for (i32 i = 0; i < PLACES; i++)
+        if (its[i] != at[i]) return its[i] > at[i];
+    return false;
+}
+
+/* Length of what stays of a file's text: whole lines up to the place where the run begins or goes on. */
+static size_t keep(const char *text, size_t size, const struct event *begin) {
     size_t kept = 0;
     while (kept < size) {
         const char *line = text + kept, *end = memchr(line, '\n', size - kept);
-        if (!end) break;
-        size_t n = (size_t)(end - line) + 1;
-        i64 member = field(line, n, "\"member\":"), step = field(line, n, "\"step\":");
-        if (at && (member > at->member || (member == at->member && step > at->step))) break;
-        kept += n;
+        if (!end || behind(line, (size_t)(end - line), begin)) break;
+        kept += (size_t)(end - line) + 1;
     }
     return kept;
 }
 
-/* Cuts a torn last line, and the lines after `at`. */
-static err cut(const struct jsonl *j, const struct jsonl_at *at) {
+static err open_end(struct jsonl *j) {
+    const int fd = open(j->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (fd < 0) return cannot(j->path);
+    if (j->fd >= 0) close(j->fd);
+    j->fd = fd;
+    return 0;
+}
+
+static err cut(struct jsonl *j, const struct event *begin) {
     char *text = NULL;
     i64 size = 0;
     TRY(file_load(j->path, INT64_MAX, &text, &size));
-    size_t kept = keep(text, (size_t)size, at);
+    const size_t kept = keep(text, (size_t)size, begin);
+    err e = (i64)kept < size ? file_write_all(j->path, text, (i64)kept) : 0;
+    if (e >= 0 && (i64)kept < size) e = open_end(j);
     mem_free(text);
-    return (i64)kept < size && ftruncate(j->fd, (off_t)kept) != 0 ? cannot(j->path) : 0;
+    return e;
 }
 
-err jsonl_open(struct jsonl *j, const char *path, const struct jsonl_at *at) {
+err jsonl_open(struct jsonl *j, const char *path) {
     *j = (struct jsonl){.fd = -1};
     snprintf(j->path, sizeof j->path, "%s", path);
-    int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (fd < 0) return cannot(path);
-    j->fd = fd;
-    err e = cut(j, at);
-    if (e < 0) {
-        close(fd);
-        j->fd = -1;
-    }
-    return e;
+    return open_end(j);
 }
 
 static void add(struct str *b, const char *key, f64 v) {
@@ -78,9 +92,7 @@ static err write_all(struct jsonl *j) {
     return 0;
 }
 
-static void on_event(void *self, const struct event *e) {
-    struct jsonl *j = self;
-    if (j->fd < 0 || j->failed.code || (e->kind != EVENT_STEP && e->kind != EVENT_VALID)) return;
+static err write_line(struct jsonl *j, const struct event *e) {
     struct str *b = &j->line;
     b->len = 0;
     str_addf(b, "{\"step\":%lld", (long long)e->step);
@@ -100,8 +112,19 @@ static void on_event(void *self, const struct event *e) {
         add(b, "efficiency", e->useful);
         str_addf(b, ",\"serial_steps\":%lld", (long long)e->serial);
     }
-    str_addf(b, ",\"best\":%s,\"member\":%d}\n", e->best ? "true" : "false", e->member);
-    if (write_all(j) < 0) j->failed = *err_last();
+    str_addf(b, ",\"best\":%s,\"member\":%d", e->best ? "true" : "false", e->member);
+    if (e->rollbacks > 0) str_addf(b, ",\"rollbacks\":%lld", (long long)e->rollbacks);
+    str_addf(b, "%s%s}\n", e->refit ? "," REFIT : "", e->early ? "," EARLY : "");
+    return write_all(j);
+}
+
+static void on_event(void *self, const struct event *e) {
+    struct jsonl *j = self;
+    err r = 0;
+    if (j->fd < 0 || j->failed.code) return;
+    if (e->kind == EVENT_BEGIN) r = cut(j, e);
+    if (e->kind == EVENT_STEP || e->kind == EVENT_VALID) r = write_line(j, e);
+    if (r < 0) j->failed = *err_last();
 }
 
 struct sink jsonl_sink(struct jsonl *j) { return (struct sink){on_event, j}; }

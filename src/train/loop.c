@@ -50,12 +50,14 @@ struct progress {
     struct exec *exec;
     f64 begin;          /* clock at the begin of this run */
     f64 start, since;   /* clock at its begin or last checkpoint, and of the present interval */
-    f64 loss_sum;
-    i64 loss_count;
+    i64 counted;        /* losses in it */
+    bool early;         /* the time is over: what is told now is not told by the unbroken run */
     f64 lr, norm, last_norm;
     f64 saved;          /* clock of the last checkpoint */
     i32 ask;            /* steps until ranks look around together */
 };
+
+static f64 mean_loss(const struct train_state *s) { return s->loss_count ? s->loss_sum / (f64)s->loss_count : (f64)NAN; }
 
 static void emit(const struct train_job *j, const struct train_state *s, const struct progress *p, enum event_kind kind,
                  f64 valid, bool best) {
@@ -65,12 +67,15 @@ static void emit(const struct train_job *j, const struct train_state *s, const s
     e.epoch = j->steps_per_epoch > 0 ? done / j->steps_per_epoch : 0;
     e.seconds = s->seconds + run;
     e.left = done > 0 ? (s->seconds + run) / done * (f64)(last_step(j) - s->step) : -1;
-    e.train = p->loss_count ? p->loss_sum / (f64)p->loss_count : (f64)NAN;
+    e.train = mean_loss(s);
     e.valid = valid;
     e.lr = p->lr;
     e.grad_norm = p->norm;
-    e.windows_per_s = now > p->since ? (f64)p->loss_count * j->rows_per_step / (now - p->since) : 0;
+    e.windows_per_s = now > p->since ? (f64)p->counted * j->rows_per_step / (now - p->since) : 0;
     e.best = best;
+    e.rollbacks = (i32)s->rollbacks;
+    e.refit = j->refit;
+    e.early = p->early;
     if (j->annotate) j->annotate(j->self, &e);
     event_emit(j->events, &e);
 }
@@ -98,12 +103,13 @@ static err roll_back(const struct train_job *j, struct train_state *s, const str
 }
 
 /* What a step told; where it told nothing (delay1), nothing is known yet. */
-static void count(struct progress *p, const struct exec_result *r, f64 loss) {
+static void count(struct train_state *s, struct progress *p, const struct exec_result *r, f64 loss) {
     if (r->none) return;
     p->last_norm = p->norm;
     p->norm = r->grad_norm;
-    p->loss_sum += loss;
-    p->loss_count++;
+    p->counted++;
+    s->loss_sum += loss;
+    s->loss_count++;
 }
 
 /* One optimiser step of `accumulate` batches.  *finite tells whether the update was made. */
@@ -131,18 +137,18 @@ static err one_step(const struct train_job *j, struct train_state *s, struct pro
     }
     *finite = r.finite;
     if (!r.finite) return 0;
-    count(p, &r, loss);
+    count(s, p, &r, loss);
     s->step++;
     s->place = PLACE_STEPPED;
     return 0;
 }
 
 /* Weights after all steps, for whoever looks at them.  Where the last of them was bad, all goes back, as if a step said so. */
-static err settle(struct progress *p, bool *finite) {
+static err settle(struct train_state *s, struct progress *p, bool *finite) {
     struct exec_result r;
     TRY(exec_settle(p->exec, &r));
     *finite = r.finite;
-    if (r.finite) count(p, &r, r.loss);
+    if (r.finite) count(s, p, &r, r.loss);
     return 0;
 }
 
@@ -181,10 +187,10 @@ static err validate(const struct train_job *j, struct train_state *s, struct pro
     } else {
         s->bad++;
     }
-    s->train_loss = p->loss_count ? p->loss_sum / (f64)p->loss_count : (f64)NAN;
+    s->train_loss = mean_loss(s);
     emit(j, s, p, EVENT_VALID, loss, best);
-    p->loss_sum = 0;
-    p->loss_count = 0;
+    s->loss_sum = 0;
+    s->loss_count = p->counted = 0;
     p->since = clock_now();
     snapshot(j->store, s, false);
     event_phase(j->events, "train");
@@ -302,15 +308,17 @@ static err after_step(const struct train_job *j, struct train_state *s, struct p
     *reason = stop_now(j, s, seen);
     const bool regular = s->step % j->valid_every == 0, early = *reason == STOP_TIME && !regular;
     const bool due = regular || (*reason && *reason != STOP_SIGNAL);
+    const bool tells = !regular && s->step % imax(1, (i32)(j->valid_every / 5)) == 0;
+    if (tells && (early || !due)) emit(j, s, p, EVENT_STEP, (f64)NAN, false);
     if (early) TRY(save(j, s, p, true)); /* the validation below is not one of the unbroken run, which resume continues */
-    if (due) TRY(settle(p, &finite));
+    p->early = early;
+    if (due) TRY(settle(s, p, &finite));
     if (!finite) {
         *reason = 0;
         TRY(roll_back(j, s, p));
         return batches_from(j, s, batches);
     }
     if (due && s->place == PLACE_STEPPED) TRY(validate(j, s, p));
-    else if (!due && s->step % imax(1, (i32)(j->valid_every / 5)) == 0) emit(j, s, p, EVENT_STEP, (f64)NAN, false);
     const bool plateau = due && j->validate && j->patience > 0 && s->bad >= j->patience;
     if (plateau && (!*reason || *reason == STOP_SIGNAL)) *reason = STOP_PLATEAU; /* as in the run that was not interrupted */
     if (due && (!*reason || *reason == STOP_SIGNAL)) TRY(relay(j, s, p, batches)); /* also in the run that is resumed */
@@ -324,7 +332,8 @@ static err after_step(const struct train_job *j, struct train_state *s, struct p
 static bool between(const struct train_state *s) { return s->place == PLACE_STEPPED || s->place == PLACE_VALIDATED; }
 
 static err run_steps(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch **batches) {
-    err reason = s->step >= last_step(j) && !between(s) ? STOP_STEPS : 0;
+    const bool plateau = j->validate && j->patience > 0 && s->bad >= j->patience; /* over, and taken up for what follows */
+    err reason = between(s) ? 0 : s->step >= last_step(j) ? STOP_STEPS : plateau ? STOP_PLATEAU : 0;
     while (!reason) {
         bool finite = true;
         if (!between(s)) TRY(one_step(j, s, p, *batches, &finite));
@@ -348,13 +357,20 @@ static err first_look(const struct train_job *j, struct train_state *s, struct p
     return 0;
 }
 
+/* The newest step of which all is told; -1 = not even what validation says of its beginning. */
+static i64 told_to(const struct train_state *s) {
+    if (s->place == PLACE_BEGIN && s->step == 0) return -1;
+    return s->place == PLACE_STEPPED ? s->step - 1 : s->step;
+}
+
 err train_run(const struct train_job *j, struct train_state *s) {
     struct progress p = {.exec = j->exec, .begin = clock_now()};
     p.start = p.begin;
     exec_set_ahead(p.exec, &(struct exec_ahead){s->due ? s->ahead : NULL, s->ahead_loss, s->ahead_norm});
     p.since = p.saved = p.start;
     event_emit(j->events, &(struct event){.kind = EVENT_BEGIN, .member = j->member, .members = j->members, .step = s->step,
-                                          .steps = j->steps, .train = (f64)NAN, .left = -1,
+                                          .steps = j->steps, .train = (f64)NAN, .left = -1, .refit = j->refit,
+                                          .rollbacks = (i32)s->rollbacks, .kept = told_to(s),
                                           .valid = isfinite(s->best) ? s->best : (f64)NAN, .best_step = s->best_step});
     if (s->step == 0 && s->place == PLACE_BEGIN) TRY(first_look(j, s, &p));
     struct prefetch *batches = NULL;

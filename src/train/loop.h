@@ -36,7 +36,9 @@ struct train_state {
     f64 lr_factor;       /* 1, halved by a roll-back */
     i64 rollbacks;
     f64 seconds;         /* training time so far, over all resumptions */
-    f64 train_loss;      /* mean since the last validation */
+    f64 train_loss;      /* mean between the last two validations */
+    f64 loss_sum;        /* of the steps since the last one, and of how many */
+    i64 loss_count;
     f64 step_seconds;    /* inside exec_step, this run: compared with the plan's prediction */
     i64 step_count;
     f32 *best_theta;     /* [ntheta] */
@@ -68,7 +70,8 @@ struct train_job {
     bool prefetch;        /* fill batches on a thread of their own */
     bool late;            /* exec was bound with PIPE_DELAY1: what a step tells is of the one before */
     f64 time_limit, checkpoint_every; /* seconds of this run (not of those before a resume), 0 = none */
-    i32 member, members;  /* for events only */
+    i32 member, members;  /* for events only, as is the next one */
+    bool refit;
 
     void *self;           /* of the four calls below */
     void (*fill)(void *self, i64 batch, i32 slot);            /* pure function of batch */

@@ -57,7 +57,7 @@ TEST(options_are_listed_set_and_ranked) {
     assert_string_equal(stretto_config_get(c, "hidden"), "64");
     T_FAILS(stretto_config_set(c, "hiden", "1"), 101);
     assert_true(stretto_exit_status(-101) == 2 && strlen(stretto_errfix()) > 0);
-    assert_int_equal(stretto_rank(), 0); /* nobody launched us */
+    assert_true(stretto_rank() == 0 && stretto_ranks() == 1); /* nobody launched us */
     T_OK(stretto_config_load(c, t_file("c.yaml", "horizon: 7\n")));
     char *text = NULL;
     stretto_err e = stretto_config_print(c, &text);
@@ -114,6 +114,48 @@ TEST(a_run_folder_remembers_its_paths) {
     char svg[512];
     snprintf(svg, sizeof svg, "%s/next.svg", t_dir());
     T_OK(stretto_model_plot(m, d, svg));
+    stretto_trainer_free(t);
+    stretto_data_free(d);
+    stretto_config_free(c);
+}
+
+TEST(a_config_is_refused_before_data_are_read) {
+    stretto_config *c = small();
+    T_OK(stretto_config_check(c));
+    T_OK(stretto_config_set(c, "plan", t_file("p.plan", "(plan data_sync:2 of nobody knows")));
+    T_OK(stretto_config_check(c)); /* it begins as a plan does; more is known with the model */
+    T_OK(stretto_config_set(c, "plan", t_file("p.plan", "(plant data_sync:2")));
+    T_FAILS(stretto_config_check(c), 402);
+    T_OK(stretto_config_set(c, "plan", ""));
+    T_OK(stretto_config_set(c, "parallel", "time"));
+    T_OK(stretto_config_check(c));
+    T_OK(stretto_config_set(c, "deterministic", "yes"));
+    T_FAILS(stretto_config_check(c), 401);
+    stretto_config_free(c);
+}
+
+TEST(what_is_doubtful_in_data_is_told_beside_a_model) {
+    char text[8000] = "kind,height\n", *at = text + strlen(text);
+    for (int i = 0; i < 300; i++) at += snprintf(at, 8, "%c,%d\n", i % 2 ? 'a' : 'b', 3 + i % 7);
+    const char *path = t_file("kinds.csv", text);
+    stretto_config *c = small();
+    stretto_data *d;
+    stretto_trainer *t;
+    T_OK(stretto_config_set(c, "cat", "kind"));
+    T_OK(stretto_data_open(c, path, &d));
+    T_OK(stretto_trainer_new(c, d, &t));
+    assert_true(stretto_trainer_run(t) > 0);
+    stretto_model *m = stretto_trainer_model(t);
+    stretto_data *other = NULL;
+    T_OK(stretto_model_open(m, path, &other));
+    assert_string_equal(stretto_model_warnings(m), "");
+    stretto_data_free(other);
+    memcpy(strstr(text, "b,"), "c,", 2);
+    T_OK(stretto_model_open(m, t_file("others.csv", text), &other));
+    assert_string_equal(stretto_model_warnings(m),
+                        "column \"kind\": 1 row holds a word that training has not seen "
+                        "(\"c\", first in line 2): taken for missing");
+    stretto_data_free(other);
     stretto_trainer_free(t);
     stretto_data_free(d);
     stretto_config_free(c);
@@ -190,5 +232,7 @@ TEST(gpuload_plays_what_was_recorded) {
 
 T_MAIN(cmocka_unit_test(version_and_build_are_told), cmocka_unit_test(options_are_listed_set_and_ranked),
        cmocka_unit_test(data_are_checked_and_cached), cmocka_unit_test(a_run_folder_remembers_its_paths),
-       cmocka_unit_test(backtest_scores_every_fold), cmocka_unit_test(plans_print_draw_and_save),
-       cmocka_unit_test(doctor_looks_at_this_host), cmocka_unit_test(gpuload_plays_what_was_recorded))
+       cmocka_unit_test(a_config_is_refused_before_data_are_read),
+       cmocka_unit_test(what_is_doubtful_in_data_is_told_beside_a_model), cmocka_unit_test(backtest_scores_every_fold),
+       cmocka_unit_test(plans_print_draw_and_save), cmocka_unit_test(doctor_looks_at_this_host),
+       cmocka_unit_test(gpuload_plays_what_was_recorded))

@@ -172,6 +172,34 @@ TEST(two_ranks_die) {
     session_end(&s);
 }
 
+/* Rank 1 dies over its part of a validation that rank 0 has and rank 2 has not; rank 0, which is farther now, over the state that
+ * it gives to rank 2.  False: rank 2 was as far, and nothing had to be given. */
+static bool giver_dies(const struct session *s, const struct rank *one, u64 validation, const char *item) {
+    static struct rank r[RANKS];
+    const struct comm_fault f = {.rank = 1, .die = 2 * validation, .of = "validation", .rank2 = 0, .die2 = 1, .of2 = item};
+    run(s, &f, RANKS, NULL, r);
+    const bool gave = r[0].e < 0;
+    assert_int_equal(check(r, &f, one), gave ? 1 : 2);
+    done(r, RANKS);
+    return gave;
+}
+
+TEST(the_one_that_gives_its_state_dies) {
+    static struct rank one[1];
+    static const char *const items[] = {"best_theta", "good", "step"};
+    struct session s = session_run(session_rows(200), plain, (const char *const[]){"base", "none", "guard", "no", NULL});
+    run(&s, NULL, 1, NULL, one);
+    T_OK(one->e);
+    for (u64 validation = 2; validation <= (t_few() ? 2 : 4); validation++) /* of four of the first member: steps 4, 8 and 12 */
+        for (size_t i = 0; i < COUNT(items); i++) {
+            i32 tries = 0;
+            while (!giver_dies(&s, one, validation, items[i])) /* it may be slow to see what has come, and be no farther */
+                if (++tries == 20) fail_msg("nobody was ever farther than another at validation %d", (int)validation);
+        }
+    done(one, 1);
+    session_end(&s);
+}
+
 /* One is in flight nearly always: what the dead one wrote of it goes, the newest whole one stays. */
 TEST(a_rank_dies_beside_checkpoints) {
     static struct rank one[1];
@@ -188,4 +216,5 @@ TEST(a_rank_dies_beside_checkpoints) {
 }
 
 T_MAIN(cmocka_unit_test(a_rank_dies_at_any_time), cmocka_unit_test(a_rank_dies_where_every_row_has_its_loss),
-       cmocka_unit_test(two_ranks_die), cmocka_unit_test(a_rank_dies_beside_checkpoints))
+       cmocka_unit_test(two_ranks_die), cmocka_unit_test(the_one_that_gives_its_state_dies),
+       cmocka_unit_test(a_rank_dies_beside_checkpoints))

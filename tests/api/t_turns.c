@@ -197,33 +197,42 @@ struct trip {
     const char *plan; /* to go by, NULL = as is decided */
     i64 stop;         /* and to be resumed after, 0 = not */
     bool given;       /* the number of slices stays, and they are half as long */
+    const char *ranks; /* that go on when weights begin to fade; NULL = one */
 };
 
-static struct forecaster *grown_and_faded(struct trip c, struct watcher *w) {
-    static i32 id;
-    struct session s = begun((const char *[]){"parallel", "time:16", "context", c.given ? "512" : "1024", "batch", "1", "hidden",
-                                              "16", "optim", "adamw", "validate-every", "3", "steps", "6", NULL});
+static struct session growing(const struct trip *c, const char *ranks) {
+    struct session s = begun((const char *[]){"parallel", "time:16", "context", c->given ? "512" : "1024", "batch", "1", "hidden",
+                                              "16", "optim", "adamw", "validate-every", "3", "steps", "6", "ranks", ranks, NULL});
     struct forecast_spec *spec = &s.t->spec;
-    struct forecaster *f = NULL;
-    const i32 least = c.plan || c.given ? P : 1;
-    char dir[700];
-    snprintf(dir, sizeof dir, "%s/turns%d", t_dir(), id++);
     spec->steps = LASTS;
     spec->lr = 0.01;
     spec->schedule = SCHEDULE_CONSTANT;
     spec->warmup = 0;
-    spec->plan_text = c.plan;
+    spec->plan_text = c->plan;
     spec->plan_path = "saved.plan";
     spec->weight_decay = -5;
+    return s;
+}
+
+static struct forecaster *grown_and_faded(struct trip c, struct watcher *w) {
+    static i32 id;
+    struct session s = growing(&c, "1"), more = {0};
+    struct session *u = c.ranks ? &more : &s;
+    struct forecaster *f = NULL;
+    const i32 least = c.plan || c.given ? P : 1;
+    char dir[700];
+    snprintf(dir, sizeof dir, "%s/turns%d", t_dir(), id++);
+    if (c.ranks) more = growing(&c, c.ranks);
     w->stop_at = GROWS;
     assert_int_equal(fit(&s, least, w, dir, false, &f), STOP_SIGNAL);
-    spec->weight_decay = 30;
+    u->t->spec.weight_decay = 30;
     w->stop_at = c.stop;
-    if (c.stop > 0) assert_int_equal(fit(&s, least, w, dir, true, &f), STOP_SIGNAL);
+    if (c.stop > 0) assert_int_equal(fit(u, least, w, dir, true, &f), STOP_SIGNAL);
     w->stop_at = 0;
-    T_OK(fit(&s, least, w, dir, true, &f));
+    T_OK(fit(u, least, w, dir, true, &f));
     f->spec.plan_text = f->spec.plan_path = NULL;
     session_end(&s);
+    if (c.ranks) session_end(&more);
     return f;
 }
 
@@ -236,15 +245,26 @@ static void alike(const struct forecaster *f, const struct forecaster *g) {
     assert_string_equal(same, turns);
 }
 
+/* Ranks go on where one rank stopped; three of them are stopped once more on the way. */
+static void on_ranks(const struct forecaster *f, bool given) {
+    for (i32 i = 0; i < 2; i++) {
+        struct watcher w = {0};
+        const struct trip c = {.given = given, .ranks = i ? "3" : "2", .stop = i ? GROWS + 8 : 0};
+        struct forecaster *g = grown_and_faded(c, &w);
+        alike(f, g);
+        forecast_free(g);
+    }
+}
+
 /* By its plan; stopped, and resumed, with and without that. */
 static void repeated(const struct forecaster *f, bool given) {
     struct watcher x = {0}, y = {0};
-    struct forecaster *g = grown_and_faded((struct trip){f->plan_text.s, 0, given}, &x);
+    struct forecaster *g = grown_and_faded((struct trip){.plan = f->plan_text.s, .given = given}, &x);
     assert_true(x.fewer == 0 && x.more == 0 && x.ranks == 0); /* nobody decided */
     alike(f, g);
     forecast_free(g);
     for (i64 stop = GROWS + 8; stop < LASTS - 4; stop += 41) {
-        g = grown_and_faded((struct trip){stop % 2 ? f->plan_text.s : NULL, stop, given}, &y);
+        g = grown_and_faded((struct trip){stop % 2 ? f->plan_text.s : NULL, stop, given, NULL}, &y);
         alike(f, g);
         forecast_free(g);
     }
@@ -253,18 +273,19 @@ static void repeated(const struct forecaster *f, bool given) {
 /* A number that was given stays; while rounds are many, begins are foreseen. */
 TEST(directions_come_and_go_as_memory_does) {
     struct watcher w = {0};
-    struct forecaster *f = grown_and_faded((struct trip){NULL, 0, true}, &w);
+    struct forecaster *f = grown_and_faded((struct trip){.given = true}, &w);
     const struct plan_turns *list = &f->watch.turns;
     assert_true(w.ranks >= 2 && w.fewer == 0 && w.more == 0);
     for (i32 i = 0; i < list->n; i++) assert_int_equal(list->at[i].slices, P);
     assert_int_equal(f->spec.slice_rank, 0); /* in the end there are two rounds */
     repeated(f, true);
+    on_ranks(f, true);
     forecast_free(f);
 }
 
 TEST(slices_become_fewer_and_more_again_as_memory_goes) {
     struct watcher w = {0};
-    struct forecaster *f = grown_and_faded((struct trip){NULL, 0, false}, &w);
+    struct forecaster *f = grown_and_faded((struct trip){0}, &w);
     const struct plan_turns *list = &f->watch.turns;
     i32 least = P, back = 0;
     for (i32 i = 0, now = P, way = 0; i < list->n; now = list->at[i++].slices) {
@@ -277,6 +298,7 @@ TEST(slices_become_fewer_and_more_again_as_memory_goes) {
     assert_true(least < f->spec.slices);
     assert_int_equal(back, 1); /* down, then up, and that was all */
     repeated(f, false);
+    on_ranks(f, false);
     forecast_free(f);
 }
 

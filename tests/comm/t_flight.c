@@ -254,6 +254,47 @@ TEST(nothing_is_written_while_all_is_well) {
     }
 }
 
+/* Rank 0 works for much longer than all waits may last, and shows life, or does not; or nothing is known of it. */
+enum { SHOWS_LIFE = 1, IS_STILL, UNKNOWN };
+static _Atomic i32 rank_0, moments, ended;
+
+static f64 sign_of_life(void *self, i32 rank, char *text, size_t size) {
+    (void)self;
+    (void)rank;
+    snprintf(text, size, "last seen at its work");
+    const i32 n = atomic_fetch_add(&moments, 1);
+    return atomic_load(&rank_0) == UNKNOWN ? 0 : atomic_load(&rank_0) == IS_STILL ? 7 : 1 + n;
+}
+
+static err long_work(struct rank *r) {
+    u64 mine = 1;
+    const struct timespec moment = {.tv_nsec = 10000000};
+    const i32 least = t_few() ? 1000 : 100, most = atomic_load(&rank_0) == IS_STILL ? 60 * least : least;
+    comm_set_hint(r->comm, sign_of_life, NULL);
+    comm_deadline(r->comm, t_few() ? 0.2 : 0.02);
+    for (i32 k = 0; k < most && comm_rank(r->comm) == 0 && atomic_load(&ended) < RANKS - 1; k++) nanosleep(&moment, NULL);
+    const err e = comm_wait_share(r->comm, "model", &mine, sizeof mine);
+    atomic_fetch_add(&ended, 1);
+    return e;
+}
+
+TEST(long_work_is_waited_for_while_there_is_life) {
+    static struct rank r[RANKS];
+    static const char *const name[] = {NULL, "alive", "still", "unknown"};
+    for (i32 what = SHOWS_LIFE; what <= UNKNOWN; what++) {
+        atomic_store(&rank_0, what);
+        atomic_store(&ended, 0);
+        run(name[what], long_work, r);
+        for (i32 k = 1; k < RANKS; k++) {
+            if (what != IS_STILL) T_OK(r[k].e);
+            if (what != IS_STILL) continue;
+            T_FAILS(r[k].e, E801);
+            must_say(r[k].why.text, "rank ");
+            must_say(r[k].why.text, "last seen at its work; stacks and last messages in ");
+        }
+    }
+}
+
 /* ------------------------------------------------------------------ the watchdog -------------------------------------------- */
 
 static void count(void *self, f64 quiet) {
@@ -286,4 +327,5 @@ T_MAIN(cmocka_unit_test(a_ring_keeps_the_newest_and_says_what_is_open),
        cmocka_unit_test(an_entry_that_is_being_written_is_left_out), cmocka_unit_test(a_wait_that_expires_is_written_down),
        cmocka_unit_test(heads_that_differ_are_written_down_by_all),
        cmocka_unit_test(a_worker_that_does_not_come_back_is_written_down), cmocka_unit_test(nothing_is_written_while_all_is_well),
+       cmocka_unit_test(long_work_is_waited_for_while_there_is_life),
        cmocka_unit_test(a_watchdog_calls_once_for_each_silence))

@@ -53,6 +53,15 @@ TEST(check_collects_several_errors) {
     assert_int_equal(codes[3], 212);
 }
 
+TEST(check_says_which_numbers_can_be_read_in_two_ways) {
+    struct findings f;
+    check(t_file("w.csv", "t,y\n2011-01-01,1.021\n2011-01-02,12.480\n2011-01-03,2.110\n"), (struct series_options){0}, &f);
+    assert_int_equal(f.n, 1);
+    assert_true(f.item[0].warning && f.item[0].r.code == 35);
+    has(f.item[0].r.text, "column \"y\": 1.021 is read as a fraction, and could be a number in the thousands");
+    has(f.item[0].r.fix, "--decimal comma");
+}
+
 TEST(check_clean_file_has_no_findings) {
     struct findings f;
     check(t_shared("data/univariate/airline-passengers.csv"), (struct series_options){0}, &f);
@@ -88,5 +97,7 @@ TEST(warning_table_is_complete) {
 }
 
 T_MAIN(cmocka_unit_test(check_bike_finds_gaps_leak_and_suspicious_cells), cmocka_unit_test(check_collects_several_errors),
-       cmocka_unit_test(check_clean_file_has_no_findings), cmocka_unit_test(check_finds_equal_columns_and_differences),
+       cmocka_unit_test(check_clean_file_has_no_findings),
+       cmocka_unit_test(check_says_which_numbers_can_be_read_in_two_ways),
+       cmocka_unit_test(check_finds_equal_columns_and_differences),
        cmocka_unit_test(warning_table_is_complete))

@@ -69,6 +69,75 @@ TEST(csv_separators_and_decimal_comma_are_found) {
     }
 }
 
+/* What points and commas mean is told by other numbers of the file, or by nobody. */
+TEST(csv_marks_between_thousands_are_known_where_the_file_tells) {
+    static const struct {
+        const char *text;
+        f64 first;
+        i64 grouped;
+        bool doubt;
+    } cases[] = {{"a;b\n1.021;x\n998;y\n", 1021, 1, false},                /* 998 beside it */
+                 {"a;b\n1.021;x\n1.021.300;y\n", 1021, 2, false},
+                 {"a;b\n1.021;7\n12.480;1,5\n", 1021, 2, false},           /* a decimal comma somewhere */
+                 {"a;b\n1.021,50;7\n998,25;1\n", 1021.5, 1, false},
+                 {"a,b\n\"1.021,50\",7\n\"998,25\",1\n", 1021.5, 1, false},
+                 {"a,b\n\"1,021.50\",7\n998.25,1\n", 1021.5, 1, false},
+                 {"a,b\n\"1,021\",7\n998,1\n", 1021, 1, false},
+                 {"a,b\n\"1,021,300\",7\n\"12,480\",1\n", 1021300, 2, false},
+                 {"a;b\n1'021.5;7\n998.25;1\n", 1021.5, 1, false},
+                 {"a;b\n1 021,5;7\n998,25;1\n", 1021.5, 1, false},
+                 {"a;b\n-12\xE2\x80\xAF" "480,5;7\n998,25;1\n", -12480.5, 1, false},
+                 {"a;b\n1.021;x\n12.480;y\n", 1.021, 0, true},             /* nobody tells */
+                 {"a,b\n1.021,x\n2.200,y\n", 1.021, 0, true},
+                 {"a;b\n1.021;0.5\n998;1.25\n", 1.021, 0, true},           /* two columns disagree */
+                 {"a,b\n1.021,0.5\n2.200,y\n", 1.021, 0, false},           /* the file has decimal points */
+                 {"a,b\n1.021,x\n0.220,y\n", 1.021, 0, false},
+                 {"a,b\n1.021,x\n1021,y\n12,z\n998,z\n", 1.021, 0, false}, /* 1021 has no mark */
+                 {"a,b\n1.021e2,x\n998,y\n", 102.1, 0, false}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct table *t = read_text(cases[i].text);
+        if (t->col[0].type != COL_NUMBER || t->col[0].number[0] != cases[i].first || t->grouped != cases[i].grouped ||
+            (t->doubt != NULL) != cases[i].doubt)
+            fail_msg("%s: type %d, %g, %lld grouped, doubt %s", cases[i].text, t->col[0].type,
+                     t->col[0].type == COL_NUMBER ? t->col[0].number[0] : 0, (long long)t->grouped, t->doubt ? t->doubt : "none");
+        table_free(t);
+    }
+    struct table *t = read_text("a;b\n1.021;x\n12.480;y\n");
+    assert_string_equal(t->doubt, "column \"a\": 1.021 is read as a fraction, and could be a number in the thousands");
+    table_free(t);
+    struct read_options o = READ_OPTIONS_DEFAULT;
+    for (i32 k = 0; k < 2; k++) { /* said by --decimal */
+        o.decimal = k ? '.' : ',';
+        t = read_with(t_file("k.csv", "a;b\n1.021;x\n12.480;y\n"), &o);
+        assert_true(t->col[0].number[1] == (k ? 12.48 : 12480) && !t->doubt && t->grouped == (k ? 0 : 2));
+        table_free(t);
+    }
+    /* groups that are none */
+    t = read_text("a;b;c;d\n1.02.300;1,5;0.021.300;1.021,300.4\n1.02.300;2;0.021.300;1.021,300.4\n");
+    assert_true(t->col[0].type == COL_CATEGORY && t->col[2].type == COL_CATEGORY && t->col[3].type == COL_CATEGORY);
+    table_free(t);
+}
+
+TEST(csv_month_words_are_times_below_a_header_and_names_in_it) {
+    struct table *t = read_text("when,y\nJan 2024,1\nFeb 2024,2\n");
+    assert_true(t->has_header && t->col[0].type == COL_TIME && t->nrow == 2);
+    table_free(t);
+    t = read_text("Jan 2024,1\nFeb 2024,2\n");
+    assert_true(!t->has_header && t->col[0].type == COL_TIME && t->nrow == 2);
+    table_free(t);
+    t = read_text("Jan 2024,Feb 2024\n1,2\n3,4\n");
+    assert_true(t->has_header && t->col[0].type == COL_NUMBER && t->nrow == 2);
+    table_free(t);
+    t = read_text("when,y\n\"March 1, 2024\",1\n\"March 2, 2024\",2\n");
+    assert_true(t->col[0].type == COL_TIME && t->col[0].time[1] - t->col[0].time[0] == 86400);
+    table_free(t);
+    struct read_options o = READ_OPTIONS_DEFAULT;
+    o.time_format = "%d.%m.%y";
+    t = read_with(t_file("y.csv", "y,when\n1,31.12.23\n2,01.01.24\n"), &o); /* no --time is needed */
+    assert_true(t->col[1].type == COL_TIME && t->col[1].time[1] - t->col[1].time[0] == 86400);
+    table_free(t);
+}
+
 TEST(csv_header_is_found_or_missed) {
     static const struct {
         const char *text;
@@ -418,6 +487,8 @@ TEST(csv_shared_files_have_their_known_shapes) {
 T_MAIN(cmocka_unit_test(csv_plain_table_has_names_types_and_lines),
        cmocka_unit_test(csv_byte_order_mark_crlf_and_spaces_are_no_content),
        cmocka_unit_test(csv_separators_and_decimal_comma_are_found), cmocka_unit_test(csv_header_is_found_or_missed),
+       cmocka_unit_test(csv_marks_between_thousands_are_known_where_the_file_tells),
+       cmocka_unit_test(csv_month_words_are_times_below_a_header_and_names_in_it),
        cmocka_unit_test(csv_quotes_follow_rfc_4180),
        cmocka_unit_test(csv_last_line_needs_no_line_feed_and_blank_lines_are_no_rows),
        cmocka_unit_test(csv_missing_words_may_be_numbers), cmocka_unit_test(csv_roles_change_types),

@@ -57,6 +57,26 @@ TEST(series_single_numeric_column_is_the_target) {
     series_free(s);
 }
 
+TEST(series_lists_name_a_column_once) {
+    const char *path = t_file("twice.csv", "t,h,a,b\n2011-01-01,0,1,2\n2011-01-02,1,2,3\n2011-01-03,2,3,5\n");
+    const struct err_record *r = refused(path, SO(.target = "a,b,a"), 103);
+    has(r->text, "--target names the column \"a\" twice");
+    assert_string_equal(r->fix, "--target a,b");
+    r = refused(path, SO(.target = "a,3"), 103); /* once by its number */
+    assert_string_equal(r->fix, "--target a");
+    assert_string_equal(refused(path, SO(.target = "a", .past = "b,b"), 103)->fix, "--past b");
+    assert_string_equal(refused(path, SO(.target = "a", .time = "t,t"), 103)->fix, "--time t");
+}
+
+TEST(series_dates_with_short_years_get_their_layout_as_advice) {
+    const char *path = t_file("short.csv", "date,y\n30.12.23,1\n31.12.23,2\n01.01.24,4\n");
+    has(refused(path, SO(.target = "y"), 205)->fix, "--time-format '%d.%m.%y'");
+    has(refused(path, SO(.target = "y", .time = "date"), 205)->fix, "--time-format '%d.%m.%y'");
+    struct series *s = built(path, SO(.target = "y", .time_format = "%d.%m.%y")); /* the advice as it stands */
+    assert_true(s->time && s->freq.step == 86400);
+    series_free(s);
+}
+
 TEST(series_target_is_never_chosen_silently) {
     const char *text = "t,a,b\n2011-01-01,1,2\n2011-01-02,2,3\n";
     const struct err_record *r = refused(t_file("a.csv", text), SO(.target = NULL), 105);
@@ -368,6 +388,8 @@ TEST(shared_exchange_rate_needs_no_times) {
 }
 
 T_MAIN(cmocka_unit_test(series_single_numeric_column_is_the_target), cmocka_unit_test(series_target_is_never_chosen_silently),
+       cmocka_unit_test(series_lists_name_a_column_once),
+       cmocka_unit_test(series_dates_with_short_years_get_their_layout_as_advice),
        cmocka_unit_test(series_columns_come_in_the_order_of_their_roles),
        cmocka_unit_test(series_time_of_several_columns_adds_up), cmocka_unit_test(series_gaps_are_counted_and_filled_as_asked),
        cmocka_unit_test(series_missing_targets_are_counted_in_runs),

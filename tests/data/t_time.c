@@ -100,6 +100,45 @@ TEST(time_custom_format_reads_names_and_halves) {
     assert_true(time_parse(&year, "year 1999, week 1", 17, &t));
 }
 
+TEST(time_reads_months_as_words) {
+    static const struct {
+        const char *text;
+        i64 year;
+        i32 month, day, hour;
+    } good[] = {{"Jan 2024", 2024, 1, 1, 0},          {"January 2024", 2024, 1, 1, 0},    {"1. März 2024", 2024, 3, 1, 0},
+                {"MÄRZ 2024", 2024, 3, 1, 0},         {"15 Dec 2023", 2023, 12, 15, 0},   {"15-Dez-2023 07:00", 2023, 12, 15, 7},
+                {"March 5, 2024", 2024, 3, 5, 0},     {"Sept. 30, 2024", 2024, 9, 30, 0}, {"2024-Feb-29", 2024, 2, 29, 0},
+                {"2024 Mai", 2024, 5, 1, 0},          {"3. Oktober 2024", 2024, 10, 3, 0}, {"may 2024", 2024, 5, 1, 0},
+                {"1 Jun 2024 11:00 PM", 2024, 6, 1, 23}};
+    static const char *const bad[] = {"Jan", "Jan 24", "2024", "Febr 30, 2024", "30 Feb 2024", "decision 2024",
+                                      "Jan 2024 units", "x Jan 2024"};
+    for (size_t i = 0; i < COUNT(good); i++)
+        reads(TIME_WORDS, good[i].text, at(good[i].year, good[i].month, good[i].day, good[i].hour, 0, 0));
+    for (size_t i = 0; i < COUNT(bad); i++) refuses(TIME_WORDS, bad[i]);
+    bool ambiguous;
+    const char *months[] = {"Jan 2024", "Feb 2024", "Mrz 2024"};
+    i32 len[] = {8, 8, 8};
+    assert_int_equal(time_guess(months, len, 3, false, &ambiguous), TIME_WORDS);
+}
+
+static void advises(const char *a, const char *b, const char *want) {
+    const char *s[] = {a, b};
+    const i32 len[] = {(i32)strlen(a), (i32)strlen(b)};
+    char fix[TIME_ADVICE];
+    assert_true((time_advice(s, len, 2, fix) > 0) == (*want != 0));
+    if (strcmp(fix, want) != 0) fail_msg("%s: got \"%s\", want \"%s\"", a, fix, want);
+}
+
+TEST(time_advice_names_layouts_that_read_the_cells) {
+    advises("31.12.23", "01.01.24", "--time-format '%d.%m.%y'");
+    advises("12/31/23", "1/1/24", "--time-format '%m/%d/%y'");
+    advises("1/2/24", "2/2/24", "--time-format '%d/%m/%y'   or   --time-format '%m/%d/%y'");
+    advises("31.12.23 23:00", "01.01.24 00:00", "--time-format '%d.%m.%y %H:%M'");
+    advises("Jan-24", "Feb-24", "--time-format '%b-%y'");
+    advises("12/2023", "01/2024", "--time-format '%m/%Y'");
+    advises("week 1", "week 2", "");
+}
+
 static enum time_kind guess(bool named, bool *ambiguous, i32 n, const char *const *s) {
     i32 len[16];
     for (i32 i = 0; i < n; i++) len[i] = (i32)strlen(s[i]);
@@ -209,6 +248,7 @@ TEST(time_memory_gives_the_same_times) {
 
 T_MAIN(cmocka_unit_test(time_civil_days_round_trip), cmocka_unit_test(time_reads_iso_and_its_relatives),
        cmocka_unit_test(time_refuses_what_is_none), cmocka_unit_test(time_custom_format_reads_names_and_halves),
+       cmocka_unit_test(time_reads_months_as_words), cmocka_unit_test(time_advice_names_layouts_that_read_the_cells),
        cmocka_unit_test(time_guess_tells_day_from_month), cmocka_unit_test(freq_inference_knows_calendar_and_seasons),
        cmocka_unit_test(freq_words_are_understood), cmocka_unit_test(time_steps_and_texts_follow_the_frequency),
        cmocka_unit_test(time_memory_gives_the_same_times))

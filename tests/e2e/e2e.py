@@ -80,6 +80,20 @@ class Case(unittest.TestCase):
             if key not in ("stretto.record", "stretto.options"):
                 self.assertEqual(ha[key], hb[key], "%s: metadata %s of %s and %s" % (what, key, a, b))
 
+    def same_metrics(self, a, b, what=""):
+        """Equal line by line, but for times, and what depends on who trained."""
+        first, second = metrics(self.path(a)), metrics(self.path(b))
+        for i, (x, y) in enumerate(zip(first, second)):
+            self.assertEqual(x, y, "%s: line %d of %s and %s" % (what, i + 1, a, b))
+        self.assertEqual(len(first), len(second), "%s: lines of %s and %s" % (what, a, b))
+
+
+def metrics(run):
+    """The lines of RUN/metrics.jsonl, without what differs from run to run."""
+    own = ("seconds", "windows_per_s", "device_share", "rounds", "forgets", "efficiency")
+    with open(os.path.join(run, "metrics.jsonl"), encoding="utf-8") as f:
+        return [{k: v for k, v in json.loads(line).items() if k not in own} for line in f]
+
 
 def model(path):
     """(metadata, {tensor: (dtype, shape, bytes)}) of a safetensors file."""

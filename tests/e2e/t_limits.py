@@ -71,6 +71,36 @@ class Limits(Case):
         self.assertLess(time.time() - begin, 5 * e2e.SLOW)
         self.assertFalse(os.path.exists(self.path("long.model")))
 
+    LONG = ["--target", "y", "--horizon", "24", "--context", "96", "--segment", "1", "--base", "last", "--hidden", "64", "--steps", "4",
+            "--members", "1", "--validation", "2000", "--test", "2000", "--threads", "1", "--progress", "none"]
+
+    def signalled(self, phase, *args):
+        """Starts the program, sends SIGINT when the run is in this phase; its status, stdout and stderr."""
+        status = self.path("m.model.run/status/rank-0.json")
+        child = subprocess.Popen([e2e.PROGRAM, *args], cwd=self.dir, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, env=self.environment())
+        limit = time.monotonic() + 120 * e2e.SLOW
+        while child.poll() is None and not (os.path.exists(status) and '"%s"' % phase in open(status).read()):
+            self.assertLess(time.monotonic(), limit)
+            time.sleep(0.005)
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=60 * e2e.SLOW)
+        return child.returncode, out.decode(), err.decode()
+
+    def test_a_signal_after_the_last_step(self):
+        """While the recurrent part is weighed: a checkpoint, and the model of the unbroken run; while it is scored: the model."""
+        self.stretto("sample", "long-memory", "--rows", "12000", "-o", "long.csv")
+        self.stretto("train", "long.csv", *self.LONG, "-o", "whole.model")
+        code, out, err = self.signalled("guard", "train", "long.csv", *self.LONG, "-o", "m.model")
+        self.assertEqual((code, out), (75, ""), err)
+        self.assertIn("error[E802] stopped as asked; a checkpoint is in m.model.run\n  fix: stretto resume m.model.run\n", err)
+        self.assertFalse(os.path.exists(self.path("m.model")))
+        os.unlink(self.path("m.model.run/status/rank-0.json"))
+        code, out, err = self.signalled("score", "resume", "m.model.run")
+        self.assertEqual((code, out), (0, ""), err)
+        self.assertIn("warning: scoring was stopped as asked: the model is kept without scores", err)
+        self.same_model("whole.model", "m.model", "stopped twice")
+
     def test_full_stdout(self):
         if not os.path.exists("/dev/full"):
             self.skipTest("there is no /dev/full here")

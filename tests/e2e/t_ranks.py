@@ -4,8 +4,10 @@ import datetime
 import glob
 import json
 import os
+import pty
 import random
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -390,6 +392,50 @@ class Ranks(Launched):
         if os.path.exists(self.path("cut.model.run/checkpoints")) and os.listdir(self.path("cut.model.run/checkpoints")):
             self.mpi("mpich", 3, "resume", "cut.model.run", "--progress", "none")
         self.same_model("whole.model", "cut.model", "2 ranks, then 3, under mpiexec")
+
+    def on_a_terminal(self, command, when):
+        """Everything it wrote, and its status; Ctrl-C comes from the terminal when `when` says so."""
+        child, terminal = pty.fork()
+        if child == 0:
+            os.chdir(self.dir)
+            os.execvpe(command[0], command, self.environment())
+        out, sent, limit = b"", False, time.monotonic() + 120 * e2e.SLOW
+        while time.monotonic() < limit:
+            if not sent and when():
+                sent = os.write(terminal, b"\x03") == 1
+            if not select.select([terminal], [], [], 0.01)[0]:
+                continue
+            try:
+                more = os.read(terminal, 65536)
+            except OSError:  # nobody has the other end any more
+                break
+            if not more:
+                break
+            out += more
+        else:
+            os.kill(child, signal.SIGKILL)
+        os.close(terminal)
+        return out.decode(), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    def interrupted(self, flavour, statuses):
+        """Ctrl-C: one sentence that says how to go on, and a checkpoint that goes on to the bits of the run that was left alone."""
+        options = [*SHORT, "--base", "none", "--no-guard", "--steps", "4000", "--validate-every", "200", "--threads", "1"]
+        self.launched(flavour, 2)
+        self.train("whole", options=options)
+        command = self.launched(flavour, 2, "train", AIR, *options, "-o", "cut.model", "--progress", "none", "--checkpoint-every", "0.05s")
+        out, status = self.on_a_terminal(command, lambda: glob.glob(self.path("cut.model.run/checkpoints/*.ckpt")))
+        self.assertFalse(os.path.exists(self.path("cut.model")), out)
+        self.assertIn(status, statuses, out)
+        self.assertEqual(out.count("stretto resume cut.model.run"), 2, out)  # when it heard, and when the checkpoint was there
+        self.assertEqual(out.count("error[E802] stopped as asked; a checkpoint is in cut.model.run"), 1, out)
+        self.mpi(flavour, 3, "resume", "cut.model.run", "--progress", "none")
+        self.same_model("whole.model", "cut.model", "Ctrl-C under %s" % flavour)
+
+    def test_ctrl_c_under_open_mpi(self):
+        self.interrupted("openmpi", (1, 75))
+
+    def test_ctrl_c_under_mpich(self):
+        self.interrupted("mpich", (75,))
 
     def test_pipelines(self):
         """linear has the bits of overlap; delay1 has others, the same ones for all ranks and threads, and learns as well."""

@@ -3,6 +3,7 @@
 SIGINT, SIGTERM or SIGUSR1 at some moment -> exit 75 and a checkpoint -> `stretto resume` -> the same tensors, forecasts and guard.
 The moment is chosen by what the run has logged (so that it is known to be inside a member or the refit), then drawn at random.
 """
+import glob
 import json
 import os
 import random
@@ -89,6 +90,7 @@ class Resume(Case):
         for attempt in range(4):
             hits = self.interrupted(data, options, number, points, name)
             self.same_model("whole.model", name + ".model", "%d interruptions" % hits)
+            self.same_metrics("whole.model.run", name + ".model.run", "%d interruptions" % hits)
             if hits == len(points):
                 break
         self.assertEqual(hits, len(points), "the run was over before it could be stopped")
@@ -123,6 +125,40 @@ class Resume(Case):
         for i, line in enumerate(lines[1:]):
             out.append("%s,%.4f" % (line, float(line.rsplit(",", 1)[1]) * 0.5 + i % 7))
         return self.write("two.csv", "\n".join(out) + "\n")
+
+    def killed(self, *who):
+        """kill -9 while steps are done that no checkpoint has; False when the run was over."""
+        child = self.start("train", AIR, *SHORT, *who, "--checkpoint-every", "0.3s", "-o", "kill.model", "--quiet")
+        folder = self.path("kill.model.run/checkpoints")
+        limit = time.monotonic() + 60 * e2e.SLOW
+        while child.poll() is None and not glob.glob(folder + "/*.ckpt"):
+            self.assertLess(time.monotonic(), limit)
+            time.sleep(0.002)
+        time.sleep(0.1 + self.random.uniform(0, 0.1))
+        child.kill()
+        child.communicate()
+        newest = max([int(os.path.basename(p)[:-5]) for p in glob.glob(folder + "/*.ckpt")] or [1 << 60])
+        last = e2e.metrics(self.path("kill.model.run"))[-1]
+        return last["member"] * 801 + last["step"] > newest
+
+    def test_metrics_after_a_kill(self):
+        """What the dead run had told of steps that are done again is not told twice."""
+        self.stretto("train", AIR, *SHORT, "-o", "whole.model", "--quiet")
+        for before, after in (((), ()), (("--ranks", "2"), ("--ranks", "3"))):
+            self.assertTrue(any(self.killed(*before) for _ in range(4)), "every kill hit right after a checkpoint")
+            self.stretto("resume", "kill.model.run", *after, "--quiet")
+            self.same_model("whole.model", "kill.model", "killed")
+            self.same_metrics("whole.model.run", "kill.model.run", "killed")
+
+    def test_metrics_where_the_time_was_over(self):
+        """A run that is out of time measures once more, which the unbroken one does not."""
+        options = [*SHORT, "--members", "1", "--steps", "2000"]
+        self.stretto("train", AIR, *options, "-o", "whole.model", "--quiet")
+        self.stretto("train", AIR, *options, "-o", "late.model", "--quiet", "--time-limit", "0.2s")
+        self.assertTrue(any(line.get("early") for line in e2e.metrics(self.path("late.model.run"))), "it was not out of time")
+        self.stretto("resume", "late.model.run", "--time-limit", "0", "--quiet")
+        self.same_model("whole.model", "late.model", "out of time")
+        self.same_metrics("whole.model.run", "late.model.run", "out of time")
 
     def test_any_moment(self):
         """No waiting for a point: the signal may fall into reading, choosing a base, training or scoring."""

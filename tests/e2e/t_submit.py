@@ -14,7 +14,7 @@ from t_ranks import LAUNCHERS, has
 
 TRAIN = ["--target", "Passengers", "--horizon", "12", "--members", "1", "--steps", "12000", "--validate-every", "750", "--batch", "40",
          "--threads", "1"]
-WHOLE = {}  # the undisturbed model, trained once
+WHOLE = {}  # files of the undisturbed run, trained once
 
 
 class Submit(Case):
@@ -24,12 +24,13 @@ class Submit(Case):
         super().setUp()
         self.addCleanup(self.end_all)
         self.others = os.listdir("/dev/shm")
-        if "model" not in WHOLE:
+        if not WHOLE:
             self.stretto("train", AIR, *TRAIN, "-o", "whole.model", "-q", timeout=120)
-            WHOLE["model"] = self.read("whole.model")
-        else:
-            with open(self.path("whole.model"), "wb") as f:
-                f.write(WHOLE["model"])
+            WHOLE.update({name: self.read(name) for name in ("whole.model", "whole.model.run/metrics.jsonl")})
+        os.makedirs(self.path("whole.model.run"), exist_ok=True)
+        for name, content in WHOLE.items():
+            with open(self.path(name), "wb") as f:
+                f.write(content)
 
     def environment(self, **more):
         return super().environment(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_btl="self,vader,tcp",
@@ -101,6 +102,7 @@ class Submit(Case):
 
     def is_whole(self, starts):
         self.same_model("whole.model", "m.model", "disturbed")
+        self.same_metrics("whole.model.run", "m.model.run", "disturbed")
         log = self.log()
         self.assertEqual(sum(e["event"] == "start" for e in log), starts, log)
         self.assertEqual((log[-1]["event"], log[-1]["exit"]), ("end", 0))

@@ -14,6 +14,7 @@
 #include "exec/real.h"
 #include "exec/slices.h"
 #include "plan/balance.h"
+#include "plan/exchange.h"
 
 enum { STEPS = 12, RANKS = 8 };
 static struct net net;
@@ -414,6 +415,22 @@ static void by_lines(const struct job *j, const struct rank *many, i32 T, i32 li
                  (long long)whole);
 }
 
+/* No more than the plan says of steps that are made of several batches. */
+static void within_plan(const struct job *j, const struct rank *many) {
+    struct plan_sent most;
+    i64 bytes = 0, lines = 0;
+    const i64 steps = (many[0].sent.steps + j->accumulate - 1) / j->accumulate;
+    T_OK(plan_sent(many[0].plan, j->accumulate, &most));
+    for (i32 r = 0; r < j->ranks; r++) {
+        bytes += many[r].sent.bytes;
+        lines += many[r].sent.lines;
+    }
+    if (bytes > steps * most.most || lines > steps * most.lines_most)
+        fail_msg("%d ranks, %d batches a step: %lld bytes (%lld of lines) in %lld steps, at most %lld (%lld) each", j->ranks,
+                 j->accumulate, (long long)bytes, (long long)lines, (long long)steps, (long long)most.most,
+                 (long long)most.lines_most);
+}
+
 /* A large embedding: its gradients by lines are those of whole vectors, for any ranks, threads and pipelines. */
 static void table_bits(struct shape s, i32 units, i32 accumulate, const char *optim) {
     static const struct {
@@ -441,6 +458,7 @@ static void table_bits(struct shape s, i32 units, i32 accumulate, const char *op
             run(&k, many);
             assert_int_equal(many[0].plan->ntable, 1);
             same_as(&k, many, one);
+            if (!k.moves_every && pipe != PIPE_DELAY1 && k.ranks > 1) within_plan(&k, many);
             if (accumulate < 2) by_lines(&k, many, s.T, round_up(units, LANES) / LANES);
             done(&k, many);
         }

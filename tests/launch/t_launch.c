@@ -56,13 +56,10 @@ TEST(command_lines_of_threads_and_of_each_mpi) {
     fake("mpiexec.mpich");
     job.mpi = "openmpi";
     line_is(&job, true, "mpirun --oversubscribe --bind-to none -n 3 /bin/stretto resume m.model.run --steps=5");
-    static const char *const healing[] = {"train", "data.csv", "--heal"};
-    const struct launch_words plain = job.first;
-    job.first = (struct launch_words){healing, COUNT(healing)};
+    job.heals = true;
     line_is(&job, true, "mpirun --oversubscribe --bind-to none --enable-recovery -n 3 /bin/stretto resume m.model.run --steps=5");
     job.mpi = "mpich";
     line_is(&job, true, "mpiexec.mpich -n 3 /bin/stretto resume m.model.run --steps=5");
-    job.first = plain;
     char **argv = NULL;
     setenv("PATH", "/nowhere", 1);
     T_FAILS(local_command(&job, true, &argv), E803);

@@ -95,7 +95,6 @@ TEST(a_launcher_that_says_nothing_is_not_believed) {
                  {"\"phase\": \"failed\", \"exit\": 3", VERDICT_FINAL, 3},
                  {"\"phase\": \"differs\", \"exit\": 8", VERDICT_FINAL, 8},
                  {NULL, VERDICT_FINAL, 8}};
-    static const char *const words[] = {"train", "--heal"};
     char path[700], text[200];
     struct launch_job job = job_of("blind", "exit 0", 5);
     job.mpi = "openmpi";
@@ -107,10 +106,10 @@ TEST(a_launcher_that_says_nothing_is_not_believed) {
         unlink(path);
         snprintf(text, sizeof text, "{%s, \"time\": %.3f}\n", cases[i].record ? cases[i].record : "", wall_clock());
         if (cases[i].record) T_OK(file_write_all(path, text, (i64)strlen(text)));
-        job.first = (struct launch_words){words, 2};
+        job.heals = true;
         assert_int_equal(verdict_of(&job, 0, 1, &code), cases[i].verdict);
         assert_int_equal(code, cases[i].code);
-        job.first.n = 1; /* without --heal 0 is 0 */
+        job.heals = false; /* 0 is 0 */
         assert_int_equal(verdict_of(&job, 0, 1, &code), VERDICT_DONE);
     }
 }

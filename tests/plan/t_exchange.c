@@ -180,8 +180,12 @@ TEST(exchange_of_a_table_goes_by_lines) {
         q.parallel = "data_sync";
         for (i32 k = 0; k < 2; k++, q.dense = true) T_OK(plan_make(&q, &p[k]));
         assert_true(p[0]->ntable == 1 && p[1]->ntable == 0);
-        T_OK(plan_sent(p[0], &sent));
-        T_OK(plan_sent(p[1], &whole));
+        T_OK(plan_sent(p[0], 1, &sent));
+        T_OK(plan_sent(p[1], 1, &whole));
+        struct plan_sent thrice;
+        T_OK(plan_sent(p[0], 3, &thrice)); /* the gradient is kept twice, and what is kept touches more lines */
+        assert_true(thrice.messages > 3 * sent.messages && thrice.lines_most > 3 * sent.lines_most);
+        assert_true(thrice.lines_most <= thrice.lines_whole + 4 * thrice.messages);
         assert_true(whole.most == whole.whole && whole.lines_whole == 0 && sent.whole == whole.whole);
         assert_true(sent.whole - sent.lines_whole == sent.most - sent.lines_most);
         assert_true(sent.lines_whole >= (ranks - 1) * (i64)VOCAB * 128); /* 20 units are 32 floats */

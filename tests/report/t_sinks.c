@@ -194,14 +194,31 @@ static void expect_file(const char *path, const char *want) {
     mem_free(text);
 }
 
-static void write_steps(const char *path, const struct jsonl_at *at, i64 from, i64 to) {
+/* Lines of a part of a run, from where it begins: NULL = it is not said. */
+static void write_steps(const char *path, const struct event *begin, i64 from, i64 to) {
     struct jsonl j;
-    T_OK(jsonl_open(&j, path, at));
+    T_OK(jsonl_open(&j, path));
     struct sink sink = jsonl_sink(&j);
-    for (i64 i = from; i <= to; i++)
-        sink.on(sink.self, &(struct event){.kind = EVENT_STEP, .members = 1, .step = i, .train = .5, .valid = (f64)NAN});
+    if (begin) sink.on(sink.self, begin);
+    for (i64 i = from; i <= to; i++) {
+        struct event e = {.kind = EVENT_STEP, .members = 1, .step = i, .train = .5, .valid = (f64)NAN};
+        if (begin) e.member = begin->member, e.refit = begin->refit, e.rollbacks = begin->rollbacks;
+        sink.on(sink.self, &e);
+    }
     T_OK(jsonl_close(&j));
     T_OK(jsonl_close(&j));
+}
+
+static void same_files(const char *a, const char *b) {
+    char *text = NULL;
+    i64 size = 0;
+    T_OK(file_load(a, 1 << 20, &text, &size));
+    expect_file(b, text);
+    mem_free(text);
+}
+
+static struct event begins(bool refit, i32 member, i32 rollbacks, i64 kept) {
+    return (struct event){.kind = EVENT_BEGIN, .member = member, .refit = refit, .rollbacks = rollbacks, .kept = kept};
 }
 
 TEST(jsonl_broken_and_resumed_equals_unbroken) {
@@ -214,18 +231,54 @@ TEST(jsonl_broken_and_resumed_equals_unbroken) {
     assert_non_null(f);
     fputs("{\"step\":15,\"epo", f); /* killed while writing */
     fclose(f);
-    write_steps(broken, &(struct jsonl_at){0, 10}, 11, 20); /* the checkpoint was of step 10 */
-    char *text = NULL;
-    i64 size = 0;
-    T_OK(file_load(whole, 1 << 20, &text, &size));
-    expect_file(broken, text);
-    mem_free(text);
+    const struct event at = begins(false, 0, 0, 10); /* the checkpoint was of step 10 */
+    write_steps(broken, &at, 11, 20);
+    same_files(whole, broken);
+}
+
+/* A run of two members, the second one rolled back, and a refit; the same, broken at any place and begun again there. */
+TEST(jsonl_goes_on_at_any_place) {
+    char whole[256], broken[256];
+    const struct event place[] = {begins(false, 0, 0, -1), begins(false, 1, 0, -1), begins(false, 1, 1, 3),
+                                  begins(true, 0, 0, -1), begins(true, 1, 0, -1)};
+    snprintf(whole, sizeof whole, "%s/all.jsonl", t_dir());
+    snprintf(broken, sizeof broken, "%s/some.jsonl", t_dir());
+    for (size_t i = 0; i < COUNT(place); i++) write_steps(whole, &place[i], place[i].kept + 1, 6);
+    for (size_t stop = 0; stop < COUNT(place); stop++)
+        for (i64 kept = place[stop].kept; kept <= 6; kept++) {
+            unlink(broken);
+            for (size_t i = 0; i < COUNT(place); i++) write_steps(broken, &place[i], place[i].kept + 1, 6);
+            for (size_t i = stop; i < COUNT(place); i++) {
+                struct event at = place[i];
+                at.kept = i == stop ? kept : at.kept;
+                write_steps(broken, &at, at.kept + 1, 6);
+            }
+            same_files(whole, broken);
+        }
+}
+
+/* What was measured because the time was over is no part of the run that goes on. */
+TEST(jsonl_forgets_an_early_validation) {
+    char whole[256], broken[256];
+    snprintf(whole, sizeof whole, "%s/long.jsonl", t_dir());
+    snprintf(broken, sizeof broken, "%s/late.jsonl", t_dir());
+    write_steps(whole, NULL, 1, 9);
+    write_steps(broken, NULL, 1, 5);
+    struct jsonl j;
+    T_OK(jsonl_open(&j, broken));
+    struct event e = at_step(5, .25, true);
+    e.early = true;
+    jsonl_sink(&j).on(&j, &e);
+    T_OK(jsonl_close(&j));
+    const struct event at = begins(false, 0, 0, 5);
+    write_steps(broken, &at, 6, 9);
+    same_files(whole, broken);
 }
 
 TEST(jsonl_line_holds_every_field) {
     const char *path = t_file("m.jsonl", "");
     struct jsonl j;
-    T_OK(jsonl_open(&j, path, NULL));
+    T_OK(jsonl_open(&j, path));
     struct sink sink = jsonl_sink(&j);
     struct event e = at_step(50, .25, true);
     e.grad_norm = INFINITY;
@@ -244,10 +297,10 @@ TEST(jsonl_line_holds_every_field) {
 
 TEST(jsonl_says_when_it_cannot_write) {
     struct jsonl j;
-    T_FAILS(jsonl_open(&j, "/nonexistent/m.jsonl", NULL), 702);
+    T_FAILS(jsonl_open(&j, "/nonexistent/m.jsonl"), 702);
     if (access("/dev/full", W_OK) != 0) return;
     j = (struct jsonl){.fd = -1};
-    T_OK(jsonl_open(&j, t_file("full.jsonl", ""), NULL));
+    T_OK(jsonl_open(&j, t_file("full.jsonl", "")));
     FILE *full = fopen("/dev/full", "w");
     assert_non_null(full);
     assert_true(dup2(fileno(full), j.fd) >= 0);
@@ -264,5 +317,6 @@ T_MAIN(cmocka_unit_test(console_redraws_at_most_ten_times_a_second), cmocka_unit
        cmocka_unit_test(console_shows_long_work_and_takes_its_line_away),
        cmocka_unit_test(console_none_and_quiet_keep_warnings),
        cmocka_unit_test(console_colour_wish_beats_no_color_beats_force),
-       cmocka_unit_test(jsonl_broken_and_resumed_equals_unbroken), cmocka_unit_test(jsonl_line_holds_every_field),
+       cmocka_unit_test(jsonl_broken_and_resumed_equals_unbroken), cmocka_unit_test(jsonl_goes_on_at_any_place),
+       cmocka_unit_test(jsonl_forgets_an_early_validation), cmocka_unit_test(jsonl_line_holds_every_field),
        cmocka_unit_test(jsonl_says_when_it_cannot_write))

@@ -96,7 +96,7 @@ static void chunk_bwd(const struct way *w, const struct cell_box *whole, i32 b0,
     s.box.dh0 = again ? w->fresh : way_mark(w, chunk);
     s.box.dc0 = way_c(w, s.box.dh0);
     way_bwd(w, &s.box, b0, b1, s.t0, s.t1);
-    if (!again) add_dw(w, &s.box, b0, b1, s.t0, s.t1);
+    if (!again && !w->late) add_dw(w, &s.box, b0, b1, s.t0, s.t1);
 }
 
 /* Which of the rows b0..b1 go on after a chunk that ran again: those that have not come back to their marks. */
@@ -357,7 +357,7 @@ static void add_walked(const struct way *w, const struct cell_box *box, i32 b0, 
     }
 }
 
-/* The sums of dW; those of grains that ran again are of old gradients, and made anew. */
+/* The sums of dW; those of grains that ran again are of old gradients, and made anew, as are those that waited for this. */
 static void finish_bwd(const struct chain *c, i32 k0, i32 k1) {
     const struct way w = way_of(c, true), forth = way_of(c, false);
     const struct op *op = w.op;
@@ -365,7 +365,7 @@ static void finish_bwd(const struct chain *c, i32 k0, i32 k1) {
     struct cell_box box = way_box(&w, forth.begin, p.b0, p.b1);
     for (i32 g = grain_first(w.r, p); g < grain_end(w.r, p); g++) {
         const struct part q = part_grain(w.r, p, g);
-        bool redone = false;
+        bool redone = w.late;
         for (i32 b = q.b0; b < q.b1; b++) redone = redone || w.walked[b] < 0;
         if (redone) memset(dw_of(&w, g), 0, (size_t)op->ntheta * sizeof *w.dw);
         for (i32 i = w.chunks - 1; redone && i >= 0; i--) {
@@ -406,7 +406,6 @@ void recurrent_chain(const struct op *op, const struct run *r, bool backward, st
     out->with = r;
     out->nslice = r->whole;
     out->rank = op->spec.rank;
-    out->forgets = -1;
     out->kept = !backward && r->warm;
     const struct way w = way_of(out, backward);
     out->back = backward;

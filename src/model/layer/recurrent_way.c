@@ -79,7 +79,8 @@ i64 recurrent_scratch(const struct op *op, const struct net *n, struct rows B) {
            grains_most(B.of) * round_up64(op->ntheta, LANES) + spare_floats(op, B);
 }
 
-/* How far back a gradient is felt is how long forward remembers: the same products of Jacobians.  Not worth it beyond a third. */
+/* How far back a gradient is felt is how long forward remembers: the same products of Jacobians.  Beyond a third of a
+ * slice it is no faster than what it saves. */
 static i32 head_steps(const struct chain *c, i32 chunk, i32 T) {
     const i32 n = c->forgets > 0 ? round_up(c->forgets + c->forgets / 4, chunk) : 0;
     return n <= T / 3 ? n : 0;
@@ -123,6 +124,7 @@ struct way way_of(const struct chain *c, bool backward) {
     w.recompute = op->spec.recompute;
     w.forth = saved + 2 * state;
     w.ring = w.recompute || (w.head > 0 && w.walk->bwd_again(op, r));
+    w.late = backward && run_dout(r, op->out) && c->forgets != 0 && w.head == 0 && !w.ring;
     w.after = (const i32 *)(const void *)run_in(op, r, RECURRENT_AFTER);
     w.given = backward ? run_dout(r, op->end) : op->spec.in[1] >= 0 ? run_in(op, r, 1) : NULL;
     w.ngiven = w.given ? r->net->buf[backward ? op->end : op->spec.in[1]].T : 0;

@@ -16,6 +16,7 @@ struct way {
     bool recompute;     /* gates are not kept: those of a chunk are made anew from the states before it when they are needed */
     const f32 *forth;   /* the marks of the forward way */
     bool ring;          /* dz of a chunk only is kept: with a head, dW as a rule needs no more */
+    bool late;          /* dW once, after the last round: no head, and most of what is walked back now will be so again */
     i64 plane, state;   /* floats from h to c; of a state of all rows */
     f32 *begin, *mark;  /* what rows began from; states after (backward: gradients before) each chunk */
     f32 *end;           /* the mark that is handed on */

@@ -1,0 +1,122 @@
+/* csv_marks.c - what points and commas inside numbers mean, as far as the file tells.
+ *
+ *     1.5   0.021   1,021,300   1,021.5     the point is the decimal mark      1,5   0,021   1.021.300   1.021,5     the comma
+ *     1.021   12.480                        either: 998 beside them in the column tells that they are thousands, else nobody
+ *
+ * Where it is known, the other mark may stand between thousands.  Where it is not, a sentence says so (table.doubt). */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "data/csv.h"
+
+/* What is known of the numbers of a column, or of the file. */
+struct marks {
+    i32 point, comma;               /* cells that tell: this is the decimal mark */
+    i32 either_point, either_comma; /* cells that do not */
+    i32 small, large;               /* whole numbers of three digits, and longer ones, in which thousands are not apart */
+    i32 first;                      /* row of the first of either_point, from 1 */
+};
+
+enum { GROUPS = 16 };
+
+/* The digits between marks: how many each; false = no number of digits and marks. */
+static bool groups_of(const char *s, i32 n, i32 *len, char *mark, i32 *count) {
+    i32 k = 0;
+    len[0] = 0;
+    for (i32 i = n > 0 && (*s == '-' || *s == '+'); i < n; i++) {
+        if ((u8)(s[i] - '0') < 10) {
+            len[k]++;
+        } else {
+            if ((s[i] != '.' && s[i] != ',') || k + 1 == GROUPS) return false;
+            mark[k++] = s[i];
+            len[k] = 0;
+        }
+    }
+    *count = k;
+    return true;
+}
+
+static void look_at(struct marks *m, const char *s, i32 n, i32 row) {
+    i32 len[GROUPS], k, end = 0;
+    char mark[GROUPS];
+    while (end < n && (s[end] | 32) != 'e') end++;
+    if (n == 0 || !groups_of(s, end, len, mark, &k)) return;
+    const bool zero = s[*s == '-' || *s == '+'] == '0';
+    if (k == 0) {
+        m->small += len[0] == 3 && !zero;
+        m->large += len[0] > 3;
+        return;
+    }
+    bool thousands = len[0] >= 1 && len[0] <= 3 && !zero; /* as far as the last mark */
+    for (i32 i = 1; i < k; i++) thousands = thousands && len[i] == 3 && mark[i - 1] == mark[0];
+    const bool last = mark[k - 1] == mark[0], whole = thousands && last && len[k] == 3 && end == n;
+    if (k == 1 && whole) {
+        if (mark[0] == '.' && m->either_point++ == 0) m->first = row;
+        m->either_comma += mark[0] == ',';
+    } else if (k == 1 ? len[0] + len[1] > 0 : whole || (thousands && !last)) {
+        const bool point = (mark[k - 1] == '.') == (k == 1 || !last);
+        m->point += point;
+        m->comma += !point;
+    }
+}
+
+/* 998 and 1.021, and never 1021: as thousands they are near each other. */
+static bool tells(const struct marks *m) { return m->point + m->comma == 0 && m->small > 0 && m->large == 0; }
+
+static char decide(struct csv *c, const struct marks *col, i32 n) {
+    struct marks all = {0};
+    i32 commas = 0, points = 0;
+    for (i32 f = 0; f < n; f++) {
+        all.point += col[f].point;
+        all.comma += col[f].comma;
+        all.either_point += col[f].either_point;
+        all.either_comma += col[f].either_comma;
+        commas += tells(&col[f]) && col[f].either_point > 0;
+        points += tells(&col[f]) && col[f].either_comma > 0;
+    }
+    c->apart = (all.point > 0) != (all.comma > 0);
+    if (c->apart) return all.comma > 0 ? ',' : '.';
+    if (all.point > 0) return c->sep != ',' && all.comma > all.point ? ',' : '.';
+    c->apart = (commas > 0) != (points > 0);
+    if (c->apart) return commas > 0 ? ',' : '.';
+    return c->sep != ',' && all.either_comma > all.either_point ? ',' : '.';
+}
+
+err csv_find_mark(struct csv *c, char *const *cell, const i32 *len, i32 rows, i32 nfield) {
+    struct marks *col;
+    NEW(col, nfield + 1);
+    for (i32 r = 0; r < rows; r++)
+        for (i32 f = 0; f < nfield; f++) {
+            const i64 i = (i64)r * nfield + f;
+            if (cell[i]) look_at(&col[f], cell[i], len[i], r + 1);
+        }
+    if (c->o->decimal) c->apart = true;
+    c->mark = c->o->decimal ? c->o->decimal : decide(c, col, nfield);
+    c->marks = col;
+    return 0;
+}
+
+void csv_marks_free(struct csv *c) {
+    mem_free(c->marks);
+    c->marks = NULL;
+}
+
+/* Of the columns that are read as numbers. */
+err csv_doubt(struct csv *c, char *const *cell, const i32 *len) {
+    char text[400], value[24];
+    i32 points = 0;
+    for (i32 f = 0; f < c->nfield; f++) points += c->marks[f].point;
+    for (i32 f = 0; f < c->nfield && !c->o->decimal && c->mark == '.'; f++) {
+        const struct marks *m = &c->marks[f];
+        if (c->field[f].kind != FIELD_NUMBER || m->either_point == 0 || m->point + m->comma > 0 || m->large > 0) continue;
+        if (points > 0 && !tells(m)) continue; /* the file has decimal points, and nothing speaks against them here */
+        const i64 at = (i64)(m->first - 1) * c->nfield + f;
+        csv_clean(value, sizeof value, cell[at], len[at]);
+        snprintf(text, sizeof text, "column \"%.200s\": %s is read as a fraction, and could be a number in the thousands",
+                 c->name[f], value);
+        c->t->doubt = arena_strdup(&c->t->names, text);
+        return c->t->doubt ? 0 : -E601;
+    }
+    return 0;
+}
