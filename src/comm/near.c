@@ -7,8 +7,7 @@
 #include "comm/copy.h"
 #include "comm/near.h"
 
-/* PAST: from so many bytes on they are copied past the caches. */
-enum { IN_PLACE = 1 << 13, PAST = 256 };
+enum { IN_PLACE = 1 << 13 };
 
 /* What a message keeps in its `inside`, where its peer is near. */
 enum { TICKET, THROUGH, LAST };
@@ -73,7 +72,7 @@ static void fill(struct near *x, struct comm_message *m, struct line *l, struct 
     const u32 bytes = segment >= 0 ? m->head.bytes : (u32)lmin(x->room, (i64)(m->head.bytes - m->inside[THROUGH]));
     char *to = data_of(x, r, l->head, bytes);
     const char *from = (const char *)m->data + m->inside[THROUGH];
-    if (segment < 0 && bytes > PAST) copy_out(to, from, bytes);
+    if (segment < 0 && bytes > NEAR_SMALL) copy_out(to, from, bytes);
     else if (segment < 0 && bytes) memcpy(to, from, bytes);
     s->head = m->head;
     s->segment = segment;
