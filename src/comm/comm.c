@@ -23,6 +23,7 @@
 #define YIELD_S 5e-3   /* the same where there is no agent */
 #define NAP_NS 30000.0 /* first; longer where nothing has come for long: every look takes a core from a worker for a moment */
 #define NAP_MOST_NS 500000.0
+#define PACE_MOST_NS 2000000.0
 #define NAP_SHARE 16   /* of the time since the last message */
 #define UNKNOWN 60     /* waits for long work: of a rank of which nothing is known, so many times as long */
 #define TURN_S 1.0     /* of a turn that count at most: a process that was stopped for an hour has not waited for an hour */
@@ -31,7 +32,14 @@ enum { SPINS = 8 };    /* turns without an agent to each look at the clock */
 
 i32 comm_rank(const struct comm *c) { return c ? c->rank : 0; }
 i32 comm_size(const struct comm *c) { return c ? c->size : 1; }
-const char *comm_transport(const struct comm *c) { return c ? c->t->name : "self"; }
+const char *comm_transport(const struct comm *c) {
+    if (!c) return "self";
+    const struct transport *t = c->t;
+    void *self = c->self;
+    near_inside(&t, &self);
+    return t->name;
+}
+
 const struct comm_member *comm_who(const struct comm *c, i32 rank) { return &c->member[rank]; }
 bool comm_direct(const struct comm *c) { return c && c->t->direct; }
 
@@ -257,6 +265,32 @@ static err look_for_deaths(struct comm *c) {
     return heal_fail(c->heal);
 }
 
+static struct timespec clock_in(clockid_t clock, f64 seconds) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    const f64 ns = (f64)t.tv_nsec + 1e9 * dmin(seconds, 1e9);
+    t.tv_sec += (time_t)(1e-9 * ns);
+    t.tv_nsec = (long)fmod(ns, 1e9);
+    return t;
+}
+
+void comm_nudge(struct comm *c) {
+    if (!atomic_load_explicit(&c->naps, memory_order_relaxed)) return;
+    pthread_mutex_lock(&c->bed);
+    atomic_store(&c->naps, false);
+    pthread_cond_signal(&c->nudge);
+    pthread_mutex_unlock(&c->bed);
+}
+
+static void nap(struct comm *c, f64 seconds) {
+    const struct timespec end = clock_in(CLOCK_MONOTONIC, seconds);
+    pthread_mutex_lock(&c->bed);
+    atomic_store(&c->naps, true);
+    while (atomic_load(&c->naps) && pthread_cond_timedwait(&c->nudge, &c->bed, &end) == 0) continue;
+    atomic_store(&c->naps, false);
+    pthread_mutex_unlock(&c->bed);
+}
+
 /* A wait that has not lasted long: no nap.  Without an agent it is a worker that waits, and nobody is disturbed. */
 static bool give_way(const struct comm *c, const struct comm_message *waiting) {
     if (c->t->direct && c->idle < SPIN_S / 2) cpu_relax();
@@ -288,9 +322,8 @@ err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting) {
     TRY(c->heal ? look_for_deaths(c) : other_gave_up(c));
     if (c->waited > c->deadline) return late(c, waiting, c->deadline);
     if (c->patience > 0 && c->waited > c->asks) TRY(look_for_life(c, waiting));
-    const f64 least = waiting ? NAP_NS : dmax(NAP_NS, dmin(NAP_MOST_NS, 1e9 * c->pace));
-    const f64 nap = dmax(least, dmin(NAP_MOST_NS, 1e9 * c->idle / NAP_SHARE));
-    nanosleep(&(struct timespec){.tv_nsec = (long)nap}, NULL);
+    const f64 least = waiting ? NAP_NS : dmax(NAP_NS, dmin(PACE_MOST_NS, 1e9 * c->pace));
+    nap(c, 1e-9 * dmax(least, dmin(NAP_MOST_NS, 1e9 * c->idle / NAP_SHARE)));
     return 0;
 }
 
@@ -322,13 +355,6 @@ static err open_job(struct comm *c, void *arg) {
     return c->t->open ? c->t->open(c->self) : 0;
 }
 
-static struct timespec clock_in(clockid_t clock, f64 seconds) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    t.tv_sec += (time_t)dmin(seconds, 1e9);
-    return t;
-}
-
 /* A library of messages may wait for a rank that never comes, inside a call of its own that nobody can end. */
 static err open_transport(struct comm *c) {
     const struct timespec end = clock_in(CLOCK_REALTIME, comm_patience() + 1);
@@ -344,7 +370,17 @@ static err open_transport(struct comm *c) {
                    comm_patience());
 }
 
+static void beds(struct comm *c) {
+    pthread_condattr_t a;
+    pthread_condattr_init(&a);
+    pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
+    pthread_mutex_init(&c->bed, NULL);
+    pthread_cond_init(&c->nudge, &a);
+    pthread_condattr_destroy(&a);
+}
+
 static err start(struct comm *c) {
+    beds(c);
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->turn, NULL);
     pthread_mutex_init(&c->writes, NULL);
@@ -418,6 +454,8 @@ void comm_free(struct comm *c) {
     if (c->running && !end_agent(c)) return;
     if (!c->running) c->t->close(c->self, false);
     pthread_cond_destroy(&c->turn);
+    pthread_cond_destroy(&c->nudge);
+    pthread_mutex_destroy(&c->bed);
     pthread_mutex_destroy(&c->lock);
     pthread_mutex_destroy(&c->writes);
     heal_free(c->heal);

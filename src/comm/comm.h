@@ -111,8 +111,10 @@ void comm_release(struct comm *c, void *p);
 const struct comm_member *comm_who(const struct comm *c, i32 rank);
 /* Longest wait for a message; 0 = comm_patience(). */
 f64 comm_deadline(struct comm *c, f64 seconds); /* gives the one before; NULL has none */
-/* A turn of comm_stuck in which nobody waits sleeps at least so long (at most half a millisecond): a look costs a worker time. */
+/* A turn of comm_stuck in which nobody waits sleeps at least so long (at most two milliseconds): a look costs a worker time. */
 void comm_pace(struct comm *c, f64 seconds);
+/* From any thread: something is ready that the agent may not have seen, who then looks at once.  Nothing where there is none. */
+void comm_nudge(struct comm *c);
 f64 comm_patience(void); /* 60 s, or what the environment variable STRETTO_DEADLINE says */
 /* What else is known of a rank that does not answer ("in phase train at step 812, 41 s ago"), for the message of E801; leaves
  * text empty where nothing is.  Returns when it last showed life, by any clock of its own; 0 = that is not known.  Called on the

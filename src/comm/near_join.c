@@ -100,8 +100,8 @@ static void close_(void *self, bool well) {
 #define NEAR                                                                                                                     \
     .send = near_send, .recv = near_recv, .test = near_test, .recall = near_recall, .gave_up = gave_up, .give_up = give_up,      \
     .close = close_, .heals = heals, .tell = tell, .heard = heard, .renew = renew, .alloc = near_alloc, .release = near_release
-static const struct transport all_near = {.name = "mpi", .direct = true, NEAR};
-static const struct transport some_near = {.name = "mpi", NEAR};
+static const struct transport all_near = {.name = "near", .direct = true, NEAR};
+static const struct transport some_near = {.name = "near", NEAR};
 
 /* What the others need to open a box; fd -1 = there is none. */
 struct card {

@@ -23,6 +23,9 @@ struct comm {
     f64 asks, sign;      /* it looks for one after so many seconds of waiting; the last one */
     i32 spins;           /* turns without a look at the clock */
     f64 pace;            /* least nap where nobody waits, seconds */
+    _Atomic bool naps;   /* the agent does */
+    pthread_mutex_t bed; /* of the nap */
+    pthread_cond_t nudge;
     comm_hint *hint;
     void *knows; /* its self */
     u64 serial;          /* of small collectives */

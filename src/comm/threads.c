@@ -1,5 +1,6 @@
 /* threads.c - ranks as threads of one process: a message is a pointer in a ring, copied once by whoever receives it; a small one
- * lies in the ring itself, so that its sender need not wait.
+ * lies in the ring itself, so that its sender need not wait.  Once ranks have met their messages go through memory as those of
+ * processes do (near.c), where that can be had: what another core has read is not written anew there.
  *
  *     ring [from][to][channel]   | done | taken | posted | posted |       |       the receiver copies the oldest that is posted
  *                                 ^ tail            ^ head
@@ -234,8 +235,16 @@ static void close_(void *self, bool well) {
     mem_free(e);
 }
 
+/* Where threads are watched for races (TSan) there is no order to be seen between two mappings of a page. */
+#if defined(__SANITIZE_THREAD__)
+enum { NEAR = false };
+#else
+enum { NEAR = true };
+#endif
+
 static const struct transport threads = {.name = "threads",
                                          .direct = true,
+                                         .by_host = NEAR,
                                          .send = send_,
                                          .recv = recv_,
                                          .test = test,

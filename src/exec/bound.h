@@ -28,6 +28,7 @@ struct item {
     u32 nlink, *link; /* messages that must have come, or gone */
     u32 nbefore, *before; /* the same of the step before (trail.c) */
     u32 run; /* merges of one range that are done together, block by block: this one and run - 1 after it */
+    bool sends; /* a message waits for it */
 };
 
 /* A message that this rank sends or awaits. */

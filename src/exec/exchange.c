@@ -16,6 +16,8 @@
 #include "exec/bound.h"
 #include "kern/team.h"
 
+/* Of the agent in a step, about, while workers compute: where something of ours is on its way out, and where nothing is. */
+enum { LOOKS = 200, FEW_LOOKS = 40 };
 enum { MOST_BYTES = 1 << 22 }; /* of a message: a large one would hold up what is urgent behind it */
 _Static_assert(MOST_BYTES <= LINES_MOST * LANES * 4, "lines of a message are counted in 16 bits");
 
@@ -189,11 +191,21 @@ static err item_links(struct exec *x, struct item *it) {
     return 0;
 }
 
+/* Items that make a message ready: the agent is told. */
+static void mark_senders(struct exec *x) {
+    for (u32 k = 0; k < x->nlink; k++)
+        for (u32 i = 0; i < x->link[k].nready && x->link[k].m.sends; i++) {
+            const struct wait *w = &x->link[k].ready[i];
+            x->lane[w->lane].item[w->count - 1].sends = true;
+        }
+}
+
 err exchange_bind(struct exec *x, const u32 *place) {
     if (!x->comm) return 0;
     TRY(make_links(x, place));
     for (u32 w = 0; w < x->nlist; w++)
         for (u32 i = 0; i < x->lane[w].n; i++) TRY(item_links(x, &x->lane[w].item[i]));
+    mark_senders(x);
     return 0;
 }
 
@@ -362,11 +374,21 @@ static err look_at_all(struct exec *x, bool gathering, struct found *f) {
     return 0;
 }
 
+/* A network may want a look to go on with it.  What comes can wait until somebody wants it; what gets ready, we are told of. */
+static bool sending(const struct exec *x) {
+    for (u32 k = 0; k < x->nlink; k++) {
+        const struct comm_message *m = &x->link[k].m;
+        if (m->sends && m->started && !m->done) return true;
+    }
+    return false;
+}
+
 static err walk(struct exec *x, bool gathering) {
     for (;;) {
         struct found f;
         TRY(look_at_all(x, gathering, &f));
         if (f.left == 0) return 0;
+        comm_pace(x->comm, x->usual / (sending(x) ? LOOKS : FEW_LOOKS));
         TRY(comm_stuck(x->comm, f.moved, f.waiting));
     }
 }

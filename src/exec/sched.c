@@ -16,7 +16,7 @@
 #include "exec/bound.h"
 #include "model/layer.h"
 
-enum { SPIN = 2000, LOOKS = 200 }; /* LOOKS: of the agent in a step, about, while workers compute */
+enum { SPIN = 2000 };
 
 /* The same for a worker that drives the messages itself. */
 static void turn_until(struct exec *x, struct lane *l, const _Atomic u64 *done, u64 want) {
@@ -39,7 +39,8 @@ static void wait_until(struct exec *x, struct lane *l, const _Atomic u64 *done, 
             spin--;
         } else {
             if (atomic_load_explicit(&x->broken, memory_order_acquire)) return;
-            atomic_store_explicit(&l->waits, true, memory_order_relaxed);
+            const bool already = atomic_exchange_explicit(&l->waits, true, memory_order_relaxed);
+            if (x->comm && !already) comm_nudge(x->comm);
             sched_yield(); /* more workers than cores: let the other one run */
         }
     }
@@ -51,6 +52,13 @@ static void wait_for(struct exec *x, struct lane *l, const struct item *it) {
         wait_until(x, l, &x->lane[x->wait[k].lane].done, x->serial << 32 | x->wait[k].count);
     for (u32 k = 0; k < it->nbefore; k++) wait_until(x, l, &x->link[it->before[k]].arrived, x->trail_serial);
     for (u32 k = 0; k < it->nlink; k++) wait_until(x, l, &x->link[it->link[k]].arrived, x->serial);
+}
+
+/* That what was done may be sent. */
+static void tell_agent(struct exec *x, const struct item *it) {
+    bool sends = false;
+    for (u32 k = 0; k < it->run; k++) sends = sends || it[k].sends;
+    if (sends) comm_nudge(x->comm);
 }
 
 static void walk_lane(struct exec *x, struct lane *l) {
@@ -68,6 +76,7 @@ static void walk_lane(struct exec *x, struct lane *l) {
         i += it->run;
         atomic_store_explicit(&l->done, x->serial << 32 | i, memory_order_release);
         if (x->direct) exchange_turn(x, false);
+        else tell_agent(x, it);
     }
 }
 
@@ -174,7 +183,6 @@ err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out
     if (x->teams) pace_took(&x->pace, took);
     x->usual = x->usual > 0 ? 0.9 * x->usual + 0.1 * took : took;
     if (x->comm) comm_deadline(x->comm, dmax(comm_patience(), 20 * x->usual));
-    if (x->comm) comm_pace(x->comm, x->usual / LOOKS);
     x->sent.steps++;
     if (x->late) return 0;
     TRY(trail_begin(x));
