@@ -66,7 +66,10 @@ static err choose_context(struct options *o, const struct split *p, i32 ncol) {
     i64 h = o->horizon, half = lmax(1, p->train / 2);
     if (strcmp(o->preset, "long") == 0) {
         i64 room = p->train * ncol / 10 - h; /* all columns share the weights, so every one of them counts */
-        if (room >= LONG_CONTEXT) return resolve_i(o, OPT_context, LONG_CONTEXT, "preset long");
+        const bool fits = p->train - h - LONG_CONTEXT >= p->train / 4; /* many columns make no row longer */
+        if (room >= LONG_CONTEXT && fits) return resolve_i(o, OPT_context, LONG_CONTEXT, "preset long");
+        if (room >= LONG_CONTEXT)
+            return resolve_i(o, OPT_context, lmin(LONG_CONTEXT, half), "336 rows, half the training rows at most");
         room = lmin(LONG_CONTEXT, lmax(room, 2 * h));
         return resolve_i(o, OPT_context, lmax(24, lmin(room, half)), "a tenth of the training values less the horizon");
     }

@@ -1,4 +1,5 @@
 /* build_roles.c - which column is the time, a target, an input. */
+#define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,12 +62,23 @@ static i32 before_unit(const char *w) {
     return strcspn(w, "0123456789") < n && *unit && strlen(unit) <= 8 && !strpbrk(unit, "0123456789") ? (i32)n : 0;
 }
 
+enum { SIGN_FIX = 300 };
+
+/* A number with a sign of money, or a per cent sign: how to take the signs out. */
+static bool without_sign(const struct build *b, const char *w, char fix[SIGN_FIX]) {
+    const bool sign = strpbrk(w, "$%") || strstr(w, "€") || strstr(w, "£");
+    if (!sign || strspn(w, "-+0123456789., $%€£") != strlen(w) || !strpbrk(w, "0123456789")) return false;
+    snprintf(fix, SIGN_FIX, "sed 's/[$%%]//g; s/€//g; s/£//g' %.200s > numbers.csv", b->t->path);
+    return true;
+}
+
 static err refuse_words(const struct build *b, const struct column *c, enum role r) {
     char fix[700], plain[48];
     const char *word = c->nword ? c->word[0] : "";
     if (thousands(word)) {
         without_thousands(word, plain);
         snprintf(fix, sizeof fix, "write the numbers without separators of thousands, as %s for %.40s", plain, word);
+    } else if (without_sign(b, word, fix)) { /* the fix is there */
     } else if (before_unit(word)) {
         snprintf(fix, sizeof fix, "write the numbers without their unit, as %.*s for %.40s", before_unit(word), word, word);
     } else if (r == ROLE_TARGET) {
@@ -158,10 +170,10 @@ static err refuse_strange_time(struct build *b, const u8 *role) {
 
 /* Seconds (or thousandths) since 1970: a numeric column with the name of a time whose cells are whole, present and rise. */
 static bool is_epoch(const struct table *t, const struct column *c) {
-    static const char *const names[] = {"ts",       "time",     "timestamp", "epoch", "unix",
-                                        "unixtime", "datetime", "date",      "ds",    "seconds"};
+    static const char *const names[] = {"ts", "ds", "seconds", "ms"}, *const parts[] = {"time", "date", "stamp", "epoch", "unix"};
     bool named = false;
     for (size_t k = 0; k < COUNT(names); k++) named |= !strcasecmp(c->name, names[k]);
+    for (size_t k = 0; k < COUNT(parts); k++) named |= strcasestr(c->name, parts[k]) != NULL;
     if (!named || c->type != COL_NUMBER || c->missing > 0) return false;
     for (i64 i = 0; i < t->nrow; i++)
         if (!(c->number[i] > 1e8 && c->number[i] < 1e14) || c->number[i] != floor(c->number[i]) ||
@@ -196,6 +208,36 @@ static err find_time(struct build *b, u8 *role) {
     return b->ntime ? 0 : refuse_strange_time(b, role);
 }
 
+/* Times as names of columns: every row is a series, and rows and columns are to be swapped. */
+static err refuse_swapped(const struct build *b, const char *const *names, i32 n) {
+    char fix[600];
+    i32 times = 0, first = -1;
+    for (i32 i = 0; i < n; i++) {
+        const i32 len = (i32)strlen(names[i]);
+        bool unused;
+        if (time_guess(&names[i], &len, 1, false, &unused) == TIME_NONE) continue;
+        if (times++ == 0) first = i;
+    }
+    if (times < 3 || 2 * times < n) return 0;
+    snprintf(fix, sizeof fix, "awk -F'%c' '{for(i=1;i<=NF;i++)c[i]=c[i] (NR>1?FS:\"\") $i} END{for(i=1;i<=NF;i++)print c[i]}' "
+             "%.200s > swapped.csv", b->t->sep, b->t->path);
+    return FAIL_AT(E214, b->t->path, fix, "%d columns are named by times (\"%s\", ...): each row is a series here, and must be a "
+                   "column", times, names[first]);
+}
+
+/* Nothing but words: perhaps numbers with a sign. */
+static err no_numbers(const struct build *b) {
+    char fix[SIGN_FIX];
+    for (i32 i = 0; i < b->t->ncol; i++) {
+        const struct column *c = &b->t->col[i];
+        if (c->type != COL_CATEGORY || c->nword == 0 || !without_sign(b, c->word[0], fix)) continue;
+        return FAIL_AT(E214, b->t->path, fix,
+                       "there is no numeric column that could be forecast: \"%s\" holds words (\"%.40s\", ...)", c->name,
+                       c->word[0]);
+    }
+    return FAIL_AT(E214, b->t->path, "--target COLUMN", "there is no numeric column that could be forecast");
+}
+
 /* No --target: the only numeric column without a role, or a question. */
 static err find_target(struct build *b, u8 *role) {
     bool all = !strcmp(text_or(b->o->target, ""), "all") && table_find(b->t, "all") < 0;
@@ -213,8 +255,10 @@ static err find_target(struct build *b, u8 *role) {
     char list[500], fix[300];
     name_list(names, n, list, sizeof list);
     snprintf(fix, sizeof fix, "--target %.200s   or   --target all   (every numeric column)", n ? names[best] : "");
+    const err swapped = refuse_swapped(b, names, n);
     mem_free(names);
-    if (n == 0) return FAIL_AT(E214, b->t->path, "--target COLUMN", "there is no numeric column that could be forecast");
+    TRY(swapped);
+    if (n == 0) return no_numbers(b);
     if (n > 1 && !all)
         return FAIL_AT(E105, b->t->path, fix, "--target is missing: %d numeric columns could be meant\ncolumns: %s", n, list);
     role[only] = ROLE_TARGET;

@@ -134,9 +134,9 @@ static err fail_cell(const struct csv *c, const struct csv_problem *p, i32 n, i3
         if (!p[0].text[0])
             return FAIL_AT(E205, where, "repair the line", "time column \"%s\" is empty here%s", name, many);
         snprintf(fix, sizeof fix,
-                 "sed -i %lldd FILE   (when the line is a total or a note)   or   --time-format '%%Y-%%m-%%d %%H:%%M'   "
-                 "(spelt like the cells)",
-                 (long long)p[0].line);
+                 "sed %lldd %.200s > clean.csv   (when the line is a total or a note)   or   "
+                 "--time-format '%%Y-%%m-%%d %%H:%%M'   (spelt like the cells)",
+                 (long long)p[0].line, c->t->path);
         return FAIL_AT(E205, where, fix,
                        "\"%s\" in time column \"%s\" is no date or time in the layout of the rows before%s", p[0].text, name,
                        many);

@@ -222,7 +222,7 @@ static err name_fields(struct csv *c, const struct sample *s, bool header) {
     for (i32 f = 0; f < s->nfield; f++) {
         char text[300];
         i32 n = header ? imin(row_lens(s, 0)[f], 255) : 0;
-        if (n > 0) snprintf(text, sizeof text, "%.*s", n, row_cells(s, 0)[f]);
+        if (n > 0) csv_clean(text, sizeof text, row_cells(s, 0)[f], n); /* a line feed in a name could not be typed */
         else snprintf(text, sizeof text, header ? "column%d" : "%d", f + 1);
         c->name[f] = arena_strdup(&c->t->names, text);
         if (!c->name[f]) return -E601;

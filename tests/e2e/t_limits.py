@@ -71,8 +71,8 @@ class Limits(Case):
         self.assertLess(time.time() - begin, 5 * e2e.SLOW)
         self.assertFalse(os.path.exists(self.path("long.model")))
 
-    LONG = ["--target", "y", "--horizon", "24", "--context", "96", "--segment", "1", "--base", "last", "--hidden", "64", "--steps", "4",
-            "--members", "1", "--validation", "2000", "--test", "2000", "--threads", "1", "--progress", "none"]
+    LONG = ["--target", "y", "--horizon", "24", "--context", "128", "--segment", "1", "--base", "last", "--hidden", "80", "--steps", "4",
+            "--members", "1", "--validation", "2000", "--test", "3000", "--threads", "1", "--progress", "none"]
 
     def signalled(self, phase, *args):
         """Starts the program, sends SIGINT when the run is in this phase; its status, stdout and stderr."""
@@ -80,7 +80,7 @@ class Limits(Case):
         child = subprocess.Popen([e2e.PROGRAM, *args], cwd=self.dir, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE, env=self.environment())
         limit = time.monotonic() + 120 * e2e.SLOW
-        while child.poll() is None and not (os.path.exists(status) and '"%s"' % phase in open(status).read()):
+        while child.poll() is None and not (os.path.exists(status) and b'"%s"' % phase.encode() in self.read("m.model.run/status/rank-0.json")):
             self.assertLess(time.monotonic(), limit)
             time.sleep(0.005)
         child.send_signal(signal.SIGINT)

@@ -93,7 +93,7 @@ class Session(Case):
 
     def test_words(self):
         self.assertIn("forecast", self.stretto("help").out)
-        self.assertIn("--horizon", self.stretto("train").out)
+        self.assertIn("--horizon", self.stretto("train", status=2).out)
         self.assertIn("exit status 3", self.stretto("explain", "E204").out)
         self.assertRegex(self.stretto("--version").out, r"^stretto \d+\.\d+\.\d+\n$")
         json.loads(self.stretto("version", "--json").out)
