@@ -1,15 +1,17 @@
 /* bench_slices.c - one long series as whole steps and as slices of time: full training steps, on orders from run.py.
  *
  *     case T=65536 B=1 I=8 H=128 layers=1 P=16 threads=2 prec=fp32 tol=1e-6      -> ok N     P=1: whole, units shared out
+ *                                                              stale=2: two rounds a step, from the ends of the one before
  *     load N DIR           PyTorch's tensors and x, y as raw f32 files                -> ok
  *     save N DIR, grad N DIR   the tensors, or the last gradients of them, as raw f32 files              -> ok
- *     step N K [RATE]      K training steps (forward, loss at every step, backward, Adam; rate 0)       -> ok ms ms ..
+ *     step N K [RATE]      K training steps (forward, loss at every step, backward, Adam; rate 0: cut_timed) -> ok ms ms ..
  *     loss N               of the last step                                                             -> ok 0.0123
  *     grads N M            largest relative L2 distance of a tensor's gradient, and of the losses       -> ok 3.1e-07 1.2e-08
  *     chain N              rounds, serial rounds, again / first, w; forward and backward, each layer    -> ok 2 0 0.06 240 2 ..
  *     trace N              one step, task by task: name, lane, ms                   -> ok fwd_lstm:0:12.3 ..
  *     plan N [W]           ms of the step by the cost model, at the rate measured now; W: what w is, if it is known  -> ok ms
  *     sample N S           task times of one step more of N and of parts of its rows, on one thread; S: the series whole  -> ok
+ *     tasks N D            the simulated step on D devices, task by task: name, device, ms                  -> ok ..
  *     simulate N D D ..    from these: ms on D devices, devices that have work, tasks whose times are guessed  -> ok ms 2 0 ..
  *
  * One process runs all variants, so that run.py can take turns between them and PyTorch. */
@@ -44,8 +46,8 @@ static err do_case(char *words) {
     if (!c) return -E601;
     *c = (struct cut){.T = 1024, .B = 1, .I = 8, .H = 128, .P = 1, .threads = 1, .layers = 1};
     for (char *w = strtok_r(words, " \n", &words); w; w = strtok_r(NULL, " \n", &words)) {
-        static const char *const name[] = {"T", "B", "I", "H", "P", "threads", "layers"};
-        i64 *const to[] = {&c->T, &c->B, &c->I, &c->H, &c->P, &c->threads, &c->layers};
+        static const char *const name[] = {"T", "B", "I", "H", "P", "threads", "layers", "stale"};
+        i64 *const to[] = {&c->T, &c->B, &c->I, &c->H, &c->P, &c->threads, &c->layers, &c->stale};
         char *value = strchr(w, '=');
         if (!value) return FAIL(E1, "%s: NAME=VALUE is wanted", w);
         *value++ = 0;
@@ -65,8 +67,10 @@ static err do_step(struct cut *c, i64 n, f64 rate) {
     printf("ok");
     for (i64 i = 0; i < n; i++) {
         const f64 t = now();
-        TRY(cut_train(c, rate));
-        printf(" %.4f", now() - t);
+        f64 ms;
+        if (rate > 0) TRY(cut_train(c, rate));
+        else TRY(cut_timed(c, &ms));
+        printf(" %.4f", rate > 0 ? now() - t : ms);
     }
     printf("\n");
     return 0;
@@ -143,15 +147,35 @@ static err do_simulate(i32 n, const char *devices) {
     char out[LINE] = "";
     int used = 0, d, len = 0;
     while (sscanf(devices, "%d%n", &d, &used) == 1 && len < LINE - 64) {
-        f64 seconds;
-        i32 busy;
+        struct plan *p;
         u32 guessed;
-        TRY(sampled_simulate(sampled[n], d, &seconds, &busy, &guessed));
-        len += snprintf(out + len, (size_t)(LINE - len), " %.4f %d %u", 1e3 * seconds, busy, guessed);
+        const err e = sampled_plan(sampled[n], d, &p, &guessed);
+        if (e == 0) len += snprintf(out + len, (size_t)(LINE - len), " %.4f %d %u", 1e3 * p->predicted, p->ndevice, guessed);
+        plan_free(p);
+        TRY(e);
         devices += used;
     }
     printf("ok%s\n", out);
     return 0;
+}
+
+/* As do_trace, of the simulated step. */
+static err do_tasks(i32 n, i32 devices) {
+    struct plan *p;
+    u32 guessed;
+    if (!sampled[n]) return FAIL(E1, "nothing was sampled of %d", n);
+    const err e = sampled_plan(sampled[n], devices, &p, &guessed);
+    if (e == 0) printf("ok step:0:%.3f", 1e3 * p->predicted);
+    for (u32 i = 0; e == 0 && i < p->ntask; i++) {
+        char name[64];
+        plan_task_name(p, &all[n]->net, i, name);
+        for (char *c = name; *c; c++) *c = *c == ' ' ? '_' : *c;
+        const f64 cost = (f64)p->task[i].cost;
+        if (cost > 1e-4 * p->predicted) printf(" %s:%u:%.3f", name, p->task[i].device, 1e3 * cost);
+    }
+    if (e == 0) printf("\n");
+    plan_free(p);
+    return e;
 }
 
 static err obey(char *line) {
@@ -175,6 +199,7 @@ static err obey(char *line) {
     if (strcmp(word, "chain") == 0) return do_chain(all[a]);
     if (strcmp(word, "sample") == 0 && b >= 0 && b < count) return do_sample(a, b);
     if (strcmp(word, "simulate") == 0) return do_simulate(a, dir);
+    if (strcmp(word, "tasks") == 0) return do_tasks(a, b);
     if (strcmp(word, "grads") == 0 && b >= 0 && b < count) return do_grads(all[a], all[b]), 0;
     if (strcmp(word, "plan") == 0) return do_plan(all[a], b), 0;
     return FAIL(E1, "what is \"%s\"?", word);

@@ -64,9 +64,9 @@ def weights(folder, I, H, layers=1, spread=1.0, forget=0.0, seed=1):
     put(folder, "head.bias", rng.uniform(-a, a, 1))
 
 
-def series(folder, T, I):
+def series(folder, T, I, seed=2):
     """Noise, and a target that is a level, a slow wave and some of the noise.  Without the level the gradient is close to zero by chance, and
     what is relative to it means little."""
-    x = 0.5 * numpy.random.default_rng(2).standard_normal((T, I))
+    x = 0.5 * numpy.random.default_rng(seed).standard_normal((T, I))
     put(folder, "x", x)
     put(folder, "y", 0.3 + 0.7 * numpy.sin(0.02 * numpy.arange(T)) + 0.3 * x[:, 0])

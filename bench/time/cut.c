@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/mem.h"
 #include "model/layer.h"
@@ -63,7 +64,7 @@ err cut_request(const struct cut *c, const struct machine *m, struct plan **out)
                                    .nstate = optim_find("adam")->nstate,
                                    .parallel = c->P > 1 ? "time" : "auto",
                                    .slices = (i32)c->P,
-                                   .course = {.tol = (f32)c->tol}};
+                                   .course = {.tol = (f32)c->tol, .stale = (i32)c->stale, .stale_back = (i32)c->stale}};
     return plan_make(&q, out);
 }
 
@@ -158,7 +159,33 @@ err cut_train(struct cut *c, f64 rate) {
     struct exec_step s = {.input = c->input, .loss_scale = 1.f / (f32)(c->T * c->B), .seed = 1, .step = c->step++};
     s.hyper = (struct optim_hyper){.lr = (f32)rate, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1};
     s.hyper.step = c->step;
+    s.warm = c->stale > 0;
     TRY(exec_step(c->x, &s, &out));
     c->loss = out.loss;
+    return 0;
+}
+
+static f64 seconds_of(clockid_t clock) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (f64)t.tv_sec + 1e-9 * (f64)t.tv_nsec;
+}
+
+struct watch watch_begin(void) { return (struct watch){seconds_of(CLOCK_PROCESS_CPUTIME_ID), seconds_of(CLOCK_MONOTONIC)}; }
+
+f64 watch_end(const struct watch *w, f64 *seconds) {
+    *seconds = seconds_of(CLOCK_MONOTONIC) - w->wall;
+    return (seconds_of(CLOCK_PROCESS_CPUTIME_ID) - w->cpu) / *seconds;
+}
+
+err cut_timed(struct cut *c, f64 *ms) {
+    f64 most = 0, took;
+    for (i32 k = 0; k < STEP_TRIES && most < STEP_SHARE * (f64)c->threads; k++) {
+        const struct watch w = watch_begin();
+        TRY(cut_train(c, 0));
+        const f64 cores = watch_end(&w, &took);
+        if (cores > most) *ms = 1e3 * took;
+        most = fmax(most, cores);
+    }
     return 0;
 }

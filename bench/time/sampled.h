@@ -24,7 +24,8 @@ struct sampled {
 /* whole, serial: cases of one thread, loaded; borrowed.  What it holds lasts as long as the process. */
 err sampled_new(struct cut *whole, struct cut *serial, struct sampled **out);
 err sampled_step(struct sampled *s); /* one more step of each; the first one is for warming and does not count */
-/* used: devices that the plan has work for; guessed: tasks whose times are the cost model's. */
-err sampled_simulate(const struct sampled *s, i32 devices, f64 *seconds, i32 *used, u32 *guessed);
+/* The plan over so many devices with its simulated costs, to be freed; also where it fails.  guessed: tasks whose
+ * times are the cost model's. */
+err sampled_plan(const struct sampled *s, i32 devices, struct plan **out, u32 *guessed);
 
 #endif
