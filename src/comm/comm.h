@@ -105,7 +105,7 @@ const char *comm_transport(const struct comm *c);
 /* There is no agent: a job is run by comm_end, and between the two whoever has nothing to do may call comm_post, comm_test,
  * comm_look and comm_stuck in its stead, one at a time. */
 bool comm_direct(const struct comm *c);
-/* Zeroed memory for what is sent often: ranks of this host read it where it is.  NULL after E601.  c may be NULL. */
+/* Zeroed memory for what is sent often: ranks of this host can read it where it is.  NULL after E601.  c may be NULL. */
 void *comm_alloc(struct comm *c, size_t bytes);
 void comm_release(struct comm *c, void *p);
 const struct comm_member *comm_who(const struct comm *c, i32 rank);

@@ -2,7 +2,7 @@
  * near_join.c (how they come together, and go on without one that died).
  *
  *     box of rank 0    | who | ring to rank 1: tail | slot slot slot .. | ring to rank 2 ..     0 writes; tails are the others'
- *     segment of 0     | what is sent often (comm_alloc): a slot says where it is, and the receiver copies it from there
+ *     segment of 0     | what is sent often (comm_alloc): where slots are full one says where it is, and it is read there
  *
  * Places in a box are by the numbers that ranks had when they met.  Slots are counted from a number that grows with every death
  * (near_base): what lies there of before is nobody's, and need not be cleared. */

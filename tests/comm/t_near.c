@@ -316,7 +316,7 @@ static err two_die(struct rank *r) {
 
 TEST(ranks_go_on_in_memory_without_those_that_die_between_messages) {
     static struct rank r[RANKS];
-    for (i32 i = 0; i < (t_few() ? 3 : 10); i++) {
+    for (i32 i = 0; i < (t_few() ? 3 : 8); i++) {
         looks = i;
         run(two_die, r);
         for (i32 k = 0; k < RANKS; k++) {
