@@ -1,4 +1,5 @@
 /* verb_train.c - `train` and `resume`: fit, score, save, report. */
+#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,10 +12,11 @@
 /* For the signal handler only. */
 static stretto_trainer *volatile running;
 static const struct cli *volatile listener;
-static volatile sig_atomic_t asked;
+static volatile sig_atomic_t asked, trained; /* trained: what is left is to score and to write */
 static struct timespec asked_at;
 static char heard[CLI_PATH + 200]; /* what is said then; "" = nothing */
 static const char too_early[] = "asked to stop before the training has begun: go on with the same command\n";
+static const char too_late[] = "\nthe training is over and its results are being written; Ctrl-C again stops at once\n";
 
 #define TWICE_S 1.0 /* a launcher passes on a Ctrl-C that its ranks have had already */
 
@@ -27,21 +29,30 @@ static bool wants_out(int number) {
     return !listener->among || since > TWICE_S;
 }
 
+static void say(const char *text) {
+    if (heard[0] && !listener->hushed && write(STDERR_FILENO, text, strlen(text)) < 0) heard[0] = 0; /* nobody reads it */
+}
+
+/* One signal at a time: the others are held back meanwhile. */
 static void on_signal(int number) {
+    const int kept = errno;
     if (wants_out(number)) _exit(130);
     if (!asked) {
-        const char *text = running || !listener->among ? heard : too_early;
         clock_gettime(CLOCK_MONOTONIC, &asked_at);
-        if (!listener->hushed && write(STDERR_FILENO, text, strlen(text)) < 0) heard[0] = 0; /* nobody reads it */
+        say(trained ? too_late : running || !listener->among ? heard : too_early);
     }
     asked = 1;
     if (running) stretto_trainer_stop(running);
+    errno = kept;
 }
 
 /* A launcher may end its ranks a second later: what is to be done then is said at once. */
 static void catch_signals(const struct cli *c, const char *run_dir) {
     struct sigaction a = {.sa_handler = on_signal};
     sigemptyset(&a.sa_mask);
+    sigaddset(&a.sa_mask, SIGINT);
+    sigaddset(&a.sa_mask, SIGTERM);
+    sigaddset(&a.sa_mask, SIGUSR1);
     listener = c;
     if (c->among)
         snprintf(heard, sizeof heard, "asked to stop: a checkpoint is written, if the launcher waits for it; go on with\n"
@@ -89,6 +100,7 @@ static stretto_err fit(struct cli *c, stretto_trainer *t, const char *model, con
     if (asked) stretto_trainer_stop(t);
     stretto_err reason = stretto_trainer_run(t);
     running = NULL;
+    trained = reason >= 0 && reason != STRETTO_STOP_SIGNAL;
     console_close(&c->console);
     if (reason == STRETTO_STOP_SIGNAL) {
         char fix[4200];
@@ -136,6 +148,9 @@ stretto_err cmd_train(struct cli *c) {
     char model[CLI_PATH], run_dir[CLI_PATH];
     if (c->o.print_config) return print_config(c, c->args.arg[0]);
     cli_train_files(&c->args, &c->o, model, run_dir);
+    const bool named = c->o.out && *c->o.out;
+    if (!named && !c->o.quiet && !c->hushed && access(model, F_OK) == 0)
+        fprintf(stderr, "%s is there and will be replaced when this run is done (-o OTHER.model keeps it)\n", model);
     return train(c, c->args.arg[0], model, run_dir, 0);
 }
 

@@ -235,16 +235,19 @@ static void close_(void *self, bool well) {
     mem_free(e);
 }
 
-/* Where threads are watched for races (TSan) there is no order to be seen between two mappings of a page. */
-#if defined(__SANITIZE_THREAD__)
-enum { NEAR = false };
+/* Where threads are watched for races (TSan) there is no order to be seen between two mappings of a page: near.c is not seen by
+ * it, with threads or without. */
+#if defined(__has_feature)
+#define WATCHED __has_feature(thread_sanitizer)
+#elif defined(__SANITIZE_THREAD__)
+#define WATCHED 1
 #else
-enum { NEAR = true };
+#define WATCHED 0
 #endif
 
 static const struct transport threads = {.name = "threads",
                                          .direct = true,
-                                         .by_host = NEAR,
+                                         .by_host = !WATCHED,
                                          .send = send_,
                                          .recv = recv_,
                                          .test = test,
