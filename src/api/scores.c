@@ -31,7 +31,7 @@ static void values(const struct metrics *m, bool original, bool bands, i32 step,
     if (!original) return;
     v[n++] = s.mase;
     v[n++] = s.nd;
-    if (bands) v[n++] = isnan(s.wql) ? s.nd : s.wql;
+    if (bands) v[n++] = s.wql; /* of bands; a row that has none has none */
     if (step < 0) return;
     v[n++] = s.rse;
     v[n++] = s.corr;
