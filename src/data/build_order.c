@@ -80,9 +80,12 @@ static const char *awk_sep(const struct build *b, char text[4]) {
     return text;
 }
 
+/* The header and what else stands above the rows. */
+static i64 lines_above(const struct build *b) { return table_line(b->t, 0) - 1; }
+
 /* How to cut one series out: that of the row before `at`. */
 static void cut_series(const struct build *b, const struct key *k, i64 at, char fix[FIX_BYTES]) {
-    char from[MEND_PATH], to[MEND_PATH], test[200] = "", sep[4];
+    char from[MEND_PATH], to[MEND_PATH], test[200] = "", sep[4], head[40] = "";
     i32 fill = 0;
     for (i32 j = 0; j < k->n; j++) {
         const i32 code = k->c[j]->code[b->row[at - 1]];
@@ -94,9 +97,10 @@ static void cut_series(const struct build *b, const struct key *k, i64 at, char 
             return;
         }
     }
-    const bool header = b->t->has_header;
-    snprintf(fix, FIX_BYTES, "awk -F'%s' '%s%s%s%s' %s > %s   (one series a file)", awk_sep(b, sep), header ? "NR==1 || " : "",
-             header && k->n > 1 ? "(" : "", test, header && k->n > 1 ? ")" : "", mend_from(b->t->path, from),
+    const i64 above = lines_above(b);
+    if (above) snprintf(head, sizeof head, "NR%s=%lld || ", above > 1 ? "<" : "=", (long long)above);
+    snprintf(fix, FIX_BYTES, "awk -F'%s' '%s%s%s%s' %s > %s   (one series a file)", awk_sep(b, sep), head,
+             above && k->n > 1 ? "(" : "", test, above && k->n > 1 ? ")" : "", mend_from(b->t->path, from),
              mend_to(b->t->path, "one", to));
 }
 
@@ -136,11 +140,12 @@ static bool sort_rows(const struct build *b, char sort[300]) {
 }
 
 static void mend_order(const struct build *b, bool descending, char fix[FIX_BYTES]) {
-    char from[MEND_PATH], to[MEND_PATH], sort[300] = "tac";
+    char from[MEND_PATH], to[MEND_PATH], sort[300] = "awk 1 | tac"; /* tac alone glues a last line without its end to another */
     mend_from(b->t->path, from);
     mend_to(b->t->path, "sorted", to);
     const bool can = (descending && !b->t->map) || sort_rows(b, sort);
-    if (b->t->has_header) snprintf(fix, FIX_BYTES, "(head -n 1 %s; tail -n +2 %s | %s) > %s", from, from, sort, to);
+    const long long above = lines_above(b);
+    if (above) snprintf(fix, FIX_BYTES, "(head -n %lld %s; tail -n +%lld %s | %s) > %s", above, from, above + 1, from, sort, to);
     else snprintf(fix, FIX_BYTES, "cat %s | %s > %s", from, sort, to);
     if (can && strlen(fix) < sizeof err_last()->fix) return; /* a command that is cut off helps nobody */
     snprintf(fix, FIX_BYTES, "sort the rows by time%s",
