@@ -113,6 +113,10 @@ static err show(struct checking *c, int json) {
             span_label(c->s, 0, c->s->nrow, span);
             str_addf(&c->text, "series: %s, %s, season %d\n", c->s->freq.name[0] ? c->s->freq.name : "no time", span,
                      c->s->freq.season);
+            const i64 merged = c->s->merged;
+            if (merged)
+                str_addf(&c->text, "merged: %lld row%s that had the time of the row before (--dups)\n", (long long)merged,
+                         merged == 1 ? "" : "s");
         }
         for (i32 i = 0; i < c->found.n; i++) finding_text(&c->found.item[i], &c->text);
         if (c->found.more) str_addf(&c->text, "and %lld more\n", (long long)c->found.more);
@@ -124,6 +128,7 @@ static err show(struct checking *c, int json) {
     for (i32 i = 0; i < c->found.n; i++) js_push(list, finding_json(&c->found.item[i]));
     js_put_i64(o, "rows", c->t->nrow);
     js_put_i64(o, "columns", c->t->ncol);
+    if (c->s) js_put_i64(o, "merged", c->s->merged);
     js_put(o, "findings", list);
     js_put_text(o, "config", str_text(&c->config));
     err e = js_text(o, &c->text, 2);

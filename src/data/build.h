@@ -32,7 +32,8 @@ struct build {
 err build_problem(struct build *b, err e);
 
 err build_roles(struct build *b);    /* build_roles.c */
-err build_times(struct build *b);    /* build_times.c: time, row, same; order, duplicates, since, until */
+err build_times(struct build *b);    /* build_times.c: time, row, same; duplicates, since, until */
+err build_order(struct build *b);    /* build_order.c: refuses times that go back, or come again where --dups must not merge */
 err build_grid(struct build *b);     /* build_gaps.c: frequency, absent rows */
 err build_values(struct build *b, struct series *s); /* build_values.c: columns, missing cells, absurd values */
 

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "data/build.h"
+#include "data/mend.h"
 #include "data/names.h"
 
 enum role { ROLE_NONE, ROLE_TIME, ROLE_TARGET, ROLE_PAST, ROLE_KNOWN, ROLE_CAT, ROLE_IGNORE };
@@ -62,18 +63,20 @@ static i32 before_unit(const char *w) {
     return strcspn(w, "0123456789") < n && *unit && strlen(unit) <= 8 && !strpbrk(unit, "0123456789") ? (i32)n : 0;
 }
 
-enum { SIGN_FIX = 300 };
+enum { SIGN_FIX = 600 };
 
 /* A number with a sign of money, or a per cent sign: how to take the signs out. */
 static bool without_sign(const struct build *b, const char *w, char fix[SIGN_FIX]) {
     const bool sign = strpbrk(w, "$%") || strstr(w, "€") || strstr(w, "£");
     if (!sign || strspn(w, "-+0123456789., $%€£") != strlen(w) || !strpbrk(w, "0123456789")) return false;
-    snprintf(fix, SIGN_FIX, "sed 's/[$%%]//g; s/€//g; s/£//g' %.200s > numbers.csv", b->t->path);
+    char from[MEND_PATH], to[MEND_PATH];
+    snprintf(fix, SIGN_FIX, "sed 's/[$%%]//g; s/€//g; s/£//g' %s > %s", mend_from(b->t->path, from),
+             mend_to(b->t->path, "numbers", to));
     return true;
 }
 
 static err refuse_words(const struct build *b, const struct column *c, enum role r) {
-    char fix[700], plain[48];
+    char fix[700], plain[48], from[MEND_PATH], to[MEND_PATH];
     const char *word = c->nword ? c->word[0] : "";
     if (thousands(word)) {
         without_thousands(word, plain);
@@ -83,7 +86,8 @@ static err refuse_words(const struct build *b, const struct column *c, enum role
         snprintf(fix, sizeof fix, "write the numbers without their unit, as %.*s for %.40s", before_unit(word), word, word);
     } else if (r == ROLE_TARGET) {
         snprintf(fix, sizeof fix,
-                 "another --target   (is there a title line above the header? then: tail -n +2 %.200s > table.csv)", b->t->path);
+                 "another --target   (is there a title line above the header? then: tail -n +2 %s > %s)",
+                 mend_from(b->t->path, from), mend_to(b->t->path, "table", to));
     } else if (r == ROLE_KNOWN) {
         snprintf(fix, sizeof fix,
                  "a 0/1 column for each word that matters ahead of time, named in --known   or   --cat %.200s without --known "
@@ -210,7 +214,7 @@ static err find_time(struct build *b, u8 *role) {
 
 /* Times as names of columns: every row is a series, and rows and columns are to be swapped. */
 static err refuse_swapped(const struct build *b, const char *const *names, i32 n) {
-    char fix[600];
+    char fix[700], from[MEND_PATH], to[MEND_PATH];
     i32 times = 0, first = -1;
     for (i32 i = 0; i < n; i++) {
         const i32 len = (i32)strlen(names[i]);
@@ -220,7 +224,7 @@ static err refuse_swapped(const struct build *b, const char *const *names, i32 n
     }
     if (times < 3 || 2 * times < n) return 0;
     snprintf(fix, sizeof fix, "awk -F'%c' '{for(i=1;i<=NF;i++)c[i]=c[i] (NR>1?FS:\"\") $i} END{for(i=1;i<=NF;i++)print c[i]}' "
-             "%.200s > swapped.csv", b->t->sep, b->t->path);
+             "%s > %s", b->t->sep, mend_from(b->t->path, from), mend_to(b->t->path, "swapped", to));
     return FAIL_AT(E214, b->t->path, fix, "%d columns are named by times (\"%s\", ...): each row is a series here, and must be a "
                    "column", times, names[first]);
 }
@@ -255,7 +259,7 @@ static err find_target(struct build *b, u8 *role) {
     char list[500], fix[300];
     name_list(names, n, list, sizeof list);
     snprintf(fix, sizeof fix, "--target %.200s   or   --target all   (every numeric column)", n ? names[best] : "");
-    const err swapped = refuse_swapped(b, names, n);
+    const err swapped = all ? 0 : refuse_swapped(b, names, n); /* who says "all" means them */
     mem_free(names);
     TRY(swapped);
     if (n == 0) return no_numbers(b);

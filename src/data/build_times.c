@@ -1,4 +1,4 @@
-/* build_times.c - the time of every row, from one column or several; order, duplicates, --since and --until. */
+/* build_times.c - the time of every row, from one column or several; --since and --until; rows of equal time become one. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -134,72 +134,6 @@ static err cut_range(struct build *b) {
                        text_or(until, "(end)"));
 }
 
-enum { FIX_BYTES = 700 };
-
-/* A category of at most so many words that changes between two rows tells that there are several series in the file: the first
- * such column, or NULL. */
-static const struct column *series_column(const struct build *b, i64 before, i64 row, i64 words) {
-    for (i32 i = 0; i < b->t->ncol; i++) {
-        const struct column *c = &b->t->col[i];
-        if (c->type == COL_CATEGORY && c->code[row] != c->code[before] && c->nword <= words) return c;
-    }
-    return NULL;
-}
-
-/* How to cut one of them out: that of the row before. */
-static void cut_series(const struct build *b, const struct column *c, i64 at, char fix[FIX_BYTES]) {
-    snprintf(fix, FIX_BYTES, "awk -F'%c' 'NR==1 || $%d==\"%.60s\"' %.200s > one.csv   (one series a file)", b->t->sep, c->field,
-             c->word[imax(0, c->code[b->row[at - 1]])], b->t->path);
-}
-
-/* What an hour that comes twice looks like. */
-#define GO_BACK "\nas where clocks go back from summer time: times in UTC do not"
-
-static err unsorted(struct build *b, i64 at, i64 backs, bool descending) {
-    char where[300], now[32], before[32], fix[FIX_BYTES];
-    struct freq none = {0};
-    where_of(b, b->row[at], -1, where);
-    time_format(b->time[at], &none, now);
-    time_format(b->time[at - 1], &none, before);
-    const char *path = b->t->path;
-    const struct column *c = series_column(b, b->row[at] - 1, b->row[at], b->t->nrow / 2);
-    if (c) {
-        cut_series(b, c, at, fix);
-        return FAIL_AT(E209, where, fix,
-                       "time goes back from %s to %s where \"%s\" changes: several series in one file (%d of them)", before,
-                       now, c->name, c->nword);
-    }
-    if (descending) snprintf(fix, sizeof fix, "(head -n 1 %.200s; tail -n +2 %.200s | tac) > sorted.csv", path, path);
-    else
-        snprintf(fix, sizeof fix, "(head -n 1 %.200s; tail -n +2 %.200s | sort -t '%c' -k %d) > sorted.csv", path, path,
-                 b->t->sep, b->t->col[b->time_col[0]].field);
-    return FAIL_AT(E209, where, fix,
-                   descending ? "the newest row comes first: %s, then %s (%lld such places)%s"
-                              : "time goes back from %s to %s (%lld such places)%s",
-                   before, now, (long long)backs,
-                   b->time[at - 1] - b->time[at] < 3600 && time_clocks_change(b->time[at], false) ? GO_BACK : "");
-}
-
-static err duplicates(struct build *b, i64 first, i64 count) {
-    char where[300], now[32], fix[FIX_BYTES];
-    bool clocks = true;
-    for (i64 i = 1; i < b->n; i++) clocks &= b->time[i] != b->time[i - 1] || time_clocks_change(b->time[i], false);
-    struct freq none = {0};
-    where_of(b, b->row[first], -1, where);
-    time_format(b->time[first], &none, now);
-    const bool many = count >= b->n / 4; /* rows that have the time of the one before */
-    const struct column *c = many ? series_column(b, b->row[first - 1], b->row[first], INT64_MAX) : NULL;
-    if (c) {
-        cut_series(b, c, first, fix);
-        return FAIL_AT(E211, where, fix, "time %s comes again with another \"%s\": several series in one file (%d of them)", now,
-                       c->name, c->nword);
-    }
-    return FAIL_AT(
-        E211, where, "--dups mean   or   --dups first   or   --dups last\n--time DATE,CLOCK   (when two columns make the time)",
-        "time %s comes again: %lld row%s the time of the row before%s", now, (long long)count, count == 1 ? " has" : "s have",
-        clocks ? GO_BACK : "");
-}
-
 /* Rows of equal time become one: the first, the last, or a group whose mean is taken later. */
 static err collapse(struct build *b) {
     if (b->dups == DUPS_MEAN) NEW(b->same, b->n);
@@ -229,13 +163,6 @@ err build_times(struct build *b) {
     if (b->ntime) TRY(combine(b));
     TRY(cut_range(b));
     if (!b->time) return 0;
-    i64 backs = 0, back = 0, equals = 0, equal = 0;
-    for (i64 i = b->n - 1; i > 0; i--) {
-        if (b->time[i] < b->time[i - 1]) backs++, back = i;
-        if (b->time[i] == b->time[i - 1]) equals++, equal = i;
-    }
-    if (backs) return unsorted(b, back, backs, backs + equals == b->n - 1 && b->n > 2);
-    if (!equals) return 0;
-    if (b->dups == DUPS_ERROR) TRY(build_problem(b, duplicates(b, equal, equals)));
+    TRY(build_order(b));
     return collapse(b);
 }

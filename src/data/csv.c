@@ -87,6 +87,7 @@ static err make_columns(struct csv *c) {
             if (!col->number) NEW(col->number, t->nrow);
         } else if (field->kind == FIELD_TIME) {
             col->type = COL_TIME;
+            col->order = field->order;
             if (!col->time) NEW(col->time, t->nrow);
         } else {
             col->type = COL_CATEGORY;

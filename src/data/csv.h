@@ -55,6 +55,7 @@ struct csv_field {
     i32 col;  /* in the table, -1 = left out */
     i32 text; /* number among the text fields */
     struct time_parser time;
+    i32 order; /* of column.order */
     f64 *number;
     i64 *t;
     i32 *code;

@@ -46,7 +46,6 @@ static void store(struct parse *s, i32 field, const char *p, i64 n) {
     const struct csv_field *f = &s->c->field[field];
     if (f->kind == FIELD_SKIP) return;
     bool none = csv_is_missing(s->c, p, n);
-    const char *q;
     if (f->kind == FIELD_TEXT) {
         i32 code = -1;
         if (none) missing(s, f->col, p, n);
@@ -54,13 +53,13 @@ static void store(struct parse *s, i32 field, const char *p, i64 n) {
         f->code[s->row] = code;
     } else if (f->kind == FIELD_NUMBER) {
         f64 v = (f64)NAN;
-        if (none) missing(s, f->col, p, n);
-        else if ((q = number_read(p, p + n, s->c->mark, &v)) != p + n && number_grouped(p, n, s->c->mark, s->c->apart, &v)) {
-            s->tally->grouped++;
-        } else if (q != p + n) {
+        const bool plain = none || number_read(p, p + n, s->c->mark, &v) == p + n;
+        const bool grouped = !plain && number_grouped(p, n, s->c->mark, s->c->apart, &v);
+        s->tally->grouped += grouped;
+        if (!plain && !grouped) {
             v = (f64)NAN;
             if (s->tally->bad[f->col]++ < CSV_PROBLEMS) problem(s, field + 1, 0, p, n);
-        } else if (isnan(v) || is_na_value(s->c, v)) {
+        } else if (none || isnan(v) || is_na_value(s->c, v)) {
             missing(s, f->col, p, n);
             v = (f64)NAN;
         }

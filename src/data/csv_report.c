@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/csv.h"
+#include "data/mend.h"
 #include "data/number.h"
 
 void csv_where(const struct csv *c, char where[256], i64 line, i32 field) {
@@ -104,7 +105,7 @@ static bool like_decimal_comma(const struct csv *c, const char *row) {
 }
 
 static err fail_ragged(const struct csv *c, const struct csv_problem *p, i32 n, i64 ragged, i64 longer) {
-    char where[256], row[400], lines[120], fix[500];
+    char where[256], row[400], lines[120], fix[700], from[MEND_PATH], to[MEND_PATH];
     csv_where(c, where, p[0].line, 0);
     show_row(c, p[0].text, row, sizeof row);
     line_list(p, n, 0, ragged, lines, sizeof lines);
@@ -113,7 +114,8 @@ static err fail_ragged(const struct csv *c, const struct csv_problem *p, i32 n, 
     const bool title = ragged > 4 && longer == ragged && 10 * ragged >= 9 * c->t->nrow; /* it is the first line that differs */
     if (ragged == 1) snprintf(fix, sizeof fix, "repair line %s", lines);
     else if (title)
-        snprintf(fix, sizeof fix, "tail -n +2 %.200s > table.csv   (is there a title line above the header?)", c->t->path);
+        snprintf(fix, sizeof fix, "tail -n +2 %s > %s   (is there a title line above the header?)", mend_from(c->t->path, from),
+                 mend_to(c->t->path, "table", to));
     else if (comma)
         snprintf(fix, sizeof fix, "write numbers with a point, or fields with another separator (;); lines %s", lines);
     else
@@ -124,8 +126,28 @@ static err fail_ragged(const struct csv *c, const struct csv_problem *p, i32 n, 
                    comma ? "a decimal comma? " : "", (long long)ragged, ragged == 1 ? "" : "s", (long long)all);
 }
 
+enum { CELL_FIX = 768, LINES_CUT = 12 };
+
+/* How to take out the lines whose time cannot be read: totals and notes most often.  Only a layout that the user spelt is worth
+ * spelling anew: another was told from the cells. */
+static void without_lines(const struct csv *c, const struct csv_problem *p, i32 n, i32 field, i64 bad, char fix[CELL_FIX]) {
+    char cut[260] = "", from[MEND_PATH], to[MEND_PATH];
+    i32 fill = 0, found = 0;
+    for (i32 i = 0; i < n && found < LINES_CUT; i++)
+        if (p[i].field == field + 1)
+            fill += snprintf(cut + fill, sizeof cut - (size_t)fill, "%s%lldd", found++ ? ";" : "", (long long)p[i].line);
+    const char *other = c->field[field].time.kind == TIME_CUSTOM ? "   or   another --time-format" : "";
+    if (found < bad) {
+        snprintf(fix, CELL_FIX, "repair these lines, or take them out (when they are totals or notes): %lld are too many for a "
+                 "command here%s", (long long)bad, other);
+        return;
+    }
+    snprintf(fix, CELL_FIX, "sed '%s' %s > %s   (when %s)%s", cut, mend_from(c->t->path, from), mend_to(c->t->path, "clean", to),
+             bad == 1 ? "the line is a total or a note" : "the lines are totals or notes", other);
+}
+
 static err fail_cell(const struct csv *c, const struct csv_problem *p, i32 n, i32 field, i64 bad) {
-    char where[256], lines[120], fix[700], many[180] = "";
+    char where[256], lines[120], fix[CELL_FIX], many[180] = "";
     csv_where(c, where, p[0].line, field + 1);
     line_list(p, n, field + 1, bad, lines, sizeof lines);
     if (bad > 1) snprintf(many, sizeof many, "\n%lld such cells: lines %s", (long long)bad, lines);
@@ -133,10 +155,7 @@ static err fail_cell(const struct csv *c, const struct csv_problem *p, i32 n, i3
     if (c->field[field].kind == FIELD_TIME) {
         if (!p[0].text[0])
             return FAIL_AT(E205, where, "repair the line", "time column \"%s\" is empty here%s", name, many);
-        snprintf(fix, sizeof fix,
-                 "sed %lldd %.200s > clean.csv   (when the line is a total or a note)   or   "
-                 "--time-format '%%Y-%%m-%%d %%H:%%M'   (spelt like the cells)",
-                 (long long)p[0].line, c->t->path);
+        without_lines(c, p, n, field, bad, fix);
         return FAIL_AT(E205, where, fix,
                        "\"%s\" in time column \"%s\" is no date or time in the layout of the rows before%s", p[0].text, name,
                        many);

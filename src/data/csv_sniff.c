@@ -400,8 +400,13 @@ static err sniff_sample(struct csv *c, struct sample *s, const char *head) {
     i32 *len;
     ARENA_NEW(&c->t->names, cell, s->rows + 1);
     ARENA_NEW(&c->t->names, len, s->rows + 1);
-    for (i32 f = 0; f < c->nfield; f++)
-        if (c->field[f].kind != FIELD_SKIP) TRY(type_field(c, s, f, header, &have_time, cell, len));
+    for (i32 f = 0; f < c->nfield; f++) {
+        struct csv_field *field = &c->field[f];
+        if (field->kind != FIELD_SKIP) TRY(type_field(c, s, f, header, &have_time, cell, len));
+        if (field->kind != FIELD_TIME) continue;
+        const i32 n = field_cells(c, s, f, header, cell, len);
+        field->order = (i32)time_order(field->time.kind, cell, len, n);
+    }
     return csv_doubt(c, s->cell, s->len);
 }
 

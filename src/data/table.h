@@ -16,6 +16,7 @@ struct column {
     enum col_type type;
     f64 *number;           /* COL_NUMBER: [nrow], NaN = missing */
     i64 *time;             /* COL_TIME: [nrow] seconds since 1970-01-01 00:00, no zone */
+    i32 order;             /* COL_TIME: enum time_order of its cells in the file, 0 = not known */
     i32 *code;             /* COL_CATEGORY: [nrow] index into words, -1 = missing */
     const char **word;     /* [nword] */
     i32 nword;

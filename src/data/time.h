@@ -50,6 +50,18 @@ i32 time_advice(const char *const *s, const i32 *len, i32 n, char fix[TIME_ADVIC
  * month are told apart by a number above 12 or by the order of the rows; *ambiguous when neither helps. */
 enum time_kind time_guess(const char *const *s, const i32 *len, i32 n, bool named, bool *ambiguous);
 
+/* How a sort can follow texts of a kind, for the advice of a message. */
+enum time_order {
+    ORDER_NONE,
+    ORDER_TEXT,   /* 2011-01-02 05:00 in equal lengths, 2011-Q1: as they stand */
+    ORDER_NUMBER, /* 1293944400, 20110102 */
+    ORDER_YMD,    /* 2011-1-2 5:00: by their numbers, the first is the year */
+    ORDER_DMY,
+    ORDER_MDY,
+    ORDER_CLOCK
+};
+enum time_order time_order(enum time_kind kind, const char *const *s, const i32 *len, i32 n);
+
 struct civil {
     i64 year;
     i32 month, day, hour, minute, second; /* from 1, 1, 0, 0, 0 */

@@ -168,3 +168,33 @@ i32 time_advice(const char *const *s, const i32 *len, i32 n, char fix[TIME_ADVIC
         }
     return found;
 }
+
+/* Digits and marks alone, or a zone that is UTC: neither AM nor another zone. */
+static bool plain_numbers(const char *s, i32 n) {
+    bool clock = false;
+    for (i32 i = 0; i < n; i++) {
+        if ((u8)(s[i] - '0') < 10 || strchr(" /.,", s[i])) continue;
+        clock |= s[i] == ':';
+        if (clock ? s[i] != ':' && s[i] != 'Z' : s[i] != '-' && s[i] != 'T') return false;
+    }
+    return true;
+}
+
+enum time_order time_order(enum time_kind kind, const char *const *s, const i32 *len, i32 n) {
+    bool plain = n > 0, equal = true;
+    for (i32 i = 0; i < n; i++) {
+        plain = plain && plain_numbers(s[i], len[i]);
+        equal = equal && len[i] == len[0];
+    }
+    switch (kind) {
+    case TIME_QUARTER: return equal && n > 0 ? ORDER_TEXT : ORDER_NONE;
+    case TIME_YEAR:
+    case TIME_COMPACT:
+    case TIME_EPOCH: return ORDER_NUMBER;
+    case TIME_YMD: return !plain ? ORDER_NONE : equal ? ORDER_TEXT : ORDER_YMD;
+    case TIME_DMY: return plain ? ORDER_DMY : ORDER_NONE;
+    case TIME_MDY: return plain ? ORDER_MDY : ORDER_NONE;
+    case TIME_CLOCK: return plain ? ORDER_CLOCK : ORDER_NONE;
+    default: return ORDER_NONE;
+    }
+}

@@ -176,7 +176,8 @@ TEST(series_missing_targets_are_counted_in_runs) {
 }
 
 TEST(series_order_duplicates_and_absurd_values_are_refused) {
-    has(refused(t_file("o.csv", "t,y\n2011-01-02,1\n2011-01-01,2\n2011-01-03,3\n"), SO(.target = "y"), 209)->fix, "sort -t ','");
+    has(refused(t_file("o.csv", "t,y\n2011-01-02,1\n2011-01-01,2\n2011-01-03,3\n"), SO(.target = "y"), 209)->fix,
+        "sort -s -t ','");
     has(refused(t_file("o.csv", "t,y\n2011-01-03,1\n2011-01-02,2\n2011-01-01,3\n"), SO(.target = "y"), 209)->text,
         "newest row comes first");
     const struct err_record *r = refused(
@@ -194,6 +195,13 @@ TEST(series_order_duplicates_and_absurd_values_are_refused) {
         assert_true(s->v[1] == dups[i].value && s->v[2] == 3);
         series_free(s);
     }
+    const char *beside = "id,t,y\na,2011-01-01,1\nb,2011-01-01,2\na,2011-01-02,3\nb,2011-01-02,4\n";
+    for (size_t i = 0; i < COUNT(dups); i++) /* two series side by side are never merged */
+        has(refused(t_file("o.csv", beside), SO(.target = "y", .dups = dups[i].policy), 211)->text, "another \"id\"");
+    struct series *same = built(t_file("o.csv", "id,t,y\na,2011-01-01,1\na,2011-01-01,2\na,2011-01-02,3\nb,2011-01-03,4\n"),
+                                SO(.target = "y", .dups = "first"));
+    assert_true(same->nrow == 3 && same->merged == 1);
+    series_free(same);
     has(refused(t_file("o.csv", "t,y\n2011-01-01,1\n2011-01-02,inf\n2011-01-03,3\n"), SO(.target = "y"), 208)->where,
         "o.csv:3:2");
     has(refused(t_file("o.csv", "t,y\n2011-01-01,1\n2011-01-02,2\n2011-01-03,3\n2011-01-04,1e20\n"), SO(.target = "y"), 208)

@@ -28,3 +28,8 @@ stretto train unknown.csv $options -o m --decimal comma 2>&1 >/dev/null | grep '
 # known too late: a cell that can be read in one way only, behind the part of the file that is looked at
 { echo "n;v"; awk 'BEGIN { for (i = 0; i < 1200; i++) printf "%d;%d.%03d\n", i, 1 + i % 9, 100 + i % 800; print "1200;1.021.300" }'; } >late.csv
 stretto train late.csv --target v --horizon 7 -o m 2>&1 >/dev/null || echo "exit $?"
+# a number that means missing means so with marks between its thousands too
+awk 'BEGIN { print "day;units"; for (i = 0; i < 30; i++) print "2024-01-" (i < 9 ? "0" : "") i + 1 ";" (i % 10 == 3 ? "-9\x27999" : i % 10 == 6 ? "-9999" : i % 5 ? "1\x27" 200 + i : 950 + i) }' >gone.csv
+stretto check gone.csv --target units --na -9999 | sed -n 1,8p
+sed 's/;/,/; s/-9.\{0,1\}999/"-9,999"/; s/1\x27\(2..\)/"1,\1"/' gone.csv >gone2.csv
+stretto check gone2.csv --target units --na -9999 | sed -n 1,8p

@@ -1,0 +1,252 @@
+/* build_order.c - times that go back or come again: what a file looks like in which they do, and the command that mends it.
+ *
+ *     time goes back, and rises within every value of a column of words      several series one behind the other: cut one out
+ *     time goes back elsewhere                                               sort, as far as a sort follows the cells
+ *     time comes again with another word beside it                           several series side by side: cut one out
+ *     time comes again elsewhere                                             --dups says what to do */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "data/build.h"
+#include "data/mend.h"
+#include "data/names.h"
+
+enum { FIX_BYTES = 1200, SERIES_COLUMNS = 6 };
+
+/* Columns of words whose values together name a series. */
+struct key {
+    i32 n;
+    const struct column *c[SERIES_COLUMNS];
+};
+
+/* A column of words that could name series of at least two rows; --ignore takes it out. */
+static bool could_name(const struct build *b, const struct column *c) {
+    const char *list = b->o->ignore;
+    char name[256];
+    while (name_next(&list, name))
+        if (!strcmp(name, c->name)) return false;
+    return c->type == COL_CATEGORY && c->nword > 1 && 2 * (i64)c->nword <= b->n + 1;
+}
+
+static bool differ(const struct build *b, const struct column *c, i64 i) { return c->code[b->row[i]] != c->code[b->row[i - 1]]; }
+
+/* Whether time never goes back within any series of the key; *series = how many there are. */
+static err rises(const struct build *b, const struct key *k, bool *yes, i64 *series) {
+    i64 size = 1, *last;
+    *yes = false;
+    *series = 0;
+    for (i32 j = 0; j < k->n; j++) {
+        size *= k->c[j]->nword + 1;
+        if (size > 8 * b->n + 4096) return 0; /* more than rows by far: the words of a shuffled file */
+    }
+    NEW(last, size);
+    for (i64 g = 0; g < size; g++) last[g] = INT64_MIN;
+    bool up = true;
+    for (i64 i = 0; i < b->n && up; i++) {
+        i64 g = 0;
+        for (i32 j = 0; j < k->n; j++) g = g * (k->c[j]->nword + 1) + k->c[j]->code[b->row[i]] + 1;
+        *series += last[g] == INT64_MIN;
+        up = b->time[i] >= last[g];
+        last[g] = b->time[i];
+    }
+    mem_free(last);
+    *yes = up && 2 * *series <= b->n + 1;
+    return 0;
+}
+
+/* The series that lie one behind the other where time goes back at row `at`: named by one column, else by several together;
+ * k->n = 0 when there are none. */
+static err find_series(const struct build *b, i64 at, struct key *k, i64 *series) {
+    struct key all = {0};
+    bool yes = false;
+    for (i32 i = 0; i < b->t->ncol; i++) {
+        const struct column *c = &b->t->col[i];
+        if (!could_name(b, c)) continue;
+        if (all.n < SERIES_COLUMNS) all.c[all.n++] = c;
+        if (!differ(b, c, at)) continue;
+        *k = (struct key){1, {c}};
+        TRY(rises(b, k, &yes, series));
+        if (yes) return 0;
+    }
+    if (all.n > 1) TRY(rises(b, &all, &yes, series));
+    *k = yes ? all : (struct key){0};
+    return 0;
+}
+
+/* As awk and sort want it: a tab cannot be read in a message. */
+static const char *awk_sep(const struct build *b, char text[4]) {
+    snprintf(text, 4, b->t->sep == '\t' ? "\\t" : "%c", b->t->sep);
+    return text;
+}
+
+/* The header and what else stands above the rows. */
+static i64 lines_above(const struct build *b) { return table_line(b->t, 0) - 1; }
+
+/* How to cut one series out: that of the row before `at`. */
+static void cut_series(const struct build *b, const struct key *k, i64 at, char fix[FIX_BYTES]) {
+    char from[MEND_PATH], to[MEND_PATH], test[200] = "", sep[4], head[40] = "";
+    i32 fill = 0;
+    for (i32 j = 0; j < k->n; j++) {
+        const i32 code = k->c[j]->code[b->row[at - 1]];
+        const char *word = code < 0 ? "" : k->c[j]->word[code];
+        const i32 n = snprintf(test + fill, sizeof test - (size_t)fill, "%s$%d==\"%s\"", j ? " && " : "", k->c[j]->field, word);
+        fill += n;
+        if (fill >= (i32)sizeof test || strpbrk(word, "'\"\\") || b->t->map) {
+            snprintf(fix, FIX_BYTES, "one series a file: the rows of one word of \"%.200s\"", k->c[j]->name);
+            return;
+        }
+    }
+    const i64 above = lines_above(b);
+    if (above) snprintf(head, sizeof head, "NR%s=%lld || ", above > 1 ? "<" : "=", (long long)above);
+    snprintf(fix, FIX_BYTES, "awk -F'%s' '%s%s%s%s' %s > %s   (one series a file)", awk_sep(b, sep), head,
+             above && k->n > 1 ? "(" : "", test, above && k->n > 1 ? ")" : "", mend_from(b->t->path, from),
+             mend_to(b->t->path, "one", to));
+}
+
+static enum time_order order_of(const struct column *c) { return c->type == COL_TIME ? (enum time_order)c->order : ORDER_NUMBER; }
+
+/* By the numbers of the cells: year, month, day and clock are put before the row, and cut off when it is in its place. */
+static bool sort_numbers(const struct build *b, char sort[300]) {
+    static const char *const parts[] = {[ORDER_TEXT] = "a[1],a[2],a[3]", [ORDER_YMD] = "a[1],a[2],a[3]",
+                                        [ORDER_DMY] = "a[3],a[2],a[1]", [ORDER_MDY] = "a[3],a[1],a[2]"};
+    const struct column *date = &b->t->col[b->time_col[0]], *clock = b->ntime > 1 ? &b->t->col[b->time_col[1]] : NULL;
+    if (clock && order_of(date) == ORDER_CLOCK) {
+        const struct column *swap = date;
+        date = clock;
+        clock = swap;
+    }
+    const enum time_order o = order_of(date);
+    if (b->ntime > 2 || (clock && order_of(clock) != ORDER_CLOCK)) return false;
+    if (o != ORDER_TEXT && o != ORDER_YMD && o != ORDER_DMY && o != ORDER_MDY) return false;
+    char more[24] = "", sep[4];
+    if (clock) snprintf(more, sizeof more, "\" \"$%d", clock->field);
+    snprintf(sort, 300, "awk -F'%s' '{k=$%d%s;gsub(/[^0-9]+/,\" \",k);split(k,a,\" \");"
+             "printf \"%%04d%%02d%%02d%%02d%%02d%%02d\\t%%s\\n\",%s,a[4],a[5],a[6],$0}' | sort -s -n -k 1,1 | cut -f 2-",
+             awk_sep(b, sep), date->field, more, parts[o]);
+    return true;
+}
+
+/* A sort that puts rows, read from a pipe, in the order of their times as this program reads them; false: none does. */
+static bool sort_rows(const struct build *b, char sort[300]) {
+    const struct column *c = &b->t->col[b->time_col[0]];
+    const enum time_order o = order_of(c);
+    char sep[4];
+    if (b->t->map) return false;
+    if (b->ntime > 1 || (o != ORDER_TEXT && o != ORDER_NUMBER)) return sort_numbers(b, sort);
+    snprintf(sort, 300, "sort -s %s-t %s'%s' -k %d,%d", o == ORDER_NUMBER ? "-n " : "", b->t->sep == '\t' ? "$" : "",
+             awk_sep(b, sep), c->field, c->field);
+    return true;
+}
+
+static void mend_order(const struct build *b, bool descending, char fix[FIX_BYTES]) {
+    char from[MEND_PATH], to[MEND_PATH], sort[300] = "awk 1 | tac"; /* tac alone glues a last line without its end to another */
+    mend_from(b->t->path, from);
+    mend_to(b->t->path, "sorted", to);
+    const bool can = (descending && !b->t->map) || sort_rows(b, sort);
+    const long long above = lines_above(b);
+    if (above) snprintf(fix, FIX_BYTES, "(head -n %lld %s; tail -n +%lld %s | %s) > %s", above, from, above + 1, from, sort, to);
+    else snprintf(fix, FIX_BYTES, "cat %s | %s > %s", from, sort, to);
+    if (can && strlen(fix) < sizeof err_last()->fix) return; /* a command that is cut off helps nobody */
+    snprintf(fix, FIX_BYTES, "sort the rows by time%s",
+             b->t->map ? " in the file that this cache was made from" : "   (a plain sort does not follow these cells)");
+}
+
+/* What an hour that comes twice looks like. */
+#define GO_BACK "\nas where clocks go back from summer time: times in UTC do not"
+
+static void place(const struct build *b, i64 i, char where[300], char now[32]) {
+    struct freq none = {0};
+    snprintf(where, 300, "%.200s:%lld", b->t->path, (long long)table_line(b->t, b->row[i]));
+    time_format(b->time[i], &none, now);
+}
+
+static err unsorted(const struct build *b, i64 at, i64 backs, bool descending) {
+    char where[300], now[32], before[32], fix[FIX_BYTES];
+    struct key k;
+    i64 series;
+    place(b, at - 1, where, before);
+    place(b, at, where, now);
+    TRY(find_series(b, at, &k, &series));
+    if (k.n) {
+        cut_series(b, &k, at, fix);
+        return FAIL_AT(E209, where, fix,
+                       "time goes back from %s to %s where \"%s\"%s changes: several series in one file (%lld of them)", before,
+                       now, k.c[0]->name, k.n > 1 ? ", with others," : "", (long long)series);
+    }
+    mend_order(b, descending, fix);
+    return FAIL_AT(E209, where, fix,
+                   descending ? "the newest row comes first: %s, then %s (%lld such place%s)%s"
+                              : "time goes back from %s to %s (%lld such place%s)%s",
+                   before, now, (long long)backs, backs == 1 ? "" : "s",
+                   b->time[at - 1] - b->time[at] < 3600 && time_clocks_change(b->time[at], false) ? GO_BACK : "");
+}
+
+/* Rows that have the time of the row before. */
+struct again {
+    i64 count, first;
+    bool clocks;            /* all of them where clocks may have gone back */
+    const struct column *c; /* the column that most often tells them apart, or NULL */
+    i64 told, first_told;
+};
+
+static struct again look_at(const struct build *b) {
+    struct again a = {.clocks = true};
+    for (i64 i = b->n - 1; i > 0; i--) {
+        if (b->time[i] != b->time[i - 1]) continue;
+        a.count++;
+        a.first = i;
+        a.clocks &= time_clocks_change(b->time[i], false);
+    }
+    for (i32 k = 0; a.count && k < b->t->ncol; k++) {
+        const struct column *c = &b->t->col[k];
+        i64 told = 0, first = 0;
+        if (!could_name(b, c)) continue;
+        for (i64 i = b->n - 1; i > 0; i--)
+            if (b->time[i] == b->time[i - 1] && differ(b, c, i)) told++, first = i;
+        if (told > a.told) a.c = c, a.told = told, a.first_told = first;
+    }
+    return a;
+}
+
+/* Several series in one file: --dups must not make one of them.  A few rows in a hundred may differ in a word all the same, as
+ * rows that were written down twice do. */
+static bool is_several(const struct build *b, const struct again *a) {
+    return a->c && (4 * a->told >= b->n || (100 * a->told >= b->n && !a->clocks));
+}
+
+static err several(const struct build *b, const struct again *a) {
+    char where[300], now[32], fix[FIX_BYTES], ignore[320] = "";
+    const struct key k = {1, {a->c}};
+    place(b, a->first_told, where, now);
+    cut_series(b, &k, a->first_told, fix);
+    if (4 * a->told >= b->n)
+        return FAIL_AT(E211, where, fix, "time %s comes again with another \"%s\": several series in one file (%d of them)", now,
+                       a->c->name, a->c->nword);
+    snprintf(ignore, sizeof ignore, "\n--ignore %.200s with --dups   (it is one series)", a->c->name);
+    const size_t fill = strlen(fix);
+    snprintf(fix + fill, sizeof fix - fill, "%s", ignore);
+    return FAIL_AT(E211, where, fix, "time %s comes again with another \"%s\" (%lld such row%s): several series in one file?",
+                   now, a->c->name, (long long)a->told, a->told == 1 ? "" : "s");
+}
+
+static err duplicates(const struct build *b, const struct again *a) {
+    char where[300], now[32];
+    place(b, a->first, where, now);
+    return FAIL_AT(
+        E211, where, "--dups mean   or   --dups first   or   --dups last\n--time DATE,CLOCK   (when two columns make the time)",
+        "time %s comes again: %lld row%s the time of the row before%s", now, (long long)a->count,
+        a->count == 1 ? " has" : "s have", a->clocks ? GO_BACK : "");
+}
+
+err build_order(struct build *b) {
+    i64 backs = 0, back = 0, rest = 0;
+    for (i64 i = b->n - 1; i > 0; i--) {
+        if (b->time[i] < b->time[i - 1]) backs++, back = i;
+        rest += b->time[i] > b->time[i - 1];
+    }
+    if (backs) return unsorted(b, back, backs, rest == 0 && b->n > 2);
+    const struct again a = look_at(b);
+    if (is_several(b, &a)) return build_problem(b, several(b, &a));
+    return a.count && b->dups == DUPS_ERROR ? build_problem(b, duplicates(b, &a)) : 0;
+}

@@ -1,0 +1,15 @@
+/* mend.h - names of files in the shell commands that errors advise. */
+#ifndef STRETTO_DATA_MEND_H
+#define STRETTO_DATA_MEND_H
+
+#include "base/bits.h"
+
+enum { MEND_PATH = 260 };
+
+/* The file to read, as a word of the shell: quoted where it must be, unpacked where it is packed. */
+const char *mend_from(const char *path, char out[MEND_PATH]);
+
+/* The file to write: sales.csv and "clean" make sales-clean.csv, beside the first; never a name that is there already. */
+const char *mend_to(const char *path, const char *what, char out[MEND_PATH]);
+
+#endif
