@@ -18,7 +18,6 @@
 #include "base/str.h"
 #include "comm/rank.h"
 
-#define DEADLINE 60.0  /* seconds without a message, where STRETTO_DEADLINE says nothing */
 #define SPIN_S 50e-6   /* of waiting before the agent sleeps between looks: a spinning agent takes a core from the workers */
 #define YIELD_S 5e-3   /* the same where there is no agent */
 #define NAP_NS 30000.0 /* first; longer where nothing has come for long: every look takes a core from a worker for a moment */
@@ -62,7 +61,7 @@ i32 comm_neighbours(const struct comm *c) {
 f64 comm_patience(void) {
     const char *text = getenv("STRETTO_DEADLINE");
     f64 seconds = 0;
-    return text && str_to_f64(text, strlen(text), '.', &seconds) && seconds > 0 ? seconds : DEADLINE;
+    return text && str_to_f64(text, strlen(text), '.', &seconds) && seconds > 0 ? seconds : COMM_DEADLINE;
 }
 
 f64 comm_deadline(struct comm *c, f64 seconds) {
@@ -232,6 +231,7 @@ static err other_gave_up(struct comm *c) {
     struct err_record mine = *r; /* the same code: the run ends as that rank did */
     snprintf(mine.text, sizeof mine.text, "rank %d: %.1000s", who, r->text);
     err_put(&mine);
+    atomic_store(&c->relayed, true);
     return -mine.code;
 }
 
@@ -274,10 +274,16 @@ static struct timespec clock_in(clockid_t clock, f64 seconds) {
     return t;
 }
 
+/* A nudge stays until a nap is over, so that one that comes in the middle of a look, behind the place that it is about, keeps
+ * the nap from beginning.  None is lost (all operations here are in one order):
+ *   - it sets nudged, then looks at naps; a nap sets naps, then looks at nudged: one of the two sees the other;
+ *   - who sees naps has to wait for the lock until the sleeper waits, or is through: the signal finds it, or is not needed;
+ *   - who finds nudged set already has another before it that sees to the signal, or a nap that has not begun;
+ *   - who takes nudged away sees all that was done before it was set, and the look that follows sees it too.
+ * And none stays for ever: one that was seen to meanwhile costs the next nap, and a look, no more. */
 void comm_nudge(struct comm *c) {
-    if (!atomic_load_explicit(&c->naps, memory_order_relaxed)) return;
+    if (atomic_exchange(&c->nudged, true) || !atomic_load(&c->naps)) return;
     pthread_mutex_lock(&c->bed);
-    atomic_store(&c->naps, false);
     pthread_cond_signal(&c->nudge);
     pthread_mutex_unlock(&c->bed);
 }
@@ -286,8 +292,9 @@ static void nap(struct comm *c, f64 seconds) {
     const struct timespec end = clock_in(CLOCK_MONOTONIC, seconds);
     pthread_mutex_lock(&c->bed);
     atomic_store(&c->naps, true);
-    while (atomic_load(&c->naps) && pthread_cond_timedwait(&c->nudge, &c->bed, &end) == 0) continue;
+    while (!atomic_load(&c->nudged) && pthread_cond_timedwait(&c->nudge, &c->bed, &end) == 0) continue;
     atomic_store(&c->naps, false);
+    atomic_exchange(&c->nudged, false); /* no store: it is to see what came before the nudge */
     pthread_mutex_unlock(&c->bed);
 }
 
@@ -344,7 +351,8 @@ void comm_well(struct comm *c) {
 void comm_give_up(struct comm *c) {
     if (!c) return;
     c->failed = true;
-    if (c->t->give_up) c->t->give_up(c->self, err_last()); /* first: others wait */
+    const bool tells = c->heal || !atomic_load(&c->relayed); /* where ranks heal it also says that this one ends */
+    if (tells && c->t->give_up) c->t->give_up(c->self, err_last()); /* first: others wait */
     rank_failure(c, err_last()->text, false);
 }
 

@@ -24,6 +24,7 @@ struct sink;
 
 enum { COMM_RANKS = 1024, COMM_NAME = 24, COMM_HOST = 64, COMM_PATH = 512, COMM_FOLDER = 4097 };
 #define COMM_HASH ((u64)0xcbf29ce484222325)
+#define COMM_DEADLINE 60.0 /* seconds without a message, where STRETTO_DEADLINE says nothing */
 
 /* What a message is: equal on both sides. */
 struct comm_head {
@@ -162,7 +163,8 @@ void comm_recall(struct comm *c); /* a job has failed: nobody looks at what it s
  *   agree    E804 unless all ranks have the same number; what: "options", "data file"; fix may be NULL
  *   share    what rank 0 has, to all; share_of: what `root` has
  *   wait_share   the same, after work of rank 0 that may take as long as it takes: the wait ends when it has shown no life (the
- *                hint) for ten times the deadline, or, where nothing is known of it, after sixty times as long */
+ *                hint) for ten times the deadline (60 s at least, whatever STRETTO_DEADLINE says), or, where nothing is known of
+ *                it, after sixty times as long */
 err comm_gather(struct comm *c, const char *name, const void *mine, u32 bytes, void *all);
 err comm_agree(struct comm *c, const char *what, u64 number, const char *fix);
 err comm_share(struct comm *c, const char *name, void *data, u32 bytes);
@@ -171,8 +173,8 @@ err comm_wait_share(struct comm *c, const char *name, void *data, u32 bytes);
 /* Of what is to be equal; before: COMM_HASH, or a hash to go on from. */
 u64 comm_hash(u64 before, const void *data, size_t bytes);
 
-/* This rank has failed: whoever waits for it learns so at once, with the record of this thread.  Transports that cannot tell
- * others leave it to the deadline. */
+/* This rank has failed: whoever waits for it learns so at once, with the record of this thread; unless it ends for a rank that
+ * gave up before, which all hear from that rank itself.  Transports that cannot tell others leave it to the deadline. */
 void comm_give_up(struct comm *c);
 
 #endif

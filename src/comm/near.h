@@ -35,9 +35,9 @@ struct ring {
 struct box {
     u64 token;
     struct {
-        _Atomic u64 serial; /* which of this rank's segments it is, 0 = none */
-        i32 fd;
-        u64 bytes;
+        _Atomic u64 serial; /* which of this rank's segments it is, 0 = none; changes before the others do, and after them */
+        _Atomic i32 fd;
+        _Atomic u64 bytes;
     } segment[NEAR_SEGMENTS];
     _Atomic bool failing, failed; /* why is being written; is written */
     struct err_record why;
@@ -102,7 +102,7 @@ void near_unmap(struct map *m);
 void near_forget(struct near *x, i32 peer); /* it is no neighbour any more */
 void *near_alloc(void *near, size_t bytes);
 bool near_release(void *near, void *p);
-/* Where a peer's segment is here; NULL = its process ends. */
+/* Where a peer's segment is here; NULL = its process ends, or it has freed it. */
 err near_look_up(struct near *x, i32 peer, const struct slot *s, const char **from);
 
 #endif

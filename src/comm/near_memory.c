@@ -26,7 +26,8 @@ bool near_open(struct map *m, i32 pid, i32 fd, u64 bytes, int rights, int how) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
     *m = (struct map){.bytes = bytes, .fd = -1};
-    const int at = open(path, (rights & PROT_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+    /* the number may be of any file by now (near_look_up): nothing waits for its other end */
+    const int at = open(path, (rights & PROT_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (at < 0) return false;
     void *p = lseek(at, 0, SEEK_END) >= (off_t)bytes ? mmap(NULL, bytes, rights, MAP_SHARED | how, at, 0) : MAP_FAILED;
     close(at);
@@ -87,27 +88,47 @@ bool near_release(void *self, void *p) {
     return false;
 }
 
-/* A place of the list may have another segment now.  What a process has open is gone before it is: where ranks heal, its death
- * will be seen. */
+/* What there is too little of is said as it is; mappings and open files are for ranks that are threads of a process together. */
+static err cannot_open(const struct near *x, i32 peer, int why) {
+    const char *fix = strcmp(x->inside->name, "mpi") == 0 ? "STRETTO_NEAR=off   (messages by MPI alone)" :
+                                                            "STRETTO_NEAR=off   (messages from thread to thread)";
+    const i32 pid = x->peer[peer].pid;
+    if (why == EMFILE || why == ENFILE)
+        return FAIL_AT(E601, NULL, fix, "memory of rank %d (pid %d) cannot be opened: %s (ulimit -n)", peer, pid, strerror(why));
+    if (why == ENOMEM)
+        return FAIL_AT(E601, NULL, fix, "memory of rank %d (pid %d) cannot be mapped: %s, or more mappings than "
+                       "vm.max_map_count allows", peer, pid, strerror(why));
+    return FAIL_AT(E801, NULL, fix, "memory of rank %d (pid %d) cannot be opened%s%s", peer, pid, why ? ": " : "",
+                   why ? strerror(why) : "");
+}
+
+/* What a process has open is gone before it is: where ranks heal, its death will be seen.  Meanwhile the segment may have been
+ * freed, and the number be of another file: then nothing of that stays. */
+static err open_segment(struct near *x, i32 peer, i32 k, u64 serial) {
+    struct peer *p = &x->peer[peer];
+    struct box *b = p->box.base;
+    struct map *m = &p->seen[k];
+    let_go(x);
+    near_unmap(m);
+    errno = 0;
+    const bool open = near_open(m, p->pid, b->segment[k].fd, b->segment[k].bytes, PROT_READ, MAP_POPULATE);
+    const int why = open ? 0 : errno;
+    const bool gone = why == ENOENT || why == ESRCH || why == EACCES || why == EPERM; /* its box could be opened */
+    if (serial_of(p, k) != serial) near_unmap(m);
+    else if (!open && !(gone && x->heals)) return cannot_open(x, peer, why);
+    else m->serial = serial;
+    return 0;
+}
+
+/* A place of the list may have another segment now, or none. */
 err near_look_up(struct near *x, i32 peer, const struct slot *s, const char **from) {
     struct peer *p = &x->peer[peer];
-    const struct box *b = p->box.base;
     const i32 k = s->segment % NEAR_SEGMENTS;
-    struct map *m = &p->seen[k];
+    const struct map *m = &p->seen[k];
     const u64 serial = serial_of(p, k);
     *from = NULL;
-    if (m->serial != serial || !m->base) {
-        let_go(x);
-        near_unmap(m);
-        errno = 0;
-        const bool open = near_open(m, p->pid, b->segment[k].fd, b->segment[k].bytes, PROT_READ, MAP_POPULATE);
-        const bool gone = errno == ENOENT || errno == ESRCH || errno == EACCES || errno == EPERM; /* its box could be opened */
-        if (!open && gone && x->heals) return 0;
-        if (!open)
-            return FAIL_AT(E801, NULL, "STRETTO_NEAR=off   (messages by MPI alone)",
-                           "memory of rank %d (pid %d) cannot be opened", peer, p->pid);
-        m->serial = serial;
-    }
-    *from = (const char *)m->base + s->at;
+    if (serial == 0) return 0;
+    if (!m->base || m->serial != serial) TRY(open_segment(x, peer, k, serial));
+    if (m->base) *from = (const char *)m->base + s->at;
     return 0;
 }

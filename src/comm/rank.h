@@ -24,6 +24,7 @@ struct comm {
     i32 spins;           /* turns without a look at the clock */
     f64 pace;            /* least nap where nobody waits, seconds */
     _Atomic bool naps;   /* the agent does */
+    _Atomic bool nudged; /* since its last nap */
     pthread_mutex_t bed; /* of the nap */
     pthread_cond_t nudge;
     comm_hint *hint;
@@ -34,6 +35,7 @@ struct comm {
     pthread_t thread;
     bool running;
     _Atomic bool failed;
+    _Atomic bool relayed;      /* another one gave up, and this one ends for that */
     pthread_mutex_t lock;
     pthread_cond_t turn;
     enum state state;

@@ -1,6 +1,6 @@
 /* threads.c - ranks as threads of one process: a message is a pointer in a ring, copied once by whoever receives it; a small one
  * lies in the ring itself, so that its sender need not wait.  Once ranks have met their messages go through memory as those of
- * processes do (near.c), where that can be had: what another core has read is not written anew there.
+ * processes do (near.c), where that can be had and they are not too many: what another core has read is not written anew there.
  *
  *     ring [from][to][channel]   | done | taken | posted | posted |       |       the receiver copies the oldest that is posted
  *                                 ^ tail            ^ head

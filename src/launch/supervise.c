@@ -27,7 +27,7 @@
 
 #define STOP_S 60.0 /* that a job has to write its checkpoint once it was asked to stop */
 #define KILL_S 20.0 /* that a killed process may take to go away */
-#define SEEN_S 1.0  /* that one without a mark, which is still a child of ours, is waited for */
+#define SEEN_S 1.0  /* that one without a mark, which is a child of ours but not the job, is waited for */
 enum { STOPPED = 75, LOST = 8, NO_PROGRAM = 127, LOOK_NS = 2000000 };
 
 struct watch {
@@ -37,7 +37,7 @@ struct watch {
     f64 since;        /* checkpoints and records that are older belong to a run before this one */
     i64 newest;       /* checkpoint when the allowance was last filled */
     i32 left, failed; /* restarts that are left; starts in a row without progress */
-    pid_t child;
+    pid_t child;      /* the job's own process, 0 = it is buried */
     f64 began, ended; /* wall clock of the start, clock of the end of the last attempt */
     int status;       /* of waitpid */
     bool asked;       /* to stop */
@@ -95,6 +95,7 @@ static bool bury(struct watch *w, bool *more) {
     while ((p = waitpid(-1, &status, WNOHANG)) > 0) {
         if (p != w->child) continue;
         w->status = status;
+        w->child = 0;
         ours = true;
     }
     if (more) *more = p == 0;
@@ -118,6 +119,12 @@ static err pass_on(struct watch *w, int number) {
     return note(w, &e);
 }
 
+/* All that is ours: what has the mark, and the child, which may have put it off.  False when some of the former do not end. */
+static bool kill_all(const struct watch *w) {
+    if (w->child > 0) kill(w->child, SIGKILL);
+    return marked_end(w->mark, KILL_S);
+}
+
 static err wait_for_end(struct watch *w) {
     f64 killed_at = INFINITY;
     for (;;) {
@@ -129,7 +136,7 @@ static err wait_for_end(struct watch *w) {
             if (killed_at > 0) killed_at = clock_now() + STOP_S;
         }
         if (clock_now() > killed_at) {
-            marked_end(w->mark, KILL_S);
+            kill_all(w);
             killed_at = INFINITY;
         }
     }
@@ -145,16 +152,17 @@ static err end(struct watch *w, i32 code, i32 *exit_status) {
     return note(w, &e);
 }
 
-/* A process has no mark while it turns into another program, and while it dies; a child of ours it is all the same. */
+/* A process has no mark while it turns into another program, and while it dies: those that are children of ours now are looked
+ * at for a moment more.  What has none after that has put it off, or was here before the job, and is left alone. */
 static bool end_all(struct watch *w) {
-    bool more = true;
-    for (const f64 end = clock_now() + SEEN_S; more;) {
-        if (!marked_end(w->mark, KILL_S)) return false;
+    const f64 begin = clock_now();
+    for (bool more = true;;) {
+        if (!kill_all(w)) return false;
         bury(w, &more);
-        if (!more || clock_now() > end) break;
+        if (!more || (w->child <= 0 && clock_now() - begin > SEEN_S)) return true;
+        if (clock_now() - begin > KILL_S) return false;
         nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
     }
-    return true;
 }
 
 static err clean_up(struct watch *w) {
@@ -269,7 +277,7 @@ err supervise(const struct launch_job *job, i32 *exit_status) {
     if (e >= 0) {
         take_signals(w);
         e = run(w, &past, str_text(&command), exit_status);
-        if (e < 0 && marked_end(w->mark, KILL_S)) scratch_remove(w->mark);
+        if (e < 0 && end_all(w)) scratch_remove(w->mark);
         sigprocmask(SIG_SETMASK, &w->before, NULL);
     }
     ledger_close(&w->log);

@@ -207,24 +207,91 @@ static err slow(struct rank *r) {
     return comm_end(r->comm);
 }
 
-TEST(a_slow_line_takes_its_time) {
-    static struct rank r[2];
+/* Ranks over a transport that goes wrong as told. */
+static void run_faulty(struct rank r[2], err (*body)(struct rank *r), const struct comm_fault *fault) {
     struct comm *comm[2];
-    T_OK(comm_faulty(2, &(struct comm_fault){.rate = RATE, .lag = LAG}, comm));
+    T_OK(comm_faulty(2, fault, comm));
     for (i32 k = 0; k < 2; k++) {
-        r[k] = (struct rank){.comm = comm[k], .body = slow};
+        r[k] = (struct rank){.comm = comm[k], .body = body};
         assert_int_equal(pthread_create(&r[k].thread, NULL, live, &r[k]), 0);
     }
     for (i32 k = 0; k < 2; k++) pthread_join(r[k].thread, NULL);
+    for (i32 k = 0; k < 2; k++) comm_free(comm[k]);
+}
+
+TEST(a_slow_line_takes_its_time) {
+    static struct rank r[2];
+    run_faulty(r, slow, &(struct comm_fault){.rate = RATE, .lag = LAG});
     for (i32 k = 0; k < 2; k++) {
         T_OK(r[k].e);
         if ((f64)r[k].sum > 1e6 * (LOADS * LOAD / RATE + LAG) * 50) /* of a busy machine */
             fail_msg("rank %d: %.3f ms", k, (f64)r[k].sum / 1e3);
-        comm_free(comm[k]);
     }
 }
 
-T_MAIN(cmocka_unit_test(a_slow_line_takes_its_time), cmocka_unit_test(ranks_gather_and_share),
+/* Two messages that look alike, which change places, and one to die of. */
+static err two_and_last_job(struct comm *c, void *arg) {
+    static char data[2][3];
+    struct comm_message m[3] = {0};
+    (void)arg;
+    for (u32 i = 0; i < 3; i++) {
+        m[i] = (struct comm_message){.head = {.bytes = 1, .name = "word"}, .peer = 1 - comm_rank(c), .sends = comm_rank(c) == 0};
+        m[i].data = &data[comm_rank(c)][i];
+        if (i == 2) strcpy(m[i].head.name, "last");
+    }
+    return comm_wait(c, m, 3);
+}
+
+static err two_and_last(struct rank *r) {
+    comm_deadline(r->comm, t_few() ? 10 : 1);
+    comm_begin(r->comm, two_and_last_job, NULL);
+    return comm_end(r->comm);
+}
+
+TEST(a_rank_dies_behind_messages_that_changed_places) {
+    static struct rank r[2];
+    run_faulty(r, two_and_last, &(struct comm_fault){.swap = 2, .die = 1, .of = "last"});
+    for (i32 k = 0; k < 2; k++)
+        if (r[k].e != -E801 || !strstr(r[k].why.text, "rank 0 was told to die")) fail_msg("rank %d: %s", k, r[k].why.text);
+}
+
+/* What gets ready behind the place that is looked at: the nap of two milliseconds that follows is none.  Some may take long
+ * all the same, on a busy machine; one that nobody nudges always does. */
+enum { NAPS = 50 };
+
+static err naps_job(struct comm *c, void *arg) {
+    struct rank *r = arg;
+    i32 shorter = 0, longer = 0;
+    comm_pace(c, 2e-3);
+    for (i32 k = 0; k < 2 * NAPS; k++) {
+        const f64 t0 = clock_now();
+        if (k % 2) comm_nudge(c);
+        TRY(comm_stuck(c, false, NULL));
+        const f64 seconds = clock_now() - t0;
+        if (k % 2) shorter += seconds < 1e-3;
+        else longer += seconds > 1.5e-3;
+    }
+    r->sum = (u64)imin(shorter, longer);
+    return 0;
+}
+
+static err naps(struct rank *r) {
+    comm_begin(r->comm, naps_job, r);
+    return comm_end(r->comm);
+}
+
+TEST(a_nudge_in_the_middle_of_a_look_is_kept_once) {
+    static struct rank r[2];
+    run_faulty(r, naps, &(struct comm_fault){0});
+    for (i32 k = 0; k < 2; k++) {
+        T_OK(r[k].e);
+        if (r[k].sum < (t_few() ? 1 : NAPS / 2)) fail_msg("rank %d: %d of %d", k, (i32)r[k].sum, NAPS);
+    }
+}
+
+T_MAIN(cmocka_unit_test(a_rank_dies_behind_messages_that_changed_places),
+       cmocka_unit_test(a_nudge_in_the_middle_of_a_look_is_kept_once),
+       cmocka_unit_test(a_slow_line_takes_its_time), cmocka_unit_test(ranks_gather_and_share),
        cmocka_unit_test(messages_of_a_pair_keep_their_order),
        cmocka_unit_test(ranks_that_disagree_are_named), cmocka_unit_test(a_rank_that_does_not_come_is_named),
        cmocka_unit_test(a_hash_sees_every_bit), cmocka_unit_test(a_launcher_whose_library_is_not_there))

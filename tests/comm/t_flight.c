@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -295,6 +296,25 @@ TEST(long_work_is_waited_for_while_there_is_life) {
     }
 }
 
+/* The environment asks for a deadline of a moment, once ranks have met, and rank 0 is still for a hundred of them. */
+static err short_deadline(struct rank *r) {
+    u64 mine = 1, all[RANKS];
+    if (comm_rank(r->comm) == 0) setenv("STRETTO_DEADLINE", "0.01", 1);
+    TRY(comm_gather(r->comm, "roll", &mine, sizeof mine, all));
+    comm_set_hint(r->comm, sign_of_life, NULL);
+    if (comm_rank(r->comm) == 0) nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+    else comm_deadline(r->comm, 0);
+    return comm_wait_share(r->comm, "model", &mine, sizeof mine);
+}
+
+TEST(work_is_waited_for_however_short_the_deadline_of_messages_is) {
+    static struct rank r[RANKS];
+    atomic_store(&rank_0, IS_STILL);
+    run("short", short_deadline, r);
+    unsetenv("STRETTO_DEADLINE");
+    for (i32 k = 0; k < RANKS; k++) T_OK(r[k].e);
+}
+
 /* ------------------------------------------------------------------ the watchdog -------------------------------------------- */
 
 static void count(void *self, f64 quiet) {
@@ -328,4 +348,5 @@ T_MAIN(cmocka_unit_test(a_ring_keeps_the_newest_and_says_what_is_open),
        cmocka_unit_test(heads_that_differ_are_written_down_by_all),
        cmocka_unit_test(a_worker_that_does_not_come_back_is_written_down), cmocka_unit_test(nothing_is_written_while_all_is_well),
        cmocka_unit_test(long_work_is_waited_for_while_there_is_life),
+       cmocka_unit_test(work_is_waited_for_however_short_the_deadline_of_messages_is),
        cmocka_unit_test(a_watchdog_calls_once_for_each_silence))

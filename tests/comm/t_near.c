@@ -4,11 +4,16 @@
 #include "t.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "comm/comm.h"
+#include "comm/near.h"
 #include "comm/transport.h"
 
 enum { RANKS = 4, TURNS = 3, PART = 1 << 20 };
@@ -29,6 +34,7 @@ struct rank {
 static struct transport far; /* threads, as if they were on a network */
 static bool cannot_heal;
 static i32 looks; /* of the rank that fails */
+static _Atomic i32 ended; /* ranks that are through, and have said so */
 static err none_heals(void *self);
 
 static err join(const struct transport *t, void *end, i32 rank, i32 size, const void *arg, struct comm **out) {
@@ -49,6 +55,7 @@ static void *live(void *self) {
     if (r->e >= 0) r->e = r->body(r);
     if (r->e < 0) r->why = *err_last();
     if (r->e < 0) comm_give_up(r->comm);
+    atomic_fetch_add(&ended, 1);
     return NULL;
 }
 
@@ -167,6 +174,133 @@ TEST(a_rank_that_fails_is_named_at_once) {
         assert_int_equal(r[k].e, -E703);
         assert_non_null(strstr(r[k].why.text, "the disk of this rank is full"));
     }
+}
+
+/* Rank 3 fails, ranks 0 and 1 end for that; rank 2 comes when they have ended: whose word does it hear? */
+static err hear_late(struct rank *r) {
+    const struct timespec moment = {.tv_nsec = 1000000};
+    u64 mine = 1, all[RANKS];
+    if (comm_rank(r->comm) == 3) return FAIL(E703, "the disk of this rank is full");
+    while (comm_rank(r->comm) == 2 && atomic_load(&ended) < RANKS - 1) nanosleep(&moment, NULL);
+    return comm_gather(r->comm, "roll", &mine, sizeof mine, all);
+}
+
+TEST(whoever_ends_for_another_is_not_taken_for_it) {
+    static struct rank r[RANKS];
+    atomic_store(&ended, 0);
+    run(hear_late, r);
+    for (i32 k = 0; k < RANKS; k++) {
+        assert_int_equal(r[k].e, -E703);
+        assert_string_equal(r[k].why.text, k == 3 ? "the disk of this rank is full" : "rank 3: the disk of this rank is full");
+    }
+}
+
+/* A peer that is this process, with one segment; what it has freed is not opened, though its number is of a file. */
+struct owner {
+    struct near x;
+    struct peer peer;
+    struct box *box;
+    struct map own;
+    const char *from;
+};
+
+static void owner_new(struct owner *o, const struct transport *inside) {
+    *o = (struct owner){.x = {.inside = inside, .size = 1}, .box = mem_alloc(sizeof *o->box)};
+    assert_non_null(o->box);
+    assert_true(near_map(&o->own, 4096));
+    o->peer = (struct peer){.box = {.base = o->box, .fd = -1}, .pid = (i32)getpid()};
+    o->x.peer = &o->peer;
+    atomic_store(&o->box->segment[5].fd, o->own.fd);
+    atomic_store(&o->box->segment[5].bytes, 4096);
+    atomic_store(&o->box->segment[5].serial, 3);
+}
+
+static void owner_free(struct owner *o) {
+    near_unmap(&o->peer.seen[5]);
+    near_unmap(&o->own);
+    mem_free(o->box);
+}
+
+static const struct slot asked = {.segment = 5, .at = 40};
+
+TEST(a_segment_that_was_freed_is_not_opened) {
+    static const struct transport mpi = {.name = "mpi"};
+    struct owner o;
+    owner_new(&o, &mpi);
+    ((char *)o.own.base)[40] = 'x';
+    T_OK(near_look_up(&o.x, 0, &asked, &o.from));
+    assert_int_equal(*o.from, 'x');
+    near_unmap(&o.peer.seen[5]);
+    atomic_store(&o.box->segment[5].serial, 0);
+    T_OK(near_look_up(&o.x, 0, &asked, &o.from));
+    assert_null(o.from);
+    assert_null(o.peer.seen[5].base);
+    atomic_store(&o.box->segment[5].serial, 4); /* another one in its place */
+    T_OK(near_look_up(&o.x, 0, &asked, &o.from));
+    assert_int_equal(*o.from, 'x');
+    assert_int_equal(o.peer.seen[5].serial, 4);
+    owner_free(&o);
+}
+
+TEST(what_there_is_too_little_of_is_named) {
+    static const struct transport mpi = {.name = "mpi"}, threads = {.name = "threads"};
+    struct rlimit usual, none;
+    struct owner o;
+    owner_new(&o, &mpi);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    none = usual;
+    none.rlim_cur = 0;
+    setrlimit(RLIMIT_NOFILE, &none);
+    const err e = near_look_up(&o.x, 0, &asked, &o.from);
+    o.x.inside = &threads;
+    const struct err_record by_mpi = *err_last();
+    const err again = near_look_up(&o.x, 0, &asked, &o.from);
+    const struct err_record by_threads = *err_last();
+    setrlimit(RLIMIT_NOFILE, &usual);
+    T_FAILS(e, E601);
+    T_FAILS(again, E601);
+    assert_non_null(strstr(by_mpi.text, "Too many open files (ulimit -n)"));
+    assert_non_null(strstr(by_mpi.fix, "by MPI alone"));
+    assert_null(strstr(by_threads.fix, "MPI"));
+    owner_free(&o);
+}
+
+/* As many as use memory, and one more: each gets what the others have told. */
+enum { CROWD = 65 };
+
+static void *told_by_all(void *self) {
+    struct rank *r = self;
+    u64 mine = 3 * (u64)comm_rank(r->comm), all[CROWD];
+    r->e = comm_meet(r->comm);
+    if (r->e >= 0) r->e = comm_gather(r->comm, "roll", &mine, sizeof mine, all);
+    for (u64 k = 0; r->e >= 0 && k < (u64)comm_size(r->comm); k++)
+        if (all[k] != 3 * k) r->e = FAIL(E1, "rank %llu sent %llu", (unsigned long long)k, (unsigned long long)all[k]);
+    if (r->e < 0) r->why = *err_last();
+    if (r->e < 0) comm_give_up(r->comm);
+    r->direct = comm_direct(r->comm);
+    return NULL;
+}
+
+static bool crowd_is_near(i32 size) {
+    static struct rank r[CROWD];
+    struct comm *comm[CROWD];
+    T_OK(comm_threads_by(size, join, NULL, comm));
+    for (i32 k = 0; k < size; k++) {
+        r[k] = (struct rank){.comm = comm[k]};
+        assert_int_equal(pthread_create(&r[k].thread, NULL, told_by_all, &r[k]), 0);
+    }
+    for (i32 k = 0; k < size; k++) pthread_join(r[k].thread, NULL);
+    for (i32 k = 0; k < size; k++) {
+        if (r[k].e < 0) fail_msg("rank %d: %s", k, r[k].why.text);
+        assert_true(r[k].direct == r[0].direct);
+        comm_free(comm[k]);
+    }
+    return r[0].direct; /* `far` is not */
+}
+
+TEST(threads_that_are_too_many_do_without_memory) {
+    if (!t_few()) assert_true(crowd_is_near(CROWD - 1));
+    assert_false(crowd_is_near(CROWD));
 }
 
 TEST(a_rank_that_does_not_come_is_named) {
@@ -363,7 +497,9 @@ TEST(a_rank_that_fails_twice_is_heard_once) {
 
 T_MAIN(cmocka_unit_test(messages_of_all_sizes_arrive), cmocka_unit_test(small_collectives_go_through_memory_and_without_it),
        cmocka_unit_test(ranks_that_disagree_are_named), cmocka_unit_test(a_rank_that_fails_is_named_at_once),
-       cmocka_unit_test(a_rank_that_does_not_come_is_named),
+       cmocka_unit_test(whoever_ends_for_another_is_not_taken_for_it), cmocka_unit_test(a_rank_that_does_not_come_is_named),
+       cmocka_unit_test(a_segment_that_was_freed_is_not_opened), cmocka_unit_test(what_there_is_too_little_of_is_named),
+       cmocka_unit_test(threads_that_are_too_many_do_without_memory),
        cmocka_unit_test(a_rank_that_fails_while_others_read_is_named_too),
        cmocka_unit_test(ranks_that_may_heal_stay_in_memory_and_so_do_those_that_cannot),
        cmocka_unit_test(ranks_go_on_in_memory_without_those_that_die_between_messages),

@@ -183,6 +183,22 @@ TEST(a_stop_is_passed_on_and_ends_with_75) {
     called("train\n");
 }
 
+/* Its job has put off the mark by which all others are found. */
+TEST(a_job_without_the_mark_ends_when_it_is_asked_twice) {
+    const struct launch_job job = job_of("unmarked", "exec env -i sleep 600", 5);
+    const pid_t child = beside(&job);
+    int status;
+    until_called();
+    const f64 begin = clock_now();
+    for (pid_t gone = 0; gone == 0 && clock_now() - begin < 15; gone = waitpid(child, &status, WNOHANG)) {
+        kill(child, SIGTERM);
+        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    }
+    assert_true(clock_now() - begin < 15);
+    assert_int_equal(WEXITSTATUS(status), 75);
+    called("train\n");
+}
+
 TEST(a_killed_supervisor_takes_its_job_along_and_a_second_one_goes_on) {
     const struct launch_job job = job_of("killed", "[ $1 = resume ] && exit 0\n: >$run/checkpoints/5.ckpt\nsleep 600", 5);
     const pid_t child = beside(&job);
@@ -205,4 +221,5 @@ T_MAIN(cmocka_unit_test(a_job_that_dies_is_started_again_from_its_checkpoint),
        cmocka_unit_test(scratch_folder_goes_with_all_that_is_in_it),
        cmocka_unit_test(nothing_of_an_attempt_is_left_when_the_next_begins),
        cmocka_unit_test(a_stop_is_passed_on_and_ends_with_75),
+       cmocka_unit_test(a_job_without_the_mark_ends_when_it_is_asked_twice),
        cmocka_unit_test(a_killed_supervisor_takes_its_job_along_and_a_second_one_goes_on))
