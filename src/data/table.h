@@ -58,7 +58,8 @@ struct read_options {
     i32 threads;           /* parser threads, >= 1 */
     i32 chunk;             /* bytes that a thread takes at once, 0 = a good number (tests ask for small ones) */
 };
-#define READ_OPTIONS_DEFAULT ((struct read_options){.header = -1, .na = "NA,NaN,nan,null,NULL,None,?,-", .threads = 1})
+#define READ_MISSING "NA,N/A,n/a,#N/A,NaN,nan,null,NULL,None,?,-"
+#define READ_OPTIONS_DEFAULT ((struct read_options){.header = -1, .na = READ_MISSING, .threads = 1})
 
 /* Read a text table (plain, .gz, .zst) or a cache file (recognised by its magic).  Errors: E2xx, E7xx with file:line:field.  The
  * caller frees with table_free (NULL-safe, also after a failure). */
