@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "api/api.h"
@@ -30,7 +29,7 @@ static err lock(struct stretto_trainer *t) {
     TRY(path_in(t->run_dir, "lock", path));
     t->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (t->lock < 0) return FAIL(E702, "cannot write %s: %s", path, strerror(errno));
-    if (flock(t->lock, LOCK_EX | LOCK_NB) == 0) return 0;
+    if (file_lock(t->lock)) return 0;
     close(t->lock);
     t->lock = -1;
     return FAIL_AT(E704, NULL, "--run-dir OTHER   (or wait until the other run is over)",

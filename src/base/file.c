@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -143,6 +144,16 @@ static err cannot_write(const char *path, const char *kept, i64 needed) {
     return FAIL_AT(E703, NULL, "make room, or another place: -o OTHER/NAME",
                    "cannot write %s: no space left on device (at least %.1f MB needed, free %.1f MB)%s", path, (f64)needed / 1e6,
                    left / 1e6, unchanged);
+}
+
+bool file_lock(int fd) {
+    enum { LOOKS = 50, LOOK_NS = 10000000 };
+    for (int k = 0; k < LOOKS; k++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+        if (errno != EWOULDBLOCK && errno != EINTR) return false;
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+    }
+    return false;
 }
 
 /* Open and lock the temporary name.  Whoever waited for the lock may hold a file that was renamed meanwhile: look again. */

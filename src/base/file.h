@@ -49,5 +49,7 @@ err file_make_dir(const char *path); /* with its parents; fine when it is there 
 err file_rename(const char *from, const char *to);      /* a file or a folder, and sync of the folder it is in */
 err file_remove_dir(const char *path);                 /* with the files in it, not with folders; fine when it is not there */
 bool file_exists(const char *path);
+/* For this process alone, within half a second: one that was killed gives a lock back a moment after it is gone. */
+bool file_lock(int fd);
 
 #endif

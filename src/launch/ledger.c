@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -74,7 +73,7 @@ static err take_lock(struct ledger *l, const char *run_dir) {
     snprintf(path, sizeof path, "%s/supervisor.lock", run_dir);
     l->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (l->lock < 0) return cannot(path);
-    if (flock(l->lock, LOCK_EX | LOCK_NB) == 0) return 0;
+    if (file_lock(l->lock)) return 0;
     return FAIL_AT(E704, NULL, "wait until that one is over, or end it with kill PID (supervisor.log has what it did)",
                    "another supervisor has the run folder %s", run_dir);
 }

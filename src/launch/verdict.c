@@ -89,6 +89,7 @@ enum verdict verdict_of(const struct launch_job *job, int wait_status, f64 since
     if (WIFSIGNALED(wait_status) || *code == STOPPED || *code == LOST) return VERDICT_AGAIN;
     if (!mpi) return *code > BY_SIGNAL ? VERDICT_AGAIN : VERDICT_FINAL;
     if (r.failed > 0) *code = r.failed;
+    if (r.failed == 0 && r.done && (*code > BY_SIGNAL || *code == SIGKILL)) return VERDICT_DONE; /* killed when all was written */
     if (r.failed > 0 || r.done) return VERDICT_FINAL;
     return r.n > 0 || *code > BY_SIGNAL ? VERDICT_AGAIN : VERDICT_FINAL;
 }
