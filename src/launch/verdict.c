@@ -88,8 +88,7 @@ enum verdict verdict_of(const struct launch_job *job, int wait_status, f64 since
     if (r.differ) return VERDICT_FINAL;
     if (WIFSIGNALED(wait_status) || *code == STOPPED || *code == LOST) return VERDICT_AGAIN;
     if (!mpi) return *code > BY_SIGNAL ? VERDICT_AGAIN : VERDICT_FINAL;
-    if (r.failed > 0) *code = r.failed;
-    if (r.failed == 0 && r.done && (*code > BY_SIGNAL || *code == SIGKILL)) return VERDICT_DONE; /* killed when all was written */
-    if (r.failed > 0 || r.done) return VERDICT_FINAL;
+    if (r.failed > 0) return *code = r.failed, VERDICT_FINAL;
+    if (r.done) return *code > BY_SIGNAL || *code == SIGKILL ? VERDICT_DONE : VERDICT_FINAL; /* killed when all was written */
     return r.n > 0 || *code > BY_SIGNAL ? VERDICT_AGAIN : VERDICT_FINAL;
 }
