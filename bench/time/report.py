@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """report.py - series.json and nets.json of run.py as the tables of docs/time-parallel.md (between its markers) and docs/img/time-slices.svg.
 
-    report.py [DIR]               every row as it came out; nothing is measured and nothing typed here
-    report.py DIR --simulated     only what the simulator says, and how far it is off: for a run on another machine than the page's"""
+    report.py [DIR]                                     every row as it came out; nothing is measured and nothing typed here
+    report.py DIR --out docs/RESULTS-time-NAME.md       the page of another machine, with its picture docs/img/time-slices-NAME.svg
+    report.py DIR --simulated                           only what the simulator says, and how far it is off"""
+import argparse
 import json
 import math
 import os
@@ -98,11 +100,11 @@ def summary(parts):
     return table(head, rows)
 
 
-def series(page, parts):
+def series(page, parts, picture):
     text = [results.machine("1 and 2", page["load"]) + f" Measured: revision {page['revision']}, PyTorch {page['torch']}. T={page['T']:,}, B=1, I={page['I']}, H={page['H']}, loss at every step, forward, backward and Adam; "
             f"medians of {page['rounds']} turns (PyTorch {(page['rounds'] + 1) // 2}), every contender one step a turn"
             + (", all alike before the other programs of the machine (SCHED_RR)" if page["realtime"] else "") + ".", "", "The best P of each kind:", "", *summary(parts), "",
-            "![speed-up over the number of slices](img/time-slices.svg)", ""]
+            f"![speed-up over the number of slices](img/{picture})", ""]
     head = ["P", "L", "", "threads", "ms (first quarter)", "us a step", "over own without slices", "over PyTorch's best", "rounds", "efficiency", "gradient"]
     for name, part in parts.items():
         p = part.part
@@ -293,35 +295,44 @@ def bars(parts, found):
     return out
 
 
-def write(parts):
+def write(path, parts):
     """Puts every part in its place on the page."""
-    text = PAGE.read_text()
+    text = path.read_text()
     for name, lines in parts.items():
         text, n = re.subn(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", lambda m: m.group(1) + "\n".join(lines).strip() + "\n" + m.group(2), text, flags=re.S)
         if n != 1:
-            sys.exit(f"{PAGE}: no place for {name}")
-    scratch = PAGE.with_suffix(".tmp")
+            sys.exit(f"{path}: no place for {name}")
+    scratch = path.with_suffix(".tmp")
     scratch.write_text(text)
-    scratch.replace(PAGE)
+    scratch.replace(path)
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("dir", nargs="?", type=pathlib.Path, default=ROOT / "out" / "time")
+    p.add_argument("--out", type=pathlib.Path, default=PAGE)
+    p.add_argument("--simulated", action="store_true")
+    return p.parse_args()
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "out" / "time")
-    page = json.loads((folder / "series.json").read_text())
-    found = json.loads((folder / "nets.json").read_text()) if (folder / "nets.json").exists() else []
+    a = arguments()
+    page = json.loads((a.dir / "series.json").read_text())
+    found = json.loads((a.dir / "nets.json").read_text()) if (a.dir / "nets.json").exists() else []
     parts = {name: Part(page, part) for name, part in page["memories"].items()}
-    if "--simulated" in sys.argv[2:]:
-        return write({"simulated": simulated(page, parts)})
+    if a.simulated:
+        return write(a.out, {"simulated": simulated(page, parts)})
     judged = bars(parts, found)
     words = {True: "met", False: "**missed**", None: "not judged"}
-    write({"bars": [f"{sum(m is True for m, _ in judged)} met, {sum(m is False for m, _ in judged)} missed.", "", *(f"- {words[m]}: {t}" for m, t in judged)],
-           "series": series(page, parts), "nets": nets(found) if found else ["Not measured yet."],
-           "simulated": simulated(page, parts)})
+    picture = f"time-slices{a.out.stem.removeprefix('RESULTS-time') if a.out != PAGE else ''}.svg"
+    write(a.out, {"bars": [f"{sum(m is True for m, _ in judged)} met, {sum(m is False for m, _ in judged)} missed.", "", *(f"- {words[m]}: {t}" for m, t in judged)],
+                  "series": series(page, parts, picture), "nets": nets(found) if found else ["Not measured yet."],
+                  "simulated": simulated(page, parts)})
     (ROOT / "docs" / "img").mkdir(exist_ok=True)
-    (ROOT / "docs" / "img" / "time-slices.svg").write_text(draw.chart(page["memories"]))
+    (ROOT / "docs" / "img" / picture).write_text(draw.chart(page["memories"]))
     for met, text in judged:
         print(f"{words[met].strip('*'):9} {text}")
-    print(PAGE.relative_to(ROOT))
+    print(a.out)
 
 
 if __name__ == "__main__":
