@@ -3,7 +3,7 @@
 
     who is killed (kill -9)    a rank, the launcher, the supervisor (then started again), or two of them at once
     how often                  after 0.1 to 2 s of each life, at most three times a run
-    and once a run             a rank dies at a phase of writing or reading a checkpoint (STRETTO_FAULT, src/base/fault.h)
+    and once a run             a rank dies at a phase of writing or reading a checkpoint, or of the report (STRETTO_FAULT, src/base/fault.h)
     what must hold             the run ends with 0, every tensor of its model is that of the undisturbed run, no process is left, and
                                no file but those that a run leaves
 Threads, Open MPI and MPICH take turns, as far as they are there."""
@@ -27,7 +27,7 @@ from t_submit import Submit  # noqa: E402
 TRAIN = ["train", e2e.AIR, "--target", "Passengers", "--horizon", "12", "--members", "2", "--steps", "2500", "--validate-every", "250",
          "--batch", "40", "--threads", "1", "--checkpoint-every", "0.2s", "-q"]
 WHOM = ["rank", "launcher", "supervisor", "rank+launcher", "rank+supervisor"]
-PHASES = ["write", "rename", "manifest", "recovery"]
+PHASES = ["write", "rename", "manifest", "recovery", "report"]
 KILLS, PATIENCE = 3, 300
 
 
@@ -41,7 +41,7 @@ class Soak(Submit):
     def draw_fault(self):
         """Of whoever comes first to this phase from some step on; once, over all restarts."""
         self.phase = random.choice(PHASES)
-        self.fault = "*:%d:%s@%s" % (0 if self.phase == "recovery" else random.randrange(2000), self.phase, self.path("fired"))
+        self.fault = "*:%d:%s@%s" % (0 if self.phase in ("recovery", "report") else random.randrange(2000), self.phase, self.path("fired"))
 
     def environment(self, **more):
         return super().environment(STRETTO_FAULT=self.fault, **more)
@@ -142,8 +142,8 @@ def main():
     with open(os.path.join(ROOT, "docs", "RESULTS-soak.md"), "w", encoding="utf-8") as f:
         f.write("# Runs that are killed at random\n\nMade by `make soak` (`bench/soak.py`, N = %d, seed %d): a run of 2 ranks, 2 x 2500 steps, a "
                 "checkpoint every 0.2 s, up to %d times\nkill -9 of whom the third column names, at random moments, and once of a rank in the middle of a "
-                "checkpoint: while it\nwrites its part, before that is renamed, before the manifest, or before it reads one. Models are compared "
-                "tensor by tensor with the undisturbed run's.\n\n" % (n, seed, KILLS))
+                "checkpoint: while it\nwrites its part, before that is renamed, before the manifest, before it reads one, or while it writes the report. Models are "
+                "compared tensor by tensor with the undisturbed run's.\n\n" % (n, seed, KILLS))
         f.write("**%d of %d have the same bits, with no process and no file left**, in %.0f s." % (good, n, time.monotonic() - begin))
         if back:
             f.write(" From a kill to steps that go on (the slowest of each run): median %.2f s, largest %.2f s." %

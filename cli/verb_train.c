@@ -72,13 +72,20 @@ void cli_train_files(const struct args *a, const struct options *o, char model[C
     else snprintf(run_dir, CLI_PATH, "%.4300s.run", model);
 }
 
+static stretto_err draw(struct cli *c, stretto_trainer *t, const char *report) {
+    TRY(stretto_trainer_report(t, report));
+    if (c->o.plot && *c->o.plot) TRY(stretto_trainer_plot(t, c->o.plot));
+    return c->o.trace && *c->o.trace ? stretto_trainer_trace(t, c->o.trace) : 0;
+}
+
+/* The model last: with it a run is finished, and whoever was killed before that goes on from a checkpoint and draws again.  Where
+ * nothing can be drawn it is saved all the same, and what is wrong said after that. */
 static stretto_err write_results(struct cli *c, stretto_trainer *t, const char *model, const char *run_dir) {
     char report[4200];
     snprintf(report, sizeof report, "%s/report.html", run_dir);
+    const stretto_err drawn = draw(c, t, report);
     TRY(stretto_trainer_save(t, model));
-    TRY(stretto_trainer_report(t, report));
-    if (c->o.plot && *c->o.plot) TRY(stretto_trainer_plot(t, c->o.plot));
-    if (c->o.trace && *c->o.trace) TRY(stretto_trainer_trace(t, c->o.trace));
+    if (drawn < 0) return draw(c, t, report);
     if (fputs(stretto_trainer_scores(t, c->o.json), stdout) == EOF || fflush(stdout) != 0)
         return FAIL(E703, "cannot write to standard output");
     if (c->o.json && !c->hushed) fputc('\n', stdout);

@@ -20,7 +20,7 @@ struct demand {
     const char *latch; /* file, or NULL */
 };
 
-static const char *const phases[] = {"write", "rename", "manifest", "recovery", "slow"};
+static const char *const phases[] = {"write", "rename", "manifest", "recovery", "report", "slow"};
 enum { SLOWEST = 100 };
 static const char *const kinds[] = {"kill9", "enospc", "bitflip"};
 

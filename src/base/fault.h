@@ -9,6 +9,7 @@
  *     rank:step:phase[:nth][=kind][@FILE]    rank and step may be *; kinds: kill9 (unless said otherwise), enospc, bitflip
  *     phases: write     a part of a checkpoint is half written        manifest  all parts are there, the manifest is not
  *             rename    it is written and synced, not yet renamed     recovery  one is about to be read (step 0)
+ *             report    that of rank 0 is written, not yet renamed (step 0)
  *
  * Unset, a place costs one look at the environment; places are never inside a training step. */
 #ifndef STRETTO_BASE_FAULT_H

@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/file.h"
@@ -42,18 +41,6 @@ static void add_record(struct records *r, i32 rank, const struct js *o, f64 sinc
     if (status > 0 && status != STOPPED && status != LOST && r->failed == 0) r->failed = status;
 }
 
-/* The file of the run says so too, where ranks leave no records (STRETTO_WATCH=off). */
-static bool is_finished(const char *run_dir, f64 since) {
-    char path[4300];
-    struct stat st;
-    struct js *o = NULL;
-    snprintf(path, sizeof path, "%s/run.json", run_dir);
-    if (stat(path, &st) != 0 || (f64)st.st_mtim.tv_sec + 1e-9 * (f64)st.st_mtim.tv_nsec < since) return false;
-    const bool finished = js_load(path, &o) >= 0 && js_bool(js_get(o, "finished"), false);
-    js_free(o);
-    return finished;
-}
-
 static struct records read_records(const char *run_dir, f64 since) {
     struct records r = {0};
     char path[4300];
@@ -67,7 +54,7 @@ static struct records read_records(const char *run_dir, f64 since) {
         if (js_load(path, &o) >= 0) add_record(&r, k, o, since);
         js_free(o);
     }
-    r.done = r.done || is_finished(run_dir, since);
+    r.done = r.done || run_finished(run_dir, since); /* where ranks leave no records (STRETTO_WATCH=off) */
     return r;
 }
 

@@ -99,6 +99,13 @@ class Shards(Launched):
             self.fault = ""
             self.resume(2)
 
+    def test_killed_while_the_report_is_written(self):
+        self.train(2, "0:0:report")
+        self.assertIn("report.html.tmp", os.listdir(self.path("m.model.run")))
+        self.assertFalse(os.path.exists(self.path("m.model")))
+        self.resume(2)
+        self.assertEqual([n for n in os.listdir(self.path("m.model.run")) if n.startswith("report")], ["report.html"])
+
     def test_once_over_all_restarts(self):
         self.fault = "*:0:write:2@" + self.path("fired")
         self.stretto("submit", "--ranks", 2, "--", "train", AIR, *OPTIONS, *OFTEN, "-o", "m.model", timeout=120)

@@ -207,6 +207,13 @@ TEST(verdict_of_ranks_under_a_launcher) {
     record(run, 1, 150, "done", 0);
     record(run, 0, 150, "done", 0);
     judged("openmpi", run, EXIT(10), VERDICT_FINAL, 10); /* --require-skill, after the model was written */
+    judged("openmpi", run, EXIT(137), VERDICT_DONE, 137); /* killed when all was written, by whatever its launcher says of it */
+    judged("mpich", run, EXIT(9), VERDICT_DONE, 9);
+    judged("none", run, 9, VERDICT_AGAIN, 137);
+    record(run, 0, 150, "score", -1);
+    judged("openmpi", run, EXIT(137), VERDICT_AGAIN, 137);
+    file_in(run, "run.json", "{\"finished\": true}\n"); /* STRETTO_WATCH=off: no records */
+    judged("openmpi", run, EXIT(137), VERDICT_DONE, 137);
 }
 
 T_MAIN(cmocka_unit_test(words_are_quoted_as_a_shell_reads_them), cmocka_unit_test(command_lines_of_threads_and_of_each_mpi),
