@@ -216,14 +216,14 @@ static bool is_several(const struct build *b, const struct again *a) {
 }
 
 static err several(const struct build *b, const struct again *a) {
-    char where[300], now[32], fix[FIX_BYTES], ignore[320] = "";
+    char where[300], now[32], fix[FIX_BYTES], ignore[320] = "", word[MEND_PATH];
     const struct key k = {1, {a->c}};
     place(b, a->first_told, where, now);
     cut_series(b, &k, a->first_told, fix);
     if (4 * a->told >= b->n)
         return FAIL_AT(E211, where, fix, "time %s comes again with another \"%s\": several series in one file (%d of them)", now,
                        a->c->name, a->c->nword);
-    snprintf(ignore, sizeof ignore, "\n--ignore %.200s with --dups   (it is one series)", a->c->name);
+    snprintf(ignore, sizeof ignore, "\n--ignore %s with --dups   (it is one series)", mend_word(a->c->name, word));
     const size_t fill = strlen(fix);
     snprintf(fix + fill, sizeof fix - fill, "%s", ignore);
     return FAIL_AT(E211, where, fix, "time %s comes again with another \"%s\" (%lld such row%s): several series in one file?",

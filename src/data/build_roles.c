@@ -90,11 +90,11 @@ static err refuse_words(const struct build *b, const struct column *c, enum role
                  mend_from(b->t->path, from), mend_to(b->t->path, "table", to));
     } else if (r == ROLE_KNOWN) {
         snprintf(fix, sizeof fix,
-                 "a 0/1 column for each word that matters ahead of time, named in --known   or   --cat %.200s without --known "
+                 "a 0/1 column for each word that matters ahead of time, named in --known   or   --cat %s without --known "
                  "(its past is used)",
-                 c->name);
+                 mend_word(c->name, from));
     } else {
-        snprintf(fix, sizeof fix, "--cat %.200s instead of --past", c->name);
+        snprintf(fix, sizeof fix, "--cat %s instead of --past", mend_word(c->name, from));
     }
     return FAIL_AT(E214, b->t->path, fix, "column \"%s\" given by %s holds words (\"%s\"%s), not numbers", c->name, role_flag[r],
                    word, c->nword > 1 ? ", ..." : "");
@@ -145,13 +145,13 @@ enum { STRANGE_WORDS = 64 };
 
 static err strange_time(const struct build *b, const struct column *c) {
     static const char row[] = "--time-format row --freq 1month   (rows are the time)";
-    char where[300], fix[TIME_ADVICE + 340], known[TIME_ADVICE];
+    char where[300], fix[TIME_ADVICE + 340], known[TIME_ADVICE], name[MEND_PATH];
     i32 len[STRANGE_WORDS], n = imin(c->nword, STRANGE_WORDS);
     for (i32 k = 0; k < n; k++) len[k] = (i32)strlen(c->word[k]);
     const bool told = time_advice(c->word, len, n, known) > 0;
     snprintf(where, sizeof where, "%.200s:%lld:%d", b->t->path, (long long)table_line(b->t, 0), c->field);
-    snprintf(fix, sizeof fix, "%s   or   %s   or   --ignore %.200s", told ? known : row,
-             told ? row : "--time-format '%Y-%m-%d'   (spelt like the cells)", c->name);
+    snprintf(fix, sizeof fix, "%s   or   %s   or   --ignore %s", told ? known : row,
+             told ? row : "--time-format '%Y-%m-%d'   (spelt like the cells)", mend_word(c->name, name));
     return FAIL_AT(E205, where, fix, "\"%s\" in column \"%s\" is no date or time that I know", c->word[0], c->name);
 }
 
@@ -256,9 +256,9 @@ static err find_target(struct build *b, u8 *role) {
         only = i;
         if (all) role[i] = ROLE_TARGET;
     }
-    char list[500], fix[300];
+    char list[500], fix[340], word[MEND_PATH];
     name_list(names, n, list, sizeof list);
-    snprintf(fix, sizeof fix, "--target %.200s   or   --target all   (every numeric column)", n ? names[best] : "");
+    snprintf(fix, sizeof fix, "--target %s   or   --target all   (every numeric column)", mend_word(n ? names[best] : "NAME", word));
     const err swapped = all ? 0 : refuse_swapped(b, names, n); /* who says "all" means them */
     mem_free(names);
     TRY(swapped);

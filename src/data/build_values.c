@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "data/build.h"
+#include "data/mend.h"
 
 enum { SAMPLE = 4096 };
 static const f64 FAR = 1e6, HUGE_CELL = 1e30, CLOSE = 64;
@@ -133,8 +134,8 @@ static err constant_target(const struct build *b, i32 col) {
         first = v;
     }
     if (n == 0) return 0; /* said by missing_target */
-    char fix[600];
-    snprintf(fix, sizeof fix, "another --target   or   --target all --ignore %.250s", b->t->col[col].name);
+    char fix[600], word[MEND_PATH];
+    snprintf(fix, sizeof fix, "another --target   or   --target all --ignore %s", mend_word(b->t->col[col].name, word));
     return FAIL_AT(E212, b->t->path, fix, "target \"%s\" is %.15g in all %lld rows", b->t->col[col].name, first,
                    (long long)n);
 }

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "data/build.h"
+#include "data/mend.h"
 
 enum { LEAK_COLUMNS = 200, SUSPECTS = 6 };
 
@@ -75,14 +76,14 @@ static i64 equal_rows(const struct build *b, i32 target, const f64 *x, const f64
 
 static void report_leak(const struct build *b, struct findings *f, i32 target, const char *what, const char *list, i64 equal,
                         i64 rows, const struct freq *freq) {
-    char text[900], fix[600], unit[32];
+    char text[900], fix[600], unit[32], names[MEND_PATH];
     const char *word = "row";
     freq_span(freq, 1, unit);
     if (!strncmp(unit, "1 ", 2) && strcmp(unit, "1 step") != 0 && !strstr(unit, "step")) word = unit + 2;
     snprintf(text, sizeof text, "%s = %s in %lld of %lld rows: as input%s of the same %s %s the target", what,
              b->t->col[target].name, (long long)equal, (long long)rows, strchr(list, ',') ? "s" : "", word,
              strchr(list, ',') ? "they leak" : "it leaks");
-    snprintf(fix, sizeof fix, "--past %s   or   --ignore %s", list, list);
+    snprintf(fix, sizeof fix, "--past %s   or   --ignore %s", mend_word(list, names), names);
     warn(f, 34, "", fix, text);
 }
 

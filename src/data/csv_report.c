@@ -147,7 +147,7 @@ static void without_lines(const struct csv *c, const struct csv_problem *p, i32 
 }
 
 static err fail_cell(const struct csv *c, const struct csv_problem *p, i32 n, i32 field, i64 bad) {
-    char where[256], lines[120], fix[CELL_FIX], many[180] = "";
+    char where[256], lines[120], fix[CELL_FIX], many[180] = "", word[MEND_PATH];
     csv_where(c, where, p[0].line, field + 1);
     line_list(p, n, field + 1, bad, lines, sizeof lines);
     if (bad > 1) snprintf(many, sizeof many, "\n%lld such cells: lines %s", (long long)bad, lines);
@@ -166,8 +166,8 @@ static err fail_cell(const struct csv *c, const struct csv_problem *p, i32 n, i3
     if (apart) snprintf(fix, sizeof fix, "--decimal comma   (points stand between thousands, in all numbers of the file)");
     else if (comma) snprintf(fix, sizeof fix, "--decimal ,");
     else
-        snprintf(fix, sizeof fix, "--na \"%.100s\"   (it means missing)   or   --cat %.200s   or   --ignore %.200s", p[0].text,
-                 name, name);
+        snprintf(fix, sizeof fix, "--na \"%.100s\"   (it means missing)   or   --cat %s   or   --ignore %s", p[0].text,
+                 mend_word(name, word), word);
     return FAIL_AT(E204, where, fix, "\"%s\" in column \"%s\" is not a number%s", p[0].text, name, many);
 }
 

@@ -1,4 +1,4 @@
-/* mend.c - names of files in the shell commands that errors advise: a command that is pasted must empty no file. */
+/* mend.c - names in the shell commands that errors advise: a command that is pasted must empty no file. */
 #include "data/mend.h"
 
 #include <ctype.h>
@@ -33,6 +33,11 @@ static void quote(const char *s, char *out, size_t size) {
     }
     out[n++] = '\'';
     out[n] = 0;
+}
+
+const char *mend_word(const char *name, char out[MEND_PATH]) {
+    quote(name, out, MEND_PATH);
+    return out;
 }
 
 const char *mend_from(const char *path, char out[MEND_PATH]) {
