@@ -122,7 +122,8 @@ void help_overview(FILE *f) {
     for (i32 i = 0; i < VERB_COUNT; i++) {
         const struct verb_info *v = verb_info((enum verb)i);
         i32 at = fprintf(f, "  %-9s %s", v->name, v->args);
-        fprintf(f, "%*s%s\n", (int)imax(LEFT + 2 - at, 1), "", v->help);
+        if (at >= LEFT + 2) at = fprintf(f, "\n") - 1;
+        fprintf(f, "%*s%s\n", LEFT + 2 - at, "", v->help);
     }
     fputs("\nfirst steps:\n"
           "  stretto sample tides -o tides.csv\n"
