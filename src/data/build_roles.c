@@ -258,7 +258,8 @@ static err find_target(struct build *b, u8 *role) {
     }
     char list[500], fix[340], word[MEND_PATH];
     name_list(names, n, list, sizeof list);
-    snprintf(fix, sizeof fix, "--target %s   or   --target all   (every numeric column)", mend_word(n ? names[best] : "NAME", word));
+    snprintf(fix, sizeof fix, "--target %s   or   --target all   (every numeric column)",
+             mend_word(n ? names[best] : "NAME", word));
     const err swapped = all ? 0 : refuse_swapped(b, names, n); /* who says "all" means them */
     mem_free(names);
     TRY(swapped);

@@ -177,6 +177,7 @@ struct exec_result exec_result_of(const struct totals *t);
 void exec_sums(struct exec *x, const struct exec_step *s); /* x->sums is of this step */
 
 void exec_task(struct exec *x, const struct task *t);              /* task.c: run one task */
+f64 exec_waited(const struct exec *x, const struct task *t);       /* seconds inside of it for others, of the last time */
 void exec_merges(struct exec *x, struct grads g, const struct item *first, u32 n); /* merges of one range together */
 void exec_work(void *exec, i32 worker);                            /* sched.c: what a worker does in a step */
 f64 exec_clock(void);

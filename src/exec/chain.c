@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "kern/team.h"
 
 /* What a member tells the others, on lines of its own. */
 struct chain_member {
     _Alignas(64) struct chain_facts size, left; /* of round 1; of the round that is compared */
+    f64 waited;                                 /* seconds at gates, in this call */
 };
 
 err chain_solver_new(struct arena *a, i32 nslice, i32 nmember, struct chain_solver **out) {
@@ -28,18 +30,6 @@ err chain_solver_new(struct arena *a, i32 nslice, i32 nmember, struct chain_solv
     return 0;
 }
 
-/* Everybody is here: what was written before is there for all. */
-static void gate(struct chain_solver *s, i32 n) {
-    if (n == 1) return;
-    const u32 turn = atomic_load_explicit(&s->turn, memory_order_relaxed);
-    if (atomic_fetch_add_explicit(&s->here, 1, memory_order_acq_rel) + 1 == (u32)n) {
-        atomic_store_explicit(&s->here, 0, memory_order_relaxed);
-        atomic_store_explicit(&s->turn, turn + 1, memory_order_release);
-        return;
-    }
-    for (i32 spin = 0; atomic_load_explicit(&s->turn, memory_order_acquire) == turn; spin += spin <= TEAM_SPINS) team_pause(spin);
-}
-
 /* A call as its member sees it. */
 struct solve {
     struct chain_solver *s;
@@ -52,6 +42,28 @@ struct solve {
     f32 tol;                /* absolute */
     f32 gap[CHAIN_ROUNDS];  /* of the rounds so far, modulo */
 };
+
+static void wait_for_all(struct chain_solver *s, i32 n) {
+    const u32 turn = atomic_load_explicit(&s->turn, memory_order_relaxed);
+    if (atomic_fetch_add_explicit(&s->here, 1, memory_order_acq_rel) + 1 == (u32)n) {
+        atomic_store_explicit(&s->here, 0, memory_order_relaxed);
+        atomic_store_explicit(&s->turn, turn + 1, memory_order_release);
+        return;
+    }
+    for (i32 spin = 0; atomic_load_explicit(&s->turn, memory_order_acquire) == turn; spin += spin <= TEAM_SPINS) team_pause(spin);
+}
+
+/* Everybody is here: what was written before is there for all. */
+static void gate(const struct solve *v) {
+    if (v->n == 1) return;
+    const f64 t0 = v->s->peers ? clock_now() : 0;
+    wait_for_all(v->s, v->n);
+    if (v->s->peers) v->s->member[v->me].waited += clock_now() - t0;
+}
+
+f64 chain_waited(const struct chain_solver *s, i32 me) {
+    return s->peers ? s->member[me].waited + (me == 0 ? s->peers->waited : 0) : 0;
+}
 
 static i32 settled_at(const struct solve *v, i32 k) {
     return atomic_load_explicit(&v->s->settled[k], memory_order_relaxed);
@@ -71,14 +83,14 @@ static struct chain_facts together(const struct solve *v, i32 *steps) {
     struct chain_solver *s = v->s;
     struct chain_facts sum = {0};
     if (v->me > 0 && s->peers) {
-        gate(s, v->n);
+        gate(v);
         return s->fact;
     }
     for (i32 i = 0; i < v->n; i++) chain_facts_add(&sum, steps ? &s->member[i].size : &s->member[i].left);
     if (!s->peers) return sum;
     if (!s->lost) s->lost = !peers_facts(s->peers, &sum, steps);
     s->fact = sum;
-    gate(s, v->n);
+    gate(v);
     return sum;
 }
 
@@ -87,19 +99,19 @@ static void hand_over(const struct solve *v) {
     struct chain_solver *s = v->s;
     if (!s->peers) return;
     if (v->me == 0 && !s->lost) s->lost = !peers_ends(s->peers, v->c, s->settled, PEERS_GIVE | PEERS_TAKE);
-    gate(s, v->n);
+    gate(v);
 }
 
 static void start(struct solve *v) {
     struct chain_member *m = &v->s->member[v->me];
     if (v->c->warm) {
         for (i32 i = 0, k0, k1; part_of(v, i, &k0, &k1); i++) v->c->warm(v->c, k0, k1);
-        gate(v->s, v->n);
+        gate(v);
         hand_over(v);
     }
     if (v->c->kept && v->s->peers) {
         if (v->me == 0) peers_recall(v->s->peers, v->c);
-        gate(v->s, v->n);
+        gate(v);
     }
     for (i32 k = v->k0; k < v->k1; k++) {
         const bool given = v->c->prev(v->c, k) < 0;
@@ -108,7 +120,7 @@ static void start(struct solve *v) {
         atomic_store_explicit(&v->s->settled[k], given ? 1 : 0, memory_order_relaxed);
         if (!given) v->c->guess(v->c, k);
     }
-    if (v->c->warm || v->c->kept) gate(v->s, v->n); /* what guesses look at may now be written over */
+    if (v->c->warm || v->c->kept) gate(v); /* what guesses look at may now be written over */
 }
 
 /* Begins are foreseen, in a sweep over all slices; not where they go one after another anyway. */
@@ -253,19 +265,19 @@ void chain_solve(struct chain_solver *s, const struct chain *c, const struct cha
     start(&v);
     for (;; v.round++) {
         run(&v);
-        gate(s, n);
+        gate(&v);
         const struct chain_facts all = together(&v, s->steps);
         if (v.round == 1) measure(&v, how, &all);
         if (me == 0) record(&v);
         s->member[me].left = (struct chain_facts){0};
         sweep(&v);
-        gate(s, n);
+        gate(&v);
         if (!more(&v)) break;
     }
     for (i32 i = 0, from, to; c->finish && part_of(&v, i, &from, &to); i++) c->finish(c, from, to);
     if (me == 0 && s->peers && c->kept && !s->lost) s->lost = !peers_keep(s->peers, c);
     if (me == 0) s->forgets = s->trace.rounds > 1 ? chain_forgets(&s->trace, s->sorted) : 0;
-    gate(s, n); /* what finish of one slice reads of another was still there */
+    gate(&v); /* what finish of one slice reads of another was still there */
 }
 
 static int ascending(const void *a, const void *b) {

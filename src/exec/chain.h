@@ -53,6 +53,9 @@ err chain_solver_new(struct arena *a, i32 nslice, i32 nmember, struct chain_solv
  * all slices of this rank.  Returns when every slice is done and c->finish has run for k0..k1. */
 void chain_solve(struct chain_solver *s, const struct chain *c, const struct chain_course *how, i32 me, i32 n, i32 k0, i32 k1);
 
+/* Seconds of its last call in which member `me` waited for others; counted where ranks share the chain. */
+f64 chain_waited(const struct chain_solver *s, i32 me);
+
 /* Steps after which re-runs had come back to what was there, of the slices that did so before their end: the 90th percentile over
  * the second round.  -1 = none did; the chain remembers longer than a slice.  sorted: room for [nslice]. */
 i32 chain_forgets(const struct chain_trace *t, i32 *sorted);

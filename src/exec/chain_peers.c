@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 void chain_facts_add(struct chain_facts *sum, const struct chain_facts *f) {
     sum->scale = fmaxf(sum->scale, f->scale);
     sum->gap = isnan(f->gap) || isnan(sum->gap) ? (f32)NAN : fmaxf(sum->gap, f->gap);
@@ -47,6 +49,14 @@ err chain_peers_new(struct arena *a, const struct chain *c, i32 n, const i32 *ra
 void peers_begin(struct chain_peers *p, u64 serial) {
     p->serial = serial;
     p->turn = 0;
+    p->waited = 0;
+}
+
+static bool pass(struct chain_peers *p, i32 n) {
+    const f64 t0 = clock_now();
+    const bool passed = p->pass(p->self, p->m, n);
+    p->waited += clock_now() - t0;
+    return passed;
 }
 
 /* One more message of this turn, n of them so far. */
@@ -67,7 +77,7 @@ bool peers_facts(struct chain_peers *p, struct chain_facts *f, i32 *steps) {
         add(p, &n, i, true, p->out, (i64)(steps ? record_bytes(p, p->me) : sizeof *f), "slices.facts");
         add(p, &n, i, false, p->in[i], (i64)(steps ? record_bytes(p, i) : sizeof *f), "slices.facts");
     }
-    if (!p->pass(p->self, p->m, n)) return false;
+    if (!pass(p, n)) return false;
     struct chain_facts sum = {0}, other;
     for (i32 i = 0; i < p->n; i++) {
         const char *from = i == p->me ? p->out : p->in[i];
@@ -134,7 +144,7 @@ bool peers_ends(struct chain_peers *p, const struct chain *c, _Atomic i32 *settl
         if (in > 0) add(p, &n, i, false, take, in * hand_floats(c) * 4, "slices.ends");
         take += in * hand_floats(c);
     }
-    if (n > 0 && !p->pass(p->self, p->m, n)) return false;
+    if (n > 0 && !pass(p, n)) return false;
     take = p->take;
     for (i32 i = 0; i < p->n && what & PEERS_TAKE; i++) {
         if (i == p->me) continue;
@@ -155,7 +165,7 @@ bool peers_keep(struct chain_peers *p, const struct chain *c) {
         add(p, &n, i, true, p->kept + (i64)k0 * f, (i64)(k1 - k0) * f * 4, "slices.kept");
         add(p, &n, i, false, p->kept + (i64)p->first[i] * f, (i64)count_of(p, i) * f * 4, "slices.kept");
     }
-    return p->pass(p->self, p->m, n);
+    return pass(p, n);
 }
 
 void peers_recall(struct chain_peers *p, const struct chain *c) {

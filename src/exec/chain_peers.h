@@ -27,6 +27,7 @@ struct chain_peers {
     void *self;
     u64 serial;  /* of the step */
     u32 turn;    /* calls of this chain in this step */
+    f64 waited;  /* seconds in this step, for messages */
     i32 n, me;   /* ranks; place of this one among them */
     i32 *rank;   /* [n] */
     i32 *first;  /* [n + 1] slices first[i]..first[i+1] are those of rank[i] */

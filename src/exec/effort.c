@@ -33,8 +33,9 @@ static void nap(struct lane *l, f64 more) {
 
 void effort_task(const struct exec *x, struct lane *l, const struct task *t, f64 t0) {
     const bool rows = t->kind == TASK_FWD || t->kind == TASK_BWD || t->kind == TASK_ZERO;
-    if (x->effort.slow) nap(l, (x->effort.factor - 1) * (exec_clock() - t0));
-    if (rows) l->busy += exec_clock() - t0;
+    const f64 waited = exec_waited(x, t);
+    if (x->effort.slow) nap(l, (x->effort.factor - 1) * (exec_clock() - t0 - waited));
+    if (rows) l->busy += exec_clock() - t0 - waited;
 }
 
 /* The first steps meet cold caches and pages that nobody has touched yet. */

@@ -54,6 +54,14 @@ static void solve(struct exec *x, const struct task *t, bool backward) {
         chain_solve(s, &c, how, (i32)(t - first), n, t->box.b0, t->box.b1);
 }
 
+f64 exec_waited(const struct exec *x, const struct task *t) {
+    i32 n;
+    const bool chain = (t->kind == TASK_FWD || t->kind == TASK_BWD) && x->chain[t->op][t->kind == TASK_BWD];
+    if (!chain) return 0;
+    const i32 me = (i32)(t - exec_team(x, t, &n));
+    return x->alone && me > 0 ? 0 : chain_waited(x->chain[t->op][t->kind == TASK_BWD], me);
+}
+
 static void zero(struct exec *x, const struct task *t) {
     i64 P = x->plan->ntheta;
     i32 g0 = t->box.b0 / x->run.grain, g1 = ceil_div(t->box.b1, x->run.grain);

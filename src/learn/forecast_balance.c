@@ -28,6 +28,7 @@ err balance_new(struct fit *t) {
     const struct resources *use = &t->job->use;
     struct balance *b;
     balance_free(t);
+    if (t->f->spec.slices > 1 && t->f->spec.course.stale > 0) return 0; /* what slices left lies with the rank that ran them */
     if (!use->balance || !use->ranks || comm_size(use->comm) < 2 || use->pipe == PIPE_DELAY1 || t->job->spec.plan_text) return 0;
     NEW(b, 1);
     t->balance = b;
@@ -119,6 +120,8 @@ err balance_recut(void *fit, struct exec **exec) {
     describe(b, use.ranks);
     use.ranks = &b->machine;
     use.parallel = b->parallel;
+    use.slices = t->f->spec.slices;
+    use.course = t->f->spec.course;
     use.steps = 0; /* ranks wait for each other: nobody measures kernels now */
     TRY(engine_recut(&t->engine, &use));
     exec_rows(t->engine.exec, &t->batch.row0, &t->batch.row1);

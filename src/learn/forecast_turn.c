@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "learn/forecast_balance.h"
 #include "learn/forecast_save.h"
 #include "learn/forecast_slices.h"
 
@@ -163,6 +164,7 @@ err slices_relay(void *fit, struct exec **exec) {
     slices_batcher(&t->batch, &old);
     if (f->spec.all_steps) TRY(batch_bases(&t->batch, t->job->split.validation));
     *exec = t->engine.exec;
+    TRY(balance_new(t));
     TRY(saving_shares(t));
     return slices_watch(t);
 }

@@ -6,7 +6,7 @@
 bool plan_grains(const struct plan *p, i32 *grains) {
     bool others = false;
     memset(grains, 0, (size_t)p->ndevice * sizeof *grains);
-    if (!p->train || p->slices > 0) return false;
+    if (!p->train) return false;
     for (u32 i = 0; i < p->ntask; i++) { /* one a piece */
         const struct task *t = &p->task[i];
         if (t->kind == TASK_ZERO) grains[t->device] += ceil_div(t->box.b1, p->grain) - t->box.b0 / p->grain;

@@ -279,6 +279,17 @@ class Ranks(Launched):
             self.assertRegex(r.err, r"balance: ranks have \d+ \d+ of \d+ grains, had \d+ \d+: the slowest takes")
             self.assertRegex(r.err, r"balance: grains moved \d+ times?; ranks have")
 
+    def test_slices_of_time_move_to_the_faster_ranks(self):
+        self.stretto("sample", "long-memory", "--rows", "12000", "-o", "long.csv")
+        self.slowed("1:10:slow(6)")
+        options = ["--target", "y", "--horizon", "1", "--context", "2048", "--parallel", "time:32", "--hidden", "24", "--members", "1",
+                   "--steps", "120", "--validate-every", "60", "--threads", "1", "--progress", "none"]
+        alone = self.stretto("train", "long.csv", *options, "-o", "one.model", timeout=120)
+        r = self.stretto("train", "long.csv", *options, "--ranks", 2, "-o", "two.model", timeout=240)
+        self.same_model("one.model", "two.model", "slices dealt out anew")
+        self.assertRegex(r.err, r"balance: ranks have \d+ \d+ of \d+ grains, had (\d+) \1: the slowest takes")
+        self.assertEqual(alone.out, r.out)
+
     def test_stopped_after_a_move_and_resumed(self):
         options = [*self.UNEVEN, "--steps", "3000"]
         self.train("whole", options=options)

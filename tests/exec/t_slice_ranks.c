@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "base/clock.h"
 #include "slices.h"
 
 enum { RANKS = 8, STEPS = 3 };
@@ -12,7 +13,8 @@ struct rank {
     struct sliced_run g;
     struct comm *comm;
     bool warm;
-    i32 leaves_at; /* a step; -1 = never */
+    i32 steps, leaves_at; /* leaves_at: a step; -1 = never */
+    f64 took, row;        /* seconds of all steps; of work at a row */
     err e;
     struct err_record why;
     pthread_t thread;
@@ -21,10 +23,13 @@ struct rank {
 /* No assertion on threads that are not the test's. */
 static err steps(struct rank *r) {
     TRY(comm_meet(r->comm));
-    for (i32 i = 0; i < STEPS; i++) {
+    const f64 t0 = clock_now();
+    for (i32 i = 0; i < r->steps; i++) {
         if (i == r->leaves_at) return FAIL(E703, "the disk of this rank is full");
         TRY(sliced_try(&r->g, 0.05f, r->warm));
     }
+    r->took = clock_now() - t0;
+    r->row = exec_row_seconds(r->g.x);
     return exec_quiet(r->g.x);
 }
 
@@ -41,14 +46,14 @@ struct job {
     struct chain_course how;
     const struct comm_fault *fault;
     bool warm;
-    i32 leaves;
+    i32 leaves, steps;
 };
 
 static void run(const struct job *j, i32 ranks, i32 threads, struct rank *r) {
     struct comm *comm[RANKS];
     T_OK(j->fault ? comm_faulty(ranks, j->fault, comm) : comm_threads(ranks, comm));
     for (i32 k = 0; k < ranks; k++) {
-        r[k] = (struct rank){.comm = comm[k], .warm = j->warm, .leaves_at = k == j->leaves ? 1 : -1};
+        r[k] = (struct rank){.comm = comm[k], .warm = j->warm, .leaves_at = k == j->leaves ? 1 : -1, .steps = j->steps};
         sliced_rank_new(&r[k].g, &j->s, kern_best(), threads, j->how, comm[k]);
     }
     for (i32 k = 0; k < ranks; k++) assert_int_equal(pthread_create(&r[k].thread, NULL, live, &r[k]), 0);
@@ -97,7 +102,7 @@ static void same_bits(const struct job *j) {
 }
 
 static struct job plain(void) {
-    struct job j = {.leaves = -1};
+    struct job j = {.leaves = -1, .steps = STEPS};
     j.s = (struct sliced){.W = 1, .P = 16, .I = 3, .H = 20, .L = 2, .cell = CELL_LSTM, .state = true, .spread = 2};
     j.s.T = t_few() ? 400 : 1200;
     return j;
@@ -178,6 +183,25 @@ TEST(rounds_whose_messages_are_late_give_the_same_bits) {
     same_bits(&j);
 }
 
+/* By what a row costs shares are dealt out anew (plan/balance.h): a rank that waits for another one is not slow. */
+TEST(waiting_between_rounds_is_no_work) {
+    static struct rank r[RANKS];
+    const struct comm_fault late = {.rate = 1e12, .lag = 5e-3};
+    struct job j = plain();
+    j.steps = 12;
+    j.fault = &late;
+    for (i32 threads = 1; threads <= 2; threads++) {
+        run(&j, 2, threads, r);
+        for (i32 k = 0; k < 2; k++) {
+            assert_int_equal(r[k].e, 0);
+            const f64 worked = r[k].row * (j.s.P / 2) * j.steps;
+            if (!(worked > 0 && worked < 0.5 * r[k].took * threads))
+                fail_msg("rank %d of %d threads worked %.3f s of %.3f", k, threads, worked, r[k].took);
+        }
+        done(r, 2);
+    }
+}
+
 /* The others are in the middle of a chain, or wait for its first message: all of them end, and say whose fault it is. */
 TEST(a_rank_that_leaves_is_named_by_all) {
     static struct rank r[RANKS];
@@ -235,5 +259,6 @@ T_MAIN(cmocka_unit_test(slices_on_ranks_give_the_bits_of_one), cmocka_unit_test(
        cmocka_unit_test(begins_that_are_foreseen_travel_from_rank_to_rank),
        cmocka_unit_test(stale_and_warm_begins_and_gates_made_anew),
        cmocka_unit_test(rounds_whose_messages_are_late_give_the_same_bits),
-       cmocka_unit_test(a_rank_that_leaves_is_named_by_all), cmocka_unit_test(too_few_shares_for_the_ranks_are_refused),
+       cmocka_unit_test(waiting_between_rounds_is_no_work), cmocka_unit_test(a_rank_that_leaves_is_named_by_all),
+       cmocka_unit_test(too_few_shares_for_the_ranks_are_refused),
        cmocka_unit_test(every_rank_has_slices_however_unlike_the_shares))
