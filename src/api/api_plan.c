@@ -86,6 +86,7 @@ static err open_plan(stretto_config *config, stretto_data *data, struct stretto_
 
 stretto_err stretto_plan_new(stretto_config *config, stretto_data *data, stretto_plan **out) {
     struct stretto_plan *p;
+    *out = NULL;
     NEW(p, 1);
     err e = open_plan(config, data, p);
     if (e < 0) {

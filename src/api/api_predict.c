@@ -37,26 +37,29 @@ static void keep_warning(void *self, const struct event *e) {
 
 const char *stretto_model_warnings(const stretto_model *self) { return str_text(&self->warnings); }
 
+/* The model's scale and vocabularies on data that have none yet: a file just read, or rows from memory. */
+static err take(stretto_model *m, stretto_data *d) {
+    const struct events events = {.sink = {{keep_warning, m}}, .n = 1};
+    if (d->scaled) return schema_fits(&m->f->schema, d->s);
+    if (m->f->shape.calendar > 0 && !d->s->time)
+        return FAIL_AT(E903, NULL, "data with a time column", "the model uses the calendar, the rows of the data have no time");
+    str_free(&m->warnings);
+    if (d->doubt) event_note(&events, EVENT_WARNING, "%s: %s", d->doubt, DECIMAL_FIX);
+    TRY(schema_apply(&m->f->schema, d->s, &events));
+    d->scaled = true;
+    d->scale_rows = -1;
+    return 0;
+}
+
 stretto_err stretto_model_open(stretto_model *self, const char *path, stretto_data **out) {
     stretto_data *d = NULL;
-    const struct events events = {.sink = {{keep_warning, self}}, .n = 1};
+    *out = NULL;
     err e = open_whole(self, path, &d);
     if (e == -E102) return lacks_column();
-    TRY(e);
-    str_free(&self->warnings);
-    if (d->doubt) event_note(&events, EVENT_WARNING, "%s: %s", d->doubt, DECIMAL_FIX);
-    e = schema_apply(&self->f->schema, d->s, &events);
-    if (e < 0) {
-        stretto_data_free(d);
-        return e;
-    }
-    if (self->f->shape.calendar > 0 && !d->s->time) {
-        stretto_data_free(d);
-        return FAIL_AT(E903, NULL, "data with a time column", "the model uses the calendar, the rows of the data have no time");
-    }
-    d->scaled = true;
-    *out = d;
-    return 0;
+    if (e >= 0) e = take(self, d);
+    if (e >= 0) *out = d;
+    else stretto_data_free(d);
+    return e;
 }
 
 /* First row to forecast: after the last row that has any target (known-future columns may go on). */
@@ -128,13 +131,20 @@ static err to_arrays(void *self, const struct forecast_row *row) {
 
 stretto_err stretto_predict(stretto_model *self, stretto_data *data, double *mean, double *quantiles) {
     struct arrays a = {self, data->s, mean, quantiles};
+    TRY(take(self, data));
     return forecast_last(self, data->s, to_arrays, &a);
 }
 
 /* --- into CSV --- */
-static void add_number(struct str *out, f64 v) {
+enum { CLOSE = 64, DIGITS = 8, DIGITS_MOST = 16 };
+
+/* With the digits that an f32 has of the distance from the mean; a column far from zero against its spread (1e9 + 3) needs more
+ * of them than an f32 holds. */
+static void add_number(struct str *out, const struct series *s, i32 col, f64 v) {
+    const f64 far = fabs(s->mean[col]) / s->dev[col];
     char text[32];
-    str_from_f32(text, (f32)v);
+    if (far <= CLOSE) str_from_f32(text, (f32)v);
+    else str_print(text, sizeof text, "%.*g", (i32)dmin(DIGITS_MOST, DIGITS + ceil(log10(far))), v);
     str_add(out, text);
 }
 
@@ -163,10 +173,10 @@ static void long_csv(const stretto_model *m, const struct series *s, const f64 *
             row_label(s, o + k, time);
             add_name(out, s->name[c]);
             str_addf(out, ",%s,%s,%d,", origin, time, k + 1);
-            add_number(out, mean[at]);
+            add_number(out, s, c, mean[at]);
             for (i32 q = 0; q < spec->nband; q++) {
                 str_add(out, ",");
-                add_number(out, band[at * spec->nband + q]);
+                add_number(out, s, c, band[at * spec->nband + q]);
             }
             str_add(out, "\n");
         }
@@ -186,7 +196,7 @@ static void wide_csv(const stretto_model *m, const struct series *s, const f64 *
         str_addf(out, "%s,%d", time, k + 1);
         for (i32 c = 0; c < s->ntarget; c++) {
             str_add(out, ",");
-            add_number(out, mean[(i64)k * s->ntarget + c]);
+            add_number(out, s, c, mean[(i64)k * s->ntarget + c]);
         }
         str_add(out, "\n");
     }
@@ -240,6 +250,7 @@ static err eval(stretto_model *m, stretto_data *d, const struct options *o, stru
     struct window_set set;
     struct events events = notes_to(m);
     const char *what = "eval";
+    TRY(take(m, d));
     TRY(eval_windows(m, d->s, o && !opt_is_auto(o, OPT_stride) ? o->stride : m->f->spec.stride, &set, &what));
     TRY(workshop_open(&m->config.o, &events, NULL, false, &shop));
     err e = forecast_score(m->f, d->s, &set, &shop.use, scores);

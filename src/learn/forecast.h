@@ -235,6 +235,8 @@ err schema_of(const struct series *s, struct schema *out);
 void schema_free(struct schema *c);
 /* Words that first come after the training rows become "missing", with a warning a column: nothing was learnt of them. */
 void schema_limit_words(struct series *s, i64 train, const struct events *to);
+/* Check that a series that was scaled has the columns and the scale of the schema: E903. */
+err schema_fits(const struct schema *c, const struct series *s);
 /* Check that a series fits the schema (E903) and apply its scale and vocabularies; words that are in none are warned of. */
 err schema_apply(const struct schema *c, struct series *s, const struct events *to);
 
