@@ -230,7 +230,8 @@ bool forecast_can_slice(const struct forecast_spec *spec);
 /* The same parameters for all_steps, run over shape->nseg rows at a time: states come in as "state.0", "state.1", ... */
 err forecast_stream_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s,
                         struct net *out);
-err forecast_shape(const struct forecast_spec *spec, const struct series *s, struct window_shape *out);
+/* Looks into the rows before the test part alone, [0, rows): what is missing later is not known in training. */
+err forecast_shape(const struct forecast_spec *spec, const struct series *s, i64 rows, struct window_shape *out);
 err schema_of(const struct series *s, struct schema *out);
 void schema_free(struct schema *c);
 /* Words that first come after the training rows become "missing", with a warning a column: nothing was learnt of them. */

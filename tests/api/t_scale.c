@@ -20,14 +20,17 @@ static stretto_config *config_of(const char *test) {
     return c;
 }
 
-/* Rows around `level` that grow wilder towards their end. */
-static stretto_data *rows_around(stretto_config *c, f64 level) {
+/* Rows around `level` that grow wilder towards their end; without the value of one of them, -1 = with all. */
+static stretto_data *rows_without(stretto_config *c, f64 level, i32 hole) {
     static const char *const name[] = {"y"};
     stretto_data *d;
     for (i32 i = 0; i < ROWS; i++) values[i] = level + 3 * sin(i * 0.7) + (i * 37 % 11) * 0.1 + (i > 150 ? 5 * sin(i * 0.3) : 0);
+    if (hole >= 0) values[hole] = (f64)NAN;
     T_OK(stretto_data_wrap(c, values, ROWS, 1, name, 1600000000, 3600, &d));
     return d;
 }
+
+static stretto_data *rows_around(stretto_config *c, f64 level) { return rows_without(c, level, -1); }
 
 static stretto_trainer *trained(stretto_config *c, stretto_data *d) {
     stretto_trainer *t;
@@ -113,6 +116,24 @@ TEST(a_second_trainer_is_not_scaled_by_what_it_is_tested_on) {
     stretto_config_free(early);
 }
 
+/* A cell that is missing in the training rows gives the network an input for that; one in the test part is not known yet. */
+TEST(what_is_missing_in_the_test_part_makes_no_other_model) {
+    static const i32 hole[] = {-1, ROWS - 5, 100};
+    i64 parameters[COUNT(hole)];
+    stretto_config *c = config_of("60");
+    T_OK(stretto_config_set(c, "gaps", "mask"));
+    for (size_t i = 0; i < COUNT(hole); i++) {
+        stretto_data *d = rows_without(c, 500, hole[i]);
+        stretto_trainer *t = trained(c, d);
+        parameters[i] = stretto_model_parameters(stretto_trainer_model(t));
+        stretto_trainer_free(t);
+        stretto_data_free(d);
+    }
+    assert_int_equal(parameters[0], parameters[1]);
+    assert_true(parameters[2] > parameters[0]);
+    stretto_config_free(c);
+}
+
 /* 1e9 + 3 as an f32 is 1e9. */
 TEST(a_forecast_far_from_zero_keeps_its_digits_in_a_file) {
     f64 mean[H];
@@ -137,4 +158,5 @@ TEST(a_forecast_far_from_zero_keeps_its_digits_in_a_file) {
 
 T_MAIN(cmocka_unit_test(rows_from_memory_take_the_scale_of_the_model), cmocka_unit_test(rows_of_other_columns_are_refused),
        cmocka_unit_test(a_second_trainer_is_not_scaled_by_what_it_is_tested_on),
+       cmocka_unit_test(what_is_missing_in_the_test_part_makes_no_other_model),
        cmocka_unit_test(a_forecast_far_from_zero_keeps_its_digits_in_a_file))
