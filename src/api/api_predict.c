@@ -62,14 +62,6 @@ stretto_err stretto_model_open(stretto_model *self, const char *path, stretto_da
     return e;
 }
 
-/* First row to forecast: after the last row that has any target (known-future columns may go on). */
-static i64 last_origin(const struct series *s) {
-    for (i64 i = s->nrow; i > 0; i--)
-        for (i32 c = 0; c < s->ntarget; c++)
-            if (!isnan(series_col(s, c)[i - 1])) return i;
-    return 0;
-}
-
 static err check_room(const stretto_model *m, const struct series *s, i64 origin) {
     i32 context = m->f->spec.context, h = m->f->spec.horizon;
     if (origin < 1) return FAIL(E301, "the data have no target value to forecast from");
@@ -100,7 +92,7 @@ const char *stretto_model_note(const stretto_model *self) { return str_text(&sel
 static err forecast_last(stretto_model *m, const struct series *s, forecast_row_fn *fn, void *self) {
     struct workshop shop;
     struct events events = notes_to(m);
-    i64 origin = last_origin(s);
+    i64 origin = series_end(s);
     TRY(check_room(m, s, origin));
     TRY(workshop_open(&m->config.o, &events, NULL, false, &shop));
     struct window_set set = {.first = origin, .end = origin + 1, .stride = 1};
@@ -136,13 +128,14 @@ stretto_err stretto_predict(stretto_model *self, stretto_data *data, double *mea
 }
 
 /* --- into CSV --- */
-enum { CLOSE = 64, DIGITS = 8, DIGITS_MOST = 16 };
+enum { CLOSE = 64, DIGITS = 8, DIGITS_MOST = 17 };
 
 /* With the digits that an f32 has of the distance from the mean; a column far from zero against its spread (1e9 + 3) needs more
  * of them than an f32 holds. */
 static void add_number(struct str *out, const struct series *s, i32 col, f64 v) {
     const f64 far = fabs(s->mean[col]) / s->dev[col];
     char text[32];
+    if (isnan(v)) return; /* a quantile that is not known: an empty cell */
     if (far <= CLOSE) str_from_f32(text, (f32)v);
     else str_print(text, sizeof text, "%.*g", (i32)dmin(DIGITS_MOST, DIGITS + ceil(log10(far))), v);
     str_add(out, text);
@@ -162,7 +155,7 @@ static void add_name(struct str *out, const char *name) {
 static void long_csv(const stretto_model *m, const struct series *s, const f64 *mean, const f64 *band, struct str *out) {
     const struct forecast_spec *spec = &m->f->spec;
     char origin[32], time[32];
-    i64 o = last_origin(s);
+    i64 o = series_end(s);
     row_label(s, o - 1, origin);
     str_add(out, "id,origin,time,step,mean");
     for (i32 q = 0; q < spec->nband; q++) str_addf(out, ",q%g", spec->band[q]);
@@ -184,7 +177,7 @@ static void long_csv(const stretto_model *m, const struct series *s, const f64 *
 
 static void wide_csv(const stretto_model *m, const struct series *s, const f64 *mean, struct str *out) {
     char time[32];
-    i64 o = last_origin(s);
+    i64 o = series_end(s);
     str_add(out, "time,step");
     for (i32 c = 0; c < s->ntarget; c++) {
         str_add(out, ",");
@@ -233,10 +226,10 @@ static i64 first_unseen(const struct forecaster *f, const struct series *s) {
 /* The windows to score: those after the rows seen in training, or all when there are none. */
 static err eval_windows(const stretto_model *m, const struct series *s, i64 stride, struct window_set *set, const char **what) {
     const struct forecast_spec *spec = &m->f->spec;
-    *set = (struct window_set){.first = spec->context, .end = s->nrow - spec->horizon + 1, .stride = stride};
+    *set = (struct window_set){.first = spec->context, .end = series_end(s) - spec->horizon + 1, .stride = stride};
     if (window_origins(set) <= 0)
         return FAIL_AT(E301, NULL, "more rows", "context %d + horizon %d = %d rows are needed, the data have %lld",
-                       spec->context, spec->horizon, spec->context + spec->horizon, (long long)s->nrow);
+                       spec->context, spec->horizon, spec->context + spec->horizon, (long long)series_end(s));
     struct window_set unseen = *set;
     unseen.first = lmax(set->first, first_unseen(m->f, s));
     *what = window_origins(&unseen) > 0 ? "eval" : "rows seen in training (no test!)";
@@ -259,7 +252,7 @@ static err eval(stretto_model *m, stretto_data *d, const struct options *o, stru
     char title[128], span[72];
     struct score_view v;
     const struct options *show = o ? o : &m->config.o;
-    span_label(d->s, set.first, d->s->nrow, span);
+    span_label(d->s, set.first, series_end(d->s), span);
     snprintf(title, sizeof title, "%s %s", what, span);
     TRY(score_view(m->f, scores, show, title, &v));
     if (json) table_json(text, v.table);
@@ -281,8 +274,8 @@ stretto_err stretto_eval(stretto_model *self, stretto_data *data, stretto_config
 static err plot(stretto_model *m, stretto_data *d, struct arena *a, const char *path) {
     const struct forecast_spec *spec = &m->f->spec;
     const struct series *s = d->s;
-    i32 h = spec->horizon, nq = spec->nband, past = (i32)lmin(last_origin(s), lmax(3 * h, 24));
-    i64 n = s->ntarget, o = last_origin(s);
+    i32 h = spec->horizon, nq = spec->nband, past = (i32)lmin(series_end(s), lmax(3 * h, 24));
+    i64 n = s->ntarget, o = series_end(s);
     f64 *mean, *band, *v, *time;
     ARENA_NEW(a, mean, h * n);
     ARENA_NEW(a, band, h * n * imax(1, nq));

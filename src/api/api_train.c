@@ -148,7 +148,7 @@ static void tell_coverage(const struct stretto_trainer *t) {
     const struct forecast_spec *spec = &t->model->f->spec;
     struct score s;
     metrics_score(t->scores.row[SCORE_MODEL], -1, -1, true, &s);
-    if (s.nband > 0)
+    if (s.nband > 0 && isfinite(s.pinball))
         event_note(&t->events, EVENT_NOTE, "bands: %.0f%% of the test cells lie between the quantiles %g and %g",
                    100 * s.coverage[0], spec->band[0], spec->band[spec->nband - 1]);
 }

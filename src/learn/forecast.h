@@ -160,7 +160,7 @@ void forecast_free(struct forecaster *f); /* NULL is fine */
 err forecast_healed(struct comm *c);
 
 /* E301 with the numbers that would work when the split leaves no window for training. */
-err forecast_check_length(const struct series *s, const struct split *split, const struct forecast_spec *spec);
+err forecast_check_length(const struct split *split, const struct forecast_spec *spec);
 
 /* --- forecasts of many windows, streamed --- */
 struct forecast_row {
