@@ -165,7 +165,7 @@ class Docs:
             else:
                 behind = match.group("behind")
                 before = comment if gap.strip() == "" and gap.count("\n") <= 1 else ""
-                comment = before  # a comment may stand before a few functions
+                comment = ""  # of the function behind it alone
                 yield section, re.sub(r"\s+", " ", match.group("declaration")), clean(behind or before)
 
     def api_page(self):

@@ -9,10 +9,10 @@
  *
  * Conventions.  Functions return stretto_err: 0 = done, < 0 = failed (stretto_errmsg, stretto_errfix, stretto_errwhere tell
  * this thread what, how to mend it, and where), > 0 = why it stopped.  Handles come from _new or _open and go with _free;
- * _free(NULL) is fine.  Texts that a function returns belong to the handle and stay until the next call on it; texts through
- * `char **out` are yours: free them with stretto_text_free.  One caller at a time per handle, unless said otherwise; different
- * handles on different threads are fine.  The library never prints and never exits.  Every knob is an option by name, so new
- * knobs never change this ABI. */
+ * _free(NULL) is fine; a handle that could not be made is NULL.  Texts that a function returns belong to the handle and stay
+ * until the next call on it; texts through `char **out` are yours: free them with stretto_text_free.  One caller at a time per
+ * handle, unless said otherwise; different handles on different threads are fine.  The library never prints and never exits.
+ * Every knob is an option by name, so new knobs never change this ABI. */
 #ifndef STRETTO_H
 #define STRETTO_H
 
@@ -74,7 +74,7 @@ STRETTO_API stretto_err stretto_config_print(stretto_config *self, char **yaml_o
 /* What a training refuses whatever the data are: options that do not go together, kernels this processor lacks, a plan file that
  * is none.  For those who would rather hear it before a large file is read. */
 STRETTO_API stretto_err stretto_config_check(stretto_config *self);
-STRETTO_API int stretto_option_count(void);
+STRETTO_API int stretto_option_count(void); /* of option numbers below */
 /* Name and one-line help of option i; 0 or E103 when i is out of range. */
 STRETTO_API stretto_err stretto_option(int i, const char **name, const char **default_value, const char **help);
 
@@ -86,10 +86,10 @@ STRETTO_API stretto_err stretto_data_open(stretto_config *config, const char *pa
 STRETTO_API stretto_err stretto_data_wrap(stretto_config *config, const double *values, int64_t nrow, int ncol,
                                           const char *const *names, int64_t first_time, int64_t step_seconds,
                                           stretto_data **out);
-STRETTO_API void stretto_data_free(stretto_data *self);
-STRETTO_API int64_t stretto_data_rows(const stretto_data *self);
+STRETTO_API void stretto_data_free(stretto_data *self); /* after the trainers that use it */
+STRETTO_API int64_t stretto_data_rows(const stretto_data *self); /* rows that --gaps put in count too */
 STRETTO_API int stretto_data_columns(const stretto_data *self);                        /* targets first */
-STRETTO_API int stretto_data_targets(const stretto_data *self);
+STRETTO_API int stretto_data_targets(const stretto_data *self); /* columns to forecast */
 STRETTO_API const char *stretto_data_column(const stretto_data *self, int i);          /* NULL = out of range */
 STRETTO_API double stretto_data_value(const stretto_data *self, int column, int64_t row); /* original units; NaN = missing */
 STRETTO_API const char *stretto_data_summary(stretto_data *self);                      /* one line for people */
@@ -117,12 +117,13 @@ typedef struct stretto_event {
 } stretto_event;
 typedef void stretto_event_fn(void *user, const stretto_event *event);
 
-/* Data is borrowed until the trainer is freed.  Resolves every `auto` of the config. */
+/* Data is borrowed until the trainer is freed, and scaled by the rows that this trainer learns from.  Resolves every `auto` of
+ * the config. */
 STRETTO_API stretto_err stretto_trainer_new(stretto_config *config, stretto_data *data, stretto_trainer **out);
 /* Every option with every `auto` answered for this data, and where each value came from: YAML that loads again.  Trains
  * nothing. */
 STRETTO_API stretto_err stretto_trainer_config(stretto_trainer *self, char **yaml_out);
-STRETTO_API void stretto_trainer_on_event(stretto_trainer *self, stretto_event_fn *fn, void *user);
+STRETTO_API void stretto_trainer_on_event(stretto_trainer *self, stretto_event_fn *fn, void *user); /* told as it happens */
 /* Keep checkpoints, config.json, metrics.jsonl and report.html in this folder (created; E704 when another run writes there). */
 STRETTO_API stretto_err stretto_trainer_run_dir(stretto_trainer *self, const char *path, int resume);
 /* The data and model paths of a run folder, to resume it; its options are in config.json (stretto_config_load).  E701, E705. */
@@ -134,12 +135,12 @@ STRETTO_API stretto_err stretto_trainer_run(stretto_trainer *self);
 STRETTO_API void stretto_trainer_stop(stretto_trainer *self);      /* from any thread or a signal handler: stop after this step */
 STRETTO_API const char *stretto_trainer_scores(stretto_trainer *self, int json); /* table of test scores beside the naive rows */
 STRETTO_API double stretto_trainer_skill(const stretto_trainer *self); /* against the best naive row; NaN = no test part */
-STRETTO_API stretto_err stretto_trainer_save(stretto_trainer *self, const char *path);
-STRETTO_API stretto_err stretto_trainer_report(stretto_trainer *self, const char *html_path);
-STRETTO_API stretto_err stretto_trainer_plot(stretto_trainer *self, const char *svg_path);
-STRETTO_API stretto_err stretto_trainer_trace(stretto_trainer *self, const char *json_path);
+STRETTO_API stretto_err stretto_trainer_save(stretto_trainer *self, const char *path); /* the model; ends its run folder */
+STRETTO_API stretto_err stretto_trainer_report(stretto_trainer *self, const char *html_path); /* the page of a run */
+STRETTO_API stretto_err stretto_trainer_plot(stretto_trainer *self, const char *svg_path); /* a forecast beside what came */
+STRETTO_API stretto_err stretto_trainer_trace(stretto_trainer *self, const char *json_path); /* threads, for chrome://tracing */
 STRETTO_API stretto_model *stretto_trainer_model(stretto_trainer *self); /* borrowed; NULL before run */
-STRETTO_API void stretto_trainer_free(stretto_trainer *self);
+STRETTO_API void stretto_trainer_free(stretto_trainer *self); /* and its model */
 
 /* Rolling origins: `folds` parts of the test rows, one after another, with option refit never or each.  Text table or JSON. */
 STRETTO_API stretto_err stretto_backtest(stretto_config *config, stretto_data *data, stretto_event_fn *fn, void *user, int json,
@@ -164,11 +165,14 @@ STRETTO_API stretto_config *stretto_model_config(stretto_model *self); /* borrow
 /* --- 7 forecasts --- */
 /* Read a file with the model's own schema (no column flags needed).  E903 when it does not fit. */
 STRETTO_API stretto_err stretto_model_open(stretto_model *self, const char *path, stretto_data **out);
-/* After the last row: mean [horizon][targets], quantiles [horizon][targets][nq] or NULL; original units. */
+/* After the last row: mean [horizon][targets], quantiles [horizon][targets][nq] or NULL; original units.  Data that were opened
+ * or wrapped without the model take its scale first, and keep it; E903 when they do not fit, or have the scale of another
+ * training. */
 STRETTO_API stretto_err stretto_predict(stretto_model *self, stretto_data *data, double *mean, double *quantiles);
 /* The same into a CSV file, long (id,origin,time,step,mean,q..) or wide; "-" gives the text through out instead. */
 STRETTO_API stretto_err stretto_predict_file(stretto_model *self, stretto_data *data, const char *path, int wide, char **out);
-/* Scores on the rows of data (options since, until, stride of config narrow them; NULL = all).  Text table or JSON. */
+/* Scores on the rows of data that the model has not seen, or on all when it has seen them; config (may be NULL): options stride,
+ * score-scale and score-steps.  Text table or JSON. */
 STRETTO_API stretto_err stretto_eval(stretto_model *self, stretto_data *data, stretto_config *config, int json, char **out,
                                      double *skill);
 STRETTO_API stretto_err stretto_model_plot(stretto_model *self, stretto_data *data,
@@ -183,11 +187,11 @@ STRETTO_API const char *stretto_model_warnings(const stretto_model *self);
 STRETTO_API stretto_err stretto_machine_info(int json, char **out);                 /* this host, as text that --machine reads */
 /* The parallel plan of one training step; data NULL = shapes from options columns, horizon, context alone. */
 STRETTO_API stretto_err stretto_plan_new(stretto_config *config, stretto_data *data, stretto_plan **out);
-STRETTO_API stretto_err stretto_plan_print(const stretto_plan *self, char **out);
+STRETTO_API stretto_err stretto_plan_print(const stretto_plan *self, char **out); /* task by task */
 STRETTO_API stretto_err stretto_plan_summary(const stretto_plan *self, int json, char **out); /* cost, bytes, exactness */
-STRETTO_API stretto_err stretto_plan_compare(const stretto_plan *self, char **out);
-STRETTO_API stretto_err stretto_plan_draw(const stretto_plan *self, int svg, char **out);
-STRETTO_API stretto_err stretto_plan_save(const stretto_plan *self, const char *path);
+STRETTO_API stretto_err stretto_plan_compare(const stretto_plan *self, char **out); /* with every other strategy */
+STRETTO_API stretto_err stretto_plan_draw(const stretto_plan *self, int svg, char **out); /* devices against time */
+STRETTO_API stretto_err stretto_plan_save(const stretto_plan *self, const char *path); /* for option plan */
 STRETTO_API void stretto_plan_free(stretto_plan *self);
 /* Training speed of the configured network by width, batch and threads.  Text table or JSON. */
 STRETTO_API stretto_err stretto_bench(stretto_config *config, int json, char **out);

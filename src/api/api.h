@@ -18,6 +18,7 @@ struct stretto_data {
     struct series *s;
     char *path;
     bool scaled;
+    i64 scale_rows;      /* first rows that the scale is of, those of a training; -1 = it is that of a model */
     char *doubt;         /* of the numbers in the file, to be told; NULL = none */
     char decimal;        /* the mark that was found, where other files must not be read otherwise; 0 = they find their own */
     i64 table_bytes;     /* peak while reading, for the memory statement */
@@ -81,6 +82,8 @@ err measured_precision(const struct options *o, const struct series *s, const st
 struct read_options read_options_of(const struct options *o);
 struct series_options series_options_of(const struct options *o);
 err data_of_series(struct series *s, const char *path, stretto_data **out); /* takes s */
+/* By its first rows, those of whoever trains: a trainer with fewer than the one before must not know what it is tested on. */
+err data_scale(stretto_data *d, i64 rows);
 f64 row_seconds(const struct series *s, i64 row);                           /* its time; rows past the end go on in steps */
 void row_label(const struct series *s, i64 row, char out[32]);              /* its date, or "row 17" */
 void span_label(const struct series *s, i64 from, i64 to, char out[72]);    /* "1960-01..1960-12" */

@@ -97,8 +97,7 @@ static err run(struct backtest *b) {
                        (long long)b->folds * t->spec.horizon, (long long)rows);
     resolve_notes(&t->o, t->data->s, &t->split, &t->events);
     if (!b->each) schema_limit_words(t->data->s, t->split.train, &t->events); /* else later folds learn more of them */
-    TRY(series_scale(t->data->s, t->split.train));
-    t->data->scaled = true;
+    TRY(data_scale(t->data, t->split.train));
     for (i32 k = 0; k < b->folds; k++) {
         err e = one_fold(b, k, from + rows * k / b->folds, from + rows * (k + 1) / b->folds);
         if (e != 0) return e;

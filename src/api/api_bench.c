@@ -108,7 +108,7 @@ static err subject_of(const struct options *o, const struct forecast_spec *spec,
     i32 nwin;
     s->spec = *spec;
     s->spec.slices = slices;
-    TRY(forecast_shape(&s->spec, &shape, &p));
+    TRY(forecast_shape(&s->spec, &shape, 0, &p));
     TRY(forecast_net(&s->spec, &p, &shape, &s->net));
     i64 windows = spec->all_steps && !opt_given(o, OPT_batch) ? lmax(1, forecast_epoch(spec, ROWS / 5 * 4)) : spec->batch;
     s->cells = p.horizon * (spec->all_steps ? ceil_div(p.nseg, slices) : 1);

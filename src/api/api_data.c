@@ -90,6 +90,13 @@ err data_of_series(struct series *s, const char *path, stretto_data **out) {
     return 0;
 }
 
+err data_scale(stretto_data *d, i64 rows) {
+    if (d->scaled && d->scale_rows == rows) return 0;
+    d->scaled = true;
+    d->scale_rows = rows;
+    return series_scale(d->s, rows);
+}
+
 /* What the reader found in numbers. */
 static err keep_marks(stretto_data *d, const struct table *t) {
     const size_t n = strlen(d->summary);
@@ -126,6 +133,7 @@ stretto_err stretto_data_wrap(stretto_config *config, const double *values, int6
                               int64_t first_time, int64_t step_seconds, stretto_data **out) {
     struct series_options so = series_options_of(&config->o);
     struct series *s = NULL;
+    *out = NULL;
     if (!so.target || !*so.target) so.target = "all";
     TRY(series_wrap(values, nrow, ncol, names, first_time, step_seconds, &so, &s));
     return data_of_series(s, "memory", out);

@@ -35,6 +35,7 @@ static err load(const char *path, stretto_model *m) {
 
 stretto_err stretto_model_load(const char *path, stretto_model **out) {
     stretto_model *m;
+    *out = NULL;
     NEW(m, 1);
     err e = load(path, m);
     if (e < 0) {

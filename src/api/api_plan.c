@@ -11,24 +11,27 @@
 
 enum { SHAPE_ROWS = 100000, CUTS = 8, CUT_STEPS = 256 };
 
-/* The spec of the configured forecaster; data NULL = `columns` targets and no other columns. */
-static err shape_spec(struct options *o, const struct series *data, struct series *shape, struct forecast_spec *spec,
-                      i64 *windows) {
+static const struct series *rows_of(const struct stretto_plan *p) { return p->data ? p->data : &p->shape; }
+
+/* The spec of the configured forecaster; without data = `columns` targets and no other columns. */
+static err shape_spec(struct stretto_plan *p) {
     struct split split;
-    *shape = (struct series){.nrow = SHAPE_ROWS, .ncol = (i32)o->columns, .ntarget = (i32)o->columns, .freq = {.season = 24}};
-    TRY(resolve_forecast(o, data ? data : shape, NULL, spec, &split));
-    *windows = forecast_epoch(spec, split.train);
-    shape->nrow = 0; /* no values to look into */
+    const i32 n = (i32)p->o.columns;
+    p->shape = (struct series){.nrow = SHAPE_ROWS, .ncol = n, .ntarget = n, .freq = {.season = 24}};
+    TRY(resolve_forecast(&p->o, rows_of(p), NULL, &p->spec, &split));
+    p->windows = forecast_epoch(&p->spec, split.train);
+    p->seen = split.validation;
+    p->shape.nrow = 0; /* no values to look into */
     return 0;
 }
 
-/* A net of that spec and its rows, as a request. */
-static err shape_net(const struct forecast_spec *spec, const struct series *s, i64 windows, struct net *net,
-                     struct plan_request *q) {
+/* A net of such a spec and its rows, as a request. */
+static err shape_net(const struct stretto_plan *self, const struct forecast_spec *spec, struct net *net, struct plan_request *q) {
+    const struct series *s = rows_of(self);
     struct window_shape p;
     i32 nwin;
-    TRY(forecast_shape(spec, s, &p));
-    TRY(forecast_rows(spec, windows, s->ntarget, &nwin, &q->B));
+    TRY(forecast_shape(spec, s, self->seen, &p));
+    TRY(forecast_rows(spec, self->windows, s->ntarget, &nwin, &q->B));
     q->net = net;
     q->slices = spec->slices > 1 ? spec->slices : 0;
     q->course = spec->course;
@@ -74,18 +77,19 @@ static err open_plan(stretto_config *config, stretto_data *data, struct stretto_
     TRY(machine_of(&p->o, p->machine));
     const struct optim *optim;
     p->data = data ? data->s : NULL;
-    TRY(shape_spec(&p->o, p->data, &p->shape, &p->spec, &p->windows));
+    TRY(shape_spec(p));
     optim = optim_find(p->o.optim);
     p->q = (struct plan_request){
         .machine = p->machine, .train = true, .nstate = optim ? optim->nstate : 0, .parallel = p->o.parallel,
         .grains = opt_is_auto(&p->o, OPT_grains) ? 0 : (i32)p->o.grains};
-    TRY(shape_net(&p->spec, p->data ? p->data : &p->shape, p->windows, &p->net, &p->q));
+    TRY(shape_net(p, &p->spec, &p->net, &p->q));
     TRY(plan_make(&p->q, &p->plan));
     return known_ways(p);
 }
 
 stretto_err stretto_plan_new(stretto_config *config, stretto_data *data, stretto_plan **out) {
     struct stretto_plan *p;
+    *out = NULL;
     NEW(p, 1);
     err e = open_plan(config, data, p);
     if (e < 0) {
@@ -175,15 +179,14 @@ static i32 slice_counts(const struct stretto_plan *p, i32 count[CUTS]) {
 static err compare_cuts(const struct stretto_plan *self, struct net *net, struct str *text) {
     struct plan_request whole = self->q, cut[CUTS];
     struct forecast_spec spec = self->spec;
-    const struct series *s = self->data ? self->data : &self->shape;
     i32 count[CUTS], n = slice_counts(self, count);
     spec.slices = 1;
-    TRY(shape_net(&spec, s, self->windows, &net[0], &whole));
+    TRY(shape_net(self, &spec, &net[0], &whole));
     for (i32 i = 0; i < n; i++) {
         cut[i] = self->q;
         spec.slices = count[i];
         cut[i].forgets = self->o.forgets > 0 ? (i32)self->o.forgets : imax(1, forecast_steps(&spec) / count[i] / 4);
-        TRY(shape_net(&spec, s, self->windows, &net[1 + i], &cut[i]));
+        TRY(shape_net(self, &spec, &net[1 + i], &cut[i]));
     }
     TRY(plan_compare_sliced(&whole, cut, n, text));
     if (n > 0)

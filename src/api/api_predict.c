@@ -37,34 +37,29 @@ static void keep_warning(void *self, const struct event *e) {
 
 const char *stretto_model_warnings(const stretto_model *self) { return str_text(&self->warnings); }
 
-stretto_err stretto_model_open(stretto_model *self, const char *path, stretto_data **out) {
-    stretto_data *d = NULL;
-    const struct events events = {.sink = {{keep_warning, self}}, .n = 1};
-    err e = open_whole(self, path, &d);
-    if (e == -E102) return lacks_column();
-    TRY(e);
-    str_free(&self->warnings);
-    if (d->doubt) event_note(&events, EVENT_WARNING, "%s: %s", d->doubt, DECIMAL_FIX);
-    e = schema_apply(&self->f->schema, d->s, &events);
-    if (e < 0) {
-        stretto_data_free(d);
-        return e;
-    }
-    if (self->f->shape.calendar > 0 && !d->s->time) {
-        stretto_data_free(d);
+/* The model's scale and vocabularies on data that have none yet: a file just read, or rows from memory. */
+static err take(stretto_model *m, stretto_data *d) {
+    const struct events events = {.sink = {{keep_warning, m}}, .n = 1};
+    if (d->scaled) return schema_fits(&m->f->schema, d->s);
+    if (m->f->shape.calendar > 0 && !d->s->time)
         return FAIL_AT(E903, NULL, "data with a time column", "the model uses the calendar, the rows of the data have no time");
-    }
+    str_free(&m->warnings);
+    if (d->doubt) event_note(&events, EVENT_WARNING, "%s: %s", d->doubt, DECIMAL_FIX);
+    TRY(schema_apply(&m->f->schema, d->s, &events));
     d->scaled = true;
-    *out = d;
+    d->scale_rows = -1;
     return 0;
 }
 
-/* First row to forecast: after the last row that has any target (known-future columns may go on). */
-static i64 last_origin(const struct series *s) {
-    for (i64 i = s->nrow; i > 0; i--)
-        for (i32 c = 0; c < s->ntarget; c++)
-            if (!isnan(series_col(s, c)[i - 1])) return i;
-    return 0;
+stretto_err stretto_model_open(stretto_model *self, const char *path, stretto_data **out) {
+    stretto_data *d = NULL;
+    *out = NULL;
+    err e = open_whole(self, path, &d);
+    if (e == -E102) return lacks_column();
+    if (e >= 0) e = take(self, d);
+    if (e >= 0) *out = d;
+    else stretto_data_free(d);
+    return e;
 }
 
 static err check_room(const stretto_model *m, const struct series *s, i64 origin) {
@@ -97,7 +92,7 @@ const char *stretto_model_note(const stretto_model *self) { return str_text(&sel
 static err forecast_last(stretto_model *m, const struct series *s, forecast_row_fn *fn, void *self) {
     struct workshop shop;
     struct events events = notes_to(m);
-    i64 origin = last_origin(s);
+    i64 origin = series_end(s);
     TRY(check_room(m, s, origin));
     TRY(workshop_open(&m->config.o, &events, NULL, false, &shop));
     struct window_set set = {.first = origin, .end = origin + 1, .stride = 1};
@@ -128,13 +123,21 @@ static err to_arrays(void *self, const struct forecast_row *row) {
 
 stretto_err stretto_predict(stretto_model *self, stretto_data *data, double *mean, double *quantiles) {
     struct arrays a = {self, data->s, mean, quantiles};
+    TRY(take(self, data));
     return forecast_last(self, data->s, to_arrays, &a);
 }
 
 /* --- into CSV --- */
-static void add_number(struct str *out, f64 v) {
+enum { CLOSE = 64, DIGITS = 8, DIGITS_MOST = 17 };
+
+/* With the digits that an f32 has of the distance from the mean; a column far from zero against its spread (1e9 + 3) needs more
+ * of them than an f32 holds. */
+static void add_number(struct str *out, const struct series *s, i32 col, f64 v) {
+    const f64 far = fabs(s->mean[col]) / s->dev[col];
     char text[32];
-    str_from_f32(text, (f32)v);
+    if (isnan(v)) return; /* a quantile that is not known: an empty cell */
+    if (far <= CLOSE) str_from_f32(text, (f32)v);
+    else str_print(text, sizeof text, "%.*g", (i32)dmin(DIGITS_MOST, DIGITS + ceil(log10(far))), v);
     str_add(out, text);
 }
 
@@ -152,7 +155,7 @@ static void add_name(struct str *out, const char *name) {
 static void long_csv(const stretto_model *m, const struct series *s, const f64 *mean, const f64 *band, struct str *out) {
     const struct forecast_spec *spec = &m->f->spec;
     char origin[32], time[32];
-    i64 o = last_origin(s);
+    i64 o = series_end(s);
     row_label(s, o - 1, origin);
     str_add(out, "id,origin,time,step,mean");
     for (i32 q = 0; q < spec->nband; q++) str_addf(out, ",q%g", spec->band[q]);
@@ -163,10 +166,10 @@ static void long_csv(const stretto_model *m, const struct series *s, const f64 *
             row_label(s, o + k, time);
             add_name(out, s->name[c]);
             str_addf(out, ",%s,%s,%d,", origin, time, k + 1);
-            add_number(out, mean[at]);
+            add_number(out, s, c, mean[at]);
             for (i32 q = 0; q < spec->nband; q++) {
                 str_add(out, ",");
-                add_number(out, band[at * spec->nband + q]);
+                add_number(out, s, c, band[at * spec->nband + q]);
             }
             str_add(out, "\n");
         }
@@ -174,7 +177,7 @@ static void long_csv(const stretto_model *m, const struct series *s, const f64 *
 
 static void wide_csv(const stretto_model *m, const struct series *s, const f64 *mean, struct str *out) {
     char time[32];
-    i64 o = last_origin(s);
+    i64 o = series_end(s);
     str_add(out, "time,step");
     for (i32 c = 0; c < s->ntarget; c++) {
         str_add(out, ",");
@@ -186,7 +189,7 @@ static void wide_csv(const stretto_model *m, const struct series *s, const f64 *
         str_addf(out, "%s,%d", time, k + 1);
         for (i32 c = 0; c < s->ntarget; c++) {
             str_add(out, ",");
-            add_number(out, mean[(i64)k * s->ntarget + c]);
+            add_number(out, s, c, mean[(i64)k * s->ntarget + c]);
         }
         str_add(out, "\n");
     }
@@ -223,10 +226,10 @@ static i64 first_unseen(const struct forecaster *f, const struct series *s) {
 /* The windows to score: those after the rows seen in training, or all when there are none. */
 static err eval_windows(const stretto_model *m, const struct series *s, i64 stride, struct window_set *set, const char **what) {
     const struct forecast_spec *spec = &m->f->spec;
-    *set = (struct window_set){.first = spec->context, .end = s->nrow - spec->horizon + 1, .stride = stride};
+    *set = (struct window_set){.first = spec->context, .end = series_end(s) - spec->horizon + 1, .stride = stride};
     if (window_origins(set) <= 0)
         return FAIL_AT(E301, NULL, "more rows", "context %d + horizon %d = %d rows are needed, the data have %lld",
-                       spec->context, spec->horizon, spec->context + spec->horizon, (long long)s->nrow);
+                       spec->context, spec->horizon, spec->context + spec->horizon, (long long)series_end(s));
     struct window_set unseen = *set;
     unseen.first = lmax(set->first, first_unseen(m->f, s));
     *what = window_origins(&unseen) > 0 ? "eval" : "rows seen in training (no test!)";
@@ -240,6 +243,7 @@ static err eval(stretto_model *m, stretto_data *d, const struct options *o, stru
     struct window_set set;
     struct events events = notes_to(m);
     const char *what = "eval";
+    TRY(take(m, d));
     TRY(eval_windows(m, d->s, o && !opt_is_auto(o, OPT_stride) ? o->stride : m->f->spec.stride, &set, &what));
     TRY(workshop_open(&m->config.o, &events, NULL, false, &shop));
     err e = forecast_score(m->f, d->s, &set, &shop.use, scores);
@@ -248,7 +252,7 @@ static err eval(stretto_model *m, stretto_data *d, const struct options *o, stru
     char title[128], span[72];
     struct score_view v;
     const struct options *show = o ? o : &m->config.o;
-    span_label(d->s, set.first, d->s->nrow, span);
+    span_label(d->s, set.first, series_end(d->s), span);
     snprintf(title, sizeof title, "%s %s", what, span);
     TRY(score_view(m->f, scores, show, title, &v));
     if (json) table_json(text, v.table);
@@ -270,8 +274,8 @@ stretto_err stretto_eval(stretto_model *self, stretto_data *data, stretto_config
 static err plot(stretto_model *m, stretto_data *d, struct arena *a, const char *path) {
     const struct forecast_spec *spec = &m->f->spec;
     const struct series *s = d->s;
-    i32 h = spec->horizon, nq = spec->nband, past = (i32)lmin(last_origin(s), lmax(3 * h, 24));
-    i64 n = s->ntarget, o = last_origin(s);
+    i32 h = spec->horizon, nq = spec->nband, past = (i32)lmin(series_end(s), lmax(3 * h, 24));
+    i64 n = s->ntarget, o = series_end(s);
     f64 *mean, *band, *v, *time;
     ARENA_NEW(a, mean, h * n);
     ARENA_NEW(a, band, h * n * imax(1, nq));

@@ -41,6 +41,7 @@ static err open_trainer(const stretto_config *config, stretto_data *data, struct
 
 stretto_err stretto_trainer_new(stretto_config *config, stretto_data *data, stretto_trainer **out) {
     struct stretto_trainer *t;
+    *out = NULL;
     NEW(t, 1);
     err e = open_trainer(config, data, t);
     if (e < 0) {
@@ -75,13 +76,6 @@ stretto_err stretto_trainer_run_dir(stretto_trainer *self, const char *path, int
     return run_dir_open(self, path, resume != 0);
 }
 void stretto_trainer_stop(stretto_trainer *self) { self->stop = 1; }
-
-/* The series is scaled once, by the training rows of the first trainer that uses it. */
-static err scale(struct stretto_trainer *t) {
-    if (t->data->scaled) return 0;
-    t->data->scaled = true;
-    return series_scale(t->data->s, t->split.train);
-}
 
 /* What the reader of the file could not know of numbers, or found out: later files must not be read otherwise. */
 err trainer_marks(struct stretto_trainer *t) {
@@ -136,7 +130,7 @@ static err fit(struct stretto_trainer *t, struct forecaster **out) {
     TRY(ranks_answers(t));
     TRY(run_dir_config(t));
     schema_limit_words(t->data->s, t->split.train, &t->events);
-    TRY(scale(t));
+    TRY(data_scale(t->data, t->split.train));
     TRY(load_plan(t));
     t->shop.use.trace = true;
     TRY(state_machine(t));
@@ -154,7 +148,7 @@ static void tell_coverage(const struct stretto_trainer *t) {
     const struct forecast_spec *spec = &t->model->f->spec;
     struct score s;
     metrics_score(t->scores.row[SCORE_MODEL], -1, -1, true, &s);
-    if (s.nband > 0)
+    if (s.nband > 0 && isfinite(s.pinball))
         event_note(&t->events, EVENT_NOTE, "bands: %.0f%% of the test cells lie between the quantiles %g and %g",
                    100 * s.coverage[0], spec->band[0], spec->band[spec->nband - 1]);
 }

@@ -14,6 +14,7 @@ struct stretto_plan {
     struct series shape;
     struct forecast_spec spec;
     i64 windows; /* of an epoch */
+    i64 seen;    /* rows of the data before the test part */
 };
 
 #endif

@@ -25,7 +25,7 @@ static err prepare(const struct options *o, const struct series *s, const struct
     TRY(pick_kernel(o, &q->kern, &how));
     TRY(spec_of(o, &spec));
     spec.precision = PREC_F32;
-    TRY(forecast_shape(&spec, &shape, &p));
+    TRY(forecast_shape(&spec, &shape, 0, &p));
     TRY(forecast_net(&spec, &p, &shape, &q->net));
     i64 windows = lmax(1, forecast_epoch(&spec, split->train));
     i32 nwin, B;

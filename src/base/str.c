@@ -14,6 +14,29 @@
 
 enum { STR_MAX = 1 << 30 };
 
+/* The C locale object, made once; strtod and printf follow the locale of the program around us otherwise: "0,5" in a CSV file, or
+ * in a model file, where it is no number. */
+static locale_t c_locale(void) {
+    static _Thread_local locale_t loc;
+    if (!loc) loc = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    return loc;
+}
+
+static int print_args(char *out, size_t size, const char *fmt, va_list ap) {
+    const locale_t around = uselocale(c_locale());
+    const int n = vsnprintf(out, size, fmt, ap);
+    uselocale(around);
+    return n;
+}
+
+int str_print(char *out, size_t size, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    const int n = print_args(out, size, fmt, ap);
+    va_end(ap);
+    return n;
+}
+
 static bool reserve(struct str *b, size_t more) {
     if (b->failed) return false;
     size_t need = b->len + more + 1;
@@ -44,9 +67,9 @@ void str_addf(struct str *b, const char *fmt, ...) {
     va_start(ap, fmt);
     va_list again;
     va_copy(again, ap);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    int n = print_args(NULL, 0, fmt, ap);
     if (n >= 0 && reserve(b, (size_t)n)) {
-        vsnprintf(b->s + b->len, (size_t)n + 1, fmt, again);
+        print_args(b->s + b->len, (size_t)n + 1, fmt, again);
         b->len += (size_t)n;
     }
     va_end(again);
@@ -61,12 +84,6 @@ void str_free(struct str *b) {
 err str_ok(const struct str *b) { return b->failed ? FAIL(E601, "a text of %zu bytes did not fit in memory", b->len) : 0; }
 const char *str_text(const struct str *b) { return b->s ? b->s : ""; }
 
-/* The C locale object, made once; strtod follows the process locale otherwise. */
-static locale_t c_locale(void) {
-    static _Thread_local locale_t loc;
-    if (!loc) loc = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    return loc;
-}
 
 bool str_to_f64(const char *s, size_t n, char decimal, f64 *out) {
     char buf[128];
@@ -99,18 +116,18 @@ bool str_to_i64(const char *s, size_t n, i64 *out) {
 
 int str_from_f64(char out[32], f64 v) {
     for (int digits = 15; digits < 17; digits++) {
-        int n = snprintf(out, 32, "%.*g", digits, v);
+        int n = str_print(out, 32, "%.*g", digits, v);
         if (strtod_l(out, NULL, c_locale()) == v) return n;
     }
-    return snprintf(out, 32, "%.17g", v);
+    return str_print(out, 32, "%.17g", v);
 }
 
 int str_from_f32(char out[32], f32 v) {
     for (int digits = 6; digits < 9; digits++) {
-        int n = snprintf(out, 32, "%.*g", digits, (f64)v);
+        int n = str_print(out, 32, "%.*g", digits, (f64)v);
         if (strtof_l(out, NULL, c_locale()) == v) return n;
     }
-    return snprintf(out, 32, "%.9g", (f64)v);
+    return str_print(out, 32, "%.9g", (f64)v);
 }
 
 /* Edit distance in half steps: a change of case costs 1, everything else 2. */

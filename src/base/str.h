@@ -15,7 +15,7 @@ struct str {
 
 void str_add(struct str *b, const char *text);
 void str_addn(struct str *b, const char *text, size_t n);
-void str_addf(struct str *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void str_addf(struct str *b, const char *fmt, ...) PRINTF_LIKE(2, 3); /* independent of the locale */
 void str_free(struct str *b);
 err str_ok(const struct str *b);          /* 0 or E601 */
 const char *str_text(const struct str *b); /* "" when empty */
@@ -25,6 +25,8 @@ const char *str_text(const struct str *b); /* "" when empty */
 bool str_to_f64(const char *s, size_t n, char decimal, f64 *out);
 bool str_to_i64(const char *s, size_t n, i64 *out);
 
+/* snprintf, independent of the locale: a point is a point. */
+int str_print(char *out, size_t size, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* The shortest decimal text that reads back as the same f64 / f32; returns the length. */
 int str_from_f64(char out[32], f64 v);
 int str_from_f32(char out[32], f32 v);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "ckpt/crc32c.h"
 #include "model/layer.h"
 
 static const char fix[] = "name a model file written by stretto (its name usually ends in .model)";
@@ -54,15 +55,46 @@ err model_put(struct tens_list *l, const struct net *n, const f32 *theta, const 
     return 0;
 }
 
+/* --- a sum, or a byte that fell over would be another forecast ---
+ *
+ * Of every tensor with its name and every text of ours with its key, in any order. */
+static const char sum_key[] = "stretto.sum";
+
+static u32 sum_of(const struct tens *t, i32 n, const struct meta *meta, i32 nmeta) {
+    u32 sum = 0;
+    for (i32 i = 0; i < n; i++)
+        sum += crc32c(crc32c(0, t[i].name, (i64)strlen(t[i].name)), t[i].data, tens_count(&t[i]) * (i64)dtype_size(t[i].dtype));
+    for (i32 i = 0; i < nmeta; i++) {
+        const char *key = meta[i].key, *value = meta[i].value;
+        if (strncmp(key, "stretto.", 8) != 0 || strcmp(key, sum_key) == 0) continue;
+        sum += crc32c(crc32c(0, key, (i64)strlen(key)), value, (i64)strlen(value));
+    }
+    return sum;
+}
+
+static void sum_text(u32 sum, char out[16]) { snprintf(out, 16, "%08x", sum); }
+
+/* A file without one is of an earlier version, or somebody changed it on purpose. */
+static err check_sum(const struct st_file *f) {
+    const char *written = st_meta(f, sum_key);
+    char found[16];
+    sum_text(sum_of(f->tens, f->ntens, f->meta, f->nmeta), found);
+    if (!written || strcmp(written, found) == 0) return 0;
+    return FAIL_AT(E901, f->path, "copy the file again   (changed on purpose: take \"stretto.sum\" out of its metadata)",
+                   "the sum of what it holds is %s, its \"%s\" says %.16s: it is damaged", found, sum_key, written);
+}
+
 err model_write(const char *path, const struct tens_list *l, const struct meta *meta, i32 nmeta) {
     struct meta *all;
-    char schema[16];
+    char schema[16], sum[16];
     snprintf(schema, sizeof schema, "%d", MODEL_SCHEMA);
-    NEW(all, nmeta + 2);
+    NEW(all, nmeta + 3);
     if (nmeta) memcpy(all, meta, (size_t)nmeta * sizeof *all);
     all[nmeta] = (struct meta){"stretto.schema", schema};
-    all[nmeta + 1] = (struct meta){"format", "pt"};
-    err e = st_write(path, l->tens, l->n, all, nmeta + 2);
+    sum_text(sum_of(l->tens, l->n, all, nmeta + 1), sum);
+    all[nmeta + 1] = (struct meta){sum_key, sum};
+    all[nmeta + 2] = (struct meta){"format", "pt"};
+    err e = st_write(path, l->tens, l->n, all, nmeta + 3);
     mem_free(all);
     return e;
 }
@@ -84,6 +116,7 @@ static err check_schema(const struct st_file *f) {
 err model_open(const char *path, struct st_file **out) {
     TRY(st_read(path, out));
     err e = check_schema(*out);
+    if (e == 0) e = check_sum(*out);
     if (e == 0) return 0;
     st_free(*out);
     *out = NULL;

@@ -30,7 +30,8 @@ err tens_add(struct tens_list *l, const char *name, enum dtype dtype, i64 rows, 
 err model_put(struct tens_list *l, const struct net *n, const f32 *theta, const char *prefix);
 err model_write(const char *path, const struct tens_list *l, const struct meta *meta, i32 nmeta);
 
-err model_open(const char *path, struct st_file **out); /* st_free */
+/* st_free.  E901 also where its bytes are not those that were written: their sum is in the metadata. */
+err model_open(const char *path, struct st_file **out);
 err model_take(const struct st_file *f, const struct net *n, const char *prefix, f32 *theta);
 /* A tensor that must be there with this type and shape (rows, cols as in tens_add): E901. */
 err model_tensor(const struct st_file *f, const char *name, enum dtype dtype, i64 rows, i64 cols, const struct tens **out);

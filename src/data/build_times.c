@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "data/build.h"
 
 enum unit { UNIT_YEAR, UNIT_MONTH, UNIT_DAY, UNIT_HOUR, UNIT_MINUTE, UNIT_SECOND, UNITS };
@@ -116,16 +117,23 @@ static err read_bound(const char *flag, const char *text, bool end, i64 *out) {
     return 0;
 }
 
+/* Where rows have no time, they are counted. */
+static err row_bound(const char *flag, const char *text, i64 *out) {
+    if (str_to_i64(text, strlen(text), out) && *out >= 0) return 0;
+    return FAIL_AT(E103, NULL, "a row number from 0   or   --time COLUMN", "%s %s: no row number, and the rows have no times",
+                   flag, text);
+}
+
 static err cut_range(struct build *b) {
     const char *since = text_or(b->o->since, NULL), *until = text_or(b->o->until, NULL);
     i64 from = INT64_MIN, to = INT64_MAX, n = 0;
     if (!since && !until) return 0;
-    if (!b->time) return FAIL(E106, "%s needs a time column, here the rows are the time", since ? "--since" : "--until");
-    if (since) TRY(read_bound("--since", since, false, &from));
-    if (until) TRY(read_bound("--until", until, true, &to));
+    if (since) TRY(b->time ? read_bound("--since", since, false, &from) : row_bound("--since", since, &from));
+    if (until) TRY(b->time ? read_bound("--until", until, true, &to) : row_bound("--until", until, &to));
     for (i64 i = 0; i < b->n; i++) {
-        if (b->time[i] < from || b->time[i] > to) continue;
-        b->time[n] = b->time[i];
+        const i64 at = b->time ? b->time[i] : i;
+        if (at < from || at > to) continue;
+        if (b->time) b->time[n] = at;
         b->row[n++] = b->row[i];
     }
     b->n = n;

@@ -75,6 +75,14 @@ static inline f32 series_seen(const struct series *s, i32 c, i64 i, i64 origin) 
     return series_col(s, c)[i < known ? i : known - 1];
 }
 
+/* The row after the last one that has any target: rows of known columns may go on behind it, up to where forecasts reach. */
+static inline i64 series_end(const struct series *s) {
+    for (i64 i = s->v ? s->nrow : 0; i > 0; i--)
+        for (i32 c = 0; c < s->ntarget; c++)
+            if (!isnan(series_col(s, c)[i - 1])) return i;
+    return s->v ? 0 : s->nrow; /* a shape without values */
+}
+
 /* Row ranges of a split, half-open, in order: train [0,train), validation [train,validation), test [validation,test). */
 struct split {
     i64 train, validation, test;

@@ -18,7 +18,7 @@ struct series_options {
     const char *freq;        /* "auto" or a step */
     const char *gaps;        /* error mask interpolate zero: for absent rows and for missing target cells */
     const char *dups;        /* error mean first last */
-    const char *since, *until; /* times; until counts whole days, months, years */
+    const char *since, *until; /* times; until counts whole days, months, years; numbers where rows have none */
 };
 
 struct findings;

@@ -49,16 +49,17 @@ static err part(const struct series *s, const char *flag, const char *text, i64 
 }
 
 err split_make(const struct series *s, const char *validation, const char *test, struct split *out) {
+    const i64 end = series_end(s);
     i64 test_begin, valid_begin;
-    TRY(part(s, "--test", test && *test ? test : "0", s->nrow, &test_begin));
+    TRY(part(s, "--test", test && *test ? test : "0", end, &test_begin));
     TRY(part(s, "--validation", validation && *validation ? validation : "0", lmax(test_begin, 0), &valid_begin));
     if (test_begin < 0 || valid_begin < 1) {
         char fix[120];
-        i64 third = s->nrow / 5;
+        i64 third = end / 5;
         snprintf(fix, sizeof fix, "--validation %lld --test %lld", (long long)third, (long long)third);
         return FAIL_AT(E301, NULL, fix, "--validation %s and --test %s leave no row of %lld for training",
-                       validation && *validation ? validation : "0", test && *test ? test : "0", (long long)s->nrow);
+                       validation && *validation ? validation : "0", test && *test ? test : "0", (long long)end);
     }
-    *out = (struct split){.train = valid_begin, .validation = test_begin, .test = s->nrow};
+    *out = (struct split){.train = valid_begin, .validation = test_begin, .test = end};
     return 0;
 }

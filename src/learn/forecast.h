@@ -160,7 +160,7 @@ void forecast_free(struct forecaster *f); /* NULL is fine */
 err forecast_healed(struct comm *c);
 
 /* E301 with the numbers that would work when the split leaves no window for training. */
-err forecast_check_length(const struct series *s, const struct split *split, const struct forecast_spec *spec);
+err forecast_check_length(const struct split *split, const struct forecast_spec *spec);
 
 /* --- forecasts of many windows, streamed --- */
 struct forecast_row {
@@ -230,11 +230,14 @@ bool forecast_can_slice(const struct forecast_spec *spec);
 /* The same parameters for all_steps, run over shape->nseg rows at a time: states come in as "state.0", "state.1", ... */
 err forecast_stream_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s,
                         struct net *out);
-err forecast_shape(const struct forecast_spec *spec, const struct series *s, struct window_shape *out);
+/* Looks into the rows before the test part alone, [0, rows): what is missing later is not known in training. */
+err forecast_shape(const struct forecast_spec *spec, const struct series *s, i64 rows, struct window_shape *out);
 err schema_of(const struct series *s, struct schema *out);
 void schema_free(struct schema *c);
 /* Words that first come after the training rows become "missing", with a warning a column: nothing was learnt of them. */
 void schema_limit_words(struct series *s, i64 train, const struct events *to);
+/* Check that a series that was scaled has the columns and the scale of the schema: E903. */
+err schema_fits(const struct schema *c, const struct series *s);
 /* Check that a series fits the schema (E903) and apply its scale and vocabularies; words that are in none are warned of. */
 err schema_apply(const struct schema *c, struct series *s, const struct events *to);
 

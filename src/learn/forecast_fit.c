@@ -40,30 +40,30 @@ static struct window_set thinned(struct window_set w) {
     return w;
 }
 
-err forecast_check_length(const struct series *s, const struct split *split, const struct forecast_spec *spec) {
+err forecast_check_length(const struct split *split, const struct forecast_spec *spec) {
     i64 train = window_origins(&(struct window_set){spec->context, split->train - spec->horizon + 1, 1});
     if (train >= 1) return 0;
-    i64 held = s->nrow - split->train, need = spec->context + spec->horizon + held;
-    i64 room = s->nrow - held - spec->context;
+    i64 rows = split->test, held = rows - split->train, need = spec->context + spec->horizon + held;
+    i64 room = rows - held - spec->context;
     char fix[512];
     i32 n = 0;
     fix[0] = 0;
     if (room >= 1)
         n += snprintf(fix, sizeof fix, "--horizon %lld (needs %lld rows)", (long long)room,
                       (long long)(need - spec->horizon + room));
-    i64 context = s->nrow - held - spec->horizon;
+    i64 context = rows - held - spec->horizon;
     if (context >= 1 && n < 400)
         snprintf(fix + n, sizeof fix - (size_t)n, "%s--context %lld (needs %lld rows)", n ? "\n" : "", (long long)context,
                  (long long)(need - spec->context + context));
     else if (!n)
         snprintf(fix, sizeof fix, "--horizon %lld --context %lld --validation %lld --test %lld (needs %lld rows)",
-                 (long long)lmax(1, s->nrow / 5), (long long)lmax(1, s->nrow / 5), (long long)lmax(1, s->nrow / 5),
-                 (long long)lmax(1, s->nrow / 5), (long long)lmax(4, s->nrow / 5 * 4));
+                 (long long)lmax(1, rows / 5), (long long)lmax(1, rows / 5), (long long)lmax(1, rows / 5),
+                 (long long)lmax(1, rows / 5), (long long)lmax(4, rows / 5 * 4));
     return FAIL_AT(
         E301, NULL, fix,
         "the series is too short: context %d + horizon %d + validation %lld + test %lld = %lld rows needed, it has %lld",
         spec->context, spec->horizon, (long long)(split->validation - split->train),
-        (long long)(split->test - split->validation), (long long)need, (long long)s->nrow);
+        (long long)(split->test - split->validation), (long long)need, (long long)rows);
 }
 
 /* --- one member --- */
@@ -384,7 +384,7 @@ static err fit_parts(struct fit *t) {
     for (i32 c = 0; c < x->ntarget; c++) f->mase[c] = mase_scale(x, c, imax(1, x->freq.season), t->job->split.validation);
     f->seen_rows = t->job->split.validation;
     f->seen_time = x->time && f->seen_rows > 0 ? x->time[f->seen_rows - 1] : INT64_MIN;
-    TRY(forecast_shape(&f->spec, x, &f->shape));
+    TRY(forecast_shape(&f->spec, x, t->job->split.validation, &f->shape));
     t->train = windows_in(&f->spec, 0, t->job->split.train);
     t->valid_all = windows_in(&f->spec, t->job->split.train, t->job->split.validation);
     t->valid = thinned(t->valid_all);
@@ -408,7 +408,7 @@ static err fit_parts(struct fit *t) {
 }
 
 err forecast_fit(const struct forecast_job *job, struct forecaster **out) {
-    TRY(forecast_check_length(job->series, &job->split, &job->spec));
+    TRY(forecast_check_length(&job->split, &job->spec));
     TRY(forecast_check_kern(&job->spec, job->use.kern));
     struct fit t = {.own = *job};
     t.job = &t.own;

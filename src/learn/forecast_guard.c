@@ -78,6 +78,7 @@ struct residuals {
     const struct fit *t;
     f32 *r;          /* [ntarget][horizon][n] */
     i64 n;           /* origins */
+    i64 *known;      /* [ntarget] steps that have quantiles */
     const struct window_set *set;
     struct labour *work;
 };
@@ -110,11 +111,26 @@ static f32 quantile(const f32 *v, i64 n, f64 q) {
     return i + 1 < n ? (f32)((f64)v[i] * (1 - part) + (f64)v[i + 1] * part) : v[n - 1];
 }
 
-/* The quantiles of one column and step; v[n] is sorted in place. */
-static void quantiles_of(const struct forecast_spec *spec, f32 *v, i64 n, f32 *spread, i32 k) {
+/* The quantiles of one column and step; v[n] is sorted in place.  Where most are missing nothing is known: NaN, no band without
+ * width.  Returns whether there are any. */
+static bool quantiles_of(const struct forecast_spec *spec, f32 *v, i64 n, f32 *spread, i32 k) {
+    const i64 least = lmin(SPREAD_WINDOWS, n);
     qsort(v, (size_t)n, sizeof *v, ascending);
     while (n > 0 && isnan(v[n - 1])) n--;
-    for (i32 q = 0; q < spec->nband && n > 0; q++) spread[(i64)q * spec->horizon + k] = quantile(v, n, spec->band[q]);
+    for (i32 q = 0; q < spec->nband; q++)
+        spread[(i64)q * spec->horizon + k] = n >= least ? quantile(v, n, spec->band[q]) : (f32)NAN;
+    return n >= least;
+}
+
+/* Columns that end before the validation part, or lie in a gap there, have no bands. */
+static void tell_bare(const struct fit *t, const i64 *known) {
+    const struct series *s = t->job->series;
+    i32 bare = 0, first = 0;
+    for (i32 c = s->ntarget - 1; c >= 0; c--)
+        if (known[c] == 0) bare++, first = c;
+    if (bare > 0)
+        event_note(t->job->use.events, EVENT_NOTE, "no quantiles for %d of %d columns (\"%s\"%s): fewer than %d targets in the "
+                   "validation part", bare, s->ntarget, s->name[first], bare > 1 ? ", ..." : "", SPREAD_WINDOWS);
 }
 
 static err spread_of(struct fit *t, struct residuals *d) {
@@ -123,11 +139,12 @@ static err spread_of(struct fit *t, struct residuals *d) {
     i64 h = spec->horizon, ncol = t->job->series->ntarget;
     NEW(d->r, ncol * h * d->n);
     TRY(forecast_windows(f, t->job->series, d->set, &t->job->use, on_residual, d));
-    f32 *spread;
-    NEW(spread, ncol * spec->nband * h);
+    NEW(d->known, ncol);
+    NEW(f->spread, ncol * spec->nband * h);
     for (i64 c = 0; c < ncol; c++)
-        for (i32 k = 0; k < h; k++) quantiles_of(spec, d->r + (c * h + k) * d->n, d->n, spread + c * spec->nband * h, k);
-    f->spread = spread;
+        for (i32 k = 0; k < h; k++)
+            d->known[c] += quantiles_of(spec, d->r + (c * h + k) * d->n, d->n, f->spread + c * spec->nband * h, k);
+    tell_bare(t, d->known);
     return 0;
 }
 
@@ -187,5 +204,6 @@ err forecast_spread(struct fit *t) {
     f->base = own;
     base_free(fair);
     mem_free(d.r);
+    mem_free(d.known);
     return e;
 }

@@ -48,7 +48,7 @@ i64 forecast_epoch(const struct forecast_spec *spec, i64 rows) {
 }
 
 /* Segments: rows per input of the cell, and the output cut the same way. */
-err forecast_shape(const struct forecast_spec *spec, const struct series *s, struct window_shape *out) {
+err forecast_shape(const struct forecast_spec *spec, const struct series *s, i64 rows, struct window_shape *out) {
     i32 seg = imax(1, spec->segment);
     *out = (struct window_shape){.context = spec->context,
                                  .horizon = spec->horizon,
@@ -58,7 +58,7 @@ err forecast_shape(const struct forecast_spec *spec, const struct series *s, str
     out->out_seg = spec->decode || spec->unroll ? imin(seg, spec->horizon) : spec->horizon;
     out->nout = ceil_div(spec->horizon, out->out_seg);
     for (i32 c = 0; c < s->ntarget && !out->mask; c++)
-        for (i64 i = 0; i < s->nrow && !out->mask; i++) out->mask = isnan(series_col(s, c)[i]);
+        for (i64 i = 0; i < lmin(rows, s->nrow) && !out->mask; i++) out->mask = isnan(series_col(s, c)[i]);
     out->calendar = spec->calendar && s->time ? window_calendar_size(&s->freq) : 0;
     return 0;
 }

@@ -45,7 +45,8 @@ static void bands(const struct row_out *o, const struct forecast_row *row, const
     f32 a = (f32)o->f->weight, *out = o->band + (i64)k * s->nband;
     for (i32 q = 0; q < s->nband; q++) {
         f32 around = spread ? spread[(i64)q * s->horizon + k] * row->div : 0.f;
-        if (s->nquantile > 0) out[q] = row->base[k] + a * row->div * corr[(i64)q * s->horizon + k] + (1.f - a) * around;
+        const f32 rest = a < 1 ? (1.f - a) * around : 0.f; /* around may be not known: NaN */
+        if (s->nquantile > 0) out[q] = row->base[k] + a * row->div * corr[(i64)q * s->horizon + k] + rest;
         else out[q] = row->mean[k] + around;
     }
     sort_small(out, s->nband);

@@ -96,6 +96,13 @@ static err same_columns(const struct schema *c, const struct series *s) {
     return 0;
 }
 
+err schema_fits(const struct schema *c, const struct series *s) {
+    TRY(same_columns(c, s));
+    const size_t bytes = sizeof(f64) * (size_t)c->ncol;
+    if (memcmp(c->mean, s->mean, bytes) == 0 && memcmp(c->dev, s->dev, bytes) == 0) return 0;
+    return FAIL_AT(E903, NULL, "the data opened, or wrapped, once more", "the data were scaled for another model");
+}
+
 /* Where each word of the data stands in the vocabulary of training, which v becomes; beyond its end = nowhere. */
 static err places(const struct schema *c, const struct series *s, i32 cat, struct vocab *v, i32 *place) {
     i32 unused;

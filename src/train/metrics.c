@@ -87,6 +87,13 @@ static void add_quantiles(struct metrics *m, i32 col, const f32 *y, const f32 *q
     }
 }
 
+/* A value in original units; what only the rounding of an f32 tells from zero is zero, or ND of a part that is all zeros would be
+ * a large number instead of none. */
+static f64 raw_value(f64 v, f64 dev, f64 mean) {
+    const f64 raw = v * dev + mean;
+    return fabs(raw) > 0x1p-23 * fabs(mean) ? raw : 0;
+}
+
 void metrics_add(struct metrics *m, i32 col, const f32 *y, const f32 *f, const f32 *qf) {
     const i32 H = m->H;
     const f64 mean = m->mean[col], dev = m->dev[col];
@@ -95,7 +102,7 @@ void metrics_add(struct metrics *m, i32 col, const f32 *y, const f32 *f, const f
         f64 on = isnan(y[h]) ? 0.0 : 1.0;
         f64 a = on != 0 ? (f64)y[h] : 0.0, b = on != 0 ? (f64)f[h] : 0.0;
         f64 d = a - b, ae = fabs(d), size = fabs(a) + fabs(b);
-        f64 ra = a * dev + mean, raw_size = fabs(ra) + fabs(b * dev + mean);
+        f64 ra = raw_value(a, dev, mean), raw_size = fabs(ra) + fabs(raw_value(b, dev, mean));
         s[N * H + h] += on;
         s[E * H + h] += d;
         s[EE * H + h] += d * d;
@@ -184,10 +191,10 @@ void metrics_score(const struct metrics *m, i32 step, i32 col, bool original, st
     out->rmse = sqrt(out->mse);
     out->smape = 200 * t.sm / t.n;
     out->mase = t.nmase > 0 ? t.mase / t.nmase : NAN;
-    out->nd = t.ae / t.ay;
+    out->nd = t.ay > 0 ? t.ae / t.ay : NAN;
     out->rse = sqrt(t.ee / t.rest);
     out->corr = t.ncorr > 0 ? t.corr / t.ncorr : NAN;
-    out->wql = m->nq ? 2 * t.pin / m->nq / t.ay : NAN;
+    out->wql = m->nq && t.ay > 0 ? 2 * t.pin / m->nq / t.ay : NAN;
     out->pinball = m->nq ? t.pin / m->nq / t.n : NAN;
     for (i32 k = 0; k < m->nq; k++) out->below[k] = t.below[k] / t.n;
     for (i32 k = 0; k < m->nq / 2; k++) out->coverage[k] = t.inside[k] / t.n;

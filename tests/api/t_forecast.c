@@ -83,6 +83,51 @@ TEST(forecast_after_loading_equals_the_one_before_preset_short) { saved("short",
 TEST(forecast_after_loading_equals_the_one_before_preset_long) { saved("long", 2); }
 TEST(forecast_after_loading_equals_the_one_before_preset_day) { saved("day", 1); }
 
+/* Columns a and b as above, the one up to row `a`, the other up to row `b`. */
+static stretto_trainer *trained_to(stretto_config *c, i32 a, i32 b, stretto_data **d) {
+    static const char *const names[] = {"a", "b"};
+    stretto_trainer *t;
+    stretto_data_free(data_of(c, 2));
+    for (i32 i = a; i < ROWS; i++) columns[i] = (f64)NAN;
+    for (i32 i = b; i < ROWS; i++) columns[ROWS + i] = (f64)NAN;
+    T_OK(stretto_data_wrap(c, columns, ROWS, 2, names, 1600000000, 3600, d));
+    T_OK(stretto_trainer_new(c, *d, &t));
+    assert_true(stretto_trainer_run(t) > 0);
+    return t;
+}
+
+/* A file that goes on for the columns known ahead is tested on the rows before them. */
+TEST(rows_behind_the_last_target_are_no_test_part) {
+    stretto_config *c = config_of("short");
+    stretto_data *d;
+    stretto_trainer *t = trained_to(c, ROWS - 30, ROWS - 30, &d);
+    assert_true(isfinite(stretto_trainer_skill(t)));
+    assert_int_equal(t->split.test, ROWS - 30);
+    stretto_trainer_free(t);
+    stretto_data_free(d);
+    stretto_config_free(c);
+}
+
+/* Nothing is known of its residuals: no band, and none of width 0. */
+TEST(a_column_without_validation_targets_has_no_bands) {
+    f64 mean[H * 2], q[H * 2 * NQ];
+    char *text = NULL;
+    stretto_config *c = config_of("short");
+    stretto_data *d;
+    stretto_trainer *t = trained_to(c, ROWS, 200, &d);
+    stretto_model *m = stretto_trainer_model(t);
+    T_OK(stretto_predict(m, d, mean, q));
+    assert_true(isfinite(mean[1]) && isfinite(q[0]) && q[0] < q[NQ - 1]);
+    for (i32 i = 0; i < NQ; i++) assert_true(isnan(q[NQ + i]));
+    T_OK(stretto_predict_file(m, d, "-", 0, &text));
+    assert_non_null(strstr(strstr(text, "\nb,"), ",,,\n")); /* three empty cells */
+    assert_null(strstr(text, "nan"));
+    stretto_text_free(text);
+    stretto_trainer_free(t);
+    stretto_data_free(d);
+    stretto_config_free(c);
+}
+
 /* --- a window alone, and among others --- */
 struct kept {
     i64 from;
@@ -196,6 +241,8 @@ TEST(bf16_model_forecasts_in_fp32_where_bf16_is_missing) {
 T_MAIN(cmocka_unit_test(forecast_after_loading_equals_the_one_before_preset_short),
        cmocka_unit_test(forecast_after_loading_equals_the_one_before_preset_long),
        cmocka_unit_test(forecast_after_loading_equals_the_one_before_preset_day),
+       cmocka_unit_test(rows_behind_the_last_target_are_no_test_part),
+       cmocka_unit_test(a_column_without_validation_targets_has_no_bands),
        cmocka_unit_test(window_alone_equals_the_same_window_in_a_batch_preset_short),
        cmocka_unit_test(window_alone_equals_the_same_window_in_a_batch_preset_long),
        cmocka_unit_test(window_alone_equals_the_same_window_in_a_batch_preset_day), cmocka_unit_test(free_of_nothing_is_fine),

@@ -1,7 +1,12 @@
 /* t_base.c - errors, memory, arena, text, random numbers. */
 #include "t.h"
 
+#include <errno.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/arena.h"
 #include "base/rng.h"
@@ -53,6 +58,40 @@ TEST(str_numbers_are_exact_and_whole) {
     assert_string_equal(text, "0.1");
 }
 
+/* A locale whose decimal sign is a comma, made here: most machines have none. */
+static bool comma_locale(void) {
+    static const u8 numeric[] = {0x14, 0x11, 0x03, 0x20, 6,   0, 0, 0, 0x20, 0, 0, 0, 0x22, 0,   0,   0,   0x23,
+                                 0,    0,    0,    0x24, 0,   0, 0, 0x28, 0, 0, 0, 0x2c, 0,   0,   0,   ',',
+                                 0,    0,    0,    0,    0,   0, 0, ',',  0, 0, 0, 'U',  'T', 'F', '-', '8',
+                                 0};
+    char path[600];
+    snprintf(path, sizeof path, "%s/comma", t_dir());
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) return false;
+    snprintf(path, sizeof path, "%s/comma/LC_NUMERIC", t_dir());
+    FILE *f = fopen(path, "wb");
+    if (!f) return false;
+    const bool written = fwrite(numeric, sizeof numeric, 1, f) == 1;
+    fclose(f);
+    return written && setenv("LOCPATH", t_dir(), 1) == 0 && setlocale(LC_NUMERIC, "comma");
+}
+
+TEST(str_writes_points_whatever_the_locale) {
+    char text[32], single[32], plain[32];
+    struct str s = {0};
+    const bool comma = comma_locale();
+    snprintf(plain, sizeof plain, "%.1f", 0.5);
+    const int n = str_from_f64(text, 0.5) + str_from_f32(single, 0.25f);
+    str_addf(&s, "%.2f", 1.5);
+    setlocale(LC_NUMERIC, "C");
+    if (!comma) skip(); /* another C library has other locales */
+    assert_string_equal(plain, "0,5");
+    assert_string_equal(text, "0.5");
+    assert_string_equal(single, "0.25");
+    assert_string_equal(str_text(&s), "1.50");
+    assert_int_equal(n, 7);
+    str_free(&s);
+}
+
 TEST(str_nearest_prefers_same_letters) {
     const char *words[] = {"HUFL", "OT", "date"};
     assert_int_equal(str_nearest("ot", words, 3), 1);
@@ -78,5 +117,6 @@ TEST(rng_shuffle_is_a_bijection) {
 
 T_MAIN(cmocka_unit_test(err_record_keeps_place_and_fix), cmocka_unit_test(err_table_has_no_duplicates),
        cmocka_unit_test(mem_counts_and_fails_nth), cmocka_unit_test(arena_gives_zeroed_aligned_blocks),
-       cmocka_unit_test(str_numbers_are_exact_and_whole), cmocka_unit_test(str_nearest_prefers_same_letters),
+       cmocka_unit_test(str_numbers_are_exact_and_whole), cmocka_unit_test(str_writes_points_whatever_the_locale),
+       cmocka_unit_test(str_nearest_prefers_same_letters),
        cmocka_unit_test(rng_shuffle_is_a_bijection))

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/file.h"
 #include "ckpt/model_file.h"
 #include "model/nets.h"
 #include "model/rig.h"
@@ -51,6 +52,45 @@ TEST(tensors_have_the_names_and_shapes_of_pytorch) {
     T_OK(model_tensor(f, "head.bias", DTYPE_F32, 6, 0, &t));
     assert_string_equal(st_meta(f, "format"), "pt");
     st_free(f);
+    rig_free(&g);
+}
+
+static void write_bytes(const char *path, const char *bytes, i64 size) {
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, (size_t)size, f), size);
+    fclose(f);
+}
+
+/* Refused, or nothing that is read of it is another: any bit of any file. */
+TEST(a_bit_that_fell_over_is_never_another_model) {
+    const struct shape small = {2, 2, 3, 2, 4, 2, 4, 3, 2};
+    struct net n;
+    struct rig g;
+    i64 accepted = 0, size;
+    char *bytes;
+    nets_short(&n, small, CELL_LSTM, "loss_mse");
+    rig_new(&g, &n, kern_best(), 1, 1);
+    f32 *back = rig_floats(&g, n.ntheta);
+    struct meta note = {"stretto.note", "{\"mean\": 41.5}"};
+    T_OK(model_save(path_in("m"), &n, g.theta, &note, 1));
+    T_OK(file_load(path_in("m"), 1 << 20, &bytes, &size));
+    for (i64 at = 0; at < size; at++) {
+        struct st_file *f;
+        const char *was;
+        bytes[at] ^= (char)(1 << at % 7);
+        write_bytes(path_in("m"), bytes, size);
+        bytes[at] ^= (char)(1 << at % 7);
+        err e = model_load(path_in("m"), &n, back);
+        if (e < 0) continue;
+        assert_memory_equal(back, g.theta, (size_t)n.ntheta * sizeof *back);
+        T_OK(model_open(path_in("m"), &f));
+        if (model_meta(f, note.key, &was) >= 0) assert_string_equal(was, note.value);
+        st_free(f);
+        accepted++;
+    }
+    assert_true(accepted < size / 10); /* names and spaces that nobody reads */
+    mem_free(bytes);
     rig_free(&g);
 }
 
@@ -123,5 +163,6 @@ TEST(load_refuses_foreign_newer_and_unfit_files) {
 
 T_MAIN(cmocka_unit_test(save_then_load_gives_the_same_theta_for_every_layer_and_cell),
        cmocka_unit_test(tensors_have_the_names_and_shapes_of_pytorch),
+       cmocka_unit_test(a_bit_that_fell_over_is_never_another_model),
        cmocka_unit_test(several_networks_and_extra_tensors_share_a_file),
        cmocka_unit_test(load_refuses_foreign_newer_and_unfit_files))

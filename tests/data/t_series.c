@@ -219,7 +219,16 @@ TEST(series_since_and_until_cut_by_calendar) {
     series_free(s);
     refused(path, SO(.since = "1999"), 201);
     refused(path, SO(.since = "yesterday"), 103);
-    refused(t_file("c.csv", "y\n1\n2\n3\n"), SO(.since = "1999"), 106);
+}
+
+TEST(series_since_and_until_are_row_numbers_where_rows_have_no_time) {
+    const char *path = t_file("n.csv", "y\n1\n2\n3\n4\n5\n");
+    struct series *s = built(path, SO(.since = "1", .until = "3"));
+    assert_true(s->nrow == 3 && s->v[0] == 2 && s->v[2] == 4 && s->line[0] == 3);
+    series_free(s);
+    refused(path, SO(.since = "5"), 201);
+    refused(path, SO(.since = "2011-01-01"), 103);
+    refused(path, SO(.until = "-1"), 103);
 }
 
 TEST(series_scale_uses_training_rows_only) {
@@ -402,7 +411,9 @@ T_MAIN(cmocka_unit_test(series_single_numeric_column_is_the_target), cmocka_unit
        cmocka_unit_test(series_time_of_several_columns_adds_up), cmocka_unit_test(series_gaps_are_counted_and_filled_as_asked),
        cmocka_unit_test(series_missing_targets_are_counted_in_runs),
        cmocka_unit_test(series_order_duplicates_and_absurd_values_are_refused),
-       cmocka_unit_test(series_since_and_until_cut_by_calendar), cmocka_unit_test(series_scale_uses_training_rows_only),
+       cmocka_unit_test(series_since_and_until_cut_by_calendar),
+       cmocka_unit_test(series_since_and_until_are_row_numbers_where_rows_have_no_time),
+       cmocka_unit_test(series_scale_uses_training_rows_only),
        cmocka_unit_test(series_far_from_zero_keeps_its_digits), cmocka_unit_test(split_takes_rows_shares_and_dates),
        cmocka_unit_test(series_from_memory_has_times), cmocka_unit_test(series_memory_at_any_allocation_is_an_error),
        cmocka_unit_test(shared_bike_gaps), cmocka_unit_test(shared_beijing_missing),

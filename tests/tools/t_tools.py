@@ -186,13 +186,15 @@ class Docsync(Tree):
         self.assertIn("mention src/model", output)
 
     def test_public_functions_have_comments_and_users(self):
-        self.write("include/stretto/stretto.h", "/* --- 1 things --- */\n/* Makes a thing. */\nSTRETTO_API int stretto_a(int x);\n\n"
+        self.write("include/stretto/stretto.h", "/* --- 1 things --- */\n/* Makes a thing. */\nSTRETTO_API int stretto_a(int x);\n"
+                                                "STRETTO_API int stretto_d(void);\n\n"
                                                 "STRETTO_API int stretto_b(void);\nSTRETTO_API int stretto_c(void); /* c */\n")
         self.write("examples/a.c", "stretto_b();\n")
         output = self.run_tool("docsync.py")[1]
         self.assertNotIn("stretto_a has no comment", output)
         self.assertIn("stretto_b has no comment", output)
         self.assertNotIn("stretto_c has no comment", output)
+        self.assertIn("stretto_d has no comment", output)  # that of a stands before a alone
         self.assertIn("no test or example calls stretto_a", output)
         self.assertNotIn("no test or example calls stretto_b", output)
 
