@@ -49,8 +49,8 @@ class Case(unittest.TestCase):
 
     def stretto(self, *args, status=0, timeout=60, **more):
         """Runs the program in the folder of the test; fails unless it ends with `status` (None: any)."""
-        done = subprocess.run([PROGRAM, *map(str, args)], cwd=self.dir, stdin=subprocess.DEVNULL, stdout=more.pop("stdout", subprocess.PIPE),
-                              stderr=subprocess.PIPE, timeout=timeout * SLOW, env=self.environment(), **more)
+        done = subprocess.run([PROGRAM, *map(str, args)], cwd=more.pop("cwd", self.dir), stdin=subprocess.DEVNULL,
+                              stdout=more.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE, timeout=timeout * SLOW, env=self.environment(), **more)
         done.stdout = done.stdout or b""
         r = Result(done)
         if status is not None and r.status != status:
@@ -70,14 +70,14 @@ class Case(unittest.TestCase):
         return child
 
     def same_model(self, a, b, what=""):
-        """Equal in every tensor and in all metadata but the record of the training and the options."""
+        """Equal in every tensor and in all metadata but the record of the training, the options, and the sum over them."""
         ha, ta = model(self.path(a))
         hb, tb = model(self.path(b))
         self.assertEqual(sorted(ta), sorted(tb), what)
         for name in ta:
             self.assertEqual(ta[name], tb[name], "%s: tensor %s of %s and %s" % (what, name, a, b))
         for key in ha:
-            if key not in ("stretto.record", "stretto.options"):
+            if key not in ("stretto.record", "stretto.options", "stretto.sum"):
                 self.assertEqual(ha[key], hb[key], "%s: metadata %s of %s and %s" % (what, key, a, b))
 
     def same_metrics(self, a, b, what=""):
