@@ -13,7 +13,7 @@
 
 struct cli {
     struct args args;
-    struct options o;          /* flags as given; its texts are checked again by config */
+    struct options o;          /* flags, and under them what the config file says */
     stretto_config *config;    /* the same flags, and the config file */
     struct console console;
     i32 status;                /* exit status of a job that was waited for, where the verb itself did not fail */
@@ -34,6 +34,9 @@ stretto_err submit_slurm(struct cli *c);
 
 /* The library's config of the command line: the file first, then every flag. */
 stretto_err cli_config(struct cli *c);
+
+/* An option of the config into c->o, where no flag gives it: the verbs look there. */
+stretto_err cli_take(struct cli *c, enum opt_id id);
 
 /* The error as people read it, now; main shows it only where this was not called. */
 void cli_show_error(struct cli *c);

@@ -125,6 +125,12 @@ stretto_err cli_config(struct cli *c) {
     return 0;
 }
 
+stretto_err cli_take(struct cli *c, enum opt_id id) {
+    static const struct opt_from file = {.rank = OPT_RANK_FILE};
+    if (c->o.meta[id].rank >= OPT_RANK_FLAG) return 0;
+    return opt_set_id(&c->o, id, stretto_config_get(c->config, opt_info(id)->name), &file);
+}
+
 static verb_fn *const verbs[] = {
 #define VERB(name, least, most, args, help) cmd_##name,
 #include "base/verbs.def"
@@ -144,13 +150,15 @@ static stretto_err run(struct cli *c, int argc, char **argv) {
         fflush(stdout);
         return c->args.missing ? args_missing(&c->args) : 0;
     }
+    TRY(cli_config(c));
+    for (i32 i = 0; i < OPT_COUNT && c->o.config && *c->o.config; i++)
+        if (i != OPT_config) TRY(cli_take(c, (enum opt_id)i));
     bool alone = c->o.ranks == 1 && c->o.meta[OPT_ranks].rank >= OPT_RANK_FLAG;
     c->among = stretto_ranks() > 1 && !alone;
     c->hushed = c->among && stretto_rank() > 0; /* of several processes one speaks */
     c->quiet = c->o.quiet;
     if (c->hushed) c->o.quiet = true;
     TRY(cli_outputs(c));
-    TRY(cli_config(c));
     open_console(c);
     return verbs[c->args.verb](c);
 }

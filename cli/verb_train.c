@@ -162,11 +162,13 @@ stretto_err cmd_train(struct cli *c) {
 }
 
 stretto_err cmd_resume(struct cli *c) {
+    static const enum opt_id later[] = {OPT_plot, OPT_trace, OPT_require_skill}; /* asked for when it began */
     char config[4200], *data = NULL, *model = NULL;
     const char *run_dir = c->args.arg[0];
     snprintf(config, sizeof config, "%s/config.json", run_dir);
     stretto_err e = stretto_run_paths(run_dir, &data, &model);
     if (e >= 0) e = stretto_config_load(c->config, config);
+    for (size_t i = 0; e >= 0 && i < COUNT(later); i++) e = cli_take(c, later[i]);
     if (e >= 0) e = train(c, data, cli_out(c, model), run_dir, 1);
     stretto_text_free(data);
     stretto_text_free(model);

@@ -39,11 +39,23 @@ struct series_options series_options_of(const struct options *o) {
                                    .freq = o->freq, .gaps = o->gaps, .dups = o->dups, .since = o->since, .until = o->until};
 }
 
+/* Cells of other columns that are empty, where a network is given their mean; behind the last target only what is known ahead has
+ * any. */
+static i64 empty_inputs(const struct series *s) {
+    const i64 end = series_end(s);
+    i64 n = 0;
+    for (i32 c = s->ntarget; c < s->ncol; c++)
+        for (i64 i = 0; i < (c < s->ntarget + s->npast ? end : s->nrow); i++)
+            n += isnan(series_col(s, c)[i]) && !(s->line && s->line[i] < 0);
+    return n;
+}
+
 /* Cells of targets that were not observed, in rows that are there. */
 static void unseen_cells(const struct series *s, i64 *masked, i64 *filled) {
+    const i64 end = series_end(s);
     *masked = *filled = 0;
     for (i32 c = 0; c < s->ntarget; c++)
-        for (i64 i = 0; i < s->nrow; i++) {
+        for (i64 i = 0; i < end; i++) {
             if (s->line && s->line[i] < 0) continue;
             *masked += isnan(series_col(s, c)[i]);
             *filled += series_filled(s, c, i);
@@ -56,7 +68,7 @@ static void summary(stretto_data *d) {
     row_label(s, 0, first);
     row_label(s, s->nrow - 1, last);
     const char *slash = strrchr(d->path, '/');
-    i64 absent = 0, masked, filled;
+    i64 absent = 0, empty = empty_inputs(s), masked, filled;
     unseen_cells(s, &masked, &filled);
     for (i64 i = 0; s->line && i < s->nrow; i++) absent += s->line[i] < 0;
     i32 n = snprintf(d->summary, sizeof d->summary, "read %s: %d target%s of %d column%s, %lld rows",
@@ -71,9 +83,12 @@ static void summary(stretto_data *d) {
     if (n < (i32)sizeof d->summary && filled)
         n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld cells filled in by --gaps interpolate",
                       (long long)filled);
+    if (n < (i32)sizeof d->summary && empty)
+        n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld empty cells of inputs count as their mean",
+                      (long long)empty);
     if (n < (i32)sizeof d->summary && s->merged)
         n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld rows merged by --dups", (long long)s->merged);
-    if (n < (i32)sizeof d->summary && s->time && absent + masked + filled == 0)
+    if (n < (i32)sizeof d->summary && s->time && absent + masked + filled + empty == 0)
         snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", no gaps");
 }
 

@@ -62,6 +62,19 @@ stretto_err stretto_model_open(stretto_model *self, const char *path, stretto_da
     return e;
 }
 
+/* What is not known ahead of time is not made up: in training a missing cell is one of many, here it is the forecast. */
+static err check_known(const struct series *s, i64 origin, i32 h) {
+    char when[32];
+    for (i32 c = s->ntarget + s->npast; c < s->ncol; c++)
+        for (i64 i = origin; i < origin + h; i++) {
+            if (!isnan(series_col(s, c)[i])) continue;
+            row_label(s, i, when);
+            return FAIL_AT(E302, NULL, "rows for the horizon with the known columns filled in and the target left empty",
+                           "known-future column \"%s\" has no value at %s, which is to be forecast", s->name[c], when);
+        }
+    return 0;
+}
+
 static err check_room(const stretto_model *m, const struct series *s, i64 origin) {
     i32 context = m->f->spec.context, h = m->f->spec.horizon;
     if (origin < 1) return FAIL(E301, "the data have no target value to forecast from");
@@ -72,7 +85,7 @@ static err check_room(const stretto_model *m, const struct series *s, i64 origin
         return FAIL_AT(E302, NULL, "rows for the horizon with the known columns filled in and the target left empty",
                        "known-future columns must reach %d rows past the last target, they reach %lld", h,
                        (long long)(s->nrow - origin));
-    return 0;
+    return check_known(s, origin, h);
 }
 
 

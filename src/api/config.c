@@ -248,7 +248,8 @@ err config_parse(const char *text, size_t n, const char *name, struct options *o
     TRY(check_text(text, n, name));
     if (!yaml_parser_initialize(&r.yaml)) return FAIL(E601, "no memory to read %s", name);
     yaml_parser_set_encoding(&r.yaml, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&r.yaml, (const unsigned char *)text, n);
+    const size_t mark = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* libyaml would count it as a column */
+    yaml_parser_set_input_string(&r.yaml, (const unsigned char *)text + mark, n - mark);
     err e = read_stream(&r);
     if (r.has_event) yaml_event_delete(&r.event);
     yaml_parser_delete(&r.yaml);

@@ -45,14 +45,18 @@ static err write_text(const struct stretto_trainer *t, const char *name, struct 
     return e;
 }
 
+/* A path as it is right in any folder, for a resume may start in another one; of a file that is not written yet too. */
+static const char *whole_path(const char *path, char full[2 * PATH_MAX]) {
+    char here[PATH_MAX];
+    if (!path || realpath(path, full)) return path ? full : NULL;
+    if (path[0] == '/' || !getcwd(here, sizeof here)) return path;
+    snprintf(full, 2 * PATH_MAX, "%s/%s", here, path);
+    return full;
+}
+
 static void put_path(struct js *o, const char *name, const char *path) {
-    char here[PATH_MAX], full[2 * PATH_MAX];
-    const char *at = path ? realpath(path, here) : NULL;
-    if (path && !at && path[0] != '/' && getcwd(here, sizeof here)) { /* not written yet: a resume may start in another folder */
-        snprintf(full, sizeof full, "%s/%s", here, path);
-        at = full;
-    }
-    js_put_text(o, name, at ? at : path);
+    char full[2 * PATH_MAX];
+    js_put_text(o, name, whole_path(path, full));
 }
 
 static err write_run(const struct stretto_trainer *t, bool finished) {
@@ -71,11 +75,29 @@ static err write_run(const struct stretto_trainer *t, bool finished) {
     return write_text(t, "run.json", &text);
 }
 
+/* Files that a resume reads or writes again.  Its model and folder are said by run.json, and are not those of another run that
+ * takes these options. */
+static err whole_paths(struct options *o) {
+    char full[2 * PATH_MAX];
+    for (i32 i = 0; i < OPT_COUNT; i++) {
+        const char *text = o->meta[i].text;
+        const struct opt_from same = {.rank = o->meta[i].rank, .origin = o->meta[i].origin};
+        if (opt_info((enum opt_id)i)->type != OPT_PATH || !text || !*text) continue;
+        const bool own = i == OPT_out || i == OPT_run_dir;
+        TRY(opt_set_id(o, (enum opt_id)i, own ? "" : whole_path(text, full), &same));
+    }
+    return 0;
+}
+
 err run_dir_config(const struct stretto_trainer *t) {
     struct str text = {0};
+    struct options o;
     if (!t->run_dir || trainer_is_silent(t)) return 0;
-    opt_dump_json(&t->o, 1u << VERB_train, &text);
-    return write_text(t, "config.json", &text);
+    err e = opt_copy(&o, &t->o);
+    if (e >= 0) e = whole_paths(&o);
+    if (e >= 0) opt_dump_json(&o, 1u << VERB_train, &text);
+    opt_free(&o);
+    return e < 0 ? e : write_text(t, "config.json", &text);
 }
 
 /* A new run forgets the checkpoints of the one before. */

@@ -8,20 +8,18 @@
 
 bool name_next(const char **list, char name[256]) {
     const char *p = *list;
+    size_t n = 0, kept = 0;
     if (!p) return false;
-    for (;;) {
-        while (*p == ' ' || *p == ',') p++;
-        if (!*p) {
-            *list = NULL;
-            return false;
-        }
-        const char *end = strchr(p, ',');
-        if (!end) end = p + strlen(p);
-        *list = end;
-        while (end > p && end[-1] == ' ') end--;
-        snprintf(name, 256, "%.*s", (int)lmin(end - p, 255), p);
-        return true;
+    while (*p == ' ' || *p == ',') p++;
+    for (; *p && *p != ','; p++) {
+        const bool escaped = p[0] == '\\' && p[1] == ',';
+        p += escaped;
+        if (n < 255) name[n++] = *p;
+        if (*p != ' ' || escaped) kept = n;
     }
+    name[kept] = 0;
+    *list = kept > 0 ? p : NULL;
+    return kept > 0;
 }
 
 i32 name_find(const char *const *names, i32 n, const char *wanted) {

@@ -32,6 +32,12 @@ TEST(config_sets_values_with_their_lines) {
     assert_string_equal(o.meta[OPT_quantiles].origin, "load.yaml:6");
 }
 
+TEST(config_mark_of_the_encoding_is_no_column) {
+    T_OK(parse("\xef\xbb\xbftarget: a\r\nhorizon: 24\r\n"));
+    assert_string_equal(o.target, "a");
+    assert_int_equal(o.horizon, 24);
+}
+
 TEST(config_types_come_from_the_table_not_from_yaml) {
     T_OK(parse("header: no\ntarget: on\ntime: 012\nna: [1e3, ~, null, 12:30]\n"
                "since: 2016-07-01\nuntil: 2016-07-01 12:30\nguard: off\n"));
@@ -174,6 +180,7 @@ TEST(config_every_allocation_may_fail) {
 }
 
 T_MAIN(cmocka_unit_test_setup_teardown(config_sets_values_with_their_lines, fresh, done),
+       cmocka_unit_test_setup_teardown(config_mark_of_the_encoding_is_no_column, fresh, done),
        cmocka_unit_test_setup_teardown(config_types_come_from_the_table_not_from_yaml, fresh, done),
        cmocka_unit_test_setup_teardown(config_loads_json, fresh, done),
        cmocka_unit_test_setup_teardown(config_flags_win_in_any_order, fresh, done),

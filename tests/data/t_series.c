@@ -68,6 +68,16 @@ TEST(series_lists_name_a_column_once) {
     assert_string_equal(refused(path, SO(.target = "a", .time = "t,t"), 103)->fix, "--time t");
 }
 
+TEST(series_names_with_commas_are_written_with_a_backslash) {
+    const char *path = t_file("comma.csv", "\"a,b\",c\\,\"d\\,e\"\n1,2,3\n2,3,5\n3,5,8\n");
+    struct series *s = built(path, SO(.target = "a\\,b, d\\\\,e", .past = "c\\"));
+    assert_int_equal(s->ncol, 3);
+    assert_string_equal(s->name[0], "a,b");
+    assert_string_equal(s->name[1], "d\\,e");
+    assert_string_equal(s->name[2], "c\\");
+    series_free(s);
+}
+
 TEST(series_dates_with_short_years_get_their_layout_as_advice) {
     const char *path = t_file("short.csv", "date,y\n30.12.23,1\n31.12.23,2\n01.01.24,4\n");
     has(refused(path, SO(.target = "y"), 205)->fix, "--time-format '%d.%m.%y'");
@@ -406,6 +416,7 @@ TEST(shared_exchange_rate_needs_no_times) {
 
 T_MAIN(cmocka_unit_test(series_single_numeric_column_is_the_target), cmocka_unit_test(series_target_is_never_chosen_silently),
        cmocka_unit_test(series_lists_name_a_column_once),
+       cmocka_unit_test(series_names_with_commas_are_written_with_a_backslash),
        cmocka_unit_test(series_dates_with_short_years_get_their_layout_as_advice),
        cmocka_unit_test(series_columns_come_in_the_order_of_their_roles),
        cmocka_unit_test(series_time_of_several_columns_adds_up), cmocka_unit_test(series_gaps_are_counted_and_filled_as_asked),

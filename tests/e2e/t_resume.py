@@ -210,6 +210,26 @@ class RunFolder(Case):
         child.communicate(timeout=60 * e2e.SLOW)
         self.assertIn(child.returncode, (130, STOPPED))
 
+    def test_files_of_the_command_line_are_those_of_where_it_was_given(self):
+        """A plan, a log and a picture named by a relative path; the resume is given in another folder."""
+        common = ["--target", "Passengers", "--horizon", "12", "--members", "1", "--preset", "none"]
+        self.stretto("plan", AIR, *common[:4], "--preset", "none", "--save", "p.plan", "--quiet")
+        child = self.start("train", AIR, *common, "--plan", "p.plan", "--log", "cut.csv", "--plot", "cut.svg", "--steps", "100000000",
+                           "-o", "cut.model", "--quiet")
+        limit = time.monotonic() + 30 * e2e.SLOW
+        while not os.path.exists(self.path("cut.model.run/metrics.jsonl")):
+            self.assertLess(time.monotonic(), limit)
+            time.sleep(0.01)
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=60 * e2e.SLOW)
+        self.assertEqual(child.returncode, STOPPED)
+        os.unlink(self.path("cut.csv"))
+        os.mkdir(self.path("elsewhere"))
+        self.stretto("resume", self.path("cut.model.run"), "--steps", "60", "--quiet", cwd=self.path("elsewhere"))
+        for name in ("cut.model", "cut.csv", "cut.svg"):
+            self.assertTrue(os.path.exists(self.path(name)), name)
+        self.assertEqual(os.listdir(self.path("elsewhere")), [])
+
     def test_new_run_forgets_the_checkpoints_of_the_old_one(self):
         common = ["train", AIR, "--target", "Passengers", "--horizon", "12", "--members", "1", "--quiet", "-o", "a.model"]
         child = self.start(*common, "--steps", "100000000")
