@@ -86,7 +86,7 @@ static err set_option(struct parser *p, i32 id, const char *behind, bool no) {
     if (!(info->verbs >> p->out->verb & 1)) return other_verb(info, p->out->verb);
     if (info->type != OPT_BOOL) TRY(take_value(p, info, behind, &value));
     const bool again = p->o->meta[id].rank == OPT_RANK_FLAG && p->o->meta[id].text[0];
-    if (info->type == OPT_LIST && again && p->out->verb != VERB_submit) return add_to_list(p, id, value); /* there --time is one */
+    if (info->type == OPT_LIST && again && p->out->verb != VERB_submit) return add_to_list(p, id, value); /* its --time is one */
     return opt_set_id(p->o, (enum opt_id)id, value, &OPT_FLAG);
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/plan_shape.h"
 #include "api/ranks.h"
 #include "base/file.h"
 #include "data/series_build.h"
@@ -223,6 +224,7 @@ static err lost(struct stretto_trainer *t) {
 static err run(struct stretto_trainer *self) {
     struct forecaster *f = NULL;
     err e = fit(self, &f);
+    if (e == -E402 && self->plan_text.len > 0) e = plan_shape_explain(&self->o, str_text(&self->plan_text));
     if (self->o.log && *self->o.log && !trainer_is_silent(self)) {
         err logged = course_csv(&self->course, self->o.log);
         if (e >= 0 && logged < 0) e = logged;
