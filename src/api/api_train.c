@@ -133,6 +133,7 @@ static err fit(struct stretto_trainer *t, struct forecaster **out) {
     const struct learner *learner = learner_find(t->o.task);
     if (!learner) return FAIL_AT(E103, "--task", "--task forecast", "there is no learner \"%s\"", t->o.task);
     TRY(resolve_forecast(&t->o, t->data->s, &t->events, &t->spec, &t->split));
+    if (t->data->s->roles) event_note(&t->events, EVENT_NOTE, "columns: %s", t->data->s->roles);
     TRY(trainer_marks(t));
     TRY(ranks_answers(t));
     TRY(run_dir_config(t));
