@@ -44,7 +44,7 @@ stretto_err stretto_model_open(stretto_model *self, const char *path, stretto_da
     if (e == -E102) return lacks_column();
     TRY(e);
     str_free(&self->warnings);
-    if (d->doubt) event_note(&events, EVENT_WARNING, "%s: %s", d->doubt, DECIMAL_FIX);
+    if (d->doubt) event_note(&events, EVENT_WARNING, "%s: %s", d->doubt, d->doubt_fix);
     e = schema_apply(&self->f->schema, d->s, &events);
     if (e < 0) {
         stretto_data_free(d);

@@ -86,7 +86,7 @@ static err scale(struct stretto_trainer *t) {
 
 /* What the reader of the file could not know of numbers, or found out: later files must not be read otherwise. */
 err trainer_marks(struct stretto_trainer *t) {
-    if (t->data->doubt) event_note(&t->events, EVENT_WARNING, "%s: %s", t->data->doubt, DECIMAL_FIX);
+    if (t->data->doubt) event_note(&t->events, EVENT_WARNING, "%s: %s", t->data->doubt, t->data->doubt_fix);
     if (!t->data->decimal) return 0;
     return opt_resolve(&t->o, OPT_decimal, t->data->decimal == ',' ? "comma" : "point", "the file has marks between thousands");
 }

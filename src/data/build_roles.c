@@ -156,6 +156,12 @@ static err strange_time(const struct build *b, const struct column *c) {
     return FAIL_AT(E205, where, fix, "\"%s\" in column \"%s\" is no date or time that I know", c->word[0], c->name);
 }
 
+/* 555 1234: two groups of digits, of which the first is no year. */
+static bool like_code(const char *w) {
+    const size_t first = strspn(w, "0123456789");
+    return first > 0 && first < 4 && w[first] == ' ' && strspn(w + first + 1, "0123456789") == strlen(w + first + 1);
+}
+
 /* A column of words that looks like a time: by its name, or by cells of digits and marks.  Silence would hide it. */
 static err refuse_strange_time(struct build *b, const u8 *role) {
     static const char *const names[] = {"date", "time",    "datetime", "timestamp", "month", "day",
@@ -166,7 +172,8 @@ static err refuse_strange_time(struct build *b, const u8 *role) {
         bool like = false;
         for (size_t k = 0; k < COUNT(names); k++) like |= !strcasecmp(c->name, names[k]);
         const char *w = c->word[0];
-        like |= strspn(w, "0123456789") > 0 && strspn(w, "0123456789-/.: ") == strlen(w) && 2 * (i64)c->nword > b->t->nrow;
+        like |= strspn(w, "0123456789") > 0 && strspn(w, "0123456789-/.: ") == strlen(w) && 2 * (i64)c->nword > b->t->nrow &&
+                !like_code(w);
         if (!like) continue;
         return strange_time(b, c);
     }
