@@ -137,6 +137,10 @@ void csv_marks_free(struct csv *c);
 enum csv_spaced { SPACED_NUMBER, SPACED_CODE, SPACED_EITHER };
 enum csv_spaced csv_spaced(const char *const *cell, const i32 *len, i32 n);
 
+/* csv_utf16.c */
+bool csv_is_utf16(const char *head, i64 n);    /* by the mark at the start */
+err csv_decode_utf16(struct csv_source *s);    /* s->mem, to UTF-8; E202 where it is broken */
+
 /* csv_scan.c */
 struct csv_counts {
     i64 lines, blank;

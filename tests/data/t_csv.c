@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/str.h"
@@ -70,6 +71,39 @@ TEST(csv_separators_and_decimal_comma_are_found) {
 }
 
 /* What points and commas mean is told by other numbers of the file, or by nobody. */
+/* The characters of a text in UTF-16, as a file. */
+static const char *utf16_file(const u32 *c, i32 n, bool high_first) {
+    static char path[300];
+    char bytes[400] = {high_first ? '\xFE' : '\xFF', high_first ? '\xFF' : '\xFE'};
+    i32 fill = 2;
+    for (i32 i = 0; i < n; i++) {
+        const u32 half[2] = {c[i] < 0x10000 ? c[i] : 0xD800 + ((c[i] - 0x10000) >> 10), 0xDC00 + (c[i] & 0x3FF)};
+        for (i32 k = 0; k < (c[i] < 0x10000 ? 1 : 2); k++) {
+            bytes[fill++] = (char)(high_first ? half[k] >> 8 : half[k] & 0xFF);
+            bytes[fill++] = (char)(high_first ? half[k] & 0xFF : half[k] >> 8);
+        }
+    }
+    snprintf(path, sizeof path, "%s/utf16.txt", t_dir());
+    T_OK(file_write_all(path, bytes, fill));
+    return path;
+}
+
+TEST(csv_utf16_is_read_as_utf8) {
+    static const u32 text[] = {0xE4, '\t', 0x20AC, '\t', 'x', '\r', '\n', '1', '.', '5', '\t', 0x1F600, '\t', '7', '\r', '\n',
+                               '2', '.', '5', '\t', 0x10FFFF, '\t', '8', '\r', '\n'};
+    for (i32 k = 0; k < 2; k++) {
+        struct read_options o = READ_OPTIONS_DEFAULT;
+        struct table *t = read_with(utf16_file(text, COUNT(text), k), &o);
+        assert_true(t->nrow == 2 && t->ncol == 3 && t->sep == '\t');
+        assert_string_equal(t->col[0].name, "\xC3\xA4");
+        assert_string_equal(t->col[1].name, "\xE2\x82\xAC");
+        assert_string_equal(t->col[1].word[0], "\xF0\x9F\x98\x80");
+        assert_string_equal(t->col[1].word[1], "\xF4\x8F\xBF\xBF");
+        assert_true(t->col[0].number[1] == 2.5 && t->col[2].number[1] == 8 && table_line(t, 1) == 3);
+        table_free(t);
+    }
+}
+
 TEST(csv_groups_of_digits_are_codes_where_they_are_no_thousands) {
     static const struct {
         const char *text;
@@ -520,6 +554,7 @@ TEST(csv_shared_files_have_their_known_shapes) {
 T_MAIN(cmocka_unit_test(csv_plain_table_has_names_types_and_lines),
        cmocka_unit_test(csv_byte_order_mark_crlf_and_spaces_are_no_content),
        cmocka_unit_test(csv_separators_and_decimal_comma_are_found), cmocka_unit_test(csv_header_is_found_or_missed),
+       cmocka_unit_test(csv_utf16_is_read_as_utf8),
        cmocka_unit_test(csv_groups_of_digits_are_codes_where_they_are_no_thousands),
        cmocka_unit_test(csv_marks_between_thousands_are_known_where_the_file_tells),
        cmocka_unit_test(csv_month_words_are_times_below_a_header_and_names_in_it),
