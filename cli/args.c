@@ -70,11 +70,23 @@ static err take_value(struct parser *p, const struct opt_info *info, const char 
     return FAIL_AT(E103, NULL, fix, "--%s needs a value%s%s", info->name, next ? ", and what follows is " : "", next ? next : "");
 }
 
+/* A list given once more goes on: --na x --na y is --na x,y. */
+static err add_to_list(struct parser *p, i32 id, const char *value) {
+    struct str all = {0};
+    str_addf(&all, "%s,%s", p->o->meta[id].text, value);
+    err e = str_ok(&all);
+    if (e >= 0) e = opt_set_id(p->o, (enum opt_id)id, str_text(&all), &OPT_FLAG);
+    str_free(&all);
+    return e;
+}
+
 static err set_option(struct parser *p, i32 id, const char *behind, bool no) {
     const struct opt_info *info = opt_info((enum opt_id)id);
     const char *value = no ? "no" : behind ? behind : "yes";
     if (!(info->verbs >> p->out->verb & 1)) return other_verb(info, p->out->verb);
     if (info->type != OPT_BOOL) TRY(take_value(p, info, behind, &value));
+    const bool again = p->o->meta[id].rank == OPT_RANK_FLAG && p->o->meta[id].text[0];
+    if (info->type == OPT_LIST && again && p->out->verb != VERB_submit) return add_to_list(p, id, value); /* its --time is one */
     return opt_set_id(p->o, (enum opt_id)id, value, &OPT_FLAG);
 }
 

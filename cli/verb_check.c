@@ -35,8 +35,11 @@ stretto_err cmd_info(struct cli *c) {
         return cli_print(text);
     }
     if (!looks_like_model(c->args.arg[0])) {
-        if (!opt_given(&c->o, OPT_target)) TRY(stretto_config_set(c->config, "target", "all")); /* to look at all */
-        return cmd_check(c);
+        stretto_err found = stretto_data_info(c->config, c->args.arg[0], c->o.json, &text);
+        c->told = text != NULL;
+        stretto_err shown = cli_print(text);
+        c->told = c->told && shown >= 0;
+        return shown < 0 ? shown : found;
     }
     stretto_model *m = NULL;
     TRY(stretto_model_load(c->args.arg[0], &m));

@@ -96,6 +96,8 @@ STRETTO_API const char *stretto_data_summary(stretto_data *self);               
 /* List what is wrong or odd with a file: errors, leaks, constant runs; text for people or JSON.  Returns the first error's
  * code. */
 STRETTO_API stretto_err stretto_check(stretto_config *config, const char *path, int json, char **out, char **proposed_config);
+/* The same of a file that is only looked at: a target that is not named is no problem. */
+STRETTO_API stretto_err stretto_data_info(stretto_config *config, const char *path, int json, char **out);
 STRETTO_API stretto_err stretto_cache(stretto_config *config, const char *path,
                                       const char *out_path); /* parsed copy, memory-mapped when read */
 STRETTO_API stretto_err stretto_sample(const char *name, int64_t rows, uint64_t seed, char **csv_out); /* data from formulas */

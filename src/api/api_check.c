@@ -80,6 +80,7 @@ struct checking {
     struct findings found;
     struct table *t;
     struct series *s;
+    bool open; /* which column is the target is not said: the series holds all that could be */
     struct str text, config;
 };
 
@@ -87,27 +88,35 @@ struct checking {
 static err look_without_target(struct checking *c, struct series_options so) {
     struct findings rest;
     so.target = "all";
-    TRY(check_table(c->t, &so, &rest, NULL));
+    c->open = true;
+    TRY(check_table(c->t, &so, &rest, &c->s));
     for (i32 i = 0; i < rest.n; i++)
         if (rest.item[i].r.code != E212) /* nobody called a constant column a target */
             findings_add(&c->found, rest.item[i].warning, &rest.item[i].r);
     c->found.more += rest.more;
+    const size_t skip = strncmp(rest.roles, "target ", 7) == 0 ? 7 : 0;
+    snprintf(c->found.roles, sizeof c->found.roles, "no --target yet among %.670s", rest.roles + skip);
     return 0;
 }
 
-static err look(struct checking *c, const struct options *o, const char *path) {
+/* asked: a missing target is a finding, the first; else it is only not there. */
+static err look(struct checking *c, const struct options *o, const char *path, bool asked) {
     struct read_options r = read_options_of(o);
     struct series_options so = series_options_of(o);
     TRY(table_read(path, &r, &c->t));
     TRY(check_table(c->t, &so, &c->found, &c->s));
-    if (c->found.n == 1 && !c->found.item[0].warning && c->found.item[0].r.code == E105) TRY(look_without_target(c, so));
-    if (c->s) propose(o, c->s, &c->config);
+    if (c->found.n == 1 && !c->found.item[0].warning && c->found.item[0].r.code == E105) {
+        c->found.n = asked;
+        TRY(look_without_target(c, so));
+    }
+    if (c->s && !c->open) propose(o, c->s, &c->config);
     return 0;
 }
 
 static err show(struct checking *c, int json) {
     if (!json) {
         describe_table(c->t, &c->text);
+        if (c->found.roles[0]) str_addf(&c->text, "columns: %s\n", c->found.roles);
         if (c->s) {
             char span[72];
             span_label(c->s, 0, c->s->nrow, span);
@@ -128,6 +137,7 @@ static err show(struct checking *c, int json) {
     for (i32 i = 0; i < c->found.n; i++) js_push(list, finding_json(&c->found.item[i]));
     js_put_i64(o, "rows", c->t->nrow);
     js_put_i64(o, "columns", c->t->ncol);
+    if (c->found.roles[0]) js_put_text(o, "roles", c->found.roles);
     if (c->s) js_put_i64(o, "merged", c->s->merged);
     js_put(o, "findings", list);
     js_put_text(o, "config", str_text(&c->config));
@@ -136,14 +146,14 @@ static err show(struct checking *c, int json) {
     return e;
 }
 
-stretto_err stretto_check(stretto_config *config, const char *path, int json, char **out, char **proposed_config) {
+static err look_and_show(stretto_config *config, const char *path, int json, bool asked, char **out, char **proposed_config) {
     struct checking c = {0};
     *out = NULL;
     if (proposed_config) *proposed_config = NULL;
-    err e = look(&c, &config->o, path);
+    err e = look(&c, &config->o, path, asked);
     if (e >= 0) e = show(&c, json);
     if (e >= 0) e = text_give(&c.text, out);
-    if (e >= 0 && proposed_config && c.s) e = text_give(&c.config, proposed_config);
+    if (e >= 0 && proposed_config && c.config.len) e = text_give(&c.config, proposed_config);
     for (i32 i = 0; e >= 0 && i < c.found.n; i++)
         if (!c.found.item[i].warning) {
             err_put(&c.found.item[i].r);
@@ -154,4 +164,12 @@ stretto_err stretto_check(stretto_config *config, const char *path, int json, ch
     series_free(c.s);
     table_free(c.t);
     return e;
+}
+
+stretto_err stretto_check(stretto_config *config, const char *path, int json, char **out, char **proposed_config) {
+    return look_and_show(config, path, json, true, out, proposed_config);
+}
+
+stretto_err stretto_data_info(stretto_config *config, const char *path, int json, char **out) {
+    return look_and_show(config, path, json, false, out, NULL);
 }

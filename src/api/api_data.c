@@ -119,7 +119,7 @@ static err keep_marks(stretto_data *d, const struct table *t) {
         snprintf(d->summary + n, sizeof d->summary - n, ", %lld number%s with marks between thousands", (long long)t->grouped,
                  t->grouped == 1 ? "" : "s");
     d->decimal = t->grouped ? t->decimal : 0;
-    if (t->doubt && !(d->doubt = mem_strdup(t->doubt))) return -E601;
+    if (t->doubt && (!(d->doubt = mem_strdup(t->doubt)) || !(d->doubt_fix = mem_strdup(t->doubt_fix)))) return -E601;
     return 0;
 }
 
@@ -159,6 +159,7 @@ void stretto_data_free(stretto_data *self) {
     series_free(self->s);
     mem_free(self->path);
     mem_free(self->doubt);
+    mem_free(self->doubt_fix);
     mem_free(self);
 }
 

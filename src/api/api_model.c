@@ -22,6 +22,21 @@ static err not_a_table(const char *path) {
     return text ? FAIL_AT(E901, path, "the model comes first: MODEL DATA", "this is a text file, not a model") : 0;
 }
 
+/* Where values came from when the model was trained; a model that is older than this record says that it holds them. */
+static err restore_origins(stretto_model *m) {
+    struct js *record = NULL;
+    TRY(m->record.len ? js_parse(str_text(&m->record), m->record.len, m->path, &record) : 0);
+    const struct js *origins = js_get(record, "origins");
+    err e = 0;
+    for (i32 i = 0; e >= 0 && i < OPT_COUNT; i++) {
+        const char *from = js_str(js_get(origins, opt_info((enum opt_id)i)->name), NULL);
+        if (from || m->config.o.meta[i].rank == OPT_RANK_FILE)
+            e = opt_set_origin(&m->config.o, (enum opt_id)i, from ? from : "the model");
+    }
+    js_free(record);
+    return e;
+}
+
 static err load(const char *path, stretto_model *m) {
     TRY(not_a_table(path));
     struct str options = {0};
@@ -29,6 +44,7 @@ static err load(const char *path, stretto_model *m) {
     if (e >= 0) e = forecast_load(path, &m->f, &options, &m->record);
     if (e >= 0) e = config_parse(str_text(&options), options.len, path, &m->config.o);
     if (e >= 0 && !(m->path = mem_strdup(path))) e = -E601;
+    if (e >= 0) e = restore_origins(m);
     str_free(&options);
     return e;
 }
@@ -132,6 +148,17 @@ static void put_parts(const struct forecaster *f, struct js *o) {
     js_put_text(o, "stopped", stop_reason_text(f->stopped));
 }
 
+static err put_origins(const struct options *options, struct js *o) {
+    struct str text = {0};
+    struct js *origins = NULL;
+    opt_dump_origins(options, 1u << VERB_train, &text);
+    err e = str_ok(&text);
+    if (e >= 0) e = js_parse(str_text(&text), text.len, "origins", &origins);
+    if (e >= 0) js_put(o, "origins", origins);
+    str_free(&text);
+    return e;
+}
+
 err trainer_record(const struct stretto_trainer *t, struct str *out) {
     char date[32], span[72];
     const struct series *s = t->data->s;
@@ -152,7 +179,8 @@ err trainer_record(const struct stretto_trainer *t, struct str *out) {
     js_put_text(o, "processor", t->shop.machine->cpu);
     put_parts(t->model->f, o);
     put_scores(t, o);
-    err e = js_text(o, out, 0);
+    err e = put_origins(&t->o, o);
+    if (e >= 0) e = js_text(o, out, 0);
     js_free(o);
     return e;
 }
@@ -203,13 +231,15 @@ static err info_json(const stretto_model *m, struct str *out) {
     return e;
 }
 
-/* The JSON of info as indented lines: "name: value". */
+/* The JSON of info as indented lines: "name: value".  The origins of the training record stand beside the options. */
 static void plain(struct str *out, const char *name, const struct js *v, i32 depth) {
     if (js_kind(v) == JS_OBJECT || js_kind(v) == JS_ARRAY) {
         str_addf(out, "%*s%s:\n", depth * 2, "", name);
         const char *key;
         const struct js *value;
-        for (i64 i = 0; js_kind(v) == JS_OBJECT && js_member(v, i, &key, &value); i++) plain(out, key, value, depth + 1);
+        const bool record = depth == 0 && strcmp(name, "training") == 0;
+        for (i64 i = 0; js_kind(v) == JS_OBJECT && js_member(v, i, &key, &value); i++)
+            if (!record || strcmp(key, "origins") != 0) plain(out, key, value, depth + 1);
         for (i64 i = 0; js_kind(v) == JS_ARRAY && i < js_len(v); i++) {
             const struct js *item = js_at(v, i);
             plain(out, js_str(js_get(item, "name"), "-"), item, depth + 1);

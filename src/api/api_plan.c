@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/plan_handle.h"
+#include "api/plan_shape.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "plan/exchange.h"
@@ -217,6 +218,7 @@ stretto_err stretto_plan_compare(const stretto_plan *self, char **out) {
 stretto_err stretto_plan_save(const stretto_plan *self, const char *path) {
     struct str text = {0};
     plan_print(self->plan, &self->net, &text);
+    plan_shape_line(&self->o, &text);
     err e = str_ok(&text);
     if (e >= 0) e = file_write_all(path, text.s, (i64)text.len);
     str_free(&text);

@@ -44,7 +44,7 @@ static err take(stretto_model *m, stretto_data *d) {
     if (m->f->shape.calendar > 0 && !d->s->time)
         return FAIL_AT(E903, NULL, "data with a time column", "the model uses the calendar, the rows of the data have no time");
     str_free(&m->warnings);
-    if (d->doubt) event_note(&events, EVENT_WARNING, "%s: %s", d->doubt, DECIMAL_FIX);
+    if (d->doubt) event_note(&events, EVENT_WARNING, "%s: %s", d->doubt, d->doubt_fix);
     TRY(schema_apply(&m->f->schema, d->s, &events));
     d->scaled = true;
     d->scale_rows = -1;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/plan_shape.h"
 #include "api/ranks.h"
 #include "base/file.h"
 #include "data/series_build.h"
@@ -79,7 +80,7 @@ void stretto_trainer_stop(stretto_trainer *self) { self->stop = 1; }
 
 /* What the reader of the file could not know of numbers, or found out: later files must not be read otherwise. */
 err trainer_marks(struct stretto_trainer *t) {
-    if (t->data->doubt) event_note(&t->events, EVENT_WARNING, "%s: %s", t->data->doubt, DECIMAL_FIX);
+    if (t->data->doubt) event_note(&t->events, EVENT_WARNING, "%s: %s", t->data->doubt, t->data->doubt_fix);
     if (!t->data->decimal) return 0;
     return opt_resolve(&t->o, OPT_decimal, t->data->decimal == ',' ? "comma" : "point", "the file has marks between thousands");
 }
@@ -126,6 +127,7 @@ static err fit(struct stretto_trainer *t, struct forecaster **out) {
     const struct learner *learner = learner_find(t->o.task);
     if (!learner) return FAIL_AT(E103, "--task", "--task forecast", "there is no learner \"%s\"", t->o.task);
     TRY(resolve_forecast(&t->o, t->data->s, &t->events, &t->spec, &t->split));
+    if (t->data->s->roles) event_note(&t->events, EVENT_NOTE, "columns: %s", t->data->s->roles);
     TRY(trainer_marks(t));
     TRY(ranks_answers(t));
     TRY(run_dir_config(t));
@@ -217,6 +219,7 @@ static err lost(struct stretto_trainer *t) {
 static err run(struct stretto_trainer *self) {
     struct forecaster *f = NULL;
     err e = fit(self, &f);
+    if (e == -E402 && self->plan_text.len > 0) e = plan_shape_explain(&self->o, str_text(&self->plan_text));
     if (self->o.log && *self->o.log && !trainer_is_silent(self)) {
         err logged = course_csv(&self->course, self->o.log);
         if (e >= 0 && logged < 0) e = logged;

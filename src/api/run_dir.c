@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "api/plan_shape.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "ckpt/checkpoint.h"
@@ -112,6 +113,7 @@ err run_dir_finish(struct stretto_trainer *t) {
     if (t->run_dir && plan->len > 0) {
         struct str text = {0};
         str_addn(&text, plan->s, plan->len);
+        plan_shape_line(&t->o, &text);
         TRY(write_text(t, "plan.txt", &text));
     }
     if (t->run_dir && t->model->f->stopped != STOP_TIME) { /* a run out of time can go on */

@@ -199,6 +199,13 @@ err opt_resolve(struct options *o, enum opt_id id, const char *text, const char 
     return 0;
 }
 
+err opt_set_origin(struct options *o, enum opt_id id, const char *origin) {
+    const char *kept = arena_strdup(&o->strings, origin);
+    if (!kept) return -E601;
+    o->meta[id].origin = kept;
+    return 0;
+}
+
 err opt_preset(struct options *o, const char *name) {
     char origin[64];
     bool known = false;

@@ -124,6 +124,9 @@ err opt_set_id(struct options *o, enum opt_id id, const char *text, const struct
 /* Put the program's answer in the place of "auto" (of any rank); no effect when the user gave a value.  why: "3 x horizon". */
 err opt_resolve(struct options *o, enum opt_id id, const char *text, const char *why);
 
+/* Where the value came from, as it was known elsewhere: when a model was trained. */
+err opt_set_origin(struct options *o, enum opt_id id, const char *origin);
+
 /* Apply a preset's values.  E103 when there is none of that name. */
 err opt_preset(struct options *o, const char *name);
 

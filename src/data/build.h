@@ -26,6 +26,7 @@ struct build {
     i64 *row;                     /* [n] first table row, -1 = put in for an absent one */
     i32 *same;                    /* [n] table rows of that time (duplicates); NULL = one each */
     struct freq freq;
+    char roles[ROLES_TEXT];
 };
 
 /* Record the problem that was just set with FAIL; ends the work unless problems are collected. */

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "data/build.h"
 #include "data/mend.h"
 #include "data/names.h"
@@ -155,6 +156,12 @@ static err strange_time(const struct build *b, const struct column *c) {
     return FAIL_AT(E205, where, fix, "\"%s\" in column \"%s\" is no date or time that I know", c->word[0], c->name);
 }
 
+/* 555 1234: two groups of digits, of which the first is no year. */
+static bool like_code(const char *w) {
+    const size_t first = strspn(w, "0123456789");
+    return first > 0 && first < 4 && w[first] == ' ' && strspn(w + first + 1, "0123456789") == strlen(w + first + 1);
+}
+
 /* A column of words that looks like a time: by its name, or by cells of digits and marks.  Silence would hide it. */
 static err refuse_strange_time(struct build *b, const u8 *role) {
     static const char *const names[] = {"date", "time",    "datetime", "timestamp", "month", "day",
@@ -165,7 +172,8 @@ static err refuse_strange_time(struct build *b, const u8 *role) {
         bool like = false;
         for (size_t k = 0; k < COUNT(names); k++) like |= !strcasecmp(c->name, names[k]);
         const char *w = c->word[0];
-        like |= strspn(w, "0123456789") > 0 && strspn(w, "0123456789-/.: ") == strlen(w) && 2 * (i64)c->nword > b->t->nrow;
+        like |= strspn(w, "0123456789") > 0 && strspn(w, "0123456789-/.: ") == strlen(w) && 2 * (i64)c->nword > b->t->nrow &&
+                !like_code(w);
         if (!like) continue;
         return strange_time(b, c);
     }
@@ -311,11 +319,43 @@ static err assign(struct build *b, u8 *role) {
     return order_columns(b, role);
 }
 
+/* The columns of role r and of one type: "time date; target units, price".  type -1 = any. */
+static void say_role(const struct build *b, const u8 *role, enum role r, i32 type, const char *before, const char *behind,
+                     const char **names, struct str *out) {
+    char list[160];
+    i32 n = 0;
+    for (i32 i = 0; i < b->t->ncol; i++)
+        if (role[i] == r && (type < 0 || b->t->col[i].type == (enum col_type)type)) names[n++] = b->t->col[i].name;
+    name_list(names, n, list, sizeof list);
+    if (n) str_addf(out, "%s%s %s%s", out->len ? "; " : "", before, list, behind);
+}
+
+/* What was not named is not used, and that is easily missed. */
+static err say_roles(struct build *b, const u8 *role) {
+    const char **names;
+    struct str out = {0};
+    NEW(names, b->t->ncol);
+    say_role(b, role, ROLE_TARGET, -1, "target", "", names, &out);
+    say_role(b, role, ROLE_PAST, -1, "past", "", names, &out);
+    say_role(b, role, ROLE_KNOWN, -1, "known", "", names, &out);
+    say_role(b, role, ROLE_CAT, -1, "category", "", names, &out);
+    say_role(b, role, ROLE_TIME, -1, "time", "", names, &out);
+    say_role(b, role, ROLE_NONE, COL_NUMBER, "left out:", " (no --past or --known)", names, &out);
+    say_role(b, role, ROLE_NONE, COL_CATEGORY, "left out:", " (words, no --cat)", names, &out);
+    say_role(b, role, ROLE_NONE, COL_TIME, "left out:", " (times, no --time)", names, &out);
+    err e = str_ok(&out);
+    snprintf(b->roles, sizeof b->roles, "%s", str_text(&out));
+    str_free(&out);
+    mem_free(names);
+    return e;
+}
+
 err build_roles(struct build *b) {
     TRY(read_policies(b));
     u8 *role;
     NEW(role, b->t->ncol);
     err e = assign(b, role);
+    if (e >= 0) e = say_roles(b, role);
     mem_free(role);
     return e;
 }

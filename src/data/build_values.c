@@ -248,6 +248,7 @@ err build_values(struct build *b, struct series *s) {
         mem_free(s->filled);
         s->filled = NULL;
     }
+    TRY(keep_name(s, &s->roles, b->roles));
     for (i64 i = 0; i < s->nrow; i++) s->line[i] = b->row[i] < 0 ? -1 : table_line(b->t, b->row[i]);
     TRY(fill_categories(b, s));
     s->time = b->time;

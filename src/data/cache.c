@@ -89,6 +89,7 @@ static err header_text(const struct table *t, struct str *text) {
     js_put_text(o, "marks", mark);
     js_put_i64(o, "grouped", t->grouped);
     if (t->doubt) js_put_text(o, "doubt", t->doubt);
+    if (t->doubt) js_put_text(o, "doubt_fix", t->doubt_fix);
     js_put_i64(o, "line_at", line_at);
     js_put_i64(o, "bytes", at);
     js_put_text(o, "hash", hex);
@@ -197,6 +198,7 @@ static err read_header(struct table *t, const struct js *o, i64 data) {
     t->grouped = js_i64(js_get(o, "grouped"), 0);
     const char *doubt = js_str(js_get(o, "doubt"), "");
     if (*doubt && !(t->doubt = arena_strdup(&t->names, doubt))) return -E601;
+    if (*doubt && !(t->doubt_fix = arena_strdup(&t->names, js_str(js_get(o, "doubt_fix"), "")))) return -E601;
     NEW(t->col, n);
     u64 hash = 0;
     for (; t->ncol < n; t->ncol++) TRY(read_column(t, &t->col[t->ncol], js_at(columns, t->ncol), data, &hash));

@@ -14,6 +14,7 @@ struct finding {
 struct findings {
     i32 n;
     i64 more;            /* found and not kept */
+    char roles[ROLES_TEXT]; /* which columns are what; "" = not known */
     struct finding item[FINDINGS_MAX];
 };
 

@@ -185,9 +185,10 @@ static err open_source(struct csv_source *s) {
     u8 head[4] = {0};
     i64 seen = lmax(0, lmin(s->size, 4));
     TRY(file_read_at(&s->file, 0, head, seen));
-    if (s->size >= 0 && zfile_kind(head, seen) == Z_PLAIN) return 0;
+    if (s->size >= 0 && zfile_kind(head, seen) == Z_PLAIN && !csv_is_utf16((const char *)head, seen)) return 0;
     file_close(&s->file);
-    return zfile_load(s->path, &s->mem, &s->size); /* packed, or a pipe */
+    TRY(zfile_load(s->path, &s->mem, &s->size)); /* packed, a pipe, or to be decoded */
+    return csv_is_utf16(s->mem, s->size) ? csv_decode_utf16(s) : 0;
 }
 
 static err read(const char *path, const struct read_options *o, struct table **out) {

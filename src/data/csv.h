@@ -55,6 +55,7 @@ struct csv_field {
     i32 col;  /* in the table, -1 = left out */
     i32 text; /* number among the text fields */
     struct time_parser time;
+    bool either; /* numbers with spaces between thousands, or codes: the cells do not tell */
     i32 order; /* of column.order */
     f64 *number;
     i64 *t;
@@ -132,6 +133,13 @@ bool csv_is_missing(const struct csv *c, const char *s, i64 n);
 err csv_find_mark(struct csv *c, char *const *cell, const i32 *len, i32 rows, i32 nfield);
 err csv_doubt(struct csv *c, char *const *cell, const i32 *len);
 void csv_marks_free(struct csv *c);
+/* Cells of digits with spaces between: 12 480 in every cell is a number, 555 1234 makes a code, and 555 123 in all is either. */
+enum csv_spaced { SPACED_NUMBER, SPACED_CODE, SPACED_EITHER };
+enum csv_spaced csv_spaced(const char *const *cell, const i32 *len, i32 n);
+
+/* csv_utf16.c */
+bool csv_is_utf16(const char *head, i64 n);    /* by the mark at the start */
+err csv_decode_utf16(struct csv_source *s);    /* s->mem, to UTF-8; E202 where it is broken */
 
 /* csv_scan.c */
 struct csv_counts {

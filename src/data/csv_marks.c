@@ -102,6 +102,52 @@ void csv_marks_free(struct csv *c) {
     c->marks = NULL;
 }
 
+/* Groups of digits with one space between each: how many, 0 = other characters.  Thousands: 1 to 3 digits, then always 3. */
+static i32 spaced_groups(const char *s, i32 n, bool *thousands, bool *telling) {
+    i32 groups = 0, i = 0, len = 0;
+    *telling = true; /* that it is a number: a code has groups of one length more often, or begins with a plus */
+    if (n > 0 && *s == '+') i++, *telling = false;
+    *thousands = i < n && s[i] != '0';
+    for (i32 k = i; k <= n; k++) {
+        if (k < n && (u8)(s[k] - '0') < 10) {
+            len++;
+            continue;
+        }
+        if (len == 0 || (k < n && s[k] != ' ')) return 0;
+        *thousands = *thousands && (groups == 0 ? len <= 3 : len == 3);
+        *telling = *telling && (groups > 0 || len < 3);
+        groups++;
+        len = 0;
+    }
+    return groups;
+}
+
+enum csv_spaced csv_spaced(const char *const *cell, const i32 *len, i32 n) {
+    i32 codes = 0, spaced = 0, open = 0;
+    for (i32 i = 0; i < n; i++) {
+        bool thousands, telling;
+        if (spaced_groups(cell[i], len[i], &thousands, &telling) < 2) continue;
+        spaced++;
+        codes += !thousands;
+        open += thousands && !telling;
+    }
+    if (codes > 0 && 2 * spaced > n) return SPACED_CODE; /* among fewer it is a slip, and its line is told */
+    return open == n && n > 0 ? SPACED_EITHER : SPACED_NUMBER;
+}
+
+/* 555 123 in every cell: a number, as far as is known. */
+static err doubt_code(struct csv *c, i32 f, const char *s, i32 n) {
+    char text[400], fix[400], value[40];
+    csv_clean(value, sizeof value, s, n);
+    snprintf(text, sizeof text, "column \"%.200s\": %s is read as a number with a space between thousands, and could be a code",
+             c->name[f], value);
+    snprintf(fix, sizeof fix, "--cat %.200s   (it is a code)   or   --decimal %s   (it is a number)", c->name[f],
+             c->mark == ',' ? "comma" : "point");
+    c->t->doubt = arena_strdup(&c->t->names, text);
+    c->t->doubt_fix = arena_strdup(&c->t->names, fix);
+    return c->t->doubt && c->t->doubt_fix ? 0 : -E601;
+}
+
 /* Of the columns that are read as numbers. */
 err csv_doubt(struct csv *c, char *const *cell, const i32 *len) {
     char text[400], value[24];
@@ -116,7 +162,14 @@ err csv_doubt(struct csv *c, char *const *cell, const i32 *len) {
         snprintf(text, sizeof text, "column \"%.200s\": %s is read as a fraction, and could be a number in the thousands",
                  c->name[f], value);
         c->t->doubt = arena_strdup(&c->t->names, text);
+        c->t->doubt_fix = "--decimal comma   (it is in the thousands)   or   --decimal point   (it is a fraction)";
         return c->t->doubt ? 0 : -E601;
+    }
+    for (i32 f = 0; f < c->nfield && !c->o->decimal; f++) {
+        if (!c->field[f].either || c->field[f].kind != FIELD_NUMBER) continue;
+        for (i64 r = c->t->has_header;; r++) /* a cell that is present is there */
+            if (!csv_is_missing(c, cell[r * c->nfield + f], len[r * c->nfield + f]))
+                return doubt_code(c, f, cell[r * c->nfield + f], len[r * c->nfield + f]);
     }
     return 0;
 }

@@ -58,8 +58,9 @@ err csv_fail_first_bytes(const struct csv *c, const char *head, i64 n) {
     for (i64 i = 0; i < seen; i++)
         if (head[i] == 0) *(i % 2 ? &odd : &even) += 1;
     bool wide = (odd > seen / 4 && even == 0) || (even > seen / 4 && odd == 0);
-    if ((n >= 2 && (!memcmp(head, "\xFF\xFE", 2) || !memcmp(head, "\xFE\xFF", 2))) || wide)
-        return FAIL_AT(E202, name, "iconv -f UTF-16 -t UTF-8 OLD > NEW", "the text is UTF-16, not UTF-8");
+    if (wide)
+        return FAIL_AT(E202, name, even ? "iconv -f UTF-16BE -t UTF-8 OLD > NEW" : "iconv -f UTF-16LE -t UTF-8 OLD > NEW",
+                       "the text is UTF-16 without a mark at its start that says so");
     for (size_t i = 0; i < COUNT(formats); i++)
         if (n >= formats[i].n && !memcmp(head, formats[i].magic, (size_t)formats[i].n))
             return FAIL_AT(E202, name, "write the data as CSV", "this is %s, not a text table", formats[i].what);

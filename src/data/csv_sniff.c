@@ -337,6 +337,9 @@ static err type_field(struct csv *c, const struct sample *s, i32 f, bool header,
         *have_time = true;
         return 0;
     }
+    const enum csv_spaced spaced = 2 * numbers > n ? csv_spaced(cell, len, n) : SPACED_NUMBER;
+    field->either = spaced == SPACED_EITHER;
+    if (spaced == SPACED_CODE) field->kind = FIELD_TEXT;
     if (n == 0 || 2 * numbers > n) return 0;
     bool ambiguous = false;
     enum time_kind kind = look ? guess_time(cell, len, n, &ambiguous) : TIME_NONE;

@@ -36,6 +36,7 @@ struct series {
     const char ***word;      /* [ncat][nword] vocabulary */
     const char **cat_name;
     struct freq freq;
+    const char *roles; /* "target units; time date; left out: ..." for people */
     f64 *mean, *dev; /* [ncol] the scale applied: v = (x - mean) / dev.  Before series_scale dev is 1, and mean is 0 or, for
                       * values that lie far from zero against their spread (1e9 + 3), the first of them */
     struct arena names;

@@ -25,6 +25,7 @@ static void build_free(struct build *b) {
 
 static err build(struct build *b, struct series *s) {
     TRY(build_roles(b));
+    if (b->found) memcpy(b->found->roles, b->roles, sizeof b->roles);
     TRY(build_times(b));
     TRY(build_grid(b));
     return build_values(b, s);

@@ -21,6 +21,7 @@ struct series_options {
     const char *since, *until; /* times; until counts whole days, months, years; numbers where rows have none */
 };
 
+enum { ROLES_TEXT = 700 }; /* which columns are what, in a line */
 struct findings;
 
 err series_build(const struct table *t, const struct series_options *o, struct series **out);

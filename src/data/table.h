@@ -34,15 +34,13 @@ struct table {
     char sep, decimal;
     i64 grouped;       /* numbers with marks between their thousands; the other mark than `decimal`, where that counts */
     const char *doubt; /* that numbers can be read in two ways, and how they were; NULL = they cannot */
+    const char *doubt_fix; /* what settles that */
     i64 *line; /* line of each row when rows and lines differ (quoted newlines, blank lines); NULL = row + 1 + header */
     struct arena names;
     void *map;             /* cache file mapping, or NULL */
     size_t map_size;
     void *own;             /* private to the reader */
 };
-
-/* What settles table.doubt. */
-#define DECIMAL_FIX "--decimal comma   (it is in the thousands)   or   --decimal point   (it is a fraction)"
 
 /* What to read and how; every field has a default in READ_OPTIONS_DEFAULT. */
 struct read_options {

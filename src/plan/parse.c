@@ -35,9 +35,13 @@ static void advance(struct reader *r) {
 
 static bool space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
-/* '(' and ')' are tokens of their own, but "b[0,32)" is one word. */
+/* '(' and ')' are tokens of their own, but "b[0,32)" is one word.  A line that begins with # is for people. */
 static void next(struct reader *r) {
-    while (space(*r->at)) advance(r);
+    while (space(*r->at) || (*r->at == '#' && r->col == 1)) {
+        const bool comment = *r->at == '#';
+        while (comment && *r->at && *r->at != '\n') advance(r);
+        if (*r->at) advance(r);
+    }
     r->t = (struct token){r->at, 0, r->line, r->col};
     bool range = false;
     while (*r->at && !space(*r->at)) {

@@ -82,6 +82,13 @@ TEST(data_are_checked_and_cached) {
     for (int64_t i = 0; i < 400; i++) assert_true(stretto_data_value(a, 0, i) == stretto_data_value(b, 0, i));
     stretto_data_free(a);
     stretto_data_free(b);
+    const char *two = t_file("two.csv", "a,b\n1,2\n3,5\n2,4\n");
+    stretto_config *bare = stretto_config_new();
+    T_FAILS(stretto_check(bare, two, 0, &text, NULL), E105); /* which of them is asked */
+    assert_true(gives(0, text, "--target is missing"));
+    e = stretto_data_info(bare, two, 0, &text);
+    stretto_config_free(bare);
+    assert_true(gives(e, text, "no --target yet among a, b"));
     stretto_config_free(c);
 }
 

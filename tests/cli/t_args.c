@@ -59,6 +59,17 @@ TEST(args_takes_every_form) {
     assert_string_equal(o.na, "-");
 }
 
+TEST(args_list_given_again_goes_on) {
+    T_OK(line("stretto train x.csv --na A --na B,C --ignore u --horizon 3 --horizon 4"));
+    assert_string_equal(o.na, "A,B,C");
+    assert_string_equal(o.ignore, "u");
+    assert_int_equal(o.horizon, 4); /* of one value the last holds */
+    const struct opt_from file = {.rank = OPT_RANK_FILE};
+    T_OK(opt_set_id(&o, OPT_past, "p", &file));
+    T_OK(line("stretto train x.csv --past q")); /* a flag takes the place of the file's list */
+    assert_string_equal(o.past, "q");
+}
+
 TEST(args_alone_asks_for_help) {
     T_OK(line("stretto"));
     assert_true(a.help && a.verb == -1);
@@ -117,6 +128,7 @@ TEST(args_refuse_bad_and_missing_values) {
 }
 
 T_MAIN(cmocka_unit_test_setup_teardown(args_takes_every_form, fresh, done),
+       cmocka_unit_test_setup_teardown(args_list_given_again_goes_on, fresh, done),
        cmocka_unit_test_setup_teardown(args_alone_asks_for_help, fresh, done),
        cmocka_unit_test_setup_teardown(args_refuse_with_the_nearest_name, fresh, done),
        cmocka_unit_test_setup_teardown(args_refuse_bad_and_missing_values, fresh, done))

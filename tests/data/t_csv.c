@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/str.h"
@@ -70,6 +71,72 @@ TEST(csv_separators_and_decimal_comma_are_found) {
 }
 
 /* What points and commas mean is told by other numbers of the file, or by nobody. */
+/* The characters of a text in UTF-16, as a file. */
+static const char *utf16_file(const u32 *c, i32 n, bool high_first) {
+    static char path[300];
+    char bytes[400] = {high_first ? '\xFE' : '\xFF', high_first ? '\xFF' : '\xFE'};
+    i32 fill = 2;
+    for (i32 i = 0; i < n; i++) {
+        const u32 half[2] = {c[i] < 0x10000 ? c[i] : 0xD800 + ((c[i] - 0x10000) >> 10), 0xDC00 + (c[i] & 0x3FF)};
+        for (i32 k = 0; k < (c[i] < 0x10000 ? 1 : 2); k++) {
+            bytes[fill++] = (char)(high_first ? half[k] >> 8 : half[k] & 0xFF);
+            bytes[fill++] = (char)(high_first ? half[k] & 0xFF : half[k] >> 8);
+        }
+    }
+    snprintf(path, sizeof path, "%s/utf16.txt", t_dir());
+    T_OK(file_write_all(path, bytes, fill));
+    return path;
+}
+
+TEST(csv_utf16_is_read_as_utf8) {
+    static const u32 text[] = {0xE4, '\t', 0x20AC, '\t', 'x', '\r', '\n', '1', '.', '5', '\t', 0x1F600, '\t', '7', '\r', '\n',
+                               '2', '.', '5', '\t', 0x10FFFF, '\t', '8', '\r', '\n'};
+    for (i32 k = 0; k < 2; k++) {
+        struct read_options o = READ_OPTIONS_DEFAULT;
+        struct table *t = read_with(utf16_file(text, COUNT(text), k), &o);
+        assert_true(t->nrow == 2 && t->ncol == 3 && t->sep == '\t');
+        assert_string_equal(t->col[0].name, "\xC3\xA4");
+        assert_string_equal(t->col[1].name, "\xE2\x82\xAC");
+        assert_string_equal(t->col[1].word[0], "\xF0\x9F\x98\x80");
+        assert_string_equal(t->col[1].word[1], "\xF4\x8F\xBF\xBF");
+        assert_true(t->col[0].number[1] == 2.5 && t->col[2].number[1] == 8 && table_line(t, 1) == 3);
+        table_free(t);
+    }
+}
+
+TEST(csv_groups_of_digits_are_codes_where_they_are_no_thousands) {
+    static const struct {
+        const char *text;
+        bool number, doubt;
+    } cases[] = {{"a,b\n12 480,1\n1 021,2\n998,3\n", true, false},
+                 {"a,b\n555 123,1\n123 456,2\n", true, true},             /* nobody tells */
+                 {"a,b\n+49 170 123,1\n+49 171 456,2\n", true, true},
+                 {"a,b\n555 123,1\n12 480,2\n", true, false},             /* no code has two lengths */
+                 {"a,b\n555 123,1\n998,2\n", true, false},
+                 {"a,b\n555 123,1\n555 1234,2\n12 480,3\n", false, false}, /* one cell is enough */
+                 {"a,b\n555 12,1\n555 13,2\n", false, false},
+                 {"a,b\n0171 123 456,1\n171 123 456,2\n171 123 456,3\n", false, false}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct table *t = read_text(cases[i].text);
+        if ((t->col[0].type == COL_NUMBER) != cases[i].number || (t->doubt != NULL) != cases[i].doubt)
+            fail_msg("%s: type %d, doubt %s", cases[i].text, t->col[0].type, t->doubt ? t->doubt : "none");
+        table_free(t);
+    }
+    struct table *t = read_text(cases[1].text);
+    assert_string_equal(t->doubt,
+                        "column \"a\": 555 123 is read as a number with a space between thousands, and could be a code");
+    assert_string_equal(t->doubt_fix, "--cat a   (it is a code)   or   --decimal point   (it is a number)");
+    table_free(t);
+    struct read_options o = READ_OPTIONS_DEFAULT;
+    for (i32 k = 0; k < 2; k++) { /* either option settles it */
+        o.decimal = k ? '.' : 0;
+        o.cat = k ? NULL : "a";
+        t = read_with(t_file("k.csv", cases[1].text), &o);
+        assert_true(!t->doubt && (t->col[0].type == COL_NUMBER) == (k == 1));
+        table_free(t);
+    }
+}
+
 TEST(csv_marks_between_thousands_are_known_where_the_file_tells) {
     static const struct {
         const char *text;
@@ -487,6 +554,8 @@ TEST(csv_shared_files_have_their_known_shapes) {
 T_MAIN(cmocka_unit_test(csv_plain_table_has_names_types_and_lines),
        cmocka_unit_test(csv_byte_order_mark_crlf_and_spaces_are_no_content),
        cmocka_unit_test(csv_separators_and_decimal_comma_are_found), cmocka_unit_test(csv_header_is_found_or_missed),
+       cmocka_unit_test(csv_utf16_is_read_as_utf8),
+       cmocka_unit_test(csv_groups_of_digits_are_codes_where_they_are_no_thousands),
        cmocka_unit_test(csv_marks_between_thousands_are_known_where_the_file_tells),
        cmocka_unit_test(csv_month_words_are_times_below_a_header_and_names_in_it),
        cmocka_unit_test(csv_quotes_follow_rfc_4180),

@@ -123,10 +123,31 @@ static const char *binary(const char *bytes, size_t n) {
     return path;
 }
 
+TEST(bad_utf16_is_told_with_its_line) {
+    struct read_options o = READ_OPTIONS_DEFAULT;
+    static const struct {
+        const char *bytes;
+        size_t n;
+        const char *text, *where;
+    } cases[] = {{"\xFF\xFE" "a\0\n\0" "1\0\n\0" "2", 11, "ends within a character", ":3"},
+                 {"\xFF\xFE" "a\0\n\0" "\x3D\xD8\n\0", 10, "half a pair", ":2"},      /* the first half alone */
+                 {"\xFE\xFF" "\0a\0\n" "\xDE\0\0\n", 10, "half a pair", ":2"},        /* the second */
+                 {"\xFF\xFE" "a\0\n\0" "\x3D\xD8", 8, "half a pair", ":2"},             /* and the end */
+                 {"\xFF\xFE" "a\0\n\0" "1\0\0\0\n\0", 12, "binary", ""},
+                 {"\xFF\xFE" "a\0,\0b\0\n\0" "1\0\n\0", 14, "1 field", ":2"}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const i32 code = strstr(cases[i].text, "field") ? 203 : 202;
+        const struct err_record *r = refused(binary(cases[i].bytes, cases[i].n), &o, code);
+        has(r->text, cases[i].text);
+        ends_with(r->where, cases[i].where);
+    }
+    refused(binary("\xFF\xFE", 2), &o, 201);
+}
+
 TEST(bad_bytes_are_no_text_table) {
     struct read_options o = READ_OPTIONS_DEFAULT;
-    has(refused(binary("\xFF\xFE" "a\0,\0b\0\n\0", 10), &o, 202)->text, "UTF-16");
-    has(refused(binary("a\0,\0b\0\n\0" "1\0,\0" "2\0\n\0", 16), &o, 202)->text, "UTF-16");
+    has(refused(binary("a\0,\0b\0\n\0" "1\0,\0" "2\0\n\0", 16), &o, 202)->fix, "UTF-16LE");
+    has(refused(binary("\0a\0,\0b\0\n\0" "1\0,\0" "2\0\n", 16), &o, 202)->fix, "UTF-16BE");
     has(refused(binary("PAR1xxxxxxx", 11), &o, 202)->text, "Parquet");
     has(refused(binary("a,b\n1,\0\n2,3\n", 12), &o, 202)->text, "binary");
     has(refused(binary("a,b\r1,2\r3,4\r", 12), &o, 202)->fix, "tr ");
@@ -202,6 +223,6 @@ TEST(bad_memory_at_any_allocation_is_an_error) {
 T_MAIN(cmocka_unit_test(bad_ragged_row_names_line_fields_and_the_comma), cmocka_unit_test(bad_number_names_cell_and_count),
        cmocka_unit_test(bad_message_is_the_same_for_any_number_of_threads),
        cmocka_unit_test(bad_time_names_cell_and_format), cmocka_unit_test(bad_empty_and_header_only_files),
-       cmocka_unit_test(bad_bytes_are_no_text_table), cmocka_unit_test(bad_quote_that_never_ends),
+       cmocka_unit_test(bad_utf16_is_told_with_its_line), cmocka_unit_test(bad_bytes_are_no_text_table), cmocka_unit_test(bad_quote_that_never_ends),
        cmocka_unit_test(bad_file_that_shrinks_is_noticed), cmocka_unit_test(bad_unknown_columns_in_flags),
        cmocka_unit_test(bad_memory_at_any_allocation_is_an_error))

@@ -7,13 +7,13 @@
 } >a.csv
 stretto train a.csv -o m || echo "exit $?"
 stretto train a.csv -o m 2>&1 | sed -n 's/^  fix: //p' >fix.sh && sh fix.sh
-stretto check a-swapped.csv --target A | head -5
+stretto check a-swapped.csv --target A | head -6
 # money and shares
 printf 't,price,change\n1,"$1,200.50",1.5%%\n2,"$1,201.50",2.5%%\n3,"$998.25",-0.5%%\n' >m.csv
 stretto train m.csv --ignore t -o m || echo "exit $?"
 stretto train m.csv --target change -o m || echo "exit $?"
 stretto train m.csv --ignore t -o m 2>&1 | sed -n 's/^  fix: //p' >fix.sh && sh fix.sh
-stretto check m-numbers.csv --target price | head -4
+stretto check m-numbers.csv --target price | head -5
 # milliseconds since 1970, under a name that says so
 awk 'BEGIN { print "unix_ms,v"; for (i = 0; i < 60; i++) printf "17000%05d000,%d\n", i * 60, i % 7 }' >e.csv
 stretto check e.csv | grep series

@@ -1,0 +1,74 @@
+/* csv_utf16.c - text in UTF-16 (a spreadsheet's "Unicode text") becomes UTF-8 before anything else looks at it.
+ *
+ *     FF FE | 61 00 | 3D D8 00 DE      ->      61 | F0 9F 98 80      two bytes a character, or a pair of two: low half first
+ *     FE FF | 00 61 | D8 3D DE 00              (the mark at the start tells which half comes first)
+ *
+ * Line feeds stay line feeds, so lines of messages are those of the file. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "data/csv.h"
+
+bool csv_is_utf16(const char *head, i64 n) { return n >= 2 && (!memcmp(head, "\xFF\xFE", 2) || !memcmp(head, "\xFE\xFF", 2)); }
+
+static u32 unit_at(const char *p, bool high_first) {
+    const u32 a = (u8)p[0], b = (u8)p[1];
+    return high_first ? a << 8 | b : b << 8 | a;
+}
+
+static char *put_utf8(char *to, u32 c) {
+    if (c < 0x80) {
+        *to++ = (char)c;
+    } else if (c < 0x800) {
+        *to++ = (char)(0xC0 | c >> 6);
+    } else {
+        if (c >= 0x10000) *to++ = (char)(0xF0 | c >> 18);
+        *to++ = (char)(c >= 0x10000 ? 0x80 | (c >> 12 & 0x3F) : 0xE0 | c >> 12);
+        *to++ = (char)(0x80 | (c >> 6 & 0x3F));
+    }
+    if (c >= 0x80) *to++ = (char)(0x80 | (c & 0x3F));
+    return to;
+}
+
+static err broken(const struct csv_source *s, i64 line, const char *what) {
+    char where[256];
+    snprintf(where, sizeof where, "%.200s:%lld", s->name, (long long)line);
+    return FAIL_AT(E202, where, "save the file again as UTF-8, or as UTF-16 that is whole", "%s", what);
+}
+
+/* to has room for three bytes for each two of s; *size = what was written. */
+static err decode(const struct csv_source *s, char *to, i64 *size) {
+    const bool high_first = (u8)s->mem[0] == 0xFE;
+    char *const start = to;
+    i64 line = 1;
+    for (i64 i = 2; i < s->size; i += 2) {
+        if (i + 1 == s->size) return broken(s, line, "the UTF-16 text ends within a character");
+        u32 c = unit_at(s->mem + i, high_first);
+        line += c == '\n';
+        if (c >= 0xD800 && c < 0xE000) { /* the first half of a pair, then the second */
+            const u32 low = i + 3 < s->size ? unit_at(s->mem + i + 2, high_first) : 0;
+            if (c >= 0xDC00 || low < 0xDC00 || low >= 0xE000) return broken(s, line, "half a pair of characters in UTF-16");
+            c = 0x10000 + ((c & 0x3FF) << 10 | (low & 0x3FF));
+            i += 2;
+        }
+        to = put_utf8(to, c);
+    }
+    *size = to - start;
+    return 0;
+}
+
+err csv_decode_utf16(struct csv_source *s) {
+    char *text;
+    i64 n;
+    NEW(text, s->size / 2 * 3 + 1);
+    err e = decode(s, text, &n);
+    if (e < 0) {
+        mem_free(text);
+        return e;
+    }
+    mem_free(s->mem);
+    s->mem = text;
+    s->size = n;
+    return 0;
+}
