@@ -79,6 +79,16 @@ class Session(Case):
         self.stretto("train", *common, "--quiet", "-o", "plan.model", "--plan", "p.plan")
         self.same_model("auto.model", "plan.model", "a saved plan")
 
+    def test_plan_saved_of_what_only_training_has(self):
+        """Layers of dropout and the states of the optimiser are tasks of the plan: whoever trains with them can plan with them."""
+        more = ["--decoder", "direct", "--layers", "2", "--dropout", "0.3", "--optim", "rmsprop"]
+        common = [AIR, "--target", "Passengers", "--horizon", "12", "--threads", "2", *more]
+        self.stretto("plan", *common, "--save", "p.plan")
+        train = ["train", *common, "--members", "1", "--steps", "20", "--quiet"]
+        self.stretto(*train, "-o", "auto.model")
+        self.stretto(*train, "-o", "plan.model", "--plan", "p.plan")
+        self.same_model("auto.model", "plan.model", "a saved plan with dropout and rmsprop")
+
     def test_bench_is_short(self):
         r = self.stretto("bench", "--columns", "1", "--horizon", "4", "--context", "8", "--hidden", "16", "--repeat", "1", "--threads", "1")
         self.assertRegex(r.out, r"(?m)^ +16 +\d+  serial +- +[\d.]+ +[\d.]+ +\d+(  auto)?$")
