@@ -84,38 +84,69 @@ struct checking {
     struct str text, config;
 };
 
+/* Which column is what could not be told. */
+static bool is_role(i32 code) { return code == E102 || code == E105 || code == E214; }
+
 /* Which column is meant is not the file's fault: what is wrong with its rows is said all the same. */
 static err look_without_target(struct checking *c, struct series_options so) {
     struct findings rest;
     so.target = "all";
+    so.past = so.known = so.cat = NULL;
     c->open = true;
     TRY(check_table(c->t, &so, &rest, &c->s));
-    for (i32 i = 0; i < rest.n; i++)
-        if (rest.item[i].r.code != E212) /* nobody called a constant column a target */
+    for (i32 i = 0; i < rest.n; i++) {
+        const i32 code = rest.item[i].r.code;
+        if (code != E212 && !is_role(code)) /* nobody called a constant column a target */
             findings_add(&c->found, rest.item[i].warning, &rest.item[i].r);
+    }
     c->found.more += rest.more;
     const size_t skip = strncmp(rest.roles, "target ", 7) == 0 ? 7 : 0;
     snprintf(c->found.roles, sizeof c->found.roles, "no --target yet among %.670s", rest.roles + skip);
     return 0;
 }
 
+/* What the reader found stands in front; a cell that it could not read is not missing besides. */
+static void put_cells_first(struct checking *c, struct findings *cells) {
+    char named[300];
+    for (i32 i = 0; i < c->found.n; i++) {
+        const struct finding *f = &c->found.item[i];
+        bool again = false;
+        for (i32 k = 0; k < cells->n && f->r.code == E207; k++) {
+            const char *column = strstr(cells->item[k].r.text, "in column ");
+            if (!column) continue;
+            snprintf(named, sizeof named, "in target %.*s", (int)strcspn(column + 11, "\"") + 2, column + 10);
+            again |= strstr(f->r.text, named) != NULL;
+        }
+        if (!again) findings_add(cells, f->warning, &f->r);
+    }
+    cells->more += c->found.more;
+    memcpy(cells->roles, c->found.roles, sizeof cells->roles);
+    c->found = *cells;
+    series_free(c->s); /* cells are missing that are not: no series to speak of */
+    c->s = NULL;
+}
+
 /* asked: a missing target is a finding, the first; else it is only not there. */
 static err look(struct checking *c, const struct options *o, const char *path, bool asked) {
     struct read_options r = read_options_of(o);
     struct series_options so = series_options_of(o);
-    TRY(table_read(path, &r, &c->t));
-    TRY(check_table(c->t, &so, &c->found, &c->s));
-    if (c->found.n == 1 && !c->found.item[0].warning && c->found.item[0].r.code == E105) {
-        c->found.n = asked;
+    struct findings cells = {0};
+    r.found = &cells;
+    err e = table_read(path, &r, &c->t);
+    if (e < 0 && cells.n < 2) return e; /* nothing else to tell */
+    if (e >= 0) TRY(check_table(c->t, &so, &c->found, &c->s));
+    if (c->t && c->found.n > 0 && !c->found.item[0].warning && is_role(c->found.item[0].r.code)) {
+        c->found.n = asked || c->found.item[0].r.code != E105;
         TRY(look_without_target(c, so));
     }
+    if (cells.n) put_cells_first(c, &cells);
     if (c->s && !c->open) propose(o, c->s, &c->config);
     return 0;
 }
 
 static err show(struct checking *c, int json) {
     if (!json) {
-        describe_table(c->t, &c->text);
+        if (c->t) describe_table(c->t, &c->text);
         if (c->found.roles[0]) str_addf(&c->text, "columns: %s\n", c->found.roles);
         if (c->s) {
             char span[72];
@@ -135,8 +166,8 @@ static err show(struct checking *c, int json) {
     }
     struct js *o = js_object(), *list = js_array();
     for (i32 i = 0; i < c->found.n; i++) js_push(list, finding_json(&c->found.item[i]));
-    js_put_i64(o, "rows", c->t->nrow);
-    js_put_i64(o, "columns", c->t->ncol);
+    if (c->t) js_put_i64(o, "rows", c->t->nrow);
+    if (c->t) js_put_i64(o, "columns", c->t->ncol);
     if (c->found.roles[0]) js_put_text(o, "roles", c->found.roles);
     if (c->s) js_put_i64(o, "merged", c->s->merged);
     js_put(o, "findings", list);

@@ -168,7 +168,12 @@ err build_times(struct build *b) {
     b->n = b->t->nrow;
     NEW(b->row, b->n);
     for (i64 i = 0; i < b->n; i++) b->row[i] = i;
-    if (b->ntime) TRY(combine(b));
+    err e = b->ntime ? combine(b) : 0;
+    if (e < 0) { /* times that are none help nobody who goes on to the cells */
+        mem_free(b->time);
+        b->time = NULL;
+        return e;
+    }
     TRY(cut_range(b));
     if (!b->time) return 0;
     TRY(build_order(b));

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/check.h"
 #include "data/csv.h"
 #include "data/mend.h"
 #include "data/number.h"
@@ -208,13 +209,33 @@ static void merge(struct csv *c, i64 *ragged, i64 *longer) {
     }
 }
 
+/* Every column with bad cells, where they are asked for; a time that is none ends the reading all the same. */
+static err collect_cells(struct csv *c, const struct csv_problem *all, i32 n) {
+    err time = 0;
+    for (i32 f = 0; f < c->nfield; f++) {
+        i32 i = 0;
+        while (i < n && all[i].field != f + 1) i++;
+        if (i == n) continue;
+        const err e = fail_cell(c, all + i, n - i, f, c->tally[0].bad[c->field[f].col]);
+        findings_add(c->o->found, false, err_last());
+        if (c->field[f].kind == FIELD_TIME) time = e;
+    }
+    return time;
+}
+
 err csv_report(struct csv *c, bool *again) {
     struct csv_problem *all = arena_new(&c->t->names, (size_t)c->nthread * CSV_PROBLEMS * sizeof *all);
     if (!all) return -E601;
     i64 ragged = 0, longer = 0;
     merge(c, &ragged, &longer);
     *again = false;
-    if (ragged) return fail_ragged(c, all, gather(c, true, all), ragged, longer);
+    if (ragged) {
+        const err e = fail_ragged(c, all, gather(c, true, all), ragged, longer);
+        if (!c->o->found) return e;
+        findings_add(c->o->found, false, err_last());
+        collect_cells(c, all, gather(c, false, all));
+        return e;
+    }
     for (i32 f = 0; f < c->nfield; f++) {
         struct csv_field *field = &c->field[f];
         if (field->kind != FIELD_NUMBER) continue;
@@ -225,6 +246,7 @@ err csv_report(struct csv *c, bool *again) {
     }
     i32 n = *again ? 0 : gather(c, false, all);
     if (n == 0) return 0;
+    if (c->o->found) return collect_cells(c, all, n);
     i32 f = all[0].field - 1; /* the first bad cell of the file decides */
     return fail_cell(c, all, n, f, c->tally[0].bad[c->field[f].col]);
 }

@@ -26,9 +26,10 @@ static void build_free(struct build *b) {
 static err build(struct build *b, struct series *s) {
     TRY(build_roles(b));
     if (b->found) memcpy(b->found->roles, b->roles, sizeof b->roles);
-    TRY(build_times(b));
-    TRY(build_grid(b));
-    return build_values(b, s);
+    err e = build_times(b);
+    if (e >= 0) e = build_grid(b);
+    if (e < 0) TRY(build_problem(b, e)); /* when problems are collected, those of cells follow */
+    return e < 0 && b->n == 0 ? 0 : build_values(b, s);
 }
 
 err series_inspect(const struct table *t, const struct series_options *o, struct findings *found, struct series **out) {

@@ -42,6 +42,8 @@ struct table {
     void *own;             /* private to the reader */
 };
 
+struct findings;
+
 /* What to read and how; every field has a default in READ_OPTIONS_DEFAULT. */
 struct read_options {
     char sep;              /* 0 = find out among , ; tab | */
@@ -54,6 +56,7 @@ struct read_options {
     const char *cat;       /* comma-separated names of columns to read as categories even if they look like numbers */
     const char *ignore;    /* comma-separated names of columns to leave out */
     i32 threads;           /* parser threads, >= 1 */
+    struct findings *found; /* NULL = the first bad cell ends the reading; else bad cells are put there and are missing */
     i32 chunk;             /* bytes that a thread takes at once, 0 = a good number (tests ask for small ones) */
 };
 #define READ_MISSING "NA,N/A,n/a,#N/A,NaN,nan,null,NULL,None,?,-"

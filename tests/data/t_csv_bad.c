@@ -223,6 +223,7 @@ TEST(bad_memory_at_any_allocation_is_an_error) {
 T_MAIN(cmocka_unit_test(bad_ragged_row_names_line_fields_and_the_comma), cmocka_unit_test(bad_number_names_cell_and_count),
        cmocka_unit_test(bad_message_is_the_same_for_any_number_of_threads),
        cmocka_unit_test(bad_time_names_cell_and_format), cmocka_unit_test(bad_empty_and_header_only_files),
-       cmocka_unit_test(bad_utf16_is_told_with_its_line), cmocka_unit_test(bad_bytes_are_no_text_table), cmocka_unit_test(bad_quote_that_never_ends),
+       cmocka_unit_test(bad_utf16_is_told_with_its_line),
+       cmocka_unit_test(bad_bytes_are_no_text_table), cmocka_unit_test(bad_quote_that_never_ends),
        cmocka_unit_test(bad_file_that_shrinks_is_noticed), cmocka_unit_test(bad_unknown_columns_in_flags),
        cmocka_unit_test(bad_memory_at_any_allocation_is_an_error))
