@@ -86,7 +86,7 @@ static err run(struct backtest *b) {
         from = t->split.test - rows;
         i64 held = t->split.validation - t->split.train;
         t->split.validation = from;
-        t->split.train = lmax(0, from - held);
+        t->split.train = from - held;
     }
     char fix[96];
     snprintf(fix, sizeof fix, "--folds %lld   or   --test %lld", (long long)lmax(1, rows / t->spec.horizon),
@@ -95,6 +95,7 @@ static err run(struct backtest *b) {
         return FAIL_AT(E301, NULL, fix,
                        "%d folds of a horizon of %d need %lld test rows, there are %lld", b->folds, t->spec.horizon,
                        (long long)b->folds * t->spec.horizon, (long long)rows);
+    TRY(forecast_check_length(&t->split, &t->spec)); /* the first fold has the fewest rows to train on: maybe fewer than none */
     resolve_notes(&t->o, t->data->s, &t->split, &t->events);
     if (!b->each) schema_limit_words(t->data->s, t->split.train, &t->events); /* else later folds learn more of them */
     TRY(data_scale(t->data, t->split.train));
