@@ -165,14 +165,17 @@ stretto_err stretto_plan_summary(const stretto_plan *self, int json, char **out)
     return text_end(e, &text, out);
 }
 
-/* Numbers of slices that are worth a row: what the plan has, and every fourth power as long as slices have some length. */
+/* Numbers of slices that are worth a row: what the plan has, and every fourth power as long as slices have some length; of a
+ * short window one, since `train` takes that too. */
 static i32 slice_counts(const struct stretto_plan *p, i32 count[CUTS]) {
+    const i32 steps = forecast_steps(&p->spec);
     i32 n = 0, own = p->q.slices;
-    for (i32 P = 4; n < CUTS - 1 && forecast_steps(&p->spec) / P >= CUT_STEPS; P *= 4) {
+    for (i32 P = 4; n < CUTS - 1 && steps / P >= CUT_STEPS; P *= 4) {
         if (own > (n ? count[n - 1] : 1) && own < P) count[n++] = own;
         if (n < CUTS) count[n++] = P;
     }
     if (n < CUTS && own > (n ? count[n - 1] : 1)) count[n++] = own;
+    if (n == 0 && steps > 1) count[n++] = steps < 8 ? 2 : 4;
     return n;
 }
 

@@ -213,7 +213,7 @@ static err threads_fit(i32 size, const struct learner *learner, const struct for
 }
 
 static i32 shares_of(const struct forecast_spec *spec, i32 rows, i32 slices) {
-    return plan_slice_tiles(rows / spec->slices * slices, spec->precision != PREC_F32);
+    return slice_grains(rows / spec->slices * slices);
 }
 
 /* Slices are dealt out in tiles of rows; every rank has to have one, whatever `auto` chose: that it chose by the data alone is

@@ -70,9 +70,12 @@ static i64 s_lines(i32 B, i32 H) { return (i64)B * groups(H) * GROUP_PANELS; }
 static i64 wf_tiles(i32 K) { return (i64)K * (2 * DZ - (SPLIT >= 0)); } /* of one group */
 static i64 wb_tiles(i32 cols, i32 H) { return (i64)ceil_div(cols, 32) * groups(H) * DZ * 2; }
 
+/* Rows of scratch for [x;h]' of a row of the batch: where steps are many, dW may be of that row alone. */
+static i64 xt_rows(i32 T) { return T < 256 ? 32 : 64; }
+
 static i64 act_floats(i32 T, i32 B, i32 I, i32 H) {
     const i32 K = row_lines(I, H);
-    return LANES * (a_lines(T, B, K) + g_lines(T, B, H) + s_lines(B, H) + (i64)B * 32 * K + d_lines(T, B, H) + 16 * DZ + 1);
+    return LANES * (a_lines(T, B, K) + g_lines(T, B, H) + s_lines(B, H) + B * xt_rows(T) * K + d_lines(T, B, H) + 16 * DZ + 1);
 }
 
 static i64 wt_floats(i32 I, i32 H) {
@@ -87,7 +90,7 @@ static struct lay lay_of(const struct cell_box *x) {
         .x = x, .B = x->B, .Hp = round_up(x->H, LANES), .NP = panels(x->H), .NG = groups(x->H), .XK = x_lines(x->I), .K = K};
     l.a = line_up(x->act);
     l.xt = l.a + LINE * a_lines(x->T, x->B, K);
-    l.g = l.xt + LINE * (i64)x->B * 32 * K;
+    l.g = l.xt + LINE * x->B * xt_rows(x->T) * K;
     l.d = l.g + LINE * g_lines(x->T, x->B, x->H);
     l.s = (f32 *)(l.d + LINE * (d_lines(x->T, x->B, x->H) + 16 * DZ)); /* the last tile of dz reads beyond it */
     l.d_steps = x->slice > 0 ? imin(x->T, x->slice + 1) : x->T;

@@ -374,7 +374,7 @@ static void bwd_dx(struct bwd_walk *w, i32 b0, i32 b1, i32 t0, i32 t1) {
 
 static void bwd_steps(const struct lay *l, i32 b0, i32 b1, i32 t0, i32 t1) {
     const struct cell_box *x = l->x;
-    struct bwd_walk w = {.l = l, .z = (f32 *)(l->xt + (i64)b0 * 32 * l->K * LINE)};
+    struct bwd_walk w = {.l = l, .z = (f32 *)(l->xt + b0 * xt_rows(l->x->T) * l->K * LINE)};
     tiles_begin(&w.tl);
     for (i32 t = t1 - 1; t >= t0; t--) {
         const i32 n = imin(b1, live_rows(x, t)), on = imax(b0, imin(n, live_rows(x, t + 1)));

@@ -254,12 +254,12 @@ static void dw_chunk(struct tiles *tl, const struct lay *l, struct chunk *c, f32
 static void cell_dw(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
     if (!team_first(x) || b0 >= b1) return;
     const struct lay l = lay_of(x);
-    const i32 most =
-        (i32)lmin(l.K <= SHORT_LINES ? SHORT_CHUNK : CHUNK, (i64)(b1 - b0) * 32); /* the scratch of these rows ends there */
+    const i64 room = xt_rows(x->T); /* of each row, in the scratch */
+    const i32 most = (i32)lmin(l.K <= SHORT_LINES ? SHORT_CHUNK : CHUNK, (b1 - b0) * room);
     struct chunk c;
     struct tiles tl;
     c.n = 0;
-    c.xt = l.xt + (i64)b0 * 32 * l.K * LINE;
+    c.xt = l.xt + b0 * room * l.K * LINE;
     tiles_begin(&tl);
     for (i32 t = t0; t < t1; t++) {
         for (i32 b = b0; b < imin(b1, live_rows(x, t)); b++) {

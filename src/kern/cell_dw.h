@@ -9,7 +9,7 @@
 #ifndef STRETTO_KERN_CELL_DW_H
 #define STRETTO_KERN_CELL_DW_H
 
-/* nt x nb rows of dz and of what it is multiplied with: x and h, one step apart. */
+/* nt x nb rows of dz and of what it is multiplied with: x and h, one step apart.  Where that can be, all are rows of one step. */
 struct dw_side {
     const f32 *a;
     i64 row, step; /* floats to the next row, the next step */
@@ -18,7 +18,7 @@ struct dw_side {
 struct dw_job {
     i32 nt, nb;
     const f32 *dz;
-    i64 dz_step;
+    i64 dz_row, dz_step;
     struct dw_side side[2];
     i32 units;                  /* of this panel */
     i64 next;                   /* floats to the dz that come next, which is fetched on the way; 0 = none */
@@ -34,7 +34,7 @@ INLINE void dw_tile(const int MK, const struct dw_job *j, const struct dw_side *
     UNROLL for (int i = 0; i < MK; i++)
         UNROLL for (int v = 0; v < DW_NV; v++) acc[i][v] = v_zero(); /* sums of sums: one chain over all rows loses digits */
     for (i32 t = 0; t < j->nt; t++)
-        mul_cols(MK, DW_NV, acc, side->a + t * side->step + k, side->row, j->dz + t * j->dz_step, AROW, from, j->nb);
+        mul_cols(MK, DW_NV, acc, side->a + t * side->step + k, side->row, j->dz + t * j->dz_step, j->dz_row, from, j->nb);
     UNROLL for (int i = 0; i < MK; i++)
         UNROLL for (int v = 0; v < DW_NV; v++) v_store(w + i * WROW + j->to[v], v_load(w + i * WROW + j->to[v]) + acc[i][v]);
 }
@@ -81,7 +81,7 @@ INLINE void dbias_rows(const struct dw_job *j, f32 *dbias) {
     UNROLL for (int v = 0; v < GA * SUB; v++) sum[v] = v_load(dbias + v * VL);
     for (i32 t = 0; t < j->nt; t++) {
         const f32 *dz = j->dz + t * j->dz_step;
-        for (i32 b = 0; b < j->nb; b++, dz += AROW)
+        for (i32 b = 0; b < j->nb; b++, dz += j->dz_row)
             UNROLL for (int v = 0; v < GA * SUB; v++) sum[v] += v_load(dz + slot_of[v / SUB] * LANES + v % SUB * VL);
     }
     UNROLL for (int v = 0; v < GA * SUB; v++) v_store(dbias + v * VL, sum[v]);
@@ -90,7 +90,7 @@ INLINE void dbias_rows(const struct dw_job *j, f32 *dbias) {
 /* Rows r0..r1 of the next dz. */
 static void fetch_next(const struct dw_job *j, i32 r0, i32 r1) {
     for (i32 r = r0; r < r1 && j->next; r++) {
-        const f32 *dz = j->dz + j->next + r / j->nb * j->dz_step + (i64)(r % j->nb) * AROW;
+        const f32 *dz = j->dz + j->next + r / j->nb * j->dz_step + r % j->nb * j->dz_row;
         UNROLL for (int g = 0; g < GA; g++) __builtin_prefetch(dz + g * LANES, 0, 2);
     }
 }
@@ -126,7 +126,7 @@ static void dw_tail(const struct dw_job *j, f32 *dw) {
         for (i32 g = 0; g < GW; g++) slot[g] = slot_of[h_side && g == 2 && GA > GW ? 3 : g];
         for (i32 t = 0; t < j->nt; t++)
             for (i32 b = 0; b < j->nb; b++)
-                tail_gather(dz + ((i64)t * j->nb + b) * LANES, j->dz + t * j->dz_step + (i64)b * AROW, slot, GW);
+                tail_gather(dz + ((i64)t * j->nb + b) * LANES, j->dz + t * j->dz_step + b * j->dz_row, slot, GW);
         for (; k + 8 <= side->n; k += 8) dw_tail_8(j, side, dz, k, dw + (i64)k * WROW);
         for (; k < side->n; k++) dw_tail_1(j, side, dz, k, dw + (i64)k * WROW);
         dw += (i64)side->n * WROW;
@@ -170,10 +170,15 @@ static void dw_panel(struct dw_job *j, f32 *dw, f32 *dbias) {
 static void dw_block(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
     const i32 Hp = round_up(x->H, LANES), nb = b1 - b0;
     const f32 *h = h_before(x, t0);
-    struct dw_job all = {.nt = t1 - t0, .nb = nb, .dz = act_step(x, t0) + (i64)b0 * AROW, .dz_step = (i64)x->B * AROW};
+    struct dw_job all = {.nt = t1 - t0, .nb = nb, .dz_row = AROW, .dz_step = (i64)x->B * AROW};
+    all.dz = act_step(x, t0) + (i64)b0 * AROW;
     all.side[0] = (struct dw_side){x->x + ((i64)t0 * x->B + b0) * x->x_ld, x->x_ld, x->B * x->x_ld, x->I};
     all.side[1] = (struct dw_side){h ? h + (i64)b0 * Hp : NULL, Hp, (i64)x->B * Hp, h ? x->H : 0};
-    if (box_is_all(x, nb)) all.nb *= all.nt, all.nt = 1;
+    if (nb == 1) { /* its steps are rows that lie apart */
+        all.dz_row = all.dz_step;
+        for (i32 i = 0; i < 2; i++) all.side[i].row = all.side[i].step;
+    }
+    if (nb == 1 || box_is_all(x, nb)) all.nb *= all.nt, all.nt = 1;
     const i32 steps = imax(1, DW_ROWS / all.nb);
     i32 p0, p1;
     team_part(x->team, Hp / LANES, &p0, &p1);
@@ -183,7 +188,7 @@ static void dw_block(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f
                 struct dw_job j = all;
                 j.nt = imin(steps, all.nt - t);
                 j.nb = imin(DW_ROWS, all.nb - b);
-                j.dz += p * panel_floats(x->T, x->B) + t * all.dz_step + (i64)b * AROW;
+                j.dz += p * panel_floats(x->T, x->B) + t * all.dz_step + b * all.dz_row;
                 j.units = x->H - p * LANES;
                 j.next = p + 1 < p1 ? panel_floats(x->T, x->B) : 0;
                 for (i32 i = 0; i < 2; i++)

@@ -50,7 +50,7 @@ static void warn_stale(struct fit *t, const struct slice_summary *s) {
 static bool too_few(const struct fit *t, i32 slices) {
     const i32 B = t->engine.B / t->f->spec.slices * slices;
     const struct machine *ranks = t->job->use.ranks;
-    return slices > 1 && ranks && plan_slice_tiles(B, t->f->spec.precision != PREC_F32) < ranks->nrank;
+    return slices > 1 && ranks && slice_grains(B) < ranks->nrank;
 }
 
 static i32 least_slices(const struct fit *t) {

@@ -85,6 +85,13 @@ struct rows {
     i32 n, of;
 };
 static inline struct rows rows_all(i32 B) { return (struct rows){B, B}; }
+/* Rows of a grain where rows are slices of time: few rows, and many steps, beside which zeroing and merging a vector of gradients
+ * is little.  16 devices can share 16 rows; kernels work best on tiles of 4. */
+static inline i32 slice_grain(i32 B) {
+    const i32 rows = ceil_div(B, 16);
+    return rows > 2 ? round_up(rows, 4) : rows;
+}
+static inline i32 slice_grains(i32 B) { return ceil_div(B, slice_grain(B)); }
 static inline i32 buf_fp(const struct buf *b) { return round_up(b->F, LANES); }
 static inline i64 buf_floats(const struct buf *b, i32 B) {
     return b->ids ? (i64)b->T * B : (i64)b->T * B * round_up(b->F, LANES);

@@ -20,16 +20,6 @@ i32 plan_grain(i32 B, i32 wanted) {
     return round_up(ceil_div(B, GRAINS), B >= 4 * GRAIN_ROWS ? GRAIN_ROWS : 2);
 }
 
-/* Few rows and many steps: what a grain costs is small beside them, and 16 devices can share 64 rows.  Not in bf16, where less
- * than 16 rows waste half a tile of AMX and sums over short runs of steps cost a tenth. */
-i32 plan_slice_grain(i32 B, bool rough) {
-    if (B < 16) return plan_grain(B, 0);
-    if (!rough) return round_up(ceil_div(B, 2 * GRAINS), 4);
-    return B < 32 ? 8 : round_up(ceil_div(B, GRAINS), 16);
-}
-
-i32 plan_slice_tiles(i32 B, bool rough) { return ceil_div(B, plan_slice_grain(B, rough)); }
-
 void plan_free(struct plan *p) {
     if (!p) return;
     arena_free(&p->arena);

@@ -154,8 +154,6 @@ struct plan_request {
 };
 
 i32 plan_grain(i32 B, i32 wanted); /* rows per grain: of B, and the grains that are wanted (0 = as many as are cheap) */
-i32 plan_slice_grain(i32 B, bool rough); /* the same where rows are slices of time; rough: some products are in bf16 */
-i32 plan_slice_tiles(i32 B, bool rough); /* how many of them there are to deal out */
 
 /* What a wish says of slices of time, before there is a net: N of "time:N" or "time_slice:N", -1 = as many as are good, 0 = it
  * speaks of something else. */

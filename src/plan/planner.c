@@ -61,7 +61,7 @@ err planner_init(struct planner *p, const struct plan_request *q) {
     p->machine = q->machine;
     p->sliced = net_sliced(q->net);
     if (p->sliced && q->slices < 2) return FAIL(E1, "a net of slices, and a plan that knows of none");
-    p->grain = p->sliced ? plan_slice_grain(q->B, rough(q->net)) : plan_grain(q->B, q->grains);
+    p->grain = p->sliced ? slice_grain(q->B) : plan_grain(q->B, q->grains);
     p->ngrain = ceil_div(q->B, p->grain);
     return 0;
 }

@@ -78,17 +78,13 @@ TEST(plan_grain_gives_four_to_eight_grains_from_32_rows_on) {
     }
 }
 
-/* Layers have room for sums of 16 grains, of 8 or of 4 rows each where there are few (recurrent_way.c). */
-TEST(plan_slice_grain_gives_sixteen_grains_at_most) {
-    static const i32 known[][3] = {{8, 2, 2},   {16, 4, 8},  {24, 4, 8},   {32, 4, 16},
-                                   {48, 4, 16}, {64, 4, 16}, {128, 8, 16}, {256, 16, 32}};
-    for (size_t i = 0; i < COUNT(known); i++) {
-        assert_int_equal(plan_slice_grain(known[i][0], false), known[i][1]);
-        assert_int_equal(plan_slice_grain(known[i][0], true), known[i][2]);
-    }
+TEST(slice_grain_gives_sixteen_grains_at_most_and_few_rows_to_each) {
+    static const i32 known[][2] = {{1, 1},  {8, 1},  {16, 1}, {17, 2},  {32, 2},
+                                   {33, 4}, {48, 4}, {64, 4}, {65, 8}, {128, 8}, {256, 16}};
+    for (size_t i = 0; i < COUNT(known); i++) assert_int_equal(slice_grain(known[i][0]), known[i][1]);
     for (i32 B = 1; B < 5000; B++) {
-        assert_in_range(ceil_div(B, plan_slice_grain(B, false)), 1, imin(16, imax(8, ceil_div(B, 4))));
-        assert_in_range(ceil_div(B, plan_slice_grain(B, true)), 1, 8);
+        assert_int_equal(slice_grains(B), ceil_div(B, slice_grain(B)));
+        assert_in_range(slice_grains(B), B < 9 ? B : 9, 16);
     }
 }
 
@@ -112,5 +108,5 @@ T_MAIN(cmocka_unit_test(slice_cut_count_covers_every_row_once_at_grains), cmocka
        cmocka_unit_test(slice_cut_weight_follows_the_weights_and_skips_zero),
        cmocka_unit_test(slice_tile_sees_holes_and_overlaps),
        cmocka_unit_test(plan_grain_gives_four_to_eight_grains_from_32_rows_on),
-       cmocka_unit_test(plan_slice_grain_gives_sixteen_grains_at_most),
+       cmocka_unit_test(slice_grain_gives_sixteen_grains_at_most_and_few_rows_to_each),
        cmocka_unit_test(merge_pairs_add_every_vector_once_into_the_first))

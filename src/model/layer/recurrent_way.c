@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { CHUNK_FLOATS = 1 << 19, CHUNK_MIN = 8, CHUNK_MAX = 128, CHUNKS_MIN = 32, CHUNKS_MAX = 4096 };
+enum { CHUNK_BYTES = 1 << 21, CHUNK_MIN = 8, CHUNK_MAX = 128, CHUNKS_MIN = 32, CHUNKS_MAX = 4096 };
 
 extern const struct layer layer_projected;
 
@@ -19,12 +19,20 @@ static const struct recurrence *walk_of(const struct op *op) {
     return op->layer == &layer_projected ? &recurrence_projected : &recurrence_plain;
 }
 
+static i32 power_of_two_below(i32 n) {
+    i32 p = 1;
+    while (2 * p <= n) p *= 2;
+    return p;
+}
+
 /* So short that what is kept of a chunk stays in the second cache from one kernel to the next (and a merge is seen soon), so long
- * that a call is nothing beside its work. */
+ * that a call is nothing beside its work.  In bf16 a power of two: dW is summed over 32 rows at a time, and those of a grain
+ * (1, 2, 4 a step) then come full. */
 static i32 chunk_steps(const struct op *op, struct rows B) {
-    const i64 kept = B.of * walk_of(op)->floats(op);
-    const i32 most = imin((i32)lmin(CHUNK_MAX, CHUNK_FLOATS / kept), op->T / CHUNKS_MIN);
-    return imax(imax(CHUNK_MIN, most), ceil_div(op->T, CHUNKS_MAX));
+    const bool half = op->spec.precision != PREC_F32;
+    const i64 kept = B.of * walk_of(op)->floats(op) * (half ? 2 : 4);
+    const i32 most = imax(CHUNK_MIN, imin((i32)lmin(CHUNK_MAX, CHUNK_BYTES / kept), op->T / CHUNKS_MIN));
+    return imax(half ? power_of_two_below(most) : most, ceil_div(op->T, CHUNKS_MAX));
 }
 static i32 chunk_count(const struct op *op, struct rows B) { return ceil_div(op->T, chunk_steps(op, B)); }
 
@@ -35,9 +43,6 @@ static i64 walk_saved(const struct op *op, struct rows B) {
 }
 
 static i64 walk_scratch(const struct op *op, struct rows B) { return round_up64(walk_of(op)->scratch(op, B.n), LANES); }
-
-/* Grains of so many rows, at most (plan_slice_grain). */
-static i32 grains_most(i32 B) { return imin(16, imax(8, ceil_div(B, 4))); }
 
 static i32 state_width(const struct op *op, i32 s) { return round_up(s ? op->spec.units : op->F, LANES); }
 
@@ -76,7 +81,7 @@ i64 recurrent_scratch(const struct op *op, const struct net *n, struct rows B) {
     (void)n;
     if (!recurrent_sliced(op)) return walk_scratch(op, B);
     return walk_scratch(op, B) + state_floats(op, B) + 3 * round_up64(B.n, LANES) + round_up64(op->T + 1, LANES) * B.n +
-           grains_most(B.of) * round_up64(op->ntheta, LANES) + spare_floats(op, B);
+           slice_grains(B.of) * round_up64(op->ntheta, LANES) + spare_floats(op, B);
 }
 
 /* How far back a gradient is felt is how long forward remembers: the same products of Jacobians.  Beyond a third of a
@@ -117,7 +122,7 @@ struct way way_of(const struct chain *c, bool backward) {
     w.share = w.answer + w.rank * state;
     w.guest = w.share + w.rank * round_up64(r->B, LANES) + (backward ? guest_floats(op, B) : 0);
     w.guest_share = w.guest + (1 + w.rank) * state;
-    w.spare = w.dw + grains_most(r->whole) * round_up64(op->ntheta, LANES);
+    w.spare = w.dw + slice_grains(r->whole) * round_up64(op->ntheta, LANES);
     w.spare_y = w.spare + (w.rank > 0 ? spare_act(op, B) : 0);
     w.spare_state = w.spare_y + spare_y(op, B);
     w.head = backward && run_dout(r, op->out) ? head_steps(c, w.chunk, op->T) : 0; /* a gradient of the end alone: no guess */
