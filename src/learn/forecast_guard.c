@@ -110,11 +110,42 @@ static f32 quantile(const f32 *v, i64 n, f64 q) {
     return i + 1 < n ? (f32)((f64)v[i] * (1 - part) + (f64)v[i + 1] * part) : v[n - 1];
 }
 
-/* The quantiles of one column and step; v[n] is sorted in place. */
-static void quantiles_of(const struct forecast_spec *spec, f32 *v, i64 n, f32 *spread, i32 k) {
+/* Sorts residuals in place; returns how many were observed. */
+static i64 sorted(f32 *v, i64 n) {
     qsort(v, (size_t)n, sizeof *v, ascending);
     while (n > 0 && isnan(v[n - 1])) n--;
-    for (i32 q = 0; q < spec->nband && n > 0; q++) spread[(i64)q * spec->horizon + k] = quantile(v, n, spec->band[q]);
+    return n;
+}
+
+/* The quantiles of one step from n sorted residuals, NaN from too few: nothing is known, which is not the same as no error. */
+static void quantiles_of(const struct forecast_spec *spec, const f32 *v, i64 n, f32 *spread, i32 k) {
+    for (i32 q = 0; q < spec->nband; q++)
+        spread[(i64)q * spec->horizon + k] = n >= SPREAD_WINDOWS ? quantile(v, n, spec->band[q]) : (f32)NAN;
+}
+
+/* Steps of a column that know nothing take the quantiles of v[n], which is sorted in place. */
+static void borrow(const struct forecast_spec *spec, f32 *v, i64 n, f32 *spread) {
+    bool sort = true;
+    for (i32 k = 0; k < spec->horizon; k++) {
+        if (!isnan(spread[k])) continue;
+        if (sort) n = sorted(v, n);
+        sort = false;
+        quantiles_of(spec, v, n, spread, k);
+    }
+}
+
+/* Each column and step by itself; where too little was observed, all steps of the column together, then all columns. */
+static void all_quantiles(const struct forecast_spec *spec, const struct residuals *d, i64 ncol, f32 *spread) {
+    const i64 h = spec->horizon, block = h * d->n;
+    for (i64 c = 0; c < ncol; c++) {
+        f32 *own = spread + c * spec->nband * h;
+        for (i32 k = 0; k < h; k++) {
+            f32 *v = d->r + c * block + k * d->n;
+            quantiles_of(spec, v, sorted(v, d->n), own, k);
+        }
+        borrow(spec, d->r + c * block, block, own);
+    }
+    for (i64 c = 0; c < ncol; c++) borrow(spec, d->r, ncol * block, spread + c * spec->nband * h);
 }
 
 static err spread_of(struct fit *t, struct residuals *d) {
@@ -125,8 +156,10 @@ static err spread_of(struct fit *t, struct residuals *d) {
     TRY(forecast_windows(f, t->job->series, d->set, &t->job->use, on_residual, d));
     f32 *spread;
     NEW(spread, ncol * spec->nband * h);
-    for (i64 c = 0; c < ncol; c++)
-        for (i32 k = 0; k < h; k++) quantiles_of(spec, d->r + (c * h + k) * d->n, d->n, spread + c * spec->nband * h, k);
+    all_quantiles(spec, d, ncol, spread);
+    if (isnan(spread[0]))
+        event_note(t->job->use.events, EVENT_NOTE, "no quantiles: fewer than %d targets were observed in validation",
+                   SPREAD_WINDOWS);
     f->spread = spread;
     return 0;
 }
