@@ -113,11 +113,11 @@ static err validate_parts(struct fit *t, struct exec *forward, i32 n, struct val
         sum.loss += part->loss;
         sum.cells += part->cells;
     }
-    *loss = sum.cells ? sum.loss / (f64)sum.cells : 0;
+    *loss = sum.cells ? sum.loss / (f64)sum.cells : (f64)NAN;
     return 0;
 }
 
-/* Mean training loss over the validation windows. */
+/* Mean training loss over the validation windows; NaN where nothing was observed there. */
 static err validate(void *self, f64 *loss) {
     struct fit *t = self;
     if (t->stream) return stream_loss(t->stream, t->engine.store.theta, &t->valid_all, loss);
@@ -244,7 +244,7 @@ static err end_member(struct fit *t, i32 m, err reason) {
     if (!t->f->theta[m]) NEW(t->f->theta[m], P);
     memcpy(t->f->theta[m], t->engine.store.theta, sizeof(f32) * (size_t)P);
     t->f->nmember = imax(t->f->nmember, m + 1);
-    if (!t->refitting) t->best_steps[m] = s->best_step; /* a refit does not validate */
+    if (!t->refitting) t->best_steps[m] = isfinite(s->best) ? s->best_step : s->step; /* a refit does not validate */
     t->f->steps_done += s->step;
     t->f->seconds += s->seconds;
     if (s->step_count) t->f->step_measured = s->step_seconds / (f64)s->step_count;

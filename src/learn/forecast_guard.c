@@ -78,7 +78,6 @@ struct residuals {
     const struct fit *t;
     f32 *r;          /* [ntarget][horizon][n] */
     i64 n;           /* origins */
-    i64 *known;      /* [ntarget] steps that have quantiles */
     const struct window_set *set;
     struct labour *work;
 };
@@ -111,23 +110,37 @@ static f32 quantile(const f32 *v, i64 n, f64 q) {
     return i + 1 < n ? (f32)((f64)v[i] * (1 - part) + (f64)v[i + 1] * part) : v[n - 1];
 }
 
-/* The quantiles of one column and step; v[n] is sorted in place.  Where most are missing nothing is known: NaN, no band without
- * width.  Returns whether there are any. */
-static bool quantiles_of(const struct forecast_spec *spec, f32 *v, i64 n, f32 *spread, i32 k) {
-    const i64 least = lmin(SPREAD_WINDOWS, n);
+/* Sorts residuals in place; returns how many were observed. */
+static i64 sorted(f32 *v, i64 n) {
     qsort(v, (size_t)n, sizeof *v, ascending);
     while (n > 0 && isnan(v[n - 1])) n--;
+    return n;
+}
+
+/* The quantiles of one step from n sorted residuals, NaN from too few: nothing is known, which is not the same as no error. */
+static void quantiles_of(const struct forecast_spec *spec, const f32 *v, i64 n, f32 *spread, i32 k) {
     for (i32 q = 0; q < spec->nband; q++)
-        spread[(i64)q * spec->horizon + k] = n >= least ? quantile(v, n, spec->band[q]) : (f32)NAN;
-    return n >= least;
+        spread[(i64)q * spec->horizon + k] = n >= SPREAD_WINDOWS ? quantile(v, n, spec->band[q]) : (f32)NAN;
+}
+
+/* Each step of a column by itself, r [horizon][n]; one of which too little was observed as all steps of the column together.
+ * false: nothing is known of any. */
+static bool column_quantiles(const struct forecast_spec *spec, f32 *r, i64 n, f32 *spread) {
+    bool whole = true;
+    for (i32 k = 0; k < spec->horizon; k++) {
+        quantiles_of(spec, r + k * n, sorted(r + k * n, n), spread, k);
+        whole = whole && !isnan(spread[k]);
+    }
+    if (whole) return true;
+    const i64 all = sorted(r, spec->horizon * n);
+    for (i32 k = 0; k < spec->horizon; k++)
+        if (isnan(spread[k])) quantiles_of(spec, r, all, spread, k);
+    return all >= SPREAD_WINDOWS;
 }
 
 /* Columns that end before the validation part, or lie in a gap there, have no bands. */
-static void tell_bare(const struct fit *t, const i64 *known) {
+static void tell_bare(const struct fit *t, i32 bare, i32 first) {
     const struct series *s = t->job->series;
-    i32 bare = 0, first = 0;
-    for (i32 c = s->ntarget - 1; c >= 0; c--)
-        if (known[c] == 0) bare++, first = c;
     if (bare > 0)
         event_note(t->job->use.events, EVENT_NOTE, "no quantiles for %d of %d columns (\"%s\"%s): fewer than %d targets in the "
                    "validation part", bare, s->ntarget, s->name[first], bare > 1 ? ", ..." : "", SPREAD_WINDOWS);
@@ -139,12 +152,11 @@ static err spread_of(struct fit *t, struct residuals *d) {
     i64 h = spec->horizon, ncol = t->job->series->ntarget;
     NEW(d->r, ncol * h * d->n);
     TRY(forecast_windows(f, t->job->series, d->set, &t->job->use, on_residual, d));
-    NEW(d->known, ncol);
+    i32 bare = 0, first = 0;
     NEW(f->spread, ncol * spec->nband * h);
-    for (i64 c = 0; c < ncol; c++)
-        for (i32 k = 0; k < h; k++)
-            d->known[c] += quantiles_of(spec, d->r + (c * h + k) * d->n, d->n, f->spread + c * spec->nband * h, k);
-    tell_bare(t, d->known);
+    for (i64 c = ncol - 1; c >= 0; c--)
+        if (!column_quantiles(spec, d->r + c * h * d->n, d->n, f->spread + c * spec->nband * h)) bare++, first = (i32)c;
+    tell_bare(t, bare, first);
     return 0;
 }
 
@@ -204,6 +216,5 @@ err forecast_spread(struct fit *t) {
     f->base = own;
     base_free(fair);
     mem_free(d.r);
-    mem_free(d.known);
     return e;
 }

@@ -1,6 +1,7 @@
 /* forecast_stream.c - walks over a series in chunks, with the states of every member carried from one to the next. */
 #include "learn/forecast_stream.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -132,7 +133,7 @@ static err run(struct stream *st, i32 m, const f32 *theta, struct exec_result *r
 err stream_loss(struct stream *st, const f32 *theta, const struct window_set *set, f64 *loss) {
     f64 sum = 0;
     i64 cells = 0;
-    *loss = 0;
+    *loss = (f64)NAN;
     if (window_origins(set) <= 0) return 0;
     begin(st, set);
     for (i64 row = first_row(st, set); row < end_row(set); row += st->shape.nseg) {
@@ -142,7 +143,7 @@ err stream_loss(struct stream *st, const f32 *theta, const struct window_set *se
         sum += r.loss;
         cells += st->batch.slot[0].present;
     }
-    *loss = cells ? sum / (f64)cells : 0;
+    if (cells) *loss = sum / (f64)cells;
     return 0;
 }
 

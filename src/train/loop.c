@@ -185,7 +185,7 @@ static err validate(const struct train_job *j, struct train_state *s, struct pro
         s->bad = 0;
         memcpy(s->best_theta, j->store->theta, (size_t)j->store->ntheta * sizeof(f32));
     } else {
-        s->bad++;
+        s->bad += isfinite(s->best); /* no loss was ever told: nothing to be worse than */
     }
     s->train_loss = mean_loss(s);
     emit(j, s, p, EVENT_VALID, loss, best);

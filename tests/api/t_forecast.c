@@ -128,6 +128,45 @@ TEST(a_column_without_validation_targets_has_no_bands) {
     stretto_config_free(c);
 }
 
+/* --- validation that tells nothing --- */
+
+/* Forecasts of a model of two columns, column b not observed in rows [from, to); the network alone, whose head begins at zero. */
+static void forecast_of(const char *validation, i32 from, i32 to, const char *refit, f64 *mean, f64 *bands) {
+    stretto_config *c = config_of("none");
+    stretto_data *d;
+    stretto_trainer *t;
+    static const char *const names[] = {"a", "b"};
+    const char *const more[][2] = {{"test", "12"}, {"validation", validation}, {"base", "none"}, {"refit-all", refit}};
+    for (size_t i = 0; i < COUNT(more); i++) T_OK(stretto_config_set(c, more[i][0], more[i][1]));
+    stretto_data_free(data_of(c, 2)); /* fills the columns */
+    for (i32 i = from; i < to; i++) columns[ROWS + i] = (f64)NAN;
+    T_OK(stretto_data_wrap(c, columns, ROWS, 2, names, 1600000000, 3600, &d));
+    T_OK(stretto_trainer_new(c, d, &t));
+    assert_true(stretto_trainer_run(t) > 0);
+    T_OK(stretto_predict(stretto_trainer_model(t), d, mean, bands));
+    stretto_trainer_free(t);
+    stretto_data_free(d);
+    stretto_config_free(c);
+}
+
+/* There are no more rows to train on and no better step to stop at: the weights are those of the last step, twice. */
+TEST(without_validation_a_refit_ends_with_the_same_weights) {
+    f64 mean[2 * H], again[2 * H], bands[2 * H * NQ];
+    forecast_of("0", 0, 0, "no", mean, bands);
+    forecast_of("0", 0, 0, "yes", again, bands);
+    assert_memory_equal(mean, again, sizeof mean);
+}
+
+/* Of each step fewer residuals than quantiles are made of, of all steps together enough. */
+TEST(a_column_that_validation_saw_a_few_times_has_bands_of_all_its_steps) {
+    f64 mean[2 * H], bands[2 * H * NQ];
+    forecast_of("77", 300, 380, "no", mean, bands);
+    for (i32 i = 0; i < H; i++) {
+        const f64 *b = bands + (2 * i + 1) * NQ;
+        if (!(b[NQ - 1] - b[0] > 1e-3)) fail_msg("step %d: %g %g", i, b[0], b[NQ - 1]);
+    }
+}
+
 /* --- a window alone, and among others --- */
 struct kept {
     i64 from;
@@ -243,6 +282,8 @@ T_MAIN(cmocka_unit_test(forecast_after_loading_equals_the_one_before_preset_shor
        cmocka_unit_test(forecast_after_loading_equals_the_one_before_preset_day),
        cmocka_unit_test(rows_behind_the_last_target_are_no_test_part),
        cmocka_unit_test(a_column_without_validation_targets_has_no_bands),
+       cmocka_unit_test(without_validation_a_refit_ends_with_the_same_weights),
+       cmocka_unit_test(a_column_that_validation_saw_a_few_times_has_bands_of_all_its_steps),
        cmocka_unit_test(window_alone_equals_the_same_window_in_a_batch_preset_short),
        cmocka_unit_test(window_alone_equals_the_same_window_in_a_batch_preset_long),
        cmocka_unit_test(window_alone_equals_the_same_window_in_a_batch_preset_day), cmocka_unit_test(free_of_nothing_is_fine),

@@ -135,6 +135,24 @@ TEST(loop_stops_on_a_plateau) {
     close_line(&l);
 }
 
+TEST(loop_that_is_told_no_loss_takes_all_steps_and_keeps_the_last_weights) {
+    f64 script[7];
+    struct line l;
+    struct train_state s;
+    for (size_t i = 0; i < COUNT(script); i++) script[i] = (f64)NAN;
+    open_line(&l);
+    l.losses = script;
+    l.job.patience = 2;
+    T_OK(train_state_new(&l.store, &s));
+    const f32 first = l.store.theta[l.net.op[0].theta0];
+    assert_int_equal(train_run(&l.job, &s), STOP_STEPS);
+    assert_int_equal(s.step, 60);
+    assert_int_equal(l.validations, 7);
+    assert_true(fabs((f64)l.store.theta[l.net.op[0].theta0] - (f64)first) > 0.1);
+    train_state_free(&s);
+    close_line(&l);
+}
+
 TEST(loop_rolls_back_once_and_halves_the_rate) {
     struct line l;
     struct train_state s;
@@ -322,5 +340,6 @@ T_MAIN(cmocka_unit_test(late_loop_learns_the_line), cmocka_unit_test(late_loop_n
        cmocka_unit_test(late_loop_stopped_and_resumed_equals_unbroken),
        cmocka_unit_test(loop_keeps_no_validation_that_the_clock_asked_for),
        cmocka_unit_test(loop_learns_the_line_and_keeps_the_best), cmocka_unit_test(loop_stops_on_a_plateau),
+       cmocka_unit_test(loop_that_is_told_no_loss_takes_all_steps_and_keeps_the_last_weights),
        cmocka_unit_test(loop_rolls_back_once_and_halves_the_rate), cmocka_unit_test(loop_stopped_and_resumed_equals_unbroken),
        cmocka_unit_test(loop_with_a_prefetch_thread_gives_the_same_bits))
