@@ -31,7 +31,7 @@ void guard_weigh(const f64 *base, const f64 *both, i32 n, i32 block, i32 least, 
     *out = (struct guard){.why = "no validation origin could be scored"};
     bool broken = false;
     for (i32 i = 0; i < n; i++) {
-        broken = broken || (isfinite(base[i]) && isinf(both[i]));
+        broken = broken || (isfinite(base[i]) && !isfinite(both[i]));
         if (!scored(base[i], both[i])) continue;
         out->norigin++;
         out->loss_base += base[i];

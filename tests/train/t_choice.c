@@ -292,9 +292,11 @@ TEST(guard_skips_unscored_origins_and_refuses_what_is_not_finite) {
     guard_weigh(base, both, 12, 1, GUARD_BLOCKS, &g);
     assert_int_equal(g.norigin, 10);
     assert_true(g.a > 0.9);
-    both[3] = INFINITY;
-    guard_weigh(base, both, 12, 1, GUARD_BLOCKS, &g);
-    assert_true(g.a == 0);
+    for (i32 i = 0; i < 2; i++) {
+        both[3] = i ? (f64)NAN : INFINITY; /* no forecast where the base has one */
+        guard_weigh(base, both, 12, 1, GUARD_BLOCKS, &g);
+        assert_true(g.a == 0);
+    }
     for (i32 i = 0; i < 12; i++) both[i] = NAN;
     guard_weigh(base, both, 12, 1, GUARD_BLOCKS, &g);
     assert_true(g.a == 0);
