@@ -171,9 +171,9 @@ class Ranks(Launched):
             for ranks, threads in ((2, 1), (4, 2)):
                 self.train("r%d" % ranks, "--ranks", ranks, "--threads", threads, *more, data=data, options=self.SLICED)
                 self.same_model("one%d.model" % k, "r%d.model" % ranks, "%d ranks %s" % (ranks, more))
-        r = self.stretto("train", data, *self.SLICED, "--batch", 1, "--ranks", 6, "-o", "six.model", status=2)
-        self.assertIn("16 slices of time in 16 rows are 4 tiles to deal out, this run has 6 ranks", r.err)
-        self.assertIn("--parallel time:32", r.err)
+        r = self.stretto("train", data, *self.SLICED, "--parallel", "time:4", "--batch", 1, "--ranks", 6, "-o", "six.model", status=2)
+        self.assertIn("4 slices of time in 4 rows are 4 tiles to deal out, this run has 6 ranks", r.err)
+        self.assertIn("--parallel time:8", r.err)
 
     def slices_under(self, flavour):
         data = self.long()
@@ -435,7 +435,7 @@ class Ranks(Launched):
 
     def interrupted(self, flavour, statuses):
         """Ctrl-C: one sentence that says how to go on, and a checkpoint that goes on to the bits of the run that was left alone."""
-        options = [*SHORT, "--base", "none", "--no-guard", "--steps", "4000", "--validate-every", "200", "--threads", "1"]
+        options = [*SHORT, "--base", "none", "--no-guard", "--steps", "12000", "--validate-every", "1000", "--threads", "1"]
         self.launched(flavour, 2)
         self.train("whole", options=options)
         command = self.launched(flavour, 2, "train", AIR, *options, "-o", "cut.model", "--progress", "none", "--checkpoint-every", "0.05s")
