@@ -183,6 +183,8 @@ class Submit(Case):
         self.assertEqual(self.record(0)["exit"], 8)
 
     def test_stop_is_passed_on_and_the_same_command_goes_on(self):
+        os.environ["STRETTO_FAULT"] = "*:0:slow(8)" # so that it lasts until a second supervisor has come
+        self.addCleanup(os.environ.pop, "STRETTO_FAULT", None)
         child = self.submit("--ranks", "2")
         self.wait_for(child, lambda: self.record(0).get("exit") == -1)
         second = self.submit("--ranks", "2")
@@ -194,6 +196,7 @@ class Submit(Case):
         self.assertEqual(self.record(1)["phase"], "stopped")
         table = self.stretto("top", "m.model.run").out
         self.assertIn("not running; stretto resume m.model.run goes on", table)
+        os.environ.pop("STRETTO_FAULT")
         self.ends(self.submit("--ranks", "2"))
         self.is_whole(2)
 
