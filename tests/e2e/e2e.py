@@ -49,8 +49,8 @@ class Case(unittest.TestCase):
 
     def stretto(self, *args, status=0, timeout=60, **more):
         """Runs the program in the folder of the test; fails unless it ends with `status` (None: any)."""
-        done = subprocess.run([PROGRAM, *map(str, args)], cwd=self.dir, stdin=subprocess.DEVNULL, stdout=more.pop("stdout", subprocess.PIPE),
-                              stderr=subprocess.PIPE, timeout=timeout * SLOW, env=self.environment(), **more)
+        done = subprocess.run([PROGRAM, *map(str, args)], cwd=more.pop("cwd", self.dir), stdin=subprocess.DEVNULL,
+                              stdout=more.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE, timeout=timeout * SLOW, env=self.environment(), **more)
         done.stdout = done.stdout or b""
         r = Result(done)
         if status is not None and r.status != status:
@@ -70,7 +70,7 @@ class Case(unittest.TestCase):
         return child
 
     def same_model(self, a, b, what=""):
-        """Equal in every tensor and in all metadata but the record of the training, the options, and the sum of all of it."""
+        """Equal in every tensor and in all metadata but the record of the training, the options, and the sum over them."""
         ha, ta = model(self.path(a))
         hb, tb = model(self.path(b))
         self.assertEqual(sorted(ta), sorted(tb), what)
