@@ -215,14 +215,14 @@ def main():
         return quick(args)
     args.out.mkdir(parents=True, exist_ok=True)
     if not args.only_nets:
-        begin, load = time.monotonic(), os.getloadavg()[0]
+        begin, load, built = time.monotonic(), os.getloadavg()[0], revision()
         chosen = [m for m in cases.MEMORIES if not args.only or m.name in args.only.split(",")]
         out, version = measure(args, (cases.T, cases.I, cases.H), chosen, cases.SLICES)
         if args.only:
             file = args.out / "series.json"
             out = (json.loads(file.read_text())["memories"] if file.exists() else {}) | out
             out = {m.name: out[m.name] for m in cases.MEMORIES if m.name in out}
-        page = {"T": cases.T, "I": cases.I, "H": cases.H, "revision": revision(), "torch": version, "load": load, "realtime": args.realtime, "rounds": args.rounds,
+        page = {"T": cases.T, "I": cases.I, "H": cases.H, "revision": built, "torch": version, "load": load, "realtime": args.realtime, "rounds": args.rounds,
                 "seconds": time.monotonic() - begin, "memories": out}
         (args.out / "series.json").write_text(json.dumps(page, indent=1))
     if not args.no_nets:
