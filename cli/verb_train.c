@@ -85,7 +85,7 @@ static stretto_err write_results(struct cli *c, stretto_trainer *t, const char *
     snprintf(report, sizeof report, "%s/report.html", run_dir);
     const stretto_err drawn = draw(c, t, report);
     TRY(stretto_trainer_save(t, model));
-    if (drawn < 0) return draw(c, t, report);
+    if (drawn < 0) TRY(draw(c, t, report));
     if (fputs(stretto_trainer_scores(t, c->o.json), stdout) == EOF || fflush(stdout) != 0)
         return FAIL(E703, "cannot write to standard output");
     if (c->o.json && !c->hushed) fputc('\n', stdout);

@@ -2,6 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "exec/bound.h"
 #include "model/layer.h"
@@ -292,7 +293,7 @@ err exec_bind_pipe(const struct plan *p, const struct net *n, const struct kern 
         exec_free(x);
         return e;
     }
-    x->epoch = exec_clock();
+    x->epoch = clock_now();
     *out = x;
     return 0;
 }

@@ -180,7 +180,6 @@ void exec_task(struct exec *x, const struct task *t);              /* task.c: ru
 f64 exec_waited(const struct exec *x, const struct task *t);       /* seconds inside of it for others, of the last time */
 void exec_merges(struct exec *x, struct grads g, const struct item *first, u32 n); /* merges of one range together */
 void exec_work(void *exec, i32 worker);                            /* sched.c: what a worker does in a step */
-f64 exec_clock(void);
 void trace_add(struct exec *x, struct lane *l, u32 task, f64 t0, f64 t1);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "exec/bound.h"
 
@@ -25,17 +26,17 @@ err effort_begin(struct exec *x) {
 static void nap(struct lane *l, f64 more) {
     l->debt += more;
     if (l->debt < NAP_S) return;
-    const f64 t0 = exec_clock();
+    const f64 t0 = clock_now();
     const struct timespec t = {(time_t)l->debt, (long)((l->debt - (f64)(time_t)l->debt) * 1e9)};
     nanosleep(&t, NULL);
-    l->debt -= exec_clock() - t0;
+    l->debt -= clock_now() - t0;
 }
 
 void effort_task(const struct exec *x, struct lane *l, const struct task *t, f64 t0) {
     const bool rows = t->kind == TASK_FWD || t->kind == TASK_BWD || t->kind == TASK_ZERO;
     const f64 waited = exec_waited(x, t);
-    if (x->effort.slow) nap(l, (x->effort.factor - 1) * (exec_clock() - t0 - waited));
-    if (rows) l->busy += exec_clock() - t0 - waited;
+    if (x->effort.slow) nap(l, (x->effort.factor - 1) * (clock_now() - t0 - waited));
+    if (rows) l->busy += clock_now() - t0 - waited;
 }
 
 /* The first steps meet cold caches and pages that nobody has touched yet. */

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/float_mode.h"
 #include "base/mem.h"
 #include "base/relax.h"
@@ -65,14 +66,14 @@ static void walk_lane(struct exec *x, struct lane *l) {
     for (u32 i = 0; i < l->n;) {
         const struct item *it = &l->item[i];
         wait_for(x, l, it);
-        f64 t0 = x->trace || x->comm ? exec_clock() : 0;
+        f64 t0 = x->trace || x->comm ? clock_now() : 0;
         const struct task *t = &x->plan->task[it->task];
         if (t->kind == TASK_MERGE)
             exec_merges(x, exec_grads(x), it, it->run);
         else
             exec_task(x, t);
         if (x->comm) effort_task(x, l, t, t0);
-        if (x->trace) trace_add(x, l, it->task, t0, exec_clock());
+        if (x->trace) trace_add(x, l, it->task, t0, clock_now());
         i += it->run;
         atomic_store_explicit(&l->done, x->serial << 32 | i, memory_order_release);
         if (x->direct) exchange_turn(x, false);
@@ -166,7 +167,7 @@ err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out
     x->run.warm = s->warm;
     TRY(effort_begin(x));
     const bool timed = x->teams || x->comm;
-    const f64 t0 = timed ? exec_clock() : 0;
+    const f64 t0 = timed ? clock_now() : 0;
     if (x->teams) x->alone = x->pace.alone;
     if (!x->late) exec_sums(x, s);
     comm_step(x->comm, x->serial, s->step, scene, x);
@@ -178,7 +179,7 @@ err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out
     const err e = x->late ? late_end(x, out) : exchange_end(x);
     comm_step(x->comm, x->serial, s->step, NULL, NULL);
     TRY(e);
-    const f64 took = timed ? exec_clock() - t0 : 0;
+    const f64 took = timed ? clock_now() - t0 : 0;
     if (x->comm) effort_end(x);
     if (x->teams) pace_took(&x->pace, took);
     x->usual = x->usual > 0 ? 0.9 * x->usual + 0.1 * took : took;
@@ -191,12 +192,6 @@ err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out
     x->step = NULL;
     *out = exec_result_of(&t);
     return 0;
-}
-
-f64 exec_clock(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (f64)t.tv_sec + 1e-9 * (f64)t.tv_nsec;
 }
 
 void trace_add(struct exec *x, struct lane *l, u32 task, f64 t0, f64 t1) {

@@ -56,10 +56,11 @@ static void solve(struct exec *x, const struct task *t, bool backward) {
 
 f64 exec_waited(const struct exec *x, const struct task *t) {
     i32 n;
-    const bool chain = (t->kind == TASK_FWD || t->kind == TASK_BWD) && x->chain[t->op][t->kind == TASK_BWD];
-    if (!chain) return 0;
+    if (t->kind != TASK_FWD && t->kind != TASK_BWD) return 0;
+    struct chain_solver *c = x->chain[t->op][t->kind == TASK_BWD];
+    if (!c) return 0;
     const i32 me = (i32)(t - exec_team(x, t, &n));
-    return x->alone && me > 0 ? 0 : chain_waited(x->chain[t->op][t->kind == TASK_BWD], me);
+    return x->alone && me > 0 ? 0 : chain_waited(c, me);
 }
 
 static void zero(struct exec *x, const struct task *t) {

@@ -16,6 +16,15 @@ struct resources resources_whole(const struct resources *r) {
     return whole;
 }
 
+struct resources resources_sliced(const struct resources *r, const char *parallel, i32 P, struct chain_course course) {
+    struct resources use = *r;
+    if (parallel) use.parallel = parallel;
+    use.slices = P;
+    use.course = course;
+    use.steps = 0;
+    return use;
+}
+
 struct tune_shape engine_tune_shape(const struct plan *p, const struct net *n, i32 l) {
     const struct op *op = &n->op[l];
     struct tune_shape s = {.cell = op->spec.cell,

@@ -34,6 +34,8 @@ struct resources {
 
 /* The same for a net whose windows are whole: wishes for slices, and for time that is worth measuring, are those of training. */
 struct resources resources_whole(const struct resources *r);
+/* The same for windows in P slices, with no time to measure kernels; parallel NULL = as wished. */
+struct resources resources_sliced(const struct resources *r, const char *parallel, i32 P, struct chain_course course);
 
 struct engine {
     const struct net *net;

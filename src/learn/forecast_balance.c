@@ -109,7 +109,7 @@ static void describe(struct balance *b, const struct machine *first) {
 err balance_recut(void *fit, struct exec **exec) {
     struct fit *t = fit;
     struct balance *b = t->balance;
-    struct resources use = t->job->use;
+    struct resources use = resources_sliced(&t->job->use, b->parallel, t->f->spec.slices, t->f->spec.course);
     char before[96], after[96];
     list(b, b->grains, before, sizeof before);
     list(b, b->wanted, after, sizeof after);
@@ -119,10 +119,6 @@ err balance_recut(void *fit, struct exec **exec) {
     memcpy(b->grains, b->wanted, sizeof b->grains);
     describe(b, use.ranks);
     use.ranks = &b->machine;
-    use.parallel = b->parallel;
-    use.slices = t->f->spec.slices;
-    use.course = t->f->spec.course;
-    use.steps = 0; /* ranks wait for each other: nobody measures kernels now */
     TRY(engine_recut(&t->engine, &use));
     exec_rows(t->engine.exec, &t->batch.row0, &t->batch.row1);
     *exec = t->engine.exec;

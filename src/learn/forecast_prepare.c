@@ -68,14 +68,11 @@ err training_prepare(struct fit *t) {
     if (!optim) return FAIL(E103, "there is no optimiser \"%s\"", s->optim);
     f64 per_epoch = dmax(1, (f64)n / ((f64)(B / rows) * s->accumulate));
     t->steps = s->steps > 0 ? s->steps : (i64)ceil(s->epochs * per_epoch);
-    struct resources use = t->job->use;
+    const bool turned = s->slices != t->job->spec.slices || s->slice_rank != t->job->spec.slice_rank; /* a run that is resumed */
+    struct resources use = resources_sliced(&t->job->use, turned ? slices_parallel(s) : NULL, s->slices, s->course);
     use.steps = t->left ? 0 : t->steps * s->accumulate * s->members; /* healing: nobody measures kernels while others wait */
-    use.slices = s->slices;
-    use.course = s->course;
     i32 valid = (i32)lmin(imax(B / imax(1, s->slices), 256), lmax(1, nvalid));
     i32 forward = s->all_steps || t->job->spec.slices > 1 ? 0 : valid; /* else another engine, or a stream, validates */
-    const bool turned = s->slices != t->job->spec.slices || s->slice_rank != t->job->spec.slice_rank; /* a run that is resumed */
-    if (turned) use.parallel = slices_parallel(s);
     TRY(engine_new(t->net, &use, B, forward, optim, turned ? NULL : t->job->spec.plan_text, t->job->spec.plan_path, &t->engine));
     if (s->slices > 1) f->spec.course = t->engine.plan->course; /* a saved plan has its own */
     TRY(batcher_new(f, t->net, &f->shape, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->batch));

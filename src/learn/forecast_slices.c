@@ -141,17 +141,14 @@ void slices_batcher(struct batcher *to, const struct batcher *from) {
 static err loss_over(struct fit *t, i32 P, f64 *loss) {
     struct forecaster *f = t->f;
     struct forecast_spec spec = f->spec;
-    struct resources use = t->job->use;
+    struct resources use = resources_sliced(&t->job->use, P > 1 ? "time_slice" : "serial", P, f->spec.course);
     struct engine engine = {0};
     struct batcher b = {0};
     struct net *net;
     i32 nwin, B;
-    spec.slices = use.slices = P;
-    use.parallel = P > 1 ? "time_slice" : "serial";
-    use.course = spec.course;
+    spec.slices = P;
     use.course.stale = use.course.stale_back = 0; /* as the last part of training was */
     use.trace = false;
-    use.steps = 0;
     NEW(net, 1);
     err e = forecast_net(&spec, &f->shape, t->job->series, net);
     if (e >= 0) e = forecast_rows(&spec, forecast_epoch(&spec, t->job->split.train), t->job->series->ntarget, &nwin, &B);

@@ -146,13 +146,10 @@ bool slices_outgrown(void *fit, i64 step) {
 err slices_relay(void *fit, struct exec **exec) {
     struct fit *t = fit;
     struct forecaster *f = t->f;
-    struct resources use = t->job->use;
+    struct resources use = resources_sliced(&t->job->use, slices_parallel(&f->spec), f->spec.slices, f->spec.course);
     struct batcher old = t->batch;
     const struct series *x = t->job->series;
     i32 nwin, B;
-    use.slices = f->spec.slices;
-    use.course = f->spec.course;
-    use.parallel = slices_parallel(&f->spec);
     use.steps = t->steps * f->spec.accumulate;
     batcher_free(&t->batch);
     t->batch = (struct batcher){0};
@@ -169,19 +166,16 @@ err slices_relay(void *fit, struct exec **exec) {
     return slices_watch(t);
 }
 
-
 /* --- saved plans --- */
 
 /* The plan that training begins with, and the net that it is of. */
 static err begun(const struct fit *t, struct net **net, struct plan **plan) {
     const struct forecast_job *job = t->job;
     struct forecast_spec spec = t->f->spec;
-    struct resources use = job->use;
+    const struct resources use = resources_sliced(&job->use, NULL, job->spec.slices, spec.course);
     i32 nwin, B;
-    spec.slices = use.slices = job->spec.slices;
+    spec.slices = job->spec.slices;
     spec.slice_rank = job->spec.slice_rank;
-    use.course = spec.course;
-    use.steps = 0;
     NEW(*net, 1);
     TRY(forecast_net(&spec, &t->f->shape, job->series, *net));
     TRY(forecast_rows(&spec, forecast_epoch(&spec, job->split.train), job->series->ntarget, &nwin, &B));

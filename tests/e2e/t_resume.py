@@ -181,13 +181,17 @@ class Resume(Case):
 
 
 class RunFolder(Case):
+    def until(self, name):
+        """Waits for a file of a run that has just been started."""
+        limit = time.monotonic() + 30 * e2e.SLOW
+        while not os.path.exists(self.path(name)):
+            self.assertLess(time.monotonic(), limit, name)
+            time.sleep(0.01)
+
     def test_second_run_in_the_same_folder_is_refused(self):
         args = ["train", AIR, "--target", "Passengers", "--horizon", "12", "--steps", "100000000", "--run-dir", "r", "--quiet"]
         child = self.start(*args, "-o", "a.model")
-        limit = time.monotonic() + 30 * e2e.SLOW
-        while not os.path.exists(self.path("r/config.json")):
-            self.assertLess(time.monotonic(), limit)
-            time.sleep(0.01)
+        self.until("r/config.json")
         config = self.read("r/config.json")
         r = self.stretto(*args, "-o", "b.model", status=7)
         self.assertEqual(r.err, "error[E704] another process is writing to the run folder r\n"
@@ -201,10 +205,7 @@ class RunFolder(Case):
     def test_second_sigint_stops_at_once(self):
         child = self.start("train", AIR, "--target", "Passengers", "--horizon", "12", "--steps", "100000000", "--hidden", "512", "--batch", "64",
                            "-o", "a.model", "--quiet")
-        limit = time.monotonic() + 30 * e2e.SLOW
-        while not os.path.exists(self.path("a.model.run/metrics.jsonl")):
-            self.assertLess(time.monotonic(), limit)
-            time.sleep(0.01)
+        self.until("a.model.run/metrics.jsonl")
         child.send_signal(signal.SIGINT)
         child.send_signal(signal.SIGINT)
         child.communicate(timeout=60 * e2e.SLOW)
@@ -216,10 +217,7 @@ class RunFolder(Case):
         self.stretto("plan", AIR, *common[:4], "--preset", "none", "--save", "p.plan", "--quiet")
         child = self.start("train", AIR, *common, "--plan", "p.plan", "--log", "cut.csv", "--plot", "cut.svg", "--steps", "100000000",
                            "-o", "cut.model", "--quiet")
-        limit = time.monotonic() + 30 * e2e.SLOW
-        while not os.path.exists(self.path("cut.model.run/metrics.jsonl")):
-            self.assertLess(time.monotonic(), limit)
-            time.sleep(0.01)
+        self.until("cut.model.run/metrics.jsonl")
         child.send_signal(signal.SIGINT)
         child.communicate(timeout=60 * e2e.SLOW)
         self.assertEqual(child.returncode, STOPPED)
@@ -233,10 +231,7 @@ class RunFolder(Case):
     def test_new_run_forgets_the_checkpoints_of_the_old_one(self):
         common = ["train", AIR, "--target", "Passengers", "--horizon", "12", "--members", "1", "--quiet", "-o", "a.model"]
         child = self.start(*common, "--steps", "100000000")
-        limit = time.monotonic() + 30 * e2e.SLOW
-        while not os.path.exists(self.path("a.model.run/metrics.jsonl")):
-            self.assertLess(time.monotonic(), limit)
-            time.sleep(0.01)
+        self.until("a.model.run/metrics.jsonl")
         time.sleep(0.2)
         child.send_signal(signal.SIGINT)
         child.communicate(timeout=60 * e2e.SLOW)
