@@ -17,7 +17,7 @@
 #include "kern/team.h"
 
 /* Of the agent in a step, about, while workers compute: where something of ours is on its way out, and where nothing is. */
-enum { LOOKS = 200, FEW_LOOKS = 40 };
+enum { LOOKS = 80, FEW_LOOKS = 40 };
 enum { MOST_BYTES = 1 << 22 }; /* of a message: a large one would hold up what is urgent behind it */
 _Static_assert(MOST_BYTES <= LINES_MOST * LANES * 4, "lines of a message are counted in 16 bits");
 
