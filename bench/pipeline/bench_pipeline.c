@@ -75,8 +75,9 @@ static err make_net(struct setup *s) {
     return net_check(n);
 }
 
-/* Before other programs (chrt -r 20): who sleeps most of the time, agents and readers, has the right of way over who computes, as
- * the usual scheduler gives it; among equals of SCHED_RR a wake-up waits for the end of a turn, which is longer than a step. */
+/* Before other programs (chrt -r 20): who sleeps most of the time has the right of way, as the usual scheduler gives it: agents
+ * before readers, which lay out a batch, before who computes; among equals of SCHED_RR a wake-up waits for the end of a turn, which
+ * is longer than a step. */
 static void stand_back(i32 by) {
     static _Thread_local i32 now;
     struct sched_param p;
@@ -148,7 +149,7 @@ static err train(struct rank *r) {
 
 static void *live(void *self) {
     struct rank *r = self;
-    stand_back(1);
+    stand_back(2);
     r->e = train(r);
     if (r->e < 0) r->why = *err_last();
     if (r->e < 0) comm_give_up(r->comm);
