@@ -312,6 +312,7 @@ err exchange_move(struct exec *x, struct link *l, u64 serial, bool *moved) {
     if (!done) return 0;
     if (l->packed && !l->m.sends) TRY(unpack(x, l));
     atomic_store_explicit(&l->arrived, serial, memory_order_release);
+    bell_ring(&x->bell);
     return 0;
 }
 
@@ -407,6 +408,7 @@ static void break_off(struct exec *x) {
     comm_recall(x->comm);
     x->made = x->plan->whole && !decide(x, UPDATE_VOID);
     atomic_store(&x->broken, true);
+    bell_ring(&x->bell);
 }
 
 /* One look by a worker, where there is no agent. */
