@@ -76,8 +76,8 @@ static err make_net(struct setup *s) {
 }
 
 /* Before other programs (chrt -r 20): who sleeps most of the time has the right of way, as the usual scheduler gives it: agents
- * before readers, which lay out a batch, before who computes; among equals of SCHED_RR a wake-up waits for the end of a turn, which
- * is longer than a step. */
+ * before readers, which lay out a batch, before who computes; among equals of SCHED_RR a wake-up waits for the end of a turn,
+ * which is longer than a step. */
 static void stand_back(i32 by) {
     static _Thread_local i32 now;
     struct sched_param p;

@@ -36,10 +36,13 @@ i64 planner_part(const struct planner *p, i32 k) {
                               (op->theta0 + op->layer->adds(op, k, g->parted.n)) / g->norm_block * g->norm_block;
 }
 
-/* Parts of an op have buckets of their own. */
+/* The first block of the norm that begins at an element or behind it, or the end. */
+static i64 block_at(const struct planner *p, i64 at) { return lmin(round_up64(at, p->plan->norm_block), p->plan->ntheta); }
+
+/* Parts of an op have buckets of their own, and so has the op, however small. */
 static void cut_bucket(struct planner *p) {
-    for (i32 k = 1; p->early && k < p->plan->parted.n; k++) {
-        const i64 at = planner_part(p, k);
+    for (i32 k = 1; p->early && p->plan->parted.n > 0 && k <= p->plan->parted.n; k++) {
+        const i64 at = k < p->plan->parted.n ? planner_part(p, k) : block_at(p, planner_part(p, k));
         i32 b = p->nbucket;
         while (p->bucket[b] > at) b--;
         if (p->bucket[b] == at) continue;
@@ -49,13 +52,15 @@ static void cut_bucket(struct planner *p) {
 }
 
 /* Gradients come from the last op to the first, so what is sent of each must be about the same for all ranks: ranges of theta,
- * each shared out by itself, that begin where ops do (or the norm's block in which they do), none too small. */
+ * each shared out by itself, that begin where ops do (or at the next block of the norm), none too small.  So what an op has is in
+ * its own bucket and the one before it: forward, to which weights come bucket by bucket, never waits for those of the next op. */
 void planner_buckets(struct planner *p) {
     const struct plan *g = p->plan;
     p->nbucket = 0;
     p->bucket[0] = 0;
     for (i32 l = 1; p->early && l < p->net->nop && p->nbucket + 1 < PLAN_BUCKETS; l++) {
-        i64 at = p->net->op[l].theta0 / g->norm_block * g->norm_block;
+        const i64 at = block_at(p, p->net->op[l].theta0);
+        if (at >= g->ntheta) break;
         if (at - p->bucket[p->nbucket] >= g->ntheta / PLAN_BUCKETS && at > p->bucket[p->nbucket]) p->bucket[++p->nbucket] = at;
     }
     p->bucket[++p->nbucket] = g->ntheta;
