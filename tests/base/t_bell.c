@@ -1,4 +1,4 @@
-/* t_bell.c - no ring is lost: two threads that hand a number to and fro, each asleep until the other has raised it; a sleep ends. */
+/* t_bell.c - no ring is lost: two threads hand a number to and fro, asleep until the other has raised it; sleep ends. */
 #define _GNU_SOURCE
 #include "t.h"
 
