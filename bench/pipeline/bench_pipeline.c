@@ -2,6 +2,9 @@
  *
  *     bench_pipeline MODE RANKS LAYERS HIDDEN T ROWS STEPS INPUT_MS RATE LAG_MS
  *         -> PARAMETERS HASH ms ms ms ..      a time for every step but the first ones; HASH: of the weights
+ *            KIND OP ms BYTES STAGE           a line for every task of rank 0: its usual time; bytes that leave when it is
+ *            ..                               done, of fwd those that it waits for; of a merge which backward task of the
+ *                                             other rank, from 0, made what comes for it, -1 = nothing comes
  *
  * Emulated: a batch is there when its reader has slept INPUT_MS, a message when a line of RATE bytes per second (0 = no delay)
  * and LAG_MS have let it through; while it is under way its sender and receiver sleep between looks, as on a network whose card
@@ -17,9 +20,10 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "data/prefetch.h"
+#include "plan/exchange.h"
 #include "train/loop.h"
 
-enum { RANKS = 8, WARM = 6, INPUTS = 8, HORIZON = 8 };
+enum { RANKS = 8, WARM = 6, INPUTS = 8, HORIZON = 8, SPANS = 4096 };
 
 struct setup {
     enum exec_pipe pipe;
@@ -71,8 +75,9 @@ static err make_net(struct setup *s) {
     return net_check(n);
 }
 
-/* Before other programs (chrt -r 20): who sleeps most of the time, agents and readers, has the right of way over who computes, as
- * the usual scheduler gives it; among equals of SCHED_RR a wake-up waits for the end of a turn, which is longer than a step. */
+/* Before other programs (chrt -r 20): who sleeps most of the time has the right of way, as the usual scheduler gives it: agents
+ * before readers, which lay out a batch, before who computes; among equals of SCHED_RR a wake-up waits for the end of a turn,
+ * which is longer than a step. */
 static void stand_back(i32 by) {
     static _Thread_local i32 now;
     struct sched_param p;
@@ -119,6 +124,7 @@ static err prepare(struct rank *r) {
     TRY(store_new(&s->net, o, &r->store));
     net_weights_init(&s->net, 7, r->store.theta);
     TRY(exec_bind_pipe(r->plan, &s->net, kern_best(), r->pool, &r->store, r->comm, s->pipe, &r->exec));
+    exec_trace(r->exec, comm_rank(r->comm) == 0);
     for (i32 k = 0; k < PREFETCH_SLOTS; k++)
         for (i32 i = 0; i < s->net.nbuf; i++)
             if (s->net.buf[i].input) ARENA_NEW(&r->arena, r->input[k][i], buf_floats(&s->net.buf[i], s->rows));
@@ -143,11 +149,88 @@ static err train(struct rank *r) {
 
 static void *live(void *self) {
     struct rank *r = self;
-    stand_back(1);
+    stand_back(2);
     r->e = train(r);
     if (r->e < 0) r->why = *err_last();
     if (r->e < 0) comm_give_up(r->comm);
     return NULL;
+}
+
+struct tasks {
+    const struct plan *p;
+    struct plan_message *m;
+    struct task_span *span;
+    u32 nm;
+    i32 nspan;
+};
+
+static int rising(const void *a, const void *b) {
+    const f64 x = *(const f64 *)a, y = *(const f64 *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of merges that are done together the first has the time of all. */
+static f64 usual_ms(const struct tasks *t, u32 task) {
+    f64 v[SPANS];
+    i32 n = 0;
+    for (i32 i = 0; i < t->nspan; i++)
+        if (t->span[i].task == task) v[n++] = t->span[i].t1 - t->span[i].t0;
+    qsort(v, (size_t)n, sizeof *v, rising);
+    return n > 0 ? 1e3 * v[n / 2] : 0;
+}
+
+static i64 common(const struct plan_message *m, i64 lo, i64 hi) { return lmax(0, lmin(m->hi, hi) - lmax(m->lo, lo)); }
+
+static i64 bytes_of(const struct tasks *t, u32 task, const struct op *op) {
+    const bool forward = t->p->task[task].kind == TASK_FWD;
+    i64 n = 0;
+    for (u32 i = 0; i < t->nm; i++) {
+        const struct plan_message *m = &t->m[i];
+        const u8 kind = t->p->buf[m->buf].kind;
+        if (m->when != MESSAGE_STEP) continue;
+        if (forward && kind == PBUF_THETA && m->to == 0) n += common(m, op->theta0, op->theta0 + op->ntheta);
+        if (!forward && kind == PBUF_GRAD && m->from == 0 && m->after == task) n += m->hi - m->lo;
+    }
+    return 4 * n;
+}
+
+static i32 backward_before(const struct tasks *t, const struct plan_message *m) {
+    i32 n = -1;
+    for (u32 i = 0; i <= m->after; i++) {
+        const struct task *k = &t->p->task[i];
+        n += (k->kind == TASK_BWD || k->kind == TASK_DW) && t->p->place[k->device].rank == m->from;
+    }
+    return n;
+}
+
+static i32 stage_of(const struct tasks *t, u32 task) {
+    const struct task *of = &t->p->task[task];
+    i32 stage = -1;
+    for (u32 i = 0; i < t->nm && of->kind == TASK_MERGE; i++) {
+        const struct plan_message *m = &t->m[i];
+        const struct pbuf *b = &t->p->buf[m->buf];
+        if (b->kind != PBUF_GRAD || m->when != MESSAGE_STEP || m->to != 0 || common(m, of->lo, of->hi) == 0) continue;
+        if (b->index != of->node_a && b->index != of->node_b) continue;
+        stage = imax(stage, backward_before(t, m));
+    }
+    return stage;
+}
+
+static err tell(const struct setup *s, const struct rank *r) {
+    struct arena a = {0};
+    struct tasks t = {.p = r->plan};
+    err e = plan_exchange(r->plan, &a, &t.m, &t.nm);
+    if (e >= 0) t.span = arena_new(&a, SPANS * sizeof *t.span);
+    if (e >= 0 && !t.span) e = -E601;
+    if (e >= 0) t.nspan = exec_spans(r->exec, t.span, SPANS);
+    for (u32 i = 0; i < r->plan->ntask && e >= 0; i++) {
+        const struct task *k = &r->plan->task[i];
+        if (r->plan->place[k->device].rank != 0) continue;
+        printf("%s %s %.4f %lld %d\n", task_kind_name(k->kind), s->net.op[k->op].spec.name, usual_ms(&t, i),
+               (long long)bytes_of(&t, i, &s->net.op[k->op]), stage_of(&t, i));
+    }
+    arena_free(&a);
+    return e;
 }
 
 static err run(struct setup *s, const struct comm_fault *line) {
@@ -165,6 +248,8 @@ static err run(struct setup *s, const struct comm_fault *line) {
     if (e >= 0) printf("%lld %016llx", (long long)s->net.ntheta, (unsigned long long)comm_hash(COMM_HASH, r[0].store.theta,
                                                                            sizeof(f32) * (size_t)s->net.ntheta));
     for (i64 i = WARM; i < r[0].stamps && e >= 0; i++) printf(" %.3f", 1e3 * (r[0].stamp[i] - r[0].stamp[i - 1]));
+    printf("\n");
+    if (e >= 0) e = tell(s, &r[0]);
     for (i32 k = 0; k < s->ranks; k++) {
         exec_free(r[k].exec);
         store_free(&r[k].store);
@@ -173,7 +258,6 @@ static err run(struct setup *s, const struct comm_fault *line) {
         arena_free(&r[k].arena);
         comm_free(comm[k]);
     }
-    printf("\n");
     return e;
 }
 

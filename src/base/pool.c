@@ -8,15 +8,12 @@
 #define _GNU_SOURCE
 #include "base/pool.h"
 
-#include <limits.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include "base/bell.h"
 #include "base/mem.h"
 #include "base/relax.h"
 
@@ -41,10 +38,6 @@ struct pool {
     struct line *line; /* [n]; line 0 is unused */
 };
 
-static void futex_wait(_Atomic u32 *word, u32 seen) { syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0); }
-
-static void futex_wake(_Atomic u32 *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0); }
-
 /* Wait until *word != seen: spin, then sleep.  `sleeps` tells the writer that a wake-up call is needed; both sides use
  * sequentially consistent order there, so either the writer sees the flag or the sleeper sees the new word. */
 static u32 wait_change(_Atomic u32 *word, u32 seen, _Atomic u32 *sleeps, i32 spin) {
@@ -57,7 +50,7 @@ static u32 wait_change(_Atomic u32 *word, u32 seen, _Atomic u32 *sleeps, i32 spi
         atomic_store(sleeps, 1);
         u32 now = atomic_load(word);
         if (now == seen) {
-            futex_wait(word, seen);
+            futex_wait(word, seen, 0);
             now = atomic_load(word);
         }
         atomic_store_explicit(sleeps, 0, memory_order_relaxed);

@@ -220,7 +220,8 @@ static err bind_lane(struct exec *x, u32 w, const u32 *place, u32 *need, u32 *nw
         *it = (struct item){.task = i, .wait0 = *nwait, .run = 1};
         it->nwait = waits_of(x, w, &p->task[i], place, need, have, *nwait);
         *nwait += it->nwait;
-        if (p->task[i].kind == TASK_FWD || p->task[i].kind == TASK_BWD) l->ncompute = place[i] + 1;
+        const u8 kind = p->task[i].kind;
+        if (kind == TASK_FWD || kind == TASK_BWD || kind == TASK_DW) l->ncompute = place[i] + 1;
     }
     return 0;
 }

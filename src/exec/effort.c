@@ -33,7 +33,7 @@ static void nap(struct lane *l, f64 more) {
 }
 
 void effort_task(const struct exec *x, struct lane *l, const struct task *t, f64 t0) {
-    const bool rows = t->kind == TASK_FWD || t->kind == TASK_BWD || t->kind == TASK_ZERO;
+    const bool rows = t->kind == TASK_FWD || t->kind == TASK_BWD || t->kind == TASK_DW || t->kind == TASK_ZERO;
     const f64 waited = exec_waited(x, t);
     if (x->effort.slow) nap(l, (x->effort.factor - 1) * (clock_now() - t0 - waited));
     if (rows) l->busy += clock_now() - t0 - waited;

@@ -17,7 +17,7 @@
 #include "kern/team.h"
 
 /* Of the agent in a step, about, while workers compute: where something of ours is on its way out, and where nothing is. */
-enum { LOOKS = 200, FEW_LOOKS = 40 };
+enum { LOOKS = 80, FEW_LOOKS = 40 };
 enum { MOST_BYTES = 1 << 22 }; /* of a message: a large one would hold up what is urgent behind it */
 _Static_assert(MOST_BYTES <= LINES_MOST * LANES * 4, "lines of a message are counted in 16 bits");
 
@@ -312,6 +312,7 @@ err exchange_move(struct exec *x, struct link *l, u64 serial, bool *moved) {
     if (!done) return 0;
     if (l->packed && !l->m.sends) TRY(unpack(x, l));
     atomic_store_explicit(&l->arrived, serial, memory_order_release);
+    bell_ring(&x->bell);
     return 0;
 }
 
@@ -407,6 +408,7 @@ static void break_off(struct exec *x) {
     comm_recall(x->comm);
     x->made = x->plan->whole && !decide(x, UPDATE_VOID);
     atomic_store(&x->broken, true);
+    bell_ring(&x->bell);
 }
 
 /* One look by a worker, where there is no agent. */

@@ -18,6 +18,8 @@
 #include "model/layer.h"
 
 enum { SPIN = 2000 };
+#define YIELD_S 0.3e-3 /* then it sleeps: on a machine of our own nobody is kept from running, and no wake-up is to be paid */
+#define SLEEP_MOST_S 0.5
 
 /* The same for a worker that drives the messages itself. */
 static void turn_until(struct exec *x, struct lane *l, const _Atomic u64 *done, u64 want) {
@@ -28,24 +30,33 @@ static void turn_until(struct exec *x, struct lane *l, const _Atomic u64 *done, 
     atomic_store_explicit(&l->waits, false, memory_order_relaxed);
 }
 
+static bool is_over(const struct exec *x, const _Atomic u64 *done, u64 want) {
+    return atomic_load_explicit(done, memory_order_acquire) >= want || atomic_load_explicit(&x->broken, memory_order_acquire);
+}
+
+/* More threads than cores: the core is for those who are waited for. */
+static void sleep_until(struct exec *x, const _Atomic u64 *done, u64 want) {
+    while (!is_over(x, done, want)) {
+        const u32 heard = bell_near(&x->bell);
+        if (!is_over(x, done, want)) bell_sleep(&x->bell, heard, SLEEP_MOST_S);
+        bell_leave(&x->bell);
+    }
+}
+
 static void wait_until(struct exec *x, struct lane *l, const _Atomic u64 *done, u64 want) {
-    i32 spin = SPIN;
     if (x->direct) {
         turn_until(x, l, done, want);
         return;
     }
-    while (atomic_load_explicit(done, memory_order_acquire) < want) {
-        if (spin > 0) {
-            cpu_relax();
-            spin--;
-        } else {
-            if (atomic_load_explicit(&x->broken, memory_order_acquire)) return;
-            const bool already = atomic_exchange_explicit(&l->waits, true, memory_order_relaxed);
-            if (x->comm && !already) comm_nudge(x->comm);
-            sched_yield(); /* more workers than cores: let the other one run */
-        }
+    for (i32 spin = SPIN; spin > 0; spin--) {
+        if (atomic_load_explicit(done, memory_order_acquire) >= want) return;
+        cpu_relax();
     }
-    if (spin == 0) atomic_store_explicit(&l->waits, false, memory_order_relaxed);
+    atomic_store_explicit(&l->waits, true, memory_order_relaxed);
+    if (x->comm) comm_nudge(x->comm);
+    for (const f64 end = exec_clock() + YIELD_S; exec_clock() < end && !is_over(x, done, want);) sched_yield();
+    sleep_until(x, done, want);
+    atomic_store_explicit(&l->waits, false, memory_order_relaxed);
 }
 
 static void wait_for(struct exec *x, struct lane *l, const struct item *it) {
@@ -76,6 +87,7 @@ static void walk_lane(struct exec *x, struct lane *l) {
         if (x->trace) trace_add(x, l, it->task, t0, clock_now());
         i += it->run;
         atomic_store_explicit(&l->done, x->serial << 32 | i, memory_order_release);
+        if (!x->direct) bell_ring(&x->bell);
         if (x->direct) exchange_turn(x, false);
         else tell_agent(x, it);
     }

@@ -23,7 +23,10 @@ struct totals exec_totals(const struct exec *x) {
 
 static struct part part_of(const struct exec *x, const struct task *t) {
     const i32 row0 = x->run.row0;
-    struct part p = {t->box.b0 - row0, t->box.b1 - row0, t->box.t0, t->box.t1, 0, 1, t->how};
+    const bool parted = x->plan->parted.n > 0 && x->plan->parted.op == t->op;
+    struct part p = {.b0 = t->box.b0 - row0, .b1 = t->box.b1 - row0, .t0 = t->box.t0, .t1 = t->box.t1, .n = 1, .how = t->how};
+    p.apart = parted && t->kind == TASK_BWD;
+    if (t->kind == TASK_DW) p.me = t->node_a, p.n = t->node_b;
     if (t->members > 1 && !x->alone) {
         p.me = t->member;
         p.n = t->members;
@@ -110,6 +113,9 @@ void exec_task(struct exec *x, const struct task *t) {
                 solve(x, t, true);
             else
                 op->layer->bwd(op, &x->run, part_of(x, t));
+            break;
+        case TASK_DW:
+            op->layer->dw(op, &x->run, part_of(x, t));
             break;
         case TASK_ZERO:
             zero(x, t);

@@ -37,6 +37,11 @@ struct layer {
     void (*prep)(const struct op *op, const struct net *n, const struct kern *k, const f32 *theta, f32 *derived);
     void (*fwd)(const struct op *op, const struct run *r, struct part part);
     void (*bwd)(const struct op *op, const struct run *r, struct part part);
+    /* NULL = bwd alone makes the gradient of weights; else what bwd with part.apart has left out, with the same bits, in any
+     * number of parts, one after another.  Part k of n adds to floats [adds(k,n), adds(k+1,n)) of the op's theta, all to those
+     * from adds(n,n) on. */
+    void (*dw)(const struct op *op, const struct run *r, struct part part);
+    i64 (*adds)(const struct op *op, i32 k, i32 n);
     /* Where op_is_chain(): the recurrence over the rows of r, whose slices are the rows. */
     void (*chain)(const struct op *op, const struct run *r, bool backward, struct chain *out);
     i32 (*tensors)(const struct op *op, struct tensor_info out[8]); /* NULL = none; returns the count */

@@ -110,11 +110,12 @@ void net_prep_op(const struct net *n, i32 l, const struct kern *k, const f32 *th
 void net_prep(const struct net *n, const struct kern *k, const f32 *theta, f32 *derived);
 
 /* A part of the box: rows [b0,b1) and steps [t0,t1) of one op, half-open.  n > 1: member `me` of n workers that share these rows
- * by units and run it at the same time (layer.team). */
+ * by units and run it at the same time (layer.team); of layer.dw: part `me` of n. */
 struct part {
     i32 b0, b1, t0, t1;
     i32 me, n;
-    u32 how; /* enum cell_how, 0 = op_spec.how */
+    u32 how;    /* enum cell_how, 0 = op_spec.how */
+    bool apart; /* backward without the gradient of weights, which layer.dw makes */
 };
 
 /* One bound step: where everything is.  Owned by whoever binds (exec); layers only read the pointers. */

@@ -1,8 +1,8 @@
 /* check.c - is this a step?  Every op, merge and update exactly once, in an order that gives the bits of the serial plan.
  *
  * Two facts are enough.  (1) The boxes and ranges of each kind of task tile what they must cover.  (2) Every derived edge leads
- * forward in the order of the serial plan (prep < forward by op < zero < backward by op, reversed < merge by level < norm <
- * update). Then any two tasks that touch the same range run in the serial order, whoever runs them.
+ * forward in the order of the serial plan (prep < forward by op < zero < backward by op, reversed, each before its dw < merge by
+ * level < norm < update). Then any two tasks that touch the same range run in the serial order, whoever runs them.
  * Where an op is done in chunks of its steps, each has all rows, and they must follow each other in steps.
  * A team counts as the one task that its members are together (the layer's contract gives its bits): member 0 stands for it, and
  * the members are all there, next to each other, on devices of one process, so that each of them can start. */
@@ -21,7 +21,7 @@ struct cover {
     i64 lo, hi;
 };
 
-enum { GROUPS = TASK_NKIND * NET_OPS, NOWHERE = 0x7fffffff };
+enum { KINDS = TASK_NKIND + PLAN_PARTS, GROUPS = KINDS * NET_OPS, NOWHERE = 0x7fffffff }; /* each part of a dw is a kind */
 
 static int by_group_and_place(const void *a, const void *b) {
     const struct cover *x = a, *y = b;
@@ -36,7 +36,9 @@ static i32 pair_index(const struct merge_pair *pair, i32 n, i32 a, i32 b) {
     return -1;
 }
 
-static bool by_rows(u8 kind) { return kind == TASK_FWD || kind == TASK_BWD || kind == TASK_ZERO || kind == TASK_PREP; }
+static bool by_rows(u8 kind) {
+    return kind == TASK_FWD || kind == TASK_BWD || kind == TASK_DW || kind == TASK_ZERO || kind == TASK_PREP;
+}
 
 static i32 ranks_of(const struct plan *p, const struct task *t) {
     i32 n = 1;
@@ -107,6 +109,10 @@ static bool classify(const struct plan *p, const struct net *n, const struct mer
     const bool chunk = task_is_chunk(t, n);
     out->chunk = chunk;
     out->group = (u32)t->kind * NET_OPS + (by_rows(t->kind) && t->kind != TASK_ZERO ? t->op : 0);
+    if (t->kind == TASK_DW) {
+        if (t->op != p->parted.op || t->node_b != p->parted.n || t->node_a < 0 || t->node_a >= p->parted.n) return false;
+        out->group = (u32)(TASK_NKIND + t->node_a) * NET_OPS + t->op;
+    }
     out->lo = by_rows(t->kind) ? t->box.b0 : t->lo;
     out->hi = by_rows(t->kind) ? t->box.b1 : t->hi;
     i64 end = by_rows(t->kind) ? p->B : p->ntheta, step = by_rows(t->kind) ? p->grain : LANES;
@@ -128,6 +134,7 @@ static i64 wanted(const struct plan *p, const struct net *n, u32 group) {
     if (kind == TASK_FWD) return l < (u32)n->nop ? p->B : 0;
     if (kind == TASK_PREP) return l < (u32)n->nop && n->op[l].nderived > 0 ? p->B : 0;
     if (kind == TASK_BWD) return l < (u32)n->nop && p->train && op_has_backward(n, &n->op[l]) ? p->B : 0;
+    if (kind >= TASK_NKIND) return l == (u32)p->parted.op && kind < (u32)(TASK_NKIND + p->parted.n) ? p->B : 0;
     if (kind == TASK_ZERO) return first && p->train ? p->B : 0;
     if (kind == TASK_NORM || kind == TASK_UPDATE) return first && train ? p->ntheta : 0;
     return 0;
@@ -168,6 +175,8 @@ static f64 serial_order(const struct net *n, const struct task *t, const struct 
             return 100;
         case TASK_BWD:
             return 200 - t->op + (T - t->box.t1) / T;
+        case TASK_DW:
+            return 200.5 - t->op + 0.4 * t->node_a / t->node_b;
         case TASK_MERGE:
             return 300 + pair[pair_index(pair, npair, t->node_a, t->node_b)].level;
         case TASK_NORM:

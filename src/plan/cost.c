@@ -112,6 +112,14 @@ static f64 member_seconds(const struct plan *p, const struct net *n, const struc
     return whole * ceil_div(panels, t->members) / panels + wait * (t->box.t1 - t->box.t0);
 }
 
+/* The weight gradient is as many products as the forward pass. */
+f64 plan_part_of_backward(const struct plan *p, const struct net *n, const struct task *t) {
+    const struct op *op = &n->op[t->op];
+    if (p->parted.n == 0 || t->op != p->parted.op || !op->layer->flops) return 1;
+    const f64 dw = op->layer->flops(op, n, p->B, false) / op->layer->flops(op, n, p->B, true);
+    return t->kind == TASK_DW ? dw / t->node_b : 1 - dw;
+}
+
 /* A layer that goes step by step reads its weights for the rows of one step: with few of them it waits for the cache.  Half of
  * backward, the weight gradient, is one product over all steps. */
 static f64 few_rows(const struct op *op, const struct task *t, f64 rows) {
@@ -126,7 +134,8 @@ static f64 walk(const struct plan *p, const struct net *n, const struct machine 
     const struct op *op = &n->op[t->op];
     const f64 part = (f64)rows / (t->box.b1 - t->box.b0), bytes = part * task_bytes(p, t);
     const f64 speed = d->gbytes * 1e9 * (bytes < (f64)m->cache_l2 ? CACHE_GAIN : 1), rate = d->gflops * d->share * 1e9;
-    const f64 flops = op->layer->flops ? op->layer->flops(op, n, rows, t->kind == TASK_BWD) : 0;
+    const f64 all = op->layer->flops ? op->layer->flops(op, n, rows, t->kind != TASK_FWD) : 0;
+    const f64 flops = t->kind == TASK_FWD ? all : all * plan_part_of_backward(p, n, t);
     const f64 products = flops / (rate * RATE_SHARE * few_rows(op, t, rows));
     return dmax(dmax(products, bytes / speed), part * floats_written(p, t) * FLOAT_FLOPS / rate);
 }
@@ -213,7 +222,7 @@ static f64 seconds(const struct plan *p, const struct net *n, const struct machi
     const struct device *d = &m->device[t->device];
     f64 bytes = task_bytes(p, t), speed = d->gbytes * 1e9 * (bytes < (f64)m->cache_l2 ? CACHE_GAIN : 1);
     if (t->kind == TASK_PREP) return bytes / (d->gbytes * 1e9 * PREP_SHARE);
-    if (t->kind != TASK_FWD && t->kind != TASK_BWD) return bytes / speed;
+    if (t->kind != TASK_FWD && t->kind != TASK_BWD && t->kind != TASK_DW) return bytes / speed;
     const struct op *op = &n->op[t->op];
     if (op_is_chain(op)) return of_chain(p, n, m, i);
     const f64 part = task_is_chunk(t, n) ? (f64)(t->box.t1 - t->box.t0) / op->T : 1, s = walk(p, n, m, t, t->box.b1 - t->box.b0);

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "plan/plan.h"
 
-static const char letters[TASK_NKIND + 1] = "FBMNUPZ"; /* in the order of enum task_kind */
+static const char letters[TASK_NKIND + 1] = "FBMNUPZW"; /* in the order of enum task_kind */
 
 /* The letter of the task that fills most of [t0,t1), '.' when the device mostly waits. */
 static char cell(const struct plan *p, const struct plan_span *span, u32 device, f64 t0, f64 t1) {
@@ -55,7 +55,9 @@ void plan_draw_text(const struct plan *p, const struct net *n, i32 width, struct
         }
         str_addf(out, "| %3.0f%% busy\n", end > 0 ? 100 * busy(p, span, (u32)d) / end : 0);
     }
-    str_add(out, p->train ? "P prepare weights  F forward  Z zero gradients  B backward  M merge  N norm  U update  . waiting\n"
-                          : "P prepare weights  F forward  . waiting\n");
+    str_add(out, "P prepare weights  F forward  ");
+    if (p->train) str_add(out, "Z zero gradients  B backward  M merge  N norm  U update  ");
+    if (p->parted.n > 0) str_add(out, "W weight gradient  ");
+    str_add(out, ". waiting\n");
     mem_free(span);
 }

@@ -8,6 +8,7 @@
  * A pair whose grains all belong to one piece is merged by that piece's device, over all of theta, without waiting for
  * anybody: the piece then holds the canonical dyadic nodes of its run of grains.  The other pairs are shared out by ranges of
  * theta, so that every device helps.  The order of additions of every element is that of the tree in both cases. */
+#include "model/layer.h"
 #include "plan/planner.h"
 
 i32 merge_pairs(i32 n, struct merge_pair *out) {
@@ -27,17 +28,53 @@ static void part_of(const struct plan *p, i64 from, i64 to, i32 part, i32 parts,
     *hi = lmax(from, lmin((first + blocks * (part + 1) / parts) * p->norm_block, to));
 }
 
+i64 planner_part(const struct planner *p, i32 k) {
+    const struct plan *g = p->plan;
+    const struct op *op = &p->net->op[g->parted.op];
+    if (k == 0) return op->theta0;
+    return k == g->parted.n ? op->theta0 + op->ntheta :
+                              (op->theta0 + op->layer->adds(op, k, g->parted.n)) / g->norm_block * g->norm_block;
+}
+
+/* The first block of the norm that begins at an element or behind it, or the end. */
+static i64 block_at(const struct planner *p, i64 at) { return lmin(round_up64(at, p->plan->norm_block), p->plan->ntheta); }
+
+/* Parts of an op have buckets of their own, and so has the op, however small. */
+static void cut_bucket(struct planner *p) {
+    for (i32 k = 1; p->early && p->plan->parted.n > 0 && k <= p->plan->parted.n; k++) {
+        const i64 at = k < p->plan->parted.n ? planner_part(p, k) : block_at(p, planner_part(p, k));
+        i32 b = p->nbucket;
+        while (p->bucket[b] > at) b--;
+        if (p->bucket[b] == at) continue;
+        for (i32 i = ++p->nbucket; i > b + 1; i--) p->bucket[i] = p->bucket[i - 1];
+        p->bucket[b + 1] = at;
+    }
+}
+
 /* Gradients come from the last op to the first, so what is sent of each must be about the same for all ranks: ranges of theta,
- * each shared out by itself, that begin where ops do (or the norm's block in which they do), none too small. */
+ * each shared out by itself, that begin where ops do (or at the next block of the norm), none too small.  So what an op has is in
+ * its own bucket and the one before it: forward, to which weights come bucket by bucket, never waits for those of the next op. */
 void planner_buckets(struct planner *p) {
     const struct plan *g = p->plan;
     p->nbucket = 0;
     p->bucket[0] = 0;
     for (i32 l = 1; p->early && l < p->net->nop && p->nbucket + 1 < PLAN_BUCKETS; l++) {
-        i64 at = p->net->op[l].theta0 / g->norm_block * g->norm_block;
+        const i64 at = block_at(p, p->net->op[l].theta0);
+        if (at >= g->ntheta) break;
         if (at - p->bucket[p->nbucket] >= g->ntheta / PLAN_BUCKETS && at > p->bucket[p->nbucket]) p->bucket[++p->nbucket] = at;
     }
     p->bucket[++p->nbucket] = g->ntheta;
+    cut_bucket(p);
+}
+
+/* From the last to the first, but the parts of an op in their order. */
+i32 planner_bucket(const struct planner *p, i32 i) {
+    const struct plan *g = p->plan;
+    const i64 first = g->parted.n > 0 ? planner_part(p, 0) : 0, last = g->parted.n > 0 ? planner_part(p, g->parted.n - 1) : -1;
+    i32 lo = 0, hi = 0, b = p->nbucket - 1 - i;
+    while (p->bucket[lo + 1] <= first) lo++;
+    while (hi < p->nbucket && p->bucket[hi] <= last) hi++;
+    return b >= lo && b < hi ? lo + hi - 1 - b : b;
 }
 
 /* Blocks that are left over go to another one in every bucket. */
@@ -99,9 +136,9 @@ static err share_out(struct planner *p) {
     i32 n = 0;
     i64 lo, hi;
     TRY(pairs_of(p, pair, &n));
-    for (i32 b = p->nbucket - 1; b >= 0; b--)
+    for (i32 b = 0; b < p->nbucket; b++)
         for (i32 i = 0; i < planner_sharers(p); i++) {
-            planner_share(p, b, i, &lo, &hi);
+            planner_share(p, planner_bucket(p, b), i, &lo, &hi);
             for (i32 k = 0; k < n && hi > lo; k++)
                 if (owner(p, &pair[k]) < 0 && owner_rank(p, &pair[k]) < 0)
                     TRY(task_merge(p, planner_sharer(p, i), pair[k].a, pair[k].b, lo, hi));

@@ -110,9 +110,22 @@ static err range(struct reader *r, const char *name, i64 end, i64 step, i64 *lo,
     return 0;
 }
 
+/* "1/2": `what` says what is wanted. */
+static err fraction(struct reader *r, i32 most, const char *what, i32 *k, i32 *n) {
+    i64 a, b;
+    const char *slash = memchr(r->t.s, '/', r->t.n);
+    const size_t len = slash ? (size_t)(slash - r->t.s) : 0;
+    if (!slash || r->t.n > 8 || !str_to_i64(r->t.s, len, &a) || !str_to_i64(slash + 1, r->t.n - len - 1, &b) || b < 2 ||
+        b > most || a < 0 || a >= b)
+        return complain(r, &r->t, what);
+    *k = (i32)a;
+    *n = (i32)b;
+    next(r);
+    return 0;
+}
+
 /* "unit 1/2" or "chain 1/2" of a member; without it the task is alone. */
 static err unit(struct reader *r, const struct op *op, i32 *member, i32 *members) {
-    i64 k, n;
     *member = 0;
     *members = 1;
     if (!is(&r->t, "unit") && !is(&r->t, "chain")) return 0;
@@ -121,17 +134,22 @@ static err unit(struct reader *r, const struct op *op, i32 *member, i32 *members
         return complain(r, &r->t, "this op cannot be shared by units");
     const i32 most = is(&r->t, "chain") ? MACHINE_DEVICES : TEAM_MAX;
     next(r);
-    const char *slash = memchr(r->t.s, '/', r->t.n);
-    size_t len = slash ? (size_t)(slash - r->t.s) : 0;
     char what[64];
     snprintf(what, sizeof what, "a member as 0/2, of 2 to %d, is wanted here", most);
-    if (!slash || r->t.n > 8 || !str_to_i64(r->t.s, len, &k) || !str_to_i64(slash + 1, r->t.n - len - 1, &n) || n < 2 ||
-        n > most || k < 0 || k >= n)
-        return complain(r, &r->t, what);
-    *member = (i32)k;
-    *members = (i32)n;
-    next(r);
-    return 0;
+    return fraction(r, most, what, member, members);
+}
+
+/* "part 1/4" of the op whose weight gradient is made in so many. */
+static err part(struct reader *r, i32 op, i32 *k) {
+    const struct plan *g = r->p->plan;
+    char what[64];
+    i32 n;
+    if (g->parted.n == 0 || g->parted.op != op) return complain(r, &r->t, "the weight gradient of this op is not made in parts");
+    TRY(want(r, "part"));
+    snprintf(what, sizeof what, "a part as 0/%d is wanted here", g->parted.n);
+    const struct token t = r->t;
+    TRY(fraction(r, PLAN_PARTS, what, k, &n));
+    return n == g->parted.n ? 0 : complain(r, &t, what);
 }
 
 /* "how ahead" of a forward task; without it the kernels choose. */
@@ -224,6 +242,8 @@ static err add(struct reader *r, enum task_kind kind, const struct body *b) {
             return task_fwd(p, b->device, w);
         case TASK_BWD:
             return task_bwd(p, b->device, w);
+        case TASK_DW:
+            return task_dw(p, b->device, (i32)b->lo, (i32)b->hi, b->a);
         case TASK_ZERO:
             return task_zero(p, b->device, (i32)b->lo, (i32)b->hi);
         case TASK_MERGE:
@@ -244,7 +264,7 @@ static err kind_of(struct reader *r, enum task_kind *kind) {
             next(r);
             return 0;
         }
-    return complain(r, &r->t, "a kind of task (prep, fwd, zero, bwd, merge, norm, update) is wanted here");
+    return complain(r, &r->t, "a kind of task (prep, fwd, zero, bwd, dw, merge, norm, update) is wanted here");
 }
 
 static err task(struct reader *r) {
@@ -256,14 +276,16 @@ static err task(struct reader *r) {
     u8 walk = 0;
     TRY(want(r, "("));
     TRY(kind_of(r, &kind));
-    if (kind == TASK_PREP || kind == TASK_FWD || kind == TASK_BWD) TRY(op_name(r, &b.op));
+    if (kind == TASK_PREP || kind == TASK_FWD || kind == TASK_BWD || kind == TASK_DW) TRY(op_name(r, &b.op));
     if (kind == TASK_MERGE) {
         TRY(number(r, 0, g->ngrain - 1, &v));
         b.a = (i32)v;
         TRY(number(r, 0, g->ngrain - 1, &v));
         b.b = (i32)v;
     }
-    if (kind == TASK_FWD || kind == TASK_BWD || kind == TASK_ZERO) TRY(range(r, "b", g->B, g->grain, &b.lo, &b.hi));
+    if (kind == TASK_FWD || kind == TASK_BWD || kind == TASK_DW || kind == TASK_ZERO)
+        TRY(range(r, "b", g->B, g->grain, &b.lo, &b.hi));
+    if (kind == TASK_DW) TRY(part(r, b.op, &b.a));
     if (kind == TASK_FWD || kind == TASK_BWD) {
         i32 T = r->p->net->op[b.op].T;
         TRY(unit(r, &r->p->net->op[b.op], &b.member, &b.members));
@@ -401,7 +423,7 @@ static err head(struct reader *r) {
         if (r->t.n == 0 || is(&r->t, "(") || is(&r->t, ")")) return complain(r, &r->t, "a figure is wanted here");
         next(r);
     }
-    TRY(planner_begin(p, name, s->exact, (i32)devices));
+    TRY(planner_begin(p, name, s, (i32)devices));
     if (written) p->plan->course = c;
     return 0;
 }

@@ -14,6 +14,9 @@
  * A FWD or BWD task may do some of the steps of all rows, where the layer allows it (layer.steps): a chunk.  Chunks of an op keep
  * their order, and two ops that follow each other may be at different chunks at the same time (wave.c).
  *
+ * Where several ranks share out the rows, the weight gradient of the op that backward comes to last is made in parts, by tasks of
+ * their own (layer.dw): the first parts are under way to other ranks while the last one is made.
+ *
  * Where rows are slices of time (op_is_chain), the tasks of one op are such a team too, but each has rows of its own: together
  * they run the op's chain, round by round (exec/chain.h).  How many slices there are is the net's; who runs them is the plan's.
  */
@@ -29,8 +32,9 @@ struct slice {
     i32 b0, b1, t0, t1, l0, l1; /* half-open; l = op index */
 };
 
-/* PREP copies of weights, FWD, ZERO gradient vectors of grains, BWD, MERGE node b into node a, NORM sums of squares, UPDATE. */
-enum task_kind { TASK_FWD, TASK_BWD, TASK_MERGE, TASK_NORM, TASK_UPDATE, TASK_PREP, TASK_ZERO, TASK_NKIND };
+/* PREP copies of weights, FWD, ZERO gradient vectors of grains, BWD, DW what the BWD of plan.parted has left out, MERGE node b
+ * into node a, NORM sums of squares, UPDATE. */
+enum task_kind { TASK_FWD, TASK_BWD, TASK_MERGE, TASK_NORM, TASK_UPDATE, TASK_PREP, TASK_ZERO, TASK_DW, TASK_NKIND };
 enum use_mode { USE_R, USE_W, USE_RW, USE_SUM, USE_STALE };
 enum pbuf_kind {
     PBUF_ACT,
@@ -78,7 +82,7 @@ struct task {
     struct slice box;
     u16 member, members; /* member k of n of a team, or of those that run a chain; 0 of 1: alone */
     u8 how;              /* FWD: enum cell_how, 0 = the kernels choose; speed, never bits */
-    i32 node_a, node_b;  /* MERGE: grad vector a += vector b */
+    i32 node_a, node_b;  /* MERGE: grad vector a += vector b; DW: part a of b */
     i64 lo, hi;          /* UPDATE, NORM, MERGE: range of theta */
     u32 use0, nuse;
     u32 dep0, ndep; /* derived: tasks that must be done before */
@@ -117,6 +121,9 @@ struct plan {
     i64 ntheta, nderived;
     i32 nstate;
     i64 norm_block; /* floats per partial sum of the norm: a function of ntheta alone */
+    struct {
+        i32 op, n; /* n DW tasks make the weight gradient of the op; n = 0: none does */
+    } parted;
     u32 ntask, nuse, nbuf, ndep;
     i32 ntable;
     struct plan_table *table; /* [ntable] in the order of theta */

@@ -15,6 +15,7 @@
 #define TOL_BF16 2e-3f
 
 enum {
+    PART_BLOCKS = 4, /* of the norm, that a device has of a part at least */
     NORM_BLOCK = 1024,
     NORM_PARTS = 512,
     TASK_BYTES = 28,
@@ -143,14 +144,30 @@ static struct chain_course course_of(const struct planner *p) {
     return c;
 }
 
-err planner_begin(struct planner *p, const char *strategy, bool exact, i32 ndevice) {
+/* The op that backward comes to last: until its weight gradient is made nothing of it can leave, and nothing is left to compute
+ * while it does. */
+static void part(struct planner *p, const struct strategy *s) {
+    struct plan *g = p->plan;
+    i32 l = 0;
+    if (!s->parts || p->machine->nrank < 2 || p->sliced || !g->train) return;
+    while (l < p->net->nop && !op_has_backward(p->net, &p->net->op[l])) l++;
+    const struct op *op = &p->net->op[l];
+    if (l == p->net->nop || !op->layer->dw || op->spec.cell >= CELL_NKIND || op->spec.share >= 0) return;
+    const i64 most = op->ntheta / (PART_BLOCKS * g->norm_block * g->ndevice);
+    const i32 n = imin(imin(PLAN_PARTS, op_panels(op)), (i32)lmin(most, PLAN_PARTS));
+    if (n < 2) return;
+    g->parted.op = l;
+    g->parted.n = n;
+}
+
+err planner_begin(struct planner *p, const char *name, const struct strategy *s, i32 ndevice) {
     const struct net *n = p->net;
     struct plan *g = mem_alloc(sizeof *g);
     if (!g) return -E601;
     p->plan = g;
-    snprintf(g->strategy, sizeof g->strategy, "%s", strategy);
+    snprintf(g->strategy, sizeof g->strategy, "%s", name);
     g->train = p->q->train;
-    g->exact = exact && !p->sliced; /* slices meet within a tolerance, whoever runs them */
+    g->exact = s->exact && !p->sliced; /* slices meet within a tolerance, whoever runs them */
     g->slices = p->sliced ? p->q->slices : 0;
     if (p->sliced) g->course = course_of(p);
     g->forgets = p->q->forgets;
@@ -163,6 +180,7 @@ err planner_begin(struct planner *p, const char *strategy, bool exact, i32 ndevi
     g->nderived = n->nderived;
     g->nstate = g->train ? p->q->nstate : 0;
     g->norm_block = lmax(NORM_BLOCK, round_up64((n->ntheta + NORM_PARTS - 1) / NORM_PARTS, LANES));
+    part(p, s);
     ARENA_NEW(&g->arena, g->place, ndevice);
     for (i32 i = 0; i < ndevice; i++) {
         g->place[i].rank = p->machine->device[i].rank;
@@ -270,13 +288,23 @@ static err forward_early(struct planner *p) {
     return 0;
 }
 
+static err parts_early(struct planner *p) {
+    for (i32 k = 0; k < p->plan->parted.n; k++) {
+        for (i32 i = 0; i < p->npiece; i++)
+            TRY(task_dw(p, p->piece[i].device, p->piece[i].box.b0, p->piece[i].box.b1, k));
+        TRY(planner_merge_early(p, planner_part(p, k), planner_part(p, k + 1)));
+    }
+    return 0;
+}
+
 /* Op by op over all pieces: what the devices of a rank have of an op is summed and sent while they are at the next one. */
 static err backward_early(struct planner *p) {
     for (i32 l = p->net->nop - 1; l >= 0; l--) {
         const struct op *op = &p->net->op[l];
         if (!op_has_backward(p->net, op)) continue;
         for (i32 i = 0; i < p->npiece; i++) TRY(op_tasks(p, TASK_BWD, &p->piece[i], l));
-        TRY(planner_merge_early(p, op->theta0, op->theta0 + op->ntheta));
+        if (p->plan->parted.n > 0 && p->plan->parted.op == l) TRY(parts_early(p));
+        else TRY(planner_merge_early(p, op->theta0, op->theta0 + op->ntheta));
     }
     return 0;
 }
@@ -303,7 +331,7 @@ static err update(struct planner *p) {
     for (i32 pass = 0; pass < 2; pass++)
         for (i32 b = 0; b < p->nbucket; b++)
             for (i32 i = 0; i < planner_sharers(p); i++) {
-                planner_share(p, pass ? b : p->nbucket - 1 - b, i, &lo, &hi);
+                planner_share(p, pass ? b : planner_bucket(p, b), i, &lo, &hi);
                 if (hi > lo) TRY((pass ? task_update : task_norm)(p, planner_sharer(p, i), lo, hi));
             }
     return 0;
@@ -325,7 +353,7 @@ err planner_build(struct planner *p, const struct strategy *s) {
         return FAIL(E1, "strategy %s does not cover the box of work once", s->name);
     char name[64];
     snprintf(name, sizeof name, s->counted ? "%s:%d" : "%s", s->name, s->slices ? p->q->slices : planner_sharers(p));
-    TRY(planner_begin(p, name, s->exact, ndevice));
+    TRY(planner_begin(p, name, s, ndevice));
     planner_buckets(p);
     if (!p->early) TRY(prepare(p, -1));
     TRY(p->sliced ? op_by_op(p) : p->nwave > 1 ? wave_tasks(p) : piece_by_piece(p));

@@ -1,6 +1,6 @@
 /* planner.h - a plan under construction: what strategies and the plan parser call.
  *
- *     cut --> pieces --place--> device of each --(planner)--> PREP FWD ZERO BWD tasks --exchange--> MERGE tasks
+ *     cut --> pieces --place--> device of each --(planner)--> PREP FWD ZERO BWD DW tasks --exchange--> MERGE tasks
  * --(planner)--> NORM
  *     UPDATE --deps, cost, check--> plan
  *
@@ -13,7 +13,7 @@
 
 struct strategy;
 
-enum { PLAN_BUCKETS = 8 };
+enum { PLAN_BUCKETS = 8, PLAN_PARTS = 4 };
 
 struct piece {
     struct slice box;
@@ -39,13 +39,14 @@ struct planner {
     u32 cap_task, cap_use;
     u32 act[NET_BUFS], dact[NET_BUFS], saved[NET_OPS], scratch[NET_OPS]; /* pbuf of each, NONE = it has none */
     u32 theta, derived, grad0, state0, norm, loss;
-    i64 bucket[PLAN_BUCKETS + 1]; /* where they begin and end, rising */
+    i64 bucket[PLAN_BUCKETS + PLAN_PARTS + 1]; /* where they begin and end, rising */
 };
 enum { PBUF_NONE = 0xffffffffu };
 
 /* planner.c */
 err planner_init(struct planner *p, const struct plan_request *q);
-err planner_begin(struct planner *p, const char *strategy, bool exact, i32 ndevice); /* makes the empty plan and its buffers */
+/* Makes the empty plan and its buffers; called as `name` says, which may have a number behind the strategy's. */
+err planner_begin(struct planner *p, const char *name, const struct strategy *s, i32 ndevice);
 err planner_build(struct planner *p, const struct strategy *s);                      /* all tasks of a training or forward plan */
 err planner_finish(struct planner *p, struct plan **out);                            /* deps, cost; the plan is the caller's */
 void planner_drop(struct planner *p);
@@ -60,6 +61,7 @@ struct work {
 err task_fwd(struct planner *p, u32 device, struct work w);
 err task_zero(struct planner *p, u32 device, i32 b0, i32 b1);
 err task_bwd(struct planner *p, u32 device, struct work w);
+err task_dw(struct planner *p, u32 device, i32 b0, i32 b1, i32 part); /* of plan.parted */
 err task_merge(struct planner *p, u32 device, i32 a, i32 b, i64 lo, i64 hi);
 err task_norm(struct planner *p, u32 device, i64 lo, i64 hi);
 err task_update(struct planner *p, u32 device, i64 lo, i64 hi);
@@ -89,6 +91,9 @@ i32 merge_pairs(i32 n, struct merge_pair *out);
 err planner_merge(struct planner *p); /* MERGE tasks for the pieces: what is left of them where `early`, else all */
 err planner_merge_early(struct planner *p, i64 lo, i64 hi); /* of a range of theta, the pairs that a rank holds */
 void planner_buckets(struct planner *p);
+i32 planner_bucket(const struct planner *p, i32 i); /* the i-th in the order in which backward is done with them */
+/* Where part k of plan.parted begins in theta, at a block of the norm, and where the last one ends. */
+i64 planner_part(const struct planner *p, i32 k);
 /* What sharer i has of a bucket: a range that begins and ends at norm blocks. */
 void planner_share(const struct planner *p, i32 bucket, i32 i, i64 *lo, i64 *hi);
 
@@ -106,5 +111,7 @@ static inline i32 merge_grains(const struct plan *p, const struct task *t, i32 g
 
 err plan_deps(struct plan *p);                                                /* deps.c */
 void plan_cost(struct plan *p, const struct net *n, const struct machine *m); /* cost.c: cost of tasks, predicted, exchange */
+/* Of all that the op's backward pass computes for these rows, what the task does: 1 but where the op is plan.parted. */
+f64 plan_part_of_backward(const struct plan *p, const struct net *n, const struct task *t);
 
 #endif

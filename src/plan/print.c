@@ -24,6 +24,10 @@
  *
  * A forward task of a layer that can be walked in more than one way may end with " how fold" or " how ahead" before its place.
  *
+ * Where the weight gradient of an op is made in parts, each of them is a task:
+ *
+ *       (dw lstm.0 b[0,32) part 0/4 @r0.cpu0 uses ...)
+ *
  * Modes: r read, w write, rw, sum (adds to), stale.  A gradient buffer is d.NAME, what an op keeps saved.OP. */
 #include <stdio.h>
 
@@ -31,7 +35,7 @@
 #include "plan/planner.h"
 #include "plan/text.h"
 
-static const char *const kind_names[TASK_NKIND] = {"fwd", "bwd", "merge", "norm", "update", "prep", "zero"};
+static const char *const kind_names[TASK_NKIND] = {"fwd", "bwd", "merge", "norm", "update", "prep", "zero", "dw"};
 static const char *const mode_names[] = {"r", "w", "rw", "sum", "stale"};
 
 const char *const text_hows[TEXT_HOWS] = {"", "fold", "ahead", "newton", "scan"}; /* enum cell_how */
@@ -110,6 +114,10 @@ void plan_task_name(const struct plan *p, const struct net *n, u32 task, char ou
                          t->box.t1);
             else
                 snprintf(out, 64, "%s %s b[%d,%d)", kind, n->op[t->op].spec.name, t->box.b0, t->box.b1);
+            break;
+        case TASK_DW:
+            snprintf(out, 64, "%s %s b[%d,%d) part %d/%d", kind, n->op[t->op].spec.name, t->box.b0, t->box.b1, t->node_a,
+                     t->node_b);
             break;
         case TASK_ZERO:
             snprintf(out, 64, "%s b[%d,%d)", kind, t->box.b0, t->box.b1);

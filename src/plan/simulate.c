@@ -49,7 +49,7 @@ f64 costs_get(const struct costs *c, enum task_kind kind, i32 op, i32 rows) {
 
 /* How much of its unit a task is. */
 static f64 amount(const struct plan *p, const struct task *t) {
-    if (walks_rows(t->kind)) return t->box.t1 - t->box.t0;
+    if (walks_rows(t->kind) || t->kind == TASK_DW) return t->box.t1 - t->box.t0;
     if (t->kind == TASK_PREP) return 1;
     if (t->kind == TASK_ZERO) return (f64)p->ntheta * ceil_div(t->box.b1 - t->box.b0, p->grain);
     return (f64)(t->hi - t->lo);
@@ -189,12 +189,14 @@ static bool one_process(const struct plan *p) {
     return true;
 }
 
-/* -1 = not known. */
-static f64 measured(const struct plan *p, const struct task *t, const struct costs *c) {
-    const struct cost key = key_of(t);
+/* -1 = not known.  One worker makes no weight gradient in parts: what it took is in its backward pass. */
+static f64 measured(const struct plan *p, const struct net *n, const struct task *t, const struct costs *c) {
+    struct task like = *t;
+    if (t->kind == TASK_DW) like.kind = TASK_BWD;
+    const struct cost key = key_of(&like);
     if (t->members > 1 || (t->kind == TASK_MERGE && !one_process(p))) return -1;
     const f64 s = costs_get(c, key.kind, key.op, key.rows);
-    return s < 0 ? s : s * amount(p, t);
+    return s < 0 ? s : s * amount(p, t) * (key.kind == TASK_BWD ? plan_part_of_backward(p, n, t) : 1);
 }
 
 err plan_simulate(struct plan *p, const struct net *n, const struct costs *c, const struct walks *w, u32 *guessed) {
@@ -207,7 +209,7 @@ err plan_simulate(struct plan *p, const struct net *n, const struct costs *c, co
             if (t->member == 0) TRY(chain_costs(t, c, walk_of(w, t), guessed));
             continue;
         }
-        const f64 s = measured(p, t, c);
+        const f64 s = measured(p, n, t, c);
         if (s >= 0) t->cost = (f32)s;
         *guessed += s < 0;
     }

@@ -176,7 +176,29 @@ err task_bwd(struct planner *p, u32 device, struct work w) {
         i32 in = op->spec.in[i];
         if (sends(p->net, in) && p->net->buf[in].consumer == w.op) TRY(use_act(p, p->dact, in, USE_W, b0, b1));
     }
+    if (p->plan->parted.n > 0 && p->plan->parted.op == w.op) return 0;
     for (i64 g = first_grain(p, b0); g < last_grain(p, b1); g++) TRY(use_weights(p, op, p->grad0 + (u32)g, USE_SUM));
+    return 0;
+}
+
+/* The block of the norm in which a part begins is this one's too, and the biases are everybody's: so no range has two that wrote
+ * it last. */
+err task_dw(struct planner *p, u32 device, i32 b0, i32 b1, i32 part) {
+    const struct plan *g = p->plan;
+    const struct op *op = &p->net->op[g->parted.op];
+    const i64 end = op->theta0 + op->ntheta;
+    const bool last = part == g->parted.n - 1;
+    TRY(add(p, (struct task){.kind = TASK_DW, .op = (u16)op->l, .device = device, .box = box_of(op, b0, b1), .node_a = part,
+                             .node_b = g->parted.n}));
+    TRY(use_inputs(p, op, b0, b1));
+    TRY(use_act(p, p->act, op->out, USE_R, b0, b1));
+    TRY(use(p, p->saved[op->l], USE_R, b0, b1));
+    TRY(use(p, p->scratch[op->l], USE_W, b0, b1));
+    for (i64 k = first_grain(p, b0); k < last_grain(p, b1); k++) {
+        const u32 grad = p->grad0 + (u32)k;
+        TRY(use(p, grad, USE_SUM, planner_part(p, part), last ? end : op->theta0 + op->layer->adds(op, part + 1, g->parted.n)));
+        if (!last) TRY(use(p, grad, USE_SUM, op->theta0 + op->layer->adds(op, g->parted.n, g->parted.n), end));
+    }
     return 0;
 }
 

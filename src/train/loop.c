@@ -210,9 +210,13 @@ static err save(const struct train_job *j, struct train_state *s, struct progres
     return j->checkpoint(j->self, s, last);
 }
 
-/* What the clock and signals say; ranks ask each other about four times a second, and what one of them sees holds for all. */
-enum { SEEN_STOP = 1, SEEN_LATE = 2, SEEN_OLD = 4, SEEN_UNEVEN = 8, SEEN_BUSY = 16, ASK_MOST = 64, ASK_FASTER = 5 };
-#define ASK_S 0.25 /* a fifth of it while a checkpoint is in flight */
+/* What the clock and signals say; ranks ask each other about four times a second, and what one of them sees holds for all.  Who
+ * asks must first have all weights, which cannot come meanwhile during the next step: of long steps only every eighth asks, if
+ * that is not too seldom. */
+enum { SEEN_STOP = 1, SEEN_LATE = 2, SEEN_OLD = 4, SEEN_UNEVEN = 8, SEEN_BUSY = 16 };
+enum { ASK_MOST = 64, ASK_FASTER = 5, ASK_STEPS = 8 };
+#define ASK_S 0.25      /* a fifth of it while a checkpoint is in flight */
+#define ASK_SELDOM_S 2.0
 
 struct sight {
     u64 seen;
@@ -248,7 +252,9 @@ static err look_around(const struct train_job *j, const struct train_state *s, s
         row[k] = all[k].row;
     }
     *seen |= j->uneven && j->uneven(j->self, row) ? SEEN_UNEVEN : 0;
-    p->ask = (i32)dmax(1, dmin(ASK_MOST, ASK_S / slowest / (state == SAVING_NONE ? 1 : ASK_FASTER)));
+    const bool saves = state != SAVING_NONE;
+    const f64 apart = saves ? 1 : dmax(1, dmin(ASK_STEPS, ASK_SELDOM_S / slowest));
+    p->ask = (i32)dmax(apart, dmin(ASK_MOST, ASK_S / slowest / (saves ? ASK_FASTER : 1)));
     return all_saved(j, state, *seen);
 }
 

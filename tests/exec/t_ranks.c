@@ -218,6 +218,8 @@ TEST(late_updates_are_those_of_the_rule_on_any_ranks) {
     late_bits(70, "sgd");
     nets_short(&net, (struct shape){.T = 9, .I = 3, .H = 17, .w = 5}, CELL_GRU, "loss_quantile");
     late_bits(37, "rmsprop");
+    nets_short(&net, (struct shape){.T = 9, .I = 3, .H = 96, .w = 5}, CELL_LSTM, "loss_mse");
+    late_bits(37, "adam");
 }
 
 /* The first step tells nothing, the others of the one before; what is not finite is said a step later, and not done. */
@@ -327,6 +329,9 @@ TEST(ranks_give_the_bits_of_one) {
     }
     nets_short(&net, (struct shape){.T = 9, .I = 3, .H = 17, .w = 5}, CELL_GRU, "loss_quantile");
     same_bits(37, "sgd", 1);
+    nets_short(&net, (struct shape){.T = 9, .I = 3, .H = 96, .w = 5}, CELL_LSTM, "loss_mse"); /* its bottom layer in parts */
+    same_bits(45, "adam", 1);
+    same_bits(4, "adam", 3);
 }
 
 TEST(ranks_keep_a_gradient_for_the_next_step) {

@@ -64,6 +64,69 @@ TEST(slices_of_time_give_the_bits_of_one_part) {
         }
 }
 
+/* Backward passes that leave weights alone, then each of these gradients in n parts. */
+static void in_parts(struct rig *g, i32 n) {
+    const struct net *net = g->n;
+    rig_garbage(g);
+    for (i32 l = 0; l < net->nop; l++)
+        net->op[l].layer->fwd(&net->op[l], &g->r, (struct part){.b1 = g->r.B, .t1 = net->op[l].T, .n = 1});
+    for (i32 l = net->nop - 1; l >= 0; l--) {
+        const struct op *op = &net->op[l];
+        const bool apart = op->layer->dw && op->spec.precision == PREC_F32;
+        op->layer->bwd(op, &g->r, (struct part){.b1 = g->r.B, .t1 = op->T, .n = 1, .apart = apart});
+        for (i32 i = 0; apart && i < (i32)(g->r.ngrain * op->ntheta); i++)
+            if (grain_grad(&g->r, i / (i32)op->ntheta, op->theta0)[i % op->ntheta] != 0) fail_msg("op %d: not left alone", l);
+        for (i32 k = 0; apart && k < n; k++)
+            op->layer->dw(op, &g->r, (struct part){.b1 = g->r.B, .t1 = op->T, .me = k, .n = n});
+    }
+}
+
+TEST(weight_gradient_in_parts_has_the_bits_of_one) {
+    static const struct shape shapes[] = {{11, 3, 4, 5, 50, 3, 6, 4, 2}, {700, 256, 5, 2, 40, 2, 2, 0, 0},
+                                          {1, 1, 9, 3, 33, 2, 2, 0, 0}};
+    for (size_t s = 0; s < COUNT(shapes); s++)
+        for (i32 cell = 0; cell < CELL_NKIND; cell++) {
+            struct net n;
+            struct rig whole, cut;
+            nets_short(&n, shapes[s], (enum cell_kind)cell, "loss_mse");
+            rig_new(&whole, &n, kern_best(), shapes[s].B, shapes[s].grain);
+            rig_new(&cut, &n, kern_best(), shapes[s].B, shapes[s].grain);
+            rig_step(&whole, shapes[s].B, false);
+            rig_step(&cut, shapes[s].B, false);
+            for (i32 parts = 1; parts <= 4; parts++) {
+                in_parts(&cut, parts);
+                compare(&whole, &cut);
+            }
+            rig_free(&whole);
+            rig_free(&cut);
+        }
+}
+
+/* What the plan builds on: no part adds outside of what it says. */
+TEST(weight_gradient_of_a_part_is_where_it_says) {
+    static const struct shape wide = {11, 3, 4, 5, 50, 3, 6, 4, 2};
+    struct net n;
+    struct rig g;
+    nets_short(&n, wide, CELL_GRU, "loss_mse");
+    rig_new(&g, &n, kern_get(KERN_BASE), wide.B, wide.B);
+    rig_step(&g, wide.B, false);
+    const struct op *op = &n.op[0];
+    f32 *grad = grain_grad(&g.r, 0, op->theta0);
+    for (i32 k = 0; k < 3; k++) {
+        i64 there = 0;
+        memset(grad, 0, (size_t)op->ntheta * sizeof *grad);
+        op->layer->dw(op, &g.r, (struct part){.b1 = wide.B, .t1 = op->T, .me = k, .n = 3});
+        for (i64 i = 0; i < op->layer->adds(op, 3, 3); i++) {
+            const bool inside = i >= op->layer->adds(op, k, 3) && i < op->layer->adds(op, k + 1, 3);
+            there += inside && grad[i] != 0;
+            if (!inside && grad[i] != 0) fail_msg("part %d adds to float %lld", k, (long long)i);
+        }
+        assert_true(there > 0);
+    }
+    assert_int_equal(op->layer->adds(op, 0, 3), 0);
+    rig_free(&g);
+}
+
 static void padding(const char *what, const struct buf *u, i32 B, const f32 *p) {
     if (u->ids || !p) return;
     for (i64 at = 0; at < (i64)u->T * B; at++)
@@ -138,6 +201,8 @@ TEST(forward_of_a_row_does_not_depend_on_the_others) {
     rig_free(&one);
 }
 
-T_MAIN(cmocka_unit_test(step_grain_by_grain_gives_the_bits_of_one_part),
+T_MAIN(cmocka_unit_test(weight_gradient_in_parts_has_the_bits_of_one),
+       cmocka_unit_test(weight_gradient_of_a_part_is_where_it_says),
+       cmocka_unit_test(step_grain_by_grain_gives_the_bits_of_one_part),
        cmocka_unit_test(slices_of_time_give_the_bits_of_one_part), cmocka_unit_test(step_leaves_padded_lanes_zero),
        cmocka_unit_test(forward_of_a_row_does_not_depend_on_the_others))

@@ -6,6 +6,7 @@
 
 #include "model/nets.h"
 #include "plan/exchange.h"
+#include "plan/texts.h"
 
 static struct machine machine;
 static struct net net;
@@ -144,6 +145,92 @@ TEST(exchange_of_a_layer_is_everybodys) {
     }
 }
 
+enum { WIDE = 96 }; /* units: large enough for a bottom layer in parts */
+
+static struct plan_request wide(const char *host, const char *parallel) {
+    nets_short(&net, (struct shape){.T = 5, .I = 3, .H = WIDE, .w = 5}, CELL_LSTM, "loss_mse");
+    T_OK(machine_parse(host, &machine));
+    return (struct plan_request){.net = &net, .machine = &machine, .B = 64, .train = true, .nstate = 1, .parallel = parallel};
+}
+
+/* Nothing is left to compute when the last gradient is made: all but its last part is under way by then, a share of each rank. */
+TEST(exchange_of_the_bottom_layer_goes_in_parts) {
+    for (i32 threads = 1; threads <= 2; threads++) {
+        struct rig r = {0};
+        struct plan_request q = wide(threads == 1 ? "host*2(cpu)" : "host*2(cpu*2)", "data_sync");
+        T_OK(plan_make(&q, &r.plan));
+        T_OK(plan_exchange(r.plan, &r.arena, &r.m, &r.n));
+        const struct op *low = &net.op[0];
+        const i32 parts = r.plan->parted.n;
+        assert_int_equal(r.plan->parted.op, 0);
+        assert_int_equal(parts, threads == 1 ? 4 : 2);
+        u32 last = r.plan->ntask;
+        for (u32 t = r.plan->ntask; t-- > 0;)
+            if (r.plan->task[t].kind == TASK_DW && r.plan->task[t].node_a == parts - 1) last = t;
+        i64 sent[2][2] = {{0}};
+        for (u32 i = 0; i < r.n; i++) {
+            const struct plan_message *m = &r.m[i];
+            const bool below = m->lo < low->theta0 + low->ntheta;
+            if (r.plan->buf[m->buf].kind != PBUF_GRAD || m->when != MESSAGE_STEP || !below) continue;
+            sent[m->from][m->after >= last] += m->hi - m->lo;
+        }
+        const i64 slack = 2 * r.plan->norm_block, largest = low->ntheta * ceil_div(WIDE / LANES, parts) / (WIDE / LANES);
+        for (i32 k = 0; k < 2; k++) {
+            assert_in_range(sent[k][0] + sent[k][1], low->ntheta / 2 - slack, low->ntheta / 2 + slack);
+            assert_in_range(sent[k][1], 1, largest / 2 + slack);
+        }
+        rig_free(&r);
+    }
+}
+
+TEST(a_gradient_is_made_in_parts_where_that_pays) {
+    static const struct {
+        const char *host, *parallel;
+        i32 n;
+    } cases[] = {{"host*2(cpu)", "data_sync", 4}, {"host*3(cpu)", "data_sync", 3}, {"host*8(cpu)", "data_sync", 0},
+                 {"cpu*2", "data_sync", 0},       {"host*2(cpu)", "serial", 0},    {"host*2(cpu*2)", "unit_split", 0}};
+    struct plan *p;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct plan_request q = wide(cases[i].host, cases[i].parallel);
+        T_OK(plan_make(&q, &p));
+        assert_int_equal(p->parted.n, cases[i].n);
+        plan_free(p);
+    }
+    struct plan_request q = wide("host*2(cpu)", "data_sync");
+    net.op[0].spec.precision = PREC_BF16; /* its kernels leave all to the first of a team */
+    T_OK(plan_make(&q, &p));
+    assert_int_equal(p->parted.n, 0);
+    plan_free(p);
+}
+
+TEST(parts_of_a_gradient_come_back_from_text) {
+    static const struct {
+        const char *old, *now;
+    } bad[] = {{"part 1/4", "part 4/4"}, {"part 1/4", "part 1/3"}, {"part 1/4", "part 0/4"}, {"part 1/4", "unit 1/4"},
+               {"dw lstm.0", "dw lstm.1"}, {"(dw lstm.0 b[0,32)", "(dw lstm.0 b[0,16)"}, {"(dw ", "(bwd "}};
+    struct plan_request q = wide("host*2(cpu)", "data_sync");
+    struct plan *p, *back;
+    struct str a = {0}, b = {0};
+    T_OK(plan_make(&q, &p));
+    plan_print(p, &net, &a);
+    T_OK(plan_parse(str_text(&a), "a.plan", &q, &back));
+    plan_print(back, &net, &b);
+    assert_string_equal(str_text(&a), str_text(&b));
+    assert_int_equal(p->ndep, back->ndep);
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        struct str t = {0};
+        struct plan *none;
+        str_add(&t, str_text(&a));
+        replace(&t, bad[i].old, bad[i].now);
+        T_FAILS(plan_parse(str_text(&t), "x.plan", &q, &none), E402);
+        str_free(&t);
+    }
+    plan_free(p);
+    plan_free(back);
+    str_free(&a);
+    str_free(&b);
+}
+
 /* A text may place tasks anywhere; what reads activations of another process would find none. */
 TEST(exchange_of_activations_is_refused) {
     static const char *const ops[] = {"lstm.1", "last", "head"};
@@ -206,7 +293,9 @@ TEST(exchange_of_a_table_goes_by_lines) {
     }
 }
 
-T_MAIN(cmocka_unit_test(exchange_of_a_table_goes_by_lines), cmocka_unit_test(exchange_of_a_layer_is_everybodys),
+T_MAIN(cmocka_unit_test(exchange_of_the_bottom_layer_goes_in_parts),
+       cmocka_unit_test(a_gradient_is_made_in_parts_where_that_pays), cmocka_unit_test(parts_of_a_gradient_come_back_from_text),
+       cmocka_unit_test(exchange_of_a_table_goes_by_lines), cmocka_unit_test(exchange_of_a_layer_is_everybodys),
        cmocka_unit_test(exchange_of_activations_is_refused), cmocka_unit_test(exchange_sends_no_more_than_a_ring),
        cmocka_unit_test(exchange_is_between_ranks_alone),
        cmocka_unit_test(exchange_brings_weights_to_all), cmocka_unit_test(exchange_begins_with_the_upper_layers))

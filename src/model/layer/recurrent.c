@@ -173,12 +173,18 @@ i32 recurrent_dw_steps(const struct run *r, i32 T) {
     return imin(T, imax(imax(1, SLICE_ROWS / r->grain), ceil_div(T, SLICES)));
 }
 
+/* Steps of the slice of a pass that ends at t1, grain by grain. */
+static void slice_dw(const struct op *op, const struct run *r, const struct cell_box *box, struct part p) {
+    for (i32 g = grain_first(r, p); g < grain_end(r, p); g++)
+        walk_dw(op, r, box, part_grain(r, p, g), grain_grad(r, g, op->theta0));
+}
+
 static void bwd(const struct op *op, const struct run *r, struct part p) {
     struct cell_box box = walk_box(op, r, p);
     struct cell_team team = team_of(op, r, p, true);
     if (p.n > 1) box.team = &team;
     if (!box.dy && !box.dhT) return;
-    i32 steps = recurrent_dw_steps(r, op->T);
+    i32 steps = p.apart ? op->T : recurrent_dw_steps(r, op->T);
     f32 *const dh0 = box.dh0, *const dc0 = box.dc0;
     box.slice = steps < op->T ? steps : 0;
     for (i32 t1 = p.t1, t0; t1 > p.t0; t1 = t0, team.base += (u64)op->T + 2) {
@@ -187,13 +193,29 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
         box.dh0 = t0 > 0 ? NULL : dh0; /* asked for only where it is wanted: it costs a product */
         box.dc0 = t0 > 0 ? NULL : dc0;
         walk_bwd(op, r, &box, (struct part){.b0 = p.b0, .b1 = p.b1, .t0 = t0, .t1 = t1});
-        for (i32 g = grain_first(r, p); g < grain_end(r, p) && t0 == slice; g++) {
-            struct part q = part_grain(r, p, g);
-            q.t0 = t0, q.t1 = imin(op->T, slice + steps);
-            walk_dw(op, r, &box, q, grain_grad(r, g, op->theta0));
-        }
+        const struct part q = {.b0 = p.b0, .b1 = p.b1, .t0 = t0, .t1 = imin(op->T, slice + steps)};
+        if (t0 == slice && !p.apart) slice_dw(op, r, &box, q);
     }
     recurrent_pad_dx(&box, p);
+}
+
+/* The slices of bwd, in its order; of each the panels of one part. */
+static void dw(const struct op *op, const struct run *r, struct part p) {
+    struct cell_box box = walk_box(op, r, p);
+    const struct cell_team team = {.me = p.me, .n = p.n};
+    const i32 steps = recurrent_dw_steps(r, op->T);
+    if (p.n > 1) box.team = &team;
+    if (!box.dy && !box.dhT) return;
+    for (i32 t1 = op->T, t0; t1 > 0; t1 = t0) {
+        t0 = (t1 - 1) / steps * steps;
+        slice_dw(op, r, &box, (struct part){.b0 = p.b0, .b1 = p.b1, .t0 = t0, .t1 = t1});
+    }
+}
+
+/* Weights lie panel by panel, and biases behind them. */
+static i64 adds(const struct op *op, i32 k, i32 n) {
+    const i32 panels = ceil_div(op->F, LANES);
+    return cell_packed_w(cell_of(op->spec.cell), op->I, op->F) / panels * ((i64)panels * k / n);
 }
 
 static i32 tensors(const struct op *op, struct tensor_info out[8]) {
@@ -231,6 +253,8 @@ const struct layer layer_recurrent = {
     .prep = prep,
     .fwd = fwd,
     .bwd = bwd,
+    .dw = dw,
+    .adds = adds,
     .tensors = tensors,
     .store = store,
     .load = load,

@@ -54,6 +54,7 @@ const struct strategy strategy_data_sync = {
     .help = "rows of the batch shared out, gradients merged along a fixed tree",
     .exact = true,
     .counted = true,
+    .parts = true,
     .applicable = applicable,
     .cut = cut,
     .place = place,

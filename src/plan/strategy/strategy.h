@@ -12,6 +12,7 @@ struct strategy {
     f32 tol;
     bool counted;                                      /* takes a number of devices: "data_sync:4" */
     bool slices;                                       /* .. the number is of slices of time, and the devices are all that help */
+    bool parts;                                        /* on several ranks the last weight gradient is made in parts */
     const char *(*applicable)(struct planner *p);      /* NULL, or a sentence why not (planner_why) */
     err (*cut)(struct planner *p, struct slice whole); /* fills p->piece[].box and p->npiece */
     err (*place)(struct planner *p);                   /* p->piece[].device */
