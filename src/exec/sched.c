@@ -54,7 +54,7 @@ static void wait_until(struct exec *x, struct lane *l, const _Atomic u64 *done, 
     }
     atomic_store_explicit(&l->waits, true, memory_order_relaxed);
     if (x->comm) comm_nudge(x->comm);
-    for (const f64 end = exec_clock() + YIELD_S; exec_clock() < end && !is_over(x, done, want);) sched_yield();
+    for (const f64 end = clock_now() + YIELD_S; clock_now() < end && !is_over(x, done, want);) sched_yield();
     sleep_until(x, done, want);
     atomic_store_explicit(&l->waits, false, memory_order_relaxed);
 }
