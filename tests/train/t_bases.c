@@ -117,6 +117,23 @@ TEST(gains_are_of_places_that_both_seasons_have_seen) {
     tiny_free(s);
 }
 
+/* Column 1 begins late, far from zero: what a rule says before that is no forecast. */
+TEST(mix_is_measured_where_a_column_has_begun) {
+    struct series *s = waves(false);
+    struct mix_spec p = {.L = L, .H = H, .ncol = 2, .season = 12, .train = ROWS_ALL};
+    struct mix t;
+    struct base *b;
+    i32 last = -1;
+    for (i64 i = 0; i < ROWS_ALL; i++) s->v[ROWS_ALL + i] = i < 240 ? NAN : 1000;
+    T_OK(base_mix(s, &p, &t, &b));
+    for (i32 i = 0; i < t.nrow; i++)
+        if (t.row[i].part.kind == BASE_LAST) last = i;
+    assert_true(last >= 0 && t.norigin > 50);
+    if (!(t.row[last].mae < 2)) fail_msg("mean error of the last value %g", t.row[last].mae);
+    base_free(b);
+    tiny_free(s);
+}
+
 TEST(theta_finds_trend_and_season_of_a_clean_series) {
     struct series *s = tiny_series(120, 1, 12);
     f32 out[12], want[12];
@@ -399,6 +416,7 @@ TEST(fits_give_back_all_memory_when_any_is_refused) {
 
 T_MAIN(cmocka_unit_test(forecast_uses_only_rows_before_its_origin), cmocka_unit_test(rules_give_what_their_names_say),
        cmocka_unit_test(gains_are_of_places_that_both_seasons_have_seen),
+       cmocka_unit_test(mix_is_measured_where_a_column_has_begun),
        cmocka_unit_test(theta_finds_trend_and_season_of_a_clean_series), cmocka_unit_test(rows_in_bulk_equal_single_forecasts),
        cmocka_unit_test(text_and_tensor_read_back_to_the_same_forecasts), cmocka_unit_test(text_that_is_no_base_is_refused),
        cmocka_unit_test(ridge_equals_plain_normal_equations_with_gaps),
