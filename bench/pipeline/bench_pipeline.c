@@ -99,8 +99,9 @@ static void fill(void *self, i64 batch, i32 slot) {
     }
 }
 
-static f32 *const *inputs(void *self, i32 slot, f32 *scale) {
+static f32 *const *inputs(void *self, i64 batch, i32 slot, f32 *scale) {
     struct rank *r = self;
+    (void)batch;
     *scale = 1.f / (f32)(r->is->rows * r->is->T);
     return r->input[slot];
 }

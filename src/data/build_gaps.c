@@ -19,7 +19,8 @@ static err find_step(struct build *b) {
     i64 off;
     b->freq.season = 1;
     if (given) TRY(freq_parse(freq, &b->freq));
-    else if (b->time) freq_infer(b->time, b->n, &b->freq, &off);
+    if (given && b->freq.months > 0 && b->time) b->freq.day = freq_day(b->time, b->n);
+    if (!given && b->time) freq_infer(b->time, b->n, &b->freq, &off);
     return 0;
 }
 

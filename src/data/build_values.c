@@ -119,6 +119,7 @@ static err absurd(const struct build *b, i32 col, f64 *buf) {
     f64 v = cell(b, col, first);
     cell_where(b, first, col, where);
     snprintf(fix, sizeof fix, "--na %.15g   (it means missing)   or repair the line", v);
+    if (fabs(median) > HUGE_CELL) snprintf(fix, sizeof fix, "the column in another unit: values to %.0e can be used", HUGE_CELL);
     if (count > 1) snprintf(many, sizeof many, "; %lld such cells", (long long)count);
     return FAIL_AT(E208, where, fix, "%.15g in column \"%s\": the median is %.6g, half of the cells lie within %.6g of it%s", v,
                    b->t->col[col].name, median, spread, many);

@@ -1,7 +1,8 @@
 /* freq.c - the step between rows: inferring it, walking it, writing times in its resolution.
  *
  * Steps of days and less are a number of seconds; months, quarters and years follow the calendar.  A sequence of month ends (31
- * Jan, 28 Feb, ...) steps from end to end: that is why a calendar step looks at the day it starts from. */
+ * Jan, 28 Feb, ...) steps from end to end: that is why a calendar step looks at the day it starts from.  One of day 30 (30 Jan,
+ * 28 Feb, 30 Mar) meets ends too, and says so in freq.day. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,6 +108,21 @@ static i64 off_grid(const i64 *t, i64 n, const struct freq *f) {
     return off;
 }
 
+i32 freq_day(const i64 *t, i64 n) {
+    enum { FIRST = 28, LAST = 31 };
+    i64 count[LAST + 1] = {0};
+    struct civil c;
+    for (i64 i = 0; i < n; i++) {
+        time_split(t[i], &c);
+        const i32 end = time_month_days(c.year, c.month);
+        for (i32 day = FIRST; day <= LAST; day++) count[day] += c.day == imin(day, end);
+    }
+    i32 best = LAST; /* also where all fit: ends of months */
+    for (i32 day = LAST - 1; day >= FIRST; day--)
+        if (count[day] > count[best]) best = day;
+    return best < LAST ? best : 0;
+}
+
 bool freq_infer(const i64 *t, i64 n, struct freq *out, i64 *off) {
     static const struct {
         i64 least, most;
@@ -122,6 +138,7 @@ bool freq_infer(const i64 *t, i64 n, struct freq *out, i64 *off) {
         *off = off_grid(t, n, &f);
         if (*off * 10 > n) break; /* every 28 or 30 days, perhaps */
         complete(&f);
+        f.day = freq_day(t, n);
         *out = f;
         return true;
     }
@@ -135,12 +152,12 @@ i64 time_add(i64 t, const struct freq *f, i64 n) {
     if (f->months == 0) return t + n * f->step;
     struct civil c;
     time_split(t, &c);
-    bool at_end = c.day == time_month_days(c.year, c.month) && c.day > 27;
+    const i32 most = f->day > 0 ? f->day : 31;
+    const bool shortened = c.day > 27 && c.day == imin(most, time_month_days(c.year, c.month));
     i64 months = c.year * 12 + (c.month - 1) + n * f->months;
     c.year = (months >= 0 ? months : months - 11) / 12;
     c.month = (i32)(months - c.year * 12) + 1;
-    i32 last = time_month_days(c.year, c.month);
-    if (at_end || c.day > last) c.day = last;
+    c.day = imin(shortened ? most : c.day, time_month_days(c.year, c.month));
     return time_make(&c);
 }
 

@@ -16,6 +16,7 @@
 struct freq {
     i64 step;        /* seconds between rows; 0 when months > 0 or unknown */
     i32 months;      /* 1, 3, 12: calendar steps */
+    i32 day;         /* of the month, 28..30, that they go on at after a shorter month; 0 = the day of the row they start from */
     i32 season;      /* rows per season by convention (hourly 24, monthly 12, daily 7, weekly 52, ...); 1 = none */
     char name[16];   /* "hourly", "monthly", "5min" */
 };

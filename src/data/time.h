@@ -78,6 +78,7 @@ err freq_parse(const char *text, struct freq *out);
 /* The most frequent step of an ascending sequence, by calendar where it is one.  *off = differences that are no multiple of it.
  * false: fewer than two different times. */
 bool freq_infer(const i64 *t, i64 n, struct freq *out, i64 *off);
+i32 freq_day(const i64 *t, i64 n); /* freq.day of rows a number of months apart */
 i64 time_add(i64 t, const struct freq *f, i64 n);
 i64 time_steps(i64 from, i64 to, const struct freq *f); /* whole steps from..to, -1 when to is not on the grid */
 int time_format(i64 t, const struct freq *f, char out[32]); /* "1949-01", "2011-01-02", "2011-01-02 05:00"; returns the length */

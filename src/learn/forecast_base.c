@@ -9,6 +9,20 @@ i64 forecast_origins(const struct fit *t, const struct window_set *set) {
     return n > 0 && s->all_steps ? n + s->context - 1 : n; /* the steps of a tile are origins too */
 }
 
+err forecast_ridge_base(const struct fit *t, bool refit, struct labour *work, struct base **out) {
+    const struct forecast_spec *s = &t->f->spec;
+    const struct series *x = t->job->series;
+    struct ridge_spec r = {.L = forecast_lags(s),
+                           .H = s->horizon,
+                           .ncol = x->ntarget,
+                           .calendar = s->calendar && x->time,
+                           .train = t->job->split.train,
+                           .valid = t->job->split.validation,
+                           .refit = refit,
+                           .work = work};
+    return base_ridge(x, &r, out);
+}
+
 static err choose(struct fit *t, struct labour *work) {
     const struct forecast_spec *s = &t->f->spec;
     const struct series *x = t->job->series;
@@ -17,17 +31,7 @@ static err choose(struct fit *t, struct labour *work) {
     if (strcmp(s->base, "none") == 0) return 0;
     if (strcmp(s->base, "last") == 0) return base_last(&t->f->base);
     if (strcmp(s->base, "season") == 0) return base_season(imax(1, season), &t->f->base);
-    if (strcmp(s->base, "ridge") == 0) {
-        struct ridge_spec r = {.L = forecast_lags(s),
-                               .H = s->horizon,
-                               .ncol = x->ntarget,
-                               .calendar = s->calendar && x->time,
-                               .train = p->train,
-                               .valid = p->validation,
-                               .refit = s->refit,
-                               .work = work};
-        return base_ridge(x, &r, &t->f->base);
-    }
+    if (strcmp(s->base, "ridge") == 0) return forecast_ridge_base(t, s->refit, work, &t->f->base);
     if (strcmp(s->base, "mix") == 0) {
         struct mix_spec m = {.L = forecast_lags(s), .H = s->horizon, .ncol = x->ntarget, .season = season, .train = p->validation,
                              .kern = t->job->use.kern, .work = work};

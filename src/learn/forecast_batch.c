@@ -150,20 +150,41 @@ void batch_fill(struct batcher *b, i32 slot, i32 rows) {
                 s->present += fill_input(b, s, i, r, r % windows < rows && s->seen[r] > 0);
 }
 
+/* Origin of an item in training order. */
+static i64 drawn(const struct batcher *b, i64 item) {
+    const i64 n = window_origins(&b->set);
+    return window_origin(&b->set, rng_shuffle(b->seed, (u32)(item / n), n, item % n));
+}
+
 void batch_fill_train(void *batcher, i64 k, i32 slot) {
     struct batcher *b = batcher;
     struct batch_slot *s = &b->slot[slot];
-    i64 n = window_origins(&b->set);
     i32 ncol = b->s->ntarget, rows = b->nwin * ncol;
     for (i32 w = 0; w < b->nwin; w++) {
-        i64 item = k * b->nwin + w;
-        i64 at = rng_shuffle(b->seed, (u32)(item / n), n, item % n);
+        const i64 origin = drawn(b, k * b->nwin + w);
         for (i32 c = 0; c < ncol; c++) {
-            s->origin[w * ncol + c] = window_origin(&b->set, at);
+            s->origin[w * ncol + c] = origin;
             s->col[w * ncol + c] = c;
         }
     }
     batch_fill(b, slot, rows);
+}
+
+/* Of one window: none where its context has seen nothing. */
+static i64 window_cells(const struct batcher *b, i64 origin, i32 col) {
+    f32 shift, div;
+    i64 present = 0;
+    if (b->shape->mask && window_scale_of(b->shape, b->s, origin, col, &shift, &div) == 0) return 0;
+    for (i64 i = origin; i < lmin(origin + b->shape->horizon, b->s->nrow); i++) present += series_is_target(b->s, col, i);
+    return present;
+}
+
+i64 batch_cells(const struct batcher *b, i64 k) {
+    i64 present = 0;
+    if (b->spec->all_steps) return batch_cells_tiles(b, k);
+    for (i32 w = 0; w < b->nwin; w++)
+        for (i32 c = 0; c < b->s->ntarget; c++) present += window_cells(b, drawn(b, k * b->nwin + w), c);
+    return present;
 }
 
 i32 batch_fill_set(struct batcher *b, i32 slot, const struct window_set *set, i64 i0) {

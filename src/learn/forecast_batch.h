@@ -61,6 +61,10 @@ void batch_fill(struct batcher *b, i32 slot, i32 rows);
 /* The batch of step k in training order: a shuffle of the origins, all target columns of each. */
 void batch_fill_train(void *batcher, i64 k, i32 slot);
 
+/* Target cells that are there in the batch of step k: what present of its slot will be.  Fills nothing. */
+i64 batch_cells(const struct batcher *b, i64 k);
+i64 batch_cells_tiles(const struct batcher *b, i64 k);
+
 /* Rows i0..i0+B of a set in order, as many as there are; returns the rows filled. */
 i32 batch_fill_set(struct batcher *b, i32 slot, const struct window_set *set, i64 i0);
 

@@ -33,10 +33,27 @@ static struct window_set windows_in(const struct forecast_spec *s, i64 from, i64
     return (struct window_set){.first = lmax(from, s->context), .end = to - s->horizon + 1, .stride = 1};
 }
 
-/* At most VALID_ORIGINS of them, evenly spread. */
-static struct window_set thinned(struct window_set w) {
+/* Origins `stride` rows apart come to every phase of the season where the two have no common divisor. */
+static bool every_phase(i64 stride, i64 season) {
+    while (season > 0) {
+        const i64 rest = stride % season;
+        stride = season;
+        season = rest;
+    }
+    return stride == 1;
+}
+
+i64 forecast_stride(i64 about, i64 season) {
+    i64 up = about, down = about;
+    while (!every_phase(up, lmax(1, season))) up++;
+    while (!every_phase(down, lmax(1, season))) down--; /* 1 at last */
+    return up * down <= about * about ? up : down;
+}
+
+/* About VALID_ORIGINS of them, evenly spread. */
+static struct window_set thinned(struct window_set w, i64 season) {
     i64 n = window_origins(&w);
-    if (n > VALID_ORIGINS) w.stride = (n + VALID_ORIGINS - 1) / VALID_ORIGINS;
+    if (n > VALID_ORIGINS) w.stride = forecast_stride((n + VALID_ORIGINS - 1) / VALID_ORIGINS, season);
     return w;
 }
 
@@ -74,10 +91,20 @@ static void fill(void *self, i64 k, i32 slot) {
     training_fill(&t->batch, k, slot);
 }
 
-static f32 *const *inputs(void *self, i32 slot, f32 *loss_scale) {
+/* Where a step has parts, a cell weighs in each of them what it would in the whole: their cells are counted before the first one
+ * runs.  Where nothing is missing, each part has as many as the mean. */
+static f32 loss_scale_of(struct fit *t, i64 batch, i64 present) {
+    const i64 parts = t->f->spec.accumulate;
+    if (parts > 1 && batch % parts == 0) t->step_cells = 0;
+    for (i64 k = 0; k < parts && parts > 1 && batch % parts == 0; k++) t->step_cells += batch_cells(&t->batch, batch + k);
+    const f64 cells = parts > 1 ? (f64)t->step_cells / (f64)parts : (f64)present;
+    return cells > 0 ? 1.f / (f32)cells / (f32)parts : 0.f;
+}
+
+static f32 *const *inputs(void *self, i64 batch, i32 slot, f32 *loss_scale) {
     struct fit *t = self;
     const struct batch_slot *s = &t->batch.slot[slot];
-    *loss_scale = s->present ? 1.f / (f32)s->present : 0.f;
+    *loss_scale = loss_scale_of(t, batch, s->present);
     stale_before(t, slot);
     return s->input;
 }
@@ -387,7 +414,7 @@ static err fit_parts(struct fit *t) {
     TRY(forecast_shape(&f->spec, x, t->job->split.validation, &f->shape));
     t->train = windows_in(&f->spec, 0, t->job->split.train);
     t->valid_all = windows_in(&f->spec, t->job->split.train, t->job->split.validation);
-    t->valid = thinned(t->valid_all);
+    t->valid = thinned(t->valid_all, x->freq.season);
     f->train_windows = forecast_epoch(&f->spec, t->job->split.train) * x->ntarget;
     f->valid_windows = window_origins(&t->valid_all) * x->ntarget;
     if (f->spec.correction && (strcmp(f->spec.base, "none") == 0 || !too_few(t))) TRY(forecast_try_plan(t));

@@ -20,6 +20,7 @@ struct fit {
     struct batcher batch, valid_batch;
     struct stream *stream;                     /* all_steps: validates in place of valid_batch */
     struct window_set train, valid, valid_all; /* valid: thinned, for validation while training */
+    i64 step_cells;                            /* targets of all parts of the present step (--accumulate) */
     i64 steps, best_steps[MEMBERS_MAX];
     f64 deadline;                              /* clock at which the time limit is over, 0 = none */
     i32 member, done;                          /* being trained; first to train */
@@ -53,8 +54,12 @@ void training_fill(struct batcher *b, i64 k, i32 slot);
 
 /* forecast_base.c: the base that --base asks for; the ridge row that stands beside every score. */
 err forecast_choose_base(struct fit *t);
+err forecast_ridge_base(const struct fit *t, bool refit, struct labour *work, struct base **out); /* refit: also on validation */
 err forecast_ridge_row(struct fit *t);
 i64 forecast_origins(const struct fit *t, const struct window_set *set); /* rows of a set that are learnt from */
+
+/* Rows between origins, about so many, with which they come to every phase of the season. */
+i64 forecast_stride(i64 about, i64 season);
 
 /* Ranks hear of a signal at unlike times, so that there only the steps of training ask for it. */
 static inline const volatile int *forecast_stop(const struct fit *t) {

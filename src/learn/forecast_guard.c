@@ -160,7 +160,8 @@ static err spread_of(struct fit *t, struct residuals *d) {
     return 0;
 }
 
-/* The mix was weighed on the validation rows too: its residuals there are taken with a mix that has not seen them. */
+/* The mix was weighed on the validation rows too, and a ridge that was fitted again has seen them: residuals there are taken with
+ * one that has not.  NULL: the base itself has not. */
 static err unseen_base(const struct fit *t, struct base **out) {
     const struct forecast_spec *s = &t->f->spec;
     const struct series *x = t->job->series;
@@ -172,25 +173,16 @@ static err unseen_base(const struct fit *t, struct base **out) {
                          .train = t->job->split.train,
                          .kern = t->job->use.kern};
     *out = NULL;
+    if (s->refit && strcmp(s->base, "ridge") == 0) return forecast_ridge_base(t, false, NULL, out);
     return t->f->has_mix ? base_mix(x, &m, &table, out) : 0;
 }
 
-/* Whether origins `stride` rows apart come to every phase of the season: no common divisor. */
-static bool every_phase(i64 stride, i64 season) {
-    while (season > 0) {
-        i64 rest = stride % season;
-        stride = season;
-        season = rest;
-    }
-    return stride == 1;
-}
-
-/* At most SPREAD_CELLS residuals, from origins of every phase of the season. */
+/* About SPREAD_CELLS residuals at most, from origins of every phase of the season. */
 static struct window_set calibration(const struct fit *t) {
     struct window_set set = t->valid_all;
     i64 cells = window_origins(&set) * t->job->series->ntarget * t->f->spec.horizon;
     if (cells > SPREAD_CELLS) set.stride = (cells + SPREAD_CELLS - 1) / SPREAD_CELLS;
-    while (!every_phase(set.stride, imax(1, t->job->series->freq.season))) set.stride++;
+    set.stride = forecast_stride(set.stride, t->job->series->freq.season);
     return set;
 }
 

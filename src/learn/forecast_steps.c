@@ -174,6 +174,17 @@ void batch_fill_tiles(void *batcher, i64 k, i32 slot) {
     fill_rows(b, slot);
 }
 
+i64 batch_cells_tiles(const struct batcher *b, i64 k) {
+    i64 present = 0;
+    for (i32 w = 0; w < b->nwin; w++) {
+        const i64 first = tile_first(b, k * b->nwin + w) + 1;
+        for (i64 o = first; o < first + b->shape->context; o++)
+            for (i64 i = o; is_scored(b, o) && i < lmin(o + b->shape->horizon, b->s->nrow); i++)
+                for (i32 c = 0; c < b->s->ntarget; c++) present += series_is_target(b->s, c, i);
+    }
+    return present;
+}
+
 void batch_fill_walk(struct batcher *b, i32 slot, i64 first) {
     struct batch_slot *s = &b->slot[slot];
     for (i32 r = 0; r < b->B; r++) {

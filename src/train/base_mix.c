@@ -3,7 +3,8 @@
  *     rows [0, train)  |------ 40 % ------|--o---o---o---o---o---o---o---o---o--|    up to 80 rolling origins
  *     weight = (error / best)^-8, below .05 dropped; rows for fewer than 3 horizons there: theta alone
  *
- * Every forecast uses rows before its origin only; the ridge is fitted afresh on the rows before each of five stretches. */
+ * Every forecast uses rows before its origin only, and is measured where one of them was observed; the ridge is fitted afresh on
+ * the rows before each of five stretches. */
 #include <math.h>
 
 #include "train/base_linear.h"
@@ -38,6 +39,13 @@ static err find_seasons(struct search *q, bool *strong) {
 
 /* --- errors over the rolling origins --- */
 
+/* Before a column begins every rule says zero: that is no forecast, and would make all of them look alike. */
+static bool has_begun(const struct series *s, i32 col, i64 origin) {
+    for (i64 i = 0; i < origin; i++)
+        if (series_is_target(s, col, i)) return true;
+    return false;
+}
+
 static f64 error_of(struct search *q, const struct base_part *part) {
     struct base b = {.npart = 1, .part = {*part}};
     const i32 H = q->p->H;
@@ -50,6 +58,7 @@ static f64 error_of(struct search *q, const struct base_part *part) {
             b.part[0].kind = b.ridge ? BASE_RIDGE : BASE_LAST;
         }
         for (i32 c = 0; c < q->p->ncol; c++) {
+            if (!has_begun(q->s, c, o)) continue;
             base_predict(&b, q->s, c, o, H, q->out);
             for (i32 h = 0; h < H; h++) {
                 f64 y = (f64)series_target(q->s, c, o + h);

@@ -123,9 +123,9 @@ static err one_step(const struct train_job *j, struct train_state *s, struct pro
     f64 loss = 0;
     for (i64 k = 0; k < j->accumulate; k++) {
         i32 slot = prefetch_next(batches);
-        step.input = j->inputs(j->self, slot, &step.loss_scale);
-        step.loss_scale /= (f32)j->accumulate;
-        step.step = (u32)(s->step * j->accumulate + k);
+        const i64 batch = s->step * j->accumulate + k;
+        step.input = j->inputs(j->self, batch, slot, &step.loss_scale);
+        step.step = (u32)batch;
         step.accumulate = k + 1 < j->accumulate;
         f64 before = clock_now();
         TRY(exec_step(p->exec, &step, &r));

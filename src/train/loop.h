@@ -75,7 +75,8 @@ struct train_job {
 
     void *self;           /* of the four calls below */
     void (*fill)(void *self, i64 batch, i32 slot);            /* pure function of batch */
-    f32 *const *(*inputs)(void *self, i32 slot, f32 *loss_scale); /* [nbuf] storage of a filled slot */
+    /* [nbuf] storage of a filled slot; *loss_scale = 1 / target cells of all batches that make the step */
+    f32 *const *(*inputs)(void *self, i64 batch, i32 slot, f32 *loss_scale);
     err (*validate)(void *self, f64 *loss);  /* with the weights now in store; NULL, or NaN: keep the last ones */
     void (*nonfinite)(void *self, char where[240]); /* where a step went wrong, for people; "" = not known; may be NULL */
     /* For nets that are laid out anew while they are trained; all NULL: none is. */

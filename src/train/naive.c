@@ -3,6 +3,7 @@
  *      ... s2 | s1 |      season: s1 again      growth: s1 + (mean s1 - mean s2)      average: (s1 + s2 + s3) / 3
  *                  ^ origin
  * A cell that --gaps interpolate made up counts like any other once the end of its line was seen (rows before `known`).
+ * The gain is taken over the places of a season that both seasons have seen.
  * Beyond one season the pattern repeats, with the gain added (or multiplied) once more each time. */
 #include <math.h>
 
@@ -32,6 +33,24 @@ static f64 mean_seen(const f32 *x, i64 from, i64 to) {
     return n > 0 ? sum / n : NAN;
 }
 
+/* Means of the last season and of the one before it, over the places of a season that both have seen: else summer alone would be
+ * compared with a whole year.  false: there are none. */
+static bool two_seasons(const struct base_part *p, const struct series *s, i32 col, i64 origin, f64 *now, f64 *before) {
+    const i64 seen = series_known(s, col, origin) - origin + p->season; /* of the last season */
+    f64 n = 0;
+    *now = *before = 0;
+    if (origin < 2 * (i64)p->season) return false;
+    const f32 *last = series_col(s, col) + origin - p->season, *earlier = last - p->season;
+    for (i64 i = 0; i < seen; i++) {
+        if (isnan(last[i]) || isnan(earlier[i])) continue;
+        *now += (f64)last[i];
+        *before += (f64)earlier[i];
+        n += 1;
+    }
+    if (n > 0) *now /= n, *before /= n;
+    return n > 0;
+}
+
 static void add_flat(f32 *out, i32 H, f64 v) {
     for (i32 h = 0; h < H; h++) out[h] += (f32)v;
 }
@@ -50,8 +69,8 @@ void rule_growth(const struct base_part *p, const struct series *s, i32 col, i64
     const f32 *x = series_col(s, col);
     const i32 m = p->season;
     const i64 known = series_known(s, col, origin);
-    f64 gain = origin >= 2 * m ? mean_seen(x, origin - m, known) - mean_seen(x, origin - 2 * m, lmin(origin - m, known)) : 0;
-    if (isnan(gain)) gain = 0;
+    f64 now, before;
+    const f64 gain = two_seasons(p, s, col, origin, &now, &before) ? now - before : 0;
     for (i32 h = 0; h < H; h++) {
         i32 seasons = h / m + 1;
         out[h] += (f32)(p->weight * ((f64)season_seen(x, origin, known, m, h) + gain * seasons));
@@ -63,11 +82,9 @@ void rule_ratio(const struct base_part *p, const struct series *s, i32 col, i64 
     const i32 m = p->season;
     const i64 known = series_known(s, col, origin);
     const f64 zero = s->mean && s->dev ? s->mean[col] / s->dev[col] : 0; /* x + zero is proportional to the original value */
-    f64 gain = 1;
-    if (origin >= 2 * m) {
-        f64 now = mean_seen(x, origin - m, known) + zero, before = mean_seen(x, origin - 2 * m, lmin(origin - m, known)) + zero;
-        if (now > 0 && before > 0) gain = dmin(dmax(now / before, 0.5), 2);
-    }
+    f64 gain = 1, now, before;
+    if (two_seasons(p, s, col, origin, &now, &before) && now + zero > 0 && before + zero > 0)
+        gain = dmin(dmax((now + zero) / (before + zero), 0.5), 2);
     f64 factor = 1;
     for (i32 h = 0; h < H; h++) {
         if (h % m == 0) factor *= gain;

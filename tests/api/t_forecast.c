@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "learn/forecast.h"
+#include "base/mem.h"
+#include "learn/forecast_fit.h"
 #include "stretto/stretto.h"
 #include "t.h"
 
@@ -169,6 +170,120 @@ TEST(a_column_that_validation_saw_a_few_times_has_bands_of_all_its_steps) {
     }
 }
 
+/* A ridge alone: what bands are made of does not depend on whether the ridge is fitted again afterwards, on the rows that they
+ * are measured on. */
+static f32 *spread_of(const char *refit, i64 *n) {
+    stretto_config *c = config_of("none");
+    const char *const more[][2] = {{"base", "ridge"}, {"correction", "no"}, {"refit-all", refit}};
+    for (size_t i = 0; i < COUNT(more); i++) T_OK(stretto_config_set(c, more[i][0], more[i][1]));
+    stretto_data *d = data_of(c, 2);
+    stretto_trainer *t;
+    T_OK(stretto_trainer_new(c, d, &t));
+    T_OK(stretto_trainer_run(t));
+    const struct forecaster *f = stretto_trainer_model(t)->f;
+    *n = 2 * f->spec.nband * f->spec.horizon;
+    f32 *out = mem_alloc(sizeof(f32) * (size_t)*n);
+    memcpy(out, f->spread, sizeof(f32) * (size_t)*n);
+    stretto_trainer_free(t);
+    stretto_data_free(d);
+    stretto_config_free(c);
+    return out;
+}
+
+TEST(bands_are_measured_with_a_ridge_that_has_not_seen_the_rows) {
+    i64 n, m;
+    f32 *once = spread_of("no", &n), *again = spread_of("yes", &m);
+    assert_int_equal(n, m);
+    assert_memory_equal(once, again, sizeof(f32) * (size_t)n);
+    mem_free(once);
+    mem_free(again);
+}
+
+TEST(thinned_origins_come_to_every_phase_of_the_season) {
+    for (i64 season = 0; season < 400; season++)
+        for (i64 about = 1; about < 60; about++) {
+            const i64 stride = forecast_stride(about, season);
+            i64 phases = 0;
+            static bool met[400];
+            memset(met, 0, sizeof met);
+            for (i64 k = 0; k < season; k++) {
+                phases += !met[k * stride % season];
+                met[k * stride % season] = true;
+            }
+            assert_int_equal(phases, season);
+            assert_true(season > 1 || stride == about);
+            if (season == 7 || season == 24 || season == 52 || season == 60 || season == 144)
+                assert_in_range(5 * stride, 2 * about, 13 * about); /* about as many */
+        }
+}
+
+/* --- a batch in parts, with targets missing --- */
+
+/* Weights after a few plain steps, and how far the farthest went; column b is missing in most of the rows. */
+static f32 *weights(const char *parts, i64 *n, f32 *moved) {
+    stretto_config *c = config_of("none");
+    static const char *const names[] = {"a", "b"};
+    const char *const more[][2] = {{"base", "none"}, {"optim", "sgd"}, {"lr", "0.05"}, {"steps", "6"}, {"batch", "12"},
+                                   {"accumulate", parts}, {"schedule", "constant"}};
+    for (size_t i = 0; i < COUNT(more); i++) T_OK(stretto_config_set(c, more[i][0], more[i][1]));
+    stretto_data *d;
+    stretto_trainer *t;
+    stretto_data_free(data_of(c, 2)); /* fills the columns */
+    for (i32 i = 0; i < 300; i++)
+        if (i / 40 % 2) columns[ROWS + i] = (f64)NAN;
+    T_OK(stretto_data_wrap(c, columns, ROWS, 2, names, 1600000000, 3600, &d));
+    T_OK(stretto_trainer_new(c, d, &t));
+    assert_true(stretto_trainer_run(t) > 0);
+    const struct forecaster *f = stretto_trainer_model(t)->f;
+    f32 *out = mem_alloc(sizeof(f32) * (size_t)f->net.ntheta), *first = mem_alloc(sizeof(f32) * (size_t)f->net.ntheta);
+    *n = f->net.ntheta;
+    memcpy(out, f->theta[0], sizeof(f32) * (size_t)*n);
+    net_weights_init(&f->net, f->spec.seed, first);
+    *moved = 0;
+    for (i64 i = 0; i < *n; i++) *moved = fmaxf(*moved, fabsf(out[i] - first[i]));
+    mem_free(first);
+    stretto_trainer_free(t);
+    stretto_data_free(d);
+    stretto_config_free(c);
+    return out;
+}
+
+TEST(parts_of_a_batch_make_its_gradient_where_targets_are_missing) {
+    i64 n, m;
+    f32 far, ignored;
+    f32 *whole = weights("1", &n, &far), *parts = weights("4", &m, &ignored);
+    assert_int_equal(n, m);
+    assert_true(far > 1e-3F);
+    f32 worst = 0;
+    for (i64 i = 0; i < n; i++) worst = fmaxf(worst, fabsf(whole[i] - parts[i]));
+    if (!(worst <= 1e-4F * far)) fail_msg("a weight is %g away in parts; the farthest went %g", (f64)worst, (f64)far);
+    mem_free(whole);
+    mem_free(parts);
+}
+
+TEST(cells_of_a_batch_are_counted_before_it_is_filled) {
+    stretto_config *c = config_of("none");
+    stretto_data *d;
+    stretto_trainer *t = trained_to(c, ROWS, ROWS / 2, &d);
+    const struct forecaster *f = stretto_trainer_model(t)->f;
+    struct batcher b;
+    T_OK(batcher_new(f, &f->net, &f->shape, d->s, t->shop.use.kern, 6, 1, &b));
+    b.set = (struct window_set){.first = 48, .end = ROWS - H + 1, .stride = 1};
+    b.nwin = 3;
+    b.seed = 5;
+    i64 least = INT64_MAX;
+    for (i64 k = 0; k < 200; k++) {
+        batch_fill_train(&b, k, 0);
+        assert_int_equal(b.slot[0].present, batch_cells(&b, k));
+        least = lmin(least, b.slot[0].present);
+    }
+    assert_true(least < 6 * H / 2 + H);
+    batcher_free(&b);
+    stretto_trainer_free(t);
+    stretto_data_free(d);
+    stretto_config_free(c);
+}
+
 /* --- a window alone, and among others --- */
 struct kept {
     i64 from;
@@ -286,6 +401,10 @@ T_MAIN(cmocka_unit_test(forecast_after_loading_equals_the_one_before_preset_shor
        cmocka_unit_test(a_column_without_validation_targets_has_no_bands),
        cmocka_unit_test(without_validation_a_refit_ends_with_the_same_weights),
        cmocka_unit_test(a_column_that_validation_saw_a_few_times_has_bands_of_all_its_steps),
+       cmocka_unit_test(bands_are_measured_with_a_ridge_that_has_not_seen_the_rows),
+       cmocka_unit_test(thinned_origins_come_to_every_phase_of_the_season),
+       cmocka_unit_test(parts_of_a_batch_make_its_gradient_where_targets_are_missing),
+       cmocka_unit_test(cells_of_a_batch_are_counted_before_it_is_filled),
        cmocka_unit_test(window_alone_equals_the_same_window_in_a_batch_preset_short),
        cmocka_unit_test(window_alone_equals_the_same_window_in_a_batch_preset_long),
        cmocka_unit_test(window_alone_equals_the_same_window_in_a_batch_preset_day), cmocka_unit_test(free_of_nothing_is_fine),

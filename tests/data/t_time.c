@@ -192,6 +192,26 @@ TEST(freq_inference_knows_calendar_and_seasons) {
     assert_int_equal(ends.months, 1);
 }
 
+/* 30 Jan, 28 Feb: the next is 30 Mar.  31 Jan, 28 Feb: the next is 31 Mar. */
+TEST(months_go_on_at_their_day_after_a_short_one) {
+    static const struct {
+        i32 day, months, want;
+    } cases[] = {{28, 1, 28}, {29, 1, 29}, {30, 1, 30}, {31, 1, 0}, {15, 1, 0}, {1, 1, 0}, {30, 3, 30}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const i32 n = cases[i].months == 1 ? 14 : 6, day = cases[i].day;
+        const i64 first = at(2010, cases[i].months == 1 ? 1 : 8, day, 6, 0, 0);
+        struct freq f = infer(first, 0, cases[i].months, n);
+        assert_int_equal(f.day, cases[i].want);
+        i64 t = first;
+        for (i32 k = 1; k < 40; k++) {
+            t = time_add(t, &f, 1);
+            if (t != time_add(first, &f, k)) fail_msg("day %d: step %d goes on at another day", day, k);
+        }
+        t = time_add(at(2011, 2, 28, 6, 0, 0), &f, cases[i].months);
+        if (day >= 28) assert_int_equal(t, at(2011, cases[i].months == 1 ? 3 : 5, day, 6, 0, 0));
+    }
+}
+
 TEST(freq_words_are_understood) {
     static const char *const words[] = {"1h", "hourly", "60min", "3600s", "1 hour"};
     struct freq f;
@@ -250,5 +270,6 @@ T_MAIN(cmocka_unit_test(time_civil_days_round_trip), cmocka_unit_test(time_reads
        cmocka_unit_test(time_refuses_what_is_none), cmocka_unit_test(time_custom_format_reads_names_and_halves),
        cmocka_unit_test(time_reads_months_as_words), cmocka_unit_test(time_advice_names_layouts_that_read_the_cells),
        cmocka_unit_test(time_guess_tells_day_from_month), cmocka_unit_test(freq_inference_knows_calendar_and_seasons),
+       cmocka_unit_test(months_go_on_at_their_day_after_a_short_one),
        cmocka_unit_test(freq_words_are_understood), cmocka_unit_test(time_steps_and_texts_follow_the_frequency),
        cmocka_unit_test(time_memory_gives_the_same_times))

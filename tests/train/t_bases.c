@@ -96,6 +96,44 @@ TEST(rules_give_what_their_names_say) {
     tiny_free(s);
 }
 
+/* The gap lies at a high place of the season: a mean without it is not to be compared with one that has it. */
+TEST(gains_are_of_places_that_both_seasons_have_seen) {
+    struct series *s = tiny_series(8, 1, 4);
+    const f32 v[8] = {2, 4, 60, 8, 4, 8, NAN, 16};
+    f32 out[4];
+    struct base *b;
+    memcpy(s->v, v, sizeof v);
+    T_OK(base_read("growth(4)", NULL, 0, &b));
+    base_predict(b, s, 0, 8, 4, out);
+    t_near("growth", out, (f32[]){4 + 14 / 3.F, 8 + 14 / 3.F, 60 + 14 / 3.F, 16 + 14 / 3.F}, 4, 1e-6);
+    base_free(b);
+    T_OK(base_read("ratio(4)", NULL, 0, &b));
+    base_predict(b, s, 0, 8, 4, out);
+    t_near("ratio", out, (f32[]){8, 16, 120, 32}, 4, 1e-6);
+    for (i32 i = 0; i < 4; i++) s->v[i] = i == 2 ? 60 : NAN; /* no place in common: no gain */
+    base_predict(b, s, 0, 8, 4, out);
+    t_near("ratio", out, (f32[]){4, 8, 60, 16}, 4, 1e-6);
+    base_free(b);
+    tiny_free(s);
+}
+
+/* Column 1 begins late, far from zero: what a rule says before that is no forecast. */
+TEST(mix_is_measured_where_a_column_has_begun) {
+    struct series *s = waves(false);
+    struct mix_spec p = {.L = L, .H = H, .ncol = 2, .season = 12, .train = ROWS_ALL};
+    struct mix t;
+    struct base *b;
+    i32 last = -1;
+    for (i64 i = 0; i < ROWS_ALL; i++) s->v[ROWS_ALL + i] = i < 240 ? NAN : 1000;
+    T_OK(base_mix(s, &p, &t, &b));
+    for (i32 i = 0; i < t.nrow; i++)
+        if (t.row[i].part.kind == BASE_LAST) last = i;
+    assert_true(last >= 0 && t.norigin > 50);
+    if (!(t.row[last].mae < 2)) fail_msg("mean error of the last value %g", t.row[last].mae);
+    base_free(b);
+    tiny_free(s);
+}
+
 TEST(theta_finds_trend_and_season_of_a_clean_series) {
     struct series *s = tiny_series(120, 1, 12);
     f32 out[12], want[12];
@@ -377,6 +415,8 @@ TEST(fits_give_back_all_memory_when_any_is_refused) {
 }
 
 T_MAIN(cmocka_unit_test(forecast_uses_only_rows_before_its_origin), cmocka_unit_test(rules_give_what_their_names_say),
+       cmocka_unit_test(gains_are_of_places_that_both_seasons_have_seen),
+       cmocka_unit_test(mix_is_measured_where_a_column_has_begun),
        cmocka_unit_test(theta_finds_trend_and_season_of_a_clean_series), cmocka_unit_test(rows_in_bulk_equal_single_forecasts),
        cmocka_unit_test(text_and_tensor_read_back_to_the_same_forecasts), cmocka_unit_test(text_that_is_no_base_is_refused),
        cmocka_unit_test(ridge_equals_plain_normal_equations_with_gaps),

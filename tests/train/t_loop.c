@@ -36,9 +36,10 @@ static void fill(void *self, i64 batch, i32 slot) {
     if (batch == l->bad_batch) x[0] = (f32)NAN;
 }
 
-static f32 *const *inputs(void *self, i32 slot, f32 *scale) {
+static f32 *const *inputs(void *self, i64 batch, i32 slot, f32 *scale) {
     struct line *l = self;
-    *scale = 1.f / B;
+    assert_in_range(batch, 0, l->job.steps * l->job.accumulate - 1);
+    *scale = 1.f / B / (f32)l->job.accumulate;
     return l->input[slot];
 }
 
