@@ -2,10 +2,13 @@
 #define _GNU_SOURCE
 #include "t.h"
 
+#include <errno.h>
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void t_begin(void) { setenv("STRETTO_WISDOM", "off", 1); }
@@ -87,4 +90,20 @@ const char *t_file(const char *name, const char *text) {
     fwrite(text, 1, strlen(text), f);
     fclose(f);
     return path;
+}
+
+bool t_comma_locale(void) {
+    static const u8 numeric[] = {0x14, 0x11, 0x03, 0x20, 6,   0, 0, 0, 0x20, 0, 0, 0, 0x22, 0,   0,   0,   0x23,
+                                 0,    0,    0,    0x24, 0,   0, 0, 0x28, 0, 0, 0, 0x2c, 0,   0,   0,   ',',
+                                 0,    0,    0,    0,    0,   0, 0, ',',  0, 0, 0, 'U',  'T', 'F', '-', '8',
+                                 0};
+    char path[600];
+    snprintf(path, sizeof path, "%s/comma", t_dir());
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) return false;
+    snprintf(path, sizeof path, "%s/comma/LC_NUMERIC", t_dir());
+    FILE *f = fopen(path, "wb");
+    if (!f) return false;
+    const bool written = fwrite(numeric, sizeof numeric, 1, f) == 1;
+    fclose(f);
+    return written && setenv("LOCPATH", t_dir(), 1) == 0 && setlocale(LC_NUMERIC, "comma");
 }

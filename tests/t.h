@@ -35,6 +35,8 @@ bool t_few(void);
 /* A new folder under the system's temporary folder, removed at exit.  t_file writes text into a file there, returns its path. */
 const char *t_dir(void);
 const char *t_file(const char *name, const char *text);
+/* Takes a locale whose decimal sign is a comma, made in t_dir(): most machines have none.  False where that cannot be. */
+bool t_comma_locale(void);
 
 void t_begin(void); /* tests do not touch the wisdom of whoever runs them */
 

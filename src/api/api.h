@@ -22,7 +22,6 @@ struct stretto_data {
     char *doubt;         /* of the numbers in the file, to be told; NULL = none */
     char *doubt_fix;
     char decimal;        /* the mark that was found, where other files must not be read otherwise; 0 = they find their own */
-    i64 table_bytes;     /* peak while reading, for the memory statement */
     char summary[512];
 };
 

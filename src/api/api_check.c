@@ -97,7 +97,7 @@ static err look_without_target(struct checking *c, struct series_options so) {
     for (i32 i = 0; i < rest.n; i++) {
         const i32 code = rest.item[i].r.code;
         if (code != E212 && !is_role(code)) /* nobody called a constant column a target */
-            findings_add(&c->found, rest.item[i].warning, &rest.item[i].r);
+            findings_add(&c->found, rest.item[i].warning, rest.item[i].column, &rest.item[i].r);
     }
     c->found.more += rest.more;
     const size_t skip = strncmp(rest.roles, "target ", 7) == 0 ? 7 : 0;
@@ -107,17 +107,12 @@ static err look_without_target(struct checking *c, struct series_options so) {
 
 /* What the reader found stands in front; a cell that it could not read is not missing besides. */
 static void put_cells_first(struct checking *c, struct findings *cells) {
-    char named[300];
+    const i32 ncell = cells->n;
     for (i32 i = 0; i < c->found.n; i++) {
         const struct finding *f = &c->found.item[i];
         bool again = false;
-        for (i32 k = 0; k < cells->n && f->r.code == E207; k++) {
-            const char *column = strstr(cells->item[k].r.text, "in column ");
-            if (!column) continue;
-            snprintf(named, sizeof named, "in target %.*s", (int)strcspn(column + 11, "\"") + 2, column + 10);
-            again |= strstr(f->r.text, named) != NULL;
-        }
-        if (!again) findings_add(cells, f->warning, &f->r);
+        for (i32 k = 0; k < ncell && f->r.code == E207; k++) again |= cells->item[k].column == f->column;
+        if (!again) findings_add(cells, f->warning, f->column, &f->r);
     }
     cells->more += c->found.more;
     memcpy(cells->roles, c->found.roles, sizeof cells->roles);

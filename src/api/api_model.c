@@ -249,7 +249,7 @@ static void plain(struct str *out, const char *name, const struct js *v, i32 dep
     char number[32];
     const char *text = js_str(v, NULL);
     if (!text && js_kind(v) == JS_INT) snprintf(number, sizeof number, "%lld", (long long)js_i64(v, 0));
-    else if (!text && js_kind(v) == JS_REAL) snprintf(number, sizeof number, "%.6g", js_f64(v, 0));
+    else if (!text && js_kind(v) == JS_REAL) str_print(number, sizeof number, "%.6g", js_f64(v, 0));
     else if (!text) snprintf(number, sizeof number, "-");
     str_addf(out, "%*s%s: %s\n", depth * 2, "", name, text ? text : number);
 }

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/mem.h"
 
 enum { OUT_BUFFER = 1 << 18, READ_STEP = 1 << 20 };
@@ -279,14 +280,29 @@ void file_abort(struct file_out *f) {
     out_free(f);
 }
 
-err file_write_all(const char *path, const void *p, i64 n) {
+/* What a fault asks for that leaves the process alive: a disk that is full, or a bit in the middle that is another one. */
+static err strike(struct file_out *f, const char *p, i64 n, const char *phase) {
+    enum fault fault = FAULT_NONE;
+    if (phase) TRY(fault_at(phase, 0, 0, &fault));
+    if (fault == FAULT_NONE) return 0;
+    TRY(file_sync(f));
+    const char other = (char)(n ? p[n / 2] ^ 4 : 0);
+    if (fault == FAULT_BITFLIP && pwrite(f->fd, &other, 1, n / 2) == 1) return 0;
+    errno = ENOSPC;
+    return cannot_write(f->tmp ? f->tmp : f->path, f->path, n);
+}
+
+err file_write_phase(const char *path, const void *p, i64 n, const char *phase) {
     struct file_out f;
     TRY(file_create(path, &f));
     err e = file_write(&f, p, n);
+    if (e >= 0) e = strike(&f, p, n, phase);
     if (e >= 0) return file_commit(&f);
     file_abort(&f);
     return e;
 }
+
+err file_write_all(const char *path, const void *p, i64 n) { return file_write_phase(path, p, n, NULL); }
 
 err file_map(const char *path, struct file_map *m) {
     *m = (struct file_map){0};

@@ -36,6 +36,8 @@ err file_sync(struct file_out *f);                     /* flush and fsync: all o
 err file_commit(struct file_out *f);                   /* flush, fsync, rename, sync of the folder; frees f in any case */
 void file_abort(struct file_out *f);                   /* removes PATH.tmp, PATH stays as it was; harmless after commit */
 err file_write_all(const char *path, const void *p, i64 n);
+/* The same, with a place of fault.h between writing and renaming: that phase of rank 0, step 0. */
+err file_write_phase(const char *path, const void *p, i64 n, const char *phase);
 
 /* Read-only view of a whole file; for files of our own only (cache, model), which are replaced, never shortened in place. */
 struct file_map {

@@ -84,7 +84,6 @@ void str_free(struct str *b) {
 err str_ok(const struct str *b) { return b->failed ? FAIL(E601, "a text of %zu bytes did not fit in memory", b->len) : 0; }
 const char *str_text(const struct str *b) { return b->s ? b->s : ""; }
 
-
 bool str_to_f64(const char *s, size_t n, char decimal, f64 *out) {
     char buf[128];
     if (n == 0 || n >= sizeof buf || isspace((unsigned char)s[0])) return false;

@@ -29,8 +29,9 @@ struct build {
     char roles[ROLES_TEXT];
 };
 
-/* Record the problem that was just set with FAIL; ends the work unless problems are collected. */
-err build_problem(struct build *b, err e);
+/* Record the problem that was just set with FAIL, of the cells of a table column or NO_COLUMN; ends the work unless problems are
+ * collected. */
+err build_problem(struct build *b, i32 column, err e);
 
 err build_roles(struct build *b);    /* build_roles.c */
 err build_times(struct build *b);    /* build_times.c: time, row, same; duplicates, since, until */

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "data/build.h"
+#include "data/check.h"
 
 struct gap_count {
     i64 absent, gaps, single;  /* steps absent, gaps, gaps of one step */
@@ -125,6 +126,6 @@ err build_grid(struct build *b) {
     if (g.off) return irregular(b, &g);
     if (!g.absent) return 0;
     bool too_many = g.absent > 20 * b->n + 1000000; /* a step far too small for these rows */
-    if (b->gaps == GAPS_ERROR || too_many) TRY(build_problem(b, absent_rows(b, &g)));
+    if (b->gaps == GAPS_ERROR || too_many) TRY(build_problem(b, NO_COLUMN, absent_rows(b, &g)));
     return too_many ? 0 : insert(b, g.absent);
 }

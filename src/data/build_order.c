@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "data/build.h"
+#include "data/check.h"
 #include "data/mend.h"
 #include "data/names.h"
 
@@ -247,6 +248,6 @@ err build_order(struct build *b) {
     }
     if (backs) return unsorted(b, back, backs, rest == 0 && b->n > 2);
     const struct again a = look_at(b);
-    if (is_several(b, &a)) return build_problem(b, several(b, &a));
-    return a.count && b->dups == DUPS_ERROR ? build_problem(b, duplicates(b, &a)) : 0;
+    if (is_several(b, &a)) return build_problem(b, NO_COLUMN, several(b, &a));
+    return a.count && b->dups == DUPS_ERROR ? build_problem(b, NO_COLUMN, duplicates(b, &a)) : 0;
 }

@@ -230,6 +230,7 @@ static err read(const char *path, const struct read_options *options __attribute
         else if (m.size < PREFIX) e = damaged(path, "no header");
         else memcpy(&n, (const char *)m.p + MAGIC, sizeof n);
         if (e >= 0 && (n > HEADER_MAX || (i64)n > m.size - PREFIX)) e = damaged(path, "the header is cut off");
+        if (e >= 0 && (PREFIX + n) % 64) e = damaged(path, "its columns do not begin where numbers can be read");
         if (e >= 0) e = js_parse((const char *)m.p + PREFIX, n, path, &o);
         if (e >= 0) e = read_header(t, o, PREFIX + (i64)n);
         js_free(o);

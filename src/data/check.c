@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/opt.h"
 #include "base/str.h"
 #include "data/build.h"
 #include "data/mend.h"
@@ -29,12 +30,12 @@ const struct err_info *warning_info(i32 code) {
     return NULL;
 }
 
-void findings_add(struct findings *f, bool warning, const struct err_record *r) {
+void findings_add(struct findings *f, bool warning, i32 column, const struct err_record *r) {
     if (f->n == FINDINGS_MAX) {
         f->more++;
         return;
     }
-    f->item[f->n++] = (struct finding){warning, *r};
+    f->item[f->n++] = (struct finding){warning, column, *r};
 }
 
 static void warn(struct findings *f, i32 code, const char *where, const char *fix, const char *text) {
@@ -42,7 +43,7 @@ static void warn(struct findings *f, i32 code, const char *where, const char *fi
     snprintf(r.where, sizeof r.where, "%s", where);
     snprintf(r.text, sizeof r.text, "%s", text);
     snprintf(r.fix, sizeof r.fix, "%s", fix);
-    findings_add(f, true, &r);
+    findings_add(f, true, NO_COLUMN, &r);
 }
 
 /* Numeric columns that could leak: no targets, no times, not --past, not --ignore. */
@@ -74,38 +75,47 @@ static i64 equal_rows(const struct build *b, i32 target, const f64 *x, const f64
     return nonzero && *rows >= 10 && (f64)equal >= 0.99 * (f64)*rows ? equal : 0;
 }
 
-static void report_leak(const struct build *b, struct findings *f, i32 target, const char *what, const char *list, i64 equal,
-                        i64 rows, const struct freq *freq) {
-    char text[900], fix[600], unit[32], names[MEND_PATH];
+/* A column, or the sum or difference of two, that is the target in equal of rows rows. */
+struct leak {
+    const struct column *x, *y; /* y NULL: x alone */
+    char sign;
+    i64 equal, rows;
+};
+
+static void report_leak(const struct build *b, struct findings *f, i32 target, const struct leak *k, const struct freq *freq) {
+    char text[900], fix[600], unit[32], names[MEND_PATH], second[130] = "";
     const char *word = "row";
+    struct str list = {0};
     freq_span(freq, 1, unit);
     if (!strncmp(unit, "1 ", 2) && strcmp(unit, "1 step") != 0 && !strstr(unit, "step")) word = unit + 2;
-    snprintf(text, sizeof text, "%s = %s in %lld of %lld rows: as input%s of the same %s %s the target", what,
-             b->t->col[target].name, (long long)equal, (long long)rows, strchr(list, ',') ? "s" : "", word,
-             strchr(list, ',') ? "they leak" : "it leaks");
-    snprintf(fix, sizeof fix, "--past %s   or   --ignore %s", mend_word(list, names), names);
+    if (k->y) snprintf(second, sizeof second, " %c %.120s", k->sign, k->y->name);
+    snprintf(text, sizeof text, "%.120s%s = %.120s in %lld of %lld rows: as input%s of the same %s %s the target", k->x->name,
+             second, b->t->col[target].name, (long long)k->equal, (long long)k->rows, k->y ? "s" : "", word,
+             k->y ? "they leak" : "it leaks");
+    opt_list_add(&list, k->x->name);
+    if (k->y) opt_list_add(&list, k->y->name);
+    snprintf(fix, sizeof fix, "--past %s   or   --ignore %s", mend_words(str_text(&list), names), names);
+    str_free(&list);
     warn(f, 34, "", fix, text);
 }
 
 static void find_leaks(const struct build *b, struct findings *f, const struct freq *freq) {
     i32 list[LEAK_COLUMNS], n = leak_columns(b, list);
-    char what[300], names[300];
-    i64 rows, equal;
     for (i32 k = 0; k < b->ntarget; k++) {
         i32 target = b->col[k];
         for (i32 i = 0; i < n; i++) {
-            const struct column *x = &b->t->col[list[i]];
-            if ((equal = equal_rows(b, target, x->number, NULL, 0, &rows)) > 0)
-                report_leak(b, f, target, x->name, x->name, equal, rows, freq);
+            struct leak one = {.x = &b->t->col[list[i]]};
+            one.equal = equal_rows(b, target, one.x->number, NULL, 0, &one.rows);
+            if (one.equal) report_leak(b, f, target, &one, freq);
             for (i32 j = 0; j < n; j++) {
-                const struct column *y = &b->t->col[list[j]];
+                struct leak two = {.x = one.x, .y = &b->t->col[list[j]], .sign = '+'};
                 if (i == j) continue;
-                bool sum = i < j && (equal = equal_rows(b, target, x->number, y->number, 1, &rows)) > 0;
-                bool difference = !sum && (equal = equal_rows(b, target, x->number, y->number, -1, &rows)) > 0;
-                if (!sum && !difference) continue;
-                snprintf(what, sizeof what, "%.120s %c %.120s", x->name, sum ? '+' : '-', y->name);
-                snprintf(names, sizeof names, "%.120s,%.120s", x->name, y->name);
-                report_leak(b, f, target, what, names, equal, rows, freq);
+                if (i < j) two.equal = equal_rows(b, target, two.x->number, two.y->number, 1, &two.rows);
+                if (!two.equal) {
+                    two.sign = '-';
+                    two.equal = equal_rows(b, target, two.x->number, two.y->number, -1, &two.rows);
+                }
+                if (two.equal) report_leak(b, f, target, &two, freq);
             }
         }
     }

@@ -4,10 +4,11 @@
 
 #include "data/series_build.h"
 
-enum { FINDINGS_MAX = 20 };
+enum { FINDINGS_MAX = 20, NO_COLUMN = -1 };
 
 struct finding {
     bool warning;        /* code is of warnings.def, else of errors.def */
+    i32 column;          /* of the table, whose cells it is about; NO_COLUMN: of none, or of several */
     struct err_record r; /* code, where, text, fix */
 };
 
@@ -18,7 +19,7 @@ struct findings {
     struct finding item[FINDINGS_MAX];
 };
 
-void findings_add(struct findings *f, bool warning, const struct err_record *r);
+void findings_add(struct findings *f, bool warning, i32 column, const struct err_record *r);
 /* Errors first, then warnings.  *s, when asked for, is the series, or NULL when there are errors. */
 err check_table(const struct table *t, const struct series_options *o, struct findings *out, struct series **s);
 

@@ -149,7 +149,7 @@ static void without_lines(const struct csv *c, const struct csv_problem *p, i32 
 }
 
 static err fail_cell(const struct csv *c, const struct csv_problem *p, i32 n, i32 field, i64 bad) {
-    char where[256], lines[120], fix[CELL_FIX], many[180] = "", word[MEND_PATH];
+    char where[256], lines[120], fix[CELL_FIX], many[180] = "", cell[MEND_PATH], word[MEND_PATH];
     csv_where(c, where, p[0].line, field + 1);
     line_list(p, n, field + 1, bad, lines, sizeof lines);
     if (bad > 1) snprintf(many, sizeof many, "\n%lld such cells: lines %s", (long long)bad, lines);
@@ -168,7 +168,7 @@ static err fail_cell(const struct csv *c, const struct csv_problem *p, i32 n, i3
     if (apart) snprintf(fix, sizeof fix, "--decimal comma   (points stand between thousands, in all numbers of the file)");
     else if (comma) snprintf(fix, sizeof fix, "--decimal ,");
     else
-        snprintf(fix, sizeof fix, "--na \"%.100s\"   (it means missing)   or   --cat %s   or   --ignore %s", p[0].text,
+        snprintf(fix, sizeof fix, "--na %s   (it means missing)   or   --cat %s   or   --ignore %s", mend_word(p[0].text, cell),
                  mend_word(name, word), word);
     return FAIL_AT(E204, where, fix, "\"%s\" in column \"%s\" is not a number%s", p[0].text, name, many);
 }
@@ -216,8 +216,9 @@ static err collect_cells(struct csv *c, const struct csv_problem *all, i32 n) {
         i32 i = 0;
         while (i < n && all[i].field != f + 1) i++;
         if (i == n) continue;
-        const err e = fail_cell(c, all + i, n - i, f, c->tally[0].bad[c->field[f].col]);
-        findings_add(c->o->found, false, err_last());
+        const i32 col = c->field[f].col;
+        const err e = fail_cell(c, all + i, n - i, f, c->tally[0].bad[col]);
+        findings_add(c->o->found, false, col, err_last());
         if (c->field[f].kind == FIELD_TIME) time = e;
     }
     return time;
@@ -232,7 +233,7 @@ err csv_report(struct csv *c, bool *again) {
     if (ragged) {
         const err e = fail_ragged(c, all, gather(c, true, all), ragged, longer);
         if (!c->o->found) return e;
-        findings_add(c->o->found, false, err_last());
+        findings_add(c->o->found, false, NO_COLUMN, err_last());
         collect_cells(c, all, gather(c, false, all));
         return e;
     }

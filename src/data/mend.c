@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/opt.h"
+#include "base/str.h"
 
 enum { NAME_MOST = 200, TRIES = 1000 };
 
@@ -35,8 +37,16 @@ static void quote(const char *s, char *out, size_t size) {
     out[n] = 0;
 }
 
+const char *mend_words(const char *list, char out[MEND_PATH]) {
+    quote(list, out, MEND_PATH);
+    return out;
+}
+
 const char *mend_word(const char *name, char out[MEND_PATH]) {
-    quote(name, out, MEND_PATH);
+    struct str item = {0};
+    opt_list_add(&item, name);
+    mend_words(str_text(&item), out);
+    str_free(&item);
     return out;
 }
 

@@ -8,9 +8,9 @@
 #include "data/build.h"
 #include "data/check.h"
 
-err build_problem(struct build *b, err e) {
+err build_problem(struct build *b, i32 column, err e) {
     if (e >= 0 || !b->found || e == -E601) return e;
-    findings_add(b->found, false, err_last());
+    findings_add(b->found, false, column, err_last());
     b->bad = true;
     return 0;
 }
@@ -28,7 +28,7 @@ static err build(struct build *b, struct series *s) {
     if (b->found) memcpy(b->found->roles, b->roles, sizeof b->roles);
     err e = build_times(b);
     if (e >= 0) e = build_grid(b);
-    if (e < 0) TRY(build_problem(b, e)); /* when problems are collected, those of cells follow */
+    if (e < 0) TRY(build_problem(b, NO_COLUMN, e)); /* when problems are collected, those of cells follow */
     return e < 0 && b->n == 0 ? 0 : build_values(b, s);
 }
 
@@ -38,7 +38,7 @@ err series_inspect(const struct table *t, const struct series_options *o, struct
     NEW(s, 1);
     struct build b = {.t = t, .o = o, .found = found};
     err e = build(&b, s);
-    if (e < 0) e = build_problem(&b, e); /* a problem behind which nothing can be looked at */
+    if (e < 0) e = build_problem(&b, NO_COLUMN, e); /* a problem behind which nothing can be looked at */
     bool bad = e < 0 || b.bad;
     build_free(&b);
     if (bad) series_free(s);

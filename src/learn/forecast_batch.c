@@ -22,7 +22,7 @@ static err new_slot(struct batcher *b, i32 horizon, struct batch_slot *s) {
 err batcher_new(const struct forecaster *f, const struct net *net, const struct window_shape *shape, const struct series *s,
                 const struct kern *kern, i32 B, i32 nslot, struct batcher *out) {
     *out = (struct batcher){.s = s, .spec = &f->spec, .shape = shape, .net = net, .base = f->base, .kern = kern, .B = B,
-                            .nslot = nslot, .slices = 1, .row1 = B};
+                            .slices = 1, .row1 = B};
     for (i32 i = 0; i < net->nbuf; i++)
         if (net->buf[i].input && strcmp(net->buf[i].name, "after") == 0) out->slices = imax(1, f->spec.slices);
     for (i32 i = 0; i < nslot; i++) {

@@ -29,7 +29,7 @@ struct batcher {
     const struct net *net;
     const struct base *base;      /* NULL = zero */
     const struct kern *kern;
-    i32 B, nslot;
+    i32 B;
     i32 row0, row1;               /* rows that are laid out; of others only the targets are counted (a rank's share) */
     i32 slices;                   /* of each window of the net, as rows; 1 = its rows are whole windows */
     struct batch_slot slot[2];

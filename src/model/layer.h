@@ -62,11 +62,10 @@ err net_out(struct net *n, const char *name, i32 T, i32 F, bool grad, i32 *out);
 err layer_input(const struct net *n, const struct op *op, i32 i, const struct buf **out);
 err layer_range(const struct op *op, const char *what, f64 v, f64 min, f64 max); /* E103 unless min <= v <= max */
 
-/* Rows of different lengths: input i of an op as ids [1][B] of lengths (layer_is_lengths, in shape()).  Whoever makes a batch
- * calls layer_lengths: E1 unless they lie in 0..T, longest first.  layer_live counts the rows that are live at each of T steps,
- * and says false when all rows are, always; what is out of range or order is taken for the nearest that is not. */
+/* Rows of different lengths: input i of an op as ids [1][B] of lengths (layer_is_lengths, in shape()).  They lie
+ * in 0..T, longest first.  layer_live counts the rows that are live at each of T steps, and says false when all rows are, always;
+ * what is out of range or order is taken for the nearest that is not. */
 err layer_is_lengths(const struct net *n, const struct op *op, i32 i);
-err layer_lengths(i32 T, i32 B, const i32 *length);
 bool layer_live(i32 T, i32 B, const i32 *length, i32 *live);
 
 /* Write one entry of tensors(). */

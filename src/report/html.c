@@ -1,7 +1,6 @@
 /* html.c - the page as a whole, its first screen, and the file. */
 #include <math.h>
 
-#include "base/fault.h"
 #include "base/file.h"
 #include "report/charts.h"
 #include "report/html_part.h"
@@ -281,21 +280,10 @@ err report_html(const struct report *r, struct str *out) {
     return str_ok(out);
 }
 
-static err write_page(const struct str *page, const char *path) {
-    struct file_out f;
-    enum fault none;
-    TRY(file_create(path, &f));
-    err e = file_write(&f, page->s, (i64)page->len);
-    if (e >= 0) e = fault_at("report", 0, 0, &none);
-    if (e >= 0) return file_commit(&f);
-    file_abort(&f);
-    return e;
-}
-
 err report_write(const struct report *r, const char *path) {
     struct str page = {0};
     err e = report_html(r, &page);
-    if (e >= 0) e = write_page(&page, path);
+    if (e >= 0) e = file_write_phase(path, page.s, (i64)page.len, "report");
     str_free(&page);
     return e;
 }

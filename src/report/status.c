@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/str.h"
 #include "report/text.h"
 
 #define EVERY_S 1.0   /* between two records while nothing but the step changes */
@@ -35,13 +36,15 @@ static void clean(char *s) {
         if (*s < ' ' || *s == '"' || *s == '\\') *s = '?';
 }
 
+/* Numbers as JSON wants them, whatever the locale of the program around us. */
 static i32 render(const struct status_record *r, char out[RECORD]) {
-    return snprintf(out, RECORD,
-                    "{\"rank\":%d,\"world\":%d,\"host\":\"%s\",\"pid\":%d,\"member\":%d,\"members\":%d,\"step\":%lld,"
-                    "\"steps\":%lld,\"phase\":\"%s\",\"windows_per_s\":%.4g,\"share\":%.4g,\"period\":%.3g,"
-                    "\"time\":%.3f,\"exit\":%d}\n",
-                    r->rank, r->world, r->host, r->pid, r->member, r->members, (long long)r->step, (long long)r->steps, r->phase,
-                    r->windows_per_s, r->share, r->period, r->time, r->exit);
+    const i32 n = str_print(out, RECORD,
+                            "{\"rank\":%d,\"world\":%d,\"host\":\"%s\",\"pid\":%d,\"member\":%d,\"members\":%d,\"step\":%lld,"
+                            "\"steps\":%lld,\"phase\":\"%s\",\"windows_per_s\":%.4g,\"share\":%.4g,\"period\":%.3g,"
+                            "\"time\":%.3f,\"exit\":%d}\n",
+                            r->rank, r->world, r->host, r->pid, r->member, r->members, (long long)r->step, (long long)r->steps,
+                            r->phase, r->windows_per_s, r->share, r->period, r->time, r->exit);
+    return imin(n, RECORD - 1);
 }
 
 /* No sync: a record is for those who look now.  A rank never fails for want of one. */

@@ -62,46 +62,31 @@ void text_json(struct str *b, const char *s) {
     str_add(b, "\"");
 }
 
-/* printf puts the decimal sign of the process locale, perhaps of several bytes: whatever is no digit, sign or letter becomes '.'.
- */
-static void add_plain(struct str *b, const char *s) {
-    for (; *s; s++) {
-        bool keep = (*s >= '0' && *s <= '9') || *s == '-' || *s == '+' || (*s >= 'a' && *s <= 'z');
-        if (keep) str_addn(b, s, 1);
-        else if (s[1] >= '0' && s[1] <= '9') str_add(b, ".");
-    }
-}
-
 void text_json_number(struct str *b, f64 v) {
     char t[32];
     if (!isfinite(v)) {
         str_add(b, "null");
         return;
     }
-    str_from_f64(t, v);
-    add_plain(b, t);
+    str_addn(b, t, (size_t)str_from_f64(t, v));
 }
 
 void text_fixed(struct str *b, f64 v, i32 decimals) {
-    char t[64];
     if (!isfinite(v)) {
         str_add(b, isnan(v) ? "\xe2\x80\x93" : v > 0 ? "inf" : "-inf");
         return;
     }
     f64 half = 0.5 * pow(10, -decimals);
     if (fabs(v) < half) v = 0; /* never "-0.0" */
-    snprintf(t, sizeof t, fabs(v) < 1e15 ? "%.*f" : "%.*e", imin(imax(decimals, 0), 15), v);
-    add_plain(b, t);
+    str_addf(b, fabs(v) < 1e15 ? "%.*f" : "%.*e", imin(imax(decimals, 0), 15), v);
 }
 
 void text_digits(struct str *b, f64 v, i32 digits) {
     f64 size = fabs(v);
-    char t[64];
     if (!isfinite(v) || v == 0) {
         text_fixed(b, v, 0);
     } else if (size >= 1e9 || size < 1e-5) {
-        snprintf(t, sizeof t, "%.*e", digits - 1, v);
-        add_plain(b, t);
+        str_addf(b, "%.*e", digits - 1, v);
     } else {
         text_fixed(b, v, imax(0, digits - 1 - (i32)floor(log10(size))));
     }

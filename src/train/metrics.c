@@ -59,16 +59,6 @@ void metrics_free(struct metrics *m) {
     mem_free(m);
 }
 
-static i64 sum_floats(const struct metrics *m) { return (i64)m->ncol * SUM_N * m->H; }
-static i64 pin_floats(const struct metrics *m) { return (i64)m->ncol * m->nq * m->H; }
-static i64 band_floats(const struct metrics *m) { return (i64)m->ncol * (m->nq / 2) * m->H; }
-
-void metrics_clear(struct metrics *m) {
-    for (i64 i = 0; i < sum_floats(m); i++) m->sum[i] = 0;
-    for (i64 i = 0; i < pin_floats(m); i++) m->pin[i] = m->below[i] = 0;
-    for (i64 i = 0; i < band_floats(m); i++) m->inside[i] = 0;
-}
-
 void metrics_set_scale(struct metrics *m, i32 col, f64 scale) { m->scale[col] = scale; }
 
 static void add_quantiles(struct metrics *m, i32 col, const f32 *y, const f32 *qf) {
@@ -118,16 +108,6 @@ void metrics_add(struct metrics *m, i32 col, const f32 *y, const f32 *f, const f
         s[SM_RAW * H + h] += raw_size > 0 ? ae * dev / raw_size : raw_size;
     }
     if (qf && m->nq) add_quantiles(m, col, y, qf);
-}
-
-err metrics_merge(struct metrics *into, const struct metrics *from) {
-    if (into->H != from->H || into->ncol != from->ncol || into->nq != from->nq)
-        return FAIL(E1, "metrics_merge: shapes differ: %d x %d x %d and %d x %d x %d", into->ncol, into->nq, into->H, from->ncol,
-                    from->nq, from->H);
-    for (i64 i = 0; i < sum_floats(into); i++) into->sum[i] += from->sum[i];
-    for (i64 i = 0; i < pin_floats(into); i++) into->pin[i] += from->pin[i], into->below[i] += from->below[i];
-    for (i64 i = 0; i < band_floats(into); i++) into->inside[i] += from->inside[i];
-    return 0;
 }
 
 /* Sums of a range of steps of one column, scaled units, as metrics_add kept them. */

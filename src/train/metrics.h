@@ -8,7 +8,7 @@
  *     sMAPE 200 |y-f| / (|y|+|f|), mean (with the factor 2)      MASE mean|e| / mean|y_t - y_(t-m)|, rows before the test part
  *     ND    sum|e| / sum|y|                                      wQL  mean over quantiles of 2 sum(pinball) / sum|y|
  *     RSE   root(sum e^2 / sum (y - mean)^2)                     CORR mean over columns of the correlation of y and f
- * One caller at a time; metrics_merge joins the sums of several callers, in the order of the calls. */
+ * One caller at a time: the order of the calls is that of the sums. */
 #ifndef STRETTO_TRAIN_METRICS_H
 #define STRETTO_TRAIN_METRICS_H
 
@@ -33,11 +33,9 @@ struct score {
 /* Sums for H steps of ncol target columns of s, whose scale (mean, dev) and names are copied.  q: ascending, or NULL. */
 err metrics_new(const struct series *s, i32 ncol, i32 H, const f64 *q, i32 nq, struct metrics **out);
 void metrics_free(struct metrics *m);
-void metrics_clear(struct metrics *m);
 
 /* One window of a column: targets y[H], point forecasts f[H], and quantiles qf [H][nq] (NULL when there are none). */
 void metrics_add(struct metrics *m, i32 col, const f32 *y, const f32 *f, const f32 *qf);
-err metrics_merge(struct metrics *into, const struct metrics *from); /* same shape, else E1 */
 
 /* Set what MASE divides by (original units); see mase_scale. */
 void metrics_set_scale(struct metrics *m, i32 col, f64 scale);

@@ -1,12 +1,10 @@
 /* t_base.c - errors, memory, arena, text, random numbers. */
 #include "t.h"
 
-#include <errno.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/arena.h"
 #include "base/rng.h"
@@ -58,27 +56,10 @@ TEST(str_numbers_are_exact_and_whole) {
     assert_string_equal(text, "0.1");
 }
 
-/* A locale whose decimal sign is a comma, made here: most machines have none. */
-static bool comma_locale(void) {
-    static const u8 numeric[] = {0x14, 0x11, 0x03, 0x20, 6,   0, 0, 0, 0x20, 0, 0, 0, 0x22, 0,   0,   0,   0x23,
-                                 0,    0,    0,    0x24, 0,   0, 0, 0x28, 0, 0, 0, 0x2c, 0,   0,   0,   ',',
-                                 0,    0,    0,    0,    0,   0, 0, ',',  0, 0, 0, 'U',  'T', 'F', '-', '8',
-                                 0};
-    char path[600];
-    snprintf(path, sizeof path, "%s/comma", t_dir());
-    if (mkdir(path, 0700) != 0 && errno != EEXIST) return false;
-    snprintf(path, sizeof path, "%s/comma/LC_NUMERIC", t_dir());
-    FILE *f = fopen(path, "wb");
-    if (!f) return false;
-    const bool written = fwrite(numeric, sizeof numeric, 1, f) == 1;
-    fclose(f);
-    return written && setenv("LOCPATH", t_dir(), 1) == 0 && setlocale(LC_NUMERIC, "comma");
-}
-
 TEST(str_writes_points_whatever_the_locale) {
     char text[32], single[32], plain[32];
     struct str s = {0};
-    const bool comma = comma_locale();
+    const bool comma = t_comma_locale();
     snprintf(plain, sizeof plain, "%.1f", 0.5);
     const int n = str_from_f64(text, 0.5) + str_from_f32(single, 0.25f);
     str_addf(&s, "%.2f", 1.5);

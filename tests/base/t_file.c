@@ -96,6 +96,21 @@ TEST(file_large_writes_and_links_survive) {
     file_unmap(&m);
 }
 
+/* A fault that is asked for and does not strike would let its test pass. */
+TEST(file_write_phase_brings_about_what_a_fault_asks_for) {
+    const char *path = in_dir("phase");
+    T_OK(file_write_phase(path, "before", 6, "report"));
+    setenv("STRETTO_FAULT", "0:0:report=enospc", 1);
+    T_FAILS(file_write_phase(path, "after!", 6, "report"), 703);
+    holds(path, "before");
+    setenv("STRETTO_FAULT", "0:0:report=bitflip", 1);
+    T_OK(file_write_all(path, "other!", 6));
+    holds(path, "other!"); /* no phase, no fault */
+    T_OK(file_write_phase(path, "after!", 6, "report"));
+    unsetenv("STRETTO_FAULT");
+    holds(path, "aftar!");
+}
+
 TEST(file_make_dir_makes_parents) {
     T_OK(file_make_dir(in_dir("a/b/c")));
     T_OK(file_make_dir(in_dir("a/b/c")));
@@ -161,5 +176,6 @@ TEST(json_mistakes_have_a_place) {
 
 T_MAIN(cmocka_unit_test(file_is_replaced_whole), cmocka_unit_test(file_two_writers_do_not_share_a_temporary),
        cmocka_unit_test(file_errors_have_codes), cmocka_unit_test(file_large_writes_and_links_survive),
+       cmocka_unit_test(file_write_phase_brings_about_what_a_fault_asks_for),
        cmocka_unit_test(file_make_dir_makes_parents), cmocka_unit_test(zfile_plain_files_pass_through),
        cmocka_unit_test(json_round_trip_keeps_values_and_order), cmocka_unit_test(json_mistakes_have_a_place))

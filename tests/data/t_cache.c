@@ -85,6 +85,26 @@ TEST(cache_damaged_anywhere_is_refused) {
     assert_true(mem_stats().live <= before);
 }
 
+/* One blank more in the header: all of it fits, and no column begins where its numbers can be read. */
+TEST(cache_columns_out_of_line_are_refused) {
+    struct read_options o = READ_OPTIONS_DEFAULT;
+    struct table *t;
+    char *bytes, moved[8192];
+    i64 n;
+    u64 head;
+    write_cache();
+    T_OK(file_load(cache_path(), sizeof moved - 1, &bytes, &n));
+    memcpy(&head, bytes + 8, sizeof head);
+    memcpy(moved, bytes, (size_t)(16 + head));
+    moved[16 + head] = ' ';
+    memcpy(moved + 17 + head, bytes + 16 + head, (size_t)n - 16 - head);
+    head++;
+    memcpy(moved + 8, &head, sizeof head);
+    T_OK(file_write_all(cache_path(), moved, n + 1));
+    T_FAILS(table_read(cache_path(), &o, &t), 202);
+    mem_free(bytes);
+}
+
 TEST(samples_are_reproducible_and_readable) {
     static const char *const names[] = {"airline", "tides", "mackey-glass", "panel", "integrator", "long-memory"};
     for (size_t i = 0; i < COUNT(names); i++) {
@@ -128,4 +148,5 @@ TEST(sample_airline_is_the_textbook_series) {
 }
 
 T_MAIN(cmocka_unit_test(cache_gives_back_the_table), cmocka_unit_test(cache_damaged_anywhere_is_refused),
+       cmocka_unit_test(cache_columns_out_of_line_are_refused),
        cmocka_unit_test(samples_are_reproducible_and_readable), cmocka_unit_test(sample_airline_is_the_textbook_series))

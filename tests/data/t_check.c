@@ -90,6 +90,23 @@ TEST(check_finds_equal_columns_and_differences) {
     has(f.item[1].r.text, "a - b = y in 50 of 50 rows");
 }
 
+TEST(check_advice_names_columns_as_lists_read_them) {
+    struct findings f;
+    char text[4000] = "y,\"one, two\",\"it's\",b\n", row[80];
+    for (i32 i = 0; i < 50; i++) {
+        snprintf(row, sizeof row, "%d,%d,%d,%d\n", i * i % 17 + i, i * i % 17 + i, i * i % 17 + 3 * i, 2 * i);
+        strcat(text, row);
+    }
+    check(t_file("e.csv", text), (struct series_options){.target = "y"}, &f);
+    assert_int_equal(f.n, 2);
+    assert_string_equal(f.item[0].r.text, "one, two = y in 50 of 50 rows: as input of the same row it leaks the target");
+    assert_string_equal(f.item[0].r.fix, "--past 'one\\, two'   or   --ignore 'one\\, two'");
+    has(f.item[1].r.text, "it's - b = y in 50 of 50 rows: as inputs of the same row they leak the target");
+    assert_string_equal(f.item[1].r.fix, "--past 'it'\\''s,b'   or   --ignore 'it'\\''s,b'");
+    check(t_file("e.csv", text), (struct series_options){.target = "y", .past = "one\\, two,it's,b"}, &f);
+    assert_int_equal(f.n, 0);
+}
+
 TEST(warning_table_is_complete) {
     assert_non_null(warning_info(31));
     assert_non_null(warning_info(34));
@@ -100,4 +117,5 @@ T_MAIN(cmocka_unit_test(check_bike_finds_gaps_leak_and_suspicious_cells), cmocka
        cmocka_unit_test(check_clean_file_has_no_findings),
        cmocka_unit_test(check_says_which_numbers_can_be_read_in_two_ways),
        cmocka_unit_test(check_finds_equal_columns_and_differences),
+       cmocka_unit_test(check_advice_names_columns_as_lists_read_them),
        cmocka_unit_test(warning_table_is_complete))

@@ -59,8 +59,10 @@ TEST(bad_number_names_cell_and_count) {
     const struct err_record *r = refused_text("a,b\n1,2\nx7,3\n4,5\n6,7\nx8,9\n1,1\n", 204);
     ends_with(r->where, "bad.csv:3:1");
     has(r->text, "\"x7\" in column \"a\" is not a number\n2 such cells: lines 3, 6");
-    has(r->fix, "--na \"x7\"");
+    has(r->fix, "--na x7 ");
     has(r->fix, "--ignore a");
+    r = refused_text("a,b\n1,2\n\"$(rm x), 1\",3\n4,5\n6,7\n8,9\n1,1\n", 204);
+    has(r->fix, "--na '$(rm x)\\, 1' "); /* what is pasted runs nothing that the file says */
 }
 
 TEST(bad_message_is_the_same_for_any_number_of_threads) {

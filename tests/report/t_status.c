@@ -1,6 +1,7 @@
 /* t_status.c - status records: when they are written, what is read back, and who counts as silent. */
 #include "t.h"
 
+#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -143,6 +144,18 @@ TEST(table_marks_who_is_silent) {
     str_free(&s);
 }
 
+/* The program that the library is in may write 0,5; a record is JSON all the same. */
+TEST(record_has_points_whatever_the_locale) {
+    struct status s;
+    new_run("comma.run");
+    if (!t_comma_locale()) skip(); /* another C library has other locales */
+    status_open(&s, run, 0, 1);
+    const struct status_record r = seen(0);
+    setlocale(LC_NUMERIC, "C");
+    assert_true(status_clock() - r.time < 5);
+    status_end(&s, "done", 0);
+}
+
 TEST(nothing_is_written_without_a_folder) {
     struct status s;
     snprintf(run, sizeof run, "%s/not/there", t_dir());
@@ -154,4 +167,5 @@ TEST(nothing_is_written_without_a_folder) {
 }
 
 T_MAIN(cmocka_unit_test(record_follows_phases_at_once_and_steps_seldom), cmocka_unit_test(rank_0_removes_ranks_of_a_larger_world),
-       cmocka_unit_test(table_marks_who_is_silent), cmocka_unit_test(nothing_is_written_without_a_folder))
+       cmocka_unit_test(table_marks_who_is_silent), cmocka_unit_test(record_has_points_whatever_the_locale),
+       cmocka_unit_test(nothing_is_written_without_a_folder))

@@ -92,7 +92,7 @@ TEST(quantiles_give_pinball_and_coverage) {
     const f64 q[3] = {0.1, 0.5, 0.9};
     const f32 qf[4 * 3] = {-1, 0, 1, -1, 0, 1, -1, 0, 1, -1, 0, 1};
     struct series *s = tiny_series(1, 2, 1);
-    struct metrics *m = filled(s, q, 3, qf), *twice = filled(s, q, 3, qf);
+    struct metrics *m = filled(s, q, 3, qf), *none;
     struct score got;
     f64 pin = 0, inside = 0, ay = 0;
     for (i32 c = 0; c < 2; c++)
@@ -111,26 +111,11 @@ TEST(quantiles_give_pinball_and_coverage) {
     near("pinball", got.pinball, pin / 3 / 7);
     near("coverage", got.coverage[0], inside / 7);
     near("below the lowest", got.below[0], 1.0 / 7);
-    T_OK(metrics_merge(twice, m));
-    metrics_score(twice, -1, -1, true, &got);
-    assert_int_equal(got.n, 14);
-    near("wql merged", got.wql, 2 * pin / 3 / ay);
-    metrics_clear(twice);
-    metrics_score(twice, -1, -1, true, &got);
+    T_OK(metrics_new(s, 2, 4, q, 3, &none));
+    metrics_score(none, -1, -1, true, &got);
     assert_int_equal(got.n, 0);
     metrics_free(m);
-    metrics_free(twice);
-    tiny_free(s);
-}
-
-TEST(merge_of_other_shape_is_refused) {
-    struct series *s = tiny_series(1, 2, 1);
-    struct metrics *a, *b;
-    T_OK(metrics_new(s, 2, 4, NULL, 0, &a));
-    T_OK(metrics_new(s, 2, 5, NULL, 0, &b));
-    T_FAILS(metrics_merge(a, b), E1);
-    metrics_free(a);
-    metrics_free(b);
+    metrics_free(none);
     tiny_free(s);
 }
 
@@ -211,7 +196,7 @@ TEST(metrics_give_back_all_memory_when_any_is_refused) {
 T_MAIN(cmocka_unit_test(score_follows_formulas_original_and_scaled),
        cmocka_unit_test(score_of_one_step_and_column_counts_only_those),
        cmocka_unit_test(correlation_of_a_shifted_copy_is_one), cmocka_unit_test(quantiles_give_pinball_and_coverage),
-       cmocka_unit_test(merge_of_other_shape_is_refused), cmocka_unit_test(nan_forecast_is_seen_missing_target_is_not),
+       cmocka_unit_test(nan_forecast_is_seen_missing_target_is_not),
        cmocka_unit_test(rse_keeps_its_digits_far_from_zero),
        cmocka_unit_test(a_part_of_zeros_has_no_shares_of_its_size),
        cmocka_unit_test(mase_scale_skips_missing_pairs_and_refuses_constants),

@@ -52,8 +52,6 @@ struct cell {
     i32 state_rows; /* of a diagonal cell */
     u32 peep;
     const char *gate_name;           /* "ifgo" */
-    const char *onnx_op;             /* NULL = exported as primitive ops */
-    const char *onnx_gates;          /* the same letters in ONNX's order: "iofg" */
     const struct cell_kern *kernels; /* the same on every instruction set; NULL = kern->cell[kind], or */
     const struct cell_set *(*set)(enum kern_arch arch);
 };

@@ -10,6 +10,4 @@ const struct cell cell_gru = {
     .states = 1,
     .split_last = true,
     .gate_name = "rzn",
-    .onnx_op = "GRU",
-    .onnx_gates = "zrn",
 };

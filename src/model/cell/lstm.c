@@ -9,6 +9,4 @@ const struct cell cell_lstm = {
     .gates = 4,
     .states = 2,
     .gate_name = "ifgo",
-    .onnx_op = "LSTM",
-    .onnx_gates = "iofg",
 };

@@ -9,6 +9,4 @@ const struct cell cell_rnn = {
     .gates = 1,
     .states = 1,
     .gate_name = "n",
-    .onnx_op = "RNN",
-    .onnx_gates = "n",
 };

@@ -1,7 +1,7 @@
 /* recurrent.c - a recurrent layer over all steps: the cell spec.cell with spec.units hidden units, products in spec.precision.
  *
  * in[0]  x [T][B][I]            in[1]  initial state [states][B][H], or -1 = zero
- * in[2]  ids [1][B]: steps of each row, longest first (layer_lengths), or -1 = T
+ * in[2]  ids [1][B]: steps of each row, longest first (layer_live), or -1 = T
  * in[3]  ids [1][B]: the row whose end a row goes on from (rows are slices of time, recurrent_chain.c), -1 in it = none; or -1
  * out    y [T][B][H]            end    state after the last step of each row [states][B][H]: h, then c where the cell has one
  *

@@ -50,17 +50,6 @@ err layer_is_lengths(const struct net *n, const struct op *op, i32 i) {
     return FAIL(E1, "op \"%s\": in[%d] must be lengths of rows, ids [1][B]", op->spec.name, i);
 }
 
-err layer_lengths(i32 T, i32 B, const i32 *length) {
-    for (i32 b = 0; b < B; b++) {
-        if (length[b] < 0 || length[b] > T)
-            return FAIL(E1, "row %d of the batch has length %d, possible is 0 to %d steps", b, length[b], T);
-        if (b > 0 && length[b] > length[b - 1])
-            return FAIL(E1, "row %d of the batch has length %d and follows a row of length %d: the longest rows come first", b,
-                        length[b], length[b - 1]);
-    }
-    return 0;
-}
-
 bool layer_live(i32 T, i32 B, const i32 *length, i32 *live) {
     i32 n = B;
     for (i32 t = 0; t < T; t++) {
