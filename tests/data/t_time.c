@@ -207,7 +207,7 @@ TEST(months_go_on_at_their_day_after_a_short_one) {
             t = time_add(t, &f, 1);
             if (t != time_add(first, &f, k)) fail_msg("day %d: step %d goes on at another day", day, k);
         }
-        t = time_add(at(2011, 2, 28, 6, 0, 0), &f, cases[i].months);
+        t = time_add(at(2011, 2, 28, 6, 0, 0), &f, 1);
         if (day >= 28) assert_int_equal(t, at(2011, cases[i].months == 1 ? 3 : 5, day, 6, 0, 0));
     }
 }
