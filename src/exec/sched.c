@@ -19,7 +19,7 @@
 
 enum { SPIN = 2000 };
 #define YIELD_S 0.3e-3 /* then it sleeps: on a machine of our own nobody is kept from running, and no wake-up is to be paid */
-#define SLEEP_MOST_S 0.5
+#define SLEEP_MOST_S 0.5 /* at a time */
 
 /* The same for a worker that drives the messages itself. */
 static void turn_until(struct exec *x, struct lane *l, const _Atomic u64 *done, u64 want) {
