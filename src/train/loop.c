@@ -294,8 +294,10 @@ static err change(const struct train_job *j, const struct train_state *s, struct
     return batches_from(j, s, batches);
 }
 
-static err relay(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch **batches) {
+/* Takes SEEN_UNEVEN back with the layout that it was said of. */
+static err relay(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch **batches, u64 *seen) {
     if (!j->outgrown || !j->outgrown(j->self, s->step)) return 0;
+    *seen &= ~(u64)SEEN_UNEVEN;
     TRY(spread_state(j, s, p));
     return change(j, s, p, batches, j->relay);
 }
@@ -327,7 +329,7 @@ static err after_step(const struct train_job *j, struct train_state *s, struct p
     if (due && s->place == PLACE_STEPPED) TRY(validate(j, s, p));
     const bool plateau = due && j->validate && j->patience > 0 && s->bad >= j->patience;
     if (plateau && (!*reason || *reason == STOP_SIGNAL)) *reason = STOP_PLATEAU; /* as in the run that was not interrupted */
-    if (due && (!*reason || *reason == STOP_SIGNAL)) TRY(relay(j, s, p, batches)); /* also in the run that is resumed */
+    if (due && (!*reason || *reason == STOP_SIGNAL)) TRY(relay(j, s, p, batches, &seen)); /* also in the run that is resumed */
     const bool last = *reason == STOP_SIGNAL || *reason == STOP_TIME;
     if (!early && (last || (seen & SEEN_OLD))) TRY(save(j, s, p, last));
     if (!*reason && (seen & SEEN_UNEVEN)) TRY(change(j, s, p, batches, j->recut));

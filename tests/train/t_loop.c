@@ -2,6 +2,7 @@
 #include "t.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +25,9 @@ struct line {
     i64 validations, stop_at, steps;
     const f64 *losses;    /* scripted validation losses, or NULL = the real one */
     volatile int stop;
+    i64 relays, recuts;
+    struct train_state state;
+    pthread_t thread;
 };
 
 static void fill(void *self, i64 batch, i32 slot) {
@@ -337,7 +341,67 @@ TEST(late_loop_stopped_and_resumed_equals_unbroken) {
     close_line(&c);
 }
 
-T_MAIN(cmocka_unit_test(late_loop_learns_the_line), cmocka_unit_test(late_loop_names_the_step_that_was_bad),
+static bool outgrown(void *self, i64 step) {
+    (void)self;
+    return step % 5 == 0;
+}
+
+static err relay(void *self, struct exec **exec) {
+    struct line *l = self;
+    l->relays++;
+    *exec = l->exec;
+    return 0;
+}
+
+static bool uneven(void *self, const f64 *row_seconds) {
+    (void)self;
+    (void)row_seconds;
+    return true;
+}
+
+/* Grains that were to move are those of a layout that is gone when it was laid out anew in the same step. */
+static err recut(void *self, struct exec **exec) {
+    struct line *l = self;
+    l->recuts++;
+    *exec = l->exec;
+    return l->state.step % 5 ? 0 : FAIL(E1, "step %lld was laid out anew", (long long)l->state.step);
+}
+
+static void *live(void *self) {
+    struct line *l = self;
+    T_OK(train_run(&l->job, &l->state));
+    return NULL;
+}
+
+TEST(grains_do_not_move_in_a_layout_that_has_just_been_made) {
+    struct line l[2];
+    struct comm *comm[2];
+    T_OK(comm_threads(2, comm));
+    for (i32 r = 0; r < 2; r++) {
+        struct train_job *j = &l[r].job;
+        open_line(&l[r]);
+        j->comm = comm[r];
+        j->outgrown = outgrown;
+        j->relay = relay;
+        j->uneven = uneven;
+        j->recut = recut;
+        j->valid_every = 5;
+        j->steps = 400;
+        T_OK(train_state_new(&l[r].store, &l[r].state));
+    }
+    for (i32 r = 0; r < 2; r++) assert_int_equal(pthread_create(&l[r].thread, NULL, live, &l[r]), 0);
+    for (i32 r = 0; r < 2; r++) pthread_join(l[r].thread, NULL);
+    for (i32 r = 0; r < 2; r++) {
+        assert_int_equal(l[r].relays, 79); /* all but at the end */
+        assert_true(l[r].recuts > 0); /* in other steps */
+        train_state_free(&l[r].state);
+        close_line(&l[r]);
+        comm_free(comm[r]);
+    }
+}
+
+T_MAIN(cmocka_unit_test(grains_do_not_move_in_a_layout_that_has_just_been_made),
+       cmocka_unit_test(late_loop_learns_the_line), cmocka_unit_test(late_loop_names_the_step_that_was_bad),
        cmocka_unit_test(late_loop_stopped_and_resumed_equals_unbroken),
        cmocka_unit_test(loop_keeps_no_validation_that_the_clock_asked_for),
        cmocka_unit_test(loop_learns_the_line_and_keeps_the_best), cmocka_unit_test(loop_stops_on_a_plateau),
