@@ -7,14 +7,13 @@
  * The list is the plan's (plan/exchange.h).  A message goes out when the lanes have done the task that wrote it, and may come in
  * when they have done everything before that task that looks at the same range.  Messages of a pair of ranks go in the order of
  * the list. */
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/relax.h"
 #include "comm/comm.h"
 #include "exec/bound.h"
-#include "kern/team.h"
 
 /* Of the agent in a step, about, while workers compute: where something of ours is on its way out, and where nothing is. */
 enum { LOOKS = 80, FEW_LOOKS = 40 };
@@ -225,10 +224,9 @@ bool exchange_round(void *exec, struct comm_message *m, i32 n) {
     x->round.m = m;
     x->round.n = n;
     atomic_store_explicit(&x->round.state, ROUND_ASKED, memory_order_release);
-    for (i32 spin = 0; atomic_load_explicit(&x->round.state, memory_order_acquire) != ROUND_DONE; spin += spin <= TEAM_SPINS) {
+    for (struct relax r = {0}; atomic_load_explicit(&x->round.state, memory_order_acquire) != ROUND_DONE;) {
         if (atomic_load_explicit(&x->broken, memory_order_acquire)) return false;
-        if (x->direct) exchange_turn(x, true);
-        else team_pause(spin);
+        if (!x->direct || !exchange_turn(x, true)) relax_turn(&r);
     }
     atomic_store_explicit(&x->round.state, ROUND_NONE, memory_order_relaxed);
     return true;
@@ -419,13 +417,11 @@ static err turn(struct exec *x, bool waits) {
     return waits ? comm_stuck(x->comm, f.moved, f.waiting) : 0;
 }
 
-void exchange_turn(struct exec *x, bool waits) {
-    if (atomic_load_explicit(&x->turning, memory_order_relaxed) || atomic_exchange(&x->turning, true)) {
-        if (waits) sched_yield();
-        return;
-    }
+bool exchange_turn(struct exec *x, bool waits) {
+    if (atomic_load_explicit(&x->turning, memory_order_relaxed) || atomic_exchange(&x->turning, true)) return false;
     if (!atomic_load_explicit(&x->broken, memory_order_relaxed) && turn(x, waits) < 0) break_off(x);
     atomic_store_explicit(&x->turning, false, memory_order_release);
+    return true;
 }
 
 /* A step that is done though a rank died: the next one fails. */

@@ -21,17 +21,17 @@ enum { SPIN = 2000 };
 #define YIELD_S 0.3e-3 /* then it sleeps: on a machine of our own nobody is kept from running, and no wake-up is to be paid */
 #define SLEEP_MOST_S 0.5 /* at a time */
 
-/* The same for a worker that drives the messages itself. */
+static bool is_over(const struct exec *x, const _Atomic u64 *done, u64 want) {
+    return atomic_load_explicit(done, memory_order_acquire) >= want || atomic_load_explicit(&x->broken, memory_order_acquire);
+}
+
+/* For a worker that drives the messages itself, in turn with the others. */
 static void turn_until(struct exec *x, struct lane *l, const _Atomic u64 *done, u64 want) {
     if (atomic_load_explicit(done, memory_order_acquire) >= want) return;
     atomic_store_explicit(&l->waits, true, memory_order_relaxed);
-    while (atomic_load_explicit(done, memory_order_acquire) < want && !atomic_load_explicit(&x->broken, memory_order_acquire))
-        exchange_turn(x, true);
+    for (struct relax r = {0}; !is_over(x, done, want);)
+        if (!exchange_turn(x, true)) relax_turn(&r);
     atomic_store_explicit(&l->waits, false, memory_order_relaxed);
-}
-
-static bool is_over(const struct exec *x, const _Atomic u64 *done, u64 want) {
-    return atomic_load_explicit(done, memory_order_acquire) >= want || atomic_load_explicit(&x->broken, memory_order_acquire);
 }
 
 /* More threads than cores: the core is for those who are waited for. */

@@ -3,16 +3,12 @@
  *     member k:   compute my panels of step t      team_say(done)      team_wait(done)      step t + 1
  *
  * Saying is a release and waiting an acquire: what a member wrote before it said so is there for everyone who waited.  A wait is
- * a microsecond when all members run; it gives the core away when one of them does not. */
+ * a microsecond when all members run; it gives the core away when one of them does not (relax.h). */
 #ifndef STRETTO_KERN_TEAM_H
 #define STRETTO_KERN_TEAM_H
 
 #include "base/relax.h"
 #include "kern/kern.h"
-
-#include <sched.h>
-
-enum { TEAM_SPINS = 1024 };
 
 static inline u64 *team_flag(const struct cell_team *m, i32 k) {
     return (u64 *)(void *)(m->flag + (i64)k * TEAM_LINE);
@@ -38,14 +34,8 @@ static inline void team_say(const struct cell_team *m, i32 done) {
     if (m) __atomic_store_n(team_flag(m, m->me), m->base + (u64)done, __ATOMIC_RELEASE);
 }
 
-static inline void team_pause(i32 spin) {
-    if (spin > TEAM_SPINS) sched_yield();
-    else cpu_relax();
-}
-
 static inline void team_wait_one(const struct cell_team *m, i32 k, i32 done) {
-    for (i32 spin = 0; __atomic_load_n(team_flag(m, k), __ATOMIC_ACQUIRE) < m->base + (u64)done; spin += spin <= TEAM_SPINS)
-        team_pause(spin);
+    for (struct relax r = {0}; __atomic_load_n(team_flag(m, k), __ATOMIC_ACQUIRE) < m->base + (u64)done;) relax_turn(&r);
 }
 
 /* Until every other member has said `done`; 0 = nothing to wait for (their flags may still stand where a call before left them).
