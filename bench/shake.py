@@ -25,7 +25,7 @@ import e2e  # noqa: E402  (it reads the program's name from sys.argv)
 
 CELLS = ["lstm", "lstm", "gru", "rnn", "paragru", "paralstm", "minlstm"]
 OPTIMS = ["sgd", "adam", "adamw", "rmsprop", "adagrad"]
-LOOK_S = 10        # between two looks at a run that is late
+LOOK_S = 30        # between two looks at a run that is late
 LAST_S = 600       # a run that gets on is waited for so long, and no longer
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -52,14 +52,14 @@ def draw(rng):
     return name, words, rng.random() < 0.2 and cell in ("lstm", "gru")
 
 
-def draw_way(rng, slices, hidden):
-    """Options that must not decide the bits."""
+def draw_way(rng, slices, hidden, plain):
+    """Options that must not decide the bits; plain: some that always apply."""
     threads, ranks = rng.choice([1, 2, 2, 3, 4, 7]), rng.choice([1, 1, 2, 3, 5, 7])
     if slices:
         return ["--threads", str(threads), "--ranks", "1"]
     words = ["--threads", str(threads), "--ranks", str(ranks)]
     free = ["auto", "data_sync", "wavefront"] + (["data_sync:%d" % threads, "unit_split:%d" % min(threads, hidden)] if ranks == 1 else [])
-    return words + ["--parallel", rng.choice(free)]
+    return words + ["--parallel", "auto" if plain else rng.choice(free)]
 
 
 class Standing:
@@ -179,7 +179,7 @@ class Shake(e2e.Case):
         if late or status != 0:
             return late or ("refused: " + self.said() if status in (1, 2) else "ended with %d: %s" % (status, self.said())), whole, ways, kills
         for k in range(rng.randint(2, 3)):
-            way = draw_way(rng, slices, int(words[words.index("--hidden") + 1]))
+            way = draw_way(rng, slices, int(words[words.index("--hidden") + 1]), k == 0)
             kill = rng.uniform(0.2, 1.2) * took if rng.random() < 0.33 else 0
             ways.append(" ".join(way))
             late, status, killed = self.run_way([*whole, *way], "way%d.model" % k, 20 * took + 30, kill)

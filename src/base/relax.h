@@ -3,8 +3,8 @@
  *     for (struct relax r = {0}; what is awaited is not there;) relax_turn(&r);
  *
  * At first the core is kept: the wait is a microsecond when all threads run.  Then others may have it for a moment, and then it
- * sleeps, a little at a time: where threads are more than cores, or cores have other work, those who are waited for need it, and a
- * yield is no promise that they get it. */
+ * sleeps, a little at a time: where threads are more than cores, or cores have other work, those who are waited for need it, and
+ * a yield is no promise that they get it. */
 #ifndef STRETTO_BASE_RELAX_H
 #define STRETTO_BASE_RELAX_H
 

@@ -155,7 +155,7 @@ bool exchange_round(void *exec, struct comm_message *m, i32 n); /* a chain_pass 
 err exchange_end(struct exec *x);
 /* plan->whole: all updates of a step are made or none, whatever fails.  True: this one is to be made. */
 bool exchange_updates(struct exec *x);
-/* For workers where x->direct: one look at all messages, or false: somebody else is at it.  waits: there is nothing else to do. */
+/* For workers where x->direct: a look at all messages, or false: somebody else is at it.  waits: there is nothing else to do. */
 bool exchange_turn(struct exec *x, bool waits);
 void exchange_aim(struct exec *x); /* messages are of what x->sums says now */
 
