@@ -139,6 +139,24 @@ static err look(struct checking *c, const struct options *o, const char *path, b
     return 0;
 }
 
+/* Columns with gaps that one option mends: people read of the first, programs of all. */
+static bool alike(const struct finding *a, const struct finding *b) {
+    return a->r.code == E207 && b->r.code == E207 && strcmp(a->r.fix, b->r.fix) == 0;
+}
+
+static void findings_text(const struct findings *f, struct str *out) {
+    for (i32 i = 0; i < f->n; i++) {
+        i32 before = 0, behind = 0;
+        for (i32 k = 0; k < i; k++) before += alike(&f->item[k], &f->item[i]);
+        for (i32 k = i + 1; k < f->n; k++) behind += alike(&f->item[k], &f->item[i]);
+        if (before > 0) continue;
+        finding_text(&f->item[i], out);
+        if (behind > 0) str_addf(out, "  the same in %d more column%s: --json lists them\n", behind, behind == 1 ? "" : "s");
+    }
+    if (f->more) str_addf(out, "and %lld more\n", (long long)f->more);
+    if (f->n == 0) str_add(out, "no problem found\n");
+}
+
 static err show(struct checking *c, int json) {
     if (!json) {
         if (c->t) describe_table(c->t, &c->text);
@@ -153,9 +171,7 @@ static err show(struct checking *c, int json) {
                 str_addf(&c->text, "merged: %lld row%s that had the time of the row before (--dups)\n", (long long)merged,
                          merged == 1 ? "" : "s");
         }
-        for (i32 i = 0; i < c->found.n; i++) finding_text(&c->found.item[i], &c->text);
-        if (c->found.more) str_addf(&c->text, "and %lld more\n", (long long)c->found.more);
-        if (c->found.n == 0) str_add(&c->text, "no problem found\n");
+        findings_text(&c->found, &c->text);
         if (c->config.len) str_addf(&c->text, "a config that fits:\n%s", str_text(&c->config));
         return 0;
     }

@@ -4,7 +4,7 @@
 
 #include "data/series_build.h"
 
-enum { FINDINGS_MAX = 20, NO_COLUMN = -1 };
+enum { FINDINGS_MAX = 40, NO_COLUMN = -1 };
 
 struct finding {
     bool warning;        /* code is of warnings.def, else of errors.def */

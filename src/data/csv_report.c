@@ -44,13 +44,56 @@ static const struct {
     const char *magic;
     i32 n;
     const char *what;
-} formats[] = {{"PAR1", 4, "a Parquet file"},         {"PK\3\4", 4, "a zip file (perhaps a spreadsheet)"},
-               {"\x89HDF", 4, "an HDF5 file"},        {"\x93NUMPY", 6, "a NumPy file"},
-               {"SQLite format", 13, "an SQLite file"}, {"%PDF", 4, "a PDF file"},
-               {"\xFD" "7zXZ", 5, "an xz file"},      {"BZh", 3, "a bzip2 file"},
-               {"ARROW1", 6, "an Arrow file"},        {"\xD0\xCF\x11\xE0", 4, "an old spreadsheet"},
-               {"\x7F" "ELF", 4, "a program"},        {"\x89PNG", 4, "a picture"},
-               {"CDF", 3, "a NetCDF file"},           {"7z\xBC\xAF", 4, "a 7z file"}};
+} formats[] = {{"PAR1", 4, "a Parquet file"},
+               {"\x89HDF", 4, "an HDF5 file"},
+               {"\x93NUMPY", 6, "a NumPy file"},
+               {"SQLite format", 13, "an SQLite file"},
+               {"%PDF", 4, "a PDF file"},
+               {"\xFD" "7zXZ", 5, "an xz file"},
+               {"BZh", 3, "a bzip2 file"},
+               {"ARROW1", 6, "an Arrow file"},
+               {"\xD0\xCF\x11\xE0", 4, "an old spreadsheet"},
+               {"\x7F" "ELF", 4, "a program"},
+               {"\x89PNG", 4, "a picture"},
+               {"CDF", 3, "a NetCDF file"},
+               {"7z\xBC\xAF", 4, "a 7z file"}};
+
+/* The name of the file with another ending. */
+static const char *as_csv(const char *path, char to[MEND_PATH]) {
+    const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
+    const size_t stem = dot && dot > path && (!slash || dot > slash + 1) ? (size_t)(dot - path) : strlen(path);
+    snprintf(to, MEND_PATH, "%.*s.csv", (int)(stem < MEND_PATH / 2 ? stem : MEND_PATH / 2), path);
+    return to;
+}
+
+/* Objects, a line each or in one list. */
+static bool is_json(const char *head, i64 n) {
+    static const char space[] = " \t\r\n";
+    i64 i = 0;
+    while (i < n && strchr(space, head[i]) && head[i]) i++;
+    if (i < n && head[i] == '[')
+        for (i++; i < n && strchr(space, head[i]) && head[i];) i++;
+    if (i == n || head[i] != '{') return false;
+    for (i++; i < n && strchr(space, head[i]) && head[i];) i++;
+    return i < n && head[i] == '"';
+}
+
+static err fail_json(const struct csv *c) {
+    char fix[768], from[MEND_PATH], csv[MEND_PATH], to[MEND_PATH];
+    snprintf(fix, sizeof fix,
+             "python3 -c 'import csv, json, sys; t = sys.stdin.read(); r = json.loads(t) if t.lstrip()[0] == \"[\" else "
+             "[json.loads(l) for l in t.splitlines() if l.strip()]; "
+             "w = csv.DictWriter(sys.stdout, dict.fromkeys(k for o in r for k in o)); w.writeheader(); w.writerows(r)' < %s > %s",
+             mend_from(c->src.name, from), mend_to(as_csv(c->src.name, csv), "table", to));
+    return FAIL_AT(E202, c->src.name, fix, "this is JSON, not a table");
+}
+
+static err fail_zip(const struct csv *c) {
+    char fix[768], from[MEND_PATH], csv[MEND_PATH], to[MEND_PATH];
+    snprintf(fix, sizeof fix, "unzip -p %s > %s   (a table that was zipped)   or   write the data as CSV   (a spreadsheet)",
+             mend_from(c->src.name, from), mend_to(as_csv(c->src.name, csv), "table", to));
+    return FAIL_AT(E202, c->src.name, fix, "this is a zip file (perhaps a spreadsheet), not a text table");
+}
 
 err csv_fail_first_bytes(const struct csv *c, const char *head, i64 n) {
     const char *name = c->src.name;
@@ -62,6 +105,8 @@ err csv_fail_first_bytes(const struct csv *c, const char *head, i64 n) {
     if (wide)
         return FAIL_AT(E202, name, even ? "iconv -f UTF-16BE -t UTF-8 OLD > NEW" : "iconv -f UTF-16LE -t UTF-8 OLD > NEW",
                        "the text is UTF-16 without a mark at its start that says so");
+    if (n >= 4 && !memcmp(head, "PK\3\4", 4)) return fail_zip(c);
+    if (is_json(head, n)) return fail_json(c);
     for (size_t i = 0; i < COUNT(formats); i++)
         if (n >= formats[i].n && !memcmp(head, formats[i].magic, (size_t)formats[i].n))
             return FAIL_AT(E202, name, "write the data as CSV", "this is %s, not a text table", formats[i].what);
@@ -144,8 +189,10 @@ static void without_lines(const struct csv *c, const struct csv_problem *p, i32 
                  "command here%s", (long long)bad, other);
         return;
     }
+    const bool empty = !p[0].text[0];
     snprintf(fix, CELL_FIX, "sed '%s' %s > %s   (when %s)%s", cut, mend_from(c->t->path, from), mend_to(c->t->path, "clean", to),
-             bad == 1 ? "the line is a total or a note" : "the lines are totals or notes", other);
+             bad > 1 ? "the lines are totals or notes" : empty ? "the line is a total, a note, or units" :
+             "the line is a total or a note", empty ? "" : other);
 }
 
 static err fail_cell(const struct csv *c, const struct csv_problem *p, i32 n, i32 field, i64 bad) {
@@ -155,9 +202,8 @@ static err fail_cell(const struct csv *c, const struct csv_problem *p, i32 n, i3
     if (bad > 1) snprintf(many, sizeof many, "\n%lld such cells: lines %s", (long long)bad, lines);
     const char *name = c->name[field];
     if (c->field[field].kind == FIELD_TIME) {
-        if (!p[0].text[0])
-            return FAIL_AT(E205, where, "repair the line", "time column \"%s\" is empty here%s", name, many);
         without_lines(c, p, n, field, bad, fix);
+        if (!p[0].text[0]) return FAIL_AT(E205, where, fix, "time column \"%s\" is empty here%s", name, many);
         return FAIL_AT(E205, where, fix,
                        "\"%s\" in time column \"%s\" is no date or time in the layout of the rows before%s", p[0].text, name,
                        many);
@@ -209,13 +255,27 @@ static void merge(struct csv *c, i64 *ragged, i64 *longer) {
     }
 }
 
+/* What has no time is no row, but units below the header, a total or a note: that its other cells are no numbers is no news. */
+static bool without_time(const struct csv *c, const struct csv_problem *all, i32 n, i64 row) {
+    for (i32 i = 0; i < n; i++)
+        if (all[i].row == row && c->field[all[i].field - 1].kind == FIELD_TIME) return true;
+    return false;
+}
+
+static bool is_of_no_row(const struct csv *c, const struct csv_problem *all, i32 n, i32 field) {
+    i64 seen = 0;
+    for (i32 i = 0; i < n; i++)
+        if (all[i].field == field + 1 && without_time(c, all, n, all[i].row)) seen++;
+    return c->field[field].kind != FIELD_TIME && seen == c->tally[0].bad[c->field[field].col];
+}
+
 /* Every column with bad cells, where they are asked for; a time that is none ends the reading all the same. */
 static err collect_cells(struct csv *c, const struct csv_problem *all, i32 n) {
     err time = 0;
     for (i32 f = 0; f < c->nfield; f++) {
         i32 i = 0;
         while (i < n && all[i].field != f + 1) i++;
-        if (i == n) continue;
+        if (i == n || is_of_no_row(c, all, n, f)) continue;
         const i32 col = c->field[f].col;
         const err e = fail_cell(c, all + i, n - i, f, c->tally[0].bad[col]);
         findings_add(c->o->found, false, col, err_last());
@@ -248,6 +308,8 @@ err csv_report(struct csv *c, bool *again) {
     i32 n = *again ? 0 : gather(c, false, all);
     if (n == 0) return 0;
     if (c->o->found) return collect_cells(c, all, n);
-    i32 f = all[0].field - 1; /* the first bad cell of the file decides */
-    return fail_cell(c, all, n, f, c->tally[0].bad[c->field[f].col]);
+    i32 first = 0; /* the first bad cell of the file decides, or its time */
+    while (first + 1 < n && is_of_no_row(c, all, n, all[first].field - 1)) first++;
+    const i32 f = all[first].field - 1;
+    return fail_cell(c, all + first, n - first, f, c->tally[0].bad[c->field[f].col]);
 }
