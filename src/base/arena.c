@@ -32,6 +32,11 @@ void *arena_new(struct arena *a, size_t size) {
     return p;
 }
 
+void *arena_array(struct arena *a, i64 n, size_t size) {
+    if (mem_check(n, size) < 0) return NULL;
+    return arena_new(a, (size_t)n * size);
+}
+
 char *arena_strndup(struct arena *a, const char *s, size_t n) {
     char *copy = arena_new(a, n + 1);
     if (copy) memcpy(copy, s, n);

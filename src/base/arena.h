@@ -18,6 +18,7 @@ struct arena {
 };
 
 void *arena_new(struct arena *a, size_t size);
+void *arena_array(struct arena *a, i64 n, size_t size); /* NULL + E601 also where n is negative, or their sum too large */
 char *arena_strdup(struct arena *a, const char *s);
 char *arena_strndup(struct arena *a, const char *s, size_t n);
 void arena_free(struct arena *a); /* the arena is empty and usable again */
@@ -25,7 +26,7 @@ void arena_free(struct arena *a); /* the arena is empty and usable again */
 /* out = n zeroed elements from the arena; fails the calling function with E601. */
 #define ARENA_NEW(a, out, n)                                                                                                     \
     do {                                                                                                                         \
-        (out) = arena_new((a), (size_t)(n) * sizeof *(out));                                                                     \
+        (out) = arena_array((a), (i64)(n), sizeof *(out));                                                                     \
         if (!(out)) return -E601;                                                                                                \
     } while (0)
 

@@ -77,9 +77,13 @@ char *mem_strdup(const char *s) {
     return copy;
 }
 
+err mem_check(i64 n, size_t size) {
+    if (n >= 0 && (n == 0 || (u64)n <= ((u64)1 << 46) / size)) return 0;
+    return FAIL(E601, "%lld elements of %zu bytes do not fit in memory", (long long)n, size);
+}
+
 err mem_new(void **out, i64 n, size_t size) {
-    if (n < 0 || (n > 0 && (u64)n > ((u64)1 << 46) / size))
-        return FAIL(E601, "%lld elements of %zu bytes do not fit in memory", (long long)n, size);
+    TRY(mem_check(n, size));
     *out = mem_alloc((size_t)n * size);
     return *out ? 0 : -E601;
 }

@@ -17,6 +17,7 @@ void mem_free(void *p); /* NULL is fine */
 /* out = a zeroed array of n elements of type; fails the calling function with E601. */
 #define NEW(out, n) TRY(mem_new((void **)&(out), (i64)(n), sizeof *(out)))
 err mem_new(void **out, i64 n, size_t size);
+err mem_check(i64 n, size_t size); /* E601 unless n of them can be asked for */
 
 struct mem_stats {
     i64 live, peak;     /* bytes now, and the most there were */

@@ -125,8 +125,14 @@ static bool kill_all(const struct watch *w) {
     return marked_end(w->mark, KILL_S);
 }
 
+/* What a killed process may be in, and not come out of: a read from a file server that is gone. */
+static err stays(const struct watch *w) {
+    return FAIL_AT(E801, NULL, "look at its state (ps -o pid,stat,wchan), end it, then the same command again",
+                   "process %d was killed %.0f s ago and does not end", (int)w->child, KILL_S);
+}
+
 static err wait_for_end(struct watch *w) {
-    f64 killed_at = INFINITY;
+    f64 killed_at = INFINITY, given_up = INFINITY;
     for (;;) {
         const int number = next_signal(w, 0.5);
         if (bury(w, NULL)) break;
@@ -138,7 +144,9 @@ static err wait_for_end(struct watch *w) {
         if (clock_now() > killed_at) {
             kill_all(w);
             killed_at = INFINITY;
+            given_up = clock_now() + KILL_S;
         }
+        if (clock_now() > given_up) return stays(w);
     }
     w->ended = clock_now();
     return 0;

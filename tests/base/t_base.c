@@ -45,6 +45,21 @@ TEST(arena_gives_zeroed_aligned_blocks) {
     arena_free(&a);
 }
 
+static err many_in(struct arena *a, i64 n) {
+    i64 *x;
+    ARENA_NEW(a, x, n);
+    x[0] = x[n - 1] = 1;
+    return 0;
+}
+
+TEST(arena_refuses_what_no_size_can_hold) {
+    struct arena a = {0};
+    T_OK(many_in(&a, 9));
+    T_FAILS(many_in(&a, -1), E601);
+    T_FAILS(many_in(&a, ((i64)1 << 61) + 1), E601); /* 8 bytes, were it not looked at */
+    arena_free(&a);
+}
+
 TEST(str_numbers_are_exact_and_whole) {
     f64 v;
     assert_true(str_to_f64("1,5", 3, ',', &v) && v == 1.5);
@@ -98,6 +113,7 @@ TEST(rng_shuffle_is_a_bijection) {
 
 T_MAIN(cmocka_unit_test(err_record_keeps_place_and_fix), cmocka_unit_test(err_table_has_no_duplicates),
        cmocka_unit_test(mem_counts_and_fails_nth), cmocka_unit_test(arena_gives_zeroed_aligned_blocks),
+       cmocka_unit_test(arena_refuses_what_no_size_can_hold),
        cmocka_unit_test(str_numbers_are_exact_and_whole), cmocka_unit_test(str_writes_points_whatever_the_locale),
        cmocka_unit_test(str_nearest_prefers_same_letters),
        cmocka_unit_test(rng_shuffle_is_a_bijection))
