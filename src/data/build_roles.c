@@ -250,16 +250,34 @@ static err no_numbers(const struct build *b) {
     return FAIL_AT(E214, b->t->path, "--target COLUMN", "there is no numeric column that could be forecast");
 }
 
+static bool two_valued(const struct column *c, i64 nrow) {
+    f64 value[2] = {(f64)NAN, (f64)NAN};
+    for (i64 i = 0; i < nrow; i++) {
+        if (isnan(c->number[i]) || c->number[i] == value[0] || c->number[i] == value[1]) continue;
+        if (!isnan(value[1])) return false;
+        value[isnan(value[0]) ? 0 : 1] = c->number[i];
+    }
+    return true;
+}
+
+/* How much a column looks like what somebody would forecast: it changes; it is more than a switch; it ends before those that are
+ * known ahead. */
+static i32 likely(const struct column *c, i64 nrow) {
+    f64 value;
+    if (column_constant(c, nrow, &value) || c->missing >= nrow) return 0;
+    return 1 + !two_valued(c, nrow) + 2 * isnan(c->number[nrow - 1]);
+}
+
 /* No --target: the only numeric column without a role, or a question. */
 static err find_target(struct build *b, u8 *role) {
     bool all = !strcmp(text_or(b->o->target, ""), "all") && table_find(b->t, "all") < 0;
     const char **names;
     NEW(names, b->t->ncol);
-    i32 n = 0, only = -1, best = 0; /* best: the last that changes */
-    f64 value;
+    i32 n = 0, only = -1, best = 0, most = 0; /* best: the likeliest, the last of them */
     for (i32 i = 0; i < b->t->ncol; i++) {
         if (b->t->col[i].type != COL_NUMBER || role[i] != ROLE_NONE) continue;
-        if (!column_constant(&b->t->col[i], b->t->nrow, &value) && b->t->col[i].missing < b->t->nrow) best = n;
+        const i32 like = likely(&b->t->col[i], b->t->nrow);
+        if (like > 0 && like >= most) best = n, most = like;
         names[n++] = b->t->col[i].name;
         only = i;
         if (all) role[i] = ROLE_TARGET;
