@@ -155,6 +155,15 @@ static void tell_coverage(const struct stretto_trainer *t) {
                    100 * s.coverage[0], spec->band[0], spec->band[spec->nband - 1]);
 }
 
+static void tell_few(struct stretto_trainer *t, i64 windows) {
+    enum { FEW = 10 };
+    const i64 cells = windows * t->spec.horizon * t->data->s->ntarget;
+    if (cells >= FEW) return;
+    event_note(&t->events, EVENT_NOTE,
+               "the scores rest on %lld forecast%s in all, and chance decides much of them (--test ROWS, or stretto backtest)",
+               (long long)cells, cells == 1 ? "" : "s");
+}
+
 static err score(struct stretto_trainer *t) {
     struct window_set set = {.first = lmax(t->split.validation, t->spec.context), .end = t->split.test - t->spec.horizon + 1,
                              .stride = t->spec.stride};
@@ -172,6 +181,7 @@ static err score(struct stretto_trainer *t) {
     }
     TRY(e);
     t->scored = true;
+    tell_few(t, window_origins(&set));
     tell_coverage(t);
     f64 skill = stretto_trainer_skill(t);
     i32 best = score_best(t->model->f, &t->scores, &t->o);
