@@ -7,7 +7,8 @@
  *
  * A launcher of MPI ends with a number of its own when a rank dies by a signal (Open MPI 137, MPICH 9, which is also "model file
  * unreadable"): then the records that the ranks left say whether one of them failed by itself.  mpirun --enable-recovery ends
- * with 0 whatever became of its ranks: then the records say all. */
+ * with 0 whatever became of its ranks, and mpiexec of MPICH now and then where all of them were stopped and ended with 75 (5 of
+ * 50 Ctrl-C): what the records say counts, if there are any. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,10 +68,9 @@ static enum verdict verdict_of_records(const struct records *r, i32 *code) {
 enum verdict verdict_of(const struct launch_job *job, int wait_status, f64 since, i32 *code) {
     const bool mpi = strcmp(job->mpi, "none") != 0;
     *code = WIFSIGNALED(wait_status) ? BY_SIGNAL + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
-    const bool blind = mpi && job->heals; /* the status of the launcher */
-    if (*code == 0 && !blind) return VERDICT_DONE;
+    if (*code == 0 && !mpi) return VERDICT_DONE;
     const struct records r = read_records(job->run_dir, since);
-    if (*code == 0) return verdict_of_records(&r, code);
+    if (*code == 0) return r.n == 0 && !job->heals ? VERDICT_DONE : verdict_of_records(&r, code);
     if (r.differ) *code = LOST;
     if (r.differ) return VERDICT_FINAL;
     if (WIFSIGNALED(wait_status) || *code == STOPPED || *code == LOST) return VERDICT_AGAIN;

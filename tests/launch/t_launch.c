@@ -193,6 +193,7 @@ TEST(verdict_of_ranks_under_a_launcher) {
     snprintf(sub, sizeof sub, "%s/status", run);
     T_OK(file_make_dir(sub));
     judged("mpich", run, EXIT(9), VERDICT_FINAL, 9); /* nobody had begun: what the program itself says */
+    judged("mpich", run, EXIT(0), VERDICT_DONE, 0);
     record(run, 0, 50, "failed", 3);                  /* of an attempt before */
     judged("mpich", run, EXIT(9), VERDICT_FINAL, 9);
     record(run, 0, 150, "train", -1);
@@ -204,8 +205,12 @@ TEST(verdict_of_ranks_under_a_launcher) {
     judged("mpich", run, EXIT(9), VERDICT_AGAIN, 9);
     record(run, 1, 150, "failed", 5);
     judged("mpich", run, EXIT(13), VERDICT_FINAL, 5); /* MPICH mixes the numbers of its ranks; the record does not */
+    record(run, 0, 150, "stopped", 75);
+    record(run, 1, 150, "stopped", 75);
+    judged("mpich", run, EXIT(0), VERDICT_AGAIN, 8); /* it forgot what its ranks ended with */
     record(run, 1, 150, "done", 0);
     record(run, 0, 150, "done", 0);
+    judged("mpich", run, EXIT(0), VERDICT_DONE, 0);
     judged("openmpi", run, EXIT(10), VERDICT_FINAL, 10); /* --require-skill, after the model was written */
     judged("openmpi", run, EXIT(137), VERDICT_DONE, 137); /* killed when all was written, by whatever its launcher says of it */
     judged("mpich", run, EXIT(9), VERDICT_DONE, 9);
