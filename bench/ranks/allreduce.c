@@ -8,7 +8,7 @@
  *
  * Up to 4 KB every rank sends its whole vector to all, and each adds in order of rank, as steps do with losses and norms.  Above,
  * range j of all vectors is sent to rank j, who adds them in order and sends the sum to all, as steps do with gradients and
- * weights; in pieces, so that what has come is added while it is in a cache. */
+ * weights; in pieces, each of which is added while it is in a cache and leaves its place to one that comes later. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -24,14 +24,15 @@
 #include "comm/flight.h"
 #include "kern/kern.h"
 
-enum { RANKS = 8, SMALL = 4096, PIECE = 1 << 18, LOOKS = 16, BATCHES = 9, WARM = 3, MOST = 1 << 26 };
+enum { RANKS = 8, SMALL = 4096, PIECE = 1 << 18, AHEAD = 4, LOOKS = 16, BATCHES = 9, WARM = 3, MOST = 1 << 26 };
+_Static_assert((i64)RANKS * AHEAD * PIECE <= MOST, "places of all ranks");
 
 struct rank {
     struct comm *comm;
     struct rank_cores cores;
     f64 budget;     /* seconds for a batch, about */
     i64 n;          /* floats of the vector */
-    f32 *v, *other; /* ours; [rank][n] of those that come */
+    f32 *v, *other; /* ours; [rank][AHEAD][PIECE] of those that come, or MOST bytes to copy */
     struct comm_message *m; /* [count], of which those before `first` are sent, if they are to be */
     i32 count, first;
     bool thread_rank;
@@ -65,12 +66,15 @@ static struct comm_message message(i32 peer, bool sends, f32 *data, i64 n, u32 n
     return m;
 }
 
-/* Pieces of range [lo,hi): to or from a rank; the sender's or receiver's memory at `data`, of the vector's first number. */
-static void pieces(struct rank *r, i32 peer, bool sends, f32 *data, i32 range) {
+/* Pieces of a range of the vector, to or from a rank. */
+static void pieces(struct rank *r, i32 peer, bool sends, i32 range) {
     const i64 lo = border(r, range), hi = end_of(r, range), step = PIECE / 4;
     for (i64 at = lo; at < hi; at += step)
-        r->m[r->count++] = message(peer, sends, data + at, lmin(step, hi - at), (u32)((at - lo) / step));
+        r->m[r->count++] = message(peer, sends, r->v + at, lmin(step, hi - at), (u32)((at - lo) / step));
 }
+
+/* Where piece p of a rank comes: in the place of one that is summed, which is in a cache. */
+static f32 *place(const struct rank *r, i32 k, i32 p) { return r->other + ((i64)k * AHEAD + p % AHEAD) * (PIECE / 4); }
 
 /* What is sent may want help: a look at the oldest that are not gone. */
 static err push_on(struct rank *r, bool *moved) {
@@ -97,17 +101,17 @@ static err await(struct rank *r, struct comm_message *m) {
     }
 }
 
-/* The first `n` numbers of all ranks at `at`, in order of rank, into the vector. */
-static void add(struct rank *r, i64 at, i64 n) {
+/* The first `n` numbers of all ranks at `at`, those of others in their places p, in order of rank, into the vector. */
+static void add(struct rank *r, i64 at, i64 n, i32 p) {
     const i32 me = comm_rank(r->comm), size = comm_size(r->comm);
     const struct kern *k = kern_best();
     if (size == 2) { /* two operands have no order */
-        k->add(n, r->v + at, r->other + (1 - me) * r->n + at);
+        k->add(n, r->v + at, place(r, 1 - me, p));
         return;
     }
-    f32 *sum = r->other + me * r->n + at;
-    memcpy(sum, me == 0 ? r->v + at : r->other + at, (size_t)n * 4);
-    for (i32 i = 1; i < size; i++) k->add(n, sum, i == me ? r->v + at : r->other + i * r->n + at);
+    f32 *sum = place(r, me, p);
+    memcpy(sum, me == 0 ? r->v + at : place(r, 0, p), (size_t)n * 4);
+    for (i32 i = 1; i < size; i++) k->add(n, sum, i == me ? r->v + at : place(r, i, p));
     memcpy(r->v + at, sum, (size_t)n * 4);
 }
 
@@ -128,41 +132,65 @@ static err small_sum(struct rank *r) {
         if (k != me) r->m[r->count++] = message(k, true, r->v, r->n, 0);
     const i32 mine = r->count;
     for (i32 k = 0; k < size; k++)
-        if (k != me) r->m[r->count++] = message(k, false, r->other + k * r->n, r->n, 0);
+        if (k != me) r->m[r->count++] = message(k, false, place(r, k, 0), r->n, 0);
     TRY(post_from(r, 0));
     TRY(await_from(r, mine));
     TRY(await_from(r, 0));
-    add(r, 0, r->n);
+    add(r, 0, r->n, 0);
     return 0;
 }
 
-/* Ranges of others go out, ours come; each piece of ours is summed when all have it here, and goes to all at once. */
+/* Piece p of our range, as all others send it. */
+static err post_piece(struct rank *r, const i32 *in, i32 p) {
+    for (i32 k = 0; k < comm_size(r->comm); k++) {
+        struct comm_message *m = &r->m[in[k] + p];
+        if (in[k] < 0 || p >= in[RANKS]) continue;
+        m->data = place(r, k, p);
+        TRY(comm_post(r->comm, m));
+    }
+    return 0;
+}
+
+/* Messages of our range, posted as far as there are places; in[k] is where those of rank k begin, in[RANKS] how many they are. */
+static err receive(struct rank *r, i32 *in) {
+    const i32 me = comm_rank(r->comm), first = r->count;
+    for (i32 k = 0; k < comm_size(r->comm); k++) {
+        in[k] = k == me ? -1 : r->count;
+        if (k != me) pieces(r, k, false, me);
+    }
+    in[RANKS] = (r->count - first) / (comm_size(r->comm) - 1);
+    for (i32 p = 0; p < AHEAD; p++) TRY(post_piece(r, in, p));
+    return 0;
+}
+
+/* Piece p is summed when all have it here, and goes to all at once. */
+static err sum_piece(struct rank *r, const i32 *in, i32 p) {
+    const i32 me = comm_rank(r->comm), size = comm_size(r->comm), sums = r->count;
+    const i64 at = border(r, me) + (i64)p * (PIECE / 4), len = lmin(PIECE / 4, end_of(r, me) - at);
+    for (i32 k = 0; k < size; k++)
+        if (k != me) TRY(await(r, &r->m[in[k] + p]));
+    add(r, at, len, p);
+    TRY(post_piece(r, in, p + AHEAD));
+    for (i32 k = 0; k < size; k++)
+        if (k != me) r->m[r->count++] = message(k, true, r->v + at, len, (u32)p);
+    for (i32 i = sums; i < r->count; i++) TRY(comm_post(r->comm, &r->m[i]));
+    return 0;
+}
+
+/* Ranges of others go out, ours come and are summed; then the sums of others come. */
 static err large_sum(struct rank *r) {
     const i32 me = comm_rank(r->comm), size = comm_size(r->comm);
-    const i64 lo = border(r, me), hi = end_of(r, me), step = PIECE / 4;
-    i32 in[RANKS];
+    i32 in[RANKS + 1];
     for (i32 k = 0; k < size; k++)
-        if (k != me) pieces(r, k, true, r->v, k);
+        if (k != me) pieces(r, k, true, k);
     const i32 mine = r->count;
-    for (i32 k = 0; k < size; k++) {
-        in[k] = r->count;
-        if (k != me) pieces(r, k, false, r->other + k * r->n, me);
-    }
     TRY(post_from(r, 0));
-    for (i64 at = lo, p = 0; at < hi; at += step, p++) {
-        const i64 len = lmin(step, hi - at);
-        for (i32 k = 0; k < size; k++)
-            if (k != me) TRY(await(r, &r->m[in[k] + p]));
-        add(r, at, len);
-        const i32 sums = r->count;
-        for (i32 k = 0; k < size; k++)
-            if (k != me) r->m[r->count++] = message(k, true, r->v + at, len, (u32)p);
-        TRY(post_from(r, sums));
-    }
+    TRY(receive(r, in));
+    for (i32 p = 0; p < in[RANKS]; p++) TRY(sum_piece(r, in, p));
     for (i32 i = 0; i < mine; i++) TRY(await(r, &r->m[i])); /* before their ranges are written */
     const i32 sums = r->count;
     for (i32 k = 0; k < size; k++)
-        if (k != me) pieces(r, k, false, r->v, k);
+        if (k != me) pieces(r, k, false, k);
     TRY(post_from(r, sums));
     TRY(await_from(r, sums));
     return await_from(r, mine);
@@ -297,7 +325,7 @@ static err live(struct rank *r) {
     if (r->cores.has) cores_stay(&r->cores.share);
     TRY(comm_meet(r->comm));
     r->v = comm_alloc(r->comm, MOST);
-    NEW(r->other, (i64)size * MOST / 4);
+    NEW(r->other, MOST / 4);
     NEW(r->m, 4 * (i64)size * (MOST / PIECE + 1));
     err e = r->v ? all_sizes(r) : -E601;
     if (e >= 0) e = barrier(r); /* until all have read what is sent from here */
