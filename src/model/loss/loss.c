@@ -107,7 +107,7 @@ static f64 short_rows_sum(const struct op *op, const struct run *r, i32 t, i32 b
         for (i32 k = 0; k < n; k += LANES)
             for (i32 i = 0; i < LANES; i++) lane[i] += value[k + i];
     }
-    for (i32 i = 0; i < LANES; i++) sum += (f64)lane[i];
+    for (i32 i = 0, used = imin(LANES, (b1 - b0) * op->F); i < used; i++) sum += (f64)lane[i]; /* the others are 0 */
     return sum;
 }
 
