@@ -75,7 +75,7 @@ void gen_man(FILE *f, const struct opt_list *lists) {
           "or off\n"
           ".SH FILES\n.TP\n.I MODEL\nsafetensors file with schema and options inside\n"
           ".TP\n.I MODEL.run\nrun directory: config.json, metrics.jsonl, report.html, checkpoints/\n"
-          ".SH SEE ALSO\n.B stretto help\n.IR TOPIC ,\n.B stretto explain\n.I CODE\n",
+          ".SH SEE ALSO\n.B stretto help\n.IR TOPIC ,\n.B stretto explain\n.I WHAT\n",
           f);
 }
 

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { WIDTH = 108, LEFT = 34, WORDS_SHOWN = 30, TOPICS_WIDE = 78 };
 
@@ -23,6 +24,14 @@ static const struct {
 #define W(code, status, title, help) {code, title, help},
 #include "base/warnings.def"
 #undef W
+};
+
+static const struct {
+    const char *word, *line, *text;
+} terms[] = {
+#define TERM(word, line, text) {word, line, text},
+#include "terms.def"
+#undef TERM
 };
 
 /* Text in lines of at most WIDTH columns, each after `indent` spaces; the first continues at column `at`.  Lines that begin with
@@ -138,7 +147,7 @@ void help_overview(FILE *f) {
         at = (wraps ? 0 : at) + strlen(topics[i].name) + 2;
         fprintf(f, "%s%s", i == 0 ? "" : wraps ? ",\n                           " : ", ", topics[i].name);
     }
-    fputs("\n  stretto explain E204     the long text of an error\n", f);
+    fputs("\n  stretto explain WHAT     an error by its code (E204), a word of the tables (MASE)\n", f);
 }
 
 void help_verb(FILE *f, enum verb verb, const struct opt_list *lists) {
@@ -170,6 +179,11 @@ static void print_codes(FILE *f) {
     for (size_t i = 0; i < COUNT(warnings); i++) fprintf(f, "  W%03d            %s\n", warnings[i].code, warnings[i].title);
 }
 
+static void print_terms(FILE *f) {
+    fputc('\n', f);
+    for (size_t i = 0; i < COUNT(terms); i++) fprintf(f, "  %-9s %s\n", terms[i].word, terms[i].line);
+}
+
 static err no_topic(const char *topic) {
     const char *names[COUNT(topics) + VERB_COUNT];
     char fix[120];
@@ -192,6 +206,7 @@ err help_topic(FILE *f, const char *topic, const struct opt_list *lists) {
         if (topics[i].group >= 0) print_group(f, (enum opt_group)topics[i].group, ~0u, lists);
         if (strcmp(topic, "presets") == 0) print_presets(f);
         if (strcmp(topic, "errors") == 0) print_codes(f);
+        if (strcmp(topic, "terms") == 0) print_terms(f);
         for (i32 g = 0; strcmp(topic, "options") == 0 && g < OPT_HIDDEN; g++) print_group(f, (enum opt_group)g, ~0u, lists);
         return 0;
     }
@@ -220,7 +235,18 @@ static const char *status_text(i32 status) {
     return "";
 }
 
+static bool explain_term(FILE *f, const char *word) {
+    for (size_t i = 0; i < COUNT(terms); i++) {
+        if (strcasecmp(terms[i].word, word) != 0) continue;
+        fprintf(f, "%s: %s\n\n", terms[i].word, terms[i].line);
+        wrap(f, terms[i].text, 0, 0);
+        return true;
+    }
+    return false;
+}
+
 err help_explain(FILE *f, const char *code) {
+    if (explain_term(f, code)) return 0;
     bool warning = code[0] == 'W' || code[0] == 'w';
     const char *digits = code + (warning || code[0] == 'E' || code[0] == 'e');
     i64 n = -1;
@@ -233,7 +259,8 @@ err help_explain(FILE *f, const char *code) {
     }
     const struct err_info *info = warning ? NULL : err_info((i32)n);
     if (!info)
-        return FAIL_AT(E101, NULL, "stretto help errors   (lists the codes)", "there is no error or warning \"%.40s\"", code);
+        return FAIL_AT(E101, NULL, "stretto help errors   (lists the codes)   or   stretto help terms   (lists the words)",
+                       "there is no error, warning or term \"%.40s\"", code);
     fprintf(f, "E%03d %s   (exit status %d: %s)\n\n", info->code, info->title, info->exit_status, status_text(info->exit_status));
     wrap(f, info->help, 0, 0);
     return 0;

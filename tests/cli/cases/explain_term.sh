@@ -1,0 +1,1 @@
+stretto explain mase

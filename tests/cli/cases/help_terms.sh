@@ -1,0 +1,1 @@
+stretto help terms
