@@ -170,6 +170,13 @@ TEST(an_epoch_takes_every_tile_once) {
         moved += phase[epoch] != phase[0];
     }
     assert_true(moved > 4);
+    i64 least = rows, most = 0; /* no row before the first, none behind the last: that would be one of validation */
+    for (i64 k = 0; k < 1200; k++) {
+        batch_fill_tiles(&b, k, 0);
+        least = lmin(least, b.slot[0].origin[0]);
+        most = lmax(most, b.slot[0].origin[0]);
+    }
+    assert_true(least == 0 && most == rows - C);
     batch_fill_tiles(&b, 7, 1); /* a pure function of the batch's number */
     batch_fill_tiles(&b, 20, 0);
     batch_fill_tiles(&b, 7, 0);

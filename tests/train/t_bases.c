@@ -92,6 +92,12 @@ TEST(rules_give_what_their_names_say) {
     T_OK(base_read("ratio(4)", NULL, 0, &b));
     base_predict(b, s, 0, 12, 6, out);
     t_near("ratio", out, (f32[]){8, 16, 24, 32, 16, 32}, 6, 1e-6);
+    for (i32 i = 8; i < 12; i++) s->v[i] *= 10; /* twenty times the season before counts as twice, a twentieth as half */
+    base_predict(b, s, 0, 12, 4, out);
+    t_near("ratio", out, (f32[]){80, 160, 240, 320}, 4, 1e-6);
+    for (i32 i = 8; i < 12; i++) s->v[i] /= 400;
+    base_predict(b, s, 0, 12, 4, out);
+    t_near("ratio", out, (f32[]){0.05F, 0.1F, 0.15F, 0.2F}, 4, 1e-6);
     base_free(b);
     tiny_free(s);
 }
