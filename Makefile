@@ -10,6 +10,7 @@
 #   make bench-e2e bench-reader bench-kernels      measured beside the peers of bench/peers.sh; BENCH="--realtime --only lstm"
 #   make bench-time                    one long series in slices of time: docs/time-parallel.md; BENCH=--realtime
 #   make soak N=100                    runs that are killed at random moments: docs/RESULTS-soak.md
+#   make twin                          the same trainings in PyTorch, in f64: the same weights?
 #   make shake N=100                   random configurations, each run in several ways: the same bits?
 #   make bench-ranks                   steps on several ranks, beside DDP: docs/RESULTS-ranks.md
 #   make bench-pipeline                input, computing, messages one after another or at once: docs/RESULTS-pipeline.md
@@ -60,6 +61,9 @@ fuzz: build/fuzz/build.ninja
 	    -artifact_prefix=build/fuzz/found/$(T)/crash- build/fuzz/found/$(T) tests/fuzz/corpus/$(T)
 
 N ?= 100
+twin: release
+	python3 bench/twin.py build/release/cli/stretto
+
 shake: release
 	python3 bench/shake.py build/release/cli/stretto $(N)
 
@@ -119,4 +123,4 @@ docs:
 clean:
 	rm -rf build/dev build/release build/asan build/tsan build/valgrind build/fuzz
 
-.PHONY: all release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline shake soak ladder ladder-baseline install docs clean
+.PHONY: all release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline twin shake soak ladder ladder-baseline install docs clean

@@ -18,7 +18,8 @@ struct backtest {
     bool each;
     struct str table;
     struct js *json;
-    f64 model, naive;               /* sums of errors over folds, for the last line */
+    f64 model, naive;               /* sums of errors over the folds that have any, for the last line */
+    i32 scored;                     /* so many have: nothing may be observed in one */
 };
 
 static err fit_before(struct backtest *b, i64 rows) {
@@ -56,7 +57,20 @@ static err show_fold(struct backtest *b, i32 k, i64 from, i64 to, const struct f
     if (best < 0) return e;
     b->model += forecast_error(b->f, scores->row[SCORE_MODEL], -1, original);
     b->naive += forecast_error(b->f, scores->row[best], -1, original);
+    b->scored++;
     return e;
+}
+
+static void last_line(struct backtest *b) {
+    if (b->scored == 0) {
+        str_add(&b->table, "no fold could be scored: none has a target that was observed\n");
+        return;
+    }
+    str_addf(&b->table, "mean over %d folds", b->scored);
+    if (b->scored < b->folds) str_addf(&b->table, " of %d (nothing was observed in the others)", b->folds);
+    str_addf(&b->table, ": error %.6g, best naive row of each fold %.6g", b->model / b->scored, b->naive / b->scored);
+    if (b->naive > 0) str_addf(&b->table, ", skill %+.1f%%", 100 * (1 - b->model / b->naive));
+    str_add(&b->table, "\n");
 }
 
 static err one_fold(struct backtest *b, i32 k, i64 from, i64 to) {
@@ -103,8 +117,7 @@ static err run(struct backtest *b) {
         err e = one_fold(b, k, from + rows * k / b->folds, from + rows * (k + 1) / b->folds);
         if (e != 0) return e;
     }
-    str_addf(&b->table, "mean over %d folds: error %.6g, best naive row of each fold %.6g, skill %+.1f%%\n", b->folds,
-             b->model / b->folds, b->naive / b->folds, 100 * (1 - b->model / b->naive));
+    last_line(b);
     return 0;
 }
 

@@ -47,6 +47,15 @@ static void tell_idle(const struct fit *t) {
 }
 
 /* What validation runs: the stream, the net itself, or, where its windows are cut, the same net over whole ones. */
+/* Parts are of one size: where there are fewer windows than --batch, they may not come out even. */
+static void tell_parts(const struct fit *t, i32 whole, i32 part) {
+    const i32 parts = t->f->spec.accumulate, taken = parts * part;
+    if (taken == whole) return;
+    event_note(t->job->use.events, EVENT_WARNING,
+               "--accumulate %d: a step takes %d windows, without it %d (--batch %d --accumulate %d takes as many as --batch %d)",
+               parts, taken, whole, imin(taken, whole), imin(parts, whole), imin(taken, whole));
+}
+
 static err prepare_validation(struct fit *t, i32 rows) {
     const struct forecaster *f = t->f;
     const struct series *x = t->job->series;
@@ -77,6 +86,7 @@ err training_prepare(struct fit *t) {
     if (s->slices > 1) f->spec.course = t->engine.plan->course; /* a saved plan has its own */
     TRY(batcher_new(f, t->net, &f->shape, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->batch));
     tell_idle(t);
+    tell_parts(t, nwin, B / rows);
     exec_rows(t->engine.exec, &t->batch.row0, &t->batch.row1);
     TRY(balance_new(t));
     if (s->all_steps) TRY(batch_bases(&t->batch, t->job->split.validation));

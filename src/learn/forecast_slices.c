@@ -98,6 +98,35 @@ struct slice_summary slices_summary(const struct slice_watch *w) {
     return s;
 }
 
+static bool counted(const struct chain_count c[2]) {
+    bool good = true;
+    for (i32 back = 0; back < 2; back++) {
+        const i64 all[] = {c[back].steps, c[back].rounds, c[back].first, c[back].again, c[back].serial};
+        for (size_t i = 0; i < COUNT(all); i++) good = good && all[i] >= 0 && all[i] < INT64_MAX / 2;
+    }
+    return good;
+}
+
+static bool is_flag(const bool *p) {
+    u8 byte;
+    memcpy(&byte, p, 1); /* to look at a bool that is none is undefined */
+    return byte <= 1;
+}
+
+bool slices_sound(const struct slice_watch *w, i32 slices, i32 steps) {
+    const struct slice_mind *m = &w->mind;
+    const i32 minded[] = {m->looks, m->agreed, m->whole, m->tried, m->wait, m->waits};
+    bool good = w->slices == slices && w->nlayer >= 0 && w->nlayer <= WATCH_LAYERS && is_flag(&w->planned) && is_flag(&m->rose);
+    good = good && w->turns.n >= 0 && w->turns.n <= TURNS_MOST;
+    for (size_t i = 0; i < COUNT(minded); i++) good = good && minded[i] >= 0 && minded[i] < INT32_MAX / 2;
+    for (i32 k = 0; good && k < w->nlayer; k++) good = counted(w->layer[k].now) && counted(w->layer[k].all);
+    for (i32 i = 0; good && i < w->turns.n; i++) {
+        const struct plan_turn *a = &w->turns.at[i];
+        good = a->step >= 0 && a->member >= 0 && a->slices >= 1 && a->slices <= steps && a->rank >= 0 && a->rank <= SLICE_RANKS;
+    }
+    return good;
+}
+
 void slices_annotate(void *fit, struct event *e) {
     const struct fit *t = fit;
     const struct slice_watch *w = &t->f->watch;

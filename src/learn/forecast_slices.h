@@ -21,6 +21,8 @@ struct slice_summary {
     i64 steps, serial;
 };
 struct slice_summary slices_summary(const struct slice_watch *w);
+/* Of what was read: is it what a run with so many slices, of a window of so many steps, leaves behind? */
+bool slices_sound(const struct slice_watch *w, i32 slices, i32 steps);
 /* Numbers for the watchers of the run. */
 void slices_annotate(void *fit, struct event *e);
 /* forecast_turn.c.  After a validation: begins a new interval; true where another number of slices, or of directions, is wanted

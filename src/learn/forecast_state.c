@@ -236,6 +236,18 @@ static bool has_ends(const struct fit *t) {
     return false;
 }
 
+#define COUNT_MOST 1000000000000 /* steps, and what there is one of in each */
+
+/* Files of before have no sum, and whoever writes a file can write that too: what is counted on, or by, is looked at. */
+static bool is_sound(const struct fit *t, const struct train_state *s) {
+    const struct forecaster *f = t->f;
+    const i64 count[] = {s->step, s->best_step, s->bad, s->rollbacks, s->good_step, s->loss_count, f->steps_done};
+    bool good = s->lr_factor > 0 && s->lr_factor <= 1 && f->weight >= 0 && f->weight <= 1;
+    for (size_t i = 0; i < COUNT(count); i++) good = good && count[i] >= 0 && count[i] <= COUNT_MOST;
+    for (i32 m = 0; m < MEMBERS_MAX; m++) good = good && t->best_steps[m] >= 0 && t->best_steps[m] <= COUNT_MOST;
+    return good && slices_sound(&f->watch, f->spec.slices, forecast_steps(&f->spec));
+}
+
 static err read_state(struct fit *t, struct train_state *s, struct state_file *f) {
     f->cold = !has_ends(t);
     f->plain = !holds(t, "loss_count", CKPT_I64, &s->loss_count);
@@ -247,7 +259,9 @@ static err read_state(struct fit *t, struct train_state *s, struct state_file *f
     err e = ckpt_take(t->found, f->item, f->n);
     if (e >= 0) e = take_members(t, f);
     mem_free(f->members);
-    return e;
+    TRY(e);
+    if (is_sound(t, s)) return 0;
+    return FAIL(E901, "the checkpoint in %s holds numbers that no training leaves behind", ckpt_name(t->found));
 }
 
 enum { PART = 1 << 26 }; /* bytes of a message */

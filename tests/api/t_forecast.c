@@ -2,6 +2,7 @@
  * memory. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -217,6 +218,62 @@ TEST(thinned_origins_come_to_every_phase_of_the_season) {
         }
 }
 
+static int rising(const void *a, const void *b) {
+    const f32 x = *(const f32 *)a, y = *(const f32 *)b;
+    return (x > y) - (x < y);
+}
+
+/* The last value alone: residuals of validation, sorted, and between neighbours at place q (n + 1) - 1 from 0. */
+TEST(bands_are_the_quantiles_of_the_residuals_of_validation) {
+    stretto_config *c = config_of("none");
+    const char *const more[][2] = {{"base", "last"}, {"correction", "no"}, {"validation", "45"}, {"test", "20"},
+                                   {"scale", "series"}};
+    for (size_t i = 0; i < COUNT(more); i++) T_OK(stretto_config_set(c, more[i][0], more[i][1]));
+    stretto_data *d = data_of(c, 1);
+    stretto_trainer *t;
+    T_OK(stretto_trainer_new(c, d, &t));
+    T_OK(stretto_trainer_run(t));
+    const struct forecaster *f = stretto_trainer_model(t)->f;
+    const f32 *x = series_col(d->s, 0);
+    const i64 first = t->split.train, n = t->split.validation - H + 1 - first;
+    assert_int_equal(n, 45 - H + 1);
+    f32 r[45];
+    for (i32 k = 0; k < H; k++) {
+        for (i64 i = 0; i < n; i++) r[i] = x[first + i + k] - x[first + i - 1];
+        qsort(r, (size_t)n, sizeof *r, rising);
+        for (i32 q = 0; q < NQ; q++) {
+            const f64 at = f->spec.band[q] * (f64)(n + 1) - 1, part = at - floor(at);
+            const i64 i = (i64)floor(at);
+            const f64 want = (f64)r[i] * (1 - part) + (f64)r[i + 1] * part;
+            const f64 got = (f64)f->spread[q * H + k];
+            if (!(fabs(got - want) < 1e-6)) fail_msg("step %d, quantile %g: %g, not %g", k, f->spec.band[q], got, want);
+        }
+    }
+    stretto_trainer_free(t);
+    stretto_data_free(d);
+    stretto_config_free(c);
+}
+
+/* Of a quantile head, where its quantiles do not cross. */
+TEST(the_forecast_of_a_quantile_head_is_the_quantile_nearest_to_the_median) {
+    f64 mean[H], q[H * NQ];
+    i32 middle = 0;
+    stretto_config *c = config_of("none");
+    const char *const more[][2] = {{"head", "quantile"}, {"quantiles", "0.05,0.6,0.98"}, {"base", "none"}, {"lr", "0.02"},
+                                   {"steps", "60"}};
+    for (size_t i = 0; i < COUNT(more); i++) T_OK(stretto_config_set(c, more[i][0], more[i][1]));
+    stretto_data *d = data_of(c, 1);
+    stretto_trainer *t;
+    T_OK(stretto_trainer_new(c, d, &t));
+    assert_true(stretto_trainer_run(t) > 0);
+    T_OK(stretto_predict(stretto_trainer_model(t), d, mean, q));
+    for (i32 k = 0; k < H; k++) middle += q[k * NQ] < q[k * NQ + 1] && q[k * NQ + 1] < q[k * NQ + 2] && mean[k] == q[k * NQ + 1];
+    if (middle < H * 3 / 4) fail_msg("%d of %d forecasts are the middle quantile", middle, H);
+    stretto_trainer_free(t);
+    stretto_data_free(d);
+    stretto_config_free(c);
+}
+
 /* --- a batch in parts, with targets missing --- */
 
 /* Weights after a few plain steps, and how far the farthest went; column b is missing in most of the rows. */
@@ -402,6 +459,8 @@ T_MAIN(cmocka_unit_test(forecast_after_loading_equals_the_one_before_preset_shor
        cmocka_unit_test(without_validation_a_refit_ends_with_the_same_weights),
        cmocka_unit_test(a_column_that_validation_saw_a_few_times_has_bands_of_all_its_steps),
        cmocka_unit_test(bands_are_measured_with_a_ridge_that_has_not_seen_the_rows),
+       cmocka_unit_test(bands_are_the_quantiles_of_the_residuals_of_validation),
+       cmocka_unit_test(the_forecast_of_a_quantile_head_is_the_quantile_nearest_to_the_median),
        cmocka_unit_test(thinned_origins_come_to_every_phase_of_the_season),
        cmocka_unit_test(parts_of_a_batch_make_its_gradient_where_targets_are_missing),
        cmocka_unit_test(cells_of_a_batch_are_counted_before_it_is_filled),

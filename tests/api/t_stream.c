@@ -119,6 +119,22 @@ TEST(the_walk_does_not_look_ahead) {
     session_end(&s);
 }
 
+/* Of a short context the first row still counts at the first origin, the row before it does not. */
+TEST(the_walk_begins_a_context_before_the_first_origin) {
+    struct session s = trained((const char *[]){"context", "4", "base", "none", NULL});
+    struct series *x = s.d->s;
+    struct window_set set = {.first = 600, .end = 601, .stride = 1};
+    one = (struct kept){.first = 600}, two = (struct kept){.first = 600};
+    T_OK(forecast_windows(s.f, x, &set, s.use, keep, &one));
+    x->v[595] = 99;
+    T_OK(forecast_windows(s.f, x, &set, s.use, keep, &two));
+    assert_memory_equal(one.mean, two.mean, sizeof(f32) * NCOL * H);
+    x->v[596] = 99;
+    T_OK(forecast_windows(s.f, x, &set, s.use, keep, &two));
+    assert_memory_not_equal(one.mean, two.mean, sizeof(f32) * H);
+    session_end(&s);
+}
+
 /* --- tiles and slices --- */
 
 /* A net of the session's model cut into P slices. */
@@ -154,6 +170,13 @@ TEST(an_epoch_takes_every_tile_once) {
         moved += phase[epoch] != phase[0];
     }
     assert_true(moved > 4);
+    i64 least = rows, most = 0; /* no row before the first, none behind the last: that would be one of validation */
+    for (i64 k = 0; k < 1200; k++) {
+        batch_fill_tiles(&b, k, 0);
+        least = lmin(least, b.slot[0].origin[0]);
+        most = lmax(most, b.slot[0].origin[0]);
+    }
+    assert_true(least == 0 && most == rows - C);
     batch_fill_tiles(&b, 7, 1); /* a pure function of the batch's number */
     batch_fill_tiles(&b, 20, 0);
     batch_fill_tiles(&b, 7, 0);
@@ -269,7 +292,8 @@ TEST(a_stream_is_the_same_after_saving_and_loading) {
 T_MAIN(cmocka_unit_test(forecasts_do_not_depend_on_where_chunks_begin),
        cmocka_unit_test(nor_do_those_of_members_with_quantiles_and_a_base),
        cmocka_unit_test(the_walk_gives_what_the_trained_net_gives),
-       cmocka_unit_test(the_walk_does_not_look_ahead), cmocka_unit_test(an_epoch_takes_every_tile_once),
+       cmocka_unit_test(the_walk_does_not_look_ahead),
+       cmocka_unit_test(the_walk_begins_a_context_before_the_first_origin), cmocka_unit_test(an_epoch_takes_every_tile_once),
        cmocka_unit_test(slices_are_the_window_cut_in_time),
        cmocka_unit_test(training_in_slices_gives_the_model_of_training_whole),
        cmocka_unit_test(a_stream_is_the_same_after_saving_and_loading))

@@ -80,6 +80,13 @@ TEST(window_scale_uses_the_window_only) {
     p.scale = WSCALE_WINDOW;
     window_scale_of(&p, &s, 10, 0, &shift, &div);
     assert_true(shift == 9.f && fabsf(div - sqrtf(1.25f)) < 1e-6f); /* 6 7 8 9 */
+    value[6] = value[7] = (f32)NAN; /* two are enough for a scale, one is not */
+    window_scale_of(&p, &s, 10, 0, &shift, &div);
+    assert_true(shift == 9.f && fabsf(div - 0.5f) < 1e-6f);
+    value[8] = (f32)NAN;
+    window_scale_of(&p, &s, 10, 0, &shift, &div);
+    assert_true(shift == 9.f && div == 1.f);
+    s = hours();
     p.scale = WSCALE_MEAN; /* raw = 2 v + 10: mean of 22 24 26 28 is 25; in series units 12.5 above -5 */
     window_scale_of(&p, &s, 10, 0, &shift, &div);
     assert_true(shift == -5.f && fabsf(div - 12.5f) < 1e-5f);

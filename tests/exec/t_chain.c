@@ -241,7 +241,20 @@ static void numbers_that_are_none_end_too(void **state) {
     }
 }
 
-T_MAIN(cmocka_unit_test(best_paths_are_those_of_the_serial_run),
+/* Of ten slices that ran 1 to 10 steps again it is the ninth; who ran to its end, or not at all, says nothing. */
+TEST(what_is_forgotten_by_nine_of_ten_is_the_memory) {
+    i32 ran[2 * SLICES], sorted[SLICES];
+    struct chain_trace t = {.nslice = SLICES, .rounds = 2, .ran = ran};
+    for (i32 k = 0; k < SLICES; k++) {
+        ran[k] = LEN;
+        ran[SLICES + k] = k == 0 ? 0 : k == 1 ? LEN : SLICES - k;
+    }
+    assert_int_equal(chain_forgets(&t, sorted), 9);
+    t.rounds = 1;
+    assert_int_equal(chain_forgets(&t, sorted), -1);
+}
+
+T_MAIN(cmocka_unit_test(what_is_forgotten_by_nine_of_ten_is_the_memory), cmocka_unit_test(best_paths_are_those_of_the_serial_run),
        cmocka_unit_test(what_never_forgets_takes_a_round_a_slice_and_is_exact),
        cmocka_unit_test(what_forgets_takes_two_rounds_and_stops_early), cmocka_unit_test(past_the_limit_the_rest_is_serial),
        cmocka_unit_test(what_does_not_contract_is_noticed), cmocka_unit_test(numbers_that_are_none_end_too))

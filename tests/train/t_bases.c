@@ -92,6 +92,12 @@ TEST(rules_give_what_their_names_say) {
     T_OK(base_read("ratio(4)", NULL, 0, &b));
     base_predict(b, s, 0, 12, 6, out);
     t_near("ratio", out, (f32[]){8, 16, 24, 32, 16, 32}, 6, 1e-6);
+    for (i32 i = 8; i < 12; i++) s->v[i] *= 10; /* twenty times the season before counts as twice, a twentieth as half */
+    base_predict(b, s, 0, 12, 4, out);
+    t_near("ratio", out, (f32[]){80, 160, 240, 320}, 4, 1e-6);
+    for (i32 i = 8; i < 12; i++) s->v[i] /= 400;
+    base_predict(b, s, 0, 12, 4, out);
+    t_near("ratio", out, (f32[]){0.05F, 0.1F, 0.15F, 0.2F}, 4, 1e-6);
     base_free(b);
     tiny_free(s);
 }
@@ -146,6 +152,28 @@ TEST(theta_finds_trend_and_season_of_a_clean_series) {
     T_OK(base_read("theta(12,1)", NULL, 0, &b));
     base_predict(b, s, 0, 120, 12, out);
     t_near("theta", out, want, 12, 0.06); /* half the slope is the method's own caution */
+    base_free(b);
+    tiny_free(s);
+}
+
+/* Hyndman and Billah 2003: step h is the smoothed level + b / 2 (h - 1 + (1 - (1 - a)^n) / a), b the slope of a straight line. */
+TEST(theta_without_a_season_is_its_formula) {
+    enum { N = 30, STEPS = 5 };
+    const f64 a = 0.3;
+    struct series *s = tiny_series(N, 1, 1);
+    f64 level = 0, x = 0, y = 0, xx = 0, xy = 0;
+    f32 out[STEPS], want[STEPS];
+    struct base *b;
+    for (i32 i = 0; i < N; i++) {
+        const f64 v = (f64)(s->v[i] = (f32)(2 + 0.5 * i + i * 7 % 5));
+        level = i ? a * v + (1 - a) * level : v;
+        x += i, y += v, xx += i * i, xy += i * v;
+    }
+    const f64 slope = (N * xy - x * y) / (N * xx - x * x);
+    for (i32 h = 1; h <= STEPS; h++) want[h - 1] = (f32)(level + slope / 2 * (h - 1 + (1 - pow(1 - a, N)) / a));
+    T_OK(base_read("theta(1,0.3)", NULL, 0, &b));
+    base_predict(b, s, 0, N, STEPS, out);
+    t_near("theta", out, want, STEPS, 1e-5);
     base_free(b);
     tiny_free(s);
 }
@@ -417,7 +445,8 @@ TEST(fits_give_back_all_memory_when_any_is_refused) {
 T_MAIN(cmocka_unit_test(forecast_uses_only_rows_before_its_origin), cmocka_unit_test(rules_give_what_their_names_say),
        cmocka_unit_test(gains_are_of_places_that_both_seasons_have_seen),
        cmocka_unit_test(mix_is_measured_where_a_column_has_begun),
-       cmocka_unit_test(theta_finds_trend_and_season_of_a_clean_series), cmocka_unit_test(rows_in_bulk_equal_single_forecasts),
+       cmocka_unit_test(theta_finds_trend_and_season_of_a_clean_series),
+       cmocka_unit_test(theta_without_a_season_is_its_formula), cmocka_unit_test(rows_in_bulk_equal_single_forecasts),
        cmocka_unit_test(text_and_tensor_read_back_to_the_same_forecasts), cmocka_unit_test(text_that_is_no_base_is_refused),
        cmocka_unit_test(ridge_equals_plain_normal_equations_with_gaps),
        cmocka_unit_test(ridge_loss_from_sums_equals_loss_of_its_forecasts),

@@ -140,6 +140,22 @@ TEST(loop_stops_on_a_plateau) {
     close_line(&l);
 }
 
+/* As good as the best is no gain. */
+TEST(loop_counts_its_patience_from_the_last_gain) {
+    static const f64 script[] = {5, 5.1, 4, 4.1, 4, 3, 2};
+    struct line l;
+    struct train_state s;
+    open_line(&l);
+    l.losses = script;
+    l.job.patience = 2;
+    T_OK(train_state_new(&l.store, &s));
+    assert_int_equal(train_run(&l.job, &s), STOP_PLATEAU);
+    assert_int_equal(s.step, 40);
+    assert_int_equal(s.best_step, 20);
+    train_state_free(&s);
+    close_line(&l);
+}
+
 TEST(loop_that_is_told_no_loss_takes_all_steps_and_keeps_the_last_weights) {
     f64 script[7];
     struct line l;
@@ -405,6 +421,7 @@ T_MAIN(cmocka_unit_test(grains_do_not_move_in_a_layout_that_has_just_been_made),
        cmocka_unit_test(late_loop_stopped_and_resumed_equals_unbroken),
        cmocka_unit_test(loop_keeps_no_validation_that_the_clock_asked_for),
        cmocka_unit_test(loop_learns_the_line_and_keeps_the_best), cmocka_unit_test(loop_stops_on_a_plateau),
+       cmocka_unit_test(loop_counts_its_patience_from_the_last_gain),
        cmocka_unit_test(loop_that_is_told_no_loss_takes_all_steps_and_keeps_the_last_weights),
        cmocka_unit_test(loop_rolls_back_once_and_halves_the_rate), cmocka_unit_test(loop_stopped_and_resumed_equals_unbroken),
        cmocka_unit_test(loop_with_a_prefetch_thread_gives_the_same_bits))
