@@ -46,7 +46,6 @@ static void tell_idle(const struct fit *t) {
                    "device%s", idle, size, p->strategy, p->ndevice, p->ndevice > 1 ? "s" : "");
 }
 
-/* What validation runs: the stream, the net itself, or, where its windows are cut, the same net over whole ones. */
 /* Parts are of one size: where there are fewer windows than --batch, they may not come out even. */
 static void tell_parts(const struct fit *t, i32 whole, i32 part) {
     const i32 parts = t->f->spec.accumulate, taken = parts * part;
@@ -56,6 +55,7 @@ static void tell_parts(const struct fit *t, i32 whole, i32 part) {
                parts, taken, whole, imin(taken, whole), imin(parts, whole), imin(taken, whole));
 }
 
+/* What validation runs: the stream, the net itself, or, where its windows are cut, the same net over whole ones. */
 static err prepare_validation(struct fit *t, i32 rows) {
     const struct forecaster *f = t->f;
     const struct series *x = t->job->series;
