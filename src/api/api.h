@@ -8,6 +8,7 @@
 #include "learn/learner.h"
 #include "model/layer.h"
 #include "report/status.h"
+#include "report/table.h"
 #include "stretto/stretto.h"
 
 struct stretto_config {
@@ -81,6 +82,7 @@ err measured_precision(const struct options *o, const struct series *s, const st
 /* --- data --- */
 struct read_options read_options_of(const struct options *o);
 struct series_options series_options_of(const struct options *o);
+err data_read(const struct options *o, bool of_model, const char *path, stretto_data **out); /* of_model: see series_options */
 err data_of_series(struct series *s, const char *path, stretto_data **out); /* takes s */
 /* By its first rows, those of whoever trains: a trainer with fewer than the one before must not know what it is tested on. */
 err data_scale(stretto_data *d, i64 rows);
@@ -89,7 +91,6 @@ void row_label(const struct series *s, i64 row, char out[32]);              /* i
 void span_label(const struct series *s, i64 from, i64 to, char out[72]);    /* "1960-01..1960-12" */
 
 /* --- results --- */
-struct score_table;
 struct jsonl;
 /* A score table made of plain rows; strings point into the scores and title. */
 struct score_view {
@@ -102,12 +103,16 @@ void score_view_free(struct score_view *v);
 /* The best naive row and the skill against it, in the units and the step that --score-scale and --score-steps say. */
 i32 score_best(const struct forecaster *f, const struct forecast_scores *s, const struct options *o);
 f64 score_skill(const struct forecaster *f, const struct forecast_scores *s, const struct options *o);
+/* Bands are promises too: how many of the scored cells the outermost one holds; as a sentence, "" without bands. */
+struct score_band score_band(const struct forecaster *f, const struct forecast_scores *s);
+enum { BAND_SAID = 128 };
+const char *score_band_said(const struct score_band *band, char said[BAND_SAID]);
 
 /* The course of training, kept for the curves of the report. */
 struct curve_point {
     i32 member;
     f64 step, train, valid; /* NaN = not measured */
-    bool best;
+    bool best, refit;
 };
 struct course {
     struct curve_point *point;

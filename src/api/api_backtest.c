@@ -9,7 +9,6 @@
 #include "api/api.h"
 #include "base/json.h"
 #include "data/series_build.h"
-#include "report/table.h"
 
 struct backtest {
     struct stretto_trainer *t;      /* for sinks, resources and resolved options */

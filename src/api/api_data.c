@@ -123,10 +123,10 @@ static err keep_marks(stretto_data *d, const struct table *t) {
     return 0;
 }
 
-stretto_err stretto_data_open(stretto_config *config, const char *path, stretto_data **out) {
-    const struct options *o = &config->o;
+err data_read(const struct options *o, bool of_model, const char *path, stretto_data **out) {
     struct read_options r = read_options_of(o);
     struct series_options so = series_options_of(o);
+    so.of_model = of_model;
     struct table *t = NULL;
     struct series *s = NULL;
     *out = NULL;
@@ -142,6 +142,10 @@ stretto_err stretto_data_open(stretto_config *config, const char *path, stretto_
     }
     table_free(t);
     return e;
+}
+
+stretto_err stretto_data_open(stretto_config *config, const char *path, stretto_data **out) {
+    return data_read(&config->o, false, path, out);
 }
 
 stretto_err stretto_data_wrap(stretto_config *config, const double *values, int64_t nrow, int ncol, const char *const *names,

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "report/table.h"
 
 /* DATA and MODEL given in the wrong order is a mistake of its own: a model begins with a length, never with eight letters. */
 static err not_a_table(const char *path) {

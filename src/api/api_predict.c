@@ -18,15 +18,38 @@ static err lacks_column(void) {
                    "%s, which the model was trained on%s", r.text, rest + 1);
 }
 
+enum { LISTED = 255 }; /* characters of a name in a list */
+
+/* A list option that names the columns of training one by one: "all" would be those of another file. */
+static err name_columns(struct options *o, enum opt_id id, const char *const *name, i32 n) {
+    static const struct opt_from model = {.rank = OPT_RANK_FLAG, .origin = "columns of the model"};
+    struct str list = {0};
+    for (i32 i = 0; i < n; i++)
+        if (strlen(name[i]) > LISTED) return 0; /* stays as it was given */
+    for (i32 i = 0; i < n; i++) opt_list_add(&list, name[i]);
+    err e = str_ok(&list);
+    if (e >= 0) e = opt_set_id(o, id, str_text(&list), &model);
+    str_free(&list);
+    return e;
+}
+
+static err name_all(struct options *o, const struct schema *c) {
+    TRY(name_columns(o, OPT_target, c->name, c->ntarget));
+    TRY(name_columns(o, OPT_past, c->name + c->ntarget, c->npast));
+    TRY(name_columns(o, OPT_known, c->name + c->ntarget + c->npast, c->nknown));
+    return name_columns(o, OPT_cat, c->cat_name, c->ncat);
+}
+
 /* --since and --until of the training cut the training data; new data are read whole unless a flag of now says otherwise. */
 static err open_whole(const stretto_model *m, const char *path, stretto_data **out) {
     static const enum opt_id cuts[] = {OPT_since, OPT_until};
     static const struct opt_from whole = {.rank = OPT_RANK_FILE, .origin = "new data are read whole"};
-    stretto_config c;
-    err e = opt_copy(&c.o, &m->config.o);
-    for (size_t i = 0; e >= 0 && i < COUNT(cuts); i++) e = opt_set_id(&c.o, cuts[i], "", &whole);
-    if (e >= 0) e = stretto_data_open(&c, path, out);
-    opt_free(&c.o);
+    struct options o;
+    err e = opt_copy(&o, &m->config.o);
+    for (size_t i = 0; e >= 0 && i < COUNT(cuts); i++) e = opt_set_id(&o, cuts[i], "", &whole);
+    if (e >= 0) e = name_all(&o, &m->f->schema);
+    if (e >= 0) e = data_read(&o, true, path, out);
+    opt_free(&o);
     return e;
 }
 
@@ -268,6 +291,8 @@ static err eval(stretto_model *m, stretto_data *d, const struct options *o, stru
     span_label(d->s, set.first, series_end(d->s), span);
     snprintf(title, sizeof title, "%s %s", what, span);
     TRY(score_view(m->f, scores, show, title, &v));
+    char said[BAND_SAID];
+    if (*score_band_said(&v.table->band, said)) str_addf(&m->note, "%s%s", m->note.len ? "\n" : "", said);
     if (json) table_json(text, v.table);
     else table_text(text, v.table);
     score_view_free(&v);

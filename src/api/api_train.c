@@ -8,7 +8,6 @@
 #include "base/file.h"
 #include "data/series_build.h"
 #include "report/jsonl.h"
-#include "report/table.h"
 #include "report/trace.h"
 
 /* Events of the library become events of stretto.h. */
@@ -145,14 +144,10 @@ static err fit(struct stretto_trainer *t, struct forecaster **out) {
     return ranks_fit(t, learner, &job, out);
 }
 
-/* Bands are promises too: how many test cells the outermost one holds. */
 static void tell_coverage(const struct stretto_trainer *t) {
-    const struct forecast_spec *spec = &t->model->f->spec;
-    struct score s;
-    metrics_score(t->scores.row[SCORE_MODEL], -1, -1, true, &s);
-    if (s.nband > 0 && isfinite(s.pinball))
-        event_note(&t->events, EVENT_NOTE, "bands: %.0f%% of the test cells lie between the quantiles %g and %g",
-                   100 * s.coverage[0], spec->band[0], spec->band[spec->nband - 1]);
+    const struct score_band band = score_band(t->model->f, &t->scores);
+    char said[BAND_SAID];
+    if (*score_band_said(&band, said)) event_note(&t->events, EVENT_NOTE, "%s", said);
 }
 
 static void tell_few(struct stretto_trainer *t, i64 windows) {

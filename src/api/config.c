@@ -151,6 +151,15 @@ static err set_value(struct reader *r, enum opt_id id, struct str *value) {
     return opt_set_id(r->o, id, str_text(value), &from);
 }
 
+/* E101; a name of no option that holds others, as "model:" of other programs does, is told what a config file is instead. */
+static err unknown_key(struct reader *r, const struct opt_from *from) {
+    char shown[160];
+    snprintf(shown, sizeof shown, "%s", (const char *)r->event.data.scalar.value);
+    if (next(r) < 0) err_clear(); /* what is wrong there can wait */
+    else if (r->event.type == YAML_MAPPING_START_EVENT) return plain_scalar(r, "a value");
+    return opt_unknown(strncmp(shown, "--", 2) == 0 ? shown + 2 : shown, shown, ~0u, from);
+}
+
 /* The option a key names; E101 when there is none, E104 when it was set before. */
 static err find_key(struct reader *r, enum opt_id *id) {
     char where[256], text[160];
@@ -161,7 +170,7 @@ static err find_key(struct reader *r, enum opt_id *id) {
     struct opt_from from = {.rank = OPT_RANK_FILE, .where = where};
     if (strncmp(key, "--", 2) == 0) key += 2; /* opt_unknown then shows the name without dashes */
     i32 found = key != (const char *)r->event.data.scalar.value ? -1 : opt_find(key);
-    if (found < 0) return opt_unknown(key, (const char *)r->event.data.scalar.value, ~0u, &from);
+    if (found < 0) return unknown_key(r, &from);
     if (found == OPT_config || found == OPT_print_config || opt_info((enum opt_id)found)->group == OPT_HIDDEN)
         return FAIL_AT(E101, where, "remove the line", "%s is for the command line only", opt_info((enum opt_id)found)->name);
     if (r->line[found]) {

@@ -13,8 +13,8 @@ static void keep(struct course *c, const struct event *e) {
         c->point = p;
         c->cap = cap;
     }
-    c->point[c->n++] =
-        (struct curve_point){.member = e->member, .step = (f64)e->step, .train = e->train, .valid = e->valid, .best = e->best};
+    c->point[c->n++] = (struct curve_point){.member = e->member, .step = (f64)e->step, .train = e->train, .valid = e->valid,
+                                            .best = e->best, .refit = e->refit};
 }
 
 static void on_event(void *self, const struct event *e) {

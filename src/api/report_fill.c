@@ -122,12 +122,12 @@ static err fill_curve(struct filler *p, i32 member, struct report_curve *out) {
     *out = (struct report_curve){.train_step = ts, .train = tv, .valid_step = vs, .valid = vv, .best = -1};
     for (i64 i = 0; i < c->n; i++) {
         const struct curve_point *q = &c->point[i];
-        if (q->member != member) continue;
+        if (q->member != member || q->refit) continue; /* a refit begins anew, on other rows */
         if (!isnan(q->train)) {
             ts[out->ntrain] = q->step;
             tv[out->ntrain++] = q->train;
         }
-        if (isnan(q->valid) || q->valid < 0) continue; /* a refit does not validate */
+        if (isnan(q->valid)) continue;
         if (q->best) out->best = out->nvalid;
         vs[out->nvalid] = q->step;
         vv[out->nvalid++] = q->valid;
@@ -348,14 +348,34 @@ static err fill_slices(struct filler *p) {
     return 0;
 }
 
+/* A word of the shell, however long: in single quotes, unless every character is harmless. */
+static void add_word(struct str *line, const char *word) {
+    static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+/=:,@%";
+    str_add(line, " ");
+    if (*word && !word[strspn(word, harmless)]) {
+        str_add(line, word);
+        return;
+    }
+    str_add(line, "'");
+    for (; *word; word++) str_addf(line, *word == '\'' ? "'\\%c'" : "%c", *word);
+    str_add(line, "'");
+}
+
+static void add_flag(struct str *line, const struct opt_info *info, const char *text) {
+    const bool no = info->type == OPT_BOOL && strcmp(text, "yes") != 0;
+    str_addf(line, " --%s%s", no ? "no-" : "", info->name);
+    if (info->type != OPT_BOOL) add_word(line, text);
+}
+
 /* The command that would do it again: what was given by flag or call. */
 static const char *command_line(struct filler *p, const char *data) {
     struct str line = {0};
-    str_addf(&line, "stretto train %s", data);
+    str_add(&line, "stretto train");
+    add_word(&line, data);
     for (i32 i = 0; i < OPT_COUNT; i++) {
         const struct opt_meta *m = &p->t->o.meta[i];
         if ((m->rank == OPT_RANK_FLAG || m->rank == OPT_RANK_API) && m->text)
-            str_addf(&line, " --%s %s", opt_info((enum opt_id)i)->name, m->text);
+            add_flag(&line, opt_info((enum opt_id)i), m->text);
     }
     const char *copy = arena_strdup(&p->a, str_text(&line));
     str_free(&line);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "report/table.h"
 
 static const enum role role_of[SCORE_ROWS] = {ROLE_MODEL, ROLE_BASE, ROLE_NAIVE, ROLE_SNAIVE, ROLE_RIDGE};
 
@@ -54,6 +53,22 @@ f64 score_skill(const struct forecaster *f, const struct forecast_scores *s, con
     return 1 - forecast_error(f, s->row[SCORE_MODEL], step, raw(o)) / forecast_error(f, s->row[best], step, raw(o));
 }
 
+struct score_band score_band(const struct forecaster *f, const struct forecast_scores *s) {
+    const struct forecast_spec *spec = &f->spec;
+    struct score in;
+    metrics_score(s->row[SCORE_MODEL], -1, -1, true, &in);
+    if (in.nband == 0 || !isfinite(in.pinball)) return (struct score_band){0};
+    return (struct score_band){spec->band[0], spec->band[spec->nband - 1], in.coverage[0]};
+}
+
+const char *score_band_said(const struct score_band *band, char said[BAND_SAID]) {
+    said[0] = 0;
+    if (band->from > 0)
+        snprintf(said, BAND_SAID, "bands: %.0f%% of the scored cells lie between the quantiles %g and %g (%.0f%% should)",
+                 100 * band->coverage, band->from, band->to, 100 * (band->to - band->from));
+    return said;
+}
+
 /* Column of the metric that skill is measured in: MSE is RMSE's column in original units. */
 static i32 skill_column(const struct forecaster *f, bool original) {
     bool mse = strcmp(f->spec.loss, "mse") == 0;
@@ -74,6 +89,7 @@ static err fill(const struct forecaster *f, const struct forecast_scores *s, con
     t->skill_metric = skill_column(f, original);
     t->best_naive = -1;
     t->windows = s->windows;
+    t->band = score_band(f, s);
     i32 best = score_best(f, s, o);
     for (i32 r = 0; r < SCORE_ROWS; r++) {
         if (!s->row[r]) continue;

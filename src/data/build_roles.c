@@ -296,31 +296,33 @@ static err find_target(struct build *b, u8 *role) {
     return 0;
 }
 
-/* Targets in the order in which they were named; the others in the order of the file. */
-static err order_columns(struct build *b, const u8 *role) {
-    NEW(b->col, b->t->ncol);
-    NEW(b->cat, b->t->ncol);
-    const char *list = b->o->target;
+/* The columns of a role: first those of a list (NULL = none) in its order, then the others in that of the file. */
+static i32 put_role(const struct build *b, const u8 *role, enum role r, const char *list, i32 *to) {
     char name[256];
     i32 n = 0;
     while (name_next(&list, name)) {
         i32 col = table_find(b->t, name), i = 0;
-        if (col < 0 || role[col] != ROLE_TARGET) continue; /* "all", or ignored */
-        while (i < n && b->col[i] != col) i++;
-        if (i == n) b->col[n++] = col;
+        if (col < 0 || role[col] != r) continue; /* "all", or ignored */
+        while (i < n && to[i] != col) i++;
+        if (i == n) to[n++] = col;
     }
-    if (n == 0)
-        for (i32 i = 0; i < b->t->ncol; i++)
-            if (role[i] == ROLE_TARGET) b->col[n++] = i;
-    b->ntarget = n;
-    for (i32 i = 0; i < b->t->ncol; i++)
-        if (role[i] == ROLE_PAST) b->col[n++] = i;
-    b->npast = n - b->ntarget;
-    for (i32 i = 0; i < b->t->ncol; i++)
-        if (role[i] == ROLE_KNOWN) b->col[n++] = i;
-    b->nknown = n - b->ntarget - b->npast;
-    for (i32 i = 0; i < b->t->ncol; i++)
-        if (role[i] == ROLE_CAT) b->cat[b->ncat++] = i;
+    for (i32 c = 0, i; c < b->t->ncol; c++) {
+        if (role[c] != r) continue;
+        for (i = 0; i < n && to[i] != c; i++) {}
+        if (i == n) to[n++] = c;
+    }
+    return n;
+}
+
+/* Targets in the order in which they were named; the others in the order of the file, or in that of a model. */
+static err order_columns(struct build *b, const u8 *role) {
+    const bool listed = b->o->of_model;
+    NEW(b->col, b->t->ncol);
+    NEW(b->cat, b->t->ncol);
+    b->ntarget = put_role(b, role, ROLE_TARGET, b->o->target, b->col);
+    b->npast = put_role(b, role, ROLE_PAST, listed ? b->o->past : NULL, b->col + b->ntarget);
+    b->nknown = put_role(b, role, ROLE_KNOWN, listed ? b->o->known : NULL, b->col + b->ntarget + b->npast);
+    b->ncat = put_role(b, role, ROLE_CAT, listed ? b->o->cat : NULL, b->cat);
     if (b->ntarget == 0) return FAIL(E106, "--ignore leaves out every target");
     return 0;
 }

@@ -149,7 +149,7 @@ static err check_cells(struct build *b, i64 future) {
     for (i32 c = 0; c < ncol && e >= 0; c++) {
         if (c < b->ntarget && b->gaps == GAPS_ERROR) e = build_problem(b, b->col[c], missing_target(b, b->col[c], future));
         if (e >= 0) e = build_problem(b, b->col[c], absurd(b, b->col[c], buf));
-        if (e >= 0 && c < b->ntarget) e = build_problem(b, b->col[c], constant_target(b, b->col[c]));
+        if (e >= 0 && c < b->ntarget && !b->o->of_model) e = build_problem(b, b->col[c], constant_target(b, b->col[c]));
     }
     mem_free(buf);
     return e;

@@ -19,6 +19,7 @@ struct series_options {
     const char *gaps;        /* error mask interpolate zero: for absent rows and for missing target cells */
     const char *dups;        /* error mean first last */
     const char *since, *until; /* times; until counts whole days, months, years; numbers where rows have none */
+    bool of_model;           /* the lists are those of a trained model: columns stand in their order, and a flat target is news */
 };
 
 enum { ROLES_TEXT = 700 }; /* which columns are what, in a line */

@@ -126,7 +126,7 @@ static void metric_tiles(struct str *b, const struct score_table *t) {
         struct str v = {0}, below = {0};
         table_value(&v, t, model, m);
         if (t->best_naive >= 0 && isfinite(t->row[t->best_naive].value[m])) {
-            str_add(&below, "best naive ");
+            str_addf(&below, "%s ", t->row[t->best_naive].name); /* best by the measure of skill: another may win this one */
             table_value(&below, t, t->best_naive, m);
         }
         tile(b, t->metric[m], str_text(&v), str_text(&below));

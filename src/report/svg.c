@@ -15,6 +15,7 @@ struct plot {
     struct axis x, y;
     f64 left, top, w, h;
 };
+enum { RIGHT = 18 }; /* free to the right of a plot */
 
 static f64 px(const struct plot *p, f64 x) { return p->left + p->w * axis_place(&p->x, x); }
 static f64 py(const struct plot *p, f64 y) { return p->top + p->h * (1 - axis_place(&p->y, y)); }
@@ -131,6 +132,12 @@ static f64 legend(struct str *b, const struct chart *c, f64 x0, f64 y, f64 width
     return shown ? y + 22 : y;
 }
 
+/* A label in the middle below x, or as near to it as the picture of that width has room. */
+static void label_below(struct str *b, f64 x, f64 y, f64 width, const char *text) {
+    const f64 half = .5 * text_width(text, 11) + 1;
+    if (text[0]) svg_text(b, dmax(half, dmin(x, width - half)), y, "st-t", "middle", text);
+}
+
 static void grid(struct str *b, const struct plot *p) {
     for (i32 i = 0; i < p->y.n; i++) {
         const struct tick *t = &p->y.tick[i];
@@ -144,8 +151,8 @@ static void grid(struct str *b, const struct plot *p) {
         const struct tick *t = &p->x.tick[i];
         f64 x = px(p, t->at);
         svg_line(b, "st-ax", x, bottom, x, bottom + 4);
-        svg_text(b, x, bottom + 17, "st-t", "middle", t->text);
-        if (t->under[0]) svg_text(b, x, bottom + 31, "st-t", "middle", t->under);
+        label_below(b, x, bottom + 17, p->left + p->w + RIGHT, t->text);
+        label_below(b, x, bottom + 31, p->left + p->w + RIGHT, t->under);
     }
 }
 
@@ -255,7 +262,7 @@ static void lay_out(struct plot *p, f64 width, f64 height) {
     f64 widest = 0;
     for (i32 i = 0; i < p->y.n; i++) widest = dmax(widest, text_width(p->y.tick[i].text, 11));
     p->left = widest + 14;
-    p->w = width - p->left - 18;
+    p->w = width - p->left - RIGHT;
     range(c, 0, &lo, &hi);
     axis_make(&p->x, c->xkind, lo, hi, p->w, true);
 }

@@ -84,6 +84,15 @@ void table_json(struct str *b, const struct score_table *t) {
     str_add(b, "{\"title\":");
     text_json(b, t->title);
     if (t->windows > 0) str_addf(b, ",\"windows\":%lld", (long long)t->windows);
+    if (t->band.from > 0) {
+        str_add(b, ",\"band\":{\"from\":");
+        text_json_number(b, t->band.from);
+        str_add(b, ",\"to\":");
+        text_json_number(b, t->band.to);
+        str_add(b, ",\"coverage\":");
+        text_json_number(b, t->band.coverage);
+        str_add(b, "}");
+    }
     str_add(b, ",\"rows\":[");
     for (i32 r = 0; r < t->nrow; r++) {
         str_add(b, r ? ",{\"name\":" : "{\"name\":");

@@ -19,6 +19,11 @@ struct score_row {
     f64 skill;              /* 1 - error / error of the best naive row; NaN = not shown */
 };
 
+/* The outermost band of the model: its quantiles, and the share of the scored cells that lie between them.  from 0 = none. */
+struct score_band {
+    f64 from, to, coverage;
+};
+
 struct score_table {
     const char *title; /* "test 1960-01..12" */
     i32 nmetric;
@@ -28,6 +33,7 @@ struct score_table {
     i32 skill_metric; /* the metric skill is measured in */
     i32 best_naive;   /* row that skill is measured against, -1 = none */
     i64 windows;      /* test windows behind the figures, 0 = not stated */
+    struct score_band band;
 };
 
 /* Decimals that show the figures of one metric with about three digits. */

@@ -104,7 +104,9 @@ TEST(config_mistakes_are_named) {
         const char *where, *says, *fix;
     } cases[] = {
         {"horzion: 24\n", E101, "1:1", "there is no option \"horzion\"", "horizon   (did you mean this?)"},
-        {"a: {b: 1}\n", E101, "1:1", "there is no option \"a\"", "did you mean"},
+        {"a: {b: 1}\n", E104, "1:4", "a config file is flat", "name: value"},
+        {"target: y\nmodel:\n  hidden: 3\n", E104, "3:3", "names within a value: a config file is flat", "name: value"},
+        {"horzion: [1, 2]\n", E101, "1:1", "there is no option \"horzion\"", "horizon   (did you mean this?)"},
         {"--horizon: 3\n", E101, "1:1", "there is no option \"--horizon\"", "horizon "},
         {"config: x\n", E101, "1:1", "config is for the command line only", "remove"},
         {"horizon: many\n", E103, "1:10", "horizon \"many\" is not a whole number", "horizon: auto   (1 to 100000 steps)"},

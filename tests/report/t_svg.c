@@ -84,6 +84,22 @@ TEST(chart_draws_layers_and_leaves_gaps) {
     str_free(&b);
 }
 
+/* The first day of two begins at the left edge, where half of its label has no room. */
+TEST(chart_keeps_labels_of_times_inside) {
+    f64 x[50], y[50], at = 0;
+    for (i32 i = 0; i < 50; i++) x[i] = day(2017, 11, 12) + 3600 * i, y[i] = i % 7;
+    struct chart_layer l = {.name = "line", .n = 50, .x = x, .y = y};
+    struct str b = {0};
+    svg_chart(&b, &(struct chart){.layer = &l, .n = 1, .xkind = AXIS_TIME, .xstep = 3600, .width = 560, .height = 250}, false);
+    const char *label = strstr(b.s, ">12 Nov 2017<"), *from = label;
+    assert_non_null(label);
+    while (strncmp(from, "<text", 5) != 0) from--;
+    assert_int_equal(sscanf(strstr(from, " x=\""), " x=\"%lf", &at), 1);
+    assert_true(at >= .5 * text_width("12 Nov 2017", 11));
+    assert_true(at < 60); /* and it stays near its tick */
+    str_free(&b);
+}
+
 TEST(chart_thins_long_lines_but_keeps_peaks) {
     static f64 y[200000];
     for (i32 i = 0; i < 200000; i++) y[i] = sin(i * .01);
@@ -119,4 +135,5 @@ TEST(lanes_merge_what_touches_and_state_busy_share) {
 
 T_MAIN(cmocka_unit_test(axis_ticks_are_round), cmocka_unit_test(axis_calendar_ticks_are_dates),
        cmocka_unit_test(axis_is_sane_for_any_range), cmocka_unit_test(chart_draws_layers_and_leaves_gaps),
+       cmocka_unit_test(chart_keeps_labels_of_times_inside),
        cmocka_unit_test(chart_thins_long_lines_but_keeps_peaks), cmocka_unit_test(lanes_merge_what_touches_and_state_busy_share))
