@@ -139,15 +139,15 @@ def steps_part(args, data):
 
 
 def balance_part(args, data):
-    ways = (("even", False, []), ("off", True, ["--balance", "off"]), ("auto", True, []), ("auto16", True, ["--grains", "16"]))
+    ways = (("even", False, []), ("off", True, ["--balance", "off"]), ("auto", True, []), ("auto8", True, ["--grains", "8"]))
     text = [BALANCE, "",
             machine(args, "Made by `make bench-ranks` (`--part balance`)") + " Two ranks of one thread, of which one takes twice as long for all it "
             "computes (`STRETTO_FAULT=%s`: it sleeps after each task as long as the task took). Windows a second of the second half of a run of "
             "%s steps, when grains have moved. In brackets the share of the ideal, taken in two ways: three quarters of what the two do when "
             "neither is slow, and one and a half times what they do when the slow one has half of the rows. (The two differ where a core that "
-            "sleeps leaves more to the other.) With 8 grains, 5 and 3 or 6 and 2 can reach 89%% of it, with 16 grains 11 and 5 can reach 97%%." %
+            "sleeps leaves more to the other.) With 8 grains, 5 and 3 or 6 and 2 can reach 89%% of it, with 16, as batches of 256 rows have, 11 and 5 can reach 97%%." %
             (SLOW, " and ".join(str(2 * every) for _, every in UNLIKE)), "",
-            "| B, T, H | ranks | neither slow | one slow, --balance off | one slow | one slow, --grains 16 |",
+            "| B, T, H | ranks | neither slow | one slow, --balance off | one slow | one slow, --grains 8 |",
             "| --- | --- | --- | --- | --- | --- |"]
     for shape, every in UNLIKE:
         for how in ("threads", "open mpi"):
@@ -160,7 +160,7 @@ def balance_part(args, data):
                 continue
             r = {k: statistics.median(v) for k, v in got.items()}
             text.append("| %d, %d, %d | %s | %.0f | %s |" % (*shape, how, r["even"], " | ".join("%.0f (%.0f%%, %.0f%%)" % (
-                r[k], 100 * r[k] / (0.75 * r["even"]), 100 * r[k] / (1.5 * r["off"])) for k in ("off", "auto", "auto16"))))
+                r[k], 100 * r[k] / (0.75 * r["even"]), 100 * r[k] / (1.5 * r["off"])) for k in ("off", "auto", "auto8"))))
     return "\n".join(text) + "\n"
 
 
