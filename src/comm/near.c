@@ -1,13 +1,14 @@
 /* near.c - ranks of one host talk through memory that they share, whatever carries messages to other hosts (picture: near.h).
  *
- * A message goes through slots, as many as it needs, and is copied twice.  What does not fit into those that are free is copied
- * once, by the receiver, where it comes from a segment. */
+ * A message goes through slots, as many as it needs, and is copied twice.  What comes from a segment can be copied once, by the
+ * receiver: what does not fit into slots that are free, and large messages between cores for which that is faster. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "comm/copy.h"
 #include "comm/near.h"
 
-enum { IN_PLACE = 1 << 13 };
+enum { IN_PLACE = 1 << 13, SAMPLE_EVERY = 16 };
 
 /* What a message keeps in its `inside`, where its peer is near. */
 enum { TICKET, THROUGH, LAST };
@@ -58,9 +59,33 @@ static i32 segment_of(const struct near *x, const struct comm_message *m, u64 *a
     return -1;
 }
 
-/* What fits into free slots goes there, though it could be read where it is: memory that another core has read is slow to write
- * anew (copy.h).  What does not would want the sender's help. */
+/* The most that the ring was emptied; what is there of a generation before is less than where this one begins. */
+static void see_tail(const struct near *x, struct line *l, struct ring *r) {
+    const u64 tail = atomic_load_explicit(&r->tail, memory_order_acquire);
+    l->tail = tail > near_base(x) ? tail : near_base(x);
+}
+
+/* Memory that another core has read is slow to write anew unless the two share a cache (copy.h), and on virtual machines that
+ * changes.  So now and then lines that the receiver has read, with the last large message, are written anew, by the clock. */
+static void take_sample(const struct near *x, struct line *l, struct ring *r) {
+    if (l->large == 0 || l->until-- > 0) return;
+    see_tail(x, l, r);
+    if (l->tail < l->large) return;
+    const f64 begin = clock_now();
+    for (i32 i = 0; i + 1 < NEAR_SAMPLE; i++) atomic_store_explicit(&r->sample[i].word, l->head, memory_order_relaxed);
+    atomic_exchange(&r->sample[NEAR_SAMPLE - 1].word, l->head); /* waits for them */
+    l->in_place = clock_now() - begin < NEAR_SAMPLE * x->cheap;
+    l->until = SAMPLE_EVERY;
+}
+
+static void read_sample(struct ring *r) {
+    for (i32 i = 0; i < NEAR_SAMPLE; i++) atomic_load_explicit(&r->sample[i].word, memory_order_relaxed);
+}
+
+/* What fits into free slots goes there, though it could be read where it is, unless that is known to be faster.  What does not
+ * would want the sender's help. */
 static bool fits(const struct near *x, const struct comm_message *m, const struct line *l) {
+    if (l->in_place && m->head.bytes >= NEAR_LARGE) return false;
     return m->head.bytes <= (NEAR_SLOTS - (l->head - l->tail)) * x->room;
 }
 
@@ -80,13 +105,8 @@ static void fill(struct near *x, struct comm_message *m, struct line *l, struct 
     s->at = at;
     m->inside[THROUGH] += bytes;
     m->inside[LAST] = segment >= 0 ? l->head + 1 : 0;
+    if (m->head.bytes >= NEAR_LARGE && m->inside[THROUGH] == bytes) l->large = l->head + 1;
     atomic_store_explicit(&s->full, ++l->head, memory_order_release);
-}
-
-/* The most that the ring was emptied; what is there of a generation before is less than where this one begins. */
-static void see_tail(const struct near *x, struct line *l, struct ring *r) {
-    const u64 tail = atomic_load_explicit(&r->tail, memory_order_acquire);
-    l->tail = tail > near_base(x) ? tail : near_base(x);
 }
 
 /* As many slots as are free, if all messages before it are in theirs. */
@@ -110,6 +130,7 @@ err near_send(void *self, struct comm_message *m) {
     if (!is_near(x, m)) return x->inside->send(x->end, m);
     m->inside[TICKET] = line_of(x, m)->wanted++;
     m->inside[THROUGH] = m->inside[LAST] = 0;
+    if (m->head.bytes >= NEAR_LARGE) take_sample(x, line_of(x, m), ring_of(x, m));
     put(x, m);
     return 0;
 }
@@ -146,6 +167,7 @@ static err take(struct near *x, struct comm_message *m, struct ring *r, bool *ta
     const char *from = data_of(x, r, tail, s->bytes);
     *taken = false;
     if (m->inside[THROUGH] == 0) TRY(head_check(m, &s->head));
+    if (m->inside[THROUGH] == 0 && s->head.bytes >= NEAR_LARGE) read_sample(r);
     if (s->segment >= 0) TRY(look_up_unless_cut(x, first_of(x, m), r, s, &from));
     if (!from) return 0;
     if (s->bytes) memcpy((char *)m->data + m->inside[THROUGH], from, s->bytes);

@@ -2,7 +2,8 @@
  * near_join.c (how they come together, and go on without one that died).
  *
  *     box of rank 0    | who | ring to rank 1: tail | slot slot slot .. | ring to rank 2 ..     0 writes; tails are the others'
- *     segment of 0     | what is sent often (comm_alloc): where slots are full one says where it is, and it is read there
+ *     segment of 0     | what is sent often (comm_alloc): where slots are full, or if that is faster, one says where it is, and
+ *                      | it is read there
  *
  * Places in a box are by the numbers that ranks had when they met.  Slots are counted from a number that grows with every death
  * (near_base): what lies there of before is nobody's, and need not be cleared. */
@@ -13,7 +14,7 @@
 
 #include "comm/transport.h"
 
-enum { NEAR_SLOTS = 64, NEAR_SMALL = 1024, NEAR_SEGMENTS = 64 };
+enum { NEAR_SLOTS = 64, NEAR_SMALL = 1024, NEAR_SEGMENTS = 64, NEAR_LARGE = 1 << 18, NEAR_SAMPLE = 32 };
 
 /* One line, that the data of a small message follow: whoever awaits it looks at nothing else. */
 struct slot {
@@ -29,6 +30,9 @@ enum { NEAR_STRIDE = sizeof(struct slot) + NEAR_SMALL };
 struct ring {
     _Alignas(64) _Atomic u64 tail; /* slots read so far; the receiver's */
     _Alignas(64) _Atomic u32 cut;  /* recalled in this generation, counted from 1: nothing comes any more; the sender's */
+    struct {
+        _Alignas(64) _Atomic u64 word;
+    } sample[NEAR_SAMPLE];         /* the receiver reads it with large messages; the sender's */
     _Alignas(64) char slot[];      /* [SLOTS] with room for a small message, close together; behind them [SLOTS] of x->room */
 };
 
@@ -63,6 +67,9 @@ struct peer {
 struct line {
     u64 wanted, sent, awaited, come;
     u64 head, tail;
+    u64 large;     /* slots written when the last large message had begun, 0 = there was none */
+    i32 until;     /* so many large messages to the next sample */
+    bool in_place; /* large ones are read where they are */
 };
 
 struct near {
@@ -71,6 +78,7 @@ struct near {
     i32 me, size;    /* the number of this rank when they met, and how many there were */
     i32 *left, nleft; /* those that are left, by these numbers: left[rank of now] */
     bool heals, far;  /* far: some are on other hosts */
+    f64 cheap;       /* seconds to write a line that a peer has read, below which large messages stay in place */
     u32 room;        /* bytes of data that go with a slot */
     size_t ring;
     struct map box;  /* ours */

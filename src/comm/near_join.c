@@ -4,6 +4,7 @@
  * inside.  Who has died is said in boxes too; after that slots are counted from another number (near_base), so that nothing of
  * before is taken for something of now: those that are left have said the same of who that is, and none of them looks at slots
  * while it says so. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,6 +17,8 @@
 /* Bytes of data with a slot; ranks that are threads of one process: it has a mapping for each pair of them, and of 256 it would
  * have more than Linux allows. */
 enum { ROOM_MOST = 1 << 16, ROOM_LEAST = 1 << 10, ROOM_ALL = 1 << 18, THREADS_MOST = 64 };
+
+#define CHEAP_LINE 12e-9 /* 5 to 7 ns between cores that share a cache, 27 between others (copy.h) */
 
 /* ------------------------------------------------------------------ when it goes wrong -------------------------------------- */
 
@@ -119,11 +122,18 @@ static bool make_lists(struct near *x) {
     return x->left && x->peer && x->line;
 }
 
+/* Seconds a line.  STRETTO_NEAR=slots and =place are for tests and measurements. */
+static f64 cheap_line(void) {
+    const char *wish = getenv("STRETTO_NEAR");
+    if (wish && strcmp(wish, "slots") == 0) return 0;
+    return wish && strcmp(wish, "place") == 0 ? (f64)INFINITY : CHEAP_LINE;
+}
+
 static struct near *near_new(const struct comm *c, struct card *mine) {
     struct near *x = mem_alloc(sizeof *x);
     const i32 n = comm_size(c);
     if (!x) return NULL;
-    *x = (struct near){.me = comm_rank(c), .size = n, .nleft = n, .far = comm_neighbours(c) < n};
+    *x = (struct near){.me = comm_rank(c), .size = n, .nleft = n, .far = comm_neighbours(c) < n, .cheap = cheap_line()};
     x->room = (u32)imin(ROOM_MOST, imax(ROOM_LEAST, ROOM_ALL / comm_neighbours(c)));
     x->room -= x->room % 64;
     x->ring = sizeof(struct ring) + NEAR_SLOTS * (NEAR_STRIDE + (size_t)x->room);
