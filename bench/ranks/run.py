@@ -266,7 +266,7 @@ def allreduce_part(args, folder):
             "rank and sends the sum back (up to 4 KB: all to all), over what training uses, ranks as threads and as processes under either MPI, whose "
             "messages go through memory of the host. MPI_Allreduce: in place, spinning, as each launcher places its ranks. Every sum was compared with the right one. "
             "Exchange: GB/s where two threads do nothing but write a vector that the other has read, wait for each other, and read the other's; a sum that stays where it "
-            "is does both with every byte, so this is its limit here, and it depends on where the two cores are. In brackets half of what memcpy reaches "
+            "is does both with every byte, one after the other, so this is about its limit here; it depends on where the two cores are, and those of a virtual machine share a cache at one time and not at another: then large messages are read where they are, and sums overlap reading with writing. In brackets half of what memcpy reaches "
             "while both ranks copy memory of their own, the limit of two copies between cores that have nothing to tell each other: below the size of a cache no sum "
             "comes near it. In the last column the best and the worst of ours as a share of exchange, in brackets of copy / 2.", "",
             "| bytes | ours, threads | ours, Open MPI | ours, MPICH | MPI_Allreduce, Open MPI | MPI_Allreduce, MPICH | exchange (copy / 2), GB/s | ours over exchange (over copy / 2) |",

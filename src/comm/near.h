@@ -69,7 +69,7 @@ struct line {
     u64 head, tail;
     u64 large;     /* slots written when the last large message had begun, 0 = there was none */
     i32 until;     /* so many large messages to the next sample */
-    bool in_place; /* large ones are read where they are */
+    f64 rewrite;   /* seconds for a line that the receiver has read to be written anew: mean of samples */
 };
 
 struct near {
@@ -78,7 +78,7 @@ struct near {
     i32 me, size;    /* the number of this rank when they met, and how many there were */
     i32 *left, nleft; /* those that are left, by these numbers: left[rank of now] */
     bool heals, far;  /* far: some are on other hosts */
-    f64 cheap;       /* seconds to write a line that a peer has read, below which large messages stay in place */
+    f64 cheap;       /* where `rewrite` is below this large messages are read where they are */
     u32 room;        /* bytes of data that go with a slot */
     size_t ring;
     struct map box;  /* ours */

@@ -18,7 +18,7 @@
  * have more than Linux allows. */
 enum { ROOM_MOST = 1 << 16, ROOM_LEAST = 1 << 10, ROOM_ALL = 1 << 18, THREADS_MOST = 64 };
 
-#define CHEAP_LINE 12e-9 /* 5 to 7 ns between cores that share a cache, 27 between others (copy.h) */
+#define CHEAP_LINE 6e-9 /* samples: about 4 ns between cores that share a cache, 13 and more between others */
 
 /* ------------------------------------------------------------------ when it goes wrong -------------------------------------- */
 
