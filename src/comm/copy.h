@@ -6,8 +6,8 @@
  * again.  Neither wider stores, `rep movsb` nor asking for the lines ahead (prefetchw) change the 27 ns.
  *
  * Between cores that share a cache a line takes 5 to 7 ns, and one that has gone to that cache 1.5; two cores of a virtual
- * machine are of one kind now and of the other a minute later.  There, what is read where it lies comes 1.6 times (sums of 1 MB) to 2.7
- * times (4 MB) as fast as through slots, and elsewhere 5 times as slow: near.c takes samples. */
+ * machine are of one kind now and of the other a minute later.  There, what is read where it lies comes 1.6 times (sums of 1 MB)
+ * to 2.7 times (4 MB) as fast as through slots, and elsewhere 5 times as slow: near.c takes samples. */
 #ifndef STRETTO_COMM_COPY_H
 #define STRETTO_COMM_COPY_H
 
