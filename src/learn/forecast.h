@@ -14,7 +14,7 @@
 #include "data/window.h"
 #include "learn/engine.h"
 #include "learn/slice_control.h"
-#include "train/base.h"
+#include "bases/base.h"
 #include "train/guard.h"
 #include "train/loop.h"
 #include "train/metrics.h"

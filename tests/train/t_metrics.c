@@ -1,5 +1,5 @@
 /* t_metrics.c - the scores against their formulas written out, in both units, with missing targets, quantiles and merging. */
-#include "tiny.h"
+#include "bases/tiny.h"
 #include "train/metrics.h"
 
 static void near(const char *what, f64 got, f64 want) {

@@ -1,6 +1,6 @@
 /* tiny.h - series for the tests of this folder: made from arrays or from chosen columns of a plain CSV file under shared/. */
-#ifndef STRETTO_TESTS_TRAIN_TINY_H
-#define STRETTO_TESTS_TRAIN_TINY_H
+#ifndef STRETTO_TESTS_BASES_TINY_H
+#define STRETTO_TESTS_BASES_TINY_H
 
 #include <math.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
  *
  * A forecast looks at rows before its origin only, in whatever (scaled) units the series has.  Missing cells are stepped over:
  * the last observed value stands in.  A base is immutable once made, so many threads may predict with it; it owns no series. */
-#ifndef STRETTO_TRAIN_BASE_H
-#define STRETTO_TRAIN_BASE_H
+#ifndef STRETTO_BASES_BASE_H
+#define STRETTO_BASES_BASE_H
 
 #include "base/event.h"
 #include "base/str.h"

@@ -4,7 +4,7 @@
 #include "data/series_build.h"
 #include "data/window.h"
 #include "tiny.h"
-#include "train/base.h"
+#include "bases/base.h"
 #include "train/metrics.h"
 
 enum { N = 1200, H = 6, L = 14 };

@@ -1,4 +1,4 @@
-/* base_choice.c - which base preset `long` stands on: forward-chaining folds for last, season and ridge.
+/* choice.c - which base preset `long` stands on: forward-chaining folds for last, season and ridge.
  *
  *     rows [0, valid)  |------- 40 % -------|-- 1 --|-- 2 --|-- 3 --|-- 4 --|-- 5 --|
  *                      fit on all before a fold, measure on the fold; ridge only if it beats the better naive row with t > 2
@@ -6,7 +6,7 @@
  * Nothing after `valid` is looked at.  Ridge's penalty for a fold is the one that was best on the folds before. */
 #include <math.h>
 
-#include "train/base_linear.h"
+#include "bases/linear.h"
 
 /* MSE of a naive row over the windows of a fold, the steps that the ridge is measured on. */
 static f64 naive_loss(const struct series *s, const struct chain *c, const struct base *b, i64 from, i64 to, f32 *out) {

@@ -1,9 +1,9 @@
-/* base_core.c - a base as a weighted list of parts: making, predicting, and its form as text and tensor. */
+/* base.c - a base as a weighted list of parts: making, predicting, and its form as text and tensor. */
 #include <math.h>
 #include <string.h>
 
-#include "train/base.h"
-#include "train/base_linear.h"
+#include "bases/base.h"
+#include "bases/linear.h"
 
 static const struct {
     const char *name;

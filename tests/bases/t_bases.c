@@ -2,8 +2,8 @@
 #include "base/rng.h"
 #include "data/time.h"
 #include "tiny.h"
-#include "train/base.h"
-#include "train/base_linear.h"
+#include "bases/base.h"
+#include "bases/linear.h"
 
 enum { ROWS_ALL = 400, H = 9, L = 14 };
 

@@ -7,7 +7,7 @@
  * Beyond one season the pattern repeats, with the gain added (or multiplied) once more each time. */
 #include <math.h>
 
-#include "train/base.h"
+#include "bases/base.h"
 
 f32 last_seen(const f32 *x, i64 origin) {
     for (i64 i = origin - 1; i >= 0; i--)

@@ -1,6 +1,6 @@
 /* slicing.h - a short training in slices of time that can be stopped and resumed, and what it said; for the tests of slices. */
-#ifndef STRETTO_TESTS_API_SLICING_H
-#define STRETTO_TESTS_API_SLICING_H
+#ifndef STRETTO_TESTS_LEARN_SLICING_H
+#define STRETTO_TESTS_LEARN_SLICING_H
 
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* base_moments.c - sums over windows, and the normal equations made from them (see base_linear.h).
+/* moments.c - sums over windows, and the normal equations made from them (see linear.h).
  *
  * With z[o-L+i] = lag i, p = L - 1 the last one, u_i = lag i - lag p and v_h = future h - lag p:
  *     sum u_i u_j = G[i][j] - G[i][p] - G[j][p] + G[p][p]        sum u_i v_h = G[i][L+h] - G[p][L+h] - G[i][p] + G[p][p]
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "train/base_linear.h"
+#include "bases/linear.h"
 
 err moments_new(i32 L, i32 H, bool calendar, struct moments **out) {
     struct moments *m;
@@ -52,16 +52,6 @@ void moments_clear(struct moments *m) {
 
 static void add_all(f64 *to, const f64 *from, i64 n) {
     for (i64 i = 0; i < n; i++) to[i] += from[i];
-}
-
-void moments_add(struct moments *m, const struct moments *o) {
-    const i64 width = (i64)m->L + m->H;
-    m->n += o->n;
-    add_all(m->G, o->G, m->L * width);
-    add_all(m->D, o->D, width);
-    add_all(m->S, o->S, width);
-    add_all(m->M, o->M, m->C * width);
-    add_all(m->N, o->N, (i64)m->C * m->C);
 }
 
 static void take_marks(struct moments *m, const f64 *z, const i64 *time, i64 a, i64 b) {

@@ -1,8 +1,8 @@
-/* base_solve.c - the inner loops of the ridge in f64, compiled once per instruction set (isa_sources).
+/* solve.c - the inner loops of the ridge in f64, compiled once per instruction set (isa_sources).
  *
  * One register tile, 4 rows x 3 vectors, fits the 16 registers of every set.  Sums run over k in increasing order in every
  * lane, tails included, and products are not contracted: all sets give the same bits. */
-#include "train/base_linear.h"
+#include "bases/linear.h"
 
 #include <string.h>
 

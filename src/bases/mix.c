@@ -1,4 +1,4 @@
-/* base_mix.c - what preset `short` stands on: the best of each family of rules, mixed by how well they forecast training rows.
+/* mix.c - what preset `short` stands on: the best of each family of rules, mixed by how well they forecast training rows.
  *
  *     rows [0, train)  |------ 40 % ------|--o---o---o---o---o---o---o---o---o--|    up to 80 rolling origins
  *     weight = (error / best)^-8, below .05 dropped; rows for fewer than 3 horizons there: theta alone
@@ -7,7 +7,7 @@
  * the rows before each of five stretches. */
 #include <math.h>
 
-#include "train/base_linear.h"
+#include "bases/linear.h"
 
 enum { ORIGINS = 80, STRETCHES = 5, SEASONS = 3 };
 static const f64 ALPHAS[] = {0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9};

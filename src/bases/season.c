@@ -1,11 +1,11 @@
-/* base_season.c - the season that the rows themselves show: autocorrelation of the detrended series.
+/* season.c - the season that the rows themselves show: autocorrelation of the detrended series.
  *
  *      acf 1 |\        _peak_               a peak counts when it stands out from the valley before it by more than noise,
  *            |  \_____/      \__            not when it is a ripple on the first slope
  *          0 +---------------------- lag */
 #include <math.h>
 
-#include "train/base_linear.h"
+#include "bases/linear.h"
 
 enum { SEASON_LAST = 1000 };
 

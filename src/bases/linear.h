@@ -1,8 +1,8 @@
-/* base_linear.h - inside of the bases: the ridge map at work, and the f64 algebra that fits it. */
-#ifndef STRETTO_TRAIN_BASE_LINEAR_H
-#define STRETTO_TRAIN_BASE_LINEAR_H
+/* linear.h - inside of the bases: the ridge map at work, and the f64 algebra that fits it. */
+#ifndef STRETTO_BASES_LINEAR_H
+#define STRETTO_BASES_LINEAR_H
 
-#include "train/base.h"
+#include "bases/base.h"
 
 /* Forecast rows: n times (column, origin). */
 struct row_list {
@@ -33,7 +33,6 @@ struct moments {
 err moments_new(i32 L, i32 H, bool calendar, struct moments **out);
 void moments_free(struct moments *m);
 void moments_clear(struct moments *m);
-void moments_add(struct moments *m, const struct moments *other);
 /* Adds the windows of a gap-free row of values with origins in [a, b); time may be NULL without calendar. */
 void moments_take(struct moments *m, const f64 *z, const i64 *time, i64 a, i64 b);
 
@@ -116,7 +115,7 @@ err season_scan(const struct series *s, i32 ncol, i64 rows, i32 season, i32 *pea
 /* Squared errors, one row ahead, of smoothing rows [0, rows) with a season taken out: how the theta method finds its alpha. */
 f64 smooth_error(const struct series *s, i32 col, i64 rows, i32 season, f64 alpha);
 
-/* --- f64 algebra, one copy per instruction set (base_solve.c) --- */
+/* --- f64 algebra, one copy per instruction set (solve.c) --- */
 struct algebra {
     /* C[M][N] -= A B, element (m,k) of A at a[m * am + k * ak], rows of B and C ldb and ldc apart */
     void (*sub)(i32 M, i32 N, i32 K, const f64 *a, i64 am, i64 ak, const f64 *b, i64 ldb, f64 *c, i64 ldc);

@@ -1,6 +1,6 @@
 /* session.h - a training by way of the public face, for tests that look inside afterwards. */
-#ifndef STRETTO_TESTS_API_SESSION_H
-#define STRETTO_TESTS_API_SESSION_H
+#ifndef STRETTO_TESTS_LEARN_SESSION_H
+#define STRETTO_TESTS_LEARN_SESSION_H
 
 #include <math.h>
 #include <stdio.h>

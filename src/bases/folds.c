@@ -1,10 +1,10 @@
-/* base_chain.c - windows a ridge may use, and forward chaining over folds.
+/* folds.c - windows a ridge may use, and forward chaining over folds.
  *
  *     rows  |---- past ----|-- fold 1 --|-- fold 2 --| ...      past grows by the fold just measured, and by the windows that
  *                                                               straddle its border; nothing is summed twice */
 #include <math.h>
 
-#include "train/base_linear.h"
+#include "bases/linear.h"
 
 err windows_new(const struct series *s, i32 ncol, i32 L, i32 H, struct windows **out) {
     struct windows *w;

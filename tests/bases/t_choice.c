@@ -1,7 +1,7 @@
 /* t_choice.c - the base chosen for preset `long`, the mix for preset `short`, and the guard. */
 #include "base/rng.h"
 #include "tiny.h"
-#include "train/base.h"
+#include "bases/base.h"
 #include "train/guard.h"
 #include "train/metrics.h"
 

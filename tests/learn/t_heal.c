@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/session.h"
+#include "session.h"
 #include "base/file.h"
 #include "base/mem.h"
 

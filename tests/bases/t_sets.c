@@ -1,7 +1,7 @@
 /* t_sets.c - the larger shared sets through the reader: exchange rates, Beijing's air, rented bikes (interface.md 5.3, 5.5). */
 #include "data/table.h"
 #include "tiny.h"
-#include "train/base.h"
+#include "bases/base.h"
 #include "train/metrics.h"
 
 /* A column (and its times) of a table as a series; steps absent from an hourly table become missing rows. */

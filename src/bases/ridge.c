@@ -1,11 +1,11 @@
-/* base_ridge.c - the linear map on (window - last value): fitted from sums over windows, applied alone or to whole batches.
+/* ridge.c - the linear map on (window - last value): fitted from sums over windows, applied alone or to whole batches.
  *
  *     window x[o-L..o) --minus x[o-1]--> [L] --W--> [H] --plus constant, calendar rows, x[o-1]--> forecast x[o..o+H) */
 #include <math.h>
 #include <string.h>
 
 #include "data/time.h"
-#include "train/base_linear.h"
+#include "bases/linear.h"
 
 i32 ridge_rows(const struct ridge *r) { return r->L + 1 + (r->calendar ? RIDGE_CALENDAR : 0); }
 

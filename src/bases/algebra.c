@@ -1,10 +1,10 @@
-/* base_algebra.c - Cholesky factor and triangular solves in blocks of rows, over the inner loops of base_solve.c.
+/* algebra.c - Cholesky factor and triangular solves in blocks of rows, over the inner loops of solve.c.
  *
  *     A = U'U, row-major, upper triangle:   | U11 U12 |   U11, U12 row by row; then A22 -= U12' U12 in register tiles
  *                                           |     A22 | */
 #include <math.h>
 
-#include "train/base_linear.h"
+#include "bases/linear.h"
 
 extern const struct algebra algebra_base;
 #if defined(__x86_64__)

@@ -1,6 +1,6 @@
 /* t_rows.c - the naive rows and the ridge on the shared files give the figures of interface.md 5.2 and 5.5. */
 #include "tiny.h"
-#include "train/base.h"
+#include "bases/base.h"
 #include "train/metrics.h"
 
 /* Windows with targets inside [from, to), `stride` rows apart. */

@@ -1,4 +1,4 @@
-/* base_smooth.c - simple exponential smoothing and the theta method (Assimakopoulos and Nikolopoulos 2000).
+/* smooth.c - simple exponential smoothing and the theta method (Assimakopoulos and Nikolopoulos 2000).
  *
  *     rows before the origin, gaps filled --take out the season--> level by smoothing + half of the straight line's slope
  *                                                                     --put the season back--> forecast
@@ -7,7 +7,7 @@
  * Everything is worked out afresh for each origin from at most BASE_LOOK rows, so no state can look ahead. */
 #include <math.h>
 
-#include "train/base_linear.h"
+#include "bases/linear.h"
 
 enum { SEASON_MAX = 1024 };
 
