@@ -3,8 +3,11 @@
 #define STRETTO_API_API_H
 
 #include "api/lists.h"
+#include "data/label.h"
 #include "data/series_build.h"
-#include "learn/forecast.h"
+#include "learn/forecast/forecast.h"
+#include "learn/forecast/resolve.h"
+#include "learn/kernels.h"
 #include "learn/learner.h"
 #include "model/layer.h"
 #include "report/status.h"
@@ -45,39 +48,12 @@ struct workshop {
     struct wisdom wisdom;
     struct resources use;
 };
-/* The kernels that --kernel demands, and how they are to walk a layer (0 = as they like): "amx", "auto:fold".  E103. */
-err pick_kernel(const struct options *o, const struct kern **out, u32 *how);
-/* This host's rate as these kernels reach it, into the machine; a millisecond or two. */
-void machine_measure(const struct kern *k, struct machine *m);
 /* joins: this verb is run by all ranks together (training); others run alone wherever they are started. */
 err workshop_open(const struct options *o, const struct events *events, const volatile int *stop, bool joins,
                   struct workshop *out);
 void workshop_close(struct workshop *w);
 
-/* --- options to plain structs --- */
-
 enum { PLAN_BYTES = 64 << 20 }; /* of a saved plan, at most */
-/* Options that do not go together, whatever the data are: E106, E401.  early.c */
-err resolve_check(const struct options *o);
-/* Answer every `auto` that depends on the data; emits one note per decision worth reading. */
-err resolve_forecast(struct options *o, const struct series *s, const struct events *events,
-                     struct forecast_spec *spec, struct split *split);
-/* --loss-steps, resolve_steps.c: whether a loss stands at every row as far as is known before a preset is taken; then what
- * follows for the context and the shape of the network.  E106 for what does not go with it. */
-bool resolve_wants_stream(const struct options *o);
-err resolve_loss_steps(struct options *o, const struct split *split);
-/* Slices of time, into spec->slices: as many as --parallel asks for, or as `auto` finds good for the windows of an epoch, with a
- * note that says why.  E401 where they have nothing to cut. */
-err resolve_slices(const struct options *o, i64 windows, i32 ntarget, const struct events *ev, struct forecast_spec *spec);
-/* The notes of resolve_forecast: preset and borders. */
-void resolve_notes(const struct options *o, const struct series *s, const struct split *p, const struct events *ev);
-/* The spec of options that are already resolved (a loaded model, a plan from shapes alone). */
-err spec_of(const struct options *o, struct forecast_spec *spec);
-
-/* Precision `auto` of resolved options: what the wisdom says of this shape, measured now when the run is long enough; why, for
- * people.  precision.c */
-err measured_precision(const struct options *o, const struct series *s, const struct split *split, enum precision *out, char *why,
-                       size_t size);
 
 /* --- data --- */
 struct read_options read_options_of(const struct options *o);
@@ -86,9 +62,6 @@ err data_read(const struct options *o, bool of_model, const char *path, stretto_
 err data_of_series(struct series *s, const char *path, stretto_data **out); /* takes s */
 /* By its first rows, those of whoever trains: a trainer with fewer than the one before must not know what it is tested on. */
 err data_scale(stretto_data *d, i64 rows);
-f64 row_seconds(const struct series *s, i64 row);                           /* its time; rows past the end go on in steps */
-void row_label(const struct series *s, i64 row, char out[32]);              /* its date, or "row 17" */
-void span_label(const struct series *s, i64 from, i64 to, char out[72]);    /* "1960-01..1960-12" */
 
 /* --- results --- */
 struct jsonl;

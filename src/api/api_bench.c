@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/rng.h"
-#include "learn/forecast_batch.h"
+#include "learn/forecast/batch.h"
 
 enum { WIDTHS = 4, WAYS = 5, MANY_STEPS = 1 << 20, ROWS = 100000 };
 enum { SLICED = 4 }; /* the way that cuts windows in time */

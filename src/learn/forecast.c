@@ -1,5 +1,5 @@
 /* forecast.c - the learner `forecast`: base plus guarded recurrent correction (forecast.h). */
-#include "learn/forecast.h"
+#include "learn/forecast/forecast.h"
 #include "learn/learner.h"
 
 extern const struct learner learner_forecast;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "learn/forecast_slices.h"
+#include "learn/slices/slices.h"
 #include "slicing.h"
 
 /* A loss at every row; a loss behind windows that differ by a row. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "learn/forecast_fit.h"
+#include "learn/forecast/fit.h"
 #include "stretto/stretto.h"
 #include "t.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "learn/forecast_stream.h"
+#include "learn/forecast/stream.h"
 #include "session.h"
 
 enum { ROWS = 900, C = 96, H = 3, NCOL = 2, WIDE = ROWS * NCOL * H };

@@ -2,7 +2,7 @@
  * are tried and kept or taken back; a run is repeated by its plan, and resumed in the middle, to the bit.  Ends of slices that
  * are kept (--slice-rounds) go through a checkpoint, on any number of ranks. */
 #include "base/rng.h"
-#include "learn/forecast_slices.h"
+#include "learn/slices/slices.h"
 #include "slicing.h"
 
 /* ------------------------------------------------------------------ what is decided ----------------------------------------- */

@@ -7,7 +7,7 @@
 
 #include "api/api.h"
 #include "exec/chain.h"
-#include "learn/forecast_fit.h"
+#include "learn/forecast/fit.h"
 #include "model/cell/cell.h"
 #include "session.h"
 

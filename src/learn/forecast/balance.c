@@ -1,0 +1,154 @@
+/* balance.c - when grains move, and what people are told of it. */
+#include "learn/forecast/balance.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "plan/balance.h"
+
+#define WORTH 0.03 /* of a step, that all moves together must save */
+#define PLAIN 0.2  /* of a step: for so much half of the looks are enough */
+#define COARSE 0.95
+/* At most a tenth of the grains at a time, so that a speed that was a mistake does little harm.  A gain has to show in several
+ * looks, in twice as many after each move that takes an earlier one back: speeds that go up and down are not followed. */
+enum { PART = 10, LOOKS = 2, LOOKS_MOST = 32, SHOWN = 16 };
+
+struct balance {
+    struct machine machine; /* of all ranks; weights of devices are their grains */
+    char parallel[64];
+    i32 n, all, moves; /* devices; grains */
+    i32 looks, agreed; /* that are needed before a small move; that are had */
+    i32 grains[MACHINE_DEVICES], wanted[MACHINE_DEVICES], before[MACHINE_DEVICES];
+    f64 seconds[MACHINE_DEVICES]; /* a row, as told last; 0 = not yet */
+    f64 gain;
+};
+
+err balance_new(struct fit *t) {
+    const struct resources *use = &t->job->use;
+    struct balance *b;
+    balance_free(t);
+    if (t->f->spec.slices > 1 && t->f->spec.course.stale > 0) return 0; /* what slices left lies with the rank that ran them */
+    if (!use->balance || !use->ranks || comm_size(use->comm) < 2 || use->pipe == PIPE_DELAY1 || t->job->spec.plan_text) return 0;
+    NEW(b, 1);
+    t->balance = b;
+    b->machine = *use->ranks;
+    b->looks = LOOKS;
+    b->n = t->engine.plan->ndevice;
+    snprintf(b->parallel, sizeof b->parallel, "%s", t->engine.plan->strategy);
+    if (!plan_grains(t->engine.plan, b->grains)) balance_free(t);
+    else b->all = t->engine.plan->ngrain;
+    return 0;
+}
+
+void balance_free(struct fit *t) {
+    mem_free(t->balance);
+    t->balance = NULL;
+}
+
+bool balance_uneven(void *fit, const f64 *row_seconds) {
+    struct fit *t = fit;
+    struct balance *b = t->balance;
+    if (!b) return false;
+    for (i32 d = 0; d < b->n; d++)
+        if (row_seconds[b->machine.device[d].rank] <= 0) return false; /* measured anew since the last move */
+    for (i32 d = 0; d < b->n; d++) b->seconds[d] = row_seconds[b->machine.device[d].rank];
+    memcpy(b->wanted, b->grains, sizeof b->wanted);
+    const i32 moved = balance_move(b->n, b->wanted, b->seconds, ceil_div(b->all, PART), WORTH);
+    b->gain = 1 - balance_end(b->n, b->wanted, b->seconds) / balance_end(b->n, b->grains, b->seconds);
+    b->agreed = moved > 0 ? b->agreed + 1 : 0;
+    return moved > 0 && b->agreed >= (b->gain > PLAIN ? b->looks / LOOKS : b->looks);
+}
+
+static bool takes_back(const struct balance *b) {
+    for (i32 d = 0; b->moves > 0 && d < b->n; d++)
+        if ((b->grains[d] - b->before[d]) * (b->wanted[d] - b->grains[d]) < 0) return true;
+    return false;
+}
+
+/* "11 5", of each rank; of many the least and the most. */
+static void list(const struct balance *b, const i32 *grains, char *out, size_t size) {
+    i32 of[COMM_RANKS] = {0}, ranks = 0, least = b->all, most = 0;
+    size_t len = 0;
+    for (i32 d = 0; d < b->n; d++) {
+        const i32 r = b->machine.device[d].rank;
+        of[r] += grains[d];
+        ranks = imax(ranks, r + 1);
+    }
+    out[0] = 0;
+    for (i32 r = 0; r < ranks; r++) {
+        least = imin(least, of[r]);
+        most = imax(most, of[r]);
+        if (ranks <= SHOWN && len < size) len += (size_t)snprintf(out + len, size - len, "%s%d", r ? " " : "", of[r]);
+    }
+    if (ranks > SHOWN) snprintf(out, size, "%d to %d", least, most);
+}
+
+static f64 fastest(const struct balance *b) {
+    f64 fast = b->seconds[0];
+    for (i32 d = 1; d < b->n; d++) fast = dmin(fast, b->seconds[d]);
+    return fast;
+}
+
+static f64 unlike(const struct balance *b) {
+    f64 slow = b->seconds[0];
+    for (i32 d = 1; d < b->n; d++) slow = dmax(slow, b->seconds[d]);
+    return slow / fastest(b);
+}
+
+/* The ranks as they turned out to be: shares by grains, and rates for what the plan says of its time. */
+static void describe(struct balance *b, const struct machine *first) {
+    for (i32 d = 0; d < b->n; d++) {
+        const f64 speed = fastest(b) / b->seconds[d];
+        b->machine.device[d].weight = b->grains[d];
+        b->machine.device[d].gflops = speed * first->device[d].gflops;
+        b->machine.device[d].gbytes = speed * first->device[d].gbytes;
+    }
+}
+
+err balance_recut(void *fit, struct exec **exec) {
+    struct fit *t = fit;
+    struct balance *b = t->balance;
+    struct resources use = resources_sliced(&t->job->use, b->parallel, t->f->spec.slices, t->f->spec.course);
+    char before[96], after[96];
+    list(b, b->grains, before, sizeof before);
+    list(b, b->wanted, after, sizeof after);
+    if (takes_back(b)) b->looks = imin(2 * b->looks, LOOKS_MOST);
+    b->agreed = 0;
+    memcpy(b->before, b->grains, sizeof b->before);
+    memcpy(b->grains, b->wanted, sizeof b->grains);
+    describe(b, use.ranks);
+    use.ranks = &b->machine;
+    TRY(engine_recut(&t->engine, &use));
+    exec_rows(t->engine.exec, &t->batch.row0, &t->batch.row1);
+    *exec = t->engine.exec;
+    b->moves++;
+    event_note(use.events, EVENT_NOTE,
+               "balance: ranks have %s of %d grains, had %s: the slowest takes %.2f times as long for a row as the fastest; "
+               "steps %.0f%% shorter", after, b->all, before, unlike(b), 100 * b->gain);
+    return 0;
+}
+
+/* Would twice as many grains be shared better? */
+static bool too_coarse(const struct fit *t, f64 reached) {
+    const struct balance *b = t->balance;
+    const i32 B = t->engine.plan->B;
+    i32 fine[MACHINE_DEVICES];
+    if (reached >= COARSE || ceil_div(B, plan_grain(B, 2 * b->all)) < 2 * b->all) return false;
+    for (i32 d = 0; d < b->n; d++) fine[d] = 2 * b->grains[d];
+    balance_move(b->n, fine, b->seconds, 2 * b->all, 0);
+    return balance_reached(b->n, fine, b->seconds) > reached + WORTH;
+}
+
+void balance_end_note(const struct fit *t) {
+    const struct balance *b = t->balance;
+    char now[96], more[96] = "";
+    if (!b || b->seconds[0] <= 0 || (b->moves == 0 && unlike(b) < 1 + 2 * WORTH)) return;
+    list(b, b->grains, now, sizeof now);
+    const f64 reached = balance_reached(b->n, b->grains, b->seconds);
+    if (too_coarse(t, reached))
+        snprintf(more, sizeof more, " (finer shares: --grains %d, a model with other last bits)", 2 * b->all);
+    event_note(t->job->use.events, EVENT_NOTE,
+               "balance: grains moved %d time%s; ranks have %s of %d, which is %.0f%% of what their speeds allow%s", b->moves,
+               b->moves == 1 ? "" : "s", now, b->all, 100 * reached, more);
+}

@@ -1,0 +1,201 @@
+/* batch.c - fills the input buffers of a net from windows. */
+#include "learn/forecast/batch.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+
+static err new_slot(struct batcher *b, i32 horizon, struct batch_slot *s) {
+    for (i32 i = 0; i < b->net->nbuf; i++)
+        if (b->net->buf[i].input) ARENA_NEW(&b->arena, s->input[i], buf_floats(&b->net->buf[i], b->B));
+    ARENA_NEW(&b->arena, s->origin, b->B);
+    ARENA_NEW(&b->arena, s->col, b->B);
+    ARENA_NEW(&b->arena, s->shift, b->B);
+    ARENA_NEW(&b->arena, s->div, b->B);
+    ARENA_NEW(&b->arena, s->seen, b->B);
+    ARENA_NEW(&b->arena, s->base, (i64)(b->B / b->slices) * horizon);
+    return 0;
+}
+
+err batcher_new(const struct forecaster *f, const struct net *net, const struct window_shape *shape, const struct series *s,
+                const struct kern *kern, i32 B, i32 nslot, struct batcher *out) {
+    *out = (struct batcher){.s = s, .spec = &f->spec, .shape = shape, .net = net, .base = f->base, .kern = kern, .B = B,
+                            .slices = 1, .row1 = B};
+    for (i32 i = 0; i < net->nbuf; i++)
+        if (net->buf[i].input && strcmp(net->buf[i].name, "after") == 0) out->slices = imax(1, f->spec.slices);
+    for (i32 i = 0; i < nslot; i++) {
+        err e = new_slot(out, f->spec.horizon, &out->slot[i]);
+        if (e < 0) {
+            batcher_free(out);
+            return e;
+        }
+    }
+    return 0;
+}
+
+void batcher_free(struct batcher *b) { arena_free(&b->arena); }
+
+static struct window_dst dst(const struct batcher *b, const struct batch_slot *s, i32 i) {
+    return (struct window_dst){.p = s->input[i], .ld = buf_fp(&b->net->buf[i]), .B = b->B};
+}
+
+bool batch_lays_out(const struct batcher *b, i32 i, i32 r) {
+    const struct buf *buf = &b->net->buf[i];
+    return batch_ours(b, r) || strcmp(buf->name, "y") == 0 || slice_has_ids(buf);
+}
+
+/* The last values of the context, as targets are laid out: what an unrolled decoder begins with. */
+static void fill_first(const struct batcher *bt, const struct batch_slot *s, i32 i, i32 r, i32 steps) {
+    const struct window_shape *p = bt->shape;
+    struct window_dst x = dst(bt, s, 0), to = dst(bt, s, i);
+    const f32 *last = x.p + ((i64)(steps - 1) * x.B + r) * x.ld; /* its last segment begins with the seg values of the column */
+    memcpy(to.p + r * to.ld, last + p->seg - p->out_seg, sizeof(f32) * (size_t)p->out_seg);
+}
+
+static void fill_ids(const struct batcher *bt, const struct batch_slot *s, i32 i, i32 r, struct slice_place place) {
+    const struct buf *buf = &bt->net->buf[i];
+    i32 *ids = (i32 *)(void *)s->input[i];
+    if (slice_ids(buf, place, r, ids)) return;
+    if (strcmp(buf->name, "column") == 0) {
+        ids[r] = s->col[r];
+        return;
+    }
+    i32 cat = (i32)strtol(buf->name + 9, NULL, 10);
+    for (i32 t = 0; t < buf->T; t++)
+        ids[(i64)t * bt->B + r] = t < place.steps ? window_category(bt->shape, bt->s, cat, s->origin[r], place.from + t)
+                                                  : bt->s->nword[cat];
+}
+
+static void no_targets(const struct batcher *bt, struct window_dst to, i32 r) {
+    const struct window_shape *p = bt->shape;
+    for (i32 k = 0; k < p->nout * p->out_seg; k++)
+        to.p[((i64)(k / p->out_seg) * to.B + r) * to.ld + k % p->out_seg] = (f32)NAN;
+}
+
+/* Row r of one input buffer.  Names were given by net.c.  Rows that do not end their window have no targets, and zeros
+ * for what lies ahead: nobody looks at what is made of it. */
+static i32 fill_input(const struct batcher *bt, struct batch_slot *s, i32 i, i32 r, bool real) {
+    const struct buf *buf = &bt->net->buf[i];
+    const struct window_shape *p = bt->shape;
+    const struct slice_place place = forecast_slice(p->nseg, bt->slices, bt->B, r);
+    i64 origin = s->origin[r];
+    i32 col = s->col[r], windows = bt->B / bt->slices;
+    bool ends = r >= bt->B - windows;
+    if (buf->ids) {
+        fill_ids(bt, s, i, r, place);
+        return 0;
+    }
+    struct window_dst to = dst(bt, s, i);
+    if (strcmp(buf->name, "x") == 0) {
+        to.from = place.from;
+        to.steps = place.steps;
+        window_fill_x(p, bt->s, origin, col, s->shift[r], s->div[r], to, r);
+    }
+    if (strcmp(buf->name, "first") == 0) fill_first(bt, s, i, r, place.steps);
+    if (strcmp(buf->name, "future") == 0 && ends) window_fill_future(p, bt->s, origin, to, r);
+    if (strcmp(buf->name, "base") == 0 && ends)
+        window_fill_base(p, s->base + (i64)(r % windows) * p->horizon, s->shift[r], s->div[r], to, r);
+    if (strcmp(buf->name, "y") != 0) return 0;
+    if (real && ends) return window_fill_y(p, bt->s, origin, col, s->shift[r], s->div[r], to, r);
+    no_targets(bt, to, r);
+    return 0;
+}
+
+/* Scale of each window, for all of its rows; the others repeat window 0.  Rows that are not laid out need none, but it must be
+ * known whether they have seen anything. */
+static void fill_scale(struct batcher *b, struct batch_slot *s, i32 rows, i32 windows) {
+    for (i32 r = rows; r < windows; r++) {
+        s->origin[r] = s->origin[0];
+        s->col[r] = s->col[0];
+    }
+    for (i32 r = 0; r < windows; r++) {
+        s->seen[r] = b->shape->context;
+        s->shift[r] = 0, s->div[r] = 1;
+        if (batch_ours(b, r) || b->slices > 1 || b->shape->mask)
+            s->seen[r] = window_scale_of(b->shape, b->s, s->origin[r], s->col[r], &s->shift[r], &s->div[r]);
+    }
+    for (i32 r = windows; r < b->B; r++) {
+        i32 w = r % windows;
+        s->origin[r] = s->origin[w], s->col[r] = s->col[w], s->seen[r] = s->seen[w];
+        s->shift[r] = s->shift[w], s->div[r] = s->div[w];
+    }
+}
+
+static void fill_base(struct batcher *b, struct batch_slot *s, i32 windows) {
+    i32 h = b->shape->horizon, from = b->slices > 1 ? 0 : b->row0, to = b->slices > 1 ? windows : b->row1;
+    err e = 0;
+    f32 *base = s->base + (i64)from * h;
+    if (b->base && to > from)
+        e = base_predict_rows(b->base, b->s, to - from, s->col + from, s->origin + from, h, base, h, b->kern);
+    for (i32 r = from; r < to && !b->base; r++)
+        for (i32 k = 0; k < h; k++) s->base[(i64)r * h + k] = s->shift[r];
+    if (e < 0) {
+        b->failed = e;
+        b->why = *err_last();
+    }
+}
+
+void batch_fill(struct batcher *b, i32 slot, i32 rows) {
+    struct batch_slot *s = &b->slot[slot];
+    i32 windows = b->B / b->slices;
+    fill_scale(b, s, rows, windows);
+    fill_base(b, s, windows);
+    s->present = 0;
+    s->rows = rows;
+    for (i32 i = 0; i < b->net->nbuf; i++)
+        for (i32 r = 0; r < b->B && b->net->buf[i].input; r++)
+            if (batch_lays_out(b, i, r))
+                s->present += fill_input(b, s, i, r, r % windows < rows && s->seen[r] > 0);
+}
+
+/* Origin of an item in training order. */
+static i64 drawn(const struct batcher *b, i64 item) {
+    const i64 n = window_origins(&b->set);
+    return window_origin(&b->set, rng_shuffle(b->seed, (u32)(item / n), n, item % n));
+}
+
+void batch_fill_train(void *batcher, i64 k, i32 slot) {
+    struct batcher *b = batcher;
+    struct batch_slot *s = &b->slot[slot];
+    i32 ncol = b->s->ntarget, rows = b->nwin * ncol;
+    for (i32 w = 0; w < b->nwin; w++) {
+        const i64 origin = drawn(b, k * b->nwin + w);
+        for (i32 c = 0; c < ncol; c++) {
+            s->origin[w * ncol + c] = origin;
+            s->col[w * ncol + c] = c;
+        }
+    }
+    batch_fill(b, slot, rows);
+}
+
+/* Of one window: none where its context has seen nothing. */
+static i64 window_cells(const struct batcher *b, i64 origin, i32 col) {
+    f32 shift, div;
+    i64 present = 0;
+    if (b->shape->mask && window_scale_of(b->shape, b->s, origin, col, &shift, &div) == 0) return 0;
+    for (i64 i = origin; i < lmin(origin + b->shape->horizon, b->s->nrow); i++) present += series_is_target(b->s, col, i);
+    return present;
+}
+
+i64 batch_cells(const struct batcher *b, i64 k) {
+    i64 present = 0;
+    if (b->spec->all_steps) return batch_cells_tiles(b, k);
+    for (i32 w = 0; w < b->nwin; w++)
+        for (i32 c = 0; c < b->s->ntarget; c++) present += window_cells(b, drawn(b, k * b->nwin + w), c);
+    return present;
+}
+
+i32 batch_fill_set(struct batcher *b, i32 slot, const struct window_set *set, i64 i0) {
+    struct batch_slot *s = &b->slot[slot];
+    i32 ncol = b->s->ntarget;
+    i64 n = window_origins(set) * ncol;
+    i32 rows = (i32)lmin(b->B, n - i0);
+    for (i32 r = 0; r < rows; r++) {
+        s->origin[r] = window_origin(set, (i0 + r) / ncol);
+        s->col[r] = (i32)((i0 + r) % ncol);
+    }
+    batch_fill(b, slot, rows);
+    return rows;
+}

@@ -1,0 +1,94 @@
+/* batch.h - rows of windows laid out for the network, in storage that is made once.
+ *
+ *     (origin, column) of each row --batch_fill--> x, categories, column, future, y, base     two slots: one trains, one fills
+ *
+ * Where the net cuts windows into slices of time, row = slice * windows + window: x of its segments, and the targets in the rows
+ * of the last slice.  With all_steps a row of the batch is a run of rows of the series, one a step, and a forecast stands behind
+ * each of them (steps.c). */
+#ifndef STRETTO_LEARN_FORECAST_BATCH_H
+#define STRETTO_LEARN_FORECAST_BATCH_H
+
+#include "learn/forecast/forecast.h"
+
+struct batch_slot {
+    f32 *input[NET_BUFS];   /* storage of the input buffers of the net, NULL for others */
+    i64 *origin;            /* [B]; all_steps: first row that is read */
+    i32 *col;               /* [B] */
+    f32 *shift, *div;       /* [B] */
+    i32 *seen;              /* [B] values in the context; a row that has seen none is not trained on.  all_steps: rows read */
+    f32 *base;              /* [windows][horizon] base forecasts, series units */
+    i64 present;            /* target cells that are there */
+    i64 batch;              /* number of the batch (tiles) */
+    i32 rows;               /* windows in use; the others repeat window 0 without targets */
+};
+
+struct batcher {
+    const struct series *s;
+    const struct forecast_spec *spec;
+    const struct window_shape *shape;
+    const struct net *net;
+    const struct base *base;      /* NULL = zero */
+    const struct kern *kern;
+    i32 B;
+    i32 row0, row1;               /* rows that are laid out; of others only the targets are counted (a rank's share) */
+    i32 slices;                   /* of each window of the net, as rows; 1 = its rows are whole windows */
+    struct batch_slot slot[2];
+    struct arena arena;
+    err failed;                   /* of base_predict_rows on the filling thread */
+    struct err_record why;
+    /* training order */
+    struct window_set set;
+    struct window_set scored;     /* all_steps: origins that have a target (and a base) */
+    u64 seed;
+    i32 nwin;                     /* origins, or tiles, per batch */
+    f32 *ready;                   /* [ncol][nready][horizon] the base from origins 0, 1, ...; NULL = made when needed */
+    i64 nready;
+};
+
+/* net and shape: those of f, or of a stream. */
+err batcher_new(const struct forecaster *f, const struct net *net, const struct window_shape *shape, const struct series *s,
+                const struct kern *kern, i32 B, i32 nslot, struct batcher *out);
+void batcher_free(struct batcher *b);
+
+static inline bool batch_ours(const struct batcher *b, i32 r) { return r >= b->row0 && r < b->row1; }
+/* Is row r of input i laid out here?  Those of this rank are; of all rows the targets, which are counted, and how slices follow
+ * each other. */
+bool batch_lays_out(const struct batcher *b, i32 i, i32 r);
+
+/* Lay out the windows whose origin[] and col[] were set in the slot, rows of them. */
+void batch_fill(struct batcher *b, i32 slot, i32 rows);
+
+/* The batch of step k in training order: a shuffle of the origins, all target columns of each. */
+void batch_fill_train(void *batcher, i64 k, i32 slot);
+
+/* Target cells that are there in the batch of step k: what present of its slot will be.  Fills nothing. */
+i64 batch_cells(const struct batcher *b, i64 k);
+i64 batch_cells_tiles(const struct batcher *b, i64 k);
+
+/* Rows i0..i0+B of a set in order, as many as there are; returns the rows filled. */
+i32 batch_fill_set(struct batcher *b, i32 slot, const struct window_set *set, i64 i0);
+
+/* --- all_steps: steps.c --- */
+
+/* The batch of step k in training order: tiles of a context, all target columns of each, cut into slices.  A pure function of
+ * k. */
+void batch_fill_tiles(void *batcher, i64 k, i32 slot);
+
+/* Makes the base's forecasts from origins below n once, for all epochs, where they do not take too much room. */
+err batch_bases(struct batcher *b, i64 n);
+
+/* Rows first, first + 1, ... of the series, as many as the net has steps and the series rows; one row of the batch a column. */
+void batch_fill_walk(struct batcher *b, i32 slot, i64 first);
+
+/* Of row r of a batch of B, windows of T steps in P slices: the row it goes on from (-1 = none), and the one that it goes on from
+ * where the window is read from its end; the row with the first steps of the window, for the one with the last; its first step in
+ * the window, and its steps. */
+struct slice_place {
+    i32 after, before, first, from, steps;
+};
+struct slice_place forecast_slice(i32 T, i32 P, i32 B, i32 r);
+/* What a row says of its place, where the buffer asks for that ("length", "after", "before", "first_slice"). */
+bool slice_has_ids(const struct buf *buf); /* an input of such numbers */
+bool slice_ids(const struct buf *buf, struct slice_place place, i32 r, i32 *ids);
+
+#endif

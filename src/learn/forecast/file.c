@@ -1,0 +1,352 @@
+/* file.c - a forecaster as a model file: safetensors with PyTorch names, everything else as JSON in the metadata.
+ *
+ *     lstm.weight_ih_l0, head.weight, ...         member 0; further members as member.1.lstm.weight_ih_l0
+ *     base.ridge, row.ridge, spread               linear base, ridge row to beat, residual quantiles
+ *     stretto.forecast  {"spec":..., "shape":..., "columns":[...], "base":"...", "weight":0.8}
+ *     stretto.options, stretto.record             for people and for `resume`: written by api, not read here */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/mem.h"
+#include "ckpt/model_file.h"
+#include "learn/forecast/forecast.h"
+
+/* Numbers of the spec and the shape that the model needs after training. */
+#define SPEC_INTS(X)                                                                                                             \
+    X(spec.horizon) X(spec.context) X(spec.segment) X(spec.decode) X(spec.layers) X(spec.hidden) X(spec.norm) X(spec.calendar)   \
+    X(spec.nquantile) X(spec.nband) X(spec.members) X(spec.stride) X(spec.correction) X(spec.guard) X(spec.refit)                \
+    X(shape.context) X(shape.horizon) X(shape.seg) X(shape.nseg) X(shape.out_seg) X(shape.nout) X(shape.mask) X(shape.calendar)
+
+/* Numbers that came later: 0 where an older file lacks them. */
+#define LATER_INTS(X) X(spec.precision) X(spec.bidirectional) X(spec.projection) X(spec.unroll) X(spec.all_steps)
+
+static const char *const cell_name[] = {
+#define CELL(name) #name,
+#include "model/cell/cells.def"
+#undef CELL
+};
+
+/* --- writing --- */
+static struct js *columns_json(const struct schema *c) {
+    struct js *list = js_array();
+    for (i32 i = 0; i < c->ncol; i++) {
+        struct js *col = js_object();
+        js_put_text(col, "name", c->name[i]);
+        js_put_f64(col, "mean", c->mean[i]);
+        js_put_f64(col, "dev", c->dev[i]);
+        js_push(list, col);
+    }
+    return list;
+}
+
+static struct js *categories_json(const struct schema *c) {
+    struct js *list = js_array();
+    for (i32 i = 0; i < c->ncat; i++) {
+        struct js *cat = js_object(), *words = js_array();
+        js_put_text(cat, "name", c->cat_name[i]);
+        for (i32 k = 0; k < c->nword[i]; k++) js_push(words, js_new_text(c->word[i][k]));
+        js_put(cat, "words", words);
+        js_push(list, cat);
+    }
+    return list;
+}
+
+static struct js *freq_json(const struct freq *f) {
+    struct js *o = js_object();
+    js_put_i64(o, "step", f->step);
+    js_put_i64(o, "months", f->months);
+    js_put_i64(o, "season", f->season);
+    js_put_text(o, "name", f->name);
+    return o;
+}
+
+static err forecast_json(const struct forecaster *f, struct str *out) {
+    struct js *o = js_object(), *quantiles = js_array();
+    struct str base = {0}, row = {0};
+    err e = f->base ? base_text(f->base, &base) : 0;
+    if (e >= 0 && f->ridge) e = base_text(f->ridge, &row);
+#define X(field) js_put_i64(o, #field, (i64)f->field);
+    SPEC_INTS(X)
+    LATER_INTS(X)
+#undef X
+    js_put_text(o, "preset", f->spec.preset);
+    js_put_text(o, "cell", cell_name[f->spec.cell]);
+    js_put_text(o, "loss", f->spec.loss);
+    js_put_text(o, "base_kind", f->spec.base);
+    js_put_f64(o, "dropout", (f64)f->spec.dropout);
+    js_put_i64(o, "scale", (i64)f->spec.scale);
+    for (i32 q = 0; q < imax(f->spec.nband, f->spec.nquantile); q++) js_push(quantiles, js_new_f64(f->spec.band[q]));
+    js_put(o, "quantiles", quantiles);
+    js_put_i64(o, "ntarget", f->schema.ntarget);
+    js_put_i64(o, "npast", f->schema.npast);
+    js_put_i64(o, "nknown", f->schema.nknown);
+    js_put(o, "columns", columns_json(&f->schema));
+    js_put(o, "categories", categories_json(&f->schema));
+    js_put(o, "freq", freq_json(&f->schema.freq));
+    js_put_text(o, "base", str_text(&base));
+    js_put_text(o, "ridge", str_text(&row));
+    js_put_i64(o, "seen_rows", f->seen_rows);
+    js_put_i64(o, "seen_time", f->seen_time);
+    js_put_i64(o, "nmember", f->nmember);
+    js_put_f64(o, "weight", f->weight);
+    if (e >= 0) e = js_text(o, out, 0);
+    js_free(o);
+    str_free(&base);
+    str_free(&row);
+    return e;
+}
+
+static const char *member_prefix(i32 m, char out[24]) {
+    out[0] = 0;
+    if (m > 0) snprintf(out, 24, "member.%d.", m);
+    return out;
+}
+
+static err put_base(const struct base *b, const char *name, struct tens_list *list) {
+    i32 rows = 0, cols = 0;
+    i64 n = b ? base_tensor(b, NULL, &rows, &cols) : 0;
+    if (n == 0) return 0;
+    f32 *w;
+    ARENA_NEW(list->arena, w, n);
+    base_tensor(b, w, &rows, &cols);
+    return tens_add(list, name, DTYPE_F32, rows, cols, w);
+}
+
+static err collect(const struct forecaster *f, struct tens_list *list) {
+    char prefix[24];
+    for (i32 m = 0; m < f->nmember; m++) TRY(model_put(list, &f->net, f->theta[m], member_prefix(m, prefix)));
+    TRY(put_base(f->base, "base.ridge", list));
+    TRY(put_base(f->ridge, "row.ridge", list));
+    if (f->spread) TRY(tens_add(list, "spread", DTYPE_F32, (i64)f->schema.ntarget * f->spec.nband, f->spec.horizon, f->spread));
+    TRY(tens_add(list, "scale.mase", DTYPE_F64, f->schema.ntarget, 0, f->mase));
+    /* a file needs a tensor: the scale of the columns is always there */
+    TRY(tens_add(list, "scale.mean", DTYPE_F64, f->schema.ncol, 0, f->schema.mean));
+    return tens_add(list, "scale.dev", DTYPE_F64, f->schema.ncol, 0, f->schema.dev);
+}
+
+err forecast_save(const struct forecaster *f, const char *path, const char *options_json, const char *record_json) {
+    struct arena arena = {0};
+    struct tens_list list = {.arena = &arena};
+    struct str json = {0};
+    err e = forecast_json(f, &json);
+    if (e >= 0) e = collect(f, &list);
+    struct meta meta[] = {{"stretto.forecast", str_text(&json)}, {"stretto.options", options_json ? options_json : "{}"},
+                          {"stretto.record", record_json ? record_json : "{}"}};
+    if (e >= 0) e = model_write(path, &list, meta, COUNT(meta));
+    arena_free(&arena);
+    str_free(&json);
+    return e;
+}
+
+/* --- reading --- */
+static err damaged(const char *path, const char *what) {
+    return FAIL_AT(E901, NULL, "the model file that `stretto train` wrote", "%s: %s", path, what);
+}
+
+static void read_text(const struct js *o, const char *name, char *out, size_t size) {
+    snprintf(out, size, "%s", js_str(js_get(o, name), ""));
+}
+
+/* Rising, inside (0,1); a head has all of them or none. */
+static err read_quantiles(const char *path, const struct js *list, struct forecast_spec *s) {
+    i32 n = imax(s->nband, s->nquantile);
+    if (n > BANDS_MAX || js_len(list) != n || (s->nquantile > 0 && s->nband > 0 && s->nband != s->nquantile))
+        return damaged(path, "\"quantiles\" do not fit");
+    for (i32 q = 0; q < n; q++) {
+        s->band[q] = js_f64(js_at(list, q), (f64)NAN);
+        if (!(s->band[q] > (q ? s->band[q - 1] : 0) && s->band[q] < 1))
+            return damaged(path, "\"quantiles\" do not rise between 0 and 1");
+    }
+    return 0;
+}
+
+static err read_spec(const char *path, const struct js *o, struct forecaster *f) {
+    /* assigned through i64: bools and ints alike; ranges are checked below */
+#define READ(field, missing)                                                                                                     \
+    {                                                                                                                            \
+        i64 v = js_i64(js_get(o, #field), missing);                                                                              \
+        if (v < 0 || v > 100000000) return damaged(path, "\"" #field "\" is missing or out of range");                           \
+        f->field = (__typeof__(f->field))v;                                                                                      \
+    }
+#define X(field) READ(field, -1)
+    SPEC_INTS(X)
+#undef X
+#define X(field) READ(field, 0)
+    LATER_INTS(X)
+#undef X
+#undef READ
+    char cell[16];
+    read_text(o, "preset", f->spec.preset, sizeof f->spec.preset);
+    read_text(o, "cell", cell, sizeof cell);
+    read_text(o, "loss", f->spec.loss, sizeof f->spec.loss);
+    read_text(o, "base_kind", f->spec.base, sizeof f->spec.base);
+    i32 kind = -1;
+    for (i32 i = 0; i < (i32)COUNT(cell_name); i++)
+        if (strcmp(cell, cell_name[i]) == 0) kind = i;
+    if (kind < 0) return damaged(path, "its cell is not known here");
+    f->spec.cell = (enum cell_kind)kind;
+    f->spec.dropout = (f32)js_f64(js_get(o, "dropout"), 0);
+    i64 scale = js_i64(js_get(o, "scale"), -1);
+    if (scale < WSCALE_NONE || scale > WSCALE_MEAN) return damaged(path, "\"scale\" is out of range");
+    f->spec.scale = f->shape.scale = (enum window_scale)scale;
+    TRY(read_quantiles(path, js_get(o, "quantiles"), &f->spec));
+    return 0;
+}
+
+/* What three floors below rely on, in one place: a file is not believed. */
+static const char *unsound(const struct forecaster *f) {
+    const struct window_shape *p = &f->shape;
+    const struct forecast_spec *s = &f->spec;
+    const struct schema *c = &f->schema;
+    if (p->context < 1 || p->context > 1000000 || p->horizon < 1 || p->horizon > 100000 || p->seg < 1 || p->nseg < 1 ||
+        p->out_seg < 1 || p->nout < 1 || (i64)p->seg * p->nseg < p->context || (i64)p->out_seg * p->nout < p->horizon ||
+        p->horizon != s->horizon || p->context != s->context || (i64)p->seg * p->nseg > 2 * (i64)p->context + p->seg ||
+        (i64)p->out_seg * p->nout > 2 * (i64)p->horizon)
+        return "its window shape does not add up";
+    if (s->layers < 1 || s->layers > 8 || s->hidden < 1 || s->hidden > 65536 || s->stride < 1 ||
+        !(s->dropout >= 0 && s->dropout < 1) || s->precision >= PREC_N ||
+        (s->all_steps && (s->bidirectional || s->projection || s->decode || s->unroll || p->seg != 1 || p->nout != 1)) ||
+        ((s->bidirectional || s->projection) && (s->decode || s->unroll)) || (s->decode && s->unroll))
+        return "a number of its description is out of range";
+    if (p->calendar != 0 && p->calendar != window_calendar_size(&c->freq)) return "its calendar is not that of its frequency";
+    for (i32 i = 0; i < c->ncol; i++)
+        if (!(c->dev[i] > 0 && c->dev[i] < 1e300 && fabs(c->mean[i]) < 1e300)) return "a column has no usable mean and deviation";
+    return f->weight >= 0 && f->weight <= 1 ? NULL : "\"weight\" is out of range";
+}
+
+static err read_columns(const char *path, const struct js *o, struct schema *c) {
+    const struct js *columns = js_get(o, "columns"), *freq = js_get(o, "freq");
+    c->ncol = (i32)js_len(columns);
+    c->ntarget = (i32)js_i64(js_get(o, "ntarget"), -1);
+    c->npast = (i32)js_i64(js_get(o, "npast"), -1);
+    c->nknown = (i32)js_i64(js_get(o, "nknown"), -1);
+    if (c->ntarget < 1 || c->npast < 0 || c->nknown < 0 || (i64)c->ntarget + c->npast + c->nknown != c->ncol)
+        return damaged(path, "its columns do not add up");
+    ARENA_NEW(&c->arena, c->name, c->ncol);
+    ARENA_NEW(&c->arena, c->mean, c->ncol);
+    ARENA_NEW(&c->arena, c->dev, c->ncol);
+    for (i32 i = 0; i < c->ncol; i++) {
+        const struct js *col = js_at(columns, i);
+        if (!(c->name[i] = arena_strdup(&c->arena, js_str(js_get(col, "name"), "")))) return -E601;
+        c->mean[i] = js_f64(js_get(col, "mean"), 0);
+        c->dev[i] = js_f64(js_get(col, "dev"), 0);
+        if (!(c->dev[i] > 0)) return damaged(path, "a column has no deviation");
+    }
+    c->freq.step = js_i64(js_get(freq, "step"), 0);
+    c->freq.months = (i32)js_i64(js_get(freq, "months"), 0);
+    c->freq.season = (i32)js_i64(js_get(freq, "season"), 1);
+    read_text(freq, "name", c->freq.name, sizeof c->freq.name);
+    return 0;
+}
+
+static err read_categories(const struct js *o, struct schema *c) {
+    const struct js *cats = js_get(o, "categories");
+    c->ncat = (i32)js_len(cats);
+    ARENA_NEW(&c->arena, c->cat_name, c->ncat + 1);
+    ARENA_NEW(&c->arena, c->word, c->ncat + 1);
+    ARENA_NEW(&c->arena, c->nword, c->ncat + 1);
+    for (i32 i = 0; i < c->ncat; i++) {
+        const struct js *cat = js_at(cats, i), *words = js_get(cat, "words");
+        if (!(c->cat_name[i] = arena_strdup(&c->arena, js_str(js_get(cat, "name"), "")))) return -E601;
+        c->nword[i] = (i32)js_len(words);
+        ARENA_NEW(&c->arena, c->word[i], c->nword[i] + 1);
+        for (i32 k = 0; k < c->nword[i]; k++)
+            if (!(c->word[i][k] = arena_strdup(&c->arena, js_str(js_at(words, k), "")))) return -E601;
+    }
+    return 0;
+}
+
+static err read_base(const char *path, const struct st_file *file, const char *text, const char *tensor, struct base **out) {
+    const struct tens *t = st_find(file, tensor);
+    if (!*text) return 0;
+    if (t && t->dtype != DTYPE_F32) return damaged(path, "a base matrix is not F32");
+    return base_read(text, t ? t->data : NULL, t ? tens_count(t) : 0, out);
+}
+
+/* The network is built again from the spec: a series without rows says how many columns and words there are. */
+static err read_members(const char *path, const struct js *o, const struct st_file *file, struct forecaster *f) {
+    i64 n = js_i64(js_get(o, "nmember"), -1);
+    char prefix[24];
+    if (n < 0 || n > MEMBERS_MAX) return damaged(path, "\"nmember\" is out of range");
+    if (n == 0) return 0;
+    const struct schema *c = &f->schema;
+    struct series shape = {.ncol = c->ncol,
+                           .ntarget = c->ntarget,
+                           .npast = c->npast,
+                           .nknown = c->nknown,
+                           .ncat = c->ncat,
+                           .nword = c->nword,
+                           .freq = c->freq};
+    err e = forecast_net(&f->spec, &f->shape, &shape, &f->net);
+    if (e < 0) return e == -E601 ? e : damaged(path, "its network cannot be built");
+    for (i32 m = 0; m < n; m++) {
+        NEW(f->theta[m], f->net.ntheta);
+        f->nmember = m + 1;
+        TRY(model_take(file, &f->net, member_prefix(m, prefix), f->theta[m]));
+    }
+    return 0;
+}
+
+static err read_spread(const struct st_file *file, struct forecaster *f) {
+    const struct tens *t;
+    TRY(model_tensor(file, "scale.mase", DTYPE_F64, f->schema.ntarget, 0, &t));
+    NEW(f->mase, f->schema.ntarget);
+    memcpy(f->mase, t->data, sizeof(f64) * (size_t)f->schema.ntarget);
+    if (!st_find(file, "spread")) return 0;
+    TRY(model_tensor(file, "spread", DTYPE_F32, (i64)f->schema.ntarget * f->spec.nband, f->spec.horizon, &t));
+    NEW(f->spread, tens_count(t));
+    memcpy(f->spread, t->data, sizeof(f32) * (size_t)tens_count(t));
+    return 0;
+}
+
+static err read_all(const char *path, const struct st_file *file, const struct js *o, struct forecaster *f) {
+    TRY(read_spec(path, o, f));
+    TRY(read_columns(path, o, &f->schema));
+    TRY(read_categories(o, &f->schema));
+    f->weight = js_f64(js_get(o, "weight"), (f64)NAN);
+    if (unsound(f)) return damaged(path, unsound(f));
+    TRY(read_base(path, file, js_str(js_get(o, "base"), ""), "base.ridge", &f->base));
+    TRY(read_base(path, file, js_str(js_get(o, "ridge"), ""), "row.ridge", &f->ridge));
+    if ((f->base && f->base->ridge && f->base->ridge->H != f->spec.horizon) ||
+        (f->ridge && f->ridge->ridge && f->ridge->ridge->H != f->spec.horizon))
+        return damaged(path, "a base matrix has another horizon");
+    f->seen_rows = js_i64(js_get(o, "seen_rows"), 0);
+    f->seen_time = js_i64(js_get(o, "seen_time"), INT64_MIN);
+    TRY(read_members(path, o, file, f));
+    return read_spread(file, f);
+}
+
+static err read_file(const char *path, const struct st_file *file, struct forecaster *f, struct str *options,
+                     struct str *record) {
+    const char *json, *text;
+    struct js *o = NULL;
+    TRY(model_meta(file, "stretto.forecast", &json));
+    err e = js_parse(json, strlen(json), path, &o);
+    if (e < 0) return e == -E601 ? e : damaged(path, "its description is no JSON");
+    e = read_all(path, file, o, f);
+    js_free(o);
+    if (e < 0) return e;
+    TRY(model_meta(file, "stretto.options", &text));
+    str_add(options, text);
+    TRY(model_meta(file, "stretto.record", &text));
+    str_add(record, text);
+    TRY(str_ok(options));
+    return str_ok(record);
+}
+
+err forecast_load(const char *path, struct forecaster **out, struct str *options_json, struct str *record_json) {
+    struct st_file *file = NULL;
+    struct forecaster *f = NULL;
+    TRY(model_open(path, &file));
+    err e = mem_new((void **)&f, 1, sizeof *f);
+    if (e >= 0) e = read_file(path, file, f, options_json, record_json);
+    st_free(file);
+    if (e < 0) {
+        forecast_free(f);
+        return e;
+    }
+    *out = f;
+    return 0;
+}

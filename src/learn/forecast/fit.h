@@ -1,0 +1,82 @@
+/* fit.h - the state of one fit, shared by fit.c, guard.c and state.c. */
+#ifndef STRETTO_LEARN_FORECAST_FIT_H
+#define STRETTO_LEARN_FORECAST_FIT_H
+
+#include "data/prefetch.h"
+#include "learn/forecast/stream.h"
+
+struct slice_memory; /* stale.c */
+struct balance;      /* balance.c */
+struct saving;       /* save.h */
+struct ckpt;
+
+struct fit {
+    const struct forecast_job *job;            /* &own */
+    struct forecast_job own;                   /* what was asked for; its ranks become fewer */
+    struct machine *left;                      /* of the ranks that are left, once one has died; else NULL */
+    struct forecaster *f;
+    struct net *net, *cut;                     /* net: what is trained: that of f, or cut, the same over slices of its windows */
+    struct engine engine, whole;               /* whole: of the net of f, validates in place of engine where that is cut */
+    struct batcher batch, valid_batch;
+    struct stream *stream;                     /* all_steps: validates in place of valid_batch */
+    struct window_set train, valid, valid_all; /* valid: thinned, for validation while training */
+    i64 step_cells;                            /* targets of all parts of the present step (--accumulate) */
+    i64 steps, best_steps[MEMBERS_MAX];
+    f64 deadline;                              /* clock at which the time limit is over, 0 = none */
+    i32 member, done;                          /* being trained; first to train */
+    struct train_state state;                  /* of the member `done`, once it has begun */
+    bool refitting, prepared, begun, over;     /* over: a rank died when others had left with all that is here */
+    struct saving *saving;                     /* NULL = there is no run folder */
+    struct ckpt *found;                        /* to go on from; NULL = nothing, or taken */
+    i64 held;                                  /* members whose weights are in the checkpoint */
+    f64 base_seconds;
+    i32 *sorted;                               /* [rows] room of slices_stepped */
+    struct balance *balance;                   /* moves rows between ranks; NULL = they stay where they are */
+    struct slice_memory *memory;               /* ends of slices from visit to visit; NULL = slices run until they fit */
+};
+
+enum { SPREAD_WINDOWS = 5 }; /* origins at least for residual quantiles */
+
+/* The net that is trained, by spec.slices, and that of f, which has the same parameters in the same places. */
+err training_net(struct fit *t);
+/* The plan that training will ask for, made and dropped: a wish that cannot be met is refused before a base is chosen, which may
+ * take minutes. */
+err forecast_try_plan(const struct fit *t);
+/* All that training needs, by the ranks that there are; nothing that it has learnt is in there but engine.store. */
+err training_prepare(struct fit *t);
+void training_drop(struct fit *t);
+/* heal.c: a rank has died.  Those that are left meet and prepare anew; then all stand where the one of them stood that
+ * had come farthest.  E801 where they do not meet. */
+err forecast_meet(struct fit *t, struct comm_loss *loss);
+err forecast_heal(struct fit *t, const struct comm_loss *loss);
+/* Fills the batch of step k in training order. */
+void training_fill(struct batcher *b, i64 k, i32 slot);
+
+/* base.c: the base that --base asks for; the ridge row that stands beside every score. */
+err forecast_choose_base(struct fit *t);
+err forecast_ridge_base(const struct fit *t, bool refit, struct labour *work, struct base **out); /* refit: also on validation */
+err forecast_ridge_row(struct fit *t);
+i64 forecast_origins(const struct fit *t, const struct window_set *set); /* rows of a set that are learnt from */
+
+/* Rows between origins, about so many, with which they come to every phase of the season. */
+i64 forecast_stride(i64 about, i64 season);
+
+/* Ranks hear of a signal at unlike times, so that there only the steps of training ask for it. */
+static inline const volatile int *forecast_stop(const struct fit *t) {
+    return comm_size(t->job->use.comm) > 1 ? NULL : t->job->use.stop;
+}
+
+enum { MIN_WINDOWS = 10 }; /* that a network, or a ridge, is trained on */
+
+/* guard.c: the weight a from validation blocks; the residual quantiles for bands. */
+err forecast_guard(struct fit *t);
+err forecast_spread(struct fit *t);
+
+/* state.c: all that the rest of the run depends on, read back.  forecast_resume_point says where to begin, on all ranks
+ * the same; forecast_restore is called before each member and fills the state of the one that was interrupted. */
+err forecast_resume_point(struct fit *t);
+/* What a checkpoint holds from rank `root` to all, with the weights of `held` members that are done. */
+err forecast_share_state(struct fit *t, i32 root, i64 held);
+err forecast_restore(struct fit *t, i32 member, struct train_state *s);
+
+#endif

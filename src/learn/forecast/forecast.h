@@ -1,0 +1,244 @@
+/* forecast.h - the forecaster: a base plus a guarded recurrent correction (interface.md 9).
+ *
+ *     series --windows--> base(window) + a * div * net((window - shift) / div)      a = guard weight, earned on validation
+ *
+ *     fit.c    choose base, train members, guard, bands         net.c    layers from the spec
+ *     batch.c  rows of a batch for the network                  score.c  scores beside the naive rows
+ *     file.c   model file                                       state.c  checkpoints
+ *     run.c    forecasts window by window                       stream.c forecasts in one walk (all_steps)
+ *
+ * Base, correction and guard can each be switched off, and each is shown in the report. */
+#ifndef STRETTO_LEARN_FORECAST_H
+#define STRETTO_LEARN_FORECAST_H
+
+#include "data/window.h"
+#include "learn/engine.h"
+#include "learn/slices/control.h"
+#include "bases/base.h"
+#include "train/guard.h"
+#include "train/loop.h"
+#include "train/metrics.h"
+
+enum { BANDS_MAX = 16, MEMBERS_MAX = 100 };
+
+/* What to learn and how; filled by api from the options.  Plain values only. */
+struct forecast_spec {
+    char preset[16];
+    i32 horizon, context, segment;  /* segment 0 = one row at a time */
+    bool unroll;                    /* output segments one after another, each from the one before */
+    f32 teacher;                    /* unroll: share of places where training goes on from the truth */
+    bool decode;                    /* all output segments at once from the end state (interface.md 4.1); else a direct head */
+    i32 layers, hidden;
+    i32 projection;                 /* values an lstm hands on; 0 = its hidden state */
+    enum cell_kind cell;
+    enum precision precision;       /* of the cell's products */
+    bool all_steps;                 /* a loss at every row of the context, states that run on: stream.h */
+    i32 slices;                     /* of the context in training alone, side by side (P); 0 or 1 = whole */
+    i32 slices_least;               /* as few may become of them while training; = slices: none of our business */
+    i32 slice_rank;                 /* directions in which their begins are corrected */
+    i32 slice_rank_most;            /* as many may become of them while training; = slice_rank: none of our business */
+    bool recompute;                 /* their gates are made anew in backward */
+    struct chain_course course;     /* of the rounds over them */
+    bool bidirectional;             /* a second stack of cells reads the context from its end */
+    f32 dropout;
+    bool norm, calendar;
+    enum window_scale scale;
+    i32 nquantile;                  /* of the head; 0 = point head */
+    f64 band[BANDS_MAX];            /* quantiles to forecast, ascending (head, or from validation residuals) */
+    i32 nband;
+    char loss[16];                  /* "mse", "mae", "quantile" */
+    char base[16];                  /* auto none last season ridge mix */
+    bool correction, guard, refit;  /* refit: train again on all rows before the test part, for the steps found */
+    i32 members;
+    i64 steps;                      /* 0 = from epochs */
+    f64 epochs;
+    i32 batch;                      /* origins per step; rows = origins x target columns */
+    i32 accumulate, stride;         /* stride: rows between scored origins */
+    char optim[16];
+    f64 lr, momentum, weight_decay, clip;
+    enum schedule schedule;
+    i64 warmup, valid_every, patience;
+    u64 seed;
+    f64 time_limit, checkpoint_every;
+    const char *plan_text, *plan_path; /* a saved plan and its name for messages, or NULL; borrowed */
+};
+
+/* What the data must look like for the model, and how its values were scaled. */
+struct schema {
+    i32 ncol, ntarget, npast, nknown, ncat;
+    const char **name;              /* [ncol] */
+    const char **cat_name;          /* [ncat] */
+    const char ***word;             /* [ncat][nword] vocabulary of training */
+    i32 *nword;
+    f64 *mean, *dev;                /* [ncol] */
+    struct freq freq;
+    struct arena arena;
+};
+
+/* What the rounds of slices of time came to: plain numbers, kept in checkpoints as they are.  [0] forward, [1] backward. */
+struct chain_count {
+    i64 steps, rounds, first, again, serial; /* serial: steps in which slices ran one after another */
+};
+struct slice_watch {
+    i32 slices, nlayer, told;
+    struct watched {
+        struct chain_count now[2], all[2]; /* since the last validation; of the run */
+        f64 w;                             /* steps after which forward forgets where it began, moving average; 0 = not known */
+    } layer[WATCH_LAYERS];
+    struct slice_mind mind;
+    bool planned; /* turns are those of a saved plan: nobody decides */
+    struct plan_turns turns; /* that were taken, or are to be */
+};
+/* The chain of a layer in the last step: steps that each slice ran in each round. */
+struct slice_picture {
+    char name[24];
+    i32 nslice, steps; /* steps of a slice */
+    i32 rounds[2], *ran[2];
+    f32 gap[2]; /* the last that was not close, as a share of the values */
+};
+
+struct forecaster {
+    struct forecast_spec spec;
+    struct schema schema;
+    struct window_shape shape;
+    struct net net;                 /* over whole windows; nop 0 = no recurrent part */
+    i32 nmember;
+    f32 *theta[MEMBERS_MAX];        /* [ntheta] best weights of each member */
+    struct base *base;
+    struct base *ridge;             /* the row to beat when the base is no ridge itself; NULL = too few windows for one */
+    f64 *mase;                      /* [ntarget] what MASE divides by: rows before the test part */
+    i64 seen_rows, seen_time;       /* rows and time (INT64_MIN = none) up to which the model has seen targets */
+    struct guard guard;
+    f64 weight;                     /* a: share of the correction that is used, 0..1 */
+    f32 *spread;                    /* [ntarget][nband][horizon] residual quantiles in units of the row's div */
+    /* for the report */
+    struct choice choice;           /* base auto */
+    struct mix mix;                 /* base mix */
+    bool has_choice, has_mix, has_guard;
+    i64 train_windows, valid_windows;
+    i64 steps_done;
+    f64 seconds;                    /* training */
+    err stopped;                    /* stop_reason of the last member */
+    i64 planned_bytes;
+    f64 step_predicted, step_measured; /* seconds of a training step: the plan's cost, and what it took */
+    struct str plan_text;           /* the training plan that ran */
+    struct task_span *span;         /* [nspan] the last steps of training */
+    i32 nspan;
+    struct slice_watch watch;
+    struct slice_picture slice_picture[WATCH_LAYERS];
+    f64 slice_gap;                  /* of the loss, slices against the whole */
+};
+
+/* Steps of the recurrent layers over a window. */
+static inline i32 forecast_steps(const struct forecast_spec *s) { return ceil_div(s->context, imax(1, s->segment)); }
+
+/* Windows of an epoch when training may use rows [0, rows): every origin, or tiles of a context where every step has its loss. */
+i64 forecast_epoch(const struct forecast_spec *spec, i64 rows);
+
+/* Windows that a step takes out of `windows`, after --accumulate, and the rows that these are with one row per target column and
+ * slice.  E601 where that is more than can be counted. */
+err forecast_rows(const struct forecast_spec *spec, i64 windows, i32 ntarget, i32 *nwin, i32 *B);
+
+/* E103 with the way out when the kernels have no products of the spec's precision. */
+err forecast_check_kern(const struct forecast_spec *spec, const struct kern *k);
+
+struct forecast_job {
+    const struct series *series;    /* scaled */
+    struct split split;
+    struct forecast_spec spec;
+    struct resources use;
+    const char *run_dir;            /* for checkpoints; NULL = none */
+    bool resume;                    /* go on from the newest checkpoint of run_dir */
+    void (*healed)(void *owner, const struct comm_loss *loss); /* ranks died, and have other numbers now; may be NULL */
+    void *owner;
+};
+
+/* Fit.  Returns 0, a failure, or STOP_SIGNAL after a checkpoint was written (the model is then not usable). */
+err forecast_fit(const struct forecast_job *job, struct forecaster **out);
+void forecast_free(struct forecaster *f); /* NULL is fine */
+/* After comm_heal, of a rank whose fit is over: others may still be in theirs, and ask how far all have come. */
+err forecast_healed(struct comm *c);
+
+/* E301 with the numbers that would work when the split leaves no window for training. */
+err forecast_check_length(const struct split *split, const struct forecast_spec *spec);
+
+/* --- forecasts of many windows, streamed --- */
+struct forecast_row {
+    i64 origin;
+    i32 col;
+    const f32 *mean;   /* [horizon] final forecast, series (scaled) units */
+    const f32 *base;   /* [horizon] */
+    const f32 *both;   /* [horizon] base + full correction (before the guard) */
+    const f32 *band;   /* [horizon][nband] quantiles, NULL when nband = 0 */
+    f32 shift, div;
+    i32 seen;          /* values present in the context */
+};
+typedef err forecast_row_fn(void *self, const struct forecast_row *row);
+
+/* Forecast every window of the set, all target columns, in order of origin then column.  With all_steps this is one walk over the
+ * rows, from a context before the first origin on. */
+err forecast_windows(const struct forecaster *f, const struct series *s, const struct window_set *set,
+                     const struct resources *use, forecast_row_fn *fn, void *self);
+
+/* --- scores --- */
+enum { SCORE_ROWS = 5, SCORE_SAMPLES = 4 };
+enum score_row_id { SCORE_MODEL, SCORE_BASE, SCORE_NAIVE, SCORE_SNAIVE, SCORE_RIDGE };
+
+/* A window kept for the picture, original units. */
+struct score_sample {
+    i64 origin;
+    i32 col;
+    f64 *mean, *base;     /* [horizon] */
+    f64 *band;            /* [horizon][nband] or NULL */
+};
+
+struct forecast_scores {
+    struct metrics *row[SCORE_ROWS];  /* NULL = no such row (snaive without season, base that is a naive row) */
+    char name[SCORE_ROWS][32];        /* "model", "snaive (12)" */
+    i64 windows;
+    i32 horizon, nband;
+    struct score_sample sample[SCORE_SAMPLES];
+    i32 nsample;
+    struct arena arena;
+};
+
+/* Score the windows of a set: the model beside base, naive, snaive and ridge. */
+err forecast_score(const struct forecaster *f, const struct series *s, const struct window_set *set, const struct resources *use,
+                   struct forecast_scores *out);
+void forecast_scores_free(struct forecast_scores *s);
+/* Error that skill is measured in, of all columns and steps (step -1) or one: MAE, or for loss mse RMSE (original units) or
+ * MSE. */
+f64 forecast_error(const struct forecaster *f, const struct metrics *m, i32 step, bool original);
+/* The best of the naive rows naive, snaive, ridge; -1 = none could be scored. */
+i32 forecast_best_naive(const struct forecaster *f, const struct forecast_scores *s, i32 step, bool original);
+
+/* --- files --- */
+err forecast_save(const struct forecaster *f, const char *path, const char *options_json, const char *record_json);
+err forecast_load(const char *path, struct forecaster **out, struct str *options_json, struct str *record_json);
+
+/* --- inside this folder --- */
+static inline bool base_is_ridge(const struct base *b) { return b && b->npart == 1 && b->part[0].kind == BASE_RIDGE; }
+/* Lags of a ridge: the context, or STREAM_LAGS of one that a state is carried through. */
+enum { STREAM_LAGS = 336 };
+static inline i32 forecast_lags(const struct forecast_spec *s) {
+    return s->all_steps ? imin(s->context, STREAM_LAGS) : s->context;
+}
+/* Over whole windows, or as spec->slices says over slices of them, with the same parameters in the same places. */
+err forecast_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, struct net *out);
+/* All its layers go forwards and hand on the state of their cell; ends that are kept (--slice-rounds) are those of tiles. */
+bool forecast_can_slice(const struct forecast_spec *spec);
+/* The same parameters for all_steps, run over shape->nseg rows at a time: states come in as "state.0", "state.1", ... */
+err forecast_stream_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s,
+                        struct net *out);
+/* Looks into the rows before the test part alone, [0, rows): what is missing later is not known in training. */
+err forecast_shape(const struct forecast_spec *spec, const struct series *s, i64 rows, struct window_shape *out);
+err schema_of(const struct series *s, struct schema *out);
+void schema_free(struct schema *c);
+/* Words that first come after the training rows become "missing", with a warning a column: nothing was learnt of them. */
+void schema_limit_words(struct series *s, i64 train, const struct events *to);
+/* Check that a series that was scaled has the columns and the scale of the schema: E903. */
+err schema_fits(const struct schema *c, const struct series *s);
+/* Check that a series fits the schema (E903) and apply its scale and vocabularies; words that are in none are warned of. */
+err schema_apply(const struct schema *c, struct series *s, const struct events *to);
+
+#endif

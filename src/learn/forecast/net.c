@@ -1,0 +1,324 @@
+/* net.c - the layers of a forecaster.
+ *
+ *   decode:  x [n][B][I] -seg-> [n][B][d] -lstm.0..- end -decode(column, future)-> [m][B][H] -dropout-head-> [m][B][w*Q] -loss
+ *   direct:  x [n][B][I] ------------------lstm.0..- end ----------last (+ future)-> [1][B][H] -dropout-head-> [1][B][h*Q] -loss
+ *   unroll:  x [n][B][I] ------------------lstm.0..- end -decoder(first, future, base, y)---------------> [m][B][w*Q] -loss
+ *
+ *   steps:   x [n][B][I] ------------------lstm.0..------------------(+ future)-> [n][B][H] -dropout-head-> [n][B][h*Q] -loss
+ *
+ *   with a projection lstm.0 is the layer `projected`, and H what it hands on
+ *   both ways, each layer:  x -turn-> lstm.0.reverse -back-+
+ *                           x ------> lstm.0 --------------+-both-> [n][B][2H]      the end: both states side by side
+ *
+ *   In training the context may be cut into slices, which are rows of the batch: n = ceil(steps / slices), "length" says how many
+ *   of a row count, "after" which row it goes on from.  What stands behind the end of a window then does so behind every row, and
+ *   only the rows of the last slices have targets.
+ *   Read from its end, a window is the same slices, each turned round, which go on from each other the other way: "before".  That
+ *   way ends in the row of the first slice, which "first_slice" tells the row with the targets.
+ *
+ *   steps (all_steps): a forecast at every row, the state runs on.  Where forecasts are made, n rows are a chunk of a walk over
+ *   the series: "state.k" is what layer k left behind after the last one.
+ *
+ * Inputs in this order: x, one ids buffer per category, column, future, first, y, base, length, after, before, first_slice,
+ * state.0, ...
+ * (batch.c and steps.c fill them by name). */
+#include <math.h>
+#include <stdio.h>
+
+#include "learn/forecast/forecast.h"
+#include "model/cell/cell.h"
+
+err forecast_check_kern(const struct forecast_spec *spec, const struct kern *k) {
+    return net_cell_runs(spec->cell, spec->correction ? spec->precision : PREC_F32, k);
+}
+
+err forecast_rows(const struct forecast_spec *spec, i64 windows, i32 ntarget, i32 *nwin, i32 *B) {
+    *nwin = (i32)lmin(spec->batch, lmax(1, windows));
+    i64 rows = (i64)imax(1, *nwin / imax(1, spec->accumulate)) * ntarget * imax(1, spec->slices);
+    if (rows > INT32_MAX / 2)
+        return FAIL_AT(E601, NULL, "a smaller --batch, or --accumulate", "a batch of %d windows of %d columns has %lld rows",
+                       *nwin, ntarget, (long long)rows);
+    *B = (i32)rows;
+    return 0;
+}
+
+i64 forecast_epoch(const struct forecast_spec *spec, i64 rows) {
+    i64 origins = lmax(0, rows - spec->horizon - spec->context + 1);
+    return spec->all_steps ? lmin(origins, lmax(0, rows - spec->horizon) / spec->context) : origins;
+}
+
+/* Segments: rows per input of the cell, and the output cut the same way. */
+err forecast_shape(const struct forecast_spec *spec, const struct series *s, i64 rows, struct window_shape *out) {
+    i32 seg = imax(1, spec->segment);
+    *out = (struct window_shape){.context = spec->context,
+                                 .horizon = spec->horizon,
+                                 .seg = seg,
+                                 .nseg = ceil_div(spec->context, seg),
+                                 .scale = spec->all_steps ? WSCALE_NONE : spec->scale};
+    out->out_seg = spec->decode || spec->unroll ? imin(seg, spec->horizon) : spec->horizon;
+    out->nout = ceil_div(spec->horizon, out->out_seg);
+    for (i32 c = 0; c < s->ntarget && !out->mask; c++)
+        for (i64 i = 0; i < lmin(rows, s->nrow) && !out->mask; i++) out->mask = isnan(series_col(s, c)[i]);
+    out->calendar = spec->calendar && s->time ? window_calendar_size(&s->freq) : 0;
+    return 0;
+}
+
+/* Adds an op that reads `in` and hands on its output. */
+static err chain(struct net *n, struct op_spec spec, const char *name, i32 *buf) {
+    i32 op;
+    snprintf(spec.name, sizeof spec.name, "%s", name);
+    spec.in[0] = *buf;
+    TRY(net_op(n, &spec, &op));
+    *buf = n->op[op].out;
+    return 0;
+}
+
+static struct op_spec op(const char *layer) { return net_spec(layer, "", -1); }
+
+static err categories(struct net *n, const struct window_shape *p, const struct series *s, i32 *x) {
+    for (i32 k = 0; k < s->ncat; k++) {
+        i32 ids, wide;
+        char name[24];
+        snprintf(name, sizeof name, "category.%d", k);
+        TRY(net_input(n, name, p->nseg, 1, true, &ids));
+        struct op_spec embed = op("embed"), join = op("concat");
+        embed.vocab = s->nword[k] + 1;
+        embed.units = imin(16, imax(2, s->nword[k] / 2 + 1));
+        wide = ids;
+        snprintf(name, sizeof name, "embed.%d", k);
+        TRY(chain(n, embed, name, &wide));
+        join.in[1] = wide;
+        snprintf(name, sizeof name, "join.%d", k);
+        TRY(chain(n, join, name, x));
+    }
+    return 0;
+}
+
+/* One recurrent op of layer k that reads in[0] (and goes on from in[1..3], -1 = not); returns its number. */
+static err cell_op(struct net *n, const struct forecast_spec *spec, i32 k, bool reverse, const i32 in[4], i32 *out) {
+    static const char *const kind[] = {
+#define CELL(name) #name,
+#include "model/cell/cells.def"
+#undef CELL
+    };
+    struct op_spec s = op(spec->projection > 0 ? "projected" : "recurrent");
+    s.projection = spec->projection;
+    s.rank = spec->slice_rank;
+    s.recompute = spec->recompute;
+    s.cell = spec->cell;
+    s.precision = spec->precision;
+    s.units = spec->hidden;
+    for (i32 i = 0; i < 4; i++) s.in[i] = in[i];
+    snprintf(s.name, sizeof s.name, "%s.%d%s", kind[spec->cell], k, reverse ? ".reverse" : "");
+    return net_op(n, &s, out);
+}
+
+static err drop_between(struct net *n, const struct forecast_spec *spec, i32 k, i32 *x) {
+    char name[24];
+    struct op_spec drop = op("dropout");
+    if (k + 1 == spec->layers || spec->dropout <= 0) return 0;
+    drop.rate = spec->dropout;
+    snprintf(name, sizeof name, "dropout.%d", k);
+    return chain(n, drop, name, x);
+}
+
+static err beside(struct net *n, const char *what, i32 k, i32 other, i32 *buf) {
+    struct op_spec join = op("concat");
+    char name[24];
+    join.in[1] = other;
+    snprintf(name, sizeof name, "%s.%d", what, k);
+    return chain(n, join, name, buf);
+}
+
+/* Slices as rows: how long each is, which one it goes on from; read from the end: which one then, and where that ends. */
+struct cut {
+    i32 length, after, before, first; /* buffers, -1 = none */
+};
+
+static err sliced(struct net *n, i32 steps, i32 P, bool both, struct cut *out) {
+    *out = (struct cut){-1, -1, -1, -1};
+    if (steps % P != 0) TRY(net_input(n, "length", 1, 1, true, &out->length));
+    if (P > 1) TRY(net_input(n, "after", 1, 1, true, &out->after));
+    if (P < 2 || !both) return 0;
+    TRY(net_input(n, "before", 1, 1, true, &out->before));
+    return net_input(n, "first_slice", 1, 1, true, &out->first);
+}
+
+/* x, each row with its steps turned round. */
+static err turned(struct net *n, const char *what, i32 k, i32 x, i32 length, i32 *out) {
+    struct op_spec turn = op("reverse");
+    turn.in[0] = x;
+    turn.in[1] = length;
+    snprintf(turn.name, sizeof turn.name, "%s.%d", what, k);
+    return net_op(n, &turn, out);
+}
+
+/* Layer k in both directions: the two ops, and their outputs side by side unless it is the top. */
+static err both_ways(struct net *n, const struct forecast_spec *spec, i32 k, const struct cut *cut, i32 *x, i32 dir[2]) {
+    i32 t, back;
+    TRY(turned(n, "turn", k, *x, cut->length, &t));
+    TRY(cell_op(n, spec, k, false, (i32[]){n->op[t].end >= 0 ? n->op[t].end : *x, -1, cut->length, cut->after}, &dir[0]));
+    TRY(cell_op(n, spec, k, true, (i32[]){n->op[t].out, -1, cut->length, cut->before}, &dir[1]));
+    if (k + 1 == spec->layers) return 0;
+    TRY(turned(n, "back", k, n->op[dir[1]].out, cut->length, &back));
+    *x = n->op[dir[0]].out;
+    return beside(n, "both", k, n->op[back].out, x);
+}
+
+/* The stack of recurrent layers over x; returns the ops of the top, dir[1] = -1 where it reads forwards only. */
+static err recurrent(struct net *n, const struct forecast_spec *spec, const struct cut *cut, i32 x, i32 dir[2]) {
+    for (i32 k = 0; k < spec->layers; k++) {
+        dir[1] = -1;
+        if (spec->bidirectional) {
+            TRY(both_ways(n, spec, k, cut, &x, dir));
+        } else {
+            TRY(cell_op(n, spec, k, false, (i32[]){x, -1, cut->length, cut->after}, &dir[0]));
+            x = n->op[dir[0]].out;
+        }
+        TRY(drop_between(n, spec, k, &x));
+    }
+    return 0;
+}
+
+/* The hidden state of the top after the last step, of both directions side by side, and the features ahead. */
+static err direct(struct net *n, const struct cut *cut, const i32 dir[2], i32 future, i32 *h) {
+    *h = n->op[dir[0]].end;
+    TRY(chain(n, op("last"), "last", h));
+    if (dir[1] >= 0) {
+        i32 back = n->op[dir[1]].end;
+        struct op_spec last = op("last");
+        last.in[1] = cut->first;
+        TRY(chain(n, last, "last.reverse", &back));
+        TRY(beside(n, "ends", 0, back, h));
+    }
+    struct op_spec join = op("concat");
+    join.in[1] = future;
+    return future < 0 ? 0 : chain(n, join, "ahead", h);
+}
+
+static err loss(struct net *n, const struct forecast_spec *spec, i32 h, i32 y, i32 base) {
+    char layer[24];
+    snprintf(layer, sizeof layer, "loss_%s", spec->loss);
+    struct op_spec s = net_spec(layer, "loss", h);
+    s.in[1] = y;
+    s.in[2] = base;
+    s.nquantile = spec->nquantile;
+    for (i32 q = 0; q < spec->nquantile; q++) s.quantile[q] = (f32)spec->band[q];
+    return net_op(n, &s, NULL);
+}
+
+/* A cell of its own from the end state of the stack on, with its head inside. */
+static err unroll(struct net *n, const struct forecast_spec *spec, const struct window_shape *p, const i32 in[4], i32 *h) {
+    struct op_spec s = op("unroll");
+    s.cell = spec->cell;
+    s.precision = spec->precision;
+    s.units = spec->hidden;
+    s.steps = p->nout;
+    s.rate = spec->teacher;
+    s.zero_head = spec->base[0] != 'n';
+    s.nquantile = spec->nquantile;
+    for (i32 q = 0; q < spec->nquantile; q++) s.quantile[q] = (f32)spec->band[q];
+    for (i32 i = 0; i < 4; i++) s.in[1 + i] = in[i];
+    return chain(n, s, "decoder", h);
+}
+
+static err head(struct net *n, const struct forecast_spec *spec, const struct window_shape *p, i32 h, i32 y, i32 base) {
+    if (spec->norm) TRY(chain(n, op("norm"), "norm", &h));
+    if (spec->dropout > 0) {
+        struct op_spec drop = op("dropout");
+        drop.rate = spec->dropout;
+        TRY(chain(n, drop, "dropout", &h));
+    }
+    struct op_spec dense = op("dense");
+    dense.units = p->out_seg * imax(1, spec->nquantile);
+    dense.zero_init = spec->base[0] != 'n'; /* base none: an ordinary start */
+    TRY(chain(n, dense, "head", &h));
+    return loss(n, spec, h, y, base);
+}
+
+/* The stack with a forecast at every step, over *h.  In a stream each layer goes on from a state of its own. */
+static err steps_stack(struct net *n, const struct forecast_spec *spec, bool stream, const struct cut *cut, i32 *h) {
+    char name[24];
+    i32 top, state = -1;
+    for (i32 k = 0; k < spec->layers; k++) {
+        snprintf(name, sizeof name, "state.%d", k);
+        if (stream) TRY(net_input(n, name, cell_of(spec->cell)->states, spec->hidden, false, &state));
+        TRY(cell_op(n, spec, k, false, (i32[]){*h, state, cut->length, cut->after}, &top));
+        *h = n->op[top].out;
+        TRY(drop_between(n, spec, k, h));
+    }
+    return 0;
+}
+
+static err steps_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, bool stream,
+                     struct net *n) {
+    i32 P = stream ? 1 : imax(1, spec->slices), future = -1, y, base, h;
+    struct window_shape p = *shape;
+    struct cut cut;
+    p.nseg = ceil_div(shape->nseg, P);
+    TRY(net_input(n, "x", p.nseg, window_features(&p, s), false, &h));
+    TRY(categories(n, &p, s, &h));
+    i32 nf = window_future_features(&p, s);
+    if (nf > 0) TRY(net_input(n, "future", p.nseg, nf, false, &future));
+    TRY(net_input(n, "y", p.nseg, p.horizon, false, &y));
+    TRY(net_input(n, "base", p.nseg, p.horizon, false, &base));
+    TRY(sliced(n, shape->nseg, P, false, &cut));
+    TRY(steps_stack(n, spec, stream, &cut, &h));
+    struct op_spec join = op("concat");
+    join.in[1] = future;
+    if (future >= 0) TRY(chain(n, join, "ahead", &h));
+    return head(n, spec, &p, h, y, base);
+}
+
+err forecast_stream_net(const struct forecast_spec *spec, const struct window_shape *p, const struct series *s, struct net *n) {
+    net_init(n);
+    return steps_net(spec, p, s, true, n);
+}
+
+bool forecast_can_slice(const struct forecast_spec *spec) {
+    return spec->all_steps || spec->course.stale == 0;
+}
+
+err forecast_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, struct net *n) {
+    i32 P = imax(1, spec->slices), column = -1, future = -1, first = -1, y, base, top[2] = {-1, -1}, x, h;
+    struct window_shape shorter = *shape, *p = &shorter;
+    struct cut cut;
+    net_init(n);
+    if (P > 1 && !forecast_can_slice(spec)) return FAIL(E1, "a net that is not cut in time, in %d slices", P);
+    if (spec->all_steps) return steps_net(spec, shape, s, false, n);
+    p->nseg = ceil_div(shape->nseg, P);
+    TRY(net_input(n, "x", p->nseg, window_features(p, s), false, &x));
+    TRY(categories(n, p, s, &x));
+    i32 nf = window_future_features(p, s);
+    if (spec->decode) TRY(net_input(n, "column", 1, 1, true, &column));
+    if (nf > 0) TRY(net_input(n, "future", p->nout, nf, false, &future));
+    if (spec->unroll) TRY(net_input(n, "first", 1, p->out_seg, false, &first));
+    TRY(net_input(n, "y", p->nout, p->out_seg, false, &y));
+    TRY(net_input(n, "base", p->nout, p->out_seg, false, &base));
+    TRY(sliced(n, shape->nseg, P, spec->bidirectional, &cut));
+    if (spec->decode) {
+        struct op_spec seg = op("dense");
+        seg.units = spec->hidden;
+        seg.act = ACT_RELU;
+        TRY(chain(n, seg, "segment", &x));
+    }
+    TRY(recurrent(n, spec, &cut, x, top));
+    if (spec->unroll) {
+        h = n->op[top[0]].end;
+        TRY(unroll(n, spec, p, (i32[]){first, future, base, y}, &h));
+        return loss(n, spec, h, y, base);
+    }
+    if (spec->decode) {
+        h = n->op[top[0]].end;
+        struct op_spec decode = op("decode");
+        decode.steps = p->nout;
+        decode.vocab = s->ntarget;
+        decode.share = top[0];
+        decode.in[1] = column;
+        decode.in[2] = future;
+        TRY(chain(n, decode, "decode", &h));
+    } else {
+        TRY(direct(n, &cut, top, future, &h));
+    }
+    return head(n, spec, p, h, y, base);
+}

@@ -1,0 +1,69 @@
+/* out.c - mean, quantiles and the unguarded forecast of a row. */
+#include "learn/forecast/out.h"
+
+#include <math.h>
+
+enum precision forecast_precision(const struct forecaster *f, const struct resources *use) {
+    if (f->spec.precision == PREC_F32 || net_runs(&f->net, use->kern) == 0) return f->spec.precision;
+    err_clear();
+    event_note(use->events, EVENT_NOTE,
+               "the model was trained in bf16, which the kernels \"%s\" have not: these forecasts are made in fp32",
+               use->kern->name);
+    return PREC_F32;
+}
+
+err row_out_new(const struct forecaster *f, struct arena *arena, struct row_out *o) {
+    i32 h = f->spec.horizon;
+    *o = (struct row_out){.f = f};
+    ARENA_NEW(arena, o->mean, h);
+    ARENA_NEW(arena, o->both, h);
+    ARENA_NEW(arena, o->band, (i64)h * imax(1, f->spec.nband));
+    return 0;
+}
+
+static void sort_small(f32 *v, i32 n) {
+    for (i32 i = 1; i < n; i++)
+        for (i32 j = i; j > 0 && v[j] < v[j - 1]; j--) {
+            f32 t = v[j];
+            v[j] = v[j - 1];
+            v[j - 1] = t;
+        }
+}
+
+/* Index of the head's quantile nearest to the median: the point forecast of a quantile head. */
+static i32 median_of(const struct forecast_spec *s) {
+    i32 best = 0;
+    for (i32 q = 1; q < s->nquantile; q++)
+        if (fabs(s->band[q] - 0.5) < fabs(s->band[best] - 0.5)) best = q;
+    return best;
+}
+
+/* Bands of one step: the head's own quantiles weighted by a, residual quantiles of validation for the rest. */
+static void bands(const struct row_out *o, const struct forecast_row *row, const f32 *corr, i32 k) {
+    const struct forecast_spec *s = &o->f->spec;
+    const f32 *spread = o->f->spread ? o->f->spread + (i64)row->col * s->nband * s->horizon : NULL;
+    f32 a = (f32)o->f->weight, *out = o->band + (i64)k * s->nband;
+    for (i32 q = 0; q < s->nband; q++) {
+        f32 around = spread ? spread[(i64)q * s->horizon + k] * row->div : 0.f;
+        const f32 rest = a < 1 ? (1.f - a) * around : 0.f; /* around may be not known: NaN */
+        if (s->nquantile > 0) out[q] = row->base[k] + a * row->div * corr[(i64)q * s->horizon + k] + rest;
+        else out[q] = row->mean[k] + around;
+    }
+    sort_small(out, s->nband);
+}
+
+err row_out_emit(struct row_out *o, struct forecast_row row, const f32 *corr, forecast_row_fn *fn, void *self) {
+    const struct forecaster *f = o->f;
+    i32 h = f->spec.horizon;
+    const f32 *point = f->spec.nquantile > 0 ? corr + (i64)median_of(&f->spec) * h : corr;
+    for (i32 k = 0; k < h; k++) {
+        f32 extra = f->nmember > 0 ? row.div * point[k] : 0.f;
+        o->both[k] = row.base[k] + extra;
+        o->mean[k] = row.base[k] + (f32)f->weight * extra;
+    }
+    row.mean = o->mean;
+    row.both = o->both;
+    row.band = f->spec.nband ? o->band : NULL;
+    for (i32 k = 0; k < h; k++) bands(o, &row, corr, k);
+    return fn(self, &row);
+}

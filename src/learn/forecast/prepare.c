@@ -1,0 +1,125 @@
+/* prepare.c - what training and validation run with: net, plan, buffers, batches; made, and taken down again. */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "learn/forecast/balance.h"
+#include "learn/forecast/save.h"
+#include "learn/slices/slices.h"
+
+/* What training will hold, before it begins: the series once, and what the plans and the batches say (tests/api/t_memory.c). */
+static void state_memory(const struct fit *t) {
+    const struct series *s = t->job->series;
+    i64 row = 4 * (i64)(s->ncol + s->ncat) + (s->time ? 8 : 0) + (s->line ? 8 : 0), bytes = row * s->nrow;
+    event_note(t->job->use.events, EVENT_NOTE, "memory: series %.2f MiB + plan %.2f MiB", (f64)bytes / 1048576.0,
+               (f64)t->f->planned_bytes / 1048576.0);
+}
+
+err training_net(struct fit *t) {
+    struct forecaster *f = t->f;
+    struct forecast_spec whole = f->spec;
+    whole.slices = 1;
+    TRY(forecast_net(&whole, &f->shape, t->job->series, &f->net));
+    t->net = &f->net;
+    if (f->spec.slices < 2) return 0;
+    if (!t->cut) NEW(t->cut, 1);
+    TRY(forecast_net(&f->spec, &f->shape, t->job->series, t->cut));
+    t->net = t->cut;
+    bool same = t->cut->nop == f->net.nop && t->cut->ntheta == f->net.ntheta;
+    for (i32 l = 0; l < f->net.nop && same; l++) same = t->cut->op[l].theta0 == f->net.op[l].theta0;
+    return same ? 0 : FAIL(E1, "slices of time have other parameters than whole windows");
+}
+
+/* A wish for few devices, or few tiles of slices, may leave ranks without a row. */
+static void tell_idle(const struct fit *t) {
+    const struct plan *p = t->engine.plan;
+    const i32 size = comm_size(t->job->use.comm);
+    bool works[COMM_RANKS] = {0};
+    i32 idle = size;
+    for (u32 i = 0; size > 1 && i < p->ntask; i++) {
+        bool *at = &works[p->place[p->task[i].device].rank];
+        idle -= !*at;
+        *at = true;
+    }
+    if (size > 1 && idle > 0)
+        event_note(t->job->use.events, EVENT_WARNING, "%d of %d ranks have nothing to do in a step, which %s deals out to %d "
+                   "device%s", idle, size, p->strategy, p->ndevice, p->ndevice > 1 ? "s" : "");
+}
+
+/* Parts are of one size: where there are fewer windows than --batch, they may not come out even. */
+static void tell_parts(const struct fit *t, i32 whole, i32 part) {
+    const i32 parts = t->f->spec.accumulate, taken = parts * part;
+    if (taken == whole) return;
+    event_note(t->job->use.events, EVENT_WARNING,
+               "--accumulate %d: a step takes %d windows, without it %d (--batch %d --accumulate %d takes as many as --batch %d)",
+               parts, taken, whole, imin(taken, whole), imin(parts, whole), imin(taken, whole));
+}
+
+/* What validation runs: the stream, the net itself, or, where its windows are cut, the same net over whole ones. */
+static err prepare_validation(struct fit *t, i32 rows) {
+    const struct forecaster *f = t->f;
+    const struct series *x = t->job->series;
+    const struct resources use = resources_whole(&t->job->use);
+    if (f->spec.all_steps) return stream_new(f, x, &t->job->use, 0, 1, &t->stream);
+    if (t->job->spec.slices > 1) TRY(engine_new(&f->net, &use, rows, rows, NULL, NULL, NULL, &t->whole));
+    return batcher_new(f, &f->net, &f->shape, x, use.kern, rows, 1, &t->valid_batch);
+}
+
+err training_prepare(struct fit *t) {
+    struct forecaster *f = t->f;
+    const struct series *x = t->job->series;
+    const struct forecast_spec *s = &f->spec;
+    TRY(training_net(t));
+    i64 n = forecast_epoch(s, t->job->split.train), nvalid = window_origins(&t->valid) * x->ntarget;
+    i32 nwin, B, rows = x->ntarget * imax(1, s->slices); /* of a window */
+    TRY(forecast_rows(s, n, x->ntarget, &nwin, &B));
+    const struct optim *optim = optim_find(s->optim);
+    if (!optim) return FAIL(E103, "there is no optimiser \"%s\"", s->optim);
+    f64 per_epoch = dmax(1, (f64)n / ((f64)(B / rows) * s->accumulate));
+    t->steps = s->steps > 0 ? s->steps : (i64)ceil(s->epochs * per_epoch);
+    const bool turned = s->slices != t->job->spec.slices || s->slice_rank != t->job->spec.slice_rank; /* a run that is resumed */
+    struct resources use = resources_sliced(&t->job->use, turned ? slices_parallel(s) : NULL, s->slices, s->course);
+    use.steps = t->left ? 0 : t->steps * s->accumulate * s->members; /* healing: nobody measures kernels while others wait */
+    i32 valid = (i32)lmin(imax(B / imax(1, s->slices), 256), lmax(1, nvalid));
+    i32 forward = s->all_steps || t->job->spec.slices > 1 ? 0 : valid; /* else another engine, or a stream, validates */
+    TRY(engine_new(t->net, &use, B, forward, optim, turned ? NULL : t->job->spec.plan_text, t->job->spec.plan_path, &t->engine));
+    if (s->slices > 1) f->spec.course = t->engine.plan->course; /* a saved plan has its own */
+    TRY(batcher_new(f, t->net, &f->shape, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->batch));
+    tell_idle(t);
+    tell_parts(t, nwin, B / rows);
+    exec_rows(t->engine.exec, &t->batch.row0, &t->batch.row1);
+    TRY(balance_new(t));
+    if (s->all_steps) TRY(batch_bases(&t->batch, t->job->split.validation));
+    TRY(prepare_validation(t, valid));
+    t->batch.set = t->train;
+    t->batch.scored = (struct window_set){.first = 1, .end = INT64_MAX, .stride = 1}; /* a tile lies inside the training rows */
+    t->batch.nwin = B / rows;
+    TRY(slices_watch(t));
+    TRY(forecast_prepare_saving(t));
+    i64 copies = 2 + optim->nstate + s->members; /* best, roll-back target with its state, members that are done */
+    f->planned_bytes = engine_planned_bytes(&t->engine) + engine_planned_bytes(&t->whole) + t->batch.arena.used +
+                       t->valid_batch.arena.used + 4 * copies * t->engine.store.ntheta +
+                       (t->saving ? t->saving->room : 0) + (t->stream ? stream_bytes(t->stream) : 0);
+    if (!t->left) state_memory(t);
+    t->prepared = true;
+    return 0;
+}
+
+void training_drop(struct fit *t) {
+    saving_free(t->saving, comm_rank(t->job->use.comm));
+    ckpt_close(t->found);
+    stale_free(t);
+    balance_free(t);
+    engine_free(&t->engine);
+    engine_free(&t->whole);
+    batcher_free(&t->batch);
+    batcher_free(&t->valid_batch);
+    stream_free(t->stream);
+    mem_free(t->sorted);
+    t->saving = NULL;
+    t->found = NULL;
+    t->batch = t->valid_batch = (struct batcher){0};
+    t->stream = NULL;
+    t->sorted = NULL;
+    t->prepared = false;
+}

@@ -1,0 +1,306 @@
+/* resolve.c - from options and data to a spec: presets, and an answer with a reason for every `auto`. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "data/label.h"
+#include "learn/forecast/resolve.h"
+#include "data/split.h"
+
+enum { FEW_ROWS = 500, SHORT_ROWS = 5000, LONG_HORIZON = 48, LONG_CONTEXT = 336 };
+
+static err resolve_i(struct options *o, enum opt_id id, i64 value, const char *why) {
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    return opt_resolve(o, id, text, why);
+}
+
+static err choose_preset(struct options *o, const struct series *s) {
+    if (opt_is_auto(o, OPT_preset)) {
+        char why[96];
+        const char *name = resolve_wants_stream(o)             ? "stream"
+                           : s->nrow < FEW_ROWS                      ? "short"
+                           : s->ntarget > 1                        ? "long"
+                           : s->nrow < SHORT_ROWS                  ? "short"
+                           : o->horizon >= LONG_HORIZON            ? "long"
+                                                                   : "day";
+        snprintf(why, sizeof why, "%d target column%s, %lld rows, horizon %lld", s->ntarget, s->ntarget > 1 ? "s" : "",
+                 (long long)s->nrow, (long long)o->horizon);
+        TRY(opt_resolve(o, OPT_preset, name, why));
+    }
+    return strcmp(o->preset, "none") == 0 ? 0 : opt_preset(o, o->preset);
+}
+
+static err choose_horizon(struct options *o, const struct series *s) {
+    if (!opt_is_auto(o, OPT_horizon)) return 0;
+    i64 h = s->freq.season > 1 ? s->freq.season : 10;
+    if (h > s->nrow / 6) return resolve_i(o, OPT_horizon, lmax(1, s->nrow / 12), "a twelfth of the rows");
+    return resolve_i(o, OPT_horizon, h, s->freq.season > 1 ? "one season" : "no season known");
+}
+
+static err choose_split(struct options *o, const struct series *s, struct split *out) {
+    i64 h = o->horizon, rest;
+    bool few = s->nrow < 500;
+    i64 test = few ? h : lmax(h, s->nrow / 5);
+    if (opt_is_auto(o, OPT_test) && test >= s->nrow) {
+        char fix[48];
+        snprintf(fix, sizeof fix, "--horizon %lld", (long long)lmax(1, s->nrow / 6));
+        return FAIL_AT(E301, NULL, fix,
+                       "the series is too short: a horizon of %lld rows, and as many to test it on, do not fit into %lld rows",
+                       (long long)h, (long long)s->nrow);
+    }
+    if (opt_is_auto(o, OPT_test)) TRY(resolve_i(o, OPT_test, test, few ? "one horizon" : "a fifth of the rows"));
+    struct split all;
+    TRY(split_make(s, "0", o->test, &all));
+    rest = all.validation;
+    if (opt_is_auto(o, OPT_validation)) {
+        i64 valid = lmax(h, rest / 5), half = (rest - valid) / 2;
+        bool alone = rest - valid - half < h && strcmp(o->base, "none") != 0; /* no window to train on: the base needs none */
+        const char *why = alone ? "too few rows for more than the base" : "a fifth of the rows before the test part";
+        TRY(resolve_i(o, OPT_validation, alone ? 0 : valid, why));
+    }
+    return split_make(s, o->validation, o->test, out);
+}
+
+static err choose_context(struct options *o, const struct split *p, i32 ncol) {
+    if (!opt_is_auto(o, OPT_context)) return 0;
+    i64 h = o->horizon, half = lmax(1, p->train / 2);
+    if (strcmp(o->preset, "long") == 0) {
+        i64 room = p->train * ncol / 10 - h; /* all columns share the weights, so every one of them counts */
+        const bool fits = p->train - h - LONG_CONTEXT >= p->train / 4; /* many columns make no row longer */
+        if (room >= LONG_CONTEXT && fits) return resolve_i(o, OPT_context, LONG_CONTEXT, "preset long");
+        if (room >= LONG_CONTEXT)
+            return resolve_i(o, OPT_context, lmin(LONG_CONTEXT, half), "336 rows, half the training rows at most");
+        room = lmin(LONG_CONTEXT, lmax(room, 2 * h));
+        return resolve_i(o, OPT_context, lmax(24, lmin(room, half)), "a tenth of the training values less the horizon");
+    }
+    if (strcmp(o->preset, "day") == 0) return resolve_i(o, OPT_context, 168, "preset day");
+    return resolve_i(o, OPT_context, lmin(lmax(24, 3 * h), half), "3 x horizon, 24 at least, half the training rows at most");
+}
+
+/* Reading both ways ends in two states, a projection in one of another width: the parallel decoder goes on from a plain one. */
+static err choose_decoder(struct options *o) {
+    const char *flag = o->bidirectional ? "--bidirectional" : o->projection > 0 ? "--projection" : NULL;
+    if (!flag) return 0;
+    char why[64], fix[96];
+    snprintf(why, sizeof why, "%s is given", flag);
+    if (opt_is_auto(o, OPT_decoder)) return opt_resolve(o, OPT_decoder, "direct", why);
+    if (strcmp(o->decoder, "direct") == 0) return 0;
+    if (!opt_given(o, OPT_decoder)) {
+        char origin[80];
+        snprintf(origin, sizeof origin, "auto: %s", why);
+        return opt_set_id(o, OPT_decoder, "direct", &(struct opt_from){.rank = OPT_RANK_PRESET, .origin = origin});
+    }
+    snprintf(fix, sizeof fix, "--decoder direct   or   %s", o->bidirectional ? "--no-bidirectional" : "--projection 0");
+    return FAIL_AT(E106, NULL, fix, "--decoder %s goes on from the plain end state of one cell, %s has none", o->decoder, flag);
+}
+
+static err choose_projection(struct options *o) {
+    char fix[64];
+    if (o->projection == 0) return 0;
+    if (strcmp(o->cell, "lstm") != 0)
+        return FAIL_AT(E106, NULL, "--cell lstm   or   --projection 0", "--projection is of an lstm, the cell is %s", o->cell);
+    if (strcmp(o->precision, "bf16") == 0)
+        return FAIL_AT(E106, NULL, "--precision fp32   or   --projection 0", "an lstm with --projection has no bf16 products");
+    snprintf(fix, sizeof fix, "--projection %lld", (long long)lmax(0, o->hidden / 2));
+    if (o->projection >= o->hidden)
+        return FAIL_AT(E103, "--projection", fix, "%lld values out of --hidden %lld: a projection has fewer",
+                       (long long)o->projection, (long long)o->hidden);
+    return 0;
+}
+
+/* auto = bf16 where it was measured to be faster for this shape on this machine. */
+static err choose_precision(struct options *o, const struct series *s, const struct split *split, const struct events *ev) {
+    char why[120], origin[136];
+    enum precision p;
+    if (strcmp(o->precision, "auto") != 0) return 0;
+    if (o->deterministic)
+        return FAIL_AT(E106, NULL, "--precision fp32   or   --precision bf16",
+                       "--precision auto is decided by measuring, --deterministic allows no such choice");
+    TRY(measured_precision(o, s, split, &p, why, sizeof why));
+    const char *name = p == PREC_BF16 ? "bf16" : "fp32";
+    event_note(ev, EVENT_NOTE, "precision %s: %s", name, why);
+    snprintf(origin, sizeof origin, "auto: %s", why);
+    struct opt_from from = {.rank = o->meta[OPT_precision].rank, .origin = origin};
+    return opt_set_id(o, OPT_precision, name, &from);
+}
+
+/* The decoder that goes on from its own output has its head inside; its options mean nothing elsewhere. */
+static err check_unroll(const struct options *o) {
+    bool unroll = strcmp(o->decoder, "autoregressive") == 0;
+    if (!unroll && o->meta[OPT_teacher_forcing].rank >= OPT_RANK_FLAG) /* files of finished runs name every option */
+        return FAIL_AT(E106, NULL, "--decoder autoregressive",
+                       "--teacher-forcing is about the decoder autoregressive, this one is %s", o->decoder);
+    if (unroll && o->norm)
+        return FAIL_AT(E106, NULL, "--no-norm",
+                       "--norm stands before the head, --decoder autoregressive has its head inside the loop");
+    return 0;
+}
+
+static err choose_shape(struct options *o) {
+    bool parallel;
+    TRY(choose_projection(o));
+    TRY(choose_decoder(o));
+    if (opt_is_auto(o, OPT_decoder))
+        TRY(opt_resolve(o, OPT_decoder, o->horizon >= LONG_HORIZON ? "parallel" : "direct", "by the horizon"));
+    TRY(check_unroll(o));
+    parallel = strcmp(o->decoder, "parallel") == 0 || (strcmp(o->decoder, "autoregressive") == 0 && o->horizon >= LONG_HORIZON);
+    if (!opt_is_auto(o, OPT_segment)) return 0;
+    if (parallel) {
+        i64 w = o->horizon >= 96 ? 48 : 24;
+        return resolve_i(o, OPT_segment, lmin(w, o->context), o->horizon >= 96 ? "horizon 96 or more" : "horizon below 96");
+    }
+    bool each = o->context <= 64;
+    return resolve_i(o, OPT_segment, each ? 1 : (o->context + 31) / 32, each ? "context up to 64" : "32 segments");
+}
+
+/* A quantile head learns quantile losses, whatever a preset says for points. */
+static err choose_loss(struct options *o) {
+    static const struct opt_from by_head = {.rank = OPT_RANK_PRESET, .origin = "auto: quantile head"};
+    bool quantile = strcmp(o->head, "quantile") == 0;
+    if (opt_is_auto(o, OPT_loss)) return opt_resolve(o, OPT_loss, quantile ? "quantile" : "mse", "by the head");
+    if (quantile && !opt_given(o, OPT_loss)) return opt_set_id(o, OPT_loss, "quantile", &by_head);
+    if (quantile == (strcmp(o->loss, "quantile") == 0)) return 0;
+    return FAIL_AT(E106, NULL, quantile ? "--head quantile alone" : "--head quantile",
+                   "--head %s and --loss %s do not go together", o->head, o->loss);
+}
+
+static err choose_rest(struct options *o) {
+    static const struct opt_from by_epochs = {.rank = OPT_RANK_PRESET, .origin = "auto: --epochs is given"};
+    if (opt_given(o, OPT_epochs) && !opt_given(o, OPT_steps)) TRY(opt_set_id(o, OPT_steps, "auto", &by_epochs));
+    if (opt_is_auto(o, OPT_scale)) TRY(opt_resolve(o, OPT_scale, "last", "no preset"));
+    if (opt_is_auto(o, OPT_calendar)) TRY(opt_resolve(o, OPT_calendar, "no", "no preset asks for it"));
+    TRY(choose_loss(o));
+    if (o->batch % o->accumulate != 0)
+        return FAIL_AT(E106, NULL, "--accumulate with a divisor of --batch",
+                       "--batch %lld cannot be cut into --accumulate %lld equal parts", (long long)o->batch,
+                       (long long)o->accumulate);
+    TRY(resolve_check(o));
+    if (opt_is_auto(o, OPT_epochs) && opt_is_auto(o, OPT_steps)) TRY(resolve_i(o, OPT_steps, 300, "no preset"));
+    if (opt_is_auto(o, OPT_stride)) TRY(resolve_i(o, OPT_stride, 1, "every origin"));
+    return 0;
+}
+
+static bool find_cell(const char *name, enum cell_kind *out) {
+    static const char *const names[] = {
+#define CELL(cell) #cell,
+#include "model/cell/cells.def"
+#undef CELL
+    };
+    for (i32 i = 0; i < (i32)COUNT(names); i++)
+        if (strcmp(name, names[i]) == 0) {
+            *out = (enum cell_kind)i;
+            return true;
+        }
+    return false;
+}
+
+static enum window_scale scale_of(const char *name) {
+    if (strcmp(name, "last") == 0) return WSCALE_LAST;
+    if (strcmp(name, "window") == 0) return WSCALE_WINDOW;
+    return strcmp(name, "mean") == 0 ? WSCALE_MEAN : WSCALE_NONE;
+}
+
+static err bands_of(const struct options *o, struct forecast_spec *spec) {
+    char item[64];
+    for (const char *p = o->quantiles; opt_list_next(&p, item, sizeof item);) {
+        f64 q;
+        if (spec->nband == BANDS_MAX) return FAIL(E103, "--quantiles: at most %d quantiles", BANDS_MAX);
+        if (!str_to_f64(item, strlen(item), '.', &q) || (spec->nband > 0 && q <= spec->band[spec->nband - 1]))
+            return FAIL_AT(E103, "--quantiles", "--quantiles 0.1,0.5,0.9", "quantiles must rise, \"%s\" does not", item);
+        spec->band[spec->nband++] = q;
+    }
+    return 0;
+}
+
+err spec_of(const struct options *o, struct forecast_spec *spec) {
+    *spec = (struct forecast_spec){
+        .horizon = (i32)o->horizon,
+        .context = (i32)o->context,
+        .segment = (i32)o->segment,
+        .decode = strcmp(o->decoder, "parallel") == 0,
+        .bidirectional = o->bidirectional,
+        .projection = (i32)o->projection,
+        .unroll = strcmp(o->decoder, "autoregressive") == 0,
+        .teacher = (f32)o->teacher_forcing,
+        .all_steps = strcmp(o->loss_steps, "all") == 0,
+        .slices = 1,
+        .slices_least = 1,
+        .slice_rank = opt_is_auto(o, OPT_slice_rank) ? 0 : (i32)o->slice_rank,
+        .slice_rank_most = opt_is_auto(o, OPT_slice_rank) ? SLICE_RANKS : (i32)o->slice_rank,
+        .recompute = o->recompute,
+        .course = {.tol = (f32)o->slice_tol, .stale = (i32)o->slice_rounds, .stale_back = (i32)o->slice_rounds},
+        .precision = strcmp(o->precision, "bf16") == 0 ? PREC_BF16 : PREC_F32,
+        .layers = (i32)o->layers,
+        .hidden = (i32)o->hidden,
+        .dropout = (f32)o->dropout,
+        .norm = o->norm,
+        .calendar = strcmp(o->calendar, "yes") == 0,
+        .scale = scale_of(o->scale),
+        .correction = o->correction,
+        .guard = o->guard,
+        .refit = o->refit_all,
+        .members = (i32)o->members,
+        .batch = (i32)o->batch,
+        .accumulate = (i32)o->accumulate,
+        .stride = (i32)o->stride,
+        .lr = o->lr,
+        .momentum = o->momentum,
+        .weight_decay = o->weight_decay,
+        .clip = o->clip,
+        .warmup = o->warmup,
+        .valid_every = o->validate_every,
+        .patience = o->patience,
+        .seed = (u64)o->seed,
+        .time_limit = o->time_limit,
+        .checkpoint_every = o->checkpoint_every};
+    spec->steps = opt_is_auto(o, OPT_steps) ? 0 : o->steps;
+    spec->epochs = opt_is_auto(o, OPT_epochs) ? 0 : o->epochs;
+    snprintf(spec->preset, sizeof spec->preset, "%s", o->preset);
+    snprintf(spec->loss, sizeof spec->loss, "%s", o->loss);
+    snprintf(spec->base, sizeof spec->base, "%s", o->base);
+    snprintf(spec->optim, sizeof spec->optim, "%s", o->optim);
+    if (!find_cell(o->cell, &spec->cell)) return FAIL(E103, "there is no cell \"%s\"", o->cell);
+    if (!schedule_find(o->schedule, &spec->schedule)) return FAIL(E103, "there is no schedule \"%s\"", o->schedule);
+    TRY(bands_of(o, spec));
+    if (strcmp(o->head, "quantile") == 0) spec->nquantile = spec->nband;
+    return 0;
+}
+
+void resolve_notes(const struct options *o, const struct series *s, const struct split *p, const struct events *ev) {
+    char a[72], b[72], c[72];
+    event_note(ev, EVENT_NOTE,
+               "preset %s (%d target column%s, %lld rows): %s %lldx%lld, horizon %lld, context %lld, scale %s, %s head, base %s",
+               o->preset, s->ntarget, s->ntarget > 1 ? "s" : "", (long long)s->nrow, o->cell, (long long)o->layers,
+               (long long)o->hidden, (long long)o->horizon, (long long)o->context, o->scale, o->head, o->base);
+    span_label(s, 0, p->train, a);
+    span_label(s, p->train, p->validation, b);
+    span_label(s, p->validation, p->test, c);
+    event_note(ev, EVENT_NOTE, "train %s (%lld rows) | validation %s (%lld) | test %s (%lld)", a, (long long)p->train, b,
+               (long long)(p->validation - p->train), c, (long long)(p->test - p->validation));
+}
+
+err resolve_forecast(struct options *o, const struct series *s, const struct events *ev,
+                     struct forecast_spec *spec, struct split *split) {
+    TRY(choose_horizon(o, s));
+    TRY(choose_preset(o, s));
+    TRY(choose_split(o, s, split));
+    TRY(resolve_loss_steps(o, split));
+    TRY(choose_context(o, split, s->ntarget));
+    TRY(choose_shape(o));
+    TRY(choose_rest(o));
+    TRY(choose_precision(o, s, split, ev));
+    TRY(opt_check(o));
+    TRY(spec_of(o, spec));
+    i64 n = forecast_epoch(spec, split->train);
+    TRY(resolve_slices(o, n, s->ntarget, NULL, spec)); /* what is wrong is said before any note */
+    resolve_notes(o, s, split, ev);
+    if (spec->all_steps)
+        event_note(ev, EVENT_NOTE,
+                   "a loss at every row: an epoch is %lld window%s of %d rows; forecasts come from one walk over the rows",
+                   (long long)n, n == 1 ? "" : "s", spec->context);
+    if (strcmp(o->pipeline, "delay1") == 0)
+        event_note(ev, EVENT_NOTE, "pipeline delay1: each update is that of the step before, so the model is not that of "
+                   "--pipeline overlap; it is the same for any number of ranks and threads");
+    return resolve_slices(o, n, s->ntarget, ev, spec);
+}

@@ -1,0 +1,173 @@
+/* resolve_steps.c - whether a loss stands at every row of the context (--loss-steps), and what goes with that and what does not.
+ *
+ *     last   windows by the thousand, each forecast from its end          all   few long ones, forecast from every row
+ *
+ * One row ahead of a long context, windows that differ by a row would read the same rows context times over. */
+#include <stdio.h>
+#include <string.h>
+
+#include "learn/forecast/resolve.h"
+
+enum { LONG_CONTEXT = 1024, MANY_HORIZONS = 64, USUAL_CONTEXT = 1024 };
+/* Steps of a slice: below the first most of it runs again, the second is what `time` wants, the third what `auto` does; rows of
+ * a tile of the kernels. */
+enum { SHORT_SLICE = 64, USUAL_SLICE = 256, LONG_SLICE = 1024, TILE_ROWS = 32 };
+
+/* What all steps need, as (option, wanted value, another good one). */
+static const struct need {
+    enum opt_id id;
+    const char *want, *also, *why;
+} needs[] = {{OPT_decoder, "direct", "direct", "forecasts straight from each row"},
+             {OPT_segment, "1", "1", "reads the rows one by one"},
+             {OPT_scale, "series", "none", "carries one scale through, not one a window"},
+             {OPT_base, "auto", NULL, "has a base at every row, and a mix looks back too far for that"}};
+
+static const char *value_of(const struct options *o, const struct need *n, char text[32]) {
+    snprintf(text, 32, "%lld", (long long)o->segment);
+    return n->id == OPT_decoder ? o->decoder : n->id == OPT_scale ? o->scale : n->id == OPT_base ? o->base : text;
+}
+
+static bool suits(const struct options *o, const struct need *n) {
+    char text[32];
+    const char *value = value_of(o, n, text);
+    if (n->id == OPT_base) return strcmp(value, "mix") != 0;
+    return opt_is_auto(o, n->id) || strcmp(value, n->want) == 0 || strcmp(value, n->also) == 0;
+}
+
+static bool nothing_against(const struct options *o) {
+    for (size_t i = 0; i < COUNT(needs); i++)
+        if (opt_given(o, needs[i].id) && !suits(o, &needs[i])) return false;
+    return !o->bidirectional && o->projection == 0;
+}
+
+bool resolve_wants_stream(const struct options *o) {
+    bool open = opt_is_auto(o, OPT_preset) || strcmp(o->preset, "stream") == 0 || strcmp(o->preset, "none") == 0;
+    if (!opt_is_auto(o, OPT_loss_steps)) return strcmp(o->loss_steps, "all") == 0;
+    return open && opt_given(o, OPT_context) && !opt_is_auto(o, OPT_context) && o->context >= LONG_CONTEXT &&
+           o->context >= MANY_HORIZONS * o->horizon && nothing_against(o);
+}
+
+static err against(const struct options *o) {
+    char fix[96], text[32];
+    if (o->bidirectional || o->projection > 0)
+        return FAIL_AT(E106, NULL, o->bidirectional ? "--no-bidirectional   or   --loss-steps last" :
+                       "--projection 0   or   --loss-steps last",
+                       "--loss-steps all carries one state forwards through the rows, %s leaves none to carry",
+                       o->bidirectional ? "--bidirectional" : "--projection");
+    for (size_t i = 0; i < COUNT(needs); i++) {
+        const struct need *n = &needs[i];
+        const char *name = opt_info(n->id)->name;
+        if (!opt_given(o, n->id) || suits(o, n)) continue;
+        snprintf(fix, sizeof fix, "--%s %s   or   --loss-steps last", name, n->want);
+        return FAIL_AT(E106, NULL, fix, "--%s %s does not go with --loss-steps all, which %s", name, value_of(o, n, text),
+                       n->why);
+    }
+    return 0;
+}
+
+err resolve_loss_steps(struct options *o, const struct split *p) {
+    static const struct opt_from by_steps = {.rank = OPT_RANK_PRESET, .origin = "auto: --loss-steps all"};
+    bool all = resolve_wants_stream(o);
+    if (all && opt_is_auto(o, OPT_context)) {
+        char text[32];
+        snprintf(text, sizeof text, "%lld", (long long)lmax(1, lmin(USUAL_CONTEXT, p->train / 4)));
+        TRY(opt_resolve(o, OPT_context, text, "1024 rows, a quarter of the training rows at most"));
+    }
+    if (opt_is_auto(o, OPT_loss_steps))
+        TRY(opt_resolve(o, OPT_loss_steps, all ? "all" : "last", all ? "long context, few rows ahead" : "no long stream"));
+    if (!all) return 0;
+    TRY(against(o));
+    for (size_t i = 0; i < COUNT(needs); i++) {
+        const struct need *n = &needs[i];
+        if (n->id != OPT_base && opt_is_auto(o, n->id)) TRY(opt_resolve(o, n->id, n->want, "a loss at every row"));
+        else if (!suits(o, n)) TRY(opt_set_id(o, n->id, n->want, &by_steps));
+    }
+    return 0;
+}
+
+/* --- slices of time --- */
+
+/* Batch first, time second: slices fill the rows of a tile that the windows leave empty.  How many threads there are has no say:
+ * the number of slices is part of the result, and that must not depend on the machine. */
+struct wish {
+    i32 rows, wanted, most, slices; /* rows of a step without slices; rows that are good; limit by the length; the choice */
+};
+
+static err weigh(const struct forecast_spec *spec, i64 windows, i32 ntarget, i32 least, struct wish *w) {
+    struct forecast_spec whole = *spec;
+    i32 nwin;
+    whole.slices = 1;
+    TRY(forecast_rows(&whole, windows, ntarget, &nwin, &w->rows));
+    w->wanted = TILE_ROWS;
+    w->most = forecast_steps(spec) / least;
+    w->slices = imin(w->wanted / w->rows, w->most);
+    return 0;
+}
+
+/* `auto`: slices where they are worth it, and a sentence either way, but for windows by the thousand: they fill the kernels. */
+static void choose_slices(const struct options *o, const struct wish *w, const struct events *ev,
+                          struct forecast_spec *spec) {
+    if (!spec->all_steps && w->slices < 2) return;
+    if (o->deterministic)
+        event_note(ev, EVENT_NOTE, "no slices of time: --deterministic asks for the bits of the serial run, slices meet within a "
+                   "tolerance");
+    else if (w->slices >= 2)
+        event_note(ev, EVENT_NOTE, "%d slices of time: %d row%s of %d steps would leave most of the %d empty that the kernels "
+                   "can take at once", spec->slices = w->slices, w->rows, w->rows > 1 ? "s" : "", forecast_steps(spec),
+                   w->wanted);
+    else if (w->wanted / w->rows < 2)
+        event_note(ev, EVENT_NOTE, "no slices of time: the %d rows of a step fill the kernels", w->rows);
+    else
+        event_note(ev, EVENT_NOTE, "no slices of time: a context of %d rows is too short for slices of %d", spec->context,
+                   LONG_SLICE);
+}
+
+static err given_slices(const struct forecast_spec *spec, i32 usual, const struct events *ev) {
+    char fix[96], of[64];
+    i32 steps = forecast_steps(spec);
+    bool fewer = usual > 1 && usual < spec->slices;
+    if (fewer) snprintf(fix, sizeof fix, "--parallel time:%d", usual);
+    else snprintf(fix, sizeof fix, "--parallel auto");
+    if (spec->segment > 1) snprintf(of, sizeof of, "%d segment%s of %d rows", steps, steps > 1 ? "s" : "", spec->segment);
+    else snprintf(of, sizeof of, "%d row%s", steps, steps > 1 ? "s" : "");
+    if (spec->slices > steps)
+        return FAIL_AT(E401, "--parallel", fix, "%d slices of time out of a context of %s", spec->slices, of);
+    if (spec->slices > 1 && steps / spec->slices < SHORT_SLICE)
+        event_note(ev, EVENT_WARNING, "slices of %d steps: what the model remembers for longer is found in rounds, so most of "
+                   "them run again (%s has %d)", steps / spec->slices, fix, fewer ? steps / usual : steps);
+    return 0;
+}
+
+/* What is not cut in time, or not that way. */
+static err no_slices(const struct forecast_spec *spec) {
+    if (spec->course.stale > 0 && !spec->all_steps)
+        return FAIL_AT(E401, "--slice-rounds", "--slice-rounds 0   or   --loss-steps all",
+                       "--slice-rounds goes on from what slices left at the last visit, windows that differ by a row have none");
+    return 0;
+}
+
+/* Are slices a choice that `auto` has? */
+static bool may_slice(const struct forecast_spec *spec) {
+    return spec->correction && forecast_can_slice(spec) && (spec->all_steps || forecast_steps(spec) >= 2 * LONG_SLICE);
+}
+
+err resolve_slices(const struct options *o, i64 windows, i32 ntarget, const struct events *ev, struct forecast_spec *spec) {
+    i32 n;
+    bool open = strcmp(o->parallel, "auto") == 0;
+    struct wish w;
+    TRY(plan_slices(o->parallel, &n));
+    if (n == 1)
+        return FAIL_AT(E401, "--parallel", "--parallel serial   or   --parallel time:2", "one slice of time is the whole window");
+    if (o->plan && *o->plan && n <= 0) return 0; /* the plan says how many */
+    if (n == 0 && !(open && may_slice(spec))) return 0;
+    TRY(no_slices(spec));
+    TRY(weigh(spec, windows, ntarget, open ? LONG_SLICE : USUAL_SLICE, &w));
+    if (open) {
+        choose_slices(o, &w, ev, spec);
+        return 0;
+    }
+    i32 usual = imin(imax(2, w.slices), forecast_steps(spec));
+    spec->slices = n > 0 ? n : imax(2, usual);
+    spec->slices_least = n > 0 ? n : 2;
+    return given_slices(spec, usual, ev);
+}

@@ -1,0 +1,118 @@
+/* run.c - forecasts of many windows: batches of rows through every member, streamed to a callback in order.
+ *
+ * Members share one engine: the weights of each are put into its store in turn, for a chunk of rows at a time. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "learn/forecast/out.h"
+
+enum { ROWS = 448 };
+
+struct runner {
+    const struct forecaster *f;
+    const struct net *net; /* of the forecaster, or the same in fp32 */
+    struct engine engine;
+    struct batcher batch;
+    f32 *corr;      /* [B][nq][horizon] mean correction over members, in units of div */
+    struct row_out out;
+    i32 nq;
+    struct arena arena;
+};
+
+static void runner_free(struct runner *r) {
+    engine_free(&r->engine);
+    batcher_free(&r->batch);
+    arena_free(&r->arena);
+}
+
+/* The network as these kernels can run it. */
+static err choose_net(struct runner *r, const struct series *s, const struct resources *use) {
+    const struct forecaster *f = r->f;
+    struct net *net;
+    struct forecast_spec spec = f->spec;
+    r->net = &f->net;
+    if (f->nmember == 0) return 0;
+    spec.precision = forecast_precision(f, use);
+    spec.slices = 1;
+    if (spec.precision == f->spec.precision) return 0;
+    ARENA_NEW(&r->arena, net, 1);
+    r->net = net;
+    return forecast_net(&spec, &f->shape, s, net);
+}
+
+static err runner_new(const struct forecaster *f, const struct series *s, const struct resources *use, i32 B, struct runner *r) {
+    *r = (struct runner){.f = f, .nq = imax(1, f->spec.nquantile)};
+    i32 h = f->spec.horizon;
+    struct resources whole = resources_whole(use);
+    TRY(choose_net(r, s, use));
+    if (f->nmember > 0) TRY(engine_new(r->net, &whole, B, B, NULL, NULL, NULL, &r->engine));
+    TRY(batcher_new(f, &f->net, &f->shape, s, use->kern, B, 1, &r->batch));
+    ARENA_NEW(&r->arena, r->corr, (i64)B * r->nq * h);
+    return row_out_new(f, &r->arena, &r->out);
+}
+
+/* Adds a member's output, [nout][B][q*seg + j], to corr. */
+static void add_output(struct runner *r, const f32 *out, i32 rows) {
+    const struct window_shape *p = &r->f->shape;
+    i64 ld = round_up(p->out_seg * r->nq, LANES);
+    f32 share = 1.f / (f32)r->f->nmember;
+    for (i32 b = 0; b < rows; b++)
+        for (i32 q = 0; q < r->nq; q++)
+            for (i32 k = 0; k < p->horizon; k++) {
+                i32 t = k / p->out_seg, j = k % p->out_seg;
+                r->corr[((i64)b * r->nq + q) * p->horizon + k] +=
+                    share * out[((i64)t * r->engine.forward_B + b) * ld + q * p->out_seg + j];
+            }
+}
+
+static err members(struct runner *r, i32 rows) {
+    const struct forecaster *f = r->f;
+    memset(r->corr, 0, sizeof(f32) * (size_t)rows * (size_t)r->nq * (size_t)f->spec.horizon);
+    i32 loss = f->net.nop - 1;
+    for (i32 m = 0; m < f->nmember; m++) {
+        memcpy(r->engine.store.theta, f->theta[m], sizeof(f32) * (size_t)f->net.ntheta);
+        struct exec_step step = {.input = r->batch.slot[0].input, .loss_scale = 0};
+        struct exec_result result;
+        TRY(exec_step(r->engine.forward, &step, &result));
+        add_output(r, exec_buf(r->engine.forward, f->net.op[loss].spec.in[0]), rows);
+    }
+    return 0;
+}
+
+static err emit_row(struct runner *r, i32 b, forecast_row_fn *fn, void *self) {
+    const struct batch_slot *s = &r->batch.slot[0];
+    i32 h = r->f->spec.horizon;
+    struct forecast_row row = {.origin = s->origin[b],
+                               .col = s->col[b],
+                               .base = s->base + (i64)b * h,
+                               .shift = s->shift[b],
+                               .div = s->div[b],
+                               .seen = s->seen[b]};
+    return row_out_emit(&r->out, row, r->corr + (i64)b * r->nq * h, fn, self);
+}
+
+static err run_set(struct runner *r, const struct window_set *set, forecast_row_fn *fn, void *self) {
+    i64 n = window_origins(set) * r->batch.s->ntarget;
+    for (i64 i = 0; i < n; i += r->batch.B) {
+        i32 rows = batch_fill_set(&r->batch, 0, set, i);
+        if (r->batch.failed < 0) {
+            err_put(&r->batch.why);
+            return r->batch.failed;
+        }
+        if (r->f->nmember > 0) TRY(members(r, rows));
+        for (i32 b = 0; b < rows; b++) TRY(emit_row(r, b, fn, self));
+    }
+    return 0;
+}
+
+err forecast_windows(const struct forecaster *f, const struct series *s, const struct window_set *set,
+                     const struct resources *use, forecast_row_fn *fn, void *self) {
+    i64 n = window_origins(set) * s->ntarget;
+    if (n <= 0) return 0;
+    if (f->spec.all_steps) return forecast_stream(f, s, set, use, 0, fn, self);
+    struct runner r;
+    err e = runner_new(f, s, use, (i32)lmin(n, ROWS), &r);
+    if (e >= 0) e = run_set(&r, set, fn, self);
+    runner_free(&r);
+    return e;
+}

@@ -1,0 +1,179 @@
+/* save.c - see save.h. */
+#include "learn/forecast/save.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+enum { LOOK_NS = 200000, LOOKS = 250 }; /* LOOKS of LOOK_NS, then ranks tell each other that they live */
+
+err saving_shares(struct fit *t) {
+    struct saving *s = t->saving;
+    if (!s) return 0;
+    arena_free(&s->arena);
+    return plan_shares(t->engine.plan, &s->arena, &s->share, &s->nshare);
+}
+
+err saving_new(struct fit *t) {
+    NEW(t->saving, 1);
+    NEW(t->saving->sum, comm_size(t->job->use.comm));
+    return saving_shares(t);
+}
+
+err saving_open(struct fit *t, const char *dir, i64 room) {
+    struct comm *c = t->job->use.comm;
+    const i32 me = comm_rank(c);
+    char who[SAVER_WHO] = "this process";
+    if (comm_size(c) > 1) snprintf(who, sizeof who, "rank %d on host %.63s", me, comm_who(c, me)->host);
+    t->saving->room = room;
+    return ckpt_saver_new(dir, me, who, room, &t->saving->saver);
+}
+
+/* In stage 2 the folder is rank 0's alone: it may be about to become whole. */
+void saving_free(struct saving *s, i32 rank) {
+    if (!s) return;
+    if (s->saver && s->stage == 2 && rank > 0) ckpt_saver_done(s->saver);
+    ckpt_saver_free(s->saver);
+    arena_free(&s->arena);
+    mem_free(s->sum);
+    mem_free(s);
+}
+
+enum train_saving saving_now(void *fit) {
+    const struct saving *s = ((struct fit *)fit)->saving;
+    return s->stage == 0 ? SAVING_NONE : ckpt_saver_busy(s->saver) ? SAVING_BUSY : SAVING_READY;
+}
+
+/* It cannot be used: where and why, on every rank the same. */
+static void given_up(struct fit *t, const struct ckpt_sum *sum) {
+    struct saving *s = t->saving;
+    ckpt_saver_drop(s->saver);
+    s->why = sum->why;
+    s->stage = 0;
+    event_note(t->job->use.events, EVENT_WARNING, "no checkpoint of step %lld: E%d, %s%s%.700s; the one before it stays",
+               (long long)s->step, sum->why.code, sum->why.where, sum->why.where[0] ? ": " : "", sum->why.text);
+}
+
+static err shards_are_written(struct fit *t) {
+    struct saving *s = t->saving;
+    struct comm *c = t->job->use.comm;
+    struct ckpt_sum mine;
+    ckpt_saver_sum(s->saver, &mine);
+    TRY(comm_gather(c, "shards", &mine, sizeof mine, s->sum));
+    for (i32 k = 0; k < comm_size(c); k++) {
+        if (s->sum[k].why.code == 0) continue;
+        given_up(t, &s->sum[k]);
+        return 0;
+    }
+    s->stage = 2;
+    if (comm_rank(c) == 0) ckpt_saver_commit(s->saver, s->sum);
+    return 0;
+}
+
+static err is_committed(struct fit *t) {
+    struct saving *s = t->saving;
+    struct comm *c = t->job->use.comm;
+    struct ckpt_sum first;
+    ckpt_saver_sum(s->saver, &first);
+    TRY(comm_share(c, "checkpoint", &first, sizeof first));
+    if (first.why.code != 0) {
+        given_up(t, &first);
+        return 0;
+    }
+    ckpt_saver_done(s->saver);
+    s->stage = 0;
+    s->why.code = 0;
+    s->count++;
+    for (i32 k = 0; k < comm_size(c); k++) s->bytes += s->sum[k].bytes;
+    event_note(t->job->use.events, EVENT_SAVED, "%s/checkpoints", t->job->run_dir);
+    return 0;
+}
+
+static void waited(struct saving *s, f64 since) {
+    const f64 now = clock_now();
+    s->waited += now - since;
+    s->stall += now - since;
+    s->worst = dmax(s->worst, s->waited);
+}
+
+err saving_next(void *fit) {
+    struct fit *t = fit;
+    const f64 since = clock_now();
+    err e = t->saving->stage == 1 ? shards_are_written(t) : is_committed(t);
+    waited(t->saving, since);
+    return e;
+}
+
+/* Until nothing is in flight.  No rank waits for a message while another one's disk is slow: they meet and tell. */
+static err finish(struct fit *t) {
+    struct comm *c = t->job->use.comm;
+    u8 mine, all[COMM_RANKS];
+    while (t->saving->stage > 0) {
+        for (i32 k = 0; k < LOOKS && ckpt_saver_busy(t->saving->saver); k++)
+            nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+        mine = ckpt_saver_busy(t->saving->saver);
+        TRY(comm_gather(c, "writing", &mine, sizeof mine, all));
+        for (i32 k = 0; k < comm_size(c); k++) mine |= all[k];
+        if (!mine) TRY(t->saving->stage == 1 ? shards_are_written(t) : is_committed(t));
+    }
+    return 0;
+}
+
+static err begin(struct fit *t, const struct train_state *state) {
+    struct saving *s = t->saving;
+    s->step = state->step;
+    TRY(forecast_save_state(t, state));
+    s->stage = 1;
+    return 0;
+}
+
+err saving_begin(void *fit, const struct train_state *state, bool last) {
+    struct fit *t = fit;
+    struct saving *s = t->saving;
+    const f64 since = clock_now();
+    if (s->began <= 0) s->began = since - 1e-9;
+    if (last) {
+        TRY(finish(t));
+        TRY(begin(t, state));
+        TRY(finish(t));
+        if (s->why.code == 0) return 0;
+        err_put(&s->why);
+        return -s->why.code;
+    }
+    s->waited = 0;
+    s->begun++;
+    TRY(begin(t, state));
+    waited(s, since);
+    return 0;
+}
+
+/* The last member's state with all its steps done: whoever goes on from it finds none left to do, and does what follows.  After a
+ * time limit such a checkpoint is there. */
+err saving_after(struct fit *t, err e) {
+    struct forecaster *f = t->f;
+    if (e != -E806 || !t->saving || f->nmember == 0 || f->stopped == STOP_TIME) return e;
+    f->steps_done -= t->state.step; /* they are counted when the member ends, once more */
+    f->seconds -= t->state.seconds;
+    if (!t->refitting) mem_free(f->spread);
+    if (!t->refitting) f->spread = NULL; /* measured again */
+    event_phase(t->job->use.events, "checkpoint");
+    TRY(saving_begin(t, &t->state, true));
+    err_clear();
+    return STOP_SIGNAL;
+}
+
+err saving_end(struct fit *t) {
+    struct saving *s = t->saving;
+    if (!s) return 0;
+    TRY(finish(t));
+    if (s->begun == 0 || s->count == 0) return 0;
+    const f64 run = clock_now() - s->began;
+    event_note(t->job->use.events, EVENT_NOTE,
+               "checkpoints: %lld of %.2f MB; steps waited %.2f ms for one, %.2f ms at most: %.3f %% of the time since the first",
+               (long long)s->count, (f64)s->bytes / (f64)s->count / 1e6, 1e3 * s->stall / (f64)s->begun, 1e3 * s->worst,
+               100 * s->stall / run);
+    return 0;
+}

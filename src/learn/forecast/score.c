@@ -1,0 +1,158 @@
+/* score.c - the model's scores beside the rows to beat.
+ *
+ * Forecasts are streamed; the naive rows are computed for the same windows a chunk at a time, so nothing is kept but sums and a
+ * few windows for the picture. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "learn/forecast/forecast.h"
+
+enum { CHUNK = 256 };
+
+struct scorer {
+    const struct forecaster *f;
+    const struct series *s;
+    struct forecast_scores *out;
+    struct base *rule[SCORE_ROWS]; /* naive, snaive, ridge */
+    const struct kern *kern;
+    i64 *origin;                   /* [CHUNK] rows waiting for the naive rows */
+    i32 *col;
+    f32 *y, *pred;                 /* [CHUNK][horizon] */
+    i32 n;
+    i64 seen, total;
+    struct labour work;
+};
+
+static err add_rule(struct scorer *c, i32 row, const char *name, struct base *rule) {
+    c->rule[row] = rule;
+    snprintf(c->out->name[row], sizeof c->out->name[row], "%s", name);
+    return metrics_new(c->s, c->s->ntarget, c->f->spec.horizon, NULL, 0, &c->out->row[row]);
+}
+
+static err make_rules(struct scorer *c) {
+    struct base *b = NULL;
+    TRY(base_last(&b));
+    TRY(add_rule(c, SCORE_NAIVE, "naive", b));
+    i32 season = c->s->freq.season;
+    if (season > 1) {
+        char name[32];
+        snprintf(name, sizeof name, "snaive (%d)", season);
+        TRY(base_season(season, &b));
+        TRY(add_rule(c, SCORE_SNAIVE, name, b));
+    }
+    if (base_is_ridge(c->f->base)) return add_rule(c, SCORE_RIDGE, "ridge", NULL); /* its forecasts are at hand */
+    return c->f->ridge ? add_rule(c, SCORE_RIDGE, "ridge", c->f->ridge) : 0;
+}
+
+static err flush(struct scorer *c) {
+    i32 h = c->f->spec.horizon;
+    for (i32 r = SCORE_NAIVE; r < SCORE_ROWS; r++) {
+        if (!c->rule[r] || !c->out->row[r]) continue;
+        TRY(base_predict_rows(c->rule[r], c->s, c->n, c->col, c->origin, h, c->pred, h, c->kern));
+        for (i32 i = 0; i < c->n; i++) metrics_add(c->out->row[r], c->col[i], c->y + (i64)i * h, c->pred + (i64)i * h, NULL);
+    }
+    c->n = 0;
+    return 0;
+}
+
+static err keep_sample(struct scorer *c, const struct forecast_row *row) {
+    struct forecast_scores *o = c->out;
+    const struct forecast_spec *spec = &c->f->spec;
+    struct score_sample *k = &o->sample[o->nsample];
+    f64 mean = c->s->mean[row->col], dev = c->s->dev[row->col];
+    *k = (struct score_sample){.origin = row->origin, .col = row->col};
+    ARENA_NEW(&o->arena, k->mean, spec->horizon);
+    ARENA_NEW(&o->arena, k->base, spec->horizon);
+    if (row->band) ARENA_NEW(&o->arena, k->band, (i64)spec->horizon * spec->nband);
+    for (i32 i = 0; i < spec->horizon; i++) {
+        k->mean[i] = (f64)row->mean[i] * dev + mean;
+        k->base[i] = (f64)row->base[i] * dev + mean;
+        for (i32 q = 0; row->band && q < spec->nband; q++)
+            k->band[(i64)i * spec->nband + q] = (f64)row->band[(i64)i * spec->nband + q] * dev + mean;
+    }
+    o->nsample++;
+    return 0;
+}
+
+static err on_row(void *self, const struct forecast_row *row) {
+    struct scorer *c = self;
+    i32 h = c->f->spec.horizon;
+    f32 *y = c->y + (i64)c->n * h;
+    for (i32 k = 0; k < h; k++)
+        y[k] = row->origin + k < c->s->nrow ? series_target(c->s, row->col, row->origin + k) : (f32)NAN;
+    metrics_add(c->out->row[SCORE_MODEL], row->col, y, row->mean, row->band);
+    if (c->out->row[SCORE_BASE]) metrics_add(c->out->row[SCORE_BASE], row->col, y, row->base, NULL);
+    if (c->out->row[SCORE_RIDGE] && !c->rule[SCORE_RIDGE]) metrics_add(c->out->row[SCORE_RIDGE], row->col, y, row->base, NULL);
+    i64 every = lmax(1, c->total / (SCORE_SAMPLES - 1));
+    bool last = c->seen == c->total - 1;
+    if (c->out->nsample < SCORE_SAMPLES && (c->seen % every == 0 || last)) TRY(keep_sample(c, row));
+    c->seen++;
+    c->origin[c->n] = row->origin;
+    c->col[c->n] = row->col;
+    c->n++;
+    TRY(labour_done(&c->work, 1));
+    return c->n == CHUNK ? flush(c) : 0;
+}
+
+static err score_all(struct scorer *c, const struct window_set *set, const struct resources *use) {
+    const struct forecast_spec *spec = &c->f->spec;
+    struct arena *a = &c->out->arena;
+    i64 h = spec->horizon;
+    ARENA_NEW(a, c->origin, CHUNK);
+    ARENA_NEW(a, c->col, CHUNK);
+    ARENA_NEW(a, c->y, CHUNK * h);
+    ARENA_NEW(a, c->pred, CHUNK * h);
+    TRY(metrics_new(c->s, c->s->ntarget, spec->horizon, spec->band, spec->nband, &c->out->row[SCORE_MODEL]));
+    snprintf(c->out->name[SCORE_MODEL], 32, "model");
+    if (c->f->base && c->f->nmember > 0) {
+        TRY(metrics_new(c->s, c->s->ntarget, spec->horizon, NULL, 0, &c->out->row[SCORE_BASE]));
+        snprintf(c->out->name[SCORE_BASE], 32, "base");
+    }
+    TRY(make_rules(c));
+    for (i32 r = 0; r < SCORE_ROWS; r++)
+        for (i32 k = 0; c->out->row[r] && k < c->s->ntarget; k++)
+            metrics_set_scale(c->out->row[r], k, c->f->mase[k]);
+    TRY(forecast_windows(c->f, c->s, set, use, on_row, c));
+    return flush(c);
+}
+
+err forecast_score(const struct forecaster *f, const struct series *s, const struct window_set *set, const struct resources *use,
+                   struct forecast_scores *out) {
+    *out = (struct forecast_scores){
+        .windows = window_origins(set) * s->ntarget, .horizon = f->spec.horizon, .nband = f->spec.nband};
+    struct scorer c = {.f = f, .s = s, .out = out, .kern = use->kern, .total = out->windows};
+    c.work = labour_of("scoring", use->events, use->stop);
+    c.work.all = (f64)out->windows;
+    err e = score_all(&c, set, use);
+    labour_end(&c.work);
+    for (i32 r = 0; r < SCORE_RIDGE; r++) base_free(c.rule[r]); /* the ridge belongs to the forecaster */
+    if (e < 0) forecast_scores_free(out);
+    return e;
+}
+
+void forecast_scores_free(struct forecast_scores *s) {
+    for (i32 r = 0; r < SCORE_ROWS; r++) metrics_free(s->row[r]);
+    arena_free(&s->arena);
+    *s = (struct forecast_scores){0};
+}
+
+f64 forecast_error(const struct forecaster *f, const struct metrics *m, i32 step, bool original) {
+    struct score score;
+    metrics_score(m, step, -1, original, &score);
+    return strcmp(f->spec.loss, "mse") != 0 ? score.mae : original ? score.rmse : score.mse;
+}
+
+i32 forecast_best_naive(const struct forecaster *f, const struct forecast_scores *s, i32 step, bool original) {
+    i32 best = -1;
+    f64 least = (f64)INFINITY;
+    for (i32 r = SCORE_NAIVE; r < SCORE_ROWS; r++) {
+        f64 e = s->row[r] ? forecast_error(f, s->row[r], step, original) : (f64)NAN;
+        if (e < least) {
+            least = e;
+            best = r;
+        }
+    }
+    return best;
+}

@@ -1,0 +1,402 @@
+/* state.c - what a checkpoint of a fit holds: the member in training, the members that are done, the loop's counters.
+ *
+ *     RUN/checkpoints/N.ckpt    N = steps done over all members: grows through the run
+ *
+ *     theta ..         | rank 0 ................................. |     every rank has these
+ *     exp_avg, good    | rank 0 ... | rank 1 ... | rank 2 ....... |     as the plan deals the update out
+ *     ends             | rank 0 ...... | rank 1 ..... | rank 2 .. |     every rank has these too, but they are many */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fault.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "learn/forecast/save.h"
+#include "learn/slices/slices.h"
+
+enum { ITEMS = 40, KEEP = 2 };
+
+struct state_file {
+    struct ckpt_item item[ITEMS];
+    i64 common[ITEMS];                /* first elements, which all ranks have; then vectors as the update is dealt out */
+    i64 row[ITEMS];                   /* of an item of rows, which all ranks have: elements of one; 0 = it is none */
+    bool cold;                        /* without the ends of slices */
+    bool plain;                       /* of an earlier version: without the losses since the last validation */
+    i32 n;
+    i64 member, done, phase, params;  /* phase 1 = refit */
+    i64 slices, rank;                 /* of time; directions in which their begins are foreseen */
+    f32 *members;                     /* [done][ntheta] */
+};
+
+static void add(struct state_file *s, const char *name, enum ckpt_kind kind, void *p, i64 n) {
+    s->common[s->n] = n;
+    s->item[s->n++] = (struct ckpt_item){name, kind, p, n};
+}
+
+static void add_dealt(struct state_file *s, const char *name, f32 *p, i64 common, i64 n) {
+    add(s, name, CKPT_F32, p, n);
+    s->common[s->n - 1] = common;
+}
+
+static void add_rows(struct state_file *s, const char *name, f32 *p, i64 rows, i64 row) {
+    add(s, name, CKPT_F32, p, rows * row);
+    s->common[s->n - 1] = 0;
+    s->row[s->n - 1] = row;
+}
+
+/* What slices of time left at their ends, where steps begin from that. */
+static void add_ends(const struct fit *t, struct state_file *f) {
+    struct stale_ends e;
+    if (f->cold || !stale_kept(t, &e)) return;
+    add(f, "ends.key", CKPT_I64, e.key, 1);
+    add(f, "ends.known", CKPT_BYTES, e.known, e.places);
+    add_rows(f, "ends", e.end, e.places, e.floats);
+}
+
+/* Residual quantiles are measured before a refit and kept through it. */
+static i64 spread_floats(const struct fit *t) {
+    return (i64)t->job->series->ntarget * t->f->spec.nband * t->f->spec.horizon;
+}
+
+/* Every item in a fixed order; `done` members are part of it, so that count must be known. */
+static void list(struct fit *t, struct train_state *s, struct state_file *f) {
+    struct store *st = &t->engine.store;
+    i64 P = st->ntheta;
+    add(f, "member", CKPT_I64, &f->member, 1);
+    add(f, "done", CKPT_I64, &f->done, 1);
+    add(f, "phase", CKPT_I64, &f->phase, 1);
+    add(f, "slices", CKPT_I64, &f->slices, 1);
+    add(f, "slice_rank", CKPT_I64, &f->rank, 1);
+    add(f, "watch", CKPT_BYTES, &t->f->watch, (i64)sizeof t->f->watch);
+    add(f, "best_steps", CKPT_I64, t->best_steps, MEMBERS_MAX);
+    add(f, "steps_done", CKPT_I64, &t->f->steps_done, 1);
+    add(f, "seconds_done", CKPT_F64, &t->f->seconds, 1);
+    add(f, "weight", CKPT_F64, &t->f->weight, 1);
+    add(f, "guard.t", CKPT_F64, &t->f->guard.t, 1);
+    add(f, "guard.base", CKPT_F64, &t->f->guard.loss_base, 1);
+    add(f, "guard.both", CKPT_F64, &t->f->guard.loss_both, 1);
+    add(f, "guard.blocks", CKPT_BYTES, &t->f->guard.nblock, (i64)sizeof t->f->guard.nblock);
+    add(f, "step", CKPT_I64, &s->step, 1);
+    add(f, "best_step", CKPT_I64, &s->best_step, 1);
+    add(f, "best", CKPT_F64, &s->best, 1);
+    add(f, "bad", CKPT_I64, &s->bad, 1);
+    add(f, "lr_factor", CKPT_F64, &s->lr_factor, 1);
+    add(f, "rollbacks", CKPT_I64, &s->rollbacks, 1);
+    add(f, "seconds", CKPT_F64, &s->seconds, 1);
+    add(f, "good_step", CKPT_I64, &s->good_step, 1);
+    if (!f->plain) add(f, "loss_sum", CKPT_F64, &s->loss_sum, 1);
+    if (!f->plain) add(f, "loss_count", CKPT_I64, &s->loss_count, 1);
+    if (t->job->use.pipe == PIPE_DELAY1) { /* due or not: a file of one form */
+        add(f, "ahead.due", CKPT_I64, &s->due, 1);
+        add(f, "ahead.loss", CKPT_F64, &s->ahead_loss, 1);
+        add(f, "ahead.norm", CKPT_F64, &s->ahead_norm, 1);
+        add(f, "ahead", CKPT_F32, s->ahead, P);
+    }
+    add(f, "theta", CKPT_F32, st->theta, P);
+    for (i32 k = 0; k < st->optim->nstate; k++) add_dealt(f, st->optim->state_name[k], st->state[k], 0, P);
+    add(f, "best_theta", CKPT_F32, s->best_theta, P);
+    add_dealt(f, "good", s->good, P, (1 + st->optim->nstate) * P);
+    if (f->done > 0) add(f, "members", CKPT_F32, f->members, f->done * P);
+    if (t->f->spread) add(f, "spread", CKPT_F32, t->f->spread, spread_floats(t));
+    add_ends(t, f);
+}
+
+err forecast_checkpoints(const struct fit *t, char dir[4096]) {
+    i32 n = snprintf(dir, 4096, "%s/checkpoints", t->job->run_dir);
+    return n < 4096 ? 0 : FAIL(E702, "the path of the run folder is too long");
+}
+
+/* ------------------------------------------------------------------ saving -------------------------------------------------- */
+
+/* Rows of what all ranks have: to each about as many. */
+static i32 deal_rows(const struct state_file *f, i32 i, i32 ranks, struct ckpt_piece *piece) {
+    const i64 row = f->row[i], rows = f->item[i].n / row;
+    i32 n = 0;
+    for (i32 k = 0; k < ranks; k++) {
+        const i64 lo = rows * k / ranks, hi = rows * (k + 1) / ranks;
+        if (hi > lo) piece[n++] = (struct ckpt_piece){i, k, lo * row, hi * row};
+    }
+    return n;
+}
+
+static err deal(const struct fit *t, const struct state_file *f, struct arena *a, struct ckpt_pieces *out) {
+    const struct saving *s = t->saving;
+    const i64 P = t->engine.store.ntheta;
+    const i32 ranks = comm_size(t->job->use.comm);
+    struct ckpt_piece *piece;
+    i32 n = 0;
+    ARENA_NEW(a, piece, f->n + 4 * (s->nshare + 1) + ranks); /* two vectors of state, each twice; one item of rows */
+    for (i32 i = 0; i < f->n; i++) {
+        if (f->row[i] > 0) {
+            n += deal_rows(f, i, ranks, piece + n);
+            continue;
+        }
+        if (f->common[i] > 0) piece[n++] = (struct ckpt_piece){i, 0, 0, f->common[i]};
+        for (i64 at = f->common[i]; at < f->item[i].n; at += P)
+            for (i32 k = 0; k < s->nshare; k++)
+                piece[n++] = (struct ckpt_piece){i, s->share[k].rank, at + s->share[k].lo, at + s->share[k].hi};
+    }
+    *out = (struct ckpt_pieces){piece, n, ranks};
+    return 0;
+}
+
+/* For people: what the numbers of the loop mean.  The order of the data follows from seed and cursor alone. */
+static err about(const struct fit *t, const struct train_state *s, struct str *out) {
+    const struct forecast_spec *spec = &t->f->spec;
+    const i64 drawn = s->step * spec->accumulate * t->batch.nwin; /* windows */
+    struct js *o = js_object();
+    js_put_i64(o, "step", s->step);
+    js_put_i64(o, "steps", t->steps);
+    js_put_i64(o, "member", t->member);
+    js_put_i64(o, "members", spec->members);
+    js_put_bool(o, "refit", t->refitting);
+    js_put_i64(o, "cursor", drawn);
+    js_put_f64(o, "epoch", (f64)drawn / (f64)lmax(1, forecast_epoch(spec, t->job->split.train)));
+    js_put_i64(o, "seed", (i64)spec->seed);
+    js_put_text(o, "optim", spec->optim);
+    js_put_f64(o, "lr", spec->lr);
+    err e = js_text(o, out, 0);
+    js_free(o);
+    return e;
+}
+
+static err hand_over(struct fit *t, const struct train_state *s, struct state_file *f, struct arena *a) {
+    struct str run = {0};
+    struct train_state copy = *s;
+    const i64 P = t->engine.store.ntheta;
+    if (t->job->use.pipe == PIPE_DELAY1 && !copy.due) copy.ahead = t->engine.store.theta;
+    struct ckpt_save save = {.step = s->step, .item = f->item, .keep = KEEP};
+    save.number = (f->phase * t->f->spec.members + f->member) * (t->steps + 1) + s->step;
+    const bool mine = comm_rank(t->job->use.comm) == 0; /* members that are done stand in its shard */
+    if (mine && f->done > 0) ARENA_NEW(a, f->members, f->done * P);
+    for (i64 m = 0; mine && m < f->done; m++) memcpy(f->members + m * P, t->f->theta[m], sizeof(f32) * (size_t)P);
+    list(t, &copy, f);
+    save.nitem = f->n;
+    TRY(deal(t, f, a, &save.pieces));
+    err e = about(t, s, &run);
+    save.run = run.s;
+    if (e >= 0) e = ckpt_saver_begin(t->saving->saver, &save);
+    str_free(&run);
+    return e;
+}
+
+err forecast_save_state(struct fit *t, const struct train_state *s) {
+    struct state_file f = {.member = t->member, .done = t->refitting ? t->f->spec.members : t->member, .phase = t->refitting,
+                           .slices = t->f->spec.slices, .rank = t->f->spec.slice_rank};
+    struct arena a = {0};
+    err e = hand_over(t, s, &f, &a);
+    arena_free(&a);
+    return e;
+}
+
+err forecast_prepare_saving(struct fit *t) {
+    struct state_file f = {.done = t->f->spec.members};
+    struct train_state none = {0};
+    struct ckpt_pieces pieces;
+    struct arena a = {0};
+    char dir[4096];
+    if (!t->job->run_dir) return 0;
+    TRY(forecast_checkpoints(t, dir));
+    TRY(saving_new(t));
+    list(t, &none, &f);
+    err e = deal(t, &f, &a, &pieces);
+    if (e >= 0) e = saving_open(t, dir, ckpt_saver_bytes(f.item, &pieces, comm_rank(t->job->use.comm)));
+    arena_free(&a);
+    return e;
+}
+
+/* ------------------------------------------------------------------ going on ------------------------------------------------ */
+
+static err take_members(struct fit *t, const struct state_file *f) {
+    i64 P = t->engine.store.ntheta;
+    for (i64 m = 0; m < f->done; m++) {
+        if (!t->f->theta[m]) NEW(t->f->theta[m], P);
+        memcpy(t->f->theta[m], f->members + m * P, sizeof(f32) * (size_t)P);
+        t->f->nmember = imax(t->f->nmember, (i32)m + 1);
+    }
+    return 0;
+}
+
+/* Takes a number, where the checkpoint has it. */
+static bool holds(const struct fit *t, const char *name, enum ckpt_kind kind, void *p) {
+    const bool got = ckpt_take(t->found, &(struct ckpt_item){name, kind, p, 1}, 1) >= 0;
+    if (!got) err_clear();
+    return got;
+}
+
+/* Are the ends of slices in it those of this model and series, cut as here? */
+static bool has_ends(const struct fit *t) {
+    struct stale_ends e;
+    i64 key = 0;
+    if (!stale_kept(t, &e)) return false;
+    const bool got = holds(t, "ends.key", CKPT_I64, &key);
+    if (got && key == *e.key) return true;
+    event_note(t->job->use.events, EVENT_WARNING, "slices of time begin from zero: the ends in %s are %s", ckpt_name(t->found),
+               got ? "those of another series, model or cut" : "missing");
+    return false;
+}
+
+#define COUNT_MOST 1000000000000 /* steps, and what there is one of in each */
+
+/* Files of before have no sum, and whoever writes a file can write that too: what is counted on, or by, is looked at. */
+static bool is_sound(const struct fit *t, const struct train_state *s) {
+    const struct forecaster *f = t->f;
+    const i64 count[] = {s->step, s->best_step, s->bad, s->rollbacks, s->good_step, s->loss_count, f->steps_done};
+    bool good = s->lr_factor > 0 && s->lr_factor <= 1 && f->weight >= 0 && f->weight <= 1;
+    for (size_t i = 0; i < COUNT(count); i++) good = good && count[i] >= 0 && count[i] <= COUNT_MOST;
+    for (i32 m = 0; m < MEMBERS_MAX; m++) good = good && t->best_steps[m] >= 0 && t->best_steps[m] <= COUNT_MOST;
+    return good && slices_sound(&f->watch, f->spec.slices, forecast_steps(&f->spec));
+}
+
+static err read_state(struct fit *t, struct train_state *s, struct state_file *f) {
+    f->cold = !has_ends(t);
+    f->plain = !holds(t, "loss_count", CKPT_I64, &s->loss_count);
+    if (t->job->use.pipe == PIPE_DELAY1) TRY(train_state_ahead(s, t->engine.store.ntheta));
+    if (f->done > 0) NEW(f->members, f->done * t->engine.store.ntheta);
+    if (t->refitting && t->f->spec.nband > 0 && window_origins(&t->valid_all) >= SPREAD_WINDOWS)
+        NEW(t->f->spread, spread_floats(t));
+    list(t, s, f);
+    err e = ckpt_take(t->found, f->item, f->n);
+    if (e >= 0) e = take_members(t, f);
+    mem_free(f->members);
+    TRY(e);
+    if (is_sound(t, s)) return 0;
+    return FAIL(E901, "the checkpoint in %s holds numbers that no training leaves behind", ckpt_name(t->found));
+}
+
+enum { PART = 1 << 26 }; /* bytes of a message */
+
+static i64 item_bytes(const struct ckpt_item *i) { return i->n * (i64)dtype_size(ckpt_dtype(i->kind)); }
+
+static err share_one(struct comm *c, i32 root, const struct ckpt_item *item, char *p) {
+    const i64 bytes = item_bytes(item);
+    for (i64 at = 0; at < bytes; at += PART) TRY(comm_share_of(c, root, item->name, p + at, (u32)lmin(PART, bytes - at)));
+    return 0;
+}
+
+/* Whole or not at all: root may die as well, and what is here then is needed. */
+static err share_items(struct comm *c, i32 root, const struct state_file *f) {
+    char *room = NULL;
+    i64 bytes = 0, at = 0;
+    err e = 0;
+    for (i32 i = 0; i < f->n; i++) bytes += item_bytes(&f->item[i]);
+    if (comm_rank(c) != root) NEW(room, bytes);
+    for (i32 i = 0; i < f->n && e >= 0; at += item_bytes(&f->item[i++]))
+        e = share_one(c, root, &f->item[i], room ? room + at : f->item[i].p);
+    at = 0;
+    for (i32 i = 0; i < f->n && e >= 0 && room; at += item_bytes(&f->item[i++]))
+        memcpy(f->item[i].p, room + at, (size_t)item_bytes(&f->item[i]));
+    mem_free(room);
+    return e;
+}
+
+err forecast_share_state(struct fit *t, i32 root, i64 held) {
+    struct state_file f = {.member = t->done, .done = held, .phase = t->refitting, .slices = t->f->spec.slices,
+                           .rank = t->f->spec.slice_rank};
+    const i64 P = t->engine.store.ntheta;
+    if (held > 0) NEW(f.members, held * P);
+    for (i64 m = 0; m < held && comm_rank(t->job->use.comm) == root; m++)
+        memcpy(f.members + m * P, t->f->theta[m], sizeof(f32) * (size_t)P);
+    list(t, &t->state, &f);
+    err e = share_items(t->job->use.comm, root, &f);
+    if (e >= 0) e = take_members(t, &f);
+    mem_free(f.members);
+    t->f->guard.a = t->f->weight;
+    return e;
+}
+
+enum { NOTHING = -1, FAILED = -2 };
+
+/* Rank 0 looks for the newest whole checkpoint; which one it is, or NOTHING. */
+static err look(struct fit *t, const char *dir, i64 *number) {
+    const struct events *ev = t->job->use.events;
+    struct str passed = {0};
+    err e = ckpt_newest(dir, &passed, &t->found);
+    const struct err_record why = *err_last();
+    if (e >= 0 && passed.len)
+        event_note(ev, EVENT_WARNING, "%s\npassed over; going on from %s", str_text(&passed), ckpt_name(t->found));
+    str_free(&passed);
+    *number = e >= 0 ? ckpt_number(t->found) : e == -E705 ? NOTHING : FAILED;
+    if (*number == FAILED) err_put(&why);
+    return *number == FAILED ? e : 0;
+}
+
+/* The others read what rank 0 has read; where they cannot, the folder is not the same on their host. */
+static err follow(struct fit *t, const char *dir, i64 number) {
+    struct comm *c = t->job->use.comm;
+    const struct comm_member *me = comm_who(c, comm_rank(c)), *first = comm_who(c, 0);
+    char path[4096], what[600];
+    TRY(ckpt_path(dir, number, CKPT_WHOLE, path));
+    err e = ckpt_open(path, &t->found);
+    if (e >= 0 || e == -E601) return e;
+    snprintf(what, sizeof what, "%.500s", err_last()->text);
+    return FAIL_AT(E804, path, "a run folder that all hosts see alike (--run-dir), or all ranks on one host",
+                   "rank %d on host %s does not see the checkpoint that rank 0 on host %s has read: %s", me->rank, me->host,
+                   first->host, what);
+}
+
+static err find(struct fit *t) {
+    struct comm *c = t->job->use.comm;
+    char dir[4096];
+    enum fault none;
+    i64 number = NOTHING;
+    err e = 0;
+    TRY(forecast_checkpoints(t, dir));
+    TRY(ckpt_sweep(dir));
+    if (!t->job->resume) return 0;
+    TRY(fault_at("recovery", comm_rank(c), 0, &none));
+    if (comm_rank(c) == 0) e = look(t, dir, &number);
+    TRY(e);
+    TRY(comm_wait_share(c, "checkpoint", &number, sizeof number));
+    return comm_rank(c) > 0 && number >= 0 ? follow(t, dir, number) : 0;
+}
+
+/* How many members the checkpoint holds, which it was training, and how long. */
+static err read_head(struct fit *t, struct state_file *f) {
+    const struct ckpt_item head[] = {{"member", CKPT_I64, &f->member, 1},
+                                     {"done", CKPT_I64, &f->done, 1},
+                                     {"phase", CKPT_I64, &f->phase, 1},
+                                     {"slices", CKPT_I64, &f->slices, 1},
+                                     {"slice_rank", CKPT_I64, &f->rank, 1},
+                                     {"best_steps", CKPT_I64, t->best_steps, MEMBERS_MAX}};
+    TRY(ckpt_take(t->found, head, COUNT(head)));
+    if (f->member >= 0 && f->member < t->f->spec.members && f->done >= 0 && f->done <= MEMBERS_MAX && f->slices >= 0 &&
+        f->slices <= forecast_steps(&t->f->spec) && f->rank >= 0 && f->rank <= SLICE_RANKS)
+        return 0;
+    return FAIL(E901, "the checkpoint in %s does not fit this run", ckpt_name(t->found));
+}
+
+err forecast_resume_point(struct fit *t) {
+    struct state_file f = {0};
+    if (!t->job->run_dir) return 0;
+    TRY(find(t));
+    if (!t->found) { /* stopped before the first checkpoint */
+        if (t->job->resume)
+            event_note(t->job->use.events, EVENT_NOTE, "there is no checkpoint in %s yet: training begins at step 0",
+                       t->job->run_dir);
+        return 0;
+    }
+    TRY(read_head(t, &f));
+    t->done = (i32)f.member;
+    t->refitting = f.phase != 0;
+    t->held = f.done;
+    t->f->spec.slices = (i32)f.slices;
+    t->f->spec.slice_rank = (i32)f.rank;
+    if (t->refitting && t->f->spec.guard && t->f->base) {
+        t->f->has_guard = true;
+        t->f->guard.why = "weighed before the run was resumed";
+    }
+    return 0;
+}
+
+err forecast_restore(struct fit *t, i32 member, struct train_state *s) {
+    struct state_file f = {.done = t->held};
+    if (!t->found) return 0;
+    TRY(read_state(t, s, &f));
+    ckpt_close(t->found);
+    t->found = NULL;
+    t->f->guard.a = t->f->weight;
+    event_note(t->job->use.events, EVENT_NOTE, "resumed member %d of %d at step %lld", member + 1, t->f->spec.members,
+               (long long)s->step);
+    return 0;
+}

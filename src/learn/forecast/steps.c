@@ -1,0 +1,196 @@
+/* steps.c - batches of a net that forecasts at every step: tiles of the series to train on, chunks of a walk.
+ *
+ *     rows   0 ..phase.. |------ tile 0 ------|------ tile 1 ------| rest        the phase is drawn anew for each epoch
+ *     slices              [  0  |  1  |  2  ]                                    row = slice * windows + window, longest first
+ *
+ *     step t of a run that begins at row a reads row a + t, and forecasts from origin a + t + 1 on. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "learn/forecast/batch.h"
+#include "plan/slice.h"
+
+enum { ORIGINS = 256, READY_MOST = 1 << 24 }; /* origins at a time; floats that are kept */
+
+struct slice_place forecast_slice(i32 T, i32 P, i32 B, i32 r) {
+    i32 W = B / imax(1, P), k = r / imax(1, W);
+    struct slice_place place = {.after = k ? r - W : -1,
+                                .before = k < P - 1 ? r + W : -1,
+                                .first = k == imax(1, P) - 1 ? r - k * W : -1};
+    place.steps = slice_steps(T, imax(1, P), k, &place.from);
+    return place;
+}
+
+enum { PLACES = 4 };
+static const char *const places[PLACES] = {"length", "after", "before", "first_slice"};
+
+bool slice_has_ids(const struct buf *buf) {
+    for (i32 i = 0; i < PLACES; i++)
+        if (strcmp(buf->name, places[i]) == 0) return true;
+    return false;
+}
+
+bool slice_ids(const struct buf *buf, struct slice_place place, i32 r, i32 *ids) {
+    const i32 value[PLACES] = {place.steps, place.after, place.before, place.first};
+    for (i32 i = 0; i < PLACES; i++) {
+        if (strcmp(buf->name, places[i]) != 0) continue;
+        ids[r] = value[i];
+        return true;
+    }
+    return false;
+}
+
+static struct slice_place place_of(const struct batcher *b, i32 r) {
+    return forecast_slice(b->spec->context, b->spec->slices, b->B, r);
+}
+
+static bool is_scored(const struct batcher *b, i64 origin) {
+    return origin >= b->scored.first && origin < b->scored.end && (origin - b->scored.first) % b->scored.stride == 0;
+}
+
+/* Row r of a buffer of numbers from step t on. */
+static f32 *at(const struct batcher *b, const struct batch_slot *s, i32 i, i32 t, i32 r) {
+    return s->input[i] + ((i64)t * b->B + r) * buf_fp(&b->net->buf[i]);
+}
+
+static void fill_ids(const struct batcher *b, const struct batch_slot *s, i32 i, i32 r) {
+    const struct buf *buf = &b->net->buf[i];
+    i32 *ids = (i32 *)(void *)s->input[i];
+    if (slice_ids(buf, place_of(b, r), r, ids)) return;
+    i32 cat = (i32)strtol(buf->name + 9, NULL, 10);
+    for (i32 t = 0; t < buf->T; t++) {
+        i32 code = t < s->seen[r] ? b->s->code[cat][s->origin[r] + t] : -1;
+        ids[(i64)t * b->B + r] = code < 0 ? b->s->nword[cat] : code;
+    }
+}
+
+static i32 fill_y(const struct batcher *b, const struct batch_slot *s, i32 i, i32 r) {
+    i32 present = 0;
+    for (i32 t = 0; t < b->net->buf[i].T; t++) {
+        i64 origin = s->origin[r] + t + 1;
+        bool there = t < s->seen[r] && is_scored(b, origin);
+        f32 *y = at(b, s, i, t, r);
+        for (i32 k = 0; k < b->shape->horizon; k++) {
+            y[k] = there && origin + k < b->s->nrow ? series_target(b->s, s->col[r], origin + k) : (f32)NAN;
+            present += !isnan(y[k]);
+        }
+    }
+    return present;
+}
+
+/* Forecasts of the base from n origins in a row, ld apart. */
+static err bases(const struct batcher *b, i32 column, i64 first, i32 n, f32 *out, i64 ld) {
+    i64 origin[ORIGINS];
+    i32 col[ORIGINS], h = b->shape->horizon;
+    for (i32 k = 0; k < n; k++) col[k] = column, origin[k] = first + k;
+    if (!b->ready || first + n > b->nready) return base_predict_rows(b->base, b->s, n, col, origin, h, out, ld, b->kern);
+    for (i32 k = 0; k < n; k++)
+        memcpy(out + k * ld, b->ready + ((i64)column * b->nready + first + k) * h, sizeof *out * (size_t)h);
+    return 0;
+}
+
+err batch_bases(struct batcher *b, i64 n) {
+    i64 h = b->shape->horizon, floats = b->s->ntarget * n * h;
+    f32 *ready;
+    if (!b->base || floats > READY_MOST) return 0;
+    ARENA_NEW(&b->arena, ready, floats);
+    for (i32 c = 0; c < b->s->ntarget; c++)
+        for (i64 o = 0; o < n; o += ORIGINS) TRY(bases(b, c, o, (i32)lmin(ORIGINS, n - o), ready + (c * n + o) * h, h));
+    b->ready = ready;
+    b->nready = n;
+    return 0;
+}
+
+/* The base from every origin that is scored; elsewhere nobody looks at it. */
+static err fill_base(const struct batcher *b, const struct batch_slot *s, i32 i, i32 r) {
+    i64 ld = (i64)b->B * buf_fp(&b->net->buf[i]), first = s->origin[r] + 1;
+    if (!b->base) return 0; /* the storage began as zeros */
+    i32 from = (i32)lmin(s->seen[r], lmax(0, b->scored.first - first));
+    i32 to = (i32)lmin(s->seen[r], lmax(0, b->scored.end - first));
+    for (i32 t = from; t < to; t += ORIGINS) TRY(bases(b, s->col[r], first + t, imin(ORIGINS, to - t), at(b, s, i, t, r), ld));
+    return 0;
+}
+
+static void fill_numbers(const struct batcher *b, const struct batch_slot *s, i32 i, i32 r) {
+    const struct buf *buf = &b->net->buf[i];
+    bool x = strcmp(buf->name, "x") == 0;
+    for (i32 t = 0; t < buf->T; t++) {
+        f32 *to = at(b, s, i, t, r);
+        i64 row = s->origin[r] + t;
+        if (t >= s->seen[r]) memset(to, 0, sizeof *to * (size_t)buf->F);
+        else if (x) window_fill_step(b->shape, b->s, row, s->col[r], to);
+        else window_fill_future(b->shape, b->s, row + 1, (struct window_dst){.p = to, .B = 1}, 0);
+    }
+}
+
+/* Row r of every input; the states of a stream are not ours. */
+static err fill_row(const struct batcher *b, struct batch_slot *s, i32 r) {
+    for (i32 i = 0; i < b->net->nbuf; i++) {
+        const struct buf *buf = &b->net->buf[i];
+        if (!buf->input || strncmp(buf->name, "state.", 6) == 0) continue;
+        if (strcmp(buf->name, "y") == 0) s->present += fill_y(b, s, i, r);
+        else if (!batch_lays_out(b, i, r)) continue;
+        else if (buf->ids) fill_ids(b, s, i, r);
+        else if (strcmp(buf->name, "base") == 0) TRY(fill_base(b, s, i, r));
+        else fill_numbers(b, s, i, r);
+    }
+    return 0;
+}
+
+static void fill_rows(struct batcher *b, i32 slot) {
+    struct batch_slot *s = &b->slot[slot];
+    err e = 0;
+    s->present = 0;
+    s->rows = b->B;
+    for (i32 r = 0; r < b->B && e >= 0; r++) e = fill_row(b, s, r);
+    if (e < 0) {
+        b->failed = e;
+        b->why = *err_last();
+    }
+}
+
+/* First row of a tile: all tiles of an epoch once, in another order and moved by another phase in each. */
+static i64 tile_first(const struct batcher *b, i64 item) {
+    i64 C = b->shape->context, rows = window_origins(&b->set) + C - 1, n = lmax(1, rows / C), room = lmax(0, rows - n * C);
+    u32 epoch = (u32)(item / n);
+    f32 share = b->spec->course.stale > 0 ? 0 : rng_uniform(b->seed, RNG_PHASE, epoch, 0); /* stale: tiles come again */
+    i64 phase = lmin(room, (i64)((f64)share * (f64)(room + 1)));
+    return b->set.first - C + phase + C * rng_shuffle(b->seed, epoch, n, item % n);
+}
+
+void batch_fill_tiles(void *batcher, i64 k, i32 slot) {
+    struct batcher *b = batcher;
+    struct batch_slot *s = &b->slot[slot];
+    i32 ncol = b->s->ntarget, W = b->nwin * ncol;
+    s->batch = k;
+    for (i32 r = 0; r < b->B; r++) {
+        struct slice_place place = place_of(b, r);
+        s->origin[r] = tile_first(b, k * b->nwin + r % W / ncol) + place.from;
+        s->col[r] = r % ncol;
+        s->seen[r] = place.steps;
+    }
+    fill_rows(b, slot);
+}
+
+i64 batch_cells_tiles(const struct batcher *b, i64 k) {
+    i64 present = 0;
+    for (i32 w = 0; w < b->nwin; w++) {
+        const i64 first = tile_first(b, k * b->nwin + w) + 1;
+        for (i64 o = first; o < first + b->shape->context; o++)
+            for (i64 i = o; is_scored(b, o) && i < lmin(o + b->shape->horizon, b->s->nrow); i++)
+                for (i32 c = 0; c < b->s->ntarget; c++) present += series_is_target(b->s, c, i);
+    }
+    return present;
+}
+
+void batch_fill_walk(struct batcher *b, i32 slot, i64 first) {
+    struct batch_slot *s = &b->slot[slot];
+    for (i32 r = 0; r < b->B; r++) {
+        s->origin[r] = first;
+        s->col[r] = r;
+        s->seen[r] = (i32)lmin(b->shape->nseg, lmax(0, b->s->nrow - first));
+    }
+    fill_rows(b, slot);
+}

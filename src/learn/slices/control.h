@@ -1,0 +1,56 @@
+/* control.h - how many slices of time there are to be, and in how many directions their begins are foreseen: what follows
+ * from what the rounds of an interval came to (time_parallel.md 6, ADR 019).
+ *
+ *     w of each layer --share of the steps that run again--> cost of P slices: half or twice as many where it is 4 % less
+ *     rounds > 4, and no other P is better --one step more of 0 1 2 4 directions--> cost of the next interval: keep | take back
+ *     rounds <= 2 --one step fewer
+ *
+ * Plain numbers in and out, the same on all ranks: no clock, no machine, no number of threads.  All that is remembered is part of
+ * a checkpoint (struct slice_mind), so a run repeats its decisions.  Costs are in steps of one slice alone. */
+#ifndef STRETTO_LEARN_SLICE_CONTROL_H
+#define STRETTO_LEARN_SLICE_CONTROL_H
+
+#include "base/bits.h"
+
+enum { WATCH_LAYERS = 8 };
+
+/* What is chosen. */
+struct slice_choice {
+    i32 slices, rank;
+};
+
+/* What there is, and what an interval came to. */
+struct slice_view {
+    i32 T, W;                   /* steps of a sequence; sequences side by side */
+    struct slice_choice now;    /* slices 1: the sequence is whole, and nothing was measured */
+    i32 most, least, rank_most, rank_least; /* what may be chosen */
+    bool rough;                 /* in bf16 */
+    i32 nlayer;
+    f64 w[WATCH_LAYERS];        /* steps after which each layer forgets where it began; 0 = not known */
+    f64 again[2];               /* forward, backward: steps of later rounds as a share of those of the first */
+    f64 rounds;                 /* forward, of the layer that has most */
+    bool serial;                /* slices had to run one after another */
+};
+
+/* What was tried before.  Zeros in the beginning. */
+struct slice_mind {
+    i32 looks;   /* intervals in a row that have to speak for more slices; twice as many after each rise that was taken back */
+    i32 agreed;  /* so many have */
+    bool rose;   /* the last change of their number was a rise */
+    i32 whole;   /* intervals since sequences are whole */
+    i32 tried;   /* a rank is on trial: the one before it, + 1 */
+    i32 wait;    /* intervals until the rank may change again, and how many the next wait will have */
+    i32 waits;
+    f64 cost;    /* before the trial */
+};
+
+/* The steps that P slices of T steps run again, as a share of all: slice k is met by what the slices before it forget, at most
+ * its own k. */
+f64 slices_again(f64 w, i32 T, i32 P);
+/* Predicted cost of a sequence in P slices, as a share of one that one worker walks alone; again: slices_again. */
+f64 slices_cost(const struct slice_view *v, i32 P, f64 again);
+
+/* After an interval: is another choice wanted? */
+bool slices_decide(const struct slice_view *v, struct slice_mind *m, struct slice_choice *out);
+
+#endif

@@ -1,0 +1,229 @@
+/* turn.c - turns: another number of slices of time, or of directions, while a model is trained; decided, or as a saved
+ * plan has them.
+ *
+ *     validation --slices_outgrown: control.h, or the next turn of the plan--> spec --slices_relay--> net, plan, batches
+ *                                                   '--> list of turns --slices_plan--> the plan that repeats the run */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "learn/forecast/balance.h"
+#include "learn/forecast/save.h"
+#include "learn/slices/slices.h"
+
+#define AGAIN_MOST 0.6 /* share of forward that may run again before a number that was given is warned of */
+
+enum { TOLD_SHARE = 1, TOLD_SERIAL = 2, TOLD_STALE = 4 };
+
+static void warn(struct fit *t, const struct slice_summary *s) {
+    struct slice_watch *w = &t->f->watch;
+    const struct events *ev = t->job->use.events;
+    i32 steps = forecast_steps(&t->f->spec) / imax(1, w->slices);
+    if (w->told & (TOLD_SHARE | TOLD_SERIAL)) return; /* the advice is much the same */
+    if (s->serial > 0)
+        event_note(ev, EVENT_WARNING,
+                   "slices of time did not come together in %lld of %lld steps and ran one after another: exact, but no "
+                   "faster than whole windows; this model does not forget (--parallel serial, or a smaller --lr)",
+                   (long long)s->serial, (long long)s->steps);
+    if (s->again > AGAIN_MOST && s->serial == 0)
+        event_note(ev, EVENT_WARNING,
+                   "slices of time hardly pay: %.0f%% of forward ran again, in %.1f rounds; the model remembers about %.0f "
+                   "steps, a slice has %d (--parallel time:%d, or auto)", 100 * s->again, s->rounds, s->w, steps,
+                   imax(2, w->slices / 2));
+    w->told |= (s->serial > 0 ? TOLD_SERIAL : 0) | (s->again > AGAIN_MOST ? TOLD_SHARE : 0);
+}
+
+/* Stale boundaries carry a gradient over about as many slices as there are rounds (time_parallel.md 3.1: L >= w / 2). */
+static void warn_stale(struct fit *t, const struct slice_summary *s) {
+    struct slice_watch *w = &t->f->watch;
+    if (s->rounds <= t->f->spec.course.stale + 1.5 || (w->told & TOLD_STALE)) return;
+    event_note(t->job->use.events, EVENT_WARNING,
+               "--slice-rounds %d: steps that went on until slices fit took %.1f rounds, so the model remembers %.0f slices of "
+               "%d steps; "
+               "its gradients are off (--parallel time:%d, or --slice-rounds 0)",
+               t->f->spec.course.stale, s->rounds, s->rounds - 1, forecast_steps(&t->f->spec) / w->slices,
+               imax(2, w->slices / 2));
+    w->told |= TOLD_STALE;
+}
+
+/* Every rank has to have slices to run. */
+static bool too_few(const struct fit *t, i32 slices) {
+    const i32 B = t->engine.B / t->f->spec.slices * slices;
+    const struct machine *ranks = t->job->use.ranks;
+    return slices > 1 && ranks && slice_grains(B) < ranks->nrank;
+}
+
+static i32 least_slices(const struct fit *t) {
+    i32 least = t->job->spec.slices_least;
+    while (least < t->f->spec.slices && too_few(t, least)) least++;
+    return least;
+}
+
+static struct slice_view view_of(const struct fit *t, const struct slice_summary *s) {
+    const struct forecast_spec *spec = &t->f->spec, *begun = &t->job->spec;
+    struct slice_view v = {.T = forecast_steps(spec),
+                           .W = t->engine.B / imax(1, spec->slices),
+                           .now = {spec->slices, spec->slice_rank},
+                           .most = begun->slices,
+                           .least = least_slices(t),
+                           .rank_least = begun->slice_rank,
+                           .rank_most = imax(begun->slice_rank, begun->slice_rank_most),
+                           .rough = spec->precision != PREC_F32,
+                           .nlayer = t->f->watch.nlayer,
+                           .again = {s->way[0], s->way[1]},
+                           .rounds = s->rounds,
+                           .serial = s->serial > 0};
+    for (i32 k = 0; k < v.nlayer; k++) v.w[k] = t->f->watch.layer[k].w;
+    return v;
+}
+
+static void tell(const struct fit *t, const struct slice_summary *s, struct slice_choice to) {
+    const struct events *ev = t->job->use.events;
+    const struct forecast_spec *now = &t->f->spec;
+    const i32 steps = forecast_steps(now) / now->slices;
+    char rounds[160];
+    snprintf(rounds, sizeof rounds, "%.0f%% of forward ran again, in %.1f rounds (%lld of %lld steps one after another; w %.0f, "
+             "slices of %d steps)", 100 * s->again, s->rounds, (long long)s->serial, (long long)s->steps, s->w, steps);
+    if (to.rank != now->slice_rank)
+        event_note(ev, EVENT_NOTE, "slices of time: %s: begins are foreseen in %d direction%s from now on", rounds, to.rank,
+                   to.rank == 1 ? "" : "s");
+    else if (to.slices > now->slices)
+        event_note(ev, EVENT_NOTE, "slices of time: %s: room for %d slices from now on", now->slices > 1 ? rounds :
+                   "whole windows for a while, and nothing is known of their memory now", to.slices);
+    else
+        event_note(ev, EVENT_NOTE, "slices of time: %s: %d slice%s from here on", rounds, to.slices, to.slices > 1 ? "s" : "");
+}
+
+static struct plan_turn here(const struct fit *t, i64 step) {
+    return (struct plan_turn){.step = step, .refit = t->refitting, .member = t->member};
+}
+
+static bool take(struct fit *t, struct slice_choice to) {
+    if (to.slices == t->f->spec.slices && to.rank == t->f->spec.slice_rank) return false;
+    t->f->spec.slices = to.slices;
+    t->f->spec.slice_rank = to.rank;
+    return true;
+}
+
+static bool by_plan(struct fit *t, i64 step) {
+    const struct plan_turns *list = &t->f->watch.turns;
+    const struct plan_turn now = here(t, step);
+    for (i32 i = 0; i < list->n; i++) {
+        const struct plan_turn *a = &list->at[i];
+        if (a->refit == now.refit && a->member == now.member && a->step == step)
+            return take(t, (struct slice_choice){a->slices, a->rank});
+    }
+    return false;
+}
+
+static bool decided(struct fit *t, const struct slice_summary *s, i64 step) {
+    struct plan_turns *list = &t->f->watch.turns;
+    const struct slice_view v = view_of(t, s);
+    struct slice_choice to;
+    if (list->n == TURNS_MOST || !slices_decide(&v, &t->f->watch.mind, &to)) return false;
+    tell(t, s, to);
+    struct plan_turn now = here(t, step);
+    now.slices = to.slices;
+    now.rank = to.rank;
+    list->at[list->n++] = now;
+    return take(t, to);
+}
+
+bool slices_outgrown(void *fit, i64 step) {
+    struct fit *t = fit;
+    struct slice_watch *w = &t->f->watch;
+    const struct slice_summary s = slices_summary(w);
+    if (t->job->spec.slices < 2 || !t->engine.exec || (slices_sliced(t) && s.steps == 0)) return false;
+    for (i32 k = 0; k < w->nlayer; k++) memset(w->layer[k].now, 0, sizeof w->layer[k].now);
+    if (t->memory) {
+        warn_stale(t, &s);
+        return false;
+    }
+    if (slices_sliced(t) && least_slices(t) == w->slices) warn(t, &s);
+    return w->planned ? by_plan(t, step) : decided(t, &s, step);
+}
+
+err slices_relay(void *fit, struct exec **exec) {
+    struct fit *t = fit;
+    struct forecaster *f = t->f;
+    struct resources use = resources_sliced(&t->job->use, slices_parallel(&f->spec), f->spec.slices, f->spec.course);
+    struct batcher old = t->batch;
+    const struct series *x = t->job->series;
+    i32 nwin, B;
+    use.steps = t->steps * f->spec.accumulate;
+    batcher_free(&t->batch);
+    t->batch = (struct batcher){0};
+    TRY(training_net(t));
+    TRY(forecast_rows(&f->spec, forecast_epoch(&f->spec, t->job->split.train), x->ntarget, &nwin, &B));
+    TRY(engine_replan(&t->engine, t->net, &use, B));
+    TRY(batcher_new(f, t->net, &f->shape, x, use.kern, B, PREFETCH_SLOTS, &t->batch));
+    exec_rows(t->engine.exec, &t->batch.row0, &t->batch.row1);
+    slices_batcher(&t->batch, &old);
+    if (f->spec.all_steps) TRY(batch_bases(&t->batch, t->job->split.validation));
+    *exec = t->engine.exec;
+    TRY(balance_new(t));
+    TRY(saving_shares(t));
+    return slices_watch(t);
+}
+
+/* --- saved plans --- */
+
+/* The plan that training begins with, and the net that it is of. */
+static err begun(const struct fit *t, struct net **net, struct plan **plan) {
+    const struct forecast_job *job = t->job;
+    struct forecast_spec spec = t->f->spec;
+    const struct resources use = resources_sliced(&job->use, NULL, job->spec.slices, spec.course);
+    i32 nwin, B;
+    spec.slices = job->spec.slices;
+    spec.slice_rank = job->spec.slice_rank;
+    NEW(*net, 1);
+    TRY(forecast_net(&spec, &t->f->shape, job->series, *net));
+    TRY(forecast_rows(&spec, forecast_epoch(&spec, job->split.train), job->series->ntarget, &nwin, &B));
+    return engine_plan(*net, &use, B, optim_find(spec.optim), job->spec.plan_text, job->spec.plan_path, plan);
+}
+
+err forecast_try_plan(const struct fit *t) {
+    const struct resources *use = &t->job->use;
+    const bool wish = use->how != 0 || (use->parallel && strcmp(use->parallel, "auto") != 0);
+    struct net *net = NULL;
+    struct plan *plan = NULL;
+    if (!wish && !t->job->spec.plan_text && !use->deterministic) return 0;
+    const err e = begun(t, &net, &plan);
+    plan_free(plan);
+    mem_free(net);
+    return e;
+}
+
+err slices_orders(struct fit *t) {
+    struct net *net = NULL;
+    struct plan *plan = NULL;
+    if (!t->job->spec.plan_text || t->job->spec.slices < 2) return 0;
+    const err e = begun(t, &net, &plan);
+    if (e >= 0) {
+        t->f->spec.course = plan->course;
+        t->f->watch.turns = plan->turns;
+        t->f->watch.planned = true;
+    }
+    plan_free(plan);
+    mem_free(net);
+    return e;
+}
+
+err slices_plan(const struct fit *t, struct str *out) {
+    struct net *net = NULL;
+    struct plan *plan = NULL;
+    str_free(out);
+    if (t->f->watch.turns.n == 0) {
+        plan_print(t->engine.plan, t->net, out);
+        return str_ok(out);
+    }
+    err e = begun(t, &net, &plan);
+    if (e >= 0) {
+        plan->turns = t->f->watch.turns;
+        plan_print(plan, net, out);
+        e = str_ok(out);
+    }
+    plan_free(plan);
+    mem_free(net);
+    return e;
+}

@@ -1,0 +1,256 @@
+/* watch.c - counts of the rounds of slices, and what people are told of them. */
+#include "learn/slices/slices.h"
+#include "learn/forecast/save.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "exec/chain.h"
+#include "model/layer.h"
+
+#define SMOOTH 0.1     /* weight of the newest w in its average */
+
+enum { KEPT_ROUNDS = 16 };
+
+bool slices_sliced(const struct fit *t) { return t->f->spec.slices > 1 && t->engine.exec; }
+
+/* Op of the k-th chain of the net; -1 = there are no more. */
+static i32 chain_op(const struct net *n, i32 k) {
+    for (i32 l = 0; l < n->nop; l++)
+        if (op_is_chain(&n->op[l]) && k-- == 0) return l;
+    return -1;
+}
+
+err slices_watch(struct fit *t) {
+    struct slice_watch *w = &t->f->watch;
+    mem_free(t->sorted);
+    t->sorted = NULL;
+    w->slices = t->f->spec.slices;
+    w->nlayer = 0;
+    TRY(stale_new(t));
+    if (!slices_sliced(t)) return 0;
+    while (w->nlayer < WATCH_LAYERS && chain_op(t->net, w->nlayer) >= 0) w->nlayer++;
+    return mem_new((void **)&t->sorted, t->engine.B, sizeof *t->sorted);
+}
+
+static void count(struct chain_count *c, const struct chain_trace *tr) {
+    c->steps++;
+    c->rounds += tr->rounds;
+    c->first += tr->first;
+    c->again += tr->again;
+    c->serial += tr->serial > 0;
+}
+
+/* Slices none of which came back before their end say: at least as long as they are.  Of more than two rounds: or what they ran
+ * again in all of these.  given: slices whose begin is. */
+static f64 forgets(const struct chain_trace *tr, i32 steps, i32 given, i32 *sorted) {
+    const i32 w = chain_forgets(tr, sorted);
+    const f64 found = w >= 0 ? w : tr->rounds > 1 ? steps : (f64)NAN;
+    return tr->rounds > 2 ? dmax(found, (f64)tr->again / imax(1, tr->nslice - given)) : found;
+}
+
+void slices_stepped(void *fit, bool finite) {
+    struct fit *t = fit;
+    struct slice_watch *w = &t->f->watch;
+    if (!slices_sliced(t)) return;
+    stale_after(t, finite);
+    if (stale_step(t)) return; /* rounds that are given say nothing */
+    for (i32 k = 0; k < w->nlayer; k++) {
+        struct watched *l = &w->layer[k];
+        i32 op = chain_op(t->net, k);
+        for (i32 back = 0; back < 2; back++) {
+            const struct chain_trace *tr = exec_chain(t->engine.exec, op, back == 1);
+            if (!tr) continue;
+            count(&l->now[back], tr);
+            count(&l->all[back], tr);
+            f64 now = back ? (f64)NAN : forgets(tr, t->net->op[op].T, t->engine.B / w->slices, t->sorted);
+            if (!isnan(now)) l->w = l->w > 0 ? (1 - SMOOTH) * l->w + SMOOTH * now : now;
+        }
+    }
+}
+
+struct slice_summary slices_summary(const struct slice_watch *w) {
+    struct slice_summary s = {0};
+    i64 first = 0, again = 0, of[2] = {0}, more[2] = {0};
+    for (i32 k = 0; k < w->nlayer; k++) {
+        const struct watched *l = &w->layer[k];
+        for (i32 back = 0; back < 2; back++) {
+            of[back] += l->now[back].first;
+            more[back] += l->now[back].again;
+            s.serial = lmax(s.serial, l->now[back].serial);
+        }
+        const struct chain_count *c = &l->now[0];
+        if (c->steps == 0) continue;
+        s.steps = c->steps;
+        s.rounds = dmax(s.rounds, (f64)c->rounds / (f64)c->steps);
+        s.again = dmax(s.again, (f64)c->again / (f64)lmax(1, c->first));
+        s.w = dmax(s.w, l->w);
+    }
+    for (i32 back = 0; back < 2; back++) {
+        first += of[back];
+        again += more[back];
+        s.way[back] = (f64)more[back] / (f64)lmax(1, of[back]);
+    }
+    s.useful = first > 0 ? (f64)first / (f64)(first + again) : 1;
+    return s;
+}
+
+static bool counted(const struct chain_count c[2]) {
+    bool good = true;
+    for (i32 back = 0; back < 2; back++) {
+        const i64 all[] = {c[back].steps, c[back].rounds, c[back].first, c[back].again, c[back].serial};
+        for (size_t i = 0; i < COUNT(all); i++) good = good && all[i] >= 0 && all[i] < INT64_MAX / 2;
+    }
+    return good;
+}
+
+static bool is_flag(const bool *p) {
+    u8 byte;
+    memcpy(&byte, p, 1); /* to look at a bool that is none is undefined */
+    return byte <= 1;
+}
+
+bool slices_sound(const struct slice_watch *w, i32 slices, i32 steps) {
+    const struct slice_mind *m = &w->mind;
+    const i32 minded[] = {m->looks, m->agreed, m->whole, m->tried, m->wait, m->waits};
+    bool good = w->slices == slices && w->nlayer >= 0 && w->nlayer <= WATCH_LAYERS && is_flag(&w->planned) && is_flag(&m->rose);
+    good = good && w->turns.n >= 0 && w->turns.n <= TURNS_MOST;
+    for (size_t i = 0; i < COUNT(minded); i++) good = good && minded[i] >= 0 && minded[i] < INT32_MAX / 2;
+    for (i32 k = 0; good && k < w->nlayer; k++) good = counted(w->layer[k].now) && counted(w->layer[k].all);
+    for (i32 i = 0; good && i < w->turns.n; i++) {
+        const struct plan_turn *a = &w->turns.at[i];
+        good = a->step >= 0 && a->member >= 0 && a->slices >= 1 && a->slices <= steps && a->rank >= 0 && a->rank <= SLICE_RANKS;
+    }
+    return good;
+}
+
+void slices_annotate(void *fit, struct event *e) {
+    const struct fit *t = fit;
+    const struct slice_watch *w = &t->f->watch;
+    struct slice_summary s = slices_summary(w);
+    if (!slices_sliced(t) || s.steps == 0) return;
+    e->slices = w->slices;
+    e->rounds = s.rounds;
+    e->forgets = s.w;
+    e->useful = s.useful;
+    e->serial = s.serial;
+}
+
+void slices_place(const struct forecast_spec *spec, i32 B, const char *found, char where[240]) {
+    const char *row = strstr(found, ": row "), *step = row ? strstr(row, ", step ") : NULL;
+    snprintf(where, 240, "%s", found);
+    if (spec->slices < 2 || !step) return;
+    i32 r = (i32)strtol(row + 6, NULL, 10), t = (i32)strtol(step + 7, NULL, 10), W = imax(1, B / spec->slices);
+    const struct slice_place at = forecast_slice(forecast_steps(spec), spec->slices, B, r);
+    if (strstr(found, ".reverse\"") || strstr(found, "\"turn.")) t = at.steps - 1 - t; /* net.c: read from the end */
+    snprintf(where, 240, "%.*s: window %d, slice %d of %d, step %d of the window", (int)(row - found), found, r % W, r / W,
+             spec->slices, at.from + t);
+}
+
+void slices_nonfinite(void *fit, char where[240]) {
+    const struct fit *t = fit;
+    char found[160];
+    where[0] = 0;
+    if (t->engine.exec && exec_nonfinite(t->engine.exec, found)) slices_place(&t->f->spec, t->engine.B, found, where);
+}
+
+/* --- after training --- */
+
+void slices_batcher(struct batcher *to, const struct batcher *from) {
+    to->set = from->set;
+    to->scored = from->scored;
+    to->seed = from->seed;
+    to->nwin = from->nwin;
+}
+
+/* Loss of the last batch with the weights now in store, forward only, over P slices. */
+static err loss_over(struct fit *t, i32 P, f64 *loss) {
+    struct forecaster *f = t->f;
+    struct forecast_spec spec = f->spec;
+    struct resources use = resources_sliced(&t->job->use, P > 1 ? "time_slice" : "serial", P, f->spec.course);
+    struct engine engine = {0};
+    struct batcher b = {0};
+    struct net *net;
+    i32 nwin, B;
+    spec.slices = P;
+    use.course.stale = use.course.stale_back = 0; /* as the last part of training was */
+    use.trace = false;
+    NEW(net, 1);
+    err e = forecast_net(&spec, &f->shape, t->job->series, net);
+    if (e >= 0) e = forecast_rows(&spec, forecast_epoch(&spec, t->job->split.train), t->job->series->ntarget, &nwin, &B);
+    if (e >= 0) e = engine_new(net, &use, B, B, NULL, NULL, NULL, &engine);
+    if (e >= 0) e = batcher_new(f, net, &f->shape, t->job->series, use.kern, B, 1, &b);
+    if (e >= 0) {
+        b.spec = &spec;
+        slices_batcher(&b, &t->batch);
+        memcpy(engine.store.theta, t->engine.store.theta, sizeof(f32) * (size_t)net->ntheta);
+        training_fill(&b, lmax(0, t->steps * spec.accumulate - 1), 0);
+        struct exec_step step = {.input = b.slot[0].input, .loss_scale = b.slot[0].present ? 1.f / (f32)b.slot[0].present : 0};
+        struct exec_result r = {0};
+        e = b.failed < 0 ? b.failed : exec_step(engine.forward, &step, &r);
+        *loss = r.loss;
+    }
+    batcher_free(&b);
+    engine_free(&engine);
+    mem_free(net);
+    return e;
+}
+
+static err gap(struct fit *t) {
+    f64 whole, cut;
+    err e = loss_over(t, 1, &whole);
+    if (e == 0) e = loss_over(t, t->f->spec.slices, &cut);
+    if (e == -E601) { /* a comparison is no reason to lose what was trained */
+        event_note(t->job->use.events, EVENT_NOTE, "slices of time were not compared with the whole: %s", err_last()->text);
+        err_clear();
+        return 0;
+    }
+    TRY(e);
+    t->f->slice_gap = whole != 0 ? fabs(cut - whole) / fabs(whole) : fabs(cut);
+    event_note(t->job->use.events, EVENT_NOTE, "%d slices of time against the whole: loss of the last batch %.9g against %.9g, "
+               "relative difference %.1e", t->f->spec.slices, cut, whole, t->f->slice_gap);
+    return 0;
+}
+
+static err picture(struct fit *t, i32 k) {
+    i32 op = chain_op(t->net, k);
+    struct slice_picture *p = &t->f->slice_picture[k];
+    memcpy(p->name, t->net->op[op].spec.name, sizeof p->name);
+    p->steps = t->net->op[op].T;
+    for (i32 back = 0; back < 2; back++) {
+        const struct chain_trace *tr = exec_chain(t->engine.exec, op, back == 1);
+        if (!tr) continue;
+        i32 rounds = imin(imin(tr->rounds, tr->nslice), KEPT_ROUNDS);
+        mem_free(p->ran[back]);
+        p->ran[back] = NULL;
+        NEW(p->ran[back], (i64)rounds * tr->nslice);
+        memcpy(p->ran[back], tr->ran, sizeof(i32) * (size_t)((i64)rounds * tr->nslice));
+        p->nslice = tr->nslice;
+        p->rounds[back] = rounds;
+        p->gap[back] = tr->scale > 0 ? tr->gap / tr->scale : 0;
+    }
+    return 0;
+}
+
+/* One line a layer: what the rounds came to over the training. */
+static void tell(const struct fit *t, i32 k) {
+    const struct watched *l = &t->f->watch.layer[k];
+    const struct chain_count *a = l->all;
+    f64 n = (f64)lmax(1, a[0].steps), first = (f64)(a[0].first + a[1].first), again = (f64)(a[0].again + a[1].again);
+    event_note(t->job->use.events, EVENT_NOTE,
+               "%s in slices of %d steps: %.1f rounds forward, %.1f backward, w %.0f, %.0f%% of the work was no repetition",
+               t->f->slice_picture[k].name, t->f->slice_picture[k].steps, (f64)a[0].rounds / n, (f64)a[1].rounds / n, l->w,
+               first > 0 ? 100 * first / (first + again) : 100);
+}
+
+err slices_end(struct fit *t) {
+    if (!slices_sliced(t) || t->f->watch.nlayer == 0 || t->f->watch.layer[0].all[0].steps == 0) return 0;
+    for (i32 k = 0; k < t->f->watch.nlayer; k++) {
+        TRY(picture(t, k));
+        tell(t, k);
+    }
+    return gap(t);
+}
