@@ -17,7 +17,7 @@ static void troff(FILE *f, const char *text) {
 
 static void man_options(FILE *f, const struct opt_list *lists) {
     for (i32 g = 0; g < OPT_HIDDEN; g++) {
-        fprintf(f, ".SS %s\n", g == OPT_VERB ? "Of few verbs" : opt_group_name((enum opt_group)g));
+        fprintf(f, ".SS %s\n", g == OPT_VERB ? "Options of single verbs" : opt_group_name((enum opt_group)g));
         for (i32 i = 0; i < OPT_COUNT; i++) {
             if ((i32)opt_info((enum opt_id)i)->group != g) continue;
             struct str flag = {0}, note = {0};

@@ -125,7 +125,7 @@ static void print_group(FILE *f, enum opt_group group, u32 verbs, const struct o
 }
 
 void help_overview(FILE *f) {
-    fputs("stretto - trains recurrent forecasters, and says whether they beat the naive ones\n\n"
+    fputs("stretto - train recurrent forecasters of time series in parallel, and score them against naive forecasts\n\n"
           "usage: stretto VERB ARGUMENTS [options]\n\n",
           f);
     for (i32 i = 0; i < VERB_COUNT; i++) {
@@ -139,7 +139,7 @@ void help_overview(FILE *f) {
           "  stretto train tides.csv --target height --horizon 24 -o tides.model\n"
           "  stretto predict tides.model tides.csv -o next.csv\n\n"
           "more:\n"
-          "  stretto VERB --help      the options of a verb, with their defaults\n"
+          "  stretto VERB --help      options of a verb, with defaults\n"
           "  stretto help TOPIC       ",
           f);
     for (size_t i = 0, at = 0; i < COUNT(topics); i++) {
@@ -147,7 +147,7 @@ void help_overview(FILE *f) {
         at = (wraps ? 0 : at) + strlen(topics[i].name) + 2;
         fprintf(f, "%s%s", i == 0 ? "" : wraps ? ",\n                           " : ", ", topics[i].name);
     }
-    fputs("\n  stretto explain WHAT     an error by its code (E204), a word of the tables (MASE)\n", f);
+    fputs("\n  stretto explain WHAT     an error code (E204) or a term (MASE)\n", f);
 }
 
 void help_verb(FILE *f, enum verb verb, const struct opt_list *lists) {
@@ -181,7 +181,7 @@ static void print_codes(FILE *f) {
 
 static void print_terms(FILE *f) {
     fputc('\n', f);
-    for (size_t i = 0; i < COUNT(terms); i++) fprintf(f, "  %-9s %s\n", terms[i].word, terms[i].line);
+    for (size_t i = 0; i < COUNT(terms); i++) fprintf(f, "  %-11s %s\n", terms[i].word, terms[i].line);
 }
 
 static err no_topic(const char *topic) {
@@ -219,17 +219,17 @@ static const char *status_text(i32 status) {
         i32 status;
         const char *text;
     } texts[] = {{1, "a bug"},
-                 {2, "usage, config or plan"},
-                 {3, "bad data"},
+                 {2, "invalid usage, config or plan"},
+                 {3, "invalid data"},
                  {4, "data too short"},
                  {5, "training diverged"},
-                 {6, "memory"},
+                 {6, "out of memory"},
                  {7, "files"},
                  {8, "cluster"},
                  {9, "model file"},
                  {10, "worse than naive"},
-                 {11, "doctor says stop"},
-                 {75, "stopped, run again"}};
+                 {11, "doctor found an obstacle"},
+                 {75, "stopped, can be resumed"}};
     for (size_t i = 0; i < COUNT(texts); i++)
         if (texts[i].status == status) return texts[i].text;
     return "";

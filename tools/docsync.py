@@ -20,7 +20,7 @@ PLUGINS = [  # list, macro, folder of the sources, heading
     ("src/launch/launchers.def", "LAUNCHER", "src/launch", "Launchers (`submit --on`)"),
     ("src/learn/learners.def", "LEARNER", "src/learn", "Learners (`--task`)"),
 ]
-GROUPS = [("VERB", "Of few verbs"), ("DATA", "Data"), ("MODEL", "Model"), ("TRAINING", "Training"), ("MACHINE", "Machine"),
+GROUPS = [("VERB", "Options of single verbs"), ("DATA", "Data"), ("MODEL", "Model"), ("TRAINING", "Training"), ("MACHINE", "Machine"),
           ("OUTPUT", "Output")]
 
 

@@ -96,11 +96,11 @@ TEST(set_refuses_with_value_reason_and_fix) {
     T_FAILS(SET("horzion", "3"), E101);
     says("there is no option \"horzion\"", "--horizon   (did you mean this?)");
     T_FAILS(SET("context", "many"), E103);
-    says("--context \"many\" is not a whole number", "--context auto   (1 to 1000000 rows)");
+    says("--context \"many\" is not a whole number", "--context auto   (1 to 1000000 steps)");
     T_FAILS(SET("context", "2.5"), E103);
     T_FAILS(SET("context", ""), E103);
     T_FAILS(SET("context", "0"), E103);
-    says("--context \"0\" is out of range: 1 to 1000000", "--context auto   (1 to 1000000 rows)");
+    says("--context \"0\" is out of range: 1 to 1000000", "--context auto   (1 to 1000000 steps)");
     T_FAILS(SET("lr", "nan"), E103);
     T_FAILS(SET("lr", "0x1p3"), E103);
     T_FAILS(SET("dropout", "1"), E103);

@@ -63,7 +63,7 @@ TEST(verb_help_names_exactly_its_options) {
     PRINTED(help_verb(f, VERB_train, lists));
     has("  -o, --out FILE");
     has("      --cell lstm|gru|rnn         recurrent cell [lstm]\n");
-    has("      --layers N                  recurrent layers (1 to 8) [1]\n");
+    has("      --layers N                  number of recurrent layers (1 to 8) [1]\n");
     has("      --[no-]guard ");
     has("usage: stretto train DATA [-o MODEL] [options]\n");
 }
