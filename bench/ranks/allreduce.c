@@ -16,9 +16,9 @@
 #include <string.h>
 
 #include "api/rank_cores.h"
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/relax.h"
 #include "comm/comm.h"
 #include "comm/copy.h"
 #include "comm/flight.h"

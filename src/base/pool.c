@@ -13,9 +13,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "base/bell.h"
+#include "base/backoff.h"
 #include "base/mem.h"
-#include "base/relax.h"
+#include "base/wakeup.h"
 
 enum { SPIN = 4000, POOL_MAX = 1024 };
 

@@ -12,9 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/relax.h"
 #include "base/str.h"
 #include "comm/rank.h"
 

@@ -10,7 +10,7 @@
 
 #include <stdatomic.h>
 
-#include "base/bell.h"
+#include "base/wakeup.h"
 #include "comm/comm.h"
 #include "exec/chain.h"
 #include "exec/effort.h"
@@ -113,7 +113,7 @@ struct exec {
     bool direct;           /* messages are under way, and there is no agent (exchange_turn) */
     _Atomic bool turning;  /* somebody looks at them */
     f64 usual;             /* seconds of a step, smoothed: what a deadline is a multiple of */
-    struct bell bell; /* rung when an item is done, or a message is, or nothing will be any more */
+    struct wakeup bell; /* rung when an item is done, or a message is, or nothing will be any more */
     struct lane *lane;
     u32 nlane;
     u32 nlist; /* lanes, and behind them the late list where there is one (late.c) */

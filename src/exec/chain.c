@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/relax.h"
+#include "base/backoff.h"
 
 /* What a member tells the others, on lines of its own. */
 struct chain_member {
@@ -50,7 +50,7 @@ static void wait_for_all(struct chain_solver *s, i32 n) {
         atomic_store_explicit(&s->turn, turn + 1, memory_order_release);
         return;
     }
-    for (struct relax r = {0}; atomic_load_explicit(&s->turn, memory_order_acquire) == turn;) relax_turn(&r);
+    for (struct backoff r = {0}; atomic_load_explicit(&s->turn, memory_order_acquire) == turn;) backoff_pause(&r);
 }
 
 /* Everybody is here: what was written before is there for all. */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/relax.h"
+#include "base/backoff.h"
 #include "comm/comm.h"
 #include "exec/bound.h"
 
@@ -224,9 +224,9 @@ bool exchange_round(void *exec, struct comm_message *m, i32 n) {
     x->round.m = m;
     x->round.n = n;
     atomic_store_explicit(&x->round.state, ROUND_ASKED, memory_order_release);
-    for (struct relax r = {0}; atomic_load_explicit(&x->round.state, memory_order_acquire) != ROUND_DONE;) {
+    for (struct backoff r = {0}; atomic_load_explicit(&x->round.state, memory_order_acquire) != ROUND_DONE;) {
         if (atomic_load_explicit(&x->broken, memory_order_acquire)) return false;
-        if (!x->direct || !exchange_turn(x, true)) relax_turn(&r);
+        if (!x->direct || !exchange_turn(x, true)) backoff_pause(&r);
     }
     atomic_store_explicit(&x->round.state, ROUND_NONE, memory_order_relaxed);
     return true;
@@ -310,7 +310,7 @@ err exchange_move(struct exec *x, struct link *l, u64 serial, bool *moved) {
     if (!done) return 0;
     if (l->packed && !l->m.sends) TRY(unpack(x, l));
     atomic_store_explicit(&l->arrived, serial, memory_order_release);
-    bell_ring(&x->bell);
+    wakeup_signal(&x->bell);
     return 0;
 }
 
@@ -406,7 +406,7 @@ static void break_off(struct exec *x) {
     comm_recall(x->comm);
     x->made = x->plan->whole && !decide(x, UPDATE_VOID);
     atomic_store(&x->broken, true);
-    bell_ring(&x->bell);
+    wakeup_signal(&x->bell);
 }
 
 /* One look by a worker, where there is no agent. */

@@ -111,7 +111,7 @@ u32 late_some(struct exec *x, bool *moved) {
         else exec_task(x, t);
         l->at += it->run;
         atomic_store_explicit(&list->done, x->sums.serial << 32 | l->at, memory_order_release);
-        bell_ring(&x->bell);
+        wakeup_signal(&x->bell);
         *moved = true;
     }
     float_mode_back(mode);

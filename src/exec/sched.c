@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/float_mode.h"
 #include "base/mem.h"
-#include "base/relax.h"
+#include "base/backoff.h"
 #include "exec/bound.h"
 #include "model/layer.h"
 
@@ -29,17 +29,17 @@ static bool is_over(const struct exec *x, const _Atomic u64 *done, u64 want) {
 static void turn_until(struct exec *x, struct lane *l, const _Atomic u64 *done, u64 want) {
     if (atomic_load_explicit(done, memory_order_acquire) >= want) return;
     atomic_store_explicit(&l->waits, true, memory_order_relaxed);
-    for (struct relax r = {0}; !is_over(x, done, want);)
-        if (!exchange_turn(x, true)) relax_turn(&r);
+    for (struct backoff r = {0}; !is_over(x, done, want);)
+        if (!exchange_turn(x, true)) backoff_pause(&r);
     atomic_store_explicit(&l->waits, false, memory_order_relaxed);
 }
 
 /* More threads than cores: the core is for those who are waited for. */
 static void sleep_until(struct exec *x, const _Atomic u64 *done, u64 want) {
     while (!is_over(x, done, want)) {
-        const u32 heard = bell_near(&x->bell);
-        if (!is_over(x, done, want)) bell_sleep(&x->bell, heard, SLEEP_MOST_S);
-        bell_leave(&x->bell);
+        const u32 heard = wakeup_prepare(&x->bell);
+        if (!is_over(x, done, want)) wakeup_wait(&x->bell, heard, SLEEP_MOST_S);
+        wakeup_finish(&x->bell);
     }
 }
 
@@ -87,7 +87,7 @@ static void walk_lane(struct exec *x, struct lane *l) {
         if (x->trace) trace_add(x, l, it->task, t0, clock_now());
         i += it->run;
         atomic_store_explicit(&l->done, x->serial << 32 | i, memory_order_release);
-        if (!x->direct) bell_ring(&x->bell);
+        if (!x->direct) wakeup_signal(&x->bell);
         if (x->direct) exchange_turn(x, false);
         else tell_agent(x, it);
     }

@@ -3,11 +3,11 @@
  *     member k:   compute my panels of step t      team_say(done)      team_wait(done)      step t + 1
  *
  * Saying is a release and waiting an acquire: what a member wrote before it said so is there for everyone who waited.  A wait is
- * a microsecond when all members run; it gives the core away when one of them does not (relax.h). */
+ * a microsecond when all members run; it gives the core away when one of them does not (backoff.h). */
 #ifndef STRETTO_KERN_TEAM_H
 #define STRETTO_KERN_TEAM_H
 
-#include "base/relax.h"
+#include "base/backoff.h"
 #include "kern/kern.h"
 
 static inline u64 *team_flag(const struct cell_team *m, i32 k) {
@@ -35,7 +35,7 @@ static inline void team_say(const struct cell_team *m, i32 done) {
 }
 
 static inline void team_wait_one(const struct cell_team *m, i32 k, i32 done) {
-    for (struct relax r = {0}; __atomic_load_n(team_flag(m, k), __ATOMIC_ACQUIRE) < m->base + (u64)done;) relax_turn(&r);
+    for (struct backoff r = {0}; __atomic_load_n(team_flag(m, k), __ATOMIC_ACQUIRE) < m->base + (u64)done;) backoff_pause(&r);
 }
 
 /* Until every other member has said `done`; 0 = nothing to wait for (their flags may still stand where a call before left them).

@@ -1,16 +1,16 @@
-/* relax.c - a wait that lasts. */
+/* backoff.c - the yield and sleep phases of a wait (backoff.h). */
 #define _GNU_SOURCE
-#include "base/relax.h"
+#include "base/backoff.h"
 
 #include <sched.h>
 #include <time.h>
 
 #include "base/clock.h"
 
-#define YIELD_S 0.3e-3
-#define SLEEP_NS 50000
+#define YIELD_S 0.3e-3 /* length of the yield phase */
+#define SLEEP_NS 50000 /* one sleep */
 
-void relax_long(struct relax *r) {
+void backoff_sleep(struct backoff *r) {
     const f64 now = clock_now();
     if (r->until <= 0) r->until = now + YIELD_S;
     if (now < r->until) sched_yield();

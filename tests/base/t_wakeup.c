@@ -1,26 +1,26 @@
-/* t_bell.c - no ring is lost: two threads hand a number to and fro, asleep until the other has raised it; sleep ends. */
+/* t_wakeup.c - no signal is lost: two threads take turns to increment a number and sleep in between; a wait times out. */
 #define _GNU_SOURCE
 #include "t.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/bell.h"
 #include "base/clock.h"
+#include "base/wakeup.h"
 
 enum { TURNS = 20000 };
-#define LONG_S 20.0 /* a ring that is lost costs so much */
+#define LONG_S 20.0 /* a lost signal makes the test take this long */
 
 struct game {
-    struct bell bell;
+    struct wakeup wakeup;
     _Atomic i32 ball;
 };
 
 static void await(struct game *g, i32 ball) {
     while (atomic_load_explicit(&g->ball, memory_order_acquire) < ball) {
-        const u32 heard = bell_near(&g->bell);
-        if (atomic_load_explicit(&g->ball, memory_order_acquire) < ball) bell_sleep(&g->bell, heard, LONG_S);
-        bell_leave(&g->bell);
+        const u32 seen = wakeup_prepare(&g->wakeup);
+        if (atomic_load_explicit(&g->ball, memory_order_acquire) < ball) wakeup_wait(&g->wakeup, seen, LONG_S);
+        wakeup_finish(&g->wakeup);
     }
 }
 
@@ -28,7 +28,7 @@ static void play(struct game *g, i32 first) {
     for (i32 k = first; k < TURNS; k += 2) {
         await(g, k);
         atomic_store_explicit(&g->ball, k + 1, memory_order_release);
-        bell_ring(&g->bell);
+        wakeup_signal(&g->wakeup);
     }
 }
 
@@ -37,7 +37,7 @@ static void *other(void *game) {
     return NULL;
 }
 
-TEST(bell_loses_no_ring) {
+TEST(wakeup_loses_no_signal) {
     struct game g = {0};
     pthread_t t;
     const f64 t0 = clock_now();
@@ -45,19 +45,19 @@ TEST(bell_loses_no_ring) {
     play(&g, 0);
     pthread_join(t, NULL);
     assert_int_equal(atomic_load(&g.ball), TURNS);
-    assert_int_equal(atomic_load(&g.bell.near), 0);
+    assert_int_equal(atomic_load(&g.wakeup.waiters), 0);
     assert_true(clock_now() - t0 < LONG_S);
 }
 
-TEST(bell_sleep_ends_without_a_ring) {
+TEST(wakeup_wait_times_out) {
     struct game g = {0};
     const f64 t0 = clock_now();
-    const u32 heard = bell_near(&g.bell);
-    bell_sleep(&g.bell, heard, 0.05);
-    bell_leave(&g.bell);
+    const u32 seen = wakeup_prepare(&g.wakeup);
+    wakeup_wait(&g.wakeup, seen, 0.05);
+    wakeup_finish(&g.wakeup);
     assert_true(clock_now() - t0 >= 0.05);
-    bell_ring(&g.bell); /* nobody is near */
-    assert_int_equal(atomic_load(&g.bell.rung), 0);
+    wakeup_signal(&g.wakeup); /* no waiter: the word stays */
+    assert_int_equal(atomic_load(&g.wakeup.signals), 0);
 }
 
-T_MAIN(cmocka_unit_test(bell_loses_no_ring), cmocka_unit_test(bell_sleep_ends_without_a_ring))
+T_MAIN(cmocka_unit_test(wakeup_loses_no_signal), cmocka_unit_test(wakeup_wait_times_out))
