@@ -136,7 +136,7 @@ static err prepare(struct rank *r) {
 static err train(struct rank *r) {
     const struct setup *s = r->is;
     struct train_state state;
-    TRY(comm_meet(r->comm));
+    TRY(comm_connect(r->comm));
     TRY(prepare(r));
     struct train_job j = {.exec = r->exec, .store = &r->store, .steps = s->steps, .valid_every = s->steps, .accumulate = 1,
                           .hyper = {.lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1}, .clip = 1,
@@ -153,7 +153,7 @@ static void *live(void *self) {
     stand_back(2);
     r->e = train(r);
     if (r->e < 0) r->why = *err_last();
-    if (r->e < 0) comm_give_up(r->comm);
+    if (r->e < 0) comm_abort(r->comm);
     return NULL;
 }
 

@@ -97,7 +97,7 @@ static err await(struct rank *r, struct comm_message *m) {
         TRY(comm_test(r->comm, m, &done));
         if (done) return 0;
         TRY(push_on(r, &moved));
-        TRY(comm_stuck(r->comm, moved, m));
+        TRY(comm_idle(r->comm, moved, m));
     }
 }
 
@@ -210,7 +210,7 @@ static err sum(struct rank *r) {
 
 static err barrier(struct rank *r) {
     u8 mine = 1, all[COMM_RANKS];
-    return comm_gather(r->comm, "barrier", &mine, 1, all);
+    return comm_allgather(r->comm, "barrier", &mine, 1, all);
 }
 
 static int by_size(const void *a, const void *b) {
@@ -231,7 +231,7 @@ static err count_of(struct rank *r, i32 *count) {
         TRY(sum(r));
     }
     *count = (i32)dmax(1, dmin(20000, r->budget / (clock_now() - t0 + 1e-9)));
-    return comm_share(r->comm, "count", count, sizeof *count);
+    return comm_broadcast(r->comm, "count", count, sizeof *count);
 }
 
 static err one_size(struct rank *r, i64 bytes) {
@@ -249,7 +249,7 @@ static err one_size(struct rank *r, i64 bytes) {
         for (i32 k = 0; k < count; k++) TRY(sum(r));
         took[b] = (clock_now() - t0) / count;
     }
-    TRY(comm_gather(r->comm, "right", &good, 1, all));
+    TRY(comm_allgather(r->comm, "right", &good, 1, all));
     for (i32 k = 0; k < comm_size(r->comm); k++) good = good && all[k];
     if (comm_rank(r->comm) == 0) printf("%lld %.9f %s\n", (long long)bytes, median(took, BATCHES), good ? "right" : "wrong");
     return 0;
@@ -323,7 +323,7 @@ static err all_sizes(struct rank *r) {
 static err live(struct rank *r) {
     const i32 size = comm_size(r->comm);
     if (r->cores.has) cores_stay(&r->cores.share);
-    TRY(comm_meet(r->comm));
+    TRY(comm_connect(r->comm));
     r->v = comm_alloc(r->comm, MOST);
     NEW(r->other, MOST / 4);
     NEW(r->m, 4 * (i64)size * (MOST / PIECE + 1));
@@ -339,8 +339,8 @@ static void *on_a_thread(void *self) {
     struct rank *r = self;
     r->e = live(r);
     if (r->e < 0) r->why = *err_last();
-    if (r->e < 0) comm_give_up(r->comm);
-    else comm_well(r->comm);
+    if (r->e < 0) comm_abort(r->comm);
+    else comm_succeed(r->comm);
     return NULL;
 }
 

@@ -1,6 +1,6 @@
 /* api_doctor.c - what stops or slows a run here, or on every host of a launcher.
  *
- *     each rank: facts of its host --comm_gather--> rank 0 examines all: its own host, then what differs on others */
+ *     each rank: facts of its host --comm_allgather--> rank 0 examines all: its own host, then what differs on others */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,18 +39,18 @@ static void join(const struct options *o, struct facts *f, struct comm **comm) {
     f->world = f->ranks = f->ranks_here = 1;
     f->threads = opt_is_auto(o, OPT_threads) ? 0 : (i32)o->threads;
     snprintf(f->launcher, sizeof f->launcher, "%.36s", launcher ? launcher : "");
-    snprintf(f->flavour, sizeof f->flavour, "%.12s", comm_flavour() ? comm_flavour() : "");
+    snprintf(f->flavour, sizeof f->flavour, "%.12s", comm_mpi_library() ? comm_mpi_library() : "");
     if (!launcher) {
         f->promised = 1;
         f->ranks = f->ranks_here = (i32)o->ranks;
         return;
     }
     err e = comm_mpi(comm);
-    if (e >= 0 && *comm) e = comm_meet(*comm);
+    if (e >= 0 && *comm) e = comm_connect(*comm);
     f->joined = e >= 0;
     if (e >= 0) {
         f->world = f->ranks = comm_size(*comm);
-        f->ranks_here = comm_neighbours(*comm);
+        f->ranks_here = comm_local_size(*comm);
         return;
     }
     snprintf(f->problem, sizeof f->problem, "%.290s", err_last()->text);
@@ -128,7 +128,7 @@ static err consult(struct comm *comm, const struct facts *mine, bool json, char 
     struct facts *all;
     struct report r = {.hosts = js_array()};
     NEW(all, ranks);
-    err e = comm_gather(comm, "facts", mine, sizeof *mine, all);
+    err e = comm_allgather(comm, "facts", mine, sizeof *mine, all);
     if (e >= 0) {
         examine(all, ranks, &r);
         *worst = (i32)r.worst;
@@ -154,7 +154,7 @@ stretto_err stretto_doctor(stretto_config *config, int json, char **out) {
     look_at_kernels(mine);
     join(o, mine, &comm);
     err e = consult(mine->joined ? comm : NULL, mine, json != 0, out, &worst);
-    if (e >= 0) comm_well(comm);
+    if (e >= 0) comm_succeed(comm);
     comm_free(comm);
     mem_free(mine);
     TRY(e);

@@ -232,9 +232,9 @@ static err shares_of_all(const struct options *o, bool json, char **out) {
     i32 promised = 1;
     struct comm *comm = NULL;
     err e = comm_launched(&promised) && promised > 1 ? comm_mpi(&comm) : 0;
-    if (e >= 0 && comm) e = comm_meet(comm);
+    if (e >= 0 && comm) e = comm_connect(comm);
     if (e >= 0) e = shares(o, comm, json, out);
-    if (e >= 0) comm_well(comm);
+    if (e >= 0) comm_succeed(comm);
     comm_free(comm);
     return e;
 }

@@ -23,7 +23,7 @@ static void share_out(struct comm *c, const struct cores *all, i32 threads, stru
     const i32 me = comm_rank(c);
     i32 parts = 0, part = 0;
     for (i32 k = 0; k < comm_size(c); k++) {
-        if (strcmp(comm_who(c, k)->host, comm_who(c, me)->host) != 0 || !cores_meet(&all[k], &all[me])) continue;
+        if (strcmp(comm_rank_info(c, k)->host, comm_rank_info(c, me)->host) != 0 || !cores_meet(&all[k], &all[me])) continue;
         if (memcmp(&all[k], &all[me], sizeof *all) != 0) return;
         part += k < me;
         parts++;
@@ -36,7 +36,7 @@ err rank_cores_of_process(struct comm *c, i32 threads, struct rank_cores *out) {
     *out = (struct rank_cores){0};
     cores_allowed(&out->before);
     if (!wanted()) out->before = (struct cores){0}; /* which meets nobody's */
-    TRY(comm_gather(c, "cores", &out->before, sizeof out->before, all));
+    TRY(comm_allgather(c, "cores", &out->before, sizeof out->before, all));
     share_out(c, all, threads, out);
     return 0;
 }

@@ -16,7 +16,7 @@
 
 /* Ranks that are threads live and die together; most launchers end all ranks with the first. */
 static err may_heal(struct workshop *w) {
-    const err e = w->comm ? comm_heals(w->comm) : FAIL(E803, "ranks are threads of one process here");
+    const err e = w->comm ? comm_allow_recovery(w->comm) : FAIL(E803, "ranks are threads of one process here");
     w->use.heal = e >= 0;
     if (e >= 0 || err_last()->code != E803) return e;
     snprintf(w->no_heal, sizeof w->no_heal, "%.500s", err_last()->text);
@@ -32,7 +32,7 @@ err ranks_join(const struct options *o, struct workshop *w) {
     if (w->comm && o->meta[OPT_ranks].rank >= OPT_RANK_FLAG && o->ranks != size)
         return FAIL_AT(E803, "--ranks", "the same number twice, or no --ranks",
                        "--ranks %lld, and the launcher started %d", (long long)o->ranks, size);
-    if (w->comm) TRY(comm_meet(w->comm));
+    if (w->comm) TRY(comm_connect(w->comm));
     return o->heal ? may_heal(w) : 0;
 }
 
@@ -41,7 +41,7 @@ static i32 neighbours(const struct workshop *w) {
     static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"};
     i32 here = 0;
     for (size_t i = 0; i < COUNT(names) && here == 0; i++) here = getenv(names[i]) ? (i32)strtol(getenv(names[i]), NULL, 10) : 0;
-    return here > 0 ? here : comm_neighbours(w->comm);
+    return here > 0 ? here : comm_local_size(w->comm);
 }
 
 /* A launcher that binds ranks to cores has shared them out already. */
@@ -59,7 +59,7 @@ err ranks_threads(const struct options *o, struct workshop *w, i32 *threads) {
         *threads = cores_left(o, w, w->machine->ndevice);
     }
     mine = *threads;
-    TRY(comm_gather(w->comm, "threads", &mine, sizeof mine, all));
+    TRY(comm_allgather(w->comm, "threads", &mine, sizeof mine, all));
     for (i32 k = 0; k < comm_size(w->comm); k++) *threads = imin(*threads, all[k]);
     return 0;
 }
@@ -73,7 +73,7 @@ err ranks_machine(const struct options *o, struct workshop *w) {
     NEW(w->ranks, 1);
     TRY(machine_ranks(w->machine, size, w->ranks));
     if (!even) machine_set_shares(w->ranks, share);
-    return comm_share(w->comm, "machine", w->ranks, sizeof *w->ranks);
+    return comm_broadcast(w->comm, "machine", w->ranks, sizeof *w->ranks);
 }
 
 /* ------------------------------------------------------------------ before the first step ----------------------------------- */
@@ -108,11 +108,11 @@ static err same_everywhere(const struct stretto_trainer *t, struct comm *c) {
     const char *kern = t->shop.use.kern->name;
     u64 options;
     TRY(options_hash(&t->o, &options));
-    TRY(comm_agree(c, "version", version, "the same program on every host"));
-    TRY(comm_agree(c, "kernels", comm_hash(COMM_HASH, kern, strlen(kern)), "--kernel NAME of what every host has: avx2"));
-    TRY(comm_agree(c, "options", options, "the same command and the same config file on every host"));
-    TRY(comm_agree(c, "plan", comm_hash(COMM_HASH, str_text(&t->plan_text), t->plan_text.len), "the same --plan file"));
-    return comm_agree(c, "data", data_hash(t->data->s), "the same data file on every host");
+    TRY(comm_check_equal(c, "version", version, "the same program on every host"));
+    TRY(comm_check_equal(c, "kernels", comm_hash(COMM_HASH, kern, strlen(kern)), "--kernel NAME of what every host has: avx2"));
+    TRY(comm_check_equal(c, "options", options, "the same command and the same config file on every host"));
+    TRY(comm_check_equal(c, "plan", comm_hash(COMM_HASH, str_text(&t->plan_text), t->plan_text.len), "the same --plan file"));
+    return comm_check_equal(c, "data", data_hash(t->data->s), "the same data file on every host");
 }
 
 /* ------------------------------------------------------------------ ranks as threads ---------------------------------------- */
@@ -131,7 +131,7 @@ struct rank_run {
 };
 
 static err live(struct rank_run *r) {
-    TRY(comm_meet(r->job.use.comm));
+    TRY(comm_connect(r->job.use.comm));
     return r->learner->fit(&r->job, &r->f);
 }
 
@@ -143,7 +143,7 @@ static void *on_a_thread(void *self) {
     if (e < 0) {
         r->why = *err_last();
         status_failed(&r->status, e);
-        comm_give_up(r->job.use.comm);
+        comm_abort(r->job.use.comm);
     }
     pool_free(r->job.use.pool);
     status_end(&r->status, e == STOP_SIGNAL ? "stopped" : "done", e == STOP_SIGNAL ? err_exit_status(-E802) : 0);
@@ -171,7 +171,7 @@ static err start(struct rank_run *r, i32 k, struct comm **comm, const struct lea
     *r = (struct rank_run){.learner = learner, .job = *job};
     r->job.use.comm = comm[k];
     comm_set_hint(comm[k], last_record, (void *)(uintptr_t)job->run_dir);
-    comm_record_in(comm[k], job->run_dir);
+    comm_set_record_folder(comm[k], job->run_dir);
     rank_cores_of_thread(k, comm_size(comm[k]), job->use.machine->ndevice, &r->cores);
     if (k == 0) {
         if (job->use.events) r->tells = *job->use.events;
@@ -179,7 +179,7 @@ static err start(struct rank_run *r, i32 k, struct comm **comm, const struct lea
         r->job.use.events = &r->tells;
         return 0;
     }
-    if (job->run_dir && comm_watch_wished()) status_open(&r->status, job->run_dir, k, comm_size(comm[k]));
+    if (job->run_dir && comm_watch_requested()) status_open(&r->status, job->run_dir, k, comm_size(comm[k]));
     r->tells.sink[r->tells.n++] = status_sink(&r->status);
     r->tells.sink[r->tells.n++] = comm_sink(comm[k]);
     silence(&r->job, &r->tells);
@@ -196,7 +196,7 @@ static err threads_fit(i32 size, const struct learner *learner, const struct for
     rank_cores_go(&r[0].cores, job->use.pool); /* after the others were made, which would come along */
     if (e >= 0) e = live(&r[0]);
     rank_cores_leave(&r[0].cores, job->use.pool);
-    if (e < 0) comm_give_up(comm[0]);
+    if (e < 0) comm_abort(comm[0]);
     for (i32 k = 1; k < size; k++) {
         if (r[k].started) pthread_join(r[k].thread, NULL);
         forecast_free(r[k].f);
@@ -273,7 +273,7 @@ err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const st
     struct rank_cores cores;
     TRY(rank_cores_of_process(t->shop.comm, t->shop.machine->ndevice, &cores));
     comm_set_hint(t->shop.comm, last_record, t->run_dir);
-    comm_record_in(t->shop.comm, t->run_dir);
+    comm_set_record_folder(t->shop.comm, t->run_dir);
     if (t->events.n < SINKS_MAX) t->events.sink[t->events.n++] = comm_sink(t->shop.comm);
     err e = same_everywhere(t, t->shop.comm);
     mine.healed = healed;
@@ -282,8 +282,8 @@ err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const st
     rank_cores_go(&cores, mine.use.pool);
     if (e >= 0) e = learner->fit(&mine, out);
     rank_cores_leave(&cores, mine.use.pool);
-    if (e < 0) comm_give_up(t->shop.comm);
-    else comm_well(t->shop.comm);
+    if (e < 0) comm_abort(t->shop.comm);
+    else comm_succeed(t->shop.comm);
     t->parts = e == 0 && mine.use.heal;
     return e;
 }
@@ -294,11 +294,11 @@ err ranks_part(struct stretto_trainer *t) {
     i32 written = 1;
     while (t->parts) {
         const i32 was = comm_rank(c);
-        const err e = was == 0 ? comm_share(c, "written", &written, sizeof written) :
-                                 comm_wait_share(c, "written", &written, sizeof written);
+        const err e = was == 0 ? comm_broadcast(c, "written", &written, sizeof written) :
+                                 comm_broadcast_slow(c, "written", &written, sizeof written);
         t->parts = e < 0 && comm_died(c);
         if (!t->parts) return e;
-        TRY(comm_heal(c, &loss));
+        TRY(comm_recover(c, &loss));
         healed(t, &loss);
         if (forecast_healed(c) < 0 && !comm_died(c)) return -err_last()->code; /* else the next turn notices */
         event_note(&t->events, EVENT_WARNING, "rank %d (host %s, pid %d) died after the training", loss.rank[0], loss.who.host,
@@ -312,7 +312,7 @@ err ranks_part(struct stretto_trainer *t) {
 err ranks_answers(struct stretto_trainer *t) {
     static const struct opt_from from = {.rank = OPT_RANK_PRESET, .origin = "as rank 0 measured"};
     i32 mine = (i32)t->spec.precision, told = mine;
-    TRY(comm_share(t->shop.comm, "precision", &told, sizeof told));
+    TRY(comm_broadcast(t->shop.comm, "precision", &told, sizeof told));
     if (told == mine) return 0;
     t->spec.precision = (enum precision)told;
     return opt_set_id(&t->o, OPT_precision, told == PREC_BF16 ? "bf16" : "fp32", &from);

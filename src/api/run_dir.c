@@ -142,7 +142,7 @@ static err open_metrics(struct stretto_trainer *t) {
 /* Every rank says what it does (`stretto top`). */
 static void tell_status(struct stretto_trainer *t) {
     const i32 world = t->shop.comm ? comm_size(t->shop.comm) : (i32)t->o.ranks;
-    if (comm_watch_wished()) status_open(&t->status, t->run_dir, comm_rank(t->shop.comm), world);
+    if (comm_watch_requested()) status_open(&t->status, t->run_dir, comm_rank(t->shop.comm), world);
     if (t->events.n < SINKS_MAX) t->events.sink[t->events.n++] = status_sink(&t->status);
 }
 
@@ -158,7 +158,7 @@ err run_dir_open(struct stretto_trainer *t, const char *path, bool resume) {
     TRY(lock(t));
     tell_status(t);
     if (!resume) {
-        comm_forget(t->run_dir);
+        comm_delete_records(t->run_dir);
         if (run_dir_has_checkpoint(t))
             event_note(&t->events, EVENT_WARNING, "%s held a checkpoint of a run that was stopped: this one begins anew "
                        "(`stretto resume %s` would have gone on)", t->run_dir, t->run_dir);

@@ -1,6 +1,6 @@
 /* shares.c - shares of ranks: a list, or the loads by which the scheduler chose their nodes: both start from the same numbers.
  *
- *     each rank: state of gpuload on its node --comm_gather--> share[rank] = what is free there, the same on every rank */
+ *     each rank: state of gpuload on its node --comm_allgather--> share[rank] = what is free there, the same on every rank */
 #include "api/shares.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ err shares_gather(struct comm *comm, const char *pattern, const char *node, stru
     NEW(mine, 1);
     err e = mem_new((void **)&told, ranks, sizeof *told);
     if (e >= 0 && look(pattern, node, &mine->state) < 0) mine->why = *err_last();
-    if (e >= 0) e = comm_gather(comm, "gpu loads", mine, sizeof *mine, told);
+    if (e >= 0) e = comm_allgather(comm, "gpu loads", mine, sizeof *mine, told);
     for (i32 k = 0; k < ranks && e >= 0; k++) {
         all[k] = told[k].state;
         if (told[k].why.code == 0) continue;

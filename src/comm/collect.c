@@ -39,7 +39,7 @@ static err small_job(struct comm *c, void *arg) {
     NEW(m, 2 * comm_size(c));
     small_messages(c, arg, m, &n);
     err e = comm_wait(c, m, n);
-    if (e < 0) comm_recall(c);
+    if (e < 0) comm_cancel(c);
     mem_free(m);
     return e;
 }
@@ -49,18 +49,20 @@ static err meet(struct comm *c, struct small s) {
     return comm_end(c);
 }
 
-err comm_gather(struct comm *c, const char *name, const void *mine, u32 bytes, void *all) {
+err comm_allgather(struct comm *c, const char *name, const void *mine, u32 bytes, void *all) {
     memcpy((char *)all + (i64)comm_rank(c) * bytes, mine, bytes);
     if (comm_size(c) == 1) return 0;
     return meet(c, (struct small){name, mine, bytes, all, -1, comm_serial(c)});
 }
 
-err comm_share_of(struct comm *c, i32 root, const char *name, void *data, u32 bytes) {
+err comm_broadcast_from(struct comm *c, i32 root, const char *name, void *data, u32 bytes) {
     if (comm_size(c) == 1) return 0;
     return meet(c, (struct small){name, data, bytes, data, root, comm_serial(c)});
 }
 
-err comm_share(struct comm *c, const char *name, void *data, u32 bytes) { return comm_share_of(c, 0, name, data, bytes); }
+err comm_broadcast(struct comm *c, const char *name, void *data, u32 bytes) {
+    return comm_broadcast_from(c, 0, name, data, bytes);
+}
 
 /* FNV-1a, eight bytes at a time. */
 u64 comm_hash(u64 before, const void *data, size_t bytes) {
@@ -75,26 +77,26 @@ u64 comm_hash(u64 before, const void *data, size_t bytes) {
     return h;
 }
 
-err comm_wait_share(struct comm *c, const char *name, void *data, u32 bytes) {
+err comm_broadcast_slow(struct comm *c, const char *name, void *data, u32 bytes) {
     if (comm_size(c) == 1) return 0;
-    const f64 usual = comm_deadline(c, (f64)INFINITY);
+    const f64 usual = comm_set_deadline(c, (f64)INFINITY);
     /* STRETTO_DEADLINE is about messages: work does not become faster by it.  A shorter deadline was set for this very wait. */
-    c->patience = c->asks = LONGER * (usual < comm_patience() ? usual : dmax(usual, COMM_DEADLINE));
-    err e = comm_share(c, name, data, bytes);
+    c->patience = c->life_check = LONGER * (usual < comm_default_deadline() ? usual : dmax(usual, COMM_DEADLINE));
+    err e = comm_broadcast(c, name, data, bytes);
     c->patience = 0;
-    comm_deadline(c, usual);
+    comm_set_deadline(c, usual);
     return e;
 }
 
-err comm_agree(struct comm *c, const char *what, u64 number, const char *fix) {
+err comm_check_equal(struct comm *c, const char *what, u64 number, const char *fix) {
     if (comm_size(c) == 1) return 0;
     u64 *all;
     NEW(all, comm_size(c));
-    err e = comm_gather(c, what, &number, sizeof number, all);
+    err e = comm_allgather(c, what, &number, sizeof number, all);
     for (i32 k = 0; k < comm_size(c) && e >= 0; k++)
         if (all[k] != all[0])
-            e = FAIL_AT(E804, NULL, fix, "%s: rank %d (host %s) has others than rank 0 (host %s)", what, k, comm_who(c, k)->host,
-                        comm_who(c, 0)->host);
+            e = FAIL_AT(E804, NULL, fix, "%s: rank %d (host %s) has others than rank 0 (host %s)", what, k,
+                        comm_rank_info(c, k)->host, comm_rank_info(c, 0)->host);
     mem_free(all);
     return e;
 }

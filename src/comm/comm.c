@@ -20,10 +20,10 @@
 
 #define SPIN_S 50e-6   /* of waiting before the agent sleeps between looks: a spinning agent takes a core from the workers */
 #define YIELD_S 5e-3   /* the same where there is no agent */
-#define NAP_NS 30000.0 /* first; longer where nothing has come for long: every look takes a core from a worker for a moment */
-#define NAP_MOST_NS 500000.0
-#define PACE_MOST_NS 2000000.0
-#define NAP_SHARE 16   /* of the time since the last message */
+#define SLEEP_NS 30000.0 /* first; longer where nothing has come for long: every look takes a core from a worker for a moment */
+#define SLEEP_MOST_NS 500000.0
+#define IDLE_SLEEP_MOST_NS 2000000.0
+#define SLEEP_SHARE 16   /* of the time since the last message */
 #define UNKNOWN 60     /* waits for long work: of a rank of which nothing is known, so many times as long */
 #define TURN_S 1.0     /* of a turn that count at most: a process that was stopped for an hour has not waited for an hour */
 
@@ -35,11 +35,11 @@ const char *comm_transport(const struct comm *c) {
     if (!c) return "self";
     const struct transport *t = c->t;
     void *self = c->self;
-    near_inside(&t, &self);
+    shm_inner(&t, &self);
     return t->name;
 }
 
-const struct comm_member *comm_who(const struct comm *c, i32 rank) { return &c->member[rank]; }
+const struct comm_rank_info *comm_rank_info(const struct comm *c, i32 rank) { return &c->member[rank]; }
 bool comm_direct(const struct comm *c) { return c && c->t->direct; }
 
 void *comm_alloc(struct comm *c, size_t bytes) {
@@ -52,29 +52,29 @@ void comm_release(struct comm *c, void *p) {
     mem_free(p);
 }
 
-i32 comm_neighbours(const struct comm *c) {
+i32 comm_local_size(const struct comm *c) {
     i32 n = 0;
     for (i32 k = 0; c && k < c->size; k++) n += strcmp(c->member[k].host, c->member[c->rank].host) == 0;
     return c ? n : 1;
 }
 
-f64 comm_patience(void) {
+f64 comm_default_deadline(void) {
     const char *text = getenv("STRETTO_DEADLINE");
     f64 seconds = 0;
     return text && str_to_f64(text, strlen(text), '.', &seconds) && seconds > 0 ? seconds : COMM_DEADLINE;
 }
 
-f64 comm_deadline(struct comm *c, f64 seconds) {
+f64 comm_set_deadline(struct comm *c, f64 seconds) {
     if (!c) return 0;
     const f64 before = c->deadline;
-    c->deadline = seconds > 0 ? seconds : comm_patience();
+    c->deadline = seconds > 0 ? seconds : comm_default_deadline();
     atomic_store_explicit(&c->watch.deadline, c->deadline, memory_order_relaxed);
     return before;
 }
 
-void comm_pace(struct comm *c, f64 seconds) { c->pace = seconds; }
+void comm_set_idle_sleep(struct comm *c, f64 seconds) { c->idle_sleep = seconds; }
 
-bool comm_watch_wished(void) {
+bool comm_watch_requested(void) {
     const char *wish = getenv("STRETTO_WATCH");
     return !(wish && strcmp(wish, "off") == 0);
 }
@@ -89,17 +89,17 @@ void comm_set_hint(struct comm *c, comm_hint *hint, void *self) {
     if (!c) return;
     pthread_mutex_lock(&c->writes);
     c->hint = hint;
-    c->knows = self;
+    c->hint_self = self;
     pthread_mutex_unlock(&c->writes);
 }
 
 /* ------------------------------------------------------------------ the agent ----------------------------------------------- */
 
-void comm_recall(struct comm *c) {
-    if (c->t->recall) c->t->recall(c->self);
+void comm_cancel(struct comm *c) {
+    if (c->t->cancel) c->t->cancel(c->self);
 }
 
-static void set_out(struct comm *c) {
+static void reset_wait(struct comm *c) {
     c->since = 0;
     c->waited = 0;
     c->spins = 0;
@@ -113,7 +113,7 @@ static void run_job(struct comm *c) {
     c->why = *err_last();
     c->failed = true;
     rank_failure(c, c->why.text, c->result == -E801 && !comm_died(c));
-    comm_recall(c);
+    comm_cancel(c);
 }
 
 static void *agent(void *self) {
@@ -123,7 +123,7 @@ static void *agent(void *self) {
         while (c->state != WORK && c->state != QUIT) pthread_cond_wait(&c->turn, &c->lock);
         if (c->state == QUIT) break;
         pthread_mutex_unlock(&c->lock);
-        set_out(c);
+        reset_wait(c);
         run_job(c);
         pthread_mutex_lock(&c->lock);
         c->state = DONE;
@@ -138,7 +138,7 @@ void comm_begin(struct comm *c, comm_job *job, void *arg) {
     if (c->t->direct) {
         c->job = job;
         c->arg = arg;
-        set_out(c);
+        reset_wait(c);
         return;
     }
     pthread_mutex_lock(&c->lock);
@@ -196,7 +196,7 @@ err comm_test(struct comm *c, struct comm_message *m, bool *done) {
     return 0;
 }
 
-err comm_look(struct comm *c, struct comm_message *m, i32 n, bool *moved, const struct comm_message **waiting) {
+err comm_poll(struct comm *c, struct comm_message *m, i32 n, bool *moved, const struct comm_message **waiting) {
     for (i32 k = 0; k < n; k++)
         if (!m[k].started) TRY(comm_post(c, &m[k]));
     for (i32 k = 0; k < n; k++) {
@@ -224,9 +224,9 @@ err head_check(struct comm_message *m, const struct comm_head *got) {
                    want->bytes);
 }
 
-static err other_gave_up(struct comm *c) {
+static err check_abort(struct comm *c) {
     i32 who = -1;
-    const struct err_record *r = c->t->gave_up ? c->t->gave_up(c->self, &who) : NULL;
+    const struct err_record *r = c->t->find_abort ? c->t->find_abort(c->self, &who) : NULL;
     if (!r) return 0;
     struct err_record mine = *r; /* the same code: the run ends as that rank did */
     snprintf(mine.text, sizeof mine.text, "rank %d: %.1000s", who, r->text);
@@ -235,10 +235,10 @@ static err other_gave_up(struct comm *c) {
     return -mine.code;
 }
 
-static err late(struct comm *c, const struct comm_message *m, f64 seconds) {
-    const struct comm_member *w = &c->member[m->peer];
+static err fail_deadline(struct comm *c, const struct comm_message *m, f64 seconds) {
+    const struct comm_rank_info *w = &c->member[m->peer];
     char more[200] = "", why[700], kept[FLIGHT_PATH + 40] = "";
-    if (c->hint) c->hint(c->knows, m->peer, more, sizeof more);
+    if (c->hint) c->hint(c->hint_self, m->peer, more, sizeof more);
     snprintf(why, sizeof why, "rank %d has waited %.3g s %s rank %d (host %s, pid %d): message %u, %.*s of %u bytes%s%s", c->rank,
              seconds, m->sends ? "to send to" : "for", m->peer, w->host, w->pid, m->head.number, COMM_NAME, m->head.name,
              m->head.bytes, more[0] ? "; " : "", more);
@@ -248,21 +248,21 @@ static err late(struct comm *c, const struct comm_message *m, f64 seconds) {
 }
 
 /* Whoever works for long before it sends shows life meanwhile. */
-static err look_for_life(struct comm *c, const struct comm_message *m) {
+static err check_life(struct comm *c, const struct comm_message *m) {
     char text[200] = "";
-    const f64 sign = c->hint ? c->hint(c->knows, m->peer, text, sizeof text) : 0;
-    if (sign == 0 && c->waited < UNKNOWN * c->patience) return c->asks = c->waited + c->patience, 0;
-    if (sign == 0 || sign == c->sign) return late(c, m, c->waited);
-    c->sign = sign;
-    c->asks = c->patience;
+    const f64 sign = c->hint ? c->hint(c->hint_self, m->peer, text, sizeof text) : 0;
+    if (sign == 0 && c->waited < UNKNOWN * c->patience) return c->life_check = c->waited + c->patience, 0;
+    if (sign == 0 || sign == c->life_sign) return fail_deadline(c, m, c->waited);
+    c->life_sign = sign;
+    c->life_check = c->patience;
     c->waited = 0;
     return 0;
 }
 
-static err look_for_deaths(struct comm *c) {
-    if (!heal_look(c->heal)) return 0;
+static err check_deaths(struct comm *c) {
+    if (!recovery_poll(c->recovery)) return 0;
     if (c->noticed <= 0) c->noticed = clock_now();
-    return heal_fail(c->heal);
+    return recovery_fail(c->recovery);
 }
 
 static struct timespec clock_in(clockid_t clock, f64 seconds) {
@@ -281,37 +281,37 @@ static struct timespec clock_in(clockid_t clock, f64 seconds) {
  *   - who finds nudged set already has another before it that sees to the signal, or a nap that has not begun;
  *   - who takes nudged away sees all that was done before it was set, and the look that follows sees it too.
  * And none stays for ever: one that was seen to meanwhile costs the next nap, and a look, no more. */
-void comm_nudge(struct comm *c) {
-    if (atomic_exchange(&c->nudged, true) || !atomic_load(&c->naps)) return;
-    pthread_mutex_lock(&c->bed);
-    pthread_cond_signal(&c->nudge);
-    pthread_mutex_unlock(&c->bed);
+void comm_wake(struct comm *c) {
+    if (atomic_exchange(&c->woken, true) || !atomic_load(&c->sleeping)) return;
+    pthread_mutex_lock(&c->sleep_lock);
+    pthread_cond_signal(&c->wake);
+    pthread_mutex_unlock(&c->sleep_lock);
 }
 
-static void nap(struct comm *c, f64 seconds) {
+static void sleep_until_woken(struct comm *c, f64 seconds) {
     const struct timespec end = clock_in(CLOCK_MONOTONIC, seconds);
-    pthread_mutex_lock(&c->bed);
-    atomic_store(&c->naps, true);
-    while (!atomic_load(&c->nudged) && pthread_cond_timedwait(&c->nudge, &c->bed, &end) == 0) continue;
-    atomic_store(&c->naps, false);
-    atomic_exchange(&c->nudged, false); /* no store: it is to see what came before the nudge */
-    pthread_mutex_unlock(&c->bed);
+    pthread_mutex_lock(&c->sleep_lock);
+    atomic_store(&c->sleeping, true);
+    while (!atomic_load(&c->woken) && pthread_cond_timedwait(&c->wake, &c->sleep_lock, &end) == 0) continue;
+    atomic_store(&c->sleeping, false);
+    atomic_exchange(&c->woken, false); /* no store: it is to see what came before the nudge */
+    pthread_mutex_unlock(&c->sleep_lock);
 }
 
 /* A wait that has not lasted long: no nap.  Without an agent it is a worker that waits, and nobody is disturbed. */
-static bool give_way(const struct comm *c, const struct comm_message *waiting) {
+static bool wait_briefly(const struct comm *c, const struct comm_message *waiting) {
     if (c->t->direct && c->idle < SPIN_S / 2) cpu_relax();
     else if (c->t->direct ? !waiting || c->waited < YIELD_S : waiting && c->waited < SPIN_S) sched_yield();
     else return false;
     return true;
 }
 
-void comm_at_work(struct comm *c) {
+void comm_reset_wait(struct comm *c) {
     c->since = clock_now();
     c->waited = c->idle = 0;
 }
 
-err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting) {
+err comm_idle(struct comm *c, bool moved, const struct comm_message *waiting) {
     if (c->t->direct && !moved && ++c->spins < SPINS) {
         cpu_relax();
         return 0;
@@ -325,12 +325,12 @@ err comm_stuck(struct comm *c, bool moved, const struct comm_message *waiting) {
         watch_moved(&c->watch);
         return 0;
     }
-    if (give_way(c, waiting)) return 0;
-    TRY(c->heal ? look_for_deaths(c) : other_gave_up(c));
-    if (c->waited > c->deadline) return late(c, waiting, c->deadline);
-    if (c->patience > 0 && c->waited > c->asks) TRY(look_for_life(c, waiting));
-    const f64 least = waiting ? NAP_NS : dmax(NAP_NS, dmin(PACE_MOST_NS, 1e9 * c->pace));
-    nap(c, 1e-9 * dmax(least, dmin(NAP_MOST_NS, 1e9 * c->idle / NAP_SHARE)));
+    if (wait_briefly(c, waiting)) return 0;
+    TRY(c->recovery ? check_deaths(c) : check_abort(c));
+    if (c->waited > c->deadline) return fail_deadline(c, waiting, c->deadline);
+    if (c->patience > 0 && c->waited > c->life_check) TRY(check_life(c, waiting));
+    const f64 least = waiting ? SLEEP_NS : dmax(SLEEP_NS, dmin(IDLE_SLEEP_MOST_NS, 1e9 * c->idle_sleep));
+    sleep_until_woken(c, 1e-9 * dmax(least, dmin(SLEEP_MOST_NS, 1e9 * c->idle / SLEEP_SHARE)));
     return 0;
 }
 
@@ -338,21 +338,21 @@ err comm_wait(struct comm *c, struct comm_message *m, i32 n) {
     for (;;) {
         const struct comm_message *waiting = NULL;
         bool moved = false;
-        TRY(comm_look(c, m, n, &moved, &waiting));
+        TRY(comm_poll(c, m, n, &moved, &waiting));
         if (!waiting) return 0;
-        TRY(comm_stuck(c, moved, waiting));
+        TRY(comm_idle(c, moved, waiting));
     }
 }
 
-void comm_well(struct comm *c) {
+void comm_succeed(struct comm *c) {
     if (c) c->failed = false;
 }
 
-void comm_give_up(struct comm *c) {
+void comm_abort(struct comm *c) {
     if (!c) return;
     c->failed = true;
-    const bool tells = c->heal || !atomic_load(&c->relayed); /* where ranks heal it also says that this one ends */
-    if (tells && c->t->give_up) c->t->give_up(c->self, err_last()); /* first: others wait */
+    const bool tells = c->recovery || !atomic_load(&c->relayed); /* where ranks heal it also says that this one ends */
+    if (tells && c->t->abort) c->t->abort(c->self, err_last()); /* first: others wait */
     rank_failure(c, err_last()->text, false);
 }
 
@@ -365,7 +365,7 @@ static err open_job(struct comm *c, void *arg) {
 
 /* A library of messages may wait for a rank that never comes, inside a call of its own that nobody can end. */
 static err open_transport(struct comm *c) {
-    const struct timespec end = clock_in(CLOCK_REALTIME, comm_patience() + 1);
+    const struct timespec end = clock_in(CLOCK_REALTIME, comm_default_deadline() + 1);
     i32 late = 0;
     comm_begin(c, open_job, NULL);
     pthread_mutex_lock(&c->lock);
@@ -375,26 +375,26 @@ static err open_transport(struct comm *c) {
     if (done) return comm_end(c);
     return FAIL_AT(E801, NULL, "the same command again; stretto doctor, if it comes back",
                    "%s has not joined this rank to the others for %.3g s: one of them has not started, or has ended", c->t->name,
-                   comm_patience());
+                   comm_default_deadline());
 }
 
-static void beds(struct comm *c) {
+static void init_sleep(struct comm *c) {
     pthread_condattr_t a;
     pthread_condattr_init(&a);
     pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
-    pthread_mutex_init(&c->bed, NULL);
-    pthread_cond_init(&c->nudge, &a);
+    pthread_mutex_init(&c->sleep_lock, NULL);
+    pthread_cond_init(&c->wake, &a);
     pthread_condattr_destroy(&a);
 }
 
 static err start(struct comm *c) {
-    beds(c);
+    init_sleep(c);
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->turn, NULL);
     pthread_mutex_init(&c->writes, NULL);
     c->watch.alarm = rank_alarm;
     c->watch.self = c;
-    comm_deadline(c, c->deadline);
+    comm_set_deadline(c, c->deadline);
     if (c->t->direct) return 0;
     if (pthread_create(&c->thread, NULL, agent, c) != 0) return FAIL(E601, "no thread could be made for messages between ranks");
     c->running = true;
@@ -411,7 +411,8 @@ err comm_new(const struct transport *t, void *self, i32 rank, i32 size, struct c
                        COMM_RANKS);
     }
     struct comm *c = mem_alloc(sizeof *c);
-    if (c) *c = (struct comm){.t = t, .self = self, .rank = rank, .size = size, .deadline = comm_patience(), .failed = true};
+    if (c) *c = (struct comm){.t = t, .self = self, .rank = rank, .size = size, .deadline = comm_default_deadline(),
+                              .failed = true};
     if (c) c->member = mem_alloc((size_t)size * sizeof *c->member);
     if (c) c->first = mem_alloc((size_t)size * sizeof *c->first);
     if (c && size > 1) c->flight = mem_alloc(sizeof *c->flight);
@@ -432,13 +433,13 @@ err comm_new(const struct transport *t, void *self, i32 rank, i32 size, struct c
     return 0;
 }
 
-err comm_meet(struct comm *c) {
+err comm_connect(struct comm *c) {
     if (comm_size(c) == 1) return 0;
-    struct comm_member me = {.rank = c->rank, .pid = (i32)getpid(), .unwatched = !comm_watch_wished()};
+    struct comm_rank_info me = {.rank = c->rank, .pid = (i32)getpid(), .unwatched = !comm_watch_requested()};
     struct utsname u;
     if (uname(&u) == 0) snprintf(me.host, sizeof me.host, "%.*s", COMM_HOST - 1, u.nodename);
-    TRY(comm_gather(c, "who", &me, sizeof me, c->member));
-    if (c->t->by_host) TRY(near_join(c, &c->t, &c->self));
+    TRY(comm_allgather(c, "who", &me, sizeof me, c->member));
+    if (c->t->by_host) TRY(shm_join(c, &c->t, &c->self));
     if (comm_watched(c)) return watch_begin(&c->watch);
     mem_free(c->flight);
     c->flight = NULL;
@@ -452,7 +453,7 @@ static bool end_agent(struct comm *c) {
     if (!stuck) c->state = QUIT;
     pthread_cond_broadcast(&c->turn);
     pthread_mutex_unlock(&c->lock);
-    const struct timespec end = clock_in(CLOCK_REALTIME, comm_patience() + 1);
+    const struct timespec end = clock_in(CLOCK_REALTIME, comm_default_deadline() + 1);
     return !stuck && pthread_timedjoin_np(c->thread, NULL, &end) == 0;
 }
 
@@ -462,11 +463,11 @@ void comm_free(struct comm *c) {
     if (c->running && !end_agent(c)) return;
     if (!c->running) c->t->close(c->self, false);
     pthread_cond_destroy(&c->turn);
-    pthread_cond_destroy(&c->nudge);
-    pthread_mutex_destroy(&c->bed);
+    pthread_cond_destroy(&c->wake);
+    pthread_mutex_destroy(&c->sleep_lock);
     pthread_mutex_destroy(&c->lock);
     pthread_mutex_destroy(&c->writes);
-    heal_free(c->heal);
+    recovery_free(c->recovery);
     mem_free(c->flight);
     mem_free(c->member);
     mem_free(c->first);

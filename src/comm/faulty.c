@@ -117,37 +117,37 @@ static err test(void *self, struct comm_message *m, bool *done) {
     return 0;
 }
 
-static void recall(void *self) {
+static void cancel(void *self) {
     struct faulty *f = self;
-    if (f->inside->recall) f->inside->recall(f->end);
+    if (f->inside->cancel) f->inside->cancel(f->end);
 }
 
-static const struct err_record *gave_up(void *self, i32 *rank) {
+static const struct err_record *find_abort(void *self, i32 *rank) {
     struct faulty *f = self;
-    return f->inside->gave_up ? f->inside->gave_up(f->end, rank) : NULL;
+    return f->inside->find_abort ? f->inside->find_abort(f->end, rank) : NULL;
 }
 
-static void give_up(void *self, const struct err_record *why) {
+static void abort_run(void *self, const struct err_record *why) {
     struct faulty *f = self;
-    if (f->inside->give_up) f->inside->give_up(f->end, why);
+    if (f->inside->abort) f->inside->abort(f->end, why);
 }
 
-static err heals(void *self) {
+static err allow_recovery(void *self) {
     struct faulty *f = self;
-    return f->inside->heals(f->end);
+    return f->inside->allow_recovery(f->end);
 }
 
-static err tell(void *self, const struct rank_set *dead) {
+static err send_dead(void *self, const struct rank_set *dead) {
     struct faulty *f = self;
-    return f->dead ? die(f) : f->inside->tell(f->end, dead);
+    return f->dead ? die(f) : f->inside->send_dead(f->end, dead);
 }
 
-static err heard(void *self, i32 from, struct rank_set *dead) {
+static err recv_dead(void *self, i32 from, struct rank_set *dead) {
     struct faulty *f = self;
-    return f->dead ? die(f) : f->inside->heard(f->end, from, dead);
+    return f->dead ? die(f) : f->inside->recv_dead(f->end, from, dead);
 }
 
-static err renew(void *self, const i32 *left, i32 n) {
+static err reconnect(void *self, const i32 *left, i32 n) {
     struct faulty *f = self;
     const size_t ways = (size_t)f->size * COMM_CHANNELS;
     if (f->dead) return die(f);
@@ -156,7 +156,7 @@ static err renew(void *self, const i32 *left, i32 n) {
     memset(f->line, 0, (size_t)f->size * sizeof *f->line);
     f->late = NULL;
     f->open = 0;
-    return f->inside->renew(f->end, left, n);
+    return f->inside->reconnect(f->end, left, n);
 }
 
 static void close_(void *self, bool well) {
@@ -172,14 +172,14 @@ static const struct transport faulty = {.name = "faulty",
                                         .send = send_,
                                         .recv = recv_,
                                         .test = test,
-                                        .recall = recall,
-                                        .gave_up = gave_up,
-                                        .give_up = give_up,
+                                        .cancel = cancel,
+                                        .find_abort = find_abort,
+                                        .abort = abort_run,
                                         .close = close_,
-                                        .heals = heals,
-                                        .tell = tell,
-                                        .heard = heard,
-                                        .renew = renew};
+                                        .allow_recovery = allow_recovery,
+                                        .send_dead = send_dead,
+                                        .recv_dead = recv_dead,
+                                        .reconnect = reconnect};
 
 static err wrap(const struct transport *t, void *end, i32 rank, i32 size, const void *fault, struct comm **out) {
     struct faulty *f = mem_alloc(sizeof *f);

@@ -37,7 +37,7 @@ void flight_add(struct flight *f, const struct flight_entry *e); /* f may be NUL
 /* What stands above the entries. */
 struct flight_title {
     const char *folder, *why, *self, *scene; /* of the run; why it is written; what this rank's status record says; "" = none */
-    const struct comm_member *who;
+    const struct comm_rank_info *who;
     i32 world;
     bool stacks; /* of all threads, too */
 };

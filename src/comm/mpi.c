@@ -32,7 +32,7 @@ struct parcel {
 /* What another rank says of deaths. */
 struct control {
     unsigned char request[STRETTO_MPI_REQUEST];
-    struct rank_set come, last;
+    struct rank_set received, last;
 };
 
 enum { SIZES = 32 };
@@ -173,11 +173,11 @@ enum { CONTROL = -1 }; /* its tag, beside those of channels */
 
 static err await_control(struct mpi *x, i32 from) {
     struct control *c = &x->control[from];
-    const int code = x->table->recv(&c->come, sizeof c->come, from, CONTROL, c->request);
+    const int code = x->table->recv(&c->received, sizeof c->received, from, CONTROL, c->request);
     return code ? failed(x, code, "MPI_Irecv") : 0;
 }
 
-static err heals(void *self) {
+static err allow_recovery(void *self) {
     struct mpi *x = self;
     const char *recovers = getenv("OMPI_MCA_orte_enable_recovery"); /* what --enable-recovery leaves for ranks to see */
     if (strcmp(x->table->library, "Open MPI") != 0 || !recovers || strcmp(recovers, "0") == 0)
@@ -191,7 +191,7 @@ static err heals(void *self) {
 }
 
 /* Whether it comes is of no account: a death that it does not tell of is told by others, or seen. */
-static err tell(void *self, const struct rank_set *dead) {
+static err send_dead(void *self, const struct rank_set *dead) {
     struct mpi *x = self;
     const struct comm_head head = {.bytes = sizeof *dead};
     unsigned char request[STRETTO_MPI_REQUEST];
@@ -206,21 +206,21 @@ static err tell(void *self, const struct rank_set *dead) {
     return 0;
 }
 
-static err heard(void *self, i32 from, struct rank_set *dead) {
+static err recv_dead(void *self, i32 from, struct rank_set *dead) {
     struct mpi *x = self;
     struct control *c = &x->control[from];
     for (int come = 1; come;) {
         const int code = x->table->test(c->request, &come);
         if (code) return failed(x, code, "MPI_Test");
         if (!come) break;
-        c->last = c->come;
+        c->last = c->received;
         TRY(await_control(x, from));
     }
     *dead = c->last;
     return 0;
 }
 
-static err renew(void *self, const i32 *left, i32 n) {
+static err reconnect(void *self, const i32 *left, i32 n) {
     struct mpi *x = self;
     while (x->out) {
         struct parcel *p = x->out;
@@ -251,10 +251,10 @@ static const struct transport mpi = {.name = "mpi",
                                      .recv = start,
                                      .test = test,
                                      .close = close_,
-                                     .heals = heals,
-                                     .tell = tell,
-                                     .heard = heard,
-                                     .renew = renew};
+                                     .allow_recovery = allow_recovery,
+                                     .send_dead = send_dead,
+                                     .recv_dead = recv_dead,
+                                     .reconnect = reconnect};
 
 /* ------------------------------------------------------------------ finding it ---------------------------------------------- */
 
@@ -297,7 +297,7 @@ i32 comm_launched_rank(void) {
     return l ? number(l->rank) : 0;
 }
 
-const char *comm_flavour(void) {
+const char *comm_mpi_library(void) {
     const char *wish = getenv("STRETTO_MPI");
     if (wish && *wish) return wish;
     const struct launcher *l = launched_by();
@@ -360,7 +360,7 @@ bool comm_plugin_loads(const char *path, char why[COMM_PATH]) {
 
 static err find(struct mpi *x) {
     char path[COMM_PATH];
-    const char *name = comm_flavour(), *why = "it is not there";
+    const char *name = comm_mpi_library(), *why = "it is not there";
     TRY(fits(x, name));
     if (comm_plugin(name, path)) {
         x->library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 #include "comm/flight.h"
-#include "comm/heal.h"
+#include "comm/recover.h"
 #include "comm/transport.h"
 #include "comm/watch.h"
 
@@ -20,17 +20,17 @@ struct comm {
     f64 deadline, waited, since; /* seconds without a message; since: when that was looked at last, 0 = not in this job */
     f64 idle;            /* since the last message */
     f64 patience;        /* of a wait for long work: seconds without a sign of life, 0 = it is no such wait */
-    f64 asks, sign;      /* it looks for one after so many seconds of waiting; the last one */
+    f64 life_check, life_sign;      /* it looks for one after so many seconds of waiting; the last one */
     i32 spins;           /* turns without a look at the clock */
-    f64 pace;            /* least nap where nobody waits, seconds */
-    _Atomic bool naps;   /* the agent does */
-    _Atomic bool nudged; /* since its last nap */
-    pthread_mutex_t bed; /* of the nap */
-    pthread_cond_t nudge;
+    f64 idle_sleep;            /* least nap where nobody waits, seconds */
+    _Atomic bool sleeping;   /* the agent does */
+    _Atomic bool woken; /* since its last nap */
+    pthread_mutex_t sleep_lock; /* of the nap */
+    pthread_cond_t wake;
     comm_hint *hint;
-    void *knows; /* its self */
+    void *hint_self; /* its self */
     u64 serial;          /* of small collectives */
-    struct comm_member *member; /* [size] */
+    struct comm_rank_info *member; /* [size] */
     i32 *first;                 /* [size] the numbers that ranks had at first */
     pthread_t thread;
     bool running;
@@ -48,9 +48,9 @@ struct comm {
     pthread_mutex_t writes;    /* of what a record needs: folder, hint, scene; held while one is written */
     char folder[COMM_FOLDER];  /* for records, "" = nowhere */
     char record[FLIGHT_PATH];  /* the one of this failure, "" = none yet */
-    comm_scene *scene;
-    void *plays;               /* its self */
-    struct heal *heal;         /* NULL = a rank that dies ends the run */
+    comm_describe *describe;
+    void *describe_self;               /* its self */
+    struct recovery *recovery;       /* NULL = a rank that dies ends the run */
     f64 noticed;               /* when a death was, 0 = there is none */
 };
 

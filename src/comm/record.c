@@ -6,21 +6,21 @@
 #include "base/event.h"
 #include "comm/rank.h"
 
-void comm_record_in(struct comm *c, const char *folder) {
+void comm_set_record_folder(struct comm *c, const char *folder) {
     if (!c || !folder) return;
     pthread_mutex_lock(&c->writes);
     snprintf(c->folder, sizeof c->folder, "%s", folder);
     pthread_mutex_unlock(&c->writes);
 }
 
-void comm_forget(const char *folder) { flight_forget(folder); }
+void comm_delete_records(const char *folder) { flight_forget(folder); }
 
 static void record(struct comm *c, const char *why, bool stacks, char path[FLIGHT_PATH]) {
     char self[200] = "", scene[1024] = "";
     path[0] = 0;
     if (!c->flight || !c->folder[0]) return;
-    if (c->hint) c->hint(c->knows, c->rank, self, sizeof self);
-    if (c->scene) c->scene(c->plays, scene, sizeof scene);
+    if (c->hint) c->hint(c->hint_self, c->rank, self, sizeof self);
+    if (c->describe) c->describe(c->describe_self, scene, sizeof scene);
     const struct flight_title t = {.folder = c->folder, .why = why, .self = self, .scene = scene, .who = &c->member[c->rank],
                                    .world = c->size, .stacks = stacks};
     flight_write(c->flight, &t, path);
@@ -43,13 +43,13 @@ void rank_alarm(void *self, f64 quiet) {
     pthread_mutex_unlock(&c->writes);
 }
 
-void comm_step(struct comm *c, u64 exchange, i64 step, comm_scene *scene, void *self) {
+void comm_set_step(struct comm *c, u64 exchange, i64 step, comm_describe *describe, void *self) {
     if (!c) return;
     pthread_mutex_lock(&c->writes); /* a record that is being written looks at the scene */
-    c->scene = scene;
-    c->plays = self;
+    c->describe = describe;
+    c->describe_self = self;
     pthread_mutex_unlock(&c->writes);
-    const u16 what = scene ? FLIGHT_STEP : FLIGHT_ENDED;
+    const u16 what = describe ? FLIGHT_STEP : FLIGHT_ENDED;
     flight_add(c->flight, &(struct flight_entry){.serial = exchange, .number = (u32)step, .what = what});
     watch_moved(&c->watch);
 }

@@ -5,35 +5,35 @@
 #include "base/mem.h"
 #include "comm/rank.h"
 
-static err heals_job(struct comm *c, void *arg) {
+static err allow_job(struct comm *c, void *arg) {
     (void)arg;
-    return c->t->heals(c->self);
+    return c->t->allow_recovery(c->self);
 }
 
 /* The network's transport is asked by its own agent; memory that ranks share needs no more than to know. */
-err comm_heals(struct comm *c) {
-    if (comm_size(c) == 1 || c->heal) return 0;
+err comm_allow_recovery(struct comm *c) {
+    if (comm_size(c) == 1 || c->recovery) return 0;
     const struct transport *outer = c->t;
     void *self = c->self;
-    const bool near = near_inside(&c->t, &c->self);
-    const err e = c->t->heals ? rank_job(c, heals_job, NULL) :
+    const bool shared = shm_inner(&c->t, &c->self);
+    const err e = c->t->allow_recovery ? rank_job(c, allow_job, NULL) :
                                 FAIL(E803, "ranks over %s cannot go on without one that died", c->t->name);
     c->t = outer;
     c->self = self;
     TRY(e);
-    if (near) TRY(c->t->heals(c->self));
-    return heal_new(c->t, c->self, c->member, c->rank, c->size, &c->heal);
+    if (shared) TRY(c->t->allow_recovery(c->self));
+    return recovery_new(c->t, c->self, c->member, c->rank, c->size, &c->recovery);
 }
 
-bool comm_died(const struct comm *c) { return c && c->heal && atomic_load(&c->heal->died); }
+bool comm_died(const struct comm *c) { return c && c->recovery && atomic_load(&c->recovery->died); }
 
 struct meeting {
     i32 left[COMM_RANKS], n;
 };
 
-static err heal_job(struct comm *c, void *arg) {
+static err recover_job(struct comm *c, void *arg) {
     struct meeting *m = arg;
-    return heal_agree(c->heal, dmax(comm_patience(), c->deadline), m->left, &m->n);
+    return recovery_agree(c->recovery, dmax(comm_default_deadline(), c->deadline), m->left, &m->n);
 }
 
 /* Ranks that were left before keep their order; watchdog and records look at names. */
@@ -45,14 +45,14 @@ static void renumber(struct comm *c, const struct meeting *m, struct comm_loss *
     for (i32 at = 0; at < c->size; at++) {
         const i32 first = c->first[at];
         if (k < m->n && m->left[k] == first) {
-            if (first == c->heal->me) c->rank = k;
+            if (first == c->recovery->me) c->rank = k;
             c->first[k] = first;
             c->member[k] = c->member[at];
             c->member[k].rank = k;
             k++;
             continue;
         }
-        if (out->n == 0) out->who = c->heal->member[first];
+        if (out->n == 0) out->who = c->recovery->member[first];
         out->rank[out->n++] = at;
     }
     c->size = k;
@@ -61,10 +61,10 @@ static void renumber(struct comm *c, const struct meeting *m, struct comm_loss *
     c->serial = 0;
 }
 
-err comm_heal(struct comm *c, struct comm_loss *out) {
+err comm_recover(struct comm *c, struct comm_loss *out) {
     struct meeting *m;
     NEW(m, 1);
-    err e = rank_job(c, heal_job, m);
+    err e = rank_job(c, recover_job, m);
     if (e >= 0) renumber(c, m, out);
     mem_free(m);
     TRY(e);

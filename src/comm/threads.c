@@ -28,7 +28,7 @@ struct ring {
     _Alignas(64) _Atomic u64 tail;        /* the receiver's: copied so far */
     u64 awaited;
     _Atomic bool busy;                    /* the receiver copies, or the sender recalls */
-    bool cut;                             /* recalled: nothing comes any more */
+    bool cancelled;                           /* recalled: nothing comes any more */
 };
 
 /* Of the ranks that there are at a time. */
@@ -123,12 +123,12 @@ static err copy(struct ring *r, const struct slot *s, struct comm_message *m) {
 }
 
 /* The sender's memory is not looked at any more once it has recalled. */
-static err copy_unless_cut(struct ring *r, const struct slot *s, struct comm_message *m, bool *done) {
+static err copy_unless_cancelled(struct ring *r, const struct slot *s, struct comm_message *m, bool *done) {
     take(r);
-    const bool cut = r->cut;
-    const err got = cut ? 0 : copy(r, s, m);
+    const bool cancelled = r->cancelled;
+    const err got = cancelled ? 0 : copy(r, s, m);
     leave(r);
-    *done = !cut && got >= 0;
+    *done = !cancelled && got >= 0;
     return got;
 }
 
@@ -140,23 +140,23 @@ static err test(void *self, struct comm_message *m, bool *done) {
     const u64 tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
     const struct slot *s = slot_of(e, r, tail);
     if (tail != m->inside[0] || atomic_load_explicit(&s->full, memory_order_acquire) != tail + 1) return 0;
-    if (s->message) return copy_unless_cut(r, s, m, done);
+    if (s->message) return copy_unless_cancelled(r, s, m, done);
     TRY(copy(r, s, m));
     *done = true;
     return 0;
 }
 
-static void recall(void *self) {
+static void cancel(void *self) {
     struct end *e = self;
     for (i32 k = 0; k < e->size * COMM_CHANNELS; k++) {
         struct ring *r = ring_at(e, e->rank, k / COMM_CHANNELS, k % COMM_CHANNELS);
         take(r);
-        r->cut = true;
+        r->cancelled = true;
         leave(r);
     }
 }
 
-static const struct err_record *gave_up(void *self, i32 *rank) {
+static const struct err_record *find_abort(void *self, i32 *rank) {
     struct end *e = self;
     i32 who = atomic_load(&e->hub->failed) - 1;
     if (who < 0 || who == e->first || atomic_load(&e->hub->told) == 0) return NULL;
@@ -164,7 +164,7 @@ static const struct err_record *gave_up(void *self, i32 *rank) {
     return &e->hub->why;
 }
 
-static void give_up(void *self, const struct err_record *why) {
+static void abort_run(void *self, const struct err_record *why) {
     struct end *e = self;
     i32 nobody = 0;
     pthread_mutex_lock(&e->hub->lock); /* of itself: those who can heal go on without it */
@@ -175,7 +175,7 @@ static void give_up(void *self, const struct err_record *why) {
     atomic_store(&e->hub->told, 1);
 }
 
-static err tell(void *self, const struct rank_set *dead) {
+static err send_dead(void *self, const struct rank_set *dead) {
     struct end *e = self;
     pthread_mutex_lock(&e->hub->lock);
     e->hub->dead[e->first] = *dead;
@@ -183,7 +183,7 @@ static err tell(void *self, const struct rank_set *dead) {
     return 0;
 }
 
-static err heard(void *self, i32 from, struct rank_set *dead) {
+static err recv_dead(void *self, i32 from, struct rank_set *dead) {
     struct end *e = self;
     pthread_mutex_lock(&e->hub->lock);
     *dead = e->hub->dead[from];
@@ -191,7 +191,7 @@ static err heard(void *self, i32 from, struct rank_set *dead) {
     return 0;
 }
 
-static err heals(void *self) {
+static err allow_recovery(void *self) {
     (void)self;
     return 0;
 }
@@ -205,7 +205,7 @@ static bool rings_new(const struct hub *h, i32 n, struct rings *out) {
 }
 
 /* Whoever comes first makes the rings of so many ranks: ranks only ever become fewer. */
-static err renew(void *self, const i32 *left, i32 n) {
+static err reconnect(void *self, const i32 *left, i32 n) {
     struct end *e = self;
     pthread_mutex_lock(&e->hub->lock);
     const bool made = rings_new(e->hub, n, &e->hub->of[n]);
@@ -251,14 +251,14 @@ static const struct transport threads = {.name = "threads",
                                          .send = send_,
                                          .recv = recv_,
                                          .test = test,
-                                         .recall = recall,
-                                         .gave_up = gave_up,
-                                         .give_up = give_up,
+                                         .cancel = cancel,
+                                         .find_abort = find_abort,
+                                         .abort = abort_run,
                                          .close = close_,
-                                         .heals = heals,
-                                         .tell = tell,
-                                         .heard = heard,
-                                         .renew = renew};
+                                         .allow_recovery = allow_recovery,
+                                         .send_dead = send_dead,
+                                         .recv_dead = recv_dead,
+                                         .reconnect = reconnect};
 
 static err end_new(struct hub *h, i32 rank, rank_join *join, const void *arg, struct comm **out) {
     struct end *e = mem_alloc(sizeof *e);

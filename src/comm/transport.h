@@ -22,20 +22,20 @@ struct transport {
     err (*send)(void *self, struct comm_message *m);
     err (*recv)(void *self, struct comm_message *m);
     err (*test)(void *self, struct comm_message *m, bool *done);
-    void (*recall)(void *self); /* a job failed: what it sent and nobody took is not looked at any more.  NULL = it never is */
+    void (*cancel)(void *self); /* a job failed: what it sent and nobody took is not looked at any more.  NULL = it never is */
     /* The record of a rank that gave up, if any; and to say that this one did.  Both may be NULL. */
-    const struct err_record *(*gave_up)(void *self, i32 *rank);
-    void (*give_up)(void *self, const struct err_record *why);
+    const struct err_record *(*find_abort)(void *self, i32 *rank);
+    void (*abort)(void *self, const struct err_record *why);
     void (*close)(void *self, bool well); /* on the agent's thread; well: nothing failed; frees self */
     /* Going on without ranks that died (heal.h), all by the numbers that ranks had at first; `heals` NULL = it cannot.
      *   heals   from now on that may happen: called once, by all ranks, before much is sent
      *   tell    what this rank knows, to all who are not in it
      *   heard   into *dead what rank `from` said last; unchanged where it has said nothing new
      *   renew   left[n] are the ranks from now on, by their places there; nothing of before is looked at, or comes, any more */
-    err (*heals)(void *self);
-    err (*tell)(void *self, const struct rank_set *dead);
-    err (*heard)(void *self, i32 from, struct rank_set *dead);
-    err (*renew)(void *self, const i32 *left, i32 n);
+    err (*allow_recovery)(void *self);
+    err (*send_dead)(void *self, const struct rank_set *dead);
+    err (*recv_dead)(void *self, i32 from, struct rank_set *dead);
+    err (*reconnect)(void *self, const i32 *left, i32 n);
     /* Memory out of which messages are sent without a copy, zeroed; NULL = there is none.  release: false = it was not of that
      * kind.  Both may be NULL. */
     void *(*alloc)(void *self, size_t bytes);
@@ -44,8 +44,8 @@ struct transport {
 
 /* near_join.c: those of the ranks that share a host, and can, talk through its memory from here on: *t and *self are replaced by
  * a transport over them.  All ranks call it together, with the same answer. */
-err near_join(struct comm *c, const struct transport **t, void **self);
-bool near_inside(const struct transport **t, void **self); /* what is under it, if it is there */
+err shm_join(struct comm *c, const struct transport **t, void **self);
+bool shm_inner(const struct transport **t, void **self); /* what is under it, if it is there */
 
 /* Ranks as threads, each of them made by `join` out of its end of the hub, which is then join's. */
 typedef err rank_join(const struct transport *t, void *end, i32 rank, i32 size, const void *arg, struct comm **out);

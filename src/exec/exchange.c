@@ -236,7 +236,7 @@ bool exchange_round(void *exec, struct comm_message *m, i32 n) {
 static err look_at_round(struct exec *x, bool *moved, const struct comm_message **waiting) {
     struct round *r = &x->round;
     if (atomic_load_explicit(&r->state, memory_order_acquire) != ROUND_ASKED) return 0;
-    TRY(comm_look(x->comm, r->m, r->n, moved, waiting));
+    TRY(comm_poll(x->comm, r->m, r->n, moved, waiting));
     if (!*waiting) atomic_store_explicit(&r->state, ROUND_DONE, memory_order_release);
     return 0;
 }
@@ -387,8 +387,8 @@ static err walk(struct exec *x, bool gathering) {
         struct found f;
         TRY(look_at_all(x, gathering, &f));
         if (f.left == 0) return 0;
-        comm_pace(x->comm, x->usual / (sending(x) ? LOOKS : FEW_LOOKS));
-        TRY(comm_stuck(x->comm, f.moved, f.waiting));
+        comm_set_idle_sleep(x->comm, x->usual / (sending(x) ? LOOKS : FEW_LOOKS));
+        TRY(comm_idle(x->comm, f.moved, f.waiting));
     }
 }
 
@@ -403,7 +403,7 @@ bool exchange_updates(struct exec *x) { return !x->comm || !x->plan->whole || de
  * rank needed for its updates had come. */
 static void break_off(struct exec *x) {
     *x->why = *err_last();
-    comm_recall(x->comm);
+    comm_cancel(x->comm);
     x->made = x->plan->whole && !decide(x, UPDATE_VOID);
     atomic_store(&x->broken, true);
     wakeup_signal(&x->bell);
@@ -412,9 +412,9 @@ static void break_off(struct exec *x) {
 /* One look by a worker, where there is no agent. */
 static err turn(struct exec *x, bool waits) {
     struct found f;
-    if (!waits) comm_at_work(x->comm);
+    if (!waits) comm_reset_wait(x->comm);
     TRY(look_at_all(x, false, &f));
-    return waits ? comm_stuck(x->comm, f.moved, f.waiting) : 0;
+    return waits ? comm_idle(x->comm, f.moved, f.waiting) : 0;
 }
 
 bool exchange_turn(struct exec *x, bool waits) {

@@ -53,7 +53,7 @@ static void wait_until(struct exec *x, struct lane *l, const _Atomic u64 *done, 
         cpu_relax();
     }
     atomic_store_explicit(&l->waits, true, memory_order_relaxed);
-    if (x->comm) comm_nudge(x->comm);
+    if (x->comm) comm_wake(x->comm);
     for (const f64 end = clock_now() + YIELD_S; clock_now() < end && !is_over(x, done, want);) sched_yield();
     sleep_until(x, done, want);
     atomic_store_explicit(&l->waits, false, memory_order_relaxed);
@@ -70,7 +70,7 @@ static void wait_for(struct exec *x, struct lane *l, const struct item *it) {
 static void tell_agent(struct exec *x, const struct item *it) {
     bool sends = false;
     for (u32 k = 0; k < it->run; k++) sends = sends || it[k].sends;
-    if (sends) comm_nudge(x->comm);
+    if (sends) comm_wake(x->comm);
 }
 
 static void walk_lane(struct exec *x, struct lane *l) {
@@ -182,20 +182,20 @@ err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out
     const f64 t0 = timed ? clock_now() : 0;
     if (x->teams) x->alone = x->pace.alone;
     if (!x->late) exec_sums(x, s);
-    comm_step(x->comm, x->serial, s->step, scene, x);
+    comm_set_step(x->comm, x->serial, s->step, scene, x);
     x->late ? late_begin(x) : exchange_begin(x);
     if (x->nlane == 1)
         exec_work(x, 0);
     else
         pool_run(x->pool, exec_work, x);
     const err e = x->late ? late_end(x, out) : exchange_end(x);
-    comm_step(x->comm, x->serial, s->step, NULL, NULL);
+    comm_set_step(x->comm, x->serial, s->step, NULL, NULL);
     TRY(e);
     const f64 took = timed ? clock_now() - t0 : 0;
     if (x->comm) effort_end(x);
     if (x->teams) pace_took(&x->pace, took);
     x->usual = x->usual > 0 ? 0.9 * x->usual + 0.1 * took : took;
-    if (x->comm) comm_deadline(x->comm, dmax(comm_patience(), 20 * x->usual));
+    if (x->comm) comm_set_deadline(x->comm, dmax(comm_default_deadline(), 20 * x->usual));
     x->sent.steps++;
     if (x->late) return 0;
     TRY(trail_begin(x));

@@ -60,7 +60,7 @@ static err quiet_job(struct comm *c, void *exec) {
         bool moved = false;
         u32 left = 0;
         TRY(trail_some(x, &moved, &left, &waiting));
-        if (left) TRY(comm_stuck(c, moved, waiting));
+        if (left) TRY(comm_idle(c, moved, waiting));
     }
     return 0;
 }

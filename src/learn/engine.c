@@ -153,7 +153,7 @@ static err too_little(const struct engine *e, err got) {
 static err room(const struct engine *e, const struct resources *r) {
     const struct machine *m = r->machine;
     const struct plan *p = e->plan, *f = e->forward_plan;
-    const i64 here = comm_neighbours(r->comm), ranks = comm_size(r->comm); /* each has the weights, and all rows but slices */
+    const i64 here = comm_local_size(r->comm), ranks = comm_size(r->comm); /* each has the weights, and all rows but slices */
     const i64 step = p ? p->peak_bytes - p->store_bytes : 0;
     i64 bytes = (f ? f->peak_bytes - f->store_bytes : 0) + lmax(p ? p->store_bytes : 0, f ? f->store_bytes : 0);
     bytes = here * bytes + (p && p->slices > 0 ? step * here / ranks : step * here);

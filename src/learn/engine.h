@@ -27,7 +27,7 @@ struct resources {
     const volatile int *stop;      /* set by a signal handler */
     struct comm *comm;             /* ranks that train together; NULL = none */
     const struct machine *ranks;   /* the machine of all of them; NULL = machine */
-    bool heal;                     /* each rank keeps all that a run needs, so that others can die (comm_heals) */
+    bool heal;                     /* each rank keeps all that a run needs, so that others can die (comm_allow_recovery) */
     enum exec_pipe pipe;           /* when ranks send each other what, and whether batches are read ahead */
     bool trace, deterministic;     /* deterministic: refuse strategies that do not give the bits of the serial run */
 };

@@ -169,7 +169,7 @@ static err look_ahead(const struct train_job *j, struct train_state *s, const st
 /* Ranks hold copies of the weights, equal to the bit: where they are not, something is broken, and every further step is void. */
 static err same_weights(const struct train_job *j) {
     if (comm_size(j->comm) == 1 || !comm_watched(j->comm)) return 0;
-    return comm_agree(j->comm, "weights", comm_hash(COMM_HASH, j->store->theta, sizeof(f32) * (size_t)j->store->ntheta),
+    return comm_check_equal(j->comm, "weights", comm_hash(COMM_HASH, j->store->theta, sizeof(f32) * (size_t)j->store->ntheta),
                       "the same processor and the same build on every host; --ranks 1 while you look for the cause");
 }
 
@@ -244,7 +244,7 @@ static err look_around(const struct train_job *j, const struct train_state *s, s
     *seen = 0;
     if (--p->ask > 0) return 0;
     TRY(exec_quiet(p->exec));
-    TRY(comm_gather(j->comm, "stop", &mine, sizeof mine, all));
+    TRY(comm_allgather(j->comm, "stop", &mine, sizeof mine, all));
     f64 slowest = 1e-6;
     for (i32 k = 0; k < comm_size(j->comm); k++) {
         *seen |= all[k].seen;
@@ -280,7 +280,8 @@ static err spread_state(const struct train_job *j, struct train_state *s, struct
     TRY(exec_gather(p->exec));
     for (i32 k = 0; k < j->store->optim->nstate; k++)
         for (i64 lo = 0; lo < j->store->ntheta; lo += MOST)
-            TRY(comm_share(j->comm, "state", j->store->state[k] + lo, (u32)sizeof(f32) * (u32)lmin(MOST, j->store->ntheta - lo)));
+            TRY(comm_broadcast(j->comm, "state", j->store->state[k] + lo,
+                               (u32)sizeof(f32) * (u32)lmin(MOST, j->store->ntheta - lo)));
     snapshot(j->store, s, false);
     return 0;
 }

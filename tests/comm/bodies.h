@@ -13,17 +13,17 @@ static err gather_and_share(const struct rank *r, u64 turns, u64 *told) {
     *told = me == 0 ? 77 : 0;
     for (u64 i = 0; i < turns; i++) {
         u64 mine = me * 1000 + i;
-        TRY(comm_gather(r->comm, "numbers", &mine, sizeof mine, all));
+        TRY(comm_allgather(r->comm, "numbers", &mine, sizeof mine, all));
         for (u64 k = 0; k < RANKS; k++)
             if (all[k] != k * 1000 + i) return FAIL(E1, "turn %llu: rank %llu sent %llu", (unsigned long long)i,
                                                     (unsigned long long)k, (unsigned long long)all[k]);
     }
-    return comm_share(r->comm, "told", told, sizeof *told);
+    return comm_broadcast(r->comm, "told", told, sizeof *told);
 }
 
 static err other_words(struct rank *r) {
     u64 mine = 1, all[RANKS];
-    return comm_gather(r->comm, comm_rank(r->comm) == 2 ? "apples" : "pears", &mine, sizeof mine, all);
+    return comm_allgather(r->comm, comm_rank(r->comm) == 2 ? "apples" : "pears", &mine, sizeof mine, all);
 }
 
 /* Who sees it first says so to all. */
@@ -38,8 +38,8 @@ static void other_words_are_named(const struct rank *r) {
 /* Rank 1 never comes: the others do not wait for ever, and say for whom and for what. */
 static err stay_away(struct rank *r) {
     u64 mine = 1, all[RANKS];
-    comm_deadline(r->comm, t_few() ? 10 : 0.3);
-    return comm_rank(r->comm) == 1 ? 0 : comm_gather(r->comm, "roll", &mine, sizeof mine, all);
+    comm_set_deadline(r->comm, t_few() ? 10 : 0.3);
+    return comm_rank(r->comm) == 1 ? 0 : comm_allgather(r->comm, "roll", &mine, sizeof mine, all);
 }
 
 static void who_stays_away_is_named(const struct rank *r) {

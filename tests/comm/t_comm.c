@@ -27,10 +27,10 @@ struct rank {
 /* No assertion on threads that are not the test's. */
 static void *live(void *self) {
     struct rank *r = self;
-    r->e = comm_meet(r->comm);
+    r->e = comm_connect(r->comm);
     if (r->e >= 0) r->e = r->body(r);
     if (r->e < 0) r->why = *err_last();
-    if (r->e < 0) comm_give_up(r->comm);
+    if (r->e < 0) comm_abort(r->comm);
     return NULL;
 }
 
@@ -50,7 +50,7 @@ static void end(struct rank *r) {
 
 static err numbers(struct rank *r) {
     TRY(gather_and_share(r, 200, &r->sum));
-    return comm_agree(r->comm, "options", 42, NULL);
+    return comm_check_equal(r->comm, "options", 42, NULL);
 }
 
 TEST(ranks_gather_and_share) {
@@ -59,8 +59,8 @@ TEST(ranks_gather_and_share) {
     for (i32 k = 0; k < RANKS; k++) {
         T_OK(r[k].e);
         assert_int_equal(r[k].sum, 77);
-        assert_int_equal(comm_who(r[k].comm, 3)->pid, getpid());
-        assert_int_equal(comm_who(r[0].comm, k)->rank, k);
+        assert_int_equal(comm_rank_info(r[k].comm, 3)->pid, getpid());
+        assert_int_equal(comm_rank_info(r[0].comm, k)->rank, k);
     }
     assert_string_equal(comm_transport(r[0].comm), "threads");
     end(r);
@@ -89,7 +89,7 @@ static err many_job(struct comm *c, void *arg) {
             moved = moved || done != before;
             left += !done;
         }
-        if (left) TRY(comm_stuck(c, moved, &m[0]));
+        if (left) TRY(comm_idle(c, moved, &m[0]));
     }
     for (u32 i = 0; i < MANY; i++) r->sum += number[comm_rank(c)][i] == 3 * i;
     return 0;
@@ -111,7 +111,7 @@ TEST(messages_of_a_pair_keep_their_order) {
 }
 
 static err disagree(struct rank *r) {
-    return comm_agree(r->comm, "data", comm_rank(r->comm) == 3 ? 1 : 2, "the same data file on every host");
+    return comm_check_equal(r->comm, "data", comm_rank(r->comm) == 3 ? 1 : 2, "the same data file on every host");
 }
 
 TEST(ranks_that_disagree_are_named) {
@@ -196,7 +196,7 @@ static err slow_job(struct comm *c, void *arg) {
             if (clock_now() - begun[peer] < (m[i].head.number + 1) * (LOAD / RATE) + LAG - 1e-3)
                 return FAIL(E1, "load %u came after %.4f s", m[i].head.number, clock_now() - begun[peer]);
         }
-        if (left) TRY(comm_stuck(c, moved, &m[0]));
+        if (left) TRY(comm_idle(c, moved, &m[0]));
     }
     r->sum = (u64)(1e6 * (clock_now() - t0));
     return 0;
@@ -243,7 +243,7 @@ static err two_and_last_job(struct comm *c, void *arg) {
 }
 
 static err two_and_last(struct rank *r) {
-    comm_deadline(r->comm, t_few() ? 10 : 1);
+    comm_set_deadline(r->comm, t_few() ? 10 : 1);
     comm_begin(r->comm, two_and_last_job, NULL);
     return comm_end(r->comm);
 }
@@ -262,11 +262,11 @@ enum { NAPS = 50 };
 static err naps_job(struct comm *c, void *arg) {
     struct rank *r = arg;
     i32 shorter = 0, longer = 0;
-    comm_pace(c, 2e-3);
+    comm_set_idle_sleep(c, 2e-3);
     for (i32 k = 0; k < 2 * NAPS; k++) {
         const f64 t0 = clock_now();
-        if (k % 2) comm_nudge(c);
-        TRY(comm_stuck(c, false, NULL));
+        if (k % 2) comm_wake(c);
+        TRY(comm_idle(c, false, NULL));
         const f64 seconds = clock_now() - t0;
         if (k % 2) shorter += seconds < 1e-3;
         else longer += seconds > 1.5e-3;
@@ -275,14 +275,14 @@ static err naps_job(struct comm *c, void *arg) {
     return 0;
 }
 
-static err naps(struct rank *r) {
+static err sleeping(struct rank *r) {
     comm_begin(r->comm, naps_job, r);
     return comm_end(r->comm);
 }
 
 TEST(a_nudge_in_the_middle_of_a_look_is_kept_once) {
     static struct rank r[2];
-    run_faulty(r, naps, &(struct comm_fault){0});
+    run_faulty(r, sleeping, &(struct comm_fault){0});
     for (i32 k = 0; k < 2; k++) {
         T_OK(r[k].e);
         if (r[k].sum < (t_few() ? 1 : NAPS / 2)) fail_msg("rank %d: %d of %d", k, (i32)r[k].sum, NAPS);

@@ -44,7 +44,7 @@ static void must_say(const char *text, const char *what) {
 /* ------------------------------------------------------------------ the ring ------------------------------------------------ */
 
 static void write_ring(const struct flight *f) {
-    static const struct comm_member me = {.rank = 0, .pid = 77, .host = "b"};
+    static const struct comm_rank_info me = {.rank = 0, .pid = 77, .host = "b"};
     const struct flight_title t = {.folder = folder, .why = "a test", .self = "", .scene = "", .who = &me, .world = RANKS};
     char path[FLIGHT_PATH];
     err_set(E105, NULL, NULL, "of before");
@@ -132,10 +132,10 @@ struct rank {
 static void *live(void *self) {
     struct rank *r = self;
     pthread_setname_np(pthread_self(), "caller");
-    r->e = comm_meet(r->comm);
+    r->e = comm_connect(r->comm);
     if (r->e >= 0) r->e = r->body(r);
     if (r->e < 0) r->why = *err_last();
-    if (r->e < 0) comm_give_up(r->comm);
+    if (r->e < 0) comm_abort(r->comm);
     return NULL;
 }
 
@@ -145,7 +145,7 @@ static void run(const char *name, err (*body)(struct rank *r), struct rank *r) {
     T_OK(comm_threads(RANKS, comm));
     for (i32 k = 0; k < RANKS; k++) {
         r[k] = (struct rank){.comm = comm[k], .body = body};
-        comm_record_in(comm[k], folder);
+        comm_set_record_folder(comm[k], folder);
         assert_int_equal(pthread_create(&r[k].thread, NULL, live, &r[k]), 0);
     }
     for (i32 k = 0; k < RANKS; k++) pthread_join(r[k].thread, NULL);
@@ -159,11 +159,11 @@ static err stay_away(struct rank *r) {
     static char what[] = "worker 0: 3 of 4 tasks done, waits before update\n";
     u64 mine = 1, all[RANKS];
     const struct sink s = comm_sink(r->comm);
-    comm_deadline(r->comm, t_few() ? 10 : 1.5);
+    comm_set_deadline(r->comm, t_few() ? 10 : 1.5);
     s.on(s.self, &(struct event){.kind = EVENT_PHASE, .text = "train"});
-    comm_step(r->comm, 17, 812, scene, what);
-    err e = comm_rank(r->comm) == 1 ? 0 : comm_gather(r->comm, "roll", &mine, sizeof mine, all);
-    comm_step(r->comm, 17, 812, NULL, NULL);
+    comm_set_step(r->comm, 17, 812, scene, what);
+    err e = comm_rank(r->comm) == 1 ? 0 : comm_allgather(r->comm, "roll", &mine, sizeof mine, all);
+    comm_set_step(r->comm, 17, 812, NULL, NULL);
     return e;
 }
 
@@ -185,13 +185,13 @@ TEST(a_wait_that_expires_is_written_down) {
         must_say(r[k].why.text, "/flight/rank-");
     }
     assert_true(strstr(record_of(0), "worker 0: 3 of 4") || strstr(record_of(2), "worker 0: 3 of 4"));
-    comm_forget(folder);
+    comm_delete_records(folder);
     assert_null(record_of(0));
 }
 
 static err other_words(struct rank *r) {
     u64 mine = 1, all[RANKS];
-    return comm_gather(r->comm, comm_rank(r->comm) == 2 ? "apples" : "pears", &mine, sizeof mine, all);
+    return comm_allgather(r->comm, comm_rank(r->comm) == 2 ? "apples" : "pears", &mine, sizeof mine, all);
 }
 
 TEST(heads_that_differ_are_written_down_by_all) {
@@ -211,7 +211,7 @@ static err compute_job(struct comm *c, void *arg) {
     const struct timespec t = {.tv_nsec = 1000000};
     (void)arg;
     for (i32 k = 0; k < (t_few() ? 12000 : 1500); k++) {
-        TRY(comm_stuck(c, false, NULL));
+        TRY(comm_idle(c, false, NULL));
         nanosleep(&t, NULL);
     }
     return 0;
@@ -220,12 +220,12 @@ static err compute_job(struct comm *c, void *arg) {
 static err one_computes(struct rank *r) {
     u64 mine = 1, all[RANKS];
     if (comm_rank(r->comm) == 1) {
-        comm_deadline(r->comm, t_few() ? 8 : 0.4);
+        comm_set_deadline(r->comm, t_few() ? 8 : 0.4);
         comm_begin(r->comm, compute_job, NULL);
         TRY(comm_end(r->comm));
     }
-    comm_deadline(r->comm, 60);
-    return comm_gather(r->comm, "roll", &mine, sizeof mine, all);
+    comm_set_deadline(r->comm, 60);
+    return comm_allgather(r->comm, "roll", &mine, sizeof mine, all);
 }
 
 TEST(a_worker_that_does_not_come_back_is_written_down) {
@@ -240,10 +240,10 @@ TEST(a_worker_that_does_not_come_back_is_written_down) {
 
 static err all_well(struct rank *r) {
     u64 mine = 1, all[RANKS];
-    for (i32 k = 0; k < 500; k++) TRY(comm_gather(r->comm, "roll", &mine, sizeof mine, all));
+    for (i32 k = 0; k < 500; k++) TRY(comm_allgather(r->comm, "roll", &mine, sizeof mine, all));
     const struct timespec t = {.tv_nsec = 500000000}; /* longer than the deadline, but nobody is known to be waited for */
     if (comm_rank(r->comm) == 0) nanosleep(&t, NULL);
-    return comm_wait_share(r->comm, "model", &mine, sizeof mine);
+    return comm_broadcast_slow(r->comm, "model", &mine, sizeof mine);
 }
 
 TEST(nothing_is_written_while_all_is_well) {
@@ -272,9 +272,9 @@ static err long_work(struct rank *r) {
     const struct timespec moment = {.tv_nsec = 10000000};
     const i32 least = t_few() ? 1000 : 100, most = atomic_load(&rank_0) == IS_STILL ? 60 * least : least;
     comm_set_hint(r->comm, sign_of_life, NULL);
-    comm_deadline(r->comm, t_few() ? 0.2 : 0.02);
+    comm_set_deadline(r->comm, t_few() ? 0.2 : 0.02);
     for (i32 k = 0; k < most && comm_rank(r->comm) == 0 && atomic_load(&ended) < RANKS - 1; k++) nanosleep(&moment, NULL);
-    const err e = comm_wait_share(r->comm, "model", &mine, sizeof mine);
+    const err e = comm_broadcast_slow(r->comm, "model", &mine, sizeof mine);
     atomic_fetch_add(&ended, 1);
     return e;
 }
@@ -300,11 +300,11 @@ TEST(long_work_is_waited_for_while_there_is_life) {
 static err short_deadline(struct rank *r) {
     u64 mine = 1, all[RANKS];
     if (comm_rank(r->comm) == 0) setenv("STRETTO_DEADLINE", "0.01", 1);
-    TRY(comm_gather(r->comm, "roll", &mine, sizeof mine, all));
+    TRY(comm_allgather(r->comm, "roll", &mine, sizeof mine, all));
     comm_set_hint(r->comm, sign_of_life, NULL);
     if (comm_rank(r->comm) == 0) nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
-    else comm_deadline(r->comm, 0);
-    return comm_wait_share(r->comm, "model", &mine, sizeof mine);
+    else comm_set_deadline(r->comm, 0);
+    return comm_broadcast_slow(r->comm, "model", &mine, sizeof mine);
 }
 
 TEST(work_is_waited_for_however_short_the_deadline_of_messages_is) {

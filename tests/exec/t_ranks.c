@@ -124,12 +124,12 @@ static void *live(void *self) {
     struct rank *r = self;
     const struct comm_fault *f = r->job->fault;
     const bool ends = f && (f->drop || f->swap || f->die); /* else a busy machine is no reason to give up */
-    if (f) comm_deadline(r->comm, ends && !t_few() ? 0.5 : 15);
-    r->e = r->comm ? comm_meet(r->comm) : 0;
+    if (f) comm_set_deadline(r->comm, ends && !t_few() ? 0.5 : 15);
+    r->e = r->comm ? comm_connect(r->comm) : 0;
     if (r->e >= 0) r->e = bind(r);
     if (r->e >= 0) r->e = steps(r);
     if (r->e < 0) r->why = *err_last();
-    if (r->e < 0) comm_give_up(r->comm);
+    if (r->e < 0) comm_abort(r->comm);
     return NULL;
 }
 

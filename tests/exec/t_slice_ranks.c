@@ -22,7 +22,7 @@ struct rank {
 
 /* No assertion on threads that are not the test's. */
 static err steps(struct rank *r) {
-    TRY(comm_meet(r->comm));
+    TRY(comm_connect(r->comm));
     const f64 t0 = clock_now();
     for (i32 i = 0; i < r->steps; i++) {
         if (i == r->leaves_at) return FAIL(E703, "the disk of this rank is full");
@@ -37,7 +37,7 @@ static void *live(void *self) {
     struct rank *r = self;
     r->e = steps(r);
     if (r->e < 0) r->why = *err_last();
-    if (r->e < 0) comm_give_up(r->comm);
+    if (r->e < 0) comm_abort(r->comm);
     return NULL;
 }
 

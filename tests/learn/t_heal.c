@@ -33,16 +33,16 @@ static err part(struct comm *c) {
     struct comm_loss loss;
     u8 here = 1, all[RANKS];
     for (;;) {
-        const err e = comm_gather(c, "written", &here, sizeof here, all);
+        const err e = comm_allgather(c, "written", &here, sizeof here, all);
         if (e >= 0 || !comm_died(c)) return e;
-        TRY(comm_heal(c, &loss));
+        TRY(comm_recover(c, &loss));
         if (forecast_healed(c) < 0 && !comm_died(c)) return -err_last()->code;
     }
 }
 
 static err fit(struct rank *r) {
-    TRY(comm_meet(r->job.use.comm));
-    TRY(comm_heals(r->job.use.comm));
+    TRY(comm_connect(r->job.use.comm));
+    TRY(comm_allow_recovery(r->job.use.comm));
     TRY(forecast_fit(&r->job, &r->f));
     return part(r->job.use.comm);
 }
@@ -52,7 +52,7 @@ static void *live(void *rank) {
     r->e = pool_new(1, &r->job.use.pool);
     if (r->e >= 0) r->e = fit(r);
     if (r->e < 0) r->why = *err_last();
-    comm_give_up(r->job.use.comm); /* a process that ends is seen to */
+    comm_abort(r->job.use.comm); /* a process that ends is seen to */
     pool_free(r->job.use.pool);
     return NULL;
 }

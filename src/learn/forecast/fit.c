@@ -134,7 +134,7 @@ static err validate_parts(struct fit *t, struct exec *forward, i32 n, struct val
     const i32 ranks = comm_size(c), me = comm_rank(c);
     struct valid_part *mine = all + (i64)ranks * n, sum = {0};
     for (i32 k = me; k < n; k += ranks) TRY(validate_part(t, forward, (i64)k * t->valid_batch.B, &mine[k]));
-    TRY(comm_gather(c, "validation", mine, (u32)n * (u32)sizeof *mine, all));
+    TRY(comm_allgather(c, "validation", mine, (u32)n * (u32)sizeof *mine, all));
     for (i32 k = 0; k < n; k++) {
         const struct valid_part *part = &all[(i64)(k % ranks) * n + k];
         sum.loss += part->loss;
@@ -245,9 +245,9 @@ static err same_start(const struct fit *t, const struct train_state *s) {
     for (i32 k = 0; k < st->optim->nstate; k++) h = comm_hash(h, st->state[k], sizeof(f32) * (size_t)st->ntheta);
     if (s->due) h = comm_hash(h, s->ahead, sizeof(f32) * (size_t)st->ntheta);
     struct comm *c = t->job->use.comm;
-    const f64 usual = comm_deadline(c, SLOWER * comm_patience()); /* until here each has worked for itself: base, wisdom */
-    const err e = comm_agree(c, "checkpoint", h, "a run folder that all hosts see alike, or resume on one host");
-    comm_deadline(c, usual);
+    const f64 usual = comm_set_deadline(c, SLOWER * comm_default_deadline()); /* ranks come from unequal work: base, wisdom */
+    const err e = comm_check_equal(c, "checkpoint", h, "a run folder that all hosts see alike, or resume on one host");
+    comm_set_deadline(c, usual);
     return e;
 }
 
@@ -353,7 +353,7 @@ static err weigh(struct fit *t) {
         TRY(forecast_guard(t));
         TRY(forecast_spread(t)); /* before a refit: residuals of rows that the weights have not seen */
     }
-    return comm_wait_share(use->comm, "weight", &t->f->weight, sizeof t->f->weight);
+    return comm_broadcast_slow(use->comm, "weight", &t->f->weight, sizeof t->f->weight);
 }
 
 /* From where the run stands to its end: also in a run that goes on, after a checkpoint or without a rank that died. */
@@ -376,7 +376,7 @@ static err learn(struct fit *t) {
     e = saving_after(t, e);
     if (e >= 0) TRY(saving_end(t));
     u8 here = 1, all[COMM_RANKS];
-    return e == 0 && t->job->use.heal ? comm_gather(t->job->use.comm, "learnt", &here, sizeof here, all) : e;
+    return e == 0 && t->job->use.heal ? comm_allgather(t->job->use.comm, "learnt", &here, sizeof here, all) : e;
 }
 
 /* For a recurrent part beside a base: windows to train it on, and to weigh it on. */

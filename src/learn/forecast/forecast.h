@@ -156,7 +156,7 @@ struct forecast_job {
 /* Fit.  Returns 0, a failure, or STOP_SIGNAL after a checkpoint was written (the model is then not usable). */
 err forecast_fit(const struct forecast_job *job, struct forecaster **out);
 void forecast_free(struct forecaster *f); /* NULL is fine */
-/* After comm_heal, of a rank whose fit is over: others may still be in theirs, and ask how far all have come. */
+/* After comm_recover, of a rank whose fit is over: others may still be in theirs, and ask how far all have come. */
 err forecast_healed(struct comm *c);
 
 /* E301 with the numbers that would work when the split leaves no window for training. */

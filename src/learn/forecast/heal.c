@@ -71,7 +71,7 @@ err forecast_meet(struct fit *t, struct comm_loss *loss) {
     struct comm *c = t->job->use.comm;
     saving_free(t->saving, comm_rank(c));
     t->saving = NULL;
-    TRY(comm_heal(c, loss));
+    TRY(comm_recover(c, loss));
     if (t->own.healed) t->own.healed(t->own.owner, loss);
     return fewer(t, loss);
 }
@@ -180,7 +180,7 @@ err forecast_heal(struct fit *t, const struct comm_loss *loss) {
     struct standing *all;
     bool alike, ready;
     NEW(all, comm_size(c));
-    err e = comm_gather(c, "standing", &mine, sizeof mine, all);
+    err e = comm_allgather(c, "standing", &mine, sizeof mine, all);
     const i32 root = farthest(all, comm_size(c), &alike, &ready);
     if (e >= 0) e = go_on(t, root, alike, ready, &all[root]);
     if (e >= 0 && !t->over) tell(t, loss, &all[root], loss->seconds + clock_now() - begin);
@@ -192,7 +192,7 @@ err forecast_healed(struct comm *c) {
     const struct standing mine = {.far = {LEVEL_OUT}};
     struct standing *all;
     NEW(all, comm_size(c));
-    err e = comm_gather(c, "standing", &mine, sizeof mine, all);
+    err e = comm_allgather(c, "standing", &mine, sizeof mine, all);
     mem_free(all);
     return e;
 }

@@ -27,7 +27,7 @@ err saving_open(struct fit *t, const char *dir, i64 room) {
     struct comm *c = t->job->use.comm;
     const i32 me = comm_rank(c);
     char who[SAVER_WHO] = "this process";
-    if (comm_size(c) > 1) snprintf(who, sizeof who, "rank %d on host %.63s", me, comm_who(c, me)->host);
+    if (comm_size(c) > 1) snprintf(who, sizeof who, "rank %d on host %.63s", me, comm_rank_info(c, me)->host);
     t->saving->room = room;
     return ckpt_saver_new(dir, me, who, room, &t->saving->saver);
 }
@@ -62,7 +62,7 @@ static err shards_are_written(struct fit *t) {
     struct comm *c = t->job->use.comm;
     struct ckpt_sum mine;
     ckpt_saver_sum(s->saver, &mine);
-    TRY(comm_gather(c, "shards", &mine, sizeof mine, s->sum));
+    TRY(comm_allgather(c, "shards", &mine, sizeof mine, s->sum));
     for (i32 k = 0; k < comm_size(c); k++) {
         if (s->sum[k].why.code == 0) continue;
         given_up(t, &s->sum[k]);
@@ -78,7 +78,7 @@ static err is_committed(struct fit *t) {
     struct comm *c = t->job->use.comm;
     struct ckpt_sum first;
     ckpt_saver_sum(s->saver, &first);
-    TRY(comm_share(c, "checkpoint", &first, sizeof first));
+    TRY(comm_broadcast(c, "checkpoint", &first, sizeof first));
     if (first.why.code != 0) {
         given_up(t, &first);
         return 0;
@@ -115,7 +115,7 @@ static err finish(struct fit *t) {
         for (i32 k = 0; k < LOOKS && ckpt_saver_busy(t->saving->saver); k++)
             nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
         mine = ckpt_saver_busy(t->saving->saver);
-        TRY(comm_gather(c, "writing", &mine, sizeof mine, all));
+        TRY(comm_allgather(c, "writing", &mine, sizeof mine, all));
         for (i32 k = 0; k < comm_size(c); k++) mine |= all[k];
         if (!mine) TRY(t->saving->stage == 1 ? shards_are_written(t) : is_committed(t));
     }

@@ -270,7 +270,7 @@ static i64 item_bytes(const struct ckpt_item *i) { return i->n * (i64)dtype_size
 
 static err share_one(struct comm *c, i32 root, const struct ckpt_item *item, char *p) {
     const i64 bytes = item_bytes(item);
-    for (i64 at = 0; at < bytes; at += PART) TRY(comm_share_of(c, root, item->name, p + at, (u32)lmin(PART, bytes - at)));
+    for (i64 at = 0; at < bytes; at += PART) TRY(comm_broadcast_from(c, root, item->name, p + at, (u32)lmin(PART, bytes - at)));
     return 0;
 }
 
@@ -324,7 +324,7 @@ static err look(struct fit *t, const char *dir, i64 *number) {
 /* The others read what rank 0 has read; where they cannot, the folder is not the same on their host. */
 static err follow(struct fit *t, const char *dir, i64 number) {
     struct comm *c = t->job->use.comm;
-    const struct comm_member *me = comm_who(c, comm_rank(c)), *first = comm_who(c, 0);
+    const struct comm_rank_info *me = comm_rank_info(c, comm_rank(c)), *first = comm_rank_info(c, 0);
     char path[4096], what[600];
     TRY(ckpt_path(dir, number, CKPT_WHOLE, path));
     err e = ckpt_open(path, &t->found);
@@ -347,7 +347,7 @@ static err find(struct fit *t) {
     TRY(fault_at("recovery", comm_rank(c), 0, &none));
     if (comm_rank(c) == 0) e = look(t, dir, &number);
     TRY(e);
-    TRY(comm_wait_share(c, "checkpoint", &number, sizeof number));
+    TRY(comm_broadcast_slow(c, "checkpoint", &number, sizeof number));
     return comm_rank(c) > 0 && number >= 0 ? follow(t, dir, number) : 0;
 }
 

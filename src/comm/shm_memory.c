@@ -10,10 +10,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "comm/near.h"
+#include "comm/shm.h"
 
-bool near_map(struct map *m, size_t bytes) {
-    *m = (struct map){.bytes = bytes};
+bool shm_map_new(struct mapping *m, size_t bytes) {
+    *m = (struct mapping){.bytes = bytes};
     m->fd = memfd_create("stretto", MFD_CLOEXEC);
     void *p = MAP_FAILED;
     if (m->fd >= 0 && ftruncate(m->fd, (off_t)bytes) == 0) p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
@@ -22,10 +22,10 @@ bool near_map(struct map *m, size_t bytes) {
     return m->base != NULL;
 }
 
-bool near_open(struct map *m, i32 pid, i32 fd, u64 bytes, int rights, int how) {
+bool shm_map_peer(struct mapping *m, i32 pid, i32 fd, u64 bytes, int rights, int how) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
-    *m = (struct map){.bytes = bytes, .fd = -1};
+    *m = (struct mapping){.bytes = bytes, .fd = -1};
     /* the number may be of any file by now (near_look_up): nothing waits for its other end */
     const int at = open(path, (rights & PROT_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (at < 0) return false;
@@ -35,39 +35,39 @@ bool near_open(struct map *m, i32 pid, i32 fd, u64 bytes, int rights, int how) {
     return m->base != NULL;
 }
 
-void near_unmap(struct map *m) {
+void shm_unmap(struct mapping *m) {
     if (!m->base) return;
     munmap(m->base, m->bytes);
     if (m->fd >= 0) close(m->fd);
-    *m = (struct map){.fd = -1};
+    *m = (struct mapping){.fd = -1};
 }
 
-void near_forget(struct near *x, i32 peer) {
+void shm_close_peer(struct shm *x, i32 peer) {
     struct peer *p = &x->peer[peer];
-    for (i32 i = 0; i < NEAR_SEGMENTS; i++) near_unmap(&p->seen[i]);
-    near_unmap(&p->box);
+    for (i32 i = 0; i < SHM_SEGMENTS; i++) shm_unmap(&p->seen[i]);
+    shm_unmap(&p->region);
 }
 
 static u64 serial_of(const struct peer *p, i32 k) {
-    return atomic_load_explicit(&((struct box *)p->box.base)->segment[k].serial, memory_order_acquire);
+    return atomic_load_explicit(&((struct region *)p->region.base)->segment[k].serial, memory_order_acquire);
 }
 
 /* What peers have freed: all free what they have at about the same time, before they make anew. */
-static void let_go(struct near *x) {
+static void unmap_freed(struct shm *x) {
     for (i32 k = 0; k < x->size; k++) {
         struct peer *p = &x->peer[k];
-        for (i32 i = 0; p->box.base && i < NEAR_SEGMENTS; i++)
-            if (p->seen[i].base && p->seen[i].serial != serial_of(p, i)) near_unmap(&p->seen[i]);
+        for (i32 i = 0; p->region.base && i < SHM_SEGMENTS; i++)
+            if (p->seen[i].base && p->seen[i].serial != serial_of(p, i)) shm_unmap(&p->seen[i]);
     }
 }
 
-void *near_alloc(void *self, size_t bytes) {
-    struct near *x = self;
-    struct box *b = x->box.base;
+void *shm_alloc(void *self, size_t bytes) {
+    struct shm *x = self;
+    struct region *b = x->region.base;
     i32 k = 0;
-    let_go(x);
-    while (k < NEAR_SEGMENTS && x->own[k].base) k++;
-    if (k == NEAR_SEGMENTS || bytes == 0 || !near_map(&x->own[k], bytes)) return NULL;
+    unmap_freed(x);
+    while (k < SHM_SEGMENTS && x->own[k].base) k++;
+    if (k == SHM_SEGMENTS || bytes == 0 || !shm_map_new(&x->own[k], bytes)) return NULL;
     memset(x->own[k].base, 0, bytes); /* that pages are there before the first step */
     b->segment[k].fd = x->own[k].fd;
     b->segment[k].bytes = bytes;
@@ -75,21 +75,21 @@ void *near_alloc(void *self, size_t bytes) {
     return x->own[k].base;
 }
 
-bool near_release(void *self, void *p) {
-    struct near *x = self;
-    struct box *b = x->box.base;
-    for (i32 k = 0; p && k < NEAR_SEGMENTS; k++) {
+bool shm_release(void *self, void *p) {
+    struct shm *x = self;
+    struct region *b = x->region.base;
+    for (i32 k = 0; p && k < SHM_SEGMENTS; k++) {
         if (x->own[k].base != p) continue;
         atomic_store(&b->segment[k].serial, 0);
-        near_unmap(&x->own[k]);
-        let_go(x);
+        shm_unmap(&x->own[k]);
+        unmap_freed(x);
         return true;
     }
     return false;
 }
 
 /* What there is too little of is said as it is; mappings and open files are for ranks that are threads of a process together. */
-static err cannot_open(const struct near *x, i32 peer, int why) {
+static err cannot_open(const struct shm *x, i32 peer, int why) {
     const char *fix = strcmp(x->inside->name, "mpi") == 0 ? "STRETTO_NEAR=off   (messages by MPI alone)" :
                                                             "STRETTO_NEAR=off   (messages from thread to thread)";
     const i32 pid = x->peer[peer].pid;
@@ -104,27 +104,27 @@ static err cannot_open(const struct near *x, i32 peer, int why) {
 
 /* What a process has open is gone before it is: where ranks heal, its death will be seen.  Meanwhile the segment may have been
  * freed, and the number be of another file: then nothing of that stays. */
-static err open_segment(struct near *x, i32 peer, i32 k, u64 serial) {
+static err open_segment(struct shm *x, i32 peer, i32 k, u64 serial) {
     struct peer *p = &x->peer[peer];
-    struct box *b = p->box.base;
-    struct map *m = &p->seen[k];
-    let_go(x);
-    near_unmap(m);
+    struct region *b = p->region.base;
+    struct mapping *m = &p->seen[k];
+    unmap_freed(x);
+    shm_unmap(m);
     errno = 0;
-    const bool open = near_open(m, p->pid, b->segment[k].fd, b->segment[k].bytes, PROT_READ, MAP_POPULATE);
+    const bool open = shm_map_peer(m, p->pid, b->segment[k].fd, b->segment[k].bytes, PROT_READ, MAP_POPULATE);
     const int why = open ? 0 : errno;
     const bool gone = why == ENOENT || why == ESRCH || why == EACCES || why == EPERM; /* its box could be opened */
-    if (serial_of(p, k) != serial) near_unmap(m);
-    else if (!open && !(gone && x->heals)) return cannot_open(x, peer, why);
+    if (serial_of(p, k) != serial) shm_unmap(m);
+    else if (!open && !(gone && x->recovers)) return cannot_open(x, peer, why);
     else m->serial = serial;
     return 0;
 }
 
 /* A place of the list may have another segment now, or none. */
-err near_look_up(struct near *x, i32 peer, const struct slot *s, const char **from) {
+err shm_find(struct shm *x, i32 peer, const struct slot *s, const char **from) {
     struct peer *p = &x->peer[peer];
-    const i32 k = s->segment % NEAR_SEGMENTS;
-    const struct map *m = &p->seen[k];
+    const i32 k = s->segment % SHM_SEGMENTS;
+    const struct mapping *m = &p->seen[k];
     const u64 serial = serial_of(p, k);
     *from = NULL;
     if (serial == 0) return 0;

@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 #include "comm/comm.h"
-#include "comm/near.h"
+#include "comm/shm.h"
 #include "comm/transport.h"
 
 enum { RANKS = 4, TURNS = 3, PART = 1 << 20 };
@@ -32,10 +32,10 @@ struct rank {
 #include "bodies.h"
 
 static struct transport far; /* threads, as if they were on a network */
-static bool cannot_heal;
+static bool cannot_recover;
 static i32 looks; /* of the rank that fails */
 static _Atomic i32 ended; /* ranks that are through, and have said so */
-static err none_heals(void *self);
+static err refuse_recovery(void *self);
 
 static err join(const struct transport *t, void *end, i32 rank, i32 size, const void *arg, struct comm **out) {
     (void)arg;
@@ -43,18 +43,18 @@ static err join(const struct transport *t, void *end, i32 rank, i32 size, const 
         far = *t;
         far.direct = false;
         far.by_host = true;
-        if (cannot_heal) far.heals = none_heals;
+        if (cannot_recover) far.allow_recovery = refuse_recovery;
     }
     return comm_new(&far, end, rank, size, out);
 }
 
 static void *live(void *self) {
     struct rank *r = self;
-    r->e = comm_meet(r->comm);
+    r->e = comm_connect(r->comm);
     r->direct = comm_direct(r->comm);
     if (r->e >= 0) r->e = r->body(r);
     if (r->e < 0) r->why = *err_last();
-    if (r->e < 0) comm_give_up(r->comm);
+    if (r->e < 0) comm_abort(r->comm);
     atomic_fetch_add(&ended, 1);
     return NULL;
 }
@@ -139,9 +139,9 @@ TEST(messages_of_all_sizes_arrive) {
 }
 
 static err small_things(struct rank *r) {
-    u64 told;
-    TRY(gather_and_share(r, 300, &told));
-    return told == 77 ? 0 : FAIL(E1, "%llu was told", (unsigned long long)told);
+    u64 version;
+    TRY(gather_and_share(r, 300, &version));
+    return version == 77 ? 0 : FAIL(E1, "%llu was told", (unsigned long long)version);
 }
 
 TEST(small_collectives_go_through_memory_and_without_it) {
@@ -169,7 +169,7 @@ TEST(ranks_that_disagree_are_named) {
 static err one_fails(struct rank *r) {
     if (comm_rank(r->comm) == 1) return FAIL(E703, "the disk of this rank is full");
     u64 mine = 1, all[RANKS];
-    return comm_gather(r->comm, "roll", &mine, sizeof mine, all);
+    return comm_allgather(r->comm, "roll", &mine, sizeof mine, all);
 }
 
 TEST(a_rank_that_fails_is_named_at_once) {
@@ -187,7 +187,7 @@ static err hear_late(struct rank *r) {
     u64 mine = 1, all[RANKS];
     if (comm_rank(r->comm) == 3) return FAIL(E703, "the disk of this rank is full");
     while (comm_rank(r->comm) == 2 && atomic_load(&ended) < RANKS - 1) nanosleep(&moment, NULL);
-    return comm_gather(r->comm, "roll", &mine, sizeof mine, all);
+    return comm_allgather(r->comm, "roll", &mine, sizeof mine, all);
 }
 
 TEST(whoever_ends_for_another_is_not_taken_for_it) {
@@ -202,28 +202,28 @@ TEST(whoever_ends_for_another_is_not_taken_for_it) {
 
 /* A peer that is this process, with one segment; what it has freed is not opened, though its number is of a file. */
 struct owner {
-    struct near x;
+    struct shm x;
     struct peer peer;
-    struct box *box;
-    struct map own;
+    struct region *region;
+    struct mapping own;
     const char *from;
 };
 
 static void owner_new(struct owner *o, const struct transport *inside) {
-    *o = (struct owner){.x = {.inside = inside, .size = 1}, .box = mem_alloc(sizeof *o->box)};
-    assert_non_null(o->box);
-    assert_true(near_map(&o->own, 4096));
-    o->peer = (struct peer){.box = {.base = o->box, .fd = -1}, .pid = (i32)getpid()};
+    *o = (struct owner){.x = {.inside = inside, .size = 1}, .region = mem_alloc(sizeof *o->region)};
+    assert_non_null(o->region);
+    assert_true(shm_map_new(&o->own, 4096));
+    o->peer = (struct peer){.region = {.base = o->region, .fd = -1}, .pid = (i32)getpid()};
     o->x.peer = &o->peer;
-    atomic_store(&o->box->segment[5].fd, o->own.fd);
-    atomic_store(&o->box->segment[5].bytes, 4096);
-    atomic_store(&o->box->segment[5].serial, 3);
+    atomic_store(&o->region->segment[5].fd, o->own.fd);
+    atomic_store(&o->region->segment[5].bytes, 4096);
+    atomic_store(&o->region->segment[5].serial, 3);
 }
 
 static void owner_free(struct owner *o) {
-    near_unmap(&o->peer.seen[5]);
-    near_unmap(&o->own);
-    mem_free(o->box);
+    shm_unmap(&o->peer.seen[5]);
+    shm_unmap(&o->own);
+    mem_free(o->region);
 }
 
 static const struct slot asked = {.segment = 5, .at = 40};
@@ -233,15 +233,15 @@ TEST(a_segment_that_was_freed_is_not_opened) {
     struct owner o;
     owner_new(&o, &mpi);
     ((char *)o.own.base)[40] = 'x';
-    T_OK(near_look_up(&o.x, 0, &asked, &o.from));
+    T_OK(shm_find(&o.x, 0, &asked, &o.from));
     assert_int_equal(*o.from, 'x');
-    near_unmap(&o.peer.seen[5]);
-    atomic_store(&o.box->segment[5].serial, 0);
-    T_OK(near_look_up(&o.x, 0, &asked, &o.from));
+    shm_unmap(&o.peer.seen[5]);
+    atomic_store(&o.region->segment[5].serial, 0);
+    T_OK(shm_find(&o.x, 0, &asked, &o.from));
     assert_null(o.from);
     assert_null(o.peer.seen[5].base);
-    atomic_store(&o.box->segment[5].serial, 4); /* another one in its place */
-    T_OK(near_look_up(&o.x, 0, &asked, &o.from));
+    atomic_store(&o.region->segment[5].serial, 4); /* another one in its place */
+    T_OK(shm_find(&o.x, 0, &asked, &o.from));
     assert_int_equal(*o.from, 'x');
     assert_int_equal(o.peer.seen[5].serial, 4);
     owner_free(&o);
@@ -256,10 +256,10 @@ TEST(what_there_is_too_little_of_is_named) {
     none = usual;
     none.rlim_cur = 0;
     setrlimit(RLIMIT_NOFILE, &none);
-    const err e = near_look_up(&o.x, 0, &asked, &o.from);
+    const err e = shm_find(&o.x, 0, &asked, &o.from);
     o.x.inside = &threads;
     const struct err_record by_mpi = *err_last();
-    const err again = near_look_up(&o.x, 0, &asked, &o.from);
+    const err again = shm_find(&o.x, 0, &asked, &o.from);
     const struct err_record by_threads = *err_last();
     setrlimit(RLIMIT_NOFILE, &usual);
     T_FAILS(e, E601);
@@ -276,17 +276,17 @@ enum { CROWD = 65 };
 static void *told_by_all(void *self) {
     struct rank *r = self;
     u64 mine = 3 * (u64)comm_rank(r->comm), all[CROWD];
-    r->e = comm_meet(r->comm);
-    if (r->e >= 0) r->e = comm_gather(r->comm, "roll", &mine, sizeof mine, all);
+    r->e = comm_connect(r->comm);
+    if (r->e >= 0) r->e = comm_allgather(r->comm, "roll", &mine, sizeof mine, all);
     for (u64 k = 0; r->e >= 0 && k < (u64)comm_size(r->comm); k++)
         if (all[k] != 3 * k) r->e = FAIL(E1, "rank %llu sent %llu", (unsigned long long)k, (unsigned long long)all[k]);
     if (r->e < 0) r->why = *err_last();
-    if (r->e < 0) comm_give_up(r->comm);
+    if (r->e < 0) comm_abort(r->comm);
     r->direct = comm_direct(r->comm);
     return NULL;
 }
 
-static bool crowd_is_near(i32 size) {
+static bool crowd_shares_memory(i32 size) {
     static struct rank r[CROWD];
     struct comm *comm[CROWD];
     T_OK(comm_threads_by(size, join, NULL, comm));
@@ -304,8 +304,8 @@ static bool crowd_is_near(i32 size) {
 }
 
 TEST(threads_that_are_too_many_do_without_memory) {
-    if (!t_few()) assert_true(crowd_is_near(CROWD - 1));
-    assert_false(crowd_is_near(CROWD));
+    if (!t_few()) assert_true(crowd_shares_memory(CROWD - 1));
+    assert_false(crowd_shares_memory(CROWD));
 }
 
 TEST(a_rank_that_does_not_come_is_named) {
@@ -321,7 +321,7 @@ static err fail_soon(struct comm *c, void *arg) {
     for (i32 i = 0; i < r->looks; i++) {
         const struct comm_message *waiting = NULL;
         bool moved = false;
-        TRY(comm_look(c, r->m, r->n, &moved, &waiting));
+        TRY(comm_poll(c, r->m, r->n, &moved, &waiting));
     }
     return FAIL(E703, "the disk of this rank is full");
 }
@@ -359,30 +359,30 @@ TEST(a_rank_that_fails_while_others_read_is_named_too) {
     }
 }
 
-static err none_heals(void *self) {
+static err refuse_recovery(void *self) {
     (void)self;
     return FAIL(E803, "this launcher ends all");
 }
 
 static err ask(struct rank *r) {
-    const err e = comm_heals(r->comm);
+    const err e = comm_allow_recovery(r->comm);
     r->direct = comm_direct(r->comm);
-    if (e != (far.heals == none_heals ? -E803 : 0)) return FAIL(E1, "%d", e);
+    if (e != (far.allow_recovery == refuse_recovery ? -E803 : 0)) return FAIL(E1, "%d", e);
     return small_things(r);
 }
 
-static void run_ask(bool heals) {
+static void run_ask(bool recovers) {
     static struct rank r[RANKS];
-    cannot_heal = !heals;
+    cannot_recover = !recovers;
     run(ask, r);
-    cannot_heal = false;
+    cannot_recover = false;
     for (i32 k = 0; k < RANKS; k++) {
         if (r[k].e < 0) fail_msg("rank %d: %s", k, r[k].why.text);
         assert_true(r[k].direct);
     }
 }
 
-TEST(ranks_that_may_heal_stay_in_memory_and_so_do_those_that_cannot) {
+TEST(shared_memory_is_used_with_and_without_recovery) {
     run_ask(true);
     run_ask(false);
 }
@@ -413,8 +413,8 @@ static err go_on(struct rank *r, u64 *turn) {
     struct comm_loss loss;
     u64 all[RANKS];
     for (;;) {
-        TRY(comm_heal(r->comm, &loss));
-        const err e = comm_gather(r->comm, "turn", turn, sizeof *turn, all);
+        TRY(comm_recover(r->comm, &loss));
+        const err e = comm_allgather(r->comm, "turn", turn, sizeof *turn, all);
         if (e < 0 && !comm_died(r->comm)) return e;
         if (e < 0) continue;
         for (i32 k = 0; k < comm_size(r->comm); k++) *turn = all[k] < *turn ? all[k] : *turn;
@@ -441,7 +441,7 @@ static err turns(struct rank *r, u8 *mine, u8 *plain, u8 *theirs) {
 }
 
 static err two_die(struct rank *r) {
-    TRY(comm_heals(r->comm));
+    TRY(comm_allow_recovery(r->comm));
     u8 *mine = comm_alloc(r->comm, PART), *plain = mem_alloc(PART), *theirs = mem_alloc(6 * PART);
     r->looks = looks;
     const err e = mine && plain && theirs ? turns(r, mine, plain, theirs) : -E601;
@@ -472,13 +472,13 @@ static void *say(void *self) {
     char text[64];
     memset(text, 'a' + ((struct rank *)self)->n, sizeof text - 1);
     text[sizeof text - 1] = 0;
-    if (FAIL(E703, "%s", text) < 0) comm_give_up(c);
+    if (FAIL(E703, "%s", text) < 0) comm_abort(c);
     return NULL;
 }
 
 static err two_voices(struct rank *r) {
     u64 mine = 1, all[RANKS];
-    if (comm_rank(r->comm) != 1) return comm_gather(r->comm, "roll", &mine, sizeof mine, all);
+    if (comm_rank(r->comm) != 1) return comm_allgather(r->comm, "roll", &mine, sizeof mine, all);
     struct rank voice[2] = {{.comm = r->comm}, {.comm = r->comm, .n = 1}};
     for (i32 k = 0; k < 2; k++)
         if (pthread_create(&voice[k].thread, NULL, say, &voice[k]) != 0) return FAIL(E601, "no thread");
@@ -506,6 +506,6 @@ T_MAIN(cmocka_unit_test(messages_of_all_sizes_arrive), cmocka_unit_test(small_co
        cmocka_unit_test(a_segment_that_was_freed_is_not_opened), cmocka_unit_test(what_there_is_too_little_of_is_named),
        cmocka_unit_test(threads_that_are_too_many_do_without_memory),
        cmocka_unit_test(a_rank_that_fails_while_others_read_is_named_too),
-       cmocka_unit_test(ranks_that_may_heal_stay_in_memory_and_so_do_those_that_cannot),
+       cmocka_unit_test(shared_memory_is_used_with_and_without_recovery),
        cmocka_unit_test(ranks_go_on_in_memory_without_those_that_die_between_messages),
        cmocka_unit_test(a_rank_that_fails_twice_is_heard_once))

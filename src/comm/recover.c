@@ -1,6 +1,6 @@
 /* heal.c - see heal.h. */
 #define _GNU_SOURCE
-#include "comm/heal.h"
+#include "comm/recover.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -13,32 +13,33 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-#define LOOK_S 1e-3
-enum { NAP_NS = 20000 };
+#define CHECK_S 1e-3
+enum { SLEEP_NS = 20000 };
 
-static bool same(const struct rank_set *a, const struct rank_set *b) { return memcmp(a, b, sizeof *a) == 0; }
+static bool equal(const struct rank_set *a, const struct rank_set *b) { return memcmp(a, b, sizeof *a) == 0; }
 
 static void add_all(struct rank_set *s, const struct rank_set *more) {
     for (size_t i = 0; i < COUNT(s->word); i++) s->word[i] |= more->word[i];
 }
 
 /* A number alone might be another process by now: ranks that have just met are alive. */
-static int open_process(const struct heal *h, i32 k) {
-    const struct comm_member *m = &h->member[k], *me = &h->member[h->me];
+static int open_process(const struct recovery *h, i32 k) {
+    const struct comm_rank_info *m = &h->member[k], *me = &h->member[h->me];
     if (strcmp(m->host, me->host) != 0 || m->pid == me->pid) return -1;
     return (int)syscall(SYS_pidfd_open, m->pid, 0);
 }
 
-err heal_new(const struct transport *t, void *self, const struct comm_member *member, i32 rank, i32 n, struct heal **out) {
-    struct heal *h;
+err recovery_new(const struct transport *t, void *self, const struct comm_rank_info *member, i32 rank, i32 n,
+                 struct recovery **out) {
+    struct recovery *h;
     NEW(h, 1);
-    *h = (struct heal){.t = t, .self = self, .me = rank, .n = n};
+    *h = (struct recovery){.t = t, .self = self, .me = rank, .n = n};
     err e = mem_new((void **)&h->member, n, sizeof *h->member);
     if (e >= 0) e = mem_new((void **)&h->fd, n, sizeof *h->fd);
-    if (e >= 0) e = mem_new((void **)&h->heard, n, sizeof *h->heard);
+    if (e >= 0) e = mem_new((void **)&h->reported, n, sizeof *h->reported);
     if (e < 0) {
         h->n = 0;
-        heal_free(h);
+        recovery_free(h);
         return e;
     }
     memcpy(h->member, member, (size_t)n * sizeof *member);
@@ -47,17 +48,17 @@ err heal_new(const struct transport *t, void *self, const struct comm_member *me
     return 0;
 }
 
-void heal_free(struct heal *h) {
+void recovery_free(struct recovery *h) {
     if (!h) return;
     for (i32 k = 0; k < h->n; k++)
         if (h->fd[k] >= 0) close(h->fd[k]);
-    mem_free(h->heard);
+    mem_free(h->reported);
     mem_free(h->fd);
     mem_free(h->member);
     mem_free(h);
 }
 
-static void look_at_processes(struct heal *h) {
+static void poll_processes(struct recovery *h) {
     struct pollfd p[COMM_RANKS];
     i32 who[COMM_RANKS], n = 0;
     for (i32 k = 0; k < h->n; k++)
@@ -67,35 +68,35 @@ static void look_at_processes(struct heal *h) {
         if (p[i].revents) rank_set_add(&h->dead, who[i]);
 }
 
-static err listen(struct heal *h) {
+static err receive_reports(struct recovery *h) {
     for (i32 k = 0; k < h->n; k++) {
         if (k == h->me || rank_set_has(&h->dead, k)) continue;
-        TRY(h->t->heard(h->self, k, &h->heard[k]));
-        add_all(&h->dead, &h->heard[k]);
+        TRY(h->t->recv_dead(h->self, k, &h->reported[k]));
+        add_all(&h->dead, &h->reported[k]);
     }
     return 0;
 }
 
-static err look(struct heal *h) {
-    look_at_processes(h);
-    TRY(listen(h));
-    if (!same(&h->dead, &h->healed)) atomic_store(&h->died, true);
+static err check(struct recovery *h) {
+    poll_processes(h);
+    TRY(receive_reports(h));
+    if (!equal(&h->dead, &h->excluded)) atomic_store(&h->died, true);
     return 0;
 }
 
-bool heal_look(struct heal *h) {
+bool recovery_poll(struct recovery *h) {
     const f64 now = clock_now();
-    if (now - h->looked < LOOK_S) return atomic_load(&h->died);
-    h->looked = now;
-    if (look(h) < 0) err_clear(); /* what cannot be heard is no death */
+    if (now - h->checked < CHECK_S) return atomic_load(&h->died);
+    h->checked = now;
+    if (check(h) < 0) err_clear(); /* what cannot be heard is no death */
     return atomic_load(&h->died);
 }
 
-err heal_fail(struct heal *h) {
+err recovery_fail(struct recovery *h) {
     char who[400] = "";
     i32 n = 0;
     for (i32 k = 0; k < h->n; k++) {
-        if (!rank_set_has(&h->dead, k) || rank_set_has(&h->healed, k)) continue;
+        if (!rank_set_has(&h->dead, k) || rank_set_has(&h->excluded, k)) continue;
         const size_t len = strlen(who);
         snprintf(who + len, sizeof who - len, "%srank %d (host %s, pid %d)", n++ ? ", " : "", k, h->member[k].host,
                  h->member[k].pid);
@@ -104,36 +105,36 @@ err heal_fail(struct heal *h) {
 }
 
 /* The first that is left and has not said the same; -1 = all have. */
-static i32 missing(const struct heal *h) {
+static i32 first_disagreeing(const struct recovery *h) {
     for (i32 k = 0; k < h->n; k++)
-        if (k != h->me && !rank_set_has(&h->dead, k) && !same(&h->heard[k], &h->dead)) return k;
+        if (k != h->me && !rank_set_has(&h->dead, k) && !equal(&h->reported[k], &h->dead)) return k;
     return -1;
 }
 
-static err meet(struct heal *h, f64 patience) {
+static err agree(struct recovery *h, f64 patience) {
     const f64 begin = clock_now();
     for (;;) {
-        TRY(look(h));
+        TRY(check(h));
         if (rank_set_has(&h->dead, h->me)) return FAIL(E801, "the other ranks have gone on without this one, rank %d", h->me);
-        if (!same(&h->dead, &h->told)) TRY(h->t->tell(h->self, &h->dead));
-        h->told = h->dead;
-        const i32 k = missing(h);
+        if (!equal(&h->dead, &h->announced)) TRY(h->t->send_dead(h->self, &h->dead));
+        h->announced = h->dead;
+        const i32 k = first_disagreeing(h);
         if (k < 0) return 0;
         if (clock_now() - begin > patience)
             return FAIL_AT(E801, NULL, "stretto resume RUN, once that host is well",
                            "rank %d has waited %.3g s for rank %d (host %s, pid %d) to go on without the ranks that died", h->me,
                            patience, k, h->member[k].host, h->member[k].pid);
-        nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
     }
 }
 
-err heal_agree(struct heal *h, f64 patience, i32 *left, i32 *n) {
-    TRY(meet(h, patience));
+err recovery_agree(struct recovery *h, f64 patience, i32 *left, i32 *n) {
+    TRY(agree(h, patience));
     *n = 0;
     for (i32 k = 0; k < h->n; k++)
         if (!rank_set_has(&h->dead, k)) left[(*n)++] = k;
-    TRY(h->t->renew(h->self, left, *n));
-    h->healed = h->dead;
+    TRY(h->t->reconnect(h->self, left, *n));
+    h->excluded = h->dead;
     atomic_store(&h->died, false);
     return 0;
 }
