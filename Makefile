@@ -6,14 +6,14 @@
 #   make release      the fast build, in build/release
 #   make asan tsan valgrind            tests under a tool
 #   make fuzz T=csv S=60               one fuzz target (T) for S seconds; clang
-#   make accuracy                      the protocols of bench/protocols, five seeds: docs/RESULTS.md
+#   make accuracy                      the protocols of bench/protocols, five seeds: bench/results/README.md
 #   make bench-e2e bench-reader bench-kernels      measured beside the peers of bench/peers.sh; BENCH="--realtime --only lstm"
-#   make bench-time                    one long series in slices of time: docs/time-parallel.md; BENCH=--realtime
-#   make soak N=100                    runs that are killed at random moments: docs/RESULTS-soak.md
+#   make bench-time                    one long series in slices of time: bench/results/time.md; BENCH=--realtime
+#   make soak N=100                    runs that are killed at random moments: bench/results/soak.md
 #   make twin                          the same trainings in PyTorch, in f64: the same weights?
 #   make shake N=100                   random configurations, each run in several ways: the same bits?
-#   make bench-ranks                   steps on several ranks, beside DDP: docs/RESULTS-ranks.md
-#   make bench-pipeline                input, computing, messages one after another or at once: docs/RESULTS-pipeline.md
+#   make bench-ranks                   steps on several ranks, beside DDP: bench/results/ranks.md
+#   make bench-pipeline                input, computing, messages one after another or at once: bench/results/pipeline.md
 #   make ladder                        which kernel got slower: ns, GF/s, instructions of each; ladder-baseline records them
 #   make install PREFIX=/usr/local     program, libraries, header, manual page, completions
 #   make docs                          pages that follow the tables (tools/docsync.py --write)
@@ -87,14 +87,14 @@ bench-kernels: release
 	bench/kern/run.py build/release $(BENCH)
 	bench/kern/report.py
 
-# One long series in slices of time, beside the same without and PyTorch; nets trained anew and their rounds: docs/time-parallel.md.
+# One long series in slices of time, beside the same without and PyTorch; nets trained anew and their rounds: bench/results/time.md.
 bench-time: release
 	cmake --build build/release -j $(J) --target bench_slices
 	bench/peers.sh
 	bench/time/run.py build/release $(BENCH)
 	bench/time/report.py
 
-# Steps on two ranks, beside PyTorch's DDP: docs/RESULTS-ranks.md; BENCH=--realtime
+# Steps on two ranks, beside PyTorch's DDP: bench/results/ranks.md; BENCH=--realtime
 bench-ranks: release
 	bench/peers.sh
 	cmake --build build/release -j $(J) --target bench_allreduce

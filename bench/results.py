@@ -1,4 +1,4 @@
-"""results.py - docs/RESULTS.md in parts: each benchmark replaces its own part and leaves the others as they are.
+"""results.py - bench/results/README.md in parts: each benchmark replaces its own part and leaves the others as they are.
 
     <!-- begin accuracy -->  ...  <!-- end accuracy -->
 """
@@ -10,12 +10,14 @@ import re
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FILE = ROOT / "docs" / "RESULTS.md"
+FOLDER = ROOT / "bench" / "results"
+FILE = FOLDER / "README.md"
 ORDER = ["accuracy", "accuracy-bf16", "e2e", "kernels", "reader"]
 HEAD = """# Results
 
-Measured by `make accuracy`, `make bench-e2e`, `make bench-kernels` and `make bench-reader`; every figure, good or bad, as it came out.
-Nothing here is typed by hand.
+Figures of `make accuracy`, `make bench-e2e`, `make bench-kernels` and `make bench-reader`, written by the benchmarks; every row, good or bad, as it came out.
+Other pages: kernels ([Zen 5](kernels.md), [AMX](kernels-amx.md), [Zen 4](kernels-zen4.md)), time slices ([AMX](time.md), [Zen 4](time-zen4.md)), [ranks](ranks.md),
+[input and messages during the computation](pipeline.md), [runs killed at random](soak.md).
 """
 
 

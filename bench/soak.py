@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""soak.py PROGRAM [N] [SEED]: N runs under the supervisor, each killed at random moments until it ends; writes docs/RESULTS-soak.md.
+"""soak.py PROGRAM [N] [SEED]: N runs under the supervisor, each killed at random moments until it ends; writes bench/results/soak.md.
 
     who is killed (kill -9)    a rank, the launcher, the supervisor (then started again), or two of them at once
     how often                  after 0.1 to 2 s of each life, at most three times a run
@@ -139,7 +139,7 @@ def main():
     there = set(os.listdir("/dev/shm"))  # what was there in between belonged to other programs
     rows = [(*r[:5], len(r[5] & there), r[6]) for r in rows]
     back = sorted(r[4] for r in rows if r[4] > 0)
-    with open(os.path.join(ROOT, "docs", "RESULTS-soak.md"), "w", encoding="utf-8") as f:
+    with open(os.path.join(ROOT, "bench", "results", "soak.md"), "w", encoding="utf-8") as f:
         f.write("# Runs that are killed at random\n\nMade by `make soak` (`bench/soak.py`, N = %d, seed %d): a run of 2 ranks, 2 x 2500 steps, a "
                 "checkpoint every 0.2 s, up to %d times\nkill -9 of whom the third column names, at random moments, and once of a rank in the middle of a "
                 "checkpoint: while it\nwrites its part, before that is renamed, before the manifest, before it reads one, or while it writes the report. Models are "

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""run.py - every protocol of bench/protocols/ with five seeds: scores beside bars and naive rows, and docs/RESULTS.md.
+"""run.py - every protocol of bench/protocols/ with five seeds: scores beside bars and naive rows, and bench/results/README.md.
 
     bench/accuracy/run.py [NAME..] [--seeds 5] [--threads 2] [--no-write]
     bench/accuracy/run.py --precision bf16                  the long-horizon protocols in bf16, a part of its own in the results
@@ -139,7 +139,7 @@ def main():
     p.add_argument("names", nargs="*")
     p.add_argument("--seeds", type=int, default=5)
     p.add_argument("--threads", type=int, default=2)
-    p.add_argument("--no-write", action="store_true", help="print only; docs/RESULTS.md stays as it is")
+    p.add_argument("--no-write", action="store_true", help="print only; bench/results/README.md stays as it is")
     p.add_argument("--precision", choices=["fp32", "bf16"], help="train in this precision; NAMEs default to etth1-*")
     a = p.parse_args()
     if not DATA.is_dir():

@@ -56,7 +56,7 @@ def main():
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--compile", action="store_true", help="also PyTorch with torch.compile (its compilation takes longer than the job)")
-    p.add_argument("--no-write", action="store_true", help="print only; docs/RESULTS.md stays as it is")
+    p.add_argument("--no-write", action="store_true", help="print only; bench/results/README.md stays as it is")
     a = p.parse_args()
     if not DATA.is_file():
         print("skipped: ETTh1.csv is not here (../shared/data beside the checkout)")

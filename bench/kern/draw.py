@@ -1,4 +1,4 @@
-"""draw.py - docs/img/kernels.svg: for every variant and shape, how many times as long PyTorch's best setting takes.
+"""draw.py - bench/results/img/kernels.svg: for every variant and shape, how many times as long PyTorch's best setting takes.
 
     LSTM, 1 thread   S1 ======|==== 2.7        bars on a logarithmic axis; | = the bar of the issue; pale = missed or no bar
                      S2 ===|== 1.8"""

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""report.py - results.json of run.py as docs/RESULTS-kernels.md and docs/img/kernels.svg, and pointers in docs/RESULTS.md.
+"""report.py - results.json of run.py as bench/results/kernels.md and img/kernels.svg there, and pointers in README.md there.
 
-    report.py [RESULTS.json ..] [--out docs/RESULTS-kernels-NAME.md]     every row as it came out; nothing is measured and nothing typed here
+    report.py [RESULTS.json ..] [--out bench/results/kernels-NAME.md]     every row as it came out; nothing is measured and nothing typed here
 
 Rows of a later file (run.py --only) stand in for those of an earlier one, and the page says so.
-A page holds one machine: --out keeps that of another one.  Pages name each other; their pictures are docs/img/kernels[-NAME].svg."""
+A page holds one machine: --out keeps that of another one.  Pages name each other; their pictures are img/kernels[-NAME].svg."""
 import argparse
 import json
 import os
@@ -188,20 +188,20 @@ def compiler():
 
 
 def pages():
-    """docs/RESULTS-kernels*.md, each with its line about the machine and its count of bars."""
+    """bench/results/kernels*.md, each with its line about the machine and its count of bars."""
     out = {}
-    for page in sorted((ROOT / "docs").glob("RESULTS-kernels*.md")):
+    for page in sorted(results.FOLDER.glob("kernels*.md")):
         text = page.read_text()
         out[page.name] = (re.search(r"^\d{4}-\d\d-\d\d, .*", text, re.M)[0], re.search(r"^\*\*(\d+ bars met.*?)\.?\*\*", text, re.M)[1])
     return out
 
 
 def link():
-    """Every page names the others, docs/RESULTS.md all of them."""
+    """Every page names the others; README.md names all of them."""
     found = pages()
     for name in found:
         others = "; ".join(f"[{n}]({n}): {', '.join(line.split(', ')[:2])}" for n, (line, _) in found.items() if n != name)
-        page = ROOT / "docs" / name
+        page = results.FOLDER / name
         page.write_text(re.sub(r"^Other machines:.*\n\n", "", page.read_text(), flags=re.M).replace("\n## How", (f"\nOther machines: {others}.\n" if others else "") + "\n## How", 1))
     results.write("kernels", "## Kernels\n\n" + "\n\n".join(f"{line.split(' Compiler ')[0]} {count}: [{n}]({n})." for n, (line, count) in found.items()))
 
@@ -214,10 +214,10 @@ def machine(record):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("results", nargs="*", default=[str(ROOT / "out" / "kernels" / "results.json")])
-    p.add_argument("--out", default="docs/RESULTS-kernels.md")
+    p.add_argument("--out", default="bench/results/kernels.md")
     args = p.parse_args()
     page = (ROOT / args.out).resolve()
-    image = page.stem.replace("RESULTS-", "") + ".svg"
+    image = page.stem + ".svg"
     record, *later = [json.loads(pathlib.Path(f).read_text()) for f in args.results]
     isa, again = kernels(record["info"]), []
     for run in later:
@@ -247,8 +247,8 @@ def main():
         text += ["## Processes that were slow for life", "", "Quiet medians of the processes of one contender that lie more than a quarter apart; the median over all counts.", "",
                  *(f"- {line}" for line in odd), ""]
     page.write_text("\n".join(text).rstrip() + "\n")
-    (ROOT / "docs" / "img").mkdir(exist_ok=True)
-    (ROOT / "docs" / "img" / image).write_text(draw.chart(rows, ratios))
+    (results.FOLDER / "img").mkdir(exist_ok=True)
+    (results.FOLDER / "img" / image).write_text(draw.chart(rows, ratios))
     link()
     print(f"{len(met)} bars met, {len(missed)} missed, {len(open_)} without a figure: {page.relative_to(ROOT)}")
     for line in missed + open_:

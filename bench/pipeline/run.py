@@ -4,7 +4,7 @@
 Two ranks that are threads, one worker each, on two cores.  Tc, the step with messages at once and batches at hand, is measured first;
 then each cell has batches that take Ti = a Tc (a reader that sleeps) and a line between the ranks on which the messages of a step
 take Tm = b Tc (bytes per second; the faulty transport of src/comm).  Modes take turns.  limit.py says beside each cell what overlap
-could reach, and fewer and more layers follow.  Writes docs/RESULTS-pipeline.md.
+could reach, and fewer and more layers follow.  Writes bench/results/pipeline.md.
 --quick: one small cell, in a second or two, no page: fails unless linear and overlap have the same bits and both others are faster.
 """
 import argparse
@@ -132,7 +132,7 @@ def main():
     p.add_argument("--turns", type=int, default=5)
     p.add_argument("--realtime", action="store_true")
     p.add_argument("--quick", action="store_true")
-    p.add_argument("--out", default=str(ROOT / "docs" / "RESULTS-pipeline.md"))
+    p.add_argument("--out", default=str(ROOT / "bench" / "results" / "pipeline.md"))
     args = p.parse_args()
     args.front = ["chrt", "-r", "20"] if args.realtime else []
     args.program = pathlib.Path(args.build).resolve() / "bench" / "pipeline" / "bench_pipeline"

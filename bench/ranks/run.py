@@ -4,7 +4,7 @@ several ranks, beside PyTorch's DDP over Gloo; the ordered sum of a vector besid
 and steps with a large embedding, whose gradients go by the rows that were touched or whole.
 
 Contenders take turns; a figure is the median of the turns.  Ours is the time of a whole step as `train` measures it (mean over the
-run): forward, backward, exchange, Adam, batches being filled beside it.  Writes docs/RESULTS-ranks.md; with --part the other parts of
+run): forward, backward, exchange, Adam, batches being filled beside it.  Writes bench/results/ranks.md; with --part the other parts of
 the page stay as they are.
 """
 import argparse
@@ -338,7 +338,7 @@ def main():
     p.add_argument("build")
     p.add_argument("--turns", type=int, default=5)
     p.add_argument("--realtime", action="store_true")
-    p.add_argument("--out", default=str(ROOT / "docs" / "RESULTS-ranks.md"))
+    p.add_argument("--out", default=str(ROOT / "bench" / "results" / "ranks.md"))
     p.add_argument("--part", action="append", choices=("steps", "allreduce", "watch", "balance", "embedding"),
                    help="only this one; may be given more than once")
     args = p.parse_args()

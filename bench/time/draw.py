@@ -1,4 +1,4 @@
-"""draw.py - docs/img/time-slices.svg: how many times as fast as one after another (fp32, one thread), over the number of slices.
+"""draw.py - bench/results/img/time-slices.svg: how many times as fast as one after another (fp32, one thread), over the number of slices.
 
     w = T/256          w = T/64           w = T/16        a panel for each memory, a line for each precision and number of threads;
       o--o--o            o--o               o             hollow = the gradient was off, does not count

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""report.py - series.json and nets.json of run.py as the tables of docs/time-parallel.md (between its markers) and docs/img/time-slices.svg.
+"""report.py - series.json and nets.json of run.py as the tables of bench/results/time.md (between its markers) and img/time-slices.svg there.
 
     report.py [DIR]                                     every row as it came out; nothing is measured and nothing typed here
-    report.py DIR --out docs/RESULTS-time-NAME.md       the page of another machine, with its picture docs/img/time-slices-NAME.svg
+    report.py DIR --out bench/results/time-NAME.md       the page of another machine, with its picture img/time-slices-NAME.svg
     report.py DIR --simulated                           only what the simulator says, and how far it is off"""
 import argparse
 import json
@@ -17,7 +17,7 @@ sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench" / "time")]
 import draw  # noqa: E402
 import results  # noqa: E402
 
-PAGE = ROOT / "docs" / "time-parallel.md"
+PAGE = results.FOLDER / "time.md"
 KINDS = [("fp32", 1), ("fp32", 2), ("bf16", 1), ("bf16", 2)]
 CUTS = (8, 16, 32, 64)
 
@@ -324,12 +324,12 @@ def main():
         return write(a.out, {"simulated": simulated(page, parts)})
     judged = bars(parts, found)
     words = {True: "met", False: "**missed**", None: "not judged"}
-    picture = f"time-slices{a.out.stem.removeprefix('RESULTS-time') if a.out != PAGE else ''}.svg"
+    picture = f"time-slices{a.out.stem.removeprefix('time')}.svg"
     write(a.out, {"bars": [f"{sum(m is True for m, _ in judged)} met, {sum(m is False for m, _ in judged)} missed.", "", *(f"- {words[m]}: {t}" for m, t in judged)],
                   "series": series(page, parts, picture), "nets": nets(found) if found else ["Not measured yet."],
                   "simulated": simulated(page, parts)})
-    (ROOT / "docs" / "img").mkdir(exist_ok=True)
-    (ROOT / "docs" / "img" / picture).write_text(draw.chart(page["memories"]))
+    (results.FOLDER / "img").mkdir(exist_ok=True)
+    (results.FOLDER / "img" / picture).write_text(draw.chart(page["memories"]))
     for met, text in judged:
         print(f"{words[met].strip('*'):9} {text}")
     print(a.out)
