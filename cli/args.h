@@ -7,7 +7,7 @@
 #ifndef STRETTO_CLI_ARGS_H
 #define STRETTO_CLI_ARGS_H
 
-#include "base/opt.h"
+#include "opt/opt.h"
 
 enum { ARGS_MAX = 4 };
 

@@ -25,7 +25,7 @@ struct cli {
 
 typedef stretto_err verb_fn(struct cli *c);
 #define VERB(name, least, most, args, help) verb_fn cmd_##name;
-#include "base/verbs.def"
+#include "opt/verbs.def"
 #undef VERB
 
 /* submit_local.c, submit_slurm.c: a command line given to a supervisor on this host, or to Slurm. */

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "base/opt.h"
+#include "opt/opt.h"
 
 void gen_man(FILE *f, const struct opt_list *lists);
 err gen_completion(FILE *f, const char *shell, const struct opt_list *lists); /* "bash", "zsh", "fish"; else E103 */

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "base/opt.h"
+#include "opt/opt.h"
 
 void help_overview(FILE *f);                                               /* stretto: the verbs */
 void help_verb(FILE *f, enum verb verb, const struct opt_list *lists);     /* usage and options in groups */

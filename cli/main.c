@@ -133,7 +133,7 @@ stretto_err cli_take(struct cli *c, enum opt_id id) {
 
 static verb_fn *const verbs[] = {
 #define VERB(name, least, most, args, help) cmd_##name,
-#include "base/verbs.def"
+#include "opt/verbs.def"
 #undef VERB
 };
 

@@ -77,7 +77,7 @@ class Docs:
         out = []
         for word in unit.split(" "):
             if word == "@presets":
-                out += [p[0] for p in calls(self.read("src/base/presets.def"), "PRESET")]
+                out += [p[0] for p in calls(self.read("src/opt/presets.def"), "PRESET")]
             elif word.startswith("@"):
                 path, macro = next((p, m) for p, m, _, _ in PLUGINS if os.path.basename(p) == word[1:] + ".def")
                 out += [entry[0] for entry in calls(self.read(path), macro)]
@@ -87,7 +87,7 @@ class Docs:
 
     def options(self):
         text = self.read("src/base/options.def")
-        verbs = [v[0] for v in calls(self.read("src/base/verbs.def"), "VERB")]
+        verbs = [v[0] for v in calls(self.read("src/opt/verbs.def"), "VERB")]
         sets = {"EVERY": set(verbs)}
 
         def value(expression):
@@ -104,7 +104,7 @@ class Docs:
 
     def options_page(self):
         out = ["# Verbs, options, presets\n", GENERATED, "## Verbs\n", "| verb | arguments | does |", "|---|---|---|"]
-        out += [f"| `{v[0]}` | {cell(v[3])} | {cell(v[4])} |" for v in calls(self.read("src/base/verbs.def"), "VERB")]
+        out += [f"| `{v[0]}` | {cell(v[3])} | {cell(v[4])} |" for v in calls(self.read("src/opt/verbs.def"), "VERB")]
         options = list(self.options())
         for group, title in GROUPS:
             out += [f"\n## {title}\n", "| option | values | default | help | verbs |", "|---|---|---|---|---|"]
@@ -119,7 +119,7 @@ class Docs:
                     values += f" {o['least']} to {o['most']}"
                 out.append(f"| `--{o['name']}` | {cell(values)} | {cell(o['default'])} | {cell(o['help'])} | {' '.join(o['verbs'])} |")
         out.append("\n## Presets\n")
-        text = self.read("src/base/presets.def")
+        text = self.read("src/opt/presets.def")
         for name, when in calls(text, "PRESET"):
             values = ", ".join(f"`{s[1].replace('_', '-')}: {s[2]}`" for s in calls(text, "SET") if s[0] == name)
             out.append(f"**{name}** (chosen by `auto` for {when}): {values}\n")
@@ -179,7 +179,7 @@ class Docs:
 
     def check_text(self):
         readme, tour = self.read("README.md"), self.read("docs/TOUR.md")
-        for verb in calls(self.read("src/base/verbs.def"), "VERB"):
+        for verb in calls(self.read("src/opt/verbs.def"), "VERB"):
             if not re.search(rf"`{verb[0]}`|`{verb[0]} |stretto {verb[0]}\b", readme):
                 self.found.append(f"README.md does not mention the verb {verb[0]}")
         source = os.path.join(self.root, "src")

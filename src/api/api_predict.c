@@ -26,7 +26,7 @@ static err name_columns(struct options *o, enum opt_id id, const char *const *na
     struct str list = {0};
     for (i32 i = 0; i < n; i++)
         if (strlen(name[i]) > LISTED) return 0; /* stays as it was given */
-    for (i32 i = 0; i < n; i++) opt_list_add(&list, name[i]);
+    for (i32 i = 0; i < n; i++) str_list_add(&list, name[i]);
     err e = str_ok(&list);
     if (e >= 0) e = opt_set_id(o, id, str_text(&list), &model);
     str_free(&list);

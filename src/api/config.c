@@ -123,7 +123,7 @@ static err list_value(struct reader *r, const struct opt_info *info, struct str 
         TRY(plain_scalar(r, "a list"));
         const char *item = (const char *)r->event.data.scalar.value;
         if (!item[0]) return refuse(r, "name: [a, b]", "an empty item in a list");
-        opt_list_add(value, item);
+        str_list_add(value, item);
     }
 }
 

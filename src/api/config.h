@@ -11,7 +11,7 @@
 #ifndef STRETTO_API_CONFIG_H
 #define STRETTO_API_CONFIG_H
 
-#include "base/opt.h"
+#include "opt/opt.h"
 
 err config_load(const char *path, struct options *o);
 

@@ -30,7 +30,7 @@ const struct opt_list *api_lists(void) {
         },
         {"presets",
 #define PRESET(name, when) #name " "
-#include "base/presets.def"
+#include "opt/presets.def"
 #undef PRESET
         },
         {0}};

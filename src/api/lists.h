@@ -2,7 +2,7 @@
 #ifndef STRETTO_API_LISTS_H
 #define STRETTO_API_LISTS_H
 
-#include "base/opt.h"
+#include "opt/opt.h"
 
 const struct opt_list *api_lists(void);
 

@@ -2,7 +2,7 @@
 #ifndef STRETTO_API_PLAN_SHAPE_H
 #define STRETTO_API_PLAN_SHAPE_H
 
-#include "base/opt.h"
+#include "opt/opt.h"
 
 /* A line of comment behind the plan; the options are resolved. */
 void plan_shape_line(const struct options *o, struct str *out);

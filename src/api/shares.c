@@ -45,7 +45,7 @@ err shares_gather(struct comm *comm, const char *pattern, const char *node, stru
 static bool numbers(const char *text, i32 *n, f64 *share) {
     char item[64];
     *n = 0;
-    for (const char *p = text; opt_list_next(&p, item, sizeof item); ++*n) {
+    for (const char *p = text; str_list_next(&p, item, sizeof item); ++*n) {
         f64 v;
         if (!str_to_f64(item, strlen(item), '.', &v)) return false;
         if (*n < COMM_RANKS) share[*n] = v;

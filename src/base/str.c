@@ -168,3 +168,79 @@ i32 str_nearest(const char *word, const char *const *words, i32 n) {
     }
     return best;
 }
+
+/* The length of a number at s: digits with at most one point. */
+static size_t number_length(const char *s) {
+    size_t n = strspn(s, "0123456789");
+    if (s[n] == '.') n += 1 + strspn(s + n + 1, "0123456789");
+    return n;
+}
+
+bool str_time(const char *text, f64 *seconds) {
+    static const struct {
+        const char *unit;
+        f64 seconds;
+    } units[] = {{"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
+    f64 total = 0, v;
+    if ((str_to_f64(text, strlen(text), '.', seconds) && isfinite(*seconds))) return true;
+    for (const char *s = text; *s;) {
+        size_t n = number_length(s), u = 0;
+        if (!str_to_f64(s, n, '.', &v)) return false;
+        s += n;
+        while (u < COUNT(units) && strncmp(s, units[u].unit, strlen(units[u].unit)) != 0) u++;
+        if (u == COUNT(units)) return false;
+        s += strlen(units[u].unit);
+        total += v * units[u].seconds;
+    }
+    *seconds = total;
+    return text[0] != 0;
+}
+
+bool str_size(const char *text, i64 *bytes) {
+    static const char units[] = "KMGT";
+    size_t n = number_length(text);
+    f64 v;
+    if (!str_to_f64(text, n, '.', &v)) return false;
+    const char *s = text + n, *unit = *s ? strchr(units, *s >= 'a' ? *s - 'a' + 'A' : *s) : NULL;
+    if (unit) {
+        for (const char *u = units; u <= unit; u++) v *= 1024;
+        s++;
+        if (*s == 'i' && s[1] == 'B') s++;
+    }
+    if (*s == 'B') s++;
+    if (*s || v >= 9e18) return false;
+    *bytes = (i64)v;
+    return true;
+}
+
+bool str_list_next(const char **cursor, char *item, size_t size) {
+    const char *s = *cursor;
+    size_t n = 0, kept = 0;
+    while (*s == ' ') s++;
+    if (!*s) return false;
+    for (; *s && *s != ','; s++) {
+        bool escaped = s[0] == '\\' && s[1] == ',';
+        if (escaped) s++;
+        if (n + 1 < size) item[n++] = *s;
+        if (*s != ' ' || escaped) kept = n;
+    }
+    item[kept] = 0;
+    *cursor = *s ? s + 1 : s;
+    return true;
+}
+
+i32 str_list_count(const char *text) {
+    char item[2];
+    i32 n = 0;
+    if (!text) return 0;
+    while (str_list_next(&text, item, sizeof item)) n++;
+    return n;
+}
+
+void str_list_add(struct str *list, const char *item) {
+    if (list->len) str_add(list, ",");
+    for (; *item; item++) {
+        if (*item == ',') str_add(list, "\\");
+        str_addn(list, item, 1);
+    }
+}

@@ -31,6 +31,14 @@ int str_print(char *out, size_t size, const char *fmt, ...) PRINTF_LIKE(3, 4);
 int str_from_f64(char out[32], f64 v);
 int str_from_f32(char out[32], f32 v);
 
+bool str_time(const char *text, f64 *seconds); /* "90", "10m", "1h30m" */
+bool str_size(const char *text, i64 *bytes);   /* "4096", "512M", "8G", "1.5G" */
+
+/* The items of comma text, "\," being a comma: for (const char *p = text; str_list_next(&p, item, sizeof item);) ... */
+bool str_list_next(const char **cursor, char *item, size_t size);
+i32 str_list_count(const char *text);                /* NULL has none */
+void str_list_add(struct str *list, const char *item); /* appends an item and escapes its commas */
+
 i32 str_columns(const char *s); /* characters of UTF-8 text, as a terminal counts them */
 /* Index of the word nearest to `word` (edit distance, case counts half), or -1 when none is near. */
 i32 str_nearest(const char *word, const char *const *words, i32 n);

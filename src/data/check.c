@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/opt.h"
 #include "base/str.h"
 #include "data/build.h"
 #include "data/mend.h"
@@ -92,8 +91,8 @@ static void report_leak(const struct build *b, struct findings *f, i32 target, c
     snprintf(text, sizeof text, "%.120s%s = %.120s in %lld of %lld rows: as input%s of the same %s %s the target", k->x->name,
              second, b->t->col[target].name, (long long)k->equal, (long long)k->rows, k->y ? "s" : "", word,
              k->y ? "they leak" : "it leaks");
-    opt_list_add(&list, k->x->name);
-    if (k->y) opt_list_add(&list, k->y->name);
+    str_list_add(&list, k->x->name);
+    if (k->y) str_list_add(&list, k->y->name);
     snprintf(fix, sizeof fix, "--past %s   or   --ignore %s", mend_words(str_text(&list), names), names);
     str_free(&list);
     warn(f, 34, "", fix, text);

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/opt.h"
 #include "base/str.h"
 
 enum { NAME_MOST = 200, TRIES = 1000 };
@@ -44,7 +43,7 @@ const char *mend_words(const char *list, char out[MEND_PATH]) {
 
 const char *mend_word(const char *name, char out[MEND_PATH]) {
     struct str item = {0};
-    opt_list_add(&item, name);
+    str_list_add(&item, name);
     mend_words(str_text(&item), out);
     str_free(&item);
     return out;

@@ -11,7 +11,7 @@ const char *mend_from(const char *path, char out[MEND_PATH]);
 
 /* A column, or a word of a cell, as an item of a list (--ignore, --na): quoted where it must be, a comma in it as \, . */
 const char *mend_word(const char *name, char out[MEND_PATH]);
-/* Several of them, as opt_list_add made the list: quoted where it must be. */
+/* Several of them, as str_list_add made the list: quoted where it must be. */
 const char *mend_words(const char *list, char out[MEND_PATH]);
 
 /* The file to write: sales.csv and "clean" make sales-clean.csv, beside the first; never a name that is there already. */

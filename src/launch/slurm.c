@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/opt.h"
+#include "base/str.h"
 
 enum { EARLY = 120, MINUTE = 60, HOUR = 3600, DAY = 86400 };
 
@@ -36,7 +36,7 @@ err slurm_seconds(const char *text, i64 *seconds) {
     static const char fix[] = "--time 2:00:00   or   --time 90m";
     f64 s = 0;
     size_t n = strlen(text);
-    const bool unit = n > 0 && isalpha((unsigned char)text[n - 1]) && opt_time(text, &s);
+    const bool unit = n > 0 && isalpha((unsigned char)text[n - 1]) && str_time(text, &s);
     if (unit) *seconds = (i64)s;
     if (!unit && !clock_text(text, seconds))
         return FAIL_AT(E103, "--time", fix, "\"%.40s\" is no time: hours, minutes and seconds, or a number with its unit", text);

@@ -2,7 +2,7 @@
 #ifndef STRETTO_LEARN_KERNELS_H
 #define STRETTO_LEARN_KERNELS_H
 
-#include "base/opt.h"
+#include "opt/opt.h"
 #include "kern/kern.h"
 #include "topo/machine.h"
 

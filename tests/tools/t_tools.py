@@ -149,7 +149,7 @@ class Limits(Tree):
 class Docsync(Tree):
     def setUp(self):
         super().setUp()
-        for path in ("src/base/options.def", "src/base/verbs.def", "src/base/presets.def", "src/base/errors.def",
+        for path in ("src/base/options.def", "src/opt/verbs.def", "src/opt/presets.def", "src/base/errors.def",
                      "src/base/warnings.def"):
             self.write(path, self.real(path))
         for path in ("src/model/cell/cells.def", "src/model/loss/losses.def", "src/model/optim/optims.def", "src/learn/learners.def"):

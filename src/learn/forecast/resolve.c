@@ -203,7 +203,7 @@ static enum window_scale scale_of(const char *name) {
 
 static err bands_of(const struct options *o, struct forecast_spec *spec) {
     char item[64];
-    for (const char *p = o->quantiles; opt_list_next(&p, item, sizeof item);) {
+    for (const char *p = o->quantiles; str_list_next(&p, item, sizeof item);) {
         f64 q;
         if (spec->nband == BANDS_MAX) return FAIL(E103, "--quantiles: at most %d quantiles", BANDS_MAX);
         if (!str_to_f64(item, strlen(item), '.', &q) || (spec->nband > 0 && q <= spec->band[spec->nband - 1]))

@@ -2,7 +2,7 @@
 #ifndef STRETTO_LEARN_FORECAST_RESOLVE_H
 #define STRETTO_LEARN_FORECAST_RESOLVE_H
 
-#include "base/opt.h"
+#include "opt/opt.h"
 #include "data/split.h"
 #include "learn/forecast/forecast.h"
 

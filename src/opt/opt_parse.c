@@ -1,7 +1,7 @@
 /* opt_parse.c - the text of an option becomes a checked value: numbers, words, times, sizes, comma lists.
  *
  * Messages differ by where the text came from: a flag is shown as --name VALUE, a line of a config file as name: VALUE. */
-#include "base/opt_parse.h"
+#include "opt/opt_parse.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static const char *list_words(const struct opt_list *lists, const char *name, si
 
 static const char preset_words[] =
 #define PRESET(name, when) " " #name
-#include "base/presets.def"
+#include "opt/presets.def"
     ;
 
 bool opt_words_next(struct opt_words *w, char word[32], char *alias) {
@@ -121,82 +121,6 @@ static bool parse_bool(const char *text, bool *out) {
     return false;
 }
 
-/* The length of a number at s: digits with at most one point. */
-static size_t number_length(const char *s) {
-    size_t n = strspn(s, "0123456789");
-    if (s[n] == '.') n += 1 + strspn(s + n + 1, "0123456789");
-    return n;
-}
-
-bool opt_time(const char *text, f64 *seconds) {
-    static const struct {
-        const char *unit;
-        f64 seconds;
-    } units[] = {{"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
-    f64 total = 0, v;
-    if (parse_real(text, seconds)) return true;
-    for (const char *s = text; *s;) {
-        size_t n = number_length(s), u = 0;
-        if (!str_to_f64(s, n, '.', &v)) return false;
-        s += n;
-        while (u < COUNT(units) && strncmp(s, units[u].unit, strlen(units[u].unit)) != 0) u++;
-        if (u == COUNT(units)) return false;
-        s += strlen(units[u].unit);
-        total += v * units[u].seconds;
-    }
-    *seconds = total;
-    return text[0] != 0;
-}
-
-bool opt_size(const char *text, i64 *bytes) {
-    static const char units[] = "KMGT";
-    size_t n = number_length(text);
-    f64 v;
-    if (!str_to_f64(text, n, '.', &v)) return false;
-    const char *s = text + n, *unit = *s ? strchr(units, *s >= 'a' ? *s - 'a' + 'A' : *s) : NULL;
-    if (unit) {
-        for (const char *u = units; u <= unit; u++) v *= 1024;
-        s++;
-        if (*s == 'i' && s[1] == 'B') s++;
-    }
-    if (*s == 'B') s++;
-    if (*s || v >= 9e18) return false;
-    *bytes = (i64)v;
-    return true;
-}
-
-bool opt_list_next(const char **cursor, char *item, size_t size) {
-    const char *s = *cursor;
-    size_t n = 0, kept = 0;
-    while (*s == ' ') s++;
-    if (!*s) return false;
-    for (; *s && *s != ','; s++) {
-        bool escaped = s[0] == '\\' && s[1] == ',';
-        if (escaped) s++;
-        if (n + 1 < size) item[n++] = *s;
-        if (*s != ' ' || escaped) kept = n;
-    }
-    item[kept] = 0;
-    *cursor = *s ? s + 1 : s;
-    return true;
-}
-
-i32 opt_list_count(const char *text) {
-    char item[2];
-    i32 n = 0;
-    if (!text) return 0;
-    while (opt_list_next(&text, item, sizeof item)) n++;
-    return n;
-}
-
-void opt_list_add(struct str *list, const char *item) {
-    if (list->len) str_add(list, ",");
-    for (; *item; item++) {
-        if (*item == ',') str_add(list, "\\");
-        str_addn(list, item, 1);
-    }
-}
-
 static err parse_word(const struct opt_list *lists, const struct opt_info *info, const char *text, const struct opt_from *from,
                       struct opt_value *v) {
     enum { WORDS = 64 };
@@ -226,14 +150,14 @@ static err parse_word(const struct opt_list *lists, const struct opt_info *info,
 static err parse_list(const struct opt_info *info, const char *text, const struct opt_from *from, struct opt_value *v) {
     char item[ITEM_MAX], buf[200];
     f64 number;
-    for (const char *p = text; opt_list_next(&p, item, sizeof item);) {
+    for (const char *p = text; str_list_next(&p, item, sizeof item);) {
         if (!item[0]) return bad(info, from, text, advice(info, buf, sizeof buf), "has an empty item");
         if (info->type == OPT_NUMS) {
             if (!parse_real(item, &number)) return bad(info, from, item, advice(info, buf, sizeof buf), "is not a number");
             TRY(in_range(info, from, item, number));
             str_from_f64(item, number);
         }
-        opt_list_add(&v->buffer, item);
+        str_list_add(&v->buffer, item);
     }
     if (info->type == OPT_NUMS && !v->buffer.len && !v->buffer.failed)
         return bad(info, from, text, advice(info, buf, sizeof buf), "is empty");
@@ -248,8 +172,8 @@ static err parse_number(const struct opt_info *info, const char *text, const str
     char buf[200], shown[32];
     bool good = info->type == OPT_INT    ? parse_int(text, &v->i)
                 : info->type == OPT_REAL ? parse_real(text, &v->f)
-                : info->type == OPT_TIME ? opt_time(text, &v->f)
-                                         : opt_size(text, &v->i);
+                : info->type == OPT_TIME ? str_time(text, &v->f)
+                                         : str_size(text, &v->i);
     if (!good) return bad(info, from, text, advice(info, buf, sizeof buf), what[info->type]);
     bool whole = info->type == OPT_INT || info->type == OPT_SIZE;
     TRY(in_range(info, from, text, whole ? (f64)v->i : v->f));

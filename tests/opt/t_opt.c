@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/opt.h"
+#include "opt/opt.h"
 
 static const struct opt_list lists[] = {
     {"cells", " lstm gru rnn"}, {"learners", "forecast"}, {"losses", "mse mae quantile"}, {"optims", "sgd adam"}, {0}};
@@ -85,11 +85,11 @@ TEST(set_takes_every_type) {
     T_OK(SET("target", "a b, c\\,d"));
     char item[16];
     const char *p = o.target;
-    assert_true(opt_list_next(&p, item, sizeof item));
+    assert_true(str_list_next(&p, item, sizeof item));
     assert_string_equal(item, "a b");
-    assert_true(opt_list_next(&p, item, sizeof item));
+    assert_true(str_list_next(&p, item, sizeof item));
     assert_string_equal(item, "c,d");
-    assert_false(opt_list_next(&p, item, sizeof item));
+    assert_false(str_list_next(&p, item, sizeof item));
 }
 
 TEST(set_refuses_with_value_reason_and_fix) {
@@ -237,16 +237,16 @@ TEST(check_refuses_contradictions) {
 TEST(times_and_sizes_parse) {
     f64 s;
     i64 b;
-    assert_true(opt_time("90", &s) && s == 90);
-    assert_true(opt_time("1h30m", &s) && s == 5400);
-    assert_true(opt_time("1d2.5s", &s) && s == 86402.5);
-    assert_true(opt_time("200ms", &s) && s == 0.2);
-    assert_false(opt_time("", &s) || opt_time("h", &s) || opt_time("1x", &s) || opt_time("1h 2m", &s) || opt_time("-", &s));
-    assert_true(opt_size("4096", &b) && b == 4096);
-    assert_true(opt_size("512M", &b) && b == 512ll << 20);
-    assert_true(opt_size("8GiB", &b) && b == 8ll << 30);
-    assert_true(opt_size("2kB", &b) && b == 2048);
-    assert_false(opt_size("", &b) || opt_size("M", &b) || opt_size("8Gx", &b) || opt_size("-1", &b) || opt_size("99999999T", &b));
+    assert_true(str_time("90", &s) && s == 90);
+    assert_true(str_time("1h30m", &s) && s == 5400);
+    assert_true(str_time("1d2.5s", &s) && s == 86402.5);
+    assert_true(str_time("200ms", &s) && s == 0.2);
+    assert_false(str_time("", &s) || str_time("h", &s) || str_time("1x", &s) || str_time("1h 2m", &s) || str_time("-", &s));
+    assert_true(str_size("4096", &b) && b == 4096);
+    assert_true(str_size("512M", &b) && b == 512ll << 20);
+    assert_true(str_size("8GiB", &b) && b == 8ll << 30);
+    assert_true(str_size("2kB", &b) && b == 2048);
+    assert_false(str_size("", &b) || str_size("M", &b) || str_size("8Gx", &b) || str_size("-1", &b) || str_size("99999999T", &b));
 }
 
 /* Every allocation of a short life refused in turn: an error each time, no leak. */

@@ -13,15 +13,15 @@
  *
  * Ranks, lowest first: default, preset, file, flag, API call.  The order of the calls does not matter, except that of two
  * values of the same rank the later one holds.  One caller at a time per struct. */
-#ifndef STRETTO_BASE_OPT_H
-#define STRETTO_BASE_OPT_H
+#ifndef STRETTO_OPT_OPT_H
+#define STRETTO_OPT_OPT_H
 
 #include "base/arena.h"
 #include "base/str.h"
 
 enum verb {
 #define VERB(name, least, most, args, help) VERB_##name,
-#include "base/verbs.def"
+#include "opt/verbs.def"
 #undef VERB
     VERB_COUNT
 };
@@ -147,14 +147,6 @@ struct opt_words {
 struct opt_words opt_words(const struct opt_list *lists, const struct opt_info *info);
 bool opt_words_next(struct opt_words *w, char word[32], char *alias); /* alias may be NULL; 0 = none */
 void opt_words_text(struct str *out, const struct opt_list *lists, const struct opt_info *info, const char *between);
-
-/* The items of comma text, "\," being a comma: for (const char *p = text; opt_list_next(&p, item, sizeof item);) ... */
-bool opt_list_next(const char **cursor, char *item, size_t size);
-i32 opt_list_count(const char *text);
-void opt_list_add(struct str *list, const char *item); /* the other way round */
-
-bool opt_time(const char *text, f64 *seconds); /* "90", "10m", "1h30m" */
-bool opt_size(const char *text, i64 *bytes);   /* "4096", "512M", "8G", "1.5G" */
 
 /* What one of `verbs` takes: YAML that loads again with origins as comments, flat JSON that loads too, origins as JSON. */
 void opt_dump(const struct options *o, u32 verbs, struct str *out);

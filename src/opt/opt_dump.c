@@ -6,7 +6,7 @@
  *     task: forecast                # default */
 #include <string.h>
 
-#include "base/opt.h"
+#include "opt/opt.h"
 
 enum { COMMENT_COLUMN = 30 };
 
@@ -64,7 +64,7 @@ static void add_items(struct str *out, const char *text, bool numbers, bool json
     char item[512];
     str_add(out, "[");
     bool first = true;
-    for (const char *p = text; opt_list_next(&p, item, sizeof item); first = false) {
+    for (const char *p = text; str_list_next(&p, item, sizeof item); first = false) {
         if (!first) str_add(out, ", ");
         if (numbers) str_add(out, item);
         else if (json) add_quoted(out, item);
@@ -87,7 +87,7 @@ void opt_dump(const struct options *o, u32 verbs, struct str *out) {
         const struct opt_meta *m = &o->meta[id[i]];
         size_t start = out->len;
         str_addf(out, "%s: ", info->name);
-        if (is_list(info->type) && opt_list_count(m->text) > 1) add_items(out, m->text, info->type == OPT_NUMS, false);
+        if (is_list(info->type) && str_list_count(m->text) > 1) add_items(out, m->text, info->type == OPT_NUMS, false);
         else if (is_list(info->type) && m->text[0] && strchr(m->text, ',')) add_items(out, m->text, false, false);
         else add_yaml(out, m->text);
         pad_to(out, start, COMMENT_COLUMN - 1);

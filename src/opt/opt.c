@@ -1,16 +1,16 @@
 /* opt.c - the option table, checking and storing values, presets.  Reading of values is opt_parse.c, dumps are opt_dump.c. */
-#include "base/opt.h"
+#include "opt/opt.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "base/opt_parse.h"
+#include "opt/opt_parse.h"
 
 const struct opt_from OPT_FLAG = {.rank = OPT_RANK_FLAG}, OPT_API = {.rank = OPT_RANK_API};
 
 static const struct verb_info verbs[] = {
 #define VERB(name, least, most, args, help) {#name, least, most, args, help},
-#include "base/verbs.def"
+#include "opt/verbs.def"
 #undef VERB
 };
 
@@ -33,7 +33,7 @@ static const struct {
 
 static const struct preset_info presets[] = {
 #define PRESET(name, when) {#name, when},
-#include "base/presets.def"
+#include "opt/presets.def"
 };
 
 static const struct {
@@ -42,7 +42,7 @@ static const struct {
     const char *text;
 } preset_values[] = {
 #define SET(preset, field, value) {#preset, OPT_##field, value},
-#include "base/presets.def"
+#include "opt/presets.def"
 };
 
 const struct verb_info *verb_info(enum verb verb) { return &verbs[verb]; }

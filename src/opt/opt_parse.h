@@ -1,8 +1,8 @@
-/* opt_parse.h - text -> checked value of one option; private to opt.c. */
-#ifndef STRETTO_BASE_OPT_PARSE_H
-#define STRETTO_BASE_OPT_PARSE_H
+/* opt_parse.h - text -> checked value of one option; private to src/opt. */
+#ifndef STRETTO_OPT_OPT_PARSE_H
+#define STRETTO_OPT_OPT_PARSE_H
 
-#include "base/opt.h"
+#include "opt/opt.h"
 
 struct opt_value {
     bool b;
