@@ -35,7 +35,7 @@ static err random_inputs(const struct subject *s, struct arena *a, f32 **input) 
         const struct buf *b = &s->net.buf[i];
         if (!b->input) continue;
         i64 n = buf_floats(b, s->B), fp = buf_fp(b);
-        bool ends = !s->spec.all_steps && strcmp(b->name, "y") == 0; /* in the rows of the last slices alone */
+        bool ends = !s->spec.all_steps && b->role == INPUT_Y; /* in the rows of the last slices alone */
         ARENA_NEW(a, input[i], n);
         for (i64 k = 0; !b->ids && k < n; k++)
             if (k % fp < b->F)

@@ -27,6 +27,8 @@ struct buf {
     bool ids;     /* i32 category numbers instead of f32 (input only, F = 1, storage [T][B] without padding) */
     bool grad;    /* a gradient flows back into it */
     i32 consumer; /* op that sends the gradient, -1 = none */
+    i32 role;     /* input: what the client fills it with, a number of the client's; 0 = not said */
+    i32 item;     /* input: which of several of this role */
 };
 
 /* What the builder says of an op; unused fields stay 0. */

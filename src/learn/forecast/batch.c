@@ -2,7 +2,6 @@
 #include "learn/forecast/batch.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/rng.h"
@@ -23,8 +22,7 @@ err batcher_new(const struct forecaster *f, const struct net *net, const struct 
                 const struct kern *kern, i32 B, i32 nslot, struct batcher *out) {
     *out = (struct batcher){.s = s, .spec = &f->spec, .shape = shape, .net = net, .base = f->base, .kern = kern, .B = B,
                             .slices = 1, .row1 = B};
-    for (i32 i = 0; i < net->nbuf; i++)
-        if (net->buf[i].input && strcmp(net->buf[i].name, "after") == 0) out->slices = imax(1, f->spec.slices);
+    if (forecast_find_input(net, INPUT_AFTER) >= 0) out->slices = imax(1, f->spec.slices);
     for (i32 i = 0; i < nslot; i++) {
         err e = new_slot(out, f->spec.horizon, &out->slot[i]);
         if (e < 0) {
@@ -43,7 +41,7 @@ static struct window_dst dst(const struct batcher *b, const struct batch_slot *s
 
 bool batch_lays_out(const struct batcher *b, i32 i, i32 r) {
     const struct buf *buf = &b->net->buf[i];
-    return batch_ours(b, r) || strcmp(buf->name, "y") == 0 || slice_has_ids(buf);
+    return batch_ours(b, r) || buf->role == INPUT_Y || slice_has_ids(buf);
 }
 
 /* The last values of the context, as targets are laid out: what an unrolled decoder begins with. */
@@ -58,14 +56,13 @@ static void fill_ids(const struct batcher *bt, const struct batch_slot *s, i32 i
     const struct buf *buf = &bt->net->buf[i];
     i32 *ids = (i32 *)(void *)s->input[i];
     if (slice_ids(buf, place, r, ids)) return;
-    if (strcmp(buf->name, "column") == 0) {
+    if (buf->role == INPUT_COLUMN) {
         ids[r] = s->col[r];
         return;
     }
-    i32 cat = (i32)strtol(buf->name + 9, NULL, 10);
     for (i32 t = 0; t < buf->T; t++)
-        ids[(i64)t * bt->B + r] = t < place.steps ? window_category(bt->shape, bt->s, cat, s->origin[r], place.from + t)
-                                                  : bt->s->nword[cat];
+        ids[(i64)t * bt->B + r] = t < place.steps ? window_category(bt->shape, bt->s, buf->item, s->origin[r], place.from + t)
+                                                  : bt->s->nword[buf->item];
 }
 
 static void no_targets(const struct batcher *bt, struct window_dst to, i32 r) {
@@ -74,8 +71,8 @@ static void no_targets(const struct batcher *bt, struct window_dst to, i32 r) {
         to.p[((i64)(k / p->out_seg) * to.B + r) * to.ld + k % p->out_seg] = (f32)NAN;
 }
 
-/* Row r of one input buffer.  Names were given by net.c.  Rows that do not end their window have no targets, and zeros
- * for what lies ahead: nobody looks at what is made of it. */
+/* Row r of one input buffer; returns the targets that are there.  Rows that do not end their window have no targets, and zeros
+ * for what lies ahead: nothing reads what is made of it. */
 static i32 fill_input(const struct batcher *bt, struct batch_slot *s, i32 i, i32 r, bool real) {
     const struct buf *buf = &bt->net->buf[i];
     const struct window_shape *p = bt->shape;
@@ -88,16 +85,16 @@ static i32 fill_input(const struct batcher *bt, struct batch_slot *s, i32 i, i32
         return 0;
     }
     struct window_dst to = dst(bt, s, i);
-    if (strcmp(buf->name, "x") == 0) {
+    if (buf->role == INPUT_X) {
         to.from = place.from;
         to.steps = place.steps;
         window_fill_x(p, bt->s, origin, col, s->shift[r], s->div[r], to, r);
     }
-    if (strcmp(buf->name, "first") == 0) fill_first(bt, s, i, r, place.steps);
-    if (strcmp(buf->name, "future") == 0 && ends) window_fill_future(p, bt->s, origin, to, r);
-    if (strcmp(buf->name, "base") == 0 && ends)
+    if (buf->role == INPUT_FIRST) fill_first(bt, s, i, r, place.steps);
+    if (buf->role == INPUT_FUTURE && ends) window_fill_future(p, bt->s, origin, to, r);
+    if (buf->role == INPUT_BASE && ends)
         window_fill_base(p, s->base + (i64)(r % windows) * p->horizon, s->shift[r], s->div[r], to, r);
-    if (strcmp(buf->name, "y") != 0) return 0;
+    if (buf->role != INPUT_Y) return 0;
     if (real && ends) return window_fill_y(p, bt->s, origin, col, s->shift[r], s->div[r], to, r);
     no_targets(bt, to, r);
     return 0;

@@ -9,6 +9,7 @@
 #define STRETTO_LEARN_FORECAST_BATCH_H
 
 #include "learn/forecast/forecast.h"
+#include "learn/forecast/input.h"
 
 struct batch_slot {
     f32 *input[NET_BUFS];   /* storage of the input buffers of the net, NULL for others */
@@ -87,8 +88,9 @@ struct slice_place {
     i32 after, before, first, from, steps;
 };
 struct slice_place forecast_slice(i32 T, i32 P, i32 B, i32 r);
-/* What a row says of its place, where the buffer asks for that ("length", "after", "before", "first_slice"). */
-bool slice_has_ids(const struct buf *buf); /* an input of such numbers */
+/* Is this an input that places slices (length, after, before, first_slice)? */
+static inline bool slice_has_ids(const struct buf *buf) { return buf->role >= INPUT_LENGTH && buf->role <= INPUT_FIRST_SLICE; }
+/* Writes row r of such an input; false for any other. */
 bool slice_ids(const struct buf *buf, struct slice_place place, i32 r, i32 *ids);
 
 #endif

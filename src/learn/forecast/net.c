@@ -21,11 +21,12 @@
  *
  * Inputs in this order: x, one ids buffer per category, column, future, first, y, base, length, after, before, first_slice,
  * state.0, ...
- * (batch.c and steps.c fill them by name). */
+ * (input.h; batch.c and steps.c fill them by role). */
 #include <math.h>
 #include <stdio.h>
 
 #include "learn/forecast/forecast.h"
+#include "learn/forecast/input.h"
 #include "model/cell/cell.h"
 
 err forecast_check_kern(const struct forecast_spec *spec, const struct kern *k) {
@@ -63,6 +64,30 @@ err forecast_shape(const struct forecast_spec *spec, const struct series *s, i64
     return 0;
 }
 
+err forecast_input(struct net *n, enum input_role role, i32 item, i32 T, i32 F, i32 *out) {
+    static const struct {
+        const char *name;
+        bool ids;
+    } input[] = {{0},
+#define INPUT(role, name, ids) {name, ids},
+                 FORECAST_INPUTS(INPUT)
+#undef INPUT
+    };
+    char name[24];
+    bool several = role == INPUT_CATEGORY || role == INPUT_STATE;
+    if (several) snprintf(name, sizeof name, "%s.%d", input[role].name, item);
+    TRY(net_input(n, several ? name : input[role].name, T, F, input[role].ids, out));
+    n->buf[*out].role = (i32)role;
+    n->buf[*out].item = item;
+    return 0;
+}
+
+i32 forecast_find_input(const struct net *n, enum input_role role) {
+    for (i32 i = 0; i < n->nbuf; i++)
+        if (n->buf[i].input && n->buf[i].role == (i32)role) return i;
+    return -1;
+}
+
 /* Adds an op that reads `in` and hands on its output. */
 static err chain(struct net *n, struct op_spec spec, const char *name, i32 *buf) {
     i32 op;
@@ -79,8 +104,7 @@ static err categories(struct net *n, const struct window_shape *p, const struct 
     for (i32 k = 0; k < s->ncat; k++) {
         i32 ids, wide;
         char name[24];
-        snprintf(name, sizeof name, "category.%d", k);
-        TRY(net_input(n, name, p->nseg, 1, true, &ids));
+        TRY(forecast_input(n, INPUT_CATEGORY, k, p->nseg, 1, &ids));
         struct op_spec embed = op("embed"), join = op("concat");
         embed.vocab = s->nword[k] + 1;
         embed.units = imin(16, imax(2, s->nword[k] / 2 + 1));
@@ -137,11 +161,11 @@ struct cut {
 
 static err sliced(struct net *n, i32 steps, i32 P, bool both, struct cut *out) {
     *out = (struct cut){-1, -1, -1, -1};
-    if (steps % P != 0) TRY(net_input(n, "length", 1, 1, true, &out->length));
-    if (P > 1) TRY(net_input(n, "after", 1, 1, true, &out->after));
+    if (steps % P != 0) TRY(forecast_input(n, INPUT_LENGTH, 0, 1, 1, &out->length));
+    if (P > 1) TRY(forecast_input(n, INPUT_AFTER, 0, 1, 1, &out->after));
     if (P < 2 || !both) return 0;
-    TRY(net_input(n, "before", 1, 1, true, &out->before));
-    return net_input(n, "first_slice", 1, 1, true, &out->first);
+    TRY(forecast_input(n, INPUT_BEFORE, 0, 1, 1, &out->before));
+    return forecast_input(n, INPUT_FIRST_SLICE, 0, 1, 1, &out->first);
 }
 
 /* x, each row with its steps turned round. */
@@ -238,11 +262,9 @@ static err head(struct net *n, const struct forecast_spec *spec, const struct wi
 
 /* The stack with a forecast at every step, over *h.  In a stream each layer goes on from a state of its own. */
 static err steps_stack(struct net *n, const struct forecast_spec *spec, bool stream, const struct cut *cut, i32 *h) {
-    char name[24];
     i32 top, state = -1;
     for (i32 k = 0; k < spec->layers; k++) {
-        snprintf(name, sizeof name, "state.%d", k);
-        if (stream) TRY(net_input(n, name, cell_of(spec->cell)->states, spec->hidden, false, &state));
+        if (stream) TRY(forecast_input(n, INPUT_STATE, k, cell_of(spec->cell)->states, spec->hidden, &state));
         TRY(cell_op(n, spec, k, false, (i32[]){*h, state, cut->length, cut->after}, &top));
         *h = n->op[top].out;
         TRY(drop_between(n, spec, k, h));
@@ -256,12 +278,12 @@ static err steps_net(const struct forecast_spec *spec, const struct window_shape
     struct window_shape p = *shape;
     struct cut cut;
     p.nseg = ceil_div(shape->nseg, P);
-    TRY(net_input(n, "x", p.nseg, window_features(&p, s), false, &h));
+    TRY(forecast_input(n, INPUT_X, 0, p.nseg, window_features(&p, s), &h));
     TRY(categories(n, &p, s, &h));
     i32 nf = window_future_features(&p, s);
-    if (nf > 0) TRY(net_input(n, "future", p.nseg, nf, false, &future));
-    TRY(net_input(n, "y", p.nseg, p.horizon, false, &y));
-    TRY(net_input(n, "base", p.nseg, p.horizon, false, &base));
+    if (nf > 0) TRY(forecast_input(n, INPUT_FUTURE, 0, p.nseg, nf, &future));
+    TRY(forecast_input(n, INPUT_Y, 0, p.nseg, p.horizon, &y));
+    TRY(forecast_input(n, INPUT_BASE, 0, p.nseg, p.horizon, &base));
     TRY(sliced(n, shape->nseg, P, false, &cut));
     TRY(steps_stack(n, spec, stream, &cut, &h));
     struct op_spec join = op("concat");
@@ -287,14 +309,14 @@ err forecast_net(const struct forecast_spec *spec, const struct window_shape *sh
     if (P > 1 && !forecast_can_slice(spec)) return FAIL(E1, "a net that is not cut in time, in %d slices", P);
     if (spec->all_steps) return steps_net(spec, shape, s, false, n);
     p->nseg = ceil_div(shape->nseg, P);
-    TRY(net_input(n, "x", p->nseg, window_features(p, s), false, &x));
+    TRY(forecast_input(n, INPUT_X, 0, p->nseg, window_features(p, s), &x));
     TRY(categories(n, p, s, &x));
     i32 nf = window_future_features(p, s);
-    if (spec->decode) TRY(net_input(n, "column", 1, 1, true, &column));
-    if (nf > 0) TRY(net_input(n, "future", p->nout, nf, false, &future));
-    if (spec->unroll) TRY(net_input(n, "first", 1, p->out_seg, false, &first));
-    TRY(net_input(n, "y", p->nout, p->out_seg, false, &y));
-    TRY(net_input(n, "base", p->nout, p->out_seg, false, &base));
+    if (spec->decode) TRY(forecast_input(n, INPUT_COLUMN, 0, 1, 1, &column));
+    if (nf > 0) TRY(forecast_input(n, INPUT_FUTURE, 0, p->nout, nf, &future));
+    if (spec->unroll) TRY(forecast_input(n, INPUT_FIRST, 0, 1, p->out_seg, &first));
+    TRY(forecast_input(n, INPUT_Y, 0, p->nout, p->out_seg, &y));
+    TRY(forecast_input(n, INPUT_BASE, 0, p->nout, p->out_seg, &base));
     TRY(sliced(n, shape->nseg, P, spec->bidirectional, &cut));
     if (spec->decode) {
         struct op_spec seg = op("dense");

@@ -5,7 +5,6 @@
  *
  *     step t of a run that begins at row a reads row a + t, and forecasts from origin a + t + 1 on. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/rng.h"
@@ -23,23 +22,14 @@ struct slice_place forecast_slice(i32 T, i32 P, i32 B, i32 r) {
     return place;
 }
 
-enum { PLACES = 4 };
-static const char *const places[PLACES] = {"length", "after", "before", "first_slice"};
-
-bool slice_has_ids(const struct buf *buf) {
-    for (i32 i = 0; i < PLACES; i++)
-        if (strcmp(buf->name, places[i]) == 0) return true;
-    return false;
-}
-
 bool slice_ids(const struct buf *buf, struct slice_place place, i32 r, i32 *ids) {
-    const i32 value[PLACES] = {place.steps, place.after, place.before, place.first};
-    for (i32 i = 0; i < PLACES; i++) {
-        if (strcmp(buf->name, places[i]) != 0) continue;
-        ids[r] = value[i];
-        return true;
+    switch (buf->role) {
+    case INPUT_LENGTH: ids[r] = place.steps; return true;
+    case INPUT_AFTER: ids[r] = place.after; return true;
+    case INPUT_BEFORE: ids[r] = place.before; return true;
+    case INPUT_FIRST_SLICE: ids[r] = place.first; return true;
+    default: return false;
     }
-    return false;
 }
 
 static struct slice_place place_of(const struct batcher *b, i32 r) {
@@ -59,10 +49,9 @@ static void fill_ids(const struct batcher *b, const struct batch_slot *s, i32 i,
     const struct buf *buf = &b->net->buf[i];
     i32 *ids = (i32 *)(void *)s->input[i];
     if (slice_ids(buf, place_of(b, r), r, ids)) return;
-    i32 cat = (i32)strtol(buf->name + 9, NULL, 10);
     for (i32 t = 0; t < buf->T; t++) {
-        i32 code = t < s->seen[r] ? b->s->code[cat][s->origin[r] + t] : -1;
-        ids[(i64)t * b->B + r] = code < 0 ? b->s->nword[cat] : code;
+        i32 code = t < s->seen[r] ? b->s->code[buf->item][s->origin[r] + t] : -1;
+        ids[(i64)t * b->B + r] = code < 0 ? b->s->nword[buf->item] : code;
     }
 }
 
@@ -115,12 +104,11 @@ static err fill_base(const struct batcher *b, const struct batch_slot *s, i32 i,
 
 static void fill_numbers(const struct batcher *b, const struct batch_slot *s, i32 i, i32 r) {
     const struct buf *buf = &b->net->buf[i];
-    bool x = strcmp(buf->name, "x") == 0;
     for (i32 t = 0; t < buf->T; t++) {
         f32 *to = at(b, s, i, t, r);
         i64 row = s->origin[r] + t;
         if (t >= s->seen[r]) memset(to, 0, sizeof *to * (size_t)buf->F);
-        else if (x) window_fill_step(b->shape, b->s, row, s->col[r], to);
+        else if (buf->role == INPUT_X) window_fill_step(b->shape, b->s, row, s->col[r], to);
         else window_fill_future(b->shape, b->s, row + 1, (struct window_dst){.p = to, .B = 1}, 0);
     }
 }
@@ -129,11 +117,11 @@ static void fill_numbers(const struct batcher *b, const struct batch_slot *s, i3
 static err fill_row(const struct batcher *b, struct batch_slot *s, i32 r) {
     for (i32 i = 0; i < b->net->nbuf; i++) {
         const struct buf *buf = &b->net->buf[i];
-        if (!buf->input || strncmp(buf->name, "state.", 6) == 0) continue;
-        if (strcmp(buf->name, "y") == 0) s->present += fill_y(b, s, i, r);
+        if (!buf->input || buf->role == INPUT_STATE) continue;
+        if (buf->role == INPUT_Y) s->present += fill_y(b, s, i, r);
         else if (!batch_lays_out(b, i, r)) continue;
         else if (buf->ids) fill_ids(b, s, i, r);
-        else if (strcmp(buf->name, "base") == 0) TRY(fill_base(b, s, i, r));
+        else if (buf->role == INPUT_BASE) TRY(fill_base(b, s, i, r));
         else fill_numbers(b, s, i, r);
     }
     return 0;

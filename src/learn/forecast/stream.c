@@ -166,12 +166,10 @@ static err members(struct stream *st) {
 
 /* Hands on the forecasts from row + t + 1. */
 static err emit(struct stream *st, i64 row, i32 t, forecast_row_fn *fn, void *self) {
-    i32 ncol = st->batch.B, base = -1;
+    i32 ncol = st->batch.B, base = forecast_find_input(&st->net, INPUT_BASE);
     i64 origin = row + t + 1, h = st->f->spec.horizon, width = imax(1, st->f->spec.nquantile) * h;
     const struct window_set *set = &st->batch.scored;
     bool wanted = origin >= set->first && origin < set->end && (origin - set->first) % set->stride == 0;
-    for (i32 i = 0; i < st->net.nbuf; i++)
-        if (strcmp(st->net.buf[i].name, "base") == 0) base = i;
     for (i32 c = 0; c < ncol; c++) {
         i64 at = (i64)t * ncol + c;
         st->seen[c] += series_is_target(st->s, c, origin - 1);
