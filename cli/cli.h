@@ -28,10 +28,6 @@ typedef stretto_err verb_fn(struct cli *c);
 #include "opt/verbs.def"
 #undef VERB
 
-/* submit_local.c, submit_slurm.c: a command line given to a supervisor on this host, or to Slurm. */
-stretto_err submit_local(struct cli *c);
-stretto_err submit_slurm(struct cli *c);
-
 /* The library's config of the command line: the file first, then every flag. */
 stretto_err cli_config(struct cli *c);
 

@@ -49,7 +49,7 @@ static void see_launcher(const struct facts *f, struct finding *out) {
             if (f->mpi[i].launches) snprintf(found + n, sizeof found - n, "%s%s", n ? ", " : "", f->mpi[i].launcher);
         }
         size_t n = strlen(found);
-        if (f->srun) snprintf(found + n, sizeof found - n, "%ssrun", n ? ", " : "");
+        if (*f->schedulers) snprintf(found + n, sizeof found - n, "%s%s", n ? ", " : "", f->schedulers);
         note(out, check, DOCTOR_OK, NULL, "none started this process; on this host: %s", *found ? found : "none");
     }
 }

@@ -26,7 +26,8 @@ struct facts {
     bool joined;              /* the ranks can talk to each other */
     char problem[300], fix[200]; /* they cannot */
     struct mpi_facts mpi[DOCTOR_MPIS];
-    bool srun, root, root_allowed;
+    char schedulers[48];       /* programs of launchers.def on the path: "srun" */
+    bool root, root_allowed;
     /* processors and memory */
     i32 ranks, ranks_here, threads, cores, cores_allowed; /* threads of each rank, 0 = as many as there are cores for it */
     f64 quota;                /* processors that control groups grant; 0 = no limit */

@@ -10,6 +10,7 @@
 
 #include "launch/doctor.h"
 #include "launch/gpuload.h"
+#include "launch/launch.h"
 #include "topo/machine.h"
 
 static i64 first_number(const char *path, i64 otherwise) {
@@ -50,26 +51,19 @@ static void look_at(const char *path, bool *writes, i64 *room) {
     unlink(probe);
 }
 
-static bool on_path(const char *program) {
-    const char *path = getenv("PATH");
-    char full[600];
-    while (path && *path) {
-        size_t n = strcspn(path, ":");
-        snprintf(full, sizeof full, "%.*s/%s", (int)(n < 500 ? n : 500), path, program);
-        if (access(full, X_OK) == 0) return true;
-        path += n + (path[n] != 0);
-    }
-    return false;
-}
-
 static void look_for_launchers(struct facts *out) {
     static const struct mpi_facts known[DOCTOR_MPIS] = {{.name = "Open MPI", .flavour = "openmpi", .launcher = "mpirun.openmpi"},
                                                         {.name = "MPICH", .flavour = "mpich", .launcher = "mpiexec.mpich"}};
     for (i32 i = 0; i < DOCTOR_MPIS; i++) {
         out->mpi[i] = known[i];
-        out->mpi[i].launches = on_path(known[i].launcher);
+        out->mpi[i].launches = launch_on_path(known[i].launcher);
     }
-    out->srun = on_path("srun");
+    for (i32 i = 0; launcher_at(i); i++) {
+        const char *program = launcher_at(i)->program;
+        const size_t n = strlen(out->schedulers);
+        if (program && launch_on_path(program))
+            snprintf(out->schedulers + n, sizeof out->schedulers - n, "%s%s", n ? ", " : "", program);
+    }
     out->root = geteuid() == 0;
     out->root_allowed = getenv("OMPI_ALLOW_RUN_AS_ROOT") && getenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM");
 }

@@ -1,48 +1,33 @@
-/* slurm.c - the batch script of a training, as text. */
+/* slurm.c - the launcher of Slurm: a training as a batch script.
+ *
+ * The script can be started again at any point: it resumes where RUN has a checkpoint.  So Slurm starts the same script after a
+ * lost node, a pre-emption or the end of the time limit. */
 #include "launch/slurm.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/str.h"
+enum { EARLY = 120, MINUTE = 60, HOUR = 3600, EXIT_CLUSTER = 8 };
 
-enum { EARLY = 120, MINUTE = 60, HOUR = 3600, DAY = 86400 };
+struct names {
+    char job[LAUNCH_PATH], log[LAUNCH_PATH]; /* %j in log = number of the job */
+};
 
-/* Numbers between colons, the last one seconds; a day in front of '-'. */
-static bool clock_text(const char *text, i64 *seconds) {
-    i64 part[3], v, days = 0;
-    i32 n = 0;
-    const char *dash = strchr(text, '-');
-    if (dash) {
-        if (!str_to_i64(text, (size_t)(dash - text), &days) || days < 0 || days > 366) return false;
-        text = dash + 1;
-    }
-    for (;;) {
-        size_t len = strcspn(text, ":");
-        if (n == 3 || len == 0 || len > 6 || !isdigit((unsigned char)text[0]) || !str_to_i64(text, len, &v)) return false;
-        part[n++] = v;
-        if (!text[len]) break;
-        text += len + 1;
-    }
-    if (n < 2 || (dash && n != 3)) return false;
-    for (i32 i = 1; i < n; i++)
-        if (part[i] > 59) return false;
-    *seconds = days * DAY + (n == 3 ? part[0] * HOUR + part[1] * MINUTE + part[2] : part[0] * MINUTE + part[1]);
-    return true;
+static struct names names_of(const struct launch_job *j) {
+    struct names n;
+    const char *slash = strrchr(j->model, '/');
+    snprintf(n.job, sizeof n.job, "%s", slash ? slash + 1 : j->model);
+    for (char *p = n.job; *p; p++)
+        if (!isalnum((unsigned char)*p) && !strchr("._-+", *p)) *p = '_';
+    snprintf(n.log, sizeof n.log, "%.4000s.slurm-%%j.out", j->model);
+    return n;
 }
 
-err slurm_seconds(const char *text, i64 *seconds) {
-    static const char fix[] = "--time 2:00:00   or   --time 90m";
-    f64 s = 0;
-    size_t n = strlen(text);
-    const bool unit = n > 0 && isalpha((unsigned char)text[n - 1]) && str_time(text, &s);
-    if (unit) *seconds = (i64)s;
-    if (!unit && !clock_text(text, seconds))
-        return FAIL_AT(E103, "--time", fix, "\"%.40s\" is no time: hours, minutes and seconds, or a number with its unit", text);
-    if (*seconds < MINUTE || *seconds > (i64)366 * DAY)
-        return FAIL_AT(E103, "--time", fix, "%.40s: Slurm takes times from a minute to a year", text);
-    return 0;
+/* The MPI library in the words of srun; one rank needs none. */
+static const char *srun_mpi(const struct launch_job *j) {
+    if (j->ranks == 1) return "none";
+    return strcmp(j->mpi, "openmpi") == 0 ? "pmix" : strcmp(j->mpi, "mpich") == 0 ? "pmi2" : j->mpi;
 }
 
 /* What a line of #SBATCH can hold: no blank, no quote, nothing that ends it. */
@@ -54,24 +39,8 @@ static err plain(const char *option, const char *text) {
     return *text ? 0 : FAIL_AT(E103, option, fix, "an empty name");
 }
 
-/* One word of the shell, whatever it holds. */
-static void quote(struct str *out, const char *word) {
-    bool bare = *word != 0;
-    for (const char *p = word; *p; p++) bare = bare && (isalnum((unsigned char)*p) || strchr("._-+,/:@%=", *p));
-    if (bare) {
-        str_add(out, word);
-        return;
-    }
-    str_add(out, "'");
-    for (const char *p = word; *p; p++) {
-        if (*p == '\'') str_add(out, "'\\''");
-        else str_addn(out, p, 1);
-    }
-    str_add(out, "'");
-}
-
-static void demands(const struct slurm_job *j, struct str *out) {
-    str_addf(out, "#SBATCH --job-name=%s\n#SBATCH --output=%s\n#SBATCH --open-mode=append\n", j->name, j->log);
+static void put_requests(const struct launch_job *j, const struct names *names, struct str *out) {
+    str_addf(out, "#SBATCH --job-name=%s\n#SBATCH --output=%s\n#SBATCH --open-mode=append\n", names->job, names->log);
     str_addf(out, "#SBATCH --nodes=%d\n#SBATCH --ntasks-per-node=%d\n", j->nodes, j->ranks_per_node);
     if (j->threads > 0) str_addf(out, "#SBATCH --cpus-per-task=%d\n", j->threads);
     if (j->gpus_per_node > 0) str_addf(out, "#SBATCH --gpus-per-node=%d\n", j->gpus_per_node);
@@ -85,24 +54,29 @@ static void demands(const struct slurm_job *j, struct str *out) {
              (long long)(s / 2 < EARLY ? s / 2 : EARLY));
 }
 
-static void start(const struct slurm_job *j, struct str *out) {
+static void put_start(const struct launch_job *j, struct str *out) {
+    for (i32 i = 0; i < j->env.n; i++) {
+        str_add(out, "export ");
+        launch_quote(out, j->env.word[i]);
+        str_add(out, "\n");
+    }
     str_add(out, "run=");
-    quote(out, j->run);
+    launch_quote(out, j->run_dir);
     str_add(out, "\nhas_checkpoint() { ls \"$run\"/checkpoints/*.ckpt >/dev/null 2>&1; }\n\n");
     str_add(out, "if has_checkpoint; then\n    set -- resume \"$run\"\nelse\n    set --");
-    for (i32 i = 0; i < j->narg; i++) {
+    for (i32 i = 0; i < j->first.n; i++) {
         str_add(out, " ");
-        quote(out, j->arg[i]);
+        launch_quote(out, j->first.word[i]);
     }
-    str_addf(out, "\nfi\nsrun --mpi=%s --kill-on-bad-exit=1%s", j->mpi, j->threads > 0 ? " --cpus-per-task=" : "");
+    str_addf(out, "\nfi\nsrun --mpi=%s --kill-on-bad-exit=1%s", srun_mpi(j), j->threads > 0 ? " --cpus-per-task=" : "");
     if (j->threads > 0) str_addf(out, "%d", j->threads);
     str_add(out, " ");
-    quote(out, j->program);
+    launch_quote(out, j->program);
     str_add(out, " \"$@\"\nstatus=$?\n\n");
 }
 
-/* Which ends are worth another try, how many there are, and how Slurm is asked for one. */
-static void again(const struct slurm_job *j, struct str *out) {
+/* Which exit statuses are worth a restart, how many restarts there are, and how Slurm is asked for one. */
+static void put_restart(const struct launch_job *j, struct str *out) {
     str_add(out, "case $status in\n"
                  "75) ;;                                      # asked to stop: a checkpoint is written\n"
                  "8) has_checkpoint || exit 8 ;;              # a rank was lost\n"
@@ -117,42 +91,53 @@ static void again(const struct slurm_job *j, struct str *out) {
             "    scontrol requeue \"$SLURM_JOB_ID\"\nfi\nexit 75\n");
 }
 
-err slurm_render(const struct slurm_job *job, struct str *out) {
-    TRY(plain("name of the job", job->name));
-    TRY(plain("-o", job->log));
-    if (job->queue) TRY(plain("--queue", job->queue));
+static err render(const struct launch_job *j, struct str *out) {
+    const struct names names = names_of(j);
+    TRY(plain("name of the job", names.job));
+    TRY(plain("-o", names.log));
+    if (j->queue) TRY(plain("--queue", j->queue));
     str_add(out,
             "#!/bin/bash\n# Made by `stretto submit --on slurm`.  Can be started again at any time: it goes on from the newest "
             "checkpoint.\n");
-    demands(job, out);
+    put_requests(j, &names, out);
     str_add(out, "\n");
-    start(job, out);
-    again(job, out);
+    put_start(j, out);
+    put_restart(j, out);
     return str_ok(out);
 }
 
-/* ------------------------------------------------------------------ how a job stands ---------------------------------------- */
-
-/* The word behind "Key=". */
-static bool word_of(const char *text, const char *key, char *out, size_t size) {
-    size_t n = strlen(key);
-    for (const char *p = text; (p = strstr(p, key)) != NULL; p += n) {
-        if ((p != text && p[-1] != ' ') || p[n] != '=') continue;
-        snprintf(out, size, "%.*s", (int)strcspn(p + n + 1, " \n"), p + n + 1);
-        return true;
-    }
-    return false;
+static err submit(const struct launch_job *job, struct launch_ticket *out) {
+    const struct names names = names_of(job);
+    struct str script = {0};
+    err e = render(job, &script);
+    if (e >= 0) e = slurm_submit(str_text(&script), out->id);
+    str_free(&script);
+    if (e < 0) return e;
+    const size_t stem = strlen(names.log) - strlen("%j.out");
+    snprintf(out->log, sizeof out->log, "%.*s%s.out", (int)stem, names.log, out->id);
+    return 0;
 }
 
-bool slurm_state_read(const char *text, struct slurm_state *out) {
-    static const char *const ends[] = {"COMPLETED", "FAILED",        "CANCELLED", "TIMEOUT", "NODE_FAIL",
-                                       "PREEMPTED", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE"};
-    char word[32];
-    *out = (struct slurm_state){0};
-    if (!word_of(text, "JobState", out->name, sizeof out->name)) return false;
-    word_of(text, "Reason", out->why, sizeof out->why);
-    if (word_of(text, "ExitCode", word, sizeof word)) sscanf(word, "%d:%d", &out->exit_code, &out->signal);
-    if (word_of(text, "Restarts", word, sizeof word)) sscanf(word, "%d", &out->restarts);
-    for (size_t i = 0; i < COUNT(ends); i++) out->over |= strcmp(out->name, ends[i]) == 0;
-    return true;
+static err wait_for_end(const struct launch_job *job, struct launch_ticket *t, i32 *exit_status) {
+    struct slurm_state end;
+    TRY(slurm_wait(job, t->id, &end));
+    *exit_status = 0;
+    if (end.exit_code == 0 && end.signal == 0 && strcmp(end.name, "COMPLETED") == 0) return 0;
+    *exit_status = end.exit_code > 0 ? end.exit_code : EXIT_CLUSTER;
+    snprintf(t->end, sizeof t->end, "job %s: %s, exit code %d; its log is %s", t->id, end.name, end.exit_code, t->log);
+    return 0;
 }
+
+extern const struct launcher launcher_slurm;
+const struct launcher launcher_slurm = {
+    .name = "slurm",
+    .help = "a batch job of Slurm, which starts it again after a loss",
+    .example = "stretto submit --on slurm --nodes 2 -- train DATA --target COL -o MODEL",
+    .program = "srun",
+    .takes = 1u << REQUEST_NODES | 1u << REQUEST_RANKS_PER_NODE | 1u << REQUEST_GPUS | 1u << REQUEST_MEMORY |
+             1u << REQUEST_QUEUE | 1u << REQUEST_TIME,
+    .remote = true,
+    .render = render,
+    .submit = submit,
+    .wait = wait_for_end,
+};

@@ -1,6 +1,6 @@
-/* slurm_run.c - sbatch and scontrol, as programs: what they are given, what they print, how they end.
+/* slurm_run.c - sbatch and scontrol, as programs: their input, their output, their exit status.
  *
- * Their input and output are temporary files without a name, so that no pipe can fill or break. */
+ * Input and output are temporary files without a name, so that no pipe can fill or break. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -93,50 +93,83 @@ err slurm_set_weight(const struct slurm_weight *w, u32 patience) {
     return e;
 }
 
-err slurm_submit(const char *script, char job[32]) {
+err slurm_submit(const char *script, char id[LAUNCH_ID]) {
     char *const argv[] = {"sbatch", "--parsable", NULL};
     struct str said = {0}, complaint = {0};
     int status = 0;
     err e = ask(argv, 0, script, &said, &complaint, &status);
     if (e >= 0 && status != 0) e = refused("sbatch", status, &complaint);
-    snprintf(job, 32, "%.*s", (int)strcspn(str_text(&said), ";\n"), str_text(&said)); /* "17;cluster" */
-    if (e >= 0 && !*job) e = FAIL_AT(E805, NULL, NULL, "sbatch gave no job number");
+    snprintf(id, LAUNCH_ID, "%.*s", (int)strcspn(str_text(&said), ";\n"), str_text(&said)); /* "17;cluster" */
+    if (e >= 0 && !*id) e = FAIL_AT(E805, NULL, NULL, "sbatch gave no job number");
     str_free(&said);
     str_free(&complaint);
     return e;
 }
 
+/* ------------------------------------------------------------------ how a job stands ---------------------------------------- */
+
+/* The word behind "Key=". */
+static bool word_of(const char *text, const char *key, char *out, size_t size) {
+    size_t n = strlen(key);
+    for (const char *p = text; (p = strstr(p, key)) != NULL; p += n) {
+        if ((p != text && p[-1] != ' ') || p[n] != '=') continue;
+        snprintf(out, size, "%.*s", (int)strcspn(p + n + 1, " \n"), p + n + 1);
+        return true;
+    }
+    return false;
+}
+
+bool slurm_state_read(const char *text, struct slurm_state *out) {
+    static const char *const ends[] = {"COMPLETED", "FAILED",        "CANCELLED", "TIMEOUT", "NODE_FAIL",
+                                       "PREEMPTED", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE"};
+    char word[32];
+    *out = (struct slurm_state){0};
+    if (!word_of(text, "JobState", out->name, sizeof out->name)) return false;
+    word_of(text, "Reason", out->why, sizeof out->why);
+    if (word_of(text, "ExitCode", word, sizeof word)) sscanf(word, "%d:%d", &out->exit_code, &out->signal);
+    if (word_of(text, "Restarts", word, sizeof word)) sscanf(word, "%d", &out->restarts);
+    for (size_t i = 0; i < COUNT(ends); i++) out->over |= strcmp(out->name, ends[i]) == 0;
+    return true;
+}
+
 /* known: false while the controller does not answer. */
-static err look(const char *job, struct slurm_state *out, bool *known) {
-    char *const argv[] = {"scontrol", "show", "job", "-o", (char *)job, NULL};
+static err look(const char *id, struct slurm_state *out, bool *known) {
+    char *const argv[] = {"scontrol", "show", "job", "-o", (char *)id, NULL};
     struct str said = {0}, complaint = {0};
     int status = 0;
     err e = ask(argv, 0, "", &said, &complaint, &status);
     if (e >= 0 && status == ABSENT) e = refused("scontrol", status, &complaint);
     if (e >= 0 && strstr(str_text(&complaint), "Invalid job id"))
-        e = FAIL_AT(E805, NULL, "the log of the job says how it ended", "Slurm does not know job %s any more", job);
+        e = FAIL_AT(E805, NULL, "the log of the job says how it ended", "Slurm does not know job %s any more", id);
     *known = e >= 0 && status == 0 && slurm_state_read(str_text(&said), out);
     str_free(&said);
     str_free(&complaint);
     return e;
 }
 
-/* A job that is to be started again is FAILED for a moment: only an end that is seen twice is one.  A controller that does not
- * answer for a while is waited for. */
-err slurm_wait(const char *job, void (*tell)(const struct slurm_state *s, void *to), void *to, struct slurm_state *end) {
+static void report(const struct launch_job *job, const struct slurm_state *s) {
+    char start[32] = "", why[80] = "";
+    if (s->restarts > 0) snprintf(start, sizeof start, ", start %d", s->restarts + 1);
+    if (strcmp(s->name, "PENDING") == 0) snprintf(why, sizeof why, " (%s)", s->why);
+    launch_say(job, "%s%s%s", s->name, start, why);
+}
+
+/* A job that Slurm will start again is FAILED for a moment: only an end that is seen twice counts.  The loop outlasts a
+ * controller that does not answer for a while. */
+err slurm_wait(const struct launch_job *job, const char *id, struct slurm_state *end) {
     struct slurm_state now;
     i32 silent = 0, seen = 0, nap = NAP_FIRST;
     *end = (struct slurm_state){0};
     for (;;) {
         bool known;
-        TRY(look(job, &now, &known));
+        TRY(look(id, &now, &known));
         silent = known ? 0 : silent + 1;
-        if (silent > POLLS) return FAIL_AT(E805, NULL, "scontrol ping", "Slurm says nothing about job %s", job);
+        if (silent > POLLS) return FAIL_AT(E805, NULL, "scontrol ping", "Slurm says nothing about job %s", id);
         if (known) {
             const bool changed = strcmp(now.name, end->name) != 0 || now.restarts != end->restarts;
             nap = changed ? NAP_FIRST : imin(nap + 1, NAP_LONGEST);
             *end = now;
-            if (changed && tell) tell(&now, to);
+            if (changed) report(job, &now);
             seen = now.over ? seen + 1 : 0;
             if (seen >= 2) return 0;
             if (now.over) nap = NAP_FIRST;

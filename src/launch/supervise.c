@@ -71,7 +71,7 @@ static err start(struct watch *w) {
     char **argv = NULL;
     struct str line = {0};
     const pid_t parent = getpid();
-    TRY(local_command(w->job, again, &argv));
+    TRY(launch_command(w->job, again, &argv));
     w->began = wall_clock();
     w->child = fork();
     if (w->child == 0) become(w, argv, parent);

@@ -10,8 +10,6 @@
 
 #include "launch/launch.h"
 
-#define MARK "STRETTO_SUPERVISED" /* environment: the run folder, by its full path */
-
 /* Until the job is over.  E704 when another supervisor has the run.  *exit_status: as the command line is to end. */
 err supervise(const struct launch_job *job, i32 *exit_status);
 

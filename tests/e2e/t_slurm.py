@@ -193,7 +193,7 @@ class Jobs(Cluster):
                 (["train", AIR, *SHORT, "--horizon", "100000"], 4, "error[E301]"),
                 (["train", AIR, *SHORT, "--ranks", "3"], 2, "--ranks 3, and 2 hosts of 1 ranks are asked for"),
                 (["resume", self.dir], 7, "is no run folder"),
-                (["predict", "m", AIR, "-o", "x"], 2, "cannot be handed to a cluster")):
+                (["predict", "m", AIR, "-o", "x"], 2, "submit runs train and resume")):
             r = self.submit(*args, status=status)
             self.assertIn(text, r.err)
         r = self.run_(e2e.PROGRAM, "submit", "--on", "slurm", "--queue", "absent", "--", "train", AIR, *SHORT, status=8)

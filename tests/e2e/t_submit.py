@@ -210,7 +210,7 @@ class Submit(Case):
 
     def test_background(self):
         started = self.stretto("submit", "--no-wait", "--", "train", AIR, *TRAIN, "--steps", "500", "-q", "-o", "m.model")
-        pid = int(re.search(r"supervisor: process (\d+), its words are in m.model.run/supervisor.out", started.err).group(1))
+        pid = int(re.search(r"supervisor: process (\d+), its output is in m.model.run/supervisor.out", started.err).group(1))
         limit = time.monotonic() + 60 * e2e.SLOW
         while os.path.exists("/proc/%d/exe" % pid) and time.monotonic() < limit:
             time.sleep(0.02)

@@ -34,7 +34,7 @@ TEST(words_are_quoted_as_a_shell_reads_them) {
 static void line_is(const struct launch_job *job, bool resumed, const char *want) {
     char **argv = NULL;
     struct str s = {0};
-    T_OK(local_command(job, resumed, &argv));
+    T_OK(launch_command(job, resumed, &argv));
     launch_line(&s, argv);
     assert_string_equal(str_text(&s), want);
     str_free(&s);
@@ -62,7 +62,7 @@ TEST(command_lines_of_threads_and_of_each_mpi) {
     line_is(&job, true, "mpiexec.mpich -n 3 /bin/stretto resume m.model.run --steps=5");
     char **argv = NULL;
     setenv("PATH", "/nowhere", 1);
-    T_FAILS(local_command(&job, true, &argv), E803);
+    T_FAILS(launch_command(&job, true, &argv), E803);
     setenv("PATH", path, 1);
     mem_free(path);
 }
@@ -76,6 +76,69 @@ TEST(rendering_shows_both_lines) {
     assert_non_null(strstr(str_text(&s), "resume m.model.run --steps=5 --ranks=3\n"));
     str_free(&s);
     assert_null(launcher_find("moon"));
+}
+
+TEST(every_launcher_has_a_name_a_help_and_an_example) {
+    i32 n = 0;
+    for (const struct launcher *l; (l = launcher_at(n)) != NULL; n++) {
+        assert_ptr_equal(launcher_find(l->name), l);
+        assert_true(*l->help && strstr(l->example, "stretto submit ") && l->render && l->submit);
+    }
+    assert_true(n >= 2);
+}
+
+TEST(options_that_a_launcher_does_not_take_are_refused) {
+    const struct launcher *local = launcher_find("local"), *slurm = launcher_find("slurm");
+    struct launch_job job = job_of("auto", "run");
+    job.given = 1u << REQUEST_RANKS;
+    T_OK(launch_prepare(local, &job));
+    assert_int_equal(job.ranks, 3);
+    assert_string_equal(job.mpi, "none");
+    job.given |= 1u << REQUEST_QUEUE;
+    T_FAILS(launch_prepare(local, &job), E106);
+    assert_string_equal(err_last()->text, "--on local takes no --queue");
+    assert_string_equal(err_last()->fix, "leave out --queue   or   --on slurm");
+    job = job_of("auto", "run");
+    job.given = 1u << REQUEST_RANKS;
+    T_FAILS(launch_prepare(slurm, &job), E106);
+    assert_string_equal(err_last()->fix, "leave out --ranks   or   --on local");
+}
+
+TEST(ranks_of_a_cluster_need_a_library) {
+    const struct launcher *slurm = launcher_find("slurm");
+    struct launch_job job = job_of("auto", "run");
+    job.nodes = 2;
+    job.ranks_per_node = 4;
+    T_FAILS(launch_prepare(slurm, &job), E803);
+    job.mpi = "auto";
+    job.plugin = "mpich";
+    T_OK(launch_prepare(slurm, &job));
+    assert_int_equal(job.ranks, 8);
+    assert_string_equal(job.mpi, "mpich");
+    job.mpi = "auto";
+    job.nodes = job.ranks_per_node = 1;
+    job.plugin = NULL;
+    T_OK(launch_prepare(slurm, &job));
+    assert_string_equal(job.mpi, "none");
+}
+
+TEST(time_limits_in_every_form) {
+    static const struct {
+        const char *text;
+        i64 seconds;
+    } good[] = {{"2:00:00", 7200}, {"90m", 5400},          {"1h30m", 5400}, {"90:00", 5400},
+                {"1:30", 90},      {"1-12:00:00", 129600}, {"2h", 7200}};
+    static const char *const bad[] = {"",    "2",     "7200", "2:", ":30", "1:75:00", "59s",  "0:30", "1:2:3:4", "1-2:00",
+                                      "-1h", "1h:30", "2 h",  "a",  "nan", "400-00:00:00", "-1:00", "1:-5"};
+    for (size_t i = 0; i < COUNT(good); i++) {
+        i64 s = 0;
+        T_OK(launch_seconds(good[i].text, &s));
+        assert_int_equal(s, good[i].seconds);
+    }
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        i64 s = 0;
+        T_FAILS(launch_seconds(bad[i], &s), E103);
+    }
 }
 
 TEST(backoff_doubles_up_to_ten_seconds) {
@@ -222,7 +285,10 @@ TEST(verdict_of_ranks_under_a_launcher) {
 }
 
 T_MAIN(cmocka_unit_test(words_are_quoted_as_a_shell_reads_them), cmocka_unit_test(command_lines_of_threads_and_of_each_mpi),
-       cmocka_unit_test(rendering_shows_both_lines), cmocka_unit_test(backoff_doubles_up_to_ten_seconds),
+       cmocka_unit_test(rendering_shows_both_lines),
+       cmocka_unit_test(every_launcher_has_a_name_a_help_and_an_example),
+       cmocka_unit_test(options_that_a_launcher_does_not_take_are_refused), cmocka_unit_test(ranks_of_a_cluster_need_a_library),
+       cmocka_unit_test(time_limits_in_every_form), cmocka_unit_test(backoff_doubles_up_to_ten_seconds),
        cmocka_unit_test(log_of_a_supervisor_that_was_killed_is_gone_on_from),
        cmocka_unit_test(checkpoints_of_an_older_run_do_not_count), cmocka_unit_test(verdict_of_one_process),
        cmocka_unit_test(verdict_of_ranks_under_a_launcher))

@@ -1,4 +1,4 @@
-/* t_slurm.c - times and batch scripts of jobs of Slurm, and what scontrol says of them. */
+/* t_slurm.c - batch scripts of Slurm, and what scontrol says of jobs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,49 +11,31 @@
 #include "launch/slurm.h"
 #include "t.h"
 
-TEST(times_in_every_form) {
-    static const struct {
-        const char *text;
-        i64 seconds;
-    } good[] = {{"2:00:00", 7200}, {"90m", 5400},          {"1h30m", 5400}, {"90:00", 5400},
-                {"1:30", 90},      {"1-12:00:00", 129600}, {"2h", 7200}};
-    static const char *const bad[] = {"",    "2",     "7200", "2:", ":30", "1:75:00", "59s",  "0:30", "1:2:3:4", "1-2:00",
-                                      "-1h", "1h:30", "2 h",  "a",  "nan", "400-00:00:00", "-1:00", "1:-5"};
-    for (size_t i = 0; i < COUNT(good); i++) {
-        i64 s = 0;
-        T_OK(slurm_seconds(good[i].text, &s));
-        assert_int_equal(s, good[i].seconds);
-    }
-    for (size_t i = 0; i < COUNT(bad); i++) {
-        i64 s = 0;
-        T_FAILS(slurm_seconds(bad[i], &s), E103);
-    }
-}
-
 static const char *const args[] = {"train", "it's a file.csv", "--target", "$(oops)", "-o", "m"};
 
-static struct slurm_job job(void) {
-    return (struct slurm_job){.name = "m",
-                              .log = "m.slurm-%j.out",
-                              .program = "./stretto",
-                              .run = "m.run",
-                              .mpi = "pmix",
-                              .arg = args,
-                              .narg = COUNT(args),
-                              .nodes = 2,
-                              .ranks_per_node = 4,
-                              .max_restarts = 3};
+static struct launch_job job(void) {
+    return (struct launch_job){.model = "m",
+                               .program = "./stretto",
+                               .run_dir = "m.run",
+                               .mpi = "openmpi",
+                               .first = {args, COUNT(args)},
+                               .nodes = 2,
+                               .ranks_per_node = 4,
+                               .ranks = 8,
+                               .max_restarts = 3};
 }
 
-TEST(demands_are_rendered) {
-    struct slurm_job j = job();
+static err render(const struct launch_job *j, struct str *out) { return launcher_find("slurm")->render(j, out); }
+
+TEST(requests_are_rendered) {
+    struct launch_job j = job();
     struct str s = {0};
     j.queue = "long";
     j.threads = 8;
     j.gpus_per_node = 2;
     j.memory = ((i64)3 << 30) + 1;
     j.seconds = 100;
-    T_OK(slurm_render(&j, &s));
+    T_OK(render(&j, &s));
     static const char *const lines[] = {"#SBATCH --nodes=2\n",
                                         "#SBATCH --ntasks-per-node=4\n",
                                         "#SBATCH --cpus-per-task=8\n",
@@ -71,26 +53,43 @@ TEST(demands_are_rendered) {
     }
     str_free(&s);
     j = job();
-    T_OK(slurm_render(&j, &s));
+    T_OK(render(&j, &s));
     assert_null(strstr(s.s, "--time="));
     assert_null(strstr(s.s, "--signal="));
     assert_null(strstr(s.s, "--mem="));
     assert_null(strstr(s.s, "gpus"));
     assert_null(strstr(s.s, "partition"));
+    assert_null(strstr(s.s, "export"));
+    str_free(&s);
+}
+
+TEST(environment_and_library_of_the_ranks) {
+    static const char *const env[] = {"STRETTO_ISA=avx2", "STRETTO_PLUGINS=a b"};
+    struct launch_job j = job();
+    struct str s = {0};
+    j.env = (struct launch_words){env, COUNT(env)};
+    j.mpi = "mpich";
+    T_OK(render(&j, &s));
+    assert_non_null(strstr(s.s, "export STRETTO_ISA=avx2\nexport 'STRETTO_PLUGINS=a b'\n"));
+    assert_non_null(strstr(s.s, "srun --mpi=pmi2 "));
+    str_free(&s);
+    j.ranks = 1;
+    T_OK(render(&j, &s));
+    assert_non_null(strstr(s.s, "srun --mpi=none "));
     str_free(&s);
 }
 
 TEST(names_that_a_script_cannot_hold) {
-    struct slurm_job j = job();
+    struct launch_job j = job();
     struct str s = {0};
     j.queue = "a\n#SBATCH --uid=0";
-    T_FAILS(slurm_render(&j, &s), E103);
+    T_FAILS(render(&j, &s), E103);
     j = job();
-    j.log = "my file.out";
-    T_FAILS(slurm_render(&j, &s), E103);
+    j.model = "my file";
+    T_FAILS(render(&j, &s), E103);
     j = job();
-    j.name = "";
-    T_FAILS(slurm_render(&j, &s), E103);
+    j.model = "folder/";
+    T_FAILS(render(&j, &s), E103);
     str_free(&s);
 }
 
@@ -120,20 +119,20 @@ static int run_script(const char *script, const char *srun_exit, const char *res
 static const char known[] = "RequeueExit             = 12,75", unknown[] = "RequeueExit             = (null)";
 
 TEST(script_starts_what_was_asked_for) {
-    struct slurm_job j = job();
+    struct launch_job j = job();
     struct str s = {0};
     char called[2000];
-    T_OK(slurm_render(&j, &s));
+    T_OK(render(&j, &s));
     assert_int_equal(run_script(s.s, "0", NULL, known, called, sizeof called), 0);
     assert_string_equal(called, "--mpi=pmix|--kill-on-bad-exit=1|./stretto|train|it's a file.csv|--target|$(oops)|-o|m|");
     str_free(&s);
 }
 
 TEST(script_passes_on_what_no_try_mends) {
-    struct slurm_job j = job();
+    struct launch_job j = job();
     struct str s = {0};
     char called[2000];
-    T_OK(slurm_render(&j, &s));
+    T_OK(render(&j, &s));
     assert_int_equal(run_script(s.s, "3", NULL, known, called, sizeof called), 3);
     assert_int_equal(run_script(s.s, "8", NULL, known, called, sizeof called), 8); /* a rank lost, and nothing to go on from */
     assert_int_equal(run_script(s.s, "75", NULL, known, called, sizeof called), 75);
@@ -143,10 +142,10 @@ TEST(script_passes_on_what_no_try_mends) {
 }
 
 TEST(script_asks_where_slurm_does_not_know_75) {
-    struct slurm_job j = job();
+    struct launch_job j = job();
     struct str s = {0};
     char called[2000];
-    T_OK(slurm_render(&j, &s));
+    T_OK(render(&j, &s));
     assert_int_equal(run_script(s.s, "75", NULL, unknown, called, sizeof called), 75);
     assert_non_null(strstr(called, "requeue 7\n"));
     assert_int_equal(run_script(s.s, "75", NULL, known, called, sizeof called), 75);
@@ -155,12 +154,12 @@ TEST(script_asks_where_slurm_does_not_know_75) {
 }
 
 TEST(script_goes_on_from_a_checkpoint) {
-    struct slurm_job j = job();
+    struct launch_job j = job();
     struct str s = {0};
     char called[2000], folder[600];
     snprintf(folder, sizeof folder, "%s/m.run/checkpoints", t_dir());
     T_OK(file_make_dir(folder));
-    T_OK(slurm_render(&j, &s));
+    T_OK(render(&j, &s));
     t_file("m.run/checkpoints/000000000300.ckpt", "x");
     assert_int_equal(run_script(s.s, "8", NULL, known, called, sizeof called), 75); /* a rank lost, and something to go on from */
     assert_string_equal(called, "--mpi=pmix|--kill-on-bad-exit=1|./stretto|resume|m.run|");
@@ -226,7 +225,7 @@ TEST(names_that_no_node_has) {
     for (size_t i = 0; i < COUNT(bad); i++) T_FAILS(slurm_weight_command(bad[i], 1, &w), E103);
 }
 
-T_MAIN(cmocka_unit_test(times_in_every_form), cmocka_unit_test(demands_are_rendered),
+T_MAIN(cmocka_unit_test(requests_are_rendered), cmocka_unit_test(environment_and_library_of_the_ranks),
        cmocka_unit_test(names_that_a_script_cannot_hold), cmocka_unit_test(script_starts_what_was_asked_for),
        cmocka_unit_test(script_passes_on_what_no_try_mends), cmocka_unit_test(script_asks_where_slurm_does_not_know_75),
        cmocka_unit_test(script_goes_on_from_a_checkpoint), cmocka_unit_test(states_of_a_job),
