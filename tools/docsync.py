@@ -15,7 +15,7 @@ PLUGINS = [  # list, macro, folder of the sources, heading
     ("src/model/layer/layers.def", "LAYER", "src/model/layer", "Layers"),
     ("src/model/loss/losses.def", "LOSS", "src/model/loss", "Losses (`--loss`)"),
     ("src/model/optim/optims.def", "OPTIM", "src/model/optim", "Optimisers (`--optim`)"),
-    ("src/plan/strategy/strategies.def", "STRATEGY", "src/plan/strategy", "Strategies (`--parallel`)"),
+    ("src/step/strategy/strategies.def", "STRATEGY", "src/step/strategy", "Strategies (`--parallel`)"),
     ("src/data/readers.def", "READER", "src/data", "Readers"),
     ("src/launch/launchers.def", "LAUNCHER", "src/launch", "Launchers (`submit --on`)"),
     ("src/learn/learners.def", "LEARNER", "src/learn", "Learners (`--task`)"),

@@ -12,7 +12,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "model/layer.h"
-#include "plan/plan.h"
+#include "step/netplan.h"
 #include "rig.h"
 
 struct layer_rig {

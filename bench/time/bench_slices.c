@@ -25,7 +25,7 @@
 #include "base/str.h"
 #include "exec/chain.h"
 #include "model/layer.h"
-#include "plan/planner.h"
+#include "step/planner.h"
 #include "sampled.h"
 
 enum { CASES = 64, LINE = 512, RATES = 6, RATE_ROUNDS = 50000 };
@@ -127,7 +127,7 @@ static void do_plan(struct cut *c, i32 forgets) {
     f64 best = 0;
     for (i32 i = 0; i < RATES; i++) best = fmax(best, kern_best()->fma_rate(RATE_ROUNDS));
     machine_set_rate(&c->machine, "cpu", best, 0);
-    c->plan->forgets = imax(0, forgets);
+    netplan(c->plan)->forgets = imax(0, forgets);
     plan_cost(c->plan, &c->net, &c->machine);
     printf("ok %.3f %s\n", 1e3 * c->plan->predicted, c->plan->strategy);
 }

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "exec/chain.h"
 #include "model/layer.h"
-#include "plan/simulate.h"
+#include "step/simulate.h"
 
 enum { SPANS = 4096 };
 

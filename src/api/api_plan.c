@@ -7,8 +7,8 @@
 #include "api/plan_shape.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "plan/exchange.h"
-#include "plan/text.h"
+#include "step/sent.h"
+#include "step/text.h"
 
 enum { SHAPE_ROWS = 100000, CUTS = 8, CUT_STEPS = 256 };
 

@@ -21,7 +21,7 @@ static void own_rows(struct exec *x) {
     const struct plan *p = x->plan;
     struct run *r = &x->run;
     i32 b0 = 0, b1 = p->B;
-    if (x->comm && p->slices > 0 && p->train) exec_rows(x, &b0, &b1);
+    if (x->comm && netplan(p)->slices > 0 && netplan(p)->train) exec_rows(x, &b0, &b1);
     r->row0 = b0;
     r->B = b1 - b0;
     r->whole = p->B;
@@ -117,7 +117,7 @@ static err bind_buffers(struct exec *x) {
     r->scratch = x->scratch;
     r->theta = x->store->theta;
     r->derived = x->store->derived;
-    r->train = p->train;
+    r->train = netplan(p)->train;
     TRY(touched_new(p, &r->touched));
     x->sums.of = exec_grads(x);
     x->sums.loss = r->loss;
@@ -190,7 +190,7 @@ static err bind_peers(struct exec *x, i32 op, bool backward) {
 /* Where rows are slices of time, an op's tasks solve its chain together. */
 static err bind_chains(struct exec *x) {
     for (i32 l = 0; l < x->net->nop; l++)
-        for (i32 way = 0; way < (x->plan->train ? 2 : 1) && op_is_chain(&x->net->op[l]); way++) {
+        for (i32 way = 0; way < (netplan(x->plan)->train ? 2 : 1) && op_is_chain(&x->net->op[l]); way++) {
             TRY(chain_solver_new(&x->arena, x->plan->B, imax(1, x->plan->ndevice), &x->chain[l][way]));
             if (x->comm) TRY(bind_peers(x, l, way == 1));
         }
@@ -231,7 +231,7 @@ static err bind_lanes(struct exec *x) {
     u32 *place, *need, nwait = 0;
     const i32 own = own_devices(x);
     x->nlane = (u32)imax(1, imin(pool_size(x->pool), own));
-    if (x->comm && p->slices > 0 && (i32)x->nlane < own) x->nlane = 1; /* what others' rows wait for is then done before */
+    if (x->comm && netplan(p)->slices > 0 && (i32)x->nlane < own) x->nlane = 1; /* what others' rows wait for is then done before */
     x->alone = (i32)x->nlane < own; /* two members on one lane would wait for each other for ever */
     for (u32 i = 0; i < p->ntask; i++)
         x->teams = x->teams || (p->task[i].members > 1 && !x->alone && !op_is_chain(&x->net->op[p->task[i].op]));
@@ -254,13 +254,13 @@ static err bind_lanes(struct exec *x) {
 }
 
 static err check(const struct plan *p, const struct net *n, const struct store *s) {
-    if (p->ntheta != n->ntheta || p->nderived != n->nderived)
-        return FAIL(E1, "the plan is for a model of %lld parameters, this one has %lld", (long long)p->ntheta,
+    if (netplan(p)->ntheta != n->ntheta || netplan(p)->nderived != n->nderived)
+        return FAIL(E1, "the plan is for a model of %lld parameters, this one has %lld", (long long)netplan(p)->ntheta,
                     (long long)n->ntheta);
     if (s->ntheta != n->ntheta || s->nderived != n->nderived)
         return FAIL(E1, "the store holds %lld parameters, the model has %lld", (long long)s->ntheta, (long long)n->ntheta);
-    if (p->train && (!s->optim || s->optim->nstate != p->nstate))
-        return FAIL(E1, "the plan has %d optimiser states, the store %d", p->nstate, s->optim ? s->optim->nstate : -1);
+    if (netplan(p)->train && (!s->optim || s->optim->nstate != netplan(p)->nstate))
+        return FAIL(E1, "the plan has %d optimiser states, the store %d", netplan(p)->nstate, s->optim ? s->optim->nstate : -1);
     return 0;
 }
 
@@ -286,7 +286,7 @@ err exec_bind_pipe(const struct plan *p, const struct net *n, const struct kern 
     x->pool = pool;
     x->store = store;
     x->comm = comm_size(comm) > 1 ? comm : NULL;
-    x->pipe = p->train ? pipe : PIPE_OVERLAP;
+    x->pipe = netplan(p)->train ? pipe : PIPE_OVERLAP;
     err e = bind_buffers(x);
     if (e == 0) e = bind_lanes(x);
     if (e == 0) e = bind_chains(x);
@@ -313,7 +313,7 @@ void exec_free(struct exec *x) {
 i64 exec_bytes(const struct exec *x) {
     const struct store *s = x->store;
     i64 states = (s->state[0] ? 1 : 0) + (s->state[1] ? 1 : 0);
-    i64 store = (s->ntheta * (1 + (x->plan->train ? states : 0)) + s->nderived) * 4;
+    i64 store = (s->ntheta * (1 + (netplan(x->plan)->train ? states : 0)) + s->nderived) * 4;
     i64 more = 0;
     for (u32 w = 0; w < x->nlane; w++) more += x->lane[w].ring ? TRACE_RING * (i64)sizeof(struct record) : 0;
     more += x->run.touched ? touched_bytes(x->plan) : 0;

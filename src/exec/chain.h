@@ -16,7 +16,7 @@
 #include "base/arena.h"
 #include "exec/chain_peers.h"
 #include "model/chain.h"
-#include "plan/plan.h"
+#include "step/netplan.h"
 
 /* What happened, for people and for the controller.  Sums over calls are the caller's. */
 struct chain_trace {

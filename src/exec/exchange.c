@@ -23,8 +23,7 @@ _Static_assert(MOST_BYTES <= LINES_MOST * LANES * 4, "lines of a message are cou
 /* ------------------------------------------------------------------ binding ------------------------------------------------- */
 
 bool exec_is_ours(const struct exec *x, const struct task *t) {
-    const bool everyone = t->kind == TASK_PREP || (t->kind == TASK_UPDATE && x->plan->whole);
-    return !x->comm || everyone || x->plan->place[t->device].rank == comm_rank(x->comm);
+    return !x->comm || t->everywhere || x->plan->place[t->device].rank == comm_rank(x->comm);
 }
 
 /* What another rank's device does there, and all ranks do for themselves, is done here by whoever has that number. */
@@ -59,7 +58,7 @@ static void *place_of(const struct exec *x, const struct plan_message *m, i64 lo
     *size = b->kind == PBUF_NORM || b->kind == PBUF_LOSS ? 8 : 4;
     switch (b->kind) {
         case PBUF_GRAD:
-            return x->sums.of.grad + b->index * x->plan->ntheta + lo;
+            return x->sums.of.grad + b->index * netplan(x->plan)->ntheta + lo;
         case PBUF_THETA:
             return (late_theta(x) ? late_theta(x) : x->store->theta) + lo;
         case PBUF_STATE:
@@ -111,7 +110,7 @@ static i64 whole_bytes(const struct exec *x, const struct plan_message *m) {
 }
 
 static err make_packed(struct exec *x, struct link *l) {
-    if (!l->plan.lines) return 0;
+    if (!l->plan.sparse) return 0;
     const i64 n = (l->plan.hi - l->plan.lo) / LANES;
     ARENA_NEW(&x->arena, l->packed, lines_bytes(n, n));
     l->m.data = l->packed;
@@ -163,7 +162,7 @@ static err make_links(struct exec *x, const u32 *place) {
 /* Where updates are made by all, the first of them waits for all that comes in this step: then none of them can fail. */
 static bool holds(const struct exec *x, const struct link *l, const struct item *it) {
     if (l->trails || l->plan.when != MESSAGE_STEP) return false;
-    if (x->plan->whole && x->plan->task[it->task].kind == TASK_UPDATE && !l->m.sends) return true;
+    if (netplan(x->plan)->whole && x->plan->task[it->task].kind == TASK_UPDATE && !l->m.sends) return true;
     return l->plan.after < it->task && exchange_touches(x, it->task, &l->plan, l->m.sends);
 }
 
@@ -267,7 +266,7 @@ static bool is_ready(const struct exec *x, const struct link *l) {
 
 /* The lines of a link: those of the step that x->sums says. */
 static struct grads lines_of(const struct exec *x, const struct link *l, i64 *n) {
-    const i64 at = x->plan->buf[l->plan.buf].index * x->plan->ntheta + l->plan.lo;
+    const i64 at = x->plan->buf[l->plan.buf].index * netplan(x->plan)->ntheta + l->plan.lo;
     *n = (l->plan.hi - l->plan.lo) / LANES;
     return (struct grads){x->sums.of.grad + at, x->sums.of.touched + at / LANES};
 }
@@ -397,7 +396,7 @@ static bool decide(struct exec *x, u32 wish) {
     return atomic_compare_exchange_strong(&x->update, &now, wish) || now == wish;
 }
 
-bool exchange_updates(struct exec *x) { return !x->comm || !x->plan->whole || decide(x, UPDATE_MADE); }
+bool exchange_updates(struct exec *x) { return !x->comm || !netplan(x->plan)->whole || decide(x, UPDATE_MADE); }
 
 /* Workers that wait for what will not come go on with what is there, and write again: the step is void, unless all that this
  * rank needed for its updates had come. */

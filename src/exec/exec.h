@@ -6,7 +6,7 @@
 
 #include "base/pool.h"
 #include "model/optim/optim.h"
-#include "plan/plan.h"
+#include "step/netplan.h"
 
 struct exec;
 struct comm;

@@ -40,7 +40,7 @@ static void find_ranks(const struct exec *x, i32 *rank_of) {
 }
 
 static err make_room(const struct exec *x, struct late *l) {
-    const i64 P = x->plan->ntheta, G = x->plan->ngrain;
+    const i64 P = netplan(x->plan)->ntheta, G = x->plan->ngrain;
     l->bytes = G * 8 + (G + 1) * P * 4;
     l->loss = mem_alloc((size_t)l->bytes);
     if (!l->loss) return -E601;
@@ -60,7 +60,7 @@ err exec_pipe_fits(enum exec_pipe pipe, i32 slices, i32 ranks) {
 err late_bind(struct exec *x) {
     struct late *l;
     if (x->pipe != PIPE_DELAY1) return 0;
-    TRY(exec_pipe_fits(x->pipe, x->plan->slices, x->comm ? comm_size(x->comm) : 1));
+    TRY(exec_pipe_fits(x->pipe, netplan(x->plan)->slices, x->comm ? comm_size(x->comm) : 1));
     ARENA_NEW(&x->arena, l, 1);
     ARENA_NEW(&x->arena, l->rank_of, x->plan->ngrain);
     l->rank = comm_rank(x->comm);
@@ -142,7 +142,7 @@ static err made(struct exec *x) {
 static struct exec_result arrive(struct exec *x) {
     struct late *l = x->late;
     if (!l->due) return (struct exec_result){.finite = true, .none = true};
-    if (l->totals.finite) memcpy(x->store->theta, l->theta, sizeof(f32) * (size_t)x->plan->ntheta);
+    if (l->totals.finite) memcpy(x->store->theta, l->theta, sizeof(f32) * (size_t)netplan(x->plan)->ntheta);
     l->due = l->made = false;
     return exec_result_of(&l->totals);
 }
@@ -196,6 +196,6 @@ void exec_set_ahead(struct exec *x, const struct exec_ahead *a) {
     if (!l) return;
     l->due = l->made = a->theta != NULL;
     if (!a->theta) return;
-    memmove(l->theta, a->theta, sizeof(f32) * (size_t)x->plan->ntheta);
+    memmove(l->theta, a->theta, sizeof(f32) * (size_t)netplan(x->plan)->ntheta);
     l->totals = (struct totals){a->loss, a->norm, isfinite(a->loss) && isfinite(a->norm)};
 }

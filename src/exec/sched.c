@@ -126,7 +126,7 @@ static err bind_inputs(struct exec *x, const struct exec_step *s) {
         const struct op *op = &n->op[l];
         i32 missing = -1;
         x->skip[l] = !bound(n, s, op, &missing);
-        if (x->skip[l] && (op->out >= 0 || x->plan->train))
+        if (x->skip[l] && (op->out >= 0 || netplan(x->plan)->train))
             return FAIL(E1, "input \"%s\" of op \"%s\" is not bound", n->buf[missing].name, op->spec.name);
     }
     for (i32 i = 0; i < n->nbuf; i++)

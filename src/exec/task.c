@@ -23,7 +23,7 @@ struct totals exec_totals(const struct exec *x) {
 
 static struct part part_of(const struct exec *x, const struct task *t) {
     const i32 row0 = x->run.row0;
-    const bool parted = x->plan->parted.n > 0 && x->plan->parted.op == t->op;
+    const bool parted = netplan(x->plan)->parted.n > 0 && netplan(x->plan)->parted.op == t->op;
     struct part p = {.b0 = t->box.b0 - row0, .b1 = t->box.b1 - row0, .t0 = t->box.t0, .t1 = t->box.t1, .n = 1, .how = t->how};
     p.apart = parted && t->kind == TASK_BWD;
     if (t->kind == TASK_DW) p.me = t->node_a, p.n = t->node_b;
@@ -40,7 +40,7 @@ static void solve(struct exec *x, const struct task *t, bool backward) {
     const struct op *op = &x->net->op[t->op];
     struct chain c;
     op->layer->chain(op, &x->run, backward, &c);
-    const struct chain_course *how = &x->plan->course;
+    const struct chain_course *how = &netplan(x->plan)->course;
     if (backward) c.forgets = how->stale ? -(how->stale_back > 1) : x->chain[t->op][0]->forgets;
     struct chain_solver *s = x->chain[t->op][backward];
     i32 n;
@@ -67,7 +67,7 @@ f64 exec_waited(const struct exec *x, const struct task *t) {
 }
 
 static void zero(struct exec *x, const struct task *t) {
-    i64 P = x->plan->ntheta;
+    i64 P = netplan(x->plan)->ntheta;
     i32 g0 = t->box.b0 / x->run.grain, g1 = ceil_div(t->box.b1, x->run.grain);
     if (g0 == 0 && x->pending) g0 = 1; /* vector 0 holds the gradient that this step adds to */
     for (i32 g = g0; g < g1 && x->run.touched; g++) touched_zero(x->plan, exec_grads(x), g);
@@ -75,7 +75,7 @@ static void zero(struct exec *x, const struct task *t) {
 }
 
 static void norm(struct exec *x, const struct task *t) {
-    i64 block = x->plan->norm_block;
+    i64 block = netplan(x->plan)->norm_block;
     const f32 *grad = x->sums.of.grad;
     for (i64 at = t->lo; at < t->hi; at += block) x->norm[at / block] = x->kern->sumsq(lmin(block, t->hi - at), grad + at);
 }
@@ -136,7 +136,7 @@ void exec_task(struct exec *x, const struct task *t) {
 
 void exec_merges(struct exec *x, struct grads g, const struct item *first, u32 n) {
     const struct task *t0 = &x->plan->task[first->task];
-    i64 P = x->plan->ntheta;
+    i64 P = netplan(x->plan)->ntheta;
     for (i64 at = t0->lo; at < t0->hi; at += MERGE_BLOCK) {
         i64 len = lmin(MERGE_BLOCK, t0->hi - at);
         for (u32 i = 0; i < n; i++) {

@@ -11,7 +11,7 @@ enum { LINE = LANES * sizeof(f32), WORD = sizeof(u64), BLOCK = MERGE_BLOCK / LAN
 
 err touched_new(const struct plan *p, u8 **out) {
     *out = NULL;
-    if (!p->train || p->ntable == 0) return 0;
+    if (!netplan(p)->train || p->ntable == 0) return 0;
     NEW(*out, touched_bytes(p));
     return 0;
 }
@@ -75,13 +75,14 @@ static void add(const struct kern *k, i64 n, struct grads a, struct grads b) {
 
 /* From element `at` of a grain's vector on. */
 static struct grads from(const struct plan *p, struct grads g, i32 grain, i64 at) {
-    const i64 place = grain * p->ntheta + at;
+    const i64 place = grain * netplan(p)->ntheta + at;
     return (struct grads){g.grad + place, g.touched + place / LANES};
 }
 
 void touched_zero(const struct plan *p, struct grads g, i32 grain) {
-    for (i64 at = 0, end; at < p->ntheta; at = end) {
+    for (i64 at = 0, end; at < netplan(p)->ntheta; at = end) {
         const bool table = plan_table_at(p, at, &end) != NULL;
+        end = lmin(end, netplan(p)->ntheta);
         const struct grads v = from(p, g, grain, at);
         if (table) clear((end - at) / LANES, v);
         else memset(v.grad, 0, (size_t)(end - at) * sizeof(f32));

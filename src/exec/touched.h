@@ -10,6 +10,7 @@
 #define STRETTO_EXEC_TOUCHED_H
 
 #include "plan/exchange.h"
+#include "step/netplan.h"
 
 struct exec;
 
@@ -20,7 +21,7 @@ struct grads {
 };
 
 err touched_new(const struct plan *p, u8 **out);
-static inline i64 touched_bytes(const struct plan *p) { return p->ntable > 0 ? p->ngrain * p->ntheta / LANES : 0; }
+static inline i64 touched_bytes(const struct plan *p) { return p->ntable > 0 ? p->ngrain * netplan(p)->ntheta / LANES : 0; }
 void touched_zero(const struct plan *p, struct grads g, i32 grain);
 void touched_merge(const struct exec *x, struct grads g, i32 a, i32 b, i64 lo, i64 hi); /* [lo,hi) of vector a += that of b */
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "model/cell/cell.h"
-#include "plan/balance.h"
+#include "step/balance.h"
 
 struct resources resources_whole(const struct resources *r) {
     struct resources whole = *r;
@@ -54,7 +54,7 @@ err engine_choose_how(struct plan *p, const struct net *n, const struct resource
     struct wisdom *w = r->wisdom;
     if (w && w->damage[0])
         event_note(r->events, EVENT_NOTE, "wisdom %s: %s", w->path ? w->path : "", w->damage), w->damage[0] = 0;
-    f64 seconds = p->train ? p->predicted * (f64)r->steps : 0;
+    f64 seconds = netplan(p)->train ? p->predicted * (f64)r->steps : 0;
     bool measured = false;
     for (i32 l = 0; l < n->nop; l++) {
         const struct tune_entry *e = NULL;
@@ -124,7 +124,7 @@ static err plans(struct engine *e, const struct resources *r, const struct optim
         else
             TRY(plan_make(&q, &e->plan));
         TRY(exact_enough(e->plan, r));
-        e->plan->whole = r->heal;
+        if (r->heal) plan_update_everywhere(e->plan);
     }
     q.machine = r->machine; /* forecasts are made by a rank alone; wishes for several devices are about training */
     if (r->machine->ndevice == 1) q.parallel = "auto";
@@ -143,7 +143,7 @@ static i64 kept_bytes(const struct plan *p) {
 /* A limit that was set is met when memory is asked for: what it was for, and the way out that slices have. */
 static err too_little(const struct engine *e, err got) {
     char text[sizeof err_last()->text];
-    if (got != -E601 || !e->plan || e->plan->slices < 2 || net_recomputes(e->net)) return got;
+    if (got != -E601 || !e->plan || netplan(e->plan)->slices < 2 || net_recomputes(e->net)) return got;
     snprintf(text, sizeof text, "%s", err_last()->text);
     return FAIL_AT(E601, NULL, "--recompute   or   a larger --memory, a smaller --batch or a shorter --context",
                    "%s; the plan keeps %.1f MiB of gates and states for backward", text, (f64)kept_bytes(e->plan) / 0x1p20);
@@ -161,7 +161,7 @@ static err room(const struct engine *e, const struct resources *r) {
     i64 kept = p ? kept_bytes(p) : 0;
     f64 share = (f64)m->memory / (f64)bytes;
     if (kept > bytes / 4)
-        return FAIL_AT(E601, NULL, kept > bytes - m->memory && p->slices > 1 ?
+        return FAIL_AT(E601, NULL, kept > bytes - m->memory && netplan(p)->slices > 1 ?
                        "--recompute   or   a smaller --context, --batch or --hidden" : "a smaller --context, --batch or --hidden",
                        "the plans of this run hold %.1f GiB, of which %.1f GiB are gates kept for backward; the machine has "
                        "%.1f GiB, enough for %.0f%% of the rows and steps", (f64)bytes / 0x1p30, (f64)kept / 0x1p30,
@@ -220,7 +220,7 @@ err engine_recut(struct engine *e, const struct resources *r) {
     const struct plan_request q = request(e, r, e->store.optim);
     struct plan *plan;
     TRY(plan_make(&q, &plan));
-    plan->whole = r->heal;
+    if (r->heal) plan_update_everywhere(plan);
     if (!plan_same_updates(plan, e->plan)) {
         plan_free(plan);
         return FAIL(E1, "the plan %s would update other weights on some ranks, and their state is not there", e->plan->strategy);
@@ -245,6 +245,6 @@ void engine_free(struct engine *e) {
 }
 
 i64 engine_planned_bytes(const struct engine *e) {
-    i64 both = e->exec && e->forward ? e->forward_plan->store_bytes : 0; /* the store is shared */
+    i64 both = e->exec && e->forward ? netplan(e->forward_plan)->store_bytes : 0; /* the store is shared */
     return (e->exec ? exec_bytes(e->exec) : 0) + (e->forward ? exec_bytes(e->forward) : 0) - both;
 }

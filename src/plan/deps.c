@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "plan/planner.h"
+#include "step/planner.h"
 
 enum { NOTHING = 0xffffffffu };
 

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "plan/planner.h"
 
 enum { EVERYONE = -1, WORDS = MACHINE_DEVICES / 64 };
 
@@ -26,8 +25,7 @@ struct ledger {
     struct plan_message *out;
     u32 nout, capout;
     u32 buf;
-    bool lines; /* it is a gradient: pieces end where tables do */
-    bool whole; /* updates are made by every rank */
+    bool by_device; /* tasks that run everywhere count as those of their device */
 };
 
 static i32 rank_of(const struct plan *p, i32 task) { return p->place[p->task[task].device].rank; }
@@ -76,7 +74,7 @@ static err send(struct ledger *l, struct piece_of *v, i32 rank, enum message_whe
                                               .from = rank_of(l->p, v->writer),
                                               .to = rank,
                                               .when = (u8)when,
-                                              .lines = l->lines && plan_table_at(l->p, v->lo, &end),
+                                              .sparse = l->p->buf[l->buf].sparse && plan_table_at(l->p, v->lo, &end),
                                               .lo = v->lo,
                                               .hi = v->hi};
     if (when == MESSAGE_STEP) now_has(v, rank);
@@ -94,7 +92,7 @@ static err reads(struct ledger *l, i64 lo, i64 hi, i32 rank, enum message_when w
     return 0;
 }
 
-static bool everyone(const struct ledger *l, i32 task) { return l->whole && l->p->task[task].kind == TASK_UPDATE; }
+static bool everyone(const struct ledger *l, i32 task) { return l->p->task[task].everywhere && !l->by_device; }
 
 static err task_reads(struct ledger *l, const struct use *u, i32 task) {
     const bool all = everyone(l, task);
@@ -116,18 +114,9 @@ static err writes(struct ledger *l, i64 lo, i64 hi, i32 task) {
     return 0;
 }
 
-/* Who does the backward pass of the first rows: a gradient that is kept is added to there. */
-static i32 first_rank(const struct plan *p) {
-    for (u32 i = 0; i < p->ntask; i++)
-        if (p->task[i].kind == TASK_ZERO && p->task[i].box.b0 == 0) return rank_of(p, (i32)i);
-    return 0;
-}
-
-static err after_the_step(struct ledger *l, const struct pbuf *b) {
-    if (b->kind == PBUF_GRAD && b->index == 0) return reads(l, 0, b->extent, first_rank(l->p), MESSAGE_KEEP);
-    if (b->kind == PBUF_STATE) return reads(l, 0, b->extent, 0, MESSAGE_GATHER);
-    if (b->kind != PBUF_THETA && b->kind != PBUF_NORM && b->kind != PBUF_LOSS) return 0;
-    for (i32 r = 0; r < l->p->nrank; r++) TRY(reads(l, 0, b->extent, r, MESSAGE_STEP));
+static err go_home(struct ledger *l, const struct pbuf *b) {
+    if (b->home >= 0) return reads(l, 0, b->extent, b->home, b->when);
+    for (i32 r = 0; r < l->p->nrank && b->home == HOME_ALL; r++) TRY(reads(l, 0, b->extent, r, b->when));
     return 0;
 }
 
@@ -135,9 +124,8 @@ static err one_buffer(struct ledger *l, u32 buf) {
     const struct plan *p = l->p;
     l->n = 0;
     l->buf = buf;
-    l->lines = p->buf[buf].kind == PBUF_GRAD;
     TRY(insert(l, 0, (struct piece_of){.lo = 0, .hi = p->buf[buf].extent, .writer = EVERYONE}));
-    for (i32 k = 0; k < p->ntable && l->lines; k++) {
+    for (i32 k = 0; k < p->ntable && p->buf[buf].sparse; k++) {
         TRY(split(l, p->table[k].lo));
         TRY(split(l, p->table[k].hi));
     }
@@ -150,7 +138,7 @@ static err one_buffer(struct ledger *l, u32 buf) {
             if (u->mode != USE_R && u->mode != USE_STALE) TRY(writes(l, u->lo, u->hi, (i32)i));
         }
     }
-    return after_the_step(l, &p->buf[buf]);
+    return go_home(l, &p->buf[buf]);
 }
 
 static int by_writer(const void *a, const void *b) {
@@ -162,20 +150,15 @@ static int by_writer(const void *a, const void *b) {
     return x->lo < y->lo ? -1 : x->lo > y->lo;
 }
 
-bool plan_is_sent(const struct pbuf *b) {
-    const u8 kind = b->kind;
-    return kind == PBUF_GRAD || kind == PBUF_THETA || kind == PBUF_STATE || kind == PBUF_NORM || kind == PBUF_LOSS;
-}
-
 static err derive(struct ledger *l) {
     for (u32 b = 0; b < l->p->nbuf; b++)
-        if (plan_is_sent(&l->p->buf[b])) TRY(one_buffer(l, b));
+        TRY(one_buffer(l, b));
     if (l->nout) qsort(l->out, l->nout, sizeof *l->out, by_writer);
     return 0;
 }
 
 err plan_exchange(const struct plan *p, struct arena *a, struct plan_message **out, u32 *n) {
-    struct ledger l = {.p = p, .whole = p->whole};
+    struct ledger l = {.p = p};
     err e = derive(&l);
     *n = l.nout;
     if (e >= 0) {
@@ -188,50 +171,9 @@ err plan_exchange(const struct plan *p, struct arena *a, struct plan_message **o
     return e;
 }
 
-/* Grains whose sum the vector of a message holds. */
-static i32 grains_of(const struct plan *p, const struct plan_message *m) {
-    const struct task *t = &p->task[m->after];
-    if (t->kind != TASK_MERGE || t->node_a != p->buf[m->buf].index) return 1;
-    return merge_grains(p, t, t->node_a) + merge_grains(p, t, t->node_b);
-}
-
-/* Bytes of a message at most, in the batch `part` of its step: the first vector keeps what the batches before have touched. */
-static i64 most_of(const struct plan *p, const struct plan_message *m, i32 part) {
+i64 plan_message_bytes(const struct plan *p, const struct plan_message *m) {
     const struct pbuf *b = &p->buf[m->buf];
-    const i64 n = (m->hi - m->lo) / LANES, before = b->index == 0 ? (i64)part * p->ngrain : 0;
-    const i32 grains = (i32)lmin(before + grains_of(p, m), INT32_MAX / p->grain);
-    return lines_bytes(n, lines_sent(n, plan_touched_bytes(p, m->lo, m->hi, grains) / (LANES * 4)));
-}
-
-/* A message that is sent in so many batches of a step. */
-static void count(const struct plan *p, const struct plan_message *m, i32 parts, struct plan_sent *out) {
-    const u8 kind = p->buf[m->buf].kind;
-    const i64 floats = m->hi - m->lo, whole = floats * (kind == PBUF_NORM || kind == PBUF_LOSS ? 8 : 4);
-    const i64 all = lines_bytes(floats / LANES, floats / LANES);
-    i64 most = 0, now = 0;
-    for (i32 k = 0; k < parts; k++) {
-        if (!m->lines) now = whole;
-        else if (now < all) now = most_of(p, m, k);
-        most += now;
-    }
-    out->messages += parts;
-    out->most += most;
-    out->whole += parts * whole;
-    if (!m->lines) return;
-    out->lines_most += most;
-    out->lines_whole += parts * whole;
-}
-
-err plan_sent(const struct plan *p, i32 parts, struct plan_sent *out) {
-    struct arena a = {0};
-    struct plan_message *m;
-    u32 n;
-    *out = (struct plan_sent){0};
-    const err e = plan_exchange(p, &a, &m, &n);
-    for (u32 i = 0; i < n && e >= 0; i++)
-        if (m[i].when != MESSAGE_GATHER) count(p, &m[i], m[i].when == MESSAGE_STEP ? parts : parts - 1, out);
-    arena_free(&a);
-    return e;
+    return b->bytes / b->extent * (m->hi - m->lo);
 }
 
 /* The piece after the last of `out` when it is the same rank's, else a new one. */
@@ -240,12 +182,10 @@ static void add_share(struct plan_share *out, i32 *n, struct plan_share s) {
     else out[(*n)++] = s;
 }
 
-err plan_shares(const struct plan *p, struct arena *a, struct plan_share **out, i32 *n) {
-    struct ledger l = {.p = p};
-    u32 b = 0;
+err plan_writers(const struct plan *p, u32 buf, struct arena *a, struct plan_share **out, i32 *n) {
+    struct ledger l = {.p = p, .by_device = true};
     *n = 0;
-    while (b < p->nbuf && p->buf[b].kind != PBUF_STATE) b++;
-    err e = b < p->nbuf ? one_buffer(&l, b) : 0;
+    err e = one_buffer(&l, buf);
     if (e >= 0) *out = arena_new(a, (size_t)(l.n + 1) * sizeof **out);
     if (e >= 0 && !*out) e = -E601;
     for (i32 i = 0; i < l.n && e >= 0; i++)

@@ -1,55 +1,24 @@
-/* plan.h - what one step does, as plain data: boxes, tasks, buffers, access modes.
+/* plan.h - what one step of a learner does, as plain data: tasks, buffers, uses, places.
  *
- *     net + machine + B --strategy: cut, place, exchange--> plan --deps--> edges --exec--> numbers
- *                                                             |-> print / parse / draw / cost / compare
+ *     client (a net, k-means, ..) --tasks and their uses--> plan --plan_deps--> edges --plan_exchange--> messages --exec--> numbers
  *
- * A strategy cuts the box [B x T x L] and says which task uses which buffer range in which mode; edges are derived from the uses
- * (deps.c), no strategy writes one.  Rows are cut at grains only; gradients of grains merge along one fixed dyadic tree, so the
- * bits of a step do not depend on the number of workers.
+ * A task runs one kernel of its client on one device.  It says which range of which buffer it uses, and in which mode.  Edges
+ * (deps.c) and messages between ranks (exchange.c) follow from these uses; no client writes either.  A plan knows no kernel, no
+ * network and no device type: kernel ids mean what the client's table says (exec/kernel.h).
  *
- * A team is one FWD or BWD task n-fold, for rows that are too few to be cut: its members do the same box, each its share of the
- * units, at the same time on devices of one process.  They are next to each other in the plan and no edge leads from one to
- * another; the layer's kernels keep them in step.  What comes after waits for all of them.
+ * A team is one task n-fold: its members do the same box at the same time on devices of one process.  They are next to each other
+ * in the plan, no edge leads from one to another, and their kernel keeps them in step.  What comes after waits for all of them.
  *
- * A FWD or BWD task may do some of the steps of all rows, where the layer allows it (layer.steps): a chunk.  Chunks of an op keep
- * their order, and two ops that follow each other may be at different chunks at the same time (wave.c).
- *
- * Where several ranks share out the rows, the weight gradient of the op that backward comes to last is made in parts, by tasks of
- * their own (layer.dw): the first parts are under way to other ranks while the last one is made.
- *
- * Where rows are slices of time (op_is_chain), the tasks of one op are such a team too, but each has rows of its own: together
- * they run the op's chain, round by round (exec/chain.h).  How many slices there are is the net's; who runs them is the plan's.
- */
+ * A plan is owned by whoever made it (plan_free).  It is immutable while an exec is bound to it. */
 #ifndef STRETTO_PLAN_PLAN_H
 #define STRETTO_PLAN_PLAN_H
 
+#include "base/arena.h"
 #include "base/str.h"
-#include "model/chain.h"
-#include "model/net.h"
+#include "plan/slice.h"
 #include "topo/machine.h"
 
-struct slice {
-    i32 b0, b1, t0, t1, l0, l1; /* half-open; l = op index */
-};
-
-/* PREP copies of weights, FWD, ZERO gradient vectors of grains, BWD, DW what the BWD of plan.parted has left out, MERGE node b
- * into node a, NORM sums of squares, UPDATE. */
-enum task_kind { TASK_FWD, TASK_BWD, TASK_MERGE, TASK_NORM, TASK_UPDATE, TASK_PREP, TASK_ZERO, TASK_DW, TASK_NKIND };
 enum use_mode { USE_R, USE_W, USE_RW, USE_SUM, USE_STALE };
-enum pbuf_kind {
-    PBUF_ACT,
-    PBUF_DACT,
-    PBUF_SAVED,
-    PBUF_GRAD,
-    PBUF_THETA,
-    PBUF_STATE,
-    PBUF_DERIVED,
-    PBUF_NORM,
-    PBUF_INPUT,
-    PBUF_SCRATCH,
-    PBUF_LOSS
-};
-
 struct use {
     u32 buf;
     u8 mode, stale;
@@ -62,11 +31,27 @@ static inline bool use_meets(const struct use *u, const struct use *v) {
     return u->lo < v->hi && v->lo < u->hi && (u->t1 == 0 || v->t1 == 0 || (u->t0 < v->t1 && v->t0 < u->t1));
 }
 
+enum element { ELEMENT_F32, ELEMENT_F64, ELEMENT_I32, ELEMENT_U8 };
+static inline i64 element_bytes(u8 type) { return type == ELEMENT_F64 ? 8 : type == ELEMENT_U8 ? 1 : 4; }
+
+/* Where a buffer is after the step, and when it goes there: on the ranks that wrote it last, on all, or on rank `home`. */
+enum { HOME_WRITER = -2, HOME_ALL = -1 };
+/* STEP: in every step.  KEEP: only where the gradient is kept for the next step to add to.  GATHER: only on request (another plan
+ * wants it elsewhere). */
+enum message_when { MESSAGE_STEP, MESSAGE_KEEP, MESSAGE_GATHER };
+
+/* A buffer: memory [repeat][extent][unit] of elements, so that ranges of uses are [lo,hi) of the middle axis. */
 struct pbuf {
-    u8 kind;
-    i32 index; /* buffer of the net, op, or grain */
-    i64 bytes;
-    i64 extent; /* ranges of uses lie in [0, extent): rows, elements, blocks of the norm, grains of the loss */
+    u8 kind;     /* the client's tag */
+    u8 element;  /* enum element */
+    u8 when;     /* enum message_when: when it goes home */
+    bool lent;   /* the client owns the memory (inputs, weights); exec allots all others */
+    bool sparse; /* ranges of plan.table in it are sent as sparse rows */
+    i32 index;   /* the client's number */
+    i32 repeat;  /* 1, or steps T of an activation [T][rows][F] */
+    i32 home;    /* HOME_WRITER, HOME_ALL or a rank */
+    i64 bytes;   /* of all of it */
+    i64 extent;  /* ranges of uses lie in [0, extent): rows, elements, blocks */
 };
 
 /* Where a device of the plan is. */
@@ -76,128 +61,67 @@ struct place {
 };
 
 struct task {
-    u8 kind;
-    u16 op;     /* op of the net (FWD, BWD, PREP); l of the box too */
-    u32 device; /* place: index into machine.device */
+    u8 kind;         /* kernel id of the client */
+    bool everywhere; /* every rank runs it for itself, not only that of its device */
+    u16 op;          /* layer or op of the client; l of the box too */
+    u32 device;      /* place: index into machine.device */
     struct slice box;
-    u16 member, members; /* member k of n of a team, or of those that run a chain; 0 of 1: alone */
-    u8 how;              /* FWD: enum cell_how, 0 = the kernels choose; speed, never bits */
-    i32 node_a, node_b;  /* MERGE: grad vector a += vector b; DW: part a of b */
-    i64 lo, hi;          /* UPDATE, NORM, MERGE: range of theta */
+    u16 member, members; /* member k of n of a team; 0 of 1: alone */
+    u8 how;              /* variant of the kernel, 0 = the kernel chooses; speed, never bits */
+    i32 node_a, node_b;  /* merge: buffer a += buffer b; else the client's */
+    i64 lo, hi;          /* range of a vector, for kernels over one */
     u32 use0, nuse;
     u32 dep0, ndep; /* derived: tasks that must be done before */
     f32 cost;       /* predicted seconds */
 };
 
-/* What a plan becomes while it is trained by: after a step of a member, so many slices, foreseen in so many directions.  The
- * tasks are then those that a planner makes of it. */
-struct plan_turn {
-    i64 step;
-    i32 refit, member, slices, rank; /* refit: in the training on all rows */
-};
-enum { TURNS_MOST = 32, SLICE_RANKS = 4 }; /* directions, of --slice-rank */
-struct plan_turns {
-    i32 n;
-    struct plan_turn at[TURNS_MOST]; /* in the order of training */
-};
-
-/* Parameters of which the rows of a batch touch few: a large embedding.  Its gradients are zeroed, summed and sent by the lines
- * of LANES floats that were touched; the sums are those of whole vectors, to the bit. */
+/* A range of a vector of which the rows of a batch touch few lines of 16 floats: a large embedding.  Gradients in it are zeroed,
+ * summed and sent as sparse rows; the sums are those of whole vectors, to the bit. */
 struct plan_table {
-    i64 lo, hi;    /* of theta */
-    i32 op, lines; /* op of the net; lines that a row of the batch touches at most */
+    i64 lo, hi;
+    i32 op, lines; /* op of the client; lines that a row of the batch touches at most */
 };
 
 struct plan {
-    char strategy[64];
-    bool train, exact;
-    bool whole; /* every rank makes all updates for itself, and so has all of the optimiser's state (--heal) */
-    i32 slices;                 /* of time, in each sequence; 0 = the rows are sequences */
-    struct chain_course course; /* of the chains over them */
-    i32 forgets;                /* plan_request.forgets */
-    struct plan_turns turns;
+    char strategy[64]; /* its name, for people */
+    bool exact;        /* the bits of the serial plan */
     i32 B, grain, ngrain, ndevice;
     i32 nrank; /* of the machine: also those that have nothing to do */
-    i64 ntheta, nderived;
-    i32 nstate;
-    i64 norm_block; /* floats per partial sum of the norm: a function of ntheta alone */
-    struct {
-        i32 op, n; /* n DW tasks make the weight gradient of the op; n = 0: none does */
-    } parted;
     u32 ntask, nuse, nbuf, ndep;
-    i32 ntable;
-    struct plan_table *table; /* [ntable] in the order of theta */
     struct place *place; /* [ndevice] */
     struct task *task;   /* in an order that respects the deps */
     struct use *use;
     struct pbuf *buf;
     u32 *dep;
-    f64 predicted;      /* seconds per step, from the list schedule */
-    i64 peak_bytes;     /* all that exec will hold per process, the store (theta, derived, state) included, inputs not */
-    i64 store_bytes;    /* the part of it that a second plan of the same model shares */
-    i64 exchange_bytes; /* between devices per step (gradient merge) */
+    i32 ntable;
+    struct plan_table *table; /* [ntable] in the order of the vector */
+    void *client;        /* what the client keeps with its plan, in the arena */
+    f64 predicted;       /* seconds per step, from the list schedule */
+    i64 peak_bytes;      /* all that exec will hold per process, inputs not */
+    i64 exchange_bytes;  /* between devices per step */
     struct arena arena;
 };
 
-struct plan_request {
-    const struct net *net;
-    const struct machine *machine;
-    i32 B;
-    bool train;           /* false: forward only */
-    i32 nstate;           /* optimiser state vectors */
-    i32 grains;           /* that a batch of whole windows is cut into, about; 0 = as many as are cheap */
-    const char *parallel; /* "auto", "serial", "data_sync", "data_sync:2", "unit_split:2", "time_slice:16" */
-    i32 slices;                 /* of time in each sequence, as the net's rows are; 0 = none */
-    struct chain_course course; /* tol 0 = by the precision of the net's cells */
-    i32 forgets; /* steps after which its recurrences forget where they began, if that is known; 0 = not: for cost */
-    bool dense;  /* gradients of embeddings are treated as all others: for tests and measurements */
-};
+void plan_free(struct plan *p); /* NULL is fine */
+err plan_deps(struct plan *p);  /* derives p->dep and each task's dep0, ndep */
 
-i32 plan_grain(i32 B, i32 wanted); /* rows per grain: of B, and the grains that are wanted (0 = as many as are cheap) */
+/* What plan_schedule adds to the costs of tasks. */
+#define PLAN_SYNC_S 0.5e-6 /* seeing that another device is done */
+#define PLAN_START_S 3e-6  /* waking the workers */
 
-/* What a wish says of slices of time, before there is a net: N of "time:N" or "time_slice:N", -1 = as many as are good, 0 = it
- * speaks of something else. */
-enum { SLICES_MAX = 65536 };
-err plan_slices(const char *parallel, i32 *slices);
-
-/* The table of element `at` of theta, and where it ends; NULL = none, and where the next one begins (or theta ends). */
-const struct plan_table *plan_table_at(const struct plan *p, i64 at, i64 *end);
-
-err plan_make(const struct plan_request *q, struct plan **out);
-void plan_free(struct plan *p);
-void plan_print(const struct plan *p, const struct net *n, struct str *out);
-err plan_parse(const char *text, const char *path, const struct plan_request *q, struct plan **out); /* E402 with line:column */
-err plan_glance(const char *text, const char *path); /* does it begin as a plan does?  E402; all that is known without a net */
-/* NULL when every op, merge and update is done exactly once, in an order that gives the bits of the serial plan; else a sentence,
- * and the task it is about (ntask = none).  plan_make and plan_parse check what they return. */
-const char *plan_check(const struct plan *p, const struct net *n, u32 *task);
-
-/* How the forward tasks of an op walk it (enum cell_how); layers that cannot choose are left alone. */
-void plan_set_how(struct plan *p, const struct net *n, i32 op, u32 how);
-bool op_has_how(const struct op *op);
-const char *plan_walked(const struct plan *p); /* "fold" or "ahead" of the first task that says so, "-" = none does */
-
-/* One row per strategy of strategies.def, with numbers or the sentence why it does not apply. */
-err plan_compare(const struct plan_request *q, struct str *out);
-/* The same, with nets of slices in place of the row that says that this one is not cut: n requests, with forgets. */
-err plan_compare_sliced(const struct plan_request *q, const struct plan_request *sliced, i32 n, struct str *out);
-/* The predicted schedule: when each task runs on its device, and the end of the step (= p->predicted).  span [ntask]. */
+/* The predicted schedule: when each task runs on its device, and the end of the step.  span [ntask], may be NULL. */
 struct plan_span {
     f64 t0, t1; /* seconds */
 };
 f64 plan_schedule(const struct plan *p, struct plan_span *span);
-/* "fwd lstm.0 b[0,224)", "fwd lstm.0 b[0,1) unit 1/2" */
-void plan_task_name(const struct plan *p, const struct net *n, u32 task, char out[64]);
-/* Member 0 of the task's team; the task itself when it is alone.  Never outside, even in a text that plan_check will refuse. */
+
+/* The table of element `at`, and where it ends; NULL = none, and where the next one begins (INT64_MAX = nowhere). */
+const struct plan_table *plan_table_at(const struct plan *p, i64 at, i64 *end);
+
+/* Member 0 of the task's team; the task itself when it is alone.  Never outside, even in a text that a check will refuse. */
 static inline u32 plan_team_first(const struct plan *p, u32 task) {
     u32 member = p->task[task].member;
     return member <= task ? task - member : task;
 }
-const char *task_kind_name(enum task_kind kind);
-static inline bool task_is_chunk(const struct task *t, const struct net *n) {
-    return (t->kind == TASK_FWD || t->kind == TASK_BWD) && t->op < n->nop && t->box.t1 - t->box.t0 < n->op[t->op].T;
-}
-i64 plan_device_bytes(const struct plan *p, u32 device); /* bytes of all ranges that the device's tasks touch, inputs included */
-void plan_draw_text(const struct plan *p, const struct net *n, i32 width, struct str *out);
 
 #endif

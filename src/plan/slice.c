@@ -1,12 +1,12 @@
 /* slice.c - cut by count, size or weight; the tile check. */
 #include "plan/slice.h"
 
-static void range_of(struct slice s, enum axis axis, i32 *lo, i32 *hi) {
+static void range_of(struct slice s, enum cut_axis axis, i32 *lo, i32 *hi) {
     *lo = axis == AXIS_B ? s.b0 : axis == AXIS_T ? s.t0 : s.l0;
     *hi = axis == AXIS_B ? s.b1 : axis == AXIS_T ? s.t1 : s.l1;
 }
 
-static struct slice with_range(struct slice s, enum axis axis, i32 lo, i32 hi) {
+static struct slice with_range(struct slice s, enum cut_axis axis, i32 lo, i32 hi) {
     if (axis == AXIS_B) s.b0 = lo, s.b1 = hi;
     if (axis == AXIS_T) s.t0 = lo, s.t1 = hi;
     if (axis == AXIS_L) s.l0 = lo, s.l1 = hi;
@@ -18,7 +18,7 @@ i64 slice_volume(struct slice s) {
     return (i64)(s.b1 - s.b0) * (s.t1 - s.t0) * (s.l1 - s.l0);
 }
 
-i32 slice_cut_count(struct slice whole, enum axis axis, i32 grain, i32 n, struct slice *out) {
+i32 slice_cut_count(struct slice whole, enum cut_axis axis, i32 grain, i32 n, struct slice *out) {
     i32 lo, hi;
     range_of(whole, axis, &lo, &hi);
     i32 grains = ceil_div(hi - lo, grain), pieces = imin(n, grains), at = lo;
@@ -30,7 +30,7 @@ i32 slice_cut_count(struct slice whole, enum axis axis, i32 grain, i32 n, struct
     return pieces;
 }
 
-i32 slice_cut_size(struct slice whole, enum axis axis, i32 grain, i32 size, i32 n, struct slice *out) {
+i32 slice_cut_size(struct slice whole, enum cut_axis axis, i32 grain, i32 size, i32 n, struct slice *out) {
     i32 lo, hi, i = 0;
     range_of(whole, axis, &lo, &hi);
     i32 step = round_up(imax(size, 1), grain);
@@ -43,7 +43,7 @@ i32 slice_cut_size(struct slice whole, enum axis axis, i32 grain, i32 size, i32 
 }
 
 /* Borders at the rounded cumulative weight, so that no piece is off by more than one grain. */
-i32 slice_cut_weight(struct slice whole, enum axis axis, i32 grain, i32 n, const f64 *weight, struct slice *out, i32 *who) {
+i32 slice_cut_weight(struct slice whole, enum cut_axis axis, i32 grain, i32 n, const f64 *weight, struct slice *out, i32 *who) {
     i32 lo, hi, pieces = 0, at = 0;
     range_of(whole, axis, &lo, &hi);
     i32 grains = ceil_div(hi - lo, grain);

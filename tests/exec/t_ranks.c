@@ -13,8 +13,8 @@
 #include "comm/comm.h"
 #include "exec/real.h"
 #include "exec/slices.h"
-#include "plan/balance.h"
-#include "plan/exchange.h"
+#include "step/balance.h"
+#include "step/sent.h"
 
 enum { STEPS = 12, RANKS = 8 };
 static struct net net;
@@ -57,7 +57,7 @@ static err bind(struct rank *r) {
     struct plan_request q = {.net = &net, .machine = &r->machine, .B = j->B, .train = true, .nstate = o->nstate,
                              .parallel = j->parallel, .dense = j->dense};
     TRY(plan_make(&q, &r->plan));
-    r->plan->whole = j->whole;
+    if (j->whole) plan_update_everywhere(r->plan);
     TRY(pool_new(j->threads, &r->pool));
     TRY(store_new(&net, o, &r->store));
     net_weights_init(&net, 7, r->store.theta);
@@ -87,7 +87,7 @@ static err move(struct rank *r, u32 s) {
     struct plan *next, *old = r->plan;
     const i32 n = r->machine.ndevice;
     for (i32 d = 0; d < n; d++) r->machine.device[d].weight = d == (i32)(s % (u32)n) ? old->ngrain - n + 1 : 1;
-    struct plan_request q = {.net = &net, .machine = &r->machine, .B = r->job->B, .train = true, .nstate = old->nstate,
+    struct plan_request q = {.net = &net, .machine = &r->machine, .B = r->job->B, .train = true, .nstate = netplan(old)->nstate,
                              .parallel = old->strategy, .dense = r->job->dense};
     TRY(plan_make(&q, &next));
     r->plan = next;

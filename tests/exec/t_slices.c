@@ -32,7 +32,7 @@ static void tolerance_zero_gives_the_bits_of_the_whole(void **state) {
             one.P = 1;
             sliced_new(&whole, &one, kern_best(), 1, sliced_fine);
             sliced_new(&cut, &s, kern_best(), threads, (struct chain_course){.rounds = s.P});
-            cut.plan->course.tol = 0;
+            netplan(cut.plan)->course.tol = 0;
             sliced_step(&whole);
             sliced_step(&cut);
             assert_true(sliced_states_differ(&cut, &whole) == 0);
@@ -425,7 +425,7 @@ static void dropout_is_the_same_in_every_round(void **state) {
     s.P = 7, s.W = 2, s.L = 2, s.rate = 0.3f;
     sliced_new(&g, &s, kern_best(), 2, sliced_fine);
     sliced_new(&exact, &s, kern_best(), 1, (struct chain_course){.rounds = 7});
-    exact.plan->course.tol = 0;
+    netplan(exact.plan)->course.tol = 0;
     sliced_step(&exact);
     for (i32 again = 0; again < 2; again++) {
         sliced_step(&g);
@@ -453,7 +453,7 @@ static void recomputed_gates_give_the_same(void **state) {
                 sliced_new(&a, &s, kern_best(), 2, how);
                 s.recompute = true;
                 sliced_new(&b, &s, kern_best(), 2, how);
-                if (exact) a.plan->course.tol = b.plan->course.tol = 0;
+                if (exact) netplan(a.plan)->course.tol = netplan(b.plan)->course.tol = 0;
                 sliced_step(&a);
                 sliced_step(&b);
                 const f64 near = precision == PREC_BF16 ? 1e-2 : 5e-6;

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "model/nets.h"
-#include "plan/balance.h"
+#include "step/balance.h"
 
 enum { ALL = 1000 };
 

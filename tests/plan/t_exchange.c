@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "model/nets.h"
-#include "plan/exchange.h"
+#include "step/sent.h"
 #include "plan/texts.h"
 
 static struct machine machine;
@@ -44,19 +44,19 @@ static i64 floats(const struct rig *r, u8 kind, i32 from, i32 to) {
     return sum;
 }
 
-static i64 blocks(const struct rig *r, i64 n) { return (n + r->plan->norm_block - 1) / r->plan->norm_block; }
+static i64 blocks(const struct rig *r, i64 n) { return (n + netplan(r->plan)->norm_block - 1) / netplan(r->plan)->norm_block; }
 
 /* Aligned runs of grains: what a ring sends, 2 S (n - 1) / n a rank. */
 TEST(exchange_sends_no_more_than_a_ring) {
     for (i32 ranks = 2; ranks <= 8; ranks *= 2) {
         struct rig r;
         rig_new(&r, ranks, 1, 64, "data_sync");
-        const i64 S = r.plan->ntheta;
+        const i64 S = netplan(r.plan)->ntheta;
         assert_int_equal(floats(&r, PBUF_GRAD, -1, -1), S * (ranks - 1));
         assert_int_equal(floats(&r, PBUF_THETA, -1, -1), S * (ranks - 1));
         for (i32 k = 0; k < ranks; k++) {
             i64 out = floats(&r, PBUF_GRAD, k, -1), ring = S * (ranks - 1) / ranks;
-            assert_in_range(out, ring - 2 * r.plan->norm_block, ring + 2 * r.plan->norm_block); /* a block is one rank's */
+            assert_in_range(out, ring - 2 * netplan(r.plan)->norm_block, ring + 2 * netplan(r.plan)->norm_block); /* a block is one rank's */
         }
         rig_free(&r);
     }
@@ -66,7 +66,7 @@ TEST(exchange_sends_no_more_than_a_ring) {
 TEST(exchange_is_between_ranks_alone) {
     struct rig r;
     rig_new(&r, 2, 4, 64, "data_sync");
-    assert_int_equal(floats(&r, PBUF_GRAD, -1, -1), r.plan->ntheta);
+    assert_int_equal(floats(&r, PBUF_GRAD, -1, -1), netplan(r.plan)->ntheta);
     for (u32 i = 0; i < r.n; i++) assert_int_not_equal(r.m[i].from, r.m[i].to);
     rig_free(&r);
     rig_new(&r, 1, 8, 64, "data_sync");
@@ -91,8 +91,8 @@ TEST(exchange_brings_weights_to_all) {
                 own += task->kind == TASK_UPDATE ? task->hi - task->lo : 0;
                 norms += task->kind == TASK_NORM ? blocks(&r, task->hi - task->lo) : 0;
             }
-            assert_int_equal(own + floats(&r, PBUF_THETA, -1, k), r.plan->ntheta);
-            assert_int_equal(norms + floats(&r, PBUF_NORM, -1, k), blocks(&r, r.plan->ntheta));
+            assert_int_equal(own + floats(&r, PBUF_THETA, -1, k), netplan(r.plan)->ntheta);
+            assert_int_equal(norms + floats(&r, PBUF_NORM, -1, k), blocks(&r, netplan(r.plan)->ntheta));
         }
         rig_free(&r);
     }
@@ -136,7 +136,7 @@ TEST(exchange_of_a_layer_is_everybodys) {
             if (is_high) assert_true(m->after < bottom);
             if (is_low || is_high) sent[m->from][is_high] += m->hi - m->lo;
         }
-        const i64 slack = 2 * r.plan->norm_block;
+        const i64 slack = 2 * netplan(r.plan)->norm_block;
         for (i32 k = 0; k < 2; k++) {
             assert_in_range(sent[k][0], low->ntheta / 2 - slack, low->ntheta / 2 + slack);
             assert_in_range(sent[k][1], high->ntheta / 2 - slack, high->ntheta / 2 + slack);
@@ -161,8 +161,8 @@ TEST(exchange_of_the_bottom_layer_goes_in_parts) {
         T_OK(plan_make(&q, &r.plan));
         T_OK(plan_exchange(r.plan, &r.arena, &r.m, &r.n));
         const struct op *low = &net.op[0];
-        const i32 parts = r.plan->parted.n;
-        assert_int_equal(r.plan->parted.op, 0);
+        const i32 parts = netplan(r.plan)->parted.n;
+        assert_int_equal(netplan(r.plan)->parted.op, 0);
         assert_int_equal(parts, threads == 1 ? 4 : 2);
         u32 last = r.plan->ntask;
         for (u32 t = r.plan->ntask; t-- > 0;)
@@ -174,7 +174,7 @@ TEST(exchange_of_the_bottom_layer_goes_in_parts) {
             if (r.plan->buf[m->buf].kind != PBUF_GRAD || m->when != MESSAGE_STEP || !below) continue;
             sent[m->from][m->after >= last] += m->hi - m->lo;
         }
-        const i64 slack = 2 * r.plan->norm_block, largest = low->ntheta * ceil_div(WIDE / LANES, parts) / (WIDE / LANES);
+        const i64 slack = 2 * netplan(r.plan)->norm_block, largest = low->ntheta * ceil_div(WIDE / LANES, parts) / (WIDE / LANES);
         for (i32 k = 0; k < 2; k++) {
             assert_in_range(sent[k][0] + sent[k][1], low->ntheta / 2 - slack, low->ntheta / 2 + slack);
             assert_in_range(sent[k][1], 1, largest / 2 + slack);
@@ -193,13 +193,13 @@ TEST(a_gradient_is_made_in_parts_where_that_pays) {
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct plan_request q = wide(cases[i].host, cases[i].parallel);
         T_OK(plan_make(&q, &p));
-        assert_int_equal(p->parted.n, cases[i].n);
+        assert_int_equal(netplan(p)->parted.n, cases[i].n);
         plan_free(p);
     }
     struct plan_request q = wide("host*2(cpu)", "data_sync");
     net.op[0].spec.precision = PREC_BF16; /* its kernels leave all to the first of a team */
     T_OK(plan_make(&q, &p));
-    assert_int_equal(p->parted.n, 0);
+    assert_int_equal(netplan(p)->parted.n, 0);
     plan_free(p);
 }
 
@@ -282,9 +282,9 @@ TEST(exchange_of_a_table_goes_by_lines) {
             const struct op *e = &net.op[p[0]->table[0].op];
             const i64 end = e->theta0 + e->ntheta;
             const bool grad = p[0]->buf[m[i].buf].kind == PBUF_GRAD, inside = m[i].lo >= e->theta0 && m[i].hi <= end;
-            assert_true(m[i].lines == (grad && inside));
+            assert_true(m[i].sparse == (grad && inside));
             assert_true(!grad || inside || m[i].hi <= e->theta0 || m[i].lo >= end);
-            lines += m[i].lines && m[i].when == MESSAGE_STEP ? 4 * (m[i].hi - m[i].lo) : 0;
+            lines += m[i].sparse && m[i].when == MESSAGE_STEP ? 4 * (m[i].hi - m[i].lo) : 0;
         }
         assert_int_equal(lines, sent.lines_whole);
         assert_true(p[0]->exchange_bytes < p[1]->exchange_bytes && p[0]->predicted < p[1]->predicted);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "plan/planner.h"
+#include "step/planner.h"
 #include "plan/texts.h"
 #include "plan/toy.h"
 

@@ -3,8 +3,8 @@
 
 #include "base/mem.h"
 #include "model/layer.h"
-#include "plan/planner.h"
-#include "plan/simulate.h"
+#include "step/planner.h"
+#include "step/simulate.h"
 #include "toy.h"
 
 enum { SLICES = 4, STEPS = 50 };

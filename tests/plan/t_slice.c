@@ -1,7 +1,7 @@
 /* t_slice.c - cutting the box, the grain rule, the merge tree. */
 #include "t.h"
 
-#include "plan/planner.h"
+#include "step/planner.h"
 #include "plan/slice.h"
 
 static const struct slice whole = {0, 100, 0, 12, 0, 4};

@@ -2,7 +2,7 @@
 #include "t.h"
 
 #include "model/layer.h"
-#include "plan/planner.h"
+#include "step/planner.h"
 
 static struct net net;
 static struct machine machine;
@@ -40,7 +40,7 @@ static void those_who_run_a_chain_are_together(void **state) {
     struct plan_request q = request("cpu*4", 32, "time:32");
     struct plan *p;
     T_OK(plan_make(&q, &p));
-    assert_int_equal(p->slices, 32);
+    assert_int_equal(netplan(p)->slices, 32);
     assert_false(p->exact);
     i32 chains = 0;
     for (u32 i = 0; i < p->ntask; i++) {
@@ -136,8 +136,8 @@ static void a_plan_of_slices_is_read_back(void **state) {
     T_OK(plan_parse(str_text(&a), "a.plan", &q, &back));
     plan_print(back, &net, &b);
     assert_string_equal(str_text(&a), str_text(&b));
-    assert_int_equal(back->course.rounds, 9);
-    assert_int_equal(back->course.stale_back, 3);
+    assert_int_equal(netplan(back)->course.rounds, 9);
+    assert_int_equal(netplan(back)->course.stale_back, 3);
     plan_free(p), plan_free(back);
     str_free(&a), str_free(&b);
 }
@@ -168,11 +168,11 @@ static void turns_are_read_back(void **state) {
     struct plan *p, *back;
     struct str a = {0}, c = {0};
     T_OK(plan_make(&q, &p));
-    p->turns = (struct plan_turns){
+    netplan(p)->turns = (struct plan_turns){
         .n = 4, .at = {{12, 0, 0, 16, 0}, {40, 0, 0, 8, 1}, {3, 0, 1, 1, 0}, {6, 1, 0, 2, 0}}};
     plan_print(p, &net, &a);
     T_OK(plan_parse(str_text(&a), "a.plan", &q, &back));
-    assert_memory_equal(&back->turns, &p->turns, sizeof p->turns);
+    assert_memory_equal(&netplan(back)->turns, &netplan(p)->turns, sizeof netplan(p)->turns);
     plan_print(back, &net, &c);
     assert_string_equal(str_text(&a), str_text(&c));
     plan_free(back);
@@ -280,11 +280,11 @@ static void tolerance_follows_precision(void **state) {
     struct plan *p;
     struct plan_request q = request("cpu*2", 16, "time");
     T_OK(plan_make(&q, &p));
-    const f32 fine = p->course.tol;
+    const f32 fine = netplan(p)->course.tol;
     plan_free(p);
     net.op[1].spec.precision = PREC_BF16;
     T_OK(plan_make(&q, &p));
-    assert_true(p->course.tol > 100 * fine);
+    assert_true(netplan(p)->course.tol > 100 * fine);
     plan_free(p);
 }
 

@@ -9,7 +9,7 @@
 
 #include "kern/kern.h"
 #include "model/nets.h"
-#include "plan/planner.h"
+#include "step/planner.h"
 #include "plan/texts.h"
 
 static struct machine machine;

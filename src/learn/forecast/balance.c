@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "plan/balance.h"
+#include "step/balance.h"
 
 #define WORTH 0.03 /* of a step, that all moves together must save */
 #define PLAIN 0.2  /* of a step: for so much half of the looks are enough */

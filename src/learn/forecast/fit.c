@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "plan/text.h"
+#include "step/text.h"
 
 enum { VALID_ORIGINS = 1024, SPANS_KEPT = 256 };
 

@@ -83,7 +83,7 @@ err training_prepare(struct fit *t) {
     i32 valid = (i32)lmin(imax(B / imax(1, s->slices), 256), lmax(1, nvalid));
     i32 forward = s->all_steps || t->job->spec.slices > 1 ? 0 : valid; /* else another engine, or a stream, validates */
     TRY(engine_new(t->net, &use, B, forward, optim, turned ? NULL : t->job->spec.plan_text, t->job->spec.plan_path, &t->engine));
-    if (s->slices > 1) f->spec.course = t->engine.plan->course; /* a saved plan has its own */
+    if (s->slices > 1) f->spec.course = netplan(t->engine.plan)->course; /* a saved plan has its own */
     TRY(batcher_new(f, t->net, &f->shape, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->batch));
     tell_idle(t);
     tell_parts(t, nwin, B / rows);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "step/sent.h"
 
 enum { LOOK_NS = 200000, LOOKS = 250 }; /* LOOKS of LOOK_NS, then ranks tell each other that they live */
 

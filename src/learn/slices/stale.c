@@ -118,7 +118,7 @@ void stale_before(struct fit *t, i32 slot) {
     }
     m->stale = !exact_step(t, s->batch);
     if (m->stale) return;
-    t->engine.plan->course.stale = t->engine.plan->course.stale_back = 0;
+    netplan(t->engine.plan)->course.stale = netplan(t->engine.plan)->course.stale_back = 0;
 }
 
 /* The plan stays what it was made to be; ends that are no numbers, or lead to such, are of no use. */
@@ -126,8 +126,8 @@ void stale_after(struct fit *t, bool finite) {
     struct slice_memory *m = t->memory;
     if (!m || m->slices != t->f->spec.slices) return;
     const struct batch_slot *s = &t->batch.slot[m->slot];
-    t->engine.plan->course.stale = t->f->spec.course.stale;
-    t->engine.plan->course.stale_back = t->f->spec.course.stale_back;
+    netplan(t->engine.plan)->course.stale = t->f->spec.course.stale;
+    netplan(t->engine.plan)->course.stale_back = t->f->spec.course.stale_back;
     if (!finite) memset(m->known, 0, (size_t)(m->tiles * m->rows));
     for (i32 r = 0; r < t->batch.B && finite; r++) {
         i64 at = place_of(t, s, r);

@@ -200,8 +200,8 @@ err slices_orders(struct fit *t) {
     if (!t->job->spec.plan_text || t->job->spec.slices < 2) return 0;
     const err e = begun(t, &net, &plan);
     if (e >= 0) {
-        t->f->spec.course = plan->course;
-        t->f->watch.turns = plan->turns;
+        t->f->spec.course = netplan(plan)->course;
+        t->f->watch.turns = netplan(plan)->turns;
         t->f->watch.planned = true;
     }
     plan_free(plan);
@@ -219,7 +219,7 @@ err slices_plan(const struct fit *t, struct str *out) {
     }
     err e = begun(t, &net, &plan);
     if (e >= 0) {
-        plan->turns = t->f->watch.turns;
+        netplan(plan)->turns = t->f->watch.turns;
         plan_print(plan, net, out);
         e = str_ok(out);
     }

@@ -1,10 +1,7 @@
 /* task.c - adding tasks: the uses of a task follow from its kind, its op and its ranges.  Every member of a team has the uses of
  * the whole task: it reads what the others write.  So have those who run a chain, and so the first of them may do it all. */
-#include "base/mem.h"
 #include "model/layer.h"
-#include "plan/planner.h"
-
-enum { TASKS_MAX = 1 << 20 };
+#include "step/planner.h"
 
 /* A loss writes no buffer of the net. */
 bool op_is_loss(const struct op *op) { return op->out < 0; }
@@ -19,41 +16,21 @@ bool op_has_backward(const struct net *n, const struct op *op) {
     return in && wants && op->layer->bwd;
 }
 
-static err grow(void **array, u32 n, u32 *cap, size_t size) {
-    if (n < *cap) return 0;
-    u32 more = *cap ? *cap * 2 : 64;
-    void *q = mem_realloc(*array, more * size);
-    if (!q) return -E601;
-    *array = q;
-    *cap = more;
-    return 0;
-}
-
-static err add(struct planner *p, struct task t) {
-    struct plan *g = p->plan;
-    if (g->ntask >= TASKS_MAX) return FAIL(E401, "the plan has more than %d tasks", TASKS_MAX);
-    TRY(grow((void **)&g->task, g->ntask, &p->cap_task, sizeof *g->task));
-    t.use0 = g->nuse;
-    if (t.members == 0) t.members = 1;
-    g->task[g->ntask++] = t;
-    return 0;
-}
+static err add(struct planner *p, struct task t) { return build_task(&p->build, t); }
 
 /* In a chunk buffers of as many steps as the op has are used in its steps only. */
 static err use(struct planner *p, u32 buf, enum use_mode mode, i64 lo, i64 hi) {
-    struct plan *g = p->plan;
-    struct task *t = &g->task[g->ntask - 1];
-    if (buf == PBUF_NONE || hi <= lo) return 0;
-    TRY(grow((void **)&g->use, g->nuse, &p->cap_use, sizeof *g->use));
-    struct use *u = &g->use[g->nuse++];
+    const struct plan *g = p->plan;
+    const struct task *t = &g->task[g->ntask - 1];
+    struct use u = {.buf = buf, .mode = (u8)mode, .lo = lo, .hi = hi};
+    if (buf == PBUF_NONE) return 0;
     const struct pbuf *b = &g->buf[buf];
-    *u = (struct use){.buf = buf, .mode = (u8)mode, .lo = lo, .hi = hi};
-    t->nuse++;
-    bool steps = b->kind == PBUF_ACT || b->kind == PBUF_DACT || b->kind == PBUF_INPUT;
-    if (!task_is_chunk(t, p->net) || !steps || p->net->buf[b->index].T != p->net->op[t->op].T) return 0;
-    u->t0 = t->box.t0;
-    u->t1 = t->box.t1;
-    return 0;
+    const bool steps = b->kind == PBUF_ACT || b->kind == PBUF_DACT || b->kind == PBUF_INPUT;
+    if (task_is_chunk(t, p->net) && steps && p->net->buf[b->index].T == p->net->op[t->op].T) {
+        u.t0 = t->box.t0;
+        u.t1 = t->box.t1;
+    }
+    return build_use(&p->build, u);
 }
 
 /* The parameters that an op reads: its own and those it shares. */
@@ -96,7 +73,7 @@ static i64 last_grain(const struct planner *p, i32 row) { return ceil_div(row, p
 
 err task_prep(struct planner *p, u32 device, i32 l) {
     const struct op *op = &p->net->op[l];
-    TRY(add(p, (struct task){.kind = TASK_PREP, .op = (u16)l, .device = device, .box = box_of(op, 0, p->q->B)}));
+    TRY(add(p, (struct task){.kind = TASK_PREP, .everywhere = true, .op = (u16)l, .device = device, .box = box_of(op, 0, p->q->B)}));
     TRY(use_weights(p, op, p->theta, USE_R));
     return use_derived(p, op, USE_W);
 }
@@ -157,7 +134,7 @@ err task_fwd(struct planner *p, u32 device, struct work w) {
 
 err task_zero(struct planner *p, u32 device, i32 b0, i32 b1) {
     TRY(add(p, (struct task){.kind = TASK_ZERO, .device = device, .box = {b0, b1, 0, 1, 0, p->net->nop}}));
-    for (i64 g = first_grain(p, b0); g < last_grain(p, b1); g++) TRY(use(p, p->grad0 + (u32)g, USE_W, 0, p->plan->ntheta));
+    for (i64 g = first_grain(p, b0); g < last_grain(p, b1); g++) TRY(use(p, p->grad0 + (u32)g, USE_W, 0, netplan(p->plan)->ntheta));
     return 0;
 }
 
@@ -176,7 +153,7 @@ err task_bwd(struct planner *p, u32 device, struct work w) {
         i32 in = op->spec.in[i];
         if (sends(p->net, in) && p->net->buf[in].consumer == w.op) TRY(use_act(p, p->dact, in, USE_W, b0, b1));
     }
-    if (p->plan->parted.n > 0 && p->plan->parted.op == w.op) return 0;
+    if (netplan(p->plan)->parted.n > 0 && netplan(p->plan)->parted.op == w.op) return 0;
     for (i64 g = first_grain(p, b0); g < last_grain(p, b1); g++) TRY(use_weights(p, op, p->grad0 + (u32)g, USE_SUM));
     return 0;
 }
@@ -185,19 +162,19 @@ err task_bwd(struct planner *p, u32 device, struct work w) {
  * it last. */
 err task_dw(struct planner *p, u32 device, i32 b0, i32 b1, i32 part) {
     const struct plan *g = p->plan;
-    const struct op *op = &p->net->op[g->parted.op];
+    const struct op *op = &p->net->op[netplan(g)->parted.op];
     const i64 end = op->theta0 + op->ntheta;
-    const bool last = part == g->parted.n - 1;
+    const bool last = part == netplan(g)->parted.n - 1;
     TRY(add(p, (struct task){.kind = TASK_DW, .op = (u16)op->l, .device = device, .box = box_of(op, b0, b1), .node_a = part,
-                             .node_b = g->parted.n}));
+                             .node_b = netplan(g)->parted.n}));
     TRY(use_inputs(p, op, b0, b1));
     TRY(use_act(p, p->act, op->out, USE_R, b0, b1));
     TRY(use(p, p->saved[op->l], USE_R, b0, b1));
     TRY(use(p, p->scratch[op->l], USE_W, b0, b1));
     for (i64 k = first_grain(p, b0); k < last_grain(p, b1); k++) {
         const u32 grad = p->grad0 + (u32)k;
-        TRY(use(p, grad, USE_SUM, planner_part(p, part), last ? end : op->theta0 + op->layer->adds(op, part + 1, g->parted.n)));
-        if (!last) TRY(use(p, grad, USE_SUM, op->theta0 + op->layer->adds(op, g->parted.n, g->parted.n), end));
+        TRY(use(p, grad, USE_SUM, planner_part(p, part), last ? end : op->theta0 + op->layer->adds(op, part + 1, netplan(g)->parted.n)));
+        if (!last) TRY(use(p, grad, USE_SUM, op->theta0 + op->layer->adds(op, netplan(g)->parted.n, netplan(g)->parted.n), end));
     }
     return 0;
 }
@@ -209,7 +186,7 @@ err task_merge(struct planner *p, u32 device, i32 a, i32 b, i64 lo, i64 hi) {
 }
 
 err task_norm(struct planner *p, u32 device, i64 lo, i64 hi) {
-    i64 block = p->plan->norm_block;
+    i64 block = netplan(p->plan)->norm_block;
     TRY(add(p, (struct task){.kind = TASK_NORM, .device = device, .lo = lo, .hi = hi}));
     TRY(use(p, p->grad0, USE_R, lo, hi));
     return use(p, p->norm, USE_W, lo / block, (hi + block - 1) / block);
@@ -223,6 +200,6 @@ err task_update(struct planner *p, u32 device, i64 lo, i64 hi) {
     TRY(use(p, p->norm, USE_R, 0, g->buf[p->norm].extent));
     TRY(use(p, p->loss, USE_R, 0, g->buf[p->loss].extent));
     TRY(use(p, p->theta, USE_RW, lo, hi));
-    for (i32 s = 0; s < g->nstate; s++) TRY(use(p, p->state0 + (u32)s, USE_RW, lo, hi));
+    for (i32 s = 0; s < netplan(g)->nstate; s++) TRY(use(p, p->state0 + (u32)s, USE_RW, lo, hi));
     return 0;
 }

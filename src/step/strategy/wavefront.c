@@ -5,8 +5,8 @@
  *
  * Nobody waits at every step, as a team does (unit_split), so layers of any width gain; but there must be two of them, or two
  * directions.  Efficiency is L C / (L C + P (P - 1)) for L layers, C chunks, P devices. */
-#include "plan/plan.h"
-#include "plan/strategy/strategy.h"
+#include "step/netplan.h"
+#include "step/strategy/strategy.h"
 
 /* A forward plan takes what it can use, as in data_sync. */
 static i32 devices(const struct planner *p) {

@@ -4,7 +4,7 @@
 #ifndef STRETTO_PLAN_STRATEGY_H
 #define STRETTO_PLAN_STRATEGY_H
 
-#include "plan/planner.h"
+#include "step/planner.h"
 
 struct strategy {
     const char *name, *help;

@@ -4,7 +4,7 @@
  */
 #include "base/arena.h"
 #include "model/layer.h"
-#include "plan/planner.h"
+#include "step/planner.h"
 
 enum { TABLE_LINES = 512 }; /* below, whole vectors are as good */
 
@@ -33,15 +33,4 @@ i64 plan_touched_bytes(const struct plan *p, i64 lo, i64 hi, i32 grains) {
         sum += t ? lmin(end - at, (i64)grains * p->grain * t->lines * LANES) : end - at;
     }
     return 4 * sum;
-}
-
-const struct plan_table *plan_table_at(const struct plan *p, i64 at, i64 *end) {
-    *end = p->ntheta;
-    for (i32 k = 0; k < p->ntable; k++) {
-        const struct plan_table *t = &p->table[k];
-        if (at >= t->hi) continue;
-        *end = at < t->lo ? t->lo : t->hi;
-        return at < t->lo ? NULL : t;
-    }
-    return NULL;
 }

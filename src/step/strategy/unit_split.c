@@ -7,8 +7,8 @@
  * an exchange of flags: the cost model knows both.  Where rows can be shared out (data_sync), nobody waits; auto looks here only
  * for more devices than there are grains. */
 #include "model/layer.h"
-#include "plan/plan.h"
-#include "plan/strategy/strategy.h"
+#include "step/netplan.h"
+#include "step/strategy/strategy.h"
 
 /* Panels of the widest layer that can be shared; 0 = no layer can. */
 static i32 widest(const struct net *n) {

@@ -1,11 +1,11 @@
 /* simulate.c - measured seconds to costs of kinds of work, and these to the costs of a plan's tasks. */
-#include "plan/simulate.h"
+#include "step/simulate.h"
 
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "model/layer.h"
-#include "plan/planner.h"
+#include "step/planner.h"
 
 enum { GATES = 2 }; /* of a round: all have run, all have compared */
 
@@ -51,7 +51,7 @@ f64 costs_get(const struct costs *c, enum task_kind kind, i32 op, i32 rows) {
 static f64 amount(const struct plan *p, const struct task *t) {
     if (walks_rows(t->kind) || t->kind == TASK_DW) return t->box.t1 - t->box.t0;
     if (t->kind == TASK_PREP) return 1;
-    if (t->kind == TASK_ZERO) return (f64)p->ntheta * ceil_div(t->box.b1 - t->box.b0, p->grain);
+    if (t->kind == TASK_ZERO) return (f64)netplan(p)->ntheta * ceil_div(t->box.b1 - t->box.b0, p->grain);
     return (f64)(t->hi - t->lo);
 }
 

@@ -9,7 +9,8 @@
 #ifndef STRETTO_PLAN_PLANNER_H
 #define STRETTO_PLAN_PLANNER_H
 
-#include "plan/plan.h"
+#include "plan/build.h"
+#include "step/netplan.h"
 
 struct strategy;
 
@@ -35,13 +36,12 @@ struct planner {
     i32 nteam;         /* > 1: ops whose layer can be shared by units go to the first nteam devices (one piece, one process) */
     i32 nwave, chunks; /* nwave > 1: layers go to the first nwave devices, chunk by chunk of time (one piece, one process) */
     char why[256];     /* why the strategy does not apply */
+    struct builder build;
     struct plan *plan; /* NULL while asking whether a strategy applies */
-    u32 cap_task, cap_use;
     u32 act[NET_BUFS], dact[NET_BUFS], saved[NET_OPS], scratch[NET_OPS]; /* pbuf of each, NONE = it has none */
     u32 theta, derived, grad0, state0, norm, loss;
     i64 bucket[PLAN_BUCKETS + PLAN_PARTS + 1]; /* where they begin and end, rising */
 };
-enum { PBUF_NONE = 0xffffffffu };
 
 /* planner.c */
 err planner_init(struct planner *p, const struct plan_request *q);
@@ -97,10 +97,6 @@ i64 planner_part(const struct planner *p, i32 k);
 /* What sharer i has of a bucket: a range that begins and ends at norm blocks. */
 void planner_share(const struct planner *p, i32 bucket, i32 i, i64 *lo, i64 *hi);
 
-/* What plan_schedule adds to the costs of tasks. */
-#define PLAN_SYNC_S 0.5e-6 /* seeing that another device is done */
-#define PLAN_START_S 3e-6  /* waking the workers */
-
 err plan_tables(const struct net *n, struct plan *out);                         /* table.c */
 /* Bytes of elements [lo,hi) of theta, or of a vector that sums grains, that rows of so many grains touch at most. */
 i64 plan_touched_bytes(const struct plan *p, i64 lo, i64 hi, i32 grains);
@@ -109,7 +105,6 @@ static inline i32 merge_grains(const struct plan *p, const struct task *t, i32 g
     return grad == t->node_a ? t->node_b - t->node_a : imin(2 * t->node_b - t->node_a, p->ngrain) - t->node_b;
 }
 
-err plan_deps(struct plan *p);                                                /* deps.c */
 void plan_cost(struct plan *p, const struct net *n, const struct machine *m); /* cost.c: cost of tasks, predicted, exchange */
 /* Of all that the op's backward pass computes for these rows, what the task does: 1 but where the op is plan.parted. */
 f64 plan_part_of_backward(const struct plan *p, const struct net *n, const struct task *t);

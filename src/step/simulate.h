@@ -16,7 +16,7 @@
 #ifndef STRETTO_PLAN_SIMULATE_H
 #define STRETTO_PLAN_SIMULATE_H
 
-#include "plan/plan.h"
+#include "step/netplan.h"
 
 /* What a chain did, as in exec's chain_trace; rounds beyond `kept` are taken to be like the last one that is kept. */
 struct walk {

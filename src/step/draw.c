@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "plan/plan.h"
+#include "step/netplan.h"
 
 static const char letters[TASK_NKIND + 1] = "FBMNUPZW"; /* in the order of enum task_kind */
 
@@ -56,8 +56,8 @@ void plan_draw_text(const struct plan *p, const struct net *n, i32 width, struct
         str_addf(out, "| %3.0f%% busy\n", end > 0 ? 100 * busy(p, span, (u32)d) / end : 0);
     }
     str_add(out, "P prepare weights  F forward  ");
-    if (p->train) str_add(out, "Z zero gradients  B backward  M merge  N norm  U update  ");
-    if (p->parted.n > 0) str_add(out, "W weight gradient  ");
+    if (netplan(p)->train) str_add(out, "Z zero gradients  B backward  M merge  N norm  U update  ");
+    if (netplan(p)->parted.n > 0) str_add(out, "W weight gradient  ");
     str_add(out, ". waiting\n");
     mem_free(span);
 }

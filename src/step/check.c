@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "model/layer.h"
 #include "plan/exchange.h"
-#include "plan/planner.h"
+#include "step/planner.h"
 
 /* One task as an interval of what its group must cover: rows, elements of theta, or steps, which are then counted as rows of one
  * grain each. */
@@ -110,13 +110,13 @@ static bool classify(const struct plan *p, const struct net *n, const struct mer
     out->chunk = chunk;
     out->group = (u32)t->kind * NET_OPS + (by_rows(t->kind) && t->kind != TASK_ZERO ? t->op : 0);
     if (t->kind == TASK_DW) {
-        if (t->op != p->parted.op || t->node_b != p->parted.n || t->node_a < 0 || t->node_a >= p->parted.n) return false;
+        if (t->op != netplan(p)->parted.op || t->node_b != netplan(p)->parted.n || t->node_a < 0 || t->node_a >= netplan(p)->parted.n) return false;
         out->group = (u32)(TASK_NKIND + t->node_a) * NET_OPS + t->op;
     }
     out->lo = by_rows(t->kind) ? t->box.b0 : t->lo;
     out->hi = by_rows(t->kind) ? t->box.b1 : t->hi;
-    i64 end = by_rows(t->kind) ? p->B : p->ntheta, step = by_rows(t->kind) ? p->grain : LANES;
-    if (t->kind == TASK_NORM) step = p->norm_block;
+    i64 end = by_rows(t->kind) ? p->B : netplan(p)->ntheta, step = by_rows(t->kind) ? p->grain : LANES;
+    if (t->kind == TASK_NORM) step = netplan(p)->norm_block;
     if (chunk) out->lo = t->box.t0, out->hi = t->box.t1, end = n->op[t->op].T, step = 1;
     if (t->kind == TASK_MERGE) {
         i32 k = pair_index(pair, npair, t->node_a, t->node_b);
@@ -128,15 +128,15 @@ static bool classify(const struct plan *p, const struct net *n, const struct mer
 
 /* Must there be tasks of this group, and how far do they reach? */
 static i64 wanted(const struct plan *p, const struct net *n, u32 group) {
-    if (group >= GROUPS) return p->train ? p->ntheta : 0;
+    if (group >= GROUPS) return netplan(p)->train ? netplan(p)->ntheta : 0;
     u32 kind = group / NET_OPS, l = group % NET_OPS;
-    bool first = l == 0, train = p->train && p->ntheta > 0;
+    bool first = l == 0, train = netplan(p)->train && netplan(p)->ntheta > 0;
     if (kind == TASK_FWD) return l < (u32)n->nop ? p->B : 0;
     if (kind == TASK_PREP) return l < (u32)n->nop && n->op[l].nderived > 0 ? p->B : 0;
-    if (kind == TASK_BWD) return l < (u32)n->nop && p->train && op_has_backward(n, &n->op[l]) ? p->B : 0;
-    if (kind >= TASK_NKIND) return l == (u32)p->parted.op && kind < (u32)(TASK_NKIND + p->parted.n) ? p->B : 0;
-    if (kind == TASK_ZERO) return first && p->train ? p->B : 0;
-    if (kind == TASK_NORM || kind == TASK_UPDATE) return first && train ? p->ntheta : 0;
+    if (kind == TASK_BWD) return l < (u32)n->nop && netplan(p)->train && op_has_backward(n, &n->op[l]) ? p->B : 0;
+    if (kind >= TASK_NKIND) return l == (u32)netplan(p)->parted.op && kind < (u32)(TASK_NKIND + netplan(p)->parted.n) ? p->B : 0;
+    if (kind == TASK_ZERO) return first && netplan(p)->train ? p->B : 0;
+    if (kind == TASK_NORM || kind == TASK_UPDATE) return first && train ? netplan(p)->ntheta : 0;
     return 0;
 }
 
@@ -196,14 +196,14 @@ static const char *ordered(const struct plan *p, const struct net *n, const stru
     return NULL;
 }
 
-/* Do two tasks, one after the other, share what is never sent from process to process?  Copies of weights every rank makes. */
+/* Do two tasks, one after the other, share what only their op reads: what it keeps for backward, its scratch? */
 static bool share_memory(const struct plan *p, const struct task *a, const struct task *b) {
     for (u32 i = a->use0; i < a->use0 + a->nuse; i++)
         for (u32 k = b->use0; k < b->use0 + b->nuse; k++) {
             const struct pbuf *buf = &p->buf[p->use[i].buf];
             bool meet = p->use[i].buf == p->use[k].buf && use_meets(&p->use[i], &p->use[k]);
-            if (meet && !plan_is_sent(buf) && buf->kind != PBUF_DERIVED && buf->kind != PBUF_INPUT)
-                return true;
+            const u8 kind = buf->kind;
+            if (meet && (kind == PBUF_ACT || kind == PBUF_DACT || kind == PBUF_SAVED || kind == PBUF_SCRATCH)) return true;
         }
     return false;
 }

@@ -6,9 +6,9 @@
  * The number of slices is the net's (its rows are slices) and decides the numbers; that of devices decides nothing but the time:
  * any of them give the same bits.  Not those of the serial run: slices are taken as fitting within a tolerance. */
 #include "model/layer.h"
-#include "plan/plan.h"
+#include "step/netplan.h"
 #include "plan/slice.h"
-#include "plan/strategy/strategy.h"
+#include "step/strategy/strategy.h"
 
 /* Slices are shared out in whole grains: to all devices, or, where these are more, to as many of each rank as there are grains
  * for.  Every rank has some, since every rank has to know how the chains went. */

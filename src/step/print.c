@@ -32,8 +32,8 @@
 #include <stdio.h>
 
 #include "model/layer.h"
-#include "plan/planner.h"
-#include "plan/text.h"
+#include "step/planner.h"
+#include "step/text.h"
 
 static const char *const kind_names[TASK_NKIND] = {"fwd", "bwd", "merge", "norm", "update", "prep", "zero", "dw"};
 static const char *const mode_names[] = {"r", "w", "rw", "sum", "stale"};
@@ -144,12 +144,12 @@ void text_bytes(i64 bytes, struct str *out) {
 
 void plan_print(const struct plan *p, const struct net *n, struct str *out) {
     char name[64];
-    str_addf(out, "(plan %s %s B %d grain %d grains %d devices %d exact %s", p->strategy, p->train ? "train" : "forward", p->B,
+    str_addf(out, "(plan %s %s B %d grain %d grains %d devices %d exact %s", p->strategy, netplan(p)->train ? "train" : "forward", p->B,
              p->grain, p->ngrain, p->ndevice, p->exact ? "yes" : "no");
-    if (p->slices > 0) str_addf(out, " slices %d tol %.9g", p->slices, (f64)p->course.tol);
-    if (p->slices > 0 && p->course.fine > 0) str_addf(out, " fine %.9g", (f64)p->course.fine);
-    if (p->slices > 0)
-        str_addf(out, " rounds %d rank %d stale %d %d", p->course.rounds, net_rank(n), p->course.stale, p->course.stale_back);
+    if (netplan(p)->slices > 0) str_addf(out, " slices %d tol %.9g", netplan(p)->slices, (f64)netplan(p)->course.tol);
+    if (netplan(p)->slices > 0 && netplan(p)->course.fine > 0) str_addf(out, " fine %.9g", (f64)netplan(p)->course.fine);
+    if (netplan(p)->slices > 0)
+        str_addf(out, " rounds %d rank %d stale %d %d", netplan(p)->course.rounds, net_rank(n), netplan(p)->course.stale, netplan(p)->course.stale_back);
     str_add(out, " peak ");
     text_bytes(p->peak_bytes, out);
     str_add(out, " exchange ");
@@ -166,8 +166,8 @@ void plan_print(const struct plan *p, const struct net *n, struct str *out) {
         text_uses(p, n, i, out);
         str_add(out, ")");
     }
-    for (i32 i = 0; i < p->turns.n; i++) {
-        const struct plan_turn *t = &p->turns.at[i];
+    for (i32 i = 0; i < netplan(p)->turns.n; i++) {
+        const struct plan_turn *t = &netplan(p)->turns.at[i];
         str_addf(out, "\n  (turn %s member %d step %lld slices %d rank %d)", t->refit ? "refit" : "train", t->member,
                  (long long)t->step, t->slices, t->rank);
     }

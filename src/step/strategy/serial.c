@@ -1,5 +1,5 @@
 /* serial.c - everything on the first device.  This is the specification: every other strategy is compared with it. */
-#include "plan/strategy/strategy.h"
+#include "step/strategy/strategy.h"
 
 static const char *applicable(struct planner *p) {
     (void)p;

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "plan/planner.h"
-#include "plan/strategy/strategy.h"
-#include "plan/text.h"
+#include "step/planner.h"
+#include "step/strategy/strategy.h"
+#include "step/text.h"
 
 static void cell_bytes(i64 bytes, char *out, size_t size) {
     static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};

@@ -1,15 +1,15 @@
 /* strategy.c - the list of strategies.def. */
-#include "plan/strategy/strategy.h"
+#include "step/strategy/strategy.h"
 
 #include <string.h>
 
 #define STRATEGY(name) extern const struct strategy strategy_##name;
-#include "plan/strategy/strategies.def"
+#include "step/strategy/strategies.def"
 #undef STRATEGY
 
 static const struct strategy *const list[] = {
 #define STRATEGY(name) &strategy_##name,
-#include "plan/strategy/strategies.def"
+#include "step/strategy/strategies.def"
 #undef STRATEGY
 };
 

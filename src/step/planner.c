@@ -1,5 +1,5 @@
 /* planner.c - from a strategy's pieces to all tasks of a step; the buffers that exec will bind. */
-#include "plan/planner.h"
+#include "step/planner.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "model/layer.h"
 #include "plan/slice.h"
-#include "plan/strategy/strategy.h"
+#include "step/strategy/strategy.h"
 
 #define TOL_F32 1e-6f
 #define FINE_F32 3e-7f
@@ -74,63 +74,109 @@ const char *planner_why(struct planner *p, const char *fmt, ...) {
     return p->why;
 }
 
-static u32 buffer(struct plan *g, enum pbuf_kind kind, i32 index, i64 bytes, i64 extent) {
-    if (bytes <= 0) return PBUF_NONE;
-    g->buf[g->nbuf] = (struct pbuf){.kind = (u8)kind, .index = index, .bytes = bytes, .extent = extent};
-    return g->nbuf++;
+static struct pbuf rows_of(const struct buf *f, i32 index, i32 B) {
+    return (struct pbuf){
+        .index = index, .home = HOME_WRITER, .repeat = f->T, .extent = B, .bytes = buf_floats(f, B) * 4};
 }
 
-/* Every buffer of the step; its place in the list is the same for every strategy. */
-static void buffers(struct planner *p) {
-    struct plan *g = p->plan;
+/* The buffers of the net, and the copies that a rank keeps for itself. */
+static err net_buffers(struct planner *p) {
     const struct net *n = p->net;
-    i32 B = g->B;
-    for (i32 i = 0; i < n->nbuf; i++)
-        p->act[i] = buffer(g, n->buf[i].input ? PBUF_INPUT : PBUF_ACT, i, buf_floats(&n->buf[i], B) * 4, B);
-    for (i32 i = 0; i < n->nbuf; i++)
-        p->dact[i] = g->train && buf_sends(&n->buf[i]) ? buffer(g, PBUF_DACT, i, buf_floats(&n->buf[i], B) * 4, B) : PBUF_NONE;
+    const i32 B = p->plan->B;
+    struct builder *b = &p->build;
+    for (i32 i = 0; i < n->nbuf; i++) {
+        struct pbuf act = rows_of(&n->buf[i], i, B);
+        act.kind = n->buf[i].input ? PBUF_INPUT : PBUF_ACT;
+        act.lent = n->buf[i].input;
+        TRY(build_buffer(b, act, &p->act[i]));
+    }
+    for (i32 i = 0; i < n->nbuf; i++) {
+        struct pbuf dact = rows_of(&n->buf[i], i, B);
+        dact.kind = PBUF_DACT;
+        if (!netplan(p->plan)->train || !buf_sends(&n->buf[i])) dact.bytes = 0;
+        TRY(build_buffer(b, dact, &p->dact[i]));
+    }
     for (i32 l = 0; l < n->nop; l++) {
-        p->saved[l] = buffer(g, PBUF_SAVED, l, op_saved_floats(&n->op[l], n, rows_all(B)) * 4, B);
-        p->scratch[l] = buffer(g, PBUF_SCRATCH, l, op_scratch_floats(&n->op[l], n, rows_all(B)) * 4, B);
+        const struct op *op = &n->op[l];
+        struct pbuf own = {.kind = PBUF_SAVED, .index = l, .home = HOME_WRITER, .extent = B};
+        own.bytes = op_saved_floats(op, n, rows_all(B)) * 4;
+        TRY(build_buffer(b, own, &p->saved[l]));
+        own.kind = PBUF_SCRATCH;
+        own.bytes = op_scratch_floats(op, n, rows_all(B)) * 4;
+        TRY(build_buffer(b, own, &p->scratch[l]));
     }
-    p->theta = buffer(g, PBUF_THETA, 0, n->ntheta * 4, n->ntheta);
-    p->derived = buffer(g, PBUF_DERIVED, 0, n->nderived * 4, n->nderived);
+    return 0;
+}
+
+/* Weights, the state of the optimiser, gradients, and the sums that a step is judged by. */
+static err weight_buffers(struct planner *p) {
+    struct plan *g = p->plan;
+    const struct netplan *of = netplan(g);
+    const struct net *n = p->net;
+    struct builder *b = &p->build;
+    const i64 P = n->ntheta, blocks = (P + of->norm_block - 1) / of->norm_block;
+    const struct pbuf vector = {.bytes = P * 4, .extent = P, .home = HOME_WRITER};
+    struct pbuf theta = vector, derived = vector;
+    theta.kind = PBUF_THETA;
+    theta.home = HOME_ALL;
+    theta.lent = derived.lent = true;
+    derived.kind = PBUF_DERIVED;
+    derived.bytes = n->nderived * 4;
+    derived.extent = n->nderived;
+    TRY(build_buffer(b, theta, &p->theta));
+    TRY(build_buffer(b, derived, &p->derived));
     p->state0 = p->grad0 = p->norm = PBUF_NONE;
-    for (i32 s = 0; s < g->nstate && n->ntheta > 0; s++) {
-        u32 b = buffer(g, PBUF_STATE, s, n->ntheta * 4, n->ntheta);
-        if (s == 0) p->state0 = b;
+    for (i32 s = 0; s < of->nstate && P > 0; s++) {
+        struct pbuf state = vector;
+        u32 at;
+        state.kind = PBUF_STATE;
+        state.index = s;
+        state.lent = true;
+        state.home = 0;
+        state.when = MESSAGE_GATHER;
+        TRY(build_buffer(b, state, &at));
+        if (s == 0) p->state0 = at;
     }
-    i64 blocks = (n->ntheta + g->norm_block - 1) / g->norm_block;
-    for (i32 k = 0; g->train && k < g->ngrain && n->ntheta > 0; k++) {
-        u32 b = buffer(g, PBUF_GRAD, k, n->ntheta * 4, n->ntheta);
-        if (k == 0) p->grad0 = b;
+    for (i32 k = 0; of->train && k < g->ngrain && P > 0; k++) {
+        struct pbuf grad = vector;
+        u32 at;
+        grad.kind = PBUF_GRAD;
+        grad.index = k;
+        grad.sparse = true;
+        TRY(build_buffer(b, grad, &at));
+        if (k == 0) p->grad0 = at;
     }
-    if (g->train) p->norm = buffer(g, PBUF_NORM, 0, blocks * 8, blocks);
-    p->loss = buffer(g, PBUF_LOSS, 0, (i64)g->ngrain * 8, g->ngrain);
+    struct pbuf norm = {.kind = PBUF_NORM, .element = ELEMENT_F64, .home = HOME_ALL, .bytes = blocks * 8, .extent = blocks};
+    struct pbuf loss = norm;
+    loss.kind = PBUF_LOSS;
+    loss.bytes = (i64)g->ngrain * 8;
+    loss.extent = g->ngrain;
+    if (of->train) TRY(build_buffer(b, norm, &p->norm));
+    return build_buffer(b, loss, &p->loss);
 }
 
 /* Two chains an op, each with a record of who ran how far in which round. */
 static i64 chain_bytes(const struct plan *g, const struct net *n) {
     i64 sum = 0;
     for (i32 l = 0; l < n->nop; l++)
-        if (op_is_chain(&n->op[l])) sum += (g->train ? 2 : 1) * (i64)g->B * (CHAIN_BYTES + 4 * imin(g->B, CHAIN_ROUNDS));
+        if (op_is_chain(&n->op[l])) sum += (netplan(g)->train ? 2 : 1) * (i64)g->B * (CHAIN_BYTES + 4 * imin(g->B, CHAIN_ROUNDS));
     return sum;
 }
 
 static void sizes(struct plan *g, const struct net *n) {
     i64 held = FIXED_BYTES + (i64)g->ntask * TASK_BYTES + chain_bytes(g, n);
-    if (g->ntable > 0) held += g->ngrain * g->ntheta / LANES; /* which lines were touched */
-    g->store_bytes = 0;
+    if (g->ntable > 0) held += g->ngrain * netplan(g)->ntheta / LANES; /* which lines were touched */
+    netplan(g)->store_bytes = 0;
     for (u32 i = 0; i < g->nbuf; i++) {
         i64 bytes = round_up64(g->buf[i].bytes, 64);
         u8 kind = g->buf[i].kind;
         if (kind == PBUF_INPUT) continue;
         if (kind == PBUF_THETA || kind == PBUF_DERIVED || kind == PBUF_STATE)
-            g->store_bytes += bytes;
+            netplan(g)->store_bytes += bytes;
         else
             held += bytes;
     }
-    g->peak_bytes = held + g->store_bytes;
+    g->peak_bytes = held + netplan(g)->store_bytes;
 }
 
 /* In bf16 h is rounded at every step, to 8 bits: two runs of a slice come no closer to each other than that.  In fp32 states are
@@ -149,52 +195,44 @@ static struct chain_course course_of(const struct planner *p) {
 static void part(struct planner *p, const struct strategy *s) {
     struct plan *g = p->plan;
     i32 l = 0;
-    if (!s->parts || p->machine->nrank < 2 || p->sliced || !g->train) return;
+    if (!s->parts || p->machine->nrank < 2 || p->sliced || !netplan(g)->train) return;
     while (l < p->net->nop && !op_has_backward(p->net, &p->net->op[l])) l++;
     const struct op *op = &p->net->op[l];
     if (l == p->net->nop || !op->layer->dw || op->spec.cell >= CELL_NKIND || op->spec.share >= 0) return;
-    const i64 most = op->ntheta / (PART_BLOCKS * g->norm_block * g->ndevice);
+    const i64 most = op->ntheta / (PART_BLOCKS * netplan(g)->norm_block * g->ndevice);
     const i32 n = imin(imin(PLAN_PARTS, op_panels(op)), (i32)lmin(most, PLAN_PARTS));
     if (n < 2) return;
-    g->parted.op = l;
-    g->parted.n = n;
+    netplan(g)->parted.op = l;
+    netplan(g)->parted.n = n;
 }
 
 err planner_begin(struct planner *p, const char *name, const struct strategy *s, i32 ndevice) {
     const struct net *n = p->net;
-    struct plan *g = mem_alloc(sizeof *g);
-    if (!g) return -E601;
-    p->plan = g;
-    snprintf(g->strategy, sizeof g->strategy, "%s", name);
-    g->train = p->q->train;
+    TRY(build_begin(&p->build, name, p->machine, ndevice));
+    struct plan *g = p->plan = p->build.plan;
+    struct netplan *of;
+    ARENA_NEW(&g->arena, of, 1);
+    g->client = of;
     g->exact = s->exact && !p->sliced; /* slices meet within a tolerance, whoever runs them */
-    g->slices = p->sliced ? p->q->slices : 0;
-    if (p->sliced) g->course = course_of(p);
-    g->forgets = p->q->forgets;
     g->B = p->q->B;
     g->grain = p->grain;
     g->ngrain = p->ngrain;
-    g->ndevice = ndevice;
-    g->nrank = p->machine->nrank;
-    g->ntheta = n->ntheta;
-    g->nderived = n->nderived;
-    g->nstate = g->train ? p->q->nstate : 0;
-    g->norm_block = lmax(NORM_BLOCK, round_up64((n->ntheta + NORM_PARTS - 1) / NORM_PARTS, LANES));
+    of->train = p->q->train;
+    of->slices = p->sliced ? p->q->slices : 0;
+    if (p->sliced) of->course = course_of(p);
+    of->forgets = p->q->forgets;
+    of->ntheta = n->ntheta;
+    of->nderived = n->nderived;
+    of->nstate = of->train ? p->q->nstate : 0;
+    of->norm_block = lmax(NORM_BLOCK, round_up64((n->ntheta + NORM_PARTS - 1) / NORM_PARTS, LANES));
     part(p, s);
-    ARENA_NEW(&g->arena, g->place, ndevice);
-    for (i32 i = 0; i < ndevice; i++) {
-        g->place[i].rank = p->machine->device[i].rank;
-        machine_device_name(p->machine, i, g->place[i].name);
-    }
-    ARENA_NEW(&g->arena, g->buf, 2 * NET_BUFS + 2 * NET_OPS + 8 + g->ngrain);
-    buffers(p);
-    return g->train && !p->q->dense ? plan_tables(n, g) : 0;
+    TRY(net_buffers(p));
+    TRY(weight_buffers(p));
+    return of->train && !p->q->dense ? plan_tables(n, g) : 0;
 }
 
 void planner_drop(struct planner *p) {
-    if (p->cap_task) mem_free(p->plan->task); /* arrays still on the heap */
-    if (p->cap_use) mem_free(p->plan->use);
-    plan_free(p->plan);
+    build_drop(&p->build);
     p->plan = NULL;
 }
 
@@ -289,7 +327,7 @@ static err forward_early(struct planner *p) {
 }
 
 static err parts_early(struct planner *p) {
-    for (i32 k = 0; k < p->plan->parted.n; k++) {
+    for (i32 k = 0; k < netplan(p->plan)->parted.n; k++) {
         for (i32 i = 0; i < p->npiece; i++)
             TRY(task_dw(p, p->piece[i].device, p->piece[i].box.b0, p->piece[i].box.b1, k));
         TRY(planner_merge_early(p, planner_part(p, k), planner_part(p, k + 1)));
@@ -303,7 +341,7 @@ static err backward_early(struct planner *p) {
         const struct op *op = &p->net->op[l];
         if (!op_has_backward(p->net, op)) continue;
         for (i32 i = 0; i < p->npiece; i++) TRY(op_tasks(p, TASK_BWD, &p->piece[i], l));
-        if (p->plan->parted.n > 0 && p->plan->parted.op == l) TRY(parts_early(p));
+        if (netplan(p->plan)->parted.n > 0 && netplan(p->plan)->parted.op == l) TRY(parts_early(p));
         else TRY(planner_merge_early(p, op->theta0, op->theta0 + op->ntheta));
     }
     return 0;
@@ -362,21 +400,20 @@ err planner_build(struct planner *p, const struct strategy *s) {
     return update(p);
 }
 
-/* The growing arrays become exact ones of the plan's arena. */
+/* A gradient that is kept for the next step is added to by whoever does the backward pass of the first rows. */
+static void keep_at_first(struct plan *g, u32 grad0) {
+    for (u32 i = 0; i < g->ntask && grad0 != PBUF_NONE; i++) {
+        if (g->task[i].kind != TASK_ZERO || g->task[i].box.b0 > 0) continue;
+        g->buf[grad0].home = g->place[g->task[i].device].rank;
+        g->buf[grad0].when = MESSAGE_KEEP;
+        return;
+    }
+}
+
 err planner_finish(struct planner *p, struct plan **out) {
+    TRY(build_end(&p->build));
     struct plan *g = p->plan;
-    struct task *task;
-    struct use *uses;
-    ARENA_NEW(&g->arena, task, g->ntask + 1);
-    ARENA_NEW(&g->arena, uses, g->nuse + 1);
-    if (g->ntask) memcpy(task, g->task, g->ntask * sizeof *task);
-    if (g->nuse) memcpy(uses, g->use, g->nuse * sizeof *uses);
-    mem_free(g->task);
-    mem_free(g->use);
-    g->task = task;
-    g->use = uses;
-    p->cap_task = p->cap_use = 0;
-    TRY(plan_deps(g));
+    keep_at_first(g, p->grad0);
     sizes(g, p->net);
     plan_cost(g, p->net, p->machine);
     *out = g;

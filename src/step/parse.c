@@ -8,9 +8,9 @@
 
 #include "base/mem.h"
 #include "model/layer.h"
-#include "plan/planner.h"
-#include "plan/strategy/strategy.h"
-#include "plan/text.h"
+#include "step/planner.h"
+#include "step/strategy/strategy.h"
+#include "step/text.h"
 
 struct token {
     const char *s;
@@ -144,12 +144,12 @@ static err part(struct reader *r, i32 op, i32 *k) {
     const struct plan *g = r->p->plan;
     char what[64];
     i32 n;
-    if (g->parted.n == 0 || g->parted.op != op) return complain(r, &r->t, "the weight gradient of this op is not made in parts");
+    if (netplan(g)->parted.n == 0 || netplan(g)->parted.op != op) return complain(r, &r->t, "the weight gradient of this op is not made in parts");
     TRY(want(r, "part"));
-    snprintf(what, sizeof what, "a part as 0/%d is wanted here", g->parted.n);
+    snprintf(what, sizeof what, "a part as 0/%d is wanted here", netplan(g)->parted.n);
     const struct token t = r->t;
     TRY(fraction(r, PLAN_PARTS, what, k, &n));
-    return n == g->parted.n ? 0 : complain(r, &t, what);
+    return n == netplan(g)->parted.n ? 0 : complain(r, &t, what);
 }
 
 /* "how ahead" of a forward task; without it the kernels choose. */
@@ -259,7 +259,7 @@ static err kind_of(struct reader *r, enum task_kind *kind) {
     for (i32 k = 0; k < TASK_NKIND; k++)
         if (is(&r->t, task_kind_name((enum task_kind)k))) {
             bool forward = k == TASK_FWD || k == TASK_PREP;
-            if (!forward && !r->p->plan->train) return complain(r, &r->t, "a forward plan has fwd and prep only");
+            if (!forward && !netplan(r->p->plan)->train) return complain(r, &r->t, "a forward plan has fwd and prep only");
             *kind = (enum task_kind)k;
             next(r);
             return 0;
@@ -295,8 +295,8 @@ static err task(struct reader *r) {
         b.t1 = (i32)t1;
         TRY(how(r, kind, &r->p->net->op[b.op], &walk));
     }
-    if (kind == TASK_MERGE || kind == TASK_UPDATE) TRY(range(r, "theta", g->ntheta, LANES, &b.lo, &b.hi));
-    if (kind == TASK_NORM) TRY(range(r, "theta", g->ntheta, g->norm_block, &b.lo, &b.hi));
+    if (kind == TASK_MERGE || kind == TASK_UPDATE) TRY(range(r, "theta", netplan(g)->ntheta, LANES, &b.lo, &b.hi));
+    if (kind == TASK_NORM) TRY(range(r, "theta", netplan(g)->ntheta, netplan(g)->norm_block, &b.lo, &b.hi));
     TRY(place(r, &b.device));
     TRY(add(r, kind, &b));
     g->task[g->ntask - 1].how = walk;
@@ -317,7 +317,7 @@ static err figure(struct reader *r, const char *word, i64 lo, i64 hi, i64 *out) 
 
 /* "(turn train member 0 step 40 slices 8 rank 0)" after the tasks. */
 static err turn(struct reader *r) {
-    struct plan_turns *list = &r->p->plan->turns;
+    struct plan_turns *list = &netplan(r->p->plan)->turns;
     struct plan_turn t = {0};
     i64 member, slices, rank;
     TRY(want(r, "("));
@@ -424,7 +424,7 @@ static err head(struct reader *r) {
         next(r);
     }
     TRY(planner_begin(p, name, s, (i32)devices));
-    if (written) p->plan->course = c;
+    if (written) netplan(p->plan)->course = c;
     return 0;
 }
 

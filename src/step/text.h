@@ -2,7 +2,7 @@
 #ifndef STRETTO_PLAN_TEXT_H
 #define STRETTO_PLAN_TEXT_H
 
-#include "plan/plan.h"
+#include "step/netplan.h"
 
 enum { TEXT_HOWS = CELL_SCAN + 1 };
 extern const char *const text_hows[TEXT_HOWS]; /* names of enum cell_how */

@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 #include "model/layer.h"
-#include "plan/planner.h"
+#include "step/planner.h"
 
 #define TASK_S 0.4e-6     /* calling a task */
 #define RATE_SHARE 0.60   /* of the machine's multiply-add rate that products reach */
@@ -115,7 +115,7 @@ static f64 member_seconds(const struct plan *p, const struct net *n, const struc
 /* The weight gradient is as many products as the forward pass. */
 f64 plan_part_of_backward(const struct plan *p, const struct net *n, const struct task *t) {
     const struct op *op = &n->op[t->op];
-    if (p->parted.n == 0 || t->op != p->parted.op || !op->layer->flops) return 1;
+    if (netplan(p)->parted.n == 0 || t->op != netplan(p)->parted.op || !op->layer->flops) return 1;
     const f64 dw = op->layer->flops(op, n, p->B, false) / op->layer->flops(op, n, p->B, true);
     return t->kind == TASK_DW ? dw / t->node_b : 1 - dw;
 }
@@ -172,7 +172,7 @@ static bool of_every_step(const struct net *n, i32 buf) {
 
 static struct expected expect(const struct plan *p, const struct net *n, const struct task *t) {
     const struct op *op = &n->op[t->op];
-    struct expected x = {.w = p->forgets > 0 ? p->forgets : 0.25 * op->T, .T = op->T, .slices = imax(1, p->slices)};
+    struct expected x = {.w = netplan(p)->forgets > 0 ? netplan(p)->forgets : 0.25 * op->T, .T = op->T, .slices = imax(1, netplan(p)->slices)};
     x.sequences = imax(1, p->B / x.slices);
     x.heads = t->kind == TASK_BWD && HEAD * x.w < x.T && buf_sends(&n->buf[op->out]);
     x.asleep = t->kind == TASK_BWD && op->spec.rank == 0 && !of_every_step(n, op->out);
@@ -241,36 +241,6 @@ void plan_cost(struct plan *p, const struct net *n, const struct machine *m) {
         t->cost = (f32)s;
     }
     p->predicted = plan_schedule(p, NULL);
-}
-
-/* When a task can start: its device is free, what it needs is done. */
-static f64 ready(const struct plan *p, const struct plan_span *span, const struct task *t, const f64 *free_at) {
-    f64 at = free_at[t->device];
-    for (u32 k = t->dep0; k < t->dep0 + t->ndep; k++) {
-        u32 from = p->dep[k];
-        at = dmax(at, span[from].t1 + (p->task[from].device != t->device ? PLAN_SYNC_S : 0));
-    }
-    return at;
-}
-
-/* Members of a team run together: from when the last of them can start. */
-f64 plan_schedule(const struct plan *p, struct plan_span *span) {
-    f64 free_at[MACHINE_DEVICES] = {0}, end = 0;
-    struct plan_span *own = NULL;
-    if (!span) span = own = mem_alloc((p->ntask + 1) * sizeof *span);
-    if (!span) return 0;
-    for (i32 d = 1; d < p->ndevice; d++) free_at[d] = PLAN_START_S;
-    for (u32 i = 0; i < p->ntask; i++) {
-        const struct task *t = &p->task[i];
-        f64 at = ready(p, span, t, free_at);
-        if (t->member > 0) at = dmax(at, span[plan_team_first(p, i)].t0);
-        for (u32 k = 1; t->member == 0 && k < t->members && i + k < p->ntask; k++) at = dmax(at, ready(p, span, t + k, free_at));
-        span[i] = (struct plan_span){at, at + (f64)t->cost};
-        free_at[t->device] = span[i].t1;
-        end = dmax(end, span[i].t1);
-    }
-    mem_free(own);
-    return end;
 }
 
 i64 plan_device_bytes(const struct plan *p, u32 device) {

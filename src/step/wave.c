@@ -10,7 +10,7 @@
 #include <math.h>
 
 #include "model/layer.h"
-#include "plan/planner.h"
+#include "step/planner.h"
 
 #define CHUNK_S 4e-6 /* what a chunk costs besides its steps: a task, a kernel's first and last step, the other device's wait */
 #define RATE 0.3     /* of a device's multiply-add rate that few rows reach */

@@ -9,7 +9,7 @@
  * anybody: the piece then holds the canonical dyadic nodes of its run of grains.  The other pairs are shared out by ranges of
  * theta, so that every device helps.  The order of additions of every element is that of the tree in both cases. */
 #include "model/layer.h"
-#include "plan/planner.h"
+#include "step/planner.h"
 
 i32 merge_pairs(i32 n, struct merge_pair *out) {
     i32 count = 0;
@@ -23,26 +23,26 @@ i32 merge_pairs(i32 n, struct merge_pair *out) {
 
 /* Part `part` of `parts` of a range, cut at blocks of the norm so that one worker sums what it merged. */
 static void part_of(const struct plan *p, i64 from, i64 to, i32 part, i32 parts, i64 *lo, i64 *hi) {
-    const i64 first = from / p->norm_block, blocks = (to + p->norm_block - 1) / p->norm_block - first;
-    *lo = lmax(from, lmin((first + blocks * part / parts) * p->norm_block, to));
-    *hi = lmax(from, lmin((first + blocks * (part + 1) / parts) * p->norm_block, to));
+    const i64 first = from / netplan(p)->norm_block, blocks = (to + netplan(p)->norm_block - 1) / netplan(p)->norm_block - first;
+    *lo = lmax(from, lmin((first + blocks * part / parts) * netplan(p)->norm_block, to));
+    *hi = lmax(from, lmin((first + blocks * (part + 1) / parts) * netplan(p)->norm_block, to));
 }
 
 i64 planner_part(const struct planner *p, i32 k) {
     const struct plan *g = p->plan;
-    const struct op *op = &p->net->op[g->parted.op];
+    const struct op *op = &p->net->op[netplan(g)->parted.op];
     if (k == 0) return op->theta0;
-    return k == g->parted.n ? op->theta0 + op->ntheta :
-                              (op->theta0 + op->layer->adds(op, k, g->parted.n)) / g->norm_block * g->norm_block;
+    return k == netplan(g)->parted.n ? op->theta0 + op->ntheta :
+                              (op->theta0 + op->layer->adds(op, k, netplan(g)->parted.n)) / netplan(g)->norm_block * netplan(g)->norm_block;
 }
 
 /* The first block of the norm that begins at an element or behind it, or the end. */
-static i64 block_at(const struct planner *p, i64 at) { return lmin(round_up64(at, p->plan->norm_block), p->plan->ntheta); }
+static i64 block_at(const struct planner *p, i64 at) { return lmin(round_up64(at, netplan(p->plan)->norm_block), netplan(p->plan)->ntheta); }
 
 /* Parts of an op have buckets of their own, and so has the op, however small. */
 static void cut_bucket(struct planner *p) {
-    for (i32 k = 1; p->early && p->plan->parted.n > 0 && k <= p->plan->parted.n; k++) {
-        const i64 at = k < p->plan->parted.n ? planner_part(p, k) : block_at(p, planner_part(p, k));
+    for (i32 k = 1; p->early && netplan(p->plan)->parted.n > 0 && k <= netplan(p->plan)->parted.n; k++) {
+        const i64 at = k < netplan(p->plan)->parted.n ? planner_part(p, k) : block_at(p, planner_part(p, k));
         i32 b = p->nbucket;
         while (p->bucket[b] > at) b--;
         if (p->bucket[b] == at) continue;
@@ -60,17 +60,17 @@ void planner_buckets(struct planner *p) {
     p->bucket[0] = 0;
     for (i32 l = 1; p->early && l < p->net->nop && p->nbucket + 1 < PLAN_BUCKETS; l++) {
         const i64 at = block_at(p, p->net->op[l].theta0);
-        if (at >= g->ntheta) break;
-        if (at - p->bucket[p->nbucket] >= g->ntheta / PLAN_BUCKETS && at > p->bucket[p->nbucket]) p->bucket[++p->nbucket] = at;
+        if (at >= netplan(g)->ntheta) break;
+        if (at - p->bucket[p->nbucket] >= netplan(g)->ntheta / PLAN_BUCKETS && at > p->bucket[p->nbucket]) p->bucket[++p->nbucket] = at;
     }
-    p->bucket[++p->nbucket] = g->ntheta;
+    p->bucket[++p->nbucket] = netplan(g)->ntheta;
     cut_bucket(p);
 }
 
 /* From the last to the first, but the parts of an op in their order. */
 i32 planner_bucket(const struct planner *p, i32 i) {
     const struct plan *g = p->plan;
-    const i64 first = g->parted.n > 0 ? planner_part(p, 0) : 0, last = g->parted.n > 0 ? planner_part(p, g->parted.n - 1) : -1;
+    const i64 first = netplan(g)->parted.n > 0 ? planner_part(p, 0) : 0, last = netplan(g)->parted.n > 0 ? planner_part(p, netplan(g)->parted.n - 1) : -1;
     i32 lo = 0, hi = 0, b = p->nbucket - 1 - i;
     while (p->bucket[lo + 1] <= first) lo++;
     while (hi < p->nbucket && p->bucket[hi] <= last) hi++;
@@ -171,6 +171,6 @@ static err rest(struct planner *p) {
 }
 
 err planner_merge(struct planner *p) {
-    TRY(p->early ? rest(p) : planner_merge_early(p, 0, p->plan->ntheta));
+    TRY(p->early ? rest(p) : planner_merge_early(p, 0, netplan(p->plan)->ntheta));
     return share_out(p);
 }

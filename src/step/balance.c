@@ -1,12 +1,12 @@
 /* balance.c - one grain at a time, from the device that ends last to the one that would then end first. */
-#include "plan/balance.h"
+#include "step/balance.h"
 
 #include <string.h>
 
 bool plan_grains(const struct plan *p, i32 *grains) {
     bool others = false;
     memset(grains, 0, (size_t)p->ndevice * sizeof *grains);
-    if (!p->train) return false;
+    if (!netplan(p)->train) return false;
     for (u32 i = 0; i < p->ntask; i++) { /* one a piece */
         const struct task *t = &p->task[i];
         if (t->kind == TASK_ZERO) grains[t->device] += ceil_div(t->box.b1, p->grain) - t->box.b0 / p->grain;

@@ -3,9 +3,9 @@
  *     device 0   rows 0..224     fwd bwd | its own merges | merges of its share of theta | update of that share
  *     device 1   rows 224..448   fwd bwd | its own merges | merges of its share of theta | update of that share
  */
-#include "plan/plan.h"
+#include "step/netplan.h"
 #include "plan/slice.h"
-#include "plan/strategy/strategy.h"
+#include "step/strategy/strategy.h"
 
 /* Devices that get work: what was asked for, else all that have a grain to do.  A forward plan takes what it can use: the wish
  * was about training, and a single window to predict is no reason to refuse it. */

@@ -7,7 +7,7 @@
 #ifndef STRETTO_PLAN_BALANCE_H
 #define STRETTO_PLAN_BALANCE_H
 
-#include "plan/plan.h"
+#include "step/netplan.h"
 
 /* Grains of each device; false where the plan does not share its rows out among devices of several ranks. */
 bool plan_grains(const struct plan *p, i32 *grains);

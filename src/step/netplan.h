@@ -1,0 +1,129 @@
+/* netplan.h - the plan of one training or forward step of a network.
+ *
+ *     net + machine + B --strategy: cut, place, exchange--> plan --deps--> edges --exec--> numbers
+ *                                                             |-> print / parse / draw / cost / compare
+ *
+ * A strategy cuts the box [B x T x L] and says which task uses which buffer range in which mode; edges are derived from the uses
+ * (deps.c), no strategy writes one.  Rows are cut at grains only; gradients of grains merge along one fixed dyadic tree, so the
+ * bits of a step do not depend on the number of workers.
+ *
+ * A team is one FWD or BWD task n-fold, for rows that are too few to be cut: its members do the same box, each its share of the
+ * units, at the same time on devices of one process.  They are next to each other in the plan and no edge leads from one to
+ * another; the layer's kernels keep them in step.  What comes after waits for all of them.
+ *
+ * A FWD or BWD task may do some of the steps of all rows, where the layer allows it (layer.steps): a chunk.  Chunks of an op keep
+ * their order, and two ops that follow each other may be at different chunks at the same time (wave.c).
+ *
+ * Where several ranks share out the rows, the weight gradient of the op that backward comes to last is made in parts, by tasks of
+ * their own (layer.dw): the first parts are under way to other ranks while the last one is made.
+ *
+ * Where rows are slices of time (op_is_chain), the tasks of one op are such a team too, but each has rows of its own: together
+ * they run the op's chain, round by round (exec/chain.h).  How many slices there are is the net's; who runs them is the plan's.
+ */
+#ifndef STRETTO_STEP_NETPLAN_H
+#define STRETTO_STEP_NETPLAN_H
+
+#include "base/str.h"
+#include "model/chain.h"
+#include "model/net.h"
+#include "plan/plan.h"
+#include "topo/machine.h"
+
+/* PREP copies of weights, FWD, ZERO gradient vectors of grains, BWD, DW what the BWD of plan.parted has left out, MERGE node b
+ * into node a, NORM sums of squares, UPDATE. */
+enum task_kind { TASK_FWD, TASK_BWD, TASK_MERGE, TASK_NORM, TASK_UPDATE, TASK_PREP, TASK_ZERO, TASK_DW, TASK_NKIND };
+enum pbuf_kind {
+    PBUF_ACT,
+    PBUF_DACT,
+    PBUF_SAVED,
+    PBUF_GRAD,
+    PBUF_THETA,
+    PBUF_STATE,
+    PBUF_DERIVED,
+    PBUF_NORM,
+    PBUF_INPUT,
+    PBUF_SCRATCH,
+    PBUF_LOSS
+};
+
+/* What a plan becomes while it is trained by: after a step of a member, so many slices, foreseen in so many directions.  The
+ * tasks are then those that a planner makes of it. */
+struct plan_turn {
+    i64 step;
+    i32 refit, member, slices, rank; /* refit: in the training on all rows */
+};
+enum { TURNS_MOST = 32, SLICE_RANKS = 4 }; /* directions, of --slice-rank */
+struct plan_turns {
+    i32 n;
+    struct plan_turn at[TURNS_MOST]; /* in the order of training */
+};
+
+/* What the plan of a network says besides its tasks: plan->client. */
+struct netplan {
+    bool train;
+    bool whole; /* plan_update_everywhere was called (--heal) */
+    i32 slices;                 /* of time, in each sequence; 0 = the rows are sequences */
+    struct chain_course course; /* of the chains over them */
+    i32 forgets;                /* plan_request.forgets */
+    struct plan_turns turns;
+    i64 ntheta, nderived;
+    i32 nstate;
+    i64 norm_block; /* floats per partial sum of the norm: a function of ntheta alone */
+    struct {
+        i32 op, n; /* n DW tasks make the weight gradient of the op; n = 0: none does */
+    } parted;
+    i64 store_bytes; /* the part of peak_bytes that a second plan of the same model shares: theta, derived, state */
+};
+static inline struct netplan *netplan(const struct plan *p) { return p->client; }
+
+struct plan_request {
+    const struct net *net;
+    const struct machine *machine;
+    i32 B;
+    bool train;           /* false: forward only */
+    i32 nstate;           /* optimiser state vectors */
+    i32 grains;           /* that a batch of whole windows is cut into, about; 0 = as many as are cheap */
+    const char *parallel; /* "auto", "serial", "data_sync", "data_sync:2", "unit_split:2", "time_slice:16" */
+    i32 slices;                 /* of time in each sequence, as the net's rows are; 0 = none */
+    struct chain_course course; /* tol 0 = by the precision of the net's cells */
+    i32 forgets; /* steps after which its recurrences forget where they began, if that is known; 0 = not: for cost */
+    bool dense;  /* gradients of embeddings are treated as all others: for tests and measurements */
+};
+
+i32 plan_grain(i32 B, i32 wanted); /* rows per grain: of B, and the grains that are wanted (0 = as many as are cheap) */
+
+/* What a wish says of slices of time, before there is a net: N of "time:N" or "time_slice:N", -1 = as many as are good, 0 = it
+ * speaks of something else. */
+enum { SLICES_MAX = 65536 };
+err plan_slices(const char *parallel, i32 *slices);
+
+/* Every rank makes all updates for itself, and so has the whole state of the optimiser. */
+void plan_update_everywhere(struct plan *p);
+
+err plan_make(const struct plan_request *q, struct plan **out);
+void plan_print(const struct plan *p, const struct net *n, struct str *out);
+err plan_parse(const char *text, const char *path, const struct plan_request *q, struct plan **out); /* E402 with line:column */
+err plan_glance(const char *text, const char *path); /* does it begin as a plan does?  E402; all that is known without a net */
+/* NULL when every op, merge and update is done exactly once, in an order that gives the bits of the serial plan; else a sentence,
+ * and the task it is about (ntask = none).  plan_make and plan_parse check what they return. */
+const char *plan_check(const struct plan *p, const struct net *n, u32 *task);
+
+/* How the forward tasks of an op walk it (enum cell_how); layers that cannot choose are left alone. */
+void plan_set_how(struct plan *p, const struct net *n, i32 op, u32 how);
+bool op_has_how(const struct op *op);
+const char *plan_walked(const struct plan *p); /* "fold" or "ahead" of the first task that says so, "-" = none does */
+
+/* One row per strategy of strategies.def, with numbers or the sentence why it does not apply. */
+err plan_compare(const struct plan_request *q, struct str *out);
+/* The same, with nets of slices in place of the row that says that this one is not cut: n requests, with forgets. */
+err plan_compare_sliced(const struct plan_request *q, const struct plan_request *sliced, i32 n, struct str *out);
+/* "fwd lstm.0 b[0,224)", "fwd lstm.0 b[0,1) unit 1/2" */
+void plan_task_name(const struct plan *p, const struct net *n, u32 task, char out[64]);
+const char *task_kind_name(enum task_kind kind);
+static inline bool task_is_chunk(const struct task *t, const struct net *n) {
+    return (t->kind == TASK_FWD || t->kind == TASK_BWD) && t->op < n->nop && t->box.t1 - t->box.t0 < n->op[t->op].T;
+}
+i64 plan_device_bytes(const struct plan *p, u32 device); /* bytes of all ranges that the device's tasks touch, inputs included */
+void plan_draw_text(const struct plan *p, const struct net *n, i32 width, struct str *out);
+
+#endif
