@@ -99,8 +99,10 @@ static err bind_buffers(struct exec *x) {
     TRY(own_inputs(x));
     for (u32 i = 0; i < p->nbuf; i++) {
         const struct pbuf *b = &p->buf[i];
-        if (b->kind == PBUF_GRAD) x->grad_bytes += b->bytes;
-        else if (!shared(b->kind)) x->block_bytes += room(x, b);
+        if (b->kind == PBUF_GRAD)
+            x->grad_bytes += b->bytes;
+        else if (!shared(b->kind))
+            x->block_bytes += room(x, b);
     }
     x->block = mem_alloc((size_t)x->block_bytes); /* zeroed: flags of teams, at the end of an op's scratch, begin at 0 */
     if (x->block && x->grad_bytes) x->grads = comm_alloc(x->comm, (size_t)x->grad_bytes);
@@ -231,7 +233,8 @@ static err bind_lanes(struct exec *x) {
     u32 *place, *need, nwait = 0;
     const i32 own = own_devices(x);
     x->nlane = (u32)imax(1, imin(pool_size(x->pool), own));
-    if (x->comm && netplan(p)->slices > 0 && (i32)x->nlane < own) x->nlane = 1; /* what others' rows wait for is then done before */
+    if (x->comm && netplan(p)->slices > 0 && (i32)x->nlane < own)
+        x->nlane = 1;               /* what others' rows wait for is then done before */
     x->alone = (i32)x->nlane < own; /* two members on one lane would wait for each other for ever */
     for (u32 i = 0; i < p->ntask; i++)
         x->teams = x->teams || (p->task[i].members > 1 && !x->alone && !op_is_chain(&x->net->op[p->task[i].op]));
@@ -320,7 +323,9 @@ i64 exec_bytes(const struct exec *x) {
     return x->block_bytes + x->grad_bytes + late_bytes(x) + x->arena.used + (i64)sizeof *x + store + more;
 }
 
-struct exec_sent exec_sent(const struct exec *x) { return x->sent; }
+struct exec_sent exec_sent(const struct exec *x) {
+    return x->sent;
+}
 const f32 *exec_buf(const struct exec *x, i32 buf) { return x->buf[buf]; }
 const f32 *exec_grad(const struct exec *x) { return x->sums.of.grad; }
 const struct chain_trace *exec_chain(const struct exec *x, i32 op, bool backward) {
@@ -331,12 +336,16 @@ i32 exec_chain_state(const struct exec *x, i32 op) { return x->chain[op][0] ? ch
 
 void exec_chain_save(const struct exec *x, i32 op, i32 row, f32 *to) {
     const struct chain c = chain_of(x, op, false);
-    if (x->chain[op][0]->peers) peers_save(x->chain[op][0]->peers, &c, row, to);
-    else c.save(&c, row, to);
+    if (x->chain[op][0]->peers)
+        peers_save(x->chain[op][0]->peers, &c, row, to);
+    else
+        c.save(&c, row, to);
 }
 
 void exec_chain_load(struct exec *x, i32 op, i32 row, const f32 *from) {
     const struct chain c = chain_of(x, op, false);
-    if (x->chain[op][0]->peers) peers_load(x->chain[op][0]->peers, &c, row, from);
-    else c.load(&c, row, from);
+    if (x->chain[op][0]->peers)
+        peers_load(x->chain[op][0]->peers, &c, row, from);
+    else
+        c.load(&c, row, from);
 }

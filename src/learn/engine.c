@@ -161,11 +161,13 @@ static err room(const struct engine *e, const struct resources *r) {
     i64 kept = p ? kept_bytes(p) : 0;
     f64 share = (f64)m->memory / (f64)bytes;
     if (kept > bytes / 4)
-        return FAIL_AT(E601, NULL, kept > bytes - m->memory && netplan(p)->slices > 1 ?
-                       "--recompute   or   a smaller --context, --batch or --hidden" : "a smaller --context, --batch or --hidden",
+        return FAIL_AT(E601, NULL,
+                       kept > bytes - m->memory && netplan(p)->slices > 1
+                           ? "--recompute   or   a smaller --context, --batch or --hidden"
+                           : "a smaller --context, --batch or --hidden",
                        "the plans of this run hold %.1f GiB, of which %.1f GiB are gates kept for backward; the machine has "
-                       "%.1f GiB, enough for %.0f%% of the rows and steps", (f64)bytes / 0x1p30, (f64)kept / 0x1p30,
-                       (f64)m->memory / 0x1p30, dmax(1, floor(100 * share)));
+                       "%.1f GiB, enough for %.0f%% of the rows and steps",
+                       (f64)bytes / 0x1p30, (f64)kept / 0x1p30, (f64)m->memory / 0x1p30, dmax(1, floor(100 * share)));
     return FAIL_AT(E601, NULL, "a smaller --hidden, --batch or --context",
                    "the plans of this run hold %.1f GiB, the machine has %.1f GiB", (f64)bytes / 0x1p30, (f64)m->memory / 0x1p30);
 }

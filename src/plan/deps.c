@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "step/planner.h"
+#include "plan/plan.h"
 
 enum { NOTHING = 0xffffffffu };
 

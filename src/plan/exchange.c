@@ -96,8 +96,7 @@ static bool everyone(const struct ledger *l, i32 task) { return l->p->task[task]
 
 static err task_reads(struct ledger *l, const struct use *u, i32 task) {
     const bool all = everyone(l, task);
-    for (i32 r = 0; r < (all ? l->p->nrank : 1); r++)
-        TRY(reads(l, u->lo, u->hi, all ? r : rank_of(l->p, task), MESSAGE_STEP));
+    for (i32 r = 0; r < (all ? l->p->nrank : 1); r++) TRY(reads(l, u->lo, u->hi, all ? r : rank_of(l->p, task), MESSAGE_STEP));
     return 0;
 }
 
@@ -151,8 +150,7 @@ static int by_writer(const void *a, const void *b) {
 }
 
 static err derive(struct ledger *l) {
-    for (u32 b = 0; b < l->p->nbuf; b++)
-        TRY(one_buffer(l, b));
+    for (u32 b = 0; b < l->p->nbuf; b++) TRY(one_buffer(l, b));
     if (l->nout) qsort(l->out, l->nout, sizeof *l->out, by_writer);
     return 0;
 }
@@ -163,8 +161,10 @@ err plan_exchange(const struct plan *p, struct arena *a, struct plan_message **o
     *n = l.nout;
     if (e >= 0) {
         *out = arena_new(a, (l.nout + 1) * sizeof **out);
-        if (!*out) e = -E601;
-        else if (l.nout) memcpy(*out, l.out, l.nout * sizeof **out);
+        if (!*out)
+            e = -E601;
+        else if (l.nout)
+            memcpy(*out, l.out, l.nout * sizeof **out);
     }
     mem_free(l.piece);
     mem_free(l.out);
@@ -178,8 +178,10 @@ i64 plan_message_bytes(const struct plan *p, const struct plan_message *m) {
 
 /* The piece after the last of `out` when it is the same rank's, else a new one. */
 static void add_share(struct plan_share *out, i32 *n, struct plan_share s) {
-    if (*n > 0 && out[*n - 1].rank == s.rank) out[*n - 1].hi = s.hi;
-    else out[(*n)++] = s;
+    if (*n > 0 && out[*n - 1].rank == s.rank)
+        out[*n - 1].hi = s.hi;
+    else
+        out[(*n)++] = s;
 }
 
 err plan_writers(const struct plan *p, u32 buf, struct arena *a, struct plan_share **out, i32 *n) {
@@ -189,8 +191,9 @@ err plan_writers(const struct plan *p, u32 buf, struct arena *a, struct plan_sha
     if (e >= 0) *out = arena_new(a, (size_t)(l.n + 1) * sizeof **out);
     if (e >= 0 && !*out) e = -E601;
     for (i32 i = 0; i < l.n && e >= 0; i++)
-        add_share(*out, n, (struct plan_share){l.piece[i].lo, l.piece[i].hi,
-                                               l.piece[i].writer == EVERYONE ? 0 : rank_of(p, l.piece[i].writer)});
+        add_share(
+            *out, n,
+            (struct plan_share){l.piece[i].lo, l.piece[i].hi, l.piece[i].writer == EVERYONE ? 0 : rank_of(p, l.piece[i].writer)});
     mem_free(l.piece);
     mem_free(l.out);
     return e;

@@ -1,6 +1,7 @@
 /* plan.h - what one step of a learner does, as plain data: tasks, buffers, uses, places.
  *
- *     client (a net, k-means, ..) --tasks and their uses--> plan --plan_deps--> edges --plan_exchange--> messages --exec--> numbers
+ *     client (a net, k-means, ..) --tasks and their uses--> plan --plan_deps--> edges --plan_exchange--> messages --exec-->
+ * numbers
  *
  * A task runs one kernel of its client on one device.  It says which range of which buffer it uses, and in which mode.  Edges
  * (deps.c) and messages between ranks (exchange.c) follow from these uses; no client writes either.  A plan knows no kernel, no
@@ -95,10 +96,10 @@ struct plan {
     u32 *dep;
     i32 ntable;
     struct plan_table *table; /* [ntable] in the order of the vector */
-    void *client;        /* what the client keeps with its plan, in the arena */
-    f64 predicted;       /* seconds per step, from the list schedule */
-    i64 peak_bytes;      /* all that exec will hold per process, inputs not */
-    i64 exchange_bytes;  /* between devices per step */
+    void *client;             /* what the client keeps with its plan, in the arena */
+    f64 predicted;            /* seconds per step, from the list schedule */
+    i64 peak_bytes;           /* all that exec will hold per process, inputs not */
+    i64 exchange_bytes;       /* between devices per step */
     struct arena arena;
 };
 

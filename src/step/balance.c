@@ -66,7 +66,8 @@ static bool move_one(i32 n, i32 *grains, const f64 *seconds) {
 i32 balance_move(i32 n, i32 *grains, const f64 *seconds, i32 most, f64 worth) {
     i32 best[MACHINE_DEVICES], moved = 0;
     memcpy(best, grains, (size_t)n * sizeof *best);
-    while (move_one(n, best, seconds)) {}
+    while (move_one(n, best, seconds)) {
+    }
     const f64 end = balance_end(n, grains, seconds);
     if (balance_end(n, best, seconds) >= (1 - worth) * end) return 0;
     while ((moved < most || balance_end(n, grains, seconds) >= end) && move_one(n, grains, seconds)) moved++;

@@ -110,7 +110,9 @@ static bool classify(const struct plan *p, const struct net *n, const struct mer
     out->chunk = chunk;
     out->group = (u32)t->kind * NET_OPS + (by_rows(t->kind) && t->kind != TASK_ZERO ? t->op : 0);
     if (t->kind == TASK_DW) {
-        if (t->op != netplan(p)->parted.op || t->node_b != netplan(p)->parted.n || t->node_a < 0 || t->node_a >= netplan(p)->parted.n) return false;
+        if (t->op != netplan(p)->parted.op || t->node_b != netplan(p)->parted.n || t->node_a < 0 ||
+            t->node_a >= netplan(p)->parted.n)
+            return false;
         out->group = (u32)(TASK_NKIND + t->node_a) * NET_OPS + t->op;
     }
     out->lo = by_rows(t->kind) ? t->box.b0 : t->lo;

@@ -89,8 +89,7 @@ static err cut_row(const struct plan_request *q, struct planner *scratch, f64 se
     const i32 devices = at_work(p);
     row(p, serial, out);
     str_addf(out, "     %d steps, w %d: %d rounds", T, q->forgets, 1 + ceil_div(q->forgets, T));
-    if (devices < q->machine->ndevice)
-        str_addf(out, "; %d of %d devices have slices", devices, q->machine->ndevice);
+    if (devices < q->machine->ndevice) str_addf(out, "; %d of %d devices have slices", devices, q->machine->ndevice);
     str_add(out, "\n");
     plan_free(p);
     return 0;

@@ -172,7 +172,8 @@ static bool of_every_step(const struct net *n, i32 buf) {
 
 static struct expected expect(const struct plan *p, const struct net *n, const struct task *t) {
     const struct op *op = &n->op[t->op];
-    struct expected x = {.w = netplan(p)->forgets > 0 ? netplan(p)->forgets : 0.25 * op->T, .T = op->T, .slices = imax(1, netplan(p)->slices)};
+    struct expected x = {
+        .w = netplan(p)->forgets > 0 ? netplan(p)->forgets : 0.25 * op->T, .T = op->T, .slices = imax(1, netplan(p)->slices)};
     x.sequences = imax(1, p->B / x.slices);
     x.heads = t->kind == TASK_BWD && HEAD * x.w < x.T && buf_sends(&n->buf[op->out]);
     x.asleep = t->kind == TASK_BWD && op->spec.rank == 0 && !of_every_step(n, op->out);

@@ -32,12 +32,15 @@ i64 planner_part(const struct planner *p, i32 k) {
     const struct plan *g = p->plan;
     const struct op *op = &p->net->op[netplan(g)->parted.op];
     if (k == 0) return op->theta0;
-    return k == netplan(g)->parted.n ? op->theta0 + op->ntheta :
-                              (op->theta0 + op->layer->adds(op, k, netplan(g)->parted.n)) / netplan(g)->norm_block * netplan(g)->norm_block;
+    return k == netplan(g)->parted.n
+               ? op->theta0 + op->ntheta
+               : (op->theta0 + op->layer->adds(op, k, netplan(g)->parted.n)) / netplan(g)->norm_block * netplan(g)->norm_block;
 }
 
 /* The first block of the norm that begins at an element or behind it, or the end. */
-static i64 block_at(const struct planner *p, i64 at) { return lmin(round_up64(at, netplan(p->plan)->norm_block), netplan(p->plan)->ntheta); }
+static i64 block_at(const struct planner *p, i64 at) {
+    return lmin(round_up64(at, netplan(p->plan)->norm_block), netplan(p->plan)->ntheta);
+}
 
 /* Parts of an op have buckets of their own, and so has the op, however small. */
 static void cut_bucket(struct planner *p) {
@@ -61,7 +64,8 @@ void planner_buckets(struct planner *p) {
     for (i32 l = 1; p->early && l < p->net->nop && p->nbucket + 1 < PLAN_BUCKETS; l++) {
         const i64 at = block_at(p, p->net->op[l].theta0);
         if (at >= netplan(g)->ntheta) break;
-        if (at - p->bucket[p->nbucket] >= netplan(g)->ntheta / PLAN_BUCKETS && at > p->bucket[p->nbucket]) p->bucket[++p->nbucket] = at;
+        if (at - p->bucket[p->nbucket] >= netplan(g)->ntheta / PLAN_BUCKETS && at > p->bucket[p->nbucket])
+            p->bucket[++p->nbucket] = at;
     }
     p->bucket[++p->nbucket] = netplan(g)->ntheta;
     cut_bucket(p);
@@ -70,7 +74,8 @@ void planner_buckets(struct planner *p) {
 /* From the last to the first, but the parts of an op in their order. */
 i32 planner_bucket(const struct planner *p, i32 i) {
     const struct plan *g = p->plan;
-    const i64 first = netplan(g)->parted.n > 0 ? planner_part(p, 0) : 0, last = netplan(g)->parted.n > 0 ? planner_part(p, netplan(g)->parted.n - 1) : -1;
+    const i64 first = netplan(g)->parted.n > 0 ? planner_part(p, 0) : 0,
+              last = netplan(g)->parted.n > 0 ? planner_part(p, netplan(g)->parted.n - 1) : -1;
     i32 lo = 0, hi = 0, b = p->nbucket - 1 - i;
     while (p->bucket[lo + 1] <= first) lo++;
     while (hi < p->nbucket && p->bucket[hi] <= last) hi++;

@@ -61,7 +61,7 @@ struct plan_turns {
 /* What the plan of a network says besides its tasks: plan->client. */
 struct netplan {
     bool train;
-    bool whole; /* plan_update_everywhere was called (--heal) */
+    bool whole;                 /* plan_update_everywhere was called (--heal) */
     i32 slices;                 /* of time, in each sequence; 0 = the rows are sequences */
     struct chain_course course; /* of the chains over them */
     i32 forgets;                /* plan_request.forgets */
@@ -80,10 +80,10 @@ struct plan_request {
     const struct net *net;
     const struct machine *machine;
     i32 B;
-    bool train;           /* false: forward only */
-    i32 nstate;           /* optimiser state vectors */
-    i32 grains;           /* that a batch of whole windows is cut into, about; 0 = as many as are cheap */
-    const char *parallel; /* "auto", "serial", "data_sync", "data_sync:2", "unit_split:2", "time_slice:16" */
+    bool train;                 /* false: forward only */
+    i32 nstate;                 /* optimiser state vectors */
+    i32 grains;                 /* that a batch of whole windows is cut into, about; 0 = as many as are cheap */
+    const char *parallel;       /* "auto", "serial", "data_sync", "data_sync:2", "unit_split:2", "time_slice:16" */
     i32 slices;                 /* of time in each sequence, as the net's rows are; 0 = none */
     struct chain_course course; /* tol 0 = by the precision of the net's cells */
     i32 forgets; /* steps after which its recurrences forget where they began, if that is known; 0 = not: for cost */

@@ -144,7 +144,8 @@ static err part(struct reader *r, i32 op, i32 *k) {
     const struct plan *g = r->p->plan;
     char what[64];
     i32 n;
-    if (netplan(g)->parted.n == 0 || netplan(g)->parted.op != op) return complain(r, &r->t, "the weight gradient of this op is not made in parts");
+    if (netplan(g)->parted.n == 0 || netplan(g)->parted.op != op)
+        return complain(r, &r->t, "the weight gradient of this op is not made in parts");
     TRY(want(r, "part"));
     snprintf(what, sizeof what, "a part as 0/%d is wanted here", netplan(g)->parted.n);
     const struct token t = r->t;

@@ -20,7 +20,7 @@ enum {
     NORM_PARTS = 512,
     TASK_BYTES = 28,
     FIXED_BYTES = 10 << 9, /* what exec keeps besides the buffers: per task, and once */
-    CHAIN_BYTES = 14      /* per slice of a chain */
+    CHAIN_BYTES = 14       /* per slice of a chain */
 };
 
 /* Sizes are i64 and rows of a buffer are counted in i32: what could wrap is refused here, before anything is multiplied.  Steps
@@ -75,8 +75,7 @@ const char *planner_why(struct planner *p, const char *fmt, ...) {
 }
 
 static struct pbuf rows_of(const struct buf *f, i32 index, i32 B) {
-    return (struct pbuf){
-        .index = index, .home = HOME_WRITER, .repeat = f->T, .extent = B, .bytes = buf_floats(f, B) * 4};
+    return (struct pbuf){.index = index, .home = HOME_WRITER, .repeat = f->T, .extent = B, .bytes = buf_floats(f, B) * 4};
 }
 
 /* The buffers of the net, and the copies that a rank keeps for itself. */
@@ -328,8 +327,7 @@ static err forward_early(struct planner *p) {
 
 static err parts_early(struct planner *p) {
     for (i32 k = 0; k < netplan(p->plan)->parted.n; k++) {
-        for (i32 i = 0; i < p->npiece; i++)
-            TRY(task_dw(p, p->piece[i].device, p->piece[i].box.b0, p->piece[i].box.b1, k));
+        for (i32 i = 0; i < p->npiece; i++) TRY(task_dw(p, p->piece[i].device, p->piece[i].box.b0, p->piece[i].box.b1, k));
         TRY(planner_merge_early(p, planner_part(p, k), planner_part(p, k + 1)));
     }
     return 0;
@@ -341,8 +339,10 @@ static err backward_early(struct planner *p) {
         const struct op *op = &p->net->op[l];
         if (!op_has_backward(p->net, op)) continue;
         for (i32 i = 0; i < p->npiece; i++) TRY(op_tasks(p, TASK_BWD, &p->piece[i], l));
-        if (netplan(p->plan)->parted.n > 0 && netplan(p->plan)->parted.op == l) TRY(parts_early(p));
-        else TRY(planner_merge_early(p, op->theta0, op->theta0 + op->ntheta));
+        if (netplan(p->plan)->parted.n > 0 && netplan(p->plan)->parted.op == l)
+            TRY(parts_early(p));
+        else
+            TRY(planner_merge_early(p, op->theta0, op->theta0 + op->ntheta));
     }
     return 0;
 }

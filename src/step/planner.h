@@ -37,7 +37,7 @@ struct planner {
     i32 nwave, chunks; /* nwave > 1: layers go to the first nwave devices, chunk by chunk of time (one piece, one process) */
     char why[256];     /* why the strategy does not apply */
     struct builder build;
-    struct plan *plan; /* NULL while asking whether a strategy applies */
+    struct plan *plan;                                                   /* NULL while asking whether a strategy applies */
     u32 act[NET_BUFS], dact[NET_BUFS], saved[NET_OPS], scratch[NET_OPS]; /* pbuf of each, NONE = it has none */
     u32 theta, derived, grad0, state0, norm, loss;
     i64 bucket[PLAN_BUCKETS + PLAN_PARTS + 1]; /* where they begin and end, rising */
@@ -47,8 +47,8 @@ struct planner {
 err planner_init(struct planner *p, const struct plan_request *q);
 /* Makes the empty plan and its buffers; called as `name` says, which may have a number behind the strategy's. */
 err planner_begin(struct planner *p, const char *name, const struct strategy *s, i32 ndevice);
-err planner_build(struct planner *p, const struct strategy *s);                      /* all tasks of a training or forward plan */
-err planner_finish(struct planner *p, struct plan **out);                            /* deps, cost; the plan is the caller's */
+err planner_build(struct planner *p, const struct strategy *s); /* all tasks of a training or forward plan */
+err planner_finish(struct planner *p, struct plan **out);       /* deps, cost; the plan is the caller's */
 void planner_drop(struct planner *p);
 const char *planner_why(struct planner *p, const char *fmt, ...) PRINTF_LIKE(2, 3); /* for strategy.applicable */
 
@@ -97,7 +97,7 @@ i64 planner_part(const struct planner *p, i32 k);
 /* What sharer i has of a bucket: a range that begins and ends at norm blocks. */
 void planner_share(const struct planner *p, i32 bucket, i32 i, i64 *lo, i64 *hi);
 
-err plan_tables(const struct net *n, struct plan *out);                         /* table.c */
+err plan_tables(const struct net *n, struct plan *out); /* table.c */
 /* Bytes of elements [lo,hi) of theta, or of a vector that sums grains, that rows of so many grains touch at most. */
 i64 plan_touched_bytes(const struct plan *p, i64 lo, i64 hi, i32 grains);
 /* Grains whose sum vector `grad` (node_a or node_b) holds before a merge. */

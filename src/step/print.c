@@ -144,12 +144,13 @@ void text_bytes(i64 bytes, struct str *out) {
 
 void plan_print(const struct plan *p, const struct net *n, struct str *out) {
     char name[64];
-    str_addf(out, "(plan %s %s B %d grain %d grains %d devices %d exact %s", p->strategy, netplan(p)->train ? "train" : "forward", p->B,
-             p->grain, p->ngrain, p->ndevice, p->exact ? "yes" : "no");
+    str_addf(out, "(plan %s %s B %d grain %d grains %d devices %d exact %s", p->strategy, netplan(p)->train ? "train" : "forward",
+             p->B, p->grain, p->ngrain, p->ndevice, p->exact ? "yes" : "no");
     if (netplan(p)->slices > 0) str_addf(out, " slices %d tol %.9g", netplan(p)->slices, (f64)netplan(p)->course.tol);
     if (netplan(p)->slices > 0 && netplan(p)->course.fine > 0) str_addf(out, " fine %.9g", (f64)netplan(p)->course.fine);
     if (netplan(p)->slices > 0)
-        str_addf(out, " rounds %d rank %d stale %d %d", netplan(p)->course.rounds, net_rank(n), netplan(p)->course.stale, netplan(p)->course.stale_back);
+        str_addf(out, " rounds %d rank %d stale %d %d", netplan(p)->course.rounds, net_rank(n), netplan(p)->course.stale,
+                 netplan(p)->course.stale_back);
     str_add(out, " peak ");
     text_bytes(p->peak_bytes, out);
     str_add(out, " exchange ");

@@ -24,8 +24,10 @@ static void count(const struct plan *p, const struct plan_message *m, i32 parts,
     const i64 all = lines_bytes(floats / LANES, floats / LANES);
     i64 most = 0, now = 0;
     for (i32 k = 0; k < parts; k++) {
-        if (!m->sparse) now = whole;
-        else if (now < all) now = most_of(p, m, k);
+        if (!m->sparse)
+            now = whole;
+        else if (now < all)
+            now = most_of(p, m, k);
         most += now;
     }
     out->messages += parts;

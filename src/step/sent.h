@@ -12,7 +12,6 @@ struct plan_sent {
 };
 err plan_sent(const struct plan *p, i32 parts, struct plan_sent *out);
 
-
 /* Which rank updates elements [lo,hi) of the optimiser's state, and so has them; in order, without holes.  None where the
  * optimiser has no state.  Where all ranks make all updates: the ranks that would be first. */
 err plan_shares(const struct plan *p, struct arena *a, struct plan_share **out, i32 *n);

@@ -14,9 +14,8 @@ static bool walks_rows(u8 kind) { return kind == TASK_FWD || kind == TASK_BWD; }
 /* What a cost is of: kind, op and rows alone. */
 static struct cost key_of(const struct task *t) {
     bool rows = walks_rows(t->kind);
-    return (struct cost){.kind = t->kind,
-                         .op = rows || t->kind == TASK_PREP ? t->op : 0,
-                         .rows = rows ? t->box.b1 - t->box.b0 : 0};
+    return (struct cost){
+        .kind = t->kind, .op = rows || t->kind == TASK_PREP ? t->op : 0, .rows = rows ? t->box.b1 - t->box.b0 : 0};
 }
 
 err costs_put(struct costs *c, struct cost what) {

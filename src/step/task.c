@@ -73,7 +73,8 @@ static i64 last_grain(const struct planner *p, i32 row) { return ceil_div(row, p
 
 err task_prep(struct planner *p, u32 device, i32 l) {
     const struct op *op = &p->net->op[l];
-    TRY(add(p, (struct task){.kind = TASK_PREP, .everywhere = true, .op = (u16)l, .device = device, .box = box_of(op, 0, p->q->B)}));
+    TRY(add(p,
+            (struct task){.kind = TASK_PREP, .everywhere = true, .op = (u16)l, .device = device, .box = box_of(op, 0, p->q->B)}));
     TRY(use_weights(p, op, p->theta, USE_R));
     return use_derived(p, op, USE_W);
 }
@@ -81,12 +82,8 @@ err task_prep(struct planner *p, u32 device, i32 l) {
 static struct task box_task(enum task_kind kind, u32 device, const struct op *op, struct work w) {
     struct slice box = box_of(op, w.b0, w.b1);
     if (w.t1 > 0) box.t0 = w.t0, box.t1 = w.t1;
-    return (struct task){.kind = (u8)kind,
-                         .op = (u16)op->l,
-                         .device = device,
-                         .box = box,
-                         .member = (u16)w.member,
-                         .members = (u16)w.members};
+    return (struct task){
+        .kind = (u8)kind, .op = (u16)op->l, .device = device, .box = box, .member = (u16)w.member, .members = (u16)w.members};
 }
 
 /* Rows of others are a task's too: those of a chain in all it does, those that rows are made of where it reads.  Between ranks
@@ -134,7 +131,8 @@ err task_fwd(struct planner *p, u32 device, struct work w) {
 
 err task_zero(struct planner *p, u32 device, i32 b0, i32 b1) {
     TRY(add(p, (struct task){.kind = TASK_ZERO, .device = device, .box = {b0, b1, 0, 1, 0, p->net->nop}}));
-    for (i64 g = first_grain(p, b0); g < last_grain(p, b1); g++) TRY(use(p, p->grad0 + (u32)g, USE_W, 0, netplan(p->plan)->ntheta));
+    for (i64 g = first_grain(p, b0); g < last_grain(p, b1); g++)
+        TRY(use(p, p->grad0 + (u32)g, USE_W, 0, netplan(p->plan)->ntheta));
     return 0;
 }
 
@@ -165,7 +163,11 @@ err task_dw(struct planner *p, u32 device, i32 b0, i32 b1, i32 part) {
     const struct op *op = &p->net->op[netplan(g)->parted.op];
     const i64 end = op->theta0 + op->ntheta;
     const bool last = part == netplan(g)->parted.n - 1;
-    TRY(add(p, (struct task){.kind = TASK_DW, .op = (u16)op->l, .device = device, .box = box_of(op, b0, b1), .node_a = part,
+    TRY(add(p, (struct task){.kind = TASK_DW,
+                             .op = (u16)op->l,
+                             .device = device,
+                             .box = box_of(op, b0, b1),
+                             .node_a = part,
                              .node_b = netplan(g)->parted.n}));
     TRY(use_inputs(p, op, b0, b1));
     TRY(use_act(p, p->act, op->out, USE_R, b0, b1));
@@ -173,7 +175,8 @@ err task_dw(struct planner *p, u32 device, i32 b0, i32 b1, i32 part) {
     TRY(use(p, p->scratch[op->l], USE_W, b0, b1));
     for (i64 k = first_grain(p, b0); k < last_grain(p, b1); k++) {
         const u32 grad = p->grad0 + (u32)k;
-        TRY(use(p, grad, USE_SUM, planner_part(p, part), last ? end : op->theta0 + op->layer->adds(op, part + 1, netplan(g)->parted.n)));
+        TRY(use(p, grad, USE_SUM, planner_part(p, part),
+                last ? end : op->theta0 + op->layer->adds(op, part + 1, netplan(g)->parted.n)));
         if (!last) TRY(use(p, grad, USE_SUM, op->theta0 + op->layer->adds(op, netplan(g)->parted.n, netplan(g)->parted.n), end));
     }
     return 0;

@@ -18,8 +18,8 @@
 enum { CHUNKS_MOST = 256, CHUNK_STEPS = 4 };
 
 struct wave {
-    i32 l0, l1; /* ops */
-    i32 width;  /* ops with a state */
+    i32 l0, l1;          /* ops */
+    i32 width;           /* ops with a state */
     i32 behind[NET_OPS]; /* chunks that an op of it is behind the first one, -1: before any op with a state */
     i32 nth[NET_OPS];    /* which of the ops with a state it is, or comes after */
 };

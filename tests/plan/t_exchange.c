@@ -56,7 +56,8 @@ TEST(exchange_sends_no_more_than_a_ring) {
         assert_int_equal(floats(&r, PBUF_THETA, -1, -1), S * (ranks - 1));
         for (i32 k = 0; k < ranks; k++) {
             i64 out = floats(&r, PBUF_GRAD, k, -1), ring = S * (ranks - 1) / ranks;
-            assert_in_range(out, ring - 2 * netplan(r.plan)->norm_block, ring + 2 * netplan(r.plan)->norm_block); /* a block is one rank's */
+            assert_in_range(out, ring - 2 * netplan(r.plan)->norm_block,
+                            ring + 2 * netplan(r.plan)->norm_block); /* a block is one rank's */
         }
         rig_free(&r);
     }
@@ -206,8 +207,9 @@ TEST(a_gradient_is_made_in_parts_where_that_pays) {
 TEST(parts_of_a_gradient_come_back_from_text) {
     static const struct {
         const char *old, *now;
-    } bad[] = {{"part 1/4", "part 4/4"}, {"part 1/4", "part 1/3"}, {"part 1/4", "part 0/4"}, {"part 1/4", "unit 1/4"},
-               {"dw lstm.0", "dw lstm.1"}, {"(dw lstm.0 b[0,32)", "(dw lstm.0 b[0,16)"}, {"(dw ", "(bwd "}};
+    } bad[] = {{"part 1/4", "part 4/4"}, {"part 1/4", "part 1/3"},   {"part 1/4", "part 0/4"},
+               {"part 1/4", "unit 1/4"}, {"dw lstm.0", "dw lstm.1"}, {"(dw lstm.0 b[0,32)", "(dw lstm.0 b[0,16)"},
+               {"(dw ", "(bwd "}};
     struct plan_request q = wide("host*2(cpu)", "data_sync");
     struct plan *p, *back;
     struct str a = {0}, b = {0};
@@ -297,5 +299,5 @@ T_MAIN(cmocka_unit_test(exchange_of_the_bottom_layer_goes_in_parts),
        cmocka_unit_test(a_gradient_is_made_in_parts_where_that_pays), cmocka_unit_test(parts_of_a_gradient_come_back_from_text),
        cmocka_unit_test(exchange_of_a_table_goes_by_lines), cmocka_unit_test(exchange_of_a_layer_is_everybodys),
        cmocka_unit_test(exchange_of_activations_is_refused), cmocka_unit_test(exchange_sends_no_more_than_a_ring),
-       cmocka_unit_test(exchange_is_between_ranks_alone),
-       cmocka_unit_test(exchange_brings_weights_to_all), cmocka_unit_test(exchange_begins_with_the_upper_layers))
+       cmocka_unit_test(exchange_is_between_ranks_alone), cmocka_unit_test(exchange_brings_weights_to_all),
+       cmocka_unit_test(exchange_begins_with_the_upper_layers))
