@@ -403,7 +403,7 @@ bool exchange_updates(struct exec *x) { return !x->comm || !netplan(x->plan)->wh
 static void break_off(struct exec *x) {
     *x->why = *err_last();
     comm_cancel(x->comm);
-    x->made = x->plan->whole && !decide(x, UPDATE_VOID);
+    x->made = netplan(x->plan)->whole && !decide(x, UPDATE_VOID);
     atomic_store(&x->broken, true);
     wakeup_signal(&x->bell);
 }
