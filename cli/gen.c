@@ -50,7 +50,7 @@ static void man_status(FILE *f, i32 status) {
 
 void gen_man(FILE *f, const struct opt_list *lists) {
     fputs(".TH STRETTO 1 \"\" \"Stretto\" \"User Commands\"\n"
-          ".SH NAME\nstretto \\- train recurrent forecasters and compare them with naive rows\n"
+          ".SH NAME\nstretto \\- train recurrent forecasters and compare them with naive forecasts\n"
           ".SH SYNOPSIS\n.B stretto\n.I VERB ARGUMENTS\n[options]\n"
           ".SH DESCRIPTION\nFrom a file of time series to a trained, honestly evaluated, saved forecaster. "
           "Results go to standard output, everything else to standard error.\n.SH VERBS\n",
@@ -69,9 +69,9 @@ void gen_man(FILE *f, const struct opt_list *lists) {
     man_options(f, lists);
     fputs(".SH EXIT STATUS\n", f);
     for (i32 status = 0; status < 100; status++) man_status(f, status);
-    fputs(".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nno colours, as \\-\\-color never\n"
-          ".TP\n.B STRETTO_ISA\ninstruction set of the kernels; for tests\n"
-          ".TP\n.B STRETTO_WISDOM\nfile of what was measured on this machine (stretto/wisdom in $XDG_CACHE_HOME or ~/.cache), "
+    fputs(".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nno colors, as \\-\\-color never\n"
+          ".TP\n.B STRETTO_ISA\nhighest instruction set to use\n"
+          ".TP\n.B STRETTO_WISDOM\nfile of measurements made on this machine (stretto/wisdom in $XDG_CACHE_HOME or ~/.cache), "
           "or off\n"
           ".SH FILES\n.TP\n.I MODEL\nsafetensors file with schema and options inside\n"
           ".TP\n.I MODEL.run\nrun directory: config.json, metrics.jsonl, report.html, checkpoints/\n"

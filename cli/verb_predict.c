@@ -29,7 +29,7 @@ static stretto_err eval(struct cli *c, stretto_model *m, stretto_data *d) {
     if (c->o.json) fputc('\n', stdout);
     if (c->o.plot && *c->o.plot) TRY(stretto_model_plot(m, d, c->o.plot));
     if (c->o.require_skill && !(skill > 0))
-        return FAIL_AT(E1001, NULL, "stretto explain E1001", "skill %+.1f%% against the best naive row", 100 * skill);
+        return FAIL_AT(E1001, NULL, "stretto explain E1001", "skill %+.1f%% against the best naive forecast", 100 * skill);
     return 0;
 }
 

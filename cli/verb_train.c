@@ -96,7 +96,7 @@ static stretto_err write_results(struct cli *c, stretto_trainer *t, const char *
 static stretto_err need_skill(const struct cli *c, const stretto_trainer *t) {
     double skill = stretto_trainer_skill(t);
     if (!c->o.require_skill || skill > 0) return 0;
-    return FAIL_AT(E1001, NULL, "stretto explain E1001", "skill %+.1f%% against the best naive row", 100 * skill);
+    return FAIL_AT(E1001, NULL, "stretto explain E1001", "skill %+.1f%% against the best naive forecast", 100 * skill);
 }
 
 static stretto_err fit(struct cli *c, stretto_trainer *t, const char *model, const char *run_dir, int resume) {

@@ -23,7 +23,7 @@ static stretto_err train(stretto_config *config, stretto_data *data, const char 
     if (e > 0) printf("stopped: %s\n", stretto_stop_text(e));
     if (e >= 0) e = stretto_trainer_save(t, model_path);
     if (e >= 0)
-        printf("%sskill %+.1f%% against the best naive row\n", stretto_trainer_scores(t, 0), 100 * stretto_trainer_skill(t));
+        printf("%sskill %+.1f%% against the best naive forecast\n", stretto_trainer_scores(t, 0), 100 * stretto_trainer_skill(t));
     stretto_trainer_free(t);
     return e;
 }

@@ -69,7 +69,7 @@ class Run:
         self.season = next((row["name"] for row in table["rows"] if row["name"].startswith("snaive")), "")
         notes = done.stderr
         self.base = re.search(r"^base (.*) \(", notes, re.M).group(1) if "\nbase " in notes else "none"
-        share = re.search(r"its share is ([\d.]+)", notes)
+        share = re.search(r"its weight is ([\d.]+)", notes)
         self.share = float(share.group(1)) if share else float("no recurrent part" not in notes)
         self.split = next((line for line in notes.splitlines() if line.startswith("train ")), "")
 

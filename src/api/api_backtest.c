@@ -67,7 +67,7 @@ static void last_line(struct backtest *b) {
     }
     str_addf(&b->table, "mean over %d folds", b->scored);
     if (b->scored < b->folds) str_addf(&b->table, " of %d (nothing was observed in the others)", b->folds);
-    str_addf(&b->table, ": error %.6g, best naive row of each fold %.6g", b->model / b->scored, b->naive / b->scored);
+    str_addf(&b->table, ": error %.6g, best naive forecast of each fold %.6g", b->model / b->scored, b->naive / b->scored);
     if (b->naive > 0) str_addf(&b->table, ", skill %+.1f%%", 100 * (1 - b->model / b->naive));
     str_add(&b->table, "\n");
 }

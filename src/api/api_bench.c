@@ -166,7 +166,7 @@ static err show(const struct options *o, const struct workshop *shop, const stru
     if (!json) {
         str_addf(out, "%s, %s kernels, %s %lldx_, context %lld, horizon %lld\n", shop->machine->cpu, shop->use.kern->name,
                  o->cell, (long long)o->layers, (long long)o->context, (long long)o->horizon);
-        str_addf(out, "%8s %8s  %-14s %-6s %10s %12s %14s\n", "hidden", "rows", "strategy", "walked", "step ms", "predicted",
+        str_addf(out, "%8s %8s  %-14s %-6s %10s %12s %14s\n", "hidden", "rows", "strategy", "mode", "step ms", "predicted",
                  "windows/s");
         for (i32 i = 0; i < n; i++)
             str_addf(out, "%8d %8d  %-14s %-6s %10.3f %12.3f %14.*f%s\n", rows[i].hidden, rows[i].B, rows[i].strategy,

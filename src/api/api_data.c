@@ -76,14 +76,14 @@ static void summary(stretto_data *d) {
     if (s->time && n < (i32)sizeof d->summary)
         n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %s %s..%s", s->freq.name, first, last);
     if (n < (i32)sizeof d->summary && absent)
-        n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld absent rows stand in by --gaps", (long long)absent);
+        n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld rows inserted by --gaps", (long long)absent);
     if (n < (i32)sizeof d->summary && masked)
-        n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld missing cells are left out", (long long)masked);
+        n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld missing cells excluded", (long long)masked);
     if (n < (i32)sizeof d->summary && filled)
         n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld cells filled in by --gaps interpolate",
                       (long long)filled);
     if (n < (i32)sizeof d->summary && empty)
-        n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld empty cells of inputs count as their mean",
+        n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld empty input cells replaced by the column mean",
                       (long long)empty);
     if (n < (i32)sizeof d->summary && s->merged)
         n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld rows merged by --dups", (long long)s->merged);
@@ -115,7 +115,7 @@ err data_scale(stretto_data *d, i64 rows) {
 static err keep_marks(stretto_data *d, const struct table *t) {
     const size_t n = strlen(d->summary);
     if (t->grouped)
-        snprintf(d->summary + n, sizeof d->summary - n, ", %lld number%s with marks between thousands", (long long)t->grouped,
+        snprintf(d->summary + n, sizeof d->summary - n, ", %lld number%s with thousands separators", (long long)t->grouped,
                  t->grouped == 1 ? "" : "s");
     d->decimal = t->grouped ? t->decimal : 0;
     if (t->doubt && (!(d->doubt = mem_strdup(t->doubt)) || !(d->doubt_fix = mem_strdup(t->doubt_fix)))) return -E601;

@@ -123,7 +123,7 @@ static err messages_line(const struct plan *p, const struct net *n, const struct
     for (i32 k = 0; k < p->ntable; k++)
         str_addf(text, "%s%s", k ? ", " : "; gradients of ", n->op[p->table[k].op].spec.name);
     if (p->ntable > 0) {
-        str_add(text, " go by touched rows, at most ");
+        str_add(text, " are sent as sparse rows, at most ");
         text_bytes(sent->lines_most, text);
         str_add(text, " instead of ");
         text_bytes(sent->lines_whole, text);
@@ -139,10 +139,10 @@ stretto_err stretto_plan_summary(const stretto_plan *self, int json, char **out)
     const i32 parts = imax(1, self->spec.accumulate);
     TRY(plan_sent(p, parts, &sent));
     if (!json) {
-        str_addf(&text, "strategy %s on %s: %d rows in %d grains of %d, %u tasks on %d device%s", p->strategy,
+        str_addf(&text, "strategy %s on %s: %d samples in %d micro-batches of %d, %u tasks on %d device%s", p->strategy,
                  self->machine->name, p->B, p->ngrain, p->grain, p->ntask, p->ndevice, p->ndevice > 1 ? "s" : "");
         if (parts > 1) str_addf(&text, "; %d such batches make a step", parts);
-        str_addf(&text, "\npredicted %.3f ms a %s, %.1f MiB held, %.2f MiB exchanged, %s\n", 1e3 * p->predicted,
+        str_addf(&text, "\npredicted %.3f ms per %s, %.1f MiB held, %.2f MiB exchanged, %s\n", 1e3 * p->predicted,
                  parts > 1 ? "batch" : "step", (f64)p->peak_bytes / 1048576.0, (f64)p->exchange_bytes / 1048576.0,
                  p->exact ? "exact" : "not exact");
         return text_end(messages_line(p, &self->net, &sent, &text), &text, out);
@@ -194,7 +194,7 @@ static err compare_cuts(const struct stretto_plan *self, struct net *net, struct
     }
     TRY(plan_compare_sliced(&whole, cut, n, text));
     if (n > 0)
-        str_addf(text, "w, the steps after which the model forgets where it began, is %s\n",
+        str_addf(text, "w, the steps after which the model forgets its initial state, is %s\n",
                  self->o.forgets > 0 ? "as given" : "assumed: a quarter of a slice (--forgets STEPS)");
     return 0;
 }

@@ -117,7 +117,7 @@ static err load_plan(struct stretto_trainer *t) {
     if (t->spec.slices > 1 || slices < 2 || !forecast_can_slice(&t->spec)) return 0; /* else the plan is compared, line by line */
     if (slices > forecast_steps(&t->spec))
         return FAIL_AT(E402, t->o.plan, "stretto plan --save FILE   (writes a plan that fits)",
-                       "%d slices of time out of a context of %d steps", slices, forecast_steps(&t->spec));
+                       "%d time slices out of a context of %d steps", slices, forecast_steps(&t->spec));
     t->spec.slices = t->spec.slices_least = slices;
     return 0;
 }
@@ -155,7 +155,7 @@ static void tell_few(struct stretto_trainer *t, i64 windows) {
     const i64 cells = windows * t->spec.horizon * t->data->s->ntarget;
     if (cells >= FEW) return;
     event_note(&t->events, EVENT_NOTE,
-               "the scores rest on %lld forecast%s in all, and chance decides much of them (--test ROWS, or stretto backtest)",
+               "the scores rest on %lld forecast%s only and are noisy (--test N, or stretto backtest)",
                (long long)cells, cells == 1 ? "" : "s");
 }
 
@@ -163,15 +163,15 @@ static err score(struct stretto_trainer *t) {
     struct window_set set = {.first = lmax(t->split.validation, t->spec.context), .end = t->split.test - t->spec.horizon + 1,
                              .stride = t->spec.stride};
     if (window_origins(&set) <= 0) {
-        event_note(&t->events, EVENT_WARNING, "no test window: the model is not scored (--test ROWS with at least %d rows)",
+        event_note(&t->events, EVENT_WARNING, "no test window: the model is not scored (--test N with at least %d rows)",
                    t->spec.horizon);
         return 0;
     }
     const err e = forecast_score(t->model->f, t->data->s, &set, &t->shop.use, &t->scores);
     if (e == -E806) { /* what was learnt is not lost to a signal now */
         err_clear();
-        event_note(&t->events, EVENT_WARNING, "scoring was stopped as asked: the model is kept without scores (stretto eval "
-                   "MODEL DATA makes them)");
+        event_note(&t->events, EVENT_WARNING, "scoring was interrupted: the model is saved without scores (stretto eval "
+                   "MODEL DATA computes them)");
         return 0;
     }
     TRY(e);
@@ -182,7 +182,8 @@ static err score(struct stretto_trainer *t) {
     i32 best = score_best(t->model->f, &t->scores, &t->o);
     if (skill < -0.005 && best >= 0)
         event_note(&t->events, EVENT_WARNING,
-                   "on the test part the model is %.0f%% worse than the row \"%s\": use that row, or more data", -100 * skill,
+                   "on the test split the model is %.0f%% worse than the forecast \"%s\": use that forecast, or more data",
+                    -100 * skill,
                    t->scores.name[best]);
     return 0;
 }

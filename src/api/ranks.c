@@ -225,14 +225,14 @@ static err slices_for_all(const struct forecast_spec *spec, const struct forecas
     TRY(exec_pipe_fits(job->use.pipe, spec->slices, size));
     if (spec->bidirectional)
         return FAIL_AT(E401, "--parallel", "--ranks 1   or   --parallel data_sync",
-                       "%d slices of time of a model that reads both ways stay on one rank (what is read from the end leaves its "
-                       "state where a sequence begins); this run has %d ranks", spec->slices, size);
+                       "%d time slices of a bidirectional model must stay on one rank (the backward direction ends in the first "
+                       "slice); this run has %d ranks", spec->slices, size);
     TRY(forecast_rows(spec, forecast_epoch(spec, job->split.train), job->series->ntarget, &nwin, &rows));
     const i32 have = shares_of(spec, rows, spec->slices);
     if (have >= size) return 0;
     while (shares_of(spec, rows, enough) < size && enough < forecast_steps(spec)) enough *= 2;
     snprintf(fix, sizeof fix, "--ranks %d   or   --parallel time:%d", have, enough);
-    return FAIL_AT(E401, "--parallel", fix, "%d slices of time in %d row%s are %d tiles to deal out, this run has %d ranks",
+    return FAIL_AT(E401, "--parallel", fix, "%d time slices in %d sequence%s form %d groups, this run has %d ranks",
                    spec->slices, rows, rows > 1 ? "s" : "", have, size);
 }
 
@@ -266,7 +266,7 @@ err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const st
                t->shop.comm ? comm_transport(t->shop.comm) : "threads", t->shop.machine->ndevice,
                t->shop.machine->ndevice > 1 ? "s" : "");
     note_shares(t);
-    if (t->shop.no_heal[0]) event_note(&t->events, EVENT_NOTE, "--heal does nothing: %s", t->shop.no_heal);
+    if (t->shop.no_heal[0]) event_note(&t->events, EVENT_NOTE, "--heal has no effect: %s", t->shop.no_heal);
     mine.use.ranks = t->shop.ranks;
     mine.use.comm = t->shop.comm;
     if (!t->shop.comm) return threads_fit(size, learner, &mine, out);

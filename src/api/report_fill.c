@@ -222,7 +222,7 @@ static err fill_parts(struct filler *p) {
         parts->full_error = forecast_error(p->f, sc->row[SCORE_MODEL], -1, original(p));
     }
     if (p->f->has_choice)
-        parts->note = textf(p, "ridge against the best naive row: %+.1f %% mean gain, t = %.2f over %d folds (taken when t > 2)",
+        parts->note = textf(p, "ridge against the best naive one: %+.1f %% mean gain, t = %.2f over %d folds (taken when t > 2)",
                             100 * (exp(p->f->choice.gain) - 1), p->f->choice.t, p->f->choice.nfold);
     return 0;
 }

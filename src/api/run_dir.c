@@ -160,8 +160,8 @@ err run_dir_open(struct stretto_trainer *t, const char *path, bool resume) {
     if (!resume) {
         comm_delete_records(t->run_dir);
         if (run_dir_has_checkpoint(t))
-            event_note(&t->events, EVENT_WARNING, "%s held a checkpoint of a run that was stopped: this one begins anew "
-                       "(`stretto resume %s` would have gone on)", t->run_dir, t->run_dir);
+            event_note(&t->events, EVENT_WARNING, "%s held a checkpoint of a run that was stopped: this run starts from scratch "
+                       "(`stretto resume %s` would have continued it)", t->run_dir, t->run_dir);
         TRY(forget(t));
     }
     TRY(write_run(t, false));
@@ -174,7 +174,7 @@ static void take_over(struct stretto_trainer *t) {
     trainer_listen(t);
     if (!t->run_dir) return;
     if (lock(t) < 0 || open_metrics(t) < 0)
-        event_note(&t->events, EVENT_WARNING, "the first rank died, and its files are not written on: %s", err_last()->text);
+        event_note(&t->events, EVENT_WARNING, "the first rank died, and its files are no longer written: %s", err_last()->text);
     err_clear();
 }
 

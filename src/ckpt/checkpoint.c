@@ -145,7 +145,7 @@ static err open_single(struct ckpt *c) {
         return FAIL_AT(E901, c->path, "name a checkpoint written by stretto",
                        "this safetensors file is no checkpoint of stretto");
     if (version > 1)
-        return FAIL_AT(E902, c->path, "go on with the version of stretto that began the run",
+        return FAIL_AT(E902, c->path, "continue with the version of stretto that started the run",
                        "the checkpoint has schema %lld, this version of stretto reads files of schema 1", (long long)version);
     return 0;
 }
@@ -221,7 +221,7 @@ static err check_item(const struct ckpt *c, const struct ckpt_item *item) {
     if (!has(c, item->name, &dtype, &n))
         return FAIL_AT(E901, c->path, NULL, "the checkpoint does not hold \"%s\": it is of another kind of run", item->name);
     if (dtype == ckpt_dtype(item->kind) && n == item->n) return 0;
-    return FAIL_AT(E901, c->path, "resume with the options the run was begun with",
+    return FAIL_AT(E901, c->path, "resume with the options of the original run",
                    "\"%s\" has %lld elements of %s in the checkpoint, this run has %lld of %s", item->name, (long long)n,
                    dtype_name(dtype), (long long)item->n, dtype_name(ckpt_dtype(item->kind)));
 }

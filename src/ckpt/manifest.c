@@ -194,7 +194,7 @@ static err read_all(const char *path, const struct js *o, struct manifest *m) {
     i64 pieces = 0;
     bool good = true;
     if (schema > CKPT_SCHEMA)
-        return FAIL_AT(E902, path, "go on with the version of stretto that began the run",
+        return FAIL_AT(E902, path, "continue with the version of stretto that started the run",
                        "the checkpoint has schema %lld, this version of stretto reads schema 1 to %d", (long long)schema,
                        CKPT_SCHEMA);
     m->number = js_i64(js_get(o, "number"), -1);

@@ -81,7 +81,7 @@ static err check_sum(const struct st_file *f) {
     sum_text(sum_of(f->tens, f->ntens, f->meta, f->nmeta), found);
     if (!written || strcmp(written, found) == 0) return 0;
     return FAIL_AT(E901, f->path, "copy the file again   (changed on purpose: take \"stretto.sum\" out of its metadata)",
-                   "the sum of what it holds is %s, its \"%s\" says %.16s: it is damaged", found, sum_key, written);
+                   "the checksum of its content is %s, but \"%s\" says %.16s: the file is damaged", found, sum_key, written);
 }
 
 err model_write(const char *path, const struct tens_list *l, const struct meta *meta, i32 nmeta) {

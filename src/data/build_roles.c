@@ -153,7 +153,7 @@ static err strange_time(const struct build *b, const struct column *c) {
     snprintf(where, sizeof where, "%.200s:%lld:%d", b->t->path, (long long)table_line(b->t, 0), c->field);
     snprintf(fix, sizeof fix, "%s   or   %s   or   --ignore %s", told ? known : row,
              told ? row : "--time-format '%Y-%m-%d'   (spelt like the cells)", mend_word(c->name, name));
-    return FAIL_AT(E205, where, fix, "\"%s\" in column \"%s\" is no date or time that I know", c->word[0], c->name);
+    return FAIL_AT(E205, where, fix, "\"%s\" in column \"%s\" is not in a known date or time format", c->word[0], c->name);
 }
 
 /* 555 1234: two groups of digits, of which the first is no year. */

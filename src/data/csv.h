@@ -91,7 +91,7 @@ struct csv_tally {
     i64 *missing, *first_missing, *bad; /* [ncol]: cells, line (0 = none), cells */
     char (*missing_text)[CSV_WORD];     /* [ncol]: the first such cell */
     i64 ragged, longer;                 /* rows; rows with too many fields */
-    i64 grouped;                        /* numbers with marks between thousands */
+    i64 grouped;                        /* numbers with thousands separators */
     struct csv_problems cells, rows;
 };
 

@@ -255,7 +255,7 @@ static err ambiguous_time(const struct csv *c, i32 f, const char *s, i32 n) {
     csv_where(c, where, c->data_line, f + 1);
     csv_clean(text, sizeof text, s, n);
     return FAIL_AT(E205, where, "--time-format '%d/%m/%Y'   or   --time-format '%m/%d/%Y'   (spell it like the cells)",
-                   "\"%s\" in time column \"%s\": day or month first? No row tells", text, c->name[f]);
+                   "\"%s\" in time column \"%s\": day or month first? No row settles it", text, c->name[f]);
 }
 
 /* The cell at `bad` of the n that are present; n may be 0. */
@@ -265,7 +265,7 @@ static err unknown_time(const struct csv *c, i32 f, const char **cell, const i32
     csv_clean(text, sizeof text, n ? cell[bad] : "", n ? len[bad] : 0);
     snprintf(fix, sizeof fix, "%s   or   --time-format row --freq 1month",
              time_advice(cell, len, n, known) ? known : "--time-format '%Y-%m-%d %H:%M'   (spelt like the cells)");
-    return FAIL_AT(E205, where, fix, "\"%s\" in time column \"%s\" is no date or time that I know", text, c->name[f]);
+    return FAIL_AT(E205, where, fix, "\"%s\" in time column \"%s\" is not in a known date or time format", text, c->name[f]);
 }
 
 static struct time_parser custom_time(const struct csv *c) {

@@ -71,7 +71,7 @@ err freq_parse(const char *text, struct freq *out) {
         }
         if (len > 1 && len < sizeof word && word[len - 1] == 's') word[len - 1] = 0; /* hours, days */
     }
-    return FAIL_AT(E103, NULL, "--freq 15min   or   --freq 1h   or   --freq 1month", "--freq %s: not a step I know", text);
+    return FAIL_AT(E103, NULL, "--freq 15min   or   --freq 1h   or   --freq 1month", "--freq %s: unknown step", text);
 }
 
 

@@ -282,7 +282,7 @@ static err unpack(struct exec *x, struct link *l) {
     const struct grads g = lines_of(x, l, &n);
     if (touched_unpack(n, g.grad, g.touched, l->packed, l->m.head.bytes)) return 0;
     return FAIL_AT(E804, NULL, "the same program, options and data on every rank",
-                   "rank %d sent lines of %s in a form that nobody knows", l->m.peer, l->m.head.name);
+                   "rank %d sent sparse rows of %s in an unknown format", l->m.peer, l->m.head.name);
 }
 
 static void account(struct exec *x, const struct link *l) {

@@ -54,7 +54,7 @@ static err make_room(const struct exec *x, struct late *l) {
 err exec_pipe_fits(enum exec_pipe pipe, i32 slices, i32 ranks) {
     if (pipe != PIPE_DELAY1 || slices < 2 || ranks < 2) return 0;
     return FAIL_AT(E401, "--pipeline", "--pipeline overlap   or   --parallel data_sync",
-                   "delay1 sends a step late, slices of time on several ranks meet within a step");
+                   "delay1 delays gradients by a step, but time slices on several ranks exchange states within a step");
 }
 
 err late_bind(struct exec *x) {

@@ -164,7 +164,7 @@ static void scene(void *exec, char *text, size_t size) {
 }
 
 err exec_step(struct exec *x, const struct exec_step *s, struct exec_result *out) {
-    if (x->late && s->accumulate) return FAIL(E1, "a gradient that is kept for the next step cannot be late too");
+    if (x->late && s->accumulate) return FAIL(E1, "an accumulated gradient cannot be delayed as well");
     TRY(bind_inputs(x, s));
     if (atomic_load(&x->broken)) {
         err_put(x->why);

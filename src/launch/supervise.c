@@ -253,7 +253,7 @@ static err begin(struct watch *w, const struct ledger_past *past, const char *co
     struct ledger_event e = event_of(w, "begin");
     e.command = command;
     if (!past->open) return note(w, &e);
-    launch_say(w->job, "supervisor: going on from %s", w->log.path);
+    launch_say(w->job, "supervisor: continuing from %s", w->log.path);
     return 0;
 }
 

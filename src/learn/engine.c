@@ -45,7 +45,8 @@ struct tune_shape engine_tune_shape(const struct plan *p, const struct net *n, i
 
 static void tell(const struct resources *r, const struct op *op, const struct tune_entry *e) {
     const char *best = tune_way_name(TUNE_HOW, e->best), *other = tune_way_name(TUNE_HOW, !e->best);
-    event_note(r->events, EVENT_NOTE, "%s: walked %s, %.0f us forward against %.0f us %s (measured now%s%s)", op->spec.name, best,
+    event_note(r->events, EVENT_NOTE,
+               "%s: execution mode %s, %.0f us forward against %.0f us in mode %s (measured now%s%s)", op->spec.name, best,
                1e6 * e->seconds[e->best], 1e6 * e->seconds[!e->best], other, r->wisdom->path ? ", kept in " : "",
                r->wisdom->path ? r->wisdom->path : "");
 }
@@ -63,7 +64,7 @@ err engine_choose_how(struct plan *p, const struct net *n, const struct resource
         u32 how = r->how;
         i32 known = w ? w->n : 0;
         if (!cell_walks(cell_of(n->op[l].spec.cell), how))
-            return FAIL_AT(E103, "--kernel", "--kernel auto", "the layers of a cell %s cannot be walked by %s",
+            return FAIL_AT(E103, "--kernel", "--kernel auto", "the layers of cell %s have no execution mode %s",
                            cell_of(n->op[l].spec.cell)->name, how == CELL_NEWTON ? "newton" : "scan");
         if (how == 0) TRY(tune_how(w, r->kern, &s, seconds, &how, &e));
         plan_set_how(p, n, l, how);

@@ -90,7 +90,7 @@ void html_scores(struct str *b, const struct score_table *t) {
     str_add(b, "</tbody></table></div>\n");
 }
 
-/* One sentence: better or worse than the best naive row, and by how much. */
+/* One sentence: better or worse than the best naive forecast, and by how much. */
 static void verdict(struct str *b, const struct score_table *t) {
     const struct score_row *model = model_row(t);
     if (!model || t->best_naive < 0 || t->best_naive >= t->nrow || isnan(model->skill)) return;
@@ -99,8 +99,8 @@ static void verdict(struct str *b, const struct score_table *t) {
     struct str p = {0};
     text_fixed(&p, fabs(100 * s), fabs(s) < .0995 ? 1 : 0);
     str_addf(b, "<p id=\"verdict\" class=\"verdict %s\">%s ", class, mark);
-    if (*class == 'e') str_add(b, "Level with the best naive row, ");
-    else str_addf(b, "%s %% %s than the best naive row, ", str_text(&p), s > 0 ? "better" : "worse");
+    if (*class == 'e') str_add(b, "Level with the best naive forecast, ");
+    else str_addf(b, "%s %% %s than the best naive forecast, ", str_text(&p), s > 0 ? "better" : "worse");
     str_free(&p);
     text_xml(b, t->row[t->best_naive].name);
     str_add(b, ", in ");

@@ -61,7 +61,7 @@ void table_text(struct str *b, const struct score_table *t) {
         width[m] = column_width(t, m);
         add_right(b, t->metric[m], width[m]);
     }
-    if (skill) str_add(b, "   skill (against the best naive row)");
+    if (skill) str_add(b, "   skill (vs best naive)");
     str_add(b, "\n");
     for (i32 r = 0; r < t->nrow; r++) {
         str_addf(b, "  %s", t->row[r].name);

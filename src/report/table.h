@@ -1,6 +1,6 @@
 /* table.h - the score table: the model's row first, the rows to beat below it.
  *
- *     test 1960-01..12      MAE   MASE    wQL   skill (against the best naive row)
+ *     test 1960-01..12      MAE   MASE    wQL   skill (vs best naive)
  *       model              15.8   0.52  0.026   +67%
  *       snaive (12)        47.8   1.57  0.100
  */

@@ -45,7 +45,8 @@ void plan_draw_text(const struct plan *p, const struct net *n, i32 width, struct
     i32 name = 0;
     for (i32 d = 0; d < p->ndevice; d++) name = imax(name, (i32)strlen(p->place[d].name));
     i32 columns = imax(width - name - 14, 10);
-    str_addf(out, "%s, batch %d, %d grains of %d rows: %.3f ms a step predicted, a column is %.1f us\n", p->strategy, p->B,
+    str_addf(out, "%s, batch %d, %d micro-batches of %d samples: predicted %.3f ms per step, one column is %.1f us\n",
+             p->strategy, p->B,
              p->ngrain, p->grain, end * 1e3, end * 1e6 / columns);
     for (i32 d = 0; d < p->ndevice; d++) {
         str_addf(out, "%-*s |", name, p->place[d].name);

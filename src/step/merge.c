@@ -113,7 +113,7 @@ static i32 owner_rank(const struct planner *p, const struct merge_pair *m) {
 }
 
 static err pairs_of(const struct planner *p, struct merge_pair *pair, i32 *n) {
-    if (p->ngrain > MACHINE_DEVICES) return FAIL(E1, "%d grains, at most %d are possible", p->ngrain, MACHINE_DEVICES);
+    if (p->ngrain > MACHINE_DEVICES) return FAIL(E1, "%d micro-batches, at most %d are possible", p->ngrain, MACHINE_DEVICES);
     *n = merge_pairs(p->ngrain, pair);
     return 0;
 }

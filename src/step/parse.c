@@ -68,7 +68,7 @@ static bool is(const struct token *t, const char *word) { return t->n == strlen(
 
 static err want(struct reader *r, const char *word) {
     char what[64];
-    snprintf(what, sizeof what, "\"%s\" is wanted here", word);
+    snprintf(what, sizeof what, "\"%s\" is expected here", word);
     if (!is(&r->t, word)) return complain(r, &r->t, what);
     next(r);
     return 0;
@@ -76,7 +76,7 @@ static err want(struct reader *r, const char *word) {
 
 static err number(struct reader *r, i64 lo, i64 hi, i64 *out) {
     char what[96];
-    snprintf(what, sizeof what, "a number from %lld to %lld is wanted here", (long long)lo, (long long)hi);
+    snprintf(what, sizeof what, "a number from %lld to %lld is expected here", (long long)lo, (long long)hi);
     if (r->t.n == 0 || r->t.n > 18 || !str_to_i64(r->t.s, r->t.n, out) || *out < lo || *out > hi) return complain(r, &r->t, what);
     next(r);
     return 0;
@@ -98,7 +98,7 @@ static err range(struct reader *r, const char *name, i64 end, i64 step, i64 *lo,
     size_t n = strlen(name), len = r->t.n;
     const char *s = r->t.s, *comma = len > n + 3 ? memchr(s, ',', len) : NULL;
     char what[128];
-    snprintf(what, sizeof what, "a range %s[from,to) inside [0,%lld) with borders at multiples of %lld is wanted here", name,
+    snprintf(what, sizeof what, "a range %s[from,to) inside [0,%lld) with borders at multiples of %lld is expected here", name,
              (long long)end, (long long)step);
     if (!comma || memcmp(s, name, n) != 0 || s[n] != '[' || s[len - 1] != ')' || comma < s + n + 1)
         return complain(r, &r->t, what);
@@ -135,7 +135,7 @@ static err unit(struct reader *r, const struct op *op, i32 *member, i32 *members
     const i32 most = is(&r->t, "chain") ? MACHINE_DEVICES : TEAM_MAX;
     next(r);
     char what[64];
-    snprintf(what, sizeof what, "a member as 0/2, of 2 to %d, is wanted here", most);
+    snprintf(what, sizeof what, "a member as 0/2, of 2 to %d, is expected here", most);
     return fraction(r, most, what, member, members);
 }
 
@@ -147,7 +147,7 @@ static err part(struct reader *r, i32 op, i32 *k) {
     if (netplan(g)->parted.n == 0 || netplan(g)->parted.op != op)
         return complain(r, &r->t, "the weight gradient of this op is not made in parts");
     TRY(want(r, "part"));
-    snprintf(what, sizeof what, "a part as 0/%d is wanted here", netplan(g)->parted.n);
+    snprintf(what, sizeof what, "a part as 0/%d is expected here", netplan(g)->parted.n);
     const struct token t = r->t;
     TRY(fraction(r, PLAN_PARTS, what, k, &n));
     return n == netplan(g)->parted.n ? 0 : complain(r, &t, what);
@@ -161,7 +161,7 @@ static err how(struct reader *r, enum task_kind kind, const struct op *op, u8 *o
     next(r);
     for (u8 k = 1; k < TEXT_HOWS; k++)
         if (is(&r->t, text_hows[k])) *out = k;
-    if (*out == 0) return complain(r, &r->t, "fold or ahead, newton or scan is wanted here");
+    if (*out == 0) return complain(r, &r->t, "fold or ahead, newton or scan is expected here");
     next(r);
     return 0;
 }
@@ -173,7 +173,7 @@ static err op_name(struct reader *r, i32 *l) {
             next(r);
             return 0;
         }
-    return complain(r, &r->t, "the name of an op of this model is wanted here");
+    return complain(r, &r->t, "the name of an op of this model is expected here");
 }
 
 static err place(struct reader *r, u32 *device) {
@@ -185,7 +185,7 @@ static err place(struct reader *r, u32 *device) {
             return 0;
         }
     }
-    return complain(r, &r->t, "a device of the plan (\"@r0.cpu0\") is wanted here");
+    return complain(r, &r->t, "a device of the plan (\"@r0.cpu0\") is expected here");
 }
 
 /* The written uses against the derived ones, word by word. */
@@ -202,7 +202,7 @@ static err uses(struct reader *r) {
         size_t n = strcspn(s, " ");
         if (n == 0) break;
         if (r->t.n != n || memcmp(r->t.s, s, n) != 0) {
-            snprintf(what, sizeof what, "\"%.*s\" is wanted here", (int)(n < 100 ? n : 100), s);
+            snprintf(what, sizeof what, "\"%.*s\" is expected here", (int)(n < 100 ? n : 100), s);
             e = complain(r, &r->t, what);
             break;
         }
@@ -265,7 +265,7 @@ static err kind_of(struct reader *r, enum task_kind *kind) {
             next(r);
             return 0;
         }
-    return complain(r, &r->t, "a kind of task (prep, fwd, zero, bwd, dw, merge, norm, update) is wanted here");
+    return complain(r, &r->t, "a kind of task (prep, fwd, zero, bwd, dw, merge, norm, update) is expected here");
 }
 
 static err task(struct reader *r) {
@@ -351,7 +351,7 @@ static err tolerance(struct reader *r, const char *word, f32 *out) {
     TRY(want(r, word));
     snprintf(text, sizeof text, "%.*s", (int)(r->t.n < 31 ? r->t.n : 31), r->t.s);
     if (!str_to_f64(text, strlen(text), '.', &tol) || !(tol >= 0 && tol < 1))
-        return complain(r, &r->t, "a tolerance from 0 to below 1 is wanted here");
+        return complain(r, &r->t, "a tolerance from 0 to below 1 is expected here");
     *out = (f32)tol;
     next(r);
     return 0;
@@ -383,11 +383,11 @@ static err title(struct reader *r, char name[64], const struct strategy **s) {
     char base[64];
     TRY(want(r, "("));
     TRY(want(r, "plan"));
-    if (r->t.n == 0 || r->t.n >= 64) return complain(r, &r->t, "the name of a strategy is wanted here");
+    if (r->t.n == 0 || r->t.n >= 64) return complain(r, &r->t, "the name of a strategy is expected here");
     snprintf(name, 64, "%.*s", (int)r->t.n, r->t.s);
     snprintf(base, sizeof base, "%.*s", (int)strcspn(name, ":"), name);
     *s = strategy_find(base);
-    if (!*s) return complain(r, &r->t, "the name of a strategy is wanted here");
+    if (!*s) return complain(r, &r->t, "the name of a strategy is expected here");
     next(r);
     return 0;
 }
@@ -421,7 +421,7 @@ static err head(struct reader *r) {
     static const char *const informative[] = {"peak", "exchange", "predicted"};
     for (size_t i = 0; i < COUNT(informative); i++) {
         TRY(want(r, informative[i]));
-        if (r->t.n == 0 || is(&r->t, "(") || is(&r->t, ")")) return complain(r, &r->t, "a figure is wanted here");
+        if (r->t.n == 0 || is(&r->t, "(") || is(&r->t, ")")) return complain(r, &r->t, "a figure is expected here");
         next(r);
     }
     TRY(planner_begin(p, name, s, (i32)devices));

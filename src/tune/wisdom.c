@@ -135,7 +135,7 @@ void wisdom_line(const struct tune_entry *e, struct str *out) {
 }
 
 void wisdom_print(const struct wisdom *w, struct str *out) {
-    str_addf(out, "%s%d   (measured choices of kernels, one line each; a line that is deleted is measured anew)\n", HEAD,
+    str_addf(out, "%s%d   (measured choices of kernels, one line each; delete a line to measure it again)\n", HEAD,
              WISDOM_VERSION);
     for (i32 i = 0; i < w->n; i++) {
         wisdom_line(&w->entry[i], out);
@@ -192,7 +192,7 @@ err wisdom_read(struct wisdom *w, const char *text, size_t n) {
     w->damage[0] = 0;
     w->foreign = n > 0 && version_of(text, n) != WISDOM_VERSION;
     if (w->foreign) {
-        snprintf(w->damage, sizeof w->damage, "it is no wisdom file of version %d and is left alone", WISDOM_VERSION);
+        snprintf(w->damage, sizeof w->damage, "it is not a wisdom file of version %d and was not changed", WISDOM_VERSION);
         return 0;
     }
     for (const char *at = text, *end = text + n, *next; at < end && w->n < WISDOM_LINES; at = next, number++) {

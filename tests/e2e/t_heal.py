@@ -197,7 +197,7 @@ class Heal(Launched):
     def test_where_it_cannot_be(self):
         few = [*TRAIN, "--steps", "20"]
         r = self.stretto("train", AIR, *few, "--ranks", "2", "--heal", "-o", "t.model")
-        self.assertIn("--heal does nothing: ranks are threads of one process here", r.err)
+        self.assertIn("--heal has no effect: ranks are threads of one process here", r.err)
         for more, says in ((["--pipeline", "delay1"], "--pipeline delay1"), (["--slice-rounds", "1"], "--slice-rounds 1"),
                            (["--plan", "x.plan"], "the plan of a file")):
             r = self.stretto("train", AIR, *few, "--heal", *more, "-o", "t.model", status=2)
@@ -208,7 +208,7 @@ class Heal(Launched):
 
     def test_mpich_ends_all(self):
         r = self.mpi("mpich", 2, "train", AIR, *TRAIN, "--steps", "20", "--heal", "-o", "t.model")
-        self.assertIn("--heal does nothing: mpiexec of MPICH (MPICH) ends all ranks when one dies", r.err)
+        self.assertIn("--heal has no effect: mpiexec of MPICH (MPICH) ends all ranks when one dies", r.err)
 
 
 if __name__ == "__main__":

@@ -161,7 +161,7 @@ class Limits(Case):
         args = ["train", "noise.csv", "--target", "y", "--horizon", "5", "--base", "last", "--no-guard", "--members", "1", "--steps", "0",
                 "-o", "m.model", "--quiet", "--require-skill"]
         r = self.stretto(*args, status=10)
-        self.assertRegex(r.err, r"(?m)^error\[E1001\] skill [+-][\d.]+% against the best naive row\n")
+        self.assertRegex(r.err, r"(?m)^error\[E1001\] skill [+-][\d.]+% against the best naive forecast\n")
         self.assertTrue(os.path.exists(self.path("m.model")), "the model is written all the same")
         r = self.stretto("eval", "m.model", "noise.csv", "--require-skill", status=10)
         self.assertIn("error[E1001]", r.err)

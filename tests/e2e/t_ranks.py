@@ -172,7 +172,7 @@ class Ranks(Launched):
                 self.train("r%d" % ranks, "--ranks", ranks, "--threads", threads, *more, data=data, options=self.SLICED)
                 self.same_model("one%d.model" % k, "r%d.model" % ranks, "%d ranks %s" % (ranks, more))
         r = self.stretto("train", data, *self.SLICED, "--parallel", "time:4", "--batch", 1, "--ranks", 6, "-o", "six.model", status=2)
-        self.assertIn("4 slices of time in 4 rows are 4 tiles to deal out, this run has 6 ranks", r.err)
+        self.assertIn("4 time slices in 4 sequences form 4 groups, this run has 6 ranks", r.err)
         self.assertIn("--parallel time:8", r.err)
 
     def slices_under(self, flavour):
@@ -204,7 +204,7 @@ class Ranks(Launched):
 
     def fewer(self, r, times):
         """What was said of the messages: rows of the embedding take a small part of it whole."""
-        found = re.search(r"messages: rank 0 sends \S+ a step; gradients of embeddings by the rows that were touched: ([0-9.]+)KiB "
+        found = re.search(r"messages: rank 0 sends \S+ a step; embedding gradients as sparse rows: ([0-9.]+)KiB "
                           r"instead of ([0-9.]+)KiB", r.err)
         self.assertTrue(found, r.err)
         self.assertLess(times * float(found.group(1)), float(found.group(2)))
@@ -227,7 +227,7 @@ class Ranks(Launched):
         self.same_model("late.model", "late2.model", "delay1")
         shape = self.SHOPS[:self.SHOPS.index("--steps")]
         r = self.stretto("plan", data, *shape, "--machine", "host*2(cpu)", "--parallel", "data_sync:2")
-        self.assertRegex(r.out, r"messages a step between 2 ranks, \S+; gradients of embed.0 go by touched rows, at most \S+KiB instead of \S+KiB")
+        self.assertRegex(r.out, r"messages a step between 2 ranks, \S+; gradients of embed.0 are sent as sparse rows, at most \S+KiB instead of \S+KiB")
         said = json.loads(self.stretto("plan", data, *shape, "--machine", "host*2(cpu)", "--parallel", "data_sync:2", "--json").out)
         self.assertLess(said["message_bytes"], said["message_bytes_whole"])
 
@@ -276,8 +276,8 @@ class Ranks(Launched):
             if not moves:
                 self.assertNotIn("balance:", r.err)
                 continue
-            self.assertRegex(r.err, r"balance: ranks have \d+ \d+ of \d+ grains, had \d+ \d+: the slowest takes")
-            self.assertRegex(r.err, r"balance: grains moved \d+ times?; ranks have")
+            self.assertRegex(r.err, r"balance: ranks have \d+ \d+ of \d+ micro-batches, had \d+ \d+: the slowest takes")
+            self.assertRegex(r.err, r"balance: micro-batches moved \d+ times?; ranks have")
 
     def test_slices_of_time_move_to_the_faster_ranks(self):
         self.stretto("sample", "long-memory", "--rows", "12000", "-o", "long.csv")
@@ -287,7 +287,7 @@ class Ranks(Launched):
         alone = self.stretto("train", "long.csv", *options, "-o", "one.model", timeout=120)
         r = self.stretto("train", "long.csv", *options, "--ranks", 2, "-o", "two.model", timeout=240)
         self.same_model("one.model", "two.model", "slices dealt out anew")
-        self.assertRegex(r.err, r"balance: ranks have \d+ \d+ of \d+ grains, had (\d+) \1: the slowest takes")
+        self.assertRegex(r.err, r"balance: ranks have \d+ \d+ of \d+ micro-batches, had (\d+) \1: the slowest takes")
         self.assertEqual(alone.out, r.out)
 
     def test_stopped_after_a_move_and_resumed(self):

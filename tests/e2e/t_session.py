@@ -56,7 +56,7 @@ class Session(Case):
         args = ["backtest", AIR, "--target", "Passengers", "--horizon", "12", "--folds", "2", "--members", "1", "--steps", "30"]
         never = self.stretto(*args)
         self.assertEqual(len(re.findall(r"(?m)^fold \d of 2: ", never.out)), 2)
-        self.assertRegex(never.out, r"(?m)^mean over 2 folds: error [\d.]+, best naive row of each fold [\d.]+, skill [+-][\d.]+%$")
+        self.assertRegex(never.out, r"(?m)^mean over 2 folds: error [\d.]+, best naive forecast of each fold [\d.]+, skill [+-][\d.]+%$")
         each = json.loads(self.stretto(*args, "--refit", "each", "--json").out)
         self.assertEqual(len(each), 2)
 

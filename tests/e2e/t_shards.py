@@ -84,7 +84,7 @@ class Shards(Launched):
             self.change(os.path.join(newer, name), how)
             r = self.resume(3)
             self.assertIn("%s/%s: %s" % (os.path.basename(newer), name, says), r.err)
-            self.assertIn("passed over; going on from m.model.run/checkpoints/" + os.path.basename(older), r.err)
+            self.assertIn("passed over; continuing from m.model.run/checkpoints/" + os.path.basename(older), r.err)
         self.train(2, "0:0:manifest:3")
         for path in self.checkpoints():
             self.change(path + "/shard-001-of-002", self.flipped)

@@ -141,7 +141,7 @@ class Submit(Case):
         child.communicate()
         self.none_left(10)  # the job ends with it
         again = begin()
-        self.assertIn("supervisor: going on from ", self.ends(again))
+        self.assertIn("supervisor: continuing from ", self.ends(again))
         self.is_whole(2)
 
     def test_killed_supervisor_of_threads(self):

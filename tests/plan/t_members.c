@@ -90,7 +90,7 @@ TEST(team_texts_that_are_wrong_are_refused) {
         {"(fwd c b[0,1) t[0,3)", "(fwd c b[0,1) t[0,3) how fold", "in one way only"},
         {"(bwd a b[0,1) unit 0/2 t[0,3)", "(bwd a b[0,1) unit 0/2 t[0,3) how fold", "in one way only"},
         {"fwd c b[0,1)", "fwd c b[0,1) unit 0/2", "cannot be shared"},
-        {"fwd b b[0,1) unit 1/2", "fwd a b[0,1) unit 1/2", "is wanted here"}, /* the uses of the text are b's */
+        {"fwd b b[0,1) unit 1/2", "fwd a b[0,1) unit 1/2", "is expected here"}, /* the uses of the text are b's */
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct str s = {0};

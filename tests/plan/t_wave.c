@@ -149,8 +149,8 @@ TEST(wave_texts_that_are_wrong_are_refused) {
     static const struct {
         const char *old, *now, *what;
     } cases[] = {
-        {"(fwd lstm.0 b[0,16) t[0,4)", "(fwd lstm.0 b[0,16) t[0,3)", "is wanted here"}, /* the uses of the text are others */
-        {"(fwd lstm.0 b[0,16) t[0,4)", "(fwd lstm.0 b[0,8) t[0,4)", "is wanted here"},
+        {"(fwd lstm.0 b[0,16) t[0,4)", "(fwd lstm.0 b[0,16) t[0,3)", "is expected here"}, /* the uses of the text are others */
+        {"(fwd lstm.0 b[0,16) t[0,4)", "(fwd lstm.0 b[0,8) t[0,4)", "is expected here"},
         {"(fwd head b[0,16) t[0,1)", "(fwd head b[0,16) t[0,0)", "a range t["},
         {"(fwd lstm.0 b[0,16) t[0,4)", "(fwd lstm.0 b[0,16) unit 0/2 t[0,4)", "alone"},
     };

@@ -135,7 +135,7 @@ TEST(page_of_a_hostile_long_run_has_no_clash) {
     expect_no_clash(dom, 1280);
     assert_int_equal(count(dom, "<svg"), 4);
     assert_null(strstr(dom, "<svg onload"));
-    assert_non_null(strstr(dom, "13 % worse than the best naive row, snaive (168)"));
+    assert_non_null(strstr(dom, "13 % worse than the best naive forecast, snaive (168)"));
     mem_free(dom);
 }
 

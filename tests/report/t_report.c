@@ -58,7 +58,7 @@ TEST(report_has_every_section_once_and_well_formed) {
     assert_null(strstr(page.s, "http://"  "www.w3.org/1999"));
     assert_non_null(strstr(page.s, "1 of 300"));
     assert_non_null(strstr(page.s, "round 3"));
-    assert_non_null(strstr(page.s, "67 % better than the best naive row, snaive (12), in MAE"));
+    assert_non_null(strstr(page.s, "67 % better than the best naive forecast, snaive (12), in MAE"));
     assert_non_null(strstr(page.s, ">snaive (12) 47.8<")); /* under the tile of MAE */
     str_free(&page);
 }

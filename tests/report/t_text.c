@@ -74,7 +74,7 @@ static const struct score_table table = {"test 1960-01..12", 3, {"MAE", "MASE", 
 
 /* The layout of interface.md, session 1. */
 TEST(table_is_aligned_as_documented) {
-    SAYS(table_text(&b, &table), "test 1960-01..12      MAE   MASE    wQL   skill (against the best naive row)\n"
+    SAYS(table_text(&b, &table), "test 1960-01..12      MAE   MASE    wQL   skill (vs best naive)\n"
                                  "  model              15.8   0.52  0.026   +67%\n"
                                  "  snaive (12)        47.8   1.57  0.100\n"
                                  "  naive              76.0   2.50  0.160\n");

@@ -124,7 +124,8 @@ err balance_recut(void *fit, struct exec **exec) {
     *exec = t->engine.exec;
     b->moves++;
     event_note(use.events, EVENT_NOTE,
-               "balance: ranks have %s of %d grains, had %s: the slowest takes %.2f times as long for a row as the fastest; "
+               "balance: ranks have %s of %d micro-batches, had %s: "
+               "the slowest takes %.2f times as long per sample as the fastest; "
                "steps %.0f%% shorter", after, b->all, before, unlike(b), 100 * b->gain);
     return 0;
 }
@@ -147,8 +148,9 @@ void balance_end_note(const struct fit *t) {
     list(b, b->grains, now, sizeof now);
     const f64 reached = balance_reached(b->n, b->grains, b->seconds);
     if (too_coarse(t, reached))
-        snprintf(more, sizeof more, " (finer shares: --grains %d, a model with other last bits)", 2 * b->all);
+        snprintf(more, sizeof more, " (--grains %d allows finer shares, and changes the last bits of the model)", 2 * b->all);
     event_note(t->job->use.events, EVENT_NOTE,
-               "balance: grains moved %d time%s; ranks have %s of %d, which is %.0f%% of what their speeds allow%s", b->moves,
+               "balance: micro-batches moved %d time%s; ranks have %s of %d, which is %.0f%% of what their speeds allow%s",
+               b->moves,
                b->moves == 1 ? "" : "s", now, b->all, 100 * reached, more);
 }

@@ -10,12 +10,12 @@ static err check_late(const struct options *o) {
     if (strcmp(o->pipeline, "delay1") != 0) return 0;
     if (o->accumulate > 1)
         return FAIL_AT(E106, NULL, "--accumulate 1   or   --pipeline overlap",
-                       "--pipeline delay1 sends the sum of a step while the next one is computed, --accumulate %lld keeps it to "
-                       "add to it", (long long)o->accumulate);
+                       "--pipeline delay1 sends the sum of a step during the next one, but --accumulate %lld still "
+                       "adds to it", (long long)o->accumulate);
     if (o->slice_rounds > 0)
         return FAIL_AT(E106, NULL, "--slice-rounds 0   or   --pipeline overlap",
-                       "--slice-rounds %lld begins slices where weights of steps ago left them, --pipeline delay1 moves weights "
-                       "a step late: nobody knows what both together do", (long long)o->slice_rounds);
+                       "--slice-rounds %lld starts slices from states of earlier steps, and --pipeline delay1 updates weights "
+                       "a step late: the combination is not supported", (long long)o->slice_rounds);
     return 0;
 }
 
@@ -24,14 +24,14 @@ static err check_heal(const struct options *o) {
     if (!o->heal) return 0;
     if (strcmp(o->pipeline, "delay1") == 0)
         return FAIL_AT(E106, NULL, "--pipeline overlap   or   no --heal",
-                       "--pipeline delay1 has a step in two halves, of which a rank that dies takes one along");
+                       "--pipeline delay1 splits a step in two halves, and a rank that dies loses one of them");
     if (o->slice_rounds > 0)
         return FAIL_AT(E106, NULL, "--slice-rounds 0   or   no --heal",
-                       "--slice-rounds %lld begins slices where others left them steps ago, and a rank that dies takes those "
-                       "along: the bits would be others", (long long)o->slice_rounds);
+                       "--slice-rounds %lld starts slices from states that other ranks hold, and a rank that dies loses them"
+                       ": the bits would change", (long long)o->slice_rounds);
     if (o->plan && *o->plan)
         return FAIL_AT(E106, NULL, "no --plan   or   no --heal",
-                       "the plan of a file is for so many ranks, and --heal goes on with fewer");
+                       "a plan file is for a fixed number of ranks, and --heal continues with fewer");
     return 0;
 }
 

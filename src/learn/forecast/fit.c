@@ -305,7 +305,7 @@ static void sent_note(const struct fit *t) {
     text_bytes(parts * s.bytes / s.steps, &text);
     str_add(&text, " a step");
     if (s.lines_whole > 0) {
-        str_add(&text, "; gradients of embeddings by the rows that were touched: ");
+        str_add(&text, "; embedding gradients as sparse rows: ");
         text_bytes(parts * s.lines / s.steps, &text);
         str_add(&text, " instead of ");
         text_bytes(parts * s.lines_whole / s.steps, &text);
@@ -324,7 +324,7 @@ static err keep_trace(struct fit *t) {
     TRY(slices_plan(t, &f->plan_text));
     f->step_predicted = t->engine.plan->predicted;
     if (f->step_measured > 0)
-        event_note(t->job->use.events, EVENT_NOTE, "plan %s: a step of %d rows was predicted to take %.2f ms and took %.2f ms",
+        event_note(t->job->use.events, EVENT_NOTE, "plan %s: a step of %d samples was predicted to take %.2f ms and took %.2f ms",
                    t->engine.plan->strategy, t->engine.plan->B, 1e3 * f->step_predicted, 1e3 * f->step_measured);
     balance_end_note(t);
     sent_note(t);
@@ -389,7 +389,7 @@ static err correction(struct fit *t) {
     if (!s->correction) return 0;
     if (t->f->base && too_few(t)) {
         event_note(t->job->use.events, EVENT_NOTE,
-                   "no recurrent part: %lld windows to train on (%d are needed), %lld to weigh it on (1)",
+                   "no network: %lld training windows (%d are needed), %lld validation windows (1 is needed)",
                    (long long)forecast_origins(t, &t->train), MIN_WINDOWS, (long long)lmax(0, window_origins(&t->valid_all)));
         return 0;
     }

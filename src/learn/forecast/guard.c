@@ -67,8 +67,8 @@ err forecast_guard(struct fit *t) {
     f->has_guard = true;
     f->weight = g->a;
     event_note(t->job->use.events, EVENT_NOTE,
-               "guard: validation loss %.4g with the base alone, %.4g with the recurrent part (t %.2f over %d blocks): its "
-               "share is %.2f",
+               "guard: validation loss %.4g with the base alone, %.4g with the network (t %.2f over %d blocks): its "
+               "weight is %.2f",
                g->loss_base, g->loss_both, g->t, g->nblock, f->weight);
     return 0;
 }

@@ -27,7 +27,7 @@ err training_net(struct fit *t) {
     t->net = t->cut;
     bool same = t->cut->nop == f->net.nop && t->cut->ntheta == f->net.ntheta;
     for (i32 l = 0; l < f->net.nop && same; l++) same = t->cut->op[l].theta0 == f->net.op[l].theta0;
-    return same ? 0 : FAIL(E1, "slices of time have other parameters than whole windows");
+    return same ? 0 : FAIL(E1, "time slices have other parameters than whole windows");
 }
 
 /* A wish for few devices, or few tiles of slices, may leave ranks without a row. */

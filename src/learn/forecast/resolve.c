@@ -92,7 +92,8 @@ static err choose_decoder(struct options *o) {
         return opt_set_id(o, OPT_decoder, "direct", &(struct opt_from){.rank = OPT_RANK_PRESET, .origin = origin});
     }
     snprintf(fix, sizeof fix, "--decoder direct   or   %s", o->bidirectional ? "--no-bidirectional" : "--projection 0");
-    return FAIL_AT(E106, NULL, fix, "--decoder %s goes on from the plain end state of one cell, %s has none", o->decoder, flag);
+    return FAIL_AT(E106, NULL, fix, "--decoder %s starts from the final state of a plain recurrent layer, %s has none",
+                   o->decoder, flag);
 }
 
 static err choose_projection(struct options *o) {
@@ -297,10 +298,12 @@ err resolve_forecast(struct options *o, const struct series *s, const struct eve
     resolve_notes(o, s, split, ev);
     if (spec->all_steps)
         event_note(ev, EVENT_NOTE,
-                   "a loss at every row: an epoch is %lld window%s of %d rows; forecasts come from one walk over the rows",
+                   "a loss at every time step: an epoch is %lld window%s of %d steps; "
+                   "forecasts come from one pass over the series",
                    (long long)n, n == 1 ? "" : "s", spec->context);
     if (strcmp(o->pipeline, "delay1") == 0)
-        event_note(ev, EVENT_NOTE, "pipeline delay1: each update is that of the step before, so the model is not that of "
+        event_note(ev, EVENT_NOTE,
+                   "pipeline delay1: each update uses the gradient of the step before, so the model differs from that of "
                    "--pipeline overlap; it is the same for any number of ranks and threads");
     return resolve_slices(o, n, s->ntarget, ev, spec);
 }

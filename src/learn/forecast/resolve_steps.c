@@ -52,7 +52,7 @@ static err against(const struct options *o) {
     if (o->bidirectional || o->projection > 0)
         return FAIL_AT(E106, NULL, o->bidirectional ? "--no-bidirectional   or   --loss-steps last" :
                        "--projection 0   or   --loss-steps last",
-                       "--loss-steps all carries one state forwards through the rows, %s leaves none to carry",
+                       "--loss-steps all carries one state forward through the series, which %s does not have",
                        o->bidirectional ? "--bidirectional" : "--projection");
     for (size_t i = 0; i < COUNT(needs); i++) {
         const struct need *n = &needs[i];
@@ -109,16 +109,17 @@ static void choose_slices(const struct options *o, const struct wish *w, const s
                           struct forecast_spec *spec) {
     if (!spec->all_steps && w->slices < 2) return;
     if (o->deterministic)
-        event_note(ev, EVENT_NOTE, "no slices of time: --deterministic asks for the bits of the serial run, slices meet within a "
+        event_note(ev, EVENT_NOTE, "no time slices: --deterministic requires the bits of the serial run, slices agree within a "
                    "tolerance");
     else if (w->slices >= 2)
-        event_note(ev, EVENT_NOTE, "%d slices of time: %d row%s of %d steps would leave most of the %d empty that the kernels "
-                   "can take at once", spec->slices = w->slices, w->rows, w->rows > 1 ? "s" : "", forecast_steps(spec),
+        event_note(ev, EVENT_NOTE,
+                   "%d time slices: %d sequence%s of %d steps would leave most of the %d rows empty that the kernels "
+                   "take at once", spec->slices = w->slices, w->rows, w->rows > 1 ? "s" : "", forecast_steps(spec),
                    w->wanted);
     else if (w->wanted / w->rows < 2)
-        event_note(ev, EVENT_NOTE, "no slices of time: the %d rows of a step fill the kernels", w->rows);
+        event_note(ev, EVENT_NOTE, "no time slices: the %d sequences of a step fill the kernels", w->rows);
     else
-        event_note(ev, EVENT_NOTE, "no slices of time: a context of %d rows is too short for slices of %d", spec->context,
+        event_note(ev, EVENT_NOTE, "no time slices: a context of %d steps is too short for slices of %d", spec->context,
                    LONG_SLICE);
 }
 
@@ -131,9 +132,9 @@ static err given_slices(const struct forecast_spec *spec, i32 usual, const struc
     if (spec->segment > 1) snprintf(of, sizeof of, "%d segment%s of %d rows", steps, steps > 1 ? "s" : "", spec->segment);
     else snprintf(of, sizeof of, "%d row%s", steps, steps > 1 ? "s" : "");
     if (spec->slices > steps)
-        return FAIL_AT(E401, "--parallel", fix, "%d slices of time out of a context of %s", spec->slices, of);
+        return FAIL_AT(E401, "--parallel", fix, "%d time slices out of a context of %s", spec->slices, of);
     if (spec->slices > 1 && steps / spec->slices < SHORT_SLICE)
-        event_note(ev, EVENT_WARNING, "slices of %d steps: what the model remembers for longer is found in rounds, so most of "
+        event_note(ev, EVENT_WARNING, "slices of %d steps: longer memory needs more rounds, so most of "
                    "them run again (%s has %d)", steps / spec->slices, fix, fewer ? steps / usual : steps);
     return 0;
 }
@@ -142,7 +143,7 @@ static err given_slices(const struct forecast_spec *spec, i32 usual, const struc
 static err no_slices(const struct forecast_spec *spec) {
     if (spec->course.stale > 0 && !spec->all_steps)
         return FAIL_AT(E401, "--slice-rounds", "--slice-rounds 0   or   --loss-steps all",
-                       "--slice-rounds goes on from what slices left at the last visit, windows that differ by a row have none");
+                       "--slice-rounds starts slices from their states of the previous visit, and overlapping windows have none");
     return 0;
 }
 
@@ -157,7 +158,7 @@ err resolve_slices(const struct options *o, i64 windows, i32 ntarget, const stru
     struct wish w;
     TRY(plan_slices(o->parallel, &n));
     if (n == 1)
-        return FAIL_AT(E401, "--parallel", "--parallel serial   or   --parallel time:2", "one slice of time is the whole window");
+        return FAIL_AT(E401, "--parallel", "--parallel serial   or   --parallel time:2", "one time slice is the whole window");
     if (o->plan && *o->plan && n <= 0) return 0; /* the plan says how many */
     if (n == 0 && !(open && may_slice(spec))) return 0;
     TRY(no_slices(spec));

@@ -231,7 +231,7 @@ static bool has_ends(const struct fit *t) {
     if (!stale_kept(t, &e)) return false;
     const bool got = holds(t, "ends.key", CKPT_I64, &key);
     if (got && key == *e.key) return true;
-    event_note(t->job->use.events, EVENT_WARNING, "slices of time begin from zero: the ends in %s are %s", ckpt_name(t->found),
+    event_note(t->job->use.events, EVENT_WARNING, "time slices start from zero: the ends in %s are %s", ckpt_name(t->found),
                got ? "those of another series, model or cut" : "missing");
     return false;
 }
@@ -314,7 +314,7 @@ static err look(struct fit *t, const char *dir, i64 *number) {
     err e = ckpt_newest(dir, &passed, &t->found);
     const struct err_record why = *err_last();
     if (e >= 0 && passed.len)
-        event_note(ev, EVENT_WARNING, "%s\npassed over; going on from %s", str_text(&passed), ckpt_name(t->found));
+        event_note(ev, EVENT_WARNING, "%s\npassed over; continuing from %s", str_text(&passed), ckpt_name(t->found));
     str_free(&passed);
     *number = e >= 0 ? ckpt_number(t->found) : e == -E705 ? NOTHING : FAILED;
     if (*number == FAILED) err_put(&why);

@@ -22,12 +22,12 @@ static void warn(struct fit *t, const struct slice_summary *s) {
     if (w->told & (TOLD_SHARE | TOLD_SERIAL)) return; /* the advice is much the same */
     if (s->serial > 0)
         event_note(ev, EVENT_WARNING,
-                   "slices of time did not come together in %lld of %lld steps and ran one after another: exact, but no "
+                   "time slices did not converge in %lld of %lld steps and ran one after another: exact, but no "
                    "faster than whole windows; this model does not forget (--parallel serial, or a smaller --lr)",
                    (long long)s->serial, (long long)s->steps);
     if (s->again > AGAIN_MOST && s->serial == 0)
         event_note(ev, EVENT_WARNING,
-                   "slices of time hardly pay: %.0f%% of forward ran again, in %.1f rounds; the model remembers about %.0f "
+                   "time slices hardly pay off: %.0f%% of forward ran again, in %.1f rounds; the model remembers about %.0f "
                    "steps, a slice has %d (--parallel time:%d, or auto)", 100 * s->again, s->rounds, s->w, steps,
                    imax(2, w->slices / 2));
     w->told |= (s->serial > 0 ? TOLD_SERIAL : 0) | (s->again > AGAIN_MOST ? TOLD_SHARE : 0);
@@ -38,7 +38,7 @@ static void warn_stale(struct fit *t, const struct slice_summary *s) {
     struct slice_watch *w = &t->f->watch;
     if (s->rounds <= t->f->spec.course.stale + 1.5 || (w->told & TOLD_STALE)) return;
     event_note(t->job->use.events, EVENT_WARNING,
-               "--slice-rounds %d: steps that went on until slices fit took %.1f rounds, so the model remembers %.0f slices of "
+               "--slice-rounds %d: steps that ran until convergence took %.1f rounds, so the model remembers %.0f slices of "
                "%d steps; "
                "its gradients are off (--parallel time:%d, or --slice-rounds 0)",
                t->f->spec.course.stale, s->rounds, s->rounds - 1, forecast_steps(&t->f->spec) / w->slices,
@@ -85,13 +85,13 @@ static void tell(const struct fit *t, const struct slice_summary *s, struct slic
     snprintf(rounds, sizeof rounds, "%.0f%% of forward ran again, in %.1f rounds (%lld of %lld steps one after another; w %.0f, "
              "slices of %d steps)", 100 * s->again, s->rounds, (long long)s->serial, (long long)s->steps, s->w, steps);
     if (to.rank != now->slice_rank)
-        event_note(ev, EVENT_NOTE, "slices of time: %s: begins are foreseen in %d direction%s from now on", rounds, to.rank,
+        event_note(ev, EVENT_NOTE, "time slices: %s: initial states are estimated in %d direction%s from now on", rounds, to.rank,
                    to.rank == 1 ? "" : "s");
     else if (to.slices > now->slices)
-        event_note(ev, EVENT_NOTE, "slices of time: %s: room for %d slices from now on", now->slices > 1 ? rounds :
+        event_note(ev, EVENT_NOTE, "time slices: %s: room for %d slices from now on", now->slices > 1 ? rounds :
                    "whole windows for a while, and nothing is known of their memory now", to.slices);
     else
-        event_note(ev, EVENT_NOTE, "slices of time: %s: %d slice%s from here on", rounds, to.slices, to.slices > 1 ? "s" : "");
+        event_note(ev, EVENT_NOTE, "time slices: %s: %d slice%s from here on", rounds, to.slices, to.slices > 1 ? "s" : "");
 }
 
 static struct plan_turn here(const struct fit *t, i64 step) {

@@ -204,13 +204,13 @@ static err gap(struct fit *t) {
     err e = loss_over(t, 1, &whole);
     if (e == 0) e = loss_over(t, t->f->spec.slices, &cut);
     if (e == -E601) { /* a comparison is no reason to lose what was trained */
-        event_note(t->job->use.events, EVENT_NOTE, "slices of time were not compared with the whole: %s", err_last()->text);
+        event_note(t->job->use.events, EVENT_NOTE, "time slices were not compared with whole windows: %s", err_last()->text);
         err_clear();
         return 0;
     }
     TRY(e);
     t->f->slice_gap = whole != 0 ? fabs(cut - whole) / fabs(whole) : fabs(cut);
-    event_note(t->job->use.events, EVENT_NOTE, "%d slices of time against the whole: loss of the last batch %.9g against %.9g, "
+    event_note(t->job->use.events, EVENT_NOTE, "%d time slices against whole windows: loss of the last batch %.9g against %.9g, "
                "relative difference %.1e", t->f->spec.slices, cut, whole, t->f->slice_gap);
     return 0;
 }
