@@ -42,7 +42,7 @@ struct bench {
     const struct cell_kern *cell;
     const struct optim *optim;
     struct size s;
-    struct cell_box box;
+    struct cell_args box;
     f32 *kept, *dw, *dbias, *v[5], *fresh; /* kept: act after forward; fresh: v[0] as drawn */
     i64 act, n;                            /* floats of act, of v */
     f64 sum;
@@ -109,7 +109,7 @@ static void bind_cell(struct bench *b, enum cell_kind kind) {
     const i64 TB = (i64)s.T * s.B, Hp = round_up(s.H, LANES), nw = cell_w_floats(kind, s.I, s.H),
               nb = cell_bias_floats(kind, s.H);
     b->act = b->cell->act_floats(s.T, s.B, s.I, s.H);
-    b->box = (struct cell_box){.T = s.T, .B = s.B, .I = s.I, .H = s.H, .x_ld = s.I, .dx_ld = s.I};
+    b->box = (struct cell_args){.T = s.T, .B = s.B, .I = s.I, .H = s.H, .x_ld = s.I, .dx_ld = s.I};
     b->box.x = drawn(b, TB * s.I, 2), b->box.y = drawn(b, TB * Hp, 0), b->box.act = drawn(b, b->act, 0);
     b->box.w = drawn(b, nw, 2 / sqrtf((f32)s.H)), b->box.bias = drawn(b, nb, 0.1f),
     b->box.wt = drawn(b, b->cell->wt_floats(s.I, s.H), 0);

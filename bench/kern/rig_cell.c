@@ -17,7 +17,7 @@
 #include "rig.h"
 
 struct unit {
-    struct cell_box box;
+    struct cell_args box;
     f32 *w, *bias, *wt, *dy; /* dy: gradient of y, written from above */
     f32 *dx;                 /* [T][B] rows of dx_ld, or NULL */
     f32 *below, *x_own;      /* the layer's input; the reverse direction's copy of it, turned */
@@ -109,10 +109,10 @@ static void prep(void *arg, i32 id) {
 }
 
 /* The box of a thread, and its rows. */
-static struct cell_box box_of(struct cell_rig *c, const struct unit *u, i32 id, bool back, struct cell_team *team, i32 *b0,
+static struct cell_args box_of(struct cell_rig *c, const struct unit *u, i32 id, bool back, struct cell_team *team, i32 *b0,
                               i32 *b1) {
     const struct spec *s = &c->rig.spec;
-    struct cell_box box = u->box;
+    struct cell_args box = u->box;
     *b0 = s->team ? 0 : c->cut[id], *b1 = s->team ? s->B : c->cut[id + 1];
     if (!s->team) return box;
     *team = (struct cell_team){.me = id, .n = s->threads, .base = c->base, .flag = c->flag[back]};
@@ -126,7 +126,7 @@ static void fwd_layer(struct cell_rig *c, i32 id, i32 l) {
     i32 b0, b1;
     for (i32 d = 0; d < s->dirs; d++) {
         struct unit *u = unit_at(c, l, d);
-        const struct cell_box box = box_of(c, u, id, false, &team, &b0, &b1);
+        const struct cell_args box = box_of(c, u, id, false, &team, &b0, &b1);
         if (d) copy_rows(s, b0, b1, box.I, true, (struct rows){u->below, box.x_ld}, (struct rows){u->x_own, box.x_ld});
         for (i32 t = 0; t < (s->stepped ? s->T : 0); t++, team.base += (u64)s->T + 2) c->cell->fwd(&box, b0, b1, t, t + 1);
         if (!s->stepped) c->cell->fwd(&box, b0, b1, 0, s->T);
@@ -149,7 +149,7 @@ static void bwd_layer(struct cell_rig *c, i32 id, i32 l) {
     i32 b0 = 0, b1 = 0;
     for (i32 d = 0; d < s->dirs; d++) {
         struct unit *u = unit_at(c, l, d);
-        const struct cell_box box = box_of(c, u, id, true, &team, &b0, &b1);
+        const struct cell_args box = box_of(c, u, id, true, &team, &b0, &b1);
         if (s->dirs == 2 && d == 0) split(c, l, b0, b1);
         const i32 mine = s->team ? 0 : id; /* a team writes one dW, each its own panels; prep has cleared it */
         if (!s->team) zero_grad(u, id);
@@ -363,7 +363,7 @@ static err unit_new(struct cell_rig *c, i32 l, i32 d) {
         TRY(floats(c, u->db_n, &u->dbias[k]));
     }
     u->box =
-        (struct cell_box){.T = s->T, .B = s->B, .I = I, .H = s->H, .x_ld = x_ld, .dx_ld = x_ld, .live = c->live, .how = s->how};
+        (struct cell_args){.T = s->T, .B = s->B, .I = I, .H = s->H, .x_ld = x_ld, .dx_ld = x_ld, .live = c->live, .how = s->how};
     if (!s->ragged) u->box.slice = imin(s->T, ceil_div(s->slice, imax(1, s->B / s->threads))); /* as slice_begin cuts */
     TRY(floats(c, TB * Hp, &u->box.y));
     TRY(floats(c, c->cell->act_floats(s->T, s->B, I, s->H), &u->box.act));

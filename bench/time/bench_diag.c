@@ -21,7 +21,7 @@ enum { INPUTS = 8 };
 struct bench {
     const struct cell *c;
     const struct cell_kern *k;
-    struct cell_box box;
+    struct cell_args box;
     f32 *memory, *y, *w, *want;
     i64 ny;
 };
@@ -57,7 +57,7 @@ static bool open(struct bench *b, const struct cell *c, i32 T, i32 B, i32 H, f32
     const i64 all = act + 2 * nx + 3 * b->ny + nw + nb + wt + 8 * B * Hp + 256;
     if (mem_new((void **)&b->memory, all, sizeof *b->memory) < 0) return false;
     f32 *at = (f32 *)(((uintptr_t)b->memory + 63) / 64 * 64), *x = take(&at, nx), *dy, *turned;
-    b->box = (struct cell_box){.T = T, .B = B, .I = INPUTS, .H = H, .x = x, .x_ld = LANES, .dx_ld = LANES};
+    b->box = (struct cell_args){.T = T, .B = B, .I = INPUTS, .H = H, .x = x, .x_ld = LANES, .dx_ld = LANES};
     for (i64 i = 0; i < (i64)T * B; i++)
         for (i32 j = 0; j < INPUTS; j++) x[i * LANES + j] = between(1, i * INPUTS + j, 1.7f);
     b->y = b->box.y = take(&at, b->ny);
@@ -97,7 +97,7 @@ static f32 off(const struct bench *b) {
 
 /* The walk step by step by the plainest vectors, into want. */
 static void other_steps(struct bench *b) {
-    struct cell_box box = b->box;
+    struct cell_args box = b->box;
     box.y = b->want;
     cell_kernels(b->c, kern_get(KERN_BASE), PREC_F32)->fwd(&box, 0, box.B, 0, box.T);
 }

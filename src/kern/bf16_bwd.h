@@ -8,7 +8,7 @@
 #ifndef STRETTO_KERN_BF16_BWD_H
 #define STRETTO_KERN_BF16_BWD_H
 
-#include "kern/bf16_box.h"
+#include "kern/bf16_layout.h"
 
 #if defined(ISA_amx)
 enum { SLICE_LINES = 16, PAIR = 2 * LANES };
@@ -24,7 +24,7 @@ struct bwd_product {
     i32 lines;       /* of dz */
 };
 
-static struct bwd_product product_of(const struct lay *l, const u16 *w, i32 t, i32 pair, i32 b) {
+static struct bwd_product product_of(const struct layout *l, const u16 *w, i32 t, i32 pair, i32 b) {
     const i32 lines = l->NG * DZ;
     const i64 size = (i64)lines * 2 * TILE;
     return (struct bwd_product){
@@ -84,9 +84,9 @@ struct bwd_rows {
 };
 
 /* Products and cells in turn.  The cells that can run are those of `batch`, in the order in which its units are finished. */
-struct bwd_walk {
+struct bwd_pipeline {
     struct tiles tl;
-    const struct lay *l;
+    const struct layout *l;
     struct bwd_batch batch;
     struct bwd_rows rows;
     i32 b, panel; /* first row and panel of `rows` */
@@ -95,11 +95,11 @@ struct bwd_walk {
     f32 *z; /* of two batches in turn */
 };
 
-static void bwd_begin_group(struct bwd_walk *w, i32 b, i32 p) {
+static void bwd_begin_group(struct bwd_pipeline *w, i32 b, i32 p) {
     static const f32 zeros[2 * LANES] __attribute__((aligned(64)));
-    const struct lay *l = w->l;
+    const struct layout *l = w->l;
     const struct bwd_batch *a = &w->batch;
-    const struct cell_box *x = l->x;
+    const struct cell_args *x = l->x;
     const i32 g = p / GROUP_PANELS;
     struct bwd_rows *c = &w->rows;
     w->b = b, w->panel = p;
@@ -123,13 +123,13 @@ static void bwd_begin_group(struct bwd_walk *w, i32 b, i32 p) {
     }
 }
 
-static void bwd_begin_cells(struct bwd_walk *w, const struct bwd_batch *a) {
+static void bwd_begin_cells(struct bwd_pipeline *w, const struct bwd_batch *a) {
     w->batch = *a;
     bwd_begin_group(w, a->b, 2 * a->pair);
 }
 
 /* The group after the current one, or the first of the next rows. */
-static __attribute__((noinline)) void bwd_next_group(struct bwd_walk *w) {
+static __attribute__((noinline)) void bwd_next_group(struct bwd_pipeline *w) {
     const struct bwd_batch *a = &w->batch;
     const i32 p = w->panel + GROUP_PANELS, end = block_end(w->b, a->e);
     if (p < imin(w->l->NP, 2 * (a->pair + a->pairs)))
@@ -159,7 +159,7 @@ INLINE void bwd_cell(const int R, bool fetch, const struct bwd_rows *c, i32 r) {
     }
 }
 
-INLINE void bwd_pair(struct bwd_walk *w) {
+INLINE void bwd_pair(struct bwd_pipeline *w) {
     const i32 r = w->rows.r;
     if (r + 1 < w->rows.n)
         bwd_cell(2, w->l->fetch, &w->rows, r);
@@ -172,12 +172,12 @@ INLINE void bwd_pair(struct bwd_walk *w) {
 /* ------------------------------------------------------------------ products and cells in turn ------------------------------ */
 
 /* Pairs of rows x groups of one unit. */
-static i32 unit_pairs(const struct lay *l, const struct bwd_batch *a, i32 b, i32 pair) {
+static i32 unit_pairs(const struct layout *l, const struct bwd_batch *a, i32 b, i32 pair) {
     const i32 panels_of = imin(2, l->NP - 2 * (a->pair + pair));
     return ceil_div(block_end(b, a->e) - b, 2) * ceil_div(panels_of, GROUP_PANELS);
 }
 
-static void bwd_finish(struct bwd_walk *w) {
+static void bwd_finish(struct bwd_pipeline *w) {
     for (; w->left > 0; w->left--) {
         if (w->left % 8 == 0) tiles_awake(&w->tl);
         bwd_pair(w);
@@ -187,7 +187,7 @@ static void bwd_finish(struct bwd_walk *w) {
 #if defined(ISA_amx)
 /* Lines s0..s1 of the product of a unit (m tiles of rows; four panels or two), into the tiles of z and z2 or on top of them;
  * meanwhile `cells` pairs of rows, as evenly as they come. */
-INLINE void bwd_unit(const int m, const bool four, struct bwd_walk *w, const struct bwd_product *q, i32 s0, i32 s1, f32 *z,
+INLINE void bwd_unit(const int m, const bool four, struct bwd_pipeline *w, const struct bwd_product *q, i32 s0, i32 s1, f32 *z,
                      f32 *z2, i32 cells) {
     struct tiles *tl = &w->tl;
     f32 *const at[4] = {z, z + q->panel, m == 2 ? z + ZTILE : z2, (m == 2 ? z + ZTILE : z2) + q->panel};
@@ -213,20 +213,20 @@ INLINE void bwd_unit(const int m, const bool four, struct bwd_walk *w, const str
     tiles_order();
 }
 
-static void bwd_unit_two(struct bwd_walk *w, const struct bwd_product *q, i32 s0, i32 s1, f32 *z, i32 cells) {
+static void bwd_unit_two(struct bwd_pipeline *w, const struct bwd_product *q, i32 s0, i32 s1, f32 *z, i32 cells) {
     bwd_unit(2, false, w, q, s0, s1, z, NULL, cells);
 }
-static void bwd_unit_one(struct bwd_walk *w, const struct bwd_product *q, f32 *z, i32 cells) {
+static void bwd_unit_one(struct bwd_pipeline *w, const struct bwd_product *q, f32 *z, i32 cells) {
     bwd_unit(1, false, w, q, 0, q->lines, z, z, cells);
 }
-static void bwd_unit_four(struct bwd_walk *w, const struct bwd_product *q, f32 *z, f32 *z2, i32 cells) {
+static void bwd_unit_four(struct bwd_pipeline *w, const struct bwd_product *q, f32 *z, f32 *z2, i32 cells) {
     bwd_unit(1, true, w, q, 0, q->lines, z, z2, cells);
 }
 
 /* Lines s0..s1 of one unit; returns the number of pairs that are finished.  One tile of rows takes two pairs at a time where
  * there are two, and all lines with the last ones. */
-static i32 bwd_do_unit(struct bwd_walk *w, const struct bwd_batch *a, const u16 *matrix, i32 t, i32 b, i32 pair, i32 s0, i32 s1,
-                       i32 cells) {
+static i32 bwd_do_unit(struct bwd_pipeline *w, const struct bwd_batch *a, const u16 *matrix, i32 t, i32 b, i32 pair, i32 s0,
+                       i32 s1, i32 cells) {
     struct bwd_product q = product_of(w->l, matrix, t, a->pair + pair, b);
     f32 *z = unit_z(a, b, pair);
     const bool last = s1 == q.lines;
@@ -245,8 +245,8 @@ static i32 bwd_do_unit(struct bwd_walk *w, const struct bwd_batch *a, const u16 
 }
 #else
 /* Lines s0..s1 of one unit, of two where few rows are left, then as many cells; returns the number of pairs that are finished. */
-static i32 bwd_do_unit(struct bwd_walk *w, const struct bwd_batch *a, const u16 *matrix, i32 t, i32 b, i32 pair, i32 s0, i32 s1,
-                       i32 cells) {
+static i32 bwd_do_unit(struct bwd_pipeline *w, const struct bwd_batch *a, const u16 *matrix, i32 t, i32 b, i32 pair, i32 s0,
+                       i32 s1, i32 cells) {
     static const f32 zeros[LANES] __attribute__((aligned(64)));
     const struct bwd_product p = product_of(w->l, matrix, t, a->pair + pair, b);
     const i32 n = block_end(b, a->e) - b, units = n >= 8 ? 1 : pair % 2 ? 0 : imin(2, a->pairs - pair);
@@ -271,7 +271,7 @@ static i32 bwd_do_unit(struct bwd_walk *w, const struct bwd_batch *a, const u16 
 
 /* dh of a batch, and as many cells as there are: those of the batch before all along it; its own, unit by unit, if it began with
  * none. */
-static void bwd_do_batch(struct bwd_walk *w, const struct bwd_batch *a) {
+static void bwd_do_batch(struct bwd_pipeline *w, const struct bwd_batch *a) {
     const i32 lines = w->l->NG * DZ, slices = ceil_div(lines, SLICE_LINES),
               units = ((a->e - 1) / ROWS - a->b / ROWS + 1) * a->pairs;
     i32 todo = units * slices, ready = 0;
@@ -298,8 +298,8 @@ static void bwd_do_batch(struct bwd_walk *w, const struct bwd_batch *a) {
 /* ------------------------------------------------------------------ the walk back ------------------------------------------- */
 
 /* Rows b0..b1 whose last step is t: no product. */
-static void bwd_last_rows(struct bwd_walk *w, i32 t, i32 b0, i32 b1) {
-    const struct lay *l = w->l;
+static void bwd_last_rows(struct bwd_pipeline *w, i32 t, i32 b0, i32 b1) {
+    const struct layout *l = w->l;
     const struct bwd_batch a = {t, b0, b1, 0, ceil_div(l->NP, 2), NULL};
     const f32 *ds = HAS_C ? l->x->dcT : KIND == CELL_GRU ? l->x->dhT : NULL;
     bwd_finish(w);
@@ -313,7 +313,7 @@ static void bwd_last_rows(struct bwd_walk *w, i32 t, i32 b0, i32 b1) {
 
 /* Rows b0..b1 of step t, which go on.  A batch is one block of rows while all weights stay in the second cache; else all rows, so
  * that weights come from afar only once a step. */
-static void bwd_step(struct bwd_walk *w, i32 t, i32 b0, i32 b1) {
+static void bwd_step(struct bwd_pipeline *w, i32 t, i32 b0, i32 b1) {
     const i32 pairs = ceil_div(w->l->NP, 2), blocks = (b1 - 1) / ROWS - b0 / ROWS + 1;
     const bool near = pairs * w->l->NG * DZ * 2 <= RESIDENT_TILES;
     const i32 most = near ? 1 : blocks;
@@ -327,7 +327,7 @@ static void bwd_step(struct bwd_walk *w, i32 t, i32 b0, i32 b1) {
 }
 
 /* out[row][cols] = dz of step t times a matrix of wt, for rows b0..b1 */
-static void bwd_rows_out(struct bwd_walk *w, const u16 *matrix, i32 t, i32 b0, i32 b1, f32 *out, i64 ld, i32 cols) {
+static void bwd_rows_out(struct bwd_pipeline *w, const u16 *matrix, i32 t, i32 b0, i32 b1, f32 *out, i64 ld, i32 cols) {
     const i32 pairs = ceil_div(cols, PAIR), lines = w->l->NG * DZ;
     for (i32 b = b0; b < b1; b = block_end(b, b1)) {
         for (i32 pair = 0; pair < pairs; pair += 2) {
@@ -344,9 +344,9 @@ static void bwd_rows_out(struct bwd_walk *w, const u16 *matrix, i32 t, i32 b0, i
 }
 
 /* The gradient of the state before step t0, once that step is done. */
-static void bwd_start(struct bwd_walk *w, i32 b0, i32 b1, i32 t0) {
-    const struct lay *l = w->l;
-    const struct cell_box *x = l->x;
+static void bwd_start(struct bwd_pipeline *w, i32 b0, i32 b1, i32 t0) {
+    const struct layout *l = w->l;
+    const struct cell_args *x = l->x;
     const i32 n = imin(b1, live_rows(x, t0));
     if (x->dh0 && b0 < n) bwd_rows_out(w, l->wb, t0, b0, n, x->dh0, l->Hp, l->Hp);
     for (i32 b = b0; b < b1; b++) {
@@ -362,8 +362,8 @@ static void bwd_start(struct bwd_walk *w, i32 b0, i32 b1, i32 t0) {
     }
 }
 
-static void bwd_dx(struct bwd_walk *w, i32 b0, i32 b1, i32 t0, i32 t1) {
-    const struct cell_box *x = w->l->x;
+static void bwd_dx(struct bwd_pipeline *w, i32 b0, i32 b1, i32 t0, i32 t1) {
+    const struct cell_args *x = w->l->x;
     for (i32 t = t1 - 1; t >= t0; t--) {
         const i32 n = imin(b1, live_rows(x, t));
         f32 *dx = x->dx + (i64)t * x->B * x->dx_ld;
@@ -372,9 +372,9 @@ static void bwd_dx(struct bwd_walk *w, i32 b0, i32 b1, i32 t0, i32 t1) {
     }
 }
 
-static void bwd_steps(const struct lay *l, i32 b0, i32 b1, i32 t0, i32 t1) {
-    const struct cell_box *x = l->x;
-    struct bwd_walk w = {.l = l, .z = (f32 *)(l->xt + b0 * xt_rows(l->x->T) * l->K * LINE)};
+static void bwd_steps(const struct layout *l, i32 b0, i32 b1, i32 t0, i32 t1) {
+    const struct cell_args *x = l->x;
+    struct bwd_pipeline w = {.l = l, .z = (f32 *)(l->xt + b0 * xt_rows(l->x->T) * l->K * LINE)};
     tiles_begin(&w.tl);
     for (i32 t = t1 - 1; t >= t0; t--) {
         const i32 n = imin(b1, live_rows(x, t)), on = imax(b0, imin(n, live_rows(x, t + 1)));
@@ -387,12 +387,12 @@ static void bwd_steps(const struct lay *l, i32 b0, i32 b1, i32 t0, i32 t1) {
     tiles_end(&w.tl);
 }
 
-static void cell_bwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
-    if (team_first(x)) {
-        const struct lay l = lay_of(x);
+static void cell_bwd(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {
+    if (team_is_leader(x)) {
+        const struct layout l = layout_of(x);
         bwd_steps(&l, b0, b1, t0, t1);
     }
-    team_done(x, t1 - t0 + 1);
+    team_end(x, t1 - t0 + 1);
 }
 
 #endif

@@ -1,9 +1,9 @@
 /* bf16_cell.h - the recurrent layer in bf16: tiles of the instruction set, packing of weights, and the table entry.
  *
  * Compiled for amx (bf16_tile_amx.h) and for avx512_bf16 (bf16_tile_dp.h); everything but the tile products is the same text.
- * Layouts: bf16_box.h.  Products sum in f32; x, h, w and dz are rounded to bf16 as they enter them, the factors of backward are
- * fp16 (beyond 65504 they become infinite: only for |c| > 2.6e5). */
-#include "kern/bf16_box.h"
+ * Layouts: bf16_layout.h.  Products sum in f32; x, h, w and dz are rounded to bf16 as they enter them, the factors of backward
+ * are fp16 (beyond 65504 they become infinite: only for |c| > 2.6e5). */
+#include "kern/bf16_layout.h"
 #if defined(ISA_amx)
 #include "kern/bf16_tile_amx.h"
 #else

@@ -12,7 +12,7 @@
 #ifndef STRETTO_KERN_BF16_DW_H
 #define STRETTO_KERN_BF16_DW_H
 
-#include "kern/bf16_box.h"
+#include "kern/bf16_layout.h"
 
 enum {
     CHUNK = 512,       /* rows whose products stay in tiles */
@@ -47,7 +47,7 @@ INLINE void transpose_half(const u16 *a, const i64 *at, i32 n, u16 *to) {
     }
 }
 
-static void chunk_transpose(const struct lay *l, const struct chunk *c) {
+static void chunk_transpose(const struct layout *l, const struct chunk *c) {
     for (i32 r = 0; r < 32 * c->groups; r += 16) {
         i64 at[16];
         for (i32 i = 0; i < 16; i++) at[i] = r + i < c->n ? c->a[r + i] : 0;
@@ -160,7 +160,7 @@ static void dw_one(struct tiles *tl, const struct chunk *c, const u16 *x, const 
 /* ------------------------------------------------------------------ the walk ------------------------------------------------ */
 
 /* Where dw holds line k of [x;h] (its first row) x a column: NULL = nowhere. */
-static f32 *sums_at(const struct lay *l, f32 *dw, i32 k, i32 line, i32 i) {
+static f32 *sums_at(const struct layout *l, f32 *dw, i32 k, i32 line, i32 i) {
     const bool h_side = k >= l->XK;
     const i32 column = line % DZ * 2 + i, p = line / DZ * GROUP_PANELS + column_of[column].panel,
               gate = column_gate(column, h_side);
@@ -171,7 +171,7 @@ static f32 *sums_at(const struct lay *l, f32 *dw, i32 k, i32 line, i32 i) {
 
 #if defined(ISA_amx)
 /* dW of a line: v holds its pairs.  Meanwhile the next line is paired. */
-static void dw_line(struct tiles *tl, const struct lay *l, const struct chunk *c, i32 line, const u16 *v, f32 *dw,
+static void dw_line(struct tiles *tl, const struct layout *l, const struct chunk *c, i32 line, const u16 *v, f32 *dw,
                     struct pairing *m) {
     const i32 count = ceil_div(16, l->K);
     struct sums s[4];
@@ -195,7 +195,7 @@ static void dw_line(struct tiles *tl, const struct lay *l, const struct chunk *c
 }
 #else
 /* dW of a line: v holds its pairs.  After each line of k a share of the next line is paired. */
-static void dw_line(struct tiles *tl, const struct lay *l, const struct chunk *c, i32 line, const u16 *v, f32 *dw,
+static void dw_line(struct tiles *tl, const struct layout *l, const struct chunk *c, i32 line, const u16 *v, f32 *dw,
                     struct pairing *m) {
     const i32 count = ceil_div(16 * c->groups, l->K);
     (void)tl;
@@ -221,7 +221,7 @@ static void dw_line(struct tiles *tl, const struct lay *l, const struct chunk *c
 }
 #endif
 
-static void add_bias(const struct lay *l, i32 line, const vf sum[2], f32 *dbias) {
+static void add_bias(const struct layout *l, i32 line, const vf sum[2], f32 *dbias) {
     for (i32 i = 0; i < 2; i++) {
         const i32 column = line % DZ * 2 + i, p = line / DZ * GROUP_PANELS + column_of[column].panel;
         f32 *to = dbias + ((i64)p * GB + (GROUP_PANELS == 1 ? column : 0)) * LANES;
@@ -229,14 +229,14 @@ static void add_bias(const struct lay *l, i32 line, const vf sum[2], f32 *dbias)
     }
 }
 
-static struct pairing pairing_of(const struct lay *l, const struct chunk *c, i32 line, u16 *to) {
+static struct pairing pairing_of(const struct layout *l, const struct chunk *c, i32 line, u16 *to) {
     const u16 *dz = l->d + (i64)(line / DZ) * l->B * DZ * LINE + line % DZ * LINE;
     struct pairing m = {.c = c, .dz = dz, .to = to, .sum = {v_zero(), v_zero()}};
     if (line == l->NG * DZ) m.r = 32 * c->groups; /* there is none */
     return m;
 }
 
-static void dw_chunk(struct tiles *tl, const struct lay *l, struct chunk *c, f32 *dw, f32 *dbias) {
+static void dw_chunk(struct tiles *tl, const struct layout *l, struct chunk *c, f32 *dw, f32 *dbias) {
     u16 v[2][CHUNK * LINE] __attribute__((aligned(64)));
     if (c->n == 0) return;
     c->groups = ceil_div(c->n, 32);
@@ -251,9 +251,9 @@ static void dw_chunk(struct tiles *tl, const struct lay *l, struct chunk *c, f32
     c->n = 0;
 }
 
-static void cell_dw(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
-    if (!team_first(x) || b0 >= b1) return;
-    const struct lay l = lay_of(x);
+static void cell_dw(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
+    if (!team_is_leader(x) || b0 >= b1) return;
+    const struct layout l = layout_of(x);
     const i64 room = xt_rows(x->T); /* of each row, in the scratch */
     const i32 most = (i32)lmin(l.K <= SHORT_LINES ? SHORT_CHUNK : CHUNK, (b1 - b0) * room);
     struct chunk c;

@@ -9,7 +9,7 @@
 #ifndef STRETTO_KERN_BF16_FWD_H
 #define STRETTO_KERN_BF16_FWD_H
 
-#include "kern/bf16_box.h"
+#include "kern/bf16_layout.h"
 
 enum { Z_BLOCK = 2 * 4 * ZTILE, OVERLAP_LINES = 8, FACTORS_AHEAD = 8 };
 
@@ -27,8 +27,8 @@ struct fwd_rows {
     bool second, stream, stream_y; /* the group's second panel exists; f, y bypass the caches */
 };
 
-static struct fwd_rows fwd_rows_of(const struct lay *l, const struct fwd_block *b, const f32 *z) {
-    const struct cell_box *x = l->x;
+static struct fwd_rows fwd_rows_of(const struct layout *l, const struct fwd_block *b, const f32 *z) {
+    const struct cell_args *x = l->x;
     const i32 p = b->g * GROUP_PANELS;
     struct fwd_rows c = {.z = z, .n = b->n, .s = s_at(l, p, b->b), .s_panel = (i64)l->B * LANES, .y_row = l->Hp};
     c.z_column = (b->n > 16 ? 2 : 1) * ZTILE;
@@ -124,14 +124,14 @@ INLINE void fwd_cells(const struct cell_curves *k, struct fwd_rows *c, i32 upto)
     }
 }
 
-static const f32 *bias_at(const struct lay *l, i32 g, i32 column) {
+static const f32 *bias_at(const struct layout *l, i32 g, i32 column) {
     const i32 p = g * GROUP_PANELS + column_of[column].panel;
     return p < l->NP ? l->x->bias + ((i64)p * GB + (GROUP_PANELS == 1 ? column : 0)) * LANES : no_bias;
 }
 
 #if defined(ISA_amx)
 /* Two tiles of rows, line j of z: one line of k. */
-INLINE void fwd_mul_two(struct tiles *tl, const struct lay *l, const int j, i32 k, const u16 *a, const u16 *w) {
+INLINE void fwd_mul_two(struct tiles *tl, const struct layout *l, const int j, i32 k, const u16 *a, const u16 *w) {
     tile_load(tl, 4, a, 64);
     tile_load_once(tl, 6, w, 64);
     if (j != SPLIT) {
@@ -149,7 +149,7 @@ INLINE void fwd_mul_two(struct tiles *tl, const struct lay *l, const int j, i32 
 }
 
 /* One tile of rows, all columns: one line of k. */
-INLINE void fwd_mul_one(struct tiles *tl, const struct lay *l, i32 k, const u16 *a, const u16 *v, const u16 *v2) {
+INLINE void fwd_mul_one(struct tiles *tl, const struct layout *l, i32 k, const u16 *a, const u16 *v, const u16 *v2) {
     tile_load(tl, 4, a, 64);
     tile_load(tl, 5, v, 64);
     tile_mul(tl, 0, 4, 5);
@@ -167,14 +167,14 @@ INLINE void fwd_mul_one(struct tiles *tl, const struct lay *l, i32 k, const u16 
 }
 
 /* The first line of the sums: one row of bias, read 16 times. */
-INLINE void fwd_bias(const int m, struct tiles *tl, const struct lay *l, i32 g, i32 j) {
+INLINE void fwd_bias(const int m, struct tiles *tl, const struct layout *l, i32 g, i32 j) {
     const f32 *b0 = bias_at(l, g, 2 * j), *b1 = bias_at(l, g, 2 * j + 1);
     const f32 *b2 = m == 2 ? b0 : bias_at(l, g, 2 * DZ - 2), *b3 = m == 2 ? b1 : bias_at(l, g, 2 * DZ - 1);
     tile_load(tl, 0, b0, 0), tile_load(tl, 1, b1, 0), tile_load(tl, 2, b2, 0), tile_load(tl, 3, b3, 0);
 }
 
 /* The product of block b into z (m tiles of rows), and meanwhile the cell of the block before. */
-INLINE void fwd_block_of(const int m, struct tiles *tl, const struct lay *l, const struct fwd_block *b, f32 *z,
+INLINE void fwd_block_of(const int m, struct tiles *tl, const struct layout *l, const struct fwd_block *b, f32 *z,
                          struct fwd_rows *c) {
     const struct cell_curves curves = cell_curves();
     const i64 line = a_line(l, b->b);
@@ -212,15 +212,15 @@ INLINE void fwd_block_of(const int m, struct tiles *tl, const struct lay *l, con
     tiles_order();
 }
 
-static void fwd_block_two(struct tiles *tl, const struct lay *l, const struct fwd_block *b, f32 *z, struct fwd_rows *c) {
+static void fwd_block_two(struct tiles *tl, const struct layout *l, const struct fwd_block *b, f32 *z, struct fwd_rows *c) {
     fwd_block_of(2, tl, l, b, z, c);
 }
-static void fwd_block_one(struct tiles *tl, const struct lay *l, const struct fwd_block *b, f32 *z, struct fwd_rows *c) {
+static void fwd_block_one(struct tiles *tl, const struct layout *l, const struct fwd_block *b, f32 *z, struct fwd_rows *c) {
     fwd_block_of(1, tl, l, b, z, c);
 }
 #else
 /* The product of block b for line j of z, or for both. */
-INLINE void fwd_lines(const int j, const bool both, const struct lay *l, const struct fwd_block *b, f32 *z) {
+INLINE void fwd_lines(const int j, const bool both, const struct layout *l, const struct fwd_block *b, f32 *z) {
     const i64 line = a_line(l, b->b), column = (b->n > 16 ? 2 : 1) * ZTILE;
     struct run q = {.a = a_at(l, b->t, b->b, 0), .a_two = 2 * line, .a_one = line, .lines = l->K, .odd = {0, RUN_PAIRS},
                     .out_row = LANES};
@@ -243,7 +243,7 @@ INLINE void fwd_lines(const int j, const bool both, const struct lay *l, const s
     }
 }
 
-static void fwd_product(const struct lay *l, const struct fwd_block *b, f32 *z) {
+static void fwd_product(const struct layout *l, const struct fwd_block *b, f32 *z) {
     if (DZ == 1) {
         fwd_lines(0, false, l, b, z);
     } else if (SPLIT < 0) {
@@ -266,22 +266,22 @@ static void fwd_block_none(struct tiles *tl, struct fwd_rows *c) {
 /* ------------------------------------------------------------------ the walk over time -------------------------------------- */
 
 /* Products and cells in turn; the cell of the last block may be outstanding. */
-struct fwd_walk {
+struct fwd_pipeline {
     struct tiles tl;
-    const struct lay *l;
+    const struct layout *l;
     bool overlap, rows_first;
     struct fwd_block last; /* outstanding: n > 0 */
     i32 turn;
     f32 z[2][Z_BLOCK] __attribute__((aligned(64)));
 };
 
-static void fwd_finish(struct fwd_walk *w) {
+static void fwd_finish(struct fwd_pipeline *w) {
     struct fwd_rows c = fwd_rows_of(w->l, &w->last, w->z[!w->turn]);
     fwd_block_none(&w->tl, &c);
     w->last.n = 0;
 }
 
-static void fwd_next(struct fwd_walk *w, const struct fwd_block *b) {
+static void fwd_next(struct fwd_pipeline *w, const struct fwd_block *b) {
     const struct fwd_block *p = &w->last;
 #if defined(ISA_amx)
     if (!w->overlap || (p->t != b->t && p->b < b->b + b->n && b->b < p->b + p->n))
@@ -297,8 +297,8 @@ static void fwd_next(struct fwd_walk *w, const struct fwd_block *b) {
 }
 
 /* x of step t into the rows of A; a half line that no panel writes is zero. */
-static void pack_x(const struct lay *l, i32 t, i32 b0, i32 b1) {
-    const struct cell_box *x = l->x;
+static void pack_x(const struct layout *l, i32 t, i32 b0, i32 b1) {
+    const struct cell_args *x = l->x;
     for (i32 b = b0; b < b1; b++) {
         const f32 *from = x->x + ((i64)t * l->B + b) * x->x_ld;
         u16 *to = a_at(l, t, b, 0);
@@ -311,8 +311,8 @@ static void pack_x(const struct lay *l, i32 t, i32 b0, i32 b1) {
 }
 
 /* The initial state of rows b0..b1. */
-static void fwd_start(const struct lay *l, i32 b0, i32 b1) {
-    const struct cell_box *x = l->x;
+static void fwd_start(const struct layout *l, i32 b0, i32 b1) {
+    const struct cell_args *x = l->x;
     const f32 *s0 = HAS_C ? x->c0 : x->h0;
     for (i32 b = b0; b < b1; b++) {
         for (i32 p = 0; p < l->NP; p++) {
@@ -326,8 +326,8 @@ static void fwd_start(const struct lay *l, i32 b0, i32 b1) {
 }
 
 /* The state of rows b0..b1 after the steps before t1. */
-static void fwd_end(const struct lay *l, i32 b0, i32 b1, i32 t1) {
-    const struct cell_box *x = l->x;
+static void fwd_end(const struct layout *l, i32 b0, i32 b1, i32 t1) {
+    const struct cell_args *x = l->x;
     i32 t = t1;
     for (i32 b = b0; b < b1; b++) {
         while (t > 0 && b >= live_rows(x, t - 1)) t--;
@@ -339,7 +339,7 @@ static void fwd_end(const struct lay *l, i32 b0, i32 b1, i32 t1) {
 
 /* The blocks of a step.  Rows first where all weights stay in the second cache: then those rows stay in the first.  Else a group
  * of weights serves all rows. */
-static void fwd_step(struct fwd_walk *w, i32 t, i32 b0, i32 b1) {
+static void fwd_step(struct fwd_pipeline *w, i32 t, i32 b0, i32 b1) {
     const i32 NG = w->l->NG;
     if (w->rows_first) {
         for (i32 b = b0, end; b < b1; b = end) {
@@ -356,9 +356,9 @@ static void fwd_step(struct fwd_walk *w, i32 t, i32 b0, i32 b1) {
     }
 }
 
-static void fwd_steps(const struct lay *l, i32 b0, i32 b1, i32 t0, i32 t1) {
-    const struct cell_box *x = l->x;
-    struct fwd_walk w;
+static void fwd_steps(const struct layout *l, i32 b0, i32 b1, i32 t0, i32 t1) {
+    const struct cell_args *x = l->x;
+    struct fwd_pipeline w;
     w.l = l, w.overlap = l->K >= OVERLAP_LINES, w.rows_first = l->NG * wf_tiles(l->K) <= RESIDENT_TILES,
     w.last = (struct fwd_block){0}, w.turn = 0;
     tiles_begin(&w.tl);
@@ -374,14 +374,14 @@ static void fwd_steps(const struct lay *l, i32 b0, i32 b1, i32 t0, i32 t1) {
     _mm_sfence();                /* what went past the caches is there for whoever is told that this is done */
 }
 
-static void cell_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
-    if (team_first(x)) {
-        const struct lay l = lay_of(x);
+static void cell_fwd(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {
+    if (team_is_leader(x)) {
+        const struct layout l = layout_of(x);
         if (t0 == 0) fwd_start(&l, b0, b1);
         fwd_steps(&l, b0, b1, t0, t1);
         fwd_end(&l, b0, b1, t1);
     }
-    team_done(x, t1 - t0);
+    team_end(x, t1 - t0);
 }
 
 #endif

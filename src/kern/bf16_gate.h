@@ -48,11 +48,11 @@ INLINE vi g_both(const vg *a) { return (vi)a[0]; }
  * from 8 on
  *
  * Piece n: a[n] + b[n] |x| around |x| = n / scale.  fp16, NaN stays NaN. */
-struct lines {
+struct linear_pieces {
     u16 scale, limit, middle, a[32], b[32];
 };
 
-static const struct lines tanh_lines = {
+static const struct linear_pieces tanh_linear = {
     .scale = 0x47dd,
     .limit = 0x4400,
     .middle = 0,
@@ -63,7 +63,7 @@ static const struct lines tanh_lines = {
           0x32f0, 0x3186, 0x305f, 0x2ee3, 0x2d68, 0x2c3c, 0x2a9e, 0x2929, 0x2805, 0x2642, 0x24de,
           0x2390, 0x21e0, 0x208f, 0x1f14, 0x1d7e, 0x1c43, 0x1a9d, 0x1921, 0x17f5, 0x1e11},
 };
-static const struct lines sigmoid_lines = {
+static const struct linear_pieces sigmoid_linear = {
     .scale = 0x43dd,
     .limit = 0x4800,
     .middle = 0x3800,
@@ -80,7 +80,7 @@ struct gate_curve {
     vg scale, limit, middle;
 };
 
-INLINE struct gate_curve gate_curve_of(const struct lines *p) {
+INLINE struct gate_curve gate_curve_of(const struct linear_pieces *p) {
     return (struct gate_curve){line_load(p->a), line_load(p->b), (vg)_mm512_set1_epi16((short)p->scale),
                                (vg)_mm512_set1_epi16((short)p->limit), (vg)_mm512_set1_epi16((short)p->middle)};
 }
@@ -99,7 +99,7 @@ struct cell_curves {
     struct gate_curve t, s;
 };
 INLINE struct cell_curves cell_curves(void) {
-    return (struct cell_curves){gate_curve_of(&tanh_lines), gate_curve_of(&sigmoid_lines)};
+    return (struct cell_curves){gate_curve_of(&tanh_linear), gate_curve_of(&sigmoid_linear)};
 }
 INLINE vg g_tanh(const struct cell_curves *k, vg x) { return gate_curve_at(&k->t, x, false); }
 INLINE vg g_sigmoid(const struct cell_curves *k, vg x) { return gate_curve_at(&k->s, x, true); }

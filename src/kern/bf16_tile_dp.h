@@ -1,4 +1,4 @@
-/* bf16_tile_dp.h - products by vdpbf16ps (AVX512_BF16) of operands that lie as tiles do (bf16_box.h).
+/* bf16_tile_dp.h - products by vdpbf16ps (AVX512_BF16) of operands that lie as tiles do (bf16_layout.h).
  *
  *     out [rows][columns]  =  in  +  a [rows][pairs of k]  *  w [pairs of k][columns]        a column = 16 f32
  *

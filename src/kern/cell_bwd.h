@@ -121,8 +121,8 @@ static i64 wt_side(i32 cols, i32 Hp) { return (i64)round_up(cols, BC) * Hp * GW;
 #include "kern/cell_one.h"
 
 /* Step t with what comes from dz of step t + 1; done: steps that others must have finished. */
-static void step_bwd(const struct cell_box *x, struct step *s, i32 b0, i32 b1, i32 t, i32 done) {
-    if (box_is_one(x)) {
+static void step_bwd(const struct cell_args *x, struct step *s, i32 b0, i32 b1, i32 t, i32 done) {
+    if (cell_is_one_row(x)) {
         one_bwd(x, s, t, done);
         return;
     }
@@ -131,7 +131,7 @@ static void step_bwd(const struct cell_box *x, struct step *s, i32 b0, i32 b1, i
 }
 
 /* dx of rows b0..b1 of steps t0..t1, steps with the whole batch together; rows that are not live get zero. */
-static void rows_dx(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
+static void rows_dx(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {
     for (i32 t = t0; t < t1;) {
         const i32 n = imin(b1, live_rows(x, t));
         i32 end = t + 1;
@@ -150,7 +150,7 @@ static void rows_dx(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
 }
 
 /* The gradient of the state before step t0, once that step is done. */
-static void begin_states(const struct cell_box *x, i32 b0, i32 b1, i32 t0) {
+static void begin_states(const struct cell_args *x, i32 b0, i32 b1, i32 t0) {
     const i32 Hp = round_up(x->H, LANES), n = imin(b1, live_rows(x, t0));
     const f32 *ds = x->carry + (i64)x->B * Hp;
     struct step s = step_of(x, t0);
@@ -166,7 +166,7 @@ static void begin_states(const struct cell_box *x, i32 b0, i32 b1, i32 t0) {
     }
 }
 
-static void cell_bwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
+static void cell_bwd(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {
     const i32 Hp = round_up(x->H, LANES);
     f32 *ds = x->carry + (i64)x->B * Hp;
     for (i32 t = t1 - 1; t >= t0; t--) {
@@ -186,14 +186,14 @@ static void cell_bwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
             s.ds_in = ds;
             step_bwd(x, &s, b0, on, t, done);
         }
-        if (t == t0 || !one_shared(x)) team_say(x->team, done + 1);
+        if (t == t0 || !one_shared(x)) team_signal(x->team, done + 1);
     }
     team_wait(x->team, t1 - t0);
     i32 a, b;
     team_part(x->team, t1 - t0, &a, &b);
     if (x->dx) rows_dx(x, b0, b1, t0 + a, t0 + b);
     begin_states(x, b0, b1, t0);
-    team_say(x->team, t1 - t0 + 1);
+    team_signal(x->team, t1 - t0 + 1);
     team_wait(x->team, t1 - t0 + 1);
 }
 

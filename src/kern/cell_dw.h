@@ -167,7 +167,7 @@ static void dw_panel(struct dw_job *j, f32 *dw, f32 *dbias) {
 
 /* Steps t0..t1 with rows b0..b1 live in each of them; step 0, whose h is the initial one, comes alone unless that lies before y.
  */
-static void dw_block(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
+static void dw_block(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
     const i32 Hp = round_up(x->H, LANES), nb = b1 - b0;
     const f32 *h = h_before(x, t0);
     struct dw_job all = {.nt = t1 - t0, .nb = nb, .dz_row = AROW, .dz_step = (i64)x->B * AROW};
@@ -178,7 +178,7 @@ static void dw_block(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f
         all.dz_row = all.dz_step;
         for (i32 i = 0; i < 2; i++) all.side[i].row = all.side[i].step;
     }
-    if (nb == 1 || box_is_all(x, nb)) all.nb *= all.nt, all.nt = 1;
+    if (nb == 1 || cell_is_whole_batch(x, nb)) all.nb *= all.nt, all.nt = 1;
     const i32 steps = imax(1, DW_ROWS / all.nb);
     i32 p0, p1;
     team_part(x->team, Hp / LANES, &p0, &p1);
@@ -199,7 +199,7 @@ static void dw_block(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f
     }
 }
 
-static void cell_dw(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
+static void cell_dw(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
     for (i32 t = t0; t < t1;) {
         const i32 n = imin(b1, live_rows(x, t));
         if (n <= b0) return;

@@ -49,7 +49,7 @@ INLINE void fwd_tile(const int MR, const int PANELS, const struct step *s, i32 b
             gates_fwd(z, v_load_or_zero(s->s_prev, row), &c, &h);
             if (HAS_C) v_store(s->s_out + row, c);
             v_store(s->y + row, h);
-            if (s->mail) v_store(s->mail + row, h);
+            if (s->shared_h) v_store(s->shared_h + row, h);
         }
         UNROLL for (int g = 0; g < GA; g++) v_store(act + slot_of[g] * LANES, z[g]);
     }
@@ -145,13 +145,13 @@ static void step_fwd(struct step *s, bool one_row, i32 b0, i32 b1) {
 
 /* Few rows read all weights for little work: measured, ahead pays from about 16 inputs a row on (x1.3 to x6 where the layer is as
  * wide as its input and B <= 2), and costs 2-7 % where rows are many. */
-static bool goes_ahead(const struct cell_box *x, i32 rows) {
+static bool goes_ahead(const struct cell_args *x, i32 rows) {
     if (x->how) return x->how == CELL_AHEAD;
     return rows <= 16 && x->I >= 16 * rows;
 }
 
 /* bias + x Wx of some steps from t on into act, one panel after another; gives the step after the last one. */
-static i32 x_ahead(const struct cell_box *x, i32 b0, i32 b1, i32 t, i32 t1) {
+static i32 x_ahead(const struct cell_args *x, i32 b0, i32 b1, i32 t, i32 t1) {
     struct step s = step_of(x, t);
     const i32 rows = imin(b1, live_rows(x, t)) - b0, units = imax(LANES, s.u1 - s.u0);
     const i64 chunk = AHEAD_FLOATS / ((i64)imax(1, rows) * units * GA);
@@ -176,7 +176,7 @@ static i32 x_ahead(const struct cell_box *x, i32 b0, i32 b1, i32 t, i32 t1) {
 /* ------------------------------------------------------------------ the walk ------------------------------------------------ */
 
 /* The state of rows b0..b1 after the steps before t1. */
-static void end_states(const struct cell_box *x, i32 b0, i32 b1, i32 t1, i32 u0, i32 u1) {
+static void end_states(const struct cell_args *x, i32 b0, i32 b1, i32 t1, i32 u0, i32 u1) {
     i32 t = t1;
     for (i32 b = b0; b < b1; b++) {
         while (t > 0 && b >= live_rows(x, t - 1)) t--;
@@ -186,10 +186,10 @@ static void end_states(const struct cell_box *x, i32 b0, i32 b1, i32 t1, i32 u0,
 }
 
 /* h of step t goes by mail, that of the step before came so. */
-static void post_h(const struct cell_box *x, struct step *s, i32 t, i32 t0) {
-    s->mail = mail_h(x, t & 1);
-    if (t > t0) s->h = mail_h(x, (t - 1) & 1);
-    if (x->B == 1) team_own(x->team, s->mail + s->u0, s->u1 - s->u0);
+static void publish_h(const struct cell_args *x, struct step *s, i32 t, i32 t0) {
+    s->shared_h = shared_h(x, t & 1);
+    if (t > t0) s->h = shared_h(x, (t - 1) & 1);
+    if (x->B == 1) team_prefetch(x->team, s->shared_h + s->u0, s->u1 - s->u0);
 }
 
 /* The sums go over h in order, so the first member need not wait before it adds what its own units give. */
@@ -209,27 +209,27 @@ static void fetch_h(const struct step *s) {
         if (u < s->u0 || u >= s->u1) __builtin_prefetch(s->h + u, 0, 3);
 }
 
-static void cell_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
+static void cell_fwd(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {
     const bool ahead = goes_ahead(x, b1 - b0);
     struct step s = step_of(x, t0);
     f32 weights[TAIL_INPUTS * LANES] __attribute__((aligned(64)));
-    const f32 *tail = !ahead && !box_is_one(x) && tail_weights(x, &s, weights) ? weights : NULL;
+    const f32 *tail = !ahead && !cell_is_one_row(x) && tail_weights(x, &s, weights) ? weights : NULL;
     for (i32 t = t0, summed = t0; t < t1; t++) {
         const i32 n = imin(b1, live_rows(x, t));
         if (ahead && t == summed) summed = x_ahead(x, b0, b1, t, t1);
         s = step_of(x, t);
         s.summed = ahead;
-        if (x->team) post_h(x, &s, t, t0);
+        if (x->team) publish_h(x, &s, t, t0);
         s.tail = tail;
-        if (x->team && x->team->me == 0 && t > t0 && b0 < n) own_first(&s, box_is_one(x), b0, n);
+        if (x->team && x->team->me == 0 && t > t0 && b0 < n) own_first(&s, cell_is_one_row(x), b0, n);
         team_wait(x->team, t - t0);
         if (x->team && x->B == 1) fetch_h(&s);
-        if (b0 < n) step_fwd(&s, box_is_one(x), b0, n);
+        if (b0 < n) step_fwd(&s, cell_is_one_row(x), b0, n);
         for (i32 b = imax(b0, n); b < b1; b++) copy_units(x, s.y, NULL, b, s.u0, s.u1);
-        if (t + 1 < t1) team_say(x->team, t + 1 - t0);
+        if (t + 1 < t1) team_signal(x->team, t + 1 - t0);
     }
     end_states(x, b0, b1, t1, s.u0, s.u1);
-    team_say(x->team, t1 - t0);
+    team_signal(x->team, t1 - t0);
     team_wait(x->team, t1 - t0);
 }
 

@@ -58,18 +58,18 @@ static void one_cell(const struct step *s, i32 u0, i32 u1, const f32 *a, const f
     }
 }
 
-static bool one_shared(const struct cell_box *x) { return x->B == 1 && x->team && x->team->n == 2; }
+static bool one_shared(const struct cell_args *x) { return x->B == 1 && x->team && x->team->n == 2; }
 
 /* The row at step t.  done > 0: dz of step t + 1 is of this call, and the others' part of it has to be waited for. */
-static void one_bwd(const struct cell_box *x, const struct step *s, i32 t, i32 done) {
+static void one_bwd(const struct cell_args *x, const struct step *s, i32 t, i32 done) {
     f32 half[2][ONE_UNITS] __attribute__((aligned(64)));
     const bool shared = done > 0 && one_shared(x), hi = shared && x->team->me == 1;
-    f32 *mail = mail_dh(x, t & 1);
+    f32 *mail = shared_dh(x, t & 1);
     if (shared) {
         const i32 from = hi ? 0 : s->u1, to = hi ? s->u0 : s->Hp;
-        team_own(x->team, mail + from, to - from);
+        team_prefetch(x->team, mail + from, to - from);
         one_half(s, hi, from, to, mail + from);
-        team_say(x->team, done);
+        team_signal(x->team, done);
     } else {
         team_wait(x->team, done);
     }

@@ -119,37 +119,37 @@ struct form {
     bool bf16;
 };
 
-static i32 hp_of(const struct cell_box *x) { return round_up(x->H, LANES); }
-static i32 live_at(const struct cell_box *x, i32 t) { return t >= x->T ? 0 : x->live ? x->live[t] : x->B; }
+static i32 hp_of(const struct cell_args *x) { return round_up(x->H, LANES); }
+static i32 live_at(const struct cell_args *x, i32 t) { return t >= x->T ? 0 : x->live ? x->live[t] : x->B; }
 
-static f32 *z_at(struct form m, const struct cell_box *x, i32 t, i32 b) {
+static f32 *z_at(struct form m, const struct cell_args *x, i32 t, i32 b) {
     return x->act + ((i64)t * x->B + b) * hp_of(x) * cell_bias_gates(m.kind);
 }
 
 /* h after step t. */
-static f32 *h_at(struct form m, const struct cell_box *x, i32 t, i32 b) {
+static f32 *h_at(struct form m, const struct cell_args *x, i32 t, i32 b) {
     const i64 row = ((i64)t * x->B + b) * hp_of(x), kept = cell_bias_gates(m.kind) + (m.kind == CELL_LSTM);
     return m.bf16 ? x->act + kept * x->T * x->B * hp_of(x) + row : x->y + row;
 }
 
 /* The state s after step t (t = -1: the initial one, NULL = zero). */
-static f32 *s_at(struct form m, const struct cell_box *x, i32 t, i32 b) {
+static f32 *s_at(struct form m, const struct cell_args *x, i32 t, i32 b) {
     if (m.kind != CELL_LSTM) return h_at(m, x, t, b);
     return x->act + (i64)x->T * x->B * hp_of(x) * 4 + ((i64)t * x->B + b) * hp_of(x);
 }
 
-static const f32 *s_prev_at(struct form m, const struct cell_box *x, i32 t, i32 b) {
+static const f32 *s_prev_at(struct form m, const struct cell_args *x, i32 t, i32 b) {
     if (t > 0) return s_at(m, x, t - 1, b);
     const f32 *s0 = m.kind == CELL_LSTM ? x->c0 : x->h0;
     return s0 ? s0 + (i64)b * hp_of(x) : NULL;
 }
 
-static const f32 *h_prev_at(struct form m, const struct cell_box *x, i32 t, i32 b) {
+static const f32 *h_prev_at(struct form m, const struct cell_args *x, i32 t, i32 b) {
     if (t > 0) return h_at(m, x, t - 1, b);
     return x->h0 ? x->h0 + (i64)b * hp_of(x) : NULL;
 }
 
-static f32 *carry_at(const struct cell_box *x, i32 half, i32 b) { return x->carry + ((i64)half * x->B + b) * hp_of(x); }
+static f32 *carry_at(const struct cell_args *x, i32 half, i32 b) { return x->carry + ((i64)half * x->B + b) * hp_of(x); }
 
 static void copy_or_zero(f32 *to, const f32 *from, i64 n) {
     if (from)
@@ -171,7 +171,7 @@ static inline f32 in(struct form m, f32 v) {
 }
 
 /* z += v W for the rows k0.. of W (x side: k0 = 0, h side: k0 = I). */
-static void rows_times_w(struct form m, const struct cell_box *x, const f32 *v, i32 n, i32 k0, f32 *z) {
+static void rows_times_w(struct form m, const struct cell_args *x, const f32 *v, i32 n, i32 k0, f32 *z) {
     const i32 G = cell_gates(m.kind), GB = cell_bias_gates(m.kind), K = x->I + x->H;
     for (i32 p = 0; p < hp_of(x) / LANES; p++) {
         for (i32 k = 0; k < n; k++) {
@@ -185,7 +185,7 @@ static void rows_times_w(struct form m, const struct cell_box *x, const f32 *v, 
 }
 
 /* v[k] += sum over the gates of dz W' for the rows k0.. of W. */
-static void dz_times_wt(struct form m, const struct cell_box *x, const f32 *dz, i32 n, i32 k0, f32 *v) {
+static void dz_times_wt(struct form m, const struct cell_args *x, const f32 *dz, i32 n, i32 k0, f32 *v) {
     const i32 G = cell_gates(m.kind), GB = cell_bias_gates(m.kind), K = x->I + x->H;
     for (i32 k = 0; k < n; k++) {
         f32 sum[LANES] = {0}, total = 0;
@@ -202,7 +202,7 @@ static void dz_times_wt(struct form m, const struct cell_box *x, const f32 *dz, 
 }
 
 /* dw += v' dz, the mirror image. */
-static void rows_times_dz(struct form m, const struct cell_box *x, const f32 *v, i32 n, i32 k0, const f32 *dz, f32 *dw) {
+static void rows_times_dz(struct form m, const struct cell_args *x, const f32 *v, i32 n, i32 k0, const f32 *dz, f32 *dw) {
     const i32 G = cell_gates(m.kind), GB = cell_bias_gates(m.kind), K = x->I + x->H;
     for (i32 p = 0; p < hp_of(x) / LANES; p++) {
         for (i32 k = 0; k < n; k++) {
@@ -218,7 +218,7 @@ static void rows_times_dz(struct form m, const struct cell_box *x, const f32 *v,
 /* ------------------------------------------------------------------ the walk over time -------------------------------------- */
 
 /* One row for one step: the element-wise part wants a state, so a zero one is lent where none was given. */
-static void step_fwd(struct form m, const struct cell_box *x, i32 t, i32 b) {
+static void step_fwd(struct form m, const struct cell_args *x, i32 t, i32 b) {
     const i32 Hp = hp_of(x);
     const i64 row = ((i64)t * x->B + b) * Hp;
     f32 *z = z_at(m, x, t, b), *s = s_at(m, x, t, b);
@@ -234,7 +234,7 @@ static void step_fwd(struct form m, const struct cell_box *x, i32 t, i32 b) {
     if (m.bf16 && x->y) memcpy(x->y + row, h_at(m, x, t, b), (size_t)Hp * sizeof *z);
 }
 
-static void end_state(struct form m, const struct cell_box *x, i32 b, i32 t1) {
+static void end_state(struct form m, const struct cell_args *x, i32 b, i32 t1) {
     const i32 Hp = hp_of(x);
     i32 t = t1;
     while (t > 0 && b >= live_at(x, t - 1)) t--;
@@ -242,7 +242,7 @@ static void end_state(struct form m, const struct cell_box *x, i32 b, i32 t1) {
     if (x->cT && m.kind == CELL_LSTM) copy_or_zero(x->cT + (i64)b * Hp, s_prev_at(m, x, t, b), Hp);
 }
 
-static void cell_fwd(struct form m, const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
+static void cell_fwd(struct form m, const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {
     const i32 Hp = hp_of(x);
     for (i32 t = t0; t < t1; t++) {
         for (i32 b = b0; b < b1; b++) {
@@ -256,7 +256,7 @@ static void cell_fwd(struct form m, const struct cell_box *x, i32 b0, i32 b1, i3
 }
 
 /* dh and ds of one row after step t, before dy: from step t+1, or from the gradient of the end state. */
-static void from_later(struct form m, const struct cell_box *x, i32 t, i32 b, f32 *dh, f32 *ds) {
+static void from_later(struct form m, const struct cell_args *x, i32 t, i32 b, f32 *dh, f32 *ds) {
     const i32 Hp = hp_of(x);
     if (b >= live_at(x, t + 1)) {
         copy_or_zero(dh, x->dhT ? x->dhT + (i64)b * Hp : NULL, Hp);
@@ -267,7 +267,7 @@ static void from_later(struct form m, const struct cell_box *x, i32 t, i32 b, f3
     dz_times_wt(m, x, z_at(m, x, t + 1, b), x->H, x->I, dh);
 }
 
-static void step_bwd(struct form m, const struct cell_box *x, i32 t, i32 b) {
+static void step_bwd(struct form m, const struct cell_args *x, i32 t, i32 b) {
     const i32 Hp = hp_of(x);
     const i64 row = ((i64)t * x->B + b) * Hp;
     f32 *z = z_at(m, x, t, b), *dh = carry_at(x, DH, b), *ds = carry_at(x, DS, b);
@@ -289,7 +289,7 @@ static void step_bwd(struct form m, const struct cell_box *x, i32 t, i32 b) {
     dz_times_wt(m, x, z, x->I, 0, dx);
 }
 
-static void cell_bwd(struct form m, const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
+static void cell_bwd(struct form m, const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {
     const i32 Hp = hp_of(x);
     for (i32 t = t1 - 1; t >= t0; t--) {
         for (i32 b = b0; b < b1; b++) {
@@ -307,7 +307,7 @@ static void cell_bwd(struct form m, const struct cell_box *x, i32 b0, i32 b1, i3
     }
 }
 
-static void cell_dw(struct form m, const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
+static void cell_dw(struct form m, const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
     const i64 nz = (i64)hp_of(x) * cell_bias_gates(m.kind);
     for (i32 t = t0; t < t1; t++) {
         for (i32 b = b0; b < imin(b1, live_at(x, t)); b++) {
@@ -333,16 +333,16 @@ static void no_prep(i32 I, i32 H, const f32 *w, f32 *wt) { (void)I, (void)H, (vo
         (void)I;                                                                                                            \
         return (i64)T * B * round_up(H, LANES) * (cell_bias_gates(KIND) + (KIND == CELL_LSTM) + (BF16));                    \
     }                                                                                                                       \
-    static void name##_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {                                      \
-        if (team_first(x)) cell_fwd((struct form){KIND, BF16}, x, b0, b1, t0, t1);                                          \
-        team_done(x, t1 - t0);                                                                                              \
+    static void name##_fwd(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {                                     \
+        if (team_is_leader(x)) cell_fwd((struct form){KIND, BF16}, x, b0, b1, t0, t1);                                      \
+        team_end(x, t1 - t0);                                                                                               \
     }                                                                                                                       \
-    static void name##_bwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {                                      \
-        if (team_first(x)) cell_bwd((struct form){KIND, BF16}, x, b0, b1, t0, t1);                                          \
-        team_done(x, t1 - t0 + 1);                                                                                          \
+    static void name##_bwd(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {                                     \
+        if (team_is_leader(x)) cell_bwd((struct form){KIND, BF16}, x, b0, b1, t0, t1);                                      \
+        team_end(x, t1 - t0 + 1);                                                                                           \
     }                                                                                                                       \
-    static void name##_dw(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {                  \
-        if (team_first(x)) cell_dw((struct form){KIND, BF16}, x, b0, b1, t0, t1, dw, dbias);                                \
+    static void name##_dw(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {                 \
+        if (team_is_leader(x)) cell_dw((struct form){KIND, BF16}, x, b0, b1, t0, t1, dw, dbias);                            \
     }
 #define SLOTS(name, point) \
     { false, name##_act_floats, no_wt, no_prep, name##_fwd, name##_bwd, name##_dw, point##_point_fwd, point##_point_bwd }

@@ -29,7 +29,7 @@ INLINE void tail_gather(f32 *to, const f32 *from, const i32 *slot, i32 n) {
 
 /* Whether s ends with such a panel.  Then to becomes its weights, a vector an input: in the order of the values of a unit, those
  * that get nothing zero. */
-static bool tail_weights(const struct cell_box *x, const struct step *s, f32 to[TAIL_INPUTS * LANES]) {
+static bool tail_weights(const struct cell_args *x, const struct step *s, f32 to[TAIL_INPUTS * LANES]) {
     const i32 K = x->I + x->H;
     const f32 *w = x->w + (i64)(s->NP - 1) * K * WROW;
     if (s->u1 < s->Hp || x->H - (s->NP - 1) * LANES > TAIL || K > TAIL_INPUTS) return false;
@@ -67,7 +67,7 @@ INLINE void tail_cell(const int MR, const struct step *s, i64 b, vf *z) {
         UNROLL for (int g = 0; g < GA; g++) v_store(act + slot_of[g] * LANES, tail_row(z[g], r));
         if (HAS_C) v_store(s->s_out + (b + r) * s->Hp + u, tail_row(c, r));
         v_store(s->y + (b + r) * s->Hp + u, tail_row(h, r));
-        if (s->mail) v_store(s->mail + (b + r) * s->Hp + u, tail_row(h, r));
+        if (s->shared_h) v_store(s->shared_h + (b + r) * s->Hp + u, tail_row(h, r));
     }
 }
 

@@ -41,7 +41,7 @@ struct step {
     const f32 *s_prev; /* c before the step (gru, rnn: h); NULL = zero */
     const f32 *s;      /* c after the step, in backward */
     f32 *s_out;        /* the same, in forward; gru, rnn: NULL */
-    f32 *mail;         /* h once more, for the other members; NULL = alone */
+    f32 *shared_h;         /* h once more, for the other members; NULL = alone */
     /* forward */
     const f32 *x, *h;
     i64 x_ld;
@@ -65,32 +65,32 @@ INLINE f32 *unit_at(const struct step *s, f32 *base, i64 row, i64 u) {
 
 /* ------------------------------------------------------------------ the box ------------------------------------------------- */
 
-static i32 live_rows(const struct cell_box *x, i32 t) { return t >= x->T ? 0 : x->live ? x->live[t] : x->B; }
-static f32 *act_step(const struct cell_box *x, i32 t) { return x->act + (i64)t * x->B * AROW; }
+static i32 live_rows(const struct cell_args *x, i32 t) { return t >= x->T ? 0 : x->live ? x->live[t] : x->B; }
+static f32 *act_step(const struct cell_args *x, i32 t) { return x->act + (i64)t * x->B * AROW; }
 
-static f32 *c_step(const struct cell_box *x, i32 t) {
+static f32 *c_step(const struct cell_args *x, i32 t) {
     const i64 Hp = round_up(x->H, LANES);
     return x->act + Hp / LANES * panel_floats(x->T, x->B) + (i64)t * x->B * Hp;
 }
 
-static const f32 *h_before(const struct cell_box *x, i32 t) {
+static const f32 *h_before(const struct cell_args *x, i32 t) {
     return t > 0 ? x->y + (i64)(t - 1) * x->B * round_up(x->H, LANES) : x->h0;
 }
 
-static const f32 *s_before(const struct cell_box *x, i32 t) {
+static const f32 *s_before(const struct cell_args *x, i32 t) {
     if (!HAS_C) return h_before(x, t);
     return t > 0 ? c_step(x, t - 1) : x->c0;
 }
 
 /* What members of a team hand each other, each in two slots in turn, apart from where it is kept: rows that lie in a line would
  * be fetched by a reader before their writer is done with them.  h [2][B][Hp], dh of one row [2][Hp]. */
-static f32 *mail_h(const struct cell_box *x, i32 slot) {
+static f32 *shared_h(const struct cell_args *x, i32 slot) {
     return c_step(x, HAS_C ? x->T : 0) + (i64)slot * x->B * round_up(x->H, LANES);
 }
-static f32 *mail_dh(const struct cell_box *x, i32 slot) { return mail_h(x, 2) + (i64)slot * round_up(x->H, LANES); }
+static f32 *shared_dh(const struct cell_args *x, i32 slot) { return shared_h(x, 2) + (i64)slot * round_up(x->H, LANES); }
 
 /* Step t, and the units of it that are this member's. */
-static struct step step_of(const struct cell_box *x, i32 t) {
+static struct step step_of(const struct cell_args *x, i32 t) {
     const i32 Hp = round_up(x->H, LANES);
     struct step s = {.I = x->I, .H = x->H, .Hp = Hp, .NP = Hp / LANES, .panel = panel_floats(x->T, x->B), .w = x->w,
                      .bias = x->bias, .act = act_step(x, t), .y = x->y + (i64)t * x->B * Hp, .s_prev = s_before(x, t),
@@ -102,7 +102,7 @@ static struct step step_of(const struct cell_box *x, i32 t) {
 }
 
 /* Units u0..u1 of one row of a state; from NULL = zero. */
-static void copy_units(const struct cell_box *x, f32 *to, const f32 *from, i64 row, i32 u0, i32 u1) {
+static void copy_units(const struct cell_args *x, f32 *to, const f32 *from, i64 row, i32 u0, i32 u1) {
     const i64 at = row * round_up(x->H, LANES) + u0;
     const size_t n = (size_t)(u1 - u0) * sizeof *to;
     if (from)
@@ -122,7 +122,7 @@ static void copy_units(const struct cell_box *x, f32 *to, const f32 *from, i64 r
 #else
 #define HAS_TAIL 0
 enum { TAIL = 0, TAIL_INPUTS = 1 };
-static bool tail_weights(const struct cell_box *x, const struct step *s, f32 *to) { return (void)x, (void)s, (void)to, false; }
+static bool tail_weights(const struct cell_args *x, const struct step *s, f32 *to) { return (void)x, (void)s, (void)to, false; }
 static void step_tail(const struct step *s, i32 b0, i32 b1) { (void)s, (void)b0, (void)b1; }
 #endif
 

@@ -55,7 +55,7 @@ struct cell_team {
 };
 
 /* One recurrent layer bound to its buffers: T steps, B rows, I inputs, H hidden units. */
-struct cell_box {
+struct cell_args {
     i32 T, B, I, H;
     const f32 *x; /* x[t][b] at x + (t*B + b) * x_ld, I values */
     i64 x_ld;
@@ -81,8 +81,8 @@ struct cell_box {
 };
 
 /* One row is summed in an order of its own, and rows of all of a batch in one sum. */
-static inline bool box_is_one(const struct cell_box *x) { return x->B == 1 && !x->part; }
-static inline bool box_is_all(const struct cell_box *x, i32 rows) { return rows == x->B && !x->part; }
+static inline bool cell_is_one_row(const struct cell_args *x) { return x->B == 1 && !x->part; }
+static inline bool cell_is_whole_batch(const struct cell_args *x, i32 rows) { return rows == x->B && !x->part; }
 
 /* The kernels of one cell kind.  b0..b1 rows, t0..t1 steps, half-open.  When t0 > 0 the state before t0 is read from y and act;
  * when t1 < T backward continues from dz of step t1 and carry: time slices of the same box may be run one after another, forward
@@ -96,10 +96,10 @@ struct cell_kern {
     i64 (*act_floats)(i32 T, i32 B, i32 I, i32 H);
     i64 (*wt_floats)(i32 I, i32 H);
     void (*prep)(i32 I, i32 H, const f32 *w, f32 *wt);
-    void (*fwd)(const struct cell_box *box, i32 b0, i32 b1, i32 t0, i32 t1);
-    void (*bwd)(const struct cell_box *box, i32 b0, i32 b1, i32 t0, i32 t1);
+    void (*fwd)(const struct cell_args *box, i32 b0, i32 b1, i32 t0, i32 t1);
+    void (*bwd)(const struct cell_args *box, i32 b0, i32 b1, i32 t0, i32 t1);
     /* dw [NP][I+H][G][LANES] += , dbias [NP][GB][LANES] += ; after bwd of the same rows and steps */
-    void (*dw)(const struct cell_box *box, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias);
+    void (*dw)(const struct cell_args *box, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias);
     /* The element-wise cell over n rows, for one step fed by other products (decoders).  z [n][NP][GB][LANES] holds
      * pre-activations with bias; it becomes the activated gates (for gru the fourth stays the pre-activation).  s_prev = c (lstm)
      * or h (gru, rnn) before the step; s receives c or h; h the output, all [n][Hp]; for gru and rnn s may be h.  point_bwd turns

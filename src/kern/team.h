@@ -1,6 +1,6 @@
 /* team.h - how the members of a cell_team wait for each other: one flag each, on a line of its own, that only rises.
  *
- *     member k:   compute my panels of step t      team_say(done)      team_wait(done)      step t + 1
+ *     member k:   compute my panels of step t      team_signal(done)      team_wait(done)      step t + 1
  *
  * Saying is a release and waiting an acquire: what a member wrote before it said so is there for everyone who waited.  A wait is
  * a microsecond when all members run; it gives the core away when one of them does not (backoff.h). */
@@ -21,7 +21,7 @@ static inline void team_part(const struct cell_team *m, i32 count, i32 *begin, i
 }
 
 /* n floats that only this member will write soon, and its flag: fetched for writing, so that saying does not wait for them. */
-static inline void team_own(const struct cell_team *m, const f32 *p, i64 n) {
+static inline void team_prefetch(const struct cell_team *m, const f32 *p, i64 n) {
 #if defined(__x86_64__) || defined(__i386__)
     __asm__ volatile("prefetchw %0" : : "m"(*team_flag(m, m->me)));
     for (i64 i = 0; i < n; i += TEAM_LINE / (i64)sizeof *p) __asm__ volatile("prefetchw %0" : : "m"(p[i]));
@@ -30,7 +30,7 @@ static inline void team_own(const struct cell_team *m, const f32 *p, i64 n) {
 #endif
 }
 
-static inline void team_say(const struct cell_team *m, i32 done) {
+static inline void team_signal(const struct cell_team *m, i32 done) {
     if (m) __atomic_store_n(team_flag(m, m->me), m->base + (u64)done, __ATOMIC_RELEASE);
 }
 
@@ -46,10 +46,10 @@ static inline void team_wait(const struct cell_team *m, i32 done) {
 }
 
 /* Kernels that do not share: the first member computes everything, the others wait for it. */
-static inline bool team_first(const struct cell_box *x) { return !x->team || x->team->me == 0; }
-static inline void team_done(const struct cell_box *x, i32 steps) {
-    if (team_first(x))
-        team_say(x->team, steps);
+static inline bool team_is_leader(const struct cell_args *x) { return !x->team || x->team->me == 0; }
+static inline void team_end(const struct cell_args *x, i32 steps) {
+    if (team_is_leader(x))
+        team_signal(x->team, steps);
     else
         team_wait_one(x->team, 0, steps);
 }

@@ -20,7 +20,7 @@ enum { ROUNDS_LEAST = 5, ROUNDS_MOST = 25, STEPS_LEAST = 4, ROWS_MOST = 384 };
 
 struct way {
     const struct cell_kern *kern;
-    struct cell_box box;
+    struct cell_args box;
     f32 *dw, *dbias; /* NULL = forward alone */
     f64 seconds[ROUNDS_MOST];
 };
@@ -51,7 +51,7 @@ static void fill(f32 *v, i64 n, f32 scale) {
 static err buffers(const struct tune_shape *s, bool backward, struct arena *a, struct way *w) {
     i32 T = steps_of(s), B = rows_of(s), I = s->I, H = s->H, Hp = round_up(H, LANES), Ip = round_up(I, LANES);
     const struct cell_kern *k = w->kern;
-    struct cell_box *b = &w->box;
+    struct cell_args *b = &w->box;
     i64 nw = cell_w_floats(s->cell, I, H), nbias = cell_bias_floats(s->cell, H), plane = (i64)B * Hp;
     f32 *x, *weights, *bias, *wt, *end;
     ARENA_NEW(a, x, (i64)T * B * Ip);
@@ -81,7 +81,7 @@ static err buffers(const struct tune_shape *s, bool backward, struct arena *a, s
 }
 
 static f64 once(const struct way *w) {
-    const struct cell_box *b = &w->box;
+    const struct cell_args *b = &w->box;
     f64 t0 = clock_now();
     w->kern->fwd(b, 0, b->B, 0, b->T);
     if (w->dw) {

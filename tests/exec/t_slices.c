@@ -292,7 +292,7 @@ static void as_many_directions_as_states_is_newton(void **state) {
 /* A slice of one row: what it begins from, ends in, and the gradients of both. */
 enum { WALK = 6, UNITS = 16, STATE = 2 * UNITS };
 struct slice_walk {
-    struct cell_box box;
+    struct cell_args box;
     const struct cell_kern *kern;
     i32 n; /* of a state */
     f32 begin[STATE], end[STATE], dbegin[STATE], dend[STATE];
@@ -310,7 +310,7 @@ static void walk_new(struct slice_walk *g, const struct cell *c) {
     const i64 w = cell_packed_w(c, LANES, UNITS);
     const bool two = c->states > 1;
     *g = (struct slice_walk){.kern = cell_kernels(c, kern_best(), PREC_F32), .n = c->states * UNITS};
-    g->box = (struct cell_box){.T = WALK, .B = 1, .I = LANES, .H = UNITS, .x_ld = LANES, .dx_ld = LANES};
+    g->box = (struct cell_args){.T = WALK, .B = 1, .I = LANES, .H = UNITS, .x_ld = LANES, .dx_ld = LANES};
     g->box.x = floats(g, WALK * LANES, 3, 1);
     g->box.w = floats(g, w + cell_packed_bias(c, UNITS), 4, 0.4f);
     g->box.bias = g->box.w + w;

@@ -4,7 +4,7 @@
 #include "t.h"
 
 #include "base/mem.h"
-#include "kern/boxes.h"
+#include "kern/layer_args.h"
 #include "kern/twin64.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ static void widen(f64 *to, const f32 *from, i64 ld, i64 n, i64 rows) {
 }
 
 static void twin_of(struct twin *w, const struct bench *e, const struct shape *s) {
-    const struct cell_box *x = &e->box;
+    const struct cell_args *x = &e->box;
     const i64 G = (i64)cell_gates(e->kind) * x->H, TB = (i64)x->T * x->B, Hp = round_up(x->H, LANES);
     for (i32 b = 0; b < x->B; b++) steps_[b] = steps_of(s, b);
     twin_new(w, e->kind, x->T, x->B, x->I, x->H, steps_);
@@ -53,7 +53,7 @@ static void twin_of(struct twin *w, const struct bench *e, const struct shape *s
 /* Rows in pieces that begin at cuts[0..n), time in slices; dW over all rows.  With `slice` bwd and dw take turns, as a layer
  * does. */
 static void run(struct bench *e, const struct cell_kern *k, const i32 *cuts, i32 n, i32 slices) {
-    const struct cell_box *x = &e->box;
+    const struct cell_args *x = &e->box;
     k->prep(x->I, x->H, e->w, e->wt);
     const i64 calls = mem_stats().calls;
     for (i32 p = 0; p < n; p++) {
@@ -269,7 +269,7 @@ TEST(bf16_dw_of_grains_sums_up) {
 
 /* bwd and dw in turn, with the promise of it (box.slice) or without: the same bits, in rows cut anywhere. */
 static void run_in_turn(struct bench *e, const struct cell_kern *k, i32 steps, bool promise) {
-    const struct cell_box *x = &e->box;
+    const struct cell_args *x = &e->box;
     e->box.slice = promise ? steps : 0;
     k->prep(x->I, x->H, e->w, e->wt);
     const i32 half = x->B / 2;

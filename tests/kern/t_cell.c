@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "kern/boxes.h"
+#include "kern/layer_args.h"
 #include "kern/twin64.h"
 
 #include <math.h>
@@ -65,7 +65,7 @@ static void bench_twin(struct bench *e, const struct cell_kern *k, const struct 
 
 /* The whole box in nb pieces of rows and nt of time. */
 static void bench_run(struct bench *e, const struct cell_kern *k, i32 nb, i32 nt) {
-    const struct cell_box *x = &e->box;
+    const struct cell_args *x = &e->box;
     k->prep(x->I, x->H, e->w, e->wt);
     const i64 calls = mem_stats().calls;
     for (i32 p = 0; p < nb; p++) {

@@ -3,7 +3,7 @@
 #include "t.h"
 
 #include "base/mem.h"
-#include "kern/boxes.h"
+#include "kern/layer_args.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static i32 cut(i32 T, i32 q, i32 n) { return (i32)((i64)T * q / n); }
 static void *member_main(void *arg) {
     const struct member *m = arg;
     const struct crew *c = m->crew;
-    struct cell_box x = c->e->box;
+    struct cell_args x = c->e->box;
     const i32 n = imin(c->slices, x.T);
     struct cell_team team = {.me = m->me, .n = c->n, .base = c->base, .flag = c->fwd_flag};
     x.team = &team;

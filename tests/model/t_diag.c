@@ -14,7 +14,7 @@ static const char *const names[CELLS] = {"paragru", "paralstm", "minlstm"};
 struct lay {
     const struct cell *c;
     const struct cell_kern *k;
-    struct cell_box box;
+    struct cell_args box;
     struct arena arena;
     i64 nw, nb, ny, nx, ns; /* floats of w, bias, y, x, a state */
     f32 *w, *dw, *db, *x, *h0, *c0;
@@ -54,8 +54,8 @@ struct shape {
 static void lay_new(struct lay *l, i32 cell, const struct kern *k, struct shape s, u32 how, f32 state_scale) {
     *l = (struct lay){.c = cell_find(names[cell])};
     l->k = cell_kernels(l->c, k, PREC_F32);
-    struct cell_box *b = &l->box;
-    *b = (struct cell_box){.T = s.T, .B = s.B, .I = s.I, .H = s.H, .how = how};
+    struct cell_args *b = &l->box;
+    *b = (struct cell_args){.T = s.T, .B = s.B, .I = s.I, .H = s.H, .how = how};
     const i32 Hp = round_up(s.H, LANES);
     const bool two = l->c->states > 1;
     l->nw = cell_packed_w(l->c, s.I, s.H), l->nb = cell_packed_bias(l->c, s.H);
@@ -121,7 +121,7 @@ struct wide {
 };
 
 static f64 wide_loss(const struct wide *d) {
-    const struct cell_box *b = &d->l->box;
+    const struct cell_args *b = &d->l->box;
     const i32 Hp = round_up(b->H, LANES);
     f64 loss = 0, h[64], c[64];
     for (i32 r = 0; r < b->B; r++) {
@@ -213,7 +213,7 @@ TEST(gradients_equal_the_twins_more_than_a_panel_and_a_block) {
 static f32 residual(const struct lay *l) {
     struct lay one;
     f32 worst = 0;
-    const struct cell_box *b = &l->box;
+    const struct cell_args *b = &l->box;
     const i64 plane = l->ns;
     lay_new(&one, l->c == cell_find("paragru") ? 0 : l->c == cell_find("paralstm") ? 1 : 2, kern_get(KERN_REF),
             (struct shape){1, b->B, b->I, b->H}, 0, 1);
@@ -406,7 +406,7 @@ struct member {
 
 static void *member_run(void *arg) {
     struct member *m = arg;
-    struct cell_box box = m->l->box;
+    struct cell_args box = m->l->box;
     box.team = &m->team;
     m->l->k->fwd(&box, 0, box.B, 0, box.T);
     m->team.base += 1000;

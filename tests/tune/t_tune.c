@@ -15,16 +15,16 @@ static void idle(f64 seconds) {
 static i64 floats4(i32 T, i32 B, i32 I, i32 H) { return (i64)T * B * (I + H); }
 static i64 floats2(i32 I, i32 H) { return I + H; }
 static void prep(i32 I, i32 H, const f32 *w, f32 *wt) { (void)I, (void)H, (void)w, (void)wt; }
-static void fwd(const struct cell_box *b, i32 b0, i32 b1, i32 t0, i32 t1) {
+static void fwd(const struct cell_args *b, i32 b0, i32 b1, i32 t0, i32 t1) {
     (void)b0, (void)b1, (void)t0, (void)t1;
     idle(b->how == CELL_FOLD ? 200e-6 : 50e-6);
 }
-static void bwd(const struct cell_box *b, i32 b0, i32 b1, i32 t0, i32 t1) {
+static void bwd(const struct cell_args *b, i32 b0, i32 b1, i32 t0, i32 t1) {
     (void)b, (void)b0, (void)b1, (void)t0, (void)t1;
     idle(100e-6);
 }
-static void bwd16(const struct cell_box *b, i32 b0, i32 b1, i32 t0, i32 t1) { (void)b, (void)b0, (void)b1, (void)t0, (void)t1; }
-static void dw(const struct cell_box *b, i32 b0, i32 b1, i32 t0, i32 t1, f32 *w, f32 *bias) {
+static void bwd16(const struct cell_args *b, i32 b0, i32 b1, i32 t0, i32 t1) { (void)b, (void)b0, (void)b1, (void)t0, (void)t1; }
+static void dw(const struct cell_args *b, i32 b0, i32 b1, i32 t0, i32 t1, f32 *w, f32 *bias) {
     (void)b, (void)b0, (void)b1, (void)t0, (void)t1;
     w[0] += 1;
     bias[0] += 1;

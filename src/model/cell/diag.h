@@ -6,7 +6,7 @@
  *     z = bias + x Wx                    one product for all rows and steps of a chunk
  *     s[t] = F(s[t-1], z[t])             per (row, unit), units in the lanes of a vector
  *
- * Walks (cell_box.how):
+ * Walks (cell_args.how):
  *     sequential     the state stays in registers from step to step, a few (row, unit) vectors side by side
  *     CELL_NEWTON    guess all s, then repeat: r[t] = F(s[t-1]) - s[t];  solve d[t] = J[t] d[t-1] + r[t];  s += d
  *     CELL_SCAN      cells linear in s: one such solve and no guess
@@ -36,20 +36,20 @@ enum {
 #define DIAG_CHANGE 4e-6f   /* largest |d| of the last iteration */
 
 /* Floats of act before the counts. */
-static inline i64 diag_kept(const struct cell_box *x, i32 G, bool keep) {
+static inline i64 diag_kept(const struct cell_args *x, i32 G, bool keep) {
     return (i64)x->T * x->B * round_up(x->H, LANES) * (G + (keep ? 1 : 0));
 }
 static inline i64 diag_act_floats(i32 T, i32 B, i32 H, i32 G, bool keep) {
     i64 count = (i64)sizeof(struct diag_count) / (i64)sizeof(f32);
     return (i64)B * round_up(H, LANES) * ((i64)T * (G + (keep ? 1 : 0))) + (i64)B * (round_up(H, LANES) / LANES) * count;
 }
-static inline struct diag_count *diag_counts(const struct cell_box *x, i32 G, bool keep, i32 b, i32 panel) {
+static inline struct diag_count *diag_counts(const struct cell_args *x, i32 G, bool keep, i32 b, i32 panel) {
     f32 *at = x->act + diag_kept(x, G, keep);
     return (struct diag_count *)(void *)at + (i64)b * (round_up(x->H, LANES) / LANES) + panel;
 }
 
 /* All panels of rows b0..b1 together. */
-struct diag_count diag_total(const struct cell *c, const struct cell_box *x, i32 b0, i32 b1);
+struct diag_count diag_total(const struct cell *c, const struct cell_args *x, i32 b0, i32 b1);
 
 /* The sets of kernels: diag_<cell>.c once per instruction set, diag_ref.c. */
 #define DIAG_SETS(isa) extern const struct cell_set diag_paragru_##isa, diag_paralstm_##isa, diag_minlstm_##isa;
@@ -69,10 +69,10 @@ DIAG_SETS(avx512)
 #define DIAG_PLAIN(cell, arch) ((arch) == KERN_REF ? &diag_##cell##_ref : &diag_##cell##_base)
 
 /* Rows of the batch that are live at step t, of b0..b1. */
-static inline i32 diag_live(const struct cell_box *x, i32 t) { return t >= x->T ? 0 : x->live ? x->live[t] : x->B; }
+static inline i32 diag_live(const struct cell_args *x, i32 t) { return t >= x->T ? 0 : x->live ? x->live[t] : x->B; }
 
 /* The first step from t0 on that row b does not live, at most t1. */
-static inline i32 diag_end(const struct cell_box *x, i32 b, i32 t0, i32 t1) {
+static inline i32 diag_end(const struct cell_args *x, i32 b, i32 t0, i32 t1) {
     i32 t = t1;
     if (x->live)
         while (t > t0 && b >= x->live[t - 1]) t--;

@@ -33,13 +33,13 @@ static const struct kern *own_kern(void) {
 
 /* A box as these kernels see it: strides of a step, and what a panel of weights is long. */
 struct walk {
-    const struct cell_box *x;
+    const struct cell_args *x;
     i32 Hp;
     i64 W, zt, yt, panel;
     f32 *keep; /* NULL = none */
 };
 
-static struct walk walk_of(const struct cell_box *x) {
+static struct walk walk_of(const struct cell_args *x) {
     struct walk w = {.x = x, .Hp = round_up(x->H, LANES)};
     w.W = (i64)w.Hp * GATES;
     w.zt = x->B * w.W;
@@ -127,7 +127,7 @@ INLINE struct state step_bwd(const struct walk *w, const vf *a, struct place p, 
 
 /* What comes to the state after step t1-1 from later steps, or from the end. */
 INLINE struct state gradient_after(const struct walk *w, struct place p, i32 t1) {
-    const struct cell_box *x = w->x;
+    const struct cell_args *x = w->x;
     const i64 at = y_at(w, p.b, p.u);
     const bool end = p.b >= diag_live(x, t1);
     return state_of(v_load_or_zero(end ? x->dhT : x->carry, at),
@@ -200,7 +200,7 @@ static void each_run(const struct walk *w, struct part_of p, i32 t0, i32 t1, run
     const struct kern *k = own_kern();
     const i32 B = w->x->B, b0 = p.b0, b1 = p.b1;
     if (t1 <= t0) return;
-    if (box_is_all(w->x, b1 - b0) && diag_live(w->x, t1 - 1) >= B) {
+    if (cell_is_whole_batch(w->x, b1 - b0) && diag_live(w->x, t1 - 1) >= B) {
         fn(w, k, (struct run_of){t0, 0, (t1 - t0) * B, 1}, p, to);
     } else if (b1 - b0 > t1 - t0) {
         for (i32 t = t0; t < t1; t++) {
@@ -217,7 +217,7 @@ static void each_run(const struct walk *w, struct part_of p, i32 t0, i32 t1, run
 
 /* z = bias + x Wx */
 static void run_z(const struct walk *w, const struct kern *k, struct run_of r, struct part_of part, const void *to) {
-    const struct cell_box *x = w->x;
+    const struct cell_args *x = w->x;
     const i64 row = (i64)r.t * x->B + r.b, ld = r.stride * w->W;
     (void)to;
     for (i32 p = part.v0 / SUB; p < part.v1 / SUB; p++) {
@@ -229,7 +229,7 @@ static void run_z(const struct walk *w, const struct kern *k, struct run_of r, s
 
 /* dx = dz Wx'; where rows of dx are too close for whole vectors, one number after another. */
 static void run_dx(const struct walk *w, const struct kern *k, struct run_of r, struct part_of part, const void *to) {
-    const struct cell_box *x = w->x;
+    const struct cell_args *x = w->x;
     const i32 Ip = round_up(x->I, LANES);
     const i64 row = (i64)r.t * x->B + r.b, ld = r.stride * x->dx_ld;
     const f32 *dz = x->act + row * w->W;
@@ -270,7 +270,7 @@ static void unit_grads(const struct walk *w, struct run_of r, i32 u, const struc
 
 static void input_grads(const struct walk *w, const struct kern *k, struct run_of r, i32 p, f32 *dw) {
     f32 sum[DW_INPUTS * AREA] __attribute__((aligned(64)));
-    const struct cell_box *x = w->x;
+    const struct cell_args *x = w->x;
     const i64 row = (i64)r.t * x->B + r.b, x_ld = r.stride * x->x_ld;
     const f32 *dz = x->act + row * w->W + (i64)p * AREA;
     for (i32 i = 0; i < x->I; i += DW_INPUTS) {
@@ -295,10 +295,10 @@ static void run_dw(const struct walk *w, const struct kern *k, struct run_of r, 
 
 /* ------------------------------------------------------------------ the walk ------------------------------------------------ */
 
-static bool solves(const struct cell_box *x) { return x->how == CELL_NEWTON || x->how == CELL_SCAN; }
+static bool solves(const struct cell_args *x) { return x->how == CELL_NEWTON || x->how == CELL_SCAN; }
 
 /* Steps of a chunk: whole blocks where blocks are solved, so that they do not depend on the other rows. */
-static i32 chunk_steps(const struct cell_box *x, i32 rows, i32 panels) {
+static i32 chunk_steps(const struct cell_args *x, i32 rows, i32 panels) {
     const i64 steps = CHUNK_FLOATS / lmax(1, (i64)rows * panels * AREA);
     if (!solves(x)) return imax(1, (i32)lmin(steps, 1 << 20));
     return imax(DIAG_BLOCK, (i32)lmin(steps, 1 << 20) / DIAG_BLOCK * DIAG_BLOCK);
@@ -318,7 +318,7 @@ static void end_states(const struct walk *w, i32 b0, i32 b1, i32 t1, i32 p0, i32
     }
 }
 
-static void fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
+static void fwd(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {
     const struct walk w = walk_of(x);
     i32 p0, p1;
     team_part(x->team, w.Hp / LANES, &p0, &p1);
@@ -338,13 +338,13 @@ static void fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
         }
         end_states(&w, b0, b1, t1, p0, p1);
     }
-    team_say(x->team, 1);
+    team_signal(x->team, 1);
     team_wait(x->team, 1);
 }
 
 /* The gradient of the state before step t0, of rows that live then or never did. */
 static void begin_gradients(const struct walk *w, i32 b0, i32 b1, i32 t0, i32 p0, i32 p1) {
-    const struct cell_box *x = w->x;
+    const struct cell_args *x = w->x;
     for (i32 b = b0; b < b1; b++)
         for (i32 u = p0 * LANES; u < p1 * LANES; u += VL) {
             const struct state d = gradient_after(w, (struct place){b, u}, t0);
@@ -355,13 +355,13 @@ static void begin_gradients(const struct walk *w, i32 b0, i32 b1, i32 t0, i32 p0
 
 /* dx of a chunk, rows shared out; rows that do not live get zero. */
 static void inputs_bwd(const struct walk *w, i32 b0, i32 b1, i32 t0, i32 t1) {
-    const struct cell_box *x = w->x;
+    const struct cell_args *x = w->x;
     each_run(w, (struct part_of){b0, b1, 0, 0}, t0, t1, run_dx, NULL);
     for (i32 t = t0; t < t1 && x->live; t++)
         for (i32 b = imax(b0, x->live[t]); b < b1; b++) put_zero(x->dx + ((i64)t * x->B + b) * x->dx_ld, x->I);
 }
 
-static void bwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
+static void bwd(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {
     const struct walk w = walk_of(x);
     i32 p0, p1;
     team_part(x->team, w.Hp / LANES, &p0, &p1);
@@ -377,15 +377,15 @@ static void bwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
         if (x->dh0 || x->dc0) begin_gradients(&w, b0, b1, t0, p0, p1);
     }
     if (alone) return;
-    team_say(x->team, 1);
+    team_signal(x->team, 1);
     team_wait(x->team, 1);
     team_part(x->team, t1 - t0, &p0, &p1);
     if (x->dx) inputs_bwd(&w, b0, b1, t0 + p0, t0 + p1);
-    team_say(x->team, 2);
+    team_signal(x->team, 2);
     team_wait(x->team, 2);
 }
 
-static void dw_of(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
+static void dw_of(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
     const struct walk w = walk_of(x);
     struct grads to = {dw, dbias};
     i32 p0, p1;
@@ -412,20 +412,20 @@ static void prep(i32 inputs, i32 H, const f32 *w, f32 *wt) {
 /* ------------------------------------------------------------------ one step, fed by others --------------------------------- */
 
 /* Rows as a box of one step that begins from h0, c0. */
-static struct cell_box box_of_rows(const struct cell_rows *r) {
-    return (struct cell_box){
+static struct cell_args box_of_rows(const struct cell_rows *r) {
+    return (struct cell_args){
         .T = 1, .B = r->n, .I = r->I, .H = r->H, .w = r->w, .h0 = r->h0, .c0 = r->c0, .act = r->z, .y = r->h};
 }
 
 static void rows_fwd(const struct cell_rows *r) {
-    const struct cell_box x = box_of_rows(r);
+    const struct cell_args x = box_of_rows(r);
     struct walk w = walk_of(&x);
     w.keep = r->keep;
     each(&w, (struct part_of){0, r->n, 0, w.Hp / VL}, 0, 1, fwd_one, fwd_few);
 }
 
 static void rows_bwd(const struct cell_rows *r) {
-    const struct cell_box x = box_of_rows(r);
+    const struct cell_args x = box_of_rows(r);
     struct walk w = walk_of(&x);
     w.keep = r->keep;
     for (i32 u = 0; u < w.Hp; u += VL) {

@@ -106,37 +106,37 @@ static const struct plain minlstm = {0, 1, false, minlstm_step, minlstm_back, mi
 
 /* ------------------------------------------------------------------ one unit in its buffers --------------------------------- */
 
-static i32 hp_of(const struct cell_box *x) { return round_up(x->H, LANES); }
+static i32 hp_of(const struct cell_args *x) { return round_up(x->H, LANES); }
 
 /* Gate g of unit u of row t*B + b. */
-static f32 *z_at(const struct cell_box *x, i64 row, i32 u, i32 g) {
+static f32 *z_at(const struct cell_args *x, i64 row, i32 u, i32 g) {
     return x->act + (row * hp_of(x) + u / LANES * LANES) * GATES + g * LANES + u % LANES;
 }
 
 /* Row k (over x, then the state rows) of gate g of unit u. */
-static i64 w_at(const struct plain *c, const struct cell_box *x, i32 u, i32 k, i32 g) {
+static i64 w_at(const struct plain *c, const struct cell_args *x, i32 u, i32 k, i32 g) {
     return (((i64)(u / LANES) * (x->I + c->state_rows) + k) * GATES + g) * LANES + u % LANES;
 }
 
 static i64 bias_at(i32 u, i32 g) { return ((i64)(u / LANES) * GATES + g) * LANES + u % LANES; }
 
-static void weights_of(const struct plain *c, const struct cell_box *x, i32 u, f32 *a) {
+static void weights_of(const struct plain *c, const struct cell_args *x, i32 u, f32 *a) {
     for (i32 k = 0; k < c->state_rows; k++)
         for (i32 g = 0; g < GATES; g++) a[k * GATES + g] = x->w[w_at(c, x, u, x->I + k, g)];
 }
 
-static void state_before(const struct plain *c, const struct cell_box *x, const f32 *keep, i32 t, i32 b, i32 u, f32 *s) {
+static void state_before(const struct plain *c, const struct cell_args *x, const f32 *keep, i32 t, i32 b, i32 u, f32 *s) {
     const i64 Hp = hp_of(x), at = ((i64)(t - 1) * x->B + b) * Hp + u;
     s[0] = t > 0 ? x->y[at] : x->h0 ? x->h0[b * Hp + u] : 0;
     s[1] = c->states < 2 ? 0 : t > 0 ? keep[at] : x->c0 ? x->c0[b * Hp + u] : 0;
 }
 
-static f32 *keep_of(const struct plain *c, const struct cell_box *x) {
+static f32 *keep_of(const struct plain *c, const struct cell_args *x) {
     return c->keeps ? x->act + (i64)x->T * x->B * hp_of(x) * GATES : NULL;
 }
 
 /* Step t of unit u of row b; g holds pre-activations. */
-static void unit_fwd(const struct plain *c, const struct cell_box *x, f32 *keep, i32 t, i32 b, i32 u) {
+static void unit_fwd(const struct plain *c, const struct cell_args *x, f32 *keep, i32 t, i32 b, i32 u) {
     f32 a[2 * GATES], g[GATES], s[2], s1[2] = {0};
     const i64 row = (i64)t * x->B + b;
     weights_of(c, x, u, a);
@@ -149,7 +149,7 @@ static void unit_fwd(const struct plain *c, const struct cell_box *x, f32 *keep,
 }
 
 /* d: gradient of the state after the step, then of that before. */
-static void unit_bwd(const struct plain *c, const struct cell_box *x, f32 *keep, i32 t, i32 b, i32 u, f32 *d) {
+static void unit_bwd(const struct plain *c, const struct cell_args *x, f32 *keep, i32 t, i32 b, i32 u, f32 *d) {
     f32 a[2 * GATES], g[GATES], s[2], s1[2];
     const i64 row = (i64)t * x->B + b, at = row * hp_of(x) + u;
     weights_of(c, x, u, a);
@@ -160,7 +160,7 @@ static void unit_bwd(const struct plain *c, const struct cell_box *x, f32 *keep,
     for (i32 k = 0; k < GATES; k++) *z_at(x, row, u, k) = g[k];
 }
 
-static void unit_rows(const struct plain *c, const struct cell_box *x, const f32 *keep, i32 t, i32 b, i32 u, f32 *dw) {
+static void unit_rows(const struct plain *c, const struct cell_args *x, const f32 *keep, i32 t, i32 b, i32 u, f32 *dw) {
     f32 dz[GATES], s[2], da[2 * GATES] = {0};
     const i64 row = (i64)t * x->B + b;
     for (i32 k = 0; k < GATES; k++) dz[k] = *z_at(x, row, u, k);
@@ -172,7 +172,7 @@ static void unit_rows(const struct plain *c, const struct cell_box *x, const f32
 
 /* ------------------------------------------------------------------ the walk over time -------------------------------------- */
 
-static void row_fwd(const struct plain *c, const struct cell_box *x, i32 t, i32 b) {
+static void row_fwd(const struct plain *c, const struct cell_args *x, i32 t, i32 b) {
     const i64 row = (i64)t * x->B + b;
     for (i32 u = 0; u < hp_of(x); u++) {
         for (i32 g = 0; g < GATES; g++) {
@@ -184,7 +184,7 @@ static void row_fwd(const struct plain *c, const struct cell_box *x, i32 t, i32 
     }
 }
 
-static void plain_fwd(const struct plain *c, const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
+static void plain_fwd(const struct plain *c, const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {
     const i64 Hp = hp_of(x);
     for (i32 t = t0; t < t1; t++)
         for (i32 b = b0; b < b1; b++)
@@ -202,7 +202,7 @@ static void plain_fwd(const struct plain *c, const struct cell_box *x, i32 b0, i
 }
 
 /* Gradient of the state of row b after step t-1: from step t, or of the end state. */
-static void from_later(const struct plain *c, const struct cell_box *x, i32 t, i32 b, i32 u, f32 *d) {
+static void from_later(const struct plain *c, const struct cell_args *x, i32 t, i32 b, i32 u, f32 *d) {
     const i64 at = (i64)b * hp_of(x) + u, plane = (i64)x->B * hp_of(x);
     const bool end = b >= diag_live(x, t);
     const f32 *dh = end ? x->dhT : x->carry, *dc = end ? x->dcT : x->carry + plane;
@@ -210,7 +210,7 @@ static void from_later(const struct plain *c, const struct cell_box *x, i32 t, i
     d[1] = c->states > 1 && dc ? dc[at] : 0;
 }
 
-static void row_bwd(const struct plain *c, const struct cell_box *x, i32 t, i32 b) {
+static void row_bwd(const struct plain *c, const struct cell_args *x, i32 t, i32 b) {
     const i64 row = (i64)t * x->B + b, Hp = hp_of(x);
     for (i32 u = 0; u < Hp; u++) {
         f32 d[2];
@@ -228,7 +228,7 @@ static void row_bwd(const struct plain *c, const struct cell_box *x, i32 t, i32 
     }
 }
 
-static void plain_bwd(const struct plain *c, const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
+static void plain_bwd(const struct plain *c, const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {
     const i64 Hp = hp_of(x);
     for (i32 t = t1 - 1; t >= t0; t--)
         for (i32 b = b0; b < b1; b++)
@@ -245,7 +245,7 @@ static void plain_bwd(const struct plain *c, const struct cell_box *x, i32 b0, i
         }
 }
 
-static void plain_dw(const struct plain *c, const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
+static void plain_dw(const struct plain *c, const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
     for (i32 t = t0; t < t1; t++)
         for (i32 b = b0; b < imin(b1, diag_live(x, t)); b++)
             for (i32 u = 0; u < hp_of(x); u++) {
@@ -261,19 +261,19 @@ static void plain_dw(const struct plain *c, const struct cell_box *x, i32 b0, i3
 
 /* ------------------------------------------------------------------ one step, fed by others --------------------------------- */
 
-static struct cell_box box_of_rows(const struct cell_rows *r) {
-    return (struct cell_box){
+static struct cell_args box_of_rows(const struct cell_rows *r) {
+    return (struct cell_args){
         .T = 1, .B = r->n, .I = r->I, .H = r->H, .w = r->w, .h0 = r->h0, .c0 = r->c0, .act = r->z, .y = r->h};
 }
 
 static void plain_rows_fwd(const struct plain *c, const struct cell_rows *r) {
-    struct cell_box x = box_of_rows(r);
+    struct cell_args x = box_of_rows(r);
     for (i32 b = 0; b < r->n; b++)
         for (i32 u = 0; u < hp_of(&x); u++) unit_fwd(c, &x, r->keep, 0, b, u);
 }
 
 static void plain_rows_bwd(const struct plain *c, const struct cell_rows *r) {
-    struct cell_box x = box_of_rows(r);
+    struct cell_args x = box_of_rows(r);
     for (i32 b = 0; b < r->n; b++)
         for (i32 u = 0; u < hp_of(&x); u++) {
             const i64 at = (i64)b * hp_of(&x) + u;
@@ -299,16 +299,16 @@ static void no_prep(i32 I, i32 H, const f32 *w, f32 *wt) { (void)I, (void)H, (vo
         (void)I;                                                                                                                 \
         return diag_act_floats(T, B, H, GATES, name.keeps);                                                                      \
     }                                                                                                                            \
-    static void name##_fwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {                                           \
-        if (team_first(x)) plain_fwd(&name, x, b0, b1, t0, t1);                                                                  \
-        team_done(x, t1 - t0);                                                                                                   \
+    static void name##_fwd(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {                                          \
+        if (team_is_leader(x)) plain_fwd(&name, x, b0, b1, t0, t1);                                                              \
+        team_end(x, t1 - t0);                                                                                                   \
     }                                                                                                                            \
-    static void name##_bwd(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {                                           \
-        if (team_first(x)) plain_bwd(&name, x, b0, b1, t0, t1);                                                                  \
-        team_done(x, t1 - t0 + 1);                                                                                               \
+    static void name##_bwd(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {                                          \
+        if (team_is_leader(x)) plain_bwd(&name, x, b0, b1, t0, t1);                                                              \
+        team_end(x, t1 - t0 + 1);                                                                                               \
     }                                                                                                                            \
-    static void name##_dw(const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {                       \
-        if (team_first(x)) plain_dw(&name, x, b0, b1, t0, t1, dw, dbias);                                                        \
+    static void name##_dw(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {                      \
+        if (team_is_leader(x)) plain_dw(&name, x, b0, b1, t0, t1, dw, dbias);                                                    \
     }                                                                                                                            \
     static void name##_rows_fwd(const struct cell_rows *r) { plain_rows_fwd(&name, r); }                                         \
     static void name##_rows_bwd(const struct cell_rows *r) { plain_rows_bwd(&name, r); }                                         \
@@ -329,7 +329,7 @@ PLAIN(minlstm)
 
 static bool keeps(const struct cell *c) { return c->state_rows > 0; }
 
-struct diag_count diag_total(const struct cell *c, const struct cell_box *x, i32 b0, i32 b1) {
+struct diag_count diag_total(const struct cell *c, const struct cell_args *x, i32 b0, i32 b1) {
     struct diag_count all = {0};
     for (i32 b = b0; b < b1; b++)
         for (i32 p = 0; p < hp_of(x) / LANES; p++) {

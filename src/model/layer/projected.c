@@ -75,12 +75,12 @@ static void prep(const struct op *op, const struct net *n, const struct kern *k,
 }
 
 static void fwd(const struct op *op, const struct run *r, struct part p) {
-    const struct cell_box box = recurrence_projected.box(op, r, p);
+    const struct cell_args box = recurrence_projected.box(op, r, p);
     recurrence_projected.fwd(op, r, PREC_F32, &box, p);
 }
 
 static void bwd(const struct op *op, const struct run *r, struct part p) {
-    const struct cell_box box = recurrence_projected.box(op, r, p);
+    const struct cell_args box = recurrence_projected.box(op, r, p);
     if (!box.dy && !box.dhT) return;
     recurrence_projected.bwd(op, r, &box, p);
     for (i32 g = grain_first(r, p); g < grain_end(r, p); g++)

@@ -16,11 +16,11 @@ struct walk {
     struct projected_dims d;
     const struct kern *k;
     const struct cell_kern *cell;
-    const struct cell_box *x;
+    const struct cell_args *x;
     f32 *z, *c, *m, *dh;
 };
 
-static struct walk walk_of(const struct op *op, const struct run *r, const struct cell_box *x) {
+static struct walk walk_of(const struct op *op, const struct run *r, const struct cell_args *x) {
     struct walk w = {.d = projected_dims(op), .k = r->kern, .cell = cell_kernels(cell_of(CELL_LSTM), r->kern, PREC_F32), .x = x};
     const i64 rows = (i64)x->T * x->B;
     w.z = x->act;
@@ -57,9 +57,9 @@ static const i32 *live_rows(const struct op *op, const struct run *r, i32 b0) {
     return layer_live(op->T, r->B, (const i32 *)(const void *)run_in(op, r, 2), live) ? live : NULL;
 }
 
-static struct cell_box walk_box(const struct op *op, const struct run *r, struct part p) {
+static struct cell_args walk_box(const struct op *op, const struct run *r, struct part p) {
     const struct projected_dims d = projected_dims(op);
-    struct cell_box box = {.T = op->T, .B = r->B, .part = r->B < r->whole, .I = d.I, .H = d.H, .x_ld = d.Ip, .dx_ld = d.Ip};
+    struct cell_args box = {.T = op->T, .B = r->B, .part = r->B < r->whole, .I = d.I, .H = d.H, .x_ld = d.Ip, .dx_ld = d.Ip};
     box.x = run_in(op, r, 0);
     box.y = r->buf[op->out];
     box.act = r->saved[op->l];
@@ -75,8 +75,8 @@ static struct cell_box walk_box(const struct op *op, const struct run *r, struct
     return box;
 }
 
-static i32 live_at(const struct cell_box *x, i32 t) { return t >= x->T ? 0 : x->live ? x->live[t] : x->B; }
-static i32 rows_at(const struct cell_box *x, struct part p, i32 t) { return imax(p.b0, imin(p.b1, live_at(x, t))) - p.b0; }
+static i32 live_at(const struct cell_args *x, i32 t) { return t >= x->T ? 0 : x->live ? x->live[t] : x->B; }
+static i32 rows_at(const struct cell_args *x, struct part p, i32 t) { return imax(p.b0, imin(p.b1, live_at(x, t))) - p.b0; }
 static void zero(f32 *p, i64 n) { memset(p, 0, (size_t)n * sizeof *p); }
 
 /* n floats of from, which may be absent: zeros. */
@@ -101,7 +101,7 @@ static const f32 *c_before(const struct walk *w, i32 t, i32 b) {
 
 static void step_fwd(const struct walk *w, struct part p, i32 t) {
     const struct projected_dims *d = &w->d;
-    const struct cell_box *x = w->x;
+    const struct cell_args *x = w->x;
     const i32 n = rows_at(x, p, t);
     const i64 at = (i64)t * x->B + p.b0;
     const f32 *before = h_before(w, t, p.b0);
@@ -114,7 +114,8 @@ static void step_fwd(const struct walk *w, struct part p, i32 t) {
     zero(h + (i64)n * d->Pp, (i64)(p.b1 - p.b0 - n) * d->Pp);
 }
 
-static void walk_fwd(const struct op *op, const struct run *r, enum precision f32_only, const struct cell_box *x, struct part p) {
+static void walk_fwd(const struct op *op, const struct run *r, enum precision f32_only, const struct cell_args *x,
+                     struct part p) {
     const struct walk w = walk_of(op, r, x);
     (void)f32_only;
     for (i32 t = p.t0; t < p.t1; t++) step_fwd(&w, p, t);
@@ -129,7 +130,7 @@ static void walk_fwd(const struct op *op, const struct run *r, enum precision f3
 /* dh of n rows of step t: of the output, of the end for rows that end here, and through step t+1 for the first `on` of them. */
 static void gradient_of_h(const struct walk *w, struct part p, i32 t, i32 n, i32 on) {
     const struct projected_dims *d = &w->d;
-    const struct cell_box *x = w->x;
+    const struct cell_args *x = w->x;
     const i64 at = (i64)t * x->B + p.b0;
     f32 *dh = w->dh + at * d->Pp;
     copy(dh, x->dy ? x->dy + at * d->Pp : NULL, (i64)n * d->Pp);
@@ -139,7 +140,7 @@ static void gradient_of_h(const struct walk *w, struct part p, i32 t, i32 n, i32
 
 static void step_bwd(const struct walk *w, struct part p, i32 t) {
     const struct projected_dims *d = &w->d;
-    const struct cell_box *x = w->x;
+    const struct cell_args *x = w->x;
     const i32 all = p.b1 - p.b0, n = rows_at(x, p, t), on = imin(n, t + 1 < x->T ? rows_at(x, p, t + 1) : 0);
     const i64 at = (i64)t * x->B + p.b0;
     f32 *z = w->z + at * d->W, *c = w->c + at * d->Hp, *dh = w->dh + at * d->Pp;
@@ -154,7 +155,7 @@ static void step_bwd(const struct walk *w, struct part p, i32 t) {
     if (x->dx) w->k->gemm_nn(all, d->I, (i32)d->W, z, d->W, x->wt + d->wxt, d->Ip, x->dx + at * x->dx_ld, x->dx_ld, false);
 }
 
-static void walk_bwd(const struct op *op, const struct run *r, const struct cell_box *x, struct part p) {
+static void walk_bwd(const struct op *op, const struct run *r, const struct cell_args *x, struct part p) {
     const struct walk w = walk_of(op, r, x);
     const struct projected_dims *d = &w.d;
     for (i32 t = p.t1 - 1; t >= p.t0; t--) step_bwd(&w, p, t);
@@ -173,7 +174,7 @@ static void walk_bwd(const struct op *op, const struct run *r, const struct cell
 /* A block of steps of a grain, row under row. */
 static void pack(const struct walk *w, struct part q, f32 *to) {
     const struct projected_dims *d = &w->d;
-    const struct cell_box *x = w->x;
+    const struct cell_args *x = w->x;
     for (i32 t = q.t0; t < q.t1; t++)
         for (i32 b = q.b0; b < q.b1; b++, to += pack_row(d)) {
             const i64 at = (i64)t * x->B + b;
@@ -186,7 +187,7 @@ static void pack(const struct walk *w, struct part q, f32 *to) {
         }
 }
 
-static void walk_dw(const struct op *op, const struct run *r, const struct cell_box *x, struct part q, f32 *dw) {
+static void walk_dw(const struct op *op, const struct run *r, const struct cell_args *x, struct part q, f32 *dw) {
     const struct walk w = walk_of(op, r, x);
     const struct projected_dims *d = &w.d;
     const i64 row = pack_row(d);

@@ -87,11 +87,11 @@ static bool y_is_read(const struct op *op, const struct run *r) {
     return op->spec.precision == PREC_F32 || r->net->buf[op->out].consumer >= 0 || op->l == r->net->nop - 1;
 }
 
-static struct cell_box walk_box(const struct op *op, const struct run *r, struct part p) {
+static struct cell_args walk_box(const struct op *op, const struct run *r, struct part p) {
     const struct cell *c = cell_of(op->spec.cell);
     i64 plane = (i64)r->B * round_up(op->F, LANES);
     f32 *end = r->buf[op->end], *dend = run_dout(r, op->end);
-    struct cell_box box = {.T = op->T, .B = r->B, .I = op->I, .H = op->F, .how = p.how ? p.how : op->spec.how};
+    struct cell_args box = {.T = op->T, .B = r->B, .I = op->I, .H = op->F, .how = p.how ? p.how : op->spec.how};
     box.part = r->B < r->whole;
     box.x = run_in(op, r, 0);
     box.x_ld = box.dx_ld = round_up(op->I, LANES);
@@ -131,15 +131,15 @@ static const struct cell_kern *kernels(const struct op *op, const struct run *r,
 
 static bool walk_bwd_again(const struct op *op, const struct run *r) { return kernels(op, r, op->spec.precision)->bwd_again; }
 
-static void walk_fwd(const struct op *op, const struct run *r, enum precision p, const struct cell_box *x, struct part q) {
+static void walk_fwd(const struct op *op, const struct run *r, enum precision p, const struct cell_args *x, struct part q) {
     kernels(op, r, p)->fwd(x, q.b0, q.b1, q.t0, q.t1);
 }
 
-static void walk_bwd(const struct op *op, const struct run *r, const struct cell_box *x, struct part q) {
+static void walk_bwd(const struct op *op, const struct run *r, const struct cell_args *x, struct part q) {
     kernels(op, r, op->spec.precision)->bwd(x, q.b0, q.b1, q.t0, q.t1);
 }
 
-static void walk_dw(const struct op *op, const struct run *r, const struct cell_box *x, struct part q, f32 *dw) {
+static void walk_dw(const struct op *op, const struct run *r, const struct cell_args *x, struct part q, f32 *dw) {
     f32 *dbias = dw + cell_packed_w(cell_of(op->spec.cell), op->I, op->F);
     kernels(op, r, op->spec.precision)->dw(x, q.b0, q.b1, q.t0, q.t1, dw, dbias);
 }
@@ -154,13 +154,13 @@ const struct recurrence recurrence_plain = {.floats = walk_floats,
                                             .dw = walk_dw};
 
 static void fwd(const struct op *op, const struct run *r, struct part p) {
-    struct cell_box box = walk_box(op, r, p);
+    struct cell_args box = walk_box(op, r, p);
     struct cell_team team = team_of(op, r, p, false);
     if (p.n > 1) box.team = &team;
     walk_fwd(op, r, op->spec.precision, &box, p);
 }
 
-void recurrent_pad_dx(const struct cell_box *box, struct part p) {
+void recurrent_pad_dx(const struct cell_args *box, struct part p) {
     i64 tail = box->dx_ld - box->I;
     if (!box->dx || tail == 0 || p.me > 0) return;
     for (i32 t = p.t0; t < p.t1; t++)
@@ -174,13 +174,13 @@ i32 recurrent_dw_steps(const struct run *r, i32 T) {
 }
 
 /* Steps of the slice of a pass that ends at t1, grain by grain. */
-static void slice_dw(const struct op *op, const struct run *r, const struct cell_box *box, struct part p) {
+static void slice_dw(const struct op *op, const struct run *r, const struct cell_args *box, struct part p) {
     for (i32 g = grain_first(r, p); g < grain_end(r, p); g++)
         walk_dw(op, r, box, part_grain(r, p, g), grain_grad(r, g, op->theta0));
 }
 
 static void bwd(const struct op *op, const struct run *r, struct part p) {
-    struct cell_box box = walk_box(op, r, p);
+    struct cell_args box = walk_box(op, r, p);
     struct cell_team team = team_of(op, r, p, true);
     if (p.n > 1) box.team = &team;
     if (!box.dy && !box.dhT) return;
@@ -201,7 +201,7 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
 
 /* The slices of bwd, in its order; of each the panels of one part. */
 static void dw(const struct op *op, const struct run *r, struct part p) {
-    struct cell_box box = walk_box(op, r, p);
+    struct cell_args box = walk_box(op, r, p);
     const struct cell_team team = {.me = p.me, .n = p.n};
     const i32 steps = recurrent_dw_steps(r, op->T);
     if (p.n > 1) box.team = &team;

@@ -17,11 +17,11 @@ struct recurrence {
     i64 (*act)(const struct op *op, enum precision p, i32 T, i32 B); /* of what is kept of T steps of B rows */
     i64 (*scratch)(const struct op *op, i32 B); /* that fwd, bwd and dw need; a chain has its own behind it */
     /* The op bound to its buffers, for some rows. */
-    struct cell_box (*box)(const struct op *op, const struct run *r, struct part p);
+    struct cell_args (*box)(const struct op *op, const struct run *r, struct part p);
     bool (*bwd_again)(const struct op *op, const struct run *r);
-    void (*fwd)(const struct op *op, const struct run *r, enum precision p, const struct cell_box *x, struct part part);
-    void (*bwd)(const struct op *op, const struct run *r, const struct cell_box *x, struct part part);
-    void (*dw)(const struct op *op, const struct run *r, const struct cell_box *x, struct part part, f32 *dw); /* [ntheta] += */
+    void (*fwd)(const struct op *op, const struct run *r, enum precision p, const struct cell_args *x, struct part part);
+    void (*bwd)(const struct op *op, const struct run *r, const struct cell_args *x, struct part part);
+    void (*dw)(const struct op *op, const struct run *r, const struct cell_args *x, struct part part, f32 *dw); /* [ntheta] += */
 };
 extern const struct recurrence recurrence_plain, recurrence_projected;
 
@@ -29,7 +29,7 @@ extern const struct recurrence recurrence_plain, recurrence_projected;
  * number of threads: B decides the grains. */
 i32 recurrent_dw_steps(const struct run *r, i32 T);
 /* The kernels write the I values of a row of dx, not the lanes after them. */
-void recurrent_pad_dx(const struct cell_box *box, struct part p);
+void recurrent_pad_dx(const struct cell_args *box, struct part p);
 
 /* Floats of the layer, with those of its chain where the op is sliced; layer.saved and layer.scratch. */
 i64 recurrent_saved(const struct op *op, const struct net *n, struct rows B);

@@ -73,7 +73,7 @@ void way_ask_anything(const struct way *w, i32 k) {
 
 /* Rows b0..b1 from where `from` is, over all steps, a chunk at a time; from and to take turns, the end is returned. */
 static f32 *walk(const struct way *w, i32 b0, i32 b1, f32 *from, f32 *to) {
-    struct cell_box box = way_box(w, from, b0, b1);
+    struct cell_args box = way_box(w, from, b0, b1);
     const f32 *x = box.x;
     const i32 *live = box.live;
     box.act = w->spare;

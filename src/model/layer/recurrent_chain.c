@@ -28,23 +28,23 @@ static void chunk_range(const struct way *w, i32 chunk, i32 *t0, i32 *t1) {
 /* A chunk as the kernels see it: some steps of the rows' box; or, where gates are not kept, a box of its own that begins from the
  * states before it and, backward, from the gradient of those after it. */
 struct spot {
-    struct cell_box box;
+    struct cell_args box;
     i32 t0, t1;
 };
 
 /* A last chunk of fewer steps is laid out as the others, since rows of others may lie in it: its rows end early. */
-static const i32 *ends_early(const struct way *w, const struct cell_box *x, i32 b0, i32 steps) {
+static const i32 *ends_early(const struct way *w, const struct cell_args *x, i32 b0, i32 steps) {
     i32 *live = w->live + (i64)b0 * round_up64(w->op->T + 1, LANES);
     for (i32 t = 0; t < w->chunk; t++) live[t] = t >= steps ? 0 : x->live ? x->live[t] : x->B;
     return live;
 }
 
 /* For rows from b0 on. */
-static struct spot spot_of(const struct way *w, const struct cell_box *whole, i32 b0, i32 chunk) {
+static struct spot spot_of(const struct way *w, const struct cell_args *whole, i32 b0, i32 chunk) {
     struct spot s = {.box = *whole};
     chunk_range(w, chunk, &s.t0, &s.t1);
     if (!w->recompute) return s;
-    struct cell_box *x = &s.box;
+    struct cell_args *x = &s.box;
     const i64 rows = (i64)s.t0 * x->B;
     const i32 steps = s.t1 - s.t0;
     x->T = w->chunk;
@@ -68,7 +68,7 @@ static struct spot spot_of(const struct way *w, const struct cell_box *whole, i3
     return s;
 }
 
-static void chunk_fwd(const struct way *w, const struct cell_box *whole, i32 b0, i32 b1, i32 chunk, bool again) {
+static void chunk_fwd(const struct way *w, const struct cell_args *whole, i32 b0, i32 b1, i32 chunk, bool again) {
     struct spot s = spot_of(w, whole, b0, chunk);
     s.box.hT = again ? w->fresh : way_mark(w, chunk);
     s.box.cT = way_c(w, s.box.hT);
@@ -78,7 +78,7 @@ static void chunk_fwd(const struct way *w, const struct cell_box *whole, i32 b0,
 static f32 *dw_of(const struct way *w, i32 grain) { return w->dw + grain * round_up64(w->op->ntheta, LANES); }
 
 /* dW of some steps to the sums of the grains of rows b0..b1, while their dz is warm. */
-static void add_dw(const struct way *w, const struct cell_box *box, i32 b0, i32 b1, i32 t0, i32 t1) {
+static void add_dw(const struct way *w, const struct cell_args *box, i32 b0, i32 b1, i32 t0, i32 t1) {
     const struct part p = {.b0 = b0, .b1 = b1, .t0 = t0, .t1 = t1, .n = 1};
     for (i32 g = grain_first(w->r, p); g < grain_end(w->r, p); g++)
         w->walk->dw(w->op, w->r, box, part_grain(w->r, p, g), dw_of(w, g));
@@ -90,7 +90,7 @@ static void again_gates(const struct way *w, struct spot *s, i32 b0, i32 b1, boo
     if (w->recompute || (used && !w->walk->bwd_again(w->op, w->r))) way_fwd(w, &s->box, b0, b1, s->t0, s->t1);
 }
 
-static void chunk_bwd(const struct way *w, const struct cell_box *whole, i32 b0, i32 b1, i32 chunk, bool again) {
+static void chunk_bwd(const struct way *w, const struct cell_args *whole, i32 b0, i32 b1, i32 chunk, bool again) {
     struct spot s = spot_of(w, whole, b0, chunk);
     again_gates(w, &s, b0, b1, again || chunk * w->chunk < w->head);
     s.box.dh0 = again ? w->fresh : way_mark(w, chunk);
@@ -113,7 +113,7 @@ static void merge(const struct way *w, i32 b0, i32 b1, i32 chunk, f32 tol, i32 *
 }
 
 /* The rows that go on, each run of neighbours in one call, chunk by chunk in the order of the way. */
-static void run_chunks(const struct way *w, struct cell_box *box, i32 k0, i32 k1, bool again, f32 tol, i32 *steps) {
+static void run_chunks(const struct way *w, struct cell_args *box, i32 k0, i32 k1, bool again, f32 tol, i32 *steps) {
     bool any = true;
     for (i32 i = 0; i < w->chunks && any; i++) {
         const i32 chunk = w->back ? w->chunks - 1 - i : i;
@@ -158,13 +158,13 @@ static void run_fwd(const struct chain *c, i32 k0, i32 k1, const u8 *todo, bool 
         if (w.after[row0 + b] < 0) way_give(&w, w.begin, b);
         way_ask_anything(&w, b);
     }
-    struct cell_box box = way_box(&w, w.begin, b0, b1);
+    struct cell_args box = way_box(&w, w.begin, b0, b1);
     run_chunks(&w, &box, b0, b1, again, tol, steps + row0);
 }
 
 /* Row b has no gradient to walk back with: none of its end, none of its outputs (where it has one, the last steps show it).  What
  * is not a number is one. */
-static bool sleeps(const struct way *w, const struct cell_box *box, i32 b) {
+static bool sleeps(const struct way *w, const struct cell_args *box, i32 b) {
     if (w->ring || w->rank > 0) return false;
     for (i32 s = 0; s < w->states; s++)
         for (i32 u = 0; u < w->width[s]; u++)
@@ -176,7 +176,7 @@ static bool sleeps(const struct way *w, const struct cell_box *box, i32 b) {
 }
 
 /* What it would leave behind: zeros, but for its gates, which are still to be walked over if it wakes. */
-static void fall_asleep(const struct way *w, const struct cell_box *box, i32 b) {
+static void fall_asleep(const struct way *w, const struct cell_args *box, i32 b) {
     w->going[b] = w->walked[b] = 0;
     for (i32 i = 0; i < w->chunks; i++) way_copy(w, way_mark(w, i), b, NULL, 0);
     for (i32 t = 0; t < w->op->T && box->dx; t++)
@@ -186,7 +186,7 @@ static void fall_asleep(const struct way *w, const struct cell_box *box, i32 b) 
 static void run_bwd(const struct chain *c, i32 k0, i32 k1, const u8 *todo, bool again, f32 tol, i32 *steps) {
     const struct way w = way_of(c, true), forth = way_of(c, false);
     const i32 row0 = w.r->row0, b0 = k0 - row0, b1 = k1 - row0;
-    struct cell_box box = way_box(&w, forth.begin, b0, b1);
+    struct cell_args box = way_box(&w, forth.begin, b0, b1);
     for (i32 b = b0; b < b1; b++) {
         w.going[b] = todo[row0 + b];
         way_at_rest(&w, b);
@@ -256,7 +256,7 @@ static void warm_bwd(const struct chain *c, i32 k0, i32 k1) {
     const struct way w = way_of(c, true), forth = way_of(c, false);
     if (w.head == 0) return;
     const i32 b0 = row_of(&w, k0), b1 = row_of(&w, k1);
-    struct cell_box box = way_box(&w, forth.begin, b0, b1);
+    struct cell_args box = way_box(&w, forth.begin, b0, b1);
     i32 *live = w.live + (i64)b0 * round_up64(w.op->T + 1, LANES);
     for (i32 t = 0; t < w.op->T; t++) live[t] = t < w.head ? w.r->B : 0; /* heads are shorter than any row */
     box.live = live;
@@ -348,7 +348,7 @@ static void finish_fwd(const struct chain *c, i32 k0, i32 k1) {
 }
 
 /* dW of a chunk of the rows b0..b1 that have been walked back over it, each run of neighbours in one call. */
-static void add_walked(const struct way *w, const struct cell_box *box, i32 b0, i32 b1, i32 chunk) {
+static void add_walked(const struct way *w, const struct cell_args *box, i32 b0, i32 b1, i32 chunk) {
     i32 t0, t1;
     chunk_range(w, chunk, &t0, &t1);
     for (i32 b = b0, end; b < b1; b = imax(end, b + 1)) {
@@ -362,7 +362,7 @@ static void finish_bwd(const struct chain *c, i32 k0, i32 k1) {
     const struct way w = way_of(c, true), forth = way_of(c, false);
     const struct op *op = w.op;
     const struct part p = {.b0 = row_of(&w, k0), .b1 = row_of(&w, k1), .t1 = op->T, .n = 1};
-    struct cell_box box = way_box(&w, forth.begin, p.b0, p.b1);
+    struct cell_args box = way_box(&w, forth.begin, p.b0, p.b1);
     for (i32 g = grain_first(w.r, p); g < grain_end(w.r, p); g++) {
         const struct part q = part_grain(w.r, p, g);
         bool redone = w.late;

@@ -197,8 +197,8 @@ f32 way_largest(const struct way *w, const f32 *a, i32 row) {
     return most;
 }
 
-struct cell_box way_box(const struct way *w, const f32 *begin, i32 k0, i32 k1) {
-    struct cell_box box = w->walk->box(w->op, w->r, (struct part){.b0 = k0, .b1 = k1, .t1 = w->op->T, .n = 1});
+struct cell_args way_box(const struct way *w, const f32 *begin, i32 k0, i32 k1) {
+    struct cell_args box = w->walk->box(w->op, w->r, (struct part){.b0 = k0, .b1 = k1, .t1 = w->op->T, .n = 1});
     box.h0 = begin;
     box.c0 = way_c(w, begin);
     box.dh0 = box.dc0 = NULL;

@@ -47,11 +47,11 @@ struct origin way_origin(const struct way *w, i32 prev, i32 row);
 
 struct way way_of(const struct chain *c, bool backward);
 /* The op over rows k0..k1, each from its begin of the forward way. */
-struct cell_box way_box(const struct way *w, const f32 *begin, i32 k0, i32 k1);
-static inline void way_fwd(const struct way *w, const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
+struct cell_args way_box(const struct way *w, const f32 *begin, i32 k0, i32 k1);
+static inline void way_fwd(const struct way *w, const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {
     w->walk->fwd(w->op, w->r, w->op->spec.precision, x, (struct part){.b0 = b0, .b1 = b1, .t0 = t0, .t1 = t1, .n = 1});
 }
-static inline void way_bwd(const struct way *w, const struct cell_box *x, i32 b0, i32 b1, i32 t0, i32 t1) {
+static inline void way_bwd(const struct way *w, const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {
     w->walk->bwd(w->op, w->r, x, (struct part){.b0 = b0, .b1 = b1, .t0 = t0, .t1 = t1, .n = 1});
 }
 

@@ -125,11 +125,11 @@ static void prep(const struct op *op, const struct net *n, const struct kern *k,
         for (i32 i = 0; i < d.H; i++) to[d.turned + (i64)j * d.Hp + i] = head[(i64)i * d.Np + j];
 }
 
-static struct cell_box box_of(const struct op *op, const struct run *r, const struct dims *d) {
+static struct cell_args box_of(const struct op *op, const struct run *r, const struct dims *d) {
     bool two = d->cell->states > 1;
     i64 plane = (i64)r->B * d->Hp;
     f32 *s = r->saved[op->l], *dend = run_din(op, r, 0);
-    struct cell_box box = {.T = d->steps, .B = r->B, .I = d->I, .H = d->H, .x_ld = d->Ip, .dx_ld = d->Ip};
+    struct cell_args box = {.T = d->steps, .B = r->B, .I = d->I, .H = d->H, .x_ld = d->Ip, .dx_ld = d->Ip};
     box.x = s + d->x;
     box.dx = s + d->dx;
     box.y = s + d->y;
@@ -174,7 +174,7 @@ static void feed(const struct op *op, const struct run *r, const struct dims *d,
 
 static void fwd(const struct op *op, const struct run *r, struct part p) {
     struct dims d = dims_of(op, r->net, r->B);
-    struct cell_box box = box_of(op, r, &d);
+    struct cell_args box = box_of(op, r, &d);
     const struct cell_kern *k = cell_kernels(d.cell, r->kern, d.precision);
     const f32 *head = box.w + d.head, *head_bias = box.w + d.head_bias;
     for (i32 t = 0; t < d.steps; t++) {
@@ -209,7 +209,7 @@ static void head_grad(const struct op *op, const struct run *r, const struct dim
 static void bwd(const struct op *op, const struct run *r, struct part p) {
     if (!run_dout(r, op->out)) return;
     struct dims d = dims_of(op, r->net, r->B);
-    struct cell_box box = box_of(op, r, &d);
+    struct cell_args box = box_of(op, r, &d);
     const struct cell_kern *k = cell_kernels(d.cell, r->kern, d.precision);
     const f32 *turned = box.wt + d.turned;
     f32 *dy = r->saved[op->l] + d.dy, *dh0 = box.dh0, *dc0 = box.dc0;

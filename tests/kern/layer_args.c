@@ -1,5 +1,5 @@
 /* boxes.c - a cell box with buffers of its own for the tests of the kernels, and comparisons of two of them. */
-#include "kern/boxes.h"
+#include "kern/layer_args.h"
 
 #include "t.h"
 
@@ -37,7 +37,7 @@ void bench_new(struct bench *e, const struct cell_kern *k, enum cell_kind kind, 
         e->live[t] = 0;
         for (i32 b = 0; b < s->B; b++) e->live[t] += steps_of(s, b) > t;
     }
-    e->box = (struct cell_box){.T = s->T,
+    e->box = (struct cell_args){.T = s->T,
                                .B = s->B,
                                .I = s->I,
                                .H = s->H,
@@ -70,7 +70,7 @@ static void draw(f32 *p, i64 rows, i64 n, i64 ld, f32 scale, u32 what) {
 }
 
 void bench_fill(struct bench *e) {
-    const struct cell_box *x = &e->box;
+    const struct cell_args *x = &e->box;
     const i32 Hp = round_up(x->H, LANES);
     const i64 G = (i64)cell_gates(e->kind) * x->H, TB = (i64)x->T * x->B;
     struct cell_canon c = {floats(G * x->I), floats(G * x->H), floats(G), floats(G)};
@@ -99,7 +99,7 @@ static void same_bits(const char *what, const char *name, const f32 *a, const f3
 }
 
 void bench_same_bits(const char *what, const struct bench *a, const struct bench *b) {
-    const struct cell_box *x = &a->box;
+    const struct cell_args *x = &a->box;
     const i64 Hp = round_up(x->H, LANES), TB = (i64)x->T * x->B, BH = x->B * Hp;
     same_bits(what, "y", a->y, b->y, TB * Hp), same_bits(what, "hT", a->hT, b->hT, BH), same_bits(what, "cT", a->cT, b->cT, BH);
     same_bits(what, "dx", a->dx, b->dx, TB * x->dx_ld), same_bits(what, "dh0", a->dh0, b->dh0, BH);

@@ -1,7 +1,7 @@
 /* boxes.h - a recurrent layer with buffers of its own, filled with numbers that depend on nothing but their place: what the tests
  * of the cells run, cut up in different ways, and compare bit by bit. */
-#ifndef STRETTO_TESTS_BOXES_H
-#define STRETTO_TESTS_BOXES_H
+#ifndef STRETTO_TESTS_LAYER_ARGS_H
+#define STRETTO_TESTS_LAYER_ARGS_H
 
 #include "kern/kern.h"
 
@@ -11,7 +11,7 @@ struct shape {
 };
 
 struct bench {
-    struct cell_box box;
+    struct cell_args box;
     enum cell_kind kind;
     f32 *w, *bias, *wt, *dw, *dbias;
     f32 *x, *y, *act, *h0, *c0, *hT, *cT, *dy, *dhT, *dcT, *dx, *dh0, *dc0, *carry;

@@ -1,4 +1,4 @@
-/* bf16_box.h - where the bf16 cells keep what.  A cell file (bf16_lstm.c, ..) says what its cell is and includes bf16_cell.h.
+/* bf16_layout.h - where the bf16 cells keep what.  A cell file (bf16_lstm.c, ..) says what its cell is and includes bf16_cell.h.
  *
  *   KIND            CELL_LSTM
  *   GW              gates in the weights
@@ -25,8 +25,8 @@
  * A tile that is a right operand holds pairs of k: line j = 2j, 2j+1 of 16 columns, alternating.  A left operand is 16 rows of A
  * or G as they lie: any 16 rows of a block that follow each other, so that any rows can be cut off.  The last tile of a range may
  * read rows that others write meanwhile: their sums are not used. */
-#ifndef STRETTO_KERN_BF16_BOX_H
-#define STRETTO_KERN_BF16_BOX_H
+#ifndef STRETTO_KERN_BF16_LAYOUT_H
+#define STRETTO_KERN_BF16_LAYOUT_H
 
 #include "kern/bf16_vec.h"
 #include "kern/fill.h"
@@ -44,8 +44,8 @@ enum {
     FETCH_BYTES = 4 << 20           /* beyond this they will not be in the second one */
 };
 
-struct lay {
-    const struct cell_box *x;
+struct layout {
+    const struct cell_args *x;
     i32 B, Hp, NP, NG, XK, K; /* panels, groups; lines of x and of a row of A */
     u16 *a, *g, *d;
     i32 d_steps;
@@ -84,9 +84,9 @@ static i64 wt_floats(i32 I, i32 H) {
 
 static u16 *line_up(const f32 *p) { return (u16 *)(((uintptr_t)p + 63) & ~(uintptr_t)63); }
 
-static struct lay lay_of(const struct cell_box *x) {
+static struct layout layout_of(const struct cell_args *x) {
     const i32 K = row_lines(x->I, x->H);
-    struct lay l = {
+    struct layout l = {
         .x = x, .B = x->B, .Hp = round_up(x->H, LANES), .NP = panels(x->H), .NG = groups(x->H), .XK = x_lines(x->I), .K = K};
     l.a = line_up(x->act);
     l.xt = l.a + LINE * a_lines(x->T, x->B, K);
@@ -103,26 +103,26 @@ static struct lay lay_of(const struct cell_box *x) {
 }
 
 /* The block of b: its rows, and where it begins at step t, in rows. */
-static i32 block_rows(const struct lay *l, i32 b) { return imin(ROWS, l->B - b / ROWS * ROWS); }
-static i64 block_row0(const struct lay *l, i32 t, i32 b) { return (i64)t * l->B + b / ROWS * ROWS; }
+static i32 block_rows(const struct layout *l, i32 b) { return imin(ROWS, l->B - b / ROWS * ROWS); }
+static i64 block_row0(const struct layout *l, i32 t, i32 b) { return (i64)t * l->B + b / ROWS * ROWS; }
 
 /* Line k of row b; a_line: from a line to the next. */
-static i64 a_line(const struct lay *l, i32 b) { return block_rows(l, b) * LINE; }
-static u16 *a_at(const struct lay *l, i32 t, i32 b, i32 k) {
+static i64 a_line(const struct layout *l, i32 b) { return block_rows(l, b) * LINE; }
+static u16 *a_at(const struct layout *l, i32 t, i32 b, i32 k) {
     return l->a + block_row0(l, t, b) * l->K * LINE + k * a_line(l, b) + b % ROWS * LINE;
 }
 
 /* From a group to the next in G, for the rows of b's block. */
-static i64 g_group(const struct lay *l, i32 b) { return (i64)block_rows(l, b) * LINES * LINE; }
-static u16 *g_at(const struct lay *l, i32 t, i32 g, i32 b) {
+static i64 g_group(const struct layout *l, i32 b) { return (i64)block_rows(l, b) * LINES * LINE; }
+static u16 *g_at(const struct layout *l, i32 t, i32 g, i32 b) {
     return l->g + block_row0(l, t, b) * l->NG * LINES * LINE + g * g_group(l, b) + b % ROWS * LINES * LINE;
 }
-static u16 *d_at(const struct lay *l, i32 t, i32 g, i32 b) {
+static u16 *d_at(const struct layout *l, i32 t, i32 g, i32 b) {
     return l->d + (((i64)(t % l->d_steps) * l->NG + g) * l->B + b) * DZ * LINE;
 }
-static f32 *s_at(const struct lay *l, i32 panel, i32 b) { return l->s + ((i64)panel * l->B + b) * LANES; }
+static f32 *s_at(const struct layout *l, i32 panel, i32 b) { return l->s + ((i64)panel * l->B + b) * LANES; }
 
-static i32 live_rows(const struct cell_box *x, i32 t) { return t >= x->T ? 0 : x->live ? x->live[t] : x->B; }
+static i32 live_rows(const struct cell_args *x, i32 t) { return t >= x->T ? 0 : x->live ? x->live[t] : x->B; }
 
 /* The end of the block of rows that begins at b: blocks do not cross multiples of ROWS. */
 static i32 block_end(i32 b, i32 b1) { return imin(b1, (b / ROWS + 1) * ROWS); }
