@@ -9,7 +9,7 @@ import os
 import re
 import sys
 
-GENERATED = "Made from the tables by `tools/docsync.py --write`; edit those.\n"
+GENERATED = "Generated from the tables by `tools/docsync.py --write`: edit the tables.\n"
 PLUGINS = [  # list, macro, folder of the sources, heading
     ("src/model/cell/cells.def", "CELL", "src/model/cell", "Cells (`--cell`)"),
     ("src/model/layer/layers.def", "LAYER", "src/model/layer", "Layers"),

@@ -1,18 +1,22 @@
-/* stretto.h - the public face of Stretto: forecasters of time series, trained in parallel, honestly evaluated.
+/* stretto.h - the public interface of Stretto: train, evaluate and apply recurrent forecasters of time series.
  *
- *     stretto_config *c = stretto_config_new();                       every option of `stretto help`, as text
+ *     stretto_config *c = stretto_config_new();                       all options of `stretto help options`, as text
  *     stretto_config_set(c, "horizon", "12");
  *     stretto_data *d;       stretto_data_open(c, "air.csv", &d);
  *     stretto_trainer *t;    stretto_trainer_new(c, d, &t);
- *     stretto_trainer_run(t);                                         > 0: why it stopped; < 0: stretto_errmsg()
+ *     stretto_trainer_run(t);                                         > 0: why it stopped; < 0: see stretto_errmsg()
  *     stretto_trainer_save(t, "air.model");
  *
- * Conventions.  Functions return stretto_err: 0 = done, < 0 = failed (stretto_errmsg, stretto_errfix, stretto_errwhere tell
- * this thread what, how to mend it, and where), > 0 = why it stopped.  Handles come from _new or _open and go with _free;
- * _free(NULL) is fine; a handle that could not be made is NULL.  Texts that a function returns belong to the handle and stay
- * until the next call on it; texts through `char **out` are yours: free them with stretto_text_free.  One caller at a time per
- * handle, unless said otherwise; different handles on different threads are fine.  The library never prints and never exits.
- * Every knob is an option by name, so new knobs never change this ABI. */
+ * Errors.     A function that can fail returns stretto_err: 0 = done, < 0 = the negative error code (-204 for E204).
+ *             stretto_errcode, _errmsg, _errwhere and _errfix describe the last error of the calling thread.  Every function
+ *             may also fail with E601 (out of memory).  The library never prints and never exits.
+ * Ownership.  The caller frees a handle from a _new, _open, _load or _wrap function with the _free function of its type;
+ *             _free(NULL) does nothing.  On failure the handle is NULL.  A returned `const char *` belongs to the handle and
+ *             is valid until the next call on it.  The caller frees a text stored through `char **out`: stretto_text_free.
+ * Threads.    One thread at a time uses a handle; different threads may use different handles.  Exceptions are noted.
+ * Units.      Values, forecasts and scores are in the units of the data file.  Arrays are row-major: element (i, j) of
+ *             [a][b] is at i * b + j.  Texts and paths are UTF-8.
+ * ABI.        Options are set by name, so a new option does not change this interface. */
 #ifndef STRETTO_H
 #define STRETTO_H
 
@@ -31,10 +35,15 @@
 extern "C" {
 #endif
 
-typedef int stretto_err;
+typedef int stretto_err; /* 0 done, < 0 failed: -204 is E204, > 0 why a run stopped */
 
-/* Why a run stopped (> 0). */
-enum { STRETTO_STOP_STEPS = 1, STRETTO_STOP_PLATEAU = 2, STRETTO_STOP_SIGNAL = 3, STRETTO_STOP_TIME = 4 };
+/* Why a training run stopped: positive return values of stretto_trainer_run. */
+enum {
+    STRETTO_STOP_STEPS = 1,   /* all steps done */
+    STRETTO_STOP_PLATEAU = 2, /* early stopping (option patience) */
+    STRETTO_STOP_SIGNAL = 3,  /* stretto_trainer_stop or a signal; a checkpoint is written, there is no model yet */
+    STRETTO_STOP_TIME = 4     /* option time-limit */
+};
 
 typedef struct stretto_config stretto_config;
 typedef struct stretto_data stretto_data;
@@ -43,168 +52,191 @@ typedef struct stretto_model stretto_model;
 typedef struct stretto_plan stretto_plan;
 
 /* --- 1 version --- */
-STRETTO_API const char *stretto_version(void);                 /* "0.1.0" */
-STRETTO_API int stretto_abi(void);                             /* rises when a function changes; 1 now */
-STRETTO_API stretto_err stretto_build_info(char **json_out);   /* version, compiler, instruction sets, libraries */
+STRETTO_API const char *stretto_version(void); /* version, as "0.1.0"; static text */
+STRETTO_API int stretto_abi(void);             /* version of the ABI; incremented when a function changes */
+/* Version, compiler and instruction sets as a JSON object. */
+STRETTO_API stretto_err stretto_build_info(char **json_out);
 
 /* --- 2 errors (of the calling thread) --- */
-STRETTO_API int stretto_errcode(void);                         /* 204 for E204; 0 = none */
-STRETTO_API const char *stretto_errmsg(void);                  /* what was found */
-STRETTO_API const char *stretto_errwhere(void);                /* "file:line:field" or "" */
-STRETTO_API const char *stretto_errfix(void);                  /* one remedy a line, or "" */
-/* Number of this process among those that a launcher (mpirun, srun) started; 0 when it is alone.  All of them run the same
- * program; trainers of others than 0 take part in the training, emit no events and write no files but
- * the record of their status in the run folder. */
+STRETTO_API int stretto_errcode(void);          /* code of the last error: 204 for E204; 0 = none */
+STRETTO_API const char *stretto_errmsg(void);   /* message of the last error; valid until the next error of this thread */
+STRETTO_API const char *stretto_errwhere(void); /* place of the last error, as "file:line:field" or "--option"; "" = none */
+STRETTO_API const char *stretto_errfix(void);   /* suggested fixes, one per line; "" = none */
+/* Rank of this process among the processes that a launcher (mpirun, srun) started; 0 without a launcher.  All ranks run the
+ * same program.  Ranks other than 0 take part in the training; they emit no events and write no files except their status
+ * record. */
 STRETTO_API int stretto_rank(void);
-STRETTO_API int stretto_ranks(void);                           /* how many a launcher started; 1 = this one is alone */
-STRETTO_API int stretto_exit_status(stretto_err e);            /* exit code of the command line for this result */
-STRETTO_API const char *stretto_stop_text(stretto_err reason); /* "all steps done" */
-STRETTO_API void stretto_text_free(char *text);                /* texts that were given through char ** */
+STRETTO_API int stretto_ranks(void); /* number of processes that the launcher started; 1 without a launcher */
+STRETTO_API int stretto_exit_status(stretto_err e);            /* exit status of the program `stretto` for this result */
+STRETTO_API const char *stretto_stop_text(stretto_err reason); /* a STRETTO_STOP reason in words; static text */
+STRETTO_API void stretto_text_free(char *text);                /* free a text from a char **; NULL is allowed */
 
 /* --- 3 options --- */
-STRETTO_API stretto_config *stretto_config_new(void);          /* all defaults; NULL = no memory */
+STRETTO_API stretto_config *stretto_config_new(void); /* all options at their defaults; NULL = out of memory */
 STRETTO_API void stretto_config_free(stretto_config *self);
-/* Set by name ("horizon", "target", ...); value as on the command line.  E101 unknown, E103 wrong value. */
+/* Set an option by name ("horizon", "target", ..) to a value as on the command line.  E101: no such option.  E103: invalid
+ * value. */
 STRETTO_API stretto_err stretto_config_set(stretto_config *self, const char *name, const char *value);
-/* The same, with the rank and origin of a command-line flag (a call outranks a flag, a flag a file). */
+/* Like stretto_config_set, with the precedence of a command-line flag: stretto_config_set overrides a flag, a flag overrides a
+ * file. */
 STRETTO_API stretto_err stretto_config_flag(stretto_config *self, const char *name, const char *value);
-STRETTO_API stretto_err stretto_config_load(stretto_config *self, const char *path);   /* YAML or JSON; E104, E701 */
-STRETTO_API const char *stretto_config_get(stretto_config *self, const char *name);    /* value as text; NULL = no such option */
-STRETTO_API stretto_err stretto_config_print(stretto_config *self, char **yaml_out);   /* loads again; origins as comments */
-/* What a training refuses whatever the data are: options that do not go together, kernels this processor lacks, a plan file that
- * is none.  For those who would rather hear it before a large file is read. */
+/* Read options from a YAML or JSON file.  E101, E103, E104: what is wrong and in which line.  E701: cannot read the file. */
+STRETTO_API stretto_err stretto_config_load(stretto_config *self, const char *path);
+STRETTO_API const char *stretto_config_get(stretto_config *self, const char *name); /* value as text; NULL = no such option */
+/* All options of `train` as YAML that can be loaded again, with the origin of each value as a comment. */
+STRETTO_API stretto_err stretto_config_print(stretto_config *self, char **yaml_out);
+/* Check what does not depend on data: conflicting options (E106), kernels that this processor lacks (E103), an invalid plan
+ * file (E402).  Lets a program fail before it reads a large file. */
 STRETTO_API stretto_err stretto_config_check(stretto_config *self);
-STRETTO_API int stretto_option_count(void); /* of option numbers below */
-/* Name and one-line help of option i; 0 or E103 when i is out of range. */
+STRETTO_API int stretto_option_count(void); /* number of options; valid indices of stretto_option are 0 .. count - 1 */
+/* Name, default and one-line help of option i; static texts.  E103: i is out of range. */
 STRETTO_API stretto_err stretto_option(int i, const char **name, const char **default_value, const char **help);
 
 /* --- 4 data --- */
-/* Read a table (CSV, TSV, .gz, .zst or a cache file) and take the columns the config names.  E1xx, E2xx, E7xx. */
+/* Read a table (CSV, TSV, .gz, .zst or a cache file) and select the columns that the config names.  The config is copied.
+ * E1xx: options; E2xx: contents of the file; E7xx: access to it. */
 STRETTO_API stretto_err stretto_data_open(stretto_config *config, const char *path, stretto_data **out);
-/* Wrap columns from memory: values [ncol][nrow] f64, one column after the other, copied; NaN = missing; names [ncol].  All
- * columns are targets. step_seconds: time between rows, 0 = rows have no time. */
+/* Make a series from memory: values [ncol][nrow], NaN = missing, names [ncol]; both are copied.  All columns are targets unless
+ * option target names some.  first_time: seconds since 1970 UTC; step_seconds: sampling interval, 0 = no time column. */
 STRETTO_API stretto_err stretto_data_wrap(stretto_config *config, const double *values, int64_t nrow, int ncol,
                                           const char *const *names, int64_t first_time, int64_t step_seconds,
                                           stretto_data **out);
-STRETTO_API void stretto_data_free(stretto_data *self); /* after the trainers that use it */
-STRETTO_API int64_t stretto_data_rows(const stretto_data *self); /* rows that --gaps put in count too */
-STRETTO_API int stretto_data_columns(const stretto_data *self);                        /* targets first */
-STRETTO_API int stretto_data_targets(const stretto_data *self); /* columns to forecast */
-STRETTO_API const char *stretto_data_column(const stretto_data *self, int i);          /* NULL = out of range */
-STRETTO_API double stretto_data_value(const stretto_data *self, int column, int64_t row); /* original units; NaN = missing */
-STRETTO_API const char *stretto_data_summary(stretto_data *self);                      /* one line for people */
-/* List what is wrong or odd with a file: errors, leaks, constant runs; text for people or JSON.  Returns the first error's
- * code. */
+STRETTO_API void stretto_data_free(stretto_data *self); /* free it after all trainers that use it */
+STRETTO_API int64_t stretto_data_rows(const stretto_data *self); /* number of records, including those inserted by option gaps */
+STRETTO_API int stretto_data_columns(const stretto_data *self);  /* number of columns with a role; targets come first */
+STRETTO_API int stretto_data_targets(const stretto_data *self);  /* number of target columns */
+STRETTO_API const char *stretto_data_column(const stretto_data *self, int i); /* name of column i; NULL = out of range */
+/* Value of a cell in original units; NaN = missing or out of range. */
+STRETTO_API double stretto_data_value(const stretto_data *self, int column, int64_t row);
+STRETTO_API const char *stretto_data_summary(stretto_data *self); /* one line: columns, records, frequency, time range */
+/* List all problems of a file (errors, leaks, constant runs) as text or, if json != 0, as JSON.  *proposed_config (may be NULL)
+ * receives a config as YAML.  Returns the code of the first error; *out is filled in that case, too. */
 STRETTO_API stretto_err stretto_check(stretto_config *config, const char *path, int json, char **out, char **proposed_config);
-/* The same of a file that is only looked at: a target that is not named is no problem. */
+/* Like stretto_check for a file without a chosen target: a missing option target is no error. */
 STRETTO_API stretto_err stretto_data_info(stretto_config *config, const char *path, int json, char **out);
-STRETTO_API stretto_err stretto_cache(stretto_config *config, const char *path,
-                                      const char *out_path); /* parsed copy, memory-mapped when read */
-STRETTO_API stretto_err stretto_sample(const char *name, int64_t rows, uint64_t seed, char **csv_out); /* data from formulas */
-STRETTO_API const char *stretto_samples(void);                                         /* names and one-line texts */
+/* Write a parsed binary copy of a data file, which is memory-mapped when it is read.  E702, E703: cannot write. */
+STRETTO_API stretto_err stretto_cache(stretto_config *config, const char *path, const char *out_path);
+/* A synthetic series as CSV text; rows 0 = the usual number of records.  E103: no such sample (see stretto_samples). */
+STRETTO_API stretto_err stretto_sample(const char *name, int64_t rows, uint64_t seed, char **csv_out);
+STRETTO_API const char *stretto_samples(void); /* names and descriptions of the samples, one per line; static text */
 
 /* --- 5 training --- */
 typedef struct stretto_event {
     int kind;                    /* 0 note, 1 warning, 2 begin, 3 step, 4 validation, 5 saved, 6 end, 7 other work */
-    const char *text;            /* notes and warnings, what work; may be NULL */
-    int64_t step, steps;
-    int member, members;
-    double epoch, seconds, left; /* left: estimated seconds, < 0 = unknown */
-    double train, valid;         /* losses; NaN = not measured now */
+    const char *text;            /* of notes, warnings, ends and other work; valid during the call; may be NULL */
+    int64_t step, steps;         /* training step, and planned number of steps */
+    int member, members;         /* ensemble member from 0, and ensemble size */
+    double epoch, seconds, left; /* epochs done; seconds since the start; estimated seconds left, < 0 = unknown */
+    double train, valid;         /* training and validation loss; NaN = not measured at this step */
     double lr, grad_norm, windows_per_s;
-    int best;
-    int64_t best_step;           /* of begin: where `valid` was measured, in the run that is resumed */
-    int slices;                  /* windows are cut into so many slices of time; 0 = they are not, the rest says nothing */
-    double rounds, forgets, useful; /* mean rounds forward, steps after which the model forgets, share that was no repetition */
+    int best;                    /* of a validation: 1 = the best so far */
+    int64_t best_step;           /* of begin in a resumed run: the step at which `valid` was measured */
+    int slices;                  /* number of time slices; 0 = none, and the fields below have no meaning */
+    double rounds, forgets, useful; /* mean rounds forward, forget window in steps, share of steps that were not repeated */
 } stretto_event;
+/* Receives the events of a run, on the thread that calls stretto_trainer_run.  It may call stretto_trainer_stop and no other
+ * function of that trainer. */
 typedef void stretto_event_fn(void *user, const stretto_event *event);
 
-/* Data is borrowed until the trainer is freed, and scaled by the rows that this trainer learns from.  Resolves every `auto` of
- * the config. */
+/* Prepare a training run.  The config is copied.  The data are borrowed until the trainer is freed; they are scaled by the
+ * training split.  Resolves every option whose value is auto.  E106, E3xx: options do not fit the data. */
 STRETTO_API stretto_err stretto_trainer_new(stretto_config *config, stretto_data *data, stretto_trainer **out);
-/* Every option with every `auto` answered for this data, and where each value came from: YAML that loads again.  Trains
- * nothing. */
+/* All options with every auto resolved for these data, and the origin of each value, as YAML that can be loaded again.  Does
+ * not train. */
 STRETTO_API stretto_err stretto_trainer_config(stretto_trainer *self, char **yaml_out);
-STRETTO_API void stretto_trainer_on_event(stretto_trainer *self, stretto_event_fn *fn, void *user); /* told as it happens */
-/* Keep checkpoints, config.json, metrics.jsonl and report.html in this folder (created; E704 when another run writes there). */
+STRETTO_API void stretto_trainer_on_event(stretto_trainer *self, stretto_event_fn *fn, void *user); /* set the event callback */
+/* Keep checkpoints, config.json, metrics.jsonl and report.html in this directory, which is created; resume != 0 continues from
+ * its newest checkpoint.  E704: another run writes there. */
 STRETTO_API stretto_err stretto_trainer_run_dir(stretto_trainer *self, const char *path, int resume);
-/* The data and model paths of a run folder, to resume it; its options are in config.json (stretto_config_load).  E701, E705. */
+/* Paths of the data file and the model of a run directory, to resume it; its options are in config.json (stretto_config_load).
+ * E701: cannot read.  E705: nothing to resume. */
 STRETTO_API stretto_err stretto_run_paths(const char *run_dir, char **data_path, char **model_path);
-/* Where the model will be written: remembered in the run folder and the report.  Call before run_dir. */
+/* Path of the model to be written, stored in the run directory and the report.  Call it before stretto_trainer_run_dir. */
 STRETTO_API stretto_err stretto_trainer_target(stretto_trainer *self, const char *model_path);
-/* Fit and score.  Returns 0 or a stop reason; STRETTO_STOP_SIGNAL: a checkpoint is in the run folder, there is no model yet. */
+/* Train and score.  Returns 0 or a STRETTO_STOP reason.  E501: diverged.  E801, E802: a rank was lost.  E806: stopped before
+ * there was anything to save. */
 STRETTO_API stretto_err stretto_trainer_run(stretto_trainer *self);
-STRETTO_API void stretto_trainer_stop(stretto_trainer *self);      /* from any thread or a signal handler: stop after this step */
-STRETTO_API const char *stretto_trainer_scores(stretto_trainer *self, int json); /* table of test scores beside the naive rows */
-STRETTO_API double stretto_trainer_skill(const stretto_trainer *self); /* against the best naive row; NaN = no test part */
-STRETTO_API stretto_err stretto_trainer_save(stretto_trainer *self, const char *path); /* the model; ends its run folder */
-STRETTO_API stretto_err stretto_trainer_report(stretto_trainer *self, const char *html_path); /* the page of a run */
-STRETTO_API stretto_err stretto_trainer_plot(stretto_trainer *self, const char *svg_path); /* a forecast beside what came */
-STRETTO_API stretto_err stretto_trainer_trace(stretto_trainer *self, const char *json_path); /* threads, for chrome://tracing */
-STRETTO_API stretto_model *stretto_trainer_model(stretto_trainer *self); /* borrowed; NULL before run */
-STRETTO_API void stretto_trainer_free(stretto_trainer *self); /* and its model */
+/* Stop after the current step and write a checkpoint.  May be called from any thread and from a signal handler. */
+STRETTO_API void stretto_trainer_stop(stretto_trainer *self);
+/* Score table of the test split, next to the naive forecasts, as text or JSON; "" before a run. */
+STRETTO_API const char *stretto_trainer_scores(stretto_trainer *self, int json);
+/* Skill on the test split: 1 - error / error of the best naive forecast; NaN = no test split; 1 on ranks other than 0. */
+STRETTO_API double stretto_trainer_skill(const stretto_trainer *self);
+/* Write the model atomically and mark the run directory as finished.  E105: not trained yet.  E702, E703: cannot write. */
+STRETTO_API stretto_err stretto_trainer_save(stretto_trainer *self, const char *path);
+STRETTO_API stretto_err stretto_trainer_report(stretto_trainer *self, const char *html_path); /* write the report; E105: no run */
+/* Draw a forecast of the test split next to the actual values, as SVG.  E105 before run; E106: no test split. */
+STRETTO_API stretto_err stretto_trainer_plot(stretto_trainer *self, const char *svg_path);
+/* Write the tasks of all threads in Chrome trace format.  E105 before run. */
+STRETTO_API stretto_err stretto_trainer_trace(stretto_trainer *self, const char *json_path);
+STRETTO_API stretto_model *stretto_trainer_model(stretto_trainer *self); /* the model, owned by the trainer; NULL before run */
+STRETTO_API void stretto_trainer_free(stretto_trainer *self);            /* also frees its model */
 
-/* Rolling origins: `folds` parts of the test rows, one after another, with option refit never or each.  Text table or JSON. */
+/* Rolling-origin evaluation: scores `folds` consecutive parts of the test split (options folds and refit), as text or JSON.  fn
+ * may be NULL.  E301: too few test records.  E803: called under a launcher. */
 STRETTO_API stretto_err stretto_backtest(stretto_config *config, stretto_data *data, stretto_event_fn *fn, void *user, int json,
                                          char **out);
 
 /* --- 6 models --- */
-STRETTO_API stretto_err stretto_model_load(const char *path, stretto_model **out);  /* E701, E901, E902 */
-STRETTO_API stretto_err stretto_model_save(const stretto_model *self,
-                                           const char *path); /* replaced whole or not at all; E702, E703 */
+/* Load a model file.  E701: cannot read.  E901: not a model, or damaged.  E902: written by a newer version. */
+STRETTO_API stretto_err stretto_model_load(const char *path, stretto_model **out);
+STRETTO_API stretto_err stretto_model_save(const stretto_model *self, const char *path); /* write it atomically; E702, E703 */
 STRETTO_API void stretto_model_free(stretto_model *self);
-STRETTO_API int stretto_model_horizon(const stretto_model *self);                   /* steps forecast */
-STRETTO_API int stretto_model_context(const stretto_model *self);                   /* rows looked back on */
-STRETTO_API int stretto_model_targets(const stretto_model *self);                   /* columns forecast */
-STRETTO_API const char *stretto_model_target(const stretto_model *self, int i);     /* name; NULL = out of range */
-STRETTO_API int stretto_model_quantiles(const stretto_model *self);                 /* count; 0 = point forecasts only */
-STRETTO_API double stretto_model_quantile(const stretto_model *self, int i);         /* in (0,1); NaN = out of range */
-STRETTO_API int64_t stretto_model_parameters(const stretto_model *self);            /* weights of one member, without padding */
-/* Schema, layers, training record and every option with its origin; indented text, or JSON. */
+STRETTO_API int stretto_model_horizon(const stretto_model *self); /* forecast horizon in time steps */
+STRETTO_API int stretto_model_context(const stretto_model *self); /* lookback window in time steps */
+STRETTO_API int stretto_model_targets(const stretto_model *self); /* number of target columns */
+STRETTO_API const char *stretto_model_target(const stretto_model *self, int i); /* name of target i; NULL = out of range */
+STRETTO_API int stretto_model_quantiles(const stretto_model *self); /* number of quantiles; 0 = point forecasts only */
+STRETTO_API double stretto_model_quantile(const stretto_model *self, int i); /* level of quantile i; NaN = out of range */
+STRETTO_API int64_t stretto_model_parameters(const stretto_model *self); /* weights of one ensemble member, without padding */
+/* Schema, layers, training record and all options with their origin, as indented text or JSON. */
 STRETTO_API stretto_err stretto_model_info(const stretto_model *self, int json, char **out);
-STRETTO_API stretto_config *stretto_model_config(stretto_model *self); /* borrowed: the options it was trained with */
+STRETTO_API stretto_config *stretto_model_config(stretto_model *self); /* options of its training, owned by the model */
 
 /* --- 7 forecasts --- */
-/* Read a file with the model's own schema (no column flags needed).  E903 when it does not fit. */
+/* Read a data file with the model's own columns and settings.  E903: the file does not fit the model. */
 STRETTO_API stretto_err stretto_model_open(stretto_model *self, const char *path, stretto_data **out);
-/* After the last row: mean [horizon][targets], quantiles [horizon][targets][nq] or NULL; original units.  Data that were opened
- * or wrapped without the model take its scale first, and keep it; E903 when they do not fit, or have the scale of another
- * training. */
+/* Forecast beyond the last record: mean [horizon][targets]; quantiles [horizon][targets][quantiles], or NULL.  Both arrays
+ * belong to the caller.  Data opened or wrapped without this model are scaled for it by the first call and can then be used
+ * only with it. E301, E302: too little history, or future values of known columns missing.  E903: the data do not fit. */
 STRETTO_API stretto_err stretto_predict(stretto_model *self, stretto_data *data, double *mean, double *quantiles);
-/* The same into a CSV file, long (id,origin,time,step,mean,q..) or wide; "-" gives the text through out instead. */
+/* The same as CSV, long (id,origin,time,step,mean,q..) or wide; path "-" returns the text through out, which may be NULL
+ * otherwise. */
 STRETTO_API stretto_err stretto_predict_file(stretto_model *self, stretto_data *data, const char *path, int wide, char **out);
-/* Scores on the rows of data that the model has not seen, or on all when it has seen them; config (may be NULL): options stride,
- * score-scale and score-steps.  Text table or JSON. */
+/* Score the records that the model has not seen, or all records if it has seen them all.  config (may be NULL): options stride,
+ * score-scale and score-steps.  Score table as text or JSON; *skill (may be NULL) as stretto_trainer_skill. */
 STRETTO_API stretto_err stretto_eval(stretto_model *self, stretto_data *data, stretto_config *config, int json, char **out,
                                      double *skill);
 STRETTO_API stretto_err stretto_model_plot(stretto_model *self, stretto_data *data,
-                                           const char *svg_path); /* forecast after the last row */
-/* What the last forecast or evaluation had to do differently from the training, in a sentence; "" = nothing.  Borrowed. */
+                                           const char *svg_path); /* draw the forecast beyond the last record, as SVG */
+/* How the last forecast or evaluation deviated from the training, in one sentence (bf16 computed in fp32); "" = not at all. */
 STRETTO_API const char *stretto_model_note(const stretto_model *self);
-/* What is doubtful in the data that were opened for the model last, one a line: categories that training has not seen, numbers
- * that can be read in two ways; "" = nothing.  Borrowed. */
+/* Warnings about the data that were last opened for this model, one per line: categories that training has not seen, ambiguous
+ * numbers; "" = none. */
 STRETTO_API const char *stretto_model_warnings(const stretto_model *self);
 
 /* --- 8 machine and plan --- */
-STRETTO_API stretto_err stretto_machine_info(int json, char **out);                 /* this host, as text that --machine reads */
-/* The parallel plan of one training step; data NULL = shapes from options columns, horizon, context alone. */
+/* Description of this host: text for option machine, or JSON. */
+STRETTO_API stretto_err stretto_machine_info(int json, char **out);
+/* The parallel plan of one training step.  data NULL: shapes from options columns, horizon and context.  E401: the strategy
+ * does not fit.  E402: invalid plan file. */
 STRETTO_API stretto_err stretto_plan_new(stretto_config *config, stretto_data *data, stretto_plan **out);
-STRETTO_API stretto_err stretto_plan_print(const stretto_plan *self, char **out); /* task by task */
+STRETTO_API stretto_err stretto_plan_print(const stretto_plan *self, char **out); /* the plan task by task */
 STRETTO_API stretto_err stretto_plan_summary(const stretto_plan *self, int json, char **out); /* cost, bytes, exactness */
-STRETTO_API stretto_err stretto_plan_compare(const stretto_plan *self, char **out); /* with every other strategy */
-STRETTO_API stretto_err stretto_plan_draw(const stretto_plan *self, int svg, char **out); /* devices against time */
-STRETTO_API stretto_err stretto_plan_save(const stretto_plan *self, const char *path); /* for option plan */
+STRETTO_API stretto_err stretto_plan_compare(const stretto_plan *self, char **out); /* table of all strategies */
+STRETTO_API stretto_err stretto_plan_draw(const stretto_plan *self, int svg, char **out); /* devices against time, text or SVG */
+STRETTO_API stretto_err stretto_plan_save(const stretto_plan *self, const char *path); /* write a file for option plan */
 STRETTO_API void stretto_plan_free(stretto_plan *self);
-/* Training speed of the configured network by width, batch and threads.  Text table or JSON. */
+/* Training steps per second of the configured network by hidden size, batch and threads, as text or JSON. */
 STRETTO_API stretto_err stretto_bench(stretto_config *config, int json, char **out);
 
-/* What stops or slows a run on this host, or on every host of the launcher that started us; lines for people, or JSON.  E1101
- * when something stops it; *out is filled all the same ("" on other ranks than 0).  Options ranks, threads and run-dir count. */
+/* Check this host, or all hosts of the launcher, for what stops or slows a run (options ranks, threads and run-dir), as text or
+ * JSON. E1101: something stops a run; *out is filled in that case, too ("" on ranks other than 0). */
 STRETTO_API stretto_err stretto_doctor(stretto_config *config, int json, char **out);
 
-/* How busy this node's GPUs are: smooths it, keeps it in the file of option state, and sets the node's weight in Slurm when it
- * moved; lines for people, or JSON.  With shares=yes only prints what is free, of this node or of all ranks' nodes, as a text for
- * option machine ("" on other ranks than 0).  E820 where there is no GPU and nothing recorded, E805 when Slurm refuses. */
+/* Measure and smooth the GPU occupancy of this node, keep it in the file of option state, and set the node's weight in Slurm
+ * when it changed; text or JSON.  With shares=yes, only return the free share of the GPUs of this node or of all ranks' nodes,
+ * as text for option machine ("" on ranks other than 0).  E820: no GPU and no record.  E805: Slurm refused. */
 STRETTO_API stretto_err stretto_gpuload(stretto_config *config, int json, char **out);
 
 #ifdef __cplusplus

@@ -183,8 +183,7 @@ static err score(struct stretto_trainer *t) {
     if (skill < -0.005 && best >= 0)
         event_note(&t->events, EVENT_WARNING,
                    "on the test split the model is %.0f%% worse than the forecast \"%s\": use that forecast, or more data",
-                    -100 * skill,
-                   t->scores.name[best]);
+                   -100 * skill, t->scores.name[best]);
     return 0;
 }
 
