@@ -62,7 +62,7 @@ class Session(Case):
 
     def test_plan(self):
         args = ["plan", AIR, "--target", "Passengers", "--horizon", "12", "--threads", "2"]
-        self.assertRegex(self.stretto(*args).out, r"strategy data_sync:2 on .*\npredicted [\d.]+ ms a step, [\d.]+ MiB held")
+        self.assertRegex(self.stretto(*args).out, r"strategy data_sync:2 on .*\npredicted [\d.]+ ms per step, [\d.]+ MiB held")
         self.assertTrue(self.stretto(*args, "--print").out.startswith("(plan data_sync:2 train B "))
         self.assertRegex(self.stretto(*args, "--compare").out, r"(?m)^serial .* yes\n^data_sync:2 .* yes$")
         self.assertIn("r0.cpu1 |", self.stretto(*args, "--draw", "text").out)
