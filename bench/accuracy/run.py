@@ -70,7 +70,7 @@ class Run:
         notes = done.stderr
         self.base = re.search(r"^base (.*) \(", notes, re.M).group(1) if "\nbase " in notes else "none"
         share = re.search(r"its weight is ([\d.]+)", notes)
-        self.share = float(share.group(1)) if share else float("no recurrent part" not in notes)
+        self.share = float(share.group(1)) if share else float("no network:" not in notes)
         self.split = next((line for line in notes.splitlines() if line.startswith("train ")), "")
 
 
@@ -124,7 +124,7 @@ def report(measured, seeds, threads, minutes, precision):
     text = [f"## Accuracy{f' in {precision}' if precision else ''}\n\n{results.machine(threads)} {seeds} seeds, {minutes:.0f} minutes. Presets untouched"
             f"{f' but for `--precision {precision}`' if precision else ''}; the protocols are the files of `bench/protocols/`.\n",
             "`mean`, `deviation`, `worst` are over seeds; `base alone`, `naive`, `snaive` (one season back) and `ridge` are scored on the same "
-            "windows. `share` is the weight that the guard gives the recurrent part. Seconds are medians from the file to the evaluated, "
+            "windows. `share` is the weight that the guard gives the network. Seconds are medians from the file to the evaluated, "
             "saved model; other programs may run beside, so CPU seconds (all threads) stand beside wall seconds.\n",
             table(HEAD, [m["line"] for m in measured])]
     others = [line for m in measured for line in m["others"]]
