@@ -37,6 +37,9 @@ stretto_err cli_take(struct cli *c, enum opt_id id);
 /* The error as people read it, now; main shows it only where this was not called. */
 void cli_show_error(struct cli *c);
 
+/* The progress line, as --progress, --color and --quiet ask for it. */
+void cli_open_console(struct cli *c);
+
 /* Events of the library go to the progress line. */
 void cli_on_event(void *cli, const stretto_event *e);
 

@@ -15,12 +15,6 @@
 enum { DIGITS = 12 };
 static const char *const ending[] = {[CKPT_WHOLE] = ".ckpt", [CKPT_PART] = ".part"};
 
-enum dtype ckpt_dtype(enum ckpt_kind kind) {
-    static const enum dtype dtype_of[] = {
-        [CKPT_F32] = DTYPE_F32, [CKPT_F64] = DTYPE_F64, [CKPT_I64] = DTYPE_I64, [CKPT_BYTES] = DTYPE_U8};
-    return dtype_of[kind];
-}
-
 /* ------------------------------------------------------------------ the folder ---------------------------------------------- */
 
 /* The number in "000000000300.ckpt", or -1. */

@@ -13,6 +13,12 @@
 enum { MOST_TENSORS = 4096, MOST_PIECES = 1 << 20, MOST_BYTES = 64 << 20, TAIL = 22 }; /* TAIL: length of what follows */
 static const char tail_format[] = ",\"crc32c\":\"%08x\"}\n";
 
+enum dtype ckpt_dtype(enum ckpt_kind kind) {
+    static const enum dtype dtype_of[] = {
+        [CKPT_F32] = DTYPE_F32, [CKPT_F64] = DTYPE_F64, [CKPT_I64] = DTYPE_I64, [CKPT_BYTES] = DTYPE_U8};
+    return dtype_of[kind];
+}
+
 void shard_name(i32 shard, i32 of, char out[SHARD_NAME]) { snprintf(out, SHARD_NAME, "shard-%03d-of-%03d", shard, of); }
 
 void manifest_free(struct manifest *m) {

@@ -8,9 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/backoff.h"
 #include "base/clock.h"
@@ -31,15 +29,9 @@ enum { SPINS = 8 };    /* turns without an agent to each look at the clock */
 
 i32 comm_rank(const struct comm *c) { return c ? c->rank : 0; }
 i32 comm_size(const struct comm *c) { return c ? c->size : 1; }
-const char *comm_transport(const struct comm *c) {
-    if (!c) return "self";
-    const struct transport *t = c->t;
-    void *self = c->self;
-    shm_inner(&t, &self);
-    return t->name;
-}
 
 const struct comm_rank_info *comm_rank_info(const struct comm *c, i32 rank) { return &c->member[rank]; }
+bool comm_died(const struct comm *c) { return c && c->recovery && atomic_load(&c->recovery->died); }
 bool comm_direct(const struct comm *c) { return c && c->t->direct; }
 
 void *comm_alloc(struct comm *c, size_t bytes) {
@@ -430,19 +422,6 @@ err comm_new(const struct transport *t, void *self, i32 rank, i32 size, struct c
         return e;
     }
     *out = c;
-    return 0;
-}
-
-err comm_connect(struct comm *c) {
-    if (comm_size(c) == 1) return 0;
-    struct comm_rank_info me = {.rank = c->rank, .pid = (i32)getpid(), .unwatched = !comm_watch_requested()};
-    struct utsname u;
-    if (uname(&u) == 0) snprintf(me.host, sizeof me.host, "%.*s", COMM_HOST - 1, u.nodename);
-    TRY(comm_allgather(c, "who", &me, sizeof me, c->member));
-    if (c->t->by_host) TRY(shm_join(c, &c->t, &c->self));
-    if (comm_watched(c)) return watch_begin(&c->watch);
-    mem_free(c->flight);
-    c->flight = NULL;
     return 0;
 }
 

@@ -25,8 +25,6 @@ err comm_allow_recovery(struct comm *c) {
     return recovery_new(c->t, c->self, c->member, c->rank, c->size, &c->recovery);
 }
 
-bool comm_died(const struct comm *c) { return c && c->recovery && atomic_load(&c->recovery->died); }
-
 struct meeting {
     i32 left[COMM_RANKS], n;
 };

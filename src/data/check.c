@@ -29,14 +29,6 @@ const struct err_info *warning_info(i32 code) {
     return NULL;
 }
 
-void findings_add(struct findings *f, bool warning, i32 column, const struct err_record *r) {
-    if (f->n == FINDINGS_MAX) {
-        f->more++;
-        return;
-    }
-    f->item[f->n++] = (struct finding){warning, column, *r};
-}
-
 static void warn(struct findings *f, i32 code, const char *where, const char *fix, const char *text) {
     struct err_record r = {.code = code};
     snprintf(r.where, sizeof r.where, "%s", where);

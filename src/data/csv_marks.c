@@ -10,6 +10,14 @@
 #include "base/mem.h"
 #include "data/csv.h"
 
+bool csv_is_missing(const struct csv *c, const char *s, i64 n) {
+    if (n == 0) return true;
+    if (!c->na_first[(u8)s[0]]) return false;
+    for (i32 i = 0; i < c->nword; i++)
+        if (c->na_word[i].n == n && !memcmp(c->na_word[i].s, s, (size_t)n)) return true;
+    return false;
+}
+
 /* What is known of the numbers of a column, or of the file. */
 struct marks {
     i32 point, comma;               /* cells that tell: this is the decimal mark */

@@ -102,14 +102,6 @@ static char find_sep(const char *p, const char *end, bool cut) {
     return best;
 }
 
-bool csv_is_missing(const struct csv *c, const char *s, i64 n) {
-    if (n == 0) return true;
-    if (!c->na_first[(u8)s[0]]) return false;
-    for (i32 i = 0; i < c->nword; i++)
-        if (c->na_word[i].n == n && !memcmp(c->na_word[i].s, s, (size_t)n)) return true;
-    return false;
-}
-
 static err note_missing_words(struct csv *c, const char *words) {
     for (const char *p = words; p && *p;) {
         const char *end = strchr(p, ',');

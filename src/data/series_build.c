@@ -8,13 +8,6 @@
 #include "data/build.h"
 #include "data/check.h"
 
-err build_problem(struct build *b, i32 column, err e) {
-    if (e >= 0 || !b->found || e == -E601) return e;
-    findings_add(b->found, false, column, err_last());
-    b->bad = true;
-    return 0;
-}
-
 static void build_free(struct build *b) {
     mem_free(b->col);
     mem_free(b->cat);

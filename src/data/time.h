@@ -66,12 +66,22 @@ struct civil {
     i64 year;
     i32 month, day, hour, minute, second; /* from 1, 1, 0, 0, 0 */
 };
-i64 time_days(i64 year, i32 month, i32 day); /* days since 1970-01-01, proleptic Gregorian */
+/* Days since 1970-01-01, proleptic Gregorian (Hinnant, chrono-compatible date algorithms: years begin in March). */
+static inline i64 time_days(i64 y, i32 m, i32 d) {
+    y -= m <= 2;
+    i64 era = (y >= 0 ? y : y - 399) / 400, in_era = y - era * 400;
+    i64 in_year = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
+    return era * 146097 + in_era * 365 + in_era / 4 - in_era / 100 + in_year - 719468;
+}
 i64 time_make(const struct civil *c);
 void time_split(i64 t, struct civil *c);
 /* A Sunday's night hour in which somewhere clocks go forward to summer time (that hour is absent), or back (it comes twice). */
 bool time_clocks_change(i64 t, bool forward);
-i32 time_month_days(i64 year, i32 month);
+static inline i32 time_month_days(i64 year, i32 month) {
+    static const i32 days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    return days[month - 1] + (month == 2 && leap);
+}
 
 /* "1h", "hourly", "15min", "D", "1month", "quarterly", ...; E103. */
 err freq_parse(const char *text, struct freq *out);

@@ -3,10 +3,63 @@
 #define _GNU_SOURCE
 #include "data/timefmt.h"
 
-#include <stdio.h>
+#include <ctype.h>
 #include <string.h>
 
 #include "data/time.h"
+
+const char *time_zone(const char *s, const char *end, i64 *seconds) {
+    i64 h, m = 0;
+    if (s < end && (*s == 'Z' || *s == 'z')) return s + 1;
+    if (end - s >= 3 && !strncmp(s, "UTC", 3)) return s + 3;
+    if (end - s >= 3 && !strncmp(s, "GMT", 3)) return s + 3;
+    if (s == end || (*s != '+' && *s != '-')) return NULL;
+    i64 sign = *s == '-' ? -1 : 1;
+    const char *p = time_digits(s + 1, end, 2, 2, &h);
+    if (!p) return NULL;
+    const char *q = time_digits(p + (p < end && *p == ':'), end, 2, 2, &m);
+    if (h > 18 || m > 59) return NULL;
+    *seconds = sign * (h * 3600 + m * 60);
+    return q ? q : p;
+}
+
+/* 5:00, 05:00, 05:00:00, 05:00:00.123, 17.24.00 (dots only with seconds), then perhaps " AM" or " PM". */
+const char *time_clock(const char *s, const char *end, i64 *out) {
+    i64 h, m, sec = 0, unused;
+    const char *p = time_digits(s, end, 1, 2, &h);
+    if (!p || p == end || (*p != ':' && *p != '.')) return NULL;
+    char mark = *p;
+    p = time_digits(p + 1, end, 2, 2, &m);
+    if (!p) return NULL;
+    if (p < end && *p == mark) {
+        p = time_digits(p + 1, end, 2, 2, &sec);
+        if (!p) return NULL;
+        if (end - p > 1 && *p == '.' && isdigit((u8)p[1])) p = time_digits(p + 1, end, 1, 12, &unused);
+    } else if (mark == '.') {
+        return NULL;
+    }
+    const char *half = p + (p < end && *p == ' ');
+    if (end - half >= 2 && (half[0] | 32) != 'z' && (half[1] | 32) == 'm' && ((half[0] | 32) == 'a' || (half[0] | 32) == 'p')) {
+        if (h < 1 || h > 12) return NULL;
+        h = h % 12 + ((half[0] | 32) == 'p' ? 12 : 0);
+        p = half + 2;
+    }
+    if (h > 24 || m > 59 || sec > 60 || (h == 24 && (m || sec))) return NULL;
+    *out = h * 3600 + m * 60 + sec;
+    return p;
+}
+
+const char *time_rest(const char *p, const char *end, i64 *t) {
+    if (p == end || (*p != ' ' && *p != 'T' && *p != 't')) return p;
+    const char *q = p + 1;
+    while (q < end && *q == ' ') q++;
+    i64 clock, zone = 0;
+    q = time_clock(q, end, &clock);
+    if (!q) return p;
+    const char *z = time_zone(q + (q < end && *q == ' '), end, &zone);
+    *t += clock - zone;
+    return z ? z : q;
+}
 
 struct fields {
     i64 year, month, day, hour, minute, second, epoch, zone, day_of_year;
@@ -140,61 +193,3 @@ const char *time_read_format(const char *format, const char *s, const char *end,
     return s;
 }
 
-/* Layouts that nobody can tell for sure, for the advice of a message. */
-static const char *const layouts[] = {"%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%y-%m-%d", "%y/%m/%d", "%d-%m-%y", "%b-%y",
-                                      "%b %y",    "%d-%b-%y", "%d %b %y", "%b %d %y", "%m/%Y",    "%m.%Y",    "%m-%Y",
-                                      "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y-%m-%d",
-                                      "%Y%m%d"};
-static const char *const clocks[] = {"", " %H:%M", " %H:%M:%S", "T%H:%M:%S", " %I:%M %p", " %H", "%H", "%H%M"};
-
-static bool reads_all(const char *format, const char *const *s, const i32 *len, i32 n) {
-    struct time_parser p = {.kind = TIME_CUSTOM};
-    i64 t;
-    snprintf(p.format, sizeof p.format, "%s", format);
-    for (i32 i = 0; i < n; i++)
-        if (!time_parse(&p, s[i], (size_t)len[i], &t)) return false;
-    return n > 0;
-}
-
-i32 time_advice(const char *const *s, const i32 *len, i32 n, char fix[TIME_ADVICE]) {
-    char format[64];
-    i32 found = 0, fill = 0;
-    fix[0] = 0;
-    for (size_t c = 0; c < COUNT(clocks) && found == 0; c++)
-        for (size_t k = 0; k < COUNT(layouts) && found < 2; k++) {
-            snprintf(format, sizeof format, "%s%s", layouts[k], clocks[c]);
-            if (!reads_all(format, s, len, n)) continue;
-            fill += snprintf(fix + fill, (size_t)(TIME_ADVICE - fill), "%s--time-format '%s'", found++ ? "   or   " : "", format);
-        }
-    return found;
-}
-
-/* Digits and marks alone, or a zone that is UTC: neither AM nor another zone. */
-static bool plain_numbers(const char *s, i32 n) {
-    bool clock = false;
-    for (i32 i = 0; i < n; i++) {
-        if ((u8)(s[i] - '0') < 10 || strchr(" /.,", s[i])) continue;
-        clock |= s[i] == ':';
-        if (clock ? s[i] != ':' && s[i] != 'Z' : s[i] != '-' && s[i] != 'T') return false;
-    }
-    return true;
-}
-
-enum time_order time_order(enum time_kind kind, const char *const *s, const i32 *len, i32 n) {
-    bool plain = n > 0, equal = true;
-    for (i32 i = 0; i < n; i++) {
-        plain = plain && plain_numbers(s[i], len[i]);
-        equal = equal && len[i] == len[0];
-    }
-    switch (kind) {
-    case TIME_QUARTER: return equal && n > 0 ? ORDER_TEXT : ORDER_NONE;
-    case TIME_YEAR:
-    case TIME_COMPACT:
-    case TIME_EPOCH: return ORDER_NUMBER;
-    case TIME_YMD: return !plain ? ORDER_NONE : equal ? ORDER_TEXT : ORDER_YMD;
-    case TIME_DMY: return plain ? ORDER_DMY : ORDER_NONE;
-    case TIME_MDY: return plain ? ORDER_MDY : ORDER_NONE;
-    case TIME_CLOCK: return plain ? ORDER_CLOCK : ORDER_NONE;
-    default: return ORDER_NONE;
-    }
-}

@@ -1,14 +1,27 @@
-/* timefmt.h - pieces that time.c and timefmt.c share; for nobody else. */
+/* timefmt.h - pieces of times, and times in words and layouts: what time.c reads with; for nobody else. */
 #ifndef STRETTO_DATA_TIMEFMT_H
 #define STRETTO_DATA_TIMEFMT_H
 
-#include "base/bits.h"
+#include "data/time.h"
 
 /* least..most digits as a number; NULL when there are fewer. */
-const char *time_digits(const char *s, const char *end, i32 least, i32 most, i64 *out);
+static inline const char *time_digits(const char *s, const char *end, i32 least, i32 most, i64 *out) {
+    i64 v = 0;
+    i32 n = 0;
+    for (; s < end && n < most && (u8)(*s - '0') < 10; s++, n++) v = v * 10 + (*s - '0');
+    *out = v;
+    return n >= least ? s : NULL;
+}
+const char *time_clock(const char *s, const char *end, i64 *out);   /* 5:00, 05:00:00.123, 17.24.00, 5:00 PM */
 const char *time_zone(const char *s, const char *end, i64 *seconds); /* Z, UTC, +01:00, -0500 */
-bool time_date(i64 y, i64 m, i64 d, i64 *t);                         /* false when there is no such day */
-const char *time_rest(const char *s, const char *end, i64 *t);       /* after a date: a clock time and a zone, added to *t */
+/* False when there is no such day. */
+static inline bool time_date(i64 y, i64 m, i64 d, i64 *t) {
+    if (m < 1 || m > 12 || d < 1 || y > 9999) return false;
+    if (d > 28 && d > time_month_days(y, (i32)m)) return false;
+    *t = time_days(y, (i32)m, (i32)d) * 86400;
+    return true;
+}
+const char *time_rest(const char *s, const char *end, i64 *t);     /* after a date: a clock time and a zone, added to *t */
 /* 1 Jan 2024, 1. März 2024, January 1, 2024, 2024-Jan-01, Jan 2024; clock time as after other dates. */
 const char *time_read_words(const char *s, const char *end, i64 *out);
 const char *time_read_format(const char *format, const char *s, const char *end, i64 *out);

@@ -1,0 +1,96 @@
+/* time_guess.c - which kind of time the texts of a column are, how a sort follows them, and what to advise when they are none. */
+#include <stdio.h>
+#include <string.h>
+
+#include "data/time.h"
+
+/* Are all texts of this kind, and do they never go back? */
+static bool all_are(enum time_kind kind, const char *const *s, const i32 *len, i32 n, bool *ascending) {
+    struct time_parser p = {.kind = kind};
+    i64 t = 0, before = INT64_MIN;
+    *ascending = true;
+    for (i32 i = 0; i < n; i++) {
+        if (!time_parse(&p, s[i], (size_t)len[i], &t)) return false;
+        if (t < before) *ascending = false;
+        before = t;
+    }
+    return n > 0;
+}
+
+enum time_kind time_guess(const char *const *s, const i32 *len, i32 n, bool named, bool *ambiguous) {
+    static const enum time_kind words[] = {TIME_YMD, TIME_QUARTER, TIME_WORDS}, numbers[] = {TIME_YEAR, TIME_COMPACT, TIME_EPOCH};
+    bool up, up_month_first;
+    *ambiguous = false;
+    for (size_t k = 0; k < COUNT(words); k++)
+        if (all_are(words[k], s, len, n, &up)) return words[k];
+    bool day_first = all_are(TIME_DMY, s, len, n, &up), month_first = all_are(TIME_MDY, s, len, n, &up_month_first);
+    if (day_first && month_first && !memchr(s[0], '.', 3)) {
+        if (up != up_month_first) return up ? TIME_DMY : TIME_MDY;
+        *ambiguous = true;
+    }
+    if (day_first) return TIME_DMY;
+    if (month_first) return TIME_MDY;
+    if (all_are(TIME_CLOCK, s, len, n, &up)) return TIME_CLOCK;
+    for (size_t k = 0; named && k < COUNT(numbers); k++)
+        if (all_are(numbers[k], s, len, n, &up)) return numbers[k];
+    return TIME_NONE;
+}
+
+/* Layouts that nobody can tell for sure, for the advice of a message. */
+static const char *const layouts[] = {"%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%y-%m-%d", "%y/%m/%d", "%d-%m-%y", "%b-%y",
+                                      "%b %y",    "%d-%b-%y", "%d %b %y", "%b %d %y", "%m/%Y",    "%m.%Y",    "%m-%Y",
+                                      "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y-%m-%d",
+                                      "%Y%m%d"};
+static const char *const clocks[] = {"", " %H:%M", " %H:%M:%S", "T%H:%M:%S", " %I:%M %p", " %H", "%H", "%H%M"};
+
+static bool reads_all(const char *format, const char *const *s, const i32 *len, i32 n) {
+    struct time_parser p = {.kind = TIME_CUSTOM};
+    i64 t;
+    snprintf(p.format, sizeof p.format, "%s", format);
+    for (i32 i = 0; i < n; i++)
+        if (!time_parse(&p, s[i], (size_t)len[i], &t)) return false;
+    return n > 0;
+}
+
+i32 time_advice(const char *const *s, const i32 *len, i32 n, char fix[TIME_ADVICE]) {
+    char format[64];
+    i32 found = 0, fill = 0;
+    fix[0] = 0;
+    for (size_t c = 0; c < COUNT(clocks) && found == 0; c++)
+        for (size_t k = 0; k < COUNT(layouts) && found < 2; k++) {
+            snprintf(format, sizeof format, "%s%s", layouts[k], clocks[c]);
+            if (!reads_all(format, s, len, n)) continue;
+            fill += snprintf(fix + fill, (size_t)(TIME_ADVICE - fill), "%s--time-format '%s'", found++ ? "   or   " : "", format);
+        }
+    return found;
+}
+
+/* Digits and marks alone, or a zone that is UTC: neither AM nor another zone. */
+static bool plain_numbers(const char *s, i32 n) {
+    bool clock = false;
+    for (i32 i = 0; i < n; i++) {
+        if ((u8)(s[i] - '0') < 10 || strchr(" /.,", s[i])) continue;
+        clock |= s[i] == ':';
+        if (clock ? s[i] != ':' && s[i] != 'Z' : s[i] != '-' && s[i] != 'T') return false;
+    }
+    return true;
+}
+
+enum time_order time_order(enum time_kind kind, const char *const *s, const i32 *len, i32 n) {
+    bool plain = n > 0, equal = true;
+    for (i32 i = 0; i < n; i++) {
+        plain = plain && plain_numbers(s[i], len[i]);
+        equal = equal && len[i] == len[0];
+    }
+    switch (kind) {
+    case TIME_QUARTER: return equal && n > 0 ? ORDER_TEXT : ORDER_NONE;
+    case TIME_YEAR:
+    case TIME_COMPACT:
+    case TIME_EPOCH: return ORDER_NUMBER;
+    case TIME_YMD: return !plain ? ORDER_NONE : equal ? ORDER_TEXT : ORDER_YMD;
+    case TIME_DMY: return plain ? ORDER_DMY : ORDER_NONE;
+    case TIME_MDY: return plain ? ORDER_MDY : ORDER_NONE;
+    case TIME_CLOCK: return plain ? ORDER_CLOCK : ORDER_NONE;
+    default: return ORDER_NONE;
+    }
+}

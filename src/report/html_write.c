@@ -1,0 +1,82 @@
+/* html_write.c - the pieces of every section of the page: headings, text, lists of facts, tables of scores. */
+#include <math.h>
+
+#include "report/html_part.h"
+#include "report/text.h"
+
+void html_section(struct str *b, const char *id, const char *heading, const char *lead) {
+    str_addf(b, "<section id=\"%s\">\n<h2>", id);
+    text_xml(b, heading);
+    str_add(b, "</h2>\n");
+    if (lead) html_text(b, "p", "lead", lead);
+}
+
+void html_end(struct str *b) { str_add(b, "</section>\n"); }
+
+void html_text(struct str *b, const char *tag, const char *class, const char *text) {
+    str_addf(b, *class ? "<%s class=\"%s\">" : "<%s>", tag, class);
+    text_xml(b, text);
+    str_addf(b, "</%s>\n", tag);
+}
+
+void html_facts(struct str *b, const struct report_fact *f, i32 n) {
+    str_add(b, "<dl>\n");
+    for (i32 i = 0; i < n; i++) {
+        html_text(b, "dt", "", f[i].name);
+        html_text(b, "dd", "", f[i].value);
+    }
+    str_add(b, "</dl>\n");
+}
+
+static f64 largest(const struct score_table *t, i32 m) {
+    f64 most = 0;
+    for (i32 r = 0; r < t->nrow; r++)
+        if (isfinite(t->row[r].value[m])) most = dmax(most, t->row[r].value[m]);
+    return most;
+}
+
+static bool has_skill(const struct score_table *t) {
+    for (i32 r = 0; r < t->nrow; r++)
+        if (!isnan(t->row[r].skill)) return true;
+    return false;
+}
+
+static bool has_bar(const struct score_table *t) { return t->nmetric <= 4; } /* more figures leave no room */
+
+/* Figures, a bar of the metric that skill is measured in, and skill. */
+static void score_line(struct str *b, const struct score_table *t, i32 r, f64 most, bool skill) {
+    const struct score_row *row = &t->row[r];
+    f64 v = row->value[t->skill_metric];
+    str_addf(b, "<tr%s><th scope=\"row\"><span class=\"key k%d\"></span>", row->role == ROLE_MODEL ? " class=\"model\"" : "",
+             row->role);
+    text_xml(b, row->name);
+    str_add(b, "</th>");
+    for (i32 m = 0; m < t->nmetric; m++) {
+        str_add(b, "<td class=\"n\">");
+        table_value(b, t, r, m);
+        str_add(b, "</td>");
+    }
+    if (has_bar(t)) {
+        str_addf(b, "<td class=\"bar\"><i class=\"k%d\" style=\"width:", row->role);
+        text_fixed(b, isfinite(v) && most > 0 ? 100 * dmax(0, v) / most : 0, 1);
+        str_add(b, "%\"></i></td>");
+    }
+    if (skill) str_addf(b, "<td class=\"n %s\">", row->skill < 0 ? "down" : "up");
+    if (!isnan(row->skill)) text_skill(b, row->skill);
+    str_add(b, skill ? "</td></tr>\n" : "</tr>\n");
+}
+
+void html_scores(struct str *b, const struct score_table *t) {
+    str_add(b, "<div class=\"scroll\"><table>\n<thead><tr><th></th>");
+    for (i32 m = 0; m < t->nmetric; m++) {
+        str_add(b, "<th class=\"n\">");
+        text_xml(b, t->metric[m]);
+        str_add(b, "</th>");
+    }
+    bool skill = has_skill(t);
+    if (has_bar(t)) str_add(b, "<th></th>");
+    str_add(b, skill ? "<th class=\"n\">skill</th></tr></thead>\n<tbody>\n" : "</tr></thead>\n<tbody>\n");
+    f64 most = largest(t, t->skill_metric);
+    for (i32 r = 0; r < t->nrow; r++) score_line(b, t, r, most, skill);
+    str_add(b, "</tbody></table></div>\n");
+}
