@@ -78,6 +78,55 @@ class Floors(Tree):
         self.assertIn("includes go down", self.run_tool("floors.py")[1])
 
 
+class Cycles(Tree):
+    A = "/* */\n#include \"data/x.h\"\nvoid a_do(int n) {\n    if (n > 0) b_do(n - 1);\n}\n"
+    B = "/* */\n#include \"data/x.h\"\nvoid b_do(int n) {\n    a_do(n);\n}\n"
+
+    def check(self, says=None):
+        status, output = self.run_tool("cycles.py")
+        self.assertEqual(status, 1 if says else 0, output)
+        if says:
+            self.assertIn(says, output)
+
+    def setUp(self):
+        super().setUp()
+        self.write("tools/cycles.txt", "# none\n")
+        self.write("src/data/a.c", self.A)
+
+    def test_a_call_one_way_is_fine(self):
+        self.write("src/data/b.c", "/* a_do(1) */\nvoid b_do(int n) {\n    (void)n;\n}\n")
+        self.check()
+
+    def test_a_planted_cycle_is_found(self):
+        self.write("src/data/b.c", self.B)
+        self.check("src/data: 2 files call each other in a circle: a.c b.c\n    a.c calls b.c: b_do")
+
+    def test_a_cycle_of_three_files_in_folders(self):
+        self.write("src/data/b.c", self.B.replace("a_do", "c_do"))
+        self.write("src/data/in/c.c", self.B.replace("a_do", "x").replace("b_do", "c_do").replace("x(n)", "a_do(n)"))
+        self.check("3 files call each other in a circle: a.c b.c in/c.c")
+
+    def test_a_cycle_through_a_macro_of_a_header(self):
+        self.write("src/data/x.h", "/* */\n#define AGAIN(n) a_do((n)-1)\n")
+        self.write("src/data/b.c", self.B.replace("a_do(n)", "AGAIN(n)"))
+        self.check("a.c b.c")
+
+    def test_functions_of_the_same_name_are_kept_apart(self):
+        self.write("src/data/b.c", self.B + "static void a_do(int n) {\n    (void)n;\n}\n")
+        self.check()
+
+    def test_a_permitted_cycle_has_a_reason(self):
+        self.write("src/data/b.c", self.B)
+        self.write("tools/cycles.txt", "src/data: a.c b.c - a grammar calls itself\n")
+        self.check()
+        self.write("tools/cycles.txt", "src/data: a.c b.c\n")
+        self.check("not understood")
+
+    def test_a_permitted_cycle_that_is_gone(self):
+        self.write("tools/cycles.txt", "src/data: a.c b.c - a grammar calls itself\n")
+        self.check("tools/cycles.txt:1: this is no cycle any more")
+
+
 class Limits(Tree):
     def setUp(self):
         super().setUp()
