@@ -127,6 +127,68 @@ class Cycles(Tree):
         self.check("tools/cycles.txt:1: this is no cycle any more")
 
 
+class Commits(Tree):
+    def git(self, *arguments):
+        done = subprocess.run(["git", "-C", self.root, "-c", "user.name=t", "-c", "user.email=t@t", *arguments], capture_output=True,
+                              text=True, check=True)
+        return done.stdout.strip()
+
+    def setUp(self):
+        super().setUp()
+        self.git("init", "-q")
+        self.first = self.commit("what was before is not looked at.")
+
+    def commit(self, subject):
+        self.git("commit", "-q", "--allow-empty", "-m", subject)
+        return self.git("rev-parse", "HEAD")
+
+    def check(self, subject, says=None):
+        self.commit(subject)
+        status, output = self.run_tool("commits.py", "--since", self.first)
+        self.assertEqual(status, 1 if says else 0, output)
+        if says:
+            self.assertIn(says, output)
+
+    def test_imperative_subjects_are_fine(self):
+        self.check("comm: read large messages in place when cores share a cache")
+        self.check("cli, src/data: pass on what the seed feeds")
+
+    def test_long_subjects(self):
+        self.check("comm: " + "x" * 55, "61 columns, the limit is 60")
+
+    def test_subjects_without_an_area(self):
+        self.check("Fix it", "not of the form")
+
+    def test_other_forms_of_the_verb(self):
+        for verb in ("added", "adding", "adds"):
+            with self.subTest(verb=verb):
+                self.check(f"data: {verb} a reader", f'"{verb}" is not imperative')
+                self.git("reset", "-q", "--hard", self.first)
+
+    def test_sentences(self):
+        self.check("data: Add a reader", "small letters")
+        self.git("reset", "-q", "--hard", self.first)
+        self.check("data: add a reader.", "a full stop")
+
+    def test_merges_are_exempt(self):
+        self.git("checkout", "-q", "-b", "other")
+        self.commit("data: add a reader")
+        self.git("checkout", "-q", "-")
+        self.commit("data: add another one")
+        self.git("merge", "-q", "--no-ff", "-m", "Merge branch 'other'", "other")
+        self.check("docs: name it")
+
+    def test_a_shallow_clone_is_skipped(self):
+        self.commit("Fix it")
+        clone = tempfile.mkdtemp(prefix="stretto_tools_")
+        self.addCleanup(shutil.rmtree, clone)
+        self.git("clone", "-q", "--depth", "1", "file://" + self.root, clone + "/c")
+        self.root = clone + "/c"
+        status, output = self.run_tool("commits.py", "--since", self.first)
+        self.assertEqual(status, 0)
+        self.assertIn("skipped", output)
+
+
 class Limits(Tree):
     def setUp(self):
         super().setUp()
