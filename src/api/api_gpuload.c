@@ -77,7 +77,7 @@ static err take(struct call *c) {
 static void print_gpus(struct call *c) {
     for (i32 i = 0; i < c->sample.n; i++) {
         const struct gpu_load *g = &c->sample.gpu[i];
-        char busy[24] = "not said";
+        char busy[24] = "unknown";
         if (g->busy >= 0) snprintf(busy, sizeof busy, "%.0f%%", g->busy * POINTS);
         line(c, "gpu %d: utilisation %s, memory %.0f%%, smoothed %.0f%%", i, busy, g->memory * POINTS,
              c->state.level[i] * POINTS);

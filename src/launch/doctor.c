@@ -60,12 +60,12 @@ static void see_mpi(const struct facts *f, struct finding *out) {
     const struct mpi_facts *use = mpi_of(f, f->flavour);
     char have[80] = "";
     if (*f->launcher && f->promised > 1 && *f->flavour && !use) {
-        note(out, check, DOCTOR_STOP, "leave STRETTO_MPI unset", "no plug-in is called \"%s\"", f->flavour);
+        note(out, check, DOCTOR_STOP, "leave STRETTO_MPI unset", "there is no plug-in \"%s\"", f->flavour);
         return;
     }
     if (*f->launcher && f->promised > 1 && use) {
         if (!use->plugin)
-            note(out, check, DOCTOR_STOP, install, "%s wants %s, and there is no plug-in for it", f->launcher, use->name);
+            note(out, check, DOCTOR_STOP, install, "%s wants %s, and this build has no plug-in for it", f->launcher, use->name);
         else if (!use->loads)
             note(out, check, DOCTOR_STOP, install, "the plug-in for %s cannot be loaded: %s", use->name, use->why);
         else note(out, check, DOCTOR_OK, NULL, "%s", use->name);
@@ -101,7 +101,7 @@ static void see_cores(const struct facts *f, struct finding *out) {
     if (f->quota > 0 && f->quota + 0.01 < threads * sharing) {
         char fix[80];
         snprintf(fix, sizeof fix, "--threads %d, or a larger quota", imax(1, (i32)(f->quota / sharing)));
-        note(out, check, DOCTOR_WARN, fix, "control groups grant %.1f processors, and %d rank%s of %d thread%s want %d", f->quota,
+        note(out, check, DOCTOR_WARN, fix, "control groups grant %.1f processors, and %d rank%s of %d thread%s need %d", f->quota,
              sharing, s_of(sharing), threads, s_of(threads), threads * sharing);
     } else if (threads * sharing > f->cores_allowed) {
         char fix[80];
@@ -122,14 +122,14 @@ static void see_shm(const struct facts *f, struct finding *out) {
     if (f->shm < 0)
         note(out, check, used ? DOCTOR_STOP : DOCTOR_WARN, fix, "there is no /dev/shm: ranks of one host cannot share memory");
     else if (f->shm < want)
-        note(out, check, used ? DOCTOR_STOP : DOCTOR_WARN, fix, "/dev/shm holds %lld MiB, and %d ranks of MPI want %lld",
+        note(out, check, used ? DOCTOR_STOP : DOCTOR_WARN, fix, "/dev/shm holds %lld MiB, and %d ranks of MPI need %lld",
              mib(f->shm), imax(2, f->ranks_here), mib(want));
     else note(out, check, DOCTOR_OK, NULL, "/dev/shm holds %lld MiB", mib(f->shm));
 }
 
 static void see_ptrace(const struct facts *f, struct finding *out) {
     if (f->ptrace > 0)
-        note(out, "ptrace", DOCTOR_WARN, "sysctl kernel.yama.ptrace_scope=0   (or live with it)",
+        note(out, "ptrace", DOCTOR_WARN, "sysctl kernel.yama.ptrace_scope=0   (or accept it)",
              "scope %d: ranks of one host copy large messages twice", f->ptrace);
     else note(out, "ptrace", DOCTOR_OK, NULL, "scope 0");
 }
@@ -138,7 +138,7 @@ static void see_files(const struct facts *f, struct finding *out) {
     static const char fix[] = "ulimit -n 4096";
     const i64 least = FILES_LEAST + (i64)FILES_RANK * imax(1, f->ranks);
     if (f->files < least)
-        note(out, "open files", DOCTOR_STOP, fix, "at most %lld, and %d rank%s want %lld", (long long)f->files, imax(1, f->ranks),
+        note(out, "open files", DOCTOR_STOP, fix, "at most %lld, and %d rank%s need %lld", (long long)f->files, imax(1, f->ranks),
              s_of(imax(1, f->ranks)), (long long)least);
     else if (f->files < FILES_GOOD) note(out, "open files", DOCTOR_WARN, fix, "at most %lld", (long long)f->files);
     else note(out, "open files", DOCTOR_OK, NULL, "at most %lld", (long long)f->files);
@@ -149,7 +149,7 @@ static void see_folder(const char *check, const char *path, bool writes, i64 roo
         note(out, check, DOCTOR_STOP, "another folder (--run-dir, TMPDIR), or the right to write there", "%s cannot be written",
              path);
     else if (room < least)
-        note(out, check, DOCTOR_WARN, "make room, or another folder", "%s has %lld MiB left, and %lld are wanted", path,
+        note(out, check, DOCTOR_WARN, "make room, or another folder", "%s has %lld MiB left, and %lld are needed", path,
              mib(room), mib(least));
     else note(out, check, DOCTOR_OK, NULL, "%s has %lld MiB left", path, mib(room))->amount = true;
 }
@@ -164,7 +164,7 @@ static void see_clock(const struct facts *f, struct finding *out) {
     static const char *const quick[] = {"", "tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"};
     bool good = false;
     for (size_t i = 0; i < COUNT(quick); i++) good |= strncmp(f->clock, quick[i], sizeof f->clock - 1) == 0;
-    if (good) note(out, "clock", DOCTOR_OK, NULL, "%s", *f->clock ? f->clock : "not said");
+    if (good) note(out, "clock", DOCTOR_OK, NULL, "%s", *f->clock ? f->clock : "unknown");
     else
         note(out, "clock", DOCTOR_WARN,
              "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource, where it is stable",
@@ -173,7 +173,7 @@ static void see_clock(const struct facts *f, struct finding *out) {
 
 /* Told, and no more: ranks compute on processors. */
 static void see_gpus(const struct facts *f, struct finding *out) {
-    if (f->gpus == 0) note(out, "gpu load", DOCTOR_OK, NULL, "no GPU that NVML knows of");
+    if (f->gpus == 0) note(out, "gpu load", DOCTOR_OK, NULL, "NVML reports no GPU");
     else
         note(out, "gpu load", DOCTOR_OK, NULL, "%d GPU%s, of which number %d is busiest: %.0f%% taken", f->gpus, s_of(f->gpus),
              f->busiest, f->gpu_taken * 100)

@@ -29,9 +29,9 @@ f64 gpuload_share(f64 level) { return dmax(LEAST_SHARE, 1 - level); }
 static bool follows(const struct gpuload_state *s, const struct gpuload_sample *sample, const char *source, struct str *note) {
     if (s->n == 0) return false;
     if (strcmp(s->source, source) != 0)
-        str_addf(note, "loads came from %s before, and come from %s now: begun anew", s->source, source);
-    else if (s->n != sample->n) str_addf(note, "%d GPUs where %d were: begun anew", sample->n, s->n);
-    else if (sample->time < s->time) str_addf(note, "the clock went back by %.0f s: begun anew", s->time - sample->time);
+        str_addf(note, "loads came from %s before, and come from %s now: smoothing restarted", s->source, source);
+    else if (s->n != sample->n) str_addf(note, "%d GPUs where %d were: smoothing restarted", sample->n, s->n);
+    else if (sample->time < s->time) str_addf(note, "the clock went back by %.0f s: smoothing restarted", s->time - sample->time);
     else return true;
     return false;
 }

@@ -71,15 +71,15 @@ err gpuload_parse(const char *path, const char *node, const char *text, i64 n, s
     struct js *o = NULL;
     *out = (struct gpuload_state){0};
     if (!ours(text) || (i64)strlen(text) != n)
-        return FAIL_AT(E821, path, "--state with another file", "this is no file of gpuload; it is left alone");
+        return FAIL_AT(E821, path, "--state with another file", "this is not a file of gpuload; it was not changed");
     bool good = js_parse(text, (size_t)n, path, &o) >= 0;
     const i64 version = js_i64(js_get(o, "stretto_gpuload"), 0);
     err e = 0;
     good = good && version == VERSION && fill(o, out);
     js_free(o);
     if (!good) {
-        if (version != 0 && version != VERSION) str_addf(note, "%s is of another version of stretto: begun anew", path);
-        else str_addf(note, "%s was torn: begun anew", path);
+        if (version != 0 && version != VERSION) str_addf(note, "%s is of another version of stretto: smoothing restarted", path);
+        else str_addf(note, "%s is damaged: smoothing restarted", path);
     } else if (strcmp(out->node, node) != 0) {
         e = FAIL_AT(E821, path, "--state with %n in it, which stands for the name of the node",
                     "this file is of node %s, and this is node %s", out->node, node);
@@ -107,7 +107,7 @@ err gpuload_need(const char *path, const char *node, struct gpuload_state *out) 
     static const char fix[] = "let Slurm run `stretto gpuload` here (docs/gpu-occupancy.md)   or   --state FILE";
     struct str note = {0};
     if (!file_exists(path))
-        return FAIL_AT(E701, path, fix, "node %s has no smoothed GPU load: gpuload has not run here, or has its state elsewhere",
+        return FAIL_AT(E701, path, fix, "node %s has no smoothed GPU load: gpuload has not run here, or its --state is elsewhere",
                        node);
     err e = gpuload_load(path, node, out, &note);
     if (e >= 0 && out->n == 0) e = FAIL_AT(E701, path, fix, "%s", str_text(&note));

@@ -97,7 +97,7 @@ static err render(const struct launch_job *j, struct str *out) {
     TRY(plain("-o", names.log));
     if (j->queue) TRY(plain("--queue", j->queue));
     str_add(out,
-            "#!/bin/bash\n# Made by `stretto submit --on slurm`.  Can be started again at any time: it goes on from the newest "
+            "#!/bin/bash\n# Made by `stretto submit --on slurm`.  Can be started again at any time: it continues from the newest "
             "checkpoint.\n");
     put_requests(j, &names, out);
     str_add(out, "\n");

@@ -73,7 +73,7 @@ err engine_choose_how(struct plan *p, const struct net *n, const struct resource
         measured = true;
     }
     if (!measured || wisdom_save(w) == 0) return 0;
-    event_note(r->events, EVENT_NOTE, "what was measured could not be kept: %s: %s", err_last()->where, err_last()->text);
+    event_note(r->events, EVENT_NOTE, "measurements could not be saved: %s: %s", err_last()->where, err_last()->text);
     err_clear();
     return 0;
 }

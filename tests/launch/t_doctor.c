@@ -82,10 +82,10 @@ TEST(wrong_launcher) {
 TEST(foreign_mpi) {
     struct facts f = launched();
     snprintf(f.flavour, sizeof f.flavour, "mpich");
-    one(&f, "mpi", DOCTOR_STOP, "wants MPICH, and there is no plug-in for it");
+    one(&f, "mpi", DOCTOR_STOP, "wants MPICH, and this build has no plug-in for it");
     f = launched();
     snprintf(f.flavour, sizeof f.flavour, "intel");
-    one(&f, "mpi", DOCTOR_STOP, "no plug-in is called \"intel\"");
+    one(&f, "mpi", DOCTOR_STOP, "there is no plug-in \"intel\"");
     f = launched();
     f.mpi[0].loads = false;
     snprintf(f.mpi[0].why, sizeof f.mpi[0].why, "libmpi.so.40: cannot open");
@@ -111,7 +111,7 @@ TEST(root_and_mpirun) {
 TEST(small_shared_memory) {
     struct facts f = launched();
     f.shm = 64 << 20;
-    one(&f, "shared memory", DOCTOR_STOP, "holds 64 MiB, and 4 ranks of MPI want 128");
+    one(&f, "shared memory", DOCTOR_STOP, "holds 64 MiB, and 4 ranks of MPI need 128");
     f = sound();
     f.shm = 32 << 20;
     one(&f, "shared memory", DOCTOR_WARN, "holds 32 MiB"); /* nobody uses it now */
@@ -125,7 +125,7 @@ TEST(too_few_cores) {
     one(&f, "cores", DOCTOR_WARN, "4 ranks of 3 threads on 8 cores");
     f = launched();
     f.quota = 2.5;
-    one(&f, "cores", DOCTOR_WARN, "grant 2.5 processors, and 4 ranks of 2 threads want 8");
+    one(&f, "cores", DOCTOR_WARN, "grant 2.5 processors, and 4 ranks of 2 threads need 8");
     f = sound();
     f.cores_allowed = 2;
     one(&f, "cores", DOCTOR_WARN, "1 rank of 8 threads on 2 cores of those here (affinity)");
@@ -141,7 +141,7 @@ TEST(small_things) {
     one(&f, "ptrace", DOCTOR_WARN, "scope 1");
     f = sound();
     f.files = 100;
-    one(&f, "open files", DOCTOR_STOP, "at most 100, and 1 rank want");
+    one(&f, "open files", DOCTOR_STOP, "at most 100, and 1 rank need");
     f.files = 512;
     one(&f, "open files", DOCTOR_WARN, "at most 512");
     f = sound();
@@ -193,7 +193,7 @@ TEST(gpus_are_told_and_stop_nothing) {
     facts_of_host(t_dir(), f);
     assert_true(f->gpus == 0 && err_last()->code == 0);
     doctor_print(out, doctor_examine(f, out), NULL, NULL, &text);
-    assert_non_null(strstr(str_text(&text), "no GPU that NVML knows of"));
+    assert_non_null(strstr(str_text(&text), "NVML reports no GPU"));
     str_free(&text);
     unsetenv("STRETTO_NVML");
 }

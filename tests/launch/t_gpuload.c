@@ -22,7 +22,7 @@ static struct gpuload_sample sample(f64 time, f64 busy, f64 memory) {
 static bool take(struct gpuload_state *s, const struct gpuload_rule *r, struct gpuload_sample x) {
     struct str note = {0};
     gpuload_smooth(s, r, &x, GPULOAD_NVML, &note);
-    bool anew = strstr(str_text(&note), "begun anew") != NULL;
+    bool anew = strstr(str_text(&note), "smoothing restarted") != NULL;
     str_free(&note);
     return anew;
 }
@@ -177,7 +177,7 @@ TEST(a_torn_state_begins_anew) {
         text[i] = kept;
         if (i < n - 1) { /* without its last newline it is whole */
             assert_int_equal(t.n, 0);
-            assert_non_null(strstr(str_text(&said), "was torn: begun anew"));
+            assert_non_null(strstr(str_text(&said), "is damaged: smoothing restarted"));
         }
         str_free(&said);
     }
@@ -190,7 +190,7 @@ TEST(a_torn_state_begins_anew) {
     for (size_t i = 0; i < COUNT(values); i++) {
         T_OK(load(t_file("values.state", values[i]), "node1", &t, note));
         assert_int_equal(t.n, 0);
-        assert_non_null(strstr(note, "was torn"));
+        assert_non_null(strstr(note, "is damaged"));
     }
     T_OK(load(t_file("newer.state", "{\"stretto_gpuload\": 2, \"other\": 1}"), "node1", &t, note));
     assert_non_null(strstr(note, "of another version"));
@@ -219,7 +219,7 @@ TEST(shares_need_a_state) {
     str_addf(&path, "%s/absent.state", t_dir());
     T_FAILS(gpuload_need(str_text(&path), "node1", &t), E701);
     T_FAILS(gpuload_need(t_file("empty.state", ""), "node1", &t), E701);
-    assert_non_null(strstr(err_last()->text, "torn"));
+    assert_non_null(strstr(err_last()->text, "damaged"));
     str_free(&path);
 }
 
