@@ -15,8 +15,10 @@ static stretto_err predict(struct cli *c, stretto_model *m, stretto_data *d) {
     show_note(c, m);
     TRY(cli_print(text));
     if (c->o.plot && *c->o.plot) TRY(stretto_model_plot(m, d, c->o.plot));
-    if (strcmp(out, "-") != 0 && !c->o.quiet)
+    if (strcmp(out, "-") == 0 || c->o.quiet) return 0;
+    if (stretto_model_horizon(m) > 0)
         fprintf(stderr, "%d forecasts for %d series in %s\n", stretto_model_horizon(m), stretto_model_targets(m), out);
+    else fprintf(stderr, "predictions in %s\n", out);
     return 0;
 }
 

@@ -3,15 +3,9 @@
 #define STRETTO_API_API_H
 
 #include "api/lists.h"
-#include "data/label.h"
-#include "data/series_build.h"
-#include "learn/forecast/forecast.h"
-#include "learn/forecast/resolve.h"
 #include "learn/kernels.h"
 #include "learn/learner.h"
-#include "model/layer.h"
 #include "report/status.h"
-#include "report/table.h"
 #include "stretto/stretto.h"
 
 struct stretto_config {
@@ -19,22 +13,16 @@ struct stretto_config {
 };
 
 struct stretto_data {
-    struct series *s;
-    char *path;
-    bool scaled;
-    i64 scale_rows;      /* first rows that the scale is of, those of a training; -1 = it is that of a model */
-    char *doubt;         /* of the numbers in the file, to be told; NULL = none */
-    char *doubt_fix;
-    char decimal;        /* the mark that was found, where other files must not be read otherwise; 0 = they find their own */
-    char summary[512];
+    struct dataset *set;
 };
 
 struct stretto_model {
-    struct forecaster *f;
+    struct model *m;
     struct stretto_config config;  /* the options it was trained with, resolved */
     struct str record;             /* JSON: when, where, on what, how good */
     struct str note;               /* what the last forecasts had to do differently */
     struct str warnings;           /* of the data that were opened last, one a line */
+    const struct dataset *last;    /* that the warnings are of; only compared */
     char *path;
 };
 
@@ -55,31 +43,9 @@ void workshop_close(struct workshop *w);
 
 enum { PLAN_BYTES = 64 << 20 }; /* of a saved plan, at most */
 
-/* --- data --- */
-struct read_options read_options_of(const struct options *o);
-struct series_options series_options_of(const struct options *o);
-err data_read(const struct options *o, bool of_model, const char *path, stretto_data **out); /* of_model: see series_options */
-err data_of_series(struct series *s, const char *path, stretto_data **out); /* takes s */
-/* By its first rows, those of whoever trains: a trainer with fewer than the one before must not know what it is tested on. */
-err data_scale(stretto_data *d, i64 rows);
+err data_handle(struct dataset *set, stretto_data **out); /* takes set */
 
-/* --- results --- */
 struct jsonl;
-/* A score table made of plain rows; strings point into the scores and title. */
-struct score_view {
-    struct score_table *table;
-    struct arena arena;
-};
-err score_view(const struct forecaster *f, const struct forecast_scores *s, const struct options *o, const char *title,
-               struct score_view *out);
-void score_view_free(struct score_view *v);
-/* The best naive row and the skill against it, in the units and the step that --score-scale and --score-steps say. */
-i32 score_best(const struct forecaster *f, const struct forecast_scores *s, const struct options *o);
-f64 score_skill(const struct forecaster *f, const struct forecast_scores *s, const struct options *o);
-/* Bands are promises too: how many of the scored cells the outermost one holds; as a sentence, "" without bands. */
-struct score_band score_band(const struct forecaster *f, const struct forecast_scores *s);
-enum { BAND_SAID = 128 };
-const char *score_band_said(const struct score_band *band, char said[BAND_SAID]);
 
 /* The course of training, kept for the curves of the report. */
 struct curve_point {
@@ -102,11 +68,10 @@ struct stretto_trainer {
     struct workshop shop;
     struct events events;
     struct course course;
-    struct forecast_spec spec;
-    struct split split;
+    const struct learner *learner;
+    struct learn_job job;          /* resolved; what follows from the options for this data */
     stretto_model *model;
-    struct forecast_scores scores;
-    bool scored;
+    struct scores scores;
     char *run_dir, *model_path;
     int lock;                      /* file descriptor of RUN/lock, -1 = none */
     bool resume;
@@ -119,10 +84,14 @@ struct stretto_trainer {
     struct str text, plan_text;
 };
 
+/* Was there a test part? */
+static inline bool trainer_scored(const struct stretto_trainer *t) { return t->scores.table != NULL; }
+
 /* A rank other than 0 of a job of processes: it trains, and neither speaks nor writes. */
 static inline bool trainer_is_silent(const struct stretto_trainer *t) { return comm_rank(t->shop.comm) > 0; }
 
-err trainer_marks(struct stretto_trainer *t);   /* api_train.c: tells of doubtful numbers, and keeps how they were read */
+/* api_train.c: a job of its data, with nothing resolved yet. */
+err trainer_job(struct stretto_trainer *t, const struct events *to);
 void trainer_listen(struct stretto_trainer *t); /* api_train.c: to its own events, for the caller and for the curves */
 
 /* report_fill.c */

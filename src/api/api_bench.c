@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/rng.h"
 #include "learn/forecast/batch.h"
+#include "learn/forecast/resolve.h"
 
 enum { WIDTHS = 4, WAYS = 5, MANY_STEPS = 1 << 20, ROWS = 100000 };
 enum { SLICED = 4 }; /* the way that cuts windows in time */

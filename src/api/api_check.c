@@ -5,6 +5,8 @@
 #include "api/api.h"
 #include "base/json.h"
 #include "data/check.h"
+#include "data/label.h"
+#include "learn/series_set.h"
 
 static void lines_of(const char *text, const char *first, struct str *out) {
     for (const char *p = text; *p;) {

@@ -32,10 +32,10 @@ stretto_err stretto_trainer_trace(stretto_trainer *self, const char *json_path) 
     struct span *span;
     if (trainer_is_silent(self)) return 0;
     if (!self->model) return FAIL(E105, "there is no model yet: run the trainer first");
-    const struct forecaster *f = self->model->f;
-    err e = spans_of(f->span, f->nspan, "thread", &a, &span);
+    const struct model *m = self->model->m;
+    err e = spans_of(m->span, m->nspan, "thread", &a, &span);
     if (e >= 0) {
-        trace_json(&text, span, f->nspan);
+        trace_json(&text, span, m->nspan);
         e = str_ok(&text);
     }
     if (e >= 0) e = file_write_all(json_path, text.s, (i64)text.len);

@@ -40,7 +40,7 @@ static err load(const char *path, stretto_model *m) {
     TRY(not_a_table(path));
     struct str options = {0};
     err e = opt_defaults(&m->config.o, api_lists());
-    if (e >= 0) e = forecast_load(path, &m->f, &options, &m->record);
+    if (e >= 0) e = model_from_file(path, &m->m, &options, &m->record);
     if (e >= 0) e = config_parse(str_text(&options), options.len, path, &m->config.o);
     if (e >= 0 && !(m->path = mem_strdup(path))) e = -E601;
     if (e >= 0) e = restore_origins(m);
@@ -65,14 +65,14 @@ stretto_err stretto_model_save(const stretto_model *self, const char *path) {
     struct str options = {0};
     opt_dump_json(&self->config.o, 1u << VERB_train, &options);
     err e = str_ok(&options);
-    if (e >= 0) e = forecast_save(self->f, path, str_text(&options), str_text(&self->record));
+    if (e >= 0) e = model_to_file(self->m, path, str_text(&options), str_text(&self->record));
     str_free(&options);
     return e;
 }
 
 void stretto_model_free(stretto_model *self) {
     if (!self) return;
-    forecast_free(self->f);
+    model_free(self->m);
     opt_free(&self->config.o);
     str_free(&self->record);
     str_free(&self->note);
@@ -81,72 +81,32 @@ void stretto_model_free(stretto_model *self) {
     mem_free(self);
 }
 
-int stretto_model_horizon(const stretto_model *self) { return self->f->spec.horizon; }
-int stretto_model_context(const stretto_model *self) { return self->f->spec.context; }
-int stretto_model_targets(const stretto_model *self) { return self->f->schema.ntarget; }
-int stretto_model_quantiles(const stretto_model *self) { return self->f->spec.nband; }
+/* ------------------------------------------------------------------ facts --------------------------------------------------- */
+
+static struct description facts(const stretto_model *self) {
+    struct description d = {0};
+    if (self->m->learner->ops->describe(self->m, &d) < 0) err_clear();
+    return d;
+}
+
+int stretto_model_horizon(const stretto_model *self) { return facts(self).horizon; }
+int stretto_model_context(const stretto_model *self) { return facts(self).context; }
+int stretto_model_targets(const stretto_model *self) { return facts(self).ntarget; }
+int stretto_model_quantiles(const stretto_model *self) { return facts(self).nquantile; }
+int64_t stretto_model_parameters(const stretto_model *self) { return facts(self).parameters; }
 stretto_config *stretto_model_config(stretto_model *self) { return &self->config; }
 
 const char *stretto_model_target(const stretto_model *self, int i) {
-    return i >= 0 && i < self->f->schema.ntarget ? self->f->schema.name[i] : NULL;
+    const struct description d = facts(self);
+    return i >= 0 && i < d.ntarget ? d.target[i] : NULL;
 }
 
 double stretto_model_quantile(const stretto_model *self, int i) {
-    return i >= 0 && i < self->f->spec.nband ? self->f->spec.band[i] : (f64)NAN;
-}
-
-/* Sizes of the canonical tensors: padding does not count. */
-int64_t stretto_model_parameters(const stretto_model *self) {
-    i64 n = 0;
-    const struct net *net = &self->f->net;
-    for (i32 l = 0; self->f->nmember > 0 && l < net->nop; l++) {
-        struct tensor_info info[8];
-        i32 count = net->op[l].layer->tensors ? net->op[l].layer->tensors(&net->op[l], info) : 0;
-        for (i32 i = 0; i < count; i++) n += (i64)info[i].rows * imax(1, info[i].cols);
-    }
-    return n;
+    const struct description d = facts(self);
+    return i >= 0 && i < d.nquantile ? d.quantile[i] : (f64)NAN;
 }
 
 /* --- the training record --- */
-static void put_scores(const struct stretto_trainer *t, struct js *o) {
-    struct js *rows = js_object();
-    for (i32 r = 0; t->scored && r < SCORE_ROWS; r++) {
-        if (!t->scores.row[r]) continue;
-        struct score raw, z;
-        metrics_score(t->scores.row[r], -1, -1, true, &raw);
-        metrics_score(t->scores.row[r], -1, -1, false, &z);
-        struct js *row = js_object();
-        js_put_f64(row, "mae", raw.mae);
-        js_put_f64(row, "rmse", raw.rmse);
-        js_put_f64(row, "mase", raw.mase);
-        js_put_f64(row, "nd", raw.nd);
-        js_put_f64(row, "wql", raw.wql);
-        js_put_f64(row, "mse_z", z.mse);
-        js_put_f64(row, "mae_z", z.mae);
-        js_put_f64(row, "rse", raw.rse);
-        js_put_f64(row, "corr", raw.corr);
-        js_put_i64(row, "cells", raw.n);
-        js_put(rows, t->scores.name[r], row);
-    }
-    js_put(o, "test", rows);
-    js_put_i64(o, "test_windows", t->scores.windows);
-    js_put_f64(o, "skill", stretto_trainer_skill(t));
-}
-
-static void put_parts(const struct forecaster *f, struct js *o) {
-    struct str base = {0};
-    if (f->base && base_text(f->base, &base) >= 0) js_put_text(o, "base", str_text(&base));
-    str_free(&base);
-    js_put_i64(o, "members", f->nmember);
-    js_put_f64(o, "guard_weight", f->nmember ? f->weight : 0);
-    js_put_f64(o, "guard_t", f->has_guard ? f->guard.t : (f64)NAN);
-    js_put_f64(o, "valid_loss_base", f->has_guard ? f->guard.loss_base : (f64)NAN);
-    js_put_f64(o, "valid_loss_both", f->has_guard ? f->guard.loss_both : (f64)NAN);
-    js_put_i64(o, "steps", f->steps_done);
-    js_put_f64(o, "train_seconds", f->seconds);
-    js_put_text(o, "stopped", stop_reason_text(f->stopped));
-}
-
 static err put_origins(const struct options *options, struct js *o) {
     struct str text = {0};
     struct js *origins = NULL;
@@ -160,70 +120,37 @@ static err put_origins(const struct options *options, struct js *o) {
 
 err trainer_record(const struct stretto_trainer *t, struct str *out) {
     char date[32], span[72];
-    const struct series *s = t->data->s;
+    const struct split *p = &t->job.split;
     struct js *o = js_object();
+    struct description d = {.record = o, .scores = trainer_scored(t) ? &t->scores : NULL};
     clock_date(date);
     js_put_text(o, "created", date);
     js_put_text(o, "version", STRETTO_VERSION);
-    js_put_text(o, "data", t->data->summary);
-    i64 border[4] = {0, t->split.train, t->split.validation, t->split.test};
+    js_put_text(o, "data", t->data->set->summary);
+    const i64 border[4] = {0, p->train, p->validation, p->test};
     static const char *const name[3] = {"train", "validation", "test_rows"};
     for (i32 i = 0; i < 3; i++) {
-        span_label(s, border[i], border[i + 1], span);
+        dataset_span(t->data->set, border[i], border[i + 1], span);
         js_put_text(o, name[i], span);
     }
     js_put_text(o, "kernels", t->shop.use.kern->name);
     js_put_text(o, "precision", t->o.precision);
     js_put_i64(o, "threads", t->shop.machine->ndevice);
     js_put_text(o, "processor", t->shop.machine->cpu);
-    put_parts(t->model->f, o);
-    put_scores(t, o);
-    err e = put_origins(&t->o, o);
+    err e = t->learner->ops->describe(t->model->m, &d);
+    if (e >= 0) e = put_origins(&t->o, o);
     if (e >= 0) e = js_text(o, out, 0);
     js_free(o);
     return e;
 }
 
 /* --- info --- */
-static struct js *schema_json(const struct schema *c) {
-    struct js *columns = js_array();
-    for (i32 i = 0; i < c->ncol; i++) {
-        struct js *col = js_object();
-        js_put_text(col, "name", c->name[i]);
-        js_put_text(col, "role", i < c->ntarget ? "target" : i < c->ntarget + c->npast ? "past" : "known");
-        js_put_f64(col, "mean", c->mean[i]);
-        js_put_f64(col, "deviation", c->dev[i]);
-        js_push(columns, col);
-    }
-    for (i32 i = 0; i < c->ncat; i++) {
-        struct js *col = js_object();
-        js_put_text(col, "name", c->cat_name[i]);
-        js_put_text(col, "role", "category");
-        js_put_i64(col, "words", c->nword[i]);
-        js_push(columns, col);
-    }
-    return columns;
-}
-
 static err info_json(const stretto_model *m, struct str *out) {
     struct js *o = js_object(), *record = NULL;
-    const struct forecast_spec *s = &m->f->spec;
+    struct description d = {.info = o};
     js_put_text(o, "model", m->path);
-    js_put_text(o, "preset", s->preset);
-    js_put_i64(o, "horizon", s->horizon);
-    js_put_i64(o, "context", s->context);
-    js_put_text(o, "frequency", m->f->schema.freq.name);
-    js_put_i64(o, "parameters", stretto_model_parameters(m));
-    js_put(o, "columns", schema_json(&m->f->schema));
-    struct js *layers = js_array();
-    for (i32 l = 0; m->f->nmember > 0 && l < m->f->net.nop; l++) {
-        const struct op *op = &m->f->net.op[l];
-        char line[128];
-        snprintf(line, sizeof line, "%s: %s, %d steps, %d -> %d", op->spec.name, op->layer->name, op->T, op->I, op->F);
-        js_push(layers, js_new_text(line));
-    }
-    js_put(o, "layers", layers);
-    err e = m->record.len ? js_parse(str_text(&m->record), m->record.len, m->path, &record) : 0;
+    err e = m->m->learner->ops->describe(m->m, &d);
+    if (e >= 0) e = m->record.len ? js_parse(str_text(&m->record), m->record.len, m->path, &record) : 0;
     if (e >= 0) js_put(o, "training", record);
     if (e >= 0) e = js_text(o, out, 2);
     js_free(o);

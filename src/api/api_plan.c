@@ -7,6 +7,7 @@
 #include "api/plan_shape.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "learn/series_set.h"
 #include "step/sent.h"
 #include "step/text.h"
 
@@ -77,7 +78,7 @@ static err open_plan(stretto_config *config, stretto_data *data, struct stretto_
     NEW(p->machine, 1);
     TRY(machine_of(&p->o, p->machine));
     const struct optim *optim;
-    p->data = data ? data->s : NULL;
+    p->data = data ? series_of(data->set) : NULL;
     TRY(shape_spec(p));
     optim = optim_find(p->o.optim);
     p->q = (struct plan_request){

@@ -1,12 +1,10 @@
 /* api_train.c - trainer handles: resolve, fit, score, save. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "api/plan_shape.h"
 #include "api/ranks.h"
 #include "base/file.h"
-#include "data/series_build.h"
 #include "report/jsonl.h"
 #include "report/trace.h"
 
@@ -52,11 +50,26 @@ stretto_err stretto_trainer_new(stretto_config *config, stretto_data *data, stre
     return 0;
 }
 
+err trainer_job(struct stretto_trainer *t, const struct events *to) {
+    void *spec = t->job.spec;
+    TRY(learner_of(&t->o, &t->learner));
+    if (t->learner->data != t->data->set->kind)
+        return FAIL_AT(E106, "--task", "data opened with the options of this task", "%s learns from data of the kind %s, these "
+                       "are of the kind %s", t->learner->name, t->learner->data->name, t->data->set->kind->name);
+    if (!spec && t->learner->spec_bytes && !(spec = mem_alloc(t->learner->spec_bytes))) return -E601;
+    t->job = (struct learn_job){.o = &t->o, .data = t->data->set, .spec = spec, .use = t->shop.use};
+    t->job.use.events = to;
+    return 0;
+}
+
+static err resolve(struct learn_job *job, const struct learner *learner) {
+    return learner->resolve ? learner->resolve(job) : split_rows(job->o, job->data->nrow, &job->split);
+}
+
 stretto_err stretto_trainer_config(stretto_trainer *self, char **yaml_out) {
     struct str text = {0};
-    struct forecast_spec spec;
-    struct split split;
-    TRY(resolve_forecast(&self->o, self->data->s, NULL, &spec, &split));
+    TRY(trainer_job(self, NULL));
+    TRY(resolve(&self->job, self->learner));
     opt_dump(&self->o, 1u << VERB_train, &text);
     return text_give(&text, yaml_out);
 }
@@ -77,31 +90,6 @@ stretto_err stretto_trainer_run_dir(stretto_trainer *self, const char *path, int
 }
 void stretto_trainer_stop(stretto_trainer *self) { self->stop = 1; }
 
-/* What the reader of the file could not know of numbers, or found out: later files must not be read otherwise. */
-err trainer_marks(struct stretto_trainer *t) {
-    if (t->data->doubt) event_note(&t->events, EVENT_WARNING, "%s: %s", t->data->doubt, t->data->doubt_fix);
-    if (!t->data->decimal) return 0;
-    return opt_resolve(&t->o, OPT_decimal, t->data->decimal == ',' ? "comma" : "point", "the file has marks between thousands");
-}
-
-static err state_machine(const struct stretto_trainer *t) {
-    i32 n = t->shop.machine->ndevice;
-    TRY(forecast_check_kern(&t->spec, t->shop.use.kern));
-    event_note(&t->events, EVENT_NOTE, "kernels %s%s, %d thread%s", t->shop.use.kern->name,
-               t->spec.precision == PREC_BF16 ? " in bf16" : "", n, n > 1 ? "s" : "");
-    return 0;
-}
-
-/* "slices 16" of a plan's first line; 0 = its rows are whole windows. */
-static i32 slices_of_plan(const char *text) {
-    size_t line = strcspn(text, "\n");
-    const char *at = strstr(text, " slices ");
-    i64 n = 0;
-    if (!at || (size_t)(at - text) > line) return 0;
-    at += 8;
-    return str_to_i64(at, strcspn(at, " \n"), &n) && n > 0 && n <= SLICES_MAX ? (i32)n : 0;
-}
-
 /* A plan that was saved by `stretto plan --save`. */
 static err load_plan(struct stretto_trainer *t) {
     char *text;
@@ -110,49 +98,28 @@ static err load_plan(struct stretto_trainer *t) {
     TRY(file_load(t->o.plan, PLAN_BYTES, &text, &n));
     str_addn(&t->plan_text, text, (size_t)n);
     mem_free(text);
-    t->spec.plan_text = t->plan_text.s;
-    t->spec.plan_path = t->o.plan;
-    TRY(str_ok(&t->plan_text));
-    i32 slices = slices_of_plan(t->plan_text.s);
-    if (t->spec.slices > 1 || slices < 2 || !forecast_can_slice(&t->spec)) return 0; /* else the plan is compared, line by line */
-    if (slices > forecast_steps(&t->spec))
-        return FAIL_AT(E402, t->o.plan, "stretto plan --save FILE   (writes a plan that fits)",
-                       "%d time slices out of a context of %d steps", slices, forecast_steps(&t->spec));
-    t->spec.slices = t->spec.slices_least = slices;
-    return 0;
+    t->job.plan_text = t->plan_text.s;
+    t->job.plan_path = t->o.plan;
+    return str_ok(&t->plan_text);
 }
 
-static err fit(struct stretto_trainer *t, struct forecaster **out) {
-    const struct learner *learner = learner_find(t->o.task);
-    if (!learner) return FAIL_AT(E103, "--task", "--task forecast", "there is no learner \"%s\"", t->o.task);
-    TRY(resolve_forecast(&t->o, t->data->s, &t->events, &t->spec, &t->split));
-    if (t->data->s->roles) event_note(&t->events, EVENT_NOTE, "columns: %s", t->data->s->roles);
-    TRY(trainer_marks(t));
-    TRY(ranks_answers(t));
+static err fit(struct stretto_trainer *t, struct model **out) {
+    TRY(trainer_job(t, &t->events));
+    t->job.use.comm = t->shop.comm; /* answers that are measured are those of rank 0 */
+    TRY(resolve(&t->job, t->learner));
+    t->job.use.comm = t->shop.use.comm;
     TRY(run_dir_config(t));
-    schema_limit_words(t->data->s, t->split.train, &t->events);
-    TRY(data_scale(t->data, t->split.train));
     TRY(load_plan(t));
-    t->shop.use.trace = true;
-    TRY(state_machine(t));
-    struct forecast_job job = {.series = t->data->s,
-                               .split = t->split,
-                               .spec = t->spec,
-                               .use = t->shop.use,
-                               .run_dir = t->run_dir,
-                               .resume = t->resume};
-    return ranks_fit(t, learner, &job, out);
+    if (t->learner->prepare) TRY(t->learner->prepare(&t->job));
+    t->job.use.trace = true;
+    t->job.run_dir = t->run_dir;
+    t->job.resume = t->resume;
+    return ranks_fit(t, t->learner, &t->job, out);
 }
 
-static void tell_coverage(const struct stretto_trainer *t) {
-    const struct score_band band = score_band(t->model->f, &t->scores);
-    char said[BAND_SAID];
-    if (*score_band_said(&band, said)) event_note(&t->events, EVENT_NOTE, "%s", said);
-}
-
-static void tell_few(struct stretto_trainer *t, i64 windows) {
+static void tell_few(struct stretto_trainer *t) {
     enum { FEW = 10 };
-    const i64 cells = windows * t->spec.horizon * t->data->s->ntarget;
+    const i64 cells = t->scores.cells;
     if (cells >= FEW) return;
     event_note(&t->events, EVENT_NOTE,
                "the scores rest on %lld forecast%s only and are noisy (--test N, or stretto backtest)",
@@ -160,14 +127,9 @@ static void tell_few(struct stretto_trainer *t, i64 windows) {
 }
 
 static err score(struct stretto_trainer *t) {
-    struct window_set set = {.first = lmax(t->split.validation, t->spec.context), .end = t->split.test - t->spec.horizon + 1,
-                             .stride = t->spec.stride};
-    if (window_origins(&set) <= 0) {
-        event_note(&t->events, EVENT_WARNING, "no test window: the model is not scored (--test N with at least %d rows)",
-                   t->spec.horizon);
-        return 0;
-    }
-    const err e = forecast_score(t->model->f, t->data->s, &set, &t->shop.use, &t->scores);
+    const struct split *p = &t->job.split;
+    const struct scoring test = {.show = &t->o, .what = "test", .from = p->validation, .to = p->test, .rows = p->test};
+    const err e = t->learner->ops->score(t->model->m, t->data->set, &test, &t->job.use, &t->scores);
     if (e == -E806) { /* what was learnt is not lost to a signal now */
         err_clear();
         event_note(&t->events, EVENT_WARNING, "scoring was interrupted: the model is saved without scores (stretto eval "
@@ -175,25 +137,23 @@ static err score(struct stretto_trainer *t) {
         return 0;
     }
     TRY(e);
-    t->scored = true;
-    tell_few(t, window_origins(&set));
-    tell_coverage(t);
-    f64 skill = stretto_trainer_skill(t);
-    i32 best = score_best(t->model->f, &t->scores, &t->o);
-    if (skill < -0.005 && best >= 0)
+    if (!trainer_scored(t)) return 0;
+    tell_few(t);
+    if (t->scores.said[0]) event_note(&t->events, EVENT_NOTE, "%s", t->scores.said);
+    if (t->scores.skill < -0.005 && t->scores.best)
         event_note(&t->events, EVENT_WARNING,
                    "on the test split the model is %.0f%% worse than the forecast \"%s\": use that forecast, or more data",
-                   -100 * skill, t->scores.name[best]);
+                   -100 * t->scores.skill, t->scores.best);
     return 0;
 }
 
-static err make_model(struct stretto_trainer *t, struct forecaster *f) {
+static err make_model(struct stretto_trainer *t, struct model *fitted) {
     stretto_model *m = mem_alloc(sizeof *m);
     if (!m) {
-        forecast_free(f);
+        model_free(fitted);
         return -E601;
     }
-    m->f = f;
+    m->m = fitted;
     t->model = m;
     return opt_copy(&m->config.o, &t->o);
 }
@@ -222,8 +182,8 @@ static err lost(struct stretto_trainer *t) {
 }
 
 static err run(struct stretto_trainer *self) {
-    struct forecaster *f = NULL;
-    err e = fit(self, &f);
+    struct model *m = NULL;
+    err e = fit(self, &m);
     if (e == -E402 && self->plan_text.len > 0) e = plan_shape_explain(&self->o, str_text(&self->plan_text));
     if (self->o.log && *self->o.log && !trainer_is_silent(self)) {
         err logged = course_csv(&self->course, self->o.log);
@@ -231,18 +191,18 @@ static err run(struct stretto_trainer *self) {
     }
     if (e != 0) return e; /* failed, or stopped by a signal: a checkpoint is there */
     if (trainer_is_silent(self)) e = ranks_part(self);
-    if (e < 0) forecast_free(f);
+    if (e < 0) model_free(m);
     TRY(e);
     if (trainer_is_silent(self)) {
-        e = f->stopped;
-        forecast_free(f);
+        e = m->stopped;
+        model_free(m);
         return e;
     }
-    TRY(make_model(self, f));
+    TRY(make_model(self, m));
     event_phase(&self->events, "score");
     TRY(score(self));
     TRY(trainer_record(self, &self->model->record));
-    return f->stopped;
+    return m->stopped;
 }
 
 stretto_err stretto_trainer_run(stretto_trainer *self) {
@@ -254,21 +214,15 @@ stretto_err stretto_trainer_run(stretto_trainer *self) {
 
 const char *stretto_trainer_scores(stretto_trainer *self, int json) {
     str_free(&self->text);
-    if (!self->scored) return "";
-    char title[96], span[72];
-    struct score_view v;
-    span_label(self->data->s, self->split.validation, self->split.test, span);
-    snprintf(title, sizeof title, "test %s", span);
-    if (score_view(self->model->f, &self->scores, &self->o, title, &v) < 0) return "";
-    if (json) table_json(&self->text, v.table);
-    else table_text(&self->text, v.table);
-    score_view_free(&v);
+    if (!trainer_scored(self)) return "";
+    if (json) table_json(&self->text, self->scores.table);
+    else table_text(&self->text, self->scores.table);
     return str_text(&self->text);
 }
 
 double stretto_trainer_skill(const stretto_trainer *self) {
     if (trainer_is_silent(self)) return 1; /* rank 0 judges */
-    return self->scored ? score_skill(self->model->f, &self->scores, &self->o) : (f64)NAN;
+    return trainer_scored(self) ? self->scores.skill : (f64)NAN;
 }
 
 stretto_err stretto_trainer_save(stretto_trainer *self, const char *path) {
@@ -297,10 +251,11 @@ void stretto_trainer_free(stretto_trainer *self) {
     if (self->parts && !trainer_is_silent(self) && ranks_part(self) < 0) err_clear();
     run_dir_close(self);
     workshop_close(&self->shop);
-    forecast_scores_free(&self->scores);
+    scores_free(&self->scores);
     stretto_model_free(self->model);
     course_free(&self->course);
     opt_free(&self->o);
+    mem_free(self->job.spec);
     mem_free(self->run_dir);
     mem_free(self->model_path);
     str_free(&self->text);

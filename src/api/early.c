@@ -15,10 +15,12 @@ static err check_plan(const struct options *o) {
 
 stretto_err stretto_config_check(stretto_config *self) {
     const struct options *o = &self->o;
+    const struct learner *learner;
     const struct kern *k;
     u32 how;
     TRY(opt_check(o));
     TRY(pick_kernel(o, &k, &how));
-    TRY(resolve_check(o));
+    TRY(learner_of(o, &learner));
+    if (learner->check) TRY(learner->check(o));
     return check_plan(o);
 }

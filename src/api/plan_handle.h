@@ -3,6 +3,7 @@
 #define STRETTO_API_PLAN_HANDLE_H
 
 #include "api/api.h"
+#include "learn/forecast/resolve.h"
 
 struct stretto_plan {
     struct options o;

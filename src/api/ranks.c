@@ -78,21 +78,6 @@ err ranks_machine(const struct options *o, struct workshop *w) {
 
 /* ------------------------------------------------------------------ before the first step ----------------------------------- */
 
-static u64 words_hash(u64 h, const struct series *s) {
-    for (i32 k = 0; k < s->ncat; k++) {
-        h = comm_hash(h, s->code[k], sizeof **s->code * (size_t)s->nrow);
-        for (i32 w = 0; w < s->nword[k]; w++) h = comm_hash(h, s->word[k][w], strlen(s->word[k][w]) + 1);
-    }
-    return h;
-}
-
-static u64 data_hash(const struct series *s) {
-    u64 h = comm_hash(comm_hash(COMM_HASH, &s->nrow, sizeof s->nrow), &s->ncol, sizeof s->ncol);
-    for (i32 c = 0; c < s->ncol; c++) h = comm_hash(h, series_col(s, c), sizeof(f32) * (size_t)s->nrow);
-    if (s->time) h = comm_hash(h, s->time, sizeof *s->time * (size_t)s->nrow);
-    return words_hash(h, s);
-}
-
 /* Names and values alone: where a value came from may be a measurement. */
 static err options_hash(const struct options *o, u64 *h) {
     struct str text = {0};
@@ -112,15 +97,15 @@ static err same_everywhere(const struct stretto_trainer *t, struct comm *c) {
     TRY(comm_check_equal(c, "kernels", comm_hash(COMM_HASH, kern, strlen(kern)), "--kernel NAME of what every host has: avx2"));
     TRY(comm_check_equal(c, "options", options, "the same command and the same config file on every host"));
     TRY(comm_check_equal(c, "plan", comm_hash(COMM_HASH, str_text(&t->plan_text), t->plan_text.len), "the same --plan file"));
-    return comm_check_equal(c, "data", data_hash(t->data->s), "the same data file on every host");
+    return comm_check_equal(c, "data", t->data->set->kind->hash(t->data->set), "the same data file on every host");
 }
 
 /* ------------------------------------------------------------------ ranks as threads ---------------------------------------- */
 
 struct rank_run {
     const struct learner *learner;
-    struct forecast_job job;
-    struct forecaster *f;
+    struct learn_job job;
+    struct model *m;
     struct rank_cores cores;
     struct status status;
     struct events tells;
@@ -132,7 +117,7 @@ struct rank_run {
 
 static err live(struct rank_run *r) {
     TRY(comm_connect(r->job.use.comm));
-    return r->learner->fit(&r->job, &r->f);
+    return learner_fit(r->learner, &r->job, &r->m);
 }
 
 static void *on_a_thread(void *self) {
@@ -152,7 +137,7 @@ static void *on_a_thread(void *self) {
 }
 
 /* All but rank 0 are silent, write nothing but their status record, and measure nothing. */
-static void silence(struct forecast_job *job, const struct events *tells) {
+static void silence(struct learn_job *job, const struct events *tells) {
     job->use.events = tells;
     job->use.wisdom = NULL;
     job->use.trace = false;
@@ -167,7 +152,7 @@ static f64 last_record(void *run_dir, i32 rank, char *text, size_t size) {
     return r.time;
 }
 
-static err start(struct rank_run *r, i32 k, struct comm **comm, const struct learner *learner, const struct forecast_job *job) {
+static err start(struct rank_run *r, i32 k, struct comm **comm, const struct learner *learner, const struct learn_job *job) {
     *r = (struct rank_run){.learner = learner, .job = *job};
     r->job.use.comm = comm[k];
     comm_set_hint(comm[k], last_record, (void *)(uintptr_t)job->run_dir);
@@ -187,7 +172,7 @@ static err start(struct rank_run *r, i32 k, struct comm **comm, const struct lea
     return r->started ? 0 : FAIL(E601, "no thread could be made for rank %d", k);
 }
 
-static err threads_fit(i32 size, const struct learner *learner, const struct forecast_job *job, struct forecaster **out) {
+static err threads_fit(i32 size, const struct learner *learner, const struct learn_job *job, struct model **out) {
     struct comm *comm[COMM_RANKS];
     struct rank_run *r;
     NEW(r, size);
@@ -199,41 +184,17 @@ static err threads_fit(i32 size, const struct learner *learner, const struct for
     if (e < 0) comm_abort(comm[0]);
     for (i32 k = 1; k < size; k++) {
         if (r[k].started) pthread_join(r[k].thread, NULL);
-        forecast_free(r[k].f);
+        model_free(r[k].m);
         if (e >= 0 && r[k].e < 0) {
             err_put(&r[k].why);
             e = r[k].e;
         }
     }
     for (i32 k = 0; k < size; k++) comm_free(comm[k]);
-    if (e < 0) forecast_free(r[0].f);
-    *out = e < 0 ? NULL : r[0].f;
+    if (e < 0) model_free(r[0].m);
+    *out = e < 0 ? NULL : r[0].m;
     mem_free(r);
     return e;
-}
-
-static i32 shares_of(const struct forecast_spec *spec, i32 rows, i32 slices) {
-    return slice_grains(rows / spec->slices * slices);
-}
-
-/* Slices are dealt out in tiles of rows; every rank has to have one, whatever `auto` chose: that it chose by the data alone is
- * what makes the bits those of one rank. */
-static err slices_for_all(const struct forecast_spec *spec, const struct forecast_job *job, i32 size) {
-    char fix[80];
-    i32 nwin, rows, enough = spec->slices;
-    if (spec->slices < 2) return 0;
-    TRY(exec_pipe_fits(job->use.pipe, spec->slices, size));
-    if (spec->bidirectional)
-        return FAIL_AT(E401, "--parallel", "--ranks 1   or   --parallel data_sync",
-                       "%d time slices of a bidirectional model must stay on one rank (the backward direction ends in the first "
-                       "slice); this run has %d ranks", spec->slices, size);
-    TRY(forecast_rows(spec, forecast_epoch(spec, job->split.train), job->series->ntarget, &nwin, &rows));
-    const i32 have = shares_of(spec, rows, spec->slices);
-    if (have >= size) return 0;
-    while (shares_of(spec, rows, enough) < size && enough < forecast_steps(spec)) enough *= 2;
-    snprintf(fix, sizeof fix, "--ranks %d   or   --parallel time:%d", have, enough);
-    return FAIL_AT(E401, "--parallel", fix, "%d time slices in %d sequence%s form %d groups, this run has %d ranks",
-                   spec->slices, rows, rows > 1 ? "s" : "", have, size);
 }
 
 /* Where ranks get unlike rows: how much, and by whose numbers. */
@@ -257,11 +218,11 @@ static void healed(void *trainer, const struct comm_loss *loss) {
     run_dir_renumber(t, first && comm_rank(c) == 0);
 }
 
-err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const struct forecast_job *job, struct forecaster **out) {
+err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const struct learn_job *job, struct model **out) {
     const i32 size = t->shop.ranks ? t->shop.ranks->nrank : 1;
-    struct forecast_job mine = *job;
-    if (size == 1) return learner->fit(job, out);
-    TRY(slices_for_all(&t->spec, job, size));
+    struct learn_job mine = *job;
+    if (size == 1) return learner_fit(learner, job, out);
+    if (learner->ranks) TRY(learner->ranks(job, size));
     event_note(&t->events, EVENT_NOTE, "%d ranks (%s) of %d thread%s", size,
                t->shop.comm ? comm_transport(t->shop.comm) : "threads", t->shop.machine->ndevice,
                t->shop.machine->ndevice > 1 ? "s" : "");
@@ -280,7 +241,7 @@ err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const st
     mine.owner = t;
     if (comm_rank(t->shop.comm) > 0) silence(&mine, &t->events); /* these hold the status record alone */
     rank_cores_go(&cores, mine.use.pool);
-    if (e >= 0) e = learner->fit(&mine, out);
+    if (e >= 0) e = learner_fit(learner, &mine, out);
     rank_cores_leave(&cores, mine.use.pool);
     if (e < 0) comm_abort(t->shop.comm);
     else comm_succeed(t->shop.comm);
@@ -300,20 +261,11 @@ err ranks_part(struct stretto_trainer *t) {
         if (!t->parts) return e;
         TRY(comm_recover(c, &loss));
         healed(t, &loss);
-        if (forecast_healed(c) < 0 && !comm_died(c)) return -err_last()->code; /* else the next turn notices */
+        const err left = t->learner->left ? t->learner->left(c) : 0;
+        if (left < 0 && !comm_died(c)) return left; /* else the next turn notices */
         event_note(&t->events, EVENT_WARNING, "rank %d (host %s, pid %d) died after the training", loss.rank[0], loss.who.host,
                    loss.who.pid);
         if (was > 0 && comm_rank(c) == 0) return 0;
     }
     return 0;
-}
-
-/* What a rank measured for itself, as rank 0 did. */
-err ranks_answers(struct stretto_trainer *t) {
-    static const struct opt_from from = {.rank = OPT_RANK_PRESET, .origin = "as rank 0 measured"};
-    i32 mine = (i32)t->spec.precision, told = mine;
-    TRY(comm_broadcast(t->shop.comm, "precision", &told, sizeof told));
-    if (told == mine) return 0;
-    t->spec.precision = (enum precision)told;
-    return opt_set_id(&t->o, OPT_precision, told == PREC_BF16 ? "bf16" : "fp32", &from);
 }

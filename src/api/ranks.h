@@ -12,10 +12,8 @@ err ranks_join(const struct options *o, struct workshop *w);
 err ranks_threads(const struct options *o, struct workshop *w, i32 *threads);
 /* The machine of all ranks, as rank 0 sees it, into w->ranks. */
 err ranks_machine(const struct options *o, struct workshop *w);
-/* After `auto` was resolved: answers that were measured are those of rank 0. */
-err ranks_answers(struct stretto_trainer *t);
 /* learner->fit on every rank; out: the model of this process. */
-err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const struct forecast_job *job, struct forecaster **out);
+err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const struct learn_job *job, struct model **out);
 
 /* Where ranks may die (--heal) those behind the first wait until it has written all, and one of them does so where it dies:
  * called by the others after the fit, by the first at its very end.  E801 where they cannot. */

@@ -63,7 +63,7 @@ static void put_path(struct js *o, const char *name, const char *path) {
 static err write_run(const struct stretto_trainer *t, bool finished) {
     struct js *o = js_object();
     struct str text = {0};
-    put_path(o, "data", t->data->path);
+    put_path(o, "data", t->data->set->path);
     put_path(o, "model", t->model_path);
     js_put_text(o, "version", STRETTO_VERSION);
     js_put_bool(o, "finished", finished);
@@ -109,14 +109,14 @@ static err forget(const struct stretto_trainer *t) {
 }
 
 err run_dir_finish(struct stretto_trainer *t) {
-    const struct str *plan = &t->model->f->plan_text;
+    const struct str *plan = &t->model->m->plan_text;
     if (t->run_dir && plan->len > 0) {
         struct str text = {0};
         str_addn(&text, plan->s, plan->len);
         plan_shape_line(&t->o, &text);
         TRY(write_text(t, "plan.txt", &text));
     }
-    if (t->run_dir && t->model->f->stopped != STOP_TIME) { /* a run out of time can go on */
+    if (t->run_dir && t->model->m->stopped != STOP_TIME) { /* a run out of time can go on */
         TRY(forget(t));
         TRY(write_run(t, true));
     }

@@ -49,7 +49,10 @@ static err part(const struct series *s, const char *flag, const char *text, i64 
 }
 
 err split_make(const struct series *s, const char *validation, const char *test, struct split *out) {
-    const i64 end = series_end(s);
+    return split_before(s, series_end(s), validation, test, out);
+}
+
+err split_before(const struct series *s, i64 end, const char *validation, const char *test, struct split *out) {
     i64 test_begin, valid_begin;
     TRY(part(s, "--test", test && *test ? test : "0", end, &test_begin));
     TRY(part(s, "--validation", validation && *validation ? validation : "0", lmax(test_begin, 0), &valid_begin));

@@ -1,11 +1,34 @@
-/* forecast.c - the learner `forecast`: base plus guarded recurrent correction (forecast.h). */
-#include "learn/forecast/forecast.h"
-#include "learn/learner.h"
+/* forecast.c - the learner `forecast`: base plus guarded recurrent correction (forecast/forecast.h). */
+#include "learn/forecast/ops.h"
+#include "learn/series_set.h"
+
+static void free_forecaster(struct model *m) { forecast_free(forecaster_in(m)); }
+
+static const struct model_ops ops = {
+    .open = forecast_open,
+    .take = forecast_take,
+    .predict = forecast_predict,
+    .score = forecast_results,
+    .describe = forecast_describe,
+    .plot = forecast_plot,
+    .report = forecast_report,
+    .save = forecast_save,
+    .load = forecast_load,
+    .free = free_forecaster,
+};
 
 extern const struct learner learner_forecast;
-
 const struct learner learner_forecast = {
     .name = "forecast",
     .help = "values after the last row of a time series, with quantiles",
-    .fit = forecast_fit,
+    .data = &data_series,
+    .ops = &ops,
+    .spec_bytes = sizeof(struct forecast_spec),
+    .check = forecast_job_check,
+    .resolve = forecast_job_resolve,
+    .prepare = forecast_job_prepare,
+    .ranks = forecast_job_ranks,
+    .folds = forecast_job_folds,
+    .fit = forecast_job_fit,
+    .left = forecast_healed,
 };

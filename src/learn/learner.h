@@ -1,23 +1,190 @@
-/* learner.h - the descriptor of a kind of learner: one file, one const struct, one line in learners.def.
+/* learner.h - what the program knows of learners, data sets and models: the three structs below and no more.
  *
- * Every learner is an ordered map -> merge -> update over slices; how it does that is its own business (a net runs plans). What
- * the program needs of it is here: fit on a series, forecast after the last row, score, write, read. */
+ *     file --data_kind.read--> dataset --learner.resolve, prepare, fit--> model --model_ops--> predictions, scores, facts, file
+ *
+ * A learner is one file src/learn/NAME.c with `const struct learner learner_NAME` and one line in learners.def.  It embeds struct
+ * dataset and struct model as the first members of its own structs.  What it does in between is its own business: a network runs
+ * plans, others map, merge and update over slices of their data. */
 #ifndef STRETTO_LEARN_LEARNER_H
 #define STRETTO_LEARN_LEARNER_H
 
-#include "base/str.h"
+#include "base/json.h"
+#include "opt/opt.h"
+#include "ckpt/model_file.h"
 #include "data/series.h"
+#include "learn/engine.h"
+#include "report/table.h"
+#include "train/loop.h"
 
-struct forecast_job;
-struct forecaster;
+struct report;      /* report/report.h */
+struct report_fact;
+
+/* ------------------------------------------------------------------ data ---------------------------------------------------- */
+
+/* Records that a learner learns from: rows of a table, tokens of sentences, edges of a graph. */
+struct dataset {
+    const struct data_kind *kind;
+    i64 nrow;           /* records */
+    i32 ncol, ntarget;  /* columns; the first of them are targets */
+    char *path;         /* of the file, "memory" */
+    char summary[512];  /* one line for people */
+};
+
+enum { DATA_FACTS = 4 };
+
+struct memory_columns { /* [ncol][nrow] values, NaN = missing */
+    const f64 *value;
+    i64 nrow;
+    i32 ncol;
+    const char *const *name;
+    i64 first_time, step_seconds;
+};
+
+struct data_kind {
+    const char *name; /* "series" */
+    err (*read)(const struct options *o, const char *path, struct dataset **out);
+    err (*wrap)(const struct options *o, const struct memory_columns *from, struct dataset **out); /* NULL = files alone */
+    void (*free)(struct dataset *d);
+    u64 (*hash)(const struct dataset *d); /* of the contents: ranks compare it */
+    const char *(*column)(const struct dataset *d, i32 i);
+    f64 (*value)(const struct dataset *d, i32 column, i64 row);                    /* original units; NaN = missing, no number */
+    void (*label)(const struct dataset *d, i64 row, char out[32]);                 /* of a record, for people */
+    i32 (*facts)(const struct dataset *d, struct report_fact *fact, struct arena *a); /* <= DATA_FACTS; NULL = none */
+};
+
+err dataset_new(const struct data_kind *kind, const char *path, size_t size, void *out); /* size: of the struct that embeds it */
+void dataset_free(struct dataset *d);                                                 /* NULL is fine */
+void dataset_span(const struct dataset *d, i64 from, i64 to, char out[72]);           /* "first..last" of the labels */
+
+/* ------------------------------------------------------------------ models -------------------------------------------------- */
+
+/* Predictions as a table: a head, then rows of cells in that order. */
+struct prediction_column {
+    const char *name;
+    bool value; /* of the prediction; else it says of what it is: a series, a time, a record */
+};
+struct prediction_cell {
+    const char *text; /* NULL = a number */
+    f64 number;       /* NaN = an empty cell */
+    i32 digits;       /* significant ones; 0 = those that an f32 has */
+};
+struct prediction_sink {
+    err (*head)(void *self, i32 ncol, const struct prediction_column *column); /* NULL = not wanted */
+    err (*row)(void *self, i32 ncol, const struct prediction_cell *cell);
+    void *self;
+    bool wide; /* one column for each target, where the model has such a layout */
+};
+
+/* What is to be scored, and how it is shown. */
+struct scoring {
+    const struct options *show;  /* stride, score-scale, score-steps */
+    const char *what;            /* for the title: "test", "fold 1 of 3:"; NULL = records that training has not seen, else all */
+    i64 from, to, rows;          /* records [from, to) of the first `rows`; not for what NULL */
+};
+
+struct scores {
+    const struct score_table *table; /* NULL = there was nothing to score */
+    f64 skill;            /* 1 - error / baseline; NaN = not known */
+    f64 error, baseline;  /* of the model and of the best baseline, in the metric of skill */
+    const char *best;     /* name of that baseline, NULL = none */
+    i64 records, cells;   /* predictions that were scored, and the numbers or labels in them */
+    char said[128];       /* a sentence on promises that the model makes (bands); "" = none */
+    void *detail;         /* the learner's own, for its part of the report */
+    void (*free_detail)(void *detail);
+    struct arena arena;
+};
+void scores_free(struct scores *s);
+
+/* Facts of a model; the JSON objects are added to, and NULL where they are not wanted. */
+struct description {
+    i32 horizon, context;          /* steps ahead and rows looked back on; 0 = the model has none */
+    i32 ntarget, nquantile;
+    const char *const *target;
+    const f64 *quantile;
+    i64 parameters;
+    const char *kernels;           /* what the kernels do differently for it, for people; NULL = nothing */
+    struct js *info;               /* of `stretto info` */
+    struct js *record;             /* of the training record in the model file */
+    const struct scores *scores;   /* for the record; NULL = none */
+};
+
+struct model {
+    const struct learner *learner;
+    err stopped;              /* why the fit ended: enum stop_reason */
+    f64 seconds;              /* training */
+    i64 train_records, valid_records;
+    i64 planned_bytes;
+    struct str plan_text;     /* the plan that ran, "" = none */
+    struct task_span *span;   /* [nspan] the last steps of training */
+    i32 nspan;
+};
+
+struct learn_job;
+
+struct model_ops {
+    /* Reads a file as the model needs it; NULL = data->read and take. */
+    err (*open)(const struct model *m, const struct options *o, const char *path, const struct events *to, struct dataset **out);
+    /* Makes a data set fit the model: its scale, its vocabulary.  E903; warnings go to the events.  NULL = every one fits. */
+    err (*take)(const struct model *m, struct dataset *d, const struct events *to);
+    err (*predict)(const struct model *m, const struct dataset *d, const struct resources *use, const struct prediction_sink *to);
+    err (*score)(const struct model *m, const struct dataset *d, const struct scoring *q, const struct resources *use,
+                 struct scores *out);
+    err (*describe)(const struct model *m, struct description *out);
+    /* A picture as an SVG file: of a prediction, or of what was scored (scores not NULL).  NULL = it has none. */
+    err (*plot)(const struct model *m, const struct dataset *d, const struct resources *use, const struct scores *s,
+                const char *path);
+    /* The learner's part of the report page; scores may be NULL.  NULL = the common part says all. */
+    err (*report)(const struct model *m, const struct learn_job *job, const struct scores *s, struct arena *a, struct report *r);
+    /* Tensors and a JSON text, and back; the caller frees what a failed load has made. */
+    err (*save)(const struct model *m, struct tens_list *tensors, struct str *json);
+    err (*load)(const struct st_file *file, const char *path, const struct js *json, struct model **out);
+    void (*free)(struct model *m); /* with the struct itself; model_free has dropped the members of struct model */
+};
+
+void model_free(struct model *m); /* NULL is fine */
+void model_drop(struct model *m); /* the members of struct model alone */
+
+/* The file says which learner wrote it, by the name of its description: metadata "stretto.NAME". */
+err model_to_file(const struct model *m, const char *path, const char *options_json, const char *record_json);
+err model_from_file(const char *path, struct model **out, struct str *options_json, struct str *record_json);
+
+/* ------------------------------------------------------------------ learners ------------------------------------------------ */
+
+struct learn_job {
+    struct options *o;              /* `auto` of them is answered by resolve */
+    struct dataset *data;
+    struct split split;             /* records of training, validation and test */
+    void *spec;                     /* [learner.spec_bytes] what resolve found out, for fit: plain values */
+    const char *plan_text, *plan_path; /* a saved plan and its name for messages, or NULL; borrowed */
+    struct resources use;
+    const char *run_dir;            /* for checkpoints; NULL = none */
+    bool resume;                    /* continue from the newest checkpoint of run_dir */
+    void (*healed)(void *owner, const struct comm_loss *loss); /* ranks died, and the rest were renumbered; may be NULL */
+    void *owner;
+};
 
 struct learner {
     const char *name; /* --task NAME */
     const char *help;
-    /* Fit; returns 0, a failure, or a stop reason. */
-    err (*fit)(const struct forecast_job *job, struct forecaster **out);
+    const struct data_kind *data;
+    const struct model_ops *ops;
+    size_t spec_bytes;
+    /* All of these may be NULL but fit. */
+    err (*check)(const struct options *o);   /* E1xx, E4xx: options that do not go together, whatever the data are */
+    err (*resolve)(struct learn_job *job);   /* every `auto`, split and spec; notes go to job->use.events.  NULL = split_rows */
+    err (*prepare)(struct learn_job *job);   /* what follows from these before the fit, on the calling thread: scales */
+    err (*ranks)(const struct learn_job *job, i32 n); /* E401 where the fit cannot be shared by n ranks */
+    /* resolve and prepare for a backtest of n folds; border [n + 1]: records that each is scored on.  NULL = there is none. */
+    err (*folds)(struct learn_job *job, i32 n, bool refit_each, i64 *border);
+    err (*fit)(const struct learn_job *job, struct model **out); /* 0, a failure, or a stop reason > 0 without a model */
+    err (*left)(struct comm *c);             /* after comm_recover, of a rank whose fit is over while others may be in theirs */
 };
 
-const struct learner *learner_find(const char *name); /* NULL = none */
+err learner_fit(const struct learner *learner, const struct learn_job *job, struct model **out); /* learner->fit */
+const struct learner *learner_find(const char *name);                    /* NULL = none */
+const struct learner *learner_at(i32 i);                                 /* NULL = there are no more */
+err learner_of(const struct options *o, const struct learner **out);     /* by --task: E103 */
+/* The usual split of a table: as --test and --validation say, by default a fifth of the rows each. */
+err split_rows(const struct options *o, i64 rows, struct split *out);
 
 #endif

@@ -7,6 +7,8 @@
 
 #include "api/api.h"
 #include "base/str.h"
+#include "learn/forecast/forecast.h"
+#include "learn/series_set.h"
 #include "t.h"
 
 struct session {
@@ -17,6 +19,8 @@ struct session {
     const struct resources *use; /* with what */
 };
 
+static inline struct forecast_spec *session_spec(const struct session *s) { return s->t->job.spec; }
+
 /* Trained on the file with options "name", "value", ..., NULL, and more of them (NULL = none). */
 static inline struct session session_run(const char *path, const char *const *options, const char *const *more) {
     struct session s = {.c = stretto_config_new()};
@@ -26,8 +30,8 @@ static inline struct session session_run(const char *path, const char *const *op
     T_OK(stretto_trainer_new(s.c, s.d, &s.t));
     err e = stretto_trainer_run(s.t);
     if (e < 0) fail_msg("%s: %s", err_last()->where, err_last()->text);
-    s.f = stretto_trainer_model(s.t)->f;
-    s.use = &s.t->shop.use;
+    s.f = forecaster_in(stretto_trainer_model(s.t)->m);
+    s.use = &s.t->job.use;
     return s;
 }
 

@@ -54,17 +54,22 @@ static inline struct session begun(const char *const *more) {
 static inline err fit(const struct session *s, i32 least, struct watcher *w, const char *dir, bool resume,
                       struct forecaster **out) {
     struct events events = {.sink = {{on, w}}, .n = 1};
-    struct forecast_job job = {.series = s->d->s, .split = s->t->split, .spec = s->t->spec, .use = s->t->shop.use, .run_dir = dir,
-                               .resume = resume};
+    struct forecast_spec spec = *session_spec(s);
+    struct learn_job job = s->t->job;
+    struct model *m;
+    job.spec = &spec;
+    job.run_dir = dir;
+    job.resume = resume;
     w->stop = 0;
     job.use.events = &events;
     job.use.stop = &w->stop;
     if (least > 0) { /* else they are those of the options */
-        job.spec.slices = P;
-        job.spec.slices_least = least;
+        spec.slices = P;
+        spec.slices_least = least;
     }
-    *out = NULL;
-    return ranks_fit(s->t, learner_find("forecast"), &job, out);
+    const err e = ranks_fit(s->t, learner_find("forecast"), &job, &m);
+    *out = m ? forecaster_in(m) : NULL;
+    return e;
 }
 
 #endif

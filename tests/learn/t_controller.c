@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "learn/forecast/resolve.h"
 #include "learn/slices/slices.h"
 #include "slicing.h"
 
@@ -103,10 +104,10 @@ static void by_saved_plan(const char *const *model) {
     for (; model && model[n]; n++) four[n] = by_plan[n] = model[n];
     four[n] = "parallel", four[n + 1] = "time:4";
     struct session s = begun(four), again;
-    const struct forecaster *f = stretto_trainer_model(s.t)->f, *g;
-    by_plan[n] = "plan", by_plan[n + 1] = t_file("saved.plan", f->plan_text.s);
+    const struct forecaster *f = forecaster_in(stretto_trainer_model(s.t)->m), *g;
+    by_plan[n] = "plan", by_plan[n + 1] = t_file("saved.plan", f->model.plan_text.s);
     again = begun(by_plan);
-    g = stretto_trainer_model(again.t)->f;
+    g = forecaster_in(stretto_trainer_model(again.t)->m);
     assert_int_equal(g->spec.slices, 4);
     assert_memory_equal(g->theta[0], f->theta[0], sizeof(f32) * (size_t)f->net.ntheta);
     session_end(&s);
@@ -124,9 +125,9 @@ TEST(a_loss_that_is_not_finite_says_where) {
     struct watcher w = {0};
     struct forecaster *f;
     char where[240];
-    s.t->spec.lr = 3e38;
-    s.t->spec.warmup = 0;
-    s.t->spec.clip = 0;
+    session_spec(&s)->lr = 3e38;
+    session_spec(&s)->warmup = 0;
+    session_spec(&s)->clip = 0;
     T_FAILS(fit(&s, P, &w, NULL, false, &f), 501);
     if (!strstr(err_last()->text, "; first in ")) fail_msg("%s", err_last()->text);
     slices_place(&cut, 8, "output \"lstm.0\": row 7, step 1, feature 3", where); /* 2 windows of 4 slices of 24 steps */

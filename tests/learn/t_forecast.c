@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "learn/forecast/fit.h"
+#include "learn/series_set.h"
 #include "stretto/stretto.h"
 #include "t.h"
 
@@ -104,7 +105,7 @@ TEST(rows_behind_the_last_target_are_no_test_part) {
     stretto_data *d;
     stretto_trainer *t = trained_to(c, ROWS - 30, ROWS - 30, &d);
     assert_true(isfinite(stretto_trainer_skill(t)));
-    assert_int_equal(t->split.test, ROWS - 30);
+    assert_int_equal(t->job.split.test, ROWS - 30);
     stretto_trainer_free(t);
     stretto_data_free(d);
     stretto_config_free(c);
@@ -181,7 +182,7 @@ static f32 *spread_of(const char *refit, i64 *n) {
     stretto_trainer *t;
     T_OK(stretto_trainer_new(c, d, &t));
     T_OK(stretto_trainer_run(t));
-    const struct forecaster *f = stretto_trainer_model(t)->f;
+    const struct forecaster *f = forecaster_in(stretto_trainer_model(t)->m);
     *n = 2 * f->spec.nband * f->spec.horizon;
     f32 *out = mem_alloc(sizeof(f32) * (size_t)*n);
     memcpy(out, f->spread, sizeof(f32) * (size_t)*n);
@@ -233,9 +234,9 @@ TEST(bands_are_the_quantiles_of_the_residuals_of_validation) {
     stretto_trainer *t;
     T_OK(stretto_trainer_new(c, d, &t));
     T_OK(stretto_trainer_run(t));
-    const struct forecaster *f = stretto_trainer_model(t)->f;
-    const f32 *x = series_col(d->s, 0);
-    const i64 first = t->split.train, n = t->split.validation - H + 1 - first;
+    const struct forecaster *f = forecaster_in(stretto_trainer_model(t)->m);
+    const f32 *x = series_col(series_of(d->set), 0);
+    const i64 first = t->job.split.train, n = t->job.split.validation - H + 1 - first;
     assert_int_equal(n, 45 - H + 1);
     f32 r[45];
     for (i32 k = 0; k < H; k++) {
@@ -291,7 +292,7 @@ static f32 *weights(const char *parts, i64 *n, f32 *moved) {
     T_OK(stretto_data_wrap(c, columns, ROWS, 2, names, 1600000000, 3600, &d));
     T_OK(stretto_trainer_new(c, d, &t));
     assert_true(stretto_trainer_run(t) > 0);
-    const struct forecaster *f = stretto_trainer_model(t)->f;
+    const struct forecaster *f = forecaster_in(stretto_trainer_model(t)->m);
     f32 *out = mem_alloc(sizeof(f32) * (size_t)f->net.ntheta), *first = mem_alloc(sizeof(f32) * (size_t)f->net.ntheta);
     *n = f->net.ntheta;
     memcpy(out, f->theta[0], sizeof(f32) * (size_t)*n);
@@ -322,9 +323,9 @@ TEST(cells_of_a_batch_are_counted_before_it_is_filled) {
     stretto_config *c = config_of("none");
     stretto_data *d;
     stretto_trainer *t = trained_to(c, ROWS, ROWS / 2, &d);
-    const struct forecaster *f = stretto_trainer_model(t)->f;
+    const struct forecaster *f = forecaster_in(stretto_trainer_model(t)->m);
     struct batcher b;
-    T_OK(batcher_new(f, &f->net, &f->shape, d->s, t->shop.use.kern, 6, 1, &b));
+    T_OK(batcher_new(f, &f->net, &f->shape, series_of(d->set), t->job.use.kern, 6, 1, &b));
     b.set = (struct window_set){.first = 48, .end = ROWS - H + 1, .stride = 1};
     b.nwin = 3;
     b.seed = 5;
@@ -365,15 +366,15 @@ static void alone(const char *preset, i32 ncol) {
     stretto_trainer *t;
     T_OK(stretto_trainer_new(c, d, &t));
     assert_true(stretto_trainer_run(t) > 0);
-    const struct forecaster *f = stretto_trainer_model(t)->f;
+    const struct forecaster *f = forecaster_in(stretto_trainer_model(t)->m);
     struct window_set all = {.first = 48, .end = ROWS - H + 1, .stride = 1};
     struct kept many = {.cap = MANY, .mean = mean, .band = band};
-    T_OK(forecast_windows(f, d->s, &all, &t->shop.use, keep, &many));
+    T_OK(forecast_windows(f, series_of(d->set), &all, &t->job.use, keep, &many));
     assert_int_equal(many.n, (ROWS - H + 1 - 48) * ncol);
     for (i64 o = 48; o < ROWS - H + 1; o += 29) {
         struct window_set w = {.first = o, .end = o + 1, .stride = 1};
         struct kept k = {.cap = 2, .mean = one, .band = one_band};
-        T_OK(forecast_windows(f, d->s, &w, &t->shop.use, keep, &k));
+        T_OK(forecast_windows(f, series_of(d->set), &w, &t->job.use, keep, &k));
         assert_int_equal(k.n, ncol);
         assert_memory_equal(one, mean + (size_t)(o - 48) * (size_t)ncol * H, sizeof(f32) * H * (size_t)ncol);
         assert_memory_equal(one_band, band + (size_t)(o - 48) * (size_t)ncol * H * NQ, sizeof(f32) * H * NQ * (size_t)ncol);

@@ -63,7 +63,8 @@ static void run(const struct session *s, const struct comm_fault *fault, i32 ran
     const struct comm_fault none = {.rank = -1};
     if (ranks > 1) T_OK(comm_faulty(ranks, fault ? fault : &none, comm));
     for (i32 k = 0; k < ranks; k++) {
-        r[k] = (struct rank){.job = {.series = s->t->data->s, .split = s->t->split, .spec = s->t->spec, .run_dir = run_dir}};
+        r[k] = (struct rank){.job = {.series = series_of(s->t->data->set), .split = s->t->job.split, .spec = *session_spec(s),
+                                     .run_dir = run_dir}};
         T_OK(machine_parse("host(cpu)", &r[k].machine));
         T_OK(machine_ranks(&r[k].machine, ranks, &r[k].all));
         r[k].job.use = (struct resources){.kern = s->use->kern, .machine = &r[k].machine, .parallel = s->use->parallel,
@@ -209,7 +210,7 @@ TEST(a_rank_dies_beside_checkpoints) {
     T_OK(one->e);
     snprintf(dir, sizeof dir, "%s/run", t_dir());
     T_OK(file_make_dir(dir));
-    s.t->spec.checkpoint_every = 1e-4;
+    session_spec(&s)->checkpoint_every = 1e-4;
     for (i32 k = 0; k < RANKS; k++) deaths(&s, one, (struct comm_fault){.rank = k, .rank2 = -1}, 211, dir);
     done(one, 1);
     session_end(&s);

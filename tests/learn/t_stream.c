@@ -43,11 +43,11 @@ static void chunks_agree(const char *const *more) {
     static const i32 chunk[] = {7, 64, 0};
     struct window_set set = {.first = 500, .end = ROWS + 1, .stride = 1};
     one = (struct kept){.first = set.first};
-    T_OK(forecast_stream(s.f, s.d->s, &set, s.use, 1024, keep, &one));
+    T_OK(forecast_stream(s.f, series_of(s.d->set), &set, s.use, 1024, keep, &one));
     assert_int_equal(one.n, (ROWS + 1 - 500) * NCOL);
     for (size_t k = 0; k < COUNT(chunk); k++) {
         two = (struct kept){.first = set.first};
-        T_OK(forecast_stream(s.f, s.d->s, &set, s.use, chunk[k], keep, &two));
+        T_OK(forecast_stream(s.f, series_of(s.d->set), &set, s.use, chunk[k], keep, &two));
         assert_int_equal(two.n, one.n);
         for (i32 i = 0; i < one.n * H; i++)
             if (!(fabsf(one.mean[i] - two.mean[i]) < 1e-6f * (1 + fabsf(one.mean[i]))))
@@ -56,7 +56,7 @@ static void chunks_agree(const char *const *more) {
     /* few origins of the same walk are the same forecasts */
     struct window_set few = {.first = 500, .end = ROWS + 1, .stride = 13};
     two = (struct kept){.first = set.first};
-    T_OK(forecast_windows(s.f, s.d->s, &few, s.use, keep, &two));
+    T_OK(forecast_windows(s.f, series_of(s.d->set), &few, s.use, keep, &two));
     for (i64 o = 0; o < ROWS + 1 - 500; o += 13)
         for (i32 i = 0; i < NCOL * H; i++) assert_true(fabsf(one.mean[o * NCOL * H + i] - two.mean[o * NCOL * H + i]) < 1e-5f);
     session_end(&s);
@@ -77,14 +77,14 @@ TEST(the_walk_gives_what_the_trained_net_gives) {
     struct window_set set = {.first = 1, .end = C + 1, .stride = 1};
     struct exec_result r;
     T_OK(engine_new(&s.f->net, s.use, NCOL, NCOL, NULL, NULL, NULL, &e));
-    T_OK(batcher_new(s.f, &s.f->net, &s.f->shape, s.d->s, s.use->kern, NCOL, 1, &b));
+    T_OK(batcher_new(s.f, &s.f->net, &s.f->shape, series_of(s.d->set), s.use->kern, NCOL, 1, &b));
     b.scored = set;
     batch_fill_walk(&b, 0, 0);
     memcpy(e.store.theta, s.f->theta[0], sizeof(f32) * (size_t)s.f->net.ntheta);
     T_OK(exec_step(e.forward, &(struct exec_step){.input = b.slot[0].input, .loss_scale = 1.f / (f32)b.slot[0].present}, &r));
     const f32 *out = exec_buf(e.forward, s.f->net.op[s.f->net.nop - 1].spec.in[0]);
     one = (struct kept){.first = 1};
-    T_OK(forecast_stream(s.f, s.d->s, &set, s.use, 10, keep, &one));
+    T_OK(forecast_stream(s.f, series_of(s.d->set), &set, s.use, 10, keep, &one));
     assert_int_equal(one.n, C * NCOL);
     for (i32 i = 0; i < C * NCOL; i++)
         for (i32 k = 0; k < H; k++)
@@ -92,7 +92,7 @@ TEST(the_walk_gives_what_the_trained_net_gives) {
     /* and the loss of the walk is that of the net */
     struct stream *st;
     f64 loss;
-    T_OK(stream_new(s.f, s.d->s, s.use, 13, 1, &st));
+    T_OK(stream_new(s.f, series_of(s.d->set), s.use, 13, 1, &st));
     T_OK(stream_loss(st, s.f->theta[0], &set, &loss));
     assert_true(fabs(loss - r.loss) < 1e-5 * (1 + fabs(loss)) && loss > 0);
     stream_free(st);
@@ -104,7 +104,7 @@ TEST(the_walk_gives_what_the_trained_net_gives) {
 /* Forecasts look at rows before their origin only. */
 TEST(the_walk_does_not_look_ahead) {
     struct session s = trained(NULL);
-    struct series *x = s.d->s;
+    struct series *x = series_of(s.d->set);
     struct window_set set = {.first = 600, .end = 651, .stride = 1};
     one = (struct kept){.first = 600}, two = (struct kept){.first = 600};
     T_OK(forecast_windows(s.f, x, &set, s.use, keep, &one));
@@ -122,7 +122,7 @@ TEST(the_walk_does_not_look_ahead) {
 /* Of a short context the first row still counts at the first origin, the row before it does not. */
 TEST(the_walk_begins_a_context_before_the_first_origin) {
     struct session s = trained((const char *[]){"context", "4", "base", "none", NULL});
-    struct series *x = s.d->s;
+    struct series *x = series_of(s.d->set);
     struct window_set set = {.first = 600, .end = 601, .stride = 1};
     one = (struct kept){.first = 600}, two = (struct kept){.first = 600};
     T_OK(forecast_windows(s.f, x, &set, s.use, keep, &one));
@@ -141,14 +141,14 @@ TEST(the_walk_begins_a_context_before_the_first_origin) {
 static void cut(const struct session *s, i32 P, struct forecaster *f) {
     *f = *s->f;
     f->spec.slices = P;
-    T_OK(forecast_net(&f->spec, &f->shape, s->d->s, &f->net));
+    T_OK(forecast_net(&f->spec, &f->shape, series_of(s->d->set), &f->net));
 }
 
 TEST(an_epoch_takes_every_tile_once) {
     struct session s = trained(NULL);
     struct batcher b;
     i64 rows = 3 * C + 40, phase[8];
-    T_OK(batcher_new(s.f, &s.f->net, &s.f->shape, s.d->s, s.use->kern, NCOL, 2, &b));
+    T_OK(batcher_new(s.f, &s.f->net, &s.f->shape, series_of(s.d->set), s.use->kern, NCOL, 2, &b));
     b.set = (struct window_set){.first = C, .end = rows + 1, .stride = 1};
     b.scored = (struct window_set){.first = 1, .end = INT64_MAX, .stride = 1};
     b.nwin = 1;
@@ -201,8 +201,8 @@ static void slices_hold(const struct session *s, i32 P) {
     static struct forecaster f;
     struct batcher whole, part;
     cut(s, P, &f);
-    T_OK(batcher_new(s->f, &s->f->net, &s->f->shape, s->d->s, s->use->kern, W, 1, &whole));
-    T_OK(batcher_new(&f, &f.net, &f.shape, s->d->s, s->use->kern, W * P, 1, &part));
+    T_OK(batcher_new(s->f, &s->f->net, &s->f->shape, series_of(s->d->set), s->use->kern, W, 1, &whole));
+    T_OK(batcher_new(&f, &f.net, &f.shape, series_of(s->d->set), s->use->kern, W * P, 1, &part));
     whole.set = part.set = (struct window_set){.first = C, .end = 3 * C + 41, .stride = 1};
     whole.scored = part.scored = (struct window_set){.first = 1, .end = INT64_MAX, .stride = 1};
     whole.nwin = part.nwin = NWIN;
@@ -251,13 +251,13 @@ TEST(training_in_slices_gives_the_model_of_training_whole) {
     struct window_set set = {.first = 500, .end = ROWS + 1, .stride = 1};
     struct session s = trained(whole);
     one = (struct kept){.first = set.first};
-    T_OK(forecast_windows(s.f, s.d->s, &set, s.use, keep, &one));
+    T_OK(forecast_windows(s.f, series_of(s.d->set), &set, s.use, keep, &one));
     session_end(&s);
     for (size_t k = 0; k < COUNT(cuts); k++) {
         s = trained(cuts[k]);
         assert_int_equal(s.f->spec.slices, k ? 7 : 4);
         two = (struct kept){.first = set.first};
-        T_OK(forecast_windows(s.f, s.d->s, &set, s.use, keep, &two));
+        T_OK(forecast_windows(s.f, series_of(s.d->set), &set, s.use, keep, &two));
         for (i32 i = 0; i < one.n * H; i++)
             if (!(fabsf(one.both[i] - two.both[i]) < 2e-3f))
                 fail_msg("%s: %g, whole %g", cuts[k][1], (f64)two.both[i], (f64)one.both[i]);
@@ -276,12 +276,12 @@ TEST(a_stream_is_the_same_after_saving_and_loading) {
     T_OK(stretto_trainer_save(s.t, path));
     T_OK(stretto_model_load(path, &m));
     T_OK(stretto_model_open(m, session_rows(ROWS), &d));
-    assert_true(m->f->spec.all_steps);
+    assert_true(forecaster_in(m->m)->spec.all_steps);
     T_FAILS(stretto_predict(m, d, after, NULL), 302); /* the known column ends with the rows */
     struct window_set set = {.first = ROWS - H, .end = ROWS - H + 1, .stride = 1};
     one = (struct kept){.first = set.first}, two = (struct kept){.first = set.first};
-    T_OK(forecast_windows(s.f, s.d->s, &set, s.use, keep, &one));
-    T_OK(forecast_windows(m->f, d->s, &set, s.use, keep, &two));
+    T_OK(forecast_windows(s.f, series_of(s.d->set), &set, s.use, keep, &one));
+    T_OK(forecast_windows(forecaster_in(m->m), series_of(d->set), &set, s.use, keep, &two));
     for (i32 i = 0; i < H * NCOL; i++) before[i] = (f64)one.mean[i], after[i] = (f64)two.mean[i];
     for (i32 i = 0; i < H * NCOL; i++) assert_true(isfinite(before[i]) && fabs(before[i] - after[i]) < 1e-5);
     stretto_data_free(d);

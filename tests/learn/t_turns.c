@@ -180,7 +180,7 @@ TEST(ends_of_another_cut_are_refused) {
     char dir[700];
     snprintf(dir, sizeof dir, "%s/other", t_dir());
     assert_int_equal(fit(&s, 0, &x, dir, false, &g), STOP_SIGNAL);
-    f32 *v = (f32 *)(void *)(size_t)series_col(s.d->s, 0); /* as if the file had changed */
+    f32 *v = (f32 *)(void *)(size_t)series_col(series_of(s.d->set), 0); /* as if the file had changed */
     v[5] += 1;
     T_OK(fit(&s, 0, &y, dir, true, &f));
     assert_int_equal(y.cold, 1);
@@ -203,13 +203,13 @@ struct trip {
 static struct session growing(const struct trip *c, const char *ranks) {
     struct session s = begun((const char *[]){"parallel", "time:16", "context", c->given ? "512" : "1024", "batch", "1", "hidden",
                                               "16", "optim", "adamw", "validate-every", "3", "steps", "6", "ranks", ranks, NULL});
-    struct forecast_spec *spec = &s.t->spec;
+    struct forecast_spec *spec = session_spec(&s);
     spec->steps = LASTS;
     spec->lr = 0.01;
     spec->schedule = SCHEDULE_CONSTANT;
     spec->warmup = 0;
-    spec->plan_text = c->plan;
-    spec->plan_path = "saved.plan";
+    s.t->job.plan_text = c->plan;
+    s.t->job.plan_path = "saved.plan";
     spec->weight_decay = -5;
     return s;
 }
@@ -225,12 +225,11 @@ static struct forecaster *grown_and_faded(struct trip c, struct watcher *w) {
     if (c.ranks) more = growing(&c, c.ranks);
     w->stop_at = GROWS;
     assert_int_equal(fit(&s, least, w, dir, false, &f), STOP_SIGNAL);
-    u->t->spec.weight_decay = 30;
+    session_spec(u)->weight_decay = 30;
     w->stop_at = c.stop;
     if (c.stop > 0) assert_int_equal(fit(u, least, w, dir, true, &f), STOP_SIGNAL);
     w->stop_at = 0;
     T_OK(fit(u, least, w, dir, true, &f));
-    f->spec.plan_text = f->spec.plan_path = NULL;
     session_end(&s);
     if (c.ranks) session_end(&more);
     return f;
@@ -240,7 +239,7 @@ static void alike(const struct forecaster *f, const struct forecaster *g) {
     assert_int_equal(g->spec.slices, f->spec.slices);
     assert_memory_equal(g->theta[0], f->theta[0], sizeof(f32) * (size_t)f->net.ntheta);
     assert_memory_equal(&g->watch.turns, &f->watch.turns, sizeof f->watch.turns);
-    const char *turns = strstr(f->plan_text.s, "(turn"), *same = strstr(g->plan_text.s, "(turn");
+    const char *turns = strstr(f->model.plan_text.s, "(turn"), *same = strstr(g->model.plan_text.s, "(turn");
     assert_true(turns && same); /* what stands before has a predicted time, at a rate that is measured */
     assert_string_equal(same, turns);
 }
@@ -259,12 +258,12 @@ static void on_ranks(const struct forecaster *f, bool given) {
 /* By its plan; stopped, and resumed, with and without that. */
 static void repeated(const struct forecaster *f, bool given) {
     struct watcher x = {0}, y = {0};
-    struct forecaster *g = grown_and_faded((struct trip){.plan = f->plan_text.s, .given = given}, &x);
+    struct forecaster *g = grown_and_faded((struct trip){.plan = f->model.plan_text.s, .given = given}, &x);
     assert_true(x.fewer == 0 && x.more == 0 && x.ranks == 0); /* nobody decided */
     alike(f, g);
     forecast_free(g);
     for (i64 stop = GROWS + 8; stop < LASTS - 4; stop += 41) {
-        g = grown_and_faded((struct trip){stop % 2 ? f->plan_text.s : NULL, stop, given, NULL}, &y);
+        g = grown_and_faded((struct trip){stop % 2 ? f->model.plan_text.s : NULL, stop, given, NULL}, &y);
         alike(f, g);
         forecast_free(g);
     }

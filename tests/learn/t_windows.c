@@ -9,12 +9,13 @@
 #include "exec/chain.h"
 #include "learn/forecast/fit.h"
 #include "model/cell/cell.h"
+#include "model/layer.h"
 #include "session.h"
 
 enum { ROWS = 700, H = 5, NCOL = 2, WIDE = ROWS * NCOL * H, WINDOWS = 3 };
 
 /* The models: how they forecast, and how many rows a step reads.  45 rows are 23 segments of 2. */
-static const struct model {
+static const struct trained {
     const char *decoder, *segment, *option, *value;
     i32 context;
 } models[] = {{"direct", "1", "norm", "yes", 45},
@@ -27,11 +28,11 @@ static const struct model {
               {"direct", "1", "norm", "yes", 361}}; /* longer than what it remembers */
 
 /* Only an lstm has a projection. */
-static bool has(const char *cell, const struct model *m) {
+static bool has(const char *cell, const struct trained *m) {
     return strcmp(m->option, "projection") != 0 || strcmp(cell, "lstm") == 0;
 }
 
-static struct session trained_in(const char *precision, const struct model *m, const char *cell, const char *parallel,
+static struct session trained_in(const char *precision, const struct trained *m, const char *cell, const char *parallel,
                                  const char *threads) {
     char context[16];
     snprintf(context, sizeof context, "%d", m->context);
@@ -45,7 +46,7 @@ static struct session trained_in(const char *precision, const struct model *m, c
     return session_run(session_rows(ROWS), options, more);
 }
 
-static struct session trained(const struct model *m, const char *cell, const char *parallel, const char *threads) {
+static struct session trained(const struct trained *m, const char *cell, const char *parallel, const char *threads) {
     return trained_in("fp32", m, has(cell, m) ? cell : "lstm", parallel, threads);
 }
 
@@ -81,9 +82,9 @@ static void step_new(struct step *g, struct session *s, i32 P) {
     use.course = g->spec.course;
     use.steps = 0;
     T_OK(mem_new((void **)&g->net, 1, sizeof *g->net));
-    T_OK(forecast_net(&g->spec, &s->f->shape, s->d->s, g->net));
+    T_OK(forecast_net(&g->spec, &s->f->shape, series_of(s->d->set), g->net));
     T_OK(engine_new(g->net, &use, B, 0, optim_find("sgd"), NULL, NULL, &g->engine));
-    T_OK(batcher_new(&f, g->net, &s->f->shape, s->d->s, use.kern, B, 1, &g->batch));
+    T_OK(batcher_new(&f, g->net, &s->f->shape, series_of(s->d->set), use.kern, B, 1, &g->batch));
     g->batch.spec = &g->spec;
     g->batch.set = (struct window_set){.first = s->f->spec.context, .end = 500, .stride = 1};
     g->batch.seed = 3;
@@ -196,7 +197,7 @@ static bool ahead_of_a_window(const char *name) {
 }
 
 /* Rows that do not end their window have no targets; other numbers ahead of them change no bit of the gradient or the loss. */
-static void inner_rows_say_nothing(const struct model *m) {
+static void inner_rows_say_nothing(const struct trained *m) {
     enum { P = 3, B = WINDOWS * NCOL * P };
     struct session s = trained(m, "lstm", "serial", "1");
     struct step g, other;
@@ -251,7 +252,7 @@ static struct kept one, two;
 static void forecasts(const struct forecaster *f, const struct session *s, struct kept *out) {
     const struct window_set set = {.first = 500, .end = ROWS - H + 1, .stride = 1};
     *out = (struct kept){.first = set.first};
-    T_OK(forecast_windows(f, s->d->s, &set, s->use, keep, out));
+    T_OK(forecast_windows(f, series_of(s->d->set), &set, s->use, keep, out));
     assert_int_equal(out->n, (ROWS - H + 1 - 500) * NCOL);
 }
 
@@ -262,8 +263,8 @@ static void loads_alike(struct session *s) {
     snprintf(path, sizeof path, "%s/cut.model", t_dir());
     T_OK(stretto_trainer_save(s->t, path));
     T_OK(stretto_model_load(path, &loaded));
-    assert_int_equal(imax(1, loaded->f->spec.slices), 1);
-    forecasts(loaded->f, s, &two);
+    assert_int_equal(imax(1, forecaster_in(loaded->m)->spec.slices), 1);
+    forecasts(forecaster_in(loaded->m), s, &two);
     assert_memory_equal(one.mean, two.mean, sizeof one.mean);
     stretto_model_free(loaded);
 }

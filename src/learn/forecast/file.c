@@ -3,15 +3,14 @@
  *     lstm.weight_ih_l0, head.weight, ...         member 0; further members as member.1.lstm.weight_ih_l0
  *     base.ridge, row.ridge, spread               linear base, ridge row to beat, residual quantiles
  *     stretto.forecast  {"spec":..., "shape":..., "columns":[...], "base":"...", "weight":0.8}
- *     stretto.options, stretto.record             for people and for `resume`: written by api, not read here */
+ *     stretto.options, stretto.record             for people and for `resume`: read and written by learn/model.c, not here */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "ckpt/model_file.h"
-#include "learn/forecast/forecast.h"
+#include "learn/forecast/ops.h"
 
 /* Numbers of the spec and the shape that the model needs after training. */
 #define SPEC_INTS(X)                                                                                                             \
@@ -126,18 +125,9 @@ static err collect(const struct forecaster *f, struct tens_list *list) {
     return tens_add(list, "scale.dev", DTYPE_F64, f->schema.ncol, 0, f->schema.dev);
 }
 
-err forecast_save(const struct forecaster *f, const char *path, const char *options_json, const char *record_json) {
-    struct arena arena = {0};
-    struct tens_list list = {.arena = &arena};
-    struct str json = {0};
-    err e = forecast_json(f, &json);
-    if (e >= 0) e = collect(f, &list);
-    struct meta meta[] = {{"stretto.forecast", str_text(&json)}, {"stretto.options", options_json ? options_json : "{}"},
-                          {"stretto.record", record_json ? record_json : "{}"}};
-    if (e >= 0) e = model_write(path, &list, meta, COUNT(meta));
-    arena_free(&arena);
-    str_free(&json);
-    return e;
+err forecast_save(const struct model *m, struct tens_list *list, struct str *json) {
+    TRY(forecast_json(forecaster_in(m), json));
+    return collect(forecaster_in(m), list);
 }
 
 /* --- reading --- */
@@ -318,35 +308,9 @@ static err read_all(const char *path, const struct st_file *file, const struct j
     return read_spread(file, f);
 }
 
-static err read_file(const char *path, const struct st_file *file, struct forecaster *f, struct str *options,
-                     struct str *record) {
-    const char *json, *text;
-    struct js *o = NULL;
-    TRY(model_meta(file, "stretto.forecast", &json));
-    err e = js_parse(json, strlen(json), path, &o);
-    if (e < 0) return e == -E601 ? e : damaged(path, "its description is no JSON");
-    e = read_all(path, file, o, f);
-    js_free(o);
-    if (e < 0) return e;
-    TRY(model_meta(file, "stretto.options", &text));
-    str_add(options, text);
-    TRY(model_meta(file, "stretto.record", &text));
-    str_add(record, text);
-    TRY(str_ok(options));
-    return str_ok(record);
-}
-
-err forecast_load(const char *path, struct forecaster **out, struct str *options_json, struct str *record_json) {
-    struct st_file *file = NULL;
-    struct forecaster *f = NULL;
-    TRY(model_open(path, &file));
-    err e = mem_new((void **)&f, 1, sizeof *f);
-    if (e >= 0) e = read_file(path, file, f, options_json, record_json);
-    st_free(file);
-    if (e < 0) {
-        forecast_free(f);
-        return e;
-    }
-    *out = f;
-    return 0;
+err forecast_load(const struct st_file *file, const char *path, const struct js *o, struct model **out) {
+    struct forecaster *f;
+    NEW(f, 1);
+    *out = &f->model;
+    return read_all(path, file, o, f);
 }

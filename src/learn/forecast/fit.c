@@ -18,10 +18,9 @@ void forecast_free(struct forecaster *f) {
     for (i32 m = 0; m < f->nmember; m++) mem_free(f->theta[m]);
     mem_free(f->spread);
     mem_free(f->mase);
-    mem_free(f->span);
+    model_drop(&f->model);
     for (i32 k = 0; k < WATCH_LAYERS; k++)
         for (i32 back = 0; back < 2; back++) mem_free(f->slice_picture[k].ran[back]);
-    str_free(&f->plan_text);
     base_free(f->base);
     base_free(f->ridge);
     schema_free(&f->schema);
@@ -273,9 +272,9 @@ static err end_member(struct fit *t, i32 m, err reason) {
     t->f->nmember = imax(t->f->nmember, m + 1);
     if (!t->refitting) t->best_steps[m] = isfinite(s->best) ? s->best_step : s->step; /* a refit does not validate */
     t->f->steps_done += s->step;
-    t->f->seconds += s->seconds;
+    t->f->model.seconds += s->seconds;
     if (s->step_count) t->f->step_measured = s->step_seconds / (f64)s->step_count;
-    t->f->stopped = reason;
+    t->f->model.stopped = reason;
     t->begun = false;
     t->done = m + 1;
     return reason;
@@ -318,18 +317,18 @@ static void sent_note(const struct fit *t) {
 /* What the report shows of the machine at work: the plan and the spans of the last steps. */
 static err keep_trace(struct fit *t) {
     struct forecaster *f = t->f;
-    str_free(&f->plan_text); /* after healing all this comes a second time */
-    mem_free(f->span);
-    f->span = NULL;
-    TRY(slices_plan(t, &f->plan_text));
+    str_free(&f->model.plan_text); /* after healing all this comes a second time */
+    mem_free(f->model.span);
+    f->model.span = NULL;
+    TRY(slices_plan(t, &f->model.plan_text));
     f->step_predicted = t->engine.plan->predicted;
     if (f->step_measured > 0)
         event_note(t->job->use.events, EVENT_NOTE, "plan %s: a step of %d samples was predicted to take %.2f ms and took %.2f ms",
                    t->engine.plan->strategy, t->engine.plan->B, 1e3 * f->step_predicted, 1e3 * f->step_measured);
     balance_end_note(t);
     sent_note(t);
-    NEW(f->span, SPANS_KEPT);
-    f->nspan = exec_spans(t->engine.exec, f->span, SPANS_KEPT);
+    NEW(f->model.span, SPANS_KEPT);
+    f->model.nspan = exec_spans(t->engine.exec, f->model.span, SPANS_KEPT);
     return slices_end(t);
 }
 
@@ -341,7 +340,7 @@ static err refit(struct fit *t) {
     event_note(t->job->use.events, EVENT_NOTE, "refit on all rows before the test part: %lld steps", (long long)t->best_steps[0]);
     const err e = train_members(t);
     TRY(e);
-    TRY(slices_plan(t, &t->f->plan_text)); /* with the turns that it took */
+    TRY(slices_plan(t, &t->f->model.plan_text)); /* with the turns that it took */
     return e;
 }
 
@@ -371,7 +370,7 @@ static err learn(struct fit *t) {
         if (e == 0) e = keep_trace(t);
         if (e == 0) e = weigh(t);
     }
-    const bool again = s->refit && t->f->weight > 0 && t->f->stopped != STOP_TIME;
+    const bool again = s->refit && t->f->weight > 0 && t->f->model.stopped != STOP_TIME;
     if (e == 0 && (t->refitting || again)) e = refit(t);
     e = saving_after(t, e);
     if (e >= 0) TRY(saving_end(t));
@@ -415,8 +414,8 @@ static err fit_parts(struct fit *t) {
     t->train = windows_in(&f->spec, 0, t->job->split.train);
     t->valid_all = windows_in(&f->spec, t->job->split.train, t->job->split.validation);
     t->valid = thinned(t->valid_all, x->freq.season);
-    f->train_windows = forecast_epoch(&f->spec, t->job->split.train) * x->ntarget;
-    f->valid_windows = window_origins(&t->valid_all) * x->ntarget;
+    f->model.train_records = forecast_epoch(&f->spec, t->job->split.train) * x->ntarget;
+    f->model.valid_records = window_origins(&t->valid_all) * x->ntarget;
     if (f->spec.correction && (strcmp(f->spec.base, "none") == 0 || !too_few(t))) TRY(forecast_try_plan(t));
     f64 start = clock_now();
     event_phase(t->job->use.events, "base");

@@ -12,7 +12,7 @@
 #define STRETTO_LEARN_FORECAST_H
 
 #include "data/window.h"
-#include "learn/engine.h"
+#include "learn/learner.h"
 #include "learn/slices/control.h"
 #include "bases/base.h"
 #include "train/guard.h"
@@ -98,6 +98,7 @@ struct slice_picture {
 };
 
 struct forecaster {
+    struct model model;
     struct forecast_spec spec;
     struct schema schema;
     struct window_shape shape;
@@ -115,19 +116,14 @@ struct forecaster {
     struct choice choice;           /* base auto */
     struct mix mix;                 /* base mix */
     bool has_choice, has_mix, has_guard;
-    i64 train_windows, valid_windows;
     i64 steps_done;
-    f64 seconds;                    /* training */
-    err stopped;                    /* stop_reason of the last member */
-    i64 planned_bytes;
     f64 step_predicted, step_measured; /* seconds of a training step: the plan's cost, and what it took */
-    struct str plan_text;           /* the training plan that ran */
-    struct task_span *span;         /* [nspan] the last steps of training */
-    i32 nspan;
     struct slice_watch watch;
     struct slice_picture slice_picture[WATCH_LAYERS];
     f64 slice_gap;                  /* of the loss, slices against the whole */
 };
+
+static inline struct forecaster *forecaster_in(const struct model *m) { return (struct forecaster *)(uintptr_t)m; }
 
 /* Steps of the recurrent layers over a window. */
 static inline i32 forecast_steps(const struct forecast_spec *s) { return ceil_div(s->context, imax(1, s->segment)); }
@@ -211,10 +207,6 @@ void forecast_scores_free(struct forecast_scores *s);
 f64 forecast_error(const struct forecaster *f, const struct metrics *m, i32 step, bool original);
 /* The best of the naive rows naive, snaive, ridge; -1 = none could be scored. */
 i32 forecast_best_naive(const struct forecaster *f, const struct forecast_scores *s, i32 step, bool original);
-
-/* --- files --- */
-err forecast_save(const struct forecaster *f, const char *path, const char *options_json, const char *record_json);
-err forecast_load(const char *path, struct forecaster **out, struct str *options_json, struct str *record_json);
 
 /* --- inside this folder --- */
 static inline bool base_is_ridge(const struct base *b) { return b && b->npart == 1 && b->part[0].kind == BASE_RIDGE; }

@@ -32,7 +32,7 @@ static struct standing standing_of(const struct fit *t) {
                              .nband = f->spec.nband,
                              .spread = f->spread != NULL,
                              .guard = f->has_guard,
-                             .stopped = f->stopped};
+                             .stopped = f->model.stopped};
 }
 
 static i32 order(const struct standing *a, const struct standing *b) {
@@ -87,7 +87,7 @@ static void adopt(struct fit *t, const struct standing *s) {
     f->spec.slice_rank = (i32)s->slice_rank;
     f->spec.nband = (i32)s->nband;
     f->has_guard = s->guard != 0;
-    f->stopped = (err)s->stopped;
+    f->model.stopped = (err)s->stopped;
 }
 
 /* Planned and bound anew; weights and the optimiser's state are kept through it. */

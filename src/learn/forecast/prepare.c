@@ -12,7 +12,7 @@ static void state_memory(const struct fit *t) {
     const struct series *s = t->job->series;
     i64 row = 4 * (i64)(s->ncol + s->ncat) + (s->time ? 8 : 0) + (s->line ? 8 : 0), bytes = row * s->nrow;
     event_note(t->job->use.events, EVENT_NOTE, "memory: series %.2f MiB + plan %.2f MiB", (f64)bytes / 1048576.0,
-               (f64)t->f->planned_bytes / 1048576.0);
+               (f64)t->f->model.planned_bytes / 1048576.0);
 }
 
 err training_net(struct fit *t) {
@@ -97,7 +97,7 @@ err training_prepare(struct fit *t) {
     TRY(slices_watch(t));
     TRY(forecast_prepare_saving(t));
     i64 copies = 2 + optim->nstate + s->members; /* best, roll-back target with its state, members that are done */
-    f->planned_bytes = engine_planned_bytes(&t->engine) + engine_planned_bytes(&t->whole) + t->batch.arena.used +
+    f->model.planned_bytes = engine_planned_bytes(&t->engine) + engine_planned_bytes(&t->whole) + t->batch.arena.used +
                        t->valid_batch.arena.used + 4 * copies * t->engine.store.ntheta +
                        (t->saving ? t->saving->room : 0) + (t->stream ? stream_bytes(t->stream) : 0);
     if (!t->left) state_memory(t);

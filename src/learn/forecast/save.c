@@ -155,9 +155,9 @@ err saving_begin(void *fit, const struct train_state *state, bool last) {
  * time limit such a checkpoint is there. */
 err saving_after(struct fit *t, err e) {
     struct forecaster *f = t->f;
-    if (e != -E806 || !t->saving || f->nmember == 0 || f->stopped == STOP_TIME) return e;
+    if (e != -E806 || !t->saving || f->nmember == 0 || f->model.stopped == STOP_TIME) return e;
     f->steps_done -= t->state.step; /* they are counted when the member ends, once more */
-    f->seconds -= t->state.seconds;
+    f->model.seconds -= t->state.seconds;
     if (!t->refitting) mem_free(f->spread);
     if (!t->refitting) f->spread = NULL; /* measured again */
     event_phase(t->job->use.events, "checkpoint");

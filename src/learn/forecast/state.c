@@ -70,7 +70,7 @@ static void list(struct fit *t, struct train_state *s, struct state_file *f) {
     add(f, "watch", CKPT_BYTES, &t->f->watch, (i64)sizeof t->f->watch);
     add(f, "best_steps", CKPT_I64, t->best_steps, MEMBERS_MAX);
     add(f, "steps_done", CKPT_I64, &t->f->steps_done, 1);
-    add(f, "seconds_done", CKPT_F64, &t->f->seconds, 1);
+    add(f, "seconds_done", CKPT_F64, &t->f->model.seconds, 1);
     add(f, "weight", CKPT_F64, &t->f->weight, 1);
     add(f, "guard.t", CKPT_F64, &t->f->guard.t, 1);
     add(f, "guard.base", CKPT_F64, &t->f->guard.loss_base, 1);

@@ -1,0 +1,151 @@
+/* job.c - from options and a data set to the fit of a forecaster. */
+#include <stdio.h>
+#include <string.h>
+
+#include "data/label.h"
+#include "learn/forecast/ops.h"
+#include "learn/forecast/resolve.h"
+#include "learn/series_set.h"
+#include "plan/slice.h"
+
+err forecast_job_check(const struct options *o) { return resolve_check(o); }
+
+/* ------------------------------------------------------------------ before the fit ------------------------------------------ */
+
+/* What a rank measured for itself becomes what rank 0 measured. */
+static err same_answers(struct learn_job *job) {
+    static const struct opt_from from = {.rank = OPT_RANK_PRESET, .origin = "as rank 0 measured"};
+    struct forecast_spec *spec = job->spec;
+    i32 mine = (i32)spec->precision, told = mine;
+    TRY(comm_broadcast(job->use.comm, "precision", &told, sizeof told));
+    if (told == mine) return 0;
+    spec->precision = (enum precision)told;
+    return opt_set_id(job->o, OPT_precision, told == PREC_BF16 ? "bf16" : "fp32", &from);
+}
+
+err forecast_job_resolve(struct learn_job *job) {
+    const struct series_set *d = series_set_of(job->data);
+    TRY(resolve_forecast(job->o, d->s, job->use.events, job->spec, &job->split));
+    if (d->s->roles) event_note(job->use.events, EVENT_NOTE, "columns: %s", d->s->roles);
+    TRY(series_set_marks(d, job->o, job->use.events));
+    return same_answers(job);
+}
+
+/* "slices 16" of a plan's first line; 0 = its rows are whole windows. */
+static i32 slices_of_plan(const char *text) {
+    size_t line = strcspn(text, "\n");
+    const char *at = strstr(text, " slices ");
+    i64 n = 0;
+    if (!at || (size_t)(at - text) > line) return 0;
+    at += 8;
+    return str_to_i64(at, strcspn(at, " \n"), &n) && n > 0 && n <= SLICES_MAX ? (i32)n : 0;
+}
+
+/* A plan that was saved by `stretto plan --save` says how many slices there are. */
+static err slices_by_plan(const struct learn_job *job) {
+    struct forecast_spec *spec = job->spec;
+    if (!job->plan_text) return 0;
+    i32 slices = slices_of_plan(job->plan_text);
+    if (spec->slices > 1 || slices < 2 || !forecast_can_slice(spec)) return 0; /* else the plan is compared, line by line */
+    if (slices > forecast_steps(spec))
+        return FAIL_AT(E402, job->plan_path, "stretto plan --save FILE   (writes a plan that fits)",
+                       "%d time slices out of a context of %d steps", slices, forecast_steps(spec));
+    spec->slices = spec->slices_least = slices;
+    return 0;
+}
+
+err forecast_job_prepare(struct learn_job *job) {
+    const struct forecast_spec *spec = job->spec;
+    struct series_set *d = series_set_of(job->data);
+    const i32 n = job->use.machine->ndevice;
+    schema_limit_words(d->s, job->split.train, job->use.events);
+    TRY(series_set_scale(d, job->split.train));
+    TRY(slices_by_plan(job));
+    TRY(forecast_check_kern(spec, job->use.kern));
+    event_note(job->use.events, EVENT_NOTE, "kernels %s%s, %d thread%s", job->use.kern->name,
+               spec->precision == PREC_BF16 ? " in bf16" : "", n, n > 1 ? "s" : "");
+    return 0;
+}
+
+/* ------------------------------------------------------------------ on several ranks ---------------------------------------- */
+
+static i32 shares_of(const struct forecast_spec *spec, i32 rows, i32 slices) {
+    return slice_grains(rows / spec->slices * slices);
+}
+
+/* Slices are dealt out in tiles of rows; every rank has to have one, whatever `auto` chose: that it chose by the data alone is
+ * what makes the bits those of one rank. */
+err forecast_job_ranks(const struct learn_job *job, i32 size) {
+    const struct forecast_spec *spec = job->spec;
+    char fix[80];
+    i32 nwin, rows, enough = spec->slices;
+    if (spec->slices < 2) return 0;
+    TRY(exec_pipe_fits(job->use.pipe, spec->slices, size));
+    if (spec->bidirectional)
+        return FAIL_AT(E401, "--parallel", "--ranks 1   or   --parallel data_sync",
+                       "%d time slices of a bidirectional model must stay on one rank (the backward direction ends in the first "
+                       "slice); this run has %d ranks", spec->slices, size);
+    TRY(forecast_rows(spec, forecast_epoch(spec, job->split.train), job->data->ntarget, &nwin, &rows));
+    const i32 have = shares_of(spec, rows, spec->slices);
+    if (have >= size) return 0;
+    while (shares_of(spec, rows, enough) < size && enough < forecast_steps(spec)) enough *= 2;
+    snprintf(fix, sizeof fix, "--ranks %d   or   --parallel time:%d", have, enough);
+    return FAIL_AT(E401, "--parallel", fix, "%d time slices in %d sequence%s form %d groups, this run has %d ranks",
+                   spec->slices, rows, rows > 1 ? "s" : "", have, size);
+}
+
+/* ------------------------------------------------------------------ folds --------------------------------------------------- */
+
+/* The rows that folds share: those of the test part, where --test does not say which as many as the folds need. */
+static void fold_rows(struct learn_job *job, i32 n, i64 *from, i64 *rows) {
+    const struct forecast_spec *spec = job->spec;
+    struct split *p = &job->split;
+    *from = p->validation;
+    *rows = p->test - *from;
+    if (!opt_is_auto(job->o, OPT_test) && opt_given(job->o, OPT_test)) return;
+    const i64 held = p->validation - p->train;
+    *rows = lmin(lmax(*rows, (i64)n * spec->horizon), job->data->nrow / 2);
+    *from = p->test - *rows;
+    p->validation = *from;
+    p->train = *from - held;
+}
+
+err forecast_job_folds(struct learn_job *job, i32 n, bool refit_each, i64 *border) {
+    const struct events *to = job->use.events;
+    const struct forecast_spec *spec = job->spec;
+    struct series_set *d = series_set_of(job->data);
+    char fix[96];
+    i64 from, rows;
+    TRY(resolve_forecast(job->o, d->s, NULL, job->spec, &job->split));
+    TRY(series_set_marks(d, job->o, to));
+    fold_rows(job, n, &from, &rows);
+    snprintf(fix, sizeof fix, "--folds %lld   or   --test %lld", (long long)lmax(1, rows / spec->horizon),
+             (long long)n * spec->horizon);
+    if (rows / n < spec->horizon)
+        return FAIL_AT(E301, NULL, fix, "%d folds of a horizon of %d need %lld test rows, there are %lld", n, spec->horizon,
+                       (long long)n * spec->horizon, (long long)rows);
+    TRY(forecast_check_length(&job->split, spec)); /* the first fold has the fewest rows to train on: maybe fewer than none */
+    resolve_notes(job->o, d->s, &job->split, to);
+    if (!refit_each) schema_limit_words(d->s, job->split.train, to); /* else later folds learn more of them */
+    for (i32 k = 0; k <= n; k++) border[k] = from + rows * k / n;
+    return series_set_scale(d, job->split.train);
+}
+
+/* ------------------------------------------------------------------ the fit ------------------------------------------------- */
+
+err forecast_job_fit(const struct learn_job *job, struct model **out) {
+    struct forecast_job own = {.series = series_of(job->data),
+                               .split = job->split,
+                               .spec = *(const struct forecast_spec *)job->spec,
+                               .use = job->use,
+                               .run_dir = job->run_dir,
+                               .resume = job->resume,
+                               .healed = job->healed,
+                               .owner = job->owner};
+    struct forecaster *f = NULL;
+    own.spec.plan_text = job->plan_text;
+    own.spec.plan_path = job->plan_path;
+    const err e = forecast_fit(&own, &f);
+    *out = f ? &f->model : NULL;
+    return e;
+}

@@ -1,0 +1,253 @@
+/* predict.c - forecasts after the last row as a table, and as a picture; data as the model needs them. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "data/label.h"
+#include "learn/forecast/ops.h"
+#include "learn/series_set.h"
+#include "report/report.h"
+
+/* ------------------------------------------------------------------ data ---------------------------------------------------- */
+
+/* A column that the data lack was named by the model, not by a flag: E903. */
+static err lacks_column(void) {
+    struct err_record r = *err_last();
+    char *flag = strstr(r.text, " (given by --"), *rest = flag ? strchr(flag, ')') : NULL;
+    if (!rest) return -E102;
+    *flag = 0;
+    return FAIL_AT(E903, r.where, "data with the columns of the training (stretto info MODEL lists them)",
+                   "%s, which the model was trained on%s", r.text, rest + 1);
+}
+
+enum { LISTED = 255 }; /* characters of a name in a list */
+
+/* A list option that names the columns of training one by one: "all" would be those of another file. */
+static err name_columns(struct options *o, enum opt_id id, const char *const *name, i32 n) {
+    static const struct opt_from model = {.rank = OPT_RANK_FLAG, .origin = "columns of the model"};
+    struct str list = {0};
+    for (i32 i = 0; i < n; i++)
+        if (strlen(name[i]) > LISTED) return 0; /* stays as it was given */
+    for (i32 i = 0; i < n; i++) str_list_add(&list, name[i]);
+    err e = str_ok(&list);
+    if (e >= 0) e = opt_set_id(o, id, str_text(&list), &model);
+    str_free(&list);
+    return e;
+}
+
+static err name_all(struct options *o, const struct schema *c) {
+    TRY(name_columns(o, OPT_target, c->name, c->ntarget));
+    TRY(name_columns(o, OPT_past, c->name + c->ntarget, c->npast));
+    TRY(name_columns(o, OPT_known, c->name + c->ntarget + c->npast, c->nknown));
+    return name_columns(o, OPT_cat, c->cat_name, c->ncat);
+}
+
+/* --since and --until of the training cut the training data; new data are read whole unless a flag of now says otherwise. */
+static err read_whole(const struct forecaster *f, const struct options *own, const char *path, struct dataset **out) {
+    static const enum opt_id cuts[] = {OPT_since, OPT_until};
+    static const struct opt_from whole = {.rank = OPT_RANK_FILE, .origin = "new data are read whole"};
+    struct options o;
+    err e = opt_copy(&o, own);
+    for (size_t i = 0; e >= 0 && i < COUNT(cuts); i++) e = opt_set_id(&o, cuts[i], "", &whole);
+    if (e >= 0) e = name_all(&o, &f->schema);
+    if (e >= 0) e = opt_check(&o);
+    if (e >= 0) e = series_set_read(&o, true, path, out);
+    opt_free(&o);
+    return e;
+}
+
+err forecast_take(const struct model *m, struct dataset *data, const struct events *to) {
+    const struct forecaster *f = forecaster_in(m);
+    struct series_set *d = series_set_of(data);
+    if (d->scaled) return schema_fits(&f->schema, d->s);
+    if (f->shape.calendar > 0 && !d->s->time)
+        return FAIL_AT(E903, NULL, "data with a time column", "the model uses the calendar, the rows of the data have no time");
+    if (d->doubt) event_note(to, EVENT_WARNING, "%s: %s", d->doubt, d->doubt_fix);
+    TRY(schema_apply(&f->schema, d->s, to));
+    d->scaled = true;
+    d->scale_rows = -1;
+    return 0;
+}
+
+err forecast_open(const struct model *m, const struct options *o, const char *path, const struct events *to,
+                  struct dataset **out) {
+    struct dataset *d = NULL;
+    *out = NULL;
+    err e = read_whole(forecaster_in(m), o, path, &d);
+    if (e == -E102) return lacks_column();
+    if (e >= 0) e = forecast_take(m, d, to);
+    if (e >= 0) *out = d;
+    else dataset_free(d);
+    return e;
+}
+
+/* ------------------------------------------------------------------ after the last row -------------------------------------- */
+
+/* What is not known ahead of time is not made up: in training a missing cell is one of many, here it is the forecast. */
+static err check_known(const struct series *s, i64 origin, i32 h) {
+    char when[32];
+    for (i32 c = s->ntarget + s->npast; c < s->ncol; c++)
+        for (i64 i = origin; i < origin + h; i++) {
+            if (!isnan(series_col(s, c)[i])) continue;
+            row_label(s, i, when);
+            return FAIL_AT(E302, NULL, "rows for the horizon with the known columns filled in and the target left empty",
+                           "known-future column \"%s\" has no value at %s, which is to be forecast", s->name[c], when);
+        }
+    return 0;
+}
+
+static err check_room(const struct forecaster *f, const struct series *s, i64 origin) {
+    i32 context = f->spec.context, h = f->spec.horizon;
+    if (origin < 1) return FAIL(E301, "the data have no target value to forecast from");
+    if (origin < context)
+        return FAIL_AT(E301, NULL, "data with a longer history", "the model looks back on %d rows, the data have %lld", context,
+                       (long long)origin);
+    if (s->nknown > 0 && s->nrow < origin + h)
+        return FAIL_AT(E302, NULL, "rows for the horizon with the known columns filled in and the target left empty",
+                       "known-future columns must reach %d rows past the last target, they reach %lld", h,
+                       (long long)(s->nrow - origin));
+    return check_known(s, origin, h);
+}
+
+
+/* The forecasts of all targets, original units. */
+struct ahead {
+    const struct forecaster *f;
+    const struct series *s;
+    f64 *mean, *band; /* [horizon][ntarget], [horizon][ntarget][nband] */
+};
+
+static err keep(void *self, const struct forecast_row *row) {
+    struct ahead *a = self;
+    i32 n = a->s->ntarget, nq = a->f->spec.nband;
+    f64 mean = a->s->mean[row->col], dev = a->s->dev[row->col];
+    for (i32 k = 0; k < a->f->spec.horizon; k++) {
+        i64 at = (i64)k * n + row->col;
+        a->mean[at] = (f64)row->mean[k] * dev + mean;
+        for (i32 q = 0; row->band && q < nq; q++) a->band[at * nq + q] = (f64)row->band[(i64)k * nq + q] * dev + mean;
+    }
+    return 0;
+}
+
+static err look_ahead(const struct forecaster *f, const struct series *s, const struct resources *use, struct arena *room,
+                      struct ahead *out) {
+    const i64 cells = (i64)f->spec.horizon * s->ntarget, origin = series_end(s);
+    const struct window_set set = {.first = origin, .end = origin + 1, .stride = 1};
+    *out = (struct ahead){.f = f, .s = s};
+    TRY(check_room(f, s, origin));
+    ARENA_NEW(room, out->mean, cells);
+    ARENA_NEW(room, out->band, cells * imax(1, f->spec.nband));
+    return forecast_windows(f, s, &set, use, keep, out);
+}
+
+/* ------------------------------------------------------------------ as a table ---------------------------------------------- */
+
+enum { CLOSE = 64, DIGITS = 8, DIGITS_MOST = 17, COLUMNS = 5 + BANDS_MAX };
+
+/* With the digits that an f32 has of the distance from the mean; a column far from zero against its spread (1e9 + 3) needs more
+ * of them than an f32 holds.  NaN: a quantile that is not known. */
+static struct prediction_cell number(const struct series *s, i32 col, f64 v) {
+    const f64 far = fabs(s->mean[col]) / s->dev[col];
+    const i32 digits = far <= CLOSE ? 0 : (i32)dmin(DIGITS_MOST, DIGITS + ceil(log10(far)));
+    return (struct prediction_cell){.number = v, .digits = digits};
+}
+
+static struct prediction_cell word(const char *text) { return (struct prediction_cell){.text = text}; }
+
+/* One row for each series and step. */
+static err long_table(const struct ahead *a, const struct prediction_sink *to) {
+    struct prediction_column head[COLUMNS] = {{"id", false}, {"origin", false}, {"time", false}, {"step", false}, {"mean", true}};
+    struct prediction_cell cell[COLUMNS];
+    char name[BANDS_MAX][32], origin[32], time[32], step[16];
+    const struct series *s = a->s;
+    const i32 nq = a->f->spec.nband;
+    for (i32 q = 0; q < nq; q++) {
+        snprintf(name[q], sizeof name[q], "q%g", a->f->spec.band[q]);
+        head[5 + q] = (struct prediction_column){name[q], true};
+    }
+    if (to->head) TRY(to->head(to->self, 5 + nq, head));
+    row_label(s, series_end(s) - 1, origin);
+    for (i32 c = 0; c < s->ntarget; c++)
+        for (i32 k = 0; k < a->f->spec.horizon; k++) {
+            const i64 at = (i64)k * s->ntarget + c;
+            row_label(s, series_end(s) + k, time);
+            snprintf(step, sizeof step, "%d", k + 1);
+            cell[0] = word(s->name[c]), cell[1] = word(origin), cell[2] = word(time), cell[3] = word(step);
+            cell[4] = number(s, c, a->mean[at]);
+            for (i32 q = 0; q < nq; q++) cell[5 + q] = number(s, c, a->band[at * nq + q]);
+            TRY(to->row(to->self, 5 + nq, cell));
+        }
+    return 0;
+}
+
+/* One row for each step, one column for each series. */
+static err wide_table(const struct ahead *a, struct arena *room, const struct prediction_sink *to) {
+    const struct series *s = a->s;
+    const i32 n = 2 + s->ntarget;
+    struct prediction_column *head;
+    struct prediction_cell *cell;
+    char time[32], step[16];
+    ARENA_NEW(room, head, n);
+    ARENA_NEW(room, cell, n);
+    head[0].name = "time", head[1].name = "step";
+    for (i32 c = 0; c < s->ntarget; c++) head[2 + c] = (struct prediction_column){s->name[c], true};
+    if (to->head) TRY(to->head(to->self, n, head));
+    for (i32 k = 0; k < a->f->spec.horizon; k++) {
+        row_label(s, series_end(s) + k, time);
+        snprintf(step, sizeof step, "%d", k + 1);
+        cell[0] = word(time), cell[1] = word(step);
+        for (i32 c = 0; c < s->ntarget; c++) cell[2 + c] = number(s, c, a->mean[(i64)k * s->ntarget + c]);
+        TRY(to->row(to->self, n, cell));
+    }
+    return 0;
+}
+
+err forecast_predict(const struct model *m, const struct dataset *d, const struct resources *use,
+                     const struct prediction_sink *to) {
+    struct arena room = {0};
+    struct ahead a;
+    err e = look_ahead(forecaster_in(m), series_of(d), use, &room, &a);
+    if (e >= 0) e = to->wide ? wide_table(&a, &room, to) : long_table(&a, to);
+    arena_free(&room);
+    return e;
+}
+
+/* ------------------------------------------------------------------ as a picture -------------------------------------------- */
+
+static err picture(const struct ahead *a, struct arena *room, const char *path) {
+    const struct forecast_spec *spec = &a->f->spec;
+    const struct series *s = a->s;
+    i32 h = spec->horizon, nq = spec->nband, past = (i32)lmin(series_end(s), lmax(3 * h, 24));
+    i64 n = s->ntarget, o = series_end(s);
+    f64 *v, *time;
+    ARENA_NEW(room, v, past + 3 * h);
+    ARENA_NEW(room, time, past + h);
+    for (i32 i = 0; i < past; i++) v[i] = series_raw(s, 0, o - past + i);
+    for (i32 k = 0; k < h; k++) {
+        v[past + k] = a->mean[k * n];
+        v[past + h + k] = nq ? a->band[k * n * nq] : 0;
+        v[past + 2 * h + k] = nq ? a->band[k * n * nq + nq - 1] : 0;
+    }
+    for (i32 i = 0; s->time && i < past + h; i++) time[i] = row_seconds(s, o - past + i);
+    struct report_forecast f = {.title = s->name[0], .nhistory = past, .horizon = h, .time = s->time ? time : NULL, .history = v,
+                                .model = v + past};
+    if (nq > 1) {
+        f.low = v + past + h;
+        f.high = v + past + 2 * h;
+        f.low_q = spec->band[0];
+        f.high_q = spec->band[nq - 1];
+    }
+    return report_plot(&f, path);
+}
+
+err forecast_plot(const struct model *m, const struct dataset *d, const struct resources *use, const struct scores *s,
+                  const char *path) {
+    struct arena room = {0};
+    struct ahead a;
+    if (s) return forecast_plot_scored(m, d, s, path);
+    err e = look_ahead(forecaster_in(m), series_of(d), use, &room, &a);
+    if (e >= 0) e = picture(&a, &room, path);
+    arena_free(&room);
+    return e;
+}

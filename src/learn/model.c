@@ -1,0 +1,135 @@
+/* model.c - data sets and models as files and in memory, whichever learner they are of. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "learn/learner.h"
+
+/* ------------------------------------------------------------------ data sets ----------------------------------------------- */
+
+err dataset_new(const struct data_kind *kind, const char *path, size_t size, void *out) {
+    struct dataset *d = mem_alloc(size);
+    if (!d) return -E601;
+    d->kind = kind;
+    if (!(d->path = mem_strdup(path))) {
+        mem_free(d);
+        return -E601;
+    }
+    *(struct dataset **)out = d;
+    return 0;
+}
+
+void dataset_free(struct dataset *d) {
+    if (!d) return;
+    mem_free(d->path);
+    d->kind->free(d);
+}
+
+void dataset_span(const struct dataset *d, i64 from, i64 to, char out[72]) {
+    char a[32], b[32];
+    if (to <= from) {
+        snprintf(out, 72, "none");
+        return;
+    }
+    d->kind->label(d, from, a);
+    d->kind->label(d, to - 1, b);
+    snprintf(out, 72, "%s..%s", a, b);
+}
+
+/* ------------------------------------------------------------------ models -------------------------------------------------- */
+
+void scores_free(struct scores *s) {
+    if (s->detail) s->free_detail(s->detail);
+    arena_free(&s->arena);
+    *s = (struct scores){0};
+}
+
+void model_drop(struct model *m) {
+    str_free(&m->plan_text);
+    mem_free(m->span);
+    m->span = NULL;
+    m->nspan = 0;
+}
+
+void model_free(struct model *m) {
+    if (!m) return;
+    model_drop(m);
+    m->learner->ops->free(m);
+}
+
+err learner_fit(const struct learner *learner, const struct learn_job *job, struct model **out) {
+    *out = NULL;
+    const err e = learner->fit(job, out);
+    if (*out) (*out)->learner = learner;
+    return e;
+}
+
+static void meta_key(const struct learner *l, char out[48]) { snprintf(out, 48, "stretto.%s", l->name); }
+
+err model_to_file(const struct model *m, const char *path, const char *options_json, const char *record_json) {
+    struct arena arena = {0};
+    struct tens_list list = {.arena = &arena};
+    struct str json = {0};
+    char key[48];
+    meta_key(m->learner, key);
+    err e = m->learner->ops->save(m, &list, &json);
+    struct meta meta[] = {{key, str_text(&json)}, {"stretto.options", options_json ? options_json : "{}"},
+                          {"stretto.record", record_json ? record_json : "{}"}};
+    if (e >= 0) e = str_ok(&json);
+    if (e >= 0) e = model_write(path, &list, meta, COUNT(meta));
+    arena_free(&arena);
+    str_free(&json);
+    return e;
+}
+
+/* The learner whose description is in the file; E901 that names the first one where there is none. */
+static err writer_of(const struct st_file *file, const struct learner **out, const char **text) {
+    char key[48];
+    for (i32 i = 0; (*out = learner_at(i)); i++) {
+        meta_key(*out, key);
+        if ((*text = st_meta(file, key))) return 0;
+    }
+    meta_key(learner_at(0), key);
+    return model_meta(file, key, text);
+}
+
+static err read_texts(const struct st_file *file, struct str *options, struct str *record) {
+    const char *text;
+    TRY(model_meta(file, "stretto.options", &text));
+    str_add(options, text);
+    TRY(model_meta(file, "stretto.record", &text));
+    str_add(record, text);
+    TRY(str_ok(options));
+    return str_ok(record);
+}
+
+static err read_model(const struct st_file *file, const char *path, struct model **out) {
+    const struct learner *learner;
+    const char *text;
+    struct js *o = NULL;
+    TRY(writer_of(file, &learner, &text));
+    err e = js_parse(text, strlen(text), path, &o);
+    if (e < 0)
+        return e == -E601 ? e : FAIL_AT(E901, NULL, "the model file that `stretto train` wrote",
+                                        "%s: its description is no JSON", path);
+    e = learner->ops->load(file, path, o, out);
+    js_free(o);
+    if (*out) (*out)->learner = learner;
+    return e;
+}
+
+err model_from_file(const char *path, struct model **out, struct str *options_json, struct str *record_json) {
+    struct st_file *file = NULL;
+    struct model *m = NULL;
+    *out = NULL;
+    TRY(model_open(path, &file));
+    err e = read_model(file, path, &m);
+    if (e >= 0) e = read_texts(file, options_json, record_json);
+    st_free(file);
+    if (e < 0) {
+        model_free(m);
+        return e;
+    }
+    *out = m;
+    return 0;
+}

@@ -1,0 +1,222 @@
+/* series_set.c - reads a table as a series, and says what was read. */
+#include "learn/series_set.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "data/label.h"
+#include "report/report.h"
+
+/* ------------------------------------------------------------------ from options -------------------------------------------- */
+
+static char one_char(const char *word, char comma, char semicolon) {
+    if (strcmp(word, "comma") == 0) return comma;
+    if (strcmp(word, "semicolon") == 0) return semicolon;
+    if (strcmp(word, "tab") == 0) return '\t';
+    if (strcmp(word, "pipe") == 0) return '|';
+    if (strcmp(word, "point") == 0) return '.';
+    return 0;
+}
+
+struct read_options read_options_of(const struct options *o) {
+    struct read_options r = READ_OPTIONS_DEFAULT;
+    r.sep = one_char(o->sep, ',', ';');
+    r.decimal = one_char(o->decimal, ',', 0);
+    r.header = strcmp(o->header, "auto") == 0 ? -1 : strcmp(o->header, "yes") == 0;
+    r.more_na = o->na;
+    r.time = o->time;
+    r.time_format = strcmp(o->time_format, "auto") == 0 ? NULL : o->time_format;
+    r.cat = o->cat;
+    r.ignore = o->ignore;
+    struct machine *m = mem_alloc(sizeof *m);
+    r.threads = opt_is_auto(o, OPT_threads) ? (m && machine_host(0, m) >= 0 ? m->ncore : 1) : (i32)o->threads;
+    mem_free(m);
+    return r;
+}
+
+struct series_options series_options_of(const struct options *o) {
+    return (struct series_options){.target = o->target, .past = o->past, .known = o->known, .cat = o->cat, .ignore = o->ignore,
+                                   .time = o->time, .time_format = strcmp(o->time_format, "auto") == 0 ? NULL : o->time_format,
+                                   .freq = o->freq, .gaps = o->gaps, .dups = o->dups, .since = o->since, .until = o->until};
+}
+
+/* Cells of other columns that are empty, where a network is given their mean; behind the last target only what is known ahead has
+ * any. */
+static i64 empty_inputs(const struct series *s) {
+    const i64 end = series_end(s);
+    i64 n = 0;
+    for (i32 c = s->ntarget; c < s->ncol; c++)
+        for (i64 i = 0; i < (c < s->ntarget + s->npast ? end : s->nrow); i++)
+            n += isnan(series_col(s, c)[i]) && !(s->line && s->line[i] < 0);
+    return n;
+}
+
+/* Cells of targets that were not observed, in rows that are there. */
+static void unseen_cells(const struct series *s, i64 *masked, i64 *filled) {
+    const i64 end = series_end(s);
+    *masked = *filled = 0;
+    for (i32 c = 0; c < s->ntarget; c++)
+        for (i64 i = 0; i < end; i++) {
+            if (s->line && s->line[i] < 0) continue;
+            *masked += isnan(series_col(s, c)[i]);
+            *filled += series_filled(s, c, i);
+        }
+}
+
+static void summarise(struct series_set *set) {
+    struct dataset *d = &set->set;
+    const struct series *s = set->s;
+    char first[32], last[32];
+    row_label(s, 0, first);
+    row_label(s, s->nrow - 1, last);
+    const char *slash = strrchr(d->path, '/');
+    i64 absent = 0, empty = empty_inputs(s), masked, filled;
+    unseen_cells(s, &masked, &filled);
+    for (i64 i = 0; s->line && i < s->nrow; i++) absent += s->line[i] < 0;
+    i32 n = snprintf(d->summary, sizeof d->summary, "read %s: %d target%s of %d column%s, %lld rows",
+                     slash ? slash + 1 : d->path, s->ntarget, s->ntarget > 1 ? "s" : "", s->ncol + s->ncat,
+                     s->ncol + s->ncat > 1 ? "s" : "", (long long)s->nrow);
+    if (s->time && n < (i32)sizeof d->summary)
+        n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %s %s..%s", s->freq.name, first, last);
+    if (n < (i32)sizeof d->summary && absent)
+        n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld rows inserted by --gaps", (long long)absent);
+    if (n < (i32)sizeof d->summary && masked)
+        n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld missing cells excluded", (long long)masked);
+    if (n < (i32)sizeof d->summary && filled)
+        n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld cells filled in by --gaps interpolate",
+                      (long long)filled);
+    if (n < (i32)sizeof d->summary && empty)
+        n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld empty input cells replaced by the column mean",
+                      (long long)empty);
+    if (n < (i32)sizeof d->summary && s->merged)
+        n += snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", %lld rows merged by --dups", (long long)s->merged);
+    if (n < (i32)sizeof d->summary && s->time && absent + masked + filled + empty == 0)
+        snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", no gaps");
+}
+
+/* Takes s. */
+static err make(struct series *s, const char *path, struct series_set **out) {
+    err e = dataset_new(&data_series, path, sizeof **out, out);
+    if (e < 0) {
+        series_free(s);
+        return e;
+    }
+    struct series_set *d = *out;
+    d->s = s;
+    d->set.nrow = s->nrow;
+    d->set.ncol = s->ncol;
+    d->set.ntarget = s->ntarget;
+    summarise(d);
+    return 0;
+}
+
+/* What the reader found in numbers. */
+static err keep_marks(struct series_set *d, const struct table *t) {
+    const size_t n = strlen(d->set.summary);
+    if (t->grouped)
+        snprintf(d->set.summary + n, sizeof d->set.summary - n, ", %lld number%s with thousands separators",
+                 (long long)t->grouped, t->grouped == 1 ? "" : "s");
+    d->decimal = t->grouped ? t->decimal : 0;
+    if (t->doubt && (!(d->doubt = mem_strdup(t->doubt)) || !(d->doubt_fix = mem_strdup(t->doubt_fix)))) return -E601;
+    return 0;
+}
+
+err series_set_read(const struct options *o, bool of_model, const char *path, struct dataset **out) {
+    struct read_options r = read_options_of(o);
+    struct series_options so = series_options_of(o);
+    so.of_model = of_model;
+    struct table *t = NULL;
+    struct series *s = NULL;
+    struct series_set *d = NULL;
+    *out = NULL;
+    err e = table_read(path, &r, &t);
+    if (e >= 0) e = series_build(t, &so, &s);
+    if (e >= 0) e = make(s, path, &d);
+    if (e >= 0) e = keep_marks(d, t);
+    table_free(t);
+    if (e < 0 && d) dataset_free(&d->set);
+    if (e >= 0) *out = &d->set;
+    return e;
+}
+
+err series_set_scale(struct series_set *d, i64 rows) {
+    if (d->scaled && d->scale_rows == rows) return 0;
+    d->scaled = true;
+    d->scale_rows = rows;
+    return series_scale(d->s, rows);
+}
+
+err series_set_marks(const struct series_set *d, struct options *o, const struct events *to) {
+    if (d->doubt) event_note(to, EVENT_WARNING, "%s: %s", d->doubt, d->doubt_fix);
+    if (!d->decimal) return 0;
+    return opt_resolve(o, OPT_decimal, d->decimal == ',' ? "comma" : "point", "the file has marks between thousands");
+}
+
+/* ------------------------------------------------------------------ the kind ------------------------------------------------ */
+
+static err read_file(const struct options *o, const char *path, struct dataset **out) {
+    return series_set_read(o, false, path, out);
+}
+
+static err wrap(const struct options *o, const struct memory_columns *m, struct dataset **out) {
+    struct series_options so = series_options_of(o);
+    struct series *s = NULL;
+    struct series_set *d = NULL;
+    if (!so.target || !*so.target) so.target = "all";
+    TRY(series_wrap(m->value, m->nrow, m->ncol, m->name, m->first_time, m->step_seconds, &so, &s));
+    TRY(make(s, "memory", &d));
+    *out = &d->set;
+    return 0;
+}
+
+static void free_set(struct dataset *d) {
+    struct series_set *set = series_set_of(d);
+    series_free(set->s);
+    mem_free(set->doubt);
+    mem_free(set->doubt_fix);
+    mem_free(set);
+}
+
+static u64 words_hash(u64 h, const struct series *s) {
+    for (i32 k = 0; k < s->ncat; k++) {
+        h = comm_hash(h, s->code[k], sizeof **s->code * (size_t)s->nrow);
+        for (i32 w = 0; w < s->nword[k]; w++) h = comm_hash(h, s->word[k][w], strlen(s->word[k][w]) + 1);
+    }
+    return h;
+}
+
+static u64 hash(const struct dataset *d) {
+    const struct series *s = series_of(d);
+    u64 h = comm_hash(comm_hash(COMM_HASH, &s->nrow, sizeof s->nrow), &s->ncol, sizeof s->ncol);
+    for (i32 c = 0; c < s->ncol; c++) h = comm_hash(h, series_col(s, c), sizeof(f32) * (size_t)s->nrow);
+    if (s->time) h = comm_hash(h, s->time, sizeof *s->time * (size_t)s->nrow);
+    return words_hash(h, s);
+}
+
+static const char *column(const struct dataset *d, i32 i) { return series_of(d)->name[i]; }
+static f64 value(const struct dataset *d, i32 c, i64 row) { return series_raw(series_of(d), c, row); }
+static void label(const struct dataset *d, i64 row, char out[32]) { row_label(series_of(d), row, out); }
+
+static i32 facts(const struct dataset *d, struct report_fact *fact, struct arena *a) {
+    const struct series *s = series_of(d);
+    char season[32];
+    snprintf(season, sizeof season, "%d rows", s->freq.season);
+    const char *copy = arena_strdup(a, season);
+    fact[0] = (struct report_fact){"frequency", s->freq.name};
+    fact[1] = (struct report_fact){"season", copy ? copy : ""};
+    return 2;
+}
+
+const struct data_kind data_series = {
+    .name = "series",
+    .read = read_file,
+    .wrap = wrap,
+    .free = free_set,
+    .hash = hash,
+    .column = column,
+    .value = value,
+    .label = label,
+    .facts = facts,
+};
