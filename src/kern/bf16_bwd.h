@@ -1,10 +1,10 @@
-/* bf16_bwd.h - backward of the bf16 cells: dh in tiles, the cell backward as it leaves them, dz in place of the factors.
+/* bf16_bwd.h - backward of the bf16 cells: dh in tiles, then the cell at once; dz replaces the factors.
  *
- *     dh = dy + dz_{t+1} Wh'       block: 2 tiles of rows x 2 panels, or 1 x 4, over all lines of dz; sums in the order of the
- * lines
+ *     dh = dy + dz_{t+1} Wh'       tile block: 2 tiles of rows x 2 panels, or 1 x 4, summed over all lines of dz in order
  *
- * The cell of the block before runs between the steps of a product, a share after each (dot products: after a unit).  What the
- * block's own cell will read is fetched meanwhile where it comes from afar.  dx and dh0 are the same product, copied out. */
+ * Software pipeline: the cell of the previous block runs between the steps of the current product (AMX: a share after each
+ * step; dot products: after each unit), and prefetches what the current block's cell will read. dx and dh0 are the same
+ * product, copied out. */
 #ifndef STRETTO_KERN_BF16_BWD_H
 #define STRETTO_KERN_BF16_BWD_H
 
@@ -16,11 +16,11 @@ enum { SLICE_LINES = 16, PAIR = 2 * LANES };
 enum { SLICE_LINES = 32, PAIR = 2 * LANES };
 #endif
 
-/* dz of a step times a matrix of wt: where the operands of a unit lie. */
+/* Operands of the product of one step's dz with a matrix of wt. */
 struct bwd_product {
     const u16 *a, *w;
-    i64 group, pair; /* from a group to the next in a; from a pair of output panels to the next in w */
-    i64 panel;       /* from a panel of the pair to the next in z */
+    i64 group, pair; /* offsets: between groups of a; between pairs of output panels of w */
+    i64 panel;       /* offset between the two panels of a pair in z */
     i32 lines;       /* of dz */
 };
 
@@ -60,8 +60,8 @@ INLINE void bwd_mul_one(struct tiles *tl, const struct bwd_product *q, i32 s, bo
 
 /* ------------------------------------------------------------------ the cell ------------------------------------------------ */
 
-/* A batch: rows b..e of step t x pairs of panels; its units are blocks of rows x one pair, rows outermost.  z holds the tiles of
- * each unit, [panel][tile of rows]. */
+/* A work batch: rows b..e of step t x pairs of panels. Its units are (block of rows, pair), rows outermost. z holds the tiles
+ * of each unit, [panel][tile of rows]. */
 struct bwd_batch {
     i32 t, b, e, pair, pairs;
     f32 *z; /* NULL: no step after this one */
@@ -72,27 +72,27 @@ static f32 *unit_z(const struct bwd_batch *a, i32 b, i32 pair) {
     return a->z + ((b / ROWS - a->b / ROWS) * a->pairs + pair) * unit_floats(a->e - a->b);
 }
 
-/* Where the cell of a block of rows and a group reads and writes; row r is r strides further. */
+/* Operands of the cell for one block of rows and one group; strides per row. */
 struct bwd_rows {
     const f32 *z, *dy;
     f32 *s;
-    const u16 *f, *ahead; /* ahead: factors that come next */
+    const u16 *f, *ahead; /* ahead: the next factors, to prefetch */
     u16 *d;
     i64 z_row, z_panel, dy_row, s_panel;
     i32 n, r; /* rows; rows done */
     bool second;
 };
 
-/* Products and cells in turn.  The cells that can run are those of `batch`, in the order in which its units are finished. */
+/* The pipeline of products and cells. The cells of `batch` run in the order in which its units are completed. */
 struct bwd_pipeline {
     struct tiles tl;
     const struct layout *l;
     struct bwd_batch batch;
     struct bwd_rows rows;
     i32 b, panel; /* first row and panel of `rows` */
-    i32 left;     /* pairs of rows that are ready and not done */
+    i32 left;     /* pairs of rows whose cell is ready to run */
     i32 turn;
-    f32 *z; /* of two batches in turn */
+    f32 *z; /* buffers of two batches, alternating */
 };
 
 static void bwd_begin_group(struct bwd_pipeline *w, i32 b, i32 p) {
@@ -113,7 +113,7 @@ static void bwd_begin_group(struct bwd_pipeline *w, i32 b, i32 p) {
         c->z_panel = unit_floats(a->e - a->b) / 2;
         c->z = unit_z(a, b, p / 2 - a->pair) + p % 2 * c->z_panel;
         c->z_row = LANES;
-    } else if (x->dhT && KIND != CELL_GRU) { /* gru: it is in s */
+    } else if (x->dhT && KIND != CELL_GRU) { /* gru: s holds it */
         c->z = x->dhT + (i64)b * l->Hp + p * LANES;
         c->z_row = l->Hp;
     }
@@ -138,7 +138,7 @@ static __attribute__((noinline)) void bwd_next_group(struct bwd_pipeline *w) {
         bwd_begin_group(w, end, 2 * a->pair);
 }
 
-/* The cell of rows r.. of a group. */
+/* The cell backward of R rows from r of a group. */
 INLINE void bwd_cell(const int R, bool fetch, const struct bwd_rows *c, i32 r) {
     const u16 *f = c->f + r * (LINES * LINE), *ahead = c->ahead + r * (LINES * LINE);
     const f32 *z = c->z + r * c->z_row, *dy = c->dy + r * c->dy_row;
@@ -185,8 +185,8 @@ static void bwd_finish(struct bwd_pipeline *w) {
 }
 
 #if defined(ISA_amx)
-/* Lines s0..s1 of the product of a unit (m tiles of rows; four panels or two), into the tiles of z and z2 or on top of them;
- * meanwhile `cells` pairs of rows, as evenly as they come. */
+/* Lines s0..s1 of the product of a unit (m tiles of rows; four panels or two), stored to or added to the tiles at z and z2.
+ * Meanwhile runs the cell of `cells` pairs of rows, evenly spread. */
 INLINE void bwd_unit(const int m, const bool four, struct bwd_pipeline *w, const struct bwd_product *q, i32 s0, i32 s1, f32 *z,
                      f32 *z2, i32 cells) {
     struct tiles *tl = &w->tl;
@@ -223,8 +223,8 @@ static void bwd_unit_four(struct bwd_pipeline *w, const struct bwd_product *q, f
     bwd_unit(1, true, w, q, 0, q->lines, z, z2, cells);
 }
 
-/* Lines s0..s1 of one unit; returns the number of pairs that are finished.  One tile of rows takes two pairs at a time where
- * there are two, and all lines with the last ones. */
+/* Lines s0..s1 of one unit; returns the number of finished pairs. A unit with one tile of rows processes two pairs at a time if
+ * possible, and all lines in its last call. */
 static i32 bwd_do_unit(struct bwd_pipeline *w, const struct bwd_batch *a, const u16 *matrix, i32 t, i32 b, i32 pair, i32 s0,
                        i32 s1, i32 cells) {
     struct bwd_product q = product_of(w->l, matrix, t, a->pair + pair, b);
@@ -244,7 +244,8 @@ static i32 bwd_do_unit(struct bwd_pipeline *w, const struct bwd_batch *a, const 
     return 2;
 }
 #else
-/* Lines s0..s1 of one unit, of two where few rows are left, then as many cells; returns the number of pairs that are finished. */
+/* Lines s0..s1 of one unit (two units if few rows are left), then the given number of cells; returns the number of finished
+ * pairs. */
 static i32 bwd_do_unit(struct bwd_pipeline *w, const struct bwd_batch *a, const u16 *matrix, i32 t, i32 b, i32 pair, i32 s0,
                        i32 s1, i32 cells) {
     static const f32 zeros[LANES] __attribute__((aligned(64)));
@@ -254,7 +255,8 @@ static i32 bwd_do_unit(struct bwd_pipeline *w, const struct bwd_batch *a, const 
     s0 -= s0 % DZ, s1 -= s1 % DZ;
     q.a = p.a + s0 / DZ * p.group, q.a_two = 2 / DZ * p.group, q.a_one = DZ == 1 ? p.group : LINE;
     q.w = p.w + (i64)s0 * 2 * TILE, q.lines = s1 - s0;
-    if (SPLIT == 1) q.odd[matrix == w->l->wx] = RUN_PAIRS / 2; /* n_x has no weights on the h side, n_h none on the x side */
+    if (SPLIT == 1) q.odd[matrix == w->l->wx] = RUN_PAIRS / 2; /* skip the columns without weights: n_x on the h side, n_h on
+                                                                * the x side */
     q.w_two = p.pair, q.in_row = s0 ? LANES : 0, q.out_row = LANES;
     for (i32 i = 0; i < 2 * units; i++) {
         q.out[i] = unit_z(a, b, pair + i / 2) + i % 2 * (unit_floats(a->e - a->b) / 2);
@@ -269,13 +271,14 @@ static i32 bwd_do_unit(struct bwd_pipeline *w, const struct bwd_batch *a, const 
 }
 #endif
 
-/* dh of a batch, and as many cells as there are: those of the batch before all along it; its own, unit by unit, if it began with
- * none. */
+/* Computes dh of a batch and runs the pending cells: those of the previous batch, spread over the product; its own, unit by
+ * unit, if none were pending. */
 static void bwd_do_batch(struct bwd_pipeline *w, const struct bwd_batch *a) {
     const i32 lines = w->l->NG * DZ, slices = ceil_div(lines, SLICE_LINES),
               units = ((a->e - 1) / ROWS - a->b / ROWS + 1) * a->pairs;
     i32 todo = units * slices, ready = 0;
-    if (w->batch.t != a->t && w->batch.b < a->e && a->b < w->batch.e) bwd_finish(w); /* it makes the dz that a reads */
+    /* they produce the dz that this batch reads */
+    if (w->batch.t != a->t && w->batch.b < a->e && a->b < w->batch.e) bwd_finish(w);
     bool own = w->left == 0;
     if (own) bwd_begin_cells(w, a);
     for (i32 s = 0; s < slices; s++) {
@@ -297,7 +300,7 @@ static void bwd_do_batch(struct bwd_pipeline *w, const struct bwd_batch *a) {
 
 /* ------------------------------------------------------------------ the walk back ------------------------------------------- */
 
-/* Rows b0..b1 whose last step is t: no product. */
+/* Rows b0..b1 whose last step is t: no product, dh comes from dhT. */
 static void bwd_last_rows(struct bwd_pipeline *w, i32 t, i32 b0, i32 b1) {
     const struct layout *l = w->l;
     const struct bwd_batch a = {t, b0, b1, 0, ceil_div(l->NP, 2), NULL};
@@ -311,8 +314,8 @@ static void bwd_last_rows(struct bwd_pipeline *w, i32 t, i32 b0, i32 b1) {
     bwd_finish(w);
 }
 
-/* Rows b0..b1 of step t, which go on.  A batch is one block of rows while all weights stay in the second cache; else all rows, so
- * that weights come from afar only once a step. */
+/* Rows b0..b1 of step t that have a later step. If all weights fit in L2, a batch is one block of rows; otherwise all rows, so
+ * that the weights are loaded once per step. */
 static void bwd_step(struct bwd_pipeline *w, i32 t, i32 b0, i32 b1) {
     const i32 pairs = ceil_div(w->l->NP, 2), blocks = (b1 - 1) / ROWS - b0 / ROWS + 1;
     const bool near = pairs * w->l->NG * DZ * 2 <= RESIDENT_TILES;
@@ -321,7 +324,7 @@ static void bwd_step(struct bwd_pipeline *w, i32 t, i32 b0, i32 b1) {
     for (i32 b = b0, end; b < b1; b = end) {
         end = block_end(b, b1);
         for (i32 i = 1; i < most; i++) end = block_end(end, b1);
-        w->turn = blocks > most && !w->turn; /* a batch alone has its cells done before the next step */
+        w->turn = blocks > most && !w->turn; /* a single batch finishes its cells before the next step */
         bwd_do_batch(w, &(struct bwd_batch){t, b, end, 0, pairs, w->z + w->turn * turn});
     }
 }

@@ -1,8 +1,8 @@
-/* bf16_cell.h - the recurrent layer in bf16: tiles of the instruction set, packing of weights, and the table entry.
+/* bf16_cell.h - the recurrent layer in bf16: includes its parts, packs the weights and fills the table slot.
  *
- * Compiled for amx (bf16_tile_amx.h) and for avx512_bf16 (bf16_tile_dp.h); everything but the tile products is the same text.
- * Layouts: bf16_layout.h.  Products sum in f32; x, h, w and dz are rounded to bf16 as they enter them, the factors of backward
- * are fp16 (beyond 65504 they become infinite: only for |c| > 2.6e5). */
+ * Compiled for amx (bf16_tile_amx.h) and for avx512_bf16 (bf16_tile_dp.h); only the tile products differ. Layouts:
+ * bf16_layout.h. Products sum in f32. x, h, w and dz are rounded to bf16 when they enter a product. The saved factors of
+ * backward are fp16; values beyond 65504 become infinite, which needs |c| > 2.6e5. */
 #include "kern/bf16_layout.h"
 #if defined(ISA_amx)
 #include "kern/bf16_tile_amx.h"
@@ -18,7 +18,7 @@ static const f32 *w_at(i32 I, i32 H, const f32 *w, i32 p, i32 gate, i32 k) {
     return w + (((i64)p * (I + H) + k) * GW + gate) * LANES;
 }
 
-/* 32 k x 16 units; from NULL = zero. */
+/* One forward tile: 32 rows of k x 16 units; from NULL = zero. */
 static void pack_forward_tile(const f32 *from, i32 rows, u16 *to) {
     for (i32 k = 0; k < 32; k += 2) {
         const vf even = v_load_or_zero(from && k < rows ? from + (i64)k * W_ROW : NULL);
@@ -46,7 +46,7 @@ static u16 *pack_forward(i32 I, i32 H, const f32 *w, u16 *to) {
     return to;
 }
 
-/* 32 dz (the two columns of a line) x 16 outputs: rows k0.. of the weights, transposed. */
+/* One backward tile: 32 dz (the two columns of a line) x 16 outputs, from rows k0.. of the weights, transposed. */
 static void pack_backward_tile(i32 I, i32 H, const f32 *w, i32 g, i32 j, bool h_side, i32 k0, i32 rows, u16 *to) {
     vi v[16];
     UNROLL for (int n = 0; n < 16; n++) {

@@ -1,30 +1,27 @@
-/* bf16_dw.h - the weight gradients of the bf16 cells, accumulators staying in tiles or registers over a chunk of rows.
+/* bf16_dw.h - weight gradients of the bf16 cells; accumulators stay in tiles or registers for a chunk of rows.
  *
  *     dW [I+H][gates]  +=  [x;h]' dz        32 k x two columns of 16, for up to CHUNK rows (t,b) in increasing order
  *
- *     chunk > line of dz (two columns; 32 rows at a time as pairs, in the first cache) > line of k
- *
- * [x;h]' of the chunk is transposed once, into the scratch of the call's own rows in act:  X [K][32 rows][2] tiles of 16 k.  The
- * sums are read from and written to dw itself; only where x or h end inside a tile they go by way of a copy (dot products stop
- * there).
- *
- * Rows are summed by 32 in one product: a cut in time elsewhere than after a multiple of 32 rows changes the last bits. */
+ * Loop nest: chunk > line of dz (two columns, 32 rows at a time interleaved in pairs, in L1) > line of k. [x;h]' of a chunk is
+ * transposed once into the scratch area of the call's rows in act: X [K][32 rows][2] tiles of 16 k. Sums are read from and
+ * written to dw directly; tiles that extend past the end of x or h use a copy (dot products handle fewer rows). A product sums
+ * 32 rows at once, so splitting time at other than multiples of 32 rows changes the last bits. */
 #ifndef STRETTO_KERN_BF16_DW_H
 #define STRETTO_KERN_BF16_DW_H
 
 #include "kern/bf16_layout.h"
 
 enum {
-    CHUNK = 512,       /* rows whose products stay in tiles */
-    SHORT_CHUNK = 256, /* the same, while dW is small: the pairs of two lines stay in the first cache then */
-    SHORT_LINES = 6,   /* lines of k up to which it is */
+    CHUNK = 512,       /* rows whose sums stay in tiles */
+    SHORT_CHUNK = 256, /* the same for a small dW: the pairs of two lines then stay in L1 */
+    SHORT_LINES = 6,   /* up to this many lines of k dW counts as small */
     W_ROW = GW * LANES
 };
 
 struct chunk {
-    i32 n, groups;          /* rows; groups of 32, the last one filled up with zeros */
-    i64 a[CHUNK], d[CHUNK]; /* where the rows lie in A (line 0) and in D (group 0) */
-    i64 line[CHUNK];        /* from a line to the next in A */
+    i32 n, groups;          /* rows; groups of 32 rows, the last padded with zeros */
+    i64 a[CHUNK], d[CHUNK]; /* offsets of the rows in A (line 0) and in D (group 0) */
+    i64 line[CHUNK];        /* offset between lines of A */
     u16 *xt;
 };
 
@@ -58,7 +55,7 @@ static void chunk_transpose(const struct layout *l, const struct chunk *c) {
     }
 }
 
-/* One line of dz of the chunk on its way to right operands, [32 rows][column] tiles, and the sums of its columns. */
+/* Conversion of one line of dz of the chunk to right operands, [32 rows][column] tiles, and the column sums (bias). */
 struct pairing {
     const struct chunk *c;
     const u16 *dz;
@@ -67,7 +64,7 @@ struct pairing {
     i32 r;
 };
 
-/* Words n, n + 1, .. of two rows, alternating. */
+/* Permutation that interleaves words n, n + 1, .. of two rows. */
 INLINE vi pair_order(i32 n) {
     const vi even =
         _mm512_add_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0), _mm512_set1_epi32(n));
@@ -96,7 +93,7 @@ INLINE void pair_rows(struct pairing *m, i32 count) {
 /* ------------------------------------------------------------------ products ------------------------------------------------ */
 
 #if defined(ISA_amx)
-/* A tile of sums: in dw, or a copy of it of which the first `rows` count. */
+/* A tile of sums: in dw itself, or a copy of which the first `rows` rows are valid. */
 struct sums {
     f32 *p, *dw;
     i64 stride;
@@ -116,8 +113,8 @@ static void sums_close(const struct sums *s) {
     for (i32 r = 0; r < s->rows && s->rows < 16; r++) v_store(s->dw + (i64)r * W_ROW, v_load(s->copy + r * 16));
 }
 
-/* Two tiles of k x two columns; on the way the sums that come next are fetched, and rows of the next line paired, `count` pairs
- * with each group. */
+/* Two tiles of k x two columns. Meanwhile prefetches the next sums and interleaves rows of the next line of dz, `count` pairs
+ * per group. */
 static void dw_two(struct tiles *tl, const struct chunk *c, const u16 *x, const u16 *v, struct sums s[4], const f32 *next,
                    struct pairing *m, i32 count) {
     tiles_order();
@@ -159,7 +156,7 @@ static void dw_one(struct tiles *tl, const struct chunk *c, const u16 *x, const 
 
 /* ------------------------------------------------------------------ the walk ------------------------------------------------ */
 
-/* Where dw holds line k of [x;h] (its first row) x a column: NULL = nowhere. */
+/* Place in dw of line k of [x;h] (its first row) and a column; NULL = there is none. */
 static f32 *sums_at(const struct layout *l, f32 *dw, i32 k, i32 line, i32 i) {
     const bool h_side = k >= l->XK;
     const i32 column = line % DZ * 2 + i, p = line / DZ * GROUP_PANELS + column_of[column].panel,
@@ -170,7 +167,7 @@ static f32 *sums_at(const struct layout *l, f32 *dw, i32 k, i32 line, i32 i) {
 }
 
 #if defined(ISA_amx)
-/* dW of a line: v holds its pairs.  Meanwhile the next line is paired. */
+/* dW of one line of dz, given as pairs in v. Meanwhile the next line is interleaved. */
 static void dw_line(struct tiles *tl, const struct layout *l, const struct chunk *c, i32 line, const u16 *v, f32 *dw,
                     struct pairing *m) {
     const i32 count = ceil_div(16, l->K);
@@ -194,7 +191,7 @@ static void dw_line(struct tiles *tl, const struct layout *l, const struct chunk
     }
 }
 #else
-/* dW of a line: v holds its pairs.  After each line of k a share of the next line is paired. */
+/* dW of one line of dz, given as pairs in v. After each line of k a share of the next line is interleaved. */
 static void dw_line(struct tiles *tl, const struct layout *l, const struct chunk *c, i32 line, const u16 *v, f32 *dw,
                     struct pairing *m) {
     const i32 count = ceil_div(16 * c->groups, l->K);
@@ -232,7 +229,7 @@ static void add_bias(const struct layout *l, i32 line, const vf sum[2], f32 *dbi
 static struct pairing pairing_of(const struct layout *l, const struct chunk *c, i32 line, u16 *to) {
     const u16 *dz = l->d + (i64)(line / DZ) * l->B * DZ * LINE + line % DZ * LINE;
     struct pairing m = {.c = c, .dz = dz, .to = to, .sum = {v_zero(), v_zero()}};
-    if (line == l->NG * DZ) m.r = 32 * c->groups; /* there is none */
+    if (line == l->NG * DZ) m.r = 32 * c->groups; /* no next line */
     return m;
 }
 
@@ -254,7 +251,7 @@ static void dw_chunk(struct tiles *tl, const struct layout *l, struct chunk *c, 
 static void cell_dw(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
     if (!team_is_leader(x) || b0 >= b1) return;
     const struct layout l = layout_of(x);
-    const i64 room = xt_rows(x->T); /* of each row, in the scratch */
+    const i64 room = xt_rows(x->T); /* scratch rows per batch row */
     const i32 most = (i32)lmin(l.K <= SHORT_LINES ? SHORT_CHUNK : CHUNK, (b1 - b0) * room);
     struct chunk c;
     struct tiles tl;

@@ -1,11 +1,11 @@
-/* bf16_fwd.h - forward of the bf16 cells: rows x one group of units x all its gates in tiles, the cell as they leave the tiles.
+/* bf16_fwd.h - forward of the bf16 cells: rows x one group of units x all its gates in tiles, then the cell.
  *
  *     z = bias + [x_t ; h_{t-1}] W        block of 32 rows: 2 x 2 tiles, one line of z after the other
  *                                         block of 16 rows: 1 x 4 tiles, all columns at once
  *
- * A finished block lies in a small buffer (8 KB).  Its cell runs right after the product, or, where products are long, a share of
- * it after each step of the next block's product: then both units are busy.  Dot products and the cell share one unit: they take
- * turns, and a block is 8 rows x 2 columns at a time (bf16_tile_dp.h). */
+ * A finished block of z stays in a buffer of 8 KB. Its cell runs right after the product or, for long products on AMX, in
+ * shares after the steps of the next block's product, so that tile unit and vector unit work at the same time. Dot products and
+ * cells use the same unit and alternate; there a block is 8 rows x 2 columns at a time (bf16_tile_dp.h). */
 #ifndef STRETTO_KERN_BF16_FWD_H
 #define STRETTO_KERN_BF16_FWD_H
 
@@ -17,14 +17,14 @@ struct fwd_block {
     i32 t, g, b, n; /* step, group, first row, number of rows up to ROWS; 0 = no block */
 };
 
-/* Where the cell of a block reads and writes; row r is r strides further. */
+/* Operands of the cell for one block; strides per row. */
 struct fwd_rows {
     const f32 *z; /* [column][rows] */
-    f32 *s, *y;   /* y NULL: not wanted */
+    f32 *s, *y;   /* y NULL = not needed */
     u16 *h, *f;
     i64 z_column, s_panel, y_row;
     i32 n, done;
-    bool second, stream, stream_y; /* the group's second panel exists; f, y bypass the caches */
+    bool second, stream, stream_y; /* second: the group has a second panel; stream: non-temporal stores of f, of y */
 };
 
 static struct fwd_rows fwd_rows_of(const struct layout *l, const struct fwd_block *b, const f32 *z) {
@@ -49,7 +49,7 @@ INLINE void y_store(f32 *y, vf h, bool stream) {
         v_store(y, h);
 }
 
-/* Lines that will be written soon, where they are written to the caches: y of the next panel, factors of the rows to come. */
+/* Prefetches for writing: y of the next panel and the factors of the following rows, unless stores are non-temporal. */
 INLINE void fetch_to_write(const int R, const struct fwd_rows *c, const u16 *f, const f32 *y) {
     if (c->stream) return;
     UNROLL for (int j = 0; j < R * LINES; j++) __builtin_prefetch(f + (FACTORS_AHEAD * LINES + j) * LINE, 1, 3);
@@ -63,8 +63,8 @@ INLINE void f_store(u16 *f, vi line, bool stream) {
         line_store(f, line);
 }
 
-/* One call of the cell: WIDE rows of one panel, or WIDE panels of a row.  Cell i of it lies z_at floats further than cell 0 in z
- * and s_at in s.  Gives h in f32. */
+/* The cell for WIDE rows of one panel, or WIDE panels of one row. Cell i reads z at offset i * z_at and the state at offset i *
+ * s_at. Returns h in f32. */
 INLINE struct state fwd_gates(const struct cell_curves *k, const struct fwd_rows *c, const f32 *z, i64 z_at, f32 *s, i64 s_at,
                               vg *f) {
     enum { Z = 2 * DZ / GROUP_PANELS };
@@ -80,7 +80,7 @@ INLINE struct state fwd_gates(const struct cell_curves *k, const struct fwd_rows
     return KIND == CELL_GRU ? state : h;
 }
 
-/* The cell of rows r.. : h and factors of both, of which the second may repeat the first. */
+/* The cell of R rows from r: stores h, y and the factors. */
 INLINE void fwd_cell(const int R, const struct cell_curves *k, const struct fwd_rows *c, i32 r) {
     const f32 *z = c->z + r * LANES;
     f32 *s = c->s + r * LANES, *y = c->y + r * c->y_row;
@@ -130,7 +130,7 @@ static const f32 *bias_at(const struct layout *l, i32 g, i32 column) {
 }
 
 #if defined(ISA_amx)
-/* Two tiles of rows, line j of z: one line of k. */
+/* Product step: two tiles of rows, line j of z, one line of k. */
 INLINE void fwd_mul_two(struct tiles *tl, const struct layout *l, const int j, i32 k, const u16 *a, const u16 *w) {
     tile_load(tl, 4, a, 64);
     tile_load_once(tl, 6, w, 64);
@@ -148,7 +148,7 @@ INLINE void fwd_mul_two(struct tiles *tl, const struct layout *l, const int j, i
     }
 }
 
-/* One tile of rows, all columns: one line of k. */
+/* Product step: one tile of rows, all columns, one line of k. */
 INLINE void fwd_mul_one(struct tiles *tl, const struct layout *l, i32 k, const u16 *a, const u16 *v, const u16 *v2) {
     tile_load(tl, 4, a, 64);
     tile_load(tl, 5, v, 64);
@@ -166,14 +166,14 @@ INLINE void fwd_mul_one(struct tiles *tl, const struct layout *l, i32 k, const u
     tile_mul(tl, 3, 4, 5);
 }
 
-/* The first line of the sums: one row of bias, read 16 times. */
+/* Initializes the accumulators with the bias: a stride of 0 loads one row 16 times. */
 INLINE void fwd_bias(const int m, struct tiles *tl, const struct layout *l, i32 g, i32 j) {
     const f32 *b0 = bias_at(l, g, 2 * j), *b1 = bias_at(l, g, 2 * j + 1);
     const f32 *b2 = m == 2 ? b0 : bias_at(l, g, 2 * DZ - 2), *b3 = m == 2 ? b1 : bias_at(l, g, 2 * DZ - 1);
     tile_load(tl, 0, b0, 0), tile_load(tl, 1, b1, 0), tile_load(tl, 2, b2, 0), tile_load(tl, 3, b3, 0);
 }
 
-/* The product of block b into z (m tiles of rows), and meanwhile the cell of the block before. */
+/* The product of block b into z (m tiles of rows), while the cell of the previous block runs. */
 INLINE void fwd_block_of(const int m, struct tiles *tl, const struct layout *l, const struct fwd_block *b, f32 *z,
                          struct fwd_rows *c) {
     const struct cell_curves curves = cell_curves();
@@ -200,7 +200,8 @@ INLINE void fwd_block_of(const int m, struct tiles *tl, const struct layout *l, 
             fwd_cells(&curves, c, upto);
         }
         f32 *to =
-            z + (m == 2 ? 4 * j : 0) * ZTILE; /* after the cell's share: stores that wait for a product hold up what follows */
+            z + (m == 2 ? 4 * j : 0) * ZTILE; /* stored after the cell's share: a store that waits for a product would stall the
+                                               * following instructions */
         tile_store(tl, 0, to, 64), tile_store(tl, 1, to + m * ZTILE, 64);
         if (m == 2) {
             tile_store(tl, 2, to + ZTILE, 64), tile_store(tl, 3, to + 3 * ZTILE, 64);
@@ -219,7 +220,7 @@ static void fwd_block_one(struct tiles *tl, const struct layout *l, const struct
     fwd_block_of(1, tl, l, b, z, c);
 }
 #else
-/* The product of block b for line j of z, or for both. */
+/* The product of block b for line j of z, or for both lines. */
 INLINE void fwd_lines(const int j, const bool both, const struct layout *l, const struct fwd_block *b, f32 *z) {
     const i64 line = a_line(l, b->b), column = (b->n > 16 ? 2 : 1) * ZTILE;
     struct run q = {.a = a_at(l, b->t, b->b, 0), .a_two = 2 * line, .a_one = line, .lines = l->K, .odd = {0, RUN_PAIRS},
@@ -233,7 +234,7 @@ INLINE void fwd_lines(const int j, const bool both, const struct layout *l, cons
         run_four(LINE, &q, b->n);
     } else if (j != SPLIT) {
         run_two(LINE, &q, b->n);
-    } else { /* one column of x alone, then one of h alone */
+    } else { /* split line: one column from x alone, then one from h alone */
         q.lines = l->XK;
         run_one(LINE, &q, b->n);
         q.a += l->XK * line, q.w += l->XK * q.w_line, q.lines = l->K - l->XK;
@@ -265,12 +266,12 @@ static void fwd_block_none(struct tiles *tl, struct fwd_rows *c) {
 
 /* ------------------------------------------------------------------ the walk over time -------------------------------------- */
 
-/* Products and cells in turn; the cell of the last block may be outstanding. */
+/* The pipeline of products and cells; the cell of the last block may be pending. */
 struct fwd_pipeline {
     struct tiles tl;
     const struct layout *l;
     bool overlap, rows_first;
-    struct fwd_block last; /* outstanding: n > 0 */
+    struct fwd_block last; /* pending if n > 0 */
     i32 turn;
     f32 z[2][Z_BLOCK] __attribute__((aligned(64)));
 };
@@ -285,7 +286,7 @@ static void fwd_next(struct fwd_pipeline *w, const struct fwd_block *b) {
     const struct fwd_block *p = &w->last;
 #if defined(ISA_amx)
     if (!w->overlap || (p->t != b->t && p->b < b->b + b->n && b->b < p->b + p->n))
-        fwd_finish(w); /* it makes the h that b reads */
+        fwd_finish(w); /* it produces the h that b reads */
     struct fwd_rows c = fwd_rows_of(w->l, p, w->z[!w->turn]);
     (b->n > 16 ? fwd_block_two : fwd_block_one)(&w->tl, w->l, b, w->z[w->turn], &c);
 #else
@@ -296,7 +297,7 @@ static void fwd_next(struct fwd_pipeline *w, const struct fwd_block *b) {
     w->turn = !w->turn;
 }
 
-/* x of step t into the rows of A; a half line that no panel writes is zero. */
+/* Converts x of step t to bf16 rows of A; zeroes a half line that no panel writes. */
 static void pack_x(const struct layout *l, i32 t, i32 b0, i32 b1) {
     const struct cell_args *x = l->x;
     for (i32 b = b0; b < b1; b++) {
@@ -310,7 +311,7 @@ static void pack_x(const struct layout *l, i32 t, i32 b0, i32 b1) {
     }
 }
 
-/* The initial state of rows b0..b1. */
+/* Stores the initial state of rows b0..b1. */
 static void fwd_start(const struct layout *l, i32 b0, i32 b1) {
     const struct cell_args *x = l->x;
     const f32 *s0 = HAS_C ? x->c0 : x->h0;
@@ -325,20 +326,21 @@ static void fwd_start(const struct layout *l, i32 b0, i32 b1) {
     }
 }
 
-/* The state of rows b0..b1 after the steps before t1. */
+/* Writes hT, cT of rows b0..b1: the state after the steps before t1. */
 static void fwd_end(const struct layout *l, i32 b0, i32 b1, i32 t1) {
     const struct cell_args *x = l->x;
     i32 t = t1;
     for (i32 b = b0; b < b1; b++) {
         while (t > 0 && b >= live_rows(x, t - 1)) t--;
         if (x->hT && t == 0) copy_row(x->hT, x->h0, b, l->Hp);
-        if (x->hT && t > 0 && x->y) copy_row(x->hT, x->y + (i64)(t - 1) * l->B * l->Hp, b, l->Hp); /* no y: the cell wrote hT */
+        /* without y the cell wrote hT */
+        if (x->hT && t > 0 && x->y) copy_row(x->hT, x->y + (i64)(t - 1) * l->B * l->Hp, b, l->Hp);
         for (i32 p = 0; HAS_C && x->cT && p < l->NP; p++) v_store(x->cT + (i64)b * l->Hp + p * LANES, v_load(s_at(l, p, b)));
     }
 }
 
-/* The blocks of a step.  Rows first where all weights stay in the second cache: then those rows stay in the first.  Else a group
- * of weights serves all rows. */
+/* All blocks of a step. If all weights fit in L2, loop over groups innermost, so that the rows stay in L1; otherwise over rows
+ * innermost, so that each group of weights is loaded once. */
 static void fwd_step(struct fwd_pipeline *w, i32 t, i32 b0, i32 b1) {
     const i32 NG = w->l->NG;
     if (w->rows_first) {
@@ -370,8 +372,8 @@ static void fwd_steps(const struct layout *l, i32 b0, i32 b1, i32 t0, i32 t1) {
     }
     fwd_finish(&w);
     tiles_end(&w.tl);
-    if (l->stream) _mm_sfence(); /* for whoever is told that we are done */
-    _mm_sfence();                /* what went past the caches is there for whoever is told that this is done */
+    if (l->stream) _mm_sfence();
+    _mm_sfence();                /* make non-temporal stores visible before this thread signals completion */
 }
 
 static void cell_fwd(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {

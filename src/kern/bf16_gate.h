@@ -1,10 +1,10 @@
-/* bf16_gate.h - the vectors in which the forward cell computes: gates of WIDE cells at once, a cell being 16 units of one row.
+/* bf16_gate.h - the vector type of the forward cell: gates of WIDE cells at once, a cell being 16 units of one row.
  *
- *     amx           WIDE 2     32 lanes of fp16 (every CPU with AMX has AVX512_FP16)
- *     avx512_bf16   WIDE 1     16 lanes of f32
+ *     amx           WIDE 2     32 elements of fp16 (every CPU with AMX has AVX512_FP16)
+ *     avx512_bf16   WIDE 1     16 elements of f32
  *
- * fp16 keeps 11 bits where products keep 8.  The state is f32 in both: struct state is what WIDE cells add up.  Values beyond
- * 65504 become infinite in fp16: pre-activations (which saturate long before), and c where tanh reads it. */
+ * fp16 has 11 significant bits, the bf16 products 8. The state is f32 in both (struct state). Values beyond 65504 become
+ * infinite in fp16: pre-activations, which saturate long before, and c as the argument of tanh. */
 #ifndef STRETTO_KERN_BF16_GATE_H
 #define STRETTO_KERN_BF16_GATE_H
 
@@ -33,21 +33,21 @@ INLINE struct state g_widen(vg a) {
     return (struct state){{_mm512_cvtph_ps(_mm512_castsi512_si256(v)), _mm512_cvtph_ps(_mm512_extracti64x4_epi64(v, 1))}};
 }
 
-/* A line of fp16 of cell 0 or 1: its values of a, then of b. */
+/* One line of fp16 for cell 0 or 1: its values of a, then of b. */
 INLINE vi g_line(vg a, vg b, int cell) {
     if (cell == 0) return _mm512_inserti64x4((vi)a, _mm512_castsi512_si256((vi)b), 1);
     return _mm512_shuffle_i64x2((vi)a, (vi)b, 0xee);
 }
-/* A line of fp16: a of cell 0, then a of cell 1. */
+/* One line of fp16: a[0] of cell 0, then of cell 1. */
 INLINE vi g_both(const vg *a) { return (vi)a[0]; }
 
-/* tanh and sigmoid are odd functions (the latter around 1/2): 32 straight pieces over their positive half, looked up in
- * registers; 7 or 8 operations for 32 lanes.
+/* tanh and sigmoid (shifted by 1/2) are odd functions: 32 linear pieces over the positive half, coefficients permuted in
+ * registers; 7 or 8 operations for 32 elements.
  *
- *     tanh      error <= 1.1e-3, rms 3e-4; exactly +-1 from |x| = 4 on      sigmoid   error <= 8e-4, rms 2.4e-4; exactly 0 or 1
- * from 8 on
+ *     tanh      error <= 1.1e-3, rms 3e-4; exactly +-1 for |x| >= 4
+ *     sigmoid   error <= 8e-4, rms 2.4e-4; exactly 0 or 1 for |x| >= 8
  *
- * Piece n: a[n] + b[n] |x| around |x| = n / scale.  fp16, NaN stays NaN. */
+ * Piece n: a[n] + b[n] |x| around |x| = n / scale, in fp16. NaN stays NaN. */
 struct linear_pieces {
     u16 scale, limit, middle, a[32], b[32];
 };
@@ -87,7 +87,7 @@ INLINE struct gate_curve gate_curve_of(const struct linear_pieces *p) {
 
 INLINE vg gate_curve_at(const struct gate_curve *t, vg x, bool middle) {
     const vi size = _mm512_set1_epi16(0x7fff), sign = _mm512_set1_epi16((short)0x8000);
-    const vg m = _mm512_min_ph(t->limit, (vg)_mm512_and_si512((vi)x, size)); /* gives its second operand when one is NaN */
+    const vg m = _mm512_min_ph(t->limit, (vg)_mm512_and_si512((vi)x, size)); /* min returns its second operand if one is NaN */
     const vi n = (vi)g_fma(m, t->scale, g_set1(1024));                       /* the nearest integer lands in the low bits */
     const vg y = g_fma((vg)_mm512_permutexvar_epi16(n, t->b), m, (vg)_mm512_permutexvar_epi16(n, t->a));
     const vg odd = (vg)_mm512_ternarylogic_epi64((vi)x, sign, (vi)y, 0xea); /* (x & sign) | y */

@@ -1,8 +1,9 @@
-/* bf16_gru.c - the GRU of PyTorch (linear before reset) in bf16; compiled for amx and for avx512_bf16.
+/* bf16_gru.c - PyTorch's GRU (linear before reset) in bf16: its columns and element-wise cell; bf16_cell.h is the rest.
+ * Compiled for amx and avx512_bf16.
  *
  *     r, u = sigmoid(x W + h U + b)     n = tanh(x Wn + bn + r (h Un + bhn))     h' = n + u (h - n)
  *
- * Columns r, u, n_x, n_h: the second line of z is split, n_x from the lines of x and n_h from those of h. */
+ * Columns r, u, n_x, n_h: the second line of z is split, n_x sums over x only and n_h over h only. */
 #include "kern/bf16_gate.h"
 
 #define KIND CELL_GRU
@@ -15,7 +16,7 @@
 
 static const struct { signed char panel, gate_x, gate_h; } column_of[2 * DZ] = {{0, 0, 0}, {0, 1, 1}, {0, 2, -1}, {0, -1, 2}};
 
-/* z: r u n_x n_h; s: h before, then after; f: the factors. */
+/* z: r u n_x n_h; s: h, in/out; f: factors for backward. */
 INLINE vg unit_fwd(const struct cell_curves *k, const vg *z, struct state *s, vg *f) {
     const vg r = g_sigmoid(k, z[0]), u = g_sigmoid(k, z[1]), n = g_tanh(k, g_fma(r, z[3], z[2])), one = g_set1(1);
     const vg dn = g_fnma(n, n, one) * (one - u), rn = dn * z[3] * r, un = (g_narrow(*s) - n) * u;
@@ -29,7 +30,7 @@ INLINE vg unit_fwd(const struct cell_curves *k, const vg *z, struct state *s, vg
     return g_narrow(*s);
 }
 
-/* dz from dh; s: the part of dh that did not go through a product. */
+/* dz from dh; s: in/out, the part of dh that bypasses the products. */
 INLINE void unit_bwd(const u16 *f, const vf *dh, f32 *s, i64 s_panel, vf *dz) {
     const vf d = dh[0] + v_load(s);
     (void)s_panel;

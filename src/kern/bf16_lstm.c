@@ -1,9 +1,8 @@
-/* bf16_lstm.c - the LSTM in bf16; compiled for amx and for avx512_bf16.
+/* bf16_lstm.c - the LSTM in bf16: its columns and element-wise cell; bf16_cell.h is the rest. Compiled for amx and avx512_bf16.
  *
  *     c = f c_prev + i g      h = o tanh(c)       i, f, o = sigmoid, g = tanh of x Wx + h Wh + b
  *
- * Forward leaves the products that backward needs, so that there one multiplication makes each dz, with no loss of digits where
- * gates saturate. */
+ * Forward stores the factors of backward, so one multiplication gives each dz, without cancellation where gates saturate. */
 #include "kern/bf16_gate.h"
 
 #define KIND CELL_LSTM
@@ -16,7 +15,7 @@
 
 static const struct { signed char panel, gate_x, gate_h; } column_of[2 * DZ] = {{0, 0, 0}, {0, 1, 1}, {0, 2, 2}, {0, 3, 3}};
 
-/* z: i f g o; s: c before, then after; f: the factors. */
+/* z: i f g o; s: c, in/out; f: factors for backward. */
 INLINE vg unit_fwd(const struct cell_curves *k, const vg *z, struct state *s, vg *f) {
     const vg i = g_sigmoid(k, z[0]), forget = g_sigmoid(k, z[1]), g = g_tanh(k, z[2]), o = g_sigmoid(k, z[3]), ig = i * g;
     *s = g_move(forget, *s, ig);
@@ -30,7 +29,7 @@ INLINE vg unit_fwd(const struct cell_curves *k, const vg *z, struct state *s, vg
     return h;
 }
 
-/* dz from dh; s: dc. */
+/* dz from dh; s: dc, in/out. */
 INLINE void unit_bwd(const u16 *f, const vf *dh, f32 *s, i64 s_panel, vf *dz) {
     const vf dc = v_fma(dh[0], from_fp16(f + 4 * LANES), v_load(s));
     (void)s_panel;

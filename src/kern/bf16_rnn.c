@@ -1,6 +1,6 @@
-/* bf16_rnn.c - the plain recurrent cell h = tanh(x W + h U + b) in bf16; compiled for amx and for avx512_bf16.
+/* bf16_rnn.c - the Elman cell h = tanh(x W + h U + b) in bf16; bf16_cell.h is the rest. Compiled for amx and avx512_bf16.
  *
- * One gate: two panels of units make a group, a line of dz is 32 units. */
+ * With one gate, a group is two panels of units and a line of dz holds 32 units. */
 #include "kern/bf16_gate.h"
 
 #define KIND CELL_RNN
@@ -13,7 +13,7 @@
 
 static const struct { signed char panel, gate_x, gate_h; } column_of[2 * DZ] = {{0, 0, 0}, {1, 0, 0}};
 
-/* f: the slope of tanh. */
+/* f: the derivative of tanh. */
 INLINE vg unit_fwd(const struct cell_curves *k, const vg *z, struct state *s, vg *f) {
     const vg h = g_tanh(k, z[0]);
     (void)s;

@@ -1,12 +1,10 @@
-/* bf16_tile_dp.h - products by vdpbf16ps (AVX512_BF16) of operands that lie as tiles do (bf16_layout.h).
+/* bf16_tile_dp.h - tile products with vdpbf16ps (AVX512_BF16), on operands in the tile layout (bf16_layout.h).
  *
  *     out [rows][columns]  =  in  +  a [rows][pairs of k]  *  w [pairs of k][columns]        a column = 16 f32
  *
- * A tile is but the way in which operands lie: sums stay in registers over all lines of k, 8 rows x 2 columns of them or 16 x 1,
- * for a dot product takes as long as twelve others (Zen 5: two a cycle, six cycles each).  A pair of k of one row is broadcast
- * from memory.  A sum adds its pairs in increasing order of k, whatever the rows beside it and the cut into runs of lines.
- *
- * Rows that are not there cost nothing, and neither do pairs of k that only fill up a line. */
+ * Sums stay in registers over all lines of k: 8 rows x 2 columns, or 16 x 1. That hides the latency of a dot product (Zen 5:
+ * two per cycle, six cycles each). A pair of k of one row is broadcast from memory. Each sum adds its pairs in increasing order
+ * of k, independent of the other rows and of the blocking. Missing rows and padding pairs cost nothing. */
 #ifndef STRETTO_KERN_BF16_TILE_DP_H
 #define STRETTO_KERN_BF16_TILE_DP_H
 
@@ -14,20 +12,20 @@
 
 #include <string.h>
 
-enum { RUN_PAIRS = 16, RUN_STEP = 4, RUN_COLUMNS = 4 }; /* RUN_PAIRS: of a line; looked at by RUN_STEP */
+enum { RUN_PAIRS = 16, RUN_STEP = 4, RUN_COLUMNS = 4 }; /* RUN_PAIRS: pairs of k per line, processed RUN_STEP at a time */
 
 struct run {
-    const u16 *a, *w;      /* the first row and line */
-    i64 a_two, a_one;      /* from line s to s + 2, s even, and to s + 1 */
-    i64 w_line, w_two;     /* from a line of w to the next; from column c to c + 2.  Column 1 lies a tile after column 0 */
-    i32 lines, part[2][2]; /* two lines of fewer pairs: {line, pairs} */
-    i32 odd[2];            /* the pairs of odd lines that count */
+    const u16 *a, *w;      /* first row of a, first line of w */
+    i64 a_two, a_one;      /* offsets from line s (even) to lines s + 2 and s + 1 */
+    i64 w_line, w_two;     /* offsets between lines of w, and from column c to c + 2; column 1 is one tile after column 0 */
+    i32 lines, part[2][2]; /* up to two lines with fewer pairs: {line, pairs} */
+    i32 odd[2];            /* range of pairs used in odd lines */
     const f32 *in[RUN_COLUMNS];
     f32 *out[RUN_COLUMNS];
     i64 in_row, out_row;
 };
 
-/* R rows from r on x C columns from C0 on; A_ROW: from a row of a to the next. */
+/* R rows from r x C columns from C0; A_ROW: row stride of a. */
 INLINE void run_rows(const int R, const int C0, const int C, const i64 A_ROW, const struct run *q, i32 r) {
     vf sum[16][RUN_COLUMNS];
     UNROLL for (int i = 0; i < R; i++)
@@ -67,7 +65,7 @@ INLINE void run_two(const i64 A_ROW, const struct run *q, i32 n) {
     if (n > r) run_rows(1, 0, 2, A_ROW, q, r);
 }
 
-/* n rows x columns 0..3: the last few rows with all of them, for their sums take long. */
+/* n rows x columns 0..3; the last few rows use four columns at once to hide latency. */
 INLINE void run_four(const i64 A_ROW, const struct run *q, i32 n) {
     i32 r = n & ~7;
     for (i32 i = 0; i < r; i += 8) run_rows(8, 0, 2, A_ROW, q, i);
@@ -87,7 +85,7 @@ INLINE void run_one(const i64 A_ROW, const struct run *q, i32 n) {
 }
 
 struct tiles {
-    u8 none; /* there are none */
+    u8 none; /* empty: there are no tile registers */
 };
 #define tiles_awake(tl) ((void)(tl))
 #define tiles_begin(tl) ((void)((tl)->none = 0))

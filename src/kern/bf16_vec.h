@@ -1,11 +1,11 @@
-/* bf16_vec.h - vectors of 16 for the bf16 cells: conversions, a transpose, and activations that are as exact as bf16 deserves.
+/* bf16_vec.h - vectors of 16 floats for the bf16 cells: conversions, a transpose, and activations of bf16 accuracy.
  *
- * sigmoid and tanh are 31 quadratic pieces, centred on zero, whose coefficients are looked up in registers: 8 operations.
+ * sigmoid and tanh are 31 quadratic pieces centred on zero, with coefficients permuted in registers: 8 operations.
  *
- *     tanh      error <= 1.8e-4, from |x| = 3.7 on <= 6.8e-4; exactly +-1 from |x| = 4 on, exactly 0 at 0
- *     sigmoid   error <= 9e-5,   from |x| = 7.4 on <= 3.4e-4; exactly 0 or 1 from |x| = 8 on
+ *     tanh      error <= 1.8e-4, for |x| >= 3.7 <= 6.8e-4; exactly +-1 for |x| >= 4, exactly 0 at 0
+ *     sigmoid   error <= 9e-5,   for |x| >= 7.4 <= 3.4e-4; exactly 0 or 1 for |x| >= 8
  *
- * NaN stays NaN.  Inner pieces interpolate at Chebyshev nodes, the outermost also at the value it saturates to. */
+ * NaN stays NaN. Inner pieces interpolate at Chebyshev nodes, the outermost also at its saturation value. */
 #ifndef STRETTO_KERN_BF16_VEC_H
 #define STRETTO_KERN_BF16_VEC_H
 
@@ -22,7 +22,7 @@
 
 typedef __m512 vf;
 typedef __m512i vi;
-enum { LINE = 32, TILE = 16 * LINE, ZTILE = 256 }; /* bf16 of a line of 64 bytes, of a tile of 16 lines; f32 of a tile */
+enum { LINE = 32, TILE = 16 * LINE, ZTILE = 256 }; /* bf16 per line of 64 bytes, bf16 per tile of 16 lines; f32 per tile */
 
 INLINE vf v_set1(f32 x) { return _mm512_set1_ps(x); }
 INLINE vf v_zero(void) { return _mm512_setzero_ps(); }
@@ -34,7 +34,7 @@ INLINE vf v_fnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); }
 INLINE vi line_load(const u16 *p) { return _mm512_loadu_si512(p); }
 INLINE void line_store(u16 *p, vi a) { _mm512_storeu_si512(p, a); }
 
-/* The first n of 16 floats, the others zero and not read. */
+/* The first n of 16 floats; the others are zero and are not read. */
 INLINE vf v_load_n(const f32 *p, i32 n) {
     const u32 mask = n >= 16 ? 0xffffu : (1u << imax(n, 0)) - 1;
     return _mm512_maskz_loadu_ps((__mmask16)mask, p);
@@ -49,7 +49,7 @@ INLINE vi to_fp16(vf lo, vf hi) {
 }
 INLINE vf from_fp16(const u16 *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const void *)p)); }
 
-/* Words of a and b alternate: the pairs of k that products want. */
+/* Interleaves the words of the low and high half: the pairs of k of a product. */
 INLINE vi in_pairs(vi lo_hi) {
     const vi order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20, 4,
                                       19, 3, 18, 2, 17, 1, 16, 0);
@@ -144,7 +144,7 @@ INLINE struct curve curve_of(const struct pieces *p) {
 }
 
 INLINE vf curve_at(const struct curve *t, vf x) {
-    x = _mm512_max_ps(v_zero() - t->limit, _mm512_min_ps(t->limit, x)); /* both give their second operand when one is NaN */
+    x = _mm512_max_ps(v_zero() - t->limit, _mm512_min_ps(t->limit, x)); /* both return their second operand if one is NaN */
     const vi n = (vi)v_fma(x, t->scale, v_set1(12582912.0f)); /* 1.5 * 2^23: the nearest integer lands in the low bits */
     vf y = _mm512_permutex2var_ps(t->c[2][0], n, t->c[2][1]);
     y = v_fma(y, x, _mm512_permutex2var_ps(t->c[1][0], n, t->c[1][1]));

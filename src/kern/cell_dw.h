@@ -1,38 +1,38 @@
-/* cell_dw.h - the weight gradients of a recurrent layer; a part of cell_tile.h, which includes it.
+/* cell_dw.h - weight gradients of a recurrent layer; a part of cell_tile.h, which includes it.
  *
- *     dW [I+H][gates]  +=  [x;h]' dz       over rows (t,b), in increasing order
+ *     dW [I+H][gates]  +=  [x;h]' dz       summed over rows (t,b) in increasing order
  *
- *     chunk of DW_CHUNK rows > panel > DW_ROWS rows, whose dz (32 KB) stays in the first cache > tile of DW_MK x DW_NV vectors
- *
- * A tile reads whole rows of dW, which lie one after another, so that the sums of the next tile and the dz of the next panel can
- * be fetched while this one runs. */
+ * Loop nest: chunk of DW_CHUNK rows > panel > DW_ROWS rows, whose dz (32 KB) stays in L1 > tile of DW_MK rows of dW x DW_NV
+ * vectors. A tile reads whole contiguous rows of dW, so it can prefetch the sums of the next tile and the dz of the next panel.
+ */
 #ifndef STRETTO_KERN_CELL_DW_H
 #define STRETTO_KERN_CELL_DW_H
 
-/* nt x nb rows of dz and of what it is multiplied with: x and h, one step apart.  Where that can be, all are rows of one step. */
+/* nt steps x nb rows of dz and of its two left operands, x and h. If possible nt = 1: all rows form one step. */
 struct dw_side {
     const f32 *a;
     i64 row, step; /* floats to the next row, the next step */
-    i32 n;         /* columns: I or H; 0 = nothing to do */
+    i32 n;         /* columns: I or H; 0 = skip this side */
 };
 struct dw_job {
     i32 nt, nb;
     const f32 *dz;
     i64 dz_row, dz_step;
     struct dw_side side[2];
-    i32 units;                  /* of this panel */
-    i64 next;                   /* floats to the dz that come next, which is fetched on the way; 0 = none */
-    i64 from[DW_NV], to[DW_NV]; /* where the vectors of a tile lie in an act row and in a weight row */
+    i32 units;                  /* valid units of this panel */
+    i64 next;                   /* offset of the next panel's dz in floats, to prefetch; 0 = none */
+    i64 from[DW_NV], to[DW_NV]; /* offsets of the tile's vectors in an act row and in a weight row */
 };
 
 INLINE void dw_tile(const int MK, const struct dw_job *j, const struct dw_side *side, i32 k, f32 *w) {
     vf acc[COLS_MAX][WIDE];
     i64 from[DW_NV];
     UNROLL for (int v = 0; v < DW_NV; v++) from[v] = j->from[v];
-    UNROLL for (int i = 0; i < MK; i++) /* the sums of the next tile */
+    UNROLL for (int i = 0; i < MK; i++) /* prefetch the sums of the next tile */
         UNROLL for (int v = 0; v < DW_NV; v++) __builtin_prefetch(w + (MK + i) * WROW + j->to[v], 1, 3);
     UNROLL for (int i = 0; i < MK; i++)
-        UNROLL for (int v = 0; v < DW_NV; v++) acc[i][v] = v_zero(); /* sums of sums: one chain over all rows loses digits */
+        UNROLL for (int v = 0; v < DW_NV; v++) acc[i][v] = v_zero(); /* partial sums per call: one chain over all rows would
+                                                                      * lose digits */
     for (i32 t = 0; t < j->nt; t++)
         mul_cols(MK, DW_NV, acc, side->a + t * side->step + k, side->row, j->dz + t * j->dz_step, j->dz_row, from, j->nb);
     UNROLL for (int i = 0; i < MK; i++)
@@ -87,7 +87,7 @@ INLINE void dbias_rows(const struct dw_job *j, f32 *dbias) {
     UNROLL for (int v = 0; v < GA * SUB; v++) v_store(dbias + v * VL, sum[v]);
 }
 
-/* Rows r0..r1 of the next dz. */
+/* Prefetches rows r0..r1 of the next panel's dz. */
 static void fetch_next(const struct dw_job *j, i32 r0, i32 r1) {
     for (i32 r = r0; r < r1 && j->next; r++) {
         const f32 *dz = j->dz + j->next + r / j->nb * j->dz_step + r % j->nb * j->dz_row;
@@ -96,7 +96,7 @@ static void fetch_next(const struct dw_job *j, i32 r0, i32 r1) {
 }
 
 #if HAS_TAIL
-/* A last panel of few units: dz of all gates in one vector (cell_tail.h). */
+/* For a last panel of at most TAIL units: dz of all gates in one vector (cell_tail.h). */
 INLINE void dw_tail_tile(const int MK, const struct dw_job *j, const struct dw_side *side, const f32 *dz, i32 k, f32 *w) {
     vf acc[COLS_MAX][WIDE];
     f32 sum[LANES];
@@ -136,7 +136,7 @@ static void dw_tail(const struct dw_job *j, f32 *dw) {
 static void dw_tail(const struct dw_job *j, f32 *dw) { (void)j, (void)dw; }
 #endif
 
-/* One panel for a few rows: the bias, then x and h. */
+/* dW and dbias of one panel over at most DW_ROWS rows: the bias, then x, then h. */
 static void dw_panel(struct dw_job *j, f32 *dw, f32 *dbias) {
     const i32 values = (j->side[0].n + j->side[1].n) * (GW * SUB / DW_NV), rows = j->nt * j->nb;
     i32 done = 0;
@@ -148,7 +148,7 @@ static void dw_panel(struct dw_job *j, f32 *dw, f32 *dbias) {
     for (i32 h_side = 0; h_side < 2; h_side++) {
         const struct dw_side *side = &j->side[h_side];
         for (i32 v = 0; v < GW * SUB; v += DW_NV) {
-            for (i32 i = 0; i < DW_NV; i++) { /* vector v + i: the parts of a line fastest, then the gates */
+            for (i32 i = 0; i < DW_NV; i++) { /* vector v + i: sub-vectors of a gate vary fastest, then gates */
                 const i32 g = (v + i) / SUB, sub = (v + i) % SUB;
                 j->from[i] = slot_of[h_side && g == 2 && GA > GW ? 3 : g] * LANES + sub * VL;
                 j->to[i] = g * LANES + sub * VL;
@@ -165,8 +165,8 @@ static void dw_panel(struct dw_job *j, f32 *dw, f32 *dbias) {
     }
 }
 
-/* Steps t0..t1 with rows b0..b1 live in each of them; step 0, whose h is the initial one, comes alone unless that lies before y.
- */
+/* Steps t0..t1, with rows b0..b1 live in each. Step 0 is a block of its own, because its h is the initial state, unless h0 lies
+ * directly before y. */
 static void dw_block(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
     const i32 Hp = round_up(x->H, LANES), nb = b1 - b0;
     const f32 *h = h_before(x, t0);
@@ -174,7 +174,7 @@ static void dw_block(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1, 
     all.dz = act_step(x, t0) + (i64)b0 * AROW;
     all.side[0] = (struct dw_side){x->x + ((i64)t0 * x->B + b0) * x->x_ld, x->x_ld, x->B * x->x_ld, x->I};
     all.side[1] = (struct dw_side){h ? h + (i64)b0 * Hp : NULL, Hp, (i64)x->B * Hp, h ? x->H : 0};
-    if (nb == 1) { /* its steps are rows that lie apart */
+    if (nb == 1) { /* its steps are the rows */
         all.dz_row = all.dz_step;
         for (i32 i = 0; i < 2; i++) all.side[i].row = all.side[i].step;
     }

@@ -1,18 +1,18 @@
-/* cell_fwd.h - the forward walk of a recurrent layer; a part of cell_tile.h, which includes it.
+/* cell_fwd.h - forward of a recurrent layer through time; a part of cell_tile.h, which includes it.
  *
- *     folded     z = bias + x Wx + h Wh in one product per step, the cell straight from registers
- *     ahead      z = bias + x Wx of a chunk of steps, left in act; then  z += h Wh  and the cell, step by step
+ *     folded     one product per step: z = bias + x Wx + h Wh, then the cell directly from registers
+ *     ahead      z = bias + x Wx of a chunk of steps into act; then per step  z += h Wh  and the cell
  *
- * Both add the same values in the same order.  Ahead pays where few rows share the weights of a step: its product has the rows
- * of many steps. */
+ * Both modes add the same values in the same order. Ahead pays off for few rows: its first product has the rows of many steps
+ * to share the weights. */
 #ifndef STRETTO_KERN_CELL_FWD_H
 #define STRETTO_KERN_CELL_FWD_H
 
-enum { AHEAD_FLOATS = 1 << 16 }; /* of act in a chunk: it is still in the second cache when the steps come to it */
+enum { AHEAD_FLOATS = 1 << 16 }; /* floats of act per chunk: small enough to stay in L2 until its steps run */
 
 enum { PANELS_MAX = 4 };
 
-/* Rows b.. , vectors q.. of units (vector q = units q*VL..). */
+/* MR rows from b, PANELS vectors of units from q (vector q = units q*VL..). */
 INLINE void fwd_tile(const int MR, const int PANELS, const struct step *s, i32 b, i32 q) {
     vf acc[ROWS_MAX][ACC];
     i64 group[PANELS_MAX];
@@ -81,18 +81,19 @@ static fwd_fn *const fwd_tail[ROWS_MAX + 1] = BY_ROWS(fwd_tail_);
 #define fwd_tail fwd_rows
 #endif
 
-/* The tiles for the vectors from q on, and where the next ones begin. */
+/* The tile functions for the vectors from q on; *next: the first vector after them. */
 INLINE fwd_fn *const *fwd_tiles(i32 q, i32 end, i32 *next) {
     const bool full = q + FWD_PANELS <= end;
     *next = q + (full ? FWD_PANELS : 1);
     return full ? fwd_rows : fwd_tail;
 }
 
-/* Where a vector is a part of a line, a panel of weights fills the first cache though only that part of it is used, and every
- * tile of rows fetches it anew: inputs are added in parts that stay, for all rows of a block, their sums in act meanwhile. */
+/* If a vector is smaller than a cache line, a panel of weights fills L1 although the tile uses only part of each line, and
+ * every row tile fetches it again. Therefore h is added in parts of FWD_INPUTS inputs that stay in L1 for all rows of a block;
+ * act holds the partial sums. */
 enum { FWD_INPUTS = SUB > FWD_PANELS ? 64 : INT32_MAX };
 
-/* Rows r0..r1 of the vectors at q, inputs k0..k1 of h; fetches weights on the way, from *from on. */
+/* Rows r0..r1 of the vectors at q, inputs k0..k1 of h; prefetches weights *from .. to and advances *from. */
 static void rows_fwd(struct step *s, fwd_fn *const *tiles, i32 q, i32 r0, i32 r1, const f32 **from, const f32 *to) {
     const i64 fetched = (i64)(s->k1 - s->k0) * LANES;
     for (i32 b = r0; b < r1;) {
@@ -143,14 +144,14 @@ static void step_fwd(struct step *s, bool one_row, i32 b0, i32 b1) {
 
 /* ------------------------------------------------------------------ the x side ahead ---------------------------------------- */
 
-/* Few rows read all weights for little work: measured, ahead pays from about 16 inputs a row on (x1.3 to x6 where the layer is as
- * wide as its input and B <= 2), and costs 2-7 % where rows are many. */
+/* Chooses the mode by shape. Measured: ahead pays off from about 16 inputs per row (1.3 to 6 times as fast with I = H and B <=
+ * 2) and costs 2-7 % with many rows. */
 static bool goes_ahead(const struct cell_args *x, i32 rows) {
     if (x->how) return x->how == CELL_AHEAD;
     return rows <= 16 && x->I >= 16 * rows;
 }
 
-/* bias + x Wx of some steps from t on into act, one panel after another; gives the step after the last one. */
+/* Writes bias + x Wx of a chunk of steps from t on to act, one panel after another; returns the step after the chunk. */
 static i32 x_ahead(const struct cell_args *x, i32 b0, i32 b1, i32 t, i32 t1) {
     struct step s = step_of(x, t);
     const i32 rows = imin(b1, live_rows(x, t)) - b0, units = imax(LANES, s.u1 - s.u0);
@@ -175,7 +176,7 @@ static i32 x_ahead(const struct cell_args *x, i32 b0, i32 b1, i32 t, i32 t1) {
 
 /* ------------------------------------------------------------------ the walk ------------------------------------------------ */
 
-/* The state of rows b0..b1 after the steps before t1. */
+/* Writes hT, cT of rows b0..b1: the state after the steps before t1. */
 static void end_states(const struct cell_args *x, i32 b0, i32 b1, i32 t1, i32 u0, i32 u1) {
     i32 t = t1;
     for (i32 b = b0; b < b1; b++) {
@@ -185,14 +186,15 @@ static void end_states(const struct cell_args *x, i32 b0, i32 b1, i32 t1, i32 u0
     }
 }
 
-/* h of step t goes by mail, that of the step before came so. */
+/* Team: h of step t goes to the exchange buffer as well, and h of step t-1 is read from there. */
 static void publish_h(const struct cell_args *x, struct step *s, i32 t, i32 t0) {
     s->shared_h = shared_h(x, t & 1);
     if (t > t0) s->h = shared_h(x, (t - 1) & 1);
     if (x->B == 1) team_prefetch(x->team, s->shared_h + s->u0, s->u1 - s->u0);
 }
 
-/* The sums go over h in order, so the first member need not wait before it adds what its own units give. */
+/* Sums run over h in increasing order of units. Member 0 owns the first units, so it adds their part before it waits for the
+ * others. */
 static void own_first(struct step *s, bool one_row, i32 b0, i32 b1) {
     s->k1 = imin(s->H, s->u1);
     s->partial = true;
@@ -203,7 +205,7 @@ static void own_first(struct step *s, bool one_row, i32 b0, i32 b1) {
     s->partial = false;
 }
 
-/* What the others posted is asked for at once, not as the product comes to it. */
+/* Prefetches the other members' part of h at once, not when the product reaches it. */
 static void fetch_h(const struct step *s) {
     for (i32 u = 0; u < s->Hp && s->h; u += LANES)
         if (u < s->u0 || u >= s->u1) __builtin_prefetch(s->h + u, 0, 3);

@@ -1,19 +1,19 @@
 /* cell_one.h - backward of a batch of one row; a part of cell_bwd.h, which includes it.
  *
- * One row is bound by reading the weights, and a team by the time until the others' work has come.  So dh is the sum of two
- * halves of the panels, and a member of two, which made dz of one half itself, computes that half of everybody's dh:
+ * One row is limited by reading the weights, and a team by waiting for the other member's results. So dh is the sum of two
+ * halves of the panels. In a team of two, each member multiplies the half of dz that it produced itself, for all units:
  *
- *     member 0     lo half of 1's dh -> mail     lo half of its own dh     wait     + hi half from mail     cell -> dz lo
- *     member 1     hi half of 0's dh -> mail     hi half of its own dh     wait     + lo half from mail     cell -> dz hi
+ *     member 0     lo half of 1's dh -> buffer   lo half of its own dh     wait     + hi half from buffer   cell -> dz lo
+ *     member 1     hi half of 0's dh -> buffer   hi half of its own dh     wait     + lo half from buffer   cell -> dz hi
  *
- * Half a step lies between posting and waiting, and a quarter of what dz would be travels.  Mail lies in two slots: a member
- * writes one again when it has seen the other's next letter, which was written after this one was read. */
+ * Half a step lies between signal and wait, and the buffer moves a quarter of what dz would. Two buffers alternate: a member
+ * overwrites one only after the other's next signal, which the other sent after reading it. */
 #ifndef STRETTO_KERN_CELL_ONE_H
 #define STRETTO_KERN_CELL_ONE_H
 
 enum { ONE_KU = VL == 16 ? 4 : 2, ONE_UNITS = 1024 };
 
-/* out[NV vectors] = dz of panels pa..pb times columns u.. of wt, in ONE_KU chains. */
+/* out[NV vectors] = dz of panels pa..pb times columns u.. of wt, summed in ONE_KU independent chains. */
 INLINE void one_tile(const int NV, const struct step *s, i32 u, i32 pa, i32 pb, f32 *out) {
     vf acc[ONE_KU][WIDE];
     UNROLL for (int k = 0; k < ONE_KU; k++)
@@ -38,7 +38,7 @@ typedef void one_fn(const struct step *, i32 u, i32 pa, i32 pb, f32 *out);
 ONE(1) ONE(2) ONE(3) ONE(4)
 static one_fn *const one_cols[WIDE + 1] = {NULL, one_1, one_2, one_3, one_4};
 
-/* out[u0..u1) = the lower or upper half of dz times wt; zero where there is no dz. */
+/* out[u0..u1) = the lower or upper half of the panels of dz times wt; zero if there is no dz. */
 static void one_half(const struct step *s, bool hi, i32 u0, i32 u1, f32 *out) {
     const i32 mid = s->NP / 2, pa = !s->dz || !hi ? 0 : mid, pb = !s->dz ? 0 : hi ? s->NP : mid;
     for (i32 u = u0, nv; u < u1; u += nv * VL) {
@@ -47,7 +47,7 @@ static void one_half(const struct step *s, bool hi, i32 u0, i32 u1, f32 *out) {
     }
 }
 
-/* dh of units u0..u1 from its two halves, and what follows from it. */
+/* dh of units u0..u1 = sum of its two halves plus dy and dh_add; then the cell, or a copy to out. */
 static void one_cell(const struct step *s, i32 u0, i32 u1, const f32 *a, const f32 *b) {
     for (i32 u = u0; u < u1; u += VL) {
         const vf dh = v_load(a + u - u0) + v_load(b + u - u0) + (v_load_or_zero(s->dy, u) + v_load_or_zero(s->dh_add, u));
@@ -60,7 +60,7 @@ static void one_cell(const struct step *s, i32 u0, i32 u1, const f32 *a, const f
 
 static bool one_shared(const struct cell_args *x) { return x->B == 1 && x->team && x->team->n == 2; }
 
-/* The row at step t.  done > 0: dz of step t + 1 is of this call, and the others' part of it has to be waited for. */
+/* Backward of the row at step t. done > 0: this call computed dz of step t + 1, so wait for the other members' part of it. */
 static void one_bwd(const struct cell_args *x, const struct step *s, i32 t, i32 done) {
     f32 half[2][ONE_UNITS] __attribute__((aligned(64)));
     const bool shared = done > 0 && one_shared(x), hi = shared && x->team->me == 1;

@@ -1,25 +1,25 @@
-/* cell_ref.c - the plain twins of the recurrent cells: the specification of cell_kern, in loops anybody can check.
+/* cell_ref.c - scalar reference implementation of the recurrent cells: the specification of cell_kern, in plain loops.
  *
- * One text serves the three cells in both precisions: the products are the same, and the element-wise part is the cell's own
- * point_fwd / point_bwd.  In bf16 the factors of a product are rounded as they enter it, and nothing else is.
+ * One source serves the three cells in both precisions: the products are shared, and point_fwd / point_bwd are the cell's
+ * element-wise part. In bf16 the factors of a product are rounded when they enter it; nothing else is rounded.
  *
  *     act:  z [T][B][NP][GB][LANES]   pre-activations, then gates, then dz
  *           s [T][B][Hp]              c of every step (lstm only; gru and rnn use h)
- *           h [T][B][Hp]              in bf16, where y may be NULL; else y
+ *           h [T][B][Hp]              in bf16, since y may be NULL; otherwise y
  *
  *     forward    z = bias + x Wx + h Wh          point_fwd: z, s[t-1] -> gates, s[t], h
- *     backward   dh = dy + dz[t+1] Wh' + ds      point_bwd: gates, dh, ds -> dz, ds        (lstm: ds = dc, apart from dh) */
+ *     backward   dh = dy + dz[t+1] Wh' + ds      point_bwd: gates, dh, ds -> dz, ds        (lstm: ds = dc, not added to dh) */
 #include "kern/fill.h"
 #include "kern/team.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { DH = 0, DS = 1 }; /* the two halves of box->carry */
+enum { DH = 0, DS = 1 }; /* the two halves of x->carry */
 
 static f32 sigmoid1(f32 x) { return 1.0f / (1.0f + expf(-x)); }
 
-/* Where gate g of the weights goes in z, for the x side and the h side: only gru's n has two places. */
+/* The place in z of gate g of the weights, for the x side and the h side; only gru's n differs. */
 static i32 z_gate(enum cell_kind kind, i32 g, bool h_side) { return kind == CELL_GRU && g == 2 && h_side ? 3 : g; }
 
 /* ------------------------------------------------------------------ element-wise ------------------------------------------- */
@@ -113,7 +113,7 @@ static point_bwd_fn *const point_bwd[CELL_NKIND] = {lstm_point_bwd, gru_point_bw
 
 /* ------------------------------------------------------------------ places in the buffers ----------------------------------- */
 
-/* What is computed, and how finely. */
+/* Cell kind and precision of a computation. */
 struct form {
     enum cell_kind kind;
     bool bf16;
@@ -160,7 +160,7 @@ static void copy_or_zero(f32 *to, const f32 *from, i64 n) {
 
 /* ------------------------------------------------------------------ products ------------------------------------------------ */
 
-/* A factor as it enters a product: in bf16, to the nearest of 8 bits, ties to even. */
+/* A factor as it enters a product: in bf16 rounded to nearest, ties to even. */
 static inline f32 in(struct form m, f32 v) {
     if (!m.bf16 || v != v) return v;
     u32 bits;
@@ -201,7 +201,7 @@ static void dz_times_wt(struct form m, const struct cell_args *x, const f32 *dz,
     }
 }
 
-/* dw += v' dz, the mirror image. */
+/* dw += v' dz for the rows k0.. of dw. */
 static void rows_times_dz(struct form m, const struct cell_args *x, const f32 *v, i32 n, i32 k0, const f32 *dz, f32 *dw) {
     const i32 G = cell_gates(m.kind), GB = cell_bias_gates(m.kind), K = x->I + x->H;
     for (i32 p = 0; p < hp_of(x) / LANES; p++) {
@@ -217,7 +217,7 @@ static void rows_times_dz(struct form m, const struct cell_args *x, const f32 *v
 
 /* ------------------------------------------------------------------ the walk over time -------------------------------------- */
 
-/* One row for one step: the element-wise part wants a state, so a zero one is lent where none was given. */
+/* Forward of one row and step. point_fwd needs a state, so a zero state stands in where h0 or c0 is NULL. */
 static void step_fwd(struct form m, const struct cell_args *x, i32 t, i32 b) {
     const i32 Hp = hp_of(x);
     const i64 row = ((i64)t * x->B + b) * Hp;
@@ -255,7 +255,7 @@ static void cell_fwd(struct form m, const struct cell_args *x, i32 b0, i32 b1, i
     for (i32 b = b0; b < b1; b++) end_state(m, x, b, t1);
 }
 
-/* dh and ds of one row after step t, before dy: from step t+1, or from the gradient of the end state. */
+/* dh and ds of one row after step t, without dy: from step t+1, or from dhT and dcT if t is the row's last step. */
 static void from_later(struct form m, const struct cell_args *x, i32 t, i32 b, f32 *dh, f32 *ds) {
     const i32 Hp = hp_of(x);
     if (b >= live_at(x, t + 1)) {

@@ -1,21 +1,21 @@
-/* cell_tail.h - the last panel of a layer when 1 to 4 units are left for it (H = 20, 50, 100, 500 ..); a part of cell_tile.h.
+/* cell_tail.h - the last panel of a layer if it holds only 1 to 4 units (H = 20, 50, 100, 500 ..); a part of cell_tile.h.
  *
- *     elsewhere    a vector a gate      i i .. i    f f .. f    g g .. g    o o .. o     16 units of a row
- *     here         a vector for all     i i i i  f f f f  g g g g  o o o o               4 units of a row
+ *     other panels   one vector per gate         i i .. i    f f .. f    g g .. g    o o .. o     16 units of a row
+ *     this panel     one vector for all gates    i i i i  f f f f  g g g g  o o o o               4 units of a row
  *
- * so its products cost a quarter, and the cell takes 4 rows at once.  The numbers are the same, added in the same order; lanes
- * that are not units get zero. */
+ * Its products cost a quarter, and the cell processes 4 rows at once. The same values are added in the same order; padding
+ * units get zero. */
 #ifndef STRETTO_KERN_CELL_TAIL_H
 #define STRETTO_KERN_CELL_TAIL_H
 
 enum {
-    TAIL = 4,         /* units, or floats of a gate */
-    TAIL_INPUTS = 512 /* where a layer has more, a panel is a small part of it */
+    TAIL = 4,         /* units of the panel = floats per gate */
+    TAIL_INPUTS = 512 /* layers with more inputs use the normal tiles: there one panel is a small part of the work */
 };
 
 static const i32 in_order[GA] = {0, 1, 2, 3};
 
-/* Gate g's units, from slot[g] of a row of panels, to place g of a vector; gates beyond n are zero. */
+/* Gathers the units of gate g from slot[g] of a panel row to place g of a vector; gates from n on are zero. */
 INLINE void tail_gather(f32 *to, const f32 *from, const i32 *slot, i32 n) {
     for (i32 g = 0; g < LANES / TAIL; g++) {
         if (g < n)
@@ -27,8 +27,8 @@ INLINE void tail_gather(f32 *to, const f32 *from, const i32 *slot, i32 n) {
 
 /* ------------------------------------------------------------------ forward ------------------------------------------------- */
 
-/* Whether s ends with such a panel.  Then to becomes its weights, a vector an input: in the order of the values of a unit, those
- * that get nothing zero. */
+/* True if s ends with such a panel. Then `to` receives its weights, one vector per input in the order of a unit's values, zero
+ * where a gate has no weight. */
 static bool tail_weights(const struct cell_args *x, const struct step *s, f32 to[TAIL_INPUTS * LANES]) {
     const i32 K = x->I + x->H;
     const f32 *w = x->w + (i64)(s->NP - 1) * K * WROW;
@@ -40,7 +40,7 @@ static bool tail_weights(const struct cell_args *x, const struct step *s, f32 to
     return true;
 }
 
-/* v[i] lane j = v[j] lane i, in lanes of 4 floats */
+/* transposes a 4 x 4 matrix of 4-float groups: group j of v[i] <-> group i of v[j] */
 INLINE void tail_transpose(vf *v) {
     const vf a = _mm512_shuffle_f32x4(v[0], v[1], 0x88), b = _mm512_shuffle_f32x4(v[0], v[1], 0xdd);
     const vf c = _mm512_shuffle_f32x4(v[2], v[3], 0x88), d = _mm512_shuffle_f32x4(v[2], v[3], 0xdd);
@@ -48,7 +48,7 @@ INLINE void tail_transpose(vf *v) {
     v[1] = _mm512_shuffle_f32x4(b, d, 0x88), v[3] = _mm512_shuffle_f32x4(b, d, 0xdd);
 }
 
-/* The units of row r of 4, the other lanes zero. */
+/* The units of row r of 4; all other elements zero. */
 INLINE vf tail_row(vf v, int r) {
     const vi lane = _mm512_setr_epi32(0, 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
     return _mm512_maskz_permutexvar_ps(0xf, _mm512_add_epi32(lane, _mm512_set1_epi32(TAIL * r)), v);
@@ -78,14 +78,14 @@ INLINE void tail_tile(const int MR, const struct step *s, i32 b) {
     tail_gather(bias, s->bias + (i64)(s->NP - 1) * AROW, in_order, GA);
     UNROLL for (int r = 0; r < MR; r++) acc[r][0] = v_load(bias);
     mul_rows(MR, 1, acc, TO_SAME, s->x + b * s->x_ld, s->x_ld, s->tail, LANES, group, 1, LANES, s->I, NULL);
-    if (GA > GW) /* a zero weight is no weight when x is infinite: n_h has nothing of x */
+    if (GA > GW) /* 0 * infinity = NaN: restore n_h, to which x contributes nothing */
         UNROLL for (int r = 0; r < MR; r++) acc[r][0] = _mm512_mask_mov_ps(acc[r][0], 0xf000, v_load(bias));
     if (s->h) {
         const i64 K = s->I * (i64)LANES;
         vf x_side[8];
         UNROLL for (int r = 0; r < MR; r++) x_side[r] = acc[r][0];
         mul_rows(MR, 1, acc, TO_SAME, s->h + (i64)b * s->Hp, s->Hp, s->tail + K, LANES, group, 1, LANES, s->H, NULL);
-        if (GA > GW) /* nor n_x of h */
+        if (GA > GW) /* and n_x, to which h contributes nothing */
             UNROLL for (int r = 0; r < MR; r++) acc[r][0] = _mm512_mask_mov_ps(acc[r][0], 0x0f00, x_side[r]);
     }
     UNROLL for (int r = 0; r < MR; r += 4) {

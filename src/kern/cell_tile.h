@@ -1,20 +1,22 @@
-/* cell_tile.h - the fused recurrent layer over register tiles: the part that is the same for every cell.
+/* cell_tile.h - the fused recurrent layer on register tiles: the part that all cells share.
  *
- * tile_lstm.c, tile_gru.c and tile_rnn.c say what their cell is and include this file, which then defines the cell_kern:
+ * tile_lstm.c, tile_gru.c and tile_rnn.c define their cell by these names and include this file, which then defines the
+ * cell_kern:
  *
  *     KIND, NAME            CELL_LSTM, lstm
- *     GW, GA                gates in the weights; values a unit keeps per step (gates, then dz)
- *     slot_of[GA]           where value g lies in an act row.  gru keeps n_x, r, z, n_h, so that the x side (the first GW slots)
- *     XSLOT, HSLOT          and the h side (the last GW) are each one run
- *     FWD_PANELS, ONE_PANELS   vectors of units in a forward tile: normally, and when the batch is one row
+ *     GW, GA                gates in the weights; values that a unit stores per step (gates, then dz)
+ *     slot_of[GA]           place of value g in an act row.  gru stores n_x, r, z, n_h, so that the x side (the first GW slots)
+ *     XSLOT, HSLOT          and the h side (the last GW) are contiguous; XSLOT, HSLOT: their first slots
+ *     FWD_PANELS, ONE_PANELS   vectors of units in a forward tile: in general, and for a batch of one row
  *     DW_NV, DW_MK          vectors and rows of a dW tile
  *     gates_fwd(z, s_prev, &s, &h), gates_bwd(z, s_prev, s, dh, &ds)      the element-wise cell on vectors
  *
- *     act:  gates [NP][T*B + pad][GA][LANES]      c [T][B][Hp] after them (lstm)      mail of teams
+ *     act:  gates [NP][T*B + pad][GA][LANES]      c [T][B][Hp] after them (lstm)      exchange buffers of teams
  *     wt:   h side, then x side: [ceil(cols / BC)][NP * GW * LANES, ordered as act rows][BC]; cols = Hp or I, BC = 4 vectors
  *
- * Forward, a step: rows x 1 vector of units x all gates in registers, K = I + H in one product, the cell straight from registers.
- * Backward, a step: dh = dy + dz[t+1] Wh' in registers, then the cell backward in place of the gates.  dh is never stored. */
+ * A forward tile holds rows x one vector of units x all gates in registers, sums K = I + H inputs in one product, and runs the
+ * cell directly on the registers. Backward computes dh = dy + dz[t+1] Wh' in registers and overwrites the gates with dz; it
+ * never stores dh. */
 #include "kern/fill.h"
 #include "kern/team.h"
 #include "kern/tile.h"
@@ -24,37 +26,37 @@ enum {
     AROW = GA * LANES,    /* floats of an act row */
     WROW = GW * LANES,    /* floats of a weight row */
     BC = WIDE * VL,       /* columns of a block of wt */
-    ROW_BLOCK = 96,       /* rows that share a panel of weights while it is warm */
-    FAR_FLOATS = 1 << 18, /* weights beyond this are not in the second cache when they are needed */
-    PANEL_PAD = 1024,     /* so that panels do not start at the same place of the second cache; a page (exec/bind.c) */
-    DW_CHUNK = 256,       /* rows of dz whose part of dW is added before the next ones are read */
-    DW_ROWS = 128         /* of them, rows of one panel that stay in the first cache */
+    ROW_BLOCK = 96,       /* rows processed with a panel of weights while it is in cache */
+    FAR_FLOATS = 1 << 18, /* larger weights do not fit in L2: prefetch them */
+    PANEL_PAD = 1024,     /* one page: keeps panels from mapping to the same L2 sets */
+    DW_CHUNK = 256,       /* rows of dz per pass over dW */
+    DW_ROWS = 128         /* rows of one panel of dz that stay in L1 */
 };
 
-/* One step as the tiles see it; every pointer is at row 0 of the batch. */
+/* One step; every pointer points to row 0 of the batch. */
 struct step {
     i32 I, H, Hp, NP;
-    i32 u0, u1; /* units (or columns of a plain product) to compute */
-    i64 panel; /* floats from one panel of act to the next */
+    i32 u0, u1; /* range of units (or of columns of a plain product) to compute */
+    i64 panel; /* offset between panels of act, in floats */
     const f32 *w, *bias;
     f32 *act, *y;
     const f32 *s_prev; /* c before the step (gru, rnn: h); NULL = zero */
     const f32 *s;      /* c after the step, in backward */
     f32 *s_out;        /* the same, in forward; gru, rnn: NULL */
-    f32 *shared_h;         /* h once more, for the other members; NULL = alone */
+    f32 *shared_h;         /* second copy of h for the other team members; NULL = no team */
     /* forward */
     const f32 *x, *h;
     i64 x_ld;
-    const f32 *tail;     /* the weights of a last panel of few units (cell_tail.h); NULL = it is as the others */
-    i32 k0, k1;          /* inputs from h that are to be added */
-    bool summed, partial; /* begin with the sums in act, not with bias + x Wx; leave the sums there: more is to come */
+    const f32 *tail;     /* weights of a last panel of few units (cell_tail.h); NULL = normal panel */
+    i32 k0, k1;          /* range of inputs from h to add */
+    bool summed, partial; /* summed: act holds bias + x Wx already; partial: store sums to act, do not run the cell */
     /* backward: dh = dy + dh_add + dz times (a block of) wt */
     const f32 *dz, *wt, *dy, *dh_add, *ds_in;
     f32 *ds;
     /* a plain product instead of the cell: out[row][u0..u1] */
     f32 *out;
     i64 out_ld;
-    const f32 *ahead; /* weights to fetch on the way; NULL = none */
+    const f32 *ahead; /* weights to prefetch meanwhile; NULL = none */
 };
 
 static i64 panel_floats(i32 T, i32 B) { return (i64)T * B * AROW + PANEL_PAD; }
@@ -82,14 +84,14 @@ static const f32 *s_before(const struct cell_args *x, i32 t) {
     return t > 0 ? c_step(x, t - 1) : x->c0;
 }
 
-/* What members of a team hand each other, each in two slots in turn, apart from where it is kept: rows that lie in a line would
- * be fetched by a reader before their writer is done with them.  h [2][B][Hp], dh of one row [2][Hp]. */
+/* Exchange buffers of a team: h [2][B][Hp] and, for one row, dh [2][Hp]; two slots alternate. They are separate from y, because
+ * a reader would fetch a cache line before its writer has completed it. */
 static f32 *shared_h(const struct cell_args *x, i32 slot) {
     return c_step(x, HAS_C ? x->T : 0) + (i64)slot * x->B * round_up(x->H, LANES);
 }
 static f32 *shared_dh(const struct cell_args *x, i32 slot) { return shared_h(x, 2) + (i64)slot * round_up(x->H, LANES); }
 
-/* Step t, and the units of it that are this member's. */
+/* Step t, with the range of units of this team member. */
 static struct step step_of(const struct cell_args *x, i32 t) {
     const i32 Hp = round_up(x->H, LANES);
     struct step s = {.I = x->I, .H = x->H, .Hp = Hp, .NP = Hp / LANES, .panel = panel_floats(x->T, x->B), .w = x->w,
@@ -111,11 +113,11 @@ static void copy_units(const struct cell_args *x, f32 *to, const f32 *from, i64 
         memset(to + at, 0, n);
 }
 
-/* Which value of a unit a weight gate adds to, on the x side and on the h side. */
+/* The value of a unit to which a gate of the weights adds, on the x side and on the h side. */
 #define TO_X (GA > GW ? TO_R_Z_NX : TO_SAME)
 #define TO_H (GA > GW ? TO_R_Z_NH : TO_SAME)
 
-/* Where a panel is one vector wide, few units in the last one would waste most of it. */
+/* With panels of one vector, a last panel of few units would waste most of it. */
 #if defined(ISA_avx512) && GW > 1
 #define HAS_TAIL 1
 #include "kern/cell_tail.h"
@@ -134,7 +136,7 @@ static void step_tail(const struct step *s, i32 b0, i32 b1) { (void)s, (void)b0,
 
 /* ------------------------------------------------------------------ weights ------------------------------------------------- */
 
-/* One side: wt[block][act order of (p, gate, lane)][column] = w[p][k0 + column][gate][lane]. */
+/* One side: wt[block][act order of (p, gate, unit)][column] = w[p][k0 + column][gate][unit]. */
 static void transpose_side(i32 I, i32 H, const f32 *w, i32 k0, i32 cols, i32 first_slot, f32 *wt) {
     const i32 NP = round_up(H, LANES) / LANES, K = I + H;
     for (i32 c0 = 0; c0 < cols; c0 += BC) {

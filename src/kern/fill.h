@@ -1,4 +1,4 @@
-/* fill.h - private to src/kern: the functions that put one file's kernels into a table, once per instruction set.
+/* fill.h - private to src/kern: declares the functions that register one file's kernels in a table, once per instruction set.
  *
  *     ISA_NAME(fill_lstm)      fill_lstm_avx512 in the object compiled with -DISA=avx512 */
 #ifndef STRETTO_KERN_FILL_H
@@ -27,7 +27,7 @@ KERN_FILLS(neon)
 KERN_FILLS(avx2)
 KERN_FILLS(avx512)
 
-/* bf16 cells, on top of what avx512 filled in */
+/* bf16 cells, added to the table of avx512 */
 #define KERN_FILLS_BF16(isa)                                                                                                     \
     void kern_fill_bf16_lstm_##isa(struct kern *k);                                                                              \
     void kern_fill_bf16_gru_##isa(struct kern *k);                                                                               \

@@ -1,4 +1,4 @@
-/* gemm_ref.c - the plain twins of the matrix products. */
+/* gemm_ref.c - scalar reference implementations of the matrix products in kern.h. */
 #include "kern/fill.h"
 
 /* One row of C: c = (add ? c : 0) + sum over k of a[k * step] B[k]. */

@@ -1,12 +1,12 @@
-/* gemm_tile.c - dense products over the register tiles of tile.h; compiled once per instruction set.
+/* gemm_tile.c - gemm_nn, gemm_tn and gemm_tn_runs over the register tiles of tile.h; compiled once per instruction set.
  *
- * B is walked in place in strips of 4 vectors: its rows are contiguous there, and the heads it serves are narrow. */
+ * B is read in place in strips of 4 vectors without packing: its rows are contiguous, and the layers it serves are narrow. */
 #include "kern/fill.h"
 #include "kern/tile.h"
 
 enum { STRIP = WIDE * VL, K_BLOCK = 512, TN_NV = 2 };
 
-/* MR rows of C: columns j.. (NV vectors), summed over K more values. */
+/* Computes MR rows x NV vectors of C; add: accumulate onto the partial sums in C. */
 INLINE void nn_tile(const int MR, const int NV, i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add) {
     vf acc[ROWS_MAX][ACC];
     const i64 group[1] = {0};
@@ -47,10 +47,10 @@ static void gemm_nn(i32 M, i32 N, i32 K, const f32 *A, i64 lda, const f32 *B, i6
     }
 }
 
-/* MK rows of C = MK columns of A, over n runs of K rows. */
+/* n runs of K rows of A and B whose products are added up. */
 struct runs {
     i32 n, K;
-    i64 a, b; /* floats from a run to the next */
+    i64 a, b; /* offset from one run to the next, in floats */
 };
 INLINE void tn_tile(const int MK, const int NV, struct runs r, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc,
                     bool add) {

@@ -1,9 +1,9 @@
-/* kern.c - which kernels this machine runs: every table starts as the plain twins and is overwritten by what an instruction set
- * has.
+/* kern.c - selects the kernels of this machine: every table starts with the reference implementations, then an instruction set
+ * overwrites its slots.
  *
  *     ref < base < neon < avx2 < avx512 < avx512_bf16 < amx
  *
- * kern_best = the last one that the CPU has, or what STRETTO_ISA asks for. */
+ * kern_best returns the last set that the CPU has, or the one that STRETTO_ISA names. */
 #define _GNU_SOURCE
 #include "kern/fill.h"
 
@@ -26,7 +26,7 @@ static bool demand_failed;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 #if defined(__x86_64__)
-/* One bit of cpuid leaf 7. */
+/* Tests one bit of cpuid leaf 7; reg: 0 = eax .. 3 = edx. */
 static bool leaf7_has(u32 subleaf, i32 reg, i32 bit) {
     u32 r[4] = {0};
     return __get_cpuid_count(7, subleaf, &r[0], &r[1], &r[2], &r[3]) && (r[reg] >> bit & 1);
@@ -36,11 +36,11 @@ static bool avx512_bf16(void) {
 #if defined(KERN_HAVE_avx512_bf16)
     return leaf7_has(1, 0, 5);
 #else
-    return false; /* the compiler did not know it */
+    return false; /* the compiler lacks the instructions */
 #endif
 }
 
-/* Tiles need the system's leave, asked for once a process: their registers make every thread's saved state larger. */
+/* Linux grants AMX tile data per process on request, since it enlarges the saved state of every thread. */
 static bool amx(void) {
 #if defined(KERN_HAVE_amx) && defined(__linux__)
     enum { REQ_XCOMP_PERM = 0x1023, TILE_DATA = 18, EDX = 3 };
@@ -70,7 +70,7 @@ static bool cpu_has(enum kern_arch arch) {
 #endif
 #if defined(__aarch64__)
         case KERN_NEON:
-            return true; /* part of the architecture */
+            return true; /* always present on aarch64 */
 #endif
         default:
             return false;
@@ -110,7 +110,7 @@ static void make_tables(void) {
     for (enum kern_arch a = 0; a < KERN_NARCH; a++) {
         have[a] = cpu_has(a);
         if (have[a]) best = a;
-        if (have[a]) fill(a, &table[a]); /* filling runs code that was compiled for the set */
+        if (have[a]) fill(a, &table[a]); /* the fill functions themselves are compiled for the set */
         table[a].arch = a;
         table[a].name = names[a];
     }

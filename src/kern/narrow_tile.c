@@ -1,11 +1,11 @@
-/* narrow_tile.c - products with a matrix of few columns (the head of a forecaster has one), along its long side; compiled once
- * per instruction set.  The register tiles of gemm_tile.c would multiply LANES columns where there is one. */
+/* narrow_tile.c - products of a dense layer with at most NARROW outputs (a forecasting head has one), vectorized along the
+ * inputs. gemm_tile.c would compute LANES columns where one is needed. Compiled once per instruction set. */
 #include "kern/fill.h"
 #include "kern/tile.h"
 
 enum {
     COLUMNS = 8,     /* vectors of x in registers */
-    ROWS_APART = 256 /* rows after which sums are added up: long chains lose digits */
+    ROWS_APART = 256 /* rows per partial sum: shorter chains lose fewer digits */
 };
 
 INLINE f32 sum_of(vf v) {
@@ -36,7 +36,7 @@ INLINE void dx(const int N, i32 rows, i32 K, const f32 *dz, i64 ldz, const f32 *
         }
 }
 
-/* One column n, vectors from k on, over some rows. */
+/* Adds one output's dz times NV vectors of x to dwt, summed over `rows` rows. */
 INLINE void dw_block(const int NV, i32 rows, const f32 *x, i64 ldx, const f32 *dz, i64 ldz, f32 *dwt) {
     vf acc[COLUMNS];
     UNROLL for (int v = 0; v < NV; v++) acc[v] = v_zero();

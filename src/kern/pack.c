@@ -1,4 +1,4 @@
-/* pack.c - between PyTorch's layout of a recurrent layer (files, people) and the panels that the kernels walk.
+/* pack.c - converts a recurrent layer between PyTorch's layout (files, users) and the panels that the kernels read.
  *
  *     w_ih [G*H][I], w_hh [G*H][H]   <->   w [NP][I+H][G][LANES]      unit u = panel u / LANES, lane u % LANES
  *     b_ih, b_hh [G*H]               <->   bias [NP][GB][LANES] */
@@ -12,7 +12,7 @@ i32 cell_bias_gates(enum cell_kind kind) { return kind == CELL_RNN ? 1 : 4; }
 i64 cell_w_floats(enum cell_kind kind, i32 I, i32 H) { return (i64)round_up(H, LANES) * (I + H) * cell_gates(kind); }
 i64 cell_bias_floats(enum cell_kind kind, i32 H) { return (i64)round_up(H, LANES) * cell_bias_gates(kind); }
 
-/* Offset of the weight of gate g of unit u on input k (x first, then h). */
+/* Offset in w of the weight of gate g of unit u for input k (k < I: x, else h). */
 static i64 w_at(enum cell_kind kind, i32 I, i32 H, i32 g, i32 u, i32 k) {
     return (((i64)(u / LANES) * (I + H) + k) * cell_gates(kind) + g) * LANES + u % LANES;
 }

@@ -1,10 +1,9 @@
-/* simd.h - one vector type for the tile kernels: VL floats, as wide as the instruction set this file is compiled for.
+/* simd.h - the vector type vf of the tile kernels: VL floats, as wide as the instruction set for which the file is compiled.
  *
- *     avx512  VL 16, a whole panel      avx2  VL 8, half a panel      neon  VL 4      base  VL 4 (GNU vectors, for any machine)
+ *     avx512  VL 16, a whole panel      avx2  VL 8, half a panel      neon  VL 4      base  VL 4 (GNU vectors, any machine)
  *
- * REGS is the number of vector registers, which says how large a tile may be.
- *
- * + - * come from the compiler.  Loads and stores take any address.  Nothing here fuses a multiply and an add but v_fma. */
+ * REGS is the number of vector registers; it limits the tile sizes. The compiler provides + - * on vf. Loads and stores need no
+ * alignment. Only v_fma and v_fnma fuse a multiplication and an addition. */
 #ifndef STRETTO_KERN_SIMD_H
 #define STRETTO_KERN_SIMD_H
 
@@ -30,10 +29,10 @@ INLINE vf v_load(const f32 *p) { return _mm512_loadu_ps(p); }
 INLINE void v_store(f32 *p, vf a) { _mm512_storeu_ps(p, a); }
 INLINE vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
 INLINE vf v_fnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); }
-/* x limited to [lo, hi]; NaN stays NaN (both instructions give their second operand then). */
+/* x clamped to [lo, hi]. NaN stays NaN: both instructions return their second operand if one is NaN. */
 INLINE vf v_clamp(vf x, f32 lo, f32 hi) { return _mm512_max_ps(v_set1(lo), _mm512_min_ps(v_set1(hi), x)); }
 INLINE vf v_at_most(vf x, f32 hi) { return _mm512_min_ps(v_set1(hi), x); }
-/* 1/d to about an ulp for normal d: the 14-bit estimate and a Newton step. */
+/* 1/d to about one ulp for normal d: 14-bit estimate and one Newton step. */
 INLINE vf v_recip(vf d) {
     vf r = _mm512_rcp14_ps(d);
     return v_fma(r, v_fnma(d, r, v_set1(1)), r);
@@ -41,7 +40,7 @@ INLINE vf v_recip(vf d) {
 /* x2 >= limit ? copysign(1, x) : b */
 INLINE vf v_saturate(vf x, vf x2, f32 limit, vf b) {
     const __mmask16 m = _mm512_cmp_ps_mask(x2, v_set1(limit), _CMP_GE_OQ);
-    return _mm512_mask_range_ps(b, m, x, v_set1(1), 2); /* the smaller size, with the sign of x */
+    return _mm512_mask_range_ps(b, m, x, v_set1(1), 2); /* range: smaller magnitude, sign of x */
 }
 
 #elif defined(ISA_avx2)
@@ -73,9 +72,9 @@ INLINE vf v_load(const f32 *p) { return vld1q_f32(p); }
 INLINE void v_store(f32 *p, vf a) { vst1q_f32(p, a); }
 INLINE vf v_fma(vf a, vf b, vf c) { return vfmaq_f32(c, a, b); }
 INLINE vf v_fnma(vf a, vf b, vf c) { return vfmsq_f32(c, a, b); }
-INLINE vf v_clamp(vf x, f32 lo, f32 hi) { return vmaxq_f32(v_set1(lo), vminq_f32(v_set1(hi), x)); } /* both hand NaN on */
+INLINE vf v_clamp(vf x, f32 lo, f32 hi) { return vmaxq_f32(v_set1(lo), vminq_f32(v_set1(hi), x)); } /* both propagate NaN */
 INLINE vf v_at_most(vf x, f32 hi) { return vminq_f32(v_set1(hi), x); }
-/* 1/d to about an ulp for normal d: the 8-bit estimate and two Newton steps. */
+/* 1/d to about one ulp for normal d: 8-bit estimate and two Newton steps. */
 INLINE vf v_recip(vf d) {
     vf r = vrecpeq_f32(d);
     r = r * vrecpsq_f32(d, r);
@@ -116,7 +115,7 @@ INLINE vf v_load_or_zero(const f32 *p, i64 at) { return p ? v_load(p + at) : v_z
 
 /* ------------------------------------------------------------------ activations --------------------------------------------- */
 
-/* 2^t for t <= 126; below -126 it may be 0.  2^t = 2^n 2^f with a polynomial in f, relative error 2e-8 before rounding. */
+/* 2^t for t <= 126; below -126 the result may be 0. 2^t = 2^n 2^f with a polynomial in f; relative error 2e-8 before rounding. */
 INLINE vf v_exp2(vf t) {
 #if defined(ISA_avx512)
     const vf f = _mm512_reduce_ps(t, 0x09); /* t - floor(t), in [0,1) */
@@ -129,7 +128,7 @@ INLINE vf v_exp2(vf t) {
     p = v_fma(p, f, v_set1(1.0f));
     return _mm512_scalef_ps(p, t);
 #else
-    /* Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits, ready to be added to the exponent. */
+    /* Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits, from where a shift moves it to the exponent. */
     t = v_clamp(t, -126, 126);
     const vf magic = v_set1(12582912.0f), whole = t + magic, f = t - (whole - magic); /* f in [-0.5,0.5] */
     vf p = v_set1(1.5403530e-4f);
@@ -148,11 +147,11 @@ INLINE vf v_exp2(vf t) {
 #endif
 }
 
-/* 1 / (1 + e^-x): relative error below 2e-7 + 5e-8 |x|, 1 exactly from x = 17 on, 2^-126 from x = -87 down. */
+/* 1 / (1 + e^-x): relative error below 2e-7 + 5e-8 |x|; exactly 1 for x >= 17; 2^-126 for x <= -87. */
 INLINE vf v_sigmoid(vf x) { return v_recip(v_set1(1) + v_exp2(v_at_most(x * v_set1(-1.44269504f), 126))); }
 
-/* Odd rational function of degree 13 over 6 (the one of Eigen): relative error below 5e-7; +-1 exactly from x^2 = 62.5 on, where
- * the quotient may be anything. */
+/* Odd rational function of degree 13 over 6 (the coefficients of Eigen's tanh): relative error below 5e-7; exactly +-1 for x^2
+ * >= 62.5, where the quotient is not used. */
 INLINE vf v_tanh(vf x) {
     const vf x2 = x * x;
     vf p = v_set1(-2.76076847742355e-16f), q = v_set1(1.19825839466702e-06f);

@@ -1,11 +1,11 @@
-/* tile.h - the register tiles that every product of this folder is made of, and how rows are cut into them.
+/* tile.h - the register tiles from which all products in this folder are built, and the split of rows into tiles.
  *
  *     mul_rows    acc[MR][NV]  +=  a[MR rows][K]  x  w[K][NV vectors]       forward, dh, dx, gemm_nn
  *     mul_cols    acc[MK][NV]  +=  a[rows][MK]'   x  d[rows][NV vectors]    dW, gemm_tn
  *
- * MR, NV, MK are constants at every call, so the loops unroll and acc lives in registers: 24 accumulators of 32 registers
- * (avx512, neon), 12 of 16 on avx2, 8 on base.  An element is always summed over k (or rows) in increasing order by one chain of
- * v_fma: the cut into tiles changes no bit. */
+ * MR, NV and MK are constants at every call, so the loops unroll and acc stays in registers: 24 accumulators of 32 registers
+ * (avx512, neon), 12 of 16 on avx2, 8 on base. One chain of v_fma sums each element over k (or rows) in increasing order, so
+ * the tile sizes change no bits. */
 #ifndef STRETTO_KERN_TILE_H
 #define STRETTO_KERN_TILE_H
 
@@ -18,20 +18,21 @@ enum { ROWS_MAX = 3 };
 #else
 enum { ROWS_MAX = 2 };
 #endif
-enum { WIDE = 4, COLS_MAX = 16 }; /* most vectors in a row of a mul_rows tile, most rows of a mul_cols tile */
+enum { WIDE = 4, COLS_MAX = 16 }; /* WIDE: maximum vectors per row of a mul_rows tile; COLS_MAX: maximum rows of a mul_cols tile
+                                   */
 
-enum { ACC = 16 }; /* columns of the accumulator array, used or not */
+enum { ACC = 16 }; /* allocated columns of the accumulator array */
 
-/* Which accumulator column j of a product adds to.  An expression, not a table: clang keeps acc in memory where it cannot see the
- * index before it takes arrays apart. */
-enum to { TO_SAME, TO_R_Z_NX, TO_R_Z_NH }; /* gru: three columns onto a unit's four values r, z, n_x, n_h */
+/* to_value: the accumulator column that column j of a product adds to. An expression rather than a table: clang keeps acc in
+ * memory if it cannot resolve the index before scalar replacement. */
+enum to { TO_SAME, TO_R_Z_NX, TO_R_Z_NH }; /* gru: maps the three gates of one side to a unit's four values r, z, n_x, n_h */
 INLINE int to_value(const enum to to, const int j) {
     return to == TO_SAME ? j : j / 3 * 4 + j % 3 + (to == TO_R_Z_NH && j % 3 == 2);
 }
 
-/* acc[r][to(j)] += sum over k < K of a[r*lda + k] * w[k*ldw + at(j)], where the columns lie in groups of PER vectors, STEP floats
- * apart: at(j) = group[j / PER] + j % PER * STEP.  On the way one line of `ahead` a k is fetched into the
- * second cache (NULL = none): where the weights exceed it, those of the next block come from far, and too late if left alone. */
+/* acc[r][to(j)] += sum over k < K of a[r*lda + k] * w[k*ldw + at(j)], with at(j) = group[j / PER] + j % PER * STEP: columns lie
+ * in groups of PER vectors, STEP floats apart. If `ahead` is not NULL, each k prefetches one of its cache lines into L2:
+ * weights larger than L2 would otherwise arrive too late. */
 INLINE void mul_rows(const int MR, const int NV, vf (*acc)[ACC], const enum to to, const f32 *a, i64 lda, const f32 *w, i64 ldw,
                      const i64 *group, const int PER, const int STEP, i32 K, const f32 *ahead) {
     for (i32 k = 0; k < K; k++, w += ldw) {
@@ -54,7 +55,7 @@ INLINE void mul_rows(const int MR, const int NV, vf (*acc)[ACC], const enum to t
     }
 }
 
-/* acc[i][j] += sum over n rows of a[i] * d[at[j]], a and d stepping by lda and ldd */
+/* acc[i][j] += sum over n rows of a[i] * d[at[j]]; a and d advance by lda and ldd per row */
 INLINE void mul_cols(const int MK, const int NV, vf (*acc)[WIDE], const f32 *a, i64 lda, const f32 *d, i64 ldd, const i64 *at,
                      i32 n) {
     for (i32 row = 0; row < n; row++, a += lda, d += ldd) {
@@ -67,7 +68,7 @@ INLINE void mul_cols(const int MK, const int NV, vf (*acc)[WIDE], const f32 *a, 
     }
 }
 
-/* A table of the tile functions tag1, tag2, .. by their number of rows. */
+/* Table of the tile functions tag1, tag2, .. indexed by number of rows. */
 #if REGS == 32
 #define BY_ROWS(tag) {NULL, tag##1, tag##2, tag##3, tag##4, tag##5, tag##6}
 #elif defined(ISA_avx2)
@@ -76,7 +77,7 @@ INLINE void mul_cols(const int MK, const int NV, vf (*acc)[WIDE], const f32 *a, 
 #define BY_ROWS(tag) {NULL, tag##1, tag##2}
 #endif
 
-/* Rows of the next tile when `left` remain: never a last tile of one row where two fuller ones do. */
+/* Rows of the next tile when `left` rows remain. Avoids a last tile of one row where two fuller tiles are possible. */
 static inline i32 tile_rows(i32 left) {
     if (left <= ROWS_MAX) return left;
     const i32 tail = left % ROWS_MAX;
@@ -92,8 +93,8 @@ typedef i32 quad_index __attribute__((vector_size(16)));
 #define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (quad_index){__VA_ARGS__})
 #endif
 
-/* to[lane][u] = from[u][lane] for LANES lanes and n rows u; the columns of `to` from n on, up to its width, get zero.  In blocks
- * of 4 x 4 on every instruction set. */
+/* to[lane][u] = from[u][lane] for LANES lanes and n rows u; columns n..width of `to` become zero. Uses 4 x 4 blocks on every
+ * instruction set. */
 static inline void transpose_lanes(const f32 *from, i64 ld_from, i32 n, f32 *to, i32 width) {
     for (i32 u = 0; u < width; u += 4) {
         for (i32 lane = 0; lane < LANES; lane += 4) {
@@ -112,7 +113,7 @@ static inline void transpose_lanes(const f32 *from, i64 ld_from, i32 n, f32 *to,
     }
 }
 
-/* Columns of the next mul_cols tile: as even as they come. */
+/* Columns of the next mul_cols tile: splits `left` into tiles of nearly equal size, at most `most`. */
 static inline i32 tile_cols(i32 left, i32 most) {
     const i32 tiles = (left + most - 1) / most;
     return (left + tiles - 1) / tiles;

@@ -1,8 +1,9 @@
-/* tile_gru.c - the GRU of PyTorch (linear before reset) over register tiles; compiled once per instruction set.
+/* tile_gru.c - PyTorch's GRU (linear before reset) on register tiles: the element-wise cell and its tile sizes. cell_tile.h is
+ * the rest. Compiled once per instruction set.
  *
  *     r, z = sigmoid(x W + h U + b)     n = tanh(x Wn + bn + r (h Un + bhn))     h' = n + z (h - n)
  *
- * The values of a unit are r, z, n_x (then n), n_h; in an act row they lie as n_x, r, z, n_h. */
+ * A unit has the values r, z, n_x (then n), n_h. An act row stores them in the order n_x, r, z, n_h. */
 #include "kern/tile.h"
 
 #define KIND CELL_GRU

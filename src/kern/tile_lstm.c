@@ -1,4 +1,5 @@
-/* tile_lstm.c - the LSTM over register tiles; compiled once per instruction set.
+/* tile_lstm.c - the LSTM on register tiles: the element-wise cell and its tile sizes. cell_tile.h is the rest. Compiled once
+ * per instruction set.
  *
  *     c = f c_prev + i g      h = o tanh(c)       i, f, o = sigmoid, g = tanh of x Wx + h Wh + b */
 #include "kern/tile.h"
@@ -10,7 +11,7 @@
 #define XSLOT 0
 #define HSLOT 0
 #define FWD_PANELS 1
-#define K_PANELS 8 /* panels of dz (64 rows of wt each) whose product is finished before the next ones are read */
+#define K_PANELS 8 /* block of the backward product: panels of dz (64 rows of wt each) added before the next block starts */
 #if REGS == 32
 #define ONE_PANELS 4
 #define DW_NV 4

@@ -1,4 +1,5 @@
-/* tile_rnn.c - the plain recurrent cell h = tanh(x W + h U + b) over register tiles; compiled once per instruction set. */
+/* tile_rnn.c - the Elman cell h = tanh(x W + h U + b) on register tiles; cell_tile.h is the rest. Compiled once per instruction
+ * set. */
 #include "kern/tile.h"
 
 #define KIND CELL_RNN

@@ -1,4 +1,4 @@
-/* vec_ref.c - the plain twins of the vector functions. */
+/* vec_ref.c - scalar reference implementations of the vector functions in kern.h. */
 #define _GNU_SOURCE
 #include "kern/fill.h"
 
@@ -17,8 +17,8 @@ static void tanh_of(i64 n, f32 *y, const f32 *x) {
     for (i64 i = 0; i < n; i++) y[i] = tanhf(x[i]);
 }
 
-/* Element i goes to partial sum i mod 16 and the sums are added as a tree, on every instruction set: a square of an f32 is exact
- * in f64, so fused or not makes no difference and all paths give the same bits. */
+/* Element i is added to partial sum i mod 16, then the partial sums are added as a binary tree. The square of an f32 is exact
+ * in f64, so FMA contraction changes nothing and all instruction sets give the same bits. */
 static f64 sumsq(i64 n, const f32 *x) {
     f64 s[LANES] = {0};
     for (i64 i = 0; i < n; i++) s[i % LANES] += (f64)x[i] * (f64)x[i];

@@ -1,4 +1,4 @@
-/* vec_tile.c - the vector functions on simd.h; compiled once per instruction set. */
+/* vec_tile.c - the vector functions of kern.h on simd.h; compiled once per instruction set. */
 #define _GNU_SOURCE
 #include "kern/fill.h"
 #include "kern/tile.h"
@@ -11,7 +11,7 @@ static void add(i64 n, f32 *y, const f32 *x) {
     for (; i < n; i++) y[i] += x[i];
 }
 
-/* y = f(x); the last few through a padded copy, so that an element's value does not depend on where it stands. */
+/* y = f(x). The last n % VL elements go through a padded vector, so the result of an element does not depend on its position. */
 #define MAP(name, f)                                                   \
     static void name(i64 n, f32 *y, const f32 *x) {                    \
         i64 i = 0;                                                     \
@@ -25,7 +25,7 @@ static void add(i64 n, f32 *y, const f32 *x) {
 MAP(sigmoid, v_sigmoid)
 MAP(tanh_of, v_tanh)
 
-/* The order of sumsq in vec_ref.c; plain loops, which compilers turn into the vectors of the set. */
+/* Same order as sumsq in vec_ref.c; plain loops that the compiler vectorizes. */
 static f64 sumsq(i64 n, const f32 *x) {
     f64 s[LANES] = {0};
     i64 i = 0;
@@ -36,7 +36,7 @@ static f64 sumsq(i64 n, const f32 *x) {
     return s[0];
 }
 
-/* Chains of v_fma in registers: enough to fill the pipes of any set. */
+/* Independent chains of v_fma in registers, enough to hide the latency on every set. */
 static f64 fma_rate(i64 n) {
     enum { CHAINS = VL == 4 ? 8 : 12 };
     struct timespec a, b;
