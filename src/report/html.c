@@ -127,7 +127,7 @@ void html_first_screen(struct str *b, const struct report *r) {
     }
     if (r->nforecast > 0) {
         struct report_forecast f = r->forecast[0];
-        html_section(b, "forecast", "Forecast against what came", f.title);
+        html_section(b, "forecast", "Forecast against actual values", f.title);
         f.title = NULL;
         chart_forecast(b, &f, 600, 250, false);
         html_end(b);
@@ -138,7 +138,7 @@ void html_first_screen(struct str *b, const struct report *r) {
         html_end(b);
     }
     if (r->nline > 0) {
-        html_section(b, "steps", "Error by step", "how the error grows with the distance");
+        html_section(b, "steps", "Error by step", "error at each step of the horizon");
         chart_steps(b, r, 600, 250);
         html_end(b);
     }

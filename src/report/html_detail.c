@@ -27,7 +27,7 @@ static void guard_part(struct str *b, const struct report_parts *p) {
     str_add(&text, "weight of the correction; t = ");
     text_fixed(&text, p->t, 2);
     if (p->blocks > 0) str_addf(&text, " over %d validation blocks", p->blocks);
-    str_add(&text, p->a < .005 ? ": no gain that can be relied on, so the base speaks alone" : "");
+    str_add(&text, p->a < .005 ? ": no gain that can be relied on, so the forecast is the base" : "");
     part(b, "guard", str_text(&big), str_text(&text));
     str_free(&big);
     str_free(&text);
@@ -36,7 +36,7 @@ static void guard_part(struct str *b, const struct report_parts *p) {
 static void added(struct str *b, const struct report_parts *p) {
     if (!isfinite(p->base_error) || !isfinite(p->full_error)) return;
     f64 gain = p->base_error != 0 ? 1 - p->full_error / p->base_error : 0;
-    str_add(b, "<h3>What the recurrent part added</h3>\n<p>");
+    str_add(b, "<h3>Contribution of the network</h3>\n<p>");
     text_xml(b, p->metric ? p->metric : "error");
     str_add(b, " of the base alone ");
     text_digits(b, p->base_error, 4);
@@ -105,7 +105,7 @@ static void splits(struct str *b, const struct report *r) {
 
 static void data(struct str *b, const struct report *r) {
     if (r->nsplit + r->ndata == 0) return;
-    html_section(b, "data", "Data", "borders in rows from 0; scales, vocabularies and weights come from training rows only");
+    html_section(b, "data", "Data", "record numbers from 0; scales, vocabularies and weights come from the training split only");
     if (r->nsplit > 0) splits(b, r);
     if (r->ndata > 0) {
         if (r->nsplit > 0) str_add(b, "<h3>Facts</h3>\n");
@@ -117,7 +117,7 @@ static void data(struct str *b, const struct report *r) {
 static void run_sections(struct str *b, const struct report *r) {
     html_slices(b, r);
     if (r->nspan > 0) {
-        html_section(b, "timeline", "Timeline of the threads", "who worked when; at the right the share of time at work");
+        html_section(b, "timeline", "Timeline of the threads", "tasks of each thread over time; right: share of busy time");
         str_add(b, "<div class=\"scroll\"><div class=\"wide\">\n");
         svg_lanes(b, r->span, r->nspan, 1200, false);
         str_add(b, "</div></div>\n");
@@ -137,7 +137,7 @@ static void run_sections(struct str *b, const struct report *r) {
 
 static void options(struct str *b, const struct report *r) {
     if (r->noption == 0) return;
-    html_section(b, "options", "Options", "every option with its value and where it came from");
+    html_section(b, "options", "Options", "all options with value and origin");
     str_add(b, "<div class=\"options\">\n");
     for (i32 i = 0; i < r->noption; i++) {
         const struct report_option *o = &r->option[i];

@@ -96,11 +96,11 @@ void html_slices(struct str *b, const struct report *r) {
     struct str text = {0};
     if (r->nslices == 0) return;
     html_section(b, "slices", "Time slices",
-                 "windows were cut in time; where a slice began from something else than the one before left, it ran again until "
-                 "it came back to what it had");
+                 "windows were cut into time slices; a slice whose initial state differed from the final state before it "
+                 "ran again until its states merged");
     table(b, r);
-    str_add(&text, "w: steps after which the model forgets where it began. Efficiency: share of the steps of slices that were no "
-                   "repetition. One after another: training steps whose slices did not come together in rounds.");
+    str_add(&text, "w: steps after which the model forgets its initial state. Efficiency: share of the steps of slices that were "
+                   "not repeated. One after another: training steps whose slices did not converge in rounds.");
     if (isfinite(r->slice_gap)) {
         str_add(&text, " Relative difference of the loss to that of whole windows: ");
         text_digits(&text, r->slice_gap, 2);
