@@ -98,8 +98,8 @@ class Docs:
             if name not in ("V", "EVERY"):
                 sets[name] = value(expression)
         for option in calls(text, "OPT"):
-            type_, _, name, default, least, most, unit, group, mask, help_ = option
-            yield {"type": type_, "name": name, "default": default, "least": least, "most": most, "unit": unit, "group": group,
+            type_, _, name, default, least, most, unit, group, _, mask, help_ = option
+            yield {"type": {"LONG": "INT", "ENUM": "WORD"}.get(type_, type_), "name": name, "default": default, "least": least, "most": most, "unit": unit, "group": group,
                    "verbs": [v for v in verbs if v in value(mask)], "help": help_}
 
     def options_page(self):

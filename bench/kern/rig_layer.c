@@ -135,7 +135,7 @@ static err layers(struct layer_rig *c) {
     for (i32 l = 0; l < s->layers; l++) {
         snprintf(name, sizeof name, "lstm.%d", (int)l);
         struct op_spec o = net_spec(s->proj ? "projected" : "recurrent", name, c->out);
-        o.cell = s->cell, o.units = s->H, o.precision = s->prec, o.projection = s->proj, o.how = s->how;
+        o.cell = s->cell, o.hidden = s->H, o.precision = s->prec, o.projection = s->proj, o.how = s->how;
         const f64 I = c->net.buf[c->out].F, H = s->H, P = s->proj ? s->proj : H, dx = l > 0 ? I : 0;
         TRY(net_op(&c->net, &o, &op));
         c->out = c->net.op[op].out;

@@ -39,7 +39,7 @@ static err layers(struct step_rig *c) {
     for (i32 l = 0; l < s->layers; l++) {
         snprintf(name, sizeof name, "lstm.%d", (int)l);
         struct op_spec o = net_spec("recurrent", name, at);
-        o.cell = s->cell, o.units = s->H, o.precision = s->prec;
+        o.cell = s->cell, o.hidden = s->H, o.precision = s->prec;
         TRY(net_op(&c->net, &o, &op));
         at = c->net.op[op].out, end = c->net.op[op].end;
     }

@@ -62,7 +62,7 @@ static err make_net(struct setup *s) {
         char name[16];
         snprintf(name, sizeof name, "lstm.%d", k);
         struct op_spec l = net_spec("recurrent", name, from);
-        l.cell = CELL_LSTM, l.units = s->hidden;
+        l.cell = CELL_LSTM, l.hidden = s->hidden;
         TRY(net_op(n, &l, &op));
         from = n->op[op].out;
     }
@@ -138,8 +138,8 @@ static err train(struct rank *r) {
     struct train_state state;
     TRY(comm_connect(r->comm));
     TRY(prepare(r));
-    struct train_job j = {.exec = r->exec, .store = &r->store, .steps = s->steps, .valid_every = s->steps, .accumulate = 1,
-                          .hyper = {.lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1}, .clip = 1,
+    struct train_job j = {.exec = r->exec, .store = &r->store, .steps = s->steps, .validate_every = s->steps, .accumulate = 1,
+                          .lr = 1e-3f, .hyper = {.beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1}, .clip = 1,
                           .seed = 1, .members = 1, .self = r, .fill = fill, .inputs = inputs, .stepped = stepped,
                           .prefetch = s->pipe != PIPE_LINEAR, .late = s->pipe == PIPE_DELAY1, .comm = r->comm};
     TRY(train_state_new(&r->store, &state));

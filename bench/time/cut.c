@@ -33,7 +33,7 @@ static err layers(struct cut *c) {
         char name[16];
         snprintf(name, sizeof name, "lstm.%d", k);
         struct op_spec l = net_spec("recurrent", name, from);
-        l.cell = CELL_LSTM, l.units = (i32)c->H, l.precision = c->prec, l.in[2] = length, l.in[3] = after;
+        l.cell = CELL_LSTM, l.hidden = (i32)c->H, l.precision = c->prec, l.in[2] = length, l.in[3] = after;
         TRY(net_op(n, &l, &c->lstm[k]));
         from = n->op[c->lstm[k]].out;
     }

@@ -13,6 +13,7 @@
 #define STRETTO_MODEL_NET_H
 
 #include "base/arena.h"
+#include "base/option_structs.h"
 #include "kern/kern.h"
 
 struct layer;
@@ -36,15 +37,17 @@ struct op_spec {
     const char *layer; /* name in layers.def: "dense", "recurrent", "decode", "embed", "dropout", "norm", "loss_mse", ... */
     char name[24];     /* "lstm.0"; prefix of its tensors in files */
     i32 in[NET_IN];    /* buffers; meaning per layer (layer.help).  Optional ones must be -1: begin with net_spec() */
-    i32 units;         /* outputs: H of a cell, N of a dense, width of an embedding */
-    bool recompute; /* recurrent over slices of time: gates are not kept, but made anew in backward from states here and there */
-    i32 rank;       /* recurrent over slices of time: directions in which begins are corrected (time_parallel.md 3.3) */
-    i32 projection; /* projected: values that a step hands on */
-    enum cell_kind cell;
-    enum precision precision; /* of the products of a recurrent op */
+    /* The options of layers by name: hidden, cell, precision, projection, recompute, dropout, .. (base/option_structs.h). */
+    union {
+        struct net_options options;
+        struct {
+#define OPTION_NET OPTION_MEMBER32
+#include "base/option_members.h"
+        };
+    };
+    i32 units;         /* outputs of a dense, width of an embedding */
     u32 how;                  /* enum cell_how of a recurrent op: speed, never bits; may be set when the net is built */
     enum activation act;
-    f32 rate;       /* dropout probability; unroll: share of true values fed back in training */
     i32 vocab;      /* rows of an embedding */
     i32 steps;      /* decode, unroll: output steps */
     i32 share;      /* op whose parameters are used and trained too (decode: the cell), -1 = none */
@@ -69,6 +72,7 @@ struct net {
     struct op op[NET_OPS];
     struct buf buf[NET_BUFS];
     i64 ntheta, nderived; /* P and the derived floats, multiples of LANES */
+    struct net_options options; /* of the ops to come: a client copies them into each op_spec */
 };
 
 /* Build: inputs first, then ops in order of l.  Each returns the index of the buffer / op through out.  net_spec is a spec with

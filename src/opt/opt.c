@@ -15,7 +15,7 @@ static const struct verb_info verbs[] = {
 };
 
 static const struct opt_info table[] = {
-#define OPT(TYPE, field, name, def, least, most, unit, GROUP, verbs, help)                                                       \
+#define OPT(TYPE, field, name, def, least, most, unit, GROUP, READER, verbs, help)                                               \
     {name, def, OPT_##TYPE, OPT_##GROUP, least, most, unit, verbs, help, offsetof(struct options, field)},
 #include "base/options.def"
 #undef OPT

@@ -17,6 +17,7 @@
 #define STRETTO_OPT_OPT_H
 
 #include "base/arena.h"
+#include "base/option_structs.h"
 #include "base/str.h"
 
 enum verb {
@@ -34,7 +35,9 @@ struct verb_info {
 const struct verb_info *verb_info(enum verb verb);
 i32 verb_find(const char *name); /* or -1 */
 
-enum opt_type { OPT_BOOL, OPT_INT, OPT_REAL, OPT_TIME, OPT_SIZE, OPT_WORD, OPT_TEXT, OPT_PATH, OPT_LIST, OPT_NUMS };
+/* LONG and ENUM differ from INT and WORD in the structs of modules alone (base/option_structs.h). */
+enum opt_type { OPT_BOOL, OPT_INT, OPT_REAL, OPT_TIME, OPT_SIZE, OPT_WORD, OPT_TEXT, OPT_PATH, OPT_LIST, OPT_NUMS,
+                OPT_LONG = OPT_INT, OPT_ENUM = OPT_WORD };
 enum opt_group { OPT_DATA, OPT_MODEL, OPT_TRAINING, OPT_MACHINE, OPT_OUTPUT, OPT_VERB, OPT_HIDDEN, OPT_GROUPS };
 enum opt_rank { OPT_RANK_DEFAULT, OPT_RANK_PRESET, OPT_RANK_FILE, OPT_RANK_FLAG, OPT_RANK_API };
 
@@ -83,10 +86,12 @@ struct opt_meta {
 
 #define OPT_C_BOOL bool
 #define OPT_C_INT i64
+#define OPT_C_LONG i64
 #define OPT_C_REAL f64
 #define OPT_C_TIME f64
 #define OPT_C_SIZE i64
 #define OPT_C_WORD const char *
+#define OPT_C_ENUM const char *
 #define OPT_C_TEXT const char *
 #define OPT_C_PATH const char *
 #define OPT_C_LIST const char *
@@ -126,6 +131,12 @@ err opt_resolve(struct options *o, enum opt_id id, const char *text, const char 
 
 /* Where the value came from, as it was known elsewhere: when a model was trained. */
 err opt_set_origin(struct options *o, enum opt_id id, const char *origin);
+
+/* Copy the values into the structs that modules read: opt_structs.c. */
+void opt_give_learner(const struct options *o, struct learner_options *out);
+void opt_give_net(const struct options *o, struct net_options *out);
+void opt_give_optim(const struct options *o, struct optim_options *out);
+void opt_give_loop(const struct options *o, struct loop_options *out);
 
 /* Apply a preset's values.  E103 when there is none of that name. */
 err opt_preset(struct options *o, const char *name);

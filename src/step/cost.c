@@ -176,7 +176,7 @@ static struct expected expect(const struct plan *p, const struct net *n, const s
         .w = netplan(p)->forgets > 0 ? netplan(p)->forgets : 0.25 * op->T, .T = op->T, .slices = imax(1, netplan(p)->slices)};
     x.sequences = imax(1, p->B / x.slices);
     x.heads = t->kind == TASK_BWD && HEAD * x.w < x.T && buf_sends(&n->buf[op->out]);
-    x.asleep = t->kind == TASK_BWD && op->spec.rank == 0 && !of_every_step(n, op->out);
+    x.asleep = t->kind == TASK_BWD && op->spec.slice_rank == 0 && !of_every_step(n, op->out);
     x.rounds = imin(x.slices, (x.asleep ? 0 : 1) + (i32)ceil(x.w / x.T));
     if (x.heads) x.rounds = 1; /* what they hand on is good enough */
     return x;

@@ -279,7 +279,7 @@ bool net_sliced(const struct net *n) {
 
 i32 net_rank(const struct net *n) {
     i32 rank = 0;
-    for (i32 l = 0; l < n->nop; l++) rank = imax(rank, op_is_chain(&n->op[l]) ? n->op[l].spec.rank : 0);
+    for (i32 l = 0; l < n->nop; l++) rank = imax(rank, op_is_chain(&n->op[l]) ? n->op[l].spec.slice_rank : 0);
     return rank;
 }
 

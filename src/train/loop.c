@@ -115,8 +115,8 @@ static void count(struct train_state *s, struct progress *p, const struct exec_r
 /* One optimiser step of `accumulate` batches.  *finite tells whether the update was made. */
 static err one_step(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch *batches,
                     bool *finite) {
-    struct exec_step step = {.seed = j->seed, .warm = j->warm, .hyper = j->hyper, .clip = j->clip};
-    p->lr = (f64)j->hyper.lr * s->lr_factor * schedule_factor(j->schedule, s->step, j->steps, j->warmup);
+    struct exec_step step = {.seed = (u64)j->seed, .warm = j->warm, .hyper = j->hyper, .clip = j->clip};
+    p->lr = (f64)(f32)j->lr * s->lr_factor * schedule_factor(j->schedule, s->step, j->steps, j->warmup);
     step.hyper.lr = (f32)p->lr;
     step.hyper.step = s->step + 1;
     struct exec_result r = {0};
@@ -315,9 +315,9 @@ static err after_step(const struct train_job *j, struct train_state *s, struct p
     u64 seen;
     TRY(look_around(j, s, p, &seen));
     *reason = stop_now(j, s, seen);
-    const bool regular = s->step % j->valid_every == 0, early = *reason == STOP_TIME && !regular;
+    const bool regular = s->step % j->validate_every == 0, early = *reason == STOP_TIME && !regular;
     const bool due = regular || (*reason && *reason != STOP_SIGNAL);
-    const bool tells = !regular && s->step % imax(1, (i32)(j->valid_every / 5)) == 0;
+    const bool tells = !regular && s->step % imax(1, (i32)(j->validate_every / 5)) == 0;
     if (tells && (early || !due)) emit(j, s, p, EVENT_STEP, (f64)NAN, false);
     if (early) TRY(save(j, s, p, true)); /* the validation below is not one of the unbroken run, which resume continues */
     p->early = early;

@@ -55,21 +55,22 @@ enum train_saving { SAVING_NONE, SAVING_BUSY, SAVING_READY }; /* READY: this ran
 struct train_job {
     struct exec *exec;
     struct store *store;
-    i64 steps;            /* planned optimiser steps: the course of the learning rate */
-    i64 until;            /* stop after this many of them; 0 = all */
-    i64 valid_every;      /* steps between validations, >= 1 */
-    i64 patience;         /* validations without a new best before stopping; 0 = never stop early */
-    i64 accumulate;       /* batches per optimiser step, >= 1 */
-    enum schedule schedule;
-    i64 warmup;
-    struct optim_hyper hyper; /* lr = peak rate */
-    f64 clip;
-    u64 seed;
+    /* The options of the loop by name: steps (planned, for the schedule), validate_every and accumulate (>= 1), lr (the peak),
+     * clip, seed, time_limit and checkpoint_every (seconds of this run, not of those before a resume), ..
+     * (base/option_structs.h). */
+    union {
+        struct loop_options options;
+        struct {
+#define OPTION_LOOP OPTION_MEMBER
+#include "base/option_members.h"
+        };
+    };
+    i64 until;            /* stop after this many steps; 0 = all */
+    struct optim_hyper hyper; /* its lr is set by the loop */
     f64 steps_per_epoch, rows_per_step;
     bool warm;            /* exec_step.warm of every step */
     bool prefetch;        /* fill batches on a thread of their own */
     bool late;            /* exec was bound with PIPE_DELAY1: what a step tells is of the one before */
-    f64 time_limit, checkpoint_every; /* seconds of this run (not of those before a resume), 0 = none */
     i32 member, members;  /* for events only, as is the next one */
     bool refit;
 

@@ -16,7 +16,7 @@ static i32 cell_op(struct net *n, const char *name, i32 k, const char *suffix, e
     c.projection = projection;
     snprintf(c.name, sizeof c.name, "%s.%d%s", name, k, suffix);
     c.cell = cell;
-    c.units = H;
+    c.hidden = H;
     return nets_add(n, &c);
 }
 

@@ -54,12 +54,12 @@ static inline i32 sliced_recurrent(struct net *n, const struct sliced *s, const 
     struct op_spec c = net_spec(s->projection ? "projected" : "recurrent", name, x);
     c.projection = s->projection;
     c.cell = s->cell;
-    c.units = s->H;
+    c.hidden = s->H;
     c.in[1] = start;
     c.in[2] = length;
     c.in[3] = after;
     c.precision = s->precision;
-    if (s->P > 1) c.rank = s->rank, c.recompute = s->recompute;
+    if (s->P > 1) c.slice_rank = s->rank, c.recompute = s->recompute;
     i32 l;
     T_OK(net_op(n, &c, &l));
     return l;
@@ -122,7 +122,7 @@ static inline void sliced_net(struct net *n, const struct sliced *s) {
         x = sliced_layer(n, s, k, x, &ids, k == 0 ? start : -1, &end);
         if (s->rate > 0) {
             struct op_spec drop = net_spec("dropout", "drop", x);
-            drop.rate = s->rate;
+            drop.dropout = s->rate;
             snprintf(drop.name, sizeof drop.name, "drop.%d", k);
             x = n->op[nets_add(n, &drop)].out;
         }

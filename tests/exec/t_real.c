@@ -121,12 +121,12 @@ static void deep(enum cell_kind kind, i32 layers, i32 T, bool ragged) {
         snprintf(name, sizeof name, "lstm.%d", k);
         struct op_spec c = net_spec("recurrent", name, x), drop;
         c.cell = kind;
-        c.units = 19 - k;
+        c.hidden = 19 - k;
         c.in[2] = length;
         x = net.op[nets_add(&net, &c)].out;
         snprintf(name, sizeof name, "dropout.%d", k);
         drop = net_spec("dropout", name, x);
-        drop.rate = 0.2f;
+        drop.dropout = 0.2f;
         x = net.op[nets_add(&net, &drop)].out;
     }
     nets_loss(&net, "loss_mse", nets_dense(&net, "head", x, 2, ACT_NONE), T, 2, false);
@@ -147,7 +147,7 @@ static void both_ways(enum cell_kind kind, i32 T) {
             snprintf(name, sizeof name, d ? "lstm.%d.reverse" : "lstm.%d", k);
             c = net_spec("recurrent", name, d ? back : x);
             c.cell = kind;
-            c.units = 18;
+            c.hidden = 18;
             i32 l = nets_add(&net, &c);
             y[d] = net.op[l].out;
             end[d] = net.op[l].end;

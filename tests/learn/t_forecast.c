@@ -296,7 +296,7 @@ static f32 *weights(const char *parts, i64 *n, f32 *moved) {
     f32 *out = mem_alloc(sizeof(f32) * (size_t)f->net.ntheta), *first = mem_alloc(sizeof(f32) * (size_t)f->net.ntheta);
     *n = f->net.ntheta;
     memcpy(out, f->theta[0], sizeof(f32) * (size_t)*n);
-    net_weights_init(&f->net, f->spec.seed, first);
+    net_weights_init(&f->net, (u64)f->spec.seed, first);
     *moved = 0;
     for (i64 i = 0; i < *n; i++) *moved = fmaxf(*moved, fabsf(out[i] - first[i]));
     mem_free(first);

@@ -23,7 +23,7 @@ static inline f64 *grad_differences(struct twin *t, i32 l, i32 i, i64 stride) {
 /* PyTorch's bias_hh equals bias_ih where the cell adds them; the packed gradient has the sum once, in bias_ih. */
 static inline void grad_only_split_bias(const struct op *op, f64 *want) {
     const struct cell *c = cell_of(op->spec.cell);
-    i32 n = (c->gates - (c->split_last ? 1 : 0)) * op->spec.units;
+    i32 n = (c->gates - (c->split_last ? 1 : 0)) * op->spec.hidden;
     memset(want, 0, (size_t)n * sizeof *want);
 }
 

@@ -51,7 +51,7 @@ static inline void nets_long(struct net *n, struct shape s, enum cell_kind cell,
     i32 seg = nets_dense(n, "seg", x, s.I, ACT_RELU);
     struct op_spec c = net_spec("recurrent", "lstm.0", seg);
     c.cell = cell;
-    c.units = s.H;
+    c.hidden = s.H;
     i32 top = nets_add(n, &c);
     struct op_spec d = net_spec("decode", "decode", n->op[top].end);
     d.share = top;
@@ -62,7 +62,7 @@ static inline void nets_long(struct net *n, struct shape s, enum cell_kind cell,
     i32 y = n->op[nets_add(n, &d)].out;
     if (rate > 0) {
         struct op_spec drop = net_spec("dropout", "dropout", y);
-        drop.rate = rate;
+        drop.dropout = rate;
         y = n->op[nets_add(n, &drop)].out;
     }
     i32 Q = strcmp(loss, "loss_quantile") ? 1 : 3;
@@ -77,7 +77,7 @@ static inline void nets_short(struct net *n, struct shape s, enum cell_kind cell
     for (i32 k = 0; k < 2; k++) {
         struct op_spec c = net_spec("recurrent", k ? "lstm.1" : "lstm.0", x);
         c.cell = cell;
-        c.units = s.H + k;
+        c.hidden = s.H + k;
         i32 l = nets_add(n, &c);
         x = n->op[l].out;
         end = n->op[l].end;
@@ -98,7 +98,7 @@ static inline void nets_table(struct net *n, struct shape s, i32 units) {
     both.in[1] = n->op[nets_add(n, &e)].out;
     struct op_spec c = net_spec("recurrent", "lstm.0", n->op[nets_add(n, &both)].out);
     c.cell = CELL_LSTM;
-    c.units = s.H;
+    c.hidden = s.H;
     struct op_spec last = net_spec("last", "last", n->op[nets_add(n, &c)].end);
     i32 y = n->op[nets_add(n, &last)].out;
     nets_loss(n, "loss_mse", nets_dense(n, "head", y, s.w, ACT_NONE), 1, s.w, false);
@@ -122,7 +122,7 @@ static inline void nets_mixed(struct net *n, struct shape s, enum cell_kind cell
     struct op_spec c = net_spec("recurrent", "cell", n->op[nets_add(n, &norm)].out);
     c.in[1] = nets_dense(n, "start", start, s.H, ACT_TANH);
     c.cell = cell;
-    c.units = s.H;
+    c.hidden = s.H;
     i32 l = nets_add(n, &c);
     struct op_spec last = net_spec("last", "last", n->op[l].end), both = net_spec("add", "both", n->op[l].out);
     both.in[1] = n->op[nets_add(n, &last)].out;

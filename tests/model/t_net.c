@@ -31,11 +31,11 @@ TEST(op_refuses_what_does_not_fit) {
     s = net_spec("embed", "e", x);
     refused(&n, &s, E1, "category numbers");
     s = net_spec("dropout", "d", x);
-    s.rate = 1;
-    refused(&n, &s, E103, "rate is 1");
+    s.dropout = 1;
+    refused(&n, &s, E103, "dropout is 1");
     s = net_spec("recurrent", "r", x);
-    s.units = 8;
-    s.cell = (enum cell_kind)99;
+    s.hidden = 8;
+    s.cell = 99;
     refused(&n, &s, E1, "no cell number 99");
     s.cell = CELL_LSTM;
     s.in[1] = x;
@@ -160,7 +160,7 @@ TEST(zero_init_starts_at_zero) {
 static i32 build_dropout(struct net *n, f32 rate) {
     net_init(n);
     struct op_spec s = net_spec("dropout", "drop", nets_dense(n, "a", nets_input(n, "x", 50, 3, false), 96, ACT_NONE));
-    s.rate = rate;
+    s.dropout = rate;
     i32 y = n->op[nets_add(n, &s)].out;
     nets_loss(n, "loss_mse", y, 50, 96, false);
     return y;

@@ -14,12 +14,12 @@ static void nets_unrolled(struct net *n, struct shape s, enum cell_kind cell) {
     net_init(n);
     struct op_spec c = net_spec("recurrent", "lstm.0", nets_input(n, "x", s.T, s.I, false)), u;
     c.cell = cell;
-    c.units = s.H;
+    c.hidden = s.H;
     u = net_spec("unroll", "decoder", n->op[nets_add(n, &c)].end);
     u.cell = cell;
-    u.units = s.H;
+    u.hidden = s.H;
     u.steps = s.steps;
-    u.rate = 0.5f;
+    u.teacher_forcing = 0.5f;
     u.in[1] = nets_input(n, "first", 1, s.w, false);
     i32 target = nets_input(n, "target", s.steps, s.w, false);
     u.in[4] = target;

@@ -12,7 +12,7 @@ static void fill_lengths(struct rig *g) {
 
 static i32 projected(struct net *n, const char *name, i32 x, i32 length, i32 H, i32 P) {
     struct op_spec s = net_spec("projected", name, x);
-    s.units = H;
+    s.hidden = H;
     s.projection = P;
     s.in[2] = length;
     return nets_add(n, &s);
@@ -73,7 +73,7 @@ TEST(projection_out_of_range_is_refused) {
     struct op_spec s;
     net_init(&n);
     s = net_spec("projected", "lstm.0", nets_input(&n, "x", T, 3, false));
-    s.units = s.projection = 8;
+    s.hidden = s.projection = 8;
     T_FAILS(net_op(&n, &s, NULL), E103);
     assert_non_null(strstr(err_last()->text, "projection is 8, possible is 1 to 7"));
 }

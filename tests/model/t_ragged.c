@@ -29,7 +29,7 @@ static void fill_lengths(struct rig *g) {
 static i32 cell_op(struct net *n, const char *name, enum cell_kind cell, i32 x, i32 length, i32 H) {
     struct op_spec c = net_spec("recurrent", name, x);
     c.cell = cell;
-    c.units = H;
+    c.hidden = H;
     c.in[2] = length;
     return nets_add(n, &c);
 }
@@ -82,7 +82,7 @@ static void nets_started(struct net *n, enum cell_kind cell, i32 I, i32 H) {
     c.in[1] = nets_dense(n, "start", nets_input(n, "static", states, 3, false), H, ACT_TANH);
     c.in[2] = nets_input(n, "length", 1, 1, true);
     c.cell = cell;
-    c.units = H;
+    c.hidden = H;
     i32 l = nets_add(n, &c);
     struct op_spec last = net_spec("last", "last", n->op[l].end), both = net_spec("add", "both", n->op[l].out);
     both.in[1] = n->op[nets_add(n, &last)].out;

@@ -16,12 +16,12 @@ static void build(struct net *n, const struct kind *k) {
     net_init(n);
     struct op_spec c = net_spec("recurrent", "lstm.0", nets_input(n, "x", T, 2, false)), s, loss;
     c.cell = k->cell;
-    c.units = k->H;
+    c.hidden = k->H;
     s = net_spec("unroll", "decoder", n->op[nets_add(n, &c)].end);
     s.cell = k->cell;
-    s.units = k->H;
+    s.hidden = k->H;
     s.steps = STEPS;
-    s.rate = fmaxf(0, k->rate);
+    s.teacher_forcing = fmaxf(0, k->rate);
     s.in[1] = nets_input(n, "first", 1, k->w, false);
     if (k->nf) s.in[2] = nets_input(n, "future", STEPS, k->nf, false);
     i32 target = nets_input(n, "target", STEPS, k->w, false), base = k->base ? nets_input(n, "base", STEPS, k->w, false) : -1;
@@ -107,19 +107,19 @@ TEST(unroll_with_inputs_that_do_not_fit_is_refused) {
     struct net n;
     net_init(&n);
     struct op_spec c = net_spec("recurrent", "lstm.0", nets_input(&n, "x", T, 2, false)), s;
-    c.units = 4;
+    c.hidden = 4;
     s = net_spec("unroll", "decoder", n.op[nets_add(&n, &c)].end);
-    s.units = 4;
+    s.hidden = 4;
     s.steps = STEPS;
-    s.rate = 1.5f;
+    s.teacher_forcing = 1.5f;
     s.in[1] = nets_input(&n, "first", 1, 2, false);
     T_FAILS(net_op(&n, &s, NULL), E103);
     assert_non_null(strstr(err_last()->text, "share of true values is 1.5, possible is 0 to 1"));
-    s.rate = 0;
+    s.teacher_forcing = 0;
     s.in[3] = nets_input(&n, "base", STEPS, 3, false);
     T_FAILS(net_op(&n, &s, NULL), E1);
     s.in[3] = -1;
-    s.units = 5;
+    s.hidden = 5;
     T_FAILS(net_op(&n, &s, NULL), E1);
 }
 

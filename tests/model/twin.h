@@ -140,7 +140,7 @@ static inline void twin_recurrent(struct twin *t, const struct op *op) {
 }
 
 static inline void twin_projected(struct twin *t, const struct op *op) {
-    i32 B = t->g->r.B, H = op->spec.units, P = op->F, I = op->I;
+    i32 B = t->g->r.B, H = op->spec.hidden, P = op->F, I = op->I;
     f64 **w = t->w[op->l], zx[512], zh[512], h[128], m[128], c[128];
     for (i32 b = 0; b < B; b++) {
         memset(h, 0, sizeof h);
@@ -164,7 +164,7 @@ static inline void twin_unroll(struct twin *t, const struct op *op) {
     const struct run *r = &t->g->r;
     const struct cell *cell = cell_of(op->spec.cell);
     const i32 *in = op->spec.in;
-    i32 B = r->B, H = op->spec.units, I = op->I, N = op->F, w = t->g->n->buf[in[1]].F, fed = 0, n = cell_tensors(cell);
+    i32 B = r->B, H = op->spec.hidden, I = op->I, N = op->F, w = t->g->n->buf[in[1]].F, fed = 0, n = cell_tensors(cell);
     f64 **W = t->w[op->l], h[128], c[128], x[64];
     for (i32 q = 1; q < op->spec.nquantile; q++)
         if (fabsf(op->spec.quantile[q] - 0.5f) < fabsf(op->spec.quantile[fed] - 0.5f)) fed = q;
@@ -174,7 +174,7 @@ static inline void twin_unroll(struct twin *t, const struct op *op) {
         for (i32 s = 0; s < op->T; s++) {
             i64 at = (i64)s * B + b, before = at - B;
             bool truth = s > 0 && in[4] >= 0 && r->train &&
-                         rng_uniform(r->seed, RNG_TEACHER, r->step, (u64)op->l << 48 | (u64)before) < op->spec.rate;
+                         rng_uniform(r->seed, RNG_TEACHER, r->step, (u64)op->l << 48 | (u64)before) < op->spec.teacher_forcing;
             for (i32 j = 0; j < w; j++) {
                 x[j] = s == 0 ? t->buf[in[1]][(i64)b * w + j] : t->buf[op->out][before * N + fed * w + j];
                 if (s > 0 && in[3] >= 0) x[j] += t->buf[in[3]][before * w + j];
@@ -265,7 +265,7 @@ static inline void twin_row(struct twin *t, const struct op *op, i64 at) {
     } else if (!strcmp(name, "norm")) {
         twin_norm(F, x, t->w[op->l], y);
     } else if (!strcmp(name, "dropout")) { /* the rig's mask: a dropped value is 0 there */
-        f64 keep = 65536 - round((f64)op->spec.rate * 65536);
+        f64 keep = 65536 - round((f64)op->spec.dropout * 65536);
         for (i32 j = 0; j < F; j++) y[j] = t->g->buf[op->out][at * round_up(F, LANES) + j] != 0 ? x[j] * 65536 / keep : 0;
     } else if (!strncmp(name, "loss_", 5)) {
         for (i32 j = 0; j < F; j++)

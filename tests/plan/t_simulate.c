@@ -83,7 +83,7 @@ static void sliced_net(void) {
     T_OK(net_input(&net, "x", STEPS, 3, false, &x));
     T_OK(net_input(&net, "after", 1, 1, true, &after));
     struct op_spec s = net_spec("recurrent", "lstm", x), loss;
-    s.units = 20, s.in[3] = after;
+    s.hidden = 20, s.in[3] = after;
     T_OK(net_op(&net, &s, &op));
     loss = net_spec("loss_mse", "loss", net.op[op].out);
     T_OK(net_input(&net, "target", STEPS, 20, false, &loss.in[1]));

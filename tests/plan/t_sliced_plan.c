@@ -14,7 +14,7 @@ static void sliced_net(i32 rank) {
     T_OK(net_input(&net, "after", 1, 1, true, &after));
     for (i32 k = 0; k < 2; k++) {
         struct op_spec s = net_spec("recurrent", k ? "lstm.1" : "lstm.0", x);
-        s.units = 20, s.in[3] = after, s.rank = rank;
+        s.hidden = 20, s.in[3] = after, s.slice_rank = rank;
         T_OK(net_op(&net, &s, &op));
         x = net.op[op].out;
     }
@@ -68,7 +68,7 @@ static void crossing_net(void) {
     T_OK(net_input(&net, "first_slice", 1, 1, true, &first));
     for (i32 k = 0; k < 2; k++) {
         struct op_spec s = net_spec("recurrent", k ? "lstm.0.reverse" : "lstm.0", x), end;
-        s.units = 20, s.in[3] = k ? before : after;
+        s.hidden = 20, s.in[3] = k ? before : after;
         if (k) {
             struct op_spec turn = net_spec("reverse", "turn", x);
             T_OK(net_op(&net, &turn, &op));

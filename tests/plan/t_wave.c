@@ -23,14 +23,14 @@ static void stack(i32 layers, i32 T) {
         char name[24];
         snprintf(name, sizeof name, "lstm.%d", k);
         struct op_spec c = net_spec("recurrent", name, x);
-        c.units = 17;
+        c.hidden = 17;
         i32 l = nets_add(&net, &c);
         x = net.op[l].out;
         end = net.op[l].end;
         if (k + 1 == layers) break;
         snprintf(name, sizeof name, "dropout.%d", k);
         struct op_spec drop = net_spec("dropout", name, x);
-        drop.rate = 0.1f;
+        drop.dropout = 0.1f;
         x = net.op[nets_add(&net, &drop)].out;
     }
     struct op_spec last = net_spec("last", "last", end);

@@ -91,8 +91,9 @@ static void open_line_as(struct line *l, enum exec_pipe pipe) {
         l->input[s][l->y] = mem_alloc(sizeof(f32) * B * LANES);
     }
     net_weights_init(&l->net, 1, l->store.theta);
-    l->job = (struct train_job){.exec = l->exec, .store = &l->store, .steps = 60, .valid_every = 10, .accumulate = 1,
-                                .hyper = {.lr = 0.1f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1}, .seed = 1,
+    l->job = (struct train_job){.exec = l->exec, .store = &l->store, .steps = 60, .validate_every = 10, .accumulate = 1,
+                                .lr = 0.1f, .seed = 1,
+                                .hyper = {.beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1},
                                 .members = 1, .self = l, .fill = fill, .inputs = inputs, .validate = validate, .stop = &l->stop};
     l->job.late = pipe == PIPE_DELAY1;
 }
@@ -401,7 +402,7 @@ TEST(grains_do_not_move_in_a_layout_that_has_just_been_made) {
         j->relay = relay;
         j->uneven = uneven;
         j->recut = recut;
-        j->valid_every = 5;
+        j->validate_every = 5;
         j->steps = 400;
         T_OK(train_state_new(&l[r].store, &l[r].state));
     }

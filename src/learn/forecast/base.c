@@ -31,7 +31,7 @@ static err choose(struct fit *t, struct labour *work) {
     if (strcmp(s->base, "none") == 0) return 0;
     if (strcmp(s->base, "last") == 0) return base_last(&t->f->base);
     if (strcmp(s->base, "season") == 0) return base_season(imax(1, season), &t->f->base);
-    if (strcmp(s->base, "ridge") == 0) return forecast_ridge_base(t, s->refit, work, &t->f->base);
+    if (strcmp(s->base, "ridge") == 0) return forecast_ridge_base(t, s->refit_all, work, &t->f->base);
     if (strcmp(s->base, "mix") == 0) {
         struct mix_spec m = {.L = forecast_lags(s), .H = s->horizon, .ncol = x->ntarget, .season = season, .train = p->validation,
                              .kern = t->job->use.kern, .work = work};
@@ -68,7 +68,7 @@ err forecast_ridge_row(struct fit *t) {
                            .ncol = t->job->series->ntarget,
                            .train = p->train,
                            .valid = p->validation,
-                           .refit = t->f->has_mix || s->refit, /* the row to beat sees every row that the model sees */
+                           .refit = t->f->has_mix || s->refit_all, /* the row to beat sees every row that the model sees */
                            .work = &work};
     if (base_is_ridge(t->f->base) || forecast_origins(t, &t->train) < MIN_WINDOWS) return 0;
     err e = base_ridge(t->job->series, &r, &t->f->ridge);

@@ -15,7 +15,7 @@
 /* Numbers of the spec and the shape that the model needs after training. */
 #define SPEC_INTS(X)                                                                                                             \
     X(spec.horizon) X(spec.context) X(spec.segment) X(spec.decode) X(spec.layers) X(spec.hidden) X(spec.norm) X(spec.calendar)   \
-    X(spec.nquantile) X(spec.nband) X(spec.members) X(spec.stride) X(spec.correction) X(spec.guard) X(spec.refit)                \
+    X(spec.nquantile) X(spec.nband) X(spec.members) X(spec.stride) X(spec.correction) X(spec.guard)                              \
     X(shape.context) X(shape.horizon) X(shape.seg) X(shape.nseg) X(shape.out_seg) X(shape.nout) X(shape.mask) X(shape.calendar)
 
 /* Numbers that came later: 0 where an older file lacks them. */
@@ -176,7 +176,7 @@ static err read_spec(const char *path, const struct js *o, struct forecaster *f)
     for (i32 i = 0; i < (i32)COUNT(cell_name); i++)
         if (strcmp(cell, cell_name[i]) == 0) kind = i;
     if (kind < 0) return damaged(path, "its cell is not known here");
-    f->spec.cell = (enum cell_kind)kind;
+    f->spec.cell = (u32)kind;
     f->spec.dropout = (f32)js_f64(js_get(o, "dropout"), 0);
     i64 scale = js_i64(js_get(o, "scale"), -1);
     if (scale < WSCALE_NONE || scale > WSCALE_MEAN) return damaged(path, "\"scale\" is out of range");

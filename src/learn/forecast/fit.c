@@ -170,21 +170,12 @@ static struct train_job job_of(struct fit *t, i32 m) {
     f64 per_epoch = (f64)forecast_epoch(s, t->batch.set.end + s->horizon - 1) / ((f64)t->batch.nwin * s->accumulate);
     struct train_job j = {.exec = t->engine.exec,
                           .store = &t->engine.store,
-                          .steps = t->steps,
-                          .valid_every = s->valid_every,
-                          .patience = s->patience,
-                          .accumulate = s->accumulate,
-                          .schedule = s->schedule,
-                          .warmup = s->warmup,
-                          .clip = s->clip,
-                          .seed = s->seed + (u64)m,
+                          .options = s->for_loop,
                           .steps_per_epoch = per_epoch,
                           .rows_per_step = (f64)t->batch.nwin * t->job->series->ntarget * s->accumulate,
                           .prefetch = t->job->use.pipe != PIPE_LINEAR &&
                                       (pool_size(t->job->use.pool) > 1 || comm_size(t->job->use.comm) > 1),
                           .late = t->job->use.pipe == PIPE_DELAY1,
-                          .time_limit = t->deadline > 0 ? dmax(1e-3, t->deadline - clock_now()) : 0,
-                          .checkpoint_every = s->checkpoint_every,
                           .member = m,
                           .members = s->members,
                           .refit = t->refitting,
@@ -206,20 +197,22 @@ static struct train_job job_of(struct fit *t, i32 m) {
                           .events = t->job->use.events,
                           .stop = t->job->use.stop,
                           .comm = t->job->use.comm};
-    j.hyper = (struct optim_hyper){.lr = (f32)s->lr, .weight_decay = (f32)s->weight_decay, .momentum = (f32)s->momentum,
-                                   .beta1 = (f32)s->momentum, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1};
+    j.steps = t->steps;
+    j.seed += m;
+    j.time_limit = t->deadline > 0 ? dmax(1e-3, t->deadline - clock_now()) : 0;
+    j.hyper = (struct optim_hyper){.options = s->for_optim, .beta1 = s->momentum, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1};
     return j;
 }
 
 static void fresh_weights(struct fit *t, i32 m) {
     struct store *st = &t->engine.store;
-    net_weights_init(&t->f->net, t->f->spec.seed + (u64)m, st->theta);
+    net_weights_init(&t->f->net, (u64)(t->f->spec.seed + m), st->theta);
     for (i32 k = 0; k < st->optim->nstate; k++) memset(st->state[k], 0, sizeof(f32) * (size_t)st->ntheta);
 }
 
 static err run_member(struct fit *t, i32 m, struct train_state *state) {
     t->member = m;
-    t->batch.seed = t->f->spec.seed + (u64)m;
+    t->batch.seed = (u64)(t->f->spec.seed + m);
     struct train_job j = job_of(t, m);
     if (t->refitting) {
         j.until = lmax(1, t->best_steps[m]);
@@ -370,7 +363,7 @@ static err learn(struct fit *t) {
         if (e == 0) e = keep_trace(t);
         if (e == 0) e = weigh(t);
     }
-    const bool again = s->refit && t->f->weight > 0 && t->f->model.stopped != STOP_TIME;
+    const bool again = s->refit_all && t->f->weight > 0 && t->f->model.stopped != STOP_TIME;
     if (e == 0 && (t->refitting || again)) e = refit(t);
     e = saving_after(t, e);
     if (e >= 0) TRY(saving_end(t));

@@ -23,43 +23,49 @@ enum { BANDS_MAX = 16, MEMBERS_MAX = 100 };
 
 /* What to learn and how; filled by api from the options.  Plain values only. */
 struct forecast_spec {
-    char preset[16];
-    i32 horizon, context, segment;  /* segment 0 = one row at a time */
+    /* The options by name (base/option_structs.h): horizon, context, segment (0 = one row at a time), batch (origins per step),
+     * steps (0 = from epochs), stride (rows between scored origins), .. */
+    union {
+        struct learner_options for_learner;
+        struct {
+#define OPTION_LEARNER OPTION_MEMBER
+#include "base/option_members.h"
+        };
+    };
+    union {
+        struct net_options for_net;
+        struct {
+#define OPTION_NET OPTION_MEMBER32
+#include "base/option_members.h"
+        };
+    };
+    union {
+        struct optim_options for_optim;
+        struct {
+#define OPTION_OPTIM OPTION_MEMBER32
+#include "base/option_members.h"
+        };
+    };
+    union {
+        struct loop_options for_loop;
+        struct {
+#define OPTION_LOOP OPTION_MEMBER
+#include "base/option_members.h"
+        };
+    };
+    /* What follows from others. */
     bool unroll;                    /* output segments one after another, each from the one before */
-    f32 teacher;                    /* unroll: share of places where training goes on from the truth */
     bool decode;                    /* all output segments at once from the end state (interface.md 4.1); else a direct head */
-    i32 layers, hidden;
-    i32 projection;                 /* values an lstm hands on; 0 = its hidden state */
-    enum cell_kind cell;
-    enum precision precision;       /* of the cell's products */
     bool all_steps;                 /* a loss at every row of the context, states that run on: stream.h */
     i32 slices;                     /* of the context in training alone, side by side (P); 0 or 1 = whole */
-    i32 slices_least;               /* as few may become of them while training; = slices: none of our business */
-    i32 slice_rank;                 /* directions in which their begins are corrected */
-    i32 slice_rank_most;            /* as many may become of them while training; = slice_rank: none of our business */
-    bool recompute;                 /* their gates are made anew in backward */
+    i32 slices_least;               /* training may lower slices to this; = slices: it may not */
+    i32 slice_rank_most;            /* training may raise slice_rank to this; = slice_rank: it may not */
     struct chain_course course;     /* of the rounds over them */
-    bool bidirectional;             /* a second stack of cells reads the context from its end */
-    f32 dropout;
-    bool norm, calendar;
+    bool calendar;
     enum window_scale scale;
     i32 nquantile;                  /* of the head; 0 = point head */
     f64 band[BANDS_MAX];            /* quantiles to forecast, ascending (head, or from validation residuals) */
     i32 nband;
-    char loss[16];                  /* "mse", "mae", "quantile" */
-    char base[16];                  /* auto none last season ridge mix */
-    bool correction, guard, refit;  /* refit: train again on all rows before the test part, for the steps found */
-    i32 members;
-    i64 steps;                      /* 0 = from epochs */
-    f64 epochs;
-    i32 batch;                      /* origins per step; rows = origins x target columns */
-    i32 accumulate, stride;         /* stride: rows between scored origins */
-    char optim[16];
-    f64 lr, momentum, weight_decay, clip;
-    enum schedule schedule;
-    i64 warmup, valid_every, patience;
-    u64 seed;
-    f64 time_limit, checkpoint_every;
     const char *plan_text, *plan_path; /* a saved plan and its name for messages, or NULL; borrowed */
 };
 

@@ -173,7 +173,7 @@ static err unseen_base(const struct fit *t, struct base **out) {
                          .train = t->job->split.train,
                          .kern = t->job->use.kern};
     *out = NULL;
-    if (s->refit && strcmp(s->base, "ridge") == 0) return forecast_ridge_base(t, false, NULL, out);
+    if (s->refit_all && strcmp(s->base, "ridge") == 0) return forecast_ridge_base(t, false, NULL, out);
     return t->f->has_mix ? base_mix(x, &m, &table, out) : 0;
 }
 

@@ -98,14 +98,23 @@ static err chain(struct net *n, struct op_spec spec, const char *name, i32 *buf)
     return 0;
 }
 
-static struct op_spec op(const char *layer) { return net_spec(layer, "", -1); }
+static struct op_spec op(const struct net *n, const char *layer) {
+    struct op_spec s = net_spec(layer, "", -1);
+    s.options = n->options;
+    return s;
+}
+
+static void begin(struct net *n, const struct forecast_spec *spec) {
+    net_init(n);
+    n->options = spec->for_net;
+}
 
 static err categories(struct net *n, const struct window_shape *p, const struct series *s, i32 *x) {
     for (i32 k = 0; k < s->ncat; k++) {
         i32 ids, wide;
         char name[24];
         TRY(forecast_input(n, INPUT_CATEGORY, k, p->nseg, 1, &ids));
-        struct op_spec embed = op("embed"), join = op("concat");
+        struct op_spec embed = op(n, "embed"), join = op(n, "concat");
         embed.vocab = s->nword[k] + 1;
         embed.units = imin(16, imax(2, s->nword[k] / 2 + 1));
         wide = ids;
@@ -125,13 +134,7 @@ static err cell_op(struct net *n, const struct forecast_spec *spec, i32 k, bool 
 #include "model/cell/cells.def"
 #undef CELL
     };
-    struct op_spec s = op(spec->projection > 0 ? "projected" : "recurrent");
-    s.projection = spec->projection;
-    s.rank = spec->slice_rank;
-    s.recompute = spec->recompute;
-    s.cell = spec->cell;
-    s.precision = spec->precision;
-    s.units = spec->hidden;
+    struct op_spec s = op(n, spec->projection > 0 ? "projected" : "recurrent");
     for (i32 i = 0; i < 4; i++) s.in[i] = in[i];
     snprintf(s.name, sizeof s.name, "%s.%d%s", kind[spec->cell], k, reverse ? ".reverse" : "");
     return net_op(n, &s, out);
@@ -139,15 +142,14 @@ static err cell_op(struct net *n, const struct forecast_spec *spec, i32 k, bool 
 
 static err drop_between(struct net *n, const struct forecast_spec *spec, i32 k, i32 *x) {
     char name[24];
-    struct op_spec drop = op("dropout");
+    struct op_spec drop = op(n, "dropout");
     if (k + 1 == spec->layers || spec->dropout <= 0) return 0;
-    drop.rate = spec->dropout;
     snprintf(name, sizeof name, "dropout.%d", k);
     return chain(n, drop, name, x);
 }
 
 static err beside(struct net *n, const char *what, i32 k, i32 other, i32 *buf) {
-    struct op_spec join = op("concat");
+    struct op_spec join = op(n, "concat");
     char name[24];
     join.in[1] = other;
     snprintf(name, sizeof name, "%s.%d", what, k);
@@ -170,7 +172,7 @@ static err sliced(struct net *n, i32 steps, i32 P, bool both, struct cut *out) {
 
 /* x, each row with its steps turned round. */
 static err turned(struct net *n, const char *what, i32 k, i32 x, i32 length, i32 *out) {
-    struct op_spec turn = op("reverse");
+    struct op_spec turn = op(n, "reverse");
     turn.in[0] = x;
     turn.in[1] = length;
     snprintf(turn.name, sizeof turn.name, "%s.%d", what, k);
@@ -207,15 +209,15 @@ static err recurrent(struct net *n, const struct forecast_spec *spec, const stru
 /* The hidden state of the top after the last step, of both directions side by side, and the features ahead. */
 static err direct(struct net *n, const struct cut *cut, const i32 dir[2], i32 future, i32 *h) {
     *h = n->op[dir[0]].end;
-    TRY(chain(n, op("last"), "last", h));
+    TRY(chain(n, op(n, "last"), "last", h));
     if (dir[1] >= 0) {
         i32 back = n->op[dir[1]].end;
-        struct op_spec last = op("last");
+        struct op_spec last = op(n, "last");
         last.in[1] = cut->first;
         TRY(chain(n, last, "last.reverse", &back));
         TRY(beside(n, "ends", 0, back, h));
     }
-    struct op_spec join = op("concat");
+    struct op_spec join = op(n, "concat");
     join.in[1] = future;
     return future < 0 ? 0 : chain(n, join, "ahead", h);
 }
@@ -233,12 +235,8 @@ static err loss(struct net *n, const struct forecast_spec *spec, i32 h, i32 y, i
 
 /* A cell of its own from the end state of the stack on, with its head inside. */
 static err unroll(struct net *n, const struct forecast_spec *spec, const struct window_shape *p, const i32 in[4], i32 *h) {
-    struct op_spec s = op("unroll");
-    s.cell = spec->cell;
-    s.precision = spec->precision;
-    s.units = spec->hidden;
+    struct op_spec s = op(n, "unroll");
     s.steps = p->nout;
-    s.rate = spec->teacher;
     s.zero_head = spec->base[0] != 'n';
     s.nquantile = spec->nquantile;
     for (i32 q = 0; q < spec->nquantile; q++) s.quantile[q] = (f32)spec->band[q];
@@ -247,13 +245,12 @@ static err unroll(struct net *n, const struct forecast_spec *spec, const struct 
 }
 
 static err head(struct net *n, const struct forecast_spec *spec, const struct window_shape *p, i32 h, i32 y, i32 base) {
-    if (spec->norm) TRY(chain(n, op("norm"), "norm", &h));
+    if (spec->norm) TRY(chain(n, op(n, "norm"), "norm", &h));
     if (spec->dropout > 0) {
-        struct op_spec drop = op("dropout");
-        drop.rate = spec->dropout;
+        struct op_spec drop = op(n, "dropout");
         TRY(chain(n, drop, "dropout", &h));
     }
-    struct op_spec dense = op("dense");
+    struct op_spec dense = op(n, "dense");
     dense.units = p->out_seg * imax(1, spec->nquantile);
     dense.zero_init = spec->base[0] != 'n'; /* base none: an ordinary start */
     TRY(chain(n, dense, "head", &h));
@@ -286,14 +283,14 @@ static err steps_net(const struct forecast_spec *spec, const struct window_shape
     TRY(forecast_input(n, INPUT_BASE, 0, p.nseg, p.horizon, &base));
     TRY(sliced(n, shape->nseg, P, false, &cut));
     TRY(steps_stack(n, spec, stream, &cut, &h));
-    struct op_spec join = op("concat");
+    struct op_spec join = op(n, "concat");
     join.in[1] = future;
     if (future >= 0) TRY(chain(n, join, "ahead", &h));
     return head(n, spec, &p, h, y, base);
 }
 
 err forecast_stream_net(const struct forecast_spec *spec, const struct window_shape *p, const struct series *s, struct net *n) {
-    net_init(n);
+    begin(n, spec);
     return steps_net(spec, p, s, true, n);
 }
 
@@ -305,7 +302,7 @@ err forecast_net(const struct forecast_spec *spec, const struct window_shape *sh
     i32 P = imax(1, spec->slices), column = -1, future = -1, first = -1, y, base, top[2] = {-1, -1}, x, h;
     struct window_shape shorter = *shape, *p = &shorter;
     struct cut cut;
-    net_init(n);
+    begin(n, spec);
     if (P > 1 && !forecast_can_slice(spec)) return FAIL(E1, "a net that is not cut in time, in %d slices", P);
     if (spec->all_steps) return steps_net(spec, shape, s, false, n);
     p->nseg = ceil_div(shape->nseg, P);
@@ -319,7 +316,7 @@ err forecast_net(const struct forecast_spec *spec, const struct window_shape *sh
     TRY(forecast_input(n, INPUT_BASE, 0, p->nout, p->out_seg, &base));
     TRY(sliced(n, shape->nseg, P, spec->bidirectional, &cut));
     if (spec->decode) {
-        struct op_spec seg = op("dense");
+        struct op_spec seg = op(n, "dense");
         seg.units = spec->hidden;
         seg.act = ACT_RELU;
         TRY(chain(n, seg, "segment", &x));
@@ -332,7 +329,7 @@ err forecast_net(const struct forecast_spec *spec, const struct window_shape *sh
     }
     if (spec->decode) {
         h = n->op[top[0]].end;
-        struct op_spec decode = op("decode");
+        struct op_spec decode = op(n, "decode");
         decode.steps = p->nout;
         decode.vocab = s->ntarget;
         decode.share = top[0];

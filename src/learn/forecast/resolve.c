@@ -182,20 +182,6 @@ static err choose_rest(struct options *o) {
     return 0;
 }
 
-static bool find_cell(const char *name, enum cell_kind *out) {
-    static const char *const names[] = {
-#define CELL(cell) #cell,
-#include "model/cell/cells.def"
-#undef CELL
-    };
-    for (i32 i = 0; i < (i32)COUNT(names); i++)
-        if (strcmp(name, names[i]) == 0) {
-            *out = (enum cell_kind)i;
-            return true;
-        }
-    return false;
-}
-
 static enum window_scale scale_of(const char *name) {
     if (strcmp(name, "last") == 0) return WSCALE_LAST;
     if (strcmp(name, "window") == 0) return WSCALE_WINDOW;
@@ -215,54 +201,22 @@ static err bands_of(const struct options *o, struct forecast_spec *spec) {
 }
 
 err spec_of(const struct options *o, struct forecast_spec *spec) {
+    bool rank_auto = opt_is_auto(o, OPT_slice_rank);
     *spec = (struct forecast_spec){
-        .horizon = (i32)o->horizon,
-        .context = (i32)o->context,
-        .segment = (i32)o->segment,
         .decode = strcmp(o->decoder, "parallel") == 0,
-        .bidirectional = o->bidirectional,
-        .projection = (i32)o->projection,
         .unroll = strcmp(o->decoder, "autoregressive") == 0,
-        .teacher = (f32)o->teacher_forcing,
         .all_steps = strcmp(o->loss_steps, "all") == 0,
         .slices = 1,
         .slices_least = 1,
-        .slice_rank = opt_is_auto(o, OPT_slice_rank) ? 0 : (i32)o->slice_rank,
-        .slice_rank_most = opt_is_auto(o, OPT_slice_rank) ? SLICE_RANKS : (i32)o->slice_rank,
-        .recompute = o->recompute,
+        .slice_rank_most = rank_auto ? SLICE_RANKS : (i32)o->slice_rank,
         .course = {.tol = (f32)o->slice_tol, .stale = (i32)o->slice_rounds, .stale_back = (i32)o->slice_rounds},
-        .precision = strcmp(o->precision, "bf16") == 0 ? PREC_BF16 : PREC_F32,
-        .layers = (i32)o->layers,
-        .hidden = (i32)o->hidden,
-        .dropout = (f32)o->dropout,
-        .norm = o->norm,
         .calendar = strcmp(o->calendar, "yes") == 0,
-        .scale = scale_of(o->scale),
-        .correction = o->correction,
-        .guard = o->guard,
-        .refit = o->refit_all,
-        .members = (i32)o->members,
-        .batch = (i32)o->batch,
-        .accumulate = (i32)o->accumulate,
-        .stride = (i32)o->stride,
-        .lr = o->lr,
-        .momentum = o->momentum,
-        .weight_decay = o->weight_decay,
-        .clip = o->clip,
-        .warmup = o->warmup,
-        .valid_every = o->validate_every,
-        .patience = o->patience,
-        .seed = (u64)o->seed,
-        .time_limit = o->time_limit,
-        .checkpoint_every = o->checkpoint_every};
-    spec->steps = opt_is_auto(o, OPT_steps) ? 0 : o->steps;
-    spec->epochs = opt_is_auto(o, OPT_epochs) ? 0 : o->epochs;
-    snprintf(spec->preset, sizeof spec->preset, "%s", o->preset);
-    snprintf(spec->loss, sizeof spec->loss, "%s", o->loss);
-    snprintf(spec->base, sizeof spec->base, "%s", o->base);
-    snprintf(spec->optim, sizeof spec->optim, "%s", o->optim);
-    if (!find_cell(o->cell, &spec->cell)) return FAIL(E103, "there is no cell \"%s\"", o->cell);
-    if (!schedule_find(o->schedule, &spec->schedule)) return FAIL(E103, "there is no schedule \"%s\"", o->schedule);
+        .scale = scale_of(o->scale)};
+    opt_give_learner(o, &spec->for_learner);
+    opt_give_net(o, &spec->for_net);
+    opt_give_optim(o, &spec->for_optim);
+    opt_give_loop(o, &spec->for_loop);
+    if (spec->precision == PREC_N) spec->precision = PREC_F32; /* auto, not measured yet */
     TRY(bands_of(o, spec));
     if (strcmp(o->head, "quantile") == 0) spec->nquantile = spec->nband;
     return 0;

@@ -41,7 +41,7 @@ static i64 key_of(const struct fit *t, const struct slice_memory *m) {
     u64 h = comm_hash(COMM_HASH, what, sizeof what);
     for (i32 l = 0; l < t->net->nop; l++) {
         const struct op_spec *o = &t->net->op[l].spec;
-        const i32 layer[] = {o->cell, o->units, o->projection};
+        const i32 layer[] = {(i32)o->cell, o->hidden, o->projection};
         if (op_is_chain(&t->net->op[l])) h = comm_hash(h, layer, sizeof layer);
     }
     for (i32 c = 0; c < s->ncol; c++) h = comm_hash(h, series_col(s, c), sizeof(f32) * (size_t)s->nrow);

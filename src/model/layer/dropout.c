@@ -1,4 +1,4 @@
-/* dropout.c - drops each value with probability rate in training and scales the others up; hands x through otherwise.
+/* dropout.c - drops each value with probability spec.dropout in training and scales the others up; hands x through otherwise.
  *
  * The mask is a pure function of (seed, step, op, place in the buffer), so it does not depend on how the box was cut and a re-run
  * sees the same.  Saved: one bit a value, a u32 per 16 lanes.  One Philox call serves 8 values with thresholds of 16 bits; the
@@ -10,12 +10,12 @@
 
 enum { ONE = 1 << 16 };
 
-static u32 threshold(const struct op *op) { return (u32)lround((f64)op->spec.rate * ONE); }
+static u32 threshold(const struct op *op) { return (u32)lround((f64)op->spec.dropout * ONE); }
 
 static err shape(struct net *n, struct op *op) {
     const struct buf *in;
     TRY(layer_input(n, op, 0, &in));
-    TRY(layer_range(op, "rate", (f64)op->spec.rate, 0, 0.99));
+    TRY(layer_range(op, "dropout", (f64)op->spec.dropout, 0, 0.99));
     op->T = in->T;
     op->I = op->F = in->F;
     return net_out(n, op->spec.name, op->T, op->F, in->grad, &op->out);

@@ -17,8 +17,8 @@
 static err shape(struct net *n, struct op *op) {
     const struct buf *in;
     TRY(layer_input(n, op, 0, &in));
-    TRY(layer_range(op, "units", op->spec.units, 2, 1 << 16));
-    TRY(layer_range(op, "projection", op->spec.projection, 1, op->spec.units - 1));
+    TRY(layer_range(op, "hidden", op->spec.hidden, 2, 1 << 16));
+    TRY(layer_range(op, "projection", op->spec.projection, 1, op->spec.hidden - 1));
     if (op->spec.cell != CELL_LSTM) return FAIL(E1, "op \"%s\": only an lstm has a projection", op->spec.name);
     if (op->spec.precision != PREC_F32) return FAIL(E1, "op \"%s\": a projection has fp32 products only", op->spec.name);
     if (op->spec.in[2] >= 0) TRY(layer_is_lengths(n, op, 2));
@@ -88,7 +88,7 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
 }
 
 static i32 tensors(const struct op *op, struct tensor_info out[8]) {
-    i32 H = op->spec.units, P = op->F;
+    i32 H = op->spec.hidden, P = op->F;
     layer_torch_tensor(&out[0], op, "weight_ih", 4 * H, op->I);
     layer_torch_tensor(&out[1], op, "weight_hh", 4 * H, P);
     layer_torch_tensor(&out[2], op, "bias_ih", 4 * H, 0);

@@ -12,7 +12,7 @@ struct projected_dims {
 };
 
 static inline struct projected_dims projected_dims(const struct op *op) {
-    struct projected_dims d = {.I = op->I, .H = op->spec.units, .P = op->F};
+    struct projected_dims d = {.I = op->I, .H = op->spec.hidden, .P = op->F};
     d.Ip = round_up(d.I, LANES), d.Hp = round_up(d.H, LANES), d.Pp = round_up(d.P, LANES);
     d.W = 4 * (i64)d.Hp;
     d.wh = d.I * d.W;

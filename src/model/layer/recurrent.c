@@ -1,4 +1,4 @@
-/* recurrent.c - a recurrent layer over all steps: the cell spec.cell with spec.units hidden units, products in spec.precision.
+/* recurrent.c - a recurrent layer over all steps: the cell spec.cell with spec.hidden hidden units, products in spec.precision.
  *
  * in[0]  x [T][B][I]            in[1]  initial state [states][B][H], or -1 = zero
  * in[2]  ids [1][B]: steps of each row, longest first (layer_live), or -1 = T
@@ -19,12 +19,12 @@
 static err shape(struct net *n, struct op *op) {
     const struct buf *in, *start;
     TRY(layer_input(n, op, 0, &in));
-    TRY(layer_range(op, "units", op->spec.units, 1, 1 << 16));
+    TRY(layer_range(op, "hidden", op->spec.hidden, 1, 1 << 16));
     const struct cell *c = cell_of(op->spec.cell);
     if (!c) return FAIL(E1, "op \"%s\": there is no cell number %d", op->spec.name, (int)op->spec.cell);
     op->T = in->T;
     op->I = in->F;
-    op->F = op->spec.units;
+    op->F = op->spec.hidden;
     if (op->spec.in[1] >= 0) {
         TRY(layer_input(n, op, 1, &start));
         if (start->T != c->states || start->F != op->F)

@@ -10,7 +10,7 @@ enum { RECURRENT_AFTER = 3 }; /* the input that says which row a row goes on fro
 
 static inline bool recurrent_sliced(const struct op *op) { return op->spec.in[RECURRENT_AFTER] >= 0; }
 
-/* The walk of such a layer.  A state has a row of h, op->F values, and where the cell has one a row of c, spec.units values.
+/* The walk of such a layer.  A state has a row of h, op->F values, and where the cell has one a row of c, spec.hidden values.
  * fwd, bwd and dw keep the contract of kern.h's cell kernels, on a box as that describes it (y and h as wide as op->F says). */
 struct recurrence {
     i64 (*floats)(const struct op *op); /* of a step of a row: what is kept of it, and its output */

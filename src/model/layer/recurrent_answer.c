@@ -63,7 +63,7 @@ void way_ask_anything(const struct way *w, i32 k) {
     const u64 slice = (u64)(w->r->row0 + k);
     for (i32 i = 0; i < w->rank; i++)
         for (i32 s = 0; s < w->states; s++) {
-            const i32 values = s ? w->op->spec.units : w->op->F;
+            const i32 values = s ? w->op->spec.hidden : w->op->F;
             f32 *v = direction(w, w->ask, i) + way_at(w, s, k);
             for (i32 u = 0; u < w->width[s]; u++)
                 v[u] = u < values ? 2 * rng_uniform(1, RNG_GUESS, (u32)(i * w->states + s), slice << 32 | (u64)u) - 1 : 0;
@@ -136,7 +136,7 @@ void way_answers(const struct chain *c, i32 k0, i32 k1, const u8 *of) {
 /* h lies in [-1, 1], whatever is foreseen, but for that of a cell that is linear in it, and for what was projected. */
 static void clip(const struct way *w, f32 *state, i32 k) {
     f32 *h = state + way_at(w, 0, k);
-    if (cell_of(w->op->spec.cell)->linear_in_h || w->op->F < w->op->spec.units) return;
+    if (cell_of(w->op->spec.cell)->linear_in_h || w->op->F < w->op->spec.hidden) return;
     for (i32 u = 0; u < w->width[0]; u++) h[u] = h[u] > 1 ? 1 : h[u] < -1 ? -1 : h[u];
 }
 

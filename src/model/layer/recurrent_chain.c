@@ -405,7 +405,7 @@ void recurrent_chain(const struct op *op, const struct run *r, bool backward, st
     out->self = op;
     out->with = r;
     out->nslice = r->whole;
-    out->rank = op->spec.rank;
+    out->rank = op->spec.slice_rank;
     out->kept = !backward && r->warm;
     const struct way w = way_of(out, backward);
     out->back = backward;

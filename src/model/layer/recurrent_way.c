@@ -44,7 +44,7 @@ static i64 walk_saved(const struct op *op, struct rows B) {
 
 static i64 walk_scratch(const struct op *op, struct rows B) { return round_up64(walk_of(op)->scratch(op, B.n), LANES); }
 
-static i32 state_width(const struct op *op, i32 s) { return round_up(s ? op->spec.units : op->F, LANES); }
+static i32 state_width(const struct op *op, i32 s) { return round_up(s ? op->spec.hidden : op->F, LANES); }
 
 static i64 state_floats(const struct op *op, struct rows B) {
     i64 n = 0;
@@ -54,13 +54,13 @@ static i64 state_floats(const struct op *op, struct rows B) {
 
 /* Of rows that are elsewhere: their ends, and with a rank one set of directions and their shares. */
 static i64 guest_floats(const struct op *op, struct rows B) {
-    const i32 rank = op->spec.rank;
+    const i32 rank = op->spec.slice_rank;
     return B.n < B.of ? (1 + rank) * state_floats(op, B) + rank * round_up64(B.n, LANES) : 0;
 }
 
 i64 recurrent_saved(const struct op *op, const struct net *n, struct rows B) {
     (void)n;
-    const i32 rank = op->spec.rank;
+    const i32 rank = op->spec.slice_rank;
     if (!recurrent_sliced(op)) return walk_saved(op, B);
     return walk_saved(op, B) + 2 * (1 + chunk_count(op, B) + rank) * state_floats(op, B) + rank * round_up64(B.n, LANES) +
            2 * guest_floats(op, B);
@@ -74,7 +74,7 @@ static i64 spare_act(const struct op *op, struct rows B) {
 static i64 spare_y(const struct op *op, struct rows B) { return (i64)chunk_steps(op, B) * B.n * state_width(op, 0); }
 
 static i64 spare_floats(const struct op *op, struct rows B) {
-    return op->spec.rank > 0 ? spare_act(op, B) + spare_y(op, B) + 2 * state_floats(op, B) : 0;
+    return op->spec.slice_rank > 0 ? spare_act(op, B) + spare_y(op, B) + 2 * state_floats(op, B) : 0;
 }
 
 i64 recurrent_scratch(const struct op *op, const struct net *n, struct rows B) {
@@ -116,7 +116,7 @@ struct way way_of(const struct chain *c, bool backward) {
     w.walked = w.going + round_up64(r->B, LANES);
     w.live = w.walked + round_up64(r->B, LANES);
     w.dw = (f32 *)(void *)(w.live + round_up64(op->T + 1, LANES) * r->B);
-    w.rank = op->spec.rank;
+    w.rank = op->spec.slice_rank;
     w.ask = saved + 2 * (1 + w.chunks) * state;
     w.answer = w.ask + w.rank * state;
     w.share = w.answer + w.rank * state;

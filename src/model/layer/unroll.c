@@ -9,7 +9,7 @@
  * in[4]  target [steps][B][w] or -1, NaN = missing: true values, for training alone
  * out    [steps][B][w*Q]; of several quantiles the one nearest to the median is fed back
  *
- * spec.rate is the share of the positions (step, row) at which training feeds the true values back (teacher forcing); which ones
+ * spec.teacher_forcing is the share of the positions (step, row) at which training feeds the true values back; which ones
  * is a pure function of seed, step of the training and place.  Everything else always goes on from its own output.
  *
  * theta    the cell's packed w and bias, head [H][Np], its bias [Np]       N = w*Q
@@ -43,7 +43,7 @@ static struct dims dims_of(const struct op *op, const struct net *n, i32 B) {
     d.N = d.w * d.Q, d.Np = round_up(d.N, LANES);
     d.nf = s->in[2] >= 0 ? n->buf[s->in[2]].F : 0;
     d.I = d.w + d.nf, d.Ip = round_up(d.I, LANES);
-    d.H = s->units, d.Hp = round_up(d.H, LANES);
+    d.H = s->hidden, d.Hp = round_up(d.H, LANES);
     d.bias = cell_packed_w(d.cell, d.I, d.H);
     d.head = d.bias + cell_packed_bias(d.cell, d.H);
     d.head_bias = d.head + (i64)d.H * d.Np;
@@ -70,14 +70,14 @@ static err shape(struct net *n, struct op *op) {
     const struct buf *end;
     const struct cell *c = cell_of(op->spec.cell);
     if (!c) return FAIL(E1, "op \"%s\": there is no cell number %d", op->spec.name, (int)op->spec.cell);
-    TRY(layer_range(op, "units", op->spec.units, 1, 1 << 16));
+    TRY(layer_range(op, "hidden", op->spec.hidden, 1, 1 << 16));
     TRY(layer_range(op, "steps", op->spec.steps, 1, 1 << 16));
-    TRY(layer_range(op, "share of true values", (f64)op->spec.rate, 0, 1));
+    TRY(layer_range(op, "share of true values", (f64)op->spec.teacher_forcing, 0, 1));
     TRY(layer_range(op, "number of quantiles", op->spec.nquantile, 0, COUNT(op->spec.quantile)));
     TRY(layer_input(n, op, 0, &end));
-    if (end->T != c->states || end->F != op->spec.units)
+    if (end->T != c->states || end->F != op->spec.hidden)
         return FAIL(E1, "op \"%s\": the end state is [%d][B][%d], want [%d][B][%d]", op->spec.name, end->T, end->F, c->states,
-                    op->spec.units);
+                    op->spec.hidden);
     TRY(check_input(n, op, 1, 1, 0));
     i32 w = n->buf[op->spec.in[1]].F;
     TRY(check_input(n, op, 2, op->spec.steps, 0));
@@ -98,7 +98,7 @@ static i64 saved(const struct op *op, const struct net *n, struct rows B) {
 
 static i64 scratch(const struct op *op, const struct net *n, struct rows B) {
     (void)n;
-    return 2 * (i64)B.n * round_up(op->spec.units, LANES);
+    return 2 * (i64)B.n * round_up(op->spec.hidden, LANES);
 }
 
 static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {
@@ -108,7 +108,7 @@ static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward)
 }
 
 static void init(const struct op *op, u64 seed, f32 *theta) {
-    i32 H = op->spec.units, N = op->F, Np = round_up(N, LANES);
+    i32 H = op->spec.hidden, N = op->F, Np = round_up(N, LANES);
     const struct cell *c = cell_of(op->spec.cell);
     f32 *head = theta + cell_packed_w(c, op->I, H) + cell_packed_bias(c, H);
     i64 at = layer_cell_init(op, c, op->I, H, seed, theta);
@@ -148,10 +148,11 @@ static struct cell_args box_of(const struct op *op, const struct run *r, const s
 
 /* Is value j of step t fed forward from the truth rather than from the output? */
 static bool forced(const struct op *op, const struct run *r, const struct dims *d, i32 t, i32 b, i32 j) {
-    if (!r->train || op->spec.in[4] < 0 || op->spec.rate <= 0) return false;
+    if (!r->train || op->spec.in[4] < 0 || op->spec.teacher_forcing <= 0) return false;
     i64 at = (i64)t * r->B + b;
     const u64 place = (u64)op->l << 48 | (u64)run_place(r, at);
-    if (op->spec.rate < 1 && rng_uniform(r->seed, RNG_TEACHER, r->step, place) >= op->spec.rate) return false;
+    const f32 share = op->spec.teacher_forcing;
+    if (share < 1 && rng_uniform(r->seed, RNG_TEACHER, r->step, place) >= share) return false;
     return !isnan(run_in(op, r, 4)[at * round_up(d->w, LANES) + j]);
 }
 
@@ -231,7 +232,7 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
 
 static i32 tensors(const struct op *op, struct tensor_info out[8]) {
     const struct cell *c = cell_of(op->spec.cell);
-    i32 H = op->spec.units, n = cell_tensors(c), rows, cols;
+    i32 H = op->spec.hidden, n = cell_tensors(c), rows, cols;
     for (i32 i = 0; i < n; i++) {
         const char *what = cell_tensor(c, i, op->I, H, &rows, &cols);
         layer_torch_tensor(&out[i], op, what, rows, cols);
@@ -244,13 +245,13 @@ static i32 tensors(const struct op *op, struct tensor_info out[8]) {
 /* Element (j,k) of the head: row j of PyTorch's weight; k = H is the bias. */
 static i64 head_at(const struct op *op, i32 j, i32 k) {
     const struct cell *c = cell_of(op->spec.cell);
-    i32 H = op->spec.units;
+    i32 H = op->spec.hidden;
     return cell_packed_w(c, op->I, H) + cell_packed_bias(c, H) + (i64)k * round_up(op->F, LANES) + j;
 }
 
 static void store(const struct op *op, i32 tensor, const f32 *theta, f32 *canonical) {
     const struct cell *c = cell_of(op->spec.cell);
-    i32 H = op->spec.units, n = cell_tensors(c), k0 = tensor == n ? 0 : H, k1 = tensor == n ? H : H + 1;
+    i32 H = op->spec.hidden, n = cell_tensors(c), k0 = tensor == n ? 0 : H, k1 = tensor == n ? H : H + 1;
     if (tensor < n) {
         cell_store(c, tensor, op->I, H, theta, canonical);
         return;
@@ -261,7 +262,7 @@ static void store(const struct op *op, i32 tensor, const f32 *theta, f32 *canoni
 
 static void load(const struct op *op, i32 tensor, const f32 *canonical, f32 *theta) {
     const struct cell *c = cell_of(op->spec.cell);
-    i32 H = op->spec.units, n = cell_tensors(c), k0 = tensor == n ? 0 : H, k1 = tensor == n ? H : H + 1;
+    i32 H = op->spec.hidden, n = cell_tensors(c), k0 = tensor == n ? 0 : H, k1 = tensor == n ? H : H + 1;
     if (tensor < n) {
         cell_load(c, tensor, op->I, H, canonical, theta);
         return;

@@ -4,11 +4,18 @@
 #ifndef STRETTO_MODEL_OPTIM_H
 #define STRETTO_MODEL_OPTIM_H
 
-#include "base/err.h"
+#include "base/option_structs.h"
 
 struct optim_hyper {
-    f32 lr, weight_decay;
-    f32 momentum;          /* sgd */
+    f32 lr;
+    /* The options of optimisers by name: momentum, weight_decay, .. (base/option_structs.h). */
+    union {
+        struct optim_options options;
+        struct {
+#define OPTION_OPTIM OPTION_MEMBER32
+#include "base/option_members.h"
+        };
+    };
     f32 beta1, beta2, eps; /* adam, adamw; rmsprop uses beta2 as alpha */
     f32 grad_scale;        /* clip: every gradient is multiplied by this first */
     i64 step;              /* from 1: bias correction */
@@ -26,8 +33,8 @@ i32 optim_count(void);
 const struct optim *optim_at(i32 i);
 
 /* Learning rate of step s (from 0) of `steps`, as a factor of --lr: constant, cosine, linear, step; after `warmup` steps. */
+/* In the order of the words of --schedule. */
 enum schedule { SCHEDULE_CONSTANT, SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_STEP };
 f64 schedule_factor(enum schedule kind, i64 step, i64 steps, i64 warmup);
-bool schedule_find(const char *name, enum schedule *out);
 
 #endif

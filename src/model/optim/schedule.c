@@ -5,21 +5,8 @@
  *       | /    \                     cosine (1 + cos(pi p)) / 2,  linear 1 - p,  step 1, 0.1 from p = 1/2, 0.01 from p = 3/4
  *     0 |/______\__ step                                                                                                       */
 #include <math.h>
-#include <string.h>
 
 #include "model/optim/optim.h"
-
-static const char *const names[] = {
-    [SCHEDULE_CONSTANT] = "constant", [SCHEDULE_COSINE] = "cosine", [SCHEDULE_LINEAR] = "linear", [SCHEDULE_STEP] = "step"};
-
-bool schedule_find(const char *name, enum schedule *out) {
-    for (u32 i = 0; i < COUNT(names); i++)
-        if (!strcmp(names[i], name)) {
-            *out = (enum schedule)i;
-            return true;
-        }
-    return false;
-}
 
 f64 schedule_factor(enum schedule kind, i64 step, i64 steps, i64 warmup) {
     if (step < warmup) return (f64)(step + 1) / (f64)warmup;
