@@ -37,7 +37,7 @@ static void stays(const char *const *model) {
     assert_int_equal(f->spec.slices, P);
     assert_true(f->watch.layer[0].all[0].steps == 24 && f->watch.layer[0].all[1].steps == 24);
     assert_true(f->watch.layer[0].w > 0);
-    assert_true(strstr(w.gap, "16 slices of time against the whole") != NULL);
+    assert_true(strstr(w.gap, "16 time slices against whole windows") != NULL);
     assert_true(f->slice_gap < 1e-5);
     assert_true(f->slice_picture[0].rounds[0] > 1 && f->slice_picture[0].ran[0][0] == 6);
     forecast_free(f);

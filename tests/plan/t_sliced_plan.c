@@ -160,7 +160,7 @@ static void turns_are_read_back(void **state) {
         {"turn train member 1", "turn train member x", "a number from 0"},
         {"slices 8 rank 1", "slices 0 rank 1", "a number from 1 to 65536"},
         {"slices 8 rank 1", "slices 8 rank 9", "a number from 0 to 4"},
-        {"turn refit", "turn again", "\"train\" is wanted"},
+        {"turn refit", "turn again", "\"train\" is expected here"},
         {"(turn train member 0 step 12", "(update theta[0,16) @r0.cpu0) (turn train member 0 step 12", ""},
     };
     sliced_net(0);

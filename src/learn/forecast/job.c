@@ -19,7 +19,7 @@ static err same_answers(struct learn_job *job) {
     i32 mine = (i32)spec->precision, told = mine;
     TRY(comm_broadcast(job->use.comm, "precision", &told, sizeof told));
     if (told == mine) return 0;
-    spec->precision = (enum precision)told;
+    spec->precision = (u32)told;
     return opt_set_id(job->o, OPT_precision, told == PREC_BF16 ? "bf16" : "fp32", &from);
 }
 
