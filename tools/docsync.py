@@ -69,7 +69,7 @@ class Docs:
             for folder, _, names in os.walk(os.path.join(self.root, top)):
                 for name in names:
                     path = os.path.join(folder, name)
-                    if name.endswith((".c", ".h", ".sh", ".glob", ".exact", ".py")):
+                    if name.endswith((".c", ".h", ".sh", ".case", ".py")):
                         yield os.path.relpath(path, self.root), open(path, encoding="utf-8", errors="replace").read()
 
     def words(self, unit):

@@ -280,7 +280,7 @@ class Docsync(Tree):
 
     def test_codes_are_raised_and_tested(self):
         self.write("src/data/x.c", "FAIL(E204)\n")
-        self.write("tests/cli/cases/x.stderr.glob", "error[E205] *\n")
+        self.write("tests/cli/cases/x.case", "stretto x\n==== stderr glob\nerror[E205] *\n")
         output = self.run_tool("docsync.py")[1]
         self.assertNotIn("nothing raises E204", output)
         self.assertIn("no test provokes E204", output)
@@ -318,9 +318,10 @@ class Golden(Tree):
         self.write("run.sh", self.real("tests/cli/run.sh"))
         self.write("program", "#!/bin/sh\necho one $1\necho two\necho three\necho oops >&2\nexit 3\n")
         os.chmod(os.path.join(self.root, "program"), 0o755)
-        self.write("cases/a.sh", "stretto x\n")
-        self.write("cases/a.stderr.exact", "oops\n")
-        self.write("cases/a.exit", "3\n")
+        self.case("==== exit 3\n")
+
+    def case(self, stdout, script="stretto x\n"):
+        self.write("cases/a.case", script + stdout + "==== stderr exact\noops\n")
 
     def golden(self, *arguments):
         result = subprocess.run(["sh", os.path.join(self.root, "run.sh"), os.path.join(self.root, "program"), *arguments],
@@ -328,32 +329,45 @@ class Golden(Tree):
         return result.returncode, result.stdout
 
     def test_exact(self):
-        self.write("cases/a.stdout.exact", "one x\ntwo\nthree\n")
+        self.case("==== exit 3\n==== stdout exact\none x\ntwo\nthree\n")
         self.assertEqual(self.golden()[0], 0)
-        self.write("cases/a.stdout.exact", "one x\ntwo\nthree\nfour\n")
+        self.case("==== exit 3\n==== stdout exact\none x\ntwo\nthree\nfour\n")
         self.assertEqual(self.golden()[0], 1)
 
     def test_globs(self):
         for text, fits in (("one *\n...\n", True), ("...\nthree\n", True), ("...\ntwo\n...\n", True), ("one x\ntwo\nth*ee\n", True),
                            ("*\n*\n*\n", True), ("one x\n", False), ("...\ntwo\n", False), ("one x\n...\nfour\n...\n", False),
                            ("o.e x\n...\n", False), ("one x\ntwo\nthree\n*\n", False), ("", False)):
-            self.write("cases/a.stdout.glob", text)
+            self.case("==== exit 3\n==== stdout glob\n" + text)
             status, output = self.golden("a")
             self.assertEqual(status, 0 if fits else 1, repr(text) + output)
 
     def test_status_and_unexpected_output(self):
         self.assertIn("nothing expected on stdout", self.golden()[1])
-        self.write("cases/a.stdout.glob", "...\n")
-        self.write("cases/a.exit", "4\n")
+        self.case("==== exit 4\n==== stdout glob\n...\n")
         self.assertIn("exit status 3, expected 4", self.golden()[1])
+        self.case("==== stdout glob\n...\n")
+        self.assertIn("exit status 3, expected 0", self.golden()[1])
+
+    def test_sections_that_are_unknown(self):
+        self.case("==== exit 3\n==== stdout glop\n...\n")
+        status, output = self.golden()
+        self.assertEqual(status, 1)
+        self.assertIn("no such section: ==== stdout glop", output)
 
     def test_update_accepts_what_came_out(self):
-        self.write("cases/a.exit", "0\n")
+        self.case("==== stdout glob\none *\n...\n")
         self.golden("--update")
         self.assertEqual(self.golden()[0], 0)
+        with open(os.path.join(self.root, "cases/a.case"), encoding="utf-8") as f:
+            self.assertEqual(f.read(), "stretto x\n==== exit 3\n==== stdout glob\none *\n...\n==== stderr exact\noops\n")
+        self.case("")
+        self.golden("--update")
+        with open(os.path.join(self.root, "cases/a.case"), encoding="utf-8") as f:
+            self.assertEqual(f.read(), "stretto x\n==== exit 3\n==== stdout exact\none x\ntwo\nthree\n==== stderr exact\noops\n")
 
     def test_skipping(self):
-        self.write("cases/a.sh", "echo no data here\nexit 77\n")
+        self.case("", "echo no data here\nexit 77\n")
         status, output = self.golden()
         self.assertEqual(status, 77)
         self.assertIn("skipped a: no data here", output)

@@ -1,1 +1,0 @@
-stretto predict m.model -o f.csv

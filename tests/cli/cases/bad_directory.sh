@@ -1,2 +1,0 @@
-mkdir d
-stretto check d

@@ -1,2 +1,0 @@
-: >a.csv
-stretto train a.csv --target y -o m

@@ -1,4 +1,0 @@
-. "$DATA/rows.sh"
-rows 60 >a.csv
-case $(uname -m) in aarch64 | arm64) other=avx2 ;; *) other=neon ;; esac
-stretto train a.csv $small --kernel $other -o m

@@ -1,1 +1,0 @@
-stretto train nothing.csv --target y -o m

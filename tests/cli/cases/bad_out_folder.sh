@@ -1,3 +1,0 @@
-. "$DATA/rows.sh"
-rows 200 >a.csv
-stretto train a.csv $small -o nowhere/m --run-dir r

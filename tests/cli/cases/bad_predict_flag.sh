@@ -1,3 +1,0 @@
-. "$DATA/rows.sh"
-rows 60 >a.csv
-stretto predict m a.csv --target y

@@ -1,1 +1,0 @@
-stretto resume nothing.run

@@ -1,2 +1,0 @@
-mkdir r
-stretto resume r

@@ -1,1 +1,0 @@
-stretto bench --batch 1048576 --columns 100000 --horizon 12

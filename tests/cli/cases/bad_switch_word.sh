@@ -1,1 +1,0 @@
-stretto train a.csv --norm yes

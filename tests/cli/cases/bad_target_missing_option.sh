@@ -1,3 +1,0 @@
-. "$DATA/rows.sh"
-rows 40 >a.csv
-stretto train a.csv -o m

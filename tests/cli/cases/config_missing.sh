@@ -1,1 +1,0 @@
-stretto train a.csv --config c.yaml -o m

@@ -1,1 +1,0 @@
-stretto train a.csv hidden=64 -o m

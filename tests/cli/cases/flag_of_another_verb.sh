@@ -1,1 +1,0 @@
-stretto predict m.model a.csv --target OT -o f.csv

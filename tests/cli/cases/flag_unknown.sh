@@ -1,1 +1,0 @@
-stretto train a.csv --horzion 24 -o m

@@ -1,1 +1,0 @@
-stretto train a.csv --target --horizon 24

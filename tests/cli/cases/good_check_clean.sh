@@ -1,3 +1,0 @@
-. "$DATA/rows.sh"
-rows 200 >a.csv
-stretto check a.csv --target y

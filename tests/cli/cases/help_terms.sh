@@ -1,1 +1,0 @@
-stretto help terms

@@ -1,1 +1,0 @@
-stretto submit -- predict m d.csv

@@ -1,1 +1,0 @@
-stretto top nowhere.run

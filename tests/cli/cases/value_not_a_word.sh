@@ -1,1 +1,0 @@
-stretto train a.csv --target x --gaps maks -o m

@@ -1,1 +1,0 @@
-stretto train a.csv --target x --dropout 1 -o m

@@ -1,1 +1,0 @@
-stretto train a.csv --target x --hidden many -o m
