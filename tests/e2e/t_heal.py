@@ -199,7 +199,7 @@ class Heal(Launched):
         r = self.stretto("train", AIR, *few, "--ranks", "2", "--heal", "-o", "t.model")
         self.assertIn("--heal has no effect: ranks are threads of one process here", r.err)
         for more, says in ((["--pipeline", "delay1"], "--pipeline delay1"), (["--slice-rounds", "1"], "--slice-rounds 1"),
-                           (["--plan", "x.plan"], "the plan of a file")):
+                           (["--plan", "x.plan"], "a plan file is for a fixed")):
             r = self.stretto("train", AIR, *few, "--heal", *more, "-o", "t.model", status=2)
             self.assertIn("error[E106]", r.err)
             self.assertIn(says, r.err)

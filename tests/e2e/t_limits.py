@@ -98,7 +98,7 @@ class Limits(Case):
         os.unlink(self.path("m.model.run/status/rank-0.json"))
         code, out, err = self.signalled("score", "resume", "m.model.run")
         self.assertEqual((code, out), (0, ""), err)
-        self.assertIn("warning: scoring was stopped as asked: the model is kept without scores", err)
+        self.assertIn("warning: scoring was interrupted: the model is saved without scores", err)
         self.same_model("whole.model", "m.model", "stopped twice")
 
     def test_full_stdout(self):

@@ -40,7 +40,7 @@ class Nets(Case):
         self.assertEqual(tensors["lstm.weight_hh_l0"][1], (128, 6))
         self.assertEqual(len(self.forecast()), 12)
         for flags, text in ((["--cell", "gru"], "--projection is of an lstm"), (["--hidden", "6"], "6 values out of --hidden 6"),
-                            (["--precision", "bf16"], "no bf16 products"), (["--decoder", "parallel"], "the plain end state")):
+                            (["--precision", "bf16"], "no bf16 products"), (["--decoder", "parallel"], "the final state of a plain")):
             self.assertIn(text, self.stretto("train", AIR, *QUICK, "--projection", "6", *flags, "-o", "no.model", status=2).err)
 
     def test_autoregressive(self):
@@ -70,7 +70,7 @@ class Nets(Case):
         self.stretto("eval", "x.model", "mixed.csv")
         for flags, text in ((["--decoder", "direct", "--teacher-forcing", "0.3"], "the decoder autoregressive, this one is direct"),
                             (["--decoder", "autoregressive", "--norm"], "has its head inside the loop"),
-                            (["--decoder", "autoregressive", "--bidirectional"], "the plain end state of one cell")):
+                            (["--decoder", "autoregressive", "--bidirectional"], "the final state of a plain recurrent layer")):
             self.assertIn(text, self.stretto("train", AIR, *QUICK, *flags, "-o", "no.model", status=2).err)
 
     def test_precision(self):

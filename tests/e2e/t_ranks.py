@@ -461,7 +461,7 @@ class Ranks(Launched):
             self.train(name, "--pipeline", "linear", *more, options=options)
             self.same_model("one.model", name + ".model", "linear, %s" % more)
         late = self.train("late", "--pipeline", "delay1", "--threads", 1, options=options)
-        self.assertIn("pipeline delay1: each update is that of the step before", late.err)
+        self.assertIn("pipeline delay1: each update uses the gradient of the step before", late.err)
         for k, more in enumerate((["--threads", 2], ["--ranks", 2, "--threads", 1], ["--ranks", 3, "--threads", 2])):
             self.train("late%d" % k, "--pipeline", "delay1", *more, options=options)
             self.same_model("late.model", "late%d.model" % k, "delay1, %s" % more)
