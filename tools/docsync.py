@@ -18,6 +18,7 @@ PLUGINS = [  # list, macro, folder of the sources, heading
     ("src/step/strategy/strategies.def", "STRATEGY", "src/step/strategy", "Strategies (`--parallel`)"),
     ("src/data/readers.def", "READER", "src/data", "Readers"),
     ("src/launch/launchers.def", "LAUNCHER", "src/launch", "Launchers (`submit --on`)"),
+    ("src/learn/forecast/head/heads.def", "HEAD", "src/learn/forecast/head", "Heads (`--decoder`)"),
     ("src/learn/learners.def", "LEARNER", "src/learn", "Learners (`--task`)"),
 ]
 GROUPS = [("VERB", "Options of single verbs"), ("DATA", "Data"), ("MODEL", "Model"), ("TRAINING", "Training"), ("MACHINE", "Machine"),

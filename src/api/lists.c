@@ -8,6 +8,11 @@ const struct opt_list *api_lists(void) {
 #include "model/cell/cells.def"
 #undef CELL
         },
+        {"heads",
+#define HEAD(name) #name " "
+#include "learn/forecast/head/heads.def"
+#undef HEAD
+        },
         {"losses",
 #define LOSS(name) #name " "
 #include "model/loss/losses.def"

@@ -8,7 +8,9 @@
 #include "gen.h"
 #include "help.h"
 
-static const struct opt_list lists[] = {{"cells", " lstm gru rnn"}, {"losses", " mse mae"}, {"optims", " sgd adam"}, {0}};
+static const struct opt_list lists[] = {{"cells", " lstm gru rnn"},
+                                       {"heads", "direct parallel autoregressive"},
+                                       {"losses", " mse mae"}, {"optims", " sgd adam"}, {0}};
 
 /* The text that a call prints to `f`; valid until the next one. */
 static char *text;

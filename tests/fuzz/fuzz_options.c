@@ -8,7 +8,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { WORDS = 64, BYTES = 4096 };
 
-static const struct opt_list lists[] = {{"cells", "lstm gru rnn"}, {"losses", "mse"}, {0}};
+static const struct opt_list lists[] = {{"cells", "lstm gru rnn"},
+                                       {"heads", "direct parallel autoregressive"},
+                                       {"losses", "mse"}, {0}};
 
 static void values_are_stable(const struct options *o) {
     struct options copy;

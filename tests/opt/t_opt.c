@@ -8,7 +8,9 @@
 #include "opt/opt.h"
 
 static const struct opt_list lists[] = {
-    {"cells", " lstm gru rnn"}, {"learners", "forecast"}, {"losses", "mse mae quantile"}, {"optims", "sgd adam"}, {0}};
+    {"cells", " lstm gru rnn"}, {"learners", "forecast"},
+                                       {"heads", "direct parallel autoregressive"},
+                                       {"losses", "mse mae quantile"}, {"optims", "sgd adam"}, {0}};
 
 static struct options o;
 static const struct opt_from file3 = {.rank = OPT_RANK_FILE, .origin = "load.yaml:3", .where = "load.yaml:3:9"};

@@ -10,16 +10,17 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "learn/forecast/head/head.h"
 #include "learn/forecast/ops.h"
 
-/* Numbers of the spec and the shape that the model needs after training. */
-#define SPEC_INTS(X)                                                                                                             \
-    X(spec.horizon) X(spec.context) X(spec.segment) X(spec.decode) X(spec.layers) X(spec.hidden) X(spec.norm) X(spec.calendar)   \
-    X(spec.nquantile) X(spec.nband) X(spec.members) X(spec.stride) X(spec.correction) X(spec.guard)                              \
+/* Numbers of the spec and the shape that the model needs after training.  FLAG: 1 = the head of that flag (head.h). */
+#define SPEC_INTS(X, FLAG)                                                                                                      \
+    X(spec.horizon) X(spec.context) X(spec.segment) FLAG(decode) X(spec.layers) X(spec.hidden) X(spec.norm) X(spec.calendar)   \
+    X(spec.nquantile) X(spec.nband) X(spec.members) X(spec.stride) X(spec.correction) X(spec.guard)                               \
     X(shape.context) X(shape.horizon) X(shape.seg) X(shape.nseg) X(shape.out_seg) X(shape.nout) X(shape.mask) X(shape.calendar)
 
 /* Numbers that came later: 0 where an older file lacks them. */
-#define LATER_INTS(X) X(spec.precision) X(spec.bidirectional) X(spec.projection) X(spec.unroll) X(spec.all_steps)
+#define LATER_INTS(X, FLAG) X(spec.precision) X(spec.bidirectional) X(spec.projection) FLAG(unroll) X(spec.all_steps)
 
 static const char *const cell_name[] = {
 #define CELL(name) #name,
@@ -61,15 +62,23 @@ static struct js *freq_json(const struct freq *f) {
     return o;
 }
 
+static bool is_flagged(const struct head *head, const char *flag) { return head->flag && strcmp(head->flag, flag) == 0; }
+
+/* The first head has neither a flag nor a name: files of before know it by the absence of others. */
+static bool names_head(const struct head *head) { return !head->flag && head != head_at(0); }
+
 static err forecast_json(const struct forecaster *f, struct str *out) {
     struct js *o = js_object(), *quantiles = js_array();
     struct str base = {0}, row = {0};
     err e = f->base ? base_text(f->base, &base) : 0;
     if (e >= 0 && f->ridge) e = base_text(f->ridge, &row);
 #define X(field) js_put_i64(o, #field, (i64)f->field);
-    SPEC_INTS(X)
-    LATER_INTS(X)
+#define FLAG(flag) js_put_i64(o, "spec." #flag, is_flagged(head_of(&f->spec), #flag));
+    SPEC_INTS(X, FLAG)
+    LATER_INTS(X, FLAG)
+#undef FLAG
 #undef X
+    if (names_head(head_of(&f->spec))) js_put_text(o, "head", head_of(&f->spec)->name);
     js_put_text(o, "preset", f->spec.preset);
     js_put_text(o, "cell", cell_name[f->spec.cell]);
     js_put_text(o, "loss", f->spec.loss);
@@ -152,6 +161,23 @@ static err read_quantiles(const char *path, const struct js *list, struct foreca
     return 0;
 }
 
+static err read_flag(const char *path, const struct js *o, const char *flag, const char *key, const char *wrong, i64 missing,
+                     struct forecast_spec *spec) {
+    const i64 v = js_i64(js_get(o, key), missing);
+    if (v != 0 && v != 1) return damaged(path, wrong);
+    if (v == 0) return 0;
+    if (spec->head) return damaged(path, "it names two heads");
+    for (i32 i = 0; head_at(i); i++)
+        if (is_flagged(head_at(i), flag)) spec->head = head_at(i);
+    return 0;
+}
+
+static err read_head(const char *path, const struct js *o, struct forecast_spec *spec) {
+    const char *name = js_str(js_get(o, "head"), NULL);
+    if (name && !(spec->head = head_find(name))) return damaged(path, "its head is not known here");
+    return 0;
+}
+
 static err read_spec(const char *path, const struct js *o, struct forecaster *f) {
     /* assigned through i64: bools and ints alike; ranges are checked below */
 #define READ(field, missing)                                                                                                     \
@@ -161,12 +187,17 @@ static err read_spec(const char *path, const struct js *o, struct forecaster *f)
         f->field = (__typeof__(f->field))v;                                                                                      \
     }
 #define X(field) READ(field, -1)
-    SPEC_INTS(X)
+#define FLAG(flag) TRY(read_flag(path, o, #flag, "spec." #flag, "\"spec." #flag "\" is missing or out of range", -1, &f->spec));
+    SPEC_INTS(X, FLAG)
+#undef FLAG
 #undef X
 #define X(field) READ(field, 0)
-    LATER_INTS(X)
+#define FLAG(flag) TRY(read_flag(path, o, #flag, "spec." #flag, "\"spec." #flag "\" is out of range", 0, &f->spec));
+    LATER_INTS(X, FLAG)
+#undef FLAG
 #undef X
 #undef READ
+    TRY(read_head(path, o, &f->spec));
     char cell[16];
     read_text(o, "preset", f->spec.preset, sizeof f->spec.preset);
     read_text(o, "cell", cell, sizeof cell);
@@ -197,8 +228,8 @@ static const char *unsound(const struct forecaster *f) {
         return "its window shape does not add up";
     if (s->layers < 1 || s->layers > 8 || s->hidden < 1 || s->hidden > 65536 || s->stride < 1 ||
         !(s->dropout >= 0 && s->dropout < 1) || s->precision >= PREC_N ||
-        (s->all_steps && (s->bidirectional || s->projection || s->decode || s->unroll || p->seg != 1 || p->nout != 1)) ||
-        ((s->bidirectional || s->projection) && (s->decode || s->unroll)) || (s->decode && s->unroll))
+        (s->all_steps && (s->bidirectional || s->projection || head_of(s) != head_at(0) || p->seg != 1 || p->nout != 1)) ||
+        ((s->bidirectional || s->projection) && head_of(s)->plain_state))
         return "a number of its description is out of range";
     if (p->calendar != 0 && p->calendar != window_calendar_size(&c->freq)) return "its calendar is not that of its frequency";
     for (i32 i = 0; i < c->ncol; i++)

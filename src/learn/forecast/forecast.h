@@ -19,6 +19,8 @@
 #include "train/loop.h"
 #include "train/metrics.h"
 
+struct head;
+
 enum { BANDS_MAX = 16, MEMBERS_MAX = 100 };
 
 /* What to learn and how; filled by api from the options.  Plain values only. */
@@ -54,8 +56,7 @@ struct forecast_spec {
         };
     };
     /* What follows from others. */
-    bool unroll;                    /* output segments one after another, each from the one before */
-    bool decode;                    /* all output segments at once from the end state (interface.md 4.1); else a direct head */
+    const struct head *head;        /* how forecasts follow from the recurrent layers: head/head.h; NULL = direct */
     bool all_steps;                 /* a loss at every row of the context, states that run on: stream.h */
     i32 slices;                     /* of the context in training alone, side by side (P); 0 or 1 = whole */
     i32 slices_least;               /* training may lower slices to this; = slices: it may not */

@@ -1,9 +1,6 @@
 /* net.c - the layers of a forecaster.
  *
- *   decode:  x [n][B][I] -seg-> [n][B][d] -lstm.0..- end -decode(column, future)-> [m][B][H] -dropout-head-> [m][B][w*Q] -loss
- *   direct:  x [n][B][I] ------------------lstm.0..- end ----------last (+ future)-> [1][B][H] -dropout-head-> [1][B][h*Q] -loss
- *   unroll:  x [n][B][I] ------------------lstm.0..- end -decoder(first, future, base, y)---------------> [m][B][w*Q] -loss
- *
+ *   last:    x [n][B][I] -front-> -lstm.0..-> decode [m][B][H] -norm, dropout, head-> [m][B][w*Q] -loss      head/: front, decode
  *   steps:   x [n][B][I] ------------------lstm.0..------------------(+ future)-> [n][B][H] -dropout-head-> [n][B][h*Q] -loss
  *
  *   with a projection lstm.0 is the layer `projected`, and H what it hands on
@@ -25,8 +22,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "learn/forecast/forecast.h"
-#include "learn/forecast/input.h"
+#include "learn/forecast/head/head.h"
 #include "model/cell/cell.h"
 
 err forecast_check_kern(const struct forecast_spec *spec, const struct kern *k) {
@@ -56,7 +52,7 @@ err forecast_shape(const struct forecast_spec *spec, const struct series *s, i64
                                  .seg = seg,
                                  .nseg = ceil_div(spec->context, seg),
                                  .scale = spec->all_steps ? WSCALE_NONE : spec->scale};
-    out->out_seg = spec->decode || spec->unroll ? imin(seg, spec->horizon) : spec->horizon;
+    out->out_seg = head_of(spec)->segments ? imin(seg, spec->horizon) : spec->horizon;
     out->nout = ceil_div(spec->horizon, out->out_seg);
     for (i32 c = 0; c < s->ntarget && !out->mask; c++)
         for (i64 i = 0; i < lmin(rows, s->nrow) && !out->mask; i++) out->mask = isnan(series_col(s, c)[i]);
@@ -88,22 +84,6 @@ i32 forecast_find_input(const struct net *n, enum input_role role) {
     return -1;
 }
 
-/* Adds an op that reads `in` and hands on its output. */
-static err chain(struct net *n, struct op_spec spec, const char *name, i32 *buf) {
-    i32 op;
-    snprintf(spec.name, sizeof spec.name, "%s", name);
-    spec.in[0] = *buf;
-    TRY(net_op(n, &spec, &op));
-    *buf = n->op[op].out;
-    return 0;
-}
-
-static struct op_spec op(const struct net *n, const char *layer) {
-    struct op_spec s = net_spec(layer, "", -1);
-    s.options = n->options;
-    return s;
-}
-
 static void begin(struct net *n, const struct forecast_spec *spec) {
     net_init(n);
     n->options = spec->for_net;
@@ -114,15 +94,14 @@ static err categories(struct net *n, const struct window_shape *p, const struct 
         i32 ids, wide;
         char name[24];
         TRY(forecast_input(n, INPUT_CATEGORY, k, p->nseg, 1, &ids));
-        struct op_spec embed = op(n, "embed"), join = op(n, "concat");
+        struct op_spec embed = head_op(n, "embed");
         embed.vocab = s->nword[k] + 1;
         embed.units = imin(16, imax(2, s->nword[k] / 2 + 1));
         wide = ids;
         snprintf(name, sizeof name, "embed.%d", k);
-        TRY(chain(n, embed, name, &wide));
-        join.in[1] = wide;
+        TRY(head_chain(n, embed, name, &wide));
         snprintf(name, sizeof name, "join.%d", k);
-        TRY(chain(n, join, name, x));
+        TRY(head_beside(n, name, wide, x));
     }
     return 0;
 }
@@ -134,7 +113,7 @@ static err cell_op(struct net *n, const struct forecast_spec *spec, i32 k, bool 
 #include "model/cell/cells.def"
 #undef CELL
     };
-    struct op_spec s = op(n, spec->projection > 0 ? "projected" : "recurrent");
+    struct op_spec s = head_op(n, spec->projection > 0 ? "projected" : "recurrent");
     for (i32 i = 0; i < 4; i++) s.in[i] = in[i];
     snprintf(s.name, sizeof s.name, "%s.%d%s", kind[spec->cell], k, reverse ? ".reverse" : "");
     return net_op(n, &s, out);
@@ -142,18 +121,10 @@ static err cell_op(struct net *n, const struct forecast_spec *spec, i32 k, bool 
 
 static err drop_between(struct net *n, const struct forecast_spec *spec, i32 k, i32 *x) {
     char name[24];
-    struct op_spec drop = op(n, "dropout");
+    const struct op_spec drop = head_op(n, "dropout");
     if (k + 1 == spec->layers || spec->dropout <= 0) return 0;
     snprintf(name, sizeof name, "dropout.%d", k);
-    return chain(n, drop, name, x);
-}
-
-static err beside(struct net *n, const char *what, i32 k, i32 other, i32 *buf) {
-    struct op_spec join = op(n, "concat");
-    char name[24];
-    join.in[1] = other;
-    snprintf(name, sizeof name, "%s.%d", what, k);
-    return chain(n, join, name, buf);
+    return head_chain(n, drop, name, x);
 }
 
 /* Slices as rows: how long each is, which one it goes on from; read from the end: which one then, and where that ends. */
@@ -172,7 +143,7 @@ static err sliced(struct net *n, i32 steps, i32 P, bool both, struct cut *out) {
 
 /* x, each row with its steps turned round. */
 static err turned(struct net *n, const char *what, i32 k, i32 x, i32 length, i32 *out) {
-    struct op_spec turn = op(n, "reverse");
+    struct op_spec turn = head_op(n, "reverse");
     turn.in[0] = x;
     turn.in[1] = length;
     snprintf(turn.name, sizeof turn.name, "%s.%d", what, k);
@@ -181,6 +152,7 @@ static err turned(struct net *n, const char *what, i32 k, i32 x, i32 length, i32
 
 /* Layer k in both directions: the two ops, and their outputs side by side unless it is the top. */
 static err both_ways(struct net *n, const struct forecast_spec *spec, i32 k, const struct cut *cut, i32 *x, i32 dir[2]) {
+    char name[24];
     i32 t, back;
     TRY(turned(n, "turn", k, *x, cut->length, &t));
     TRY(cell_op(n, spec, k, false, (i32[]){n->op[t].end >= 0 ? n->op[t].end : *x, -1, cut->length, cut->after}, &dir[0]));
@@ -188,7 +160,8 @@ static err both_ways(struct net *n, const struct forecast_spec *spec, i32 k, con
     if (k + 1 == spec->layers) return 0;
     TRY(turned(n, "back", k, n->op[dir[1]].out, cut->length, &back));
     *x = n->op[dir[0]].out;
-    return beside(n, "both", k, n->op[back].out, x);
+    snprintf(name, sizeof name, "both.%d", k);
+    return head_beside(n, name, n->op[back].out, x);
 }
 
 /* The stack of recurrent layers over x; returns the ops of the top, dir[1] = -1 where it reads forwards only. */
@@ -206,54 +179,26 @@ static err recurrent(struct net *n, const struct forecast_spec *spec, const stru
     return 0;
 }
 
-/* The hidden state of the top after the last step, of both directions side by side, and the features ahead. */
-static err direct(struct net *n, const struct cut *cut, const i32 dir[2], i32 future, i32 *h) {
-    *h = n->op[dir[0]].end;
-    TRY(chain(n, op(n, "last"), "last", h));
-    if (dir[1] >= 0) {
-        i32 back = n->op[dir[1]].end;
-        struct op_spec last = op(n, "last");
-        last.in[1] = cut->first;
-        TRY(chain(n, last, "last.reverse", &back));
-        TRY(beside(n, "ends", 0, back, h));
-    }
-    struct op_spec join = op(n, "concat");
-    join.in[1] = future;
-    return future < 0 ? 0 : chain(n, join, "ahead", h);
-}
-
 static err loss(struct net *n, const struct forecast_spec *spec, i32 h, i32 y, i32 base) {
     char layer[24];
     snprintf(layer, sizeof layer, "loss_%s", spec->loss);
     struct op_spec s = net_spec(layer, "loss", h);
     s.in[1] = y;
     s.in[2] = base;
-    s.nquantile = spec->nquantile;
-    for (i32 q = 0; q < spec->nquantile; q++) s.quantile[q] = (f32)spec->band[q];
+    head_quantiles(spec, &s);
     return net_op(n, &s, NULL);
 }
 
-/* A cell of its own from the end state of the stack on, with its head inside. */
-static err unroll(struct net *n, const struct forecast_spec *spec, const struct window_shape *p, const i32 in[4], i32 *h) {
-    struct op_spec s = op(n, "unroll");
-    s.steps = p->nout;
-    s.zero_head = spec->base[0] != 'n';
-    s.nquantile = spec->nquantile;
-    for (i32 q = 0; q < spec->nquantile; q++) s.quantile[q] = (f32)spec->band[q];
-    for (i32 i = 0; i < 4; i++) s.in[1 + i] = in[i];
-    return chain(n, s, "decoder", h);
-}
-
-static err head(struct net *n, const struct forecast_spec *spec, const struct window_shape *p, i32 h, i32 y, i32 base) {
-    if (spec->norm) TRY(chain(n, op(n, "norm"), "norm", &h));
+static err outputs(struct net *n, const struct forecast_spec *spec, const struct window_shape *p, i32 h, i32 y, i32 base) {
+    if (spec->norm) TRY(head_chain(n, head_op(n, "norm"), "norm", &h));
     if (spec->dropout > 0) {
-        struct op_spec drop = op(n, "dropout");
-        TRY(chain(n, drop, "dropout", &h));
+        struct op_spec drop = head_op(n, "dropout");
+            TRY(head_chain(n, drop, "dropout", &h));
     }
-    struct op_spec dense = op(n, "dense");
-    dense.units = p->out_seg * imax(1, spec->nquantile);
+    struct op_spec dense = head_op(n, "dense");
+    dense.units = p->out_seg * head_outputs(spec);
     dense.zero_init = spec->base[0] != 'n'; /* base none: an ordinary start */
-    TRY(chain(n, dense, "head", &h));
+    TRY(head_chain(n, dense, "head", &h));
     return loss(n, spec, h, y, base);
 }
 
@@ -283,10 +228,8 @@ static err steps_net(const struct forecast_spec *spec, const struct window_shape
     TRY(forecast_input(n, INPUT_BASE, 0, p.nseg, p.horizon, &base));
     TRY(sliced(n, shape->nseg, P, false, &cut));
     TRY(steps_stack(n, spec, stream, &cut, &h));
-    struct op_spec join = op(n, "concat");
-    join.in[1] = future;
-    if (future >= 0) TRY(chain(n, join, "ahead", &h));
-    return head(n, spec, &p, h, y, base);
+    if (future >= 0) TRY(head_beside(n, "ahead", future, &h));
+    return outputs(n, spec, &p, h, y, base);
 }
 
 err forecast_stream_net(const struct forecast_spec *spec, const struct window_shape *p, const struct series *s, struct net *n) {
@@ -298,46 +241,40 @@ bool forecast_can_slice(const struct forecast_spec *spec) {
     return spec->all_steps || spec->course.stale == 0;
 }
 
-err forecast_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, struct net *n) {
-    i32 P = imax(1, spec->slices), column = -1, future = -1, first = -1, y, base, top[2] = {-1, -1}, x, h;
-    struct window_shape shorter = *shape, *p = &shorter;
+/* The head's own input stands among the others in the order of their roles. */
+static err own_input(struct head_net *b, const struct head *head, bool early) {
+    const bool here = head->own != INPUT_NONE && (head->own < INPUT_FUTURE) == early;
+    return here ? forecast_input(b->n, head->own, 0, 1, head->own_is_segment ? b->shape->out_seg : 1, &b->own) : 0;
+}
+
+static err window_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s,
+                      struct net *n) {
+    const struct head *head = head_of(spec);
+    const i32 P = imax(1, spec->slices);
+    struct window_shape p = *shape;
+    struct head_net b = {.n = n, .spec = spec, .shape = &p, .s = s, .own = -1, .future = -1, .top = {-1, -1}};
     struct cut cut;
-    begin(n, spec);
-    if (P > 1 && !forecast_can_slice(spec)) return FAIL(E1, "a net that is not cut in time, in %d slices", P);
-    if (spec->all_steps) return steps_net(spec, shape, s, false, n);
-    p->nseg = ceil_div(shape->nseg, P);
-    TRY(forecast_input(n, INPUT_X, 0, p->nseg, window_features(p, s), &x));
-    TRY(categories(n, p, s, &x));
-    i32 nf = window_future_features(p, s);
-    if (spec->decode) TRY(forecast_input(n, INPUT_COLUMN, 0, 1, 1, &column));
-    if (nf > 0) TRY(forecast_input(n, INPUT_FUTURE, 0, p->nout, nf, &future));
-    if (spec->unroll) TRY(forecast_input(n, INPUT_FIRST, 0, 1, p->out_seg, &first));
-    TRY(forecast_input(n, INPUT_Y, 0, p->nout, p->out_seg, &y));
-    TRY(forecast_input(n, INPUT_BASE, 0, p->nout, p->out_seg, &base));
+    i32 x, h;
+    p.nseg = ceil_div(shape->nseg, P);
+    TRY(forecast_input(n, INPUT_X, 0, p.nseg, window_features(&p, s), &x));
+    TRY(categories(n, &p, s, &x));
+    const i32 nf = window_future_features(&p, s);
+    TRY(own_input(&b, head, true));
+    if (nf > 0) TRY(forecast_input(n, INPUT_FUTURE, 0, p.nout, nf, &b.future));
+    TRY(own_input(&b, head, false));
+    TRY(forecast_input(n, INPUT_Y, 0, p.nout, p.out_seg, &b.y));
+    TRY(forecast_input(n, INPUT_BASE, 0, p.nout, p.out_seg, &b.base));
     TRY(sliced(n, shape->nseg, P, spec->bidirectional, &cut));
-    if (spec->decode) {
-        struct op_spec seg = op(n, "dense");
-        seg.units = spec->hidden;
-        seg.act = ACT_RELU;
-        TRY(chain(n, seg, "segment", &x));
-    }
-    TRY(recurrent(n, spec, &cut, x, top));
-    if (spec->unroll) {
-        h = n->op[top[0]].end;
-        TRY(unroll(n, spec, p, (i32[]){first, future, base, y}, &h));
-        return loss(n, spec, h, y, base);
-    }
-    if (spec->decode) {
-        h = n->op[top[0]].end;
-        struct op_spec decode = op(n, "decode");
-        decode.steps = p->nout;
-        decode.vocab = s->ntarget;
-        decode.share = top[0];
-        decode.in[1] = column;
-        decode.in[2] = future;
-        TRY(chain(n, decode, "decode", &h));
-    } else {
-        TRY(direct(n, &cut, top, future, &h));
-    }
-    return head(n, spec, p, h, y, base);
+    b.first_slice = cut.first;
+    if (head->front) TRY(head->front(&b, &x));
+    TRY(recurrent(n, spec, &cut, x, b.top));
+    TRY(head->decode(&b, &h));
+    return head->own_output ? loss(n, spec, h, b.y, b.base) : outputs(n, spec, &p, h, b.y, b.base);
+}
+
+err forecast_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, struct net *n) {
+    begin(n, spec);
+    if (spec->slices > 1 && !forecast_can_slice(spec))
+        return FAIL(E1, "a net that is not cut in time, in %d slices", spec->slices);
+    return spec->all_steps ? steps_net(spec, shape, s, false, n) : window_net(spec, shape, s, n);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/label.h"
+#include "learn/forecast/head/head.h"
 #include "learn/forecast/ops.h"
 #include "learn/series_set.h"
 #include "report/report.h"
@@ -163,7 +164,7 @@ static err fill_parts(struct page *p) {
             ? "none"
             : textf(p, "%s %dx%d%s%s%s, zero-initialised output, %d seed%s", p->o->cell, spec->layers, spec->hidden,
                     spec->projection ? textf(p, " projected to %d", spec->projection) : "",
-                    spec->bidirectional ? " both ways" : "", spec->unroll ? " that goes on from its own output" : "",
+                    spec->bidirectional ? " both ways" : "", head_of(spec)->report,
                     p->f->nmember, p->f->nmember > 1 ? "s" : "");
     parts->guarded = p->f->has_guard;
     parts->t = p->f->guard.t;

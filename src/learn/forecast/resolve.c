@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/label.h"
+#include "learn/forecast/head/head.h"
 #include "learn/forecast/resolve.h"
 #include "data/split.h"
 
@@ -85,7 +86,7 @@ static err choose_decoder(struct options *o) {
     char why[64], fix[96];
     snprintf(why, sizeof why, "%s is given", flag);
     if (opt_is_auto(o, OPT_decoder)) return opt_resolve(o, OPT_decoder, "direct", why);
-    if (strcmp(o->decoder, "direct") == 0) return 0;
+    if (!head_find(o->decoder)->plain_state) return 0;
     if (!opt_given(o, OPT_decoder)) {
         char origin[80];
         snprintf(origin, sizeof origin, "auto: %s", why);
@@ -127,27 +128,26 @@ static err choose_precision(struct options *o, const struct series *s, const str
 }
 
 /* The decoder that goes on from its own output has its head inside; its options mean nothing elsewhere. */
-static err check_unroll(const struct options *o) {
-    bool unroll = strcmp(o->decoder, "autoregressive") == 0;
-    if (!unroll && o->meta[OPT_teacher_forcing].rank >= OPT_RANK_FLAG) /* files of finished runs name every option */
+static err check_head(const struct options *o) {
+    const struct head *head = head_find(o->decoder);
+    if (!head->own_output && o->meta[OPT_teacher_forcing].rank >= OPT_RANK_FLAG) /* files of finished runs name every option */
         return FAIL_AT(E106, NULL, "--decoder autoregressive",
                        "--teacher-forcing is about the decoder autoregressive, this one is %s", o->decoder);
-    if (unroll && o->norm)
+    if (head->own_output && o->norm)
         return FAIL_AT(E106, NULL, "--no-norm",
-                       "--norm stands before the head, --decoder autoregressive has its head inside the loop");
+                       "--norm stands before the head, --decoder %s has its head inside the loop", head->name);
     return 0;
 }
 
 static err choose_shape(struct options *o) {
-    bool parallel;
     TRY(choose_projection(o));
     TRY(choose_decoder(o));
     if (opt_is_auto(o, OPT_decoder))
         TRY(opt_resolve(o, OPT_decoder, o->horizon >= LONG_HORIZON ? "parallel" : "direct", "by the horizon"));
-    TRY(check_unroll(o));
-    parallel = strcmp(o->decoder, "parallel") == 0 || (strcmp(o->decoder, "autoregressive") == 0 && o->horizon >= LONG_HORIZON);
+    TRY(check_head(o));
     if (!opt_is_auto(o, OPT_segment)) return 0;
-    if (parallel) {
+    const struct head *head = head_find(o->decoder);
+    if (head->segments && (head->long_segment || o->horizon >= LONG_HORIZON)) {
         i64 w = o->horizon >= 96 ? 48 : 24;
         return resolve_i(o, OPT_segment, lmin(w, o->context), o->horizon >= 96 ? "horizon 96 or more" : "horizon below 96");
     }
@@ -203,8 +203,7 @@ static err bands_of(const struct options *o, struct forecast_spec *spec) {
 err spec_of(const struct options *o, struct forecast_spec *spec) {
     bool rank_auto = opt_is_auto(o, OPT_slice_rank);
     *spec = (struct forecast_spec){
-        .decode = strcmp(o->decoder, "parallel") == 0,
-        .unroll = strcmp(o->decoder, "autoregressive") == 0,
+        .head = head_find(o->decoder),
         .all_steps = strcmp(o->loss_steps, "all") == 0,
         .slices = 1,
         .slices_least = 1,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "learn/forecast/head/head.h"
 #include "learn/forecast/out.h"
 
 enum { ROWS = 448 };
@@ -41,7 +42,7 @@ static err choose_net(struct runner *r, const struct series *s, const struct res
 }
 
 static err runner_new(const struct forecaster *f, const struct series *s, const struct resources *use, i32 B, struct runner *r) {
-    *r = (struct runner){.f = f, .nq = imax(1, f->spec.nquantile)};
+    *r = (struct runner){.f = f, .nq = head_outputs(&f->spec)};
     i32 h = f->spec.horizon;
     struct resources whole = resources_whole(use);
     TRY(choose_net(r, s, use));

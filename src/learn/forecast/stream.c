@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "learn/forecast/head/head.h"
 #include "learn/forecast/out.h"
 
 enum { CHUNK = 1024, CHUNK_LEAST = 16, CHUNK_ROWS = 8192 }; /* rows of the series; of the batch, columns included */
@@ -49,7 +50,7 @@ static err prepare(struct stream *st, const struct resources *use, i32 chunk, i3
     const struct forecaster *f = st->f;
     struct forecast_spec spec = f->spec;
     struct resources serial = resources_whole(use);
-    i32 ncol = st->s->ntarget, nq = imax(1, spec.nquantile);
+    i32 ncol = st->s->ntarget, nq = head_outputs(&spec);
     if (members > 0 && f->net.nop > 0) spec.precision = forecast_precision(f, use);
     st->shape = f->shape;
     st->shape.nseg = chunk_rows(chunk, f, ncol);
@@ -150,7 +151,7 @@ err stream_loss(struct stream *st, const f32 *theta, const struct window_set *se
 /* The mean output of all members over the chunk. */
 static err members(struct stream *st) {
     const struct forecaster *f = st->f;
-    i64 width = (i64)imax(1, f->spec.nquantile) * f->spec.horizon, rows = (i64)st->shape.nseg * st->batch.B;
+    i64 width = (i64)head_outputs(&f->spec) * f->spec.horizon, rows = (i64)st->shape.nseg * st->batch.B;
     f32 share = 1.f / (f32)imax(1, f->nmember);
     memset(st->corr, 0, sizeof(f32) * (size_t)(rows * width));
     for (i32 m = 0; m < f->nmember; m++) {
@@ -167,7 +168,7 @@ static err members(struct stream *st) {
 /* Hands on the forecasts from row + t + 1. */
 static err emit(struct stream *st, i64 row, i32 t, forecast_row_fn *fn, void *self) {
     i32 ncol = st->batch.B, base = forecast_find_input(&st->net, INPUT_BASE);
-    i64 origin = row + t + 1, h = st->f->spec.horizon, width = imax(1, st->f->spec.nquantile) * h;
+    i64 origin = row + t + 1, h = st->f->spec.horizon, width = head_outputs(&st->f->spec) * h;
     const struct window_set *set = &st->batch.scored;
     bool wanted = origin >= set->first && origin < set->end && (origin - set->first) % set->stride == 0;
     for (i32 c = 0; c < ncol; c++) {

@@ -1,0 +1,23 @@
+/* direct.c - the whole horizon at once: final states of the last layer, and the features ahead. */
+#include "learn/forecast/head/head.h"
+
+static err decode(const struct head_net *b, i32 *h) {
+    *h = b->n->op[b->top[0]].end;
+    TRY(head_chain(b->n, head_op(b->n, "last"), "last", h));
+    if (b->top[1] >= 0) {
+        i32 back = b->n->op[b->top[1]].end;
+        struct op_spec last = head_op(b->n, "last");
+        last.in[1] = b->first_slice;
+        TRY(head_chain(b->n, last, "last.reverse", &back));
+        TRY(head_beside(b->n, "ends.0", back, h));
+    }
+    return b->future < 0 ? 0 : head_beside(b->n, "ahead", b->future, h);
+}
+
+extern const struct head head_direct;
+const struct head head_direct = {
+    .name = "direct",
+    .help = "all steps of the horizon at once, from the final state",
+    .report = "",
+    .decode = decode,
+};

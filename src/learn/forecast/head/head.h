@@ -1,0 +1,56 @@
+/* head.h - the descriptor of a head: how forecasts follow from the recurrent layers.  One file, one const struct, one line in
+ * heads.def.
+ *
+ *     x, categories --front--> recurrent layers --decode--> features h [m][B][H] --output layer--> [m][B][w Q] --> loss
+ *
+ * m segments of w values with Q outputs each.  A head lays its targets out by `segments`; the batch follows the window shape. */
+#ifndef STRETTO_LEARN_FORECAST_HEAD_H
+#define STRETTO_LEARN_FORECAST_HEAD_H
+
+#include "learn/forecast/forecast.h"
+#include "learn/forecast/input.h"
+
+/* What a head may read; buffers and ops are -1 where the net has none. */
+struct head_net {
+    struct net *n;
+    const struct forecast_spec *spec;
+    const struct window_shape *shape;
+    const struct series *s;
+    i32 own, future;     /* inputs: the head's own, known features of the horizon */
+    i32 y, base;         /* inputs: targets, forecasts of the base */
+    i32 top[2];          /* ops of the last recurrent layer: forward, backward */
+    i32 first_slice;     /* input: the row of the window's first slice */
+};
+
+struct head {
+    const char *name; /* --decoder NAME */
+    const char *help;
+    const char *report;      /* what a report adds to the name of the cell */
+    const char *flag;        /* model files name this head by a number; NULL = by "head": NAME */
+    bool segments;           /* the horizon comes in segments of --segment values; else in one */
+    bool long_segment;       /* --segment auto is long for a short horizon too */
+    bool plain_state;        /* starts from the final state of one plain layer: no --bidirectional, no --projection */
+    bool own_output;         /* decode makes the outputs: no norm, dropout and output layer follow */
+    enum input_role own;     /* an input of its own, one step long; INPUT_NONE = none.  Laid out by the batch */
+    bool own_is_segment;     /* it holds a segment of values; else one */
+    err (*front)(const struct head_net *b, i32 *x);  /* in front of the recurrent layers; NULL = nothing */
+    err (*decode)(const struct head_net *b, i32 *h); /* adds the layers behind them */
+};
+
+const struct head *head_find(const char *name);                 /* NULL = there is none */
+const struct head *head_at(i32 i);                              /* NULL = there are no more */
+const struct head *head_of(const struct forecast_spec *spec);   /* of a spec that names none: the first */
+
+/* Outputs of each forecast value: one, or the quantiles. */
+static inline i32 head_outputs(const struct forecast_spec *s) { return imax(1, s->nquantile); }
+
+/* Adds an op that reads *buf (and op.in[1..]) and makes *buf its output. */
+err head_chain(struct net *n, struct op_spec op, const char *name, i32 *buf);
+/* An op with the options of the net. */
+struct op_spec head_op(const struct net *n, const char *layer);
+/* Puts buffer `other` beside *buf. */
+err head_beside(struct net *n, const char *name, i32 other, i32 *buf);
+/* The quantiles of the spec into an op. */
+void head_quantiles(const struct forecast_spec *spec, struct op_spec *op);
+
+#endif
