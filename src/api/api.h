@@ -92,7 +92,7 @@ static inline bool trainer_is_silent(const struct stretto_trainer *t) { return c
 
 /* api_train.c: a job of its data, with nothing resolved yet. */
 err trainer_job(struct stretto_trainer *t, const struct events *to);
-void trainer_listen(struct stretto_trainer *t); /* api_train.c: to its own events, for the caller and for the curves */
+void trainer_listen(struct stretto_trainer *t); /* listen.c: to its own events, for the caller and for the curves */
 
 /* report_fill.c */
 err trainer_report(const struct stretto_trainer *t, const char *path);

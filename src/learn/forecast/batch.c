@@ -178,7 +178,6 @@ static i64 window_cells(const struct batcher *b, i64 origin, i32 col) {
 
 i64 batch_cells(const struct batcher *b, i64 k) {
     i64 present = 0;
-    if (b->spec->all_steps) return batch_cells_tiles(b, k);
     for (i32 w = 0; w < b->nwin; w++)
         for (i32 c = 0; c < b->s->ntarget; c++) present += window_cells(b, drawn(b, k * b->nwin + w), c);
     return present;

@@ -9,6 +9,7 @@
 #define STRETTO_LEARN_FORECAST_BATCH_H
 
 #include "learn/forecast/forecast.h"
+#include "learn/slices/place.h"
 #include "learn/forecast/input.h"
 
 struct batch_slot {
@@ -62,7 +63,7 @@ void batch_fill(struct batcher *b, i32 slot, i32 rows);
 /* The batch of step k in training order: a shuffle of the origins, all target columns of each. */
 void batch_fill_train(void *batcher, i64 k, i32 slot);
 
-/* Target cells that are there in the batch of step k: what present of its slot will be.  Fills nothing. */
+/* Target cells that are there in the batch of step k: what present of its slot will be.  Fills nothing.  Of windows, of tiles. */
 i64 batch_cells(const struct batcher *b, i64 k);
 i64 batch_cells_tiles(const struct batcher *b, i64 k);
 
@@ -70,6 +71,10 @@ i64 batch_cells_tiles(const struct batcher *b, i64 k);
 i32 batch_fill_set(struct batcher *b, i32 slot, const struct window_set *set, i64 i0);
 
 /* --- all_steps: steps.c --- */
+
+/* The batch of step k in training order, and its target cells: of tiles for all_steps, else of windows. */
+void training_fill(struct batcher *b, i64 k, i32 slot);
+i64 training_cells(const struct batcher *b, i64 k);
 
 /* The batch of step k in training order: tiles of a context, all target columns of each, cut into slices.  A pure function of
  * k. */
@@ -80,17 +85,5 @@ err batch_bases(struct batcher *b, i64 n);
 
 /* Rows first, first + 1, ... of the series, as many as the net has steps and the series rows; one row of the batch a column. */
 void batch_fill_walk(struct batcher *b, i32 slot, i64 first);
-
-/* Of row r of a batch of B, windows of T steps in P slices: the row it goes on from (-1 = none), and the one that it goes on from
- * where the window is read from its end; the row with the first steps of the window, for the one with the last; its first step in
- * the window, and its steps. */
-struct slice_place {
-    i32 after, before, first, from, steps;
-};
-struct slice_place forecast_slice(i32 T, i32 P, i32 B, i32 r);
-/* Is this an input that places slices (length, after, before, first_slice)? */
-static inline bool slice_has_ids(const struct buf *buf) { return buf->role >= INPUT_LENGTH && buf->role <= INPUT_FIRST_SLICE; }
-/* Writes row r of such an input; false for any other. */
-bool slice_ids(const struct buf *buf, struct slice_place place, i32 r, i32 *ids);
 
 #endif

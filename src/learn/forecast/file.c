@@ -16,7 +16,7 @@
 /* Numbers of the spec and the shape that the model needs after training.  FLAG: 1 = the head of that flag (head.h). */
 #define SPEC_INTS(X, FLAG)                                                                                                      \
     X(spec.horizon) X(spec.context) X(spec.segment) FLAG(decode) X(spec.layers) X(spec.hidden) X(spec.norm) X(spec.calendar)   \
-    X(spec.nquantile) X(spec.nband) X(spec.members) X(spec.stride) X(spec.correction) X(spec.guard)                               \
+    X(spec.nquantile) X(spec.nband) X(spec.members) X(spec.stride) X(spec.correction) X(spec.guard) REFIT                        \
     X(shape.context) X(shape.horizon) X(shape.seg) X(shape.nseg) X(shape.out_seg) X(shape.nout) X(shape.mask) X(shape.calendar)
 
 /* Numbers that came later: 0 where an older file lacks them. */
@@ -74,8 +74,10 @@ static err forecast_json(const struct forecaster *f, struct str *out) {
     if (e >= 0 && f->ridge) e = base_text(f->ridge, &row);
 #define X(field) js_put_i64(o, #field, (i64)f->field);
 #define FLAG(flag) js_put_i64(o, "spec." #flag, is_flagged(head_of(&f->spec), #flag));
+#define REFIT js_put_i64(o, "spec.refit", f->spec.refit_all);
     SPEC_INTS(X, FLAG)
     LATER_INTS(X, FLAG)
+#undef REFIT
 #undef FLAG
 #undef X
     if (names_head(head_of(&f->spec))) js_put_text(o, "head", head_of(&f->spec)->name);
@@ -187,8 +189,10 @@ static err read_spec(const char *path, const struct js *o, struct forecaster *f)
         f->field = (__typeof__(f->field))v;                                                                                      \
     }
 #define X(field) READ(field, -1)
+#define REFIT f->spec.refit_all = js_i64(js_get(o, "spec.refit"), 0) != 0;
 #define FLAG(flag) TRY(read_flag(path, o, #flag, "spec." #flag, "\"spec." #flag "\" is missing or out of range", -1, &f->spec));
     SPEC_INTS(X, FLAG)
+#undef REFIT
 #undef FLAG
 #undef X
 #define X(field) READ(field, 0)

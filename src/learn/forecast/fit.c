@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "step/text.h"
 
-enum { VALID_ORIGINS = 1024, SPANS_KEPT = 256 };
+enum { SPANS_KEPT = 256 };
 
 void forecast_free(struct forecaster *f) {
     if (!f) return;
@@ -27,64 +27,7 @@ void forecast_free(struct forecaster *f) {
     mem_free(f);
 }
 
-/* Origins in [from, to) whose whole horizon ends before `to`, at least a context after the start. */
-static struct window_set windows_in(const struct forecast_spec *s, i64 from, i64 to) {
-    return (struct window_set){.first = lmax(from, s->context), .end = to - s->horizon + 1, .stride = 1};
-}
-
-/* Origins `stride` rows apart come to every phase of the season where the two have no common divisor. */
-static bool every_phase(i64 stride, i64 season) {
-    while (season > 0) {
-        const i64 rest = stride % season;
-        stride = season;
-        season = rest;
-    }
-    return stride == 1;
-}
-
-i64 forecast_stride(i64 about, i64 season) {
-    i64 up = about, down = about;
-    while (!every_phase(up, lmax(1, season))) up++;
-    while (!every_phase(down, lmax(1, season))) down--; /* 1 at last */
-    return up * down <= about * about ? up : down;
-}
-
-/* About VALID_ORIGINS of them, evenly spread. */
-static struct window_set thinned(struct window_set w, i64 season) {
-    i64 n = window_origins(&w);
-    if (n > VALID_ORIGINS) w.stride = forecast_stride((n + VALID_ORIGINS - 1) / VALID_ORIGINS, season);
-    return w;
-}
-
-err forecast_check_length(const struct split *split, const struct forecast_spec *spec) {
-    i64 train = window_origins(&(struct window_set){spec->context, split->train - spec->horizon + 1, 1});
-    if (train >= 1) return 0;
-    i64 rows = split->test, held = rows - split->train, need = spec->context + spec->horizon + held;
-    i64 room = rows - held - spec->context;
-    char fix[512];
-    i32 n = 0;
-    fix[0] = 0;
-    if (room >= 1)
-        n += snprintf(fix, sizeof fix, "--horizon %lld (needs %lld rows)", (long long)room,
-                      (long long)(need - spec->horizon + room));
-    i64 context = rows - held - spec->horizon;
-    if (context >= 1 && n < 400)
-        snprintf(fix + n, sizeof fix - (size_t)n, "%s--context %lld (needs %lld rows)", n ? "\n" : "", (long long)context,
-                 (long long)(need - spec->context + context));
-    else if (!n)
-        snprintf(fix, sizeof fix, "--horizon %lld --context %lld --validation %lld --test %lld (needs %lld rows)",
-                 (long long)lmax(1, rows / 5), (long long)lmax(1, rows / 5), (long long)lmax(1, rows / 5),
-                 (long long)lmax(1, rows / 5), (long long)lmax(4, rows / 5 * 4));
-    return FAIL_AT(
-        E301, NULL, fix,
-        "the series is too short: context %d + horizon %d + validation %lld + test %lld = %lld rows needed, it has %lld",
-        spec->context, spec->horizon, (long long)(split->validation - split->train),
-        (long long)(split->test - split->validation), (long long)need, (long long)rows);
-}
-
 /* --- one member --- */
-void training_fill(struct batcher *b, i64 k, i32 slot) { (b->spec->all_steps ? batch_fill_tiles : batch_fill_train)(b, k, slot); }
-
 static void fill(void *self, i64 k, i32 slot) {
     struct fit *t = self;
     training_fill(&t->batch, k, slot);
@@ -95,7 +38,7 @@ static void fill(void *self, i64 k, i32 slot) {
 static f32 loss_scale_of(struct fit *t, i64 batch, i64 present) {
     const i64 parts = t->f->spec.accumulate;
     if (parts > 1 && batch % parts == 0) t->step_cells = 0;
-    for (i64 k = 0; k < parts && parts > 1 && batch % parts == 0; k++) t->step_cells += batch_cells(&t->batch, batch + k);
+    for (i64 k = 0; k < parts && parts > 1 && batch % parts == 0; k++) t->step_cells += training_cells(&t->batch, batch + k);
     const f64 cells = parts > 1 ? (f64)t->step_cells / (f64)parts : (f64)present;
     return cells > 0 ? 1.f / (f32)cells / (f32)parts : 0.f;
 }
@@ -406,7 +349,7 @@ static err fit_parts(struct fit *t) {
     TRY(forecast_shape(&f->spec, x, t->job->split.validation, &f->shape));
     t->train = windows_in(&f->spec, 0, t->job->split.train);
     t->valid_all = windows_in(&f->spec, t->job->split.train, t->job->split.validation);
-    t->valid = thinned(t->valid_all, x->freq.season);
+    t->valid = windows_thinned(t->valid_all, x->freq.season);
     f->model.train_records = forecast_epoch(&f->spec, t->job->split.train) * x->ntarget;
     f->model.valid_records = window_origins(&t->valid_all) * x->ntarget;
     if (f->spec.correction && (strcmp(f->spec.base, "none") == 0 || !too_few(t))) TRY(forecast_try_plan(t));

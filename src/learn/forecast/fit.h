@@ -49,8 +49,6 @@ void training_drop(struct fit *t);
  * had come farthest.  E801 where they do not meet. */
 err forecast_meet(struct fit *t, struct comm_loss *loss);
 err forecast_heal(struct fit *t, const struct comm_loss *loss);
-/* Fills the batch of step k in training order. */
-void training_fill(struct batcher *b, i64 k, i32 slot);
 
 /* base.c: the base that --base asks for; the ridge row that stands beside every score. */
 err forecast_choose_base(struct fit *t);
@@ -58,7 +56,10 @@ err forecast_ridge_base(const struct fit *t, bool refit, struct labour *work, st
 err forecast_ridge_row(struct fit *t);
 i64 forecast_origins(const struct fit *t, const struct window_set *set); /* rows of a set that are learnt from */
 
-/* Rows between origins, about so many, with which they come to every phase of the season. */
+/* windows.c: origins in [from, to) whose whole horizon ends before `to`; about VALID_ORIGINS of a set; rows between origins,
+ * about so many, with which they come to every phase of the season. */
+struct window_set windows_in(const struct forecast_spec *s, i64 from, i64 to);
+struct window_set windows_thinned(struct window_set w, i64 season);
 i64 forecast_stride(i64 about, i64 season);
 
 /* Ranks hear of a signal at unlike times, so that there only the steps of training ask for it. */

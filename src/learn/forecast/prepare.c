@@ -95,7 +95,7 @@ err training_prepare(struct fit *t) {
     t->batch.scored = (struct window_set){.first = 1, .end = INT64_MAX, .stride = 1}; /* a tile lies inside the training rows */
     t->batch.nwin = B / rows;
     TRY(slices_watch(t));
-    TRY(forecast_prepare_saving(t));
+    TRY(saving_prepare(t));
     i64 copies = 2 + optim->nstate + s->members; /* best, roll-back target with its state, members that are done */
     f->model.planned_bytes = engine_planned_bytes(&t->engine) + engine_planned_bytes(&t->whole) + t->batch.arena.used +
                        t->valid_batch.arena.used + 4 * copies * t->engine.store.ntheta +

@@ -18,19 +18,29 @@ err saving_shares(struct fit *t) {
     return plan_shares(t->engine.plan, &s->arena, &s->share, &s->nshare);
 }
 
-err saving_new(struct fit *t) {
+static err make(struct fit *t) {
     NEW(t->saving, 1);
     NEW(t->saving->sum, comm_size(t->job->use.comm));
     return saving_shares(t);
 }
 
-err saving_open(struct fit *t, const char *dir, i64 room) {
+static err open_saver(struct fit *t, const char *dir, i64 room) {
     struct comm *c = t->job->use.comm;
     const i32 me = comm_rank(c);
     char who[SAVER_WHO] = "this process";
     if (comm_size(c) > 1) snprintf(who, sizeof who, "rank %d on host %.63s", me, comm_rank_info(c, me)->host);
     t->saving->room = room;
     return ckpt_saver_new(dir, me, who, room, &t->saving->saver);
+}
+
+err saving_prepare(struct fit *t) {
+    char dir[4096];
+    i64 room;
+    if (!t->job->run_dir) return 0;
+    TRY(forecast_checkpoints(t, dir));
+    TRY(make(t));
+    TRY(forecast_state_room(t, &room));
+    return open_saver(t, dir, room);
 }
 
 /* In stage 2 the folder is rank 0's alone: it may be about to become whole. */

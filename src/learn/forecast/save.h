@@ -30,9 +30,8 @@ struct saving {
 
 /* By the plan that is now bound; again after another layout. */
 err saving_shares(struct fit *t);
-/* Memory is asked for before training: room bytes for this rank's copy. */
-err saving_new(struct fit *t);
-err saving_open(struct fit *t, const char *dir, i64 room);
+/* Before training, where there is a run folder: t->saving, with memory for this rank's copy of all that the run will hold. */
+err saving_prepare(struct fit *t);
 void saving_free(struct saving *s, i32 rank);
 
 /* The calls of struct train_job. */
@@ -47,8 +46,8 @@ err saving_after(struct fit *t, err e);
 /* After training: nothing is left in flight, and what it cost is told. */
 err saving_end(struct fit *t);
 
-/* state.c: makes t->saving, with room for all that the run will hold; hands the state to it. */
-err forecast_prepare_saving(struct fit *t);
+/* state.c: what a checkpoint holds, the memory that a copy of it takes, and handing it to the saver. */
+err forecast_state_room(struct fit *t, i64 *bytes);
 err forecast_checkpoints(const struct fit *t, char dir[4096]); /* their folder; E702 where its name is too long */
 err forecast_save_state(struct fit *t, const struct train_state *s);
 

@@ -189,18 +189,15 @@ err forecast_save_state(struct fit *t, const struct train_state *s) {
     return e;
 }
 
-err forecast_prepare_saving(struct fit *t) {
+/* Bytes that this rank copies for a checkpoint with all that the run will hold. */
+err forecast_state_room(struct fit *t, i64 *bytes) {
     struct state_file f = {.done = t->f->spec.members};
     struct train_state none = {0};
     struct ckpt_pieces pieces;
     struct arena a = {0};
-    char dir[4096];
-    if (!t->job->run_dir) return 0;
-    TRY(forecast_checkpoints(t, dir));
-    TRY(saving_new(t));
     list(t, &none, &f);
     err e = deal(t, &f, &a, &pieces);
-    if (e >= 0) e = saving_open(t, dir, ckpt_saver_bytes(f.item, &pieces, comm_rank(t->job->use.comm)));
+    if (e >= 0) *bytes = ckpt_saver_bytes(f.item, &pieces, comm_rank(t->job->use.comm));
     arena_free(&a);
     return e;
 }

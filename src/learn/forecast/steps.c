@@ -9,28 +9,8 @@
 
 #include "base/rng.h"
 #include "learn/forecast/batch.h"
-#include "plan/slice.h"
 
 enum { ORIGINS = 256, READY_MOST = 1 << 24 }; /* origins at a time; floats that are kept */
-
-struct slice_place forecast_slice(i32 T, i32 P, i32 B, i32 r) {
-    i32 W = B / imax(1, P), k = r / imax(1, W);
-    struct slice_place place = {.after = k ? r - W : -1,
-                                .before = k < P - 1 ? r + W : -1,
-                                .first = k == imax(1, P) - 1 ? r - k * W : -1};
-    place.steps = slice_steps(T, imax(1, P), k, &place.from);
-    return place;
-}
-
-bool slice_ids(const struct buf *buf, struct slice_place place, i32 r, i32 *ids) {
-    switch (buf->role) {
-    case INPUT_LENGTH: ids[r] = place.steps; return true;
-    case INPUT_AFTER: ids[r] = place.after; return true;
-    case INPUT_BEFORE: ids[r] = place.before; return true;
-    case INPUT_FIRST_SLICE: ids[r] = place.first; return true;
-    default: return false;
-    }
-}
 
 static struct slice_place place_of(const struct batcher *b, i32 r) {
     return forecast_slice(b->spec->context, b->spec->slices, b->B, r);
@@ -182,3 +162,7 @@ void batch_fill_walk(struct batcher *b, i32 slot, i64 first) {
     }
     fill_rows(b, slot);
 }
+
+void training_fill(struct batcher *b, i64 k, i32 slot) { (b->spec->all_steps ? batch_fill_tiles : batch_fill_train)(b, k, slot); }
+
+i64 training_cells(const struct batcher *b, i64 k) { return b->spec->all_steps ? batch_cells_tiles(b, k) : batch_cells(b, k); }
