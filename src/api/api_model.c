@@ -38,14 +38,10 @@ static err restore_origins(stretto_model *m) {
 
 static err load(const char *path, stretto_model *m) {
     TRY(not_a_table(path));
-    struct str options = {0};
-    err e = opt_defaults(&m->config.o, api_lists());
-    if (e >= 0) e = model_from_file(path, &m->m, &options, &m->record);
-    if (e >= 0) e = config_parse(str_text(&options), options.len, path, &m->config.o);
-    if (e >= 0 && !(m->path = mem_strdup(path))) e = -E601;
-    if (e >= 0) e = restore_origins(m);
-    str_free(&options);
-    return e;
+    TRY(opt_defaults(&m->config.o, api_lists()));
+    TRY(model_from_file(path, config_parse, &m->config.o, &m->m, &m->record));
+    if (!(m->path = mem_strdup(path))) return -E601;
+    return restore_origins(m);
 }
 
 stretto_err stretto_model_load(const char *path, stretto_model **out) {

@@ -135,9 +135,10 @@ struct model_ops {
                 const char *path);
     /* The learner's part of the report page; scores may be NULL.  NULL = the common part says all. */
     err (*report)(const struct model *m, const struct learn_job *job, const struct scores *s, struct arena *a, struct report *r);
-    /* Tensors and a JSON text, and back; the caller frees what a failed load has made. */
+    /* Tensors and a JSON text, and back; o: the options of the training.  The caller frees what a failed load has made. */
     err (*save)(const struct model *m, struct tens_list *tensors, struct str *json);
-    err (*load)(const struct st_file *file, const char *path, const struct js *json, struct model **out);
+    err (*load)(const struct st_file *file, const char *path, const struct options *o, const struct js *json,
+                struct model **out);
     void (*free)(struct model *m); /* with the struct itself; model_free has dropped the members of struct model */
 };
 
@@ -146,7 +147,9 @@ void model_drop(struct model *m); /* the members of struct model alone */
 
 /* The file says which learner wrote it, by the name of its description: metadata "stretto.NAME". */
 err model_to_file(const struct model *m, const char *path, const char *options_json, const char *record_json);
-err model_from_file(const char *path, struct model **out, struct str *options_json, struct str *record_json);
+/* parse: reads the text of the options into *o, as a config file is read. */
+typedef err options_parser(const char *text, size_t n, const char *name, struct options *o);
+err model_from_file(const char *path, options_parser *parse, struct options *o, struct model **out, struct str *record_json);
 
 /* ------------------------------------------------------------------ learners ------------------------------------------------ */
 

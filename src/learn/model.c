@@ -93,38 +93,36 @@ static err writer_of(const struct st_file *file, const struct learner **out, con
     return model_meta(file, key, text);
 }
 
-static err read_texts(const struct st_file *file, struct str *options, struct str *record) {
-    const char *text;
-    TRY(model_meta(file, "stretto.options", &text));
-    str_add(options, text);
-    TRY(model_meta(file, "stretto.record", &text));
-    str_add(record, text);
-    TRY(str_ok(options));
-    return str_ok(record);
-}
-
-static err read_model(const struct st_file *file, const char *path, struct model **out) {
+static err read_model(const struct st_file *file, const char *path, options_parser *parse, struct options *options,
+                      struct model **out) {
     const struct learner *learner;
-    const char *text;
+    const char *text, *given;
     struct js *o = NULL;
     TRY(writer_of(file, &learner, &text));
+    TRY(model_meta(file, "stretto.options", &given));
+    TRY(parse(given, strlen(given), path, options));
     err e = js_parse(text, strlen(text), path, &o);
     if (e < 0)
         return e == -E601 ? e : FAIL_AT(E901, NULL, "the model file that `stretto train` wrote",
                                         "%s: its description is no JSON", path);
-    e = learner->ops->load(file, path, o, out);
+    e = learner->ops->load(file, path, options, o, out);
     js_free(o);
     if (*out) (*out)->learner = learner;
     return e;
 }
 
-err model_from_file(const char *path, struct model **out, struct str *options_json, struct str *record_json) {
+err model_from_file(const char *path, options_parser *parse, struct options *o, struct model **out, struct str *record_json) {
     struct st_file *file = NULL;
     struct model *m = NULL;
+    const char *record;
     *out = NULL;
     TRY(model_open(path, &file));
-    err e = read_model(file, path, &m);
-    if (e >= 0) e = read_texts(file, options_json, record_json);
+    err e = read_model(file, path, parse, o, &m);
+    if (e >= 0) e = model_meta(file, "stretto.record", &record);
+    if (e >= 0) {
+        str_add(record_json, record);
+        e = str_ok(record_json);
+    }
     st_free(file);
     if (e < 0) {
         model_free(m);

@@ -1,14 +1,15 @@
-/* fuzz_model.c - any description of a forecaster inside a sound model file: E901 (E902, E903), or a model that can be shown,
- * scored and asked for a forecast without harm.
+/* fuzz_model.c - any description of a forecaster inside a sound model file: E901 (E902, E903), E101..E104 for its options, or a
+ * model that can be shown, scored and asked for a forecast without harm.
  *
- *     input = the JSON text of "stretto.forecast"; around it always the same tensors: an lstm 1x1 with context 4 and horizon 2, a
- *     ridge base of that shape, one quantile */
+ *     input = the JSON text of "stretto.forecast", with the text of "stretto.options" as its member "options"; around it always
+ *     the same tensors: an lstm 1x1 with context 4 and horizon 2, a ridge base of that shape, one quantile */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "ckpt/safetensors.h"
 #include "stretto/stretto.h"
@@ -23,6 +24,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 enum { FLOATS = 4096, ROWS = 64 };
 static char dir[64], path[96], csv[96];
 static f32 values[FLOATS];
+static f64 mase = 1;
 
 static void remove_dir(void) {
     unlink(path);
@@ -48,10 +50,17 @@ static void begin(void) {
     atexit(remove_dir);
 }
 
-static err write_model(const char *json) {
+static void options_of(const char *json, struct str *out) {
+    struct js *o = NULL;
+    if (js_parse(json, strlen(json), "model", &o) < 0 || js_text(js_get(o, "options"), out, 0) < 0) err_clear();
+    js_free(o);
+    if (!out->len) str_add(out, "{}");
+}
+
+static err write_model(const char *json, const char *options) {
     struct meta meta[] = {{"stretto.schema", "1"},
                           {"stretto.forecast", json},
-                          {"stretto.options", "{\"target\": [\"y\"]}"},
+                          {"stretto.options", options},
                           {"stretto.record", "{}"}};
     struct tens t[] = {{.name = "lstm.weight_ih_l0", .dtype = DTYPE_F32, .ndim = 2, .dim = {4, 1}, .data = values},
                        {.name = "lstm.weight_hh_l0", .dtype = DTYPE_F32, .ndim = 2, .dim = {4, 1}, .data = values},
@@ -60,7 +69,8 @@ static err write_model(const char *json) {
                        {.name = "head.weight", .dtype = DTYPE_F32, .ndim = 2, .dim = {2, 1}, .data = values},
                        {.name = "head.bias", .dtype = DTYPE_F32, .ndim = 1, .dim = {2}, .data = values},
                        {.name = "base.ridge", .dtype = DTYPE_F32, .ndim = 2, .dim = {5, 2}, .data = values},
-                       {.name = "spread", .dtype = DTYPE_F32, .ndim = 2, .dim = {1, 2}, .data = values}};
+                       {.name = "spread", .dtype = DTYPE_F32, .ndim = 2, .dim = {1, 2}, .data = values},
+                       {.name = "scale.mase", .dtype = DTYPE_F64, .ndim = 1, .dim = {1}, .data = &mase}};
     return st_write(path, t, (i32)COUNT(t), meta, (i32)COUNT(meta));
 }
 
@@ -80,18 +90,21 @@ static void use(stretto_model *m) {
 
 static void once(const char *json) {
     stretto_model *m = NULL;
+    struct str options = {0};
     mem_set_limit(256 << 20);
-    if (write_model(json) < 0) { /* no UTF-8: the writer refuses it */
+    options_of(json, &options);
+    if (write_model(json, str_text(&options)) < 0) { /* no UTF-8: the writer refuses it */
     } else if (stretto_model_load(path, &m) >= 0) {
         use(m);
     } else {
         int code = stretto_errcode();
-        if (code != 901 && code != 902 && code != 601 && code != 103) {
+        if (code != 901 && code != 902 && code != 601 && code != 101 && code != 103 && code != 104) {
             fprintf(stderr, "E%03d %s\n", code, stretto_errmsg());
             abort();
         }
     }
     stretto_model_free(m);
+    str_free(&options);
     mem_set_limit(0);
 }
 

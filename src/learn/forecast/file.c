@@ -2,8 +2,9 @@
  *
  *     lstm.weight_ih_l0, head.weight, ...         member 0; further members as member.1.lstm.weight_ih_l0
  *     base.ridge, row.ridge, spread               linear base, ridge row to beat, residual quantiles
- *     stretto.forecast  {"spec":..., "shape":..., "columns":[...], "base":"...", "weight":0.8}
- *     stretto.options, stretto.record             for people and for `resume`: read and written by learn/model.c, not here */
+ *     stretto.forecast  {"shape.seg":..., "columns":[...], "base":"...", "weight":0.8}   what training found out
+ *     stretto.options                             the spec follows from them, by the table that reads flags and config files
+ *     stretto.record                              for people; learn/model.c reads and writes it */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,21 +13,12 @@
 #include "base/mem.h"
 #include "learn/forecast/head/head.h"
 #include "learn/forecast/ops.h"
+#include "learn/forecast/resolve.h"
 
-/* Numbers of the spec and the shape that the model needs after training.  FLAG: 1 = the head of that flag (head.h). */
-#define SPEC_INTS(X, FLAG)                                                                                                      \
-    X(spec.horizon) X(spec.context) X(spec.segment) FLAG(decode) X(spec.layers) X(spec.hidden) X(spec.norm) X(spec.calendar)   \
-    X(spec.nquantile) X(spec.nband) X(spec.members) X(spec.stride) X(spec.correction) X(spec.guard) REFIT                        \
-    X(shape.context) X(shape.horizon) X(shape.seg) X(shape.nseg) X(shape.out_seg) X(shape.nout) X(shape.mask) X(shape.calendar)
-
-/* Numbers that came later: 0 where an older file lacks them. */
-#define LATER_INTS(X, FLAG) X(spec.precision) X(spec.bidirectional) X(spec.projection) FLAG(unroll) X(spec.all_steps)
-
-static const char *const cell_name[] = {
-#define CELL(name) #name,
-#include "model/cell/cells.def"
-#undef CELL
-};
+/* What training found out beside its options. */
+#define FACTS(X)                                                                                                                 \
+    X(spec.nband) X(shape.context) X(shape.horizon) X(shape.seg) X(shape.nseg) X(shape.out_seg) X(shape.nout) X(shape.mask)      \
+    X(shape.calendar)
 
 /* --- writing --- */
 static struct js *columns_json(const struct schema *c) {
@@ -62,33 +54,14 @@ static struct js *freq_json(const struct freq *f) {
     return o;
 }
 
-static bool is_flagged(const struct head *head, const char *flag) { return head->flag && strcmp(head->flag, flag) == 0; }
-
-/* The first head has neither a flag nor a name: files of before know it by the absence of others. */
-static bool names_head(const struct head *head) { return !head->flag && head != head_at(0); }
-
 static err forecast_json(const struct forecaster *f, struct str *out) {
-    struct js *o = js_object(), *quantiles = js_array();
+    struct js *o = js_object();
     struct str base = {0}, row = {0};
     err e = f->base ? base_text(f->base, &base) : 0;
     if (e >= 0 && f->ridge) e = base_text(f->ridge, &row);
 #define X(field) js_put_i64(o, #field, (i64)f->field);
-#define FLAG(flag) js_put_i64(o, "spec." #flag, is_flagged(head_of(&f->spec), #flag));
-#define REFIT js_put_i64(o, "spec.refit", f->spec.refit_all);
-    SPEC_INTS(X, FLAG)
-    LATER_INTS(X, FLAG)
-#undef REFIT
-#undef FLAG
+    FACTS(X)
 #undef X
-    if (names_head(head_of(&f->spec))) js_put_text(o, "head", head_of(&f->spec)->name);
-    js_put_text(o, "preset", f->spec.preset);
-    js_put_text(o, "cell", cell_name[f->spec.cell]);
-    js_put_text(o, "loss", f->spec.loss);
-    js_put_text(o, "base_kind", f->spec.base);
-    js_put_f64(o, "dropout", (f64)f->spec.dropout);
-    js_put_i64(o, "scale", (i64)f->spec.scale);
-    for (i32 q = 0; q < imax(f->spec.nband, f->spec.nquantile); q++) js_push(quantiles, js_new_f64(f->spec.band[q]));
-    js_put(o, "quantiles", quantiles);
     js_put_i64(o, "ntarget", f->schema.ntarget);
     js_put_i64(o, "npast", f->schema.npast);
     js_put_i64(o, "nknown", f->schema.nknown);
@@ -146,77 +119,22 @@ static err damaged(const char *path, const char *what) {
     return FAIL_AT(E901, NULL, "the model file that `stretto train` wrote", "%s: %s", path, what);
 }
 
-static void read_text(const struct js *o, const char *name, char *out, size_t size) {
-    snprintf(out, size, "%s", js_str(js_get(o, name), ""));
-}
-
-/* Rising, inside (0,1); a head has all of them or none. */
-static err read_quantiles(const char *path, const struct js *list, struct forecast_spec *s) {
-    i32 n = imax(s->nband, s->nquantile);
-    if (n > BANDS_MAX || js_len(list) != n || (s->nquantile > 0 && s->nband > 0 && s->nband != s->nquantile))
-        return damaged(path, "\"quantiles\" do not fit");
-    for (i32 q = 0; q < n; q++) {
-        s->band[q] = js_f64(js_at(list, q), (f64)NAN);
-        if (!(s->band[q] > (q ? s->band[q - 1] : 0) && s->band[q] < 1))
-            return damaged(path, "\"quantiles\" do not rise between 0 and 1");
-    }
-    return 0;
-}
-
-static err read_flag(const char *path, const struct js *o, const char *flag, const char *key, const char *wrong, i64 missing,
-                     struct forecast_spec *spec) {
-    const i64 v = js_i64(js_get(o, key), missing);
-    if (v != 0 && v != 1) return damaged(path, wrong);
-    if (v == 0) return 0;
-    if (spec->head) return damaged(path, "it names two heads");
-    for (i32 i = 0; head_at(i); i++)
-        if (is_flagged(head_at(i), flag)) spec->head = head_at(i);
-    return 0;
-}
-
-static err read_head(const char *path, const struct js *o, struct forecast_spec *spec) {
-    const char *name = js_str(js_get(o, "head"), NULL);
-    if (name && !(spec->head = head_find(name))) return damaged(path, "its head is not known here");
-    return 0;
-}
-
-static err read_spec(const char *path, const struct js *o, struct forecaster *f) {
-    /* assigned through i64: bools and ints alike; ranges are checked below */
-#define READ(field, missing)                                                                                                     \
+/* The spec follows from the options as it did in training. */
+static err read_spec(const char *path, const struct js *o, const struct options *options, struct forecaster *f) {
+    err e = spec_of(options, &f->spec);
+    if (e < 0) return e == -E601 ? e : damaged(path, "its options do not fit together");
+    const i32 nband = f->spec.nband;
+#define X(field)                                                                                                                 \
     {                                                                                                                            \
-        i64 v = js_i64(js_get(o, #field), missing);                                                                              \
+        i64 v = js_i64(js_get(o, #field), -1);                                                                                   \
         if (v < 0 || v > 100000000) return damaged(path, "\"" #field "\" is missing or out of range");                           \
         f->field = (__typeof__(f->field))v;                                                                                      \
     }
-#define X(field) READ(field, -1)
-#define REFIT f->spec.refit_all = js_i64(js_get(o, "spec.refit"), 0) != 0;
-#define FLAG(flag) TRY(read_flag(path, o, #flag, "spec." #flag, "\"spec." #flag "\" is missing or out of range", -1, &f->spec));
-    SPEC_INTS(X, FLAG)
-#undef REFIT
-#undef FLAG
+    FACTS(X)
 #undef X
-#define X(field) READ(field, 0)
-#define FLAG(flag) TRY(read_flag(path, o, #flag, "spec." #flag, "\"spec." #flag "\" is out of range", 0, &f->spec));
-    LATER_INTS(X, FLAG)
-#undef FLAG
-#undef X
-#undef READ
-    TRY(read_head(path, o, &f->spec));
-    char cell[16];
-    read_text(o, "preset", f->spec.preset, sizeof f->spec.preset);
-    read_text(o, "cell", cell, sizeof cell);
-    read_text(o, "loss", f->spec.loss, sizeof f->spec.loss);
-    read_text(o, "base_kind", f->spec.base, sizeof f->spec.base);
-    i32 kind = -1;
-    for (i32 i = 0; i < (i32)COUNT(cell_name); i++)
-        if (strcmp(cell, cell_name[i]) == 0) kind = i;
-    if (kind < 0) return damaged(path, "its cell is not known here");
-    f->spec.cell = (u32)kind;
-    f->spec.dropout = (f32)js_f64(js_get(o, "dropout"), 0);
-    i64 scale = js_i64(js_get(o, "scale"), -1);
-    if (scale < WSCALE_NONE || scale > WSCALE_MEAN) return damaged(path, "\"scale\" is out of range");
-    f->spec.scale = f->shape.scale = (enum window_scale)scale;
-    TRY(read_quantiles(path, js_get(o, "quantiles"), &f->spec));
+    if (f->spec.nband != 0 && f->spec.nband != nband) return damaged(path, "\"quantiles\" do not fit");
+    f->spec.slice_rank = 0; /* whole windows from here on */
+    f->shape.scale = f->spec.scale;
     return 0;
 }
 
@@ -230,11 +148,10 @@ static const char *unsound(const struct forecaster *f) {
         p->horizon != s->horizon || p->context != s->context || (i64)p->seg * p->nseg > 2 * (i64)p->context + p->seg ||
         (i64)p->out_seg * p->nout > 2 * (i64)p->horizon)
         return "its window shape does not add up";
-    if (s->layers < 1 || s->layers > 8 || s->hidden < 1 || s->hidden > 65536 || s->stride < 1 ||
-        !(s->dropout >= 0 && s->dropout < 1) || s->precision >= PREC_N ||
+    if (s->stride < 1 || (s->nquantile > 0 && s->nband > 0 && s->nband != s->nquantile) ||
         (s->all_steps && (s->bidirectional || s->projection || head_of(s) != head_at(0) || p->seg != 1 || p->nout != 1)) ||
         ((s->bidirectional || s->projection) && head_of(s)->plain_state))
-        return "a number of its description is out of range";
+        return "its options do not fit together";
     if (p->calendar != 0 && p->calendar != window_calendar_size(&c->freq)) return "its calendar is not that of its frequency";
     for (i32 i = 0; i < c->ncol; i++)
         if (!(c->dev[i] > 0 && c->dev[i] < 1e300 && fabs(c->mean[i]) < 1e300)) return "a column has no usable mean and deviation";
@@ -262,7 +179,7 @@ static err read_columns(const char *path, const struct js *o, struct schema *c) 
     c->freq.step = js_i64(js_get(freq, "step"), 0);
     c->freq.months = (i32)js_i64(js_get(freq, "months"), 0);
     c->freq.season = (i32)js_i64(js_get(freq, "season"), 1);
-    read_text(freq, "name", c->freq.name, sizeof c->freq.name);
+    snprintf(c->freq.name, sizeof c->freq.name, "%s", js_str(js_get(freq, "name"), ""));
     return 0;
 }
 
@@ -326,8 +243,9 @@ static err read_spread(const struct st_file *file, struct forecaster *f) {
     return 0;
 }
 
-static err read_all(const char *path, const struct st_file *file, const struct js *o, struct forecaster *f) {
-    TRY(read_spec(path, o, f));
+static err read_all(const char *path, const struct st_file *file, const struct options *options, const struct js *o,
+                    struct forecaster *f) {
+    TRY(read_spec(path, o, options, f));
     TRY(read_columns(path, o, &f->schema));
     TRY(read_categories(o, &f->schema));
     f->weight = js_f64(js_get(o, "weight"), (f64)NAN);
@@ -343,9 +261,10 @@ static err read_all(const char *path, const struct st_file *file, const struct j
     return read_spread(file, f);
 }
 
-err forecast_load(const struct st_file *file, const char *path, const struct js *o, struct model **out) {
+err forecast_load(const struct st_file *file, const char *path, const struct options *options, const struct js *o,
+                  struct model **out) {
     struct forecaster *f;
     NEW(f, 1);
     *out = &f->model;
-    return read_all(path, file, o, f);
+    return read_all(path, file, options, o, f);
 }

@@ -37,6 +37,7 @@ err forecast_plot_scored(const struct model *m, const struct dataset *d, const s
 
 /* file.c */
 err forecast_save(const struct model *m, struct tens_list *list, struct str *json);
-err forecast_load(const struct st_file *file, const char *path, const struct js *json, struct model **out);
+err forecast_load(const struct st_file *file, const char *path, const struct options *o, const struct js *json,
+                  struct model **out);
 
 #endif

@@ -19,7 +19,6 @@ const struct head head_autoregressive = {
     .name = "autoregressive",
     .help = "segment after segment, each from the one before",
     .report = " that goes on from its own output",
-    .flag = "unroll",
     .segments = true,
     .plain_state = true,
     .own_output = true,

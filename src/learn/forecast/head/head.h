@@ -26,7 +26,6 @@ struct head {
     const char *name; /* --decoder NAME */
     const char *help;
     const char *report;      /* what a report adds to the name of the cell */
-    const char *flag;        /* model files name this head by a number; NULL = by "head": NAME */
     bool segments;           /* the horizon comes in segments of --segment values; else in one */
     bool long_segment;       /* --segment auto is long for a short horizon too */
     bool plain_state;        /* starts from the final state of one plain layer: no --bidirectional, no --projection */

@@ -24,7 +24,6 @@ const struct head head_parallel = {
     .name = "parallel",
     .help = "all segments of the horizon in parallel",
     .report = "",
-    .flag = "decode",
     .segments = true,
     .long_segment = true,
     .plain_state = true,
