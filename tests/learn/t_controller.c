@@ -18,7 +18,7 @@ static void become_fewer(const char *const *model) {
     struct forecaster *f;
     T_OK(fit(&s, 1, &w, NULL, false, &f));
     assert_true(w.fewer >= 1 && w.warnings == 0 && w.measured >= 1);
-    assert_true(f->spec.slices < P && f->watch.slices == f->spec.slices);
+    assert_true(f->spec.slices < P && f->slices->watch.slices == f->spec.slices);
     forecast_free(f);
     session_end(&s);
 }
@@ -35,11 +35,11 @@ static void stays(const char *const *model) {
     assert_int_equal(w.fewer, 0);
     assert_int_equal(w.warnings, 1);
     assert_int_equal(f->spec.slices, P);
-    assert_true(f->watch.layer[0].all[0].steps == 24 && f->watch.layer[0].all[1].steps == 24);
-    assert_true(f->watch.layer[0].w > 0);
+    assert_true(f->slices->watch.layer[0].all[0].steps == 24 && f->slices->watch.layer[0].all[1].steps == 24);
+    assert_true(f->slices->watch.layer[0].w > 0);
     assert_true(strstr(w.gap, "16 time slices against whole windows") != NULL);
-    assert_true(f->slice_gap < 1e-5);
-    assert_true(f->slice_picture[0].rounds[0] > 1 && f->slice_picture[0].ran[0][0] == 6);
+    assert_true(f->slices->gap < 1e-5);
+    assert_true(f->slices->picture[0].rounds[0] > 1 && f->slices->picture[0].ran[0][0] == 6);
     forecast_free(f);
     session_end(&s);
 }
@@ -63,7 +63,7 @@ static void resumed(const char *const *model, i32 id) {
         T_OK(fit(&s, 1, &y, dir, true, &g));
         assert_int_equal(g->spec.slices, f->spec.slices);
         assert_memory_equal(g->theta[0], f->theta[0], sizeof(f32) * (size_t)f->net.ntheta);
-        assert_memory_equal(g->watch.layer, f->watch.layer, sizeof f->watch.layer);
+        assert_memory_equal(g->slices->watch.layer, f->slices->watch.layer, sizeof f->slices->watch.layer);
         forecast_free(g);
     }
     forecast_free(f);

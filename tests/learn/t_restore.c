@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "learn/slices/slices.h"
 #include "ckpt/crc32c.h"
 #include "ckpt/manifest.h"
 #include "slicing.h"

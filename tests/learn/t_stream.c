@@ -158,7 +158,7 @@ TEST(an_epoch_takes_every_tile_once) {
         bool met[3] = {false};
         for (i64 k = 0; k < 3; k++) {
             batch_fill_tiles(&b, epoch * 3 + k, 0);
-            assert_int_equal(b.slot[0].present, batch_cells(&b, epoch * 3 + k));
+            assert_int_equal(b.slot[0].present, batch_cells_tiles(&b, epoch * 3 + k));
             i64 first = b.slot[0].origin[0];
             assert_int_equal(first, b.slot[0].origin[1]);
             if (k == 0) phase[epoch] = first % C;

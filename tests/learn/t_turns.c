@@ -238,7 +238,7 @@ static struct forecaster *grown_and_faded(struct trip c, struct watcher *w) {
 static void alike(const struct forecaster *f, const struct forecaster *g) {
     assert_int_equal(g->spec.slices, f->spec.slices);
     assert_memory_equal(g->theta[0], f->theta[0], sizeof(f32) * (size_t)f->net.ntheta);
-    assert_memory_equal(&g->watch.turns, &f->watch.turns, sizeof f->watch.turns);
+    assert_memory_equal(&g->slices->watch.turns, &f->slices->watch.turns, sizeof f->slices->watch.turns);
     const char *turns = strstr(f->model.plan_text.s, "(turn"), *same = strstr(g->model.plan_text.s, "(turn");
     assert_true(turns && same); /* what stands before has a predicted time, at a rate that is measured */
     assert_string_equal(same, turns);
@@ -273,7 +273,7 @@ static void repeated(const struct forecaster *f, bool given) {
 TEST(directions_come_and_go_as_memory_does) {
     struct watcher w = {0};
     struct forecaster *f = grown_and_faded((struct trip){.given = true}, &w);
-    const struct plan_turns *list = &f->watch.turns;
+    const struct plan_turns *list = &f->slices->watch.turns;
     assert_true(w.ranks >= 2 && w.fewer == 0 && w.more == 0);
     for (i32 i = 0; i < list->n; i++) assert_int_equal(list->at[i].slices, P);
     assert_int_equal(f->spec.slice_rank, 0); /* in the end there are two rounds */
@@ -285,7 +285,7 @@ TEST(directions_come_and_go_as_memory_does) {
 TEST(slices_become_fewer_and_more_again_as_memory_goes) {
     struct watcher w = {0};
     struct forecaster *f = grown_and_faded((struct trip){0}, &w);
-    const struct plan_turns *list = &f->watch.turns;
+    const struct plan_turns *list = &f->slices->watch.turns;
     i32 least = P, back = 0;
     for (i32 i = 0, now = P, way = 0; i < list->n; now = list->at[i++].slices) {
         const i32 to = list->at[i].slices > now ? 1 : -1;

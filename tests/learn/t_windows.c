@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "learn/slices/slices.h"
 #include "api/api.h"
 #include "exec/chain.h"
 #include "learn/forecast/fit.h"
@@ -274,8 +275,8 @@ TEST(a_training_in_slices_is_that_of_whole_windows) {
         struct session cut = trained(&models[m], "lstm", "time:4", "2"), whole = trained(&models[m], "lstm", "serial", "2");
         f64 off = 0, size = 0;
         assert_int_equal(cut.f->spec.slices, 4);
-        assert_int_equal(cut.f->watch.layer[1].all[0].steps, 24);
-        assert_true(cut.f->slice_gap < 1e-5);
+        assert_int_equal(cut.f->slices->watch.layer[1].all[0].steps, 24);
+        assert_true(cut.f->slices->gap < 1e-5);
         forecasts(cut.f, &cut, &one);
         loads_alike(&cut);
         forecasts(whole.f, &whole, &two);
@@ -296,7 +297,7 @@ TEST(any_number_of_threads_gives_the_same_bits) {
         struct session a = trained(&models[m], "gru", "time:3", "1"), b = trained(&models[m], "gru", "time:3", "2");
         assert_true(a.f->spec.slices == 3 && b.f->spec.slices == 3);
         assert_memory_equal(a.f->theta[0], b.f->theta[0], sizeof(f32) * (size_t)a.f->net.ntheta);
-        assert_memory_equal(&a.f->slice_gap, &b.f->slice_gap, sizeof a.f->slice_gap);
+        assert_memory_equal(&a.f->slices->gap, &b.f->slices->gap, sizeof a.f->slices->gap);
         session_end(&a);
         session_end(&b);
     }

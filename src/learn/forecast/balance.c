@@ -34,10 +34,10 @@ err balance_new(struct fit *t) {
     t->balance = b;
     b->machine = *use->ranks;
     b->looks = LOOKS;
-    b->n = t->engine.plan->ndevice;
-    snprintf(b->parallel, sizeof b->parallel, "%s", t->engine.plan->strategy);
-    if (!plan_grains(t->engine.plan, b->grains)) balance_free(t);
-    else b->all = t->engine.plan->ngrain;
+    b->n = t->step.engine.plan->ndevice;
+    snprintf(b->parallel, sizeof b->parallel, "%s", t->step.engine.plan->strategy);
+    if (!plan_grains(t->step.engine.plan, b->grains)) balance_free(t);
+    else b->all = t->step.engine.plan->ngrain;
     return 0;
 }
 
@@ -119,9 +119,9 @@ err balance_recut(void *fit, struct exec **exec) {
     memcpy(b->grains, b->wanted, sizeof b->grains);
     describe(b, use.ranks);
     use.ranks = &b->machine;
-    TRY(engine_recut(&t->engine, &use));
-    exec_rows(t->engine.exec, &t->batch.row0, &t->batch.row1);
-    *exec = t->engine.exec;
+    TRY(engine_recut(&t->step.engine, &use));
+    exec_rows(t->step.engine.exec, &t->step.batch.row0, &t->step.batch.row1);
+    *exec = t->step.engine.exec;
     b->moves++;
     event_note(use.events, EVENT_NOTE,
                "balance: ranks have %s of %d micro-batches, had %s: "
@@ -133,7 +133,7 @@ err balance_recut(void *fit, struct exec **exec) {
 /* Would twice as many grains be shared better? */
 static bool too_coarse(const struct fit *t, f64 reached) {
     const struct balance *b = t->balance;
-    const i32 B = t->engine.plan->B;
+    const i32 B = t->step.engine.plan->B;
     i32 fine[MACHINE_DEVICES];
     if (reached >= COARSE || ceil_div(B, plan_grain(B, 2 * b->all)) < 2 * b->all) return false;
     for (i32 d = 0; d < b->n; d++) fine[d] = 2 * b->grains[d];

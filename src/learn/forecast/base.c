@@ -70,7 +70,7 @@ err forecast_ridge_row(struct fit *t) {
                            .valid = p->validation,
                            .refit = t->f->has_mix || s->refit_all, /* the row to beat sees every row that the model sees */
                            .work = &work};
-    if (base_is_ridge(t->f->base) || forecast_origins(t, &t->train) < MIN_WINDOWS) return 0;
+    if (base_is_ridge(t->f->base) || forecast_origins(t, &t->set.train) < MIN_WINDOWS) return 0;
     err e = base_ridge(t->job->series, &r, &t->f->ridge);
     labour_end(&work);
     return e == -E601 || e == -E806 ? e : 0; /* no complete window: no row */

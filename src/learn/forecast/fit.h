@@ -1,38 +1,58 @@
-/* fit.h - the state of one fit, shared by fit.c, guard.c and state.c. */
+/* fit.h - the state of one fit: a struct for each responsibility, with the file that owns it. */
 #ifndef STRETTO_LEARN_FORECAST_FIT_H
 #define STRETTO_LEARN_FORECAST_FIT_H
 
 #include "data/prefetch.h"
 #include "learn/forecast/stream.h"
 
-struct slice_memory; /* stale.c */
-struct balance;      /* balance.c */
-struct saving;       /* save.h */
+struct balance; /* balance.c */
+struct saving;  /* save.h */
+struct slicing; /* slices/slices.h */
 struct ckpt;
 
-struct fit {
-    const struct forecast_job *job;            /* &own */
-    struct forecast_job own;                   /* what was asked for; its ranks become fewer */
-    struct machine *left;                      /* of the ranks that are left, once one has died; else NULL */
-    struct forecaster *f;
-    struct net *net, *cut;                     /* net: what is trained: that of f, or cut, the same over slices of its windows */
-    struct engine engine, whole;               /* whole: of the net of f, validates in place of engine where that is cut */
-    struct batcher batch, valid_batch;
-    struct stream *stream;                     /* all_steps: validates in place of valid_batch */
+/* windows.c: what is learnt from, and measured on. */
+struct fit_windows {
     struct window_set train, valid, valid_all; /* valid: thinned, for validation while training */
-    i64 step_cells;                            /* targets of all parts of the present step (--accumulate) */
-    i64 steps, best_steps[MEMBERS_MAX];
-    f64 deadline;                              /* clock at which the time limit is over, 0 = none */
-    i32 member, done;                          /* being trained; first to train */
-    struct train_state state;                  /* of the member `done`, once it has begun */
-    bool refitting, prepared, begun, over;     /* over: a rank died when others had left with all that is here */
-    struct saving *saving;                     /* NULL = there is no run folder */
-    struct ckpt *found;                        /* to go on from; NULL = nothing, or taken */
-    i64 held;                                  /* members whose weights are in the checkpoint */
-    f64 base_seconds;
-    i32 *sorted;                               /* [rows] room of slices_stepped */
-    struct balance *balance;                   /* moves rows between ranks; NULL = they stay where they are */
-    struct slice_memory *memory;               /* ends of slices from visit to visit; NULL = slices run until they fit */
+};
+
+/* prepare.c: what training and validation run with. */
+struct fit_step {
+    struct net *net, *cut;         /* net: what is trained: that of the forecaster, or cut, the same over slices of its windows */
+    struct engine engine, whole;   /* whole: of the forecaster's net, validates in place of engine where that is cut */
+    struct batcher batch, valid_batch;
+    struct stream *stream;         /* all_steps: validates in place of valid_batch */
+    i64 steps;                     /* of a member */
+    i64 cells;                     /* targets of all parts of the present step (--accumulate) */
+    bool prepared;
+};
+
+/* members.c: how far the fit has come. */
+struct fit_progress {
+    i64 best_steps[MEMBERS_MAX];
+    f64 deadline;                  /* clock at which the time limit is over, 0 = none */
+    i32 member, done;              /* being trained; first to train */
+    struct train_state state;      /* of the member `done`, once it has begun */
+    bool refitting, begun, over;   /* over: a rank died when others had left with all that is here */
+};
+
+/* save.c, state.c: checkpoints. */
+struct fit_checkpoints {
+    struct saving *saving;         /* NULL = there is no run folder */
+    struct ckpt *found;            /* to continue from; NULL = nothing, or taken */
+    i64 held;                      /* members whose weights are in the checkpoint */
+};
+
+struct fit {
+    const struct forecast_job *job; /* &own */
+    struct forecast_job own;        /* what was asked for; its ranks become fewer */
+    struct machine *left;           /* of the ranks that are left, once one has died; else NULL */
+    struct forecaster *f;
+    struct fit_windows set;
+    struct fit_step step;
+    struct fit_progress at;
+    struct fit_checkpoints save;
+    struct balance *balance;        /* moves rows between ranks; NULL = they stay where they are */
+    struct slicing *slicing;        /* how time slices go; never NULL */
 };
 
 enum { SPREAD_WINDOWS = 5 }; /* origins at least for residual quantiles */
@@ -49,6 +69,9 @@ void training_drop(struct fit *t);
  * had come farthest.  E801 where they do not meet. */
 err forecast_meet(struct fit *t, struct comm_loss *loss);
 err forecast_heal(struct fit *t, const struct comm_loss *loss);
+
+/* members.c: from the first member that is not done to the last; 0, a failure, or STOP_SIGNAL. */
+err forecast_train_members(struct fit *t);
 
 /* base.c: the base that --base asks for; the ridge row that stands beside every score. */
 err forecast_choose_base(struct fit *t);

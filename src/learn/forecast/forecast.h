@@ -2,7 +2,8 @@
  *
  *     series --windows--> base(window) + a * div * net((window - shift) / div)      a = guard weight, earned on validation
  *
- *     fit.c    choose base, train members, guard, bands         net.c    layers from the spec
+ *     fit.c    choose base, train members, guard, bands         net.c    layers from the spec, head/ what follows them
+ *     members.c trains each member                              prepare.c net, plan, buffers, batches of a fit
  *     batch.c  rows of a batch for the network                  score.c  scores beside the naive rows
  *     file.c   model file                                       state.c  checkpoints
  *     run.c    forecasts window by window                       stream.c forecasts in one walk (all_steps)
@@ -13,7 +14,6 @@
 
 #include "data/window.h"
 #include "learn/learner.h"
-#include "learn/slices/control.h"
 #include "bases/base.h"
 #include "train/guard.h"
 #include "train/loop.h"
@@ -82,27 +82,7 @@ struct schema {
     struct arena arena;
 };
 
-/* What the rounds of slices of time came to: plain numbers, kept in checkpoints as they are.  [0] forward, [1] backward. */
-struct chain_count {
-    i64 steps, rounds, first, again, serial; /* serial: steps in which slices ran one after another */
-};
-struct slice_watch {
-    i32 slices, nlayer, told;
-    struct watched {
-        struct chain_count now[2], all[2]; /* since the last validation; of the run */
-        f64 w;                             /* steps after which forward forgets where it began, moving average; 0 = not known */
-    } layer[WATCH_LAYERS];
-    struct slice_mind mind;
-    bool planned; /* turns are those of a saved plan: nobody decides */
-    struct plan_turns turns; /* that were taken, or are to be */
-};
-/* The chain of a layer in the last step: steps that each slice ran in each round. */
-struct slice_picture {
-    char name[24];
-    i32 nslice, steps; /* steps of a slice */
-    i32 rounds[2], *ran[2];
-    f32 gap[2]; /* the last that was not close, as a share of the values */
-};
+struct slice_record; /* slices/slices.h */
 
 struct forecaster {
     struct model model;
@@ -125,9 +105,7 @@ struct forecaster {
     bool has_choice, has_mix, has_guard;
     i64 steps_done;
     f64 step_predicted, step_measured; /* seconds of a training step: the plan's cost, and what it took */
-    struct slice_watch watch;
-    struct slice_picture slice_picture[WATCH_LAYERS];
-    f64 slice_gap;                  /* of the loss, slices against the whole */
+    struct slice_record *slices;    /* what time slices came to in training; NULL = it was read from a file */
 };
 
 static inline struct forecaster *forecaster_in(const struct model *m) { return (struct forecaster *)(uintptr_t)m; }

@@ -22,7 +22,7 @@ static err on_loss_row(void *self, const struct forecast_row *row) {
     const struct series *s = d->t->job->series;
     const struct forecast_spec *spec = &d->t->f->spec;
     bool squared = strcmp(spec->loss, "mse") == 0;
-    i64 at = row->origin - d->t->valid_all.first;
+    i64 at = row->origin - d->t->set.valid_all.first;
     TRY(labour_done(d->work, 1));
     if (row->seen == 0) return 0;
     for (i32 i = 0; i < spec->horizon; i++) {
@@ -41,7 +41,7 @@ static err measure(struct fit *t, struct losses *d) {
     NEW(d->base, d->n + 1);
     NEW(d->both, d->n + 1);
     NEW(d->cells, d->n + 1);
-    TRY(forecast_windows(t->f, t->job->series, &t->valid_all, &t->job->use, on_loss_row, d));
+    TRY(forecast_windows(t->f, t->job->series, &t->set.valid_all, &t->job->use, on_loss_row, d));
     for (i64 i = 0; i < d->n; i++) {
         d->base[i] = d->cells[i] ? d->base[i] / (f64)d->cells[i] : (f64)NAN;
         d->both[i] = d->cells[i] ? d->both[i] / (f64)d->cells[i] : (f64)NAN;
@@ -55,7 +55,7 @@ err forecast_guard(struct fit *t) {
     f->weight = 1;
     if (!f->spec.guard || !f->base) return 0;
     struct labour work = labour_of("weighing the recurrent part", t->job->use.events, forecast_stop(t));
-    struct losses d = {.t = t, .n = window_origins(&t->valid_all), .work = &work};
+    struct losses d = {.t = t, .n = window_origins(&t->set.valid_all), .work = &work};
     work.all = (f64)d.n * t->job->series->ntarget;
     err e = measure(t, &d);
     labour_end(&work);
@@ -179,7 +179,7 @@ static err unseen_base(const struct fit *t, struct base **out) {
 
 /* About SPREAD_CELLS residuals at most, from origins of every phase of the season. */
 static struct window_set calibration(const struct fit *t) {
-    struct window_set set = t->valid_all;
+    struct window_set set = t->set.valid_all;
     i64 cells = window_origins(&set) * t->job->series->ntarget * t->f->spec.horizon;
     if (cells > SPREAD_CELLS) set.stride = (cells + SPREAD_CELLS - 1) / SPREAD_CELLS;
     set.stride = forecast_stride(set.stride, t->job->series->freq.season);
@@ -188,7 +188,7 @@ static struct window_set calibration(const struct fit *t) {
 
 err forecast_spread(struct fit *t) {
     struct forecaster *f = t->f;
-    i64 n = window_origins(&t->valid_all);
+    i64 n = window_origins(&t->set.valid_all);
     if (f->spec.nband == 0 || f->spread) return 0;
     if (n < SPREAD_WINDOWS) {
         event_note(t->job->use.events, EVENT_NOTE, "no quantiles: %lld validation origins, at least %d are needed",

@@ -24,8 +24,8 @@ enum { FAR_LEVEL, FAR_REFIT, FAR_DONE, FAR_STEP, FAR_PLACE };
 
 static struct standing standing_of(const struct fit *t) {
     const struct forecaster *f = t->f;
-    const i64 step = t->begun ? t->state.step : -1, place = t->begun ? t->state.place : 0;
-    return (struct standing){.far = {t->prepared ? LEVEL_PREPARED : LEVEL_BEGINS, t->refitting, t->done, step, place},
+    const i64 step = t->at.begun ? t->at.state.step : -1, place = t->at.begun ? t->at.state.place : 0;
+    return (struct standing){.far = {t->step.prepared ? LEVEL_PREPARED : LEVEL_BEGINS, t->at.refitting, t->at.done, step, place},
                              .held = f->nmember,
                              .slices = f->spec.slices,
                              .slice_rank = f->spec.slice_rank,
@@ -69,8 +69,8 @@ static err fewer(struct fit *t, const struct comm_loss *loss) {
 /* What was in flight to the disk is no checkpoint of those that are left. */
 err forecast_meet(struct fit *t, struct comm_loss *loss) {
     struct comm *c = t->job->use.comm;
-    saving_free(t->saving, comm_rank(c));
-    t->saving = NULL;
+    saving_free(t->save.saving, comm_rank(c));
+    t->save.saving = NULL;
     TRY(comm_recover(c, loss));
     if (t->own.healed) t->own.healed(t->own.owner, loss);
     return fewer(t, loss);
@@ -80,9 +80,9 @@ err forecast_meet(struct fit *t, struct comm_loss *loss) {
 
 static void adopt(struct fit *t, const struct standing *s) {
     struct forecaster *f = t->f;
-    t->refitting = s->far[FAR_REFIT] != 0;
-    t->done = (i32)s->far[FAR_DONE];
-    t->begun = s->far[FAR_STEP] >= 0;
+    t->at.refitting = s->far[FAR_REFIT] != 0;
+    t->at.done = (i32)s->far[FAR_DONE];
+    t->at.begun = s->far[FAR_STEP] >= 0;
     f->spec.slices = (i32)s->slices;
     f->spec.slice_rank = (i32)s->slice_rank;
     f->spec.nband = (i32)s->nband;
@@ -92,11 +92,11 @@ static void adopt(struct fit *t, const struct standing *s) {
 
 /* Planned and bound anew; weights and the optimiser's state are kept through it. */
 static err prepare_again(struct fit *t) {
-    struct store kept = t->engine.store;
-    t->engine.store = (struct store){0};
+    struct store kept = t->step.engine.store;
+    t->step.engine.store = (struct store){0};
     training_drop(t);
     err e = training_prepare(t);
-    struct store *s = &t->engine.store;
+    struct store *s = &t->step.engine.store;
     const size_t bytes = sizeof(f32) * (size_t)kept.ntheta;
     if (e >= 0) memcpy(s->theta, kept.theta, bytes);
     for (i32 k = 0; e >= 0 && k < s->optim->nstate; k++) memcpy(s->state[k], kept.state[k], bytes);
@@ -107,14 +107,14 @@ static err prepare_again(struct fit *t) {
 static err take_state(struct fit *t, i32 root, const struct standing *s) {
     struct forecaster *f = t->f;
     const i64 floats = (i64)t->job->series->ntarget * f->spec.nband * f->spec.horizon;
-    if (!t->state.good) TRY(train_state_new(&t->engine.store, &t->state));
+    if (!t->at.state.good) TRY(train_state_new(&t->step.engine.store, &t->at.state));
     if (!s->spread || !f->spread) {
         mem_free(f->spread);
         f->spread = NULL;
         if (s->spread) NEW(f->spread, floats);
     }
     TRY(forecast_share_state(t, root, s->held));
-    t->state.place = s->far[FAR_PLACE];
+    t->at.state.place = s->far[FAR_PLACE];
     return 0;
 }
 
@@ -155,14 +155,14 @@ static void tell(const struct fit *t, const struct comm_loss *loss, const struct
 /* Nobody leaves the fit before all have everything (fit.c): where one has left, so may the others. */
 static err go_on(struct fit *t, i32 root, bool alike, bool ready, const struct standing *s) {
     TRY(sweep(t));
-    t->over = s->far[FAR_LEVEL] == LEVEL_OUT;
-    if (t->over) return 0;
+    t->at.over = s->far[FAR_LEVEL] == LEVEL_OUT;
+    if (t->at.over) return 0;
     if (!ready) { /* nobody has done a step yet */
         training_drop(t);
         mem_free(t->f->spread);
         t->f->spread = NULL;
-        t->begun = t->refitting = false;
-        t->done = 0;
+        t->at.begun = t->at.refitting = false;
+        t->at.done = 0;
         return 0;
     }
     const struct standing mine = standing_of(t);
@@ -183,7 +183,7 @@ err forecast_heal(struct fit *t, const struct comm_loss *loss) {
     err e = comm_allgather(c, "standing", &mine, sizeof mine, all);
     const i32 root = farthest(all, comm_size(c), &alike, &ready);
     if (e >= 0) e = go_on(t, root, alike, ready, &all[root]);
-    if (e >= 0 && !t->over) tell(t, loss, &all[root], loss->seconds + clock_now() - begin);
+    if (e >= 0 && !t->at.over) tell(t, loss, &all[root], loss->seconds + clock_now() - begin);
     mem_free(all);
     return e;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/label.h"
+#include "learn/slices/slices.h"
 #include "learn/forecast/head/head.h"
 #include "learn/forecast/ops.h"
 #include "learn/series_set.h"
@@ -187,16 +188,16 @@ static err fill_parts(struct page *p) {
 static err fill_slices(struct page *p) {
     const struct forecaster *f = p->f;
     struct report_slices *out;
-    if (!f->slice_picture[0].nslice) return 0;
+    if (!f->slices || !f->slices->picture[0].nslice) return 0;
     ARENA_NEW(p->a, out, WATCH_LAYERS);
-    for (i32 k = 0; k < f->watch.nlayer; k++) {
-        const struct slice_picture *s = &f->slice_picture[k];
-        const struct chain_count *all = f->watch.layer[k].all;
+    for (i32 k = 0; k < f->slices->watch.nlayer; k++) {
+        const struct slice_picture *s = &f->slices->picture[k];
+        const struct chain_count *all = f->slices->watch.layer[k].all;
         i64 first = all[0].first + all[1].first, again = all[0].again + all[1].again;
         out[k] = (struct report_slices){.layer = s->name,
                                         .nslice = s->nslice,
                                         .steps = s->steps,
-                                        .forgets = f->watch.layer[k].w,
+                                        .forgets = f->slices->watch.layer[k].w,
                                         .useful = (f64)first / (f64)lmax(1, first + again),
                                         .serial = lmax(all[0].serial, all[1].serial),
                                         .trained = all[0].steps};
@@ -209,8 +210,8 @@ static err fill_slices(struct page *p) {
         }
     }
     p->r->slices = out;
-    p->r->nslices = f->watch.nlayer;
-    p->r->slice_gap = f->slice_gap;
+    p->r->nslices = f->slices->watch.nlayer;
+    p->r->slice_gap = f->slices->gap;
     return 0;
 }
 

@@ -20,19 +20,19 @@ err training_net(struct fit *t) {
     struct forecast_spec whole = f->spec;
     whole.slices = 1;
     TRY(forecast_net(&whole, &f->shape, t->job->series, &f->net));
-    t->net = &f->net;
+    t->step.net = &f->net;
     if (f->spec.slices < 2) return 0;
-    if (!t->cut) NEW(t->cut, 1);
-    TRY(forecast_net(&f->spec, &f->shape, t->job->series, t->cut));
-    t->net = t->cut;
-    bool same = t->cut->nop == f->net.nop && t->cut->ntheta == f->net.ntheta;
-    for (i32 l = 0; l < f->net.nop && same; l++) same = t->cut->op[l].theta0 == f->net.op[l].theta0;
+    if (!t->step.cut) NEW(t->step.cut, 1);
+    TRY(forecast_net(&f->spec, &f->shape, t->job->series, t->step.cut));
+    t->step.net = t->step.cut;
+    bool same = t->step.cut->nop == f->net.nop && t->step.cut->ntheta == f->net.ntheta;
+    for (i32 l = 0; l < f->net.nop && same; l++) same = t->step.cut->op[l].theta0 == f->net.op[l].theta0;
     return same ? 0 : FAIL(E1, "time slices have other parameters than whole windows");
 }
 
 /* A wish for few devices, or few tiles of slices, may leave ranks without a row. */
 static void tell_idle(const struct fit *t) {
-    const struct plan *p = t->engine.plan;
+    const struct plan *p = t->step.engine.plan;
     const i32 size = comm_size(t->job->use.comm);
     bool works[COMM_RANKS] = {0};
     i32 idle = size;
@@ -60,9 +60,9 @@ static err prepare_validation(struct fit *t, i32 rows) {
     const struct forecaster *f = t->f;
     const struct series *x = t->job->series;
     const struct resources use = resources_whole(&t->job->use);
-    if (f->spec.all_steps) return stream_new(f, x, &t->job->use, 0, 1, &t->stream);
-    if (t->job->spec.slices > 1) TRY(engine_new(&f->net, &use, rows, rows, NULL, NULL, NULL, &t->whole));
-    return batcher_new(f, &f->net, &f->shape, x, use.kern, rows, 1, &t->valid_batch);
+    if (f->spec.all_steps) return stream_new(f, x, &t->job->use, 0, 1, &t->step.stream);
+    if (t->job->spec.slices > 1) TRY(engine_new(&f->net, &use, rows, rows, NULL, NULL, NULL, &t->step.whole));
+    return batcher_new(f, &f->net, &f->shape, x, use.kern, rows, 1, &t->step.valid_batch);
 }
 
 err training_prepare(struct fit *t) {
@@ -70,56 +70,55 @@ err training_prepare(struct fit *t) {
     const struct series *x = t->job->series;
     const struct forecast_spec *s = &f->spec;
     TRY(training_net(t));
-    i64 n = forecast_epoch(s, t->job->split.train), nvalid = window_origins(&t->valid) * x->ntarget;
+    i64 n = forecast_epoch(s, t->job->split.train), nvalid = window_origins(&t->set.valid) * x->ntarget;
     i32 nwin, B, rows = x->ntarget * imax(1, s->slices); /* of a window */
     TRY(forecast_rows(s, n, x->ntarget, &nwin, &B));
     const struct optim *optim = optim_find(s->optim);
     if (!optim) return FAIL(E103, "there is no optimiser \"%s\"", s->optim);
     f64 per_epoch = dmax(1, (f64)n / ((f64)(B / rows) * s->accumulate));
-    t->steps = s->steps > 0 ? s->steps : (i64)ceil(s->epochs * per_epoch);
+    t->step.steps = s->steps > 0 ? s->steps : (i64)ceil(s->epochs * per_epoch);
     const bool turned = s->slices != t->job->spec.slices || s->slice_rank != t->job->spec.slice_rank; /* a run that is resumed */
     struct resources use = resources_sliced(&t->job->use, turned ? slices_parallel(s) : NULL, s->slices, s->course);
-    use.steps = t->left ? 0 : t->steps * s->accumulate * s->members; /* healing: nobody measures kernels while others wait */
+    use.steps = t->left ? 0 : t->step.steps * s->accumulate * s->members; /* healing: nobody measures kernels while others wait */
     i32 valid = (i32)lmin(imax(B / imax(1, s->slices), 256), lmax(1, nvalid));
     i32 forward = s->all_steps || t->job->spec.slices > 1 ? 0 : valid; /* else another engine, or a stream, validates */
-    TRY(engine_new(t->net, &use, B, forward, optim, turned ? NULL : t->job->spec.plan_text, t->job->spec.plan_path, &t->engine));
-    if (s->slices > 1) f->spec.course = netplan(t->engine.plan)->course; /* a saved plan has its own */
-    TRY(batcher_new(f, t->net, &f->shape, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->batch));
+    TRY(engine_new(t->step.net, &use, B, forward, optim, turned ? NULL : t->job->spec.plan_text, t->job->spec.plan_path,
+                   &t->step.engine));
+    if (s->slices > 1) f->spec.course = netplan(t->step.engine.plan)->course; /* a saved plan has its own */
+    TRY(batcher_new(f, t->step.net, &f->shape, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->step.batch));
     tell_idle(t);
     tell_parts(t, nwin, B / rows);
-    exec_rows(t->engine.exec, &t->batch.row0, &t->batch.row1);
+    exec_rows(t->step.engine.exec, &t->step.batch.row0, &t->step.batch.row1);
     TRY(balance_new(t));
-    if (s->all_steps) TRY(batch_bases(&t->batch, t->job->split.validation));
+    if (s->all_steps) TRY(batch_bases(&t->step.batch, t->job->split.validation));
     TRY(prepare_validation(t, valid));
-    t->batch.set = t->train;
-    t->batch.scored = (struct window_set){.first = 1, .end = INT64_MAX, .stride = 1}; /* a tile lies inside the training rows */
-    t->batch.nwin = B / rows;
+    t->step.batch.set = t->set.train;
+    t->step.batch.scored = (struct window_set){.first = 1, .end = INT64_MAX, .stride = 1}; /* tiles lie in training rows */
+    t->step.batch.nwin = B / rows;
     TRY(slices_watch(t));
     TRY(saving_prepare(t));
     i64 copies = 2 + optim->nstate + s->members; /* best, roll-back target with its state, members that are done */
-    f->model.planned_bytes = engine_planned_bytes(&t->engine) + engine_planned_bytes(&t->whole) + t->batch.arena.used +
-                       t->valid_batch.arena.used + 4 * copies * t->engine.store.ntheta +
-                       (t->saving ? t->saving->room : 0) + (t->stream ? stream_bytes(t->stream) : 0);
+    f->model.planned_bytes = engine_planned_bytes(&t->step.engine) + engine_planned_bytes(&t->step.whole) +
+                       t->step.batch.arena.used + t->step.valid_batch.arena.used + 4 * copies * t->step.engine.store.ntheta +
+                       (t->save.saving ? t->save.saving->room : 0) + (t->step.stream ? stream_bytes(t->step.stream) : 0);
     if (!t->left) state_memory(t);
-    t->prepared = true;
+    t->step.prepared = true;
     return 0;
 }
 
 void training_drop(struct fit *t) {
-    saving_free(t->saving, comm_rank(t->job->use.comm));
-    ckpt_close(t->found);
-    stale_free(t);
+    saving_free(t->save.saving, comm_rank(t->job->use.comm));
+    ckpt_close(t->save.found);
+    slices_drop(t);
     balance_free(t);
-    engine_free(&t->engine);
-    engine_free(&t->whole);
-    batcher_free(&t->batch);
-    batcher_free(&t->valid_batch);
-    stream_free(t->stream);
-    mem_free(t->sorted);
-    t->saving = NULL;
-    t->found = NULL;
-    t->batch = t->valid_batch = (struct batcher){0};
-    t->stream = NULL;
-    t->sorted = NULL;
-    t->prepared = false;
+    engine_free(&t->step.engine);
+    engine_free(&t->step.whole);
+    batcher_free(&t->step.batch);
+    batcher_free(&t->step.valid_batch);
+    stream_free(t->step.stream);
+    t->save.saving = NULL;
+    t->save.found = NULL;
+    t->step.batch = t->step.valid_batch = (struct batcher){0};
+    t->step.stream = NULL;
+    t->step.prepared = false;
 }

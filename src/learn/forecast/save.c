@@ -12,15 +12,15 @@
 enum { LOOK_NS = 200000, LOOKS = 250 }; /* LOOKS of LOOK_NS, then ranks tell each other that they live */
 
 err saving_shares(struct fit *t) {
-    struct saving *s = t->saving;
+    struct saving *s = t->save.saving;
     if (!s) return 0;
     arena_free(&s->arena);
-    return plan_shares(t->engine.plan, &s->arena, &s->share, &s->nshare);
+    return plan_shares(t->step.engine.plan, &s->arena, &s->share, &s->nshare);
 }
 
 static err make(struct fit *t) {
-    NEW(t->saving, 1);
-    NEW(t->saving->sum, comm_size(t->job->use.comm));
+    NEW(t->save.saving, 1);
+    NEW(t->save.saving->sum, comm_size(t->job->use.comm));
     return saving_shares(t);
 }
 
@@ -29,8 +29,8 @@ static err open_saver(struct fit *t, const char *dir, i64 room) {
     const i32 me = comm_rank(c);
     char who[SAVER_WHO] = "this process";
     if (comm_size(c) > 1) snprintf(who, sizeof who, "rank %d on host %.63s", me, comm_rank_info(c, me)->host);
-    t->saving->room = room;
-    return ckpt_saver_new(dir, me, who, room, &t->saving->saver);
+    t->save.saving->room = room;
+    return ckpt_saver_new(dir, me, who, room, &t->save.saving->saver);
 }
 
 err saving_prepare(struct fit *t) {
@@ -54,13 +54,13 @@ void saving_free(struct saving *s, i32 rank) {
 }
 
 enum train_saving saving_now(void *fit) {
-    const struct saving *s = ((struct fit *)fit)->saving;
+    const struct saving *s = ((struct fit *)fit)->save.saving;
     return s->stage == 0 ? SAVING_NONE : ckpt_saver_busy(s->saver) ? SAVING_BUSY : SAVING_READY;
 }
 
 /* It cannot be used: where and why, on every rank the same. */
 static void given_up(struct fit *t, const struct ckpt_sum *sum) {
-    struct saving *s = t->saving;
+    struct saving *s = t->save.saving;
     ckpt_saver_drop(s->saver);
     s->why = sum->why;
     s->stage = 0;
@@ -69,7 +69,7 @@ static void given_up(struct fit *t, const struct ckpt_sum *sum) {
 }
 
 static err shards_are_written(struct fit *t) {
-    struct saving *s = t->saving;
+    struct saving *s = t->save.saving;
     struct comm *c = t->job->use.comm;
     struct ckpt_sum mine;
     ckpt_saver_sum(s->saver, &mine);
@@ -85,7 +85,7 @@ static err shards_are_written(struct fit *t) {
 }
 
 static err is_committed(struct fit *t) {
-    struct saving *s = t->saving;
+    struct saving *s = t->save.saving;
     struct comm *c = t->job->use.comm;
     struct ckpt_sum first;
     ckpt_saver_sum(s->saver, &first);
@@ -113,8 +113,8 @@ static void waited(struct saving *s, f64 since) {
 err saving_next(void *fit) {
     struct fit *t = fit;
     const f64 since = clock_now();
-    err e = t->saving->stage == 1 ? shards_are_written(t) : is_committed(t);
-    waited(t->saving, since);
+    err e = t->save.saving->stage == 1 ? shards_are_written(t) : is_committed(t);
+    waited(t->save.saving, since);
     return e;
 }
 
@@ -122,19 +122,19 @@ err saving_next(void *fit) {
 static err finish(struct fit *t) {
     struct comm *c = t->job->use.comm;
     u8 mine, all[COMM_RANKS];
-    while (t->saving->stage > 0) {
-        for (i32 k = 0; k < LOOKS && ckpt_saver_busy(t->saving->saver); k++)
+    while (t->save.saving->stage > 0) {
+        for (i32 k = 0; k < LOOKS && ckpt_saver_busy(t->save.saving->saver); k++)
             nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
-        mine = ckpt_saver_busy(t->saving->saver);
+        mine = ckpt_saver_busy(t->save.saving->saver);
         TRY(comm_allgather(c, "writing", &mine, sizeof mine, all));
         for (i32 k = 0; k < comm_size(c); k++) mine |= all[k];
-        if (!mine) TRY(t->saving->stage == 1 ? shards_are_written(t) : is_committed(t));
+        if (!mine) TRY(t->save.saving->stage == 1 ? shards_are_written(t) : is_committed(t));
     }
     return 0;
 }
 
 static err begin(struct fit *t, const struct train_state *state) {
-    struct saving *s = t->saving;
+    struct saving *s = t->save.saving;
     s->step = state->step;
     TRY(forecast_save_state(t, state));
     s->stage = 1;
@@ -143,7 +143,7 @@ static err begin(struct fit *t, const struct train_state *state) {
 
 err saving_begin(void *fit, const struct train_state *state, bool last) {
     struct fit *t = fit;
-    struct saving *s = t->saving;
+    struct saving *s = t->save.saving;
     const f64 since = clock_now();
     if (s->began <= 0) s->began = since - 1e-9;
     if (last) {
@@ -165,19 +165,19 @@ err saving_begin(void *fit, const struct train_state *state, bool last) {
  * time limit such a checkpoint is there. */
 err saving_after(struct fit *t, err e) {
     struct forecaster *f = t->f;
-    if (e != -E806 || !t->saving || f->nmember == 0 || f->model.stopped == STOP_TIME) return e;
-    f->steps_done -= t->state.step; /* they are counted when the member ends, once more */
-    f->model.seconds -= t->state.seconds;
-    if (!t->refitting) mem_free(f->spread);
-    if (!t->refitting) f->spread = NULL; /* measured again */
+    if (e != -E806 || !t->save.saving || f->nmember == 0 || f->model.stopped == STOP_TIME) return e;
+    f->steps_done -= t->at.state.step; /* they are counted when the member ends, once more */
+    f->model.seconds -= t->at.state.seconds;
+    if (!t->at.refitting) mem_free(f->spread);
+    if (!t->at.refitting) f->spread = NULL; /* measured again */
     event_phase(t->job->use.events, "checkpoint");
-    TRY(saving_begin(t, &t->state, true));
+    TRY(saving_begin(t, &t->at.state, true));
     err_clear();
     return STOP_SIGNAL;
 }
 
 err saving_end(struct fit *t) {
-    struct saving *s = t->saving;
+    struct saving *s = t->save.saving;
     if (!s) return 0;
     TRY(finish(t));
     if (s->begun == 0 || s->count == 0) return 0;

@@ -30,7 +30,7 @@ struct saving {
 
 /* By the plan that is now bound; again after another layout. */
 err saving_shares(struct fit *t);
-/* Before training, where there is a run folder: t->saving, with memory for this rank's copy of all that the run will hold. */
+/* Before training, where there is a run folder: makes t->save.saving, with memory for this rank's copy. */
 err saving_prepare(struct fit *t);
 void saving_free(struct saving *s, i32 rank);
 

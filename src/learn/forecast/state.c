@@ -60,15 +60,15 @@ static i64 spread_floats(const struct fit *t) {
 
 /* Every item in a fixed order; `done` members are part of it, so that count must be known. */
 static void list(struct fit *t, struct train_state *s, struct state_file *f) {
-    struct store *st = &t->engine.store;
+    struct store *st = &t->step.engine.store;
     i64 P = st->ntheta;
     add(f, "member", CKPT_I64, &f->member, 1);
     add(f, "done", CKPT_I64, &f->done, 1);
     add(f, "phase", CKPT_I64, &f->phase, 1);
     add(f, "slices", CKPT_I64, &f->slices, 1);
     add(f, "slice_rank", CKPT_I64, &f->rank, 1);
-    add(f, "watch", CKPT_BYTES, &t->f->watch, (i64)sizeof t->f->watch);
-    add(f, "best_steps", CKPT_I64, t->best_steps, MEMBERS_MAX);
+    add(f, "watch", CKPT_BYTES, &t->f->slices->watch, (i64)sizeof t->f->slices->watch);
+    add(f, "best_steps", CKPT_I64, t->at.best_steps, MEMBERS_MAX);
     add(f, "steps_done", CKPT_I64, &t->f->steps_done, 1);
     add(f, "seconds_done", CKPT_F64, &t->f->model.seconds, 1);
     add(f, "weight", CKPT_F64, &t->f->weight, 1);
@@ -120,8 +120,8 @@ static i32 deal_rows(const struct state_file *f, i32 i, i32 ranks, struct ckpt_p
 }
 
 static err deal(const struct fit *t, const struct state_file *f, struct arena *a, struct ckpt_pieces *out) {
-    const struct saving *s = t->saving;
-    const i64 P = t->engine.store.ntheta;
+    const struct saving *s = t->save.saving;
+    const i64 P = t->step.engine.store.ntheta;
     const i32 ranks = comm_size(t->job->use.comm);
     struct ckpt_piece *piece;
     i32 n = 0;
@@ -143,13 +143,13 @@ static err deal(const struct fit *t, const struct state_file *f, struct arena *a
 /* For people: what the numbers of the loop mean.  The order of the data follows from seed and cursor alone. */
 static err about(const struct fit *t, const struct train_state *s, struct str *out) {
     const struct forecast_spec *spec = &t->f->spec;
-    const i64 drawn = s->step * spec->accumulate * t->batch.nwin; /* windows */
+    const i64 drawn = s->step * spec->accumulate * t->step.batch.nwin; /* windows */
     struct js *o = js_object();
     js_put_i64(o, "step", s->step);
-    js_put_i64(o, "steps", t->steps);
-    js_put_i64(o, "member", t->member);
+    js_put_i64(o, "steps", t->step.steps);
+    js_put_i64(o, "member", t->at.member);
     js_put_i64(o, "members", spec->members);
-    js_put_bool(o, "refit", t->refitting);
+    js_put_bool(o, "refit", t->at.refitting);
     js_put_i64(o, "cursor", drawn);
     js_put_f64(o, "epoch", (f64)drawn / (f64)lmax(1, forecast_epoch(spec, t->job->split.train)));
     js_put_i64(o, "seed", (i64)spec->seed);
@@ -163,10 +163,10 @@ static err about(const struct fit *t, const struct train_state *s, struct str *o
 static err hand_over(struct fit *t, const struct train_state *s, struct state_file *f, struct arena *a) {
     struct str run = {0};
     struct train_state copy = *s;
-    const i64 P = t->engine.store.ntheta;
-    if (t->job->use.pipe == PIPE_DELAY1 && !copy.due) copy.ahead = t->engine.store.theta;
+    const i64 P = t->step.engine.store.ntheta;
+    if (t->job->use.pipe == PIPE_DELAY1 && !copy.due) copy.ahead = t->step.engine.store.theta;
     struct ckpt_save save = {.step = s->step, .item = f->item, .keep = KEEP};
-    save.number = (f->phase * t->f->spec.members + f->member) * (t->steps + 1) + s->step;
+    save.number = (f->phase * t->f->spec.members + f->member) * (t->step.steps + 1) + s->step;
     const bool mine = comm_rank(t->job->use.comm) == 0; /* members that are done stand in its shard */
     if (mine && f->done > 0) ARENA_NEW(a, f->members, f->done * P);
     for (i64 m = 0; mine && m < f->done; m++) memcpy(f->members + m * P, t->f->theta[m], sizeof(f32) * (size_t)P);
@@ -175,13 +175,15 @@ static err hand_over(struct fit *t, const struct train_state *s, struct state_fi
     TRY(deal(t, f, a, &save.pieces));
     err e = about(t, s, &run);
     save.run = run.s;
-    if (e >= 0) e = ckpt_saver_begin(t->saving->saver, &save);
+    if (e >= 0) e = ckpt_saver_begin(t->save.saving->saver, &save);
     str_free(&run);
     return e;
 }
 
 err forecast_save_state(struct fit *t, const struct train_state *s) {
-    struct state_file f = {.member = t->member, .done = t->refitting ? t->f->spec.members : t->member, .phase = t->refitting,
+    struct state_file f = {.member = t->at.member,
+                           .done = t->at.refitting ? t->f->spec.members : t->at.member,
+                           .phase = t->at.refitting,
                            .slices = t->f->spec.slices, .rank = t->f->spec.slice_rank};
     struct arena a = {0};
     err e = hand_over(t, s, &f, &a);
@@ -205,7 +207,7 @@ err forecast_state_room(struct fit *t, i64 *bytes) {
 /* ------------------------------------------------------------------ going on ------------------------------------------------ */
 
 static err take_members(struct fit *t, const struct state_file *f) {
-    i64 P = t->engine.store.ntheta;
+    i64 P = t->step.engine.store.ntheta;
     for (i64 m = 0; m < f->done; m++) {
         if (!t->f->theta[m]) NEW(t->f->theta[m], P);
         memcpy(t->f->theta[m], f->members + m * P, sizeof(f32) * (size_t)P);
@@ -216,7 +218,7 @@ static err take_members(struct fit *t, const struct state_file *f) {
 
 /* Takes a number, where the checkpoint has it. */
 static bool holds(const struct fit *t, const char *name, enum ckpt_kind kind, void *p) {
-    const bool got = ckpt_take(t->found, &(struct ckpt_item){name, kind, p, 1}, 1) >= 0;
+    const bool got = ckpt_take(t->save.found, &(struct ckpt_item){name, kind, p, 1}, 1) >= 0;
     if (!got) err_clear();
     return got;
 }
@@ -228,7 +230,7 @@ static bool has_ends(const struct fit *t) {
     if (!stale_kept(t, &e)) return false;
     const bool got = holds(t, "ends.key", CKPT_I64, &key);
     if (got && key == *e.key) return true;
-    event_note(t->job->use.events, EVENT_WARNING, "time slices start from zero: the ends in %s are %s", ckpt_name(t->found),
+    event_note(t->job->use.events, EVENT_WARNING, "time slices start from zero: the ends in %s are %s", ckpt_name(t->save.found),
                got ? "those of another series, model or cut" : "missing");
     return false;
 }
@@ -241,24 +243,24 @@ static bool is_sound(const struct fit *t, const struct train_state *s) {
     const i64 count[] = {s->step, s->best_step, s->bad, s->rollbacks, s->good_step, s->loss_count, f->steps_done};
     bool good = s->lr_factor > 0 && s->lr_factor <= 1 && f->weight >= 0 && f->weight <= 1;
     for (size_t i = 0; i < COUNT(count); i++) good = good && count[i] >= 0 && count[i] <= COUNT_MOST;
-    for (i32 m = 0; m < MEMBERS_MAX; m++) good = good && t->best_steps[m] >= 0 && t->best_steps[m] <= COUNT_MOST;
-    return good && slices_sound(&f->watch, f->spec.slices, forecast_steps(&f->spec));
+    for (i32 m = 0; m < MEMBERS_MAX; m++) good = good && t->at.best_steps[m] >= 0 && t->at.best_steps[m] <= COUNT_MOST;
+    return good && slices_sound(&f->slices->watch, f->spec.slices, forecast_steps(&f->spec));
 }
 
 static err read_state(struct fit *t, struct train_state *s, struct state_file *f) {
     f->cold = !has_ends(t);
     f->plain = !holds(t, "loss_count", CKPT_I64, &s->loss_count);
-    if (t->job->use.pipe == PIPE_DELAY1) TRY(train_state_ahead(s, t->engine.store.ntheta));
-    if (f->done > 0) NEW(f->members, f->done * t->engine.store.ntheta);
-    if (t->refitting && t->f->spec.nband > 0 && window_origins(&t->valid_all) >= SPREAD_WINDOWS)
+    if (t->job->use.pipe == PIPE_DELAY1) TRY(train_state_ahead(s, t->step.engine.store.ntheta));
+    if (f->done > 0) NEW(f->members, f->done * t->step.engine.store.ntheta);
+    if (t->at.refitting && t->f->spec.nband > 0 && window_origins(&t->set.valid_all) >= SPREAD_WINDOWS)
         NEW(t->f->spread, spread_floats(t));
     list(t, s, f);
-    err e = ckpt_take(t->found, f->item, f->n);
+    err e = ckpt_take(t->save.found, f->item, f->n);
     if (e >= 0) e = take_members(t, f);
     mem_free(f->members);
     TRY(e);
     if (is_sound(t, s)) return 0;
-    return FAIL(E901, "the checkpoint in %s holds numbers that no training leaves behind", ckpt_name(t->found));
+    return FAIL(E901, "the checkpoint in %s holds numbers that no training leaves behind", ckpt_name(t->save.found));
 }
 
 enum { PART = 1 << 26 }; /* bytes of a message */
@@ -288,13 +290,13 @@ static err share_items(struct comm *c, i32 root, const struct state_file *f) {
 }
 
 err forecast_share_state(struct fit *t, i32 root, i64 held) {
-    struct state_file f = {.member = t->done, .done = held, .phase = t->refitting, .slices = t->f->spec.slices,
+    struct state_file f = {.member = t->at.done, .done = held, .phase = t->at.refitting, .slices = t->f->spec.slices,
                            .rank = t->f->spec.slice_rank};
-    const i64 P = t->engine.store.ntheta;
+    const i64 P = t->step.engine.store.ntheta;
     if (held > 0) NEW(f.members, held * P);
     for (i64 m = 0; m < held && comm_rank(t->job->use.comm) == root; m++)
         memcpy(f.members + m * P, t->f->theta[m], sizeof(f32) * (size_t)P);
-    list(t, &t->state, &f);
+    list(t, &t->at.state, &f);
     err e = share_items(t->job->use.comm, root, &f);
     if (e >= 0) e = take_members(t, &f);
     mem_free(f.members);
@@ -308,12 +310,12 @@ enum { NOTHING = -1, FAILED = -2 };
 static err look(struct fit *t, const char *dir, i64 *number) {
     const struct events *ev = t->job->use.events;
     struct str passed = {0};
-    err e = ckpt_newest(dir, &passed, &t->found);
+    err e = ckpt_newest(dir, &passed, &t->save.found);
     const struct err_record why = *err_last();
     if (e >= 0 && passed.len)
-        event_note(ev, EVENT_WARNING, "%s\npassed over; continuing from %s", str_text(&passed), ckpt_name(t->found));
+        event_note(ev, EVENT_WARNING, "%s\npassed over; continuing from %s", str_text(&passed), ckpt_name(t->save.found));
     str_free(&passed);
-    *number = e >= 0 ? ckpt_number(t->found) : e == -E705 ? NOTHING : FAILED;
+    *number = e >= 0 ? ckpt_number(t->save.found) : e == -E705 ? NOTHING : FAILED;
     if (*number == FAILED) err_put(&why);
     return *number == FAILED ? e : 0;
 }
@@ -324,7 +326,7 @@ static err follow(struct fit *t, const char *dir, i64 number) {
     const struct comm_rank_info *me = comm_rank_info(c, comm_rank(c)), *first = comm_rank_info(c, 0);
     char path[4096], what[600];
     TRY(ckpt_path(dir, number, CKPT_WHOLE, path));
-    err e = ckpt_open(path, &t->found);
+    err e = ckpt_open(path, &t->save.found);
     if (e >= 0 || e == -E601) return e;
     snprintf(what, sizeof what, "%.500s", err_last()->text);
     return FAIL_AT(E804, path, "a run folder that all hosts see alike (--run-dir), or all ranks on one host",
@@ -355,31 +357,31 @@ static err read_head(struct fit *t, struct state_file *f) {
                                      {"phase", CKPT_I64, &f->phase, 1},
                                      {"slices", CKPT_I64, &f->slices, 1},
                                      {"slice_rank", CKPT_I64, &f->rank, 1},
-                                     {"best_steps", CKPT_I64, t->best_steps, MEMBERS_MAX}};
-    TRY(ckpt_take(t->found, head, COUNT(head)));
+                                     {"best_steps", CKPT_I64, t->at.best_steps, MEMBERS_MAX}};
+    TRY(ckpt_take(t->save.found, head, COUNT(head)));
     if (f->member >= 0 && f->member < t->f->spec.members && f->done >= 0 && f->done <= MEMBERS_MAX && f->slices >= 0 &&
         f->slices <= forecast_steps(&t->f->spec) && f->rank >= 0 && f->rank <= SLICE_RANKS)
         return 0;
-    return FAIL(E901, "the checkpoint in %s does not fit this run", ckpt_name(t->found));
+    return FAIL(E901, "the checkpoint in %s does not fit this run", ckpt_name(t->save.found));
 }
 
 err forecast_resume_point(struct fit *t) {
     struct state_file f = {0};
     if (!t->job->run_dir) return 0;
     TRY(find(t));
-    if (!t->found) { /* stopped before the first checkpoint */
+    if (!t->save.found) { /* stopped before the first checkpoint */
         if (t->job->resume)
             event_note(t->job->use.events, EVENT_NOTE, "there is no checkpoint in %s yet: training begins at step 0",
                        t->job->run_dir);
         return 0;
     }
     TRY(read_head(t, &f));
-    t->done = (i32)f.member;
-    t->refitting = f.phase != 0;
-    t->held = f.done;
+    t->at.done = (i32)f.member;
+    t->at.refitting = f.phase != 0;
+    t->save.held = f.done;
     t->f->spec.slices = (i32)f.slices;
     t->f->spec.slice_rank = (i32)f.rank;
-    if (t->refitting && t->f->spec.guard && t->f->base) {
+    if (t->at.refitting && t->f->spec.guard && t->f->base) {
         t->f->has_guard = true;
         t->f->guard.why = "weighed before the run was resumed";
     }
@@ -387,11 +389,11 @@ err forecast_resume_point(struct fit *t) {
 }
 
 err forecast_restore(struct fit *t, i32 member, struct train_state *s) {
-    struct state_file f = {.done = t->held};
-    if (!t->found) return 0;
+    struct state_file f = {.done = t->save.held};
+    if (!t->save.found) return 0;
     TRY(read_state(t, s, &f));
-    ckpt_close(t->found);
-    t->found = NULL;
+    ckpt_close(t->save.found);
+    t->save.found = NULL;
     t->f->guard.a = t->f->weight;
     event_note(t->job->use.events, EVENT_NOTE, "resumed member %d of %d at step %lld", member + 1, t->f->spec.members,
                (long long)s->step);

@@ -7,7 +7,54 @@
 #ifndef STRETTO_LEARN_FORECAST_SLICES_H
 #define STRETTO_LEARN_FORECAST_SLICES_H
 
-#include "learn/forecast/fit.h"
+#include "exec/chain.h"
+#include "learn/forecast/forecast.h"
+#include "learn/slices/control.h"
+#include "learn/slices/place.h"
+
+struct fit;
+struct batcher;
+
+/* ------------------------------------------------------------------ what slices came to ------------------------------------- */
+
+/* What the rounds of slices of time came to: plain numbers, kept in checkpoints as they are.  [0] forward, [1] backward. */
+struct chain_count {
+    i64 steps, rounds, first, again, serial; /* serial: steps in which slices ran one after another */
+};
+struct slice_watch {
+    i32 slices, nlayer, told;
+    struct watched {
+        struct chain_count now[2], all[2]; /* since the last validation; of the run */
+        f64 w;                             /* steps after which forward forgets where it began, moving average; 0 = not known */
+    } layer[WATCH_LAYERS];
+    struct slice_mind mind;
+    bool planned; /* turns are those of a saved plan: nobody decides */
+    struct plan_turns turns; /* that were taken, or are to be */
+};
+/* The chain of a layer in the last step: steps that each slice ran in each round. */
+struct slice_picture {
+    char name[24];
+    i32 nslice, steps; /* steps of a slice */
+    i32 rounds[2], *ran[2];
+    f32 gap[2]; /* the last that was not close, as a share of the values */
+};
+struct slice_record {
+    struct slice_watch watch;
+    struct slice_picture picture[WATCH_LAYERS];
+    f64 gap; /* of the loss, slices against the whole */
+};
+err slices_record_new(struct forecaster *f);
+void slices_record_free(struct forecaster *f);
+
+/* ------------------------------------------------------------------ in a fit ------------------------------------------------ */
+
+/* The module's own part of a fit. */
+struct slicing {
+    i32 *sorted;                 /* [rows] room of slices_stepped */
+    struct slice_memory *memory; /* stale.c: ends of slices from visit to visit; NULL = slices run until they fit */
+};
+/* Memory that a plan's slices needed, when it goes. */
+void slices_drop(struct fit *t);
 
 /* Ready for the net that was bound; counts of a resumed run stay. */
 err slices_watch(struct fit *t);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "learn/forecast/fit.h"
 #include "learn/slices/slices.h"
 #include "model/layer.h"
 
@@ -28,7 +29,7 @@ struct slice_memory {
 
 static i32 row_floats(const struct fit *t) {
     i32 sum = 0;
-    for (i32 l = 0; l < t->net->nop; l++) sum += exec_chain_state(t->engine.exec, l);
+    for (i32 l = 0; l < t->step.net->nop; l++) sum += exec_chain_state(t->step.engine.exec, l);
     return sum;
 }
 
@@ -37,12 +38,12 @@ static i64 key_of(const struct fit *t, const struct slice_memory *m) {
     const struct forecast_spec *f = &t->f->spec;
     const struct series *s = t->job->series;
     const i64 what[] = {m->slices, m->rows, m->floats, m->tiles, f->context, f->segment, s->nrow, s->ncol, s->ntarget,
-                        t->net->ntheta, f->precision};
+                        t->step.net->ntheta, f->precision};
     u64 h = comm_hash(COMM_HASH, what, sizeof what);
-    for (i32 l = 0; l < t->net->nop; l++) {
-        const struct op_spec *o = &t->net->op[l].spec;
+    for (i32 l = 0; l < t->step.net->nop; l++) {
+        const struct op_spec *o = &t->step.net->op[l].spec;
         const i32 layer[] = {(i32)o->cell, o->hidden, o->projection};
-        if (op_is_chain(&t->net->op[l])) h = comm_hash(h, layer, sizeof layer);
+        if (op_is_chain(&t->step.net->op[l])) h = comm_hash(h, layer, sizeof layer);
     }
     for (i32 c = 0; c < s->ncol; c++) h = comm_hash(h, series_col(s, c), sizeof(f32) * (size_t)s->nrow);
     return (i64)h;
@@ -54,11 +55,11 @@ err stale_new(struct fit *t) {
     if (s->course.stale == 0 || s->slices < 2) return 0;
     struct slice_memory *m;
     NEW(m, 1);
-    t->memory = m;
+    t->slicing->memory = m;
     m->slices = s->slices;
     m->rows = s->slices * t->job->series->ntarget;
     m->floats = row_floats(t);
-    m->tiles = t->batch.s->nrow / lmax(1, s->context) + 1;
+    m->tiles = t->step.batch.s->nrow / lmax(1, s->context) + 1;
     NEW(m->known, m->tiles * m->rows);
     NEW(m->end, m->tiles * m->rows * m->floats);
     m->key = key_of(t, m);
@@ -66,51 +67,51 @@ err stale_new(struct fit *t) {
 }
 
 bool stale_kept(const struct fit *t, struct stale_ends *out) {
-    struct slice_memory *m = t->memory;
+    struct slice_memory *m = t->slicing->memory;
     if (!m) return false;
     *out = (struct stale_ends){&m->key, m->known, m->end, m->tiles * m->rows, m->floats};
     return true;
 }
 
 void stale_free(struct fit *t) {
-    if (!t->memory) return;
-    mem_free(t->memory->known);
-    mem_free(t->memory->end);
-    mem_free(t->memory);
-    t->memory = NULL;
+    if (!t->slicing->memory) return;
+    mem_free(t->slicing->memory->known);
+    mem_free(t->slicing->memory->end);
+    mem_free(t->slicing->memory);
+    t->slicing->memory = NULL;
 }
 
 /* Place of a row of a batch among what is kept. */
 static i64 place_of(const struct fit *t, const struct batch_slot *s, i32 r) {
-    const struct slice_memory *m = t->memory;
-    const struct slice_place p = forecast_slice(forecast_steps(&t->f->spec), t->f->spec.slices, t->batch.B, r);
-    i32 W = t->batch.B / m->slices;
+    const struct slice_memory *m = t->slicing->memory;
+    const struct slice_place p = forecast_slice(forecast_steps(&t->f->spec), t->f->spec.slices, t->step.batch.B, r);
+    i32 W = t->step.batch.B / m->slices;
     i64 tile = (s->origin[r] - p.from) / lmax(1, t->f->spec.context);
     return (tile * m->rows + (i64)(r / W) * t->job->series->ntarget + s->col[r]) % (m->tiles * m->rows);
 }
 
 static void each_layer(struct fit *t, i32 row, f32 *kept, bool load) {
-    for (i32 l = 0; l < t->net->nop; l++) {
-        i32 n = exec_chain_state(t->engine.exec, l);
+    for (i32 l = 0; l < t->step.net->nop; l++) {
+        i32 n = exec_chain_state(t->step.engine.exec, l);
         if (n == 0) continue;
-        if (load) exec_chain_load(t->engine.exec, l, row, kept);
-        else exec_chain_save(t->engine.exec, l, row, kept);
+        if (load) exec_chain_load(t->step.engine.exec, l, row, kept);
+        else exec_chain_save(t->step.engine.exec, l, row, kept);
         kept += n;
     }
 }
 
 /* Batch k is of a step that goes on until slices fit. */
 static bool exact_step(const struct fit *t, i64 k) {
-    i64 step = k / t->f->spec.accumulate, steps = t->refitting ? t->best_steps[t->member] : t->steps;
+    i64 step = k / t->f->spec.accumulate, steps = t->at.refitting ? t->at.best_steps[t->at.member] : t->step.steps;
     return step % EXACT_EVERY == 0 || (f64)step >= EXACT_LAST * (f64)steps;
 }
 
 void stale_before(struct fit *t, i32 slot) {
-    struct slice_memory *m = t->memory;
-    const struct batch_slot *s = &t->batch.slot[slot];
+    struct slice_memory *m = t->slicing->memory;
+    const struct batch_slot *s = &t->step.batch.slot[slot];
     if (!m || m->slices != t->f->spec.slices) return;
     m->slot = slot;
-    for (i32 r = 0; r < t->batch.B; r++) {
+    for (i32 r = 0; r < t->step.batch.B; r++) {
         i64 at = place_of(t, s, r);
         f32 *kept = m->end + at * m->floats;
         if (!m->known[at]) memset(kept, 0, sizeof *kept * (size_t)m->floats);
@@ -118,22 +119,22 @@ void stale_before(struct fit *t, i32 slot) {
     }
     m->stale = !exact_step(t, s->batch);
     if (m->stale) return;
-    netplan(t->engine.plan)->course.stale = netplan(t->engine.plan)->course.stale_back = 0;
+    netplan(t->step.engine.plan)->course.stale = netplan(t->step.engine.plan)->course.stale_back = 0;
 }
 
 /* The plan stays what it was made to be; ends that are no numbers, or lead to such, are of no use. */
 void stale_after(struct fit *t, bool finite) {
-    struct slice_memory *m = t->memory;
+    struct slice_memory *m = t->slicing->memory;
     if (!m || m->slices != t->f->spec.slices) return;
-    const struct batch_slot *s = &t->batch.slot[m->slot];
-    netplan(t->engine.plan)->course.stale = t->f->spec.course.stale;
-    netplan(t->engine.plan)->course.stale_back = t->f->spec.course.stale_back;
+    const struct batch_slot *s = &t->step.batch.slot[m->slot];
+    netplan(t->step.engine.plan)->course.stale = t->f->spec.course.stale;
+    netplan(t->step.engine.plan)->course.stale_back = t->f->spec.course.stale_back;
     if (!finite) memset(m->known, 0, (size_t)(m->tiles * m->rows));
-    for (i32 r = 0; r < t->batch.B && finite; r++) {
+    for (i32 r = 0; r < t->step.batch.B && finite; r++) {
         i64 at = place_of(t, s, r);
         m->known[at] = 1;
         each_layer(t, r, m->end + at * m->floats, false);
     }
 }
 
-bool stale_step(const struct fit *t) { return t->memory && t->memory->stale; }
+bool stale_step(const struct fit *t) { return t->slicing->memory && t->slicing->memory->stale; }

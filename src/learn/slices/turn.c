@@ -16,7 +16,7 @@
 enum { TOLD_SHARE = 1, TOLD_SERIAL = 2, TOLD_STALE = 4 };
 
 static void warn(struct fit *t, const struct slice_summary *s) {
-    struct slice_watch *w = &t->f->watch;
+    struct slice_watch *w = &t->f->slices->watch;
     const struct events *ev = t->job->use.events;
     i32 steps = forecast_steps(&t->f->spec) / imax(1, w->slices);
     if (w->told & (TOLD_SHARE | TOLD_SERIAL)) return; /* the advice is much the same */
@@ -35,7 +35,7 @@ static void warn(struct fit *t, const struct slice_summary *s) {
 
 /* Stale boundaries carry a gradient over about as many slices as there are rounds (time_parallel.md 3.1: L >= w / 2). */
 static void warn_stale(struct fit *t, const struct slice_summary *s) {
-    struct slice_watch *w = &t->f->watch;
+    struct slice_watch *w = &t->f->slices->watch;
     if (s->rounds <= t->f->spec.course.stale + 1.5 || (w->told & TOLD_STALE)) return;
     event_note(t->job->use.events, EVENT_WARNING,
                "--slice-rounds %d: steps that ran until convergence took %.1f rounds, so the model remembers %.0f slices of "
@@ -48,7 +48,7 @@ static void warn_stale(struct fit *t, const struct slice_summary *s) {
 
 /* Every rank has to have slices to run. */
 static bool too_few(const struct fit *t, i32 slices) {
-    const i32 B = t->engine.B / t->f->spec.slices * slices;
+    const i32 B = t->step.engine.B / t->f->spec.slices * slices;
     const struct machine *ranks = t->job->use.ranks;
     return slices > 1 && ranks && slice_grains(B) < ranks->nrank;
 }
@@ -62,18 +62,18 @@ static i32 least_slices(const struct fit *t) {
 static struct slice_view view_of(const struct fit *t, const struct slice_summary *s) {
     const struct forecast_spec *spec = &t->f->spec, *begun = &t->job->spec;
     struct slice_view v = {.T = forecast_steps(spec),
-                           .W = t->engine.B / imax(1, spec->slices),
+                           .W = t->step.engine.B / imax(1, spec->slices),
                            .now = {spec->slices, spec->slice_rank},
                            .most = begun->slices,
                            .least = least_slices(t),
                            .rank_least = begun->slice_rank,
                            .rank_most = imax(begun->slice_rank, begun->slice_rank_most),
                            .rough = spec->precision != PREC_F32,
-                           .nlayer = t->f->watch.nlayer,
+                           .nlayer = t->f->slices->watch.nlayer,
                            .again = {s->way[0], s->way[1]},
                            .rounds = s->rounds,
                            .serial = s->serial > 0};
-    for (i32 k = 0; k < v.nlayer; k++) v.w[k] = t->f->watch.layer[k].w;
+    for (i32 k = 0; k < v.nlayer; k++) v.w[k] = t->f->slices->watch.layer[k].w;
     return v;
 }
 
@@ -95,7 +95,7 @@ static void tell(const struct fit *t, const struct slice_summary *s, struct slic
 }
 
 static struct plan_turn here(const struct fit *t, i64 step) {
-    return (struct plan_turn){.step = step, .refit = t->refitting, .member = t->member};
+    return (struct plan_turn){.step = step, .refit = t->at.refitting, .member = t->at.member};
 }
 
 static bool take(struct fit *t, struct slice_choice to) {
@@ -106,7 +106,7 @@ static bool take(struct fit *t, struct slice_choice to) {
 }
 
 static bool by_plan(struct fit *t, i64 step) {
-    const struct plan_turns *list = &t->f->watch.turns;
+    const struct plan_turns *list = &t->f->slices->watch.turns;
     const struct plan_turn now = here(t, step);
     for (i32 i = 0; i < list->n; i++) {
         const struct plan_turn *a = &list->at[i];
@@ -117,10 +117,10 @@ static bool by_plan(struct fit *t, i64 step) {
 }
 
 static bool decided(struct fit *t, const struct slice_summary *s, i64 step) {
-    struct plan_turns *list = &t->f->watch.turns;
+    struct plan_turns *list = &t->f->slices->watch.turns;
     const struct slice_view v = view_of(t, s);
     struct slice_choice to;
-    if (list->n == TURNS_MOST || !slices_decide(&v, &t->f->watch.mind, &to)) return false;
+    if (list->n == TURNS_MOST || !slices_decide(&v, &t->f->slices->watch.mind, &to)) return false;
     tell(t, s, to);
     struct plan_turn now = here(t, step);
     now.slices = to.slices;
@@ -131,11 +131,11 @@ static bool decided(struct fit *t, const struct slice_summary *s, i64 step) {
 
 bool slices_outgrown(void *fit, i64 step) {
     struct fit *t = fit;
-    struct slice_watch *w = &t->f->watch;
+    struct slice_watch *w = &t->f->slices->watch;
     const struct slice_summary s = slices_summary(w);
-    if (t->job->spec.slices < 2 || !t->engine.exec || (slices_sliced(t) && s.steps == 0)) return false;
+    if (t->job->spec.slices < 2 || !t->step.engine.exec || (slices_sliced(t) && s.steps == 0)) return false;
     for (i32 k = 0; k < w->nlayer; k++) memset(w->layer[k].now, 0, sizeof w->layer[k].now);
-    if (t->memory) {
+    if (t->slicing->memory) {
         warn_stale(t, &s);
         return false;
     }
@@ -147,20 +147,20 @@ err slices_relay(void *fit, struct exec **exec) {
     struct fit *t = fit;
     struct forecaster *f = t->f;
     struct resources use = resources_sliced(&t->job->use, slices_parallel(&f->spec), f->spec.slices, f->spec.course);
-    struct batcher old = t->batch;
+    struct batcher old = t->step.batch;
     const struct series *x = t->job->series;
     i32 nwin, B;
-    use.steps = t->steps * f->spec.accumulate;
-    batcher_free(&t->batch);
-    t->batch = (struct batcher){0};
+    use.steps = t->step.steps * f->spec.accumulate;
+    batcher_free(&t->step.batch);
+    t->step.batch = (struct batcher){0};
     TRY(training_net(t));
     TRY(forecast_rows(&f->spec, forecast_epoch(&f->spec, t->job->split.train), x->ntarget, &nwin, &B));
-    TRY(engine_replan(&t->engine, t->net, &use, B));
-    TRY(batcher_new(f, t->net, &f->shape, x, use.kern, B, PREFETCH_SLOTS, &t->batch));
-    exec_rows(t->engine.exec, &t->batch.row0, &t->batch.row1);
-    slices_batcher(&t->batch, &old);
-    if (f->spec.all_steps) TRY(batch_bases(&t->batch, t->job->split.validation));
-    *exec = t->engine.exec;
+    TRY(engine_replan(&t->step.engine, t->step.net, &use, B));
+    TRY(batcher_new(f, t->step.net, &f->shape, x, use.kern, B, PREFETCH_SLOTS, &t->step.batch));
+    exec_rows(t->step.engine.exec, &t->step.batch.row0, &t->step.batch.row1);
+    slices_batcher(&t->step.batch, &old);
+    if (f->spec.all_steps) TRY(batch_bases(&t->step.batch, t->job->split.validation));
+    *exec = t->step.engine.exec;
     TRY(balance_new(t));
     TRY(saving_shares(t));
     return slices_watch(t);
@@ -201,8 +201,8 @@ err slices_orders(struct fit *t) {
     const err e = begun(t, &net, &plan);
     if (e >= 0) {
         t->f->spec.course = netplan(plan)->course;
-        t->f->watch.turns = netplan(plan)->turns;
-        t->f->watch.planned = true;
+        t->f->slices->watch.turns = netplan(plan)->turns;
+        t->f->slices->watch.planned = true;
     }
     plan_free(plan);
     mem_free(net);
@@ -213,13 +213,13 @@ err slices_plan(const struct fit *t, struct str *out) {
     struct net *net = NULL;
     struct plan *plan = NULL;
     str_free(out);
-    if (t->f->watch.turns.n == 0) {
-        plan_print(t->engine.plan, t->net, out);
+    if (t->f->slices->watch.turns.n == 0) {
+        plan_print(t->step.engine.plan, t->step.net, out);
         return str_ok(out);
     }
     err e = begun(t, &net, &plan);
     if (e >= 0) {
-        netplan(plan)->turns = t->f->watch.turns;
+        netplan(plan)->turns = t->f->slices->watch.turns;
         plan_print(plan, net, out);
         e = str_ok(out);
     }

@@ -15,7 +15,23 @@
 
 enum { KEPT_ROUNDS = 16 };
 
-bool slices_sliced(const struct fit *t) { return t->f->spec.slices > 1 && t->engine.exec; }
+err slices_record_new(struct forecaster *f) { return mem_new((void **)&f->slices, 1, sizeof *f->slices); }
+
+void slices_record_free(struct forecaster *f) {
+    if (!f->slices) return;
+    for (i32 k = 0; k < WATCH_LAYERS; k++)
+        for (i32 back = 0; back < 2; back++) mem_free(f->slices->picture[k].ran[back]);
+    mem_free(f->slices);
+    f->slices = NULL;
+}
+
+void slices_drop(struct fit *t) {
+    stale_free(t);
+    mem_free(t->slicing->sorted);
+    t->slicing->sorted = NULL;
+}
+
+bool slices_sliced(const struct fit *t) { return t->f->spec.slices > 1 && t->step.engine.exec; }
 
 /* Op of the k-th chain of the net; -1 = there are no more. */
 static i32 chain_op(const struct net *n, i32 k) {
@@ -25,15 +41,15 @@ static i32 chain_op(const struct net *n, i32 k) {
 }
 
 err slices_watch(struct fit *t) {
-    struct slice_watch *w = &t->f->watch;
-    mem_free(t->sorted);
-    t->sorted = NULL;
+    struct slice_watch *w = &t->f->slices->watch;
+    mem_free(t->slicing->sorted);
+    t->slicing->sorted = NULL;
     w->slices = t->f->spec.slices;
     w->nlayer = 0;
     TRY(stale_new(t));
     if (!slices_sliced(t)) return 0;
-    while (w->nlayer < WATCH_LAYERS && chain_op(t->net, w->nlayer) >= 0) w->nlayer++;
-    return mem_new((void **)&t->sorted, t->engine.B, sizeof *t->sorted);
+    while (w->nlayer < WATCH_LAYERS && chain_op(t->step.net, w->nlayer) >= 0) w->nlayer++;
+    return mem_new((void **)&t->slicing->sorted, t->step.engine.B, sizeof *t->slicing->sorted);
 }
 
 static void count(struct chain_count *c, const struct chain_trace *tr) {
@@ -54,19 +70,19 @@ static f64 forgets(const struct chain_trace *tr, i32 steps, i32 given, i32 *sort
 
 void slices_stepped(void *fit, bool finite) {
     struct fit *t = fit;
-    struct slice_watch *w = &t->f->watch;
+    struct slice_watch *w = &t->f->slices->watch;
     if (!slices_sliced(t)) return;
     stale_after(t, finite);
     if (stale_step(t)) return; /* rounds that are given say nothing */
     for (i32 k = 0; k < w->nlayer; k++) {
         struct watched *l = &w->layer[k];
-        i32 op = chain_op(t->net, k);
+        i32 op = chain_op(t->step.net, k);
         for (i32 back = 0; back < 2; back++) {
-            const struct chain_trace *tr = exec_chain(t->engine.exec, op, back == 1);
+            const struct chain_trace *tr = exec_chain(t->step.engine.exec, op, back == 1);
             if (!tr) continue;
             count(&l->now[back], tr);
             count(&l->all[back], tr);
-            f64 now = back ? (f64)NAN : forgets(tr, t->net->op[op].T, t->engine.B / w->slices, t->sorted);
+            f64 now = back ? (f64)NAN : forgets(tr, t->step.net->op[op].T, t->step.engine.B / w->slices, t->slicing->sorted);
             if (!isnan(now)) l->w = l->w > 0 ? (1 - SMOOTH) * l->w + SMOOTH * now : now;
         }
     }
@@ -129,7 +145,7 @@ bool slices_sound(const struct slice_watch *w, i32 slices, i32 steps) {
 
 void slices_annotate(void *fit, struct event *e) {
     const struct fit *t = fit;
-    const struct slice_watch *w = &t->f->watch;
+    const struct slice_watch *w = &t->f->slices->watch;
     struct slice_summary s = slices_summary(w);
     if (!slices_sliced(t) || s.steps == 0) return;
     e->slices = w->slices;
@@ -154,7 +170,8 @@ void slices_nonfinite(void *fit, char where[240]) {
     const struct fit *t = fit;
     char found[160];
     where[0] = 0;
-    if (t->engine.exec && exec_nonfinite(t->engine.exec, found)) slices_place(&t->f->spec, t->engine.B, found, where);
+    if (t->step.engine.exec && exec_nonfinite(t->step.engine.exec, found))
+        slices_place(&t->f->spec, t->step.engine.B, found, where);
 }
 
 /* --- after training --- */
@@ -185,9 +202,9 @@ static err loss_over(struct fit *t, i32 P, f64 *loss) {
     if (e >= 0) e = batcher_new(f, net, &f->shape, t->job->series, use.kern, B, 1, &b);
     if (e >= 0) {
         b.spec = &spec;
-        slices_batcher(&b, &t->batch);
-        memcpy(engine.store.theta, t->engine.store.theta, sizeof(f32) * (size_t)net->ntheta);
-        training_fill(&b, lmax(0, t->steps * spec.accumulate - 1), 0);
+        slices_batcher(&b, &t->step.batch);
+        memcpy(engine.store.theta, t->step.engine.store.theta, sizeof(f32) * (size_t)net->ntheta);
+        training_fill(&b, lmax(0, t->step.steps * spec.accumulate - 1), 0);
         struct exec_step step = {.input = b.slot[0].input, .loss_scale = b.slot[0].present ? 1.f / (f32)b.slot[0].present : 0};
         struct exec_result r = {0};
         e = b.failed < 0 ? b.failed : exec_step(engine.forward, &step, &r);
@@ -209,19 +226,19 @@ static err gap(struct fit *t) {
         return 0;
     }
     TRY(e);
-    t->f->slice_gap = whole != 0 ? fabs(cut - whole) / fabs(whole) : fabs(cut);
+    t->f->slices->gap = whole != 0 ? fabs(cut - whole) / fabs(whole) : fabs(cut);
     event_note(t->job->use.events, EVENT_NOTE, "%d time slices against whole windows: loss of the last batch %.9g against %.9g, "
-               "relative difference %.1e", t->f->spec.slices, cut, whole, t->f->slice_gap);
+               "relative difference %.1e", t->f->spec.slices, cut, whole, t->f->slices->gap);
     return 0;
 }
 
 static err picture(struct fit *t, i32 k) {
-    i32 op = chain_op(t->net, k);
-    struct slice_picture *p = &t->f->slice_picture[k];
-    memcpy(p->name, t->net->op[op].spec.name, sizeof p->name);
-    p->steps = t->net->op[op].T;
+    i32 op = chain_op(t->step.net, k);
+    struct slice_picture *p = &t->f->slices->picture[k];
+    memcpy(p->name, t->step.net->op[op].spec.name, sizeof p->name);
+    p->steps = t->step.net->op[op].T;
     for (i32 back = 0; back < 2; back++) {
-        const struct chain_trace *tr = exec_chain(t->engine.exec, op, back == 1);
+        const struct chain_trace *tr = exec_chain(t->step.engine.exec, op, back == 1);
         if (!tr) continue;
         i32 rounds = imin(imin(tr->rounds, tr->nslice), KEPT_ROUNDS);
         mem_free(p->ran[back]);
@@ -237,18 +254,18 @@ static err picture(struct fit *t, i32 k) {
 
 /* One line a layer: what the rounds came to over the training. */
 static void tell(const struct fit *t, i32 k) {
-    const struct watched *l = &t->f->watch.layer[k];
+    const struct watched *l = &t->f->slices->watch.layer[k];
     const struct chain_count *a = l->all;
     f64 n = (f64)lmax(1, a[0].steps), first = (f64)(a[0].first + a[1].first), again = (f64)(a[0].again + a[1].again);
     event_note(t->job->use.events, EVENT_NOTE,
                "%s in slices of %d steps: %.1f rounds forward, %.1f backward, w %.0f, %.0f%% of the work was no repetition",
-               t->f->slice_picture[k].name, t->f->slice_picture[k].steps, (f64)a[0].rounds / n, (f64)a[1].rounds / n, l->w,
+               t->f->slices->picture[k].name, t->f->slices->picture[k].steps, (f64)a[0].rounds / n, (f64)a[1].rounds / n, l->w,
                first > 0 ? 100 * first / (first + again) : 100);
 }
 
 err slices_end(struct fit *t) {
-    if (!slices_sliced(t) || t->f->watch.nlayer == 0 || t->f->watch.layer[0].all[0].steps == 0) return 0;
-    for (i32 k = 0; k < t->f->watch.nlayer; k++) {
+    if (!slices_sliced(t) || t->f->slices->watch.nlayer == 0 || t->f->slices->watch.layer[0].all[0].steps == 0) return 0;
+    for (i32 k = 0; k < t->f->slices->watch.nlayer; k++) {
         TRY(picture(t, k));
         tell(t, k);
     }

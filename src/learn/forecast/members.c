@@ -1,0 +1,212 @@
+/* members.c - trains the members of an ensemble one after another: batches, validation, the loop's job, first and last step. */
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "learn/forecast/balance.h"
+#include "learn/forecast/save.h"
+#include "learn/slices/slices.h"
+
+static void fill(void *self, i64 k, i32 slot) {
+    struct fit *t = self;
+    training_fill(&t->step.batch, k, slot);
+}
+
+/* Where a step has parts, a cell weighs in each of them what it would in the whole: their cells are counted before the first one
+ * runs.  Where nothing is missing, each part has as many as the mean. */
+static f32 loss_scale_of(struct fit *t, i64 batch, i64 present) {
+    const i64 parts = t->f->spec.accumulate;
+    if (parts > 1 && batch % parts == 0) t->step.cells = 0;
+    for (i64 k = 0; k < parts && parts > 1 && batch % parts == 0; k++) t->step.cells += training_cells(&t->step.batch, batch + k);
+    const f64 cells = parts > 1 ? (f64)t->step.cells / (f64)parts : (f64)present;
+    return cells > 0 ? 1.f / (f32)cells / (f32)parts : 0.f;
+}
+
+static f32 *const *inputs(void *self, i64 batch, i32 slot, f32 *loss_scale) {
+    struct fit *t = self;
+    const struct batch_slot *s = &t->step.batch.slot[slot];
+    *loss_scale = loss_scale_of(t, batch, s->present);
+    stale_before(t, slot);
+    return s->input;
+}
+
+/* Losses of one batch of validation windows. */
+struct valid_part {
+    f64 loss;
+    i64 cells;
+};
+
+static err validate_part(struct fit *t, struct exec *forward, i64 first, struct valid_part *out) {
+    struct exec_result r;
+    batch_fill_set(&t->step.valid_batch, 0, &t->set.valid, first);
+    if (t->step.valid_batch.failed < 0) {
+        err_put(&t->step.valid_batch.why);
+        return t->step.valid_batch.failed;
+    }
+    const struct batch_slot *s = &t->step.valid_batch.slot[0];
+    TRY(exec_step(forward, &(struct exec_step){.input = s->input, .loss_scale = 1}, &r));
+    *out = (struct valid_part){r.loss, s->present};
+    return 0;
+}
+
+/* Ranks take turns at the batches; the sum goes over them in order, so it has the same bits for any number of ranks. */
+static err validate_parts(struct fit *t, struct exec *forward, i32 n, struct valid_part *all, f64 *loss) {
+    struct comm *c = t->job->use.comm;
+    const i32 ranks = comm_size(c), me = comm_rank(c);
+    struct valid_part *mine = all + (i64)ranks * n, sum = {0};
+    for (i32 k = me; k < n; k += ranks) TRY(validate_part(t, forward, (i64)k * t->step.valid_batch.B, &mine[k]));
+    TRY(comm_allgather(c, "validation", mine, (u32)n * (u32)sizeof *mine, all));
+    for (i32 k = 0; k < n; k++) {
+        const struct valid_part *part = &all[(i64)(k % ranks) * n + k];
+        sum.loss += part->loss;
+        sum.cells += part->cells;
+    }
+    *loss = sum.cells ? sum.loss / (f64)sum.cells : (f64)NAN;
+    return 0;
+}
+
+/* Mean training loss over the validation windows; NaN where nothing was observed there. */
+static err validate(void *self, f64 *loss) {
+    struct fit *t = self;
+    if (t->step.stream) return stream_loss(t->step.stream, t->step.engine.store.theta, &t->set.valid_all, loss);
+    struct exec *forward = t->step.whole.forward ? t->step.whole.forward : t->step.engine.forward;
+    if (t->step.whole.forward)
+        memcpy(t->step.whole.store.theta, t->step.engine.store.theta, sizeof(f32) * (size_t)t->step.engine.store.ntheta);
+    const i64 rows = window_origins(&t->set.valid) * t->job->series->ntarget;
+    const i32 n = (i32)((rows + t->step.valid_batch.B - 1) / t->step.valid_batch.B);
+    struct valid_part *all;
+    NEW(all, (i64)n * (comm_size(t->job->use.comm) + 1));
+    err e = validate_parts(t, forward, n, all, loss);
+    mem_free(all);
+    return e;
+}
+
+static void annotate(void *self, struct event *e) {
+    const struct fit *t = self;
+    slices_annotate(self, e);
+    if (comm_size(t->job->use.comm) > 1) e->device_share = (f64)(t->step.batch.row1 - t->step.batch.row0) / t->step.batch.B;
+}
+
+static struct train_job job_of(struct fit *t, i32 m) {
+    const struct forecast_spec *s = &t->f->spec;
+    f64 per_epoch = (f64)forecast_epoch(s, t->step.batch.set.end + s->horizon - 1) / ((f64)t->step.batch.nwin * s->accumulate);
+    struct train_job j = {.exec = t->step.engine.exec,
+                          .store = &t->step.engine.store,
+                          .options = s->for_loop,
+                          .steps_per_epoch = per_epoch,
+                          .rows_per_step = (f64)t->step.batch.nwin * t->job->series->ntarget * s->accumulate,
+                          .prefetch = t->job->use.pipe != PIPE_LINEAR &&
+                                      (pool_size(t->job->use.pool) > 1 || comm_size(t->job->use.comm) > 1),
+                          .late = t->job->use.pipe == PIPE_DELAY1,
+                          .member = m,
+                          .members = s->members,
+                          .refit = t->at.refitting,
+                          .self = t,
+                          .fill = fill,
+                          .inputs = inputs,
+                          .validate = validate,
+                          .nonfinite = slices_nonfinite,
+                          .warm = t->slicing->memory != NULL,
+                          .stepped = slices_stepped,
+                          .annotate = annotate,
+                          .outgrown = slices_outgrown,
+                          .relay = slices_relay,
+                          .uneven = balance_uneven,
+                          .recut = balance_recut,
+                          .checkpoint = t->save.saving ? saving_begin : NULL,
+                          .saving = saving_now,
+                          .saved = saving_next,
+                          .events = t->job->use.events,
+                          .stop = t->job->use.stop,
+                          .comm = t->job->use.comm};
+    j.steps = t->step.steps;
+    j.seed += m;
+    j.time_limit = t->at.deadline > 0 ? dmax(1e-3, t->at.deadline - clock_now()) : 0;
+    j.hyper = (struct optim_hyper){.options = s->for_optim, .beta1 = s->momentum, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1};
+    return j;
+}
+
+static void fresh_weights(struct fit *t, i32 m) {
+    struct store *st = &t->step.engine.store;
+    net_weights_init(&t->f->net, (u64)(t->f->spec.seed + m), st->theta);
+    for (i32 k = 0; k < st->optim->nstate; k++) memset(st->state[k], 0, sizeof(f32) * (size_t)st->ntheta);
+}
+
+static err run_member(struct fit *t, i32 m, struct train_state *state) {
+    t->at.member = m;
+    t->step.batch.seed = (u64)(t->f->spec.seed + m);
+    struct train_job j = job_of(t, m);
+    if (t->at.refitting) {
+        j.until = lmax(1, t->at.best_steps[m]);
+        j.validate = NULL;
+    }
+    err e = train_run(&j, state);
+    if (t->step.batch.failed < 0) {
+        err_put(&t->step.batch.why);
+        return t->step.batch.failed;
+    }
+    return e;
+}
+
+enum { SLOWER = 10 }; /* that a host may be than another */
+
+/* Ranks look for the newest checkpoint each for itself, on file systems that may not show them the same. */
+static err same_start(const struct fit *t, const struct train_state *s) {
+    const struct store *st = &t->step.engine.store;
+    const i64 place[] = {t->at.member, t->at.done, t->at.refitting, s->step, s->place, s->best_step, s->bad, s->rollbacks};
+    u64 h = comm_hash(COMM_HASH, place, sizeof place);
+    h = comm_hash(h, st->theta, sizeof(f32) * (size_t)st->ntheta);
+    for (i32 k = 0; k < st->optim->nstate; k++) h = comm_hash(h, st->state[k], sizeof(f32) * (size_t)st->ntheta);
+    if (s->due) h = comm_hash(h, s->ahead, sizeof(f32) * (size_t)st->ntheta);
+    struct comm *c = t->job->use.comm;
+    const f64 usual = comm_set_deadline(c, SLOWER * comm_default_deadline()); /* ranks come from unequal work: base, wisdom */
+    const err e = comm_check_equal(c, "checkpoint", h, "a run folder that all hosts see alike, or resume on one host");
+    comm_set_deadline(c, usual);
+    return e;
+}
+
+/* From its first step, or from where a checkpoint has it; a member that goes on without a rank that died has all it needs. */
+static err begin_member(struct fit *t, i32 m) {
+    t->at.member = m;
+    if (!t->at.begun) {
+        train_state_free(&t->at.state);
+        TRY(train_state_new(&t->step.engine.store, &t->at.state));
+        fresh_weights(t, m);
+        TRY(stale_new(t)); /* ends that other weights left are of no use */
+        TRY(forecast_restore(t, m, &t->at.state));
+        t->at.begun = true;
+    }
+    return same_start(t, &t->at.state);
+}
+
+static err end_member(struct fit *t, i32 m, err reason) {
+    const struct train_state *s = &t->at.state;
+    const i64 P = t->f->net.ntheta;
+    if (!t->f->theta[m]) NEW(t->f->theta[m], P);
+    memcpy(t->f->theta[m], t->step.engine.store.theta, sizeof(f32) * (size_t)P);
+    t->f->nmember = imax(t->f->nmember, m + 1);
+    if (!t->at.refitting) t->at.best_steps[m] = isfinite(s->best) ? s->best_step : s->step; /* a refit does not validate */
+    t->f->steps_done += s->step;
+    t->f->model.seconds += s->seconds;
+    if (s->step_count) t->f->step_measured = s->step_seconds / (f64)s->step_count;
+    t->f->model.stopped = reason;
+    t->at.begun = false;
+    t->at.done = m + 1;
+    return reason;
+}
+
+static err train_member(struct fit *t, i32 m) {
+    TRY(begin_member(t, m));
+    const err e = run_member(t, m, &t->at.state);
+    return e > 0 && e != STOP_SIGNAL ? end_member(t, m, e) : e;
+}
+
+err forecast_train_members(struct fit *t) {
+    for (i32 m = t->at.done; m < t->f->spec.members; m++) {
+        err e = train_member(t, m);
+        if (e < 0 || e == STOP_SIGNAL) return e;
+        if (e == STOP_TIME) t->at.done = m = t->f->spec.members; /* the members so far are the model */
+    }
+    return 0;
+}
