@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "exec/exec.h"
+#include "step/step.h"
 #include "model/layer.h"
 #include "rig.h"
 
@@ -21,11 +21,11 @@ struct step_rig {
     struct machine machine;
     struct plan *plan;
     struct store store;
-    struct exec *x;
+    struct step *x;
     struct arena arena;
     f32 *input[NET_BUFS];
     i32 in, target;
-    struct exec_step step;
+    struct step_args step;
     struct exec_result result;
 };
 
@@ -58,7 +58,7 @@ static err layers(struct step_rig *c) {
 static err run_once(struct step_rig *c) {
     c->step.step++;
     c->step.hyper.step++;
-    return exec_step(c->x, &c->step, &c->result);
+    return step_run(c->x, &c->step, &c->result);
 }
 
 static void step(struct rig *r) { run_once((struct step_rig *)(void *)r); }
@@ -81,14 +81,14 @@ static err dump(struct rig *r, const char *dir) {
     for (i32 k = 0; k < STEPS; k++) {
         TRY(run_once(c));
         loss[k] = (f32)c->result.loss;
-        if (k == 0) TRY(net_files(&c->net, dir, NULL, exec_grad(c->x)));
+        if (k == 0) TRY(net_files(&c->net, dir, NULL, step_grad(c->x)));
     }
     return raw_write(dir, "ours.y", STEPS, loss);
 }
 
 static void step_rig_free(struct rig *r) {
     struct step_rig *c = (struct step_rig *)(void *)r;
-    exec_free(c->x);
+    step_free(c->x);
     store_free(&c->store);
     plan_free(c->plan);
     arena_free(&c->arena);
@@ -106,10 +106,10 @@ static err build(struct step_rig *c, struct pool *pool) {
         .net = &c->net, .machine = &c->machine, .B = s->B, .train = true, .nstate = adam->nstate, .parallel = "auto"};
     TRY(plan_make(&q, &c->plan));
     TRY(store_new(&c->net, adam, &c->store));
-    TRY(exec_bind(c->plan, &c->net, s->kern, pool, &c->store, &c->x));
+    TRY(step_bind(c->plan, &c->net, s->kern, pool, &c->store, NULL, NULL, &c->x));
     for (i32 i = 0; i < c->net.nbuf; i++)
         if (c->net.buf[i].input) ARENA_NEW(&c->arena, c->input[i], buf_floats(&c->net.buf[i], s->B));
-    c->step = (struct exec_step){.input = c->input, .loss_scale = 1.0f / (f32)s->B, .seed = 1};
+    c->step = (struct step_args){.input = c->input, .loss_scale = 1.0f / (f32)s->B, .seed = 1};
     c->step.hyper = (struct optim_hyper){.lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1};
     for (i32 l = 0; l < c->net.nop; l++)
         c->rig.flop += op_flops(&c->net.op[l], &c->net, s->B, false) + op_flops(&c->net.op[l], &c->net, s->B, true);

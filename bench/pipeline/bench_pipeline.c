@@ -26,7 +26,7 @@
 enum { RANKS = 8, WARM = 6, INPUTS = 8, HORIZON = 8, SPANS = 4096 };
 
 struct setup {
-    enum exec_pipe pipe;
+    const struct policy *pipe;
     i32 ranks, layers, hidden, T, rows;
     i64 steps;
     f64 input_s;
@@ -41,7 +41,7 @@ struct rank {
     struct plan *plan;
     struct pool *pool;
     struct store store;
-    struct exec *exec;
+    struct step *exec;
     f32 *input[PREFETCH_SLOTS][NET_BUFS];
     struct arena arena;
     f64 *stamp; /* [steps] */
@@ -90,7 +90,7 @@ static void fill(void *self, i64 batch, i32 slot) {
     struct rank *r = self;
     const struct setup *s = r->is;
     const i32 buf[] = {s->x, s->y};
-    if (s->pipe != PIPE_LINEAR) stand_back(-1);
+    if (!policy_serial(s->pipe)) stand_back(-1);
     const time_t whole = (time_t)s->input_s;
     nanosleep(&(struct timespec){.tv_sec = whole, .tv_nsec = (long)(1e9 * (s->input_s - (f64)whole))}, NULL);
     for (i32 b = 0; b < 2; b++) {
@@ -124,8 +124,8 @@ static err prepare(struct rank *r) {
     TRY(pool_new(1, &r->pool));
     TRY(store_new(&s->net, o, &r->store));
     net_weights_init(&s->net, 7, r->store.theta);
-    TRY(exec_bind_pipe(r->plan, &s->net, kern_best(), r->pool, &r->store, r->comm, s->pipe, &r->exec));
-    exec_trace(r->exec, comm_rank(r->comm) == 0);
+    TRY(step_bind(r->plan, &s->net, kern_best(), r->pool, &r->store, r->comm, s->pipe, &r->exec));
+    exec_trace(step_exec(r->exec), comm_rank(r->comm) == 0);
     for (i32 k = 0; k < PREFETCH_SLOTS; k++)
         for (i32 i = 0; i < s->net.nbuf; i++)
             if (s->net.buf[i].input) ARENA_NEW(&r->arena, r->input[k][i], buf_floats(&s->net.buf[i], s->rows));
@@ -141,7 +141,7 @@ static err train(struct rank *r) {
     struct train_job j = {.exec = r->exec, .store = &r->store, .steps = s->steps, .validate_every = s->steps, .accumulate = 1,
                           .lr = 1e-3f, .hyper = {.beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1}, .clip = 1,
                           .seed = 1, .members = 1, .self = r, .fill = fill, .inputs = inputs, .stepped = stepped,
-                          .prefetch = s->pipe != PIPE_LINEAR, .late = s->pipe == PIPE_DELAY1, .comm = r->comm};
+                          .prefetch = !policy_serial(s->pipe), .late = policy_delay(s->pipe) > 0, .comm = r->comm};
     TRY(train_state_new(&r->store, &state));
     err e = train_run(&j, &state);
     train_state_free(&state);
@@ -223,7 +223,7 @@ static err tell(const struct setup *s, const struct rank *r) {
     err e = plan_exchange(r->plan, &a, &t.m, &t.nm);
     if (e >= 0) t.span = arena_new(&a, SPANS * sizeof *t.span);
     if (e >= 0 && !t.span) e = -E601;
-    if (e >= 0) t.nspan = exec_spans(r->exec, t.span, SPANS);
+    if (e >= 0) t.nspan = exec_spans(step_exec(r->exec), t.span, SPANS);
     for (u32 i = 0; i < r->plan->ntask && e >= 0; i++) {
         const struct task *k = &r->plan->task[i];
         if (r->plan->place[k->device].rank != 0) continue;
@@ -252,7 +252,7 @@ static err run(struct setup *s, const struct comm_fault *line) {
     printf("\n");
     if (e >= 0) e = tell(s, &r[0]);
     for (i32 k = 0; k < s->ranks; k++) {
-        exec_free(r[k].exec);
+        step_free(r[k].exec);
         store_free(&r[k].store);
         pool_free(r[k].pool);
         plan_free(r[k].plan);
@@ -270,7 +270,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     static struct setup s;
-    s.pipe = strcmp(argv[1], "linear") == 0 ? PIPE_LINEAR : strcmp(argv[1], "delay1") == 0 ? PIPE_DELAY1 : PIPE_OVERLAP;
+    s.pipe = policy_find(argv[1]);
     s.ranks = imin(RANKS, imax(1, whole(argv[2])));
     s.layers = whole(argv[3]);
     s.hidden = whole(argv[4]);

@@ -23,7 +23,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "exec/chain.h"
+#include "step/slices/solver.h"
 #include "model/layer.h"
 #include "step/planner.h"
 #include "sampled.h"
@@ -82,7 +82,7 @@ static void do_grads(const struct cut *a, const struct cut *b) {
         const struct op *op = &a->net.op[l];
         f64 diff = 0, size = 0;
         for (i64 i = op->theta0; i < op->theta0 + op->ntheta; i++) {
-            const f64 x = (f64)exec_grad(a->x)[i], y = (f64)exec_grad(b->x)[i];
+            const f64 x = (f64)step_grad(a->x)[i], y = (f64)step_grad(b->x)[i];
             diff += (x - y) * (x - y);
             size += y * y;
         }
@@ -96,7 +96,7 @@ static err do_chain(struct cut *c) {
     if (!sorted) return -E601;
     printf("ok");
     for (i32 i = 0; i < 2 * c->layers; i++) {
-        const struct chain_trace *t = exec_chain(c->x, c->lstm[i / 2], i % 2 == 1);
+        const struct chain_trace *t = step_chain(c->x, c->lstm[i / 2], i % 2 == 1);
         if (t) printf(" %d %d %.4f %d", t->rounds, t->serial, (f64)t->again / (f64)t->first, chain_forgets(t, sorted));
     }
     printf("\n");
@@ -106,19 +106,19 @@ static err do_chain(struct cut *c) {
 
 static err do_trace(struct cut *c) {
     static struct task_span span[4096];
-    exec_trace(c->x, true);
+    exec_trace(step_exec(c->x), true);
     const f64 t = now();
     TRY(cut_train(c, 0));
     const f64 ms = now() - t;
-    const i32 n = exec_spans(c->x, span, COUNT(span));
+    const i32 n = exec_spans(step_exec(c->x), span, COUNT(span));
     printf("ok step:0:%.3f", ms);
     for (i32 i = 0; i < n; i++) {
         for (char *p = span[i].name; *p; p++) *p = *p == ' ' ? '_' : *p;
         if (span[i].t1 - span[i].t0 > 1e-4 * ms / 1e3)
-            printf(" %s:%d:%.3f", span[i].name, span[i].lane, 1e3 * (span[i].t1 - span[i].t0));
+            printf(" %s:%d:%.3f", span[i].name, span[i].worker, 1e3 * (span[i].t1 - span[i].t0));
     }
     printf("\n");
-    exec_trace(c->x, false);
+    exec_trace(step_exec(c->x), false);
     return 0;
 }
 
@@ -188,7 +188,7 @@ static err obey(char *line) {
     const char *dir = strchr(rest, ' ') ? strchr(rest, ' ') + 1 : ".";
     const bool files = strcmp(word, "load") == 0 || strcmp(word, "save") == 0 || strcmp(word, "grad") == 0;
     if (files) {
-        const f32 *what = word[0] == 's' ? all[a]->store.theta : exec_grad(all[a]->x);
+        const f32 *what = word[0] == 's' ? all[a]->store.theta : step_grad(all[a]->x);
         TRY(word[0] == 'l' ? cut_load(all[a], dir) : cut_save(all[a], what, dir));
         printf("ok\n");
         return 0;

@@ -76,7 +76,7 @@ err cut_bind(struct cut *c) {
     TRY(cut_request(c, &c->machine, &c->plan));
     TRY(pool_new((i32)c->threads, &c->pool));
     TRY(store_new(&c->net, optim_find("adam"), &c->store));
-    TRY(exec_bind(c->plan, &c->net, kern_best(), c->pool, &c->store, &c->x));
+    TRY(step_bind(c->plan, &c->net, kern_best(), c->pool, &c->store, NULL, NULL, &c->x));
     for (i32 i = 0; i < c->net.nbuf; i++)
         if (c->net.buf[i].input) ARENA_NEW(&c->arena, c->input[i], buf_floats(&c->net.buf[i], c->plan->B));
     rows(c);
@@ -156,11 +156,11 @@ err cut_load(struct cut *c, const char *dir) {
 
 err cut_train(struct cut *c, f64 rate) {
     struct exec_result out;
-    struct exec_step s = {.input = c->input, .loss_scale = 1.f / (f32)(c->T * c->B), .seed = 1, .step = c->step++};
+    struct step_args s = {.input = c->input, .loss_scale = 1.f / (f32)(c->T * c->B), .seed = 1, .step = c->step++};
     s.hyper = (struct optim_hyper){.lr = (f32)rate, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1};
     s.hyper.step = c->step;
     s.warm = c->stale > 0;
-    TRY(exec_step(c->x, &s, &out));
+    TRY(step_run(c->x, &s, &out));
     c->loss = out.loss;
     return 0;
 }

@@ -5,7 +5,7 @@
 #define STRETTO_BENCH_CUT_H
 
 #include "base/arena.h"
-#include "exec/exec.h"
+#include "step/step.h"
 
 enum { LAYERS = 8, PATHS = 640 };
 
@@ -19,7 +19,7 @@ struct cut {
     struct plan *plan;
     struct pool *pool;
     struct store store;
-    struct exec *x;
+    struct step *x;
     f32 *input[NET_BUFS];
     i32 in, target, lstm[LAYERS];
     struct arena arena;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "exec/chain.h"
+#include "step/slices/solver.h"
 #include "model/layer.h"
 #include "step/simulate.h"
 
@@ -40,8 +40,8 @@ static err add_apart(struct sampled *s, i32 devices) {
         plan_free(as.plan);
         return 0;
     }
-    TRY(exec_bind(as.plan, &s->whole->net, kern_best(), as.pool, &s->whole->store, &as.x));
-    exec_apart(as.x, true);
+    TRY(step_bind(as.plan, &s->whole->net, kern_best(), as.pool, &s->whole->store, NULL, NULL, &as.x));
+    step_apart(as.x, true);
     return add_run(s, &as);
 }
 
@@ -61,16 +61,16 @@ err sampled_new(struct cut *whole, struct cut *serial, struct sampled **out) {
 static err trace(struct cut *c, f64 *seconds) {
     static struct task_span span[SPANS];
     f64 most = 0, took;
-    exec_trace(c->x, true);
+    exec_trace(step_exec(c->x), true);
     for (i32 k = 0; k < STEP_TRIES && most < STEP_SHARE * (f64)c->threads; k++) {
         const struct watch w = watch_begin();
         TRY(cut_train(c, 0));
         const f64 ours = watch_end(&w, &took);
-        const i32 n = ours > most ? exec_spans(c->x, span, SPANS) : 0;
+        const i32 n = ours > most ? exec_spans(step_exec(c->x), span, SPANS) : 0;
         for (i32 i = 0; i < n; i++) seconds[span[i].task] = span[i].t1 - span[i].t0; /* older steps come first */
         most = dmax(most, ours);
     }
-    exec_trace(c->x, false);
+    exec_trace(step_exec(c->x), false);
     return 0;
 }
 
@@ -101,7 +101,7 @@ static void medians(const struct sampled *s, const struct sampled_run *r, f64 *o
 static void walks_of(const struct cut *c, struct walks *out) {
     *out = (struct walks){0};
     for (i32 l = 0; l < 2 * c->net.nop; l++) {
-        const struct chain_trace *t = exec_chain(c->x, l / 2, l % 2 == 1);
+        const struct chain_trace *t = step_chain(c->x, l / 2, l % 2 == 1);
         if (t)
             out->op[l / 2][l % 2] = (struct walk){
                 .nslice = t->nslice, .rounds = t->rounds, .kept = imin(imin(t->rounds, CHAIN_ROUNDS), t->nslice), .ran = t->ran};

@@ -50,16 +50,16 @@ static err random_inputs(const struct subject *s, struct arena *a, f32 **input) 
 }
 
 static err time_steps(struct engine *e, f32 *const *input, i64 cells, i32 repeat, f64 *seconds) {
-    struct exec_step step = {.input = input, .loss_scale = 1.f / (f32)cells, .seed = 1, .clip = 1,
+    struct step_args step = {.input = input, .loss_scale = 1.f / (f32)cells, .seed = 1, .clip = 1,
                              .hyper = {.lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1, .step = 1}};
     struct exec_result r;
     *seconds = (f64)INFINITY;
-    for (i32 k = 0; k < 2; k++) TRY(exec_step(e->exec, &step, &r));
+    for (i32 k = 0; k < 2; k++) TRY(step_run(e->exec, &step, &r));
     for (i32 k = 0; k < repeat; k++) {
         i32 n = 0;
         f64 t0 = clock_now(), t = t0;
         while (n < 3 || (t - t0 < 0.1 && n < 1000)) {
-            TRY(exec_step(e->exec, &step, &r));
+            TRY(step_run(e->exec, &step, &r));
             n++;
             t = clock_now();
         }

@@ -21,7 +21,7 @@ static err spans_of(const struct task_span *from, i32 n, const char *kind, struc
     for (i32 i = 0; i < n; i++) {
         struct span *s = &(*out)[i];
         *s = (struct span){.name = from[i].name, .t0 = from[i].t0 - from[0].t0, .t1 = from[i].t1 - from[0].t0};
-        TRY(lane_name(a, kind, from[i].lane, &s->lane));
+        TRY(lane_name(a, kind, from[i].worker, &s->lane));
     }
     return 0;
 }

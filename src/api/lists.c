@@ -33,6 +33,11 @@ const struct opt_list *api_lists(void) {
 #include "launch/launchers.def"
 #undef LAUNCHER
         },
+        {"policies",
+#define POLICY(name) #name " "
+#include "exec/policy/policies.def"
+#undef POLICY
+        },
         {"presets",
 #define PRESET(name, when) #name " "
 #include "opt/presets.def"

@@ -144,7 +144,7 @@ static err fill_timeline(struct filler *p) {
     if (m->nspan == 0) return 0;
     ARENA_NEW(&p->a, out, m->nspan);
     for (i32 i = 0; i < m->nspan; i++)
-        out[i] = (struct span){.lane = textf(p, "thread %d", m->span[i].lane),
+        out[i] = (struct span){.lane = textf(p, "thread %d", m->span[i].worker),
                                .name = m->span[i].name,
                                .t0 = m->span[i].t0 - m->span[0].t0,
                                .t1 = m->span[i].t1 - m->span[0].t0};

@@ -17,8 +17,7 @@ static err fill(const struct options *o, bool joins, struct workshop *w) {
     TRY(wisdom_open(w->machine->cpu, &w->wisdom));
     w->use.wisdom = &w->wisdom;
     w->use.parallel = o->parallel;
-    w->use.pipe = strcmp(o->pipeline, "linear") == 0 ? PIPE_LINEAR :
-                  strcmp(o->pipeline, "delay1") == 0 ? PIPE_DELAY1 : PIPE_OVERLAP;
+    w->use.policy = policy_find(o->pipeline);
     w->use.deterministic = o->deterministic;
     w->use.grains = opt_is_auto(o, OPT_grains) ? 0 : (i32)o->grains;
     w->use.balance = strcmp(o->balance, "off") != 0;

@@ -3,13 +3,19 @@
 
 #include <string.h>
 
-enum { BLOCK = 64 << 10, ALIGN = 64 };
+enum { FIRST = 4 << 10, BLOCK = 64 << 10, ALIGN = 64 };
 
 struct arena_block {
     struct arena_block *before;
     size_t size, used;
     _Alignas(64) char bytes[];
 };
+
+/* Blocks grow, so that a small arena costs little and a large one few blocks. */
+static size_t next_size(const struct arena_block *last) {
+    if (!last) return FIRST;
+    return last->size < BLOCK / 4 ? last->size * 4 : BLOCK;
+}
 
 void *arena_new(struct arena *a, size_t size) {
     size_t need = (size + ALIGN - 1) / ALIGN * ALIGN;
@@ -19,7 +25,7 @@ void *arena_new(struct arena *a, size_t size) {
     }
     struct arena_block *b = a->last;
     if (!b || b->size - b->used < need) {
-        size_t bytes = need > BLOCK ? need : BLOCK;
+        const size_t next = next_size(b), bytes = need > next ? need : next;
         b = mem_alloc(sizeof *b + bytes);
         if (!b) return NULL;
         b->size = bytes;

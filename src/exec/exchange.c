@@ -18,74 +18,9 @@
 /* Of the agent in a step, about, while workers compute: where something of ours is on its way out, and where nothing is. */
 enum { LOOKS = 80, FEW_LOOKS = 40 };
 enum { MOST_BYTES = 1 << 22 }; /* of a message: a large one would hold up what is urgent behind it */
-_Static_assert(MOST_BYTES <= LINES_MOST * LANES * 4, "lines of a message are counted in 16 bits");
+_Static_assert(MOST_BYTES <= LINES_MOST * LINE_FLOATS * 4, "lines of a message are counted in 16 bits");
 
 /* ------------------------------------------------------------------ binding ------------------------------------------------- */
-
-bool exec_is_ours(const struct exec *x, const struct task *t) {
-    return !x->comm || t->everywhere || x->plan->place[t->device].rank == comm_rank(x->comm);
-}
-
-/* What another rank's device does there, and all ranks do for themselves, is done here by whoever has that number. */
-u32 exec_lane_of(const struct exec *x, const struct task *t) {
-    if (late_has(x, t)) return x->nlane;
-    u32 device = t->device;
-    return (device >= x->device0 ? device - x->device0 : device) % x->nlane;
-}
-
-const struct task *exec_team(const struct exec *x, const struct task *t, i32 *n) {
-    const struct task *first = t - t->member, *end = first + imax(1, t->members);
-    while (!exec_is_ours(x, first)) first++;
-    for (*n = 0; first + *n < end && exec_is_ours(x, first + *n);) (*n)++;
-    return first;
-}
-
-void exec_rows(const struct exec *x, i32 *b0, i32 *b1) {
-    const struct plan *p = x->plan;
-    *b0 = p->B;
-    *b1 = 0;
-    for (u32 i = 0; i < p->ntask; i++) {
-        const struct task *t = &p->task[i];
-        if ((t->kind != TASK_FWD && t->kind != TASK_BWD) || !exec_is_ours(x, t)) continue;
-        *b0 = imin(*b0, t->box.b0);
-        *b1 = imax(*b1, t->box.b1);
-    }
-    *b0 = imin(*b0, *b1);
-}
-
-static void *place_of(const struct exec *x, const struct plan_message *m, i64 lo, i64 *size) {
-    const struct pbuf *b = &x->plan->buf[m->buf];
-    *size = b->kind == PBUF_NORM || b->kind == PBUF_LOSS ? 8 : 4;
-    switch (b->kind) {
-        case PBUF_GRAD:
-            return x->sums.of.grad + b->index * netplan(x->plan)->ntheta + lo;
-        case PBUF_THETA:
-            return (late_theta(x) ? late_theta(x) : x->store->theta) + lo;
-        case PBUF_STATE:
-            return x->store->state[b->index] + lo;
-        case PBUF_NORM:
-            return x->norm + lo;
-        default:
-            return x->sums.loss + lo;
-    }
-}
-
-static void name_of(const struct exec *x, const struct plan_message *m, char *out) {
-    const struct pbuf *b = &x->plan->buf[m->buf];
-    const char *what = b->kind == PBUF_GRAD ? "grad" : b->kind == PBUF_THETA ? "theta" : b->kind == PBUF_STATE ? "state" :
-                       b->kind == PBUF_NORM ? "norm" : "loss";
-    snprintf(out, COMM_NAME, b->kind == PBUF_GRAD || b->kind == PBUF_STATE ? "%s.%d" : "%s", what, b->index);
-}
-
-bool exchange_touches(const struct exec *x, u32 task, const struct plan_message *m, bool writing) {
-    const struct task *t = &x->plan->task[task];
-    for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
-        const struct use *u = &x->plan->use[k];
-        bool writes = u->mode != USE_R && u->mode != USE_STALE;
-        if (u->buf == m->buf && u->lo < m->hi && u->hi > m->lo && (writes || !writing)) return true;
-    }
-    return false;
-}
 
 /* What lanes must have done before the link may go: of each lane the last item that matters. */
 static err ready_of(struct exec *x, struct link *l, const struct plan_message *m, const u32 *place) {
@@ -93,52 +28,46 @@ static err ready_of(struct exec *x, struct link *l, const struct plan_message *m
     ARENA_NEW(&x->arena, need, x->nlist);
     for (u32 i = 0; i <= m->after && i < x->plan->ntask; i++) {
         if (!exec_is_ours(x, &x->plan->task[i])) continue;
-        bool matters = l->m.sends ? i == m->after : i < m->after && exchange_touches(x, i, m, false);
-        u32 lane = exec_lane_of(x, &x->plan->task[i]);
+        bool matters = l->m.sends ? i == m->after : i < m->after && link_touches(x, i, m, false);
+        u32 lane = exec_queue_of(x, &x->plan->task[i]);
         if (matters && place[i] + 1 > need[lane]) need[lane] = place[i] + 1;
     }
     ARENA_NEW(&x->arena, l->ready, x->nlist);
     for (u32 w = 0; w < x->nlist; w++)
-        if (need[w] > 0) l->ready[l->nready++] = (struct wait){w, need[w]};
+        if (need[w] > 0) l->ready[l->nready++] = (struct dev_wait){w, need[w]};
     return 0;
 }
 
-static i64 whole_bytes(const struct exec *x, const struct plan_message *m) {
-    i64 size;
-    place_of(x, m, m->lo, &size);
-    return (m->hi - m->lo) * size;
-}
-
 static err make_packed(struct exec *x, struct link *l) {
-    if (!l->plan.sparse) return 0;
-    const i64 n = (l->plan.hi - l->plan.lo) / LANES;
-    ARENA_NEW(&x->arena, l->packed, lines_bytes(n, n));
+    l->codec = codec_for(x->plan, &l->plan);
+    if (!l->codec) return 0;
+    ARENA_NEW(&x->arena, l->packed, l->codec->room(x->plan, &l->plan));
     l->m.data = l->packed;
-    l->m.fewer = !l->m.sends;
+    l->m.head.bytes = (u32)l->codec->room(x->plan, &l->plan);
+    l->m.fewer = l->codec->fewer && !l->m.sends;
+    if (l->codec->residual) ARENA_NEW(&x->arena, l->residual, l->codec->residual(x->plan, &l->plan));
     return 0;
 }
 
 static err add(struct exec *x, const struct plan_message *m, u32 number, i64 lo, i64 hi, const u32 *place) {
     struct link *l = &x->link[x->nlink++];
-    i64 size;
     l->plan = *m;
     l->plan.lo = lo;
     l->plan.hi = hi;
-    l->trails = trail_has(x, m);
+    l->trails = x->policy->trails && x->policy->trails(x, m);
     l->m.sends = m->from == comm_rank(x->comm);
     l->m.peer = l->m.sends ? m->to : m->from;
-    l->m.data = place_of(x, m, lo, &size);
-    l->m.head = (struct comm_head){.number = number, .bytes = (u32)((hi - lo) * size)};
-    name_of(x, m, l->m.head.name);
+    l->m.data = link_data(x, &l->plan);
+    l->m.head = (struct comm_head){.number = number, .bytes = (u32)plan_message_bytes(x->plan, &l->plan)};
+    exec_buffer_name(x, m->buf, l->m.head.name);
     TRY(make_packed(x, l));
     return ready_of(x, l, &l->plan, place);
 }
 
 /* Longer ranges in parts; counted alike by both sides. */
 static i64 step_of(const struct exec *x, const struct plan_message *m) {
-    i64 size;
-    place_of(x, m, m->lo, &size);
-    return MOST_BYTES / size;
+    const struct pbuf *b = &x->plan->buf[m->buf];
+    return lmax(1, MOST_BYTES / (b->bytes / b->extent));
 }
 
 static err make_links(struct exec *x, const u32 *place) {
@@ -159,11 +88,12 @@ static err make_links(struct exec *x, const u32 *place) {
     return 0;
 }
 
-/* Where updates are made by all, the first of them waits for all that comes in this step: then none of them can fail. */
+/* Where every rank runs the commits, the first of them waits for all that comes in this step: then none of them can fail. */
 static bool holds(const struct exec *x, const struct link *l, const struct item *it) {
+    const struct task *t = &x->plan->task[it->task];
     if (l->trails || l->plan.when != MESSAGE_STEP) return false;
-    if (netplan(x->plan)->whole && x->plan->task[it->task].kind == TASK_UPDATE && !l->m.sends) return true;
-    return l->plan.after < it->task && exchange_touches(x, it->task, &l->plan, l->m.sends);
+    if (t->everywhere && x->client.kernel[t->kind].commits && !l->m.sends) return true;
+    return l->plan.after < it->task && link_touches(x, it->task, &l->plan, l->m.sends);
 }
 
 /* Links that an item waits for: what it looks at is on its way in, or what it writes is on its way out. */
@@ -172,7 +102,7 @@ static err item_links(struct exec *x, struct item *it) {
         u32 n = 0, before = 0;
         for (u32 k = 0; k < x->nlink; k++) {
             const struct link *l = &x->link[k];
-            if (trail_holds(x, l, it->task)) {
+            if (gather_holds(x, l, it->task)) {
                 if (pass) it->before[before] = k;
                 before++;
             }
@@ -193,8 +123,8 @@ static err item_links(struct exec *x, struct item *it) {
 static void mark_senders(struct exec *x) {
     for (u32 k = 0; k < x->nlink; k++)
         for (u32 i = 0; i < x->link[k].nready && x->link[k].m.sends; i++) {
-            const struct wait *w = &x->link[k].ready[i];
-            x->lane[w->lane].item[w->count - 1].sends = true;
+            const struct dev_wait *w = &x->link[k].ready[i];
+            x->queue[w->queue].item[w->count - 1].sends = true;
         }
 }
 
@@ -202,22 +132,21 @@ err exchange_bind(struct exec *x, const u32 *place) {
     if (!x->comm) return 0;
     TRY(make_links(x, place));
     for (u32 w = 0; w < x->nlist; w++)
-        for (u32 i = 0; i < x->lane[w].n; i++) TRY(item_links(x, &x->lane[w].item[i]));
+        for (u32 i = 0; i < x->queue[w].n; i++) TRY(item_links(x, &x->queue[w].item[i]));
     mark_senders(x);
     return 0;
 }
 
 void exchange_aim(struct exec *x) {
-    i64 size;
     for (u32 k = 0; k < x->nlink; k++) {
         struct link *l = &x->link[k];
-        if (!l->packed) l->m.data = place_of(x, &l->plan, l->plan.lo, &size);
+        if (!l->packed) l->m.data = link_data(x, &l->plan);
     }
 }
 
 /* ------------------------------------------------------------------ inside a task ------------------------------------------- */
 
-bool exchange_round(void *exec, struct comm_message *m, i32 n) {
+bool exec_round(void *exec, struct comm_message *m, i32 n) {
     struct exec *x = exec;
     if (n == 0) return !atomic_load(&x->broken);
     x->round.m = m;
@@ -244,73 +173,24 @@ static err look_at_round(struct exec *x, bool *moved, const struct comm_message 
 
 static bool in_this_step(const struct exec *x, const struct link *l) {
     if (l->trails) return false;
-    return l->plan.when == MESSAGE_STEP || (l->plan.when == MESSAGE_KEEP && x->sums.accumulate);
+    return l->plan.when == MESSAGE_STEP || (l->plan.when == MESSAGE_KEEP && x->keep);
 }
 
-static bool computes(const struct exec *x) {
-    for (u32 w = 0; w < x->nlane; w++) {
-        const struct lane *l = &x->lane[w];
-        if (atomic_load_explicit(&l->done, memory_order_acquire) < (x->serial << 32 | l->ncompute)) return true;
-    }
-    return false;
-}
-
-static bool is_ready(const struct exec *x, const struct link *l) {
-    if (x->pipe == PIPE_LINEAR && computes(x)) return false;
-    for (u32 k = 0; k < l->nready; k++) {
-        u64 want = x->sums.serial << 32 | l->ready[k].count;
-        if (atomic_load_explicit(&x->lane[l->ready[k].lane].done, memory_order_acquire) < want) return false;
+bool exec_computed(const struct exec *x) {
+    for (u32 w = 0; w < x->nqueue; w++) {
+        const struct queue *q = &x->queue[w];
+        if (atomic_load_explicit(&q->done, memory_order_acquire) < (x->serial << 32 | q->ncompute)) return false;
     }
     return true;
 }
 
-/* The lines of a link: those of the step that x->sums says. */
-static struct grads lines_of(const struct exec *x, const struct link *l, i64 *n) {
-    const i64 at = x->plan->buf[l->plan.buf].index * netplan(x->plan)->ntheta + l->plan.lo;
-    *n = (l->plan.hi - l->plan.lo) / LANES;
-    return (struct grads){x->sums.of.grad + at, x->sums.of.touched + at / LANES};
-}
-
-static void pack(struct exec *x, struct link *l) {
-    i64 n;
-    const struct grads g = lines_of(x, l, &n);
-    l->m.head.bytes = l->m.sends ? touched_pack(n, g.grad, g.touched, l->packed) : (u32)lines_bytes(n, n);
-}
-
-static err unpack(struct exec *x, struct link *l) {
-    i64 n;
-    const struct grads g = lines_of(x, l, &n);
-    if (touched_unpack(n, g.grad, g.touched, l->packed, l->m.head.bytes)) return 0;
-    return FAIL_AT(E804, NULL, "the same program, options and data on every rank",
-                   "rank %d sent sparse rows of %s in an unknown format", l->m.peer, l->m.head.name);
-}
-
-static void account(struct exec *x, const struct link *l) {
-    const i64 whole = whole_bytes(x, &l->plan);
-    x->sent.bytes += l->m.head.bytes;
-    x->sent.whole += whole;
-    if (!l->packed) return;
-    x->sent.lines += l->m.head.bytes;
-    x->sent.lines_whole += whole;
-}
-
-err exchange_move(struct exec *x, struct link *l, u64 serial, bool *moved) {
-    bool done;
-    if (!l->m.started) {
-        l->m.head.serial = serial;
-        if (l->packed) pack(x, l);
-        if (l->m.sends && l->plan.when != MESSAGE_GATHER) account(x, l);
-        TRY(comm_post(x->comm, &l->m));
-        *moved = true;
+static bool is_ready(const struct exec *x, const struct link *l) {
+    if (x->policy->may_send && !x->policy->may_send(x)) return false;
+    for (u32 k = 0; k < l->nready; k++) {
+        u64 want = x->summed << 32 | l->ready[k].count;
+        if (atomic_load_explicit(&x->queue[l->ready[k].queue].done, memory_order_acquire) < want) return false;
     }
-    TRY(comm_test(x->comm, &l->m, &done));
-    *moved = *moved || done || l->m.moved;
-    l->m.moved = false;
-    if (!done) return 0;
-    if (l->packed && !l->m.sends) TRY(unpack(x, l));
-    atomic_store_explicit(&l->arrived, serial, memory_order_release);
-    wakeup_signal(&x->bell);
-    return 0;
+    return true;
 }
 
 /* One look at a link that is not done. */
@@ -320,24 +200,24 @@ static err look(struct exec *x, struct link *l, bool gathering, bool *moved) {
         *held = true; /* those behind it keep their places */
         return 0;
     }
-    return exchange_move(x, l, x->sums.serial, moved);
+    return link_move(x, l, x->summed, moved);
 }
 
-static bool is_done(const struct exec *x, const struct lane *l) {
+static bool is_done(const struct exec *x, const struct queue *l) {
     return l->n == 0 || atomic_load_explicit(&l->done, memory_order_acquire) == (x->serial << 32 | l->n);
 }
 
 /* While workers compute nobody is late: they would have to wait for themselves. */
 static bool at_work(const struct exec *x) {
-    for (u32 w = 0; w < x->nlane; w++)
-        if (!is_done(x, &x->lane[w]) && !atomic_load_explicit(&x->lane[w].waits, memory_order_relaxed)) return true;
+    for (u32 w = 0; w < x->nqueue; w++)
+        if (!is_done(x, &x->queue[w]) && !atomic_load_explicit(&x->queue[w].waits, memory_order_relaxed)) return true;
     return false;
 }
 
 /* A worker may still come with messages of a round. */
 static bool may_ask(const struct exec *x) {
-    for (u32 w = 0; w < x->nlane && x->rounds; w++)
-        if (!is_done(x, &x->lane[w])) return true;
+    for (u32 w = 0; w < x->nqueue && x->rounds; w++)
+        if (!is_done(x, &x->queue[w])) return true;
     return false;
 }
 
@@ -356,8 +236,8 @@ struct found {
 static err look_at_all(struct exec *x, bool gathering, struct found *f) {
     const struct comm_message *asked = NULL;
     *f = (struct found){0};
-    f->left = gathering ? 0 : may_ask(x) + late_some(x, &f->moved);
-    TRY(trail_some(x, &f->moved, &f->left, &f->waiting));
+    f->left = gathering ? 0 : may_ask(x) + (x->policy->progress ? x->policy->progress(x, &f->moved) : 0);
+    TRY(gather_some(x, &f->moved, &f->left, &f->waiting));
     TRY(look_at_round(x, &f->moved, &asked));
     memset(x->pair_waits, 0, 2 * (size_t)comm_size(x->comm) * sizeof *x->pair_waits);
     for (u32 k = 0; k < x->nlink; k++) {
@@ -367,8 +247,10 @@ static err look_at_all(struct exec *x, bool gathering, struct found *f) {
         f->left += !l->m.done;
         if (!l->m.done && l->m.started && !f->waiting) f->waiting = &l->m;
     }
-    if (asked) f->waiting = asked;
-    else if (!gathering && at_work(x)) f->waiting = NULL;
+    if (asked)
+        f->waiting = asked;
+    else if (!gathering && at_work(x))
+        f->waiting = NULL;
     return 0;
 }
 
@@ -396,16 +278,16 @@ static bool decide(struct exec *x, u32 wish) {
     return atomic_compare_exchange_strong(&x->update, &now, wish) || now == wish;
 }
 
-bool exchange_updates(struct exec *x) { return !x->comm || !netplan(x->plan)->whole || decide(x, UPDATE_MADE); }
+bool exchange_commits(struct exec *x) { return !x->comm || !x->all_commit || decide(x, UPDATE_MADE); }
 
 /* Workers that wait for what will not come go on with what is there, and write again: the step is void, unless all that this
  * rank needed for its updates had come. */
 static void break_off(struct exec *x) {
     *x->why = *err_last();
     comm_cancel(x->comm);
-    x->made = netplan(x->plan)->whole && !decide(x, UPDATE_VOID);
+    x->made = x->all_commit && !decide(x, UPDATE_VOID);
     atomic_store(&x->broken, true);
-    wakeup_signal(&x->bell);
+    wakeup_signal(&x->changed);
 }
 
 /* One look by a worker, where there is no agent. */
@@ -431,7 +313,7 @@ static err step_job(struct comm *c, void *exec) {
         if (e >= 0) return e;
         break_off(x);
     }
-    if (x->made && comm_died(c) && !x->sums.accumulate) return 0;
+    if (x->made && comm_died(c) && !x->keep) return 0;
     err_put(x->why);
     return -x->why->code;
 }

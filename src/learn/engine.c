@@ -176,8 +176,8 @@ static err room(const struct engine *e, const struct resources *r) {
 
 static err bind_training(struct engine *e, const struct resources *r, bool chosen) {
     if (!chosen || r->how) TRY(engine_choose_how(e->plan, e->net, r));
-    TRY(too_little(e, exec_bind_pipe(e->plan, e->net, r->kern, r->pool, &e->store, r->comm, r->pipe, &e->exec)));
-    exec_trace(e->exec, r->trace);
+    TRY(too_little(e, step_bind(e->plan, e->net, r->kern, r->pool, &e->store, r->comm, r->policy, &e->exec)));
+    exec_trace(step_exec(e->exec), r->trace);
     return 0;
 }
 
@@ -185,7 +185,7 @@ static err bind(struct engine *e, const struct resources *r, const struct optim 
     if (optim) TRY(bind_training(e, r, chosen));
     if (!e->forward_plan) return 0;
     TRY(engine_choose_how(e->forward_plan, e->net, r));
-    return exec_bind(e->forward_plan, e->net, r->kern, r->pool, &e->store, &e->forward);
+    return step_bind(e->forward_plan, e->net, r->kern, r->pool, &e->store, NULL, NULL, &e->forward);
 }
 
 err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forward_B, const struct optim *optim,
@@ -205,8 +205,8 @@ err engine_replan(struct engine *e, const struct net *net, const struct resource
     const struct optim *optim = e->store.optim;
     if (net->ntheta != e->store.ntheta || net->nderived != e->store.nderived)
         return FAIL(E1, "another net: %lld parameters in place of %lld", (long long)net->ntheta, (long long)e->store.ntheta);
-    exec_free(e->exec);
-    exec_free(e->forward);
+    step_free(e->exec);
+    step_free(e->forward);
     plan_free(e->plan);
     plan_free(e->forward_plan);
     e->exec = e->forward = NULL;
@@ -229,10 +229,10 @@ err engine_recut(struct engine *e, const struct resources *r) {
         plan_free(plan);
         return FAIL(E1, "the plan %s would update other weights on some ranks, and their state is not there", e->plan->strategy);
     }
-    const err quiet = exec_quiet(e->exec);
+    const err quiet = exec_quiet(step_exec(e->exec));
     if (quiet < 0) plan_free(plan);
     TRY(quiet);
-    exec_free(e->exec);
+    step_free(e->exec);
     plan_free(e->plan);
     e->exec = NULL;
     e->plan = plan;
@@ -240,8 +240,8 @@ err engine_recut(struct engine *e, const struct resources *r) {
 }
 
 void engine_free(struct engine *e) {
-    exec_free(e->exec);
-    exec_free(e->forward);
+    step_free(e->exec);
+    step_free(e->forward);
     plan_free(e->plan);
     plan_free(e->forward_plan);
     store_free(&e->store);
@@ -250,5 +250,5 @@ void engine_free(struct engine *e) {
 
 i64 engine_planned_bytes(const struct engine *e) {
     i64 both = e->exec && e->forward ? netplan(e->forward_plan)->store_bytes : 0; /* the store is shared */
-    return (e->exec ? exec_bytes(e->exec) : 0) + (e->forward ? exec_bytes(e->forward) : 0) - both;
+    return (e->exec ? step_bytes(e->exec) : 0) + (e->forward ? step_bytes(e->forward) : 0) - both;
 }

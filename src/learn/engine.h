@@ -7,7 +7,7 @@
 
 #include "base/event.h"
 #include "comm/comm.h"
-#include "exec/exec.h"
+#include "step/step.h"
 #include "tune/tune.h"
 
 /* What a learner may use; owned by the caller. */
@@ -28,7 +28,7 @@ struct resources {
     struct comm *comm;             /* ranks that train together; NULL = none */
     const struct machine *ranks;   /* the machine of all of them; NULL = machine */
     bool heal;                     /* each rank keeps all that a run needs, so that others can die (comm_allow_recovery) */
-    enum exec_pipe pipe;           /* when ranks send each other what, and whether batches are read ahead */
+    const struct policy *policy;         /* when ranks send each other what, and whether batches are read ahead */
     bool trace, deterministic;     /* deterministic: refuse strategies that do not give the bits of the serial run */
 };
 
@@ -40,7 +40,7 @@ struct resources resources_sliced(const struct resources *r, const char *paralle
 struct engine {
     const struct net *net;
     struct plan *plan, *forward_plan;
-    struct exec *exec, *forward;
+    struct step *exec, *forward;
     struct store store;
     i32 B, forward_B;
 };

@@ -23,9 +23,12 @@ err build_begin(struct builder *b, const char *name, const struct machine *m, i3
     snprintf(p->strategy, sizeof p->strategy, "%s", name);
     p->ndevice = ndevice;
     p->nrank = m->nrank;
+    p->link_gbytes = m->link_gbytes;
+    p->link_us = m->link_us;
     ARENA_NEW(&p->arena, p->place, ndevice);
     for (i32 i = 0; i < ndevice; i++) {
         p->place[i].rank = m->device[i].rank;
+        p->place[i].device = m->device[i];
         machine_device_name(m, i, p->place[i].name);
     }
     return 0;

@@ -173,7 +173,7 @@ err plan_exchange(const struct plan *p, struct arena *a, struct plan_message **o
 
 i64 plan_message_bytes(const struct plan *p, const struct plan_message *m) {
     const struct pbuf *b = &p->buf[m->buf];
-    return b->bytes / b->extent * (m->hi - m->lo);
+    return b->bytes / b->extent * (m->hi - m->lo); /* all repeats */
 }
 
 /* The piece after the last of `out` when it is the same rank's, else a new one. */

@@ -41,6 +41,12 @@ enum { HOME_WRITER = -2, HOME_ALL = -1 };
  * wants it elsewhere). */
 enum message_when { MESSAGE_STEP, MESSAGE_KEEP, MESSAGE_GATHER };
 
+/* Policies that sum a step while the next one is computed need a second copy of some buffers.  SWAP: the two change places after
+ * a step (gradients).  COPY: the second one becomes the first when the sums are done (weights). */
+enum twin { TWIN_NONE, TWIN_SWAP, TWIN_COPY };
+
+enum { PLAN_NO_MARKS = 0xffffffffu };
+
 /* A buffer: memory [repeat][extent][unit] of elements, so that ranges of uses are [lo,hi) of the middle axis. */
 struct pbuf {
     u8 kind;     /* the client's tag */
@@ -48,6 +54,10 @@ struct pbuf {
     u8 when;     /* enum message_when: when it goes home */
     bool lent;   /* the client owns the memory (inputs, weights); exec allots all others */
     bool sparse; /* ranges of plan.table in it are sent as sparse rows */
+    bool series; /* it follows the buffer before it in memory without a gap: the vectors of micro-batches */
+    bool sent;   /* ranks send each other much of it: exec allots it where that is cheap (comm_alloc) */
+    u8 twin;     /* enum twin */
+    u32 marks;   /* sparse: the buffer with a byte for each line of it, from `lo` of this one on; PLAN_NO_MARKS = none */
     i32 index;   /* the client's number */
     i32 repeat;  /* 1, or steps T of an activation [T][rows][F] */
     i32 home;    /* HOME_WRITER, HOME_ALL or a rank */
@@ -58,6 +68,7 @@ struct pbuf {
 /* Where a device of the plan is. */
 struct place {
     i32 rank;
+    struct device device;   /* its rates, from the machine */
     char name[DEVICE_NAME]; /* "r0.cpu1" */
 };
 
@@ -87,7 +98,8 @@ struct plan {
     char strategy[64]; /* its name, for people */
     bool exact;        /* the bits of the serial plan */
     i32 B, grain, ngrain, ndevice;
-    i32 nrank; /* of the machine: also those that have nothing to do */
+    i32 nrank;                /* of the machine: also those that have nothing to do */
+    f64 link_gbytes, link_us; /* between ranks, of the machine */
     u32 ntask, nuse, nbuf, ndep;
     struct place *place; /* [ndevice] */
     struct task *task;   /* in an order that respects the deps */
@@ -114,6 +126,8 @@ err plan_deps(struct plan *p);  /* derives p->dep and each task's dep0, ndep */
 struct plan_span {
     f64 t0, t1; /* seconds */
 };
+/* Bytes of all ranges that the device's tasks use. */
+i64 plan_device_bytes(const struct plan *p, u32 device);
 f64 plan_schedule(const struct plan *p, struct plan_span *span);
 
 /* The table of element `at`, and where it ends; NULL = none, and where the next one begins (INT64_MAX = nowhere). */

@@ -243,20 +243,3 @@ void plan_cost(struct plan *p, const struct net *n, const struct machine *m) {
     }
     p->predicted = plan_schedule(p, NULL);
 }
-
-i64 plan_device_bytes(const struct plan *p, u32 device) {
-    i64 sum = 0;
-    for (u32 b = 0; b < p->nbuf; b++) {
-        i64 lo = p->buf[b].extent, hi = 0;
-        for (u32 i = 0; i < p->ntask; i++) {
-            const struct task *t = &p->task[i];
-            for (u32 k = t->use0; t->device == device && k < t->use0 + t->nuse; k++) {
-                if (p->use[k].buf != b) continue;
-                lo = lmin(lo, p->use[k].lo);
-                hi = lmax(hi, p->use[k].hi);
-            }
-        }
-        if (hi > lo) sum += (i64)((f64)p->buf[b].bytes * (f64)(hi - lo) / (f64)p->buf[b].extent);
-    }
-    return sum;
-}

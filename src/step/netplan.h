@@ -43,7 +43,8 @@ enum pbuf_kind {
     PBUF_NORM,
     PBUF_INPUT,
     PBUF_SCRATCH,
-    PBUF_LOSS
+    PBUF_LOSS,
+    PBUF_MARKS /* of a gradient: which lines of tables were touched */
 };
 
 /* What a plan becomes while it is trained by: after a step of a member, so many slices, foreseen in so many directions.  The
@@ -119,11 +120,11 @@ err plan_compare(const struct plan_request *q, struct str *out);
 err plan_compare_sliced(const struct plan_request *q, const struct plan_request *sliced, i32 n, struct str *out);
 /* "fwd lstm.0 b[0,224)", "fwd lstm.0 b[0,1) unit 1/2" */
 void plan_task_name(const struct plan *p, const struct net *n, u32 task, char out[64]);
+void plan_buffer_name(const struct plan *p, const struct net *n, u32 buf, char *out, size_t size); /* "grad.3", "theta" */
 const char *task_kind_name(enum task_kind kind);
 static inline bool task_is_chunk(const struct task *t, const struct net *n) {
     return (t->kind == TASK_FWD || t->kind == TASK_BWD) && t->op < n->nop && t->box.t1 - t->box.t0 < n->op[t->op].T;
 }
-i64 plan_device_bytes(const struct plan *p, u32 device); /* bytes of all ranges that the device's tasks touch, inputs included */
 void plan_draw_text(const struct plan *p, const struct net *n, i32 width, struct str *out);
 
 #endif

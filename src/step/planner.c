@@ -118,6 +118,7 @@ static err weight_buffers(struct planner *p) {
     struct pbuf theta = vector, derived = vector;
     theta.kind = PBUF_THETA;
     theta.home = HOME_ALL;
+    theta.twin = TWIN_COPY;
     theta.lent = derived.lent = true;
     derived.kind = PBUF_DERIVED;
     derived.bytes = n->nderived * 4;
@@ -141,7 +142,9 @@ static err weight_buffers(struct planner *p) {
         u32 at;
         grad.kind = PBUF_GRAD;
         grad.index = k;
-        grad.sparse = true;
+        grad.sparse = grad.series = grad.sent = true;
+        grad.twin = TWIN_SWAP;
+        grad.marks = PLAN_NO_MARKS;
         TRY(build_buffer(b, grad, &at));
         if (k == 0) p->grad0 = at;
     }
@@ -150,6 +153,7 @@ static err weight_buffers(struct planner *p) {
     loss.kind = PBUF_LOSS;
     loss.bytes = (i64)g->ngrain * 8;
     loss.extent = g->ngrain;
+    loss.twin = TWIN_SWAP;
     if (of->train) TRY(build_buffer(b, norm, &p->norm));
     return build_buffer(b, loss, &p->loss);
 }
@@ -164,7 +168,6 @@ static i64 chain_bytes(const struct plan *g, const struct net *n) {
 
 static void sizes(struct plan *g, const struct net *n) {
     i64 held = FIXED_BYTES + (i64)g->ntask * TASK_BYTES + chain_bytes(g, n);
-    if (g->ntable > 0) held += g->ngrain * netplan(g)->ntheta / LANES; /* which lines were touched */
     netplan(g)->store_bytes = 0;
     for (u32 i = 0; i < g->nbuf; i++) {
         i64 bytes = round_up64(g->buf[i].bytes, 64);
@@ -205,6 +208,25 @@ static void part(struct planner *p, const struct strategy *s) {
     netplan(g)->parted.n = n;
 }
 
+/* Where there are tables: a byte for each line of each gradient vector. */
+static err mark_buffers(struct planner *p) {
+    const i64 bytes = netplan(p->plan)->ntheta / LANES;
+    for (i32 k = 0; k < p->plan->ngrain && p->plan->ntable > 0 && p->grad0 != PBUF_NONE; k++) {
+        const struct pbuf marks = {.kind = PBUF_MARKS,
+                                   .element = ELEMENT_U8,
+                                   .index = k,
+                                   .home = HOME_WRITER,
+                                   .series = true,
+                                   .twin = TWIN_SWAP,
+                                   .bytes = bytes,
+                                   .extent = bytes};
+        u32 at;
+        TRY(build_buffer(&p->build, marks, &at));
+        p->plan->buf[p->grad0 + (u32)k].marks = at;
+    }
+    return 0;
+}
+
 err planner_begin(struct planner *p, const char *name, const struct strategy *s, i32 ndevice) {
     const struct net *n = p->net;
     TRY(build_begin(&p->build, name, p->machine, ndevice));
@@ -227,7 +249,9 @@ err planner_begin(struct planner *p, const char *name, const struct strategy *s,
     part(p, s);
     TRY(net_buffers(p));
     TRY(weight_buffers(p));
-    return of->train && !p->q->dense ? plan_tables(n, g) : 0;
+    if (!of->train || p->q->dense) return 0;
+    TRY(plan_tables(n, g));
+    return mark_buffers(p);
 }
 
 void planner_drop(struct planner *p) {

@@ -50,7 +50,7 @@ const char *text_member(const struct op *op) { return op_is_chain(op) ? "chain" 
 
 const char *task_kind_name(enum task_kind kind) { return kind_names[kind]; }
 
-static void buf_name(const struct plan *p, const struct net *n, u32 buf, char *out, size_t size) {
+void plan_buffer_name(const struct plan *p, const struct net *n, u32 buf, char *out, size_t size) {
     const struct pbuf *b = &p->buf[buf];
     switch (b->kind) {
         case PBUF_ACT:
@@ -93,7 +93,7 @@ void text_uses(const struct plan *p, const struct net *n, u32 task, struct str *
     str_add(out, " uses");
     for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
         const struct use *u = &p->use[k];
-        buf_name(p, n, u->buf, name, sizeof name);
+        plan_buffer_name(p, n, u->buf, name, sizeof name);
         str_addf(out, " %s[%lld,%lld)", name, (long long)u->lo, (long long)u->hi);
         if (u->t1 > 0) str_addf(out, "t[%d,%d)", u->t0, u->t1);
         str_addf(out, ":%s", mode_names[u->mode]);

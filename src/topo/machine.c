@@ -14,10 +14,14 @@ static const struct kind {
     const char *name;
     f64 gflops, gbytes;
     i64 memory;
-} kinds[] = {{"cpu", 50, 20, (i64)16 << 30}, {"gpu", 10000, 800, (i64)24 << 30}};
+} kinds[] = {
+#define KIND(name, gflops, gbytes, memory) {#name, gflops, gbytes, (i64)(memory) << 30},
+#include "topo/kinds.def"
+#undef KIND
+};
 
-static const char *const keys[] = {"gflops", "gbytes", "memory", "link_gbytes", "link_us", "l2", "l3", "shares"};
-enum { KEY_GFLOPS, KEY_GBYTES, KEY_MEMORY, KEY_LINK_GBYTES, KEY_LINK_US, KEY_L2, KEY_L3, KEY_SHARES };
+static const char *const keys[] = {"gflops", "gbytes", "memory", "link_gbytes", "link_us", "l2", "l3", "shares", "overhead_us"};
+enum { KEY_GFLOPS, KEY_GBYTES, KEY_MEMORY, KEY_LINK_GBYTES, KEY_LINK_US, KEY_L2, KEY_L3, KEY_SHARES, KEY_OVERHEAD_US };
 
 struct reader {
     const char *text, *at;
@@ -74,7 +78,7 @@ static err add_devices(struct reader *r, struct machine *m, const char *name, i3
     if (strcmp(name, "core") == 0) name = "cpu"; /* a device is a core; people say either */
     for (size_t i = 0; i < COUNT(kinds); i++)
         if (strcmp(kinds[i].name, name) == 0) k = &kinds[i];
-    if (!k) return bad(r, "an unknown kind of device (known: cpu, gpu)");
+    if (!k) return bad(r, "an unknown kind of device (known: cpu, gpu, sim)");
     if (m->ndevice + n > MACHINE_DEVICES) return bad(r, "more than 1024 devices");
     for (i32 i = 0; i < n; i++) {
         struct device *d = &m->device[m->ndevice++];
@@ -166,7 +170,8 @@ static err key_value(struct reader *r, struct machine *m) {
     i32 key = -1;
     for (i32 i = 0; i < (i32)COUNT(keys); i++)
         if (strcmp(keys[i], name) == 0) key = i;
-    if (key < 0) return bad(r, "an unknown key (known: gflops, gbytes, memory, link_gbytes, link_us, l2, l3, shares)");
+    if (key < 0)
+        return bad(r, "an unknown key (known: gflops, gbytes, memory, overhead_us, link_gbytes, link_us, l2, l3, shares)");
     if (*r->at != '=') return bad(r, "'=' is wanted after a key");
     r->at++;
     if (key == KEY_SHARES) return shares(r, m);
@@ -177,6 +182,7 @@ static err key_value(struct reader *r, struct machine *m) {
         if (key == KEY_GFLOPS) m->device[i].gflops = v;
         if (key == KEY_GBYTES) m->device[i].gbytes = v;
         if (key == KEY_MEMORY) m->device[i].memory = (i64)v;
+        if (key == KEY_OVERHEAD_US) m->device[i].overhead_us = v;
     }
     if (key == KEY_LINK_GBYTES) m->link_gbytes = v;
     if (key == KEY_LINK_US) m->link_us = v;

@@ -17,6 +17,7 @@ struct device {
     i64 memory;   /* bytes */
     f64 share;    /* of it that is free for us, 0..1; 1 = all of it */
     f64 weight;   /* share of the work; 1 = as fast as the others */
+    f64 overhead_us; /* of starting a task; 0 = what the cost model takes for it */
 };
 
 struct machine {
@@ -46,8 +47,8 @@ void cores_stay(const struct cores *c); /* this thread, and those that it makes 
 f64 machine_quota(void); /* processors that control groups grant this process; 0 = no limit */
 
 /* An imaginary machine: '[host*N](cpu*4,gpu*2) [key=value ...]' or 'cpu*4'; '#' begins a comment.  Keys, for all devices or
- * links: gflops, gbytes (GB/s of memory), memory (bytes, or 16GiB), link_gbytes, link_us, l2, l3 (bytes); and shares=1,0.4,..:
- * what is free of each host, or of each device.  E103 with the column. */
+ * links: gflops, gbytes (GB/s of memory), memory (bytes, or 16GiB), overhead_us (of a task), link_gbytes, link_us, l2, l3
+ * (bytes); and shares=1,0.4,..: what is free of each host, or of each device.  E103 with the column. */
 err machine_parse(const char *text, struct machine *out);
 void machine_print(const struct machine *m, struct str *out); /* the form machine_parse reads */
 

@@ -47,7 +47,7 @@ static void snapshot(const struct store *st, struct train_state *s, bool restore
 static i64 last_step(const struct train_job *j) { return j->until > 0 ? j->until : j->steps; }
 
 struct progress {
-    struct exec *exec;
+    struct step *exec;
     f64 begin;          /* clock at the begin of this run */
     f64 start, since;   /* clock at its begin or last checkpoint, and of the present interval */
     i64 counted;        /* losses in it */
@@ -83,7 +83,7 @@ static void emit(const struct train_job *j, const struct train_state *s, const s
 static err roll_back(const struct train_job *j, struct train_state *s, const struct progress *p) {
     const i64 bad = s->step + (j->late ? 0 : 1);
     char where[240] = "";
-    TRY(exec_quiet(p->exec));
+    TRY(exec_quiet(step_exec(p->exec)));
     if (j->nonfinite) j->nonfinite(j->self, where);
     if (s->rollbacks > 0)
         return FAIL_AT(
@@ -106,7 +106,7 @@ static err roll_back(const struct train_job *j, struct train_state *s, const str
 static void count(struct train_state *s, struct progress *p, const struct exec_result *r, f64 loss) {
     if (r->none) return;
     p->last_norm = p->norm;
-    p->norm = r->grad_norm;
+    p->norm = r->norm;
     p->counted++;
     s->loss_sum += loss;
     s->loss_count++;
@@ -115,7 +115,7 @@ static void count(struct train_state *s, struct progress *p, const struct exec_r
 /* One optimiser step of `accumulate` batches.  *finite tells whether the update was made. */
 static err one_step(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch *batches,
                     bool *finite) {
-    struct exec_step step = {.seed = (u64)j->seed, .warm = j->warm, .hyper = j->hyper, .clip = j->clip};
+    struct step_args step = {.seed = (u64)j->seed, .warm = j->warm, .hyper = j->hyper, .clip = j->clip};
     p->lr = (f64)(f32)j->lr * s->lr_factor * schedule_factor(j->schedule, s->step, j->steps, j->warmup);
     step.hyper.lr = (f32)p->lr;
     step.hyper.step = s->step + 1;
@@ -128,7 +128,7 @@ static err one_step(const struct train_job *j, struct train_state *s, struct pro
         step.step = (u32)batch;
         step.accumulate = k + 1 < j->accumulate;
         f64 before = clock_now();
-        TRY(exec_step(p->exec, &step, &r));
+        TRY(step_run(p->exec, &step, &r));
         s->step_seconds += clock_now() - before;
         s->step_count++;
         if (j->stepped) j->stepped(j->self, r.finite);
@@ -146,7 +146,7 @@ static err one_step(const struct train_job *j, struct train_state *s, struct pro
 /* Weights after all steps, for whoever looks at them.  Where the last of them was bad, all goes back, as if a step said so. */
 static err settle(struct train_state *s, struct progress *p, bool *finite) {
     struct exec_result r;
-    TRY(exec_settle(p->exec, &r));
+    TRY(step_settle(p->exec, &r));
     *finite = r.finite;
     if (r.finite) count(s, p, &r, r.loss);
     return 0;
@@ -155,8 +155,8 @@ static err settle(struct train_state *s, struct progress *p, bool *finite) {
 /* What a checkpoint has of an update that is due.  The run itself goes on as if there had been none: when it is made depends on
  * the clock, and the weights must not. */
 static err look_ahead(const struct train_job *j, struct train_state *s, const struct progress *p) {
-    struct exec_ahead a;
-    TRY(exec_look_ahead(p->exec, &a));
+    struct step_ahead a;
+    TRY(step_look_ahead(p->exec, &a));
     s->due = a.theta != NULL;
     s->ahead_loss = a.loss;
     s->ahead_norm = a.norm;
@@ -232,7 +232,7 @@ static err all_saved(const struct train_job *j, enum train_saving mine, u64 seen
 static err look_around(const struct train_job *j, const struct train_state *s, struct progress *p, u64 *seen) {
     const f64 now = clock_now();
     struct sight mine = {.seconds = s->step_seconds / (f64)lmax(1, s->step_count) * (f64)j->accumulate,
-                         .row = exec_row_seconds(p->exec)}, all[COMM_RANKS];
+                         .row = exec_row_seconds(step_exec(p->exec))}, all[COMM_RANKS];
     f64 row[COMM_RANKS];
     mine.seen |= j->stop && *j->stop ? SEEN_STOP : 0;
     mine.seen |= j->time_limit > 0 && now - p->begin > j->time_limit ? SEEN_LATE : 0;
@@ -243,7 +243,7 @@ static err look_around(const struct train_job *j, const struct train_state *s, s
     if (comm_size(j->comm) == 1) return all_saved(j, state, *seen);
     *seen = 0;
     if (--p->ask > 0) return 0;
-    TRY(exec_quiet(p->exec));
+    TRY(exec_quiet(step_exec(p->exec)));
     TRY(comm_allgather(j->comm, "stop", &mine, sizeof mine, all));
     f64 slowest = 1e-6;
     for (i32 k = 0; k < comm_size(j->comm); k++) {
@@ -276,8 +276,8 @@ static err batches_from(const struct train_job *j, const struct train_state *s, 
 static err spread_state(const struct train_job *j, struct train_state *s, struct progress *p) {
     enum { MOST = 1 << 28 };
     if (comm_size(j->comm) == 1) return 0;
-    TRY(exec_quiet(p->exec));
-    TRY(exec_gather(p->exec));
+    TRY(exec_quiet(step_exec(p->exec)));
+    TRY(exec_gather(step_exec(p->exec)));
     for (i32 k = 0; k < j->store->optim->nstate; k++)
         for (i64 lo = 0; lo < j->store->ntheta; lo += MOST)
             TRY(comm_broadcast(j->comm, "state", j->store->state[k] + lo,
@@ -288,7 +288,7 @@ static err spread_state(const struct train_job *j, struct train_state *s, struct
 
 /* Another layout, with batches of its own. */
 static err change(const struct train_job *j, const struct train_state *s, struct progress *p, struct prefetch **batches,
-                  err (*make)(void *self, struct exec **exec)) {
+                  err (*make)(void *self, struct step **exec)) {
     prefetch_free(*batches); /* it may be filling what goes away */
     *batches = NULL;
     TRY(make(j->self, &p->exec));
@@ -375,7 +375,7 @@ static i64 told_to(const struct train_state *s) {
 err train_run(const struct train_job *j, struct train_state *s) {
     struct progress p = {.exec = j->exec, .begin = clock_now()};
     p.start = p.begin;
-    exec_set_ahead(p.exec, &(struct exec_ahead){s->due ? s->ahead : NULL, s->ahead_loss, s->ahead_norm});
+    step_set_ahead(p.exec, &(struct step_ahead){s->due ? s->ahead : NULL, s->ahead_loss, s->ahead_norm});
     p.since = p.saved = p.start;
     event_emit(j->events, &(struct event){.kind = EVENT_BEGIN, .member = j->member, .members = j->members, .step = s->step,
                                           .steps = j->steps, .train = (f64)NAN, .left = -1, .refit = j->refit,

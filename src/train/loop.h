@@ -12,7 +12,7 @@
 
 #include "base/event.h"
 #include "comm/comm.h"
-#include "exec/exec.h"
+#include "step/step.h"
 
 /* Why a run stopped: values > 0 of err, also in stretto.h. */
 enum stop_reason { STOP_STEPS = 1, STOP_PLATEAU, STOP_SIGNAL, STOP_TIME };
@@ -53,7 +53,7 @@ struct train_state {
 enum train_saving { SAVING_NONE, SAVING_BUSY, SAVING_READY }; /* READY: this rank waits for the others */
 
 struct train_job {
-    struct exec *exec;
+    struct step *exec;
     struct store *store;
     /* The options of the loop by name: steps (planned, for the schedule), validate_every and accumulate (>= 1), lr (the peak),
      * clip, seed, time_limit and checkpoint_every (seconds of this run, not of those before a resume), ..
@@ -68,9 +68,9 @@ struct train_job {
     i64 until;            /* stop after this many steps; 0 = all */
     struct optim_hyper hyper; /* its lr is set by the loop */
     f64 steps_per_epoch, rows_per_step;
-    bool warm;            /* exec_step.warm of every step */
+    bool warm;            /* step_args.warm of every step */
     bool prefetch;        /* fill batches on a thread of their own */
-    bool late;            /* exec was bound with PIPE_DELAY1: what a step tells is of the one before */
+    bool late;            /* the policy delays updates: what a step tells is of the one before */
     i32 member, members;  /* for events only, as is the next one */
     bool refit;
 
@@ -84,10 +84,10 @@ struct train_job {
     void (*stepped)(void *self, bool finite);                 /* after every batch */
     void (*annotate)(void *self, struct event *e);            /* adds its numbers to an event */
     bool (*outgrown)(void *self, i64 step);                   /* after a validation: is another layout wanted? */
-    err (*relay)(void *self, struct exec **exec); /* makes it: same weights; fill and inputs are those of the new one */
+    err (*relay)(void *self, struct step **exec); /* makes it: same weights; fill and inputs are those of the new one */
     /* For ranks: is another cut of the rows wanted, where a row costs each of them so many seconds?  Makes it.  NULL: never. */
     bool (*uneven)(void *self, const f64 *row_seconds);
-    err (*recut)(void *self, struct exec **exec);
+    err (*recut)(void *self, struct step **exec);
     /* Begins to save, at the border of a step, on all ranks at once; with `last` also ends it.  NULL: nothing is saved.  While
      * saving() says so, one is in flight; when no rank is busy with it, all call saved(). */
     err (*checkpoint)(void *self, const struct train_state *s, bool last);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "exec/exec.h"
+#include "step/step.h"
 #include "model/nets.h"
 
 static inline i32 real_vocab(const struct net *n, i32 buf) {
@@ -38,8 +38,8 @@ static inline void real_fill(const struct net *n, f32 **input, i32 B, u32 step) 
     }
 }
 
-static inline struct exec_step real_step(f32 **input, i32 B, u32 s) {
-    struct exec_step step = {.input = input, .loss_scale = 1.0f / (f32)B, .seed = 9, .step = s, .clip = 1};
+static inline struct step_args real_step(f32 **input, i32 B, u32 s) {
+    struct step_args step = {.input = input, .loss_scale = 1.0f / (f32)B, .seed = 9, .step = s, .clip = 1};
     step.hyper = (struct optim_hyper){
         .lr = 1e-2f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .momentum = 0.9f, .weight_decay = 1e-3f, .step = s + 1};
     return step;

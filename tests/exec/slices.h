@@ -9,8 +9,8 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "comm/comm.h"
-#include "exec/chain.h"
-#include "exec/exec.h"
+#include "step/slices/solver.h"
+#include "step/step.h"
 #include "model/nets.h"
 #include "plan/slice.h"
 
@@ -19,12 +19,12 @@ struct sliced {
     i32 W, T, P, I, H, L;
     enum cell_kind cell;
     enum precision precision;
-    bool state; /* the sequences begin from states that are learnt */
-    bool both;  /* every layer reads both ways */
+    bool state;     /* the sequences begin from states that are learnt */
+    bool both;      /* every layer reads both ways */
     i32 projection; /* values that a step hands on; 0 = all (a state that is learnt has all) */
-    bool end;   /* the loss is of the state at the end, of both ways where there are two, and not of every step */
-    f32 spread; /* of the recurrent weights: the larger the longer the memory */
-    f32 rate;   /* dropout between layers */
+    bool end;       /* the loss is of the state at the end, of both ways where there are two, and not of every step */
+    f32 spread;     /* of the recurrent weights: the larger the longer the memory */
+    f32 rate;       /* dropout between layers */
     i32 rank;
     bool recompute;
     i32 slow;   /* units of an lstm, or minlstm, that remember long: */
@@ -139,7 +139,7 @@ struct sliced_run {
     struct plan *plan;
     struct pool *pool;
     struct store store;
-    struct exec *x;
+    struct step *x;
     f32 *input[NET_BUFS];
     struct arena arena;
     f64 loss;
@@ -216,17 +216,25 @@ static inline void sliced_rank_new(struct sliced_run *g, const struct sliced *s,
     memset(g, 0, sizeof *g);
     g->s = *s;
     sliced_net(&g->net, s);
-    if (comm) snprintf(text, sizeof text, "host*%d(cpu*%d)", comm_size(comm), threads);
-    else snprintf(text, sizeof text, "cpu*%d", threads);
+    if (comm)
+        snprintf(text, sizeof text, "host*%d(cpu*%d)", comm_size(comm), threads);
+    else
+        snprintf(text, sizeof text, "cpu*%d", threads);
     T_OK(machine_parse(text, &g->machine));
     const struct optim *o = optim_find("sgd");
-    struct plan_request q = {.net = &g->net, .machine = &g->machine, .B = sliced_rows(s), .train = true, .nstate = o->nstate,
-                             .parallel = s->P > 1 ? "time" : "serial", .slices = s->P, .course = how};
+    struct plan_request q = {.net = &g->net,
+                             .machine = &g->machine,
+                             .B = sliced_rows(s),
+                             .train = true,
+                             .nstate = o->nstate,
+                             .parallel = s->P > 1 ? "time" : "serial",
+                             .slices = s->P,
+                             .course = how};
     T_OK(plan_make(&q, &g->plan));
     T_OK(pool_new(threads, &g->pool));
     T_OK(store_new(&g->net, o, &g->store));
     sliced_weights(g);
-    T_OK(exec_bind_rank(g->plan, &g->net, k, g->pool, &g->store, comm, &g->x));
+    T_OK(step_bind(g->plan, &g->net, k, g->pool, &g->store, comm, NULL, &g->x));
     for (i32 i = 0; i < g->net.nbuf; i++)
         if (g->net.buf[i].input)
             assert_non_null(g->input[i] = arena_new(&g->arena, (size_t)buf_floats(&g->net.buf[i], sliced_rows(s)) * 4));
@@ -239,7 +247,7 @@ static inline void sliced_new(struct sliced_run *g, const struct sliced *s, cons
 }
 
 static inline void sliced_free(struct sliced_run *g) {
-    exec_free(g->x);
+    step_free(g->x);
     store_free(&g->store);
     pool_free(g->pool);
     plan_free(g->plan);
@@ -248,10 +256,10 @@ static inline void sliced_free(struct sliced_run *g) {
 
 static inline err sliced_try(struct sliced_run *g, f32 lr, bool warm) {
     struct exec_result out = {0};
-    struct exec_step step = {
+    struct step_args step = {
         .input = g->input, .loss_scale = 1.0f / (f32)(2 * g->s.W * g->s.T), .seed = 9, .step = 1, .warm = warm};
     step.hyper = (struct optim_hyper){.lr = lr, .step = 1, .grad_scale = 1};
-    TRY(exec_step(g->x, &step, &out));
+    TRY(step_run(g->x, &step, &out));
     g->loss = out.loss;
     return 0;
 }
@@ -268,7 +276,7 @@ static inline f32 sliced_at(const struct sliced_run *g, i32 l, i32 w, i32 t, i32
     while (k + 1 < s->P && sliced_first(s, k + 1) <= t) k++;
     const i32 at = t - sliced_first(s, k), step = strstr(op->spec.name, ".reverse") ? sliced_len(s, k) - 1 - at : at;
     const i64 row = (i64)step * sliced_rows(s) + k * s->W + w;
-    return exec_buf(g->x, op->out)[row * buf_fp(&g->net.buf[op->out]) + f];
+    return step_buf(g->x, op->out)[row * buf_fp(&g->net.buf[op->out]) + f];
 }
 
 /* The recurrent op of number i. */
@@ -300,9 +308,9 @@ static inline f64 sliced_grads_differ(const struct sliced_run *a, const struct s
         const struct op *op = &a->net.op[l];
         f64 diff = 0, size = 0;
         for (i64 i = op->theta0; i < op->theta0 + op->ntheta; i++) {
-            const f64 d = (f64)exec_grad(a->x)[i] - (f64)exec_grad(b->x)[i];
+            const f64 d = (f64)step_grad(a->x)[i] - (f64)step_grad(b->x)[i];
             diff += d * d;
-            size += (f64)exec_grad(b->x)[i] * (f64)exec_grad(b->x)[i];
+            size += (f64)step_grad(b->x)[i] * (f64)step_grad(b->x)[i];
         }
         if (op->ntheta > 0 && size > 0) worst = fmax(worst, sqrt(diff / size));
     }
@@ -325,8 +333,8 @@ static inline void sliced_compare(struct sliced s, i32 threads, const struct ker
     sliced_step(&whole);
     sliced_step(&cut);
     const f64 ds = sliced_states_differ(&cut, &whole), dg = sliced_grads_differ(&cut, &whole);
-    const struct chain_trace *f = exec_chain(cut.x, sliced_chain(&cut, 0), false);
-    const struct chain_trace *b = exec_chain(cut.x, sliced_chain(&cut, 0), true);
+    const struct chain_trace *f = step_chain(cut.x, sliced_chain(&cut, 0), false);
+    const struct chain_trace *b = step_chain(cut.x, sliced_chain(&cut, 0), true);
     if (!(ds <= states) || !(dg <= grads) || getenv("SHOW"))
         print_message(
             "cell %d W %d T %d P %d L %d threads %d: states %.2e grads %.2e rounds %d (serial %d) again %.2f back %d %.2f\n",

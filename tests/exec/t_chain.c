@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/pool.h"
 #include "base/rng.h"
-#include "exec/chain.h"
+#include "step/slices/solver.h"
 
 enum { STATES = 5, SLICES = 12, LEN = 40, T = SLICES * LEN };
 

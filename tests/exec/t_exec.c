@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "exec/exec.h"
+#include "step/step.h"
 #include "exec/pace.h"
 #include "plan/toy.h"
 
@@ -38,9 +38,9 @@ struct rig {
     struct plan *plan;
     struct pool *pool;
     struct store store;
-    struct exec *x;
+    struct step *x;
     f32 *input[NET_BUFS];
-    struct exec_step step;
+    struct step_args step;
 };
 
 static void batch(i32 B, u32 seed) {
@@ -62,10 +62,10 @@ static void rig_of(struct rig *r, void (*make)(struct net *), i32 B, const char 
     T_OK(pool_new(threads, &r->pool));
     T_OK(store_new(&net, &sgd, &r->store));
     for (i64 i = 0; i < net.ntheta; i++) r->store.theta[i] = rng_uniform(3, RNG_INIT, 0, (u64)i) * 0.4f - 0.2f;
-    T_OK(exec_bind(r->plan, &net, &kern, r->pool, &r->store, &r->x));
+    T_OK(step_bind(r->plan, &net, &kern, r->pool, &r->store, NULL, NULL, &r->x));
     r->input[0] = x_data;
     r->input[1] = want_data;
-    r->step = (struct exec_step){.input = r->input, .loss_scale = 1.0f / (f32)(TOY_T * TOY_OUT * B), .seed = 1, .clip = 0.05};
+    r->step = (struct step_args){.input = r->input, .loss_scale = 1.0f / (f32)(TOY_T * TOY_OUT * B), .seed = 1, .clip = 0.05};
     r->step.hyper = (struct optim_hyper){.lr = 0.5f, .momentum = 0.9f, .grad_scale = 1, .step = 1};
 }
 
@@ -74,7 +74,7 @@ static void rig_new(struct rig *r, i32 B, const char *parallel, i32 devices, i32
 }
 
 static void rig_free(struct rig *r) {
-    exec_free(r->x);
+    step_free(r->x);
     store_free(&r->store);
     pool_free(r->pool);
     plan_free(r->plan);
@@ -86,7 +86,7 @@ static f64 run(struct rig *r, i32 B, i32 steps) {
         batch(B, (u32)s % 4);
         r->step.step = (u32)s;
         r->step.hyper.step = s + 1;
-        T_OK(exec_step(r->x, &r->step, &out));
+        T_OK(step_run(r->x, &r->step, &out));
         assert_true(out.finite);
     }
     return out.loss;
@@ -98,22 +98,22 @@ TEST(exec_gradient_agrees_with_finite_differences) {
     rig_new(&r, 11, "data_sync:3", 3, 3, true);
     batch(11, 1);
     r.step.accumulate = true; /* no update */
-    T_OK(exec_step(r.x, &r.step, &out));
+    T_OK(step_run(r.x, &r.step, &out));
     f32 grad[3];
     i64 at[3] = {5, 33, net.op[2].theta0 + 2};
     f64 norm = 0;
-    for (i64 i = 0; i < net.ntheta; i++) norm += (f64)exec_grad(r.x)[i] * (f64)exec_grad(r.x)[i];
-    assert_true(fabs(sqrt(norm) - out.grad_norm) < 1e-9);
-    for (i32 k = 0; k < 3; k++) grad[k] = exec_grad(r.x)[at[k]];
+    for (i64 i = 0; i < net.ntheta; i++) norm += (f64)step_grad(r.x)[i] * (f64)step_grad(r.x)[i];
+    assert_true(fabs(sqrt(norm) - out.norm) < 1e-9);
+    for (i32 k = 0; k < 3; k++) grad[k] = step_grad(r.x)[at[k]];
     for (i32 k = 0; k < 3; k++) {
         f32 keep = r.store.theta[at[k]], h = 1e-2f;
         r.store.theta[at[k]] = keep + h;
-        T_OK(exec_step(r.x, &r.step, &up));
+        T_OK(step_run(r.x, &r.step, &up));
         r.store.theta[at[k]] = keep - h;
-        T_OK(exec_step(r.x, &r.step, &down));
+        T_OK(step_run(r.x, &r.step, &down));
         r.store.theta[at[k]] = keep;
         f64 want = (up.loss - down.loss) / (2 * (f64)h);
-        assert_true(fabs(want - (f64)grad[k]) < 2e-3 * out.grad_norm);
+        assert_true(fabs(want - (f64)grad[k]) < 2e-3 * out.norm);
     }
     rig_free(&r);
 }
@@ -135,7 +135,7 @@ TEST(exec_bits_do_not_depend_on_devices_or_threads) {
                 assert_true(run(&r, B, 20) == loss);
                 assert_memory_equal(r.store.theta, serial.store.theta, (size_t)net.ntheta * sizeof(f32));
                 assert_memory_equal(r.store.state[0], serial.store.state[0], (size_t)net.ntheta * sizeof(f32));
-                assert_memory_equal(exec_grad(r.x), exec_grad(serial.x), (size_t)net.ntheta * sizeof(f32));
+                assert_memory_equal(step_grad(r.x), step_grad(serial.x), (size_t)net.ntheta * sizeof(f32));
                 rig_free(&r);
             }
         rig_free(&serial);
@@ -159,7 +159,7 @@ TEST(exec_bits_do_not_depend_on_the_team) {
                 assert_int_equal(r.plan->ndevice, d);
                 assert_true(run(&r, B, 20) == loss);
                 assert_memory_equal(r.store.theta, serial.store.theta, (size_t)net.ntheta * sizeof(f32));
-                assert_memory_equal(exec_grad(r.x), exec_grad(serial.x), (size_t)net.ntheta * sizeof(f32));
+                assert_memory_equal(step_grad(r.x), step_grad(serial.x), (size_t)net.ntheta * sizeof(f32));
                 rig_free(&r);
             }
         rig_free(&serial);
@@ -172,20 +172,20 @@ TEST(exec_team_steps_allocate_nothing_and_trace) {
     static struct task_span span[400];
     i64 live = mem_stats().live;
     rig_of(&r, toy_team_net, 1, "unit_split", 2, 2, true);
-    f64 off = (f64)exec_bytes(r.x) / (f64)r.plan->peak_bytes - 1;
+    f64 off = (f64)step_bytes(r.x) / (f64)r.plan->peak_bytes - 1;
     assert_true(fabs(off) < 0.05);
-    exec_trace(r.x, true);
+    exec_trace(step_exec(r.x), true);
     i64 calls = mem_stats().calls;
     run(&r, 1, 10);
     assert_int_equal(mem_stats().calls, calls);
-    i32 n = exec_spans(r.x, span, 400), lanes = 0;
-    for (i32 i = 0; i < n; i++) lanes |= strcmp(span[i].name, "fwd a b[0,1) unit 1/2") == 0 ? 1 << span[i].lane : 0;
+    i32 n = exec_spans(step_exec(r.x), span, 400), lanes = 0;
+    for (i32 i = 0; i < n; i++) lanes |= strcmp(span[i].name, "fwd a b[0,1) unit 1/2") == 0 ? 1 << span[i].worker : 0;
     assert_int_equal(lanes, 2);
     rig_free(&r);
     rig_of(&r, toy_team_net, 5, "unit_split:3", 3, 3, false); /* forward, without a target */
     batch(5, 0);
     r.input[1] = NULL;
-    T_OK(exec_step(r.x, &r.step, &out));
+    T_OK(step_run(r.x, &r.step, &out));
     assert_true(out.finite && out.loss == 0);
     rig_free(&r);
     assert_int_equal(mem_stats().live, live);
@@ -220,7 +220,7 @@ TEST(exec_learns) {
     struct exec_result first;
     rig_new(&r, 32, "auto", 2, 2, true);
     batch(32, 0);
-    T_OK(exec_step(r.x, &r.step, &first));
+    T_OK(step_run(r.x, &r.step, &first));
     r.step.clip = 0;
     assert_true(run(&r, 32, 300) < 0.8 * first.loss);
     rig_free(&r);
@@ -231,13 +231,13 @@ TEST(exec_step_allocates_nothing_and_holds_what_was_planned) {
         struct rig r;
         i64 live = mem_stats().live;
         rig_new(&r, 64, threads == 1 ? "serial" : "data_sync", threads, threads, true);
-        f64 off = (f64)exec_bytes(r.x) / (f64)r.plan->peak_bytes - 1;
+        f64 off = (f64)step_bytes(r.x) / (f64)r.plan->peak_bytes - 1;
         if (fabs(off) > 0.05)
-            fail_msg("exec holds %lld bytes, planned %lld", (long long)exec_bytes(r.x), (long long)r.plan->peak_bytes);
+            fail_msg("exec holds %lld bytes, planned %lld", (long long)step_bytes(r.x), (long long)r.plan->peak_bytes);
         run(&r, 64, 1);
         i64 calls = mem_stats().calls;
         run(&r, 64, 10);
-        exec_trace(r.x, true);
+        exec_trace(step_exec(r.x), true);
         i64 traced = mem_stats().calls;
         run(&r, 64, 10);
         assert_int_equal(traced - calls, threads);
@@ -257,15 +257,15 @@ TEST(exec_accumulates_gradients_over_steps) {
         batch(16, 1);
         r->step.hyper.lr = 1e-3f;
         r->step.accumulate = true;
-        T_OK(exec_step(r->x, &r->step, &out));
-        f32 g = exec_grad(r->x)[5];
+        T_OK(step_run(r->x, &r->step, &out));
+        f32 g = step_grad(r->x)[5];
         r->step.accumulate = false;
         f32 before = r->store.theta[5];
-        T_OK(exec_step(r->x, &r->step, &out)); /* the same batch once more, and the update */
-        assert_true(fabsf(exec_grad(r->x)[5] - 2 * g) < 1e-5f * fabsf(g));
+        T_OK(step_run(r->x, &r->step, &out)); /* the same batch once more, and the update */
+        assert_true(fabsf(step_grad(r->x)[5] - 2 * g) < 1e-5f * fabsf(g));
         assert_true(r->store.theta[5] != before);
-        T_OK(exec_step(r->x, &r->step, &out)); /* begins anew */
-        assert_true(fabsf(exec_grad(r->x)[5] - g) < 0.2f * fabsf(g));
+        T_OK(step_run(r->x, &r->step, &out)); /* begins anew */
+        assert_true(fabsf(step_grad(r->x)[5] - g) < 0.2f * fabsf(g));
     }
     assert_memory_equal(one.store.theta, two.store.theta, (size_t)net.ntheta * sizeof(f32));
     rig_free(&one);
@@ -284,13 +284,13 @@ TEST(exec_refuses_the_update_when_a_number_is_not_finite) {
         memcpy(before, r.store.theta, (size_t)net.ntheta * sizeof(f32));
         batch(32, 0);
         x_data[(1 * 32 + 7) * 32 + 3] = NAN;
-        T_OK(exec_step(r.x, &r.step, &out));
+        T_OK(step_run(r.x, &r.step, &out));
         assert_false(out.finite);
         assert_memory_equal(before, r.store.theta, (size_t)net.ntheta * sizeof(f32));
-        assert_true(exec_nonfinite(r.x, where));
+        assert_true(step_nonfinite(r.x, where));
         assert_string_equal(where, "input \"x\": row 7, step 1, feature 3");
         run(&r, 32, 1); /* the next good batch goes on as if nothing had been */
-        assert_false(exec_nonfinite(r.x, where));
+        assert_false(step_nonfinite(r.x, where));
         rig_free(&r);
     }
 }
@@ -301,18 +301,18 @@ TEST(exec_forward_runs_without_a_target) {
     rig_new(&train, 33, "serial", 1, 1, true);
     rig_new(&r, 33, "data_sync:2", 2, 2, false);
     batch(33, 0);
-    T_OK(exec_step(train.x, &train.step, &out));
+    T_OK(step_run(train.x, &train.step, &out));
     f64 loss = out.loss;
-    T_OK(exec_step(r.x, &r.step, &out));
-    assert_true(out.loss == loss && out.grad_norm == 0);
-    assert_memory_equal(exec_buf(r.x, net.op[2].out), exec_buf(train.x, net.op[2].out), TOY_T * 33 * 16 * sizeof(f32));
+    T_OK(step_run(r.x, &r.step, &out));
+    assert_true(out.loss == loss && out.norm == 0);
+    assert_memory_equal(step_buf(r.x, net.op[2].out), step_buf(train.x, net.op[2].out), TOY_T * 33 * 16 * sizeof(f32));
     r.input[1] = NULL;
-    T_OK(exec_step(r.x, &r.step, &out));
+    T_OK(step_run(r.x, &r.step, &out));
     assert_true(out.finite && out.loss == 0);
     r.input[0] = NULL;
-    T_FAILS(exec_step(r.x, &r.step, &out), E1);
+    T_FAILS(step_run(r.x, &r.step, &out), E1);
     train.input[1] = NULL;
-    T_FAILS(exec_step(train.x, &train.step, &out), E1);
+    T_FAILS(step_run(train.x, &train.step, &out), E1);
     rig_free(&r);
     rig_free(&train);
 }
@@ -321,18 +321,18 @@ TEST(exec_trace_shows_the_tasks_of_every_lane) {
     struct rig r;
     static struct task_span span[2000];
     rig_new(&r, 64, "data_sync:2", 2, 2, true);
-    assert_int_equal(exec_spans(r.x, span, 2000), 0);
-    exec_trace(r.x, true);
+    assert_int_equal(exec_spans(step_exec(r.x), span, 2000), 0);
+    exec_trace(step_exec(r.x), true);
     run(&r, 64, 3);
-    i32 n = exec_spans(r.x, span, 2000), lanes[2] = {0};
+    i32 n = exec_spans(step_exec(r.x), span, 2000), lanes[2] = {0};
     for (i32 i = 0; i < n; i++) {
-        assert_in_range(span[i].lane, 0, 1);
-        lanes[span[i].lane]++;
+        assert_in_range(span[i].worker, 0, 1);
+        lanes[span[i].worker]++;
         assert_true(span[i].t1 >= span[i].t0);
-        if (i && span[i].lane == span[i - 1].lane) assert_true(span[i].t0 >= span[i - 1].t1);
+        if (i && span[i].worker == span[i - 1].worker) assert_true(span[i].t0 >= span[i - 1].t1);
     }
     assert_true(lanes[0] >= 20 && lanes[1] >= 20);
-    assert_true(exec_spans(r.x, span, 10) <= 10);
+    assert_true(exec_spans(step_exec(r.x), span, 10) <= 10);
     rig_free(&r);
 }
 
@@ -348,7 +348,7 @@ TEST(exec_survives_every_refused_allocation) {
         err e = plan_make(&q, &r.plan);
         if (e == 0) e = pool_new(2, &r.pool);
         if (e == 0) e = store_new(&net, &sgd, &r.store);
-        if (e == 0) e = exec_bind(r.plan, &net, &kern, r.pool, &r.store, &r.x);
+        if (e == 0) e = step_bind(r.plan, &net, &kern, r.pool, &r.store, NULL, NULL, &r.x);
         mem_fail_nth(0);
         rig_free(&r);
         assert_int_equal(mem_stats().live, live);

@@ -23,7 +23,7 @@ struct job {
     const struct comm_fault *fault;              /* of the messages; NULL = none */
     i32 B, ranks, threads, accumulate, fails_at; /* fails_at: a rank that gives up before its third step, -1 = none */
     const char *optim, *parallel;
-    enum exec_pipe pipe;
+    const struct policy *pipe;
     bool dense; /* gradients of the embedding as of anything else */
     bool whole; /* each rank makes all updates */
     i32 looks; /* delay1: after this many steps (0 = never) it is taken down and set up again from what a checkpoint has */
@@ -37,7 +37,7 @@ struct rank {
     struct plan *plan;
     struct pool *pool;
     struct store store;
-    struct exec *x;
+    struct step *x;
     f32 *input[NET_BUFS];
     struct arena arena;
     f64 loss, row;
@@ -61,7 +61,7 @@ static err bind(struct rank *r) {
     TRY(pool_new(j->threads, &r->pool));
     TRY(store_new(&net, o, &r->store));
     net_weights_init(&net, 7, r->store.theta);
-    TRY(exec_bind_pipe(r->plan, &net, kern_best(), r->pool, &r->store, r->comm, j->pipe, &r->x));
+    TRY(step_bind(r->plan, &net, kern_best(), r->pool, &r->store, r->comm, j->pipe, &r->x));
     for (i32 i = 0; i < net.nbuf; i++)
         if (net.buf[i].input) ARENA_NEW(&r->arena, r->input[i], buf_floats(&net.buf[i], j->B));
     return 0;
@@ -69,16 +69,16 @@ static err bind(struct rank *r) {
 
 /* As a run that is stopped and goes on: weights, state and the weights to come are all that is left of it. */
 static err again(struct rank *r) {
-    struct exec_ahead ahead;
+    struct step_ahead ahead;
     f32 *theta;
-    TRY(exec_look_ahead(r->x, &ahead));
+    TRY(step_look_ahead(r->x, &ahead));
     ARENA_NEW(&r->arena, theta, net.ntheta);
     memcpy(theta, ahead.theta, (size_t)net.ntheta * sizeof(f32));
     ahead.theta = theta;
-    exec_free(r->x);
+    step_free(r->x);
     r->x = NULL;
-    TRY(exec_bind_pipe(r->plan, &net, kern_best(), r->pool, &r->store, r->comm, r->job->pipe, &r->x));
-    exec_set_ahead(r->x, &ahead);
+    TRY(step_bind(r->plan, &net, kern_best(), r->pool, &r->store, r->comm, r->job->pipe, &r->x));
+    step_set_ahead(r->x, &ahead);
     return 0;
 }
 
@@ -91,13 +91,13 @@ static err move(struct rank *r, u32 s) {
                              .parallel = old->strategy, .dense = r->job->dense};
     TRY(plan_make(&q, &next));
     r->plan = next;
-    TRY(exec_quiet(r->x));
-    exec_free(r->x);
+    TRY(exec_quiet(step_exec(r->x)));
+    step_free(r->x);
     r->x = NULL;
     const bool same = plan_same_updates(old, next);
     plan_free(old);
     if (!same) return FAIL(E1, "others update these weights now");
-    return exec_bind_pipe(next, &net, kern_best(), r->pool, &r->store, r->comm, r->job->pipe, &r->x);
+    return step_bind(next, &net, kern_best(), r->pool, &r->store, r->comm, r->job->pipe, &r->x);
 }
 
 static err steps(struct rank *r) {
@@ -107,17 +107,17 @@ static err steps(struct rank *r) {
         if (s == 2 && j->fails_at == comm_rank(r->comm)) return FAIL(E703, "the disk of this rank is full");
         if (j->moves_every && s > 0 && s % j->moves_every == 0) TRY(move(r, s));
         real_fill(&net, r->input, j->B, s % 3);
-        struct exec_step step = real_step(r->input, j->B, s);
+        struct step_args step = real_step(r->input, j->B, s);
         step.accumulate = j->accumulate > 1 && (i32)(s % (u32)j->accumulate) + 1 < j->accumulate;
-        TRY(exec_step(r->x, &step, &out));
-        if (s % 5 == 3) TRY(exec_quiet(r->x)); /* whenever it pleases */
+        TRY(step_run(r->x, &step, &out));
+        if (s % 5 == 3) TRY(exec_quiet(step_exec(r->x))); /* whenever it pleases */
         if (j->looks > 0 && s + 1 == (u32)j->looks) TRY(again(r));
     }
-    if (j->pipe == PIPE_DELAY1) TRY(exec_settle(r->x, &out));
+    if (policy_delay(j->pipe) > 0) TRY(step_settle(r->x, &out));
     r->loss = out.loss;
-    r->row = exec_row_seconds(r->x);
-    r->sent = exec_sent(r->x);
-    return exec_gather(r->x);
+    r->row = exec_row_seconds(step_exec(r->x));
+    r->sent = exec_sent(step_exec(r->x));
+    return exec_gather(step_exec(r->x));
 }
 
 static void *live(void *self) {
@@ -145,7 +145,7 @@ static void run(const struct job *j, struct rank *r) {
 
 static void done(const struct job *j, struct rank *r) {
     for (i32 k = 0; k < j->ranks; k++) {
-        exec_free(r[k].x);
+        step_free(r[k].x);
         store_free(&r[k].store);
         pool_free(r[k].pool);
         plan_free(r[k].plan);
@@ -169,14 +169,14 @@ static void late_rule(i32 B, const char *optim, f32 *theta) {
         struct exec_result out = {0};
         const bool last = s == (t_few() ? 4 : STEPS);
         real_fill(&net, r.input, B, s % 3);
-        struct exec_step step = real_step(r.input, B, s), still = step;
+        struct step_args step = real_step(r.input, B, s), still = step;
         memcpy(r.store.theta, theta, P * sizeof *theta);
         still.hyper.lr = 0;
-        if (!last) T_OK(exec_step(r.x, &still, &out));
+        if (!last) T_OK(step_run(r.x, &still, &out));
         if (s > 0) o->update(&hyper, net.ntheta, theta, grad, state[0], state[1]);
-        memcpy(grad, exec_grad(r.x), P * sizeof *grad);
+        memcpy(grad, step_grad(r.x), P * sizeof *grad);
         hyper = step.hyper;
-        hyper.grad_scale = (f32)dmin(1, step.clip / (out.grad_norm + 1e-6));
+        hyper.grad_scale = (f32)dmin(1, step.clip / (out.norm + 1e-6));
     }
     mem_free(grad);
     mem_free(state[0]);
@@ -198,7 +198,7 @@ static void late_bits(i32 B, const char *optim) {
     for (size_t i = 0; i < (t_few() ? 3 : COUNT(cases)); i++) {
         const struct comm_fault slow = {.rate = cases[i].rate, .lag = 1e-3};
         struct job j = {.B = B, .ranks = cases[i].ranks, .threads = cases[i].threads, .fails_at = -1, .optim = optim,
-                        .parallel = cases[i].parallel, .pipe = PIPE_DELAY1, .looks = cases[i].looks,
+                        .parallel = cases[i].parallel, .pipe = policy_find("delay1"), .looks = cases[i].looks,
                         .fault = cases[i].rate > 0 ? &slow : NULL};
         run(&j, many);
         for (i32 r = 0; r < j.ranks; r++) {
@@ -226,36 +226,36 @@ TEST(late_updates_are_those_of_the_rule_on_any_ranks) {
 TEST(late_steps_tell_of_the_one_before) {
     static struct rank r, plain;
     struct job j = {.B = 8, .ranks = 1, .threads = 1, .fails_at = -1, .optim = "adam", .parallel = "serial",
-                    .pipe = PIPE_DELAY1}, p = j;
+                    .pipe = policy_find("delay1")}, p = j;
     struct exec_result out, want;
-    struct exec_ahead ahead;
+    struct step_ahead ahead;
     nets_short(&net, (struct shape){.T = 9, .I = 3, .H = 17, .w = 5}, CELL_LSTM, "loss_mse");
-    p.pipe = PIPE_OVERLAP;
+    p.pipe = policy_find("overlap");
     r = (struct rank){.job = &j};
     plain = (struct rank){.job = &p};
     T_OK(bind(&r));
     T_OK(bind(&plain));
-    T_OK(exec_settle(r.x, &out));
+    T_OK(step_settle(r.x, &out));
     assert_true(out.none && out.finite);
-    T_OK(exec_look_ahead(r.x, &ahead));
+    T_OK(step_look_ahead(r.x, &ahead));
     assert_null(ahead.theta);
     real_fill(&net, r.input, j.B, 0);
     real_fill(&net, plain.input, j.B, 0);
-    struct exec_step step = real_step(r.input, j.B, 0), same = real_step(plain.input, j.B, 0);
-    T_OK(exec_step(plain.x, &same, &want));
-    T_OK(exec_step(r.x, &step, &out));
+    struct step_args step = real_step(r.input, j.B, 0), same = real_step(plain.input, j.B, 0);
+    T_OK(step_run(plain.x, &same, &want));
+    T_OK(step_run(r.x, &step, &out));
     assert_true(out.none && out.finite);
     r.input[0][0] = (f32)NAN;
-    T_OK(exec_step(r.x, &step, &out));
-    assert_true(!out.none && out.finite && out.loss == want.loss && out.grad_norm == want.grad_norm);
+    T_OK(step_run(r.x, &step, &out));
+    assert_true(!out.none && out.finite && out.loss == want.loss && out.norm == want.norm);
     assert_memory_equal(r.store.theta, plain.store.theta, (size_t)net.ntheta * sizeof(f32));
-    T_OK(exec_step(r.x, &step, &out));
+    T_OK(step_run(r.x, &step, &out));
     assert_true(!out.none && !out.finite);
     assert_memory_equal(r.store.theta, plain.store.theta, (size_t)net.ntheta * sizeof(f32));
-    T_OK(exec_settle(r.x, &out)); /* the step after it is void too */
+    T_OK(step_settle(r.x, &out)); /* the step after it is void too */
     assert_true(out.none);
     step.accumulate = true;
-    T_FAILS(exec_step(r.x, &step, &out), E1);
+    T_FAILS(step_run(r.x, &step, &out), E1);
     done(&j, &r);
     done(&p, &plain);
 }
@@ -268,7 +268,7 @@ TEST(late_updates_of_slices_on_ranks_are_refused) {
     struct plan *p;
     struct store store;
     struct pool *pool;
-    struct exec *x;
+    struct step *x;
     sliced_net(&net, &s);
     T_OK(machine_parse("host*2(cpu)", &m));
     T_OK(comm_threads(2, comm));
@@ -276,9 +276,9 @@ TEST(late_updates_of_slices_on_ranks_are_refused) {
     T_OK(plan_make(&(struct plan_request){.net = &net, .machine = &m, .B = sliced_rows(&s), .train = true,
                                           .nstate = optim_find("sgd")->nstate, .parallel = "time", .slices = s.P}, &p));
     T_OK(store_new(&net, optim_find("sgd"), &store));
-    T_FAILS(exec_bind_pipe(p, &net, kern_best(), pool, &store, comm[0], PIPE_DELAY1, &x), E401);
-    T_OK(exec_bind_pipe(p, &net, kern_best(), pool, &store, NULL, PIPE_DELAY1, &x)); /* a rank alone has none to wait for */
-    exec_free(x);
+    T_FAILS(step_bind(p, &net, kern_best(), pool, &store, comm[0], policy_find("delay1"), &x), E401);
+    T_OK(step_bind(p, &net, kern_best(), pool, &store, NULL, policy_find("delay1"), &x)); /* a rank alone has none to wait for */
+    step_free(x);
     store_free(&store);
     plan_free(p);
     pool_free(pool);
@@ -289,10 +289,10 @@ TEST(late_updates_of_slices_on_ranks_are_refused) {
 static void same_bits(i32 B, const char *optim, i32 accumulate) {
     static const struct {
         i32 ranks, threads;
-        enum exec_pipe pipe;
+        const char *pipe;
         bool whole;
-    } cases[] = {{2, 1, 0, 0}, {3, 1, 0, 0}, {4, 1, 0, 0}, {8, 1, 0, 0}, {2, 2, 0, 0}, {3, 2, 0, 0}, {2, 1, PIPE_LINEAR, 0},
-                 {3, 2, PIPE_LINEAR, 0}, {2, 1, 0, 1}, {3, 2, 0, 1}, {8, 1, 0, 1}, {2, 2, PIPE_LINEAR, 1}};
+    } cases[] = {{2, 1, 0, 0}, {3, 1, 0, 0}, {4, 1, 0, 0}, {8, 1, 0, 0}, {2, 2, 0, 0}, {3, 2, 0, 0}, {2, 1, "linear", 0},
+                 {3, 2, "linear", 0}, {2, 1, 0, 1}, {3, 2, 0, 1}, {8, 1, 0, 1}, {2, 2, "linear", 1}};
     static struct rank one[1], many[RANKS];
     struct job j = {.B = B, .ranks = 1, .threads = 1, .accumulate = accumulate, .fails_at = -1, .optim = optim,
                     .parallel = "serial"};
@@ -302,7 +302,7 @@ static void same_bits(i32 B, const char *optim, i32 accumulate) {
         struct job k = j;
         k.ranks = cases[i].ranks;
         k.threads = cases[i].threads;
-        k.pipe = cases[i].pipe;
+        k.pipe = cases[i].pipe ? policy_find(cases[i].pipe) : NULL ? policy_find(cases[i].pipe) : NULL;
         k.whole = cases[i].whole;
         k.parallel = "data_sync";
         run(&k, many);
@@ -391,8 +391,8 @@ TEST(ranks_give_the_bits_of_one_when_grains_move) {
 static void same_as(const struct job *j, const struct rank *many, const struct rank *one) {
     for (i32 r = 0; r < j->ranks; r++) {
         if (many[r].e < 0 || many[r].loss != one->loss)
-            fail_msg("pipe %d, %d ranks of %d threads, rank %d: loss %.17g, whole %.17g; %s", (int)j->pipe, j->ranks, j->threads,
-                     r, many[r].loss, one->loss, many[r].why.text);
+            fail_msg("policy %s, %d ranks of %d threads, rank %d: loss %.17g, whole %.17g; %s",
+                     j->pipe ? j->pipe->name : "overlap", j->ranks, j->threads, r, many[r].loss, one->loss, many[r].why.text);
         assert_memory_equal(many[r].store.theta, one->store.theta, (size_t)net.ntheta * sizeof(f32));
     }
     for (i32 s = 0; s < one->store.optim->nstate; s++)
@@ -403,9 +403,9 @@ static void same_as(const struct job *j, const struct rank *many, const struct r
 static void by_lines(const struct job *j, const struct rank *many, i32 T, i32 lines) {
     i64 bytes = 0, whole = 0, steps = many[0].sent.steps;
     for (i32 r = 0; r < j->ranks; r++) {
-        bytes += many[r].sent.lines;
-        whole += many[r].sent.lines_whole;
-        assert_true(many[r].sent.bytes - many[r].sent.lines == many[r].sent.whole - many[r].sent.lines_whole);
+        bytes += many[r].sent.coded;
+        whole += many[r].sent.coded_whole;
+        assert_true(many[r].sent.bytes - many[r].sent.coded == many[r].sent.whole - many[r].sent.coded_whole);
     }
     if (j->ranks == 1) {
         assert_true(whole == 0);
@@ -428,7 +428,7 @@ static void within_plan(const struct job *j, const struct rank *many) {
     T_OK(plan_sent(many[0].plan, j->accumulate, &most));
     for (i32 r = 0; r < j->ranks; r++) {
         bytes += many[r].sent.bytes;
-        lines += many[r].sent.lines;
+        lines += many[r].sent.coded;
     }
     if (bytes > steps * most.most || lines > steps * most.lines_most)
         fail_msg("%d ranks, %d batches a step: %lld bytes (%lld of lines) in %lld steps, at most %lld (%lld) each", j->ranks,
@@ -445,25 +445,26 @@ static void table_bits(struct shape s, i32 units, i32 accumulate, const char *op
     static struct rank one[1], many[RANKS];
     s.I = 3, s.H = 16, s.w = 4;
     nets_table(&net, s, units);
-    for (i32 pipe = 0; pipe <= PIPE_DELAY1; pipe++) {
-        if (pipe == PIPE_DELAY1 && accumulate > 1) continue;
+    for (i32 n = 0; n < policy_count(); n++) {
+        const struct policy *pipe = policy_at(n);
+        if (pipe == policy_find("delay1") && accumulate > 1) continue;
         struct job j = {.B = s.B, .ranks = 1, .threads = 1, .accumulate = accumulate, .fails_at = -1, .optim = optim,
-                        .parallel = "serial", .pipe = (enum exec_pipe)pipe, .dense = true};
+                        .parallel = "serial", .pipe = pipe, .dense = true};
         run(&j, one);
         T_OK(one->e);
         for (size_t i = 0; i < (t_few() ? 3 : COUNT(cases)); i++) {
             struct job k = j;
-            if (pipe == PIPE_DELAY1 && cases[i].whole) continue;
+            if (pipe->delay && cases[i].whole) continue;
             k.dense = false;
             k.whole = cases[i].whole;
             k.ranks = cases[i].ranks;
             k.threads = cases[i].threads;
-            if (pipe != PIPE_DELAY1 && cases[i].moves) k.moves_every = (u32)imax(2, accumulate); /* what is kept does not move */
+            if (!pipe->delay && cases[i].moves) k.moves_every = (u32)imax(2, accumulate); /* what is kept does not move */
             k.parallel = k.ranks * k.threads > 1 ? "data_sync" : "serial";
             run(&k, many);
             assert_int_equal(many[0].plan->ntable, 1);
             same_as(&k, many, one);
-            if (!k.moves_every && pipe != PIPE_DELAY1 && k.ranks > 1) within_plan(&k, many);
+            if (!k.moves_every && !pipe->delay && k.ranks > 1) within_plan(&k, many);
             if (accumulate < 2) by_lines(&k, many, s.T, round_up(units, LANES) / LANES);
             done(&k, many);
         }

@@ -11,14 +11,14 @@ enum { STEPS = 20 };
 static struct machine machine;
 static struct net net;
 
-static u32 walk; /* enum cell_how of the plans to come */
+static u32 walk;              /* enum cell_how of the plans to come */
 static const char *rate = ""; /* of their machine: a slow one has more chunks of time in a step */
 
 struct rig {
     struct plan *plan;
     struct pool *pool;
     struct store store;
-    struct exec *x;
+    struct step *x;
     f32 *input[NET_BUFS];
     struct arena arena;
 };
@@ -35,12 +35,12 @@ static void rig_new(struct rig *r, const char *optim, i32 B, const char *paralle
     T_OK(pool_new(threads, &r->pool));
     T_OK(store_new(&net, o, &r->store));
     net_weights_init(&net, 7, r->store.theta);
-    T_OK(exec_bind(r->plan, &net, kern_best(), r->pool, &r->store, &r->x));
+    T_OK(step_bind(r->plan, &net, kern_best(), r->pool, &r->store, NULL, NULL, &r->x));
     real_inputs(&net, B, &r->arena, r->input);
 }
 
 static void rig_free(struct rig *r) {
-    exec_free(r->x);
+    step_free(r->x);
     store_free(&r->store);
     pool_free(r->pool);
     plan_free(r->plan);
@@ -51,9 +51,9 @@ static f64 train(struct rig *r, i32 B) {
     struct exec_result out = {0};
     for (u32 s = 0; s < (t_few() ? 4 : STEPS); s++) {
         real_fill(&net, r->input, B, s % 3);
-        struct exec_step step = real_step(r->input, B, s);
+        struct step_args step = real_step(r->input, B, s);
         i64 calls = mem_stats().calls;
-        T_OK(exec_step(r->x, &step, &out));
+        T_OK(step_run(r->x, &step, &out));
         assert_int_equal(mem_stats().calls, calls);
         assert_true(out.finite);
     }
@@ -64,7 +64,7 @@ static void same_bits_as(const char *optim, i32 B, const char *strategy, i32 mos
     struct rig serial;
     rig_new(&serial, optim, B, "serial", 1);
     f64 loss = train(&serial, B);
-    f64 off = (f64)exec_bytes(serial.x) / (f64)serial.plan->peak_bytes - 1;
+    f64 off = (f64)step_bytes(serial.x) / (f64)serial.plan->peak_bytes - 1;
     assert_true(off > -0.05 && off < 0.05);
     for (i32 threads = 1; threads <= (t_few() ? imin(2, most) : most); threads++) {
         struct rig r;

@@ -29,8 +29,8 @@ static err steps(struct rank *r) {
         TRY(sliced_try(&r->g, 0.05f, r->warm));
     }
     r->took = clock_now() - t0;
-    r->row = exec_row_seconds(r->g.x);
-    return exec_quiet(r->g.x);
+    r->row = exec_row_seconds(step_exec(r->g.x));
+    return exec_quiet(step_exec(r->g.x));
 }
 
 static void *live(void *self) {
@@ -68,7 +68,7 @@ static void done(struct rank *r, i32 ranks) {
 }
 
 static void same_trace(const struct rank *r, const struct sliced_run *one, i32 op, bool backward) {
-    const struct chain_trace *a = exec_chain(r->g.x, op, backward), *b = exec_chain(one->x, op, backward);
+    const struct chain_trace *a = step_chain(r->g.x, op, backward), *b = step_chain(one->x, op, backward);
     if (!b) return;
     assert_int_equal(a->rounds, b->rounds);
     assert_int_equal(a->serial, b->serial);
@@ -78,9 +78,7 @@ static void same_trace(const struct rank *r, const struct sliced_run *one, i32 o
 }
 
 static void same_bits(const struct job *j) {
-    static const struct {
-        i32 ranks, threads;
-    } cases[] = {{2, 1}, {3, 2}, {4, 1}, {8, 1}};
+    static const struct { i32 ranks, threads; } cases[] = {{2, 1}, {3, 2}, {4, 1}, {8, 1}};
     static struct rank r[RANKS];
     struct sliced_run one;
     sliced_new(&one, &j->s, kern_best(), 1, j->how);
@@ -241,8 +239,8 @@ TEST(too_few_shares_for_the_ranks_are_refused) {
     s.P = 4;
     sliced_net(&net, &s);
     T_OK(machine_parse("host*6(cpu*1)", &m));
-    struct plan_request q = {.net = &net, .machine = &m, .B = sliced_rows(&s), .train = true, .nstate = 1, .parallel = "time",
-                             .slices = s.P};
+    struct plan_request q = {
+        .net = &net, .machine = &m, .B = sliced_rows(&s), .train = true, .nstate = 1, .parallel = "time", .slices = s.P};
     T_FAILS(plan_make(&q, &p), E401);
     assert_non_null(strstr(err_last()->text, "for 6 ranks"));
     s.P = 16, s.both = s.end = true, s.state = false;
@@ -258,7 +256,6 @@ T_MAIN(cmocka_unit_test(slices_on_ranks_give_the_bits_of_one), cmocka_unit_test(
        cmocka_unit_test(slices_that_remember_long_and_go_one_after_another),
        cmocka_unit_test(begins_that_are_foreseen_travel_from_rank_to_rank),
        cmocka_unit_test(stale_and_warm_begins_and_gates_made_anew),
-       cmocka_unit_test(rounds_whose_messages_are_late_give_the_same_bits),
-       cmocka_unit_test(waiting_between_rounds_is_no_work), cmocka_unit_test(a_rank_that_leaves_is_named_by_all),
-       cmocka_unit_test(too_few_shares_for_the_ranks_are_refused),
+       cmocka_unit_test(rounds_whose_messages_are_late_give_the_same_bits), cmocka_unit_test(waiting_between_rounds_is_no_work),
+       cmocka_unit_test(a_rank_that_leaves_is_named_by_all), cmocka_unit_test(too_few_shares_for_the_ranks_are_refused),
        cmocka_unit_test(every_rank_has_slices_however_unlike_the_shares))

@@ -62,7 +62,7 @@ static void any_number_of_workers_gives_the_same_bits(void **state) {
             for (i32 again = 0; again < 2; again++) {
                 sliced_step(&g);
                 assert_true(sliced_states_differ(&g, &first) == 0);
-                assert_memory_equal(exec_grad(g.x), exec_grad(first.x), (size_t)g.net.ntheta * sizeof(f32));
+                assert_memory_equal(step_grad(g.x), step_grad(first.x), (size_t)g.net.ntheta * sizeof(f32));
                 assert_memory_equal(&g.loss, &first.loss, sizeof g.loss);
             }
             sliced_free(&g);
@@ -79,14 +79,14 @@ static void fewer_lanes_than_devices_give_the_same_bits(void **state) {
     struct sliced_run a, b;
     sliced_new(&a, &s, kern_best(), 4, sliced_fine);
     sliced_new(&b, &s, kern_best(), 4, sliced_fine);
-    exec_free(b.x);
+    step_free(b.x);
     pool_free(b.pool);
     T_OK(pool_new(2, &b.pool));
-    T_OK(exec_bind(b.plan, &b.net, kern_best(), b.pool, &b.store, &b.x));
+    T_OK(step_bind(b.plan, &b.net, kern_best(), b.pool, &b.store, NULL, NULL, &b.x));
     sliced_step(&a);
     sliced_step(&b);
     assert_true(sliced_states_differ(&a, &b) == 0);
-    assert_memory_equal(exec_grad(a.x), exec_grad(b.x), (size_t)a.net.ntheta * sizeof(f32));
+    assert_memory_equal(step_grad(a.x), step_grad(b.x), (size_t)a.net.ntheta * sizeof(f32));
     sliced_free(&a);
     sliced_free(&b);
 }
@@ -104,20 +104,20 @@ static void rows_run_apart_give_the_same_bits(void **state) {
         sliced_new(&a, &s, kern_best(), 3, (struct chain_course){0});
         sliced_new(&b, &s, kern_best(), 3, (struct chain_course){0});
         assert_int_equal(b.plan->ndevice, 3);
-        exec_free(b.x);
+        step_free(b.x);
         pool_free(b.pool);
         T_OK(pool_new(1, &b.pool));
-        T_OK(exec_bind(b.plan, &b.net, kern_best(), b.pool, &b.store, &b.x));
+        T_OK(step_bind(b.plan, &b.net, kern_best(), b.pool, &b.store, NULL, NULL, &b.x));
         sliced_step(&a);
         for (i32 on = 1; on >= 0; on--) {
-            exec_apart(b.x, on == 1);
-            exec_trace(b.x, true);
+            step_apart(b.x, on == 1);
+            exec_trace(step_exec(b.x), true);
             sliced_step(&b);
             assert_true(sliced_states_differ(&a, &b) == 0);
-            assert_memory_equal(exec_grad(a.x), exec_grad(b.x), (size_t)a.net.ntheta * sizeof(f32));
+            assert_memory_equal(step_grad(a.x), step_grad(b.x), (size_t)a.net.ntheta * sizeof(f32));
         }
         struct task_span span[200];
-        const i32 n = exec_spans(b.x, span, COUNT(span));
+        const i32 n = exec_spans(step_exec(b.x), span, COUNT(span));
         i32 chains = 0;
         for (i32 k = 0; k < n; k++) {
             const struct task *t = &b.plan->task[span[k].task];
@@ -141,14 +141,14 @@ static void rounds_follow_the_memory(void **state) {
     i32 sorted[64];
     sliced_new(&g, &s, kern_best(), 2, sliced_fine);
     sliced_step(&g);
-    const i32 w = chain_forgets(exec_chain(g.x, 2, false), sorted);
+    const i32 w = chain_forgets(step_chain(g.x, 2, false), sorted);
     assert_in_range(w, 1, 1023);
     sliced_free(&g);
     for (s.P = 8; s.P <= 64; s.P *= 2) {
         sliced_new(&g, &s, kern_best(), 2, sliced_fine);
         sliced_step(&g);
         for (i32 way = 0; way < 2; way++)
-            assert_in_range(exec_chain(g.x, 2, way == 1)->rounds, 1, 1 + ceil_div(w, 4096 / s.P) + 2);
+            assert_in_range(step_chain(g.x, 2, way == 1)->rounds, 1, 1 + ceil_div(w, 4096 / s.P) + 2);
         sliced_free(&g);
     }
 }
@@ -168,7 +168,7 @@ static void what_does_not_contract_is_done_serially(void **state) {
         sliced_new(&cut, &s, kern_best(), 2, sliced_fine);
         sliced_step(&whole);
         sliced_step(&cut);
-        for (i32 way = 0; way <= both; way++) assert_true(exec_chain(cut.x, sliced_chain(&cut, way), false)->serial > 0);
+        for (i32 way = 0; way <= both; way++) assert_true(step_chain(cut.x, sliced_chain(&cut, way), false)->serial > 0);
         assert_true(isfinite(cut.loss));
         assert_true(sliced_states_differ(&cut, &whole) <= 5e-6 || fabs(cut.loss - whole.loss) <= 0.1 * whole.loss);
         sliced_free(&whole);
@@ -210,7 +210,7 @@ static void bf16_slices_are_within_bf16(void **state) {
     sliced_step(&cut);
     assert_true(sliced_states_differ(&cut, &whole) <= 1e-2);
     assert_true(sliced_grads_differ(&cut, &whole) <= 1e-2);
-    assert_in_range(exec_chain(cut.x, 2, false)->rounds, 2, 5);
+    assert_in_range(step_chain(cut.x, 2, false)->rounds, 2, 5);
     sliced_free(&whole);
     sliced_free(&cut);
 }
@@ -235,7 +235,7 @@ static void a_rank_makes_rounds_few(void **state) {
             s.rank = rank;
             sliced_new(&cut, &s, kern_best(), 2, (struct chain_course){.tol = 1e-6f, .rounds = 64});
             sliced_step(&cut);
-            const struct chain_trace *f = exec_chain(cut.x, 1, false), *b = exec_chain(cut.x, 1, true);
+            const struct chain_trace *f = step_chain(cut.x, 1, false), *b = step_chain(cut.x, 1, true);
             rounds[many][rank] = f->rounds;
             if (getenv("SHOW"))
                 print_message("slow %d rank %d: rounds %d again %.2f back %d again %.2f states %.2e grads %.2e\n", s.slow, rank,
@@ -249,7 +249,7 @@ static void a_rank_makes_rounds_few(void **state) {
     }
     assert_true(rounds[0][0] >= 47 && rounds[0][1] <= 10); /* one mode of memory */
     if (t_few()) return;
-    assert_true(rounds[1][0] >= 23 && rounds[1][4] <= 7); /* three */
+    assert_true(rounds[1][0] >= 23 && rounds[1][4] <= 7);  /* three */
     assert_true(rounds[2][0] >= 47 && rounds[2][1] <= 10); /* one, in c of a layer that hands on 8 of 32 values */
 }
 
@@ -277,7 +277,7 @@ static void as_many_directions_as_states_is_newton(void **state) {
             s.rank = k ? 4 : 0;
             sliced_new(&cut, &s, kern_best(), 1, (struct chain_course){.tol = 1e-6f, .rounds = 64});
             sliced_step(&cut);
-            rounds[k] = exec_chain(cut.x, 1, false)->rounds;
+            rounds[k] = step_chain(cut.x, 1, false)->rounds;
             if (getenv("SHOW"))
                 print_message("cell %d rank %d: %d rounds, states %.2e, gradients %.2e\n", (int)s.cell, s.rank, rounds[k],
                               sliced_states_differ(&cut, &whole), sliced_grads_differ(&cut, &whole));
@@ -382,7 +382,7 @@ static void stale_begins_come_right_as_weights_come_to_rest(void **state) {
         sliced_train(&g, 0, true); /* begins are one update old */
         sliced_step(&exact);
         error[i] = sliced_grads_differ(&g, &exact);
-        assert_int_equal(exec_chain(g.x, 2, false)->rounds, 1);
+        assert_int_equal(step_chain(g.x, 2, false)->rounds, 1);
         sliced_free(&g);
     }
     if (getenv("SHOW")) print_message("gradient errors %.3e %.3e %.3e\n", error[0], error[1], error[2]);
@@ -404,11 +404,11 @@ static void stale_and_cold_is_wrong(void **state) {
         sliced_step(&exact);
         sliced_step(&g);
         assert_true(sliced_grads_differ(&g, &exact) > 1e-3);
-        const i32 l = sliced_chain(&g, 0), n = exec_chain_state(g.x, l);
+        const i32 l = sliced_chain(&g, 0), n = step_chain_state(g.x, l);
         assert_int_equal(n, projection ? LANES + 2 * LANES : 4 * LANES); /* h and c of 20 units, or of 5 and 20 */
         f32 *kept = arena_new(&g.arena, (size_t)(16 * n) * sizeof *kept);
-        for (i32 row = 0; row < 16; row++) exec_chain_save(exact.x, l, row, kept + row * n);
-        for (i32 row = 0; row < 16; row++) exec_chain_load(g.x, l, row, kept + row * n);
+        for (i32 row = 0; row < 16; row++) step_chain_save(exact.x, l, row, kept + row * n);
+        for (i32 row = 0; row < 16; row++) step_chain_load(g.x, l, row, kept + row * n);
         sliced_train(&g, 0, true);
         assert_true(sliced_grads_differ(&g, &exact) <= 1e-5);
         sliced_free(&g);
@@ -502,11 +502,11 @@ static void every_instruction_set_gives_the_gradients_of_the_whole(void **state)
 
 T_MAIN(cmocka_unit_test(slices_give_states_and_gradients_of_the_whole),
        cmocka_unit_test(tolerance_zero_gives_the_bits_of_the_whole), cmocka_unit_test(any_number_of_workers_gives_the_same_bits),
-       cmocka_unit_test(fewer_lanes_than_devices_give_the_same_bits),
-       cmocka_unit_test(rows_run_apart_give_the_same_bits), cmocka_unit_test(rounds_follow_the_memory),
-       cmocka_unit_test(what_does_not_contract_is_done_serially), cmocka_unit_test(a_nan_in_a_slice_ends),
-       cmocka_unit_test(bf16_slices_are_within_bf16), cmocka_unit_test(a_rank_makes_rounds_few),
-       cmocka_unit_test(as_many_directions_as_states_is_newton), cmocka_unit_test(backward_is_forward_transposed),
-       cmocka_unit_test(a_rank_changes_no_result), cmocka_unit_test(stale_begins_come_right_as_weights_come_to_rest),
-       cmocka_unit_test(stale_and_cold_is_wrong), cmocka_unit_test(dropout_is_the_same_in_every_round),
-       cmocka_unit_test(recomputed_gates_give_the_same), cmocka_unit_test(every_instruction_set_gives_the_gradients_of_the_whole))
+       cmocka_unit_test(fewer_lanes_than_devices_give_the_same_bits), cmocka_unit_test(rows_run_apart_give_the_same_bits),
+       cmocka_unit_test(rounds_follow_the_memory), cmocka_unit_test(what_does_not_contract_is_done_serially),
+       cmocka_unit_test(a_nan_in_a_slice_ends), cmocka_unit_test(bf16_slices_are_within_bf16),
+       cmocka_unit_test(a_rank_makes_rounds_few), cmocka_unit_test(as_many_directions_as_states_is_newton),
+       cmocka_unit_test(backward_is_forward_transposed), cmocka_unit_test(a_rank_changes_no_result),
+       cmocka_unit_test(stale_begins_come_right_as_weights_come_to_rest), cmocka_unit_test(stale_and_cold_is_wrong),
+       cmocka_unit_test(dropout_is_the_same_in_every_round), cmocka_unit_test(recomputed_gates_give_the_same),
+       cmocka_unit_test(every_instruction_set_gives_the_gradients_of_the_whole))

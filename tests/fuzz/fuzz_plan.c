@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "exec/exec.h"
+#include "step/step.h"
 #include "plan/toy.h"
 
 enum { B = 32 };
@@ -41,17 +41,17 @@ static f32 x[TOY_T * B * 32], target[TOY_T * B * 16], wants[2][4096];
 
 static void run(const struct plan *p, f32 *theta) {
     struct store store;
-    struct exec *e;
+    struct step *e;
     struct exec_result out;
     f32 *input[NET_BUFS] = {x, target};
-    struct exec_step s = {.input = input, .loss_scale = 0.01f, .clip = 1};
+    struct step_args s = {.input = input, .loss_scale = 0.01f, .clip = 1};
     s.hyper.lr = 0.1f;
     MUST(store_new(net, &optim, &store) == 0);
     for (i64 i = 0; i < net->ntheta; i++) store.theta[i] = rng_uniform(1, RNG_TEST, 0, (u64)i) - 0.5f;
-    MUST(exec_bind(p, net, &kern, pool, &store, &e) == 0);
-    for (i32 k = 0; k < 2; k++) MUST(exec_step(e, &s, &out) == 0);
+    MUST(step_bind(p, net, &kern, pool, &store, NULL, NULL, &e) == 0);
+    for (i32 k = 0; k < 2; k++) MUST(step_run(e, &s, &out) == 0);
     memcpy(theta, store.theta, (size_t)net->ntheta * sizeof *theta);
-    exec_free(e);
+    step_free(e);
     store_free(&store);
 }
 

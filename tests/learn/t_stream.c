@@ -81,8 +81,8 @@ TEST(the_walk_gives_what_the_trained_net_gives) {
     b.scored = set;
     batch_fill_walk(&b, 0, 0);
     memcpy(e.store.theta, s.f->theta[0], sizeof(f32) * (size_t)s.f->net.ntheta);
-    T_OK(exec_step(e.forward, &(struct exec_step){.input = b.slot[0].input, .loss_scale = 1.f / (f32)b.slot[0].present}, &r));
-    const f32 *out = exec_buf(e.forward, s.f->net.op[s.f->net.nop - 1].spec.in[0]);
+    T_OK(step_run(e.forward, &(struct step_args){.input = b.slot[0].input, .loss_scale = 1.f / (f32)b.slot[0].present}, &r));
+    const f32 *out = step_buf(e.forward, s.f->net.op[s.f->net.nop - 1].spec.in[0]);
     one = (struct kept){.first = 1};
     T_OK(forecast_stream(s.f, series_of(s.d->set), &set, s.use, 10, keep, &one));
     assert_int_equal(one.n, C * NCOL);

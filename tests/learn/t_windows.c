@@ -7,7 +7,7 @@
 
 #include "learn/slices/slices.h"
 #include "api/api.h"
-#include "exec/chain.h"
+#include "step/slices/solver.h"
 #include "learn/forecast/fit.h"
 #include "model/cell/cell.h"
 #include "model/layer.h"
@@ -54,7 +54,7 @@ static struct session trained(const struct trained *m, const char *cell, const c
 /* --- the gradient --- */
 
 /* One step that changes nothing, over P slices of the windows of a batch. */
-struct step {
+struct trial {
     struct net *net;
     struct forecast_spec spec;
     struct engine engine;
@@ -62,17 +62,17 @@ struct step {
     f64 loss;
 };
 
-static void step_run(struct step *g) {
+static void trial_run(struct trial *g) {
     const struct batch_slot *slot = &g->batch.slot[0];
-    struct exec_step step = {.input = slot->input, .loss_scale = 1.f / (f32)slot->present, .seed = 9, .step = 1,
+    struct step_args step = {.input = slot->input, .loss_scale = 1.f / (f32)slot->present, .seed = 9, .step = 1,
                              .hyper = {.step = 1, .grad_scale = 1}};
     struct exec_result r = {0};
-    T_OK(exec_step(g->engine.exec, &step, &r));
+    T_OK(step_run(g->engine.exec, &step, &r));
     assert_true(slot->present > 0 && r.finite && isfinite(r.loss) && r.loss > 0);
     g->loss = r.loss;
 }
 
-static void step_new(struct step *g, struct session *s, i32 P) {
+static void step_new(struct trial *g, struct session *s, i32 P) {
     struct resources use = *s->use;
     i32 B = WINDOWS * NCOL * P;
     memset(g, 0, sizeof *g);
@@ -92,24 +92,24 @@ static void step_new(struct step *g, struct session *s, i32 P) {
     g->batch.nwin = WINDOWS;
     memcpy(g->engine.store.theta, s->f->theta[0], sizeof(f32) * (size_t)g->net->ntheta);
     training_fill(&g->batch, 1, 0);
-    step_run(g);
+    trial_run(g);
 }
 
-static void step_free(struct step *g) {
+static void trial_free(struct trial *g) {
     batcher_free(&g->batch);
     engine_free(&g->engine);
     mem_free(g->net);
 }
 
 /* Relative L2 distance of one tensor of an op. */
-static f64 tensor_off(const struct step *a, const struct step *b, const struct op *op, i32 tensor,
+static f64 tensor_off(const struct trial *a, const struct trial *b, const struct op *op, i32 tensor,
                       const struct tensor_info *info) {
     static f32 x[1 << 14], y[1 << 14];
     const i64 n = (i64)info->rows * imax(1, info->cols);
     f64 diff = 0, size = 0;
     assert_true(n <= (i64)COUNT(x));
-    op->layer->store(op, tensor, exec_grad(a->engine.exec) + op->theta0, x);
-    op->layer->store(op, tensor, exec_grad(b->engine.exec) + op->theta0, y);
+    op->layer->store(op, tensor, step_grad(a->engine.exec) + op->theta0, x);
+    op->layer->store(op, tensor, step_grad(b->engine.exec) + op->theta0, y);
     for (i64 i = 0; i < n; i++) {
         const f64 d = (f64)x[i] - (f64)y[i];
         diff += d * d;
@@ -118,7 +118,7 @@ static f64 tensor_off(const struct step *a, const struct step *b, const struct o
     return size > 0 ? sqrt(diff / size) : diff;
 }
 
-static void same_gradient(const struct step *cut, const struct step *whole, i32 P, f64 loss, f64 tol) {
+static void same_gradient(const struct trial *cut, const struct trial *whole, i32 P, f64 loss, f64 tol) {
     i32 moved = 0;
     if (!(fabs(cut->loss - whole->loss) <= loss * whole->loss)) fail_msg("P %d: loss %.9g, %.9g", P, cut->loss, whole->loss);
     for (i32 l = 0; l < whole->net->nop; l++) {
@@ -139,15 +139,15 @@ static void slices_give_the_gradient(const char *cell) {
     for (size_t m = 0; m < COUNT(models); m += t_few() ? 3 : 1) {
         if (!has(cell, &models[m])) continue;
         struct session s = trained(&models[m], cell, "serial", "2");
-        struct step whole, cut;
+        struct trial whole, cut;
         step_new(&whole, &s, 1);
         for (size_t i = 0; i < COUNT(cuts); i++) {
             step_new(&cut, &s, cuts[i]);
             assert_int_equal(cut.batch.slot[0].present, whole.batch.slot[0].present);
             same_gradient(&cut, &whole, cuts[i], 1e-6, 1e-5);
-            step_free(&cut);
+            trial_free(&cut);
         }
-        step_free(&whole);
+        trial_free(&whole);
         session_end(&s);
     }
 }
@@ -161,12 +161,12 @@ TEST(slices_give_the_gradient_of_whole_windows_bf16) {
     for (size_t m = 0; m < COUNT(models); m += t_few() ? 3 : 1) {
         if (m > 0 && m + 1 < COUNT(models) && strcmp(models[m].option, "bidirectional") != 0) continue;
         struct session s = trained_in("bf16", &models[m], "lstm", "serial", "2");
-        struct step whole, cut;
+        struct trial whole, cut;
         step_new(&whole, &s, 1);
         step_new(&cut, &s, 3);
         same_gradient(&cut, &whole, 3, 1e-2, 2e-2);
-        step_free(&cut);
-        step_free(&whole);
+        trial_free(&cut);
+        trial_free(&whole);
         session_end(&s);
     }
 }
@@ -175,11 +175,11 @@ TEST(slices_give_the_gradient_of_whole_windows_bf16) {
 TEST(slices_that_no_gradient_reaches_sleep) {
     enum { P = 7, W = WINDOWS * NCOL };
     struct session s = trained(&models[COUNT(models) - 1], "lstm", "serial", "2");
-    struct step g;
+    struct trial g;
     step_new(&g, &s, P);
     i32 layers = 0;
     for (i32 l = 0; l < g.net->nop; l++) {
-        const struct chain_trace *back = exec_chain(g.engine.exec, l, true), *forth = exec_chain(g.engine.exec, l, false);
+        const struct chain_trace *back = step_chain(g.engine.exec, l, true), *forth = step_chain(g.engine.exec, l, false);
         if (!op_is_chain(&g.net->op[l])) continue;
         layers++;
         assert_int_equal(forth->first, P * W * g.net->op[l].T);
@@ -189,7 +189,7 @@ TEST(slices_that_no_gradient_reaches_sleep) {
                 assert_int_equal(back->ran[round * P * W + r], 0);
     }
     assert_int_equal(layers, 2);
-    step_free(&g);
+    trial_free(&g);
     session_end(&s);
 }
 
@@ -201,7 +201,7 @@ static bool ahead_of_a_window(const char *name) {
 static void inner_rows_say_nothing(const struct trained *m) {
     enum { P = 3, B = WINDOWS * NCOL * P };
     struct session s = trained(m, "lstm", "serial", "1");
-    struct step g, other;
+    struct trial g, other;
     i32 changed = 0;
     step_new(&g, &s, P);
     step_new(&other, &s, P);
@@ -219,12 +219,12 @@ static void inner_rows_say_nothing(const struct trained *m) {
         }
     }
     assert_true(changed > 0);
-    step_run(&other);
+    trial_run(&other);
     assert_memory_equal(&other.loss, &g.loss, sizeof g.loss);
     for (i64 i = 0; i < g.net->ntheta; i++)
-        if (!(exec_grad(g.engine.exec)[i] == exec_grad(other.engine.exec)[i])) fail_msg("%s: gradient %d", m->decoder, (i32)i);
-    step_free(&g);
-    step_free(&other);
+        if (!(step_grad(g.engine.exec)[i] == step_grad(other.engine.exec)[i])) fail_msg("%s: gradient %d", m->decoder, (i32)i);
+    trial_free(&g);
+    trial_free(&other);
     session_end(&s);
 }
 

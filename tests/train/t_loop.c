@@ -17,7 +17,7 @@ struct line {
     struct machine machine;
     struct pool *pool;
     struct plan *plan;
-    struct exec *exec;
+    struct step *exec;
     struct store store;
     struct train_job job;
     f32 *input[SLOTS][NET_BUFS];
@@ -66,7 +66,7 @@ static struct op_spec spec(const char *layer, i32 a, i32 b) {
     return s;
 }
 
-static void open_line_as(struct line *l, enum exec_pipe pipe) {
+static void open_line_as(struct line *l, const struct policy *pipe) {
     i32 dense, loss;
     memset(l, 0, sizeof *l);
     l->bad_batch = l->stop_at = -1;
@@ -85,7 +85,7 @@ static void open_line_as(struct line *l, enum exec_pipe pipe) {
     struct plan_request q = {.net = &l->net, .machine = &l->machine, .B = B, .train = true, .nstate = 2, .parallel = "serial"};
     T_OK(plan_make(&q, &l->plan));
     T_OK(store_new(&l->net, optim_find("adam"), &l->store));
-    T_OK(exec_bind_pipe(l->plan, &l->net, kern_best(), l->pool, &l->store, NULL, pipe, &l->exec));
+    T_OK(step_bind(l->plan, &l->net, kern_best(), l->pool, &l->store, NULL, pipe, &l->exec));
     for (i32 s = 0; s < SLOTS; s++) {
         l->input[s][l->x] = mem_alloc(sizeof(f32) * B * LANES);
         l->input[s][l->y] = mem_alloc(sizeof(f32) * B * LANES);
@@ -95,17 +95,17 @@ static void open_line_as(struct line *l, enum exec_pipe pipe) {
                                 .lr = 0.1f, .seed = 1,
                                 .hyper = {.beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1},
                                 .members = 1, .self = l, .fill = fill, .inputs = inputs, .validate = validate, .stop = &l->stop};
-    l->job.late = pipe == PIPE_DELAY1;
+    l->job.late = pipe == policy_find("delay1");
 }
 
-static void open_line(struct line *l) { open_line_as(l, PIPE_OVERLAP); }
+static void open_line(struct line *l) { open_line_as(l, policy_find("overlap")); }
 
 static void close_line(struct line *l) {
     for (i32 s = 0; s < SLOTS; s++) {
         mem_free(l->input[s][l->x]);
         mem_free(l->input[s][l->y]);
     }
-    exec_free(l->exec);
+    step_free(l->exec);
     plan_free(l->plan);
     store_free(&l->store);
     pool_free(l->pool);
@@ -234,7 +234,7 @@ TEST(loop_with_a_prefetch_thread_gives_the_same_bits) {
 TEST(late_loop_learns_the_line) {
     struct line l;
     struct train_state s;
-    open_line_as(&l, PIPE_DELAY1);
+    open_line_as(&l, policy_find("delay1"));
     T_OK(train_state_new(&l.store, &s));
     l.job.steps = 400;
     assert_int_equal(train_run(&l.job, &s), STOP_STEPS);
@@ -251,7 +251,7 @@ TEST(late_loop_names_the_step_that_was_bad) {
         struct line l;
         struct train_state s;
         char text[40];
-        open_line_as(&l, PIPE_DELAY1);
+        open_line_as(&l, policy_find("delay1"));
         l.bad_batch = bad[i];
         T_OK(train_state_new(&l.store, &s));
         assert_int_equal(train_run(&l.job, &s), -E501);
@@ -332,9 +332,9 @@ TEST(loop_keeps_no_validation_that_the_clock_asked_for) {
 TEST(late_loop_stopped_and_resumed_equals_unbroken) {
     struct line a, b, c;
     struct train_state s, r, t;
-    open_line_as(&a, PIPE_DELAY1);
-    open_line_as(&b, PIPE_DELAY1);
-    open_line_as(&c, PIPE_DELAY1);
+    open_line_as(&a, policy_find("delay1"));
+    open_line_as(&b, policy_find("delay1"));
+    open_line_as(&c, policy_find("delay1"));
     T_OK(train_state_new(&a.store, &s));
     T_OK(train_state_new(&b.store, &r));
     assert_int_equal(train_run(&a.job, &s), STOP_STEPS);
@@ -363,7 +363,7 @@ static bool outgrown(void *self, i64 step) {
     return step % 5 == 0;
 }
 
-static err relay(void *self, struct exec **exec) {
+static err relay(void *self, struct step **exec) {
     struct line *l = self;
     l->relays++;
     *exec = l->exec;
@@ -377,7 +377,7 @@ static bool uneven(void *self, const f64 *row_seconds) {
 }
 
 /* Grains that were to move are those of a layout that is gone when it was laid out anew in the same step. */
-static err recut(void *self, struct exec **exec) {
+static err recut(void *self, struct step **exec) {
     struct line *l = self;
     l->recuts++;
     *exec = l->exec;

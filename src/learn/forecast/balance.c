@@ -29,7 +29,8 @@ err balance_new(struct fit *t) {
     struct balance *b;
     balance_free(t);
     if (t->f->spec.slices > 1 && t->f->spec.course.stale > 0) return 0; /* what slices left lies with the rank that ran them */
-    if (!use->balance || !use->ranks || comm_size(use->comm) < 2 || use->pipe == PIPE_DELAY1 || t->job->spec.plan_text) return 0;
+    if (!use->balance || !use->ranks || comm_size(use->comm) < 2) return 0;
+    if (policy_delay(use->policy) > 0 || t->job->spec.plan_text) return 0;
     NEW(b, 1);
     t->balance = b;
     b->machine = *use->ranks;
@@ -106,7 +107,7 @@ static void describe(struct balance *b, const struct machine *first) {
     }
 }
 
-err balance_recut(void *fit, struct exec **exec) {
+err balance_recut(void *fit, struct step **exec) {
     struct fit *t = fit;
     struct balance *b = t->balance;
     struct resources use = resources_sliced(&t->job->use, b->parallel, t->f->spec.slices, t->f->spec.course);
@@ -120,7 +121,7 @@ err balance_recut(void *fit, struct exec **exec) {
     describe(b, use.ranks);
     use.ranks = &b->machine;
     TRY(engine_recut(&t->step.engine, &use));
-    exec_rows(t->step.engine.exec, &t->step.batch.row0, &t->step.batch.row1);
+    exec_rows(step_exec(t->step.engine.exec), &t->step.batch.row0, &t->step.batch.row1);
     *exec = t->step.engine.exec;
     b->moves++;
     event_note(use.events, EVENT_NOTE,

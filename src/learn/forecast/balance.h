@@ -13,7 +13,7 @@ err balance_new(struct fit *t);
 void balance_free(struct fit *t);
 /* For struct train_job. */
 bool balance_uneven(void *fit, const f64 *row_seconds);
-err balance_recut(void *fit, struct exec **exec);
+err balance_recut(void *fit, struct step **exec);
 void balance_end_note(const struct fit *t);
 
 #endif

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "learn/forecast/resolve.h"
-#include "plan/plan.h"
+#include "step/netplan.h"
 
 /* A gradient that is a step late, beside what else may be. */
 static err check_late(const struct options *o) {

@@ -28,17 +28,17 @@ void forecast_free(struct forecaster *f) {
 
 /* What this rank sends in a step, and what lines of embeddings saved of it. */
 static void sent_note(const struct fit *t) {
-    const struct exec_sent s = exec_sent(t->step.engine.exec);
+    const struct exec_sent s = exec_sent(step_exec(t->step.engine.exec));
     const i64 parts = t->f->spec.accumulate; /* batches that make a step */
     struct str text = {0};
     if (comm_size(t->job->use.comm) < 2 || s.steps == 0) return;
     text_bytes(parts * s.bytes / s.steps, &text);
     str_add(&text, " a step");
-    if (s.lines_whole > 0) {
+    if (s.coded_whole > 0) {
         str_add(&text, "; embedding gradients as sparse rows: ");
-        text_bytes(parts * s.lines / s.steps, &text);
+        text_bytes(parts * s.coded / s.steps, &text);
         str_add(&text, " instead of ");
-        text_bytes(parts * s.lines_whole / s.steps, &text);
+        text_bytes(parts * s.coded_whole / s.steps, &text);
     }
     if (str_ok(&text) >= 0)
         event_note(t->job->use.events, EVENT_NOTE, "messages: rank 0 sends %s", str_text(&text));
@@ -59,7 +59,7 @@ static err keep_trace(struct fit *t) {
     balance_end_note(t);
     sent_note(t);
     NEW(f->model.span, SPANS_KEPT);
-    f->model.nspan = exec_spans(t->step.engine.exec, f->model.span, SPANS_KEPT);
+    f->model.nspan = exec_spans(step_exec(t->step.engine.exec), f->model.span, SPANS_KEPT);
     return slices_end(t);
 }
 

@@ -80,7 +80,7 @@ err forecast_job_ranks(const struct learn_job *job, i32 size) {
     char fix[80];
     i32 nwin, rows, enough = spec->slices;
     if (spec->slices < 2) return 0;
-    TRY(exec_pipe_fits(job->use.pipe, spec->slices, size));
+    TRY(policy_fits(job->use.policy, spec->slices, size));
     if (spec->bidirectional)
         return FAIL_AT(E401, "--parallel", "--ranks 1   or   --parallel data_sync",
                        "%d time slices of a bidirectional model must stay on one rank (the backward direction ends in the first "

@@ -37,7 +37,7 @@ struct valid_part {
     i64 cells;
 };
 
-static err validate_part(struct fit *t, struct exec *forward, i64 first, struct valid_part *out) {
+static err validate_part(struct fit *t, struct step *forward, i64 first, struct valid_part *out) {
     struct exec_result r;
     batch_fill_set(&t->step.valid_batch, 0, &t->set.valid, first);
     if (t->step.valid_batch.failed < 0) {
@@ -45,13 +45,13 @@ static err validate_part(struct fit *t, struct exec *forward, i64 first, struct 
         return t->step.valid_batch.failed;
     }
     const struct batch_slot *s = &t->step.valid_batch.slot[0];
-    TRY(exec_step(forward, &(struct exec_step){.input = s->input, .loss_scale = 1}, &r));
+    TRY(step_run(forward, &(struct step_args){.input = s->input, .loss_scale = 1}, &r));
     *out = (struct valid_part){r.loss, s->present};
     return 0;
 }
 
 /* Ranks take turns at the batches; the sum goes over them in order, so it has the same bits for any number of ranks. */
-static err validate_parts(struct fit *t, struct exec *forward, i32 n, struct valid_part *all, f64 *loss) {
+static err validate_parts(struct fit *t, struct step *forward, i32 n, struct valid_part *all, f64 *loss) {
     struct comm *c = t->job->use.comm;
     const i32 ranks = comm_size(c), me = comm_rank(c);
     struct valid_part *mine = all + (i64)ranks * n, sum = {0};
@@ -70,7 +70,7 @@ static err validate_parts(struct fit *t, struct exec *forward, i32 n, struct val
 static err validate(void *self, f64 *loss) {
     struct fit *t = self;
     if (t->step.stream) return stream_loss(t->step.stream, t->step.engine.store.theta, &t->set.valid_all, loss);
-    struct exec *forward = t->step.whole.forward ? t->step.whole.forward : t->step.engine.forward;
+    struct step *forward = t->step.whole.forward ? t->step.whole.forward : t->step.engine.forward;
     if (t->step.whole.forward)
         memcpy(t->step.whole.store.theta, t->step.engine.store.theta, sizeof(f32) * (size_t)t->step.engine.store.ntheta);
     const i64 rows = window_origins(&t->set.valid) * t->job->series->ntarget;
@@ -96,9 +96,9 @@ static struct train_job job_of(struct fit *t, i32 m) {
                           .options = s->for_loop,
                           .steps_per_epoch = per_epoch,
                           .rows_per_step = (f64)t->step.batch.nwin * t->job->series->ntarget * s->accumulate,
-                          .prefetch = t->job->use.pipe != PIPE_LINEAR &&
+                          .prefetch = !policy_serial(t->job->use.policy) &&
                                       (pool_size(t->job->use.pool) > 1 || comm_size(t->job->use.comm) > 1),
-                          .late = t->job->use.pipe == PIPE_DELAY1,
+                          .late = policy_delay(t->job->use.policy) > 0,
                           .member = m,
                           .members = s->members,
                           .refit = t->at.refitting,

@@ -88,7 +88,7 @@ err training_prepare(struct fit *t) {
     TRY(batcher_new(f, t->step.net, &f->shape, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->step.batch));
     tell_idle(t);
     tell_parts(t, nwin, B / rows);
-    exec_rows(t->step.engine.exec, &t->step.batch.row0, &t->step.batch.row1);
+    exec_rows(step_exec(t->step.engine.exec), &t->step.batch.row0, &t->step.batch.row1);
     TRY(balance_new(t));
     if (s->all_steps) TRY(batch_bases(&t->step.batch, t->job->split.validation));
     TRY(prepare_validation(t, valid));

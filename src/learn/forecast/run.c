@@ -72,10 +72,10 @@ static err members(struct runner *r, i32 rows) {
     i32 loss = f->net.nop - 1;
     for (i32 m = 0; m < f->nmember; m++) {
         memcpy(r->engine.store.theta, f->theta[m], sizeof(f32) * (size_t)f->net.ntheta);
-        struct exec_step step = {.input = r->batch.slot[0].input, .loss_scale = 0};
+        struct step_args step = {.input = r->batch.slot[0].input, .loss_scale = 0};
         struct exec_result result;
-        TRY(exec_step(r->engine.forward, &step, &result));
-        add_output(r, exec_buf(r->engine.forward, f->net.op[loss].spec.in[0]), rows);
+        TRY(step_run(r->engine.forward, &step, &result));
+        add_output(r, step_buf(r->engine.forward, f->net.op[loss].spec.in[0]), rows);
     }
     return 0;
 }

@@ -86,7 +86,7 @@ static void list(struct fit *t, struct train_state *s, struct state_file *f) {
     add(f, "good_step", CKPT_I64, &s->good_step, 1);
     if (!f->plain) add(f, "loss_sum", CKPT_F64, &s->loss_sum, 1);
     if (!f->plain) add(f, "loss_count", CKPT_I64, &s->loss_count, 1);
-    if (t->job->use.pipe == PIPE_DELAY1) { /* due or not: a file of one form */
+    if (policy_delay(t->job->use.policy) > 0) { /* due or not: a file of one form */
         add(f, "ahead.due", CKPT_I64, &s->due, 1);
         add(f, "ahead.loss", CKPT_F64, &s->ahead_loss, 1);
         add(f, "ahead.norm", CKPT_F64, &s->ahead_norm, 1);
@@ -164,7 +164,7 @@ static err hand_over(struct fit *t, const struct train_state *s, struct state_fi
     struct str run = {0};
     struct train_state copy = *s;
     const i64 P = t->step.engine.store.ntheta;
-    if (t->job->use.pipe == PIPE_DELAY1 && !copy.due) copy.ahead = t->step.engine.store.theta;
+    if (policy_delay(t->job->use.policy) > 0 && !copy.due) copy.ahead = t->step.engine.store.theta;
     struct ckpt_save save = {.step = s->step, .item = f->item, .keep = KEEP};
     save.number = (f->phase * t->f->spec.members + f->member) * (t->step.steps + 1) + s->step;
     const bool mine = comm_rank(t->job->use.comm) == 0; /* members that are done stand in its shard */
@@ -250,7 +250,7 @@ static bool is_sound(const struct fit *t, const struct train_state *s) {
 static err read_state(struct fit *t, struct train_state *s, struct state_file *f) {
     f->cold = !has_ends(t);
     f->plain = !holds(t, "loss_count", CKPT_I64, &s->loss_count);
-    if (t->job->use.pipe == PIPE_DELAY1) TRY(train_state_ahead(s, t->step.engine.store.ntheta));
+    if (policy_delay(t->job->use.policy) > 0) TRY(train_state_ahead(s, t->step.engine.store.ntheta));
     if (f->done > 0) NEW(f->members, f->done * t->step.engine.store.ntheta);
     if (t->at.refitting && t->f->spec.nband > 0 && window_origins(&t->set.valid_all) >= SPREAD_WINDOWS)
         NEW(t->f->spread, spread_floats(t));

@@ -114,18 +114,18 @@ static err fill(struct stream *st, i64 row) {
 /* Runs member m over the chunk that was filled; theta [ntheta]. */
 static err run(struct stream *st, i32 m, const f32 *theta, struct exec_result *r) {
     f32 *state = st->state + m * st->floats;
-    struct exec_step step = {.input = st->batch.slot[0].input, .loss_scale = 1};
+    struct step_args step = {.input = st->batch.slot[0].input, .loss_scale = 1};
     memcpy(st->engine.store.theta, theta, sizeof(f32) * (size_t)st->net.ntheta);
     for (i32 k = 0; k < st->nlayer; k++) {
         i64 n = buf_floats(&st->net.buf[st->from[k]], st->batch.B);
         memcpy(st->batch.slot[0].input[st->from[k]], state, sizeof(f32) * (size_t)n);
         state += n;
     }
-    TRY(exec_step(st->engine.forward, &step, r));
+    TRY(step_run(st->engine.forward, &step, r));
     state = st->state + m * st->floats;
     for (i32 k = 0; k < st->nlayer; k++) {
         i64 n = buf_floats(&st->net.buf[st->from[k]], st->batch.B);
-        memcpy(state, exec_buf(st->engine.forward, st->end[k]), sizeof(f32) * (size_t)n);
+        memcpy(state, step_buf(st->engine.forward, st->end[k]), sizeof(f32) * (size_t)n);
         state += n;
     }
     return 0;
@@ -157,7 +157,7 @@ static err members(struct stream *st) {
     for (i32 m = 0; m < f->nmember; m++) {
         struct exec_result r;
         TRY(run(st, m, f->theta[m], &r));
-        const f32 *out = exec_buf(st->engine.forward, st->net.op[st->net.nop - 1].spec.in[0]);
+        const f32 *out = step_buf(st->engine.forward, st->net.op[st->net.nop - 1].spec.in[0]);
         i64 ld = round_up64(width, LANES);
         for (i64 i = 0; i < rows; i++)
             for (i64 k = 0; k < width; k++) st->corr[i * width + k] += share * out[i * ld + k];

@@ -7,7 +7,7 @@
 #ifndef STRETTO_LEARN_FORECAST_SLICES_H
 #define STRETTO_LEARN_FORECAST_SLICES_H
 
-#include "exec/chain.h"
+#include "step/slices/solver.h"
 #include "learn/forecast/forecast.h"
 #include "learn/slices/control.h"
 #include "learn/slices/place.h"
@@ -76,7 +76,7 @@ void slices_annotate(void *fit, struct event *e);
  * (slices_relay). */
 bool slices_outgrown(void *fit, i64 step);
 /* The same weights over these: net, plan, batches. */
-err slices_relay(void *fit, struct exec **exec);
+err slices_relay(void *fit, struct step **exec);
 /* The strategy for them. */
 static inline const char *slices_parallel(const struct forecast_spec *spec) { return spec->slices > 1 ? "time_slice" : "auto"; }
 /* What a saved plan says of its chains, and of turns. */

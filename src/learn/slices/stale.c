@@ -29,7 +29,7 @@ struct slice_memory {
 
 static i32 row_floats(const struct fit *t) {
     i32 sum = 0;
-    for (i32 l = 0; l < t->step.net->nop; l++) sum += exec_chain_state(t->step.engine.exec, l);
+    for (i32 l = 0; l < t->step.net->nop; l++) sum += step_chain_state(t->step.engine.exec, l);
     return sum;
 }
 
@@ -92,10 +92,10 @@ static i64 place_of(const struct fit *t, const struct batch_slot *s, i32 r) {
 
 static void each_layer(struct fit *t, i32 row, f32 *kept, bool load) {
     for (i32 l = 0; l < t->step.net->nop; l++) {
-        i32 n = exec_chain_state(t->step.engine.exec, l);
+        i32 n = step_chain_state(t->step.engine.exec, l);
         if (n == 0) continue;
-        if (load) exec_chain_load(t->step.engine.exec, l, row, kept);
-        else exec_chain_save(t->step.engine.exec, l, row, kept);
+        if (load) step_chain_load(t->step.engine.exec, l, row, kept);
+        else step_chain_save(t->step.engine.exec, l, row, kept);
         kept += n;
     }
 }

@@ -143,7 +143,7 @@ bool slices_outgrown(void *fit, i64 step) {
     return w->planned ? by_plan(t, step) : decided(t, &s, step);
 }
 
-err slices_relay(void *fit, struct exec **exec) {
+err slices_relay(void *fit, struct step **exec) {
     struct fit *t = fit;
     struct forecaster *f = t->f;
     struct resources use = resources_sliced(&t->job->use, slices_parallel(&f->spec), f->spec.slices, f->spec.course);
@@ -157,7 +157,7 @@ err slices_relay(void *fit, struct exec **exec) {
     TRY(forecast_rows(&f->spec, forecast_epoch(&f->spec, t->job->split.train), x->ntarget, &nwin, &B));
     TRY(engine_replan(&t->step.engine, t->step.net, &use, B));
     TRY(batcher_new(f, t->step.net, &f->shape, x, use.kern, B, PREFETCH_SLOTS, &t->step.batch));
-    exec_rows(t->step.engine.exec, &t->step.batch.row0, &t->step.batch.row1);
+    exec_rows(step_exec(t->step.engine.exec), &t->step.batch.row0, &t->step.batch.row1);
     slices_batcher(&t->step.batch, &old);
     if (f->spec.all_steps) TRY(batch_bases(&t->step.batch, t->job->split.validation));
     *exec = t->step.engine.exec;

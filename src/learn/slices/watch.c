@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "exec/chain.h"
+#include "step/slices/solver.h"
 #include "model/layer.h"
 
 #define SMOOTH 0.1     /* weight of the newest w in its average */
@@ -78,7 +78,7 @@ void slices_stepped(void *fit, bool finite) {
         struct watched *l = &w->layer[k];
         i32 op = chain_op(t->step.net, k);
         for (i32 back = 0; back < 2; back++) {
-            const struct chain_trace *tr = exec_chain(t->step.engine.exec, op, back == 1);
+            const struct chain_trace *tr = step_chain(t->step.engine.exec, op, back == 1);
             if (!tr) continue;
             count(&l->now[back], tr);
             count(&l->all[back], tr);
@@ -170,7 +170,7 @@ void slices_nonfinite(void *fit, char where[240]) {
     const struct fit *t = fit;
     char found[160];
     where[0] = 0;
-    if (t->step.engine.exec && exec_nonfinite(t->step.engine.exec, found))
+    if (t->step.engine.exec && step_nonfinite(t->step.engine.exec, found))
         slices_place(&t->f->spec, t->step.engine.B, found, where);
 }
 
@@ -205,9 +205,9 @@ static err loss_over(struct fit *t, i32 P, f64 *loss) {
         slices_batcher(&b, &t->step.batch);
         memcpy(engine.store.theta, t->step.engine.store.theta, sizeof(f32) * (size_t)net->ntheta);
         training_fill(&b, lmax(0, t->step.steps * spec.accumulate - 1), 0);
-        struct exec_step step = {.input = b.slot[0].input, .loss_scale = b.slot[0].present ? 1.f / (f32)b.slot[0].present : 0};
+        struct step_args step = {.input = b.slot[0].input, .loss_scale = b.slot[0].present ? 1.f / (f32)b.slot[0].present : 0};
         struct exec_result r = {0};
-        e = b.failed < 0 ? b.failed : exec_step(engine.forward, &step, &r);
+        e = b.failed < 0 ? b.failed : step_run(engine.forward, &step, &r);
         *loss = r.loss;
     }
     batcher_free(&b);
@@ -238,7 +238,7 @@ static err picture(struct fit *t, i32 k) {
     memcpy(p->name, t->step.net->op[op].spec.name, sizeof p->name);
     p->steps = t->step.net->op[op].T;
     for (i32 back = 0; back < 2; back++) {
-        const struct chain_trace *tr = exec_chain(t->step.engine.exec, op, back == 1);
+        const struct chain_trace *tr = step_chain(t->step.engine.exec, op, back == 1);
         if (!tr) continue;
         i32 rounds = imin(imin(tr->rounds, tr->nslice), KEPT_ROUNDS);
         mem_free(p->ran[back]);

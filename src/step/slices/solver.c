@@ -1,5 +1,5 @@
-/* chain.c - rounds over the slices of a chain, by any number of workers. */
-#include "exec/chain.h"
+/* solver.c - rounds over the slices of a chain, by any number of workers. */
+#include "step/slices/solver.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -37,10 +37,10 @@ struct solve {
     i32 me, n, k0, k1;
     i32 first, end;            /* slices of this rank */
     i32 round, limit, longest; /* longest: slices of a chain */
-    bool serial, own_limit; /* own_limit: nobody asked for one */
-    i32 stale;              /* rounds after which it ends in any case; 0 = none */
-    f32 tol;                /* absolute */
-    f32 gap[CHAIN_ROUNDS];  /* of the rounds so far, modulo */
+    bool serial, own_limit;    /* own_limit: nobody asked for one */
+    i32 stale;                 /* rounds after which it ends in any case; 0 = none */
+    f32 tol;                   /* absolute */
+    f32 gap[CHAIN_ROUNDS];     /* of the rounds so far, modulo */
 };
 
 static void wait_for_all(struct chain_solver *s, i32 n) {
@@ -65,9 +65,7 @@ f64 chain_waited(const struct chain_solver *s, i32 me) {
     return s->peers ? s->member[me].waited + (me == 0 ? s->peers->waited : 0) : 0;
 }
 
-static i32 settled_at(const struct solve *v, i32 k) {
-    return atomic_load_explicit(&v->s->settled[k], memory_order_relaxed);
-}
+static i32 settled_at(const struct solve *v, i32 k) { return atomic_load_explicit(&v->s->settled[k], memory_order_relaxed); }
 
 /* The rows of a member that are run together: all of them, or part i of those that are run apart. */
 static bool part_of(const struct solve *v, i32 i, i32 *k0, i32 *k1) {
@@ -155,9 +153,7 @@ static void record(const struct solve *v) {
 }
 
 /* One that is not a number stays: what is decided of it must not depend on whose slices it is among. */
-static void widest(struct chain_member *m, f32 gap) {
-    chain_facts_add(&m->left, &(struct chain_facts){.gap = gap});
-}
+static void widest(struct chain_member *m, f32 gap) { chain_facts_add(&m->left, &(struct chain_facts){.gap = gap}); }
 
 /* What prev left is taken where it differs.  Only facts of earlier rounds count for `settled`: what a slice before finds out in
  * this same phase may be seen or not. */

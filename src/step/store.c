@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "exec/exec.h"
+#include "step/step.h"
 
 static err fill(const struct net *n, const struct optim *optim, struct store *s) {
     NEW(s->theta, n->ntheta);

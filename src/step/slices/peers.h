@@ -1,12 +1,12 @@
-/* chain_peers.h - a chain whose slices are shared among ranks: what ranks tell each other between rounds.
+/* peers.h - a chain whose slices are shared among ranks: what ranks tell each other between rounds.
  *
  *     rank 0   slices 0..8     | run | facts to all, ends to heirs | compare | facts | run ..
  *     rank 1   slices 8..16    | run | facts to all, ends to heirs | compare | facts | run ..
  *
  * One member of each rank calls these, in the same order on every rank; the messages go by the agent, in a channel of their own.
  * All return false when a rank is lost: the step is void then, and the chain ends. */
-#ifndef STRETTO_EXEC_CHAIN_PEERS_H
-#define STRETTO_EXEC_CHAIN_PEERS_H
+#ifndef STRETTO_STEP_PEERS_H
+#define STRETTO_STEP_PEERS_H
 
 #include "base/arena.h"
 #include "comm/comm.h"
@@ -14,7 +14,7 @@
 
 /* What all members of all ranks found out, as one: the largest, or the sum. */
 struct chain_facts {
-    f32 scale, gap; /* a gap that is no number stays one */
+    f32 scale, gap;  /* a gap that is no number stays one */
     i32 open, given; /* slices that have to run again; whose begin is given */
 };
 void chain_facts_add(struct chain_facts *sum, const struct chain_facts *f);
@@ -25,18 +25,20 @@ typedef bool chain_pass(void *self, struct comm_message *m, i32 n);
 struct chain_peers {
     chain_pass *pass;
     void *self;
-    u64 serial;  /* of the step */
-    u32 turn;    /* calls of this chain in this step */
-    f64 waited;  /* seconds in this step, for messages */
-    i32 n, me;   /* ranks; place of this one among them */
-    i32 *rank;   /* [n] */
-    i32 *first;  /* [n + 1] slices first[i]..first[i+1] are those of rank[i] */
+    u64 serial; /* of the step */
+    u32 turn;   /* calls of this chain in this step */
+    f64 waited; /* seconds in this step, for messages */
+    i32 n, me;  /* ranks; place of this one among them */
+    i32 *rank;  /* [n] */
+    i32 *first; /* [n + 1] slices first[i]..first[i+1] are those of rank[i] */
     /* their own */
     struct comm_message *m;
     char *out, **in;  /* facts and steps of this rank, of the others */
     f32 *give, *take; /* ends of this rank's slices; of those that they begin from */
     f32 *kept;        /* [nslice][state] ends of all slices, forward; as of the last peers_keep or peers_load */
-    struct heir { i32 from, to; } *list;
+    struct heir {
+        i32 from, to;
+    } * list;
 };
 
 /* c: a chain as it will be run; first and rank have n + 1 and n entries and are copied. */

@@ -1,5 +1,5 @@
-/* chain_peers.c - messages of a round: made of small records, in an order that both sides know. */
-#include "exec/chain_peers.h"
+/* peers.c - messages of a round: made of small records, in an order that both sides know. */
+#include "step/slices/peers.h"
 
 #include <math.h>
 #include <stdatomic.h>

@@ -1,19 +1,16 @@
-/* trail.c - weights that others moved come while the next step is computed, and each layer waits for its own.
+/* async_gather.c - the asynchronous all-gather: what other ranks wrote in a step arrives while the next step is computed, and
+ * each task waits for what it reads.
  *
  *     step 7   ... | norm | update of own ranges |
  *     step 8                                     | prep 0  fwd 0 | prep 1  fwd 1 | ...
- *     agent                      theta of 7: own out, others' in:   0    1    2   in the order in which layers come to them
+ *     agent                      theta of 7: own out, others' in:   0    1    2   in the order in which layers read them
  *
- * The same bits as if the step had waited, for what is read is what was written; only whoever looks at the weights between two
- * steps must ask for quiet.  Those of a step are posted before anything of the next one: messages of a pair keep their order. */
+ * The bits are those of a step that had waited.  Code that reads such a buffer between two steps calls exec_quiet first. Messages
+ * of a step are posted before any of the next one: messages of a pair of ranks keep their order. */
 #include "exec/bound.h"
 
-bool trail_has(const struct exec *x, const struct plan_message *m) {
-    return x->pipe == PIPE_OVERLAP && m->when == MESSAGE_STEP && x->plan->buf[m->buf].kind == PBUF_THETA;
-}
-
-bool trail_holds(const struct exec *x, const struct link *l, u32 task) {
-    return l->trails && task <= l->plan.after && exchange_touches(x, task, &l->plan, l->m.sends);
+bool gather_holds(const struct exec *x, const struct link *l, u32 task) {
+    return l->trails && task <= l->plan.after && link_touches(x, task, &l->plan, l->m.sends);
 }
 
 static err post_job(struct comm *c, void *exec) {
@@ -21,11 +18,11 @@ static err post_job(struct comm *c, void *exec) {
     bool moved = false;
     u32 left = 0;
     (void)c;
-    return trail_some(exec, &moved, &left, &waiting);
+    return gather_some(exec, &moved, &left, &waiting);
 }
 
 /* The step is done: what it wrote may go; without an agent at once, for others may come to it before the next step begins. */
-err trail_begin(struct exec *x) {
+err gather_begin(struct exec *x) {
     x->trail_serial = x->serial;
     for (u32 k = 0; k < x->nlink; k++) {
         struct link *l = &x->link[k];
@@ -38,12 +35,12 @@ err trail_begin(struct exec *x) {
     return comm_end(x->comm);
 }
 
-err trail_some(struct exec *x, bool *moved, u32 *left, const struct comm_message **waiting) {
+err gather_some(struct exec *x, bool *moved, u32 *left, const struct comm_message **waiting) {
     bool all = true;
     for (u32 k = 0; x->trailing && k < x->nlink; k++) {
         struct link *l = &x->link[k];
         if (!l->trails || l->m.done) continue;
-        TRY(exchange_move(x, l, x->trail_serial, moved));
+        TRY(link_move(x, l, x->trail_serial, moved));
         if (l->m.done) continue;
         all = false;
         ++*left;
@@ -59,7 +56,7 @@ static err quiet_job(struct comm *c, void *exec) {
         const struct comm_message *waiting = NULL;
         bool moved = false;
         u32 left = 0;
-        TRY(trail_some(x, &moved, &left, &waiting));
+        TRY(gather_some(x, &moved, &left, &waiting));
         if (left) TRY(comm_idle(c, moved, waiting));
     }
     return 0;

@@ -1,4 +1,4 @@
-/* chain.h - runs chains (model/chain.h): guess, run side by side, compare, take over, run again what changed.
+/* solver.h - runs chains (model/chain.h): guess, run side by side, compare, take over, run again what changed.
  *
  *     round 1    every slice, from a guess                                     run | gate | compare, take | gate | run ...
  *     round 2..  the slices whose begin changed, until none does
@@ -7,16 +7,16 @@
  * The slices are shared by members, workers that all call chain_solve at the same time, each with its own range of slices.  Who
  * runs which slice changes nothing: every decision is made slice by slice, or from numbers that all members see.  So is the end:
  * a slice is settled once it ran from the end of a settled one, whatever the numbers are (also NaN).
- * Ranks share a chain in the same way: what members see in memory, they tell each other (chain_peers.h). */
-#ifndef STRETTO_EXEC_CHAIN_H
-#define STRETTO_EXEC_CHAIN_H
+ * Ranks share a chain in the same way: what members see in memory, they tell each other (peers.h). */
+#ifndef STRETTO_STEP_SOLVER_H
+#define STRETTO_STEP_SOLVER_H
 
 #include <stdatomic.h>
 
 #include "base/arena.h"
-#include "exec/chain_peers.h"
+#include "step/slices/peers.h"
 #include "model/chain.h"
-#include "step/netplan.h"
+#include "plan/plan.h"
 
 /* What happened, for people and for the controller.  Sums over calls are the caller's. */
 struct chain_trace {
@@ -31,12 +31,12 @@ struct chain_member;
 
 struct chain_solver {
     i32 nslice, nmember;
-    u8 *todo, *now;          /* [nslice] its begin changed since it ran; it runs in this round */
-    _Atomic i32 *settled;    /* [nslice] the round from which on it is final, 0 = not known yet */
-    i32 *steps;              /* [nslice] of this round */
-    i32 *sorted;             /* [nslice] */
-    i32 forgets;             /* chain_forgets of the last call; 0 = nothing ran again */
-    const struct task *apart; /* not NULL: one member runs the rows of each of `napart` tasks by themselves (exec_apart) */
+    u8 *todo, *now;           /* [nslice] its begin changed since it ran; it runs in this round */
+    _Atomic i32 *settled;     /* [nslice] the round from which on it is final, 0 = not known yet */
+    i32 *steps;               /* [nslice] of this round */
+    i32 *sorted;              /* [nslice] */
+    i32 forgets;              /* chain_forgets of the last call; 0 = nothing ran again */
+    const struct task *apart; /* not NULL: one member runs the rows of each of `napart` tasks by themselves (step_apart) */
     i32 napart;
     struct chain_peers *peers; /* NULL = all slices are this rank's */
     struct chain_facts fact;   /* of all ranks */

@@ -1,0 +1,31 @@
+/* dev.c - the list of devices.def. */
+#include "dev/dev.h"
+
+#include <string.h>
+
+#define DEVICE(name) extern const struct dev_type dev_##name;
+#include "dev/devices.def"
+#undef DEVICE
+
+static const struct dev_type *const list[] = {
+#define DEVICE(name) &dev_##name,
+#include "dev/devices.def"
+#undef DEVICE
+};
+
+i32 dev_count(void) { return (i32)COUNT(list); }
+const struct dev_type *dev_at(i32 i) { return list[i]; }
+
+err dev_of_plan(const struct plan *p, const struct dev_type **out) {
+    const char *kind = p->place[0].device.kind;
+    *out = NULL;
+    for (i32 d = 1; d < p->ndevice; d++)
+        if (strcmp(p->place[d].device.kind, kind) != 0)
+            return FAIL_AT(E401, "--machine", "--machine auto", "a step on %s and %s devices at once is not possible", kind,
+                           p->place[d].device.kind);
+    for (size_t i = 0; i < COUNT(list); i++)
+        if (strcmp(list[i]->name, kind) == 0) *out = list[i];
+    if (*out) return 0;
+    return FAIL_AT(E401, "--machine", "--machine auto", "no device type \"%s\" is built in: plans for it can be made, not run",
+                   kind);
+}

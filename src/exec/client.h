@@ -1,0 +1,59 @@
+/* client.h - what exec needs of a learner: its kernels, and its answers to a few questions.
+ *
+ *     plan: task.kind = 2  -->  client.kernel[2].run(self, mem, task)        exec orders the calls, moves the bytes, keeps the
+ * time
+ *
+ * A net (step/run.c) is one client, k-means (tests/exec/t_kmeans.c) another.  Every pointer may be NULL unless its line says
+ * otherwise.  exec calls the questions from one thread, kernels from any worker. */
+#ifndef STRETTO_EXEC_CLIENT_H
+#define STRETTO_EXEC_CLIENT_H
+
+#include "plan/plan.h"
+
+struct exec;
+
+/* One call of a kernel. */
+struct kernel_call {
+    const struct task *task;
+    void *const *mem; /* [nbuf] where each buffer of the plan begins; NULL = this rank does not use it */
+    bool alone;       /* member 0 of a team does the work of all members of this process */
+    i64 lo, hi;       /* range of a kernel with `blocks`: part of the task's */
+};
+
+struct kernel {
+    const char *name;
+    void (*run)(void *self, const struct kernel_call *c);
+    bool rows;    /* it works row by row: its seconds say what a row costs this rank (load.h) */
+    bool compute; /* messages may wait until all of these are done (policy linear) */
+    bool blocks;  /* tasks of it over one range run together, block by block, so that the sum stays in the cache */
+    bool commits; /* it changes what a failed step must leave alone: where every rank runs it, all ranks run it or none does */
+};
+
+struct exec_result {
+    f64 loss, norm; /* of the objective; of the merged gradient, or what the client has in its place */
+    bool finite;    /* the update was made */
+    bool none;      /* delay1: there was no step before; else all is of the step before */
+};
+
+struct client {
+    const struct kernel *kernel; /* [nkernel], required */
+    i32 nkernel;
+    void *self;
+    /* Bytes of a buffer on this rank; NULL = all of it where a task of this rank uses it, else none. */
+    i64 (*room)(void *self, const struct pbuf *b);
+    /* The memory is bound; called once, before the first step, and may fail. */
+    err (*bound)(void *self, struct exec *x, void *const *mem);
+    /* What the step came to, from the memory of the step that has just been summed.  Required. */
+    struct exec_result (*result)(void *self, void *const *mem);
+    /* Policies that defer tasks: the step that was just computed is the one that deferred tasks are of from now on. */
+    void (*defer)(void *self);
+    /* Does a policy that defers sums run the task with the next step?  NULL = no task. */
+    bool (*deferred)(void *self, const struct task *t);
+    /* Seconds in which the task that just ran waited for other ranks. */
+    f64 (*waited)(void *self, const struct task *t);
+    /* "fwd lstm.0 b[0,224)"; NULL = the name of the kernel. */
+    void (*task_name)(void *self, u32 task, char out[64]);
+    void (*buffer_name)(void *self, u32 buf, char out[24]); /* "grad.3", for messages and errors */
+};
+
+#endif

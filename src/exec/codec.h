@@ -1,0 +1,37 @@
+/* codec.h - in which form a range of a buffer goes from rank to rank.  One file and one const struct each, one line in
+ * codecs.def.
+ *
+ * encode and decode run in the agent, or in the worker that takes its place; they do not allocate.  What a codec drops in one
+ * step and adds in a later one is its residual: exec allots `residual` floats a message, zeroed, and a checkpoint keeps them
+ * (exec_residual_*), so that a resumed run has the bits of one that was not interrupted. */
+#ifndef STRETTO_EXEC_CODEC_H
+#define STRETTO_EXEC_CODEC_H
+
+#include "base/err.h"
+#include "plan/exchange.h"
+
+/* The range of a message, as the codec sees it. */
+struct coded {
+    const struct plan *plan;
+    const struct plan_message *m;
+    unsigned char *data; /* of the buffer: element 0 of repeat 0 */
+    u8 *marks;           /* sparse buffers: a byte for each line of the range, 1 = it is not zero; else NULL */
+    f32 *residual;       /* [codec.residual], NULL where it has none */
+};
+
+struct codec {
+    const char *name, *help;
+    /* Does the plan's message go by it?  The first codec of the list that takes a message has it. */
+    bool (*takes)(const struct plan *p, const struct plan_message *m);
+    i64 (*room)(const struct plan *p, const struct plan_message *m);           /* bytes of a packet at most */
+    i64 (*residual)(const struct plan *p, const struct plan_message *m);       /* floats kept between steps; NULL = none */
+    u32 (*encode)(const struct coded *c, unsigned char *out);                  /* returns the bytes, at most room */
+    bool (*decode)(const struct coded *c, const unsigned char *in, u32 bytes); /* false: it makes no sense */
+    bool fewer;                                                                /* a packet may be shorter than room */
+};
+
+const struct codec *codec_for(const struct plan *p, const struct plan_message *m); /* NULL = as it is */
+i32 codec_count(void);
+const struct codec *codec_at(i32 i);
+
+#endif

@@ -1,0 +1,21 @@
+/* codec.c - the list of codecs.def. */
+#include "exec/codec.h"
+
+#define CODEC(name) extern const struct codec codec_##name;
+#include "exec/codec/codecs.def"
+#undef CODEC
+
+static const struct codec *const list[] = {
+#define CODEC(name) &codec_##name,
+#include "exec/codec/codecs.def"
+#undef CODEC
+};
+
+i32 codec_count(void) { return (i32)COUNT(list); }
+const struct codec *codec_at(i32 i) { return list[i]; }
+
+const struct codec *codec_for(const struct plan *p, const struct plan_message *m) {
+    for (size_t i = 0; i < COUNT(list); i++)
+        if (list[i]->takes(p, m)) return list[i];
+    return NULL;
+}

@@ -1,0 +1,67 @@
+/* load.c - seconds of tasks, added up by the lane that did them. */
+#include "exec/load.h"
+
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "exec/bound.h"
+
+#define NAP_S 2e-4 /* shorter sleeps would be late by as much as they last: they are saved up */
+
+err load_begin(struct exec *x) {
+    struct load *e = &x->load;
+    if (!x->comm) return 0;
+    if (e->steps == 0) {
+        i32 b0, b1;
+        exec_rows(x, &b0, &b1);
+        e->rows = b1 - b0;
+        TRY(fault_slow(comm_rank(x->comm), &e->from, &e->factor));
+    }
+    e->slow = e->factor > 1 && x->number >= e->from;
+    return 0;
+}
+
+/* Sleeps until the debt is paid; what a sleep lasts too long is counted against the next ones. */
+static void nap(struct queue *q, f64 more) {
+    q->debt += more;
+    if (q->debt < NAP_S) return;
+    const f64 t0 = clock_now();
+    const struct timespec t = {(time_t)q->debt, (long)((q->debt - (f64)(time_t)q->debt) * 1e9)};
+    nanosleep(&t, NULL);
+    q->debt -= clock_now() - t0;
+}
+
+void load_task(const struct exec *x, struct queue *q, const struct task *t, f64 t0) {
+    const struct client *c = &x->client;
+    const f64 waited = c->waited ? c->waited(c->self, t) : 0;
+    if (x->load.slow) nap(q, (x->load.factor - 1) * (clock_now() - t0 - waited));
+    if (c->kernel[t->kind].rows) q->busy += clock_now() - t0 - waited;
+}
+
+/* The first steps meet cold caches and pages that nobody has touched yet. */
+void load_end(struct exec *x) {
+    struct load *e = &x->load;
+    f64 busy = 0;
+    for (u32 w = 0; w < x->nqueue; w++) {
+        busy += x->queue[w].busy;
+        x->queue[w].busy = 0;
+    }
+    if (e->rows == 0 || ++e->steps <= LOAD_WARM) return;
+    e->row[e->steps % LOAD_LAST] = busy / e->rows;
+}
+
+f64 exec_row_seconds(const struct exec *x) {
+    const struct load *e = &x->load;
+    f64 v[LOAD_LAST];
+    i32 n = 0;
+    if (e->steps < LOAD_KNOWN) return 0;
+    for (i32 k = 0; k < LOAD_LAST; k++) {
+        i32 at = n;
+        if (e->row[k] <= 0) continue;
+        for (; at > 0 && v[at - 1] > e->row[k]; at--) v[at] = v[at - 1];
+        v[at] = e->row[k];
+        n++;
+    }
+    return n > 0 ? v[n / 2] : 0;
+}

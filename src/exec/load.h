@@ -1,0 +1,35 @@
+/* load.h - what the rows of a step cost this process: seconds of the tasks that work row by row, waiting not counted.
+ *
+ *     queue   | wait | fwd | fwd | bwd | wait | merge | update |      rows: seconds of `rows` kernels of all queues / rows that
+ * are ours
+ *
+ * A test or a measurement can make a process slow.  It then sleeps after each task, so that it takes no core from others.
+ *
+ *     STRETTO_FAULT=1:40:slow(2)       rank 1, from step 40 on, takes 2 times as long for all it computes */
+#ifndef STRETTO_EXEC_LOAD_H
+#define STRETTO_EXEC_LOAD_H
+
+#include "base/err.h"
+
+struct exec;
+struct queue;
+struct task;
+
+/* Steps that are not counted; steps before anything is said; the last ones, of which it is the median: a stall of one of them,
+ * which other programs cause now and then, is no speed. */
+enum { LOAD_WARM = 2, LOAD_KNOWN = 10, LOAD_LAST = 15 };
+
+struct load {
+    i32 rows;           /* of a batch that are ours */
+    u32 steps;          /* since the plan was bound */
+    f64 row[LOAD_LAST]; /* seconds a row */
+    f64 factor;         /* times as long as need be, 0 = not slowed */
+    i64 from;           /* step from which on */
+    bool slow;          /* in this step */
+};
+
+err load_begin(struct exec *x);
+void load_task(const struct exec *x, struct queue *q, const struct task *t, f64 t0); /* begun at t0, over now */
+void load_end(struct exec *x);
+
+#endif

@@ -1,0 +1,69 @@
+/* own.c - what a bound exec can be asked: which tasks are this rank's, what things are called, where memory is. */
+#include <stdio.h>
+
+#include "exec/bound.h"
+
+bool exec_is_ours(const struct exec *x, const struct task *t) {
+    return !x->comm || t->everywhere || x->plan->place[t->device].rank == comm_rank(x->comm);
+}
+
+/* A task of another rank's device that runs everywhere goes to the queue with that device's number here. */
+u32 exec_queue_of(const struct exec *x, const struct task *t) {
+    if (x->policy->defers && x->policy->defers(x, t)) return x->nqueue;
+    const u32 device = t->device;
+    return (device >= x->device0 ? device - x->device0 : device) % x->nqueue;
+}
+
+const struct task *exec_team(const struct exec *x, const struct task *t, i32 *n) {
+    const struct task *first = t - t->member, *end = first + imax(1, t->members);
+    while (!exec_is_ours(x, first)) first++;
+    for (*n = 0; first + *n < end && exec_is_ours(x, first + *n);) (*n)++;
+    return first;
+}
+
+void exec_rows(const struct exec *x, i32 *b0, i32 *b1) {
+    const struct plan *p = x->plan;
+    *b0 = p->B;
+    *b1 = 0;
+    for (u32 i = 0; i < p->ntask; i++) {
+        const struct task *t = &p->task[i];
+        if (!x->client.kernel[t->kind].rows || !exec_is_ours(x, t)) continue;
+        *b0 = imin(*b0, t->box.b0);
+        *b1 = imax(*b1, t->box.b1);
+    }
+    *b0 = imin(*b0, *b1);
+}
+
+i64 exec_bytes(const struct exec *x) {
+    i64 rings = 0;
+    for (u32 w = 0; w < x->nqueue; w++) rings += x->queue[w].ring ? TRACE_RING * (i64)sizeof(struct record) : 0;
+    return x->block_bytes + x->sent_bytes + x->twin_bytes + x->arena.used + (i64)sizeof *x + rings;
+}
+
+void exec_task_name(const struct exec *x, u32 task, char out[64]) {
+    const struct task *t = &x->plan->task[task];
+    if (x->client.task_name)
+        x->client.task_name(x->client.self, task, out);
+    else
+        snprintf(out, 64, "%s b[%d,%d)", x->client.kernel[t->kind].name, t->box.b0, t->box.b1);
+}
+
+void exec_buffer_name(const struct exec *x, u32 buf, char out[COMM_NAME]) {
+    if (x->client.buffer_name)
+        x->client.buffer_name(x->client.self, buf, out);
+    else
+        snprintf(out, COMM_NAME, "buffer.%u", buf);
+}
+
+void exec_expect_rounds(struct exec *x) { x->rounds = true; }
+struct exec_sent exec_sent(const struct exec *x) {
+    return x->sent;
+}
+void *exec_twin(const struct exec *x, u32 buf) { return x->policy->delay ? x->mem[1][buf] : NULL; }
+void *const *exec_mem(const struct exec *x) { return x->mem[0]; }
+void *const *exec_mem_summed(const struct exec *x) { return x->mem[1]; }
+u64 exec_serial(const struct exec *x) { return x->serial; }
+bool exec_alone(const struct exec *x) { return x->alone; }
+struct comm *exec_comm(const struct exec *x) {
+    return x->comm;
+}

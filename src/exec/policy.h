@@ -1,0 +1,43 @@
+/* policy.h - a store policy: when ranks send each other what, and whose weights a step computes with.
+ *
+ * One file and one const struct each, one line in policies.def.  The weights live with the client; a policy decides at which
+ * point of a step the messages of the plan go, and which tasks wait for the next step.  Every pointer may be NULL. */
+#ifndef STRETTO_EXEC_POLICY_H
+#define STRETTO_EXEC_POLICY_H
+
+#include "exec/exec.h"
+#include "plan/exchange.h"
+
+struct policy {
+    const char *name; /* the word of --pipeline */
+    const char *help;
+    err (*fits)(i32 slices, i32 ranks); /* E401 where slices of time, or ranks, cannot be combined with it */
+    i32 delay;       /* steps after which the weights follow from a gradient, 0 or 1; 1: buffers with `twin` are there twice */
+    bool serial;     /* input, computing and messages one after another */
+    bool keeps_none; /* it cannot keep a gradient for the next step to add to */
+    err (*bind)(struct exec *x);
+    /* The task leaves its worker's queue for the deferred queue, which the agent runs (delay1). */
+    bool (*defers)(const struct exec *x, const struct task *t);
+    /* The message goes while the next step is computed; its readers wait for it (async_gather.c). */
+    bool (*trails)(const struct exec *x, const struct plan_message *m);
+    /* Messages may go now, as far as the policy is concerned. */
+    bool (*may_send)(const struct exec *x);
+    /* Around the workers' part of a step; NULL: messages begin with it and end with it. */
+    void (*begin)(struct exec *x);
+    err (*end)(struct exec *x, struct exec_result *out);
+    /* A turn of the agent: does what can be done now, returns the number of tasks that are left. */
+    u32 (*progress)(struct exec *x, bool *moved);
+    err (*settle)(struct exec *x, struct exec_result *out);
+    err (*look_ahead)(struct exec *x, bool *due, struct exec_result *out);
+    void (*set_ahead)(struct exec *x, bool due, const struct exec_result *r);
+};
+
+i32 policy_count(void);
+const struct policy *policy_at(i32 i);
+const struct policy *policy_find(const char *name); /* NULL = none */
+extern const struct policy policy_overlap;          /* the default */
+static inline i32 policy_delay(const struct policy *p) { return p ? p->delay : 0; }
+static inline bool policy_serial(const struct policy *p) { return p && p->serial; }
+err policy_fits(const struct policy *p, i32 slices, i32 ranks); /* of slices of time and ranks: 0, or E401 */
+
+#endif

@@ -1,0 +1,229 @@
+/* run.c - a step: every worker runs its queue, waiting for other queues and for messages where the plan says so.
+ *
+ * Queues are in plan order and the plan's order respects its edges, so the first undone item of the whole plan can always run:
+ * there is no deadlock, with any number of workers.  Members of a team wait for each other inside their item; nothing that the
+ * plan has between them could hold one back (plan_check), and each has a queue of its own (x->alone). */
+#define _GNU_SOURCE
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/float_mode.h"
+#include "base/mem.h"
+#include "base/backoff.h"
+#include "exec/bound.h"
+
+enum { SPIN = 2000 };
+#define YIELD_S 0.3e-3   /* then it sleeps: on a machine of our own nobody is kept from running, and no wake-up is to be paid */
+#define SLEEP_MOST_S 0.5 /* at a time */
+
+static bool is_over(const struct exec *x, const _Atomic u64 *done, u64 want) {
+    return atomic_load_explicit(done, memory_order_acquire) >= want || atomic_load_explicit(&x->broken, memory_order_acquire);
+}
+
+/* For a worker that drives the messages itself, in turn with the others. */
+static void turn_until(struct exec *x, struct queue *q, const _Atomic u64 *done, u64 want) {
+    if (atomic_load_explicit(done, memory_order_acquire) >= want) return;
+    atomic_store_explicit(&q->waits, true, memory_order_relaxed);
+    for (struct backoff r = {0}; !is_over(x, done, want);)
+        if (!exchange_turn(x, true)) backoff_pause(&r);
+    atomic_store_explicit(&q->waits, false, memory_order_relaxed);
+}
+
+/* More threads than cores: the core is for those who are waited for. */
+static void sleep_until(struct exec *x, const _Atomic u64 *done, u64 want) {
+    while (!is_over(x, done, want)) {
+        const u32 heard = wakeup_prepare(&x->changed);
+        if (!is_over(x, done, want)) wakeup_wait(&x->changed, heard, SLEEP_MOST_S);
+        wakeup_finish(&x->changed);
+    }
+}
+
+static void wait_until(struct exec *x, struct queue *q, const _Atomic u64 *done, u64 want) {
+    if (x->direct) {
+        turn_until(x, q, done, want);
+        return;
+    }
+    for (i32 spin = SPIN; spin > 0; spin--) {
+        if (atomic_load_explicit(done, memory_order_acquire) >= want) return;
+        cpu_relax();
+    }
+    atomic_store_explicit(&q->waits, true, memory_order_relaxed);
+    if (x->comm) comm_wake(x->comm);
+    for (const f64 end = clock_now() + YIELD_S; clock_now() < end && !is_over(x, done, want);) sched_yield();
+    sleep_until(x, done, want);
+    atomic_store_explicit(&q->waits, false, memory_order_relaxed);
+}
+
+static void wait_for(struct exec *x, struct queue *q, const struct item *it) {
+    for (u32 k = it->wait0; k < it->wait0 + it->nwait; k++)
+        wait_until(x, q, &x->queue[x->wait[k].queue].done, x->serial << 32 | x->wait[k].count);
+    for (u32 k = 0; k < it->nbefore; k++) wait_until(x, q, &x->link[it->before[k]].arrived, x->trail_serial);
+    for (u32 k = 0; k < it->nlink; k++) wait_until(x, q, &x->link[it->link[k]].arrived, x->serial);
+}
+
+/* That what was done may be sent. */
+static void tell_agent(struct exec *x, const struct item *it) {
+    bool sends = false;
+    for (u32 k = 0; k < it->run; k++) sends = sends || it[k].sends;
+    if (sends) comm_wake(x->comm);
+}
+
+/* A commit that every rank runs is made by all or by none. */
+static bool skips(struct exec *x, const struct task *t, const struct kernel *k) {
+    if (t->member > 0 && x->alone && exec_is_ours(x, t - 1)) return true; /* member 0 has done it */
+    return k->commits && !exchange_commits(x);
+}
+
+/* Tasks over one range, block by block: what the first has summed is still in the cache for the second. */
+static void run_blocks(struct exec *x, const struct item *it, const struct kernel *k, void *const *mem) {
+    const struct task *first = &x->plan->task[it->task];
+    for (i64 at = first->lo; at < first->hi; at += MERGE_BLOCK)
+        for (u32 i = 0; i < it->run; i++) {
+            const struct kernel_call c = {.task = &x->plan->task[it[i].task],
+                                          .mem = mem,
+                                          .alone = x->alone,
+                                          .lo = at,
+                                          .hi = lmin(at + MERGE_BLOCK, first->hi)};
+            k->run(x->client.self, &c);
+        }
+}
+
+void exec_item(struct exec *x, const struct item *it, void *const *mem) {
+    const struct task *t = &x->plan->task[it->task];
+    const struct kernel *k = &x->client.kernel[t->kind];
+    if (skips(x, t, k)) return;
+    if (k->blocks) {
+        run_blocks(x, it, k, mem);
+        return;
+    }
+    const struct kernel_call c = {.task = t, .mem = mem, .alone = x->alone, .lo = t->lo, .hi = t->hi};
+    k->run(x->client.self, &c);
+}
+
+static void run_queue(struct exec *x, struct queue *q) {
+    for (u32 i = 0; i < q->n;) {
+        const struct item *it = &q->item[i];
+        wait_for(x, q, it);
+        f64 t0 = x->trace || x->comm ? clock_now() : 0;
+        exec_item(x, it, x->mem[0]);
+        if (x->comm) load_task(x, q, &x->plan->task[it->task], t0);
+        if (x->trace) trace_add(x, q, it->task, t0, clock_now());
+        i += it->run;
+        atomic_store_explicit(&q->done, x->serial << 32 | i, memory_order_release);
+        if (!x->direct) wakeup_signal(&x->changed);
+        if (x->direct)
+            exchange_turn(x, false);
+        else
+            tell_agent(x, it);
+    }
+}
+
+void exec_work(void *exec, i32 worker) {
+    struct exec *x = exec;
+    if ((u32)worker >= x->nqueue) return;
+    const u64 mode = float_mode_fast();
+    run_queue(x, &x->queue[worker]);
+    float_mode_back(mode);
+}
+
+/* For the record of a rank that hangs: what each worker is at, from its own count. */
+static void scene(void *exec, char *text, size_t size) {
+    const struct exec *x = exec;
+    char name[64];
+    size_t n = 0;
+    for (u32 w = 0; w < x->nqueue && n < size; w++) {
+        const struct queue *q = &x->queue[w];
+        const u64 done = atomic_load_explicit(&q->done, memory_order_acquire);
+        const u32 at = done >> 32 == x->serial ? (u32)done : 0;
+        name[0] = 0;
+        if (at < q->n) exec_task_name(x, q->item[at].task, name);
+        const char *how = atomic_load_explicit(&q->waits, memory_order_relaxed) ? ", waits before " : ", at ";
+        n +=
+            (size_t)snprintf(text + n, size - n, "worker %u: %u of %u tasks done%s%s\n", w, at, q->n, at < q->n ? how : "", name);
+    }
+}
+
+err exec_step(struct exec *x, u32 number, bool keep, struct exec_result *out) {
+    if (x->policy->keeps_none && keep) return FAIL(E1, "an accumulated gradient cannot be delayed as well");
+    if (atomic_load(&x->broken)) {
+        err_put(x->why);
+        return -x->why->code;
+    }
+    x->serial++;
+    x->number = number;
+    TRY(load_begin(x));
+    const bool timed = x->teams || x->comm;
+    const f64 t0 = timed ? clock_now() : 0;
+    if (x->teams) x->alone = x->pace.alone;
+    if (!x->policy->begin) {
+        x->summed = x->serial;
+        x->keep = keep;
+    }
+    comm_set_step(x->comm, x->serial, number, scene, x);
+    x->policy->begin ? x->policy->begin(x) : exchange_begin(x);
+    x->virtual_epoch += x->virtual_seconds;
+    x->virtual_seconds = x->dev->run(&x->work);
+    const err e = x->policy->end ? x->policy->end(x, out) : exchange_end(x);
+    comm_set_step(x->comm, x->serial, number, NULL, NULL);
+    TRY(e);
+    const f64 took = timed ? clock_now() - t0 : 0;
+    if (x->comm) load_end(x);
+    if (x->teams) pace_took(&x->pace, took);
+    x->usual = x->usual > 0 ? 0.9 * x->usual + 0.1 * took : took;
+    if (x->comm) comm_set_deadline(x->comm, dmax(comm_default_deadline(), 20 * x->usual));
+    x->sent.steps++;
+    if (x->policy->end) return 0;
+    TRY(gather_begin(x));
+    *out = x->client.result(x->client.self, x->mem[1]);
+    return 0;
+}
+
+err exec_settle(struct exec *x, struct exec_result *out) {
+    *out = (struct exec_result){.finite = true, .none = true};
+    return x->policy->settle ? x->policy->settle(x, out) : exec_quiet(x);
+}
+
+err exec_look_ahead(struct exec *x, bool *due, struct exec_result *out) {
+    *due = false;
+    return x->policy->look_ahead ? x->policy->look_ahead(x, due, out) : exec_quiet(x);
+}
+
+void exec_set_ahead(struct exec *x, bool due, const struct exec_result *r) {
+    if (x->policy->set_ahead) x->policy->set_ahead(x, due, r);
+}
+
+void trace_add(struct exec *x, struct queue *q, u32 task, f64 t0, f64 t1) {
+    q->ring[q->nrecord++ % TRACE_RING] = (struct record){task, t0 - x->epoch, t1 - x->epoch};
+}
+
+void exec_trace(struct exec *x, bool on) {
+    for (u32 w = 0; on && w < x->nqueue; w++) {
+        struct queue *q = &x->queue[w];
+        if (!q->ring) q->ring = mem_alloc(TRACE_RING * sizeof *q->ring);
+        if (!q->ring) on = false; /* no memory for a timeline is no reason to stop */
+    }
+    x->trace = on;
+}
+
+/* The newest spans: an equal number of each lane, in order of time within a lane. */
+i32 exec_spans(const struct exec *x, struct task_span *out, i32 max) {
+    i32 n = 0;
+    char name[64];
+    for (u32 w = 0; w < x->nqueue; w++) {
+        const struct queue *q = &x->queue[w];
+        if (!q->ring) continue;
+        u32 count = (u32)lmin(lmin(q->nrecord, TRACE_RING), max / (i32)x->nqueue);
+        for (u32 i = q->nrecord - count; i != q->nrecord; i++) {
+            const struct record *r = &q->ring[i % TRACE_RING];
+            struct task_span *s = &out[n++];
+            *s = (struct task_span){.worker = (i32)w, .task = r->task, .t0 = r->t0, .t1 = r->t1};
+            exec_task_name(x, r->task, name);
+            snprintf(s->name, sizeof s->name, "%.31s", name);
+        }
+    }
+    return n;
+}

@@ -1,0 +1,41 @@
+/* bound.h - inside of struct step, for the files of this folder only. */
+#ifndef STRETTO_STEP_BOUND_H
+#define STRETTO_STEP_BOUND_H
+
+#include "exec/sparse_rows.h"
+#include "plan/build.h"
+#include "step/slices/slices.h"
+#include "step/step.h"
+
+/* What sums, norm and update work with: of this step, or of the one before where the policy defers them. */
+struct summed {
+    f32 loss_scale;
+    struct optim_hyper hyper;
+    f64 clip;
+    bool accumulate;
+};
+
+struct step {
+    const struct plan *plan;
+    const struct net *net;
+    const struct kern *kern;
+    struct store *store;
+    struct exec *exec;
+    struct comm *comm; /* NULL = one rank */
+    bool defers;       /* the policy sums a step while the next one is computed */
+    struct arena arena;
+    struct run run;
+    f32 **buf, **dbuf, **saved, **scratch; /* [nbuf] [nbuf] [nop] [nop] of the net, from the memory of the plan */
+    f32 **input;   /* [nbuf] where only this rank's rows are here: its copies of inputs; NULL = taken as they are */
+    u32 *input_at; /* [nbuf] buffer of the plan */
+    u32 theta, grad0, marks0, norm, loss; /* buffers of the plan, PBUF_NONE = it has none */
+    bool *skip;                           /* [nop] loss ops whose target is not bound (forward plans) */
+    bool pending;                         /* the gradient of the step before is kept: this one adds to it */
+    struct summed now, summed;
+    struct step_slices *slices; /* NULL = the rows are whole sequences */
+};
+
+struct exec_result step_result(void *step, void *const *mem);
+extern const struct kernel step_kernels[TASK_NKIND];
+
+#endif

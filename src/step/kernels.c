@@ -1,0 +1,153 @@
+/* kernels.c - the kernels of a network's step: one per kind of task (netplan.h). */
+#include <math.h>
+#include <string.h>
+
+#include "model/layer.h"
+#include "step/bound.h"
+
+/* PyTorch's rule: gradients are scaled by clip / (norm + 1e-6) when that is below 1. */
+static f64 clip_factor(f64 clip, f64 norm) { return clip > 0 ? dmin(1, clip / (norm + 1e-6)) : 1; }
+
+/* Loss and gradient norm of the step, from the partial sums in their fixed order: the same number on every worker. */
+struct exec_result step_result(void *step, void *const *mem) {
+    const struct step *s = step;
+    struct exec_result r = {0};
+    bool has_loss = false;
+    for (i32 l = 0; l < s->net->nop; l++) has_loss = has_loss || (s->net->op[l].out < 0 && !s->skip[l]);
+    const f64 *loss = mem[s->loss], *norm = s->norm == PBUF_NONE ? NULL : mem[s->norm];
+    for (i32 g = 0; has_loss && g < s->run.ngrain; g++) r.loss += loss[g];
+    r.loss *= (f64)s->summed.loss_scale;
+    f64 sum = 0;
+    for (i64 i = 0; norm && i < s->plan->buf[s->norm].extent; i++) sum += norm[i];
+    r.norm = sqrt(sum);
+    r.finite = isfinite(r.loss) && isfinite(r.norm);
+    return r;
+}
+
+static struct part part_of(const struct step *s, const struct kernel_call *c) {
+    const struct task *t = c->task;
+    const i32 row0 = s->run.row0;
+    const bool parted = netplan(s->plan)->parted.n > 0 && netplan(s->plan)->parted.op == t->op;
+    struct part p = {.b0 = t->box.b0 - row0, .b1 = t->box.b1 - row0, .t0 = t->box.t0, .t1 = t->box.t1, .n = 1, .how = t->how};
+    p.apart = parted && t->kind == TASK_BWD;
+    if (t->kind == TASK_DW) p.me = t->node_a, p.n = t->node_b;
+    if (t->members > 1 && !c->alone) {
+        p.me = t->member;
+        p.n = t->members;
+    }
+    return p;
+}
+
+static void forward(void *step, const struct kernel_call *c) {
+    struct step *s = step;
+    const struct op *op = &s->net->op[c->task->op];
+    if (op_is_chain(op))
+        slices_solve(s->slices, c->task, c->alone);
+    else if (!s->skip[c->task->op])
+        op->layer->fwd(op, &s->run, part_of(s, c));
+}
+
+static void backward(void *step, const struct kernel_call *c) {
+    struct step *s = step;
+    const struct op *op = &s->net->op[c->task->op];
+    if (op_is_chain(op))
+        slices_solve(s->slices, c->task, c->alone);
+    else
+        op->layer->bwd(op, &s->run, part_of(s, c));
+}
+
+static void weight_gradient(void *step, const struct kernel_call *c) {
+    struct step *s = step;
+    const struct op *op = &s->net->op[c->task->op];
+    op->layer->dw(op, &s->run, part_of(s, c));
+}
+
+static struct sparse_rows sparse_at(const struct step *s, void *const *mem, i32 grain, i64 at) {
+    f32 *grad = mem[s->grad0 + (u32)grain];
+    u8 *mark = mem[s->marks0 + (u32)grain];
+    return (struct sparse_rows){grad + at, mark + at / LINE_FLOATS};
+}
+
+/* Ranges without a table are zeroed whole, tables by the rows that were touched. */
+static void zero_vector(const struct step *s, void *const *mem, i32 grain) {
+    const i64 P = netplan(s->plan)->ntheta;
+    for (i64 at = 0, end; at < P; at = end) {
+        const bool table = plan_table_at(s->plan, at, &end) != NULL;
+        end = lmin(end, P);
+        const struct sparse_rows v = sparse_at(s, mem, grain, at);
+        if (table)
+            sparse_clear((end - at) / LINE_FLOATS, v);
+        else
+            memset(v.value, 0, (size_t)(end - at) * sizeof(f32));
+    }
+}
+
+static void zero(void *step, const struct kernel_call *c) {
+    struct step *s = step;
+    const struct task *t = c->task;
+    const i64 P = netplan(s->plan)->ntheta;
+    i32 g0 = t->box.b0 / s->run.grain, g1 = ceil_div(t->box.b1, s->run.grain);
+    if (g0 == 0 && s->pending) g0 = 1; /* vector 0 holds the gradient that this step adds to */
+    for (i32 g = g0; g < g1 && s->marks0 != PBUF_NONE; g++) zero_vector(s, c->mem, g);
+    if (g1 > g0 && s->marks0 == PBUF_NONE) memset(c->mem[s->grad0 + (u32)g0], 0, (size_t)((g1 - g0) * P) * sizeof(f32));
+}
+
+static void merge(void *step, const struct kernel_call *c) {
+    struct step *s = step;
+    const i32 a = c->task->node_a, b = c->task->node_b;
+    f32 *to = c->mem[s->grad0 + (u32)a];
+    const f32 *from = c->mem[s->grad0 + (u32)b];
+    if (s->marks0 == PBUF_NONE) {
+        s->kern->add(c->hi - c->lo, to + c->lo, from + c->lo);
+        return;
+    }
+    for (i64 at = c->lo, end; at < c->hi; at = end) {
+        const bool table = plan_table_at(s->plan, at, &end) != NULL;
+        end = lmin(end, c->hi);
+        if (table)
+            sparse_add((end - at) / LINE_FLOATS, sparse_at(s, c->mem, a, at), sparse_at(s, c->mem, b, at), s->kern->add);
+        else
+            s->kern->add(end - at, to + at, from + at);
+    }
+}
+
+static void norm(void *step, const struct kernel_call *c) {
+    struct step *s = step;
+    const i64 block = netplan(s->plan)->norm_block;
+    const f32 *grad = c->mem[s->grad0];
+    f64 *sum = c->mem[s->norm];
+    for (i64 at = c->lo; at < c->hi; at += block) sum[at / block] = s->kern->sumsq(lmin(block, c->hi - at), grad + at);
+}
+
+/* Where the policy keeps a second copy of the weights, the update writes there. */
+static void update(void *step, const struct kernel_call *c) {
+    struct step *s = step;
+    struct store *store = s->store;
+    const i64 lo = c->lo, n = c->hi - c->lo;
+    const struct exec_result sum = step_result(s, c->mem);
+    f32 *theta = c->mem[s->theta];
+    const f32 *grad = c->mem[s->grad0];
+    if (theta != store->theta) memcpy(theta + lo, store->theta + lo, sizeof(f32) * (size_t)n);
+    if (!sum.finite || s->summed.accumulate) return;
+    struct optim_hyper h = s->summed.hyper;
+    h.grad_scale = (f32)clip_factor(s->summed.clip, sum.norm);
+    store->optim->update(&h, n, theta + lo, grad + lo, store->state[0] ? store->state[0] + lo : NULL,
+                         store->state[1] ? store->state[1] + lo : NULL);
+}
+
+static void prepare(void *step, const struct kernel_call *c) {
+    struct step *s = step;
+    const struct op *op = &s->net->op[c->task->op];
+    if (op->layer->prep) op->layer->prep(op, s->net, s->kern, s->store->theta, s->store->derived);
+}
+
+const struct kernel step_kernels[TASK_NKIND] = {
+    [TASK_FWD] = {.name = "fwd", .run = forward, .rows = true, .compute = true},
+    [TASK_BWD] = {.name = "bwd", .run = backward, .rows = true, .compute = true},
+    [TASK_DW] = {.name = "dw", .run = weight_gradient, .rows = true, .compute = true},
+    [TASK_ZERO] = {.name = "zero", .run = zero, .rows = true},
+    [TASK_MERGE] = {.name = "merge", .run = merge, .blocks = true},
+    [TASK_NORM] = {.name = "norm", .run = norm},
+    [TASK_UPDATE] = {.name = "update", .run = update, .commits = true},
+    [TASK_PREP] = {.name = "prep", .run = prepare},
+};

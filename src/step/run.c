@@ -1,0 +1,342 @@
+/* run.c - binds the memory of a plan to the network's buffers, and runs steps. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "comm/comm.h"
+#include "model/layer.h"
+#include "step/bound.h"
+#include "step/planner.h"
+
+/* ------------------------------------------------------------------ binding ------------------------------------------------- */
+
+static err check(const struct plan *plan, const struct net *n, const struct store *s) {
+    const struct netplan *p = netplan(plan);
+    if (p->ntheta != n->ntheta || p->nderived != n->nderived)
+        return FAIL(E1, "the plan is for a model of %lld parameters, this one has %lld", (long long)p->ntheta,
+                    (long long)n->ntheta);
+    if (s->ntheta != n->ntheta || s->nderived != n->nderived)
+        return FAIL(E1, "the store holds %lld parameters, the model has %lld", (long long)s->ntheta, (long long)n->ntheta);
+    if (p->train && (!s->optim || s->optim->nstate != p->nstate))
+        return FAIL(E1, "the plan has %d optimiser states, the store %d", p->nstate, s->optim ? s->optim->nstate : -1);
+    return 0;
+}
+
+/* Rows that this process holds: where they are slices of time, those of its tasks only, so that a sequence that is too long for
+ * one rank has room on several.  Windows stay whole: their rows are few, and inputs need not be copied. */
+static void own_rows(struct step *s, struct comm *comm) {
+    const struct plan *p = s->plan;
+    struct run *r = &s->run;
+    i32 b0 = p->B, b1 = 0;
+    for (u32 i = 0; i < p->ntask; i++) {
+        const struct task *t = &p->task[i];
+        if ((t->kind != TASK_FWD && t->kind != TASK_BWD) || p->place[t->device].rank != comm_rank(comm)) continue;
+        b0 = imin(b0, t->box.b0);
+        b1 = imax(b1, t->box.b1);
+    }
+    const bool own = comm_size(comm) > 1 && netplan(p)->slices > 0 && netplan(p)->train;
+    r->row0 = own ? imin(b0, b1) : 0;
+    r->B = own ? b1 - r->row0 : p->B;
+    r->whole = p->B;
+}
+
+static i64 room(void *step, const struct pbuf *b) {
+    const struct step *s = step;
+    const struct rows B = {s->run.B, s->run.whole};
+    switch (b->kind) {
+        case PBUF_ACT:
+        case PBUF_DACT:
+            return buf_floats(&s->net->buf[b->index], B.n) * 4;
+        case PBUF_SAVED:
+            return op_saved_floats(&s->net->op[b->index], s->net, B) * 4;
+        case PBUF_SCRATCH:
+            return op_scratch_floats(&s->net->op[b->index], s->net, B) * 4;
+        default:
+            return b->bytes;
+    }
+}
+
+/* Inputs as the rank's own rows too, but for the one that says how slices follow each other. */
+static err own_inputs(struct step *s) {
+    bool whole[NET_BUFS] = {0};
+    if (s->run.B == s->run.whole) return 0;
+    ARENA_NEW(&s->arena, s->input, s->net->nbuf);
+    for (i32 l = 0; l < s->net->nop; l++)
+        if (op_is_chain(&s->net->op[l])) whole[s->net->op[l].spec.in[s->net->op[l].layer->after]] = true;
+    for (i32 i = 0; i < s->net->nbuf; i++)
+        if (s->net->buf[i].input && !whole[i]) ARENA_NEW(&s->arena, s->input[i], buf_floats(&s->net->buf[i], s->run.B));
+    return 0;
+}
+
+/* Gradients, marks and losses, which change places where the policy defers their sums. */
+static void follow(struct step *s, void *const *mem) {
+    s->run.grad = s->grad0 == PBUF_NONE ? NULL : mem[s->grad0];
+    s->run.touched = s->marks0 == PBUF_NONE ? NULL : mem[s->marks0];
+    s->run.loss = mem[s->loss];
+}
+
+static void find_buffers(struct step *s, void *const *mem) {
+    s->theta = s->grad0 = s->marks0 = s->norm = s->loss = PBUF_NONE;
+    for (u32 i = 0; i < s->plan->nbuf; i++) {
+        const struct pbuf *b = &s->plan->buf[i];
+        switch (b->kind) {
+            case PBUF_ACT:
+                s->buf[b->index] = mem[i];
+                break;
+            case PBUF_INPUT:
+                s->input_at[b->index] = i;
+                break;
+            case PBUF_DACT:
+                s->dbuf[b->index] = mem[i];
+                break;
+            case PBUF_SAVED:
+                s->saved[b->index] = mem[i];
+                break;
+            case PBUF_SCRATCH:
+                s->scratch[b->index] = mem[i];
+                break;
+            case PBUF_GRAD:
+                if (b->index == 0) s->grad0 = i;
+                break;
+            case PBUF_MARKS:
+                if (b->index == 0) s->marks0 = i;
+                break;
+            case PBUF_THETA:
+                s->theta = i;
+                break;
+            case PBUF_NORM:
+                s->norm = i;
+                break;
+            case PBUF_LOSS:
+                s->loss = i;
+                break;
+            default:
+                break;
+        }
+    }
+}
+
+static err arrays(struct step *s) {
+    const struct net *n = s->net;
+    ARENA_NEW(&s->arena, s->buf, n->nbuf);
+    ARENA_NEW(&s->arena, s->dbuf, n->nbuf);
+    ARENA_NEW(&s->arena, s->saved, n->nop);
+    ARENA_NEW(&s->arena, s->scratch, n->nop);
+    ARENA_NEW(&s->arena, s->input_at, n->nbuf);
+    ARENA_NEW(&s->arena, s->skip, n->nop);
+    return 0;
+}
+
+static err bound(void *step, struct exec *x, void *const *mem) {
+    struct step *s = step;
+    struct run *r = &s->run;
+    find_buffers(s, mem);
+    r->net = s->net;
+    r->kern = s->kern;
+    r->grain = s->plan->grain;
+    r->ngrain = s->plan->ngrain;
+    r->buf = s->buf;
+    r->dbuf = s->dbuf;
+    r->saved = s->saved;
+    r->scratch = s->scratch;
+    r->theta = s->store->theta;
+    r->derived = s->store->derived;
+    r->train = netplan(s->plan)->train;
+    follow(s, mem);
+    return net_sliced(s->net) ? slices_bind(s->plan, r, x, &s->arena, &s->slices) : 0;
+}
+
+/* ------------------------------------------------------------------ what exec asks ------------------------------------------ */
+
+/* Sums across ranks, the norm and the update; a sum whose parts are all of this rank needs no network. */
+static bool deferred(void *step, const struct task *t) {
+    const struct step *s = step;
+    const struct plan *p = s->plan;
+    if (t->kind == TASK_NORM || t->kind == TASK_UPDATE) return true;
+    if (t->kind != TASK_MERGE || !s->comm) return false;
+    const i32 g0 = t->node_a, g1 = imin(2 * t->node_b - t->node_a, p->ngrain);
+    for (u32 i = 0; i < p->ntask; i++) {
+        const struct task *z = &p->task[i];
+        if (z->kind != TASK_ZERO || z->box.b0 / p->grain >= g1 || ceil_div(z->box.b1, p->grain) <= g0) continue;
+        if (p->place[z->device].rank != comm_rank(s->comm)) return true;
+    }
+    return false;
+}
+
+static void defer(void *step) {
+    struct step *s = step;
+    follow(s, exec_mem(s->exec));
+    s->summed = s->now;
+}
+
+static f64 waited(void *step, const struct task *t) {
+    const struct step *s = step;
+    return s->slices ? slices_waited(s->slices, t) : 0;
+}
+
+static void task_name(void *step, u32 task, char out[64]) {
+    const struct step *s = step;
+    plan_task_name(s->plan, s->net, task, out);
+}
+
+static void buffer_name(void *step, u32 buf, char out[24]) {
+    const struct step *s = step;
+    plan_buffer_name(s->plan, s->net, buf, out, 24);
+}
+
+/* ------------------------------------------------------------------ the whole ----------------------------------------------- */
+
+static err bind(struct step *s, struct pool *pool, struct comm *comm, const struct policy *policy) {
+    struct exec_job job = {.plan = s->plan, .pool = pool, .comm = comm, .policy = netplan(s->plan)->train ? policy : NULL};
+    void **lent;
+    s->comm = comm_size(comm) > 1 ? comm : NULL;
+    s->defers = policy_delay(job.policy) > 0;
+    own_rows(s, s->comm);
+    TRY(arrays(s));
+    TRY(own_inputs(s));
+    ARENA_NEW(&s->arena, lent, s->plan->nbuf + 1);
+    for (u32 i = 0; i < s->plan->nbuf; i++) {
+        const struct pbuf *b = &s->plan->buf[i];
+        if (b->kind == PBUF_THETA) lent[i] = s->store->theta;
+        if (b->kind == PBUF_DERIVED) lent[i] = s->store->derived;
+        if (b->kind == PBUF_STATE) lent[i] = s->store->state[b->index];
+    }
+    job.lent = lent;
+    job.slices = netplan(s->plan)->slices;
+    job.client = (struct client){.kernel = step_kernels,
+                                 .nkernel = TASK_NKIND,
+                                 .self = s,
+                                 .room = room,
+                                 .bound = bound,
+                                 .result = step_result,
+                                 .defer = defer,
+                                 .deferred = deferred,
+                                 .waited = waited,
+                                 .task_name = task_name,
+                                 .buffer_name = buffer_name};
+    return exec_bind(&job, &s->exec);
+}
+
+err step_bind(const struct plan *p, const struct net *n, const struct kern *k, struct pool *pool, struct store *store,
+              struct comm *comm, const struct policy *policy, struct step **out) {
+    *out = NULL;
+    TRY(check(p, n, store));
+    struct step *s = mem_alloc(sizeof *s);
+    if (!s) return -E601;
+    s->plan = p;
+    s->net = n;
+    s->kern = k;
+    s->store = store;
+    const err e = bind(s, pool, comm, policy);
+    if (e < 0) {
+        step_free(s);
+        return e;
+    }
+    *out = s;
+    return 0;
+}
+
+void step_free(struct step *s) {
+    if (!s) return;
+    exec_free(s->exec);
+    arena_free(&s->arena);
+    mem_free(s);
+}
+
+/* ------------------------------------------------------------------ running ------------------------------------------------- */
+
+static bool is_bound(const struct net *n, const struct step_args *a, const struct op *op, i32 *missing) {
+    for (i32 i = 0; i < op->layer->nin; i++) {
+        i32 in = op->spec.in[i];
+        if (in < 0 || !n->buf[in].input || a->input[in]) continue;
+        *missing = in;
+        return false;
+    }
+    return true;
+}
+
+/* The rows of this rank out of an input of the whole batch. */
+static f32 *own_input(struct step *s, i32 i, const f32 *whole) {
+    const struct buf *b = &s->net->buf[i];
+    const i64 row = b->ids ? 1 : buf_fp(b), n = s->run.B * row;
+    for (i32 t = 0; t < b->T; t++)
+        memcpy(s->input[i] + t * n, whole + ((i64)t * s->run.whole + s->run.row0) * row, (size_t)n * sizeof *whole);
+    return s->input[i];
+}
+
+static err bind_inputs(struct step *s, const struct step_args *a) {
+    const struct net *n = s->net;
+    for (i32 l = 0; l < n->nop; l++) {
+        const struct op *op = &n->op[l];
+        i32 missing = -1;
+        s->skip[l] = !is_bound(n, a, op, &missing);
+        if (s->skip[l] && (op->out >= 0 || netplan(s->plan)->train))
+            return FAIL(E1, "input \"%s\" of op \"%s\" is not bound", n->buf[missing].name, op->spec.name);
+    }
+    for (i32 i = 0; i < n->nbuf; i++) {
+        if (!n->buf[i].input) continue;
+        s->buf[i] = s->input && s->input[i] && a->input[i] ? own_input(s, i, a->input[i]) : a->input[i];
+        exec_lend(s->exec, s->input_at[i], s->buf[i]);
+    }
+    return 0;
+}
+
+err step_run(struct step *s, const struct step_args *a, struct exec_result *out) {
+    TRY(bind_inputs(s, a));
+    struct run *r = &s->run;
+    r->loss_scale = a->loss_scale;
+    r->seed = a->seed;
+    r->step = a->step;
+    r->serial = exec_serial(s->exec) + 1;
+    r->warm = a->warm;
+    s->now = (struct summed){a->loss_scale, a->hyper, a->clip, a->accumulate};
+    if (!s->defers) s->summed = s->now;
+    TRY(exec_step(s->exec, a->step, a->accumulate, out));
+    s->pending = !s->defers && a->accumulate && out->finite;
+    return 0;
+}
+
+err step_settle(struct step *s, struct exec_result *out) { return exec_settle(s->exec, out); }
+
+err step_look_ahead(struct step *s, struct step_ahead *out) {
+    struct exec_result r;
+    bool due;
+    *out = (struct step_ahead){0};
+    TRY(exec_look_ahead(s->exec, &due, &r));
+    if (due) *out = (struct step_ahead){exec_twin(s->exec, s->theta), r.loss, r.norm};
+    return 0;
+}
+
+void step_set_ahead(struct step *s, const struct step_ahead *a) {
+    const struct exec_result r = {.loss = a->loss, .norm = a->norm, .finite = isfinite(a->loss) && isfinite(a->norm)};
+    f32 *twin = exec_twin(s->exec, s->theta);
+    if (!twin) return;
+    exec_set_ahead(s->exec, a->theta != NULL, &r);
+    if (a->theta) memmove(twin, a->theta, sizeof(f32) * (size_t)s->store->ntheta);
+}
+
+/* ------------------------------------------------------------------ questions ----------------------------------------------- */
+
+i64 step_bytes(const struct step *s) {
+    const struct store *t = s->store;
+    const i64 states = (t->state[0] ? 1 : 0) + (t->state[1] ? 1 : 0);
+    const i64 store = (t->ntheta * (1 + (netplan(s->plan)->train ? states : 0)) + t->nderived) * 4;
+    return exec_bytes(s->exec) + s->arena.used + (i64)sizeof *s + store;
+}
+
+struct exec *step_exec(const struct step *s) {
+    return s->exec;
+}
+const f32 *step_buf(const struct step *s, i32 buf) { return s->buf[buf]; }
+const f32 *step_grad(const struct step *s) { return s->grad0 == PBUF_NONE ? NULL : exec_mem_summed(s->exec)[s->grad0]; }
+
+const struct chain_trace *step_chain(const struct step *s, i32 op, bool backward) {
+    return s->slices ? slices_trace(s->slices, op, backward) : NULL;
+}
+i32 step_chain_state(const struct step *s, i32 op) { return s->slices ? slices_state(s->slices, op) : 0; }
+void step_chain_save(const struct step *s, i32 op, i32 row, f32 *to) { slices_save(s->slices, op, row, to); }
+void step_chain_load(struct step *s, i32 op, i32 row, const f32 *from) { slices_load(s->slices, op, row, from); }
+void step_apart(struct step *s, bool on) {
+    if (s->slices) slices_apart(s->slices, on);
+}
