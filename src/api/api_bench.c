@@ -27,7 +27,7 @@ struct subject {
     i32 B, cells; /* rows; cells to be forecast in each */
 };
 
-static i32 slices_of(const struct subject *s) { return imax(1, s->spec.slices); }
+static i32 slices_of(const struct subject *s) { return imax(1, s->spec.cut.slices); }
 
 /* Input buffers full of random numbers; category ids stay 0, those of slices say where each row stands, and targets are where a
  * window has them. */
@@ -76,8 +76,8 @@ static err bench_one(const struct subject *s, const struct workshop *shop, i32 r
     f64 seconds = 0;
     use.parallel = row->strategy;
     use.steps = MANY_STEPS; /* who asks for the speed may wait for the wisdom */
-    use.slices = s->spec.slices;
-    use.course = s->spec.course;
+    use.slices = s->spec.cut.slices;
+    use.course = s->spec.cut.course;
     TRY(engine_new(&s->net, &use, s->B, 0, optim_find("adam"), NULL, NULL, &engine));
     net_weights_init(&s->net, 1, engine.store.theta);
     err e = random_inputs(s, &a, input);
@@ -99,7 +99,7 @@ static bool way(i32 k, const struct forecast_spec *spec, i32 B, i32 threads, cha
     bool rows = ceil_div(B, plan_grain(B, 0)) >= threads;
     snprintf(out, size, k == 0 ? "serial" : k == 1 ? "data_sync:%d" : k == 2 ? "unit_split" : k == 3 ? "wavefront" : "time_slice",
              threads);
-    if (k == SLICED) return spec->slices > 1;
+    if (k == SLICED) return spec->cut.slices > 1;
     return k == 0 || (threads > 1 && rows == (k == 1));
 }
 
@@ -108,7 +108,7 @@ static err subject_of(const struct options *o, const struct forecast_spec *spec,
     struct window_shape p;
     i32 nwin;
     s->spec = *spec;
-    s->spec.slices = slices;
+    s->spec.cut.slices = slices;
     TRY(forecast_shape(&s->spec, &shape, 0, &p));
     TRY(forecast_net(&s->spec, &p, &shape, &s->net));
     i64 windows = spec->all_steps && !opt_given(o, OPT_batch) ? lmax(1, forecast_epoch(spec, ROWS / 5 * 4)) : spec->batch;
@@ -121,8 +121,8 @@ static err mark_chosen(const struct subject *s, const struct workshop *shop, str
                        const struct bench_row *end) {
     struct plan *p;
     TRY(plan_make(&(struct plan_request){.net = &s->net, .machine = shop->machine, .B = s->B, .train = true, .nstate = 2,
-                                         .parallel = "auto", .slices = slices_of(s) > 1 ? s->spec.slices : 0,
-                                         .course = s->spec.course}, &p));
+                                         .parallel = "auto", .slices = slices_of(s) > 1 ? s->spec.cut.slices : 0,
+                                         .course = s->spec.cut.course}, &p));
     for (; from < end; from++) from->chosen = strcmp(from->strategy, p->strategy) == 0;
     plan_free(p);
     return 0;
@@ -139,7 +139,7 @@ static err bench_width(struct options *o, const struct workshop *shop, const str
     for (i32 k = 0; e >= 0 && k < WAYS; k++) {
         struct bench_row *row = &rows[*n];
         row->hidden = hidden;
-        if (k == 0 || k == SLICED) e = subject_of(o, &wide, k == SLICED ? imax(1, wide.slices) : 1, s);
+        if (k == 0 || k == SLICED) e = subject_of(o, &wide, k == SLICED ? imax(1, wide.cut.slices) : 1, s);
         if (e < 0 || !way(k, &wide, s->B, shop->machine->ndevice, row->strategy, sizeof row->strategy)) continue;
         e = bench_one(s, shop, (i32)o->repeat, row);
         if (e == -E401 && k > 0) e = 0, err_clear(); /* it does not fit: no row */

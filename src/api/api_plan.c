@@ -35,8 +35,8 @@ static err shape_net(const struct stretto_plan *self, const struct forecast_spec
     TRY(forecast_shape(spec, s, self->seen, &p));
     TRY(forecast_rows(spec, self->windows, s->ntarget, &nwin, &q->B));
     q->net = net;
-    q->slices = spec->slices > 1 ? spec->slices : 0;
-    q->course = spec->course;
+    q->slices = spec->cut.slices > 1 ? spec->cut.slices : 0;
+    q->course = spec->cut.course;
     return forecast_net(spec, &p, s, net);
 }
 
@@ -185,11 +185,11 @@ static err compare_cuts(const struct stretto_plan *self, struct net *net, struct
     struct plan_request whole = self->q, cut[CUTS];
     struct forecast_spec spec = self->spec;
     i32 count[CUTS], n = slice_counts(self, count);
-    spec.slices = 1;
+    spec.cut.slices = 1;
     TRY(shape_net(self, &spec, &net[0], &whole));
     for (i32 i = 0; i < n; i++) {
         cut[i] = self->q;
-        spec.slices = count[i];
+        spec.cut.slices = count[i];
         cut[i].forgets = self->o.forgets > 0 ? (i32)self->o.forgets : imax(1, forecast_steps(&spec) / count[i] / 4);
         TRY(shape_net(self, &spec, &net[1 + i], &cut[i]));
     }

@@ -64,8 +64,8 @@ static inline err fit(const struct session *s, i32 least, struct watcher *w, con
     job.use.events = &events;
     job.use.stop = &w->stop;
     if (least > 0) { /* else they are those of the options */
-        spec.slices = P;
-        spec.slices_least = least;
+        spec.cut.slices = P;
+        spec.cut.least = least;
     }
     const err e = ranks_fit(s->t, learner_find("forecast"), &job, &m);
     *out = m ? forecaster_in(m) : NULL;

@@ -18,7 +18,7 @@ static void become_fewer(const char *const *model) {
     struct forecaster *f;
     T_OK(fit(&s, 1, &w, NULL, false, &f));
     assert_true(w.fewer >= 1 && w.warnings == 0 && w.measured >= 1);
-    assert_true(f->spec.slices < P && f->slices->watch.slices == f->spec.slices);
+    assert_true(f->spec.cut.slices < P && f->slices->watch.slices == f->spec.cut.slices);
     forecast_free(f);
     session_end(&s);
 }
@@ -34,7 +34,7 @@ static void stays(const char *const *model) {
     T_OK(fit(&s, P, &w, NULL, false, &f));
     assert_int_equal(w.fewer, 0);
     assert_int_equal(w.warnings, 1);
-    assert_int_equal(f->spec.slices, P);
+    assert_int_equal(f->spec.cut.slices, P);
     assert_true(f->slices->watch.layer[0].all[0].steps == 24 && f->slices->watch.layer[0].all[1].steps == 24);
     assert_true(f->slices->watch.layer[0].w > 0);
     assert_true(strstr(w.gap, "16 time slices against whole windows") != NULL);
@@ -61,7 +61,7 @@ static void resumed(const char *const *model, i32 id) {
         assert_int_equal(fit(&s, 1, &x, dir, false, &g), STOP_SIGNAL);
         assert_null(g);
         T_OK(fit(&s, 1, &y, dir, true, &g));
-        assert_int_equal(g->spec.slices, f->spec.slices);
+        assert_int_equal(g->spec.cut.slices, f->spec.cut.slices);
         assert_memory_equal(g->theta[0], f->theta[0], sizeof(f32) * (size_t)f->net.ntheta);
         assert_memory_equal(g->slices->watch.layer, f->slices->watch.layer, sizeof f->slices->watch.layer);
         forecast_free(g);
@@ -86,7 +86,7 @@ static void on_ranks(const char *const *model) {
     T_OK(fit(&s, 1, &w, NULL, false, &f));
     T_OK(fit(&t, 1, &x, NULL, false, &g));
     assert_true(w.fewer >= 1 && x.fewer == w.fewer);
-    assert_int_equal(g->spec.slices, f->spec.slices);
+    assert_int_equal(g->spec.cut.slices, f->spec.cut.slices);
     assert_memory_equal(g->theta[0], f->theta[0], sizeof(f32) * (size_t)f->net.ntheta);
     forecast_free(f);
     forecast_free(g);
@@ -108,7 +108,7 @@ static void by_saved_plan(const char *const *model) {
     by_plan[n] = "plan", by_plan[n + 1] = t_file("saved.plan", f->model.plan_text.s);
     again = begun(by_plan);
     g = forecaster_in(stretto_trainer_model(again.t)->m);
-    assert_int_equal(g->spec.slices, 4);
+    assert_int_equal(g->spec.cut.slices, 4);
     assert_memory_equal(g->theta[0], f->theta[0], sizeof(f32) * (size_t)f->net.ntheta);
     session_end(&s);
     session_end(&again);
@@ -120,7 +120,7 @@ TEST(a_saved_plan_keeps_its_slices) {
 
 /* What is not a number is found, in its slice where it lies in a row. */
 TEST(a_loss_that_is_not_finite_says_where) {
-    struct forecast_spec cut = {.slices = 4, .context = 96};
+    struct forecast_spec cut = {.cut.slices = 4, .context = 96};
     struct session s = begun(NULL);
     struct watcher w = {0};
     struct forecaster *f;
@@ -150,14 +150,14 @@ TEST(auto_fills_the_rows_that_windows_leave_empty) {
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct forecast_spec spec = {.batch = cases[i].batch, .context = cases[i].context, .all_steps = cases[i].all_steps,
                                      .segment = cases[i].segment, .bidirectional = cases[i].reverse, .correction = true,
-                                     .slices = 1, .slices_least = 1};
+                                     .cut = {.slices = 1, .least = 1}};
         T_OK(resolve_slices(&o, 1000, 1, NULL, &spec));
-        assert_int_equal(spec.slices, cases[i].want);
-        assert_int_equal(spec.slices_least, 1);
+        assert_int_equal(spec.cut.slices, cases[i].want);
+        assert_int_equal(spec.cut.least, 1);
         o.deterministic = true;
-        spec.slices = 1;
+        spec.cut.slices = 1;
         T_OK(resolve_slices(&o, 1000, 1, NULL, &spec));
-        assert_int_equal(spec.slices, 1);
+        assert_int_equal(spec.cut.slices, 1);
         o.deterministic = false;
     }
 }

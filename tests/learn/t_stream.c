@@ -140,7 +140,7 @@ TEST(the_walk_begins_a_context_before_the_first_origin) {
 /* A net of the session's model cut into P slices. */
 static void cut(const struct session *s, i32 P, struct forecaster *f) {
     *f = *s->f;
-    f->spec.slices = P;
+    f->spec.cut.slices = P;
     T_OK(forecast_net(&f->spec, &f->shape, series_of(s->d->set), &f->net));
 }
 
@@ -255,7 +255,7 @@ TEST(training_in_slices_gives_the_model_of_training_whole) {
     session_end(&s);
     for (size_t k = 0; k < COUNT(cuts); k++) {
         s = trained(cuts[k]);
-        assert_int_equal(s.f->spec.slices, k ? 7 : 4);
+        assert_int_equal(s.f->spec.cut.slices, k ? 7 : 4);
         two = (struct kept){.first = set.first};
         T_OK(forecast_windows(s.f, series_of(s.d->set), &set, s.use, keep, &two));
         for (i32 i = 0; i < one.n * H; i++)

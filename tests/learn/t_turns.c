@@ -236,7 +236,7 @@ static struct forecaster *grown_and_faded(struct trip c, struct watcher *w) {
 }
 
 static void alike(const struct forecaster *f, const struct forecaster *g) {
-    assert_int_equal(g->spec.slices, f->spec.slices);
+    assert_int_equal(g->spec.cut.slices, f->spec.cut.slices);
     assert_memory_equal(g->theta[0], f->theta[0], sizeof(f32) * (size_t)f->net.ntheta);
     assert_memory_equal(&g->slices->watch.turns, &f->slices->watch.turns, sizeof f->slices->watch.turns);
     const char *turns = strstr(f->model.plan_text.s, "(turn"), *same = strstr(g->model.plan_text.s, "(turn");
@@ -294,7 +294,7 @@ TEST(slices_become_fewer_and_more_again_as_memory_goes) {
         least = imin(least, list->at[i].slices);
     }
     assert_true(w.fewer >= 1 && w.more >= 1);
-    assert_true(least < f->spec.slices);
+    assert_true(least < f->spec.cut.slices);
     assert_int_equal(back, 1); /* down, then up, and that was all */
     repeated(f, false);
     on_ranks(f, false);

@@ -78,9 +78,9 @@ static void step_new(struct trial *g, struct session *s, i32 P) {
     memset(g, 0, sizeof *g);
     struct forecaster f = *s->f;
     g->spec = s->f->spec;
-    g->spec.slices = use.slices = f.spec.slices = P;
+    g->spec.cut.slices = use.slices = f.spec.cut.slices = P;
     use.parallel = P > 1 ? "time_slice" : "serial";
-    use.course = g->spec.course;
+    use.course = g->spec.cut.course;
     use.steps = 0;
     T_OK(mem_new((void **)&g->net, 1, sizeof *g->net));
     T_OK(forecast_net(&g->spec, &s->f->shape, series_of(s->d->set), g->net));
@@ -264,7 +264,7 @@ static void loads_alike(struct session *s) {
     snprintf(path, sizeof path, "%s/cut.model", t_dir());
     T_OK(stretto_trainer_save(s->t, path));
     T_OK(stretto_model_load(path, &loaded));
-    assert_int_equal(imax(1, forecaster_in(loaded->m)->spec.slices), 1);
+    assert_int_equal(imax(1, forecaster_in(loaded->m)->spec.cut.slices), 1);
     forecasts(forecaster_in(loaded->m), s, &two);
     assert_memory_equal(one.mean, two.mean, sizeof one.mean);
     stretto_model_free(loaded);
@@ -274,7 +274,7 @@ TEST(a_training_in_slices_is_that_of_whole_windows) {
     for (size_t m = 0; m < COUNT(models); m += t_few() ? 3 : 1) {
         struct session cut = trained(&models[m], "lstm", "time:4", "2"), whole = trained(&models[m], "lstm", "serial", "2");
         f64 off = 0, size = 0;
-        assert_int_equal(cut.f->spec.slices, 4);
+        assert_int_equal(cut.f->spec.cut.slices, 4);
         assert_int_equal(cut.f->slices->watch.layer[1].all[0].steps, 24);
         assert_true(cut.f->slices->gap < 1e-5);
         forecasts(cut.f, &cut, &one);
@@ -295,7 +295,7 @@ TEST(a_training_in_slices_is_that_of_whole_windows) {
 TEST(any_number_of_threads_gives_the_same_bits) {
     for (size_t m = 0; m < COUNT(models); m += t_few() ? 3 : 1) {
         struct session a = trained(&models[m], "gru", "time:3", "1"), b = trained(&models[m], "gru", "time:3", "2");
-        assert_true(a.f->spec.slices == 3 && b.f->spec.slices == 3);
+        assert_true(a.f->spec.cut.slices == 3 && b.f->spec.cut.slices == 3);
         assert_memory_equal(a.f->theta[0], b.f->theta[0], sizeof(f32) * (size_t)a.f->net.ntheta);
         assert_memory_equal(&a.f->slices->gap, &b.f->slices->gap, sizeof a.f->slices->gap);
         session_end(&a);

@@ -28,7 +28,8 @@ err balance_new(struct fit *t) {
     const struct resources *use = &t->job->use;
     struct balance *b;
     balance_free(t);
-    if (t->f->spec.slices > 1 && t->f->spec.course.stale > 0) return 0; /* what slices left lies with the rank that ran them */
+    const struct slice_spec *cut = &t->f->spec.cut;
+    if (cut->slices > 1 && cut->course.stale > 0) return 0; /* what slices left lies with the rank that ran them */
     if (!use->balance || !use->ranks || comm_size(use->comm) < 2) return 0;
     if (policy_delay(use->policy) > 0 || t->job->spec.plan_text) return 0;
     NEW(b, 1);
@@ -110,7 +111,7 @@ static void describe(struct balance *b, const struct machine *first) {
 err balance_recut(void *fit, struct step **exec) {
     struct fit *t = fit;
     struct balance *b = t->balance;
-    struct resources use = resources_sliced(&t->job->use, b->parallel, t->f->spec.slices, t->f->spec.course);
+    struct resources use = resources_sliced(&t->job->use, b->parallel, t->f->spec.cut.slices, t->f->spec.cut.course);
     char before[96], after[96];
     list(b, b->grains, before, sizeof before);
     list(b, b->wanted, after, sizeof after);

@@ -22,7 +22,7 @@ err batcher_new(const struct forecaster *f, const struct net *net, const struct 
                 const struct kern *kern, i32 B, i32 nslot, struct batcher *out) {
     *out = (struct batcher){.s = s, .spec = &f->spec, .shape = shape, .net = net, .base = f->base, .kern = kern, .B = B,
                             .slices = 1, .row1 = B};
-    if (forecast_find_input(net, INPUT_AFTER) >= 0) out->slices = imax(1, f->spec.slices);
+    if (forecast_find_input(net, INPUT_AFTER) >= 0) out->slices = imax(1, f->spec.cut.slices);
     for (i32 i = 0; i < nslot; i++) {
         err e = new_slot(out, f->spec.horizon, &out->slot[i]);
         if (e < 0) {

@@ -57,7 +57,7 @@ struct fit {
 
 enum { SPREAD_WINDOWS = 5 }; /* origins at least for residual quantiles */
 
-/* The net that is trained, by spec.slices, and that of f, which has the same parameters in the same places. */
+/* The net that is trained, by spec.cut.slices, and that of f, which has the same parameters in the same places. */
 err training_net(struct fit *t);
 /* The plan that training will ask for, made and dropped: a wish that cannot be met is refused before a base is chosen, which may
  * take minutes. */

@@ -14,6 +14,7 @@
 
 #include "data/window.h"
 #include "learn/learner.h"
+#include "learn/slices/spec.h"
 #include "bases/base.h"
 #include "train/guard.h"
 #include "train/loop.h"
@@ -58,10 +59,7 @@ struct forecast_spec {
     /* What follows from others. */
     const struct head *head;        /* how forecasts follow from the recurrent layers: head/head.h; NULL = direct */
     bool all_steps;                 /* a loss at every row of the context, states that run on: stream.h */
-    i32 slices;                     /* of the context in training alone, side by side (P); 0 or 1 = whole */
-    i32 slices_least;               /* training may lower slices to this; = slices: it may not */
-    i32 slice_rank_most;            /* training may raise slice_rank to this; = slice_rank: it may not */
-    struct chain_course course;     /* of the rounds over them */
+    struct slice_spec cut;          /* slices of the context in training: slices/spec.h */
     bool calendar;
     enum window_scale scale;
     i32 nquantile;                  /* of the head; 0 = point head */
@@ -200,7 +198,7 @@ enum { STREAM_LAGS = 336 };
 static inline i32 forecast_lags(const struct forecast_spec *s) {
     return s->all_steps ? imin(s->context, STREAM_LAGS) : s->context;
 }
-/* Over whole windows, or as spec->slices says over slices of them, with the same parameters in the same places. */
+/* Over whole windows, or as spec->cut.slices says over slices of them, with the same parameters in the same places. */
 err forecast_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, struct net *out);
 /* All its layers go forwards and hand on the state of their cell; ends that are kept (--slice-rounds) are those of tiles. */
 bool forecast_can_slice(const struct forecast_spec *spec);

@@ -27,7 +27,7 @@ static struct standing standing_of(const struct fit *t) {
     const i64 step = t->at.begun ? t->at.state.step : -1, place = t->at.begun ? t->at.state.place : 0;
     return (struct standing){.far = {t->step.prepared ? LEVEL_PREPARED : LEVEL_BEGINS, t->at.refitting, t->at.done, step, place},
                              .held = f->nmember,
-                             .slices = f->spec.slices,
+                             .slices = f->spec.cut.slices,
                              .slice_rank = f->spec.slice_rank,
                              .nband = f->spec.nband,
                              .spread = f->spread != NULL,
@@ -83,7 +83,7 @@ static void adopt(struct fit *t, const struct standing *s) {
     t->at.refitting = s->far[FAR_REFIT] != 0;
     t->at.done = (i32)s->far[FAR_DONE];
     t->at.begun = s->far[FAR_STEP] >= 0;
-    f->spec.slices = (i32)s->slices;
+    f->spec.cut.slices = (i32)s->slices;
     f->spec.slice_rank = (i32)s->slice_rank;
     f->spec.nband = (i32)s->nband;
     f->has_guard = s->guard != 0;

@@ -46,11 +46,11 @@ static err slices_by_plan(const struct learn_job *job) {
     struct forecast_spec *spec = job->spec;
     if (!job->plan_text) return 0;
     i32 slices = slices_of_plan(job->plan_text);
-    if (spec->slices > 1 || slices < 2 || !forecast_can_slice(spec)) return 0; /* else the plan is compared, line by line */
+    if (spec->cut.slices > 1 || slices < 2 || !forecast_can_slice(spec)) return 0; /* else the plan is compared, line by line */
     if (slices > forecast_steps(spec))
         return FAIL_AT(E402, job->plan_path, "stretto plan --save FILE   (writes a plan that fits)",
                        "%d time slices out of a context of %d steps", slices, forecast_steps(spec));
-    spec->slices = spec->slices_least = slices;
+    spec->cut.slices = spec->cut.least = slices;
     return 0;
 }
 
@@ -70,7 +70,7 @@ err forecast_job_prepare(struct learn_job *job) {
 /* ------------------------------------------------------------------ on several ranks ---------------------------------------- */
 
 static i32 shares_of(const struct forecast_spec *spec, i32 rows, i32 slices) {
-    return slice_grains(rows / spec->slices * slices);
+    return slice_grains(rows / spec->cut.slices * slices);
 }
 
 /* Slices are dealt out in tiles of rows; every rank has to have one, whatever `auto` chose: that it chose by the data alone is
@@ -78,20 +78,20 @@ static i32 shares_of(const struct forecast_spec *spec, i32 rows, i32 slices) {
 err forecast_job_ranks(const struct learn_job *job, i32 size) {
     const struct forecast_spec *spec = job->spec;
     char fix[80];
-    i32 nwin, rows, enough = spec->slices;
-    if (spec->slices < 2) return 0;
-    TRY(policy_fits(job->use.policy, spec->slices, size));
+    i32 nwin, rows, enough = spec->cut.slices;
+    if (spec->cut.slices < 2) return 0;
+    TRY(policy_fits(job->use.policy, spec->cut.slices, size));
     if (spec->bidirectional)
         return FAIL_AT(E401, "--parallel", "--ranks 1   or   --parallel data_sync",
                        "%d time slices of a bidirectional model must stay on one rank (the backward direction ends in the first "
-                       "slice); this run has %d ranks", spec->slices, size);
+                       "slice); this run has %d ranks", spec->cut.slices, size);
     TRY(forecast_rows(spec, forecast_epoch(spec, job->split.train), job->data->ntarget, &nwin, &rows));
-    const i32 have = shares_of(spec, rows, spec->slices);
+    const i32 have = shares_of(spec, rows, spec->cut.slices);
     if (have >= size) return 0;
     while (shares_of(spec, rows, enough) < size && enough < forecast_steps(spec)) enough *= 2;
     snprintf(fix, sizeof fix, "--ranks %d   or   --parallel time:%d", have, enough);
     return FAIL_AT(E401, "--parallel", fix, "%d time slices in %d sequence%s form %d groups, this run has %d ranks",
-                   spec->slices, rows, rows > 1 ? "s" : "", have, size);
+                   spec->cut.slices, rows, rows > 1 ? "s" : "", have, size);
 }
 
 /* ------------------------------------------------------------------ folds --------------------------------------------------- */

@@ -31,7 +31,7 @@ err forecast_check_kern(const struct forecast_spec *spec, const struct kern *k) 
 
 err forecast_rows(const struct forecast_spec *spec, i64 windows, i32 ntarget, i32 *nwin, i32 *B) {
     *nwin = (i32)lmin(spec->batch, lmax(1, windows));
-    i64 rows = (i64)imax(1, *nwin / imax(1, spec->accumulate)) * ntarget * imax(1, spec->slices);
+    i64 rows = (i64)imax(1, *nwin / imax(1, spec->accumulate)) * ntarget * imax(1, spec->cut.slices);
     if (rows > INT32_MAX / 2)
         return FAIL_AT(E601, NULL, "a smaller --batch, or --accumulate", "a batch of %d windows of %d columns has %lld rows",
                        *nwin, ntarget, (long long)rows);
@@ -216,7 +216,7 @@ static err steps_stack(struct net *n, const struct forecast_spec *spec, bool str
 
 static err steps_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, bool stream,
                      struct net *n) {
-    i32 P = stream ? 1 : imax(1, spec->slices), future = -1, y, base, h;
+    i32 P = stream ? 1 : imax(1, spec->cut.slices), future = -1, y, base, h;
     struct window_shape p = *shape;
     struct cut cut;
     p.nseg = ceil_div(shape->nseg, P);
@@ -238,7 +238,7 @@ err forecast_stream_net(const struct forecast_spec *spec, const struct window_sh
 }
 
 bool forecast_can_slice(const struct forecast_spec *spec) {
-    return spec->all_steps || spec->course.stale == 0;
+    return spec->all_steps || spec->cut.course.stale == 0;
 }
 
 /* The head's own input stands among the others in the order of their roles. */
@@ -250,7 +250,7 @@ static err own_input(struct head_net *b, const struct head *head, bool early) {
 static err window_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s,
                       struct net *n) {
     const struct head *head = head_of(spec);
-    const i32 P = imax(1, spec->slices);
+    const i32 P = imax(1, spec->cut.slices);
     struct window_shape p = *shape;
     struct head_net b = {.n = n, .spec = spec, .shape = &p, .s = s, .own = -1, .future = -1, .top = {-1, -1}};
     struct cut cut;
@@ -274,7 +274,7 @@ static err window_net(const struct forecast_spec *spec, const struct window_shap
 
 err forecast_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, struct net *n) {
     begin(n, spec);
-    if (spec->slices > 1 && !forecast_can_slice(spec))
-        return FAIL(E1, "a net that is not cut in time, in %d slices", spec->slices);
+    if (spec->cut.slices > 1 && !forecast_can_slice(spec))
+        return FAIL(E1, "a net that is not cut in time, in %d slices", spec->cut.slices);
     return spec->all_steps ? steps_net(spec, shape, s, false, n) : window_net(spec, shape, s, n);
 }

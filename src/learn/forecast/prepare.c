@@ -18,10 +18,10 @@ static void state_memory(const struct fit *t) {
 err training_net(struct fit *t) {
     struct forecaster *f = t->f;
     struct forecast_spec whole = f->spec;
-    whole.slices = 1;
+    whole.cut.slices = 1;
     TRY(forecast_net(&whole, &f->shape, t->job->series, &f->net));
     t->step.net = &f->net;
-    if (f->spec.slices < 2) return 0;
+    if (f->spec.cut.slices < 2) return 0;
     if (!t->step.cut) NEW(t->step.cut, 1);
     TRY(forecast_net(&f->spec, &f->shape, t->job->series, t->step.cut));
     t->step.net = t->step.cut;
@@ -61,7 +61,7 @@ static err prepare_validation(struct fit *t, i32 rows) {
     const struct series *x = t->job->series;
     const struct resources use = resources_whole(&t->job->use);
     if (f->spec.all_steps) return stream_new(f, x, &t->job->use, 0, 1, &t->step.stream);
-    if (t->job->spec.slices > 1) TRY(engine_new(&f->net, &use, rows, rows, NULL, NULL, NULL, &t->step.whole));
+    if (t->job->spec.cut.slices > 1) TRY(engine_new(&f->net, &use, rows, rows, NULL, NULL, NULL, &t->step.whole));
     return batcher_new(f, &f->net, &f->shape, x, use.kern, rows, 1, &t->step.valid_batch);
 }
 
@@ -71,20 +71,21 @@ err training_prepare(struct fit *t) {
     const struct forecast_spec *s = &f->spec;
     TRY(training_net(t));
     i64 n = forecast_epoch(s, t->job->split.train), nvalid = window_origins(&t->set.valid) * x->ntarget;
-    i32 nwin, B, rows = x->ntarget * imax(1, s->slices); /* of a window */
+    i32 nwin, B, rows = x->ntarget * imax(1, s->cut.slices); /* of a window */
     TRY(forecast_rows(s, n, x->ntarget, &nwin, &B));
     const struct optim *optim = optim_find(s->optim);
     if (!optim) return FAIL(E103, "there is no optimiser \"%s\"", s->optim);
     f64 per_epoch = dmax(1, (f64)n / ((f64)(B / rows) * s->accumulate));
     t->step.steps = s->steps > 0 ? s->steps : (i64)ceil(s->epochs * per_epoch);
-    const bool turned = s->slices != t->job->spec.slices || s->slice_rank != t->job->spec.slice_rank; /* a run that is resumed */
-    struct resources use = resources_sliced(&t->job->use, turned ? slices_parallel(s) : NULL, s->slices, s->course);
+    const struct forecast_spec *first = &t->job->spec; /* of a run that is resumed */
+    const bool turned = s->cut.slices != first->cut.slices || s->slice_rank != first->slice_rank;
+    struct resources use = resources_sliced(&t->job->use, turned ? slices_parallel(s) : NULL, s->cut.slices, s->cut.course);
     use.steps = t->left ? 0 : t->step.steps * s->accumulate * s->members; /* healing: nobody measures kernels while others wait */
-    i32 valid = (i32)lmin(imax(B / imax(1, s->slices), 256), lmax(1, nvalid));
-    i32 forward = s->all_steps || t->job->spec.slices > 1 ? 0 : valid; /* else another engine, or a stream, validates */
+    i32 valid = (i32)lmin(imax(B / imax(1, s->cut.slices), 256), lmax(1, nvalid));
+    i32 forward = s->all_steps || t->job->spec.cut.slices > 1 ? 0 : valid; /* else another engine, or a stream, validates */
     TRY(engine_new(t->step.net, &use, B, forward, optim, turned ? NULL : t->job->spec.plan_text, t->job->spec.plan_path,
                    &t->step.engine));
-    if (s->slices > 1) f->spec.course = netplan(t->step.engine.plan)->course; /* a saved plan has its own */
+    if (s->cut.slices > 1) f->spec.cut.course = netplan(t->step.engine.plan)->course; /* a saved plan has its own */
     TRY(batcher_new(f, t->step.net, &f->shape, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->step.batch));
     tell_idle(t);
     tell_parts(t, nwin, B / rows);

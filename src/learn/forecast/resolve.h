@@ -15,7 +15,7 @@ err resolve_forecast(struct options *o, const struct series *s, const struct eve
  * follows for the context and the shape of the network.  E106 for what does not go with it. */
 bool resolve_wants_stream(const struct options *o);
 err resolve_loss_steps(struct options *o, const struct split *split);
-/* Slices of time, into spec->slices: as many as --parallel asks for, or as `auto` finds good for the windows of an epoch, with a
+/* Time slices, into spec->cut: as many as --parallel asks for, or as `auto` finds good for the windows of an epoch, with a
  * note that says why.  E401 where they have nothing to cut. */
 err resolve_slices(const struct options *o, i64 windows, i32 ntarget, const struct events *ev, struct forecast_spec *spec);
 /* The notes of resolve_forecast: preset and borders. */

@@ -96,7 +96,7 @@ struct wish {
 static err weigh(const struct forecast_spec *spec, i64 windows, i32 ntarget, i32 least, struct wish *w) {
     struct forecast_spec whole = *spec;
     i32 nwin;
-    whole.slices = 1;
+    whole.cut.slices = 1;
     TRY(forecast_rows(&whole, windows, ntarget, &nwin, &w->rows));
     w->wanted = TILE_ROWS;
     w->most = forecast_steps(spec) / least;
@@ -114,7 +114,7 @@ static void choose_slices(const struct options *o, const struct wish *w, const s
     else if (w->slices >= 2)
         event_note(ev, EVENT_NOTE,
                    "%d time slices: %d sequence%s of %d steps would leave most of the %d rows empty that the kernels "
-                   "take at once", spec->slices = w->slices, w->rows, w->rows > 1 ? "s" : "", forecast_steps(spec),
+                   "take at once", spec->cut.slices = w->slices, w->rows, w->rows > 1 ? "s" : "", forecast_steps(spec),
                    w->wanted);
     else if (w->wanted / w->rows < 2)
         event_note(ev, EVENT_NOTE, "no time slices: the %d sequences of a step fill the kernels", w->rows);
@@ -126,22 +126,22 @@ static void choose_slices(const struct options *o, const struct wish *w, const s
 static err given_slices(const struct forecast_spec *spec, i32 usual, const struct events *ev) {
     char fix[96], of[64];
     i32 steps = forecast_steps(spec);
-    bool fewer = usual > 1 && usual < spec->slices;
+    bool fewer = usual > 1 && usual < spec->cut.slices;
     if (fewer) snprintf(fix, sizeof fix, "--parallel time:%d", usual);
     else snprintf(fix, sizeof fix, "--parallel auto");
     if (spec->segment > 1) snprintf(of, sizeof of, "%d segment%s of %d rows", steps, steps > 1 ? "s" : "", spec->segment);
     else snprintf(of, sizeof of, "%d row%s", steps, steps > 1 ? "s" : "");
-    if (spec->slices > steps)
-        return FAIL_AT(E401, "--parallel", fix, "%d time slices out of a context of %s", spec->slices, of);
-    if (spec->slices > 1 && steps / spec->slices < SHORT_SLICE)
+    if (spec->cut.slices > steps)
+        return FAIL_AT(E401, "--parallel", fix, "%d time slices out of a context of %s", spec->cut.slices, of);
+    if (spec->cut.slices > 1 && steps / spec->cut.slices < SHORT_SLICE)
         event_note(ev, EVENT_WARNING, "slices of %d steps: longer memory needs more rounds, so most of "
-                   "them run again (%s has %d)", steps / spec->slices, fix, fewer ? steps / usual : steps);
+                   "them run again (%s has %d)", steps / spec->cut.slices, fix, fewer ? steps / usual : steps);
     return 0;
 }
 
 /* What is not cut in time, or not that way. */
 static err no_slices(const struct forecast_spec *spec) {
-    if (spec->course.stale > 0 && !spec->all_steps)
+    if (spec->cut.course.stale > 0 && !spec->all_steps)
         return FAIL_AT(E401, "--slice-rounds", "--slice-rounds 0   or   --loss-steps all",
                        "--slice-rounds starts slices from their states of the previous visit, and overlapping windows have none");
     return 0;
@@ -168,7 +168,7 @@ err resolve_slices(const struct options *o, i64 windows, i32 ntarget, const stru
         return 0;
     }
     i32 usual = imin(imax(2, w.slices), forecast_steps(spec));
-    spec->slices = n > 0 ? n : imax(2, usual);
-    spec->slices_least = n > 0 ? n : 2;
+    spec->cut.slices = n > 0 ? n : imax(2, usual);
+    spec->cut.least = n > 0 ? n : 2;
     return given_slices(spec, usual, ev);
 }

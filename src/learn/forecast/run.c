@@ -34,7 +34,7 @@ static err choose_net(struct runner *r, const struct series *s, const struct res
     r->net = &f->net;
     if (f->nmember == 0) return 0;
     spec.precision = forecast_precision(f, use);
-    spec.slices = 1;
+    spec.cut.slices = 1;
     if (spec.precision == f->spec.precision) return 0;
     ARENA_NEW(&r->arena, net, 1);
     r->net = net;

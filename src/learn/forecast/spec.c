@@ -28,10 +28,8 @@ err spec_of(const struct options *o, struct forecast_spec *spec) {
     *spec = (struct forecast_spec){
         .head = head_find(o->decoder),
         .all_steps = strcmp(o->loss_steps, "all") == 0,
-        .slices = 1,
-        .slices_least = 1,
-        .slice_rank_most = rank_auto ? SLICE_RANKS : (i32)o->slice_rank,
-        .course = {.tol = (f32)o->slice_tol, .stale = (i32)o->slice_rounds, .stale_back = (i32)o->slice_rounds},
+        .cut = {.slices = 1, .least = 1, .rank_most = rank_auto ? SLICE_RANKS : (i32)o->slice_rank,
+                .course = {.tol = (f32)o->slice_tol, .stale = (i32)o->slice_rounds, .stale_back = (i32)o->slice_rounds}},
         .calendar = strcmp(o->calendar, "yes") == 0,
         .scale = scale_of(o->scale)};
     opt_give_learner(o, &spec->for_learner);

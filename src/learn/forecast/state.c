@@ -184,7 +184,7 @@ err forecast_save_state(struct fit *t, const struct train_state *s) {
     struct state_file f = {.member = t->at.member,
                            .done = t->at.refitting ? t->f->spec.members : t->at.member,
                            .phase = t->at.refitting,
-                           .slices = t->f->spec.slices, .rank = t->f->spec.slice_rank};
+                           .slices = t->f->spec.cut.slices, .rank = t->f->spec.slice_rank};
     struct arena a = {0};
     err e = hand_over(t, s, &f, &a);
     arena_free(&a);
@@ -244,7 +244,7 @@ static bool is_sound(const struct fit *t, const struct train_state *s) {
     bool good = s->lr_factor > 0 && s->lr_factor <= 1 && f->weight >= 0 && f->weight <= 1;
     for (size_t i = 0; i < COUNT(count); i++) good = good && count[i] >= 0 && count[i] <= COUNT_MOST;
     for (i32 m = 0; m < MEMBERS_MAX; m++) good = good && t->at.best_steps[m] >= 0 && t->at.best_steps[m] <= COUNT_MOST;
-    return good && slices_sound(&f->slices->watch, f->spec.slices, forecast_steps(&f->spec));
+    return good && slices_sound(&f->slices->watch, f->spec.cut.slices, forecast_steps(&f->spec));
 }
 
 static err read_state(struct fit *t, struct train_state *s, struct state_file *f) {
@@ -290,7 +290,7 @@ static err share_items(struct comm *c, i32 root, const struct state_file *f) {
 }
 
 err forecast_share_state(struct fit *t, i32 root, i64 held) {
-    struct state_file f = {.member = t->at.done, .done = held, .phase = t->at.refitting, .slices = t->f->spec.slices,
+    struct state_file f = {.member = t->at.done, .done = held, .phase = t->at.refitting, .slices = t->f->spec.cut.slices,
                            .rank = t->f->spec.slice_rank};
     const i64 P = t->step.engine.store.ntheta;
     if (held > 0) NEW(f.members, held * P);
@@ -379,7 +379,7 @@ err forecast_resume_point(struct fit *t) {
     t->at.done = (i32)f.member;
     t->at.refitting = f.phase != 0;
     t->save.held = f.done;
-    t->f->spec.slices = (i32)f.slices;
+    t->f->spec.cut.slices = (i32)f.slices;
     t->f->spec.slice_rank = (i32)f.rank;
     if (t->at.refitting && t->f->spec.guard && t->f->base) {
         t->f->has_guard = true;

@@ -13,7 +13,7 @@
 enum { ORIGINS = 256, READY_MOST = 1 << 24 }; /* origins at a time; floats that are kept */
 
 static struct slice_place place_of(const struct batcher *b, i32 r) {
-    return forecast_slice(b->spec->context, b->spec->slices, b->B, r);
+    return forecast_slice(b->spec->context, b->spec->cut.slices, b->B, r);
 }
 
 static bool is_scored(const struct batcher *b, i64 origin) {
@@ -123,7 +123,7 @@ static void fill_rows(struct batcher *b, i32 slot) {
 static i64 tile_first(const struct batcher *b, i64 item) {
     i64 C = b->shape->context, rows = window_origins(&b->set) + C - 1, n = lmax(1, rows / C), room = lmax(0, rows - n * C);
     u32 epoch = (u32)(item / n);
-    f32 share = b->spec->course.stale > 0 ? 0 : rng_uniform(b->seed, RNG_PHASE, epoch, 0); /* stale: tiles come again */
+    f32 share = b->spec->cut.course.stale > 0 ? 0 : rng_uniform(b->seed, RNG_PHASE, epoch, 0); /* stale: tiles come again */
     i64 phase = lmin(room, (i64)((f64)share * (f64)(room + 1)));
     return b->set.first - C + phase + C * rng_shuffle(b->seed, epoch, n, item % n);
 }

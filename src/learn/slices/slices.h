@@ -11,6 +11,7 @@
 #include "learn/forecast/forecast.h"
 #include "learn/slices/control.h"
 #include "learn/slices/place.h"
+#include "learn/slices/spec.h"
 
 struct fit;
 struct batcher;
@@ -78,7 +79,9 @@ bool slices_outgrown(void *fit, i64 step);
 /* The same weights over these: net, plan, batches. */
 err slices_relay(void *fit, struct step **exec);
 /* The strategy for them. */
-static inline const char *slices_parallel(const struct forecast_spec *spec) { return spec->slices > 1 ? "time_slice" : "auto"; }
+static inline const char *slices_parallel(const struct forecast_spec *spec) {
+    return spec->cut.slices > 1 ? "time_slice" : "auto";
+}
 /* What a saved plan says of its chains, and of turns. */
 err slices_orders(struct fit *t);
 /* The plan by which the run can be repeated: that of its begin where it took turns, and these. */

@@ -52,12 +52,12 @@ static i64 key_of(const struct fit *t, const struct slice_memory *m) {
 err stale_new(struct fit *t) {
     stale_free(t);
     const struct forecast_spec *s = &t->f->spec;
-    if (s->course.stale == 0 || s->slices < 2) return 0;
+    if (s->cut.course.stale == 0 || s->cut.slices < 2) return 0;
     struct slice_memory *m;
     NEW(m, 1);
     t->slicing->memory = m;
-    m->slices = s->slices;
-    m->rows = s->slices * t->job->series->ntarget;
+    m->slices = s->cut.slices;
+    m->rows = s->cut.slices * t->job->series->ntarget;
     m->floats = row_floats(t);
     m->tiles = t->step.batch.s->nrow / lmax(1, s->context) + 1;
     NEW(m->known, m->tiles * m->rows);
@@ -84,7 +84,7 @@ void stale_free(struct fit *t) {
 /* Place of a row of a batch among what is kept. */
 static i64 place_of(const struct fit *t, const struct batch_slot *s, i32 r) {
     const struct slice_memory *m = t->slicing->memory;
-    const struct slice_place p = forecast_slice(forecast_steps(&t->f->spec), t->f->spec.slices, t->step.batch.B, r);
+    const struct slice_place p = forecast_slice(forecast_steps(&t->f->spec), t->f->spec.cut.slices, t->step.batch.B, r);
     i32 W = t->step.batch.B / m->slices;
     i64 tile = (s->origin[r] - p.from) / lmax(1, t->f->spec.context);
     return (tile * m->rows + (i64)(r / W) * t->job->series->ntarget + s->col[r]) % (m->tiles * m->rows);
@@ -109,7 +109,7 @@ static bool exact_step(const struct fit *t, i64 k) {
 void stale_before(struct fit *t, i32 slot) {
     struct slice_memory *m = t->slicing->memory;
     const struct batch_slot *s = &t->step.batch.slot[slot];
-    if (!m || m->slices != t->f->spec.slices) return;
+    if (!m || m->slices != t->f->spec.cut.slices) return;
     m->slot = slot;
     for (i32 r = 0; r < t->step.batch.B; r++) {
         i64 at = place_of(t, s, r);
@@ -125,10 +125,10 @@ void stale_before(struct fit *t, i32 slot) {
 /* The plan stays what it was made to be; ends that are no numbers, or lead to such, are of no use. */
 void stale_after(struct fit *t, bool finite) {
     struct slice_memory *m = t->slicing->memory;
-    if (!m || m->slices != t->f->spec.slices) return;
+    if (!m || m->slices != t->f->spec.cut.slices) return;
     const struct batch_slot *s = &t->step.batch.slot[m->slot];
-    netplan(t->step.engine.plan)->course.stale = t->f->spec.course.stale;
-    netplan(t->step.engine.plan)->course.stale_back = t->f->spec.course.stale_back;
+    netplan(t->step.engine.plan)->course.stale = t->f->spec.cut.course.stale;
+    netplan(t->step.engine.plan)->course.stale_back = t->f->spec.cut.course.stale_back;
     if (!finite) memset(m->known, 0, (size_t)(m->tiles * m->rows));
     for (i32 r = 0; r < t->step.batch.B && finite; r++) {
         i64 at = place_of(t, s, r);

@@ -36,38 +36,38 @@ static void warn(struct fit *t, const struct slice_summary *s) {
 /* Stale boundaries carry a gradient over about as many slices as there are rounds (time_parallel.md 3.1: L >= w / 2). */
 static void warn_stale(struct fit *t, const struct slice_summary *s) {
     struct slice_watch *w = &t->f->slices->watch;
-    if (s->rounds <= t->f->spec.course.stale + 1.5 || (w->told & TOLD_STALE)) return;
+    if (s->rounds <= t->f->spec.cut.course.stale + 1.5 || (w->told & TOLD_STALE)) return;
     event_note(t->job->use.events, EVENT_WARNING,
                "--slice-rounds %d: steps that ran until convergence took %.1f rounds, so the model remembers %.0f slices of "
                "%d steps; "
                "its gradients are off (--parallel time:%d, or --slice-rounds 0)",
-               t->f->spec.course.stale, s->rounds, s->rounds - 1, forecast_steps(&t->f->spec) / w->slices,
+               t->f->spec.cut.course.stale, s->rounds, s->rounds - 1, forecast_steps(&t->f->spec) / w->slices,
                imax(2, w->slices / 2));
     w->told |= TOLD_STALE;
 }
 
 /* Every rank has to have slices to run. */
 static bool too_few(const struct fit *t, i32 slices) {
-    const i32 B = t->step.engine.B / t->f->spec.slices * slices;
+    const i32 B = t->step.engine.B / t->f->spec.cut.slices * slices;
     const struct machine *ranks = t->job->use.ranks;
     return slices > 1 && ranks && slice_grains(B) < ranks->nrank;
 }
 
 static i32 least_slices(const struct fit *t) {
-    i32 least = t->job->spec.slices_least;
-    while (least < t->f->spec.slices && too_few(t, least)) least++;
+    i32 least = t->job->spec.cut.least;
+    while (least < t->f->spec.cut.slices && too_few(t, least)) least++;
     return least;
 }
 
 static struct slice_view view_of(const struct fit *t, const struct slice_summary *s) {
     const struct forecast_spec *spec = &t->f->spec, *begun = &t->job->spec;
     struct slice_view v = {.T = forecast_steps(spec),
-                           .W = t->step.engine.B / imax(1, spec->slices),
-                           .now = {spec->slices, spec->slice_rank},
-                           .most = begun->slices,
+                           .W = t->step.engine.B / imax(1, spec->cut.slices),
+                           .now = {spec->cut.slices, spec->slice_rank},
+                           .most = begun->cut.slices,
                            .least = least_slices(t),
                            .rank_least = begun->slice_rank,
-                           .rank_most = imax(begun->slice_rank, begun->slice_rank_most),
+                           .rank_most = imax(begun->slice_rank, begun->cut.rank_most),
                            .rough = spec->precision != PREC_F32,
                            .nlayer = t->f->slices->watch.nlayer,
                            .again = {s->way[0], s->way[1]},
@@ -80,15 +80,15 @@ static struct slice_view view_of(const struct fit *t, const struct slice_summary
 static void tell(const struct fit *t, const struct slice_summary *s, struct slice_choice to) {
     const struct events *ev = t->job->use.events;
     const struct forecast_spec *now = &t->f->spec;
-    const i32 steps = forecast_steps(now) / now->slices;
+    const i32 steps = forecast_steps(now) / now->cut.slices;
     char rounds[160];
     snprintf(rounds, sizeof rounds, "%.0f%% of forward ran again, in %.1f rounds (%lld of %lld steps one after another; w %.0f, "
              "slices of %d steps)", 100 * s->again, s->rounds, (long long)s->serial, (long long)s->steps, s->w, steps);
     if (to.rank != now->slice_rank)
         event_note(ev, EVENT_NOTE, "time slices: %s: initial states are estimated in %d direction%s from now on", rounds, to.rank,
                    to.rank == 1 ? "" : "s");
-    else if (to.slices > now->slices)
-        event_note(ev, EVENT_NOTE, "time slices: %s: room for %d slices from now on", now->slices > 1 ? rounds :
+    else if (to.slices > now->cut.slices)
+        event_note(ev, EVENT_NOTE, "time slices: %s: room for %d slices from now on", now->cut.slices > 1 ? rounds :
                    "whole windows for a while, and nothing is known of their memory now", to.slices);
     else
         event_note(ev, EVENT_NOTE, "time slices: %s: %d slice%s from here on", rounds, to.slices, to.slices > 1 ? "s" : "");
@@ -99,8 +99,8 @@ static struct plan_turn here(const struct fit *t, i64 step) {
 }
 
 static bool take(struct fit *t, struct slice_choice to) {
-    if (to.slices == t->f->spec.slices && to.rank == t->f->spec.slice_rank) return false;
-    t->f->spec.slices = to.slices;
+    if (to.slices == t->f->spec.cut.slices && to.rank == t->f->spec.slice_rank) return false;
+    t->f->spec.cut.slices = to.slices;
     t->f->spec.slice_rank = to.rank;
     return true;
 }
@@ -133,7 +133,7 @@ bool slices_outgrown(void *fit, i64 step) {
     struct fit *t = fit;
     struct slice_watch *w = &t->f->slices->watch;
     const struct slice_summary s = slices_summary(w);
-    if (t->job->spec.slices < 2 || !t->step.engine.exec || (slices_sliced(t) && s.steps == 0)) return false;
+    if (t->job->spec.cut.slices < 2 || !t->step.engine.exec || (slices_sliced(t) && s.steps == 0)) return false;
     for (i32 k = 0; k < w->nlayer; k++) memset(w->layer[k].now, 0, sizeof w->layer[k].now);
     if (t->slicing->memory) {
         warn_stale(t, &s);
@@ -146,7 +146,7 @@ bool slices_outgrown(void *fit, i64 step) {
 err slices_relay(void *fit, struct step **exec) {
     struct fit *t = fit;
     struct forecaster *f = t->f;
-    struct resources use = resources_sliced(&t->job->use, slices_parallel(&f->spec), f->spec.slices, f->spec.course);
+    struct resources use = resources_sliced(&t->job->use, slices_parallel(&f->spec), f->spec.cut.slices, f->spec.cut.course);
     struct batcher old = t->step.batch;
     const struct series *x = t->job->series;
     i32 nwin, B;
@@ -172,9 +172,9 @@ err slices_relay(void *fit, struct step **exec) {
 static err begun(const struct fit *t, struct net **net, struct plan **plan) {
     const struct forecast_job *job = t->job;
     struct forecast_spec spec = t->f->spec;
-    const struct resources use = resources_sliced(&job->use, NULL, job->spec.slices, spec.course);
+    const struct resources use = resources_sliced(&job->use, NULL, job->spec.cut.slices, spec.cut.course);
     i32 nwin, B;
-    spec.slices = job->spec.slices;
+    spec.cut.slices = job->spec.cut.slices;
     spec.slice_rank = job->spec.slice_rank;
     NEW(*net, 1);
     TRY(forecast_net(&spec, &t->f->shape, job->series, *net));
@@ -197,10 +197,10 @@ err forecast_try_plan(const struct fit *t) {
 err slices_orders(struct fit *t) {
     struct net *net = NULL;
     struct plan *plan = NULL;
-    if (!t->job->spec.plan_text || t->job->spec.slices < 2) return 0;
+    if (!t->job->spec.plan_text || t->job->spec.cut.slices < 2) return 0;
     const err e = begun(t, &net, &plan);
     if (e >= 0) {
-        t->f->spec.course = netplan(plan)->course;
+        t->f->spec.cut.course = netplan(plan)->course;
         t->f->slices->watch.turns = netplan(plan)->turns;
         t->f->slices->watch.planned = true;
     }

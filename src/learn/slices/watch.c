@@ -31,7 +31,7 @@ void slices_drop(struct fit *t) {
     t->slicing->sorted = NULL;
 }
 
-bool slices_sliced(const struct fit *t) { return t->f->spec.slices > 1 && t->step.engine.exec; }
+bool slices_sliced(const struct fit *t) { return t->f->spec.cut.slices > 1 && t->step.engine.exec; }
 
 /* Op of the k-th chain of the net; -1 = there are no more. */
 static i32 chain_op(const struct net *n, i32 k) {
@@ -44,7 +44,7 @@ err slices_watch(struct fit *t) {
     struct slice_watch *w = &t->f->slices->watch;
     mem_free(t->slicing->sorted);
     t->slicing->sorted = NULL;
-    w->slices = t->f->spec.slices;
+    w->slices = t->f->spec.cut.slices;
     w->nlayer = 0;
     TRY(stale_new(t));
     if (!slices_sliced(t)) return 0;
@@ -158,12 +158,12 @@ void slices_annotate(void *fit, struct event *e) {
 void slices_place(const struct forecast_spec *spec, i32 B, const char *found, char where[240]) {
     const char *row = strstr(found, ": row "), *step = row ? strstr(row, ", step ") : NULL;
     snprintf(where, 240, "%s", found);
-    if (spec->slices < 2 || !step) return;
-    i32 r = (i32)strtol(row + 6, NULL, 10), t = (i32)strtol(step + 7, NULL, 10), W = imax(1, B / spec->slices);
-    const struct slice_place at = forecast_slice(forecast_steps(spec), spec->slices, B, r);
+    if (spec->cut.slices < 2 || !step) return;
+    i32 r = (i32)strtol(row + 6, NULL, 10), t = (i32)strtol(step + 7, NULL, 10), W = imax(1, B / spec->cut.slices);
+    const struct slice_place at = forecast_slice(forecast_steps(spec), spec->cut.slices, B, r);
     if (strstr(found, ".reverse\"") || strstr(found, "\"turn.")) t = at.steps - 1 - t; /* net.c: read from the end */
     snprintf(where, 240, "%.*s: window %d, slice %d of %d, step %d of the window", (int)(row - found), found, r % W, r / W,
-             spec->slices, at.from + t);
+             spec->cut.slices, at.from + t);
 }
 
 void slices_nonfinite(void *fit, char where[240]) {
@@ -187,12 +187,12 @@ void slices_batcher(struct batcher *to, const struct batcher *from) {
 static err loss_over(struct fit *t, i32 P, f64 *loss) {
     struct forecaster *f = t->f;
     struct forecast_spec spec = f->spec;
-    struct resources use = resources_sliced(&t->job->use, P > 1 ? "time_slice" : "serial", P, f->spec.course);
+    struct resources use = resources_sliced(&t->job->use, P > 1 ? "time_slice" : "serial", P, f->spec.cut.course);
     struct engine engine = {0};
     struct batcher b = {0};
     struct net *net;
     i32 nwin, B;
-    spec.slices = P;
+    spec.cut.slices = P;
     use.course.stale = use.course.stale_back = 0; /* as the last part of training was */
     use.trace = false;
     NEW(net, 1);
@@ -219,7 +219,7 @@ static err loss_over(struct fit *t, i32 P, f64 *loss) {
 static err gap(struct fit *t) {
     f64 whole, cut;
     err e = loss_over(t, 1, &whole);
-    if (e == 0) e = loss_over(t, t->f->spec.slices, &cut);
+    if (e == 0) e = loss_over(t, t->f->spec.cut.slices, &cut);
     if (e == -E601) { /* a comparison is no reason to lose what was trained */
         event_note(t->job->use.events, EVENT_NOTE, "time slices were not compared with whole windows: %s", err_last()->text);
         err_clear();
@@ -228,7 +228,7 @@ static err gap(struct fit *t) {
     TRY(e);
     t->f->slices->gap = whole != 0 ? fabs(cut - whole) / fabs(whole) : fabs(cut);
     event_note(t->job->use.events, EVENT_NOTE, "%d time slices against whole windows: loss of the last batch %.9g against %.9g, "
-               "relative difference %.1e", t->f->spec.slices, cut, whole, t->f->slices->gap);
+               "relative difference %.1e", t->f->spec.cut.slices, cut, whole, t->f->slices->gap);
     return 0;
 }
 
