@@ -13,6 +13,7 @@
 #   make twin                          the same trainings in PyTorch, in f64: the same weights?
 #   make shake N=100                   random configurations, each run in several ways: the same bits?
 #   make bits                          trained weights against recorded checksums: bench/results/bits.tsv
+#   make instructions                  instructions of whole trainings against bench/results/step-instructions.tsv
 #   make bench-ranks                   steps on several ranks, beside DDP: bench/results/ranks.md
 #   make bench-pipeline                input, computing, messages one after another or at once: bench/results/pipeline.md
 #   make ladder                        which kernel got slower: ns, GF/s, instructions of each; ladder-baseline records them
@@ -71,6 +72,9 @@ shake: release
 bits: release
 	python3 bench/bits.py build/release/cli/stretto
 
+instructions: release
+	python3 bench/instructions.py build/release/cli/stretto
+
 soak: release
 	python3 bench/soak.py build/release/cli/stretto $(N)
 
@@ -127,4 +131,4 @@ docs:
 clean:
 	rm -rf build/dev build/release build/asan build/tsan build/valgrind build/fuzz
 
-.PHONY: all release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline twin shake bits soak ladder ladder-baseline install docs clean
+.PHONY: all release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline twin shake bits instructions soak ladder ladder-baseline install docs clean
