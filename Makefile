@@ -10,6 +10,7 @@
 #   make bench-e2e bench-reader bench-kernels      measured beside the peers of bench/peers.sh; BENCH="--realtime --only lstm"
 #   make bench-time                    one long series in slices of time: bench/results/time.md; BENCH=--realtime
 #   make soak N=100                    runs that are killed at random moments: bench/results/soak.md
+#   make endurance N=100 S=300         hours: shake and soak N times, e2e three times over, every parser fuzzed for S seconds
 #   make twin                          the same trainings in PyTorch, in f64: the same weights?
 #   make shake N=100                   random configurations, each run in several ways: the same bits?
 #   make bits                          trained weights against recorded checksums: bench/results/bits.tsv
@@ -78,6 +79,10 @@ instructions: release
 soak: release
 	python3 bench/soak.py build/release/cli/stretto $(N)
 
+endurance: shake soak
+	STRETTO_TEST_MANY=1 ctest --test-dir build/release -L e2e --repeat until-fail:3 --output-on-failure
+	for t in $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c)); do $(MAKE) fuzz T=$$t S=$(S) || exit 1; done
+
 accuracy: release
 	STRETTO_BUILD=build/release bench/accuracy/run.py
 
@@ -131,4 +136,4 @@ docs:
 clean:
 	rm -rf build/dev build/release build/asan build/tsan build/valgrind build/fuzz
 
-.PHONY: all release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline twin shake bits instructions soak ladder ladder-baseline install docs clean
+.PHONY: all endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline twin shake bits instructions soak ladder ladder-baseline install docs clean

@@ -20,6 +20,11 @@ PROGRAM = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else ""
 SLOW = float(os.environ.get("STRETTO_TEST_PATIENCE", "1"))  # longer waits for sanitizers and valgrind
 
 
+def times(few, many):
+    """How often a test draws a moment: `few` in ./check, `many` with STRETTO_TEST_MANY (make endurance)."""
+    return many if os.environ.get("STRETTO_TEST_MANY") else few
+
+
 class Result:
     def __init__(self, done):
         self.status, self.out, self.err = done.returncode, done.stdout.decode("utf-8"), done.stderr.decode("utf-8")

@@ -115,7 +115,7 @@ class Heal(Launched):
         chance = random.Random(29)
         wide = [*TRAIN, "--steps", "900", "--hidden", "96", "--batch", "12"]
         self.whole(AIR, wide)
-        for turn in range(6):
+        for turn in range(e2e.times(3, 12)):  # the second kills two, the third talks by MPI
             self.far = turn % 3 == 2
             rank, step = chance.randrange(3), chance.randrange(20, 300)
             child = self.begin(3, *wide)

@@ -167,7 +167,7 @@ class Resume(Case):
     def test_any_moment(self):
         """No waiting for a point: the signal may fall into reading, choosing a base, training or scoring."""
         self.stretto("train", AIR, *SHORT, "-o", "whole.model", "--quiet")
-        for i in range(4):
+        for i in range(e2e.times(2, 8)):
             name = "any%d" % i
             child = self.start("train", AIR, *SHORT, "-o", name + ".model", "--quiet")
             time.sleep(0.05 + self.random.uniform(0, 1.0))
