@@ -12,12 +12,6 @@ struct parser {
     bool only_args; /* after "--" */
 };
 
-void args_usage(struct str *out, enum verb verb) {
-    const struct verb_info *v = verb_info(verb);
-    str_addf(out, "usage: stretto %s%s%s", v->name, v->args[0] ? " " : "", v->args);
-    str_add(out, " [options]");
-}
-
 /* E101 for a word that is no verb. */
 static err unknown_verb(const char *word) {
     const char *names[VERB_COUNT];

@@ -28,7 +28,4 @@ err args_parse(i32 argc, char *const *argv, struct options *o, struct args *out)
 /* E105: the verb lacks an argument, with the line that has it. */
 err args_missing(const struct args *a);
 
-/* Shown as the origin of flags and for messages: "usage: stretto train DATA -o MODEL [options]". */
-void args_usage(struct str *out, enum verb verb);
-
 #endif

@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
+#include "kern/pack.h"
 #include "rig.h"
 
 struct unit {

@@ -118,7 +118,8 @@ static void merge(void *arg, i32 id) {
 static void step(struct rig *r) {
     struct layer_rig *c = (struct layer_rig *)(void *)r;
     c->run.serial++;
-    for (i32 l = 0; l < r->spec.layers; l++) net_prep_op(&c->net, l, c->run.kern, c->theta, c->derived);
+    for (const struct op *op = c->net.op; op < c->net.op + r->spec.layers; op++)
+        if (op->layer->prep) op->layer->prep(op, &c->net, c->run.kern, c->theta, c->derived);
     pool_run(c->pool, work, c);
     pool_run(c->pool, merge, c);
 }

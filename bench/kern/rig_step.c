@@ -111,8 +111,8 @@ static err build(struct step_rig *c, struct pool *pool) {
         if (c->net.buf[i].input) ARENA_NEW(&c->arena, c->input[i], buf_floats(&c->net.buf[i], s->B));
     c->step = (struct step_args){.input = c->input, .loss_scale = 1.0f / (f32)s->B, .seed = 1};
     c->step.hyper = (struct optim_hyper){.lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1};
-    for (i32 l = 0; l < c->net.nop; l++)
-        c->rig.flop += op_flops(&c->net.op[l], &c->net, s->B, false) + op_flops(&c->net.op[l], &c->net, s->B, true);
+    for (const struct op *op = c->net.op; op < c->net.op + c->net.nop; op++)
+        c->rig.flop += op->layer->flops(op, &c->net, s->B, false) + op->layer->flops(op, &c->net, s->B, true);
     return 0;
 }
 

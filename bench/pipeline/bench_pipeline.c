@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "comm/faulty.h"
 #include "data/prefetch.h"
 #include "plan/exchange.h"
 #include "train/loop.h"

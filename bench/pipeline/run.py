@@ -3,7 +3,7 @@
 
 Two ranks that are threads, one worker each, on two cores.  Tc, the step with messages at once and batches at hand, is measured first;
 then each cell has batches that take Ti = a Tc (a reader that sleeps) and a line between the ranks on which the messages of a step
-take Tm = b Tc (bytes per second; the faulty transport of src/comm).  Modes take turns.  limit.py says beside each cell what overlap
+take Tm = b Tc (bytes per second; the faulty transport of tests/comm).  Modes take turns.  limit.py says beside each cell what overlap
 could reach, and fewer and more layers follow.  Writes bench/results/pipeline.md.
 --quick: one small cell, in a second or two, no page: fails unless linear and overlap have the same bits and both others are faster.
 """

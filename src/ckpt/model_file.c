@@ -171,19 +171,3 @@ err model_take(const struct st_file *f, const struct net *n, const char *prefix,
     return 0;
 }
 
-err model_save(const char *path, const struct net *n, const f32 *theta, const struct meta *meta, i32 nmeta) {
-    struct arena arena = {0};
-    struct tens_list list = {.arena = &arena};
-    err e = model_put(&list, n, theta, "");
-    if (e == 0) e = model_write(path, &list, meta, nmeta);
-    arena_free(&arena);
-    return e;
-}
-
-err model_load(const char *path, const struct net *n, f32 *theta) {
-    struct st_file *f;
-    TRY(model_open(path, &f));
-    err e = model_take(f, n, "", theta);
-    st_free(f);
-    return e;
-}

@@ -38,8 +38,4 @@ err model_tensor(const struct st_file *f, const char *name, enum dtype dtype, i6
 /* A metadata text that must be there: E901. */
 err model_meta(const struct st_file *f, const char *key, const char **out);
 
-/* One network and nothing else. */
-err model_save(const char *path, const struct net *n, const f32 *theta, const struct meta *meta, i32 nmeta);
-err model_load(const char *path, const struct net *n, f32 *theta);
-
 #endif

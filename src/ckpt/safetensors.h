@@ -9,7 +9,7 @@
 #define STRETTO_CKPT_SAFETENSORS_H
 
 #include "base/arena.h"
-#include "tens/tens.h"
+#include "ckpt/tens.h"
 
 struct meta { /* an entry of __metadata__: string to string */
     const char *key, *value;

@@ -60,17 +60,6 @@ struct comm_rank_info {
 
 /* Ranks as threads of this process: out[size], one each, all to be freed. */
 err comm_threads(i32 size, struct comm **out);
-/* Over a transport that goes wrong, for tests: every message late by up to `delay` seconds; the drop-th message of `rank` lost,
- * the swap-th behind the next one, a failure at the die-th (0 = none; a rank counts what it sends from 1 on).  Or one that is
- * only slow, as a network is: `lag` seconds a message, `rate` bytes per second from each rank to each (0 = any).  With a name the
- * n-th message that is called so is meant, and the rank dies over it when all else that it has begun is done. */
-struct comm_fault {
-    f64 delay, lag, rate;
-    u64 seed, drop, swap, die, die2; /* die2: of rank2 */
-    i32 rank, rank2;
-    const char *of, *of2;
-};
-err comm_faulty(i32 size, const struct comm_fault *fault, struct comm **out);
 /* This process as a rank of the MPI job that started it (comm_launched); *out = NULL when it is no such job.  E803 with the
  * reason when it is one and cannot be joined. */
 err comm_mpi(struct comm **out);
@@ -82,7 +71,7 @@ const char *comm_mpi_library(
 /* The plug-in for a library: where its file is; whether the loader takes it, tried in a process of its own, and why not. */
 bool comm_plugin(const char *flavour, char path[COMM_PATH]);
 bool comm_plugin_loads(const char *path, char why[COMM_PATH]);
-/* Any other transport (mpi.c, faulty.c); on failure the transport is closed. */
+/* Any other transport (mpi.c); on failure the transport is closed. */
 err comm_new(const struct transport *t, void *self, i32 rank, i32 size, struct comm **out);
 err comm_connect(struct comm *c); /* learn everybody's name; all ranks call it once, before anything else */
 /* Elastic recovery.  All ranks call comm_allow_recovery once.  From then on the death of a rank fails the waits of the others

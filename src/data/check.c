@@ -17,18 +17,6 @@
 
 enum { LEAK_COLUMNS = 200, SUSPECTS = 6 };
 
-static const struct err_info warnings[] = {
-#define W(n, status, title, help) {n, status, title, help},
-#include "base/warnings.def"
-#undef W
-};
-
-const struct err_info *warning_info(i32 code) {
-    for (size_t i = 0; i < COUNT(warnings); i++)
-        if (warnings[i].code == code) return &warnings[i];
-    return NULL;
-}
-
 static void warn(struct findings *f, i32 code, const char *where, const char *fix, const char *text) {
     struct err_record r = {.code = code};
     snprintf(r.where, sizeof r.where, "%s", where);

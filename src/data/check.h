@@ -23,7 +23,4 @@ void findings_add(struct findings *f, bool warning, i32 column, const struct err
 /* Errors first, then warnings.  *s, when asked for, is the series, or NULL when there are errors. */
 err check_table(const struct table *t, const struct series_options *o, struct findings *out, struct series **s);
 
-/* The table of warnings.def: title and long text of W031; NULL when there is no such code. */
-const struct err_info *warning_info(i32 code);
-
 #endif

@@ -150,8 +150,6 @@ i64 op_scratch_floats(const struct op *op, const struct net *n, struct rows B) {
     return op->layer->scratch ? round_up64(op->layer->scratch(op, n, B), LANES) : 0;
 }
 
-f64 op_flops(const struct op *op, const struct net *n, i32 B, bool backward) { return op->layer->flops(op, n, B, backward); }
-
 void net_weights_init(const struct net *n, u64 seed, f32 *theta) {
     memset(theta, 0, (size_t)n->ntheta * sizeof *theta);
     for (i32 l = 0; l < n->nop; l++) {
@@ -160,11 +158,3 @@ void net_weights_init(const struct net *n, u64 seed, f32 *theta) {
     }
 }
 
-void net_prep_op(const struct net *n, i32 l, const struct kern *k, const f32 *theta, f32 *derived) {
-    const struct op *op = &n->op[l];
-    if (op->layer->prep) op->layer->prep(op, n, k, theta, derived);
-}
-
-void net_prep(const struct net *n, const struct kern *k, const f32 *theta, f32 *derived) {
-    for (i32 l = 0; l < n->nop; l++) net_prep_op(n, l, k, theta, derived);
-}

@@ -108,12 +108,7 @@ i32 net_find_op(const struct net *n, const char *name);                         
 i64 op_saved_floats(const struct op *op, const struct net *n, struct rows B);   /* kept between forward and backward */
 i64 op_scratch_floats(const struct op *op, const struct net *n, struct rows B); /* one block per op; parts of different rows use
                                                                                  * it at once */
-f64 op_flops(const struct op *op, const struct net *n, i32 B, bool backward); /* for the plan's cost */
 void net_weights_init(const struct net *n, u64 seed, f32 *theta);             /* PyTorch's default distributions */
-/* The copies that op l (or every op) derives from theta.  With spec.share the block of the shared op is read as well as its own.
- */
-void net_prep_op(const struct net *n, i32 l, const struct kern *k, const f32 *theta, f32 *derived);
-void net_prep(const struct net *n, const struct kern *k, const f32 *theta, f32 *derived);
 
 /* A part of the box: rows [b0,b1) and steps [t0,t1) of one op, half-open.  n > 1: member `me` of n workers that share these rows
  * by units and run it at the same time (layer.team); of layer.dw: part `me` of n. */

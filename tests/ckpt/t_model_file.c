@@ -8,6 +8,24 @@
 #include "model/nets.h"
 #include "model/rig.h"
 
+/* One network and nothing else. */
+static err model_save(const char *path, const struct net *n, const f32 *theta, const struct meta *meta, i32 nmeta) {
+    struct arena arena = {0};
+    struct tens_list list = {.arena = &arena};
+    err e = model_put(&list, n, theta, "");
+    if (e == 0) e = model_write(path, &list, meta, nmeta);
+    arena_free(&arena);
+    return e;
+}
+
+static err model_load(const char *path, const struct net *n, f32 *theta) {
+    struct st_file *f;
+    TRY(model_open(path, &f));
+    err e = model_take(f, n, "", theta);
+    st_free(f);
+    return e;
+}
+
 static const struct shape shape = {3, 3, 4, 5, 17, 3, 6, 4, 2};
 
 static const char *path_in(const char *name) {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "comm/comm.h"
+#include "comm/faulty.h"
 
 enum { RANKS = 5, MANY = 3000 };
 

@@ -107,15 +107,8 @@ TEST(check_advice_names_columns_as_lists_read_them) {
     assert_int_equal(f.n, 0);
 }
 
-TEST(warning_table_is_complete) {
-    assert_non_null(warning_info(31));
-    assert_non_null(warning_info(34));
-    assert_null(warning_info(1));
-}
-
 T_MAIN(cmocka_unit_test(check_bike_finds_gaps_leak_and_suspicious_cells), cmocka_unit_test(check_collects_several_errors),
        cmocka_unit_test(check_clean_file_has_no_findings),
        cmocka_unit_test(check_says_which_numbers_can_be_read_in_two_ways),
        cmocka_unit_test(check_finds_equal_columns_and_differences),
-       cmocka_unit_test(check_advice_names_columns_as_lists_read_them),
-       cmocka_unit_test(warning_table_is_complete))
+       cmocka_unit_test(check_advice_names_columns_as_lists_read_them))

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "comm/comm.h"
+#include "comm/faulty.h"
 #include "exec/real.h"
 #include "exec/slices.h"
 #include "step/balance.h"

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "base/clock.h"
+#include "comm/faulty.h"
 #include "slices.h"
 
 enum { RANKS = 8, STEPS = 3 };

@@ -88,7 +88,12 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size) {
     if (e < 0) MUST(err_last()->text[0] && !strcmp(err_last()->where, in));
     if (e == 0) rewrite(f);
     st_free(f);
-    e = model_load(in, &net, theta);
+    struct st_file *model;
+    e = model_open(in, &model);
+    if (e >= 0) {
+        e = model_take(model, &net, "", theta);
+        st_free(model);
+    }
     MUST(e == 0 || e == -E901 || e == -E902);
     close(fd);
     return 0;

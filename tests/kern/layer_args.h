@@ -3,7 +3,7 @@
 #ifndef STRETTO_TESTS_LAYER_ARGS_H
 #define STRETTO_TESTS_LAYER_ARGS_H
 
-#include "kern/kern.h"
+#include "kern/pack.h"
 
 struct shape {
     i32 T, B, I, H;

@@ -8,6 +8,7 @@
 #include "session.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "comm/faulty.h"
 
 enum { RANKS = 3 };
 

@@ -101,7 +101,8 @@ static inline void rig_step(struct rig *g, i32 width, bool backwards) {
     const struct net *n = g->n;
     i32 B = g->r.B, parts = ceil_div(B, width);
     rig_garbage(g);
-    net_prep(n, g->r.kern, g->theta, g->derived);
+    for (const struct op *op = n->op; op < n->op + n->nop; op++)
+        if (op->layer->prep) op->layer->prep(op, n, g->r.kern, g->theta, g->derived);
     for (i32 side = 0; side < 2; side++)
         for (i32 j = 0; j < n->nop; j++)
             for (i32 i = 0; i < parts; i++) {

@@ -1,4 +1,5 @@
 /* t_net.c - building: what is refused and why; registries; initial weights; dropout's mask; single losses by hand. */
+#include "kern/pack.h"
 #include "model/cell/cell.h"
 #include "nets.h"
 #include "rig.h"
@@ -262,9 +263,9 @@ TEST(flops_grow_with_rows_and_backward_costs_more) {
     struct net n;
     nets_mixed(&n, shape, CELL_GRU);
     for (i32 l = 0; l < n.nop; l++) {
-        f64 one = op_flops(&n.op[l], &n, 1, false), many = op_flops(&n.op[l], &n, 10, false);
+        f64 one = n.op[l].layer->flops(&n.op[l], &n, 1, false), many = n.op[l].layer->flops(&n.op[l], &n, 10, false);
         assert_true(one > 0 && fabs(many - 10 * one) < 1e-6 * many);
-        assert_true(op_flops(&n.op[l], &n, 1, true) > 0);
+        assert_true(n.op[l].layer->flops(&n.op[l], &n, 1, true) > 0);
     }
 }
 

@@ -108,14 +108,9 @@ static err categories(struct net *n, const struct window_shape *p, const struct 
 
 /* One recurrent op of layer k that reads in[0] (and goes on from in[1..3], -1 = not); returns its number. */
 static err cell_op(struct net *n, const struct forecast_spec *spec, i32 k, bool reverse, const i32 in[4], i32 *out) {
-    static const char *const kind[] = {
-#define CELL(name) #name,
-#include "model/cell/cells.def"
-#undef CELL
-    };
     struct op_spec s = head_op(n, spec->projection > 0 ? "projected" : "recurrent");
     for (i32 i = 0; i < 4; i++) s.in[i] = in[i];
-    snprintf(s.name, sizeof s.name, "%s.%d%s", kind[spec->cell], k, reverse ? ".reverse" : "");
+    snprintf(s.name, sizeof s.name, "%s.%d%s", cell_of((enum cell_kind)spec->cell)->name, k, reverse ? ".reverse" : "");
     return net_op(n, &s, out);
 }
 

@@ -11,6 +11,8 @@
  *                                                                                          a name: when all else is done
  *
  * Messages are counted by each rank from 1 on, small collectives included. */
+#include "comm/faulty.h"
+
 #include <string.h>
 
 #include "base/clock.h"

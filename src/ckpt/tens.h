@@ -1,6 +1,6 @@
 /* tens.h - a named tensor by reference: what model files are made of.  Owns nothing. */
-#ifndef STRETTO_TENS_TENS_H
-#define STRETTO_TENS_TENS_H
+#ifndef STRETTO_CKPT_TENS_H
+#define STRETTO_CKPT_TENS_H
 
 #include "base/bits.h"
 

@@ -1,16 +1,10 @@
-/* pack.c - converts a recurrent layer between PyTorch's layout (files, users) and the panels that the kernels read.
+/* pack.c - between PyTorch's layout of a recurrent layer and the panels of the kernels.
  *
  *     w_ih [G*H][I], w_hh [G*H][H]   <->   w [NP][I+H][G][LANES]      unit u = panel u / LANES, lane u % LANES
  *     b_ih, b_hh [G*H]               <->   bias [NP][GB][LANES] */
-#include "kern/kern.h"
+#include "kern/pack.h"
 
 #include <string.h>
-
-i32 cell_gates(enum cell_kind kind) { return kind == CELL_LSTM ? 4 : kind == CELL_GRU ? 3 : 1; }
-i32 cell_bias_gates(enum cell_kind kind) { return kind == CELL_RNN ? 1 : 4; }
-
-i64 cell_w_floats(enum cell_kind kind, i32 I, i32 H) { return (i64)round_up(H, LANES) * (I + H) * cell_gates(kind); }
-i64 cell_bias_floats(enum cell_kind kind, i32 H) { return (i64)round_up(H, LANES) * cell_bias_gates(kind); }
 
 /* Offset in w of the weight of gate g of unit u for input k (k < I: x, else h). */
 static i64 w_at(enum cell_kind kind, i32 I, i32 H, i32 g, i32 u, i32 k) {

@@ -1,5 +1,5 @@
 /* tens.c - sizes and names of element types. */
-#include "tens/tens.h"
+#include "ckpt/tens.h"
 
 static const struct {
     const char *name;
