@@ -127,6 +127,46 @@ class Cycles(Tree):
         self.check("tools/cycles.txt:1: this is no cycle any more")
 
 
+class Unused(Tree):
+    def check(self, text, says=None):
+        self.write("src/data/a.c", text)
+        self.write("tests/data/t_a.c", "void t(void) {\n    for_tests();\n}\n")
+        status, output = self.run_tool("unused.py")
+        self.assertEqual(status, 1 if says else 0, output)
+        if says:
+            self.assertIn(says, output)
+
+    def setUp(self):
+        super().setUp()
+        self.write("tools/unused.txt", "# none\n")
+        self.write("src/data/a.h", "/* used() */\nvoid used(void);\nvoid dead(int n);\n")
+        self.write("src/data/b.c", "static void f(void) {\n    used();\n}\n")
+
+    def test_a_used_function_is_fine(self):
+        self.check("void used(void) {\n}\n")
+
+    def test_a_function_that_nobody_calls(self):
+        self.check("/* dead() */\nvoid dead(int n) {\n    (void)n;\n}\n", "src/data/a.c: dead is used by nobody")
+
+    def test_a_function_that_tests_alone_call(self):
+        self.check("void for_tests(void) {\n}\n", "for_tests is used by tests only: tests/data/t_a.c")
+
+    def test_names_put_together_by_a_macro(self):
+        self.write("src/data/list.def", "VERB(go)\n")
+        self.write("src/data/c.c", "#define VERB(name) cmd_##name,\n")
+        self.check("void cmd_go(void) {\n}\n")
+        self.check("void cmd_stay(void) {\n}\n", "cmd_stay is used by nobody")
+
+    def test_the_public_header_is_exempt(self):
+        self.write("include/stretto/stretto.h", "void dead(int n);\n")
+        self.check("void dead(int n) {\n    (void)n;\n}\n")
+
+    def test_exceptions(self):
+        self.write("tools/unused.txt", "dead a reason\n")
+        self.check("void dead(int n) {\n    (void)n;\n}\n")
+        self.check("void used(void) {\n}\n", "tools/unused.txt:1: dead is used, or there is none")
+
+
 class Commits(Tree):
     def git(self, *arguments):
         done = subprocess.run(["git", "-C", self.root, "-c", "user.name=t", "-c", "user.email=t@t", *arguments], capture_output=True,
