@@ -158,7 +158,6 @@ void help_verb(FILE *f, enum verb verb, const struct opt_list *lists) {
 }
 
 const char *help_topic_name(i32 index) { return index < (i32)COUNT(topics) ? topics[index].name : NULL; }
-const char *help_topic_line(i32 index) { return topics[index].line; }
 
 static void print_presets(FILE *f) {
     for (i32 i = 0; i < preset_count(); i++) {

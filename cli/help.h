@@ -13,7 +13,6 @@ err help_explain(FILE *f, const char *code);                               /* "E
 
 /* Shared with the generated pages: one topic after the other, NULL at the end; and the parts of an option's line. */
 const char *help_topic_name(i32 index);
-const char *help_topic_line(i32 index);
 void help_flag(struct str *out, enum opt_id id, const struct opt_list *lists); /* "-o, --out FILE" */
 void help_note(struct str *out, enum opt_id id, const struct opt_list *lists); /* "rows looked back on (1 to 9) [auto]" */
 

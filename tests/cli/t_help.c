@@ -71,10 +71,15 @@ TEST(verb_help_names_exactly_its_options) {
 }
 
 TEST(topics_all_print_and_unknown_ones_are_refused) {
+    static const char *const lines[] = {
+#define TOPIC(name, line, group, text) line,
+#include "topics.def"
+#undef TOPIC
+    };
     for (i32 t = 0; help_topic_name(t); t++) {
         PRINTED(T_OK(help_topic(f, help_topic_name(t), lists)));
         assert_true(size > 100);
-        has(help_topic_line(t));
+        has(lines[t]);
         lines_fit(120);
     }
     PRINTED(T_OK(help_topic(f, "train", lists)));
