@@ -12,8 +12,6 @@
 
 #include "kern/kern.h"
 
-enum { CELL_TENSORS = 4 }; /* at most */
-
 /* The place of a cell in cells.def, which is its number: (enum cell_kind)CELL_AT_paragru. */
 enum {
 #define CELL(name) CELL_AT_##name,
