@@ -18,13 +18,6 @@ static const struct {
 
 const char *base_kind_name(enum base_kind kind) { return kinds[kind].name; }
 
-err base_new(struct base **out) {
-    struct base *b;
-    NEW(b, 1);
-    *out = b;
-    return 0;
-}
-
 void base_free(struct base *b) {
     if (!b) return;
     if (b->ridge) mem_free(b->ridge->w);
@@ -196,7 +189,7 @@ err base_read(const char *text, const f32 *w, i64 nw, struct base **out) {
     struct part_text p;
     const char *at = text;
     bool ok = true;
-    TRY(base_new(&b));
+    NEW(b, 1);
     while (ok && *at) {
         ok = split_part(&at, &p);
         err e = ok ? read_part(b, &p, w, nw, &ok) : 0;

@@ -132,7 +132,6 @@ err base_mix(const struct series *s, const struct mix_spec *spec, struct mix *ta
 
 /* --- inside this folder --- */
 f32 last_seen(const f32 *x, i64 origin);             /* last observed value before origin; 0 when there is none */
-err base_new(struct base **out);
 err ridge_new(i32 L, i32 H, bool calendar, struct ridge **out);
 i32 ridge_rows(const struct ridge *r);               /* rows of w */
 void calendar_marks(i64 time, i32 mark[3]);          /* rows (from 0) of hour, weekday and month among the calendar rows */

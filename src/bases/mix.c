@@ -141,7 +141,7 @@ static void weigh(struct mix *t) {
 
 static err make_mix(const struct mix *t, const struct chain *c, struct base **out) {
     struct base *b;
-    TRY(base_new(&b));
+    NEW(b, 1);
     for (i32 i = 0; i < t->nrow; i++) {
         if (t->row[i].part.weight <= 0) continue;
         if (t->row[i].part.kind == BASE_RIDGE) {

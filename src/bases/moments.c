@@ -217,3 +217,37 @@ f64 ridge_loss(const struct system *q, struct solution *x) {
     for (i32 h = 0; h < N; h++) sum += x->b[h] * ((f64)q->n * x->b[h] - 2 * q->SV[h]);
     return sum / ((f64)q->n * N);
 }
+
+/* ------------------------------------------------------------------ from sums to the map ------------------------------------ */
+
+static void ridge_fill(const struct solution *x, struct ridge *r) {
+    const i32 p = r->L - 1;
+    for (i32 h = 0; h < r->H; h++) {
+        for (i32 k = 0; k < x->K; k++) {
+            f64 scale = k < p ? 1 : mark_scale(k - p);
+            r->w[(i64)(k < p ? k : r->L + 1 + k - p) * r->Hp + h] = (f32)(x->W[(i64)k * x->N + h] * scale);
+        }
+        r->w[(i64)r->L * r->Hp + h] = (f32)x->b[h];
+    }
+}
+
+err ridge_from(const struct moments *m, f64 penalty, struct ridge **out) {
+    struct system *q = NULL;
+    struct solution *x = NULL;
+    const i32 K = m->L - 1 + m->C;
+    err e = system_new(K, m->H, 1, &q);
+    if (e >= 0) e = solution_new(K, m->H, &x);
+    if (e >= 0) {
+        system_from(q, m);
+        e = ridge_solve(q, penalty, x);
+    }
+    if (e >= 0) e = ridge_new(m->L, m->H, m->C > 0, out);
+    if (e >= 0) {
+        ridge_fill(x, *out);
+        (*out)->penalty = penalty;
+        (*out)->windows = m->n;
+    }
+    system_free(q);
+    solution_free(x);
+    return e;
+}

@@ -125,7 +125,7 @@ void rule_mean(const struct base_part *p, const struct series *s, i32 col, i64 o
 }
 
 err base_last(struct base **out) {
-    TRY(base_new(out));
+    NEW(*out, 1);
     (*out)->npart = 1;
     (*out)->part[0] = (struct base_part){.kind = BASE_LAST, .weight = 1};
     return 0;
@@ -133,7 +133,7 @@ err base_last(struct base **out) {
 
 err base_season(i32 season, struct base **out) {
     if (season < 1) return FAIL(E1, "base_season: season %d", season);
-    TRY(base_new(out));
+    NEW(*out, 1);
     (*out)->npart = 1;
     (*out)->part[0] = (struct base_part){.kind = BASE_SEASON, .weight = 1, .season = season};
     return 0;

@@ -1,4 +1,4 @@
-/* ridge.c - the linear map on (window - last value): fitted from sums over windows, applied alone or to whole batches.
+/* ridge.c - the linear map on (window - last value), applied to one window or to a batch.
  *
  *     window x[o-L..o) --minus x[o-1]--> [L] --W--> [H] --plus constant, calendar rows, x[o-1]--> forecast x[o..o+H) */
 #include <math.h>
@@ -92,7 +92,7 @@ static f32 window_of(const struct ridge *r, const struct series *s, i32 col, i64
     return last;
 }
 
-enum { ROWS = 64, LAGS = 64 };
+enum { ROWS = 64 };
 
 void ridge_add(const struct ridge *r, f64 weight, const struct series *s, i32 col, i64 origin, i32 H, f32 *out) {
     const i32 steps = imin(H, r->H);
@@ -139,74 +139,4 @@ err ridge_add_rows(const struct ridge *r, f64 weight, const struct series *s, co
     mem_free(u);
     if (e >= 0) mem_free(c);
     return e;
-}
-
-/* --- fitting --- */
-
-const f64 penalty_grid[PENALTIES] = {1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1};
-
-
-static void ridge_fill(const struct solution *x, struct ridge *r) {
-    const i32 p = r->L - 1;
-    for (i32 h = 0; h < r->H; h++) {
-        for (i32 k = 0; k < x->K; k++) {
-            f64 scale = k < p ? 1 : mark_scale(k - p);
-            r->w[(i64)(k < p ? k : r->L + 1 + k - p) * r->Hp + h] = (f32)(x->W[(i64)k * x->N + h] * scale);
-        }
-        r->w[(i64)r->L * r->Hp + h] = (f32)x->b[h];
-    }
-}
-
-err ridge_from(const struct moments *m, f64 penalty, struct ridge **out) {
-    struct system *q = NULL;
-    struct solution *x = NULL;
-    const i32 K = m->L - 1 + m->C;
-    err e = system_new(K, m->H, 1, &q);
-    if (e >= 0) e = solution_new(K, m->H, &x);
-    if (e >= 0) {
-        system_from(q, m);
-        e = ridge_solve(q, penalty, x);
-    }
-    if (e >= 0) e = ridge_new(m->L, m->H, m->C > 0, out);
-    if (e >= 0) {
-        ridge_fill(x, *out);
-        (*out)->penalty = penalty;
-        (*out)->windows = m->n;
-    }
-    system_free(q);
-    solution_free(x);
-    return e;
-}
-
-err base_of_ridge(struct ridge *r, struct base **out) {
-    struct base *b;
-    err e = base_new(&b);
-    if (e < 0) {
-        mem_free(r->w);
-        mem_free(r);
-        return e;
-    }
-    b->npart = 1;
-    b->part[0] = (struct base_part){.kind = BASE_RIDGE, .weight = 1};
-    b->ridge = r;
-    *out = b;
-    return 0;
-}
-
-err base_ridge(const struct series *s, const struct ridge_spec *spec, struct base **out) {
-    struct chain *c = NULL;
-    struct ridge *r = NULL;
-    f64 penalty = spec->penalty, loss;
-    TRY(chain_new(s, spec->ncol, spec->L, spec->H, spec->calendar, &c));
-    c->work = spec->work;
-    if (c->work && c->work->all <= 0) c->work->all = chain_cost(c, 1); /* else it is a part of more */
-    err e = chain_fold(c, spec->train, spec->penalty > 0 ? spec->train : spec->valid, &loss, NULL);
-    if (e >= 0 && penalty <= 0) penalty = penalty_grid[chain_penalty(c)];
-    if (e >= 0 && spec->refit) e = windows_take(c->w, c->upto - spec->H + 1, spec->valid - spec->H + 1, c->past, c->work);
-    if (e >= 0 && c->past->n < WINDOWS_MIN)
-        e = FAIL(E301, "ridge: %lld windows of %d + %d rows before row %lld, %d are needed", (long long)c->past->n, spec->L,
-                 spec->H, (long long)spec->train, (int)WINDOWS_MIN);
-    if (e >= 0) e = ridge_from(c->past, penalty, &r);
-    chain_free(c);
-    return e < 0 ? e : base_of_ridge(r, out);
 }
