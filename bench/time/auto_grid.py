@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """auto_grid.py STRETTO [--repeat N] [--rows B,..] [--steps T,..] [--hidden H,..]
 
-What --parallel auto takes for streams (a loss at every row), against the better of serial and data_sync, over a grid of rows,
+What --parallel auto takes for streams (a loss at every row), against the better of serial and data, over a grid of rows,
 steps and widths.  Prints a table for people; exit 1 when auto is slower than 1.03 x the better of the two anywhere.  Cells that
 need more than LIMIT values are left out and said so.
 """
@@ -36,7 +36,7 @@ def cell(program, rows, steps, hidden, repeat):
         return True
     found = measure(program, rows, steps, hidden, repeat)
     by = {r["strategy"]: r for r in found}
-    plain = [r["step_ms"] for n, r in by.items() if n == "serial" or n.startswith("data_sync")]
+    plain = [r["step_ms"] for n, r in by.items() if n == "serial" or n.startswith("data")]
     auto = [r for r in found if r["auto"]]
     if not auto:
         print(f"{rows:5d} {steps:7d} {hidden:5d}  auto takes what was not measured")

@@ -97,7 +97,7 @@ static err bench_one(const struct subject *s, const struct workshop *shop, i32 r
  * where they were asked for or are what auto takes. */
 static bool way(i32 k, const struct forecast_spec *spec, i32 B, i32 threads, char *out, size_t size) {
     bool rows = ceil_div(B, plan_grain(B, 0)) >= threads;
-    snprintf(out, size, k == 0 ? "serial" : k == 1 ? "data_sync:%d" : k == 2 ? "unit_split" : k == 3 ? "wavefront" : "time_slice",
+    snprintf(out, size, k == 0 ? "serial" : k == 1 ? "data:%d" : k == 2 ? "unit" : k == 3 ? "wave" : "time",
              threads);
     if (k == SLICED) return spec->cut.slices > 1;
     return k == 0 || (threads > 1 && rows == (k == 1));

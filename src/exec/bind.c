@@ -89,7 +89,7 @@ static err bind_memory(struct exec *x, void *const *lent) {
         if (x->policy->delay && b->twin != TWIN_NONE) x->twin_bytes += padded_line(b->bytes);
         if (b->lent) x->mem[0][i] = lent ? lent[i] : NULL;
     }
-    x->block = mem_alloc((size_t)x->block_bytes + ALIGN); /* zeroed: flags of teams begin at 0 */
+    x->block = mem_alloc((size_t)x->block_bytes + ALIGN);
     if (x->sent_bytes) x->sent_block = comm_alloc(x->comm, (size_t)x->sent_bytes);
     if (x->twin_bytes) x->twin_block = mem_alloc((size_t)x->twin_bytes);
     if (!x->block || (x->sent_bytes && !x->sent_block) || (x->twin_bytes && !x->twin_block)) return -E601;

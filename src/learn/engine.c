@@ -11,14 +11,14 @@
 
 struct resources resources_whole(const struct resources *r) {
     struct resources whole = *r;
-    if (whole.parallel && strncmp(whole.parallel, "time", 4) == 0) whole.parallel = "auto";
     whole.steps = whole.slices = 0;
+    whole.any_slices = true;
     return whole;
 }
 
 struct resources resources_sliced(const struct resources *r, const char *parallel, i32 P, struct chain_course course) {
     struct resources use = *r;
-    if (parallel) use.parallel = parallel;
+    if (parallel) use.parallel = parallel, use.any_slices = true;
     use.slices = P;
     use.course = course;
     use.steps = 0;
@@ -92,6 +92,7 @@ static struct plan_request request(const struct engine *e, const struct resource
                                  .nstate = optim ? optim->nstate : 0,
                                  .grains = r->grains,
                                  .slices = r->slices > 1 ? r->slices : 0,
+                                 .any_slices = r->any_slices,
                                  .course = r->course,
                                  .dense = dense_tables(),
                                  .parallel = r->parallel};
@@ -99,7 +100,7 @@ static struct plan_request request(const struct engine *e, const struct resource
 
 static err exact_enough(const struct plan *p, const struct resources *r) {
     if (!r->deterministic || p->exact) return 0;
-    return FAIL_AT(E401, NULL, "--parallel data_sync",
+    return FAIL_AT(E401, NULL, "--parallel data",
                    "--deterministic: the strategy %s does not give the bits of the serial run", p->strategy);
 }
 

@@ -20,6 +20,7 @@ struct resources {
     i32 grains;                    /* that a batch is cut into; 0 = as many as are cheap */
     bool balance;                  /* grains move between ranks of unlike speed */
     i32 slices;                    /* of time in each sequence of the net that is trained; 0 or 1 = none */
+    bool any_slices;               /* .. whatever number of them `parallel` says */
     u32 how;                       /* enum cell_how that --kernel demands for every layer, 0 = by wisdom or the kernels' guess */
     struct wisdom *wisdom;         /* what was measured on this machine; NULL = ask nobody */
     i64 steps;                     /* training steps that are coming, 0 = unknown: nothing is worth measuring */

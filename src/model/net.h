@@ -115,6 +115,7 @@ void net_weights_init(const struct net *n, u64 seed, f32 *theta);             /*
 struct part {
     i32 b0, b1, t0, t1;
     i32 me, n;
+    char *flags; /* n > 1: a line of TEAM_LINE bytes for each member, of these rows, steps and direction alone; they only rise */
     u32 how;    /* enum cell_how, 0 = op_spec.how */
     bool apart; /* backward without the gradient of weights, which layer.dw makes */
 };
@@ -139,7 +140,7 @@ struct run {
     u64 seed;
     u32 step;   /* counter for dropout: a re-run sees the same mask */
     bool warm;  /* rows are of the same sequences as in the step before, or their ends were loaded: slices begin from there */
-    u64 serial; /* number of this step since binding, from 1: base of the flags of teams */
+    u64 serial; /* number of this step since binding, from 1: base of the flags of a team */
     bool train;
 };
 

@@ -33,6 +33,8 @@ struct step {
     bool pending;                         /* the gradient of the step before is kept: this one adds to it */
     struct summed now, summed;
     struct step_slices *slices; /* NULL = the rows are whole sequences */
+    u32 *flag_line; /* [ntask] of a member of a team: its line of flags; NULL = no teams */
+    char *flags;    /* [lines][TEAM_LINE] zero at first */
 };
 
 struct exec_result step_result(void *step, void *const *mem);

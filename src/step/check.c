@@ -3,7 +3,7 @@
  * Two facts are enough.  (1) The boxes and ranges of each kind of task tile what they must cover.  (2) Every derived edge leads
  * forward in the order of the serial plan (prep < forward by op < zero < backward by op, reversed, each before its dw < merge by
  * level < norm < update). Then any two tasks that touch the same range run in the serial order, whoever runs them.
- * Where an op is done in chunks of its steps, each has all rows, and they must follow each other in steps.
+ * Where rows of an op are done in chunks of its steps, the chunks must follow each other in steps.
  * A team counts as the one task that its members are together (the layer's contract gives its bits): member 0 stands for it, and
  * the members are all there, next to each other, on devices of one process, so that each of them can start. */
 #include <stdlib.h>
@@ -13,11 +13,10 @@
 #include "plan/exchange.h"
 #include "step/planner.h"
 
-/* One task as an interval of what its group must cover: rows, elements of theta, or steps, which are then counted as rows of one
- * grain each. */
+/* One task as an interval of what its group must cover, rows or elements of theta, and the steps that it does of these rows. */
 struct cover {
     u32 group, task;
-    bool chunk;
+    i32 t0, t1;
     i64 lo, hi;
 };
 
@@ -27,6 +26,7 @@ static int by_group_and_place(const void *a, const void *b) {
     const struct cover *x = a, *y = b;
     if (x->group != y->group) return x->group < y->group ? -1 : 1;
     if (x->lo != y->lo) return x->lo < y->lo ? -1 : 1;
+    if (x->t0 != y->t0) return x->t0 < y->t0 ? -1 : 1;
     return x->task < y->task ? -1 : x->task > y->task;
 }
 
@@ -70,7 +70,8 @@ static const char *chain(const struct plan *p, u32 i) {
 }
 
 static bool same_work(const struct task *a, const struct task *b) {
-    return a->kind == b->kind && a->op == b->op && a->members == b->members && a->box.b0 == b->box.b0 && a->box.b1 == b->box.b1;
+    return a->kind == b->kind && a->op == b->op && a->members == b->members && a->box.b0 == b->box.b0 && a->box.b1 == b->box.b1 &&
+           a->box.t0 == b->box.t0 && a->box.t1 == b->box.t1;
 }
 
 /* What is wrong with the team that begins at task i, or with a member that stands alone. */
@@ -78,8 +79,6 @@ static const char *team(const struct plan *p, const struct net *n, u32 i) {
     const struct task *t = &p->task[i];
     if ((t->kind == TASK_FWD || t->kind == TASK_BWD) && t->op < n->nop && op_is_chain(&n->op[t->op])) return chain(p, i);
     if (task_is_chunk(t, n) && !n->op[t->op].layer->steps) return "this op cannot be done in parts of its steps";
-    if (task_is_chunk(t, n) && (t->members > 1 || t->box.b0 > 0 || t->box.b1 < p->B))
-        return "who does some of the steps does them for all rows, alone";
     if (t->members <= 1) return t->member ? "this member has no team" : NULL;
     if ((t->kind != TASK_FWD && t->kind != TASK_BWD) || t->op >= n->nop || !n->op[t->op].layer->team)
         return "this op cannot be shared by units";
@@ -106,8 +105,9 @@ static bool classify(const struct plan *p, const struct net *n, const struct mer
         *out = (struct cover){.group = NOWHERE};
         return true;
     }
-    const bool chunk = task_is_chunk(t, n);
-    out->chunk = chunk;
+    const bool walks = t->kind == TASK_FWD || t->kind == TASK_BWD;
+    out->t0 = walks ? t->box.t0 : 0;
+    out->t1 = walks ? t->box.t1 : 1;
     out->group = (u32)t->kind * NET_OPS + (by_rows(t->kind) && t->kind != TASK_ZERO ? t->op : 0);
     if (t->kind == TASK_DW) {
         if (t->op != netplan(p)->parted.op || t->node_b != netplan(p)->parted.n || t->node_a < 0 ||
@@ -119,7 +119,7 @@ static bool classify(const struct plan *p, const struct net *n, const struct mer
     out->hi = by_rows(t->kind) ? t->box.b1 : t->hi;
     i64 end = by_rows(t->kind) ? p->B : netplan(p)->ntheta, step = by_rows(t->kind) ? p->grain : LANES;
     if (t->kind == TASK_NORM) step = netplan(p)->norm_block;
-    if (chunk) out->lo = t->box.t0, out->hi = t->box.t1, end = n->op[t->op].T, step = 1;
+    if (walks && (out->t0 < 0 || out->t1 <= out->t0 || out->t1 > n->op[t->op].T)) return false;
     if (t->kind == TASK_MERGE) {
         i32 k = pair_index(pair, npair, t->node_a, t->node_b);
         if (k < 0) return false;
@@ -142,25 +142,48 @@ static i64 wanted(const struct plan *p, const struct net *n, u32 group) {
     return 0;
 }
 
+/* Steps of an op; of all else there is one. */
+static i32 steps_of(const struct net *n, u32 group) {
+    const u32 kind = group / NET_OPS;
+    return kind == TASK_FWD || kind == TASK_BWD ? n->op[group % NET_OPS].T : 1;
+}
+
+/* The intervals of a group, from `at` on: each row once, of each the steps in chunks that follow each other.  *done: how far. */
+static const char *tile_group(const struct cover *cover, u32 npart, u32 g, i32 T, u32 *at, i64 *done, u32 *task) {
+    i64 to = 0;
+    i32 t = T;
+    *done = 0;
+    for (; *at < npart && cover[*at].group == g; ++*at) {
+        const struct cover *c = &cover[*at];
+        *task = c->task;
+        if (t < T && (c->lo != *done || c->hi != to)) return "chunks of steps are not of the same rows";
+        if (t == T && c->lo < *done) return "part of this task is done twice";
+        if (t == T && c->lo > *done) return "something before this task's range is left out";
+        if (t == T) to = c->hi, t = 0;
+        if (c->t0 < t) return "part of this task is done twice";
+        if (c->t0 > t) return "something before this task's range is left out";
+        t = c->t1;
+        if (t == T) *done = to;
+    }
+    return NULL;
+}
+
 static const char *tiles(const struct plan *p, const struct net *n, const struct cover *cover, u32 npart, i32 npair, u32 *task) {
     u32 at = 0;
     for (u32 g = 0; g < GROUPS + (u32)npair; g++) {
-        i64 end = wanted(p, n, g), done = 0;
-        const bool chunks = at < npart && cover[at].group == g && cover[at].chunk;
-        if (chunks && end > 0) end = n->op[g % NET_OPS].T;
-        for (; at < npart && cover[at].group == g; at++) {
+        const i64 end = wanted(p, n, g);
+        const u32 first = at;
+        i64 done = 0;
+        if (end == 0 && at < npart && cover[at].group == g) {
             *task = cover[at].task;
-            if (end == 0) return "this task has nothing to do in this plan";
-            if (cover[at].chunk != chunks) return "an op is done in parts of its steps or of its rows, not both";
-            if (cover[at].lo < done) return "part of this task is done twice";
-            if (cover[at].lo > done) return "something before this task's range is left out";
-            done = cover[at].hi;
+            return "this task has nothing to do in this plan";
         }
-        if (done != end && done > 0) return "something after this task's range is left out";
-        if (done != end) {
-            *task = p->ntask;
-            return "an op, a merge or an update is missing";
-        }
+        const char *bad = end > 0 ? tile_group(cover, npart, g, steps_of(n, g), &at, &done, task) : NULL;
+        if (bad) return bad;
+        if (end == 0 || done == end) continue;
+        if (at > first) return "something after this task's range is left out";
+        *task = p->ntask;
+        return "an op, a merge or an update is missing";
     }
     return NULL;
 }

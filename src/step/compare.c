@@ -1,4 +1,4 @@
-/* compare.c - one row per strategy: what it would cost here, or why it does not apply. */
+/* compare.c - one row per strategy: what it costs here, or why it does not apply; and one per product of two that applies. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,17 +29,30 @@ static void row(const struct plan *p, f64 serial, struct str *out) {
 }
 
 /* The sentence why not, kept in the planner; NULL when it applies. */
-static err why_not(const struct plan_request *q, const struct strategy *s, struct planner *p, const char **why) {
+static err why_not(const struct plan_request *q, const struct product *cuts, struct planner *p, const char **why) {
+    i32 cut;
     TRY(planner_init(p, q));
-    *why = s->applicable(p);
+    *why = planner_apply(p, cuts, &cut);
     return 0;
 }
 
 /* The row of one that does not apply; *why NULL = it does. */
 static err refused(const struct plan_request *q, const struct strategy *s, const char *name, struct planner *scratch,
                    const char **why, struct str *out) {
-    TRY(why_not(q, s, scratch, why));
+    const struct product one = {.n = 1, .cut = {{.s = s}}};
+    TRY(why_not(q, &one, scratch, why));
     if (*why) str_addf(out, "%-26s%8s%10s%10s%13s  not applicable: %s\n", name, "-", "-", "-", "-", *why);
+    return 0;
+}
+
+static err applied(const struct plan_request *q, const char *parallel, f64 serial, struct str *out) {
+    struct plan_request r = *q;
+    struct plan *p;
+    r.parallel = parallel;
+    TRY(plan_make(&r, &p));
+    row(p, serial, out);
+    str_add(out, "\n");
+    plan_free(p);
     return 0;
 }
 
@@ -48,15 +61,20 @@ static err one(const struct plan_request *q, const struct strategy *s, struct pl
     char name[64];
     snprintf(name, sizeof name, s->counted && !s->slices ? "%s:%d" : "%s", s->name, q->machine->ndevice);
     TRY(refused(q, s, name, scratch, &why, out));
+    return why ? 0 : applied(q, s->name, serial, out);
+}
+
+/* The product of two cuts that is good for all devices: rows of those that apply. */
+static err two(const struct plan_request *q, i32 i, i32 k, struct planner *scratch, f64 serial, struct str *out) {
+    const struct strategy *a = strategy_at(i), *b = strategy_at(k);
+    const struct product pair = {.n = 2, .cut = {{.s = a}, {.s = b}}};
+    const char *why;
+    char name[PRODUCT_TEXT];
+    if (!a->exact || !a->counted || !b->exact || !b->counted) return 0;
+    TRY(why_not(q, &pair, scratch, &why));
     if (why) return 0;
-    struct plan_request r = *q;
-    struct plan *p;
-    r.parallel = s->name;
-    TRY(plan_make(&r, &p));
-    row(p, serial, out);
-    str_add(out, "\n");
-    plan_free(p);
-    return 0;
+    product_name(&scratch->product, 0, name);
+    return applied(q, name, serial, out);
 }
 
 /* Devices that have something to do. */
@@ -83,7 +101,7 @@ static err cut_row(const struct plan_request *q, struct planner *scratch, f64 se
         TRY(refused(q, strategy_at(i), name, scratch, &why, out));
         if (why) return 0;
     }
-    r.parallel = "time_slice";
+    r.parallel = "time";
     TRY(plan_make(&r, &p));
     for (i32 l = 0; l < q->net->nop; l++) T = imax(T, q->net->op[l].T);
     const i32 devices = at_work(p);
@@ -108,6 +126,8 @@ err plan_compare_sliced(const struct plan_request *q, const struct plan_request 
     str_addf(out, "%-26s%8s%10s%10s%13s  %s\n", "strategy", "step ms", "speed-up", "exchange", "peak/device", "exact");
     for (i32 i = 0; i < strategy_count() && e == 0; i++)
         if (n == 0 || !strategy_at(i)->slices) e = one(q, strategy_at(i), scratch, serial, out);
+    for (i32 i = 0; i < strategy_count(); i++)
+        for (i32 k = i + 1; k < strategy_count() && e == 0; k++) e = two(q, i, k, scratch, serial, out);
     for (i32 i = 0; i < n && e == 0; i++) e = cut_row(&sliced[i], scratch, serial, out);
     mem_free(scratch);
     return e < 0 ? e : str_ok(out);

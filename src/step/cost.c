@@ -227,7 +227,7 @@ static f64 seconds(const struct plan *p, const struct net *n, const struct machi
     const struct op *op = &n->op[t->op];
     if (op_is_chain(op)) return of_chain(p, n, m, i);
     const f64 part = task_is_chunk(t, n) ? (f64)(t->box.t1 - t->box.t0) / op->T : 1, s = walk(p, n, m, t, t->box.b1 - t->box.b0);
-    return t->members > 1 ? member_seconds(p, n, m, t, s) : part * s;
+    return t->members > 1 ? member_seconds(p, n, m, t, part * s) : part * s;
 }
 
 void plan_cost(struct plan *p, const struct net *n, const struct machine *m) {

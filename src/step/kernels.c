@@ -34,6 +34,7 @@ static struct part part_of(const struct step *s, const struct kernel_call *c) {
     if (t->members > 1 && !c->alone) {
         p.me = t->member;
         p.n = t->members;
+        p.flags = s->flags + (i64)s->flag_line[t - t->member - s->plan->task] * TEAM_LINE;
     }
     return p;
 }

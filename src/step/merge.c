@@ -5,8 +5,8 @@
  *     level 1  0<------2       4<------6
  *     level 2  0<--------------4                the sum ends in vector 0
  *
- * A pair whose grains all belong to one piece is merged by that piece's device, over all of theta, without waiting for
- * anybody: the piece then holds the canonical dyadic nodes of its run of grains.  The other pairs are shared out by ranges of
+ * A pair whose grains all belong to one piece is merged by that piece's devices, without waiting for those of other pieces: the
+ * piece then holds the canonical dyadic nodes of its run of grains.  The other pairs are shared out by ranges of
  * theta, so that every device helps.  The order of additions of every element is that of the tree in both cases. */
 #include "model/layer.h"
 #include "step/planner.h"
@@ -84,13 +84,12 @@ i32 planner_bucket(const struct planner *p, i32 i) {
 
 /* Blocks that are left over go to another one in every bucket. */
 void planner_share(const struct planner *p, i32 bucket, i32 i, i64 *lo, i64 *hi) {
-    const i32 n = planner_sharers(p);
+    const i32 n = p->nsharer;
     part_of(p->plan, p->bucket[bucket], p->bucket[bucket + 1], (i + bucket) % n, n, lo, hi);
 }
 
-/* The piece that holds all grains of a pair, -1 = none: the pair is shared out.  Who share one piece share out every pair. */
+/* The piece that holds all grains of a pair, -1 = none: the pair is shared out. */
 static i32 owner(const struct planner *p, const struct merge_pair *m) {
-    if (planner_one_piece(p)) return -1;
     for (i32 i = 0; i < p->npiece; i++) {
         i32 g0 = p->piece[i].box.b0 / p->grain, g1 = ceil_div(p->piece[i].box.b1, p->grain);
         if (m->a >= g0 && m->end <= g1) return i;
@@ -98,16 +97,16 @@ static i32 owner(const struct planner *p, const struct merge_pair *m) {
     return -1;
 }
 
-static i32 rank_of(const struct planner *p, i32 i) { return p->machine->device[planner_sharer(p, i)].rank; }
+static i32 rank_of(const struct planner *p, i32 sharer) { return p->machine->device[p->sharer[sharer]].rank; }
 
 /* The rank whose pieces hold all grains of a pair, -1 = none: inside a process sums cost no messages. */
 static i32 owner_rank(const struct planner *p, const struct merge_pair *m) {
     i32 rank = -1;
-    for (i32 i = 0; i < p->npiece && !planner_one_piece(p); i++) {
+    for (i32 i = 0; i < p->npiece; i++) {
         i32 g0 = p->piece[i].box.b0 / p->grain, g1 = ceil_div(p->piece[i].box.b1, p->grain);
         if (g0 >= m->end || g1 <= m->a) continue;
-        if (rank >= 0 && rank_of(p, i) != rank) return -1;
-        rank = rank_of(p, i);
+        if (rank >= 0 && piece_rank(p, &p->piece[i]) != rank) return -1;
+        rank = piece_rank(p, &p->piece[i]);
     }
     return rank;
 }
@@ -121,7 +120,7 @@ static err pairs_of(const struct planner *p, struct merge_pair *pair, i32 *n) {
 /* Each sharer of a rank merges its part of a range. */
 static err share_in_rank(struct planner *p, i32 rank, i64 from, i64 to) {
     struct merge_pair pair[MACHINE_DEVICES];
-    i32 all = planner_sharers(p), parts = 0, part = 0, n = 0;
+    i32 all = p->nsharer, parts = 0, part = 0, n = 0;
     i64 lo, hi;
     TRY(pairs_of(p, pair, &n));
     for (i32 i = 0; i < all; i++) parts += rank_of(p, i) == rank;
@@ -130,7 +129,7 @@ static err share_in_rank(struct planner *p, i32 rank, i64 from, i64 to) {
         part_of(p->plan, from, to, part++, parts, &lo, &hi);
         for (i32 k = 0; k < n && hi > lo; k++)
             if (owner(p, &pair[k]) < 0 && owner_rank(p, &pair[k]) == rank)
-                TRY(task_merge(p, planner_sharer(p, i), pair[k].a, pair[k].b, lo, hi));
+                TRY(task_merge(p, p->sharer[i], pair[k].a, pair[k].b, lo, hi));
     }
     return 0;
 }
@@ -142,21 +141,28 @@ static err share_out(struct planner *p) {
     i64 lo, hi;
     TRY(pairs_of(p, pair, &n));
     for (i32 b = 0; b < p->nbucket; b++)
-        for (i32 i = 0; i < planner_sharers(p); i++) {
+        for (i32 i = 0; i < p->nsharer; i++) {
             planner_share(p, planner_bucket(p, b), i, &lo, &hi);
             for (i32 k = 0; k < n && hi > lo; k++)
                 if (owner(p, &pair[k]) < 0 && owner_rank(p, &pair[k]) < 0)
-                    TRY(task_merge(p, planner_sharer(p, i), pair[k].a, pair[k].b, lo, hi));
+                    TRY(task_merge(p, p->sharer[i], pair[k].a, pair[k].b, lo, hi));
         }
     return 0;
 }
 
-static err merge_own(struct planner *p, i32 piece, i64 lo, i64 hi) {
+/* Devices of a group share out the pairs of their piece by ranges. */
+static err merge_own(struct planner *p, i32 piece, i64 from, i64 to) {
     struct merge_pair pair[MACHINE_DEVICES];
+    const i32 group = planner_group(p);
     i32 n = 0;
+    i64 lo, hi;
     TRY(pairs_of(p, pair, &n));
-    for (i32 k = 0; k < n && hi > lo; k++)
-        if (owner(p, &pair[k]) == piece) TRY(task_merge(p, p->piece[piece].device, pair[k].a, pair[k].b, lo, hi));
+    for (i32 i = 0; i < group; i++) {
+        part_of(p->plan, from, to, i, group, &lo, &hi);
+        for (i32 k = 0; k < n && hi > lo; k++)
+            if (owner(p, &pair[k]) == piece)
+                TRY(task_merge(p, planner_member(p, &p->piece[piece], i), pair[k].a, pair[k].b, lo, hi));
+    }
     return 0;
 }
 

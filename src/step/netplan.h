@@ -1,7 +1,7 @@
 /* netplan.h - the plan of one training or forward step of a network.
  *
- *     net + machine + B --strategy: cut, place, exchange--> plan --deps--> edges --exec--> numbers
- *                                                             |-> print / parse / draw / cost / compare
+ *     net + machine + B --cuts (product.h)--> plan --deps--> edges --exec--> numbers
+ *                                              |-> print / parse / draw / cost / compare
  *
  * A strategy cuts the box [B x T x L] and says which task uses which buffer range in which mode; edges are derived from the uses
  * (deps.c), no strategy writes one.  Rows are cut at grains only; gradients of grains merge along one fixed dyadic tree, so the
@@ -11,7 +11,7 @@
  * units, at the same time on devices of one process.  They are next to each other in the plan and no edge leads from one to
  * another; the layer's kernels keep them in step.  What comes after waits for all of them.
  *
- * A FWD or BWD task may do some of the steps of all rows, where the layer allows it (layer.steps): a chunk.  Chunks of an op keep
+ * A FWD or BWD task may do some of the steps of its rows, where the layer allows it (layer.steps): a chunk.  Chunks of an op keep
  * their order, and two ops that follow each other may be at different chunks at the same time (wave.c).
  *
  * Where several ranks share out the rows, the weight gradient of the op that backward comes to last is made in parts, by tasks of
@@ -84,8 +84,9 @@ struct plan_request {
     bool train;                 /* false: forward only */
     i32 nstate;                 /* optimiser state vectors */
     i32 grains;                 /* that a batch of whole windows is cut into, about; 0 = as many as are cheap */
-    const char *parallel;       /* "auto", "serial", "data_sync", "data_sync:2", "unit_split:2", "time_slice:16" */
+    const char *parallel;       /* "auto", "serial", "data", "data:2", "data:2*unit:2", "time:16" (product.h) */
     i32 slices;                 /* of time in each sequence, as the net's rows are; 0 = none */
+    bool any_slices;            /* .. whatever number of them `parallel` says */
     struct chain_course course; /* tol 0 = by the precision of the net's cells */
     i32 forgets; /* steps after which its recurrences forget where they began, if that is known; 0 = not: for cost */
     bool dense;  /* gradients of embeddings are treated as all others: for tests and measurements */
@@ -93,8 +94,7 @@ struct plan_request {
 
 i32 plan_grain(i32 B, i32 wanted); /* rows per grain: of B, and the grains that are wanted (0 = as many as are cheap) */
 
-/* What a wish says of slices of time, before there is a net: N of "time:N" or "time_slice:N", -1 = as many as are good, 0 = it
- * speaks of something else. */
+/* What an expression says of slices of time, before there is a net: N of "time:N", -1 = as many as are good, 0 = nothing. */
 enum { SLICES_MAX = 65536 };
 err plan_slices(const char *parallel, i32 *slices);
 

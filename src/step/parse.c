@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "model/layer.h"
 #include "step/planner.h"
-#include "step/strategy/strategy.h"
 #include "step/text.h"
 
 struct token {
@@ -378,35 +377,29 @@ static err course(struct reader *r, struct chain_course *c, bool *written) {
     return 0;
 }
 
-/* "(plan data_sync:2" */
-static err title(struct reader *r, char name[64], const struct strategy **s) {
-    char base[64];
+/* "(plan data:2*unit:2"; older names of cuts are read too. */
+static err title(struct reader *r, struct product *cuts) {
+    char name[PRODUCT_TEXT];
     TRY(want(r, "("));
     TRY(want(r, "plan"));
-    if (r->t.n == 0 || r->t.n >= 64) return complain(r, &r->t, "the name of a strategy is expected here");
-    snprintf(name, 64, "%.*s", (int)r->t.n, r->t.s);
-    snprintf(base, sizeof base, "%.*s", (int)strcspn(name, ":"), name);
-    *s = strategy_find(base);
-    if (!*s) return complain(r, &r->t, "the name of a strategy is expected here");
+    snprintf(name, sizeof name, "%.*s", (int)(r->t.n < sizeof name ? r->t.n : 0), r->t.s);
+    if (product_parse(name, cuts) < 0 || cuts->n == 0) return complain(r, &r->t, "the name of a strategy is expected here");
     next(r);
     return 0;
 }
 
 err plan_glance(const char *text, const char *path) {
     struct reader r = {.path = path, .at = text, .line = 1, .col = 1};
-    const struct strategy *s;
-    char name[64];
+    struct product cuts;
     next(&r);
-    return title(&r, name, &s);
+    return title(&r, &cuts);
 }
 
 /* The title, and "train B 64 ..." up to the first task. */
 static err head(struct reader *r) {
     struct planner *p = r->p;
-    char name[64];
     i64 devices;
-    const struct strategy *s;
-    TRY(title(r, name, &s));
+    TRY(title(r, &p->product));
     TRY(want(r, p->q->train ? "train" : "forward"));
     TRY(given(r, "B", p->q->B));
     TRY(given(r, "grain", p->grain));
@@ -414,7 +407,7 @@ static err head(struct reader *r) {
     TRY(want(r, "devices"));
     TRY(number(r, 1, p->machine->ndevice, &devices));
     TRY(want(r, "exact"));
-    TRY(want(r, s->exact && !p->sliced ? "yes" : "no"));
+    TRY(want(r, product_exact(&p->product) && !p->sliced ? "yes" : "no"));
     struct chain_course c = p->q->course;
     bool written;
     TRY(course(r, &c, &written));
@@ -424,7 +417,7 @@ static err head(struct reader *r) {
         if (r->t.n == 0 || is(&r->t, "(") || is(&r->t, ")")) return complain(r, &r->t, "a figure is expected here");
         next(r);
     }
-    TRY(planner_begin(p, name, s, (i32)devices));
+    TRY(planner_begin(p, (i32)devices));
     if (written) netplan(p->plan)->course = c;
     return 0;
 }

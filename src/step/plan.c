@@ -1,4 +1,4 @@
-/* plan.c - from a wish ("auto", "data_sync:4") to a plan. */
+/* plan.c - from an expression ("auto", "data:4", "data:2*unit:2") to a plan. */
 #include "step/netplan.h"
 
 #include <stdio.h>
@@ -26,62 +26,21 @@ void plan_update_everywhere(struct plan *p) {
     for (u32 i = 0; i < p->ntask; i++) p->task[i].everywhere = p->task[i].everywhere || p->task[i].kind == TASK_UPDATE;
 }
 
-static err unknown(const char *name) {
-    const char *names[32] = {"auto", "time"};
-    char list[512] = "auto, time";
-    i32 n = 2;
-    for (i32 i = 0; i < strategy_count() && n < (i32)COUNT(names); i++) {
-        size_t len = strlen(list);
-        snprintf(list + len, sizeof list - len, ", %s", strategy_at(i)->name);
-        names[n++] = strategy_at(i)->name;
-    }
-    i32 near = str_nearest(name, names, n);
-    char fix[64];
-    snprintf(fix, sizeof fix, "--parallel %s", near >= 0 ? names[near] : "auto");
-    return FAIL_AT(E401, "--parallel", fix, "unknown strategy \"%s\" (known: %s)%s%s%s", name, list,
-                   near >= 0 ? "; did you mean \"" : "", near >= 0 ? names[near] : "", near >= 0 ? "\"?" : "");
-}
-
-/* "name" or "name:N"; *s = its strategy, NULL for auto. */
-static err parse_wish(const char *text, char *name, size_t size, i32 *n, const struct strategy **s) {
-    const char *colon = strchr(text, ':');
-    size_t len = colon ? (size_t)(colon - text) : strlen(text);
-    i64 v = 0;
-    *n = 0;
-    if (len >= size) len = size - 1;
-    memcpy(name, text, len);
-    name[len] = 0;
-    if (strcmp(name, "time") == 0) snprintf(name, size, "time_slice");
-    *s = strategy_find(name);
-    const bool open = strcmp(name, "auto") == 0;
-    if (!*s && !open) return unknown(name);
-    if (!colon) return 0;
-    if (open) return FAIL_AT(E401, "--parallel", "--threads N", "auto takes no number of devices");
-    bool number = str_to_i64(colon + 1, strlen(colon + 1), &v) != 0;
-    if (strcmp(name, "time_slice") == 0 && (!number || v < 1 || v > SLICES_MAX))
-        return FAIL_AT(E401, "--parallel", "--parallel time:16",
-                       "\"%s\": a number of slices of time from 1 to %d is wanted after the colon", text, SLICES_MAX);
-    if (strcmp(name, "time_slice") != 0 && (!number || v < 1 || v > MACHINE_DEVICES))
-        return FAIL_AT(E401, "--parallel", "--parallel auto",
-                       "\"%s\": a number of devices from 1 to %d is wanted after the colon", text, MACHINE_DEVICES);
-    *n = (i32)v;
-    return 0;
-}
-
 err plan_slices(const char *parallel, i32 *slices) {
-    char name[64];
-    i32 n;
-    const struct strategy *s;
-    *slices = 0;
-    TRY(parse_wish(parallel, name, sizeof name, &n, &s));
-    if (strcmp(name, "time_slice") == 0) *slices = n > 0 ? n : -1;
+    struct product p;
+    TRY(product_parse(parallel, &p));
+    const i32 k = product_slices(&p);
+    *slices = k < 0 ? 0 : p.cut[k].wanted > 0 ? p.cut[k].wanted : -1;
     return 0;
 }
 
-static err build(struct planner *p, const struct strategy *s, struct plan **out) {
+/* ------------------------------------------------------------------ one product --------------------------------------------- */
+
+/* All tasks of a planner to which cuts were applied. */
+static err build(struct planner *p, struct plan **out) {
     err e;
     u32 task;
-    TRY_OUT(planner_build(p, s));
+    TRY_OUT(planner_build(p));
     TRY_OUT(planner_finish(p, out));
     err_clear();
     const char *bad = plan_check(*out, p->net, &task);
@@ -90,7 +49,7 @@ static err build(struct planner *p, const struct strategy *s, struct plan **out)
         if (err_last()->code == E601) goto out;
         char name[64] = "";
         if (task < (*out)->ntask) plan_task_name(*out, p->net, task, name);
-        e = FAIL(E1, "the plan of %s is wrong: %s%s%s", s->name, bad, name[0] ? ": " : "", name);
+        e = FAIL(E1, "the plan of %s is wrong: %s%s%s", (*out)->strategy, bad, name[0] ? ": " : "", name);
         goto out;
     }
     return 0;
@@ -100,34 +59,111 @@ out:
     return e;
 }
 
-/* A plan, or why not (E401 with the strategy's sentence). */
-static err make(const struct plan_request *q, const struct strategy *s, i32 n, bool chosen, struct plan **out) {
-    struct planner *p = mem_alloc(sizeof *p);
-    if (!p) return -E601;
-    err e;
-    TRY_OUT(planner_init(p, q));
-    p->wanted = n;
+/* Does the product apply?  *why NULL, or the sentence in p, about cut *cut. */
+static err applies(struct planner *p, const struct plan_request *q, const struct product *cuts, bool chosen, const char **why,
+                   i32 *cut) {
+    TRY(planner_init(p, q));
     p->chosen = chosen;
-    if (n && !s->counted) {
-        e = FAIL_AT(E401, "--parallel", "--parallel serial", "strategy %s takes no number of devices", s->name);
-        goto out;
+    *why = planner_apply(p, cuts, cut);
+    return 0;
+}
+
+/* The nearest product that applies: the cut that does not gets fewer parts, or goes; no cut is left where none applies. */
+static err nearest(struct planner *p, const struct plan_request *q, struct product *cuts, i32 cut) {
+    const char *why = "";
+    while (why && cuts->n > 0) {
+        struct plan_cut *c = &cuts->cut[cut];
+        const bool fewer = !c->s->slices && c->s->cut && c->wanted > 2;
+        const i32 last = cut;
+        if (fewer) c->wanted--;
+        else product_drop(cuts, cut);
+        if (cuts->n > 0) TRY(applies(p, q, cuts, true, &why, &cut));
+        if (why && fewer && cut > last && c->wanted > 2) cut = last; /* the cuts inside need what it gives back */
     }
-    const char *why = s->applicable(p);
-    if (why) {
-        char name[64];
-        snprintf(name, sizeof name, n ? "%s:%d" : "%s", s->name, n);
-        e = FAIL_AT(E401, "--parallel", "--parallel auto", "%s does not fit: %s", name, why);
-        goto out;
+    return 0;
+}
+
+static err misfit(struct planner *p, const struct plan_request *q, const struct product *cuts, const char *why, i32 cut) {
+    struct product fit = *cuts;
+    char all[PRODUCT_TEXT], part[PRODUCT_TEXT], by[PRODUCT_TEXT], fix[96], what[sizeof p->why];
+    snprintf(what, sizeof what, "%s", why);
+    product_name(cuts, 0, all);
+    cut_name(&cuts->cut[cut], 0, part);
+    TRY(nearest(p, q, &fit, cut));
+    product_name(&fit, 0, by);
+    snprintf(fix, sizeof fix, "--parallel %s", by);
+    if (cuts->n == 1) return FAIL_AT(E401, "--parallel", fix, "%s does not fit: %s", all, what);
+    return FAIL_AT(E401, "--parallel", fix, "%s does not fit: %s: %s", all, part, what);
+}
+
+/* A device of the plan that has to hold more than it has; -1 = none. */
+static i32 overfull(const struct plan *g, const struct machine *m) {
+    for (i32 d = 0; d < g->ndevice; d++)
+        if (m->device[d].memory > 0 && plan_device_bytes(g, (u32)d) > m->device[d].memory) return d;
+    return -1;
+}
+
+/* The same product with more parts of one cut, each of which holds less; *found = its plan has room. */
+static err roomier(struct planner *p, const struct plan_request *q, struct product *cuts, bool *found) {
+    const struct product from = *cuts;
+    *found = false;
+    for (i32 i = 0; i < from.n && !*found; i++)
+        for (i32 n = 2; n <= 8 && !*found && !from.cut[i].s->slices; n *= 2) {
+            const char *why;
+            struct plan *g;
+            i32 cut;
+            *cuts = from;
+            cuts->cut[i].wanted = n * from.cut[i].n;
+            TRY(applies(p, q, cuts, true, &why, &cut));
+            if (why) break;
+            *cuts = p->product;
+            TRY(build(p, &g));
+            *found = overfull(g, q->machine) < 0;
+            plan_free(g);
+        }
+    return 0;
+}
+
+/* Of a product, which was asked for: does each device hold what its part needs? */
+static err holds(struct planner *p, const struct plan_request *q, const struct plan *g) {
+    struct product fit = p->product;
+    const struct plan_cut last = fit.cut[fit.n - 1];
+    const i32 d = overfull(g, q->machine);
+    char part[PRODUCT_TEXT], fix[96], by[PRODUCT_TEXT];
+    bool found;
+    if (fit.n < 2 || d < 0) return 0;
+    TRY(roomier(p, q, &fit, &found));
+    cut_name(&last, netplan(g)->slices, part);
+    product_name(&fit, netplan(g)->slices, by);
+    snprintf(fix, sizeof fix, found ? "--parallel %s" : "a smaller --batch, --context or --hidden", by);
+    return FAIL_AT(E601, "--parallel", fix, "%s does not fit: %s: device %s would hold %.1f MiB, it has %.1f MiB", g->strategy,
+                   part, g->place[d].name, (f64)plan_device_bytes(g, (u32)d) / 0x1p20,
+                   (f64)q->machine->device[d].memory / 0x1p20);
+}
+
+/* A plan, or why not (E401 with the cut's sentence). */
+static err make(const struct plan_request *q, const struct product *cuts, bool chosen, struct plan **out) {
+    struct planner *p = mem_alloc(sizeof *p);
+    const char *why;
+    i32 cut;
+    if (!p) return -E601;
+    err e = applies(p, q, cuts, chosen, &why, &cut);
+    if (e >= 0 && why) e = chosen ? misfit(p, q, cuts, why, cut) : -E401;
+    if (e >= 0) e = build(p, out);
+    if (e >= 0 && chosen) e = holds(p, q, *out);
+    if (e < 0) {
+        plan_free(*out);
+        *out = NULL;
     }
-    e = build(p, s, out);
-out:
     mem_free(p);
     return e;
 }
 
-static err try_one(const struct plan_request *q, const struct strategy *s, i32 n, struct plan **best) {
+/* ------------------------------------------------------------------ auto ---------------------------------------------------- */
+
+static err try_one(const struct plan_request *q, const struct product *cuts, struct plan **best) {
     struct plan *p = NULL;
-    err e = make(q, s, n, false, &p);
+    const err e = make(q, cuts, false, &p);
     if (e == -E401) return 0;
     TRY(e);
     if (!*best || p->predicted < (*best)->predicted) {
@@ -139,6 +175,21 @@ static err try_one(const struct plan_request *q, const struct strategy *s, i32 n
     return 0;
 }
 
+static bool may_multiply(const struct strategy *s) { return s->exact && s->counted && s->cut && !s->slices; }
+
+/* Two cuts, where there are more devices than micro-batches: the inner one takes all parts that have work and devices. */
+static err try_pairs(const struct plan_request *q, struct plan **best) {
+    const i32 most = imin(q->machine->ndevice, AUTO_TRIES), grain = plan_grain(q->B, q->grains);
+    if (most <= ceil_div(q->B, grain)) return 0;
+    for (i32 i = 0; i < strategy_count(); i++)
+        for (i32 k = i + 1; k < strategy_count(); k++)
+            for (i32 n = 2; may_multiply(strategy_at(i)) && may_multiply(strategy_at(k)) && 2 * n <= most; n++) {
+                const struct product pair = {.n = 2, .cut = {{strategy_at(i), n, 0}, {strategy_at(k), 0, 0}}};
+                TRY(try_one(q, &pair, best));
+            }
+    return 0;
+}
+
 /* The cheapest exact strategy by predicted cost; serial wins ties because it is tried first.  A net of slices was cut to be run
  * as such. */
 static err automatic(const struct plan_request *q, struct plan **out) {
@@ -146,11 +197,15 @@ static err automatic(const struct plan_request *q, struct plan **out) {
     *out = NULL;
     for (i32 i = 0; i < strategy_count() && e == 0; i++) {
         const struct strategy *s = strategy_at(i);
+        struct product one = {.n = 1, .cut = {{.s = s}}};
         if (q->slices > 1 ? !s->slices : !s->exact) continue;
-        if (!s->counted || s->slices) e = try_one(q, s, 0, out);
-        for (i32 n = 2; s->counted && !s->slices && n <= imin(q->machine->ndevice, AUTO_TRIES) && e == 0; n++)
-            e = try_one(q, s, n, out);
+        if (!s->counted || s->slices) e = try_one(q, &one, out);
+        for (i32 n = 2; s->counted && !s->slices && n <= imin(q->machine->ndevice, AUTO_TRIES) && e == 0; n++) {
+            one.cut[0].wanted = n;
+            e = try_one(q, &one, out);
+        }
     }
+    if (e == 0 && q->slices <= 1) e = try_pairs(q, out);
     if (e == 0 && !*out) e = FAIL(E401, "no strategy fits this model and machine");
     if (e < 0) {
         plan_free(*out);
@@ -159,11 +214,18 @@ static err automatic(const struct plan_request *q, struct plan **out) {
     return e;
 }
 
+/* The number of slices is the net's, whatever the wish says of them; where it has none, that cut goes. */
+static void any_slices(const struct plan_request *q, struct product *cuts) {
+    const i32 k = product_slices(cuts);
+    if (k < 0 || !q->any_slices) return;
+    if (q->slices > 1) cuts->cut[k].wanted = 0;
+    else product_drop(cuts, k);
+}
+
 err plan_make(const struct plan_request *q, struct plan **out) {
-    char name[64];
-    i32 n;
-    const struct strategy *s;
+    struct product cuts;
     *out = NULL;
-    TRY(parse_wish(q->parallel, name, sizeof name, &n, &s));
-    return s ? make(q, s, n, true, out) : automatic(q, out);
+    TRY(product_parse(q->parallel, &cuts));
+    any_slices(q, &cuts);
+    return cuts.n > 0 ? make(q, &cuts, true, out) : automatic(q, out);
 }

@@ -1,7 +1,6 @@
 /* planner.c - from a strategy's pieces to all tasks of a step; the buffers that exec will bind. */
 #include "step/planner.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +18,7 @@ enum {
     NORM_BLOCK = 1024,
     NORM_PARTS = 512,
     TASK_BYTES = 28,
-    FIXED_BYTES = 10 << 9, /* what exec keeps besides the buffers: per task, and once */
+    FIXED_BYTES = 11 << 9, /* what exec keeps besides the buffers: per task, and once */
     CHAIN_BYTES = 14       /* per slice of a chain */
 };
 
@@ -64,14 +63,6 @@ err planner_init(struct planner *p, const struct plan_request *q) {
     p->grain = p->sliced ? slice_grain(q->B) : plan_grain(q->B, q->grains);
     p->ngrain = ceil_div(q->B, p->grain);
     return 0;
-}
-
-const char *planner_why(struct planner *p, const char *fmt, ...) {
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(p->why, sizeof p->why, fmt, ap);
-    va_end(ap);
-    return p->why;
 }
 
 static struct pbuf rows_of(const struct buf *f, i32 index, i32 B) {
@@ -168,6 +159,7 @@ static i64 chain_bytes(const struct plan *g, const struct net *n) {
 
 static void sizes(struct plan *g, const struct net *n) {
     i64 held = FIXED_BYTES + (i64)g->ntask * TASK_BYTES + chain_bytes(g, n);
+    for (u32 i = 0; i < g->ntask; i++) held += g->task[i].members > 1 ? TEAM_LINE : 0;
     netplan(g)->store_bytes = 0;
     for (u32 i = 0; i < g->nbuf; i++) {
         i64 bytes = round_up64(g->buf[i].bytes, 64);
@@ -192,12 +184,19 @@ static struct chain_course course_of(const struct planner *p) {
     return c;
 }
 
+/* Every cut has it, and there is one. */
+static bool parts_fit(const struct product *p) {
+    bool all = p->n > 0;
+    for (i32 i = 0; i < p->n; i++) all = all && p->cut[i].s->parts;
+    return all;
+}
+
 /* The op that backward comes to last: until its weight gradient is made nothing of it can leave, and nothing is left to compute
  * while it does. */
-static void part(struct planner *p, const struct strategy *s) {
+static void part(struct planner *p) {
     struct plan *g = p->plan;
     i32 l = 0;
-    if (!s->parts || p->machine->nrank < 2 || p->sliced || !netplan(g)->train) return;
+    if (!parts_fit(&p->product) || p->machine->nrank < 2 || p->sliced || !netplan(g)->train) return;
     while (l < p->net->nop && !op_has_backward(p->net, &p->net->op[l])) l++;
     const struct op *op = &p->net->op[l];
     if (l == p->net->nop || !op->layer->dw || op->spec.cell >= CELL_NKIND || op->spec.share >= 0) return;
@@ -227,14 +226,16 @@ static err mark_buffers(struct planner *p) {
     return 0;
 }
 
-err planner_begin(struct planner *p, const char *name, const struct strategy *s, i32 ndevice) {
+err planner_begin(struct planner *p, i32 ndevice) {
     const struct net *n = p->net;
+    char name[PRODUCT_TEXT];
+    product_name(&p->product, p->sliced ? p->q->slices : 0, name);
     TRY(build_begin(&p->build, name, p->machine, ndevice));
     struct plan *g = p->plan = p->build.plan;
     struct netplan *of;
     ARENA_NEW(&g->arena, of, 1);
     g->client = of;
-    g->exact = s->exact && !p->sliced; /* slices meet within a tolerance, whoever runs them */
+    g->exact = product_exact(&p->product) && !p->sliced; /* slices meet within a tolerance, whoever runs them */
     g->B = p->q->B;
     g->grain = p->grain;
     g->ngrain = p->ngrain;
@@ -246,7 +247,7 @@ err planner_begin(struct planner *p, const char *name, const struct strategy *s,
     of->nderived = n->nderived;
     of->nstate = of->train ? p->q->nstate : 0;
     of->norm_block = lmax(NORM_BLOCK, round_up64((n->ntheta + NORM_PARTS - 1) / NORM_PARTS, LANES));
-    part(p, s);
+    part(p);
     TRY(net_buffers(p));
     TRY(weight_buffers(p));
     if (!of->train || p->q->dense) return 0;
@@ -259,8 +260,6 @@ void planner_drop(struct planner *p) {
     p->plan = NULL;
 }
 
-i32 planner_sharers(const struct planner *p) { return planner_one_piece(p) ? imax(p->nteam, p->nwave) : p->npiece; }
-u32 planner_sharer(const struct planner *p, i32 i) { return planner_one_piece(p) ? (u32)i : p->piece[i].device; }
 /* Kernels of bf16 multiply tiles of 16 rows and leave a team's work to its first member. */
 i32 op_panels(const struct op *op) {
     return op->layer->team && op->spec.precision == PREC_F32 ? imax(1, ceil_div(op->F, LANES)) : 1;
@@ -276,12 +275,12 @@ static i32 prepared_by(const struct planner *p, i32 op[NET_OPS], u32 device[NET_
             if (!done[l] && p->net->op[l].nderived > 0 && (best < 0 || p->net->op[l].nderived > p->net->op[best].nderived))
                 best = l;
         if (best < 0) return n;
-        for (i32 i = 1; i < planner_sharers(p); i++)
+        for (i32 i = 1; i < p->nsharer; i++)
             if (load[i] < load[least]) least = i;
         done[best] = true;
         load[least] += p->net->op[best].nderived;
         op[n] = best;
-        device[n] = planner_sharer(p, least);
+        device[n] = p->sharer[least];
     }
 }
 
@@ -307,15 +306,19 @@ i32 net_rank(const struct net *n) {
     return rank;
 }
 
-/* One op of a piece: alone on the piece's device, or member k on device k, no more members than panels of units. */
-static err op_tasks(struct planner *p, enum task_kind kind, const struct piece *c, i32 l) {
-    i32 n = p->nteam > 1 ? imin(p->nteam, op_panels(&p->net->op[l])) : 1;
-    for (i32 k = 0; k < n; k++) {
-        u32 device = n > 1 ? (u32)k : c->device;
-        struct work w = {.op = l, .b0 = c->box.b0, .b1 = c->box.b1, .member = k, .members = n};
-        TRY((kind == TASK_FWD ? task_fwd : task_bwd)(p, device, w));
-    }
+/* No more members than panels of units. */
+err planner_op(struct planner *p, enum task_kind kind, const struct piece *c, struct work w, i32 j) {
+    const i32 n = p->team.n > 1 ? imin(p->team.n, op_panels(&p->net->op[w.op])) : 1;
+    w.b0 = c->box.b0;
+    w.b1 = c->box.b1;
+    w.members = n;
+    for (w.member = 0; w.member < n; w.member++)
+        TRY((kind == TASK_FWD ? task_fwd : task_bwd)(p, planner_device(p, c, w.member, j), w));
     return 0;
+}
+
+static err op_tasks(struct planner *p, enum task_kind kind, const struct piece *c, i32 l) {
+    return planner_op(p, kind, c, (struct work){.op = l}, 0);
 }
 
 /* One op of all pieces: each its rows; where they are slices of time, together. */
@@ -325,16 +328,21 @@ static err op_of_pieces(struct planner *p, enum task_kind kind, i32 l) {
         const struct piece *c = &p->piece[i];
         i32 k = members > 1 ? i : 0;
         struct work w = {.op = l, .b0 = c->box.b0, .b1 = c->box.b1, .member = k, .members = members};
-        TRY((kind == TASK_FWD ? task_fwd : task_bwd)(p, c->device, w));
+        TRY((kind == TASK_FWD ? task_fwd : task_bwd)(p, p->device[c->at], w));
     }
     return 0;
+}
+
+/* The last device of a group zeroes: it has nothing to do while the first one is at the head and the loss. */
+err planner_zero(struct planner *p, const struct piece *c) {
+    return task_zero(p, planner_member(p, c, planner_group(p) - 1), c->box.b0, c->box.b1);
 }
 
 /* Slices of time meet in every recurrent op, so all pieces come to it before any goes on. */
 static err op_by_op(struct planner *p) {
     for (i32 l = 0; l < p->net->nop; l++) TRY(op_of_pieces(p, TASK_FWD, l));
     for (i32 i = 0; p->q->train && i < p->npiece; i++)
-        TRY(task_zero(p, p->piece[i].device, p->piece[i].box.b0, p->piece[i].box.b1));
+        TRY(planner_zero(p, &p->piece[i]));
     for (i32 l = p->net->nop - 1; p->q->train && l >= 0; l--)
         if (op_has_backward(p->net, &p->net->op[l])) TRY(op_of_pieces(p, TASK_BWD, l));
     return 0;
@@ -351,7 +359,7 @@ static err forward_early(struct planner *p) {
 
 static err parts_early(struct planner *p) {
     for (i32 k = 0; k < netplan(p->plan)->parted.n; k++) {
-        for (i32 i = 0; i < p->npiece; i++) TRY(task_dw(p, p->piece[i].device, p->piece[i].box.b0, p->piece[i].box.b1, k));
+        for (i32 i = 0; i < p->npiece; i++) TRY(task_dw(p, p->device[p->piece[i].at], p->piece[i].box.b0, p->piece[i].box.b1, k));
         TRY(planner_merge_early(p, planner_part(p, k), planner_part(p, k + 1)));
     }
     return 0;
@@ -371,7 +379,6 @@ static err backward_early(struct planner *p) {
     return 0;
 }
 
-/* The last device of a team zeroes: it has nothing to do while the first one is at the head and the loss. */
 static err piece_by_piece(struct planner *p) {
     if (p->early) TRY(forward_early(p));
     for (i32 i = 0; !p->early && i < p->npiece; i++) {
@@ -380,7 +387,7 @@ static err piece_by_piece(struct planner *p) {
     }
     for (i32 i = 0; p->q->train && i < p->npiece; i++) {
         const struct piece *c = &p->piece[i];
-        TRY(task_zero(p, p->nteam > 1 ? (u32)p->nteam - 1 : c->device, c->box.b0, c->box.b1));
+        TRY(planner_zero(p, c));
         for (i32 l = c->box.l1 - 1; l >= c->box.l0; l--)
             if (op_has_backward(p->net, &p->net->op[l]) && !p->early) TRY(op_tasks(p, TASK_BWD, c, l));
     }
@@ -392,35 +399,48 @@ static err update(struct planner *p) {
     i64 lo, hi;
     for (i32 pass = 0; pass < 2; pass++)
         for (i32 b = 0; b < p->nbucket; b++)
-            for (i32 i = 0; i < planner_sharers(p); i++) {
+            for (i32 i = 0; i < p->nsharer; i++) {
                 planner_share(p, pass ? b : planner_bucket(p, b), i, &lo, &hi);
-                if (hi > lo) TRY((pass ? task_update : task_norm)(p, planner_sharer(p, i), lo, hi));
+                if (hi > lo) TRY((pass ? task_update : task_norm)(p, p->sharer[i], lo, hi));
             }
     return 0;
 }
 
-err planner_build(struct planner *p, const struct strategy *s) {
-    i32 T = 1;
-    for (i32 l = 0; l < p->net->nop; l++) T = imax(T, p->net->op[l].T);
-    struct slice whole = {0, p->q->B, 0, T, 0, p->net->nop}, box[MACHINE_DEVICES];
-    TRY(s->cut(p, whole));
-    TRY(s->place(p));
-    p->early = p->machine->nrank > 1 && !p->sliced && !planner_one_piece(p);
-    i32 ndevice = imax(p->nteam, p->nwave);
-    for (i32 i = 0; i < p->npiece; i++) {
-        box[i] = p->piece[i].box;
-        ndevice = imax(ndevice, (i32)p->piece[i].device + 1);
-    }
-    if (!slice_tile(whole, box, p->npiece) || ndevice > p->machine->ndevice)
-        return FAIL(E1, "strategy %s does not cover the box of work once", s->name);
-    char name[64];
-    snprintf(name, sizeof name, s->counted ? "%s:%d" : "%s", s->name, s->slices ? p->q->slices : planner_sharers(p));
-    TRY(planner_begin(p, name, s, ndevice));
+/* The cut that has an order of tasks of its own; NULL = none has. */
+static const struct strategy *order_of(const struct planner *p) {
+    for (i32 i = 0; i < p->product.n; i++)
+        if (p->product.cut[i].s->tasks && p->product.cut[i].n > 1) return p->product.cut[i].s;
+    return NULL;
+}
+
+/* The pieces cover the work once; *ndevice = how many of the machine's devices the plan names. */
+static err covered(const struct planner *p, i32 *ndevice) {
+    struct slice box[MACHINE_DEVICES], whole = {.b1 = p->q->B, .t1 = p->piece[0].box.t1, .l1 = p->net->nop};
+    for (i32 i = 0; i < p->npiece; i++) box[i] = p->piece[i].box;
+    *ndevice = 0;
+    for (i32 i = 0; i < p->nsharer; i++) *ndevice = imax(*ndevice, (i32)p->sharer[i] + 1);
+    if (slice_tile(whole, box, p->npiece) && *ndevice <= p->machine->ndevice) return 0;
+    char name[PRODUCT_TEXT];
+    product_name(&p->product, 0, name);
+    return FAIL(E1, "strategy %s does not cover the box of work once", name);
+}
+
+/* One piece that devices of a rank share needs nothing early, and an order of its own merges at the end. */
+static bool merges_early(const struct planner *p) {
+    return p->machine->nrank > 1 && !p->sliced && !order_of(p) && (p->npiece > 1 || planner_group(p) == 1);
+}
+
+err planner_build(struct planner *p) {
+    const struct strategy *order = order_of(p);
+    i32 ndevice;
+    TRY(covered(p, &ndevice));
+    p->early = merges_early(p);
+    TRY(planner_begin(p, ndevice));
     planner_buckets(p);
     if (!p->early) TRY(prepare(p, -1));
-    TRY(p->sliced ? op_by_op(p) : p->nwave > 1 ? wave_tasks(p) : piece_by_piece(p));
+    TRY(order ? order->tasks(p) : p->sliced ? op_by_op(p) : piece_by_piece(p));
     if (!p->q->train || p->net->ntheta == 0) return 0;
-    TRY(s->exchange(p));
+    TRY(planner_merge(p));
     return update(p);
 }
 

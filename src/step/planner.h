@@ -1,8 +1,7 @@
-/* planner.h - a plan under construction: what strategies and the plan parser call.
+/* planner.h - a plan under construction: what cuts and the plan parser call.
  *
- *     cut --> pieces --place--> device of each --(planner)--> PREP FWD ZERO BWD DW tasks --exchange--> MERGE tasks
- * --(planner)--> NORM
- *     UPDATE --deps, cost, check--> plan
+ *     product --apply.c--> pieces, each with a group of devices --planner.c--> PREP FWD ZERO BWD DW tasks
+ *     --merge.c--> MERGE tasks --planner.c--> NORM, UPDATE --deps, cost, check--> plan
  *
  * A task is added with its uses, which follow from its kind, op and ranges alone (task.c): so a plan read from a text has the
  * same uses as one that was made, and nobody writes an edge.  One caller. */
@@ -11,33 +10,45 @@
 
 #include "plan/build.h"
 #include "step/netplan.h"
+#include "step/product.h"
 
 struct strategy;
 
 enum { PLAN_BUCKETS = 8, PLAN_PARTS = 4 };
 
+/* Part of the work, and the group of devices that does it: devices at + k * team.stride + j * wave.stride of planner.device. */
 struct piece {
     struct slice box;
-    u32 device;
+    i32 row; /* part of the rows */
+    i32 at;
+};
+
+/* Devices of a group along one cut. */
+struct axis_of {
+    i32 n, stride;
 };
 
 struct planner {
     const struct plan_request *q;
     const struct net *net;
     const struct machine *machine;
-    i32 wanted;  /* N of "data_sync:N", 0 = as many as are useful */
-    bool chosen; /* the wish names the strategy; false: auto looks for one */
+    struct product product; /* the cuts; n of each that is applied */
+    bool chosen;            /* the wish names the cuts; false: auto looks for them */
     i32 grain, ngrain;
     struct piece piece[MACHINE_DEVICES];
-    i32 npiece;
-    bool sliced;       /* rows are slices of time */
-    bool early;        /* several ranks: gradients of an op are merged right after its backward, so that they can be sent */
-    i32 nbucket;       /* ranges of theta that are shared out one by one: more than one where `early` */
-    i32 nteam;         /* > 1: ops whose layer can be shared by units go to the first nteam devices (one piece, one process) */
-    i32 nwave, chunks; /* nwave > 1: layers go to the first nwave devices, chunk by chunk of time (one piece, one process) */
-    char why[256];     /* why the strategy does not apply */
+    i32 npiece, nrow;            /* pieces; parts of the rows */
+    struct axis_of team;         /* n > 1: ops whose layer can be shared by units go to so many devices of the group */
+    struct axis_of wave;         /* n > 1: layers go to so many devices of the group, chunk by chunk of time */
+    i32 chunks;                  /* of time, where there is a wave */
+    u32 device[MACHINE_DEVICES]; /* of the machine, in the order of the pieces' groups */
+    u32 sharer[MACHINE_DEVICES]; /* that share out ranges of theta */
+    i32 ndevice, nsharer;
+    bool sliced;   /* rows are slices of time */
+    bool early;    /* several ranks: gradients of an op are merged right after its backward, so that they can be sent */
+    i32 nbucket;   /* ranges of theta that are shared out one by one: more than one where `early` */
+    char why[256]; /* why a cut does not apply */
     struct builder build;
-    struct plan *plan;                                                   /* NULL while asking whether a strategy applies */
+    struct plan *plan;                                                   /* NULL while asking whether cuts apply */
     u32 act[NET_BUFS], dact[NET_BUFS], saved[NET_OPS], scratch[NET_OPS]; /* pbuf of each, NONE = it has none */
     u32 theta, derived, grad0, state0, norm, loss;
     i64 bucket[PLAN_BUCKETS + PLAN_PARTS + 1]; /* where they begin and end, rising */
@@ -45,12 +56,24 @@ struct planner {
 
 /* planner.c */
 err planner_init(struct planner *p, const struct plan_request *q);
-/* Makes the empty plan and its buffers; called as `name` says, which may have a number behind the strategy's. */
-err planner_begin(struct planner *p, const char *name, const struct strategy *s, i32 ndevice);
-err planner_build(struct planner *p, const struct strategy *s); /* all tasks of a training or forward plan */
-err planner_finish(struct planner *p, struct plan **out);       /* deps, cost; the plan is the caller's */
+err planner_begin(struct planner *p, i32 ndevice);        /* the empty plan and its buffers, named by the product */
+err planner_build(struct planner *p);                     /* all tasks of a training or forward plan; cuts were applied */
+err planner_finish(struct planner *p, struct plan **out); /* deps, cost; the plan is the caller's */
 void planner_drop(struct planner *p);
-const char *planner_why(struct planner *p, const char *fmt, ...) PRINTF_LIKE(2, 3); /* for strategy.applicable */
+
+/* apply.c: cuts the work and shares out the devices as a product says.  NULL, or a sentence why not and the cut it is about. */
+const char *planner_apply(struct planner *p, const struct product *cuts, i32 *cut);
+const char *planner_why(struct planner *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* For strategy.cut: each piece's rows in n parts; n devices of each group share the units of layers; have layers of their own. */
+err planner_cut_rows(struct planner *p, i32 n);
+err planner_share_units(struct planner *p, i32 n);
+err planner_share_layers(struct planner *p, i32 n);
+i32 planner_group(const struct planner *p);                                    /* devices of a piece */
+u32 planner_member(const struct planner *p, const struct piece *c, i32 i);     /* the i-th of them */
+u32 planner_device(const struct planner *p, const struct piece *c, i32 k, i32 j); /* member k of the team, j along the wave */
+static inline i32 piece_rank(const struct planner *p, const struct piece *c) {
+    return p->machine->device[p->device[c->at]].rank;
+}
 
 /* task.c: each adds one task with its uses.  Ranges must be inside the box, rows at grain borders: the plan's check looks. */
 err task_prep(struct planner *p, u32 device, i32 op);
@@ -65,13 +88,13 @@ err task_dw(struct planner *p, u32 device, i32 b0, i32 b1, i32 part); /* of plan
 err task_merge(struct planner *p, u32 device, i32 a, i32 b, i64 lo, i64 hi);
 err task_norm(struct planner *p, u32 device, i64 lo, i64 hi);
 err task_update(struct planner *p, u32 device, i64 lo, i64 hi);
+/* planner.c: an op of a piece, or some of its steps, by one device or a team; j: its place along the wave.  Zeros of a piece. */
+err planner_op(struct planner *p, enum task_kind kind, const struct piece *c, struct work w, i32 j);
+err planner_zero(struct planner *p, const struct piece *c);
 bool op_is_loss(const struct op *op);
 bool op_has_backward(const struct net *n, const struct op *op); /* a gradient comes in, and somebody wants what it makes of it */
 
-/* planner.c: devices that share ranges of theta, and how many panels of units a team can share of an op (1: it must be alone). */
-static inline bool planner_one_piece(const struct planner *p) { return p->nteam > 1 || p->nwave > 1; }
-i32 planner_sharers(const struct planner *p);
-u32 planner_sharer(const struct planner *p, i32 i);
+/* planner.c: how many panels of units a team can share of an op (1: it must be alone). */
 i32 op_panels(const struct op *op);
 bool net_sliced(const struct net *n); /* some op's rows are slices of time */
 i32 net_rank(const struct net *n);    /* of the correction of their begins: the largest of any op */

@@ -1,6 +1,6 @@
 /* print.c - a plan as text: one line per task; parse.c reads it back.
  *
- *     (plan data_sync:2 train B 64 grain 8 grains 8 devices 2 exact yes peak 1.3MiB exchange 12.0KiB predicted 0.291ms
+ *     (plan data:2 train B 64 grain 8 grains 8 devices 2 exact yes peak 1.3MiB exchange 12.0KiB predicted 0.291ms
  *       (fwd lstm.0 b[0,32) t[0,128) @r0.cpu0 uses theta[0,9216):r x[0,32):r h0[0,32):w)
  *       (merge 0 4 theta[0,512) @r0.cpu0 uses grad.0[0,512):rw grad.4[0,512):r)
  *       ...)
@@ -160,8 +160,9 @@ void plan_print(const struct plan *p, const struct net *n, struct str *out) {
         const struct task *t = &p->task[i];
         plan_task_name(p, n, i, name);
         str_addf(out, "\n  (%s", name);
-        bool whole = (t->kind == TASK_FWD || t->kind == TASK_BWD) && !task_is_chunk(t, n); /* the name of a chunk has its steps */
-        if (whole) str_addf(out, " t[%d,%d)", t->box.t0, t->box.t1);
+        const bool rows = t->kind == TASK_FWD || t->kind == TASK_BWD;
+        if (rows && (t->members > 1 || !task_is_chunk(t, n))) /* else the name has the steps */
+            str_addf(out, " t[%d,%d)", t->box.t0, t->box.t1);
         if (t->how) str_addf(out, " how %s", text_hows[t->how]);
         str_addf(out, " @%s", p->place[t->device].name);
         text_uses(p, n, i, out);

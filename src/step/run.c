@@ -187,6 +187,26 @@ static void buffer_name(void *step, u32 buf, char out[24]) {
 
 /* ------------------------------------------------------------------ the whole ----------------------------------------------- */
 
+static bool is_member(const struct step *s, const struct task *t) {
+    const bool ours = !s->comm || s->plan->place[t->device].rank == comm_rank(s->comm);
+    return ours && t->members > 1 && !op_is_chain(&s->net->op[t->op]);
+}
+
+/* Lines of flags for each team of this rank: several may be at work at the same op. */
+static err bind_flags(struct step *s) {
+    const struct plan *p = s->plan;
+    u32 n = 0;
+    for (u32 i = 0; i < p->ntask; i++) n += is_member(s, &p->task[i]);
+    if (n == 0) return 0;
+    ARENA_NEW(&s->arena, s->flag_line, p->ntask);
+    ARENA_NEW(&s->arena, s->flags, (i64)(n + 1) * TEAM_LINE);
+    s->flags += -(uintptr_t)s->flags & (TEAM_LINE - 1);
+    n = 0;
+    for (u32 i = 0; i < p->ntask; i++)
+        if (is_member(s, &p->task[i])) s->flag_line[i] = n++;
+    return 0;
+}
+
 static err bind(struct step *s, struct pool *pool, struct comm *comm, const struct policy *policy) {
     struct exec_job job = {.plan = s->plan, .pool = pool, .comm = comm, .policy = netplan(s->plan)->train ? policy : NULL};
     void **lent;
@@ -195,6 +215,7 @@ static err bind(struct step *s, struct pool *pool, struct comm *comm, const stru
     own_rows(s, s->comm);
     TRY(arrays(s));
     TRY(own_inputs(s));
+    TRY(bind_flags(s));
     ARENA_NEW(&s->arena, lent, s->plan->nbuf + 1);
     for (u32 i = 0; i < s->plan->nbuf; i++) {
         const struct pbuf *b = &s->plan->buf[i];

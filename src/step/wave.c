@@ -5,8 +5,9 @@
  *     device 0   lstm.2          | 0 | 1 | 2 | 3 |    more layers than devices: in turns (distributed.md 8.2)
  *
  * A wave is a run of ops that follow each other and can be walked in parts of their steps (layer.steps), with two that have
- * a state or more.  The two directions of a layer are a wave too, both at the same chunk.  Every chunk has all rows, and chunks
- * of an op are done in order: the bits are those of `serial`.  Layer wavefront: Appleyard, Kocisky, Blunsom, arXiv 1604.01946. */
+ * a state or more.  The two directions of a layer are a wave too, both at the same chunk.  Every chunk has all rows of its piece,
+ * and chunks of an op are done in order: the bits are those of `serial`.  Layer wavefront: Appleyard, Kocisky, Blunsom, arXiv
+ * 1604.01946. */
 #include <math.h>
 
 #include "model/layer.h"
@@ -69,6 +70,7 @@ i32 wave_width(const struct net *n) {
 /* T(C) = (L C / P + P - 1) (W / (L C) + o) is least at C = sqrt(P (P - 1) W / o) / L (distributed.md 8.2). */
 i32 wave_chunks(const struct planner *p, i32 devices) {
     const struct net *n = p->net;
+    const i32 rows = ceil_div(p->q->B, p->nrow);
     f64 work = 0, layers = 0;
     i32 T = 0;
     struct wave w;
@@ -76,7 +78,7 @@ i32 wave_chunks(const struct planner *p, i32 devices) {
         wave_of(n, l, &w);
         for (i32 k = w.l0; rolls(&w) && k < w.l1; k++) {
             if (!has_state(&n->op[k])) continue;
-            work += n->op[k].layer->flops(&n->op[k], n, p->q->B, false) / (p->machine->device[0].gflops * 1e9 * RATE);
+            work += n->op[k].layer->flops(&n->op[k], n, rows, false) / (p->machine->device[0].gflops * 1e9 * RATE * p->team.n);
             T = imax(T, n->op[k].T);
             layers++;
         }
@@ -86,47 +88,61 @@ i32 wave_chunks(const struct planner *p, i32 devices) {
     return imax(1, imin((i32)dmin(best, CHUNKS_MOST), T / CHUNK_STEPS));
 }
 
-static err chunk(struct planner *p, const struct wave *w, enum task_kind kind, i32 l, i32 c) {
+static err chunk(struct planner *p, const struct piece *c, const struct wave *w, enum task_kind kind, i32 l, i32 k) {
     i64 T = p->net->op[l].T;
-    if (c < 0 || c >= p->chunks || (kind == TASK_BWD && !op_has_backward(p->net, &p->net->op[l]))) return 0;
-    struct work work = {.op = l, .b1 = p->q->B, .t0 = (i32)(T * c / p->chunks), .t1 = (i32)(T * (c + 1) / p->chunks)};
-    return (kind == TASK_FWD ? task_fwd : task_bwd)(p, (u32)(w->nth[l] % p->nwave), work);
+    if (k < 0 || k >= p->chunks || (kind == TASK_BWD && !op_has_backward(p->net, &p->net->op[l]))) return 0;
+    struct work work = {.op = l, .t0 = (i32)(T * k / p->chunks), .t1 = (i32)(T * (k + 1) / p->chunks)};
+    return planner_op(p, kind, c, work, w->nth[l] % p->wave.n);
 }
 
 /* By diagonals, so that whoever is free finds its next chunk ready. */
-static err roll(struct planner *p, const struct wave *w) {
+static err roll(struct planner *p, const struct piece *c, const struct wave *w) {
     for (i32 d = 0; d < p->chunks + w->width; d++)
-        for (i32 l = w->l0; l < w->l1; l++) TRY(chunk(p, w, TASK_FWD, l, d - imax(0, w->behind[l])));
+        for (i32 l = w->l0; l < w->l1; l++) TRY(chunk(p, c, w, TASK_FWD, l, d - imax(0, w->behind[l])));
     return 0;
 }
 
-static err roll_back(struct planner *p, const struct wave *w) {
+static err roll_back(struct planner *p, const struct piece *c, const struct wave *w) {
     for (i32 d = p->chunks + w->width; d >= 0; d--)
-        for (i32 l = w->l1 - 1; l >= w->l0; l--) TRY(chunk(p, w, TASK_BWD, l, d - imax(0, w->behind[l])));
+        for (i32 l = w->l1 - 1; l >= w->l0; l--) TRY(chunk(p, c, w, TASK_BWD, l, d - imax(0, w->behind[l])));
     return 0;
 }
 
-static err whole(struct planner *p, enum task_kind kind, i32 l) {
-    struct work work = {.op = l, .b1 = p->q->B};
+static err whole(struct planner *p, const struct piece *c, enum task_kind kind, i32 l) {
     if (kind == TASK_BWD && !op_has_backward(p->net, &p->net->op[l])) return 0;
-    return (kind == TASK_FWD ? task_fwd : task_bwd)(p, 0, work);
+    return planner_op(p, kind, c, (struct work){.op = l}, 0);
 }
 
-/* What is no wave is done by device 0; the last one zeroes gradients meanwhile. */
-err wave_tasks(struct planner *p) {
-    const i32 nop = p->net->nop;
+/* What is no wave is done by the first device along it. */
+static err forward(struct planner *p, const struct piece *c) {
+    struct wave w;
+    for (i32 l = 0; l < p->net->nop; l = rolls(&w) ? w.l1 : l + 1) {
+        wave_of(p->net, l, &w);
+        TRY(rolls(&w) ? roll(p, c, &w) : whole(p, c, TASK_FWD, l));
+    }
+    return 0;
+}
+
+static err backward(struct planner *p, const struct piece *c) {
     struct wave w;
     i32 first[NET_OPS], n = 0;
-    for (i32 l = 0; l < nop; l = rolls(&w) ? w.l1 : l + 1) {
+    for (i32 l = 0; l < p->net->nop; l = rolls(&w) ? w.l1 : l + 1) {
         first[n++] = l;
         wave_of(p->net, l, &w);
-        TRY(rolls(&w) ? roll(p, &w) : whole(p, TASK_FWD, l));
     }
-    if (!p->q->train) return 0;
-    TRY(task_zero(p, (u32)p->nwave - 1, 0, p->q->B));
     while (n-- > 0) {
         wave_of(p->net, first[n], &w);
-        TRY(rolls(&w) ? roll_back(p, &w) : whole(p, TASK_BWD, first[n]));
+        TRY(rolls(&w) ? roll_back(p, c, &w) : whole(p, c, TASK_BWD, first[n]));
+    }
+    return 0;
+}
+
+err wave_tasks(struct planner *p) {
+    p->chunks = imax(1, wave_chunks(p, p->wave.n));
+    for (i32 i = 0; i < p->npiece; i++) TRY(forward(p, &p->piece[i]));
+    for (i32 i = 0; p->q->train && i < p->npiece; i++) {
+        TRY(planner_zero(p, &p->piece[i]));
+        TRY(backward(p, &p->piece[i]));
     }
     return 0;
 }

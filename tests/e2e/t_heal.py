@@ -168,7 +168,7 @@ class Heal(Launched):
                    "--no-guard", "--base", "none", "--quantiles", "0.5", "--test", "40000", "--progress", "none"]
         self.whole("t.csv", options)
         child = self.begin(2, *options, data=self.path("t.csv"))
-        self.until(lambda: self.told("plan data_sync"), child)  # said when the last step is done
+        self.until(lambda: self.told("plan data"), child)  # said when the last step is done
         time.sleep(0.03)
         os.kill(self.record(0)["pid"], signal.SIGKILL)
         err = self.well(child, "while it scored")

@@ -93,7 +93,7 @@ class Public(Case):
     def test_example_plan_a_step(self):
         r = self.example("plan_a_step")
         self.assertEqual((r.status, r.err), (0, ""))
-        self.assertIn("--- host*2(cpu*8)\nstrategy data_sync:8", r.out)
+        self.assertIn("--- host*2(cpu*8)\nstrategy data:8", r.out)
         r = self.example("plan_a_step", "host*(")
         self.assertEqual(r.status, 2)
         self.assertRegex(r.err, r"^error\[E\d+\] ")

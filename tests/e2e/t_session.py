@@ -62,15 +62,15 @@ class Session(Case):
 
     def test_plan(self):
         args = ["plan", AIR, "--target", "Passengers", "--horizon", "12", "--threads", "2"]
-        self.assertRegex(self.stretto(*args).out, r"strategy data_sync:2 on .*\npredicted [\d.]+ ms per step, [\d.]+ MiB held")
-        self.assertTrue(self.stretto(*args, "--print").out.startswith("(plan data_sync:2 train B "))
-        self.assertRegex(self.stretto(*args, "--compare").out, r"(?m)^serial .* yes\n^data_sync:2 .* yes$")
+        self.assertRegex(self.stretto(*args).out, r"strategy data:2 on .*\npredicted [\d.]+ ms per step, [\d.]+ MiB held")
+        self.assertTrue(self.stretto(*args, "--print").out.startswith("(plan data:2 train B "))
+        self.assertRegex(self.stretto(*args, "--compare").out, r"(?m)^serial .* yes\n^data:2 .* yes$")
         self.assertIn("r0.cpu1 |", self.stretto(*args, "--draw", "text").out)
         xml.dom.minidom.parseString(self.stretto(*args, "--draw", "svg").out)
         json.loads(self.stretto(*args, "--json").out)
         # no data at all: shapes alone, for a machine that is not here
         r = self.stretto("plan", "--columns", "7", "--horizon", "96", "--machine", "host*2(cpu*4)", "--compare")
-        self.assertIn("data_sync:8", r.out)
+        self.assertIn("data:8", r.out)
 
     def test_plan_saved_and_trained(self):
         common = [AIR, "--target", "Passengers", "--horizon", "12", "--threads", "2", "--members", "1", "--steps", "40"]

@@ -30,7 +30,7 @@ static struct plan *make(const char *text, i32 B, bool train, const char *parall
 
 TEST(team_prints_compares_and_draws_as_recorded) {
     struct str s = {0};
-    struct plan *p = make("cpu*2", 1, true, "unit_split:2");
+    struct plan *p = make("cpu*2", 1, true, "unit:2");
     plan_print(p, &net, &s);
     golden("unit_split2_b1.plan", &s);
     str_free(&s);
@@ -183,7 +183,7 @@ TEST(team_wish_is_understood_or_refused) {
         if (!strstr(err_last()->text, cases[i].why)) fail_msg("%s: %s", cases[i].wish, err_last()->text);
     }
     p = make("cpu*8", 1, true, "unit_split"); /* as many as have a panel */
-    assert_string_equal(p->strategy, "unit_split:3");
+    assert_string_equal(p->strategy, "unit:3");
     plan_free(p);
     p = make("cpu*8", 1, false, "unit_split:8"); /* forward: the wish was about training */
     assert_int_equal(p->ndevice, 3);
@@ -207,18 +207,18 @@ TEST(team_is_not_for_bf16) {
 
 TEST(team_is_taken_by_auto_when_it_pays) {
     struct plan *p = make("cpu*4 gflops=0.05", 1, true, "auto"); /* slow devices: an exchange costs little against a step */
-    assert_string_equal(p->strategy, "unit_split:3");
+    assert_string_equal(p->strategy, "unit:3");
     plan_free(p);
     p = make("cpu*4 gflops=100000", 1, true, "auto"); /* a step is over sooner than flags are seen */
     assert_string_equal(p->strategy, "serial");
     plan_free(p);
     p = make("cpu*4 gflops=0.05", 64, true, "auto"); /* rows are shared out where there are enough */
-    assert_string_equal(p->strategy, "data_sync:4");
+    assert_string_equal(p->strategy, "data:4");
     plan_free(p);
     struct plan_request q = request("cpu*3 gflops=1", 1, true, "auto");
     machine.ncore = 2; /* three workers on two cores take turns */
     T_OK(plan_make(&q, &p));
-    assert_string_equal(p->strategy, "unit_split:2");
+    assert_string_equal(p->strategy, "unit:2");
     plan_free(p);
 }
 

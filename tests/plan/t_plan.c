@@ -90,10 +90,10 @@ TEST(plan_parse_says_where_it_stopped) {
         const char *old, *now, *where;
     } cases[] = {
         {"(plan", "(plane", "x.plan:1:2"},
-        {"data_sync:2", "data_synk:2", "x.plan:1:7"},
-        {"train", "forward", "x.plan:1:19"},
-        {"B 32", "B 33", "x.plan:1:27"},
-        {"devices 2", "devices 3", "x.plan:1:55"},
+        {"data:2", "dota:2", "x.plan:1:7"},
+        {"train", "forward", "x.plan:1:14"},
+        {"B 32", "B 33", "x.plan:1:22"},
+        {"devices 2", "devices 3", "x.plan:1:50"},
         {"(fwd a", "(fwd aa", "x.plan:4:8"},
         {"fwd a b[0,16)", "fwd a b[0,17)", "x.plan:4:10"},
         {"fwd a b[0,16)", "fwd a b[0,99999999999)", "x.plan:4:10"},
@@ -205,7 +205,7 @@ TEST(plan_wish_is_understood_or_refused) {
     }
     struct plan_request q = request("cpu*8", 32, true, "data_sink");
     T_FAILS(plan_make(&q, &p), E401);
-    assert_non_null(strstr(err_last()->text, "did you mean \"data_sync\""));
+    assert_non_null(strstr(err_last()->text, "did you mean \"data\""));
     q = request("cpu*8", 32, true, "data_sync:5");
     T_FAILS(plan_make(&q, &p), E401);
     assert_non_null(strstr(err_last()->text, "at most 4 devices"));
@@ -213,7 +213,7 @@ TEST(plan_wish_is_understood_or_refused) {
     q.parallel = "serial";
     T_FAILS(plan_make(&q, &p), E401);
     p = make("cpu*8", 32, true, "data_sync");
-    assert_string_equal(p->strategy, "data_sync:4");
+    assert_string_equal(p->strategy, "data:4");
     plan_free(p);
     p = make("cpu*8", 3, false, "data_sync:8"); /* forward: as many as have a row */
     assert_int_equal(p->ndevice, 3);
@@ -228,7 +228,7 @@ TEST(plan_auto_takes_the_cheapest) {
     assert_string_equal(p->strategy, "serial");
     plan_free(p);
     p = make("cpu*4 gflops=0.05", 64, true, "auto"); /* slow devices: sharing pays */
-    assert_string_equal(p->strategy, "data_sync:4");
+    assert_string_equal(p->strategy, "data:4");
     plan_free(p);
     p = make("cpu*4 gflops=100000", 2, true, "auto"); /* so fast that waking a worker costs more than the step */
     assert_string_equal(p->strategy, "serial");

@@ -130,7 +130,7 @@ static void a_plan_of_slices_is_read_back(void **state) {
     struct str a = {0}, b = {0};
     T_OK(plan_make(&q, &p));
     plan_print(p, &net, &a);
-    assert_non_null(strstr(str_text(&a), "(plan time_slice:16 train B 32 grain 2 grains 16 devices 2 exact no slices 16"));
+    assert_non_null(strstr(str_text(&a), "(plan time:16 train B 32 grain 2 grains 16 devices 2 exact no slices 16"));
     assert_non_null(strstr(str_text(&a), "fwd lstm.0 b[16,32) chain 1/2 t[0,50)"));
     q.course = (struct chain_course){0};
     T_OK(plan_parse(str_text(&a), "a.plan", &q, &back));

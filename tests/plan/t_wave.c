@@ -152,7 +152,7 @@ TEST(wave_texts_that_are_wrong_are_refused) {
         {"(fwd lstm.0 b[0,16) t[0,4)", "(fwd lstm.0 b[0,16) t[0,3)", "is expected here"}, /* the uses of the text are others */
         {"(fwd lstm.0 b[0,16) t[0,4)", "(fwd lstm.0 b[0,8) t[0,4)", "is expected here"},
         {"(fwd head b[0,16) t[0,1)", "(fwd head b[0,16) t[0,0)", "a range t["},
-        {"(fwd lstm.0 b[0,16) t[0,4)", "(fwd lstm.0 b[0,16) unit 0/2 t[0,4)", "alone"},
+        {"(fwd lstm.0 b[0,16) t[0,4)", "(fwd lstm.0 b[0,16) unit 0/2 t[0,4)", "missing"},
     };
     stack(2, 12);
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -201,8 +201,8 @@ TEST(wave_check_refuses_what_is_not_a_step) {
     refused(shorter, "left out");
     refused(twice, "done twice");
     refused(hole, "left out");
-    refused(rows, "for all rows");
-    refused(both, "not both");
+    refused(rows, "not of the same rows");
+    refused(both, "done twice");
     refused(outside, "outside");
     refused(turned, "after one that needs its result");
 }

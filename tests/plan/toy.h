@@ -73,14 +73,9 @@ static f64 toy_flops(const struct op *op, const struct net *n, i32 B, bool backw
     return 2.0 * B * op->T * op->I * op->F * (backward ? 2 : 1);
 }
 
-/* Members publish a step and wait for the others, as teams of kern.h do: flags in the scratch, forward ones first. */
-static i64 toy_flags(const struct op *op, const struct net *n, struct rows B) {
-    (void)op, (void)n, (void)B;
-    return 2 * TEAM_MAX * TEAM_LINE / 4;
-}
-
-static void toy_meet(const struct op *op, const struct run *r, struct part p, bool backward, i32 step) {
-    char *line = (char *)r->scratch[op->l] + (backward ? TEAM_MAX * TEAM_LINE : 0);
+/* Members publish a step and wait for the others, as teams of kern.h do. */
+static void toy_meet(const struct run *r, struct part p, i32 step) {
+    char *line = p.flags;
     u64 want = r->serial * (TOY_T + 2) + (u64)step + 1;
     if (p.n < 2) return;
     atomic_store_explicit((_Atomic u64 *)(void *)(line + p.me * TEAM_LINE), want, memory_order_release);
@@ -104,7 +99,7 @@ static void toy_chain_fwd(const struct op *op, const struct run *r, struct part 
                 y[f] = tanhf(z);
             }
         }
-        toy_meet(op, r, p, false, t - p.t0);
+        toy_meet(r, p, t - p.t0);
     }
 }
 
@@ -128,7 +123,7 @@ static void toy_chain_row(const struct op *op, const struct run *r, struct part 
 static void toy_chain_bwd(const struct op *op, const struct run *r, struct part p) {
     for (i32 t = p.t1 - 1; t >= p.t0; t--) {
         for (i32 b = p.b0; b < p.b1; b++) toy_chain_row(op, r, p, t, b, false);
-        toy_meet(op, r, p, true, p.t1 - 1 - t);
+        toy_meet(r, p, p.t1 - 1 - t);
         for (i32 b = p.b0; b < p.b1; b++) toy_chain_row(op, r, p, t, b, true);
     }
 }
@@ -167,7 +162,6 @@ static const struct layer toy_dense = {
 static const struct layer toy_chain = {.name = "chain",
                                        .team = true,
                                        .nin = 1,
-                                       .scratch = toy_flags,
                                        .flops = toy_flops,
                                        .fwd = toy_chain_fwd,
                                        .bwd = toy_chain_bwd};

@@ -26,7 +26,7 @@ static struct delay *delay_of(const struct exec *x) { return x->policy_state; }
 /* Rounds of slices need the agent while it is on the step before. */
 static err fits(i32 slices, i32 ranks) {
     if (slices < 2 || ranks < 2) return 0;
-    return FAIL_AT(E401, "--pipeline", "--pipeline overlap   or   --parallel data_sync",
+    return FAIL_AT(E401, "--pipeline", "--pipeline overlap   or   --parallel data",
                    "delay1 delays gradients by a step, but time slices on several ranks exchange states within a step");
 }
 

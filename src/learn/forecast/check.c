@@ -42,8 +42,8 @@ static err check_exact(const struct options *o) {
     TRY(plan_slices(o->parallel, &n));
     if (!o->deterministic || n == 0) return 0;
     if (n > 0) snprintf(count, sizeof count, ":%d", n);
-    return FAIL_AT(E401, NULL, "--parallel data_sync",
-                   "--deterministic: the strategy time_slice%s does not give the bits of the serial run", count);
+    return FAIL_AT(E401, NULL, "--parallel data",
+                   "--deterministic: the strategy time%s does not give the bits of the serial run", count);
 }
 
 err resolve_check(const struct options *o) {

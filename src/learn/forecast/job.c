@@ -82,7 +82,7 @@ err forecast_job_ranks(const struct learn_job *job, i32 size) {
     if (spec->cut.slices < 2) return 0;
     TRY(policy_fits(job->use.policy, spec->cut.slices, size));
     if (spec->bidirectional)
-        return FAIL_AT(E401, "--parallel", "--ranks 1   or   --parallel data_sync",
+        return FAIL_AT(E401, "--parallel", "--ranks 1   or   --parallel data",
                        "%d time slices of a bidirectional model must stay on one rank (the backward direction ends in the first "
                        "slice); this run has %d ranks", spec->cut.slices, size);
     TRY(forecast_rows(spec, forecast_epoch(spec, job->split.train), job->data->ntarget, &nwin, &rows));

@@ -41,7 +41,8 @@ static err prepare(const struct options *o, const struct series *s, const struct
                              .B = B,
                              .train = true,
                              .nstate = optim ? optim->nstate : 0,
-                             .parallel = strncmp(o->parallel, "time", 4) == 0 ? "auto" : o->parallel}; /* the net is whole here */
+                             .parallel = o->parallel,
+                             .any_slices = true}; /* the net is whole here */
     TRY(plan_make(&r, &q->plan));
     return wisdom_open(q->machine.cpu, &q->wisdom);
 }

@@ -79,7 +79,8 @@ err training_prepare(struct fit *t) {
     t->step.steps = s->steps > 0 ? s->steps : (i64)ceil(s->epochs * per_epoch);
     const struct forecast_spec *first = &t->job->spec; /* of a run that is resumed */
     const bool turned = s->cut.slices != first->cut.slices || s->slice_rank != first->slice_rank;
-    struct resources use = resources_sliced(&t->job->use, turned ? slices_parallel(s) : NULL, s->cut.slices, s->cut.course);
+    const char *parallel = turned ? slices_parallel(&t->job->use, s) : NULL;
+    struct resources use = resources_sliced(&t->job->use, parallel, s->cut.slices, s->cut.course);
     use.steps = t->left ? 0 : t->step.steps * s->accumulate * s->members; /* healing: nobody measures kernels while others wait */
     i32 valid = (i32)lmin(imax(B / imax(1, s->cut.slices), 256), lmax(1, nvalid));
     i32 forward = s->all_steps || t->job->spec.cut.slices > 1 ? 0 : valid; /* else another engine, or a stream, validates */

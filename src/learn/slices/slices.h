@@ -78,9 +78,11 @@ void slices_annotate(void *fit, struct event *e);
 bool slices_outgrown(void *fit, i64 step);
 /* The same weights over these: net, plan, batches. */
 err slices_relay(void *fit, struct step **exec);
-/* The strategy for them. */
-static inline const char *slices_parallel(const struct forecast_spec *spec) {
-    return spec->cut.slices > 1 ? "time_slice" : "auto";
+/* The strategy for a number of slices that is no longer the one that was asked for. */
+static inline const char *slices_parallel(const struct resources *use, const struct forecast_spec *spec) {
+    i32 n;
+    if (use->parallel && plan_slices(use->parallel, &n) == 0 && n != 0) return use->parallel;
+    return spec->cut.slices > 1 ? "time" : "auto";
 }
 /* What a saved plan says of its chains, and of turns. */
 err slices_orders(struct fit *t);

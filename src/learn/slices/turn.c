@@ -146,7 +146,8 @@ bool slices_outgrown(void *fit, i64 step) {
 err slices_relay(void *fit, struct step **exec) {
     struct fit *t = fit;
     struct forecaster *f = t->f;
-    struct resources use = resources_sliced(&t->job->use, slices_parallel(&f->spec), f->spec.cut.slices, f->spec.cut.course);
+    const char *parallel = slices_parallel(&t->job->use, &f->spec);
+    struct resources use = resources_sliced(&t->job->use, parallel, f->spec.cut.slices, f->spec.cut.course);
     struct batcher old = t->step.batch;
     const struct series *x = t->job->series;
     i32 nwin, B;

@@ -187,7 +187,7 @@ void slices_batcher(struct batcher *to, const struct batcher *from) {
 static err loss_over(struct fit *t, i32 P, f64 *loss) {
     struct forecaster *f = t->f;
     struct forecast_spec spec = f->spec;
-    struct resources use = resources_sliced(&t->job->use, P > 1 ? "time_slice" : "serial", P, f->spec.cut.course);
+    struct resources use = resources_sliced(&t->job->use, P > 1 ? "time" : "serial", P, f->spec.cut.course);
     struct engine engine = {0};
     struct batcher b = {0};
     struct net *net;

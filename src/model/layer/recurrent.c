@@ -7,7 +7,7 @@
  *
  * theta    packed w, then packed bias (kern.h)          derived  the kernels' transposed copy
  * saved    act: gates kept for backward
- * scratch  carry [2][B][Hp] dh and dc between steps | flags of teams [2][TEAM_MAX] lines | live rows [TEAM_MAX][B][T]
+ * scratch  carry [2][B][Hp] dh and dc between steps | live rows [TEAM_MAX][B][T]
  *
  * Of few grains, backward walks slices of steps: bwd of a slice, then dw of it grain by grain while its dz is warm.  Of many it
  * does not pay: every slice reads and writes the dW of every grain again.  Measured in bf16 at S2, S3, S5, slices of 512 rows a
@@ -47,12 +47,10 @@ static i64 walk_act(const struct op *op, enum precision p, i32 T, i32 B) {
     return cell_act_max(cell_of(op->spec.cell), p, T, B, op->I, op->F);
 }
 
-enum { FLAG_FLOATS = TEAM_MAX * TEAM_LINE / (i32)sizeof(f32) };
-
 static i64 carry_floats(const struct op *op, i32 B) { return 2 * (i64)B * round_up(op->F, LANES); }
 
 static i64 walk_scratch(const struct op *op, i32 B) {
-    return carry_floats(op, B) + 2 * FLAG_FLOATS + (op->spec.in[2] >= 0 ? (i64)TEAM_MAX * B * op->T : 0);
+    return carry_floats(op, B) + (op->spec.in[2] >= 0 ? (i64)TEAM_MAX * B * op->T : 0);
 }
 
 static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {
@@ -75,8 +73,8 @@ static void prep(const struct op *op, const struct net *n, const struct kern *k,
 /* Rows that are live at each step, for the kernels: a place of its own for every part and every member of a team. */
 static const i32 *live_rows(const struct op *op, const struct run *r, struct part p) {
     if (op->spec.in[2] < 0) return NULL;
-    f32 *after = r->scratch[op->l] + carry_floats(op, r->B) + 2 * FLAG_FLOATS;
-    i32 *live = (i32 *)(void *)after + ((i64)p.b0 * imax(1, p.n) + p.me) * op->T;
+    f32 *after = r->scratch[op->l] + carry_floats(op, r->B);
+    i32 *live = (i32 *)(void *)after + ((i64)p.b0 * TEAM_MAX + p.me) * op->T;
     return layer_live(op->T, r->B, (const i32 *)(const void *)run_in(op, r, 2), live) ? live : NULL;
 }
 
@@ -120,9 +118,8 @@ static struct cell_args walk_box(const struct op *op, const struct run *r, struc
 /* A step of at most SLICES calls, each of which may raise the flags by T+1 (at most 2^20): 2^34 apart, serials never meet. */
 enum { SERIAL_SHIFT = 34, SLICES = 4096, SLICE_ROWS = 512, FEW_GRAINS = 4 };
 
-static struct cell_team team_of(const struct op *op, const struct run *r, struct part p, bool backward) {
-    f32 *flags = r->scratch[op->l] + carry_floats(op, r->B) + (backward ? FLAG_FLOATS : 0);
-    return (struct cell_team){.me = p.me, .n = p.n, .base = r->serial << SERIAL_SHIFT, .flag = (char *)flags};
+static struct cell_team team_of(const struct run *r, struct part p) {
+    return (struct cell_team){.me = p.me, .n = p.n, .base = r->serial << SERIAL_SHIFT, .flag = p.flags};
 }
 
 static const struct cell_kern *kernels(const struct op *op, const struct run *r, enum precision p) {
@@ -155,7 +152,7 @@ const struct recurrence recurrence_plain = {.floats = walk_floats,
 
 static void fwd(const struct op *op, const struct run *r, struct part p) {
     struct cell_args box = walk_box(op, r, p);
-    struct cell_team team = team_of(op, r, p, false);
+    struct cell_team team = team_of(r, p);
     if (p.n > 1) box.team = &team;
     walk_fwd(op, r, op->spec.precision, &box, p);
 }
@@ -181,7 +178,7 @@ static void slice_dw(const struct op *op, const struct run *r, const struct cell
 
 static void bwd(const struct op *op, const struct run *r, struct part p) {
     struct cell_args box = walk_box(op, r, p);
-    struct cell_team team = team_of(op, r, p, true);
+    struct cell_team team = team_of(r, p);
     if (p.n > 1) box.team = &team;
     if (!box.dy && !box.dhT) return;
     i32 steps = p.apart ? op->T : recurrent_dw_steps(r, op->T);

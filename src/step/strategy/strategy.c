@@ -13,17 +13,11 @@ static const struct strategy *const list[] = {
 #undef STRATEGY
 };
 
-err strategy_whole(struct planner *p, struct slice whole) {
-    p->piece[0].box = whole;
-    p->npiece = 1;
-    return 0;
-}
-
 i32 strategy_count(void) { return (i32)COUNT(list); }
 const struct strategy *strategy_at(i32 i) { return list[i]; }
 
 const struct strategy *strategy_find(const char *name) {
     for (size_t i = 0; i < COUNT(list); i++)
-        if (strcmp(list[i]->name, name) == 0) return list[i];
+        if (strcmp(list[i]->name, name) == 0 || (list[i]->alias && strcmp(list[i]->alias, name) == 0)) return list[i];
     return NULL;
 }

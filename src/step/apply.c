@@ -1,0 +1,276 @@
+/* apply.c - applies a product of cuts: pieces of the work, each with a group of devices.
+ *
+ *     data:2*unit:3 on cpu*6     piece 0  rows 0..32   devices 0 1 2      number of a device: of a clock whose last
+ *                                piece 1  rows 32..64  devices 3 4 5      wheel is the innermost cut
+ *
+ * Cuts are applied from the outermost to the innermost.  A cut that takes no number takes as many parts as have work and devices.
+ * Devices from the first cut with shared memory on lie on one rank; a rank's devices that are too few for such a group stay idle.
+ * A forward plan takes what it can use: the wish is about training, and a single window to predict is no reason to refuse it. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "step/planner.h"
+#include "plan/slice.h"
+#include "step/strategy/strategy.h"
+
+const char *planner_why(struct planner *p, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(p->why, sizeof p->why, fmt, ap);
+    va_end(ap);
+    return p->why;
+}
+
+/* ------------------------------------------------------------------ groups -------------------------------------------------- */
+
+i32 planner_group(const struct planner *p) { return p->team.n * p->wave.n; }
+
+u32 planner_device(const struct planner *p, const struct piece *c, i32 k, i32 j) {
+    return p->device[c->at + k * p->team.stride + j * p->wave.stride];
+}
+
+/* In the order of the machine: the cut with the larger stride is the outer one. */
+u32 planner_member(const struct planner *p, const struct piece *c, i32 i) {
+    const bool team_outside = p->team.stride > p->wave.stride;
+    return team_outside ? planner_device(p, c, i / p->wave.n, i % p->wave.n) : planner_device(p, c, i % p->team.n, i / p->team.n);
+}
+
+err planner_cut_rows(struct planner *p, i32 n) {
+    if (p->npiece * n > MACHINE_DEVICES) return FAIL(E1, "more than %d pieces", MACHINE_DEVICES);
+    for (i32 i = p->npiece - 1; i >= 0; i--)
+        for (i32 k = n - 1; k >= 0; k--) {
+            struct piece part = p->piece[i];
+            part.at += k;
+            part.row = part.row * n + k;
+            p->piece[i * n + k] = part;
+        }
+    p->npiece *= n;
+    p->nrow *= n;
+    return 0;
+}
+
+err planner_share_units(struct planner *p, i32 n) {
+    p->team = (struct axis_of){n, 1};
+    return 0;
+}
+
+err planner_share_layers(struct planner *p, i32 n) {
+    p->wave = (struct axis_of){n, 1};
+    return 0;
+}
+
+/* ------------------------------------------------------------------ numbers of parts ---------------------------------------- */
+
+/* Devices that cuts take: all of them, and those of a group that shares memory (0 = no cut asks for one). */
+struct taken {
+    i64 all, group;
+};
+
+static struct taken more(struct taken t, const struct plan_cut *c, i32 n) {
+    t.all *= n;
+    if (t.group > 0) t.group *= n;
+    else if (c->s->together && n > 1) t.group = n;
+    return t;
+}
+
+/* The most devices of one rank. */
+static i32 together(const struct machine *m) {
+    i32 most = 0, n = 0;
+    for (i32 d = 0; d < m->ndevice; d++) {
+        n = d > 0 && m->device[d].rank == m->device[d - 1].rank ? n + 1 : 1;
+        most = imax(most, n);
+    }
+    return most;
+}
+
+/* Devices in groups of so many, each on one rank. */
+static i64 in_groups(const struct machine *m, i64 group) {
+    i64 sum = 0, n = 0;
+    for (i32 d = 0; d < m->ndevice; d++) {
+        n++;
+        if (d + 1 < m->ndevice && m->device[d + 1].rank == m->device[d].rank) continue;
+        sum += n / group * group;
+        n = 0;
+    }
+    return sum;
+}
+
+static bool has_room(const struct planner *p, struct taken t) { return t.all <= in_groups(p->machine, lmax(1, t.group)); }
+
+/* The most parts of cut i, up to `most`, that leave room for the numbers of the cuts inside; 1 where nothing does. */
+static i32 parts_with_room(const struct planner *p, const struct product *cuts, i32 i, struct taken before, i32 most) {
+    for (i32 n = imin(most, p->machine->ndevice); n > 1; n--) {
+        struct taken t = more(before, &cuts->cut[i], n);
+        for (i32 k = i + 1; k < cuts->n; k++)
+            if (!cuts->cut[k].s->slices) t = more(t, &cuts->cut[k], imax(1, cuts->cut[k].wanted));
+        if (has_room(p, t)) return n;
+    }
+    return 1;
+}
+
+/* Why a cut has no devices, NULL = it has some: for the number that is wanted, or, where that is open, for two parts or more. */
+static const char *no_devices(struct planner *p, const struct plan_cut *c, struct taken t) {
+    const i32 have = p->machine->ndevice, most = together(p->machine);
+    const struct taken all = more(t, c, c->wanted);
+    if (c->wanted == 1) return NULL;
+    if (c->wanted && all.all > have)
+        return planner_why(p, "%lld devices are wanted, the machine has %d", (long long)all.all, have);
+    if (have < 2) return planner_why(p, "the machine has one device");
+    if (c->s->together && most < 2) return planner_why(p, "no two devices share memory");
+    if (c->wanted && all.group > most)
+        return planner_why(p, "%lld devices are wanted, and %d share memory", (long long)all.group, most);
+    if (c->wanted && !has_room(p, all))
+        return planner_why(p, "%lld groups of %lld devices that share memory are wanted, the machine has %lld",
+                           (long long)(all.all / all.group), (long long)all.group,
+                           (long long)(in_groups(p->machine, all.group) / all.group));
+    return NULL;
+}
+
+/* The parts of cut i: *n, or a sentence. */
+static const char *parts(struct planner *p, const struct product *cuts, i32 i, struct taken t, i32 *n) {
+    const struct plan_cut *c = &cuts->cut[i];
+    const bool slices = c->s->slices;
+    const i32 most = c->s->most(p, c->wanted), useful = c->wanted && !slices ? imin(c->wanted, most) : most;
+    char why[sizeof p->why];
+    snprintf(why, sizeof why, "%s", p->why);
+    if (most == 0 && (slices || (p->q->train && c->wanted != 1))) return p->why;
+    *n = parts_with_room(p, cuts, i, t, imax(1, useful));
+    if (!p->q->train || slices) return NULL;
+    if (no_devices(p, c, t)) return p->why;
+    if (c->wanted != 1 && most < imax(2, c->wanted)) return planner_why(p, "%s", why);
+    if (c->wanted) *n = c->wanted;
+    if (c->wanted || *n > 1) return NULL;
+    return planner_why(p, "the other cuts take all %d devices", p->machine->ndevice);
+}
+
+/* ------------------------------------------------------------------ devices and rows ---------------------------------------- */
+
+/* `all` devices in whole groups, rank after rank.  Slices of time go to as many of each rank: every rank has to know how their
+ * chains went. */
+static void take_devices(struct planner *p, struct taken t) {
+    const struct machine *m = p->machine;
+    const i64 group = lmax(1, t.group);
+    i64 seen = 0, of_rank = 0, share;
+    p->ndevice = 0;
+    for (i32 d = 0; d < m->ndevice; d++) {
+        const bool first = d == 0 || m->device[d].rank != m->device[d - 1].rank;
+        if (first)
+            for (of_rank = 0; d + of_rank < m->ndevice && m->device[d + of_rank].rank == m->device[d].rank;) of_rank++;
+        seen = first ? 0 : seen + 1;
+        share = p->sliced && t.all < m->ndevice ? t.all / m->nrank + (m->device[d].rank < t.all % m->nrank) : of_rank;
+        if (seen < share / group * group && p->ndevice < t.all) p->device[p->ndevice++] = (u32)d;
+    }
+}
+
+/* Shares so small that a rank would get no micro-batch are made to be one, at the cost of the others. */
+static void one_each(const struct planner *p, i32 n, const i32 *rank, f64 *weight) {
+    const i32 ranks = p->machine->nrank;
+    bool small[MACHINE_DEVICES] = {0};
+    for (i32 turn = 0; turn < ranks; turn++) { /* those that pay may become small themselves */
+        f64 sum[MACHINE_DEVICES] = {0}, large = 0;
+        i32 grains = p->ngrain;
+        for (i32 i = 0; i < n; i++) sum[rank[i]] += weight[i];
+        for (i32 r = 0; r < ranks; r++) large += small[r] ? 0 : sum[r];
+        for (i32 r = 0; r < ranks; r++) grains -= small[r];
+        for (i32 i = 0; i < n; i++) weight[i] *= small[rank[i]] ? 1 / sum[rank[i]] : grains / large;
+        bool any = false;
+        for (i32 r = 0; r < ranks; r++) {
+            if (small[r] || sum[r] * grains / large >= 1) continue;
+            small[r] = any = true;
+        }
+        if (!any) return;
+    }
+}
+
+/* The rows in nrow parts, by the weights of the devices that do them; pieces of a part without rows are dropped. */
+static void cut_boxes(struct planner *p) {
+    struct slice box[MACHINE_DEVICES];
+    f64 weight[MACHINE_DEVICES] = {0};
+    i32 who[MACHINE_DEVICES], rank[MACHINE_DEVICES], part[MACHINE_DEVICES], kept = 0;
+    bool even = !p->sliced;
+    for (i32 i = 0; i < p->npiece; i++) {
+        const struct piece *c = &p->piece[i];
+        for (i32 k = 0; k < planner_group(p); k++) weight[c->row] += p->machine->device[planner_member(p, c, k)].weight;
+        rank[c->row] = piece_rank(p, c);
+    }
+    for (i32 r = 0; r < p->nrow; r++) {
+        even = even && weight[r] == weight[0];
+        who[r] = r;
+        part[r] = -1;
+    }
+    if (p->sliced && p->machine->nrank > 1) one_each(p, p->nrow, rank, weight);
+    const struct slice whole = p->piece[0].box;
+    const i32 n = even ? slice_cut_count(whole, AXIS_B, p->grain, p->nrow, box) :
+                         slice_cut_weight(whole, AXIS_B, p->grain, p->nrow, weight, box, who);
+    for (i32 r = 0; r < n; r++) part[who[r]] = r;
+    for (i32 i = 0; i < p->npiece; i++) {
+        struct piece c = p->piece[i];
+        if (part[c.row] < 0) continue;
+        c.row = part[c.row];
+        c.box.b0 = box[c.row].b0;
+        c.box.b1 = box[c.row].b1;
+        p->piece[kept++] = c;
+    }
+    p->npiece = kept;
+    p->nrow = n;
+}
+
+static void share_theta(struct planner *p) {
+    p->nsharer = 0;
+    for (i32 i = 0; i < p->npiece; i++)
+        for (i32 k = 0; k < planner_group(p); k++) p->sharer[p->nsharer++] = planner_member(p, &p->piece[i], k);
+}
+
+/* Where rows are slices of time, each rank has some. */
+static const char *ranks_have_rows(struct planner *p) {
+    i32 n = 0;
+    for (i32 i = 0; i < p->npiece; i++) n += i == 0 || piece_rank(p, &p->piece[i]) != piece_rank(p, &p->piece[i - 1]);
+    if (!p->sliced || p->product.n == 0 || product_slices(&p->product) < 0 || n == p->machine->nrank) return NULL;
+    return planner_why(p, "%d device%s for %d ranks, and every rank has to have slices", p->ndevice, p->ndevice > 1 ? "s" : "",
+                       p->machine->nrank);
+}
+
+static struct slice whole_box(const struct planner *p) {
+    i32 T = 1;
+    for (i32 l = 0; l < p->net->nop; l++) T = imax(T, p->net->op[l].T);
+    return (struct slice){0, p->q->B, 0, T, 0, p->net->nop};
+}
+
+/* One cut that has n parts: numbers of devices go on with a wheel inside. */
+static err apply(struct planner *p, struct plan_cut *c, i32 n) {
+    for (i32 i = 0; i < p->npiece; i++) p->piece[i].at *= n;
+    p->team.stride *= n;
+    p->wave.stride *= n;
+    c->n = n;
+    return c->s->cut && n > 1 ? c->s->cut(p, n) : 0;
+}
+
+const char *planner_apply(struct planner *p, const struct product *cuts, i32 *cut) {
+    struct taken t = {.all = 1};
+    const char *why = NULL;
+    i32 n;
+    p->product = *cuts;
+    p->npiece = p->nrow = 1;
+    p->team = p->wave = (struct axis_of){1, 0};
+    p->piece[0] = (struct piece){.box = whole_box(p)};
+    *cut = 0;
+    if (p->sliced && cuts->cut[0].s->cut && product_slices(cuts) < 0)
+        return planner_why(p, "rows are slices of time, which no cut of it takes (time)");
+    for (i32 i = 0; i < cuts->n; i++) {
+        *cut = i;
+        if (cuts->cut[i].s->cut) why = parts(p, cuts, i, t, &n);
+        else n = 1;
+        if (why) return why;
+        t = more(t, &cuts->cut[i], n);
+        if (apply(p, &p->product.cut[i], n) < 0) return planner_why(p, "%s", err_last()->text);
+    }
+    *cut = 0;
+    n = p->nrow;
+    take_devices(p, t);
+    if (p->ndevice < t.all) return planner_why(p, "%d devices of %lld are in whole groups", p->ndevice, (long long)t.all);
+    cut_boxes(p);
+    share_theta(p);
+    if (cuts->n == 1 && n > 1) p->product.cut[0].n = p->nrow; /* those without weight have no part */
+    return ranks_have_rows(p);
+}

@@ -1,0 +1,28 @@
+/* data.c - the rows of a batch are cut, gradients are merged along the fixed tree: the bits of serial.
+ *
+ *     group 0   rows 0..224     fwd bwd | its own merges | merges of its share of theta | update of that share
+ *     group 1   rows 224..448   fwd bwd | its own merges | merges of its share of theta | update of that share
+ *
+ * Rows are cut at micro-batches only.  Of slices of time it shares out rows as `time` does. */
+#include "step/strategy/strategy.h"
+
+static i32 most(struct planner *p, i32 n) {
+    const i32 useful = p->ngrain / p->nrow;
+    if (p->ngrain < 2)
+        planner_why(p, "a batch of %d is one micro-batch", p->q->B);
+    else if (useful < imax(2, n))
+        planner_why(p, "a batch of %d gives %d micro-batches of %d rows, so at most %d devices have work", p->q->B, p->ngrain,
+                    p->grain, p->ngrain);
+    return useful;
+}
+
+const struct strategy strategy_data = {
+    .name = "data",
+    .alias = "data_sync",
+    .help = "rows of the batch shared out, gradients merged along a fixed tree",
+    .exact = true,
+    .counted = true,
+    .parts = true,
+    .most = most,
+    .cut = planner_cut_rows,
+};

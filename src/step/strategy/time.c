@@ -1,0 +1,42 @@
+/* time.c - sequences cut in time: their slices are rows, shared out; where they meet, rounds until they fit.
+ *
+ *     device 0   slices 0..8    fwd lstm.0 chain 0/2 | head, loss | bwd lstm.0 chain 0/2 | merges, update of its share
+ *     device 1   slices 8..16   fwd lstm.0 chain 1/2 | head, loss | bwd lstm.0 chain 1/2 | merges, update of its share
+ *
+ * The number of slices is the net's (its rows are slices) and decides the numbers; that of devices decides nothing but the time:
+ * any of them give the same bits.  Not those of the serial run: slices are taken as fitting within a tolerance. */
+#include "model/layer.h"
+#include "step/strategy/strategy.h"
+
+/* Slices are shared out in whole micro-batches, and every rank has some: it has to know how the chains went. */
+static i32 most(struct planner *p, i32 n) {
+    if (!p->sliced) {
+        planner_why(p, "the sequences of this net are not cut in time");
+        return 0;
+    }
+    if (n && n != p->q->slices && !p->q->any_slices) {
+        planner_why(p, "%d slices are wanted, the rows of this net are %d slices", n, p->q->slices);
+        return 0;
+    }
+    for (i32 l = 0; l < p->net->nop && p->machine->nrank > 1; l++)
+        if (op_crosses(&p->net->op[l])) {
+            planner_why(p, "what is read both ways ends in the row of another slice: its slices stay on one rank");
+            return 0;
+        }
+    if (p->machine->nrank > p->ngrain) {
+        planner_why(p, "%d slices are %d shares (micro-batches) at most, for %d ranks", p->q->B, p->ngrain, p->machine->nrank);
+        return 0;
+    }
+    return imax(1, p->ngrain / p->nrow);
+}
+
+const struct strategy strategy_time = {
+    .name = "time",
+    .alias = "time_slice",
+    .help = "sequences cut into slices of time that run side by side, in rounds until they fit",
+    .exact = false,
+    .counted = true,
+    .slices = true,
+    .most = most,
+    .cut = planner_cut_rows,
+};

@@ -1,0 +1,227 @@
+/* t_products.c - products of cuts: every one that applies gives the bits of the serial plan, on as many workers as devices and on
+ * fewer, in one process and on ranks.  Slices of time in a product: the bits of the same slices without it. */
+#include "t.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "comm/comm.h"
+#include "exec/real.h"
+#include "exec/slices.h"
+
+enum { STEPS = 4, RANKS = 4 };
+static struct net net;
+
+/* Cells on top of each other with dropout between, a head and a loss at every step; rows that end early, or not. */
+static void stack(enum cell_kind kind, i32 layers, i32 T, i32 H, bool ragged) {
+    net_init(&net);
+    i32 x = nets_input(&net, "x", T, 3, false), length = ragged ? nets_input(&net, "length", 1, 1, true) : -1;
+    for (i32 k = 0; k < layers; k++) {
+        char name[24];
+        snprintf(name, sizeof name, "lstm.%d", k);
+        struct op_spec c = net_spec("recurrent", name, x), drop;
+        c.cell = kind;
+        c.hidden = H - k;
+        c.in[2] = length;
+        x = net.op[nets_add(&net, &c)].out;
+        snprintf(name, sizeof name, "dropout.%d", k);
+        drop = net_spec("dropout", name, x);
+        drop.dropout = 0.2f;
+        x = net.op[nets_add(&net, &drop)].out;
+    }
+    nets_loss(&net, "loss_mse", nets_dense(&net, "head", x, 2, ACT_NONE), T, 2, false);
+    T_OK(net_check(&net));
+}
+
+/* A rank of a training; all of it where there is one. */
+struct rig {
+    const char *machine, *parallel;
+    i32 B, threads;
+    struct comm *comm;
+    struct machine at;
+    struct plan *plan;
+    struct pool *pool;
+    struct store store;
+    struct step *x;
+    f32 *input[NET_BUFS];
+    struct arena arena;
+    f64 loss;
+    err e;
+    struct err_record why;
+    pthread_t thread;
+};
+
+/* No assertion on threads that are not the test's. */
+static err train(struct rig *r) {
+    struct exec_result out = {0};
+    const struct optim *o = optim_find("adam");
+    TRY(machine_parse(r->machine, &r->at));
+    struct plan_request q = {.net = &net, .machine = &r->at, .B = r->B, .train = true, .nstate = o->nstate};
+    q.parallel = r->parallel;
+    TRY(plan_make(&q, &r->plan));
+    TRY(pool_new(r->threads, &r->pool));
+    TRY(store_new(&net, o, &r->store));
+    net_weights_init(&net, 7, r->store.theta);
+    TRY(step_bind(r->plan, &net, kern_best(), r->pool, &r->store, r->comm, NULL, &r->x));
+    for (i32 i = 0; i < net.nbuf; i++)
+        if (net.buf[i].input) ARENA_NEW(&r->arena, r->input[i], buf_floats(&net.buf[i], r->B));
+    for (u32 s = 0; s < STEPS; s++) {
+        real_fill(&net, r->input, r->B, s % 3);
+        struct step_args step = real_step(r->input, r->B, s);
+        TRY(step_run(r->x, &step, &out));
+        if (!out.finite) return FAIL(E1, "the loss is no number");
+    }
+    r->loss = out.loss;
+    return exec_gather(step_exec(r->x));
+}
+
+static void *live(void *self) {
+    struct rig *r = self;
+    r->e = r->comm ? comm_connect(r->comm) : 0;
+    if (r->e >= 0) r->e = train(r);
+    if (r->e < 0) r->why = *err_last();
+    if (r->e < 0 && r->comm) comm_abort(r->comm);
+    return NULL;
+}
+
+static void done(struct rig *r) {
+    step_free(r->x);
+    store_free(&r->store);
+    pool_free(r->pool);
+    plan_free(r->plan);
+    arena_free(&r->arena);
+    comm_free(r->comm);
+}
+
+static void compare(const struct rig *a, const struct rig *serial) {
+    if (a->e < 0) fail_msg("%s on %s, batch %d: %s", a->parallel, a->machine, a->B, a->why.text);
+    if (a->loss != serial->loss || memcmp(a->store.theta, serial->store.theta, (size_t)net.ntheta * sizeof(f32)) != 0)
+        fail_msg("%s on %s with %d workers, batch %d: other bits than serial", a->parallel, a->machine, a->threads, a->B);
+}
+
+static const struct rig *serial(i32 B) {
+    static struct rig r;
+    done(&r);
+    r = (struct rig){.machine = "cpu", .parallel = "serial", .B = B, .threads = 1};
+    live(&r);
+    if (r.e < 0) fail_msg("serial: %s", r.why.text);
+    return &r;
+}
+
+static void same_bits(const struct rig *as, const char *machine, const char *parallel, i32 threads) {
+    struct rig r = {.machine = machine, .parallel = parallel, .B = as->B, .threads = threads};
+    live(&r);
+    compare(&r, as);
+    assert_string_equal(r.plan->strategy, parallel);
+    const f64 off = (f64)step_bytes(r.x) / (f64)r.plan->peak_bytes - 1;
+    assert_true(off > -0.05 && off < 0.05);
+    done(&r);
+}
+
+/* gflops: on a slow machine a step has many chunks of time. */
+static const struct {
+    const char *parallel;
+    i32 devices, rows; /* rows: the least batch that has as many micro-batches */
+} products[] = {{"data:2*unit:2", 4, 2}, {"unit:2*data:2", 4, 2}, {"data:2*wave:2", 4, 2}, {"wave:3*data:2", 6, 2},
+                {"wave:2*unit:2", 4, 1}, {"unit:2*wave:2", 4, 1}, {"data:2*unit:3", 6, 2}, {"data:4*unit:2", 8, 4},
+                {"data:3*wave:2", 6, 3}, {"data:2*wave:2*unit:2", 8, 2}, {"unit:2*data:2*wave:2", 8, 2}};
+
+static void all_products(i32 B, i32 from, i32 to) {
+    const struct rig *s = serial(B);
+    for (i32 i = from; i < to; i++) {
+        char text[48];
+        if (B < products[i].rows) continue;
+        snprintf(text, sizeof text, "cpu*%d gflops=0.001", products[i].devices);
+        for (i32 threads = 1; threads <= (t_few() ? 2 : 8); threads *= 2)
+            if (threads <= products[i].devices) same_bits(s, text, products[i].parallel, threads);
+        if (!t_few() && products[i].devices == 6) same_bits(s, text, products[i].parallel, 6);
+    }
+}
+
+TEST(products_have_the_bits_of_serial) {
+    static const i32 sizes[] = {1, 4, 45};
+    for (i32 kind = 0; kind < 2; kind++)
+        for (size_t i = 0; i < COUNT(sizes); i++) {
+            stack((enum cell_kind)kind, 3, 21, 41, false);
+            all_products(sizes[i], 0, (i32)COUNT(products));
+        }
+    stack(CELL_LSTM, 2, 600, 35, false); /* more than one slice of dW, cut elsewhere than chunks */
+    all_products(2, 0, 3);
+    stack(CELL_GRU, 3, 23, 37, true);
+    all_products(11, 0, (i32)COUNT(products));
+}
+
+TEST(products_of_every_cell) {
+    for (i32 kind = 0; kind < cell_count(); kind++) {
+        stack((enum cell_kind)kind, 3, 21, 41, false);
+        all_products(3, 0, t_few() ? 1 : 6);
+    }
+}
+
+TEST(products_on_ranks) {
+    static const struct {
+        const char *machine, *parallel;
+        i32 ranks, threads;
+    } cases[] = {{"host*2(cpu*2) gflops=0.001", "data:2*unit:2", 2, 2}, {"host*2(cpu*2) gflops=0.001", "data:2*unit:2", 2, 1},
+                 {"host*2(cpu*3) gflops=0.001", "data:2*unit:2", 2, 3}, {"host*2(cpu*2) gflops=0.001", "data:2*wave:2", 2, 2},
+                 {"host*2(cpu*4) gflops=0.001", "data:4*unit:2", 2, 4},
+                 {"host*2(cpu*4) gflops=0.001", "data:2*wave:2*unit:2", 2, 2},
+                 {"host*4(cpu*2) gflops=0.001", "data:4*unit:2", 4, 2},
+                 {"host*4(cpu*2) gflops=0.001", "data:3*wave:2", 4, 2},
+                 {"host*2(cpu*2) gflops=0.001", "unit:2", 2, 2}};
+    static struct rig r[RANKS];
+    stack(CELL_LSTM, 3, 21, 41, false);
+    const struct rig *s = serial(13);
+    for (size_t i = 0; i < (t_few() ? 2 : COUNT(cases)); i++) {
+        struct comm *comm[RANKS] = {0};
+        T_OK(comm_threads(cases[i].ranks, comm));
+        for (i32 k = 0; k < cases[i].ranks; k++) {
+            r[k] = (struct rig){.machine = cases[i].machine, .parallel = cases[i].parallel, .B = 13, .threads = cases[i].threads,
+                                .comm = comm[k]};
+            assert_int_equal(pthread_create(&r[k].thread, NULL, live, &r[k]), 0);
+        }
+        for (i32 k = 0; k < cases[i].ranks; k++) pthread_join(r[k].thread, NULL);
+        for (i32 k = 0; k < cases[i].ranks; k++) compare(&r[k], s);
+        for (i32 k = 0; k < cases[i].ranks; k++) done(&r[k]);
+    }
+}
+
+/* One step of the slices by another plan. */
+static void by(struct sliced_run *g, const char *machine, const char *parallel, i32 threads) {
+    step_free(g->x);
+    plan_free(g->plan);
+    pool_free(g->pool);
+    T_OK(machine_parse(machine, &g->machine));
+    struct plan_request q = {.net = &g->net, .machine = &g->machine, .B = sliced_rows(&g->s), .train = true,
+                             .nstate = g->store.optim->nstate, .parallel = parallel, .slices = g->s.P};
+    T_OK(plan_make(&q, &g->plan));
+    T_OK(pool_new(threads, &g->pool));
+    T_OK(step_bind(g->plan, &g->net, kern_best(), g->pool, &g->store, NULL, NULL, &g->x));
+    sliced_step(g);
+}
+
+TEST(slices_in_a_product_have_the_bits_of_the_slices) {
+    struct sliced s = sliced_small(CELL_LSTM);
+    struct sliced_run one, g;
+    static const char *const parallel[] = {"data:2*time:8", "time:8*data:2", "data:3*time:8", "data:4*time:8"};
+    s.P = 8;
+    s.W = 3;
+    s.T = 240;
+    sliced_new(&one, &s, kern_best(), 1, (struct chain_course){0});
+    sliced_step(&one);
+    for (size_t i = 0; i < COUNT(parallel); i++)
+        for (i32 threads = 1; threads <= 4; threads++) {
+            sliced_new(&g, &s, kern_best(), 1, (struct chain_course){0});
+            by(&g, "cpu*4", parallel[i], threads);
+            assert_string_equal(g.plan->strategy, parallel[i]);
+            assert_false(g.plan->exact);
+            assert_true(g.loss == one.loss && sliced_states_differ(&g, &one) == 0);
+            assert_memory_equal(step_grad(g.x), step_grad(one.x), (size_t)g.net.ntheta * sizeof(f32));
+            sliced_free(&g);
+        }
+    sliced_free(&one);
+}
+
+T_MAIN(cmocka_unit_test(products_have_the_bits_of_serial), cmocka_unit_test(products_of_every_cell),
+       cmocka_unit_test(products_on_ranks), cmocka_unit_test(slices_in_a_product_have_the_bits_of_the_slices))
