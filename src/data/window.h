@@ -11,10 +11,13 @@
 
 #include "data/series.h"
 
+/* In the order of the words of --scale. */
 enum window_scale {
-    WSCALE_NONE,   /* v */
-    WSCALE_LAST,   /* v - last observed value */
+    WSCALE_AUTO,   /* not resolved: as series */
+    WSCALE_NONE,   /* as series: columns are always scaled */
+    WSCALE_SERIES, /* v */
     WSCALE_WINDOW, /* (v - last) / deviation of the window */
+    WSCALE_LAST,   /* v - last observed value */
     WSCALE_MEAN    /* raw / mean |raw| of the window */
 };
 

@@ -22,19 +22,22 @@ TEST(words_are_enumerators) {
     } words[] = {{"schedule", "constant", SCHEDULE_CONSTANT}, {"schedule", "cosine", SCHEDULE_COSINE},
                  {"schedule", "linear", SCHEDULE_LINEAR},     {"schedule", "step", SCHEDULE_STEP},
                  {"precision", "fp32", PREC_F32},             {"precision", "bf16", PREC_BF16},
+                 {"scale", "none", WSCALE_NONE},              {"scale", "series", WSCALE_SERIES},
+                 {"scale", "window", WSCALE_WINDOW},          {"scale", "last", WSCALE_LAST},
+                 {"scale", "mean", WSCALE_MEAN},              {"calendar", "yes", CALENDAR_YES},
 #define CELL(name) {"cell", #name, CELL_AT_##name},
 #include "model/cell/cells.def"
 #undef CELL
     };
     T_OK(opt_defaults(&o, api_lists()));
     for (size_t i = 0; i < COUNT(words); i++) {
-        struct loop_options loop;
-        struct net_options net;
+        struct forecast_spec spec;
         set(words[i].name, words[i].word);
-        opt_give_loop(&o, &loop);
-        opt_give_net(&o, &net);
-        const u32 got = words[i].name[0] == 's' ? loop.schedule : words[i].name[0] == 'p' ? net.precision : net.cell;
-        assert_int_equal(got, words[i].value);
+        T_OK(spec_of(&o, &spec));
+        const u32 of[] = {spec.schedule, spec.precision, spec.cell, spec.scale, spec.calendar};
+        static const char *const name[] = {"schedule", "precision", "cell", "scale", "calendar"};
+        for (size_t k = 0; k < COUNT(of); k++)
+            if (strcmp(words[i].name, name[k]) == 0) assert_int_equal(of[k], words[i].value);
     }
     opt_free(&o);
 }

@@ -24,6 +24,8 @@ struct head;
 
 enum { BANDS_MAX = 16, MEMBERS_MAX = 100 };
 
+enum { CALENDAR_AUTO, CALENDAR_YES, CALENDAR_NO }; /* in the order of the words of --calendar */
+
 /* What to learn and how; filled by api from the options.  Plain values only. */
 struct forecast_spec {
     /* The options by name (base/option_structs.h): horizon, context, segment (0 = one row at a time), batch (origins per step),
@@ -60,8 +62,6 @@ struct forecast_spec {
     const struct head *head;        /* how forecasts follow from the recurrent layers: head/head.h; NULL = direct */
     bool all_steps;                 /* a loss at every row of the context, states that run on: stream.h */
     struct slice_spec cut;          /* slices of the context in training: slices/spec.h */
-    bool calendar;
-    enum window_scale scale;
     i32 nquantile;                  /* of the head; 0 = point head */
     f64 band[BANDS_MAX];            /* quantiles to forecast, ascending (head, or from validation residuals) */
     i32 nband;

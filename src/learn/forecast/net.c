@@ -51,12 +51,12 @@ err forecast_shape(const struct forecast_spec *spec, const struct series *s, i64
                                  .horizon = spec->horizon,
                                  .seg = seg,
                                  .nseg = ceil_div(spec->context, seg),
-                                 .scale = spec->all_steps ? WSCALE_NONE : spec->scale};
+                                 .scale = spec->all_steps ? WSCALE_NONE : (enum window_scale)spec->scale};
     out->out_seg = head_of(spec)->segments ? imin(seg, spec->horizon) : spec->horizon;
     out->nout = ceil_div(spec->horizon, out->out_seg);
     for (i32 c = 0; c < s->ntarget && !out->mask; c++)
         for (i64 i = 0; i < lmin(rows, s->nrow) && !out->mask; i++) out->mask = isnan(series_col(s, c)[i]);
-    out->calendar = spec->calendar && s->time ? window_calendar_size(&s->freq) : 0;
+    out->calendar = spec->calendar == CALENDAR_YES && s->time ? window_calendar_size(&s->freq) : 0;
     return 0;
 }
 

@@ -5,12 +5,6 @@
 #include "learn/forecast/head/head.h"
 #include "learn/forecast/resolve.h"
 
-static enum window_scale scale_of(const char *name) {
-    if (strcmp(name, "last") == 0) return WSCALE_LAST;
-    if (strcmp(name, "window") == 0) return WSCALE_WINDOW;
-    return strcmp(name, "mean") == 0 ? WSCALE_MEAN : WSCALE_NONE;
-}
-
 static err bands_of(const struct options *o, struct forecast_spec *spec) {
     char item[64];
     for (const char *p = o->quantiles; str_list_next(&p, item, sizeof item);) {
@@ -29,9 +23,7 @@ err spec_of(const struct options *o, struct forecast_spec *spec) {
         .head = head_find(o->decoder),
         .all_steps = strcmp(o->loss_steps, "all") == 0,
         .cut = {.slices = 1, .least = 1, .rank_most = rank_auto ? SLICE_RANKS : (i32)o->slice_rank,
-                .course = {.tol = (f32)o->slice_tol, .stale = (i32)o->slice_rounds, .stale_back = (i32)o->slice_rounds}},
-        .calendar = strcmp(o->calendar, "yes") == 0,
-        .scale = scale_of(o->scale)};
+                .course = {.tol = (f32)o->slice_tol, .stale = (i32)o->slice_rounds, .stale_back = (i32)o->slice_rounds}}};
     opt_give_learner(o, &spec->for_learner);
     opt_give_net(o, &spec->for_net);
     opt_give_optim(o, &spec->for_optim);
