@@ -1,4 +1,4 @@
-/* arena.c - a chain of blocks; large requests get a block of their own. */
+/* arena.c - see arena.h: a chain of blocks; a large request gets a block of its own. */
 #include "base/arena.h"
 
 #include <string.h>

@@ -1,10 +1,10 @@
-/* arena.h - memory with a lifetime: many small blocks, freed at once.
+/* arena.h - arena allocator: many small blocks that are freed together.
  *
  *     struct arena a = {0};
- *     f32 *x = arena_new(&a, n * sizeof *x);     zeroed, 64-byte aligned; NULL + E601 when refused
- *     arena_free(&a);                            everything goes
+ *     f32 *x = arena_new(&a, n * sizeof *x);     zeroed, 64-byte aligned; NULL + E601 on failure
+ *     arena_free(&a);                            frees everything
  *
- * One caller at a time. */
+ * Not thread-safe. */
 #ifndef STRETTO_BASE_ARENA_H
 #define STRETTO_BASE_ARENA_H
 
@@ -18,7 +18,7 @@ struct arena {
 };
 
 void *arena_new(struct arena *a, size_t size);
-void *arena_array(struct arena *a, i64 n, size_t size); /* NULL + E601 also where n is negative, or their sum too large */
+void *arena_array(struct arena *a, i64 n, size_t size); /* NULL + E601 also if n < 0 or the size overflows */
 char *arena_strdup(struct arena *a, const char *s);
 char *arena_strndup(struct arena *a, const char *s, size_t n);
 void arena_free(struct arena *a); /* the arena is empty and usable again */

@@ -2,8 +2,8 @@
  *
  *     for (struct backoff r = {0}; !condition;) backoff_pause(&r);
  *
- * The spin phase fits a wait of about a microsecond, the rule when every thread has a core.  The later phases give the core away:
- * with more threads than cores the awaited thread needs it, and sched_yield does not guarantee that it gets one. */
+ * Spinning covers waits of about a microsecond, the rule if every thread has a core. The later phases give up the core: with
+ * more threads than cores the awaited thread needs it, and sched_yield alone does not guarantee that it gets one. */
 #ifndef STRETTO_BASE_BACKOFF_H
 #define STRETTO_BASE_BACKOFF_H
 

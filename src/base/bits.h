@@ -1,6 +1,4 @@
-/* bits.h - the few types and helpers that every file uses.
- *
- * Short names for fixed-width types, rounding, and min/max that evaluate their arguments once.  Nothing here allocates. */
+/* bits.h - fixed-width types with short names, rounding, and min/max that evaluate their arguments once. Allocates nothing. */
 #ifndef STRETTO_BASE_BITS_H
 #define STRETTO_BASE_BITS_H
 

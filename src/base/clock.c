@@ -1,4 +1,4 @@
-/* clock.c - the two clocks. */
+/* clock.c - see clock.h. */
 #define _GNU_SOURCE
 #include "base/clock.h"
 

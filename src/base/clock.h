@@ -1,4 +1,4 @@
-/* clock.h - seconds on a clock that only goes forward, and the date for people. */
+/* clock.h - monotonic time in seconds, and the UTC date as text. */
 #ifndef STRETTO_BASE_CLOCK_H
 #define STRETTO_BASE_CLOCK_H
 

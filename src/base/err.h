@@ -1,16 +1,15 @@
-/* err.h - how a function says that it failed, and where.
+/* err.h - error handling: return codes, the error record of a thread, and the macros that forward errors.
  *
- * Every fallible function returns `err`: 0 = done, < 0 = failed with the code -STRETTO_Exxx of errors.def, > 0 = the reason why a
- * run stopped (only the trainer returns those).  The text for people lives in a record of the calling thread: what was found, at
- * which place, and how to mend it.  The library never prints and never exits; whoever is on top shows the record.
+ * Every fallible function returns `err`: 0 = done, < 0 = failed with code -STRETTO_Exxx of errors.def, > 0 = the reason why a
+ * training run stopped (only the trainer). The text for the user is in a record of the calling thread: what was found, where,
+ * and how to fix it. The library never prints and never exits; the caller shows the record.
  *
  *     error[E204] file:line:field: what was found        <- code, where, text
  *       fix: --gaps mask                                 <- fix (lines separated by \n)
  *
  *     TRY(csv_open(...));                                 forwards the first error unchanged
  *     return FAIL(E102, "%s has no column \"%s\"", file, name);
- *     return FAIL_AT(E204, where, fix, "...", ...);       the same with a place and a fix (either may be NULL)
- */
+ *     return FAIL_AT(E204, where, fix, "...", ...);       the same with a place and a fix (either may be NULL) */
 #ifndef STRETTO_BASE_ERR_H
 #define STRETTO_BASE_ERR_H
 
@@ -30,7 +29,7 @@ struct err_record {
     i32 code;          /* 204 for E204; 0 = no error */
     char where[256];   /* "file:line:field" or "" */
     char text[1024];   /* what was found */
-    char fix[768];     /* one remedy a line, or "" */
+    char fix[768];     /* one remedy per line, or "" */
 };
 
 #define TRY(call)                                                                                                                \
@@ -59,8 +58,8 @@ void err_clear(void);
 /* The table of errors.def. */
 struct err_info {
     i32 code;
-    i32 exit_status;   /* of interface.md 6.5 */
-    const char *title; /* a few words */
+    i32 exit_status;   /* exit status of the CLI */
+    const char *title; /* short title */
     const char *help;  /* the long text of `stretto explain` */
 };
 const struct err_info *err_info(i32 code); /* NULL when there is no such code */

@@ -1,4 +1,4 @@
-/* event.c - hands an event to every sink. */
+/* event.c - passes an event to every sink, and reports the progress of long work. */
 #include "base/event.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-#define FIRST 0.02 /* share done before which nothing is said of the time left */
+#define FIRST 0.02 /* no estimate of the remaining time before this fraction is done */
 enum { PER_SECOND = 5, WHOLE = 1000 };
 
 void event_emit(const struct events *to, const struct event *e) {

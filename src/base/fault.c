@@ -16,7 +16,7 @@ enum { FIELDS = 4, WORD = 32 };
 struct demand {
     i64 rank, step, nth; /* -1 = any */
     char phase[WORD], kind[WORD];
-    f64 factor;        /* of phase slow */
+    f64 factor;        /* of the phase slow */
     const char *latch; /* file, or NULL */
 };
 
@@ -35,14 +35,14 @@ static bool number(const char *s, i64 *out) {
     return strcmp(s, "*") == 0 || (str_to_i64(s, strlen(s), out) && *out >= 0);
 }
 
-/* Cuts "a:b:c=kind" in place: what follows `mark` is returned, or NULL. */
+/* Splits in place at `mark`: returns the text after it, or NULL. */
 static char *cut(char *s, char mark) {
     char *at = strchr(s, mark);
     if (at) *at++ = 0;
     return at;
 }
 
-/* "slow(2)", and no other phase has a number. */
+/* Parses "slow(2)"; no other phase takes a number. */
 static bool phase_of(const char *field, struct demand *d) {
     const char *open = strchr(field, '('), *end = open ? strchr(open, ')') : NULL;
     const i32 n = open ? (i32)(open - field) : (i32)strlen(field);
@@ -66,7 +66,7 @@ static bool parse(char *text, struct demand *d) {
     return phase_of(field[2], d) && index_of(d->kind, kinds, COUNT(kinds)) >= 0;
 }
 
-/* *d for a rank; false where nothing is demanded of it. */
+/* Parses STRETTO_FAULT for a rank; *any = false if it does not apply. */
 static err demanded(i32 rank, struct demand *d, bool *any) {
     const char *text = getenv("STRETTO_FAULT");
     char copy[4096];
@@ -81,7 +81,7 @@ static err demanded(i32 rank, struct demand *d, bool *any) {
     return 0;
 }
 
-/* Whoever comes first, in this run or in one that is started after it. */
+/* True for the first process that creates the latch file, in this run or a restarted one. */
 static bool first(const char *latch) {
     if (!latch) return true;
     const int fd = open(latch, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -90,7 +90,7 @@ static bool first(const char *latch) {
     return true;
 }
 
-/* How often this process has come here under the demand: from 1 on, and anew where the demand is another one. */
+/* Number of calls in this process under the same STRETTO_FAULT, from 1. */
 static i64 times(const char *demand) {
     static _Atomic u64 state; /* hash of the demand, times */
     u64 hash = (u64)0xcbf29ce484222325, old = atomic_load(&state), now;

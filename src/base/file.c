@@ -1,4 +1,4 @@
-/* file.c - see file.h.  The temporary name is locked while it is written, so that two processes never share one. */
+/* file.c - see file.h. The temporary file is locked while it is written, so two processes never share one. */
 #define _GNU_SOURCE
 #include "base/file.h"
 
@@ -77,7 +77,7 @@ void file_close(struct file_in *f) {
     f->fd = -1;
 }
 
-/* A pipe has no size: read until it ends, doubling. */
+/* A pipe has no size: reads to the end into a buffer that doubles. */
 static err load_pipe(const struct file_in *f, i64 max, char **data, i64 *size) {
     i64 cap = READ_STEP, n = 0, got = 1;
     char *p = mem_alloc((size_t)cap + 1);
@@ -157,7 +157,7 @@ bool file_lock(int fd) {
     return false;
 }
 
-/* Open and lock the temporary name.  Whoever waited for the lock may hold a file that was renamed meanwhile: look again. */
+/* Opens and locks the temporary file. While this process waited for the lock, the file may have been renamed: check and retry. */
 static int open_locked(const char *tmp) {
     for (int tries = 0; tries < 100; tries++) {
         int fd = open(tmp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
@@ -192,7 +192,7 @@ err file_create(const char *path, struct file_out *f) {
     struct stat st;
     bool there = stat(path, &st) == 0;
     if (there && S_ISDIR(st.st_mode)) return FAIL_AT(E702, path, NULL, "cannot write: this is a directory");
-    char *real = there ? realpath(path, NULL) : NULL; /* a link stays a link */
+    char *real = there ? realpath(path, NULL) : NULL; /* write to the target of a symbolic link */
     f->path = mem_strdup(real ? real : path);
     free(real);
     f->buf = mem_alloc(OUT_BUFFER);
@@ -244,7 +244,7 @@ err file_write(struct file_out *f, const void *p, i64 n) {
     return 0;
 }
 
-/* The rename itself must reach the disk too. */
+/* Syncs the folder, so that the rename is durable. */
 static void sync_dir(const char *path) {
     char dir[4096];
     snprintf(dir, sizeof dir, "%s", path);
@@ -280,7 +280,7 @@ void file_abort(struct file_out *f) {
     out_free(f);
 }
 
-/* What a fault asks for that leaves the process alive: a disk that is full, or a bit in the middle that is another one. */
+/* Injected faults other than kill9: a full disk, or a flipped bit in the middle. */
 static err strike(struct file_out *f, const char *p, i64 n, const char *phase) {
     enum fault fault = FAULT_NONE;
     if (phase) TRY(fault_at(phase, 0, 0, &fault));
@@ -353,7 +353,8 @@ err file_remove_dir(const char *path) {
     char inner[4096];
     DIR *d = opendir(path);
     for (const struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
-        if (snprintf(inner, sizeof inner, "%s/%s", path, e->d_name) < (int)sizeof inner) unlink(inner); /* rmdir says the rest */
+        /* rmdir reports what remains */
+        if (snprintf(inner, sizeof inner, "%s/%s", path, e->d_name) < (int)sizeof inner) unlink(inner);
     if (d) closedir(d);
     if (rmdir(path) == 0 || errno == ENOENT) return 0;
     return FAIL_AT(E702, path, "check the rights of the folder", "cannot remove the folder: %s", strerror(errno));

@@ -1,8 +1,8 @@
-/* file.h - reading that notices a file that shrinks, writing that never leaves half a file, mapping, folders.
+/* file.h - file input that detects truncation, atomic file output, mappings, folders and locks.
  *
  *     PATH.tmp  --write, write, ...--  fsync  --rename-->  PATH       (a reader sees the old file or the new one)
  *
- * Reading uses pread: a mapped file that shrinks kills the process (SIGBUS), a short pread is an error message (E213). */
+ * Reading uses pread: a mapped file that shrinks kills the process (SIGBUS), a short pread is an error (E213). */
 #ifndef STRETTO_BASE_FILE_H
 #define STRETTO_BASE_FILE_H
 
@@ -10,13 +10,13 @@
 
 struct file_in {
     int fd;
-    i64 size;         /* at the moment of opening; -1 for a pipe */
+    i64 size;         /* at open time; -1 for a pipe */
     const char *path; /* borrowed */
 };
 
 err file_open(const char *path, struct file_in *f);                  /* E701; a directory is E202 */
 err file_read_at(const struct file_in *f, i64 offset, void *to,
-                 i64 n); /* exactly n bytes or E213 / E701; safe from many threads */
+                 i64 n); /* exactly n bytes, else E213 / E701; thread-safe */
 err file_read_some(const struct file_in *f, void *to, i64 n, i64 *got); /* at the current position; *got 0 = end */
 void file_close(struct file_in *f);
 
@@ -25,21 +25,21 @@ err file_load(const char *path, i64 max, char **data, i64 *size);
 
 struct file_out {
     int fd;
-    char *path, *tmp; /* tmp NULL: written in place (a device or a pipe) */
+    char *path, *tmp; /* tmp NULL: writes in place */
     char *buf;
     i64 fill, written;
 };
 
-err file_create(const char *path, struct file_out *f); /* begins PATH.tmp: E702, E703 */
+err file_create(const char *path, struct file_out *f); /* opens PATH.tmp: E702, E703 */
 err file_write(struct file_out *f, const void *p, i64 n);
-err file_sync(struct file_out *f);                     /* flush and fsync: all of it is on the disk, under PATH.tmp */
-err file_commit(struct file_out *f);                   /* flush, fsync, rename, sync of the folder; frees f in any case */
-void file_abort(struct file_out *f);                   /* removes PATH.tmp, PATH stays as it was; harmless after commit */
+err file_sync(struct file_out *f);                     /* flush and fsync of PATH.tmp */
+err file_commit(struct file_out *f);                   /* flush, fsync, rename, fsync of the folder; always frees f */
+void file_abort(struct file_out *f);                   /* removes PATH.tmp and keeps PATH; no effect after commit */
 err file_write_all(const char *path, const void *p, i64 n);
-/* The same, with a place of fault.h between writing and renaming: that phase of rank 0, step 0. */
+/* Writes a whole file, with a fault injection point (`phase`, rank 0, step 0) between writing and renaming. */
 err file_write_phase(const char *path, const void *p, i64 n, const char *phase);
 
-/* Read-only view of a whole file; for files of our own only (cache, model), which are replaced, never shortened in place. */
+/* Read-only mapping of a whole file. Only for the program's own files (cache, model): they are replaced, never truncated. */
 struct file_map {
     const void *p;
     i64 size;
@@ -47,11 +47,11 @@ struct file_map {
 err file_map(const char *path, struct file_map *m);
 void file_unmap(struct file_map *m);
 
-err file_make_dir(const char *path); /* with its parents; fine when it is there */
-err file_rename(const char *from, const char *to);      /* a file or a folder, and sync of the folder it is in */
-err file_remove_dir(const char *path);                 /* with the files in it, not with folders; fine when it is not there */
+err file_make_dir(const char *path); /* with its parents; succeeds if it exists */
+err file_rename(const char *from, const char *to);      /* renames a file or folder and syncs its parent */
+err file_remove_dir(const char *path);                 /* with its files but not subfolders; succeeds if it does not exist */
 bool file_exists(const char *path);
-/* For this process alone, within half a second: one that was killed gives a lock back a moment after it is gone. */
+/* Exclusive lock; retries for half a second, because a killed process releases its locks with a delay. */
 bool file_lock(int fd);
 
 #endif

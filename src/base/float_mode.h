@@ -1,8 +1,8 @@
-/* float_mode.h - numbers below the smallest normal one count as zero while a step runs.
+/* float_mode.h - flush-to-zero mode for denormal floats during a training step.
  *
- * Gradients that fade over many steps end in such numbers, and processors take a hundred times as long over them: a step whose
- * only gradient comes from the end of 168 steps took 7 times as long.  The mode belongs to the thread; what it was before is put
- * back, because the thread may belong to whoever calls the library.  It changes no number above 1.2e-38. */
+ * Gradients that vanish over many steps become denormal, and processors take about a hundred times as long for them: a step
+ * whose only gradient came from the end of 168 steps took 7 times as long. The mode is per thread. It is restored afterwards,
+ * because the thread may belong to the caller of the library. It changes no result above 1.2e-38. */
 #ifndef STRETTO_BASE_FLOAT_MODE_H
 #define STRETTO_BASE_FLOAT_MODE_H
 

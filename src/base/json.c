@@ -1,4 +1,4 @@
-/* json.c - the only file that includes jansson.h.  A struct js is a json_t. */
+/* json.c - see json.h. The only file that includes jansson.h; struct js is json_t. */
 #include "base/json.h"
 
 #include <jansson.h>
@@ -14,7 +14,7 @@ static json_t *in(struct js *v) { return (json_t *)(void *)v; }
 static const json_t *in_const(const struct js *v) { return (const json_t *)(const void *)v; }
 static struct js *out(json_t *v) { return (struct js *)(void *)v; }
 
-/* Tell a parser's complaint with its place. */
+/* Reports a parser error with its position. */
 static err not_json(const char *name, const json_error_t *why) {
     char where[256];
     snprintf(where, sizeof where, "%.200s:%d:%d", name, why->line, why->column);
@@ -62,7 +62,7 @@ i64 js_len(const struct js *v) {
 
 const struct js *js_at(const struct js *array, i64 i) { return i < 0 ? NULL : out(json_array_get(in_const(array), (size_t)i)); }
 
-/* Members of one object are visited in order, i = 0, 1, ...: walking from the start keeps this free of hidden state. */
+/* Iterates from the start for each i: quadratic, but free of hidden state. */
 bool js_member(const struct js *object, i64 i, const char **name, const struct js **value) {
     json_t *o = (json_t *)(uintptr_t)object;
     if (js_kind(object) != JS_OBJECT) return false;
@@ -102,7 +102,7 @@ struct js *js_new_text(const char *s) {
     if (!s) return out(json_null());
     json_t *v = json_string(s);
     if (v) return out(v);
-    char *clean = mem_strdup(s); /* not UTF-8, or no memory */
+    char *clean = mem_strdup(s); /* invalid UTF-8, or out of memory */
     if (!clean) return NULL;
     for (char *c = clean; *c; c++)
         if ((u8)*c >= 0x80) *c = '?';
@@ -116,7 +116,7 @@ struct js *js_new_f64(f64 v) {
     return js_new_text(isnan(v) ? "NaN" : v > 0 ? "Infinity" : "-Infinity");
 }
 
-/* A member that could not be made poisons its object: js_text finds the mark and reports E601. */
+/* A member that could not be allocated marks its object; js_text finds the mark and reports E601. */
 static const char lost_mark[] = "\x01lost";
 
 void js_put(struct js *object, const char *name, struct js *value) {

@@ -1,4 +1,4 @@
-/* mem.c - counted, limited, failable allocation.  A 64-byte header before each block keeps its size. */
+/* mem.c - see mem.h. A 64-byte header before each block stores its size. */
 #define _GNU_SOURCE
 #include "base/mem.h"
 

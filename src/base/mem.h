@@ -1,26 +1,25 @@
-/* mem.h - the one door to the heap.
+/* mem.h - the only heap allocator of the library.
  *
- * Every allocation of the library goes through mem_alloc, so that a test can count them (a training step must make none), make
- * the n-th one fail, and a user can set a ceiling (--memory).  Blocks are 64-byte aligned and zeroed.  Large blocks ask for
- * huge pages. */
+ * All allocations go through mem_alloc, so that tests can count them (a training step makes none) and fail the n-th one, and a
+ * user can set a limit (--memory). Blocks are 64-byte aligned and zeroed; large blocks request huge pages. */
 #ifndef STRETTO_BASE_MEM_H
 #define STRETTO_BASE_MEM_H
 
 #include "base/err.h"
 
-/* A zeroed block of `size` bytes, 64-byte aligned.  Sets E601 and returns NULL when memory is refused.  size 0 is fine. */
+/* A zeroed block of `size` bytes, 64-byte aligned; size 0 is allowed. On failure sets E601 and returns NULL. */
 void *mem_alloc(size_t size) __attribute__((malloc));
 void *mem_realloc(void *p, size_t size); /* keeps the old bytes, new ones are undefined; on failure NULL, p stays valid */
 char *mem_strdup(const char *s);
-void mem_free(void *p); /* NULL is fine */
+void mem_free(void *p); /* NULL is allowed */
 
 /* out = a zeroed array of n elements of type; fails the calling function with E601. */
 #define NEW(out, n) TRY(mem_new((void **)&(out), (i64)(n), sizeof *(out)))
 err mem_new(void **out, i64 n, size_t size);
-err mem_check(i64 n, size_t size); /* E601 unless n of them can be asked for */
+err mem_check(i64 n, size_t size); /* E601 if n is negative or n * size overflows */
 
 struct mem_stats {
-    i64 live, peak;     /* bytes now, and the most there were */
+    i64 live, peak;     /* bytes now, and the peak */
     i64 calls;          /* allocations so far */
 };
 struct mem_stats mem_stats(void);

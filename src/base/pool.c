@@ -1,10 +1,10 @@
-/* pool.c - persistent workers; worker 0 is the caller.
+/* pool.c - see pool.h: persistent worker threads; worker 0 is the caller.
  *
- *     pool_run:   job++  ->  [line 1] [line 2] ...   each worker spins on its own line, then sleeps on it (futex)
+ *     pool_run:   job++  ->  [line 1] [line 2] ...   each worker spins on its own cache line, then sleeps on it (futex)
  *     the end:    each worker writes the job number into `done` of its line; the caller waits for all
  *
- * One line per worker: no two threads write the same cache line, and a step costs two line transfers per worker.  The only system
- * calls are those that put a thread to sleep or wake one that sleeps. */
+ * One cache line per worker and direction: no two threads write the same line, and a step costs two line transfers per worker.
+ * System calls occur only to sleep and to wake a sleeping thread. */
 #define _GNU_SOURCE
 #include "base/pool.h"
 
@@ -20,7 +20,7 @@
 enum { SPIN = 4000, POOL_MAX = 1024 };
 
 struct line {
-    _Alignas(64) _Atomic u32 job;  /* number of the job this worker shall run; written by the caller */
+    _Alignas(64) _Atomic u32 job;  /* number of the job to run; written by the caller */
     _Atomic u32 sleeps;            /* the worker is (about to be) asleep on `job` */
     _Alignas(64) _Atomic u32 done; /* number of the last job it has run */
     _Atomic u32 caller_sleeps;     /* the caller is (about to be) asleep on `done` */
@@ -32,14 +32,14 @@ struct line {
 struct pool {
     i32 n, spin;
     u32 job;
-    bool stop; /* published by the write of line.job, like fn and arg */
+    bool stop; /* published by the store to line.job, as fn and arg are */
     void (*fn)(void *arg, i32 worker);
     void *arg;
     struct line *line; /* [n]; line 0 is unused */
 };
 
-/* Wait until *word != seen: spin, then sleep.  `sleeps` tells the writer that a wake-up call is needed; both sides use
- * sequentially consistent order there, so either the writer sees the flag or the sleeper sees the new word. */
+/* Waits until *word != seen: spins, then sleeps. `sleeps` tells the writer to wake this thread. Both sides use sequentially
+ * consistent order, so either the writer sees the flag or the sleeper sees the new word. */
 static u32 wait_change(_Atomic u32 *word, u32 seen, _Atomic u32 *sleeps, i32 spin) {
     for (i32 i = 0; i < spin; i++) {
         u32 now = atomic_load_explicit(word, memory_order_acquire);
@@ -75,7 +75,7 @@ static void *worker_main(void *arg) {
     }
 }
 
-/* More workers than cores: a spinning thread would only keep the one it waits for from running. */
+/* With more workers than cores spinning would only delay the awaited thread. */
 static i32 spin_for(i32 threads) {
     cpu_set_t set;
     CPU_ZERO(&set);

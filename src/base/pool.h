@@ -1,7 +1,7 @@
-/* pool.h - worker threads that run one function together, again and again.
+/* pool.h - thread pool: all workers run one function together, repeatedly (fork-join).
  *
- * Worker 0 is the caller.  Workers spin briefly, then sleep, so that a step of a few microseconds needs no system call and an
- * idle pool costs nothing.  The pool knows functions, never models. */
+ * Worker 0 is the caller. Workers spin briefly, then sleep: a step of a few microseconds needs no system call, and an idle pool
+ * costs nothing. */
 #ifndef STRETTO_BASE_POOL_H
 #define STRETTO_BASE_POOL_H
 
@@ -9,11 +9,11 @@
 
 struct pool;
 
-err pool_new(i32 threads, struct pool **out); /* threads >= 1; 1 makes no thread */
+err pool_new(i32 threads, struct pool **out); /* threads >= 1; with 1 no thread is created */
 void pool_free(struct pool *p);
 i32 pool_size(const struct pool *p);
 
-/* Run fn(arg, worker) on every worker 0..n-1 and return when all are done.  Locks nothing, allocates nothing. */
+/* Runs fn(arg, worker) on every worker 0..n-1 and returns when all are done. Takes no lock, allocates nothing. */
 void pool_run(struct pool *p, void (*fn)(void *arg, i32 worker), void *arg);
 
 #endif

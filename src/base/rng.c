@@ -1,4 +1,4 @@
-/* rng.c - Philox through Random123, and a shuffle without an array (a small Feistel network with cycle walking). */
+/* rng.c - see rng.h: Philox from Random123, and a shuffle without an array: a small Feistel network with cycle walking. */
 #include "base/rng.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* stacks.c - stacks of all threads: each is asked by a signal, and leaves its return addresses on one desk. */
+/* stacks.c - see stacks.h: signals one thread at a time, whose handler stores its return addresses in one shared buffer. */
 #define _GNU_SOURCE
 #include "base/stacks.h"
 
@@ -19,14 +19,14 @@
 
 enum { DEPTH = 48, OWN = 2 /* frames of the handler itself */, LOOKS = 500, LOOK_NS = 500000, LINE = 256 };
 
-/* asked: the thread that shall answer; -1 while it does; 0 = nobody.  A signal that comes late finds another number there. */
+/* asked: id of the thread that must answer; -1 while it writes; 0 = none. A late signal finds another id there and returns. */
 static struct {
     _Atomic i32 asked;
     i32 n;
     void *at[DEPTH];
 } desk;
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
-static int number; /* of the signal; 0 = none taken yet */
+static int number; /* signal number; 0 = none taken yet */
 
 static i32 thread_id(void) { return (i32)syscall(SYS_gettid); }
 
@@ -41,7 +41,7 @@ static void on_signal(int n) {
     errno = before;
 }
 
-/* The first that nobody uses, and for good: a signal on its way to a slow thread must not find that nobody takes it any more. */
+/* Takes the first unused real-time signal permanently: a late signal to a slow thread must still find a handler. */
 static bool take_signal(void) {
     struct sigaction old, a = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_ONSTACK};
     sigemptyset(&a.sa_mask);
@@ -51,19 +51,19 @@ static bool take_signal(void) {
 }
 
 static void put(int fd, const char *text, i32 n) {
-    if (n > 0 && write(fd, text, (size_t)imin(n, LINE - 1)) < 0) return; /* a record that cannot be written is left out */
+    if (n > 0 && write(fd, text, (size_t)imin(n, LINE - 1)) < 0) return; /* skip what cannot be written */
 }
 
 static void put_frames(int fd, i32 from) {
     char line[LINE], name[SYMBOL];
     for (i32 k = from; k < desk.n; k++) {
-        /* A return address is behind the call, which may be the last of its function. */
+        /* The return address lies after the call, which may be the last instruction of its function: look up the byte before. */
         symbol_name((const char *)desk.at[k] - (k > from), name);
         put(fd, line, snprintf(line, sizeof line, "  #%-2d %s\n", k - from, name));
     }
 }
 
-/* Answered in time?  A thread that has begun is waited for four times as long. */
+/* True if the thread answers in time; one that has started to write gets four times as long. */
 static bool ask(i32 tid) {
     atomic_store(&desk.asked, tid);
     if (syscall(SYS_tgkill, getpid(), tid, number) == 0) {
@@ -78,7 +78,7 @@ static bool ask(i32 tid) {
     return !atomic_compare_exchange_strong(&desk.asked, &still, 0) && atomic_load(&desk.asked) == 0;
 }
 
-/* Name and state ("S" sleeps, "R" runs, "D" waits in the kernel) as /proc says. */
+/* Writes a thread's name and state ("S" sleeping, "R" running, "D" in the kernel) from /proc. */
 static void put_head(int fd, i32 tid) {
     char path[64], line[LINE], text[LINE] = "", state = '?';
     snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
@@ -109,7 +109,7 @@ static void put_thread(int fd, i32 tid) {
 void stacks_write(int fd) {
     pthread_mutex_lock(&one_at_a_time);
     DIR *d = take_signal() ? opendir("/proc/self/task") : NULL;
-    desk.n = backtrace(desk.at, DEPTH); /* the first call loads a library: not in a handler */
+    desk.n = backtrace(desk.at, DEPTH); /* the first call of backtrace loads a library, which a handler must not do */
     for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
         const i32 tid = (i32)strtol(e->d_name, NULL, 10);
         if (tid > 0) put_thread(fd, tid);

@@ -1,4 +1,4 @@
-/* str.c - text buffer, numbers, nearest word. */
+/* str.c - see str.h. */
 #define _GNU_SOURCE
 #include "base/str.h"
 
@@ -14,8 +14,7 @@
 
 enum { STR_MAX = 1 << 30 };
 
-/* The C locale object, made once; strtod and printf follow the locale of the program around us otherwise: "0,5" in a CSV file, or
- * in a model file, where it is no number. */
+/* The C locale, created once per thread: strtod and printf follow the locale of the host program, where "0,5" may be a number. */
 static locale_t c_locale(void) {
     static _Thread_local locale_t loc;
     if (!loc) loc = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -129,7 +128,7 @@ int str_from_f32(char out[32], f32 v) {
     return str_print(out, 32, "%.9g", (f64)v);
 }
 
-/* Edit distance in half steps: a change of case costs 1, everything else 2. */
+/* Edit distance in half steps: a change of case costs 1, any other edit 2. */
 static i32 distance(const char *a, const char *b) {
     enum { MAX = 64 };
     size_t n = strlen(a), m = strlen(b);
@@ -169,7 +168,7 @@ i32 str_nearest(const char *word, const char *const *words, i32 n) {
     return best;
 }
 
-/* The length of a number at s: digits with at most one point. */
+/* Length of the number at s: digits with at most one point. */
 static size_t number_length(const char *s) {
     size_t n = strspn(s, "0123456789");
     if (s[n] == '.') n += 1 + strspn(s + n + 1, "0123456789");

@@ -1,14 +1,14 @@
-/* str.h - a growing text buffer with a ceiling, exact number parsing and the nearest-word search.
+/* str.h - a text buffer with a size limit, locale-independent number parsing, and nearest-word search.
  *
- * A str starts as {0} and ends with str_free.  Appending never fails visibly: once memory is refused or the ceiling is reached
- * the buffer stays as it was and `failed` is set; check it once, at the end (str_ok). */
+ * A str starts as {0} and ends with str_free. Appending reports no errors: if memory is refused or the limit is reached, the
+ * buffer keeps its content and `failed` is set. Check once at the end with str_ok. */
 #ifndef STRETTO_BASE_STR_H
 #define STRETTO_BASE_STR_H
 
 #include "base/err.h"
 
 struct str {
-    char *s;      /* always NUL-terminated once something was appended; NULL before */
+    char *s;      /* NUL-terminated after the first append; NULL before */
     size_t len, cap;
     bool failed;
 };
@@ -20,12 +20,12 @@ void str_free(struct str *b);
 err str_ok(const struct str *b);          /* 0 or E601 */
 const char *str_text(const struct str *b); /* "" when empty */
 
-/* Parse the whole of s[0..n) as a number, independent of the locale; decimal is '.' or ','.  false = not a number.
- * Accepts inf and nan spelled out (the caller decides). */
+/* Parses all of s[0..n) as a number, independent of the locale; decimal is '.' or ','. false = not a number. Accepts inf and
+ * nan; the caller decides about them. */
 bool str_to_f64(const char *s, size_t n, char decimal, f64 *out);
 bool str_to_i64(const char *s, size_t n, i64 *out);
 
-/* snprintf, independent of the locale: a point is a point. */
+/* snprintf, independent of the locale. */
 int str_print(char *out, size_t size, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* The shortest decimal text that reads back as the same f64 / f32; returns the length. */
 int str_from_f64(char out[32], f64 v);
@@ -34,13 +34,14 @@ int str_from_f32(char out[32], f32 v);
 bool str_time(const char *text, f64 *seconds); /* "90", "10m", "1h30m" */
 bool str_size(const char *text, i64 *bytes);   /* "4096", "512M", "8G", "1.5G" */
 
-/* The items of comma text, "\," being a comma: for (const char *p = text; str_list_next(&p, item, sizeof item);) ... */
+/* Iterates over a comma-separated list, "\," being a literal comma: for (const char *p = text; str_list_next(&p, item, sizeof
+ * item);) ... */
 bool str_list_next(const char **cursor, char *item, size_t size);
-i32 str_list_count(const char *text);                /* NULL has none */
+i32 str_list_count(const char *text);                /* 0 for NULL */
 void str_list_add(struct str *list, const char *item); /* appends an item and escapes its commas */
 
 i32 str_columns(const char *s); /* characters of UTF-8 text, as a terminal counts them */
-/* Index of the word nearest to `word` (edit distance, case counts half), or -1 when none is near. */
+/* Index of the word nearest to `word` (edit distance, case counts half), or -1 if none is close. */
 i32 str_nearest(const char *word, const char *const *words, i32 n);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 
-/* What is read here may be any file: nothing in it is believed before it was compared with the size. */
+/* An ELF file in memory. It may be any file, so every offset is checked against its size. */
 struct elf {
     const unsigned char *at;
     u64 size;
@@ -59,7 +59,7 @@ static bool find(const struct elf *e, u64 place, char *name, size_t size, u64 *b
     return false;
 }
 
-/* Programs that are loaded where their file says (not PIE) have symbols by address, all others by the distance from there. */
+/* Position-dependent executables have symbols by address, all others relative to their load address. */
 static u64 place_in(const struct elf *e, const Dl_info *d, const void *address) {
     const Elf64_Ehdr *h = part(e, 0, sizeof *h);
     const u64 at = (u64)(uintptr_t)address;

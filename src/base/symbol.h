@@ -1,5 +1,5 @@
-/* symbol.h - the name of the function at an address of this process, for people: from the symbol tables of the files it was
- * loaded from, so static functions have names too.  Slow (reads the file); a stripped file gives its name and the place in it. */
+/* symbol.h - name of the function at an address of this process, for stack traces. Reads the symbol tables of the loaded files,
+ * so static functions have names too. Slow; for a stripped file returns its name and the offset. */
 #ifndef STRETTO_BASE_SYMBOL_H
 #define STRETTO_BASE_SYMBOL_H
 

@@ -1,12 +1,12 @@
-/* wakeup.h - sleep until another thread has changed something: a wake-up signal over a futex, an event count.
+/* wakeup.h - wake-up signal between threads over a futex (an event count): sleep until another thread has changed a condition.
  *
  *     waiter:    seen = wakeup_prepare(w)    test the condition; if it does not hold: wakeup_wait(w, seen, s)    wakeup_finish(w)
  *     signaller: make the condition true     wakeup_signal(w)
  *
- * No signal is lost.  The waiter registers before it tests the condition, and the signaller looks for waiters after it has made
- * the condition true; full fences put both in one order.  wakeup_signal without a waiter costs one fence and no system call.
+ * No signal is lost: the waiter registers before it tests the condition, the signaller looks for waiters after it made the
+ * condition true, and full fences order both. Without a waiter wakeup_signal costs one fence and no system call.
  *
- * A loop of sched_yield is no substitute: the kernel may give the core back at once.  docs/adr/020 has the measurement. */
+ * A loop of sched_yield is no substitute, since the kernel may return the core at once (measured in docs/adr/020). */
 #ifndef STRETTO_BASE_WAKEUP_H
 #define STRETTO_BASE_WAKEUP_H
 

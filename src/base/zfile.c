@@ -1,4 +1,5 @@
-/* zfile.c - the only file that knows zlib and zstd.  Packed input comes in small pieces, output grows by doubling. */
+/* zfile.c - see zfile.h. The only file that uses zlib and zstd. Reads compressed input in small pieces; the output buffer
+ * doubles. */
 #include "base/zfile.h"
 
 #include <string.h>
@@ -22,7 +23,7 @@ enum zkind zfile_kind(const void *head, i64 n) {
     return Z_PLAIN;
 }
 
-/* Room for at least one more byte besides the final NUL. */
+/* Ensures room for at least one more byte besides the final NUL. */
 static err grow(struct growing *g) {
     if (g->n + 1 < g->cap) return 0;
     char *q = mem_realloc(g->p, (size_t)(2 * g->cap));
@@ -39,7 +40,7 @@ static err damaged(const char *path, const char *tool, const char *why) {
     return FAIL_AT(E202, path, fix, "the packed data are damaged or cut off (%s)", why);
 }
 
-/* One gzip file may hold several members, one after the other. */
+/* A gzip file may consist of several members. */
 static err unpack_gzip(const struct file_in *f, struct growing *g, u8 *in) {
     z_stream z = {0};
     if (inflateInit2(&z, 15 + 16) != Z_OK) return FAIL(E601, "no memory for the gzip reader");

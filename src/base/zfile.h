@@ -1,4 +1,4 @@
-/* zfile.h - files packed with gzip or zstd, recognised by their first bytes, unpacked whole into memory. */
+/* zfile.h - loads files compressed with gzip or zstd, recognized by their magic bytes, whole into memory. */
 #ifndef STRETTO_BASE_ZFILE_H
 #define STRETTO_BASE_ZFILE_H
 
@@ -6,10 +6,10 @@
 
 enum zkind { Z_PLAIN, Z_GZIP, Z_ZSTD };
 
-enum zkind zfile_kind(const void *head, i64 n); /* from the first bytes (4 are enough) */
+enum zkind zfile_kind(const void *head, i64 n); /* from the first 4 bytes */
 
-/* The unpacked bytes plus a NUL that *size does not count; a plain file is loaded as it is.  The caller frees *data with
- * mem_free. E202 when the packed data are damaged or cut off, E701, E601. */
+/* Returns the decompressed bytes plus a NUL that *size does not count; loads a plain file as it is. The caller frees *data with
+ * mem_free. E202 if the data are damaged or truncated, E701, E601. */
 err zfile_load(const char *path, char **data, i64 *size);
 
 #endif

@@ -1,4 +1,4 @@
-/* collect.c - small collectives: what ranks tell each other between steps. */
+/* collect.c - small collectives between training steps: allgather, broadcast, check_equal, over point-to-point messages. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,14 +6,14 @@
 #include "base/mem.h"
 #include "comm/rank.h"
 
-#define LONGER 10 /* times the deadline without a sign of life, of a rank that does long work */
+#define LONGER 10 /* comm_broadcast_slow waits this many deadlines without a sign of life */
 
 struct small {
     const char *name;
     const void *mine;
     u32 bytes;
     char *all; /* [size][bytes] */
-    i32 root;  /* who sends; -1 = everybody */
+    i32 root;  /* sending rank; -1 = all */
     u64 serial;
 };
 
@@ -64,7 +64,7 @@ err comm_broadcast(struct comm *c, const char *name, void *data, u32 bytes) {
     return comm_broadcast_from(c, 0, name, data, bytes);
 }
 
-/* FNV-1a, eight bytes at a time. */
+/* FNV-1a over words of eight bytes. */
 u64 comm_hash(u64 before, const void *data, size_t bytes) {
     const unsigned char *p = data;
     u64 h = before, word = 0;
@@ -80,7 +80,8 @@ u64 comm_hash(u64 before, const void *data, size_t bytes) {
 err comm_broadcast_slow(struct comm *c, const char *name, void *data, u32 bytes) {
     if (comm_size(c) == 1) return 0;
     const f64 usual = comm_set_deadline(c, (f64)INFINITY);
-    /* STRETTO_DEADLINE is about messages: work does not become faster by it.  A shorter deadline was set for this very wait. */
+    /* STRETTO_DEADLINE applies to messages; it does not make work faster. A shorter deadline set with comm_set_deadline does
+     * count. */
     c->patience = c->life_check = LONGER * (usual < comm_default_deadline() ? usual : dmax(usual, COMM_DEADLINE));
     err e = comm_broadcast(c, name, data, bytes);
     c->patience = 0;

@@ -1,4 +1,4 @@
-/* comm.c - a rank: its agent thread, messages, and waiting with a deadline. */
+/* comm.c - a rank: its agent thread, its messages, and waiting with a deadline. */
 #define _GNU_SOURCE
 #include "comm/comm.h"
 
@@ -16,16 +16,16 @@
 #include "base/str.h"
 #include "comm/rank.h"
 
-#define SPIN_S 50e-6   /* of waiting before the agent sleeps between looks: a spinning agent takes a core from the workers */
-#define YIELD_S 5e-3   /* the same where there is no agent */
-#define SLEEP_NS 30000.0 /* first; longer where nothing has come for long: every look takes a core from a worker for a moment */
+#define SPIN_S 50e-6   /* spin time before the agent sleeps: a spinning agent takes a core from the workers */
+#define YIELD_S 5e-3   /* the same without an agent */
+#define SLEEP_NS 30000.0 /* first sleep of the agent; longer sleeps follow, since each poll interrupts a worker */
 #define SLEEP_MOST_NS 500000.0
 #define IDLE_SLEEP_MOST_NS 2000000.0
-#define SLEEP_SHARE 16   /* of the time since the last message */
-#define UNKNOWN 60     /* waits for long work: of a rank of which nothing is known, so many times as long */
-#define TURN_S 1.0     /* of a turn that count at most: a process that was stopped for an hour has not waited for an hour */
+#define SLEEP_SHARE 16   /* a sleep lasts 1/16 of the time since the last message */
+#define UNKNOWN 60     /* comm_broadcast_slow: factor on the wait if the hint knows nothing of the rank */
+#define TURN_S 1.0     /* maximum that one iteration counts: a process suspended for an hour has not waited for an hour */
 
-enum { SPINS = 8 };    /* turns without an agent to each look at the clock */
+enum { SPINS = 8 };    /* iterations per look at the clock, without an agent */
 
 i32 comm_rank(const struct comm *c) { return c ? c->rank : 0; }
 i32 comm_size(const struct comm *c) { return c ? c->size : 1; }
@@ -164,7 +164,7 @@ err rank_job(struct comm *c, comm_job *job, void *arg) {
 
 /* ------------------------------------------------------------------ messages ------------------------------------------------ */
 
-/* When it is under way, that it began; when it is done, that. */
+/* Records the start of a message, then its end. */
 static void note_state(struct comm *c, struct comm_message *m) {
     if (m->done || !m->noted) rank_note(c, m, m->done);
     m->noted = true;
@@ -220,7 +220,7 @@ static err check_abort(struct comm *c) {
     i32 who = -1;
     const struct err_record *r = c->t->find_abort ? c->t->find_abort(c->self, &who) : NULL;
     if (!r) return 0;
-    struct err_record mine = *r; /* the same code: the run ends as that rank did */
+    struct err_record mine = *r; /* same code: the run ends with the error of that rank */
     snprintf(mine.text, sizeof mine.text, "rank %d: %.1000s", who, r->text);
     err_put(&mine);
     atomic_store(&c->relayed, true);
@@ -239,7 +239,7 @@ static err fail_deadline(struct comm *c, const struct comm_message *m, f64 secon
     return FAIL_AT(E801, NULL, "stretto resume RUN, once that host is well", "%s%s", why, kept);
 }
 
-/* Whoever works for long before it sends shows life meanwhile. */
+/* comm_broadcast_slow: the sender shows signs of life while it works; fail if there is no new one. */
 static err check_life(struct comm *c, const struct comm_message *m) {
     char text[200] = "";
     const f64 sign = c->hint ? c->hint(c->hint_self, m->peer, text, sizeof text) : 0;
@@ -266,13 +266,13 @@ static struct timespec clock_in(clockid_t clock, f64 seconds) {
     return t;
 }
 
-/* A nudge stays until a nap is over, so that one that comes in the middle of a look, behind the place that it is about, keeps
- * the nap from beginning.  None is lost (all operations here are in one order):
- *   - it sets nudged, then looks at naps; a nap sets naps, then looks at nudged: one of the two sees the other;
- *   - who sees naps has to wait for the lock until the sleeper waits, or is through: the signal finds it, or is not needed;
- *   - who finds nudged set already has another before it that sees to the signal, or a nap that has not begun;
- *   - who takes nudged away sees all that was done before it was set, and the look that follows sees it too.
- * And none stays for ever: one that was seen to meanwhile costs the next nap, and a look, no more. */
+/* comm_wake must not be lost, although it takes no lock if nobody sleeps. `woken` stays set until a sleep ends, so a call
+ * during a poll prevents the next sleep. The argument (all atomics here are sequentially consistent):
+ *   - comm_wake sets woken, then reads sleeping; a sleeper sets sleeping, then reads woken: at least one sees the other.
+ *   - a caller that sees `sleeping` takes the lock, so it signals after the sleeper waits, or after the sleep is over.
+ *   - a caller that finds woken already set relies on the earlier caller's signal, or on a sleep that will not start.
+ *   - the sleeper that clears woken sees everything done before it was set, and so does the next poll.
+ * A stale `woken` costs one skipped sleep. */
 void comm_wake(struct comm *c) {
     if (atomic_exchange(&c->woken, true) || !atomic_load(&c->sleeping)) return;
     pthread_mutex_lock(&c->sleep_lock);
@@ -286,11 +286,11 @@ static void sleep_until_woken(struct comm *c, f64 seconds) {
     atomic_store(&c->sleeping, true);
     while (!atomic_load(&c->woken) && pthread_cond_timedwait(&c->wake, &c->sleep_lock, &end) == 0) continue;
     atomic_store(&c->sleeping, false);
-    atomic_exchange(&c->woken, false); /* no store: it is to see what came before the nudge */
+    atomic_exchange(&c->woken, false); /* exchange, not store: acquires what the waker wrote */
     pthread_mutex_unlock(&c->sleep_lock);
 }
 
-/* A wait that has not lasted long: no nap.  Without an agent it is a worker that waits, and nobody is disturbed. */
+/* Short waits spin or yield instead of sleeping. Without an agent the caller is a worker with nothing else to do. */
 static bool wait_briefly(const struct comm *c, const struct comm_message *waiting) {
     if (c->t->direct && c->idle < SPIN_S / 2) cpu_relax();
     else if (c->t->direct ? !waiting || c->waited < YIELD_S : waiting && c->waited < SPIN_S) sched_yield();
@@ -343,8 +343,8 @@ void comm_succeed(struct comm *c) {
 void comm_abort(struct comm *c) {
     if (!c) return;
     c->failed = true;
-    const bool tells = c->recovery || !atomic_load(&c->relayed); /* where ranks heal it also says that this one ends */
-    if (tells && c->t->abort) c->t->abort(c->self, err_last()); /* first: others wait */
+    const bool tells = c->recovery || !atomic_load(&c->relayed); /* with recovery it also reports this rank as dead */
+    if (tells && c->t->abort) c->t->abort(c->self, err_last()); /* first, since others wait */
     rank_failure(c, err_last()->text, false);
 }
 
@@ -355,7 +355,7 @@ static err open_job(struct comm *c, void *arg) {
     return c->t->open ? c->t->open(c->self) : 0;
 }
 
-/* A library of messages may wait for a rank that never comes, inside a call of its own that nobody can end. */
+/* MPI_Init may block forever for a rank that never starts, and cannot be cancelled: wait with a deadline. */
 static err open_transport(struct comm *c) {
     const struct timespec end = clock_in(CLOCK_REALTIME, comm_default_deadline() + 1);
     i32 late = 0;
@@ -391,7 +391,7 @@ static err start(struct comm *c) {
     if (pthread_create(&c->thread, NULL, agent, c) != 0) return FAIL(E601, "no thread could be made for messages between ranks");
     c->running = true;
     TRY(open_transport(c));
-    pthread_setname_np(c->thread, "stretto.agent"); /* not before: threads of MPI would have the name of who made them */
+    pthread_setname_np(c->thread, "stretto.agent"); /* after open: MPI's threads would inherit the name */
     return 0;
 }
 
@@ -425,7 +425,7 @@ err comm_new(const struct transport *t, void *self, i32 rank, i32 size, struct c
     return 0;
 }
 
-/* False: it is inside a call that does not come back, and keeps what it has until the process ends. */
+/* False: the agent is stuck inside a library call; its memory is kept until the process ends. */
 static bool end_agent(struct comm *c) {
     pthread_mutex_lock(&c->lock);
     const bool stuck = c->state == WORK;

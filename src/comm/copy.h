@@ -1,13 +1,13 @@
-/* copy.h - copies into memory that another core reads.
+/* copy.h - copies into memory that another core reads next, with non-temporal stores.
  *
- * A line that another core has read must be taken from it before it is written again, and a core does that for one line after
- * another: 27 ns each on two cores of an EPYC, 2.4 GB/s, while it reads at 17 GB/s what the other has written.  Stores that go
- * past the caches ask nobody for the old line: 30 GB/s there, and the reader is no slower.  For what the writer does not look at
- * again.  Neither wider stores, `rep movsb` nor asking for the lines ahead (prefetchw) change the 27 ns.
+ * Before a core writes a cache line that another core has read, it must take ownership, one line after another: 27 ns per line
+ * between two cores of an EPYC, 2.4 GB/s, while it reads the other's data at 17 GB/s. Non-temporal stores need no ownership: 30
+ * GB/s there, and the reader is no slower. Use it for data that the writer does not read again. Wider stores, `rep movsb` and
+ * prefetchw do not change the 27 ns.
  *
- * Between cores that share a cache a line takes 5 to 7 ns, and one that has gone to that cache 1.5; two cores of a virtual
- * machine are of one kind now and of the other a minute later.  There, what is read where it lies comes 1.6 times (sums of 1 MB)
- * to 2.7 times (4 MB) as fast as through slots, and elsewhere 5 times as slow: near.c takes samples. */
+ * Cores that share a cache need 5 to 7 ns per line. There, reading the sender's memory in place is 1.6 (1 MB) to 2.7 times (4
+ * MB) as fast as copying through slots; between other cores it is 5 times slower. Virtual cores migrate between both cases, so
+ * shm.c measures. */
 #ifndef STRETTO_COMM_COPY_H
 #define STRETTO_COMM_COPY_H
 
@@ -18,7 +18,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* `to` begins a line.  All of it is there for whoever sees what is stored after it. */
+/* `to` is aligned to a cache line. The fence makes the copy visible before any later store. */
 static inline void copy_out(void *to, const void *from, size_t bytes) {
     char *y = to;
     const char *x = from;

@@ -1,4 +1,4 @@
-/* flight.c - the ring, and the page that is made of it. */
+/* flight.c - the ring buffer of the flight recorder and the text file made from it. */
 #include "comm/flight.h"
 
 #include <errno.h>
@@ -22,7 +22,8 @@ void flight_add(struct flight *f, const struct flight_entry *e) {
     memcpy(word, &now, sizeof word);
     const u64 at = atomic_fetch_add_explicit(&f->next, 1, memory_order_relaxed);
     _Atomic u64 *serial = &f->ring[at % FLIGHT_RING].serial, *to = f->ring[at % FLIGHT_RING].word;
-    if (atomic_exchange_explicit(serial, FLIGHT_BUSY, memory_order_acq_rel) == FLIGHT_BUSY) return; /* one was overtaken */
+    /* another thread is writing this slot: drop the entry */
+    if (atomic_exchange_explicit(serial, FLIGHT_BUSY, memory_order_acq_rel) == FLIGHT_BUSY) return;
     for (i32 k = 0; k < FLIGHT_WORDS; k++) atomic_store_explicit(&to[k], word[k], memory_order_release);
     atomic_store_explicit(serial, at + 1, memory_order_release);
 }
@@ -78,7 +79,7 @@ static bool ends(const struct flight_entry *e, const struct flight_entry *last) 
            last->peer == e->peer && last->channel == e->channel && strncmp(last->name, e->name, COMM_NAME) == 0;
 }
 
-/* Begun at `at`, and not done at any later time. */
+/* True if the message that starts at entry `at` has no matching end entry. */
 static bool is_open(const struct flight *f, u64 at, u64 end, const struct flight_entry *e) {
     struct flight_entry last;
     if (e->what > FLIGHT_AWAIT) return false;
@@ -112,7 +113,7 @@ static void put_title(struct page *p, const struct flight_title *t) {
 static bool write_page(int fd, const struct flight *f, const struct flight_title *t) {
     struct page p = {.fd = fd};
     put_title(&p, t);
-    if (t->stacks) { /* first: what threads do now is gone soon */
+    if (t->stacks) { /* first, because threads move on */
         put(&p, "\nThreads of this process:\n");
         flush(&p);
         stacks_write(fd);
@@ -141,7 +142,8 @@ void flight_write(const struct flight *f, const struct flight_title *t, char pat
 
 void flight_forget(const char *folder) {
     char path[FLIGHT_PATH];
-    for (i32 k = 0, missing = 0; k < COMM_RANKS && missing < 16; k++) { /* not every rank may have had something to write */
+    for (i32 k = 0, missing = 0; k < COMM_RANKS && missing < 16; k++) { /* stop after 16 missing files: not every rank writes
+                                                                         * one */
         snprintf(path, sizeof path, "%.4096s/flight/rank-%d.txt", folder, k);
         missing = unlink(path) == 0 ? 0 : missing + 1;
     }

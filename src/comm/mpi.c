@@ -1,15 +1,13 @@
-/* mpi.c - ranks as processes of an MPI job.  The MPI library comes in by a plug-in that is opened here, so a machine without MPI
- * never notices (plugin/mpi_table.h).
+/* mpi.c - transport over MPI: ranks as processes of an MPI job. A plug-in brings in the MPI library at run time
+ * (plugin/mpi_table.h), so the program runs without MPI.
  *
- *     a message   | head, 40 bytes | data |      two messages of MPI, both posted at once; MPI keeps their order
+ *     a message   | header, 40 bytes | data |      two MPI messages, both posted at once; MPI keeps their order
  *
- * Ranks that may heal never lend MPI memory of the program: a request whose other end has died cannot be taken back, and a late
- * fragment would write where something else is by then.  Each message has a parcel of its own instead, one copy more on each
- * side.  When ranks go on without one that died, parcels that are under way are set aside for good, and messages have other
- * tags, so that nothing of before is taken for something of now (docs/adr/017).
+ * With elastic recovery MPI never gets the program's buffers: a request to a dead rank cannot be cancelled, and a late fragment
+ * would overwrite reused memory. Each message then has a parcel of its own, at one more copy per side. After a death pending
+ * parcels are abandoned and messages use other tags, so nothing of before can match (docs/adr/017).
  *
- *     tag     control | step, round of n ranks | step, round of n - 1 ranks | ..        peers: places in left[]
- */
+ *     tag     control | step, round of n ranks | step, round of n - 1 ranks | ..        peers: indices into left[] */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,15 +19,15 @@
 #include "comm/plugin/mpi_table.h"
 #include "comm/transport.h"
 
-/* Memory of a message of ranks that may heal. */
+/* The buffer of a message when recovery is enabled. */
 struct parcel {
-    struct parcel *next, **place; /* among those under way, or set aside */
+    struct parcel *next, **place; /* list of pending, spare or abandoned parcels */
     struct comm_head head;
-    i32 size; /* it has room for 2^size bytes */
+    i32 size; /* capacity 2^size bytes */
     _Alignas(16) unsigned char data[];
 };
 
-/* What another rank says of deaths. */
+/* The last set of dead ranks received from another rank. */
 struct control {
     unsigned char request[STRETTO_MPI_REQUEST];
     struct rank_set received, last;
@@ -42,21 +40,21 @@ struct mpi {
     const struct stretto_mpi *table;
     i32 rank, size, promised;
     const char *launcher;
-    struct control *control; /* [promised], NULL = ranks do not heal */
-    struct parcel *out;      /* under way */
-    struct parcel *spare[SIZES]; /* by size, to be used again */
-    i32 *left, nleft;        /* those who are left, by the ranks of MPI */
+    struct control *control; /* [promised], NULL = no recovery */
+    struct parcel *out;      /* pending */
+    struct parcel *spare[SIZES]; /* free list by size */
+    i32 *left, nleft;        /* MPI ranks of the survivors */
 };
 
-/* MPI may still write there as long as this process lives: what was set aside, and all that a rank leaves. */
+/* MPI may write to abandoned parcels until the process ends, so they are never freed. */
 static struct parcel *aside;
 static struct mpi *left_behind;
 
-/* What a message keeps in its `inside`. */
+/* The contents of comm_message.inside. */
 struct parts {
     unsigned char head[STRETTO_MPI_REQUEST], data[STRETTO_MPI_REQUEST];
-    struct comm_head *got; /* of one that is awaited; NULL when it has been looked at */
-    struct parcel *parcel; /* NULL = data are the program's */
+    struct comm_head *got; /* received header; NULL once it is checked */
+    struct parcel *parcel; /* NULL = MPI uses the program's buffer */
 };
 _Static_assert(sizeof(struct parts) <= sizeof((struct comm_message){0}.inside), "it fits");
 
@@ -68,7 +66,7 @@ static err failed(const struct mpi *x, int code, const char *what) {
     return FAIL_AT(E801, NULL, "stretto resume RUN", "rank %d: %s failed in %s: %s", x->rank, what, x->table->library, text);
 }
 
-/* Singletons: the launcher speaks another language than the library, and started so many runs of one rank. */
+/* Detects singletons: with a mismatched launcher and library each process becomes a job of one rank. */
 static err open_(void *self) {
     struct mpi *x = self;
     int rank = 0, size = 0, code = x->table->open(&rank, &size);
@@ -121,7 +119,7 @@ static int post(struct mpi *x, struct comm_message *m, struct parts *p, struct c
     return code;
 }
 
-/* Of either kind. */
+/* Starts a send or a receive. */
 static err start(void *self, struct comm_message *m) {
     struct mpi *x = self;
     struct parts *p = parts_of(m);
@@ -169,7 +167,7 @@ static err test(void *self, struct comm_message *m, bool *done) {
 
 /* ------------------------------------------------------------------ healing ------------------------------------------------- */
 
-enum { CONTROL = -1 }; /* its tag, beside those of channels */
+enum { CONTROL = -1 }; /* tag of control messages */
 
 static err await_control(struct mpi *x, i32 from) {
     struct control *c = &x->control[from];
@@ -179,7 +177,7 @@ static err await_control(struct mpi *x, i32 from) {
 
 static err allow_recovery(void *self) {
     struct mpi *x = self;
-    const char *recovers = getenv("OMPI_MCA_orte_enable_recovery"); /* what --enable-recovery leaves for ranks to see */
+    const char *recovers = getenv("OMPI_MCA_orte_enable_recovery"); /* set by mpirun --enable-recovery */
     if (strcmp(x->table->library, "Open MPI") != 0 || !recovers || strcmp(recovers, "0") == 0)
         return FAIL_AT(E803, "--heal", "mpirun --enable-recovery (Open MPI)",
                        "%s (%s) ends all ranks when one dies, unless it is Open MPI's mpirun --enable-recovery", x->launcher,
@@ -190,7 +188,7 @@ static err allow_recovery(void *self) {
     return 0;
 }
 
-/* Whether it comes is of no account: a death that it does not tell of is told by others, or seen. */
+/* Delivery need not succeed: other ranks report or observe the same death. */
 static err send_dead(void *self, const struct rank_set *dead) {
     struct mpi *x = self;
     const struct comm_head head = {.bytes = sizeof *dead};
@@ -233,15 +231,15 @@ static err reconnect(void *self, const i32 *left, i32 n) {
     return 0;
 }
 
-/* After a failure the others may wait for what never comes: then the process ends without a word to MPI, and the launcher ends
- * them all.  MPI_Finalize waits for ranks that died: without them it is left out, and mpirun --enable-recovery minds nothing. */
+/* After a failure the other ranks may be blocked in MPI: exit without MPI_Finalize, and the launcher ends them. MPI_Finalize
+ * would also wait for dead ranks; mpirun --enable-recovery accepts that it is not called. */
 static void close_(void *self, bool well) {
     struct mpi *x = self;
     if (well && x->table && x->nleft == x->promised) x->table->close();
     left_behind = x->control ? x : NULL;
     if (left_behind) return;
     mem_free(x->left);
-    mem_free(x); /* the library stays open: what it left for the end of the process would be gone */
+    mem_free(x); /* no dlclose: the library's exit handlers must stay mapped */
 }
 
 static const struct transport mpi = {.name = "mpi",
@@ -258,12 +256,12 @@ static const struct transport mpi = {.name = "mpi",
 
 /* ------------------------------------------------------------------ finding it ---------------------------------------------- */
 
-/* Who may have started us, the surest sign first: mpirun and mpiexec start their helpers by srun inside a job of Slurm, so the
- * variables of a step of Slurm are there too, and speak of other things. */
+/* Known launchers, most specific first. mpirun and mpiexec use srun inside a Slurm job, so Slurm's step variables are set as
+ * well but describe the helper processes. */
 static const struct launcher {
-    const char *name, *size, *rank; /* variables: how many were promised, which one this is */
-    const char *mark;               /* one that must be there too; NULL = none */
-    const char *flavour;            /* the library it goes with; NULL = none */
+    const char *name, *size, *rank; /* environment variables: number of ranks, this rank */
+    const char *mark;               /* another variable that must be set; NULL = none */
+    const char *flavour;            /* matching MPI library; NULL = none */
 } launchers[] = {
     {"mpirun of Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", NULL, "openmpi"},
     {"mpiexec of MPICH", "PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS", "mpich"},
@@ -304,7 +302,7 @@ const char *comm_mpi_library(void) {
     return l ? l->flavour : NULL;
 }
 
-/* Pairs that are known to end in singletons, or in an abort inside MPI_Init, are named before that. */
+/* Rejects combinations that are known to produce singletons or an abort in MPI_Init. */
 static err fits(const struct mpi *x, const char *flavour) {
     if (!flavour)
         return FAIL_AT(E803, NULL, "srun --mpi=pmix (Open MPI)   or   srun --mpi=pmi2 (MPICH)",
@@ -315,7 +313,7 @@ static err fits(const struct mpi *x, const char *flavour) {
     return 0;
 }
 
-/* STRETTO_PLUGINS, beside the program, or where it was installed. */
+/* Searches STRETTO_PLUGINS, next to the program, and the installation. */
 bool comm_plugin(const char *flavour, char path[COMM_PATH]) {
     static const char *const where[] = {"", "../comm/", "../src/comm/", "../lib/stretto/", "../../src/comm/"};
     const char *wish = getenv("STRETTO_PLUGINS");
@@ -335,7 +333,7 @@ bool comm_plugin(const char *flavour, char path[COMM_PATH]) {
     return false;
 }
 
-/* In a process of its own: a library that was once open leaves threads, handlers and symbols behind. */
+/* Uses a child process, since a loaded library leaves threads, handlers and symbols behind. */
 bool comm_plugin_loads(const char *path, char why[COMM_PATH]) {
     int ends[2], status = -1;
     ssize_t n = 0;

@@ -1,5 +1,5 @@
-/* rank.h - the inside of a rank, for the files that make it: comm.c (agent, messages, waiting), record.c (what is written down),
- * regroup.c (going on without ranks that died). */
+/* rank.h - struct comm, private to the files that implement a rank: comm.c (agent, messages, waiting), record.c (flight
+ * record), regroup.c (recovery). */
 #ifndef STRETTO_COMM_RANK_H
 #define STRETTO_COMM_RANK_H
 
@@ -17,25 +17,25 @@ struct comm {
     const struct transport *t;
     void *self;
     i32 rank, size;
-    f64 deadline, waited, since; /* seconds without a message; since: when that was looked at last, 0 = not in this job */
-    f64 idle;            /* since the last message */
-    f64 patience;        /* of a wait for long work: seconds without a sign of life, 0 = it is no such wait */
-    f64 life_check, life_sign;      /* it looks for one after so many seconds of waiting; the last one */
-    i32 spins;           /* turns without a look at the clock */
-    f64 idle_sleep;            /* least nap where nobody waits, seconds */
-    _Atomic bool sleeping;   /* the agent does */
-    _Atomic bool woken; /* since its last nap */
-    pthread_mutex_t sleep_lock; /* of the nap */
+    f64 deadline, waited, since; /* deadline: seconds without a message; since: last look at the clock, 0 = none in this job */
+    f64 idle;            /* seconds since the last message */
+    f64 patience;        /* comm_broadcast_slow: seconds without a sign of life, 0 = normal wait */
+    f64 life_check, life_sign;      /* waited seconds at which to check for life; last sign of life */
+    i32 spins;           /* iterations since the last look at the clock */
+    f64 idle_sleep;            /* minimum sleep while no message is awaited, seconds */
+    _Atomic bool sleeping;   /* the agent sleeps in comm_idle */
+    _Atomic bool woken; /* comm_wake was called since its last sleep */
+    pthread_mutex_t sleep_lock; /* protects the sleep */
     pthread_cond_t wake;
     comm_hint *hint;
     void *hint_self; /* its self */
-    u64 serial;          /* of small collectives */
+    u64 serial;          /* number of the next small collective */
     struct comm_rank_info *member; /* [size] */
-    i32 *first;                 /* [size] the numbers that ranks had at first */
+    i32 *first;                 /* [size] the original numbers of the ranks */
     pthread_t thread;
     bool running;
     _Atomic bool failed;
-    _Atomic bool relayed;      /* another one gave up, and this one ends for that */
+    _Atomic bool relayed;      /* this rank fails because another one aborted */
     pthread_mutex_t lock;
     pthread_cond_t turn;
     enum state state;
@@ -44,21 +44,21 @@ struct comm {
     err result;
     struct err_record why;
     struct watch watch;
-    struct flight *flight;     /* NULL where this is the only rank */
-    pthread_mutex_t writes;    /* of what a record needs: folder, hint, scene; held while one is written */
-    char folder[COMM_FOLDER];  /* for records, "" = nowhere */
-    char record[FLIGHT_PATH];  /* the one of this failure, "" = none yet */
+    struct flight *flight;     /* NULL if this is the only rank */
+    pthread_mutex_t writes;    /* protects what a record reads: folder, hint, describe; held while one is written */
+    char folder[COMM_FOLDER];  /* of records, "" = nowhere */
+    char record[FLIGHT_PATH];  /* path of the record of this failure, "" = none yet */
     comm_describe *describe;
     void *describe_self;               /* its self */
-    struct recovery *recovery;       /* NULL = a rank that dies ends the run */
-    f64 noticed;               /* when a death was, 0 = there is none */
+    struct recovery *recovery;       /* NULL = the death of a rank ends the run */
+    f64 noticed;               /* time at which a death was noticed, 0 = none */
 };
 
-err rank_job(struct comm *c, comm_job *job, void *arg); /* begun and ended */
+err rank_job(struct comm *c, comm_job *job, void *arg); /* comm_begin and comm_end */
 
 /* record.c */
-void rank_note(struct comm *c, const struct comm_message *m, bool ends); /* into the flight record */
-void rank_failure(struct comm *c, const char *why, bool stacks);         /* a record of it: the first one counts */
-void rank_alarm(void *comm, f64 quiet);                                  /* on the watchdog's thread */
+void rank_note(struct comm *c, const struct comm_message *m, bool ends); /* adds to the flight record */
+void rank_failure(struct comm *c, const char *why, bool stacks);         /* writes the record, unless one exists */
+void rank_alarm(void *comm, f64 quiet);                                  /* called by the watchdog's thread */
 
 #endif

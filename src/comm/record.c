@@ -1,4 +1,4 @@
-/* record.c - what a rank writes down of itself: phases, steps and messages as they come, and a file of them when one fails. */
+/* record.c - feeds the flight recorder: phases, steps and messages as they happen, and writes the file when the rank fails. */
 #include <stdio.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ void rank_failure(struct comm *c, const char *why, bool stacks) {
     pthread_mutex_unlock(&c->writes);
 }
 
-/* What it wrote is written again, with the failure, should there be one; never the other way round. */
+/* The record of an alarm is overwritten by the record of a failure, never the other way round. */
 void rank_alarm(void *self, f64 quiet) {
     struct comm *c = self;
     char why[160], path[FLIGHT_PATH];
@@ -45,7 +45,7 @@ void rank_alarm(void *self, f64 quiet) {
 
 void comm_set_step(struct comm *c, u64 exchange, i64 step, comm_describe *describe, void *self) {
     if (!c) return;
-    pthread_mutex_lock(&c->writes); /* a record that is being written looks at the scene */
+    pthread_mutex_lock(&c->writes); /* a record in progress calls describe */
     c->describe = describe;
     c->describe_self = self;
     pthread_mutex_unlock(&c->writes);
@@ -66,7 +66,7 @@ static void on_phase(void *self, const struct event *e) {
 
 struct sink comm_sink(struct comm *c) { return (struct sink){on_phase, c}; }
 
-/* The time is that of the last look at the clock, in this turn or just before: small messages take no longer than a look. */
+/* Uses the time of the last look at the clock: reading the clock costs as much as a small message. */
 void rank_note(struct comm *c, const struct comm_message *m, bool ends) {
     if (!c->flight) return;
     if (c->since == 0) c->since = clock_now();

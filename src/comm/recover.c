@@ -1,4 +1,4 @@
-/* heal.c - see heal.h. */
+/* recover.c - see recover.h. */
 #define _GNU_SOURCE
 #include "comm/recover.h"
 
@@ -22,7 +22,7 @@ static void add_all(struct rank_set *s, const struct rank_set *more) {
     for (size_t i = 0; i < COUNT(s->word); i++) s->word[i] |= more->word[i];
 }
 
-/* A number alone might be another process by now: ranks that have just met are alive. */
+/* Opens the pidfd early: a pid may be reused later, but ranks that have just connected are alive. */
 static int open_process(const struct recovery *h, i32 k) {
     const struct comm_rank_info *m = &h->member[k], *me = &h->member[h->me];
     if (strcmp(m->host, me->host) != 0 || m->pid == me->pid) return -1;
@@ -88,7 +88,7 @@ bool recovery_poll(struct recovery *h) {
     const f64 now = clock_now();
     if (now - h->checked < CHECK_S) return atomic_load(&h->died);
     h->checked = now;
-    if (check(h) < 0) err_clear(); /* what cannot be heard is no death */
+    if (check(h) < 0) err_clear(); /* failing to receive a report is not a death */
     return atomic_load(&h->died);
 }
 
@@ -104,7 +104,7 @@ err recovery_fail(struct recovery *h) {
     return FAIL_AT(E801, NULL, "stretto resume RUN", "%s %s died", who, n > 1 ? "have" : "has");
 }
 
-/* The first that is left and has not said the same; -1 = all have. */
+/* The first survivor whose report differs from this rank's set; -1 = all agree. */
 static i32 first_disagreeing(const struct recovery *h) {
     for (i32 k = 0; k < h->n; k++)
         if (k != h->me && !rank_set_has(&h->dead, k) && !equal(&h->reported[k], &h->dead)) return k;

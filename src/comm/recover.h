@@ -1,11 +1,11 @@
-/* heal.h - who has died, and who goes on without: inside of a struct comm whose ranks may heal (comm_allow_recovery).
+/* recover.h - detection of dead ranks and agreement of the survivors, for a struct comm with comm_allow_recovery.
  *
- *     kill -9 of rank 1 --pidfd--> ranks on its host --tell--> all others        what a rank knows only ever grows
- *     every rank left:  tell what is known, until all that are left say the same --> transport.renew: channels of their own
+ *     kill -9 of rank 1 --pidfd--> ranks on its host --send_dead--> all others     the set of dead ranks a rank knows only grows
+ *     survivors: exchange the sets until all are equal --> transport.reconnect: a fresh set of channels
  *
- * A death is seen, never guessed: the kernel says that a process of this host is gone, a rank says so of one on its host, or of
- * itself when it gives up (ranks as threads).  A rank that is silent is not dead: the deadline ends the run (E801).
- * Ranks have the numbers here that they had when they met.  On the agent's thread, but for heal_new and heal_free. */
+ * A death is observed, never guessed: the kernel reports the end of a process of this host; ranks report the deaths they saw; a
+ * rank that aborts (ranks as threads) reports itself. A silent rank is not dead: there the deadline ends the run (E801). Ranks
+ * have their original numbers here. All functions run on the agent's thread, except recovery_new and recovery_free. */
 #ifndef STRETTO_COMM_RECOVER_H
 #define STRETTO_COMM_RECOVER_H
 
@@ -18,19 +18,20 @@ struct recovery {
     void *self;
     i32 me, n;
     struct comm_rank_info *member; /* [n] */
-    int *fd;                    /* [n] of the process, -1 = not on this host, or nobody's */
-    struct rank_set dead, announced, *reported; /* known; said to the others; [n] what each said last */
-    struct rank_set excluded;             /* those that the others have gone on without */
+    int *fd;                    /* [n] pidfd of the process, -1 = on another host or in this process */
+    struct rank_set dead, announced, *reported; /* known to this rank; last sent to the others; [n] last received from each */
+    struct rank_set excluded;             /* dead ranks of earlier recoveries */
     f64 checked;
-    _Atomic bool died;          /* somebody has, since */
+    _Atomic bool died;          /* a rank has died since the last recovery */
 };
 
 err recovery_new(const struct transport *t, void *self, const struct comm_rank_info *member, i32 rank, i32 n,
                  struct recovery **out);
-void recovery_free(struct recovery *h); /* NULL is fine */
-bool recovery_poll(struct recovery *h); /* has anybody died?  About once in a millisecond that is looked at */
-err recovery_fail(struct recovery *h);  /* E801: who has died */
-/* Until all that are left agree on who that is: left[*n], in order, this rank among them.  Then the transport is theirs alone. */
+void recovery_free(struct recovery *h); /* NULL is allowed */
+bool recovery_poll(struct recovery *h); /* true if a rank has died; checks about once per millisecond */
+err recovery_fail(struct recovery *h);  /* returns E801 with the names of the dead */
+/* Waits until all survivors report the same set of dead ranks. left[*n]: the survivors in order, including this rank; the
+ * transport connects only them afterwards. */
 err recovery_agree(struct recovery *h, f64 patience, i32 *left, i32 *n);
 
 #endif

@@ -1,4 +1,4 @@
-/* regroup.c - going on without ranks that died: those that are left get new numbers (heal.h says who they are). */
+/* regroup.c - elastic recovery: the surviving ranks get new numbers. recover.h decides who survives. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -10,7 +10,7 @@ static err allow_job(struct comm *c, void *arg) {
     return c->t->allow_recovery(c->self);
 }
 
-/* The network's transport is asked by its own agent; memory that ranks share needs no more than to know. */
+/* The agent asks the network transport; shared memory only needs to know. */
 err comm_allow_recovery(struct comm *c) {
     if (comm_size(c) == 1 || c->recovery) return 0;
     const struct transport *outer = c->t;
@@ -34,7 +34,7 @@ static err recover_job(struct comm *c, void *arg) {
     return recovery_agree(c->recovery, dmax(comm_default_deadline(), c->deadline), m->left, &m->n);
 }
 
-/* Ranks that were left before keep their order; watchdog and records look at names. */
+/* Survivors keep their order; the lock is held because watchdog and records read the names. */
 static void renumber(struct comm *c, const struct meeting *m, struct comm_loss *out) {
     i32 k = 0;
     out->was = c->size;

@@ -1,7 +1,8 @@
-/* near.c - ranks of one host talk through memory that they share, whatever carries messages to other hosts (picture: near.h).
+/* shm.c - messages between ranks of one host through shared memory; other messages go to the transport below (picture: shm.h).
  *
- * A message goes through slots, as many as it needs, and is copied twice.  What comes from a segment can be copied once, by the
- * receiver: what does not fit into slots that are free, and large messages between cores for which that is faster. */
+ * A message takes as many slots as it needs and is copied twice: into the slots and out of them. Data in a segment can be
+ * copied once, by the receiver. That happens if it does not fit into free slots, and for large messages between cores for which
+ * it was measured to be faster. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -10,9 +11,9 @@
 
 enum { IN_PLACE = 1 << 13, SAMPLE_EVERY = 4 };
 #define SLOW_LINE 27e-9
-#define SAMPLE_SHARE 0.125 /* of one sample in the mean: single ones are off by a factor of 3 now and then */
+#define SAMPLE_SHARE 0.125 /* weight of one sample in the running mean: single samples are off by up to a factor of 3 */
 
-/* What a message keeps in its `inside`, where its peer is near. */
+/* Indices into comm_message.inside for local peers: position in the queue, bytes done, slot to wait for. */
 enum { TICKET, THROUGH, LAST };
 
 static i32 first_rank(const struct shm *x, const struct comm_message *m) { return x->left[m->peer]; }
@@ -36,7 +37,7 @@ static bool is_cancelled(const struct shm *x, struct ring *r) {
     return atomic_load_explicit(&r->cancelled, memory_order_acquire) == shm_generation(x);
 }
 
-/* Has it been by now?  Not looked at before everything above is done. */
+/* The same, ordered after all previous memory accesses. */
 static bool was_cancelled(const struct shm *x, struct ring *r) { return atomic_fetch_or(&r->cancelled, 0) == shm_generation(x); }
 
 void shm_reset_links(struct shm *x) {
@@ -61,21 +62,21 @@ static i32 segment_of(const struct shm *x, const struct comm_message *m, u64 *at
     return -1;
 }
 
-/* The most that the ring was emptied; what is there of a generation before is less than where this one begins. */
+/* Loads the tail; a value of an earlier generation is below shm_base. */
 static void load_tail(const struct shm *x, struct link *l, struct ring *r) {
     const u64 tail = atomic_load_explicit(&r->tail, memory_order_acquire);
     l->tail = tail > shm_base(x) ? tail : shm_base(x);
 }
 
-/* Memory that another core has read is slow to write anew unless the two share a cache (copy.h), and on virtual machines that
- * changes.  So now and then lines that the receiver has read, with the last large message, are written anew, by the clock. */
+/* Rewriting memory that another core has read is slow unless the cores share a cache (copy.h), and virtual cores move. So every
+ * few large messages, time the rewriting of lines that the receiver read with the last one. */
 static void take_sample(const struct shm *x, struct link *l, struct ring *r) {
     if (l->large == 0 || l->until-- > 0) return;
     load_tail(x, l, r);
     if (l->tail < l->large) return;
     const f64 begin = clock_now();
     for (i32 i = 0; i + 1 < SHM_SAMPLE; i++) atomic_store_explicit(&r->sample[i].word, l->head, memory_order_relaxed);
-    atomic_exchange(&r->sample[SHM_SAMPLE - 1].word, l->head); /* waits for them */
+    atomic_exchange(&r->sample[SHM_SAMPLE - 1].word, l->head); /* waits for the stores */
     const f64 took = dmin((clock_now() - begin) / SHM_SAMPLE, SLOW_LINE);
     l->rewrite += SAMPLE_SHARE * (took - l->rewrite);
     l->until = SAMPLE_EVERY;
@@ -85,14 +86,14 @@ static void read_sample(struct ring *r) {
     for (i32 i = 0; i < SHM_SAMPLE; i++) atomic_load_explicit(&r->sample[i].word, memory_order_relaxed);
 }
 
-/* What fits into free slots goes there, though it could be read where it is, unless that is known to be faster.  What does not
- * would want the sender's help. */
+/* True if the message goes through slots: it fits into free slots and reading in place is not known to be faster. Otherwise it
+ * goes in place, which then blocks the sender's buffer. */
 static bool fits(const struct shm *x, const struct comm_message *m, const struct link *l) {
     if (m->head.bytes >= SHM_LARGE && l->rewrite < x->in_place_below) return false;
     return m->head.bytes <= (SHM_SLOTS - (l->head - l->tail)) * x->room;
 }
 
-/* The line of the slot is written last, and at once: whoever awaits it looks at it all the time, and would take it away. */
+/* Writes one slot. The header line comes last: the polling receiver would otherwise take the line away meanwhile. */
 static void fill(struct shm *x, struct comm_message *m, struct link *l, struct ring *r) {
     struct slot *s = slot_of(r, l->head);
     u64 at = 0;
@@ -112,7 +113,7 @@ static void fill(struct shm *x, struct comm_message *m, struct link *l, struct r
     atomic_store_explicit(&s->full, ++l->head, memory_order_release);
 }
 
-/* As many slots as are free, if all messages before it are in theirs. */
+/* Fills free slots, if all earlier messages of the queue are written. */
 static void put(struct shm *x, struct comm_message *m) {
     struct link *l = link_of(x, m);
     struct ring *r = ring_of(x, m);
@@ -122,7 +123,7 @@ static void put(struct shm *x, struct comm_message *m) {
         fill(x, m, l, r);
         m->moved = true;
         if (m->inside[THROUGH] < m->head.bytes) continue;
-        m->done = m->inside[LAST] == 0; /* its memory is free again */
+        m->done = m->inside[LAST] == 0; /* data was copied: the buffer is free */
         l->sent++;
         return;
     }
@@ -154,7 +155,7 @@ err shm_recv(void *self, struct comm_message *m) {
     return 0;
 }
 
-/* The same, unless the sender has recalled: what it had there may be gone, and *from is NULL. */
+/* shm_find, unless the sender has cancelled: then its memory may be gone, and *from is NULL. */
 static err find_unless_cancelled(struct shm *x, i32 peer, struct ring *r, const struct slot *s, const char **from) {
     const err e = shm_find(x, peer, s, from);
     if (!was_cancelled(x, r)) return e;
@@ -163,7 +164,7 @@ static err find_unless_cancelled(struct shm *x, i32 peer, struct ring *r, const 
     return 0;
 }
 
-/* One slot.  A sender that recalls says so before it writes again: what was copied meanwhile is not looked at. */
+/* Reads one slot. A sender sets `cancelled` before it writes the memory again, so data copied meanwhile is discarded. */
 static err take(struct shm *x, struct comm_message *m, struct ring *r, bool *taken) {
     const u64 tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
     const struct slot *s = slot_of(r, tail);

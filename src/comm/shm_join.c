@@ -1,9 +1,8 @@
-/* near_join.c - ranks of a host find each other's boxes, leave word there when they fail, and go on without one that died.
+/* shm_join.c - setup of the shared-memory transport, abort and recovery records in the regions.
  *
- * Where ranks cannot open each other's memory (other users, a container of its own) their messages stay with the transport
- * inside.  Who has died is said in boxes too; after that slots are counted from another number (near_base), so that nothing of
- * before is taken for something of now: those that are left have said the same of who that is, and none of them looks at slots
- * while it says so. */
+ * Ranks that cannot open each other's memory (other user, other container) keep the transport below for all their messages.
+ * After a death slot numbers restart from a new shm_base: all survivors have agreed before, and no rank reads slots while it
+ * agrees. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +13,11 @@
 #include "base/mem.h"
 #include "comm/shm.h"
 
-/* Bytes of data with a slot; ranks that are threads of one process: it has a mapping for each pair of them, and of 256 it would
- * have more than Linux allows. */
+/* Data bytes per slot; maximum number of ranks as threads: one process needs a mapping per pair, and for 256 ranks these exceed
+ * Linux's limit. */
 enum { ROOM_MOST = 1 << 16, ROOM_LEAST = 1 << 10, ROOM_ALL = 1 << 18, THREADS_MOST = 64 };
 
-#define IN_PLACE_BELOW 6e-9 /* samples: about 4 ns between cores that share a cache, 13 and more between others */
+#define IN_PLACE_BELOW 6e-9 /* measured: about 4 ns between cores that share a cache, 13 ns and more otherwise */
 
 /* ------------------------------------------------------------------ when it goes wrong -------------------------------------- */
 
@@ -33,7 +32,7 @@ static const struct err_record *find_abort(void *self, i32 *rank) {
     return x->inside->find_abort ? x->inside->find_abort(x->end, rank) : NULL;
 }
 
-/* The first word counts, whichever thread it is of. */
+/* Only the first error counts, from any thread. */
 static void abort_run(void *self, const struct err_record *why) {
     struct shm *x = self;
     struct region *b = x->region.base;
@@ -43,7 +42,7 @@ static void abort_run(void *self, const struct err_record *why) {
     if (x->inside->abort) x->inside->abort(x->end, why);
 }
 
-/* The transport inside has been asked, on its own thread (comm_allow_recovery). */
+/* comm_allow_recovery has asked the transport below, on the agent's thread. */
 static err allow_recovery(void *self) {
     struct shm *x = self;
     x->recovers = true;
@@ -59,7 +58,7 @@ static err send_dead(void *self, const struct rank_set *dead) {
     return x->remote ? x->inside->send_dead(x->end, dead) : 0;
 }
 
-/* One that dies while it writes has said nothing new. */
+/* Reads a peer's set unless it is being written; a peer that dies during the write has published nothing new. */
 static err recv_dead(void *self, i32 from, struct rank_set *dead) {
     struct shm *x = self;
     struct region *b = x->peer[from].region.base;
@@ -68,7 +67,7 @@ static err recv_dead(void *self, i32 from, struct rank_set *dead) {
     const u64 version = atomic_load(&b->version);
     for (size_t i = 0; i < COUNT(now.word); i++) now.word[i] = atomic_load(&b->dead[i]);
     if (version > 0 && version % 2 == 0 && version == atomic_load(&b->version)) *dead = now;
-    if (atomic_load(&b->failed)) rank_set_add(dead, from); /* it says so of itself */
+    if (atomic_load(&b->failed)) rank_set_add(dead, from); /* it reported itself */
     return 0;
 }
 
@@ -109,7 +108,7 @@ static void close_(void *self, bool well) {
 static const struct transport shm_only = {.name = "near", .direct = true, SHM};
 static const struct transport shm_and_network = {.name = "near", SHM};
 
-/* What the others need to open a box; fd -1 = there is none. */
+/* What peers need to open a region; fd -1 = there is none. */
 struct region_info {
     i32 pid, fd;
     u64 token, bytes;
@@ -123,7 +122,7 @@ static bool make_lists(struct shm *x) {
     return x->left && x->peer && x->link;
 }
 
-/* Seconds a line.  STRETTO_NEAR=slots and =place are for tests and measurements. */
+/* Seconds per cache line. STRETTO_NEAR=slots and =place force one method, for tests and measurements. */
 static f64 in_place_below(void) {
     const char *mode = getenv("STRETTO_NEAR");
     if (mode && strcmp(mode, "slots") == 0) return 0;
@@ -151,7 +150,7 @@ static struct shm *shm_new(const struct comm *c, struct region_info *mine) {
     return x;
 }
 
-/* The boxes of all that have this one's host name; false where one of them cannot be opened, or is another's. */
+/* Opens the regions of all ranks with this host name; false if one cannot be opened or belongs to another process. */
 static bool open_regions(struct shm *x, struct comm *c, const struct region_info *card) {
     const char *host = comm_rank_info(c, x->me)->host;
     for (i32 k = 0; k < x->size; k++) {
@@ -165,7 +164,7 @@ static bool open_regions(struct shm *x, struct comm *c, const struct region_info
     return true;
 }
 
-/* A host all of whose ranks could open all boxes of it: its ranks are near, the same for each of them. */
+/* True if every rank of this host could open every region of the host; all of them get the same answer. */
 static bool host_shares(struct comm *c, const u8 *good, i32 rank) {
     for (i32 k = 0; k < comm_size(c); k++)
         if (!good[k] && strcmp(comm_rank_info(c, k)->host, comm_rank_info(c, rank)->host) == 0) return false;
@@ -179,7 +178,7 @@ static err settle(struct comm *c, struct shm *x, const struct region_info *card,
     return 0;
 }
 
-/* The same for every rank: all know who is who. */
+/* All ranks compute the same answer from the rank table. */
 static bool too_many_threads(const struct comm *c) {
     const struct comm_rank_info *first = comm_rank_info(c, 0);
     if (comm_size(c) <= THREADS_MOST) return false;

@@ -1,7 +1,7 @@
-/* near_memory.c - memory that ranks of a host share: boxes, and segments to send from.
+/* shm_memory.c - shared memory of the ranks of a host: regions and segments.
  *
- * It has no name and is opened by way of /proc/PID/fd: it wants no room in /dev/shm, and is gone with the last process that has
- * it.  A peer's segment is mapped when a message comes from there first, and let go when its owner has freed it. */
+ * The memory is anonymous (memfd) and peers open it through /proc/PID/fd. So it needs no space in /dev/shm and disappears with
+ * its last process. A peer's segment is mapped when the first message refers to it, and unmapped after its owner has freed it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ bool shm_map_peer(struct mapping *m, i32 pid, i32 fd, u64 bytes, int rights, int
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
     *m = (struct mapping){.bytes = bytes, .fd = -1};
-    /* the number may be of any file by now (near_look_up): nothing waits for its other end */
+    /* the fd number may refer to another file by now (shm_find): O_NONBLOCK avoids blocking on a pipe */
     const int at = open(path, (rights & PROT_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (at < 0) return false;
     void *p = lseek(at, 0, SEEK_END) >= (off_t)bytes ? mmap(NULL, bytes, rights, MAP_SHARED | how, at, 0) : MAP_FAILED;
@@ -52,7 +52,7 @@ static u64 serial_of(const struct peer *p, i32 k) {
     return atomic_load_explicit(&((struct region *)p->region.base)->segment[k].serial, memory_order_acquire);
 }
 
-/* What peers have freed: all free what they have at about the same time, before they make anew. */
+/* Unmaps segments that peers have freed. */
 static void unmap_freed(struct shm *x) {
     for (i32 k = 0; k < x->size; k++) {
         struct peer *p = &x->peer[k];
@@ -68,7 +68,7 @@ void *shm_alloc(void *self, size_t bytes) {
     unmap_freed(x);
     while (k < SHM_SEGMENTS && x->own[k].base) k++;
     if (k == SHM_SEGMENTS || bytes == 0 || !shm_map_new(&x->own[k], bytes)) return NULL;
-    memset(x->own[k].base, 0, bytes); /* that pages are there before the first step */
+    memset(x->own[k].base, 0, bytes); /* touches the pages before the first step */
     b->segment[k].fd = x->own[k].fd;
     b->segment[k].bytes = bytes;
     atomic_store_explicit(&b->segment[k].serial, ++x->serial, memory_order_release);
@@ -88,7 +88,7 @@ bool shm_release(void *self, void *p) {
     return false;
 }
 
-/* What there is too little of is said as it is; mappings and open files are for ranks that are threads of a process together. */
+/* The reason decides the message: too many open files or mappings are limits that many ranks in one process reach. */
 static err cannot_open(const struct shm *x, i32 peer, int why) {
     const char *fix = strcmp(x->inside->name, "mpi") == 0 ? "STRETTO_NEAR=off   (messages by MPI alone)" :
                                                             "STRETTO_NEAR=off   (messages from thread to thread)";
@@ -102,8 +102,8 @@ static err cannot_open(const struct shm *x, i32 peer, int why) {
                    why ? strerror(why) : "");
 }
 
-/* What a process has open is gone before it is: where ranks heal, its death will be seen.  Meanwhile the segment may have been
- * freed, and the number be of another file: then nothing of that stays. */
+/* Maps a peer's segment. A dying process closes its files before it is reported dead: with recovery that is no error. If the
+ * segment was freed meanwhile and the fd reused, the serial has changed and the mapping is dropped. */
 static err open_segment(struct shm *x, i32 peer, i32 k, u64 serial) {
     struct peer *p = &x->peer[peer];
     struct region *b = p->region.base;
@@ -113,14 +113,14 @@ static err open_segment(struct shm *x, i32 peer, i32 k, u64 serial) {
     errno = 0;
     const bool open = shm_map_peer(m, p->pid, b->segment[k].fd, b->segment[k].bytes, PROT_READ, MAP_POPULATE);
     const int why = open ? 0 : errno;
-    const bool gone = why == ENOENT || why == ESRCH || why == EACCES || why == EPERM; /* its box could be opened */
+    const bool gone = why == ENOENT || why == ESRCH || why == EACCES || why == EPERM; /* its region could be opened */
     if (serial_of(p, k) != serial) shm_unmap(m);
     else if (!open && !(gone && x->recovers)) return cannot_open(x, peer, why);
     else m->serial = serial;
     return 0;
 }
 
-/* A place of the list may have another segment now, or none. */
+/* The entry may hold another segment by now, or none. */
 err shm_find(struct shm *x, i32 peer, const struct slot *s, const char **from) {
     struct peer *p = &x->peer[peer];
     const i32 k = s->segment % SHM_SEGMENTS;

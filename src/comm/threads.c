@@ -1,10 +1,11 @@
-/* threads.c - ranks as threads of one process: a message is a pointer in a ring, copied once by whoever receives it; a small one
- * lies in the ring itself, so that its sender need not wait.  Once ranks have met their messages go through memory as those of
- * processes do (near.c), where that can be had and they are not too many: what another core has read is not written anew there.
+/* threads.c - transport for ranks as threads of one process. A ring entry points to the sender's message, which the receiver
+ * copies; the data of a small message lie in the entry itself, so its sender need not wait.
  *
- *     ring [from][to][channel]   | done | taken | posted | posted |       |       the receiver copies the oldest that is posted
+ *     ring [from][to][channel]   | done | taken | posted | posted |       |       the receiver copies the oldest posted entry
  *                                 ^ tail            ^ head
- */
+ *
+ * After comm_connect the ranks use shared memory as processes do (shm.c), unless it is unavailable or they are too many: it
+ * avoids rewriting memory that another core has read. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -13,47 +14,47 @@
 #include "base/mem.h"
 #include "comm/transport.h"
 
-/* Messages of a pair that may be on their way (a sender with more waits); bytes of a small one, where ranks are few or many. */
+/* Entries per ring (further messages wait); bytes of a small message, for few and for many ranks. */
 enum { RING = 32, ROOM_MOST = 1024, ROOM_LEAST = 64, ROOM_ALL = 8192 };
 
-/* One line, that the data of a small message follow. */
+/* A ring entry: one cache line, followed by the data of a small message. */
 struct slot {
-    _Alignas(64) _Atomic u64 full;      /* 1 + the number of its message in the ring, since that is there */
-    const struct comm_message *message; /* the sender's; NULL = a small one */
-    struct comm_head head;              /* of a small one */
+    _Alignas(64) _Atomic u64 full;      /* 1 + number of its message, once it is complete */
+    const struct comm_message *message; /* the sender's message; NULL = small, data in the entry */
+    struct comm_head head;              /* header of a small message */
 };
 
 struct ring {
-    _Alignas(64) u64 head, wanted, freed; /* the sender's: in the ring so far, asked for (it may be full), known to be copied */
-    _Alignas(64) _Atomic u64 tail;        /* the receiver's: copied so far */
+    _Alignas(64) u64 head, wanted, freed; /* owned by the sender: entries written; sends requested; entries known to be free */
+    _Alignas(64) _Atomic u64 tail;        /* owned by the receiver: entries copied */
     u64 awaited;
-    _Atomic bool busy;                    /* the receiver copies, or the sender recalls */
-    bool cancelled;                           /* recalled: nothing comes any more */
+    _Atomic bool busy;                    /* lock between copying and cancelling */
+    bool cancelled;                           /* the sender has cancelled */
 };
 
-/* Of the ranks that there are at a time. */
+/* The rings of one generation of ranks. */
 struct rings {
-    struct ring *ring; /* [n][n][channels]; NULL = not as yet */
+    struct ring *ring; /* [n][n][channels]; NULL = not allocated */
     char *slot;        /* [of a ring][RING] */
 };
 
 struct hub {
     i32 size;
-    _Atomic i32 open; /* ranks that still use it */
+    _Atomic i32 open; /* ranks that still use the hub */
     u32 room;
-    size_t stride;    /* bytes of a slot with its data */
-    _Atomic i32 failed; /* 1 + the rank that gave up first */
+    size_t stride;    /* bytes per entry with its data */
+    _Atomic i32 failed; /* 1 + the first rank that aborted */
     _Atomic u32 told;
     struct err_record why;
-    pthread_mutex_t lock;   /* of what follows */
-    struct rings *of;       /* [size + 1] by the number of ranks that share them */
-    struct rank_set *dead;  /* [size] what each has told of the others, and of itself */
+    pthread_mutex_t lock;   /* protects the fields below */
+    struct rings *of;       /* [size + 1] rings by number of ranks */
+    struct rank_set *dead;  /* [size] dead ranks as reported by each rank */
 };
 
 struct end {
     struct hub *hub;
-    i32 first, rank, size; /* the number it had at first; the present one, of so many */
-    struct rings at;       /* of the present ranks */
+    i32 first, rank, size; /* original number; current number and count */
+    struct rings at;       /* rings of the current ranks */
 };
 
 static struct ring *ring_at(const struct end *e, i32 from, i32 to, i32 channel) {
@@ -69,8 +70,8 @@ static struct slot *slot_of(const struct end *e, const struct ring *r, u64 at) {
     return (struct slot *)(void *)(e->at.slot + place * e->hub->stride);
 }
 
-/* A message that is sent: inside[0] its number in the ring from 1 on, 0 = there was no free place as yet, or one before it found
- * none; inside[1] the messages before it; inside[2] it is small, and the data are free again. */
+/* For sends: inside[0] 1 + its position in the ring, 0 = not yet in the ring; inside[1] number of earlier messages; inside[2]
+ * small: the buffer is free again. */
 static bool put(struct end *e, struct comm_message *m) {
     struct ring *r = ring_of(e, m);
     struct slot *s = slot_of(e, r, r->head);
@@ -94,7 +95,7 @@ static err send_(void *self, struct comm_message *m) {
     return 0;
 }
 
-/* inside[0] of one that is awaited: how many of this sender come before it. */
+/* For receives: inside[0] = number of earlier messages from this sender. */
 static err recv_(void *self, struct comm_message *m) {
     struct end *e = self;
     m->inside[0] = ring_of(e, m)->awaited++;
@@ -122,7 +123,7 @@ static err copy(struct ring *r, const struct slot *s, struct comm_message *m) {
     return 0;
 }
 
-/* The sender's memory is not looked at any more once it has recalled. */
+/* Does not read the sender's memory after it has cancelled. */
 static err copy_unless_cancelled(struct ring *r, const struct slot *s, struct comm_message *m, bool *done) {
     take(r);
     const bool cancelled = r->cancelled;
@@ -167,7 +168,7 @@ static const struct err_record *find_abort(void *self, i32 *rank) {
 static void abort_run(void *self, const struct err_record *why) {
     struct end *e = self;
     i32 nobody = 0;
-    pthread_mutex_lock(&e->hub->lock); /* of itself: those who can heal go on without it */
+    pthread_mutex_lock(&e->hub->lock); /* with recovery the others continue without it */
     rank_set_add(&e->hub->dead[e->first], e->first);
     pthread_mutex_unlock(&e->hub->lock);
     if (!atomic_compare_exchange_strong(&e->hub->failed, &nobody, e->first + 1)) return;
@@ -204,7 +205,7 @@ static bool rings_new(const struct hub *h, i32 n, struct rings *out) {
     return out->ring != NULL;
 }
 
-/* Whoever comes first makes the rings of so many ranks: ranks only ever become fewer. */
+/* The first caller allocates the rings of n ranks; the number of ranks only decreases. */
 static err reconnect(void *self, const i32 *left, i32 n) {
     struct end *e = self;
     pthread_mutex_lock(&e->hub->lock);
@@ -235,8 +236,8 @@ static void close_(void *self, bool well) {
     mem_free(e);
 }
 
-/* Where threads are watched for races (TSan) there is no order to be seen between two mappings of a page: near.c is not seen by
- * it, with threads or without. */
+/* ThreadSanitizer sees no order between two mappings of one page, so it would report false races in shm.c: do not use it there.
+ */
 #if defined(__has_feature)
 #define WATCHED __has_feature(thread_sanitizer)
 #elif defined(__SANITIZE_THREAD__)
@@ -294,7 +295,7 @@ err comm_threads_by(i32 size, rank_join *join, const void *arg, struct comm **ou
     struct hub *h;
     for (i32 k = 0; k < size; k++) out[k] = NULL;
     TRY(hub_new(size, &h));
-    atomic_store(&h->open, 1); /* ours, while ranks are made */
+    atomic_store(&h->open, 1); /* reference of this function */
     err e = 0;
     for (i32 k = 0; k < size && e >= 0; k++) e = end_new(h, k, join, arg, &out[k]);
     for (i32 k = 0; k < size && e < 0; k++) comm_free(out[k]), out[k] = NULL;

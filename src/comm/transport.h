@@ -1,8 +1,8 @@
-/* transport.h - what carries messages between ranks: one const struct, used by one thread at a time: the agent, or, where it is
- * direct, whoever has a job or nothing better to do.
+/* transport.h - interface of the message transports: one const struct of functions. One thread calls at a time: the agent, or
+ * any worker if the transport is direct.
  *
- * Messages between two ranks are delivered in order.  send and recv return at once; test says whether the data may be used again
- * (send) or are there (recv), and fails where the head that came is not the one that was awaited. */
+ * Messages between two ranks are delivered in order. send and recv return at once. test reports that the data may be reused
+ * (send) or have arrived (recv), and fails if the received header differs from the expected one. */
 #ifndef STRETTO_COMM_TRANSPORT_H
 #define STRETTO_COMM_TRANSPORT_H
 
@@ -16,44 +16,45 @@ static inline void rank_set_add(struct rank_set *s, i32 k) { s->word[k / 64] |= 
 
 struct transport {
     const char *name;
-    bool direct;  /* any thread may call, one at a time, and messages arrive without the sender's help: there is no agent */
-    bool by_host; /* those of one host may talk through memory instead (near.c) */
-    err (*open)(void *self); /* on the agent's thread, before anything else; NULL = nothing to do */
+    bool direct;  /* any thread may call, one at a time; messages arrive without polling by the sender, so there is no agent */
+    bool by_host; /* ranks of one host may use shared memory instead (shm.c) */
+    err (*open)(void *self); /* on the agent's thread, first call; NULL = nothing to do */
     err (*send)(void *self, struct comm_message *m);
     err (*recv)(void *self, struct comm_message *m);
     err (*test)(void *self, struct comm_message *m, bool *done);
-    void (*cancel)(void *self); /* a job failed: what it sent and nobody took is not looked at any more.  NULL = it never is */
-    /* The record of a rank that gave up, if any; and to say that this one did.  Both may be NULL. */
+    void (*cancel)(void *self); /* a job failed: its unreceived messages must not be read any more; NULL = they never are */
+    /* find_abort: the error record of a rank that aborted, or NULL. abort: tell the others that this rank failed. Both may be
+     * NULL. */
     const struct err_record *(*find_abort)(void *self, i32 *rank);
     void (*abort)(void *self, const struct err_record *why);
-    void (*close)(void *self, bool well); /* on the agent's thread; well: nothing failed; frees self */
-    /* Going on without ranks that died (heal.h), all by the numbers that ranks had at first; `heals` NULL = it cannot.
-     *   heals   from now on that may happen: called once, by all ranks, before much is sent
-     *   tell    what this rank knows, to all who are not in it
-     *   heard   into *dead what rank `from` said last; unchanged where it has said nothing new
-     *   renew   left[n] are the ranks from now on, by their places there; nothing of before is looked at, or comes, any more */
+    void (*close)(void *self, bool well); /* on the agent's thread; frees self; well: nothing failed */
+    /* Elastic recovery (recover.h), by original rank numbers; allow_recovery NULL = not supported.
+     *   allow_recovery  enables it: called once by all ranks, before much is sent
+     *   send_dead       sends this rank's set of dead ranks to all ranks not in it
+     *   recv_dead       stores the last set received from rank `from`; unchanged if nothing new arrived
+     *   reconnect       left[n] are the ranks from now on, in this order; older messages are never delivered */
     err (*allow_recovery)(void *self);
     err (*send_dead)(void *self, const struct rank_set *dead);
     err (*recv_dead)(void *self, i32 from, struct rank_set *dead);
     err (*reconnect)(void *self, const i32 *left, i32 n);
-    /* Memory out of which messages are sent without a copy, zeroed; NULL = there is none.  release: false = it was not of that
-     * kind.  Both may be NULL. */
+    /* Zeroed memory from which messages are sent without a copy; NULL = none. release: false = not from alloc. Both may be
+     * NULL. */
     void *(*alloc)(void *self, size_t bytes);
     bool (*release)(void *self, void *p);
 };
 
-/* near_join.c: those of the ranks that share a host, and can, talk through its memory from here on: *t and *self are replaced by
- * a transport over them.  All ranks call it together, with the same answer. */
+/* shm_join.c: wraps *t, *self so that ranks of one host use shared memory where possible. All ranks call it together and get
+ * the same decision. */
 err shm_join(struct comm *c, const struct transport **t, void **self);
-bool shm_inner(const struct transport **t, void **self); /* what is under it, if it is there */
+bool shm_inner(const struct transport **t, void **self); /* unwraps the transport below, if wrapped */
 
-/* Ranks as threads, each of them made by `join` out of its end of the hub, which is then join's. */
+/* Ranks as threads: `join` creates each rank from its end of the hub and owns that end. */
 typedef err rank_join(const struct transport *t, void *end, i32 rank, i32 size, const void *arg, struct comm **out);
 err comm_threads_by(i32 size, rank_join *join, const void *arg, struct comm **out);
 
-u64 comm_serial(struct comm *c); /* of the next small collective: all ranks count alike */
+u64 comm_serial(struct comm *c); /* number of the next small collective; all ranks count alike */
 
-/* E804 unless the head that came is of the message that is awaited, which then has its bytes. */
+/* E804 unless the received header matches the expected message, whose size is then set. */
 err head_check(struct comm_message *want, const struct comm_head *got);
 
 #endif

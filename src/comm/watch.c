@@ -1,4 +1,5 @@
-/* watch.c - counts its own ticks, so a process that was stopped for an hour has not been quiet for an hour. */
+/* watch.c - see watch.h. Quiet time is the sum of the watchdog's own ticks, so a process suspended for an hour was not quiet
+ * for an hour. */
 #define _GNU_SOURCE
 #include "comm/watch.h"
 
@@ -8,9 +9,9 @@
 #include "base/clock.h"
 
 #define TICK_S 0.25
-#define TURN_S 1.0  /* of a tick that count at most */
-#define SHARE 0.75  /* of the deadline */
-enum { TICKS = 8 };  /* in a deadline at least */
+#define TURN_S 1.0  /* maximum that one tick counts */
+#define SHARE 0.75  /* fraction of the deadline */
+enum { TICKS = 8 };  /* minimum ticks per deadline */
 
 static void rest(struct watch *w, f64 seconds) {
     struct timespec t;

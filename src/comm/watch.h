@@ -1,9 +1,9 @@
-/* watch.h - the watchdog of a rank: a thread that looks at a clock four times a second, and calls when nothing moves for long.
+/* watch.h - watchdog of a rank: a thread that checks four times a second and calls `alarm` once if nothing moves for long.
  *
  *     moved moved moved .............................................
  *                      | quiet ------- 3/4 of the deadline ---> alarm, once
  *
- * Three quarters: so that all ranks have written down where they are before the first gives up and the launcher ends them. */
+ * Three quarters of the deadline: all ranks write their records before the first one fails and the launcher kills the others. */
 #ifndef STRETTO_COMM_WATCH_H
 #define STRETTO_COMM_WATCH_H
 
@@ -13,9 +13,9 @@
 #include "base/err.h"
 
 struct watch {
-    _Atomic u64 moves;     /* anything that shows life; only whether it changes counts */
+    _Atomic u64 moves;     /* counter of progress events; only changes matter */
     _Atomic f64 deadline;  /* seconds; infinite = no alarm */
-    void (*alarm)(void *self, f64 quiet); /* on the watchdog's thread */
+    void (*alarm)(void *self, f64 quiet); /* runs on the watchdog's thread */
     void *self;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -23,8 +23,8 @@ struct watch {
     bool running, quit;
 };
 
-err watch_begin(struct watch *w); /* alarm, self and deadline are set */
-void watch_end(struct watch *w);  /* waits for an alarm that is being given; fine where it never began */
+err watch_begin(struct watch *w); /* the caller has set alarm, self and deadline */
+void watch_end(struct watch *w);  /* waits for a running alarm; allowed without watch_begin */
 
 static inline void watch_moved(struct watch *w) {
     const u64 n = atomic_load_explicit(&w->moves, memory_order_relaxed);

@@ -1,4 +1,4 @@
-/* mpi_plugin.c - the table of mpi_table.h over an MPI: built once per MPI library, with its own compiler wrapper. */
+/* mpi_plugin.c - implements mpi_table.h over MPI: built once per MPI library, with that library's compiler wrapper. */
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 _Static_assert(sizeof(MPI_Request) <= STRETTO_MPI_REQUEST, "a request fits");
 
-enum { TAG = 17 }; /* of channel 0 */
+enum { TAG = 17 }; /* MPI tag of channel 0 */
 
 static MPI_Comm world;
 
