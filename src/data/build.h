@@ -1,4 +1,4 @@
-/* build.h - the inside of series_build; only build_*.c include it. */
+/* build.h - private state of series_build; only the build_*.c files include it. */
 #ifndef STRETTO_DATA_BUILD_H
 #define STRETTO_DATA_BUILD_H
 
@@ -13,29 +13,29 @@ enum { TIME_PARTS = 8 };
 struct build {
     const struct table *t;
     const struct series_options *o;
-    struct findings *found;       /* NULL: the first problem ends the work */
-    bool bad;                     /* a problem was put into found */
+    struct findings *found;       /* NULL: the first problem ends the build */
+    bool bad;                     /* a problem was added to found */
     enum gaps gaps;
     enum dups dups;
     i32 ntime, time_col[TIME_PARTS];
     i32 ntarget, npast, nknown, ncat;
     i32 *col, *cat;               /* table columns: targets, past, known; categories */
-    i64 n;                        /* rows of the series */
-    i64 merged;                   /* into others of the same time */
-    i64 *time;                    /* [n], NULL = rows are the time */
-    i64 *row;                     /* [n] first table row, -1 = put in for an absent one */
-    i32 *same;                    /* [n] table rows of that time (duplicates); NULL = one each */
+    i64 n;                        /* rows (time steps) of the series */
+    i64 merged;                   /* rows merged into others of the same time */
+    i64 *time;                    /* [n], NULL = the row number is the time */
+    i64 *row;                     /* [n] first table row, -1 = inserted for an absent time step */
+    i32 *same;                    /* [n] number of table rows with that time (duplicates); NULL = one each */
     struct freq freq;
     char roles[ROLES_TEXT];
 };
 
-/* Record the problem that was just set with FAIL, of the cells of a table column or NO_COLUMN; ends the work unless problems are
+/* Records the error that was just set with FAIL, for the cells of a table column or NO_COLUMN. Returns it unless problems are
  * collected. */
 err build_problem(struct build *b, i32 column, err e);
 
 err build_roles(struct build *b);    /* build_roles.c */
 err build_times(struct build *b);    /* build_times.c: time, row, same; duplicates, since, until */
-err build_order(struct build *b);    /* build_order.c: refuses times that go back, or come again where --dups must not merge */
+err build_order(struct build *b);    /* build_order.c: refuses decreasing times, and duplicates that --dups must not merge */
 err build_grid(struct build *b);     /* build_gaps.c: frequency, absent rows */
 err build_values(struct build *b, struct series *s); /* build_values.c: columns, missing cells, absurd values */
 

@@ -1,4 +1,4 @@
-/* build_gaps.c - the step between rows, and rows that are absent. */
+/* build_gaps.c - the time step between rows, and the absent rows that --gaps inserts. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,11 +7,11 @@
 #include "data/check.h"
 
 struct gap_count {
-    i64 absent, gaps, single;  /* steps absent, gaps, gaps of one step */
-    i64 first, longest;        /* row behind the gap */
+    i64 absent, gaps, single;  /* absent steps, gaps, gaps of one step */
+    i64 first, longest;        /* row after the gap */
     i64 longest_steps;
-    i64 off, first_off;        /* rows that lie between the steps */
-    i64 clocks;                /* gaps of an hour in which clocks may have gone forward */
+    i64 off, first_off;        /* rows whose time is not a multiple of the step */
+    i64 clocks;                /* one-hour gaps at a possible change to daylight saving time */
 };
 
 static err find_step(struct build *b) {
@@ -88,7 +88,7 @@ static err absent_rows(const struct build *b, const struct gap_count *g) {
                    first_time, rest, clocks);
 }
 
-/* Put in a row for every absent step. */
+/* Inserts a row for every absent step. */
 static err insert(struct build *b, i64 absent) {
     i64 n = b->n + absent, *time, *row, k = 0;
     i32 *same = NULL;
@@ -125,7 +125,7 @@ err build_grid(struct build *b) {
     struct gap_count g = count_gaps(b);
     if (g.off) return irregular(b, &g);
     if (!g.absent) return 0;
-    bool too_many = g.absent > 20 * b->n + 1000000; /* a step far too small for these rows */
+    bool too_many = g.absent > 20 * b->n + 1000000; /* the step is far too small for these rows */
     if (b->gaps == GAPS_ERROR || too_many) TRY(build_problem(b, NO_COLUMN, absent_rows(b, &g)));
     return too_many ? 0 : insert(b, g.absent);
 }

@@ -1,9 +1,10 @@
-/* build_order.c - times that go back or come again: what a file looks like in which they do, and the command that mends it.
+/* build_order.c - refuses decreasing and duplicate times: guesses the cause from the file and gives the command that repairs
+ * it.
  *
- *     time goes back, and rises within every value of a column of words      several series one behind the other: cut one out
- *     time goes back elsewhere                                               sort, as far as a sort follows the cells
- *     time comes again with another word beside it                           several series side by side: cut one out
- *     time comes again elsewhere                                             --dups says what to do */
+ *     time decreases, but increases within each value of a text column    several series, concatenated: extract one
+ *     time decreases otherwise                                            sort, if a sort command can order these cells
+ *     duplicate times with different text                                 several series, interleaved: extract one
+ *     duplicate times otherwise                                           --dups decides */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,13 +16,13 @@
 
 enum { FIX_BYTES = 1200, SERIES_COLUMNS = 6 };
 
-/* Columns of words whose values together name a series. */
+/* Text columns whose values together identify a series. */
 struct key {
     i32 n;
     const struct column *c[SERIES_COLUMNS];
 };
 
-/* A column of words that could name series of at least two rows; --ignore takes it out. */
+/* True for a text column that could identify series of at least two rows each; --ignore excludes it. */
 static bool could_name(const struct build *b, const struct column *c) {
     const char *list = b->o->ignore;
     char name[256];
@@ -32,14 +33,14 @@ static bool could_name(const struct build *b, const struct column *c) {
 
 static bool differ(const struct build *b, const struct column *c, i64 i) { return c->code[b->row[i]] != c->code[b->row[i - 1]]; }
 
-/* Whether time never goes back within any series of the key; *series = how many there are. */
+/* *yes: time never decreases within any series of the key; *series: number of series. */
 static err rises(const struct build *b, const struct key *k, bool *yes, i64 *series) {
     i64 size = 1, *last;
     *yes = false;
     *series = 0;
     for (i32 j = 0; j < k->n; j++) {
         size *= k->c[j]->nword + 1;
-        if (size > 8 * b->n + 4096) return 0; /* more than rows by far: the words of a shuffled file */
+        if (size > 8 * b->n + 4096) return 0; /* far more than rows: a shuffled file */
     }
     NEW(last, size);
     for (i64 g = 0; g < size; g++) last[g] = INT64_MIN;
@@ -56,8 +57,8 @@ static err rises(const struct build *b, const struct key *k, bool *yes, i64 *ser
     return 0;
 }
 
-/* The series that lie one behind the other where time goes back at row `at`: named by one column, else by several together;
- * k->n = 0 when there are none. */
+/* Finds the key of the concatenated series where time decreases at row `at`: one column, else several together. k->n = 0 if
+ * none. */
 static err find_series(const struct build *b, i64 at, struct key *k, i64 *series) {
     struct key all = {0};
     bool yes = false;
@@ -75,16 +76,16 @@ static err find_series(const struct build *b, i64 at, struct key *k, i64 *series
     return 0;
 }
 
-/* As awk and sort want it: a tab cannot be read in a message. */
+/* The separator as awk and sort need it; a literal tab would be invisible in a message. */
 static const char *awk_sep(const struct build *b, char text[4]) {
     snprintf(text, 4, b->t->sep == '\t' ? "\\t" : "%c", b->t->sep);
     return text;
 }
 
-/* The header and what else stands above the rows. */
+/* Number of lines above the first data row. */
 static i64 lines_above(const struct build *b) { return table_line(b->t, 0) - 1; }
 
-/* How to cut one series out: that of the row before `at`. */
+/* Command that extracts one series: the one of the row before `at`. */
 static void cut_series(const struct build *b, const struct key *k, i64 at, char fix[FIX_BYTES]) {
     char from[MEND_PATH], to[MEND_PATH], test[200] = "", sep[4], head[40] = "";
     i32 fill = 0;
@@ -107,7 +108,7 @@ static void cut_series(const struct build *b, const struct key *k, i64 at, char 
 
 static enum time_order order_of(const struct column *c) { return c->type == COL_TIME ? (enum time_order)c->order : ORDER_NUMBER; }
 
-/* By the numbers of the cells: year, month, day and clock are put before the row, and cut off when it is in its place. */
+/* Sorts by numbers parsed from the cells: prefixes each row with year, month, day and clock, and cuts them off after the sort. */
 static bool sort_numbers(const struct build *b, char sort[300]) {
     static const char *const parts[] = {[ORDER_TEXT] = "a[1],a[2],a[3]", [ORDER_YMD] = "a[1],a[2],a[3]",
                                         [ORDER_DMY] = "a[3],a[2],a[1]", [ORDER_MDY] = "a[3],a[1],a[2]"};
@@ -128,7 +129,7 @@ static bool sort_numbers(const struct build *b, char sort[300]) {
     return true;
 }
 
-/* A sort that puts rows, read from a pipe, in the order of their times as this program reads them; false: none does. */
+/* Command that sorts rows from a pipe by time as this program reads it; false: none does. */
 static bool sort_rows(const struct build *b, char sort[300]) {
     const struct column *c = &b->t->col[b->time_col[0]];
     const enum time_order o = order_of(c);
@@ -141,19 +142,20 @@ static bool sort_rows(const struct build *b, char sort[300]) {
 }
 
 static void mend_order(const struct build *b, bool descending, char fix[FIX_BYTES]) {
-    char from[MEND_PATH], to[MEND_PATH], sort[300] = "awk 1 | tac"; /* tac alone glues a last line without its end to another */
+    char from[MEND_PATH], to[MEND_PATH], sort[300] = "awk 1 | tac"; /* awk adds a missing final newline, which tac alone would
+                                                                     * drop */
     mend_from(b->t->path, from);
     mend_to(b->t->path, "sorted", to);
     const bool can = (descending && !b->t->map) || sort_rows(b, sort);
     const long long above = lines_above(b);
     if (above) snprintf(fix, FIX_BYTES, "(head -n %lld %s; tail -n +%lld %s | %s) > %s", above, from, above + 1, from, sort, to);
     else snprintf(fix, FIX_BYTES, "cat %s | %s > %s", from, sort, to);
-    if (can && strlen(fix) < sizeof err_last()->fix) return; /* a command that is cut off helps nobody */
+    if (can && strlen(fix) < sizeof err_last()->fix) return; /* the command must not be truncated */
     snprintf(fix, FIX_BYTES, "sort the rows by time%s",
              b->t->map ? " in the file that this cache was made from" : "   (a plain sort does not follow these cells)");
 }
 
-/* What an hour that comes twice looks like. */
+/* Hint for a duplicated hour. */
 #define GO_BACK "\nas where clocks go back from summer time: times in UTC do not"
 
 static void place(const struct build *b, i64 i, char where[300], char now[32]) {
@@ -183,11 +185,11 @@ static err unsorted(const struct build *b, i64 at, i64 backs, bool descending) {
                    b->time[at - 1] - b->time[at] < 3600 && time_clocks_change(b->time[at], false) ? GO_BACK : "");
 }
 
-/* Rows that have the time of the row before. */
+/* Rows that have the same time as the previous row. */
 struct again {
     i64 count, first;
-    bool clocks;            /* all of them where clocks may have gone back */
-    const struct column *c; /* the column that most often tells them apart, or NULL */
+    bool clocks;            /* all at a possible end of daylight saving time */
+    const struct column *c; /* the column that most often differs between them, or NULL */
     i64 told, first_told;
 };
 
@@ -210,8 +212,8 @@ static struct again look_at(const struct build *b) {
     return a;
 }
 
-/* Several series in one file: --dups must not make one of them.  A few rows in a hundred may differ in a word all the same, as
- * rows that were written down twice do. */
+/* True if the file contains several series, which --dups must not merge. A few percent of the rows may differ in text without
+ * that: genuine duplicates. */
 static bool is_several(const struct build *b, const struct again *a) {
     return a->c && (4 * a->told >= b->n || (100 * a->told >= b->n && !a->clocks));
 }

@@ -1,4 +1,4 @@
-/* build_roles.c - which column is the time, a target, an input. */
+/* build_roles.c - decides which column is the time, a target or an input, from the options and the cells. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>
@@ -36,15 +36,14 @@ static err read_policies(struct build *b) {
     return 0;
 }
 
-/* Does a word look like a number with separators of thousands: 1,465 or 12.024,51? */
+/* True for a number with thousands separators: 1,465 or 12.024,51. */
 static bool thousands(const char *w) {
     size_t n = strspn(w, "-+0123456789.,' ");
     const char *mark = strpbrk(w, ",.'");
     return mark && w[n] == 0 && strspn(mark + 1, "0123456789") >= 3;
 }
 
-/* The same as it should be written: 1465, 12024.51.  The last separator is the decimal one, unless it is the only kind and three
- * digits follow. */
+/* Removes them: 1465, 12024.51. The last separator is the decimal mark, unless there is only one kind and three digits follow. */
 static void without_thousands(const char *w, char out[48]) {
     const char *last = w, *first = strpbrk(w, ",.'");
     for (const char *p = w; (p = strpbrk(p, ",.'")); p++) last = p;
@@ -57,7 +56,7 @@ static void without_thousands(const char *w, char out[48]) {
     out[n] = 0;
 }
 
-/* Characters of a number that a unit follows: 8,39 kWh; 0 = it is no such word. */
+/* Length of the number in a word with a unit (8,39 kWh); 0 = no such word. */
 static i32 before_unit(const char *w) {
     size_t n = strspn(w, "-+0123456789.,");
     const char *unit = w + n + strspn(w + n, " ");
@@ -66,7 +65,7 @@ static i32 before_unit(const char *w) {
 
 enum { SIGN_FIX = 600 };
 
-/* A number with a sign of money, or a per cent sign: how to take the signs out. */
+/* For a number with a currency or per cent sign: a command that removes the signs. */
 static bool without_sign(const struct build *b, const char *w, char fix[SIGN_FIX]) {
     const bool sign = strpbrk(w, "$%") || strstr(w, "€") || strstr(w, "£");
     if (!sign || strspn(w, "-+0123456789., $%€£") != strlen(w) || !strpbrk(w, "0123456789")) return false;
@@ -82,7 +81,7 @@ static err refuse_words(const struct build *b, const struct column *c, enum role
     if (thousands(word)) {
         without_thousands(word, plain);
         snprintf(fix, sizeof fix, "write the numbers without separators of thousands, as %s for %.40s", plain, word);
-    } else if (without_sign(b, word, fix)) { /* the fix is there */
+    } else if (without_sign(b, word, fix)) { /* fix is set */
     } else if (before_unit(word)) {
         snprintf(fix, sizeof fix, "write the numbers without their unit, as %.*s for %.40s", before_unit(word), word, word);
     } else if (r == ROLE_TARGET) {
@@ -118,7 +117,7 @@ static err give(struct build *b, u8 *role, i32 col, enum role r) {
     return 0;
 }
 
-/* A list that names a column twice, perhaps once by its number: how it reads with each named once. */
+/* A list names a column twice, perhaps once by its number: shows the list with each named once. */
 static err named_twice(const struct build *b, const char *list, i32 twice, enum role r) {
     char fix[600], name[256];
     i32 n = snprintf(fix, sizeof fix, "%s ", role_flag[r]), left = 0;
@@ -134,7 +133,7 @@ static err give_list(struct build *b, u8 *role, const char *list, enum role r) {
     char name[256];
     for (const char *p = list; name_next(&p, name);) {
         i32 col;
-        if (r == ROLE_IGNORE && table_find(b->t, name) < 0) continue; /* the reader has left it out already */
+        if (r == ROLE_IGNORE && table_find(b->t, name) < 0) continue; /* the reader has already excluded it */
         TRY(table_need(b->t, name, role_flag[r], &col));
         if (role[col] == r && r != ROLE_IGNORE && r != ROLE_CAT) return named_twice(b, list, col, r);
         TRY(give(b, role, col, r));
@@ -156,13 +155,14 @@ static err strange_time(const struct build *b, const struct column *c) {
     return FAIL_AT(E205, where, fix, "\"%s\" in column \"%s\" is not in a known date or time format", c->word[0], c->name);
 }
 
-/* 555 1234: two groups of digits, of which the first is no year. */
+/* True for two groups of digits whose first is no year: 555 1234. */
 static bool like_code(const char *w) {
     const size_t first = strspn(w, "0123456789");
     return first > 0 && first < 4 && w[first] == ' ' && strspn(w + first + 1, "0123456789") == strlen(w + first + 1);
 }
 
-/* A column of words that looks like a time: by its name, or by cells of digits and marks.  Silence would hide it. */
+/* Refuses a text column that looks like a time, by its name or its digits and marks: silently ignoring it would hide the
+ * mistake. */
 static err refuse_strange_time(struct build *b, const u8 *role) {
     static const char *const names[] = {"date", "time",    "datetime", "timestamp", "month", "day",
                                         "year", "quarter", "week",     "period",    "ds"};
@@ -180,7 +180,8 @@ static err refuse_strange_time(struct build *b, const u8 *role) {
     return 0;
 }
 
-/* Seconds (or thousandths) since 1970: a numeric column with the name of a time whose cells are whole, present and rise. */
+/* True for seconds or milliseconds since 1970: a numeric column with the name of a time, whose cells are integers, present and
+ * increasing. */
 static bool is_epoch(const struct table *t, const struct column *c) {
     static const char *const names[] = {"ts", "ds", "seconds", "ms"}, *const parts[] = {"time", "date", "stamp", "epoch", "unix"};
     bool named = false;
@@ -220,7 +221,7 @@ static err find_time(struct build *b, u8 *role) {
     return b->ntime ? 0 : refuse_strange_time(b, role);
 }
 
-/* Times as names of columns: every row is a series, and rows and columns are to be swapped. */
+/* Refuses a table with times as column names: every row is a series; the table must be transposed. */
 static err refuse_swapped(const struct build *b, const char *const *names, i32 n) {
     char fix[700], from[MEND_PATH], to[MEND_PATH];
     i32 times = 0, first = -1;
@@ -237,7 +238,7 @@ static err refuse_swapped(const struct build *b, const char *const *names, i32 n
                    "column", times, names[first]);
 }
 
-/* Nothing but words: perhaps numbers with a sign. */
+/* Only text columns: perhaps numbers with signs. */
 static err no_numbers(const struct build *b) {
     char fix[SIGN_FIX];
     for (i32 i = 0; i < b->t->ncol; i++) {
@@ -260,20 +261,19 @@ static bool two_valued(const struct column *c, i64 nrow) {
     return true;
 }
 
-/* How much a column looks like what somebody would forecast: it changes; it is more than a switch; it ends before those that are
- * known ahead. */
+/* Score of a column as target: it varies, has more than two values, and ends before the columns known in advance. */
 static i32 likely(const struct column *c, i64 nrow) {
     f64 value;
     if (column_constant(c, nrow, &value) || c->missing >= nrow) return 0;
     return 1 + !two_valued(c, nrow) + 2 * isnan(c->number[nrow - 1]);
 }
 
-/* No --target: the only numeric column without a role, or a question. */
+/* No --target: takes the only numeric column without a role, otherwise fails and asks. */
 static err find_target(struct build *b, u8 *role) {
     bool all = !strcmp(text_or(b->o->target, ""), "all") && table_find(b->t, "all") < 0;
     const char **names;
     NEW(names, b->t->ncol);
-    i32 n = 0, only = -1, best = 0, most = 0; /* best: the likeliest, the last of them */
+    i32 n = 0, only = -1, best = 0, most = 0; /* best: highest score, the last such column */
     for (i32 i = 0; i < b->t->ncol; i++) {
         if (b->t->col[i].type != COL_NUMBER || role[i] != ROLE_NONE) continue;
         const i32 like = likely(&b->t->col[i], b->t->nrow);
@@ -286,7 +286,7 @@ static err find_target(struct build *b, u8 *role) {
     name_list(names, n, list, sizeof list);
     snprintf(fix, sizeof fix, "--target %s   or   --target all   (every numeric column)",
              mend_word(n ? names[best] : "NAME", word));
-    const err swapped = all ? 0 : refuse_swapped(b, names, n); /* who says "all" means them */
+    const err swapped = all ? 0 : refuse_swapped(b, names, n); /* "all" includes them */
     mem_free(names);
     TRY(swapped);
     if (n == 0) return no_numbers(b);
@@ -296,7 +296,7 @@ static err find_target(struct build *b, u8 *role) {
     return 0;
 }
 
-/* The columns of a role: first those of a list (NULL = none) in its order, then the others in that of the file. */
+/* Columns of a role: those of a list (NULL = none) in its order, then the others in file order. */
 static i32 put_role(const struct build *b, const u8 *role, enum role r, const char *list, i32 *to) {
     char name[256];
     i32 n = 0;
@@ -314,7 +314,7 @@ static i32 put_role(const struct build *b, const u8 *role, enum role r, const ch
     return n;
 }
 
-/* Targets in the order in which they were named; the others in the order of the file, or in that of a model. */
+/* Orders columns: targets as named, the others as in the file or, with a model, as in the model. */
 static err order_columns(struct build *b, const u8 *role) {
     const bool listed = b->o->of_model;
     NEW(b->col, b->t->ncol);
@@ -339,7 +339,7 @@ static err assign(struct build *b, u8 *role) {
     return order_columns(b, role);
 }
 
-/* The columns of role r and of one type: "time date; target units, price".  type -1 = any. */
+/* Appends the columns of role r and one type: "time date; target units, price". type -1 = any. */
 static void say_role(const struct build *b, const u8 *role, enum role r, i32 type, const char *before, const char *behind,
                      const char **names, struct str *out) {
     char list[160];
@@ -350,7 +350,7 @@ static void say_role(const struct build *b, const u8 *role, enum role r, i32 typ
     if (n) str_addf(out, "%s%s %s%s", out->len ? "; " : "", before, list, behind);
 }
 
-/* What was not named is not used, and that is easily missed. */
+/* Describes the roles: unused columns are easily overlooked. */
 static err say_roles(struct build *b, const u8 *role) {
     const char **names;
     struct str out = {0};

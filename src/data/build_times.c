@@ -1,4 +1,4 @@
-/* build_times.c - the time of every row, from one column or several; --since and --until; rows of equal time become one. */
+/* build_times.c - the time of every row, from one or several columns; --since and --until; merging of duplicate times. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static const struct {
 } units[UNITS] = {{" year yr yyyy y ", 1000, 2999}, {" month mon mnth mo mm ", 1, 12}, {" day dy dd dom d ", 1, 31},
                   {" hour hr hh h ", 0, 24},        {" minute min mi ", 0, 59},        {" second sec ss s ", 0, 60}};
 
-/* What a numeric part means: by its name, else the unit after the one before. */
+/* Unit of a numeric time column: by its name, else the unit after the previous one. */
 static enum unit unit_of(const char *name, i32 next) {
     char word[24];
     snprintf(word, sizeof word, " %.20s ", name);
@@ -42,7 +42,7 @@ static err bad_part(const struct build *b, i64 row, i32 col, const char *why) {
                    "%.15g in time column \"%s\": %s", v, b->t->col[col].name, why);
 }
 
-/* A single column of numbers that was not read as times: years, or seconds since 1970. */
+/* A single numeric time column: years, or seconds since 1970. */
 static err single_number(struct build *b, i32 col) {
     const f64 *v = b->t->col[col].number;
     for (i64 i = 0; i < b->t->nrow; i++) {
@@ -54,7 +54,7 @@ static err single_number(struct build *b, i32 col) {
     return 0;
 }
 
-/* One row's time from its parts: date columns and clock columns add up, numbers fill in their unit. */
+/* Time of one row from its columns: dates and clock times add up, numbers fill in their unit. */
 static err row_time(struct build *b, i64 row, const enum unit *unit) {
     struct civil c = {.year = 1970, .month = 1, .day = 1};
     i64 sum = 0;
@@ -102,7 +102,7 @@ static err combine(struct build *b) {
     return 0;
 }
 
-/* The span of a time as the user wrote it: "1959" is a year, "1959-03" a month, "1959-03-01" a day. */
+/* Parses a bound with the span the user wrote: "1959" is a year, "1959-03" a month, "1959-03-01" a day. */
 static err read_bound(const char *flag, const char *text, bool end, i64 *out) {
     struct time_parser date = {.kind = TIME_YMD}, year = {.kind = TIME_YEAR};
     size_t n = strlen(text);
@@ -117,7 +117,7 @@ static err read_bound(const char *flag, const char *text, bool end, i64 *out) {
     return 0;
 }
 
-/* Where rows have no time, they are counted. */
+/* Parses a bound as a row number, if rows have no time. */
 static err row_bound(const char *flag, const char *text, i64 *out) {
     if (str_to_i64(text, strlen(text), out) && *out >= 0) return 0;
     return FAIL_AT(E103, NULL, "a row number from 0   or   --time COLUMN", "%s %s: no row number, and the rows have no times",
@@ -142,7 +142,7 @@ static err cut_range(struct build *b) {
                        text_or(until, "(end)"));
 }
 
-/* Rows of equal time become one: the first, the last, or a group whose mean is taken later. */
+/* Merges rows of equal time: keeps the first or last, or a group whose mean is taken later. */
 static err collapse(struct build *b) {
     if (b->dups == DUPS_MEAN) NEW(b->same, b->n);
     i64 n = 0;
@@ -169,7 +169,7 @@ err build_times(struct build *b) {
     NEW(b->row, b->n);
     for (i64 i = 0; i < b->n; i++) b->row[i] = i;
     err e = b->ntime ? combine(b) : 0;
-    if (e < 0) { /* times that are none help nobody who goes on to the cells */
+    if (e < 0) { /* without valid times the cells cannot be checked */
         mem_free(b->time);
         b->time = NULL;
         return e;

@@ -1,4 +1,4 @@
-/* build_values.c - the cells of a series: missing targets, absurd values, policies; table columns become f32 columns. */
+/* build_values.c - values of a series: missing targets, implausible values, gap policies; converts table columns to f32. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static void cell_where(const struct build *b, i64 i, i32 col, char where[300]) {
     snprintf(where, 300, "%.200s:%lld:%d", b->t->path, (long long)table_line(b->t, b->row[i]), b->t->col[col].field);
 }
 
-/* The value of a table column at series row i: NaN when absent or missing, the mean of duplicates. */
+/* Value of a table column at series row i: NaN if absent or missing, the mean of duplicates. */
 static f64 cell(const struct build *b, i32 col, i64 i) {
     i64 row = b->row[i];
     if (row < 0) return (f64)NAN;
@@ -28,7 +28,7 @@ static f64 cell(const struct build *b, i32 col, i64 i) {
     return n ? sum / n : (f64)NAN;
 }
 
-/* Rows from which on no target is present: future rows of known columns. */
+/* First row after the last target value: future rows of known columns. */
 static i64 future_from(const struct build *b) {
     i64 n = b->n;
     if (b->nknown == 0 && b->ncat == 0) return n;
@@ -46,11 +46,11 @@ static void row_time(const struct build *b, i64 i, char out[40]) {
     snprintf(out, 40, " (%s)", text);
 }
 
-/* Missing cells of a target in rows [0, n): counted in runs. */
+/* Reports missing cells of a target in rows [0, n), counted in runs. */
 static err missing_target(const struct build *b, i32 col, i64 n) {
     i64 missing = 0, rows = 0, runs = 0, run = 0, first = -1, first_run = 0, longest = 0, longest_at = 0;
     for (i64 i = 0; i < n; i++) {
-        if (b->row[i] < 0) continue; /* put in by --gaps */
+        if (b->row[i] < 0) continue; /* inserted by --gaps */
         rows++;
         if (!isnan(cell(b, col, i))) {
             run = 0;
@@ -88,7 +88,7 @@ static i32 by_value(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Median and median distance to it, of at most SAMPLE cells. */
+/* Median and median absolute deviation of at most SAMPLE cells. */
 static void middle(const struct build *b, i32 col, f64 *buf, f64 *median, f64 *spread) {
     i64 stride = lmax(1, b->n / SAMPLE);
     i32 n = 0;
@@ -134,7 +134,7 @@ static err constant_target(const struct build *b, i32 col) {
         if (n++ && v != first) return 0;
         first = v;
     }
-    if (n == 0) return 0; /* said by missing_target */
+    if (n == 0) return 0; /* missing_target reports it */
     char fix[600], word[MEND_PATH];
     snprintf(fix, sizeof fix, "another --target   or   --target all --ignore %s", mend_word(b->t->col[col].name, word));
     return FAIL_AT(E212, b->t->path, fix, "target \"%s\" is %.15g in all %lld rows", b->t->col[col].name, first,
@@ -155,9 +155,9 @@ static err check_cells(struct build *b, i64 future) {
     return e;
 }
 
-/* What to take off a column before its cells become f32, or 1e9 + 3 would lose the 3: the first value when the others lie closer
- * to it than it lies to zero, else 0.  (The first, so that rows added at the end change no cell before them; as f32 with --gaps
- * zero, so that zero stays exact.) */
+/* Offset to subtract before conversion to f32, since 1e9 + 3 would lose the 3: the first value if the others are closer to it
+ * than it is to zero, else 0. The first value, so that appended rows change no earlier cell; 0 with --gaps zero, so that zero
+ * stays exact. */
 static f64 offset(const struct build *b, i32 col) {
     f64 first = (f64)NAN, distance = 0;
     i64 n = 0;
@@ -170,7 +170,7 @@ static f64 offset(const struct build *b, i32 col) {
     return n && distance > 0 && fabs(first) > CLOSE * distance / (f64)n ? b->gaps == GAPS_ZERO ? (f64)(f32)first : first : 0;
 }
 
-/* Straight lines over missing cells, never before the first or behind the last value; filled (may be NULL) says where. */
+/* Interpolates missing cells linearly, never before the first or after the last value; filled (may be NULL) marks them. */
 static bool interpolate(f32 *v, u8 *filled, i64 n) {
     i64 before = -1;
     bool any = false;
@@ -187,7 +187,8 @@ static bool interpolate(f32 *v, u8 *filled, i64 n) {
     return any;
 }
 
-/* Whether cells were made up that a forecast must not see or score.  (Known columns are known: their lines too.) */
+/* True if cells were filled that a forecast must not see or score. Known columns do not count: their interpolated values are
+ * known too. */
 static bool fill_column(const struct build *b, struct series *s, i32 c, i64 future) {
     f32 *v = s->v + (i64)c * s->nrow;
     f64 zero = s->mean[c] = offset(b, b->col[c]);

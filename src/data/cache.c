@@ -1,9 +1,9 @@
-/* cache.c - a parsed table as a file that is mapped, not read; table_write_cache of table.h makes one.
+/* cache.c - binary cache of a parsed table, which is mapped instead of parsed; table_write_cache of table.h writes it.
  *
  *     "STRTABL1" | u64 bytes of the header | JSON header | 64-byte aligned columns ... | end
  *
- * The header holds names, types, words and, for each column, place and size; and a hash of everything behind it.  Everything that
- * is read is checked: sizes, places, category codes, the hash. */
+ * The header holds names, types, vocabularies, the offset and size of each column, and a hash of all columns. Loading checks
+ * all of it: sizes, offsets, category codes, the hash. */
 #include "data/reader.h"
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ static u64 mix(u64 h, u64 w) {
     return h ^ h >> 29;
 }
 
-/* Four interleaved chains, so that the multiplications overlap.  n is a multiple of 64. */
+/* Four interleaved chains, so that multiplications overlap. n is a multiple of 64. */
 static u64 hash_bytes(const char *p, i64 n) {
     u64 h[4] = {1, 2, 3, 4};
     for (i64 i = 0; i + 32 <= n; i += 32) {
@@ -58,7 +58,7 @@ static struct js *column_header(const struct column *c, i64 at) {
     return o;
 }
 
-/* The hash of all columns as they will lie in the file: each padded with zeros to 64 bytes. */
+/* Hash of a column as stored in the file, padded with zeros to 64 bytes. */
 static u64 hash_column(u64 h, const void *p, i64 bytes) {
     i64 whole = bytes / 64 * 64;
     char rest[64] = {0};
@@ -133,7 +133,7 @@ static bool is(const char *path) {
     char head[MAGIC];
     struct err_record before = *err_last();
     if (file_open(path, &f) < 0) {
-        err_put(&before); /* whoever reads it next will say so */
+        err_put(&before); /* the next reader reports it */
         return false;
     }
     bool is = f.size >= PREFIX && file_read_at(&f, 0, head, MAGIC) >= 0 && !memcmp(head, magic, MAGIC);
@@ -145,7 +145,7 @@ static err damaged(const char *path, const char *why) {
     return FAIL_AT(E202, path, damaged_fix, "the cache file is damaged or cut off (%s)", why);
 }
 
-/* Room for n cells at `at` behind the header? */
+/* Address of n cells at offset `at` after the header, or NULL if they exceed the file. */
 static const void *place(const struct table *t, i64 data, i64 at, i64 n, i64 size) {
     i64 total = (i64)t->map_size;
     if (at < 0 || at % 64 || n < 0 || n > total / size || at > total - data || at + n * size > total - data) return NULL;
@@ -178,7 +178,7 @@ static err read_column(struct table *t, struct column *c, const struct js *o, i6
     const void *p = place(t, data, js_i64(js_get(o, "at"), -1), t->nrow, cell_size(c->type));
     if (!p) return damaged(t->path, "a column lies outside");
     *hash = hash_column(*hash, p, t->nrow * cell_size(c->type));
-    void *cell = (void *)(uintptr_t)p; /* mapped for reading only */
+    void *cell = (void *)(uintptr_t)p; /* the mapping is read-only */
     if (c->type == COL_NUMBER) c->number = cell;
     else if (c->type == COL_TIME) c->time = cell;
     else c->code = cell;

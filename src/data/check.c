@@ -1,8 +1,7 @@
-/* check.c - findings: the errors that building a series meets, then what looks doubtful in the columns.
+/* check.c - the findings of `stretto check`: errors of building the series, then doubtful columns.
  *
- * W034  a numeric column, or the sum or difference of two, that equals the target in (nearly) every row
- * W035  numbers that are fractions or thousands, and nothing tells which
- * W031  zeros where all other values stay away from zero; one value through a whole day */
+ * W034  a numeric column, or the sum or difference of two, equals the target in (nearly) every row W035  numbers that may be
+ * fractions or thousands W031  zeros although all other values stay away from zero; one constant value for a whole day */
 #include "data/check.h"
 
 #include <math.h>
@@ -25,7 +24,7 @@ static void warn(struct findings *f, i32 code, const char *where, const char *fi
     findings_add(f, true, NO_COLUMN, &r);
 }
 
-/* Numeric columns that could leak: no targets, no times, not --past, not --ignore. */
+/* Numeric columns that could leak the target: not targets, times, --past or --ignore. */
 static i32 leak_columns(const struct build *b, i32 *list) {
     i32 n = 0;
     for (i32 i = 0; i < b->t->ncol && n < LEAK_COLUMNS; i++) {
@@ -37,7 +36,7 @@ static i32 leak_columns(const struct build *b, i32 *list) {
     return n;
 }
 
-/* Rows in which x + sign * y equals the target; stops early when it does not begin that way.  y NULL: x alone. */
+/* Counts rows with x + sign * y equal to the target; stops early if the first rows differ. y NULL: x alone. */
 static i64 equal_rows(const struct build *b, i32 target, const f64 *x, const f64 *y, f64 sign, i64 *rows) {
     const f64 *t = b->t->col[target].number;
     i64 equal = 0;
@@ -54,7 +53,7 @@ static i64 equal_rows(const struct build *b, i32 target, const f64 *x, const f64
     return nonzero && *rows >= 10 && (f64)equal >= 0.99 * (f64)*rows ? equal : 0;
 }
 
-/* A column, or the sum or difference of two, that is the target in equal of rows rows. */
+/* A column, or the sum or difference of two, that equals the target in `equal` of `rows` rows. */
 struct leak {
     const struct column *x, *y; /* y NULL: x alone */
     char sign;
@@ -100,10 +99,10 @@ static void find_leaks(const struct build *b, struct findings *f, const struct f
     }
 }
 
-/* What a column is like, for W031. */
+/* Statistics of a column for W031. */
 struct look {
     i64 zeros, first_zero, last_zero, fractions, present;
-    f64 least, median, low, high; /* smallest and median size of the others; lowest and highest value */
+    f64 least, median, low, high; /* smallest and median magnitude of nonzero values; lowest and highest value */
 };
 
 static i32 by_value(const void *a, const void *b) {
@@ -153,8 +152,8 @@ static void suspect_zeros(const struct build *b, const struct column *c, const s
     else str_addf(out, " (first in line %lld)", (long long)table_line(b->t, a));
 }
 
-/* Complete days of at least 12 rows with one and the same value, neither 0 nor an end of the scale.  Few such days are
- * suspicious. */
+/* Finds complete days of at least 12 rows with one constant value that is neither 0 nor the minimum or maximum. Few such days
+ * are suspicious. */
 static void suspect_days(const struct build *b, const struct column *c, const struct look *k, i64 step, struct str *out) {
     static const struct freq daily = {.step = 86400};
     i64 flat = 0, days = 0, at = 0, rows = 0, whole = step > 0 && step <= 7200 ? 86400 / step : INT64_MAX;
@@ -187,7 +186,7 @@ static err find_suspects(const struct build *b, struct findings *f, const struct
         if (c->type != COL_NUMBER || time) continue;
         struct look k = look_at(c->number, b->t->nrow, buf);
         size_t before = text.len;
-        if (2 * k.fractions < k.present) continue; /* counts and flags are often zero and often stay */
+        if (2 * k.fractions < k.present) continue; /* counts and flags are often zero or constant */
         if (k.zeros > 0 && 10 * k.zeros < k.present && k.least >= 0.1 * k.median) {
             if (text.len) str_add(&text, "; ");
             suspect_zeros(b, c, &k, &text);
@@ -213,7 +212,7 @@ err check_table(const struct table *t, const struct series_options *o, struct fi
     i64 off;
     err e = build_roles(&b);
     if (e >= 0) e = build_times(&b);
-    if (e >= 0) { /* else it was said above */
+    if (e >= 0) { /* otherwise reported above */
         if (b.time) freq_infer(b.time, b.n, &freq, &off);
         find_leaks(&b, out, &freq);
         e = find_suspects(&b, out, &freq);

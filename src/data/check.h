@@ -1,4 +1,4 @@
-/* check.h - what is wrong or doubtful about a table: the findings of `stretto check`. */
+/* check.h - findings of `stretto check`: errors and warnings about a table. */
 #ifndef STRETTO_DATA_CHECK_H
 #define STRETTO_DATA_CHECK_H
 
@@ -8,19 +8,19 @@ enum { FINDINGS_MAX = 40, NO_COLUMN = -1 };
 
 struct finding {
     bool warning;        /* code is of warnings.def, else of errors.def */
-    i32 column;          /* of the table, whose cells it is about; NO_COLUMN: of none, or of several */
+    i32 column;          /* table column of the cells; NO_COLUMN: none or several */
     struct err_record r; /* code, where, text, fix */
 };
 
 struct findings {
     i32 n;
-    i64 more;            /* found and not kept */
-    char roles[ROLES_TEXT]; /* which columns are what; "" = not known */
+    i64 more;            /* found but not stored */
+    char roles[ROLES_TEXT]; /* roles of the columns; "" = unknown */
     struct finding item[FINDINGS_MAX];
 };
 
 void findings_add(struct findings *f, bool warning, i32 column, const struct err_record *r);
-/* Errors first, then warnings.  *s, when asked for, is the series, or NULL when there are errors. */
+/* Errors first, then warnings. *s (s may be NULL): the series, or NULL if there are errors. */
 err check_table(const struct table *t, const struct series_options *o, struct findings *out, struct series **s);
 
 #endif

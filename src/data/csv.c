@@ -1,4 +1,4 @@
-/* csv.c - the reader of text tables, in the steps that csv.h draws. */
+/* csv.c - the reader of text tables: runs the stages that csv.h shows. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -39,7 +39,7 @@ static void csv_free(struct csv *c) {
     file_close(&c->src.file);
 }
 
-/* Columns of the table from the kinds of the fields, with memory for their cells. */
+/* Creates the table columns from the field kinds and allocates their cells. */
 static err make_columns(struct csv *c) {
     struct table *t = c->t;
     t->ncol = c->ntext = 0;
@@ -65,7 +65,7 @@ static err make_columns(struct csv *c) {
             if (!col->time) NEW(col->time, t->nrow);
         } else {
             col->type = COL_CATEGORY;
-            mem_free(col->number); /* it looked like numbers at first */
+            mem_free(col->number); /* earlier typed as numbers */
             col->number = NULL;
             if (!col->code) NEW(col->code, t->nrow);
         }
@@ -91,7 +91,7 @@ static err make_tallies(struct csv *c) {
     return 0;
 }
 
-/* Rows and lines differ somewhere: keep the line of every row. */
+/* Allocates the line number of each row if rows and lines differ. */
 static err make_lines(struct csv *c) {
     bool uneven = c->data_line != 1 + c->t->has_header;
     for (i64 i = 0; i < c->nchunk; i++) uneven |= c->chunk[i].uneven;
@@ -99,7 +99,7 @@ static err make_lines(struct csv *c) {
     return 0;
 }
 
-/* Columns, tallies and vocabularies for t->nrow rows. */
+/* Allocates columns, tallies and vocabularies for t->nrow rows. */
 static err make_room(struct csv *c) {
     drop_words(c);
     TRY(make_columns(c));
@@ -118,7 +118,7 @@ static void drop_columns(struct table *t) {
     t->col = NULL;
 }
 
-/* One pass, when the file is of the easy kind. */
+/* Tries the single-pass reader (csv_once.c). */
 static err try_once(struct csv *c, bool *done) {
     i64 rows;
     *done = false;
@@ -152,7 +152,7 @@ static err read_text(struct csv *c) {
     return 0;
 }
 
-/* Open the file and find out how it is packed. */
+/* Opens the file; decompresses and decodes it if necessary. */
 static err open_source(struct csv_source *s) {
     TRY(file_open(s->path, &s->file));
     s->size = s->file.size;
@@ -161,7 +161,7 @@ static err open_source(struct csv_source *s) {
     TRY(file_read_at(&s->file, 0, head, seen));
     if (s->size >= 0 && zfile_kind(head, seen) == Z_PLAIN && !csv_is_utf16((const char *)head, seen)) return 0;
     file_close(&s->file);
-    TRY(zfile_load(s->path, &s->mem, &s->size)); /* packed, a pipe, or to be decoded */
+    TRY(zfile_load(s->path, &s->mem, &s->size)); /* compressed, a pipe, or UTF-16 */
     return csv_is_utf16(s->mem, s->size) ? csv_decode_utf16(s) : 0;
 }
 

@@ -1,9 +1,9 @@
-/* csv_marks.c - what points and commas inside numbers mean, as far as the file tells.
+/* csv_marks.c - infers from the cells whether point or comma is the decimal mark.
  *
- *     1.5   0.021   1,021,300   1,021.5     the point is the decimal mark      1,5   0,021   1.021.300   1.021,5     the comma
- *     1.021   12.480                        either: 998 beside them in the column tells that they are thousands, else nobody
+ *     1.5   0.021   1,021,300   1,021.5     point is the decimal mark      1,5   0,021   1.021.300   1.021,5     comma is
+ *     1.021   12.480                        ambiguous, unless values like 998 in the column show that they are thousands
  *
- * Where it is known, the other mark may stand between thousands.  Where it is not, a sentence says so (table.doubt). */
+ * If it is known, the other mark may separate thousands. If not, table.doubt says so. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,17 +18,17 @@ bool csv_is_missing(const struct csv *c, const char *s, i64 n) {
     return false;
 }
 
-/* What is known of the numbers of a column, or of the file. */
+/* Evidence from the numbers of a column, or of the file. */
 struct marks {
-    i32 point, comma;               /* cells that tell: this is the decimal mark */
-    i32 either_point, either_comma; /* cells that do not */
-    i32 small, large;               /* whole numbers of three digits, and longer ones, in which thousands are not apart */
-    i32 first;                      /* row of the first of either_point, from 1 */
+    i32 point, comma;               /* cells that prove this decimal mark */
+    i32 either_point, either_comma; /* ambiguous cells */
+    i32 small, large;               /* integers of up to three digits, and longer ones without separators */
+    i32 first;                      /* row of the first either_point cell, from 1 */
 };
 
 enum { GROUPS = 16 };
 
-/* The digits between marks: how many each; false = no number of digits and marks. */
+/* Lengths of the digit groups between marks; false = other characters. */
 static bool groups_of(const char *s, i32 n, i32 *len, char *mark, i32 *count) {
     i32 k = 0;
     len[0] = 0;
@@ -56,7 +56,7 @@ static void look_at(struct marks *m, const char *s, i32 n, i32 row) {
         m->large += len[0] > 3;
         return;
     }
-    bool thousands = len[0] >= 1 && len[0] <= 3 && !zero; /* as far as the last mark */
+    bool thousands = len[0] >= 1 && len[0] <= 3 && !zero; /* up to the last mark */
     for (i32 i = 1; i < k; i++) thousands = thousands && len[i] == 3 && mark[i - 1] == mark[0];
     const bool last = mark[k - 1] == mark[0], whole = thousands && last && len[k] == 3 && end == n;
     if (k == 1 && whole) {
@@ -69,7 +69,7 @@ static void look_at(struct marks *m, const char *s, i32 n, i32 row) {
     }
 }
 
-/* 998 and 1.021, and never 1021: as thousands they are near each other. */
+/* True for 998 and 1.021 but never 1021: read as thousands they are of similar size. */
 static bool tells(const struct marks *m) { return m->point + m->comma == 0 && m->small > 0 && m->large == 0; }
 
 static char decide(struct csv *c, const struct marks *col, i32 n) {
@@ -110,10 +110,10 @@ void csv_marks_free(struct csv *c) {
     c->marks = NULL;
 }
 
-/* Groups of digits with one space between each: how many, 0 = other characters.  Thousands: 1 to 3 digits, then always 3. */
+/* Number of digit groups separated by single spaces, 0 = other characters. thousands: 1 to 3 digits first, then always 3. */
 static i32 spaced_groups(const char *s, i32 n, bool *thousands, bool *telling) {
     i32 groups = 0, i = 0, len = 0;
-    *telling = true; /* that it is a number: a code has groups of one length more often, or begins with a plus */
+    *telling = true; /* evidence for a number: codes have groups of equal length more often, or start with a plus */
     if (n > 0 && *s == '+') i++, *telling = false;
     *thousands = i < n && s[i] != '0';
     for (i32 k = i; k <= n; k++) {
@@ -139,11 +139,11 @@ enum csv_spaced csv_spaced(const char *const *cell, const i32 *len, i32 n) {
         codes += !thousands;
         open += thousands && !telling;
     }
-    if (codes > 0 && 2 * spaced > n) return SPACED_CODE; /* among fewer it is a slip, and its line is told */
+    if (codes > 0 && 2 * spaced > n) return SPACED_CODE; /* fewer are typing errors, reported with their line */
     return open == n && n > 0 ? SPACED_EITHER : SPACED_NUMBER;
 }
 
-/* 555 123 in every cell: a number, as far as is known. */
+/* Doubt for 555 123 in every cell, which is read as a number. */
 static err doubt_code(struct csv *c, i32 f, const char *s, i32 n) {
     char text[400], fix[400], value[40];
     csv_clean(value, sizeof value, s, n);
@@ -156,7 +156,7 @@ static err doubt_code(struct csv *c, i32 f, const char *s, i32 n) {
     return c->t->doubt && c->t->doubt_fix ? 0 : -E601;
 }
 
-/* Of the columns that are read as numbers. */
+/* Sets the doubt for columns that are read as numbers. */
 err csv_doubt(struct csv *c, char *const *cell, const i32 *len) {
     char text[400], value[24];
     i32 points = 0;
@@ -164,7 +164,7 @@ err csv_doubt(struct csv *c, char *const *cell, const i32 *len) {
     for (i32 f = 0; f < c->nfield && !c->o->decimal && c->mark == '.'; f++) {
         const struct marks *m = &c->marks[f];
         if (c->field[f].kind != FIELD_NUMBER || m->either_point == 0 || m->point + m->comma > 0 || m->large > 0) continue;
-        if (points > 0 && !tells(m)) continue; /* the file has decimal points, and nothing speaks against them here */
+        if (points > 0 && !tells(m)) continue; /* the file has decimal points and no evidence against them here */
         const i64 at = (i64)(m->first - 1) * c->nfield + f;
         csv_clean(value, sizeof value, cell[at], len[at]);
         snprintf(text, sizeof text, "column \"%.200s\": %s is read as a fraction, and could be a number in the thousands",
@@ -175,7 +175,7 @@ err csv_doubt(struct csv *c, char *const *cell, const i32 *len) {
     }
     for (i32 f = 0; f < c->nfield && !c->o->decimal; f++) {
         if (!c->field[f].either || c->field[f].kind != FIELD_NUMBER) continue;
-        for (i64 r = c->t->has_header;; r++) /* a cell that is present is there */
+        for (i64 r = c->t->has_header;; r++) /* terminates: a present cell exists */
             if (!csv_is_missing(c, cell[r * c->nfield + f], len[r * c->nfield + f]))
                 return doubt_code(c, f, cell[r * c->nfield + f], len[r * c->nfield + f]);
     }

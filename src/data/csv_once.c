@@ -1,12 +1,11 @@
-/* csv_once.c - counting and parsing in one pass over the file, for large files of the easy kind: no quotes, no blank lines,
- * nothing but UTF-8.
+/* csv_once.c - counts and parses in one pass over the file, for large files without quotes, blank lines and invalid UTF-8.
  *
  *     thread 0   |load 0|count|parse ......|load 2|count|  wait  |parse ...
  *     thread 1   |load 1|count| wait |parse ......|load 3|count| ...
  *                             ^ row of chunk 1 = row of chunk 0 + its count
  *
- * Chunks are taken in order, so the chunk that is waited for is always in work.  Anything unexpected, also more rows than were
- * guessed, gives up: the two passes then start from the beginning. */
+ * Threads take chunks in order, so the awaited chunk is always being processed. Anything unexpected, including more rows than
+ * estimated, aborts the pass; the two passes then start from the beginning. */
 #define _GNU_SOURCE
 #include <stdatomic.h>
 #include <time.h>
@@ -28,7 +27,7 @@ bool csv_once_guess(struct csv *c, i64 *rows) {
     for (i32 i = 0; i <= SPOTS; i++) {
         char *p;
         i64 from = c->data_from + (size - spot) / SPOTS * i;
-        if (csv_read(&c->src, &c->buffer[0], from, from + spot, &p) < 0) return false; /* the reader proper will say it */
+        if (csv_read(&c->src, &c->buffer[0], from, from + spot, &p) < 0) return false; /* the two-pass reader reports it */
         struct csv_counts n = csv_count(p, spot);
         if (n.quotes || n.nul || n.blank) return false;
         bytes += spot;
@@ -39,11 +38,11 @@ bool csv_once_guess(struct csv *c, i64 *rows) {
     return true;
 }
 
-/* Wait until the chunk before has said where this one begins. */
+/* Waits until the previous chunk has published where this one starts. */
 static bool wait_for(struct once *o, i64 i) {
     for (i32 spins = 0; atomic_load_explicit(&o->ready, memory_order_acquire) < i; spins++) {
         if (atomic_load(&o->gave_up) || atomic_load(&o->failed)) return false;
-        if (spins > 1000) nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL); /* that thread may have no core just now */
+        if (spins > 1000) nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL); /* that thread may not be running */
     }
     return !atomic_load(&o->gave_up);
 }
@@ -88,7 +87,7 @@ err csv_once(struct csv *c, i64 room, bool *done) {
     err e = csv_each(c, once_chunk);
     c->once = NULL;
     *done = !atomic_load(&o.gave_up);
-    if (!*done) return 0; /* whatever it was, the two passes will meet it again */
+    if (!*done) return 0; /* the two passes will report it */
     TRY(e);
     return csv_merge_words(c);
 }

@@ -1,4 +1,4 @@
-/* csv_parse.c - the second pass: every cell is read once and written to its final place. */
+/* csv_parse.c - the second pass: reads each cell once and writes it to its final place. */
 #include <math.h>
 #include <string.h>
 
@@ -11,9 +11,9 @@ struct parse {
     struct csv *c;
     struct csv_chunk *k;
     struct csv_tally *tally;
-    const char *end;      /* behind the last line feed */
-    i64 row, line;        /* line on which the row begins */
-    i64 feeds;            /* line feeds within quotes of this row */
+    const char *end;      /* after the last line feed */
+    i64 row, line;        /* row; line on which it starts */
+    i64 feeds;            /* line feeds inside quotes in this row */
     struct time_memory time;
     char *scratch;        /* for cells with doubled quotes */
     i64 scratch_cap;
@@ -34,14 +34,14 @@ static void missing(struct parse *s, i32 col, const char *text, i64 n) {
     csv_clean(s->tally->missing_text[col], CSV_WORD, text, n);
 }
 
-/* --na -999 means the number, however it is written. */
+/* --na -999 means the number, in any notation. */
 static inline bool is_na_value(const struct csv *c, f64 v) {
     for (i32 i = 0; i < c->nna; i++)
         if (v == c->na[i]) return true;
     return false;
 }
 
-/* Store the text of a cell; its quotes are gone. */
+/* Stores a cell's text, without quotes. */
 static void store(struct parse *s, i32 field, const char *p, i64 n) {
     const struct csv_field *f = &s->c->field[field];
     if (f->kind == FIELD_SKIP) return;
@@ -69,9 +69,9 @@ static void store(struct parse *s, i32 field, const char *p, i64 n) {
     }
 }
 
-/* A quoted cell: copied to the scratch without its quotes.  Returns the delimiter behind it. */
+/* A quoted cell, copied to the scratch buffer without quotes. Returns the delimiter after it. */
 static const char *quoted_cell(struct parse *s, i32 field, const char *p) {
-    const char *from = p + 1, *end = s->end - 1; /* the last line feed stays a delimiter */
+    const char *from = p + 1, *end = s->end - 1; /* the last line feed remains a delimiter */
     const char *close = from;
     while (close < end && (close = memchr(close, '"', (size_t)(end - close))) != NULL && close + 1 < end && close[1] == '"')
         close += 2;
@@ -102,7 +102,7 @@ static const char *quoted_cell(struct parse *s, i32 field, const char *p) {
     return stop;
 }
 
-/* Any cell; returns the delimiter behind it: the separator, a line feed, or the carriage return before one. */
+/* Any cell; returns the delimiter after it: the separator, a line feed, or the carriage return before one. */
 static const char *slow_cell(struct parse *s, i32 field, const char *p) {
     if (*p == '"') return quoted_cell(s, field, p);
     const char *q = p;
@@ -118,10 +118,10 @@ static const char *slow_cell(struct parse *s, i32 field, const char *p) {
 
 static inline bool delimits(const char *q, char sep) { return *q == sep || *q == '\n' || (*q == '\r' && q[1] == '\n'); }
 
-/* A row with too many or too few fields; returns the place behind it. */
+/* A row with too many or too few fields; returns the position after it. */
 static const char *ragged(struct parse *s, const char *row, const char *p, i32 fields) {
     char sep = s->c->sep;
-    for (;; p++, fields++) { /* p: behind a separator, or at the end of the record */
+    for (;; p++, fields++) { /* p: after a separator, or at the end of the record */
         if (*p == '"' && p[-1] == sep) {
             for (p++; p < s->end - 1 && (*p != '"' || p[1] == '"'); p++) {
                 s->feeds += *p == '\n';
@@ -195,10 +195,10 @@ static err parse_chunk(struct csv *c, i64 i, i32 thread) {
     char *first;
     TRY(csv_read(&c->src, &c->buffer[thread], k->from, k->to, &first));
     i64 bytes = k->to - k->from;
-    return csv_parse_bytes(c, k, first, bytes + (first[bytes - 1] != '\n'), thread); /* the margin is made of line feeds */
+    return csv_parse_bytes(c, k, first, bytes + (first[bytes - 1] != '\n'), thread); /* the margin consists of line feeds */
 }
 
-/* Words of the chunks become words of the file, in order; codes follow. */
+/* Merges the vocabularies of the chunks in order and renumbers the codes. */
 static err merge_words(struct csv *c, const struct csv_field *f, i32 text) {
     struct vocab *all = &c->vocab[text];
     for (i64 i = 0; i < c->nchunk; i++) {

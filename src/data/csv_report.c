@@ -1,4 +1,4 @@
-/* csv_report.c - what was wrong with the file, in one message: the first place, how often, what to do. */
+/* csv_report.c - builds one error message for a file: first place, count, fix. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ void csv_where(const struct csv *c, char where[256], i64 line, i32 field) {
 void csv_clean(char *to, size_t size, const char *s, i64 n) {
     bool cut = n > (i64)size - 1;
     i64 most = cut ? (i64)size - 4 : n;
-    while (cut && most > 0 && ((u8)s[most] & 0xC0) == 0x80) most--; /* not within a character */
+    while (cut && most > 0 && ((u8)s[most] & 0xC0) == 0x80) most--; /* not inside a character */
     for (i64 i = 0; i < most; i++) to[i] = (u8)s[i] < 32 ? ' ' : s[i];
     memcpy(to + most, cut ? "..." : "", cut ? 4 : 1);
 }
@@ -58,7 +58,7 @@ static const struct {
                {"CDF", 3, "a NetCDF file"},
                {"7z\xBC\xAF", 4, "a 7z file"}};
 
-/* The name of the file with another ending. */
+/* The file name with extension .csv. */
 static const char *as_csv(const char *path, char to[MEND_PATH]) {
     const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
     const size_t stem = dot && dot > path && (!slash || dot > slash + 1) ? (size_t)(dot - path) : strlen(path);
@@ -66,7 +66,7 @@ static const char *as_csv(const char *path, char to[MEND_PATH]) {
     return to;
 }
 
-/* Objects, a line each or in one list. */
+/* True for JSON objects, one per line or in a list. */
 static bool is_json(const char *head, i64 n) {
     static const char space[] = " \t\r\n";
     i64 i = 0;
@@ -121,7 +121,7 @@ static i32 by_row(const void *a, const void *b) {
     return x->row != y->row ? (x->row < y->row ? -1 : 1) : x->field - y->field;
 }
 
-/* Lines of the first five problems that match: "4127, 4130, ..." */
+/* Line numbers of the first five matching problems: "4127, 4130, ..." */
 static void line_list(const struct csv_problem *p, i32 n, i32 field, i64 total, char *to, size_t size) {
     size_t fill = 0;
     i32 shown = 0;
@@ -132,7 +132,7 @@ static void line_list(const struct csv_problem *p, i32 n, i32 field, i64 total, 
     if (shown < total) snprintf(to + fill, size - fill, ", ...");
 }
 
-/* A row as the reader cut it: "a | b | c". */
+/* A row as the reader split it: "a | b | c". */
 static void show_row(const struct csv *c, const char *row, char *to, size_t size) {
     size_t fill = 0;
     for (; *row && fill + 4 < size; row++) {
@@ -144,7 +144,7 @@ static void show_row(const struct csv *c, const char *row, char *to, size_t size
 
 static bool digit(char c) { return c >= '0' && c <= '9'; }
 
-/* A comma between two digits, in a table with commas between its fields. */
+/* True for a comma between two digits in a comma-separated table. */
 static bool like_decimal_comma(const struct csv *c, const char *row) {
     for (const char *p = row; c->sep == ',' && *p; p++)
         if (*p == ',' && p > row && digit(p[-1]) && digit(p[1])) return true;
@@ -158,7 +158,7 @@ static err fail_ragged(const struct csv *c, const struct csv_problem *p, i32 n, 
     line_list(p, n, 0, ragged, lines, sizeof lines);
     bool comma = longer == ragged && c->nfield > 1 && like_decimal_comma(c, p[0].text);
     i64 all = c->t->nrow + c->t->has_header;
-    const bool title = ragged > 4 && longer == ragged && 10 * ragged >= 9 * c->t->nrow; /* it is the first line that differs */
+    const bool title = ragged > 4 && longer == ragged && 10 * ragged >= 9 * c->t->nrow; /* the first line is the odd one */
     if (ragged == 1) snprintf(fix, sizeof fix, "repair line %s", lines);
     else if (title)
         snprintf(fix, sizeof fix, "tail -n +2 %s > %s   (is there a title line above the header?)", mend_from(c->t->path, from),
@@ -175,8 +175,7 @@ static err fail_ragged(const struct csv *c, const struct csv_problem *p, i32 n, 
 
 enum { CELL_FIX = 768, LINES_CUT = 12 };
 
-/* How to take out the lines whose time cannot be read: totals and notes most often.  Only a layout that the user spelt is worth
- * spelling anew: another was told from the cells. */
+/* Command that removes lines with an unreadable time, often totals and notes; repeats --time-format only if the user gave one. */
 static void without_lines(const struct csv *c, const struct csv_problem *p, i32 n, i32 field, i64 bad, char fix[CELL_FIX]) {
     char cut[260] = "", from[MEND_PATH], to[MEND_PATH];
     i32 fill = 0, found = 0;
@@ -219,7 +218,7 @@ static err fail_cell(const struct csv *c, const struct csv_problem *p, i32 n, i3
     return FAIL_AT(E204, where, fix, "\"%s\" in column \"%s\" is not a number%s", p[0].text, name, many);
 }
 
-/* The first problems of the file, from those of all threads; cut to the same number whatever the number of threads. */
+/* Merges the first problems of all threads, truncated to a number that does not depend on the threads. */
 static i32 gather(const struct csv *c, bool rows, struct csv_problem *all) {
     i32 n = 0;
     for (i32 t = 0; t < c->nthread; t++) {
@@ -231,7 +230,7 @@ static i32 gather(const struct csv *c, bool rows, struct csv_problem *all) {
     return imin(n, CSV_PROBLEMS);
 }
 
-/* Sum up the threads: cells missing, cells bad. */
+/* Sums the counts of all threads: missing and bad cells. */
 static void merge(struct csv *c, i64 *ragged, i64 *longer) {
     c->t->grouped = 0;
     for (i32 t = 0; t < c->nthread; t++) {
@@ -249,13 +248,13 @@ static void merge(struct csv *c, i64 *ragged, i64 *longer) {
             if (t > 0) c->tally[0].bad[i] += y->bad[i];
         }
     }
-    for (i32 i = 0; i < c->t->ncol; i++) { /* the tallies go, the table stays; without memory the text is left out */
+    for (i32 i = 0; i < c->t->ncol; i++) { /* the text moves from the tallies to the table; dropped if memory is refused */
         struct column *col = &c->t->col[i];
         if (col->missing_text) col->missing_text = arena_strdup(&c->t->names, col->missing_text);
     }
 }
 
-/* What has no time is no row, but units below the header, a total or a note: that its other cells are no numbers is no news. */
+/* A record without a time (units, a total, a note) is not data: its other cells are not reported. */
 static bool without_time(const struct csv *c, const struct csv_problem *all, i32 n, i64 row) {
     for (i32 i = 0; i < n; i++)
         if (all[i].row == row && c->field[all[i].field - 1].kind == FIELD_TIME) return true;
@@ -269,7 +268,7 @@ static bool is_of_no_row(const struct csv *c, const struct csv_problem *all, i32
     return c->field[field].kind != FIELD_TIME && seen == c->tally[0].bad[c->field[field].col];
 }
 
-/* Every column with bad cells, where they are asked for; a time that is none ends the reading all the same. */
+/* Collects a problem per column with bad cells; an unreadable time still ends the reading. */
 static err collect_cells(struct csv *c, const struct csv_problem *all, i32 n) {
     err time = 0;
     for (i32 f = 0; f < c->nfield; f++) {
@@ -302,13 +301,13 @@ err csv_report(struct csv *c, bool *again) {
         if (field->kind != FIELD_NUMBER) continue;
         i64 bad = c->tally[0].bad[field->col], present = c->t->nrow - c->t->col[field->col].missing;
         if (2 * bad <= present) continue;
-        field->kind = FIELD_TEXT; /* numbers only at the start of the file */
+        field->kind = FIELD_TEXT; /* it had numbers only at the start of the file */
         *again = true;
     }
     i32 n = *again ? 0 : gather(c, false, all);
     if (n == 0) return 0;
     if (c->o->found) return collect_cells(c, all, n);
-    i32 first = 0; /* the first bad cell of the file decides, or its time */
+    i32 first = 0; /* the first bad cell of the file, or its first bad time, is reported */
     while (first + 1 < n && is_of_no_row(c, all, n, all[first].field - 1)) first++;
     const i32 f = all[first].field - 1;
     return fail_cell(c, all + first, n - first, f, c->tally[0].bad[c->field[f].col]);

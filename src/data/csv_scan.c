@@ -1,10 +1,10 @@
-/* csv_scan.c - the first pass: how many records and lines each chunk has, where quotes stay open, whether the bytes are text.
+/* csv_scan.c - the first pass: counts records and lines of each chunk, finds open quotes, and validates the encoding.
  *
  *     byte   k*bytes-1          (k+1)*bytes-1
  *     ...ab\n|cdefg ...... xyz | uvw\n|...
- *             ^ from of chunk k        ^ to of chunk k = from of chunk k+1: after the first line feed at or behind the border
+ *             ^ from of chunk k        ^ to of chunk k = from of chunk k+1: after the first line feed at or after the border
  *
- * A chunk without quotes, by far the most frequent, is counted 16 bytes at a time. */
+ * Chunks without quotes, the common case, are counted 16 bytes at a time. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "data/csv.h"
 
 typedef u8 v16 __attribute__((vector_size(16)));
-typedef u8 v16_at __attribute__((vector_size(16), aligned(1), may_alias)); /* at any address */
+typedef u8 v16_at __attribute__((vector_size(16), aligned(1), may_alias)); /* unaligned */
 
 static i64 sum16(v16 v) {
     i64 n = 0;
@@ -28,14 +28,14 @@ static bool any16(v16 v) {
     return (half[0] | half[1]) != 0;
 }
 
-/* Line feeds, blank lines, and whether there are quotes, bytes above 127 or NULs.  Two bytes before p are readable. */
+/* Counts line feeds and blank lines, and detects quotes, bytes above 127 and NULs. Two bytes before p must be readable. */
 struct csv_counts csv_count(const char *p, i64 n) {
     struct csv_counts c = {0};
     v16 quote = {0}, high = {0}, nul = {0};
     i64 i = 0;
     while (i + 16 <= n) {
         v16 lines = {0}, blank = {0};
-        i64 stop = i + lmin(255, (n - i) / 16) * 16; /* a byte counts to 255 */
+        i64 stop = i + lmin(255, (n - i) / 16) * 16; /* byte counters overflow after 255 */
         for (; i < stop; i += 16) {
             v16 b = *(const v16_at *)(p + i), b1 = *(const v16_at *)(p + i - 1), b2 = *(const v16_at *)(p + i - 2);
             v16 feed = (v16)(b == '\n');
@@ -80,7 +80,8 @@ static const u64 HIGH = 0x8080808080808080u, LOW = 0x0101010101010101u;
 void csv_check_text(struct csv_chunk *k, const char *p, i64 n) {
     for (i64 i = 0; i < n;) {
         u64 w;
-        if (i + 8 <= n && (memcpy(&w, p + i, 8), (w & HIGH) == 0 && ((w - LOW) & ~w & HIGH) == 0)) { /* eight ASCII, no NUL */
+        /* eight ASCII bytes without NUL */
+        if (i + 8 <= n && (memcpy(&w, p + i, 8), (w & HIGH) == 0 && ((w - LOW) & ~w & HIGH) == 0)) {
             i += 8;
             continue;
         }
@@ -94,11 +95,11 @@ void csv_check_text(struct csv_chunk *k, const char *p, i64 n) {
     }
 }
 
-/* Records with quotes, byte by byte.  A quote opens a field only at its beginning; "" inside stands for one quote.  inside: p is
- * within quotes; then *first is the place after the record that was begun before, and that record is not counted. */
+/* Counts records with quotes, byte by byte. A quote opens a field only at its start; "" inside is one quote. inside: p is
+ * inside quotes; then *first is the position after the record that started earlier, which is not counted. */
 static void count_quoted(struct csv_chunk *k, const char *p, i64 n, char sep, bool inside, i64 *first) {
     bool at_start = true, counted = !inside;
-    i64 lines = 0, rows = 0, opened = 0, start = 0; /* of the record */
+    i64 lines = 0, rows = 0, opened = 0, start = 0; /* of the current record */
     *first = inside ? n : 0;
     for (i64 i = 0; i < n; i++) {
         if (inside) {
@@ -106,7 +107,7 @@ static void count_quoted(struct csv_chunk *k, const char *p, i64 n, char sep, bo
             i64 to = q ? q - p : n;
             for (i64 j = i; j < to; j++) lines += p[j] == '\n';
             i = to;
-            if (!q || (i + 1 < n && p[i + 1] == '"')) i++; /* the end, or a doubled quote */
+            if (!q || (i + 1 < n && p[i + 1] == '"')) i++; /* end of chunk, or a doubled quote */
             else inside = at_start = false;
             continue;
         }
@@ -127,10 +128,10 @@ static void count_quoted(struct csv_chunk *k, const char *p, i64 n, char sep, bo
     k->open = inside;
     k->open_line = opened;
     k->lines = lines;
-    k->rows = rows + (inside && counted); /* a record that goes on in the next chunk begins here */
+    k->rows = rows + (inside && counted); /* a record that continues in the next chunk counts here */
 }
 
-/* The bytes of chunk i, from after the first line feed at or behind its border to after the one behind the next border. */
+/* Loads chunk i: from after the first line feed at or after its border to after the one at the next border. */
 static err load(struct csv *c, i64 i, i32 thread, char **p) {
     struct csv_chunk *k = &c->chunk[i];
     i64 size = c->src.size, begin = c->data_from + i * c->bytes, end = lmin(begin + c->bytes, size);
@@ -143,7 +144,7 @@ static err load(struct csv *c, i64 i, i32 thread, char **p) {
     }
     k->from = i ? from + (feed + 1 - *p) : begin;
     i64 more = 1 << 12;
-    for (k->to = end; k->to < size && (*p)[k->to - from - 1] != '\n'; more *= 4) { /* to the end of the last line */
+    for (k->to = end; k->to < size && (*p)[k->to - from - 1] != '\n'; more *= 4) { /* extend to the end of the last line */
         i64 to = lmin(k->to + more, size);
         if (to - k->from > CSV_LINE_MAX)
             return FAIL_AT(E202, c->src.path, NULL, "a line of more than %d MiB near byte %lld: this is no text table",
@@ -157,7 +158,7 @@ static err load(struct csv *c, i64 i, i32 thread, char **p) {
     return 0;
 }
 
-/* Make the buffer end and begin like a text of lines: the last line of a file may lack its line feed. */
+/* Surrounds the buffer with line feeds; the last line of a file may lack one. */
 static i64 frame(char *p, i64 n) {
     memset(p - CSV_FRONT, '\n', CSV_FRONT);
     memset(p + n, '\n', CSV_BACK);
@@ -182,7 +183,7 @@ static err scan_chunk(struct csv *c, i64 i, i32 thread) {
     if (b.high || b.nul) csv_check_text(k, p, n);
     if (b.quotes) {
         count_quoted(k, p, framed, c->sep, false, &unused);
-        if (k->open && framed > n) k->lines--; /* the line feed that was put behind the end */
+        if (k->open && framed > n) k->lines--; /* the added line feed does not count */
     } else {
         k->lines = b.lines;
         k->rows = b.lines - b.blank;
@@ -194,7 +195,7 @@ struct each {
     struct csv *c;
     err (*work)(struct csv *c, i64 chunk, i32 thread);
     _Atomic i64 next;
-    i64 failed[64]; /* by thread: chunk and error of its first failure */
+    i64 failed[64]; /* per thread: chunk and error of its first failure */
     struct err_record record[64];
 };
 
@@ -205,7 +206,7 @@ static void each_worker(void *arg, i32 thread) {
         if (e->work(e->c, i, thread) >= 0) continue;
         e->failed[thread] = i;
         e->record[thread] = *err_last();
-        atomic_store(&e->next, e->c->nchunk); /* the others finish what they have: all of it lies before */
+        atomic_store(&e->next, e->c->nchunk); /* the other threads finish their chunks, which all come before */
     }
 }
 
@@ -231,7 +232,7 @@ err csv_each(struct csv *c, err (*work)(struct csv *c, i64 chunk, i32 thread)) {
     return result;
 }
 
-/* Chunk i begins within quotes: count it again, and give its first bytes to the chunk where that record began. */
+/* Chunk i starts inside quotes: count it again and assign its first bytes to the chunk where that record started. */
 static err rescan_inside(struct csv *c, i64 i, i64 *owner) {
     struct csv_chunk *k = &c->chunk[i];
     char *p;
@@ -258,7 +259,7 @@ static err rescan_inside(struct csv *c, i64 i, i64 *owner) {
     return 0;
 }
 
-/* From left to right: is each chunk's assumption right?  Then rows and lines add up. */
+/* Checks each chunk's assumption from left to right, then accumulates rows and lines. */
 static err resolve(struct csv *c) {
     bool inside = false;
     i64 row = 0, line = c->data_line, owner = 0, open_line = 0, physical = line;

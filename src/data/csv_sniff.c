@@ -1,4 +1,4 @@
-/* csv_sniff.c - what kind of table is this?  Separator, decimal mark, header and the kind of every field, from the first MiB. */
+/* csv_sniff.c - infers the dialect of a text table from its first MiB: separator, decimal mark, header, kind of every field. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,17 +10,17 @@
 
 enum { SAMPLE_ROWS = 1000, SAMPLE_CELLS = 200000, SEP_ROWS = 200 };
 
-/* The head of the file, cut into cells. */
+/* The head of the file, split into cells. */
 struct sample {
-    char *text;       /* a copy that csv_split may change */
+    char *text;       /* a copy, since csv_split modifies it */
     i64 size;
     char **cell;      /* [rows][nfield] */
     i32 *len;
     i32 rows, nfield;
-    bool cut;         /* the file goes on behind the head */
+    bool cut;         /* the file continues after the head */
 };
 
-/* Unquote from p on; returns the place behind the closing quote, *len bytes stay at the old place. */
+/* Removes quotes in place from p; returns the position after the closing quote, *len bytes remain. */
 static char *unquote(char *p, char *end, char *to, i32 *len) {
     char *from = to;
     for (p++; p < end; p++) {
@@ -42,7 +42,7 @@ char *csv_split(char *p, char *end, char sep, char **cell, i32 *len, i32 max, i3
         if (p < end && *p == '"') {
             p = unquote(p, end, from, &length);
             char *to = from + length;
-            for (; p < end && *p != sep && *p != '\n'; p++) *to++ = *p; /* whatever follows the quote belongs to the cell */
+            for (; p < end && *p != sep && *p != '\n'; p++) *to++ = *p; /* text after the closing quote belongs to the cell */
             length = (i32)(to - from);
             if (length > 0 && p < end && *p == '\n' && to[-1] == '\r' && p[-1] == '\r') length--;
         } else {
@@ -61,7 +61,7 @@ char *csv_split(char *p, char *end, char sep, char **cell, i32 *len, i32 max, i3
     }
 }
 
-/* Fields of the record at p, without changing it. */
+/* Counts the fields of the record at p without modifying it. */
 static const char *count_fields(const char *p, const char *end, char sep, i32 *n) {
     for (*n = 1;; p++, ++*n) {
         if (p < end && *p == '"') {
@@ -78,7 +78,7 @@ static const char *count_fields(const char *p, const char *end, char sep, i32 *n
 
 static bool blank_at(const char *p, const char *end) { return *p == '\n' || (*p == '\r' && p + 1 < end && p[1] == '\n'); }
 
-/* The separator with which most records have as many fields as the first one, and more than one. */
+/* The separator for which most records have the same number of fields as the first, and more than one. */
 static char find_sep(const char *p, const char *end, bool cut) {
     static const char candidates[] = "\t;|,";
     char best = ',';
@@ -133,7 +133,7 @@ static bool is_time(const char *s, i32 n) { return time_of(s, n) != TIME_NONE; }
 static char **row_cells(const struct sample *s, i32 row) { return s->cell + (i64)row * s->nfield; }
 static i32 *row_lens(const struct sample *s, i32 row) { return s->len + (i64)row * s->nfield; }
 
-/* Column numbers as names: "Letter,1,2,3": words that never come again, and numbers that count up by one. */
+/* True for a header with column numbers ("Letter,1,2,3"): words that do not reappear, and numbers that count up by one. */
 static bool counts_up(const struct sample *s, char mark) {
     i32 numbers = 0;
     f64 v, before = 0;
@@ -151,7 +151,7 @@ static bool counts_up(const struct sample *s, char mark) {
     return numbers > 2 && numbers < s->nfield && s->rows > 2;
 }
 
-/* The first record is a header when no cell of it is a number or time, or when one is a word above numbers. */
+/* The first record is a header if none of its cells is a number or time, or if one is text above numbers. */
 static bool find_header(const struct csv *c, const struct sample *s) {
     if (c->o->header >= 0) return c->o->header == 1;
     bool all_words = true;
@@ -159,7 +159,7 @@ static bool find_header(const struct csv *c, const struct sample *s) {
         const char *head = row_cells(s, 0)[f];
         i32 n = row_lens(s, 0)[f];
         const enum time_kind time = time_of(head, n);
-        const bool month = time == TIME_WORDS; /* "Jan 2024" may be the name of a column */
+        const bool month = time == TIME_WORDS; /* "Jan 2024" may be a column name */
         bool word = n > 0 && !is_number(c, head, n) && (month || time == TIME_NONE) && !csv_is_missing(c, head, n);
         if (!word && n > 0) all_words = false;
         i32 values = 0, others = 0;
@@ -176,7 +176,7 @@ static bool find_header(const struct csv *c, const struct sample *s) {
     return all_words || counts_up(s, c->mark);
 }
 
-/* Cut the head into cells, at most so many rows that wide tables stay cheap. */
+/* Splits the head into cells; limits the rows, so that wide tables stay cheap. */
 static err take_sample(struct csv *c, struct sample *s) {
     char *p = s->text, *end = s->text + s->size;
     while (p < end && blank_at(p, end)) p += 1 + (*p == '\r');
@@ -201,20 +201,20 @@ static err take_sample(struct csv *c, struct sample *s) {
                                (long long)s->size);
             break;
         }
-        for (i32 f = n; f < s->nfield; f++) cell[f] = end; /* a short row: empty cells, reported later */
+        for (i32 f = n; f < s->nfield; f++) cell[f] = end; /* short row: empty cells, reported later */
         s->rows++;
         p = next;
     }
     return 0;
 }
 
-/* Names of the fields: from the header, else numbers from 1.  A name that comes twice gets a number. */
+/* Field names: from the header, else numbers from 1; duplicates get a number. */
 static err name_fields(struct csv *c, const struct sample *s, bool header) {
     ARENA_NEW(&c->t->names, c->name, s->nfield);
     for (i32 f = 0; f < s->nfield; f++) {
         char text[300];
         i32 n = header ? imin(row_lens(s, 0)[f], 255) : 0;
-        if (n > 0) csv_clean(text, sizeof text, row_cells(s, 0)[f], n); /* a line feed in a name could not be typed */
+        if (n > 0) csv_clean(text, sizeof text, row_cells(s, 0)[f], n); /* names must be typeable, so no line feeds */
         else snprintf(text, sizeof text, header ? "column%d" : "%d", f + 1);
         c->name[f] = arena_strdup(&c->t->names, text);
         if (!c->name[f]) return -E601;
@@ -231,7 +231,7 @@ static err name_fields(struct csv *c, const struct sample *s, bool header) {
     return 0;
 }
 
-/* Present cells of a field in the sample. */
+/* Collects the present cells of a field in the sample. */
 static i32 field_cells(const struct csv *c, const struct sample *s, i32 f, bool header, const char **cell, i32 *len) {
     i32 n = 0;
     for (i32 r = header; r < s->rows; r++) {
@@ -250,7 +250,7 @@ static err ambiguous_time(const struct csv *c, i32 f, const char *s, i32 n) {
                    "\"%s\" in time column \"%s\": day or month first? No row settles it", text, c->name[f]);
 }
 
-/* The cell at `bad` of the n that are present; n may be 0. */
+/* Error for the unreadable time at cell `bad` of n present ones; n may be 0. */
 static err unknown_time(const struct csv *c, i32 f, const char **cell, const i32 *len, i32 n, i32 bad) {
     char where[256], text[60], known[TIME_ADVICE], fix[TIME_ADVICE + 80];
     csv_where(c, where, c->data_line + bad, f + 1);
@@ -266,7 +266,7 @@ static struct time_parser custom_time(const struct csv *c) {
     return p;
 }
 
-/* A column that the user named as the time, or as one of several that make it up. */
+/* Types a column that the user named as (part of) the time. */
 static err type_time(struct csv *c, i32 f, const char **cell, i32 *len, i32 n, bool alone) {
     struct csv_field *field = &c->field[f];
     bool ambiguous;
@@ -274,7 +274,7 @@ static err type_time(struct csv *c, i32 f, const char **cell, i32 *len, i32 n, b
     i32 numbers = 0;
     while (numbers < n && is_number(c, cell[numbers], len[numbers])) numbers++;
     if (!alone && numbers == n) {
-        field->kind = FIELD_NUMBER; /* year, month, day, hour: put together when the series is built */
+        field->kind = FIELD_NUMBER; /* year, month, day, hour: combined by series_build */
         return 0;
     }
     if (c->o->time_format) {
@@ -284,7 +284,7 @@ static err type_time(struct csv *c, i32 f, const char **cell, i32 *len, i32 n, b
     field->time.kind = time_guess(cell, len, n, alone, &ambiguous);
     if (field->time.kind != TIME_NONE && !ambiguous) return 0;
     if (ambiguous) return ambiguous_time(c, f, cell[0], len[0]);
-    i32 bad = 0; /* the first cell that is no time, else the first */
+    i32 bad = 0; /* the first cell that is not a time, else the first cell */
     while (bad < n && is_time(cell[bad], len[bad])) bad++;
     return unknown_time(c, f, cell, len, n, bad == n ? 0 : bad);
 }
@@ -296,7 +296,7 @@ static i32 times_among(const struct time_parser *p, const char **cell, const i32
     return times;
 }
 
-/* A column of times may hold a few bad cells: they are reported by the parser, with their line. */
+/* Time kind of a column. A few bad cells are allowed; the parser reports them with their line. */
 static enum time_kind guess_time(const char **cell, const i32 *len, i32 n, bool *ambiguous) {
     struct time_parser p = {.kind = time_guess(cell, len, n, false, ambiguous)};
     if (p.kind != TIME_NONE) return p.kind;
@@ -306,7 +306,7 @@ static enum time_kind guess_time(const char **cell, const i32 *len, i32 n, bool 
     return TIME_NONE;
 }
 
-/* --time-format without --time: the first column that is spelt like that. */
+/* With --time-format but no --time: the first column in that format. */
 static bool is_custom(const struct csv *c, const char **cell, const i32 *len, i32 n, bool numbers) {
     const struct time_parser p = custom_time(c);
     const i32 times = times_among(&p, cell, len, n);
@@ -342,7 +342,7 @@ static err type_field(struct csv *c, const struct sample *s, i32 f, bool header,
     return 0;
 }
 
-/* Roles that the user gave: left out, category, time. */
+/* Marks the fields that the user assigned: ignored, category, time. */
 static err mark_fields(struct csv *c) {
     const struct {
         const char *list, *flag;
@@ -361,7 +361,7 @@ static err mark_fields(struct csv *c) {
     return 0;
 }
 
-/* Where the data begin: behind blank lines, the header and its line. */
+/* Finds the start of the data: after blank lines and the header. */
 static void skip_header(struct csv *c, const char *head, i64 n, bool header) {
     const char *p = head, *end = head + n;
     i64 line = 1;
@@ -405,7 +405,7 @@ static err sniff_sample(struct csv *c, struct sample *s, const char *head) {
     return csv_doubt(c, s->cell, s->len);
 }
 
-/* Names of columns are read here and nowhere else; cells are looked at again where they are parsed. */
+/* Validates the encoding of the head, for the column names; cells are validated when parsed. */
 static err is_utf8(const struct csv *c, const char *head, i64 n) {
     struct csv_chunk k = {.from = 0, .bad_byte = -1};
     while (n < c->src.size && n > 0 && head[n - 1] != '\n') n--; /* not within a character */

@@ -1,9 +1,9 @@
-/* csv_utf16.c - text in UTF-16 (a spreadsheet's "Unicode text") becomes UTF-8 before anything else looks at it.
+/* csv_utf16.c - converts UTF-16 (a spreadsheet's "Unicode text") to UTF-8 before sniffing.
  *
- *     FF FE | 61 00 | 3D D8 00 DE      ->      61 | F0 9F 98 80      two bytes a character, or a pair of two: low half first
- *     FE FF | 00 61 | D8 3D DE 00              (the mark at the start tells which half comes first)
+ *     FF FE | 61 00 | 3D D8 00 DE      ->      61 | F0 9F 98 80      16-bit units or surrogate pairs, little-endian
+ *     FE FF | 00 61 | D8 3D DE 00              big-endian, by the byte order mark
  *
- * Line feeds stay line feeds, so lines of messages are those of the file. */
+ * Line feeds are kept, so line numbers in messages match the file. */
 #include <stdio.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ static err broken(const struct csv_source *s, i64 line, const char *what) {
     return FAIL_AT(E202, where, "save the file again as UTF-8, or as UTF-16 that is whole", "%s", what);
 }
 
-/* to has room for three bytes for each two of s; *size = what was written. */
+/* `to` has room for three bytes per unit of s; *size = bytes written. */
 static err decode(const struct csv_source *s, char *to, i64 *size) {
     const bool high_first = (u8)s->mem[0] == 0xFE;
     char *const start = to;
@@ -46,7 +46,7 @@ static err decode(const struct csv_source *s, char *to, i64 *size) {
         if (i + 1 == s->size) return broken(s, line, "the UTF-16 text ends within a character");
         u32 c = unit_at(s->mem + i, high_first);
         line += c == '\n';
-        if (c >= 0xD800 && c < 0xE000) { /* the first half of a pair, then the second */
+        if (c >= 0xD800 && c < 0xE000) { /* high surrogate, then low */
             const u32 low = i + 3 < s->size ? unit_at(s->mem + i + 2, high_first) : 0;
             if (c >= 0xDC00 || low < 0xDC00 || low >= 0xE000) return broken(s, line, "half a pair of characters in UTF-16");
             c = 0x10000 + ((c & 0x3FF) << 10 | (low & 0x3FF));

@@ -1,8 +1,8 @@
-/* freq.c - the step between rows: inferring it, walking it, writing times in its resolution.
+/* freq.c - the time step between rows: inference, arithmetic, and formatting of times at its resolution.
  *
- * Steps of days and less are a number of seconds; months, quarters and years follow the calendar.  A sequence of month ends (31
- * Jan, 28 Feb, ...) steps from end to end: that is why a calendar step looks at the day it starts from.  One of day 30 (30 Jan,
- * 28 Feb, 30 Mar) meets ends too, and says so in freq.day. */
+ * Steps up to days and weeks are seconds; months, quarters and years follow the calendar. A sequence of month ends (31 Jan, 28
+ * Feb, ...) steps from end to end, so a calendar step depends on the day it starts from. A sequence on day 30 (30 Jan, 28 Feb,
+ * 30 Mar) also contains month ends; freq.day tells them apart. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,14 +14,14 @@
 enum { MINUTE = 60, HOUR = 3600, DAY = 86400 };
 
 static const struct {
-    const char *name, *unit; /* unit: of a span */
+    const char *name, *unit; /* unit for spans */
     i64 step;
     i32 months;
 } known[] = {{"every second", "second", 1, 0}, {"minutely", "minute", MINUTE, 0}, {"hourly", "hour", HOUR, 0},
              {"daily", "day", DAY, 0},         {"weekly", "week", 7 * DAY, 0},    {"monthly", "month", 0, 1},
              {"quarterly", "quarter", 0, 3},   {"yearly", "year", 0, 12}};
 
-/* Name and season of a step. */
+/* Sets name and season of a step. */
 static void complete(struct freq *f) {
     i64 s = f->step;
     f->season = 1;
@@ -75,7 +75,7 @@ err freq_parse(const char *text, struct freq *out) {
 }
 
 
-/* The most frequent positive difference.  A few hundred distinct ones are counted; more are no regular series. */
+/* The most frequent positive difference. At most a few hundred distinct ones are counted; more are no regular series. */
 static i64 commonest_step(const i64 *t, i64 n) {
     enum { MOST = 256 };
     i64 diff[MOST], count[MOST];
@@ -101,7 +101,7 @@ static i64 commonest_step(const i64 *t, i64 n) {
     return best;
 }
 
-/* Do all times lie on the grid of f that starts at the first?  Counts those that do not. */
+/* Counts the times that are not on the grid of f that starts at the first. */
 static i64 off_grid(const i64 *t, i64 n, const struct freq *f) {
     i64 off = 0;
     for (i64 i = 1; i < n; i++) off += t[i] > t[i - 1] && time_steps(t[i - 1], t[i], f) < 0;
@@ -117,7 +117,7 @@ i32 freq_day(const i64 *t, i64 n) {
         const i32 end = time_month_days(c.year, c.month);
         for (i32 day = FIRST; day <= LAST; day++) count[day] += c.day == imin(day, end);
     }
-    i32 best = LAST; /* also where all fit: ends of months */
+    i32 best = LAST; /* also if all days fit: month ends */
     for (i32 day = LAST - 1; day >= FIRST; day--)
         if (count[day] > count[best]) best = day;
     return best < LAST ? best : 0;

@@ -1,4 +1,4 @@
-/* label.c - dates and numbers of rows as text. */
+/* label.c - see label.h. */
 #include "data/label.h"
 
 #include <stdio.h>

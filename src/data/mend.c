@@ -1,4 +1,5 @@
-/* mend.c - names in the shell commands that errors advise: a command that is pasted must empty no file. */
+/* mend.c - quotes file and column names for the shell commands in error messages. A pasted command must never overwrite its
+ * input. */
 #include "data/mend.h"
 
 #include <ctype.h>
@@ -15,10 +16,10 @@ static bool ends(const char *s, size_t n, const char *end) {
     return n > k && !memcmp(s + n - k, end, k);
 }
 
-/* A pipe has no name that a command could read once more. */
+/* True for pipes and devices, which a command cannot read again. */
 static bool no_file(const char *path) { return !strcmp(path, "-") || !strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6); }
 
-/* In single quotes, unless every character is harmless. */
+/* Adds single quotes unless every character is safe in a shell. */
 static void quote(const char *s, char *out, size_t size) {
     size_t n = 0;
     for (const char *p = s; *p; p++) n += isalnum((u8)*p) || strchr("._-+/=:,@%", *p) || (u8)*p >= 0x80;

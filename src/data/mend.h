@@ -1,4 +1,4 @@
-/* mend.h - names of files and columns, and words of cells, in the shell commands that errors advise. */
+/* mend.h - file names, column names and cell words as arguments in the shell commands that error messages suggest. */
 #ifndef STRETTO_DATA_MEND_H
 #define STRETTO_DATA_MEND_H
 
@@ -6,15 +6,15 @@
 
 enum { MEND_PATH = 260 };
 
-/* The file to read, as a word of the shell: quoted where it must be, unpacked where it is packed. */
+/* The input file as a shell word: quoted if needed, decompressed if compressed. */
 const char *mend_from(const char *path, char out[MEND_PATH]);
 
-/* A column, or a word of a cell, as an item of a list (--ignore, --na): quoted where it must be, a comma in it as \, . */
+/* A column name or cell word as an item of a list option (--ignore, --na): quoted if needed, commas escaped. */
 const char *mend_word(const char *name, char out[MEND_PATH]);
-/* Several of them, as str_list_add made the list: quoted where it must be. */
+/* A list made with str_list_add, quoted if needed. */
 const char *mend_words(const char *list, char out[MEND_PATH]);
 
-/* The file to write: sales.csv and "clean" make sales-clean.csv, beside the first; never a name that is there already. */
+/* The output file: sales.csv and "clean" give sales-clean.csv in the same folder; never an existing name. */
 const char *mend_to(const char *path, const char *what, char out[MEND_PATH]);
 
 #endif

@@ -1,4 +1,4 @@
-/* number.c - the rarer cases of number.h. */
+/* number.c - the rare cases of number.h. */
 #include "data/number.h"
 
 #include <ctype.h>
@@ -15,7 +15,7 @@ const u64 number_whole[20] = {
     1000000000000u, 10000000000000u, 100000000000000u, 1000000000000000u, 10000000000000000u, 100000000000000000u,
     1000000000000000000u, 10000000000000000000u};
 
-/* floor(2^e / 10^k), with the highest bit set, and e. */
+/* floor(2^e / 10^k), normalized to 64 bits, and e. */
 const struct number_tenth number_tenth[NUMBER_TENTHS] = {
     {0x8000000000000000u, 63}, {0xccccccccccccccccu, 67}, {0xa3d70a3d70a3d70au, 70}, {0x83126e978d4fdf3bu, 73},
     {0xd1b71758e219652bu, 77}, {0xa7c5ac471b478423u, 80}, {0x8637bd05af6c69b5u, 83}, {0xd6bf94d5e57a42bcu, 87},
@@ -31,7 +31,7 @@ const struct number_tenth number_tenth[NUMBER_TENTHS] = {
 /* (high:low) / d for high < d. */
 static inline u64 divide(u64 high, u64 low, u64 d, u64 *rest) {
 #if defined(__x86_64__)
-    u64 q; /* the compiler would call a function for 128 bits */
+    u64 q; /* one instruction; the compiler would call a function */
     __asm__("divq %4" : "=a"(q), "=d"(*rest) : "a"(low), "d"(high), "r"(d) : "cc");
     return q;
 #else
@@ -41,8 +41,8 @@ static inline u64 divide(u64 high, u64 low, u64 d, u64 *rest) {
 #endif
 }
 
-/* Both sides are shifted until their highest bit is set; then (w << 63) / d has 63 or 64 bits, more than the 54 that rounding
- * needs, and a remainder that is not zero only breaks ties. */
+/* Normalizes both sides; (w << 63) / d then has 63 or 64 bits, more than the 54 that rounding needs, and a nonzero remainder
+ * only breaks ties. */
 f64 number_divide(u64 w, i32 k) {
     if (w == 0 || k == 0) return (f64)w;
     int sw = __builtin_clzll(w), sd = __builtin_clzll(number_whole[k]);
@@ -50,9 +50,9 @@ f64 number_divide(u64 w, i32 k) {
     u64 rest, q = divide(w << sw >> 1, w << sw << 63, d, &rest);
     int sq = __builtin_clzll(q); /* 0 or 1 */
     q <<= sq;
-    u64 bits = q >> 11, low = q & 0x7FF; /* 53 bits and what is cut off */
+    u64 bits = q >> 11, low = q & 0x7FF; /* 53 bits and the remaining bits */
     bool up = low > 0x400 || (low == 0x400 && (rest != 0 || (bits & 1)));
-    bits += up; /* 2^53 is fine: the conversion below is exact */
+    bits += up; /* 2^53 is allowed: the conversion below is exact */
     int scale = 11 - sq - 63 - sw + sd; /* value = bits * 2^scale; the smallest is 1 / 10^19, far from subnormal */
     u64 power = (u64)(scale + 1023) << 52;
     f64 two;
@@ -60,7 +60,7 @@ f64 number_divide(u64 w, i32 k) {
     return (f64)bits * two;
 }
 
-/* The longest run of characters that a number can have, given to str_to_f64 as a whole. */
+/* Passes the longest run of number characters to str_to_f64. */
 const char *number_slow(const char *s, const char *end, char mark, f64 *out) {
     const char *p = s;
     while (p < end && (isalnum((u8)*p) || *p == '+' || *p == '-' || *p == mark)) p++;
@@ -75,8 +75,8 @@ i64 number_significant(const char *s, const char *end, char mark) {
     return n;
 }
 
-/* Bytes of the separator of thousands at p, 0 = there is none: an apostrophe, also the printer's, or a space, also those that do
- * not break. */
+/* Length in bytes of a thousands separator at p, 0 = none: an apostrophe (ASCII or typographic) or a space (also non-breaking).
+ */
 static i64 apart_at(const char *p, const char *end, char other) {
     static const char *const marks[] = {"'", " ", "\xC2\xA0", "\xE2\x80\xAF", "\xE2\x80\x99"};
     if (p < end && other && *p == other) return 1;

@@ -1,14 +1,13 @@
-/* number.h - decimal text to f64, exactly rounded, without a locale and usually without a division.
+/* number.h - decimal text to f64, correctly rounded, independent of the locale, usually without a division.
  *
  *     sign digits [mark digits] [e exponent]      mantissa w (up to 19 digits) times 10^k
  *
  *     w <= 2^53 and |k| <= 22     one multiplication or division of exact doubles is exact (Clinger 1990)
- *     k < 0                       times 1 / 10^-k as a 64-bit integer; unless the 128-bit product lies so near to the middle of
- * two
- *                                 doubles that the rounding is in doubt: then a 128-bit division decides
+ *     k < 0                       multiply by 1 / 10^-k as a 64-bit integer; if the 128-bit product is too close to the midpoint
+ *                                 of two doubles, divide with 128 bits
  *     anything else               strtod_l of the C locale (str_to_f64)
  *
- * The text must be followed by at least 8 readable bytes.  Little-endian machines. */
+ * At least 8 readable bytes must follow the text. Little-endian only. */
 #ifndef STRETTO_DATA_NUMBER_H
 #define STRETTO_DATA_NUMBER_H
 
@@ -17,11 +16,11 @@
 #include "base/bits.h"
 
 f64 number_divide(u64 w, i32 k); /* w / 10^k for 0 <= k <= 19, rounded to nearest even */
-const char *number_slow(const char *s, const char *end, char mark, f64 *out); /* the general case; same contract as number_read */
-/* The whole text as a number with marks between its thousands: 12'480.5, 12 480; with `other` also point or comma, whichever is
- * not the decimal mark. */
+const char *number_slow(const char *s, const char *end, char mark, f64 *out); /* general case; contract of number_read */
+/* Parses the whole text as a number with thousands separators: 12'480.5, 12 480; with `other` also the mark (point or comma)
+ * that is not decimal. */
 bool number_grouped(const char *s, i64 n, char mark, bool other, f64 *out);
-i64 number_significant(const char *s, const char *end, char mark);            /* digits without the zeros in front */
+i64 number_significant(const char *s, const char *end, char mark);            /* digits without leading zeros */
 
 enum { NUMBER_TENTHS = 38 };
 struct number_tenth {
@@ -32,14 +31,14 @@ extern const f64 number_power[23];
 extern const u64 number_whole[20]; /* 10^k */
 extern const struct number_tenth number_tenth[NUMBER_TENTHS];
 
-/* w / 10^k for w > 0.  With r = 2^e / 10^k - (less than 1) the product below is too small by less than one in its upper half;
- * so only four places just below a half leave the rounding open.  false: it is open. */
+/* w / 10^k for w > 0. r = 2^e / 10^k is truncated by less than one, so the upper half of the product is too small by less than
+ * one. Only four values just below a half leave the rounding open: then returns false. */
 static inline bool number_scale(u64 w, i64 k, f64 *out) {
     int sw = __builtin_clzll(w);
     u64 q = (u64)(((unsigned __int128)(w << sw) * number_tenth[k].r) >> 64);
     int sq = __builtin_clzll(q); /* 0 or 1; 2 at the very edge */
     q <<= sq;
-    u64 low = q & 0x7FF; /* cut off; 0x400 is the half */
+    u64 low = q & 0x7FF; /* discarded bits; 0x400 is the half */
     if (sq > 1 || low - 0x3FB <= 5) return false;
     u64 power = (u64)(64 + 11 - sq - sw - number_tenth[k].e + 1023) << 52;
     f64 two;
@@ -48,16 +47,15 @@ static inline bool number_scale(u64 w, i64 k, f64 *out) {
     return true;
 }
 
-/* The value of eight digits, one a byte, the first in the lowest byte. */
+/* Value of eight digits, one per byte, the first in the lowest byte. */
 static inline u64 number_eight(u64 x) {
     x = (x & 0x0F0F0F0F0F0F0F0Fu) * 2561 >> 8;
     x = (x & 0x00FF00FF00FF00FFu) * 6553601 >> 16;
     return (x & 0x0000FFFF0000FFFFu) * 42949672960001 >> 32;
 }
 
-/* Digits from p on are appended to *w; p after them.  Eight bytes at a time: the first that is no digit is found by a bit trick
- * and the digits before it are moved to the end, so that nothing branches on how many there are.  At most 19 digits are
- * meaningful: the caller counts. */
+/* Appends the digits at p to *w; returns the position after them. Processes eight bytes at a time without branching on the
+ * number of digits. At most 19 digits are meaningful: the caller counts. */
 static inline const char *number_digits(const char *p, u64 *w) {
     for (;;) {
         u64 x;
@@ -74,7 +72,7 @@ static inline const char *number_digits(const char *p, u64 *w) {
     }
 }
 
-/* Read one number at s; the place after it, or NULL when there is none.  mark is the decimal mark.  end = end of the text. */
+/* Reads one number at s; returns the position after it, or NULL. mark: the decimal mark; end: end of the text. */
 static inline const char *number_read(const char *s, const char *end, char mark, f64 *out) {
     const char *p = s + (*s == '-');
     u64 w = 0;

@@ -1,4 +1,4 @@
-/* prefetch.c - two slots, one mutex, one condition: the filler stays at most one step ahead. */
+/* prefetch.c - see prefetch.h: two slots, one mutex, one condition; the filling thread stays at most one step ahead. */
 #include "data/prefetch.h"
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 struct prefetch {
     void (*fill)(void *self, i64 step, i32 slot);
     void *self;
-    i64 filled, taken, end; /* steps below `filled` are ready; steps below `taken` were handed out */
+    i64 filled, taken, end; /* steps < filled are ready; steps < taken were handed out */
     bool threaded, stop;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -17,7 +17,7 @@ struct prefetch {
 
 static i32 slot_of(i64 step) { return (i32)(step % PREFETCH_SLOTS); }
 
-/* The slot of step s is free once step s - 2 + 1 was asked for: the caller then no longer uses step s - 2. */
+/* The slot of step s is free once step s - 1 was requested: the caller no longer uses step s - 2. */
 static void *filler(void *arg) {
     struct prefetch *p = arg;
     pthread_mutex_lock(&p->lock);
@@ -44,7 +44,7 @@ err prefetch_new(void (*fill)(void *self, i64 step, i32 slot), void *self, i64 f
     *p = (struct prefetch){.fill = fill, .self = self, .filled = first, .taken = first, .end = end, .threaded = threaded};
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->turn, NULL);
-    if (threaded && pthread_create(&p->thread, NULL, filler, p) != 0) p->threaded = false; /* no thread: fill on demand */
+    if (threaded && pthread_create(&p->thread, NULL, filler, p) != 0) p->threaded = false; /* without a thread: fill on demand */
     *out = p;
     return 0;
 }

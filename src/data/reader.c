@@ -1,4 +1,4 @@
-/* reader.c - table_read: the first reader of readers.def that knows the file. */
+/* reader.c - table_read: uses the first reader of readers.def that recognizes the file. */
 #include "data/reader.h"
 
 #define READER(name) extern const struct reader reader_##name;

@@ -34,7 +34,7 @@ static void add_time(struct str *out, i64 t) {
     str_add(out, text);
 }
 
-/* Hourly height of the tide: the six largest constituents by their periods in hours, weather as an autoregressive noise. */
+/* Hourly tide height: the six largest constituents by period in hours, plus autoregressive weather noise. */
 static void write_tides(i64 rows, u64 seed, struct str *out) {
     static const struct {
         f64 period, height, phase;
@@ -52,7 +52,8 @@ static void write_tides(i64 rows, u64 seed, struct str *out) {
     }
 }
 
-/* Mackey and Glass 1977: x' = 0.2 x(t-17) / (1 + x(t-17)^10) - 0.1 x, ten Runge-Kutta steps a row with the delayed value held. */
+/* Mackey and Glass 1977: x' = 0.2 x(t-17) / (1 + x(t-17)^10) - 0.1 x, ten Runge-Kutta steps per row with constant delayed
+ * value. */
 static void write_mackey(i64 rows, u64 seed, struct str *out) {
     f64 past[LAG * PER_UNIT], x = 1.2;
     for (i32 i = 0; i < LAG * PER_UNIT; i++) past[i] = 1.2 + 0.05 * rng_normal(seed, RNG_SAMPLE, 3, (u64)i);
@@ -71,7 +72,8 @@ static void write_mackey(i64 rows, u64 seed, struct str *out) {
     }
 }
 
-/* Eight hourly loads with days, weeks, years, a level and growth of their own; long form: one row for each id and hour. */
+/* Eight hourly loads with individual daily, weekly and yearly patterns, level and growth; long format: one row per id and hour.
+ */
 static void write_panel(i64 rows, u64 seed, struct str *out) {
     i64 start = time_days(2021, 1, 4) * 86400, each = lmax(1, rows / PANEL);
     str_add(out, "unique_id,ds,y\n");
@@ -90,8 +92,8 @@ static void write_panel(i64 rows, u64 seed, struct str *out) {
     }
 }
 
-/* Long memory: y is a leaky sum of rare pulses over hundreds of steps, so that a short look back cannot tell where it goes; the
- * pulses are a column of their own. */
+/* Long memory: y is a leaky sum of rare pulses over hundreds of steps, so a short context cannot predict it; the pulses are a
+ * second column. */
 static void write_integrator(i64 rows, u64 seed, struct str *out) {
     f64 sum = 0;
     str_add(out, "step,pulse,y\n");
@@ -103,10 +105,10 @@ static void write_integrator(i64 rows, u64 seed, struct str *out) {
     }
 }
 
-/* What a model must keep in mind for unlike times, all from one shock u a row: an AR(2) swing, a sum of u that fades over about
- * 100 rows, and the last u beyond 2.326, held until the next one (a row in 50).  Small shocks pass, large ones stay: no linear
- * map of lags can tell them apart.  y shows every shock by what it was not expected to be, so y alone is enough; the smallest
- * error that a forecast one row ahead can have is 0.2. */
+/* Memory over three time scales, driven by one shock u per row: an AR(2) oscillation, a sum of u that decays over about 100
+ * rows, and the last u beyond 2.326, held until the next one (one row in 50). Small shocks decay, large ones persist, so no
+ * linear function of lags separates them. y reveals each shock, so y alone suffices; the smallest possible one-step error is
+ * 0.2. */
 static void write_memory(i64 rows, u64 seed, struct str *out) {
     f64 sum = 0, held = 0, swing[2] = {0};
     str_add(out, "step,u,y\n");
@@ -114,7 +116,7 @@ static void write_memory(i64 rows, u64 seed, struct str *out) {
         f64 u = rng_normal(seed, RNG_SAMPLE, 10, (u64)i), now = 1.2 * swing[0] - 0.5 * swing[1] + 0.2 * u;
         swing[1] = swing[0], swing[0] = now;
         str_addf(out, "%lld,%.4f,%.4f\n", (long long)i, u, sum + held + now);
-        sum = 0.99 * sum + 0.14 * u; /* seen in y from the next row on */
+        sum = 0.99 * sum + 0.14 * u; /* visible in y from the next row on */
         if (fabs(u) > 2.326) held = 0.5 * u;
     }
 }

@@ -1,4 +1,4 @@
-/* series_build.c - the order of the steps; scaling; series from memory. */
+/* series_build.c - runs the build stages in order; scaling; series from memory. */
 #include "data/series_build.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ static err build(struct build *b, struct series *s) {
     if (b->found) memcpy(b->found->roles, b->roles, sizeof b->roles);
     err e = build_times(b);
     if (e >= 0) e = build_grid(b);
-    if (e < 0) TRY(build_problem(b, NO_COLUMN, e)); /* when problems are collected, those of cells follow */
+    if (e < 0) TRY(build_problem(b, NO_COLUMN, e)); /* if problems are collected, those of cells follow */
     return e < 0 && b->n == 0 ? 0 : build_values(b, s);
 }
 
@@ -31,7 +31,7 @@ err series_inspect(const struct table *t, const struct series_options *o, struct
     NEW(s, 1);
     struct build b = {.t = t, .o = o, .found = found};
     err e = build(&b, s);
-    if (e < 0) e = build_problem(&b, NO_COLUMN, e); /* a problem behind which nothing can be looked at */
+    if (e < 0) e = build_problem(&b, NO_COLUMN, e); /* a problem that prevents further checks */
     bool bad = e < 0 || b.bad;
     build_free(&b);
     if (bad) series_free(s);
@@ -75,7 +75,7 @@ err series_wrap(const f64 *values, i64 nrow, i32 ncol, const char *const *names,
     return e;
 }
 
-/* Mean and population deviation of the observed cells of rows [0, n). */
+/* Mean and population standard deviation of the observed cells of rows [0, n). */
 static i64 moments(const struct series *s, i32 c, i64 n, f64 *mean, f64 *dev) {
     const f32 *v = series_col(s, c);
     f64 sum = 0, square = 0;
@@ -103,7 +103,7 @@ err series_scale(struct series *s, i64 train_rows) {
                            s->name[c], (long long)n);
         if (flat) dev = 1;
         for (i64 i = 0; i < s->nrow; i++) v[i] = (f32)(((f64)v[i] - mean) / dev);
-        s->mean[c] = s->mean[c] + s->dev[c] * mean; /* also right when it was scaled before */
+        s->mean[c] = s->mean[c] + s->dev[c] * mean; /* also correct if already scaled */
         s->dev[c] *= dev;
     }
     return 0;

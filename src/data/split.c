@@ -14,7 +14,7 @@ static err not_understood(const char *flag, const char *text) {
     return FAIL_AT(E103, NULL, fix, "%s %s: no number of rows, share or date", flag, text);
 }
 
-/* The first row at or behind a time. */
+/* First row at or after a time. */
 static i64 row_of(const struct series *s, i64 t) {
     i64 low = 0, high = s->nrow;
     while (low < high) {
@@ -25,7 +25,7 @@ static i64 row_of(const struct series *s, i64 t) {
     return low;
 }
 
-/* The first row of a part that ends at row `end`. */
+/* First row of a part that ends at row `end`. */
 static err part(const struct series *s, const char *flag, const char *text, i64 end, i64 *begin) {
     size_t n = strlen(text);
     struct time_parser date = {.kind = TIME_YMD};

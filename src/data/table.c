@@ -1,4 +1,4 @@
-/* table.c - what every reader's table can do. */
+/* table.c - functions of struct table that all readers share. */
 #include <math.h>
 #include <sys/mman.h>
 
@@ -20,7 +20,7 @@ void table_free(struct table *t) {
     mem_free(t);
 }
 
-/* Names of all columns, for the functions of names.h; freed with mem_free. */
+/* Names of all columns, for names.h; the caller frees them with mem_free. */
 static err all_names(const struct table *t, const char ***names) {
     NEW(*names, t->ncol);
     for (i32 i = 0; i < t->ncol; i++) (*names)[i] = t->col[i].name;

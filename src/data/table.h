@@ -22,7 +22,7 @@ struct column {
     i32 nword;
     i64 missing;           /* cells missing */
     i64 first_missing_line; /* line in the file, 0 = none */
-    const char *missing_text; /* the first missing cell as it stands in the file ("NA", ""), or NULL */
+    const char *missing_text; /* text of the first missing cell ("NA", ""), or NULL */
 };
 
 struct table {
@@ -32,9 +32,9 @@ struct table {
     struct column *col;
     bool has_header;
     char sep, decimal;
-    i64 grouped;       /* numbers with marks between their thousands; the other mark than `decimal`, where that counts */
-    const char *doubt; /* that numbers can be read in two ways, and how they were; NULL = they cannot */
-    const char *doubt_fix; /* what settles that */
+    i64 grouped;       /* numbers with thousands separators (with the non-decimal mark, if that matters) */
+    const char *doubt; /* text: numbers are ambiguous, and how they were read; NULL = unambiguous */
+    const char *doubt_fix; /* option that resolves it */
     i64 *line; /* line of each row when rows and lines differ (quoted newlines, blank lines); NULL = row + 1 + header */
     struct arena names;
     void *map;             /* cache file mapping, or NULL */
@@ -44,35 +44,35 @@ struct table {
 
 struct findings;
 
-/* What to read and how; every field has a default in READ_OPTIONS_DEFAULT. */
+/* Options of reading; every field has a default in READ_OPTIONS_DEFAULT. */
 struct read_options {
-    char sep;              /* 0 = find out among , ; tab | */
-    char decimal;          /* 0 = find out ('.' unless sep is ';' and cells look like 1,5) */
-    i32 header;            /* -1 = find out, 0 = no, 1 = yes */
+    char sep;              /* 0 = detect among , ; tab | */
+    char decimal;          /* 0 = detect ('.' unless sep is ';' and cells look like 1,5) */
+    i32 header;            /* -1 = detect, 0 = no, 1 = yes */
     const char *na;        /* comma-separated words that mean missing, besides the empty cell */
-    const char *more_na;   /* further ones, or NULL */
-    const char *time;      /* comma-separated names (or numbers from 1) of the time column(s); NULL = find out */
-    const char *time_format; /* strptime-like, "row" = rows are the time, NULL = known formats */
+    const char *more_na;   /* additional words, or NULL */
+    const char *time;      /* comma-separated names (or numbers from 1) of the time column(s); NULL = detect */
+    const char *time_format; /* strptime-like; "row" = the row number is the time; NULL = known formats */
     const char *cat;       /* comma-separated names of columns to read as categories even if they look like numbers */
-    const char *ignore;    /* comma-separated names of columns to leave out */
+    const char *ignore;    /* comma-separated names of columns to ignore */
     i32 threads;           /* parser threads, >= 1 */
-    struct findings *found; /* NULL = the first bad cell ends the reading; else bad cells are put there and are missing */
-    i32 chunk;             /* bytes that a thread takes at once, 0 = a good number (tests ask for small ones) */
+    struct findings *found; /* NULL = the first bad cell is an error; else bad cells are recorded and treated as missing */
+    i32 chunk;             /* chunk size in bytes, 0 = default (tests use small ones) */
 };
 #define READ_MISSING "NA,N/A,n/a,#N/A,NaN,nan,null,NULL,None,?,-"
 #define READ_OPTIONS_DEFAULT ((struct read_options){.header = -1, .na = READ_MISSING, .threads = 1})
 
-/* Read a text table (plain, .gz, .zst) or a cache file (recognised by its magic).  Errors: E2xx, E7xx with file:line:field.  The
- * caller frees with table_free (NULL-safe, also after a failure). */
+/* Reads a text table (plain, .gz, .zst) or a cache file (recognized by its magic). Errors: E2xx, E7xx with file:line:field. The
+ * caller frees with table_free (NULL is allowed, also after a failure). */
 err table_read(const char *path, const struct read_options *o, struct table **out);
 void table_free(struct table *t);
 
-bool column_constant(const struct column *c, i64 nrow, f64 *value); /* a number, the same in all rows that have one */
+bool column_constant(const struct column *c, i64 nrow, f64 *value); /* a number, equal in all rows that have one */
 i32 table_find(const struct table *t, const char *name);                     /* index or -1 */
 err table_need(const struct table *t, const char *name, const char *flag, i32 *out); /* or E102 with the nearest name */
 i64 table_line(const struct table *t, i64 row);                              /* line in the file, from 1 */
 
-/* Parsed copy for fast loading: magic, JSON header, 64-byte aligned columns; loading maps it. */
+/* Writes the cache file (cache.c): magic, JSON header, 64-byte aligned columns; loading maps it. */
 err table_write_cache(const struct table *t, const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-/* time.c - reading times.  Every reader takes [s, end) and returns the place after what it used, or NULL. */
+/* time.c - parses times. Every reader takes [s, end) and returns the position after what it consumed, or NULL. */
 #define _GNU_SOURCE
 #include "data/time.h"
 
@@ -7,7 +7,7 @@
 
 #include "data/timefmt.h"
 
-/* The common fixed layout 2011-01-02[ 05:00:00] without a loop; NULL sends the text to the general reader. */
+/* Fast path for 2011-01-02[ 05:00:00]; NULL = use the general reader. */
 static const char *read_fixed(const char *s, const char *end, i64 *out) {
     if (end - s < 10 || s[4] != '-' || s[7] != '-') return NULL;
     u32 d[8] = {(u8)(s[0] - '0'), (u8)(s[1] - '0'), (u8)(s[2] - '0'), (u8)(s[3] - '0'),
@@ -90,7 +90,7 @@ const char *time_read(const struct time_parser *p, const char *s, const char *en
     }
 }
 
-/* Eight characters "?05:00:0" and one more: the separator, then the clock. */
+/* Reads eight characters "?05:00:0" and one more: the separator, then the clock. */
 static inline bool read_plain_clock(const char *s, i64 *out) {
     u32 d[6] = {(u8)(s[1] - '0'), (u8)(s[2] - '0'), (u8)(s[4] - '0'), (u8)(s[5] - '0'), (u8)(s[7] - '0'), (u8)(s[8] - '0')};
     u32 h = d[0] * 10 + d[1], m = d[2] * 10 + d[3], sec = d[4] * 10 + d[5];
@@ -103,7 +103,7 @@ static inline bool read_plain_clock(const char *s, i64 *out) {
 const char *time_read_again(const struct time_parser *p, struct time_memory *m, const char *s, const char *end, i64 *out) {
     i64 clock;
     u64 date[2] = {0, 0};
-    if (p->kind == TIME_WORDS) return NULL; /* its comma may as well be the next cell's: the caller cuts the cell out */
+    if (p->kind == TIME_WORDS) return NULL; /* its comma may separate cells: the caller isolates the cell */
     if (p->kind != TIME_YMD || end - s < 20) return time_read(p, s, end, out);
     memcpy(date, s, 10);
     if (!m->set || date[0] != m->date[0] || date[1] != m->date[1]) {
@@ -123,7 +123,7 @@ bool time_parse(const struct time_parser *p, const char *s, size_t n, i64 *out) 
     while (s < end && *s == ' ') s++;
     while (end > s && end[-1] == ' ') end--;
     const char *q = s < end ? time_read(p, s, end, out) : NULL;
-    if (q && q < end && *q == ',' && q[-1] != ',') /* a fraction behind a comma; in a row it could be the next cell */
+    if (q && q < end && *q == ',' && q[-1] != ',') /* a fraction after a comma; in a row it could be the next cell */
         for (q++; q < end && isdigit((u8)*q);) q++;
     return q == end;
 }

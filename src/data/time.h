@@ -1,8 +1,9 @@
-/* time.h - times as seconds since 1970-01-01 00:00 (no zone, no leap seconds), their texts, and the step between rows.
+/* time.h - times as seconds since 1970-01-01 00:00 (no zone, no leap seconds), their parsing and formatting, and the step
+ * between rows.
  *
  *     "2011-01-02 05:00"  --time_read-->  1293944400  --freq_infer-->  {step 3600, season 24, "hourly"}  --time_format-->  text
  *
- * A text with a zone (Z, +01:00) is turned into UTC; one without is taken as it stands. */
+ * A text with a zone (Z, +01:00) is converted to UTC; one without is taken as is. */
 #ifndef STRETTO_DATA_TIME_H
 #define STRETTO_DATA_TIME_H
 
@@ -15,8 +16,8 @@ enum time_kind {
     TIME_MDY,     /* 01/02/2011 */
     TIME_QUARTER, /* 2011-Q1, 2011Q1 */
     TIME_WORDS,   /* 2 Jan 2011, January 2, 2011, Jan 2011, 2. März 2011; clock time as above */
-    TIME_CLOCK,   /* 05:00, 05:00:00, 17.24.00: to be added to a date of another column */
-    TIME_YEAR,    /* 2011                  numbers: only for a column that was named as the time */
+    TIME_CLOCK,   /* 05:00, 05:00:00, 17.24.00: added to a date in another column */
+    TIME_YEAR,    /* 2011; bare numbers, only for a column named as the time */
     TIME_COMPACT, /* 20110102 */
     TIME_EPOCH,   /* 1293944400; milliseconds when above 10^11 */
     TIME_CUSTOM   /* --time-format */
@@ -24,38 +25,37 @@ enum time_kind {
 
 struct time_parser {
     enum time_kind kind;
-    char format[64]; /* of TIME_CUSTOM: %Y %y %m %d %H %I %p %M %S %f %b %B %j %s %q %z %% */
+    char format[64]; /* TIME_CUSTOM only: %Y %y %m %d %H %I %p %M %S %f %b %B %j %s %q %z %% */
 };
 
-/* One text in [s, end); the place after the last character used, or NULL when it does not begin with a time. */
+/* Parses the start of [s, end); returns the position after the last character used, or NULL if there is no time. */
 const char *time_read(const struct time_parser *p, const char *s, const char *end, i64 *out);
 bool time_parse(const struct time_parser *p, const char *s, size_t n, i64 *out); /* the whole text */
 
-/* The same as time_read, quick for 2011-01-02 05:00:00 in rows whose date is that of the row before; may stop before a fraction
- * or a zone, so the caller looks whether the cell ends there.  {0} to begin with; one caller.  20 bytes must be readable from s
- * on. */
+/* Like time_read, with a fast path for 2011-01-02 05:00:00 in rows with the date of the previous row. It may stop before a
+ * fraction or zone, so the caller checks that the cell ends there. Start with {0}; one thread. 20 bytes must be readable at s. */
 struct time_memory {
-    u64 date[2]; /* its ten bytes */
+    u64 date[2]; /* the ten bytes of the date */
     i64 seconds;
     bool set;
 };
 const char *time_read_again(const struct time_parser *p, struct time_memory *m, const char *s, const char *end, i64 *out);
 
-/* What to advise for texts that are no time for sure, as 01.02.24: --time-format with the layouts that read all of them, at most
- * two.  How many there are; 0 = "". */
+/* Advice for ambiguous texts such as 01.02.24: up to two --time-format layouts that read all of them. Returns their number; 0 =
+ * "". */
 enum { TIME_ADVICE = 120 };
 i32 time_advice(const char *const *s, const i32 *len, i32 n, char fix[TIME_ADVICE]);
 
-/* The kind that reads all texts, or TIME_NONE.  named: the column was given as the time, so bare numbers count too.  Day and
- * month are told apart by a number above 12 or by the order of the rows; *ambiguous when neither helps. */
+/* The kind that reads all texts, or TIME_NONE. named: the column was given as the time, so bare numbers count too. Day and
+ * month are distinguished by a number above 12 or by ascending order; *ambiguous if neither helps. */
 enum time_kind time_guess(const char *const *s, const i32 *len, i32 n, bool named, bool *ambiguous);
 
-/* How a sort can follow texts of a kind, for the advice of a message. */
+/* How a sort command can order texts of a kind, for the advice in a message. */
 enum time_order {
     ORDER_NONE,
-    ORDER_TEXT,   /* 2011-01-02 05:00 in equal lengths, 2011-Q1: as they stand */
+    ORDER_TEXT,   /* fixed-width texts sort as they are: 2011-01-02 05:00, 2011-Q1 */
     ORDER_NUMBER, /* 1293944400, 20110102 */
-    ORDER_YMD,    /* 2011-1-2 5:00: by their numbers, the first is the year */
+    ORDER_YMD,    /* 2011-1-2 5:00: by the numbers in them, year first */
     ORDER_DMY,
     ORDER_MDY,
     ORDER_CLOCK
@@ -64,7 +64,7 @@ enum time_order time_order(enum time_kind kind, const char *const *s, const i32 
 
 struct civil {
     i64 year;
-    i32 month, day, hour, minute, second; /* from 1, 1, 0, 0, 0 */
+    i32 month, day, hour, minute, second; /* counted from 1, 1, 0, 0, 0 */
 };
 /* Days since 1970-01-01, proleptic Gregorian (Hinnant, chrono-compatible date algorithms: years begin in March). */
 static inline i64 time_days(i64 y, i32 m, i32 d) {
@@ -75,7 +75,8 @@ static inline i64 time_days(i64 y, i32 m, i32 d) {
 }
 i64 time_make(const struct civil *c);
 void time_split(i64 t, struct civil *c);
-/* A Sunday's night hour in which somewhere clocks go forward to summer time (that hour is absent), or back (it comes twice). */
+/* True for a Sunday night hour at which daylight saving time may start (the hour is absent) or end (the hour repeats)
+ * somewhere. */
 bool time_clocks_change(i64 t, bool forward);
 static inline i32 time_month_days(i64 year, i32 month) {
     static const i32 days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
@@ -85,12 +86,12 @@ static inline i32 time_month_days(i64 year, i32 month) {
 
 /* "1h", "hourly", "15min", "D", "1month", "quarterly", ...; E103. */
 err freq_parse(const char *text, struct freq *out);
-/* The most frequent step of an ascending sequence, by calendar where it is one.  *off = differences that are no multiple of it.
- * false: fewer than two different times. */
+/* The most frequent step of an ascending sequence, in calendar units if it follows the calendar. *off = differences that are
+ * not a multiple of it. false: fewer than two distinct times. */
 bool freq_infer(const i64 *t, i64 n, struct freq *out, i64 *off);
-i32 freq_day(const i64 *t, i64 n); /* freq.day of rows a number of months apart */
+i32 freq_day(const i64 *t, i64 n); /* freq.day of rows that are months apart */
 i64 time_add(i64 t, const struct freq *f, i64 n);
-i64 time_steps(i64 from, i64 to, const struct freq *f); /* whole steps from..to, -1 when to is not on the grid */
+i64 time_steps(i64 from, i64 to, const struct freq *f); /* steps between from and to, -1 if `to` is not on the grid */
 int time_format(i64 t, const struct freq *f, char out[32]); /* "1949-01", "2011-01-02", "2011-01-02 05:00"; returns the length */
 void freq_span(const struct freq *f, i64 n, char out[32]); /* "1 hour", "36 hours", "3 steps of 15min" */
 

@@ -1,5 +1,4 @@
-/* timefmt.c - times with words for months, and times in a layout that the user spells out with --time-format, in the letters of
- * strptime. */
+/* timefmt.c - times with month names, and times in a --time-format layout (conversion letters of strptime). */
 #define _GNU_SOURCE
 #include "data/timefmt.h"
 
@@ -66,13 +65,13 @@ struct fields {
     bool pm, half, has_epoch;
 };
 
-/* In English and German, in full and cut, small letters. */
+/* English and German, full and abbreviated, lower case. */
 static const char *const months[12] = {"january januar jan jänner jän", "february februar feb", "march märz mar mär mrz",
                                        "april apr", "may mai", "june juni jun", "july juli jul", "august aug",
                                        "september sept sep", "october oktober oct okt", "november nov",
                                        "december dezember dec dez"};
 
-/* Bytes of a letter in small: of UTF-8, those of the one umlaut that a month has. */
+/* Lower case of byte i, including the UTF-8 umlaut of "März". */
 static int small(const char *s, i64 i) {
     const int c = (u8)s[i];
     return c >= 'A' && c <= 'Z' ? c | 32 : c == 0x84 && i > 0 && (u8)s[i - 1] == 0xC3 ? 0xA4 : c;
@@ -84,7 +83,7 @@ static bool begins(const char *s, i64 left, const char *word, i64 n) {
     return true;
 }
 
-/* A month's name: the longest that fits. */
+/* Reads a month name: the longest match. */
 static const char *read_month(const char *s, const char *end, i64 *month) {
     i64 longest = 0;
     for (i32 m = 0; m < 12; m++)
@@ -103,7 +102,7 @@ static const char *skip_marks(const char *s, const char *end) {
 
 static bool digit_at(const char *s, const char *end) { return s < end && (u8)(*s - '0') < 10; }
 
-/* What follows the month where the year does not come first: 15, 2024 or only 2024. */
+/* Reads what follows the month if the year is not first: "15, 2024" or "2024". */
 static const char *read_day_year(const char *p, const char *end, bool day, i64 *d, i64 *y) {
     const char *q = skip_marks(p, end), *r = day ? NULL : time_digits(q, end, 1, 2, d);
     if (r && !digit_at(r, end)) q = skip_marks(r, end);
@@ -134,7 +133,7 @@ static const char *read_half(const char *s, const char *end, struct fields *f) {
     return s + 2;
 }
 
-/* One conversion letter. */
+/* Reads one conversion. */
 static const char *read_letter(char letter, const char *s, const char *end, struct fields *f) {
     i64 v = 0;
     const char *p;

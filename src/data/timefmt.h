@@ -4,7 +4,7 @@
 
 #include "data/time.h"
 
-/* least..most digits as a number; NULL when there are fewer. */
+/* Reads least..most digits as a number; NULL if there are fewer. */
 static inline const char *time_digits(const char *s, const char *end, i32 least, i32 most, i64 *out) {
     i64 v = 0;
     i32 n = 0;
@@ -21,7 +21,7 @@ static inline bool time_date(i64 y, i64 m, i64 d, i64 *t) {
     *t = time_days(y, (i32)m, (i32)d) * 86400;
     return true;
 }
-const char *time_rest(const char *s, const char *end, i64 *t);     /* after a date: a clock time and a zone, added to *t */
+const char *time_rest(const char *s, const char *end, i64 *t);     /* optional clock time and zone after a date, added to *t */
 /* 1 Jan 2024, 1. März 2024, January 1, 2024, 2024-Jan-01, Jan 2024; clock time as after other dates. */
 const char *time_read_words(const char *s, const char *end, i64 *out);
 const char *time_read_format(const char *format, const char *s, const char *end, i64 *out);

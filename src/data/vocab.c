@@ -1,4 +1,4 @@
-/* vocab.c - a hash table of words with linear probing, at most half full. */
+/* vocab.c - see vocab.h: open addressing with linear probing, at most half full. */
 #include "data/vocab.h"
 
 #include <string.h>

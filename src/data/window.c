@@ -1,4 +1,4 @@
-/* window.c - fills one row of a batch from a series. */
+/* window.c - see window.h: fills one sample of a batch from a series. */
 #include "data/window.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@ i64 window_origins(const struct window_set *w) {
     return w->end <= w->first ? 0 : (w->end - w->first + w->stride - 1) / w->stride;
 }
 
-/* Periods in seconds that calendar features turn around: day, week, year. */
+/* Periods of the calendar features in seconds: day, week, year. */
 static const f64 period[] = {86400.0, 604800.0, 31556952.0};
 
 static f64 row_seconds(const struct freq *f) { return f->months ? f->months * 2629746.0 : (f64)f->step; }
@@ -29,7 +29,7 @@ i32 window_future_features(const struct window_shape *p, const struct series *s)
     return (i32)lmin(INT32_MAX, (i64)p->out_seg * s->nknown + p->calendar);
 }
 
-/* Time of row i; rows past the end go on as the file would. */
+/* Time of row i; rows past the end are extrapolated by the step. */
 static f64 time_of(const struct series *s, i64 i) {
     i64 end = s->nrow - 1;
     return (f64)(i <= end ? s->time[i] : time_add(s->time[end], &s->freq, i - end));
@@ -45,7 +45,7 @@ static void fill_calendar(const struct series *s, i64 row, f32 *out) {
     }
 }
 
-/* A column as a row of the batch sees it: rows [from, origin); the value of known - 1 is held from known on (series_known). */
+/* A column as one sample sees it: rows [from, origin); from `known` on the value of known - 1 is held (series_known). */
 struct view {
     const f32 *v;
     i64 from, known, origin;
@@ -105,10 +105,11 @@ i32 window_scale_of(const struct window_shape *p, const struct series *s, i64 or
 /* First row of segment t of a window. */
 static i64 segment_row(const struct window_shape *p, i64 origin, i32 t) { return origin - (i64)(p->nseg - t) * p->seg; }
 
-/* Segments that a destination wants. */
+/* Number of segments to fill. */
 static i32 wanted(const struct window_shape *p, const struct window_dst *x) { return x->steps > 0 ? x->steps : p->nseg; }
 
-/* One feature block: the seg values of a column in every segment, at feature f0; missing and rows before the context become 0. */
+/* Fills one feature block: the seg values of a column in every segment, starting at feature f0; missing values and rows before
+ * the context become 0. */
 static void fill_block(const struct window_shape *p, struct view w, f32 shift, f32 div, struct window_dst x, i32 b, i32 f0) {
     f32 inverse = 1.f / div;
     i64 start = segment_row(p, w.origin, x.from);
