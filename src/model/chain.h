@@ -1,64 +1,68 @@
-/* chain.h - one recurrence along t, cut into slices that run side by side; a model describes it, exec/chain.c alone runs it.
+/* chain.h - interface of time slicing: one recurrence along t, cut into slices that run in parallel. A model implements the
+ * callbacks; only the chain solver runs them.
  *
- *     begin --slice 0--> end .. begin --slice 1--> end .. begin --slice 2--> end        a slice begins from a guess, runs, and
- *                          `----take----^            `----take----^                     hands on what it left at its end
+ *     initial --slice 0--> final .. initial --slice 1--> final .. initial --slice 2--> final      each slice starts from a guess
+ *                            `-----take-----^              `-----take-----^                       and passes on its final state
  *
- *     all slices run at once;  repeat:  what the slice before left is not what this one began from?  take it and run again
+ *     run all slices in parallel;  repeat:  where the previous final state differs from the initial state, take it and rerun
  *
- * After j rounds the first j slices are those of the serial run, so it ends after at most as many rounds as there are slices; a
- * recurrence that forgets is done far earlier, and a slice that runs again may stop where it comes back to what it had left there
- * (merge).  What a state is, and where it lies, nobody outside of the model knows.  Backward is another chain over the same
- * slices: it begins from what the slice after left. */
+ * After j rounds the first j slices equal the serial run, so there are at most as many rounds as slices. A recurrence that
+ * forgets converges far earlier, and a rerun may stop where it returns to the state it left there before (merge). Only the
+ * model knows what a state is and where it is stored. Backward is another chain over the same slices, which starts from what
+ * the next slice left. */
 #ifndef STRETTO_MODEL_CHAIN_H
 #define STRETTO_MODEL_CHAIN_H
 
 #include "base/bits.h"
 
-/* Callbacks are told slices by number.  Those that write do so for slices of their caller alone, and different slices may be
- * written at the same time; nobody runs while others compare and take. */
+/* Callbacks get slices by number. A writing callback writes only to its caller's slices, and different slices may be written in
+ * parallel. No slice runs while others are compared and taken. */
 struct chain {
-    const void *self, *with; /* the callbacks' own */
+    const void *self, *with; /* private to the callbacks */
     i32 nslice;
-    bool kept; /* guesses look at what the step before left: nobody may run before all have guessed */
-    i32 forgets; /* for backward: steps after which forward had forgotten where it began; 0 = not known, -1 = more than a slice */
-    i32 (*prev)(const struct chain *c, i32 k);   /* the slice whose end k begins from; -1 = its begin is given */
-    void (*warm)(const struct chain *c, i32 k0, i32 k1); /* before any guess: what guesses of others look at; NULL = nothing */
-    void (*guess)(const struct chain *c, i32 k);         /* make the first begin of slice k */
-    /* Run the slices k0 <= k < k1 with todo[k] set from their begins to their ends, and write to steps[k] how many that took.
-     * again: they have been run before, and may stop as soon as no value is further than tol from what is there. */
+    bool kept; /* guesses read what the previous training step left: no slice may run before all have guessed */
+    i32 forgets; /* backward: number of steps after which forward forgot its initial state; 0 = unknown, -1 = more than a slice */
+    i32 (*prev)(const struct chain *c, i32 k);   /* the slice whose final state is the initial state of k; -1 = it is given */
+    void (*warm)(const struct chain *c, i32 k0, i32 k1); /* before any guess: prepares what the guesses of other slices read;
+                                                          * NULL = nothing */
+    void (*guess)(const struct chain *c, i32 k);         /* make the first guess of the initial state of slice k */
+    /* Runs the slices k0 <= k < k1 with todo[k] set; steps[k] receives the number of steps run. again: these are reruns, which
+     * may stop as soon as no value differs from the stored one by more than tol. */
     void (*run)(const struct chain *c, i32 k0, i32 k1, const u8 *todo, bool again, f32 tol, i32 *steps);
-    f32 (*scale)(const struct chain *c, i32 k); /* size of the values of slice k that tolerances are a share of; >= 0 */
-    f32 (*gap)(const struct chain *c, i32 k);   /* largest difference of what prev left and what k began from; NaN = not close */
-    void (*take)(const struct chain *c, i32 k); /* begin of k = what prev left */
-    /* With a rank: after a run, how the ends of slices with todo answer to their begins; and, slice after slice in the order of
-     * the chain (from the last number to the first where `down`), take what follows from that: returns the gap and takes where it
-     * is beyond tol.  One caller for all slices. */
+    f32 (*scale)(const struct chain *c, i32 k); /* magnitude of the values of slice k, the unit of tolerances; >= 0 */
+    f32 (*gap)(const struct chain *c, i32 k);   /* largest difference between prev's final state and k's initial state; NaN =
+                                                 * not close */
+    void (*take)(const struct chain *c, i32 k); /* initial state of k = final state of prev */
+    /* Low-rank correction. answers: after a run, computes the response of final states to initial states, for slices with todo.
+     * carry: one sweep over the slices in chain order (from last to first if `down`) that updates the initial states; returns
+     * the gap, and takes if it exceeds tol. One caller for all slices. */
     i32 rank;
-    bool down, back; /* back: the way of gradients */
-    void (*answers)(const struct chain *c, i32 k0, i32 k1, const u8 *todo); /* NULL = they are known */
+    bool down, back; /* back: chain of gradients */
+    void (*answers)(const struct chain *c, i32 k0, i32 k1, const u8 *todo); /* NULL = known already */
     f32 (*carry)(const struct chain *c, i32 k, f32 tol);
-    /* What slice k left at its end, for a visit of the same sequence later on: state floats, out of and into the chain. */
+    /* Copies the final state of slice k (`state` floats) out of and into the chain, for a later step on the same sequence. */
     i32 state;
     void (*save)(const struct chain *c, i32 k, f32 *to);
     void (*load)(const struct chain *c, i32 k, const f32 *from);
-    /* Where ranks share a chain: the slice that begins from what k leaves (-1 = none), and what that one looks at, `hand` floats
-     * of which the first `state` are the end: out of slice k; and on another rank, what slice k is to begin from. */
+    /* For a chain split over ranks. heir: the slice that continues slice k (-1 = none). give, get: copy what that slice reads,
+     * `hand` floats of which the first `state` are the final state, out of slice k and into the chain of another rank. */
     i32 (*heir)(const struct chain *c, i32 k);
     i32 hand;
     void (*give)(const struct chain *c, i32 k, f32 *to);
     void (*get)(const struct chain *c, i32 k, const f32 *from);
-    void (*finish)(const struct chain *c, i32 k0, i32 k1); /* after the last round; NULL = nothing to do */
+    void (*finish)(const struct chain *c, i32 k0, i32 k1); /* after the last round; NULL = nothing */
 };
 
-enum { CHAIN_ROUNDS = 64 }; /* rounds of which a trace keeps every slice */
+enum { CHAIN_ROUNDS = 64 }; /* rounds for which a trace records every slice */
 
-/* How a chain is to be run.  Zero: tolerance 0 and the round limit by the number of slices. */
+/* Parameters of the chain solver. All zero: tolerance 0, round limit by the number of slices. */
 struct chain_course {
-    f32 tol;    /* a gap up to this share of the chain's scale is none; results differ from the serial run by about as much */
-    f32 fine;   /* the same forward, where that is less; 0 = it is the same */
-    i32 rounds; /* after so many, one slice after another; 0 = three quarters of a chain, or when gaps no longer fall */
-    /* Not 0: so many rounds and no more, whatever gaps are left (stale boundaries, time_parallel.md 3.1).  Results are then those
-     * of the serial run only as far as the rounds reach, or as the begins of the step before are still right. */
+    f32 tol;    /* relative tolerance: smaller gaps count as zero; results differ from the serial run by about this much */
+    f32 fine;   /* tighter tolerance of forward; 0 = same as tol */
+    i32 rounds; /* maximum rounds, then run slices serially; 0 = three quarters of the number of slices, or until gaps stop
+                 * falling */
+    /* If not 0: exactly this many rounds regardless of the gaps (stale boundary states, docs/time-parallel.md). Results equal
+     * the serial run only as far as the rounds reach, or as the previous step's states still hold. */
     i32 stale, stale_back;
 };
 

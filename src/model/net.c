@@ -1,4 +1,4 @@
-/* net.c - building a network op by op, and what concerns all of its ops: sizes, initial weights, derived copies. */
+/* net.c - builds a network op by op; sizes, initial weights and derived copies of all ops. */
 #include "model/net.h"
 
 #include <stdio.h>
@@ -54,7 +54,7 @@ static err find_layer(const struct op_spec *spec, const struct layer **out) {
     return FAIL(E103, "op \"%s\": there is no layer \"%s\"; did you mean \"%s\"?", spec->name, spec->layer, names[near]);
 }
 
-/* Every input that is trained through now has its consumer. */
+/* Registers this op as the consumer of every input that needs a gradient. */
 static err claim_inputs(struct net *n, const struct op *op) {
     for (i32 i = 0; i < op->layer->nin; i++) {
         i32 in = op->spec.in[i];
@@ -80,7 +80,7 @@ err net_op(struct net *n, const struct op_spec *spec, i32 *out) {
     struct op *op = &n->op[n->nop];
     *op = (struct op){
         .spec = *spec, .layer = layer, .l = n->nop, .out = -1, .end = -1, .theta0 = n->ntheta, .derived0 = n->nderived};
-    op->spec.layer = layer->name; /* the caller's text need not outlive the call */
+    op->spec.layer = layer->name; /* points to static text instead of the caller's */
     TRY(layer->shape(n, op));
     TRY(claim_inputs(n, op));
     n->ntheta += round_up64(op->ntheta, LANES);
@@ -104,7 +104,7 @@ err net_check(const struct net *n) {
 
 static bool has_bf16(const struct kern *k, enum cell_kind cell) { return k && cell < CELL_NKIND && cell_at(k, cell, PREC_BF16); }
 
-/* The last instruction set of this machine with fast bf16 for the cell, NULL = none (the plain twins are no reason to switch). */
+/* The best instruction set of this machine with bf16 kernels for the cell, NULL = none (the reference does not count). */
 static const char *bf16_here(enum cell_kind cell) {
     const char *name = NULL;
     for (i32 a = KERN_NEON; a < KERN_NARCH; a++)

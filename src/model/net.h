@@ -32,11 +32,11 @@ struct buf {
     i32 item;     /* input: which of several of this role */
 };
 
-/* What the builder says of an op; unused fields stay 0. */
+/* Specification of an op by the builder; unused fields stay 0. */
 struct op_spec {
     const char *layer; /* name in layers.def: "dense", "recurrent", "decode", "embed", "dropout", "norm", "loss_mse", ... */
     char name[24];     /* "lstm.0"; prefix of its tensors in files */
-    i32 in[NET_IN];    /* buffers; meaning per layer (layer.help).  Optional ones must be -1: begin with net_spec() */
+    i32 in[NET_IN];    /* input buffers; meaning per layer (layer.help). Absent ones must be -1: start with net_spec() */
     /* The options of layers by name: hidden, cell, precision, projection, recompute, dropout, .. (base/option_structs.h). */
     union {
         struct net_options options;
@@ -51,8 +51,8 @@ struct op_spec {
     i32 vocab;      /* rows of an embedding */
     i32 steps;      /* decode, unroll: output steps */
     i32 share;      /* op whose parameters are used and trained too (decode: the cell), -1 = none */
-    bool zero_init; /* parameters start at zero */
-    bool zero_head; /* unroll: those of the head do */
+    bool zero_init; /* initialize parameters to zero */
+    bool zero_head; /* unroll: initialize the head to zero */
     i32 nquantile;  /* quantile loss */
     f32 quantile[16];
 };
@@ -62,7 +62,7 @@ struct op {
     const struct layer *layer;
     i32 l;                  /* index */
     i32 out, end;           /* buffers written; end = state after the last step (recurrent): T = states, F = H; -1 = none */
-    i32 T, I, F;            /* steps the op's parts run over, features in, features out */
+    i32 T, I, F;            /* steps of the op's parts, features in, features out */
     i64 theta0, ntheta;     /* block in theta */
     i64 derived0, nderived; /* block of copies made by prep (transposes) */
 };
@@ -85,14 +85,14 @@ err net_check(const struct net *n);
 /* E103 when the kernels lack the precision that an op, or a cell by itself, wants. */
 err net_runs(const struct net *n, const struct kern *k);
 err net_cell_runs(enum cell_kind cell, enum precision p, const struct kern *k);
-/* Rows that a process holds, of those of the batch: all of them, but for a rank whose rows are slices of time.  What a layer may
- * decide by the number of rows, it decides by `of`: decisions must not depend on who has which. */
+/* Number of batch rows in this process (n) and in the whole batch (of). They differ only for ranks that share a batch by time
+ * slices. A layer decides by `of`, so that decisions do not depend on the distribution. */
 struct rows {
     i32 n, of;
 };
 static inline struct rows rows_all(i32 B) { return (struct rows){B, B}; }
-/* Rows of a grain where rows are slices of time: few rows, and many steps, beside which zeroing and merging a vector of gradients
- * is little.  16 devices can share 16 rows; kernels work best on tiles of 4. */
+/* Rows per micro-batch if rows are time slices: few rows with many steps each, so that zeroing and merging gradients is cheap
+ * relative to the work. 16 devices can share 16 rows; kernels prefer tiles of 4 rows. */
 static inline i32 slice_grain(i32 B) {
     const i32 rows = ceil_div(B, 16);
     return rows > 2 ? round_up(rows, 4) : rows;
@@ -103,21 +103,21 @@ static inline i64 buf_floats(const struct buf *b, i32 B) {
     return b->ids ? (i64)b->T * B : (i64)b->T * B * round_up(b->F, LANES);
 }
 static inline bool buf_sends(const struct buf *b) { return b->grad && b->consumer >= 0; } /* it has a gradient buffer */
-bool net_recomputes(const struct net *n); /* some recurrent op makes its gates anew in backward */
+bool net_recomputes(const struct net *n); /* some recurrent op recomputes its gates in backward */
 i32 net_find_op(const struct net *n, const char *name);                                   /* -1 = none */
 i64 op_saved_floats(const struct op *op, const struct net *n, struct rows B);   /* kept between forward and backward */
 i64 op_scratch_floats(const struct op *op, const struct net *n, struct rows B); /* one block per op; parts of different rows use
                                                                                  * it at once */
 void net_weights_init(const struct net *n, u64 seed, f32 *theta);             /* PyTorch's default distributions */
 
-/* A part of the box: rows [b0,b1) and steps [t0,t1) of one op, half-open.  n > 1: member `me` of n workers that share these rows
- * by units and run it at the same time (layer.team); of layer.dw: part `me` of n. */
+/* A part of an op's work: rows [b0,b1) and steps [t0,t1), half-open. n > 1: member `me` of a team of n workers that split it by
+ * units and run it at the same time (layer.team); for layer.dw: part `me` of n. */
 struct part {
     i32 b0, b1, t0, t1;
     i32 me, n;
     char *flags; /* n > 1: a line of TEAM_LINE bytes for each member, of these rows, steps and direction alone; they only rise */
     u32 how;    /* enum cell_how, 0 = op_spec.how */
-    bool apart; /* backward without the gradient of weights, which layer.dw makes */
+    bool apart; /* backward without weight gradients, which layer.dw computes */
 };
 
 /* One bound step: where everything is.  Owned by whoever binds (exec); layers only read the pointers. */

@@ -1,4 +1,5 @@
-/* cell.c - the list of cells, and their canonical tensors out of and into packed weights, the same for every cell. */
+/* cell.c - the list of cells (cells.def), and the conversion between canonical tensors and packed weights, common to all cells.
+ */
 #include "model/cell/cell.h"
 
 #include <string.h>
@@ -22,7 +23,7 @@ const struct cell *cell_find(const char *name) {
     return NULL;
 }
 
-/* The kernels of instruction set a in a precision, NULL = this machine or the set has none. */
+/* Kernels of instruction set a in a precision; NULL if this machine or the set lacks them. */
 static const struct cell_kern *kernels_of(const struct cell *c, enum precision p, i32 a) {
     const struct kern *k = kern_get((enum kern_arch)a);
     return k ? cell_kernels(c, k, p) : NULL;
@@ -46,7 +47,7 @@ i64 cell_wt_max(const struct cell *c, enum precision p, i32 I, i32 H) {
 
 enum tensor { WEIGHT_IH, WEIGHT_HH, BIAS_IH, BIAS_HH, HH_DIAG, CH_DIAG };
 
-/* What tensor i of a cell is. */
+/* Kind of tensor i of a cell. */
 static enum tensor tensor_of(const struct cell *c, i32 i) {
     static const enum tensor dense[] = {WEIGHT_IH, WEIGHT_HH, BIAS_IH, BIAS_HH};
     static const enum tensor diagonal[] = {WEIGHT_IH, BIAS_IH, HH_DIAG, CH_DIAG};
@@ -66,7 +67,7 @@ const char *cell_tensor(const struct cell *c, i32 i, i32 I, i32 H, i32 *rows, i3
     return name[t];
 }
 
-/* Place of weight k (over x, then the state rows) of gate g of unit u. */
+/* Offset of weight k (over x, then the state rows) of gate g of unit u. */
 static i64 at_w(const struct cell *c, i32 I, i32 H, i32 g, i32 u, i32 k) {
     return (((i64)(u / LANES) * (I + cell_state_rows(c, H)) + k) * c->gates + g) * LANES + u % LANES;
 }
@@ -75,7 +76,7 @@ static i64 at_bias(const struct cell *c, i32 I, i32 H, i32 slot, i32 u) {
     return cell_packed_w(c, I, H) + ((i64)(u / LANES) * cell_slots(c) + slot) * LANES + u % LANES;
 }
 
-/* Place of element k of row u of gate g of a tensor; -1: it has none, as bias_hh where it is a part of bias_ih. */
+/* Offset of element k of row u of gate g of a tensor; -1 if there is none (bias_hh is merged into bias_ih). */
 static i64 place(const struct cell *c, enum tensor t, i32 I, i32 H, i32 g, i32 u, i32 k) {
     bool split = c->split_last && g == c->gates - 1;
     switch (t) {

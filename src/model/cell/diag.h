@@ -1,19 +1,19 @@
-/* diag.h - what the kernels of the diagonal cells have in common: where things are, and how they are walked.
+/* diag.h - layouts and execution modes that the kernels of diagonal cells share.
  *
- * A unit's gates read x and the unit's own state, nothing of other units: every (row, unit) is a recurrence of one or two
+ * The gates of a unit read x and the unit's own state only, so every (row, unit) is an independent recurrence of one or two
  * numbers.
  *
  *     z = bias + x Wx                    one product for all rows and steps of a chunk
- *     s[t] = F(s[t-1], z[t])             per (row, unit), units in the lanes of a vector
+ *     s[t] = F(s[t-1], z[t])             per (row, unit), vectorized over units
  *
- * Walks (cell_args.how):
- *     sequential     the state stays in registers from step to step, a few (row, unit) vectors side by side
+ * Execution modes (cell_args.how):
+ *     sequential     the state stays in registers from step to step, several (row, unit) vectors interleaved
  *     CELL_NEWTON    guess all s, then repeat: r[t] = F(s[t-1]) - s[t];  solve d[t] = J[t] d[t-1] + r[t];  s += d
- *     CELL_SCAN      cells linear in s: one such solve and no guess
+ *     CELL_SCAN      cells linear in s: one such solve, no guess
  *
- * The solve goes over chunks of a block of steps that know nothing of each other but a sum; blocks come in order, each from the
- * true state before it.  A block that does not converge is walked step by step.  Backward is linear: with either word it is one
- * solve with J transposed.  What came by Newton is as near as its tolerance, what came by a scan as near as rounding.
+ * A solve splits a block of steps into chunks that communicate one affine map each. Blocks run in order, each from the exact
+ * state before it. A block that does not converge is run step by step. Backward is linear: in both modes one solve with the
+ * transposed J. Newton results are accurate to the tolerance below, scan results to rounding.
  *
  *     act    gates, then dz [T][B][NP][G][LANES] | keep [T][B][Hp] | counts [B][NP] of struct diag_count
  *     keep   paralstm: c;  paragru: r * h before the step, written by backward for dW;  minlstm: none */
@@ -22,20 +22,20 @@
 
 #include "model/cell/cell.h"
 
-/* What Newton did in the last forward walk of a panel of units. */
+/* Newton statistics of the last forward pass for one row and panel. */
 struct diag_count {
-    i32 blocks, iterations, most, fallbacks; /* fallbacks: blocks that were walked step by step in the end */
+    i32 blocks, iterations, most, fallbacks; /* fallbacks: blocks that were finally run step by step */
 };
 
 enum {
-    DIAG_BLOCK = 64,  /* steps that are solved at once */
+    DIAG_BLOCK = 64,  /* steps per solved block */
     DIAG_CHUNK = 16,  /* steps of a chunk of a block */
-    DIAG_CAP = 12     /* iterations */
+    DIAG_CAP = 12     /* maximum iterations */
 };
 #define DIAG_RESIDUAL 1e-6f /* largest |F(s[t-1]) - s[t]| */
 #define DIAG_CHANGE 4e-6f   /* largest |d| of the last iteration */
 
-/* Floats of act before the counts. */
+/* Floats of act that precede the counts. */
 static inline i64 diag_kept(const struct cell_args *x, i32 G, bool keep) {
     return (i64)x->T * x->B * round_up(x->H, LANES) * (G + (keep ? 1 : 0));
 }
@@ -48,10 +48,10 @@ static inline struct diag_count *diag_counts(const struct cell_args *x, i32 G, b
     return (struct diag_count *)(void *)at + (i64)b * (round_up(x->H, LANES) / LANES) + panel;
 }
 
-/* All panels of rows b0..b1 together. */
+/* Sum over all panels of rows b0..b1. */
 struct diag_count diag_total(const struct cell *c, const struct cell_args *x, i32 b0, i32 b1);
 
-/* The sets of kernels: diag_<cell>.c once per instruction set, diag_ref.c. */
+/* The kernel sets: diag_<cell>.c compiled once per instruction set, and diag_ref.c. */
 #define DIAG_SETS(isa) extern const struct cell_set diag_paragru_##isa, diag_paralstm_##isa, diag_minlstm_##isa;
 DIAG_SETS(ref)
 DIAG_SETS(base)
@@ -68,10 +68,10 @@ DIAG_SETS(avx512)
 #endif
 #define DIAG_PLAIN(cell, arch) ((arch) == KERN_REF ? &diag_##cell##_ref : &diag_##cell##_base)
 
-/* Rows of the batch that are live at step t, of b0..b1. */
+/* Number of batch rows that have a step t. */
 static inline i32 diag_live(const struct cell_args *x, i32 t) { return t >= x->T ? 0 : x->live ? x->live[t] : x->B; }
 
-/* The first step from t0 on that row b does not live, at most t1. */
+/* First step from t0 on that row b lacks, at most t1. */
 static inline i32 diag_end(const struct cell_args *x, i32 b, i32 t0, i32 t1) {
     i32 t = t1;
     if (x->live)

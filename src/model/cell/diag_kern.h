@@ -1,10 +1,11 @@
-/* diag_kern.h - the kernels of a diagonal cell around its arithmetic; the end of diag_<cell>.c, once per instruction set.
+/* diag_kern.h - the kernels of a diagonal cell around its arithmetic; included at the end of diag_<cell>.c, once per
+ * instruction set.
  *
- *     forward, a chunk of steps:    z = bias + x Wx  (gemm)    then every (row, vector of units) on its own, over the chunk
- *     backward, from the end:       every (row, vector) on its own    then dx = dz Wx'  (gemm)
- *     dW, blocks of rows:           x' dz  (gemm), sums for bias and state rows
+ *     forward, per chunk of steps:    z = bias + x Wx  (gemm)    then each (row, vector of units) runs over the chunk
+ *     backward, from the end:         each (row, vector)         then dx = dz Wx'  (gemm)
+ *     dW, blocks of rows:             x' dz  (gemm), sums for bias and state rows
  *
- * Members of a team take panels; no unit waits for another, so they meet only at the end of a walk, and before dx. */
+ * Team members take panels. No unit waits for another, so they synchronize only at the end of a pass and before dx. */
 #ifndef STRETTO_MODEL_CELL_DIAG_KERN_H
 #define STRETTO_MODEL_CELL_DIAG_KERN_H
 
@@ -12,16 +13,16 @@
 #include "kern/team.h"
 
 enum {
-    AREA = GATES * LANES,            /* floats of the gates of a panel */
-    NA = STATE_ROWS * GATES,         /* weights of a unit's state */
+    AREA = GATES * LANES,            /* floats of the gates of one panel */
+    NA = STATE_ROWS * GATES,         /* state weights of a unit */
     NA_ROOM = NA > 0 ? NA : 1,
-    CHUNK_FLOATS = 1 << 16,          /* of z: what the product wrote is in L2 when the walk reads it */
+    CHUNK_FLOATS = 1 << 16,          /* floats of z per chunk: z is still in L2 when the recurrence reads it */
     DW_ROWS = 256,
     DW_INPUTS = 64,
-    WIDTH = 4                        /* vectors side by side: their steps hide each other's latency */
+    WIDTH = 4                        /* vectors processed together, to hide the latency of a step */
 };
 
-/* The gemm of this instruction set; this file runs only where it is. */
+/* The gemm of this instruction set, which is present if this code runs. */
 static const struct kern *own_kern(void) {
 #define ARCH_PASTE2(a, b) a##b
 #define ARCH_PASTE(a, b) ARCH_PASTE2(a, b)
@@ -31,12 +32,12 @@ static const struct kern *own_kern(void) {
 
 /* ------------------------------------------------------------------ places ------------------------------------------------- */
 
-/* A box as these kernels see it: strides of a step, and what a panel of weights is long. */
+/* The arguments with the strides of these kernels. */
 struct walk {
     const struct cell_args *x;
     i32 Hp;
     i64 W, zt, yt, panel;
-    f32 *keep; /* NULL = none */
+    f32 *keep; /* NULL = the cell has none */
 };
 
 static struct walk walk_of(const struct cell_args *x) {
@@ -49,7 +50,7 @@ static struct walk walk_of(const struct cell_args *x) {
     return w;
 }
 
-/* Unit u (the first of a vector) of row b at step 0. */
+/* z of unit u (first of a vector) of row b at step 0. */
 INLINE f32 *z_of(const struct walk *w, i32 b, i32 u) {
     return w->x->act + b * w->W + (i64)(u / LANES) * AREA + u % LANES;
 }
@@ -63,7 +64,7 @@ INLINE void load_weights(const struct walk *w, const f32 *from, i32 u, vf *a) {
 INLINE void load_gates(const f32 *z, vf *g) { UNROLL for (int k = 0; k < GATES; k++) g[k] = v_load(z + k * LANES); }
 INLINE void store_gates(f32 *z, const vf *g) { UNROLL for (int k = 0; k < GATES; k++) v_store(z + k * LANES, g[k]); }
 
-/* The state of unit u of row b before step t. */
+/* State of unit u of row b before step t. */
 INLINE struct state state_before(const struct walk *w, i32 b, i32 u, i32 t) {
     const i64 at = y_at(w, b, u);
     if (t > 0)
@@ -71,7 +72,7 @@ INLINE struct state state_before(const struct walk *w, i32 b, i32 u, i32 t) {
     return state_of(v_load_or_zero(w->x->h0, at), TWO_STATES ? v_load_or_zero(w->x->c0, at) : v_zero());
 }
 
-/* The same of row t*B + b of [T][B]. */
+/* The same for flat row t*B + b of [T][B]. */
 INLINE struct state row_before(const struct walk *w, i64 row, i32 u) {
     const i32 B = w->x->B;
     if (row < B) return state_before(w, (i32)row, u, 0);
@@ -79,14 +80,14 @@ INLINE struct state row_before(const struct walk *w, i64 row, i32 u) {
     return state_of(v_load(w->x->y + at), TWO_STATES ? v_load(w->keep + at) : v_zero());
 }
 
-/* A vector of units of a row. */
+/* A vector of units of one row. */
 struct place {
     i32 b, u;
 };
 
 /* ------------------------------------------------------------------ step by step -------------------------------------------- */
 
-/* n vectors over the steps [t0,t1): pre-activations become gates. */
+/* Forward of n vectors over steps [t0,t1): pre-activations become gates. */
 INLINE void steps_fwd(const int n, const struct walk *w, const struct place *p, i32 t0, i32 t1) {
     vf a[WIDTH][NA_ROOM];
     struct state s[WIDTH];
@@ -111,7 +112,7 @@ INLINE void steps_fwd(const int n, const struct walk *w, const struct place *p, 
     }
 }
 
-/* Step t of one vector of row b backward: d is the gradient of the state after it. */
+/* Backward of step t of one vector; d: gradient of the state after the step. */
 INLINE struct state step_bwd(const struct walk *w, const vf *a, struct place p, i32 t, struct state d) {
     f32 *z = z_of(w, p.b, p.u) + t * w->zt;
     const i64 at = y_at(w, p.b, p.u) + t * w->yt;
@@ -125,7 +126,7 @@ INLINE struct state step_bwd(const struct walk *w, const vf *a, struct place p, 
     return d;
 }
 
-/* What comes to the state after step t1-1 from later steps, or from the end. */
+/* Gradient of the state after step t1-1, from later steps or from the final state. */
 INLINE struct state gradient_after(const struct walk *w, struct place p, i32 t1) {
     const struct cell_args *x = w->x;
     const i64 at = y_at(w, p.b, p.u);
@@ -163,7 +164,7 @@ static void bwd_few(const struct walk *w, const struct place *p, i32 t0, i32 t1)
 
 #include "model/cell/diag_solve.h"
 
-/* Rows [b0,b1) and vectors [v0,v1) of a box. */
+/* Rows [b0,b1) and vectors [v0,v1) of the arguments. */
 struct part_of {
     i32 b0, b1, v0, v1;
 };
@@ -173,7 +174,8 @@ static struct place place_of(struct part_of p, i32 i) {
     return (struct place){p.b0 + i / nv, (p.v0 + i % nv) * VL};
 }
 
-/* Every vector of the part over its live steps of [t0,t1), by one or by few; live rows come longest first. */
+/* Runs each vector of the part over its live steps in [t0,t1), singly (one) or several together (few); longest rows come first.
+ */
 static void each(const struct walk *w, struct part_of p, i32 t0, i32 t1, walk_fn *one, walk_fn *few) {
     const i32 count = (p.b1 - p.b0) * (p.v1 - p.v0);
     struct place at[WIDTH];
@@ -188,14 +190,14 @@ static void each(const struct walk *w, struct part_of p, i32 t0, i32 t1, walk_fn
 
 /* ------------------------------------------------------------------ products ------------------------------------------------ */
 
-/* n rows of a box from row (t, b) on that are `stride` rows apart: what one product takes. */
+/* n rows from (t, b), `stride` rows apart: the operand of one product. */
 struct run_of {
     i32 t, b, n;
     i64 stride;
 };
 typedef void run_fn(const struct walk *w, const struct kern *k, struct run_of r, struct part_of p, const void *to);
 
-/* The live rows of [t0,t1) x [b0,b1) as runs: all at once, or rows of a step, or steps of a row, whichever is longer. */
+/* Splits the live rows of [t0,t1) x [b0,b1) into runs: one run, or one per step, or one per row, whichever is longer. */
 static void each_run(const struct walk *w, struct part_of p, i32 t0, i32 t1, run_fn *fn, const void *to) {
     const struct kern *k = own_kern();
     const i32 B = w->x->B, b0 = p.b0, b1 = p.b1;
@@ -227,7 +229,7 @@ static void run_z(const struct walk *w, const struct kern *k, struct run_of r, s
     }
 }
 
-/* dx = dz Wx'; where rows of dx are too close for whole vectors, one number after another. */
+/* dx = dz Wx'; if rows of dx are too close for whole vectors, element by element. */
 static void run_dx(const struct walk *w, const struct kern *k, struct run_of r, struct part_of part, const void *to) {
     const struct cell_args *x = w->x;
     const i32 Ip = round_up(x->I, LANES);
@@ -251,7 +253,7 @@ struct grads {
     f32 *dw, *dbias;
 };
 
-/* Sums over the rows of a run, from zero, added to what is there: long sums are sums of sums. */
+/* Sums over the rows of a run, started at zero and then added to the total: partial sums lose fewer digits. */
 static void unit_grads(const struct walk *w, struct run_of r, i32 u, const struct grads *to) {
     f32 *db = to->dbias + (i64)(u / LANES) * AREA + u % LANES;
     f32 *da = to->dw + (u / LANES) * w->panel + (i64)w->x->I * AREA + u % LANES;
@@ -297,14 +299,14 @@ static void run_dw(const struct walk *w, const struct kern *k, struct run_of r, 
 
 static bool solves(const struct cell_args *x) { return x->how == CELL_NEWTON || x->how == CELL_SCAN; }
 
-/* Steps of a chunk: whole blocks where blocks are solved, so that they do not depend on the other rows. */
+/* Steps per chunk; whole blocks if blocks are solved, so that they do not depend on the other rows. */
 static i32 chunk_steps(const struct cell_args *x, i32 rows, i32 panels) {
     const i64 steps = CHUNK_FLOATS / lmax(1, (i64)rows * panels * AREA);
     if (!solves(x)) return imax(1, (i32)lmin(steps, 1 << 20));
     return imax(DIAG_BLOCK, (i32)lmin(steps, 1 << 20) / DIAG_BLOCK * DIAG_BLOCK);
 }
 
-/* Panels p0..p1 of [T][B][Hp] buffers, of rows or steps that do not live. */
+/* Zeroes panels p0..p1 of [T][B][Hp] buffers for rows or steps that are not live. */
 static void put_zero(f32 *to, i64 n) { memset(to, 0, (size_t)n * sizeof *to); }
 
 static void end_states(const struct walk *w, i32 b0, i32 b1, i32 t1, i32 p0, i32 p1) {
@@ -342,7 +344,7 @@ static void fwd(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {
     team_wait(x->team, 1);
 }
 
-/* The gradient of the state before step t0, of rows that live then or never did. */
+/* Writes dh0, dc0: gradient of the state before step t0, for rows that are live then or never were. */
 static void begin_gradients(const struct walk *w, i32 b0, i32 b1, i32 t0, i32 p0, i32 p1) {
     const struct cell_args *x = w->x;
     for (i32 b = b0; b < b1; b++)
@@ -353,7 +355,7 @@ static void begin_gradients(const struct walk *w, i32 b0, i32 b1, i32 t0, i32 p0
         }
 }
 
-/* dx of a chunk, rows shared out; rows that do not live get zero. */
+/* dx of a chunk, rows split among the team; rows that are not live get zero. */
 static void inputs_bwd(const struct walk *w, i32 b0, i32 b1, i32 t0, i32 t1) {
     const struct cell_args *x = w->x;
     each_run(w, (struct part_of){b0, b1, 0, 0}, t0, t1, run_dx, NULL);
@@ -411,7 +413,7 @@ static void prep(i32 inputs, i32 H, const f32 *w, f32 *wt) {
 
 /* ------------------------------------------------------------------ one step, fed by others --------------------------------- */
 
-/* Rows as a box of one step that begins from h0, c0. */
+/* Arguments of one step that starts from h0, c0. */
 static struct cell_args box_of_rows(const struct cell_rows *r) {
     return (struct cell_args){
         .T = 1, .B = r->n, .I = r->I, .H = r->H, .w = r->w, .h0 = r->h0, .c0 = r->c0, .act = r->z, .y = r->h};

@@ -1,11 +1,11 @@
-/* diag_math.h - vectors of states and Jacobians for the arithmetic of a diagonal cell; before diag_kern.h. */
+/* diag_math.h - vector types of states and Jacobians for the arithmetic of diagonal cells; included before diag_kern.h. */
 #ifndef STRETTO_MODEL_CELL_DIAG_MATH_H
 #define STRETTO_MODEL_CELL_DIAG_MATH_H
 
 #include "kern/simd.h"
 #include "model/cell/diag.h"
 
-/* h and c of VL units; c is zero in a cell without. */
+/* h and c of VL units; c is zero in cells without c. */
 struct state {
     vf h, c;
 };

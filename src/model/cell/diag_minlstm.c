@@ -1,5 +1,4 @@
-/* diag_minlstm.c - the arithmetic of minlstm (minlstm.c has the equations) for the walks of diag_kern.h; compiled once per
- * instruction set. */
+/* diag_minlstm.c - arithmetic of minlstm (equations: minlstm.c) for diag_kern.h; compiled once per instruction set. */
 #define SET diag_minlstm
 #define GATES 3
 #define STATE_ROWS 0
@@ -10,10 +9,10 @@
 
 enum { F, IN, N };
 
-/* Share of h that stays: both gates are at least 2^-126, so there is no 0/0. */
+/* Fraction of h that is kept; both gates are at least 2^-126, so 0/0 is impossible. */
 INLINE vf stays(const vf *g) { return g[F] * v_recip(g[F] + g[IN]); }
 
-/* Pre-activations of the x side become gates; gives the state after the step. */
+/* Turns x-side pre-activations into gates; returns the state after the step. */
 INLINE struct state step(const vf *a, vf *z, struct state s) {
     (void)a;
     z[F] = v_sigmoid(z[F]);
@@ -21,7 +20,7 @@ INLINE struct state step(const vf *a, vf *z, struct state s) {
     return state_of(v_fma(stays(z), s.h - z[N], z[N]), v_zero());
 }
 
-/* The state after as a linear function of the state before: exact here. */
+/* The state after the step as a linear function of the state before; exact for this cell. */
 INLINE void frozen(const vf *g, vf *factor, vf *add) {
     *factor = stays(g);
     *add = (v_set1(1) - *factor) * g[N];
@@ -32,7 +31,7 @@ INLINE struct jac jacobian(const vf *a, const vf *g, struct state s, struct stat
     return (struct jac){stays(g), v_zero(), v_zero(), v_zero()};
 }
 
-/* Gates become dz; d, the gradient of the state after, becomes that of the state before. */
+/* Turns gates into dz, and d from the gradient of the state after the step into that of the state before. */
 INLINE struct state back(const vf *a, vf *g, struct state s, struct state after, struct state d, vf *keep) {
     (void)a, (void)after, (void)keep;
     const vf one = v_set1(1), f = stays(g), i = one - f, both = d.h * (s.h - g[N]) * (f * i);

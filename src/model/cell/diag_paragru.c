@@ -1,5 +1,4 @@
-/* diag_paragru.c - the arithmetic of paragru (paragru.c has the equations) for the walks of diag_kern.h; compiled once per
- * instruction set. */
+/* diag_paragru.c - arithmetic of paragru (equations: paragru.c) for diag_kern.h; compiled once per instruction set. */
 #define SET diag_paragru
 #define GATES 3
 #define STATE_ROWS 1
@@ -10,7 +9,7 @@
 
 enum { Z, R, N };
 
-/* Pre-activations of the x side become gates; gives the state after the step. */
+/* Turns x-side pre-activations into gates; returns the state after the step. */
 INLINE struct state step(const vf *a, vf *z, struct state s) {
     z[Z] = v_sigmoid(v_fma(a[Z], s.h, z[Z]));
     z[R] = v_sigmoid(v_fma(a[R], s.h, z[R]));
@@ -18,7 +17,7 @@ INLINE struct state step(const vf *a, vf *z, struct state s) {
     return state_of(v_fma(z[Z], z[N] - s.h, s.h), v_zero());
 }
 
-/* The state after as a linear function of the state before: gates as they are. */
+/* The state after the step as a linear function of the state before, with fixed gates. */
 INLINE void frozen(const vf *g, vf *factor, vf *add) {
     *factor = v_set1(1) - g[Z];
     *add = g[Z] * g[N];
@@ -38,7 +37,7 @@ INLINE struct jac jacobian(const vf *a, const vf *g, struct state s, struct stat
     return (struct jac){hh, v_zero(), v_zero(), v_zero()};
 }
 
-/* Gates become dz; d, the gradient of the state after, becomes that of the state before; keep is for dW. */
+/* Turns gates into dz, and d from the gradient of the state after the step into that of the state before; keep is for dW. */
 INLINE struct state back(const vf *a, vf *g, struct state s, struct state after, struct state d, vf *keep) {
     (void)after;
     const vf one = v_set1(1), dn = d.h * g[Z] * v_fnma(g[N], g[N], one), drh = dn * a[N];

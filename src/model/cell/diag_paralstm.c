@@ -1,5 +1,4 @@
-/* diag_paralstm.c - the arithmetic of paralstm (paralstm.c has the equations) for the walks of diag_kern.h; compiled once per
- * instruction set. */
+/* diag_paralstm.c - arithmetic of paralstm (equations: paralstm.c) for diag_kern.h; compiled once per instruction set. */
 #define SET diag_paralstm
 #define GATES 3
 #define STATE_ROWS 2
@@ -10,7 +9,7 @@
 
 enum { F, Z, O, PF = GATES + F, PO = GATES + O };
 
-/* Pre-activations of the x side become gates; gives the state after the step. */
+/* Turns x-side pre-activations into gates; returns the state after the step. */
 INLINE struct state step(const vf *a, vf *z, struct state s) {
     z[F] = v_sigmoid(v_fma(a[PF], s.c, v_fma(a[F], s.h, z[F])));
     z[Z] = v_tanh(v_fma(a[Z], s.h, z[Z]));
@@ -19,13 +18,13 @@ INLINE struct state step(const vf *a, vf *z, struct state s) {
     return state_of(z[O] * v_tanh(c), c);
 }
 
-/* c after as a linear function of c before: gates as they are. */
+/* c after the step as a linear function of c before, with fixed gates. */
 INLINE void frozen(const vf *g, vf *factor, vf *add) {
     *factor = g[F];
     *add = (v_set1(1) - g[F]) * g[Z];
 }
 
-/* h after, from h before, c after and the pre-activation of the output gate. */
+/* h after the step, from h before, c after and the output gate's pre-activation. */
 INLINE vf h_of(const vf *a, vf z_out, vf h, vf c) {
     return v_sigmoid(v_fma(a[PO], c, v_fma(a[O], h, z_out))) * v_tanh(c);
 }
@@ -37,7 +36,7 @@ INLINE struct jac jacobian(const vf *a, const vf *g, struct state s, struct stat
     return (struct jac){v_fma(via, ch, to * a[O]), via * cc, ch, cc};
 }
 
-/* Gates become dz; d, the gradient of the state after, becomes that of the state before. */
+/* Turns gates into dz, and d from the gradient of the state after the step into that of the state before. */
 INLINE struct state back(const vf *a, vf *g, struct state s, struct state after, struct state d, vf *keep) {
     (void)keep;
     const vf one = v_set1(1), tc = v_tanh(after.c), out = d.h * tc * (g[O] * (one - g[O]));
@@ -50,7 +49,7 @@ INLINE struct state back(const vf *a, vf *g, struct state s, struct state after,
     return state_of(dh, dc0);
 }
 
-/* Gradient of the state rows; the output gate sees c after the step. */
+/* Gradient of the state rows of w; the output gate reads c after the step. */
 INLINE void rows_grad(const vf *dz, struct state s, vf keep, vf *da) {
     da[F] = v_fma(dz[F], s.h, da[F]);
     da[Z] = v_fma(dz[Z], s.h, da[Z]);

@@ -1,7 +1,6 @@
-/* diag_ref.c - the plain twins of the diagonal cells: the specification of diag_kern.h, in loops anybody can check.
+/* diag_ref.c - scalar reference implementation of the diagonal cells: the specification of diag_kern.h.
  *
- * One text serves the three cells; what differs is one unit's step and its gradient.  How a box is walked makes no difference
- * here: always step by step. */
+ * One source serves the three cells; only one unit's step and its gradient differ. All execution modes run step by step here. */
 #include <math.h>
 #include <string.h>
 
@@ -10,8 +9,9 @@
 
 enum { GATES = 3, AREA = GATES * LANES, H_ROW = 0, C_ROW = GATES };
 
-/* One unit: a the weights of its state ([row * GATES + gate]), g its gates, s and s1 its state (h, c) before and after the step,
- * keep the number that is kept.  step: pre-activations in g become gates.  back: gates become dz, d (of s1) becomes that of s. */
+/* The arithmetic of one unit. a: state weights ([row * GATES + gate]); g: gates; s, s1: state (h, c) before and after the step;
+ * keep: the value saved for dW. step turns pre-activations in g into gates; back turns gates into dz and d, the gradient of s1,
+ * into that of s. */
 struct plain {
     i32 state_rows, states;
     bool keeps;
@@ -75,7 +75,7 @@ static void paralstm_back(const f32 *a, f32 *g, const f32 *s, const f32 *s1, f32
 static void paralstm_rows(const f32 *dz, const f32 *s, f32 keep, f32 *da) {
     for (i32 k = 0; k < GATES; k++) da[k] += dz[k] * s[0];
     da[C_ROW + LF] += dz[LF] * s[1];
-    da[C_ROW + LO] += dz[LO] * keep; /* c after the step */
+    da[C_ROW + LO] += dz[LO] * keep; /* uses c after the step */
 }
 
 /* ------------------------------------------------------------------ minlstm ------------------------------------------------- */
@@ -108,12 +108,12 @@ static const struct plain minlstm = {0, 1, false, minlstm_step, minlstm_back, mi
 
 static i32 hp_of(const struct cell_args *x) { return round_up(x->H, LANES); }
 
-/* Gate g of unit u of row t*B + b. */
+/* z of gate g of unit u, flat row t*B + b. */
 static f32 *z_at(const struct cell_args *x, i64 row, i32 u, i32 g) {
     return x->act + (row * hp_of(x) + u / LANES * LANES) * GATES + g * LANES + u % LANES;
 }
 
-/* Row k (over x, then the state rows) of gate g of unit u. */
+/* Offset of row k (over x, then the state rows) of gate g of unit u. */
 static i64 w_at(const struct plain *c, const struct cell_args *x, i32 u, i32 k, i32 g) {
     return (((i64)(u / LANES) * (x->I + c->state_rows) + k) * GATES + g) * LANES + u % LANES;
 }
@@ -135,7 +135,7 @@ static f32 *keep_of(const struct plain *c, const struct cell_args *x) {
     return c->keeps ? x->act + (i64)x->T * x->B * hp_of(x) * GATES : NULL;
 }
 
-/* Step t of unit u of row b; g holds pre-activations. */
+/* Forward of step t of unit u of row b; g holds pre-activations. */
 static void unit_fwd(const struct plain *c, const struct cell_args *x, f32 *keep, i32 t, i32 b, i32 u) {
     f32 a[2 * GATES], g[GATES], s[2], s1[2] = {0};
     const i64 row = (i64)t * x->B + b;
@@ -148,7 +148,7 @@ static void unit_fwd(const struct plain *c, const struct cell_args *x, f32 *keep
     if (c->states > 1) keep[row * hp_of(x) + u] = s1[1];
 }
 
-/* d: gradient of the state after the step, then of that before. */
+/* Backward; d: in/out, gradient of the state after the step, then before it. */
 static void unit_bwd(const struct plain *c, const struct cell_args *x, f32 *keep, i32 t, i32 b, i32 u, f32 *d) {
     f32 a[2 * GATES], g[GATES], s[2], s1[2];
     const i64 row = (i64)t * x->B + b, at = row * hp_of(x) + u;
@@ -201,7 +201,7 @@ static void plain_fwd(const struct plain *c, const struct cell_args *x, i32 b0, 
         }
 }
 
-/* Gradient of the state of row b after step t-1: from step t, or of the end state. */
+/* Gradient of the state of row b after step t-1, from step t or from the final state. */
 static void from_later(const struct plain *c, const struct cell_args *x, i32 t, i32 b, i32 u, f32 *d) {
     const i64 at = (i64)b * hp_of(x) + u, plane = (i64)x->B * hp_of(x);
     const bool end = b >= diag_live(x, t);

@@ -1,16 +1,17 @@
-/* diag_solve.h - a block of steps at once: the linear recurrence by chunks, Newton around it; a part of diag_kern.h.
+/* diag_solve.h - solves a block of steps at once: the linear recurrence in chunks, with Newton's method around it; a part of
+ * diag_kern.h.
  *
- *     x[i] = m[i] x[i-1] + r[i]        m: a number, or 2x2 of (h, c), for every unit
+ *     x[i] = m[i] x[i-1] + r[i]        m: a number, or 2x2 for (h, c), per unit
  *
- *     up      every chunk on its own     its end as a linear function of its begin: x_end = M x_begin + R
- *     across  one chunk after another    the begins
- *     down    every chunk on its own     x, in place of r */
+ *     up      each chunk independently     its last state as an affine function of its first: x_end = M x_begin + R
+ *     across  chunks in order              the first states
+ *     down    each chunk independently     x, in place of r */
 #ifndef STRETTO_MODEL_CELL_DIAG_SOLVE_H
 #define STRETTO_MODEL_CELL_DIAG_SOLVE_H
 
 enum { NS = 1 + TWO_STATES, CHUNKS = DIAG_BLOCK / DIAG_CHUNK };
 
-/* The factors as hh, hc, ch, cc; one state has the first alone. */
+/* The factors in the order hh, hc, ch, cc; with one state only the first. */
 struct system {
     f32 m[NS * NS][DIAG_BLOCK][VL], r[NS][DIAG_BLOCK][VL];
 } __attribute__((aligned(64)));
@@ -35,7 +36,7 @@ INLINE void load_system(const int n, const struct system *s, i32 i, vf *m, vf *r
     UNROLL for (int k = 0; k < n; k++) r[k] = v_load(s->r[k][i]);
 }
 
-/* Steps [i0,i1) as one. */
+/* Composes steps [i0,i1) into one affine map. */
 INLINE struct chunk chunk_up(const int n, const struct system *s, i32 i0, i32 i1) {
     struct chunk c = {0};
     load_system(n, s, i0, c.m, c.r);
@@ -43,7 +44,7 @@ INLINE struct chunk chunk_up(const int n, const struct system *s, i32 i0, i32 i1
         vf m[4], r[2];
         load_system(n, s, i, m, r);
         advance(n, m, r, c.r);
-        UNROLL for (int k = 0; k < n; k++) { /* a column of the product */
+        UNROLL for (int k = 0; k < n; k++) { /* column k of the matrix product */
             const vf top = c.m[k];
             if (n == 1) {
                 c.m[0] = m[0] * top;
@@ -81,15 +82,15 @@ INLINE void solve(const int n, struct system *s, i32 steps, const vf *begin) {
     for (i32 k = 0; k < chunks; k++) chunk_down(n, s, k * DIAG_CHUNK, imin(steps, (k + 1) * DIAG_CHUNK), at[k]);
 }
 
-/* One vector over a block of steps.  What is read again and again is copied here: in its buffers it is far apart, and often in
- * the same few sets of a cache. */
+/* One vector over a block of steps. Copies data that is read repeatedly: in its buffers it is strided and often maps to the
+ * same cache sets. */
 struct block {
     const struct walk *w;
     struct place p;
     i32 t, n;
     struct state begin;
     vf a[NA_ROOM];
-    vf z[DIAG_BLOCK][GATES];     /* pre-activations; backward gates */
+    vf z[DIAG_BLOCK][GATES];     /* pre-activations; in backward gates */
     struct state s[DIAG_BLOCK];  /* after each step */
 };
 
@@ -136,7 +137,7 @@ static void solve_block(struct block *k, struct system *s) {
 #else
 /* ------------------------------------------------------------------ Newton -------------------------------------------------- */
 
-/* s[t] = F(0, x[t]); then the gates this gives, frozen, and the linear recurrence that is left. */
+/* Initial guess: s[t] = F(0, x[t]), then one linear solve with these gates fixed. */
 static void guess(struct block *k, struct system *s) {
     vf g[GATES];
     for (i32 i = 0; i < k->n; i++) {
@@ -158,7 +159,7 @@ static void guess(struct block *k, struct system *s) {
     }
 }
 
-/* Gates, Jacobians and residuals where the states are now. */
+/* Computes gates, Jacobians and residuals at the current states. */
 static void linearise(const struct block *k, struct system *s) {
     for (i32 i = 0; i < k->n; i++) {
         const struct state before = block_before(k, i);
@@ -177,7 +178,7 @@ static void linearise(const struct block *k, struct system *s) {
     }
 }
 
-/* The largest |r|, NaN being the largest of all: as numbers they are in the order of their bits. */
+/* The largest |r|, with NaN as the largest: nonnegative floats compare as their bits. */
 static f32 largest(const struct system *s, i32 n) {
     u32 most = 0;
     for (i32 k = 0; k < NS; k++) {
@@ -194,7 +195,8 @@ static f32 largest(const struct system *s, i32 n) {
     return v;
 }
 
-/* False when it does not converge.  The gates that stay are those of the last turn, before its last small change. */
+/* Newton iteration; false if it does not converge. The gates that remain belong to the last iteration, before its final small
+ * update. */
 static bool newton_block(struct block *k, struct system *s, struct diag_count *count) {
     const vf zero[2] = {v_zero(), v_zero()};
     bool done = false;
@@ -204,7 +206,7 @@ static bool newton_block(struct block *k, struct system *s, struct diag_count *c
         turns++;
         linearise(k, s);
         const f32 residual = largest(s, k->n);
-        if (!(residual <= 1e3f)) break; /* it runs away, or there is a NaN */
+        if (!(residual <= 1e3f)) break; /* divergence or NaN */
         solve(NS, s, k->n, zero);
         done = residual <= DIAG_RESIDUAL && largest(s, k->n) <= DIAG_CHANGE;
         for (i32 i = 0; i < k->n; i++) {
@@ -240,7 +242,7 @@ static void fwd_solve(const struct walk *w, const struct place *p, i32 t0, i32 t
 
 /* ------------------------------------------------------------------ backward ------------------------------------------------ */
 
-/* d[t] = J[t+1]' d[t+1] + dy[t], from the end: entry i of the system is step n-1-i of the block. */
+/* Backward system: d[t] = J[t+1]' d[t+1] + dy[t] from the end; entry i is step n-1-i of the block. */
 static void adjoint(const struct block *k, struct system *s) {
     const f32 *dy = k->w->x->dy ? k->w->x->dy + y_at(k->w, k->p.b, k->p.u) + k->t * k->w->yt : NULL;
     struct jac j = {v_set1(1), v_zero(), v_zero(), v_set1(1)};

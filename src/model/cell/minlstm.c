@@ -1,8 +1,6 @@
-/* minlstm.c - an lstm whose gates read x alone, so that it is linear in h:
+/* minlstm.c - descriptor of minLSTM (Feng et al. 2024): the gates read x alone, so the cell is linear in h.
  *
- *     f = sigmoid(Wf x + b)    i = sigmoid(Wi x + b)    n = Wn x + b      h' = (f h + i n) / (f + i)
- *
- * Feng et al. 2024. */
+ *     f = sigmoid(Wf x + b)    i = sigmoid(Wi x + b)    n = Wn x + b      h' = (f h + i n) / (f + i) */
 #include "model/cell/diag.h"
 
 static const struct cell_set *set(enum kern_arch arch) { return DIAG_CHOOSE(minlstm, arch); }

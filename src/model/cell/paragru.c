@@ -1,8 +1,6 @@
-/* paragru.c - a gated recurrent unit whose gates read their own unit's state alone:
+/* paragru.c - descriptor of ParaGRU (Danieli et al. 2025): a GRU whose gates read only their own unit's state.
  *
- *     z = sigmoid(Wz x + a_z h + b)    r = sigmoid(Wr x + a_r h + b)    n = tanh(Wn x + a_n r h + b)    h' = h + z (n - h)
- *
- * Danieli et al. 2025. */
+ *     z = sigmoid(Wz x + a_z h + b)    r = sigmoid(Wr x + a_r h + b)    n = tanh(Wn x + a_n r h + b)    h' = h + z (n - h) */
 #include "model/cell/diag.h"
 
 static const struct cell_set *set(enum kern_arch arch) { return DIAG_CHOOSE(paragru, arch); }

@@ -1,9 +1,7 @@
-/* paralstm.c - an lstm whose gates read their own unit's state alone:
+/* paralstm.c - descriptor of ParaLSTM (Danieli et al. 2025): an LSTM whose gates read only their own unit's state.
  *
  *     f = sigmoid(Wf x + a_f h + p_f c + b)      z = tanh(Wz x + a_z h + b)         c' = f c + (1 - f) z
- *     o = sigmoid(Wo x + a_o h + p_o c' + b)     h' = o tanh(c')
- *
- * Danieli et al. 2025. */
+ *     o = sigmoid(Wo x + a_o h + p_o c' + b)     h' = o tanh(c') */
 #include "model/cell/diag.h"
 
 static const struct cell_set *set(enum kern_arch arch) { return DIAG_CHOOSE(paralstm, arch); }

@@ -1,5 +1,5 @@
-/* add.c - the sum of two buffers: [T][B][F] and [T or 1][B][F] -> [T][B][F].  A second buffer of one step is added to every step
- * (an embedding of the series); its gradient then sums over the steps, so such parts hold all of them. */
+/* add.c - sum of two buffers: [T][B][F] and [T or 1][B][F] -> [T][B][F]. A second buffer of one step (an embedding of the
+ * series) is broadcast over the steps; its gradient sums over the steps, so parts must then hold all of them. */
 #include "model/layer.h"
 
 static err shape(struct net *n, struct op *op) {

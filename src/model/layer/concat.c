@@ -1,5 +1,6 @@
-/* concat.c - two buffers side by side: [T][B][F0] and [T or 1][B][F1] -> [T][B][F0+F1].  A second buffer of one step (a static
- * feature, an embedding of the series) is repeated; its gradient then sums over the steps, so such parts hold all of them. */
+/* concat.c - concatenation of two buffers: [T][B][F0] and [T or 1][B][F1] -> [T][B][F0+F1]. A second buffer of one step (a
+ * static feature, an embedding of the series) is broadcast; its gradient sums over the steps, so parts must then hold all of
+ * them. */
 #include "model/layer.h"
 
 static err shape(struct net *n, struct op *op) {

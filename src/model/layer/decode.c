@@ -26,11 +26,11 @@ enum { ROWS = 32 };
 struct dims {
     const struct cell *cell;
     i32 steps, vocab, G, slots, NP, H, Hp, I, dp, dc, dpp, dcp, nk;
-    i64 W, row;     /* floats of a z row; row length of wt */
-    i64 theta_cell; /* the shared cell's block */
+    i64 W, row;     /* W: floats of a row of z; row: row length of wt */
+    i64 theta_cell; /* block of the shared cell */
     i64 col, wk;    /* offsets in the op's block */
     i64 zc, wt;     /* offsets in the op's derived block */
-    i64 panel;      /* floats of a panel of the cell's weights */
+    i64 panel;      /* floats per panel of the cell's weights */
 };
 
 static struct dims dims_of(const struct op *op, const struct net *n) {
@@ -115,7 +115,7 @@ static void init(const struct op *op, u64 seed, f32 *theta) {
         for (i32 j = 0; j < dp; j++) theta[s * dpp + j] = layer_normal(op, seed, s * dp + j);
     for (i64 v = 0; v < vocab; v++)
         for (i32 j = 0; j < dc; j++) theta[steps * dpp + v * dcp + j] = layer_normal(op, seed, steps * dp + v * dc + j);
-    i64 lanes = op->ntheta - tables; /* wk; its lanes past H stay zero */
+    i64 lanes = op->ntheta - tables; /* wk; padding beyond H stays zero */
     i32 NP = round_up(op->F, LANES) / LANES;
     for (i64 i = 0; i < lanes; i++) {
         i64 u = i / (lanes / NP) * LANES + i % LANES;
@@ -123,20 +123,20 @@ static void init(const struct op *op, u64 seed, f32 *theta) {
     }
 }
 
-/* Rows of n values (of W where it is dz), ld apart. */
+/* Rows of n values (W for dz), ld apart. */
 struct mat {
     const f32 *p;
     i32 n;
     i64 ld;
 };
 
-/* C [M][W] += A [M][n] times n rows of x-side weights: w is the first of them, panels of `panel` floats. */
+/* C [M][W] += A [M][n] times n rows of x-side weights; w: the first row; panels are `panel` floats apart. */
 static void x_side(const struct dims *d, const struct kern *k, i32 M, struct mat A, const f32 *w, i64 panel, f32 *C) {
     i32 N = d->G * LANES;
     for (i32 p = 0; p < d->NP; p++) k->gemm_nn(M, N, A.n, A.p, A.ld, w + p * panel, N, C + (i64)p * d->slots * LANES, d->W, true);
 }
 
-/* The same for the h side, where a split last gate goes to a slot of its own. */
+/* The same for the h side; a split last gate goes to its own slot. */
 static void h_side(const struct dims *d, const struct kern *k, i32 M, const f32 *A, const f32 *w, f32 *C) {
     i32 ld = d->G * LANES, N = ld - (d->cell->split_last ? LANES : 0);
     for (i32 p = 0; p < d->NP; p++) {
@@ -147,7 +147,7 @@ static void h_side(const struct dims *d, const struct kern *k, i32 M, const f32 
     }
 }
 
-/* dw += A [rows][n]^T dz [rows][W] for n rows of x-side weights; h side below. */
+/* dw += A [rows][n]^T dz [rows][W] for n rows of x-side weights; h_grad does the h side. */
 static void x_grad(const struct dims *d, const struct kern *k, i32 rows, struct mat A, struct mat dz, f32 *dw, i64 panel) {
     i32 N = d->G * LANES;
     for (i32 p = 0; p < d->NP; p++)
@@ -164,7 +164,7 @@ static void h_grad(const struct dims *d, const struct kern *k, i32 rows, const f
     }
 }
 
-/* wt: row (panel, slot, lane) of z against the columns pos | col | h it came from. */
+/* wt: row (panel, slot, unit) of z, columns pos | col | h. */
 static void transpose(const struct dims *d, const f32 *w, f32 *wt) {
     for (i32 p = 0; p < d->NP; p++)
         for (i32 k = 0; k < d->I + (d->cell->diagonal ? 0 : d->H); k++)
@@ -188,23 +188,23 @@ static void prep(const struct op *op, const struct net *n, const struct kern *k,
     transpose(&d, w, zp + d.wt);
 }
 
-/* Category of row b, or -1. */
+/* Category of sample b, or -1. */
 static i32 id_of(const struct op *op, const struct run *r, const struct dims *d, i32 b) {
     if (op->spec.in[1] < 0) return 0;
     i32 id = ((const i32 *)(const void *)run_in(op, r, 1))[b];
     return id >= 0 && id < d->vocab ? id : -1;
 }
 
-/* Known inputs from row s*B + b on. */
+/* Known inputs from flat row s*B + b on. */
 static struct mat known_rows(const struct op *op, const struct run *r, const struct dims *d, i64 at) {
     i32 ld = round_up(d->nk, LANES);
     return (struct mat){run_in(op, r, 2) + at * ld, d->nk, ld};
 }
 
-/* What a diagonal cell does in place of h_side and point_fwd, or of point_bwd and h_grad. */
+/* For diagonal cells: replaces h_side and point_fwd, and point_bwd and h_grad. */
 static const struct cell_step *step_of(const struct dims *d, const struct run *r) { return &d->cell->set(r->kern->arch)->step; }
 
-/* Rows of copy s from row b0 on. */
+/* Arguments for copy s of the rows from b0 on. */
 static struct cell_rows copy_rows(const struct op *op, const struct run *r, const struct dims *d, i32 b0, i32 rows, i32 s) {
     i64 at = (i64)s * r->B + b0, plane = (i64)r->B * d->Hp;
     struct cell_rows c = {.n = rows, .I = d->I, .H = d->H, .w = r->theta + d->theta_cell};
@@ -248,21 +248,21 @@ static void rows_fwd(const struct op *op, const struct run *r, const struct dims
     }
 }
 
-/* A few rows at a time, so that what one loop writes is in cache when the next reads it. */
+/* Processes a few rows at a time, so that data stays in cache between the loops. */
 static void fwd(const struct op *op, const struct run *r, struct part part) {
     struct dims d = dims_of(op, r->net);
     for (i32 b = part.b0; b < part.b1; b += ROWS) rows_fwd(op, r, &d, b, imin(ROWS, part.b1 - b));
 }
 
-/* A diagonal cell's gradient of the end h of rows b0.., dstate being that of the last state. */
+/* Diagonal cell: gradient of the final h of rows b0..; dstate: that of the last state. */
 static f32 *h_gradient(const struct op *op, const struct run *r, const struct dims *d, f32 *dstate, i32 b0) {
     f32 *dend = run_din(op, r, 0);
     if (d->cell->states == 1) return dstate;
     return (dend ? dend : scratch_ds(op, r, d)) + (i64)b0 * d->Hp;
 }
 
-/* Copy s of the rows of a grain: gates into dz; dz is added to zrow, the gradient of the state before to dstate.  Then the first
- * row of dz becomes the sum over the rows. */
+/* Backward of copy s for the rows of one micro-batch: turns gates into dz, adds dz to zrow and the state gradient to dstate;
+ * finally the first row of dz becomes the sum over the rows. */
 static void copy_bwd(const struct op *op, const struct run *r, const struct dims *d, struct part q, i32 s, f32 *dstate,
                      f32 *dwk) {
     i32 rows = q.b1 - q.b0;
@@ -286,13 +286,13 @@ static void copy_bwd(const struct op *op, const struct run *r, const struct dims
     r->kern->add(rows * d->W, zrow, z);
     if (d->nk)
         x_grad(d, r->kern, rows, known_rows(op, r, d, at), (struct mat){z, (i32)d->W, d->W}, dwk, (i64)d->nk * d->G * LANES);
-    for (i32 n = rows, half; n > 1; n -= half) { /* the upper half onto the lower: few long additions */
+    for (i32 n = rows, half; n > 1; n -= half) { /* pairwise: add the upper half to the lower half */
         half = n / 2;
         r->kern->add(half * d->W, z, z + (n - half) * d->W);
     }
 }
 
-/* Gradient of the categories' table: rows of the grain, gathered before and scattered after the products. */
+/* Gradient of the category table for one micro-batch: gathered before and scattered after the products. */
 static void col_grad(const struct op *op, const struct run *r, const struct dims *d, struct part q, f32 *dw, f32 *down) {
     i32 rows = q.b1 - q.b0;
     f32 *e = scratch_ds(op, r, d) + 2 * (i64)r->B * d->Hp + (i64)q.b0 * d->dcp, *de = e + (i64)r->B * d->dcp;
@@ -314,7 +314,7 @@ static void col_grad(const struct op *op, const struct run *r, const struct dims
     }
 }
 
-/* All copies of the rows of one grain, and its parameter gradients. */
+/* Backward of all copies for one micro-batch, and its parameter gradients. */
 static void grain_bwd(const struct op *op, const struct run *r, const struct dims *d, i32 g, struct part q, f32 *dstate) {
     f32 *dw = grain_grad(r, g, d->theta_cell), *down = grain_grad(r, g, op->theta0);
     f32 *db = dw + cell_packed_w(d->cell, d->I, d->H), *zrow = r->scratch[op->l] + q.b0 * d->W;
@@ -365,7 +365,7 @@ static i32 tensors(const struct op *op, struct tensor_info out[8]) {
     return n;
 }
 
-/* Tensor i as rows of a table in the op's block, or, false, as the weights of the known inputs. */
+/* Location of tensor i as table rows in the op's block; false: it is the weight of the known inputs. */
 static bool table_at(const struct op *op, i32 i, i64 *at, i32 *rows, i32 *cols) {
     i32 dc = op->I / 2, dp = op->I - dc, vocab = imax(1, op->spec.vocab);
     *at = i == 0 ? 0 : (i64)op->spec.steps * round_up(dp, LANES);

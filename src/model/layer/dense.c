@@ -1,7 +1,7 @@
-/* dense.c - y = act(x W^T + b) on every row of [T][B].
+/* dense.c - y = act(x W^T + b) for every row of [T][B].
  *
- * theta    w [I][Np], b [Np]      the transpose of PyTorch's weight [N,I]
- * derived  wt [N][Ip]             for dx = dz W; absent when the input wants no gradient
+ * theta    w [I][Np], b [Np]      the transpose of PyTorch's weight [N,I] derived  wt [N][Ip]             for dx = dz W; absent
+ * if the input needs no gradient
  *
  * Backward turns the gradient of y into dz in place. */
 #include <math.h>
@@ -51,7 +51,7 @@ static void activate(enum activation act, const struct kern *k, i64 n, f32 *y) {
     for (i64 i = 0; i < n; i++) y[i] = y[i] > 0 ? y[i] : 0;
 }
 
-/* Few outputs: along the inputs, with the derived copy. */
+/* Few outputs: vectorized along the inputs, with the derived copy. */
 enum { NARROW_INPUTS = 1024 };
 static bool is_narrow(const struct op *op) { return op->F <= NARROW && op->I <= NARROW_INPUTS && op->nderived > 0; }
 
@@ -72,7 +72,7 @@ static void fwd(const struct op *op, const struct run *r, struct part part) {
     }
 }
 
-/* dz = dy * act'(z), written with y = act(z). */
+/* dz = dy * act'(z), expressed in y = act(z). */
 static void deactivate(enum activation act, i64 n, const f32 *y, f32 *dy) {
     if (act == ACT_TANH)
         for (i64 i = 0; i < n; i++) dy[i] *= 1 - y[i] * y[i];

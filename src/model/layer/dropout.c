@@ -1,8 +1,8 @@
-/* dropout.c - drops each value with probability spec.dropout in training and scales the others up; hands x through otherwise.
+/* dropout.c - in training zeroes each value with probability `rate` and scales the others; otherwise passes x through.
  *
- * The mask is a pure function of (seed, step, op, place in the buffer), so it does not depend on how the box was cut and a re-run
- * sees the same.  Saved: one bit a value, a u32 per 16 lanes.  One Philox call serves 8 values with thresholds of 16 bits; the
- * scale is that of the rounded threshold, so the mean is kept exactly. */
+ * The mask is a pure function of (seed, step, op, position in the buffer), so it does not depend on the partition, and a
+ * recomputation sees the same mask. Saved: one bit per value, a u32 per panel. One Philox call serves 8 values with 16-bit
+ * thresholds; the scale uses the rounded threshold, so the mean is exact. */
 #include <math.h>
 
 #include "model/layer.h"
@@ -49,13 +49,13 @@ const struct dropout_kern dropout_ref = {mask_ref, scale_ref};
 
 static const struct dropout_kern *kern_of(const struct kern *k) {
 #if defined(__x86_64__)
-    if (k->arch >= KERN_AVX512) return &dropout_avx512; /* the sets with bf16 are avx512 too */
+    if (k->arch >= KERN_AVX512) return &dropout_avx512; /* the bf16 sets include avx512 */
     if (k->arch == KERN_AVX2) return &dropout_avx2;
 #endif
     return k->arch == KERN_REF ? &dropout_ref : &dropout_base;
 }
 
-/* Masks of n panels that follow each other; first: the number of the first of them in the buffer of the whole batch. */
+/* Masks of n consecutive panels; first: number of the first one in the buffer of the whole batch. */
 static void draw(const struct op *op, const struct run *r, i64 first, i64 n, u32 *mask) {
     const struct dropout_kern *k = kern_of(r->kern);
     for (i64 i = 0; i < n; i += MASK_PANELS) {
@@ -65,7 +65,7 @@ static void draw(const struct op *op, const struct run *r, i64 first, i64 n, u32
     }
 }
 
-/* Of rows that follow each other here, in runs that do so in the batch. */
+/* Masks of consecutive local rows, split where they are not consecutive in the whole batch. */
 static void masks(const struct op *op, const struct run *r, i64 first, i64 rows, u32 *mask) {
     const i64 panels = round_up(op->F, LANES) / LANES;
     for (i64 at = first, n; at < first + rows; at += n) {

@@ -1,5 +1,5 @@
-/* dropout_mask.c - the bits of dropout: Philox4x32-10 over 16 counters side by side, compiled once per instruction set.  The
- * numbers are those of rng_words() (base/rng.h), which is the twin: a test compares them. */
+/* dropout_mask.c - random bits of dropout: Philox4x32-10 over 16 counters in parallel, compiled once per instruction set. The
+ * reference is rng_words() (base/rng.h); a test compares them. */
 #include "model/layer/dropout_mask.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { CALLS = 2 * MASK_PANELS, ROUNDS = 10 };
 
-/* One Philox round on every counter; 32-bit words in 64-bit lanes, so that the products vectorise. */
+/* One Philox round on every counter; 32-bit words in 64-bit elements, so that the products vectorize. */
 static inline void round_all(u64 c[4][CALLS], u32 key0, u32 key1) {
     for (u32 i = 0; i < CALLS; i++) {
         u64 a = (u64)(u32)c[0][i] * 0xD2511F53u, b = (u64)(u32)c[2][i] * 0xCD9E8D57u;
@@ -20,7 +20,7 @@ static inline void round_all(u64 c[4][CALLS], u32 key0, u32 key1) {
     }
 }
 
-/* Bits 2j and 2j+1 of a counter's byte: the low and the high half of its word j are not below drop. */
+/* Bits 2j and 2j+1 of a counter's byte: whether the low and the high half of word j are >= drop. */
 static inline u32 two_bits(u64 word, u32 drop) {
     u32 w = (u32)word;
     return (u32)((w & 0xffff) >= drop) | (u32)((w >> 16) >= drop) << 1;

@@ -1,7 +1,7 @@
-/* dropout_mask.h - which values dropout keeps: 16 bits for each of 8 panels of 16 values.
+/* dropout_mask.h - dropout masks: 16 bits for each of 8 panels of 16 values.
  *
- * Panel p takes the 8 words of Philox at place + 2p and place + 2p + 1 (stream RNG_DROPOUT, extra = step); bit i is set (kept)
- * when the i-th half word, low halves first, is not below drop. */
+ * Panel p uses the 8 words of Philox at place + 2p and place + 2p + 1 (stream RNG_DROPOUT, extra = step). Bit i is set (kept)
+ * if the i-th half word, low halves first, is >= drop. */
 #ifndef STRETTO_MODEL_LAYER_DROPOUT_MASK_H
 #define STRETTO_MODEL_LAYER_DROPOUT_MASK_H
 
@@ -11,7 +11,7 @@ enum { MASK_PANELS = 8 };
 
 struct dropout_kern {
     void (*mask)(u64 seed, u32 step, u64 place, u32 drop, u32 mask[MASK_PANELS]);
-    /* y = x * scale where the bit of the value is set, else 0, for n panels */
+    /* y = x * scale if the value's bit is set, else 0, for n panels */
     void (*scale)(i64 n, const u32 *mask, f32 scale, const f32 *x, f32 *y);
 };
 extern const struct dropout_kern dropout_ref, dropout_base, dropout_avx2, dropout_avx512;

@@ -1,4 +1,4 @@
-/* embed.c - rows of a table by category: ids i32 [T][B] -> y [T][B][units].  A number outside the vocabulary gives zeros. */
+/* embed.c - embedding lookup: ids i32 [T][B] -> y [T][B][units]. An id outside the vocabulary gives zeros. */
 #include "model/layer.h"
 
 static err shape(struct net *n, struct op *op) {
@@ -24,7 +24,7 @@ static void init(const struct op *op, u64 seed, f32 *theta) {
         for (i32 j = 0; j < op->F; j++) theta[(i64)v * Fp + j] = layer_normal(op, seed, (i64)v * op->F + j);
 }
 
-/* Row of the table for row `at` of the batch, or -1. */
+/* Table row for flat batch row `at`, or -1. */
 static i64 row_of(const struct op *op, const struct run *r, i64 at) {
     i32 id = ((const i32 *)(const void *)run_in(op, r, 0))[at];
     return id >= 0 && id < op->spec.vocab ? id : -1;

@@ -1,7 +1,8 @@
-/* last.c - the hidden state after the last step as one step of output: end [states][B][H] -> y [1][B][H].
+/* last.c - outputs the hidden state after the last step as one step: end [states][B][H] -> y [1][B][H].
  *
- * in[1]  ids [1][B]: the row whose end it is, -1 in it = none, zeros; or -1 = its own.  Where rows are slices of time, what reads
- *        a sequence from its end is done in the row where the sequence begins, and is wanted where its targets are. */
+ * in[1]  ids [1][B]: the row whose final state to output, -1 in it = none (zeros); or -1 = the same row. If rows are time
+ * slices,
+ *        a reverse layer finishes a sequence in the row of its first slice, but the targets are in another row. */
 #include "model/layer.h"
 
 enum { LAST_FROM = 1 };
@@ -20,7 +21,7 @@ static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward)
     return (f64)B * op->F;
 }
 
-/* The row that row b is made of; -1 = none. */
+/* The row from which row b is copied; -1 = none. */
 static i32 from_row(const struct op *op, const struct run *r, i32 b) {
     if (!op_crosses(op)) return b;
     const i32 from = ((const i32 *)(const void *)run_in(op, r, LAST_FROM))[b];
@@ -40,7 +41,7 @@ static void fwd(const struct op *op, const struct run *r, struct part p) {
     }
 }
 
-/* Each part the rows of its own: those that any row was made of. */
+/* Each part writes the gradient of its own rows, wherever they were copied to. */
 static void bwd(const struct op *op, const struct run *r, struct part p) {
     f32 *dend = run_din(op, r, 0);
     const f32 *dy = run_dout(r, op->out);

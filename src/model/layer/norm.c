@@ -1,6 +1,6 @@
-/* norm.c - layer norm over the F values of every row: y = (x - mean) / sqrt(variance + 1e-5) * weight + bias.
+/* norm.c - layer normalization over the F values of every row: y = (x - mean) / sqrt(variance + 1e-5) * weight + bias.
  *
- * theta  weight [Fp], bias [Fp]        saved  mean and 1/deviation of every row        scratch  the normalised row, per row of B
+ * theta  weight [Fp], bias [Fp]        saved  mean and 1/deviation of every row        scratch  one normalized row per row of B
  */
 #include <math.h>
 
@@ -35,8 +35,7 @@ static void init(const struct op *op, u64 seed, f32 *theta) {
     for (i32 i = 0; i < op->F; i++) theta[i] = 1;
 }
 
-/* Sums of n values (or of products) over 16 lanes, then over the lanes: fixed order, and it vectorises.  n is a multiple of
- * LANES. */
+/* Sum of n values (or products) in 16 partial sums, then over these: fixed order, vectorizable. n is a multiple of LANES. */
 static f32 sum(i64 n, const f32 *x) {
     f32 lane[LANES] = {0}, s = 0;
     for (i64 i = 0; i < n; i += LANES)
@@ -73,13 +72,13 @@ static void fwd(const struct op *op, const struct run *r, struct part p) {
         }
 }
 
-/* One row backward: its input and statistics, room for the normalised row, and where the parameter gradient goes. */
+/* Operands of backward for one row: input, statistics, buffer for the normalized row, parameter gradient. */
 struct row {
     const f32 *x, *stat, *weight;
     f32 *xn, *dw;
 };
 
-/* With g = dy * weight and xn the normalised row: dx = (g - mean(g) - xn mean(g xn)) / deviation.  dy becomes g. */
+/* With g = dy * weight and xn the normalized row: dx = (g - mean(g) - xn mean(g xn)) / deviation. Overwrites dy with g. */
 static void row_bwd(i32 F, i64 Fp, const struct row *row, f32 *dy, f32 *dx) {
     f32 *xn = row->xn, *dw = row->dw, mean = row->stat[0], inverse = row->stat[1];
     for (i32 i = 0; i < F; i++) xn[i] = (row->x[i] - mean) * inverse;

@@ -1,12 +1,11 @@
-/* projected.c - an LSTM whose output is projected to fewer values before it goes round (Sak, Senior, Beaufays 2014; PyTorch's
- * proj_size): units = H, steps of P = spec.projection values.  How it walks: projected_walk.c.
+/* projected.c - an LSTM whose output is projected to fewer values before the recurrence (Sak, Senior, Beaufays 2014; PyTorch's
+ * proj_size): units = H, P = spec.projection. projected_walk.c runs it.
  *
- * in[0]  x [T][B][I]            in[2], in[3]  lengths of rows, the row that one goes on from: as recurrent.c has them
- * out    y [T][B][P]            end    h after the last step of each row [1][B][P]
+ * in[0]  x [T][B][I]            in[2], in[3]  lengths of rows, and the row that each row continues: as in recurrent.c out    y
+ * [T][B][P]            end    h after the last step of each row [1][B][P]
  *
- * theta    wx [I][W], wh [P][W], bias [W], whr [H][Pp]        W = 4 Hp: panels of i f g o, as the cells' element-wise part has
- *          them
- * derived  wht [W][Pp], whrt [P][Hp], wxt [W][Ip] where x wants a gradient
+ * theta    wx [I][W], wh [P][W], bias [W], whr [H][Pp]        W = 4 Hp: panels of i f g o, as in the cells' element-wise part
+ * derived  wht [W][Pp], whrt [P][Hp], wxt [W][Ip] if x needs a gradient
  *
  * Parts hold all steps. */
 #include <math.h>
@@ -41,7 +40,7 @@ static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward)
     return backward ? (n->buf[op->spec.in[0]].grad ? 2 : 1) * x_side + 2 * rest : x_side + rest;
 }
 
-/* Place of gate g of unit u in a row of z. */
+/* Offset of gate g of unit u in a row of z. */
 static i64 z_at(i32 g, i32 u) { return ((i64)(u / LANES) * 4 + g) * LANES + u % LANES; }
 
 static void init(const struct op *op, u64 seed, f32 *theta) {
@@ -58,7 +57,7 @@ static void init(const struct op *op, u64 seed, f32 *theta) {
         for (i32 p = 0; p < d.P; p++) theta[d.whr + (i64)u * d.Pp + p] = layer_uniform(op, seed, at++, a);
 }
 
-/* to [cols][ld] = from [rows][from_ld] turned over its corner. */
+/* to [cols][ld] = transpose of from [rows][from_ld]. */
 static void transpose(i64 rows, i32 cols, const f32 *from, i64 from_ld, f32 *to, i64 ld) {
     for (i64 i = 0; i < rows; i++)
         for (i32 j = 0; j < cols; j++) to[j * ld + i] = from[i * from_ld + j];
@@ -97,7 +96,7 @@ static i32 tensors(const struct op *op, struct tensor_info out[8]) {
     return 5;
 }
 
-/* Where element (row, col) of a tensor is. */
+/* Offset of element (row, col) of a tensor. */
 static i64 place(const struct projected_dims *d, i32 tensor, i32 row, i32 col) {
     if (tensor == 4) return d->whr + (i64)col * d->Pp + row;
     i64 at = z_at(row / d->H, row % d->H);
@@ -109,7 +108,7 @@ static void store(const struct op *op, i32 tensor, const f32 *theta, f32 *canoni
     const struct projected_dims d = projected_dims(op);
     tensors(op, info);
     for (i32 i = 0; i < info[tensor].rows; i++)
-        for (i32 j = 0; j < imax(1, info[tensor].cols); j++) /* the two biases are one: bias_ih has the sum */
+        for (i32 j = 0; j < imax(1, info[tensor].cols); j++) /* the two biases are stored as one sum, in bias_ih */
             *canonical++ = tensor == 3 ? 0 : theta[place(&d, tensor, i, j)];
 }
 

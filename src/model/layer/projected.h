@@ -1,4 +1,4 @@
-/* projected.h - where an lstm with a projection has its numbers: what projected.c (the layer) and projected_walk.c share. */
+/* projected.h - dimensions and offsets of an LSTM with projection, shared by projected.c (the layer) and projected_walk.c. */
 #ifndef STRETTO_MODEL_LAYER_PROJECTED_H
 #define STRETTO_MODEL_LAYER_PROJECTED_H
 

@@ -1,17 +1,18 @@
-/* projected_walk.c - the walk of an lstm with a projection over the steps of a box, by the contract of kern.h's cell kernels.
+/* projected_walk.c - forward and backward through time of an LSTM with projection, by the contract of the cell kernels in
+ * kern.h.
  *
  *     z[t] = x[t] Wx + h[t-1] Wh + bias --cell--> c[t], m[t] = o tanh c --Whr--> h[t] = m[t] Whr, the output y
  *
- * box      as kern.h has it; y, h and their gradients are P values wide, c H; carry [3][B][Hp]: dc, dm, a c of zeros
- * act      z [T][B][W] gates, then dz; c, m [T][B][Hp]; dh [T][B][Pp] whole gradient of h
- * scratch  carry | PACK rows a row of the batch: what dW is made of, side by side | live rows [B][T]
+ * args     as in kern.h, but y, h and their gradients have P values, c has H; carry [3][B][Hp]: dc, dm, zeros for c act      z
+ * [T][B][W] gates, then dz; c, m [T][B][Hp]; dh [T][B][Pp] whole gradient of h scratch  carry | PACK packed rows per batch row,
+ * the operands of dW side by side | live rows [B][T]
  *
- * Step by step through the products of kern.h, dW in blocks of steps. */
+ * Runs step by step through the products of kern.h; dW in blocks of steps. */
 #include "model/layer/projected.h"
 
 enum { PACK = 16 };
 
-/* A box, and where its op has what. */
+/* Kernel arguments, dimensions and buffers of the op. */
 struct walk {
     struct projected_dims d;
     const struct kern *k;
@@ -79,7 +80,7 @@ static i32 live_at(const struct cell_args *x, i32 t) { return t >= x->T ? 0 : x-
 static i32 rows_at(const struct cell_args *x, struct part p, i32 t) { return imax(p.b0, imin(p.b1, live_at(x, t))) - p.b0; }
 static void zero(f32 *p, i64 n) { memset(p, 0, (size_t)n * sizeof *p); }
 
-/* n floats of from, which may be absent: zeros. */
+/* Copies n floats; from NULL = zeros. */
 static void copy(f32 *to, const f32 *from, i64 n) {
     if (from)
         memcpy(to, from, (size_t)n * sizeof *to);
@@ -89,7 +90,7 @@ static void copy(f32 *to, const f32 *from, i64 n) {
 
 static const f32 *row_of(const f32 *p, i32 b, i32 ld) { return p ? p + (i64)b * ld : NULL; }
 
-/* State of the rows from b on before step t: h is absent where it is zero, c is not. */
+/* State of the rows from b before step t: h is NULL if zero, c never is. */
 static const f32 *h_before(const struct walk *w, i32 t, i32 b) {
     return t > 0 ? w->x->y + ((i64)(t - 1) * w->x->B + b) * w->d.Pp : row_of(w->x->h0, b, w->d.Pp);
 }
@@ -127,7 +128,8 @@ static void walk_fwd(const struct op *op, const struct run *r, enum precision f3
     }
 }
 
-/* dh of n rows of step t: of the output, of the end for rows that end here, and through step t+1 for the first `on` of them. */
+/* dh of n rows at step t: from the output, from the final state for rows that end here, and from step t+1 for the first `on`
+ * rows. */
 static void gradient_of_h(const struct walk *w, struct part p, i32 t, i32 n, i32 on) {
     const struct projected_dims *d = &w->d;
     const struct cell_args *x = w->x;
@@ -171,7 +173,7 @@ static void walk_bwd(const struct op *op, const struct run *r, const struct cell
     copy(x->dc0 + (i64)b * d->Hp, row_of(x->dcT, b, d->Hp), (i64)(all - n) * d->Hp);
 }
 
-/* A block of steps of a grain, row under row. */
+/* Packs a block of steps of one micro-batch, row by row. */
 static void pack(const struct walk *w, struct part q, f32 *to) {
     const struct projected_dims *d = &w->d;
     const struct cell_args *x = w->x;
@@ -204,7 +206,7 @@ static void walk_dw(const struct op *op, const struct run *r, const struct cell_
     }
 }
 
-/* dz takes the place of the gates. */
+/* dz overwrites the gates, so no second backward. */
 static bool walk_bwd_again(const struct op *op, const struct run *r) {
     (void)op, (void)r;
     return false;

@@ -1,17 +1,17 @@
-/* recurrent.c - a recurrent layer over all steps: the cell spec.cell with spec.hidden hidden units, products in spec.precision.
+/* recurrent.c - a recurrent layer: the cell spec.cell with spec.units hidden units, products in spec.precision.
  *
  * in[0]  x [T][B][I]            in[1]  initial state [states][B][H], or -1 = zero
  * in[2]  ids [1][B]: steps of each row, longest first (layer_live), or -1 = T
- * in[3]  ids [1][B]: the row whose end a row goes on from (rows are slices of time, recurrent_chain.c), -1 in it = none; or -1
- * out    y [T][B][H]            end    state after the last step of each row [states][B][H]: h, then c where the cell has one
+ * in[3]  ids [1][B]: the row that a row continues (rows are time slices, recurrent_chain.c), -1 in it = none; or -1
+ * out    y [T][B][H]            end    state after the last step of each row [states][B][H]: h, then c if the cell has one
  *
  * theta    packed w, then packed bias (kern.h)          derived  the kernels' transposed copy
- * saved    act: gates kept for backward
- * scratch  carry [2][B][Hp] dh and dc between steps | live rows [TEAM_MAX][B][T]
+ * saved    act: gates stored for backward
+ * scratch  carry [2][B][Hp] dh and dc between steps | flags of teams [2][TEAM_MAX] lines | live rows [TEAM_MAX][B][T]
  *
- * Of few grains, backward walks slices of steps: bwd of a slice, then dw of it grain by grain while its dz is warm.  Of many it
- * does not pay: every slice reads and writes the dW of every grain again.  Measured in bf16 at S2, S3, S5, slices of 512 rows a
- * grain against none: 2 grains 4 to 8 % faster, 4 grains 3 to 6 %, 8 grains 0 to 3 % slower; in fp32 equal. */
+ * With few micro-batches backward alternates on ranges of steps: bwd of a range, then its dw per micro-batch while dz is in
+ * cache. With many it does not pay, since every range reads and writes the dW of each micro-batch again. Measured in bf16, 512
+ * rows per range: 2 micro-batches 4-8 % faster, 4 micro-batches 3-6 %, 8 micro-batches 0-3 % slower; fp32 equal. */
 #include <stdio.h>
 
 #include "model/layer/recurrent.h"
@@ -70,7 +70,7 @@ static void prep(const struct op *op, const struct net *n, const struct kern *k,
     cell_kernels(cell_of(op->spec.cell), k, op->spec.precision)->prep(op->I, op->F, theta + op->theta0, derived + op->derived0);
 }
 
-/* Rows that are live at each step, for the kernels: a place of its own for every part and every member of a team. */
+/* Number of live rows per step, for the kernels; each part and team member has its own buffer. */
 static const i32 *live_rows(const struct op *op, const struct run *r, struct part p) {
     if (op->spec.in[2] < 0) return NULL;
     f32 *after = r->scratch[op->l] + carry_floats(op, r->B);
@@ -78,8 +78,8 @@ static const i32 *live_rows(const struct op *op, const struct run *r, struct par
     return layer_live(op->T, r->B, (const i32 *)(const void *)run_in(op, r, 2), live) ? live : NULL;
 }
 
-/* In bf16 the kernels keep h in a form of their own: where only the end state is read, y need not be written.  Slices of unlike
- * length have it written: the end of a row that is over before a chunk of steps is looked up there. */
+/* bf16 kernels store h in their own format, so y is not needed if only the final state is read. Exception: time slices of
+ * different length, where the final state of a short row is read from y. */
 static bool y_is_read(const struct op *op, const struct run *r) {
     if (recurrent_sliced(op) && op->spec.in[2] >= 0) return true;
     return op->spec.precision == PREC_F32 || r->net->buf[op->out].consumer >= 0 || op->l == r->net->nop - 1;
@@ -115,7 +115,8 @@ static struct cell_args walk_box(const struct op *op, const struct run *r, struc
     return box;
 }
 
-/* A step of at most SLICES calls, each of which may raise the flags by T+1 (at most 2^20): 2^34 apart, serials never meet. */
+/* One training step makes at most SLICES calls, each of which raises the flags by at most T+1 <= 2^20: bases 2^34 apart never
+ * collide. */
 enum { SERIAL_SHIFT = 34, SLICES = 4096, SLICE_ROWS = 512, FEW_GRAINS = 4 };
 
 static struct cell_team team_of(const struct run *r, struct part p) {
@@ -170,7 +171,7 @@ i32 recurrent_dw_steps(const struct run *r, i32 T) {
     return imin(T, imax(imax(1, SLICE_ROWS / r->grain), ceil_div(T, SLICES)));
 }
 
-/* Steps of the slice of a pass that ends at t1, grain by grain. */
+/* dW of the steps of the range that ends at t1, per micro-batch. */
 static void slice_dw(const struct op *op, const struct run *r, const struct cell_args *box, struct part p) {
     for (i32 g = grain_first(r, p); g < grain_end(r, p); g++)
         walk_dw(op, r, box, part_grain(r, p, g), grain_grad(r, g, op->theta0));
@@ -185,9 +186,9 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
     f32 *const dh0 = box.dh0, *const dc0 = box.dc0;
     box.slice = steps < op->T ? steps : 0;
     for (i32 t1 = p.t1, t0; t1 > p.t0; t1 = t0, team.base += (u64)op->T + 2) {
-        const i32 slice = (t1 - 1) / steps * steps; /* its dw is added when all of it is there, maybe by a later call */
+        const i32 slice = (t1 - 1) / steps * steps; /* dw is added once the range is complete, maybe in a later call */
         t0 = imax(p.t0, slice);
-        box.dh0 = t0 > 0 ? NULL : dh0; /* asked for only where it is wanted: it costs a product */
+        box.dh0 = t0 > 0 ? NULL : dh0; /* costs a product, so requested only if needed */
         box.dc0 = t0 > 0 ? NULL : dc0;
         walk_bwd(op, r, &box, (struct part){.b0 = p.b0, .b1 = p.b1, .t0 = t0, .t1 = t1});
         const struct part q = {.b0 = p.b0, .b1 = p.b1, .t0 = t0, .t1 = imin(op->T, slice + steps)};
@@ -196,7 +197,7 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
     recurrent_pad_dx(&box, p);
 }
 
-/* The slices of bwd, in its order; of each the panels of one part. */
+/* dw of the ranges in the order of bwd; this part's panels of each. */
 static void dw(const struct op *op, const struct run *r, struct part p) {
     struct cell_args box = walk_box(op, r, p);
     const struct cell_team team = {.me = p.me, .n = p.n};
@@ -209,7 +210,7 @@ static void dw(const struct op *op, const struct run *r, struct part p) {
     }
 }
 
-/* Weights lie panel by panel, and biases behind them. */
+/* Weights are stored by panel, followed by the biases. */
 static i64 adds(const struct op *op, i32 k, i32 n) {
     const i32 panels = ceil_div(op->F, LANES);
     return cell_packed_w(cell_of(op->spec.cell), op->I, op->F) / panels * ((i64)panels * k / n);

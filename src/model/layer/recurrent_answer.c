@@ -1,19 +1,20 @@
-/* recurrent_answer.c - how the end of a slice answers to a change of its begin, in a few directions: what makes rounds few where
- * a recurrence remembers longer than a slice (time_parallel.md 3.3; parareal with a coarse operator that is learnt on the way).
+/* recurrent_answer.c - low-rank boundary correction of time slicing: estimates how the final state of a slice responds to a
+ * change of its initial state, in a few directions. It reduces the rounds if the recurrence remembers longer than a slice
+ * (docs/time-parallel.md; parareal with a learned coarse operator).
  *
- *     answers   U[k] = d end / d begin  times V[k]          by a second walk over the slice, from begin + e V: no state is kept
- *     carry     begin'[k] = end[prev] + U[prev] V[prev]' (begin'[prev] - begin[prev])        one sweep over all slices, in order;
- *               V[k] <- the directions in which what comes changes: those of U[prev], orthonormal
- *     back      the same of gradients, transposed:  U and V change places
+ *     answers   U[k] = d final / d initial  times V[k]     by a second run over the slice from initial + e V; stores no gates
+ *     carry     initial'[k] = final[prev] + U[prev] V[prev]' (initial'[prev] - initial[prev])     one sweep in order of slices;
+ *               V[k] <- the directions in which its input changes: those of U[prev], orthonormalized
+ *     backward  the same for gradients, transposed:  U and V exchange roles
  *
- * The correction is a guess; what is exact is that slices run again until ends and begins fit. */
+ * The correction only improves the guess; exactness comes from rerunning slices until final and initial states match. */
 #include <math.h>
 #include <string.h>
 
 #include "base/rng.h"
 #include "model/layer/recurrent_way.h"
 
-#define NUDGE 0.05f /* of a begin, whose parts are of the order of 1: more is curved, less is lost in the last bits */
+#define NUDGE 0.05f /* step e of the finite difference; states are of order 1: larger is nonlinear, smaller loses digits */
 
 static f32 *direction(const struct way *w, f32 *of, i32 i) { return of + i * w->state; }
 static f32 *share(const struct way *w, i32 i, i32 k) { return &w->share[(i64)i * w->r->B + k]; }
@@ -41,7 +42,7 @@ static void scale(const struct way *w, f32 *a, i32 row, f32 factor) {
         for (i32 u = 0; u < w->width[s]; u++) a[way_at(w, s, row) + u] *= factor;
 }
 
-/* Directions of row k, orthonormal (Gram and Schmidt); one that depends on those before it becomes zero. */
+/* Orthonormalizes the directions of row k (Gram-Schmidt); a dependent one becomes zero. */
 static void straighten(const struct way *w, i32 k) {
     for (i32 i = 0; i < w->rank; i++) {
         f32 *v = direction(w, w->ask, i);
@@ -71,7 +72,7 @@ void way_ask_anything(const struct way *w, i32 k) {
     straighten(w, k);
 }
 
-/* Rows b0..b1 from where `from` is, over all steps, a chunk at a time; from and to take turns, the end is returned. */
+/* Runs rows b0..b1 from state `from` over all steps, a chunk at a time; from and to alternate; returns the final state. */
 static f32 *walk(const struct way *w, i32 b0, i32 b1, f32 *from, f32 *to) {
     struct cell_args box = way_box(w, from, b0, b1);
     const f32 *x = box.x;
@@ -79,7 +80,7 @@ static f32 *walk(const struct way *w, i32 b0, i32 b1, f32 *from, f32 *to) {
     box.act = w->spare;
     box.y = w->spare_y;
     for (i32 t0 = 0; t0 < w->op->T; t0 += w->chunk) {
-        box.T = w->chunk; /* all are laid out alike: rows of others lie beside these */
+        box.T = w->chunk; /* equal layout for all chunks: rows of other threads are adjacent */
         box.x = x + (i64)t0 * box.B * box.x_ld;
         box.live = live ? live + t0 : NULL;
         box.h0 = from, box.c0 = way_c(w, from);
@@ -93,15 +94,15 @@ static f32 *walk(const struct way *w, i32 b0, i32 b1, f32 *from, f32 *to) {
     return from;
 }
 
-/* Ends of walks in f32 from where the rows began, for kernels of another precision: their own ends are too rough to compare with.
- */
+/* Final states recomputed in f32 from the initial states, for kernels of another precision, whose own are too rough for
+ * differences. */
 static void plain_ends(const struct way *w, i32 b0, i32 b1, f32 *a, f32 *b) {
     for (i32 k = b0; k < b1; k++) way_copy(w, a, k, w->begin, k);
     const f32 *end = walk(w, b0, b1, a, b);
     for (i32 k = b0; k < b1; k++) way_copy(w, w->fresh, k, end, k);
 }
 
-/* Answers of rows b0..b1 in direction i; plain: their ends without a nudge. */
+/* Responses of rows b0..b1 in direction i; plain: final states without perturbation. */
 static void ask(const struct way *w, i32 b0, i32 b1, i32 i, const f32 *plain) {
     f32 *a = w->spare_state, *b = a + w->state, *answer = direction(w, w->answer, i);
     for (i32 k = b0; k < b1; k++) {
@@ -133,14 +134,14 @@ void way_answers(const struct chain *c, i32 k0, i32 k1, const u8 *of) {
     }
 }
 
-/* h lies in [-1, 1], whatever is foreseen, but for that of a cell that is linear in it, and for what was projected. */
+/* Clips h to [-1, 1], unless the cell is linear in h or h is a projection. */
 static void clip(const struct way *w, f32 *state, i32 k) {
     f32 *h = state + way_at(w, 0, k);
     if (cell_of(w->op->spec.cell)->linear_in_h || w->op->F < w->op->spec.hidden) return;
     for (i32 u = 0; u < w->width[0]; u++) h[u] = h[u] > 1 ? 1 : h[u] < -1 ? -1 : h[u];
 }
 
-/* begin[k] moves to `now`; how much of each direction of `of` that is. */
+/* Moves begin[k] to `now`; records the components of the move along each direction of `of`. */
 static void move(const struct way *w, i32 k, const f32 *now, f32 *of) {
     for (i32 i = 0; i < w->rank; i++) {
         const f32 *v = direction(w, of, i);
@@ -149,7 +150,7 @@ static void move(const struct way *w, i32 k, const f32 *now, f32 *of) {
     way_copy(w, w->begin, k, now, k);
 }
 
-/* project: the directions that a move of the begin of row k is measured in. */
+/* project: the directions along which a move of the initial state of row k is measured. */
 static f32 carry(const struct way *w, const struct origin *from, i32 k, f32 tol, f32 *project) {
     f32 *now = w->fresh;
     way_copy(w, now, k, from->end, from->row);

@@ -1,17 +1,18 @@
-/* recurrent_chain.c - the recurrent layer over slices of time: every row is a slice, in[3] says which one it goes on from.
+/* recurrent_chain.c - time slicing of a recurrent layer: every row is a slice, in[3] names the row that it continues.
  *
- *     row 0   |=============|        begin = initial state        y, act, gates: as in recurrent.c
- *     row 1   |=============|        begin = end of row 0         (exec/chain.c repeats until that is so)
- *     row 2   |============|         begin = end of row 1
- *             ^ chunk ^ chunk ^      after each chunk of steps the states are kept as marks
+ *     row 0   |=============|        starts from the initial state    y, act, gates: as in recurrent.c
+ *     row 1   |=============|        starts from the end of row 0     (the chain solver repeats until that holds)
+ *     row 2   |============|         starts from the end of row 1
+ *             ^ chunk ^ chunk ^      after each chunk of steps the states are stored as marks
  *
- * A row that runs again, from another begin, stops at the first mark where its state is what it was before: what follows has not
- * changed.  Backward is the same in the other direction: the state is the gradient of (h, c), it begins from what the row after
- * left.  There a row needs its gates again, which the fp32 kernels have turned into dz: they are made anew, chunk by chunk.
- * Method: time_parallel.md 3.2 (slices as block Jacobi with merge-stop); the difference that travels back is the new gradient
- * against the old one.  Where forward showed how soon the net forgets, the first guess of backward comes from a walk over the
- * heads of the rows, and is as a rule good enough.  Where the gradient comes from the ends of sequences alone, the rows that it
- * has not reached sleep: all they would hand on is zero.  States and where they are: recurrent_way.h. */
+ * A rerun stops at the first mark where its state is unchanged: the rest of the slice has not changed either. Backward is the
+ * same in the other direction: the state is the gradient of (h, c), and a row starts from what its successor left. A rerun
+ * needs the gates again, which the fp32 kernels have overwritten with dz: they are recomputed chunk by chunk. Method:
+ * docs/time-parallel.md, block Jacobi over slices with early stop.
+ *
+ * If forward showed how soon the net forgets, the first guess of backward comes from a run over the first steps (head) of each
+ * row, and usually suffices. If only final states have a gradient, rows that it has not reached yet are skipped: they would
+ * pass on zero. State layout: recurrent_way.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,21 +26,21 @@ static void chunk_range(const struct way *w, i32 chunk, i32 *t0, i32 *t1) {
     *t1 = imin(w->op->T, *t0 + w->chunk);
 }
 
-/* A chunk as the kernels see it: some steps of the rows' box; or, where gates are not kept, a box of its own that begins from the
- * states before it and, backward, from the gradient of those after it. */
+/* A chunk as kernel arguments: some steps of the rows; or, if gates are not stored, separate arguments that start from the
+ * states before the chunk and, in backward, from the gradient after it. */
 struct spot {
     struct cell_args box;
     i32 t0, t1;
 };
 
-/* A last chunk of fewer steps is laid out as the others, since rows of others may lie in it: its rows end early. */
+/* A short last chunk has the layout of the others, since other threads' rows share it: its rows end early. */
 static const i32 *ends_early(const struct way *w, const struct cell_args *x, i32 b0, i32 steps) {
     i32 *live = w->live + (i64)b0 * round_up64(w->op->T + 1, LANES);
     for (i32 t = 0; t < w->chunk; t++) live[t] = t >= steps ? 0 : x->live ? x->live[t] : x->B;
     return live;
 }
 
-/* For rows from b0 on. */
+/* For the rows from b0. */
 static struct spot spot_of(const struct way *w, const struct cell_args *whole, i32 b0, i32 chunk) {
     struct spot s = {.box = *whole};
     chunk_range(w, chunk, &s.t0, &s.t1);
@@ -56,7 +57,7 @@ static struct spot spot_of(const struct way *w, const struct cell_args *whole, i
     if (steps < w->chunk) x->live = ends_early(w, x, b0, steps);
     if (chunk > 0) {
         const f32 *state = w->forth + (chunk - 1) * w->state;
-        x->h0 = x->y ? x->y - x->B * w->width[0] : state; /* the same numbers; next to y dW goes on as if whole */
+        x->h0 = x->y ? x->y - x->B * w->width[0] : state; /* same values; adjacent to y, so dW can treat the steps as one block */
         x->c0 = way_c(w, state);
     }
     if (w->back && chunk + 1 < w->chunks) {
@@ -77,14 +78,14 @@ static void chunk_fwd(const struct way *w, const struct cell_args *whole, i32 b0
 
 static f32 *dw_of(const struct way *w, i32 grain) { return w->dw + grain * round_up64(w->op->ntheta, LANES); }
 
-/* dW of some steps to the sums of the grains of rows b0..b1, while their dz is warm. */
+/* Adds dW of some steps to the micro-batches of rows b0..b1 while their dz is in cache. */
 static void add_dw(const struct way *w, const struct cell_args *box, i32 b0, i32 b1, i32 t0, i32 t1) {
     const struct part p = {.b0 = b0, .b1 = b1, .t0 = t0, .t1 = t1, .n = 1};
     for (i32 g = grain_first(w->r, p); g < grain_end(w->r, p); g++)
         w->walk->dw(w->op, w->r, box, part_grain(w->r, p, g), dw_of(w, g));
 }
 
-/* Gates anew where bwd has used them up, or where they are never kept. */
+/* Recomputes the gates if bwd has overwritten them or they are never stored. */
 static void again_gates(const struct way *w, struct spot *s, i32 b0, i32 b1, bool used) {
     s->box.hT = s->box.cT = NULL;
     if (w->recompute || (used && !w->walk->bwd_again(w->op, w->r))) way_fwd(w, &s->box, b0, b1, s->t0, s->t1);
@@ -99,7 +100,7 @@ static void chunk_bwd(const struct way *w, const struct cell_args *whole, i32 b0
     if (!again && !w->late) add_dw(w, &s.box, b0, b1, s.t0, s.t1);
 }
 
-/* Which of the rows b0..b1 go on after a chunk that ran again: those that have not come back to their marks. */
+/* After a rerun chunk: stops the rows among b0..b1 that have returned to their marks. */
 static void merge(const struct way *w, i32 b0, i32 b1, i32 chunk, f32 tol, i32 *steps) {
     i32 t0, t1;
     chunk_range(w, chunk, &t0, &t1);
@@ -112,7 +113,7 @@ static void merge(const struct way *w, i32 b0, i32 b1, i32 chunk, f32 tol, i32 *
     }
 }
 
-/* The rows that go on, each run of neighbours in one call, chunk by chunk in the order of the way. */
+/* Runs the active rows chunk by chunk, each run of adjacent rows in one call. */
 static void run_chunks(const struct way *w, struct cell_args *box, i32 k0, i32 k1, bool again, f32 tol, i32 *steps) {
     bool any = true;
     for (i32 i = 0; i < w->chunks && any; i++) {
@@ -132,7 +133,7 @@ static void run_chunks(const struct way *w, struct cell_args *box, i32 k0, i32 k
     for (i32 b = k0; b < k1 && !again; b++) steps[b] = w->going[b] ? w->op->T : 0;
 }
 
-/* The slices that go on from slices k0..k1, -1 = none does. */
+/* Finds the slice that continues each of the slices k0..k1, -1 = none. */
 static void find_heirs(const struct way *w, i32 k0, i32 k1) {
     const i32 row0 = w->r->row0;
     for (i32 k = k0; k < k1; k++) w->next[k - row0] = -1;
@@ -140,7 +141,7 @@ static void find_heirs(const struct way *w, i32 k0, i32 k1) {
         if (w->after[h] >= k0 && w->after[h] < k1) w->next[w->after[h] - row0] = h;
 }
 
-/* Slices of a sequence begin in the order of their numbers, or in the other one. */
+/* True if the slices of a sequence are in decreasing order of their numbers. */
 static bool reads_down(const struct way *w) {
     for (i32 k = 0; w->after && k < w->r->whole; k++)
         if (w->after[k] >= 0) return w->after[k] > k;
@@ -162,8 +163,8 @@ static void run_fwd(const struct chain *c, i32 k0, i32 k1, const u8 *todo, bool 
     run_chunks(&w, &box, b0, b1, again, tol, steps + row0);
 }
 
-/* Row b has no gradient to walk back with: none of its end, none of its outputs (where it has one, the last steps show it).  What
- * is not a number is one. */
+/* True if row b has no gradient to propagate: neither of its final state nor of its outputs (checked at the last steps). NaN
+ * counts as a gradient. */
 static bool sleeps(const struct way *w, const struct cell_args *box, i32 b) {
     if (w->ring || w->rank > 0) return false;
     for (i32 s = 0; s < w->states; s++)
@@ -175,7 +176,7 @@ static bool sleeps(const struct way *w, const struct cell_args *box, i32 b) {
     return true;
 }
 
-/* What it would leave behind: zeros, but for its gates, which are still to be walked over if it wakes. */
+/* Stores the result of a skipped row: zeros; its gates remain to be processed if it becomes active. */
 static void fall_asleep(const struct way *w, const struct cell_args *box, i32 b) {
     w->going[b] = w->walked[b] = 0;
     for (i32 i = 0; i < w->chunks; i++) way_copy(w, way_mark(w, i), b, NULL, 0);
@@ -203,7 +204,7 @@ static void run_bwd(const struct chain *c, i32 k0, i32 k1, const u8 *todo, bool 
 
 /* ------------------------------------------------------------------ between rounds ------------------------------------------ */
 
-/* Callbacks are told slices of the batch; rows are what is here of them. */
+/* Callbacks get slice numbers of the batch; rows are local. */
 static i32 row_of(const struct way *w, i32 slice) { return slice - w->r->row0; }
 
 static i32 prev_fwd(const struct chain *c, i32 k) { return way_of(c, false).after[k]; }
@@ -212,14 +213,14 @@ static i32 prev_bwd(const struct chain *c, i32 k) {
     return w.next[row_of(&w, k)];
 }
 
-/* What the slice before left in the step before, or nothing. */
+/* First guess: what the previous slice left in the previous training step, or zero. */
 static void guess_fwd(const struct chain *c, i32 k) {
     const struct way w = way_of(c, false);
     const struct origin o = way_origin(&w, w.after[k], row_of(&w, k));
     way_copy(&w, w.begin, row_of(&w, k), c->kept ? o.end : NULL, o.row);
 }
 
-/* The floats of row `row` of a state, out of it or into it. */
+/* Copies row `row` out of a state, or into it. */
 static f32 *row_out(const struct way *w, const f32 *state, i32 row, f32 *to) {
     for (i32 s = 0; s < w->states; to += w->width[s++]) memcpy(to, state + way_at(w, s, row), (size_t)w->width[s] * sizeof *to);
     return to;
@@ -250,15 +251,15 @@ static void take_bwd(const struct chain *c, i32 k) {
     way_add_given(&w, w.begin, b);
 }
 
-/* What each row would hand on if nothing came to it: the walk back over its head alone.  By then it has all but forgotten what
- * comes, so the guesses made of this are good, and one round is enough: dW can be added as it goes. */
+/* Estimates what each row passes on if it receives nothing, by backward over its head. By then it has almost forgotten its
+ * input, so the guess is good and one round suffices: dW can be added at once. */
 static void warm_bwd(const struct chain *c, i32 k0, i32 k1) {
     const struct way w = way_of(c, true), forth = way_of(c, false);
     if (w.head == 0) return;
     const i32 b0 = row_of(&w, k0), b1 = row_of(&w, k1);
     struct cell_args box = way_box(&w, forth.begin, b0, b1);
     i32 *live = w.live + (i64)b0 * round_up64(w.op->T + 1, LANES);
-    for (i32 t = 0; t < w.op->T; t++) live[t] = t < w.head ? w.r->B : 0; /* heads are shorter than any row */
+    for (i32 t = 0; t < w.op->T; t++) live[t] = t < w.head ? w.r->B : 0; /* heads are shorter than every row */
     box.live = live;
     box.dx = NULL;
     box.dhT = box.dcT = NULL;
@@ -275,7 +276,7 @@ static void warm_bwd(const struct chain *c, i32 k0, i32 k1) {
     }
 }
 
-/* Without a head there is no gradient from the row after, as yet: that of the end alone. */
+/* Without a head only the gradient of the final state is known. */
 static void guess_bwd(const struct chain *c, i32 k) {
     const struct way w = way_of(c, true);
     const i32 b = row_of(&w, k);
@@ -319,7 +320,7 @@ static void take_fwd(const struct chain *c, i32 k) {
 
 /* ------------------------------------------------------------------ between ranks ------------------------------------------- */
 
-/* The end of slice k, and what is known of how it answers. */
+/* Copies out the final state of slice k and its low-rank response. */
 static void give(const struct chain *c, i32 k, f32 *to) {
     const struct way w = way_of(c, c->back);
     const struct origin o = way_origin(&w, k, 0);
@@ -328,7 +329,7 @@ static void give(const struct chain *c, i32 k, f32 *to) {
     for (i32 i = 0; i < w.rank; i++) to[i] = o.share[(i64)i * w.r->B + o.row];
 }
 
-/* What slice k is to begin from. */
+/* Copies in what slice k starts from. */
 static void get(const struct chain *c, i32 k, const f32 *from) {
     const struct way w = way_of(c, c->back);
     const struct origin o = way_origin(&w, ELSEWHERE, row_of(&w, k));
@@ -343,11 +344,11 @@ static void finish_fwd(const struct chain *c, i32 k0, i32 k1) {
     const struct way w = way_of(c, false);
     const i32 b0 = row_of(&w, k0), n = k1 - k0;
     f32 *end = w.r->buf[w.op->end];
-    for (i32 s = 0; s < w.r->net->buf[w.op->end].T; s++) /* c too, or h alone */
+    for (i32 s = 0; s < w.r->net->buf[w.op->end].T; s++) /* h and c, or h only */
         memcpy(end + way_at(&w, s, b0), w.end + way_at(&w, s, b0), (size_t)(n * w.width[s]) * sizeof *end);
 }
 
-/* dW of a chunk of the rows b0..b1 that have been walked back over it, each run of neighbours in one call. */
+/* Adds dW of a chunk for the rows b0..b1 that have processed it, each run of adjacent rows in one call. */
 static void add_walked(const struct way *w, const struct cell_args *box, i32 b0, i32 b1, i32 chunk) {
     i32 t0, t1;
     chunk_range(w, chunk, &t0, &t1);
@@ -357,7 +358,7 @@ static void add_walked(const struct way *w, const struct cell_args *box, i32 b0,
     }
 }
 
-/* The sums of dW; those of grains that ran again are of old gradients, and made anew, as are those that waited for this. */
+/* Completes dW. Micro-batches with reruns hold sums of outdated gradients and are recomputed, as are those deferred until now. */
 static void finish_bwd(const struct chain *c, i32 k0, i32 k1) {
     const struct way w = way_of(c, true), forth = way_of(c, false);
     const struct op *op = w.op;

@@ -1,11 +1,12 @@
-/* recurrent_way.c - where the chain of a recurrent layer has its states, and what is done with the state of one row.
+/* recurrent_way.c - storage of the boundary states of time slicing, and operations on the state of one row.
  *
- * a state  h [B][Fp], then c [B][Hp] where the cell has one: of all rows
- * saved    behind what the walk keeps: states: begin [2 ways] | marks [2 ways][chunks] | with a rank: directions, answers [rank]
- *          each; then their shares [rank][B] | where ranks share a chain, of rows that are elsewhere, for each way: ends, answers
- *          (backward: directions), shares
- * scratch  behind that of the walk: a state | the row that goes on from each row, still running, walked [B] | live rows of a head
- *          [B][T] | dW of each grain | with a rank: a chunk of a walk that is not kept, two states */
+ * a state  h [B][Fp], then c [B][Hp] if the cell has one: for all rows saved    after the layer's own: states: begin [2
+ * directions] | marks [2 directions][chunks] | with a rank: directions, responses
+ *          [rank] each; then their components [rank][B] | for a chain split over ranks, of remote rows, for each direction: final
+ *          states, responses (backward: directions), components
+ * scratch  after the layer's own: a state | the row that continues each row, active, processed [B] | live rows of a head [B][T]
+ * |
+ *          dW of each micro-batch | with a rank: a chunk of a run without stored gates, two states */
 #include "model/layer/recurrent_way.h"
 
 #include <math.h>
@@ -25,9 +26,8 @@ static i32 power_of_two_below(i32 n) {
     return p;
 }
 
-/* So short that what is kept of a chunk stays in the second cache from one kernel to the next (and a merge is seen soon), so long
- * that a call is nothing beside its work.  In bf16 a power of two: dW is summed over 32 rows at a time, and those of a grain
- * (1, 2, 4 a step) then come full. */
+/* Chunk length: short enough that a chunk stays in L2 between kernels and a merge is noticed early, long enough to amortize a
+ * call. In bf16 a power of two, because dW sums 32 rows at a time. */
 static i32 chunk_steps(const struct op *op, struct rows B) {
     const bool half = op->spec.precision != PREC_F32;
     const i64 kept = B.of * walk_of(op)->floats(op) * (half ? 2 : 4);
@@ -36,7 +36,7 @@ static i32 chunk_steps(const struct op *op, struct rows B) {
 }
 static i32 chunk_count(const struct op *op, struct rows B) { return ceil_div(op->T, chunk_steps(op, B)); }
 
-/* What is kept of all steps, or of so many at a time. */
+/* Floats saved for all steps, or for one chunk with recomputation. */
 static i64 walk_saved(const struct op *op, struct rows B) {
     const i32 T = recurrent_sliced(op) && op->spec.recompute ? chunk_steps(op, B) : op->T;
     return round_up64(walk_of(op)->act(op, op->spec.precision, T, B.n), LANES);
@@ -52,7 +52,7 @@ static i64 state_floats(const struct op *op, struct rows B) {
     return n * B.n;
 }
 
-/* Of rows that are elsewhere: their ends, and with a rank one set of directions and their shares. */
+/* Floats for remote rows: final states and, with a rank, one set of directions with components. */
 static i64 guest_floats(const struct op *op, struct rows B) {
     const i32 rank = op->spec.slice_rank;
     return B.n < B.of ? (1 + rank) * state_floats(op, B) + rank * round_up64(B.n, LANES) : 0;
@@ -66,7 +66,7 @@ i64 recurrent_saved(const struct op *op, const struct net *n, struct rows B) {
            2 * guest_floats(op, B);
 }
 
-/* A chunk of a walk whose gates nobody needs; always in f32. */
+/* act for a chunk of a run whose gates are not needed; always f32. */
 static i64 spare_act(const struct op *op, struct rows B) {
     return round_up64(walk_of(op)->act(op, PREC_F32, chunk_steps(op, B), B.n), LANES);
 }
@@ -84,8 +84,8 @@ i64 recurrent_scratch(const struct op *op, const struct net *n, struct rows B) {
            slice_grains(B.of) * round_up64(op->ntheta, LANES) + spare_floats(op, B);
 }
 
-/* How far back a gradient is felt is how long forward remembers: the same products of Jacobians.  Beyond a third of a
- * slice it is no faster than what it saves. */
+/* Backward forgets after as many steps as forward, since both are products of the same Jacobians. Beyond a third of a slice the
+ * head costs more than it saves. */
 static i32 head_steps(const struct chain *c, i32 chunk, i32 T) {
     const i32 n = c->forgets > 0 ? round_up(c->forgets + c->forgets / 4, chunk) : 0;
     return n <= T / 3 ? n : 0;
@@ -125,7 +125,8 @@ struct way way_of(const struct chain *c, bool backward) {
     w.spare = w.dw + slice_grains(r->whole) * round_up64(op->ntheta, LANES);
     w.spare_y = w.spare + (w.rank > 0 ? spare_act(op, B) : 0);
     w.spare_state = w.spare_y + spare_y(op, B);
-    w.head = backward && run_dout(r, op->out) ? head_steps(c, w.chunk, op->T) : 0; /* a gradient of the end alone: no guess */
+    /* gradient of the final state only: no guess */
+    w.head = backward && run_dout(r, op->out) ? head_steps(c, w.chunk, op->T) : 0;
     w.recompute = op->spec.recompute;
     w.forth = saved + 2 * state;
     w.ring = w.recompute || (w.head > 0 && w.walk->bwd_again(op, r));
@@ -166,7 +167,7 @@ void way_add_given(const struct way *w, f32 *to, i32 k) {
         for (i32 u = 0; u < w->width[s]; u++) to[way_at(w, s, k) + u] += w->given[way_at(w, s, k) + u];
 }
 
-/* given: of b_row, added to a. */
+/* given: the row whose given state is added to a. */
 static f32 distance(const struct way *w, const f32 *a, i32 a_row, const f32 *b, i32 b_row, i32 given) {
     f32 most = 0;
     bool bad = false;

@@ -1,4 +1,4 @@
-/* registry.c - the list of layers (layers.def and losses.def), and what several of their files need. */
+/* registry.c - the list of layers (layers.def and losses.def), and helpers that several layers share. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,7 +82,7 @@ f32 layer_uniform(const struct op *op, u64 seed, i64 i, f64 a) {
     return (f32)((2 * (f64)rng_uniform(seed, RNG_INIT, (u32)op->l, (u64)i) - 1) * a);
 }
 
-/* PyTorch draws two biases; where the cell adds them, ours is their sum. */
+/* PyTorch initializes two biases; if the cell adds them, ours is their sum. */
 static i64 dense_init(const struct op *op, const struct cell *c, i32 I, i32 H, u64 seed, f32 *theta) {
     i32 G = c->gates, S = cell_slots(c);
     f64 a = 1 / sqrt(H);
@@ -102,7 +102,7 @@ static i64 dense_init(const struct op *op, const struct cell *c, i32 I, i32 H, u
     return (i64)G * H * (I + H + 2);
 }
 
-/* A gate of a diagonal cell sums I inputs and a state or two: the spread is by I + 1. */
+/* A gate of a diagonal cell sums I inputs and one or two states: the bound uses I + 1. */
 static i64 diagonal_init(const struct op *op, const struct cell *c, i32 I, i32 H, u64 seed, f32 *theta) {
     i32 G = c->gates, K = I + c->state_rows;
     f64 a = 1 / sqrt(I + 1);

@@ -1,13 +1,12 @@
-/* reverse.c - x with its time turned round, for layers that read a series from its end.
+/* reverse.c - reverses x in time, for bidirectional networks.
  *
- * in[0]  x [T][B][F]            in[1]  ids [1][B]: steps of each row, or -1 = T
- * out    y [T][B][F]            row b: y[t] = x[n-1-t] for t below its n steps, 0 behind
- * end    x as it is [T][B][F]   only where a gradient flows back into x: a buffer takes that from one reader alone, so the layer
- *                               that reads x forwards reads this copy
+ * in[0]  x [T][B][F]            in[1]  ids [1][B]: steps of each row, or -1 = T out    y [T][B][F]            row b: y[t] =
+ * x[n-1-t] for its n steps, 0 after them end    copy of x [T][B][F]    only if x receives a gradient: a buffer gets its
+ * gradient from one consumer, so the layer that
+ *                               reads x forwards reads this copy
  *
- * Rows that are slices of time are turned each by itself; the layer that reads them goes on from the row behind (recurrent.c,
- * in[3]).
- * Parts hold all steps. */
+ * Rows that are time slices are reversed individually; the layer that reads them continues from the next row (recurrent.c,
+ * in[3]). Parts hold all steps. */
 #include "model/layer.h"
 
 static err shape(struct net *n, struct op *op) {
@@ -30,7 +29,7 @@ static i32 length_of(const struct op *op, const struct run *r, i32 b) {
     return imax(0, imin(op->T, ((const i32 *)(const void *)run_in(op, r, 1))[b]));
 }
 
-/* to[t] of row b = from[n-1-t]; 0 behind the n steps of the row. */
+/* to[t] of row b = from[n-1-t], 0 after the n steps of the row. */
 static void turn(const struct op *op, const struct run *r, struct part p, const f32 *from, f32 *to) {
     i64 Fp = round_up(op->F, LANES), step = r->B * Fp;
     size_t bytes = (size_t)Fp * sizeof *to;

@@ -1,23 +1,21 @@
-/* unroll.c - a decoder that goes on from its own output: a cell of its own, started from the encoder's end state, with the head
- * inside the loop.
+/* unroll.c - an autoregressive decoder: a cell with its own weights that starts from the encoder's final state, with the output
+ * head inside the loop.
  *
- *     u[t]   = base[t-1] + out[t-1], or where it is forced the true target[t-1];   u[0] = first
+ *     u[t]   = base[t-1] + out[t-1], or with teacher forcing the true target[t-1];   u[0] = first
  *     x[t]   = u[t] | future[t]  --cell-->  y[t]  --head-->  out[t] [w*Q]
  *
- * in[0]  end state [states][B][H]           in[1]  first [1][B][w]: the values before the first step
- * in[2]  future [steps][B][n] or -1         in[3]  base [steps][B][w] or -1: out is what comes on top of it
- * in[4]  target [steps][B][w] or -1, NaN = missing: true values, for training alone
- * out    [steps][B][w*Q]; of several quantiles the one nearest to the median is fed back
+ * in[0]  final state [states][B][H]         in[1]  first [1][B][w]: the values before the first step in[2]  future
+ * [steps][B][n] or -1         in[3]  base [steps][B][w] or -1: out is added to it in[4]  target [steps][B][w] or -1, NaN =
+ * missing: true values, for training only out    [steps][B][w*Q]; with several quantiles the one nearest to the median is fed
+ * back
  *
- * spec.teacher_forcing is the share of the positions (step, row) at which training feeds the true values back; which ones
- * is a pure function of seed, step of the training and place.  Everything else always goes on from its own output.
+ * spec.rate is the fraction of positions (step, row) at which training feeds the true value (teacher forcing). The choice is a
+ * pure function of seed, training step and position. All other positions feed back the output.
  *
- * theta    the cell's packed w and bias, head [H][Np], its bias [Np]       N = w*Q
- * derived  the cell's transposed copy, the head's [N][Hp]
- * saved    act of the cell;  x, dx [steps][B][Ip];  y, dy [steps][B][Hp]
- * scratch  dh and dc between steps
+ * theta    the cell's packed w and bias, head [H][Np], its bias [Np]       N = w*Q derived  the cell's transposed copy, the
+ * head's [N][Hp] saved    act of the cell;  x, dx [steps][B][Ip];  y, dy [steps][B][Hp] scratch  dh and dc between steps
  *
- * Parts hold all steps: forward step by step, backward through dx of every step, dW of the cell over all of them at the end. */
+ * Parts hold all steps: forward step by step, backward through dx of every step, the cell's dW over all steps at the end. */
 #include <math.h>
 
 #include "base/rng.h"
@@ -29,8 +27,8 @@ struct dims {
     enum precision precision;
     i32 steps, w, Q, fed, N, Np, nf, I, Ip, H, Hp; /* fed: first column of out that is fed back */
     i64 bias, head, head_bias;                     /* offsets in theta */
-    i64 turned;                                    /* the head's copy in derived */
-    i64 x, dx, y, dy;                              /* in saved, for B rows */
+    i64 turned;                                    /* offset of the transposed head in derived */
+    i64 x, dx, y, dy;                              /* offsets in saved, for B rows */
 };
 
 static struct dims dims_of(const struct op *op, const struct net *n, i32 B) {
@@ -56,7 +54,7 @@ static struct dims dims_of(const struct op *op, const struct net *n, i32 B) {
     return d;
 }
 
-/* Input i, when it is there, is [steps][B][w] (w < 1: any) without a gradient. */
+/* Checks that input i, if given, is [steps][B][w] (w < 1: any) without a gradient. */
 static err check_input(const struct net *n, const struct op *op, i32 i, i32 T, i32 w) {
     const struct buf *b;
     if (op->spec.in[i] < 0 && i > 1) return 0;
@@ -146,7 +144,7 @@ static struct cell_args box_of(const struct op *op, const struct run *r, const s
     return box;
 }
 
-/* Is value j of step t fed forward from the truth rather than from the output? */
+/* True if value j of step t is fed from the truth rather than from the output. */
 static bool forced(const struct op *op, const struct run *r, const struct dims *d, i32 t, i32 b, i32 j) {
     if (!r->train || op->spec.in[4] < 0 || op->spec.teacher_forcing <= 0) return false;
     i64 at = (i64)t * r->B + b;
@@ -156,7 +154,7 @@ static bool forced(const struct op *op, const struct run *r, const struct dims *
     return !isnan(run_in(op, r, 4)[at * round_up(d->w, LANES) + j]);
 }
 
-/* Row b of x[t], from what step t-1 gave. */
+/* Fills row b of x[t] from the output of step t-1. */
 static void feed(const struct op *op, const struct run *r, const struct dims *d, i32 t, i32 b) {
     i32 wp = round_up(d->w, LANES), nfp = round_up(d->nf, LANES);
     i64 at = (i64)t * r->B + b, before = at - r->B;
@@ -188,7 +186,7 @@ static void fwd(const struct op *op, const struct run *r, struct part p) {
     }
 }
 
-/* What step t+1 sends back to the output of step t. */
+/* Adds the gradient from step t+1 to the output of step t. */
 static void fed_back(const struct op *op, const struct run *r, const struct dims *d, i32 t, i32 b) {
     i64 at = (i64)t * r->B + b;
     const f32 *dx = r->saved[op->l] + d->dx + (at + r->B) * d->Ip;
@@ -242,7 +240,7 @@ static i32 tensors(const struct op *op, struct tensor_info out[8]) {
     return n + 2;
 }
 
-/* Element (j,k) of the head: row j of PyTorch's weight; k = H is the bias. */
+/* Offset of element (j,k) of the head: row j of PyTorch's weight; k = H is the bias. */
 static i64 head_at(const struct op *op, i32 j, i32 k) {
     const struct cell *c = cell_of(op->spec.cell);
     i32 H = op->spec.hidden;

@@ -1,4 +1,5 @@
-/* loss.c - walks the cells of a loss, up to 64 at a time: of one row, or of the rows of a step where rows are short. */
+/* loss.c - evaluates a loss over the target values, up to 64 at a time: of one row, or of several rows of a step if rows are
+ * short. */
 #include <math.h>
 
 #include "model/loss/loss.h"
@@ -28,7 +29,7 @@ f64 loss_flops(const struct op *op, const struct net *n, i32 B, bool backward) {
     return 6.0 * op->T * B * op->I;
 }
 
-/* One row of w cells of one quantile. */
+/* One row of w values for one quantile. */
 struct row {
     const f32 *pred, *target, *base; /* base NULL = zero */
     i32 w;
@@ -44,7 +45,7 @@ static struct row row_at(const struct op *op, const struct run *r, i64 at, i32 q
 
 enum { CHUNK = 64 };
 
-/* Errors of cells j.. of a row; returns how many, rounded up to LANES: those after the last are 0, as are missing ones. */
+/* Errors of values j.. of a row; returns the count rounded up to LANES. Missing and padding values have error 0. */
 static i32 errors(const struct row *row, i32 j, f32 e[CHUNK]) {
     i32 n = imin(CHUNK, row->w - j), up = round_up(n, LANES);
     const f32 *pred = row->pred + j, *target = row->target + j;
@@ -52,12 +53,12 @@ static i32 errors(const struct row *row, i32 j, f32 e[CHUNK]) {
     if (row->base)
         for (i32 i = 0; i < n; i++) e[i] += row->base[j + i];
     for (i32 i = 0; i < n; i++) e[i] -= target[i];
-    for (i32 i = 0; i < n; i++) e[i] = isnan(target[i]) ? 0 : e[i]; /* apart from the difference: selects vectorise */
+    for (i32 i = 0; i < n; i++) e[i] = isnan(target[i]) ? 0 : e[i]; /* separate loop: the select vectorizes */
     for (i32 i = n; i < up; i++) e[i] = 0;
     return up;
 }
 
-/* f32 within the lanes of a row, f64 over lanes and rows. */
+/* f32 partial sums within a row, f64 over these and over rows. */
 static f64 row_sum(const struct op *op, i32 quantile, const struct row *row, const struct loss_fn *fn) {
     f32 e[CHUNK], value[CHUNK], lane[LANES] = {0};
     f64 sum = 0;
@@ -81,7 +82,7 @@ static f64 rows_sum(const struct op *op, const struct run *r, i64 at, const stru
     return sum / Q;
 }
 
-/* Rows b0..b1 of step t, together: so many cells at a time that a call is worth it. */
+/* Short rows: processes rows b0..b1 of step t together to amortize the call. */
 static bool rows_are_short(const struct op *op) { return op->F <= LANES / 2 && op->spec.nquantile <= 1; }
 
 static i32 short_errors(const struct op *op, const struct run *r, i32 t, i32 b0, i32 b1, f32 e[CHUNK]) {
@@ -107,7 +108,7 @@ static f64 short_rows_sum(const struct op *op, const struct run *r, i32 t, i32 b
         for (i32 k = 0; k < n; k += LANES)
             for (i32 i = 0; i < LANES; i++) lane[i] += value[k + i];
     }
-    for (i32 i = 0, used = imin(LANES, (b1 - b0) * op->F); i < used; i++) sum += (f64)lane[i]; /* the others are 0 */
+    for (i32 i = 0, used = imin(LANES, (b1 - b0) * op->F); i < used; i++) sum += (f64)lane[i]; /* the rest is 0 */
     return sum;
 }
 
@@ -124,7 +125,7 @@ static void short_rows_grad(const struct op *op, const struct run *r, i32 t, i32
     }
 }
 
-/* Parts cover whole grains; the parts of a grain come in the order of t. */
+/* Parts cover whole micro-batches; the parts of one micro-batch come in order of t. */
 void loss_fwd(const struct op *op, const struct run *r, struct part p, const struct loss_fn *fn) {
     for (i32 g = grain_first(r, p); g < grain_end(r, p); g++) {
         struct part q = part_grain(r, p, g);

@@ -1,17 +1,17 @@
-/* loss.h - what the losses share: a loss is a layer that compares rows and has no output.
+/* loss.h - common part of the losses: a loss is a layer that compares prediction and target and has no output buffer.
  *
- *     in[0] pred [T][B][w*Q] (value j of quantile q at q*w + j)    in[1] target [T][B][w], NaN = missing    in[2] base [T][B][w]
- * or -1
+ *     in[0] pred [T][B][w*Q] (value j of quantile q at q*w + j)    in[1] target [T][B][w], NaN = missing
+ *     in[2] base [T][B][w] or -1
  *
- * Forward writes the sum over the present cells of each grain to run->loss (mean over the quantiles; fixed order); backward
- * writes the gradient of loss_scale times that sum.  A loss file says what an error e = base + pred - target costs: the value and
- * its derivative, both 0 at e = 0, because missing cells come as e = 0. */
+ * Forward writes the sum over the present values of each micro-batch to run->loss (mean over the quantiles, fixed order).
+ * Backward writes the gradient of loss_scale times that sum. A loss file defines the value and derivative for an error e = base
+ * + pred - target. Both must be 0 at e = 0, since missing values are passed as e = 0. */
 #ifndef STRETTO_MODEL_LOSS_LOSS_H
 #define STRETTO_MODEL_LOSS_LOSS_H
 
 #include "model/layer.h"
 
-/* n errors of quantile number i; n is a multiple of LANES. */
+/* For n errors of quantile i; n is a multiple of LANES. */
 struct loss_fn {
     void (*value)(const struct op *op, i32 i, i32 n, const f32 *e, f32 *value);
     void (*slope)(const struct op *op, i32 i, i32 n, const f32 *e, f32 *slope);

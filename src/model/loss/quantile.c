@@ -1,7 +1,7 @@
-/* quantile.c - twice the pinball loss, mean over the quantiles, so that the median alone equals mae. */
+/* quantile.c - twice the pinball loss, averaged over the quantiles, so that the median alone equals mae. */
 #include "model/loss/loss.h"
 
-/* e > 0: the forecast lies above the target, which costs 2 (1 - q) a unit; below it 2 q. */
+/* e > 0: the forecast is too high and costs 2 (1 - q) per unit; too low costs 2 q. */
 static void value(const struct op *op, i32 quantile, i32 n, const f32 *restrict e, f32 *restrict v) {
     f32 q = op->spec.quantile[quantile], above = 2 * (1 - q), below = -2 * q;
     for (i32 i = 0; i < n; i++) v[i] = e[i] * (e[i] > 0 ? above : below);

@@ -3,7 +3,7 @@
 
 #include "model/optim/optim.h"
 
-/* s = s + g^2;  theta -= lr g / (sqrt(s) + eps).  eps > 0: padded lanes have g = s = 0. */
+/* s = s + g^2;  theta -= lr g / (sqrt(s) + eps). eps > 0, since padding has g = s = 0. */
 static void update(const struct optim_hyper *h, i64 n, f32 *restrict theta, const f32 *restrict grad, f32 *restrict s, f32 *s1) {
     (void)s1;
     f32 scale = h->grad_scale, decay = h->weight_decay, eps = h->eps, lr = h->lr;

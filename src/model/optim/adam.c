@@ -3,8 +3,8 @@
 
 #include "model/optim/optim.h"
 
-/* m, v = running means of g and g^2, both divided by their share of the truth so far (1 - beta^step);
- * theta = theta - lr m / (sqrt(v) + eps).  eps > 0: padded lanes have m = v = 0. */
+/* m, v = running means of g and g^2, bias-corrected by 1 - beta^step; theta = theta - lr m / (sqrt(v) + eps). eps > 0, since
+ * padding has m = v = 0. */
 static void update(const struct optim_hyper *h, i64 n, f32 *restrict theta, const f32 *restrict grad, f32 *restrict m,
                    f32 *restrict v) {
     f32 scale = h->grad_scale, decay = h->weight_decay, beta1 = h->beta1, beta2 = h->beta2, eps = h->eps;

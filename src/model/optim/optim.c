@@ -1,4 +1,4 @@
-/* optim.c - the list of optimisers (optims.def). */
+/* optim.c - the list of optimizers (optims.def). */
 #include "model/optim/optim.h"
 
 #include <string.h>

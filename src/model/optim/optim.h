@@ -1,6 +1,8 @@
-/* optim.h - optimisers as pure updates on flat ranges, so that one file serves worker side and server side.
+/* optim.h - optimizers as pure element-wise updates of ranges of flat vectors. An optimizer is one file and one line in
+ * optims.def.
  *
- * state vectors have the length of theta and start at zero.  n elements from the same offset of every vector. */
+ * State vectors have the length of theta and start at zero. update() processes n elements from the same offset of every vector.
+ */
 #ifndef STRETTO_MODEL_OPTIM_H
 #define STRETTO_MODEL_OPTIM_H
 
@@ -17,7 +19,7 @@ struct optim_hyper {
         };
     };
     f32 beta1, beta2, eps; /* adam, adamw; rmsprop uses beta2 as alpha */
-    f32 grad_scale;        /* clip: every gradient is multiplied by this first */
+    f32 grad_scale;        /* gradient clipping: factor applied to every gradient first */
     i64 step;              /* from 1: bias correction */
 };
 

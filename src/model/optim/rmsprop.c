@@ -3,7 +3,7 @@
 
 #include "model/optim/optim.h"
 
-/* v = alpha v + (1 - alpha) g^2;  theta -= lr g / (sqrt(v) + eps).  eps > 0: padded lanes have g = v = 0. */
+/* v = alpha v + (1 - alpha) g^2;  theta -= lr g / (sqrt(v) + eps). eps > 0, since padding has g = v = 0. */
 static void update(const struct optim_hyper *h, i64 n, f32 *restrict theta, const f32 *restrict grad, f32 *restrict v, f32 *s1) {
     (void)s1;
     f32 scale = h->grad_scale, decay = h->weight_decay, alpha = h->beta2, eps = h->eps, lr = h->lr;
