@@ -1,4 +1,4 @@
-/* checkpoint.c - see checkpoint.h: names, what is removed when, and reading. */
+/* checkpoint.c - see checkpoint.h: names, retention, and reading. */
 #include "ckpt/checkpoint.h"
 
 #include <dirent.h>
@@ -44,7 +44,7 @@ static i64 newest_below(const char *dir, i64 below, enum ckpt_state state) {
     return best;
 }
 
-/* A folder first loses its name: half of one must not look like a checkpoint. */
+/* Renames the folder before removing it: a partly removed one must not look like a checkpoint. */
 static err remove_one(const char *dir, i64 number) {
     char path[4096], part[4096];
     TRY(ckpt_path(dir, number, CKPT_WHOLE, path));
@@ -91,7 +91,7 @@ err ckpt_find(const char *dir, i32 k, char path[4096], i64 *number) {
 struct ckpt {
     char path[4096];
     i64 number;
-    struct st_file *single; /* one file, of an older version; else NULL */
+    struct st_file *single; /* single-file checkpoint of an older version; else NULL */
     struct manifest m;
 };
 
@@ -158,7 +158,7 @@ err ckpt_open(const char *path, struct ckpt **out) {
     return e;
 }
 
-/* The name alone: the folder is the same for all of them. */
+/* Appends the base name and error of a skipped checkpoint. */
 static void tell(struct str *passed, const char *path) {
     const struct err_record *why = err_last();
     const char *in = strrchr(path, '/'), *name = in ? in + 1 : path;
@@ -193,7 +193,7 @@ void ckpt_close(struct ckpt *c) {
 
 /* ------------------------------------------------------------------ taking -------------------------------------------------- */
 
-/* What the checkpoint has under a name: false = nothing. */
+/* Type and size of an item in the checkpoint; false = absent. */
 static bool has(const struct ckpt *c, const char *name, enum dtype *dtype, i64 *n) {
     if (c->single) {
         const struct tens *t = st_find(c->single, name);
@@ -220,7 +220,7 @@ static err check_item(const struct ckpt *c, const struct ckpt_item *item) {
                    dtype_name(dtype), (long long)item->n, dtype_name(ckpt_dtype(item->kind)));
 }
 
-/* All pieces that stand in one shard. */
+/* Reads all pieces stored in one shard. */
 static err take_from(const struct ckpt *c, const struct file_in *f, i32 shard, const struct ckpt_item *item, i32 nitem) {
     for (i32 i = 0; i < nitem; i++) {
         const struct manifest_tensor *t = manifest_find(&c->m, item[i].name);

@@ -1,15 +1,15 @@
-/* checkpoint.h - all that the rest of a training run depends on: found, verified and read back bit-exact.
+/* checkpoint.h - training checkpoints: finding, verifying and reading them, bit-exact.
  *
- *     RUN/checkpoints/000000000300.ckpt/     the number is the caller's: it grows from checkpoint to checkpoint
- *     RUN/checkpoints/000000000400.part/     being written, or left behind by somebody who died
+ *     RUN/checkpoints/000000000300.ckpt/     the caller's number, increasing from checkpoint to checkpoint
+ *     RUN/checkpoints/000000000400.part/     being written, or left by a process that died
  *
- *     TRY(ckpt_newest(dir, &passed, &c));    the newest whose every byte is what was written; which were passed over, and why
+ *     TRY(ckpt_newest(dir, &passed, &c));    the newest intact one; which ones were skipped, and why
  *     TRY(ckpt_take(c, item, COUNT(item)));
  *     ckpt_close(c);
  *
- * A name that ends in .ckpt is whole: the folder gets it when its MANIFEST (manifest.h) and all shards have been verified.  It is
- * written by as many ranks as there were (saver.h) and read by any number.  A file N.ckpt is a checkpoint of before:
- * one safetensors file, read as well, never written. */
+ * A name ending in .ckpt is complete: the folder is renamed after its MANIFEST (manifest.h) and all shards have been verified.
+ * All ranks write it (saver.h); any number of ranks can read it. A file N.ckpt is the older format, one safetensors file; it is
+ * read but never written. */
 #ifndef STRETTO_CKPT_CHECKPOINT_H
 #define STRETTO_CKPT_CHECKPOINT_H
 
@@ -26,7 +26,7 @@ struct ckpt_item { /* a flat tensor */
     i64 n; /* elements (bytes for CKPT_BYTES) */
 };
 
-/* Who writes what: elements [lo,hi) of an item stand in this shard.  In order of items, and inside an item of elements. */
+/* Distribution of data: elements [lo,hi) of an item are in this shard. Sorted by item, then by element. */
 struct ckpt_piece {
     i32 item, shard;
     i64 lo, hi;
@@ -39,28 +39,28 @@ struct ckpt_pieces {
 enum dtype ckpt_dtype(enum ckpt_kind kind);
 
 enum ckpt_state { CKPT_WHOLE, CKPT_PART };
-err ckpt_path(const char *dir, i64 number, enum ckpt_state state, char path[4096]); /* E702 when that is too long */
+err ckpt_path(const char *dir, i64 number, enum ckpt_state state, char path[4096]); /* E702 if it is too long */
 
-/* Remove all checkpoints of dir (a run that begins anew); fine when there are none. */
+/* Removes all checkpoints of dir (for a new run); succeeds if there are none. */
 err ckpt_clear(const char *dir);
-/* Remove what nobody finished. */
+/* Removes unfinished checkpoints. */
 err ckpt_sweep(const char *dir);
-/* The newest `keep` up to `number` stay; those with larger numbers are of a course that was given up. */
+/* Keeps the newest `keep` checkpoints up to `number`; removes larger numbers, which belong to an abandoned continuation. */
 err ckpt_trim(const char *dir, i64 number, i32 keep);
 
-/* The k-th newest checkpoint of dir, k from 0.  E705 when there are not that many. */
+/* The k-th newest checkpoint of dir, k from 0. E705 if there are fewer. */
 err ckpt_find(const char *dir, i32 k, char path[4096], i64 *number);
 
 struct ckpt;
-/* E701 when a part of it cannot be read, E901 when one is not what was written; the message names the file. */
+/* E701 if a part cannot be read, E901 if one is damaged; the message names the file. */
 err ckpt_open(const char *path, struct ckpt **out);
-/* The newest whole one of dir.  passed (may be NULL): a line for each newer one, with the file and what is wrong.  When all are
- * damaged the failure is that of the newest. */
+/* Opens the newest intact checkpoint. passed (may be NULL): one line per newer, damaged one with the reason. If all are
+ * damaged, returns the error of the newest. */
 err ckpt_newest(const char *dir, struct str *passed, struct ckpt **out);
 const char *ckpt_name(const struct ckpt *c);  /* its path */
-i64 ckpt_number(const struct ckpt *c);        /* -1 when its name is no number */
-/* Fill the items: E901 when one is missing or has another size; then no item was touched. */
+i64 ckpt_number(const struct ckpt *c);        /* -1 if its name is not a number */
+/* Reads the items: E901 if one is missing or has another size; then none is modified. */
 err ckpt_take(const struct ckpt *c, const struct ckpt_item *item, i32 nitem);
-void ckpt_close(struct ckpt *c); /* NULL is fine */
+void ckpt_close(struct ckpt *c); /* NULL is allowed */
 
 #endif

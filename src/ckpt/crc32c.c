@@ -1,4 +1,4 @@
-/* crc32c.c - eight bytes a turn, by eight tables. */
+/* crc32c.c - see crc32c.h: slicing-by-8, eight bytes per iteration with eight tables. */
 #include "ckpt/crc32c.h"
 
 #include <pthread.h>
@@ -31,7 +31,7 @@ u32 crc32c(u32 before, const void *from, i64 n) {
     for (; n >= BYTES; n -= BYTES, p += BYTES) {
         u64 w;
         memcpy(&w, p, sizeof w);
-        w ^= c; /* little-endian, as everything that is written */
+        w ^= c; /* little-endian, as all file formats here */
         c = 0;
         for (i32 k = 0; k < BYTES; k++) c ^= table[BYTES - 1 - k][w >> (8 * k) & 255];
     }

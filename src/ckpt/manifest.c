@@ -1,4 +1,4 @@
-/* manifest.c - see manifest.h.  Nothing that is read is believed: names of shards are made, never taken from the file. */
+/* manifest.c - see manifest.h. Treats the file as untrusted: shard names are generated, never read from it. */
 #include "ckpt/manifest.h"
 
 #include <stdio.h>
@@ -10,7 +10,8 @@
 #include "base/mem.h"
 #include "ckpt/crc32c.h"
 
-enum { MOST_TENSORS = 4096, MOST_PIECES = 1 << 20, MOST_BYTES = 64 << 20, TAIL = 22 }; /* TAIL: length of what follows */
+/* TAIL: length of the checksum field at the end */
+enum { MOST_TENSORS = 4096, MOST_PIECES = 1 << 20, MOST_BYTES = 64 << 20, TAIL = 22 };
 static const char tail_format[] = ",\"crc32c\":\"%08x\"}\n";
 
 enum dtype ckpt_dtype(enum ckpt_kind kind) {
@@ -133,7 +134,7 @@ static err bad(const char *path, const char *what) {
     return FAIL_AT(E901, path, "an older checkpoint of the same folder, or a copy", "the manifest is damaged: %s", what);
 }
 
-/* The last bytes are the sum of those before them. */
+/* Verifies the checksum at the end against the bytes before it. */
 static bool sum_holds(const char *text, i64 n) {
     char want[TAIL + 1];
     if (n < TAIL) return false;
@@ -160,7 +161,7 @@ static bool read_kind(const char *dtype, enum ckpt_kind *out) {
     return false;
 }
 
-/* Element counts and offsets are compared by division: a product of what a file says may not fit. */
+/* Compares counts and offsets by division: products of untrusted numbers may overflow. */
 static bool read_pieces(const struct js *a, const struct manifest *m, struct manifest_tensor *t) {
     const i64 size = (i64)dtype_size(ckpt_dtype(t->kind));
     i64 at = 0;

@@ -1,4 +1,4 @@
-/* manifest.h - what a checkpoint consists of, as one JSON file that is written last.
+/* manifest.h - the MANIFEST of a checkpoint: one JSON file that lists its contents and is written last.
  *
  *     RUN/checkpoints/000000000300.ckpt/
  *         shard-000-of-003     raw little-endian elements, one piece after the other
@@ -9,8 +9,8 @@
  *                               "tensors":[{"name":"exp_avg","dtype":"F32","count":900,"pieces":[[0,300,0,1024],..]},..],
  *                               "crc32c":"12345678"}      of everything before ,"crc32c"
  *
- * A piece [from, to, shard, offset] says where elements [from,to) of the flat tensor stand.  The pieces of a tensor follow each
- * other without hole or overlap, so it is read the same whatever number of ranks wrote it. */
+ * A piece [from, to, shard, offset] locates elements [from,to) of a flat tensor. The pieces of a tensor are contiguous without
+ * overlap, so the number of ranks that wrote it does not matter. */
 #ifndef STRETTO_CKPT_MANIFEST_H
 #define STRETTO_CKPT_MANIFEST_H
 
@@ -43,17 +43,17 @@ struct manifest {
     i32 nshard, ntensor;
     struct manifest_shard *shard;
     struct manifest_tensor *tensor;
-    const char *run; /* JSON object of whoever wrote it, for people; NULL = none */
-    struct arena arena; /* of all the above */
+    const char *run; /* JSON object from the writer, informational; NULL = none */
+    struct arena arena; /* owns all of the above */
 };
 
 void shard_name(i32 shard, i32 of, char out[SHARD_NAME]);
 
-/* Lays items and pieces out: offsets, sizes of shards; sums are still 0.  run may be NULL. */
+/* Computes the layout of items and pieces: offsets, shard sizes; checksums are still 0. run may be NULL. */
 err manifest_new(i64 number, const struct ckpt_item *item, i32 nitem, const struct ckpt_pieces *p, const char *run,
                  struct manifest *out);
 err manifest_text(const struct manifest *m, struct str *out);
-/* E701 when it is not there; E901 when it is not what was written, E902 when a newer version wrote it. */
+/* E701 if it is missing; E901 if damaged, E902 if a newer version wrote it. */
 err manifest_load(const char *path, struct manifest *out);
 void manifest_free(struct manifest *m);
 const struct manifest_tensor *manifest_find(const struct manifest *m, const char *name); /* NULL = absent */

@@ -27,7 +27,7 @@ err tens_add(struct tens_list *l, const char *name, enum dtype dtype, i64 rows, 
     return 0;
 }
 
-/* Longer names than this do not occur: 47 characters of an op's tensor, 79 of a prefix. */
+/* Upper bound of names: 47 characters of an op's tensor, 79 of a prefix. */
 enum { NAME = 128 };
 
 static void full_name(char name[NAME], const char *prefix, const struct tensor_info *t) {
@@ -55,9 +55,9 @@ err model_put(struct tens_list *l, const struct net *n, const f32 *theta, const 
     return 0;
 }
 
-/* --- a sum, or a byte that fell over would be another forecast ---
+/* --- checksum: detects flipped bytes, which would silently change forecasts ---
  *
- * Of every tensor with its name and every text of ours with its key, in any order. */
+ * Over every tensor with its name and every metadata text of ours with its key, independent of their order. */
 static const char sum_key[] = "stretto.sum";
 
 static u32 sum_of(const struct tens *t, i32 n, const struct meta *meta, i32 nmeta) {
@@ -74,7 +74,7 @@ static u32 sum_of(const struct tens *t, i32 n, const struct meta *meta, i32 nmet
 
 static void sum_text(u32 sum, char out[16]) { snprintf(out, 16, "%08x", sum); }
 
-/* A file without one is of an earlier version, or somebody changed it on purpose. */
+/* A file without a checksum is from an earlier version, or was edited deliberately: accepted. */
 static err check_sum(const struct st_file *f) {
     const char *written = st_meta(f, sum_key);
     char found[16];

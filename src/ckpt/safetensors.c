@@ -1,4 +1,4 @@
-/* safetensors.c - reading: nothing of the file is believed before it is checked. */
+/* safetensors.c - reads safetensors files; validates everything before use. */
 #include "ckpt/safetensors.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ struct reader {
 
 #define DAMAGED(path, ...) FAIL_AT(E901, path, fix, __VA_ARGS__)
 
-/* The length, the header and the data, as far as their sizes agree. */
+/* Reads the length, the header and the data, and checks that their sizes agree. */
 static err read_parts(struct reader *r) {
     const char *path = r->in.path;
     u8 raw[8];
@@ -89,7 +89,7 @@ static bool find_dtype(const char *name, enum dtype *out) {
     return false;
 }
 
-/* Shape and type of one entry, and the bytes they need. */
+/* Reads shape and type of one entry, and computes its size in bytes. */
 static err read_shape(const struct reader *r, const struct js *entry, struct tens *t, i64 *bytes) {
     const char *type = js_str(js_get(entry, "dtype"), NULL);
     const struct js *shape = js_get(entry, "shape");
@@ -151,7 +151,7 @@ static int by_begin(const void *a, const void *b) {
     return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* The ranges in order must cover the data exactly. */
+/* Checks that the sorted ranges cover the data exactly. */
 static err check_cover(struct reader *r) {
     i64 at = 0;
     if (r->f->ntens) qsort(r->range, (size_t)r->f->ntens, sizeof *r->range, by_begin);
@@ -168,7 +168,7 @@ static err check_cover(struct reader *r) {
     return 0;
 }
 
-/* Data behind a header of odd length or after odd bytes is moved so that it can be read as its type. */
+/* Moves data that is not aligned for its type. */
 static err place_data(struct reader *r) {
     struct st_file *f = r->f;
     NEW(f->data, r->ndata);

@@ -24,10 +24,10 @@ struct st_file {
     struct arena arena;
 };
 
-/* E702, E703 when it cannot be written; the old file is untouched then.  E1 when two tensors have the same name. */
+/* E702, E703 if it cannot be written; the old file then stays. E1 if two tensors have the same name. */
 err st_write(const char *path, const struct tens *tens, i32 ntens, const struct meta *meta, i32 nmeta);
-/* E701 cannot be read; E901 with the place and what is wrong otherwise.  Every rule of the format is checked: sizes, ranges
- * without hole or overlap, unique names.  At most 4 dimensions, 16 MiB of header, 16384 tensors. */
+/* E701 if unreadable; E901 with the position and the problem if invalid. Checks every rule of the format: sizes, contiguous
+ * ranges without overlap, unique names. At most 4 dimensions, 16 MiB of header, 16384 tensors. */
 err st_read(const char *path, struct st_file **out);
 void st_free(struct st_file *f);
 const struct tens *st_find(const struct st_file *f, const char *name); /* NULL = absent */

@@ -1,4 +1,4 @@
-/* safetensors_write.c - writing: one order of everything, so that identical content gives identical bytes. */
+/* safetensors_write.c - writes safetensors files in canonical order, so that equal content gives equal bytes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "ckpt/safetensors.h"
 
-/* Falling element size, then name: every tensor is aligned without gaps. */
+/* Order by decreasing element size, then name: aligns every tensor without gaps. */
 static int by_size_then_name(const void *a, const void *b) {
     const struct tens *x = *(const struct tens *const *)a, *y = *(const struct tens *const *)b;
     size_t sx = dtype_size(x->dtype), sy = dtype_size(y->dtype);

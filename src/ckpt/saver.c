@@ -15,12 +15,12 @@
 #include "ckpt/manifest.h"
 
 struct ckpt_saver {
-    char dir[4096], part[4096];  /* folder of checkpoints; of the one in flight until it is whole */
+    char dir[4096], part[4096];  /* checkpoint folder; temporary folder of the current checkpoint */
     char who[SAVER_WHO];
     i32 rank, keep;
     i64 step;
-    bool flying, committing;     /* flying: between begin and done or drop; committing: rank 0 has all sums */
-    struct manifest m;           /* of the checkpoint in flight */
+    bool flying, committing;     /* flying: between begin and done or drop; committing: rank 0 has all checksums */
+    struct manifest m;           /* manifest of the current checkpoint */
     char *buf;                   /* this rank's shard */
     i64 room;
     struct ckpt_sum sum, *all;   /* all: [m.nshard], for commit */
@@ -39,7 +39,7 @@ static void *work(void *self) {
     return NULL;
 }
 
-/* Where no thread can be had the work is done here and now. */
+/* Runs a job on a thread, or synchronously if no thread can be created. */
 static void go(struct ckpt_saver *s, err (*job)(struct ckpt_saver *s)) {
     s->job = job;
     s->sum.why.code = 0;
@@ -63,7 +63,7 @@ static err shard_path(const struct ckpt_saver *s, i32 shard, char path[4096]) {
     return snprintf(path, 4096, "%s/%s", s->part, name) < 4096 ? 0 : FAIL(E702, "the path of the run folder is too long");
 }
 
-/* Faults strike where half is written, and where all of it is but has no name yet. */
+/* Writes the shard; fault injection points after half of it and after all of it. */
 static err fill(const struct ckpt_saver *s, struct file_out *f) {
     enum fault fault;
     const i64 half = s->sum.bytes / 2;
@@ -80,7 +80,7 @@ static err fill(const struct ckpt_saver *s, struct file_out *f) {
     return 0;
 }
 
-/* Pages that the disk has not taken yet are what is read back, mostly; but all of them, and by name. */
+/* Reads the file back by name and compares all of it (mostly from the page cache). */
 static err read_back(const struct ckpt_saver *s, const char *path) {
     struct file_in f;
     u32 crc;
@@ -109,7 +109,7 @@ static err write_shard(struct ckpt_saver *s) {
     return read_back(s, path);
 }
 
-/* Folders that are not the same on all hosts show here: the shard of another is not there. */
+/* Checks that a shard is visible: detects folders that are not shared between hosts. */
 static err see_shard(const struct ckpt_saver *s, i32 shard) {
     char path[4096];
     struct file_in f;
@@ -137,7 +137,7 @@ static err write_manifest(struct ckpt_saver *s, const char *path, struct str *te
     return 0;
 }
 
-/* A checkpoint of this number can only be one that was passed over as damaged. */
+/* Renames to the final name. An existing checkpoint of this number is a damaged one and is replaced. */
 static err rename_whole(struct ckpt_saver *s) {
     char whole[4096];
     TRY(ckpt_path(s->dir, s->m.number, CKPT_WHOLE, whole));
@@ -257,7 +257,7 @@ void ckpt_saver_commit(struct ckpt_saver *s, const struct ckpt_sum *all) {
     go(s, commit);
 }
 
-/* Each rank its own part, and rank 0 whatever it sees: hosts may each have a folder of their own. */
+/* Each rank removes its own part, and rank 0 all it sees: hosts may have separate folders. */
 void ckpt_saver_drop(struct ckpt_saver *s) {
     const struct err_record kept = *err_last();
     char path[4096];
@@ -265,7 +265,7 @@ void ckpt_saver_drop(struct ckpt_saver *s) {
     if (!s->flying) return;
     if (shard_path(s, s->rank, path) >= 0) unlink(path);
     if (s->committing) (void)file_remove_dir(s->part);
-    else rmdir(s->part); /* whoever comes last */
+    else rmdir(s->part); /* the last rank removes the folder */
     err_put(&kept);
     land(s);
 }

@@ -1,4 +1,4 @@
-/* axis.c - ticks at round places. */
+/* axis.c - see axis.h. */
 #include "report/axis.h"
 
 #include <math.h>
@@ -8,8 +8,8 @@
 #include "report/text.h"
 
 #define TICK_SIZE 11.0 /* pixels of the label font */
-#define LABEL_GAP 14.0 /* least space between two labels side by side */
-#define ROW_GAP 26.0   /* least distance of two labels one above the other */
+#define LABEL_GAP 14.0 /* minimum gap between horizontal labels */
+#define ROW_GAP 26.0   /* minimum distance between vertical labels */
 
 f64 text_width(const char *s, f64 size) {
     f64 w = 0;
@@ -28,7 +28,7 @@ f64 axis_place(const struct axis *a, f64 v) {
     return v > 0 ? log(v / a->lo) / log(a->hi / a->lo) : (f64)NAN;
 }
 
-/* Do the labels of the first n ticks keep their distance on `room` pixels? */
+/* True if the labels of all ticks fit into `room` pixels. */
 static bool fits(const struct axis *a, f64 room, bool across) {
     for (i32 i = 1; i < a->n; i++) {
         f64 gap = room * (axis_place(a, a->tick[i].at) - axis_place(a, a->tick[i - 1].at));
@@ -62,7 +62,7 @@ static void add_tick(struct axis *a, f64 at, f64 step) {
     str_free(&b);
 }
 
-/* Multiples of step inside [lo,hi]. */
+/* Ticks at multiples of step inside [lo,hi]. */
 static void linear_ticks(struct axis *a, f64 step) {
     a->n = 0;
     f64 first = ceil(a->lo / step - 1e-6), last = floor(a->hi / step + 1e-6);
@@ -82,7 +82,7 @@ static void make_linear(struct axis *a, f64 room, bool across) {
     }
 }
 
-/* Decades, with 2 and 5 between them while there are few; below one decade the ticks of a linear axis do better. */
+/* Ticks at decades, with 2 and 5 between if there are few; below one decade linear ticks are better. */
 static void make_log(struct axis *a, f64 room, bool across) {
     f64 decades = log10(a->hi / a->lo);
     if (decades < 1) {
@@ -94,7 +94,7 @@ static void make_log(struct axis *a, f64 room, bool across) {
         a->kind = kind;
         return;
     }
-    static const i32 every_one[] = {0, 1, 2, 3, 5, 10, 20, 50, 100, 200}; /* 0: 1 2 5; else every k-th decade */
+    static const i32 every_one[] = {0, 1, 2, 3, 5, 10, 20, 50, 100, 200}; /* 0: ticks at 1 2 5; k: every k-th decade */
     for (size_t i = 0; i < COUNT(every_one); i++) {
         i32 every = every_one[i];
         a->n = 0;
@@ -151,7 +151,7 @@ static void time_ticks(struct axis *a, enum unit unit, i32 n) {
     i64 year, first = (i64)floor(a->lo / 86400);
     i32 month, day;
     date_of_days(first, &year, &month, &day);
-    if (unit == DAY) { /* weeks begin on Monday: day 4 of the epoch */
+    if (unit == DAY) { /* weeks start on Monday: day 4 of the epoch */
         for (i64 d = first; (f64)d * 86400 <= a->hi + .5 && a->n < TICKS_MAX; d++)
             if (((d - 4) % n + n) % n == 0) add_time(a, (f64)d * 86400, unit);
         return;
@@ -164,7 +164,7 @@ static void time_ticks(struct axis *a, enum unit unit, i32 n) {
     }
 }
 
-/* The second line stays where it changes, and only where it has room. */
+/* Keeps the second label line only where it changes and fits. */
 static void thin_under(struct axis *a, f64 room) {
     char last[TICK_TEXT] = "";
     f64 end = -1e9;
@@ -199,12 +199,12 @@ void axis_make(struct axis *a, enum axis_kind kind, f64 lo, f64 hi, f64 room, bo
             lo /= 2;
             hi *= 2;
         }
-    } else if (hi - lo < least) { /* one value: give it air */
+    } else if (hi - lo < least) { /* a single value: add a margin */
         f64 air = kind != AXIS_NUMBER ? least : size > 0 ? dmax(1e-12, .1 * size) : 1;
         lo -= air;
         hi += air;
     }
-    if (!across && kind != AXIS_LOG) { /* a little air above and below, but not across zero */
+    if (!across && kind != AXIS_LOG) { /* margin above and below, but not across zero */
         f64 air = .04 * (hi - lo);
         lo = lo >= 0 && lo < air ? 0 : lo - air;
         hi += air;

@@ -1,4 +1,4 @@
-/* axis.h - ticks at round places: numbers, logarithms, calendar time. */
+/* axis.h - axis ticks at round values: numbers, logarithms, calendar time. */
 #ifndef STRETTO_REPORT_AXIS_H
 #define STRETTO_REPORT_AXIS_H
 
@@ -11,24 +11,24 @@ enum { TICKS_MAX = 24, TICK_TEXT = 24 };
 struct tick {
     f64 at;
     char text[TICK_TEXT];
-    char under[TICK_TEXT]; /* second line: the year below "Jan", the date below "06:00"; "" = none */
+    char under[TICK_TEXT]; /* second label line: the year below "Jan", the date below "06:00"; "" = none */
 };
 
 struct axis {
     enum axis_kind kind;
-    f64 lo, hi; /* what the axis spans */
+    f64 lo, hi; /* range of the axis */
     i32 n;
     struct tick tick[TICKS_MAX];
 };
 
-/* An axis over [lo,hi] of the data with as many ticks as stay readable on `room` pixels: labels side by side (across) or one
- * above the other.  Upright axes get a little air.  Empty, infinite or zero ranges give a usable axis too. */
+/* Makes an axis over the data range [lo,hi] with as many ticks as are readable on `room` pixels: horizontal (across) or
+ * vertical, which gets a small margin. Empty, infinite or zero ranges also give a usable axis. */
 void axis_make(struct axis *a, enum axis_kind kind, f64 lo, f64 hi, f64 room, bool across);
 
-/* Place of v on the axis, 0 at lo and 1 at hi; NaN when a logarithm does not exist. */
+/* Position of v on the axis, 0 at lo and 1 at hi; NaN if its logarithm does not exist. */
 f64 axis_place(const struct axis *a, f64 v);
 
-/* Estimated width in pixels of UTF-8 text in a sans-serif font of `size` pixels; errs to the wide side. */
+/* Estimated width in pixels of UTF-8 text in a sans-serif font of `size` pixels; overestimates. */
 f64 text_width(const char *s, f64 size);
 
 #endif

@@ -1,4 +1,4 @@
-/* charts.c - plain report data -> charts. */
+/* charts.c - builds the charts of a report from its plain data. */
 #include "report/charts.h"
 
 #include <math.h>
@@ -7,13 +7,13 @@
 #include "base/file.h"
 #include "base/mem.h"
 
-/* A layer of the horizon that is tied to the last observed value, so that a forecast leaves the history and does not float. */
+/* Horizon data with the last observed value prepended, so that the forecast line starts at the history. */
 struct tied {
     f64 *x, *y[5]; /* model, base, actual, low, high */
 };
 
 enum { MODEL, BASE, ACTUAL, LOW, HIGH, TIED };
-enum { HISTORY_TIMES = 4, HISTORY_LEAST = 24 }; /* of the context at most this much is drawn, in horizons and steps */
+enum { HISTORY_TIMES = 4, HISTORY_LEAST = 24 }; /* drawn part of the context: at most, in horizons; at least, in steps */
 
 static void tie(const struct report_forecast *f, struct tied *t, f64 *room) {
     const f64 *of[TIED] = {f->model, f->base, f->actual, f->low, f->high};
@@ -72,7 +72,7 @@ void chart_forecast(struct str *b, const struct report_forecast *f, f64 width, f
     mem_free(room);
 }
 
-/* Largest over smallest positive loss; NaN without data. */
+/* Ratio of largest to smallest positive loss; NaN without data. */
 static f64 loss_spread(const struct report *r) {
     f64 lo = INFINITY, hi = 0;
     for (i32 k = 0; k < r->ncurve; k++) {
@@ -87,7 +87,7 @@ static f64 loss_spread(const struct report *r) {
     return lo > 0 ? hi / lo : (f64)NAN;
 }
 
-/* Training loss quiet, validation in front, a dot where the weights were kept; members share the colours and grow thin. */
+/* Training loss muted, validation in front, a dot at the kept weights; ensemble members share colors and have thin lines. */
 void chart_curves(struct str *b, const struct report *r, f64 width, f64 height) {
     enum { MEMBERS = 64 };
     struct chart_layer l[3 * MEMBERS];

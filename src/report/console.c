@@ -1,4 +1,4 @@
-/* console.c - the progress line, notes and warnings. */
+/* console.c - see console.h: progress line, notes and warnings. */
 #define _GNU_SOURCE
 #include "report/console.h"
 
@@ -40,7 +40,7 @@ static bool wants_colour(enum console_colour wish, bool terminal) {
 
 bool console_colours(FILE *to, enum console_colour wish) { return wants_colour(wish, is_terminal(to)); }
 
-/* Block characters are used when the locale of the environment is UTF-8. */
+/* True if the environment's locale is UTF-8, which enables block characters. */
 static bool env_utf8(void) {
     const char *l = is_set("LC_ALL") ? getenv("LC_ALL") : is_set("LC_CTYPE") ? getenv("LC_CTYPE") : getenv("LANG");
     return l && (strcasestr(l, "utf-8") || strcasestr(l, "utf8"));
@@ -57,7 +57,7 @@ void console_open(struct console *c, const struct console_options *o) {
     c->utf8 = env_utf8();
 }
 
-/* Columns of the terminal now (it may be resized during a run). */
+/* Current width of the terminal in columns; it may be resized during a run. */
 static i32 width_of(const struct console *c) {
     if (c->o.width > 0) return imax(WIDTH_LEAST, c->o.width);
     struct winsize w = {0};
@@ -90,14 +90,14 @@ static void add_bar(struct str *b, f64 share, i32 width, bool utf8) {
 /* Adds one piece to the line if it fits into `room` columns, returns the room left. */
 static i32 piece(struct str *b, i32 room, const struct str *text, const char *escape) {
     const i32 n = str_columns(str_text(text));
-    if (n > room) return 0; /* nothing after it may jump the queue */
+    if (n > room) return 0; /* later pieces must not be shown instead */
     if (escape) str_add(b, escape);
     str_add(b, str_text(text));
     if (escape) str_add(b, "\033[0m");
     return room - n;
 }
 
-/* Pieces from the most to the least wanted; the line is cut at a piece, never inside one. */
+/* Builds the line from pieces in order of importance; drops whole pieces that do not fit. */
 static void build_line(struct console *c, struct str *b, i32 room) {
     const struct event *e = &c->at;
     struct str t = {0};
@@ -196,7 +196,7 @@ static void end_line(struct console *c) {
     c->open = false;
 }
 
-/* A line of its own: the progress line steps aside and comes back below. */
+/* Prints a separate line: erases the progress line and redraws it below. */
 static void text_line(struct console *c, const struct event *e) {
     bool warn = e->kind == EVENT_WARNING, was_open = c->open;
     const char *text = e->text ? e->text : "", *rest = text;
@@ -211,11 +211,11 @@ static void text_line(struct console *c, const struct event *e) {
     }
     fprintf(c->o.to, "%s\n", rest);
     if (was_open && !c->working) draw(c, c->o.now(c->o.clock));
-    if (c->working) c->open = c->working = false; /* work draws itself again */
+    if (c->working) c->open = c->working = false; /* a work line redraws itself */
     fflush(c->o.to);
 }
 
-/* The last word: how long it took, what was best, why it stopped. */
+/* Final line: duration, best result, reason of the stop. */
 static void finish(struct console *c, const struct event *e) {
     c->total += c->at.step;
     c->spent += e->seconds > 0 ? e->seconds : c->at.seconds;
@@ -262,7 +262,7 @@ static void progress(struct console *c, const struct event *e) {
     if (!c->redraw && now - c->drawn >= c->o.interval && e->kind != EVENT_BEGIN) plain_line(c, now);
 }
 
-/* What the run that is resumed had found. */
+/* Takes over the best result of the resumed run. */
 static void resumed(struct console *c, const struct event *e) {
     if (isnan(e->valid) || e->valid >= c->best) return;
     keep_best(c, e, e->best_step);
@@ -290,7 +290,7 @@ static void work_line(struct console *c, const struct event *e) {
     fflush(c->o.to);
 }
 
-/* Work that has no training steps is shown when it lasts: its line goes when it is done. */
+/* Progress of long work without training steps; its line is erased at the end. */
 static void work(struct console *c, const struct event *e) {
     const f64 now = c->o.now(c->o.clock);
     const bool over = e->step >= e->steps;
@@ -315,7 +315,7 @@ static void on_event(void *self, const struct event *e) {
     case EVENT_WARNING: text_line(c, e); break;
     case EVENT_BEGIN:
         resumed(c, e);
-        if (!c->redraw && isinf(c->drawn)) c->drawn = c->o.now(c->o.clock); /* the first plain line after one interval */
+        if (!c->redraw && isinf(c->drawn)) c->drawn = c->o.now(c->o.clock); /* first plain line after one interval */
         progress(c, e);
         break;
     case EVENT_STEP:
@@ -323,7 +323,7 @@ static void on_event(void *self, const struct event *e) {
     case EVENT_WORK: work(c, e); break;
     case EVENT_TICK:
     case EVENT_PHASE:
-    case EVENT_SAVED: break; /* the command says where its files are */
+    case EVENT_SAVED: break; /* the command prints where its files are */
     case EVENT_END:
         if (c->o.mode != CONSOLE_NONE) finish(c, e);
         break;

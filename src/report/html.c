@@ -1,4 +1,4 @@
-/* html.c - the page as a whole, its first screen, and the file. */
+/* html.c - the HTML report: page frame, first screen, and writing the file. */
 #include <math.h>
 
 #include "base/file.h"
@@ -6,7 +6,7 @@
 #include "report/html_part.h"
 #include "report/text.h"
 
-/* The row of the model, NULL without one. */
+/* The model's row of the score table, or NULL. */
 static const struct score_row *model_row(const struct score_table *t) {
     for (i32 r = 0; t && r < t->nrow; r++)
         if (t->row[r].role == ROLE_MODEL) return &t->row[r];
@@ -49,7 +49,7 @@ static void metric_tiles(struct str *b, const struct score_table *t) {
         struct str v = {0}, below = {0};
         table_value(&v, t, model, m);
         if (t->best_naive >= 0 && isfinite(t->row[t->best_naive].value[m])) {
-            str_addf(&below, "%s ", t->row[t->best_naive].name); /* best by the measure of skill: another may win this one */
+            str_addf(&below, "%s ", t->row[t->best_naive].name); /* best by the skill metric; another row may win this metric */
             table_value(&below, t, t->best_naive, m);
         }
         tile(b, t->metric[m], str_text(&v), str_text(&below));
@@ -77,7 +77,7 @@ static void tiles(struct str *b, const struct report *r) {
     str_add(b, "</div>\n");
 }
 
-/* What the model is made of and what it has seen, in a few lines below the scores. */
+/* Summary of the model and its data below the scores. */
 static void summary(struct str *b, const struct report *r) {
     const struct report_parts *p = &r->parts;
     str_add(b, "<dl class=\"sum\">\n");

@@ -1,5 +1,5 @@
-/* html_detail.c - the sections below the first screen: parts, forecasts, data, time slices, timeline, plan, machine, options,
- * notes. */
+/* html_detail.c - the report sections below the first screen: parts, forecasts, data, time slices, timeline, plan, machine,
+ * options, notes. */
 #include <math.h>
 
 #include "report/charts.h"
@@ -77,7 +77,7 @@ static void forecasts(struct str *b, const struct report *r) {
     html_end(b);
 }
 
-/* A strip with the parts of the rows in proportion, then the borders as a table. */
+/* A bar with the split in proportion, then its boundaries as a table. */
 static void splits(struct str *b, const struct report *r) {
     static const i32 colour[] = {6, 7, 0, 9, 10}; /* train, validation, test */
     str_add(b, "<div class=\"strip\">");

@@ -1,8 +1,7 @@
-/* html_slices.c - the section "Time slices": how the rounds of each recurrent layer went, and the last step as a picture.
+/* html_slices.c - the report section "Time slices": rounds of each recurrent layer, and the last step as a picture.
  *
- *     round 1  ######## ######## ########     a column is a slice (or a few), its height the share of it that ran
- *     round 2           ###      #
- */
+ *     round 1  ######## ######## ########     a column is a slice (or several), its height the fraction that ran
+ *     round 2           ###      # */
 #include <math.h>
 #include <stdio.h>
 
@@ -54,7 +53,7 @@ static void table(struct str *b, const struct report *r) {
     str_add(b, "</tbody></table></div>\n");
 }
 
-/* Mean share of a slice that the slices of column c ran in a round. */
+/* Mean fraction that the slices of column c ran in a round. */
 static f64 share(const struct report_slices *s, const i32 *ran, i32 c, i32 columns) {
     i32 k0 = (i32)((i64)c * s->nslice / columns), k1 = imax(k0 + 1, (i32)((i64)(c + 1) * s->nslice / columns));
     f64 sum = 0;

@@ -1,4 +1,4 @@
-/* html_style.c - how the page looks: two columns on a screen, one on a phone, no dark ink on paper. */
+/* html_style.c - style sheet of the report: two columns on a screen, one on a phone, light backgrounds in print. */
 #include "report/html_part.h"
 
 static const char style[] =

@@ -1,4 +1,4 @@
-/* jsonl.c - the metrics.jsonl sink. */
+/* jsonl.c - see jsonl.h. */
 #define _GNU_SOURCE
 #include "report/jsonl.h"
 
@@ -21,7 +21,7 @@ static err cannot(const char *path) {
     return err_set(n == ENOSPC ? E703 : E702, path, NULL, "cannot write %s: %s", path, strerror(n));
 }
 
-/* The integer after "key": in a line of ours; `none` when the line has no such key. */
+/* Integer after "key": in one of our lines; `none` if absent. */
 static i64 field(const char *line, size_t n, const char *key, i64 none) {
     const char *at = memmem(line, n, key, strlen(key));
     return at ? strtoll(at + strlen(key), NULL, 10) : none;
@@ -29,7 +29,7 @@ static i64 field(const char *line, size_t n, const char *key, i64 none) {
 
 enum { PLACES = 4 };
 
-/* Does a line come behind the place where a run goes on?  What was measured because the time was over always does. */
+/* True if a line lies after the point where a run resumes. Extra validations at a time limit always do. */
 static bool behind(const char *line, size_t n, const struct event *begin) {
     const i64 at[PLACES] = {begin->refit, begin->member, begin->rollbacks, begin->kept};
     const i64 its[PLACES] = {memmem(line, n, REFIT, strlen(REFIT)) != NULL, field(line, n, "\"member\":", 0),
@@ -40,7 +40,7 @@ static bool behind(const char *line, size_t n, const struct event *begin) {
     return false;
 }
 
-/* Length of what stays of a file's text: whole lines up to the place where the run begins or goes on. */
+/* Length of the text to keep: whole lines up to the point where the run starts or resumes. */
 static size_t keep(const char *text, size_t size, const struct event *begin) {
     size_t kept = 0;
     while (kept < size) {

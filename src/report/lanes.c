@@ -1,4 +1,4 @@
-/* lanes.c - spans as lanes over time: who worked when. */
+/* timeline.c - timeline chart: one row per lane (worker, agent, link) with its spans over time. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { LANES_MOST = 64, KINDS_MOST = 8, ROW = 22, BAR = 14 };
 
-/* A kind is the first word of a span's name; idle and waiting are quiet, the others take the colours in order. */
+/* The kind of a span is the first word of its name. Idle and waiting are muted; other kinds take the colors in order. */
 struct kinds {
     char name[KINDS_MOST][24];
     enum role role[KINDS_MOST];
@@ -20,7 +20,7 @@ struct row {
     const char *name;
     i32 rank;
     f64 busy;      /* seconds */
-    f64 from, to;  /* the bar being grown, pixels; to < from = none */
+    f64 from, to;  /* the bar being extended, in pixels; to < from = none */
     i32 kind;
 };
 
@@ -59,13 +59,14 @@ static void flush_bar(struct str *b, struct row *r, const struct kinds *k, f64 t
     r->to = r->from - 1;
 }
 
-/* Where the lanes are drawn. */
+/* Plot area of the rows. */
 struct field {
     const struct axis *x;
     f64 left, w, top;
 };
 
-/* Spans in the order given; neighbours of one kind that touch on the screen become one bar, so a long trace stays small. */
+/* Draws spans in the given order; spans of one kind that touch on the screen are merged into one bar, which limits the file
+ * size. */
 static void draw_bars(struct str *b, const struct span *s, i64 n, struct row *row, i32 rows, struct kinds *kinds,
                       const struct field *at) {
     for (i64 i = 0; i < n; i++) {
@@ -86,7 +87,7 @@ static void draw_bars(struct str *b, const struct span *s, i64 n, struct row *ro
     for (i32 r = 0; r < rows; r++) flush_bar(b, &row[r], kinds, at->top + ROW * r + (ROW - BAR) / 2.);
 }
 
-/* Returns the y below the legend; b NULL = only measure. */
+/* Returns the y below the legend; b NULL = measure only. */
 static f64 draw_legend(struct str *b, const struct kinds *k, f64 x0, f64 width) {
     f64 x = x0, y = 2;
     for (i32 i = 0; i < k->n; i++) {

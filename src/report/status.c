@@ -1,4 +1,4 @@
-/* status.c - status records: written by ranks, read by people. */
+/* status.c - see status.h. */
 #include "report/status.h"
 
 #include <errno.h>
@@ -17,8 +17,8 @@
 #include "base/str.h"
 #include "report/text.h"
 
-#define EVERY_S 1.0   /* between two records while nothing but the step changes */
-#define PHASE_S 0.1   /* between two records at least */
+#define EVERY_S 1.0   /* minimum interval of records while only the step changes */
+#define PHASE_S 0.1   /* minimum interval of records */
 #define SILENT_S 10.0
 enum { RECORD = 640 };
 
@@ -30,13 +30,13 @@ f64 status_clock(void) {
 
 /* ------------------------------------------------------------------ writing ------------------------------------------------- */
 
-/* A host name is letters, digits, '-' and '.'; anything else would break the line. */
+/* Replaces characters other than letters, digits, '-' and '.' in a host name: they would break the line. */
 static void clean(char *s) {
     for (; *s; s++)
         if (*s < ' ' || *s == '"' || *s == '\\') *s = '?';
 }
 
-/* Numbers as JSON wants them, whatever the locale of the program around us. */
+/* Formats a record as JSON, independent of the locale. */
 static i32 render(const struct status_record *r, char out[RECORD]) {
     const i32 n = str_print(out, RECORD,
                             "{\"rank\":%d,\"world\":%d,\"host\":\"%s\",\"pid\":%d,\"member\":%d,\"members\":%d,\"step\":%lld,"
@@ -47,7 +47,7 @@ static i32 render(const struct status_record *r, char out[RECORD]) {
     return imin(n, RECORD - 1);
 }
 
-/* No sync: a record is for those who look now.  A rank never fails for want of one. */
+/* Writes a record without fsync: it serves current readers only. Errors are ignored. */
 static void put(struct status *s) {
     char text[RECORD];
     const f64 now = clock_now(), gap = now - s->wrote;
@@ -64,7 +64,7 @@ static void put(struct status *s) {
     unlink(s->tmp);
 }
 
-/* A change that came too early for a record of its own is caught up with at one of the next steps. */
+/* Writes a delayed change once the interval has passed. */
 static void put_if_due(struct status *s) {
     const f64 gap = clock_now() - s->wrote;
     if (gap >= EVERY_S || (gap >= PHASE_S && strcmp(s->now.phase, s->told) != 0)) put(s);
@@ -152,7 +152,7 @@ void status_read_all(const char *run_dir, struct status_record *out, i32 *n) {
     *n = 0;
     for (i32 k = 0, world = 1; k < world && k < STATUS_MOST; k++) {
         if (!status_read(run_dir, k, &out[*n])) {
-            world = k == 0 ? STATUS_MOST : world; /* rank 0 may have none yet */
+            world = k == 0 ? STATUS_MOST : world; /* rank 0 may not have written one yet */
             continue;
         }
         world = *n == 0 ? imax(out[0].world, k + 1) : world;

@@ -1,4 +1,4 @@
-/* svg.c - the chart maker. */
+/* svg.c - see svg.h. */
 #include "report/svg.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ struct plot {
     struct axis x, y;
     f64 left, top, w, h;
 };
-enum { RIGHT = 18 }; /* free to the right of a plot */
+enum { RIGHT = 18 }; /* margin to the right of a plot */
 
 static f64 px(const struct plot *p, f64 x) { return p->left + p->w * axis_place(&p->x, x); }
 static f64 py(const struct plot *p, f64 y) { return p->top + p->h * (1 - axis_place(&p->y, y)); }
@@ -78,7 +78,7 @@ void svg_open(struct str *b, f64 w, f64 h, const char *label, bool alone) {
     }
 }
 
-/* Least and largest drawable value over all layers, on x (axis 0) or y (axis 1). */
+/* Smallest and largest drawable value over all layers, on x (axis 0) or y (axis 1). */
 static void range(const struct chart *c, i32 axis, f64 *lo, f64 *hi) {
     *lo = INFINITY;
     *hi = -INFINITY;
@@ -94,7 +94,7 @@ static void range(const struct chart *c, i32 axis, f64 *lo, f64 *hi) {
     }
 }
 
-/* A sample of how the layer is drawn, then its name; returns the width used. */
+/* Draws a legend entry: a sample of the mark, then the name; returns the width used. */
 static f64 legend_entry(struct str *b, const struct chart_layer *l, f64 x, f64 y) {
     if (l->mark == MARK_LINE) {
         str_addf(b, "<path class=\"st-l st-l%d\" d=\"M", l->role);
@@ -114,7 +114,7 @@ static f64 legend_entry(struct str *b, const struct chart_layer *l, f64 x, f64 y
     return 28 + text_width(l->name, 12) + 18;
 }
 
-/* Legend rows from the left, wrapped; returns the y below them. */
+/* Draws the legend, wrapped; returns the y below it. */
 static f64 legend(struct str *b, const struct chart *c, f64 x0, f64 y, f64 width) {
     f64 x = x0;
     i32 shown = 0;
@@ -132,7 +132,7 @@ static f64 legend(struct str *b, const struct chart *c, f64 x0, f64 y, f64 width
     return shown ? y + 22 : y;
 }
 
-/* A label in the middle below x, or as near to it as the picture of that width has room. */
+/* Draws a label centered below x, shifted to stay inside the picture. */
 static void label_below(struct str *b, f64 x, f64 y, f64 width, const char *text) {
     const f64 half = .5 * text_width(text, 11) + 1;
     if (text[0]) svg_text(b, dmax(half, dmin(x, width - half)), y, "st-t", "middle", text);
@@ -163,7 +163,7 @@ static void point_to(struct str *b, char op, f64 x, f64 y) {
     svg_number(b, y);
 }
 
-/* A line; where several points share a pixel column only its ends and extremes are drawn. */
+/* Draws a line; if several points share a pixel column, only its ends and extremes. */
 static void draw_line(struct str *b, const struct plot *p, const struct chart_layer *l) {
     str_addf(b, "<path class=\"st-l st-l%d%s\" d=\"", l->role, l->thin ? " st-thin" : "");
     bool pen = false, dense = l->n > 3 * (i32)p->w;
@@ -192,7 +192,7 @@ static void draw_line(struct str *b, const struct plot *p, const struct chart_la
     str_add(b, "\"/>\n");
 }
 
-/* One polygon per unbroken stretch: along y, back along y2. */
+/* Draws one polygon per contiguous range: along y, back along y2. */
 static void draw_band(struct str *b, const struct plot *p, const struct chart_layer *l) {
     for (i32 from = 0; from < l->n; from++) {
         i32 to = from;
@@ -235,7 +235,7 @@ static void draw_rule(struct str *b, const struct plot *p, const struct chart_la
     if (l->name) svg_text(b, left ? x - 6 : x + 6, p->top + 11, "st-t", left ? "end" : "", l->name);
 }
 
-/* Bands below rules below lines below points; within a kind the first layer comes last, on top. */
+/* Draws bands, rules, lines, then points; within a kind the first layer is drawn last, on top. */
 static void draw_layers(struct str *b, const struct plot *p) {
     const struct chart *c = p->c;
     for (i32 k = c->n - 1; k >= 0; k--)
@@ -251,7 +251,7 @@ static void draw_layers(struct str *b, const struct plot *p) {
     }
 }
 
-/* Room for the widest y label, and axes made for what is left. */
+/* Reserves room for the widest y label and makes the axes for the rest. */
 static void lay_out(struct plot *p, f64 width, f64 height) {
     const struct chart *c = p->c;
     f64 lo, hi;

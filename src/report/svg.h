@@ -30,26 +30,26 @@ struct chart_layer {
     f64 x0;
     const f64 *y, *y2;
     bool thin;        /* one of many of its kind */
-    bool hover;       /* values appear under the pointer (kept to 200 points) */
+    bool hover;       /* shows values under the pointer (limited to 200 points) */
 };
 
 struct chart {
     const char *title, *xlabel, *ylabel; /* each may be NULL */
     enum axis_kind xkind, ykind;
     f64 xstep;        /* AXIS_TIME: seconds between points, for the labels under the pointer */
-    bool zero;        /* the y axis begins at 0 when all values are positive */
+    bool zero;        /* the y axis starts at 0 if all values are positive */
     f64 width, height; /* 0 = 560 x 260 */
-    const struct chart_layer *layer; /* the first is the first in the legend and drawn on top */
+    const struct chart_layer *layer; /* the first layer is first in the legend and drawn on top */
     i32 n;
 };
 
 /* The <svg> element.  alone: with its own style sheet and background, a complete file. */
 void svg_chart(struct str *b, const struct chart *c, bool alone);
 
-/* Lanes: one row per lane of the spans, colours by the first word of the name, the busy share at the right. */
+/* Timeline: one row per lane of the spans, colored by the first word of the name, with the busy fraction at the right. */
 void svg_lanes(struct str *b, const struct span *span, i64 n, f64 width, bool alone);
 
-/* The style sheet that svg elements need when they are not alone. */
+/* The style sheet for SVG elements embedded in a page. */
 const char *svg_style(void);
 
 #endif

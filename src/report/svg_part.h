@@ -1,4 +1,4 @@
-/* svg_part.h - the few elements that charts and lanes share; private to this folder. */
+/* svg_part.h - elements shared by charts and timeline; private to this folder. */
 #ifndef STRETTO_REPORT_SVG_PART_H
 #define STRETTO_REPORT_SVG_PART_H
 

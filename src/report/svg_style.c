@@ -1,4 +1,4 @@
-/* svg_style.c - the colours of charts, light and dark.  No variables: programs other than browsers read the files too. */
+/* svg_style.c - chart colors, light and dark. No CSS variables, since programs other than browsers read the files too. */
 #include "report/svg.h"
 
 static const char style[] =

@@ -1,9 +1,8 @@
-/* table.h - the score table: the model's row first, the rows to beat below it.
+/* table.h - the score table: the model's row first, then the baselines.
  *
  *     test 1960-01..12      MAE   MASE    wQL   skill (vs best naive)
  *       model              15.8   0.52  0.026   +67%
- *       snaive (12)        47.8   1.57  0.100
- */
+ *       snaive (12)        47.8   1.57  0.100 */
 #ifndef STRETTO_REPORT_TABLE_H
 #define STRETTO_REPORT_TABLE_H
 
@@ -15,11 +14,11 @@ enum { METRICS_MAX = 12 };
 struct score_row {
     const char *name; /* "model", "snaive (12)" */
     enum role role;
-    f64 value[METRICS_MAX]; /* NaN = does not exist for this row */
+    f64 value[METRICS_MAX]; /* NaN = undefined for this row */
     f64 skill;              /* 1 - error / error of the best naive row; NaN = not shown */
 };
 
-/* The outermost band of the model: its quantiles, and the share of the scored cells that lie between them.  from 0 = none. */
+/* Outermost prediction interval of the model: its quantiles, and the fraction of scored values inside. from 0 = none. */
 struct score_band {
     f64 from, to, coverage;
 };
@@ -30,15 +29,15 @@ struct score_table {
     const char *metric[METRICS_MAX]; /* "MAE", "MASE", "wQL", ... */
     i32 nrow;
     const struct score_row *row;
-    i32 skill_metric; /* the metric skill is measured in */
-    i32 best_naive;   /* row that skill is measured against, -1 = none */
-    i64 windows;      /* test windows behind the figures, 0 = not stated */
+    i32 skill_metric; /* metric of the skill */
+    i32 best_naive;   /* reference row of the skill, -1 = none */
+    i64 windows;      /* number of test windows, 0 = not stated */
     struct score_band band;
 };
 
-/* Decimals that show the figures of one metric with about three digits. */
+/* Number of decimals that shows a metric with about three digits. */
 i32 table_decimals(const struct score_table *t, i32 metric);
-/* One figure of the table as text. */
+/* One value of the table as text. */
 void table_value(struct str *b, const struct score_table *t, i32 row, i32 metric);
 
 void table_text(struct str *b, const struct score_table *t);

@@ -1,4 +1,4 @@
-/* text.c - numbers and names as text, whatever the locale of the program around us. */
+/* text.c - see text.h. */
 #include "report/text.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* text.h - numbers and names as text, the same in every locale and safe inside XML and JSON. */
+/* text.h - numbers and names as text, independent of the locale, with escaping for XML and JSON. */
 #ifndef STRETTO_REPORT_TEXT_H
 #define STRETTO_REPORT_TEXT_H
 
@@ -11,7 +11,7 @@ void text_json(struct str *b, const char *s);
 /* v as a JSON number with all its digits; null unless finite. */
 void text_json_number(struct str *b, f64 v);
 
-/* Numbers for people.  What is not finite becomes a dash. */
+/* Numbers for users; non-finite values become a dash. */
 void text_fixed(struct str *b, f64 v, i32 decimals);
 void text_digits(struct str *b, f64 v, i32 digits); /* significant digits: 15.8, 0.0263, 1.2e-07 */
 void text_si(struct str *b, f64 v);                 /* 950, 12.4k, 1.84M */

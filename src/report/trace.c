@@ -11,7 +11,7 @@ struct lane {
     i32 rank;
 };
 
-/* Index of the lane of s among the n known ones; n itself when it is new. */
+/* Index of the lane of s among the n known ones; n if it is new. */
 static i32 lane_of(const struct lane *lane, i32 n, const struct span *s) {
     for (i32 i = 0; i < n; i++)
         if (lane[i].rank == s->rank && strcmp(lane[i].name, s->lane) == 0) return i;

@@ -1,8 +1,7 @@
-/* host.c - this host as a machine: hwloc for cores and caches, /proc and /sys for what a container may really use.
+/* host.c - describes this host: hwloc for cores and caches, /proc and /sys for container limits.
  *
- * hwloc is asked for cores and caches only (no I/O devices, distances or memory kinds): about 3 ms, most of it opening its
- * plug-ins. The number of cores is the smallest of: cores this process may run on (affinity, cpuset), and the CPU quota of
- * its control groups. */
+ * hwloc loads only cores and caches (no I/O devices, distances or memory kinds): about 3 ms, mostly for its plug-ins. The
+ * number of cores is the minimum of the allowed cores (affinity, cpuset) and the CPU quota of the control groups. */
 #define _GNU_SOURCE
 #include <hwloc.h>
 #include <limits.h>
@@ -13,7 +12,7 @@
 
 #include "topo/machine.h"
 
-/* First line of a small file, without the newline; false when there is none. */
+/* First line of a small file, without the newline; false if there is none. */
 static bool first_line(const char *path, char *out, int size) {
     FILE *f = fopen(path, "re");
     if (!f) return false;
@@ -63,7 +62,7 @@ static bool cgroup_path(const char *controller, char *out, size_t size) {
     return found;
 }
 
-/* Visit a control file of the group and of all groups above it.  root: where the tree is mounted. */
+/* Visits a control file of the group and of all its ancestors. root: mount point of the hierarchy. */
 static void cgroup_walk(const char *root, const char *controller, const char *file, void (*see)(const char *text, void *to),
                         void *to) {
     char path[512], name[1200], text[128];
@@ -202,7 +201,7 @@ void cores_stay(const struct cores *c) {
     cpu_set_t set;
     CPU_ZERO(&set);
     memcpy(&set, c, sizeof *c);
-    sched_setaffinity(0, sizeof set, &set); /* a matter of speed only */
+    sched_setaffinity(0, sizeof set, &set); /* affects speed only */
 }
 
 static void to_bitmap(const struct cores *c, hwloc_bitmap_t b) {

@@ -1,4 +1,4 @@
-/* machine.c - the text form of a machine.
+/* machine.c - parses and prints the text form of a machine.
  *
  *     host*2(cpu*4,gpu*1) gflops=60 link_us=8
  *     |      |            '-- key=value: one number for all devices (links)
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a device is taken for until somebody measures it. */
+/* Default rates of a device kind until it is measured. */
 static const struct kind {
     const char *name;
     f64 gflops, gbytes;
@@ -56,7 +56,7 @@ static err word(struct reader *r, char *out, size_t size) {
     return 0;
 }
 
-/* The "*4" after a word; 1 without. */
+/* Parses the "*4" after a word; 1 if absent. */
 static err times(struct reader *r, i32 *n) {
     *n = 1;
     skip(r);
@@ -75,7 +75,7 @@ static err times(struct reader *r, i32 *n) {
 
 static err add_devices(struct reader *r, struct machine *m, const char *name, i32 n) {
     const struct kind *k = NULL;
-    if (strcmp(name, "core") == 0) name = "cpu"; /* a device is a core; people say either */
+    if (strcmp(name, "core") == 0) name = "cpu"; /* accepted as a synonym */
     for (size_t i = 0; i < COUNT(kinds); i++)
         if (strcmp(kinds[i].name, name) == 0) k = &kinds[i];
     if (!k) return bad(r, "an unknown kind of device (known: cpu, gpu, sim)");
@@ -88,7 +88,7 @@ static err add_devices(struct reader *r, struct machine *m, const char *name, i3
     return 0;
 }
 
-/* Weights follow the rates and what is free, so that a mixed machine is cut by speed. */
+/* Sets weights from rates and free shares, so that work is split by speed. */
 static void set_weights(struct machine *m) {
     f64 most = 0;
     for (i32 i = 0; i < m->ndevice; i++) most = dmax(most, m->device[i].gflops);
@@ -146,7 +146,7 @@ static err value(struct reader *r, f64 *out) {
     return 0;
 }
 
-/* A number for each host, or for each device. */
+/* Parses one number per host or per device. */
 static err shares(struct reader *r, struct machine *m) {
     f64 v[MACHINE_DEVICES];
     i32 n = 0;
@@ -224,7 +224,7 @@ static bool all_same(const struct machine *m, f64 *gflops, f64 *gbytes, i64 *mem
     return true;
 }
 
-/* Nothing where all is free; a number for each host where its devices are alike. */
+/* Prints nothing if everything is free, one number per host if its devices are equal. */
 static void print_shares(const struct machine *m, struct str *out) {
     const i32 per = m->nrank > 0 ? imax(1, m->ndevice / m->nrank) : 1;
     bool all = true, alike = true;

@@ -1,6 +1,7 @@
-/* nvml.c - NVML without its header: the few calls and structs that are wanted, as its manual gives them.
+/* nvml.c - calls NVML without its header: declares the few functions and structs needed, as documented by NVIDIA.
  *
- * Nothing is linked: a program that never asks needs no driver, and one that asks gets a sentence where there is none. */
+ * The library is opened with dlopen: a program that never asks needs no driver, and without a driver the call fails with a
+ * message. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,14 +15,14 @@
 enum { NVML_SUCCESS = 0, NVML_ERROR_NOT_SUPPORTED = 3 };
 
 struct nvml_utilization {
-    unsigned int gpu, memory; /* per cent of the time: a kernel ran, memory was read or written */
+    unsigned int gpu, memory; /* percent of the time in which a kernel ran; in which memory was accessed */
 };
 
 struct nvml_memory {
     unsigned long long total, free, used; /* bytes */
 };
 
-/* X(member, symbol, arguments): every call gives 0 or the number of an error. */
+/* X(member, symbol, arguments): every call returns 0 or an NVML error number. */
 #define NVML_CALLS(X)                                                                                                            \
     X(init, "nvmlInit_v2", (void))                                                                                               \
     X(shutdown, "nvmlShutdown", (void))                                                                                          \
@@ -48,7 +49,7 @@ static err refused(const struct gpus *g, const char *call, int status) {
                    why ? why : "it gave no reason", status);
 }
 
-/* POSIX: an address from dlsym fits a pointer to a function; C does not say so, hence the copy. */
+/* POSIX allows storing an address from dlsym in a function pointer; ISO C does not, hence memcpy. */
 static err find(const struct gpus *g, const char *symbol, void *call, size_t size) {
     void *at = dlsym(g->library, symbol);
     if (!at)
@@ -89,7 +90,7 @@ static err start(struct gpus *g) {
 static err unopened(const char *name) {
     const char *why = dlerror();
     const size_t n = strlen(name);
-    if (why && strncmp(why, name, n) == 0 && why[n] == ':') why += n + 1 + (why[n + 1] == ' '); /* said once is enough */
+    if (why && strncmp(why, name, n) == 0 && why[n] == ':') why += n + 1 + (why[n + 1] == ' '); /* do not repeat the name */
     return FAIL_AT(E820, name, "run gpuload on hosts with NVIDIA's driver only   or   --recorded FILE",
                    "the library of NVIDIA's driver cannot be opened: %.300s", why ? why : "no reason is given");
 }

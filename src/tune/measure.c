@@ -1,11 +1,10 @@
-/* measure.c - times of a layer walked in each way, interleaved, on buffers of its own.
+/* measure.c - times a recurrent layer in each variant (execution mode or precision), interleaved, on its own buffers.
  *
- *     way 0, way 1, way 0, way 1, ...   at least ROUNDS_LEAST times, then until ENOUGH seconds; the lower quartile of each:
- *                                       other work on the core only adds, so the upper half of a few samples says little
+ *     variant 0, variant 1, variant 0, ...   at least ROUNDS_LEAST times, then until ENOUGH seconds; lower quartile of each:
+ *                                            other load only adds time, so the upper half carries little information
  *
- * Rows are cut to ROWS_MOST (kernels go by blocks of fewer) and steps to about STEP_FLOPS of work, so that a measurement takes
- * milliseconds: the ways differ within a step or a chunk of steps, not in how often that is repeated.  Seconds are given for all
- * rows and steps. */
+ * Rows are limited to ROWS_MOST (kernels use smaller blocks) and steps to about STEP_FLOPS of work, so that a measurement takes
+ * milliseconds: variants differ within a step or chunk of steps, not by repetition. Results are scaled to all rows and steps. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,14 +13,14 @@
 #include "tune/tune.h"
 
 enum { ROUNDS_LEAST = 5, ROUNDS_MOST = 25, STEPS_LEAST = 4, ROWS_MOST = 384 };
-#define STEP_FLOPS 25e6 /* of a forward run: half a millisecond on a core of 50 GF/s */
-#define ENOUGH 4e-3     /* seconds of one way */
-#define SLOW_RATE 30e9  /* flops per second, for tune_cost: rather too low than too high */
+#define STEP_FLOPS 25e6 /* flops of a forward run: half a millisecond on a core of 50 GF/s */
+#define ENOUGH 4e-3     /* seconds per variant */
+#define SLOW_RATE 30e9  /* flops per second assumed by tune_cost: a low estimate */
 
 struct way {
     const struct cell_kern *kern;
     struct cell_args box;
-    f32 *dw, *dbias; /* NULL = forward alone */
+    f32 *dw, *dbias; /* NULL = forward only */
     f64 seconds[ROUNDS_MOST];
 };
 
@@ -39,7 +38,7 @@ f64 tune_cost(enum tune_kind kind, const struct tune_shape *s) {
     return TUNE_WAYS * dmax(ENOUGH, (ROUNDS_LEAST + 1) * one);
 }
 
-/* Numbers between -scale and scale; no two neighbours alike, the same in every run. */
+/* Deterministic numbers between -scale and scale. */
 static void fill(f32 *v, i64 n, f32 scale) {
     u32 x = 1;
     for (i64 i = 0; i < n; i++) {
@@ -99,7 +98,7 @@ static int by_size(const void *a, const void *b) {
 static void race(struct way *w, f64 seconds[TUNE_WAYS], f64 scale) {
     f64 spent = 0;
     i32 n = 0;
-    for (i32 i = 0; i < TUNE_WAYS; i++) once(&w[i]); /* pages, caches, the clock of the core */
+    for (i32 i = 0; i < TUNE_WAYS; i++) once(&w[i]); /* warm up pages, caches and clock frequency */
     for (; n < ROUNDS_MOST && (n < ROUNDS_LEAST || spent < TUNE_WAYS * ENOUGH); n++)
         for (i32 i = 0; i < TUNE_WAYS; i++) spent += w[i].seconds[n] = once(&w[i]);
     for (i32 i = 0; i < TUNE_WAYS; i++) {

@@ -1,4 +1,5 @@
-/* signature.c - a name for this kind of processor that is the same in every run: machines in a cloud are called "Processor". */
+/* signature.c - a stable identifier of the processor type; the model name alone may be generic ("Processor") on cloud machines.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,13 +8,13 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* Family, model and stepping as the processor packs them. */
+/* Family, model and stepping as packed by cpuid. */
 static u32 revision(void) {
     unsigned a = 0, b = 0, c = 0, d = 0;
     return __get_cpuid(1, &a, &b, &c, &d) ? a : 0;
 }
 #else
-/* The name is all there is. */
+/* no revision on other architectures */
 static u32 revision(void) { return 0; }
 #endif
 

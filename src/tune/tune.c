@@ -1,4 +1,4 @@
-/* tune.c - ask the wisdom; measure when it does not know and the run is worth it. */
+/* tune.c - see tune.h: looks up the wisdom; measures if the answer is unknown and the run is long enough. */
 #include "tune/tune.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* wisdom.c - the file of wisdom.h: lines to entries and back, merged when it is written. */
+/* wisdom.c - see wisdom.h: parses lines to entries and prints them; merges with the file when it is written. */
 #include "tune/wisdom.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ struct words {
     const char *at, *end;
 };
 
-/* The next word, up to a space; n = 0 at the end. */
+/* Next word, up to a space; n = 0 at the end. */
 static const char *word(struct words *w, size_t *n) {
     while (w->at < w->end && *w->at == ' ') w->at++;
     const char *s = w->at;
@@ -35,7 +35,7 @@ static const char *word(struct words *w, size_t *n) {
     return s;
 }
 
-/* The value of the next word, which must be "name=value". */
+/* Value of the next word, which must be "name=value". */
 static const char *value(struct words *w, const char *name, size_t *n) {
     size_t len = strlen(name);
     const char *s = word(w, n);
@@ -163,7 +163,7 @@ err wisdom_put(struct wisdom *w, const struct tune_entry *e) {
             w->entry[i] = *e;
             return 0;
         }
-    if (w->n == WISDOM_LINES) { /* the oldest goes */
+    if (w->n == WISDOM_LINES) { /* drop the oldest */
         memmove(w->entry, w->entry + 1, (size_t)(w->n - 1) * sizeof *w->entry);
         w->n--;
     }
@@ -178,7 +178,7 @@ err wisdom_put(struct wisdom *w, const struct tune_entry *e) {
     return 0;
 }
 
-/* The version after HEAD; 0 = not a file of ours. */
+/* Version after HEAD; 0 = not a wisdom file. */
 static i64 version_of(const char *text, size_t n) {
     size_t head = sizeof HEAD - 1, digits = 0;
     i64 v = 0;
@@ -283,7 +283,7 @@ static err make_folder(const char *path) {
     return e;
 }
 
-/* file_write_all's own temporary name would be the same in two processes: each writes a file of its own and renames that. */
+/* Two processes would share the temporary name of file_write_all: writes a file with a unique name and renames it. */
 static err write_file(const char *path, const struct str *text) {
     char own[32], *mine;
     snprintf(own, sizeof own, ".%ld", (long)getpid());
