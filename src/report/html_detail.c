@@ -119,7 +119,7 @@ static void run_sections(struct str *b, const struct report *r) {
     if (r->nspan > 0) {
         html_section(b, "timeline", "Timeline of the threads", "tasks of each thread over time; right: share of busy time");
         str_add(b, "<div class=\"scroll\"><div class=\"wide\">\n");
-        svg_lanes(b, r->span, r->nspan, 1200, false);
+        svg_timeline(b, r->span, r->nspan, 1200, false);
         str_add(b, "</div></div>\n");
         html_end(b);
     }

@@ -1,12 +1,11 @@
-/* report.h - everything a report shows, as plain data, and the page made from it.
+/* report.h - the content of a report as plain data, and the HTML page made from it.
  *
- * Whoever has finished a run fills a struct report (all pointers stay the caller's; what is NULL, 0 or NaN is left out) and gets
- * one HTML file that needs nothing else: no script, no other file, light and dark, printable.
+ * The caller fills a struct report (it keeps ownership of all pointers; fields that are NULL, 0 or NaN are left out) and gets
+ * one self-contained HTML file: no script, no other file, light and dark, printable.
  *
  *     verdict | scores   | forecast        first screen: is it good?
  *             | curves   | error by step
- *     parts, forecasts, data, time slices, timeline, plan, machine, options, notes
- */
+ *     parts, forecasts, data, time slices, timeline, plan, machine, options, notes */
 #ifndef STRETTO_REPORT_REPORT_H
 #define STRETTO_REPORT_REPORT_H
 
@@ -17,7 +16,7 @@ struct report_fact { const char *name, *value; };
 
 struct report_option {
     const char *name, *value;
-    const char *origin; /* "default", "preset long", "--lr", "load.yaml:3"; anything but "default" stands out */
+    const char *origin; /* "default", "preset long", "--lr", "load.yaml:3"; anything but "default" is highlighted */
 };
 
 /* Training of one ensemble member. */
@@ -25,10 +24,10 @@ struct report_curve {
     i32 ntrain, nvalid;
     const f64 *train_step, *train;
     const f64 *valid_step, *valid;
-    i32 best; /* index into valid whose weights were kept, -1 = none */
+    i32 best; /* index into valid of the kept weights, -1 = none */
 };
 
-/* One window: the context, then horizon steps.  time may be NULL: then history ends at step 0. */
+/* One window: context, then horizon. time may be NULL: the history then ends at step 0. */
 struct report_forecast {
     const char *title;     /* "Passengers" */
     i32 nhistory, horizon;
@@ -46,17 +45,17 @@ struct report_line {
     const f64 *value; /* [horizon] */
 };
 
-/* Base + a * correction, and what each part was worth. */
+/* The forecast as base + a * correction, and the error of each part. */
 struct report_parts {
-    const char *base;              /* "mix", "ridge"; NULL = no such parts */
+    const char *base;              /* "mix", "ridge"; NULL = no base */
     const char *base_detail;       /* "theta 61 %, season + growth 39 %", "penalty 0.1", or NULL */
     const struct score_table *fold; /* candidates for the base on the forward-chaining folds, or NULL */
     const char *correction;        /* "lstm 1x32"; NULL = none */
     const char *correction_detail; /* "on what the base leaves, mean of 5 seeds", or NULL */
     bool guarded;
-    f64 t, a;                      /* statistic of the paired differences, weight given to the correction */
-    i32 blocks;                    /* validation blocks behind t */
-    const char *metric;            /* of the next three, e.g. "MAE" on the test part */
+    f64 t, a;                      /* t: statistic of the paired differences; a: weight of the correction */
+    i32 blocks;                    /* number of validation blocks in t */
+    const char *metric;            /* metric of the next three, e.g. "MAE" on the test part */
     f64 base_error, full_error;    /* base alone; base + a * correction; NaN = not known */
     const char *note;              /* a sentence, or NULL */
 };
@@ -68,16 +67,16 @@ struct report_split {
     i64 windows;
 };
 
-/* A recurrent layer whose windows were cut in time.  [0] forward, [1] backward. */
+/* A time-sliced recurrent layer. [0] forward, [1] backward. */
 struct report_slices {
     const char *layer;
-    i32 nslice, steps;      /* slices of a step, all windows together; steps of a slice */
-    f64 rounds[2];          /* mean over training */
-    f64 again[2];           /* steps that ran again, as a share of the first round */
-    f64 forgets;            /* w; 0 = not known */
-    f64 useful;             /* efficiency: first / (first + again), both ways */
-    i64 serial, trained;    /* training steps with slices one after another, of so many */
-    f64 gap[2];             /* the last that was not close, as a share of the values */
+    i32 nslice, steps;      /* slices per training step, all windows together; steps per slice */
+    f64 rounds[2];          /* mean number of rounds over training */
+    f64 again[2];           /* rerun steps as a fraction of the first round */
+    f64 forgets;            /* forget window w in steps; 0 = unknown */
+    f64 useful;             /* efficiency: first / (first + again), over both directions */
+    i64 serial, trained;    /* training steps that ran the slices serially; of how many */
+    f64 gap[2];             /* last gap above the tolerance, relative to the values */
     i32 nround[2];
     const i32 *ran[2];      /* [nround][nslice] steps of each slice in each round of the last step */
 };
@@ -94,7 +93,7 @@ struct report {
     const struct report_curve *curve;
 
     i32 nforecast;
-    const struct report_forecast *forecast; /* the first one is on the first screen */
+    const struct report_forecast *forecast; /* the first is shown on the first screen */
 
     const char *step_metric;   /* "MAE" */
     i32 horizon, nline;
@@ -108,11 +107,11 @@ struct report {
 
     i32 nslices;
     const struct report_slices *slices;
-    f64 slice_gap;             /* of the loss, against whole windows; NaN = not known */
+    f64 slice_gap;             /* relative difference of the loss to unsliced windows; NaN = unknown */
 
-    const char *plan;          /* text of the plan */
+    const char *plan;          /* plan as text */
     i64 nspan;
-    const struct span *span;   /* one or a few steps */
+    const struct span *span;   /* spans of one or a few steps */
 
     i32 nmachine, noption, nnote, nwarning;
     const struct report_fact *machine;
@@ -121,11 +120,11 @@ struct report {
     const char *const *warning;
 };
 
-/* The page as text (E601 when memory is refused), or as a file that is complete or not there at all (E701..E703). */
+/* The page as text (E601 if memory is refused), or as a file that is written completely or not at all (E701..E703). */
 err report_html(const struct report *r, struct str *out);
 err report_write(const struct report *r, const char *path);
 
-/* One forecast as an SVG file of its own: `--plot F.svg`. */
+/* One forecast as an SVG file: `--plot F.svg`. */
 err report_plot(const struct report_forecast *f, const char *path);
 
 #endif

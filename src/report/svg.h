@@ -1,11 +1,4 @@
-/* svg.h - a small chart maker: lines, bands, points and rules over numeric, logarithmic or calendar axes; lanes over time.
- *
- *     legend                        Text is placed, never rotated, and measured so that labels do not meet.  Colours are classes
- *     y label                       ("st-..."), light and dark, so a chart fits into a page and stands alone as a file.
- *     400 |      ____
- *     200 | ____/                   NaN = nothing to draw there.
- *         +--------------- x label
- */
+/* svg.h - a small SVG chart library: lines, bands, points and rules over numeric, logarithmic or calendar axes; timelines. */
 #ifndef STRETTO_REPORT_SVG_H
 #define STRETTO_REPORT_SVG_H
 
@@ -47,7 +40,7 @@ struct chart {
 void svg_chart(struct str *b, const struct chart *c, bool alone);
 
 /* Timeline: one row per lane of the spans, colored by the first word of the name, with the busy fraction at the right. */
-void svg_lanes(struct str *b, const struct span *span, i64 n, f64 width, bool alone);
+void svg_timeline(struct str *b, const struct span *span, i64 n, f64 width, bool alone);
 
 /* The style sheet for SVG elements embedded in a page. */
 const char *svg_style(void);

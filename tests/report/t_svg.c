@@ -126,7 +126,7 @@ TEST(lanes_merge_what_touches_and_state_busy_share) {
     for (i32 i = 0; i < 20000; i++)
         s[i] = (struct span){i % 2 ? "w1" : "w0", i % 2 ? "wait" : "fwd x", i * 1e-6, (i + 2) * 1e-6, 0};
     struct str b = {0};
-    svg_lanes(&b, s, 20000, 1000, false);
+    svg_timeline(&b, s, 20000, 1000, false);
     assert_true(b.len < 6000);
     assert_non_null(strstr(b.s, ">100%<"));
     assert_non_null(strstr(b.s, ">0%<"));

@@ -121,7 +121,7 @@ static void draw_axis(struct str *b, const struct axis *x, f64 left, f64 w, f64 
     svg_text(b, left + w + 8, bottom + 16, "st-t", "", "ms");
 }
 
-void svg_lanes(struct str *b, const struct span *span, i64 n, f64 width, bool alone) {
+void svg_timeline(struct str *b, const struct span *span, i64 n, f64 width, bool alone) {
     struct row row[LANES_MOST];
     struct kinds kinds = {0};
     i32 rows = 0;
