@@ -1,17 +1,17 @@
-/* bench_kern.c - the time of recurrent layers, forward + backward + dW, at the five shapes of kernels.md.
+/* bench_kern.c - times recurrent layers, forward + backward + dW, at five reference shapes.
  *
  *     bench_kern [--shape 1..5] [--threads N] [--seconds S] [--precision bf16] [--isa NAME] [--phases] [KEY=VALUE ...]
- *     bench_kern --serve [--threads N] [--cpu K] [--isa NAME]      takes orders: serve.c
+ *     bench_kern --serve [--threads N] [--cpu K] [--isa NAME]      runs commands from stdin: serve.c
  *     bench_kern --ladder | --count                                every kernel slot: ladder.c
  *
- * bench_step is the same program with the model, the planner and the executor: layers as a model runs them (layer=1, proj=32),
- * full training steps (step=1) and the optimisers as well.
+ * bench_step is the same program linked with model, planner and executor: layers as a model runs them (layer=1, proj=32) and
+ * full training steps with optimizer (step=1).
  *
  * KEY=VALUE, also --KEY VALUE: cell=gru layers=2 dirs=2 ragged=1 stepped=1 team=1 step=1 layer=1 proj=32 dx=1 how=1 slice=512,
- * and T= B= I= H= for a shape of one's own.  A sample is bracketed by a calibration loop on every thread (calib.h); it counts as
- * quiet when both stay above 90 % of this process's usual rate (its third quarter) and its threads have waited for a processor
- * less than 2 % of it.  One line a shape: quiet median, first quarter, raw median and (one thread) median of processor time in
- * ms, GF/s of true work and its share of the rate measured at the same time. */
+ * and T= B= I= H= for another shape. A calibration loop on every thread (calib.h) runs before and after each sample. A sample
+ * counts as undisturbed if both rates exceed 90 % of this process's usual rate (its third quartile) and its threads waited for
+ * a processor less than 2 % of the time. Output per shape: median of the undisturbed samples, first quartile, raw median and
+ * (one thread) median processor time in ms, GF/s of useful work and its fraction of the rate measured at the same time. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <sched.h>
@@ -33,7 +33,7 @@ static const i32 shapes[SHAPES][4] = {
 
 struct options {
     struct spec spec;
-    i32 shape, cpu; /* 0 = all or the spec's own; first processor to pin threads to, -1 = leave them */
+    i32 shape, cpu; /* shape: 0 = all, or the one of the spec; cpu: first processor to pin threads to, -1 = do not pin */
     f64 seconds;
     bool serve, ladder, count;
 };
@@ -71,7 +71,7 @@ struct samples {
     f64 ms[SAMPLES_MAX], cpu[SAMPLES_MAX], wait[SAMPLES_MAX], rate[SAMPLES_MAX], tile[SAMPLES_MAX], quiet[SAMPLES_MAX],
         scratch[SAMPLES_MAX], phase[4][SAMPLES_MAX];
     i32 n, nquiet;
-    f64 fma, tiles; /* mean rates of the quiet samples, all threads */
+    f64 fma, tiles; /* mean rates of the undisturbed samples, all threads */
 };
 
 static void take(struct samples *s, struct rig *r, struct pool *pool, f64 seconds) {
@@ -139,7 +139,7 @@ static err measure(const struct options *o, struct pool *pool, i32 number) {
 
 /* ------------------------------------------------------------------ options ------------------------------------------------- */
 
-/* Threads of the pool inherit nothing: each pins itself. */
+/* Each pool thread pins itself: pool threads do not inherit the affinity. */
 static void pin(void *cpu, i32 id) {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -148,7 +148,7 @@ static void pin(void *cpu, i32 id) {
         fprintf(stderr, "bench_kern: no processor %d to pin to\n", *(const i32 *)cpu + id);
 }
 
-/* One option; returns how many arguments it took, 0 = not understood. */
+/* Parses one option; returns the number of arguments used, 0 = unknown. */
 static int option(struct options *o, const char *name, const char *value) {
     char pair[96];
     const bool dashes = !strncmp(name, "--", 2);

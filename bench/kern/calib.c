@@ -125,7 +125,7 @@ f64 calib_take(struct calib *c, f64 *tile) {
     return least;
 }
 
-/* Linux: /proc/self/task/N/schedstat = ns on a processor, ns in its queue, turns. */
+/* /proc/self/task/N/schedstat on Linux: ns on a processor, ns in the run queue, number of time slices. */
 f64 calib_waited(void) {
     f64 ns = 0;
     char path[64], text[96];
@@ -145,7 +145,7 @@ f64 calib_waited(void) {
     return ns * 1e-9;
 }
 
-/* What PyTorch's process calls (peer.py); arch NULL = the best of this machine. */
+/* Interface for PyTorch's process (peer.py); arch NULL = the best of this machine. */
 #define EXPORT __attribute__((visibility("default")))
 EXPORT i32 bench_calib_init(const char *arch);
 EXPORT void bench_calib_tiles(void *calib, i32 on);

@@ -1,12 +1,12 @@
-/* ladder.c - every kernel slot on every instruction set of this machine, one line each: which kernel got slower?
+/* ladder.c - one line for every kernel slot on every instruction set of this machine, to find which kernel became slower.
  *
- *     lstm.fwd  avx512  T16 B32 I16 H64    ns a call, GF/s, share of that set's FMA rate        bench_kern --ladder
+ *     lstm.fwd  avx512  T16 B32 I16 H64    ns per call, GF/s, fraction of that set's FMA rate   bench_kern --ladder
  *     lstm.fwd  avx512  1234567            instructions of one call, smaller shape              bench_kern --count
  *
- * Seconds depend on the machine and its mood, instructions do not: the test counts (bench/kern/ladder.py, bench/baseline.tsv).
- * Valgrind's callgrind counts ref, base and avx2; it knows neither AVX-512 nor AMX, so there the processor itself steps: with the
- * trap flag set it raises SIGTRAP after every instruction, and the handler counts.  That costs ~20 us each under a hypervisor,
- * hence the small shape.  A slot that a set shares with a lower one is listed once. */
+ * Times vary with the machine and its load, instruction counts do not: the test compares counts (bench/kern/ladder.py,
+ * bench/baseline.tsv). Valgrind's callgrind counts ref, base and avx2. It supports neither AVX-512 nor AMX, so there the
+ * processor single-steps: with the trap flag set it raises SIGTRAP after every instruction, and the handler counts. That costs
+ * ~20 us per instruction under a hypervisor, hence the small shape. A slot shared with a lower set is listed once. */
 #define _GNU_SOURCE
 #include "ladder.h"
 
@@ -36,14 +36,14 @@ struct size {
 };
 static const struct size timed = {16, 32, 16, 64}, counted = {3, 7, 5, 32};
 
-/* What the slots work on. */
+/* Arguments of all slots. */
 struct bench {
     const struct kern *k;
     const struct cell_kern *cell;
     const struct optim *optim;
     struct size s;
     struct cell_args box;
-    f32 *kept, *dw, *dbias, *v[5], *fresh; /* kept: act after forward; fresh: v[0] as drawn */
+    f32 *kept, *dw, *dbias, *v[5], *fresh; /* kept: act after forward; fresh: initial v[0] */
     i64 act, n;                            /* floats of act, of v */
     f64 sum;
     struct arena arena;
@@ -124,7 +124,7 @@ static void bind_cell(struct bench *b, enum cell_kind kind) {
 
 typedef void visit(struct bench *b, const struct slot *s);
 
-/* The table below a set: where a slot is the same function, it has been listed. */
+/* The next lower table; a slot with the same function there has been listed. */
 static const struct kern *lower(enum kern_arch a) {
     while (a-- > 0)
         if (kern_get(a)) return kern_get(a);
@@ -241,7 +241,7 @@ static u64 step_through(struct bench *b, void (*run)(struct bench *b)) {
 
 static void count_slot(struct bench *b, const struct slot *s) {
     s->before(b);
-    s->run(b); /* binds what the linker binds late */
+    s->run(b); /* resolves lazily bound symbols */
     s->before(b);
     const u64 frame = step_through(b, nothing);
     printf("%s\t%s\t%llu\n", s->name, s->isa, (unsigned long long)(step_through(b, s->run) - frame));

@@ -1,4 +1,4 @@
-/* ladder.h - one line for every kernel slot; see ladder.c. */
+/* ladder.h - measurements of every kernel slot; see ladder.c. */
 #ifndef STRETTO_BENCH_LADDER_H
 #define STRETTO_BENCH_LADDER_H
 

@@ -1,4 +1,4 @@
-/* rig.c - which kind of rig, and the raw f32 files that both kinds exchange with PyTorch's side. */
+/* rig.c - chooses the kind of rig; raw f32 files for the exchange with PyTorch. */
 #include "rig.h"
 
 #include <stdio.h>

@@ -1,11 +1,11 @@
-/* rig_cell.c - stacked recurrent layers on the kernels alone: forward, backward and dW of a batch, packing of the transposed
- * weights included.
+/* rig_cell.c - stacked recurrent layers on bare kernels: forward, backward and dW of a batch, including the packing of
+ * transposed weights.
  *
- *     rows     thread k takes rows [cut[k], cut[k+1]) through all layers: no wait but one before dW is merged
- *     team     all threads share every row by units (struct cell_team); one wait per layer
+ *     rows     thread k runs rows [cut[k], cut[k+1]) through all layers: one wait, before dW is merged
+ *     team     all threads split every row by units (struct cell_team); one wait per layer
  *
- * A unit is one layer and direction.  With two directions the second reads its input backwards in time, and the outputs are
- * joined side by side; these copies are part of the time, as they are of PyTorch's. */
+ * A unit is one layer and direction. With two directions the second reads its input in reversed time, and the outputs are
+ * concatenated; these copies are timed, as PyTorch's are. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ struct unit {
     struct cell_args box;
     f32 *w, *bias, *wt, *dy; /* dy: gradient of y, written from above */
     f32 *dx;                 /* [T][B] rows of dx_ld, or NULL */
-    f32 *below, *x_own;      /* the layer's input; the reverse direction's copy of it, turned */
+    f32 *below, *x_own;      /* below: input of the layer; x_own: reversed copy for the reverse direction */
     f32 *dw[RIG_THREADS], *dbias[RIG_THREADS];
     i64 dw_n, db_n;
 };
@@ -36,7 +36,7 @@ struct cell_rig {
     i32 *live, *length;
     i64 rows; /* live rows over all steps */
     f32 *x, *dy;
-    f32 *join[RIG_LAYERS], *djoin[RIG_LAYERS]; /* two directions: [T][B][ld] outputs side by side, and their gradient */
+    f32 *join[RIG_LAYERS], *djoin[RIG_LAYERS]; /* two directions: concatenated outputs [T][B][ld] and their gradient */
     i64 ld;
     char *flag[2];
     u64 base;
@@ -57,7 +57,7 @@ struct rows { /* [T][B] rows, ld floats apart */
     i64 ld;
 };
 
-/* Rows b0..b1 of every step: n floats each, in the other order of steps where `turn`. */
+/* Copies n floats of rows b0..b1 for every step, with reversed steps if `turn`. */
 static void copy_rows(const struct spec *s, i32 b0, i32 b1, i32 n, bool turn, struct rows from, struct rows to) {
     for (i32 t = 0; t < s->T; t++) {
         const f32 *src = from.p + (i64)(turn ? s->T - 1 - t : t) * s->B * from.ld;
@@ -72,7 +72,7 @@ static void join(struct cell_rig *c, i32 l, i32 b0, i32 b1) {
         copy_rows(s, b0, b1, s->H, d, (struct rows){unit_at(c, l, d)->box.y, Hp}, (struct rows){c->join[l] + d * s->H, c->ld});
 }
 
-/* The gradient of joined outputs to the two directions. */
+/* Splits the gradient of the concatenated outputs to the two directions. */
 static void split(struct cell_rig *c, i32 l, i32 b0, i32 b1) {
     const struct spec *s = &c->rig.spec;
     const i64 Hp = round_up(s->H, LANES);
@@ -81,7 +81,7 @@ static void split(struct cell_rig *c, i32 l, i32 b0, i32 b1) {
         copy_rows(s, b0, b1, s->H, d, (struct rows){dy + d * s->H, c->ld}, (struct rows){unit_at(c, l, d)->dy, Hp});
 }
 
-/* The two gradients of a layer's input, added, are the gradient of the joined outputs below. */
+/* Adds the two input gradients of a layer: the gradient of the concatenated outputs below. */
 static void add_dx(struct cell_rig *c, i32 l, i32 b0, i32 b1) {
     const struct spec *s = &c->rig.spec;
     const struct unit *u = unit_at(c, l, 0), *v = unit_at(c, l, 1);
@@ -109,7 +109,7 @@ static void prep(void *arg, i32 id) {
     }
 }
 
-/* The box of a thread, and its rows. */
+/* Kernel arguments of a thread, and its rows. */
 static struct cell_args box_of(struct cell_rig *c, const struct unit *u, i32 id, bool back, struct cell_team *team, i32 *b0,
                               i32 *b1) {
     const struct spec *s = &c->rig.spec;
@@ -135,7 +135,7 @@ static void fwd_layer(struct cell_rig *c, i32 id, i32 l) {
     if (s->dirs == 2) join(c, l, b0, b1);
 }
 
-/* How many steps before `end` make a slice of about spec.slice rows. */
+/* First step of a range of about spec.slice rows that ends at `end`. */
 static i32 slice_begin(const struct cell_rig *c, i32 b0, i32 b1, i32 end) {
     i32 begin = end;
     for (i64 rows = 0; begin > 0 && rows < c->rig.spec.slice; begin--)
@@ -143,7 +143,7 @@ static i32 slice_begin(const struct cell_rig *c, i32 b0, i32 b1, i32 end) {
     return begin;
 }
 
-/* Backward and dW in slices of time, so that dW finds dz warm. */
+/* Backward and dW alternate on ranges of steps, so that dz is in cache for dW. */
 static void bwd_layer(struct cell_rig *c, i32 id, i32 l) {
     const struct spec *s = &c->rig.spec;
     struct cell_team team = {0};
@@ -152,7 +152,7 @@ static void bwd_layer(struct cell_rig *c, i32 id, i32 l) {
         struct unit *u = unit_at(c, l, d);
         const struct cell_args box = box_of(c, u, id, true, &team, &b0, &b1);
         if (s->dirs == 2 && d == 0) split(c, l, b0, b1);
-        const i32 mine = s->team ? 0 : id; /* a team writes one dW, each its own panels; prep has cleared it */
+        const i32 mine = s->team ? 0 : id; /* a team writes one dW, each member its panels; prep has zeroed it */
         if (!s->team) zero_grad(u, id);
         for (i32 end = s->T, begin; end > 0; end = begin, team.base += (u64)s->T + 2) {
             begin = slice_begin(c, b0, b1, end);
@@ -316,7 +316,7 @@ static err dump(struct rig *r, const char *dir) {
 
 /* ------------------------------------------------------------------ making -------------------------------------------------- */
 
-/* Large buffers begin at a page, as the executor places them: there the rows of two threads meet without sharing a prefetcher. */
+/* Page-aligns large buffers, as the executor does: rows of two threads then do not share a prefetcher. */
 static err floats(struct cell_rig *c, i64 n, f32 **out) {
     enum { PAGE = 4096, LARGE = 1 << 18 };
     const size_t bytes = (size_t)lmax(n, 1) * sizeof(f32), page = bytes >= LARGE ? PAGE : 64;
@@ -325,7 +325,7 @@ static err floats(struct cell_rig *c, i64 n, f32 **out) {
     return p ? 0 : -E601;
 }
 
-/* Lengths spread evenly over 1..T, longest first; threads get equal sums of them. */
+/* Lengths uniform over 1..T, longest first; threads get equal sums. */
 static err lengths(struct cell_rig *c) {
     const struct spec *s = &c->rig.spec;
     c->length = arena_new(&c->arena, (size_t)s->B * sizeof(i32));

@@ -1,10 +1,10 @@
-/* rig_layer.c - recurrent layers as a model runs them (src/model), without head, loss or optimiser: what grains and slices cost
- * over the bare kernels, and the layers that are made of several kernels (projection).
+/* rig_layer.c - recurrent layers as a model runs them (src/model), without head, loss or optimizer: the overhead of
+ * micro-batches and time ranges over bare kernels, and layers that consist of several kernels (projection).
  *
- *     x [T][B][I] -> lstm.0 -> ... -> y, dy given          rows are cut at grains; thread k takes grains [cut[k], cut[k+1])
+ *     x [T][B][I] -> lstm.0 -> ... -> y, dy given          rows are split at micro-batches; thread k runs [cut[k], cut[k+1])
  *
- * The step is bound by hand: a `struct run` and no plan.  A dense op after the last layer makes its output one that receives a
- * gradient; it is never run. */
+ * The step is bound manually: a `struct run` and no plan. A dense op after the last layer only makes its output receive a
+ * gradient; it never runs. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

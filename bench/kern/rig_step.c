@@ -1,8 +1,9 @@
-/* rig_step.c - a full training step as users run it: plan and executor, recurrent layers + linear head + MSE + Adam.
+/* rig_step.c - a full training step with plan and executor: recurrent layers + linear head + MSE + Adam.
  *
  *     x [T][B][I] -> lstm.0 -> ... -> last -> head [B][1] -> loss_mse(target)
  *
- * Checked by the gradient of the first step and the loss after ten; files have PyTorch's names (lstm.weight_ih_l0, head.bias). */
+ * Verified by the gradient of the first step and the loss after ten steps; files use PyTorch's names (lstm.weight_ih_l0,
+ * head.bias). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

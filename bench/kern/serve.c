@@ -1,14 +1,14 @@
-/* serve.c - orders on stdin, answers on stdout, one line each: so that a harness can interleave us with PyTorch's process sample
- * by sample (bench/kern/run.py; peer.py speaks the same language).
+/* serve.c - commands on stdin, answers on stdout, one line each, so that a harness can interleave samples of this program and
+ * PyTorch (bench/kern/run.py; peer.py has the same protocol).
  *
  *     case dir=DIR cell=lstm T=100 ...   ->  ok FLOP | absent REASON | error TEXT     weights and inputs: raw files in DIR
  *     check                              ->  ok         one step; y and gradients as ours.*.f32 in DIR
  *     sample N WARM                      ->  ok ms,fma0,fma1,tile0,tile1,waited ... allocations=0
- *         N steps after WARM uncounted ones, each with the rates of the calibration loops before and after it (GF/s of the
- *         slowest thread) and the ms that its threads waited for a processor
- *     use K                              ->  ok         the case that the orders above are about, 0..3; 0 at first
+ *         N steps after WARM uncounted ones, each with the calibration rates before and after it (GF/s of the slowest thread)
+ *         and the ms that its threads waited for a processor
+ *     use K                              ->  ok         selects case 0..3 for the commands above; initially 0
  *     info                               ->  ok TEXT
- *     drop                               ->  ok         forgets all cases
+ *     drop                               ->  ok         deletes all cases
  *     quit */
 #include "serve.h"
 

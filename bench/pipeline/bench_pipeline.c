@@ -1,14 +1,14 @@
-/* bench_pipeline.c - one training on ranks that are threads, whose batches and messages take time: the loop as `train` has it.
+/* bench_pipeline.c - a training run on ranks as threads with emulated input and network times; the loop is that of `train`.
  *
  *     bench_pipeline MODE RANKS LAYERS HIDDEN T ROWS STEPS INPUT_MS RATE LAG_MS
- *         -> PARAMETERS HASH ms ms ms ..      a time for every step but the first ones; HASH: of the weights
- *            KIND OP ms BYTES STAGE           a line for every task of rank 0: its usual time; bytes that leave when it is
- *            ..                               done, of fwd those that it waits for; of a merge which backward task of the
- *                                             other rank, from 0, made what comes for it, -1 = nothing comes
+ *         -> PARAMETERS HASH ms ms ms ..      time of every step after the first ones; HASH of the weights
+ *            KIND OP ms BYTES STAGE           per task of rank 0: usual time; bytes sent when it is done, for fwd bytes it waits
+ *            ..                               for; for a merge the backward task of the other rank that produces its input,
+ *                                             counted from 0, -1 = none
  *
- * Emulated: a batch is there when its reader has slept INPUT_MS, a message when a line of RATE bytes per second (0 = no delay)
- * and LAG_MS have let it through; while it is under way its sender and receiver sleep between looks, as on a network whose card
- * does the work.  Real: all that is computed, in one thread a rank, and the bits of the messages. */
+ * Emulated: a batch is ready after its reader has slept INPUT_MS; a message arrives after RATE bytes per second (0 = unlimited)
+ * and LAG_MS. Meanwhile sender and receiver sleep between polls, as with a network card. Real: all computation, one thread per
+ * rank, and the contents of the messages. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -76,9 +76,8 @@ static err make_net(struct setup *s) {
     return net_check(n);
 }
 
-/* Before other programs (chrt -r 20): who sleeps most of the time has the right of way, as the usual scheduler gives it: agents
- * before readers, which lay out a batch, before who computes; among equals of SCHED_RR a wake-up waits for the end of a turn,
- * which is longer than a step. */
+/* Priorities under SCHED_RR (chrt -r 20): threads that mostly sleep go first, as with the default scheduler: agents, then batch
+ * readers, then workers. With equal priority a wake-up would wait for the end of a time slice, which is longer than a step. */
 static void stand_back(i32 by) {
     static _Thread_local i32 now;
     struct sched_param p;
@@ -171,7 +170,7 @@ static int rising(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Of merges that are done together the first has the time of all. */
+/* Merges that run together are all attributed to the first. */
 static f64 usual_ms(const struct tasks *t, u32 task) {
     f64 v[SPANS];
     i32 n = 0;

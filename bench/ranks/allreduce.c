@@ -1,14 +1,14 @@
-/* allreduce.c - the ordered sum of a vector over ranks, as a training step does it, timed against nothing but itself.
+/* allreduce.c - times the ordered sum (all-reduce) of a vector over ranks, as a training step does it.
  *
- *     allreduce parts                      what watching is made of, in ns: an entry of the flight record, a hash of 1 KB
+ *     allreduce parts                      cost of monitoring in ns: an entry of the flight record, a hash of 1 KB
  *     allreduce RANKS [SECONDS]            ranks as threads; under mpirun RANKS is 0 and they are processes
- *         -> copy BYTES SECONDS            of memcpy of so many bytes, all ranks at once: what a copy can do here
- *            exchange BYTES SECONDS        each writes what the other has read, then reads what the other wrote (threads)
- *            BYTES SECONDS right|wrong     one line a size: median over batches of the mean time of a sum
+ *         -> copy BYTES SECONDS            memcpy on all ranks at once: the limit of a copy
+ *            exchange BYTES SECONDS        each rank writes memory that the other has read, then reads the other's (threads)
+ *            BYTES SECONDS right|wrong     per size: median over batches of the mean time of a sum
  *
- * Up to 4 KB every rank sends its whole vector to all, and each adds in order of rank, as steps do with losses and norms.  Above,
- * range j of all vectors is sent to rank j, who adds them in order and sends the sum to all, as steps do with gradients and
- * weights; in pieces, each of which is added while it is in a cache and leaves its place to one that comes later. */
+ * Up to 4 KB every rank sends its vector to all, and each adds in order of rank, as steps do for losses and norms. Above that,
+ * reduce-scatter and all-gather, as for gradients and weights: range j of all vectors goes to rank j, which adds them in order
+ * and sends the sum to all; in pieces that are added while in cache and whose buffer is then reused. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -30,13 +30,13 @@ _Static_assert((i64)RANKS * AHEAD * PIECE <= MOST, "places of all ranks");
 struct rank {
     struct comm *comm;
     struct rank_cores cores;
-    f64 budget;     /* seconds for a batch, about */
+    f64 budget;     /* approximate seconds per batch */
     i64 n;          /* floats of the vector */
-    f32 *v, *other; /* ours; [rank][AHEAD][PIECE] of those that come, or MOST bytes to copy */
-    struct comm_message *m; /* [count], of which those before `first` are sent, if they are to be */
+    f32 *v, *other; /* v: own vector; other: [rank][AHEAD][PIECE] received pieces, or MOST bytes to copy */
+    struct comm_message *m; /* [count] messages; sends before `first` are complete */
     i32 count, first;
     bool thread_rank;
-    i64 turn; /* of meetings of threads */
+    i64 turn; /* number of barriers passed */
     err e;
     struct err_record why;
     pthread_t thread;
@@ -66,17 +66,17 @@ static struct comm_message message(i32 peer, bool sends, f32 *data, i64 n, u32 n
     return m;
 }
 
-/* Pieces of a range of the vector, to or from a rank. */
+/* Adds messages for the pieces of a range of the vector, to or from a rank. */
 static void pieces(struct rank *r, i32 peer, bool sends, i32 range) {
     const i64 lo = border(r, range), hi = end_of(r, range), step = PIECE / 4;
     for (i64 at = lo; at < hi; at += step)
         r->m[r->count++] = message(peer, sends, r->v + at, lmin(step, hi - at), (u32)((at - lo) / step));
 }
 
-/* Where piece p of a rank comes: in the place of one that is summed, which is in a cache. */
+/* Buffer for piece p of a rank: reuses that of a summed piece, which is in cache. */
 static f32 *place(const struct rank *r, i32 k, i32 p) { return r->other + ((i64)k * AHEAD + p % AHEAD) * (PIECE / 4); }
 
-/* What is sent may want help: a look at the oldest that are not gone. */
+/* Polls the oldest pending sends, which may need it to progress. */
 static err push_on(struct rank *r, bool *moved) {
     for (i32 i = r->first, looks = 0; i < r->count && looks < LOOKS; i++) {
         struct comm_message *m = &r->m[i];
@@ -101,11 +101,11 @@ static err await(struct rank *r, struct comm_message *m) {
     }
 }
 
-/* The first `n` numbers of all ranks at `at`, those of others in their places p, in order of rank, into the vector. */
+/* Adds n floats at `at` of all ranks in order of rank into the vector; remote ones are in piece p. */
 static void add(struct rank *r, i64 at, i64 n, i32 p) {
     const i32 me = comm_rank(r->comm), size = comm_size(r->comm);
     const struct kern *k = kern_best();
-    if (size == 2) { /* two operands have no order */
+    if (size == 2) { /* two operands commute */
         k->add(n, r->v + at, place(r, 1 - me, p));
         return;
     }
@@ -125,7 +125,7 @@ static err await_from(struct rank *r, i32 at) {
     return 0;
 }
 
-/* What comes first: others wait until it is taken. */
+/* All-gather and local sum for small vectors. */
 static err small_sum(struct rank *r) {
     const i32 me = comm_rank(r->comm), size = comm_size(r->comm);
     for (i32 k = 0; k < size; k++)
@@ -140,7 +140,7 @@ static err small_sum(struct rank *r) {
     return 0;
 }
 
-/* Piece p of our range, as all others send it. */
+/* Posts the receives for piece p of the own range from all ranks. */
 static err post_piece(struct rank *r, const i32 *in, i32 p) {
     for (i32 k = 0; k < comm_size(r->comm); k++) {
         struct comm_message *m = &r->m[in[k] + p];
@@ -151,7 +151,7 @@ static err post_piece(struct rank *r, const i32 *in, i32 p) {
     return 0;
 }
 
-/* Messages of our range, posted as far as there are places; in[k] is where those of rank k begin, in[RANKS] how many they are. */
+/* Posts receives for the own range as far as buffers allow; in[k]: first message of rank k, in[RANKS]: number of messages. */
 static err receive(struct rank *r, i32 *in) {
     const i32 me = comm_rank(r->comm), first = r->count;
     for (i32 k = 0; k < comm_size(r->comm); k++) {
@@ -163,7 +163,7 @@ static err receive(struct rank *r, i32 *in) {
     return 0;
 }
 
-/* Piece p is summed when all have it here, and goes to all at once. */
+/* Sums piece p once all ranks' parts have arrived, and sends the sum to all. */
 static err sum_piece(struct rank *r, const i32 *in, i32 p) {
     const i32 me = comm_rank(r->comm), size = comm_size(r->comm), sums = r->count;
     const i64 at = border(r, me) + (i64)p * (PIECE / 4), len = lmin(PIECE / 4, end_of(r, me) - at);
@@ -177,7 +177,7 @@ static err sum_piece(struct rank *r, const i32 *in, i32 p) {
     return 0;
 }
 
-/* Ranges of others go out, ours come and are summed; then the sums of others come. */
+/* Sends the other ranks' ranges, receives and sums the own range, then receives the other sums. */
 static err large_sum(struct rank *r) {
     const i32 me = comm_rank(r->comm), size = comm_size(r->comm);
     i32 in[RANKS + 1];
@@ -187,7 +187,7 @@ static err large_sum(struct rank *r) {
     TRY(post_from(r, 0));
     TRY(receive(r, in));
     for (i32 p = 0; p < in[RANKS]; p++) TRY(sum_piece(r, in, p));
-    for (i32 i = 0; i < mine; i++) TRY(await(r, &r->m[i])); /* before their ranges are written */
+    for (i32 i = 0; i < mine; i++) TRY(await(r, &r->m[i])); /* before their ranges are overwritten */
     const i32 sums = r->count;
     for (i32 k = 0; k < size; k++)
         if (k != me) pieces(r, k, false, k);
@@ -223,7 +223,7 @@ static f64 median(f64 *v, i32 n) {
     return v[n / 2];
 }
 
-/* As many sums as take about the budget: rank 0's clock decides for all. */
+/* Number of sums per batch for the time budget; rank 0's clock decides. */
 static err count_of(struct rank *r, i32 *count) {
     f64 t0 = 0;
     for (i32 k = 0; k < WARM + 1; k++) {
@@ -241,7 +241,7 @@ static err one_size(struct rank *r, i64 bytes) {
     fill(r);
     TRY(sum(r));
     u8 good = is_right(r), all[COMM_RANKS];
-    memset(r->v, 0, (size_t)bytes); /* sums of sums grow beyond all bounds */
+    memset(r->v, 0, (size_t)bytes); /* repeated sums would overflow */
     TRY(count_of(r, &count));
     for (i32 b = 0; b < BATCHES; b++) {
         TRY(barrier(r));
@@ -255,7 +255,7 @@ static err one_size(struct rank *r, i64 bytes) {
     return 0;
 }
 
-/* All ranks at once, each in memory of its own. */
+/* memcpy on all ranks at once, each in its own memory. */
 static err copy_limit(struct rank *r, i64 bytes) {
     f64 took[BATCHES];
     for (i32 b = 0; b < BATCHES + 1; b++) {
@@ -272,7 +272,7 @@ static err copy_limit(struct rank *r, i64 bytes) {
     return 0;
 }
 
-/* Until all threads are here: a message would be a part of what is measured. */
+/* Barrier of threads without messages, which would be measured too. */
 static void meet(struct rank *r) {
     static struct {
         _Alignas(64) _Atomic i64 turn;
@@ -282,8 +282,8 @@ static void meet(struct rank *r) {
         while (atomic_load_explicit(&at[k].turn, memory_order_acquire) < r->turn) cpu_relax();
 }
 
-/* Each rank writes anew what the other has read, and reads what the other wrote: a sum that stays where it is does both with
- * every byte.  The better of two ways of writing.  Only threads can do that without messages. */
+/* Each rank writes memory that the other has read and reads what the other wrote: an in-place sum does both with every byte.
+ * Takes the better of two write methods. Threads only. */
 static err exchange_limit(struct rank *r, i64 bytes) {
     static char *of[RANKS];
     const i32 me = comm_rank(r->comm), next = (me + 1) % comm_size(r->comm), turns = (i32)lmax(1, MOST / 4 / bytes);
@@ -328,7 +328,7 @@ static err live(struct rank *r) {
     NEW(r->other, MOST / 4);
     NEW(r->m, 4 * (i64)size * (MOST / PIECE + 1));
     err e = r->v ? all_sizes(r) : -E601;
-    if (e >= 0) e = barrier(r); /* until all have read what is sent from here */
+    if (e >= 0) e = barrier(r); /* until all have read the sent data */
     comm_release(r->comm, r->v);
     mem_free(r->other);
     mem_free(r->m);
@@ -344,7 +344,7 @@ static void *on_a_thread(void *self) {
     return NULL;
 }
 
-/* What watching is made of: nanoseconds of an entry in the flight record, and to hash a kilobyte of weights. */
+/* Cost of monitoring: nanoseconds per flight record entry, and per kilobyte of weight hash. */
 static err print_parts(void) {
     enum { TIMES = 200000, BYTES = 1 << 22 };
     f64 entry[BATCHES], hash[BATCHES];

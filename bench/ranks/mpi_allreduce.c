@@ -1,4 +1,4 @@
-/* mpi_allreduce.c - MPI's own sum of a vector over ranks, timed as allreduce.c times ours; built by run.py with each mpicc.
+/* mpi_allreduce.c - times MPI_Allreduce as allreduce.c times ours; run.py builds it with each mpicc.
  *
  *     mpi_allreduce [SECONDS]      -> BYTES SECONDS right|wrong */
 #include <mpi.h>

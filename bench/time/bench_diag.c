@@ -1,12 +1,12 @@
-/* bench_diag.c - the diagonal cells over one long sequence, one thread: the walk step by step with the state in registers against
- * Newton (paragru, paralstm) and the exact scan (minlstm), and the dense lstm's own kernels beside them.
+/* bench_diag.c - the diagonal cells on one long sequence, one thread: sequential execution versus Newton (paragru, paralstm)
+ * and the exact scan (minlstm), with the dense LSTM for comparison.
  *
  *     cmake --build BUILD --target bench_diag && BUILD/bench/time/bench_diag [T] [rounds]
  *
- * A row of the table: microseconds per step of the whole batch (best of some rounds), forward and backward without the products
- * for dW; iterations of Newton per block; off: largest difference of y from the walk step by step of another instruction set
- * (base), which says what rounding alone does.  Weights are those a net starts from (state weights within 0.5) or wilder (within
- * 3): units that switch, which training may make. */
+ * Per row: microseconds per step of the whole batch (best of the rounds), forward and backward without dW; Newton iterations
+ * per block; off: largest difference of y from the sequential result of another instruction set (base), which shows the effect
+ * of rounding alone. Weights are initial ones (state weights within 0.5) or larger (within 3): bistable units, as training may
+ * produce. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static void weights(struct bench *b, f32 state) {
     mem_free(canonical);
 }
 
-/* false: no memory */
+/* Returns false if memory is refused. */
 static bool open(struct bench *b, const struct cell *c, i32 T, i32 B, i32 H, f32 state) {
     const struct kern *k = kern_best();
     const i64 Hp = round_up(H, LANES), nx = (i64)T * B * LANES, nw = cell_packed_w(c, INPUTS, H), nb = cell_packed_bias(c, H);
@@ -75,7 +75,7 @@ static bool open(struct bench *b, const struct cell *c, i32 T, i32 B, i32 H, f32
     return true;
 }
 
-/* Best microseconds a step. */
+/* Best time per step in microseconds. */
 static void measure(struct bench *b, i32 rounds, f64 us[2]) {
     us[0] = us[1] = 1e30;
     for (i32 r = 0; r < rounds; r++) {
@@ -95,7 +95,7 @@ static f32 off(const struct bench *b) {
     return worst;
 }
 
-/* The walk step by step by the plainest vectors, into want. */
+/* Sequential execution with the base instruction set, into want. */
 static void other_steps(struct bench *b) {
     struct cell_args box = b->box;
     box.y = b->want;

@@ -1,20 +1,20 @@
-/* bench_slices.c - one long series as whole steps and as slices of time: full training steps, on orders from run.py.
+/* bench_slices.c - one long series, whole or in time slices: full training steps, controlled by commands from run.py.
  *
- *     case T=65536 B=1 I=8 H=128 layers=1 P=16 threads=2 prec=fp32 tol=1e-6      -> ok N     P=1: whole, units shared out
- *                                                              stale=2: two rounds a step, from the ends of the one before
+ *     case T=65536 B=1 I=8 H=128 layers=1 P=16 threads=2 prec=fp32 tol=1e-6      -> ok N     P=1: whole, split by units
+ *                                                              stale=2: two rounds per step, from the previous final states
  *     load N DIR           PyTorch's tensors and x, y as raw f32 files                -> ok
- *     save N DIR, grad N DIR   the tensors, or the last gradients of them, as raw f32 files              -> ok
+ *     save N DIR, grad N DIR   writes the tensors, or their last gradients, as raw f32 files             -> ok
  *     step N K [RATE]      K training steps (forward, loss at every step, backward, Adam; rate 0: cut_timed) -> ok ms ms ..
  *     loss N               of the last step                                                             -> ok 0.0123
  *     grads N M            largest relative L2 distance of a tensor's gradient, and of the losses       -> ok 3.1e-07 1.2e-08
- *     chain N              rounds, serial rounds, again / first, w; forward and backward, each layer    -> ok 2 0 0.06 240 2 ..
- *     trace N              one step, task by task: name, lane, ms                   -> ok fwd_lstm:0:12.3 ..
- *     plan N [W]           ms of the step by the cost model, at the rate measured now; W: what w is, if it is known  -> ok ms
- *     sample N S           task times of one step more of N and of parts of its rows, on one thread; S: the series whole  -> ok
- *     tasks N D            the simulated step on D devices, task by task: name, device, ms                  -> ok ..
- *     simulate N D D ..    from these: ms on D devices, devices that have work, tasks whose times are guessed  -> ok ms 2 0 ..
+ *     chain N              rounds, serial rounds, rerun / first, w; forward and backward, each layer    -> ok 2 0 0.06 240 2 ..
+ *     trace N              one step, per task: name, worker, ms                     -> ok fwd_lstm:0:12.3 ..
+ *     plan N [W]           predicted ms of the step at the rate measured now; W: forget window, if known  -> ok ms
+ *     sample N S           samples task times of one more step of N and parts of its rows on one thread; S: whole series -> ok
+ *     tasks N D            the simulated step on D devices, per task: name, device, ms                  -> ok ..
+ *     simulate N D D ..    from these: ms on D devices, devices with work, tasks with estimated times   -> ok ms 2 0 ..
  *
- * One process runs all variants, so that run.py can take turns between them and PyTorch. */
+ * One process holds all variants, so that run.py can alternate them with PyTorch. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,7 +122,7 @@ static err do_trace(struct cut *c) {
     return 0;
 }
 
-/* What the cost model says, at the rate that is measured here: as `train` would have it. */
+/* Prediction of the cost model at the measured rate, as `train` would compute it. */
 static void do_plan(struct cut *c, i32 forgets) {
     f64 best = 0;
     for (i32 i = 0; i < RATES; i++) best = fmax(best, kern_best()->fma_rate(RATE_ROUNDS));
@@ -159,7 +159,7 @@ static err do_simulate(i32 n, const char *devices) {
     return 0;
 }
 
-/* As do_trace, of the simulated step. */
+/* Like do_trace, for the simulated step. */
 static err do_tasks(i32 n, i32 devices) {
     struct plan *p;
     u32 guessed;

@@ -1,4 +1,4 @@
-/* cut.c - nets, rows and weights of the cases of bench_slices. */
+/* cut.c - nets, samples and weights of the cases of bench_slices. */
 #include "cut.h"
 
 #include <math.h>
@@ -83,7 +83,7 @@ err cut_bind(struct cut *c) {
     return 0;
 }
 
-/* A file of n floats, n at most what it holds. */
+/* Reads the first n floats of a file. */
 static err raw(const char *dir, const char *name, i64 n, f32 *out) {
     char path[PATHS];
     snprintf(path, sizeof path, "%s/%s.f32", dir, name);
@@ -106,7 +106,7 @@ static err weights(struct cut *c, const char *dir, f32 *most) {
     return 0;
 }
 
-/* Every tensor of theta (or of a gradient, which lies like theta) to a file of its own. */
+/* Writes every tensor of theta (or of a gradient with the same layout) to its file. */
 err cut_save(const struct cut *c, const f32 *theta, const char *dir) {
     f32 *canonical = mem_alloc((size_t)(8 * c->H * (c->H + c->I + 1)) * sizeof *canonical);
     err e = canonical ? 0 : -E601;
@@ -129,7 +129,7 @@ err cut_save(const struct cut *c, const f32 *theta, const char *dir) {
     return e;
 }
 
-/* The series [T][B][F] of a file as rows of slices. */
+/* Reads a series [T][B][F] and arranges it as rows of slices. */
 static err series(struct cut *c, const char *dir, const char *name, i32 buf, f32 *all_of_it) {
     const struct buf *b = &c->net.buf[buf];
     TRY(raw(dir, name, c->T * c->B * b->F, all_of_it));

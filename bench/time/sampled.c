@@ -1,4 +1,4 @@
-/* sampled.c - one worker does the plans of many, and the plan over so many devices is simulated. */
+/* sampled.c - see sampled.h: one worker runs the plans of many devices, then the plan for those devices is simulated. */
 #include "sampled.h"
 
 #include <stdio.h>
@@ -32,7 +32,7 @@ static err add_run(struct sampled *s, const struct cut *as) {
     return r->seconds ? 0 : -E601;
 }
 
-/* The plan over so many devices, all of it on the one worker of the case; not where fewer devices have work. */
+/* Adds the plan for `devices` devices, run on the one worker; skipped if fewer devices have work. */
 static err add_apart(struct sampled *s, i32 devices) {
     struct cut as = *s->whole;
     TRY(plan_over(s, devices, &as.plan));
@@ -67,7 +67,7 @@ static err trace(struct cut *c, f64 *seconds) {
         TRY(cut_train(c, 0));
         const f64 ours = watch_end(&w, &took);
         const i32 n = ours > most ? exec_spans(step_exec(c->x), span, SPANS) : 0;
-        for (i32 i = 0; i < n; i++) seconds[span[i].task] = span[i].t1 - span[i].t0; /* older steps come first */
+        for (i32 i = 0; i < n; i++) seconds[span[i].task] = span[i].t1 - span[i].t0; /* later steps overwrite earlier ones */
         most = dmax(most, ours);
     }
     exec_trace(step_exec(c->x), false);

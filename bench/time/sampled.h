@@ -1,8 +1,8 @@
-/* sampled.h - task times of a case on one thread, and what they say of its step on other machines (plan/simulate.h).
+/* sampled.h - task times of a case measured on one thread, and the step time on other machines that follows (plan/simulate.h).
  *
- *     serial            the series whole: a step of one row
- *     over 16, 8, 4, 2  the case's plan over so many devices, done by one worker,
- *                       the rows of every member by themselves (exec_apart)        --sampled_step--> seconds, task by task
+ *     serial            the whole series: a step of one row
+ *     over 16, 8, 4, 2  the case's plan for so many devices, run by one worker,
+ *                       each member's rows separately (exec_apart)               --sampled_step--> seconds per task
  *     itself            on one device
  *     medians of the samples --costs_learn--> costs --plan_simulate--> seconds on 1, 2, 4 .. devices */
 #ifndef STRETTO_BENCH_SAMPLED_H
@@ -15,17 +15,17 @@ enum { SAMPLED_RUNS = 8, SAMPLED_MOST = 16, SAMPLED_DEVICES = 16 };
 struct sampled {
     struct cut *whole;
     struct sampled_run {
-        struct cut as;     /* the case, but its plan and what that is bound to */
+        struct cut as;     /* the case with its own plan and buffers */
         f64 *seconds;      /* [SAMPLED_MOST][ntask] */
-    } run[SAMPLED_RUNS];   /* fewer rows a member first */
+    } run[SAMPLED_RUNS];   /* fewer rows per member first */
     i32 nrun, samples;
 };
 
-/* whole, serial: cases of one thread, loaded; borrowed.  What it holds lasts as long as the process. */
+/* whole, serial: loaded cases of one thread; borrowed. Lives until the process ends. */
 err sampled_new(struct cut *whole, struct cut *serial, struct sampled **out);
-err sampled_step(struct sampled *s); /* one more step of each; the first one is for warming and does not count */
-/* The plan over so many devices with its simulated costs, to be freed; also where it fails.  guessed: tasks whose
- * times are the cost model's. */
+err sampled_step(struct sampled *s); /* one more step of each; the first is a warm-up and does not count */
+/* The plan for `devices` devices with simulated costs, to be freed by the caller, also on failure. guessed: tasks with times
+ * from the cost model. */
 err sampled_plan(const struct sampled *s, i32 devices, struct plan **out, u32 *guessed);
 
 #endif
