@@ -1,4 +1,4 @@
-/* t_config.c - config files: values stay what was written, every mistake has file:line:column and a fix. */
+/* t_config.c - config files: values keep their origin text; every mistake is reported with file:line:column and a fix. */
 #include "t.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* t_face.c - the small functions of stretto.h: options, data, models, plans, each called as a program would. */
+/* t_face.c - the small functions of stretto.h: options, data, models, plans, each called as a client program would. */
 #include "t.h"
 
 #include <math.h>
@@ -53,11 +53,11 @@ TEST(options_are_listed_set_and_ranked) {
     }
     T_FAILS(stretto_option(-1, &name, &value, &help), 103);
     T_OK(stretto_config_set(c, "hidden", "64"));
-    T_OK(stretto_config_flag(c, "hidden", "16")); /* a call outranks a flag */
+    T_OK(stretto_config_flag(c, "hidden", "16")); /* a call has priority over a flag */
     assert_string_equal(stretto_config_get(c, "hidden"), "64");
     T_FAILS(stretto_config_set(c, "hiden", "1"), 101);
     assert_true(stretto_exit_status(-101) == 2 && strlen(stretto_errfix()) > 0);
-    assert_true(stretto_rank() == 0 && stretto_ranks() == 1); /* nobody launched us */
+    assert_true(stretto_rank() == 0 && stretto_ranks() == 1); /* no launcher */
     T_OK(stretto_config_load(c, t_file("c.yaml", "horizon: 7\n")));
     char *text = NULL;
     stretto_err e = stretto_config_print(c, &text);
@@ -84,7 +84,7 @@ TEST(data_are_checked_and_cached) {
     stretto_data_free(b);
     const char *two = t_file("two.csv", "a,b\n1,2\n3,5\n2,4\n");
     stretto_config *bare = stretto_config_new();
-    T_FAILS(stretto_check(bare, two, 0, &text, NULL), E105); /* which of them is asked */
+    T_FAILS(stretto_check(bare, two, 0, &text, NULL), E105); /* the error asks which column */
     assert_true(gives(0, text, "--target is missing"));
     e = stretto_data_info(bare, two, 0, &text);
     stretto_config_free(bare);
@@ -130,7 +130,7 @@ TEST(a_config_is_refused_before_data_are_read) {
     stretto_config *c = small();
     T_OK(stretto_config_check(c));
     T_OK(stretto_config_set(c, "plan", t_file("p.plan", "(plan data_sync:2 of nobody knows")));
-    T_OK(stretto_config_check(c)); /* it begins as a plan does; more is known with the model */
+    T_OK(stretto_config_check(c)); /* checks as far as a plan; the rest needs the model */
     T_OK(stretto_config_set(c, "plan", t_file("p.plan", "(plant data_sync:2")));
     T_FAILS(stretto_config_check(c), 402);
     T_OK(stretto_config_set(c, "plan", ""));

@@ -1,4 +1,4 @@
-/* t_memory.c - the memory of `train` is the series once and what the plan states, within 5 %. */
+/* t_memory.c - `train` uses the memory of the series once plus what the plan states, within 5 %. */
 #include <stdio.h>
 #include <string.h>
 

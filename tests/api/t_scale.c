@@ -1,4 +1,4 @@
-/* t_scale.c - whose scale data have: a model's own is put on raw rows, and rows that have another one's are refused. */
+/* t_scale.c - scaling of data: a model's own scale is applied to raw rows; rows scaled by another model are refused. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static stretto_config *config_of(const char *test) {
     return c;
 }
 
-/* Rows around `level` that grow wilder towards their end; without the value of one of them, -1 = with all. */
+/* Rows around `level` with growing variance; the value at one row is missing, -1 = none. */
 static stretto_data *rows_without(stretto_config *c, f64 level, i32 hole) {
     static const char *const name[] = {"y"};
     stretto_data *d;
@@ -97,7 +97,7 @@ static f64 deviation_of(stretto_trainer *t) {
     return v;
 }
 
-/* The second trainer holds out rows that the first was scaled by: they are as unknown to it as to a program of its own. */
+/* The second trainer holds out rows that the first used for scaling: they must be as unknown to it as in a separate run. */
 TEST(a_second_trainer_is_not_scaled_by_what_it_is_tested_on) {
     f64 mean[H];
     stretto_config *late = config_of("20"), *early = config_of("160");
@@ -116,7 +116,7 @@ TEST(a_second_trainer_is_not_scaled_by_what_it_is_tested_on) {
     stretto_config_free(early);
 }
 
-/* A cell that is missing in the training rows gives the network an input for that; one in the test part is not known yet. */
+/* A missing cell in the training rows adds a presence input; one in the test part must not, since it is not known yet. */
 TEST(what_is_missing_in_the_test_part_makes_no_other_model) {
     static const i32 hole[] = {-1, ROWS - 5, 100};
     i64 parameters[COUNT(hole)];

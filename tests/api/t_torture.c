@@ -1,11 +1,11 @@
-/* t_torture.c - the n-th allocation fails, for all n of a short run: an error (E601) or success, never a crash, never a leak.
+/* t_torture.c - fails the n-th allocation, for all n of a short run: the result is an error (E601) or success, never a crash or
+ * leak.
  *
- *     wrap -> train (two members, few steps) -> scores -> save -> load -> predict -> eval      all through stretto.h, in one
- * process
+ *     wrap -> train (two members, few steps) -> scores -> save -> load -> predict -> eval   via stretto.h, one process
  *
- * Counted from a run without failure; the first ones one by one (they differ most), then evenly spread ones; every n under
- * STRETTO_TORTURE=all.  Leaks: the bytes alive after each run are those before it, and the leak checker of the asan build looks
- * too. */
+ * n counts from a run without failure: the first ones individually (they differ most), then a sample; every n with
+ * STRETTO_TORTURE=all. Leaks: live bytes after each run equal those before it, and the leak checker of the asan build runs too.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,7 +99,7 @@ static void one(i64 n, i64 *failed) {
 }
 
 TEST(every_allocation_of_a_session_may_fail) {
-    T_OK(session()); /* what is made once (tables of kernels) is made here */
+    T_OK(session()); /* initializes what is created once (kernel tables) */
     i64 before = mem_stats().calls, failed = 0, tried = 0;
     T_OK(session());
     i64 calls = mem_stats().calls - before;
@@ -110,7 +110,7 @@ TEST(every_allocation_of_a_session_may_fail) {
         one(n, &failed);
     printf("%lld allocations in a session, %lld of them made to fail in turn, %lld sessions ended with E601\n", (long long)calls,
            (long long)tried, (long long)failed);
-    assert_true(failed > tried / 2); /* most failures must be seen, not swallowed */
+    assert_true(failed > tried / 2); /* most failures must be reported */
     T_OK(session());
 }
 

@@ -56,7 +56,7 @@ TEST(arena_refuses_what_no_size_can_hold) {
     struct arena a = {0};
     T_OK(many_in(&a, 9));
     T_FAILS(many_in(&a, -1), E601);
-    T_FAILS(many_in(&a, ((i64)1 << 61) + 1), E601); /* 8 bytes, were it not looked at */
+    T_FAILS(many_in(&a, ((i64)1 << 61) + 1), E601); /* would overflow to 8 bytes */
     arena_free(&a);
 }
 

@@ -36,7 +36,7 @@ TEST(file_is_replaced_whole) {
     struct file_out f;
     T_OK(file_create(path, &f));
     T_OK(file_write(&f, "new text", 8));
-    holds(path, "old"); /* nothing shows before the commit */
+    holds(path, "old"); /* not visible before the commit */
     T_OK(file_commit(&f));
     holds(path, "new text");
     T_OK(file_create(path, &f));
@@ -96,7 +96,7 @@ TEST(file_large_writes_and_links_survive) {
     file_unmap(&m);
 }
 
-/* A fault that is asked for and does not strike would let its test pass. */
+/* A requested fault must occur, otherwise its test would pass without it. */
 TEST(file_write_phase_brings_about_what_a_fault_asks_for) {
     const char *path = in_dir("phase");
     T_OK(file_write_phase(path, "before", 6, "report"));

@@ -1,4 +1,4 @@
-/* t_stacks.c - the stacks of all threads say in which functions they are, whether they sleep or compute; and disturb none. */
+/* t_stacks.c - the stacks of all threads name their functions, whether they sleep or compute, and no thread is disturbed. */
 #define _GNU_SOURCE
 #include "t.h"
 

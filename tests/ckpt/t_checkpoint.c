@@ -1,5 +1,5 @@
-/* t_checkpoint.c - every bit comes back from any number of shards, two are kept, damaged ones are passed over by name, nothing is
- * half filled, and what goes wrong while one is written leaves the one before it and nothing else. */
+/* t_checkpoint.c - checkpoints: bit-exact from any number of shards, retention of two, damaged ones skipped by name, no partial
+ * reads; a failed write leaves the previous checkpoint and nothing else. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static const char *dir_in(const char *name) {
     return path;
 }
 
-/* Theta is dealt out, the rest is rank 0's. */
+/* Theta is distributed over the ranks, the rest belongs to rank 0. */
 static struct ckpt_pieces pieces(i32 shards) {
     static struct ckpt_piece p[16];
     i32 n = 0;
@@ -70,7 +70,7 @@ static void fleet_free(struct fleet *f) {
     for (i32 r = f->n - 1; r >= 0; r--) ckpt_saver_free(f->saver[r]);
 }
 
-/* What was saved is what was there when it was handed over. */
+/* The saved content is that of the time of the call. */
 static err begin(struct fleet *f, i32 k) {
     struct things t = make(k);
     struct ckpt_item item[4];
@@ -112,7 +112,7 @@ static err put(const char *dir, i32 k, i32 ranks) {
     return e;
 }
 
-/* The newest whole one into *got. */
+/* Loads the newest intact checkpoint into *got. */
 static err get(const char *dir, struct things *got, struct str *passed, i64 *number) {
     struct ckpt_item item[4];
     struct ckpt *c;
@@ -175,7 +175,7 @@ TEST(two_are_kept_and_numbers_above_go) {
     T_OK(ckpt_find(dir, 1, path, &number));
     assert_int_equal(number, 30);
     T_FAILS(ckpt_find(dir, 2, path, &number), E705);
-    T_OK(put(dir, 35, 2)); /* gone back: what lies after it was given up */
+    T_OK(put(dir, 35, 2)); /* after a rollback: later ones are removed */
     T_OK(ckpt_find(dir, 0, path, &number));
     assert_int_equal(number, 35);
     T_OK(put(dir, 35, 3)); /* again: it was damaged */
@@ -296,7 +296,7 @@ TEST(models_and_newer_checkpoints_are_refused) {
     T_FAILS(ckpt_open(path, &c), E901);
 }
 
-/* Full disks and flipped bits at every phase: the failure is told, the checkpoint before stays, and nothing is left. */
+/* Full disk and flipped bits at every phase: the failure is reported, the previous checkpoint stays, nothing else remains. */
 TEST(what_goes_wrong_while_writing_leaves_the_one_before) {
     static const struct {
         const char *fault;
@@ -352,7 +352,7 @@ TEST(one_is_in_flight_at_a_time_and_what_is_unfinished_goes) {
     fleet_free(&f);
     assert_int_equal(entries(dir), 0);
     char part[4200];
-    snprintf(part, sizeof part, "%s/000000000009.part/shard-000-of-002", dir); /* of one who was killed */
+    snprintf(part, sizeof part, "%s/000000000009.part/shard-000-of-002", dir); /* left by a killed process */
     part[strlen(part) - 17] = 0;
     T_OK(file_make_dir(part));
     part[strlen(part)] = '/';

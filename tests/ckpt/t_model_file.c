@@ -1,5 +1,4 @@
-/* t_model_file.c - a network's parameters out to PyTorch's names and back: every bit of theta, and messages that name the fault.
- */
+/* t_model_file.c - a network's parameters to PyTorch's names and back, bit-exact; error messages that name the fault. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -80,7 +79,7 @@ static void write_bytes(const char *path, const char *bytes, i64 size) {
     fclose(f);
 }
 
-/* Refused, or nothing that is read of it is another: any bit of any file. */
+/* Flips any bit of the file: it is refused, or the content read is unchanged. */
 TEST(a_bit_that_fell_over_is_never_another_model) {
     const struct shape small = {2, 2, 3, 2, 4, 2, 4, 3, 2};
     struct net n;
@@ -107,7 +106,7 @@ TEST(a_bit_that_fell_over_is_never_another_model) {
         st_free(f);
         accepted++;
     }
-    assert_true(accepted < size / 10); /* names and spaces that nobody reads */
+    assert_true(accepted < size / 10); /* bits of unused names and of spaces */
     mem_free(bytes);
     rig_free(&g);
 }

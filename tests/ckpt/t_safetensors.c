@@ -1,4 +1,4 @@
-/* t_safetensors.c - what is written reads back, the same content gives the same bytes, and no damaged file gets through. */
+/* t_safetensors.c - written files read back, equal content gives equal bytes, damaged files are refused. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -20,7 +20,7 @@ static i32 cell_op(struct net *n, const char *name, i32 k, const char *suffix, e
     return nets_add(n, &c);
 }
 
-/* Layer k in both directions, side by side. */
+/* Layer k in both directions, concatenated. */
 static i32 both_ways(struct net *n, const char *name, i32 k, enum cell_kind cell, i32 projection, i32 x) {
     struct op_spec turn = net_spec("reverse", "", x), back = turn, both;
     snprintf(turn.name, sizeof turn.name, "turn.%d", k);
@@ -34,7 +34,7 @@ static i32 both_ways(struct net *n, const char *name, i32 k, enum cell_kind cell
     return n->op[nets_add(n, &both)].out;
 }
 
-/* A stack of cells, a head on every step. */
+/* Stacked cells with a head on every step. */
 static void build(struct net *n, const char *name, enum cell_kind cell, bool bidirectional, i32 projection) {
     net_init(n);
     i32 x = nets_input(n, "x", T, I, false);

@@ -1,4 +1,4 @@
-/* bodies.h - what ranks do in the tests of more than one transport.  RANKS and struct rank are of the test that includes it. */
+/* bodies.h - rank functions shared by the tests of several transports. The including test defines RANKS and struct rank. */
 #ifndef STRETTO_TESTS_COMM_BODIES_H
 #define STRETTO_TESTS_COMM_BODIES_H
 
@@ -6,7 +6,7 @@
 
 #include "comm/comm.h"
 
-/* So many turns in which everybody tells everybody a number; then rank 0 tells all another one, 77. */
+/* Several rounds of all-to-all messages; then rank 0 sends the number 77 to all. */
 static err gather_and_share(const struct rank *r, u64 turns, u64 *told) {
     const u64 me = (u64)comm_rank(r->comm);
     u64 all[RANKS];
@@ -26,7 +26,7 @@ static err other_words(struct rank *r) {
     return comm_allgather(r->comm, comm_rank(r->comm) == 2 ? "apples" : "pears", &mine, sizeof mine, all);
 }
 
-/* Who sees it first says so to all. */
+/* The first rank to notice reports it to all. */
 static void other_words_are_named(const struct rank *r) {
     for (i32 k = 0; k < RANKS; k++) {
         assert_int_equal(r[k].e, -E804);
@@ -35,7 +35,7 @@ static void other_words_are_named(const struct rank *r) {
     }
 }
 
-/* Rank 1 never comes: the others do not wait for ever, and say for whom and for what. */
+/* Rank 1 never sends: the others time out and name the rank and the message. */
 static err stay_away(struct rank *r) {
     u64 mine = 1, all[RANKS];
     comm_set_deadline(r->comm, t_few() ? 10 : 0.3);

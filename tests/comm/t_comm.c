@@ -1,5 +1,5 @@
-/* t_comm.c - messages between ranks that are threads: small collectives, order, what is said when ranks disagree, are late, or
- * cannot be joined at all. */
+/* t_comm.c - messages between ranks as threads: small collectives, order, and the errors if ranks disagree, are late or cannot
+ * connect. */
 #define _GNU_SOURCE
 #include "t.h"
 
@@ -24,7 +24,7 @@ struct rank {
 
 #include "bodies.h"
 
-/* No assertion on threads that are not the test's. */
+/* Assertions are allowed on the test's own thread only. */
 static void *live(void *self) {
     struct rank *r = self;
     r->e = comm_connect(r->comm);
@@ -66,7 +66,7 @@ TEST(ranks_gather_and_share) {
     end(r);
 }
 
-/* More messages than a ring has places, all under way at once: they arrive in their order. */
+/* More messages in flight than a ring has entries: they arrive in order. */
 static err many_job(struct comm *c, void *arg) {
     struct rank *r = arg;
     static struct comm_message message[RANKS][MANY];
@@ -166,12 +166,12 @@ TEST(a_launcher_whose_library_is_not_there) {
     unsetenv("STRETTO_MPI");
 }
 
-/* A line of so many bytes a second: messages follow each other on it, both ways at once, and none comes before its time. */
+/* A link of limited rate: messages are sequential per direction, and none arrives early. */
 enum { LOADS = 4, LOAD = 50000 };
 #define RATE 2e6
 #define LAG 0.01
 
-static f64 begun[2]; /* when a rank sent its first; read by who has got it */
+static f64 begun[2]; /* when a rank sent its first message; read by the receiver */
 
 static err slow_job(struct comm *c, void *arg) {
     struct rank *r = arg;
@@ -207,7 +207,7 @@ static err slow(struct rank *r) {
     return comm_end(r->comm);
 }
 
-/* Ranks over a transport that goes wrong as told. */
+/* Ranks over a transport with the given faults. */
 static void run_faulty(struct rank r[2], err (*body)(struct rank *r), const struct comm_fault *fault) {
     struct comm *comm[2];
     T_OK(comm_faulty(2, fault, comm));
@@ -224,12 +224,12 @@ TEST(a_slow_line_takes_its_time) {
     run_faulty(r, slow, &(struct comm_fault){.rate = RATE, .lag = LAG});
     for (i32 k = 0; k < 2; k++) {
         T_OK(r[k].e);
-        if ((f64)r[k].sum > 1e6 * (LOADS * LOAD / RATE + LAG) * 50) /* of a busy machine */
+        if ((f64)r[k].sum > 1e6 * (LOADS * LOAD / RATE + LAG) * 50) /* allowance for a busy machine */
             fail_msg("rank %d: %.3f ms", k, (f64)r[k].sum / 1e3);
     }
 }
 
-/* Two messages that look alike, which change places, and one to die of. */
+/* Two messages with equal headers that are swapped, and one at which the rank dies. */
 static err two_and_last_job(struct comm *c, void *arg) {
     static char data[2][3];
     struct comm_message m[3] = {0};
@@ -255,8 +255,8 @@ TEST(a_rank_dies_behind_messages_that_changed_places) {
         if (r[k].e != -E801 || !strstr(r[k].why.text, "rank 0 was told to die")) fail_msg("rank %d: %s", k, r[k].why.text);
 }
 
-/* What gets ready behind the place that is looked at: the nap of two milliseconds that follows is none.  Some may take long
- * all the same, on a busy machine; one that nobody nudges always does. */
+/* comm_wake during a poll prevents the sleep of two milliseconds that follows. Some calls may take long on a busy machine;
+ * without comm_wake all do. */
 enum { NAPS = 50 };
 
 static err naps_job(struct comm *c, void *arg) {

@@ -1,5 +1,5 @@
-/* t_flight.c - what a rank writes down: the newest entries of its ring, messages that are open, stacks; when it does so, and that
- * it does not while all is well. */
+/* t_flight.c - the flight record: newest entries of the ring, open messages, stacks; when it is written, and that it is not
+ * written without a problem. */
 #define _GNU_SOURCE
 #include "t.h"
 
@@ -202,11 +202,11 @@ TEST(heads_that_differ_are_written_down_by_all) {
         T_FAILS(r[k].e, E804);
         must_say(text, "apples");
         must_say(text, "pears");
-        assert_null(strstr(text, "Threads of this process:")); /* it is no question of where they are */
+        assert_null(strstr(text, "Threads of this process:")); /* not a timeout, so no stacks */
     }
 }
 
-/* Nobody waits for a message, and the job does not end: a worker that computes for too long. */
+/* No message is awaited and the job does not end: a worker computes for too long. */
 static err compute_job(struct comm *c, void *arg) {
     const struct timespec t = {.tv_nsec = 1000000};
     (void)arg;
@@ -241,7 +241,7 @@ TEST(a_worker_that_does_not_come_back_is_written_down) {
 static err all_well(struct rank *r) {
     u64 mine = 1, all[RANKS];
     for (i32 k = 0; k < 500; k++) TRY(comm_allgather(r->comm, "roll", &mine, sizeof mine, all));
-    const struct timespec t = {.tv_nsec = 500000000}; /* longer than the deadline, but nobody is known to be waited for */
+    const struct timespec t = {.tv_nsec = 500000000}; /* longer than the deadline, but no rank is known to be awaited */
     if (comm_rank(r->comm) == 0) nanosleep(&t, NULL);
     return comm_broadcast_slow(r->comm, "model", &mine, sizeof mine);
 }
@@ -255,7 +255,7 @@ TEST(nothing_is_written_while_all_is_well) {
     }
 }
 
-/* Rank 0 works for much longer than all waits may last, and shows life, or does not; or nothing is known of it. */
+/* Rank 0 works for much longer than the deadline, with signs of life, without, or with none known. */
 enum { SHOWS_LIFE = 1, IS_STILL, UNKNOWN };
 static _Atomic i32 rank_0, moments, ended;
 
@@ -296,7 +296,7 @@ TEST(long_work_is_waited_for_while_there_is_life) {
     }
 }
 
-/* The environment asks for a deadline of a moment, once ranks have met, and rank 0 is still for a hundred of them. */
+/* STRETTO_DEADLINE is set very short after the ranks have connected, and rank 0 is silent for a hundred deadlines. */
 static err short_deadline(struct rank *r) {
     u64 mine = 1, all[RANKS];
     if (comm_rank(r->comm) == 0) setenv("STRETTO_DEADLINE", "0.01", 1);
@@ -333,7 +333,7 @@ TEST(a_watchdog_calls_once_for_each_silence) {
     watch_moved(&w);
     for (i32 k = 0; k < 1000 && atomic_load(&calls) < 2; k++) nanosleep(&moment, NULL);
     assert_int_equal(atomic_load(&calls), 2);
-    atomic_store(&w.deadline, 4); /* life, now and then */
+    atomic_store(&w.deadline, 4); /* occasional signs of life */
     for (i32 k = 0; k < 60; k++) {
         watch_moved(&w);
         nanosleep(&moment, NULL);

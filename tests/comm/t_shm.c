@@ -1,6 +1,6 @@
-/* t_near.c - ranks that share a host talk through its memory: messages of any size, from a segment and from anywhere else, in
- * their order; a segment that makes room for another; disagreement and failure are named; ranks go on in it without those that
- * die; and it can be switched off.  The ranks are threads here, and each opens the memory of the others as a process would. */
+/* t_shm.c - shared-memory transport: messages of any size, from segments and other memory, in order; a segment replaced by
+ * another; disagreement and failure are reported; recovery after deaths; switching it off. Ranks are threads here, and each
+ * opens the others' memory as a process would. */
 #include "t.h"
 
 #include <pthread.h>
@@ -31,10 +31,10 @@ struct rank {
 
 #include "bodies.h"
 
-static struct transport far; /* threads, as if they were on a network */
+static struct transport far; /* threads, as if connected by a network */
 static bool cannot_recover;
-static i32 looks; /* of the rank that fails */
-static _Atomic i32 ended; /* ranks that are through, and have said so */
+static i32 looks; /* polls of the rank that fails */
+static _Atomic i32 ended; /* ranks that have finished and reported it */
 static err refuse_recovery(void *self);
 
 static err join(const struct transport *t, void *end, i32 rank, i32 size, const void *arg, struct comm **out) {
@@ -94,7 +94,7 @@ static u8 byte_of(i32 rank, i64 i, i32 turn) { return (u8)(i * 7 + i / 251 + ran
 static const u32 sizes[] = {0, 1, 40, 1024, 9000, 16384, 16385, 70000, 1200000};
 enum { SIZES = COUNT(sizes), LARGEST = 1200000 };
 
-/* Everybody sends all sizes to the next rank, on both channels, and gets them from the one before. */
+/* Every rank sends all sizes to the next rank on both channels and receives from the previous one. */
 static err ring(struct rank *r, u8 *mine, u8 *theirs, i32 turn) {
     const i32 me = comm_rank(r->comm), next = (me + 1) % RANKS, last = (me + RANKS - 1) % RANKS;
     for (i64 i = 0; i < LARGEST; i++) mine[i] = byte_of(me, i, turn);
@@ -114,7 +114,7 @@ static err ring(struct rank *r, u8 *mine, u8 *theirs, i32 turn) {
 static err all_sizes(struct rank *r) {
     u8 *theirs = mem_alloc(2 * SIZES * (size_t)LARGEST), *plain = mem_alloc(LARGEST);
     err e = theirs && plain ? ring(r, plain, theirs, 9) : -E601;
-    for (i32 turn = 0; turn < TURNS && e >= 0; turn++) { /* each time another segment in the same place of the list */
+    for (i32 turn = 0; turn < TURNS && e >= 0; turn++) { /* each round a different segment in the same list entry */
         u8 *mine = comm_alloc(r->comm, LARGEST);
         e = mine ? ring(r, mine, theirs, turn) : -E601;
         comm_release(r->comm, mine);
@@ -125,7 +125,7 @@ static err all_sizes(struct rank *r) {
 }
 
 TEST(messages_of_all_sizes_arrive) {
-    static const char *const ways[] = {"slots", "place", "auto"}; /* of the large ones, from the second turn on */
+    static const char *const ways[] = {"slots", "place", "auto"}; /* for large messages, from the second round on */
     static struct rank r[RANKS];
     for (size_t i = 0; i < COUNT(ways); i++) {
         setenv("STRETTO_NEAR", ways[i], 1);
@@ -181,7 +181,7 @@ TEST(a_rank_that_fails_is_named_at_once) {
     }
 }
 
-/* Rank 3 fails, ranks 0 and 1 end for that; rank 2 comes when they have ended: whose word does it hear? */
+/* Rank 3 fails, ranks 0 and 1 end because of it; rank 2 arrives later and must get rank 3's error. */
 static err hear_late(struct rank *r) {
     const struct timespec moment = {.tv_nsec = 1000000};
     u64 mine = 1, all[RANKS];
@@ -200,7 +200,7 @@ TEST(whoever_ends_for_another_is_not_taken_for_it) {
     }
 }
 
-/* A peer that is this process, with one segment; what it has freed is not opened, though its number is of a file. */
+/* A peer that is this process, with one segment; a freed segment is not opened although its fd number refers to a file. */
 struct owner {
     struct shm x;
     struct peer peer;
@@ -240,7 +240,7 @@ TEST(a_segment_that_was_freed_is_not_opened) {
     T_OK(shm_find(&o.x, 0, &asked, &o.from));
     assert_null(o.from);
     assert_null(o.peer.seen[5].base);
-    atomic_store(&o.region->segment[5].serial, 4); /* another one in its place */
+    atomic_store(&o.region->segment[5].serial, 4); /* another segment in the same entry */
     T_OK(shm_find(&o.x, 0, &asked, &o.from));
     assert_int_equal(*o.from, 'x');
     assert_int_equal(o.peer.seen[5].serial, 4);
@@ -270,7 +270,7 @@ TEST(what_there_is_too_little_of_is_named) {
     owner_free(&o);
 }
 
-/* As many as use memory, and one more: each gets what the others have told. */
+/* The largest number of ranks that uses shared memory, and one more: messages arrive in both. */
 enum { CROWD = 65 };
 
 static void *told_by_all(void *self) {
@@ -315,7 +315,7 @@ TEST(a_rank_that_does_not_come_is_named) {
     who_stays_away_is_named(r);
 }
 
-/* Rank 1 fails after so many looks, with messages that others are reading, and its segment makes room for a smaller one. */
+/* Rank 1 fails after a number of polls while others read its messages, and its segment is replaced by a smaller one. */
 static err fail_soon(struct comm *c, void *arg) {
     struct rank *r = arg;
     for (i32 i = 0; i < r->looks; i++) {
@@ -387,7 +387,7 @@ TEST(shared_memory_is_used_with_and_without_recovery) {
     run_ask(false);
 }
 
-/* Everybody's part to the next rank, six times: out of a segment, and through slots, more than there are. */
+/* Every rank sends its part to the next rank six times, from a segment and through slots, more messages than slots. */
 static void pass(struct rank *r, u8 *mine, u8 *plain, u8 *theirs, u64 turn) {
     const i32 me = comm_rank(r->comm), n = comm_size(r->comm), next = (me + 1) % n, last = (me + n - 1) % n;
     r->n = 0;
@@ -408,7 +408,7 @@ static err passed(struct rank *r, const u8 *theirs, u64 turn) {
     return 0;
 }
 
-/* From the turn of whoever is behind. */
+/* Resumes at the round of the rank that is furthest behind. */
 static err go_on(struct rank *r, u64 *turn) {
     struct comm_loss loss;
     u64 all[RANKS];
@@ -424,7 +424,7 @@ static err go_on(struct rank *r, u64 *turn) {
 
 enum { LIVES = 5 };
 
-/* The first of the ranks there were dies in the second turn, the third of them in the one after. */
+/* The first rank dies in the second round, the third in the next. */
 static err turns(struct rank *r, u8 *mine, u8 *plain, u8 *theirs) {
     const i32 first = comm_rank(r->comm);
     for (u64 turn = 0; turn < LIVES;) {
@@ -466,7 +466,7 @@ TEST(ranks_go_on_in_memory_without_those_that_die_between_messages) {
     }
 }
 
-/* Two threads of a rank fail at the same time: one of them is heard, whole. */
+/* Two threads of a rank fail at the same time: exactly one complete error is published. */
 static void *say(void *self) {
     struct comm *c = ((struct rank *)self)->comm;
     char text[64];

@@ -1,4 +1,4 @@
-/* t_cache.c - parsed copies, sample series. */
+/* t_cache.c - table cache files; sample series. */
 #include "t.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* t_csv.c - tables that can be read: layouts, quotes, packing, many threads; generated files against what was written into them
- * and against Python's csv module. */
+/* t_csv.c - readable tables: layouts, quotes, compression, threads; generated files against their source and against Python's
+ * csv module. */
 #define _GNU_SOURCE
 #include "t.h"
 
@@ -70,7 +70,7 @@ TEST(csv_separators_and_decimal_comma_are_found) {
     }
 }
 
-/* What points and commas mean is told by other numbers of the file, or by nobody. */
+/* Whether point or comma is decimal follows from other numbers of the file, or stays ambiguous. */
 /* The characters of a text in UTF-16, as a file. */
 static const char *utf16_file(const u32 *c, i32 n, bool high_first) {
     static char path[300];
@@ -409,7 +409,7 @@ TEST(csv_generated_quotes_across_chunks_are_read_back_by_any_number_of_threads) 
     struct table *first = NULL;
     for (i32 threads = 1; threads <= 4; threads++) {
         o.threads = threads;
-        o.chunk = threads == 3 ? 777 : threads == 4 ? 64 : 0; /* cuts everywhere, within quotes too */
+        o.chunk = threads == 3 ? 777 : threads == 4 ? 64 : 0; /* splits everywhere, also inside quotes */
         struct table *t = read_with(path, &o);
         equals_made(t, &m);
         for (i32 c = 0; first && c < MADE_COLS; c++) { /* the same numbers for the same words, the same lines */
@@ -461,7 +461,7 @@ TEST(csv_numbers_are_the_same_bits_for_any_number_of_threads) {
     str_free(&b);
 }
 
-/* Large plain files are read in one pass; whatever is found late sends them through the two passes. */
+/* Large plain files are read in one pass; anything unexpected found late falls back to the two passes. */
 TEST(csv_large_file_with_a_late_surprise_is_read_all_the_same) {
     static const char *const surprise[] = {"5,plain\n", "5,\"quo\nted\"\n", "\n5,plain\n", "5,M\xC3\xBCller\n"};
     for (size_t k = 0; k < COUNT(surprise); k++) {
@@ -469,7 +469,7 @@ TEST(csv_large_file_with_a_late_surprise_is_read_all_the_same) {
         str_add(&b, "a,w\n");
         for (i32 i = 0; i < 90000; i++) str_addf(&b, "%d.123456789012345,word%d\n", i, i % 7);
         str_add(&b, surprise[k]);
-        for (i32 i = 0; i < 300000; i++) str_add(&b, "1,x\n"); /* more rows than the samples promise */
+        for (i32 i = 0; i < 300000; i++) str_add(&b, "1,x\n"); /* more rows than estimated from samples */
         struct read_options o = READ_OPTIONS_DEFAULT;
         const char *path = t_file("late.csv", b.s);
         for (o.threads = 1; o.threads < 4; o.threads++) {

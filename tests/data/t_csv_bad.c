@@ -1,4 +1,4 @@
-/* t_csv_bad.c - files that cannot be read: the code, the place, the count and the remedy of each. */
+/* t_csv_bad.c - unreadable files: code, place, count and fix of each error. */
 #define _GNU_SOURCE
 #include "t.h"
 
@@ -18,7 +18,7 @@ static const struct err_record *refused(const char *path, const struct read_opti
     i64 before = mem_stats().live;
     T_FAILS(table_read(path, o, &t), code);
     assert_null(t);
-    assert_int_equal(mem_stats().live, before); /* nothing stays */
+    assert_int_equal(mem_stats().live, before); /* no leak */
     return err_last();
 }
 
@@ -62,7 +62,7 @@ TEST(bad_number_names_cell_and_count) {
     has(r->fix, "--na x7 ");
     has(r->fix, "--ignore a");
     r = refused_text("a,b\n1,2\n\"$(rm x), 1\",3\n4,5\n6,7\n8,9\n1,1\n", 204);
-    has(r->fix, "--na '$(rm x)\\, 1' "); /* what is pasted runs nothing that the file says */
+    has(r->fix, "--na '$(rm x)\\, 1' "); /* pasting the fix must not execute text of the file */
 }
 
 TEST(bad_message_is_the_same_for_any_number_of_threads) {

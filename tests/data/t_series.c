@@ -82,7 +82,7 @@ TEST(series_dates_with_short_years_get_their_layout_as_advice) {
     const char *path = t_file("short.csv", "date,y\n30.12.23,1\n31.12.23,2\n01.01.24,4\n");
     has(refused(path, SO(.target = "y"), 205)->fix, "--time-format '%d.%m.%y'");
     has(refused(path, SO(.target = "y", .time = "date"), 205)->fix, "--time-format '%d.%m.%y'");
-    struct series *s = built(path, SO(.target = "y", .time_format = "%d.%m.%y")); /* the advice as it stands */
+    struct series *s = built(path, SO(.target = "y", .time_format = "%d.%m.%y")); /* the suggested option as printed */
     assert_true(s->time && s->freq.step == 86400);
     series_free(s);
 }
@@ -206,7 +206,7 @@ TEST(series_order_duplicates_and_absurd_values_are_refused) {
         series_free(s);
     }
     const char *beside = "id,t,y\na,2011-01-01,1\nb,2011-01-01,2\na,2011-01-02,3\nb,2011-01-02,4\n";
-    for (size_t i = 0; i < COUNT(dups); i++) /* two series side by side are never merged */
+    for (size_t i = 0; i < COUNT(dups); i++) /* interleaved series are never merged */
         has(refused(t_file("o.csv", beside), SO(.target = "y", .dups = dups[i].policy), 211)->text, "another \"id\"");
     struct series *same = built(t_file("o.csv", "id,t,y\na,2011-01-01,1\na,2011-01-01,2\na,2011-01-02,3\nb,2011-01-03,4\n"),
                                 SO(.target = "y", .dups = "first"));

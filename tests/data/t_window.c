@@ -189,7 +189,7 @@ TEST(prefetch_stops_when_freed_early) {
     prefetch_free(NULL);
 }
 
-/* A row that is read by itself is what the last step of a window that ends with it would be. */
+/* A streaming step has the features of the last step of a window that ends at that row. */
 TEST(window_step_is_the_last_step_of_a_window) {
     struct series s = hours();
     static u8 made[2 * N];

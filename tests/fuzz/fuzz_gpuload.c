@@ -1,5 +1,5 @@
-/* fuzz_gpuload.c - any text as recorded GPU loads, and as what gpuload keeps from call to call: refused with its code, begun
- * anew, or all numbers are what the rest of the program takes them for. */
+/* fuzz_gpuload.c - any text as recorded GPU loads and as gpuload's state between calls: it is refused with its code, restarted,
+ * or all numbers are in the range the program expects. */
 #include <stdlib.h>
 #include <string.h>
 

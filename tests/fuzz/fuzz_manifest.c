@@ -1,4 +1,4 @@
-/* fuzz_manifest.c - any bytes as a manifest, with the sum that belongs to them: refused, or its pieces lie in its shards. */
+/* fuzz_manifest.c - any bytes as a manifest, with a matching checksum: it is refused, or its pieces lie inside its shards. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-/* fuzz_model.c - any description of a forecaster inside a sound model file: E901 (E902, E903), E101..E104 for its options, or a
- * model that can be shown, scored and asked for a forecast without harm.
+/* fuzz_model.c - any forecaster description inside a valid model file: E901 (E902, E903), or a model that can be described,
+ * scored and used for a forecast safely.
  *
- *     input = the JSON text of "stretto.forecast", with the text of "stretto.options" as its member "options"; around it always
- *     the same tensors: an lstm 1x1 with context 4 and horizon 2, a ridge base of that shape, one quantile */
+ *     input = the JSON text of "stretto.forecast"; around it always the same tensors: an lstm 1x1 with context 4 and horizon 2, a
+ *     ridge base of that shape, one quantile */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,7 +108,7 @@ static void once(const char *json) {
     mem_set_limit(0);
 }
 
-/* Twice: what is made once for all is made by the first, so the second must leave nothing. */
+/* Runs twice: the first call creates global tables, so the second must not leak. */
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size) {
     char *json;
     begin();

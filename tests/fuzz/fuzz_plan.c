@@ -1,6 +1,6 @@
-/* fuzz_plan.c - any text as a plan: refused with E402, or it prints and parses to itself, and two steps of it on two threads give
- * the bits of the serial plan.  So the parser's claim "this is still a step" is tested, not only that it does not crash.
- * A text with the word " unit " is about the net whose layers can be shared by units. */
+/* fuzz_plan.c - any text as a plan: it is refused with E402, or it prints and parses to itself, and two steps on two threads
+ * give the bits of the serial plan. This tests that the parser accepts valid steps only. A text with the word " unit " uses a
+ * net whose layers can be split by units. */
 #include <stdlib.h>
 
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* fuzz_wisdom.c - any text as a wisdom file: damaged lines are left out, and what was understood prints to a text that is read
+/* fuzz_wisdom.c - any text as a wisdom file: damaged lines are skipped, and the accepted part prints to a text that reads
  * without damage and prints to itself. */
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size) {
     struct str ta = {0}, tb = {0}, tc = {0};
     MUST(wisdom_read(&a, (const char *)data, size) == 0);
     again_from(&a, &b, &ta);
-    again_from(&b, &c, &tb); /* 999.96us is written 1000us, read, and written 1ms: settled after one more turn */
+    again_from(&b, &c, &tb); /* 999.96us is printed as 1000us, then read and printed as 1ms: stable after one more round */
     wisdom_print(&c, &tc);
     MUST(strcmp(str_text(&tb), str_text(&tc)) == 0);
     for (i32 i = 0; i < a.n; i++) MUST(wisdom_find(&b, &a.entry[i].key) == &b.entry[i]);

@@ -1,4 +1,4 @@
-/* boxes.c - a cell box with buffers of its own for the tests of the kernels, and comparisons of two of them. */
+/* layer_args.c - see layer_args.h. */
 #include "kern/layer_args.h"
 
 #include "t.h"

@@ -1,5 +1,5 @@
-/* boxes.h - a recurrent layer with buffers of its own, filled with numbers that depend on nothing but their place: what the tests
- * of the cells run, cut up in different ways, and compare bit by bit. */
+/* layer_args.h - kernel arguments of a recurrent layer with their own buffers and position-dependent inputs: the cell tests run
+ * them with different partitions and compare bit by bit. */
 #ifndef STRETTO_TESTS_LAYER_ARGS_H
 #define STRETTO_TESTS_LAYER_ARGS_H
 
@@ -22,13 +22,13 @@ struct bench {
 extern const char *const kind_name[];
 
 f32 *floats(i64 n);
-/* Steps of row b: all of them, or sorted by length, longest first, the last one never alive. */
+/* Steps of row b: all, or sorted by length, longest first, the last row without any step. */
 i32 steps_of(const struct shape *s, i32 b);
-/* All buffers, zero; x rows lie I + 3 apart, y and dx hold 7 so that what is not written shows. */
+/* Allocates all buffers, zeroed; x rows are I + 3 apart, y and dx hold 7 so that unwritten values are visible. */
 void bench_new(struct bench *e, const struct cell_kern *k, enum cell_kind kind, const struct shape *s);
-void bench_fill(struct bench *e); /* every input from the test's random numbers; padded lanes stay zero */
+void bench_fill(struct bench *e); /* fills every input with the test's random numbers; padding stays zero */
 void bench_free(struct bench *e);
-/* Everything that fwd, bwd and dw write, but act.  `what` names the run in the message. */
+/* Compares everything that fwd, bwd and dw write, except act. `what` names the run in the message. */
 void bench_same_bits(const char *what, const struct bench *a, const struct bench *b); /* all but the weight gradients: */
 void bench_same_dw(const char *what, const struct bench *a, const struct bench *b);   /* dw and dbias */
 

@@ -1,6 +1,6 @@
-/* t_bf16.c - the bf16 cells of every table of this machine against the f64 twin (cosine and relative L2 of every tensor), and
- * the promises they keep: rows cut anywhere and slices of time change no bit, padded lanes stay zero, y may be absent, what is
- * not a number comes through, and all tables agree closely. */
+/* t_bf16.c - bf16 cells of every table of this machine against the f64 reference (cosine and relative L2 of every tensor), and
+ * their guarantees: partitions of rows and time change no bit, padding stays zero, y may be absent, NaN and infinity propagate,
+ * all tables agree closely. */
 #include "t.h"
 
 #include "base/mem.h"
@@ -50,8 +50,8 @@ static void twin_of(struct twin *w, const struct bench *e, const struct shape *s
 
 /* ------------------------------------------------------------------ running ------------------------------------------------- */
 
-/* Rows in pieces that begin at cuts[0..n), time in slices; dW over all rows.  With `slice` bwd and dw take turns, as a layer
- * does. */
+/* Runs rows in pieces that start at cuts[0..n) and time in slices; dW over all rows. With `slice` bwd and dw alternate as in a
+ * layer. */
 static void run(struct bench *e, const struct cell_kern *k, const i32 *cuts, i32 n, i32 slices) {
     const struct cell_args *x = &e->box;
     k->prep(x->I, x->H, e->w, e->wt);
@@ -146,7 +146,7 @@ static void compare(const struct twin *w, const struct bench *e, const struct sh
     compare_weights(w, e);
 }
 
-/* Every table against the twin; rows cut at odd places and time in slices against one call. */
+/* Every table against the reference; rows split at odd places and time in slices against one call. */
 static void check(enum cell_kind kind, const struct shape *s) {
     struct twin w;
     bool made = false;
@@ -212,13 +212,13 @@ TEST(bf16_matches_twin_over_long_time) {
         check(kind, &(struct shape){.T = 100, .B = 1, .I = 13, .H = 64, .dend = true});
         check(kind, &(struct shape){.T = 100, .B = 40, .I = 8, .H = 64, .ragged = true, .dend = true});
     }
-    check(CELL_LSTM, &(struct shape){.T = 6, .B = 70, .I = 33, .H = 320}); /* long products: cells run among them */
+    check(CELL_LSTM, &(struct shape){.T = 6, .B = 70, .I = 33, .H = 320}); /* long products: cells overlap with them */
     check(CELL_GRU, &(struct shape){.T = 6, .B = 70, .I = 33, .H = 320});
     /* weights beyond the second cache: all rows in one batch, whose last block is one tile of them */
     check(CELL_LSTM, &(struct shape){.T = 3, .B = 40, .I = 8, .H = 400, .state = true, .dend = true});
 }
 
-/* Between tables there are only the order of sums and the activations. */
+/* Tables differ only in the order of sums and the activations. */
 TEST(bf16_tables_agree) {
     const struct shape s = {.T = 20, .B = 37, .I = 13, .H = 80, .state = true, .dend = true};
     for (enum cell_kind kind = 0; kind < CELL_NKIND; kind++) {
@@ -242,7 +242,8 @@ TEST(bf16_tables_agree) {
     }
 }
 
-/* dW of grains, as a layer calls it: each row range by itself, slices of time in turn with bwd; sums are those of one call. */
+/* dW of micro-batches as in a layer: each row range separately, slices of time alternating with bwd; sums equal those of one
+ * call. */
 TEST(bf16_dw_of_grains_sums_up) {
     const struct shape s = {.T = 40, .B = 22, .I = 8, .H = 48};
     const i32 grain[] = {1, 2, 3, 8};
@@ -267,7 +268,7 @@ TEST(bf16_dw_of_grains_sums_up) {
     }
 }
 
-/* bwd and dw in turn, with the promise of it (box.slice) or without: the same bits, in rows cut anywhere. */
+/* bwd and dw alternate, with or without the promise x->slice: same bits for any partition of rows. */
 static void run_in_turn(struct bench *e, const struct cell_kern *k, i32 steps, bool promise) {
     const struct cell_args *x = &e->box;
     e->box.slice = promise ? steps : 0;
@@ -300,7 +301,7 @@ TEST(bf16_promise_of_turns_changes_no_bit) {
     }
 }
 
-/* Nobody reads y: everything else has the same bits. */
+/* Without y everything else has the same bits. */
 TEST(bf16_needs_no_y) {
     const struct shape all[] = {{.T = 12, .B = 19, .I = 8, .H = 50, .state = true, .dend = true},
                                 {.T = 12, .B = 40, .I = 8, .H = 50, .ragged = true, .state = true}};
@@ -324,7 +325,7 @@ TEST(bf16_needs_no_y) {
     }
 }
 
-/* What is in a row stays in it, and comes out of it. */
+/* NaN or infinity in a row stays in that row and propagates to its results. */
 static void row_check(const struct shape *s, f32 bad, i64 row, const f32 *y, const f32 *was) {
     const bool hit = row % s->B == 3 && row >= s->B;
     if (!hit) assert_memory_equal(y, was, sizeof(f32) * (size_t)s->H);

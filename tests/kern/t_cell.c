@@ -1,6 +1,5 @@
-/* t_cell.c - the recurrent kernels of every instruction set of this machine against the f64 twin: outputs, every gradient, odd
- * sizes, ragged batches, given and absent states; and that slices of rows and of time, and the way the x side is walked, change
- * no bit. */
+/* t_cell.c - recurrent kernels of every instruction set of this machine against the f64 reference: outputs, gradients, odd
+ * sizes, ragged batches, given and absent states; partitions of rows and time and the execution mode change no bit. */
 #include "t.h"
 
 #include "base/mem.h"
@@ -63,7 +62,7 @@ static void bench_twin(struct bench *e, const struct cell_kern *k, const struct 
     to_rows(e->dhT, Hp, w->dhT, w->H, w->B), to_rows(e->dcT, Hp, w->dcT, w->H, w->B);
 }
 
-/* The whole box in nb pieces of rows and nt of time. */
+/* Runs all rows and steps in nb pieces of rows and nt of time. */
 static void bench_run(struct bench *e, const struct cell_kern *k, i32 nb, i32 nt) {
     const struct cell_args *x = &e->box;
     k->prep(x->I, x->H, e->w, e->wt);
@@ -174,7 +173,7 @@ static void check(enum cell_kind kind, const struct shape *s) {
 
 /* ------------------------------------------------------------------ the tests ----------------------------------------------- */
 
-/* The oracle itself, once per kind, against central differences: everything that backward writes. */
+/* The f64 reference itself against central differences, once per cell kind. */
 static void differences(struct twin *w, const char *name, f64 *value, const f64 *grad, i64 n) {
     for (i64 j = 0; j < n; j += 1 + n / 7) {
         const f64 keep = value[j], eps = 1e-5;
@@ -294,7 +293,7 @@ TEST(point_cell_equals_the_recurrent_kernel) {
     }
 }
 
-/* Two layers, the y of one the x of the other: folded, ahead and as guessed give the same bits in both directions. */
+/* Two layers: folded, ahead and automatic mode give the same bits in both directions. */
 TEST(stacked_layers_give_the_same_bits_folded_and_ahead) {
     const i32 B[] = {1, 4, 32};
     for (enum kern_arch a = 0; a < KERN_NARCH; a++)
@@ -346,7 +345,7 @@ static void same_kind(const char *name, const f32 *got, const f32 *want, const f
         }
 }
 
-/* A value that is no number reaches what it should by the plain twin, nothing more, and no other row. */
+/* NaN propagates as in the reference implementation, and to no other row. */
 TEST(not_a_number_goes_where_the_plain_twin_says) {
     const i32 B[] = {1, 7}, H[] = {50, 33};
     for (enum cell_kind kind = 0; kind < CELL_NKIND; kind++)
@@ -375,7 +374,7 @@ TEST(not_a_number_goes_where_the_plain_twin_says) {
         }
 }
 
-/* Infinite and huge inputs saturate the gates; what comes out is what the plain twin gives. */
+/* Infinite and huge inputs saturate the gates as in the reference implementation. */
 TEST(huge_inputs_saturate) {
     const f32 big[] = {100, -100, 3e38f, INFINITY, -INFINITY};
     for (enum cell_kind kind = 0; kind < CELL_NKIND; kind++)

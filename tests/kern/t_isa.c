@@ -1,4 +1,4 @@
-/* t_isa.c - STRETTO_ISA names an instruction set that does not exist: kern_init says so, kern_best still serves. */
+/* t_isa.c - STRETTO_ISA names an unknown instruction set: kern_init fails, kern_best still works. */
 #define _GNU_SOURCE
 #include "t.h"
 

@@ -1,5 +1,5 @@
-/* t_team.c - members that share a recurrent layer by units give the bits of one that works alone: every instruction set and cell,
- * more members than panels or cores, one step or many, ragged, in slices of time, folded or ahead. */
+/* t_team.c - a team that splits a recurrent layer by units gives the bits of one thread: every instruction set and cell, more
+ * members than panels or cores, one step or many, ragged, in time slices, folded or ahead. */
 #include "t.h"
 
 #include "base/mem.h"
@@ -40,7 +40,7 @@ static void *member_main(void *arg) {
     return NULL;
 }
 
-/* Twice with the same flags: the second time they stand where the first left them. */
+/* Runs twice with the same flags, which then keep the values of the first run. */
 static void run_shared(struct bench *e, const struct cell_kern *k, i32 n, i32 slices) {
     static _Alignas(64) char flags[2][TEAM_MAX * TEAM_LINE];
     memset(flags, 0, sizeof flags);

@@ -31,7 +31,7 @@ static f64 worst(void (*f)(i64, f32 *, const f32 *), f64 (*exact)(f64), f64 lo, 
 
 static f64 sigmoid1(f64 x) { return 1 / (1 + exp(-x)); }
 
-/* Far out the error grows with x, as that of x log2(e) does: 2e-7 + 5e-8 |x| of the value. */
+/* For large x the error grows like that of x log2(e): 2e-7 + 5e-8 |x| relative. */
 TEST(sigmoid_is_within_4e_7_of_its_value) {
     EACH_ARCH(k) {
         assert_true(worst(k->sigmoid, sigmoid1, -4, 4, true) < 4e-7);

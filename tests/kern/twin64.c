@@ -1,4 +1,4 @@
-/* twin64.c - the oracle: forward and backward through time of lstm, gru and rnn in f64, no cleverness. */
+/* twin64.c - see twin64.h: forward and backward through time of lstm, gru and rnn in f64, plain loops. */
 #include "kern/twin64.h"
 
 #include <math.h>

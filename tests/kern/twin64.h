@@ -1,7 +1,7 @@
-/* twin64.h - the three recurrent cells in f64 and PyTorch's layout, written for reading: the oracle of the kernel tests.
+/* twin64.h - reference of the kernel tests: the three recurrent cells in f64 and PyTorch's layout.
  *
- * x [T][B][I]; w_ih [G*H][I], w_hh [G*H][H], b_ih, b_hh [G*H]; h0, c0, hT, cT [B][H]; y, dy [T][B][H].  Row b takes part in steps
- * 0..steps[b]-1.  Backward writes every gradient (dw_*, db_* are overwritten). */
+ * x [T][B][I]; w_ih [G*H][I], w_hh [G*H][H], b_ih, b_hh [G*H]; h0, c0, hT, cT [B][H]; y, dy [T][B][H]. Row b has the steps
+ * 0..steps[b]-1. Backward overwrites every gradient. */
 #ifndef STRETTO_TESTS_TWIN64_H
 #define STRETTO_TESTS_TWIN64_H
 

@@ -1,4 +1,4 @@
-/* grad.h - gradients of a whole network against central differences of its f64 twin (twin.h). */
+/* grad.h - gradients of a whole network against central differences of its f64 reference (twin.h). */
 #ifndef STRETTO_TESTS_MODEL_GRAD_H
 #define STRETTO_TESTS_MODEL_GRAD_H
 
@@ -42,7 +42,7 @@ static inline void grad_like(const char *what, const f32 *got, const f64 *want, 
         f64 g = (f64)got[i];
         dot += g * want[i], a += g * g, b += want[i] * want[i], off += (g - want[i]) * (g - want[i]);
     }
-    f64 least = (f64)floor * (f64)floor; /* of a gradient next to nothing, nothing is asked */
+    f64 least = (f64)floor * (f64)floor; /* near-zero gradients are not checked */
     if (b < least || (dot >= 0.999 * sqrt(a * b) && off <= 16e-4 * b)) return;
     print_error("%s: cosine %.6f, relative L2 %.2e\n", what, dot / sqrt(a * b), sqrt(off / b));
     fail();

@@ -1,4 +1,4 @@
-/* nets.h - small networks that use every layer, for the tests of gradients, cuts and files. */
+/* nets.h - small networks that cover every layer, for the tests of gradients, partitions and files. */
 #ifndef STRETTO_TESTS_MODEL_NETS_H
 #define STRETTO_TESTS_MODEL_NETS_H
 

@@ -1,4 +1,4 @@
-/* rig.h - a network bound by hand, for tests: plain memory, no plan, no threads. */
+/* rig.h - a network bound manually for tests: plain memory, no plan, no threads. */
 #ifndef STRETTO_TESTS_MODEL_RIG_H
 #define STRETTO_TESTS_MODEL_RIG_H
 
@@ -85,7 +85,7 @@ static inline void rig_new(struct rig *g, const struct net *n, const struct kern
 
 static inline void rig_free(struct rig *g) { arena_free(&g->arena); }
 
-/* What a step overwrites gets garbage first, so that a place it forgets shows. */
+/* Fills buffers that a step overwrites with garbage first, so that missing writes are visible. */
 static inline void rig_garbage(struct rig *g) {
     const struct net *n = g->n;
     for (i32 b = 0; b < n->nbuf; b++) {

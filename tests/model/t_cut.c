@@ -1,4 +1,4 @@
-/* t_cut.c - the same bits however the rows are cut into parts; padded lanes stay zero. */
+/* t_cut.c - the same bits for any partition of the rows; padding stays zero. */
 #include "nets.h"
 #include "rig.h"
 
@@ -43,7 +43,7 @@ TEST(step_grain_by_grain_gives_the_bits_of_one_part) {
         }
 }
 
-/* Slices of time (few grains of many rows) are the same whoever computes the grains. */
+/* Ranges of steps (few micro-batches of many rows) are independent of the partition. */
 TEST(slices_of_time_give_the_bits_of_one_part) {
     static const struct shape wide = {700, 256, 5, 2, 3, 2, 2, 0, 0};
     for (i32 cell = 0; cell < cell_count(); cell++)
@@ -102,7 +102,7 @@ TEST(weight_gradient_in_parts_has_the_bits_of_one) {
         }
 }
 
-/* What the plan builds on: no part adds outside of what it says. */
+/* The plan relies on this: no part adds outside of its declared range. */
 TEST(weight_gradient_of_a_part_is_where_it_says) {
     static const struct shape wide = {11, 3, 4, 5, 50, 3, 6, 4, 2};
     struct net n;
@@ -177,7 +177,7 @@ TEST(step_leaves_padded_lanes_zero) {
         }
 }
 
-/* A row must not see its neighbours: the last row alone gives the bits it has in the batch. */
+/* Rows are independent: the last row alone gives the bits it has in the batch. */
 TEST(forward_of_a_row_does_not_depend_on_the_others) {
     struct net n;
     struct rig many, one;

@@ -1,6 +1,5 @@
-/* t_diag.c - the diagonal cells by themselves: gradients against the f64 twin; Newton and scans against the walk step by step
- * (design time_parallel.md 9, tests 13 and 14): every length around a block, states and residuals, failures that fall back, NaN,
- * long calls cut in two, teams. */
+/* t_diag.c - diagonal cells: gradients against the f64 reference; Newton and scan against sequential execution: lengths around
+ * a block, states and residuals, fallback, NaN, long calls split in two, teams. */
 #include <pthread.h>
 #include <stdio.h>
 
@@ -270,7 +269,7 @@ TEST(blocks_equal_steps_over_65536) {
     for (i32 cell = 0; cell < CELLS; cell++) blocks_equal_steps(cell, kern_best(), s);
 }
 
-/* Units whose next state hangs on the state before as on a switch: Newton jumps about; what falls back is right all the same. */
+/* Bistable units: Newton diverges, and the fallback must be correct. */
 TEST(newton_that_fails_falls_back_to_steps) {
     for (i32 cell = 0; cell < 2; cell++)
         for (i32 a = KERN_BASE; a < KERN_NARCH; a++) {
@@ -317,7 +316,8 @@ TEST(nan_ends_and_stays_in_its_row) {
 
 /* ------------------------------------------------------------------ calls cut in two ---------------------------------------- */
 
-/* [0,cut) and [cut,T) of the same box, and the two halves as boxes of their own, the end of one the begin of the other. */
+/* [0,cut) and [cut,T) of the same arguments, and both halves as separate calls, the final state of one the initial state of the
+ * other. */
 static void two_calls(i32 cell, u32 how, i32 cut) {
     struct shape s = {150, 2, 3, 18}, left = s, right = s;
     struct lay one, two, l, r;
@@ -361,7 +361,7 @@ TEST(two_chained_calls_equal_one_long_call) {
             for (i32 cut = 1; cut < 150; cut += 37) two_calls(cell, how, cut);
 }
 
-/* A row over its steps again, from another state, as slices of time do: fwd, then fwd and bwd once more. */
+/* Repeats the steps of a row from another state, as time slicing does: fwd, then fwd and bwd again. */
 TEST(running_again_leaves_nothing_of_before) {
     for (i32 cell = 0; cell < CELLS; cell++) {
         struct lay once, twice;

@@ -1,5 +1,5 @@
-/* t_precision.c - networks whose cells multiply in bf16: gradients near those of the f64 twin, the same bits however the rows are
- * cut, and a sentence where the kernels have no bf16.  Skipped where no instruction set of the machine has it. */
+/* t_precision.c - networks with bf16 cells: gradients close to those of the f64 reference, same bits for any partition, an
+ * error message if the kernels lack bf16. Skipped if no instruction set of the machine has it. */
 #include "grad.h"
 
 static const struct shape shapes[] = {
@@ -9,7 +9,7 @@ static const struct shape shapes[] = {
     {3, 8, 6, 3, 10, 2, 7, 5, 1},
 };
 
-/* An encoder and a decoder that goes on from its own output. */
+/* An encoder and an autoregressive decoder. */
 static void nets_unrolled(struct net *n, struct shape s, enum cell_kind cell) {
     net_init(n);
     struct op_spec c = net_spec("recurrent", "lstm.0", nets_input(n, "x", s.T, s.I, false)), u;

@@ -1,4 +1,4 @@
-/* t_projected.c - an lstm with a projection: gradients against the f64 twin, the same bits however the rows are cut. */
+/* t_projected.c - LSTM with projection: gradients against the f64 reference, same bits for any partition of the rows. */
 #include "grad.h"
 
 enum { T = 5 };

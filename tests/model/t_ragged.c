@@ -1,5 +1,5 @@
-/* t_ragged.c - rows of different lengths and layers that read backwards: gradients against the f64 twin, a row of a mixed batch
- * gives the bits it gives alone, lengths out of range or order are refused. */
+/* t_ragged.c - rows of different lengths and reversed layers: gradients against the f64 reference; a row of a mixed batch gives
+ * the bits it gives alone; lengths out of range or order are refused. */
 #include <stdio.h>
 
 #include "grad.h"

@@ -1,5 +1,5 @@
-/* t_unroll.c - the decoder that goes on from its own output: gradients through all steps against the f64 twin, with and without
- * true values fed back; the same bits however the rows are cut; no truth outside training. */
+/* t_unroll.c - autoregressive decoder: gradients through all steps against the f64 reference, with and without teacher forcing;
+ * same bits for any partition; no true values outside training. */
 #include "grad.h"
 
 enum { T = 3, STEPS = 4 };

@@ -1,5 +1,5 @@
-/* twin.h - the f64 twin of a network: forward only, canonical tensors, plain loops.  Gradients by central differences of it are
- * good to about 1e-9, so the f32 gradients of the layers can be held against them. */
+/* twin.h - f64 reference of a network: forward only, canonical tensors, plain loops. Gradients by central differences are
+ * accurate to about 1e-9, so the f32 gradients of the layers can be compared with them. */
 #ifndef STRETTO_TESTS_MODEL_TWIN_H
 #define STRETTO_TESTS_MODEL_TWIN_H
 

@@ -1,4 +1,4 @@
-/* sample_report.h - a made-up run with every section of a report, for the tests that look at the page. */
+/* sample_report.h - artificial runs with every section of a report, for the tests of the page. */
 #ifndef STRETTO_TESTS_SAMPLE_REPORT_H
 #define STRETTO_TESTS_SAMPLE_REPORT_H
 

@@ -1,7 +1,6 @@
-/* t_page.c - opens the report in a headless browser and looks into what it made of it.  Skips without Chromium.
+/* t_page.c - renders the report in a headless browser and inspects the result. Skipped without Chromium.
  *
- * With STRETTO_PAGE_DIR set, the page, the plot and screenshots (light, dark, phone) stay in that folder for a person to look at.
- */
+ * With STRETTO_PAGE_DIR set, the page, the plot and screenshots (light, dark, phone) are kept in that folder for inspection. */
 #define _GNU_SOURCE
 #include "t.h"
 

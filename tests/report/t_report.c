@@ -1,4 +1,4 @@
-/* t_report.c - the HTML report as text: well-formed, escaped, complete, and modest when little is known. */
+/* t_report.c - the HTML report as text: well-formed, escaped, complete; sections without data are omitted. */
 #include "t.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* t_svg.c - axes with round ticks, charts, lanes. */
+/* t_svg.c - axes with round ticks, charts, timelines. */
 #include "t.h"
 
 #include <math.h>

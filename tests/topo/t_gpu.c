@@ -1,4 +1,4 @@
-/* t_gpu.c - loads of GPUs by NVML, against a library of the tests that stands in for the driver's (fake_nvml.c). */
+/* t_gpu.c - GPU loads through NVML, with a test library in place of the driver's (fake_nvml.c). */
 #include "t.h"
 
 #include <stdlib.h>

@@ -1,11 +1,11 @@
-/* t_tune.c - measuring and asking: a table whose cells take a known time, the real kernels, short runs, wisdom that is off. */
+/* t_tune.c - autotuning: a table of cells with known times, the real kernels, short runs, disabled wisdom. */
 #include "t.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "tune/tune.h"
 
-/* Cells that only wait: folding is slow in f32, and f32 slower than bf16. */
+/* Cells that only sleep: folding is slow in f32, and f32 slower than bf16. */
 static void idle(f64 seconds) {
     f64 until = clock_now() + seconds;
     while (clock_now() < until) {
@@ -89,7 +89,7 @@ TEST(tune_precision_needs_cells_that_have_it) {
     T_OK(tune_precision(&w, &fake, &gru, 1e6, &p, NULL));
     assert_int_equal(p, PREC_F32);
     u32 how;
-    T_OK(tune_how(&w, kern_get(KERN_REF), &shape, 1e6, &how, NULL)); /* the twins have one way */
+    T_OK(tune_how(&w, kern_get(KERN_REF), &shape, 1e6, &how, NULL)); /* the references have one variant */
     assert_true(how == 0 && w.n == 0);
     wisdom_close(&w);
 }

@@ -1,4 +1,4 @@
-/* t_wisdom.c - the wisdom file: where it is, what is read and written, damage, other versions, two processes at once. */
+/* t_wisdom.c - the wisdom file: its path, reading and writing, damage, other versions, two concurrent processes. */
 #define _GNU_SOURCE
 #include "t.h"
 
@@ -112,7 +112,7 @@ TEST(wisdom_skips_damaged_lines_and_says_which) {
     end();
 }
 
-/* A path that was mistyped must not cost anybody a file, nor a newer program its wisdom. */
+/* A mistyped path must not overwrite a file, nor an older program a newer wisdom file. */
 TEST(files_that_are_no_wisdom_of_ours_are_left_alone) {
     static const char *const other[] = {"# stretto wisdom 2\nwhatever\n", "# stretto wisdom\n", "GIF89a", "date,v\n2020,1\n"};
     begin();
@@ -187,7 +187,7 @@ TEST(wisdom_that_cannot_be_written_says_so) {
     end();
 }
 
-/* Writers at once: every line of every process is there at the end, or is written again by the next save; never half a file. */
+/* Concurrent writers: every line of every process is present at the end, or is written by the next save; never half a file. */
 TEST(wisdom_survives_two_processes_at_once) {
     enum { PROCESSES = 4, LINES = 20 };
     begin();
