@@ -1,6 +1,6 @@
-"""peers.py - what the benchmarks beside PyTorch share: its interpreter, and processes that take orders on a pipe.
+"""peers.py - shared by the comparisons with PyTorch: its interpreter, and processes controlled by commands on a pipe.
 
-An order is a line, its answer a line that begins with `ok`; anything else raises Failed with what was said."""
+A command is a line, its answer a line that starts with `ok`; any other answer raises Failed with its text."""
 import os
 import pathlib
 import select
@@ -15,7 +15,7 @@ SESSION = ("OMP_", "GOMP_", "MKL_", "MALLOC_", "STRETTO_", "ONEDNN_", "DNNL_")  
 
 
 def enter():
-    """The program goes on in the interpreter that has PyTorch; exit status 77 where there is none (bench/peers.sh)."""
+    """Restarts the program in the interpreter that has PyTorch; exit status 77 if there is none (bench/peers.sh)."""
     if os.environ.get("STRETTO_IN_PEERS") == "1":
         return
     if not PYTHON.exists():
@@ -30,7 +30,7 @@ def first_core(threads):
 
 
 def pinned(threads):
-    """What pins the threads of PyTorch's OpenMP."""
+    """Environment that pins the threads of PyTorch's OpenMP."""
     first = first_core(threads)
     return {"OMP_NUM_THREADS": str(threads), "GOMP_CPU_AFFINITY": f"{first}-{first + threads - 1}"}
 
@@ -40,7 +40,7 @@ class Failed(Exception):
 
 
 class Process:
-    """realtime: it runs before all other programs of the machine (SCHED_RR)."""
+    """realtime: runs with real-time priority (SCHED_RR)."""
 
     def __init__(self, command, env=None, realtime=False, name=""):
         clean = {k: v for k, v in os.environ.items() if not k.startswith(SESSION)} | (env or {})
@@ -51,7 +51,7 @@ class Process:
             os.sched_setscheduler(self.process.pid, os.SCHED_RR, os.sched_param(1))  # threads to come inherit it
 
     def order(self, line, seconds):
-        """One order, one answer without its `ok`; raises Failed with the sentence that came instead."""
+        """Sends one command, returns its answer without `ok`; raises Failed with any other answer."""
         try:
             self.process.stdin.write(line + "\n")
             self.process.stdin.flush()

@@ -31,7 +31,7 @@ def build_dir():
 
 
 def runs(path):
-    """False also for a program of another processor."""
+    """Also false for a program built for another processor."""
     try:
         return subprocess.run([str(path), "--version"], capture_output=True).returncode == 0
     except OSError:
@@ -44,7 +44,7 @@ def program():
 
 
 def priority():
-    """Said when the measurement was put before the other programs of the machine."""
+    """Note that the measurement ran with real-time priority."""
     try:
         nice = int(open("/proc/self/autogroup").read().split()[-1])
     except (OSError, ValueError, IndexError):

@@ -3,11 +3,11 @@
 
     a configuration    data, cell, sizes, optimiser, ...: drawn from the seed S and its number K alone, so that --only K repeats it
     its reference      1 thread, 1 rank
-    two or three ways  other numbers of threads and ranks, another strategy; a third of them is killed (kill -9) and resumed
+    two or three modes other numbers of threads and ranks, another strategy; a third of them is killed (kill -9) and resumed
     what must hold     every tensor of each model, and its metadata, are those of the reference
 
-A run that takes longer than 20 times its reference and 30 s is looked at: where each of its threads stands, and whether it gets on.
-"slow" got on (metrics.jsonl grew while it was looked at, or afterwards until it ended) and is waited for; "stuck" is an error."""
+A run that takes longer than 20 times its reference and 30 s is examined: the stacks of its threads, and whether it makes progress.
+"slow" made progress (metrics.jsonl grew) and is waited for; "stuck" is an error."""
 import argparse
 import os
 import random
@@ -63,7 +63,7 @@ def draw_way(rng, slices, hidden, plain):
 
 
 class Standing:
-    """Where the threads of a process stand, and how far its run is."""
+    """Stacks of a process's threads, and the progress of its run."""
     def __init__(self, pid, course):
         self.threads, self.ticks = [], 0
         try:
@@ -104,7 +104,7 @@ class Shake(e2e.Case):
                                     env=self.environment())
 
     def look(self, child, name, late):
-        """A late run: what it does now, and whether it got on since the last look."""
+        """A slow run: what it does now, and whether it made progress since the last check."""
         course = self.path(name + ".run/metrics.jsonl")
         first = Standing(child.pid, course)
         try:
@@ -122,7 +122,7 @@ class Shake(e2e.Case):
         return grown > 0
 
     def finish(self, child, name, limit):
-        """None, or the way in which it was late: "slow" (it ended) or "stuck" (it was ended)."""
+        """None, or "slow" (it ended) or "stuck" (it was killed)."""
         begin = time.monotonic()
         try:
             child.wait(limit)

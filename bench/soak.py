@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """soak.py PROGRAM [N] [SEED]: N runs under the supervisor, each killed at random moments until it ends; writes bench/results/soak.md.
 
-    who is killed (kill -9)    a rank, the launcher, the supervisor (then started again), or two of them at once
+    what is killed (kill -9)    a rank, the launcher, the supervisor (then started again), or two of them at once
     how often                  after 0.1 to 2 s of each life, at most three times a run
     and once a run             a rank dies at a phase of writing or reading a checkpoint, or of the report (STRETTO_FAULT, src/base/fault.h)
     what must hold             the run ends with 0, every tensor of its model is that of the undisturbed run, no process is left, and
                                no file but those that a run leaves
-Threads, Open MPI and MPICH take turns, as far as they are there."""
+Threads, Open MPI and MPICH alternate, as available."""
 import os
 import random
 import shutil
@@ -39,7 +39,7 @@ class Soak(Submit):
         self.fault = self.phase = ""
 
     def draw_fault(self):
-        """Of whoever comes first to this phase from some step on; once, over all restarts."""
+        """For the first rank that reaches this phase from some step on; once over all restarts."""
         self.phase = random.choice(PHASES)
         self.fault = "*:%d:%s@%s" % (0 if self.phase in ("recovery", "report") else random.randrange(2000), self.phase, self.path("fired"))
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""twin.py PROGRAM: the same training in PyTorch, in f64: are the weights the same after some steps?
+"""twin.py PROGRAM: repeats a training in PyTorch in f64 and compares the weights after some steps.
 
     program:  train --steps 1 --lr 0  --> first weights --> PyTorch: forward, loss, backward, clip, optimiser, schedule
               train --steps N         --> last weights  <-- compared: the farthest apart, as a share of how far any went

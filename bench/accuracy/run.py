@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""run.py - every protocol of bench/protocols/ with five seeds: scores beside bars and naive rows, and bench/results/README.md.
+"""run.py - runs every protocol of bench/protocols/ with five seeds and writes scores, targets (bars) and naive baselines to bench/results/README.md.
 
     bench/accuracy/run.py [NAME..] [--seeds 5] [--threads 2] [--no-write]
-    bench/accuracy/run.py --precision bf16                  the long-horizon protocols in bf16, a part of its own in the results
+    bench/accuracy/run.py --precision bf16                  the long-horizon protocols in bf16, a separate part of the results
 
-A protocol is a config file; its comment lines say which data, which score decides, the bar, and further runs to print beside it:
+A protocol is a config file; its comment lines name the data, the deciding score, the target (bar), and further runs to print:
     # data: ett/ETTh1.csv     # score: mse mae     # bar: mse <= 0.369     # also: recurrent part alone: --base none --no-guard
-Exit: 0 all bars met (or no shared data: said so), 1 a bar missed or a run failed.
+Exit: 0 all targets met (or no shared data, which is printed), 1 a target missed or a run failed.
 """
 import argparse
 import json
@@ -50,7 +50,7 @@ class Protocol:
 
 
 class Run:
-    """One training run: scores by row, what was chosen, what it cost."""
+    """One training run: scores per row, chosen settings, time."""
 
     def __init__(self, protocol, seed, threads, flags, folder):
         command = [str(results.program()), "train", str(protocol.data), "--config", str(protocol.path), "--seed", str(seed), "--threads",
@@ -88,7 +88,7 @@ def short_base(text):
 
 
 def measure(protocol, seeds, threads, folder, precision):
-    """All seeds of a protocol and of its further runs -> lines of the table, and whether the bar was met."""
+    """Runs all seeds of a protocol and its further runs; returns the table lines and whether the target was met."""
     wish = ["--precision", precision] if precision else []
     runs = [Run(protocol, seed, threads, wish, folder) for seed in range(1, seeds + 1)]
     model = [run.row["model"][protocol.score] for run in runs]

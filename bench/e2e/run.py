@@ -3,9 +3,9 @@
 
     bench/e2e/run.py [--rounds 5] [--threads 2] [--compile] [--no-write]
 
-A round runs ours, then PyTorch in each of its settings: as it comes, memory kept by malloc, threads that sleep while they wait (better on
-a busy machine), one thread.  Medians over the rounds are compared; PyTorch's best setting counts.  Its imports are counted apart: the ratio is without them.
-Bars: ours >= 2x faster, ours < 5 s.  Exit: 0 bars met or skipped (said so), 1 missed.
+A round runs ours, then PyTorch in each of its settings: default, malloc that keeps memory, threads that sleep while waiting (better on
+a busy machine), one thread.  Medians over the rounds are compared; PyTorch's best setting counts.  The ratio excludes the time of its imports.
+Bars: ours >= 2x faster, ours < 5 s.  Exit: 0 targets met or skipped (which is printed), 1 missed.
 """
 import argparse
 import json
@@ -29,7 +29,7 @@ SLEEP = {**KEPT, "OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0", "KMP_BLOCK
 
 
 def timed(command, env):
-    """Wall and CPU seconds of a command, and what it printed."""
+    """Wall and CPU seconds of a command, and its output."""
     before, start = os.times(), time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env})
     wall, after = time.monotonic() - start, os.times()
@@ -74,7 +74,7 @@ def main():
                  "PyTorch, 1 thread": lambda s: torch(s, 1, folder, KEPT, [])}
         if a.compile:
             kinds["PyTorch, torch.compile"] = lambda s: torch(s, a.threads, folder, KEPT, ["--compile"])
-        kinds["stretto"](1)  # the file and the programs into memory
+        kinds["stretto"](1)  # warm the page cache
         got = {name: [] for name in kinds}
         for r in range(a.rounds):
             for name, run in kinds.items():

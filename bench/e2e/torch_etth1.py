@@ -1,12 +1,12 @@
-"""torch_etth1.py - the ETTh1 job of preset `long` as a careful PyTorch user writes it: the peer of bench/e2e/run.py.
+"""torch_etth1.py - the ETTh1 job of preset `long` as a careful PyTorch user writes it: the baseline of bench/e2e/run.py.
 
 Same data, split, windows, model, batch, steps, schedule, clipping, validations, guard and test scores as
     stretto train ETTh1.csv --config bench/protocols/etth1-96.yaml
-Left out, to the peer's advantage: the choice of the base by folds, quantile bands, the HTML report, checkpoints.
+Omitted, in PyTorch's favor: the choice of the base by folds, quantile bands, the HTML report, checkpoints.
 What makes it fast: nn.LSTM (oneDNN) over the segments, all decode steps at once with h Whh computed once per row and the embeddings'
 product once per step, windows as strided views, fused Adam, inference mode with large batches.
 
-Prints one JSON line: MSE, MAE, seconds since the process began and since the imports were done, CPU seconds.
+Prints one JSON line: MSE, MAE, seconds since process start and since the end of the imports, CPU seconds.
 """
 import time
 
@@ -37,7 +37,7 @@ PENALTIES = [10 ** (-6 + i / 2) for i in range(13)]
 
 
 def process_start():
-    """Wall-clock time at which this process began."""
+    """Wall-clock start time of this process."""
     ticks = float(open("/proc/self/stat").read().rsplit(")", 1)[1].split()[19])
     return BOOT + ticks / os.sysconf("SC_CLK_TCK")
 

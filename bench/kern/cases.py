@@ -1,6 +1,6 @@
-"""cases.py - what is measured: one Row per line of a table, with its bar (issue 4) and who takes part.
+"""cases.py - the measured cases: one Row per table line, with its target ratio (bar) and the implementations to compare.
 
-A contender is a process (ours, kept, stock: PyTorch with a malloc that keeps memory, and as it comes) and the words of its case."""
+A contender is one implementation: a process (ours; kept: PyTorch with a malloc that keeps memory; stock: default PyTorch) and the words of its case."""
 import dataclasses
 
 SHAPES = {"S1": (100, 32, 8, 64), "S2": (100, 64, 16, 128), "S3": (168, 64, 32, 256), "S4": (512, 1, 8, 128), "S5": (50, 256, 64, 512),
@@ -59,7 +59,7 @@ class Row:
         return "/".join(filter(None, [self.group, self.variant, self.shape, f"{self.layers}L", f"{self.threads}t"]))
 
     def data(self):
-        """Words that decide the numbers: rows with the same ones share files and reference."""
+        """Words that determine the input: rows with equal words share files and reference."""
         T, B, I, H = self.size
         return f"T={T} B={B} I={I} H={H} layers={self.layers} {self.words}".strip()
 

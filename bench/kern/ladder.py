@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""ladder.py - which kernel got slower?  Every slot, every instruction set: instructions of one call against bench/baseline.tsv.
+"""ladder.py - compares the instruction count of every kernel slot on every instruction set with bench/baseline.tsv.
 
     ladder.py PROGRAM                 table: ns, GF/s, share of the peak, instructions, change       (make ladder)
-    ladder.py PROGRAM --check         instructions alone, status 1 where one grew by more than 3 %   (the test `ladder`)
+    ladder.py PROGRAM --check         instructions only, status 1 if one grew by more than 3 %   (the test `ladder`)
     ladder.py PROGRAM --write         rewrites the baseline                                          (make ladder-baseline)
 
 PROGRAM is bench_step.  Two counters: valgrind's callgrind for ref, base and avx2 (version 3.19 knows neither AVX-512 nor AMX), and the
@@ -35,7 +35,7 @@ def count_steps(program):
 
 
 def count_callgrind(program):
-    """The same for the sets that valgrind knows, and valgrind's version; ({}, "") without it."""
+    """The same for the sets that valgrind supports, and valgrind's version; ({}, "") without it."""
     version = run(["valgrind", "--version"])
     if not version or version.returncode:
         return {}, ""

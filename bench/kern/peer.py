@@ -1,15 +1,15 @@
-"""peer.py - PyTorch as a process that takes orders on a pipe: the same language as bench_step --serve (serve.c).
+"""peer.py - PyTorch as a process that runs commands from a pipe, with the protocol of bench_step --serve (serve.c).
 
     case dir=DIR cell=lstm T=100 ...  ->  ok       weights and inputs from raw f32 files in DIR
     sample N WARM                     ->  ok ms,fma0,fma1,tile0,tile1,waited ...
     compare dir=DIR cell=...          ->  ok JSON  ours.*.f32 in DIR against this module in float64
-    use K                             ->  ok       the case that the orders above are about; 0 at first
+    use K                             ->  ok       selects the case for the commands above; initially 0
     info, drop, quit
 
 usage: peer.py CALIB_MODULE THREADS BEST         BEST 1: the fused Adam as well, where an optimiser is measured
 
-The input needs no gradient, the weights do; gradients are set to None between steps, as a training loop does.  What is favourable to
-PyTorch: ragged batches are packed before the clock starts and their outputs stay packed."""
+The input needs no gradient, the weights do; gradients are set to None between steps, as a training loop does.  In PyTorch's favor:
+ragged batches are packed before the clock starts and their outputs stay packed."""
 import contextlib
 import ctypes
 import gc
@@ -129,7 +129,7 @@ def stepper(case, net, best):
     return step
 
 
-# ---------------------------------------------------------------------- what ours is checked against
+# ---------------------------------------------------------------------- reference results
 
 references = {}
 
@@ -176,10 +176,10 @@ def compare(case):
     return {"largest": worst, "l2": l2, "cosine": cosine, "where": where}
 
 
-# ---------------------------------------------------------------------- orders
+# ---------------------------------------------------------------------- commands
 
 class Calib:
-    """The loops of calib.c, run on this process's own OpenMP threads: on each core that the opponent computes on."""
+    """The loops of calib.c, run on this process's own OpenMP threads: on every core that PyTorch uses."""
 
     def __init__(self, path, threads):
         self.lib, self.threads = ctypes.CDLL(path), threads

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """report.py - results.json of run.py as bench/results/kernels.md and img/kernels.svg there, and pointers in README.md there.
 
-    report.py [RESULTS.json ..] [--out bench/results/kernels-NAME.md]     every row as it came out; nothing is measured and nothing typed here
+    report.py [RESULTS.json ..] [--out bench/results/kernels-NAME.md]     formats every row; measures nothing
 
-Rows of a later file (run.py --only) stand in for those of an earlier one, and the page says so.
+Rows of a later file (run.py --only) replace those of an earlier one, which the page states.
 A page holds one machine: --out keeps that of another one.  Pages name each other; their pictures are img/kernels[-NAME].svg."""
 import argparse
 import json
@@ -169,7 +169,7 @@ def bars(rows):
 
 
 def slow(rows):
-    """Processes whose quiet median is far from the others of the same contender."""
+    """Processes whose undisturbed median differs much from others of the same implementation."""
     out = []
     for key, r in rows.items():
         for name, c in r["got"].items():

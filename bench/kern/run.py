@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""run.py - our kernels beside PyTorch's: checked, then timed in turns, in quiet moments.  `make bench-kernels` calls it.
+"""run.py - compares our kernels with PyTorch's: verifies results, then times them interleaved, using undisturbed samples.  `make bench-kernels` calls it.
 
     run.py BUILD [--quick] [--only REGEX] [--minutes M] [--generations N] [--realtime] [--out DIR] [--list]
 
-    generation 1..N   every process anew (a process can be slow for life)
+    generation 1..N   new processes (a process can be slow for its lifetime)
       row             one shape, variant, number of threads
-        check         the first time: y and all gradients against PyTorch in float64; no figure without it
-        round         ours, kept, stock, ... each a few samples; until all have enough quiet ones, or the row's time is up
+        check         first: y and all gradients against PyTorch in float64; required for a result
+        round         a few samples of each implementation; until all have enough undisturbed ones, or the row's time is over
 
-A sample = one step, between two runs of a calibration loop on the same threads (calib.c).  Quiet = both at 90 % or more of what this
-contender's loops usually reach in the row, and less than 2 % of the step spent waiting for a processor.  What counts: median of the quiet
-samples of all generations; beside it first quarter and median of all samples.
+A sample = one step, between two runs of a calibration loop on the same threads (calib.c).  Undisturbed (quiet) = both at 90 % or more of what this
+implementation's loops usually reach in the row, and less than 2 % of the step spent waiting for a processor.  Result: median of the undisturbed
+samples of all generations; also first quartile and median of all samples.
 
---realtime: all contenders alike before the other programs of the machine.  --quick: only the checks, one tiny shape, a minute: the test `kernels_peer`.  Exit status 77 where .peers/ is missing (bench/peers.sh)."""
+--realtime: all implementations run with real-time priority.  --quick: only the checks, one tiny shape, a minute: the test `kernels_peer`.  Exit status 77 where .peers/ is missing (bench/peers.sh)."""
 import argparse
 import json
 import os
@@ -77,7 +77,7 @@ def take(reply, generation):
 
 
 def quiet(samples):
-    """The quiet ones among samples of one contender in one row."""
+    """The undisturbed samples of one implementation in one row."""
     if not samples:
         return []
 
@@ -89,7 +89,7 @@ def quiet(samples):
 
 
 def prepare(team, row, folder, result, generation):
-    """Every contender's case in its process, in a place of its own; {name: (who, place, seconds a step)}."""
+    """Prepares every implementation's case in its process, in a separate slot; {name: (who, place, seconds a step)}."""
     ready, used = {}, {}
     for name, (kind, words) in row.contenders.items():
         who = (kind, row.threads)
@@ -109,13 +109,13 @@ def prepare(team, row, folder, result, generation):
 
 
 def weight(row):
-    """How much of the time a row gets: long steps need more, all need some."""
+    """Share of the time for a row: long steps need more."""
     T, B, I, H = row.size
     return 1 + T * B * H * (I + H) * row.layers * (2 if row.group == "bidir" else 1) * len(row.contenders) / row.threads / 4e8
 
 
 def measure(team, row, folder, result, generation, generations, allowance):
-    """Rounds of turns; adds samples to result["samples"][name]."""
+    """Runs interleaved rounds; adds samples to result["samples"][name]."""
     samples, ready, begin = result["samples"], prepare(team, row, folder, result, generation), time.monotonic()
     wanted = -(-ENOUGH // generations)
     most = min(allowance, max(2 * SHORT, 2.5 * wanted * sum(r[2] for r in ready.values()) + 1))

@@ -1,10 +1,10 @@
-"""workers.py - the processes that run.py interleaves: ours (bench_step --serve) and PyTorch's (peer.py), orders on a pipe.
+"""workers.py - the processes that run.py interleaves: ours (bench_step --serve) and PyTorch's (peer.py), controlled by commands on a pipe.
 
 Pinning: with n threads, thread i on processor i (one thread: on the last processor, away from where interrupts tend to land).  PyTorch's
-OpenMP threads are pinned by GOMP_CPU_AFFINITY, ours by themselves.  libgomp's threads spin for ~20 ms after a parallel region, so whoever
-comes after one with several threads waits for that.
+OpenMP threads are pinned by GOMP_CPU_AFFINITY, ours by themselves.  libgomp's threads spin for ~20 ms after a parallel region, so a process that
+runs after one with several threads waits for that.
 
-realtime: every contender alike runs before all other programs of the machine (SCHED_RR), which makes quiet samples out of a busy machine."""
+realtime: every implementation runs with real-time priority (SCHED_RR), which gives undisturbed samples on a busy machine."""
 import pathlib
 import sys
 import time
@@ -41,7 +41,7 @@ class Team:
         self.last = None
 
     def revive(self):
-        """New processes for those that have ended."""
+        """Restarts ended processes."""
         for who, worker in self.worker.items():
             if worker.process.poll() is not None:
                 self.worker[who] = Worker(*who, *self.how)
@@ -97,7 +97,7 @@ def make_data(folder, row):
 
 
 class Data:
-    """The folders of cases, made when first asked for."""
+    """The folders of cases, created on first use."""
 
     def __init__(self, root):
         self.root, self.made = pathlib.Path(root), {}

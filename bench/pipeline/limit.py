@@ -1,11 +1,11 @@
-"""limit.py - how long a step of `overlap` would take if nothing but its structure held it up.
+"""limit.py - lower bound of the step time of `overlap` from its dependencies alone.
 
     rank      | fwd 0 | fwd 1 | bwd 1 | bwd 0 | dw 0 | sums, norm |     | update |
     line        w0 | w1 |             | g1  |    g0  |            | lag |        | w0 | w1 | ..
 
-Two equal ranks, so that what one sends the other sends too.  Times of tasks are measured (bench_pipeline, messages at once), the line
+Two equal ranks, which send the same amounts.  Times of tasks are measured (bench_pipeline, messages at once), the line
 has a rate and a lag, a batch is read while the step before is computed; what belongs to no task (laying out the batch, for one) is
-done before the first, and may be hidden by waiting for the weights.  Played until steps take the same.
+done before the first, and may be hidden by waiting for the weights.  Simulated until the step time is constant.
 """
 
 

@@ -1,4 +1,4 @@
-"""ddp.py - the opponent: the same LSTM in PyTorch, one process or several under DistributedDataParallel with Gloo.
+"""ddp.py - the baseline: the same LSTM in PyTorch, one process or several under DistributedDataParallel with Gloo.
 
     ddp.py PROCESSES STEPS B T I H HORIZON       prints the median milliseconds of a step of rank 0
 

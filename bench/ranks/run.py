@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """run.py BUILD [--turns N] [--realtime] [--part steps|allreduce|watch|balance|embedding]... [--out FILE] - a training step on
-several ranks, beside PyTorch's DDP over Gloo; the ordered sum of a vector beside MPI's; what watching costs; throughput where one rank is slow;
+several ranks, beside PyTorch's DDP over Gloo; the ordered sum of a vector beside MPI's; the cost of monitoring; throughput where one rank is slow;
 and steps with a large embedding, whose gradients go by the rows that were touched or whole.
 
-Contenders take turns; a figure is the median of the turns.  Ours is the time of a whole step as `train` measures it (mean over the
+Implementations are interleaved; a value is the median of the rounds.  Ours is the time of a whole step as `train` measures it (mean over the
 run): forward, backward, exchange, Adam, batches being filled beside it.  Writes bench/results/ranks.md; with --part the other parts of
 the page stay as they are.
 """
@@ -283,7 +283,7 @@ def allreduce_part(args, folder):
 
 
 def cpu_seconds(args, data, shape, how, watch, steps):
-    """CPU seconds of all processes of a run, and the milliseconds of its steps."""
+    """CPU seconds of all processes of a run, and milliseconds per step."""
     launch = LAUNCH.get(how, [])
     if launch and not shutil.which(launch[0]):
         return None

@@ -1,4 +1,4 @@
-"""cases.py - what run.py measures: one long series, cut into P slices or not; weights of three memories.
+"""cases.py - the cases of run.py: one long series, with or without P slices; weights with three memory lengths.
 
 A net forgets where it began after w steps.  w follows from the weights alone: PyTorch's initial weights, the recurrent ones times `spread`
 and the forget gate's bias raised by `forget`; the pairs below were found by trying, and w is measured anew at every run."""

@@ -1,4 +1,4 @@
-"""peer.py - PyTorch's full training step over a whole series, as a process that takes orders on a pipe.
+"""peer.py - PyTorch's full training step over a whole series, as a process that runs commands from a pipe.
 
     case DIR T I H LAYERS fp32|bf16   ->  ok N      nn.LSTM, Linear at every step, mean square, Adam (fused, rate 0)
     step N K                          ->  ok ms ..

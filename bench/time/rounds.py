@@ -1,4 +1,4 @@
-"""rounds.py - nets trained anew, and the rounds that their chains take when the series is cut (time_parallel.md 4).
+"""rounds.py - trains nets and counts the rounds that their chains take when the series is sliced (docs/time-parallel.md).
 
     tasks   A next value of a noisy AR(2) and sines    B sample and hold, 2 % updates    C, D leaky integrators, 0.99 and 0.999
     nets    H = 32, 128, 256; 1 and 2 layers; 3 seeds; T = 4096, one series, loss at every step, Adam, exact slices

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""run.py - one long series in slices of time beside the same series step after step, ours and PyTorch's.  `make bench-time` calls it.
+"""run.py - compares one long series in time slices with the sequential series, ours and PyTorch's.  `make bench-time` calls it.
 
     run.py BUILD [--quick] [--rounds N] [--only MEMORIES] [--realtime] [--out DIR] [--no-nets] [--only-nets]
 

@@ -1,4 +1,4 @@
-"""workers.py - the processes that run.py and rounds.py give orders to: bench_slices, and PyTorch (peer.py)."""
+"""workers.py - the processes that run.py and rounds.py control: bench_slices, and PyTorch (peer.py)."""
 import pathlib
 import sys
 
