@@ -2,8 +2,8 @@
  *
  *     |-- warm-up --|-- burst --|-- burst --| ... 7 ...|      ~150 us; the median of the bursts counts
  *
- * fma   multiply-adds in registers, the reference of "% of peak", in the instruction set of the measured kernels tile  2x2 AMX
- * tiles with loads from L1: sensitive to load on the sibling core that the register loop does not see; 0 without AMX
+ * fma   multiply-adds in registers, the reference of "% of peak", in the instruction set of the measured kernels
+ * tile  2x2 AMX tiles with loads from L1: shows load on the sibling core that the register loop does not; 0 without AMX
  *
  * The same file is a shared module (bench_calib) for PyTorch's process, so both sides use the same calibration. */
 #ifndef STRETTO_BENCH_CALIB_H

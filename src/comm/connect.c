@@ -1,4 +1,4 @@
-/* connect.c - ranks meet: who is on which host, and the shared memory of ranks of one host. */
+/* connect.c - comm_connect: exchanges hosts and pids of all ranks, and sets up shared memory for ranks of one host. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <sys/utsname.h>

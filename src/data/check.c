@@ -1,7 +1,8 @@
 /* check.c - the findings of `stretto check`: errors of building the series, then doubtful columns.
  *
- * W034  a numeric column, or the sum or difference of two, equals the target in (nearly) every row W035  numbers that may be
- * fractions or thousands W031  zeros although all other values stay away from zero; one constant value for a whole day */
+ * W034  a numeric column, or the sum or difference of two, equals the target in (nearly) every row
+ * W035  numbers that may be fractions or thousands
+ * W031  zeros although all other values stay away from zero; one constant value for a whole day */
 #include "data/check.h"
 
 #include <math.h>

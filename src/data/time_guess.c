@@ -36,7 +36,7 @@ enum time_kind time_guess(const char *const *s, const i32 *len, i32 n, bool name
     return TIME_NONE;
 }
 
-/* Layouts that nobody can tell for sure, for the advice of a message. */
+/* Ambiguous layouts, for advice in messages. */
 static const char *const layouts[] = {"%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%y-%m-%d", "%y/%m/%d", "%d-%m-%y", "%b-%y",
                                       "%b %y",    "%d-%b-%y", "%d %b %y", "%b %d %y", "%m/%Y",    "%m.%Y",    "%m-%Y",
                                       "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y-%m-%d",

@@ -1,4 +1,4 @@
-/* timefmt.h - pieces of times, and times in words and layouts: what time.c reads with; for nobody else. */
+/* timefmt.h - parsing of parts of times, month names and --time-format layouts; private to the time*.c files. */
 #ifndef STRETTO_DATA_TIMEFMT_H
 #define STRETTO_DATA_TIMEFMT_H
 

@@ -1,7 +1,7 @@
 /* dense.c - y = act(x W^T + b) for every row of [T][B].
  *
- * theta    w [I][Np], b [Np]      the transpose of PyTorch's weight [N,I] derived  wt [N][Ip]             for dx = dz W; absent
- * if the input needs no gradient
+ * theta    w [I][Np], b [Np]      the transpose of PyTorch's weight [N,I]
+ * derived  wt [N][Ip]             for dx = dz W; absent if the input needs no gradient
  *
  * Backward turns the gradient of y into dz in place. */
 #include <math.h>

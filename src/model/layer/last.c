@@ -1,7 +1,6 @@
 /* last.c - outputs the hidden state after the last step as one step: end [states][B][H] -> y [1][B][H].
  *
- * in[1]  ids [1][B]: the row whose final state to output, -1 in it = none (zeros); or -1 = the same row. If rows are time
- * slices,
+ * in[1]  ids [1][B]: the row whose final state to output, -1 in it = none (zeros); or -1 = the same row. If rows are time slices,
  *        a reverse layer finishes a sequence in the row of its first slice, but the targets are in another row. */
 #include "model/layer.h"
 

@@ -3,9 +3,9 @@
  *
  *     z[t] = x[t] Wx + h[t-1] Wh + bias --cell--> c[t], m[t] = o tanh c --Whr--> h[t] = m[t] Whr, the output y
  *
- * args     as in kern.h, but y, h and their gradients have P values, c has H; carry [3][B][Hp]: dc, dm, zeros for c act      z
- * [T][B][W] gates, then dz; c, m [T][B][Hp]; dh [T][B][Pp] whole gradient of h scratch  carry | PACK packed rows per batch row,
- * the operands of dW side by side | live rows [B][T]
+ * args     as in kern.h, but y, h and their gradients have P values, c has H; carry [3][B][Hp]: dc, dm, zeros for c
+ * act      z [T][B][W] gates, then dz; c, m [T][B][Hp]; dh [T][B][Pp] whole gradient of h
+ * scratch  carry | PACK packed rows per batch row, the operands of dW side by side | live rows [B][T]
  *
  * Runs step by step through the products of kern.h; dW in blocks of steps. */
 #include "model/layer/projected.h"

@@ -1,11 +1,10 @@
 /* recurrent_way.c - storage of the boundary states of time slicing, and operations on the state of one row.
  *
- * a state  h [B][Fp], then c [B][Hp] if the cell has one: for all rows saved    after the layer's own: states: begin [2
- * directions] | marks [2 directions][chunks] | with a rank: directions, responses
+ * a state  h [B][Fp], then c [B][Hp] if the cell has one: for all rows
+ * saved    after the layer's: states: begin [2 directions] | marks [2 directions][chunks] | with a rank: directions, responses
  *          [rank] each; then their components [rank][B] | for a chain split over ranks, of remote rows, for each direction: final
  *          states, responses (backward: directions), components
- * scratch  after the layer's own: a state | the row that continues each row, active, processed [B] | live rows of a head [B][T]
- * |
+ * scratch  after the layer's: a state | the row that continues each row, active, processed [B] | live rows of a head [B][T] |
  *          dW of each micro-batch | with a rank: a chunk of a run without stored gates, two states */
 #include "model/layer/recurrent_way.h"
 

@@ -1,8 +1,8 @@
 /* reverse.c - reverses x in time, for bidirectional networks.
  *
- * in[0]  x [T][B][F]            in[1]  ids [1][B]: steps of each row, or -1 = T out    y [T][B][F]            row b: y[t] =
- * x[n-1-t] for its n steps, 0 after them end    copy of x [T][B][F]    only if x receives a gradient: a buffer gets its
- * gradient from one consumer, so the layer that
+ * in[0]  x [T][B][F]            in[1]  ids [1][B]: steps of each row, or -1 = T
+ * out    y [T][B][F]            row b: y[t] = x[n-1-t] for its n steps, 0 after them
+ * end    copy of x [T][B][F]    only if x receives a gradient: a buffer gets its gradient from one consumer, so the layer that
  *                               reads x forwards reads this copy
  *
  * Rows that are time slices are reversed individually; the layer that reads them continues from the next row (recurrent.c,

@@ -4,16 +4,18 @@
  *     u[t]   = base[t-1] + out[t-1], or with teacher forcing the true target[t-1];   u[0] = first
  *     x[t]   = u[t] | future[t]  --cell-->  y[t]  --head-->  out[t] [w*Q]
  *
- * in[0]  final state [states][B][H]         in[1]  first [1][B][w]: the values before the first step in[2]  future
- * [steps][B][n] or -1         in[3]  base [steps][B][w] or -1: out is added to it in[4]  target [steps][B][w] or -1, NaN =
- * missing: true values, for training only out    [steps][B][w*Q]; with several quantiles the one nearest to the median is fed
- * back
+ * in[0]  final state [states][B][H]         in[1]  first [1][B][w]: the values before the first step
+ * in[2]  future [steps][B][n] or -1         in[3]  base [steps][B][w] or -1: out is added to it
+ * in[4]  target [steps][B][w] or -1, NaN = missing: true values, for training only
+ * out    [steps][B][w*Q]; with several quantiles the one nearest to the median is fed back
  *
  * spec.rate is the fraction of positions (step, row) at which training feeds the true value (teacher forcing). The choice is a
  * pure function of seed, training step and position. All other positions feed back the output.
  *
- * theta    the cell's packed w and bias, head [H][Np], its bias [Np]       N = w*Q derived  the cell's transposed copy, the
- * head's [N][Hp] saved    act of the cell;  x, dx [steps][B][Ip];  y, dy [steps][B][Hp] scratch  dh and dc between steps
+ * theta    the cell's packed w and bias, head [H][Np], its bias [Np]       N = w*Q
+ * derived  the cell's transposed copy, the head's [N][Hp]
+ * saved    act of the cell;  x, dx [steps][B][Ip];  y, dy [steps][B][Hp]
+ * scratch  dh and dc between steps
  *
  * Parts hold all steps: forward step by step, backward through dx of every step, the cell's dW over all steps at the end. */
 #include <math.h>
