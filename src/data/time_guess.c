@@ -1,10 +1,11 @@
-/* time_guess.c - which kind of time the texts of a column are, how a sort follows them, and what to advise when they are none. */
+/* time_guess.c - infers the kind of time of a column's texts, how a sort command can order them, and the advice if they are not
+ * times. */
 #include <stdio.h>
 #include <string.h>
 
 #include "data/time.h"
 
-/* Are all texts of this kind, and do they never go back? */
+/* True if all texts are of this kind; *ascending: they never decrease. */
 static bool all_are(enum time_kind kind, const char *const *s, const i32 *len, i32 n, bool *ascending) {
     struct time_parser p = {.kind = kind};
     i64 t = 0, before = INT64_MIN;
@@ -65,7 +66,7 @@ i32 time_advice(const char *const *s, const i32 *len, i32 n, char fix[TIME_ADVIC
     return found;
 }
 
-/* Digits and marks alone, or a zone that is UTC: neither AM nor another zone. */
+/* True for digits and marks only, or with a UTC zone: neither AM/PM nor another zone. */
 static bool plain_numbers(const char *s, i32 n) {
     bool clock = false;
     for (i32 i = 0; i < n; i++) {

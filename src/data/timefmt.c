@@ -22,7 +22,7 @@ const char *time_zone(const char *s, const char *end, i64 *seconds) {
     return q ? q : p;
 }
 
-/* 5:00, 05:00, 05:00:00, 05:00:00.123, 17.24.00 (dots only with seconds), then perhaps " AM" or " PM". */
+/* Reads 5:00, 05:00, 05:00:00, 05:00:00.123, 17.24.00 (dots only with seconds), optionally " AM" or " PM". */
 const char *time_clock(const char *s, const char *end, i64 *out) {
     i64 h, m, sec = 0, unused;
     const char *p = time_digits(s, end, 1, 2, &h);

@@ -1,4 +1,4 @@
-/* html_write.c - the pieces of every section of the page: headings, text, lists of facts, tables of scores. */
+/* html_write.c - building blocks of every section of the page: headings, text, lists of facts, score tables. */
 #include <math.h>
 
 #include "report/html_part.h"
@@ -41,9 +41,9 @@ static bool has_skill(const struct score_table *t) {
     return false;
 }
 
-static bool has_bar(const struct score_table *t) { return t->nmetric <= 4; } /* more figures leave no room */
+static bool has_bar(const struct score_table *t) { return t->nmetric <= 4; } /* more columns leave no room */
 
-/* Figures, a bar of the metric that skill is measured in, and skill. */
+/* One table line: values, a bar of the skill metric, and the skill. */
 static void score_line(struct str *b, const struct score_table *t, i32 r, f64 most, bool skill) {
     const struct score_row *row = &t->row[r];
     f64 v = row->value[t->skill_metric];
