@@ -1,4 +1,4 @@
-/* t.h - what every test file starts with: cmocka and a few helpers of ours.
+/* t.h - common header of all test files: cmocka and a few helpers.
  *
  * A test file holds void tests named subject_behaviour_condition(void **state) and a main with T_MAIN(...). */
 #ifndef STRETTO_TESTS_T_H
@@ -38,7 +38,7 @@ const char *t_file(const char *name, const char *text);
 /* Takes a locale whose decimal sign is a comma, made in t_dir(): most machines have none.  False where that cannot be. */
 bool t_comma_locale(void);
 
-void t_begin(void); /* tests do not touch the wisdom of whoever runs them */
+void t_begin(void); /* keeps tests away from the user's wisdom file */
 
 #define T_MAIN(...)                                                                                                              \
     int main(void) {                                                                                                             \

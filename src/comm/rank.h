@@ -28,7 +28,7 @@ struct comm {
     pthread_mutex_t sleep_lock; /* protects the sleep */
     pthread_cond_t wake;
     comm_hint *hint;
-    void *hint_self; /* its self */
+    void *hint_self; /* first argument of hint */
     u64 serial;          /* number of the next small collective */
     struct comm_rank_info *member; /* [size] */
     i32 *first;                 /* [size] the original numbers of the ranks */
@@ -49,7 +49,7 @@ struct comm {
     char folder[COMM_FOLDER];  /* of records, "" = nowhere */
     char record[FLIGHT_PATH];  /* path of the record of this failure, "" = none yet */
     comm_describe *describe;
-    void *describe_self;               /* its self */
+    void *describe_self; /* first argument of describe */
     struct recovery *recovery;       /* NULL = the death of a rank ends the run */
     f64 noticed;               /* time at which a death was noticed, 0 = none */
 };

@@ -138,8 +138,10 @@ struct kern {
      * step. */
     void (*gemm_tn_runs)(i32 M, i32 N, i32 K, i32 n, const f32 *A, i64 lda, i64 a, const f32 *B, i64 ldb, i64 b, f32 *C, i64 ldc);
     /* The products of a dense layer with 1 <= N <= NARROW outputs. Vectors run along K, a multiple of LANES (padding is zero);
-     * wt has N rows. y[r][n] = bias[n] + x[r] . wt[n] (LANES values of a row are written);  dx[r] = sum over n of dz[r][n]
-     * wt[n];  dwt[n] += sum over r of dz[r][n] x[r]. */
+     * wt has N rows.
+     *   y[r][n] = bias[n] + x[r] . wt[n] (LANES values of a row are written)
+     *   dx[r] = sum over n of dz[r][n] wt[n]
+     *   dwt[n] += sum over r of dz[r][n] x[r] */
     void (*narrow_fwd)(i32 N, i32 rows, i32 K, const f32 *x, i64 ldx, const f32 *wt, i64 ldw, const f32 *bias, f32 *y, i64 ldy);
     void (*narrow_dx)(i32 N, i32 rows, i32 K, const f32 *dz, i64 ldz, const f32 *wt, i64 ldw, f32 *dx, i64 ldx);
     void (*narrow_dw)(i32 N, i32 rows, i32 K, const f32 *x, i64 ldx, const f32 *dz, i64 ldz, f32 *dwt, i64 ldw);

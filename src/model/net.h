@@ -75,8 +75,8 @@ struct net {
     struct net_options options; /* of the ops to come: a client copies them into each op_spec */
 };
 
-/* Build: inputs first, then ops in order of l.  Each returns the index of the buffer / op through out.  net_spec is a spec with
- * one input and everything else absent.  A net of which net_input or net_op failed is of no further use. */
+/* Build: inputs first, then ops in order of l. Each function returns the index of the buffer or op through out. net_spec
+ * returns a spec with one input and everything else absent. After a failure of net_input or net_op the net must not be used. */
 struct op_spec net_spec(const char *layer, const char *name, i32 in);
 void net_init(struct net *n);
 err net_input(struct net *n, const char *name, i32 T, i32 F, bool ids, i32 *out);
@@ -120,26 +120,26 @@ struct part {
     bool apart; /* backward without weight gradients, which layer.dw computes */
 };
 
-/* One bound step: where everything is.  Owned by whoever binds (exec); layers only read the pointers. */
+/* One bound step: pointers to all buffers. The executor owns it; layers only read the pointers. */
 struct run {
     const struct net *net;
     const struct kern *kern;
-    i32 B;             /* rows that are here; parts are of these */
-    i32 row0, whole;   /* number of the first of them in the batch (a multiple of grain); rows of the batch */
-    i32 grain, ngrain; /* rows per grain (fixed by the batch, never by the number of threads); grain k covers the rows
-                        * [k*grain, (k+1)*grain) of the batch */
+    i32 B;             /* local rows; parts are ranges of these */
+    i32 row0, whole;   /* number of the first local row in the batch (a multiple of grain); rows of the whole batch */
+    i32 grain, ngrain; /* rows per micro-batch (fixed by the batch, never by the number of threads), number of micro-batches;
+                        * micro-batch k covers the rows [k*grain, (k+1)*grain) of the batch */
     f32 **buf;         /* [nbuf] */
     f32 **dbuf;        /* [nbuf] gradient of buf where buf_sends(), else NULL */
     f32 **saved;       /* [nop] */
     f32 **scratch;     /* [nop] op_scratch_floats each */
     const f32 *theta, *derived;
-    f32 *grad;      /* [ngrain][ntheta]: layers ADD the parameter gradient of each grain's rows to its own vector */
-    u8 *touched;    /* [ngrain][ntheta / LANES]: 1 where a layer with `table` has added to a line of grad; NULL = nobody asks */
-    f64 *loss;      /* [ngrain]: the loss op writes the grain's sum of losses (not yet divided) */
+    f32 *grad;      /* [ngrain][ntheta]: layers ADD the parameter gradient of each micro-batch to its own vector */
+    u8 *touched;    /* [ngrain][ntheta / LANES]: 1 where a layer with `table` has added to a panel of grad; NULL = not recorded */
+    f64 *loss;      /* [ngrain]: the loss op writes the micro-batch's sum of losses (not divided) */
     f32 loss_scale; /* 1 / number of target cells that are present in the batch */
     u64 seed;
-    u32 step;   /* counter for dropout: a re-run sees the same mask */
-    bool warm;  /* rows are of the same sequences as in the step before, or their ends were loaded: slices begin from there */
+    u32 step;   /* counter for dropout: a recomputation sees the same mask */
+    bool warm;  /* rows continue the sequences of the previous step, or their final states were loaded: slices start from these */
     u64 serial; /* number of this step since binding, from 1: base of the flags of teams */
     bool train;
 };

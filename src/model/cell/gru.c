@@ -1,4 +1,4 @@
-/* gru.c - descriptor of PyTorch's GRU: h = (1-z) n + z h, n = tanh(x part + r * h part), so n has two biases. */
+/* gru.c - gated recurrent unit as in PyTorch: h = (1-z) n + z h, n = tanh(x part + r * h part), so n has two biases. */
 #include "model/cell/cell.h"
 
 extern const struct cell cell_gru;

@@ -1,4 +1,4 @@
-/* lstm.c - descriptor of the LSTM: c = f c + i g, h = o tanh(c); i f o sigmoid, g tanh. */
+/* lstm.c - long short-term memory: c = f c + i g, h = o tanh(c); i f o sigmoid, g tanh. */
 #include "model/cell/cell.h"
 
 extern const struct cell cell_lstm;

@@ -1,4 +1,4 @@
-/* minlstm.c - descriptor of minLSTM (Feng et al. 2024): the gates read x alone, so the cell is linear in h.
+/* minlstm.c - minLSTM, whose gates read x alone, so that the cell is linear in h; Feng et al. 2024.
  *
  *     f = sigmoid(Wf x + b)    i = sigmoid(Wi x + b)    n = Wn x + b      h' = (f h + i n) / (f + i) */
 #include "model/cell/diag.h"

@@ -1,4 +1,4 @@
-/* paragru.c - descriptor of ParaGRU (Danieli et al. 2025): a GRU whose gates read only their own unit's state.
+/* paragru.c - ParaGRU, a GRU whose gates read only their own unit's state; Danieli et al. 2025.
  *
  *     z = sigmoid(Wz x + a_z h + b)    r = sigmoid(Wr x + a_r h + b)    n = tanh(Wn x + a_n r h + b)    h' = h + z (n - h) */
 #include "model/cell/diag.h"

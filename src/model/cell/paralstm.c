@@ -1,4 +1,4 @@
-/* paralstm.c - descriptor of ParaLSTM (Danieli et al. 2025): an LSTM whose gates read only their own unit's state.
+/* paralstm.c - ParaLSTM, an LSTM whose gates read only their own unit's state; Danieli et al. 2025.
  *
  *     f = sigmoid(Wf x + a_f h + p_f c + b)      z = tanh(Wz x + a_z h + b)         c' = f c + (1 - f) z
  *     o = sigmoid(Wo x + a_o h + p_o c' + b)     h' = o tanh(c') */

@@ -1,4 +1,4 @@
-/* rnn.c - descriptor of the Elman cell: h = tanh(W x + U h + b). */
+/* rnn.c - Elman cell: h = tanh(W x + U h + b). */
 #include "model/cell/cell.h"
 
 extern const struct cell cell_rnn;

@@ -1,5 +1,5 @@
-/* projected.c - an LSTM whose output is projected to fewer values before the recurrence (Sak, Senior, Beaufays 2014; PyTorch's
- * proj_size): units = H, P = spec.projection. projected_walk.c runs it.
+/* projected.c - an LSTM whose output is projected to fewer values before the recurrence; Sak, Senior, Beaufays 2014, PyTorch's
+ * proj_size: units = H, P = spec.projection. projected_walk.c runs it.
  *
  * in[0]  x [T][B][I]            in[2], in[3]  lengths of rows, and the row that each row continues: as in recurrent.c
  * out    y [T][B][P]            end    h after the last step of each row [1][B][P]
