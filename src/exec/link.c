@@ -6,7 +6,7 @@
 /* Where the range of a message begins, in the memory of the step that is summed. */
 void *link_data(const struct exec *x, const struct plan_message *m) {
     const struct pbuf *b = &x->plan->buf[m->buf];
-    return (char *)x->mem[1][m->buf] + (b->repeat > 1 ? 0 : m->lo * element_bytes(b->element));
+    return (char *)x->mem[1][m->buf] + m->lo * (b->bytes / b->extent / b->repeat);
 }
 
 bool link_touches(const struct exec *x, u32 task, const struct plan_message *m, bool writing) {
@@ -64,4 +64,3 @@ err link_move(struct exec *x, struct link *l, u64 serial, bool *moved) {
     wakeup_signal(&x->changed);
     return 0;
 }
-

@@ -227,8 +227,7 @@ static bool share_memory(const struct plan *p, const struct task *a, const struc
         for (u32 k = b->use0; k < b->use0 + b->nuse; k++) {
             const struct pbuf *buf = &p->buf[p->use[i].buf];
             bool meet = p->use[i].buf == p->use[k].buf && use_meets(&p->use[i], &p->use[k]);
-            const u8 kind = buf->kind;
-            if (meet && (kind == PBUF_ACT || kind == PBUF_DACT || kind == PBUF_SAVED || kind == PBUF_SCRATCH)) return true;
+            if (meet && (buf->kind == PBUF_SAVED || buf->kind == PBUF_SCRATCH)) return true;
         }
     return false;
 }
@@ -239,7 +238,7 @@ static const char *ranks(const struct plan *p, u32 *task) {
             const struct task *from = &p->task[p->dep[k]];
             if (p->place[from->device].rank == p->place[p->task[i].device].rank || !share_memory(p, from, &p->task[i])) continue;
             *task = i;
-            return "this task needs what another process computed, and activations are not sent";
+            return "this task needs what its op kept in another process: forward and backward of a row belong to one rank";
         }
     return NULL;
 }

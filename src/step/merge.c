@@ -1,25 +1,10 @@
-/* merge.c - the fixed binary tree that adds the gradients of grains, whoever computed them.
- *
- *     grains   0   1   2   3   4   5   6
- *     level 0  0<--1   2<--3   4<--5   6        pair (a,b): vector a += vector b
- *     level 1  0<------2       4<------6
- *     level 2  0<--------------4                the sum ends in vector 0
+/* merge.c - which device adds which pair of micro-batches' gradients (plan/tree.h).
  *
  * A pair whose grains all belong to one piece is merged by that piece's devices, without waiting for those of other pieces: the
  * piece then holds the canonical dyadic nodes of its run of grains.  The other pairs are shared out by ranges of
  * theta, so that every device helps.  The order of additions of every element is that of the tree in both cases. */
 #include "model/layer.h"
 #include "step/planner.h"
-
-i32 merge_pairs(i32 n, struct merge_pair *out) {
-    i32 count = 0;
-    for (i32 level = 0; level < 30 && 1 << level < n; level++) {
-        i32 half = 1 << level;
-        for (i32 a = 0; a + half < n; a += 2 * half)
-            out[count++] = (struct merge_pair){.a = a, .b = a + half, .end = imin(a + 2 * half, n), .level = level};
-    }
-    return count;
-}
 
 /* Part `part` of `parts` of a range, cut at blocks of the norm so that one worker sums what it merged. */
 static void part_of(const struct plan *p, i64 from, i64 to, i32 part, i32 parts, i64 *lo, i64 *hi) {

@@ -9,6 +9,7 @@
 #define STRETTO_PLAN_PLANNER_H
 
 #include "plan/build.h"
+#include "plan/tree.h"
 #include "step/netplan.h"
 #include "step/product.h"
 
@@ -105,12 +106,6 @@ i32 wave_width(const struct net *n);
 i32 wave_chunks(const struct planner *p, i32 devices);
 err wave_tasks(struct planner *p);
 
-/* merge.c: the pairs of the fixed tree over n grains, in order; pair i adds grain vector b to a.  Returns the number, n - 1. */
-struct merge_pair {
-    i32 a, b, end; /* a holds the sum of grains [a,b), b that of [b,end) */
-    i32 level;
-};
-i32 merge_pairs(i32 n, struct merge_pair *out);
 err planner_merge(struct planner *p); /* MERGE tasks for the pieces: what is left of them where `early`, else all */
 err planner_merge_early(struct planner *p, i64 lo, i64 hi); /* of a range of theta, the pairs that a rank holds */
 void planner_buckets(struct planner *p);
