@@ -13,8 +13,6 @@ static const struct dev_type *const list[] = {
 #undef DEVICE
 };
 
-i32 dev_count(void) { return (i32)COUNT(list); }
-const struct dev_type *dev_at(i32 i) { return list[i]; }
 
 err dev_of_plan(const struct plan *p, const struct dev_type **out) {
     const char *kind = p->place[0].device.kind;

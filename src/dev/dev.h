@@ -52,7 +52,5 @@ struct dev_type {
 
 /* The type of all devices of a plan.  E401 where they differ, or where no type of that name is built in. */
 err dev_of_plan(const struct plan *p, const struct dev_type **out);
-i32 dev_count(void);
-const struct dev_type *dev_at(i32 i);
 
 #endif

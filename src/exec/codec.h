@@ -31,7 +31,5 @@ struct codec {
 };
 
 const struct codec *codec_for(const struct plan *p, const struct plan_message *m); /* NULL = as it is */
-i32 codec_count(void);
-const struct codec *codec_at(i32 i);
 
 #endif

@@ -8,18 +8,7 @@
 #include "step/planner.h"
 #include "step/strategy/strategy.h"
 
-enum { GRAINS = 8, GRAIN_ROWS = 8, SMALL = 8, MANY = 16, AUTO_TRIES = 64 };
-
-/* About 8 grains: enough to share out among 8 workers, few enough that zeroing and merging gradients stays cheap.  From 32 rows
- * on they are multiples of 8 rows (kernels work on tiles of rows), below that of 2, below 8 rows single ones.  16 where these are
- * alike and still have 16 rows, which costs a step no more than 2 % (docs/adr/016). */
-i32 plan_grain(i32 B, i32 wanted) {
-    const i32 rows = wanted > 0 ? ceil_div(B, wanted) : 0;
-    if (rows > 0) return rows > 4 ? round_up(rows, GRAIN_ROWS) : rows == 3 ? 4 : rows;
-    if (B < SMALL) return 1;
-    if (B >= MANY * MANY && B % (MANY * GRAIN_ROWS) == 0) return B / MANY;
-    return round_up(ceil_div(B, GRAINS), B >= 4 * GRAIN_ROWS ? GRAIN_ROWS : 2);
-}
+enum { AUTO_TRIES = 64 };
 
 void plan_update_everywhere(struct plan *p) {
     netplan(p)->whole = true;

@@ -260,11 +260,6 @@ void planner_drop(struct planner *p) {
     p->plan = NULL;
 }
 
-/* Kernels of bf16 multiply tiles of 16 rows and leave a team's work to its first member. */
-i32 op_panels(const struct op *op) {
-    return op->layer->team && op->spec.precision == PREC_F32 ? imax(1, ceil_div(op->F, LANES)) : 1;
-}
-
 /* Copies of weights, largest first, each to the device with the least to copy so far: the order in `op`, the number of them. */
 static i32 prepared_by(const struct planner *p, i32 op[NET_OPS], u32 device[NET_OPS]) {
     i64 load[MACHINE_DEVICES] = {0};
@@ -292,18 +287,6 @@ static err prepare(struct planner *p, i32 l) {
     for (i32 k = 0; k < n; k++)
         if (l < 0 || op[k] == l) TRY(task_prep(p, device[k], op[k]));
     return 0;
-}
-
-bool net_sliced(const struct net *n) {
-    for (i32 l = 0; l < n->nop; l++)
-        if (op_is_chain(&n->op[l])) return true;
-    return false;
-}
-
-i32 net_rank(const struct net *n) {
-    i32 rank = 0;
-    for (i32 l = 0; l < n->nop; l++) rank = imax(rank, op_is_chain(&n->op[l]) ? n->op[l].spec.slice_rank : 0);
-    return rank;
 }
 
 /* No more members than panels of units. */

@@ -95,7 +95,7 @@ err planner_zero(struct planner *p, const struct piece *c);
 bool op_is_loss(const struct op *op);
 bool op_has_backward(const struct net *n, const struct op *op); /* a gradient comes in, and somebody wants what it makes of it */
 
-/* planner.c: how many panels of units a team can share of an op (1: it must be alone). */
+/* ops.c: how many panels of units a team can share of an op (1: it must be alone). */
 i32 op_panels(const struct op *op);
 bool net_sliced(const struct net *n); /* some op's rows are slices of time */
 i32 net_rank(const struct net *n);    /* of the correction of their begins: the largest of any op */
@@ -108,6 +108,8 @@ err wave_tasks(struct planner *p);
 
 err planner_merge(struct planner *p); /* MERGE tasks for the pieces: what is left of them where `early`, else all */
 err planner_merge_early(struct planner *p, i64 lo, i64 hi); /* of a range of theta, the pairs that a rank holds */
+/* ranges.c.  Part `part` of `parts` of a range of theta, cut at blocks of the norm. */
+void planner_range(const struct plan *p, i64 from, i64 to, i32 part, i32 parts, i64 *lo, i64 *hi);
 void planner_buckets(struct planner *p);
 i32 planner_bucket(const struct planner *p, i32 i); /* the i-th in the order in which backward is done with them */
 /* Where part k of plan.parted begins in theta, at a block of the norm, and where the last one ends. */

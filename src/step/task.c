@@ -3,18 +3,7 @@
 #include "model/layer.h"
 #include "step/planner.h"
 
-/* A loss writes no buffer of the net. */
-bool op_is_loss(const struct op *op) { return op->out < 0; }
-
 static bool sends(const struct net *n, i32 buf) { return buf >= 0 && buf_sends(&n->buf[buf]); }
-
-bool op_has_backward(const struct net *n, const struct op *op) {
-    bool in = op_is_loss(op) || sends(n, op->out) || sends(n, op->end);
-    bool wants = op->ntheta > 0 || op->spec.share >= 0;
-    for (i32 i = 0; i < op->layer->nin; i++)
-        wants = wants || (sends(n, op->spec.in[i]) && n->buf[op->spec.in[i]].consumer == op->l);
-    return in && wants && op->layer->bwd;
-}
 
 static err add(struct planner *p, struct task t) { return build_task(&p->build, t); }
 

@@ -11,8 +11,6 @@ static const struct codec *const list[] = {
 #undef CODEC
 };
 
-i32 codec_count(void) { return (i32)COUNT(list); }
-const struct codec *codec_at(i32 i) { return list[i]; }
 
 const struct codec *codec_for(const struct plan *p, const struct plan_message *m) {
     for (size_t i = 0; i < COUNT(list); i++)

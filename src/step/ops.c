@@ -1,0 +1,46 @@
+/* ops.c - what planning asks of a net and its ops: micro-batches, panels, losses, gradients. */
+#include "model/layer.h"
+#include "step/planner.h"
+
+enum { GRAINS = 8, GRAIN_ROWS = 8, SMALL = 8, MANY = 16 };
+
+static bool sends(const struct net *n, i32 buf) { return buf >= 0 && buf_sends(&n->buf[buf]); }
+
+/* About 8 grains: enough to share out among 8 workers, few enough that zeroing and merging gradients stays cheap.  From 32 rows
+ * on they are multiples of 8 rows (kernels work on tiles of rows), below that of 2, below 8 rows single ones.  16 where these are
+ * alike and still have 16 rows, which costs a step no more than 2 % (docs/adr/016). */
+i32 plan_grain(i32 B, i32 wanted) {
+    const i32 rows = wanted > 0 ? ceil_div(B, wanted) : 0;
+    if (rows > 0) return rows > 4 ? round_up(rows, GRAIN_ROWS) : rows == 3 ? 4 : rows;
+    if (B < SMALL) return 1;
+    if (B >= MANY * MANY && B % (MANY * GRAIN_ROWS) == 0) return B / MANY;
+    return round_up(ceil_div(B, GRAINS), B >= 4 * GRAIN_ROWS ? GRAIN_ROWS : 2);
+}
+
+/* Kernels of bf16 multiply tiles of 16 rows and leave a team's work to its first member. */
+i32 op_panels(const struct op *op) {
+    return op->layer->team && op->spec.precision == PREC_F32 ? imax(1, ceil_div(op->F, LANES)) : 1;
+}
+
+bool net_sliced(const struct net *n) {
+    for (i32 l = 0; l < n->nop; l++)
+        if (op_is_chain(&n->op[l])) return true;
+    return false;
+}
+
+i32 net_rank(const struct net *n) {
+    i32 rank = 0;
+    for (i32 l = 0; l < n->nop; l++) rank = imax(rank, op_is_chain(&n->op[l]) ? n->op[l].spec.slice_rank : 0);
+    return rank;
+}
+
+/* A loss writes no buffer of the net. */
+bool op_is_loss(const struct op *op) { return op->out < 0; }
+
+bool op_has_backward(const struct net *n, const struct op *op) {
+    bool in = op_is_loss(op) || sends(n, op->out) || sends(n, op->end);
+    bool wants = op->ntheta > 0 || op->spec.share >= 0;
+    for (i32 i = 0; i < op->layer->nin; i++)
+        wants = wants || (sends(n, op->spec.in[i]) && n->buf[op->spec.in[i]].consumer == op->l);
+    return in && wants && op->layer->bwd;
+}
