@@ -1,16 +1,18 @@
-/* dev.c - the list of devices.def. */
+/* dev.c - the types of topo/devices.def. */
 #include "dev/dev.h"
 
 #include <string.h>
 
-#define DEVICE(name) extern const struct dev_type dev_##name;
-#include "dev/devices.def"
+#define PLANNED(name, gflops, gbytes, memory)
+#define DEVICE(name, gflops, gbytes, memory) extern const struct dev_type dev_##name;
+#include "topo/devices.def"
 #undef DEVICE
 
 static const struct dev_type *const list[] = {
-#define DEVICE(name) &dev_##name,
-#include "dev/devices.def"
+#define DEVICE(name, gflops, gbytes, memory) &dev_##name,
+#include "topo/devices.def"
 #undef DEVICE
+#undef PLANNED
 };
 
 

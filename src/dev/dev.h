@@ -1,4 +1,4 @@
-/* dev.h - a device type: how the queues of a process run.  One file and one const struct each, one line in devices.def.
+/* dev.h - a device type: how the queues of a process run.  One file and one const struct each, one line in topo/devices.def.
  *
  *     exec --queues of items--> dev_type.run --> items, in the order of each queue, after the items they wait for
  *

@@ -15,10 +15,20 @@ static const struct kind {
     f64 gflops, gbytes;
     i64 memory;
 } kinds[] = {
-#define KIND(name, gflops, gbytes, memory) {#name, gflops, gbytes, (i64)(memory) << 30},
-#include "topo/kinds.def"
-#undef KIND
+#define DEVICE(name, gflops, gbytes, memory) {#name, gflops, gbytes, (i64)(memory) << 30},
+#define PLANNED DEVICE
+#include "topo/devices.def"
+#undef PLANNED
+#undef DEVICE
 };
+
+static const char known_kinds[] = "an unknown kind of device (known:"
+#define DEVICE(name, gflops, gbytes, memory) " " #name
+#define PLANNED DEVICE
+#include "topo/devices.def"
+#undef PLANNED
+#undef DEVICE
+                                  ")";
 
 static const char *const keys[] = {"gflops", "gbytes", "memory", "link_gbytes", "link_us", "l2", "l3", "shares", "overhead_us"};
 enum { KEY_GFLOPS, KEY_GBYTES, KEY_MEMORY, KEY_LINK_GBYTES, KEY_LINK_US, KEY_L2, KEY_L3, KEY_SHARES, KEY_OVERHEAD_US };
@@ -78,7 +88,7 @@ static err add_devices(struct reader *r, struct machine *m, const char *name, i3
     if (strcmp(name, "core") == 0) name = "cpu"; /* accepted as a synonym */
     for (size_t i = 0; i < COUNT(kinds); i++)
         if (strcmp(kinds[i].name, name) == 0) k = &kinds[i];
-    if (!k) return bad(r, "an unknown kind of device (known: cpu, gpu, sim)");
+    if (!k) return bad(r, known_kinds);
     if (m->ndevice + n > MACHINE_DEVICES) return bad(r, "more than 1024 devices");
     for (i32 i = 0; i < n; i++) {
         struct device *d = &m->device[m->ndevice++];

@@ -204,7 +204,7 @@ class Ranks(Launched):
 
     def fewer(self, r, times):
         """What was said of the messages: rows of the embedding take a small part of it whole."""
-        found = re.search(r"messages: rank 0 sends \S+ a step; embedding gradients as sparse rows: ([0-9.]+)KiB "
+        found = re.search(r"messages: rank 0 sends \S+ a step; packed by codecs: ([0-9.]+)KiB "
                           r"instead of ([0-9.]+)KiB", r.err)
         self.assertTrue(found, r.err)
         self.assertLess(times * float(found.group(1)), float(found.group(2)))

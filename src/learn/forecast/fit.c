@@ -35,7 +35,7 @@ static void sent_note(const struct fit *t) {
     text_bytes(parts * s.bytes / s.steps, &text);
     str_add(&text, " a step");
     if (s.coded_whole > 0) {
-        str_add(&text, "; embedding gradients as sparse rows: ");
+        str_add(&text, "; packed by codecs: ");
         text_bytes(parts * s.coded / s.steps, &text);
         str_add(&text, " instead of ");
         text_bytes(parts * s.coded_whole / s.steps, &text);
