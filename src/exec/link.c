@@ -13,7 +13,7 @@ bool link_touches(const struct exec *x, u32 task, const struct plan_message *m, 
     const struct task *t = &x->plan->task[task];
     for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
         const struct use *u = &x->plan->use[k];
-        bool writes = u->mode != USE_R && u->mode != USE_STALE;
+        const bool writes = use_writes(u);
         if (u->buf == m->buf && u->lo < m->hi && u->hi > m->lo && (writes || !writing)) return true;
     }
     return false;

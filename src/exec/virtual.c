@@ -41,14 +41,12 @@ static f64 share_of(const struct plan *p, const struct use *u, i64 lo, i64 hi) {
     return (f64)b->bytes * (f64)(hi - lo) / (f64)b->extent;
 }
 
-static bool writes(const struct use *u) { return u->mode == USE_W || u->mode == USE_RW || u->mode == USE_SUM; }
-
 /* Bytes of a use that `from` wrote. */
 static f64 written(const struct plan *p, const struct use *u, const struct task *from) {
     f64 sum = 0;
     for (u32 k = from->use0; k < from->use0 + from->nuse; k++) {
         const struct use *w = &p->use[k];
-        if (w->buf == u->buf && writes(w) && use_meets(u, w)) sum += share_of(p, u, lmax(u->lo, w->lo), lmin(u->hi, w->hi));
+        if (w->buf == u->buf && use_writes(w) && use_meets(u, w)) sum += share_of(p, u, lmax(u->lo, w->lo), lmin(u->hi, w->hi));
     }
     return sum;
 }

@@ -5,7 +5,7 @@
  *     W RW SUM   edge          edge (write after write)
  *
  * Two SUMs into the same vector keep their order too: floats do not commute to the bit.  What SUM gives is that contributions of
- * different grains go to different vectors, which the tree of merge.c adds.  A STALE read waits for nobody.
+ * different grains go to different vectors, which the tree of merge.c adds.
  * A range that was overwritten as a whole hides what came before it: those edges follow from the ones that are kept.
  * Members of a team have no edge among them; a range that a team overwrote hides what came before the whole team. */
 #include <string.h>
@@ -24,8 +24,6 @@ struct history {
     u32 *dep;
     u32 ndep, cap;
 };
-
-static bool writes(const struct use *u) { return u->mode == USE_W || u->mode == USE_RW || u->mode == USE_SUM; }
 
 /* v is of everything that u is of. */
 static bool covers(const struct use *v, const struct use *u) {
@@ -48,15 +46,13 @@ static err edge(struct history *h, u32 to, u32 from) {
 }
 
 static err look_back(struct history *h, const struct plan *p, u32 task, const struct use *u) {
-    if (u->mode == USE_STALE) return 0;
     u32 team = plan_team_first(p, task), hidden = 0; /* tasks below `hidden` are */
     for (u32 k = h->last[u->buf]; k != NOTHING; k = h->before[k]) {
         const struct use *v = &p->use[k];
         if (h->task_of[k] < hidden) return 0;
         if (h->task_of[k] >= team || !use_meets(u, v)) continue;
-        if (v->mode == USE_STALE) continue;
-        if (writes(u) || writes(v)) TRY(edge(h, task, h->task_of[k]));
-        if (writes(v) && covers(v, u)) hidden = plan_team_first(p, h->task_of[k]);
+        if (use_writes(u) || use_writes(v)) TRY(edge(h, task, h->task_of[k]));
+        if (use_writes(v) && covers(v, u)) hidden = plan_team_first(p, h->task_of[k]);
     }
     return 0;
 }

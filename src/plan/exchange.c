@@ -134,7 +134,7 @@ static err one_buffer(struct ledger *l, u32 buf) {
             const struct use *u = &p->use[k];
             if (u->buf != buf) continue;
             if (u->mode != USE_W) TRY(task_reads(l, u, (i32)i));
-            if (u->mode != USE_R && u->mode != USE_STALE) TRY(writes(l, u->lo, u->hi, (i32)i));
+            if (use_writes(u)) TRY(writes(l, u->lo, u->hi, (i32)i));
         }
     }
     return go_home(l, &p->buf[buf]);

@@ -19,13 +19,15 @@
 #include "plan/slice.h"
 #include "topo/machine.h"
 
-enum use_mode { USE_R, USE_W, USE_RW, USE_SUM, USE_STALE };
+enum use_mode { USE_R, USE_W, USE_RW, USE_SUM };
 struct use {
     u32 buf;
-    u8 mode, stale;
+    u8 mode; /* enum use_mode */
     i32 t0, t1; /* steps of an activation, t1 = 0: all */
     i64 lo, hi; /* range: rows for activations, elements for theta and state, [lo,hi) of the grain vector for grad */
 };
+
+static inline bool use_writes(const struct use *u) { return u->mode != USE_R; }
 
 /* Two uses of one buffer: do they have a row or element, and a step, in common? */
 static inline bool use_meets(const struct use *u, const struct use *v) {

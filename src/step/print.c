@@ -28,7 +28,7 @@
  *
  *       (dw lstm.0 b[0,32) part 0/4 @r0.cpu0 uses ...)
  *
- * Modes: r read, w write, rw, sum (adds to), stale.  A gradient buffer is d.NAME, what an op keeps saved.OP. */
+ * Modes: r read, w write, rw, sum (adds to).  A gradient buffer is d.NAME, what an op keeps saved.OP. */
 #include <stdio.h>
 
 #include "model/layer.h"
@@ -36,7 +36,7 @@
 #include "step/text.h"
 
 static const char *const kind_names[TASK_NKIND] = {"fwd", "bwd", "merge", "norm", "update", "prep", "zero", "dw"};
-static const char *const mode_names[] = {"r", "w", "rw", "sum", "stale"};
+static const char *const mode_names[] = {"r", "w", "rw", "sum"};
 
 const char *const text_hows[TEXT_HOWS] = {"", "fold", "ahead", "newton", "scan"}; /* enum cell_how */
 
