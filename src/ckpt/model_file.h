@@ -16,7 +16,7 @@
 #include "ckpt/safetensors.h"
 #include "model/net.h"
 
-enum { MODEL_SCHEMA = 1 }; /* metadata "stretto.schema" */
+enum { MODEL_SCHEMA = 2 }; /* metadata "stretto.schema"; 1: the spec stands beside the options, 2: it follows from them */
 
 struct tens_list {
     struct tens *tens;

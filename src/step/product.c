@@ -53,7 +53,8 @@ static err unknown(const struct factor *f, const char *name) {
     if (near && !f->alone) {
         char by[96];
         const char *colon = memchr(f->s, ':', (size_t)f->n);
-        snprintf(by, sizeof by, "%s%.*s", near, colon ? (int)(f->s + f->n - colon) : 0, colon ? colon : "");
+        const int digits = colon ? (int)strspn(colon + 1, "0123456789") : 0;
+        snprintf(by, sizeof by, "%s%.*s", near, digits > 0 ? digits + 1 : 0, digits > 0 ? colon : "");
         replaced(f, by, fix, sizeof fix);
     } else {
         snprintf(fix, sizeof fix, "--parallel %s", near ? near : "auto");
@@ -71,15 +72,15 @@ static err bad_number(const struct factor *f, const struct strategy *s) {
                    s->slices ? SLICES_MAX : MACHINE_DEVICES);
 }
 
-/* A cut that is there already: their numbers as one. */
+/* A cut that is there already.  The fix has it once, without a number: as many parts as have work and devices, which fits any
+ * machine.  Where more of the text is unread, or slices of time are among the cuts, no product is known to fit. */
 static err twice(const struct factor *f, const struct product *p, const struct plan_cut *c) {
     struct product once = *p;
     char name[PRODUCT_TEXT], fix[96];
     for (i32 i = 0; i < once.n; i++)
-        if (once.cut[i].s == c->s) {
-            const i64 both = (i64)once.cut[i].wanted * c->wanted;
-            once.cut[i].wanted = both > 0 && both <= (c->s->slices ? SLICES_MAX : MACHINE_DEVICES) ? (i32)both : 0;
-        }
+        if (once.cut[i].s == c->s) once.cut[i].wanted = 0;
+    const bool unread = strchr(f->s + f->n, '*') != NULL;
+    if (unread || (once.n > 1 && product_slices(&once) >= 0)) once.n = 0;
     product_name(&once, 0, name);
     snprintf(fix, sizeof fix, "--parallel %s", name);
     return FAIL_AT(E401, "--parallel", fix, "\"%.100s\": the cut %s is used twice", f->whole, c->s->name);
@@ -107,7 +108,7 @@ static err factor(const struct factor *f, struct product *out) {
     c.s = strategy_find(name);
     if (!c.s && !open) return unknown(f, name);
     if (!f->alone && (open || !c.s->cut)) return lonely(f, open ? name : c.s->name);
-    if (open) return colon ? FAIL_AT(E401, "--parallel", "--threads N", "auto takes no number of devices") : 0;
+    if (open) return colon ? FAIL_AT(E401, "--parallel", "--parallel data", "auto takes no number of devices") : 0;
     if (colon) {
         const size_t n = (size_t)(f->s + f->n - colon) - 1;
         if (!str_to_i64(colon + 1, n, &v) || v < 1 || v > (c.s->slices ? SLICES_MAX : MACHINE_DEVICES))
@@ -130,7 +131,7 @@ err product_parse(const char *text, struct product *out) {
         while (f.s < end && end > f.s && strchr(spaces, end[-1])) end--;
         f.n = end > f.s ? (int)(end - f.s) : 0;
         if (f.n == 0 && !alone)
-            return FAIL_AT(E401, "--parallel", "--parallel data:2*unit:2", "\"%.100s\": a cut is missing %s", text,
+            return FAIL_AT(E401, "--parallel", "--parallel auto", "\"%.100s\": a cut is missing %s", text,
                            at == text ? "before the first *" : "after a *");
         if (out->n == CUTS_MOST)
             return FAIL_AT(E401, "--parallel", "--parallel auto", "\"%.100s\" has more than %d cuts", text, CUTS_MOST);
