@@ -1,7 +1,7 @@
-/* ranks.c - one training on several ranks: every rank has the data, the options and the weights, and does its share of each step.
+/* ranks.c - training on several ranks: every rank has the data, options and weights, and computes its share of each step.
  *
- *     mpirun -n 4 stretto train ..     4 processes: each runs the whole program, rank 0 speaks and writes
- *     stretto train .. --ranks 4       4 threads: one program, of which only the fit is done four times over */
+ *     mpirun -n 4 stretto train ..     4 processes: each runs the whole program, rank 0 prints and writes
+ *     stretto train .. --ranks 4       4 threads: one process, only the fit runs on each thread */
 #include "api/ranks.h"
 
 #include <pthread.h>
@@ -14,7 +14,7 @@
 #include "api/shares.h"
 #include "base/mem.h"
 
-/* Ranks that are threads live and die together; most launchers end all ranks with the first. */
+/* Threads of one process cannot die alone, and most launchers end all ranks when one dies: --heal is then off, with a reason. */
 static err may_heal(struct workshop *w) {
     const err e = w->comm ? comm_allow_recovery(w->comm) : FAIL(E803, "ranks are threads of one process here");
     w->use.heal = e >= 0;
@@ -25,10 +25,10 @@ static err may_heal(struct workshop *w) {
 }
 
 err ranks_join(const struct options *o, struct workshop *w) {
-    if (o->ranks == 1 && o->meta[OPT_ranks].rank >= OPT_RANK_FLAG) return 0; /* alone, whoever started it */
+    if (o->ranks == 1 && o->meta[OPT_ranks].rank >= OPT_RANK_FLAG) return 0; /* the flag --ranks 1 ignores the launcher */
     TRY(comm_mpi(&w->comm));
     const i32 size = comm_size(w->comm);
-    /* A file is no demand: config.json of a run that goes on says how many there were before. */
+    /* Only the flag must match: config.json of a resumed run may hold another number of ranks. */
     if (w->comm && o->meta[OPT_ranks].rank >= OPT_RANK_FLAG && o->ranks != size)
         return FAIL_AT(E803, "--ranks", "the same number twice, or no --ranks",
                        "--ranks %lld, and the launcher started %d", (long long)o->ranks, size);
@@ -36,7 +36,7 @@ err ranks_join(const struct options *o, struct workshop *w) {
     return o->heal ? may_heal(w) : 0;
 }
 
-/* Ranks on this host, as far as the launcher says. */
+/* Number of ranks on this host: from the launcher's variables, else counted. */
 static i32 neighbours(const struct workshop *w) {
     static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"};
     i32 here = 0;
@@ -44,7 +44,7 @@ static i32 neighbours(const struct workshop *w) {
     return here > 0 ? here : comm_local_size(w->comm);
 }
 
-/* A launcher that binds ranks to cores has shared them out already. */
+/* Cores per rank. If the launcher has bound this rank to some cores, it gets all of these. */
 static i32 cores_left(const struct options *o, const struct workshop *w, i32 cores) {
     if (!w->comm) return imax(1, cores / (i32)o->ranks);
     return cores < (i32)sysconf(_SC_NPROCESSORS_ONLN) ? cores : imax(1, cores / neighbours(w));
@@ -136,7 +136,7 @@ static void *on_a_thread(void *self) {
     return NULL;
 }
 
-/* All but rank 0 are silent, write nothing but their status record, and measure nothing. */
+/* Ranks > 0 print nothing, write only their status record, and measure nothing. */
 static void silence(struct learn_job *job, const struct events *tells) {
     job->use.events = tells;
     job->use.wisdom = NULL;
@@ -178,7 +178,7 @@ static err threads_fit(i32 size, const struct learner *learner, const struct lea
     NEW(r, size);
     err e = comm_threads(size, comm);
     for (i32 k = 0; k < size && e >= 0; k++) e = start(&r[k], k, comm, learner, job);
-    rank_cores_go(&r[0].cores, job->use.pool); /* after the others were made, which would come along */
+    rank_cores_go(&r[0].cores, job->use.pool); /* only now: threads inherit the affinity of their creator */
     if (e >= 0) e = live(&r[0]);
     rank_cores_leave(&r[0].cores, job->use.pool);
     if (e < 0) comm_abort(comm[0]);
@@ -209,7 +209,7 @@ static void note_shares(const struct stretto_trainer *t) {
     str_free(&s);
 }
 
-/* Another number; whoever is the first now speaks and writes for all from here on. */
+/* After recovery: takes the new rank number; the new rank 0 prints and writes for all ranks from now on. */
 static void healed(void *trainer, const struct comm_loss *loss) {
     struct stretto_trainer *t = trainer;
     struct comm *c = t->shop.comm;
@@ -239,7 +239,7 @@ err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const st
     err e = same_everywhere(t, t->shop.comm);
     mine.healed = healed;
     mine.owner = t;
-    if (comm_rank(t->shop.comm) > 0) silence(&mine, &t->events); /* these hold the status record alone */
+    if (comm_rank(t->shop.comm) > 0) silence(&mine, &t->events); /* ranks > 0 only write their status record */
     rank_cores_go(&cores, mine.use.pool);
     if (e >= 0) e = learner_fit(learner, &mine, out);
     rank_cores_leave(&cores, mine.use.pool);
@@ -262,7 +262,7 @@ err ranks_part(struct stretto_trainer *t) {
         TRY(comm_recover(c, &loss));
         healed(t, &loss);
         const err left = t->learner->left ? t->learner->left(c) : 0;
-        if (left < 0 && !comm_died(c)) return left; /* else the next turn notices */
+        if (left < 0 && !comm_died(c)) return left; /* a further death: the next broadcast fails and recovers */
         event_note(&t->events, EVENT_WARNING, "rank %d (host %s, pid %d) died after the training", loss.rank[0], loss.who.host,
                    loss.who.pid);
         if (was > 0 && comm_rank(c) == 0) return 0;

@@ -1,22 +1,23 @@
-/* ranks.h - the ranks of a training: those that a launcher started (mpirun, srun), or threads of this process (--ranks). */
+/* ranks.h - the ranks of a training run: processes of a launcher (mpirun, srun), or threads of this process (--ranks). */
 #ifndef STRETTO_API_RANKS_H
 #define STRETTO_API_RANKS_H
 
 #include "api/api.h"
 #include "learn/learner.h"
 
-/* Joins the job that started us, into w->comm; nothing to do for a program that was started alone.  E803 where that cannot be, or
- * --ranks asks for another number. */
+/* Joins the MPI job of this process: sets w->comm, or leaves it NULL if the process was started alone or has --ranks 1.
+ * E803 if it cannot join, or if the flag --ranks differs from the size of the job. */
 err ranks_join(const struct options *o, struct workshop *w);
-/* Threads of each rank: as --threads says, else the cores that are left to it; the same number for all. */
+/* Sets the number of threads per rank: --threads, else the cores available to the rank; the same on all ranks. */
 err ranks_threads(const struct options *o, struct workshop *w, i32 *threads);
-/* The machine of all ranks, as rank 0 sees it, into w->ranks. */
+/* Sets w->ranks to the machine of all ranks, as rank 0 sees it. */
 err ranks_machine(const struct options *o, struct workshop *w);
-/* learner->fit on every rank; out: the model of this process. */
+/* Runs learner->fit on every rank; *out = the model of this process. */
 err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const struct learn_job *job, struct model **out);
 
-/* Where ranks may die (--heal) those behind the first wait until it has written all, and one of them does so where it dies:
- * called by the others after the fit, by the first at its very end.  E801 where they cannot. */
+/* Final barrier of a run with --heal: ranks > 0 wait until rank 0 has written the results. If rank 0 dies, the next surviving
+ * rank becomes rank 0, returns and writes them. Ranks > 0 call it after the fit, rank 0 as its last action. E801 if a rank died
+ * and no new group forms. */
 err ranks_part(struct stretto_trainer *t);
 
 #endif

@@ -162,7 +162,7 @@ struct learn_job {
     struct resources use;
     const char *run_dir;            /* for checkpoints; NULL = none */
     bool resume;                    /* continue from the newest checkpoint of run_dir */
-    void (*healed)(void *owner, const struct comm_loss *loss); /* ranks died, and the rest were renumbered; may be NULL */
+    void (*healed)(void *owner, const struct comm_loss *loss); /* ranks died, the survivors have new numbers; may be NULL */
     void *owner;
 };
 

@@ -10,72 +10,72 @@ struct saving;  /* save.h */
 struct slicing; /* slices/slices.h */
 struct ckpt;
 
-/* windows.c: what is learnt from, and measured on. */
+/* windows.c: training and validation windows. */
 struct fit_windows {
     struct window_set train, valid, valid_all; /* valid: thinned, for validation while training */
 };
 
-/* prepare.c: what training and validation run with. */
+/* prepare.c: nets, engines and batches of training and validation. */
 struct fit_step {
-    struct net *net, *cut;         /* net: what is trained: that of the forecaster, or cut, the same over slices of its windows */
-    struct engine engine, whole;   /* whole: of the forecaster's net, validates in place of engine where that is cut */
+    struct net *net, *cut;         /* net: the net to train: the forecaster's, or `cut`, the same net over slices of windows */
+    struct engine engine, whole;   /* whole: engine of the forecaster's net, validates if `engine` has the cut net */
     struct batcher batch, valid_batch;
-    struct stream *stream;         /* all_steps: validates in place of valid_batch */
+    struct stream *stream;         /* all_steps: validates instead of valid_batch */
     i64 steps;                     /* of a member */
-    i64 cells;                     /* targets of all parts of the present step (--accumulate) */
+    i64 cells;                     /* targets in all parts of the current step (--accumulate) */
     bool prepared;
 };
 
-/* members.c: how far the fit has come. */
+/* members.c: progress of the fit. */
 struct fit_progress {
     i64 best_steps[MEMBERS_MAX];
-    f64 deadline;                  /* clock at which the time limit is over, 0 = none */
-    i32 member, done;              /* being trained; first to train */
-    struct train_state state;      /* of the member `done`, once it has begun */
-    bool refitting, begun, over;   /* over: a rank died when others had left with all that is here */
+    f64 deadline;                  /* clock at which the time limit expires, 0 = none */
+    i32 member, done;              /* member: the one in training; done: the first to train */
+    struct train_state state;      /* of member `done`, valid if begun */
+    bool refitting, begun, over;   /* over: a rank died after another had left the fit: leave, too */
 };
 
 /* save.c, state.c: checkpoints. */
 struct fit_checkpoints {
-    struct saving *saving;         /* NULL = there is no run folder */
-    struct ckpt *found;            /* to continue from; NULL = nothing, or taken */
+    struct saving *saving;         /* NULL = no run directory */
+    struct ckpt *found;            /* checkpoint to resume from; NULL = none, or already read */
     i64 held;                      /* members whose weights are in the checkpoint */
 };
 
 struct fit {
     const struct forecast_job *job; /* &own */
-    struct forecast_job own;        /* what was asked for; its ranks become fewer */
-    struct machine *left;           /* of the ranks that are left, once one has died; else NULL */
+    struct forecast_job own;        /* the job as requested; loses the ranks that die */
+    struct machine *left;           /* machine of the surviving ranks; NULL until a rank dies */
     struct forecaster *f;
     struct fit_windows set;
     struct fit_step step;
     struct fit_progress at;
     struct fit_checkpoints save;
-    struct balance *balance;        /* moves rows between ranks; NULL = they stay where they are */
-    struct slicing *slicing;        /* how time slices go; never NULL */
+    struct balance *balance;        /* moves micro-batches between ranks; NULL = fixed shares */
+    struct slicing *slicing;        /* convergence of time slices; never NULL */
 };
 
-enum { SPREAD_WINDOWS = 5 }; /* origins at least for residual quantiles */
+enum { SPREAD_WINDOWS = 5 }; /* least number of origins for residual quantiles */
 
-/* The net that is trained, by spec.cut.slices, and that of f, which has the same parameters in the same places. */
+/* Makes the net to train, cut into spec.cut.slices, and the net of f; both have the same parameter layout. */
 err training_net(struct fit *t);
-/* The plan that training will ask for, made and dropped: a wish that cannot be met is refused before a base is chosen, which may
- * take minutes. */
+/* Makes the plan of the training and drops it: an impossible request fails here, before the base is chosen, which may take
+ * minutes. */
 err forecast_try_plan(const struct fit *t);
-/* All that training needs, by the ranks that there are; nothing that it has learnt is in there but engine.store. */
+/* Builds t->step and what depends on the current ranks. Only engine.store in it is learned. */
 err training_prepare(struct fit *t);
 void training_drop(struct fit *t);
-/* heal.c: a rank has died.  Those that are left meet and prepare anew; then all stand where the one of them stood that
- * had come farthest.  E801 where they do not meet. */
+/* heal.c, after the death of a rank. forecast_meet forms a new group of the surviving ranks: *loss = the ranks that died; E801 if
+ * no group forms. forecast_heal then plans again for this group and sends all ranks the state of the one with most progress. */
 err forecast_meet(struct fit *t, struct comm_loss *loss);
 err forecast_heal(struct fit *t, const struct comm_loss *loss);
 
-/* members.c: from the first member that is not done to the last; 0, a failure, or STOP_SIGNAL. */
+/* members.c: trains the members that are not done, in order; 0, an error, or STOP_SIGNAL. */
 err forecast_train_members(struct fit *t);
 
-/* base.c: the base that --base asks for; the ridge row that stands beside every score. */
+/* base.c: chooses the base by --base; fits the ridge forecast that is printed beside every score. */
 err forecast_choose_base(struct fit *t);
-err forecast_ridge_base(const struct fit *t, bool refit, struct labour *work, struct base **out); /* refit: also on validation */
+err forecast_ridge_base(const struct fit *t, bool refit, struct labour *work, struct base **out); /* refit: with validation */
 err forecast_ridge_row(struct fit *t);
 i64 forecast_origins(const struct fit *t, const struct window_set *set); /* rows of a set that are learnt from */
 
@@ -85,21 +85,21 @@ struct window_set windows_in(const struct forecast_spec *s, i64 from, i64 to);
 struct window_set windows_thinned(struct window_set w, i64 season);
 i64 forecast_stride(i64 about, i64 season);
 
-/* Ranks hear of a signal at unlike times, so that there only the steps of training ask for it. */
+/* The stop flag, or NULL with several ranks: they see a signal at different times, so only training steps may act on it. */
 static inline const volatile int *forecast_stop(const struct fit *t) {
     return comm_size(t->job->use.comm) > 1 ? NULL : t->job->use.stop;
 }
 
-enum { MIN_WINDOWS = 10 }; /* that a network, or a ridge, is trained on */
+enum { MIN_WINDOWS = 10 }; /* least number of windows to train a network or a ridge */
 
-/* guard.c: the weight a from validation blocks; the residual quantiles for bands. */
+/* guard.c: sets the weight a from blocks of validation; computes the residual quantiles of the bands. */
 err forecast_guard(struct fit *t);
 err forecast_spread(struct fit *t);
 
-/* state.c: all that the rest of the run depends on, read back.  forecast_resume_point says where to begin, on all ranks
- * the same; forecast_restore is called before each member and fills the state of the one that was interrupted. */
+/* state.c: reads back all state that the rest of the run depends on. forecast_resume_point sets where to begin, the same on all
+ * ranks; forecast_restore, called before each member, fills the state of the interrupted one. */
 err forecast_resume_point(struct fit *t);
-/* What a checkpoint holds from rank `root` to all, with the weights of `held` members that are done. */
+/* Broadcasts the content of a checkpoint from rank `root`, with the weights of the `held` members that are done. */
 err forecast_share_state(struct fit *t, i32 root, i64 held);
 err forecast_restore(struct fit *t, i32 member, struct train_state *s);
 

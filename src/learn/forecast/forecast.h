@@ -128,7 +128,7 @@ struct forecast_job {
     struct resources use;
     const char *run_dir;            /* for checkpoints; NULL = none */
     bool resume;                    /* go on from the newest checkpoint of run_dir */
-    void (*healed)(void *owner, const struct comm_loss *loss); /* ranks died, and have other numbers now; may be NULL */
+    void (*healed)(void *owner, const struct comm_loss *loss); /* ranks died, the survivors have new numbers; may be NULL */
     void *owner;
 };
 

@@ -1,11 +1,12 @@
-/* heal.c - a rank died: those that are left go on, in the same process, from the newest step that any of them has done.
+/* heal.c - elastic recovery: after the death of a rank, the surviving ranks continue in the same processes, from the newest
+ * step that any of them has completed.
  *
  *     rank 0   step 811 | 812 ...          | meet | standings | plan for two | step 812 ..
  *     rank 1   step 811 | 812 kill -9      .
- *     rank 2   step 811 | 812 done | 813.. | meet |  farthest | plan for two | its state to all: step 813 ..
+ *     rank 2   step 811 | 812 done | 813.. | meet | farthest  | plan for two | its state to all: step 813 ..
  *
- * Where ranks may heal each of them has all weights and all of the optimiser's state after every step (plan.whole), and a step is
- * done or void (exec_step), so nothing but what is already in memory is needed: this is a resume without a disk. */
+ * With recovery allowed, every rank holds all weights and the whole optimizer state after each step (plan.whole), and a step
+ * takes effect completely or not at all (exec_step). Recovery is therefore a resume from memory; it reads no checkpoint. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,12 +15,12 @@
 #include "ckpt/checkpoint.h"
 #include "learn/forecast/save.h"
 
-/* How far a rank has come, the first first; then what the others need to know of it. */
+/* Progress of a rank: `far`, compared in order, the first entry counts most; then the values that the others adopt from it. */
 struct standing {
-    i64 far[5]; /* LEVEL_..; refit; members done; steps of the next one, -1 = it has not begun; enum train_place */
+    i64 far[5]; /* LEVEL_..; refit; members done; steps of the next member, -1 = not begun; enum train_place */
     i64 held, slices, slice_rank, nband, spread, guard, stopped;
 };
-enum { LEVEL_BEGINS, LEVEL_PREPARED, LEVEL_OUT }; /* OUT: it has left the fit with all that there is to have */
+enum { LEVEL_BEGINS, LEVEL_PREPARED, LEVEL_OUT }; /* OUT: the rank has left the fit and has its full result */
 enum { FAR_LEVEL, FAR_REFIT, FAR_DONE, FAR_STEP, FAR_PLACE };
 
 static struct standing standing_of(const struct fit *t) {
@@ -41,7 +42,7 @@ static i32 order(const struct standing *a, const struct standing *b) {
     return 0;
 }
 
-/* The first of those that have come farthest; *alike: all have; *ready: all are past their preparations. */
+/* Returns the lowest rank with the most progress. *alike: all ranks have equal progress; *ready: all have prepared training. */
 static i32 farthest(const struct standing *all, i32 n, bool *alike, bool *ready) {
     i32 best = 0;
     *alike = *ready = true;
@@ -53,8 +54,9 @@ static i32 farthest(const struct standing *all, i32 n, bool *alike, bool *ready)
     return best;
 }
 
-/* --- meeting --- */
+/* --- the new group of ranks --- */
 
+/* Removes the dead ranks from the machine that plans are made for. */
 static err fewer(struct fit *t, const struct comm_loss *loss) {
     struct resources *use = &t->own.use;
     if (!t->left) {
@@ -66,7 +68,7 @@ static err fewer(struct fit *t, const struct comm_loss *loss) {
     return 0;
 }
 
-/* What was in flight to the disk is no checkpoint of those that are left. */
+/* Waits for the saver thread and deletes an uncommitted checkpoint first: its shards belong to the old group of ranks. */
 err forecast_meet(struct fit *t, struct comm_loss *loss) {
     struct comm *c = t->job->use.comm;
     saving_free(t->save.saving, comm_rank(c));
@@ -76,7 +78,7 @@ err forecast_meet(struct fit *t, struct comm_loss *loss) {
     return fewer(t, loss);
 }
 
-/* --- going on --- */
+/* --- continuing --- */
 
 static void adopt(struct fit *t, const struct standing *s) {
     struct forecaster *f = t->f;
@@ -90,7 +92,7 @@ static void adopt(struct fit *t, const struct standing *s) {
     f->model.stopped = (err)s->stopped;
 }
 
-/* Planned and bound anew; weights and the optimiser's state are kept through it. */
+/* Plans and binds again for the new group; keeps the weights and the optimizer state. */
 static err prepare_again(struct fit *t) {
     struct store kept = t->step.engine.store;
     t->step.engine.store = (struct store){0};
@@ -118,7 +120,7 @@ static err take_state(struct fit *t, i32 root, const struct standing *s) {
     return 0;
 }
 
-/* Whoever was to give its state died as well: nothing of it is here, and this rank stands where it stood. */
+/* The sender of the state died as well and its state did not arrive: returns this rank to its own progress. */
 static void stay(struct fit *t, const struct standing *mine) {
     adopt(t, mine);
     if (mine->spread) return;
@@ -152,12 +154,12 @@ static void tell(const struct fit *t, const struct comm_loss *loss, const struct
                loss->who.host, loss->who.pid, others, left, left > 1 ? "s" : "", loss->was, left > 1 ? "" : "es", where, seconds);
 }
 
-/* Nobody leaves the fit before all have everything (fit.c): where one has left, so may the others. */
+/* A rank leaves the fit only when all ranks have the full result (fit.c): if one has left, the others may leave, too. */
 static err go_on(struct fit *t, i32 root, bool alike, bool ready, const struct standing *s) {
     TRY(sweep(t));
     t->at.over = s->far[FAR_LEVEL] == LEVEL_OUT;
     if (t->at.over) return 0;
-    if (!ready) { /* nobody has done a step yet */
+    if (!ready) { /* some rank has not prepared training yet: start again from the beginning */
         training_drop(t);
         mem_free(t->f->spread);
         t->f->spread = NULL;
