@@ -1,9 +1,9 @@
-/* data.c - the rows of a batch are cut, gradients are merged along the fixed tree: the bits of serial.
+/* data.c - data parallelism, devices share the samples of a batch: the merge tree adds gradients, bit-identical to serial.
  *
  *     group 0   rows 0..224     fwd bwd | its own merges | merges of its share of theta | update of that share
  *     group 1   rows 224..448   fwd bwd | its own merges | merges of its share of theta | update of that share
  *
- * Rows are cut at micro-batches only.  Of slices of time it shares out rows as `time` does. */
+ * Every share is a whole number of micro-batches. For a net with time slices it divides the rows as `time` does. */
 #include "step/strategy/strategy.h"
 
 static i32 most(struct planner *p, i32 n) {

@@ -1,4 +1,4 @@
-/* serial.c - everything on the first device.  This is the specification: every cut is compared with it. */
+/* serial.c - everything on the first device. This is the reference: tests compare every other strategy with it. */
 #include "step/strategy/strategy.h"
 
 static i32 most(struct planner *p, i32 n) {

@@ -1,14 +1,14 @@
-/* time.c - sequences cut in time: their slices are rows, shared out; where they meet, rounds until they fit.
+/* time.c - time parallelism, devices share the time slices of sequences: rounds repeat until the states at the cuts agree.
  *
  *     device 0   slices 0..8    fwd lstm.0 chain 0/2 | head, loss | bwd lstm.0 chain 0/2 | merges, update of its share
  *     device 1   slices 8..16   fwd lstm.0 chain 1/2 | head, loss | bwd lstm.0 chain 1/2 | merges, update of its share
  *
- * The number of slices is the net's (its rows are slices) and decides the numbers; that of devices decides nothing but the time:
- * any of them give the same bits.  Not those of the serial run: slices are taken as fitting within a tolerance. */
+ * A row of the net is a slice. The number of slices changes the result; the number of devices changes only the speed, any number
+ * gives the same bits. The result differs from the serial run: slices converge within a tolerance. */
 #include "model/layer.h"
 #include "step/strategy/strategy.h"
 
-/* Slices are shared out in whole micro-batches, and every rank has some: it has to know how the chains went. */
+/* Devices share slices in whole micro-batches. Every rank has at least one, since it must know how the chains converged. */
 static i32 most(struct planner *p, i32 n) {
     if (!p->sliced) {
         planner_why(p, "the sequences of this net are not cut in time");

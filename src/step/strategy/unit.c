@@ -1,4 +1,4 @@
-/* unit.c - layers that can are shared by units, for too few rows to be cut: the bits of serial.
+/* unit.c - tensor parallelism, devices share the hidden units of recurrent layers: bit-identical to serial.
  *
  *     device 0   fwd lstm.0 unit 0/2 | fwd head | fwd loss | bwd .. | bwd lstm.0 unit 0/2 | norm, update of its share of theta
  *     device 1   fwd lstm.0 unit 1/2 | zero     |                     bwd lstm.0 unit 1/2 | norm, update of its share of theta

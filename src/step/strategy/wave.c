@@ -1,4 +1,4 @@
-/* wave.c - layers at different chunks of time at once: the bits of serial, for too few rows to be cut.
+/* wave.c - pipeline parallelism, devices run different layers on different chunks of time: bit-identical to serial.
  *
  *     device 0   fwd lstm.0 0 1 2 3   .     loss   .  bwd lstm.0 3 2 1 0 | norm, update of its share of theta
  *     device 1   fwd lstm.1 . 0 1 2 3  zero | bwd lstm.1 3 2 1 0       . | norm, update of its share of theta
