@@ -22,7 +22,7 @@ static i64 padded_line(i64 bytes) { return round_up64(bytes, ALIGN); }
 
 static char *start(i64 bytes, char *at) { return paged(bytes) ? at + (-(uintptr_t)at & (PAGE - 1)) : at; }
 
-/* Marks the buffers that tasks of this rank use, and those that come to it. */
+/* Marks the buffers that tasks of this rank use, and those that it receives. */
 static err find_used(struct exec *x, bool *used) {
     const struct plan *p = x->plan;
     struct plan_message *m;
@@ -117,14 +117,13 @@ static void group_blocks(struct exec *x, struct queue *q) {
     }
 }
 
-/* The waits of an item: per other queue the last item that any of its dependencies is, unless this queue has waited for it
- * already. */
+/* The waits of an item: for each other queue, the last item that it depends on, unless this queue has already waited for it. */
 static u32 waits_of(struct exec *x, u32 queue, const struct task *t, const u32 *place, u32 *need, u32 *have, u32 nwait) {
     const struct plan *p = x->plan;
     for (u32 w = 0; w < x->nlist; w++) need[w] = 0;
     for (u32 k = t->dep0; k < t->dep0 + t->ndep; k++) {
         u32 from = p->dep[k], w = exec_queue_of(x, &p->task[from]);
-        if (!exec_is_ours(x, &p->task[from])) continue; /* a message brings what it wrote */
+        if (!exec_is_ours(x, &p->task[from])) continue; /* its output arrives as a message */
         if (w != queue && place[from] + 1 > need[w]) need[w] = place[from] + 1;
     }
     u32 n = 0;
@@ -136,7 +135,7 @@ static u32 waits_of(struct exec *x, u32 queue, const struct task *t, const u32 *
     return n;
 }
 
-/* Devices of this rank, which come together. */
+/* Number of devices of this rank, which are contiguous in the plan; sets device0 to the first. */
 static i32 own_devices(struct exec *x) {
     i32 n = 0;
     for (i32 d = x->plan->ndevice - 1; d >= 0; d--) {

@@ -1,4 +1,4 @@
-/* bound.h - a plan bound to memory and workers: inside of struct exec, for the files of exec only.
+/* bound.h - a plan bound to memory and workers: the inside of struct exec, private to src/exec.
  *
  *     worker 0   item item item ...      one queue per worker: its devices' tasks in plan order
  *     worker 1   item item ...           before an item: wait until other queues have done so many items of this step
@@ -23,7 +23,7 @@
 struct item {
     u32 task;
     u32 wait0, nwait;
-    u32 nlink, *link;     /* messages that must have come, or gone */
+    u32 nlink, *link;     /* messages that must have arrived, or left */
     u32 nbefore, *before; /* the same of the step before (async_gather.c) */
     u32 run;              /* tasks of a `blocks` kernel that run together: this one and run - 1 after it */
     bool sends;           /* a message waits for it */
@@ -33,13 +33,13 @@ struct item {
 struct link {
     struct plan_message plan;
     struct comm_message m;
-    const struct codec *codec; /* NULL = the range goes as it is */
-    unsigned char *packed;     /* [codec.room] what goes in its place */
+    const struct codec *codec; /* NULL = dense, sent as stored */
+    unsigned char *packed;     /* [codec.room] encoded message */
     f32 *residual;             /* [codec.residual] what the codec has dropped so far */
-    bool trails;               /* goes while the next step is computed */
-    struct dev_wait *ready;    /* [nready] what queues must have done before */
+    bool trails;               /* sent during the next step (asynchronous all-gather) */
+    struct dev_wait *ready;    /* [nready] items that queues must complete before */
     u32 nready;
-    _Alignas(64) _Atomic u64 arrived; /* the step in which it was done last */
+    _Alignas(64) _Atomic u64 arrived; /* the last step in which it completed */
 };
 
 /* Messages that a worker has handed to the agent in the middle of a task, and waits for. */
@@ -73,24 +73,24 @@ struct exec {
     const struct policy *policy;
     const struct dev_type *dev; /* of all devices of the plan */
     struct pool *pool;
-    struct comm *comm;  /* NULL = all devices of the plan are ours */
+    struct comm *comm;  /* NULL = this rank has all devices of the plan */
     struct arena arena; /* queues, items, waits */
     void **mem[2];      /* [nbuf] of the step that is computed, of the one that is summed; the same array without twins */
     char *block, *sent_block, *twin_block; /* buffers of this rank; those with `sent`; second copies */
     i64 block_bytes, sent_bytes, twin_bytes;
-    u32 device0;       /* the first device that is ours */
+    u32 device0;       /* first device of this rank */
     struct link *link; /* [nlink] */
     u32 nlink;
     struct round round;     /* what a worker waits for */
     bool *pair_waits;       /* [ranks][2] for a turn of the agent: a message to or from that rank is not ready yet */
-    _Atomic bool broken;    /* the agent failed: nothing waits any more */
-    struct err_record *why; /* where broken */
-    bool made;              /* though broken: the step is done */
+    _Atomic bool broken;    /* the agent failed: all waits return */
+    struct err_record *why; /* the error, if broken */
+    bool made;              /* the step completed although broken is set */
     bool all_commit;        /* tasks of `commits` kernels run everywhere: on all ranks, or on none */
     _Atomic u32 update;     /* all_commit: of this step, UPDATE_OPEN until one of the two is certain */
     bool direct;            /* messages are under way, and there is no agent (exchange_turn) */
-    _Atomic bool turning;   /* a worker looks at them */
-    f64 usual;              /* seconds of a step, smoothed: what a deadline is a multiple of */
+    _Atomic bool turning;   /* a worker progresses them */
+    f64 usual;              /* smoothed seconds of a step; deadlines are multiples of it */
     struct wakeup changed;  /* an item or a message was completed, or the run is aborted */
     struct queue *queue;
     u32 nqueue;
@@ -103,7 +103,7 @@ struct exec {
     struct dev_wait *wait;
     u64 serial;    /* number of this step, from 1 */
     u32 number;    /* the caller's */
-    u64 summed;    /* the step whose sums are made: this one, or with delay1 the one before */
+    u64 summed;    /* the step whose gradients are merged: this one, or with delay1 the one before */
     bool keep;     /* of the summed step */
     bool trailing; /* links that trail are under way, of step trail_serial */
     u64 trail_serial;
@@ -129,9 +129,9 @@ void exec_work(void *exec, i32 worker); /* run.c: the queue of a worker */
 
 /* link.c */
 void *link_data(const struct exec *x, const struct plan_message *m); /* the range, in the memory of the step that is summed */
-/* The task uses the range of the message; writing: it writes it. */
+/* True if the task uses the range of the message; writing: true only if it writes the range. */
 bool link_touches(const struct exec *x, u32 task, const struct plan_message *m, bool writing);
-/* A link that is not done: posted, if it is not yet, and tested; *moved when something happened to it. */
+/* Progresses a message that has not completed: posts it on the first call, then tests it. *moved: its status changed. */
 err link_move(struct exec *x, struct link *l, u64 serial, bool *moved);
 
 /* virtual.c */

@@ -1,4 +1,4 @@
-/* link.c - one message of a rank: where its bytes are, in which form they go, and whether they have gone. */
+/* link.c - one message of a rank: where its bytes are, their codec, and whether the transfer has completed. */
 #include <string.h>
 
 #include "exec/bound.h"

@@ -1,4 +1,4 @@
-/* exchange.c - walks the tasks in order and keeps, for every range, who wrote it last and who has it.
+/* exchange.c - derives messages: follows the tasks in order and records the last writer and the holders of every range.
  *
  *     grad.0   [ rank 0, has: 0 1 |      rank 1, has: 1      |  rank 0, has: 0 ]      a task of rank 2 that reads it all
  *                                                                                    makes three messages, and then has it
@@ -20,7 +20,7 @@ struct piece_of {
 
 struct ledger {
     const struct plan *p;
-    struct piece_of *piece; /* of the buffer that is looked at, in order, without holes */
+    struct piece_of *piece; /* pieces of the current buffer, in order, without gaps */
     i32 n, cap;
     struct plan_message *out;
     u32 nout, capout;
@@ -113,6 +113,7 @@ static err writes(struct ledger *l, i64 lo, i64 hi, i32 task) {
     return 0;
 }
 
+/* After the last task, sends the buffer to the rank that keeps it (home), or to all ranks. */
 static err go_home(struct ledger *l, const struct pbuf *b) {
     if (b->home >= 0) return reads(l, 0, b->extent, b->home, b->when);
     for (i32 r = 0; r < l->p->nrank && b->home == HOME_ALL; r++) TRY(reads(l, 0, b->extent, r, b->when));
