@@ -23,6 +23,7 @@ INLINE void frozen(const vf *g, vf *factor, vf *add) {
     *add = g[Z] * g[N];
 }
 
+/* h after the step, from the state s that the linear solve computes: here h is this state. */
 INLINE vf h_of(const vf *a, vf z_out, vf h, vf s) {
     (void)a, (void)z_out, (void)h;
     return s;

@@ -166,7 +166,7 @@ void way_add_given(const struct way *w, f32 *to, i32 k) {
         for (i32 u = 0; u < w->width[s]; u++) to[way_at(w, s, k) + u] += w->given[way_at(w, s, k) + u];
 }
 
-/* given: the row whose given state is added to a. */
+/* Largest |a - b| over the planes of one row; w->given of row b_row is added to a in the first `given` planes. */
 static f32 distance(const struct way *w, const f32 *a, i32 a_row, const f32 *b, i32 b_row, i32 given) {
     f32 most = 0;
     bool bad = false;

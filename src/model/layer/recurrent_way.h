@@ -61,12 +61,12 @@ static inline f32 *way_mark(const struct way *w, i32 chunk) { return w->mark + c
 static inline f32 *way_c(const struct way *w, const f32 *state) { return w->states > 1 ? (f32 *)state + w->plane : NULL; }
 static inline i64 way_at(const struct way *w, i32 s, i32 row) { return s * w->plane + (i64)row * w->width[s]; }
 
-/* Row `row` of state `to` = row from_row of `from` (NULL = zero); way_give: = what is given to it. */
+/* Row `row` of state `to` = row from_row of `from` (NULL = zero); way_give: = the same row of w->given. */
 void way_copy(const struct way *w, f32 *to, i32 row, const f32 *from, i32 from_row);
 void way_give(const struct way *w, f32 *to, i32 row);
-/* Adds what is given to row k to its state. */
+/* Adds row k of w->given to row k of `to`. */
 void way_add_given(const struct way *w, f32 *to, i32 k);
-/* Largest |a - b| of two rows; way_gap: b plus what is given to it. NaN if any value is. */
+/* Largest |a - b| of two rows; way_gap: largest |a + given - b|, with the row of w->given that b has. NaN if any value is. */
 f32 way_distance(const struct way *w, const f32 *a, i32 a_row, const f32 *b, i32 b_row);
 f32 way_gap(const struct way *w, const f32 *a, i32 a_row, const f32 *b, i32 b_row);
 f32 way_largest(const struct way *w, const f32 *a, i32 row);
