@@ -160,7 +160,7 @@ err csv_each(struct csv *c, err (*work)(struct csv *c, i64 chunk, i32 thread));
 /* csv_parse.c */
 err csv_parse(struct csv *c);
 err csv_parse_bytes(struct csv *c, struct csv_chunk *k, char *first, i64 bytes, i32 thread);
-err csv_merge_words(struct csv *c);
+err csv_merge_words(struct csv *c); /* categorical columns: merges the vocabularies of the chunks, renumbers the codes */
 
 /* csv_once.c: both passes in one, if the file allows it */
 bool csv_once_guess(struct csv *c, i64 *rows);     /* worth trying? *rows: capacity needed */

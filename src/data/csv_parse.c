@@ -20,6 +20,8 @@ struct parse {
     err failed;
 };
 
+/* Records a problem for the report, up to CSV_PROBLEMS. fields: number found in a row that has too many or too few; 0 = the
+ * cell in column `field` (from 1) cannot be read. */
 static void problem(struct parse *s, i32 field, i32 fields, const char *text, i64 n) {
     struct csv_problems *list = fields ? &s->tally->rows : &s->tally->cells;
     if (list->n == CSV_PROBLEMS) return;
@@ -224,6 +226,7 @@ static err merge_words(struct csv *c, const struct csv_field *f, i32 text) {
     return 0;
 }
 
+/* Moves the merged vocabulary to the column: words in the arena of the table. */
 static err keep_words(struct csv *c, struct column *col, struct vocab *v) {
     col->nword = v->n;
     ARENA_NEW(&c->t->names, col->word, v->n + 1);
