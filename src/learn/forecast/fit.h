@@ -77,7 +77,7 @@ err forecast_train_members(struct fit *t);
 err forecast_choose_base(struct fit *t);
 err forecast_ridge_base(const struct fit *t, bool refit, struct labour *work, struct base **out); /* refit: with validation */
 err forecast_ridge_row(struct fit *t);
-i64 forecast_origins(const struct fit *t, const struct window_set *set); /* rows of a set that are learnt from */
+i64 forecast_origins(const struct fit *t, const struct window_set *set); /* with all_steps also the steps of a tile */
 
 /* windows.c: origins in [from, to) whose whole horizon ends before `to`; about VALID_ORIGINS of a set; rows between origins,
  * about so many, with which they come to every phase of the season. */
