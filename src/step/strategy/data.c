@@ -19,7 +19,7 @@ static i32 most(struct planner *p, i32 n) {
 const struct strategy strategy_data = {
     .name = "data",
     .alias = "data_sync",
-    .help = "rows of the batch shared out, gradients merged along a fixed tree",
+    .help = "data parallelism: each device has some rows of the batch",
     .exact = true,
     .counted = true,
     .parts = true,

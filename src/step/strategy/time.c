@@ -33,7 +33,7 @@ static i32 most(struct planner *p, i32 n) {
 const struct strategy strategy_time = {
     .name = "time",
     .alias = "time_slice",
-    .help = "sequences cut into slices of time that run side by side, in rounds until they fit",
+    .help = "time slices run in parallel and repeat until their states agree",
     .exact = false,
     .counted = true,
     .slices = true,

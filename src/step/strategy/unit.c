@@ -42,7 +42,7 @@ static i32 most(struct planner *p, i32 n) {
 const struct strategy strategy_unit = {
     .name = "unit",
     .alias = "unit_split",
-    .help = "units of recurrent layers shared out, for batches of too few rows",
+    .help = "tensor parallelism: each device has some units of a layer",
     .exact = true,
     .counted = true,
     .together = true,

@@ -29,7 +29,7 @@ static i32 most(struct planner *p, i32 n) {
 const struct strategy strategy_wave = {
     .name = "wave",
     .alias = "wavefront",
-    .help = "layers at different chunks of time at once, for batches of too few rows",
+    .help = "pipeline over layers and chunks of time, in one process",
     .exact = true,
     .counted = true,
     .together = true,
