@@ -1,8 +1,8 @@
-/* sampled.h - task times of a case measured on one thread, and the step time on other machines that follows (plan/simulate.h).
+/* sampled.h - task times of a case measured on one thread, and the step time on other machines that follows (step/simulate.h).
  *
  *     serial            the whole series: a step of one row
  *     over 16, 8, 4, 2  the case's plan for so many devices, run by one worker,
- *                       each member's rows separately (exec_apart)               --sampled_step--> seconds per task
+ *                       each member's rows separately (step_apart)               --sampled_step--> seconds per task
  *     itself            on one device
  *     medians of the samples --costs_learn--> costs --plan_simulate--> seconds on 1, 2, 4 .. devices */
 #ifndef STRETTO_BENCH_SAMPLED_H

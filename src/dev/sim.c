@@ -38,16 +38,18 @@ static f64 seconds(const struct dev_work *w, const struct dev_item *it) {
     return d->overhead_us * 1e-6 + (it->moved > 0 ? wire : 0) + dmax(it->seconds, memory);
 }
 
-/* The queue whose next item can start first, -1 = all are done. */
-static i32 earliest(const struct dev_work *w, const u32 *done, struct dev_item *item, f64 *at) {
+/* The queue whose next item can start first, and the item after it; -1 = all are done. */
+static i32 earliest(const struct dev_work *w, const u32 *done, struct dev_item *item, u32 *next, f64 *at) {
     i32 best = -1;
     for (u32 q = 0; q < w->nqueue; q++) {
         struct dev_item it;
         f64 when;
-        if (w->item(w->arg, q, done[q], &it) == 0 || !can_start(w, done, ends(w, q)[done[q]], &it, &when)) continue;
+        const u32 after = w->item(w->arg, q, done[q], &it);
+        if (after == 0 || !can_start(w, done, ends(w, q)[done[q]], &it, &when)) continue;
         if (best >= 0 && when >= *at) continue;
         best = (i32)q;
         *item = it;
+        *next = after;
         *at = when;
     }
     return best;
@@ -57,10 +59,10 @@ static f64 run(const struct dev_work *w) {
     u32 done[MACHINE_DEVICES] = {0};
     struct dev_item it;
     f64 at = 0, last = 0;
+    u32 next = 0;
     for (u32 q = 0; q < w->nqueue; q++) ends(w, q)[0] = 0;
-    for (i32 q; (q = earliest(w, done, &it, &at)) >= 0;) {
-        struct dev_item same;
-        const u32 first = done[q], next = w->item(w->arg, (u32)q, first, &same);
+    for (i32 q; (q = earliest(w, done, &it, &next, &at)) >= 0;) {
+        const u32 first = done[q];
         const f64 end = at + seconds(w, &it);
         w->run_item(w->arg, (u32)q, first, at, end);
         for (u32 i = first + 1; i <= next; i++) ends(w, (u32)q)[i] = end;

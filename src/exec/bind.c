@@ -23,17 +23,14 @@ static i64 padded_line(i64 bytes) { return round_up64(bytes, ALIGN); }
 static char *start(i64 bytes, char *at) { return paged(bytes) ? at + (-(uintptr_t)at & (PAGE - 1)) : at; }
 
 /* Marks the buffers that tasks of this rank use, and those that it receives. */
-static err find_used(struct exec *x, bool *used) {
+static void find_used(struct exec *x, bool *used) {
     const struct plan *p = x->plan;
-    struct plan_message *m;
-    u32 n = 0;
     for (u32 i = 0; i < p->ntask; i++)
         for (u32 k = p->task[i].use0; k < p->task[i].use0 + p->task[i].nuse && exec_is_ours(x, &p->task[i]); k++)
             used[p->use[k].buf] = true;
-    if (x->comm) TRY(plan_exchange(p, &x->arena, &m, &n));
-    for (u32 i = 0; i < n; i++) used[m[i].buf] = used[m[i].buf] || m[i].to == comm_rank(x->comm);
+    for (u32 i = 0; i < x->nmessage; i++)
+        if (x->message[i].to == comm_rank(x->comm)) used[x->message[i].buf] = true;
     for (u32 i = 0; i < p->nbuf; i++) used[i] = used[i] || p->buf[i].series || p->buf[i].sent;
-    return 0;
 }
 
 static i64 bytes_here(const struct exec *x, u32 buf, const bool *used) {
@@ -78,7 +75,7 @@ static err bind_memory(struct exec *x, void *const *lent) {
     ARENA_NEW(&x->arena, x->mem[0], p->nbuf + 1);
     x->mem[1] = x->mem[0];
     if (x->policy->delay) ARENA_NEW(&x->arena, x->mem[1], p->nbuf + 1);
-    TRY(find_used(x, used));
+    find_used(x, used);
     for (u32 i = 0; i < p->nbuf; i++) {
         const struct pbuf *b = &p->buf[i];
         bytes[i] = bytes_here(x, i, used);
@@ -213,6 +210,7 @@ static err bind(struct exec *x, const struct exec_job *job) {
             return FAIL(E1, "task %u of the plan wants kernel %d, the client has %d", i, x->plan->task[i].kind,
                         x->client.nkernel);
     TRY(dev_of_plan(x->plan, &x->dev));
+    if (x->comm) TRY(plan_exchange(x->plan, &x->arena, &x->message, &x->nmessage));
     TRY(bind_memory(x, job->lent));
     count_workers(x, job->slices);
     TRY(bind_queues(x));

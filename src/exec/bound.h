@@ -78,7 +78,9 @@ struct exec {
     void **mem[2];      /* [nbuf] of the step that is computed, of the one that is summed; the same array without twins */
     char *block, *sent_block, *twin_block; /* buffers of this rank; those with `sent`; second copies */
     i64 block_bytes, sent_bytes, twin_bytes;
-    u32 device0;       /* first device of this rank */
+    u32 device0;                  /* first device of this rank */
+    struct plan_message *message; /* [nmessage] of all ranks (plan_exchange); none where one rank has all devices */
+    u32 nmessage;
     struct link *link; /* [nlink] */
     u32 nlink;
     struct round round;     /* what a worker waits for */

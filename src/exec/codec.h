@@ -2,8 +2,8 @@
  * codecs.def.
  *
  * encode and decode run in the agent, or in the worker that takes its place; they do not allocate.  What a codec drops in one
- * step and adds in a later one is its residual: exec allots `residual` floats a message, zeroed, and a checkpoint keeps them
- * (exec_residual_*), so that a resumed run has the bits of one that was not interrupted. */
+ * step and adds in a later one is its residual: exec allots `residual` floats a message, zeroed.  Checkpoints do not hold
+ * residuals: a resumed run begins with zeros. */
 #ifndef STRETTO_EXEC_CODEC_H
 #define STRETTO_EXEC_CODEC_H
 

@@ -71,10 +71,10 @@ static i64 step_of(const struct exec *x, const struct plan_message *m) {
 }
 
 static err make_links(struct exec *x, const u32 *place) {
-    struct plan_message *all;
-    u32 n, number = 0;
+    const struct plan_message *all = x->message;
+    const u32 n = x->nmessage;
+    u32 number = 0;
     i64 most = 0;
-    TRY(plan_exchange(x->plan, &x->arena, &all, &n));
     for (u32 i = 0; i < n; i++) most += (all[i].hi - all[i].lo + step_of(x, &all[i]) - 1) / step_of(x, &all[i]);
     ARENA_NEW(&x->arena, x->link, most + 1);
     ARENA_NEW(&x->arena, x->pair_waits, 2 * comm_size(x->comm));

@@ -52,7 +52,6 @@ void *const *exec_mem(const struct exec *x);        /* [nbuf] of the step that i
 void *const *exec_mem_summed(const struct exec *x); /* [nbuf] of the step that was summed last */
 u64 exec_serial(const struct exec *x);              /* steps since exec_bind */
 bool exec_alone(const struct exec *x);              /* member 0 of each team does the work of all */
-bool exec_keeps_going(const struct exec *x);        /* false = a rank is lost: the step is void */
 /* Rows of the batch that tasks of this rank work on, [*b0, *b1). */
 void exec_rows(const struct exec *x, i32 *b0, i32 *b1);
 bool exec_is_ours(const struct exec *x, const struct task *t); /* this rank runs it */

@@ -2,8 +2,6 @@
 #include "base/float_mode.h"
 #include "exec/bound.h"
 
-static const struct dev_item nothing;
-
 /* Items of `blocks` kernels that run together count as the first of them; their seconds add up. */
 static u32 item_at(void *exec, u32 queue, u32 at, struct dev_item *out) {
     const struct exec *x = exec;
@@ -11,10 +9,8 @@ static u32 item_at(void *exec, u32 queue, u32 at, struct dev_item *out) {
     if (at >= q->n) return 0;
     const struct item *it = &q->item[at];
     const struct plan *p = x->plan;
-    *out = nothing;
-    out->device = &p->place[p->task[it->task].device].device;
-    out->wait = &x->wait[it->wait0];
-    out->nwait = it->nwait;
+    *out =
+        (struct dev_item){.device = &p->place[p->task[it->task].device].device, .wait = &x->wait[it->wait0], .nwait = it->nwait};
     for (u32 k = 0; k < it->run; k++) {
         const struct task_bytes *b = &x->bytes[it[k].task];
         out->seconds += (f64)p->task[it[k].task].cost;

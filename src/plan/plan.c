@@ -1,4 +1,4 @@
-/* plan.c - what every plan can be asked, whoever made it. */
+/* plan.c - the queries that every plan answers, and plan_free. */
 #include "plan/plan.h"
 
 #include "base/mem.h"

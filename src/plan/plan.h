@@ -1,16 +1,15 @@
 /* plan.h - what one step of a learner does, as plain data: tasks, buffers, uses, places.
  *
- *     client (a net, k-means, ..) --tasks and their uses--> plan --plan_deps--> edges --plan_exchange--> messages --exec-->
- * numbers
+ *     client (a net, k-means, ..) --tasks and their uses--> plan --plan_deps--> edges --plan_exchange--> messages
  *
  * A task runs one kernel of its client on one device.  It says which range of which buffer it uses, and in which mode.  Edges
  * (deps.c) and messages between ranks (exchange.c) follow from these uses; no client writes either.  A plan knows no kernel, no
- * network and no device type: kernel ids mean what the client's table says (exec/kernel.h).
+ * network and no device type: kernel ids mean what the client's table says (exec/client.h).
  *
  * A team is one task n-fold: its members do the same box at the same time on devices of one process.  They are next to each other
  * in the plan, no edge leads from one to another, and their kernel keeps them in step.  What comes after waits for all of them.
  *
- * A plan is owned by whoever made it (plan_free).  It is immutable while an exec is bound to it. */
+ * The caller of the function that made a plan owns it (plan_free).  It is immutable while an exec is bound to it. */
 #ifndef STRETTO_PLAN_PLAN_H
 #define STRETTO_PLAN_PLAN_H
 

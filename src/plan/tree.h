@@ -1,4 +1,4 @@
-/* tree.h - the fixed binary tree that merges the partial results of micro-batches, whoever computed them.
+/* tree.h - the fixed binary tree that merges the partial results of micro-batches, on any device or rank.
  *
  *     micro-batches   0   1   2   3   4   5   6
  *     level 0         0<--1   2<--3   4<--5   6        pair (a,b): result a += result b

@@ -22,6 +22,7 @@ struct step {
     struct store *store;
     struct exec *exec;
     struct comm *comm; /* NULL = one rank */
+    i32 *rank_of;      /* [micro-batches] whose rank zeroes its gradient; NULL where nothing is deferred */
     bool defers;       /* the policy sums a step while the next one is computed */
     struct arena arena;
     struct run run;
@@ -33,8 +34,8 @@ struct step {
     bool pending;                         /* the gradient of the step before is kept: this one adds to it */
     struct summed now, summed;
     struct step_slices *slices; /* NULL = the rows are whole sequences */
-    u32 *flag_line; /* [ntask] of a member of a team: its line of flags; NULL = no teams */
-    char *flags;    /* [lines][TEAM_LINE] zero at first */
+    u32 *flag_line;             /* [ntask] of a member of a team: its line of flags; NULL = no teams */
+    char *flags;                /* [lines][TEAM_LINE] zero at first */
 };
 
 struct exec_result step_result(void *step, void *const *mem);

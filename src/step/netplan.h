@@ -18,7 +18,8 @@
  * their own (layer.dw): the first parts are under way to other ranks while the last one is made.
  *
  * Where rows are slices of time (op_is_chain), the tasks of one op are such a team too, but each has rows of its own: together
- * they run the op's chain, round by round (exec/chain.h).  How many slices there are is the net's; who runs them is the plan's.
+ * they run the op's chain, round by round (step/slices/solver.h).  The net sets the number of slices,
+ * the plan the device of each.
  */
 #ifndef STRETTO_STEP_NETPLAN_H
 #define STRETTO_STEP_NETPLAN_H
@@ -47,8 +48,8 @@ enum pbuf_kind {
     PBUF_MARKS /* of a gradient: which lines of tables were touched */
 };
 
-/* What a plan becomes while it is trained by: after a step of a member, so many slices, foreseen in so many directions.  The
- * tasks are then those that a planner makes of it. */
+/* A change of the number of slices, and of the rank of the correction of their initial states, after a step of a member of the
+ * ensemble.  The planner then makes the tasks anew. */
 struct plan_turn {
     i64 step;
     i32 refit, member, slices, rank; /* refit: in the training on all rows */

@@ -174,8 +174,8 @@ static void sizes(struct plan *g, const struct net *n) {
 }
 
 /* In bf16 h is rounded at every step, to 8 bits: two runs of a slice come no closer to each other than that.  In fp32 states are
- * closer than adjoints have to be: what is left of them is a share of the states, but gradients are made of errors of forecasts,
- * which are far smaller near an optimum. */
+ * compared with a finer tolerance than adjoints: the gap that remains is relative to the states, but gradients follow from
+ * forecast errors, which are far smaller near an optimum. */
 static struct chain_course course_of(const struct planner *p) {
     struct chain_course c = p->q->course;
     if (c.tol > 0) return c;
@@ -235,7 +235,7 @@ err planner_begin(struct planner *p, i32 ndevice) {
     struct netplan *of;
     ARENA_NEW(&g->arena, of, 1);
     g->client = of;
-    g->exact = product_exact(&p->product) && !p->sliced; /* slices meet within a tolerance, whoever runs them */
+    g->exact = product_exact(&p->product) && !p->sliced; /* slices agree within a tolerance on any device */
     g->B = p->q->B;
     g->grain = p->grain;
     g->ngrain = p->ngrain;
@@ -331,7 +331,7 @@ static err op_by_op(struct planner *p) {
     return 0;
 }
 
-/* Weights of a layer are copied when it is its turn: those that others moved may still be on their way (exec/trail.c). */
+/* Weights of a layer are copied when it is its turn: those that others moved may still be on their way (exec/async_gather.c). */
 static err forward_early(struct planner *p) {
     for (i32 l = 0; l < p->net->nop; l++) {
         TRY(prepare(p, l));

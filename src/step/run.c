@@ -152,16 +152,25 @@ static err bound(void *step, struct exec *x, void *const *mem) {
 /* Sums across ranks, the norm and the update; a sum whose parts are all of this rank needs no network. */
 static bool deferred(void *step, const struct task *t) {
     const struct step *s = step;
-    const struct plan *p = s->plan;
     if (t->kind == TASK_NORM || t->kind == TASK_UPDATE) return true;
     if (t->kind != TASK_MERGE || !s->comm) return false;
-    const i32 g0 = t->node_a, g1 = imin(2 * t->node_b - t->node_a, p->ngrain);
-    for (u32 i = 0; i < p->ntask; i++) {
-        const struct task *z = &p->task[i];
-        if (z->kind != TASK_ZERO || z->box.b0 / p->grain >= g1 || ceil_div(z->box.b1, p->grain) <= g0) continue;
-        if (p->place[z->device].rank != comm_rank(s->comm)) return true;
-    }
+    const i32 end = imin(2 * t->node_b - t->node_a, s->plan->ngrain);
+    for (i32 g = t->node_a; g < end; g++)
+        if (s->rank_of[g] != comm_rank(s->comm)) return true;
     return false;
+}
+
+/* For deferred(), which exec asks of every task again and again while it binds. */
+static err find_ranks(struct step *s) {
+    const struct plan *p = s->plan;
+    if (!s->defers) return 0;
+    ARENA_NEW(&s->arena, s->rank_of, p->ngrain);
+    for (u32 i = 0; i < p->ntask; i++) {
+        const struct task *t = &p->task[i];
+        if (t->kind != TASK_ZERO) continue;
+        for (i32 g = t->box.b0 / p->grain; g < ceil_div(t->box.b1, p->grain); g++) s->rank_of[g] = p->place[t->device].rank;
+    }
+    return 0;
 }
 
 static void defer(void *step) {
@@ -214,6 +223,7 @@ static err bind(struct step *s, struct pool *pool, struct comm *comm, const stru
     s->defers = policy_delay(job.policy) > 0;
     own_rows(s, s->comm);
     TRY(arrays(s));
+    TRY(find_ranks(s));
     TRY(own_inputs(s));
     TRY(bind_flags(s));
     ARENA_NEW(&s->arena, lent, s->plan->nbuf + 1);

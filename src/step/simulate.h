@@ -43,7 +43,7 @@ err costs_put(struct costs *c, struct cost what);
 f64 costs_get(const struct costs *c, enum task_kind kind, i32 op, i32 rows); /* -1 = nothing of that kind and op is known */
 
 /* One worker did all tasks of a plan, one after another, and they took so many seconds (0 = nothing was seen of it); a chain's
- * are those of all members, each with its own rows, at the first of them (exec_apart).  Fewer rows first: rounds have steps of
+ * are those of all members, each with its own rows, at the first of them (step_apart).  Fewer rows first: rounds have steps of
  * fewer rows than a member has, which are taken from what is known. */
 err costs_learn(struct costs *c, const struct plan *p, const struct net *n, const struct walks *w, const f64 *seconds);
 

@@ -1,4 +1,4 @@
-/* t_chain.c - the rounds of exec/chain.c on recurrences that are no network: best paths over integers (max, +), and one in f64.
+/* t_chain.c - rounds of step/slices/solver.c on recurrences without a network: best paths over integers (max, +), and one in f64.
  * After j rounds the first j slices are those of the serial run; any number of workers gives the same; what never settles, or is
  * not a number, ends all the same. */
 #include "t.h"

@@ -182,7 +182,7 @@ TEST(rounds_whose_messages_are_late_give_the_same_bits) {
     same_bits(&j);
 }
 
-/* By what a row costs shares are dealt out anew (plan/balance.h): a rank that waits for another one is not slow. */
+/* By what a row costs shares are dealt out anew (step/balance.h): a rank that waits for another one is not slow. */
 TEST(waiting_between_rounds_is_no_work) {
     static struct rank r[RANKS];
     const struct comm_fault late = {.rate = 1e12, .lag = 1e-2};

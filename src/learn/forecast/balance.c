@@ -1,4 +1,4 @@
-/* balance.c - when grains move, and what people are told of it. */
+/* balance.c - decides when micro-batches move between ranks, and reports it. */
 #include "learn/forecast/balance.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* control.h - how many slices of time there are to be, and in how many directions their begins are foreseen: what follows
- * from what the rounds of an interval came to (time_parallel.md 6, ADR 019).
+/* control.h - chooses the number of time slices, and the rank of the correction of their initial states, from the counts of
+ * rounds of an interval (time_parallel.md 6, ADR 019).
  *
  *     w of each layer --share of the steps that run again--> cost of P slices: half or twice as many where it is 4 % less
  *     rounds > 4, and no other P is better --one step more of 0 1 2 4 directions--> cost of the next interval: keep | take back

@@ -1,6 +1,6 @@
-/* slices.h - whoever watches the slices of time: how their rounds go, whether another number of them would do better.
+/* slices.h - time slices in training: counts of their rounds, and changes of their number.
  *
- *     step --exec_chain--> counts of the layer, w --validation, control.h--> go on | turn: fewer or more slices, directions
+ *     step --step_chain--> counts of the layer, w --validation, control.h--> go on | turn: fewer or more slices, directions
  *
  * What is decided depends on counts of steps alone, never on a clock, and all of it is part of a checkpoint: a run repeats.  The
  * turns that a run took are part of its plan, and a run by that plan takes the same ones. */

@@ -1,4 +1,4 @@
-/* watch.c - counts of the rounds of slices, and what people are told of them. */
+/* watch.c - counts the rounds of slices and reports them. */
 #include "learn/slices/slices.h"
 #include "learn/forecast/save.h"
 
