@@ -227,7 +227,7 @@ static err tell(const struct setup *s, const struct rank *r) {
     for (u32 i = 0; i < r->plan->ntask && e >= 0; i++) {
         const struct task *k = &r->plan->task[i];
         if (r->plan->place[k->device].rank != 0) continue;
-        printf("%s %s %.4f %lld %d\n", task_kind_name(k->kind), s->net.op[k->op].spec.name, usual_ms(&t, i),
+        printf("%s %s %.4f %lld %d\n", task_forms[k->kind].name, s->net.op[k->op].spec.name, usual_ms(&t, i),
                (long long)bytes_of(&t, i, &s->net.op[k->op]), stage_of(&t, i));
     }
     arena_free(&a);

@@ -67,7 +67,7 @@ stretto_err stretto_plan_draw(const stretto_plan *self, int svg, char **out) {
     struct arena a = {0};
     struct span *span;
     err e = 0;
-    if (!svg) plan_draw_text(self->plan, &self->net, TEXT_WIDTH, &text);
+    if (!svg) plan_draw_text(self->plan, TEXT_WIDTH, &text);
     else if ((e = schedule(self, &a, &span)) >= 0) svg_timeline(&text, span, self->plan->ntask, SVG_WIDTH, true);
     arena_free(&a);
     return text_end(e, &text, out);

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "learn/series_set.h"
 #include "step/sent.h"
-#include "step/text.h"
+#include "step/netplan.h"
 
 enum { SHAPE_ROWS = 100000, CUTS = 8, CUT_STEPS = 256 };
 

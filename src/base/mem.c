@@ -88,6 +88,16 @@ err mem_new(void **out, i64 n, size_t size) {
     return *out ? 0 : -E601;
 }
 
+err mem_grow(void **array, i64 n, i64 *cap, size_t size) {
+    if (n < *cap) return 0;
+    const i64 more = *cap ? *cap * 2 : 64;
+    void *q = mem_realloc(*array, (size_t)more * size);
+    if (!q) return -E601;
+    *array = q;
+    *cap = more;
+    return 0;
+}
+
 struct mem_stats mem_stats(void) {
     return (struct mem_stats){atomic_load(&live), atomic_load(&peak), atomic_load(&calls)};
 }

@@ -3,11 +3,6 @@
 
 static i32 workers(const struct pool *pool, i32 devices) { return imin(pool_size(pool), devices); }
 
-static err fits(const struct device *d, const char *name, i64 bytes) {
-    (void)d, (void)name, (void)bytes; /* devices share the memory of the host, which is checked as a whole */
-    return 0;
-}
-
 static f64 run(const struct dev_work *w) {
     if (w->nqueue == 1)
         w->run_queue(w->arg, 0);
@@ -21,6 +16,5 @@ const struct dev_type dev_cpu = {
     .name = "cpu",
     .help = "a core of this host, by a worker thread",
     .workers = workers,
-    .fits = fits,
     .run = run,
 };

@@ -45,7 +45,7 @@ struct dev_type {
     const char *help;
     bool is_virtual;
     i32 (*workers)(const struct pool *pool, i32 devices); /* queues that run at the same time */
-    /* Can the device hold so many bytes?  E601. */
+    /* is_virtual: can the device hold so many bytes?  E601.  Others share the memory of the host, which is checked as a whole. */
     err (*fits)(const struct device *d, const char *name, i64 bytes);
     f64 (*run)(const struct dev_work *w); /* returns the seconds of the virtual clock, 0 = it has none */
 };

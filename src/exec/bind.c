@@ -170,7 +170,8 @@ static void count_workers(struct exec *x, i32 slices) {
     const struct plan *p = x->plan;
     const i32 own = own_devices(x);
     x->nqueue = (u32)imax(1, imin(x->dev->workers(x->pool, own), own));
-    if (x->comm && slices > 0 && (i32)x->nqueue < own) x->nqueue = 1; /* what others' rows wait for is then done before */
+    x->rounds = x->comm && slices > 0;
+    if (x->rounds && (i32)x->nqueue < own) x->nqueue = 1; /* what others' rows wait for is then done before */
     x->alone = (i32)x->nqueue < own || x->dev->is_virtual; /* two members in one queue would wait for each other for ever */
     for (u32 i = 0; i < p->ntask; i++) {
         const struct task *t = &p->task[i];

@@ -25,7 +25,7 @@ struct exec_job {
     struct pool *pool;
     struct comm *comm;           /* NULL or one rank = every device of the plan is in this process */
     const struct policy *policy; /* NULL = overlap */
-    i32 slices;                  /* time slices that ranks share: policies that cannot wait within a step refuse them */
+    i32 slices;                  /* time slices that ranks share; then kernels may call exec_round, which some policies refuse */
     void *const *lent;           /* [nbuf] memory of the lent buffers; entries may change between steps (exec_lend) */
 };
 /* E401 where the policy does not fit, E601 without memory; else the client's own error. */
@@ -60,9 +60,8 @@ const struct task *exec_team(const struct exec *x, const struct task *t, i32 *n)
 struct comm *exec_comm(const struct exec *x); /* NULL = one rank */
 
 /* For kernels that talk to other ranks within a task: hands n messages to the agent and waits until all have gone or come.
- * False = a rank is lost.  exec_expect_rounds: such kernels exist; call it in client.bound. */
+ * False = a rank is lost.  Only where exec_job.slices is set. */
 bool exec_round(void *exec, struct comm_message *m, i32 n);
-void exec_expect_rounds(struct exec *x);
 
 /* Seconds that a row costs a device of this rank, median of the last steps, without waiting; 0 = not known yet, or one rank. */
 f64 exec_row_seconds(const struct exec *x);

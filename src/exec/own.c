@@ -55,7 +55,6 @@ void exec_buffer_name(const struct exec *x, u32 buf, char out[COMM_NAME]) {
         snprintf(out, COMM_NAME, "buffer.%u", buf);
 }
 
-void exec_expect_rounds(struct exec *x) { x->rounds = true; }
 struct exec_sent exec_sent(const struct exec *x) {
     return x->sent;
 }

@@ -12,9 +12,10 @@ struct policy {
     const char *name; /* the word of --pipeline */
     const char *help;
     err (*fits)(i32 slices, i32 ranks); /* E401 where slices of time, or ranks, cannot be combined with it */
-    i32 delay;       /* steps after which the weights follow from a gradient, 0 or 1; 1: buffers with `twin` are there twice */
-    bool serial;     /* input, computing and messages one after another */
-    bool keeps_none; /* it cannot keep a gradient for the next step to add to */
+    /* Steps after which the weights follow from a gradient, 0 or 1.  1: buffers with `twin` have two copies, and gradients cannot
+     * be accumulated. */
+    i32 delay;
+    bool serial; /* input, computing and messages one after another */
     err (*bind)(struct exec *x);
     /* The task leaves its worker's queue for the deferred queue, which the agent runs (delay1). */
     bool (*defers)(const struct exec *x, const struct task *t);

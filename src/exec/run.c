@@ -148,7 +148,7 @@ static void scene(void *exec, char *text, size_t size) {
 }
 
 err exec_step(struct exec *x, u32 number, bool keep, struct exec_result *out) {
-    if (x->policy->keeps_none && keep) return FAIL(E1, "an accumulated gradient cannot be delayed as well");
+    if (x->policy->delay && keep) return FAIL(E1, "an accumulated gradient cannot be delayed as well");
     if (atomic_load(&x->broken)) {
         err_put(x->why);
         return -x->why->code;

@@ -6,16 +6,6 @@
 
 #include "base/mem.h"
 
-static err grow(void **array, u32 n, u32 *cap, size_t size) {
-    if (n < *cap) return 0;
-    const u32 more = *cap ? *cap * 2 : 64;
-    void *q = mem_realloc(*array, more * size);
-    if (!q) return -E601;
-    *array = q;
-    *cap = more;
-    return 0;
-}
-
 err build_begin(struct builder *b, const char *name, const struct machine *m, i32 ndevice) {
     struct plan *p = mem_alloc(sizeof *p);
     if (!p) return -E601;
@@ -38,7 +28,7 @@ err build_buffer(struct builder *b, struct pbuf buf, u32 *out) {
     struct plan *p = b->plan;
     *out = PBUF_NONE;
     if (buf.bytes <= 0) return 0;
-    TRY(grow((void **)&p->buf, p->nbuf, &b->cap_buf, sizeof *p->buf));
+    GROW(p->buf, p->nbuf, b->cap_buf);
     buf.repeat = imax(1, buf.repeat);
     *out = p->nbuf;
     p->buf[p->nbuf++] = buf;
@@ -48,7 +38,7 @@ err build_buffer(struct builder *b, struct pbuf buf, u32 *out) {
 err build_task(struct builder *b, struct task t) {
     struct plan *p = b->plan;
     if (p->ntask >= BUILD_TASKS) return FAIL(E401, "the plan has more than %d tasks", BUILD_TASKS);
-    TRY(grow((void **)&p->task, p->ntask, &b->cap_task, sizeof *p->task));
+    GROW(p->task, p->ntask, b->cap_task);
     t.use0 = p->nuse;
     t.nuse = 0;
     if (t.members == 0) t.members = 1;
@@ -59,14 +49,14 @@ err build_task(struct builder *b, struct task t) {
 err build_use(struct builder *b, struct use u) {
     struct plan *p = b->plan;
     if (u.buf == PBUF_NONE || u.hi <= u.lo) return 0;
-    TRY(grow((void **)&p->use, p->nuse, &b->cap_use, sizeof *p->use));
+    GROW(p->use, p->nuse, b->cap_use);
     p->use[p->nuse++] = u;
     p->task[p->ntask - 1].nuse++;
     return 0;
 }
 
 /* The heap array becomes one of the arena, one element longer, so that none is empty. */
-static err settle(struct arena *a, void **array, u32 n, u32 *cap, size_t size) {
+static err settle(struct arena *a, void **array, u32 n, i64 *cap, size_t size) {
     void *exact = arena_new(a, (n + 1) * size);
     if (!exact) return -E601;
     if (n > 0) memcpy(exact, *array, n * size);

@@ -11,7 +11,7 @@ enum { PBUF_NONE = 0xffffffffu, BUILD_TASKS = 1 << 20 };
 
 struct builder {
     struct plan *plan; /* NULL before build_begin and after build_end */
-    u32 cap_task, cap_use, cap_buf;
+    i64 cap_task, cap_use, cap_buf;
 };
 
 /* An empty plan named `name` on the first ndevice devices of the machine. */

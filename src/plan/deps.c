@@ -22,7 +22,8 @@ struct history {
     u32 *task_of; /* [nuse] */
     u32 *seen;    /* [ntask] 1 + the task that has an edge to it already */
     u32 *dep;
-    u32 ndep, cap;
+    u32 ndep;
+    i64 cap;
 };
 
 /* v is of everything that u is of. */
@@ -34,13 +35,7 @@ static bool covers(const struct use *v, const struct use *u) {
 static err edge(struct history *h, u32 to, u32 from) {
     if (h->seen[from] == to + 1) return 0;
     h->seen[from] = to + 1;
-    if (h->ndep == h->cap) {
-        u32 cap = h->cap ? h->cap * 2 : 256;
-        u32 *q = mem_realloc(h->dep, cap * sizeof *q);
-        if (!q) return -E601;
-        h->dep = q;
-        h->cap = cap;
-    }
+    GROW(h->dep, h->ndep, h->cap);
     h->dep[h->ndep++] = from;
     return 0;
 }

@@ -21,29 +21,18 @@ struct piece_of {
 struct ledger {
     const struct plan *p;
     struct piece_of *piece; /* pieces of the current buffer, in order, without gaps */
-    i32 n, cap;
+    i32 n;
     struct plan_message *out;
-    u32 nout, capout;
+    u32 nout;
+    i64 cap, capout; /* of piece, of out */
     u32 buf;
     bool by_device; /* tasks that run everywhere count as those of their device */
 };
 
 static i32 rank_of(const struct plan *p, i32 task) { return p->place[p->task[task].device].rank; }
 
-static err grow(void **array, i64 n, i64 *cap, size_t size) {
-    if (n < *cap) return 0;
-    i64 more = *cap ? *cap * 2 : 64;
-    void *q = mem_realloc(*array, (size_t)more * size);
-    if (!q) return -E601;
-    *array = q;
-    *cap = more;
-    return 0;
-}
-
 static err insert(struct ledger *l, i32 at, struct piece_of v) {
-    i64 cap = l->cap;
-    TRY(grow((void **)&l->piece, l->n, &cap, sizeof *l->piece));
-    l->cap = (i32)cap;
+    GROW(l->piece, l->n, l->cap);
     memmove(l->piece + at + 1, l->piece + at, (size_t)(l->n - at) * sizeof *l->piece);
     l->piece[at] = v;
     l->n++;
@@ -66,9 +55,8 @@ static bool has(const struct piece_of *v, i32 rank) { return v->has[rank / 64] >
 static void now_has(struct piece_of *v, i32 rank) { v->has[rank / 64] |= (u64)1 << (rank % 64); }
 
 static err send(struct ledger *l, struct piece_of *v, i32 rank, enum message_when when) {
-    i64 cap = l->capout, end;
-    TRY(grow((void **)&l->out, l->nout, &cap, sizeof *l->out));
-    l->capout = (u32)cap;
+    i64 end;
+    GROW(l->out, l->nout, l->capout);
     l->out[l->nout++] = (struct plan_message){.buf = l->buf,
                                               .after = (u32)v->writer,
                                               .from = rank_of(l->p, v->writer),

@@ -4,40 +4,25 @@
 #include "plan/build.h"
 #include "plan/tree.h"
 
-static err buffers(const struct map_request *q, struct builder *b) {
-    const i64 part = q->part * element_bytes((u8)q->element);
+/* A buffer of the client.  One without bytes would shift the numbers of those after it, so each has at least one element. */
+static err lent(struct builder *b, enum map_buffer kind, i32 home, i64 unit, i64 extent) {
+    const struct pbuf buf = {
+        .kind = (u8)kind, .element = ELEMENT_U8, .lent = true, .home = home, .bytes = unit * extent, .extent = extent};
     u32 at;
-    /* Buffers without bytes would shift the numbers of those after them, so each has at least one element. */
-    TRY(build_buffer(b,
-                     (struct pbuf){.kind = MAP_ROWS,
-                                   .element = ELEMENT_U8,
-                                   .lent = true,
-                                   .home = HOME_WRITER,
-                                   .bytes = lmax(1, q->row_bytes) * q->rows,
-                                   .extent = q->rows},
-                     &at));
-    TRY(build_buffer(b,
-                     (struct pbuf){.kind = MAP_MODEL,
-                                   .element = ELEMENT_U8,
-                                   .lent = true,
-                                   .home = HOME_ALL,
-                                   .bytes = lmax(1, q->model_bytes),
-                                   .extent = lmax(1, q->model_bytes)},
-                     &at));
-    TRY(build_buffer(b,
-                     (struct pbuf){.kind = MAP_STATE,
-                                   .element = ELEMENT_U8,
-                                   .lent = true,
-                                   .home = HOME_WRITER,
-                                   .bytes = lmax(1, q->state_bytes),
-                                   .extent = lmax(1, q->state_bytes)},
-                     &at));
-    for (i32 k = 0; k < b->plan->ngrain; k++)
-        TRY(build_buffer(
-            b,
-            (struct pbuf){
-                .kind = MAP_PART0, .element = (u8)q->element, .index = k, .home = HOME_WRITER, .bytes = part, .extent = q->part},
-            &at));
+    return build_buffer(b, buf, &at);
+}
+
+static err buffers(const struct map_request *q, struct builder *b) {
+    const i64 bytes = q->part * element_bytes((u8)q->element);
+    u32 at;
+    TRY(lent(b, MAP_ROWS, HOME_WRITER, lmax(1, q->row_bytes), q->rows));
+    TRY(lent(b, MAP_MODEL, HOME_ALL, 1, lmax(1, q->model_bytes)));
+    TRY(lent(b, MAP_STATE, HOME_WRITER, 1, lmax(1, q->state_bytes)));
+    for (i32 k = 0; k < b->plan->ngrain; k++) {
+        const struct pbuf part = {
+            .kind = MAP_PART0, .element = (u8)q->element, .index = k, .home = HOME_WRITER, .bytes = bytes, .extent = q->part};
+        TRY(build_buffer(b, part, &at));
+    }
     return 0;
 }
 
@@ -64,7 +49,7 @@ static err merge(const struct map_request *q, struct builder *b, const struct me
 }
 
 static err update(const struct map_request *q, struct builder *b, u32 device) {
-    TRY(build_task(b, (struct task){.kind = MAP_UPDATE, .device = device, .box = {0, q->rows, 0, 1, 0, 1}}));
+    TRY(build_task(b, (struct task){.kind = MAP_UPDATE, .device = device, .box = {0, q->rows, 0, 1}}));
     TRY(use(b, map_part(0), USE_R, 0, q->part));
     TRY(use(b, MAP_MODEL, USE_RW, 0, b->plan->buf[MAP_MODEL].extent));
     return use(b, MAP_STATE, USE_RW, 0, b->plan->buf[MAP_STATE].extent);
@@ -74,8 +59,8 @@ static err tasks(const struct map_request *q, struct builder *b) {
     struct slice box[MACHINE_DEVICES];
     struct merge_pair pair[MACHINE_DEVICES];
     u32 device_of[MACHINE_DEVICES];
-    const struct slice whole = {0, q->rows, 0, 1, 0, 1};
-    const i32 n = slice_cut_count(whole, AXIS_B, q->microbatch, b->plan->ndevice, box);
+    const struct slice whole = {0, q->rows, 0, 1};
+    const i32 n = slice_cut_count(whole, q->microbatch, b->plan->ndevice, box);
     for (i32 d = 0; d < n; d++) {
         TRY(map(q, b, &box[d], (u32)d));
         for (i32 k = box[d].b0 / q->microbatch; k * q->microbatch < box[d].b1; k++) device_of[k] = (u32)d;

@@ -201,8 +201,8 @@ static void cut_boxes(struct planner *p) {
     }
     if (p->sliced && p->machine->nrank > 1) one_each(p, p->nrow, rank, weight);
     const struct slice whole = p->piece[0].box;
-    const i32 n = even ? slice_cut_count(whole, AXIS_B, p->grain, p->nrow, box) :
-                         slice_cut_weight(whole, AXIS_B, p->grain, p->nrow, weight, box, who);
+    const i32 n = even ? slice_cut_count(whole, p->grain, p->nrow, box) :
+                         slice_cut_weight(whole, p->grain, p->nrow, weight, box, who);
     for (i32 r = 0; r < n; r++) part[who[r]] = r;
     for (i32 i = 0; i < p->npiece; i++) {
         struct piece c = p->piece[i];
@@ -231,12 +231,6 @@ static const char *ranks_have_rows(struct planner *p) {
                        p->machine->nrank);
 }
 
-static struct slice whole_box(const struct planner *p) {
-    i32 T = 1;
-    for (i32 l = 0; l < p->net->nop; l++) T = imax(T, p->net->op[l].T);
-    return (struct slice){0, p->q->B, 0, T, 0, p->net->nop};
-}
-
 /* One cut that has n parts: numbers of devices go on with a wheel inside. */
 static err apply(struct planner *p, struct plan_cut *c, i32 n) {
     for (i32 i = 0; i < p->npiece; i++) p->piece[i].at *= n;
@@ -253,7 +247,7 @@ const char *planner_apply(struct planner *p, const struct product *cuts, i32 *cu
     p->product = *cuts;
     p->npiece = p->nrow = 1;
     p->team = p->wave = (struct axis_of){1, 0};
-    p->piece[0] = (struct piece){.box = whole_box(p)};
+    p->piece[0] = (struct piece){.box = {.b1 = p->q->B}};
     *cut = 0;
     if (p->sliced && cuts->cut[0].s->cut && product_slices(cuts) < 0)
         return planner_why(p, "rows are slices of time, which no cut of it takes (time)");

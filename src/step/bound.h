@@ -17,6 +17,7 @@ struct summed {
 
 struct step {
     const struct plan *plan;
+    const struct step_buffers *at; /* of the plan */
     const struct net *net;
     const struct kern *kern;
     struct store *store;
@@ -28,9 +29,7 @@ struct step {
     struct run run;
     f32 **buf, **dbuf, **saved, **scratch; /* [nbuf] [nbuf] [nop] [nop] of the net, from the memory of the plan */
     f32 **input;   /* [nbuf] where only this rank's rows are here: its copies of inputs; NULL = taken as they are */
-    u32 *input_at; /* [nbuf] buffer of the plan */
-    u32 theta, grad0, marks0, norm, loss; /* buffers of the plan, PBUF_NONE = it has none */
-    bool *skip;                           /* [nop] loss ops whose target is not bound (forward plans) */
+    bool *skip;    /* [nop] loss ops whose target is not bound (forward plans) */
     bool pending;                         /* the gradient of the step before is kept: this one adds to it */
     struct summed now, summed;
     struct step_slices *slices; /* NULL = the rows are whole sequences */

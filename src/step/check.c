@@ -46,55 +46,55 @@ static i32 ranks_of(const struct plan *p, const struct task *t) {
     return n;
 }
 
-/* Those who run a chain together have rows that follow each other, all of them. */
-static const char *chain(const struct plan *p, u32 i) {
-    const struct task *t = &p->task[i];
-    if (t->members <= 1 && p->nrank > 1) return "every rank has to have slices of each chain";
-    if (t->members <= 1) return t->box.b0 == 0 && t->box.b1 == p->B ? NULL : "slices of time must be run together";
-    if (t->member >= t->members) return "this member is outside of its chain";
-    if (t->member > 0) {
-        bool follows = i > 0 && t[-1].kind == t->kind && t[-1].op == t->op && t[-1].member + 1 == t->member;
-        return follows ? NULL : "those who run a chain must follow each other from 0";
-    }
-    if (i + t->members > p->ntask || t->box.b0 != 0) return "some who run this chain are missing";
-    for (u32 k = 1; k < t->members; k++) {
-        if (t[k].kind != t->kind || t[k].op != t->op || t[k].members != t->members || t[k].member != k ||
-            t[k].box.b0 != t[k - 1].box.b1)
-            return "some who run this chain are missing";
-        if (p->place[t[k].device].rank < p->place[t[k - 1].device].rank) return "slices of a rank must follow each other";
-        for (u32 j = 0; j < k; j++)
-            if (t[j].device == t[k].device) return "two who run this chain are on one device";
-    }
-    if (t[t->members - 1].box.b1 != p->B) return "some who run this chain are missing";
-    return ranks_of(p, t) == p->nrank ? NULL : "every rank has to have slices of each chain";
+/* Do two tasks belong to the same team, or follow each other in the same chain? */
+static bool same_work(const struct task *a, const struct task *b, bool chain) {
+    if (a->kind != b->kind || a->op != b->op || a->members != b->members) return false;
+    if (chain) return b->box.b0 == a->box.b1;
+    return a->box.b0 == b->box.b0 && a->box.b1 == b->box.b1 && a->box.t0 == b->box.t0 && a->box.t1 == b->box.t1;
 }
 
-static bool same_work(const struct task *a, const struct task *b) {
-    return a->kind == b->kind && a->op == b->op && a->members == b->members && a->box.b0 == b->box.b0 && a->box.b1 == b->box.b1 &&
-           a->box.t0 == b->box.t0 && a->box.t1 == b->box.t1;
-}
-
-/* What is wrong with the team that begins at task i, or with a member that stands alone. */
-static const char *team(const struct plan *p, const struct net *n, u32 i) {
+/* Members of a team or of a chain: task i is one of them; where it is the first, all follow it on devices of their own. */
+static const char *members(const struct plan *p, u32 i, bool chain) {
     const struct task *t = &p->task[i];
-    if ((t->kind == TASK_FWD || t->kind == TASK_BWD) && t->op < n->nop && op_is_chain(&n->op[t->op])) return chain(p, i);
-    if (task_is_chunk(t, n) && !n->op[t->op].layer->steps) return "this op cannot be done in parts of its steps";
-    if (t->members <= 1) return t->member ? "this member has no team" : NULL;
-    if ((t->kind != TASK_FWD && t->kind != TASK_BWD) || t->op >= n->nop || !n->op[t->op].layer->team)
-        return "this op cannot be shared by units";
-    if (t->member >= t->members || t->members > TEAM_MAX) return "this member is outside of its team";
+    if (t->member >= t->members || (!chain && t->members > TEAM_MAX)) return "this member is outside of its team or chain";
     if (t->member > 0) {
-        bool follows = i > 0 && same_work(t, t - 1) && t[-1].member + 1 == t->member;
-        return follows ? NULL : "members of a team must follow each other from 0";
+        const bool follows = i > 0 && same_work(t - 1, t, chain) && t[-1].member + 1 == t->member;
+        return follows ? NULL : "members of a team or a chain must follow each other from 0";
     }
-    if (i + t->members > p->ntask) return "members of this team are missing";
+    if (i + t->members > p->ntask) return "members of this team or chain are missing";
     for (u32 k = 1; k < t->members; k++) {
-        if (!same_work(t, t + k) || t[k].member != k) return "members of this team are missing";
-        if (p->place[t[k].device].rank != p->place[t->device].rank) return "members of a team must share memory: one process";
+        if (!same_work(&t[k - 1], &t[k], chain) || t[k].member != k) return "members of this team or chain are missing";
         for (u32 j = 0; j < k; j++)
-            if (t[j].device == t[k].device) return "two members of this team are on one device";
+            if (t[j].device == t[k].device) return "two members of this team or chain are on one device";
     }
     return NULL;
+}
+
+/* The members of a chain have all rows, and every rank has some of them. */
+static const char *chain(const struct plan *p, u32 i) {
+    const struct task *t = &p->task[i];
+    if (t->members <= 1 && p->nrank > 1) return "every rank must have slices of each chain";
+    if (t->members <= 1) return t->box.b0 == 0 && t->box.b1 == p->B ? NULL : "slices of time must be run together";
+    const char *bad = members(p, i, true);
+    if (bad || t->member > 0) return bad;
+    if (t->box.b0 != 0 || t[t->members - 1].box.b1 != p->B) return "members of this team or chain are missing";
+    for (u32 k = 1; k < t->members; k++)
+        if (p->place[t[k].device].rank < p->place[t[k - 1].device].rank) return "slices of a rank must follow each other";
+    return ranks_of(p, t) == p->nrank ? NULL : "every rank must have slices of each chain";
+}
+
+/* What is wrong with the team or chain that begins at task i, or with a member that stands alone. */
+static const char *team(const struct plan *p, const struct net *n, u32 i) {
+    const struct task *t = &p->task[i];
+    const bool walks = (t->kind == TASK_FWD || t->kind == TASK_BWD) && t->op < n->nop;
+    if (walks && op_is_chain(&n->op[t->op])) return chain(p, i);
+    if (task_is_chunk(t, n) && !n->op[t->op].layer->steps) return "this op cannot be done in parts of its steps";
+    if (t->members <= 1) return t->member ? "this member has no team" : NULL;
+    if (!walks || !n->op[t->op].layer->team) return "this op cannot be shared by units";
+    const char *bad = members(p, i, false);
+    for (u32 k = 1; !bad && t->member == 0 && k < t->members; k++)
+        if (p->place[t[k].device].rank != p->place[t->device].rank) bad = "members of a team must share memory: one process";
+    return bad;
 }
 
 /* Group of a task (merges: one per pair, after the others); false when a range or an index is outside. */

@@ -5,17 +5,14 @@
 #include "base/mem.h"
 #include "step/planner.h"
 #include "step/strategy/strategy.h"
-#include "step/text.h"
 
 static void cell_bytes(i64 bytes, char *out, size_t size) {
-    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    f64 v = (f64)bytes;
-    i32 k = 0;
-    while (v >= 1024 && k < 4) v /= 1024, k++;
+    f64 v;
+    const char *unit = byte_unit(bytes, &v);
     if (bytes == 0)
         snprintf(out, size, "-");
     else
-        snprintf(out, size, k ? "%.1f %s" : "%.0f %s", v, unit[k]);
+        snprintf(out, size, "%.*f %s", bytes < 1024 ? 0 : 1, v, unit);
 }
 
 static void row(const struct plan *p, f64 serial, struct str *out) {
@@ -28,19 +25,12 @@ static void row(const struct plan *p, f64 serial, struct str *out) {
              p->exact ? "yes" : "no");
 }
 
-/* The sentence why not, kept in the planner; NULL when it applies. */
-static err why_not(const struct plan_request *q, const struct product *cuts, struct planner *p, const char **why) {
-    i32 cut;
-    TRY(planner_init(p, q));
-    *why = planner_apply(p, cuts, &cut);
-    return 0;
-}
-
 /* The row of one that does not apply; *why NULL = it does. */
 static err refused(const struct plan_request *q, const struct strategy *s, const char *name, struct planner *scratch,
                    const char **why, struct str *out) {
     const struct product one = {.n = 1, .cut = {{.s = s}}};
-    TRY(why_not(q, &one, scratch, why));
+    i32 cut;
+    TRY(planner_try(scratch, q, &one, false, why, &cut));
     if (*why) str_addf(out, "%-26s%8s%10s%10s%13s  not applicable: %s\n", name, "-", "-", "-", "-", *why);
     return 0;
 }
@@ -70,8 +60,9 @@ static err two(const struct plan_request *q, i32 i, i32 k, struct planner *scrat
     const struct product pair = {.n = 2, .cut = {{.s = a}, {.s = b}}};
     const char *why;
     char name[PRODUCT_TEXT];
+    i32 cut;
     if (!a->exact || !a->counted || !b->exact || !b->counted) return 0;
-    TRY(why_not(q, &pair, scratch, &why));
+    TRY(planner_try(scratch, q, &pair, false, &why, &cut));
     if (why) return 0;
     product_name(&scratch->product, 0, name);
     return applied(q, name, serial, out);

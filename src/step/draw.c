@@ -34,8 +34,7 @@ static f64 busy(const struct plan *p, const struct plan_span *span, u32 device) 
     return sum;
 }
 
-void plan_draw_text(const struct plan *p, const struct net *n, i32 width, struct str *out) {
-    (void)n;
+void plan_draw_text(const struct plan *p, i32 width, struct str *out) {
     struct plan_span *span = mem_alloc((p->ntask + 1) * sizeof *span);
     if (!span) {
         out->failed = true;

@@ -14,11 +14,11 @@ struct exec_result step_result(void *step, void *const *mem) {
     struct exec_result r = {0};
     bool has_loss = false;
     for (i32 l = 0; l < s->net->nop; l++) has_loss = has_loss || (s->net->op[l].out < 0 && !s->skip[l]);
-    const f64 *loss = mem[s->loss], *norm = s->norm == PBUF_NONE ? NULL : mem[s->norm];
+    const f64 *loss = mem[s->at->loss], *norm = s->at->norm == PBUF_NONE ? NULL : mem[s->at->norm];
     for (i32 g = 0; has_loss && g < s->run.ngrain; g++) r.loss += loss[g];
     r.loss *= (f64)s->summed.loss_scale;
     f64 sum = 0;
-    for (i64 i = 0; norm && i < s->plan->buf[s->norm].extent; i++) sum += norm[i];
+    for (i64 i = 0; norm && i < s->plan->buf[s->at->norm].extent; i++) sum += norm[i];
     r.norm = sqrt(sum);
     r.finite = isfinite(r.loss) && isfinite(r.norm);
     return r;
@@ -63,10 +63,11 @@ static void weight_gradient(void *step, const struct kernel_call *c) {
     op->layer->dw(op, &s->run, part_of(s, c));
 }
 
+/* Elements from `at` on of the gradient vector of a micro-batch; no marks where the plan has no table. */
 static struct sparse_rows sparse_at(const struct step *s, void *const *mem, i32 grain, i64 at) {
-    f32 *grad = mem[s->grad0 + (u32)grain];
-    u8 *mark = mem[s->marks0 + (u32)grain];
-    return (struct sparse_rows){grad + at, mark + at / LINE_FLOATS};
+    f32 *grad = mem[s->at->grad0 + (u32)grain];
+    u8 *mark = s->at->marks0 == PBUF_NONE ? NULL : mem[s->at->marks0 + (u32)grain];
+    return (struct sparse_rows){grad + at, mark ? mark + at / LINE_FLOATS : NULL};
 }
 
 /* Ranges without a table are zeroed whole, tables by the rows that were touched. */
@@ -86,37 +87,30 @@ static void zero_vector(const struct step *s, void *const *mem, i32 grain) {
 static void zero(void *step, const struct kernel_call *c) {
     struct step *s = step;
     const struct task *t = c->task;
-    const i64 P = netplan(s->plan)->ntheta;
     i32 g0 = t->box.b0 / s->run.grain, g1 = ceil_div(t->box.b1, s->run.grain);
     if (g0 == 0 && s->pending) g0 = 1; /* vector 0 holds the gradient that this step adds to */
-    for (i32 g = g0; g < g1 && s->marks0 != PBUF_NONE; g++) zero_vector(s, c->mem, g);
-    if (g1 > g0 && s->marks0 == PBUF_NONE) memset(c->mem[s->grad0 + (u32)g0], 0, (size_t)((g1 - g0) * P) * sizeof(f32));
+    for (i32 g = g0; g < g1; g++) zero_vector(s, c->mem, g);
 }
 
 static void merge(void *step, const struct kernel_call *c) {
     struct step *s = step;
     const i32 a = c->task->node_a, b = c->task->node_b;
-    f32 *to = c->mem[s->grad0 + (u32)a];
-    const f32 *from = c->mem[s->grad0 + (u32)b];
-    if (s->marks0 == PBUF_NONE) {
-        s->kern->add(c->hi - c->lo, to + c->lo, from + c->lo);
-        return;
-    }
     for (i64 at = c->lo, end; at < c->hi; at = end) {
         const bool table = plan_table_at(s->plan, at, &end) != NULL;
+        const struct sparse_rows to = sparse_at(s, c->mem, a, at), from = sparse_at(s, c->mem, b, at);
         end = lmin(end, c->hi);
         if (table)
-            sparse_add((end - at) / LINE_FLOATS, sparse_at(s, c->mem, a, at), sparse_at(s, c->mem, b, at), s->kern->add);
+            sparse_add((end - at) / LINE_FLOATS, to, from, s->kern->add);
         else
-            s->kern->add(end - at, to + at, from + at);
+            s->kern->add(end - at, to.value, from.value);
     }
 }
 
 static void norm(void *step, const struct kernel_call *c) {
     struct step *s = step;
     const i64 block = netplan(s->plan)->norm_block;
-    const f32 *grad = c->mem[s->grad0];
-    f64 *sum = c->mem[s->norm];
+    const f32 *grad = c->mem[s->at->grad0];
+    f64 *sum = c->mem[s->at->norm];
     for (i64 at = c->lo; at < c->hi; at += block) sum[at / block] = s->kern->sumsq(lmin(block, c->hi - at), grad + at);
 }
 
@@ -126,8 +120,8 @@ static void update(void *step, const struct kernel_call *c) {
     struct store *store = s->store;
     const i64 lo = c->lo, n = c->hi - c->lo;
     const struct exec_result sum = step_result(s, c->mem);
-    f32 *theta = c->mem[s->theta];
-    const f32 *grad = c->mem[s->grad0];
+    f32 *theta = c->mem[s->at->theta];
+    const f32 *grad = c->mem[s->at->grad0];
     if (theta != store->theta) memcpy(theta + lo, store->theta + lo, sizeof(f32) * (size_t)n);
     if (!sum.finite || s->summed.accumulate) return;
     struct optim_hyper h = s->summed.hyper;

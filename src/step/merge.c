@@ -29,77 +29,68 @@ static i32 owner_rank(const struct planner *p, const struct merge_pair *m) {
     return rank;
 }
 
-static err pairs_of(const struct planner *p, struct merge_pair *pair, i32 *n) {
-    if (p->ngrain > MACHINE_DEVICES) return FAIL(E1, "%d micro-batches, at most %d are possible", p->ngrain, MACHINE_DEVICES);
-    *n = merge_pairs(p->ngrain, pair);
-    return 0;
-}
-
-/* Each sharer of a rank merges its part of a range. */
-static err share_in_rank(struct planner *p, i32 rank, i64 from, i64 to) {
+/* MERGE tasks on a device over elements [lo,hi), for the pairs of these owners. */
+static err merge_range(struct planner *p, u32 device, i32 piece, i32 rank, i64 lo, i64 hi) {
     struct merge_pair pair[MACHINE_DEVICES];
-    i32 all = p->nsharer, parts = 0, part = 0, n = 0;
-    i64 lo, hi;
-    TRY(pairs_of(p, pair, &n));
-    for (i32 i = 0; i < all; i++) parts += rank_of(p, i) == rank;
-    for (i32 i = 0; i < all; i++) {
-        if (rank_of(p, i) != rank) continue;
-        planner_range(p->plan, from, to, part++, parts, &lo, &hi);
-        for (i32 k = 0; k < n && hi > lo; k++)
-            if (owner(p, &pair[k]) < 0 && owner_rank(p, &pair[k]) == rank)
-                TRY(task_merge(p, p->sharer[i], pair[k].a, pair[k].b, lo, hi));
+    if (p->ngrain > MACHINE_DEVICES) return FAIL(E1, "%d micro-batches, at most %d are possible", p->ngrain, MACHINE_DEVICES);
+    const i32 n = merge_pairs(p->ngrain, pair);
+    for (i32 k = 0; k < n && hi > lo; k++) {
+        if (owner(p, &pair[k]) != piece || owner_rank(p, &pair[k]) != rank) continue;
+        const struct task t = {
+            .kind = TASK_MERGE, .device = device, .node_a = pair[k].a, .node_b = pair[k].b, .lo = lo, .hi = hi};
+        TRY(planner_task(p, t));
     }
     return 0;
 }
 
-/* Each of all merges its part of every bucket, the last first. */
-static err share_out(struct planner *p) {
-    struct merge_pair pair[MACHINE_DEVICES];
-    i32 n = 0;
+/* Pairs of a rank that no single piece holds: each sharer of the rank merges its part of the range. */
+static err share_in_rank(struct planner *p, i32 rank, i64 from, i64 to) {
+    i32 parts = 0, part = 0;
     i64 lo, hi;
-    TRY(pairs_of(p, pair, &n));
+    for (i32 i = 0; i < p->nsharer; i++) parts += rank_of(p, i) == rank;
+    for (i32 i = 0; i < p->nsharer; i++) {
+        if (rank_of(p, i) != rank) continue;
+        planner_range(p->plan, from, to, part++, parts, &lo, &hi);
+        TRY(merge_range(p, p->sharer[i], -1, rank, lo, hi));
+    }
+    return 0;
+}
+
+/* Pairs of several ranks: each sharer merges its part of every bucket, the last bucket first. */
+static err share_out(struct planner *p) {
+    i64 lo, hi;
     for (i32 b = 0; b < p->nbucket; b++)
         for (i32 i = 0; i < p->nsharer; i++) {
             planner_share(p, planner_bucket(p, b), i, &lo, &hi);
-            for (i32 k = 0; k < n && hi > lo; k++)
-                if (owner(p, &pair[k]) < 0 && owner_rank(p, &pair[k]) < 0)
-                    TRY(task_merge(p, p->sharer[i], pair[k].a, pair[k].b, lo, hi));
+            TRY(merge_range(p, p->sharer[i], -1, -1, lo, hi));
         }
     return 0;
 }
 
-/* Devices of a group share out the pairs of their piece by ranges. */
+/* Pairs of a piece: the devices of its group share the range. */
 static err merge_own(struct planner *p, i32 piece, i64 from, i64 to) {
-    struct merge_pair pair[MACHINE_DEVICES];
+    const struct piece *c = &p->piece[piece];
     const i32 group = planner_group(p);
-    i32 n = 0;
     i64 lo, hi;
-    TRY(pairs_of(p, pair, &n));
     for (i32 i = 0; i < group; i++) {
         planner_range(p->plan, from, to, i, group, &lo, &hi);
-        for (i32 k = 0; k < n && hi > lo; k++)
-            if (owner(p, &pair[k]) == piece)
-                TRY(task_merge(p, planner_member(p, &p->piece[piece], i), pair[k].a, pair[k].b, lo, hi));
+        TRY(merge_range(p, planner_member(p, c, i), piece, piece_rank(p, c), lo, hi));
     }
     return 0;
 }
 
 err planner_merge_early(struct planner *p, i64 lo, i64 hi) {
-    for (i32 i = 0; i < p->npiece && hi > lo; i++) TRY(merge_own(p, i, lo, hi));
-    for (i32 r = 0; r < p->machine->nrank && hi > lo; r++) TRY(share_in_rank(p, r, lo, hi));
+    for (i32 i = 0; i < p->npiece; i++) TRY(merge_own(p, i, lo, hi));
+    for (i32 r = 0; r < p->machine->nrank; r++) TRY(share_in_rank(p, r, lo, hi));
     return 0;
 }
 
-/* What no backward pass has made: gradients of ops that nobody asks, which are zero. */
-static err rest(struct planner *p) {
-    for (i32 l = 0; l < p->net->nop; l++) {
+/* Where merges are early, the ranges that no backward pass writes are left: gradients of ops that have none stay zero. */
+err planner_merge(struct planner *p) {
+    if (!p->early) TRY(planner_merge_early(p, 0, netplan(p->plan)->ntheta));
+    for (i32 l = 0; p->early && l < p->net->nop; l++) {
         const struct op *op = &p->net->op[l];
         if (!op_has_backward(p->net, op)) TRY(planner_merge_early(p, op->theta0, op->theta0 + op->ntheta));
     }
-    return 0;
-}
-
-err planner_merge(struct planner *p) {
-    TRY(p->early ? rest(p) : planner_merge_early(p, 0, netplan(p->plan)->ntheta));
     return share_out(p);
 }

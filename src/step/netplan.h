@@ -60,6 +60,13 @@ struct plan_turns {
     struct plan_turn at[TURNS_MOST]; /* in the order of training */
 };
 
+/* Numbers of the plan's buffers, by what they hold; PBUF_NONE (plan/build.h) = there is none.  grad0, state0, marks0: the first
+ * of several. */
+struct step_buffers {
+    u32 act[NET_BUFS], dact[NET_BUFS], saved[NET_OPS], scratch[NET_OPS]; /* of each buffer, of each op of the net */
+    u32 theta, derived, grad0, state0, marks0, norm, loss;
+};
+
 /* What the plan of a network says besides its tasks: plan->client. */
 struct netplan {
     bool train;
@@ -74,6 +81,7 @@ struct netplan {
     struct {
         i32 op, n; /* n DW tasks make the weight gradient of the op; n = 0: none does */
     } parted;
+    struct step_buffers at;
     i64 store_bytes; /* the part of peak_bytes that a second plan of the same model shares: theta, derived, state */
 };
 static inline struct netplan *netplan(const struct plan *p) { return p->client; }
@@ -122,10 +130,22 @@ err plan_compare_sliced(const struct plan_request *q, const struct plan_request 
 /* "fwd lstm.0 b[0,224)", "fwd lstm.0 b[0,1) unit 1/2" */
 void plan_task_name(const struct plan *p, const struct net *n, u32 task, char out[64]);
 void plan_buffer_name(const struct plan *p, const struct net *n, u32 buf, char *out, size_t size); /* "grad.3", "theta" */
-const char *task_kind_name(enum task_kind kind);
 static inline bool task_is_chunk(const struct task *t, const struct net *n) {
     return (t->kind == TASK_FWD || t->kind == TASK_BWD) && t->op < n->nop && t->box.t1 - t->box.t0 < n->op[t->op].T;
 }
-void plan_draw_text(const struct plan *p, const struct net *n, i32 width, struct str *out);
+void plan_draw_text(const struct plan *p, i32 width, struct str *out);
+
+/* Parts of texts of plans, shared by the printer, the parser and tables. */
+/* How a task is written: its kind, then those of these fields that its kind has, in this order. */
+struct task_form {
+    const char *name;
+    bool op, pair, rows, part, steps, range; /* pair: micro-batches node_a, node_b; range: of theta */
+};
+extern const struct task_form task_forms[TASK_NKIND];
+enum { TEXT_HOWS = CELL_SCAN + 1 };
+extern const char *const text_hows[TEXT_HOWS];                                        /* names of enum cell_how */
+void text_uses(const struct plan *p, const struct net *n, u32 task, struct str *out); /* " uses x[0,32):r ..." */
+const char *byte_unit(i64 bytes, f64 *v); /* "MiB", and the number of them */
+void text_bytes(i64 bytes, struct str *out); /* "1.3MiB" */
 
 #endif

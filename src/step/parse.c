@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "model/layer.h"
 #include "step/planner.h"
-#include "step/text.h"
 
 struct token {
     const char *s;
@@ -23,7 +22,7 @@ struct reader {
     struct token t; /* the token looked at */
     struct planner *p;
     struct token *where; /* [ntask] first token of each task */
-    u32 cap;
+    i64 cap;
 };
 
 static void advance(struct reader *r) {
@@ -73,11 +72,18 @@ static err want(struct reader *r, const char *word) {
     return 0;
 }
 
-static err number(struct reader *r, i64 lo, i64 hi, i64 *out) {
+static err wide_number(struct reader *r, i64 lo, i64 hi, i64 *out) {
     char what[96];
     snprintf(what, sizeof what, "a number from %lld to %lld is expected here", (long long)lo, (long long)hi);
     if (r->t.n == 0 || r->t.n > 18 || !str_to_i64(r->t.s, r->t.n, out) || *out < lo || *out > hi) return complain(r, &r->t, what);
     next(r);
+    return 0;
+}
+
+static err number(struct reader *r, i32 lo, i32 hi, i32 *out) {
+    i64 v;
+    TRY(wide_number(r, lo, hi, &v));
+    *out = (i32)v;
     return 0;
 }
 
@@ -87,7 +93,7 @@ static err given(struct reader *r, const char *word, i64 value) {
     char what[96];
     TRY(want(r, word));
     struct token t = r->t;
-    TRY(number(r, 0, INT64_MAX / 16, &v));
+    TRY(wide_number(r, 0, INT64_MAX / 16, &v));
     snprintf(what, sizeof what, "this run has %s %lld", word, (long long)value);
     return v == value ? 0 : complain(r, &t, what);
 }
@@ -109,7 +115,7 @@ static err range(struct reader *r, const char *name, i64 end, i64 step, i64 *lo,
     return 0;
 }
 
-/* "1/2": `what` says what is wanted. */
+/* "1/2"; `what`: the message about anything else. */
 static err fraction(struct reader *r, i32 most, const char *what, i32 *k, i32 *n) {
     i64 a, b;
     const char *slash = memchr(r->t.s, '/', r->t.n);
@@ -124,18 +130,20 @@ static err fraction(struct reader *r, i32 most, const char *what, i32 *k, i32 *n
 }
 
 /* "unit 1/2" or "chain 1/2" of a member; without it the task is alone. */
-static err unit(struct reader *r, const struct op *op, i32 *member, i32 *members) {
-    *member = 0;
-    *members = 1;
+static err unit(struct reader *r, const struct op *op, struct task *t) {
+    char what[64];
+    i32 member, members;
     if (!is(&r->t, "unit") && !is(&r->t, "chain")) return 0;
     if (is(&r->t, "chain") && !op_is_chain(op)) return complain(r, &r->t, "the rows of this op are no slices of time");
     if (is(&r->t, "unit") && (!op->layer->team || op_is_chain(op)))
         return complain(r, &r->t, "this op cannot be shared by units");
     const i32 most = is(&r->t, "chain") ? MACHINE_DEVICES : TEAM_MAX;
     next(r);
-    char what[64];
     snprintf(what, sizeof what, "a member as 0/2, of 2 to %d, is expected here", most);
-    return fraction(r, most, what, member, members);
+    TRY(fraction(r, most, what, &member, &members));
+    t->member = (u16)member;
+    t->members = (u16)members;
+    return 0;
 }
 
 /* "part 1/4" of the op whose weight gradient is made in so many. */
@@ -153,22 +161,22 @@ static err part(struct reader *r, i32 op, i32 *k) {
 }
 
 /* "how ahead" of a forward task; without it the kernels choose. */
-static err how(struct reader *r, enum task_kind kind, const struct op *op, u8 *out) {
-    *out = 0;
+static err how(struct reader *r, const struct op *op, struct task *t) {
     if (!is(&r->t, "how")) return 0;
-    if (kind != TASK_FWD || !op_has_how(op)) return complain(r, &r->t, "this task can be done in one way only");
+    if (t->kind != TASK_FWD || !op_has_how(op)) return complain(r, &r->t, "this task can be done in one way only");
     next(r);
     for (u8 k = 1; k < TEXT_HOWS; k++)
-        if (is(&r->t, text_hows[k])) *out = k;
-    if (*out == 0) return complain(r, &r->t, "fold or ahead, newton or scan is expected here");
+        if (is(&r->t, text_hows[k])) t->how = k;
+    if (t->how == 0) return complain(r, &r->t, "fold or ahead, newton or scan is expected here");
     next(r);
     return 0;
 }
 
-static err op_name(struct reader *r, i32 *l) {
+static err op_name(struct reader *r, u16 *op) {
     const struct net *n = r->p->net;
-    for (*l = 0; *l < n->nop; (*l)++)
-        if (is(&r->t, n->op[*l].spec.name)) {
+    for (i32 l = 0; l < n->nop; l++)
+        if (is(&r->t, n->op[l].spec.name)) {
+            *op = (u16)l;
             next(r);
             return 0;
         }
@@ -213,93 +221,56 @@ static err uses(struct reader *r) {
 }
 
 static err remember(struct reader *r, struct token t) {
-    u32 i = r->p->plan->ntask - 1;
-    if (i >= r->cap) {
-        u32 cap = r->cap ? r->cap * 2 : 128;
-        struct token *q = mem_realloc(r->where, cap * sizeof *q);
-        if (!q) return -E601;
-        r->where = q;
-        r->cap = cap;
-    }
+    const u32 i = r->p->plan->ntask - 1;
+    GROW(r->where, i, r->cap);
     r->where[i] = t;
     return 0;
 }
 
-/* After the ranges: place, uses and the closing parenthesis. */
-struct body {
-    i32 op, a, b, t0, t1, member, members;
-    i64 lo, hi;
-    u32 device;
-};
-
-static err add(struct reader *r, enum task_kind kind, const struct body *b) {
-    struct planner *p = r->p;
-    const struct work w = {b->op, (i32)b->lo, (i32)b->hi, b->t0, b->t1, b->member, b->members};
-    switch (kind) {
-        case TASK_PREP:
-            return task_prep(p, b->device, b->op);
-        case TASK_FWD:
-            return task_fwd(p, b->device, w);
-        case TASK_BWD:
-            return task_bwd(p, b->device, w);
-        case TASK_DW:
-            return task_dw(p, b->device, (i32)b->lo, (i32)b->hi, b->a);
-        case TASK_ZERO:
-            return task_zero(p, b->device, (i32)b->lo, (i32)b->hi);
-        case TASK_MERGE:
-            return task_merge(p, b->device, b->a, b->b, b->lo, b->hi);
-        case TASK_NORM:
-            return task_norm(p, b->device, b->lo, b->hi);
-        default:
-            return task_update(p, b->device, b->lo, b->hi);
-    }
-}
-
-static err kind_of(struct reader *r, enum task_kind *kind) {
-    for (i32 k = 0; k < TASK_NKIND; k++)
-        if (is(&r->t, task_kind_name((enum task_kind)k))) {
-            bool forward = k == TASK_FWD || k == TASK_PREP;
+static err kind_of(struct reader *r, u8 *kind) {
+    for (u8 k = 0; k < TASK_NKIND; k++)
+        if (is(&r->t, task_forms[k].name)) {
+            const bool forward = k == TASK_FWD || k == TASK_PREP;
             if (!forward && !netplan(r->p->plan)->train) return complain(r, &r->t, "a forward plan has fwd and prep only");
-            *kind = (enum task_kind)k;
+            *kind = k;
             next(r);
             return 0;
         }
     return complain(r, &r->t, "a kind of task (prep, fwd, zero, bwd, dw, merge, norm, update) is expected here");
 }
 
+/* The steps of a forward or backward task, its member, and how it runs. */
+static err steps(struct reader *r, struct task *t) {
+    const struct op *op = &r->p->net->op[t->op];
+    i64 t0, t1;
+    TRY(unit(r, op, t));
+    TRY(range(r, "t", op->T, op->layer->steps && !op_is_chain(op) ? 1 : op->T, &t0, &t1));
+    t->box.t0 = (i32)t0;
+    t->box.t1 = (i32)t1;
+    return how(r, op, t);
+}
+
 static err task(struct reader *r) {
     const struct plan *g = r->p->plan;
-    struct token first = r->t;
-    enum task_kind kind = TASK_FWD;
-    struct body b = {0};
-    i64 v, t0, t1;
-    u8 walk = 0;
+    const struct token first = r->t;
+    struct task t = {0};
+    i64 b0, b1;
     TRY(want(r, "("));
-    TRY(kind_of(r, &kind));
-    if (kind == TASK_PREP || kind == TASK_FWD || kind == TASK_BWD || kind == TASK_DW) TRY(op_name(r, &b.op));
-    if (kind == TASK_MERGE) {
-        TRY(number(r, 0, g->ngrain - 1, &v));
-        b.a = (i32)v;
-        TRY(number(r, 0, g->ngrain - 1, &v));
-        b.b = (i32)v;
+    TRY(kind_of(r, &t.kind));
+    const struct task_form *f = &task_forms[t.kind];
+    if (f->op) TRY(op_name(r, &t.op));
+    if (f->pair) TRY(number(r, 0, g->ngrain - 1, &t.node_a));
+    if (f->pair) TRY(number(r, 0, g->ngrain - 1, &t.node_b));
+    if (f->rows) {
+        TRY(range(r, "b", g->B, g->grain, &b0, &b1));
+        t.box.b0 = (i32)b0;
+        t.box.b1 = (i32)b1;
     }
-    if (kind == TASK_FWD || kind == TASK_BWD || kind == TASK_DW || kind == TASK_ZERO)
-        TRY(range(r, "b", g->B, g->grain, &b.lo, &b.hi));
-    if (kind == TASK_DW) TRY(part(r, b.op, &b.a));
-    if (kind == TASK_FWD || kind == TASK_BWD) {
-        i32 T = r->p->net->op[b.op].T;
-        TRY(unit(r, &r->p->net->op[b.op], &b.member, &b.members));
-        const struct op *op = &r->p->net->op[b.op];
-        TRY(range(r, "t", T, op->layer->steps && !op_is_chain(op) ? 1 : T, &t0, &t1));
-        b.t0 = (i32)t0;
-        b.t1 = (i32)t1;
-        TRY(how(r, kind, &r->p->net->op[b.op], &walk));
-    }
-    if (kind == TASK_MERGE || kind == TASK_UPDATE) TRY(range(r, "theta", netplan(g)->ntheta, LANES, &b.lo, &b.hi));
-    if (kind == TASK_NORM) TRY(range(r, "theta", netplan(g)->ntheta, netplan(g)->norm_block, &b.lo, &b.hi));
-    TRY(place(r, &b.device));
-    TRY(add(r, kind, &b));
-    g->task[g->ntask - 1].how = walk;
+    if (f->part) TRY(part(r, t.op, &t.node_a));
+    if (f->steps) TRY(steps(r, &t));
+    if (f->range) TRY(range(r, "theta", netplan(g)->ntheta, t.kind == TASK_NORM ? netplan(g)->norm_block : LANES, &t.lo, &t.hi));
+    TRY(place(r, &t.device));
+    TRY(planner_task(r->p, t));
     TRY(remember(r, first));
     TRY(uses(r));
     return want(r, ")");
@@ -310,7 +281,8 @@ static i32 later(const struct plan_turn *a, const struct plan_turn *b) {
     return a->member != b->member ? a->member - b->member : (a->step > b->step) - (a->step < b->step);
 }
 
-static err figure(struct reader *r, const char *word, i64 lo, i64 hi, i64 *out) {
+/* "slices 8". */
+static err figure(struct reader *r, const char *word, i32 lo, i32 hi, i32 *out) {
     TRY(want(r, word));
     return number(r, lo, hi, out);
 }
@@ -319,20 +291,19 @@ static err figure(struct reader *r, const char *word, i64 lo, i64 hi, i64 *out) 
 static err turn(struct reader *r) {
     struct plan_turns *list = &netplan(r->p->plan)->turns;
     struct plan_turn t = {0};
-    i64 member, slices, rank;
     TRY(want(r, "("));
     if (!r->p->sliced) return complain(r, &r->t, "the rows of this plan are no slices of time");
     if (list->n == TURNS_MOST) return complain(r, &r->t, "no more turns are possible");
     TRY(want(r, "turn"));
     t.refit = is(&r->t, "refit");
     TRY(want(r, t.refit ? "refit" : "train"));
-    TRY(figure(r, "member", 0, INT32_MAX, &member));
-    TRY(figure(r, "step", 0, INT64_MAX / 16, &t.step));
-    TRY(figure(r, "slices", 1, SLICES_MAX, &slices));
-    TRY(figure(r, "rank", 0, SLICE_RANKS, &rank));
-    t.member = (i32)member, t.slices = (i32)slices, t.rank = (i32)rank;
+    TRY(figure(r, "member", 0, INT32_MAX, &t.member));
+    TRY(want(r, "step"));
+    TRY(wide_number(r, 0, INT64_MAX / 16, &t.step));
+    TRY(figure(r, "slices", 1, SLICES_MAX, &t.slices));
+    TRY(figure(r, "rank", 0, SLICE_RANKS, &t.rank));
     if (list->n > 0 && later(&t, &list->at[list->n - 1]) <= 0)
-        return complain(r, &r->t, "turns are wanted in the order of training");
+        return complain(r, &r->t, "turns must be in the order of training");
     list->at[list->n++] = t;
     return want(r, ")");
 }
@@ -358,23 +329,16 @@ static err tolerance(struct reader *r, const char *word, f32 *out) {
 
 /* What a head of slices says of how their chains are run; left out, it is as the request has it. */
 static err course(struct reader *r, struct chain_course *c, bool *written) {
-    i64 v;
     *written = r->p->sliced && is(&r->t, "slices");
     if (!*written) return 0;
     TRY(given(r, "slices", r->p->q->slices));
     TRY(tolerance(r, "tol", &c->tol));
     c->fine = 0;
     if (is(&r->t, "fine")) TRY(tolerance(r, "fine", &c->fine));
-    TRY(want(r, "rounds"));
-    TRY(number(r, 0, SLICES_MAX, &v));
-    c->rounds = (i32)v;
+    TRY(figure(r, "rounds", 0, SLICES_MAX, &c->rounds));
     TRY(given(r, "rank", net_rank(r->p->net)));
-    TRY(want(r, "stale"));
-    TRY(number(r, 0, SLICES_MAX, &v));
-    c->stale = (i32)v;
-    TRY(number(r, 0, SLICES_MAX, &v));
-    c->stale_back = (i32)v;
-    return 0;
+    TRY(figure(r, "stale", 0, SLICES_MAX, &c->stale));
+    return number(r, 0, SLICES_MAX, &c->stale_back);
 }
 
 /* "(plan data:2*unit:2"; older names of cuts are read too. */
@@ -398,14 +362,13 @@ err plan_glance(const char *text, const char *path) {
 /* The title, and "train B 64 ..." up to the first task. */
 static err head(struct reader *r) {
     struct planner *p = r->p;
-    i64 devices;
+    i32 devices;
     TRY(title(r, &p->product));
     TRY(want(r, p->q->train ? "train" : "forward"));
     TRY(given(r, "B", p->q->B));
     TRY(given(r, "grain", p->grain));
     TRY(given(r, "grains", p->ngrain));
-    TRY(want(r, "devices"));
-    TRY(number(r, 1, p->machine->ndevice, &devices));
+    TRY(figure(r, "devices", 1, p->machine->ndevice, &devices));
     TRY(want(r, "exact"));
     TRY(want(r, product_exact(&p->product) && !p->sliced ? "yes" : "no"));
     struct chain_course c = p->q->course;
@@ -417,7 +380,7 @@ static err head(struct reader *r) {
         if (r->t.n == 0 || is(&r->t, "(") || is(&r->t, ")")) return complain(r, &r->t, "a figure is expected here");
         next(r);
     }
-    TRY(planner_begin(p, (i32)devices));
+    TRY(planner_begin(p, devices));
     if (written) netplan(p->plan)->course = c;
     return 0;
 }

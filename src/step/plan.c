@@ -48,9 +48,8 @@ out:
     return e;
 }
 
-/* Does the product apply?  *why NULL, or the sentence in p, about cut *cut. */
-static err applies(struct planner *p, const struct plan_request *q, const struct product *cuts, bool chosen, const char **why,
-                   i32 *cut) {
+err planner_try(struct planner *p, const struct plan_request *q, const struct product *cuts, bool chosen, const char **why,
+                i32 *cut) {
     TRY(planner_init(p, q));
     p->chosen = chosen;
     *why = planner_apply(p, cuts, cut);
@@ -66,7 +65,7 @@ static err nearest(struct planner *p, const struct plan_request *q, struct produ
         const i32 last = cut;
         if (fewer) c->wanted--;
         else product_drop(cuts, cut);
-        if (cuts->n > 0) TRY(applies(p, q, cuts, true, &why, &cut));
+        if (cuts->n > 0) TRY(planner_try(p, q, cuts, true, &why, &cut));
         if (why && fewer && cut > last && c->wanted > 2) cut = last; /* the cuts inside need what it gives back */
     }
     return 0;
@@ -103,7 +102,7 @@ static err roomier(struct planner *p, const struct plan_request *q, struct produ
             i32 cut;
             *cuts = from;
             cuts->cut[i].wanted = n * from.cut[i].n;
-            TRY(applies(p, q, cuts, true, &why, &cut));
+            TRY(planner_try(p, q, cuts, true, &why, &cut));
             if (why) break;
             *cuts = p->product;
             TRY(build(p, &g));
@@ -136,7 +135,7 @@ static err make(const struct plan_request *q, const struct product *cuts, bool c
     const char *why;
     i32 cut;
     if (!p) return -E601;
-    err e = applies(p, q, cuts, chosen, &why, &cut);
+    err e = planner_try(p, q, cuts, chosen, &why, &cut);
     if (e >= 0 && why) e = chosen ? misfit(p, q, cuts, why, cut) : -E401;
     if (e >= 0) e = build(p, out);
     if (e >= 0 && chosen) e = holds(p, q, *out);

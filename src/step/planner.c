@@ -78,75 +78,70 @@ static err net_buffers(struct planner *p) {
         struct pbuf act = rows_of(&n->buf[i], i, B);
         act.kind = n->buf[i].input ? PBUF_INPUT : PBUF_ACT;
         act.lent = n->buf[i].input;
-        TRY(build_buffer(b, act, &p->act[i]));
+        TRY(build_buffer(b, act, &p->at->act[i]));
     }
     for (i32 i = 0; i < n->nbuf; i++) {
         struct pbuf dact = rows_of(&n->buf[i], i, B);
         dact.kind = PBUF_DACT;
-        if (!netplan(p->plan)->train || !buf_sends(&n->buf[i])) dact.bytes = 0;
-        TRY(build_buffer(b, dact, &p->dact[i]));
+        if (!p->q->train || !buf_sends(&n->buf[i])) dact.bytes = 0;
+        TRY(build_buffer(b, dact, &p->at->dact[i]));
     }
     for (i32 l = 0; l < n->nop; l++) {
         const struct op *op = &n->op[l];
         struct pbuf own = {.kind = PBUF_SAVED, .index = l, .home = HOME_WRITER, .extent = B};
         own.bytes = op_saved_floats(op, n, rows_all(B)) * 4;
-        TRY(build_buffer(b, own, &p->saved[l]));
+        TRY(build_buffer(b, own, &p->at->saved[l]));
         own.kind = PBUF_SCRATCH;
         own.bytes = op_scratch_floats(op, n, rows_all(B)) * 4;
-        TRY(build_buffer(b, own, &p->scratch[l]));
+        TRY(build_buffer(b, own, &p->at->scratch[l]));
     }
     return 0;
 }
 
-/* Weights, the state of the optimiser, gradients, and the sums that a step is judged by. */
+/* n buffers alike, numbered by their index; *first: the first of them, PBUF_NONE = there are none. */
+static err add_buffers(struct planner *p, struct pbuf buf, i32 n, u32 *first) {
+    *first = PBUF_NONE;
+    for (i32 k = 0; k < n; k++) {
+        u32 at;
+        buf.index = k;
+        TRY(build_buffer(&p->build, buf, &at));
+        if (k == 0) *first = at;
+    }
+    return 0;
+}
+
+/* Weights, the state of the optimiser, gradients, partial sums of the norm and of the loss. */
 static err weight_buffers(struct planner *p) {
-    struct plan *g = p->plan;
-    const struct netplan *of = netplan(g);
-    const struct net *n = p->net;
-    struct builder *b = &p->build;
-    const i64 P = n->ntheta, blocks = (P + of->norm_block - 1) / of->norm_block;
+    const struct netplan *of = netplan(p->plan);
+    const i64 P = of->ntheta, blocks = (P + of->norm_block - 1) / of->norm_block;
     const struct pbuf vector = {.bytes = P * 4, .extent = P, .home = HOME_WRITER};
-    struct pbuf theta = vector, derived = vector;
+    struct pbuf theta = vector, derived = vector, state = vector, grad = vector;
     theta.kind = PBUF_THETA;
     theta.home = HOME_ALL;
     theta.twin = TWIN_COPY;
-    theta.lent = derived.lent = true;
+    theta.lent = derived.lent = state.lent = true;
     derived.kind = PBUF_DERIVED;
-    derived.bytes = n->nderived * 4;
-    derived.extent = n->nderived;
-    TRY(build_buffer(b, theta, &p->theta));
-    TRY(build_buffer(b, derived, &p->derived));
-    p->state0 = p->grad0 = p->norm = PBUF_NONE;
-    for (i32 s = 0; s < of->nstate && P > 0; s++) {
-        struct pbuf state = vector;
-        u32 at;
-        state.kind = PBUF_STATE;
-        state.index = s;
-        state.lent = true;
-        state.home = 0;
-        state.when = MESSAGE_GATHER;
-        TRY(build_buffer(b, state, &at));
-        if (s == 0) p->state0 = at;
-    }
-    for (i32 k = 0; of->train && k < g->ngrain && P > 0; k++) {
-        struct pbuf grad = vector;
-        u32 at;
-        grad.kind = PBUF_GRAD;
-        grad.index = k;
-        grad.sparse = grad.series = grad.sent = true;
-        grad.twin = TWIN_SWAP;
-        grad.marks = PLAN_NO_MARKS;
-        TRY(build_buffer(b, grad, &at));
-        if (k == 0) p->grad0 = at;
-    }
+    derived.bytes = of->nderived * 4;
+    derived.extent = of->nderived;
+    TRY(build_buffer(&p->build, theta, &p->at->theta));
+    TRY(build_buffer(&p->build, derived, &p->at->derived));
+    state.kind = PBUF_STATE;
+    state.home = 0;
+    state.when = MESSAGE_GATHER;
+    TRY(add_buffers(p, state, of->nstate, &p->at->state0));
+    grad.kind = PBUF_GRAD;
+    grad.sparse = grad.series = grad.sent = true;
+    grad.twin = TWIN_SWAP;
+    grad.marks = PLAN_NO_MARKS;
+    TRY(add_buffers(p, grad, of->train ? p->ngrain : 0, &p->at->grad0));
     struct pbuf norm = {.kind = PBUF_NORM, .element = ELEMENT_F64, .home = HOME_ALL, .bytes = blocks * 8, .extent = blocks};
     struct pbuf loss = norm;
     loss.kind = PBUF_LOSS;
-    loss.bytes = (i64)g->ngrain * 8;
-    loss.extent = g->ngrain;
+    loss.bytes = (i64)p->ngrain * 8;
+    loss.extent = p->ngrain;
     loss.twin = TWIN_SWAP;
-    if (of->train) TRY(build_buffer(b, norm, &p->norm));
-    return build_buffer(b, loss, &p->loss);
+    TRY(add_buffers(p, norm, of->train ? 1 : 0, &p->at->norm));
+    return build_buffer(&p->build, loss, &p->at->loss);
 }
 
 /* Two chains an op, each with a record of who ran how far in which round. */
@@ -210,19 +205,16 @@ static void part(struct planner *p) {
 /* Where there are tables: a byte for each line of each gradient vector. */
 static err mark_buffers(struct planner *p) {
     const i64 bytes = netplan(p->plan)->ntheta / LANES;
-    for (i32 k = 0; k < p->plan->ngrain && p->plan->ntable > 0 && p->grad0 != PBUF_NONE; k++) {
-        const struct pbuf marks = {.kind = PBUF_MARKS,
-                                   .element = ELEMENT_U8,
-                                   .index = k,
-                                   .home = HOME_WRITER,
-                                   .series = true,
-                                   .twin = TWIN_SWAP,
-                                   .bytes = bytes,
-                                   .extent = bytes};
-        u32 at;
-        TRY(build_buffer(&p->build, marks, &at));
-        p->plan->buf[p->grad0 + (u32)k].marks = at;
-    }
+    const struct pbuf marks = {.kind = PBUF_MARKS,
+                               .element = ELEMENT_U8,
+                               .home = HOME_WRITER,
+                               .series = true,
+                               .twin = TWIN_SWAP,
+                               .bytes = bytes,
+                               .extent = bytes};
+    const bool any = p->plan->ntable > 0 && p->at->grad0 != PBUF_NONE;
+    TRY(add_buffers(p, marks, any ? p->ngrain : 0, &p->at->marks0));
+    for (i32 k = 0; any && k < p->ngrain; k++) p->plan->buf[p->at->grad0 + (u32)k].marks = p->at->marks0 + (u32)k;
     return 0;
 }
 
@@ -235,6 +227,8 @@ err planner_begin(struct planner *p, i32 ndevice) {
     struct netplan *of;
     ARENA_NEW(&g->arena, of, 1);
     g->client = of;
+    p->at = &of->at;
+    p->at->marks0 = PBUF_NONE;
     g->exact = product_exact(&p->product) && !p->sliced; /* slices agree within a tolerance on any device */
     g->B = p->q->B;
     g->grain = p->grain;
@@ -285,96 +279,85 @@ static err prepare(struct planner *p, i32 l) {
     u32 device[NET_OPS];
     const i32 n = prepared_by(p, op, device);
     for (i32 k = 0; k < n; k++)
-        if (l < 0 || op[k] == l) TRY(task_prep(p, device[k], op[k]));
+        if (l < 0 || op[k] == l) TRY(planner_task(p, (struct task){.kind = TASK_PREP, .device = device[k], .op = (u16)op[k]}));
     return 0;
 }
 
-/* No more members than panels of units. */
-err planner_op(struct planner *p, enum task_kind kind, const struct piece *c, struct work w, i32 j) {
-    const i32 n = p->team.n > 1 ? imin(p->team.n, op_panels(&p->net->op[w.op])) : 1;
-    w.b0 = c->box.b0;
-    w.b1 = c->box.b1;
-    w.members = n;
-    for (w.member = 0; w.member < n; w.member++)
-        TRY((kind == TASK_FWD ? task_fwd : task_bwd)(p, planner_device(p, c, w.member, j), w));
-    return 0;
-}
-
-static err op_tasks(struct planner *p, enum task_kind kind, const struct piece *c, i32 l) {
-    return planner_op(p, kind, c, (struct work){.op = l}, 0);
-}
-
-/* One op of all pieces: each its rows; where they are slices of time, together. */
-static err op_of_pieces(struct planner *p, enum task_kind kind, i32 l) {
-    i32 members = op_is_chain(&p->net->op[l]) ? p->npiece : 1;
-    for (i32 i = 0; i < p->npiece; i++) {
-        const struct piece *c = &p->piece[i];
-        i32 k = members > 1 ? i : 0;
-        struct work w = {.op = l, .b0 = c->box.b0, .b1 = c->box.b1, .member = k, .members = members};
-        TRY((kind == TASK_FWD ? task_fwd : task_bwd)(p, p->device[c->at], w));
+/* A team has no more members than there are panels of units.  Where rows are slices of time, the pieces share a chain. */
+err planner_op(struct planner *p, struct task t, const struct piece *c, i32 j) {
+    const struct op *op = &p->net->op[t.op];
+    const i32 members = p->team.n > 1 ? imin(p->team.n, op_panels(op)) : 1;
+    t.box.b0 = c->box.b0;
+    t.box.b1 = c->box.b1;
+    if (op_is_chain(op)) {
+        t.member = (u16)(c - p->piece);
+        t.members = (u16)p->npiece;
+        t.device = p->device[c->at];
+        return planner_task(p, t);
+    }
+    t.members = (u16)members;
+    for (i32 k = 0; k < members; k++) {
+        t.member = (u16)k;
+        t.device = planner_device(p, c, k, j);
+        TRY(planner_task(p, t));
     }
     return 0;
 }
 
-/* The last device of a group zeroes: it has nothing to do while the first one is at the head and the loss. */
+err planner_whole(struct planner *p, enum task_kind kind, const struct piece *c, i32 l) {
+    if (kind == TASK_BWD && !op_has_backward(p->net, &p->net->op[l])) return 0;
+    return planner_op(p, (struct task){.kind = (u8)kind, .op = (u16)l}, c, 0);
+}
+
+/* The last device of a group zeroes gradients: it is idle while the first one runs the head and the loss. */
 err planner_zero(struct planner *p, const struct piece *c) {
-    return task_zero(p, planner_member(p, c, planner_group(p) - 1), c->box.b0, c->box.b1);
-}
-
-/* Slices of time meet in every recurrent op, so all pieces come to it before any goes on. */
-static err op_by_op(struct planner *p) {
-    for (i32 l = 0; l < p->net->nop; l++) TRY(op_of_pieces(p, TASK_FWD, l));
-    for (i32 i = 0; p->q->train && i < p->npiece; i++)
-        TRY(planner_zero(p, &p->piece[i]));
-    for (i32 l = p->net->nop - 1; p->q->train && l >= 0; l--)
-        if (op_has_backward(p->net, &p->net->op[l])) TRY(op_of_pieces(p, TASK_BWD, l));
-    return 0;
-}
-
-/* Weights of a layer are copied when it is its turn: those that others moved may still be on their way (exec/async_gather.c). */
-static err forward_early(struct planner *p) {
-    for (i32 l = 0; l < p->net->nop; l++) {
-        TRY(prepare(p, l));
-        for (i32 i = 0; i < p->npiece; i++) TRY(op_tasks(p, TASK_FWD, &p->piece[i], l));
-    }
-    return 0;
+    const u32 device = planner_member(p, c, planner_group(p) - 1);
+    return planner_task(p, (struct task){.kind = TASK_ZERO, .device = device, .box = c->box});
 }
 
 static err parts_early(struct planner *p) {
+    const i32 l = netplan(p->plan)->parted.op;
     for (i32 k = 0; k < netplan(p->plan)->parted.n; k++) {
-        for (i32 i = 0; i < p->npiece; i++) TRY(task_dw(p, p->device[p->piece[i].at], p->piece[i].box.b0, p->piece[i].box.b1, k));
+        for (i32 i = 0; i < p->npiece; i++) {
+            const struct piece *c = &p->piece[i];
+            const struct task t = {.kind = TASK_DW, .op = (u16)l, .device = p->device[c->at], .box = c->box, .node_a = k};
+            TRY(planner_task(p, t));
+        }
         TRY(planner_merge_early(p, planner_part(p, k), planner_part(p, k + 1)));
     }
     return 0;
 }
 
-/* Op by op over all pieces: what the devices of a rank have of an op is summed and sent while they are at the next one. */
-static err backward_early(struct planner *p) {
-    for (i32 l = p->net->nop - 1; l >= 0; l--) {
-        const struct op *op = &p->net->op[l];
-        if (!op_has_backward(p->net, op)) continue;
-        for (i32 i = 0; i < p->npiece; i++) TRY(op_tasks(p, TASK_BWD, &p->piece[i], l));
-        if (netplan(p->plan)->parted.n > 0 && netplan(p->plan)->parted.op == l)
-            TRY(parts_early(p));
-        else
-            TRY(planner_merge_early(p, op->theta0, op->theta0 + op->ntheta));
+/* The gradient of an op is summed and sent while the devices compute the next op. */
+static err op_early(struct planner *p, i32 l) {
+    const struct op *op = &p->net->op[l];
+    if (netplan(p->plan)->parted.n > 0 && netplan(p->plan)->parted.op == l) return parts_early(p);
+    return planner_merge_early(p, op->theta0, op->theta0 + op->ntheta);
+}
+
+/* All pieces run an op before any runs the next one: slices of time meet in every recurrent op, and ranks send early.  Weights of
+ * a layer are copied when it is its turn: those that other ranks updated may still be under way (exec/async_gather.c). */
+static err op_by_op(struct planner *p) {
+    for (i32 l = 0; l < p->net->nop; l++) {
+        if (p->early) TRY(prepare(p, l));
+        for (i32 i = 0; i < p->npiece; i++) TRY(planner_whole(p, TASK_FWD, &p->piece[i], l));
+    }
+    for (i32 i = 0; p->q->train && i < p->npiece; i++) TRY(planner_zero(p, &p->piece[i]));
+    for (i32 l = p->net->nop - 1; p->q->train && l >= 0; l--) {
+        for (i32 i = 0; i < p->npiece; i++) TRY(planner_whole(p, TASK_BWD, &p->piece[i], l));
+        if (p->early && op_has_backward(p->net, &p->net->op[l])) TRY(op_early(p, l));
     }
     return 0;
 }
 
 static err piece_by_piece(struct planner *p) {
-    if (p->early) TRY(forward_early(p));
-    for (i32 i = 0; !p->early && i < p->npiece; i++) {
-        const struct piece *c = &p->piece[i];
-        for (i32 l = c->box.l0; l < c->box.l1; l++) TRY(op_tasks(p, TASK_FWD, c, l));
-    }
+    for (i32 i = 0; i < p->npiece; i++)
+        for (i32 l = 0; l < p->net->nop; l++) TRY(planner_whole(p, TASK_FWD, &p->piece[i], l));
     for (i32 i = 0; p->q->train && i < p->npiece; i++) {
-        const struct piece *c = &p->piece[i];
-        TRY(planner_zero(p, c));
-        for (i32 l = c->box.l1 - 1; l >= c->box.l0; l--)
-            if (op_has_backward(p->net, &p->net->op[l]) && !p->early) TRY(op_tasks(p, TASK_BWD, c, l));
+        TRY(planner_zero(p, &p->piece[i]));
+        for (i32 l = p->net->nop - 1; l >= 0; l--) TRY(planner_whole(p, TASK_BWD, &p->piece[i], l));
     }
-    return p->q->train && p->early ? backward_early(p) : 0;
+    return 0;
 }
 
 /* Updates in the order in which the next step comes to the weights. */
@@ -384,7 +367,8 @@ static err update(struct planner *p) {
         for (i32 b = 0; b < p->nbucket; b++)
             for (i32 i = 0; i < p->nsharer; i++) {
                 planner_share(p, pass ? b : planner_bucket(p, b), i, &lo, &hi);
-                if (hi > lo) TRY((pass ? task_update : task_norm)(p, p->sharer[i], lo, hi));
+                const u8 kind = pass ? TASK_UPDATE : TASK_NORM;
+                if (hi > lo) TRY(planner_task(p, (struct task){.kind = kind, .device = p->sharer[i], .lo = lo, .hi = hi}));
             }
     return 0;
 }
@@ -396,18 +380,6 @@ static const struct strategy *order_of(const struct planner *p) {
     return NULL;
 }
 
-/* The pieces cover the work once; *ndevice = how many of the machine's devices the plan names. */
-static err covered(const struct planner *p, i32 *ndevice) {
-    struct slice box[MACHINE_DEVICES], whole = {.b1 = p->q->B, .t1 = p->piece[0].box.t1, .l1 = p->net->nop};
-    for (i32 i = 0; i < p->npiece; i++) box[i] = p->piece[i].box;
-    *ndevice = 0;
-    for (i32 i = 0; i < p->nsharer; i++) *ndevice = imax(*ndevice, (i32)p->sharer[i] + 1);
-    if (slice_tile(whole, box, p->npiece) && *ndevice <= p->machine->ndevice) return 0;
-    char name[PRODUCT_TEXT];
-    product_name(&p->product, 0, name);
-    return FAIL(E1, "strategy %s does not cover the box of work once", name);
-}
-
 /* One piece that devices of a rank share needs nothing early, and an order of its own merges at the end. */
 static bool merges_early(const struct planner *p) {
     return p->machine->nrank > 1 && !p->sliced && !order_of(p) && (p->npiece > 1 || planner_group(p) == 1);
@@ -415,13 +387,13 @@ static bool merges_early(const struct planner *p) {
 
 err planner_build(struct planner *p) {
     const struct strategy *order = order_of(p);
-    i32 ndevice;
-    TRY(covered(p, &ndevice));
+    i32 ndevice = 0;
+    for (i32 i = 0; i < p->nsharer; i++) ndevice = imax(ndevice, (i32)p->sharer[i] + 1);
     p->early = merges_early(p);
     TRY(planner_begin(p, ndevice));
     planner_buckets(p);
     if (!p->early) TRY(prepare(p, -1));
-    TRY(order ? order->tasks(p) : p->sliced ? op_by_op(p) : piece_by_piece(p));
+    TRY(order ? order->tasks(p) : p->sliced || p->early ? op_by_op(p) : piece_by_piece(p));
     if (!p->q->train || p->net->ntheta == 0) return 0;
     TRY(planner_merge(p));
     return update(p);
@@ -440,7 +412,7 @@ static void keep_at_first(struct plan *g, u32 grad0) {
 err planner_finish(struct planner *p, struct plan **out) {
     TRY(build_end(&p->build));
     struct plan *g = p->plan;
-    keep_at_first(g, p->grad0);
+    keep_at_first(g, p->at->grad0);
     sizes(g, p->net);
     plan_cost(g, p->net, p->machine);
     *out = g;

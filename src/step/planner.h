@@ -34,7 +34,7 @@ struct planner {
     const struct net *net;
     const struct machine *machine;
     struct product product; /* the cuts; n of each that is applied */
-    bool chosen;            /* the wish names the cuts; false: auto looks for them */
+    bool chosen;            /* --parallel names the cuts; false: `auto` looks for them */
     i32 grain, ngrain;
     struct piece piece[MACHINE_DEVICES];
     i32 npiece, nrow;            /* pieces; parts of the rows */
@@ -49,9 +49,8 @@ struct planner {
     i32 nbucket;   /* ranges of theta that are shared out one by one: more than one where `early` */
     char why[256]; /* why a cut does not apply */
     struct builder build;
-    struct plan *plan;                                                   /* NULL while asking whether cuts apply */
-    u32 act[NET_BUFS], dact[NET_BUFS], saved[NET_OPS], scratch[NET_OPS]; /* pbuf of each, NONE = it has none */
-    u32 theta, derived, grad0, state0, norm, loss;
+    struct plan *plan;                         /* NULL while asking whether cuts apply */
+    struct step_buffers *at;                   /* of the plan */
     i64 bucket[PLAN_BUCKETS + PLAN_PARTS + 1]; /* where they begin and end, rising */
 };
 
@@ -64,6 +63,9 @@ void planner_drop(struct planner *p);
 
 /* apply.c: cuts the work and shares out the devices as a product says.  NULL, or a sentence why not and the cut it is about. */
 const char *planner_apply(struct planner *p, const struct product *cuts, i32 *cut);
+/* plan.c: planner_init and planner_apply; *why as planner_apply returns it. */
+err planner_try(struct planner *p, const struct plan_request *q, const struct product *cuts, bool chosen, const char **why,
+                i32 *cut);
 const char *planner_why(struct planner *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* For strategy.cut: each piece's rows in n parts; n devices of each group share the units of layers; have layers of their own. */
 err planner_cut_rows(struct planner *p, i32 n);
@@ -76,21 +78,14 @@ static inline i32 piece_rank(const struct planner *p, const struct piece *c) {
     return p->machine->device[p->device[c->at]].rank;
 }
 
-/* task.c: each adds one task with its uses.  Ranges must be inside the box, rows at grain borders: the plan's check looks. */
-err task_prep(struct planner *p, u32 device, i32 op);
-struct work {
-    i32 op, b0, b1, t0, t1; /* t1 = 0: all steps */
-    i32 member, members;    /* members 0: alone */
-};
-err task_fwd(struct planner *p, u32 device, struct work w);
-err task_zero(struct planner *p, u32 device, i32 b0, i32 b1);
-err task_bwd(struct planner *p, u32 device, struct work w);
-err task_dw(struct planner *p, u32 device, i32 b0, i32 b1, i32 part); /* of plan.parted */
-err task_merge(struct planner *p, u32 device, i32 a, i32 b, i64 lo, i64 hi);
-err task_norm(struct planner *p, u32 device, i64 lo, i64 hi);
-err task_update(struct planner *p, u32 device, i64 lo, i64 hi);
-/* planner.c: an op of a piece, or some of its steps, by one device or a team; j: its place along the wave.  Zeros of a piece. */
-err planner_op(struct planner *p, enum task_kind kind, const struct piece *c, struct work w, i32 j);
+/* task.c.  Adds a task with its uses; t: kind, device, op, rows, steps (t1 = 0: all), member, nodes and range as the kind needs
+ * them.  Ranges must be inside the box, rows at borders of micro-batches: plan_check looks. */
+err planner_task(struct planner *p, struct task t);
+/* planner.c: the FWD or BWD tasks of an op for a piece, one for each member of a team, or the piece's member of a chain.
+ * t: kind, op and steps; j: device along the wave. */
+err planner_op(struct planner *p, struct task t, const struct piece *c, i32 j);
+/* All steps of op l for a piece; nothing where a backward pass has nothing to do. */
+err planner_whole(struct planner *p, enum task_kind kind, const struct piece *c, i32 l);
 err planner_zero(struct planner *p, const struct piece *c);
 bool op_is_loss(const struct op *op);
 bool op_has_backward(const struct net *n, const struct op *op); /* a gradient comes in, and somebody wants what it makes of it */

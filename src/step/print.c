@@ -29,13 +29,24 @@
  *       (dw lstm.0 b[0,32) part 0/4 @r0.cpu0 uses ...)
  *
  * Modes: r read, w write, rw, sum (adds to).  A gradient buffer is d.NAME, what an op keeps saved.OP. */
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "model/layer.h"
 #include "step/planner.h"
-#include "step/text.h"
 
-static const char *const kind_names[TASK_NKIND] = {"fwd", "bwd", "merge", "norm", "update", "prep", "zero", "dw"};
+const struct task_form task_forms[TASK_NKIND] = {
+    [TASK_PREP] = {"prep", .op = true},
+    [TASK_FWD] = {"fwd", .op = true, .rows = true, .steps = true},
+    [TASK_ZERO] = {"zero", .rows = true},
+    [TASK_BWD] = {"bwd", .op = true, .rows = true, .steps = true},
+    [TASK_DW] = {"dw", .op = true, .rows = true, .part = true},
+    [TASK_MERGE] = {"merge", .pair = true, .range = true},
+    [TASK_NORM] = {"norm", .range = true},
+    [TASK_UPDATE] = {"update", .range = true},
+};
+
 static const char *const mode_names[] = {"r", "w", "rw", "sum"};
 
 const char *const text_hows[TEXT_HOWS] = {"", "fold", "ahead", "newton", "scan"}; /* enum cell_how */
@@ -46,45 +57,21 @@ const char *plan_walked(const struct plan *p) {
     return "-";
 }
 
-const char *text_member(const struct op *op) { return op_is_chain(op) ? "chain" : "unit"; }
-
-const char *task_kind_name(enum task_kind kind) { return kind_names[kind]; }
-
 void plan_buffer_name(const struct plan *p, const struct net *n, u32 buf, char *out, size_t size) {
+    static const char *const names[] = {[PBUF_DACT] = "d.",         [PBUF_SAVED] = "saved.",   [PBUF_GRAD] = "grad.",
+                                        [PBUF_THETA] = "theta",     [PBUF_STATE] = "state.",   [PBUF_DERIVED] = "derived",
+                                        [PBUF_NORM] = "norm",       [PBUF_SCRATCH] = "scratch.", [PBUF_LOSS] = "loss",
+                                        [PBUF_MARKS] = "marks."};
     const struct pbuf *b = &p->buf[buf];
-    switch (b->kind) {
-        case PBUF_ACT:
-        case PBUF_INPUT:
-            snprintf(out, size, "%s", n->buf[b->index].name);
-            break;
-        case PBUF_DACT:
-            snprintf(out, size, "d.%s", n->buf[b->index].name);
-            break;
-        case PBUF_SAVED:
-            snprintf(out, size, "saved.%s", n->op[b->index].spec.name);
-            break;
-        case PBUF_SCRATCH:
-            snprintf(out, size, "scratch.%s", n->op[b->index].spec.name);
-            break;
-        case PBUF_GRAD:
-            snprintf(out, size, "grad.%d", b->index);
-            break;
-        case PBUF_STATE:
-            snprintf(out, size, "state.%d", b->index);
-            break;
-        case PBUF_THETA:
-            snprintf(out, size, "theta");
-            break;
-        case PBUF_DERIVED:
-            snprintf(out, size, "derived");
-            break;
-        case PBUF_NORM:
-            snprintf(out, size, "norm");
-            break;
-        default:
-            snprintf(out, size, "loss");
-            break;
-    }
+    const char *name = names[b->kind] ? names[b->kind] : "";
+    if (b->kind == PBUF_ACT || b->kind == PBUF_INPUT || b->kind == PBUF_DACT)
+        snprintf(out, size, "%s%s", name, n->buf[b->index].name);
+    else if (b->kind == PBUF_SAVED || b->kind == PBUF_SCRATCH)
+        snprintf(out, size, "%s%s", name, n->op[b->index].spec.name);
+    else if (b->kind == PBUF_GRAD || b->kind == PBUF_STATE || b->kind == PBUF_MARKS)
+        snprintf(out, size, "%s%d", name, b->index);
+    else
+        snprintf(out, size, "%s", name);
 }
 
 void text_uses(const struct plan *p, const struct net *n, u32 task, struct str *out) {
@@ -100,57 +87,53 @@ void text_uses(const struct plan *p, const struct net *n, u32 task, struct str *
     }
 }
 
+static void append(char out[64], const char *fmt, ...) {
+    const size_t used = strlen(out);
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(out + used, 64 - used, fmt, ap);
+    va_end(ap);
+}
+
 void plan_task_name(const struct plan *p, const struct net *n, u32 task, char out[64]) {
     const struct task *t = &p->task[task];
-    const char *kind = kind_names[t->kind];
-    switch (t->kind) {
-        case TASK_FWD:
-        case TASK_BWD:
-            if (t->members > 1)
-                snprintf(out, 64, "%s %s b[%d,%d) %s %d/%d", kind, n->op[t->op].spec.name, t->box.b0, t->box.b1,
-                         text_member(&n->op[t->op]), t->member, t->members);
-            else if (task_is_chunk(t, n))
-                snprintf(out, 64, "%s %s b[%d,%d) t[%d,%d)", kind, n->op[t->op].spec.name, t->box.b0, t->box.b1, t->box.t0,
-                         t->box.t1);
-            else
-                snprintf(out, 64, "%s %s b[%d,%d)", kind, n->op[t->op].spec.name, t->box.b0, t->box.b1);
-            break;
-        case TASK_DW:
-            snprintf(out, 64, "%s %s b[%d,%d) part %d/%d", kind, n->op[t->op].spec.name, t->box.b0, t->box.b1, t->node_a,
-                     t->node_b);
-            break;
-        case TASK_ZERO:
-            snprintf(out, 64, "%s b[%d,%d)", kind, t->box.b0, t->box.b1);
-            break;
-        case TASK_PREP:
-            snprintf(out, 64, "%s %s", kind, n->op[t->op].spec.name);
-            break;
-        case TASK_MERGE:
-            snprintf(out, 64, "%s %d %d theta[%lld,%lld)", kind, t->node_a, t->node_b, (long long)t->lo, (long long)t->hi);
-            break;
-        default:
-            snprintf(out, 64, "%s theta[%lld,%lld)", kind, (long long)t->lo, (long long)t->hi);
-            break;
-    }
+    const struct task_form *f = &task_forms[t->kind];
+    const struct op *op = &n->op[t->op];
+    snprintf(out, 64, "%s", f->name);
+    if (f->op) append(out, " %s", op->spec.name);
+    if (f->pair) append(out, " %d %d", t->node_a, t->node_b);
+    if (f->rows) append(out, " b[%d,%d)", t->box.b0, t->box.b1);
+    if (f->part) append(out, " part %d/%d", t->node_a, t->node_b);
+    if (f->steps && t->members > 1)
+        append(out, " %s %d/%d", op_is_chain(op) ? "chain" : "unit", t->member, t->members);
+    else if (f->steps && task_is_chunk(t, n))
+        append(out, " t[%d,%d)", t->box.t0, t->box.t1);
+    if (f->range) append(out, " theta[%lld,%lld)", (long long)t->lo, (long long)t->hi);
+}
+
+const char *byte_unit(i64 bytes, f64 *v) {
+    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    i32 k = 0;
+    for (*v = (f64)bytes; *v >= 1024 && k < 4; k++) *v /= 1024;
+    return unit[k];
 }
 
 void text_bytes(i64 bytes, struct str *out) {
-    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    f64 v = (f64)bytes;
-    i32 k = 0;
-    while (v >= 1024 && k < 4) v /= 1024, k++;
-    str_addf(out, k ? "%.1f%s" : "%.0f%s", v, unit[k]);
+    f64 v;
+    const char *unit = byte_unit(bytes, &v);
+    str_addf(out, "%.*f%s", bytes < 1024 ? 0 : 1, v, unit);
 }
 
 void plan_print(const struct plan *p, const struct net *n, struct str *out) {
     char name[64];
     str_addf(out, "(plan %s %s B %d grain %d grains %d devices %d exact %s", p->strategy, netplan(p)->train ? "train" : "forward",
              p->B, p->grain, p->ngrain, p->ndevice, p->exact ? "yes" : "no");
-    if (netplan(p)->slices > 0) str_addf(out, " slices %d tol %.9g", netplan(p)->slices, (f64)netplan(p)->course.tol);
-    if (netplan(p)->slices > 0 && netplan(p)->course.fine > 0) str_addf(out, " fine %.9g", (f64)netplan(p)->course.fine);
-    if (netplan(p)->slices > 0)
-        str_addf(out, " rounds %d rank %d stale %d %d", netplan(p)->course.rounds, net_rank(n), netplan(p)->course.stale,
-                 netplan(p)->course.stale_back);
+    if (netplan(p)->slices > 0) {
+        const struct chain_course *c = &netplan(p)->course;
+        str_addf(out, " slices %d tol %.9g", netplan(p)->slices, (f64)c->tol);
+        if (c->fine > 0) str_addf(out, " fine %.9g", (f64)c->fine);
+        str_addf(out, " rounds %d rank %d stale %d %d", c->rounds, net_rank(n), c->stale, c->stale_back);
+    }
     str_add(out, " peak ");
     text_bytes(p->peak_bytes, out);
     str_add(out, " exchange ");
@@ -160,8 +143,7 @@ void plan_print(const struct plan *p, const struct net *n, struct str *out) {
         const struct task *t = &p->task[i];
         plan_task_name(p, n, i, name);
         str_addf(out, "\n  (%s", name);
-        const bool rows = t->kind == TASK_FWD || t->kind == TASK_BWD;
-        if (rows && (t->members > 1 || !task_is_chunk(t, n))) /* else the name has the steps */
+        if (task_forms[t->kind].steps && (t->members > 1 || !task_is_chunk(t, n))) /* else the name has the steps */
             str_addf(out, " t[%d,%d)", t->box.t0, t->box.t1);
         if (t->how) str_addf(out, " how %s", text_hows[t->how]);
         str_addf(out, " @%s", p->place[t->device].name);

@@ -69,52 +69,13 @@ static err own_inputs(struct step *s) {
     return 0;
 }
 
-/* Gradients, marks and losses, which change places where the policy defers their sums. */
-static void follow(struct step *s, void *const *mem) {
-    s->run.grad = s->grad0 == PBUF_NONE ? NULL : mem[s->grad0];
-    s->run.touched = s->marks0 == PBUF_NONE ? NULL : mem[s->marks0];
-    s->run.loss = mem[s->loss];
-}
+static void *buffer(void *const *mem, u32 at) { return at == PBUF_NONE ? NULL : mem[at]; }
 
-static void find_buffers(struct step *s, void *const *mem) {
-    s->theta = s->grad0 = s->marks0 = s->norm = s->loss = PBUF_NONE;
-    for (u32 i = 0; i < s->plan->nbuf; i++) {
-        const struct pbuf *b = &s->plan->buf[i];
-        switch (b->kind) {
-            case PBUF_ACT:
-                s->buf[b->index] = mem[i];
-                break;
-            case PBUF_INPUT:
-                s->input_at[b->index] = i;
-                break;
-            case PBUF_DACT:
-                s->dbuf[b->index] = mem[i];
-                break;
-            case PBUF_SAVED:
-                s->saved[b->index] = mem[i];
-                break;
-            case PBUF_SCRATCH:
-                s->scratch[b->index] = mem[i];
-                break;
-            case PBUF_GRAD:
-                if (b->index == 0) s->grad0 = i;
-                break;
-            case PBUF_MARKS:
-                if (b->index == 0) s->marks0 = i;
-                break;
-            case PBUF_THETA:
-                s->theta = i;
-                break;
-            case PBUF_NORM:
-                s->norm = i;
-                break;
-            case PBUF_LOSS:
-                s->loss = i;
-                break;
-            default:
-                break;
-        }
-    }
+/* Gradients, marks and losses, whose two copies change places where the policy defers their sums. */
+static void follow(struct step *s, void *const *mem) {
+    s->run.grad = buffer(mem, s->at->grad0);
+    s->run.touched = buffer(mem, s->at->marks0);
+    s->run.loss = buffer(mem, s->at->loss);
 }
 
 static err arrays(struct step *s) {
@@ -123,7 +84,6 @@ static err arrays(struct step *s) {
     ARENA_NEW(&s->arena, s->dbuf, n->nbuf);
     ARENA_NEW(&s->arena, s->saved, n->nop);
     ARENA_NEW(&s->arena, s->scratch, n->nop);
-    ARENA_NEW(&s->arena, s->input_at, n->nbuf);
     ARENA_NEW(&s->arena, s->skip, n->nop);
     return 0;
 }
@@ -131,7 +91,14 @@ static err arrays(struct step *s) {
 static err bound(void *step, struct exec *x, void *const *mem) {
     struct step *s = step;
     struct run *r = &s->run;
-    find_buffers(s, mem);
+    for (i32 i = 0; i < s->net->nbuf; i++) {
+        s->buf[i] = buffer(mem, s->at->act[i]);
+        s->dbuf[i] = buffer(mem, s->at->dact[i]);
+    }
+    for (i32 l = 0; l < s->net->nop; l++) {
+        s->saved[l] = buffer(mem, s->at->saved[l]);
+        s->scratch[l] = buffer(mem, s->at->scratch[l]);
+    }
     r->net = s->net;
     r->kern = s->kern;
     r->grain = s->plan->grain;
@@ -256,6 +223,7 @@ err step_bind(const struct plan *p, const struct net *n, const struct kern *k, s
     struct step *s = mem_alloc(sizeof *s);
     if (!s) return -E601;
     s->plan = p;
+    s->at = &netplan(p)->at;
     s->net = n;
     s->kern = k;
     s->store = store;
@@ -308,7 +276,7 @@ static err bind_inputs(struct step *s, const struct step_args *a) {
     for (i32 i = 0; i < n->nbuf; i++) {
         if (!n->buf[i].input) continue;
         s->buf[i] = s->input && s->input[i] && a->input[i] ? own_input(s, i, a->input[i]) : a->input[i];
-        exec_lend(s->exec, s->input_at[i], s->buf[i]);
+        exec_lend(s->exec, s->at->act[i], s->buf[i]);
     }
     return 0;
 }
@@ -335,13 +303,13 @@ err step_look_ahead(struct step *s, struct step_ahead *out) {
     bool due;
     *out = (struct step_ahead){0};
     TRY(exec_look_ahead(s->exec, &due, &r));
-    if (due) *out = (struct step_ahead){exec_twin(s->exec, s->theta), r.loss, r.norm};
+    if (due) *out = (struct step_ahead){exec_twin(s->exec, s->at->theta), r.loss, r.norm};
     return 0;
 }
 
 void step_set_ahead(struct step *s, const struct step_ahead *a) {
     const struct exec_result r = {.loss = a->loss, .norm = a->norm, .finite = isfinite(a->loss) && isfinite(a->norm)};
-    f32 *twin = exec_twin(s->exec, s->theta);
+    f32 *twin = exec_twin(s->exec, s->at->theta);
     if (!twin) return;
     exec_set_ahead(s->exec, a->theta != NULL, &r);
     if (a->theta) memmove(twin, a->theta, sizeof(f32) * (size_t)s->store->ntheta);
@@ -360,14 +328,4 @@ struct exec *step_exec(const struct step *s) {
     return s->exec;
 }
 const f32 *step_buf(const struct step *s, i32 buf) { return s->buf[buf]; }
-const f32 *step_grad(const struct step *s) { return s->grad0 == PBUF_NONE ? NULL : exec_mem_summed(s->exec)[s->grad0]; }
-
-const struct chain_trace *step_chain(const struct step *s, i32 op, bool backward) {
-    return s->slices ? slices_trace(s->slices, op, backward) : NULL;
-}
-i32 step_chain_state(const struct step *s, i32 op) { return s->slices ? slices_state(s->slices, op) : 0; }
-void step_chain_save(const struct step *s, i32 op, i32 row, f32 *to) { slices_save(s->slices, op, row, to); }
-void step_chain_load(struct step *s, i32 op, i32 row, const f32 *from) { slices_load(s->slices, op, row, from); }
-void step_apart(struct step *s, bool on) {
-    if (s->slices) slices_apart(s->slices, on);
-}
+const f32 *step_grad(const struct step *s) { return buffer(exec_mem_summed(s->exec), s->at->grad0); }

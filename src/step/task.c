@@ -1,13 +1,12 @@
 /* task.c - adding tasks: the uses of a task follow from its kind, its op and its ranges.  Every member of a team has the uses of
- * the whole task: it reads what the others write.  So have those who run a chain, and so the first of them may do it all. */
+ * the whole task, since it reads what the others write.  The same holds for the members of a chain, so the first of them may do
+ * all of it. */
 #include "model/layer.h"
 #include "step/planner.h"
 
 static bool sends(const struct net *n, i32 buf) { return buf >= 0 && buf_sends(&n->buf[buf]); }
 
-static err add(struct planner *p, struct task t) { return build_task(&p->build, t); }
-
-/* In a chunk buffers of as many steps as the op has are used in its steps only. */
+/* A chunk uses only its own steps of a buffer that has as many steps as the op. */
 static err use(struct planner *p, u32 buf, enum use_mode mode, i64 lo, i64 hi) {
     const struct plan *g = p->plan;
     const struct task *t = &g->task[g->ntask - 1];
@@ -31,15 +30,15 @@ static err use_weights(struct planner *p, const struct op *op, u32 buf, enum use
 }
 
 static err use_derived(struct planner *p, const struct op *op, enum use_mode mode) {
-    TRY(use(p, p->derived, mode, op->derived0, op->derived0 + op->nderived));
+    TRY(use(p, p->at->derived, mode, op->derived0, op->derived0 + op->nderived));
     if (op->spec.share < 0 || mode == USE_W) return 0;
     const struct op *s = &p->net->op[op->spec.share];
-    return use(p, p->derived, mode, s->derived0, s->derived0 + s->nderived);
+    return use(p, p->at->derived, mode, s->derived0, s->derived0 + s->nderived);
 }
 
 static err use_inputs(struct planner *p, const struct op *op, i32 b0, i32 b1) {
     for (i32 i = 0; i < op->layer->nin; i++)
-        if (op->spec.in[i] >= 0) TRY(use(p, p->act[op->spec.in[i]], USE_R, b0, b1));
+        if (op->spec.in[i] >= 0) TRY(use(p, p->at->act[op->spec.in[i]], USE_R, b0, b1));
     return 0;
 }
 
@@ -47,7 +46,7 @@ static err use_act(struct planner *p, const u32 *table, i32 buf, enum use_mode m
     return buf < 0 ? 0 : use(p, table[buf], mode, b0, b1);
 }
 
-/* Slices of time are walked chunk by chunk, as the kernels think best. */
+/* For time slices the kernels choose. */
 bool op_has_how(const struct op *op) { return op->layer->team && !op_is_chain(op); }
 
 void plan_set_how(struct plan *p, const struct net *n, i32 op, u32 how) {
@@ -55,143 +54,130 @@ void plan_set_how(struct plan *p, const struct net *n, i32 op, u32 how) {
         if (p->task[i].kind == TASK_FWD && p->task[i].op == op) p->task[i].how = (u8)how;
 }
 
-static struct slice box_of(const struct op *op, i32 b0, i32 b1) { return (struct slice){b0, b1, 0, op->T, op->l, op->l + 1}; }
-
 static i64 first_grain(const struct planner *p, i32 row) { return row / p->grain; }
 static i64 last_grain(const struct planner *p, i32 row) { return ceil_div(row, p->grain); }
 
-err task_prep(struct planner *p, u32 device, i32 l) {
-    const struct op *op = &p->net->op[l];
-    TRY(add(p,
-            (struct task){.kind = TASK_PREP, .everywhere = true, .op = (u16)l, .device = device, .box = box_of(op, 0, p->q->B)}));
-    TRY(use_weights(p, op, p->theta, USE_R));
-    return use_derived(p, op, USE_W);
+/* A chunk continues from what the chunk before it kept, for any rows and steps. */
+static enum use_mode keeps(const struct planner *p, const struct task *t, enum use_mode whole) {
+    return task_is_chunk(t, p->net) ? USE_RW : whole;
 }
 
-static struct task box_task(enum task_kind kind, u32 device, const struct op *op, struct work w) {
-    struct slice box = box_of(op, w.b0, w.b1);
-    if (w.t1 > 0) box.t0 = w.t0, box.t1 = w.t1;
-    return (struct task){
-        .kind = (u8)kind, .op = (u16)op->l, .device = device, .box = box, .member = (u16)w.member, .members = (u16)w.members};
-}
-
-/* Rows of others are a task's too: those of a chain in all it does, those that rows are made of where it reads.  Between ranks
- * nothing but weights, gradients and losses is a matter of uses: what slices tell each other, chains do. */
-static void all_rows(const struct planner *p, bool all, i32 *b0, i32 *b1) {
-    if (!all) return;
-    *b0 = 0;
-    *b1 = p->q->B;
-}
-
-/* A chunk goes on from what the one before kept, whatever rows and steps that is. */
-static enum use_mode keeps(const struct planner *p, enum use_mode whole) {
-    return task_is_chunk(&p->plan->task[p->plan->ntask - 1], p->net) ? USE_RW : whole;
-}
-
-/* Rows that a task does, and those that it reads. */
+/* Rows that a task writes, and rows that it reads. */
 struct reach {
     i32 b0, b1, r0, r1;
 };
 
-/* A task of an op, and what it reads either way. */
-static err begin(struct planner *p, enum task_kind kind, u32 device, struct work w, struct reach *at) {
-    const struct op *op = &p->net->op[w.op];
-    const bool chain = op_is_chain(op) && p->machine->nrank == 1;
-    *at = (struct reach){w.b0, w.b1, w.b0, w.b1};
-    TRY(add(p, box_task(kind, device, op, w)));
-    all_rows(p, chain, &at->b0, &at->b1);
-    all_rows(p, chain || op_crosses(op), &at->r0, &at->r1);
-    TRY(use_weights(p, op, p->theta, USE_R));
+/* A task of a chain uses the rows of all its members; a task of a layer that crosses rows (op_crosses) reads all rows.  Between
+ * ranks uses cover weights, gradients and losses only: the states of slices are sent by the chain itself. */
+static struct reach reach_of(const struct planner *p, const struct task *t) {
+    const struct op *op = &p->net->op[t->op];
+    const i32 B = p->q->B;
+    if (op_is_chain(op) && p->machine->nrank == 1) return (struct reach){0, B, 0, B};
+    const bool crosses = op_crosses(op);
+    return (struct reach){t->box.b0, t->box.b1, crosses ? 0 : t->box.b0, crosses ? B : t->box.b1};
+}
+
+/* What a task of an op reads in both directions. */
+static err use_op(struct planner *p, const struct task *t, const struct reach *at) {
+    const struct op *op = &p->net->op[t->op];
+    TRY(use_weights(p, op, p->at->theta, USE_R));
     TRY(use_derived(p, op, USE_R));
     return use_inputs(p, op, at->r0, at->r1);
 }
 
-err task_fwd(struct planner *p, u32 device, struct work w) {
-    const struct op *op = &p->net->op[w.op];
-    struct reach at;
-    TRY(begin(p, TASK_FWD, device, w, &at));
-    const i32 b0 = at.b0, b1 = at.b1;
-    TRY(use_act(p, p->act, op->out, USE_W, b0, b1));
-    TRY(use_act(p, p->act, op->end, USE_W, b0, b1));
-    TRY(use(p, p->saved[w.op], keeps(p, USE_W), b0, b1));
-    TRY(use(p, p->scratch[w.op], USE_W, b0, b1));
-    return op_is_loss(op) ? use(p, p->loss, USE_W, first_grain(p, b0), last_grain(p, b1)) : 0;
+static err uses_prep(struct planner *p, const struct task *t) {
+    const struct op *op = &p->net->op[t->op];
+    TRY(use_weights(p, op, p->at->theta, USE_R));
+    return use_derived(p, op, USE_W);
 }
 
-err task_zero(struct planner *p, u32 device, i32 b0, i32 b1) {
-    TRY(add(p, (struct task){.kind = TASK_ZERO, .device = device, .box = {b0, b1, 0, 1, 0, p->net->nop}}));
-    for (i64 g = first_grain(p, b0); g < last_grain(p, b1); g++)
-        TRY(use(p, p->grad0 + (u32)g, USE_W, 0, netplan(p->plan)->ntheta));
+static err uses_fwd(struct planner *p, const struct task *t) {
+    const struct op *op = &p->net->op[t->op];
+    const struct reach at = reach_of(p, t);
+    TRY(use_op(p, t, &at));
+    TRY(use_act(p, p->at->act, op->out, USE_W, at.b0, at.b1));
+    TRY(use_act(p, p->at->act, op->end, USE_W, at.b0, at.b1));
+    TRY(use(p, p->at->saved[t->op], keeps(p, t, USE_W), at.b0, at.b1));
+    TRY(use(p, p->at->scratch[t->op], USE_W, at.b0, at.b1));
+    return op_is_loss(op) ? use(p, p->at->loss, USE_W, first_grain(p, at.b0), last_grain(p, at.b1)) : 0;
+}
+
+static err uses_zero(struct planner *p, const struct task *t) {
+    for (i64 g = first_grain(p, t->box.b0); g < last_grain(p, t->box.b1); g++)
+        TRY(use(p, p->at->grad0 + (u32)g, USE_W, 0, netplan(p->plan)->ntheta));
     return 0;
 }
 
-err task_bwd(struct planner *p, u32 device, struct work w) {
-    const struct op *op = &p->net->op[w.op];
-    struct reach at;
-    TRY(begin(p, TASK_BWD, device, w, &at));
-    const i32 b0 = at.b0, b1 = at.b1;
-    TRY(use_act(p, p->act, op->out, USE_R, b0, b1));
-    TRY(use_act(p, p->act, op->end, USE_R, b0, b1));
-    TRY(use_act(p, p->dact, op->out, op_crosses(op) ? USE_R : USE_RW, at.r0, at.r1));
-    TRY(use_act(p, p->dact, op->end, USE_RW, b0, b1));
-    TRY(use(p, p->saved[w.op], USE_RW, b0, b1));
-    TRY(use(p, p->scratch[w.op], keeps(p, USE_W), b0, b1));
+static err uses_bwd(struct planner *p, const struct task *t) {
+    const struct op *op = &p->net->op[t->op];
+    const struct reach at = reach_of(p, t);
+    TRY(use_op(p, t, &at));
+    TRY(use_act(p, p->at->act, op->out, USE_R, at.b0, at.b1));
+    TRY(use_act(p, p->at->act, op->end, USE_R, at.b0, at.b1));
+    TRY(use_act(p, p->at->dact, op->out, op_crosses(op) ? USE_R : USE_RW, at.r0, at.r1));
+    TRY(use_act(p, p->at->dact, op->end, USE_RW, at.b0, at.b1));
+    TRY(use(p, p->at->saved[t->op], USE_RW, at.b0, at.b1));
+    TRY(use(p, p->at->scratch[t->op], keeps(p, t, USE_W), at.b0, at.b1));
     for (i32 i = 0; i < op->layer->nin; i++) {
-        i32 in = op->spec.in[i];
-        if (sends(p->net, in) && p->net->buf[in].consumer == w.op) TRY(use_act(p, p->dact, in, USE_W, b0, b1));
+        const i32 in = op->spec.in[i];
+        if (sends(p->net, in) && p->net->buf[in].consumer == t->op) TRY(use_act(p, p->at->dact, in, USE_W, at.b0, at.b1));
     }
-    if (netplan(p->plan)->parted.n > 0 && netplan(p->plan)->parted.op == w.op) return 0;
-    for (i64 g = first_grain(p, b0); g < last_grain(p, b1); g++) TRY(use_weights(p, op, p->grad0 + (u32)g, USE_SUM));
+    if (netplan(p->plan)->parted.n > 0 && netplan(p->plan)->parted.op == t->op) return 0;
+    for (i64 g = first_grain(p, at.b0); g < last_grain(p, at.b1); g++) TRY(use_weights(p, op, p->at->grad0 + (u32)g, USE_SUM));
     return 0;
 }
 
-/* The block of the norm in which a part begins is this one's too, and the biases are everybody's: so no range has two that wrote
- * it last. */
-err task_dw(struct planner *p, u32 device, i32 b0, i32 b1, i32 part) {
-    const struct plan *g = p->plan;
-    const struct op *op = &p->net->op[netplan(g)->parted.op];
+/* Part k of n of a weight gradient.  The block of the norm in which a part begins belongs to that part, and every part adds to
+ * the biases.  So no range has two tasks that wrote it last. */
+static err uses_dw(struct planner *p, const struct task *t) {
+    const struct op *op = &p->net->op[t->op];
     const i64 end = op->theta0 + op->ntheta;
-    const bool last = part == netplan(g)->parted.n - 1;
-    TRY(add(p, (struct task){.kind = TASK_DW,
-                             .op = (u16)op->l,
-                             .device = device,
-                             .box = box_of(op, b0, b1),
-                             .node_a = part,
-                             .node_b = netplan(g)->parted.n}));
-    TRY(use_inputs(p, op, b0, b1));
-    TRY(use_act(p, p->act, op->out, USE_R, b0, b1));
-    TRY(use(p, p->saved[op->l], USE_R, b0, b1));
-    TRY(use(p, p->scratch[op->l], USE_W, b0, b1));
-    for (i64 k = first_grain(p, b0); k < last_grain(p, b1); k++) {
-        const u32 grad = p->grad0 + (u32)k;
-        TRY(use(p, grad, USE_SUM, planner_part(p, part),
-                last ? end : op->theta0 + op->layer->adds(op, part + 1, netplan(g)->parted.n)));
-        if (!last) TRY(use(p, grad, USE_SUM, op->theta0 + op->layer->adds(op, netplan(g)->parted.n, netplan(g)->parted.n), end));
+    const i32 part = t->node_a, n = t->node_b;
+    TRY(use_inputs(p, op, t->box.b0, t->box.b1));
+    TRY(use_act(p, p->at->act, op->out, USE_R, t->box.b0, t->box.b1));
+    TRY(use(p, p->at->saved[t->op], USE_R, t->box.b0, t->box.b1));
+    TRY(use(p, p->at->scratch[t->op], USE_W, t->box.b0, t->box.b1));
+    for (i64 k = first_grain(p, t->box.b0); k < last_grain(p, t->box.b1); k++) {
+        const u32 grad = p->at->grad0 + (u32)k;
+        const bool last = part == n - 1;
+        TRY(use(p, grad, USE_SUM, planner_part(p, part), last ? end : op->theta0 + op->layer->adds(op, part + 1, n)));
+        if (!last) TRY(use(p, grad, USE_SUM, op->theta0 + op->layer->adds(op, n, n), end));
     }
     return 0;
 }
 
-err task_merge(struct planner *p, u32 device, i32 a, i32 b, i64 lo, i64 hi) {
-    TRY(add(p, (struct task){.kind = TASK_MERGE, .device = device, .node_a = a, .node_b = b, .lo = lo, .hi = hi}));
-    TRY(use(p, p->grad0 + (u32)a, USE_RW, lo, hi));
-    return use(p, p->grad0 + (u32)b, USE_R, lo, hi);
+static err uses_merge(struct planner *p, const struct task *t) {
+    TRY(use(p, p->at->grad0 + (u32)t->node_a, USE_RW, t->lo, t->hi));
+    return use(p, p->at->grad0 + (u32)t->node_b, USE_R, t->lo, t->hi);
 }
 
-err task_norm(struct planner *p, u32 device, i64 lo, i64 hi) {
-    i64 block = netplan(p->plan)->norm_block;
-    TRY(add(p, (struct task){.kind = TASK_NORM, .device = device, .lo = lo, .hi = hi}));
-    TRY(use(p, p->grad0, USE_R, lo, hi));
-    return use(p, p->norm, USE_W, lo / block, (hi + block - 1) / block);
+static err uses_norm(struct planner *p, const struct task *t) {
+    const i64 block = netplan(p->plan)->norm_block;
+    TRY(use(p, p->at->grad0, USE_R, t->lo, t->hi));
+    return use(p, p->at->norm, USE_W, t->lo / block, (t->hi + block - 1) / block);
 }
 
 /* The clip factor and the check for NaN need all of the norm and all of the loss. */
-err task_update(struct planner *p, u32 device, i64 lo, i64 hi) {
+static err uses_update(struct planner *p, const struct task *t) {
     const struct plan *g = p->plan;
-    TRY(add(p, (struct task){.kind = TASK_UPDATE, .device = device, .lo = lo, .hi = hi}));
-    TRY(use(p, p->grad0, USE_R, lo, hi));
-    TRY(use(p, p->norm, USE_R, 0, g->buf[p->norm].extent));
-    TRY(use(p, p->loss, USE_R, 0, g->buf[p->loss].extent));
-    TRY(use(p, p->theta, USE_RW, lo, hi));
-    for (i32 s = 0; s < netplan(g)->nstate; s++) TRY(use(p, p->state0 + (u32)s, USE_RW, lo, hi));
+    TRY(use(p, p->at->grad0, USE_R, t->lo, t->hi));
+    TRY(use(p, p->at->norm, USE_R, 0, g->buf[p->at->norm].extent));
+    TRY(use(p, p->at->loss, USE_R, 0, g->buf[p->at->loss].extent));
+    TRY(use(p, p->at->theta, USE_RW, t->lo, t->hi));
+    for (i32 s = 0; s < netplan(g)->nstate; s++) TRY(use(p, p->at->state0 + (u32)s, USE_RW, t->lo, t->hi));
     return 0;
+}
+
+static err (*const uses[TASK_NKIND])(struct planner *p, const struct task *t) = {
+    [TASK_PREP] = uses_prep, [TASK_FWD] = uses_fwd,     [TASK_ZERO] = uses_zero, [TASK_BWD] = uses_bwd,
+    [TASK_DW] = uses_dw,     [TASK_MERGE] = uses_merge, [TASK_NORM] = uses_norm, [TASK_UPDATE] = uses_update};
+
+err planner_task(struct planner *p, struct task t) {
+    const bool of_op = t.kind == TASK_FWD || t.kind == TASK_BWD || t.kind == TASK_DW || t.kind == TASK_PREP;
+    t.everywhere = t.kind == TASK_PREP;
+    if (t.kind == TASK_PREP) t.box.b1 = p->q->B;
+    if (t.kind == TASK_DW) t.node_b = netplan(p->plan)->parted.n;
+    if (t.box.b1 > 0 && t.box.t1 == 0) t.box.t1 = of_op ? p->net->op[t.op].T : 1;
+    TRY(build_task(&p->build, t));
+    return uses[t.kind](p, &p->plan->task[p->plan->ntask - 1]);
 }

@@ -91,8 +91,10 @@ i32 wave_chunks(const struct planner *p, i32 devices) {
 static err chunk(struct planner *p, const struct piece *c, const struct wave *w, enum task_kind kind, i32 l, i32 k) {
     i64 T = p->net->op[l].T;
     if (k < 0 || k >= p->chunks || (kind == TASK_BWD && !op_has_backward(p->net, &p->net->op[l]))) return 0;
-    struct work work = {.op = l, .t0 = (i32)(T * k / p->chunks), .t1 = (i32)(T * (k + 1) / p->chunks)};
-    return planner_op(p, kind, c, work, w->nth[l] % p->wave.n);
+    struct task t = {.kind = (u8)kind, .op = (u16)l};
+    t.box.t0 = (i32)(T * k / p->chunks);
+    t.box.t1 = (i32)(T * (k + 1) / p->chunks);
+    return planner_op(p, t, c, w->nth[l] % p->wave.n);
 }
 
 /* By diagonals, so that whoever is free finds its next chunk ready. */
@@ -108,17 +110,12 @@ static err roll_back(struct planner *p, const struct piece *c, const struct wave
     return 0;
 }
 
-static err whole(struct planner *p, const struct piece *c, enum task_kind kind, i32 l) {
-    if (kind == TASK_BWD && !op_has_backward(p->net, &p->net->op[l])) return 0;
-    return planner_op(p, kind, c, (struct work){.op = l}, 0);
-}
-
 /* What is no wave is done by the first device along it. */
 static err forward(struct planner *p, const struct piece *c) {
     struct wave w;
     for (i32 l = 0; l < p->net->nop; l = rolls(&w) ? w.l1 : l + 1) {
         wave_of(p->net, l, &w);
-        TRY(rolls(&w) ? roll(p, c, &w) : whole(p, c, TASK_FWD, l));
+        TRY(rolls(&w) ? roll(p, c, &w) : planner_whole(p, TASK_FWD, c, l));
     }
     return 0;
 }
@@ -132,7 +129,7 @@ static err backward(struct planner *p, const struct piece *c) {
     }
     while (n-- > 0) {
         wave_of(p->net, first[n], &w);
-        TRY(rolls(&w) ? roll_back(p, c, &w) : whole(p, c, TASK_BWD, first[n]));
+        TRY(rolls(&w) ? roll_back(p, c, &w) : planner_whole(p, TASK_BWD, c, first[n]));
     }
     return 0;
 }

@@ -34,7 +34,7 @@ TEST(team_prints_compares_and_draws_as_recorded) {
     plan_print(p, &net, &s);
     golden("unit_split2_b1.plan", &s);
     str_free(&s);
-    plan_draw_text(p, &net, 100, &s);
+    plan_draw_text(p, 100, &s);
     struct plan_request q = request("host*2(cpu*3) gflops=0.05", 1, true, "auto");
     T_OK(plan_compare(&q, &s));
     q.B = 64;

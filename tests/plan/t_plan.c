@@ -60,7 +60,7 @@ TEST(plan_tables_and_drawings_are_as_recorded) {
     golden("compare.txt", &s);
     str_free(&s);
     struct plan *p = make("cpu*3 gflops=1", 64, true, "data_sync");
-    plan_draw_text(p, &net, 100, &s);
+    plan_draw_text(p, 100, &s);
     golden("draw.txt", &s);
     str_free(&s);
     plan_free(p);

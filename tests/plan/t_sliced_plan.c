@@ -221,7 +221,7 @@ static void what_is_no_chain_is_refused(void **state) {
         const char *what, *with, *says;
     } cases[] = {
         {"fwd lstm.0 b[0,16) chain 0/2", "fwd lstm.0 b[0,16)", "slices of time must be run together"},
-        {"chain 1/2", "chain 0/2", "some who run this chain are missing"},
+        {"chain 1/2", "chain 0/2", "members of this team or chain are missing"},
         {"chain 0/2 t", "unit 0/2 t", "cannot be shared by units"},
         {"fwd head b[0,16)", "fwd head b[0,16) chain 0/2", "are no slices of time"},
         {"slices 16", "slices 8", "this run has slices 16"},

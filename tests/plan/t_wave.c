@@ -57,7 +57,7 @@ TEST(wave_prints_and_draws) {
     stack(2, 12);
     struct plan *p = make(slow, 1, "wavefront");
     plan_print(p, &net, &a);
-    plan_draw_text(p, &net, 100, &a);
+    plan_draw_text(p, 100, &a);
     bool wide = kern_get(KERN_AVX512);
     if (wide) golden("wavefront2_b1.txt", &a);
     str_free(&a);

@@ -144,7 +144,6 @@ const struct policy policy_delay1 = {
     .name = "delay1",
     .help = "delayed by one step; sums and the update run while the next step is computed",
     .delay = 1,
-    .keeps_none = true,
     .fits = fits,
     .bind = bind,
     .defers = defers,

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "step/text.h"
+#include "step/netplan.h"
 
 enum { SPANS_KEPT = 256 };
 

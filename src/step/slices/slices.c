@@ -1,8 +1,7 @@
 /* slices.c - a solver for each op and direction, shared by the tasks of the op, and by ranks. */
-#include "step/slices/slices.h"
-
 #include "comm/comm.h"
 #include "model/layer.h"
+#include "step/bound.h"
 
 struct step_slices {
     const struct plan *plan;
@@ -38,7 +37,6 @@ static err bind_peers(struct step_slices *s, struct arena *a, i32 op, bool backw
     TRY(chain_peers_new(a, &c, n, rank, first, me, &v->peers));
     v->peers->pass = exec_round;
     v->peers->self = s->exec;
-    exec_expect_rounds(s->exec);
     return 0;
 }
 
@@ -87,31 +85,39 @@ f64 slices_waited(const struct step_slices *s, const struct task *t) {
     return exec_alone(s->exec) && me > 0 ? 0 : chain_waited(v, me);
 }
 
-void slices_apart(struct step_slices *s, bool on) {
-    s->apart = on;
+void step_apart(struct step *s, bool on) {
+    if (!s->slices) return;
+    s->slices->apart = on;
     for (i32 l = 0; l < NET_OPS && !on; l++)
         for (i32 way = 0; way < 2; way++)
-            if (s->solver[l][way]) s->solver[l][way]->apart = NULL;
+            if (s->slices->solver[l][way]) s->slices->solver[l][way]->apart = NULL;
 }
 
-const struct chain_trace *slices_trace(const struct step_slices *s, i32 op, bool backward) {
-    return s->solver[op][backward] ? &s->solver[op][backward]->trace : NULL;
+static struct chain_solver *solver_of(const struct step *s, i32 op, bool backward) {
+    return s->slices ? s->slices->solver[op][backward] : NULL;
 }
 
-i32 slices_state(const struct step_slices *s, i32 op) { return s->solver[op][0] ? chain_of(s, op, false).state : 0; }
+const struct chain_trace *step_chain(const struct step *s, i32 op, bool backward) {
+    const struct chain_solver *v = solver_of(s, op, backward);
+    return v ? &v->trace : NULL;
+}
 
-void slices_save(const struct step_slices *s, i32 op, i32 row, f32 *to) {
-    const struct chain c = chain_of(s, op, false);
-    if (s->solver[op][0]->peers)
-        peers_save(s->solver[op][0]->peers, &c, row, to);
+i32 step_chain_state(const struct step *s, i32 op) { return solver_of(s, op, false) ? chain_of(s->slices, op, false).state : 0; }
+
+void step_chain_save(const struct step *s, i32 op, i32 row, f32 *to) {
+    const struct chain c = chain_of(s->slices, op, false);
+    const struct chain_peers *peers = solver_of(s, op, false)->peers;
+    if (peers)
+        peers_save(peers, &c, row, to);
     else
         c.save(&c, row, to);
 }
 
-void slices_load(struct step_slices *s, i32 op, i32 row, const f32 *from) {
-    const struct chain c = chain_of(s, op, false);
-    if (s->solver[op][0]->peers)
-        peers_load(s->solver[op][0]->peers, &c, row, from);
+void step_chain_load(struct step *s, i32 op, i32 row, const f32 *from) {
+    const struct chain c = chain_of(s->slices, op, false);
+    struct chain_peers *peers = solver_of(s, op, false)->peers;
+    if (peers)
+        peers_load(peers, &c, row, from);
     else
         c.load(&c, row, from);
 }

@@ -18,11 +18,5 @@ err slices_bind(const struct plan *p, const struct run *r, struct exec *x, struc
 /* Runs the op's chain over the rows of its task; alone, the first member has those of all of this process. */
 void slices_solve(struct step_slices *s, const struct task *t, bool alone);
 f64 slices_waited(const struct step_slices *s, const struct task *t); /* seconds for other ranks in the task that just ran */
-void slices_apart(struct step_slices *s, bool on);                    /* step_apart */
-
-const struct chain_trace *slices_trace(const struct step_slices *s, i32 op, bool backward); /* NULL = the op is no chain */
-i32 slices_state(const struct step_slices *s, i32 op); /* floats of a row, 0 = the op is no chain */
-void slices_save(const struct step_slices *s, i32 op, i32 row, f32 *to);
-void slices_load(struct step_slices *s, i32 op, i32 row, const f32 *from);
 
 #endif
