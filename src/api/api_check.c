@@ -5,7 +5,7 @@
 #include "api/api.h"
 #include "base/json.h"
 #include "data/check.h"
-#include "data/label.h"
+#include "data/time.h"
 #include "learn/series_set.h"
 
 static void lines_of(const char *text, const char *first, struct str *out) {

@@ -10,52 +10,51 @@ static const struct {
     bool season, alpha;
     base_rule *rule;
 } kinds[BASE_NKIND] = {
-    {"last", false, false, rule_last},       {"season", true, false, rule_season}, {"growth", true, false, rule_growth},
-    {"ratio", true, false, rule_ratio},      {"average", true, false, rule_average}, {"drift", false, false, rule_drift},
-    {"mean", false, false, rule_mean},       {"ses", false, true, rule_ses},       {"theta", true, true, rule_theta},
-    {"ridge", false, false, NULL},
+#define X(KIND, name, season, alpha, rule) {name, season, alpha, rule},
+    BASE_KINDS(X)
+#undef X
 };
 
 const char *base_kind_name(enum base_kind kind) { return kinds[kind].name; }
 
 void base_free(struct base *b) {
     if (!b) return;
-    if (b->ridge) mem_free(b->ridge->w);
     mem_free(b->ridge);
     mem_free(b);
 }
 
-void base_predict(const struct base *b, const struct series *s, i32 col, i64 origin, i32 H, f32 *out) {
+/* The forecast of all parts but the ridge. */
+static void predict_rules(const struct base *b, const struct series *s, i32 col, i64 origin, i32 H, f32 *out) {
     for (i32 h = 0; h < H; h++) out[h] = 0;
-    for (i32 i = 0; i < b->npart; i++) {
-        const struct base_part *p = &b->part[i];
-        if (p->kind == BASE_RIDGE)
-            ridge_add(b->ridge, p->weight, s, col, origin, H, out);
-        else
-            kinds[p->kind].rule(p, s, col, origin, H, out);
-    }
+    for (i32 i = 0; i < b->npart; i++)
+        if (b->part[i].kind != BASE_RIDGE) kinds[b->part[i].kind].rule(&b->part[i], s, col, origin, H, out);
+}
+
+static const struct base_part *ridge_part(const struct base *b) {
+    for (i32 i = 0; i < b->npart; i++)
+        if (b->part[i].kind == BASE_RIDGE) return &b->part[i];
+    return NULL;
+}
+
+void base_predict(const struct base *b, const struct series *s, i32 col, i64 origin, i32 H, f32 *out) {
+    const struct base_part *ridge = ridge_part(b);
+    predict_rules(b, s, col, origin, H, out);
+    if (ridge) ridge_add(b->ridge, ridge->weight, s, col, origin, H, out);
 }
 
 /* The rules row by row, then the ridge for all rows at once. */
 err base_predict_rows(const struct base *b, const struct series *s, i64 n, const i32 *cols, const i64 *origins, i32 H, f32 *out,
                       i64 ldo, const struct kern *k) {
-    for (i64 r = 0; r < n; r++) {
-        f32 *to = out + r * ldo;
-        for (i32 h = 0; h < H; h++) to[h] = 0;
-        for (i32 i = 0; i < b->npart; i++)
-            if (b->part[i].kind != BASE_RIDGE) kinds[b->part[i].kind].rule(&b->part[i], s, cols[r], origins[r], H, to);
-    }
-    for (i32 i = 0; i < b->npart; i++)
-        if (b->part[i].kind == BASE_RIDGE)
-            TRY(ridge_add_rows(b->ridge, b->part[i].weight, s, &(struct row_list){n, cols, origins}, H, out, ldo, k));
-    return 0;
+    const struct base_part *ridge = ridge_part(b);
+    for (i64 r = 0; r < n; r++) predict_rules(b, s, cols[r], origins[r], H, out + r * ldo);
+    return ridge ? ridge_add_rows(b->ridge, ridge->weight, s, &(struct row_list){n, cols, origins}, H, out, ldo, k) : 0;
 }
 
-const f32 *ridge_matrix(const struct base *b, i32 *K, i32 *N) {
-    if (b->npart != 1 || b->part[0].kind != BASE_RIDGE || b->ridge->calendar) return NULL;
-    if (K) *K = b->ridge->L;
-    if (N) *N = b->ridge->H;
-    return b->ridge->w;
+err base_naive(i32 season, struct base **out) {
+    NEW(*out, 1);
+    (*out)->npart = 1;
+    (*out)->part[0] = (struct base_part){.kind = season > 0 ? BASE_SEASON : BASE_LAST, .weight = 1, .season = season};
+    return 0;
 }
 
 static void add_arguments(const struct base *b, const struct base_part *p, struct str *out) {

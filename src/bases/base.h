@@ -1,9 +1,9 @@
-/* base.h - what a forecaster stands on: simple rules and one linear map, alone or mixed; the recurrent part only corrects them.
+/* base.h - base forecasts: simple rules and one linear map, alone or mixed; the network learns a correction of them.
  *
  *     rows < origin of ONE column --base_predict--> H values          a base = weighted parts: 0.6 season(12) + 0.4 ses(0.3)
  *
- * A forecast looks at rows before its origin only, in whatever (scaled) units the series has.  Missing cells are stepped over:
- * the last observed value stands in.  A base is immutable once made, so many threads may predict with it; it owns no series. */
+ * A forecast uses rows before its origin only, in the (scaled) units of the series. A missing cell counts as the last observed
+ * value. A base does not change once it is made, so several threads may predict with it; it owns no series. */
 #ifndef STRETTO_BASES_BASE_H
 #define STRETTO_BASES_BASE_H
 
@@ -12,21 +12,21 @@
 #include "data/series.h"
 #include "kern/kern.h"
 
-/* X(KIND, name, has season, has alpha) */
+/* X(KIND, name, has season, has alpha, rule) */
 #define BASE_KINDS(X)                                                                                                            \
-    X(LAST, "last", false, false)        /* the last observed value */                                                           \
-    X(SEASON, "season", true, false)     /* the last season again */                                                             \
-    X(GROWTH, "growth", true, false)     /* the last season, plus what its mean gained over the one before */                    \
-    X(RATIO, "ratio", true, false)       /* the last season, times that gain (values in original units > 0) */                   \
-    X(AVERAGE, "average", true, false)   /* mean of the last three seasons */                                                    \
-    X(DRIFT, "drift", false, false)      /* the line through the first and the last value */                                     \
-    X(MEAN, "mean", false, false)        /* mean of everything seen */                                                           \
-    X(SES, "ses", false, true)           /* simple exponential smoothing */                                                      \
-    X(THETA, "theta", true, true)        /* smoothing + half the trend, after taking out a season (1 = none) */                  \
-    X(RIDGE, "ridge", false, false)      /* linear map of the window minus its last value */
+    X(LAST, "last", false, false, rule_last)      /* the last observed value */                                                  \
+    X(SEASON, "season", true, false, rule_season) /* repeats the last season */                                                  \
+    X(GROWTH, "growth", true, false, rule_growth) /* the last season, plus the gain of its mean over the season before */        \
+    X(RATIO, "ratio", true, false, rule_ratio)    /* the last season, times that gain (values in original units > 0) */          \
+    X(AVERAGE, "average", true, false, rule_average)/* mean of the last three seasons */                                         \
+    X(DRIFT, "drift", false, false, rule_drift)   /* the line through the first and the last value */                            \
+    X(MEAN, "mean", false, false, rule_mean)      /* mean of all observed values */                                              \
+    X(SES, "ses", false, true, rule_ses)          /* simple exponential smoothing */                                             \
+    X(THETA, "theta", true, true, rule_theta)     /* smoothing + half the trend, without the season (1 = no season) */           \
+    X(RIDGE, "ridge", false, false, NULL)         /* linear map of the window minus its last value */
 
 enum base_kind {
-#define X(KIND, name, season, alpha) BASE_##KIND,
+#define X(KIND, ...) BASE_##KIND,
     BASE_KINDS(X)
 #undef X
     BASE_NKIND
@@ -41,14 +41,15 @@ struct base_part {
     f64 alpha;
 };
 
-/* w: rows of Hp floats: L lags (oldest first; the last lag's row is zero), 1 constant, RIDGE_CALENDAR calendar rows if wanted. */
+/* w: rows of Hp floats: L lags (oldest first; the row of the last lag is zero), 1 constant, RIDGE_CALENDAR rows with calendar.
+ * One allocation, freed with mem_free. */
 enum { RIDGE_CALENDAR = 24 + 7 + 12 };
 struct ridge {
     i32 L, H, Hp;
     bool calendar;
     f64 penalty; /* share of the number of fitted windows */
     i64 windows; /* fitted */
-    f32 *w;
+    _Alignas(64) f32 w[];
 };
 
 struct base {
@@ -64,14 +65,9 @@ void base_predict(const struct base *b, const struct series *s, i32 col, i64 ori
 err base_predict_rows(const struct base *b, const struct series *s, i64 n, const i32 *cols, const i64 *origins, i32 H, f32 *out,
                       i64 ldo, const struct kern *k);
 
-/* The linear map when the base is a ridge alone without calendar, else NULL: [K][Np], inputs (window - last); the row
- * after it is the constant: forecast = last + inputs x matrix + constant. */
-const f32 *ridge_matrix(const struct base *b, i32 *K, i32 *N);
-
-/* --- making one --- */
-err base_last(struct base **out);
-err base_season(i32 season, struct base **out);
-void base_free(struct base *b); /* NULL is fine */
+/* --- creation --- */
+err base_naive(i32 season, struct base **out); /* repeats the last season; season 0: the last value */
+void base_free(struct base *b);                /* NULL is allowed */
 
 struct ridge_spec {
     i32 L, H;
@@ -80,13 +76,13 @@ struct ridge_spec {
     i64 train, valid;  /* fit on windows inside [0, train); the penalty by windows with targets inside [train, valid) */
     f64 penalty;       /* > 0: this share of the windows; 0 = chosen on validation (0.1 when there is none) */
     bool refit;        /* fit again on [0, valid) with the penalty found */
-    struct labour *work; /* told of the solutions; NULL = nobody asks */
+    struct labour *work; /* progress; may be NULL */
 };
 err base_ridge(const struct series *s, const struct ridge_spec *spec, struct base **out);
 
 /* --- as text and tensor: "0.62*season(12) + 0.38*ridge(336,96)"; numbers read back exactly --- */
 err base_text(const struct base *b, struct str *out);
-err base_label(const struct base *b, struct str *out); /* the same for people: weights with two decimals */
+err base_label(const struct base *b, struct str *out); /* the same for messages: weights with two decimals */
 err base_read(const char *text, const f32 *w, i64 nw, struct base **out); /* w: [rows][H] of a ridge, as base_tensor gives it */
 i64 base_tensor(const struct base *b, f32 *w, i32 *rows, i32 *cols); /* floats; w NULL = only count; 0 without ridge */
 const char *base_kind_name(enum base_kind kind);
@@ -97,7 +93,6 @@ struct choice_spec {
     i32 L, H, ncol, season; /* season <= 1: no row `season` */
     bool calendar;
     i64 train, valid;       /* folds over the last 60 % of [0, valid); final fit on [0, train), penalty on [train, valid) */
-    const struct kern *kern;
     struct labour *work;
 };
 struct choice {
@@ -116,7 +111,6 @@ err base_choose(const struct series *s, const struct choice_spec *spec, struct c
 struct mix_spec {
     i32 L, H, ncol, season; /* L = context of the ridge part */
     i64 train;              /* rolling origins in the last 60 % of [0, train) */
-    const struct kern *kern;
     struct labour *work;
 };
 struct mix_row {
@@ -130,8 +124,8 @@ struct mix {
 };
 err base_mix(const struct series *s, const struct mix_spec *spec, struct mix *table, struct base **out);
 
-/* --- inside this folder --- */
-f32 last_seen(const f32 *x, i64 origin);             /* last observed value before origin; 0 when there is none */
+/* --- private to this folder --- */
+f32 last_seen(const f32 *x, i64 origin);             /* last observed value before origin; 0 if there is none */
 err ridge_new(i32 L, i32 H, bool calendar, struct ridge **out);
 i32 ridge_rows(const struct ridge *r);               /* rows of w */
 void calendar_marks(i64 time, i32 mark[3]);          /* rows (from 0) of hour, weekday and month among the calendar rows */

@@ -6,17 +6,11 @@
 
 #include "bases/linear.h"
 
-err windows_new(const struct series *s, i32 ncol, i32 L, i32 H, struct windows **out) {
-    struct windows *w;
-    NEW(w, 1);
+static err windows_init(struct arena *a, const struct series *s, i32 ncol, i32 L, i32 H, struct windows *w) {
     *w = (struct windows){.nrow = s->nrow, .ncol = ncol, .L = L, .H = H, .time = s->time};
-    err e = mem_new((void **)&w->z, ncol * (s->nrow + 1), sizeof(f64));
-    if (e >= 0) e = mem_new((void **)&w->clear, ncol * s->nrow, sizeof(i32));
-    if (e >= 0) e = mem_new((void **)&w->first, ncol, sizeof(i64));
-    if (e < 0) {
-        windows_free(w);
-        return e;
-    }
+    ARENA_NEW(a, w->z, ncol * (s->nrow + 1));
+    ARENA_NEW(a, w->clear, ncol * s->nrow);
+    ARENA_NEW(a, w->first, ncol);
     for (i32 c = 0; c < ncol; c++) {
         const f32 *x = series_col(s, c);
         f64 *z = w->z + c * (s->nrow + 1);
@@ -27,16 +21,7 @@ err windows_new(const struct series *s, i32 ncol, i32 L, i32 H, struct windows *
         i32 run = 0;
         for (i64 i = s->nrow - 1; i >= 0; i--) w->clear[c * s->nrow + i] = run = series_is_target(s, c, i) ? imin(run + 1, H) : 0;
     }
-    *out = w;
     return 0;
-}
-
-void windows_free(struct windows *w) {
-    if (!w) return;
-    mem_free(w->z);
-    mem_free(w->clear);
-    mem_free(w->first);
-    mem_free(w);
 }
 
 static void take_column(const struct windows *w, i32 c, i64 from, i64 to, struct moments *m) {
@@ -57,71 +42,64 @@ err windows_take(const struct windows *w, i64 from, i64 to, struct moments *m, s
     return 0;
 }
 
+static err chain_init(struct chain *c, const struct series *s, i32 ncol, i32 L, i32 H, bool calendar) {
+    const i32 K = L - 1 + (calendar ? RIDGE_CALENDAR : 0), stride = ceil_div(H, STEPS_MEASURED), N = ceil_div(H, stride);
+    struct arena *a = &c->memory;
+    c->step = K > INPUTS_MANY ? 2 : 1;
+    TRY(windows_init(a, s, ncol, L, H, &c->w));
+    TRY(moments_init(a, L, H, calendar, &c->past));
+    TRY(moments_init(a, L, H, calendar, &c->fold));
+    TRY(system_init(a, K, N, stride, &c->fit));
+    TRY(system_init(a, K, N, stride, &c->test));
+    return solution_init(a, K, N, &c->x);
+}
+
 err chain_new(const struct series *s, i32 ncol, i32 L, i32 H, bool calendar, struct chain **out) {
     struct chain *c;
-    calendar = calendar && s->time;
-    const i32 K = L - 1 + (calendar ? RIDGE_CALENDAR : 0), stride = ceil_div(H, STEPS_MEASURED), N = ceil_div(H, stride);
     NEW(c, 1);
-    c->calendar = calendar;
-    err e = windows_new(s, ncol, L, H, &c->w);
-    if (e >= 0) e = moments_new(L, H, calendar, &c->past);
-    if (e >= 0) e = moments_new(L, H, calendar, &c->fold);
-    if (e >= 0) e = system_new(K, N, stride, &c->fit);
-    if (e >= 0) e = system_new(K, N, stride, &c->test);
-    if (e >= 0) e = solution_new(K, N, &c->x);
-    if (e < 0) {
-        chain_free(c);
-        return e;
-    }
-    *out = c;
-    return 0;
+    const err e = chain_init(c, s, ncol, L, H, calendar && s->time);
+    if (e < 0) chain_free(c);
+    else *out = c;
+    return e;
 }
 
 void chain_free(struct chain *c) {
     if (!c) return;
-    windows_free(c->w);
-    moments_free(c->past);
-    moments_free(c->fold);
-    system_free(c->fit);
-    system_free(c->test);
-    solution_free(c->x);
+    arena_free(&c->memory);
     mem_free(c);
 }
 
 i32 chain_penalty(const struct chain *c) {
-    const i32 step = c->fit->K > INPUTS_MANY ? 2 : 1;
     i32 best = PENALTY_USUAL;
-    for (i32 i = 0; i < PENALTIES; i += step)
+    for (i32 i = 0; i < PENALTIES; i += c->step)
         if (c->loss[i] < c->loss[best]) best = i;
     return best;
 }
 
-/* Of one solution, in multiplications: what all work of a base is counted in. */
+/* Multiplications of one solution: the unit of struct labour in this folder. */
 static f64 solve_cost(const struct system *q) { return (f64)q->K * q->K * (q->K / 3.0 + 2.0 * q->N); }
 
 f64 chain_cost(const struct chain *c, i32 folds) {
-    const i32 tried = ceil_div(PENALTIES, c->fit->K > INPUTS_MANY ? 2 : 1);
-    return folds * tried * solve_cost(c->fit) + 2.0 * (f64)c->w->nrow * c->w->ncol * (c->w->L + c->w->H);
+    return folds * ceil_div(PENALTIES, c->step) * solve_cost(&c->fit) + 2.0 * (f64)c->w.nrow * c->w.ncol * (c->w.L + c->w.H);
 }
 
 err chain_fold(struct chain *c, i64 from, i64 to, f64 *loss, struct ridge **fitted) {
-    const i32 H = c->w->H, known = chain_penalty(c);
+    const i32 H = c->w.H, known = chain_penalty(c);
     *loss = NAN;
     if (fitted) *fitted = NULL;
-    TRY(windows_take(c->w, c->upto - H + 1, from - H + 1, c->past, c->work));
+    TRY(windows_take(&c->w, c->upto - H + 1, from - H + 1, &c->past, c->work));
     c->upto = from;
-    if (c->past->n >= WINDOWS_MIN && fitted) TRY(ridge_from(c->past, penalty_grid[known], fitted));
+    if (c->past.n >= WINDOWS_MIN && fitted) TRY(ridge_from(&c->past, penalty_grid[known], fitted));
     if (to <= from) return 0;
-    moments_clear(c->fold);
-    TRY(windows_take(c->w, from, to - H + 1, c->fold, c->work));
-    if (c->past->n < WINDOWS_MIN || c->fold->n == 0) return 0;
-    system_from(c->fit, c->past);
-    system_from(c->test, c->fold);
-    const i32 step = c->fit->K > INPUTS_MANY ? 2 : 1;
-    for (i32 i = 0; i < PENALTIES; i += step) {
-        TRY(labour_done(c->work, solve_cost(c->fit)));
-        TRY(ridge_solve(c->fit, penalty_grid[i], c->x));
-        f64 v = ridge_loss(c->test, c->x);
+    moments_clear(&c->fold);
+    TRY(windows_take(&c->w, from, to - H + 1, &c->fold, c->work));
+    if (c->past.n < WINDOWS_MIN || c->fold.n == 0) return 0;
+    system_from(&c->fit, &c->past);
+    system_from(&c->test, &c->fold);
+    for (i32 i = 0; i < PENALTIES; i += c->step) {
+        TRY(labour_done(c->work, solve_cost(&c->fit)));
+        TRY(ridge_solve(&c->fit, penalty_grid[i], &c->x));
+        f64 v = ridge_loss(&c->test, &c->x);
         if (i == known) *loss = v;
         c->loss[i] += v;
     }

@@ -1,7 +1,10 @@
-/* linear.h - inside of the bases: the ridge map at work, and the f64 algebra that fits it. */
+/* linear.h - private parts of the bases: forecasts of the ridge map, and the f64 algebra that fits it.
+ *
+ * X_init allocates the arrays of a struct from an arena, which frees them. */
 #ifndef STRETTO_BASES_LINEAR_H
 #define STRETTO_BASES_LINEAR_H
 
+#include "base/arena.h"
 #include "bases/base.h"
 
 /* Forecast rows: n times (column, origin). */
@@ -15,14 +18,15 @@ void ridge_add(const struct ridge *r, f64 weight, const struct series *s, i32 co
 err ridge_add_rows(const struct ridge *r, f64 weight, const struct series *s, const struct row_list *rows, i32 H, f32 *out,
                    i64 ldo, const struct kern *k);
 
-/* --- sums over windows, from which every ridge question is answered: fit, penalty, loss ---
+/* --- sums over windows: the fit, the choice of the penalty and the loss of a ridge need only these ---
  *
- *   a window at origin o is L + H consecutive values z[o-L .. o+H); G[i][j] = sum over windows of z[o-L+i] z[o-L+j].
+ *   A window at origin o is L + H consecutive values z[o-L .. o+H); G[i][j] = sum over windows of z[o-L+i] z[o-L+j].
  *   Neighbouring windows overlap: G[i+1][j+1] = G[i][j] + (one product at the end) - (one at the start), so only the first row is
- *   summed over the rows of the series.  Calendar marks are one-hot: their products are sums of windows picked by the mark. */
+ *   summed over the rows of the series. Calendar inputs are one-hot, so their products are sums of the windows with that mark. */
 struct moments {
     i32 L, H, C;    /* C calendar rows, 0 or RIDGE_CALENDAR */
     i64 n;          /* windows */
+    i64 size;       /* numbers in G, D, S, M and N, which follow each other in memory */
     f64 *G;         /* [L][L+H], entries j >= i only */
     f64 *D;         /* [L+H] diagonal */
     f64 *S;         /* [L+H] sums */
@@ -30,8 +34,7 @@ struct moments {
     f64 *N;         /* [C][C] windows by pairs of marks */
     f64 *row;       /* [L+H] scratch */
 };
-err moments_new(i32 L, i32 H, bool calendar, struct moments **out);
-void moments_free(struct moments *m);
+err moments_init(struct arena *a, i32 L, i32 H, bool calendar, struct moments *m);
 void moments_clear(struct moments *m);
 /* Adds the windows of a gap-free row of values with origins in [a, b); time may be NULL without calendar. */
 void moments_take(struct moments *m, const f64 *z, const i64 *time, i64 a, i64 b);
@@ -48,26 +51,24 @@ struct system {
     f64 *SU, *SV;   /* [K], [N] sums */
     f64 VV;         /* sum of all squared targets */
 };
-err system_new(i32 K, i32 N, i32 stride, struct system **out);
-void system_free(struct system *q);
+err system_init(struct arena *a, i32 K, i32 N, i32 stride, struct system *q);
 void system_from(struct system *q, const struct moments *m);
 
-/* A ridge solution: W [K][N] and constant b [N] for penalty x windows; scratch made by solution_new. */
+/* A ridge solution: W [K][N] and constant b [N] for penalty x windows. */
 struct solution {
     i32 K, N;
     f64 *W, *b;
     f64 *A, *T;     /* [K][K], [K][N] scratch */
 };
-err solution_new(i32 K, i32 N, struct solution **out);
-void solution_free(struct solution *x);
+err solution_init(struct arena *a, i32 K, i32 N, struct solution *x);
 err ridge_solve(const struct system *q, f64 penalty, struct solution *x);
 f64 ridge_loss(const struct system *q, struct solution *x); /* mean squared error of x over the windows of q; x->T is scratch */
 
 /* --- the windows of a series that a ridge may be fitted on ---
  *
- * z: values with gaps filled by the last observed one, as a forecast sees them (cells that --gaps interpolate made up are gaps: a
- * line is known from some origins only, and all of them share z).  A window counts when its targets are all
- * observed and something was observed L rows before them. */
+ * z: values with gaps filled by the last observed one, as a forecast sees them. Cells that --gaps interpolate filled are gaps: a
+ * forecast knows them from some origins only, and all origins share z. A window counts if all its targets are observed and some
+ * value L or more rows before them is. */
 struct windows {
     i64 nrow;
     i32 ncol, L, H;
@@ -76,37 +77,35 @@ struct windows {
     i64 *first;      /* [ncol] first observed row */
     const i64 *time; /* of the series, or NULL */
 };
-err windows_new(const struct series *s, i32 ncol, i32 L, i32 H, struct windows **out);
-void windows_free(struct windows *w);
-/* Origins [from, to), as far as there are any. */
+/* Adds the windows with origins in [from, to) to m. */
 err windows_take(const struct windows *w, i64 from, i64 to, struct moments *m, struct labour *work);
 static inline bool window_counts(const struct windows *w, i32 col, i64 o) {
     return o >= w->first[col] + w->L && o + w->H <= w->nrow && w->clear[(i64)col * w->nrow + o] >= w->H;
 }
 
-/* --- forward chaining: fit on rows before a fold, measure on the fold, go on --- */
+/* --- forward chaining: fit on the rows before a fold, measure on the fold, continue with the next fold --- */
 enum { PENALTIES = 13, PENALTY_USUAL = 10, STEPS_MEASURED = 96, WINDOWS_MIN = 20 };
-enum { INPUTS_MANY = 512 };               /* more inputs than this: whole decades only, the solves take time */
+enum { INPUTS_MANY = 512 };               /* with more inputs only every second penalty is tried: solving takes time */
 extern const f64 penalty_grid[PENALTIES]; /* 1e-6 .. 1 in half decades */
 struct chain {
-    struct windows *w;
-    struct moments *past, *fold;
-    struct system *fit, *test;
-    struct solution *x;
+    struct arena memory;
+    struct windows w;
+    struct moments past, fold;
+    struct system fit, test;
+    struct solution x;
+    i32 step;                /* distance in penalty_grid between penalties that are tried */
     i64 upto;                /* past holds the windows inside [0, upto) */
     f64 loss[PENALTIES];     /* sums over folds so far */
-    bool calendar;
     struct labour *work;     /* as in the specs */
 };
 err chain_new(const struct series *s, i32 ncol, i32 L, i32 H, bool calendar, struct chain **out);
 void chain_free(struct chain *c);
-i32 chain_penalty(const struct chain *c); /* the best one so far, 0.1 at first */
-f64 chain_cost(const struct chain *c, i32 folds); /* of all folds together, about: what labour counts */
-/* Fit on [0, from), loss = MSE over the windows of [from, to) with the penalty known before; NaN when there are too few windows.
- * fitted (may be NULL) receives the map of the fit, or NULL. */
+i32 chain_penalty(const struct chain *c); /* index of the best penalty so far; at first that of 0.1 */
+f64 chain_cost(const struct chain *c, i32 folds); /* estimated work of all folds in the unit of struct labour */
+/* Fits on [0, from); *loss = MSE over the windows of [from, to) with the penalty that was best before, NaN if there are too few
+ * windows. *fitted (fitted may be NULL): the fitted map, which the caller frees with mem_free, or NULL. */
 err chain_fold(struct chain *c, i64 from, i64 to, f64 *loss, struct ridge **fitted);
 err ridge_from(const struct moments *m, f64 penalty, struct ridge **out);
-err base_of_ridge(struct ridge *r, struct base **out); /* takes r, also when it fails */
 
 /* The lag of the highest peak of the autocorrelation over rows [0, rows), mean over columns (0 = none), and whether the season
  * given shows in it beyond chance. */

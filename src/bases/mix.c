@@ -145,7 +145,7 @@ static err make_mix(const struct mix *t, const struct chain *c, struct base **ou
     for (i32 i = 0; i < t->nrow; i++) {
         if (t->row[i].part.weight <= 0) continue;
         if (t->row[i].part.kind == BASE_RIDGE) {
-            err e = ridge_from(c->past, penalty_grid[chain_penalty(c)], &b->ridge);
+            err e = ridge_from(&c->past, penalty_grid[chain_penalty(c)], &b->ridge);
             if (e < 0) {
                 base_free(b);
                 return e;
@@ -187,7 +187,7 @@ static err mix_families(struct search *q, struct chain *c) {
     f64 loss;
     TRY(fit_stretches(q, c));
     TRY(chain_fold(c, q->p->train, q->p->train, &loss, NULL)); /* the past of the final fit: all of [0, train) */
-    search_families(q, c->past->n >= WINDOWS_MIN);
+    search_families(q, c->past.n >= WINDOWS_MIN);
     weigh(q->t);
     return 0;
 }
@@ -213,10 +213,7 @@ err base_mix(const struct series *s, const struct mix_spec *p, struct mix *table
         e = mix_families(&q, c);
     }
     if (e >= 0) e = make_mix(table, c, out);
-    for (i32 k = 0; k < STRETCHES; k++) {
-        if (q.ridge[k]) mem_free(q.ridge[k]->w);
-        mem_free(q.ridge[k]);
-    }
+    for (i32 k = 0; k < STRETCHES; k++) mem_free(q.ridge[k]);
     chain_free(c);
     mem_free(q.out);
     return e;

@@ -8,46 +8,22 @@
 
 #include "bases/linear.h"
 
-err moments_new(i32 L, i32 H, bool calendar, struct moments **out) {
-    struct moments *m;
-    NEW(m, 1);
-    m->L = L;
-    m->H = H;
-    m->C = calendar ? RIDGE_CALENDAR : 0;
+err moments_init(struct arena *a, i32 L, i32 H, bool calendar, struct moments *m) {
+    const i32 C = calendar ? RIDGE_CALENDAR : 0;
     const i64 width = (i64)L + H;
-    err e = mem_new((void **)&m->G, L * width, sizeof(f64));
-    if (e >= 0) e = mem_new((void **)&m->D, width, sizeof(f64));
-    if (e >= 0) e = mem_new((void **)&m->S, width, sizeof(f64));
-    if (e >= 0) e = mem_new((void **)&m->M, m->C * width, sizeof(f64));
-    if (e >= 0) e = mem_new((void **)&m->N, (i64)m->C * m->C, sizeof(f64));
-    if (e >= 0) e = mem_new((void **)&m->row, width, sizeof(f64));
-    if (e < 0) {
-        moments_free(m);
-        return e;
-    }
-    *out = m;
+    *m = (struct moments){.L = L, .H = H, .C = C, .size = (L + 2 + C) * width + C * C};
+    ARENA_NEW(a, m->row, width);
+    ARENA_NEW(a, m->G, m->size);
+    m->D = m->G + L * width;
+    m->S = m->D + width;
+    m->M = m->S + width;
+    m->N = m->M + C * width;
     return 0;
 }
 
-void moments_free(struct moments *m) {
-    if (!m) return;
-    mem_free(m->G);
-    mem_free(m->D);
-    mem_free(m->S);
-    mem_free(m->M);
-    mem_free(m->N);
-    mem_free(m->row);
-    mem_free(m);
-}
-
 void moments_clear(struct moments *m) {
-    const size_t width = (size_t)m->L + (size_t)m->H, f = sizeof(f64);
     m->n = 0;
-    memset(m->G, 0, (size_t)m->L * width * f);
-    memset(m->D, 0, width * f);
-    memset(m->S, 0, width * f);
-    if (m->C) memset(m->M, 0, (size_t)m->C * width * f);
-    if (m->C) memset(m->N, 0, (size_t)m->C * (size_t)m->C * f);
+    memset(m->G, 0, (size_t)m->size * sizeof *m->G);
 }
 
 static void add_all(f64 *to, const f64 *from, i64 n) {
@@ -88,31 +64,13 @@ void moments_take(struct moments *m, const f64 *z, const i64 *time, i64 a, i64 b
 
 /* --- normal equations --- */
 
-err system_new(i32 K, i32 N, i32 stride, struct system **out) {
-    struct system *q;
-    NEW(q, 1);
-    q->K = K;
-    q->N = N;
-    q->stride = stride;
-    err e = mem_new((void **)&q->UU, (i64)K * K, sizeof(f64));
-    if (e >= 0) e = mem_new((void **)&q->UV, (i64)K * N, sizeof(f64));
-    if (e >= 0) e = mem_new((void **)&q->SU, K, sizeof(f64));
-    if (e >= 0) e = mem_new((void **)&q->SV, N, sizeof(f64));
-    if (e < 0) {
-        system_free(q);
-        return e;
-    }
-    *out = q;
+err system_init(struct arena *a, i32 K, i32 N, i32 stride, struct system *q) {
+    *q = (struct system){.K = K, .N = N, .stride = stride};
+    ARENA_NEW(a, q->UU, (i64)K * K);
+    ARENA_NEW(a, q->UV, (i64)K * N);
+    ARENA_NEW(a, q->SU, K);
+    ARENA_NEW(a, q->SV, N);
     return 0;
-}
-
-void system_free(struct system *q) {
-    if (!q) return;
-    mem_free(q->UU);
-    mem_free(q->UV);
-    mem_free(q->SU);
-    mem_free(q->SV);
-    mem_free(q);
 }
 
 f64 mark_scale(i32 c) { return c < 24 ? sqrt(24) : c < 31 ? sqrt(7) : sqrt(12); }
@@ -154,30 +112,13 @@ void system_from(struct system *q, const struct moments *m) {
     system_marks(q, m);
 }
 
-err solution_new(i32 K, i32 N, struct solution **out) {
-    struct solution *x;
-    NEW(x, 1);
-    x->K = K;
-    x->N = N;
-    err e = mem_new((void **)&x->W, (i64)K * N, sizeof(f64));
-    if (e >= 0) e = mem_new((void **)&x->b, N, sizeof(f64));
-    if (e >= 0) e = mem_new((void **)&x->A, (i64)K * K, sizeof(f64));
-    if (e >= 0) e = mem_new((void **)&x->T, (i64)K * N, sizeof(f64));
-    if (e < 0) {
-        solution_free(x);
-        return e;
-    }
-    *out = x;
+err solution_init(struct arena *a, i32 K, i32 N, struct solution *x) {
+    *x = (struct solution){.K = K, .N = N};
+    ARENA_NEW(a, x->W, (i64)K * N);
+    ARENA_NEW(a, x->b, N);
+    ARENA_NEW(a, x->A, (i64)K * K);
+    ARENA_NEW(a, x->T, (i64)K * N);
     return 0;
-}
-
-void solution_free(struct solution *x) {
-    if (!x) return;
-    mem_free(x->W);
-    mem_free(x->b);
-    mem_free(x->A);
-    mem_free(x->T);
-    mem_free(x);
 }
 
 /* The constant is not penalised: inputs and targets are centred first. */
@@ -218,8 +159,6 @@ f64 ridge_loss(const struct system *q, struct solution *x) {
     return sum / ((f64)q->n * N);
 }
 
-/* ------------------------------------------------------------------ from sums to the map ------------------------------------ */
-
 static void ridge_fill(const struct solution *x, struct ridge *r) {
     const i32 p = r->L - 1;
     for (i32 h = 0; h < r->H; h++) {
@@ -232,22 +171,22 @@ static void ridge_fill(const struct solution *x, struct ridge *r) {
 }
 
 err ridge_from(const struct moments *m, f64 penalty, struct ridge **out) {
-    struct system *q = NULL;
-    struct solution *x = NULL;
+    struct arena memory = {0};
+    struct system q;
+    struct solution x;
     const i32 K = m->L - 1 + m->C;
-    err e = system_new(K, m->H, 1, &q);
-    if (e >= 0) e = solution_new(K, m->H, &x);
+    err e = system_init(&memory, K, m->H, 1, &q);
+    if (e >= 0) e = solution_init(&memory, K, m->H, &x);
     if (e >= 0) {
-        system_from(q, m);
-        e = ridge_solve(q, penalty, x);
+        system_from(&q, m);
+        e = ridge_solve(&q, penalty, &x);
     }
     if (e >= 0) e = ridge_new(m->L, m->H, m->C > 0, out);
     if (e >= 0) {
-        ridge_fill(x, *out);
+        ridge_fill(&x, *out);
         (*out)->penalty = penalty;
         (*out)->windows = m->n;
     }
-    system_free(q);
-    solution_free(x);
+    arena_free(&memory);
     return e;
 }

@@ -123,18 +123,3 @@ void rule_mean(const struct base_part *p, const struct series *s, i32 col, i64 o
     f64 mean = mean_seen(series_col(s, col), origin - BASE_LOOK, known);
     add_flat(out, H, p->weight * (isnan(mean) ? (f64)last_seen(series_col(s, col), known) : mean));
 }
-
-err base_last(struct base **out) {
-    NEW(*out, 1);
-    (*out)->npart = 1;
-    (*out)->part[0] = (struct base_part){.kind = BASE_LAST, .weight = 1};
-    return 0;
-}
-
-err base_season(i32 season, struct base **out) {
-    if (season < 1) return FAIL(E1, "base_season: season %d", season);
-    NEW(*out, 1);
-    (*out)->npart = 1;
-    (*out)->part[0] = (struct base_part){.kind = BASE_SEASON, .weight = 1, .season = season};
-    return 0;
-}

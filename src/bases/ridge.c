@@ -10,32 +10,20 @@
 i32 ridge_rows(const struct ridge *r) { return r->L + 1 + (r->calendar ? RIDGE_CALENDAR : 0); }
 
 err ridge_new(i32 L, i32 H, bool calendar, struct ridge **out) {
-    struct ridge *r;
     if (L < 2 || H < 1) return FAIL(E1, "ridge: %d lags, %d steps", L, H);
-    NEW(r, 1);
-    *r = (struct ridge){.L = L, .H = H, .Hp = round_up(H, LANES), .calendar = calendar};
-    err e = mem_new((void **)&r->w, (i64)ridge_rows(r) * r->Hp, sizeof(f32));
-    if (e < 0) {
-        mem_free(r);
-        return e;
-    }
-    *out = r;
+    const struct ridge shape = {.L = L, .H = H, .Hp = round_up(H, LANES), .calendar = calendar};
+    *out = mem_alloc(sizeof shape + (size_t)ridge_rows(&shape) * (size_t)shape.Hp * sizeof(f32));
+    if (!*out) return -E601;
+    **out = shape;
     return 0;
 }
 
-/* Days since 1970-01-01 to month 0..11 (the algorithm of H. Hinnant, "chrono-compatible low-level date algorithms"). */
-static i32 month_of(i64 days) {
-    i64 z = days + 719468, era = (z >= 0 ? z : z - 146096) / 146097, doe = z - era * 146097;
-    i64 yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365, doy = doe - (365 * yoe + yoe / 4 - yoe / 100);
-    i64 mp = (5 * doy + 2) / 153;
-    return (i32)(mp < 10 ? mp + 2 : mp - 10);
-}
-
 void calendar_marks(i64 time, i32 mark[3]) {
-    i64 days = time >= 0 ? time / 86400 : -((-time + 86399) / 86400);
-    mark[0] = (i32)((time - days * 86400) / 3600);
-    mark[1] = 24 + (i32)(((days + 4) % 7 + 7) % 7); /* 1970-01-01 was a Thursday; 0 = Sunday */
-    mark[2] = 24 + 7 + month_of(days);
+    struct civil c;
+    time_split(time, &c);
+    mark[0] = c.hour;
+    mark[1] = 24 + (i32)((time_days(c.year, c.month, c.day) % 7 + 11) % 7); /* 1970-01-01 was a Thursday; 0 = Sunday */
+    mark[2] = 24 + 7 + c.month - 1;
 }
 
 /* --- forecasts --- */
@@ -46,9 +34,7 @@ static void add_rest(const struct ridge *r, f64 weight, const struct series *s, 
     const f32 *bias = r->w + (i64)r->L * r->Hp;
     for (i32 h = 0; h < H; h++) out[h] += (f32)(weight * (last + (f64)bias[h]));
     if (!r->calendar || !s->time || origin < 1) return;
-    /* the origin itself may lie behind the end of the series: its time follows from the last row, by calendar for months */
-    const i64 end = s->nrow - 1;
-    calendar_marks(origin <= end ? s->time[origin] : time_add(s->time[end], &s->freq, origin - end), mark);
+    calendar_marks(series_time(s, origin), mark);
     for (i32 i = 0; i < 3; i++) {
         const f32 *row = bias + (i64)(1 + mark[i]) * r->Hp;
         for (i32 h = 0; h < H; h++) out[h] += (f32)weight * row[h];

@@ -74,7 +74,6 @@ err freq_parse(const char *text, struct freq *out) {
     return FAIL_AT(E103, NULL, "--freq 15min   or   --freq 1h   or   --freq 1month", "--freq %s: unknown step", text);
 }
 
-
 /* The most frequent positive difference. At most a few hundred distinct ones are counted; more are no regular series. */
 static i64 commonest_step(const i64 *t, i64 n) {
     enum { MOST = 256 };
@@ -195,4 +194,21 @@ void freq_span(const struct freq *f, i64 n, char out[32]) {
         }
     if (f->name[0]) snprintf(out, 32, "%lld step%s of %s", (long long)n, n == 1 ? "" : "s", f->name);
     else snprintf(out, 32, "%lld row%s", (long long)n, n == 1 ? "" : "s");
+}
+
+i64 series_time(const struct series *s, i64 row) {
+    const i64 i = lmin(lmax(row, 0), s->nrow - 1);
+    return row == i ? s->time[i] : time_add(s->time[i], &s->freq, row - i);
+}
+
+void row_label(const struct series *s, i64 row, char out[32]) {
+    if (s->time && s->nrow > 0) time_format(series_time(s, row), &s->freq, out);
+    else snprintf(out, 32, "row %lld", (long long)row);
+}
+
+void span_label(const struct series *s, i64 from, i64 to, char out[72]) {
+    char a[32], b[32];
+    row_label(s, from, a);
+    row_label(s, to - 1, b);
+    snprintf(out, 72, to > from ? "%s..%s" : "none", a, b);
 }

@@ -71,12 +71,6 @@ static inline i64 series_known(const struct series *s, i32 c, i64 origin) {
     return origin;
 }
 
-/* Value at row i < origin as a forecast from origin sees it: the last observed one instead of interpolated ones. */
-static inline f32 series_seen(const struct series *s, i32 c, i64 i, i64 origin) {
-    i64 known = series_known(s, c, origin);
-    return series_col(s, c)[i < known ? i : known - 1];
-}
-
 /* One past the last row with any target. Rows of known columns may continue up to the end of the horizon. */
 static inline i64 series_end(const struct series *s) {
     for (i64 i = s->v ? s->nrow : 0; i > 0; i--)

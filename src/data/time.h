@@ -95,4 +95,9 @@ i64 time_steps(i64 from, i64 to, const struct freq *f); /* steps between from an
 int time_format(i64 t, const struct freq *f, char out[32]); /* "1949-01", "2011-01-02", "2011-01-02 05:00"; returns the length */
 void freq_span(const struct freq *f, i64 n, char out[32]); /* "1 hour", "36 hours", "3 steps of 15min" */
 
+/* Rows of a series; a row outside [0, nrow) has the time that follows from the step. */
+i64 series_time(const struct series *s, i64 row);                        /* the series has times and rows */
+void row_label(const struct series *s, i64 row, char out[32]);           /* its date, or "row 17" */
+void span_label(const struct series *s, i64 from, i64 to, char out[72]); /* rows [from, to): "1960-01..1960-12" or "none" */
+
 #endif

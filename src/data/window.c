@@ -29,14 +29,8 @@ i32 window_future_features(const struct window_shape *p, const struct series *s)
     return (i32)lmin(INT32_MAX, (i64)p->out_seg * s->nknown + p->calendar);
 }
 
-/* Time of row i; rows past the end are extrapolated by the step. */
-static f64 time_of(const struct series *s, i64 i) {
-    i64 end = s->nrow - 1;
-    return (f64)(i <= end ? s->time[i] : time_add(s->time[end], &s->freq, i - end));
-}
-
 static void fill_calendar(const struct series *s, i64 row, f32 *out) {
-    f64 step = row_seconds(&s->freq), t = time_of(s, row < 0 ? 0 : row);
+    f64 step = row_seconds(&s->freq), t = (f64)series_time(s, lmax(row, 0));
     for (size_t i = 0; i < COUNT(period); i++) {
         if (step * 2 > period[i]) continue;
         f64 angle = 6.283185307179586 * fmod(t, period[i]) / period[i];
@@ -64,26 +58,15 @@ static f32 last_observed(const struct view *w) {
     return 0.f;
 }
 
-/* Mean over the window's observed values of |v - centre|^power. */
-static f64 mean_power(const struct view *w, f64 centre, bool squared) {
+/* Mean over the observed values of the window of |v - centre|^power; power 0: of v itself. */
+static f64 mean_power(const struct view *w, f64 centre, i32 power) {
     f64 sum = 0;
     i64 n = 0;
     for (i64 i = w->from; i < w->origin; i++) {
-        f32 v = seen(w, i);
+        const f64 v = (f64)seen(w, i), d = fabs(v - centre);
         if (isnan(v)) continue;
-        f64 d = fabs((f64)v - centre);
-        sum += squared ? d * d : d;
+        sum += power == 0 ? v : power == 1 ? d : d * d;
         n++;
-    }
-    return n ? sum / (f64)n : 0;
-}
-
-static f64 mean_value(const struct view *w) {
-    f64 sum = 0;
-    i64 n = 0;
-    for (i64 i = w->from; i < w->origin; i++) {
-        f32 v = seen(w, i);
-        if (!isnan(v)) sum += (f64)v, n++;
     }
     return n ? sum / (f64)n : 0;
 }
@@ -97,8 +80,8 @@ i32 window_scale_of(const struct window_shape *p, const struct series *s, i64 or
     if (p->scale == WSCALE_LAST || p->scale == WSCALE_WINDOW) *shift = last_observed(&w);
     if (p->scale == WSCALE_MEAN) *shift = (f32)(-s->mean[col] / s->dev[col]);
     if (n < 2) return n;
-    if (p->scale == WSCALE_WINDOW) *div = (f32)dmax(WINDOW_FLOOR, sqrt(mean_power(&w, mean_value(&w), true)));
-    if (p->scale == WSCALE_MEAN) *div = (f32)dmax(WINDOW_FLOOR, mean_power(&w, (f64)*shift, false));
+    if (p->scale == WSCALE_WINDOW) *div = (f32)dmax(WINDOW_FLOOR, sqrt(mean_power(&w, mean_power(&w, 0, 0), 2)));
+    if (p->scale == WSCALE_MEAN) *div = (f32)dmax(WINDOW_FLOOR, mean_power(&w, (f64)*shift, 1));
     return n;
 }
 
@@ -108,9 +91,13 @@ static i64 segment_row(const struct window_shape *p, i64 origin, i32 t) { return
 /* Number of segments to fill. */
 static i32 wanted(const struct window_shape *p, const struct window_dst *x) { return x->steps > 0 ? x->steps : p->nseg; }
 
-/* Fills one feature block: the seg values of a column in every segment, starting at feature f0; missing values and rows before
- * the context become 0. */
-static void fill_block(const struct window_shape *p, struct view w, f32 shift, f32 div, struct window_dst x, i32 b, i32 f0) {
+/* What a feature block holds. */
+enum block { VALUES, PRESENCE };
+
+/* Fills one feature block, starting at feature f0: the seg values of a column in every segment, or 1 for a present value. Missing
+ * values and rows before the context become 0. */
+static void fill_block(const struct window_shape *p, struct view w, enum block kind, f32 shift, f32 div, struct window_dst x,
+                       i32 b, i32 f0) {
     f32 inverse = 1.f / div;
     i64 start = segment_row(p, w.origin, x.from);
     for (i32 t = 0; t < wanted(p, &x); t++) {
@@ -118,18 +105,7 @@ static void fill_block(const struct window_shape *p, struct view w, f32 shift, f
         for (i32 j = 0; j < p->seg; j++) {
             i64 i = start + (i64)t * p->seg + j;
             f32 v = i < w.from ? (f32)NAN : seen(&w, i);
-            out[j] = isnan(v) ? 0.f : (v - shift) * inverse;
-        }
-    }
-}
-
-static void fill_mask(const struct window_shape *p, struct view w, struct window_dst x, i32 b, i32 f0) {
-    i64 start = segment_row(p, w.origin, x.from);
-    for (i32 t = 0; t < wanted(p, &x); t++) {
-        f32 *out = x.p + ((i64)t * x.B + b) * x.ld + f0;
-        for (i32 j = 0; j < p->seg; j++) {
-            i64 i = start + (i64)t * p->seg + j;
-            out[j] = i < w.from || isnan(seen(&w, i)) ? 0.f : 1.f;
+            out[j] = isnan(v) ? 0.f : kind == PRESENCE ? 1.f : (v - shift) * inverse;
         }
     }
 }
@@ -137,26 +113,21 @@ static void fill_mask(const struct window_shape *p, struct view w, struct window
 void window_fill_x(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 shift, f32 div,
                    struct window_dst x, i32 b) {
     i32 f = 0;
-    fill_block(p, view_of(p, s, col, origin), shift, div, x, b, f);
+    const struct view target = view_of(p, s, col, origin);
+    fill_block(p, target, VALUES, shift, div, x, b, f);
     f += p->seg;
     if (p->mask) {
-        fill_mask(p, view_of(p, s, col, origin), x, b, f);
+        fill_block(p, target, PRESENCE, shift, div, x, b, f);
         f += p->seg;
     }
-    for (i32 c = s->ntarget; c < s->ncol; c++, f += p->seg) fill_block(p, view_of(p, s, c, origin), 0.f, 1.f, x, b, f);
+    for (i32 c = s->ntarget; c < s->ncol; c++, f += p->seg) fill_block(p, view_of(p, s, c, origin), VALUES, 0.f, 1.f, x, b, f);
     for (i32 t = 0; p->calendar && t < wanted(p, &x); t++)
         fill_calendar(s, segment_row(p, origin, x.from + t + 1) - 1, x.p + ((i64)t * x.B + b) * x.ld + f);
 }
 
 void window_fill_step(const struct window_shape *p, const struct series *s, i64 row, i32 col, f32 *out) {
-    f32 v = series_seen(s, col, row, row + 1);
-    *out++ = isnan(v) ? 0.f : v;
-    if (p->mask) *out++ = isnan(v) ? 0.f : 1.f;
-    for (i32 c = s->ntarget; c < s->ncol; c++) {
-        v = c < s->ntarget + s->npast ? series_seen(s, c, row, row + 1) : series_col(s, c)[row];
-        *out++ = isnan(v) ? 0.f : v;
-    }
-    if (p->calendar) fill_calendar(s, row, out);
+    const struct window_shape one = {.context = 1, .seg = 1, .nseg = 1, .mask = p->mask, .calendar = p->calendar};
+    window_fill_x(&one, s, row + 1, col, 0.f, 1.f, (struct window_dst){.p = out, .B = 1}, 0);
 }
 
 void window_fill_future(const struct window_shape *p, const struct series *s, i64 origin, struct window_dst k, i32 b) {

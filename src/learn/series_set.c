@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "data/label.h"
+#include "data/time.h"
 #include "report/report.h"
 
 /* ------------------------------------------------------------------ from options -------------------------------------------- */

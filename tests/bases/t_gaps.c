@@ -36,7 +36,7 @@ static f64 score_last(const struct series *s, i64 *n) {
     struct base *b;
     struct score score;
     T_OK(metrics_new(s, 1, 1, NULL, 0, &m));
-    T_OK(base_last(&b));
+    T_OK(base_naive(0, &b));
     for (i64 o = 1; o < N; o++) {
         f32 f, y = series_target(s, 0, o);
         base_predict(b, s, 0, o, 1, &f);

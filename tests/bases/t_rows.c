@@ -32,8 +32,7 @@ static void expect(const char *what, f64 got, f64 want, f64 tol) {
 
 static struct score naive(const struct series *s, i32 season, i64 from, i64 to, i32 H, i64 stride, bool original) {
     struct base *b;
-    if (season) T_OK(base_season(season, &b));
-    else T_OK(base_last(&b));
+    T_OK(base_naive(season, &b));
     struct score r = measure(b, s, from, to, H, stride, original);
     base_free(b);
     return r;

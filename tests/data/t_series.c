@@ -162,7 +162,7 @@ TEST(series_gaps_are_counted_and_filled_as_asked) {
                 series_target(s, 0, 4) == 5);
     assert_int_equal(series_known(s, 0, 4), 2); /* from row 4 the line to row 4 is not known */
     assert_int_equal(series_known(s, 0, 5), 5);
-    assert_true(series_seen(s, 0, 3, 4) == 2 && series_seen(s, 0, 3, 5) == 4 && series_seen(s, 1, 2, 3) == 6);
+    assert_int_equal(series_known(s, 1, 3), 2);
     assert_true(series_filled(s, 1, 2));
     series_free(s);
     s = built(t_file("g.csv", text), SO(.target = "y", .known = "x", .gaps = "interpolate"));

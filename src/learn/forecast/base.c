@@ -29,12 +29,12 @@ static err choose(struct fit *t, struct labour *work) {
     const struct split *p = &t->job->split;
     i32 season = x->freq.season;
     if (strcmp(s->base, "none") == 0) return 0;
-    if (strcmp(s->base, "last") == 0) return base_last(&t->f->base);
-    if (strcmp(s->base, "season") == 0) return base_season(imax(1, season), &t->f->base);
+    if (strcmp(s->base, "last") == 0) return base_naive(0, &t->f->base);
+    if (strcmp(s->base, "season") == 0) return base_naive(imax(1, season), &t->f->base);
     if (strcmp(s->base, "ridge") == 0) return forecast_ridge_base(t, s->refit_all, work, &t->f->base);
     if (strcmp(s->base, "mix") == 0) {
         struct mix_spec m = {.L = forecast_lags(s), .H = s->horizon, .ncol = x->ntarget, .season = season, .train = p->validation,
-                             .kern = t->job->use.kern, .work = work};
+                             .work = work};
         t->f->has_mix = true;
         return base_mix(x, &m, &t->f->mix, &t->f->base);
     }
@@ -45,7 +45,6 @@ static err choose(struct fit *t, struct labour *work) {
                             .calendar = s->calendar == CALENDAR_YES && x->time,
                             .train = p->train,
                             .valid = p->validation,
-                            .kern = t->job->use.kern,
                             .work = work};
     t->f->has_choice = true;
     return base_choose(x, &c, &t->f->choice, &t->f->base);

@@ -170,8 +170,7 @@ static err unseen_base(const struct fit *t, struct base **out) {
                          .H = s->horizon,
                          .ncol = x->ntarget,
                          .season = x->freq.season,
-                         .train = t->job->split.train,
-                         .kern = t->job->use.kern};
+                         .train = t->job->split.train};
     *out = NULL;
     if (s->refit_all && strcmp(s->base, "ridge") == 0) return forecast_ridge_base(t, false, NULL, out);
     return t->f->has_mix ? base_mix(x, &m, &table, out) : 0;

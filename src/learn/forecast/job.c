@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "data/label.h"
+#include "data/time.h"
 #include "learn/forecast/ops.h"
 #include "learn/forecast/resolve.h"
 #include "learn/series_set.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "data/label.h"
+#include "data/time.h"
 #include "learn/slices/slices.h"
 #include "learn/forecast/head/head.h"
 #include "learn/forecast/ops.h"
@@ -74,7 +74,7 @@ static err fill_forecast(struct page *p, const struct score_sample *w, struct re
         i64 row = w->origin - past + i;
         bool shown = row < p->s->nrow && !series_filled(p->s, w->col, row);
         v[i] = shown ? series_raw(p->s, w->col, row) : (f64)NAN;
-        if (time) time[i] = row_seconds(p->s, row);
+        if (time) time[i] = (f64)series_time(p->s, row);
     }
     for (i32 k = 0; k < h; k++) {
         v[past + h + k] = w->mean[k];

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "data/label.h"
+#include "data/time.h"
 #include "learn/forecast/ops.h"
 #include "learn/series_set.h"
 #include "report/report.h"
@@ -229,7 +229,7 @@ static err picture(const struct ahead *a, struct arena *room, const char *path) 
         v[past + h + k] = nq ? a->band[k * n * nq] : 0;
         v[past + 2 * h + k] = nq ? a->band[k * n * nq + nq - 1] : 0;
     }
-    for (i32 i = 0; s->time && i < past + h; i++) time[i] = row_seconds(s, o - past + i);
+    for (i32 i = 0; s->time && i < past + h; i++) time[i] = (f64)series_time(s, o - past + i);
     struct report_forecast f = {.title = s->name[0], .nhistory = past, .horizon = h, .time = s->time ? time : NULL, .history = v,
                                 .model = v + past};
     if (nq > 1) {

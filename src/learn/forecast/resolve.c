@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "data/label.h"
+#include "data/time.h"
 #include "learn/forecast/head/head.h"
 #include "learn/forecast/resolve.h"
 #include "data/split.h"

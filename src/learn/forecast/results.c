@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "data/label.h"
+#include "data/time.h"
 #include "learn/forecast/ops.h"
 #include "learn/series_set.h"
 

@@ -33,13 +33,13 @@ static err add_rule(struct scorer *c, i32 row, const char *name, struct base *ru
 
 static err make_rules(struct scorer *c) {
     struct base *b = NULL;
-    TRY(base_last(&b));
+    TRY(base_naive(0, &b));
     TRY(add_rule(c, SCORE_NAIVE, "naive", b));
     i32 season = c->s->freq.season;
     if (season > 1) {
         char name[32];
         snprintf(name, sizeof name, "snaive (%d)", season);
-        TRY(base_season(season, &b));
+        TRY(base_naive(season, &b));
         TRY(add_rule(c, SCORE_SNAIVE, name, b));
     }
     if (base_is_ridge(c->f->base)) return add_rule(c, SCORE_RIDGE, "ridge", NULL); /* its forecasts are at hand */
