@@ -51,10 +51,10 @@ static err one_file(const struct op *op, i32 i, const struct tensor_info *info, 
     snprintf(name, sizeof name, "%s%.47s", from ? "ours." : "", bare && dot ? dot + 1 : info->name);
     err e;
     if (from) {
-        op->layer->store(op, i, from + op->theta0, v);
+        layer_store(op, i, from + op->theta0, v);
         e = raw_write(dir, name, size, v);
     } else if ((e = raw_read(dir, name, size, v)) >= 0) {
-        op->layer->load(op, i, v, theta + op->theta0);
+        layer_load(op, i, v, theta + op->theta0);
     }
     mem_free(v);
     return e;

@@ -36,16 +36,15 @@ static f32 between(u32 what, i64 i, f32 most) { return (2 * rng_uniform(11, RNG_
 
 static void weights(struct bench *b, f32 state) {
     const i32 I = INPUTS, H = b->box.H;
-    f32 *canonical;
-    const bool got = mem_new((void **)&canonical, (i64)4 * H * imax(H, I), sizeof *canonical) >= 0;
-    for (i32 i = 0; got && i < cell_tensors(b->c); i++) {
+    for (i32 i = 0; i < cell_tensors(b->c); i++) {
         i32 rows, cols;
         cell_tensor(b->c, i, I, H, &rows, &cols);
         const f32 most = i < 2 && b->c->diagonal ? 1 / sqrtf(I + 1) : b->c->diagonal ? state : 1 / sqrtf((f32)H);
-        for (i64 j = 0; j < (i64)rows * imax(1, cols); j++) canonical[j] = between(10 + (u32)i, j, most);
-        cell_load(b->c, i, I, H, canonical, b->w);
+        for (i64 j = 0; j < (i64)rows * imax(1, cols); j++) {
+            const i64 at = cell_place(b->c, i, I, H, (i32)(j / imax(1, cols)), (i32)(j % imax(1, cols)));
+            b->w[at < 0 ? ~at : at] += between(10 + (u32)i, j, most);
+        }
     }
-    mem_free(canonical);
 }
 
 /* Returns false if memory is refused. */

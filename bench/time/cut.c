@@ -100,7 +100,7 @@ static err weights(struct cut *c, const char *dir, f32 *most) {
         const i32 n = op->layer->tensors ? op->layer->tensors(op, info) : 0;
         for (i32 t = 0; t < n; t++) {
             TRY(raw(dir, info[t].name, (i64)info[t].rows * (info[t].cols ? info[t].cols : 1), most));
-            op->layer->load(op, t, most, c->store.theta + op->theta0);
+            layer_load(op, t, most, c->store.theta + op->theta0);
         }
     }
     return 0;
@@ -117,7 +117,7 @@ err cut_save(const struct cut *c, const f32 *theta, const char *dir) {
         for (i32 t = 0; t < n && e == 0; t++) {
             char path[PATHS];
             snprintf(path, sizeof path, "%s/%s.f32", dir, info[t].name);
-            op->layer->store(op, t, theta + op->theta0, canonical);
+            layer_store(op, t, theta + op->theta0, canonical);
             const size_t size = (size_t)info[t].rows * (size_t)(info[t].cols ? info[t].cols : 1);
             FILE *f = fopen(path, "wb");
             const size_t put = f ? fwrite(canonical, sizeof *canonical, size, f) : 0;

@@ -47,7 +47,7 @@ err model_put(struct tens_list *l, const struct net *n, const f32 *theta, const 
             char name[NAME];
             f32 *canonical;
             ARENA_NEW(l->arena, canonical, (i64)info[i].rows * imax(1, info[i].cols));
-            op->layer->store(op, i, theta + op->theta0, canonical);
+            layer_store(op, i, theta + op->theta0, canonical);
             full_name(name, prefix, &info[i]);
             TRY(tens_add(l, name, DTYPE_F32, info[i].rows, info[i].cols, canonical));
         }
@@ -162,10 +162,10 @@ err model_take(const struct st_file *f, const struct net *n, const char *prefix,
         i32 count = tensors_of(op, info);
         for (i32 i = 0; i < count; i++) {
             char name[NAME];
-            const struct tens *t;
+            const struct tens *t = NULL;
             full_name(name, prefix, &info[i]);
             TRY(model_tensor(f, name, DTYPE_F32, info[i].rows, info[i].cols, &t));
-            op->layer->load(op, i, t->data, theta + op->theta0);
+            layer_load(op, i, t->data, theta + op->theta0);
         }
     }
     return 0;

@@ -45,9 +45,9 @@ struct layer {
     /* If op_is_chain(): describes the recurrence over the rows of r, which are the slices. */
     void (*chain)(const struct op *op, const struct run *r, bool backward, struct chain *out);
     i32 (*tensors)(const struct op *op, struct tensor_info out[8]); /* NULL = none; returns the count */
-    /* theta points to the op's block. load is called for all tensors in the order of tensors(). */
-    void (*store)(const struct op *op, i32 tensor, const f32 *theta, f32 *canonical);
-    void (*load)(const struct op *op, i32 tensor, const f32 *canonical, f32 *theta);
+    /* Offset of element (row, col) of a tensor in the op's block of theta. ~offset for a bias that theta holds only as part of a
+     * sum: storing gives zero, loading adds to the element at offset. */
+    i64 (*place)(const struct op *op, i32 tensor, i32 row, i32 col);
 };
 
 static inline bool op_is_chain(const struct op *op) { return op->layer->after > 0 && op->spec.in[op->layer->after] >= 0; }
@@ -60,13 +60,20 @@ const struct layer *layer_at(i32 i);
 /* For shape(): declares an output buffer of the op; returns input i as a buffer of numbers (E1 if it is absent or ids). */
 err net_out(struct net *n, const char *name, i32 T, i32 F, bool grad, i32 *out);
 err layer_input(const struct net *n, const struct op *op, i32 i, const struct buf **out);
-err layer_range(const struct op *op, const char *what, f64 v, f64 min, f64 max); /* E103 unless min <= v <= max */
+/* E103 unless min <= v <= max. For numbers that no option gives: the table of options has the ranges of the others. */
+err layer_range(const struct op *op, const char *what, i64 v, i64 min, i64 max);
 
 /* Rows of different lengths: input i of an op holds lengths as ids [1][B], in 0..T, longest first (checked by layer_is_lengths
- * in shape()). layer_live computes the number of live rows for each of T steps and returns false if all rows are always live;
- * invalid lengths are clamped. */
+ * in shape()). layer_live computes the number of live rows for each of T steps; NULL if all rows are always live. Invalid
+ * lengths are clamped. */
 err layer_is_lengths(const struct net *n, const struct op *op, i32 i);
-bool layer_live(i32 T, i32 B, const i32 *length, i32 *live);
+const i32 *layer_live(i32 T, i32 B, const i32 *length, i32 *live);
+
+/* For layer.flops: one operation for each value of the output. */
+f64 layer_value_flops(const struct op *op, const struct net *n, i32 B, bool backward);
+
+/* For prep(): to [cols][to_ld] = transpose of from [rows][from_ld]. */
+void layer_transpose(i64 rows, i32 cols, const f32 *from, i64 from_ld, f32 *to, i64 to_ld);
 
 /* Fills one entry of tensors(). */
 void layer_tensor(struct tensor_info *t, const struct op *op, const char *what, i32 rows, i32 cols);
@@ -83,9 +90,9 @@ f32 layer_normal(const struct op *op, u64 seed, i64 i);
 struct cell;
 i64 layer_cell_init(const struct op *op, const struct cell *c, i32 I, i32 H, u64 seed, f32 *theta);
 
-/* Converts between canonical rows [rows][cols] and rows padded to LANES. */
-void rows_store(i32 rows, i32 cols, const f32 *padded, f32 *canonical);
-void rows_load(i32 rows, i32 cols, const f32 *canonical, f32 *padded);
+/* Conversion of a tensor between the op's block of theta and canonical order. Load all tensors in the order of tensors(). */
+void layer_store(const struct op *op, i32 tensor, const f32 *theta, f32 *canonical);
+void layer_load(const struct op *op, i32 tensor, const f32 *canonical, f32 *theta);
 
 /* A part as runs of contiguous rows in a [T][B] buffer: one run if it spans the whole batch, else one per step. Run i starts at
  * row *first (t*B + b) and has *n rows. */
@@ -113,8 +120,11 @@ static inline void grain_touch(const struct run *r, i32 g, i64 at, i64 n) {
     for (i64 i = 0; r->touched && i < n; i += LANES) r->touched[((i64)g * r->net->ntheta + at + i) / LANES] = 1;
 }
 
-/* Buffer of input i, and its gradient (NULL if none is propagated). */
+/* Buffer of input i, as numbers or as ids, and its gradient (NULL if none is propagated). */
 static inline f32 *run_in(const struct op *op, const struct run *r, i32 i) { return r->buf[op->spec.in[i]]; }
+static inline const i32 *run_ids(const struct op *op, const struct run *r, i32 i) {
+    return (const i32 *)(const void *)run_in(op, r, i);
+}
 static inline f32 *run_din(const struct op *op, const struct run *r, i32 i) {
     return buf_sends(&r->net->buf[op->spec.in[i]]) ? r->dbuf[op->spec.in[i]] : NULL;
 }

@@ -201,10 +201,10 @@ static inline void sliced_weights(struct sliced_run *g) {
         for (i32 t = 0; t < n; t++) {
             const i64 size = (i64)info[t].rows * imax(1, info[t].cols);
             assert_true(size <= (i64)COUNT(canonical));
-            op->layer->store(op, t, g->store.theta + op->theta0, canonical);
+            layer_store(op, t, g->store.theta + op->theta0, canonical);
             for (i64 i = 0; i < size && t == 1; i++) canonical[i] *= g->s.spread;
             for (i32 u = 0; u < g->s.slow; u++) sliced_slow(g, t, u, canonical);
-            op->layer->load(op, t, canonical, g->store.theta + op->theta0);
+            layer_load(op, t, canonical, g->store.theta + op->theta0);
         }
     }
 }

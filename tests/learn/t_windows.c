@@ -108,8 +108,8 @@ static f64 tensor_off(const struct trial *a, const struct trial *b, const struct
     const i64 n = (i64)info->rows * imax(1, info->cols);
     f64 diff = 0, size = 0;
     assert_true(n <= (i64)COUNT(x));
-    op->layer->store(op, tensor, step_grad(a->engine.exec) + op->theta0, x);
-    op->layer->store(op, tensor, step_grad(b->engine.exec) + op->theta0, y);
+    layer_store(op, tensor, step_grad(a->engine.exec) + op->theta0, x);
+    layer_store(op, tensor, step_grad(b->engine.exec) + op->theta0, y);
     for (i64 i = 0; i < n; i++) {
         const f64 d = (f64)x[i] - (f64)y[i];
         diff += d * d;

@@ -55,7 +55,7 @@ static inline void grad_compare(const struct rig *g, struct twin *t, i32 l, cons
     for (i32 i = 0; i < t->nw[l]; i++) {
         i64 size = twin_size(&t->info[l][i]), stride = t_few() ? 7 : 1;
         f32 *got = arena_new(&t->arena, (size_t)(size + 1) * sizeof *got);
-        op->layer->store(op, i, grad + op->theta0, got);
+        layer_store(op, i, grad + op->theta0, got);
         f64 *want = grad_differences(t, l, i, stride);
         f32 largest = floor; /* entries that are not looked at count here */
         for (i64 j = 0; j < size; j++) {

@@ -53,7 +53,7 @@ static inline void rig_theta(struct rig *g, f32 scale) {
             i64 size = (i64)info[t].rows * imax(1, info[t].cols);
             assert_true(size <= (i64)COUNT(canonical));
             for (i64 i = 0; i < size; i++) canonical[i] = scale * rig_random(1000 + (u32)(l * 8 + t), i);
-            op->layer->load(op, t, canonical, g->theta + op->theta0);
+            layer_load(op, t, canonical, g->theta + op->theta0);
         }
     }
 }

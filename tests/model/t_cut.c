@@ -145,8 +145,8 @@ static void only_tensors(const struct rig *g, const struct op *op, const f32 *bl
     i32 count = op->layer->tensors ? op->layer->tensors(op, info) : 0;
     memset(back, 0, sizeof back);
     for (i32 t = 0; t < count; t++) {
-        op->layer->store(op, t, block, canonical);
-        op->layer->load(op, t, canonical, back);
+        layer_store(op, t, block, canonical);
+        layer_load(op, t, canonical, back);
     }
     for (i64 i = 0; i < op->ntheta; i++)
         if (back[i] != block[i]) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "model/cell/diag.h"
+#include "cell_tensors.h"
 #include "twin.h"
 
 enum { CELLS = 3 };

@@ -39,7 +39,7 @@ static inline void twin_new(struct twin *t, const struct rig *g) {
         for (i32 i = 0; i < t->nw[l]; i++) {
             i64 size = twin_size(&t->info[l][i]);
             f32 *one = arena_new(&t->arena, (size_t)size * sizeof *one);
-            op->layer->store(op, i, g->theta + op->theta0, one);
+            layer_store(op, i, g->theta + op->theta0, one);
             t->w[l][i] = twin_new_array(t, size);
             for (i64 j = 0; j < size; j++) t->w[l][i][j] = (f64)one[j];
         }

@@ -56,8 +56,6 @@ static enum tensor tensor_of(const struct cell *c, i32 i) {
 
 i32 cell_tensors(const struct cell *c) { return c->diagonal ? 2 + c->state_rows : 4; }
 
-static bool has_peep(const struct cell *c, i32 g) { return c->peep >> g & 1; }
-
 const char *cell_tensor(const struct cell *c, i32 i, i32 I, i32 H, i32 *rows, i32 *cols) {
     static const char *const name[] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hh_diag", "weight_ch_diag"};
     enum tensor t = tensor_of(c, i);
@@ -76,43 +74,26 @@ static i64 at_bias(const struct cell *c, i32 I, i32 H, i32 slot, i32 u) {
     return cell_packed_w(c, I, H) + ((i64)(u / LANES) * cell_slots(c) + slot) * LANES + u % LANES;
 }
 
-/* Offset of element k of row u of gate g of a tensor; -1 if there is none (bias_hh is merged into bias_ih). */
-static i64 place(const struct cell *c, enum tensor t, i32 I, i32 H, i32 g, i32 u, i32 k) {
-    bool split = c->split_last && g == c->gates - 1;
-    switch (t) {
+/* The n-th gate with a bit in peep. */
+static i32 peep_gate(const struct cell *c, i32 n) {
+    i32 g = 0;
+    while (!(c->peep >> g & 1) || n-- > 0) g++;
+    return g;
+}
+
+i64 cell_place(const struct cell *c, i32 i, i32 I, i32 H, i32 row, i32 col) {
+    const i32 g = row / H, u = row % H;
+    switch (tensor_of(c, i)) {
         case WEIGHT_IH:
-            return at_w(c, I, H, g, u, k);
+            return at_w(c, I, H, g, u, col);
         case WEIGHT_HH:
         case HH_DIAG:
-            return at_w(c, I, H, g, u, I + k);
+            return at_w(c, I, H, g, u, I + col);
         case CH_DIAG:
-            return at_w(c, I, H, g, u, I + 1);
+            return at_w(c, I, H, peep_gate(c, g), u, I + 1);
         case BIAS_IH:
             return at_bias(c, I, H, g, u);
         default:
-            return split ? at_bias(c, I, H, g + 1, u) : -1;
+            return c->split_last && g == c->gates - 1 ? at_bias(c, I, H, g + 1, u) : ~at_bias(c, I, H, g, u);
     }
-}
-
-void cell_store(const struct cell *c, i32 tensor, i32 I, i32 H, const f32 *packed, f32 *canonical) {
-    enum tensor t = tensor_of(c, tensor);
-    i32 n = t == WEIGHT_IH ? I : t == WEIGHT_HH ? H : 1;
-    for (i32 g = 0; g < c->gates; g++)
-        for (i64 j = 0; j < (i64)H * n && (t != CH_DIAG || has_peep(c, g)); j++) {
-            i64 at = place(c, t, I, H, g, (i32)(j / n), (i32)(j % n));
-            *canonical++ = at < 0 ? 0 : packed[at];
-        }
-}
-
-void cell_load(const struct cell *c, i32 tensor, i32 I, i32 H, const f32 *canonical, f32 *packed) {
-    enum tensor t = tensor_of(c, tensor);
-    i32 n = t == WEIGHT_IH ? I : t == WEIGHT_HH ? H : 1;
-    for (i32 g = 0; g < c->gates; g++)
-        for (i64 j = 0; j < (i64)H * n && (t != CH_DIAG || has_peep(c, g)); j++) {
-            i64 at = place(c, t, I, H, g, (i32)(j / n), (i32)(j % n));
-            if (at < 0)
-                packed[place(c, BIAS_IH, I, H, g, (i32)(j / n), 0)] += *canonical++;
-            else
-                packed[at] = *canonical++;
-        }
 }

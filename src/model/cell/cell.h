@@ -84,11 +84,10 @@ static inline i64 cell_packed_w(const struct cell *c, i32 I, i32 H) {
 }
 static inline i64 cell_packed_bias(const struct cell *c, i32 H) { return (i64)round_up(H, LANES) * cell_slots(c); }
 
-/* Canonical tensors of a cell, and conversion of tensor i from and to packed weights. Loading bias_ih assigns, loading bias_hh
- * then adds, except for a split last gate. */
+/* Canonical tensors of a cell; offset of element (row, col) of tensor i in the packed weights and bias, as in layer.place:
+ * ~offset where bias_hh is part of the sum in bias_ih. */
 i32 cell_tensors(const struct cell *c);
 const char *cell_tensor(const struct cell *c, i32 i, i32 I, i32 H, i32 *rows, i32 *cols);
-void cell_store(const struct cell *c, i32 tensor, i32 I, i32 H, const f32 *packed, f32 *canonical);
-void cell_load(const struct cell *c, i32 tensor, i32 I, i32 H, const f32 *canonical, f32 *packed);
+i64 cell_place(const struct cell *c, i32 i, i32 I, i32 H, i32 row, i32 col);
 
 #endif

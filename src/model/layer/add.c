@@ -13,11 +13,6 @@ static err shape(struct net *n, struct op *op) {
     return net_out(n, op->spec.name, op->T, op->F, a->grad || b->grad, &op->out);
 }
 
-static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {
-    (void)n, (void)backward;
-    return (f64)op->T * B * op->F;
-}
-
 static void fwd(const struct op *op, const struct run *r, struct part p) {
     i64 Fp = round_up(op->F, LANES), n = (p.b1 - p.b0) * Fp;
     bool once = r->net->buf[op->spec.in[1]].T == 1;
@@ -50,7 +45,7 @@ const struct layer layer_add = {
     .help = "y [T][B][F] = x0 [T][B][F] + x1 [T or 1][B][F]",
     .nin = 2,
     .shape = shape,
-    .flops = flops,
+    .flops = layer_value_flops,
     .fwd = fwd,
     .bwd = bwd,
 };

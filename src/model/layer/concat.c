@@ -13,11 +13,6 @@ static err shape(struct net *n, struct op *op) {
     return net_out(n, op->spec.name, op->T, op->F, a->grad || b->grad, &op->out);
 }
 
-static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {
-    (void)n, (void)backward;
-    return (f64)op->T * B * op->F;
-}
-
 static void fwd(const struct op *op, const struct run *r, struct part p) {
     const struct buf *a = &r->net->buf[op->spec.in[0]], *c = &r->net->buf[op->spec.in[1]];
     i64 Ap = buf_fp(a), Cp = buf_fp(c), Fp = round_up(op->F, LANES);
@@ -59,7 +54,7 @@ const struct layer layer_concat = {
     .help = "y [T][B][F0+F1] = x0 [T][B][F0] beside x1 [T or 1][B][F1]",
     .nin = 2,
     .shape = shape,
-    .flops = flops,
+    .flops = layer_value_flops,
     .fwd = fwd,
     .bwd = bwd,
 };

@@ -191,7 +191,7 @@ static void prep(const struct op *op, const struct net *n, const struct kern *k,
 /* Category of sample b, or -1. */
 static i32 id_of(const struct op *op, const struct run *r, const struct dims *d, i32 b) {
     if (op->spec.in[1] < 0) return 0;
-    i32 id = ((const i32 *)(const void *)run_in(op, r, 1))[b];
+    i32 id = run_ids(op, r, 1)[b];
     return id >= 0 && id < d->vocab ? id : -1;
 }
 
@@ -365,42 +365,13 @@ static i32 tensors(const struct op *op, struct tensor_info out[8]) {
     return n;
 }
 
-/* Location of tensor i as table rows in the op's block; false: it is the weight of the known inputs. */
-static bool table_at(const struct op *op, i32 i, i64 *at, i32 *rows, i32 *cols) {
-    i32 dc = op->I / 2, dp = op->I - dc, vocab = imax(1, op->spec.vocab);
-    *at = i == 0 ? 0 : (i64)op->spec.steps * round_up(dp, LANES);
-    *rows = i == 0 ? op->spec.steps : vocab;
-    *cols = i == 0 ? dp : dc;
-    if (i == 0 || (i == 1 && dc)) return true;
-    *at += (i64)vocab * round_up(dc, LANES);
-    *cols = known_of(op);
-    return false;
-}
-
-static i64 known_at(const struct op *op, i32 nk, i32 g, i32 u, i32 k) {
-    return (((i64)(u / LANES) * nk + k) * cell_of(op->spec.cell)->gates + g) * LANES + u % LANES;
-}
-
-static void store(const struct op *op, i32 tensor, const f32 *theta, f32 *canonical) {
-    i64 at;
-    i32 rows, cols;
-    if (table_at(op, tensor, &at, &rows, &cols)) {
-        rows_store(rows, cols, theta + at, canonical);
-        return;
-    }
-    for (i32 j = 0; j < cell_of(op->spec.cell)->gates * op->F; j++)
-        for (i32 k = 0; k < cols; k++) canonical[(i64)j * cols + k] = theta[at + known_at(op, cols, j / op->F, j % op->F, k)];
-}
-
-static void load(const struct op *op, i32 tensor, const f32 *canonical, f32 *theta) {
-    i64 at;
-    i32 rows, cols;
-    if (table_at(op, tensor, &at, &rows, &cols)) {
-        rows_load(rows, cols, canonical, theta + at);
-        return;
-    }
-    for (i32 j = 0; j < cell_of(op->spec.cell)->gates * op->F; j++)
-        for (i32 k = 0; k < cols; k++) theta[at + known_at(op, cols, j / op->F, j % op->F, k)] = canonical[(i64)j * cols + k];
+static i64 place(const struct op *op, i32 tensor, i32 row, i32 col) {
+    const i32 dc = op->I / 2, dpp = round_up(op->I - dc, LANES), dcp = round_up(dc, LANES), F = op->F;
+    const i64 tables = (i64)op->spec.steps * dpp;
+    if (tensor == 0) return (i64)row * dpp + col;
+    if (tensor == 1 && dc) return tables + (i64)row * dcp + col;
+    const i64 wk = tables + (i64)imax(1, op->spec.vocab) * dcp, k = (i64)(row % F / LANES) * known_of(op) + col;
+    return wk + (k * cell_of(op->spec.cell)->gates + row / F) * LANES + row % F % LANES;
 }
 
 extern const struct layer layer_decode;
@@ -417,6 +388,5 @@ const struct layer layer_decode = {
     .fwd = fwd,
     .bwd = bwd,
     .tensors = tensors,
-    .store = store,
-    .load = load,
+    .place = place,
 };

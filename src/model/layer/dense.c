@@ -11,7 +11,6 @@
 static err shape(struct net *n, struct op *op) {
     const struct buf *in;
     TRY(layer_input(n, op, 0, &in));
-    TRY(layer_range(op, "units", op->spec.units, 1, 1 << 20));
     op->T = in->T;
     op->I = in->F;
     op->F = op->spec.units;
@@ -37,12 +36,8 @@ static void init(const struct op *op, u64 seed, f32 *theta) {
 
 static void prep(const struct op *op, const struct net *n, const struct kern *k, const f32 *theta, f32 *derived) {
     (void)n, (void)k;
-    if (!op->nderived) return;
-    const f32 *w = theta + op->theta0;
-    f32 *wt = derived + op->derived0;
-    i32 Np = round_up(op->F, LANES), Ip = round_up(op->I, LANES);
-    for (i32 j = 0; j < op->F; j++)
-        for (i32 i = 0; i < op->I; i++) wt[(i64)j * Ip + i] = w[(i64)i * Np + j];
+    const i32 Np = round_up(op->F, LANES), Ip = round_up(op->I, LANES);
+    if (op->nderived) layer_transpose(op->I, op->F, theta + op->theta0, Np, derived + op->derived0, Ip);
 }
 
 static void activate(enum activation act, const struct kern *k, i64 n, f32 *y) {
@@ -131,24 +126,8 @@ static i32 tensors(const struct op *op, struct tensor_info out[8]) {
     return 2;
 }
 
-static void store(const struct op *op, i32 tensor, const f32 *theta, f32 *canonical) {
-    i32 Np = round_up(op->F, LANES);
-    if (tensor == 1) {
-        memcpy(canonical, theta + (i64)op->I * Np, (size_t)op->F * sizeof *theta);
-        return;
-    }
-    for (i32 j = 0; j < op->F; j++)
-        for (i32 k = 0; k < op->I; k++) canonical[(i64)j * op->I + k] = theta[(i64)k * Np + j];
-}
-
-static void load(const struct op *op, i32 tensor, const f32 *canonical, f32 *theta) {
-    i32 Np = round_up(op->F, LANES);
-    if (tensor == 1) {
-        memcpy(theta + (i64)op->I * Np, canonical, (size_t)op->F * sizeof *theta);
-        return;
-    }
-    for (i32 j = 0; j < op->F; j++)
-        for (i32 k = 0; k < op->I; k++) theta[(i64)k * Np + j] = canonical[(i64)j * op->I + k];
+static i64 place(const struct op *op, i32 tensor, i32 row, i32 col) {
+    return (i64)(tensor == 1 ? op->I : col) * round_up(op->F, LANES) + row;
 }
 
 extern const struct layer layer_dense;
@@ -163,6 +142,5 @@ const struct layer layer_dense = {
     .fwd = fwd,
     .bwd = bwd,
     .tensors = tensors,
-    .store = store,
-    .load = load,
+    .place = place,
 };

@@ -15,7 +15,6 @@ static u32 threshold(const struct op *op) { return (u32)lround((f64)op->spec.dro
 static err shape(struct net *n, struct op *op) {
     const struct buf *in;
     TRY(layer_input(n, op, 0, &in));
-    TRY(layer_range(op, "dropout", (f64)op->spec.dropout, 0, 0.99));
     op->T = in->T;
     op->I = op->F = in->F;
     return net_out(n, op->spec.name, op->T, op->F, in->grad, &op->out);

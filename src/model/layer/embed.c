@@ -4,18 +4,12 @@
 static err shape(struct net *n, struct op *op) {
     if (op->spec.in[0] < 0 || !n->buf[op->spec.in[0]].ids)
         return FAIL(E1, "op \"%s\" (embed): input 0 must hold category numbers", op->spec.name);
-    TRY(layer_range(op, "units", op->spec.units, 1, 1 << 16));
     TRY(layer_range(op, "vocab", op->spec.vocab, 1, 1 << 24));
     op->T = n->buf[op->spec.in[0]].T;
     op->I = 1;
     op->F = op->spec.units;
     op->ntheta = (i64)op->spec.vocab * round_up(op->F, LANES);
     return net_out(n, op->spec.name, op->T, op->F, true, &op->out);
-}
-
-static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {
-    (void)n, (void)backward;
-    return (f64)op->T * B * op->F;
 }
 
 static void init(const struct op *op, u64 seed, f32 *theta) {
@@ -26,7 +20,7 @@ static void init(const struct op *op, u64 seed, f32 *theta) {
 
 /* Table row for flat batch row `at`, or -1. */
 static i64 row_of(const struct op *op, const struct run *r, i64 at) {
-    i32 id = ((const i32 *)(const void *)run_in(op, r, 0))[at];
+    i32 id = run_ids(op, r, 0)[at];
     return id >= 0 && id < op->spec.vocab ? id : -1;
 }
 
@@ -62,14 +56,9 @@ static i32 tensors(const struct op *op, struct tensor_info out[8]) {
     return 1;
 }
 
-static void store(const struct op *op, i32 tensor, const f32 *theta, f32 *canonical) {
+static i64 place(const struct op *op, i32 tensor, i32 row, i32 col) {
     (void)tensor;
-    rows_store(op->spec.vocab, op->F, theta, canonical);
-}
-
-static void load(const struct op *op, i32 tensor, const f32 *canonical, f32 *theta) {
-    (void)tensor;
-    rows_load(op->spec.vocab, op->F, canonical, theta);
+    return (i64)row * round_up(op->F, LANES) + col;
 }
 
 extern const struct layer layer_embed;
@@ -79,11 +68,10 @@ const struct layer layer_embed = {
     .table = true,
     .nin = 1,
     .shape = shape,
-    .flops = flops,
+    .flops = layer_value_flops,
     .init = init,
     .fwd = fwd,
     .bwd = bwd,
     .tensors = tensors,
-    .store = store,
-    .load = load,
+    .place = place,
 };

@@ -15,15 +15,10 @@ static err shape(struct net *n, struct op *op) {
     return net_out(n, op->spec.name, 1, op->F, in->grad, &op->out);
 }
 
-static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {
-    (void)n, (void)backward;
-    return (f64)B * op->F;
-}
-
 /* The row from which row b is copied; -1 = none. */
 static i32 from_row(const struct op *op, const struct run *r, i32 b) {
     if (!op_crosses(op)) return b;
-    const i32 from = ((const i32 *)(const void *)run_in(op, r, LAST_FROM))[b];
+    const i32 from = run_ids(op, r, LAST_FROM)[b];
     return from < r->B ? from : -1;
 }
 
@@ -62,7 +57,7 @@ const struct layer layer_last = {
     .nin = 2,
     .from = LAST_FROM,
     .shape = shape,
-    .flops = flops,
+    .flops = layer_value_flops,
     .fwd = fwd,
     .bwd = bwd,
 };

@@ -113,12 +113,9 @@ static i32 tensors(const struct op *op, struct tensor_info out[8]) {
     return 2;
 }
 
-static void store(const struct op *op, i32 tensor, const f32 *theta, f32 *canonical) {
-    rows_store(1, op->F, theta + tensor * round_up(op->F, LANES), canonical);
-}
-
-static void load(const struct op *op, i32 tensor, const f32 *canonical, f32 *theta) {
-    rows_load(1, op->F, canonical, theta + tensor * round_up(op->F, LANES));
+static i64 place(const struct op *op, i32 tensor, i32 row, i32 col) {
+    (void)col;
+    return tensor * round_up(op->F, LANES) + row;
 }
 
 extern const struct layer layer_norm;
@@ -134,6 +131,5 @@ const struct layer layer_norm = {
     .fwd = fwd,
     .bwd = bwd,
     .tensors = tensors,
-    .store = store,
-    .load = load,
+    .place = place,
 };

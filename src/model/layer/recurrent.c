@@ -16,10 +16,18 @@
 
 #include "model/layer/recurrent.h"
 
+err recurrent_buffers(struct net *n, struct op *op, i32 states) {
+    char name[24];
+    if (op->spec.in[2] >= 0) TRY(layer_is_lengths(n, op, 2));
+    if (recurrent_sliced(op)) TRY(layer_is_lengths(n, op, RECURRENT_AFTER));
+    TRY(net_out(n, op->spec.name, op->T, op->F, true, &op->out));
+    snprintf(name, sizeof name, "%.19s.end", op->spec.name);
+    return net_out(n, name, states, op->F, true, &op->end);
+}
+
 static err shape(struct net *n, struct op *op) {
     const struct buf *in, *start;
     TRY(layer_input(n, op, 0, &in));
-    TRY(layer_range(op, "hidden", op->spec.hidden, 1, 1 << 16));
     const struct cell *c = cell_of(op->spec.cell);
     if (!c) return FAIL(E1, "op \"%s\": there is no cell number %d", op->spec.name, (int)op->spec.cell);
     op->T = in->T;
@@ -31,25 +39,20 @@ static err shape(struct net *n, struct op *op) {
             return FAIL(E1, "op \"%s\": the initial state is [%d][B][%d], want [%d][B][%d]", op->spec.name, start->T, start->F,
                         c->states, op->F);
     }
-    if (op->spec.in[2] >= 0) TRY(layer_is_lengths(n, op, 2));
-    if (recurrent_sliced(op)) TRY(layer_is_lengths(n, op, RECURRENT_AFTER));
     op->ntheta = cell_packed_w(c, op->I, op->F) + cell_packed_bias(c, op->F);
     op->nderived = cell_wt_max(c, op->spec.precision, op->I, op->F);
-    TRY(net_out(n, op->spec.name, op->T, op->F, true, &op->out));
-    char name[24];
-    snprintf(name, sizeof name, "%.19s.end", op->spec.name);
-    return net_out(n, name, c->states, op->F, true, &op->end);
+    return recurrent_buffers(n, op, c->states);
 }
 
-static i64 walk_floats(const struct op *op) { return round_up(op->F, LANES) * (i64)(cell_slots(cell_of(op->spec.cell)) + 1); }
+static i64 plain_floats(const struct op *op) { return round_up(op->F, LANES) * (i64)(cell_slots(cell_of(op->spec.cell)) + 1); }
 
-static i64 walk_act(const struct op *op, enum precision p, i32 T, i32 B) {
+static i64 plain_act(const struct op *op, enum precision p, i32 T, i32 B) {
     return cell_act_max(cell_of(op->spec.cell), p, T, B, op->I, op->F);
 }
 
 static i64 carry_floats(const struct op *op, i32 B) { return 2 * (i64)B * round_up(op->F, LANES); }
 
-static i64 walk_scratch(const struct op *op, i32 B) {
+static i64 plain_scratch(const struct op *op, i32 B) {
     return carry_floats(op, B) + (op->spec.in[2] >= 0 ? (i64)TEAM_MAX * B * op->T : 0);
 }
 
@@ -70,14 +73,6 @@ static void prep(const struct op *op, const struct net *n, const struct kern *k,
     cell_kernels(cell_of(op->spec.cell), k, op->spec.precision)->prep(op->I, op->F, theta + op->theta0, derived + op->derived0);
 }
 
-/* Number of live rows per step, for the kernels; each part and team member has its own buffer. */
-static const i32 *live_rows(const struct op *op, const struct run *r, struct part p) {
-    if (op->spec.in[2] < 0) return NULL;
-    f32 *after = r->scratch[op->l] + carry_floats(op, r->B);
-    i32 *live = (i32 *)(void *)after + ((i64)p.b0 * TEAM_MAX + p.me) * op->T;
-    return layer_live(op->T, r->B, (const i32 *)(const void *)run_in(op, r, 2), live) ? live : NULL;
-}
-
 /* bf16 kernels store h in their own format, so y is not needed if only the final state is read. Exception: time slices of
  * different length, where the final state of a short row is read from y. */
 static bool y_is_read(const struct op *op, const struct run *r) {
@@ -85,34 +80,36 @@ static bool y_is_read(const struct op *op, const struct run *r) {
     return op->spec.precision == PREC_F32 || r->net->buf[op->out].consumer >= 0 || op->l == r->net->nop - 1;
 }
 
-static struct cell_args walk_box(const struct op *op, const struct run *r, struct part p) {
+static struct cell_args plain_args(const struct op *op, const struct run *r, struct part p) {
     const struct cell *c = cell_of(op->spec.cell);
     i64 plane = (i64)r->B * round_up(op->F, LANES);
+    i32 *live = (i32 *)(void *)(r->scratch[op->l] + carry_floats(op, r->B));
     f32 *end = r->buf[op->end], *dend = run_dout(r, op->end);
-    struct cell_args box = {.T = op->T, .B = r->B, .I = op->I, .H = op->F, .how = p.how ? p.how : op->spec.how};
-    box.part = r->B < r->whole;
-    box.x = run_in(op, r, 0);
-    box.x_ld = box.dx_ld = round_up(op->I, LANES);
-    box.y = y_is_read(op, r) ? r->buf[op->out] : NULL;
-    box.act = r->saved[op->l];
-    box.hT = end;
-    box.cT = c->states > 1 ? end + plane : NULL;
-    box.live = live_rows(op, r, p);
-    box.w = r->theta + op->theta0;
-    box.bias = box.w + cell_packed_w(c, op->I, op->F);
-    box.wt = r->derived + op->derived0;
-    box.dy = run_dout(r, op->out);
-    box.dhT = dend;
-    box.dcT = dend && c->states > 1 ? dend + plane : NULL;
-    box.dx = run_din(op, r, 0);
-    box.carry = r->scratch[op->l];
-    if (op->spec.in[1] < 0) return box;
+    struct cell_args args = {.T = op->T, .B = r->B, .I = op->I, .H = op->F, .how = p.how ? p.how : op->spec.how};
+    args.part = r->B < r->whole;
+    args.carry = r->scratch[op->l];
+    args.x = run_in(op, r, 0);
+    args.x_ld = args.dx_ld = round_up(op->I, LANES);
+    args.y = y_is_read(op, r) ? r->buf[op->out] : NULL;
+    args.act = r->saved[op->l];
+    args.hT = end;
+    args.cT = c->states > 1 ? end + plane : NULL;
+    live += ((i64)p.b0 * TEAM_MAX + p.me) * op->T; /* of this part and team member */
+    args.live = op->spec.in[2] < 0 ? NULL : layer_live(op->T, r->B, run_ids(op, r, 2), live);
+    args.w = r->theta + op->theta0;
+    args.bias = args.w + cell_packed_w(c, op->I, op->F);
+    args.wt = r->derived + op->derived0;
+    args.dy = run_dout(r, op->out);
+    args.dhT = dend;
+    args.dcT = dend && c->states > 1 ? dend + plane : NULL;
+    args.dx = run_din(op, r, 0);
+    if (op->spec.in[1] < 0) return args;
     f32 *dstart = run_din(op, r, 1);
-    box.h0 = run_in(op, r, 1);
-    box.c0 = c->states > 1 ? box.h0 + plane : NULL;
-    box.dh0 = dstart;
-    box.dc0 = dstart && c->states > 1 ? dstart + plane : NULL;
-    return box;
+    args.h0 = run_in(op, r, 1);
+    args.c0 = c->states > 1 ? args.h0 + plane : NULL;
+    args.dh0 = dstart;
+    args.dc0 = dstart && c->states > 1 ? dstart + plane : NULL;
+    return args;
 }
 
 /* One training step makes at most SLICES calls, each of which raises the flags by at most T+1 <= 2^20: bases 2^34 apart never
@@ -127,86 +124,88 @@ static const struct cell_kern *kernels(const struct op *op, const struct run *r,
     return cell_kernels(cell_of(op->spec.cell), r->kern, p);
 }
 
-static bool walk_bwd_again(const struct op *op, const struct run *r) { return kernels(op, r, op->spec.precision)->bwd_again; }
+static bool plain_bwd_again(const struct op *op, const struct run *r) { return kernels(op, r, op->spec.precision)->bwd_again; }
 
-static void walk_fwd(const struct op *op, const struct run *r, enum precision p, const struct cell_args *x, struct part q) {
+static void plain_fwd(const struct op *op, const struct run *r, enum precision p, const struct cell_args *x, struct part q) {
     kernels(op, r, p)->fwd(x, q.b0, q.b1, q.t0, q.t1);
 }
 
-static void walk_bwd(const struct op *op, const struct run *r, const struct cell_args *x, struct part q) {
+static void plain_bwd(const struct op *op, const struct run *r, const struct cell_args *x, struct part q) {
     kernels(op, r, op->spec.precision)->bwd(x, q.b0, q.b1, q.t0, q.t1);
 }
 
-static void walk_dw(const struct op *op, const struct run *r, const struct cell_args *x, struct part q, f32 *dw) {
+static void plain_dw(const struct op *op, const struct run *r, const struct cell_args *x, struct part q, f32 *dw) {
     f32 *dbias = dw + cell_packed_w(cell_of(op->spec.cell), op->I, op->F);
     kernels(op, r, op->spec.precision)->dw(x, q.b0, q.b1, q.t0, q.t1, dw, dbias);
 }
 
-const struct recurrence recurrence_plain = {.floats = walk_floats,
-                                            .act = walk_act,
-                                            .scratch = walk_scratch,
-                                            .box = walk_box,
-                                            .bwd_again = walk_bwd_again,
-                                            .fwd = walk_fwd,
-                                            .bwd = walk_bwd,
-                                            .dw = walk_dw};
+const struct recurrence recurrence_plain = {.floats = plain_floats,
+                                            .act = plain_act,
+                                            .scratch = plain_scratch,
+                                            .args = plain_args,
+                                            .bwd_again = plain_bwd_again,
+                                            .fwd = plain_fwd,
+                                            .bwd = plain_bwd,
+                                            .dw = plain_dw};
 
 static void fwd(const struct op *op, const struct run *r, struct part p) {
-    struct cell_args box = walk_box(op, r, p);
+    struct cell_args args = plain_args(op, r, p);
     struct cell_team team = team_of(r, p);
-    if (p.n > 1) box.team = &team;
-    walk_fwd(op, r, op->spec.precision, &box, p);
+    if (p.n > 1) args.team = &team;
+    plain_fwd(op, r, op->spec.precision, &args, p);
 }
 
-void recurrent_pad_dx(const struct cell_args *box, struct part p) {
-    i64 tail = box->dx_ld - box->I;
-    if (!box->dx || tail == 0 || p.me > 0) return;
+void recurrent_pad_dx(const struct cell_args *args, struct part p) {
+    i64 tail = args->dx_ld - args->I;
+    if (!args->dx || tail == 0 || p.me > 0) return;
     for (i32 t = p.t0; t < p.t1; t++)
         for (i32 b = p.b0; b < p.b1; b++)
-            memset(box->dx + ((i64)t * box->B + b) * box->dx_ld + box->I, 0, (size_t)tail * sizeof *box->dx);
+            memset(args->dx + ((i64)t * args->B + b) * args->dx_ld + args->I, 0, (size_t)tail * sizeof *args->dx);
 }
 
-i32 recurrent_dw_steps(const struct run *r, i32 T) {
+/* Steps of backward after which dW is added. Sums continue range by range, so the length must not depend on the number of
+ * threads: it follows from B. */
+static i32 dw_steps(const struct run *r, i32 T) {
     if (r->ngrain > FEW_GRAINS) return T;
     return imin(T, imax(imax(1, SLICE_ROWS / r->grain), ceil_div(T, SLICES)));
 }
 
 /* dW of the steps of the range that ends at t1, per micro-batch. */
-static void slice_dw(const struct op *op, const struct run *r, const struct cell_args *box, struct part p) {
+static void slice_dw(const struct op *op, const struct run *r, const struct cell_args *args, struct part p) {
     for (i32 g = grain_first(r, p); g < grain_end(r, p); g++)
-        walk_dw(op, r, box, part_grain(r, p, g), grain_grad(r, g, op->theta0));
+        plain_dw(op, r, args, part_grain(r, p, g), grain_grad(r, g, op->theta0));
 }
 
 static void bwd(const struct op *op, const struct run *r, struct part p) {
-    struct cell_args box = walk_box(op, r, p);
+    struct cell_args args = plain_args(op, r, p);
     struct cell_team team = team_of(r, p);
-    if (p.n > 1) box.team = &team;
-    if (!box.dy && !box.dhT) return;
-    i32 steps = p.apart ? op->T : recurrent_dw_steps(r, op->T);
-    f32 *const dh0 = box.dh0, *const dc0 = box.dc0;
-    box.slice = steps < op->T ? steps : 0;
+    if (p.n > 1) args.team = &team;
+    if (!args.dy && !args.dhT) return;
+    i32 steps = p.apart ? op->T : dw_steps(r, op->T);
+    f32 *const dh0 = args.dh0, *const dc0 = args.dc0;
+    args.slice = steps < op->T ? steps : 0;
     for (i32 t1 = p.t1, t0; t1 > p.t0; t1 = t0, team.base += (u64)op->T + 2) {
         const i32 slice = (t1 - 1) / steps * steps; /* dw is added once the range is complete, maybe in a later call */
         t0 = imax(p.t0, slice);
-        box.dh0 = t0 > 0 ? NULL : dh0; /* costs a product, so requested only if needed */
-        box.dc0 = t0 > 0 ? NULL : dc0;
-        walk_bwd(op, r, &box, (struct part){.b0 = p.b0, .b1 = p.b1, .t0 = t0, .t1 = t1});
+        args.dh0 = t0 > 0 ? NULL : dh0; /* costs a product, so requested only if needed */
+        args.dc0 = t0 > 0 ? NULL : dc0;
+        plain_bwd(op, r, &args, (struct part){.b0 = p.b0, .b1 = p.b1, .t0 = t0, .t1 = t1});
         const struct part q = {.b0 = p.b0, .b1 = p.b1, .t0 = t0, .t1 = imin(op->T, slice + steps)};
-        if (t0 == slice && !p.apart) slice_dw(op, r, &box, q);
+        if (t0 == slice && !p.apart) slice_dw(op, r, &args, q);
     }
-    recurrent_pad_dx(&box, p);
+    recurrent_pad_dx(&args, p);
 }
 
 /* dw of the ranges in the order of bwd; this part's panels of each. */
 static void dw(const struct op *op, const struct run *r, struct part p) {
-    struct cell_args box = walk_box(op, r, p);
+    struct cell_args args = plain_args(op, r, p);
     const struct cell_team team = {.me = p.me, .n = p.n};
-    const i32 steps = recurrent_dw_steps(r, op->T);
-    if (p.n > 1) box.team = &team;
-    if (!box.dy && !box.dhT) return;
+    const i32 steps = dw_steps(r, op->T);
+    if (p.n > 1) args.team = &team;
+    if (!args.dy && !args.dhT) return;
     for (i32 t1 = op->T, t0; t1 > 0; t1 = t0) {
         t0 = (t1 - 1) / steps * steps;
-        slice_dw(op, r, &box, (struct part){.b0 = p.b0, .b1 = p.b1, .t0 = t0, .t1 = t1});
+        slice_dw(op, r, &args, (struct part){.b0 = p.b0, .b1 = p.b1, .t0 = t0, .t1 = t1});
     }
 }
 
@@ -226,12 +225,8 @@ static i32 tensors(const struct op *op, struct tensor_info out[8]) {
     return cell_tensors(c);
 }
 
-static void store(const struct op *op, i32 tensor, const f32 *theta, f32 *canonical) {
-    cell_store(cell_of(op->spec.cell), tensor, op->I, op->F, theta, canonical);
-}
-
-static void load(const struct op *op, i32 tensor, const f32 *canonical, f32 *theta) {
-    cell_load(cell_of(op->spec.cell), tensor, op->I, op->F, canonical, theta);
+static i64 place(const struct op *op, i32 tensor, i32 row, i32 col) {
+    return cell_place(cell_of(op->spec.cell), tensor, op->I, op->F, row, col);
 }
 
 extern const struct layer layer_recurrent;
@@ -254,6 +249,5 @@ const struct layer layer_recurrent = {
     .dw = dw,
     .adds = adds,
     .tensors = tensors,
-    .store = store,
-    .load = load,
+    .place = place,
 };

@@ -32,6 +32,11 @@ const struct layer *layer_find(const char *name) {
     return NULL;
 }
 
+f64 layer_value_flops(const struct op *op, const struct net *n, i32 B, bool backward) {
+    (void)n, (void)backward;
+    return (f64)op->T * B * op->F;
+}
+
 err layer_input(const struct net *n, const struct op *op, i32 i, const struct buf **out) {
     if (op->spec.in[i] < 0) return FAIL(E1, "op \"%s\" (%s) has no input %d", op->spec.name, op->layer->name, i);
     *out = &n->buf[op->spec.in[i]];
@@ -39,9 +44,10 @@ err layer_input(const struct net *n, const struct op *op, i32 i, const struct bu
     return 0;
 }
 
-err layer_range(const struct op *op, const char *what, f64 v, f64 min, f64 max) {
+err layer_range(const struct op *op, const char *what, i64 v, i64 min, i64 max) {
     if (v >= min && v <= max) return 0;
-    return FAIL(E103, "op \"%s\" (%s): %s is %g, possible is %g to %g", op->spec.name, op->layer->name, what, v, min, max);
+    return FAIL(E103, "op \"%s\" (%s): %s is %lld, possible is %lld to %lld", op->spec.name, op->layer->name, what, (long long)v,
+                (long long)min, (long long)max);
 }
 
 err layer_is_lengths(const struct net *n, const struct op *op, i32 i) {
@@ -50,13 +56,13 @@ err layer_is_lengths(const struct net *n, const struct op *op, i32 i) {
     return FAIL(E1, "op \"%s\": in[%d] must be lengths of rows, ids [1][B]", op->spec.name, i);
 }
 
-bool layer_live(i32 T, i32 B, const i32 *length, i32 *live) {
+const i32 *layer_live(i32 T, i32 B, const i32 *length, i32 *live) {
     i32 n = B;
     for (i32 t = 0; t < T; t++) {
         while (n > 0 && length[n - 1] <= t) n--;
         live[t] = n;
     }
-    return T > 0 && live[T - 1] < B;
+    return n < B ? live : NULL;
 }
 
 void layer_tensor(struct tensor_info *t, const struct op *op, const char *what, i32 rows, i32 cols) {
@@ -124,12 +130,30 @@ i64 layer_cell_init(const struct op *op, const struct cell *c, i32 I, i32 H, u64
 
 f32 layer_normal(const struct op *op, u64 seed, i64 i) { return (f32)rng_normal(seed, RNG_INIT, (u32)op->l, (u64)i); }
 
-void rows_store(i32 rows, i32 cols, const f32 *padded, f32 *canonical) {
-    i32 ld = round_up(cols, LANES);
-    for (i32 r = 0; r < rows; r++) memcpy(canonical + (i64)r * cols, padded + (i64)r * ld, (size_t)cols * sizeof *padded);
+void layer_transpose(i64 rows, i32 cols, const f32 *from, i64 from_ld, f32 *to, i64 to_ld) {
+    for (i64 i = 0; i < rows; i++)
+        for (i32 j = 0; j < cols; j++) to[j * to_ld + i] = from[i * from_ld + j];
 }
 
-void rows_load(i32 rows, i32 cols, const f32 *canonical, f32 *padded) {
-    i32 ld = round_up(cols, LANES);
-    for (i32 r = 0; r < rows; r++) memcpy(padded + (i64)r * ld, canonical + (i64)r * cols, (size_t)cols * sizeof *padded);
+void layer_store(const struct op *op, i32 tensor, const f32 *theta, f32 *canonical) {
+    struct tensor_info info[8];
+    op->layer->tensors(op, info);
+    for (i32 row = 0; row < info[tensor].rows; row++)
+        for (i32 col = 0; col < imax(1, info[tensor].cols); col++) {
+            const i64 at = op->layer->place(op, tensor, row, col);
+            *canonical++ = at < 0 ? 0 : theta[at];
+        }
+}
+
+void layer_load(const struct op *op, i32 tensor, const f32 *canonical, f32 *theta) {
+    struct tensor_info info[8];
+    op->layer->tensors(op, info);
+    for (i32 row = 0; row < info[tensor].rows; row++)
+        for (i32 col = 0; col < imax(1, info[tensor].cols); col++) {
+            const i64 at = op->layer->place(op, tensor, row, col);
+            if (at < 0)
+                theta[~at] += *canonical++;
+            else
+                theta[at] = *canonical++;
+        }
 }

@@ -19,18 +19,13 @@ static err shape(struct net *n, struct op *op) {
     return in->grad ? net_out(n, op->spec.name, op->T, op->F, true, &op->end) : 0;
 }
 
-static f64 flops(const struct op *op, const struct net *n, i32 B, bool backward) {
-    (void)n, (void)backward;
-    return (f64)op->T * B * op->F;
-}
-
 static i32 length_of(const struct op *op, const struct run *r, i32 b) {
     if (op->spec.in[1] < 0) return op->T;
-    return imax(0, imin(op->T, ((const i32 *)(const void *)run_in(op, r, 1))[b]));
+    return imax(0, imin(op->T, run_ids(op, r, 1)[b]));
 }
 
 /* to[t] of row b = from[n-1-t], 0 after the n steps of the row. */
-static void turn(const struct op *op, const struct run *r, struct part p, const f32 *from, f32 *to) {
+static void reverse_rows(const struct op *op, const struct run *r, struct part p, const f32 *from, f32 *to) {
     i64 Fp = round_up(op->F, LANES), step = r->B * Fp;
     size_t bytes = (size_t)Fp * sizeof *to;
     for (i32 b = p.b0; b < p.b1; b++) {
@@ -42,10 +37,9 @@ static void turn(const struct op *op, const struct run *r, struct part p, const 
 
 static void fwd(const struct op *op, const struct run *r, struct part p) {
     const f32 *x = run_in(op, r, 0);
-    turn(op, r, p, x, r->buf[op->out]);
-    if (op->end < 0) return;
     i64 Fp = round_up(op->F, LANES);
-    for (i32 t = 0; t < op->T; t++) {
+    reverse_rows(op, r, p, x, r->buf[op->out]);
+    for (i32 t = 0; t < op->T && op->end >= 0; t++) {
         i64 at = ((i64)t * r->B + p.b0) * Fp;
         memcpy(r->buf[op->end] + at, x + at, (size_t)((p.b1 - p.b0) * Fp) * sizeof *x);
     }
@@ -56,7 +50,7 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
     const f32 *dy = run_dout(r, op->out), *dsame = run_dout(r, op->end);
     i64 Fp = round_up(op->F, LANES), n = (p.b1 - p.b0) * Fp;
     if (!dx) return;
-    if (dy) turn(op, r, p, dy, dx);
+    if (dy) reverse_rows(op, r, p, dy, dx);
     for (i32 t = 0; t < op->T; t++) {
         i64 at = ((i64)t * r->B + p.b0) * Fp;
         if (!dy) memset(dx + at, 0, (size_t)n * sizeof *dx);
@@ -67,10 +61,10 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
 extern const struct layer layer_reverse;
 const struct layer layer_reverse = {
     .name = "reverse",
-    .help = "y [T][B][F] = x [T][B][F] with the steps of each row turned round",
+    .help = "y [T][B][F] = x [T][B][F] with the steps of each row in reverse order",
     .nin = 2,
     .shape = shape,
-    .flops = flops,
+    .flops = layer_value_flops,
     .fwd = fwd,
     .bwd = bwd,
 };

@@ -29,7 +29,7 @@ struct dims {
     enum precision precision;
     i32 steps, w, Q, fed, N, Np, nf, I, Ip, H, Hp; /* fed: first column of out that is fed back */
     i64 bias, head, head_bias;                     /* offsets in theta */
-    i64 turned;                                    /* offset of the transposed head in derived */
+    i64 head_t;                                    /* offset of the transposed head in derived */
     i64 x, dx, y, dy;                              /* offsets in saved, for B rows */
 };
 
@@ -47,7 +47,7 @@ static struct dims dims_of(const struct op *op, const struct net *n, i32 B) {
     d.bias = cell_packed_w(d.cell, d.I, d.H);
     d.head = d.bias + cell_packed_bias(d.cell, d.H);
     d.head_bias = d.head + (i64)d.H * d.Np;
-    d.turned = round_up64(cell_wt_max(d.cell, d.precision, d.I, d.H), LANES);
+    d.head_t = round_up64(cell_wt_max(d.cell, d.precision, d.I, d.H), LANES);
     i64 rows = (i64)d.steps * B;
     d.x = round_up64(cell_act_max(d.cell, d.precision, d.steps, B, d.I, d.H), LANES);
     d.dx = d.x + rows * d.Ip;
@@ -70,9 +70,7 @@ static err shape(struct net *n, struct op *op) {
     const struct buf *end;
     const struct cell *c = cell_of(op->spec.cell);
     if (!c) return FAIL(E1, "op \"%s\": there is no cell number %d", op->spec.name, (int)op->spec.cell);
-    TRY(layer_range(op, "hidden", op->spec.hidden, 1, 1 << 16));
     TRY(layer_range(op, "steps", op->spec.steps, 1, 1 << 16));
-    TRY(layer_range(op, "share of true values", (f64)op->spec.teacher_forcing, 0, 1));
     TRY(layer_range(op, "number of quantiles", op->spec.nquantile, 0, COUNT(op->spec.quantile)));
     TRY(layer_input(n, op, 0, &end));
     if (end->T != c->states || end->F != op->spec.hidden)
@@ -87,7 +85,7 @@ static err shape(struct net *n, struct op *op) {
     op->I = d.I;
     op->F = d.N;
     op->ntheta = d.head_bias + d.Np;
-    op->nderived = d.turned + (i64)d.N * d.Hp;
+    op->nderived = d.head_t + (i64)d.N * d.Hp;
     return net_out(n, op->spec.name, op->T, op->F, true, &op->out);
 }
 
@@ -121,29 +119,28 @@ static void prep(const struct op *op, const struct net *n, const struct kern *k,
     const f32 *head = theta + op->theta0 + d.head;
     f32 *to = derived + op->derived0;
     cell_kernels(d.cell, k, d.precision)->prep(d.I, d.H, theta + op->theta0, to);
-    for (i32 j = 0; j < d.N; j++)
-        for (i32 i = 0; i < d.H; i++) to[d.turned + (i64)j * d.Hp + i] = head[(i64)i * d.Np + j];
+    layer_transpose(d.H, d.N, head, d.Np, to + d.head_t, d.Hp);
 }
 
-static struct cell_args box_of(const struct op *op, const struct run *r, const struct dims *d) {
+static struct cell_args args_of(const struct op *op, const struct run *r, const struct dims *d) {
     bool two = d->cell->states > 1;
     i64 plane = (i64)r->B * d->Hp;
     f32 *s = r->saved[op->l], *dend = run_din(op, r, 0);
-    struct cell_args box = {.T = d->steps, .B = r->B, .I = d->I, .H = d->H, .x_ld = d->Ip, .dx_ld = d->Ip};
-    box.x = s + d->x;
-    box.dx = s + d->dx;
-    box.y = s + d->y;
-    box.dy = s + d->dy;
-    box.act = s;
-    box.h0 = run_in(op, r, 0);
-    box.c0 = two ? box.h0 + plane : NULL;
-    box.dh0 = dend;
-    box.dc0 = dend && two ? dend + plane : NULL;
-    box.w = r->theta + op->theta0;
-    box.bias = box.w + d->bias;
-    box.wt = r->derived + op->derived0;
-    box.carry = r->scratch[op->l];
-    return box;
+    struct cell_args args = {.T = d->steps, .B = r->B, .I = d->I, .H = d->H, .x_ld = d->Ip, .dx_ld = d->Ip};
+    args.x = s + d->x;
+    args.dx = s + d->dx;
+    args.y = s + d->y;
+    args.dy = s + d->dy;
+    args.act = s;
+    args.h0 = run_in(op, r, 0);
+    args.c0 = two ? args.h0 + plane : NULL;
+    args.dh0 = dend;
+    args.dc0 = dend && two ? dend + plane : NULL;
+    args.w = r->theta + op->theta0;
+    args.bias = args.w + d->bias;
+    args.wt = r->derived + op->derived0;
+    args.carry = r->scratch[op->l];
+    return args;
 }
 
 /* True if value j of step t is fed from the truth rather than from the output. */
@@ -175,16 +172,16 @@ static void feed(const struct op *op, const struct run *r, const struct dims *d,
 
 static void fwd(const struct op *op, const struct run *r, struct part p) {
     struct dims d = dims_of(op, r->net, r->B);
-    struct cell_args box = box_of(op, r, &d);
+    struct cell_args args = args_of(op, r, &d);
     const struct cell_kern *k = cell_kernels(d.cell, r->kern, d.precision);
-    const f32 *head = box.w + d.head, *head_bias = box.w + d.head_bias;
+    const f32 *head = args.w + d.head, *head_bias = args.w + d.head_bias;
     for (i32 t = 0; t < d.steps; t++) {
         i64 at = (i64)t * r->B + p.b0;
         f32 *out = r->buf[op->out] + at * d.Np;
         for (i32 b = p.b0; b < p.b1; b++) feed(op, r, &d, t, b);
-        k->fwd(&box, p.b0, p.b1, t, t + 1);
+        k->fwd(&args, p.b0, p.b1, t, t + 1);
         for (i32 b = 0; b < p.b1 - p.b0; b++) memcpy(out + (i64)b * d.Np, head_bias, (size_t)d.Np * sizeof *out);
-        r->kern->gemm_nn(p.b1 - p.b0, d.N, d.H, box.y + at * d.Hp, d.Hp, head, d.Np, out, d.Np, true);
+        r->kern->gemm_nn(p.b1 - p.b0, d.N, d.H, args.y + at * d.Hp, d.Hp, head, d.Np, out, d.Np, true);
     }
 }
 
@@ -210,22 +207,22 @@ static void head_grad(const struct op *op, const struct run *r, const struct dim
 static void bwd(const struct op *op, const struct run *r, struct part p) {
     if (!run_dout(r, op->out)) return;
     struct dims d = dims_of(op, r->net, r->B);
-    struct cell_args box = box_of(op, r, &d);
+    struct cell_args args = args_of(op, r, &d);
     const struct cell_kern *k = cell_kernels(d.cell, r->kern, d.precision);
-    const f32 *turned = box.wt + d.turned;
-    f32 *dy = r->saved[op->l] + d.dy, *dh0 = box.dh0, *dc0 = box.dc0;
+    const f32 *head_t = args.wt + d.head_t;
+    f32 *dy = r->saved[op->l] + d.dy, *dh0 = args.dh0, *dc0 = args.dc0;
     for (i32 t = d.steps - 1; t >= 0; t--) {
         i64 at = (i64)t * r->B + p.b0;
         for (i32 b = p.b0; b < p.b1 && t + 1 < d.steps; b++) fed_back(op, r, &d, t, b);
-        r->kern->gemm_nn(p.b1 - p.b0, d.H, d.N, r->dbuf[op->out] + at * d.Np, d.Np, turned, d.Hp, dy + at * d.Hp, d.Hp, false);
-        box.dh0 = t > 0 ? NULL : dh0;
-        box.dc0 = t > 0 ? NULL : dc0;
-        k->bwd(&box, p.b0, p.b1, t, t + 1);
+        r->kern->gemm_nn(p.b1 - p.b0, d.H, d.N, r->dbuf[op->out] + at * d.Np, d.Np, head_t, d.Hp, dy + at * d.Hp, d.Hp, false);
+        args.dh0 = t > 0 ? NULL : dh0;
+        args.dc0 = t > 0 ? NULL : dc0;
+        k->bwd(&args, p.b0, p.b1, t, t + 1);
     }
     for (i32 g = grain_first(r, p); g < grain_end(r, p); g++) {
         struct part q = part_grain(r, p, g);
         f32 *dw = grain_grad(r, g, op->theta0);
-        k->dw(&box, q.b0, q.b1, 0, d.steps, dw, dw + d.bias);
+        k->dw(&args, q.b0, q.b1, 0, d.steps, dw, dw + d.bias);
         head_grad(op, r, &d, q, dw);
     }
 }
@@ -242,33 +239,12 @@ static i32 tensors(const struct op *op, struct tensor_info out[8]) {
     return n + 2;
 }
 
-/* Offset of element (j,k) of the head: row j of PyTorch's weight; k = H is the bias. */
-static i64 head_at(const struct op *op, i32 j, i32 k) {
+static i64 place(const struct op *op, i32 tensor, i32 row, i32 col) {
     const struct cell *c = cell_of(op->spec.cell);
-    i32 H = op->spec.hidden;
-    return cell_packed_w(c, op->I, H) + cell_packed_bias(c, H) + (i64)k * round_up(op->F, LANES) + j;
-}
-
-static void store(const struct op *op, i32 tensor, const f32 *theta, f32 *canonical) {
-    const struct cell *c = cell_of(op->spec.cell);
-    i32 H = op->spec.hidden, n = cell_tensors(c), k0 = tensor == n ? 0 : H, k1 = tensor == n ? H : H + 1;
-    if (tensor < n) {
-        cell_store(c, tensor, op->I, H, theta, canonical);
-        return;
-    }
-    for (i32 j = 0; j < op->F; j++)
-        for (i32 k = k0; k < k1; k++) *canonical++ = theta[head_at(op, j, k)];
-}
-
-static void load(const struct op *op, i32 tensor, const f32 *canonical, f32 *theta) {
-    const struct cell *c = cell_of(op->spec.cell);
-    i32 H = op->spec.hidden, n = cell_tensors(c), k0 = tensor == n ? 0 : H, k1 = tensor == n ? H : H + 1;
-    if (tensor < n) {
-        cell_load(c, tensor, op->I, H, canonical, theta);
-        return;
-    }
-    for (i32 j = 0; j < op->F; j++)
-        for (i32 k = k0; k < k1; k++) theta[head_at(op, j, k)] = *canonical++;
+    const i32 H = op->spec.hidden, n = cell_tensors(c);
+    if (tensor < n) return cell_place(c, tensor, op->I, H, row, col);
+    const i64 head = cell_packed_w(c, op->I, H) + cell_packed_bias(c, H);
+    return head + (i64)(tensor == n ? col : H) * round_up(op->F, LANES) + row;
 }
 
 extern const struct layer layer_unroll;
@@ -286,6 +262,5 @@ const struct layer layer_unroll = {
     .fwd = fwd,
     .bwd = bwd,
     .tensors = tensors,
-    .store = store,
-    .load = load,
+    .place = place,
 };

@@ -18,7 +18,6 @@ static void bwd(const struct op *op, const struct run *r, struct part p) { loss_
 
 static err shape(struct net *n, struct op *op) {
     TRY(layer_range(op, "number of quantiles", op->spec.nquantile, 1, 16));
-    for (i32 i = 0; i < op->spec.nquantile; i++) TRY(layer_range(op, "quantile", (f64)op->spec.quantile[i], 1e-4, 0.9999));
     return loss_shape(n, op);
 }
 
