@@ -35,7 +35,7 @@ struct link {
     struct comm_message m;
     const struct codec *codec; /* NULL = dense, sent as stored */
     unsigned char *packed;     /* [codec.room] encoded message */
-    f32 *residual;             /* [codec.residual] what the codec has dropped so far */
+    f32 *residual;             /* sends: [codec.residual] what the codec has dropped so far; NULL = none */
     bool trails;               /* sent during the next step (asynchronous all-gather) */
     struct dev_wait *ready;    /* [nready] items that queues must complete before */
     u32 nready;
@@ -83,6 +83,8 @@ struct exec {
     u32 nmessage;
     struct link *link; /* [nlink] */
     u32 nlink;
+    struct exec_residuals residuals; /* of all ranks */
+    f32 *residual;                   /* of this rank's messages */
     struct round round;     /* what a worker waits for */
     bool *pair_waits;       /* [ranks][2] for a turn of the agent: a message to or from that rank is not ready yet */
     _Atomic bool broken;    /* the agent failed: all waits return */
@@ -153,6 +155,10 @@ bool exchange_commits(struct exec *x);
 /* For workers where x->direct: a look at all messages, or false: another worker is at it.  waits: there is nothing else to do. */
 bool exchange_turn(struct exec *x, bool waits);
 void exchange_aim(struct exec *x); /* messages are of x->mem[1] as it is now */
+
+/* residual.c; bind: after all messages of the plan are counted and those of this rank have links */
+void residual_count(struct exec *x, const struct plan_message *m);
+err residual_bind(struct exec *x);
 
 /* async_gather.c */
 bool gather_holds(const struct exec *x, const struct link *l, u32 task); /* the task of the step after waits for it */

@@ -2,8 +2,9 @@
  * codecs.def.
  *
  * encode and decode run in the agent, or in the worker that takes its place; they do not allocate.  What a codec drops in one
- * step and adds in a later one is its residual: exec allots `residual` floats a message, zeroed.  Checkpoints do not hold
- * residuals: a resumed run begins with zeros. */
+ * step and adds in a later one is its residual (error feedback: Seide et al., Interspeech 2014): exec allots `residual` floats a
+ * message on the sending rank, zeroed.  Checkpoints hold residuals (exec_residuals).  A codec with residuals must not take
+ * messages with MESSAGE_GATHER: they are sent for a checkpoint, so their number depends on the clock. */
 #ifndef STRETTO_EXEC_CODEC_H
 #define STRETTO_EXEC_CODEC_H
 
@@ -16,7 +17,7 @@ struct coded {
     const struct plan_message *m;
     unsigned char *data; /* of the buffer: element 0 of repeat 0 */
     u8 *marks;           /* sparse buffers: a byte for each line of the range, 1 = it is not zero; else NULL */
-    f32 *residual;       /* [codec.residual], NULL where it has none */
+    f32 *residual;       /* encode: [codec.residual], NULL where it has none; decode: NULL */
 };
 
 struct codec {
@@ -31,5 +32,6 @@ struct codec {
 };
 
 const struct codec *codec_for(const struct plan *p, const struct plan_message *m); /* NULL = as it is */
+void codec_try_first(const struct codec *c); /* tests only: codec_for asks this codec before the list; NULL = the list alone */
 
 #endif

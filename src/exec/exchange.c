@@ -45,15 +45,12 @@ static err make_packed(struct exec *x, struct link *l) {
     l->m.data = l->packed;
     l->m.head.bytes = (u32)l->codec->room(x->plan, &l->plan);
     l->m.fewer = l->codec->fewer && !l->m.sends;
-    if (l->codec->residual) ARENA_NEW(&x->arena, l->residual, l->codec->residual(x->plan, &l->plan));
     return 0;
 }
 
-static err add(struct exec *x, const struct plan_message *m, u32 number, i64 lo, i64 hi, const u32 *place) {
+static err add(struct exec *x, const struct plan_message *m, u32 number, const u32 *place) {
     struct link *l = &x->link[x->nlink++];
     l->plan = *m;
-    l->plan.lo = lo;
-    l->plan.hi = hi;
     l->trails = x->policy->trails && x->policy->trails(x, m);
     l->m.sends = m->from == comm_rank(x->comm);
     l->m.peer = l->m.sends ? m->to : m->from;
@@ -79,13 +76,18 @@ static err make_links(struct exec *x, const u32 *place) {
     ARENA_NEW(&x->arena, x->link, most + 1);
     ARENA_NEW(&x->arena, x->pair_waits, 2 * comm_size(x->comm));
     ARENA_NEW(&x->arena, x->why, 1);
+    x->residuals.key = (i64)COMM_HASH;
+    ARENA_NEW(&x->arena, x->residuals.first, comm_size(x->comm) + 1);
     for (u32 i = 0; i < n; i++) {
-        const struct plan_message *m = &all[i];
-        bool here = m->from == comm_rank(x->comm) || m->to == comm_rank(x->comm);
-        for (i64 lo = m->lo; lo < m->hi; lo += step_of(x, m), number++)
-            if (here) TRY(add(x, m, number, lo, lmin(m->hi, lo + step_of(x, m)), place));
+        struct plan_message m = all[i];
+        const bool here = m.from == comm_rank(x->comm) || m.to == comm_rank(x->comm);
+        for (; m.lo < all[i].hi; m.lo = m.hi, number++) {
+            m.hi = lmin(all[i].hi, m.lo + step_of(x, &m));
+            residual_count(x, &m);
+            if (here) TRY(add(x, &m, number, place));
+        }
     }
-    return 0;
+    return residual_bind(x);
 }
 
 /* Where every rank runs the commits, the first of them waits for all that comes in this step: then none of them can fail. */

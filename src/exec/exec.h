@@ -75,6 +75,17 @@ struct exec_sent {
 };
 struct exec_sent exec_sent(const struct exec *x);
 
+/* What codecs have dropped so far (codec.h), as one vector of all ranks: each rank has the part of the messages that it sends. */
+struct exec_residuals {
+    i64 *first; /* [ranks + 1]: rank k has elements [first[k], first[k+1]); NULL = one rank */
+    i64 floats; /* of all ranks */
+    i64 key;    /* hash of the messages and their sizes: vectors with equal keys have the same layout */
+};
+struct exec_residuals exec_residuals(const struct exec *x);
+/* Copy this rank's part to its place in the vector `to`, and back; from NULL = zeros.  Between two steps, after exec_quiet. */
+void exec_save_residuals(const struct exec *x, f32 *to);
+void exec_load_residuals(struct exec *x, const f32 *from);
+
 /* Spans of the last steps, for the report's timeline and Chrome traces. */
 struct task_span {
     i32 worker;

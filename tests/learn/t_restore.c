@@ -1,4 +1,5 @@
-/* t_restore.c - a checkpoint whose sums hold and whose numbers do not: E901, whatever is in it. */
+/* t_restore.c - a checkpoint whose sums hold and whose numbers do not: E901, whatever is in it.  A checkpoint with residuals of a
+ * codec: the resumed run has the bits of the uninterrupted one. */
 #include <stddef.h>
 
 #include "base/file.h"
@@ -6,6 +7,7 @@
 #include "learn/slices/slices.h"
 #include "ckpt/crc32c.h"
 #include "ckpt/manifest.h"
+#include "exec/one_bit.h"
 #include "slicing.h"
 
 static struct session sliced(void) { return begun((const char *[]){"parallel", "time:4", "steps", "200", NULL}); }
@@ -116,5 +118,72 @@ TEST(a_checkpoint_that_was_written_anew_as_it_was_is_taken) {
     session_end(&s);
 }
 
+/* ------------------------------------------------------------------ residuals ----------------------------------------------- */
+
+static void same_weights(const struct forecaster *a, const struct forecaster *b, bool same) {
+    const bool equal = memcmp(a->theta[0], b->theta[0], sizeof(f32) * (size_t)a->net.ntheta) == 0;
+    if (equal != same) fail_msg("the weights are %s", same ? "others" : "the same");
+}
+
+static bool has_residuals(const char *dir) {
+    char checkpoints[800], path[4096];
+    struct ckpt *c;
+    i64 key, number;
+    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", dir);
+    T_OK(ckpt_find(checkpoints, 0, path, &number));
+    T_OK(ckpt_open(path, &c));
+    const bool has = ckpt_take(c, &(struct ckpt_item){"residual.key", CKPT_I64, &key, 1}, 1) >= 0;
+    ckpt_close(c);
+    return has;
+}
+
+static void resume_with_codec(const char *policy, const struct codec *codec) {
+    struct session s = begun((const char *[]){"ranks", "3", "pipeline", policy, "batch", "6", "parallel", "data", "steps", "100",
+                                              NULL});
+    struct watcher w = {0}, stop = {.stop_at = 9};
+    struct forecaster *whole, *none, *resumed, *plain;
+    char dir[700];
+    snprintf(dir, sizeof dir, "%s/%s-%d", t_dir(), policy, codec != NULL);
+    T_OK(fit(&s, 0, &w, NULL, false, &plain));
+    codec_try_first(codec);
+    T_OK(fit(&s, 0, &w, NULL, false, &whole));
+    assert_int_equal(fit(&s, 0, &stop, dir, false, &none), STOP_SIGNAL);
+    assert_true(has_residuals(dir) == (codec != NULL));
+    T_OK(fit(&s, 0, &w, dir, true, &resumed));
+    same_weights(whole, resumed, true);
+    same_weights(whole, plain, codec == NULL);
+    assert_int_equal(w.warnings, 0);
+    codec_try_first(NULL);
+    forecast_free(plain);
+    forecast_free(whole);
+    forecast_free(resumed);
+    session_end(&s);
+}
+
+TEST(a_run_resumes_with_what_its_codec_dropped) {
+    resume_with_codec("overlap", &codec_one_bit);
+    resume_with_codec("linear", &codec_one_bit);
+    resume_with_codec("delay1", &codec_one_bit);
+    resume_with_codec("overlap", NULL);
+}
+
+/* As from a version without residuals in checkpoints: the codec starts from zero, with a warning. */
+TEST(a_run_resumes_without_residuals_in_its_checkpoint) {
+    struct session s = begun((const char *[]){"ranks", "2", "batch", "6", "parallel", "data", "steps", "100", NULL});
+    struct watcher w = {0};
+    struct forecaster *resumed;
+    char dir[700];
+    snprintf(dir, sizeof dir, "%s/older", t_dir());
+    stopped(&s, dir);
+    codec_try_first(&codec_one_bit);
+    T_OK(fit(&s, 0, &w, dir, true, &resumed));
+    codec_try_first(NULL);
+    assert_int_equal(w.warnings, 1);
+    forecast_free(resumed);
+    session_end(&s);
+}
+
 T_MAIN(cmocka_unit_test(numbers_of_a_checkpoint_are_not_believed), cmocka_unit_test(turns_of_a_checkpoint_are_not_believed),
-       cmocka_unit_test(a_checkpoint_that_was_written_anew_as_it_was_is_taken))
+       cmocka_unit_test(a_checkpoint_that_was_written_anew_as_it_was_is_taken),
+       cmocka_unit_test(a_run_resumes_with_what_its_codec_dropped),
+       cmocka_unit_test(a_run_resumes_without_residuals_in_its_checkpoint))

@@ -173,6 +173,7 @@ static err begin_member(struct fit *t, i32 m) {
         train_state_free(&t->at.state);
         TRY(train_state_new(&t->step.engine.store, &t->at.state));
         fresh_weights(t, m);
+        exec_load_residuals(step_exec(t->step.engine.exec), NULL);
         TRY(stale_new(t)); /* ends that other weights left are of no use */
         TRY(forecast_restore(t, m, &t->at.state));
         t->at.begun = true;

@@ -4,7 +4,8 @@
  *
  *     theta ..         | rank 0 ................................. |     every rank has these
  *     exp_avg, good    | rank 0 ... | rank 1 ... | rank 2 ....... |     as the plan deals the update out
- *     ends             | rank 0 ...... | rank 1 ..... | rank 2 .. |     every rank has these too, but they are many */
+ *     ends             | rank 0 ...... | rank 1 ..... | rank 2 .. |     every rank has these too, but they are many
+ *     residual         | rank 0 . | rank 1 ........ | rank 2 .... |     what codecs dropped from messages that the rank sends */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,8 +21,12 @@ struct state_file {
     struct ckpt_item item[ITEMS];
     i64 common[ITEMS];                /* first elements, which all ranks have; then vectors as the update is dealt out */
     i64 row[ITEMS];                   /* of an item of rows, which all ranks have: elements of one; 0 = it is none */
+    const i64 *at_rank[ITEMS];        /* [ranks + 1] of an item of which rank k has [at_rank[k], at_rank[k+1]); else NULL */
     bool cold;                        /* without the ends of slices */
     bool plain;                       /* of an earlier version: without the losses since the last validation */
+    bool lossless;                    /* without residuals of codecs */
+    struct exec_residuals sent;       /* of which `residual` is the vector */
+    f32 *residual;
     i32 n;
     i64 member, done, phase, params;  /* phase 1 = refit */
     i64 slices, rank;                 /* of time; directions in which their begins are foreseen */
@@ -51,6 +56,15 @@ static void add_ends(const struct fit *t, struct state_file *f) {
     add(f, "ends.key", CKPT_I64, e.key, 1);
     add(f, "ends.known", CKPT_BYTES, e.known, e.places);
     add_rows(f, "ends", e.end, e.places, e.floats);
+}
+
+static void add_residuals(const struct fit *t, struct state_file *f) {
+    f->sent = exec_residuals(step_exec(t->step.engine.exec));
+    const i64 n = f->sent.floats;
+    if (f->lossless || n == 0) return;
+    add(f, "residual.key", CKPT_I64, &f->sent.key, 1);
+    add_dealt(f, "residual", f->residual, 0, n);
+    f->at_rank[f->n - 1] = f->sent.first;
 }
 
 /* Residual quantiles are measured before a refit and kept through it. */
@@ -98,6 +112,7 @@ static void list(struct fit *t, struct train_state *s, struct state_file *f) {
     add_dealt(f, "good", s->good, P, (1 + st->optim->nstate) * P);
     if (f->done > 0) add(f, "members", CKPT_F32, f->members, f->done * P);
     if (t->f->spread) add(f, "spread", CKPT_F32, t->f->spread, spread_floats(t));
+    add_residuals(t, f);
     add_ends(t, f);
 }
 
@@ -108,13 +123,17 @@ err forecast_checkpoints(const struct fit *t, char dir[4096]) {
 
 /* ------------------------------------------------------------------ saving -------------------------------------------------- */
 
-/* Rows of what all ranks have: to each about as many. */
-static i32 deal_rows(const struct state_file *f, i32 i, i32 ranks, struct ckpt_piece *piece) {
-    const i64 row = f->row[i], rows = f->item[i].n / row;
+/* First element that rank k writes of an item of ranges, or of rows, which all ranks have: about as many each. */
+static i64 range_first(const struct state_file *f, i32 i, i32 k, i32 ranks) {
+    if (f->at_rank[i]) return f->at_rank[i][k];
+    return f->item[i].n / f->row[i] * k / ranks * f->row[i];
+}
+
+static i32 deal_ranges(const struct state_file *f, i32 i, i32 ranks, struct ckpt_piece *piece) {
     i32 n = 0;
     for (i32 k = 0; k < ranks; k++) {
-        const i64 lo = rows * k / ranks, hi = rows * (k + 1) / ranks;
-        if (hi > lo) piece[n++] = (struct ckpt_piece){i, k, lo * row, hi * row};
+        const i64 lo = range_first(f, i, k, ranks), hi = range_first(f, i, k + 1, ranks);
+        if (hi > lo) piece[n++] = (struct ckpt_piece){i, k, lo, hi};
     }
     return n;
 }
@@ -125,10 +144,10 @@ static err deal(const struct fit *t, const struct state_file *f, struct arena *a
     const i32 ranks = comm_size(t->job->use.comm);
     struct ckpt_piece *piece;
     i32 n = 0;
-    ARENA_NEW(a, piece, f->n + 4 * (s->nshare + 1) + ranks); /* two vectors of state, each twice; one item of rows */
+    ARENA_NEW(a, piece, f->n + 4 * (s->nshare + 1) + 2 * ranks); /* two vectors of state, each twice; ends; residuals */
     for (i32 i = 0; i < f->n; i++) {
-        if (f->row[i] > 0) {
-            n += deal_rows(f, i, ranks, piece + n);
+        if (f->row[i] > 0 || f->at_rank[i]) {
+            n += deal_ranges(f, i, ranks, piece + n);
             continue;
         }
         if (f->common[i] > 0) piece[n++] = (struct ckpt_piece){i, 0, 0, f->common[i]};
@@ -170,6 +189,8 @@ static err hand_over(struct fit *t, const struct train_state *s, struct state_fi
     const bool mine = comm_rank(t->job->use.comm) == 0; /* members that are done stand in its shard */
     if (mine && f->done > 0) ARENA_NEW(a, f->members, f->done * P);
     for (i64 m = 0; mine && m < f->done; m++) memcpy(f->members + m * P, t->f->theta[m], sizeof(f32) * (size_t)P);
+    ARENA_NEW(a, f->residual, exec_residuals(step_exec(t->step.engine.exec)).floats);
+    exec_save_residuals(step_exec(t->step.engine.exec), f->residual);
     list(t, &copy, f);
     save.nitem = f->n;
     TRY(deal(t, f, a, &save.pieces));
@@ -223,16 +244,25 @@ static bool holds(const struct fit *t, const char *name, enum ckpt_kind kind, vo
     return got;
 }
 
-/* Are the ends of slices in it those of this model and series, cut as here? */
+/* True if the number `name` of the checkpoint is `want`; else warns that `what` is missing, or is `other`. */
+static bool same_key(const struct fit *t, const char *name, i64 want, const char *what, const char *other) {
+    i64 key = 0;
+    const bool got = holds(t, name, CKPT_I64, &key);
+    if (got && key == want) return true;
+    event_note(t->job->use.events, EVENT_WARNING, "%s in %s are %s", what, ckpt_name(t->save.found), got ? other : "missing");
+    return false;
+}
+
 static bool has_ends(const struct fit *t) {
     struct stale_ends e;
-    i64 key = 0;
-    if (!stale_kept(t, &e)) return false;
-    const bool got = holds(t, "ends.key", CKPT_I64, &key);
-    if (got && key == *e.key) return true;
-    event_note(t->job->use.events, EVENT_WARNING, "time slices start from zero: the ends in %s are %s", ckpt_name(t->save.found),
-               got ? "those of another series, model or cut" : "missing");
-    return false;
+    return stale_kept(t, &e) && same_key(t, "ends.key", *e.key, "time slices start from zero: the ends",
+                                         "those of another series, model or cut");
+}
+
+static bool has_residuals(const struct fit *t) {
+    const struct exec_residuals r = exec_residuals(step_exec(t->step.engine.exec));
+    return r.floats > 0 && same_key(t, "residual.key", r.key, "codecs start without residuals: those",
+                                                    "those of other messages between ranks");
 }
 
 #define COUNT_MOST 1000000000000 /* steps, and what there is one of in each */
@@ -250,6 +280,8 @@ static bool is_sound(const struct fit *t, const struct train_state *s) {
 static err read_state(struct fit *t, struct train_state *s, struct state_file *f) {
     f->cold = !has_ends(t);
     f->plain = !holds(t, "loss_count", CKPT_I64, &s->loss_count);
+    f->lossless = !has_residuals(t);
+    if (!f->lossless) NEW(f->residual, exec_residuals(step_exec(t->step.engine.exec)).floats);
     if (policy_delay(t->job->use.policy) > 0) TRY(train_state_ahead(s, t->step.engine.store.ntheta));
     if (f->done > 0) NEW(f->members, f->done * t->step.engine.store.ntheta);
     if (t->at.refitting && t->f->spec.nband > 0 && window_origins(&t->set.valid_all) >= SPREAD_WINDOWS)
@@ -257,7 +289,9 @@ static err read_state(struct fit *t, struct train_state *s, struct state_file *f
     list(t, s, f);
     err e = ckpt_take(t->save.found, f->item, f->n);
     if (e >= 0) e = take_members(t, f);
+    if (e >= 0 && !f->lossless) exec_load_residuals(step_exec(t->step.engine.exec), f->residual);
     mem_free(f->members);
+    mem_free(f->residual);
     TRY(e);
     if (is_sound(t, s)) return 0;
     return FAIL(E901, "the checkpoint in %s holds numbers that no training leaves behind", ckpt_name(t->save.found));
@@ -291,7 +325,8 @@ static err share_items(struct comm *c, i32 root, const struct state_file *f) {
 
 err forecast_share_state(struct fit *t, i32 root, i64 held) {
     struct state_file f = {.member = t->at.done, .done = held, .phase = t->at.refitting, .slices = t->f->spec.cut.slices,
-                           .rank = t->f->spec.slice_rank};
+                           .rank = t->f->spec.slice_rank,
+                           .lossless = true}; /* codecs start anew with the new group of ranks */
     const i64 P = t->step.engine.store.ntheta;
     if (held > 0) NEW(f.members, held * P);
     for (i64 m = 0; m < held && comm_rank(t->job->use.comm) == root; m++)
