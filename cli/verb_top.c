@@ -3,6 +3,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -40,11 +41,11 @@ static stretto_err picture(const struct cli *c, struct status_record *r, struct 
     for (i32 i = 0; i < n; i++) ended += r[i].exit >= 0;
     *over = finished || (n > 0 && ended == n);
     if (c->o.json) {
-        status_json(r, n, status_clock(), finished, out);
+        status_json(r, n, clock_wall(), finished, out);
         str_add(out, "\n");
     } else {
         if (n == 0) str_addf(out, "no rank has written a record in %s/status yet\n", run_dir);
-        else status_table(r, n, status_clock(), out);
+        else status_table(r, n, clock_wall(), out);
         if (finished) str_addf(out, "finished: the model is %s\n", str_text(&model));
         else if (*over) str_addf(out, "not running; stretto resume %s goes on where there is a checkpoint\n", run_dir);
     }

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "api/shares.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "launch/slurm.h"
 #include "launch/supervise.h"
@@ -62,7 +63,7 @@ static err look(struct gpuload_sample *out) {
         for (i32 i = 0; i < out->n && e >= 0; i++) add_load(&out->gpu[i], &load[i]);
     }
     gpus_close(g);
-    out->time = wall_clock();
+    out->time = clock_wall();
     return e;
 }
 

@@ -216,18 +216,6 @@ static err read_stream(struct reader *r) {
     return 0;
 }
 
-/* Bytes of the UTF-8 character at s, 0 = none (overlong, surrogate and cut ones included). */
-static size_t utf8_length(const unsigned char *s, size_t left) {
-    if (s[0] < 0x80) return 1;
-    size_t n = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
-    if (n == 0 || n > left) return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f)) return 0;
-    if ((s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f)) return 0;
-    return n;
-}
-
 /* What libyaml would say in a roundabout way: other encodings, and tabs in front of a line. */
 static err check_text(const char *text, size_t n, const char *name) {
     size_t line = 0, start = 0, i = 0;
@@ -235,7 +223,7 @@ static err check_text(const char *text, size_t n, const char *name) {
     if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) start = i = 3;
     for (size_t j = i; j < n && strchr(" \t\r\n{", text[j]) && text[j]; j++) json |= text[j] == '{';
     while (i < n) {
-        size_t bytes = utf8_length((const unsigned char *)text + i, n - i);
+        const size_t bytes = (size_t)str_utf8(text + i, n - i);
         if (bytes == 0 || text[i] == 0)
             return fail_at(name, line, i - start, "save the file as UTF-8", "the file is not UTF-8 text");
         if (indent && text[i] == '\t' && !json)

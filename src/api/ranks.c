@@ -12,6 +12,7 @@
 
 #include "api/rank_cores.h"
 #include "api/shares.h"
+#include "base/clock.h"
 #include "base/mem.h"
 
 /* Threads of one process cannot die alone, and most launchers end all ranks when one dies: --heal is then off, with a reason. */
@@ -148,7 +149,7 @@ static f64 last_record(void *run_dir, i32 rank, char *text, size_t size) {
     struct status_record r;
     if (!run_dir || !status_read(run_dir, rank, &r)) return 0;
     snprintf(text, size, "last seen in phase %s at step %lld of %lld, %.0f s ago", r.phase, (long long)r.step, (long long)r.steps,
-             dmax(0, status_clock() - r.time));
+             dmax(0, clock_wall() - r.time));
     return r.time;
 }
 

@@ -21,7 +21,7 @@ static locale_t c_locale(void) {
     return loc;
 }
 
-static int print_args(char *out, size_t size, const char *fmt, va_list ap) {
+int str_print_args(char *out, size_t size, const char *fmt, va_list ap) {
     const locale_t around = uselocale(c_locale());
     const int n = vsnprintf(out, size, fmt, ap);
     uselocale(around);
@@ -31,7 +31,7 @@ static int print_args(char *out, size_t size, const char *fmt, va_list ap) {
 int str_print(char *out, size_t size, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
-    const int n = print_args(out, size, fmt, ap);
+    const int n = str_print_args(out, size, fmt, ap);
     va_end(ap);
     return n;
 }
@@ -66,9 +66,9 @@ void str_addf(struct str *b, const char *fmt, ...) {
     va_start(ap, fmt);
     va_list again;
     va_copy(again, ap);
-    int n = print_args(NULL, 0, fmt, ap);
+    int n = str_print_args(NULL, 0, fmt, ap);
     if (n >= 0 && reserve(b, (size_t)n)) {
-        print_args(b->s + b->len, (size_t)n + 1, fmt, again);
+        str_print_args(b->s + b->len, (size_t)n + 1, fmt, again);
         b->len += (size_t)n;
     }
     va_end(again);
@@ -126,6 +126,18 @@ int str_from_f32(char out[32], f32 v) {
         if (strtof_l(out, NULL, c_locale()) == v) return n;
     }
     return str_print(out, 32, "%.9g", (f64)v);
+}
+
+i32 str_utf8(const char *s, size_t left) {
+    const u8 *u = (const u8 *)s;
+    if (u[0] < 0x80) return 1;
+    const i32 n = u[0] >= 0xf0 ? 4 : u[0] >= 0xe0 ? 3 : 2;
+    if (u[0] < 0xc2 || u[0] > 0xf4 || left < (size_t)n) return 0;
+    for (i32 i = 1; i < n; i++)
+        if ((u[i] & 0xc0) != 0x80) return 0;
+    if ((u[0] == 0xe0 && u[1] < 0xa0) || (u[0] == 0xf0 && u[1] < 0x90)) return 0; /* overlong */
+    if ((u[0] == 0xed && u[1] > 0x9f) || (u[0] == 0xf4 && u[1] > 0x8f)) return 0; /* surrogate; above U+10FFFF */
+    return n;
 }
 
 /* Edit distance in half steps: a change of case costs 1, any other edit 2. */

@@ -5,6 +5,8 @@
 #ifndef STRETTO_BASE_STR_H
 #define STRETTO_BASE_STR_H
 
+#include <stdarg.h>
+
 #include "base/err.h"
 
 struct str {
@@ -25,8 +27,9 @@ const char *str_text(const struct str *b); /* "" when empty */
 bool str_to_f64(const char *s, size_t n, char decimal, f64 *out);
 bool str_to_i64(const char *s, size_t n, i64 *out);
 
-/* snprintf, independent of the locale. */
+/* snprintf and vsnprintf, independent of the locale. */
 int str_print(char *out, size_t size, const char *fmt, ...) PRINTF_LIKE(3, 4);
+int str_print_args(char *out, size_t size, const char *fmt, va_list ap);
 /* The shortest decimal text that reads back as the same f64 / f32; returns the length. */
 int str_from_f64(char out[32], f64 v);
 int str_from_f32(char out[32], f32 v);
@@ -40,6 +43,8 @@ bool str_list_next(const char **cursor, char *item, size_t size);
 i32 str_list_count(const char *text);                /* 0 for NULL */
 void str_list_add(struct str *list, const char *item); /* appends an item and escapes its commas */
 
+/* Bytes of the UTF-8 character at s, of which `left` bytes can be read up to a NUL; 0 = not UTF-8 (overlong, surrogate, cut). */
+i32 str_utf8(const char *s, size_t left);
 i32 str_columns(const char *s); /* characters of UTF-8 text, as a terminal counts them */
 /* Index of the word nearest to `word` (edit distance, case counts half), or -1 if none is close. */
 i32 str_nearest(const char *word, const char *const *words, i32 n);

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "base/pool.h"
+#include "base/str.h"
 #include "data/csv.h"
 
 typedef u8 v16 __attribute__((vector_size(16)));
@@ -62,19 +63,6 @@ struct csv_counts csv_count(const char *p, i64 n) {
     return c;
 }
 
-/* Length of the UTF-8 character at p, or 0. */
-static i32 utf8_length(const u8 *p, i64 left) {
-    u8 a = p[0];
-    if (a < 0x80) return 1;
-    i32 n = a >= 0xF0 ? 4 : a >= 0xE0 ? 3 : 2;
-    if (a < 0xC2 || a > 0xF4 || left < n) return 0;
-    for (i32 i = 1; i < n; i++)
-        if ((p[i] & 0xC0) != 0x80) return 0;
-    if ((a == 0xE0 && p[1] < 0xA0) || (a == 0xED && p[1] > 0x9F) || (a == 0xF0 && p[1] < 0x90) || (a == 0xF4 && p[1] > 0x8F))
-        return 0;
-    return n;
-}
-
 static const u64 HIGH = 0x8080808080808080u, LOW = 0x0101010101010101u;
 
 void csv_check_text(struct csv_chunk *k, const char *p, i64 n) {
@@ -85,7 +73,7 @@ void csv_check_text(struct csv_chunk *k, const char *p, i64 n) {
             i += 8;
             continue;
         }
-        i32 len = p[i] ? utf8_length((const u8 *)p + i, n - i) : 0;
+        const i32 len = (u8)p[i] >= 0x80 ? str_utf8(p + i, (size_t)(n - i)) : p[i] != 0;
         if (len == 0) {
             k->bad_byte = i;
             k->bad_kind = p[i] ? 2 : 1;

@@ -128,3 +128,11 @@ bool time_parse(const struct time_parser *p, const char *s, size_t n, i64 *out) 
     return q == end;
 }
 
+bool time_clocks_change(i64 t, bool forward) {
+    struct civil c;
+    time_split(t, &c);
+    const bool sunday = (time_days(c.year, c.month, c.day) % 7 + 11) % 7 == 0; /* 1970-01-01 was a Thursday */
+    const bool north = forward ? c.month == 3 : c.month == 10 || c.month == 11;
+    const bool south = forward ? c.month == 9 || c.month == 10 : c.month == 4;
+    return sunday && c.hour < 4 && (north || south);
+}

@@ -7,6 +7,7 @@
 #ifndef STRETTO_DATA_TIME_H
 #define STRETTO_DATA_TIME_H
 
+#include "base/clock.h"
 #include "data/series.h"
 
 enum time_kind {
@@ -62,19 +63,6 @@ enum time_order {
 };
 enum time_order time_order(enum time_kind kind, const char *const *s, const i32 *len, i32 n);
 
-struct civil {
-    i64 year;
-    i32 month, day, hour, minute, second; /* counted from 1, 1, 0, 0, 0 */
-};
-/* Days since 1970-01-01, proleptic Gregorian (Hinnant, chrono-compatible date algorithms: years begin in March). */
-static inline i64 time_days(i64 y, i32 m, i32 d) {
-    y -= m <= 2;
-    i64 era = (y >= 0 ? y : y - 399) / 400, in_era = y - era * 400;
-    i64 in_year = (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1;
-    return era * 146097 + in_era * 365 + in_era / 4 - in_era / 100 + in_year - 719468;
-}
-i64 time_make(const struct civil *c);
-void time_split(i64 t, struct civil *c);
 /* True for a Sunday night hour at which daylight saving time may start (the hour is absent) or end (the hour repeats)
  * somewhere. */
 bool time_clocks_change(i64 t, bool forward);

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
@@ -23,12 +24,6 @@
 
 enum { LOG_MOST = 64 << 20 };
 #define CLOCK_SLACK 0.05 /* a file system's clock may be a tick behind */
-
-f64 wall_clock(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (f64)t.tv_sec + 1e-9 * (f64)t.tv_nsec;
-}
 
 /* ------------------------------------------------------------------ the run folder ------------------------------------------ */
 
@@ -131,7 +126,7 @@ err ledger_write(struct ledger *l, i32 world, const struct ledger_event *e) {
     struct js *o = js_object();
     struct str line = {0};
     str_add(&line, "");
-    js_put_f64(o, "time", wall_clock());
+    js_put_f64(o, "time", clock_wall());
     js_put_text(o, "event", e->what);
     js_put_i64(o, "world", world);
     put_if(o, "pid", e->pid);

@@ -72,7 +72,7 @@ static err start(struct watch *w) {
     struct str line = {0};
     const pid_t parent = getpid();
     TRY(launch_command(w->job, again, &argv));
-    w->began = wall_clock();
+    w->began = clock_wall();
     w->child = fork();
     if (w->child == 0) become(w, argv, parent);
     launch_line(&line, argv);
@@ -249,7 +249,7 @@ static err begin(struct watch *w, const struct ledger_past *past, const char *co
     const bool resumes = w->job->first.word == w->job->again.word; /* then checkpoints of before are what it is about */
     w->left = past->open && past->left >= 0 ? past->left : w->job->max_restarts;
     w->newest = past->open ? past->checkpoint : -1;
-    w->since = resumes ? 0 : past->open ? past->since : wall_clock();
+    w->since = resumes ? 0 : past->open ? past->since : clock_wall();
     struct ledger_event e = event_of(w, "begin");
     e.command = command;
     if (!past->open) return note(w, &e);

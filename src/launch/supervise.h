@@ -45,7 +45,6 @@ void ledger_close(struct ledger *l);
 i64 run_checkpoint(const char *run_dir, f64 since);
 /* The run says that its model is written, after `since`. */
 bool run_finished(const char *run_dir, f64 since);
-f64 wall_clock(void); /* seconds since 1970 */
 
 /* --- marked.c --- */
 enum { MARKED_MOST = 2048 };

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "report/text.h"
 
 #define TICK_SIZE 11.0 /* pixels of the label font */
@@ -39,27 +40,23 @@ static bool fits(const struct axis *a, f64 room, bool across) {
     return true;
 }
 
-static void set_text(char out[TICK_TEXT], const struct str *b) { snprintf(out, TICK_TEXT, "%s", str_text(b)); }
+static struct figure number_label(const struct axis *a, f64 at, f64 step) {
+    const f64 size = dmax(fabs(a->lo), fabs(a->hi));
+    const i32 decimals = imax(0, (i32)ceil(-log10(step) - 1e-9));
+    if (at != 0 && (size >= 1e13 || decimals > 6)) return text_digits(at, 3);
+    if (size < 1e5) return text_fixed(at, decimals);
+    const i32 unit = imin(4, (i32)(log10(size) / 3));
+    const f64 scale = pow(1000, unit);
+    struct figure t = text_fixed(at / scale, imax(0, (i32)ceil(-log10(step / scale) - 1e-9)));
+    if (at != 0) strncat(t.s, &"?kMGT"[unit], 1);
+    return t;
+}
 
 static void add_tick(struct axis *a, f64 at, f64 step) {
     if (a->n == TICKS_MAX) return;
     struct tick *t = &a->tick[a->n++];
     *t = (struct tick){.at = at};
-    struct str b = {0};
-    f64 size = dmax(fabs(a->lo), fabs(a->hi));
-    i32 decimals = imax(0, (i32)ceil(-log10(step) - 1e-9));
-    if (at != 0 && (size >= 1e13 || decimals > 6)) {
-        text_digits(&b, at, 3);
-    } else if (size >= 1e5) {
-        i32 unit = imin(4, (i32)(log10(size) / 3));
-        f64 scale = pow(1000, unit);
-        text_fixed(&b, at / scale, imax(0, (i32)ceil(-log10(step / scale) - 1e-9)));
-        if (at != 0) str_addn(&b, &"?kMGT"[unit], 1);
-    } else {
-        text_fixed(&b, at, decimals);
-    }
-    set_text(t->text, &b);
-    str_free(&b);
+    snprintf(t->text, TICK_TEXT, "%.*s", TICK_TEXT - 1, number_label(a, at, step).s);
 }
 
 /* Ticks at multiples of step inside [lo,hi]. */
@@ -86,12 +83,9 @@ static void make_linear(struct axis *a, f64 room, bool across) {
 static void make_log(struct axis *a, f64 room, bool across) {
     f64 decades = log10(a->hi / a->lo);
     if (decades < 1) {
-        enum axis_kind kind = a->kind;
-        struct axis linear = *a;
-        linear.kind = AXIS_NUMBER;
-        make_linear(&linear, room, across);
-        *a = linear;
-        a->kind = kind;
+        a->kind = AXIS_NUMBER;
+        make_linear(a, room, across);
+        a->kind = AXIS_LOG;
         return;
     }
     static const i32 every_one[] = {0, 1, 2, 3, 5, 10, 20, 50, 100, 200}; /* 0: ticks at 1 2 5; k: every k-th decade */
@@ -104,7 +98,7 @@ static void make_log(struct axis *a, f64 room, bool across) {
             for (i32 j = 0; j < (every ? 1 : 3); j++) {
                 f64 at = in[j] * pow(10, k);
                 bool keep = every <= 1 || fmod(fabs(k), every) == 0;
-                if (keep && at >= a->lo * .999999 && at <= a->hi * 1.000001) add_tick(a, at, in[j] * pow(10, k));
+                if (keep && at >= a->lo * .999999 && at <= a->hi * 1.000001) add_tick(a, at, at);
             }
         }
         if (fits(a, room, across)) return;
@@ -126,18 +120,18 @@ static const char *const month_name[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun
 static void add_time(struct axis *a, f64 at, enum unit unit) {
     if (at < a->lo - .5 || at > a->hi + .5 || a->n == TICKS_MAX) return;
     struct tick *t = &a->tick[a->n++];
+    struct civil c;
     *t = (struct tick){.at = at};
-    i64 days = (i64)floor(at / 86400), year, rest = (i64)at - days * 86400;
-    i32 month, day;
-    date_of_days(days, &year, &month, &day);
-    i32 h = (i32)(rest / 3600), m = (i32)(rest / 60 % 60), s = (i32)(rest % 60);
-    if (unit == YEAR) snprintf(t->text, TICK_TEXT, "%lld", (long long)year);
-    else if (unit == MONTH) snprintf(t->text, TICK_TEXT, "%s", month_name[month - 1]);
-    else if (unit == DAY) snprintf(t->text, TICK_TEXT, "%d %s", day, month_name[month - 1]);
-    else if (unit == SECOND) snprintf(t->text, TICK_TEXT, "%02d:%02d:%02d", h, m, s);
-    else snprintf(t->text, TICK_TEXT, "%02d:%02d", h, m);
-    if (unit == MONTH || unit == DAY) snprintf(t->under, TICK_TEXT, "%lld", (long long)year);
-    else if (unit < DAY) snprintf(t->under, TICK_TEXT, "%d %s %lld", day, month_name[month - 1], (long long)year);
+    time_split((i64)floor(at), &c);
+    const char *month = month_name[c.month - 1];
+    const long long year = (long long)c.year;
+    if (unit == YEAR) snprintf(t->text, TICK_TEXT, "%lld", year);
+    else if (unit == MONTH) snprintf(t->text, TICK_TEXT, "%s", month);
+    else if (unit == DAY) snprintf(t->text, TICK_TEXT, "%d %s", c.day, month);
+    else if (unit == SECOND) snprintf(t->text, TICK_TEXT, "%02d:%02d:%02d", c.hour, c.minute, c.second);
+    else snprintf(t->text, TICK_TEXT, "%02d:%02d", c.hour, c.minute);
+    if (unit == MONTH || unit == DAY) snprintf(t->under, TICK_TEXT, "%lld", year);
+    else if (unit < DAY) snprintf(t->under, TICK_TEXT, "%d %s %lld", c.day, month, year);
 }
 
 static void time_ticks(struct axis *a, enum unit unit, i32 n) {
@@ -148,17 +142,16 @@ static void time_ticks(struct axis *a, enum unit unit, i32 n) {
         for (f64 k = ceil(a->lo / step - 1e-9); k * step <= a->hi + .5 && a->n < TICKS_MAX; k++) add_time(a, k * step, unit);
         return;
     }
-    i64 year, first = (i64)floor(a->lo / 86400);
-    i32 month, day;
-    date_of_days(first, &year, &month, &day);
     if (unit == DAY) { /* weeks start on Monday: day 4 of the epoch */
-        for (i64 d = first; (f64)d * 86400 <= a->hi + .5 && a->n < TICKS_MAX; d++)
+        for (i64 d = (i64)floor(a->lo / 86400); (f64)d * 86400 <= a->hi + .5 && a->n < TICKS_MAX; d++)
             if (((d - 4) % n + n) % n == 0) add_time(a, (f64)d * 86400, unit);
         return;
     }
-    i64 step = unit == MONTH ? n : 12 * n, k = year * 12 + month - 1;
+    struct civil c;
+    time_split((i64)floor(a->lo), &c);
+    i64 step = unit == MONTH ? n : 12 * n, k = c.year * 12 + c.month - 1;
     for (k -= (k % step + step) % step; a->n < TICKS_MAX; k += step) {
-        f64 at = (f64)date_to_days(k / 12, (i32)(k % 12) + 1, 1) * 86400;
+        f64 at = (f64)time_days(k / 12, (i32)(k % 12) + 1, 1) * 86400;
         if (at > a->hi + .5) return;
         add_time(a, at, unit);
     }

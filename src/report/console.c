@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "report/text.h"
 
 #define REDRAW_EVERY 0.1 /* seconds */
@@ -16,9 +16,7 @@ enum { BAR_MOST = 24, BAR_LEAST = 8, WIDTH_DEFAULT = 80, WIDTH_LEAST = 20 };
 
 static f64 system_now(void *clock) {
     (void)clock;
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (f64)t.tv_sec + 1e-9 * (f64)t.tv_nsec;
+    return clock_now();
 }
 
 static bool is_set(const char *name) {
@@ -88,57 +86,42 @@ static void add_bar(struct str *b, f64 share, i32 width, bool utf8) {
 }
 
 /* Adds one piece to the line if it fits into `room` columns, returns the room left. */
-static i32 piece(struct str *b, i32 room, const struct str *text, const char *escape) {
-    const i32 n = str_columns(str_text(text));
+static i32 piece(struct str *b, i32 room, const char *text, const char *escape) {
+    const i32 n = str_columns(text);
     if (n > room) return 0; /* later pieces must not be shown instead */
-    if (escape) str_add(b, escape);
-    str_add(b, str_text(text));
-    if (escape) str_add(b, "\033[0m");
+    str_addf(b, "%s%s%s", escape, text, *escape ? "\033[0m" : "");
     return room - n;
 }
 
 /* Builds the line from pieces in order of importance; drops whole pieces that do not fit. */
 static void build_line(struct console *c, struct str *b, i32 room) {
     const struct event *e = &c->at;
+    const bool best = !isnan(e->valid) && e->valid <= c->best;
+    const char *dim = c->colour ? "\033[2m" : "";
+    char text[64];
     struct str t = {0};
     if (e->members > 1) str_addf(&t, "member %d/%d ", e->member + 1, e->members);
     str_addf(&t, "%3d%%", (i32)(100 * done_share(e)));
     add_bar(&t, done_share(e), imin(BAR_MOST, imax(BAR_LEAST, room / 6)), c->utf8);
-    str_addf(&t, " %lld/%lld [", (long long)e->step, (long long)e->steps);
-    text_clock(&t, e->seconds);
-    str_add(&t, "<");
-    text_clock(&t, e->left);
-    str_add(&t, "]");
-    room = piece(b, room, &t, NULL);
-
-    t.len = 0;
-    str_add(&t, " loss ");
-    text_digits(&t, e->train, 3);
-    if (!isnan(e->train)) room = piece(b, room, &t, NULL);
-
-    t.len = 0;
-    bool best = !isnan(e->valid) && e->valid <= c->best;
-    str_add(&t, " val ");
-    text_digits(&t, e->valid, 3);
-    str_add(&t, best ? "*" : " ");
-    if (!isnan(e->valid)) room = piece(b, room, &t, c->colour && best ? "\033[32m" : NULL);
-
-    t.len = 0;
-    str_add(&t, " best ");
-    text_digits(&t, c->best, 3);
-    if (!isnan(c->best) && !best) room = piece(b, room, &t, NULL);
-
-    t.len = 0;
-    str_add(&t, " ");
-    text_si(&t, e->windows_per_s);
-    str_add(&t, " windows/s");
-    if (e->windows_per_s > 0) room = piece(b, room, &t, c->colour ? "\033[2m" : NULL);
-
-    t.len = 0;
-    str_add(&t, " epoch ");
-    text_fixed(&t, e->epoch, 1);
-    piece(b, room, &t, c->colour ? "\033[2m" : NULL);
+    str_addf(&t, " %lld/%lld [%s<%s]", (long long)e->step, (long long)e->steps, text_clock(e->seconds).s, text_clock(e->left).s);
+    room = piece(b, room, str_text(&t), "");
     str_free(&t);
+    snprintf(text, sizeof text, " loss %s", text_digits(e->train, 3).s);
+    if (!isnan(e->train)) room = piece(b, room, text, "");
+    snprintf(text, sizeof text, " val %s%s", text_digits(e->valid, 3).s, best ? "*" : " ");
+    if (!isnan(e->valid)) room = piece(b, room, text, c->colour && best ? "\033[32m" : "");
+    snprintf(text, sizeof text, " best %s", text_digits(c->best, 3).s);
+    if (!isnan(c->best) && !best) room = piece(b, room, text, "");
+    snprintf(text, sizeof text, " %s windows/s", text_si(e->windows_per_s).s);
+    if (e->windows_per_s > 0) room = piece(b, room, text, dim);
+    snprintf(text, sizeof text, " epoch %s", text_fixed(e->epoch, 1).s);
+    piece(b, room, text, dim);
+}
+
+/* Writes the text of c->line. */
+static void put_line(struct console *c) {
+    if (!c->line.failed) fputs(str_text(&c->line), c->o.to);
+    fflush(c->o.to);
 }
 
 static void draw(struct console *c, f64 now) {
@@ -146,9 +129,7 @@ static void draw(struct console *c, f64 now) {
     str_add(&c->line, "\r");
     build_line(c, &c->line, width_of(c) - 1);
     str_add(&c->line, "\033[K");
-    if (c->line.failed) return;
-    fputs(c->line.s, c->o.to);
-    fflush(c->o.to);
+    put_line(c);
     c->open = true;
     c->drawn = now;
 }
@@ -158,35 +139,17 @@ static void plain_line(struct console *c, f64 now) {
     struct str *b = &c->line;
     b->len = 0;
     if (e->members > 1) str_addf(b, "member %d of %d  ", e->member + 1, e->members);
-    str_addf(b, "step %lld of %lld  epoch ", (long long)e->step, (long long)e->steps);
-    text_fixed(b, e->epoch, 1);
-    if (!isnan(e->train)) {
-        str_add(b, "  train ");
-        text_digits(b, e->train, 4);
-    }
-    if (!isnan(e->valid)) {
-        str_add(b, "  val ");
-        text_digits(b, e->valid, 4);
-        if (e->valid <= c->best) str_add(b, " (best)");
-    }
-    if (e->slices > 0) {
-        str_addf(b, "  %d slices ", e->slices);
-        text_fixed(b, e->rounds, 1);
-        str_addf(b, " rounds w %.0f efficiency %.0f%%", e->forgets, 100 * e->useful);
-    }
-    str_add(b, "  ");
-    text_si(b, e->windows_per_s);
-    str_add(b, " windows/s  ");
-    text_seconds(b, e->seconds);
-    if (e->left >= 0) {
-        str_add(b, "  left ");
-        text_seconds(b, e->left);
-    }
+    str_addf(b, "step %lld of %lld  epoch %s", (long long)e->step, (long long)e->steps, text_fixed(e->epoch, 1).s);
+    if (!isnan(e->train)) str_addf(b, "  train %s", text_digits(e->train, 4).s);
+    if (!isnan(e->valid)) str_addf(b, "  val %s%s", text_digits(e->valid, 4).s, e->valid <= c->best ? " (best)" : "");
+    if (e->slices > 0)
+        str_addf(b, "  %d slices %s rounds w %.0f efficiency %.0f%%", e->slices, text_fixed(e->rounds, 1).s, e->forgets,
+                 100 * e->useful);
+    str_addf(b, "  %s windows/s  %s", text_si(e->windows_per_s).s, text_seconds(e->seconds).s);
+    if (e->left >= 0) str_addf(b, "  left %s", text_seconds(e->left).s);
     str_add(b, "\n");
     c->drawn = now;
-    if (b->failed) return;
-    fputs(b->s, c->o.to);
-    fflush(c->o.to);
+    put_line(c);
 }
 
 static void end_line(struct console *c) {
@@ -226,19 +189,14 @@ static void finish(struct console *c, const struct event *e) {
     b->len = 0;
     str_add(b, "trained ");
     if (e->members > 1) str_addf(b, "%d members, ", e->members);
-    str_addf(b, "%lld steps", (long long)c->total);
-    str_add(b, " in ");
-    text_seconds(b, c->spent);
+    str_addf(b, "%lld steps in %s", (long long)c->total, text_seconds(c->spent).s);
     if (!isnan(c->best)) {
-        str_add(b, "; best val ");
-        text_digits(b, c->best, 4);
-        str_addf(b, " at step %lld", (long long)c->best_step);
+        str_addf(b, "; best val %s at step %lld", text_digits(c->best, 4).s, (long long)c->best_step);
         if (e->members > 1) str_addf(b, " of member %d", c->best_member + 1);
     }
     if (e->text && *e->text) str_addf(b, "; %s", e->text);
     str_add(b, "\n");
-    if (!b->failed) fputs(b->s, c->o.to);
-    fflush(c->o.to);
+    put_line(c);
 }
 
 static void keep_best(struct console *c, const struct event *e, i64 step) {
@@ -262,32 +220,18 @@ static void progress(struct console *c, const struct event *e) {
     if (!c->redraw && now - c->drawn >= c->o.interval && e->kind != EVENT_BEGIN) plain_line(c, now);
 }
 
-/* Takes over the best result of the resumed run. */
-static void resumed(struct console *c, const struct event *e) {
-    if (isnan(e->valid) || e->valid >= c->best) return;
-    keep_best(c, e, e->best_step);
-}
-
 static void work_line(struct console *c, const struct event *e) {
     const f64 share = dmin(1, (f64)e->step / (f64)lmax(1, e->steps));
     struct str *b = &c->line;
     b->len = 0;
-    str_addf(b, "%s %3d%%", e->text, (i32)(100 * share));
+    str_addf(b, "%s%s %3d%%", c->redraw ? "\r" : "", e->text, (i32)(100 * share));
     if (c->redraw) {
         add_bar(b, share, imin(BAR_MOST, imax(BAR_LEAST, width_of(c) / 6)), c->utf8);
-        str_add(b, " [");
-        text_clock(b, e->seconds);
-        str_add(b, "<");
-        text_clock(b, e->left);
-        str_add(b, "]");
+        str_addf(b, " [%s<%s]\033[K", text_clock(e->seconds).s, text_clock(e->left).s);
     } else {
-        str_add(b, "  ");
-        text_seconds(b, e->seconds);
-        str_add(b, "  left ");
-        text_seconds(b, e->left);
+        str_addf(b, "  %s  left %s\n", text_seconds(e->seconds).s, text_seconds(e->left).s);
     }
-    if (!b->failed) fprintf(c->o.to, "%s%s%s", c->redraw ? "\r" : "", b->s, c->redraw ? "\033[K" : "\n");
-    fflush(c->o.to);
+    put_line(c);
 }
 
 /* Progress of long work without training steps; its line is erased at the end. */
@@ -314,7 +258,7 @@ static void on_event(void *self, const struct event *e) {
     case EVENT_NOTE:
     case EVENT_WARNING: text_line(c, e); break;
     case EVENT_BEGIN:
-        resumed(c, e);
+        if (!isnan(e->valid) && !(e->valid >= c->best)) keep_best(c, e, e->best_step); /* of the run that is resumed */
         if (!c->redraw && isinf(c->drawn)) c->drawn = c->o.now(c->o.clock); /* first plain line after one interval */
         progress(c, e);
         break;

@@ -1,5 +1,6 @@
 /* html.c - the HTML report: page frame, first screen, and writing the file. */
 #include <math.h>
+#include <stdio.h>
 
 #include "base/file.h"
 #include "report/charts.h"
@@ -19,18 +20,11 @@ static void verdict(struct str *b, const struct score_table *t) {
     if (!model || t->best_naive < 0 || t->best_naive >= t->nrow || isnan(model->skill)) return;
     f64 s = model->skill;
     const char *class = s > .005 ? "good" : s < -.005 ? "bad" : "even", *mark = s > .005 ? "▲" : s < -.005 ? "▼" : "●";
-    struct str p = {0};
-    text_fixed(&p, fabs(100 * s), fabs(s) < .0995 ? 1 : 0);
     str_addf(b, "<p id=\"verdict\" class=\"verdict %s\">%s ", class, mark);
-    if (*class == 'e') str_add(b, "Level with the best naive forecast, ");
-    else str_addf(b, "%s %% %s than the best naive forecast, ", str_text(&p), s > 0 ? "better" : "worse");
-    str_free(&p);
-    text_xml(b, t->row[t->best_naive].name);
-    str_add(b, ", in ");
-    text_xml(b, t->metric[t->skill_metric]);
-    str_add(b, " on ");
-    text_xml(b, t->title);
-    str_add(b, "</p>\n");
+    if (*class == 'e') str_add(b, "Level with");
+    else str_addf(b, "%s %% %s than", text_fixed(fabs(100 * s), fabs(s) < .0995 ? 1 : 0).s, s > 0 ? "better" : "worse");
+    text_xmlf(b, " the best naive forecast, %s, in %s on %s</p>\n", t->row[t->best_naive].name, t->metric[t->skill_metric],
+              t->title);
 }
 
 static void tile(struct str *b, const char *name, const char *value, const char *below) {
@@ -39,41 +33,27 @@ static void tile(struct str *b, const char *name, const char *value, const char 
     str_add(b, "<div>");
     html_text(b, "b", "", value);
     html_text(b, "span", "", below);
-    str_add(b, "</div>");
-    str_add(b, "</div>\n");
+    str_add(b, "</div></div>\n");
 }
 
 static void metric_tiles(struct str *b, const struct score_table *t) {
     i32 model = (i32)(model_row(t) - t->row);
     for (i32 m = 0; m < imin(t->nmetric, 4); m++) {
-        struct str v = {0}, below = {0};
-        table_value(&v, t, model, m);
-        if (t->best_naive >= 0 && isfinite(t->row[t->best_naive].value[m])) {
-            str_addf(&below, "%s ", t->row[t->best_naive].name); /* best by the skill metric; another row may win this metric */
-            table_value(&below, t, t->best_naive, m);
-        }
-        tile(b, t->metric[m], str_text(&v), str_text(&below));
-        str_free(&v);
+        struct str below = {0}; /* the row that is best by the skill metric; another row may win this metric */
+        if (t->best_naive >= 0 && isfinite(t->row[t->best_naive].value[m]))
+            str_addf(&below, "%s %s", t->row[t->best_naive].name, table_value(t, t->best_naive, m).s);
+        tile(b, t->metric[m], table_value(t, model, m).s, str_text(&below));
         str_free(&below);
     }
 }
 
 static void tiles(struct str *b, const struct report *r) {
+    char members[32] = "";
     str_add(b, "<div class=\"tiles\">\n");
     if (model_row(r->scores)) metric_tiles(b, r->scores);
-    struct str v = {0}, below = {0};
-    if (isfinite(r->seconds) && r->seconds > 0) {
-        text_seconds(&v, r->seconds);
-        if (r->ncurve > 1) str_addf(&below, "%d members", r->ncurve);
-        tile(b, "training", str_text(&v), str_text(&below));
-    }
-    v.len = 0;
-    if (r->parameters > 0) {
-        text_si(&v, (f64)r->parameters);
-        tile(b, "parameters", str_text(&v), "");
-    }
-    str_free(&v);
-    str_free(&below);
+    if (r->ncurve > 1) snprintf(members, sizeof members, "%d members", r->ncurve);
+    if (isfinite(r->seconds) && r->seconds > 0) tile(b, "training", text_seconds(r->seconds).s, members);
+    if (r->parameters > 0) tile(b, "parameters", text_si((f64)r->parameters).s, "");
     str_add(b, "</div>\n");
 }
 
@@ -82,31 +62,17 @@ static void summary(struct str *b, const struct report *r) {
     const struct report_parts *p = &r->parts;
     str_add(b, "<dl class=\"sum\">\n");
     if (p->base) {
-        str_add(b, "<dt>parts</dt><dd>");
-        text_xml(b, p->base);
-        if (p->correction) {
-            str_add(b, " + ");
-            if (p->guarded) text_fixed(b, p->a, 2);
-            str_add(b, p->guarded ? " × " : "");
-            text_xml(b, p->correction);
-        }
-        if (p->guarded) {
-            str_add(b, " (guard t = ");
-            text_fixed(b, p->t, 2);
-            str_add(b, ")");
-        }
+        text_xmlf(b, "<dt>parts</dt><dd>%s", p->base);
+        if (p->correction && p->guarded) text_xmlf(b, " + %s × %s", text_fixed(p->a, 2).s, p->correction);
+        else if (p->correction) text_xmlf(b, " + %s", p->correction);
+        if (p->guarded) str_addf(b, " (guard t = %s)", text_fixed(p->t, 2).s);
         str_add(b, "</dd>\n");
     }
     for (i32 i = 0; i < r->nsplit; i++) {
         const struct report_split *s = &r->split[i];
         html_text(b, "dt", "", s->name);
         str_addf(b, "<dd>%lld row%s", (long long)(s->row1 - s->row0), s->row1 - s->row0 == 1 ? "" : "s");
-        if (s->first && s->last) {
-            str_add(b, ", ");
-            text_xml(b, s->first);
-            str_add(b, " to ");
-            text_xml(b, s->last);
-        }
+        if (s->first && s->last) text_xmlf(b, ", %s to %s", s->first, s->last);
         str_add(b, "</dd>\n");
     }
     str_add(b, "</dl>\n");
@@ -150,18 +116,10 @@ static void link_if(struct str *b, bool there, const char *id, const char *name)
 }
 
 static void head(struct str *b, const struct report *r) {
-    str_add(b, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
-               "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>");
-    text_xml(b, r->title);
-    str_add(b, "</title>\n<style>\n");
-    str_add(b, html_style());
-    str_add(b, svg_style());
-    str_add(b, "</style>\n</head>\n<body>\n<main>\n<header id=\"top\">\n<p class=\"eyebrow\">Stretto report");
-    if (r->created) {
-        str_add(b, " · ");
-        text_xml(b, r->created);
-    }
-    str_add(b, "</p>\n");
+    text_xmlf(b, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+                 "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>%s</title>\n", r->title);
+    str_addf(b, "<style>\n%s%s</style>\n</head>\n<body>\n<main>\n", html_style(), svg_style());
+    text_xmlf(b, "<header id=\"top\">\n<p class=\"eyebrow\">Stretto report%s%s</p>\n", r->created ? " · " : "", r->created);
     html_text(b, "h1", "", r->title);
     if (r->scores) verdict(b, r->scores);
     if (r->command) html_text(b, "pre", "cmd", r->command);
@@ -186,20 +144,14 @@ err report_html(const struct report *r, struct str *out) {
     head(out, r);
     if (r->nwarning > 0) {
         html_section(out, "warnings", r->nwarning == 1 ? "1 warning" : "Warnings", NULL);
-        str_add(out, "<ul class=\"list\">\n");
-        for (i32 i = 0; i < r->nwarning; i++) html_text(out, "li", "", r->warning[i]);
-        str_add(out, "</ul>\n");
+        html_list(out, r->warning, r->nwarning);
         html_end(out);
     }
     tiles(out, r);
     html_first_screen(out, r);
     html_details(out, r);
-    str_add(out, "<footer>written by Stretto");
-    if (r->version) {
-        str_add(out, " ");
-        text_xml(out, r->version);
-    }
-    str_add(out, "; this page needs no network and runs no script</footer>\n</main>\n</body>\n</html>\n");
+    text_xmlf(out, "<footer>written by Stretto%s%s; this page needs no network and runs no script</footer>\n</main>\n</body>\n"
+                   "</html>\n", r->version ? " " : "", r->version);
     return str_ok(out);
 }
 

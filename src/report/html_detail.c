@@ -1,6 +1,8 @@
 /* html_detail.c - the report sections below the first screen: parts, forecasts, data, time slices, timeline, plan, machine,
  * options, notes. */
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "report/charts.h"
 #include "report/html_part.h"
@@ -17,42 +19,32 @@ static void part(struct str *b, const char *name, const char *big, const char *t
 }
 
 static void guard_part(struct str *b, const struct report_parts *p) {
-    struct str big = {0}, text = {0};
+    char weight[48], text[160], blocks[48] = "";
     if (!p->guarded) {
         part(b, "guard", "off", "the correction counts in full");
         return;
     }
-    str_add(&big, "a = ");
-    text_fixed(&big, p->a, 2);
-    str_add(&text, "weight of the correction; t = ");
-    text_fixed(&text, p->t, 2);
-    if (p->blocks > 0) str_addf(&text, " over %d validation blocks", p->blocks);
-    str_add(&text, p->a < .005 ? ": no gain that can be relied on, so the forecast is the base" : "");
-    part(b, "guard", str_text(&big), str_text(&text));
-    str_free(&big);
-    str_free(&text);
+    snprintf(weight, sizeof weight, "a = %s", text_fixed(p->a, 2).s);
+    if (p->blocks > 0) snprintf(blocks, sizeof blocks, " over %d validation blocks", p->blocks);
+    snprintf(text, sizeof text, "weight of the correction; t = %.39s%s%s", text_fixed(p->t, 2).s, blocks,
+             p->a < .005 ? ": no gain that can be relied on, so the forecast is the base" : "");
+    part(b, "guard", weight, text);
 }
 
 static void added(struct str *b, const struct report_parts *p) {
     if (!isfinite(p->base_error) || !isfinite(p->full_error)) return;
     f64 gain = p->base_error != 0 ? 1 - p->full_error / p->base_error : 0;
-    str_add(b, "<h3>Contribution of the network</h3>\n<p>");
-    text_xml(b, p->metric ? p->metric : "error");
-    str_add(b, " of the base alone ");
-    text_digits(b, p->base_error, 4);
-    str_add(b, ", with the correction ");
-    text_digits(b, p->full_error, 4);
-    str_addf(b, ": <b class=\"%s\">", gain < 0 ? "down" : "up");
-    text_skill(b, gain);
-    str_add(b, "</b></p>\n");
+    text_xmlf(b, "<h3>Contribution of the network</h3>\n<p>%s of the base alone %s, with the correction %s: ",
+              p->metric ? p->metric : "error", text_digits(p->base_error, 4).s, text_digits(p->full_error, 4).s);
+    str_addf(b, "<b class=\"%s\">%s</b></p>\n", gain < 0 ? "down" : "up", text_skill(gain).s);
 }
 
 static void parts(struct str *b, const struct report_parts *p) {
     if (!p->base) return;
     html_section(b, "parts", "Parts of the forecaster", "forecast = base + a × correction; each part can be switched off");
     str_add(b, "<div class=\"parts\">\n");
-    part(b, "base", p->base, p->base_detail ? p->base_detail : "");
-    part(b, "correction", p->correction ? p->correction : "none", p->correction_detail ? p->correction_detail : "");
+    part(b, "base", p->base, p->base_detail);
+    part(b, "correction", p->correction ? p->correction : "none", p->correction_detail);
     guard_part(b, p);
     str_add(b, "</div>\n");
     added(b, p);
@@ -84,21 +76,15 @@ static void splits(struct str *b, const struct report *r) {
     for (i32 i = 0; i < r->nsplit; i++)
         str_addf(b, "<i class=\"k%d\" style=\"flex:%lld\"></i>", colour[i % 5],
                  (long long)lmax(1, r->split[i].row1 - r->split[i].row0));
-    str_add(
-        b,
-        "</div>\n<div class=\"scroll\"><table>\n<thead><tr><th>part</th><th class=\"n\">rows</th><th class=\"n\">from row</th>"
-        "<th class=\"n\">to row</th><th class=\"d\">first</th><th class=\"d\">last</th><th "
-        "class=\"n\">windows</th></tr></thead>\n<tbody>\n");
+    str_add(b, "</div>\n<div class=\"scroll\"><table>\n<thead><tr><th>part</th><th class=\"n\">rows</th>"
+               "<th class=\"n\">from row</th><th class=\"n\">to row</th><th class=\"d\">first</th><th class=\"d\">last</th>"
+               "<th class=\"n\">windows</th></tr></thead>\n<tbody>\n");
     for (i32 i = 0; i < r->nsplit; i++) {
         const struct report_split *s = &r->split[i];
-        str_addf(b, "<tr><th scope=\"row\"><span class=\"key k%d\"></span>", colour[i % 5]);
-        text_xml(b, s->name);
-        str_addf(b, "</th><td class=\"n\">%lld</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td><td class=\"d\">",
-                 (long long)(s->row1 - s->row0), (long long)s->row0, (long long)s->row1 - 1);
-        text_xml(b, s->first ? s->first : "");
-        str_add(b, "</td><td class=\"d\">");
-        text_xml(b, s->last ? s->last : "");
-        str_addf(b, "</td><td class=\"n\">%lld</td></tr>\n", (long long)s->windows);
+        text_xmlf(b, "<tr><th scope=\"row\"><span class=\"key k%d\"></span>%s</th><td class=\"n\">%lld</td>"
+                     "<td class=\"n\">%lld</td><td class=\"n\">%lld</td><td class=\"d\">%s</td><td class=\"d\">%s</td>"
+                     "<td class=\"n\">%lld</td></tr>\n", colour[i % 5], s->name, (long long)(s->row1 - s->row0),
+                  (long long)s->row0, (long long)s->row1 - 1, s->first, s->last, (long long)s->windows);
     }
     str_add(b, "</tbody></table></div>\n");
 }
@@ -141,10 +127,10 @@ static void options(struct str *b, const struct report *r) {
     str_add(b, "<div class=\"options\">\n");
     for (i32 i = 0; i < r->noption; i++) {
         const struct report_option *o = &r->option[i];
-        bool is_default = !o->origin || (o->origin[0] == 'd' && o->origin[1] == 'e' && o->origin[2] == 'f');
+        bool is_default = !o->origin || strncmp(o->origin, "def", 3) == 0;
         str_add(b, is_default ? "<div class=\"opt\">" : "<div class=\"opt set\">");
         html_text(b, "code", "name", o->name);
-        html_text(b, "code", "val", o->value ? o->value : "");
+        html_text(b, "code", "val", o->value);
         html_text(b, "span", "from", o->origin ? o->origin : "default");
         str_add(b, "</div>\n");
     }
@@ -160,8 +146,6 @@ void html_details(struct str *b, const struct report *r) {
     options(b, r);
     if (r->nnote == 0) return;
     html_section(b, "notes", "Notes of the run", NULL);
-    str_add(b, "<ul class=\"list\">\n");
-    for (i32 i = 0; i < r->nnote; i++) html_text(b, "li", "", r->note[i]);
-    str_add(b, "</ul>\n");
+    html_list(b, r->note, r->nnote);
     html_end(b);
 }

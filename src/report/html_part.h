@@ -11,6 +11,7 @@ void html_section(struct str *b, const char *id, const char *heading, const char
 void html_end(struct str *b);
 /* <tag class="class">escaped text</tag> */
 void html_text(struct str *b, const char *tag, const char *class, const char *text);
+void html_list(struct str *b, const char *const *line, i32 n);
 void html_facts(struct str *b, const struct report_fact *f, i32 n);
 void html_scores(struct str *b, const struct score_table *t);
 

@@ -12,30 +12,20 @@
 enum { COLUMNS = 160, WIDTH = 1000, LEFT = 74, ROW = 26, BAR = 20 };
 
 static void cell(struct str *b, f64 v, i32 decimals, const char *unit) {
-    str_add(b, "<td class=\"n\">");
-    if (isfinite(v)) {
-        text_fixed(b, v, decimals);
-        str_add(b, unit);
-    }
-    str_add(b, "</td>");
+    if (isfinite(v)) str_addf(b, "<td class=\"n\">%s%s</td>", text_fixed(v, decimals).s, unit);
+    else str_add(b, "<td class=\"n\"></td>");
 }
 
 static void line(struct str *b, const struct report_slices *s) {
-    str_add(b, "<tr><th scope=\"row\">");
-    text_xml(b, s->layer);
-    str_addf(b, "</th><td class=\"n\">%d × %d</td>", s->nslice, s->steps);
+    text_xmlf(b, "<tr><th scope=\"row\">%s</th><td class=\"n\">%d × %d</td>", s->layer, s->nslice, s->steps);
     cell(b, s->rounds[0], 2, "");
     cell(b, s->rounds[1], 2, "");
     cell(b, s->forgets > 0 ? s->forgets : (f64)NAN, 0, "");
     cell(b, 100 * s->again[0], 1, " %");
     cell(b, 100 * s->again[1], 1, " %");
     cell(b, 100 * s->useful, 1, " %");
-    str_addf(b, "<td class=\"n\">%lld of %lld</td>", (long long)s->serial, (long long)s->trained);
-    str_add(b, "<td class=\"n\">");
-    text_digits(b, s->gap[0], 2);
-    str_add(b, "</td><td class=\"n\">");
-    text_digits(b, s->gap[1], 2);
-    str_add(b, "</td></tr>\n");
+    str_addf(b, "<td class=\"n\">%lld of %lld</td><td class=\"n\">%s</td><td class=\"n\">%s</td></tr>\n", (long long)s->serial,
+             (long long)s->trained, text_digits(s->gap[0], 2).s, text_digits(s->gap[1], 2).s);
 }
 
 static void table(struct str *b, const struct report *r) {
@@ -43,11 +33,7 @@ static void table(struct str *b, const struct report *r) {
                                        "run again forward", "backward", "efficiency", "one after another",
                                        "last gap forward", "backward"};
     str_add(b, "<div class=\"scroll\"><table>\n<thead><tr><th>layer</th>");
-    for (i32 i = 0; i < (i32)COUNT(head); i++) {
-        str_add(b, "<th class=\"n\">");
-        text_xml(b, head[i]);
-        str_add(b, "</th>");
-    }
+    for (size_t i = 0; i < COUNT(head); i++) str_addf(b, "<th class=\"n\">%s</th>", head[i]);
     str_add(b, "</tr></thead>\n<tbody>\n");
     for (i32 i = 0; i < r->nslices; i++) line(b, &r->slices[i]);
     str_add(b, "</tbody></table></div>\n");
@@ -74,15 +60,8 @@ static void picture(struct str *b, const struct report_slices *s, i32 way) {
         for (i32 c = 0; c < columns; c++) {
             f64 ran = dmin(1, share(s, s->ran[way] + (i64)i * s->nslice, c, columns));
             if (ran <= 0) continue;
-            str_addf(b, "<rect class=\"st-f%d\" x=\"", i ? 1 : 0);
-            text_fixed(b, LEFT + c * wide, 2);
-            str_add(b, "\" y=\"");
-            text_fixed(b, bottom - dmax(1, BAR * ran), 2);
-            str_add(b, "\" width=\"");
-            text_fixed(b, dmax(.4, wide - (wide > 4 ? 1 : 0)), 2);
-            str_add(b, "\" height=\"");
-            text_fixed(b, dmax(1, BAR * ran), 2);
-            str_add(b, "\"/>\n");
+            str_addf(b, "<rect class=\"st-f%d\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"/>\n", i ? 1 : 0,
+                     LEFT + c * wide, bottom - dmax(1, BAR * ran), dmax(.4, wide - (wide > 4 ? 1 : 0)), dmax(1, BAR * ran));
         }
         svg_line(b, "st-g", LEFT, bottom, WIDTH, bottom);
     }
@@ -100,11 +79,8 @@ void html_slices(struct str *b, const struct report *r) {
     table(b, r);
     str_add(&text, "w: steps after which the model forgets its initial state. Efficiency: share of the steps of slices that were "
                    "not repeated. One after another: training steps whose slices did not converge in rounds.");
-    if (isfinite(r->slice_gap)) {
-        str_add(&text, " Relative difference of the loss to that of whole windows: ");
-        text_digits(&text, r->slice_gap, 2);
-        str_add(&text, ".");
-    }
+    if (isfinite(r->slice_gap))
+        str_addf(&text, " Relative difference of the loss to that of whole windows: %s.", text_digits(r->slice_gap, 2).s);
     html_text(b, "p", "soft", str_text(&text));
     for (i32 i = 0; i < r->nslices; i++)
         for (i32 way = 0; way < 2; way++) {

@@ -5,9 +5,7 @@
 #include "report/text.h"
 
 void html_section(struct str *b, const char *id, const char *heading, const char *lead) {
-    str_addf(b, "<section id=\"%s\">\n<h2>", id);
-    text_xml(b, heading);
-    str_add(b, "</h2>\n");
+    text_xmlf(b, "<section id=\"%s\">\n<h2>%s</h2>\n", id, heading);
     if (lead) html_text(b, "p", "lead", lead);
 }
 
@@ -17,6 +15,12 @@ void html_text(struct str *b, const char *tag, const char *class, const char *te
     str_addf(b, *class ? "<%s class=\"%s\">" : "<%s>", tag, class);
     text_xml(b, text);
     str_addf(b, "</%s>\n", tag);
+}
+
+void html_list(struct str *b, const char *const *line, i32 n) {
+    str_add(b, "<ul class=\"list\">\n");
+    for (i32 i = 0; i < n; i++) html_text(b, "li", "", line[i]);
+    str_add(b, "</ul>\n");
 }
 
 void html_facts(struct str *b, const struct report_fact *f, i32 n) {
@@ -47,32 +51,20 @@ static bool has_bar(const struct score_table *t) { return t->nmetric <= 4; } /* 
 static void score_line(struct str *b, const struct score_table *t, i32 r, f64 most, bool skill) {
     const struct score_row *row = &t->row[r];
     f64 v = row->value[t->skill_metric];
-    str_addf(b, "<tr%s><th scope=\"row\"><span class=\"key k%d\"></span>", row->role == ROLE_MODEL ? " class=\"model\"" : "",
-             row->role);
-    text_xml(b, row->name);
-    str_add(b, "</th>");
-    for (i32 m = 0; m < t->nmetric; m++) {
-        str_add(b, "<td class=\"n\">");
-        table_value(b, t, r, m);
-        str_add(b, "</td>");
-    }
-    if (has_bar(t)) {
-        str_addf(b, "<td class=\"bar\"><i class=\"k%d\" style=\"width:", row->role);
-        text_fixed(b, isfinite(v) && most > 0 ? 100 * dmax(0, v) / most : 0, 1);
-        str_add(b, "%\"></i></td>");
-    }
+    str_addf(b, "<tr%s>", row->role == ROLE_MODEL ? " class=\"model\"" : "");
+    text_xmlf(b, "<th scope=\"row\"><span class=\"key k%d\"></span>%s</th>", row->role, row->name);
+    for (i32 m = 0; m < t->nmetric; m++) str_addf(b, "<td class=\"n\">%s</td>", table_value(t, r, m).s);
+    if (has_bar(t))
+        str_addf(b, "<td class=\"bar\"><i class=\"k%d\" style=\"width:%s%%\"></i></td>", row->role,
+                 text_fixed(isfinite(v) && most > 0 ? 100 * dmax(0, v) / most : 0, 1).s);
     if (skill) str_addf(b, "<td class=\"n %s\">", row->skill < 0 ? "down" : "up");
-    if (!isnan(row->skill)) text_skill(b, row->skill);
+    if (!isnan(row->skill)) str_add(b, text_skill(row->skill).s);
     str_add(b, skill ? "</td></tr>\n" : "</tr>\n");
 }
 
 void html_scores(struct str *b, const struct score_table *t) {
     str_add(b, "<div class=\"scroll\"><table>\n<thead><tr><th></th>");
-    for (i32 m = 0; m < t->nmetric; m++) {
-        str_add(b, "<th class=\"n\">");
-        text_xml(b, t->metric[m]);
-        str_add(b, "</th>");
-    }
+    for (i32 m = 0; m < t->nmetric; m++) text_xmlf(b, "<th class=\"n\">%s</th>", t->metric[m]);
     bool skill = has_skill(t);
     if (has_bar(t)) str_add(b, "<th></th>");
     str_add(b, skill ? "<th class=\"n\">skill</th></tr></thead>\n<tbody>\n" : "</tr></thead>\n<tbody>\n");

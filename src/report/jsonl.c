@@ -77,8 +77,7 @@ err jsonl_open(struct jsonl *j, const char *path) {
 }
 
 static void add(struct str *b, const char *key, f64 v) {
-    str_addf(b, ",\"%s\":", key);
-    text_json_number(b, v);
+    str_addf(b, ",\"%s\":%s", key, text_json_number(v).s);
 }
 
 static err write_all(struct jsonl *j) {

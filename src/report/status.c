@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -21,12 +20,6 @@
 #define PHASE_S 0.1   /* minimum interval of records */
 #define SILENT_S 10.0
 enum { RECORD = 640 };
-
-f64 status_clock(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (f64)t.tv_sec + 1e-9 * (f64)t.tv_nsec;
-}
 
 /* ------------------------------------------------------------------ writing ------------------------------------------------- */
 
@@ -55,7 +48,7 @@ static void put(struct status *s) {
     if (s->wrote > 0 && gap > EVERY_S) s->now.period = 0.5 * (s->now.period + gap);
     s->wrote = now;
     memcpy(s->told, s->now.phase, sizeof s->told);
-    s->now.time = status_clock();
+    s->now.time = clock_wall();
     const i32 n = render(&s->now, text);
     const int fd = open(s->tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0) return;
@@ -178,18 +171,14 @@ void status_table(const struct status_record *r, i32 n, f64 now, struct str *out
              "windows/s", "rows", "age");
     for (i32 i = 0; i < n; i++) {
         char step[48], member[24], share[16] = "-";
-        struct str rate = {0}, age = {0};
         snprintf(step, sizeof step, "%lld/%lld", (long long)r[i].step, (long long)r[i].steps);
         snprintf(member, sizeof member, "%d/%d", imin(r[i].member + 1, r[i].members), r[i].members);
         if (r[i].share > 0) snprintf(share, sizeof share, "%.0f%%", 100 * r[i].share);
-        text_si(&rate, r[i].windows_per_s);
-        text_seconds(&age, dmax(0, now - r[i].time));
         str_addf(out, "%4d  %-*s  %8d  %-10s  %6s  %15s  %9s  %4s  %7s  %s", r[i].rank, wide, r[i].host, r[i].pid, r[i].phase,
-                 member, step, str_text(&rate), share, str_text(&age), state_of(&r[i], now));
+                 member, step, text_si(r[i].windows_per_s).s, share, text_seconds(dmax(0, now - r[i].time)).s,
+                 state_of(&r[i], now));
         if (r[i].exit > 0) str_addf(out, " (exit %d)", r[i].exit);
         str_add(out, "\n");
-        str_free(&rate);
-        str_free(&age);
     }
 }
 

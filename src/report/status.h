@@ -53,7 +53,6 @@ void status_read_all(const char *run_dir, struct status_record *out, i32 *n);
 
 /* True if a rank has not reported for 10 s or three times its usual interval, whichever is longer; false for ranks that ended. */
 bool status_is_silent(const struct status_record *r, f64 now);
-f64 status_clock(void); /* seconds since 1970 */
 
 /* For `stretto top`: a plain table, or one JSON object without newline. */
 void status_table(const struct status_record *r, i32 n, f64 now, struct str *out);

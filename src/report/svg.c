@@ -28,54 +28,29 @@ static bool drawable(const struct chart *c, const struct chart_layer *l, i32 i) 
     return c->ykind != AXIS_LOG || (y > 0 && (!l->y2 || l->y2[i] > 0));
 }
 
-void svg_number(struct str *b, f64 v) {
+struct figure svg_number(f64 v) {
     v = floor(v * 10 + .5) / 10;
-    text_fixed(b, v, v == floor(v) ? 0 : 1);
+    return text_fixed(v, v == floor(v) ? 0 : 1);
 }
 
 void svg_text(struct str *b, f64 x, f64 y, const char *class, const char *anchor, const char *s) {
-    str_addf(b, "<text class=\"%s\" x=\"", class);
-    svg_number(b, x);
-    str_add(b, "\" y=\"");
-    svg_number(b, y);
-    str_addf(b, "\"%s%s%s>", *anchor ? " text-anchor=\"" : "", anchor, *anchor ? "\"" : "");
-    text_xml(b, s);
-    str_add(b, "</text>\n");
+    str_addf(b, "<text class=\"%s\" x=\"%s\" y=\"%s\"", class, svg_number(x).s, svg_number(y).s);
+    if (*anchor) str_addf(b, " text-anchor=\"%s\"", anchor);
+    text_xmlf(b, ">%s</text>\n", s);
 }
 
 void svg_line(struct str *b, const char *class, f64 x1, f64 y1, f64 x2, f64 y2) {
-    const f64 v[] = {x1, y1, x2, y2};
-    static const char *const name[] = {"x1", "y1", "x2", "y2"};
-    str_addf(b, "<line class=\"%s\"", class);
-    for (i32 i = 0; i < 4; i++) {
-        str_addf(b, " %s=\"", name[i]);
-        svg_number(b, v[i]);
-        str_add(b, "\"");
-    }
-    str_add(b, "/>\n");
+    str_addf(b, "<line class=\"%s\" x1=\"%s\" y1=\"%s\" x2=\"%s\" y2=\"%s\"/>\n", class, svg_number(x1).s, svg_number(y1).s,
+             svg_number(x2).s, svg_number(y2).s);
 }
 
 void svg_open(struct str *b, f64 w, f64 h, const char *label, bool alone) {
-    str_add(b, "<svg class=\"st\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 ");
-    svg_number(b, w);
-    str_add(b, " ");
-    svg_number(b, h);
-    str_add(b, "\"");
-    if (alone) {
-        str_add(b, " width=\"");
-        svg_number(b, w);
-        str_add(b, "\" height=\"");
-        svg_number(b, h);
-        str_add(b, "\"");
-    }
-    str_add(b, " aria-label=\"");
-    text_xml(b, label);
-    str_add(b, "\">\n");
-    if (alone) {
-        str_add(b, "<style>");
-        str_add(b, svg_style());
-        str_add(b, "</style>\n<rect class=\"st-bg\" width=\"100%\" height=\"100%\"/>\n");
-    }
+    const struct figure wide = svg_number(w), high = svg_number(h);
+    str_addf(b, "<svg class=\"st\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 %s %s\"", wide.s, high.s);
+    if (alone) str_addf(b, " width=\"%s\" height=\"%s\"", wide.s, high.s);
+    text_xmlf(b, " aria-label=\"%s\">\n", label);
+    if (!alone) return;
+    str_addf(b, "<style>%s</style>\n<rect class=\"st-bg\" width=\"100%%\" height=\"100%%\"/>\n", svg_style());
 }
 
 /* Smallest and largest drawable value over all layers, on x (axis 0) or y (axis 1). */
@@ -97,18 +72,12 @@ static void range(const struct chart *c, i32 axis, f64 *lo, f64 *hi) {
 /* Draws a legend entry: a sample of the mark, then the name; returns the width used. */
 static f64 legend_entry(struct str *b, const struct chart_layer *l, f64 x, f64 y) {
     if (l->mark == MARK_LINE) {
-        str_addf(b, "<path class=\"st-l st-l%d\" d=\"M", l->role);
-        svg_number(b, x);
-        str_add(b, " ");
-        svg_number(b, y - 4);
-        str_add(b, "h22\"/>\n");
+        str_addf(b, "<path class=\"st-l st-l%d\" d=\"M%s %sh22\"/>\n", l->role, svg_number(x).s, svg_number(y - 4).s);
     } else {
         bool band = l->mark == MARK_BAND;
-        str_addf(b, "<rect class=\"%s st-f%d\" rx=\"%d\" x=\"", band ? "st-b" : "st-p", l->role, band ? 2 : 5);
-        svg_number(b, x + (band ? 0 : 6));
-        str_add(b, "\" y=\"");
-        svg_number(b, y - 9);
-        str_addf(b, "\" width=\"%d\" height=\"10\"/>\n", band ? 22 : 10);
+        str_addf(b, "<rect class=\"%s st-f%d\" rx=\"%d\" x=\"%s\" y=\"%s\" width=\"%d\" height=\"10\"/>\n",
+                 band ? "st-b" : "st-p", l->role, band ? 2 : 5, svg_number(x + (band ? 0 : 6)).s, svg_number(y - 9).s,
+                 band ? 22 : 10);
     }
     svg_text(b, x + 28, y, "st-lg", "", l->name);
     return 28 + text_width(l->name, 12) + 18;
@@ -157,10 +126,7 @@ static void grid(struct str *b, const struct plot *p) {
 }
 
 static void point_to(struct str *b, char op, f64 x, f64 y) {
-    str_addn(b, &op, 1);
-    svg_number(b, x);
-    str_add(b, " ");
-    svg_number(b, y);
+    str_addf(b, "%c%s %s", op, svg_number(x).s, svg_number(y).s);
 }
 
 /* Draws a line; if several points share a pixel column, only its ends and extremes. */
@@ -207,24 +173,15 @@ static void draw_band(struct str *b, const struct plot *p, const struct chart_la
     }
 }
 
-static void circle(struct str *b, const struct plot *p, const struct chart_layer *l, i32 i, const char *class, i32 radius) {
-    str_addf(b, "<circle class=\"%s st-f%d\" r=\"%d\" cx=\"", class, l->role, radius);
-    svg_number(b, px(p, x_of(l, i)));
-    str_add(b, "\" cy=\"");
-    svg_number(b, py(p, l->y[i]));
-    str_add(b, "\"><title>");
-    text_xml(b, l->name ? l->name : "");
-    str_add(b, l->name ? ", " : "");
-    if (p->c->xkind == AXIS_TIME) text_time(b, x_of(l, i), p->c->xstep);
-    else text_digits(b, x_of(l, i), 6);
-    str_add(b, ": ");
-    text_digits(b, l->y[i], 4);
-    str_add(b, "</title></circle>\n");
-}
-
 static void draw_points(struct str *b, const struct plot *p, const struct chart_layer *l, const char *class, i32 radius) {
-    for (i32 i = 0; i < l->n; i++)
-        if (drawable(p->c, l, i)) circle(b, p, l, i, class, radius);
+    for (i32 i = 0; i < l->n; i++) {
+        if (!drawable(p->c, l, i)) continue;
+        const f64 x = x_of(l, i);
+        const struct figure at = p->c->xkind == AXIS_TIME ? text_time(x, p->c->xstep) : text_digits(x, 6);
+        str_addf(b, "<circle class=\"%s st-f%d\" r=\"%d\" cx=\"%s\" cy=\"%s\">", class, l->role, radius, svg_number(px(p, x)).s,
+                 svg_number(py(p, l->y[i])).s);
+        text_xmlf(b, "<title>%s%s%s: %s</title></circle>\n", l->name, l->name ? ", " : "", at.s, text_digits(l->y[i], 4).s);
+    }
 }
 
 static void draw_rule(struct str *b, const struct plot *p, const struct chart_layer *l) {

@@ -8,7 +8,8 @@
 
 enum { NAME_WIDTH = 18, VALUE_WIDTH = 7 };
 
-i32 table_decimals(const struct score_table *t, i32 metric) {
+/* Number of decimals that shows a metric with about three digits. */
+static i32 decimals_of(const struct score_table *t, i32 metric) {
     if (strcmp(t->metric[metric], "MASE") == 0) return 2;
     f64 least = INFINITY;
     for (i32 r = 0; r < t->nrow; r++) {
@@ -19,12 +20,11 @@ i32 table_decimals(const struct score_table *t, i32 metric) {
     return imin(3, imax(0, 2 - (i32)floor(log10(least))));
 }
 
-void table_value(struct str *b, const struct score_table *t, i32 row, i32 metric) {
+struct figure table_value(const struct score_table *t, i32 row, i32 metric) {
     f64 v = t->row[row].value[metric];
-    i32 decimals = table_decimals(t, metric);
-    if (fabs(v) >= 1e5) decimals = 0;
-    if (isfinite(v) && (fabs(v) >= 1e7 || (v != 0 && fabs(v) < .5 * pow(10, -decimals)))) text_digits(b, v, 2);
-    else text_fixed(b, v, decimals);
+    i32 decimals = fabs(v) >= 1e5 ? 0 : decimals_of(t, metric);
+    if (isfinite(v) && (fabs(v) >= 1e7 || (v != 0 && fabs(v) < .5 * pow(10, -decimals)))) return text_digits(v, 2);
+    return text_fixed(v, decimals);
 }
 
 static void pad(struct str *b, i32 n) {
@@ -39,12 +39,7 @@ static void add_right(struct str *b, const char *text, i32 width) {
 /* Width of metric m's column: every figure and the heading, with at least two spaces before it. */
 static i32 column_width(const struct score_table *t, i32 m) {
     i32 width = imax(VALUE_WIDTH, str_columns(t->metric[m]) + 2);
-    for (i32 r = 0; r < t->nrow; r++) {
-        struct str s = {0};
-        table_value(&s, t, r, m);
-        width = imax(width, str_columns(str_text(&s)) + 2);
-        str_free(&s);
-    }
+    for (i32 r = 0; r < t->nrow; r++) width = imax(width, str_columns(table_value(t, r, m).s) + 2);
     return width;
 }
 
@@ -66,16 +61,9 @@ void table_text(struct str *b, const struct score_table *t) {
     for (i32 r = 0; r < t->nrow; r++) {
         str_addf(b, "  %s", t->row[r].name);
         pad(b, name - 2 - str_columns(t->row[r].name));
-        for (i32 m = 0; m < t->nmetric; m++) {
-            struct str s = {0};
-            table_value(&s, t, r, m);
-            add_right(b, isnan(t->row[r].value[m]) ? "-" : str_text(&s), width[m]);
-            str_free(&s);
-        }
-        if (!isnan(t->row[r].skill)) {
-            str_add(b, "   ");
-            text_skill(b, t->row[r].skill);
-        }
+        for (i32 m = 0; m < t->nmetric; m++)
+            add_right(b, isnan(t->row[r].value[m]) ? "-" : table_value(t, r, m).s, width[m]);
+        if (!isnan(t->row[r].skill)) str_addf(b, "   %s", text_skill(t->row[r].skill).s);
         str_add(b, "\n");
     }
 }
@@ -84,15 +72,9 @@ void table_json(struct str *b, const struct score_table *t) {
     str_add(b, "{\"title\":");
     text_json(b, t->title);
     if (t->windows > 0) str_addf(b, ",\"windows\":%lld", (long long)t->windows);
-    if (t->band.from > 0) {
-        str_add(b, ",\"band\":{\"from\":");
-        text_json_number(b, t->band.from);
-        str_add(b, ",\"to\":");
-        text_json_number(b, t->band.to);
-        str_add(b, ",\"coverage\":");
-        text_json_number(b, t->band.coverage);
-        str_add(b, "}");
-    }
+    if (t->band.from > 0)
+        str_addf(b, ",\"band\":{\"from\":%s,\"to\":%s,\"coverage\":%s}", text_json_number(t->band.from).s,
+                 text_json_number(t->band.to).s, text_json_number(t->band.coverage).s);
     str_add(b, ",\"rows\":[");
     for (i32 r = 0; r < t->nrow; r++) {
         str_add(b, r ? ",{\"name\":" : "{\"name\":");
@@ -100,13 +82,9 @@ void table_json(struct str *b, const struct score_table *t) {
         for (i32 m = 0; m < t->nmetric; m++) {
             str_add(b, ",");
             text_json(b, t->metric[m]);
-            str_add(b, ":");
-            text_json_number(b, t->row[r].value[m]);
+            str_addf(b, ":%s", text_json_number(t->row[r].value[m]).s);
         }
-        if (!isnan(t->row[r].skill)) {
-            str_add(b, ",\"skill\":");
-            text_json_number(b, t->row[r].skill);
-        }
+        if (!isnan(t->row[r].skill)) str_addf(b, ",\"skill\":%s", text_json_number(t->row[r].skill).s);
         str_add(b, "}");
     }
     str_add(b, "]}");

@@ -6,8 +6,8 @@
 #ifndef STRETTO_REPORT_TABLE_H
 #define STRETTO_REPORT_TABLE_H
 
-#include "base/str.h"
 #include "report/role.h"
+#include "report/text.h"
 
 enum { METRICS_MAX = 12 };
 
@@ -35,11 +35,7 @@ struct score_table {
     struct score_band band;
 };
 
-/* Number of decimals that shows a metric with about three digits. */
-i32 table_decimals(const struct score_table *t, i32 metric);
-/* One value of the table as text. */
-void table_value(struct str *b, const struct score_table *t, i32 row, i32 metric);
-
+struct figure table_value(const struct score_table *t, i32 row, i32 metric); /* one value of the table as text */
 void table_text(struct str *b, const struct score_table *t);
 void table_json(struct str *b, const struct score_table *t); /* one object, no newline */
 

@@ -49,13 +49,8 @@ static i32 row_of(struct row *row, i32 *n, const struct span *s) {
 
 static void flush_bar(struct str *b, struct row *r, const struct kinds *k, f64 top) {
     if (r->to < r->from) return;
-    str_addf(b, "<rect class=\"st-f%d\" x=\"", k->role[r->kind]);
-    text_fixed(b, r->from, 2);
-    str_add(b, "\" y=\"");
-    svg_number(b, top);
-    str_add(b, "\" width=\"");
-    text_fixed(b, dmax(.4, r->to - r->from), 2);
-    str_addf(b, "\" height=\"%d\"/>\n", BAR);
+    str_addf(b, "<rect class=\"st-f%d\" x=\"%s\" y=\"%s\" width=\"%s\" height=\"%d\"/>\n", k->role[r->kind],
+             text_fixed(r->from, 2).s, svg_number(top).s, text_fixed(dmax(.4, r->to - r->from), 2).s, BAR);
     r->to = r->from - 1;
 }
 
@@ -96,16 +91,11 @@ static f64 draw_legend(struct str *b, const struct kinds *k, f64 x0, f64 width) 
             x = x0;
             y += 18;
         }
-        if (!b) {
-            x += w;
-            continue;
+        if (b) {
+            str_addf(b, "<rect class=\"st-f%d\" rx=\"2\" width=\"12\" height=\"12\" x=\"%s\" y=\"%s\"/>\n", k->role[i],
+                     svg_number(x).s, svg_number(y + 2).s);
+            svg_text(b, x + 18, y + 12, "st-lg", "", k->name[i]);
         }
-        str_addf(b, "<rect class=\"st-f%d\" rx=\"2\" width=\"12\" height=\"12\" x=\"", k->role[i]);
-        svg_number(b, x);
-        str_add(b, "\" y=\"");
-        svg_number(b, y + 2);
-        str_add(b, "\"/>\n");
-        svg_text(b, x + 18, y + 12, "st-lg", "", k->name[i]);
         x += w;
     }
     return y + 26;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "launch/supervise.h"
@@ -216,11 +217,11 @@ TEST(checkpoints_of_an_older_run_do_not_count) {
     file_in(sub, "000000000700.ckpt.tmp", "x");
     file_in(sub, "notes.ckpt", "x");
     assert_int_equal(run_checkpoint(run, 0), 300);
-    assert_int_equal(run_checkpoint(run, wall_clock() + 5), -1);
+    assert_int_equal(run_checkpoint(run, clock_wall() + 5), -1);
     assert_false(run_finished(run, 0));
     file_in(run, "run.json", "{\"finished\": true}");
     assert_true(run_finished(run, 0));
-    assert_false(run_finished(run, wall_clock() + 5));
+    assert_false(run_finished(run, clock_wall() + 5));
 }
 
 /* ------------------------------------------------------------------ verdicts ------------------------------------------------ */

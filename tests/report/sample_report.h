@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "report/report.h"
 #include "report/text.h"
 
@@ -34,7 +35,7 @@ static void sample_forecasts(struct sample *s) {
         for (i32 i = 0; i < S_HISTORY + S_HORIZON; i++) {
             i32 m = 132 - S_HISTORY - w + i, k = i - S_HISTORY;
             f64 v = sample_wave(m) + 6 * sin(1.7 * m);
-            s->time[w][i] = 86400. * (f64)date_to_days(1949 + m / 12, m % 12 + 1, 1);
+            s->time[w][i] = 86400. * (f64)time_days(1949 + m / 12, m % 12 + 1, 1);
             if (k < 0) {
                 s->past[w][i] = v;
                 continue;

@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "report/svg.h"
 #include "report/text.h"
 
-static f64 day(i64 y, i32 m, i32 d) { return 86400. * (f64)date_to_days(y, m, d); }
+static f64 day(i64 y, i32 m, i32 d) { return 86400. * (f64)time_days(y, m, d); }
 
 /* All ticks of an axis as "a b c", second lines in brackets. */
 static const char *ticks(enum axis_kind kind, f64 lo, f64 hi, f64 room, bool across) {
