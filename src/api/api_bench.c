@@ -78,7 +78,7 @@ static err bench_one(const struct subject *s, const struct workshop *shop, i32 r
     use.steps = MANY_STEPS; /* who asks for the speed may wait for the wisdom */
     use.slices = s->spec.cut.slices;
     use.course = s->spec.cut.course;
-    TRY(engine_new(&s->net, &use, s->B, 0, optim_find("adam"), NULL, NULL, &engine));
+    TRY(engine_new(&s->net, &use, s->B, 0, optim_find("adam"), &engine));
     net_weights_init(&s->net, 1, engine.store.theta);
     err e = random_inputs(s, &a, input);
     if (e >= 0) e = time_steps(&engine, input, (i64)s->B * s->cells, repeat, &seconds);

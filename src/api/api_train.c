@@ -79,8 +79,8 @@ static err load_plan(struct stretto_trainer *t) {
     TRY(file_load(t->o.plan, PLAN_BYTES, &text, &n));
     str_addn(&t->plan_text, text, (size_t)n);
     mem_free(text);
-    t->job.plan_text = t->plan_text.s;
-    t->job.plan_path = t->o.plan;
+    t->job.use.plan_text = t->plan_text.s;
+    t->job.use.plan_path = t->o.plan;
     return str_ok(&t->plan_text);
 }
 

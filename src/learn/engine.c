@@ -13,12 +13,13 @@ struct resources resources_whole(const struct resources *r) {
     struct resources whole = *r;
     whole.steps = whole.slices = 0;
     whole.any_slices = true;
+    whole.plan_text = NULL;
     return whole;
 }
 
 struct resources resources_sliced(const struct resources *r, const char *parallel, i32 P, struct chain_course course) {
     struct resources use = *r;
-    if (parallel) use.parallel = parallel, use.any_slices = true;
+    if (parallel) use.parallel = parallel, use.any_slices = true, use.plan_text = NULL;
     use.slices = P;
     use.course = course;
     use.steps = 0;
@@ -98,36 +99,30 @@ static struct plan_request request(const struct engine *e, const struct resource
                                  .parallel = r->parallel};
 }
 
-static err exact_enough(const struct plan *p, const struct resources *r) {
-    if (!r->deterministic || p->exact) return 0;
+/* The saved plan, or a new one.  The caller frees it after a failure too. */
+static err training_plan(const struct plan_request *q, const struct resources *r, struct plan **out) {
+    TRY(r->plan_text ? plan_parse(r->plan_text, r->plan_path, q, out) : plan_make(q, out));
+    if (!r->deterministic || (*out)->exact) return 0;
     return FAIL_AT(E401, NULL, "--parallel data",
-                   "--deterministic: the strategy %s does not give the bits of the serial run", p->strategy);
+                   "--deterministic: the strategy %s does not give the bits of the serial run", (*out)->strategy);
 }
 
-err engine_plan(const struct net *net, const struct resources *r, i32 B, const struct optim *optim, const char *plan_text,
-                const char *plan_path, struct plan **out) {
+err engine_plan(const struct net *net, const struct resources *r, i32 B, const struct optim *optim, struct plan **out) {
     const struct engine bare = {.net = net, .B = B};
     const struct plan_request q = request(&bare, r, optim);
-    TRY(plan_text ? plan_parse(plan_text, plan_path, &q, out) : plan_make(&q, out));
-    err e = exact_enough(*out, r);
-    if (e >= 0 && !plan_text) e = engine_choose_how(*out, net, r);
+    *out = NULL;
+    err e = training_plan(&q, r, out);
+    if (e >= 0 && !r->plan_text) e = engine_choose_how(*out, net, r);
     if (e >= 0) return e;
     plan_free(*out);
     *out = NULL;
     return e;
 }
 
-static err plans(struct engine *e, const struct resources *r, const struct optim *optim, const char *plan_text,
-                 const char *plan_path) {
+static err plans(struct engine *e, const struct resources *r, const struct optim *optim) {
     struct plan_request q = request(e, r, optim);
-    if (optim) {
-        if (plan_text)
-            TRY(plan_parse(plan_text, plan_path, &q, &e->plan));
-        else
-            TRY(plan_make(&q, &e->plan));
-        TRY(exact_enough(e->plan, r));
-        if (r->heal) plan_update_everywhere(e->plan);
-    }
+    if (optim) TRY(training_plan(&q, r, &e->plan));
+    if (optim && r->heal) plan_update_everywhere(e->plan);
     q.machine = r->machine; /* forecasts are made by a rank alone; wishes for several devices are about training */
     if (r->machine->ndevice == 1) q.parallel = "auto";
     q.train = false;
@@ -175,50 +170,47 @@ static err room(const struct engine *e, const struct resources *r) {
                    "the plans of this run hold %.1f GiB, the machine has %.1f GiB", (f64)bytes / 0x1p30, (f64)m->memory / 0x1p30);
 }
 
-static err bind_training(struct engine *e, const struct resources *r, bool chosen) {
-    if (!chosen || r->how) TRY(engine_choose_how(e->plan, e->net, r));
+static err bind_training(struct engine *e, const struct resources *r) {
+    if (!r->plan_text || r->how) TRY(engine_choose_how(e->plan, e->net, r));
     TRY(too_little(e, step_bind(e->plan, e->net, r->kern, r->pool, &e->store, r->comm, r->policy, &e->exec)));
     exec_trace(step_exec(e->exec), r->trace);
     return 0;
 }
 
-static err bind(struct engine *e, const struct resources *r, const struct optim *optim, bool chosen) {
-    if (optim) TRY(bind_training(e, r, chosen));
+/* Plans and binds; a store that is there stays. */
+static err prepare(struct engine *e, const struct resources *r, const struct optim *optim) {
+    TRY(net_check(e->net));
+    TRY(net_runs(e->net, r->kern));
+    TRY(plans(e, r, optim));
+    TRY(room(e, r));
+    if (!e->store.theta) TRY(store_new(e->net, optim, &e->store));
+    if (optim) TRY(bind_training(e, r));
     if (!e->forward_plan) return 0;
     TRY(engine_choose_how(e->forward_plan, e->net, r));
     return step_bind(e->forward_plan, e->net, r->kern, r->pool, &e->store, NULL, NULL, &e->forward);
 }
 
 err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forward_B, const struct optim *optim,
-               const char *plan_text, const char *plan_path, struct engine *out) {
+               struct engine *out) {
     *out = (struct engine){.net = net, .B = B, .forward_B = forward_B};
-    TRY(net_check(net));
-    TRY(net_runs(net, r->kern));
-    err e = plans(out, r, optim, plan_text, plan_path);
-    if (e >= 0) e = room(out, r);
-    if (e >= 0) e = store_new(net, optim, &out->store);
-    if (e >= 0) e = bind(out, r, optim, plan_text != NULL);
+    const err e = prepare(out, r, optim);
     if (e < 0) engine_free(out);
     return e;
 }
 
-err engine_replan(struct engine *e, const struct net *net, const struct resources *r, i32 B) {
-    const struct optim *optim = e->store.optim;
-    if (net->ntheta != e->store.ntheta || net->nderived != e->store.nderived)
-        return FAIL(E1, "another net: %lld parameters in place of %lld", (long long)net->ntheta, (long long)e->store.ntheta);
+static void drop_plans(struct engine *e) {
     step_free(e->exec);
     step_free(e->forward);
     plan_free(e->plan);
     plan_free(e->forward_plan);
-    e->exec = e->forward = NULL;
-    e->plan = e->forward_plan = NULL;
-    e->net = net;
-    e->B = B;
-    e->forward_B = 0;
-    TRY(net_runs(net, r->kern));
-    TRY(plans(e, r, optim, NULL, NULL));
-    TRY(room(e, r));
-    return bind(e, r, optim, false);
+}
+
+err engine_replan(struct engine *e, const struct net *net, const struct resources *r, i32 B) {
+    if (net->ntheta != e->store.ntheta || net->nderived != e->store.nderived)
+        return FAIL(E1, "another net: %lld parameters in place of %lld", (long long)net->ntheta, (long long)e->store.ntheta);
+    drop_plans(e);
+    *e = (struct engine){.net = net, .B = B, .store = e->store};
+    return prepare(e, r, e->store.optim);
 }
 
 err engine_recut(struct engine *e, const struct resources *r) {
@@ -237,14 +229,11 @@ err engine_recut(struct engine *e, const struct resources *r) {
     plan_free(e->plan);
     e->exec = NULL;
     e->plan = plan;
-    return bind_training(e, r, false);
+    return bind_training(e, r);
 }
 
 void engine_free(struct engine *e) {
-    step_free(e->exec);
-    step_free(e->forward);
-    plan_free(e->plan);
-    plan_free(e->forward_plan);
+    drop_plans(e);
     store_free(&e->store);
     *e = (struct engine){0};
 }

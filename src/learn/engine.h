@@ -16,6 +16,7 @@ struct resources {
     struct pool *pool;
     const struct machine *machine;
     const char *parallel;          /* strategy expression */
+    const char *plan_text, *plan_path; /* a saved plan for training, and its name in messages; NULL = none */
     struct chain_course course;    /* of rounds over slices of time */
     i32 grains;                    /* that a batch is cut into; 0 = as many as are cheap */
     bool balance;                  /* grains move between ranks of unlike speed */
@@ -35,7 +36,8 @@ struct resources {
 
 /* The same for a net whose windows are whole: wishes for slices, and for time that is worth measuring, are those of training. */
 struct resources resources_whole(const struct resources *r);
-/* The same for windows in P slices, with no time to measure kernels; parallel NULL = as wished. */
+/* The same for windows in P slices, with no time to measure kernels.  parallel: a strategy in place of the requested one and of a
+ * saved plan; NULL = as requested. */
 struct resources resources_sliced(const struct resources *r, const char *parallel, i32 P, struct chain_course course);
 
 struct engine {
@@ -46,13 +48,11 @@ struct engine {
     i32 B, forward_B;
 };
 
-/* optim NULL = forward only; forward_B 0 = training only.  plan_text: a saved plan for training, or NULL; plan_path: its name in
- * messages. */
+/* optim NULL = forward only; forward_B 0 = training only. */
 err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forward_B, const struct optim *optim,
-               const char *plan_text, const char *plan_path, struct engine *out);
+               struct engine *out);
 /* The training plan alone. */
-err engine_plan(const struct net *net, const struct resources *r, i32 B, const struct optim *optim, const char *plan_text,
-                const char *plan_path, struct plan **out);
+err engine_plan(const struct net *net, const struct resources *r, i32 B, const struct optim *optim, struct plan **out);
 /* Plans and binds training anew for a net with the same parameters; weights and optimiser state stay.  Forward plans go. */
 err engine_replan(struct engine *e, const struct net *net, const struct resources *r, i32 B);
 /* Training alone, by another machine: the rows of r->ranks' weights.  Who updates what must stay as it is; forward plans do. */

@@ -1,8 +1,7 @@
 /* forecast.c - the learner `forecast`: base plus guarded recurrent correction (forecast/forecast.h). */
 #include "learn/forecast/ops.h"
+#include "learn/forecast/resolve.h"
 #include "learn/series_set.h"
-
-static void free_forecaster(struct model *m) { forecast_free(forecaster_in(m)); }
 
 static const struct model_ops ops = {
     .open = forecast_open,
@@ -14,7 +13,7 @@ static const struct model_ops ops = {
     .report = forecast_report,
     .save = forecast_save,
     .load = forecast_load,
-    .free = free_forecaster,
+    .free = forecast_free,
 };
 
 extern const struct learner learner_forecast;
@@ -24,11 +23,11 @@ const struct learner learner_forecast = {
     .data = &data_series,
     .ops = &ops,
     .spec_bytes = sizeof(struct forecast_spec),
-    .check = forecast_job_check,
+    .check = resolve_check,
     .resolve = forecast_job_resolve,
     .prepare = forecast_job_prepare,
     .ranks = forecast_job_ranks,
     .folds = forecast_job_folds,
-    .fit = forecast_job_fit,
+    .fit = forecast_fit,
     .left = forecast_healed,
 };

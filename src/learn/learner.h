@@ -158,7 +158,6 @@ struct learn_job {
     struct dataset *data;
     struct split split;             /* records of training, validation and test */
     void *spec;                     /* [learner.spec_bytes] what resolve found out, for fit: plain values */
-    const char *plan_text, *plan_path; /* a saved plan and its name for messages, or NULL; borrowed */
     struct resources use;
     const char *run_dir;            /* for checkpoints; NULL = none */
     bool resume;                    /* continue from the newest checkpoint of run_dir */

@@ -19,7 +19,7 @@ static void become_fewer(const char *const *model) {
     T_OK(fit(&s, 1, &w, NULL, false, &f));
     assert_true(w.fewer >= 1 && w.warnings == 0 && w.measured >= 1);
     assert_true(f->spec.cut.slices < P && f->slices->watch.slices == f->spec.cut.slices);
-    forecast_free(f);
+    forecast_free(&f->model);
     session_end(&s);
 }
 
@@ -40,7 +40,7 @@ static void stays(const char *const *model) {
     assert_true(strstr(w.gap, "16 time slices against whole windows") != NULL);
     assert_true(f->slices->gap < 1e-5);
     assert_true(f->slices->picture[0].rounds[0] > 1 && f->slices->picture[0].ran[0][0] == 6);
-    forecast_free(f);
+    forecast_free(&f->model);
     session_end(&s);
 }
 
@@ -64,9 +64,9 @@ static void resumed(const char *const *model, i32 id) {
         assert_int_equal(g->spec.cut.slices, f->spec.cut.slices);
         assert_memory_equal(g->theta[0], f->theta[0], sizeof(f32) * (size_t)f->net.ntheta);
         assert_memory_equal(g->slices->watch.layer, f->slices->watch.layer, sizeof f->slices->watch.layer);
-        forecast_free(g);
+        forecast_free(&g->model);
     }
-    forecast_free(f);
+    forecast_free(&f->model);
     session_end(&s);
 }
 
@@ -88,8 +88,8 @@ static void on_ranks(const char *const *model) {
     assert_true(w.fewer >= 1 && x.fewer == w.fewer);
     assert_int_equal(g->spec.cut.slices, f->spec.cut.slices);
     assert_memory_equal(g->theta[0], f->theta[0], sizeof(f32) * (size_t)f->net.ntheta);
-    forecast_free(f);
-    forecast_free(g);
+    forecast_free(&f->model);
+    forecast_free(&g->model);
     session_end(&s);
     session_end(&t);
 }

@@ -13,7 +13,7 @@
 enum { RANKS = 3 };
 
 struct rank {
-    struct forecast_job job;
+    struct learn_job job;
     struct machine machine, all;
     struct forecaster *f;
     struct comm_loss loss; /* the last */
@@ -44,7 +44,9 @@ static err part(struct comm *c) {
 static err fit(struct rank *r) {
     TRY(comm_connect(r->job.use.comm));
     TRY(comm_allow_recovery(r->job.use.comm));
-    TRY(forecast_fit(&r->job, &r->f));
+    struct model *m = NULL;
+    TRY(forecast_fit(&r->job, &m));
+    r->f = forecaster_in(m);
     return part(r->job.use.comm);
 }
 
@@ -64,8 +66,7 @@ static void run(const struct session *s, const struct comm_fault *fault, i32 ran
     const struct comm_fault none = {.rank = -1};
     if (ranks > 1) T_OK(comm_faulty(ranks, fault ? fault : &none, comm));
     for (i32 k = 0; k < ranks; k++) {
-        r[k] = (struct rank){.job = {.series = series_of(s->t->data->set), .split = s->t->job.split, .spec = *session_spec(s),
-                                     .run_dir = run_dir}};
+        r[k] = (struct rank){.job = {.data = s->t->data->set, .split = s->t->job.split, .spec = session_spec(s), .run_dir = run_dir}};
         T_OK(machine_parse("host(cpu)", &r[k].machine));
         T_OK(machine_ranks(&r[k].machine, ranks, &r[k].all));
         r[k].job.use = (struct resources){.kern = s->use->kern, .machine = &r[k].machine, .parallel = s->use->parallel,
@@ -79,7 +80,8 @@ static void run(const struct session *s, const struct comm_fault *fault, i32 ran
 }
 
 static void done(struct rank *r, i32 ranks) {
-    for (i32 k = 0; k < ranks; k++) forecast_free(r[k].f);
+    for (i32 k = 0; k < ranks; k++)
+        if (r[k].f) forecast_free(&r[k].f->model);
 }
 
 static bool same_model(const struct forecaster *a, const struct forecaster *b) {

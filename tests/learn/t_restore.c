@@ -48,7 +48,7 @@ static err resumed(const struct session *s, const char *dir) {
     struct watcher w = {0};
     struct forecaster *f = NULL;
     const err e = fit(s, 0, &w, dir, true, &f);
-    if (e >= 0) forecast_free(f);
+    if (e >= 0) forecast_free(&f->model);
     return e;
 }
 

@@ -76,7 +76,7 @@ TEST(the_walk_gives_what_the_trained_net_gives) {
     struct batcher b;
     struct window_set set = {.first = 1, .end = C + 1, .stride = 1};
     struct exec_result r;
-    T_OK(engine_new(&s.f->net, s.use, NCOL, NCOL, NULL, NULL, NULL, &e));
+    T_OK(engine_new(&s.f->net, s.use, NCOL, NCOL, NULL, &e));
     T_OK(batcher_new(s.f, &s.f->net, &s.f->shape, series_of(s.d->set), s.use->kern, NCOL, 1, &b));
     b.scored = set;
     batch_fill_walk(&b, 0, 0);

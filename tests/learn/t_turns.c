@@ -154,9 +154,9 @@ static void stale(const char *rounds, const char *before, const char *after) {
         T_OK(fit(&u, 0, &y, dir, true, &g));
         assert_int_equal(y.cold, 0);
         assert_memory_equal(g->theta[0], f->theta[0], sizeof(f32) * (size_t)f->net.ntheta);
-        forecast_free(g);
+        forecast_free(&g->model);
     }
-    forecast_free(f);
+    forecast_free(&f->model);
     session_end(&s);
     session_end(&u);
 }
@@ -184,7 +184,7 @@ TEST(ends_of_another_cut_are_refused) {
     v[5] += 1;
     T_OK(fit(&s, 0, &y, dir, true, &f));
     assert_int_equal(y.cold, 1);
-    forecast_free(f);
+    forecast_free(&f->model);
     session_end(&s);
 }
 
@@ -208,8 +208,8 @@ static struct session growing(const struct trip *c, const char *ranks) {
     spec->lr = 0.01;
     spec->schedule = SCHEDULE_CONSTANT;
     spec->warmup = 0;
-    s.t->job.plan_text = c->plan;
-    s.t->job.plan_path = "saved.plan";
+    s.t->job.use.plan_text = c->plan;
+    s.t->job.use.plan_path = "saved.plan";
     spec->weight_decay = -5;
     return s;
 }
@@ -251,7 +251,7 @@ static void on_ranks(const struct forecaster *f, bool given) {
         const struct trip c = {.given = given, .ranks = i ? "3" : "2", .stop = i ? GROWS + 8 : 0};
         struct forecaster *g = grown_and_faded(c, &w);
         alike(f, g);
-        forecast_free(g);
+        forecast_free(&g->model);
     }
 }
 
@@ -261,11 +261,11 @@ static void repeated(const struct forecaster *f, bool given) {
     struct forecaster *g = grown_and_faded((struct trip){.plan = f->model.plan_text.s, .given = given}, &x);
     assert_true(x.fewer == 0 && x.more == 0 && x.ranks == 0); /* nobody decided */
     alike(f, g);
-    forecast_free(g);
+    forecast_free(&g->model);
     for (i64 stop = GROWS + 8; stop < LASTS - 4; stop += 41) {
         g = grown_and_faded((struct trip){stop % 2 ? f->model.plan_text.s : NULL, stop, given, NULL}, &y);
         alike(f, g);
-        forecast_free(g);
+        forecast_free(&g->model);
     }
 }
 
@@ -279,7 +279,7 @@ TEST(directions_come_and_go_as_memory_does) {
     assert_int_equal(f->spec.slice_rank, 0); /* in the end there are two rounds */
     repeated(f, true);
     on_ranks(f, true);
-    forecast_free(f);
+    forecast_free(&f->model);
 }
 
 TEST(slices_become_fewer_and_more_again_as_memory_goes) {
@@ -298,7 +298,7 @@ TEST(slices_become_fewer_and_more_again_as_memory_goes) {
     assert_int_equal(back, 1); /* down, then up, and that was all */
     repeated(f, false);
     on_ranks(f, false);
-    forecast_free(f);
+    forecast_free(&f->model);
 }
 
 

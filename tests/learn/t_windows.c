@@ -84,7 +84,7 @@ static void step_new(struct trial *g, struct session *s, i32 P) {
     use.steps = 0;
     T_OK(mem_new((void **)&g->net, 1, sizeof *g->net));
     T_OK(forecast_net(&g->spec, &s->f->shape, series_of(s->d->set), g->net));
-    T_OK(engine_new(g->net, &use, B, 0, optim_find("sgd"), NULL, NULL, &g->engine));
+    T_OK(engine_new(g->net, &use, B, 0, optim_find("sgd"), &g->engine));
     T_OK(batcher_new(&f, g->net, &s->f->shape, series_of(s->d->set), use.kern, B, 1, &g->batch));
     g->batch.spec = &g->spec;
     g->batch.set = (struct window_set){.first = s->f->spec.context, .end = 500, .stride = 1};

@@ -11,7 +11,7 @@ i64 forecast_origins(const struct fit *t, const struct window_set *set) {
 
 err forecast_ridge_base(const struct fit *t, bool refit, struct labour *work, struct base **out) {
     const struct forecast_spec *s = &t->f->spec;
-    const struct series *x = t->job->series;
+    const struct series *x = t->series;
     struct ridge_spec r = {.L = forecast_lags(s),
                            .H = s->horizon,
                            .ncol = x->ntarget,
@@ -25,7 +25,7 @@ err forecast_ridge_base(const struct fit *t, bool refit, struct labour *work, st
 
 static err choose(struct fit *t, struct labour *work) {
     const struct forecast_spec *s = &t->f->spec;
-    const struct series *x = t->job->series;
+    const struct series *x = t->series;
     const struct split *p = &t->job->split;
     i32 season = x->freq.season;
     if (strcmp(s->base, "none") == 0) return 0;
@@ -64,13 +64,13 @@ err forecast_ridge_row(struct fit *t) {
     struct labour work = labour_of("fitting the ridge to compare with", t->job->use.events, forecast_stop(t));
     struct ridge_spec r = {.L = forecast_lags(s),
                            .H = s->horizon,
-                           .ncol = t->job->series->ntarget,
+                           .ncol = t->series->ntarget,
                            .train = p->train,
                            .valid = p->validation,
                            .refit = t->f->has_mix || s->refit_all, /* the row to beat sees every row that the model sees */
                            .work = &work};
     if (base_is_ridge(t->f->base) || forecast_origins(t, &t->set.train) < MIN_WINDOWS) return 0;
-    err e = base_ridge(t->job->series, &r, &t->f->ridge);
+    err e = base_ridge(t->series, &r, &t->f->ridge);
     labour_end(&work);
     return e == -E601 || e == -E806 ? e : 0; /* no complete window: no row */
 }

@@ -1,6 +1,7 @@
 /* fit.c - from a scaled series to a forecaster: base, members, guard, bands. */
 #include "learn/forecast/balance.h"
 #include "learn/forecast/save.h"
+#include "learn/series_set.h"
 #include "learn/slices/slices.h"
 
 #include <math.h>
@@ -13,9 +14,10 @@
 
 enum { SPANS_KEPT = 256 };
 
-void forecast_free(struct forecaster *f) {
+void forecast_free(struct model *m) {
+    struct forecaster *f = forecaster_in(m);
     if (!f) return;
-    for (i32 m = 0; m < f->nmember; m++) mem_free(f->theta[m]);
+    for (i32 k = 0; k < f->nmember; k++) mem_free(f->theta[k]);
     mem_free(f->spread);
     mem_free(f->mase);
     model_drop(&f->model);
@@ -136,7 +138,7 @@ static err correction(struct fit *t) {
 }
 
 static err fit_parts(struct fit *t) {
-    const struct series *x = t->job->series;
+    const struct series *x = t->series;
     struct forecaster *f = t->f;
     TRY(schema_of(x, &f->schema));
     NEW(f->mase, x->ntarget);
@@ -166,25 +168,21 @@ static err fit_parts(struct fit *t) {
     return e != 0 || f->nmember > 0 ? e : forecast_spread(t);
 }
 
-err forecast_fit(const struct forecast_job *job, struct forecaster **out) {
-    TRY(forecast_check_length(&job->split, &job->spec));
-    TRY(forecast_check_kern(&job->spec, job->use.kern));
+err forecast_fit(const struct learn_job *job, struct model **out) {
     struct slicing slicing = {0};
-    struct fit t = {.own = *job, .slicing = &slicing};
+    struct fit t = {.own = *job, .series = series_of(job->data), .requested = job->spec, .slicing = &slicing};
     t.job = &t.own;
+    TRY(forecast_check_length(&job->split, t.requested));
+    TRY(forecast_check_kern(t.requested, job->use.kern));
     NEW(t.f, 1);
-    t.f->spec = job->spec;
-    t.f->spec.plan_text = t.f->spec.plan_path = NULL;
+    t.f->spec = *t.requested;
     err e = slices_record_new(t.f);
     if (e >= 0) e = fit_parts(&t);
     training_drop(&t);
     train_state_free(&t.at.state);
     mem_free(t.step.cut);
     mem_free(t.left);
-    if (e != 0) {
-        forecast_free(t.f);
-        return e;
-    }
-    *out = t.f;
-    return 0;
+    if (e == 0) *out = &t.f->model;
+    else forecast_free(&t.f->model);
+    return e;
 }

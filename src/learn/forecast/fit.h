@@ -43,8 +43,10 @@ struct fit_checkpoints {
 };
 
 struct fit {
-    const struct forecast_job *job; /* &own */
-    struct forecast_job own;        /* the job as requested; loses the ranks that die */
+    const struct learn_job *job;    /* &own */
+    struct learn_job own;           /* the job as requested; loses the ranks that die */
+    const struct series *series;    /* of the job, scaled */
+    const struct forecast_spec *requested; /* spec of the job; f->spec has the current number of slices */
     struct machine *left;           /* machine of the surviving ranks; NULL until a rank dies */
     struct forecaster *f;
     struct fit_windows set;

@@ -65,7 +65,6 @@ struct forecast_spec {
     i32 nquantile;                  /* of the head; 0 = point head */
     f64 band[BANDS_MAX];            /* quantiles to forecast, ascending (head, or from validation residuals) */
     i32 nband;
-    const char *plan_text, *plan_path; /* a saved plan and its name for messages, or NULL; borrowed */
 };
 
 /* What the data must look like for the model, and how its values were scaled. */
@@ -121,20 +120,9 @@ err forecast_rows(const struct forecast_spec *spec, i64 windows, i32 ntarget, i3
 /* E103 with the way out when the kernels have no products of the spec's precision. */
 err forecast_check_kern(const struct forecast_spec *spec, const struct kern *k);
 
-struct forecast_job {
-    const struct series *series;    /* scaled */
-    struct split split;
-    struct forecast_spec spec;
-    struct resources use;
-    const char *run_dir;            /* for checkpoints; NULL = none */
-    bool resume;                    /* go on from the newest checkpoint of run_dir */
-    void (*healed)(void *owner, const struct comm_loss *loss); /* ranks died, the survivors have new numbers; may be NULL */
-    void *owner;
-};
-
-/* Fit.  Returns 0, a failure, or STOP_SIGNAL after a checkpoint was written (the model is then not usable). */
-err forecast_fit(const struct forecast_job *job, struct forecaster **out);
-void forecast_free(struct forecaster *f); /* NULL is fine */
+/* Fits a scaled series.  Returns 0, a failure, or STOP_SIGNAL after a checkpoint was written (*out stays NULL). */
+err forecast_fit(const struct learn_job *job, struct model **out);
+void forecast_free(struct model *m); /* the forecaster; NULL is fine */
 /* After comm_recover, of a rank whose fit is over: others may still be in theirs, and ask how far all have come. */
 err forecast_healed(struct comm *c);
 

@@ -19,7 +19,7 @@ struct losses {
 
 static err on_loss_row(void *self, const struct forecast_row *row) {
     struct losses *d = self;
-    const struct series *s = d->t->job->series;
+    const struct series *s = d->t->series;
     const struct forecast_spec *spec = &d->t->f->spec;
     bool squared = strcmp(spec->loss, "mse") == 0;
     i64 at = row->origin - d->t->set.valid_all.first;
@@ -41,7 +41,7 @@ static err measure(struct fit *t, struct losses *d) {
     NEW(d->base, d->n + 1);
     NEW(d->both, d->n + 1);
     NEW(d->cells, d->n + 1);
-    TRY(forecast_windows(t->f, t->job->series, &t->set.valid_all, &t->job->use, on_loss_row, d));
+    TRY(forecast_windows(t->f, t->series, &t->set.valid_all, &t->job->use, on_loss_row, d));
     for (i64 i = 0; i < d->n; i++) {
         d->base[i] = d->cells[i] ? d->base[i] / (f64)d->cells[i] : (f64)NAN;
         d->both[i] = d->cells[i] ? d->both[i] / (f64)d->cells[i] : (f64)NAN;
@@ -56,7 +56,7 @@ err forecast_guard(struct fit *t) {
     if (!f->spec.guard || !f->base) return 0;
     struct labour work = labour_of("weighing the recurrent part", t->job->use.events, forecast_stop(t));
     struct losses d = {.t = t, .n = window_origins(&t->set.valid_all), .work = &work};
-    work.all = (f64)d.n * t->job->series->ntarget;
+    work.all = (f64)d.n * t->series->ntarget;
     err e = measure(t, &d);
     labour_end(&work);
     mem_free(d.base);
@@ -84,7 +84,7 @@ struct residuals {
 
 static err on_residual(void *self, const struct forecast_row *row) {
     struct residuals *d = self;
-    const struct series *s = d->t->job->series;
+    const struct series *s = d->t->series;
     const struct forecast_spec *spec = &d->t->f->spec;
     const f32 *around = spec->nquantile > 0 ? row->base : row->mean;
     TRY(labour_done(d->work, 1));
@@ -140,7 +140,7 @@ static bool column_quantiles(const struct forecast_spec *spec, f32 *r, i64 n, f3
 
 /* Columns that end before the validation part, or lie in a gap there, have no bands. */
 static void tell_bare(const struct fit *t, i32 bare, i32 first) {
-    const struct series *s = t->job->series;
+    const struct series *s = t->series;
     if (bare > 0)
         event_note(t->job->use.events, EVENT_NOTE, "no quantiles for %d of %d columns (\"%s\"%s): fewer than %d targets in the "
                    "validation part", bare, s->ntarget, s->name[first], bare > 1 ? ", ..." : "", SPREAD_WINDOWS);
@@ -149,9 +149,9 @@ static void tell_bare(const struct fit *t, i32 bare, i32 first) {
 static err spread_of(struct fit *t, struct residuals *d) {
     struct forecaster *f = t->f;
     const struct forecast_spec *spec = &f->spec;
-    i64 h = spec->horizon, ncol = t->job->series->ntarget;
+    i64 h = spec->horizon, ncol = t->series->ntarget;
     NEW(d->r, ncol * h * d->n);
-    TRY(forecast_windows(f, t->job->series, d->set, &t->job->use, on_residual, d));
+    TRY(forecast_windows(f, t->series, d->set, &t->job->use, on_residual, d));
     i32 bare = 0, first = 0;
     NEW(f->spread, ncol * spec->nband * h);
     for (i64 c = ncol - 1; c >= 0; c--)
@@ -164,7 +164,7 @@ static err spread_of(struct fit *t, struct residuals *d) {
  * one that has not.  NULL: the base itself has not. */
 static err unseen_base(const struct fit *t, struct base **out) {
     const struct forecast_spec *s = &t->f->spec;
-    const struct series *x = t->job->series;
+    const struct series *x = t->series;
     struct mix table;
     struct mix_spec m = {.L = forecast_lags(s),
                          .H = s->horizon,
@@ -179,9 +179,9 @@ static err unseen_base(const struct fit *t, struct base **out) {
 /* About SPREAD_CELLS residuals at most, from origins of every phase of the season. */
 static struct window_set calibration(const struct fit *t) {
     struct window_set set = t->set.valid_all;
-    i64 cells = window_origins(&set) * t->job->series->ntarget * t->f->spec.horizon;
+    i64 cells = window_origins(&set) * t->series->ntarget * t->f->spec.horizon;
     if (cells > SPREAD_CELLS) set.stride = (cells + SPREAD_CELLS - 1) / SPREAD_CELLS;
-    set.stride = forecast_stride(set.stride, t->job->series->freq.season);
+    set.stride = forecast_stride(set.stride, t->series->freq.season);
     return set;
 }
 
@@ -199,7 +199,7 @@ err forecast_spread(struct fit *t) {
     struct window_set set = calibration(t);
     struct labour work = labour_of("measuring the bands", t->job->use.events, forecast_stop(t));
     struct residuals d = {.t = t, .n = window_origins(&set), .set = &set, .work = &work};
-    work.all = (f64)d.n * t->job->series->ntarget;
+    work.all = (f64)d.n * t->series->ntarget;
     TRY(unseen_base(t, &fair));
     if (fair) f->base = fair;
     err e = spread_of(t, &d);

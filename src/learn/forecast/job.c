@@ -8,8 +8,6 @@
 #include "learn/series_set.h"
 #include "plan/slice.h"
 
-err forecast_job_check(const struct options *o) { return resolve_check(o); }
-
 /* ------------------------------------------------------------------ before the fit ------------------------------------------ */
 
 /* What a rank measured for itself becomes what rank 0 measured. */
@@ -44,11 +42,11 @@ static i32 slices_of_plan(const char *text) {
 /* A plan that was saved by `stretto plan --save` says how many slices there are. */
 static err slices_by_plan(const struct learn_job *job) {
     struct forecast_spec *spec = job->spec;
-    if (!job->plan_text) return 0;
-    i32 slices = slices_of_plan(job->plan_text);
+    if (!job->use.plan_text) return 0;
+    i32 slices = slices_of_plan(job->use.plan_text);
     if (spec->cut.slices > 1 || slices < 2 || !forecast_can_slice(spec)) return 0; /* else the plan is compared, line by line */
     if (slices > forecast_steps(spec))
-        return FAIL_AT(E402, job->plan_path, "stretto plan --save FILE   (writes a plan that fits)",
+        return FAIL_AT(E402, job->use.plan_path, "stretto plan --save FILE   (writes a plan that fits)",
                        "%d time slices out of a context of %d steps", slices, forecast_steps(spec));
     spec->cut.slices = spec->cut.least = slices;
     return 0;
@@ -129,23 +127,4 @@ err forecast_job_folds(struct learn_job *job, i32 n, bool refit_each, i64 *borde
     if (!refit_each) schema_limit_words(d->s, job->split.train, to); /* else later folds learn more of them */
     for (i32 k = 0; k <= n; k++) border[k] = from + rows * k / n;
     return series_set_scale(d, job->split.train);
-}
-
-/* ------------------------------------------------------------------ the fit ------------------------------------------------- */
-
-err forecast_job_fit(const struct learn_job *job, struct model **out) {
-    struct forecast_job own = {.series = series_of(job->data),
-                               .split = job->split,
-                               .spec = *(const struct forecast_spec *)job->spec,
-                               .use = job->use,
-                               .run_dir = job->run_dir,
-                               .resume = job->resume,
-                               .healed = job->healed,
-                               .owner = job->owner};
-    struct forecaster *f = NULL;
-    own.spec.plan_text = job->plan_text;
-    own.spec.plan_path = job->plan_path;
-    const err e = forecast_fit(&own, &f);
-    *out = f ? &f->model : NULL;
-    return e;
 }

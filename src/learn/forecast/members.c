@@ -73,7 +73,7 @@ static err validate(void *self, f64 *loss) {
     struct step *forward = t->step.whole.forward ? t->step.whole.forward : t->step.engine.forward;
     if (t->step.whole.forward)
         memcpy(t->step.whole.store.theta, t->step.engine.store.theta, sizeof(f32) * (size_t)t->step.engine.store.ntheta);
-    const i64 rows = window_origins(&t->set.valid) * t->job->series->ntarget;
+    const i64 rows = window_origins(&t->set.valid) * t->series->ntarget;
     const i32 n = (i32)((rows + t->step.valid_batch.B - 1) / t->step.valid_batch.B);
     struct valid_part *all;
     NEW(all, (i64)n * (comm_size(t->job->use.comm) + 1));
@@ -95,7 +95,7 @@ static struct train_job job_of(struct fit *t, i32 m) {
                           .store = &t->step.engine.store,
                           .options = s->for_loop,
                           .steps_per_epoch = per_epoch,
-                          .rows_per_step = (f64)t->step.batch.nwin * t->job->series->ntarget * s->accumulate,
+                          .rows_per_step = (f64)t->step.batch.nwin * t->series->ntarget * s->accumulate,
                           .prefetch = !policy_serial(t->job->use.policy) &&
                                       (pool_size(t->job->use.pool) > 1 || comm_size(t->job->use.comm) > 1),
                           .late = policy_delay(t->job->use.policy) > 0,

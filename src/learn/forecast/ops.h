@@ -6,12 +6,10 @@
 #include "learn/learner.h"
 
 /* job.c: options and data to a fit. */
-err forecast_job_check(const struct options *o);
 err forecast_job_resolve(struct learn_job *job);
 err forecast_job_prepare(struct learn_job *job);
 err forecast_job_ranks(const struct learn_job *job, i32 n);
 err forecast_job_folds(struct learn_job *job, i32 n, bool refit_each, i64 *border);
-err forecast_job_fit(const struct learn_job *job, struct model **out);
 
 /* predict.c: data as the model needs them, forecasts after the last row. */
 err forecast_open(const struct model *m, const struct options *o, const char *path, const struct events *to,

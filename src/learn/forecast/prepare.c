@@ -9,7 +9,7 @@
 
 /* What training will hold, before it begins: the series once, and what the plans and the batches say (tests/api/t_memory.c). */
 static void state_memory(const struct fit *t) {
-    const struct series *s = t->job->series;
+    const struct series *s = t->series;
     i64 row = 4 * (i64)(s->ncol + s->ncat) + (s->time ? 8 : 0) + (s->line ? 8 : 0), bytes = row * s->nrow;
     event_note(t->job->use.events, EVENT_NOTE, "memory: series %.2f MiB + plan %.2f MiB", (f64)bytes / 1048576.0,
                (f64)t->f->model.planned_bytes / 1048576.0);
@@ -19,11 +19,11 @@ err training_net(struct fit *t) {
     struct forecaster *f = t->f;
     struct forecast_spec whole = f->spec;
     whole.cut.slices = 1;
-    TRY(forecast_net(&whole, &f->shape, t->job->series, &f->net));
+    TRY(forecast_net(&whole, &f->shape, t->series, &f->net));
     t->step.net = &f->net;
     if (f->spec.cut.slices < 2) return 0;
     if (!t->step.cut) NEW(t->step.cut, 1);
-    TRY(forecast_net(&f->spec, &f->shape, t->job->series, t->step.cut));
+    TRY(forecast_net(&f->spec, &f->shape, t->series, t->step.cut));
     t->step.net = t->step.cut;
     bool same = t->step.cut->nop == f->net.nop && t->step.cut->ntheta == f->net.ntheta;
     for (i32 l = 0; l < f->net.nop && same; l++) same = t->step.cut->op[l].theta0 == f->net.op[l].theta0;
@@ -58,16 +58,16 @@ static void tell_parts(const struct fit *t, i32 whole, i32 part) {
 /* What validation runs: the stream, the net itself, or, where its windows are cut, the same net over whole ones. */
 static err prepare_validation(struct fit *t, i32 rows) {
     const struct forecaster *f = t->f;
-    const struct series *x = t->job->series;
+    const struct series *x = t->series;
     const struct resources use = resources_whole(&t->job->use);
     if (f->spec.all_steps) return stream_new(f, x, &t->job->use, 0, 1, &t->step.stream);
-    if (t->job->spec.cut.slices > 1) TRY(engine_new(&f->net, &use, rows, rows, NULL, NULL, NULL, &t->step.whole));
+    if (t->requested->cut.slices > 1) TRY(engine_new(&f->net, &use, rows, rows, NULL, &t->step.whole));
     return batcher_new(f, &f->net, &f->shape, x, use.kern, rows, 1, &t->step.valid_batch);
 }
 
 err training_prepare(struct fit *t) {
     struct forecaster *f = t->f;
-    const struct series *x = t->job->series;
+    const struct series *x = t->series;
     const struct forecast_spec *s = &f->spec;
     TRY(training_net(t));
     i64 n = forecast_epoch(s, t->job->split.train), nvalid = window_origins(&t->set.valid) * x->ntarget;
@@ -77,15 +77,14 @@ err training_prepare(struct fit *t) {
     if (!optim) return FAIL(E103, "there is no optimiser \"%s\"", s->optim);
     f64 per_epoch = dmax(1, (f64)n / ((f64)(B / rows) * s->accumulate));
     t->step.steps = s->steps > 0 ? s->steps : (i64)ceil(s->epochs * per_epoch);
-    const struct forecast_spec *first = &t->job->spec; /* of a run that is resumed */
+    const struct forecast_spec *first = t->requested; /* of a run that is resumed */
     const bool turned = s->cut.slices != first->cut.slices || s->slice_rank != first->slice_rank;
     const char *parallel = turned ? slices_parallel(&t->job->use, s) : NULL;
     struct resources use = resources_sliced(&t->job->use, parallel, s->cut.slices, s->cut.course);
     use.steps = t->left ? 0 : t->step.steps * s->accumulate * s->members; /* healing: nobody measures kernels while others wait */
     i32 valid = (i32)lmin(imax(B / imax(1, s->cut.slices), 256), lmax(1, nvalid));
-    i32 forward = s->all_steps || t->job->spec.cut.slices > 1 ? 0 : valid; /* else another engine, or a stream, validates */
-    TRY(engine_new(t->step.net, &use, B, forward, optim, turned ? NULL : t->job->spec.plan_text, t->job->spec.plan_path,
-                   &t->step.engine));
+    i32 forward = s->all_steps || t->requested->cut.slices > 1 ? 0 : valid; /* else another engine, or a stream, validates */
+    TRY(engine_new(t->step.net, &use, B, forward, optim, &t->step.engine));
     if (s->cut.slices > 1) f->spec.cut.course = netplan(t->step.engine.plan)->course; /* a saved plan has its own */
     TRY(batcher_new(f, t->step.net, &f->shape, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->step.batch));
     tell_idle(t);

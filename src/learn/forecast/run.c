@@ -46,7 +46,7 @@ static err runner_new(const struct forecaster *f, const struct series *s, const 
     i32 h = f->spec.horizon;
     struct resources whole = resources_whole(use);
     TRY(choose_net(r, s, use));
-    if (f->nmember > 0) TRY(engine_new(r->net, &whole, B, B, NULL, NULL, NULL, &r->engine));
+    if (f->nmember > 0) TRY(engine_new(r->net, &whole, B, B, NULL, &r->engine));
     TRY(batcher_new(f, &f->net, &f->shape, s, use->kern, B, 1, &r->batch));
     ARENA_NEW(&r->arena, r->corr, (i64)B * r->nq * h);
     return row_out_new(f, &r->arena, &r->out);

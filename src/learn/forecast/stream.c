@@ -56,7 +56,7 @@ static err prepare(struct stream *st, const struct resources *use, i32 chunk, i3
     st->shape.nseg = chunk_rows(chunk, f, ncol);
     st->members = members;
     TRY(forecast_stream_net(&spec, &st->shape, st->s, &st->net));
-    if (members > 0) TRY(engine_new(&st->net, &serial, ncol, ncol, NULL, NULL, NULL, &st->engine));
+    if (members > 0) TRY(engine_new(&st->net, &serial, ncol, ncol, NULL, &st->engine));
     TRY(batcher_new(f, &st->net, &st->shape, st->s, use->kern, ncol, 1, &st->batch));
     find_states(st);
     ARENA_NEW(&st->arena, st->state, imax(1, members) * st->floats);

@@ -36,7 +36,7 @@ static i32 row_floats(const struct fit *t) {
 /* What ends must have in common to be of use: the layers, how sequences are cut, and what they hold. */
 static i64 key_of(const struct fit *t, const struct slice_memory *m) {
     const struct forecast_spec *f = &t->f->spec;
-    const struct series *s = t->job->series;
+    const struct series *s = t->series;
     const i64 what[] = {m->slices, m->rows, m->floats, m->tiles, f->context, f->segment, s->nrow, s->ncol, s->ntarget,
                         t->step.net->ntheta, f->precision};
     u64 h = comm_hash(COMM_HASH, what, sizeof what);
@@ -57,7 +57,7 @@ err stale_new(struct fit *t) {
     NEW(m, 1);
     t->slicing->memory = m;
     m->slices = s->cut.slices;
-    m->rows = s->cut.slices * t->job->series->ntarget;
+    m->rows = s->cut.slices * t->series->ntarget;
     m->floats = row_floats(t);
     m->tiles = t->step.batch.s->nrow / lmax(1, s->context) + 1;
     NEW(m->known, m->tiles * m->rows);
@@ -87,7 +87,7 @@ static i64 place_of(const struct fit *t, const struct batch_slot *s, i32 r) {
     const struct slice_place p = forecast_slice(forecast_steps(&t->f->spec), t->f->spec.cut.slices, t->step.batch.B, r);
     i32 W = t->step.batch.B / m->slices;
     i64 tile = (s->origin[r] - p.from) / lmax(1, t->f->spec.context);
-    return (tile * m->rows + (i64)(r / W) * t->job->series->ntarget + s->col[r]) % (m->tiles * m->rows);
+    return (tile * m->rows + (i64)(r / W) * t->series->ntarget + s->col[r]) % (m->tiles * m->rows);
 }
 
 static void each_layer(struct fit *t, i32 row, f32 *kept, bool load) {

@@ -54,13 +54,13 @@ static bool too_few(const struct fit *t, i32 slices) {
 }
 
 static i32 least_slices(const struct fit *t) {
-    i32 least = t->job->spec.cut.least;
+    i32 least = t->requested->cut.least;
     while (least < t->f->spec.cut.slices && too_few(t, least)) least++;
     return least;
 }
 
 static struct slice_view view_of(const struct fit *t, const struct slice_summary *s) {
-    const struct forecast_spec *spec = &t->f->spec, *begun = &t->job->spec;
+    const struct forecast_spec *spec = &t->f->spec, *begun = t->requested;
     struct slice_view v = {.T = forecast_steps(spec),
                            .W = t->step.engine.B / imax(1, spec->cut.slices),
                            .now = {spec->cut.slices, spec->slice_rank},
@@ -133,7 +133,7 @@ bool slices_outgrown(void *fit, i64 step) {
     struct fit *t = fit;
     struct slice_watch *w = &t->f->slices->watch;
     const struct slice_summary s = slices_summary(w);
-    if (t->job->spec.cut.slices < 2 || !t->step.engine.exec || (slices_sliced(t) && s.steps == 0)) return false;
+    if (t->requested->cut.slices < 2 || !t->step.engine.exec || (slices_sliced(t) && s.steps == 0)) return false;
     for (i32 k = 0; k < w->nlayer; k++) memset(w->layer[k].now, 0, sizeof w->layer[k].now);
     if (t->slicing->memory) {
         warn_stale(t, &s);
@@ -149,7 +149,7 @@ err slices_relay(void *fit, struct step **exec) {
     const char *parallel = slices_parallel(&t->job->use, &f->spec);
     struct resources use = resources_sliced(&t->job->use, parallel, f->spec.cut.slices, f->spec.cut.course);
     struct batcher old = t->step.batch;
-    const struct series *x = t->job->series;
+    const struct series *x = t->series;
     i32 nwin, B;
     use.steps = t->step.steps * f->spec.accumulate;
     batcher_free(&t->step.batch);
@@ -171,16 +171,15 @@ err slices_relay(void *fit, struct step **exec) {
 
 /* The plan that training begins with, and the net that it is of. */
 static err begun(const struct fit *t, struct net **net, struct plan **plan) {
-    const struct forecast_job *job = t->job;
     struct forecast_spec spec = t->f->spec;
-    const struct resources use = resources_sliced(&job->use, NULL, job->spec.cut.slices, spec.cut.course);
+    const struct resources use = resources_sliced(&t->job->use, NULL, t->requested->cut.slices, spec.cut.course);
     i32 nwin, B;
-    spec.cut.slices = job->spec.cut.slices;
-    spec.slice_rank = job->spec.slice_rank;
+    spec.cut.slices = t->requested->cut.slices;
+    spec.slice_rank = t->requested->slice_rank;
     NEW(*net, 1);
-    TRY(forecast_net(&spec, &t->f->shape, job->series, *net));
-    TRY(forecast_rows(&spec, forecast_epoch(&spec, job->split.train), job->series->ntarget, &nwin, &B));
-    return engine_plan(*net, &use, B, optim_find(spec.optim), job->spec.plan_text, job->spec.plan_path, plan);
+    TRY(forecast_net(&spec, &t->f->shape, t->series, *net));
+    TRY(forecast_rows(&spec, forecast_epoch(&spec, t->job->split.train), t->series->ntarget, &nwin, &B));
+    return engine_plan(*net, &use, B, optim_find(spec.optim), plan);
 }
 
 err forecast_try_plan(const struct fit *t) {
@@ -188,7 +187,7 @@ err forecast_try_plan(const struct fit *t) {
     const bool wish = use->how != 0 || (use->parallel && strcmp(use->parallel, "auto") != 0);
     struct net *net = NULL;
     struct plan *plan = NULL;
-    if (!wish && !t->job->spec.plan_text && !use->deterministic) return 0;
+    if (!wish && !t->job->use.plan_text && !use->deterministic) return 0;
     const err e = begun(t, &net, &plan);
     plan_free(plan);
     mem_free(net);
@@ -198,7 +197,7 @@ err forecast_try_plan(const struct fit *t) {
 err slices_orders(struct fit *t) {
     struct net *net = NULL;
     struct plan *plan = NULL;
-    if (!t->job->spec.plan_text || t->job->spec.cut.slices < 2) return 0;
+    if (!t->job->use.plan_text || t->requested->cut.slices < 2) return 0;
     const err e = begun(t, &net, &plan);
     if (e >= 0) {
         t->f->spec.cut.course = netplan(plan)->course;

@@ -196,10 +196,10 @@ static err loss_over(struct fit *t, i32 P, f64 *loss) {
     use.course.stale = use.course.stale_back = 0; /* as the last part of training was */
     use.trace = false;
     NEW(net, 1);
-    err e = forecast_net(&spec, &f->shape, t->job->series, net);
-    if (e >= 0) e = forecast_rows(&spec, forecast_epoch(&spec, t->job->split.train), t->job->series->ntarget, &nwin, &B);
-    if (e >= 0) e = engine_new(net, &use, B, B, NULL, NULL, NULL, &engine);
-    if (e >= 0) e = batcher_new(f, net, &f->shape, t->job->series, use.kern, B, 1, &b);
+    err e = forecast_net(&spec, &f->shape, t->series, net);
+    if (e >= 0) e = forecast_rows(&spec, forecast_epoch(&spec, t->job->split.train), t->series->ntarget, &nwin, &B);
+    if (e >= 0) e = engine_new(net, &use, B, B, NULL, &engine);
+    if (e >= 0) e = batcher_new(f, net, &f->shape, t->series, use.kern, B, 1, &b);
     if (e >= 0) {
         b.spec = &spec;
         slices_batcher(&b, &t->step.batch);
