@@ -69,16 +69,20 @@ err base_predict_rows(const struct base *b, const struct series *s, i64 n, const
 err base_naive(i32 season, struct base **out); /* repeats the last season; season 0: the last value */
 void base_free(struct base *b);                /* NULL is allowed */
 
-struct ridge_spec {
-    i32 L, H;
-    i32 ncol;          /* columns 0..ncol-1 share the map */
-    bool calendar;     /* hour, weekday, month of the origin as further inputs; needs time */
-    i64 train, valid;  /* fit on windows inside [0, train); the penalty by windows with targets inside [train, valid) */
-    f64 penalty;       /* > 0: this share of the windows; 0 = chosen on validation (0.1 when there is none) */
-    bool refit;        /* fit again on [0, valid) with the penalty found */
+/* What a base is made for; members that a function does not name are not read. */
+struct base_spec {
+    i32 L, H;            /* rows that a ridge looks back on; horizon */
+    i32 ncol;            /* columns 0..ncol-1 share the base */
+    i32 season;          /* rows; <= 1 = none */
+    bool calendar;       /* a ridge has hour, weekday, month of the origin as further inputs; needs time */
+    i64 train, valid;    /* rows of training; rows before the test part */
+    f64 penalty;         /* of a ridge: > 0 = this share of the windows; 0 = chosen on validation (0.1 when there is none) */
+    bool refit;          /* a ridge is fitted again on [0, valid) with the penalty found */
     struct labour *work; /* progress; may be NULL */
 };
-err base_ridge(const struct series *s, const struct ridge_spec *spec, struct base **out);
+
+/* A ridge, fitted on windows inside [0, train); the penalty by windows with targets inside [train, valid). */
+err base_ridge(const struct series *s, const struct base_spec *spec, struct base **out);
 
 /* --- as text and tensor: "0.62*season(12) + 0.38*ridge(336,96)"; numbers read back exactly --- */
 err base_text(const struct base *b, struct str *out);
@@ -89,12 +93,6 @@ const char *base_kind_name(enum base_kind kind);
 
 /* --- the choice for preset `long`: forward-chaining folds --- */
 enum { CHOICE_FOLDS = 5, CHOICE_ROWS = 3 };
-struct choice_spec {
-    i32 L, H, ncol, season; /* season <= 1: no row `season` */
-    bool calendar;
-    i64 train, valid;       /* folds over the last 60 % of [0, valid); final fit on [0, train), penalty on [train, valid) */
-    struct labour *work;
-};
 struct choice {
     i32 nrow, nfold;
     enum base_kind row[CHOICE_ROWS];
@@ -105,14 +103,10 @@ struct choice {
     i32 naive;  /* index of the best naive row */
     i32 chosen; /* index of the row taken */
 };
-err base_choose(const struct series *s, const struct choice_spec *spec, struct choice *table, struct base **out);
+/* Folds over the last 60 % of [0, valid); final fit on [0, train), penalty on [train, valid). */
+err base_choose(const struct series *s, const struct base_spec *spec, struct choice *table, struct base **out);
 
 /* --- the mix for preset `short` --- */
-struct mix_spec {
-    i32 L, H, ncol, season; /* L = context of the ridge part */
-    i64 train;              /* rolling origins in the last 60 % of [0, train) */
-    struct labour *work;
-};
 struct mix_row {
     struct base_part part;  /* the best of its family; weight 0 = dropped */
     f64 mae;                /* over the rolling origins, scaled units */
@@ -122,7 +116,8 @@ struct mix {
     i32 season[3];
     struct mix_row row[BASE_PARTS_MAX];
 };
-err base_mix(const struct series *s, const struct mix_spec *spec, struct mix *table, struct base **out);
+/* Rolling origins in the last 60 % of [0, train). */
+err base_mix(const struct series *s, const struct base_spec *spec, struct mix *table, struct base **out);
 
 /* --- private to this folder --- */
 f32 last_seen(const f32 *x, i64 origin);             /* last observed value before origin; 0 if there is none */

@@ -27,7 +27,7 @@ static f64 naive_loss(const struct series *s, const struct chain *c, const struc
     return n > 0 ? sum / n : NAN;
 }
 
-static err measure(const struct series *s, const struct choice_spec *p, struct chain *c, struct choice *t, f32 *out) {
+static err measure(const struct series *s, const struct base_spec *p, struct chain *c, struct choice *t, f32 *out) {
     const i32 ridge = t->nrow - 1;
     const i64 start = p->valid - p->valid * 6 / 10;
     for (i32 k = 0; k < CHOICE_FOLDS; k++) {
@@ -69,14 +69,12 @@ static void decide(struct choice *t) {
     t->chosen = t->t > 2 ? ridge : t->naive;
 }
 
-static err make_chosen(const struct series *s, const struct choice_spec *p, const struct choice *t, struct base **out) {
-    struct ridge_spec r = {.L = p->L, .H = p->H, .ncol = p->ncol, .calendar = p->calendar, .train = p->train, .valid = p->valid,
-                           .work = p->work};
+static err make_chosen(const struct series *s, const struct base_spec *p, const struct choice *t, struct base **out) {
     const enum base_kind kind = t->row[t->chosen];
-    return kind == BASE_RIDGE ? base_ridge(s, &r, out) : base_naive(kind == BASE_SEASON ? p->season : 0, out);
+    return kind == BASE_RIDGE ? base_ridge(s, p, out) : base_naive(kind == BASE_SEASON ? p->season : 0, out);
 }
 
-err base_choose(const struct series *s, const struct choice_spec *p, struct choice *table, struct base **out) {
+err base_choose(const struct series *s, const struct base_spec *p, struct choice *table, struct base **out) {
     struct chain *c = NULL;
     f32 *scratch = NULL;
     *table = (struct choice){.nrow = 0};

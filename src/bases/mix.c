@@ -15,7 +15,7 @@ static const f64 ALPHA_USUAL = 0.3;
 
 struct search {
     const struct series *s;
-    const struct mix_spec *p;
+    const struct base_spec *p;
     struct mix *t;
     i32 n;
     i64 origin[ORIGINS];
@@ -25,7 +25,7 @@ struct search {
 };
 
 static err find_seasons(struct search *q, bool *strong) {
-    const struct mix_spec *p = q->p;
+    const struct base_spec *p = q->p;
     i32 peak;
     TRY(season_scan(q->s, p->ncol, p->train, p->season, &peak, strong));
     const i32 candidates[SEASONS] = {p->season, peak, p->H};
@@ -171,7 +171,7 @@ static void search_families(struct search *q, bool ridge) {
 
 /* Too few rows for rolling origins: theta, with the frequency's season if the rows show it clearly, alpha by smoothing them. */
 static void theta_alone(struct search *q, bool strong) {
-    const struct mix_spec *p = q->p;
+    const struct base_spec *p = q->p;
     struct mix_row *row = &q->t->row[q->t->nrow++];
     f64 best = INFINITY;
     *row = (struct mix_row){.part = {.kind = BASE_THETA, .weight = 1, .alpha = ALPHA_USUAL}, .mae = NAN};
@@ -192,7 +192,7 @@ static err mix_families(struct search *q, struct chain *c) {
     return 0;
 }
 
-err base_mix(const struct series *s, const struct mix_spec *p, struct mix *table, struct base **out) {
+err base_mix(const struct series *s, const struct base_spec *p, struct mix *table, struct base **out) {
     struct search q = {.s = s, .p = p, .t = table};
     struct chain *c = NULL;
     bool strong;

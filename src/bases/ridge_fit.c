@@ -3,7 +3,7 @@
 
 const f64 penalty_grid[PENALTIES] = {1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1};
 
-err base_ridge(const struct series *s, const struct ridge_spec *spec, struct base **out) {
+err base_ridge(const struct series *s, const struct base_spec *spec, struct base **out) {
     struct chain *c = NULL;
     struct base *b;
     f64 penalty = spec->penalty, loss;

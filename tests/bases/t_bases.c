@@ -31,7 +31,7 @@ static const char *const TEXTS[] = {
 
 static struct base *every(const struct series *s, i32 which) {
     struct base *b;
-    struct ridge_spec spec = {.L = L, .H = H, .ncol = 2, .train = 250, .valid = 330, .calendar = which == (i32)COUNT(TEXTS) + 1};
+    struct base_spec spec = {.L = L, .H = H, .ncol = 2, .train = 250, .valid = 330, .calendar = which == (i32)COUNT(TEXTS) + 1};
     if (which < (i32)COUNT(TEXTS)) T_OK(base_read(TEXTS[which], NULL, 0, &b));
     else T_OK(base_ridge(s, &spec, &b));
     return b;
@@ -126,7 +126,7 @@ TEST(gains_are_of_places_that_both_seasons_have_seen) {
 /* Column 1 begins late, far from zero: what a rule says before that is no forecast. */
 TEST(mix_is_measured_where_a_column_has_begun) {
     struct series *s = waves(false);
-    struct mix_spec p = {.L = L, .H = H, .ncol = 2, .season = 12, .train = ROWS_ALL};
+    struct base_spec p = {.L = L, .H = H, .ncol = 2, .season = 12, .train = ROWS_ALL};
     struct mix t;
     struct base *b;
     i32 last = -1;
@@ -295,7 +295,7 @@ TEST(ridge_equals_plain_normal_equations_with_gaps) {
         struct base *b;
         static f64 W[(L - 1) * H], bias[H];
         f32 tensor[(L + 1) * H];
-        struct ridge_spec spec = {.L = L, .H = H, .ncol = 2, .train = 300, .valid = 300, .penalty = 0.01};
+        struct base_spec spec = {.L = L, .H = H, .ncol = 2, .train = 300, .valid = 300, .penalty = 0.01};
         T_OK(base_ridge(s, &spec, &b));
         slow_ridge(s, 300, 0.01, W, bias);
         assert_int_equal(base_tensor(b, tensor, NULL, NULL), (L + 1) * H);
@@ -339,7 +339,7 @@ TEST(ridge_loss_from_sums_equals_loss_of_its_forecasts) {
 TEST(ridge_too_short_says_how_many_windows) {
     struct series *s = waves(false);
     struct base *b;
-    struct ridge_spec spec = {.L = L, .H = H, .ncol = 2, .train = L + H + 5, .valid = L + H + 5};
+    struct base_spec spec = {.L = L, .H = H, .ncol = 2, .train = L + H + 5, .valid = L + H + 5};
     T_FAILS(base_ridge(s, &spec, &b), E301);
     tiny_free(s);
 }
@@ -371,7 +371,7 @@ TEST(ridge_knows_the_date_of_the_row_behind_the_file) {
     for (i32 monthly = 0; monthly < 2; monthly++) {
         struct series *s = dated(monthly);
         struct base *b;
-        struct ridge_spec spec = {.L = L, .H = H, .ncol = 1, .train = 250, .valid = 330, .calendar = true};
+        struct base_spec spec = {.L = L, .H = H, .ncol = 1, .train = 250, .valid = 330, .calendar = true};
         T_OK(base_ridge(s, &spec, &b));
         for (i64 o = 330; o < 345; o++) {
             struct series cut = *s; /* column 0 alone: its first o rows are those of the file cut there */
@@ -422,7 +422,7 @@ TEST(algebra_gives_the_same_bits_on_every_instruction_set) {
 
 TEST(fits_give_back_all_memory_when_any_is_refused) {
     struct series *s = waves(false);
-    struct ridge_spec spec = {.L = L, .H = H, .ncol = 2, .train = 300, .valid = 380};
+    struct base_spec spec = {.L = L, .H = H, .ncol = 2, .train = 300, .valid = 380};
     struct base *b;
     i64 live = mem_stats().live;
     err e = -1;

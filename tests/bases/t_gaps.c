@@ -89,7 +89,7 @@ static void same_at(const struct base *b, const struct series *s, const struct s
 
 TEST(forecasts_do_not_see_where_a_line_ends) {
     struct series *s = made(50, N, 0, "interpolate");
-    struct ridge_spec spec = {.L = L, .H = 1, .ncol = 1, .train = 250, .valid = 330};
+    struct base_spec spec = {.L = L, .H = 1, .ncol = 1, .train = 250, .valid = 330};
     for (i64 o = 400; o < 460; o += 3) {
         struct series *other = made(50, o, 1e3, "interpolate");
         for (i32 k = 0; k <= (i32)COUNT(TEXTS); k++) {
@@ -106,7 +106,7 @@ TEST(forecasts_do_not_see_where_a_line_ends) {
 
 TEST(ridge_is_fitted_on_observed_cells) {
     struct series *mask = made(20, N, 0, "mask"), *line = made(20, N, 0, "interpolate");
-    struct ridge_spec spec = {.L = L, .H = 2, .ncol = 1, .train = 800, .valid = 1000};
+    struct base_spec spec = {.L = L, .H = 2, .ncol = 1, .train = 800, .valid = 1000};
     struct base *a, *b;
     i32 col[40] = {0};
     i64 origin[40];
@@ -128,7 +128,7 @@ TEST(ridge_is_fitted_on_observed_cells) {
 
 TEST(choice_and_mix_measure_observed_cells_only) {
     struct series *line = made(20, N, 0, "interpolate"), *other = made(20, N, 0, "interpolate");
-    struct mix_spec p = {.L = L, .H = 2, .ncol = 1, .season = 12, .train = 800};
+    struct base_spec p = {.L = L, .H = 2, .ncol = 1, .season = 12, .train = 800};
     struct mix t1, t2;
     struct base *a, *b;
     T_OK(base_mix(line, &p, &t1, &a));

@@ -77,7 +77,7 @@ err forecast_train_members(struct fit *t);
 
 /* base.c: chooses the base by --base; fits the ridge forecast that is printed beside every score. */
 err forecast_choose_base(struct fit *t);
-err forecast_ridge_base(const struct fit *t, bool refit, struct labour *work, struct base **out); /* refit: with validation */
+struct base_spec forecast_base_spec(const struct fit *t, struct labour *work);
 err forecast_ridge_row(struct fit *t);
 i64 forecast_origins(const struct fit *t, const struct window_set *set); /* with all_steps also the steps of a tile */
 

@@ -163,17 +163,11 @@ static err spread_of(struct fit *t, struct residuals *d) {
 /* The mix was weighed on the validation rows too, and a ridge that was fitted again has seen them: residuals there are taken with
  * one that has not.  NULL: the base itself has not. */
 static err unseen_base(const struct fit *t, struct base **out) {
-    const struct forecast_spec *s = &t->f->spec;
-    const struct series *x = t->series;
+    const struct base_spec spec = forecast_base_spec(t, NULL);
     struct mix table;
-    struct mix_spec m = {.L = forecast_lags(s),
-                         .H = s->horizon,
-                         .ncol = x->ntarget,
-                         .season = x->freq.season,
-                         .train = t->job->split.train};
     *out = NULL;
-    if (s->refit_all && strcmp(s->base, "ridge") == 0) return forecast_ridge_base(t, false, NULL, out);
-    return t->f->has_mix ? base_mix(x, &m, &table, out) : 0;
+    if (t->f->spec.refit_all && strcmp(t->f->spec.base, "ridge") == 0) return base_ridge(t->series, &spec, out);
+    return t->f->has_mix ? base_mix(t->series, &spec, &table, out) : 0;
 }
 
 /* About SPREAD_CELLS residuals at most, from origins of every phase of the season. */
