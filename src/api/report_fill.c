@@ -1,6 +1,5 @@
 /* report_fill.c - gathers what a report shows from a finished trainer. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,17 +14,6 @@ struct filler {
     struct arena a;
     struct report r;
 };
-
-static const char *textf(struct filler *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
-static const char *textf(struct filler *p, const char *fmt, ...) {
-    char buf[1024];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(buf, sizeof buf, fmt, ap);
-    va_end(ap);
-    const char *copy = arena_strdup(&p->a, buf);
-    return copy ? copy : "";
-}
 
 /* --- curves --- */
 static err fill_curve(struct filler *p, i32 member, struct report_curve *out) {
@@ -74,7 +62,8 @@ static err fill_splits(struct filler *p) {
         char first[32], last[32];
         d->kind->label(d, row[i], first);
         d->kind->label(d, lmax(row[i], row[i + 1] - 1), last);
-        out[i] = (struct report_split){name[i], row[i], row[i + 1], textf(p, "%s", first), textf(p, "%s", last), windows[i]};
+        out[i] = (struct report_split){name[i], row[i], row[i + 1], arena_printf(&p->a, "%s", first),
+                                       arena_printf(&p->a, "%s", last), windows[i]};
     }
     p->r.split = out;
     p->r.nsplit = 3;
@@ -94,13 +83,15 @@ static err fill_facts(struct filler *p) {
     p->r.data = data;
     p->r.ndata = 2 + (d->kind->facts ? d->kind->facts(d, data + 2, &p->a) : 0);
     machine[0] = (struct report_fact){"processor", m->cpu};
-    machine[1] = (struct report_fact){"cores allowed", textf(p, "%d", m->ncore)};
-    machine[2] = (struct report_fact){"threads", textf(p, "%d", m->ndevice)};
-    machine[3] = (struct report_fact){"kernels", textf(p, "%s%s%s", p->t->shop.use.kern->name, about.kernels ? ", " : "",
+    machine[1] = (struct report_fact){"cores allowed", arena_printf(&p->a, "%d", m->ncore)};
+    machine[2] = (struct report_fact){"threads", arena_printf(&p->a, "%d", m->ndevice)};
+    const char *kernels = p->t->shop.use.kern->name;
+    machine[3] = (struct report_fact){"kernels", arena_printf(&p->a, "%s%s%s", kernels, about.kernels ? ", " : "",
                                                        about.kernels ? about.kernels : "")};
-    machine[4] = (struct report_fact){"memory", textf(p, "%.1f GiB, peak of this run %.1f MiB", (f64)m->memory / 1073741824.0,
+    machine[4] = (struct report_fact){"memory", arena_printf(&p->a, "%.1f GiB, peak of this run %.1f MiB",
+                                                           (f64)m->memory / 1073741824.0,
                                                       (f64)mem_stats().peak / 1048576.0)};
-    machine[5] = (struct report_fact){"planned buffers", textf(p, "%.1f MiB", (f64)p->m->planned_bytes / 1048576.0)};
+    machine[5] = (struct report_fact){"planned buffers", arena_printf(&p->a, "%.1f MiB", (f64)p->m->planned_bytes / 1048576.0)};
     p->r.machine = machine;
     p->r.nmachine = 6;
     return 0;
@@ -144,7 +135,7 @@ static err fill_timeline(struct filler *p) {
     if (m->nspan == 0) return 0;
     ARENA_NEW(&p->a, out, m->nspan);
     for (i32 i = 0; i < m->nspan; i++)
-        out[i] = (struct span){.lane = textf(p, "thread %d", m->span[i].worker),
+        out[i] = (struct span){.lane = arena_printf(&p->a, "thread %d", m->span[i].worker),
                                .name = m->span[i].name,
                                .t0 = m->span[i].t0 - m->span[0].t0,
                                .t1 = m->span[i].t1 - m->span[0].t0};
@@ -193,9 +184,9 @@ static err fill(struct filler *p) {
     const struct model_ops *ops = t->learner->ops;
     const char *path = t->data->set->path, *slash = strrchr(path, '/');
     clock_date(date);
-    p->r.title = textf(p, "%s", slash ? slash + 1 : path);
+    p->r.title = arena_printf(&p->a, "%s", slash ? slash + 1 : path);
     p->r.command = command_line(p, slash ? slash + 1 : path);
-    p->r.created = textf(p, "%s UTC", date);
+    p->r.created = arena_printf(&p->a, "%s UTC", date);
     p->r.version = STRETTO_VERSION;
     p->r.seconds = p->m->seconds;
     p->r.scores = t->scores.table;

@@ -1,6 +1,8 @@
 /* arena.c - see arena.h: a chain of blocks; a large request gets a block of its own. */
 #include "base/arena.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { FIRST = 4 << 10, BLOCK = 64 << 10, ALIGN = 64 };
@@ -50,6 +52,16 @@ char *arena_strndup(struct arena *a, const char *s, size_t n) {
 }
 
 char *arena_strdup(struct arena *a, const char *s) { return arena_strndup(a, s, strlen(s)); }
+
+const char *arena_printf(struct arena *a, const char *fmt, ...) {
+    char buf[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(buf, sizeof buf, fmt, ap);
+    va_end(ap);
+    const char *copy = arena_strdup(a, buf);
+    return copy ? copy : "";
+}
 
 void arena_free(struct arena *a) {
     while (a->last) {

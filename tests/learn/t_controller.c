@@ -148,7 +148,9 @@ TEST(auto_fills_the_rows_that_windows_leave_empty) {
         {1, 65536, 32, 1, false, false}, {32, 65536, 1, 1, false, false}, {1, 4096, 4, 1, false, false},
         {1, 65536, 2, 24, false, false}, {1, 4096, 1, 24, false, false}, {1, 65536, 32, 1, false, true}};
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct forecast_spec spec = {.batch = cases[i].batch, .context = cases[i].context, .all_steps = cases[i].all_steps,
+        const struct head *direct = head_at(0);
+        struct forecast_spec spec = {.batch = cases[i].batch, .context = cases[i].context,
+                                     .head = cases[i].all_steps ? direct->all_steps : direct,
                                      .segment = cases[i].segment, .bidirectional = cases[i].reverse, .correction = true,
                                      .cut = {.slices = 1, .least = 1}};
         T_OK(resolve_slices(&o, 1000, 1, NULL, &spec));

@@ -66,7 +66,8 @@ static void run(const struct session *s, const struct comm_fault *fault, i32 ran
     const struct comm_fault none = {.rank = -1};
     if (ranks > 1) T_OK(comm_faulty(ranks, fault ? fault : &none, comm));
     for (i32 k = 0; k < ranks; k++) {
-        r[k] = (struct rank){.job = {.data = s->t->data->set, .split = s->t->job.split, .spec = session_spec(s), .run_dir = run_dir}};
+        r[k] = (struct rank){.job = {.data = s->t->data->set, .split = s->t->job.split, .spec = session_spec(s),
+                                     .run_dir = run_dir}};
         T_OK(machine_parse("host(cpu)", &r[k].machine));
         T_OK(machine_ranks(&r[k].machine, ranks, &r[k].all));
         r[k].job.use = (struct resources){.kern = s->use->kern, .machine = &r[k].machine, .parallel = s->use->parallel,

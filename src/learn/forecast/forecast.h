@@ -6,21 +6,20 @@
  *     members.c trains each member                              prepare.c net, plan, buffers, batches of a fit
  *     batch.c  rows of a batch for the network                  score.c  scores beside the naive rows
  *     file.c   model file                                       state.c  checkpoints
- *     run.c    forecasts window by window                       stream.c forecasts in one walk (all_steps)
+ *     run.c    forecasts window by window                       stream.c forecasts in one walk (head.every_step)
  *
  * Base, correction and guard can each be switched off, and each is shown in the report. */
 #ifndef STRETTO_LEARN_FORECAST_H
 #define STRETTO_LEARN_FORECAST_H
 
 #include "data/window.h"
+#include "learn/forecast/head/head.h"
 #include "learn/learner.h"
 #include "learn/slices/spec.h"
 #include "bases/base.h"
 #include "train/guard.h"
 #include "train/loop.h"
 #include "train/metrics.h"
-
-struct head;
 
 enum { BANDS_MAX = 16, MEMBERS_MAX = 100 };
 
@@ -59,10 +58,10 @@ struct forecast_spec {
         };
     };
     /* What follows from others. */
-    const struct head *head;        /* how forecasts follow from the recurrent layers: head/head.h; NULL = direct */
-    bool all_steps;                 /* a loss at every row of the context, states that run on: stream.h */
+    const struct head *head;        /* how forecasts follow from the recurrent layers */
+    const struct head_output *output; /* what a forecast value is made of */
     struct slice_spec cut;          /* slices of the context in training: slices/spec.h */
-    i32 nquantile;                  /* of the head; 0 = point head */
+    i32 nquantile;                  /* outputs that are quantiles; 0 = one output */
     f64 band[BANDS_MAX];            /* quantiles to forecast, ascending (head, or from validation residuals) */
     i32 nband;
 };
@@ -142,29 +141,31 @@ struct forecast_row {
 };
 typedef err forecast_row_fn(void *self, const struct forecast_row *row);
 
-/* Forecast every window of the set, all target columns, in order of origin then column.  With all_steps this is one walk over the
- * rows, from a context before the first origin on. */
+/* Forecast every window of the set, all target columns, in order of origin then column.  With head.every_step this is one walk
+ * over the rows, from a context before the first origin on. */
 err forecast_windows(const struct forecaster *f, const struct series *s, const struct window_set *set,
                      const struct resources *use, forecast_row_fn *fn, void *self);
 
-/* --- scores --- */
-enum { SCORE_ROWS = 5, SCORE_SAMPLES = 4 };
-enum score_row_id { SCORE_MODEL, SCORE_BASE, SCORE_NAIVE, SCORE_SNAIVE, SCORE_RIDGE };
-
-/* A window kept for the picture, original units. */
-struct score_sample {
+/* A forecast in original units. */
+struct forecast_sample {
     i64 origin;
     i32 col;
     f64 *mean, *base;     /* [horizon] */
     f64 *band;            /* [horizon][nband] or NULL */
 };
+err forecast_sample(const struct forecaster *f, const struct series *s, const struct forecast_row *row, struct arena *a,
+                    struct forecast_sample *out);
+
+/* --- scores --- */
+enum { SCORE_ROWS = 5, SCORE_SAMPLES = 4 };
+enum score_row_id { SCORE_MODEL, SCORE_BASE, SCORE_NAIVE, SCORE_SNAIVE, SCORE_RIDGE };
 
 struct forecast_scores {
     struct metrics *row[SCORE_ROWS];  /* NULL = no such row (snaive without season, base that is a naive row) */
     char name[SCORE_ROWS][32];        /* "model", "snaive (12)" */
     i64 windows;
     i32 horizon, nband;
-    struct score_sample sample[SCORE_SAMPLES];
+    struct forecast_sample sample[SCORE_SAMPLES];
     i32 nsample;
     struct arena arena;
 };
@@ -184,13 +185,13 @@ static inline bool base_is_ridge(const struct base *b) { return b && b->npart ==
 /* Lags of a ridge: the context, or STREAM_LAGS of one that a state is carried through. */
 enum { STREAM_LAGS = 336 };
 static inline i32 forecast_lags(const struct forecast_spec *s) {
-    return s->all_steps ? imin(s->context, STREAM_LAGS) : s->context;
+    return s->head->every_step ? imin(s->context, STREAM_LAGS) : s->context;
 }
 /* Over whole windows, or as spec->cut.slices says over slices of them, with the same parameters in the same places. */
 err forecast_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, struct net *out);
 /* All its layers go forwards and hand on the state of their cell; ends that are kept (--slice-rounds) are those of tiles. */
 bool forecast_can_slice(const struct forecast_spec *spec);
-/* The same parameters for all_steps, run over shape->nseg rows at a time: states come in as "state.0", "state.1", ... */
+/* The same parameters for a head with every_step, run over shape->nseg rows at a time: states come in as "state.0", ... */
 err forecast_stream_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s,
                         struct net *out);
 /* Looks into the rows before the test part alone, [0, rows): what is missing later is not known in training. */

@@ -86,7 +86,7 @@ static err on_residual(void *self, const struct forecast_row *row) {
     struct residuals *d = self;
     const struct series *s = d->t->series;
     const struct forecast_spec *spec = &d->t->f->spec;
-    const f32 *around = spec->nquantile > 0 ? row->base : row->mean;
+    const f32 *around = spec->output->centre(row);
     TRY(labour_done(d->work, 1));
     i64 at = (row->origin - d->set->first) / d->set->stride;
     for (i64 k = 0; k < spec->horizon; k++) {

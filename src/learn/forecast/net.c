@@ -13,8 +13,8 @@
  *   Read from its end, a window is the same slices, each turned round, which go on from each other the other way: "before".  That
  *   way ends in the row of the first slice, which "first_slice" tells the row with the targets.
  *
- *   steps (all_steps): a forecast at every row, the state runs on.  Where forecasts are made, n rows are a chunk of a walk over
- *   the series: "state.k" is what layer k left behind after the last one.
+ *   steps (head.every_step): a forecast at every row, the state runs on.  Where forecasts are made, n rows are a chunk of
+ *   a walk over the series: "state.k" is what layer k left behind after the last one.
  *
  * Inputs in this order: x, one ids buffer per category, column, future, first, y, base, length, after, before, first_slice,
  * state.0, ...
@@ -22,7 +22,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "learn/forecast/head/head.h"
+#include "learn/forecast/forecast.h"
 #include "model/cell/cell.h"
 
 err forecast_check_kern(const struct forecast_spec *spec, const struct kern *k) {
@@ -41,7 +41,7 @@ err forecast_rows(const struct forecast_spec *spec, i64 windows, i32 ntarget, i3
 
 i64 forecast_epoch(const struct forecast_spec *spec, i64 rows) {
     i64 origins = lmax(0, rows - spec->horizon - spec->context + 1);
-    return spec->all_steps ? lmin(origins, lmax(0, rows - spec->horizon) / spec->context) : origins;
+    return spec->head->every_step ? lmin(origins, lmax(0, rows - spec->horizon) / spec->context) : origins;
 }
 
 /* Segments: rows per input of the cell, and the output cut the same way. */
@@ -51,8 +51,8 @@ err forecast_shape(const struct forecast_spec *spec, const struct series *s, i64
                                  .horizon = spec->horizon,
                                  .seg = seg,
                                  .nseg = ceil_div(spec->context, seg),
-                                 .scale = spec->all_steps ? WSCALE_NONE : (enum window_scale)spec->scale};
-    out->out_seg = head_of(spec)->segments ? imin(seg, spec->horizon) : spec->horizon;
+                                 .scale = (enum window_scale)spec->scale};
+    out->out_seg = spec->head->segments ? imin(seg, spec->horizon) : spec->horizon;
     out->nout = ceil_div(spec->horizon, out->out_seg);
     for (i32 c = 0; c < s->ntarget && !out->mask; c++)
         for (i64 i = 0; i < lmin(rows, s->nrow) && !out->mask; i++) out->mask = isnan(series_col(s, c)[i]);
@@ -84,11 +84,6 @@ i32 forecast_find_input(const struct net *n, enum input_role role) {
     return -1;
 }
 
-static void begin(struct net *n, const struct forecast_spec *spec) {
-    net_init(n);
-    n->options = spec->for_net;
-}
-
 static err categories(struct net *n, const struct window_shape *p, const struct series *s, i32 *x) {
     for (i32 k = 0; k < s->ncat; k++) {
         i32 ids, wide;
@@ -116,10 +111,9 @@ static err cell_op(struct net *n, const struct forecast_spec *spec, i32 k, bool 
 
 static err drop_between(struct net *n, const struct forecast_spec *spec, i32 k, i32 *x) {
     char name[24];
-    const struct op_spec drop = head_op(n, "dropout");
     if (k + 1 == spec->layers || spec->dropout <= 0) return 0;
     snprintf(name, sizeof name, "dropout.%d", k);
-    return head_chain(n, drop, name, x);
+    return head_chain(n, head_op(n, "dropout"), name, x);
 }
 
 /* Slices as rows: how long each is, which one it goes on from; read from the end: which one then, and where that ends. */
@@ -159,14 +153,17 @@ static err both_ways(struct net *n, const struct forecast_spec *spec, i32 k, con
     return head_beside(n, name, n->op[back].out, x);
 }
 
-/* The stack of recurrent layers over x; returns the ops of the top, dir[1] = -1 where it reads forwards only. */
-static err recurrent(struct net *n, const struct forecast_spec *spec, const struct cut *cut, i32 x, i32 dir[2]) {
+/* The stack of recurrent layers over x; returns the ops of the top, dir[1] = -1 where it reads forwards only.  In a stream each
+ * layer starts from a state that is an input. */
+static err recurrent(struct net *n, const struct forecast_spec *spec, bool stream, const struct cut *cut, i32 x, i32 dir[2]) {
+    i32 state = -1;
     for (i32 k = 0; k < spec->layers; k++) {
         dir[1] = -1;
+        if (stream) TRY(forecast_input(n, INPUT_STATE, k, cell_of(spec->cell)->states, spec->hidden, &state));
         if (spec->bidirectional) {
             TRY(both_ways(n, spec, k, cut, &x, dir));
         } else {
-            TRY(cell_op(n, spec, k, false, (i32[]){x, -1, cut->length, cut->after}, &dir[0]));
+            TRY(cell_op(n, spec, k, false, (i32[]){x, state, cut->length, cut->after}, &dir[0]));
             x = n->op[dir[0]].out;
         }
         TRY(drop_between(n, spec, k, &x));
@@ -186,10 +183,7 @@ static err loss(struct net *n, const struct forecast_spec *spec, i32 h, i32 y, i
 
 static err outputs(struct net *n, const struct forecast_spec *spec, const struct window_shape *p, i32 h, i32 y, i32 base) {
     if (spec->norm) TRY(head_chain(n, head_op(n, "norm"), "norm", &h));
-    if (spec->dropout > 0) {
-        struct op_spec drop = head_op(n, "dropout");
-            TRY(head_chain(n, drop, "dropout", &h));
-    }
+    if (spec->dropout > 0) TRY(head_chain(n, head_op(n, "dropout"), "dropout", &h));
     struct op_spec dense = head_op(n, "dense");
     dense.units = p->out_seg * head_outputs(spec);
     dense.zero_init = spec->base[0] != 'n'; /* base none: an ordinary start */
@@ -197,43 +191,8 @@ static err outputs(struct net *n, const struct forecast_spec *spec, const struct
     return loss(n, spec, h, y, base);
 }
 
-/* The stack with a forecast at every step, over *h.  In a stream each layer goes on from a state of its own. */
-static err steps_stack(struct net *n, const struct forecast_spec *spec, bool stream, const struct cut *cut, i32 *h) {
-    i32 top, state = -1;
-    for (i32 k = 0; k < spec->layers; k++) {
-        if (stream) TRY(forecast_input(n, INPUT_STATE, k, cell_of(spec->cell)->states, spec->hidden, &state));
-        TRY(cell_op(n, spec, k, false, (i32[]){*h, state, cut->length, cut->after}, &top));
-        *h = n->op[top].out;
-        TRY(drop_between(n, spec, k, h));
-    }
-    return 0;
-}
-
-static err steps_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, bool stream,
-                     struct net *n) {
-    i32 P = stream ? 1 : imax(1, spec->cut.slices), future = -1, y, base, h;
-    struct window_shape p = *shape;
-    struct cut cut;
-    p.nseg = ceil_div(shape->nseg, P);
-    TRY(forecast_input(n, INPUT_X, 0, p.nseg, window_features(&p, s), &h));
-    TRY(categories(n, &p, s, &h));
-    i32 nf = window_future_features(&p, s);
-    if (nf > 0) TRY(forecast_input(n, INPUT_FUTURE, 0, p.nseg, nf, &future));
-    TRY(forecast_input(n, INPUT_Y, 0, p.nseg, p.horizon, &y));
-    TRY(forecast_input(n, INPUT_BASE, 0, p.nseg, p.horizon, &base));
-    TRY(sliced(n, shape->nseg, P, false, &cut));
-    TRY(steps_stack(n, spec, stream, &cut, &h));
-    if (future >= 0) TRY(head_beside(n, "ahead", future, &h));
-    return outputs(n, spec, &p, h, y, base);
-}
-
-err forecast_stream_net(const struct forecast_spec *spec, const struct window_shape *p, const struct series *s, struct net *n) {
-    begin(n, spec);
-    return steps_net(spec, p, s, true, n);
-}
-
 bool forecast_can_slice(const struct forecast_spec *spec) {
-    return spec->all_steps || spec->cut.course.stale == 0;
+    return spec->head->every_step || spec->cut.course.stale == 0;
 }
 
 /* The head's own input stands among the others in the order of their roles. */
@@ -242,15 +201,18 @@ static err own_input(struct head_net *b, const struct head *head, bool early) {
     return here ? forecast_input(b->n, head->own, 0, 1, head->own_is_segment ? b->shape->out_seg : 1, &b->own) : 0;
 }
 
-static err window_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s,
-                      struct net *n) {
-    const struct head *head = head_of(spec);
-    const i32 P = imax(1, spec->cut.slices);
+static err build(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, bool stream,
+                 struct net *n) {
+    const struct head *head = spec->head;
+    const i32 P = stream ? 1 : imax(1, spec->cut.slices);
     struct window_shape p = *shape;
     struct head_net b = {.n = n, .spec = spec, .shape = &p, .s = s, .own = -1, .future = -1, .top = {-1, -1}};
     struct cut cut;
     i32 x, h;
+    net_init(n);
+    n->options = spec->for_net;
     p.nseg = ceil_div(shape->nseg, P);
+    if (head->every_step) p.nout = p.nseg;
     TRY(forecast_input(n, INPUT_X, 0, p.nseg, window_features(&p, s), &x));
     TRY(categories(n, &p, s, &x));
     const i32 nf = window_future_features(&p, s);
@@ -262,14 +224,17 @@ static err window_net(const struct forecast_spec *spec, const struct window_shap
     TRY(sliced(n, shape->nseg, P, spec->bidirectional, &cut));
     b.first_slice = cut.first;
     if (head->front) TRY(head->front(&b, &x));
-    TRY(recurrent(n, spec, &cut, x, b.top));
+    TRY(recurrent(n, spec, stream, &cut, x, b.top));
     TRY(head->decode(&b, &h));
     return head->own_output ? loss(n, spec, h, b.y, b.base) : outputs(n, spec, &p, h, b.y, b.base);
 }
 
+err forecast_stream_net(const struct forecast_spec *spec, const struct window_shape *p, const struct series *s, struct net *n) {
+    return build(spec, p, s, true, n);
+}
+
 err forecast_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, struct net *n) {
-    begin(n, spec);
     if (spec->cut.slices > 1 && !forecast_can_slice(spec))
         return FAIL(E1, "a net that is not cut in time, in %d slices", spec->cut.slices);
-    return spec->all_steps ? steps_net(spec, shape, s, false, n) : window_net(spec, shape, s, n);
+    return build(spec, shape, s, false, n);
 }

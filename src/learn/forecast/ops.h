@@ -17,8 +17,9 @@ err forecast_open(const struct model *m, const struct options *o, const char *pa
 err forecast_take(const struct model *m, struct dataset *data, const struct events *to);
 err forecast_predict(const struct model *m, const struct dataset *d, const struct resources *use,
                      const struct prediction_sink *to);
-err forecast_plot(const struct model *m, const struct dataset *d, const struct resources *use, const struct scores *s,
-                  const char *path);
+/* Forecasts of all targets after the last row: [ntarget].  E301, E302 where the series does not suffice. */
+err forecast_ahead(const struct forecaster *f, const struct series *s, const struct resources *use, struct arena *room,
+                   struct forecast_sample **out);
 
 /* results.c: scores as a table.  The sums behind it are the detail of struct scores. */
 err forecast_results(const struct model *m, const struct dataset *d, const struct scoring *q, const struct resources *use,
@@ -28,10 +29,11 @@ static inline const struct forecast_scores *forecast_detail(const struct scores 
 /* describe.c: facts for `info` and the training record. */
 err forecast_describe(const struct model *m, struct description *out);
 
-/* page.c: its part of the report. */
+/* page.c: its part of the report, and a forecast as an SVG file. */
 err forecast_report(const struct model *m, const struct learn_job *job, const struct scores *s, struct arena *a,
                     struct report *r);
-err forecast_plot_scored(const struct model *m, const struct dataset *d, const struct scores *s, const char *path);
+err forecast_plot(const struct model *m, const struct dataset *d, const struct resources *use, const struct scores *s,
+                  const char *path);
 
 /* file.c */
 err forecast_save(const struct model *m, struct tens_list *list, struct str *json);

@@ -1,8 +1,6 @@
 /* out.c - mean, quantiles and the unguarded forecast of a row. */
 #include "learn/forecast/out.h"
 
-#include <math.h>
-
 enum precision forecast_precision(const struct forecaster *f, const struct resources *use) {
     if (f->spec.precision == PREC_F32 || net_runs(&f->net, use->kern) == 0) return f->spec.precision;
     err_clear();
@@ -30,24 +28,14 @@ static void sort_small(f32 *v, i32 n) {
         }
 }
 
-/* Index of the head's quantile nearest to the median: the point forecast of a quantile head. */
-static i32 median_of(const struct forecast_spec *s) {
-    i32 best = 0;
-    for (i32 q = 1; q < s->nquantile; q++)
-        if (fabs(s->band[q] - 0.5) < fabs(s->band[best] - 0.5)) best = q;
-    return best;
-}
-
-/* Bands of one step: the head's own quantiles weighted by a, residual quantiles of validation for the rest. */
+/* Bands of one step. */
 static void bands(const struct row_out *o, const struct forecast_row *row, const f32 *corr, i32 k) {
     const struct forecast_spec *s = &o->f->spec;
     const f32 *spread = o->f->spread ? o->f->spread + (i64)row->col * s->nband * s->horizon : NULL;
-    f32 a = (f32)o->f->weight, *out = o->band + (i64)k * s->nband;
+    f32 *out = o->band + (i64)k * s->nband;
     for (i32 q = 0; q < s->nband; q++) {
-        f32 around = spread ? spread[(i64)q * s->horizon + k] * row->div : 0.f;
-        const f32 rest = a < 1 ? (1.f - a) * around : 0.f; /* around may be not known: NaN */
-        if (s->nquantile > 0) out[q] = row->base[k] + a * row->div * corr[(i64)q * s->horizon + k] + rest;
-        else out[q] = row->mean[k] + around;
+        const f32 residual = spread ? spread[(i64)q * s->horizon + k] * row->div : 0.f;
+        out[q] = s->output->band(row, (f32)o->f->weight, corr, s->horizon, residual, q, k);
     }
     sort_small(out, s->nband);
 }
@@ -55,7 +43,7 @@ static void bands(const struct row_out *o, const struct forecast_row *row, const
 err row_out_emit(struct row_out *o, struct forecast_row row, const f32 *corr, forecast_row_fn *fn, void *self) {
     const struct forecaster *f = o->f;
     i32 h = f->spec.horizon;
-    const f32 *point = f->spec.nquantile > 0 ? corr + (i64)median_of(&f->spec) * h : corr;
+    const f32 *point = corr + (i64)head_point(&f->spec) * h;
     for (i32 k = 0; k < h; k++) {
         f32 extra = f->nmember > 0 ? row.div * point[k] : 0.f;
         o->both[k] = row.base[k] + extra;

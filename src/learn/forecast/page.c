@@ -1,12 +1,10 @@
 /* page.c - the forecaster's part of the report: error by step, forecasts, parts, slices of time. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "data/time.h"
 #include "learn/slices/slices.h"
-#include "learn/forecast/head/head.h"
 #include "learn/forecast/ops.h"
 #include "learn/series_set.h"
 #include "report/report.h"
@@ -21,17 +19,6 @@ struct page {
     struct arena *a;
     struct report *r;
 };
-
-static const char *textf(struct page *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
-static const char *textf(struct page *p, const char *fmt, ...) {
-    char buf[1024];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(buf, sizeof buf, fmt, ap);
-    va_end(ap);
-    const char *copy = arena_strdup(p->a, buf);
-    return copy ? copy : "";
-}
 
 static bool original(const struct page *p) { return strcmp(p->o->score_scale, "z") != 0; }
 
@@ -56,39 +43,38 @@ static err fill_steps(struct page *p) {
 }
 
 /* --- forecasts --- */
-static err fill_forecast(struct page *p, const struct score_sample *w, struct report_forecast *out) {
-    const struct forecast_spec *spec = &p->f->spec;
-    i32 h = spec->horizon, past = (i32)lmin(w->origin, lmin(spec->context, lmax(HISTORY_HORIZONS * h, 24)));
+
+/* A chart of w; a scored window has actual values, and leaves out interpolated cells and what the network did not see. */
+static err fill_forecast(const struct forecaster *f, const struct series *s, const struct forecast_sample *w, bool scored,
+                         struct arena *a, struct report_forecast *out) {
+    const struct forecast_spec *spec = &f->spec;
+    const i32 h = spec->horizon, nq = spec->nband;
+    i32 past = (i32)lmin(w->origin, lmax(HISTORY_HORIZONS * h, 24));
     f64 *v, *time = NULL;
     char label[32];
-    ARENA_NEW(p->a, v, past + 5 * h);
-    if (p->s->time) ARENA_NEW(p->a, time, past + h);
-    row_label(p->s, w->origin, label);
-    *out = (struct report_forecast){
-        .title = textf(p, "%s from %s", p->s->name[w->col], label), .nhistory = past, .horizon = h, .time = time};
-    out->history = v;
-    out->actual = v + past;
-    out->model = v + past + h;
-    out->base = p->f->base && p->f->nmember > 0 ? v + past + 2 * h : NULL;
+    if (scored) past = imin(past, spec->context);
+    ARENA_NEW(a, v, past + 3 * h);
+    if (s->time) ARENA_NEW(a, time, past + h);
+    row_label(s, w->origin, label);
+    *out = (struct report_forecast){.title = scored ? arena_printf(a, "%s from %s", s->name[w->col], label) : s->name[w->col],
+                                    .nhistory = past, .horizon = h, .time = time, .history = v, .model = w->mean};
+    if (scored) out->actual = v + past;
+    if (scored && f->base && f->nmember > 0) out->base = w->base;
     for (i32 i = 0; i < past + h; i++) {
         i64 row = w->origin - past + i;
-        bool shown = row < p->s->nrow && !series_filled(p->s, w->col, row);
-        v[i] = shown ? series_raw(p->s, w->col, row) : (f64)NAN;
-        if (time) time[i] = (f64)series_time(p->s, row);
+        bool shown = row < s->nrow && !(scored && series_filled(s, w->col, row));
+        v[i] = shown ? series_raw(s, w->col, row) : (f64)NAN;
+        if (time) time[i] = (f64)series_time(s, row);
     }
+    if (!w->band || nq < 2) return 0;
     for (i32 k = 0; k < h; k++) {
-        v[past + h + k] = w->mean[k];
-        v[past + 2 * h + k] = w->base[k];
-        if (!w->band) continue;
-        v[past + 3 * h + k] = w->band[(i64)k * spec->nband];
-        v[past + 4 * h + k] = w->band[(i64)k * spec->nband + spec->nband - 1];
+        v[past + h + k] = w->band[(i64)k * nq];
+        v[past + 2 * h + k] = w->band[(i64)k * nq + nq - 1];
     }
-    if (w->band && spec->nband > 1) {
-        out->low = v + past + 3 * h;
-        out->high = v + past + 4 * h;
-        out->low_q = spec->band[0];
-        out->high_q = spec->band[spec->nband - 1];
-    }
+    out->low = v + past + h;
+    out->high = v + past + 2 * h;
+    out->low_q = spec->band[0];
+    out->high_q = spec->band[nq - 1];
     return 0;
 }
 
@@ -97,13 +83,12 @@ static err fill_forecasts(struct page *p) {
     const struct forecast_scores *sc = p->scores;
     if (!sc || sc->nsample == 0) return 0;
     ARENA_NEW(p->a, out, sc->nsample);
-    for (i32 i = 0; i < sc->nsample; i++) TRY(fill_forecast(p, &sc->sample[i], &out[i]));
+    for (i32 i = 0; i < sc->nsample; i++) TRY(fill_forecast(p->f, p->s, &sc->sample[i], true, p->a, &out[i]));
     p->r->forecast = out;
     p->r->nforecast = sc->nsample;
     return 0;
 }
 
-/* --- parts --- */
 /* --- parts --- */
 static err fill_choice(struct page *p) {
     const struct choice *c = &p->f->choice;
@@ -117,7 +102,7 @@ static err fill_choice(struct page *p) {
                               .skill_metric = 0,
                               .best_naive = c->naive,
                               .nmetric = c->nfold};
-    for (i32 k = 0; k < c->nfold; k++) t->metric[k] = textf(p, "fold %d", k + 1);
+    for (i32 k = 0; k < c->nfold; k++) t->metric[k] = arena_printf(p->a, "fold %d", k + 1);
     for (i32 r = 0; r < c->nrow; r++) {
         row[r] = (struct score_row){
             .name = base_kind_name(c->row[r]), .role = r == c->chosen ? ROLE_BASE : ROLE_QUIET, .skill = (f64)NAN};
@@ -133,7 +118,8 @@ static err fill_mix(struct page *p) {
     struct score_row *row;
     ARENA_NEW(p->a, t, 1);
     ARENA_NEW(p->a, row, m->nrow);
-    *t = (struct score_table){.title = textf(p, "families of the base mix over %d rolling origins (deviations)", m->norigin),
+    *t = (struct score_table){.title = arena_printf(p->a, "families of the base mix over %d rolling origins (deviations)",
+                                                    m->norigin),
                               .row = row,
                               .nrow = m->nrow,
                               .best_naive = -1,
@@ -143,7 +129,7 @@ static err fill_mix(struct page *p) {
         bool season = m->row[r].part.season > 1;
         row[r] = (struct score_row){.role = m->row[r].part.weight > 0 ? ROLE_BASE : ROLE_QUIET, .skill = (f64)NAN,
                                     .value = {m->row[r].mae, m->row[r].part.weight}};
-        row[r].name = season ? textf(p, "%s (%d)", base_kind_name(m->row[r].part.kind), m->row[r].part.season)
+        row[r].name = season ? arena_printf(p->a, "%s (%d)", base_kind_name(m->row[r].part.kind), m->row[r].part.season)
                              : base_kind_name(m->row[r].part.kind);
     }
     p->r->parts.fold = t;
@@ -156,16 +142,16 @@ static err fill_parts(struct page *p) {
     struct str base = {0};
     if (!p->f->base) return 0;
     TRY(base_label(p->f->base, &base));
-    parts->base = textf(p, "%s", str_text(&base));
+    parts->base = arena_printf(p->a, "%s", str_text(&base));
     str_free(&base);
     if (p->f->has_choice) TRY(fill_choice(p));
     if (p->f->has_mix) TRY(fill_mix(p));
     parts->correction =
         p->f->nmember == 0
             ? "none"
-            : textf(p, "%s %dx%d%s%s%s, zero-initialised output, %d seed%s", p->o->cell, spec->layers, spec->hidden,
-                    spec->projection ? textf(p, " projected to %d", spec->projection) : "",
-                    spec->bidirectional ? " both ways" : "", head_of(spec)->report,
+            : arena_printf(p->a, "%s %dx%d%s%s%s, zero-initialised output, %d seed%s", p->o->cell, spec->layers, spec->hidden,
+                    spec->projection ? arena_printf(p->a, " projected to %d", spec->projection) : "",
+                    spec->bidirectional ? " both ways" : "", spec->head->report,
                     p->f->nmember, p->f->nmember > 1 ? "s" : "");
     parts->guarded = p->f->has_guard;
     parts->t = p->f->guard.t;
@@ -179,8 +165,10 @@ static err fill_parts(struct page *p) {
         parts->full_error = forecast_error(p->f, sc->row[SCORE_MODEL], -1, original(p));
     }
     if (p->f->has_choice)
-        parts->note = textf(p, "ridge against the best naive one: %+.1f %% mean gain, t = %.2f over %d folds (taken when t > 2)",
-                            100 * (exp(p->f->choice.gain) - 1), p->f->choice.t, p->f->choice.nfold);
+        parts->note = arena_printf(p->a,
+                                   "ridge against the best naive one: %+.1f %% mean gain, t = %.2f over %d folds "
+                                   "(taken when t > 2)",
+                                   100 * (exp(p->f->choice.gain) - 1), p->f->choice.t, p->f->choice.nfold);
     return 0;
 }
 
@@ -228,13 +216,22 @@ err forecast_report(const struct model *m, const struct learn_job *job, const st
     return fill_slices(&p);
 }
 
-err forecast_plot_scored(const struct model *m, const struct dataset *d, const struct scores *s, const char *path) {
+/* The last of the scored windows, or the forecast after the last row. */
+static err plot(struct page *p, const struct scores *scores, const struct resources *use, const char *path) {
+    const struct forecast_scores *sc = forecast_detail(scores);
+    struct report_forecast f;
+    struct forecast_sample *w;
+    if (scores && (!sc || sc->nsample == 0)) return FAIL_AT(E106, "--plot", "--test ROWS", "there is no test part to draw");
+    if (!scores) TRY(forecast_ahead(p->f, p->s, use, p->a, &w));
+    TRY(fill_forecast(p->f, p->s, scores ? &sc->sample[sc->nsample - 1] : w, scores != NULL, p->a, &f));
+    return report_plot(&f, path);
+}
+
+err forecast_plot(const struct model *m, const struct dataset *d, const struct resources *use, const struct scores *s,
+                  const char *path) {
     struct arena a = {0};
-    struct report r = {0};
-    struct page p = {.f = forecaster_in(m), .s = series_of(d), .scores = forecast_detail(s), .a = &a, .r = &r};
-    err e = fill_forecasts(&p);
-    if (e >= 0 && r.nforecast == 0) e = FAIL_AT(E106, "--plot", "--test ROWS", "there is no test part to draw");
-    if (e >= 0) e = report_plot(&r.forecast[r.nforecast - 1], path);
+    struct page p = {.f = forecaster_in(m), .s = series_of(d), .a = &a};
+    const err e = plot(&p, s, use, path);
     arena_free(&a);
     return e;
 }

@@ -1,4 +1,4 @@
-/* predict.c - forecasts after the last row as a table, and as a picture; data as the model needs them. */
+/* predict.c - forecasts after the last row, also as a table; data as the model needs them. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,6 @@
 #include "data/time.h"
 #include "learn/forecast/ops.h"
 #include "learn/series_set.h"
-#include "report/report.h"
 
 /* ------------------------------------------------------------------ data ---------------------------------------------------- */
 
@@ -110,35 +109,27 @@ static err check_room(const struct forecaster *f, const struct series *s, i64 or
     return check_known(s, origin, h);
 }
 
-
-/* The forecasts of all targets, original units. */
 struct ahead {
     const struct forecaster *f;
     const struct series *s;
-    f64 *mean, *band; /* [horizon][ntarget], [horizon][ntarget][nband] */
+    struct arena *room;
+    struct forecast_sample *of; /* [ntarget] */
 };
 
 static err keep(void *self, const struct forecast_row *row) {
     struct ahead *a = self;
-    i32 n = a->s->ntarget, nq = a->f->spec.nband;
-    f64 mean = a->s->mean[row->col], dev = a->s->dev[row->col];
-    for (i32 k = 0; k < a->f->spec.horizon; k++) {
-        i64 at = (i64)k * n + row->col;
-        a->mean[at] = (f64)row->mean[k] * dev + mean;
-        for (i32 q = 0; row->band && q < nq; q++) a->band[at * nq + q] = (f64)row->band[(i64)k * nq + q] * dev + mean;
-    }
-    return 0;
+    return forecast_sample(a->f, a->s, row, a->room, &a->of[row->col]);
 }
 
-static err look_ahead(const struct forecaster *f, const struct series *s, const struct resources *use, struct arena *room,
-                      struct ahead *out) {
-    const i64 cells = (i64)f->spec.horizon * s->ntarget, origin = series_end(s);
+err forecast_ahead(const struct forecaster *f, const struct series *s, const struct resources *use, struct arena *room,
+                   struct forecast_sample **out) {
+    const i64 origin = series_end(s);
     const struct window_set set = {.first = origin, .end = origin + 1, .stride = 1};
-    *out = (struct ahead){.f = f, .s = s};
+    struct ahead a = {.f = f, .s = s, .room = room};
     TRY(check_room(f, s, origin));
-    ARENA_NEW(room, out->mean, cells);
-    ARENA_NEW(room, out->band, cells * imax(1, f->spec.nband));
-    return forecast_windows(f, s, &set, use, keep, out);
+    ARENA_NEW(room, a.of, s->ntarget);
+    *out = a.of;
+    return forecast_windows(f, s, &set, use, keep, &a);
 }
 
 /* ------------------------------------------------------------------ as a table ---------------------------------------------- */
@@ -170,12 +161,11 @@ static err long_table(const struct ahead *a, const struct prediction_sink *to) {
     row_label(s, series_end(s) - 1, origin);
     for (i32 c = 0; c < s->ntarget; c++)
         for (i32 k = 0; k < a->f->spec.horizon; k++) {
-            const i64 at = (i64)k * s->ntarget + c;
             row_label(s, series_end(s) + k, time);
             snprintf(step, sizeof step, "%d", k + 1);
             cell[0] = word(s->name[c]), cell[1] = word(origin), cell[2] = word(time), cell[3] = word(step);
-            cell[4] = number(s, c, a->mean[at]);
-            for (i32 q = 0; q < nq; q++) cell[5 + q] = number(s, c, a->band[at * nq + q]);
+            cell[4] = number(s, c, a->of[c].mean[k]);
+            for (i32 q = 0; q < nq; q++) cell[5 + q] = number(s, c, a->of[c].band[k * nq + q]);
             TRY(to->row(to->self, 5 + nq, cell));
         }
     return 0;
@@ -197,7 +187,7 @@ static err wide_table(const struct ahead *a, struct arena *room, const struct pr
         row_label(s, series_end(s) + k, time);
         snprintf(step, sizeof step, "%d", k + 1);
         cell[0] = word(time), cell[1] = word(step);
-        for (i32 c = 0; c < s->ntarget; c++) cell[2 + c] = number(s, c, a->mean[(i64)k * s->ntarget + c]);
+        for (i32 c = 0; c < s->ntarget; c++) cell[2 + c] = number(s, c, a->of[c].mean[k]);
         TRY(to->row(to->self, n, cell));
     }
     return 0;
@@ -206,48 +196,9 @@ static err wide_table(const struct ahead *a, struct arena *room, const struct pr
 err forecast_predict(const struct model *m, const struct dataset *d, const struct resources *use,
                      const struct prediction_sink *to) {
     struct arena room = {0};
-    struct ahead a;
-    err e = look_ahead(forecaster_in(m), series_of(d), use, &room, &a);
+    struct ahead a = {.f = forecaster_in(m), .s = series_of(d)};
+    err e = forecast_ahead(a.f, a.s, use, &room, &a.of);
     if (e >= 0) e = to->wide ? wide_table(&a, &room, to) : long_table(&a, to);
-    arena_free(&room);
-    return e;
-}
-
-/* ------------------------------------------------------------------ as a picture -------------------------------------------- */
-
-static err picture(const struct ahead *a, struct arena *room, const char *path) {
-    const struct forecast_spec *spec = &a->f->spec;
-    const struct series *s = a->s;
-    i32 h = spec->horizon, nq = spec->nband, past = (i32)lmin(series_end(s), lmax(3 * h, 24));
-    i64 n = s->ntarget, o = series_end(s);
-    f64 *v, *time;
-    ARENA_NEW(room, v, past + 3 * h);
-    ARENA_NEW(room, time, past + h);
-    for (i32 i = 0; i < past; i++) v[i] = series_raw(s, 0, o - past + i);
-    for (i32 k = 0; k < h; k++) {
-        v[past + k] = a->mean[k * n];
-        v[past + h + k] = nq ? a->band[k * n * nq] : 0;
-        v[past + 2 * h + k] = nq ? a->band[k * n * nq + nq - 1] : 0;
-    }
-    for (i32 i = 0; s->time && i < past + h; i++) time[i] = (f64)series_time(s, o - past + i);
-    struct report_forecast f = {.title = s->name[0], .nhistory = past, .horizon = h, .time = s->time ? time : NULL, .history = v,
-                                .model = v + past};
-    if (nq > 1) {
-        f.low = v + past + h;
-        f.high = v + past + 2 * h;
-        f.low_q = spec->band[0];
-        f.high_q = spec->band[nq - 1];
-    }
-    return report_plot(&f, path);
-}
-
-err forecast_plot(const struct model *m, const struct dataset *d, const struct resources *use, const struct scores *s,
-                  const char *path) {
-    struct arena room = {0};
-    struct ahead a;
-    if (s) return forecast_plot_scored(m, d, s, path);
-    err e = look_ahead(forecaster_in(m), series_of(d), use, &room, &a);
-    if (e >= 0) e = picture(&a, &room, path);
     arena_free(&room);
     return e;
 }

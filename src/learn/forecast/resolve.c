@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "data/time.h"
-#include "learn/forecast/head/head.h"
 #include "learn/forecast/resolve.h"
 #include "data/split.h"
 
@@ -155,14 +154,14 @@ static err choose_shape(struct options *o) {
     return resolve_i(o, OPT_segment, each ? 1 : (o->context + 31) / 32, each ? "context up to 64" : "32 segments");
 }
 
-/* A quantile head learns quantile losses, whatever a preset says for points. */
+/* Outputs that are quantiles have a loss of their own, whatever a preset says for points. */
 static err choose_loss(struct options *o) {
     static const struct opt_from by_head = {.rank = OPT_RANK_PRESET, .origin = "auto: quantile head"};
-    bool quantile = strcmp(o->head, "quantile") == 0;
-    if (opt_is_auto(o, OPT_loss)) return opt_resolve(o, OPT_loss, quantile ? "quantile" : "mse", "by the head");
-    if (quantile && !opt_given(o, OPT_loss)) return opt_set_id(o, OPT_loss, "quantile", &by_head);
-    if (quantile == (strcmp(o->loss, "quantile") == 0)) return 0;
-    return FAIL_AT(E106, NULL, quantile ? "--head quantile alone" : "--head quantile",
+    const struct head_output *output = head_output_find(o->head);
+    if (opt_is_auto(o, OPT_loss)) return opt_resolve(o, OPT_loss, output->loss, "by the head");
+    if (output->quantiles && !opt_given(o, OPT_loss)) return opt_set_id(o, OPT_loss, output->loss, &by_head);
+    if (output->quantiles == (strcmp(o->loss, "quantile") == 0)) return 0;
+    return FAIL_AT(E106, NULL, output->quantiles ? "--head quantile alone" : "--head quantile",
                    "--head %s and --loss %s do not go together", o->head, o->loss);
 }
 
@@ -210,7 +209,7 @@ err resolve_forecast(struct options *o, const struct series *s, const struct eve
     i64 n = forecast_epoch(spec, split->train);
     TRY(resolve_slices(o, n, s->ntarget, NULL, spec)); /* what is wrong is said before any note */
     resolve_notes(o, s, split, ev);
-    if (spec->all_steps)
+    if (spec->head->every_step)
         event_note(ev, EVENT_NOTE,
                    "a loss at every time step: an epoch is %lld window%s of %d steps; "
                    "forecasts come from one pass over the series",

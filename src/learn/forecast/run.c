@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "learn/forecast/head/head.h"
 #include "learn/forecast/out.h"
 
 enum { ROWS = 448 };
@@ -110,7 +109,7 @@ err forecast_windows(const struct forecaster *f, const struct series *s, const s
                      const struct resources *use, forecast_row_fn *fn, void *self) {
     i64 n = window_origins(set) * s->ntarget;
     if (n <= 0) return 0;
-    if (f->spec.all_steps) return forecast_stream(f, s, set, use, 0, fn, self);
+    if (f->spec.head->every_step) return forecast_stream(f, s, set, use, 0, fn, self);
     struct runner r;
     err e = runner_new(f, s, use, (i32)lmin(n, ROWS), &r);
     if (e >= 0) e = run_set(&r, set, fn, self);

@@ -57,22 +57,19 @@ static err flush(struct scorer *c) {
     return 0;
 }
 
-static err keep_sample(struct scorer *c, const struct forecast_row *row) {
-    struct forecast_scores *o = c->out;
-    const struct forecast_spec *spec = &c->f->spec;
-    struct score_sample *k = &o->sample[o->nsample];
-    f64 mean = c->s->mean[row->col], dev = c->s->dev[row->col];
-    *k = (struct score_sample){.origin = row->origin, .col = row->col};
-    ARENA_NEW(&o->arena, k->mean, spec->horizon);
-    ARENA_NEW(&o->arena, k->base, spec->horizon);
-    if (row->band) ARENA_NEW(&o->arena, k->band, (i64)spec->horizon * spec->nband);
-    for (i32 i = 0; i < spec->horizon; i++) {
-        k->mean[i] = (f64)row->mean[i] * dev + mean;
-        k->base[i] = (f64)row->base[i] * dev + mean;
-        for (i32 q = 0; row->band && q < spec->nband; q++)
-            k->band[(i64)i * spec->nband + q] = (f64)row->band[(i64)i * spec->nband + q] * dev + mean;
+err forecast_sample(const struct forecaster *f, const struct series *s, const struct forecast_row *row, struct arena *a,
+                    struct forecast_sample *out) {
+    const i32 h = f->spec.horizon, nq = f->spec.nband;
+    const f64 mean = s->mean[row->col], dev = s->dev[row->col];
+    *out = (struct forecast_sample){.origin = row->origin, .col = row->col};
+    ARENA_NEW(a, out->mean, h);
+    ARENA_NEW(a, out->base, h);
+    if (row->band) ARENA_NEW(a, out->band, (i64)h * nq);
+    for (i32 k = 0; k < h; k++) {
+        out->mean[k] = (f64)row->mean[k] * dev + mean;
+        out->base[k] = (f64)row->base[k] * dev + mean;
     }
-    o->nsample++;
+    for (i64 i = 0; row->band && i < (i64)h * nq; i++) out->band[i] = (f64)row->band[i] * dev + mean;
     return 0;
 }
 
@@ -87,7 +84,10 @@ static err on_row(void *self, const struct forecast_row *row) {
     if (c->out->row[SCORE_RIDGE] && !c->rule[SCORE_RIDGE]) metrics_add(c->out->row[SCORE_RIDGE], row->col, y, row->base, NULL);
     i64 every = lmax(1, c->total / (SCORE_SAMPLES - 1));
     bool last = c->seen == c->total - 1;
-    if (c->out->nsample < SCORE_SAMPLES && (c->seen % every == 0 || last)) TRY(keep_sample(c, row));
+    if (c->out->nsample < SCORE_SAMPLES && (c->seen % every == 0 || last)) {
+        TRY(forecast_sample(c->f, c->s, row, &c->out->arena, &c->out->sample[c->out->nsample]));
+        c->out->nsample++;
+    }
     c->seen++;
     c->origin[c->n] = row->origin;
     c->col[c->n] = row->col;

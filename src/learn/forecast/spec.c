@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "learn/forecast/head/head.h"
 #include "learn/forecast/resolve.h"
 
 static err bands_of(const struct options *o, struct forecast_spec *spec) {
@@ -18,10 +17,13 @@ static err bands_of(const struct options *o, struct forecast_spec *spec) {
 }
 
 err spec_of(const struct options *o, struct forecast_spec *spec) {
-    bool rank_auto = opt_is_auto(o, OPT_slice_rank);
+    const bool rank_auto = opt_is_auto(o, OPT_slice_rank), all = strcmp(o->loss_steps, "all") == 0;
+    const struct head *head = opt_is_auto(o, OPT_decoder) ? head_at(0) : head_find(o->decoder);
+    if (all && !head->all_steps)
+        return FAIL_AT(E106, NULL, "--loss-steps last", "--decoder %s does not go with --loss-steps all", head->name);
     *spec = (struct forecast_spec){
-        .head = head_find(o->decoder),
-        .all_steps = strcmp(o->loss_steps, "all") == 0,
+        .head = all ? head->all_steps : head,
+        .output = head_output_find(o->head),
         .cut = {.slices = 1, .least = 1, .rank_most = rank_auto ? SLICE_RANKS : (i32)o->slice_rank,
                 .course = {.tol = (f32)o->slice_tol, .stale = (i32)o->slice_rounds, .stale_back = (i32)o->slice_rounds}}};
     opt_give_learner(o, &spec->for_learner);
@@ -30,6 +32,6 @@ err spec_of(const struct options *o, struct forecast_spec *spec) {
     opt_give_loop(o, &spec->for_loop);
     if (spec->precision == PREC_N) spec->precision = PREC_F32; /* auto, not measured yet */
     TRY(bands_of(o, spec));
-    if (strcmp(o->head, "quantile") == 0) spec->nquantile = spec->nband;
+    if (spec->output->quantiles) spec->nquantile = spec->nband;
     return 0;
 }

@@ -163,6 +163,10 @@ void batch_fill_walk(struct batcher *b, i32 slot, i64 first) {
     fill_rows(b, slot);
 }
 
-void training_fill(struct batcher *b, i64 k, i32 slot) { (b->spec->all_steps ? batch_fill_tiles : batch_fill_train)(b, k, slot); }
+void training_fill(struct batcher *b, i64 k, i32 slot) {
+    (b->spec->head->every_step ? batch_fill_tiles : batch_fill_train)(b, k, slot);
+}
 
-i64 training_cells(const struct batcher *b, i64 k) { return b->spec->all_steps ? batch_cells_tiles(b, k) : batch_cells(b, k); }
+i64 training_cells(const struct batcher *b, i64 k) {
+    return b->spec->head->every_step ? batch_cells_tiles(b, k) : batch_cells(b, k);
+}

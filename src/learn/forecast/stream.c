@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "learn/forecast/head/head.h"
 #include "learn/forecast/out.h"
 
 enum { CHUNK = 1024, CHUNK_LEAST = 16, CHUNK_ROWS = 8192 }; /* rows of the series; of the batch, columns included */

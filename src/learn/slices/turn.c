@@ -160,7 +160,7 @@ err slices_relay(void *fit, struct step **exec) {
     TRY(batcher_new(f, t->step.net, &f->shape, x, use.kern, B, PREFETCH_SLOTS, &t->step.batch));
     exec_rows(step_exec(t->step.engine.exec), &t->step.batch.row0, &t->step.batch.row1);
     slices_batcher(&t->step.batch, &old);
-    if (f->spec.all_steps) TRY(batch_bases(&t->step.batch, t->job->split.validation));
+    if (f->spec.head->every_step) TRY(batch_bases(&t->step.batch, t->job->split.validation));
     *exec = t->step.engine.exec;
     TRY(balance_new(t));
     TRY(saving_shares(t));

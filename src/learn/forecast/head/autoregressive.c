@@ -1,5 +1,5 @@
 /* autoregressive.c - segment after segment: a cell of its own goes on from its last output, with the output layer inside. */
-#include "learn/forecast/head/head.h"
+#include "learn/forecast/forecast.h"
 
 static err decode(const struct head_net *b, i32 *h) {
     struct op_spec s = head_op(b->n, "unroll");

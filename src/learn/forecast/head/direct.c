@@ -1,5 +1,5 @@
-/* direct.c - the whole horizon at once: final states of the last layer, and the features ahead. */
-#include "learn/forecast/head/head.h"
+/* direct.c - the whole horizon at once: final states of the last layer, or its state at every step, and the features ahead. */
+#include "learn/forecast/forecast.h"
 
 static err decode(const struct head_net *b, i32 *h) {
     *h = b->n->op[b->top[0]].end;
@@ -14,8 +14,23 @@ static err decode(const struct head_net *b, i32 *h) {
     return b->future < 0 ? 0 : head_beside(b->n, "ahead", b->future, h);
 }
 
+static err decode_steps(const struct head_net *b, i32 *h) {
+    *h = b->n->op[b->top[0]].out;
+    return b->future < 0 ? 0 : head_beside(b->n, "ahead", b->future, h);
+}
+
+static const struct head every_step = {
+    .name = "direct",
+    .help = "all steps of the horizon at once, from the state at every step",
+    .report = "",
+    .every_step = true,
+    .plain_state = true,
+    .decode = decode_steps,
+};
+
 extern const struct head head_direct;
 const struct head head_direct = {
+    .all_steps = &every_step,
     .name = "direct",
     .help = "all steps of the horizon at once, from the final state",
     .report = "",

@@ -1,6 +1,7 @@
-/* head.c - the heads of heads.def, and what they build with. */
-#include "learn/forecast/head/head.h"
+/* head.c - the heads of heads.def, what they build with, and their outputs. */
+#include "learn/forecast/forecast.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,8 +23,6 @@ const struct head *head_find(const char *name) {
     return NULL;
 }
 
-const struct head *head_of(const struct forecast_spec *spec) { return spec->head ? spec->head : all[0]; }
-
 struct op_spec head_op(const struct net *n, const char *layer) {
     struct op_spec s = net_spec(layer, "", -1);
     s.options = n->options;
@@ -43,6 +42,41 @@ err head_beside(struct net *n, const char *name, i32 other, i32 *buf) {
     struct op_spec join = head_op(n, "concat");
     join.in[1] = other;
     return head_chain(n, join, name, buf);
+}
+
+/* ------------------------------------------------------------------ outputs ------------------------------------------------- */
+
+static const f32 *final_forecast(const struct forecast_row *row) { return row->mean; }
+static const f32 *base_forecast(const struct forecast_row *row) { return row->base; }
+
+static f32 around_mean(const struct forecast_row *row, f32 a, const f32 *corr, i32 horizon, f32 residual, i32 q, i32 k) {
+    (void)a, (void)corr, (void)horizon, (void)q;
+    return row->mean[k] + residual;
+}
+
+/* The network's quantile weighted by a, residuals of the base for the rest. */
+static f32 own_quantile(const struct forecast_row *row, f32 a, const f32 *corr, i32 horizon, f32 residual, i32 q, i32 k) {
+    const f32 rest = a < 1 ? (1.f - a) * residual : 0.f;
+    return row->base[k] + a * row->div * corr[(i64)q * horizon + k] + rest;
+}
+
+const struct head_output *head_output_find(const char *name) {
+    static const struct head_output list[] = {
+        {.name = "point", .loss = "mse", .centre = final_forecast, .band = around_mean},
+        {.name = "quantile", .quantiles = true, .loss = "quantile", .centre = base_forecast, .band = own_quantile},
+    };
+    for (size_t i = 0; i < COUNT(list); i++)
+        if (strcmp(list[i].name, name) == 0) return &list[i];
+    return NULL;
+}
+
+i32 head_outputs(const struct forecast_spec *spec) { return imax(1, spec->nquantile); }
+
+i32 head_point(const struct forecast_spec *spec) {
+    i32 best = 0;
+    for (i32 q = 1; q < spec->nquantile; q++)
+        if (fabs(spec->band[q] - 0.5) < fabs(spec->band[best] - 0.5)) best = q;
+    return best;
 }
 
 void head_quantiles(const struct forecast_spec *spec, struct op_spec *op) {

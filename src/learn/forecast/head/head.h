@@ -7,8 +7,11 @@
 #ifndef STRETTO_LEARN_FORECAST_HEAD_H
 #define STRETTO_LEARN_FORECAST_HEAD_H
 
-#include "learn/forecast/forecast.h"
+#include "data/window.h"
 #include "learn/forecast/input.h"
+
+struct forecast_spec; /* learn/forecast/forecast.h, which includes this file */
+struct forecast_row;
 
 /* What a head may read; buffers and ops are -1 where the net has none. */
 struct head_net {
@@ -24,11 +27,14 @@ struct head_net {
 
 struct head {
     const char *name; /* --decoder NAME */
+    const struct head *all_steps; /* the head that --loss-steps all makes of it; NULL = that does not go with it */
     const char *help;
     const char *report;      /* what a report adds to the name of the cell */
     bool segments;           /* the horizon comes in segments of --segment values; else in one */
     bool long_segment;       /* --segment auto is long for a short horizon too */
     bool plain_state;        /* starts from the final state of one plain layer: no --bidirectional, no --projection */
+    bool every_step;         /* a loss and a forecast at every step of the context: batches are tiles of the series (steps.c), and
+                              * forecasts come from one pass that carries the state (stream.h) */
     bool own_output;         /* decode makes the outputs: no norm, dropout and output layer follow */
     enum input_role own;     /* an input of its own, one step long; INPUT_NONE = none.  Laid out by the batch */
     bool own_is_segment;     /* it holds a segment of values; else one */
@@ -36,12 +42,21 @@ struct head {
     err (*decode)(const struct head_net *b, i32 *h); /* adds the layers behind them */
 };
 
-const struct head *head_find(const char *name);                 /* NULL = there is none */
-const struct head *head_at(i32 i);                              /* NULL = there are no more */
-const struct head *head_of(const struct forecast_spec *spec);   /* of a spec that names none: the first */
+const struct head *head_find(const char *name); /* NULL = there is none */
+const struct head *head_at(i32 i);              /* NULL = there are no more */
 
-/* Outputs of each forecast value: one, or the quantiles. */
-static inline i32 head_outputs(const struct forecast_spec *s) { return imax(1, s->nquantile); }
+/* What a forecast value is made of: --head NAME.  Quantiles come from the network or from residuals of validation. */
+struct head_output {
+    const char *name;
+    bool quantiles;   /* an output for each quantile; else one */
+    const char *loss; /* of --loss auto */
+    /* The forecast that residuals are measured against. */
+    const f32 *(*centre)(const struct forecast_row *row);
+    /* Quantile q of step k.  a: guard weight; corr [nquantile][horizon]: outputs in units of div; residual: quantile q of the
+     * residuals, may be NaN. */
+    f32 (*band)(const struct forecast_row *row, f32 a, const f32 *corr, i32 horizon, f32 residual, i32 q, i32 k);
+};
+const struct head_output *head_output_find(const char *name); /* NULL = there is none */
 
 /* Adds an op that reads *buf (and op.in[1..]) and makes *buf its output. */
 err head_chain(struct net *n, struct op_spec op, const char *name, i32 *buf);
@@ -49,6 +64,10 @@ err head_chain(struct net *n, struct op_spec op, const char *name, i32 *buf);
 struct op_spec head_op(const struct net *n, const char *layer);
 /* Puts buffer `other` beside *buf. */
 err head_beside(struct net *n, const char *name, i32 other, i32 *buf);
+/* Outputs of each forecast value: one, or the quantiles. */
+i32 head_outputs(const struct forecast_spec *spec);
+/* The output that is the point forecast: the quantile nearest to the median, or the only one. */
+i32 head_point(const struct forecast_spec *spec);
 /* The quantiles of the spec into an op. */
 void head_quantiles(const struct forecast_spec *spec, struct op_spec *op);
 

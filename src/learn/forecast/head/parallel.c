@@ -1,5 +1,5 @@
 /* parallel.c - all segments of the horizon side by side: each goes one step on from the final state, told which it is. */
-#include "learn/forecast/head/head.h"
+#include "learn/forecast/forecast.h"
 
 static err front(const struct head_net *b, i32 *x) {
     struct op_spec seg = head_op(b->n, "dense");
