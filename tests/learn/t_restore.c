@@ -154,9 +154,9 @@ static void resume_with_codec(const char *policy, const struct codec *codec) {
     same_weights(whole, plain, codec == NULL);
     assert_int_equal(w.warnings, 0);
     codec_try_first(NULL);
-    forecast_free(plain);
-    forecast_free(whole);
-    forecast_free(resumed);
+    forecast_free(&plain->model);
+    forecast_free(&whole->model);
+    forecast_free(&resumed->model);
     session_end(&s);
 }
 
@@ -179,7 +179,7 @@ TEST(a_run_resumes_without_residuals_in_its_checkpoint) {
     T_OK(fit(&s, 0, &w, dir, true, &resumed));
     codec_try_first(NULL);
     assert_int_equal(w.warnings, 1);
-    forecast_free(resumed);
+    forecast_free(&resumed->model);
     session_end(&s);
 }
 
