@@ -343,6 +343,23 @@ err file_make_dir(const char *path) {
     return 0;
 }
 
+err file_make_parent(const char *path) {
+    char folder[4096];
+    const char *slash = strrchr(path, '/');
+    if (!slash || slash == path) return 0;
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+    return file_make_dir(folder);
+}
+
+bool file_first_line(const char *path, char *out, size_t size) {
+    FILE *f = fopen(path, "re");
+    const bool found = f && fgets(out, (int)size, f);
+    if (f) fclose(f);
+    if (!found) out[0] = 0;
+    out[strcspn(out, "\n")] = 0;
+    return found;
+}
+
 err file_rename(const char *from, const char *to) {
     if (rename(from, to) != 0) return cannot_write(to, NULL, 0);
     sync_dir(to);

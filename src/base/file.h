@@ -48,6 +48,9 @@ err file_map(const char *path, struct file_map *m);
 void file_unmap(struct file_map *m);
 
 err file_make_dir(const char *path); /* with its parents; succeeds if it exists */
+err file_make_parent(const char *path); /* the folder of a file */
+/* First line of a small file, without the newline; false, and "", if there is none. */
+bool file_first_line(const char *path, char *out, size_t size);
 err file_rename(const char *from, const char *to);      /* renames a file or folder and syncs its parent */
 err file_remove_dir(const char *path);                 /* with its files but not subfolders; succeeds if it does not exist */
 bool file_exists(const char *path);

@@ -95,30 +95,17 @@ struct ckpt {
     struct manifest m;
 };
 
-static err shard_path(const struct ckpt *c, i32 shard, char path[4096]) {
-    char name[SHARD_NAME];
-    shard_name(shard, c->m.nshard, name);
-    return snprintf(path, 4096, "%s/%s", c->path, name) < 4096 ? 0 : FAIL(E702, "the path of the run folder is too long");
-}
-
-static err check_open_shard(const struct file_in *f, const struct manifest_shard *want) {
-    u32 crc;
-    if (f->size != want->bytes)
-        return FAIL_AT(E901, f->path, NULL, "the file has %lld bytes, %lld were written", (long long)f->size,
-                       (long long)want->bytes);
-    TRY(crc32c_file(f, &crc));
-    if (crc == want->crc) return 0;
-    return FAIL_AT(E901, f->path, NULL, "the file is damaged: its CRC32C is %08x, that of what was written %08x", crc, want->crc);
-}
-
 static err check_shard(const struct ckpt *c, i32 shard) {
+    const struct manifest_shard *want = &c->m.shard[shard];
     char path[4096];
-    struct file_in f;
-    TRY(shard_path(c, shard, path));
-    TRY(file_open(path, &f));
-    err e = check_open_shard(&f, &c->m.shard[shard]);
-    file_close(&f);
-    return e;
+    i64 bytes;
+    u32 crc;
+    TRY(shard_path(c->path, shard, c->m.nshard, path));
+    TRY(crc32c_file(path, &bytes, &crc));
+    if (bytes != want->bytes)
+        return FAIL_AT(E901, path, NULL, "the file has %lld bytes, %lld were written", (long long)bytes, (long long)want->bytes);
+    if (crc == want->crc) return 0;
+    return FAIL_AT(E901, path, NULL, "the file is damaged: its CRC32C is %08x, that of what was written %08x", crc, want->crc);
 }
 
 static err open_shards(struct ckpt *c) {
@@ -204,7 +191,7 @@ static bool has(const struct ckpt *c, const char *name, enum dtype *dtype, i64 *
     }
     const struct manifest_tensor *t = manifest_find(&c->m, name);
     if (!t) return false;
-    *dtype = ckpt_dtype(t->kind);
+    *dtype = t->dtype;
     *n = t->n;
     return true;
 }
@@ -214,17 +201,17 @@ static err check_item(const struct ckpt *c, const struct ckpt_item *item) {
     i64 n;
     if (!has(c, item->name, &dtype, &n))
         return FAIL_AT(E901, c->path, NULL, "the checkpoint does not hold \"%s\": it is of another kind of run", item->name);
-    if (dtype == ckpt_dtype(item->kind) && n == item->n) return 0;
+    if (dtype == item->dtype && n == item->n) return 0;
     return FAIL_AT(E901, c->path, "resume with the options of the original run",
                    "\"%s\" has %lld elements of %s in the checkpoint, this run has %lld of %s", item->name, (long long)n,
-                   dtype_name(dtype), (long long)item->n, dtype_name(ckpt_dtype(item->kind)));
+                   dtype_name(dtype), (long long)item->n, dtype_name(item->dtype));
 }
 
 /* Reads all pieces stored in one shard. */
 static err take_from(const struct ckpt *c, const struct file_in *f, i32 shard, const struct ckpt_item *item, i32 nitem) {
     for (i32 i = 0; i < nitem; i++) {
         const struct manifest_tensor *t = manifest_find(&c->m, item[i].name);
-        const i64 size = (i64)dtype_size(ckpt_dtype(t->kind));
+        const i64 size = (i64)dtype_size(t->dtype);
         for (i32 k = 0; k < t->npiece; k++) {
             const struct manifest_piece *p = &t->piece[k];
             if (p->shard == shard) TRY(file_read_at(f, p->at, (char *)item[i].p + p->lo * size, (p->hi - p->lo) * size));
@@ -237,7 +224,7 @@ static err take_shards(const struct ckpt *c, const struct ckpt_item *item, i32 n
     char path[4096];
     struct file_in f;
     for (i32 k = 0; k < c->m.nshard; k++) {
-        TRY(shard_path(c, k, path));
+        TRY(shard_path(c->path, k, c->m.nshard, path));
         TRY(file_open(path, &f));
         err e = take_from(c, &f, k, item, nitem);
         file_close(&f);

@@ -17,13 +17,12 @@
 #include "ckpt/safetensors.h"
 
 enum { CKPT_SCHEMA = 2 }; /* "stretto.checkpoint" of a MANIFEST; 1 = a single file */
-enum ckpt_kind { CKPT_F32, CKPT_F64, CKPT_I64, CKPT_BYTES, CKPT_KINDS };
 
 struct ckpt_item { /* a flat tensor */
     const char *name;
-    enum ckpt_kind kind;
+    enum dtype dtype;
     void *p;
-    i64 n; /* elements (bytes for CKPT_BYTES) */
+    i64 n; /* elements */
 };
 
 /* Distribution of data: elements [lo,hi) of an item are in this shard. Sorted by item, then by element. */
@@ -35,8 +34,6 @@ struct ckpt_pieces {
     const struct ckpt_piece *piece;
     i32 n, shards;
 };
-
-enum dtype ckpt_dtype(enum ckpt_kind kind);
 
 enum ckpt_state { CKPT_WHOLE, CKPT_PART };
 err ckpt_path(const char *dir, i64 number, enum ckpt_state state, char path[4096]); /* E702 if it is too long */

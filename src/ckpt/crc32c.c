@@ -39,7 +39,7 @@ u32 crc32c(u32 before, const void *from, i64 n) {
     return ~c;
 }
 
-err crc32c_file(const struct file_in *f, u32 *crc) {
+static err sum_file(const struct file_in *f, u32 *crc) {
     char *buf;
     err e = 0;
     *crc = 0;
@@ -50,5 +50,14 @@ err crc32c_file(const struct file_in *f, u32 *crc) {
         if (e >= 0) *crc = crc32c(*crc, buf, n);
     }
     mem_free(buf);
+    return e;
+}
+
+err crc32c_file(const char *path, i64 *bytes, u32 *crc) {
+    struct file_in f;
+    TRY(file_open(path, &f));
+    *bytes = f.size;
+    err e = sum_file(&f, crc);
+    file_close(&f);
     return e;
 }

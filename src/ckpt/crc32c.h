@@ -6,7 +6,7 @@
 
 /* Checksum of n more bytes after those with checksum `before`; 0 to start. */
 u32 crc32c(u32 before, const void *p, i64 n);
-/* Checksum of an open file, from its start to the size at open time. */
-err crc32c_file(const struct file_in *f, u32 *crc);
+/* Size and checksum of a file; E701 if it cannot be read. */
+err crc32c_file(const char *path, i64 *bytes, u32 *crc);
 
 #endif

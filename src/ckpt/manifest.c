@@ -14,13 +14,13 @@
 enum { MOST_TENSORS = 4096, MOST_PIECES = 1 << 20, MOST_BYTES = 64 << 20, TAIL = 22 };
 static const char tail_format[] = ",\"crc32c\":\"%08x\"}\n";
 
-enum dtype ckpt_dtype(enum ckpt_kind kind) {
-    static const enum dtype dtype_of[] = {
-        [CKPT_F32] = DTYPE_F32, [CKPT_F64] = DTYPE_F64, [CKPT_I64] = DTYPE_I64, [CKPT_BYTES] = DTYPE_U8};
-    return dtype_of[kind];
-}
-
 void shard_name(i32 shard, i32 of, char out[SHARD_NAME]) { snprintf(out, SHARD_NAME, "shard-%03d-of-%03d", shard, of); }
+
+err shard_path(const char *folder, i32 shard, i32 of, char path[4096]) {
+    char name[SHARD_NAME];
+    shard_name(shard, of, name);
+    return snprintf(path, 4096, "%s/%s", folder, name) < 4096 ? 0 : FAIL(E702, "the path of the run folder is too long");
+}
 
 void manifest_free(struct manifest *m) {
     arena_free(&m->arena);
@@ -49,7 +49,7 @@ static err lay_out(struct manifest *m, const struct ckpt_item *item, i32 nitem, 
     i32 k = 0;
     for (i32 i = 0; i < nitem; i++) {
         struct manifest_tensor *t = &m->tensor[m->ntensor++];
-        *t = (struct manifest_tensor){.kind = item[i].kind, .n = item[i].n, .piece = room + k};
+        *t = (struct manifest_tensor){.dtype = item[i].dtype, .n = item[i].n, .piece = room + k};
         TRY(copy_text(&m->arena, item[i].name, &t->name));
         i64 at = 0;
         for (; k < p->n && p->piece[k].item == i; k++, t->npiece++) {
@@ -57,7 +57,7 @@ static err lay_out(struct manifest *m, const struct ckpt_item *item, i32 nitem, 
             i64 *bytes = &m->shard[c->shard].bytes;
             if (c->lo != at || c->hi < at) return FAIL(E1, "pieces of \"%s\" do not follow each other", t->name);
             room[k] = (struct manifest_piece){c->lo, c->hi, *bytes, c->shard};
-            *bytes += (c->hi - c->lo) * (i64)dtype_size(ckpt_dtype(t->kind));
+            *bytes += (c->hi - c->lo) * (i64)dtype_size(t->dtype);
             at = c->hi;
         }
         if (at != t->n) return FAIL(E1, "pieces of \"%s\" end at %lld of %lld", t->name, (long long)at, (long long)t->n);
@@ -88,7 +88,7 @@ static struct js *shard_json(const struct manifest_shard *s) {
 static struct js *tensor_json(const struct manifest_tensor *t) {
     struct js *o = js_object(), *pieces = js_array();
     js_put_text(o, "name", t->name);
-    js_put_text(o, "dtype", dtype_name(ckpt_dtype(t->kind)));
+    js_put_text(o, "dtype", dtype_name(t->dtype));
     js_put_i64(o, "count", t->n);
     for (i32 k = 0; k < t->npiece; k++) {
         const struct manifest_piece *p = &t->piece[k];
@@ -152,18 +152,9 @@ static bool read_shards(const struct js *a, struct manifest *m) {
     return true;
 }
 
-static bool read_kind(const char *dtype, enum ckpt_kind *out) {
-    for (i32 k = 0; k < CKPT_KINDS; k++) {
-        if (strcmp(dtype, dtype_name(ckpt_dtype((enum ckpt_kind)k))) != 0) continue;
-        *out = (enum ckpt_kind)k;
-        return true;
-    }
-    return false;
-}
-
 /* Compares counts and offsets by division: products of untrusted numbers may overflow. */
 static bool read_pieces(const struct js *a, const struct manifest *m, struct manifest_tensor *t) {
-    const i64 size = (i64)dtype_size(ckpt_dtype(t->kind));
+    const i64 size = (i64)dtype_size(t->dtype);
     i64 at = 0;
     for (i32 k = 0; k < t->npiece; k++) {
         const struct js *four = js_at(a, k);
@@ -184,7 +175,7 @@ static err read_tensor(const struct js *o, struct manifest *m, i64 *pieces, bool
     const struct js *a = js_get(o, "pieces");
     const char *name = js_str(js_get(o, "name"), NULL);
     *pieces += js_len(a);
-    *good = name && !manifest_find(m, name) && *pieces <= MOST_PIECES && read_kind(js_str(js_get(o, "dtype"), ""), &t->kind);
+    *good = name && !manifest_find(m, name) && *pieces <= MOST_PIECES && dtype_find(js_str(js_get(o, "dtype"), ""), &t->dtype);
     if (!*good) return 0;
     t->n = js_i64(js_get(o, "count"), -1);
     t->npiece = (i32)js_len(a);

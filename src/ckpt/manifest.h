@@ -27,7 +27,7 @@ struct manifest_piece {
 
 struct manifest_tensor {
     const char *name;
-    enum ckpt_kind kind;
+    enum dtype dtype;
     i64 n;
     i32 npiece;
     struct manifest_piece *piece;
@@ -48,6 +48,7 @@ struct manifest {
 };
 
 void shard_name(i32 shard, i32 of, char out[SHARD_NAME]);
+err shard_path(const char *folder, i32 shard, i32 of, char path[4096]); /* E702 if it is too long */
 
 /* Computes the layout of items and pieces: offsets, shard sizes; checksums are still 0. run may be NULL. */
 err manifest_new(i64 number, const struct ckpt_item *item, i32 nitem, const struct ckpt_pieces *p, const char *run,

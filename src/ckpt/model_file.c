@@ -170,4 +170,3 @@ err model_take(const struct st_file *f, const struct net *n, const char *prefix,
     }
     return 0;
 }
-

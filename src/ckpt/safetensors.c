@@ -8,6 +8,32 @@
 #include "base/file.h"
 #include "base/json.h"
 
+static const struct {
+    const char *name;
+    size_t size;
+} dtypes[DTYPE_N] = {
+    [DTYPE_F32] = {"F32", 4},   [DTYPE_F64] = {"F64", 8}, [DTYPE_I32] = {"I32", 4},
+    [DTYPE_I64] = {"I64", 8},   [DTYPE_U8] = {"U8", 1},   [DTYPE_F16] = {"F16", 2},
+    [DTYPE_BF16] = {"BF16", 2}, [DTYPE_I8] = {"I8", 1},   [DTYPE_BOOL] = {"BOOL", 1},
+};
+
+size_t dtype_size(enum dtype d) { return dtypes[d].size; }
+const char *dtype_name(enum dtype d) { return dtypes[d].name; }
+
+i64 tens_count(const struct tens *t) {
+    i64 n = 1;
+    for (i32 i = 0; i < t->ndim; i++) n *= t->dim[i];
+    return n;
+}
+
+bool dtype_find(const char *name, enum dtype *out) {
+    for (i32 d = 0; d < DTYPE_N; d++)
+        if (strcmp(name, dtypes[d].name) == 0) return *out = (enum dtype)d, true;
+    return false;
+}
+
+/* ------------------------------------------------------------------ reading ------------------------------------------------- */
+
 enum { HEADER_MAX = 16 << 20, TENS_MAX = 1 << 14 };
 
 static const char fix[] = "name a model file written by stretto, or copy the file again: it may be cut short";
@@ -80,20 +106,11 @@ static err read_meta(struct reader *r) {
     return 0;
 }
 
-static bool find_dtype(const char *name, enum dtype *out) {
-    for (i32 d = 0; d < DTYPE_N; d++)
-        if (!strcmp(name, dtype_name((enum dtype)d))) {
-            *out = (enum dtype)d;
-            return true;
-        }
-    return false;
-}
-
 /* Reads shape and type of one entry, and computes its size in bytes. */
 static err read_shape(const struct reader *r, const struct js *entry, struct tens *t, i64 *bytes) {
     const char *type = js_str(js_get(entry, "dtype"), NULL);
     const struct js *shape = js_get(entry, "shape");
-    if (!type || !find_dtype(type, &t->dtype))
+    if (!type || !dtype_find(type, &t->dtype))
         return DAMAGED(r->in.path, "tensor \"%.64s\" has dtype \"%.16s\", which is not read here", t->name,
                        type ? type : "(none)");
     if (js_kind(shape) != JS_ARRAY) return DAMAGED(r->in.path, "tensor \"%.64s\" has no shape", t->name);

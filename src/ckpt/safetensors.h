@@ -9,7 +9,22 @@
 #define STRETTO_CKPT_SAFETENSORS_H
 
 #include "base/arena.h"
-#include "ckpt/tens.h"
+
+enum dtype { DTYPE_F32, DTYPE_F64, DTYPE_I32, DTYPE_I64, DTYPE_U8, DTYPE_F16, DTYPE_BF16, DTYPE_I8, DTYPE_BOOL, DTYPE_N };
+
+/* A named tensor by reference; owns nothing. */
+struct tens {
+    const char *name;
+    enum dtype dtype;
+    i32 ndim;
+    i64 dim[4]; /* row-major, dim[ndim-1] fastest */
+    void *data;
+};
+
+size_t dtype_size(enum dtype d);
+const char *dtype_name(enum dtype d); /* "F32" */
+bool dtype_find(const char *name, enum dtype *out);
+i64 tens_count(const struct tens *t); /* elements; 1 for a scalar */
 
 struct meta { /* an entry of __metadata__: string to string */
     const char *key, *value;

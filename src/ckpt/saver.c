@@ -57,12 +57,6 @@ static err disk_full(const char *path) {
     return FAIL_AT(E703, NULL, "make room", "cannot write %s: no space left on device", path);
 }
 
-static err shard_path(const struct ckpt_saver *s, i32 shard, char path[4096]) {
-    char name[SHARD_NAME];
-    shard_name(shard, s->m.nshard, name);
-    return snprintf(path, 4096, "%s/%s", s->part, name) < 4096 ? 0 : FAIL(E702, "the path of the run folder is too long");
-}
-
 /* Writes the shard; fault injection points after half of it and after all of it. */
 static err fill(const struct ckpt_saver *s, struct file_out *f) {
     enum fault fault;
@@ -82,13 +76,10 @@ static err fill(const struct ckpt_saver *s, struct file_out *f) {
 
 /* Reads the file back by name and compares all of it (mostly from the page cache). */
 static err read_back(const struct ckpt_saver *s, const char *path) {
-    struct file_in f;
+    i64 n;
     u32 crc;
-    TRY(file_open(path, &f));
-    const i64 n = f.size;
-    err e = crc32c_file(&f, &crc);
-    file_close(&f);
-    if (e < 0 || (n == s->sum.bytes && crc == s->sum.crc)) return e;
+    TRY(crc32c_file(path, &n, &crc));
+    if (n == s->sum.bytes && crc == s->sum.crc) return 0;
     return FAIL_AT(E901, path, NULL, "what is read back is not what was written: %lld bytes of CRC32C %08x, not %lld of %08x",
                    (long long)n, crc, (long long)s->sum.bytes, s->sum.crc);
 }
@@ -97,7 +88,7 @@ static err write_shard(struct ckpt_saver *s) {
     char path[4096];
     struct file_out f;
     s->sum.crc = crc32c(0, s->buf, s->sum.bytes);
-    TRY(shard_path(s, s->rank, path));
+    TRY(shard_path(s->part, s->rank, s->m.nshard, path));
     TRY(file_make_dir(s->part));
     TRY(file_create(path, &f));
     err e = fill(s, &f);
@@ -114,7 +105,7 @@ static err see_shard(const struct ckpt_saver *s, i32 shard) {
     char path[4096];
     struct file_in f;
     const struct ckpt_sum *a = &s->all[shard];
-    TRY(shard_path(s, shard, path));
+    TRY(shard_path(s->part, shard, s->m.nshard, path));
     if (file_open(path, &f) < 0)
         return FAIL_AT(E701, path, "a run folder that all hosts see alike (--run-dir), or all ranks on one host",
                        "%s does not see the part of the checkpoint that %s wrote into this folder", s->who, a->who);
@@ -196,7 +187,7 @@ i64 ckpt_saver_bytes(const struct ckpt_item *item, const struct ckpt_pieces *p, 
     i64 bytes = 0;
     for (i32 k = 0; k < p->n; k++)
         if (p->piece[k].shard == rank)
-            bytes += (p->piece[k].hi - p->piece[k].lo) * (i64)dtype_size(ckpt_dtype(item[p->piece[k].item].kind));
+            bytes += (p->piece[k].hi - p->piece[k].lo) * (i64)dtype_size(item[p->piece[k].item].dtype);
     return bytes;
 }
 
@@ -204,7 +195,7 @@ static void copy(struct ckpt_saver *s, const struct ckpt_save *w) {
     char *to = s->buf;
     for (i32 k = 0; k < w->pieces.n; k++) {
         const struct ckpt_piece *p = &w->pieces.piece[k];
-        const i64 size = (i64)dtype_size(ckpt_dtype(w->item[p->item].kind)), bytes = (p->hi - p->lo) * size;
+        const i64 size = (i64)dtype_size(w->item[p->item].dtype), bytes = (p->hi - p->lo) * size;
         if (p->shard != s->rank || bytes == 0) continue;
         memcpy(to, (const char *)w->item[p->item].p + p->lo * size, (size_t)bytes);
         to += bytes;
@@ -263,7 +254,7 @@ void ckpt_saver_drop(struct ckpt_saver *s) {
     char path[4096];
     join(s);
     if (!s->flying) return;
-    if (shard_path(s, s->rank, path) >= 0) unlink(path);
+    if (shard_path(s->part, s->rank, s->m.nshard, path) >= 0) unlink(path);
     if (s->committing) (void)file_remove_dir(s->part);
     else rmdir(s->part); /* the last rank removes the folder */
     err_put(&kept);

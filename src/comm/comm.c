@@ -257,37 +257,17 @@ static err check_deaths(struct comm *c) {
     return recovery_fail(c->recovery);
 }
 
-static struct timespec clock_in(clockid_t clock, f64 seconds) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    const f64 ns = (f64)t.tv_nsec + 1e9 * dmin(seconds, 1e9);
-    t.tv_sec += (time_t)(1e-9 * ns);
-    t.tv_nsec = (long)fmod(ns, 1e9);
-    return t;
-}
-
-/* comm_wake must not be lost, although it takes no lock if nobody sleeps. `woken` stays set until a sleep ends, so a call
- * during a poll prevents the next sleep. The argument (all atomics here are sequentially consistent):
- *   - comm_wake sets woken, then reads sleeping; a sleeper sets sleeping, then reads woken: at least one sees the other.
- *   - a caller that sees `sleeping` takes the lock, so it signals after the sleeper waits, or after the sleep is over.
- *   - a caller that finds woken already set relies on the earlier caller's signal, or on a sleep that will not start.
- *   - the sleeper that clears woken sees everything done before it was set, and so does the next poll.
- * A stale `woken` costs one skipped sleep. */
+/* `woken` stays set until a sleep ends, so a call during a poll prevents the next sleep. A caller that finds it set relies on
+ * the earlier caller's signal, or on a sleep that will not start. A stale `woken` costs one skipped sleep. */
 void comm_wake(struct comm *c) {
-    if (atomic_exchange(&c->woken, true) || !atomic_load(&c->sleeping)) return;
-    pthread_mutex_lock(&c->sleep_lock);
-    pthread_cond_signal(&c->wake);
-    pthread_mutex_unlock(&c->sleep_lock);
+    if (!atomic_exchange(&c->woken, true)) wakeup_signal(&c->wake);
 }
 
 static void sleep_until_woken(struct comm *c, f64 seconds) {
-    const struct timespec end = clock_in(CLOCK_MONOTONIC, seconds);
-    pthread_mutex_lock(&c->sleep_lock);
-    atomic_store(&c->sleeping, true);
-    while (!atomic_load(&c->woken) && pthread_cond_timedwait(&c->wake, &c->sleep_lock, &end) == 0) continue;
-    atomic_store(&c->sleeping, false);
+    const u32 seen = wakeup_prepare(&c->wake);
+    if (!atomic_load(&c->woken)) wakeup_wait(&c->wake, seen, seconds);
+    wakeup_finish(&c->wake);
     atomic_exchange(&c->woken, false); /* exchange, not store: acquires what the waker wrote */
-    pthread_mutex_unlock(&c->sleep_lock);
 }
 
 /* Short waits spin or yield instead of sleeping. Without an agent the caller is a worker with nothing else to do. */
@@ -355,9 +335,17 @@ static err open_job(struct comm *c, void *arg) {
     return c->t->open ? c->t->open(c->self) : 0;
 }
 
+/* Time of day until which the agent may take to enter or leave the MPI library. */
+static struct timespec join_deadline(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_sec += (time_t)ceil(dmin(comm_default_deadline(), 1e9)) + 1;
+    return t;
+}
+
 /* MPI_Init may block forever for a rank that never starts, and cannot be cancelled: wait with a deadline. */
 static err open_transport(struct comm *c) {
-    const struct timespec end = clock_in(CLOCK_REALTIME, comm_default_deadline() + 1);
+    const struct timespec end = join_deadline();
     i32 late = 0;
     comm_begin(c, open_job, NULL);
     pthread_mutex_lock(&c->lock);
@@ -370,17 +358,7 @@ static err open_transport(struct comm *c) {
                    comm_default_deadline());
 }
 
-static void init_sleep(struct comm *c) {
-    pthread_condattr_t a;
-    pthread_condattr_init(&a);
-    pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
-    pthread_mutex_init(&c->sleep_lock, NULL);
-    pthread_cond_init(&c->wake, &a);
-    pthread_condattr_destroy(&a);
-}
-
 static err start(struct comm *c) {
-    init_sleep(c);
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->turn, NULL);
     pthread_mutex_init(&c->writes, NULL);
@@ -432,7 +410,7 @@ static bool end_agent(struct comm *c) {
     if (!stuck) c->state = QUIT;
     pthread_cond_broadcast(&c->turn);
     pthread_mutex_unlock(&c->lock);
-    const struct timespec end = clock_in(CLOCK_REALTIME, comm_default_deadline() + 1);
+    const struct timespec end = join_deadline();
     return !stuck && pthread_timedjoin_np(c->thread, NULL, &end) == 0;
 }
 
@@ -442,8 +420,6 @@ void comm_free(struct comm *c) {
     if (c->running && !end_agent(c)) return;
     if (!c->running) c->t->close(c->self, false);
     pthread_cond_destroy(&c->turn);
-    pthread_cond_destroy(&c->wake);
-    pthread_mutex_destroy(&c->sleep_lock);
     pthread_mutex_destroy(&c->lock);
     pthread_mutex_destroy(&c->writes);
     recovery_free(c->recovery);

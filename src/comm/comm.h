@@ -67,8 +67,8 @@ err comm_mpi(struct comm **out);
 /* The launcher of this process: "mpirun of Open MPI", "Slurm (pmix)", .. with the number of ranks it announced; NULL = none. */
 const char *comm_launched(i32 *size);
 i32 comm_launched_rank(void);    /* 0 without a launcher */
-const char *comm_mpi_library(
-    void); /* MPI library of the launcher: "openmpi", "mpich" or NULL; STRETTO_MPI overrides it */
+/* MPI library of the launcher: "openmpi", "mpich" or NULL; STRETTO_MPI overrides it */
+const char *comm_mpi_library(void);
 /* comm_plugin: path of the plug-in for an MPI library. comm_plugin_loads: tries to load it in a child process; `why` receives
  * the loader's message. */
 bool comm_plugin(const char *flavour, char path[COMM_PATH]);

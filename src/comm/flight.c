@@ -140,7 +140,7 @@ void flight_write(const struct flight *f, const struct flight_title *t, char pat
     err_put(&before);
 }
 
-void flight_forget(const char *folder) {
+void comm_delete_records(const char *folder) {
     char path[FLIGHT_PATH];
     for (i32 k = 0, missing = 0; k < COMM_RANKS && missing < 16; k++) { /* stop after 16 missing files: not every rank writes
                                                                          * one */

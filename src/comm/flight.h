@@ -44,6 +44,5 @@ struct flight_title {
 };
 /* Writes the file under a temporary name and renames it. path: the file, "" on failure. Does not change err_last. */
 void flight_write(const struct flight *f, const struct flight_title *t, char path[FLIGHT_PATH]);
-void flight_forget(const char *folder); /* deletes the records of a previous run */
 
 #endif

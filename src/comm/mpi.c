@@ -36,7 +36,6 @@ struct control {
 enum { SIZES = 32 };
 
 struct mpi {
-    void *library;
     const struct stretto_mpi *table;
     i32 rank, size, promised;
     const char *launcher;
@@ -359,16 +358,17 @@ bool comm_plugin_loads(const char *path, char why[COMM_PATH]) {
 static err find(struct mpi *x) {
     char path[COMM_PATH];
     const char *name = comm_mpi_library(), *why = "it is not there";
+    void *library = NULL;
     TRY(fits(x, name));
     if (comm_plugin(name, path)) {
-        x->library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-        if (!x->library) why = dlerror();
+        library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+        if (!library) why = dlerror();
     }
-    if (!x->library)
+    if (!library)
         return FAIL_AT(E803, NULL, "install that MPI's mpicc and build again, or STRETTO_PLUGINS=FOLDER, or --ranks 1 (alone)",
                        "%s started %d ranks; the plug-in stretto-mpi-%s.so that joins them: %s", x->launcher, x->promised, name,
                        why);
-    x->table = dlsym(x->library, "stretto_mpi");
+    x->table = dlsym(library, "stretto_mpi");
     if (x->table && x->table->abi == STRETTO_MPI_ABI) return 0;
     return FAIL_AT(E803, NULL, "build it again with this program", "stretto-mpi-%s.so is of another version of Stretto", name);
 }

@@ -1,11 +1,12 @@
 /* rank.h - struct comm, private to the files that implement a rank: comm.c (agent, messages, waiting), record.c (flight
- * record), regroup.c (recovery). */
+ * record), group.c (connection and recovery). */
 #ifndef STRETTO_COMM_RANK_H
 #define STRETTO_COMM_RANK_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/wakeup.h"
 #include "comm/flight.h"
 #include "comm/recover.h"
 #include "comm/transport.h"
@@ -23,10 +24,8 @@ struct comm {
     f64 life_check, life_sign;      /* waited seconds at which to check for life; last sign of life */
     i32 spins;           /* iterations since the last look at the clock */
     f64 idle_sleep;            /* minimum sleep while no message is awaited, seconds */
-    _Atomic bool sleeping;   /* the agent sleeps in comm_idle */
-    _Atomic bool woken; /* comm_wake was called since its last sleep */
-    pthread_mutex_t sleep_lock; /* protects the sleep */
-    pthread_cond_t wake;
+    _Atomic bool woken;      /* comm_wake was called since the agent's last sleep */
+    struct wakeup wake;      /* of the agent's sleep in comm_idle */
     comm_hint *hint;
     void *hint_self; /* first argument of hint */
     u64 serial;          /* number of the next small collective */

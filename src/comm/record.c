@@ -13,8 +13,6 @@ void comm_set_record_folder(struct comm *c, const char *folder) {
     pthread_mutex_unlock(&c->writes);
 }
 
-void comm_delete_records(const char *folder) { flight_forget(folder); }
-
 static void record(struct comm *c, const char *why, bool stacks, char path[FLIGHT_PATH]) {
     char self[200] = "", scene[1024] = "";
     path[0] = 0;

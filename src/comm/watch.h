@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "base/err.h"
+#include "base/wakeup.h"
 
 struct watch {
     _Atomic u64 moves;     /* counter of progress events; only changes matter */
@@ -18,9 +19,9 @@ struct watch {
     void (*alarm)(void *self, f64 quiet); /* runs on the watchdog's thread */
     void *self;
     pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t turn;
-    bool running, quit;
+    struct wakeup ending;
+    _Atomic bool quit;
+    bool running;
 };
 
 err watch_begin(struct watch *w); /* the caller has set alarm, self and deadline */

@@ -8,9 +8,7 @@
 enum { MIB = 1 << 20, SHM_RANK = 32 * MIB, FILES_LEAST = 256, FILES_RANK = 16, FILES_GOOD = 1024 };
 enum { TMP_LEAST = 64 * MIB, RUN_LEAST = 256 * MIB };
 
-static struct finding *note(struct finding *f, const char *check, enum doctor_level level, const char *fix, const char *fmt, ...)
-    PRINTF_LIKE(5, 6);
-
+PRINTF_LIKE(5, 6)
 static struct finding *note(struct finding *f, const char *check, enum doctor_level level, const char *fix, const char *fmt,
                             ...) {
     va_list ap;
@@ -25,6 +23,12 @@ static struct finding *note(struct finding *f, const char *check, enum doctor_le
 
 static long long mib(i64 bytes) { return (long long)(bytes / MIB); }
 static const char *s_of(i32 n) { return n == 1 ? "" : "s"; }
+
+/* Appends an item to a list "a, b". */
+static void list_add(char *list, size_t size, const char *item) {
+    const size_t n = strlen(list);
+    snprintf(list + n, size - n, "%s%s", n ? ", " : "", item);
+}
 
 static const struct mpi_facts *mpi_of(const struct facts *f, const char *flavour) {
     for (i32 i = 0; i < DOCTOR_MPIS; i++)
@@ -44,12 +48,9 @@ static void see_launcher(const struct facts *f, struct finding *out) {
     } else if (*f->launcher) {
         note(out, check, DOCTOR_OK, NULL, "%s, %d rank%s", f->launcher, f->world, s_of(f->world));
     } else {
-        for (i32 i = 0; i < DOCTOR_MPIS; i++) {
-            size_t n = strlen(found);
-            if (f->mpi[i].launches) snprintf(found + n, sizeof found - n, "%s%s", n ? ", " : "", f->mpi[i].launcher);
-        }
-        size_t n = strlen(found);
-        if (*f->schedulers) snprintf(found + n, sizeof found - n, "%s%s", n ? ", " : "", f->schedulers);
+        for (i32 i = 0; i < DOCTOR_MPIS; i++)
+            if (f->mpi[i].launches) list_add(found, sizeof found, f->mpi[i].launcher);
+        if (*f->schedulers) list_add(found, sizeof found, f->schedulers);
         note(out, check, DOCTOR_OK, NULL, "none started this process; on this host: %s", *found ? found : "none");
     }
 }
@@ -59,12 +60,9 @@ static void see_mpi(const struct facts *f, struct finding *out) {
     static const char check[] = "mpi", install[] = "install that MPI and its mpicc, and build again; or STRETTO_PLUGINS=FOLDER";
     const struct mpi_facts *use = mpi_of(f, f->flavour);
     char have[80] = "";
-    if (*f->launcher && f->promised > 1 && *f->flavour && !use) {
-        note(out, check, DOCTOR_STOP, "leave STRETTO_MPI unset", "there is no plug-in \"%s\"", f->flavour);
-        return;
-    }
-    if (*f->launcher && f->promised > 1 && use) {
-        if (!use->plugin)
+    if (*f->launcher && f->promised > 1 && *f->flavour) {
+        if (!use) note(out, check, DOCTOR_STOP, "leave STRETTO_MPI unset", "there is no plug-in \"%s\"", f->flavour);
+        else if (!use->plugin)
             note(out, check, DOCTOR_STOP, install, "%s wants %s, and this build has no plug-in for it", f->launcher, use->name);
         else if (!use->loads)
             note(out, check, DOCTOR_STOP, install, "the plug-in for %s cannot be loaded: %s", use->name, use->why);
@@ -77,8 +75,7 @@ static void see_mpi(const struct facts *f, struct finding *out) {
             note(out, check, DOCTOR_WARN, install, "the plug-in for %s cannot be loaded: %s", m->name, m->why);
             return;
         }
-        size_t n = strlen(have);
-        if (m->plugin) snprintf(have + n, sizeof have - n, "%s%s", n ? ", " : "", m->name);
+        if (m->plugin) list_add(have, sizeof have, m->name);
     }
     if (*have) note(out, check, DOCTOR_OK, NULL, "plug-ins for %s", have);
     else note(out, check, DOCTOR_WARN, install, "no plug-in for MPI was built: ranks are threads of one process only");
@@ -98,32 +95,30 @@ static void see_cores(const struct facts *f, struct finding *out) {
     const i32 here = imax(1, f->ranks_here);
     const bool bound = f->cores_allowed < f->cores && here > 1 && *f->launcher;
     const i32 sharing = bound ? 1 : here, threads = f->threads > 0 ? f->threads : imax(1, f->cores_allowed / sharing);
+    char fix[80], need[80];
+    snprintf(need, sizeof need, "%d rank%s of %d thread%s", sharing, s_of(sharing), threads, s_of(threads));
     if (f->quota > 0 && f->quota + 0.01 < threads * sharing) {
-        char fix[80];
         snprintf(fix, sizeof fix, "--threads %d, or a larger quota", imax(1, (i32)(f->quota / sharing)));
-        note(out, check, DOCTOR_WARN, fix, "control groups grant %.1f processors, and %d rank%s of %d thread%s need %d", f->quota,
-             sharing, s_of(sharing), threads, s_of(threads), threads * sharing);
+        note(out, check, DOCTOR_WARN, fix, "control groups grant %.1f processors, and %s need %d", f->quota, need,
+             threads * sharing);
     } else if (threads * sharing > f->cores_allowed) {
-        char fix[80];
         snprintf(fix, sizeof fix, "--threads %d, or fewer ranks on this host", imax(1, f->cores_allowed / sharing));
-        note(out, check, DOCTOR_WARN, fix, "%d rank%s of %d thread%s on %d core%s%s", sharing, s_of(sharing), threads,
-             s_of(threads), f->cores_allowed, s_of(f->cores_allowed),
+        note(out, check, DOCTOR_WARN, fix, "%s on %d core%s%s", need, f->cores_allowed, s_of(f->cores_allowed),
              f->cores_allowed < f->cores ? " of those here (affinity)" : "");
     } else {
-        note(out, check, DOCTOR_OK, NULL, "%d rank%s of %d thread%s on %d core%s", sharing, s_of(sharing), threads, s_of(threads),
-             f->cores_allowed, s_of(f->cores_allowed));
+        note(out, check, DOCTOR_OK, NULL, "%s on %d core%s", need, f->cores_allowed, s_of(f->cores_allowed));
     }
 }
 
 static void see_shm(const struct facts *f, struct finding *out) {
     static const char check[] = "shared memory", fix[] = "docker run --shm-size=1g   or   mount -o remount,size=1g /dev/shm";
     const i64 want = (i64)imax(2, f->ranks_here) * SHM_RANK;
-    const bool used = *f->launcher && f->ranks_here > 1;
+    const enum doctor_level level = *f->launcher && f->ranks_here > 1 ? DOCTOR_STOP : DOCTOR_WARN;
     if (f->shm < 0)
-        note(out, check, used ? DOCTOR_STOP : DOCTOR_WARN, fix, "there is no /dev/shm: ranks of one host cannot share memory");
+        note(out, check, level, fix, "there is no /dev/shm: ranks of one host cannot share memory");
     else if (f->shm < want)
-        note(out, check, used ? DOCTOR_STOP : DOCTOR_WARN, fix, "/dev/shm holds %lld MiB, and %d ranks of MPI need %lld",
-             mib(f->shm), imax(2, f->ranks_here), mib(want));
+        note(out, check, level, fix, "/dev/shm holds %lld MiB, and %d ranks of MPI need %lld", mib(f->shm),
+             imax(2, f->ranks_here), mib(want));
     else note(out, check, DOCTOR_OK, NULL, "/dev/shm holds %lld MiB", mib(f->shm));
 }
 

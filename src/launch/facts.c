@@ -8,28 +8,11 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "launch/doctor.h"
 #include "launch/gpuload.h"
 #include "launch/launch.h"
 #include "topo/machine.h"
-
-static i64 first_number(const char *path, i64 otherwise) {
-    long long v = otherwise;
-    FILE *f = fopen(path, "re");
-    if (!f) return otherwise;
-    if (fscanf(f, "%lld", &v) != 1) v = otherwise;
-    fclose(f);
-    return v;
-}
-
-static void first_word(const char *path, char *out, int size) {
-    FILE *f = fopen(path, "re");
-    out[0] = 0;
-    if (!f) return;
-    if (!fgets(out, size, f)) out[0] = 0;
-    out[strcspn(out, "\n")] = 0;
-    fclose(f);
-}
 
 /* A folder that is not there yet is made in the one above it. */
 static void look_at(const char *path, bool *writes, i64 *room) {
@@ -88,6 +71,7 @@ void facts_of_host(const char *run, struct facts *out) {
     struct statvfs shm;
     cpu_set_t cores;
     const char *node = getenv("SLURMD_NODENAME");
+    char scope[16];
     memset(out, 0, sizeof *out);
     if (node && *node) snprintf(out->host, sizeof out->host, "%.60s", node);
     else if (gethostname(out->host, sizeof out->host - 1) != 0) snprintf(out->host, sizeof out->host, "this host");
@@ -99,8 +83,8 @@ void facts_of_host(const char *run, struct facts *out) {
     out->quota = machine_quota();
     out->files = getrlimit(RLIMIT_NOFILE, &limit) == 0 ? (limit.rlim_cur == RLIM_INFINITY ? INT64_MAX : (i64)limit.rlim_cur) : 0;
     out->shm = statvfs("/dev/shm", &shm) == 0 ? (i64)shm.f_blocks * (i64)shm.f_frsize : -1;
-    out->ptrace = (i32)first_number("/proc/sys/kernel/yama/ptrace_scope", 0);
-    first_word("/sys/devices/system/clocksource/clocksource0/current_clocksource", out->clock, sizeof out->clock);
+    if (file_first_line("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof scope)) out->ptrace = (i32)strtol(scope, NULL, 10);
+    file_first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", out->clock, sizeof out->clock);
     look_at("/tmp", &out->tmp_writes, &out->tmp_free);
     snprintf(out->run, sizeof out->run, "%.120s", run && *run ? run : ".");
     look_at(out->run, &out->run_writes, &out->run_free);

@@ -65,12 +65,7 @@ static err add(struct reader *r, const f64 v[FIELDS], const char *text, int n) {
     if (s && v[0] < s->time) return bad(r, 0, text, n, "is before the time of the line above", "sort the lines by time");
     if (!s || v[0] > s->time) {
         TRY(close_sample(r));
-        if (o->n >= r->room) {
-            r->room = 2 * r->room + 16;
-            struct gpuload_sample *more = mem_realloc(o->sample, (size_t)r->room * sizeof *more);
-            if (!more) return -E601;
-            o->sample = more;
-        }
+        GROW(o->sample, o->n, r->room);
         s = &o->sample[o->n++];
         *s = (struct gpuload_sample){.time = v[0]};
         r->seen = 0;

@@ -115,14 +115,6 @@ err gpuload_need(const char *path, const char *node, struct gpuload_state *out) 
     return e;
 }
 
-static err make_folder(const char *path) {
-    char folder[4096];
-    const char *slash = strrchr(path, '/');
-    if (!slash || slash == path) return 0;
-    snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
-    return file_make_dir(folder);
-}
-
 err gpuload_save(const char *path, const struct gpuload_state *s) {
     struct str text = {0};
     struct js *o = js_object(), *level = js_array();
@@ -140,7 +132,7 @@ err gpuload_save(const char *path, const struct gpuload_state *s) {
     err e = js_text(o, &text, 0);
     js_free(o);
     if (e >= 0) str_add(&text, "\n");
-    if (e >= 0) e = make_folder(path);
+    if (e >= 0) e = file_make_parent(path);
     if (e >= 0) e = file_write_all(path, str_text(&text), (i64)text.len);
     str_free(&text);
     return e;

@@ -34,17 +34,29 @@ static int run_child(char *const argv[], unsigned patience, FILE *in, FILE *out,
     return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : ABSENT;
 }
 
-/* Runs a program to its end: *status, what it printed, what it complained about. */
-static err ask(char *const argv[], unsigned patience, const char *input, struct str *said, struct str *complaint, int *status) {
+/* What a program printed and complained about, and how it ended. */
+struct answer {
+    struct str said, complaint;
+    int status;
+};
+
+static void answer_free(struct answer *a) {
+    str_free(&a->said);
+    str_free(&a->complaint);
+}
+
+/* Runs a program to its end. */
+static err ask(char *const argv[], unsigned patience, const char *input, struct answer *a) {
     FILE *in = tmpfile(), *out = tmpfile(), *bad = tmpfile();
+    *a = (struct answer){0};
     err e = in && out && bad ? 0 : FAIL(E702, "no temporary file can be made: %s", strerror(errno));
     if (e >= 0 && (fputs(input, in) == EOF || fflush(in) != 0)) e = FAIL(E703, "a temporary file cannot be written");
     if (e >= 0) {
         rewind(in);
-        *status = run_child(argv, patience, in, out, bad);
-        file_text(out, said);
-        file_text(bad, complaint);
-        e = str_ok(said);
+        a->status = run_child(argv, patience, in, out, bad);
+        file_text(out, &a->said);
+        file_text(bad, &a->complaint);
+        e = str_ok(&a->said);
     }
     if (in) fclose(in);
     if (out) fclose(out);
@@ -52,9 +64,9 @@ static err ask(char *const argv[], unsigned patience, const char *input, struct 
     return e;
 }
 
-static err refused(const char *program, int status, const struct str *complaint) {
-    const char *text = str_text(complaint);
-    if (status == ABSENT)
+static err refused(const char *program, const struct answer *a) {
+    const char *text = str_text(&a->complaint);
+    if (a->status == ABSENT)
         return FAIL_AT(E805, NULL, "submit on a host of the cluster   or   --dry-run (prints the script)",
                        "there is no program %s here", program);
     return FAIL_AT(E805, NULL, "--dry-run   (prints the script), sinfo (what the cluster has)", "%s: %.*s", program,
@@ -76,33 +88,29 @@ err slurm_weight_command(const char *node, i32 weight, struct slurm_weight *out)
 err slurm_set_weight(const struct slurm_weight *w, u32 patience) {
     static const char fix[] = "--node NAME   (as sinfo -N shows it)\nexport SLURM_CONF=..   (where it is not the default one)\n"
                               "run as the user of slurmd or an operator   (others may not set weights)";
-    struct str said = {0}, complaint = {0};
-    int status = 0;
-    err e = ask(w->argv, patience, "", &said, &complaint, &status);
-    const char *why = str_text(*str_text(&complaint) ? &complaint : &said);
-    if (e >= 0 && status == ABSENT)
+    struct answer a;
+    err e = ask(w->argv, patience, "", &a);
+    const char *why = str_text(*str_text(&a.complaint) ? &a.complaint : &a.said);
+    if (e >= 0 && a.status == ABSENT)
         e = FAIL_AT(E805, NULL, "run it on a host of the cluster, with scontrol on the path   or   --dry-run",
                     "there is no program scontrol here");
-    else if (e >= 0 && status == SILENT)
+    else if (e >= 0 && a.status == SILENT)
         e = FAIL_AT(E805, NULL, "scontrol ping", "scontrol gave no answer within %u s", patience);
-    else if (e >= 0 && status != 0)
+    else if (e >= 0 && a.status != 0)
         e = FAIL_AT(E805, NULL, fix, "scontrol update %s: %.*s", w->node, (int)strcspn(why, "\n"),
                     *why ? why : "it gave no reason");
-    str_free(&said);
-    str_free(&complaint);
+    answer_free(&a);
     return e;
 }
 
 err slurm_submit(const char *script, char id[LAUNCH_ID]) {
     char *const argv[] = {"sbatch", "--parsable", NULL};
-    struct str said = {0}, complaint = {0};
-    int status = 0;
-    err e = ask(argv, 0, script, &said, &complaint, &status);
-    if (e >= 0 && status != 0) e = refused("sbatch", status, &complaint);
-    snprintf(id, LAUNCH_ID, "%.*s", (int)strcspn(str_text(&said), ";\n"), str_text(&said)); /* "17;cluster" */
+    struct answer a;
+    err e = ask(argv, 0, script, &a);
+    if (e >= 0 && a.status != 0) e = refused("sbatch", &a);
+    snprintf(id, LAUNCH_ID, "%.*s", (int)strcspn(str_text(&a.said), ";\n"), str_text(&a.said)); /* "17;cluster" */
     if (e >= 0 && !*id) e = FAIL_AT(E805, NULL, NULL, "sbatch gave no job number");
-    str_free(&said);
-    str_free(&complaint);
+    answer_free(&a);
     return e;
 }
 
@@ -135,15 +143,13 @@ bool slurm_state_read(const char *text, struct slurm_state *out) {
 /* known: false while the controller does not answer. */
 static err look(const char *id, struct slurm_state *out, bool *known) {
     char *const argv[] = {"scontrol", "show", "job", "-o", (char *)id, NULL};
-    struct str said = {0}, complaint = {0};
-    int status = 0;
-    err e = ask(argv, 0, "", &said, &complaint, &status);
-    if (e >= 0 && status == ABSENT) e = refused("scontrol", status, &complaint);
-    if (e >= 0 && strstr(str_text(&complaint), "Invalid job id"))
+    struct answer a;
+    err e = ask(argv, 0, "", &a);
+    if (e >= 0 && a.status == ABSENT) e = refused("scontrol", &a);
+    if (e >= 0 && strstr(str_text(&a.complaint), "Invalid job id"))
         e = FAIL_AT(E805, NULL, "the log of the job says how it ended", "Slurm does not know job %s any more", id);
-    *known = e >= 0 && status == 0 && slurm_state_read(str_text(&said), out);
-    str_free(&said);
-    str_free(&complaint);
+    *known = e >= 0 && a.status == 0 && slurm_state_read(str_text(&a.said), out);
+    answer_free(&a);
     return e;
 }
 

@@ -10,17 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "topo/machine.h"
-
-/* First line of a small file, without the newline; false if there is none. */
-static bool first_line(const char *path, char *out, int size) {
-    FILE *f = fopen(path, "re");
-    if (!f) return false;
-    bool ok = fgets(out, size, f) != NULL;
-    fclose(f);
-    if (ok) out[strcspn(out, "\n")] = 0;
-    return ok;
-}
 
 static void cpu_name(char *out, size_t size) {
     char line[512];
@@ -69,7 +60,7 @@ static void cgroup_walk(const char *root, const char *controller, const char *fi
     if (!cgroup_path(controller, path, sizeof path)) return;
     for (;;) {
         snprintf(name, sizeof name, "%s%s/%s", root, strcmp(path, "/") == 0 ? "" : path, file);
-        if (first_line(name, text, sizeof text)) see(text, to);
+        if (file_first_line(name, text, sizeof text)) see(text, to);
         char *cut = strrchr(path, '/');
         if (!cut || path[0] == 0) return;
         *cut = 0;
@@ -175,6 +166,7 @@ err machine_host(i32 threads, struct machine *out) {
 /* ------------------------------------------------------------------ who runs where ------------------------------------------ */
 
 _Static_assert(sizeof(struct cores) <= sizeof(cpu_set_t), "cores fit in what the kernel is told");
+_Static_assert(sizeof(unsigned long) == sizeof(u64), "hwloc's words are those of struct cores");
 
 bool cores_allowed(struct cores *out) {
     cpu_set_t set;
@@ -206,14 +198,11 @@ void cores_stay(const struct cores *c) {
 
 static void to_bitmap(const struct cores *c, hwloc_bitmap_t b) {
     hwloc_bitmap_zero(b);
-    for (unsigned k = 0; k < 64u * CORES_WORDS; k++)
-        if (c->word[k / 64] >> (k % 64) & 1) hwloc_bitmap_set(b, k);
+    for (unsigned k = 0; k < CORES_WORDS; k++) hwloc_bitmap_set_ith_ulong(b, k, c->word[k]);
 }
 
 static void from_bitmap(hwloc_const_bitmap_t b, struct cores *c) {
-    *c = (struct cores){0};
-    for (unsigned k = 0; k < 64u * CORES_WORDS; k++)
-        if (hwloc_bitmap_isset(b, k)) c->word[k / 64] |= (u64)1 << (k % 64);
+    for (unsigned k = 0; k < CORES_WORDS; k++) c->word[k] = hwloc_bitmap_to_ith_ulong(b, k);
 }
 
 static void deal_out(hwloc_topology_t t, hwloc_bitmap_t all, i32 parts, i32 part, struct cores *out, bool *enough) {

@@ -30,8 +30,21 @@ static const char known_kinds[] = "an unknown kind of device (known:"
 #undef DEVICE
                                   ")";
 
-static const char *const keys[] = {"gflops", "gbytes", "memory", "link_gbytes", "link_us", "l2", "l3", "shares", "overhead_us"};
-enum { KEY_GFLOPS, KEY_GBYTES, KEY_MEMORY, KEY_LINK_GBYTES, KEY_LINK_US, KEY_L2, KEY_L3, KEY_SHARES, KEY_OVERHEAD_US };
+/* The keys with one number, beside shares: of every device or of the machine; bytes are i64, others f64. */
+static const struct key {
+    const char *name;
+    bool device, bytes;
+    size_t at;
+} keys[] = {
+    {"gflops", true, false, offsetof(struct device, gflops)},
+    {"gbytes", true, false, offsetof(struct device, gbytes)},
+    {"memory", true, true, offsetof(struct device, memory)},
+    {"overhead_us", true, false, offsetof(struct device, overhead_us)},
+    {"link_gbytes", false, false, offsetof(struct machine, link_gbytes)},
+    {"link_us", false, false, offsetof(struct machine, link_us)},
+    {"l2", false, true, offsetof(struct machine, cache_l2)},
+    {"l3", false, true, offsetof(struct machine, cache_l3)},
+};
 
 struct reader {
     const char *text, *at;
@@ -173,31 +186,29 @@ static err shares(struct reader *r, struct machine *m) {
     return 0;
 }
 
+static void set_field(const struct key *k, void *owner, f64 v) {
+    void *at = (char *)owner + k->at;
+    if (k->bytes) *(i64 *)at = (i64)v;
+    else *(f64 *)at = v;
+}
+
 static err key_value(struct reader *r, struct machine *m) {
+    const struct key *k = NULL;
     char name[16];
     f64 v;
     TRY(word(r, name, sizeof name));
-    i32 key = -1;
-    for (i32 i = 0; i < (i32)COUNT(keys); i++)
-        if (strcmp(keys[i], name) == 0) key = i;
-    if (key < 0)
+    const bool is_shares = strcmp(name, "shares") == 0;
+    for (size_t i = 0; i < COUNT(keys); i++)
+        if (strcmp(keys[i].name, name) == 0) k = &keys[i];
+    if (!k && !is_shares)
         return bad(r, "an unknown key (known: gflops, gbytes, memory, overhead_us, link_gbytes, link_us, l2, l3, shares)");
     if (*r->at != '=') return bad(r, "'=' is wanted after a key");
     r->at++;
-    if (key == KEY_SHARES) return shares(r, m);
+    if (is_shares) return shares(r, m);
     TRY(value(r, &v));
-    bool bytes = key == KEY_MEMORY || key == KEY_L2 || key == KEY_L3;
-    if (bytes && v < 1) return bad(r, "at least one byte is wanted");
-    for (i32 i = 0; i < m->ndevice; i++) {
-        if (key == KEY_GFLOPS) m->device[i].gflops = v;
-        if (key == KEY_GBYTES) m->device[i].gbytes = v;
-        if (key == KEY_MEMORY) m->device[i].memory = (i64)v;
-        if (key == KEY_OVERHEAD_US) m->device[i].overhead_us = v;
-    }
-    if (key == KEY_LINK_GBYTES) m->link_gbytes = v;
-    if (key == KEY_LINK_US) m->link_us = v;
-    if (key == KEY_L2) m->cache_l2 = (i64)v;
-    if (key == KEY_L3) m->cache_l3 = (i64)v;
+    if (k->bytes && v < 1) return bad(r, "at least one byte is wanted");
+    for (i32 i = 0; i < m->ndevice && k->device; i++) set_field(k, &m->device[i], v);
+    if (!k->device) set_field(k, m, v);
     return 0;
 }
 
@@ -222,36 +233,34 @@ err machine_parse(const char *text, struct machine *out) {
     return 0;
 }
 
-static bool all_same(const struct machine *m, f64 *gflops, f64 *gbytes, i64 *memory) {
+static bool all_same(const struct machine *m) {
     const struct device *a = &m->device[0];
-    *gflops = a->gflops;
-    *gbytes = a->gbytes;
-    *memory = a->memory;
-    for (i32 i = 1; i < m->ndevice; i++) {
+    for (i32 i = 0; i < m->ndevice; i++) {
         const struct device *b = &m->device[i];
         if (a->gflops != b->gflops || a->gbytes != b->gbytes || a->memory != b->memory) return false;
     }
-    return true;
+    return m->ndevice > 0;
+}
+
+static void print_number(struct str *out, const char *name, f64 v) {
+    char number[32];
+    str_from_f64(number, v);
+    str_addf(out, "%s%s", name, number);
 }
 
 /* Prints nothing if everything is free, one number per host if its devices are equal. */
 static void print_shares(const struct machine *m, struct str *out) {
     const i32 per = m->nrank > 0 ? imax(1, m->ndevice / m->nrank) : 1;
     bool all = true, alike = true;
-    char num[32];
     for (i32 i = 0; i < m->ndevice; i++) {
         all = all && m->device[i].share == 1;
         alike = alike && m->device[i].share == m->device[i - i % per].share;
     }
-    for (i32 i = 0; i < m->ndevice && !all; i += alike ? per : 1) {
-        str_from_f64(num, m->device[i].share);
-        str_addf(out, "%s%s", i ? "," : " shares=", num);
-    }
+    for (i32 i = 0; i < m->ndevice && !all; i += alike ? per : 1) print_number(out, i ? "," : " shares=", m->device[i].share);
 }
 
 void machine_print(const struct machine *m, struct str *out) {
     i32 per = m->nrank > 0 ? m->ndevice / m->nrank : 0;
-    char num[32];
     str_add(out, "host");
     if (m->nrank > 1) str_addf(out, "*%d", m->nrank);
     for (i32 i = 0; i < per;) {
@@ -262,18 +271,13 @@ void machine_print(const struct machine *m, struct str *out) {
         i = j;
     }
     str_add(out, ")");
-    f64 gflops, gbytes;
-    i64 memory;
-    if (m->ndevice > 0 && all_same(m, &gflops, &gbytes, &memory)) {
-        str_from_f64(num, gflops);
-        str_addf(out, " gflops=%s", num);
-        str_from_f64(num, gbytes);
-        str_addf(out, " gbytes=%s memory=%lld", num, (long long)memory);
+    if (all_same(m)) {
+        print_number(out, " gflops=", m->device[0].gflops);
+        print_number(out, " gbytes=", m->device[0].gbytes);
+        str_addf(out, " memory=%lld", (long long)m->device[0].memory);
     }
-    str_from_f64(num, m->link_gbytes);
-    str_addf(out, " link_gbytes=%s", num);
-    str_from_f64(num, m->link_us);
-    str_addf(out, " link_us=%s", num);
+    print_number(out, " link_gbytes=", m->link_gbytes);
+    print_number(out, " link_us=", m->link_us);
     if (m->cache_l2 > 0) str_addf(out, " l2=%lld", (long long)m->cache_l2);
     if (m->cache_l3 > 0) str_addf(out, " l3=%lld", (long long)m->cache_l3);
     print_shares(m, out);

@@ -167,13 +167,7 @@ err wisdom_put(struct wisdom *w, const struct tune_entry *e) {
         memmove(w->entry, w->entry + 1, (size_t)(w->n - 1) * sizeof *w->entry);
         w->n--;
     }
-    if (w->n == w->cap) {
-        i32 cap = w->cap ? 2 * w->cap : 16;
-        struct tune_entry *more = mem_realloc(w->entry, (size_t)cap * sizeof *more);
-        if (!more) return -E601;
-        w->entry = more;
-        w->cap = cap;
-    }
+    GROW(w->entry, w->n, w->cap);
     w->entry[w->n++] = *e;
     return 0;
 }
@@ -271,23 +265,11 @@ void wisdom_close(struct wisdom *w) {
     *w = (struct wisdom){0};
 }
 
-static err make_folder(const char *path) {
-    char *folder = mem_strdup(path), *slash = folder ? strrchr(folder, '/') : NULL;
-    if (!folder) return -E601;
-    err e = 0;
-    if (slash && slash > folder) {
-        *slash = 0;
-        e = file_make_dir(folder);
-    }
-    mem_free(folder);
-    return e;
-}
-
 /* Two processes would share the temporary name of file_write_all: writes a file with a unique name and renames it. */
 static err write_file(const char *path, const struct str *text) {
     char own[32], *mine;
     snprintf(own, sizeof own, ".%ld", (long)getpid());
-    TRY(make_folder(path));
+    TRY(file_make_parent(path));
     TRY(join(&mine, path, own));
     err e = file_write_all(mine, text->s, (i64)text->len);
     if (e >= 0 && rename(mine, path) != 0) {

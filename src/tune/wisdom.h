@@ -39,7 +39,8 @@ struct wisdom {
     bool off;     /* STRETTO_WISDOM=off: no measurements either */
     char cpu[WISDOM_CPU];
     struct tune_entry *entry;
-    i32 n, cap;
+    i32 n;
+    i64 cap;
     char damage[400]; /* "line 7 is damaged and was left out", "" = none; the code that reports it clears it */
 };
 

@@ -20,10 +20,10 @@ struct things {
 };
 
 static void items(struct things *t, struct ckpt_item out[4]) {
-    out[0] = (struct ckpt_item){"theta", CKPT_F32, t->theta, 100};
-    out[1] = (struct ckpt_item){"best", CKPT_F64, &t->best, 1};
-    out[2] = (struct ckpt_item){"counter", CKPT_I64, t->counter, 2};
-    out[3] = (struct ckpt_item){"raw", CKPT_BYTES, t->raw, 5};
+    out[0] = (struct ckpt_item){"theta", DTYPE_F32, t->theta, 100};
+    out[1] = (struct ckpt_item){"best", DTYPE_F64, &t->best, 1};
+    out[2] = (struct ckpt_item){"counter", DTYPE_I64, t->counter, 2};
+    out[3] = (struct ckpt_item){"raw", DTYPE_U8, t->raw, 5};
 }
 
 static struct things make(i32 k) {

@@ -1,6 +1,6 @@
 /* t_tens.c - sizes and names of element types. */
 #include "t.h"
-#include "ckpt/tens.h"
+#include "ckpt/safetensors.h"
 
 TEST(every_type_has_a_size_and_a_name) {
     for (i32 d = 0; d < DTYPE_N; d++) {

@@ -28,10 +28,10 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size) {
     char path[64];
     memset(&got, 7, sizeof got);
     memset(&untouched, 7, sizeof untouched);
-    const struct ckpt_item item[] = {{"theta", CKPT_F32, got.theta, 4},
-                                     {"best", CKPT_F64, &got.best, 1},
-                                     {"step", CKPT_I64, got.step, 2},
-                                     {"raw", CKPT_BYTES, got.raw, 4}};
+    const struct ckpt_item item[] = {{"theta", DTYPE_F32, got.theta, 4},
+                                     {"best", DTYPE_F64, &got.best, 1},
+                                     {"step", DTYPE_I64, got.step, 2},
+                                     {"raw", DTYPE_U8, got.raw, 4}};
     int fd = memfd_create("fuzz", 0);
     MUST(fd >= 0 && write(fd, data, size) == (ssize_t)size);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);

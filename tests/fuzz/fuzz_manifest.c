@@ -22,7 +22,7 @@ static void check(const struct manifest *m) {
         for (i32 k = 0; k < t->npiece; k++) {
             const struct manifest_piece *p = &t->piece[k];
             MUST(p->shard >= 0 && p->shard < m->nshard && p->lo == at && p->hi >= p->lo && p->at >= 0);
-            MUST(p->at + (p->hi - p->lo) * (i64)dtype_size(ckpt_dtype(t->kind)) <= m->shard[p->shard].bytes);
+            MUST(p->at + (p->hi - p->lo) * (i64)dtype_size(t->dtype) <= m->shard[p->shard].bytes);
             at = p->hi;
         }
         MUST(at == t->n && manifest_find(m, t->name) == t);

@@ -30,7 +30,7 @@ static void rewrite(const char *dir, const char *tensor, i64 at, const void *byt
     snprintf(manifest, sizeof manifest, "%s/MANIFEST", path);
     T_OK(manifest_load(manifest, &m));
     const struct manifest_tensor *t = manifest_find(&m, tensor);
-    assert_true(t && t->npiece == 1 && at + (i64)n <= t->n * (i64)dtype_size(ckpt_dtype(t->kind)));
+    assert_true(t && t->npiece == 1 && at + (i64)n <= t->n * (i64)dtype_size(t->dtype));
     shard_name(t->piece[0].shard, m.nshard, name);
     snprintf(shard, sizeof shard, "%s/%s", path, name);
     T_OK(file_load(shard, 1 << 24, &text, &size));
@@ -132,7 +132,7 @@ static bool has_residuals(const char *dir) {
     snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", dir);
     T_OK(ckpt_find(checkpoints, 0, path, &number));
     T_OK(ckpt_open(path, &c));
-    const bool has = ckpt_take(c, &(struct ckpt_item){"residual.key", CKPT_I64, &key, 1}, 1) >= 0;
+    const bool has = ckpt_take(c, &(struct ckpt_item){"residual.key", DTYPE_I64, &key, 1}, 1) >= 0;
     ckpt_close(c);
     return has;
 }

@@ -33,18 +33,18 @@ struct state_file {
     f32 *members;                     /* [done][ntheta] */
 };
 
-static void add(struct state_file *s, const char *name, enum ckpt_kind kind, void *p, i64 n) {
+static void add(struct state_file *s, const char *name, enum dtype dtype, void *p, i64 n) {
     s->common[s->n] = n;
-    s->item[s->n++] = (struct ckpt_item){name, kind, p, n};
+    s->item[s->n++] = (struct ckpt_item){name, dtype, p, n};
 }
 
 static void add_dealt(struct state_file *s, const char *name, f32 *p, i64 common, i64 n) {
-    add(s, name, CKPT_F32, p, n);
+    add(s, name, DTYPE_F32, p, n);
     s->common[s->n - 1] = common;
 }
 
 static void add_rows(struct state_file *s, const char *name, f32 *p, i64 rows, i64 row) {
-    add(s, name, CKPT_F32, p, rows * row);
+    add(s, name, DTYPE_F32, p, rows * row);
     s->common[s->n - 1] = 0;
     s->row[s->n - 1] = row;
 }
@@ -53,8 +53,8 @@ static void add_rows(struct state_file *s, const char *name, f32 *p, i64 rows, i
 static void add_ends(const struct fit *t, struct state_file *f) {
     struct stale_ends e;
     if (f->cold || !stale_kept(t, &e)) return;
-    add(f, "ends.key", CKPT_I64, e.key, 1);
-    add(f, "ends.known", CKPT_BYTES, e.known, e.places);
+    add(f, "ends.key", DTYPE_I64, e.key, 1);
+    add(f, "ends.known", DTYPE_U8, e.known, e.places);
     add_rows(f, "ends", e.end, e.places, e.floats);
 }
 
@@ -62,7 +62,7 @@ static void add_residuals(const struct fit *t, struct state_file *f) {
     f->sent = exec_residuals(step_exec(t->step.engine.exec));
     const i64 n = f->sent.floats;
     if (f->lossless || n == 0) return;
-    add(f, "residual.key", CKPT_I64, &f->sent.key, 1);
+    add(f, "residual.key", DTYPE_I64, &f->sent.key, 1);
     add_dealt(f, "residual", f->residual, 0, n);
     f->at_rank[f->n - 1] = f->sent.first;
 }
@@ -76,42 +76,42 @@ static i64 spread_floats(const struct fit *t) {
 static void list(struct fit *t, struct train_state *s, struct state_file *f) {
     struct store *st = &t->step.engine.store;
     i64 P = st->ntheta;
-    add(f, "member", CKPT_I64, &f->member, 1);
-    add(f, "done", CKPT_I64, &f->done, 1);
-    add(f, "phase", CKPT_I64, &f->phase, 1);
-    add(f, "slices", CKPT_I64, &f->slices, 1);
-    add(f, "slice_rank", CKPT_I64, &f->rank, 1);
-    add(f, "watch", CKPT_BYTES, &t->f->slices->watch, (i64)sizeof t->f->slices->watch);
-    add(f, "best_steps", CKPT_I64, t->at.best_steps, MEMBERS_MAX);
-    add(f, "steps_done", CKPT_I64, &t->f->steps_done, 1);
-    add(f, "seconds_done", CKPT_F64, &t->f->model.seconds, 1);
-    add(f, "weight", CKPT_F64, &t->f->weight, 1);
-    add(f, "guard.t", CKPT_F64, &t->f->guard.t, 1);
-    add(f, "guard.base", CKPT_F64, &t->f->guard.loss_base, 1);
-    add(f, "guard.both", CKPT_F64, &t->f->guard.loss_both, 1);
-    add(f, "guard.blocks", CKPT_BYTES, &t->f->guard.nblock, (i64)sizeof t->f->guard.nblock);
-    add(f, "step", CKPT_I64, &s->step, 1);
-    add(f, "best_step", CKPT_I64, &s->best_step, 1);
-    add(f, "best", CKPT_F64, &s->best, 1);
-    add(f, "bad", CKPT_I64, &s->bad, 1);
-    add(f, "lr_factor", CKPT_F64, &s->lr_factor, 1);
-    add(f, "rollbacks", CKPT_I64, &s->rollbacks, 1);
-    add(f, "seconds", CKPT_F64, &s->seconds, 1);
-    add(f, "good_step", CKPT_I64, &s->good_step, 1);
-    if (!f->plain) add(f, "loss_sum", CKPT_F64, &s->loss_sum, 1);
-    if (!f->plain) add(f, "loss_count", CKPT_I64, &s->loss_count, 1);
+    add(f, "member", DTYPE_I64, &f->member, 1);
+    add(f, "done", DTYPE_I64, &f->done, 1);
+    add(f, "phase", DTYPE_I64, &f->phase, 1);
+    add(f, "slices", DTYPE_I64, &f->slices, 1);
+    add(f, "slice_rank", DTYPE_I64, &f->rank, 1);
+    add(f, "watch", DTYPE_U8, &t->f->slices->watch, (i64)sizeof t->f->slices->watch);
+    add(f, "best_steps", DTYPE_I64, t->at.best_steps, MEMBERS_MAX);
+    add(f, "steps_done", DTYPE_I64, &t->f->steps_done, 1);
+    add(f, "seconds_done", DTYPE_F64, &t->f->model.seconds, 1);
+    add(f, "weight", DTYPE_F64, &t->f->weight, 1);
+    add(f, "guard.t", DTYPE_F64, &t->f->guard.t, 1);
+    add(f, "guard.base", DTYPE_F64, &t->f->guard.loss_base, 1);
+    add(f, "guard.both", DTYPE_F64, &t->f->guard.loss_both, 1);
+    add(f, "guard.blocks", DTYPE_U8, &t->f->guard.nblock, (i64)sizeof t->f->guard.nblock);
+    add(f, "step", DTYPE_I64, &s->step, 1);
+    add(f, "best_step", DTYPE_I64, &s->best_step, 1);
+    add(f, "best", DTYPE_F64, &s->best, 1);
+    add(f, "bad", DTYPE_I64, &s->bad, 1);
+    add(f, "lr_factor", DTYPE_F64, &s->lr_factor, 1);
+    add(f, "rollbacks", DTYPE_I64, &s->rollbacks, 1);
+    add(f, "seconds", DTYPE_F64, &s->seconds, 1);
+    add(f, "good_step", DTYPE_I64, &s->good_step, 1);
+    if (!f->plain) add(f, "loss_sum", DTYPE_F64, &s->loss_sum, 1);
+    if (!f->plain) add(f, "loss_count", DTYPE_I64, &s->loss_count, 1);
     if (policy_delay(t->job->use.policy) > 0) { /* due or not: a file of one form */
-        add(f, "ahead.due", CKPT_I64, &s->due, 1);
-        add(f, "ahead.loss", CKPT_F64, &s->ahead_loss, 1);
-        add(f, "ahead.norm", CKPT_F64, &s->ahead_norm, 1);
-        add(f, "ahead", CKPT_F32, s->ahead, P);
+        add(f, "ahead.due", DTYPE_I64, &s->due, 1);
+        add(f, "ahead.loss", DTYPE_F64, &s->ahead_loss, 1);
+        add(f, "ahead.norm", DTYPE_F64, &s->ahead_norm, 1);
+        add(f, "ahead", DTYPE_F32, s->ahead, P);
     }
-    add(f, "theta", CKPT_F32, st->theta, P);
+    add(f, "theta", DTYPE_F32, st->theta, P);
     for (i32 k = 0; k < st->optim->nstate; k++) add_dealt(f, st->optim->state_name[k], st->state[k], 0, P);
-    add(f, "best_theta", CKPT_F32, s->best_theta, P);
+    add(f, "best_theta", DTYPE_F32, s->best_theta, P);
     add_dealt(f, "good", s->good, P, (1 + st->optim->nstate) * P);
-    if (f->done > 0) add(f, "members", CKPT_F32, f->members, f->done * P);
-    if (t->f->spread) add(f, "spread", CKPT_F32, t->f->spread, spread_floats(t));
+    if (f->done > 0) add(f, "members", DTYPE_F32, f->members, f->done * P);
+    if (t->f->spread) add(f, "spread", DTYPE_F32, t->f->spread, spread_floats(t));
     add_residuals(t, f);
     add_ends(t, f);
 }
@@ -238,8 +238,8 @@ static err take_members(struct fit *t, const struct state_file *f) {
 }
 
 /* Takes a number, where the checkpoint has it. */
-static bool holds(const struct fit *t, const char *name, enum ckpt_kind kind, void *p) {
-    const bool got = ckpt_take(t->save.found, &(struct ckpt_item){name, kind, p, 1}, 1) >= 0;
+static bool holds(const struct fit *t, const char *name, enum dtype dtype, void *p) {
+    const bool got = ckpt_take(t->save.found, &(struct ckpt_item){name, dtype, p, 1}, 1) >= 0;
     if (!got) err_clear();
     return got;
 }
@@ -247,7 +247,7 @@ static bool holds(const struct fit *t, const char *name, enum ckpt_kind kind, vo
 /* True if the number `name` of the checkpoint is `want`; else warns that `what` is missing, or is `other`. */
 static bool same_key(const struct fit *t, const char *name, i64 want, const char *what, const char *other) {
     i64 key = 0;
-    const bool got = holds(t, name, CKPT_I64, &key);
+    const bool got = holds(t, name, DTYPE_I64, &key);
     if (got && key == want) return true;
     event_note(t->job->use.events, EVENT_WARNING, "%s in %s are %s", what, ckpt_name(t->save.found), got ? other : "missing");
     return false;
@@ -279,7 +279,7 @@ static bool is_sound(const struct fit *t, const struct train_state *s) {
 
 static err read_state(struct fit *t, struct train_state *s, struct state_file *f) {
     f->cold = !has_ends(t);
-    f->plain = !holds(t, "loss_count", CKPT_I64, &s->loss_count);
+    f->plain = !holds(t, "loss_count", DTYPE_I64, &s->loss_count);
     f->lossless = !has_residuals(t);
     if (!f->lossless) NEW(f->residual, exec_residuals(step_exec(t->step.engine.exec)).floats);
     if (policy_delay(t->job->use.policy) > 0) TRY(train_state_ahead(s, t->step.engine.store.ntheta));
@@ -299,7 +299,7 @@ static err read_state(struct fit *t, struct train_state *s, struct state_file *f
 
 enum { PART = 1 << 26 }; /* bytes of a message */
 
-static i64 item_bytes(const struct ckpt_item *i) { return i->n * (i64)dtype_size(ckpt_dtype(i->kind)); }
+static i64 item_bytes(const struct ckpt_item *i) { return i->n * (i64)dtype_size(i->dtype); }
 
 static err share_one(struct comm *c, i32 root, const struct ckpt_item *item, char *p) {
     const i64 bytes = item_bytes(item);
@@ -387,12 +387,12 @@ static err find(struct fit *t) {
 
 /* How many members the checkpoint holds, which it was training, and how long. */
 static err read_head(struct fit *t, struct state_file *f) {
-    const struct ckpt_item head[] = {{"member", CKPT_I64, &f->member, 1},
-                                     {"done", CKPT_I64, &f->done, 1},
-                                     {"phase", CKPT_I64, &f->phase, 1},
-                                     {"slices", CKPT_I64, &f->slices, 1},
-                                     {"slice_rank", CKPT_I64, &f->rank, 1},
-                                     {"best_steps", CKPT_I64, t->at.best_steps, MEMBERS_MAX}};
+    const struct ckpt_item head[] = {{"member", DTYPE_I64, &f->member, 1},
+                                     {"done", DTYPE_I64, &f->done, 1},
+                                     {"phase", DTYPE_I64, &f->phase, 1},
+                                     {"slices", DTYPE_I64, &f->slices, 1},
+                                     {"slice_rank", DTYPE_I64, &f->rank, 1},
+                                     {"best_steps", DTYPE_I64, t->at.best_steps, MEMBERS_MAX}};
     TRY(ckpt_take(t->save.found, head, COUNT(head)));
     if (f->member >= 0 && f->member < t->f->spec.members && f->done >= 0 && f->done <= MEMBERS_MAX && f->slices >= 0 &&
         f->slices <= forecast_steps(&t->f->spec) && f->rank >= 0 && f->rank <= SLICE_RANKS)
