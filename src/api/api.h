@@ -75,7 +75,7 @@ struct stretto_trainer {
     char *run_dir, *model_path;
     int lock;                      /* file descriptor of RUN/lock, -1 = none */
     bool resume;
-    bool parts;                    /* ranks_part must still be called */
+    bool unfinished;               /* ranks_finish must still be called */
     volatile int stop;
     struct jsonl *metrics;
     struct status status;          /* of this rank, while there is a run folder */

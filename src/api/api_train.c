@@ -171,7 +171,7 @@ static err run(struct stretto_trainer *self) {
         if (e >= 0 && logged < 0) e = logged;
     }
     if (e != 0) return e; /* failed, or stopped by a signal: a checkpoint is there */
-    if (trainer_is_silent(self)) e = ranks_part(self);
+    if (trainer_is_silent(self)) e = ranks_finish(self);
     if (e < 0) model_free(m);
     TRY(e);
     if (trainer_is_silent(self)) {
@@ -229,7 +229,7 @@ stretto_model *stretto_trainer_model(stretto_trainer *self) { return self->model
 
 void stretto_trainer_free(stretto_trainer *self) {
     if (!self) return;
-    if (self->parts && !trainer_is_silent(self) && ranks_part(self) < 0) err_clear();
+    if (self->unfinished && !trainer_is_silent(self) && ranks_finish(self) < 0) err_clear();
     run_dir_close(self);
     workshop_close(&self->shop);
     scores_free(&self->scores);

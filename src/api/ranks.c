@@ -246,20 +246,20 @@ err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const st
     rank_cores_leave(&cores, mine.use.pool);
     if (e < 0) comm_abort(t->shop.comm);
     else comm_succeed(t->shop.comm);
-    t->parts = e == 0 && mine.use.heal;
+    t->unfinished = e == 0 && mine.use.heal;
     return e;
 }
 
-err ranks_part(struct stretto_trainer *t) {
+err ranks_finish(struct stretto_trainer *t) {
     struct comm *c = t->shop.comm;
     struct comm_loss loss;
     i32 written = 1;
-    while (t->parts) {
+    while (t->unfinished) {
         const i32 was = comm_rank(c);
         const err e = was == 0 ? comm_broadcast(c, "written", &written, sizeof written) :
                                  comm_broadcast_slow(c, "written", &written, sizeof written);
-        t->parts = e < 0 && comm_died(c);
-        if (!t->parts) return e;
+        t->unfinished = e < 0 && comm_died(c);
+        if (!t->unfinished) return e;
         TRY(comm_recover(c, &loss));
         healed(t, &loss);
         const err left = t->learner->left ? t->learner->left(c) : 0;

@@ -18,6 +18,6 @@ err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const st
 /* Final barrier of a run with --heal: ranks > 0 wait until rank 0 has written the results. If rank 0 dies, the next surviving
  * rank becomes rank 0, returns and writes them. Ranks > 0 call it after the fit, rank 0 as its last action. E801 if a rank died
  * and no new group forms. */
-err ranks_part(struct stretto_trainer *t);
+err ranks_finish(struct stretto_trainer *t);
 
 #endif

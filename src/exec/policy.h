@@ -11,7 +11,7 @@
 struct policy {
     const char *name; /* the word of --pipeline */
     const char *help;
-    err (*fits)(i32 slices, i32 ranks); /* E401 where slices of time, or ranks, cannot be combined with it */
+    err (*fits)(i32 slices, i32 ranks); /* E401 where time slices, or ranks, cannot be combined with it */
     /* Steps after which the weights follow from a gradient, 0 or 1.  1: buffers with `twin` have two copies, and gradients cannot
      * be accumulated. */
     i32 delay;
@@ -39,6 +39,6 @@ const struct policy *policy_find(const char *name); /* NULL = none */
 extern const struct policy policy_overlap;          /* the default */
 static inline i32 policy_delay(const struct policy *p) { return p ? p->delay : 0; }
 static inline bool policy_serial(const struct policy *p) { return p && p->serial; }
-err policy_fits(const struct policy *p, i32 slices, i32 ranks); /* of slices of time and ranks: 0, or E401 */
+err policy_fits(const struct policy *p, i32 slices, i32 ranks); /* of time slices and ranks: 0, or E401 */
 
 #endif

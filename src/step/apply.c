@@ -115,13 +115,13 @@ static const char *no_devices(struct planner *p, const struct plan_cut *c, struc
     const struct taken all = more(t, c, c->wanted);
     if (c->wanted == 1) return NULL;
     if (c->wanted && all.all > have)
-        return planner_why(p, "%lld devices are wanted, the machine has %d", (long long)all.all, have);
+        return planner_why(p, "%lld devices are needed, the machine has %d", (long long)all.all, have);
     if (have < 2) return planner_why(p, "the machine has one device");
     if (c->s->together && most < 2) return planner_why(p, "no two devices share memory");
     if (c->wanted && all.group > most)
-        return planner_why(p, "%lld devices are wanted, and %d share memory", (long long)all.group, most);
+        return planner_why(p, "%lld devices with shared memory are needed, a rank has at most %d", (long long)all.group, most);
     if (c->wanted && !has_room(p, all))
-        return planner_why(p, "%lld groups of %lld devices that share memory are wanted, the machine has %lld",
+        return planner_why(p, "%lld groups of %lld devices with shared memory are needed, the machine has %lld",
                            (long long)(all.all / all.group), (long long)all.group,
                            (long long)(in_groups(p->machine, all.group) / all.group));
     return NULL;
@@ -141,12 +141,12 @@ static const char *parts(struct planner *p, const struct product *cuts, i32 i, s
     if (c->wanted != 1 && most < imax(2, c->wanted)) return planner_why(p, "%s", why);
     if (c->wanted) *n = c->wanted;
     if (c->wanted || *n > 1) return NULL;
-    return planner_why(p, "the other cuts take all %d devices", p->machine->ndevice);
+    return planner_why(p, "the other cuts use all %d devices", p->machine->ndevice);
 }
 
 /* ------------------------------------------------------------------ devices and rows ---------------------------------------- */
 
-/* `all` devices in whole groups, rank after rank.  Slices of time go to as many of each rank: every rank has to know how their
+/* `all` devices in whole groups, rank after rank.  Time slices go to as many of each rank: every rank has to know how their
  * chains went. */
 static void take_devices(struct planner *p, struct taken t) {
     const struct machine *m = p->machine;
@@ -222,13 +222,13 @@ static void share_theta(struct planner *p) {
         for (i32 k = 0; k < planner_group(p); k++) p->sharer[p->nsharer++] = planner_member(p, &p->piece[i], k);
 }
 
-/* Where rows are slices of time, each rank has some. */
+/* Where rows are time slices, each rank has some. */
 static const char *ranks_have_rows(struct planner *p) {
     i32 n = 0;
     for (i32 i = 0; i < p->npiece; i++) n += i == 0 || piece_rank(p, &p->piece[i]) != piece_rank(p, &p->piece[i - 1]);
     if (!p->sliced || p->product.n == 0 || product_slices(&p->product) < 0 || n == p->machine->nrank) return NULL;
-    return planner_why(p, "%d device%s for %d ranks, and every rank has to have slices", p->ndevice, p->ndevice > 1 ? "s" : "",
-                       p->machine->nrank);
+    return planner_why(p, "every rank needs time slices, and %d device%s for %d ranks", p->ndevice,
+                       p->ndevice > 1 ? "s are" : " is", p->machine->nrank);
 }
 
 /* One cut that has n parts: numbers of devices go on with a wheel inside. */
@@ -250,7 +250,7 @@ const char *planner_apply(struct planner *p, const struct product *cuts, i32 *cu
     p->piece[0] = (struct piece){.box = {.b1 = p->q->B}};
     *cut = 0;
     if (p->sliced && cuts->cut[0].s->cut && product_slices(cuts) < 0)
-        return planner_why(p, "rows are slices of time, which no cut of it takes (time)");
+        return planner_why(p, "the network has time slices, so the expression must contain the cut time");
     for (i32 i = 0; i < cuts->n; i++) {
         *cut = i;
         if (cuts->cut[i].s->cut) why = parts(p, cuts, i, t, &n);
@@ -262,7 +262,7 @@ const char *planner_apply(struct planner *p, const struct product *cuts, i32 *cu
     *cut = 0;
     n = p->nrow;
     take_devices(p, t);
-    if (p->ndevice < t.all) return planner_why(p, "%d devices of %lld are in whole groups", p->ndevice, (long long)t.all);
+    if (p->ndevice < t.all) return planner_why(p, "%d of %lld devices are in complete groups", p->ndevice, (long long)t.all);
     cut_boxes(p);
     share_theta(p);
     if (cuts->n == 1 && n > 1) p->product.cut[0].n = p->nrow; /* those without weight have no part */

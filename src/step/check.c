@@ -74,7 +74,7 @@ static const char *members(const struct plan *p, u32 i, bool chain) {
 static const char *chain(const struct plan *p, u32 i) {
     const struct task *t = &p->task[i];
     if (t->members <= 1 && p->nrank > 1) return "every rank must have slices of each chain";
-    if (t->members <= 1) return t->box.b0 == 0 && t->box.b1 == p->B ? NULL : "slices of time must be run together";
+    if (t->members <= 1) return t->box.b0 == 0 && t->box.b1 == p->B ? NULL : "time slices must run together";
     const char *bad = members(p, i, true);
     if (bad || t->member > 0) return bad;
     if (t->box.b0 != 0 || t[t->members - 1].box.b1 != p->B) return "members of this team or chain are missing";
@@ -90,7 +90,7 @@ static const char *team(const struct plan *p, const struct net *n, u32 i) {
     if (walks && op_is_chain(&n->op[t->op])) return chain(p, i);
     if (task_is_chunk(t, n) && !n->op[t->op].layer->steps) return "this op cannot be done in parts of its steps";
     if (t->members <= 1) return t->member ? "this member has no team" : NULL;
-    if (!walks || !n->op[t->op].layer->team) return "this op cannot be shared by units";
+    if (!walks || !n->op[t->op].layer->team) return "this op does not support tensor parallelism";
     const char *bad = members(p, i, false);
     for (u32 k = 1; !bad && t->member == 0 && k < t->members; k++)
         if (p->place[t[k].device].rank != p->place[t->device].rank) bad = "members of a team must share memory: one process";

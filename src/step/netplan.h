@@ -3,24 +3,18 @@
  *     net + machine + B --cuts (product.h)--> plan --deps--> edges --exec--> numbers
  *                                              |-> print / parse / draw / cost / compare
  *
- * A strategy cuts the box [B x T x L] and says which task uses which buffer range in which mode; edges are derived from the uses
- * (deps.c), no strategy writes one.  Rows are cut at grains only; gradients of grains merge along one fixed dyadic tree, so the
- * bits of a step do not depend on the number of workers.
+ * A strategy cuts the rows, steps and layers of a step and says which task uses which range of which buffer in which mode; edges
+ * follow from the uses (plan/deps.c).  Rows are cut at micro-batches only, and their gradients merge along one fixed dyadic
+ * tree, so the bits of a step do not depend on the number of workers.
  *
- * A team is one FWD or BWD task n-fold, for rows that are too few to be cut: its members do the same box, each its share of the
- * units, at the same time on devices of one process.  They are next to each other in the plan and no edge leads from one to
- * another; the layer's kernels keep them in step.  What comes after waits for all of them.
- *
- * A FWD or BWD task may do some of the steps of its rows, where the layer allows it (layer.steps): a chunk.  Chunks of an op keep
- * their order, and two ops that follow each other may be at different chunks at the same time (wave.c).
- *
- * Where several ranks share out the rows, the weight gradient of the op that backward comes to last is made in parts, by tasks of
- * their own (layer.dw): the first parts are under way to other ranks while the last one is made.
- *
- * Where rows are slices of time (op_is_chain), the tasks of one op are such a team too, but each has rows of its own: together
- * they run the op's chain, round by round (step/slices/solver.h).  The net sets the number of slices,
- * the plan the device of each.
- */
+ * team    (plan.h) FWD or BWD tasks over the same rows, for batches too small to be cut: a member computes some hidden units
+ * chunk   a FWD or BWD task over some of the steps (layer.steps).  Chunks of an op keep their order, and two consecutive ops may
+ *         be at different chunks at the same time (wave.c).
+ * parts   on several ranks the op that backward reaches last has its weight gradient made in parts, by DW tasks (layer.dw): the
+ *         first parts are sent while the last one is computed
+ * chain   where rows are time slices (op_is_chain), the tasks of an op are a team whose members have rows of their own.  Together
+ *         they run the op's recurrence in rounds (step/slices/solver.h).  The net sets the number of slices, the plan their
+ *         devices. */
 #ifndef STRETTO_STEP_NETPLAN_H
 #define STRETTO_STEP_NETPLAN_H
 
@@ -30,8 +24,8 @@
 #include "plan/plan.h"
 #include "topo/machine.h"
 
-/* PREP copies of weights, FWD, ZERO gradient vectors of grains, BWD, DW what the BWD of plan.parted has left out, MERGE node b
- * into node a, NORM sums of squares, UPDATE. */
+/* PREP copies of weights, FWD, ZERO gradient vectors of micro-batches, BWD, DW part node_a of node_b of a weight gradient that
+ * BWD leaves out, MERGE vector node_b into node_a, NORM sums of squares, UPDATE. */
 enum task_kind { TASK_FWD, TASK_BWD, TASK_MERGE, TASK_NORM, TASK_UPDATE, TASK_PREP, TASK_ZERO, TASK_DW, TASK_NKIND };
 enum pbuf_kind {
     PBUF_ACT,
@@ -92,40 +86,42 @@ struct plan_request {
     i32 B;
     bool train;                 /* false: forward only */
     i32 nstate;                 /* optimiser state vectors */
-    i32 grains;                 /* that a batch of whole windows is cut into, about; 0 = as many as are cheap */
+    i32 grains;                 /* micro-batches of a batch of whole windows, about; 0 = as many as are cheap */
     const char *parallel;       /* "auto", "serial", "data", "data:2", "data:2*unit:2", "time:16" (product.h) */
-    i32 slices;                 /* of time in each sequence, as the net's rows are; 0 = none */
-    bool any_slices;            /* .. whatever number of them `parallel` says */
+    i32 slices;                 /* time slices of each sequence, as the net's rows are; 0 = none */
+    bool any_slices;            /* ignore the number of slices in `parallel` */
     struct chain_course course; /* tol 0 = by the precision of the net's cells */
-    i32 forgets; /* steps after which its recurrences forget where they began, if that is known; 0 = not: for cost */
-    bool dense;  /* gradients of embeddings are treated as all others: for tests and measurements */
+    i32 forgets; /* steps after which its recurrences forget their initial state, for the cost; 0 = not known */
+    bool dense;  /* no sparse rows for gradients of embeddings: for tests and measurements */
 };
 
-i32 plan_grain(i32 B, i32 wanted); /* rows per grain: of B, and the grains that are wanted (0 = as many as are cheap) */
+i32 plan_grain(i32 B, i32 count); /* rows per micro-batch, for about `count` micro-batches; 0 = as many as are cheap */
 
-/* What an expression says of slices of time, before there is a net: N of "time:N", -1 = as many as are good, 0 = nothing. */
+/* The number of time slices in an expression, before there is a net: N of "time:N", -1 for "time", 0 = no time slices. */
 enum { SLICES_MAX = 65536 };
 err plan_slices(const char *parallel, i32 *slices);
+/* The expression with so many time slices; 0: without the cut `time`, "auto" where no cut is left. */
+err plan_with_slices(const char *parallel, i32 slices, char *out, size_t size);
 
-/* Every rank makes all updates for itself, and so has the whole state of the optimiser. */
+/* Every rank makes all updates, and so holds the whole state of the optimiser. */
 void plan_update_everywhere(struct plan *p);
 
 err plan_make(const struct plan_request *q, struct plan **out);
 void plan_print(const struct plan *p, const struct net *n, struct str *out);
 err plan_parse(const char *text, const char *path, const struct plan_request *q, struct plan **out); /* E402 with line:column */
-err plan_glance(const char *text, const char *path); /* does it begin as a plan does?  E402; all that is known without a net */
+err plan_glance(const char *text, const char *path); /* checks the title of a plan, before there is a net; E402 */
 /* NULL when every op, merge and update is done exactly once, in an order that gives the bits of the serial plan; else a sentence,
  * and the task it is about (ntask = none).  plan_make and plan_parse check what they return. */
 const char *plan_check(const struct plan *p, const struct net *n, u32 *task);
 
-/* How the forward tasks of an op walk it (enum cell_how); layers that cannot choose are left alone. */
+/* Sets the execution mode (enum cell_how) of the forward tasks of an op; nothing for layers with one mode. */
 void plan_set_how(struct plan *p, const struct net *n, i32 op, u32 how);
 bool op_has_how(const struct op *op);
-const char *plan_walked(const struct plan *p); /* "fold" or "ahead" of the first task that says so, "-" = none does */
+const char *plan_walked(const struct plan *p); /* the mode of the first task that has one: "fold", "ahead"; "-" = none has */
 
 /* One row per strategy of strategies.def, with numbers or the sentence why it does not apply. */
 err plan_compare(const struct plan_request *q, struct str *out);
-/* The same, with nets of slices in place of the row that says that this one is not cut: n requests, with forgets. */
+/* The same; n > 0: the rows of `time` are those of the n requests, for nets with time slices, in place of the sentence. */
 err plan_compare_sliced(const struct plan_request *q, const struct plan_request *sliced, i32 n, struct str *out);
 /* "fwd lstm.0 b[0,224)", "fwd lstm.0 b[0,1) unit 1/2" */
 void plan_task_name(const struct plan *p, const struct net *n, u32 task, char out[64]);

@@ -134,9 +134,9 @@ static err unit(struct reader *r, const struct op *op, struct task *t) {
     char what[64];
     i32 member, members;
     if (!is(&r->t, "unit") && !is(&r->t, "chain")) return 0;
-    if (is(&r->t, "chain") && !op_is_chain(op)) return complain(r, &r->t, "the rows of this op are no slices of time");
+    if (is(&r->t, "chain") && !op_is_chain(op)) return complain(r, &r->t, "the rows of this op are not time slices");
     if (is(&r->t, "unit") && (!op->layer->team || op_is_chain(op)))
-        return complain(r, &r->t, "this op cannot be shared by units");
+        return complain(r, &r->t, "this op does not support tensor parallelism");
     const i32 most = is(&r->t, "chain") ? MACHINE_DEVICES : TEAM_MAX;
     next(r);
     snprintf(what, sizeof what, "a member as 0/2, of 2 to %d, is expected here", most);
@@ -292,7 +292,7 @@ static err turn(struct reader *r) {
     struct plan_turns *list = &netplan(r->p->plan)->turns;
     struct plan_turn t = {0};
     TRY(want(r, "("));
-    if (!r->p->sliced) return complain(r, &r->t, "the rows of this plan are no slices of time");
+    if (!r->p->sliced) return complain(r, &r->t, "the rows of this plan are not time slices");
     if (list->n == TURNS_MOST) return complain(r, &r->t, "no more turns are possible");
     TRY(want(r, "turn"));
     t.refit = is(&r->t, "refit");
@@ -402,7 +402,7 @@ static err read_all(struct reader *r, const struct plan_request *q, struct plan 
     while (is(&r->t, "(") && !is_turn(r)) TRY(task(r));
     while (is(&r->t, "(")) TRY(turn(r));
     TRY(want(r, ")"));
-    if (r->t.n > 0) return complain(r, &r->t, "nothing is wanted after the plan");
+    if (r->t.n > 0) return complain(r, &r->t, "the text must end after the plan");
     TRY(planner_finish(r->p, out));
     return check(r, *out);
 }

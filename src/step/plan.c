@@ -23,6 +23,17 @@ err plan_slices(const char *parallel, i32 *slices) {
     return 0;
 }
 
+err plan_with_slices(const char *parallel, i32 slices, char *out, size_t size) {
+    struct product p;
+    char name[PRODUCT_TEXT];
+    TRY(product_parse(parallel, &p));
+    const i32 k = product_slices(&p);
+    if (k >= 0 && slices == 0) product_drop(&p, k);
+    product_name(&p, slices, name);
+    snprintf(out, size, "%s", name);
+    return 0;
+}
+
 /* ------------------------------------------------------------------ one product --------------------------------------------- */
 
 /* All tasks of a planner to which cuts were applied. */

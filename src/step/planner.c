@@ -59,7 +59,7 @@ err planner_init(struct planner *p, const struct plan_request *q) {
     p->net = q->net;
     p->machine = q->machine;
     p->sliced = net_sliced(q->net);
-    if (p->sliced && q->slices < 2) return FAIL(E1, "a net of slices, and a plan that knows of none");
+    if (p->sliced && q->slices < 2) return FAIL(E1, "the network has time slices, the plan request has none");
     p->grain = p->sliced ? slice_grain(q->B) : plan_grain(q->B, q->grains);
     p->ngrain = ceil_div(q->B, p->grain);
     return 0;
@@ -283,7 +283,7 @@ static err prepare(struct planner *p, i32 l) {
     return 0;
 }
 
-/* A team has no more members than there are panels of units.  Where rows are slices of time, the pieces share a chain. */
+/* A team has no more members than there are panels of units.  Where rows are time slices, the pieces share a chain. */
 err planner_op(struct planner *p, struct task t, const struct piece *c, i32 j) {
     const struct op *op = &p->net->op[t.op];
     const i32 members = p->team.n > 1 ? imin(p->team.n, op_panels(op)) : 1;
@@ -335,7 +335,7 @@ static err op_early(struct planner *p, i32 l) {
     return planner_merge_early(p, op->theta0, op->theta0 + op->ntheta);
 }
 
-/* All pieces run an op before any runs the next one: slices of time meet in every recurrent op, and ranks send early.  Weights of
+/* All pieces run an op before any runs the next one: time slices meet in every recurrent op, and ranks send early.  Weights of
  * a layer are copied when it is its turn: those that other ranks updated may still be under way (exec/async_gather.c). */
 static err op_by_op(struct planner *p) {
     for (i32 l = 0; l < p->net->nop; l++) {

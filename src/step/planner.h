@@ -1,10 +1,10 @@
-/* planner.h - a plan under construction: what cuts and the plan parser call.
+/* planner.h - a plan under construction: the functions that cuts and the plan parser call.
  *
  *     product --apply.c--> pieces, each with a group of devices --planner.c--> PREP FWD ZERO BWD DW tasks
  *     --merge.c--> MERGE tasks --planner.c--> NORM, UPDATE --deps, cost, check--> plan
  *
- * A task is added with its uses, which follow from its kind, op and ranges alone (task.c): so a plan read from a text has the
- * same uses as one that was made, and nobody writes an edge.  One caller. */
+ * The uses of a task follow from its kind, op and ranges alone (task.c).  So a plan that is read from a text has the same uses,
+ * and the same edges, as the plan that was printed.  One caller. */
 #ifndef STRETTO_PLAN_PLANNER_H
 #define STRETTO_PLAN_PLANNER_H
 
@@ -17,7 +17,7 @@ struct strategy;
 
 enum { PLAN_BUCKETS = 8, PLAN_PARTS = 4 };
 
-/* Part of the work, and the group of devices that does it: devices at + k * team.stride + j * wave.stride of planner.device. */
+/* Part of the work, and the group of devices that runs it: devices at + k * team.stride + j * wave.stride of planner.device. */
 struct piece {
     struct slice box;
     i32 row; /* part of the rows */
@@ -38,13 +38,13 @@ struct planner {
     i32 grain, ngrain;
     struct piece piece[MACHINE_DEVICES];
     i32 npiece, nrow;            /* pieces; parts of the rows */
-    struct axis_of team;         /* n > 1: ops whose layer can be shared by units go to so many devices of the group */
-    struct axis_of wave;         /* n > 1: layers go to so many devices of the group, chunk by chunk of time */
-    i32 chunks;                  /* of time, where there is a wave */
+    struct axis_of team;         /* n > 1: n devices of a group divide the hidden units of layers that support it */
+    struct axis_of wave;         /* n > 1: n devices of a group run different layers, on different chunks of steps */
+    i32 chunks;                  /* chunks of a sequence, where there is a wave */
     u32 device[MACHINE_DEVICES]; /* of the machine, in the order of the pieces' groups */
-    u32 sharer[MACHINE_DEVICES]; /* that share out ranges of theta */
+    u32 sharer[MACHINE_DEVICES]; /* devices that each update a range of theta */
     i32 ndevice, nsharer;
-    bool sliced;   /* rows are slices of time */
+    bool sliced;   /* rows are time slices */
     bool early;    /* several ranks: gradients of an op are merged right after its backward, so that they can be sent */
     i32 nbucket;   /* ranges of theta that are shared out one by one: more than one where `early` */
     char why[256]; /* why a cut does not apply */
@@ -61,18 +61,18 @@ err planner_build(struct planner *p);                     /* all tasks of a trai
 err planner_finish(struct planner *p, struct plan **out); /* deps, cost; the plan is the caller's */
 void planner_drop(struct planner *p);
 
-/* apply.c: cuts the work and shares out the devices as a product says.  NULL, or a sentence why not and the cut it is about. */
+/* apply.c: cuts the work and assigns devices as a product says.  NULL, or a sentence why that is not possible; *cut: its cut. */
 const char *planner_apply(struct planner *p, const struct product *cuts, i32 *cut);
 /* plan.c: planner_init and planner_apply; *why as planner_apply returns it. */
 err planner_try(struct planner *p, const struct plan_request *q, const struct product *cuts, bool chosen, const char **why,
                 i32 *cut);
 const char *planner_why(struct planner *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* For strategy.cut: each piece's rows in n parts; n devices of each group share the units of layers; have layers of their own. */
-err planner_cut_rows(struct planner *p, i32 n);
-err planner_share_units(struct planner *p, i32 n);
-err planner_share_layers(struct planner *p, i32 n);
+/* The functions for strategy.cut. */
+err planner_cut_rows(struct planner *p, i32 n);     /* divides each piece into n pieces with devices of their own */
+err planner_share_units(struct planner *p, i32 n);  /* n devices of each group divide the hidden units of a layer */
+err planner_share_layers(struct planner *p, i32 n); /* n devices of each group divide the layers */
 i32 planner_group(const struct planner *p);                                    /* devices of a piece */
-u32 planner_member(const struct planner *p, const struct piece *c, i32 i);     /* the i-th of them */
+u32 planner_member(const struct planner *p, const struct piece *c, i32 i);     /* device i of the piece's group */
 u32 planner_device(const struct planner *p, const struct piece *c, i32 k, i32 j); /* member k of the team, j along the wave */
 static inline i32 piece_rank(const struct planner *p, const struct piece *c) {
     return p->machine->device[p->device[c->at]].rank;
@@ -88,40 +88,39 @@ err planner_op(struct planner *p, struct task t, const struct piece *c, i32 j);
 err planner_whole(struct planner *p, enum task_kind kind, const struct piece *c, i32 l);
 err planner_zero(struct planner *p, const struct piece *c);
 bool op_is_loss(const struct op *op);
-bool op_has_backward(const struct net *n, const struct op *op); /* a gradient comes in, and somebody wants what it makes of it */
+bool op_has_backward(const struct net *n, const struct op *op); /* it receives a gradient, and its weights or inputs need one */
 
-/* ops.c: how many panels of units a team can share of an op (1: it must be alone). */
+/* ops.c: panels of hidden units that the members of a team can divide (1: a team is not possible). */
 i32 op_panels(const struct op *op);
-bool net_sliced(const struct net *n); /* some op's rows are slices of time */
-i32 net_rank(const struct net *n);    /* of the correction of their begins: the largest of any op */
+bool net_sliced(const struct net *n); /* some op's rows are time slices */
+i32 net_rank(const struct net *n);    /* rank of the correction of initial states (--slice-rank): the largest of any op */
 
-/* wave.c: runs of ops that can be walked chunk by chunk, each on a device of its own; how many can be at work at once in the best
- * of them (0 or 1: no wave), the number of chunks that is good for n devices, and the tasks of a step. */
-i32 wave_width(const struct net *n);
-i32 wave_chunks(const struct planner *p, i32 devices);
-err wave_tasks(struct planner *p);
+/* wave.c.  A wave is a run of consecutive ops that can compute chunks of steps, each on a device of its own. */
+i32 wave_width(const struct net *n);                   /* recurrent ops of the widest wave; 0 or 1: there is no wave */
+i32 wave_chunks(const struct planner *p, i32 devices); /* number of chunks with the least predicted time on n devices */
+err wave_tasks(struct planner *p);                     /* all FWD, ZERO and BWD tasks of a step */
 
-err planner_merge(struct planner *p); /* MERGE tasks for the pieces: what is left of them where `early`, else all */
-err planner_merge_early(struct planner *p, i64 lo, i64 hi); /* of a range of theta, the pairs that a rank holds */
+err planner_merge_early(struct planner *p, i64 lo, i64 hi); /* MERGE tasks over a range of theta, for pairs that one rank holds */
+err planner_merge(struct planner *p);                       /* all MERGE tasks that planner_merge_early has not added */
 /* ranges.c.  Part `part` of `parts` of a range of theta, cut at blocks of the norm. */
 void planner_range(const struct plan *p, i64 from, i64 to, i32 part, i32 parts, i64 *lo, i64 *hi);
 void planner_buckets(struct planner *p);
-i32 planner_bucket(const struct planner *p, i32 i); /* the i-th in the order in which backward is done with them */
-/* Where part k of plan.parted begins in theta, at a block of the norm, and where the last one ends. */
+i32 planner_bucket(const struct planner *p, i32 i); /* bucket i in the order in which backward completes them */
+/* Element of theta at which part k of netplan.parted begins, at a block of the norm; k = n: at which the last part ends. */
 i64 planner_part(const struct planner *p, i32 k);
-/* What sharer i has of a bucket: a range that begins and ends at norm blocks. */
+/* The range of a bucket that sharer i merges and updates; it begins and ends at norm blocks. */
 void planner_share(const struct planner *p, i32 bucket, i32 i, i64 *lo, i64 *hi);
 
 err plan_tables(const struct net *n, struct plan *out); /* table.c */
-/* Bytes of elements [lo,hi) of theta, or of a vector that sums grains, that rows of so many grains touch at most. */
-i64 plan_touched_bytes(const struct plan *p, i64 lo, i64 hi, i32 grains);
-/* Grains whose sum vector `grad` (node_a or node_b) holds before a merge. */
+/* Bytes of elements [lo,hi) of theta, or of a gradient vector, that the rows of n micro-batches touch at most. */
+i64 plan_touched_bytes(const struct plan *p, i64 lo, i64 hi, i32 n);
+/* Micro-batches whose sum vector `grad` (node_a or node_b) holds before a merge. */
 static inline i32 merge_grains(const struct plan *p, const struct task *t, i32 grad) {
     return grad == t->node_a ? t->node_b - t->node_a : imin(2 * t->node_b - t->node_a, p->ngrain) - t->node_b;
 }
 
 void plan_cost(struct plan *p, const struct net *n, const struct machine *m); /* cost.c: cost of tasks, predicted, exchange */
-/* Of all that the op's backward pass computes for these rows, what the task does: 1 but where the op is plan.parted. */
+/* Share of the op's backward pass that the task computes: 1, less where the weight gradient is made in parts (netplan.parted). */
 f64 plan_part_of_backward(const struct plan *p, const struct net *n, const struct task *t);
 
 #endif

@@ -67,13 +67,13 @@ static err bad_number(const struct factor *f, const struct strategy *s) {
     char before[128], fix[256];
     if (f->alone) snprintf(fix, sizeof fix, s->slices ? "--parallel %s:16" : "--parallel auto", s->name);
     else replaced(f, s->name, fix, sizeof fix);
-    return FAIL_AT(E401, "--parallel", fix, "%s\"%.*s\": a number of %s from 1 to %d is wanted after the colon",
-                   inside(f, before, sizeof before), f->n < 64 ? f->n : 64, f->s, s->slices ? "slices of time" : "devices",
+    return FAIL_AT(E401, "--parallel", fix, "%s\"%.*s\": a number of %s from 1 to %d must follow the colon",
+                   inside(f, before, sizeof before), f->n < 64 ? f->n : 64, f->s, s->slices ? "time slices" : "devices",
                    s->slices ? SLICES_MAX : MACHINE_DEVICES);
 }
 
 /* A cut that is there already.  The fix has it once, without a number: as many parts as have work and devices, which fits any
- * machine.  Where more of the text is unread, or slices of time are among the cuts, no product is known to fit. */
+ * machine.  Where more of the text is unread, or time slices are among the cuts, no product is known to fit. */
 static err twice(const struct factor *f, const struct product *p, const struct plan_cut *c) {
     struct product once = *p;
     char name[PRODUCT_TEXT], fix[96];
@@ -89,7 +89,7 @@ static err twice(const struct factor *f, const struct product *p, const struct p
 static err lonely(const struct factor *f, const char *name) {
     char fix[96];
     snprintf(fix, sizeof fix, "--parallel %s", name);
-    return FAIL_AT(E401, "--parallel", fix, "\"%.100s\": %s is no cut, and stands alone", f->whole, name);
+    return FAIL_AT(E401, "--parallel", fix, "\"%.100s\": %s cannot be combined with a cut", f->whole, name);
 }
 
 static err uncounted(const struct strategy *s) {

@@ -23,7 +23,7 @@ static err check(const struct plan *plan, const struct net *n, const struct stor
     return 0;
 }
 
-/* Rows that this process holds: where they are slices of time, those of its tasks only, so that a sequence that is too long for
+/* Rows that this process holds: where they are time slices, those of its tasks only, so that a sequence that is too long for
  * one rank has room on several.  Windows stay whole: their rows are few, and inputs need not be copied. */
 static void own_rows(struct step *s, struct comm *comm) {
     const struct plan *p = s->plan;

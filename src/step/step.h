@@ -37,7 +37,7 @@ struct step_args {
     f32 *const *input; /* [nbuf of the net]: storage for the input buffers, NULL for the others; borrowed for the step */
     f32 loss_scale;    /* 1 / present target cells */
     u64 seed;
-    bool warm; /* slices of time begin from what the slices before them left in the step before (or step_chain_load) */
+    bool warm; /* time slices begin from what the slices before them left in the step before (or step_chain_load) */
     u32 step;
     struct optim_hyper hyper; /* grad_scale is set by the step (clip) */
     f64 clip;                 /* 0 = none; else the global gradient norm is limited to this */
@@ -63,7 +63,7 @@ i64 step_bytes(const struct step *s);               /* that it and its store hol
  * feature 3` or `gradient of "lstm.0"`.  false when everything is finite.  Slow: for messages. */
 bool step_nonfinite(const struct step *s, char where[160]);
 
-/* The chain of an op whose rows are slices of time, as it went in the last step; NULL where there is none. */
+/* The chain of an op whose rows are time slices, as it went in the last step; NULL where there is none. */
 const struct chain_trace *step_chain(const struct step *s, i32 op, bool backward);
 /* What each slice of the op left at its end: floats of one row (0 = the op is no chain), out of and into row `row`. */
 i32 step_chain_state(const struct step *s, i32 op);

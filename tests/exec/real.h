@@ -2,11 +2,34 @@
 #ifndef STRETTO_TESTS_EXEC_REAL_H
 #define STRETTO_TESTS_EXEC_REAL_H
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/rng.h"
 #include "step/step.h"
 #include "model/nets.h"
+
+/* Recurrent layers of H, H - 1, .. hidden units with dropout after each, a head and a loss at every step.  ragged: sequences end
+ * early. */
+static inline void real_stack(struct net *n, enum cell_kind kind, i32 layers, i32 T, i32 H, bool ragged) {
+    net_init(n);
+    i32 x = nets_input(n, "x", T, 3, false), length = ragged ? nets_input(n, "length", 1, 1, true) : -1;
+    for (i32 k = 0; k < layers; k++) {
+        char name[24];
+        snprintf(name, sizeof name, "lstm.%d", k);
+        struct op_spec c = net_spec("recurrent", name, x), drop;
+        c.cell = kind;
+        c.hidden = H - k;
+        c.in[2] = length;
+        x = n->op[nets_add(n, &c)].out;
+        snprintf(name, sizeof name, "dropout.%d", k);
+        drop = net_spec("dropout", name, x);
+        drop.dropout = 0.2f;
+        x = n->op[nets_add(n, &drop)].out;
+    }
+    nets_loss(n, "loss_mse", nets_dense(n, "head", x, 2, ACT_NONE), T, 2, false);
+    T_OK(net_check(n));
+}
 
 static inline i32 real_vocab(const struct net *n, i32 buf) {
     for (i32 l = 0; l < n->nop; l++)

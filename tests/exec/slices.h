@@ -29,6 +29,7 @@ struct sliced {
     bool recompute;
     i32 slow;   /* units of an lstm, or minlstm, that remember long: */
     f32 forget; /* added to the bias of their forget gate */
+    const char *parallel; /* of the plan; NULL = "time" */
 };
 
 static inline i32 sliced_steps(const struct sliced *s) { return ceil_div(s->T, s->P); }
@@ -227,7 +228,7 @@ static inline void sliced_rank_new(struct sliced_run *g, const struct sliced *s,
                              .B = sliced_rows(s),
                              .train = true,
                              .nstate = o->nstate,
-                             .parallel = s->P > 1 ? "time" : "serial",
+                             .parallel = s->P == 1 ? "serial" : s->parallel ? s->parallel : "time",
                              .slices = s->P,
                              .course = how};
     T_OK(plan_make(&q, &g->plan));

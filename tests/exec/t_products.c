@@ -13,27 +13,6 @@
 enum { STEPS = 4, RANKS = 4 };
 static struct net net;
 
-/* Cells on top of each other with dropout between, a head and a loss at every step; rows that end early, or not. */
-static void stack(enum cell_kind kind, i32 layers, i32 T, i32 H, bool ragged) {
-    net_init(&net);
-    i32 x = nets_input(&net, "x", T, 3, false), length = ragged ? nets_input(&net, "length", 1, 1, true) : -1;
-    for (i32 k = 0; k < layers; k++) {
-        char name[24];
-        snprintf(name, sizeof name, "lstm.%d", k);
-        struct op_spec c = net_spec("recurrent", name, x), drop;
-        c.cell = kind;
-        c.hidden = H - k;
-        c.in[2] = length;
-        x = net.op[nets_add(&net, &c)].out;
-        snprintf(name, sizeof name, "dropout.%d", k);
-        drop = net_spec("dropout", name, x);
-        drop.dropout = 0.2f;
-        x = net.op[nets_add(&net, &drop)].out;
-    }
-    nets_loss(&net, "loss_mse", nets_dense(&net, "head", x, 2, ACT_NONE), T, 2, false);
-    T_OK(net_check(&net));
-}
-
 /* A rank of a training; all of it where there is one. */
 struct rig {
     const char *machine, *parallel;
@@ -143,18 +122,18 @@ TEST(products_have_the_bits_of_serial) {
     static const i32 sizes[] = {1, 4, 45};
     for (i32 kind = 0; kind < 2; kind++)
         for (size_t i = 0; i < COUNT(sizes); i++) {
-            stack((enum cell_kind)kind, 3, 21, 41, false);
+            real_stack(&net, (enum cell_kind)kind, 3, 21, 41, false);
             all_products(sizes[i], 0, (i32)COUNT(products));
         }
-    stack(CELL_LSTM, 2, 600, 35, false); /* more than one slice of dW, cut elsewhere than chunks */
+    real_stack(&net, CELL_LSTM, 2, 600, 35, false); /* more than one slice of dW, cut elsewhere than chunks */
     all_products(2, 0, 3);
-    stack(CELL_GRU, 3, 23, 37, true);
+    real_stack(&net, CELL_GRU, 3, 23, 37, true);
     all_products(11, 0, (i32)COUNT(products));
 }
 
 TEST(products_of_every_cell) {
     for (i32 kind = 0; kind < cell_count(); kind++) {
-        stack((enum cell_kind)kind, 3, 21, 41, false);
+        real_stack(&net, (enum cell_kind)kind, 3, 21, 41, false);
         all_products(3, 0, t_few() ? 1 : 6);
     }
 }
@@ -171,7 +150,7 @@ TEST(products_on_ranks) {
                  {"host*4(cpu*2) gflops=0.001", "data:3*wave:2", 4, 2},
                  {"host*2(cpu*2) gflops=0.001", "unit:2", 2, 2}};
     static struct rig r[RANKS];
-    stack(CELL_LSTM, 3, 21, 41, false);
+    real_stack(&net, CELL_LSTM, 3, 21, 41, false);
     const struct rig *s = serial(13);
     for (size_t i = 0; i < (t_few() ? 2 : COUNT(cases)); i++) {
         struct comm *comm[RANKS] = {0};

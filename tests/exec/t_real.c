@@ -78,7 +78,7 @@ static void same_bits_as(const char *optim, i32 B, const char *strategy, i32 mos
     rig_free(&serial);
 }
 
-static void same_bits(const char *optim, i32 B) { same_bits_as(optim, B, "data_sync", 4); }
+static void same_bits(const char *optim, i32 B) { same_bits_as(optim, B, "data", 4); }
 
 TEST(exec_same_bits_lstm_decode_adam) {
     static const i32 sizes[] = {3, 32, 45, 70};
@@ -105,32 +105,11 @@ TEST(exec_same_bits_teams) {
     for (i32 kind = 0; kind < cell_count(); kind++)
         for (size_t i = 0; i < COUNT(sizes); i++) {
             nets_short(&net, (struct shape){.T = 9, .I = 3, .H = 41, .w = 5}, (enum cell_kind)kind, "loss_mse");
-            same_bits_as("adam", sizes[i], "unit_split", 3);
+            same_bits_as("adam", sizes[i], "unit", 3);
         }
     nets_long(&net, (struct shape){.T = 5, .I = 20, .H = 33, .steps = 3, .w = 12, .vocab = 4, .nk = 2}, CELL_LSTM, "loss_mse",
               0.3f);
-    same_bits_as("adam", 1, "unit_split", 3);
-}
-
-/* Cells on top of each other with dropout between, a head and a loss at every step; or rows that end early. */
-static void deep(enum cell_kind kind, i32 layers, i32 T, bool ragged) {
-    net_init(&net);
-    i32 x = nets_input(&net, "x", T, 3, false), length = ragged ? nets_input(&net, "length", 1, 1, true) : -1;
-    for (i32 k = 0; k < layers; k++) {
-        char name[24];
-        snprintf(name, sizeof name, "lstm.%d", k);
-        struct op_spec c = net_spec("recurrent", name, x), drop;
-        c.cell = kind;
-        c.hidden = 19 - k;
-        c.in[2] = length;
-        x = net.op[nets_add(&net, &c)].out;
-        snprintf(name, sizeof name, "dropout.%d", k);
-        drop = net_spec("dropout", name, x);
-        drop.dropout = 0.2f;
-        x = net.op[nets_add(&net, &drop)].out;
-    }
-    nets_loss(&net, "loss_mse", nets_dense(&net, "head", x, 2, ACT_NONE), T, 2, false);
-    T_OK(net_check(&net));
+    same_bits_as("adam", 1, "unit", 3);
 }
 
 /* Both directions of two layers, the end of both into the head. */
@@ -165,8 +144,8 @@ static void both_ways(enum cell_kind kind, i32 T) {
 }
 
 static void wave(i32 B, i32 most) {
-    same_bits_as("adam", B, "wavefront", most);
-    same_bits_as("adam", B, "wavefront:2", 2);
+    same_bits_as("adam", B, "wave", most);
+    same_bits_as("adam", B, "wave:2", 2);
 }
 
 /* Layers at different chunks of time: chunks that divide the steps or not, dW slice by slice or at once (many grains). */
@@ -175,12 +154,12 @@ TEST(exec_same_bits_wavefront) {
     rate = " gflops=0.001";
     for (i32 kind = 0; kind < cell_count(); kind++)
         for (size_t i = 0; i < (kind < 2 ? COUNT(sizes) : 2); i++) {
-            deep((enum cell_kind)kind, 3, i == 1 ? 21 : 40, false);
+            real_stack(&net, (enum cell_kind)kind, 3, i == 1 ? 21 : 40, 19, false);
             wave(sizes[i], 3);
         }
-    deep(CELL_LSTM, 2, 600, false); /* more than one slice of dW, cut elsewhere than chunks */
-    same_bits_as("adam", 2, "wavefront", 2);
-    deep(CELL_GRU, 3, 23, true);
+    real_stack(&net, CELL_LSTM, 2, 600, 19, false); /* more than one slice of dW, cut elsewhere than chunks */
+    same_bits_as("adam", 2, "wave", 2);
+    real_stack(&net, CELL_GRU, 3, 23, 19, true);
     wave(11, 4);
     both_ways(CELL_LSTM, 30);
     wave(2, 3);
@@ -188,16 +167,16 @@ TEST(exec_same_bits_wavefront) {
 }
 
 TEST(exec_same_bits_wavefront_bf16) {
-    deep(CELL_LSTM, 2, 8, false);
+    real_stack(&net, CELL_LSTM, 2, 8, 19, false);
     if (!cell_at(kern_best(), CELL_LSTM, PREC_BF16)) skip();
     rate = " gflops=0.001";
     nets_precision = PREC_BF16;
     for (i32 kind = CELL_LSTM; kind < CELL_NKIND; kind++) {
         if (!cell_at(kern_best(), (enum cell_kind)kind, PREC_BF16)) continue;
-        deep((enum cell_kind)kind, 3, 40, false);
+        real_stack(&net, (enum cell_kind)kind, 3, 40, 19, false);
         wave(3, 3);
     }
-    deep(CELL_LSTM, 2, 600, false);
+    real_stack(&net, CELL_LSTM, 2, 600, 19, false);
     wave(2, 2);
     nets_precision = PREC_F32;
     rate = "";
@@ -213,7 +192,7 @@ TEST(exec_same_bits_however_a_layer_is_walked) {
         for (walk = CELL_FOLD; walk <= CELL_AHEAD; walk++)
             for (i32 threads = 1; threads <= 2; threads++) {
                 struct rig r;
-                rig_new(&r, "adam", 3, threads > 1 ? "unit_split" : "serial", threads);
+                rig_new(&r, "adam", 3, threads > 1 ? "unit" : "serial", threads);
                 assert_string_equal(plan_walked(r.plan), walk == CELL_FOLD ? "fold" : "ahead");
                 assert_true(train(&r, 3) == loss);
                 assert_memory_equal(r.store.theta, guess.store.theta, (size_t)net.ntheta * sizeof(f32));

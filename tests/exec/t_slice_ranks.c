@@ -82,7 +82,9 @@ static void same_bits(const struct job *j) {
     static const struct { i32 ranks, threads; } cases[] = {{2, 1}, {3, 2}, {4, 1}, {8, 1}};
     static struct rank r[RANKS];
     struct sliced_run one;
-    sliced_new(&one, &j->s, kern_best(), 1, j->how);
+    struct sliced alone = j->s;
+    alone.parallel = NULL;
+    sliced_new(&one, &alone, kern_best(), 1, j->how);
     for (i32 i = 0; i < STEPS; i++) sliced_train(&one, 0.05f, j->warm);
     for (size_t i = 0; i < (t_few() ? 1 : COUNT(cases)); i++) {
         if (cases[i].ranks > one.plan->ngrain) continue;
@@ -119,6 +121,17 @@ TEST(slices_of_unlike_length_and_several_sequences) {
     struct job j = plain();
     j.s.W = 3, j.s.T += 7, j.s.P = 8, j.s.rate = 0.2f;
     same_bits(&j);
+}
+
+/* Devices that divide the samples too: all ranks share each chain. */
+TEST(slices_in_a_product_on_ranks) {
+    static const char *const parallel[] = {"data:2*time:8", "time:8*data:2", "data*time:8"};
+    for (size_t i = 0; i < (t_few() ? 1 : COUNT(parallel)); i++) {
+        struct job j = plain();
+        j.s.parallel = parallel[i];
+        j.s.W = 3, j.s.P = 8;
+        same_bits(&j);
+    }
 }
 
 /* One row a rank: what kernels do with a row must not depend on how many are beside it. */
@@ -243,16 +256,16 @@ TEST(too_few_shares_for_the_ranks_are_refused) {
     struct plan_request q = {
         .net = &net, .machine = &m, .B = sliced_rows(&s), .train = true, .nstate = 1, .parallel = "time", .slices = s.P};
     T_FAILS(plan_make(&q, &p), E401);
-    assert_non_null(strstr(err_last()->text, "for 6 ranks"));
+    assert_non_null(strstr(err_last()->text, "fewer than the 6 ranks"));
     s.P = 16, s.both = s.end = true, s.state = false;
     sliced_net(&net, &s);
     q.B = q.slices = s.P;
     T_FAILS(plan_make(&q, &p), E401);
-    assert_non_null(strstr(err_last()->text, "both ways"));
+    assert_non_null(strstr(err_last()->text, "bidirectional layer"));
 }
 
 T_MAIN(cmocka_unit_test(slices_on_ranks_give_the_bits_of_one), cmocka_unit_test(slices_of_unlike_length_and_several_sequences),
-       cmocka_unit_test(a_slice_for_each_rank), cmocka_unit_test(slices_in_bf16),
+       cmocka_unit_test(slices_in_a_product_on_ranks), cmocka_unit_test(a_slice_for_each_rank), cmocka_unit_test(slices_in_bf16),
        cmocka_unit_test(slices_of_a_projection_and_of_both_ways),
        cmocka_unit_test(slices_that_remember_long_and_go_one_after_another),
        cmocka_unit_test(begins_that_are_foreseen_travel_from_rank_to_rank),

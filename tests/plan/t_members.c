@@ -89,7 +89,7 @@ TEST(team_texts_that_are_wrong_are_refused) {
         {"t[0,3) @", "t[0,3) how sideways @", "fold or ahead"},
         {"(fwd c b[0,1) t[0,3)", "(fwd c b[0,1) t[0,3) how fold", "in one way only"},
         {"(bwd a b[0,1) unit 0/2 t[0,3)", "(bwd a b[0,1) unit 0/2 t[0,3) how fold", "in one way only"},
-        {"fwd c b[0,1)", "fwd c b[0,1) unit 0/2", "cannot be shared"},
+        {"fwd c b[0,1)", "fwd c b[0,1) unit 0/2", "does not support tensor parallelism"},
         {"fwd b b[0,1) unit 1/2", "fwd a b[0,1) unit 1/2", "is expected here"}, /* the uses of the text are b's */
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -169,12 +169,12 @@ TEST(team_wish_is_understood_or_refused) {
         const char *machine, *wish, *why;
         i32 B;
     } cases[] = {
-        {"cpu*8", "unit_split:4", "3 panels of 16 units, so at most 3 devices", 1},
-        {"cpu*2", "unit_split:3", "3 devices are wanted, the machine has 2", 1},
+        {"cpu*8", "unit_split:4", "3 panels of 16 hidden units, so at most 3 devices", 1},
+        {"cpu*2", "unit_split:3", "3 devices are needed, the machine has 2", 1},
         {"cpu", "unit_split", "the machine has one device", 1},
         {"host*2(cpu)", "unit_split", "no two devices share memory", 1},
-        {"host*2(cpu*2)", "unit_split:3", "3 devices are wanted, and 2 share memory", 1},
-        {"cpu*32", "unit_split:17", "a team has at most 16 members", 1},
+        {"host*2(cpu*2)", "unit_split:3", "3 devices with shared memory are needed, a rank has at most 2", 1},
+        {"cpu*32", "unit_split:17", "a layer is divided among at most 16 devices", 1},
     };
     struct plan *p;
     for (size_t i = 0; i < COUNT(cases); i++) {

@@ -8,11 +8,9 @@
 
 #include "base/mem.h"
 #include "model/nets.h"
+#include "plan/request.h"
 #include "plan/texts.h"
 #include "step/planner.h"
-
-static struct machine machine;
-static struct net net;
 
 /* Three cells of 41 units on top of each other: three panels, three layers for a wave. */
 static void stack(i32 T) {
@@ -29,35 +27,23 @@ static void stack(i32 T) {
     T_OK(net_check(&net));
 }
 
-static struct plan_request request(const char *text, i32 B, const char *parallel) {
-    T_OK(machine_parse(text, &machine));
-    return (struct plan_request){.net = &net, .machine = &machine, .B = B, .train = true, .nstate = 1, .parallel = parallel};
-}
-
-static struct plan *make(const char *text, i32 B, const char *parallel) {
-    struct plan *p;
-    struct plan_request q = request(text, B, parallel);
-    T_OK(plan_make(&q, &p));
-    return p;
-}
-
 TEST(product_that_does_not_fit_names_its_part_and_the_nearest_that_does) {
     static const struct {
         const char *machine, *parallel, *what, *fix;
         i32 B;
     } cases[] = {
         {"cpu*8", "data:4*unit:2", "data:4*unit:2 does not fit: data:4: a batch of 3 gives 3 micro-batches", "data:3*unit:2", 3},
-        {"cpu*4", "data:4*unit:2", "data:4*unit:2 does not fit: unit:2: 8 devices are wanted, the machine has 4", "data:4", 8},
-        {"cpu*8", "data:2*unit:4", "unit:4: the widest layer has 3 panels of 16 units", "data:2*unit:3", 4},
-        {"cpu*8", "wave:4*data:2", "wave:4: the model has 3 layers", "wave:3*data:2", 4},
-        {"cpu*8", "data:2*time:8", "time:8: the sequences of this net are not cut in time", "data:2", 4},
-        {"cpu*8", "time:8*unit:2", "time:8: the sequences of this net are not cut in time", "unit:2", 4},
-        {"host*2(cpu*3)", "data:3*unit:2", "unit:2: 3 groups of 2 devices that share memory are wanted, the machine has 2",
+        {"cpu*4", "data:4*unit:2", "data:4*unit:2 does not fit: unit:2: 8 devices are needed, the machine has 4", "data:4", 8},
+        {"cpu*8", "data:2*unit:4", "unit:4: the widest layer has 3 panels of 16 hidden units", "data:2*unit:3", 4},
+        {"cpu*8", "wave:4*data:2", "wave:4: the model has 3 consecutive layers", "wave:3*data:2", 4},
+        {"cpu*8", "data:2*time:8", "time:8: this network has no time slices", "data:2", 4},
+        {"cpu*8", "time:8*unit:2", "time:8: this network has no time slices", "unit:2", 4},
+        {"host*2(cpu*3)", "data:3*unit:2", "unit:2: 3 groups of 2 devices with shared memory are needed, the machine has 2",
          "data:3", 4},
         {"host*4(cpu*1)", "data:2*wave:2", "wave:2: no two devices share memory", "data:2", 4},
-        {"host*4(cpu*2)", "wave:2*unit:2", "unit:2: 4 devices are wanted, and 2 share memory", "wave:2", 1},
-        {"cpu*2", "data*unit", "unit: the other cuts take all 2 devices", "data", 8},
-        {"cpu*8", "data:9", "data:9 does not fit: 9 devices are wanted, the machine has 8", "data:4", 4},
+        {"host*4(cpu*2)", "wave:2*unit:2", "unit:2: 4 devices with shared memory are needed, a rank has at most 2", "wave:2", 1},
+        {"cpu*2", "data*unit", "unit: the other cuts use all 2 devices", "data", 8},
+        {"cpu*8", "data:9", "data:9 does not fit: 9 devices are needed, the machine has 8", "data:4", 4},
         {"cpu*8", "data:2*data:2", "the cut data is used twice", "data", 8},
         {"cpu*8", "data:2*unit:2*data_sync:3", "the cut data is used twice", "data*unit:2", 8},
         {"cpu*8", "data:2*dat:2", "\"data:2*dat:2\": unknown strategy \"dat\"", "data:2*data:2", 8},
@@ -66,9 +52,9 @@ TEST(product_that_does_not_fit_names_its_part_and_the_nearest_that_does) {
         {"cpu*8", "*data:2", "a cut is missing before the first *", "auto", 8},
         {"cpu*8", "data:2**unit:2", "a cut is missing after a *", "auto", 8},
         {"cpu*8", "data:2*unit:x", "\"unit:x\": a number of devices from 1 to 1024", "data:2*unit", 8},
-        {"cpu*8", "data:2*time:0", "\"time:0\": a number of slices of time from 1 to 65536", "data:2*time", 8},
-        {"cpu*8", "serial*data:2", "serial is no cut, and stands alone", "serial", 8},
-        {"cpu*8", "data:2*auto", "auto is no cut, and stands alone", "auto", 8},
+        {"cpu*8", "data:2*time:0", "\"time:0\": a number of time slices from 1 to 65536", "data:2*time", 8},
+        {"cpu*8", "serial*data:2", "serial cannot be combined with a cut", "serial", 8},
+        {"cpu*8", "data:2*auto", "auto cannot be combined with a cut", "auto", 8},
     };
     stack(40);
     for (size_t i = 0; i < COUNT(cases); i++) {

@@ -220,10 +220,10 @@ static void what_is_no_chain_is_refused(void **state) {
     static const struct {
         const char *what, *with, *says;
     } cases[] = {
-        {"fwd lstm.0 b[0,16) chain 0/2", "fwd lstm.0 b[0,16)", "slices of time must be run together"},
+        {"fwd lstm.0 b[0,16) chain 0/2", "fwd lstm.0 b[0,16)", "time slices must run together"},
         {"chain 1/2", "chain 0/2", "members of this team or chain are missing"},
-        {"chain 0/2 t", "unit 0/2 t", "cannot be shared by units"},
-        {"fwd head b[0,16)", "fwd head b[0,16) chain 0/2", "are no slices of time"},
+        {"chain 0/2 t", "unit 0/2 t", "does not support tensor parallelism"},
+        {"fwd head b[0,16)", "fwd head b[0,16) chain 0/2", "are not time slices"},
         {"slices 16", "slices 8", "this run has slices 16"},
         {"rank 0", "rank 1", "this run has rank 0"},
         {"tol 1e-06", "tol x", "a tolerance"},

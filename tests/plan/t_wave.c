@@ -10,10 +10,8 @@
 #include "kern/kern.h"
 #include "model/nets.h"
 #include "step/planner.h"
+#include "plan/request.h"
 #include "plan/texts.h"
-
-static struct machine machine;
-static struct net net;
 
 /* `layers` cells with dropout between; T steps. */
 static void stack(i32 layers, i32 T) {
@@ -36,18 +34,6 @@ static void stack(i32 layers, i32 T) {
     struct op_spec last = net_spec("last", "last", end);
     nets_loss(&net, "loss_mse", nets_dense(&net, "head", net.op[nets_add(&net, &last)].out, 2, ACT_NONE), 1, 2, false);
     T_OK(net_check(&net));
-}
-
-static struct plan_request request(const char *text, i32 B, const char *parallel) {
-    T_OK(machine_parse(text, &machine));
-    return (struct plan_request){.net = &net, .machine = &machine, .B = B, .train = true, .nstate = 1, .parallel = parallel};
-}
-
-static struct plan *make(const char *text, i32 B, const char *parallel) {
-    struct plan *p;
-    struct plan_request q = request(text, B, parallel);
-    T_OK(plan_make(&q, &p));
-    return p;
 }
 
 static const char slow[] = "cpu*2 gflops=0.0005";
@@ -216,7 +202,7 @@ TEST(wave_is_refused_where_there_is_none) {
         {"cpu", "wavefront", "the machine has one device", 2, 100},
         {"cpu*2", "wavefront:3", "the machine has 2", 3, 100},
         {"cpu*4", "wavefront:3", "at most 2 devices have work", 2, 100},
-        {"cpu*2", "wavefront", "too short to be cut", 2, 6},
+        {"cpu*2", "wavefront", "too short to be divided", 2, 6},
         {"host*2(cpu*1)", "wavefront", "no two devices share memory", 2, 100},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {

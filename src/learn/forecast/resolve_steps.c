@@ -123,16 +123,17 @@ static void choose_slices(const struct options *o, const struct wish *w, const s
                    LONG_SLICE);
 }
 
-static err given_slices(const struct forecast_spec *spec, i32 usual, const struct events *ev) {
-    char fix[96], of[64];
+static err given_slices(const char *parallel, const struct forecast_spec *spec, i32 usual, const struct events *ev) {
+    char fix[96], of[64], name[64], part[128] = "";
     i32 steps = forecast_steps(spec);
     bool fewer = usual > 1 && usual < spec->cut.slices;
-    if (fewer) snprintf(fix, sizeof fix, "--parallel time:%d", usual);
-    else snprintf(fix, sizeof fix, "--parallel auto");
+    TRY(plan_with_slices(parallel, fewer ? usual : 0, name, sizeof name));
+    snprintf(fix, sizeof fix, "--parallel %s", name);
+    if (strchr(parallel, '*')) snprintf(part, sizeof part, "%.64s does not fit: time:%d: ", parallel, spec->cut.slices);
     if (spec->segment > 1) snprintf(of, sizeof of, "%d segment%s of %d rows", steps, steps > 1 ? "s" : "", spec->segment);
     else snprintf(of, sizeof of, "%d row%s", steps, steps > 1 ? "s" : "");
     if (spec->cut.slices > steps)
-        return FAIL_AT(E401, "--parallel", fix, "%d time slices out of a context of %s", spec->cut.slices, of);
+        return FAIL_AT(E401, "--parallel", fix, "%s%d time slices out of a context of %s", part, spec->cut.slices, of);
     if (spec->cut.slices > 1 && steps / spec->cut.slices < SHORT_SLICE)
         event_note(ev, EVENT_WARNING, "slices of %d steps: longer memory needs more rounds, so most of "
                    "them run again (%s has %d)", steps / spec->cut.slices, fix, fewer ? steps / usual : steps);
@@ -170,5 +171,5 @@ err resolve_slices(const struct options *o, i64 windows, i32 ntarget, const stru
     i32 usual = imin(imax(2, w.slices), forecast_steps(spec));
     spec->cut.slices = n > 0 ? n : imax(2, usual);
     spec->cut.least = n > 0 ? n : 2;
-    return given_slices(spec, usual, ev);
+    return given_slices(o->parallel, spec, usual, ev);
 }

@@ -1,4 +1,4 @@
-/* slices.h - time slicing in a step: the ops whose rows are slices of time, and the solvers that run their recurrences.
+/* slices.h - time slicing in a step: the ops whose rows are time slices, and the solvers that run their recurrences.
  *
  *     fwd lstm.0 chain 0/2   rows 0..8 of device 0   --\
  *     fwd lstm.0 chain 1/2   rows 8..16 of device 1  --- slices_solve: rounds until the slices meet (solver.h)

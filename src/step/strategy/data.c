@@ -11,8 +11,8 @@ static i32 most(struct planner *p, i32 n) {
     if (p->ngrain < 2)
         planner_why(p, "a batch of %d is one micro-batch", p->q->B);
     else if (useful < imax(2, n))
-        planner_why(p, "a batch of %d gives %d micro-batches of %d rows, so at most %d devices have work", p->q->B, p->ngrain,
-                    p->grain, p->ngrain);
+        planner_why(p, "a batch of %d gives %d micro-batches of %d sample%s, so at most %d devices have work", p->q->B,
+                    p->ngrain, p->grain, p->grain > 1 ? "s" : "", p->ngrain);
     return useful;
 }
 

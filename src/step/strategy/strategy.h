@@ -17,7 +17,7 @@ struct strategy {
     const char *alias; /* the older name, which is read too; NULL = none */
     bool exact;        /* the bits of `serial` */
     bool counted;      /* takes a number of parts: "data:4" */
-    bool slices;       /* .. the number is of slices of time, and the parts are all devices that the other cuts leave */
+    bool slices;       /* .. the number is of time slices, and the parts are all devices that the other cuts leave */
     bool together;     /* its parts share memory: devices of one rank */
     bool parts;        /* on several ranks the last weight gradient is made in parts */
     /* The number of parts that have work, at most n; n = 0: as many as are useful.  Where it is less than n, or less than 2,

@@ -11,20 +11,20 @@
 /* Devices share slices in whole micro-batches. Every rank has at least one, since it must know how the chains converged. */
 static i32 most(struct planner *p, i32 n) {
     if (!p->sliced) {
-        planner_why(p, "the sequences of this net are not cut in time");
+        planner_why(p, "this network has no time slices");
         return 0;
     }
     if (n && n != p->q->slices && !p->q->any_slices) {
-        planner_why(p, "%d slices are wanted, the rows of this net are %d slices", n, p->q->slices);
+        planner_why(p, "%d time slices are requested, this network has %d", n, p->q->slices);
         return 0;
     }
     for (i32 l = 0; l < p->net->nop && p->machine->nrank > 1; l++)
         if (op_crosses(&p->net->op[l])) {
-            planner_why(p, "what is read both ways ends in the row of another slice: its slices stay on one rank");
+            planner_why(p, "the directions of a bidirectional layer end in different slices, so all slices must be on one rank");
             return 0;
         }
     if (p->machine->nrank > p->ngrain) {
-        planner_why(p, "%d slices are %d shares (micro-batches) at most, for %d ranks", p->q->B, p->ngrain, p->machine->nrank);
+        planner_why(p, "%d slices form %d micro-batches, fewer than the %d ranks", p->q->B, p->ngrain, p->machine->nrank);
         return 0;
     }
     return imax(1, p->ngrain / p->nrow);

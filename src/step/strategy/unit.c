@@ -3,13 +3,13 @@
  *     device 0   fwd lstm.0 unit 0/2 | fwd head | fwd loss | bwd .. | bwd lstm.0 unit 0/2 | norm, update of its share of theta
  *     device 1   fwd lstm.0 unit 1/2 | zero     |                     bwd lstm.0 unit 1/2 | norm, update of its share of theta
  *
- * A member of a team computes its panels of every step and waits for the others between steps, so a step must be worth more than
- * an exchange of flags: the cost model knows both.  Where rows can be cut (data), nobody waits; auto looks here only for more
- * devices than there are micro-batches. */
+ * A member of a team computes its panels of hidden units in every step and waits for the other members between two steps.  So a
+ * step must take longer than an exchange of flags; the cost model predicts both.  Data parallelism has no such waits: `auto`
+ * tries this strategy only where there are more devices than micro-batches. */
 #include "model/layer.h"
 #include "step/strategy/strategy.h"
 
-/* Panels of the widest layer that can be shared; 0 = no layer can. */
+/* Panels of the widest layer that a team can compute; 0 = there is none. */
 static i32 widest(const struct net *n) {
     i32 most = 0;
     for (i32 l = 0; l < n->nop; l++)
@@ -21,19 +21,21 @@ static i32 most(struct planner *p, i32 n) {
     const i32 panels = widest(p->net), useful = imin(panels, TEAM_MAX);
     const i32 members = n ? n : imin(useful, machine_together(p->machine));
     if (p->sliced) {
-        planner_why(p, "a slice of time is run by one device: its layers cannot be shared by units");
+        planner_why(p, "time slices and tensor parallelism do not combine: one device runs all hidden units of a slice");
         return 0;
     }
     if (panels == 0)
-        planner_why(p, "no layer of this model can be shared by units");
+        planner_why(p, "no layer of this model supports tensor parallelism");
     else if (n > TEAM_MAX)
-        planner_why(p, "a team has at most %d members", TEAM_MAX);
+        planner_why(p, "a layer is divided among at most %d devices", TEAM_MAX);
     else if (panels < 2)
-        planner_why(p, "the widest layer has one panel of %d units", LANES);
+        planner_why(p, "the widest layer has one panel of %d hidden units, and a device computes whole panels", LANES);
     else if (n > panels)
-        planner_why(p, "the widest layer has %d panels of %d units, so at most %d devices have work", panels, LANES, panels);
+        planner_why(p, "the widest layer has %d panels of %d hidden units, so at most %d devices have work", panels, LANES,
+                    panels);
     else if (!p->chosen && members * p->nrow <= p->ngrain) {
-        planner_why(p, "a batch of %d has %d micro-batches, rows for %d devices", p->q->B, p->ngrain, members * p->nrow);
+        planner_why(p, "a batch of %d has %d micro-batches, so data parallelism has work for all %d devices", p->q->B, p->ngrain,
+                    members * p->nrow);
         return 1;
     }
     return useful;
