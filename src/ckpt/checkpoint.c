@@ -146,7 +146,7 @@ err ckpt_open(const char *path, struct ckpt **out) {
 }
 
 /* Appends the base name and error of a skipped checkpoint. */
-static void tell(struct str *passed, const char *path) {
+static void add_skipped(struct str *passed, const char *path) {
     const struct err_record *why = err_last();
     const char *in = strrchr(path, '/'), *name = in ? in + 1 : path;
     const char *file = strncmp(why->where, path, strlen(path)) == 0 ? why->where + strlen(path) : "";
@@ -162,7 +162,7 @@ err ckpt_newest(const char *dir, struct str *passed, struct ckpt **out) {
         err e = ckpt_open(path, out);
         if (e >= 0 || e == -E601 || e == -E902) return e;
         if (k == 0) first = *err_last();
-        tell(passed, path);
+        add_skipped(passed, path);
     }
     err_put(&first);
     return -first.code;

@@ -101,7 +101,7 @@ static err write_shard(struct ckpt_saver *s) {
 }
 
 /* Checks that a shard is visible: detects folders that are not shared between hosts. */
-static err see_shard(const struct ckpt_saver *s, i32 shard) {
+static err check_visible(const struct ckpt_saver *s, i32 shard) {
     char path[4096];
     struct file_in f;
     const struct ckpt_sum *a = &s->all[shard];
@@ -141,7 +141,7 @@ static err commit(struct ckpt_saver *s) {
     char path[4096 + 16];
     struct str text = {0};
     for (i32 k = 0; k < s->m.nshard; k++) {
-        TRY(see_shard(s, k));
+        TRY(check_visible(s, k));
         if (s->m.shard[k].bytes != s->all[k].bytes) return FAIL(E804, "%s wrote a part of another checkpoint", s->all[k].who);
         s->m.shard[k].crc = s->all[k].crc;
     }

@@ -44,20 +44,20 @@ static err small_job(struct comm *c, void *arg) {
     return e;
 }
 
-static err meet(struct comm *c, struct small s) {
-    comm_begin(c, small_job, &s);
-    return comm_end(c);
+static err run_collective(struct comm *c, struct small s) {
+    s.serial = ++c->serial;
+    return rank_job(c, small_job, &s);
 }
 
 err comm_allgather(struct comm *c, const char *name, const void *mine, u32 bytes, void *all) {
     memcpy((char *)all + (i64)comm_rank(c) * bytes, mine, bytes);
     if (comm_size(c) == 1) return 0;
-    return meet(c, (struct small){name, mine, bytes, all, -1, comm_serial(c)});
+    return run_collective(c, (struct small){name, mine, bytes, all, .root = -1});
 }
 
 err comm_broadcast_from(struct comm *c, i32 root, const char *name, void *data, u32 bytes) {
     if (comm_size(c) == 1) return 0;
-    return meet(c, (struct small){name, data, bytes, data, root, comm_serial(c)});
+    return run_collective(c, (struct small){name, data, bytes, data, .root = root});
 }
 
 err comm_broadcast(struct comm *c, const char *name, void *data, u32 bytes) {

@@ -141,8 +141,6 @@ void comm_begin(struct comm *c, comm_job *job, void *arg) {
     pthread_mutex_unlock(&c->lock);
 }
 
-u64 comm_serial(struct comm *c) { return ++c->serial; }
-
 static void await_agent(struct comm *c) {
     pthread_mutex_lock(&c->lock);
     while (c->state != DONE) pthread_cond_wait(&c->turn, &c->lock);
@@ -373,6 +371,14 @@ static err start(struct comm *c) {
     return 0;
 }
 
+static void free_memory(struct comm *c) {
+    if (!c) return;
+    mem_free(c->flight);
+    mem_free(c->member);
+    mem_free(c->first);
+    mem_free(c);
+}
+
 err comm_new(const struct transport *t, void *self, i32 rank, i32 size, struct comm **out) {
     *out = NULL;
     if (size > COMM_RANKS) {
@@ -383,18 +389,16 @@ err comm_new(const struct transport *t, void *self, i32 rank, i32 size, struct c
     struct comm *c = mem_alloc(sizeof *c);
     if (c) *c = (struct comm){.t = t, .self = self, .rank = rank, .size = size, .deadline = comm_default_deadline(),
                               .failed = true};
-    if (c) c->member = mem_alloc((size_t)size * sizeof *c->member);
-    if (c) c->first = mem_alloc((size_t)size * sizeof *c->first);
-    if (c && size > 1) c->flight = mem_alloc(sizeof *c->flight);
-    if (!c || !c->member || !c->first || (size > 1 && !c->flight)) {
-        if (c) mem_free(c->member);
-        if (c) mem_free(c->first);
-        mem_free(c);
+    err e = c ? mem_new((void **)&c->member, size, sizeof *c->member) : -E601;
+    if (e >= 0) e = mem_new((void **)&c->first, size, sizeof *c->first);
+    if (e >= 0 && size > 1) e = mem_new((void **)&c->flight, 1, sizeof *c->flight);
+    if (e < 0) {
+        free_memory(c);
         t->close(self, false);
-        return -E601;
+        return e;
     }
     for (i32 k = 0; k < size; k++) c->member[k].rank = c->first[k] = k;
-    err e = start(c);
+    e = start(c);
     if (e < 0) {
         comm_free(c);
         return e;
@@ -423,8 +427,5 @@ void comm_free(struct comm *c) {
     pthread_mutex_destroy(&c->lock);
     pthread_mutex_destroy(&c->writes);
     recovery_free(c->recovery);
-    mem_free(c->flight);
-    mem_free(c->member);
-    mem_free(c->first);
-    mem_free(c);
+    free_memory(c);
 }

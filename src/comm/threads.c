@@ -44,7 +44,7 @@ struct hub {
     u32 room;
     size_t stride;    /* bytes per entry with its data */
     _Atomic i32 failed; /* 1 + the first rank that aborted */
-    _Atomic u32 told;
+    _Atomic u32 published;
     struct err_record why;
     pthread_mutex_t lock;   /* protects the fields below */
     struct rings *of;       /* [size + 1] rings by number of ranks */
@@ -160,7 +160,7 @@ static void cancel(void *self) {
 static const struct err_record *find_abort(void *self, i32 *rank) {
     struct end *e = self;
     i32 who = atomic_load(&e->hub->failed) - 1;
-    if (who < 0 || who == e->first || atomic_load(&e->hub->told) == 0) return NULL;
+    if (who < 0 || who == e->first || atomic_load(&e->hub->published) == 0) return NULL;
     *rank = who;
     return &e->hub->why;
 }
@@ -173,7 +173,7 @@ static void abort_run(void *self, const struct err_record *why) {
     pthread_mutex_unlock(&e->hub->lock);
     if (!atomic_compare_exchange_strong(&e->hub->failed, &nobody, e->first + 1)) return;
     e->hub->why = *why;
-    atomic_store(&e->hub->told, 1);
+    atomic_store(&e->hub->published, 1);
 }
 
 static err send_dead(void *self, const struct rank_set *dead) {

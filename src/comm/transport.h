@@ -52,8 +52,6 @@ bool shm_inner(const struct transport **t, void **self); /* unwraps the transpor
 typedef err rank_join(const struct transport *t, void *end, i32 rank, i32 size, const void *arg, struct comm **out);
 err comm_threads_by(i32 size, rank_join *join, const void *arg, struct comm **out);
 
-u64 comm_serial(struct comm *c); /* number of the next small collective; all ranks count alike */
-
 /* E804 unless the received header matches the expected message, whose size is then set. */
 err head_check(struct comm_message *want, const struct comm_head *got);
 

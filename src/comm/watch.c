@@ -20,18 +20,18 @@ static void *look(void *self) {
     struct watch *w = self;
     f64 quiet = 0, last = clock_now();
     u64 seen = 0;
-    bool told = false;
+    bool alarmed = false;
     while (!atomic_load(&w->quit)) {
         const f64 deadline = atomic_load_explicit(&w->deadline, memory_order_relaxed), tick = dmin(TICK_S, deadline / TICKS);
         rest(w, tick);
         const f64 now = clock_now();
         const u64 moves = atomic_load_explicit(&w->moves, memory_order_relaxed);
         quiet = moves != seen ? 0 : quiet + dmin(now - last, TURN_S);
-        told = told && moves == seen;
+        alarmed = alarmed && moves == seen;
         seen = moves;
         last = now;
-        if (told || atomic_load(&w->quit) || !(quiet > SHARE * deadline)) continue;
-        told = true;
+        if (alarmed || atomic_load(&w->quit) || !(quiet > SHARE * deadline)) continue;
+        alarmed = true;
         w->alarm(w->self, quiet);
     }
     return NULL;

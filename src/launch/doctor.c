@@ -36,7 +36,7 @@ static const struct mpi_facts *mpi_of(const struct facts *f, const char *flavour
     return NULL;
 }
 
-static void see_launcher(const struct facts *f, struct finding *out) {
+static void check_launcher(const struct facts *f, struct finding *out) {
     static const char check[] = "launcher";
     char found[120] = "";
     if (*f->launcher && f->promised > 1 && !f->joined) {
@@ -55,8 +55,8 @@ static void see_launcher(const struct facts *f, struct finding *out) {
     }
 }
 
-/* The library that the run would use, or all of them where nobody started us. */
-static void see_mpi(const struct facts *f, struct finding *out) {
+/* The library that the run would use, or all of them if no launcher started this process. */
+static void check_mpi(const struct facts *f, struct finding *out) {
     static const char check[] = "mpi", install[] = "install that MPI and its mpicc, and build again; or STRETTO_PLUGINS=FOLDER";
     const struct mpi_facts *use = mpi_of(f, f->flavour);
     char have[80] = "";
@@ -81,7 +81,7 @@ static void see_mpi(const struct facts *f, struct finding *out) {
     else note(out, check, DOCTOR_WARN, install, "no plug-in for MPI was built: ranks are threads of one process only");
 }
 
-static void see_root(const struct facts *f, struct finding *out) {
+static void check_root(const struct facts *f, struct finding *out) {
     const struct mpi_facts *open_mpi = mpi_of(f, "openmpi");
     if (f->root && !*f->launcher && open_mpi && open_mpi->launches && !f->root_allowed)
         note(out, "user", DOCTOR_WARN, "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1   or another user",
@@ -89,8 +89,8 @@ static void see_root(const struct facts *f, struct finding *out) {
     else note(out, "user", DOCTOR_OK, NULL, f->root ? "root" : "an ordinary user");
 }
 
-/* A launcher that binds ranks has shared the cores out: then each counts its own. */
-static void see_cores(const struct facts *f, struct finding *out) {
+/* If the launcher binds ranks to cores, each rank counts its own cores only. */
+static void check_cores(const struct facts *f, struct finding *out) {
     static const char check[] = "cores";
     const i32 here = imax(1, f->ranks_here);
     const bool bound = f->cores_allowed < f->cores && here > 1 && *f->launcher;
@@ -110,7 +110,7 @@ static void see_cores(const struct facts *f, struct finding *out) {
     }
 }
 
-static void see_shm(const struct facts *f, struct finding *out) {
+static void check_shm(const struct facts *f, struct finding *out) {
     static const char check[] = "shared memory", fix[] = "docker run --shm-size=1g   or   mount -o remount,size=1g /dev/shm";
     const i64 want = (i64)imax(2, f->ranks_here) * SHM_RANK;
     const enum doctor_level level = *f->launcher && f->ranks_here > 1 ? DOCTOR_STOP : DOCTOR_WARN;
@@ -122,14 +122,14 @@ static void see_shm(const struct facts *f, struct finding *out) {
     else note(out, check, DOCTOR_OK, NULL, "/dev/shm holds %lld MiB", mib(f->shm));
 }
 
-static void see_ptrace(const struct facts *f, struct finding *out) {
+static void check_ptrace(const struct facts *f, struct finding *out) {
     if (f->ptrace > 0)
         note(out, "ptrace", DOCTOR_WARN, "sysctl kernel.yama.ptrace_scope=0   (or accept it)",
              "scope %d: ranks of one host copy large messages twice", f->ptrace);
     else note(out, "ptrace", DOCTOR_OK, NULL, "scope 0");
 }
 
-static void see_files(const struct facts *f, struct finding *out) {
+static void check_files(const struct facts *f, struct finding *out) {
     static const char fix[] = "ulimit -n 4096";
     const i64 least = FILES_LEAST + (i64)FILES_RANK * imax(1, f->ranks);
     if (f->files < least)
@@ -139,7 +139,7 @@ static void see_files(const struct facts *f, struct finding *out) {
     else note(out, "open files", DOCTOR_OK, NULL, "at most %lld", (long long)f->files);
 }
 
-static void see_folder(const char *check, const char *path, bool writes, i64 room, i64 least, struct finding *out) {
+static void check_folder(const char *check, const char *path, bool writes, i64 room, i64 least, struct finding *out) {
     if (!writes)
         note(out, check, DOCTOR_STOP, "another folder (--run-dir, TMPDIR), or the right to write there", "%s cannot be written",
              path);
@@ -149,13 +149,13 @@ static void see_folder(const char *check, const char *path, bool writes, i64 roo
     else note(out, check, DOCTOR_OK, NULL, "%s has %lld MiB left", path, mib(room))->amount = true;
 }
 
-static void see_kernels(const struct facts *f, struct finding *out) {
+static void check_kernels(const struct facts *f, struct finding *out) {
     if (strcmp(f->isa, f->isa_best) != 0)
         note(out, "kernels", DOCTOR_WARN, "unset STRETTO_ISA", "%s, and this processor has %s", f->isa, f->isa_best);
     else note(out, "kernels", DOCTOR_OK, NULL, "%s", f->isa);
 }
 
-static void see_clock(const struct facts *f, struct finding *out) {
+static void check_clock(const struct facts *f, struct finding *out) {
     static const char *const quick[] = {"", "tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"};
     bool good = false;
     for (size_t i = 0; i < COUNT(quick); i++) good |= strncmp(f->clock, quick[i], sizeof f->clock - 1) == 0;
@@ -166,8 +166,8 @@ static void see_clock(const struct facts *f, struct finding *out) {
              "%s: reading the time is a call of the kernel", f->clock);
 }
 
-/* Told, and no more: ranks compute on processors. */
-static void see_gpus(const struct facts *f, struct finding *out) {
+/* Information only: ranks compute on processors. */
+static void check_gpus(const struct facts *f, struct finding *out) {
     if (f->gpus == 0) note(out, "gpu load", DOCTOR_OK, NULL, "NVML reports no GPU");
     else
         note(out, "gpu load", DOCTOR_OK, NULL, "%d GPU%s, of which number %d is busiest: %.0f%% taken", f->gpus, s_of(f->gpus),
@@ -177,18 +177,18 @@ static void see_gpus(const struct facts *f, struct finding *out) {
 
 i32 doctor_examine(const struct facts *f, struct finding out[DOCTOR_FINDINGS]) {
     i32 n = 0;
-    see_launcher(f, &out[n++]);
-    see_mpi(f, &out[n++]);
-    see_root(f, &out[n++]);
-    see_cores(f, &out[n++]);
-    see_shm(f, &out[n++]);
-    see_ptrace(f, &out[n++]);
-    see_files(f, &out[n++]);
-    see_folder("temporary files", "/tmp", f->tmp_writes, f->tmp_free, TMP_LEAST, &out[n++]);
-    see_folder("run folder", f->run, f->run_writes, f->run_free, RUN_LEAST, &out[n++]);
-    see_kernels(f, &out[n++]);
-    see_clock(f, &out[n++]);
-    see_gpus(f, &out[n++]);
+    check_launcher(f, &out[n++]);
+    check_mpi(f, &out[n++]);
+    check_root(f, &out[n++]);
+    check_cores(f, &out[n++]);
+    check_shm(f, &out[n++]);
+    check_ptrace(f, &out[n++]);
+    check_files(f, &out[n++]);
+    check_folder("temporary files", "/tmp", f->tmp_writes, f->tmp_free, TMP_LEAST, &out[n++]);
+    check_folder("run folder", f->run, f->run_writes, f->run_free, RUN_LEAST, &out[n++]);
+    check_kernels(f, &out[n++]);
+    check_clock(f, &out[n++]);
+    check_gpus(f, &out[n++]);
     return n;
 }
 

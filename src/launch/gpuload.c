@@ -1,7 +1,7 @@
-/* gpuload.c - smoothing, and the question whether a scheduler should hear of it; no clock, no file, no GPU.
+/* gpuload.c - smoothing, and the decision when to send a weight to the scheduler; no clock, no file, no GPU.
  *
- *     level   |        .--.           o = told.  Between the dashed lines around the level last told nothing is:
- *             |- - - o - - - - -      a scheduler that hears every wobble plans anew each time
+ *     level   |        .--.           o = sent.  While the level stays between the dashed lines around the last one sent, nothing
+ *             |- - - o - - - - -      is sent: the scheduler would plan anew after every small change
  *             |    .'
  *             |- -o- - - - - - -
  *             '---------------- time */
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LEAST_SHARE 0.05 /* a rank without rows would have come for nothing */
+#define LEAST_SHARE 0.05 /* every rank gets some rows */
 #define ROUNDING 1e-9    /* 5 points that come out as 4.9999999 are 5 points */
 
 f64 gpuload_occupancy(const struct gpu_load *g) { return dmin(1, dmax(0, dmax(g->busy, g->memory))); }

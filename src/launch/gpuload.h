@@ -12,7 +12,7 @@
 #include "topo/gpu.h"
 
 enum { GPULOAD_NODE = 64, GPULOAD_SOURCE = 300 };
-#define GPULOAD_STATE "/run/stretto/gpuload-%n.state" /* where it is when nobody says otherwise */
+#define GPULOAD_STATE "/run/stretto/gpuload-%n.state" /* default path */
 #define GPULOAD_NVML "NVML"
 
 /* Loads at one moment, in seconds: of a clock, or of a record. */
@@ -24,9 +24,9 @@ struct gpuload_sample {
 
 struct gpuload_rule {
     f64 smooth;      /* seconds over which occupancy is smoothed; 0 = not */
-    f64 band;        /* a level must move by so much (0..1) before the scheduler hears of it */
-    f64 refresh;     /* seconds after which it hears the same again, as it forgets; 0 = never */
-    i32 weight, span; /* of an idle node; what a wholly busy one has more */
+    f64 band;        /* a level must change by this much (0..1) before the weight is sent to the scheduler */
+    f64 refresh;     /* seconds after which an unchanged weight is sent again, since the scheduler may forget it; 0 = never */
+    i32 weight, span; /* weight of an idle node; how much more a fully busy one has */
 };
 
 struct gpuload_state {
@@ -34,7 +34,7 @@ struct gpuload_state {
     f64 time;                 /* of the newest sample */
     i32 n;
     f64 level[GPU_MOST];      /* smoothed occupancy of each GPU, 0..1 */
-    bool sent;                /* the scheduler has heard of this node: */
+    bool sent;                /* a weight was sent to the scheduler: */
     i32 weight;
     f64 sent_level, sent_time;
 };
@@ -43,17 +43,17 @@ struct gpuload_state {
 f64 gpuload_occupancy(const struct gpu_load *g); /* the larger of its parts: kernels run, memory taken */
 f64 gpuload_level(const struct gpuload_state *s); /* of the node: mean of its GPUs */
 i32 gpuload_weight(const struct gpuload_rule *r, f64 level);
-/* A share of a rank on this GPU, or node, from its level: what is free, and never nothing. */
+/* Share of the work for a rank on this GPU or node: the free fraction, at least 0.05. */
 f64 gpuload_share(f64 level);
 /* Takes a sample into the state.  What does not continue it (other GPUs, another source, a clock that went back) begins it anew,
  * and note says so; else note is empty. */
 void gpuload_smooth(struct gpuload_state *s, const struct gpuload_rule *r, const struct gpuload_sample *sample,
                     const char *source, struct str *note);
 enum gpuload_why { GPULOAD_STAYS, GPULOAD_FIRST, GPULOAD_MOVED, GPULOAD_RULE, GPULOAD_AGAIN };
-/* Is the scheduler to be told?  GPULOAD_STAYS = no. */
+/* Whether, and why, the weight has to be sent to the scheduler; GPULOAD_STAYS = not. */
 enum gpuload_why gpuload_decide(const struct gpuload_state *s, const struct gpuload_rule *r);
 const char *gpuload_word(enum gpuload_why why); /* "stays", "first", "moved", "rule", "again" */
-void gpuload_sent(struct gpuload_state *s, i32 weight); /* it was told */
+void gpuload_sent(struct gpuload_state *s, i32 weight); /* records that the weight was sent */
 
 /* --- gpuload_state.c --- */
 /* The name of this node: of Slurm, else of the host.  Its place in a path is %n. */
@@ -63,7 +63,7 @@ err gpuload_path(const char *pattern, const char *node, struct str *out);
 err gpuload_load(const char *path, const char *node, struct gpuload_state *out, struct str *note);
 err gpuload_parse(const char *path, const char *node, const char *text, i64 n, struct gpuload_state *out, struct str *note);
 err gpuload_save(const char *path, const struct gpuload_state *s); /* with its folder; whole or not at all */
-/* One that has to be there: E701 says how to get it. */
+/* The same, but the file must exist: E701 says how to make it. */
 err gpuload_need(const char *path, const char *node, struct gpuload_state *out);
 
 /* --- gpuload_recorded.c --- */

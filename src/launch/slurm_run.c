@@ -46,7 +46,7 @@ static void answer_free(struct answer *a) {
 }
 
 /* Runs a program to its end. */
-static err ask(char *const argv[], unsigned patience, const char *input, struct answer *a) {
+static err run_program(char *const argv[], unsigned patience, const char *input, struct answer *a) {
     FILE *in = tmpfile(), *out = tmpfile(), *bad = tmpfile();
     *a = (struct answer){0};
     err e = in && out && bad ? 0 : FAIL(E702, "no temporary file can be made: %s", strerror(errno));
@@ -89,7 +89,7 @@ err slurm_set_weight(const struct slurm_weight *w, u32 patience) {
     static const char fix[] = "--node NAME   (as sinfo -N shows it)\nexport SLURM_CONF=..   (where it is not the default one)\n"
                               "run as the user of slurmd or an operator   (others may not set weights)";
     struct answer a;
-    err e = ask(w->argv, patience, "", &a);
+    err e = run_program(w->argv, patience, "", &a);
     const char *why = str_text(*str_text(&a.complaint) ? &a.complaint : &a.said);
     if (e >= 0 && a.status == ABSENT)
         e = FAIL_AT(E805, NULL, "run it on a host of the cluster, with scontrol on the path   or   --dry-run",
@@ -106,7 +106,7 @@ err slurm_set_weight(const struct slurm_weight *w, u32 patience) {
 err slurm_submit(const char *script, char id[LAUNCH_ID]) {
     char *const argv[] = {"sbatch", "--parsable", NULL};
     struct answer a;
-    err e = ask(argv, 0, script, &a);
+    err e = run_program(argv, 0, script, &a);
     if (e >= 0 && a.status != 0) e = refused("sbatch", &a);
     snprintf(id, LAUNCH_ID, "%.*s", (int)strcspn(str_text(&a.said), ";\n"), str_text(&a.said)); /* "17;cluster" */
     if (e >= 0 && !*id) e = FAIL_AT(E805, NULL, NULL, "sbatch gave no job number");
@@ -144,7 +144,7 @@ bool slurm_state_read(const char *text, struct slurm_state *out) {
 static err look(const char *id, struct slurm_state *out, bool *known) {
     char *const argv[] = {"scontrol", "show", "job", "-o", (char *)id, NULL};
     struct answer a;
-    err e = ask(argv, 0, "", &a);
+    err e = run_program(argv, 0, "", &a);
     if (e >= 0 && a.status == ABSENT) e = refused("scontrol", &a);
     if (e >= 0 && strstr(str_text(&a.complaint), "Invalid job id"))
         e = FAIL_AT(E805, NULL, "the log of the job says how it ended", "Slurm does not know job %s any more", id);

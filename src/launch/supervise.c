@@ -6,7 +6,7 @@
  *       `-------------------------------'
  *
  * One thread, no handlers: signals are blocked and taken one by one.  The job ends with the supervisor (PR_SET_PDEATHSIG), and
- * what a launcher leaves behind comes to the supervisor to be buried (PR_SET_CHILD_SUBREAPER). */
+ * processes that a launcher leaves behind become children of the supervisor, which reaps them (PR_SET_CHILD_SUBREAPER). */
 #define _GNU_SOURCE
 #include "launch/supervise.h"
 
@@ -37,7 +37,7 @@ struct watch {
     f64 since;        /* checkpoints and records that are older belong to a run before this one */
     i64 newest;       /* checkpoint when the allowance was last filled */
     i32 left, failed; /* restarts that are left; starts in a row without progress */
-    pid_t child;      /* the job's own process, 0 = it is buried */
+    pid_t child;      /* the job's own process, 0 = it is reaped */
     f64 began, ended; /* wall clock of the start, clock of the end of the last attempt */
     int status;       /* of waitpid */
     bool asked;       /* to stop */
@@ -88,7 +88,7 @@ static err start(struct watch *w) {
 }
 
 /* Takes the dead; true when the job's own process is among them.  *more: others are alive, or nearly dead (may be NULL). */
-static bool bury(struct watch *w, bool *more) {
+static bool reap(struct watch *w, bool *more) {
     bool ours = false;
     int status;
     pid_t p;
@@ -109,8 +109,8 @@ static int next_signal(const struct watch *w, f64 seconds) {
     return got > 0 ? got : 0;
 }
 
-/* All ranks are told themselves: launchers kill theirs soon after a SIGTERM, checkpoint or no checkpoint. */
-static err pass_on(struct watch *w, int number) {
+/* The supervisor signals every rank itself: launchers kill theirs soon after a SIGTERM, checkpoint or no checkpoint. */
+static err forward_stop(struct watch *w, int number) {
     struct ledger_event e = event_of(w, "stop");
     e.signal = number;
     w->asked = true;
@@ -135,10 +135,10 @@ static err wait_for_end(struct watch *w) {
     f64 killed_at = INFINITY, given_up = INFINITY;
     for (;;) {
         const int number = next_signal(w, 0.5);
-        if (bury(w, NULL)) break;
+        if (reap(w, NULL)) break;
         if (number != 0 && number != SIGCHLD) {
             if (w->asked) killed_at = 0; /* asked twice */
-            else TRY(pass_on(w, number));
+            else TRY(forward_stop(w, number));
             if (killed_at > 0) killed_at = clock_now() + STOP_S;
         }
         if (clock_now() > killed_at) {
@@ -166,7 +166,7 @@ static bool end_all(struct watch *w) {
     const f64 begin = clock_now();
     for (bool more = true;;) {
         if (!kill_all(w)) return false;
-        bury(w, &more);
+        reap(w, &more);
         if (!more || (w->child <= 0 && clock_now() - begin > SEEN_S)) return true;
         if (clock_now() - begin > KILL_S) return false;
         nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
@@ -199,13 +199,13 @@ static err wait_a_while(struct watch *w) {
     TRY(note(w, &e));
     for (f64 left; !w->asked && (left = until - clock_now()) > 0;) {
         const int number = next_signal(w, left);
-        bury(w, NULL);
+        reap(w, NULL);
         w->asked = number != 0 && number != SIGCHLD;
     }
     return 0;
 }
 
-static void tell(const struct watch *w) {
+static void report_end(const struct watch *w) {
     if (WIFSIGNALED(w->status)) launch_say(w->job, "supervisor: the job died by signal %d", WTERMSIG(w->status));
     else launch_say(w->job, "supervisor: the job ended with status %d", WEXITSTATUS(w->status));
 }
@@ -225,7 +225,7 @@ static err attempt(struct watch *w, bool *over, i32 *exit_status) {
     if (v == VERDICT_DONE || run_finished(w->job->run_dir, w->since)) return end(w, v == VERDICT_FINAL ? code : 0, exit_status);
     if (w->asked) return end(w, STOPPED, exit_status);
     if (v == VERDICT_FINAL) return end(w, code, exit_status);
-    tell(w);
+    report_end(w);
     if (!may_go_on(w)) {
         launch_say(w->job, "supervisor: given up after %d restarts without a newer checkpoint", w->job->max_restarts);
         return end(w, w->newest >= 0 ? STOPPED : LOST, exit_status);

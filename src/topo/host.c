@@ -54,36 +54,36 @@ static bool cgroup_path(const char *controller, char *out, size_t size) {
 }
 
 /* Visits a control file of the group and of all its ancestors. root: mount point of the hierarchy. */
-static void cgroup_walk(const char *root, const char *controller, const char *file, void (*see)(const char *text, void *to),
+static void cgroup_walk(const char *root, const char *controller, const char *file, void (*visit)(const char *text, void *to),
                         void *to) {
     char path[512], name[1200], text[128];
     if (!cgroup_path(controller, path, sizeof path)) return;
     for (;;) {
         snprintf(name, sizeof name, "%s%s/%s", root, strcmp(path, "/") == 0 ? "" : path, file);
-        if (file_first_line(name, text, sizeof text)) see(text, to);
+        if (file_first_line(name, text, sizeof text)) visit(text, to);
         char *cut = strrchr(path, '/');
         if (!cut || path[0] == 0) return;
         *cut = 0;
     }
 }
 
-static void see_cpu_max(const char *text, void *to) { /* "200000 100000" or "max 100000" */
+static void read_cpu_max(const char *text, void *to) { /* "200000 100000" or "max 100000" */
     long long quota, period;
     f64 *cpus = to;
     if (sscanf(text, "%lld %lld", &quota, &period) == 2 && quota > 0 && period > 0) *cpus = dmin(*cpus, (f64)quota / (f64)period);
 }
 
-static void see_number(const char *text, void *to) {
+static void read_least(const char *text, void *to) {
     i64 v, *least = to;
     if (str_to_i64(text, strlen(text), &v) && v > 0) *least = lmin(*least, v);
 }
 
 static f64 quota_cpus(void) {
     f64 cpus = 1e9;
-    cgroup_walk("/sys/fs/cgroup", "", "cpu.max", see_cpu_max, &cpus);
+    cgroup_walk("/sys/fs/cgroup", "", "cpu.max", read_cpu_max, &cpus);
     i64 quota = INT64_MAX, period = INT64_MAX;
-    cgroup_walk("/sys/fs/cgroup/cpu", "cpu", "cpu.cfs_quota_us", see_number, &quota);
-    cgroup_walk("/sys/fs/cgroup/cpu", "cpu", "cpu.cfs_period_us", see_number, &period);
+    cgroup_walk("/sys/fs/cgroup/cpu", "cpu", "cpu.cfs_quota_us", read_least, &quota);
+    cgroup_walk("/sys/fs/cgroup/cpu", "cpu", "cpu.cfs_period_us", read_least, &period);
     if (quota < INT64_MAX && period < INT64_MAX) cpus = dmin(cpus, (f64)quota / (f64)period);
     return cpus;
 }
@@ -95,8 +95,8 @@ f64 machine_quota(void) {
 
 static i64 memory_allowed(void) {
     i64 bytes = (i64)sysconf(_SC_PHYS_PAGES) * (i64)sysconf(_SC_PAGESIZE);
-    cgroup_walk("/sys/fs/cgroup", "", "memory.max", see_number, &bytes);
-    cgroup_walk("/sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes", see_number, &bytes);
+    cgroup_walk("/sys/fs/cgroup", "", "memory.max", read_least, &bytes);
+    cgroup_walk("/sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes", read_least, &bytes);
     return bytes;
 }
 

@@ -43,10 +43,13 @@ struct gpus {
 #undef CALL
 };
 
-static err refused(const struct gpus *g, const char *call, int status) {
-    const char *why = g->error ? g->error(status) : NULL;
-    return FAIL_AT(E820, g->name, "nvidia-smi   (the driver's own program: does it see the GPUs?)", "%s: %.200s (%d)", call,
-                   why ? why : "it gave no reason", status);
+/* gpu: number of the GPU that the call was about, -1 = none. */
+static err refused(const struct gpus *g, i32 gpu, const char *call, int status) {
+    const char *why = g->error(status);
+    char about[24] = "";
+    if (gpu >= 0) snprintf(about, sizeof about, "GPU %d: ", gpu);
+    return FAIL_AT(E820, g->name, "nvidia-smi   (the driver's own program: does it see the GPUs?)", "%s%s: %.200s (%d)", about,
+                   call, why ? why : "it gave no reason", status);
 }
 
 /* POSIX allows storing an address from dlsym in a function pointer; ISO C does not, hence memcpy. */
@@ -71,19 +74,16 @@ static err start(struct gpus *g) {
     unsigned int n = 0;
     TRY(find_all(g));
     int status = g->init();
-    if (status != NVML_SUCCESS) return refused(g, "nvmlInit", status);
+    if (status != NVML_SUCCESS) return refused(g, -1, "nvmlInit", status);
     g->started = true;
-    if ((status = g->count(&n)) != NVML_SUCCESS) return refused(g, "nvmlDeviceGetCount", status);
+    if ((status = g->count(&n)) != NVML_SUCCESS) return refused(g, -1, "nvmlDeviceGetCount", status);
     if (n == 0)
         return FAIL_AT(E820, g->name, "run gpuload on hosts with GPUs only   or   --recorded FILE",
                        "there is no GPU on this host");
     g->n = n < GPU_MOST ? (i32)n : GPU_MOST;
     for (i32 i = 0; i < g->n; i++)
-        if ((status = g->handle((unsigned int)i, &g->device[i])) != NVML_SUCCESS) {
-            char call[64];
-            snprintf(call, sizeof call, "GPU %d: nvmlDeviceGetHandleByIndex", i);
-            return refused(g, call, status);
-        }
+        if ((status = g->handle((unsigned int)i, &g->device[i])) != NVML_SUCCESS)
+            return refused(g, i, "nvmlDeviceGetHandleByIndex", status);
     return 0;
 }
 
@@ -113,18 +113,12 @@ i32 gpus_count(const struct gpus *g) { return g->n; }
 static err look(const struct gpus *g, i32 i, struct gpu_load *out) {
     struct nvml_utilization use = {0};
     struct nvml_memory memory = {0};
-    char call[64];
     int status = g->utilization(g->device[i], &use);
-    if (status != NVML_SUCCESS && status != NVML_ERROR_NOT_SUPPORTED) {
-        snprintf(call, sizeof call, "GPU %d: nvmlDeviceGetUtilizationRates", i);
-        return refused(g, call, status);
-    }
+    if (status != NVML_SUCCESS && status != NVML_ERROR_NOT_SUPPORTED)
+        return refused(g, i, "nvmlDeviceGetUtilizationRates", status);
     out->busy = status == NVML_SUCCESS ? dmin(1, use.gpu / 100.0) : -1;
     status = g->memory(g->device[i], &memory);
-    if (status != NVML_SUCCESS || memory.total == 0) {
-        snprintf(call, sizeof call, "GPU %d: nvmlDeviceGetMemoryInfo", i);
-        return refused(g, call, status);
-    }
+    if (status != NVML_SUCCESS || memory.total == 0) return refused(g, i, "nvmlDeviceGetMemoryInfo", status);
     out->memory = dmin(1, (f64)memory.used / (f64)memory.total);
     return 0;
 }

@@ -17,7 +17,7 @@ static struct tune_key key_of(const struct wisdom *w, const struct kern *k, enum
     return key;
 }
 
-static err ask(struct wisdom *w, const struct kern *k, enum tune_kind kind, const struct tune_shape *s, f64 seconds,
+static err find_or_measure(struct wisdom *w, const struct kern *k, enum tune_kind kind, const struct tune_shape *s, f64 seconds,
                const struct tune_entry **out) {
     struct tune_entry e = {.fresh = true};
     *out = NULL;
@@ -37,7 +37,7 @@ err tune_how(struct wisdom *w, const struct kern *k, const struct tune_shape *s,
              const struct tune_entry **e) {
     const struct tune_entry *found = NULL;
     *how = 0;
-    if (k->arch != KERN_REF && cell_at(k, s->cell, s->precision)) TRY(ask(w, k, TUNE_HOW, s, seconds, &found));
+    if (k->arch != KERN_REF && cell_at(k, s->cell, s->precision)) TRY(find_or_measure(w, k, TUNE_HOW, s, seconds, &found));
     if (found) *how = found->best ? CELL_AHEAD : CELL_FOLD;
     if (e) *e = found;
     return 0;
@@ -47,7 +47,7 @@ err tune_precision(struct wisdom *w, const struct kern *k, const struct tune_sha
                    const struct tune_entry **e) {
     const struct tune_entry *found = NULL;
     *out = PREC_F32;
-    if (k->arch != KERN_REF && cell_at(k, s->cell, PREC_BF16)) TRY(ask(w, k, TUNE_PRECISION, s, seconds, &found));
+    if (k->arch != KERN_REF && cell_at(k, s->cell, PREC_BF16)) TRY(find_or_measure(w, k, TUNE_PRECISION, s, seconds, &found));
     if (found) *out = found->best ? PREC_BF16 : PREC_F32;
     if (e) *e = found;
     return 0;

@@ -7,6 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include "base/file.h"
 #include "base/mem.h"
 
@@ -206,6 +210,25 @@ err wisdom_read(struct wisdom *w, const char *text, size_t n) {
     else if (bad)
         snprintf(w->damage, sizeof w->damage, "line %d is damaged and was left out", first);
     return 0;
+}
+
+/* --- the processor --- */
+
+#if defined(__x86_64__)
+/* Family, model and stepping as packed by cpuid. */
+static u32 revision(void) {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid(1, &a, &b, &c, &d) ? a : 0;
+}
+#else
+/* no revision on other architectures */
+static u32 revision(void) { return 0; }
+#endif
+
+void cpu_signature(const char *name, char out[WISDOM_CPU]) {
+    snprintf(out, WISDOM_CPU, "%.48s/%x", *name ? name : "cpu", revision());
+    for (char *p = out; *p; p++)
+        if (*p <= ' ' || *p > '~' || *p == '=') *p = '_';
 }
 
 /* --- the file --- */

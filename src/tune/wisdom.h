@@ -59,7 +59,8 @@ void wisdom_print(const struct wisdom *w, struct str *out);
 void wisdom_line(const struct tune_entry *e, struct str *out); /* without the end of line */
 const char *tune_way_name(enum tune_kind kind, i32 way);       /* "fold" */
 
-/* signature.c: `name` without spaces, then the processor's revision: "Intel(R)_Xeon(R)_Processor/806f8". */
+/* `name` without spaces, then the processor's revision, since the name alone may be generic ("Processor") on cloud machines:
+ * "Intel(R)_Xeon(R)_Processor/806f8". */
 void cpu_signature(const char *name, char out[WISDOM_CPU]);
 
 #endif
