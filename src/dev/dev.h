@@ -15,7 +15,7 @@ struct dev_wait {
     u32 queue, count;
 };
 
-/* What a type with a virtual clock asks of an item. */
+/* The properties of an item that a virtual clock needs. */
 struct dev_item {
     const struct device *device;
     const struct dev_wait *wait; /* [nwait] */

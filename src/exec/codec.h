@@ -32,6 +32,6 @@ struct codec {
 };
 
 const struct codec *codec_for(const struct plan *p, const struct plan_message *m); /* NULL = as it is */
-void codec_try_first(const struct codec *c); /* tests only: codec_for asks this codec before the list; NULL = the list alone */
+void codec_try_first(const struct codec *c); /* tests only: codec_for tries this codec before the list; NULL = the list alone */
 
 #endif

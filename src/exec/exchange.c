@@ -121,7 +121,7 @@ static err item_links(struct exec *x, struct item *it) {
     return 0;
 }
 
-/* Items that make a message ready: the agent is told. */
+/* Marks the items that make a message ready: their worker wakes the agent. */
 static void mark_senders(struct exec *x) {
     for (u32 k = 0; k < x->nlink; k++)
         for (u32 i = 0; i < x->link[k].nready && x->link[k].m.sends; i++) {
@@ -209,7 +209,7 @@ static bool is_done(const struct exec *x, const struct queue *l) {
     return l->n == 0 || atomic_load_explicit(&l->done, memory_order_acquire) == (x->serial << 32 | l->n);
 }
 
-/* While workers compute nobody is late: they would have to wait for themselves. */
+/* While a worker of this rank computes, the rank waits for itself, and no other rank is late. */
 static bool at_work(const struct exec *x) {
     for (u32 w = 0; w < x->nqueue; w++)
         if (!is_done(x, &x->queue[w]) && !atomic_load_explicit(&x->queue[w].waits, memory_order_relaxed)) return true;
@@ -232,7 +232,7 @@ static void begin(struct exec *x) {
 struct found {
     bool moved;
     u32 left;
-    const struct comm_message *waiting; /* nobody here is at work, and this one is not done */
+    const struct comm_message *waiting; /* not complete, while no worker here computes */
 };
 
 static err look_at_all(struct exec *x, bool gathering, struct found *f) {
@@ -256,7 +256,7 @@ static err look_at_all(struct exec *x, bool gathering, struct found *f) {
     return 0;
 }
 
-/* A network may want a look to go on with it.  What comes can wait until somebody wants it; what gets ready, we are told of. */
+/* A network may need calls to progress a send.  Receives can wait until a worker needs them, and workers wake the agent. */
 static bool sending(const struct exec *x) {
     for (u32 k = 0; k < x->nlink; k++) {
         const struct comm_message *m = &x->link[k].m;

@@ -39,7 +39,7 @@ void load_task(const struct exec *x, struct queue *q, const struct task *t, f64 
     if (c->kernel[t->kind].rows) q->busy += clock_now() - t0 - waited;
 }
 
-/* The first steps meet cold caches and pages that nobody has touched yet. */
+/* The first steps meet cold caches and untouched pages. */
 void load_end(struct exec *x) {
     struct load *e = &x->load;
     f64 busy = 0;

@@ -1,4 +1,4 @@
-/* own.c - what a bound exec can be asked: which tasks are this rank's, what things are called, where memory is. */
+/* own.c - queries of a bound exec: the tasks of this rank, names of tasks and buffers, memory. */
 #include <stdio.h>
 
 #include "exec/bound.h"

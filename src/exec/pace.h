@@ -4,7 +4,7 @@
  *       PROBE steps          PROBE steps
  *
  * Members wait for each other at every step of a sequence, so a core that other programs use costs a team a whole time slice
- * again and again; nobody can plan for that, but it shows.  Pure: seconds in, decision out.  One caller. */
+ * again and again; no plan can predict that, so it is measured.  Pure: seconds in, decision out.  One caller. */
 #ifndef STRETTO_EXEC_PACE_H
 #define STRETTO_EXEC_PACE_H
 

@@ -17,7 +17,7 @@
 #include "exec/bound.h"
 
 enum { SPIN = 2000 };
-#define YIELD_S 0.3e-3   /* then it sleeps: on a machine of our own nobody is kept from running, and no wake-up is to be paid */
+#define YIELD_S 0.3e-3   /* then it sleeps; yielding costs no wake-up where no other program needs the core */
 #define SLEEP_MOST_S 0.5 /* at a time */
 
 static bool is_over(const struct exec *x, const _Atomic u64 *done, u64 want) {
@@ -33,7 +33,7 @@ static void turn_until(struct exec *x, struct queue *q, const _Atomic u64 *done,
     atomic_store_explicit(&q->waits, false, memory_order_relaxed);
 }
 
-/* More threads than cores: the core is for those who are waited for. */
+/* Frees the core for the threads that this worker waits for, where there are more threads than cores. */
 static void sleep_until(struct exec *x, const _Atomic u64 *done, u64 want) {
     while (!is_over(x, done, want)) {
         const u32 heard = wakeup_prepare(&x->changed);
@@ -65,7 +65,7 @@ static void wait_for(struct exec *x, struct queue *q, const struct item *it) {
     for (u32 k = 0; k < it->nlink; k++) wait_until(x, q, &x->link[it->link[k]].arrived, x->serial);
 }
 
-/* That what was done may be sent. */
+/* Wakes the agent if an item that it sends is done. */
 static void tell_agent(struct exec *x, const struct item *it) {
     bool sends = false;
     for (u32 k = 0; k < it->run; k++) sends = sends || it[k].sends;

@@ -32,17 +32,13 @@ static void run_item(void *exec, u32 queue, u32 at, f64 t0, f64 t1) {
     atomic_store_explicit(&q->done, x->serial << 32 | (at + it->run), memory_order_release);
 }
 
-static f64 share_of(const struct plan *p, const struct use *u, i64 lo, i64 hi) {
-    const struct pbuf *b = &p->buf[u->buf];
-    return (f64)b->bytes * (f64)(hi - lo) / (f64)b->extent;
-}
-
 /* Bytes of a use that `from` wrote. */
 static f64 written(const struct plan *p, const struct use *u, const struct task *from) {
     f64 sum = 0;
     for (u32 k = from->use0; k < from->use0 + from->nuse; k++) {
         const struct use *w = &p->use[k];
-        if (w->buf == u->buf && use_writes(w) && use_meets(u, w)) sum += share_of(p, u, lmax(u->lo, w->lo), lmin(u->hi, w->hi));
+        if (w->buf != u->buf || !use_writes(w) || !use_meets(u, w)) continue;
+        sum += pbuf_bytes(&p->buf[u->buf], lmax(u->lo, w->lo), lmin(u->hi, w->hi));
     }
     return sum;
 }
@@ -54,7 +50,7 @@ static void count_bytes(struct exec *x, u32 task) {
     struct task_bytes *b = &x->bytes[task];
     for (u32 k = t->use0; k < t->use0 + t->nuse; k++) {
         const struct use *u = &p->use[k];
-        b->used += share_of(p, u, u->lo, u->hi);
+        b->used += pbuf_bytes(&p->buf[u->buf], u->lo, u->hi);
         for (u32 d = t->dep0; d < t->dep0 + t->ndep && u->mode != USE_W; d++) {
             const struct task *from = &p->task[p->dep[d]];
             const f64 bytes = from->device == t->device || from->everywhere ? 0 : written(p, u, from);

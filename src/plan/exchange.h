@@ -5,7 +5,7 @@
 #include "plan/plan.h"
 
 /* The range [lo,hi) of a buffer goes from the rank that wrote it last, in task `after`, to one that reads it or is its home.
- * sparse: it goes as sparse rows; how many there are only the sender knows, and says. */
+ * sparse: it is sent as sparse rows; the message holds their number. */
 struct plan_message {
     u32 buf, after;
     i32 from, to;
@@ -27,12 +27,12 @@ struct plan_share {
 };
 err plan_writers(const struct plan *p, u32 buf, struct arena *a, struct plan_share **out, i32 *n);
 
-/* Lines on their way: how many there are, which of n (not said when it is all), their values.
+/* A message of sparse rows ("lines"): their count, their numbers unless all n are sent, their values.
  *
  *     | count, 4 bytes | numbers, 2 bytes each, to a multiple of 4 | LINE_FLOATS floats each |
  *
- * Where their numbers would make it longer than all lines, all go: whoever has not touched one sends zeros.  LINES_MOST: of a
- * message; longer ones go in parts. */
+ * Where the line numbers would make the message longer than all lines, all lines are sent, untouched ones as zeros.
+ * LINES_MOST: lines of a message; longer ranges are sent in parts. */
 enum { LINES_MOST = 1 << 16, LINE_FLOATS = 16 };
 static inline i64 lines_numbers(i64 n, i64 count) { return count < n ? round_up64(2 * count, 4) : 0; }
 static inline i64 lines_bytes(i64 n, i64 count) { return 4 + lines_numbers(n, count) + count * LINE_FLOATS * 4; }

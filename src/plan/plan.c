@@ -32,7 +32,7 @@ i64 plan_device_bytes(const struct plan *p, u32 device) {
                 hi = lmax(hi, p->use[k].hi);
             }
         }
-        if (hi > lo) sum += (i64)((f64)p->buf[b].bytes * (f64)(hi - lo) / (f64)p->buf[b].extent);
+        if (hi > lo) sum += (i64)pbuf_bytes(&p->buf[b], lo, hi);
     }
     return sum;
 }

@@ -66,6 +66,9 @@ struct pbuf {
     i64 extent;  /* ranges of uses lie in [0, extent): rows, elements, blocks */
 };
 
+/* Bytes of elements [lo,hi), all repeats. */
+static inline f64 pbuf_bytes(const struct pbuf *b, i64 lo, i64 hi) { return (f64)b->bytes * (f64)(hi - lo) / (f64)b->extent; }
+
 /* Where a device of the plan is. */
 struct place {
     i32 rank;

@@ -62,7 +62,7 @@ err planner_share_layers(struct planner *p, i32 n) {
 
 /* ------------------------------------------------------------------ numbers of parts ---------------------------------------- */
 
-/* Devices that cuts take: all of them, and those of a group that shares memory (0 = no cut asks for one). */
+/* Devices that cuts take: all of them, and those of a group that shares memory (0 = no cut needs one). */
 struct taken {
     i64 all, group;
 };
@@ -109,7 +109,7 @@ static i32 parts_with_room(const struct planner *p, const struct product *cuts, 
     return 1;
 }
 
-/* Why a cut has no devices, NULL = it has some: for the number that is wanted, or, where that is open, for two parts or more. */
+/* Why there are too few devices for the number of parts of a cut, or for two parts where the number is open; NULL = enough. */
 static const char *no_devices(struct planner *p, const struct plan_cut *c, struct taken t) {
     const i32 have = p->machine->ndevice, most = together(p->machine);
     const struct taken all = more(t, c, c->wanted);
@@ -187,7 +187,7 @@ static void one_each(const struct planner *p, i32 n, const i32 *rank, f64 *weigh
 static void cut_boxes(struct planner *p) {
     struct slice box[MACHINE_DEVICES];
     f64 weight[MACHINE_DEVICES] = {0};
-    i32 who[MACHINE_DEVICES], rank[MACHINE_DEVICES], part[MACHINE_DEVICES], kept = 0;
+    i32 owner[MACHINE_DEVICES], rank[MACHINE_DEVICES], part[MACHINE_DEVICES], kept = 0;
     bool even = !p->sliced;
     for (i32 i = 0; i < p->npiece; i++) {
         const struct piece *c = &p->piece[i];
@@ -196,14 +196,14 @@ static void cut_boxes(struct planner *p) {
     }
     for (i32 r = 0; r < p->nrow; r++) {
         even = even && weight[r] == weight[0];
-        who[r] = r;
+        owner[r] = r;
         part[r] = -1;
     }
     if (p->sliced && p->machine->nrank > 1) one_each(p, p->nrow, rank, weight);
     const struct slice whole = p->piece[0].box;
     const i32 n = even ? slice_cut_count(whole, p->grain, p->nrow, box) :
-                         slice_cut_weight(whole, p->grain, p->nrow, weight, box, who);
-    for (i32 r = 0; r < n; r++) part[who[r]] = r;
+                         slice_cut_weight(whole, p->grain, p->nrow, weight, box, owner);
+    for (i32 r = 0; r < n; r++) part[owner[r]] = r;
     for (i32 i = 0; i < p->npiece; i++) {
         struct piece c = p->piece[i];
         if (part[c.row] < 0) continue;

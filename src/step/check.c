@@ -2,7 +2,7 @@
  *
  * Two facts are enough.  (1) The boxes and ranges of each kind of task tile what they must cover.  (2) Every derived edge leads
  * forward in the order of the serial plan (prep < forward by op < zero < backward by op, reversed, each before its dw < merge by
- * level < norm < update). Then any two tasks that touch the same range run in the serial order, whoever runs them.
+ * level < norm < update). Then any two tasks that touch the same range run in the serial order, on any device.
  * Where rows of an op are done in chunks of its steps, the chunks must follow each other in steps.
  * A team counts as the one task that its members are together (the layer's contract gives its bits): member 0 stands for it, and
  * the members are all there, next to each other, on devices of one process, so that each of them can start. */
@@ -36,9 +36,8 @@ static i32 pair_index(const struct merge_pair *pair, i32 n, i32 a, i32 b) {
     return -1;
 }
 
-static bool by_rows(u8 kind) {
-    return kind == TASK_FWD || kind == TASK_BWD || kind == TASK_DW || kind == TASK_ZERO || kind == TASK_PREP;
-}
+/* Tasks over rows; all others are over a range of theta. */
+static bool by_rows(u8 kind) { return !task_forms[kind].range; }
 
 static i32 ranks_of(const struct plan *p, const struct task *t) {
     i32 n = 1;

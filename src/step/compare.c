@@ -79,7 +79,7 @@ static i32 at_work(const struct plan *p) {
     return n;
 }
 
-/* A row of slices: with how many rounds, by what is said of the memory, and on whose devices. */
+/* A row of time slices: the expected rounds, from q->forgets, and the devices that have slices. */
 static err cut_row(const struct plan_request *q, struct planner *scratch, f64 serial, struct str *out) {
     struct plan_request r = *q;
     struct plan *p;

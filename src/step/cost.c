@@ -34,7 +34,7 @@ static f64 use_bytes(const struct plan *p, const struct task *t, const struct us
     const bool touches = t->kind == TASK_FWD || t->kind == TASK_BWD || t->kind == TASK_ZERO || t->kind == TASK_MERGE;
     if (touches && (b->kind == PBUF_GRAD || b->kind == PBUF_THETA))
         return (f64)plan_touched_bytes(p, u->lo, u->hi, grains_of(p, t, b));
-    return (f64)b->bytes * (f64)(u->hi - u->lo) / (f64)b->extent;
+    return pbuf_bytes(b, u->lo, u->hi);
 }
 
 /* Merges of one range are done block by block in the cache: the vector that is added comes from memory, the sum half of the time.
@@ -128,12 +128,17 @@ static f64 few_rows(const struct op *op, const struct task *t, f64 rows) {
     return t->kind == TASK_FWD ? share : 2 * share / (1 + share);
 }
 
+/* Bytes a second of a device for a task that uses so many bytes. */
+static f64 bandwidth(const struct machine *m, const struct device *d, f64 bytes) {
+    return d->gbytes * 1e9 * (bytes < (f64)m->cache_l2 ? CACHE_GAIN : 1);
+}
+
 /* Forward or backward, all steps, of so many of the task's rows. */
 static f64 walk(const struct plan *p, const struct net *n, const struct machine *m, const struct task *t, i32 rows) {
     const struct device *d = &m->device[t->device];
     const struct op *op = &n->op[t->op];
     const f64 part = (f64)rows / (t->box.b1 - t->box.b0), bytes = part * task_bytes(p, t);
-    const f64 speed = d->gbytes * 1e9 * (bytes < (f64)m->cache_l2 ? CACHE_GAIN : 1), rate = d->gflops * d->share * 1e9;
+    const f64 speed = bandwidth(m, d, bytes), rate = d->gflops * d->share * 1e9;
     const f64 all = op->layer->flops ? op->layer->flops(op, n, rows, t->kind != TASK_FWD) : 0;
     const f64 flops = t->kind == TASK_FWD ? all : all * plan_part_of_backward(p, n, t);
     const f64 products = flops / (rate * RATE_SHARE * few_rows(op, t, rows));
@@ -141,7 +146,7 @@ static f64 walk(const struct plan *p, const struct net *n, const struct machine 
 }
 
 /* What is expected of a chain.  Slices begin from a guess: what was wrong with it is forgotten after w steps, or a quarter of a
- * slice where nobody knows.  In round 2 every slice but the first runs again for as long, in round 3 every slice but two for what
+ * slice if w is not known.  In round 2 every slice but the first runs again for as long, in round 3 every slice but two for what
  * is left, and so on; the others sleep.
  *
  *     w = 1.5 L   round 1  0 1 2 3 4 5    round 2  . 1 2 3 4 5    round 3  . . 2 3 4 5, each half
@@ -192,12 +197,12 @@ static f64 member_round(const struct plan *p, const struct net *n, const struct 
     return heads + (rows <= 0 ? 0 : walk(p, n, m, t, rows) * (round == 1 ? 1 : back * steps / x->T));
 }
 
-/* What ranks tell each other before and after they compare, and at the end: small messages, round after round. */
+/* Messages between ranks before and after each comparison, and at the end: small ones, in every round. */
 static f64 between_ranks(const struct plan *p, const struct machine *m, i32 rounds) {
     return p->nrank > 1 ? 3e-6 * m->link_us * (1 + rounds) : 0;
 }
 
-/* All who share a chain are at it until it is done, and in each round wait for the slowest. */
+/* All members of a chain run until it is done, and wait for the slowest member in each round. */
 static f64 chain_seconds(const struct plan *p, const struct net *n, const struct machine *m, u32 first) {
     const struct task *t = &p->task[first];
     const struct expected x = expect(p, n, t);
@@ -221,9 +226,9 @@ static f64 of_chain(const struct plan *p, const struct net *n, const struct mach
 static f64 seconds(const struct plan *p, const struct net *n, const struct machine *m, u32 i) {
     const struct task *t = &p->task[i];
     const struct device *d = &m->device[t->device];
-    f64 bytes = task_bytes(p, t), speed = d->gbytes * 1e9 * (bytes < (f64)m->cache_l2 ? CACHE_GAIN : 1);
+    const f64 bytes = task_bytes(p, t);
     if (t->kind == TASK_PREP) return bytes / (d->gbytes * 1e9 * PREP_SHARE);
-    if (t->kind != TASK_FWD && t->kind != TASK_BWD && t->kind != TASK_DW) return bytes / speed;
+    if (t->kind != TASK_FWD && t->kind != TASK_BWD && t->kind != TASK_DW) return bytes / bandwidth(m, d, bytes);
     const struct op *op = &n->op[t->op];
     if (op_is_chain(op)) return of_chain(p, n, m, i);
     const f64 part = task_is_chunk(t, n) ? (f64)(t->box.t1 - t->box.t0) / op->T : 1, s = walk(p, n, m, t, t->box.b1 - t->box.b0);

@@ -1,12 +1,12 @@
 /* merge.c - which device adds which pair of micro-batches' gradients (plan/tree.h).
  *
- * A pair whose grains all belong to one piece is merged by that piece's devices, without waiting for those of other pieces: the
- * piece then holds the canonical dyadic nodes of its run of grains.  The other pairs are shared out by ranges of
- * theta, so that every device helps.  The order of additions of every element is that of the tree in both cases. */
+ * A pair whose micro-batches all belong to one piece is merged by that piece's devices, without waiting for other pieces: the
+ * piece then holds the dyadic nodes of its micro-batches.  All devices divide the other pairs by ranges of theta.  The order of
+ * additions of every element is that of the tree in both cases. */
 #include "model/layer.h"
 #include "step/planner.h"
 
-/* The piece that holds all grains of a pair, -1 = none: the pair is shared out. */
+/* The piece that holds all micro-batches of a pair, -1 = none: several devices divide its range. */
 static i32 owner(const struct planner *p, const struct merge_pair *m) {
     for (i32 i = 0; i < p->npiece; i++) {
         i32 g0 = p->piece[i].box.b0 / p->grain, g1 = ceil_div(p->piece[i].box.b1, p->grain);
@@ -17,7 +17,7 @@ static i32 owner(const struct planner *p, const struct merge_pair *m) {
 
 static i32 rank_of(const struct planner *p, i32 sharer) { return p->machine->device[p->sharer[sharer]].rank; }
 
-/* The rank whose pieces hold all grains of a pair, -1 = none: inside a process sums cost no messages. */
+/* The rank whose pieces hold all micro-batches of a pair, -1 = none: inside a process sums cost no messages. */
 static i32 owner_rank(const struct planner *p, const struct merge_pair *m) {
     i32 rank = -1;
     for (i32 i = 0; i < p->npiece; i++) {

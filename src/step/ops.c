@@ -1,4 +1,4 @@
-/* ops.c - what planning asks of a net and its ops: micro-batches, panels, losses, gradients. */
+/* ops.c - properties of a net and its ops that the planner needs: micro-batches, panels, losses, gradients. */
 #include "model/layer.h"
 #include "step/planner.h"
 

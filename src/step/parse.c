@@ -146,7 +146,7 @@ static err unit(struct reader *r, const struct op *op, struct task *t) {
     return 0;
 }
 
-/* "part 1/4" of the op whose weight gradient is made in so many. */
+/* "part 1/4" of the op whose weight gradient is made in four parts. */
 static err part(struct reader *r, i32 op, i32 *k) {
     const struct plan *g = r->p->plan;
     char what[64];

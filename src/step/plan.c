@@ -123,7 +123,7 @@ static err roomier(struct planner *p, const struct plan_request *q, struct produ
     return 0;
 }
 
-/* Of a product, which was asked for: does each device hold what its part needs? */
+/* For a product named by the caller: does the part of each device fit into its memory?  E601 */
 static err holds(struct planner *p, const struct plan_request *q, const struct plan *g) {
     struct product fit = p->product;
     const struct plan_cut last = fit.cut[fit.n - 1];

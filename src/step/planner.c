@@ -144,7 +144,7 @@ static err weight_buffers(struct planner *p) {
     return build_buffer(&p->build, loss, &p->at->loss);
 }
 
-/* Two chains an op, each with a record of who ran how far in which round. */
+/* Two chains an op, each with a record of the steps of each slice in each round. */
 static i64 chain_bytes(const struct plan *g, const struct net *n) {
     i64 sum = 0;
     for (i32 l = 0; l < n->nop; l++)
@@ -399,7 +399,7 @@ err planner_build(struct planner *p) {
     return update(p);
 }
 
-/* A gradient that is kept for the next step is added to by whoever does the backward pass of the first rows. */
+/* A gradient that is kept for the next step goes to the rank that runs the backward pass of the first rows, which adds to it. */
 static void keep_at_first(struct plan *g, u32 grad0) {
     for (u32 i = 0; i < g->ntask && grad0 != PBUF_NONE; i++) {
         if (g->task[i].kind != TASK_ZERO || g->task[i].box.b0 > 0) continue;

@@ -111,7 +111,7 @@ i64 planner_part(const struct planner *p, i32 k);
 /* The range of a bucket that sharer i merges and updates; it begins and ends at norm blocks. */
 void planner_share(const struct planner *p, i32 bucket, i32 i, i64 *lo, i64 *hi);
 
-err plan_tables(const struct net *n, struct plan *out); /* table.c */
+err plan_tables(const struct net *n, struct plan *out);
 /* Bytes of elements [lo,hi) of theta, or of a gradient vector, that the rows of n micro-batches touch at most. */
 i64 plan_touched_bytes(const struct plan *p, i64 lo, i64 hi, i32 n);
 /* Micro-batches whose sum vector `grad` (node_a or node_b) holds before a merge. */

@@ -10,7 +10,7 @@
  *       (fwd lstm.0 b[0,1) unit 0/2 t[0,512) @r0.cpu0 uses ...)
  *       (fwd lstm.0 b[0,1) unit 1/2 t[0,512) @r0.cpu1 uses ...)
  *
- * Where rows are time slices, those who run a chain together have " chain k/n", each after rows of its own, and the head says
+ * Where rows are time slices, members of a chain have " chain k/n", each after rows of its own, and the head has
  * " slices 16 tol 1e-06 rounds 10 rank 0 stale 0 0" after exact (rounds 0: by the number of slices; stale 2 2: so many rounds
  * forward and backward, and no more), with " fine 3e-07" behind tol where forward has a tolerance of its own.
  *

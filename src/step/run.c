@@ -114,7 +114,7 @@ static err bound(void *step, struct exec *x, void *const *mem) {
     return net_sliced(s->net) ? slices_bind(s->plan, r, x, &s->arena, &s->slices) : 0;
 }
 
-/* ------------------------------------------------------------------ what exec asks ------------------------------------------ */
+/* ------------------------------------------------------------------ callbacks of exec --------------------------------------- */
 
 /* Sums across ranks, the norm and the update; a sum whose parts are all of this rank needs no network. */
 static bool deferred(void *step, const struct task *t) {
@@ -127,7 +127,7 @@ static bool deferred(void *step, const struct task *t) {
     return false;
 }
 
-/* For deferred(), which exec asks of every task again and again while it binds. */
+/* For deferred(), which exec calls many times for every task while it binds. */
 static err find_ranks(struct step *s) {
     const struct plan *p = s->plan;
     if (!s->defers) return 0;

@@ -3,7 +3,7 @@
 
 #include "step/planner.h"
 
-/* Grains whose sum the vector of a message holds. */
+/* Micro-batches whose sum the vector of a message holds. */
 static i32 grains_of(const struct plan *p, const struct plan_message *m) {
     const struct task *t = &p->task[m->after];
     if (t->kind != TASK_MERGE || t->node_a != p->buf[m->buf].index) return 1;

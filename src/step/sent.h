@@ -1,4 +1,4 @@
-/* sent.h - what the ranks of a net's plan send in a step, and who holds the state of the optimiser. */
+/* sent.h - what the ranks of a net's plan send in a step, and which ranks hold the state of the optimiser. */
 #ifndef STRETTO_STEP_SENT_H
 #define STRETTO_STEP_SENT_H
 

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/mem.h"
+#include "base/arena.h"
 #include "model/layer.h"
 #include "step/planner.h"
 
@@ -78,20 +78,18 @@ static void count_steps(const struct walk *w, i32 round, i32 k0, i32 k1, i32 *so
     }
 }
 
+/* Room to count the steps of `rows` slices. */
 struct counter {
     i32 *sorted;
     i64 *side; /* [rows + 1] */
+    struct arena arena;
 };
 
 static err counter_new(i32 rows, struct counter *c) {
-    c->sorted = mem_alloc((size_t)rows * sizeof *c->sorted);
-    c->side = mem_alloc((size_t)(rows + 1) * sizeof *c->side);
-    return c->sorted && c->side ? 0 : -E601;
-}
-
-static void counter_free(struct counter *c) {
-    mem_free(c->sorted);
-    mem_free(c->side);
+    c->arena = (struct arena){0};
+    ARENA_NEW(&c->arena, c->sorted, rows);
+    ARENA_NEW(&c->arena, c->side, rows + 1);
+    return 0;
 }
 
 static i32 most_rows(const struct task *t) {
@@ -118,7 +116,7 @@ static err learn_chain(struct costs *c, const struct task *t, const struct walk 
         seconds -= steps * (i > low ? (1 - part) * base : costs_get(c, t->kind, t->op, i));
         share += steps * part;
     }
-    counter_free(&count);
+    arena_free(&count.arena);
     key.seconds = share > 0 ? dmax(seconds, 0) / share : 0;
     return e < 0 || share <= 0 ? e : costs_put(c, key);
 }
@@ -134,7 +132,7 @@ static f64 member_round(const struct task *t, const struct costs *c, const struc
     return sum;
 }
 
-/* All who share a chain are at it until it is done.  t: the first of them. */
+/* All members of a chain run until it is done.  t: its first task. */
 static err chain_costs(struct task *t, const struct costs *c, const struct walk *w, u32 *guessed) {
     struct counter count;
     f64 sum = 0;
@@ -148,7 +146,7 @@ static err chain_costs(struct task *t, const struct costs *c, const struct walk 
         for (i32 m = 0; m < t->members; m++) slowest = dmax(slowest, member_round(&t[m], c, w, r, &count));
         sum += slowest + (t->members > 1 ? GATES * PLAN_SYNC_S : 0);
     }
-    counter_free(&count);
+    arena_free(&count.arena);
     for (i32 m = 0; e == 0 && m < t->members; m++) t[m].cost = (f32)sum;
     return e;
 }

@@ -5,7 +5,7 @@
  *
  * A task of rows and steps costs what one step of so many rows side by side took, times its steps: rows fill tiles, so times are
  * kept for each number of rows that was measured, on straight lines between them, in proportion outside.  Sums over theta cost
- * their elements.  A chain of slices costs, round by round, what the slowest of those who share it needs, and two gates: a
+ * their elements.  A chain of slices costs, round by round, the seconds of its slowest member, and two barriers: a
  * member's slices begin a round together, each goes on for the steps that were counted, and a step costs what so many rows as are
  * still on the way took.  Walks that are not counted (heads before backward, sums made anew at the end) are part of the measured
  * seconds and so grow with the counted steps.
@@ -47,7 +47,7 @@ f64 costs_get(const struct costs *c, enum task_kind kind, i32 op, i32 rows); /* 
  * fewer rows than a member has, which are taken from what is known. */
 err costs_learn(struct costs *c, const struct plan *p, const struct net *n, const struct walks *w, const f64 *seconds);
 
-/* Sets the costs of the plan's tasks, and p->predicted.  The walks are those of the same net and rows, whoever ran them. */
+/* Sets the costs of the plan's tasks, and p->predicted.  The walks are those of the same net and rows, on any devices. */
 err plan_simulate(struct plan *p, const struct net *n, const struct costs *c, const struct walks *w, u32 *guessed);
 
 #endif

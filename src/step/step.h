@@ -1,6 +1,6 @@
 /* step.h - one training or forward step of a network: its kernels, bound to a plan and run by exec.
  *
- *     netplan.h  what a step does          step.h  the step, bound          exec/exec.h  who runs what when
+ *     netplan.h  what a step does          step.h  the step, bound          exec/exec.h  order and place of its tasks
  *
  * One caller at a time.  After step_bind a step makes no heap allocation (a test counts). */
 #ifndef STRETTO_STEP_STEP_H
@@ -48,7 +48,7 @@ err step_run(struct step *s, const struct step_args *a, struct exec_result *out)
 /* Ends what is under way; with delay1 makes the update that is due: the weights are those after all steps. */
 err step_settle(struct step *s, struct exec_result *out);
 /* The same, but the coming step still computes with the weights as they are: the state is after the update, theta the weights
- * that go with it (lent until the next call); NULL = no update is due. */
+ * that go with it (borrowed until the next call); NULL = no update is due. */
 struct step_ahead {
     const f32 *theta;
     f64 loss, norm;

@@ -97,7 +97,7 @@ static err chunk(struct planner *p, const struct piece *c, const struct wave *w,
     return planner_op(p, t, c, w->nth[l] % p->wave.n);
 }
 
-/* By diagonals, so that whoever is free finds its next chunk ready. */
+/* By diagonals, so that a device that becomes free finds its next chunk ready. */
 static err roll(struct planner *p, const struct piece *c, const struct wave *w) {
     for (i32 d = 0; d < p->chunks + w->width; d++)
         for (i32 l = w->l0; l < w->l1; l++) TRY(chunk(p, c, w, TASK_FWD, l, d - imax(0, w->behind[l])));

@@ -1,4 +1,4 @@
-/* peers.h - a chain whose slices are shared among ranks: what ranks tell each other between rounds.
+/* peers.h - a chain whose slices are shared among ranks: the messages between rounds.
  *
  *     rank 0   slices 0..8     | run | facts to all, ends to heirs | compare | facts | run ..
  *     rank 1   slices 8..16    | run | facts to all, ends to heirs | compare | facts | run ..
@@ -12,10 +12,10 @@
 #include "comm/comm.h"
 #include "model/chain.h"
 
-/* What all members of all ranks found out, as one: the largest, or the sum. */
+/* Measurements of a round, reduced over all members of all ranks: maxima of the numbers, sums of the counts. */
 struct chain_facts {
     f32 scale, gap;  /* a gap that is no number stays one */
-    i32 open, given; /* slices that have to run again; whose begin is given */
+    i32 open, given; /* slices that must run again; slices whose initial state is given */
 };
 void chain_facts_add(struct chain_facts *sum, const struct chain_facts *f);
 
@@ -52,7 +52,7 @@ bool peers_facts(struct chain_peers *p, struct chain_facts *f, i32 *steps);
 enum { PEERS_GIVE = 1, PEERS_TAKE = 2 };
 bool peers_ends(struct chain_peers *p, const struct chain *c, _Atomic i32 *settled, i32 what);
 
-/* Ends of all slices, for the next step and for visits later on: told to all after a step; looked up before one. */
+/* Final states of all slices, for the next step and for later visits: sent to all ranks after a step, read before one. */
 bool peers_keep(struct chain_peers *p, const struct chain *c);
 void peers_recall(struct chain_peers *p, const struct chain *c);
 void peers_save(const struct chain_peers *p, const struct chain *c, i32 slice, f32 *to);

@@ -18,7 +18,7 @@ static struct chain chain_of(const struct step_slices *s, i32 op, bool backward)
     return c;
 }
 
-/* The slices of each rank, from the tasks of those who run the chain; they follow each other (plan_check). */
+/* The slices of each rank, from the tasks of the chain, whose rows follow each other (plan_check). */
 static err bind_peers(struct step_slices *s, struct arena *a, i32 op, bool backward) {
     const struct plan *p = s->plan;
     const i32 here = comm_rank(exec_comm(s->exec));

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/backoff.h"
 
-/* What a member tells the others, on lines of its own. */
+/* The measurements of a member, on cache lines of its own. */
 struct chain_member {
     _Alignas(64) struct chain_facts size, left; /* of round 1; of the round that is compared */
     f64 waited;                                 /* seconds at gates, in this call */
@@ -37,7 +37,7 @@ struct solve {
     i32 me, n, k0, k1;
     i32 first, end;            /* slices of this rank */
     i32 round, limit, longest; /* longest: slices of a chain */
-    bool serial, own_limit;    /* own_limit: nobody asked for one */
+    bool serial, own_limit;    /* own_limit: the options set no limit */
     i32 stale;                 /* rounds after which it ends in any case; 0 = none */
     f32 tol;                   /* absolute */
     f32 gap[CHAIN_ROUNDS];     /* of the rounds so far, modulo */
@@ -53,7 +53,7 @@ static void wait_for_all(struct chain_solver *s, i32 n) {
     for (struct backoff r = {0}; atomic_load_explicit(&s->turn, memory_order_acquire) == turn;) backoff_pause(&r);
 }
 
-/* Everybody is here: what was written before is there for all. */
+/* A barrier: all members see what any of them wrote before it. */
 static void gate(const struct solve *v) {
     if (v->n == 1) return;
     const f64 t0 = v->s->peers ? clock_now() : 0;
@@ -75,8 +75,8 @@ static bool part_of(const struct solve *v, i32 i, i32 *k0, i32 *k1) {
     return i < (t ? v->s->napart : 1);
 }
 
-/* What members found out, and other ranks; steps: of the round, to all ranks (NULL: it is what is left that is asked for).
- * Everybody gets the same. */
+/* The measurements of all members and ranks, the same for every member.  steps: of the round, sent to all ranks; NULL: the sums
+ * are of what is left to run, not of the round. */
 static struct chain_facts together(const struct solve *v, i32 *steps) {
     struct chain_solver *s = v->s;
     struct chain_facts sum = {0};
@@ -121,7 +121,7 @@ static void start(struct solve *v) {
     if (v->c->warm || v->c->kept) gate(v); /* what guesses look at may now be written over */
 }
 
-/* Begins are foreseen, in a sweep over all slices; not where they go one after another anyway. */
+/* Initial states are estimated in a sweep over all slices (--slice-rank), except where slices run one after another. */
 static bool carries(const struct solve *v) { return v->c->rank > 0 && !v->serial; }
 
 static void run(struct solve *v) {
@@ -152,7 +152,7 @@ static void record(const struct solve *v) {
     }
 }
 
-/* One that is not a number stays: what is decided of it must not depend on whose slices it is among. */
+/* A NaN stays NaN, so that decisions do not depend on the assignment of slices to members. */
 static void widest(struct chain_member *m, f32 gap) { chain_facts_add(&m->left, &(struct chain_facts){.gap = gap}); }
 
 /* What prev left is taken where it differs.  Only facts of earlier rounds count for `settled`: what a slice before finds out in
@@ -215,7 +215,7 @@ static bool stands_still(const struct solve *v, f32 gap) {
     return v->round > back && !(gap < 0.98f * v->gap[(v->round - back - 1) % CHAIN_ROUNDS]);
 }
 
-/* Scale, tolerance and limit, once everybody has run round 1.  Slices of a sequence, where they are cut alike: as many as there
+/* Scale, tolerance and limit, after round 1 of all members.  Slices of a sequence, where they are cut alike: as many as there
  * are for each that has a given begin. */
 static void measure(struct solve *v, const struct chain_course *how, const struct chain_facts *f) {
     const bool fine = !v->c->back && how->fine > 0 && how->fine < how->tol;

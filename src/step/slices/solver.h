@@ -4,10 +4,10 @@
  *     round 2..  the slices whose begin changed, until none does
  *     too many rounds, or gaps that do not fall: the rest one after another, each once and from its final begin
  *
- * The slices are shared by members, workers that all call chain_solve at the same time, each with its own range of slices.  Who
- * runs which slice changes nothing: every decision is made slice by slice, or from numbers that all members see.  So is the end:
- * a slice is settled once it ran from the end of a settled one, whatever the numbers are (also NaN).
- * Ranks share a chain in the same way: what members see in memory, they tell each other (peers.h). */
+ * The slices are shared by members: workers that all call chain_solve at the same time, each with its own range of slices.  The
+ * assignment of slices to members does not change the result: every decision is made per slice, or from numbers that all members
+ * see.  A slice is settled once it ran from the final state of a settled slice, for any numbers (also NaN), so the rounds end.
+ * Ranks share a chain in the same way: they send each other what members read from memory (peers.h). */
 #ifndef STRETTO_STEP_SOLVER_H
 #define STRETTO_STEP_SOLVER_H
 
