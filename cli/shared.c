@@ -6,74 +6,65 @@
 #include "cli.h"
 
 /* --- errors --- */
-/* Gathered, then written at once: several processes may have something to say. */
-static char shown[8192];
-static size_t nshown;
-
-static void PRINTF_LIKE(1, 2) show(const char *fmt, ...) {
-    va_list ap;
-    va_start(ap, fmt);
-    const int n = vsnprintf(shown + nshown, sizeof shown - nshown, fmt, ap);
-    va_end(ap);
-    if (n > 0 && (size_t)n < sizeof shown - nshown) nshown += (size_t)n;
-}
-
-static void json_text(const char *s) {
-    show("\"");
+static void json_text(FILE *f, const char *name, const char *s) {
+    fprintf(f, ", \"%s\": \"", name);
     for (; *s; s++) {
-        if (*s == '"' || *s == '\\') show("\\%c", *s);
-        else if ((unsigned char)*s < 0x20) show("\\u%04x", (unsigned)*s);
-        else show("%c", *s);
+        if (*s == '"' || *s == '\\') fprintf(f, "\\%c", *s);
+        else if ((unsigned char)*s < 0x20) fprintf(f, "\\u%04x", (unsigned)*s);
+        else fputc(*s, f);
     }
-    show("\"");
+    fputc('"', f);
 }
 
-static void show_json(void) {
-    show("{\"error\": \"E%03d\", \"where\": ", stretto_errcode());
-    json_text(stretto_errwhere());
-    show(", \"text\": ");
-    json_text(stretto_errmsg());
-    show(", \"fix\": ");
-    json_text(stretto_errfix());
-    show("}\n");
+static void show_json(FILE *f) {
+    fprintf(f, "{\"error\": \"E%03d\"", stretto_errcode());
+    json_text(f, "where", stretto_errwhere());
+    json_text(f, "text", stretto_errmsg());
+    json_text(f, "fix", stretto_errfix());
+    fputs("}\n", f);
 }
 
 /* Every line of a text, with something in front of it. */
-static void show_lines(const char *first, const char *others, const char *text) {
+static void show_lines(FILE *f, const char *first, const char *others, const char *text) {
     for (const char *p = text, *front = first; *p; front = others) {
         size_t n = strcspn(p, "\n");
-        show("%s%.*s\n", front, (int)n, p);
+        fprintf(f, "%s%.*s\n", front, (int)n, p);
         p += n + (p[n] ? 1 : 0);
     }
 }
 
-static void show_text(const struct cli *c) {
-    bool colour = console_colours(stderr, strcmp(c->o.color, "always") == 0  ? COLOUR_ALWAYS
-                                          : strcmp(c->o.color, "never") == 0 ? COLOUR_NEVER
-                                                                             : COLOUR_AUTO);
-    const char *where = stretto_errwhere();
-    if (stretto_rank() > 0) show("rank %d: ", stretto_rank());
-    show("%serror[E%03d]%s %s%s", colour ? "\033[1;31m" : "", stretto_errcode(), colour ? "\033[0m" : "", where,
-         *where ? ": " : "");
-    show_lines("", "  ", stretto_errmsg());
-    show_lines("  fix: ", "  fix: ", stretto_errfix());
+static enum console_colour wants_colour(const struct cli *c) {
+    return strcmp(c->o.color, "always") == 0 ? COLOUR_ALWAYS : strcmp(c->o.color, "never") == 0 ? COLOUR_NEVER : COLOUR_AUTO;
 }
 
+static void show_text(FILE *f, const struct cli *c) {
+    const bool colour = console_colours(stderr, wants_colour(c));
+    const char *where = stretto_errwhere();
+    if (stretto_rank() > 0) fprintf(f, "rank %d: ", stretto_rank());
+    fprintf(f, "%serror[E%03d]%s %s%s", colour ? "\033[1;31m" : "", stretto_errcode(), colour ? "\033[0m" : "", where,
+            *where ? ": " : "");
+    show_lines(f, "", "  ", stretto_errmsg());
+    show_lines(f, "  fix: ", "  fix: ", stretto_errfix());
+}
+
+/* The text is gathered and written at once, since several processes may show an error at the same time. */
 void cli_show_error(struct cli *c) {
+    static char text[8192];
     if (c->told) return;
     c->told = true;
-    if (c->o.json) show_json();
-    else show_text(c);
-    fwrite(shown, 1, nshown, stderr);
+    FILE *gathered = fmemopen(text, sizeof text, "w"), *f = gathered ? gathered : stderr;
+    if (c->o.json) show_json(f);
+    else show_text(f, c);
+    if (gathered) fclose(gathered);
+    fputs(text, stderr);
 }
 
 /* --- shared by the verbs --- */
 void cli_open_console(struct cli *c) {
-    struct console_options o = {.to = stderr, .quiet = c->o.quiet};
+    struct console_options o = {.to = stderr, .quiet = c->o.quiet, .colour = wants_colour(c)};
     o.mode = strcmp(c->o.progress, "plain") == 0                ? CONSOLE_PLAIN
              : strcmp(c->o.progress, "none") == 0 || c->o.quiet ? CONSOLE_NONE
                                                                 : CONSOLE_AUTO;
-    o.colour = strcmp(c->o.color, "always") == 0 ? COLOUR_ALWAYS : strcmp(c->o.color, "never") == 0 ? COLOUR_NEVER : COLOUR_AUTO;
     console_open(&c->console, &o);
 }
 

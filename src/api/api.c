@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/config.h"
+#include "base/file.h"
 #include "base/json.h"
 
 const char *stretto_version(void) { return STRETTO_VERSION; }
@@ -90,6 +91,29 @@ stretto_err stretto_config_print(stretto_config *self, char **yaml_out) {
     struct str text = {0};
     opt_dump(&self->o, 1u << VERB_train, &text);
     return text_give(&text, yaml_out);
+}
+
+/* The plan file exists and begins as plans do; the rest is checked when there is a model. */
+static err check_plan(const struct options *o) {
+    char *text;
+    i64 n;
+    if (!o->plan || !*o->plan) return 0;
+    TRY(file_load(o->plan, PLAN_BYTES, &text, &n));
+    const err e = plan_glance(text, o->plan);
+    mem_free(text);
+    return e;
+}
+
+stretto_err stretto_config_check(stretto_config *self) {
+    const struct options *o = &self->o;
+    const struct learner *learner;
+    const struct kern *k;
+    u32 how;
+    TRY(opt_check(o));
+    TRY(pick_kernel(o, &k, &how));
+    TRY(learner_of(o, &learner));
+    if (learner->check) TRY(learner->check(o));
+    return check_plan(o);
 }
 
 int stretto_option_count(void) { return OPT_COUNT; }

@@ -58,7 +58,6 @@ struct course {
     i64 n, cap;
     struct str notes, warnings; /* one a line */
 };
-struct sink course_sink(struct course *c);
 err course_csv(const struct course *c, const char *path); /* member,step,train,valid,best */
 void course_free(struct course *c);
 
@@ -90,18 +89,18 @@ static inline bool trainer_scored(const struct stretto_trainer *t) { return t->s
 /* A rank other than 0 of a job of processes: it trains, and neither speaks nor writes. */
 static inline bool trainer_is_silent(const struct stretto_trainer *t) { return comm_rank(t->shop.comm) > 0; }
 
+static inline err trainer_need_model(const struct stretto_trainer *t) {
+    return t->model ? 0 : FAIL(E105, "there is no model yet: run the trainer first");
+}
+
 /* api_train.c: a job of its data, with nothing resolved yet. */
 err trainer_job(struct stretto_trainer *t, const struct events *to);
-void trainer_listen(struct stretto_trainer *t); /* listen.c: to its own events, for the caller and for the curves */
+void trainer_listen(struct stretto_trainer *t); /* course.c: its events go to the caller and to the curves */
 
-/* report_fill.c */
-err trainer_report(const struct stretto_trainer *t, const char *path);
-err trainer_plot(const struct stretto_trainer *t, const char *path);
-/* record.c: the training record that goes into the model file: when, where, on what, how good (JSON). */
+/* api_model.c: the training record that goes into the model file: when, where, on what, how good (JSON). */
 err trainer_record(const struct stretto_trainer *t, struct str *out);
 
 /* run_dir.c */
-err run_dir_open(struct stretto_trainer *t, const char *path, bool resume);
 /* Ranks died: this one has another number, and with `first` it is the one that speaks and writes now. */
 void run_dir_renumber(struct stretto_trainer *t, bool first);
 err run_dir_config(

@@ -8,21 +8,12 @@
 #include "data/time.h"
 #include "learn/series_set.h"
 
-static void lines_of(const char *text, const char *first, struct str *out) {
-    for (const char *p = text; *p;) {
-        const char *end = strchr(p, '\n');
-        size_t n = end ? (size_t)(end - p) : strlen(p);
-        str_addf(out, "  %s%.*s\n", first, (int)n, p);
-        p += n + (end ? 1 : 0);
-    }
-}
-
 static void finding_text(const struct finding *f, struct str *out) {
     size_t n = strcspn(f->r.text, "\n");
     str_addf(out, "%s[%c%03d] %s%s%.*s\n", f->warning ? "warning" : "error", f->warning ? 'W' : 'E', f->r.code, f->r.where,
              f->r.where[0] ? ": " : "", (int)n, f->r.text);
-    lines_of(f->r.text + n + (f->r.text[n] ? 1 : 0), "", out);
-    lines_of(f->r.fix, "fix: ", out);
+    str_add_lines(out, "  ", f->r.text + n + (f->r.text[n] ? 1 : 0));
+    str_add_lines(out, "  fix: ", f->r.fix);
 }
 
 static struct js *finding_json(const struct finding *f) {

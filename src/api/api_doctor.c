@@ -133,7 +133,6 @@ static err consult(struct comm *comm, const struct facts *mine, bool json, char 
         examine(all, ranks, &r);
         *worst = (i32)r.worst;
         if (!speaks) str_free(&r.text);
-        if (!speaks) str_add(&r.text, "");
         e = write_report(&r, json && speaks, out);
     }
     str_free(&r.text);

@@ -223,8 +223,7 @@ static err shares(const struct options *o, struct comm *comm, bool json, char **
     struct str text = {0};
     NEW(all, ranks);
     err e = shares_gather(comm, o->state, o->node, all);
-    if (e >= 0 && comm_rank(comm) > 0) str_add(&text, "");
-    else if (e >= 0) e = json ? put_shares(all, ranks, &text) : machine_text(all, ranks, &text);
+    if (e >= 0 && comm_rank(comm) == 0) e = json ? put_shares(all, ranks, &text) : machine_text(all, ranks, &text);
     mem_free(all);
     return text_end(e, &text, out);
 }

@@ -49,12 +49,9 @@ stretto_err stretto_model_load(const char *path, stretto_model **out) {
     *out = NULL;
     NEW(m, 1);
     err e = load(path, m);
-    if (e < 0) {
-        stretto_model_free(m);
-        return e;
-    }
-    *out = m;
-    return 0;
+    if (e < 0) stretto_model_free(m);
+    else *out = m;
+    return e;
 }
 
 stretto_err stretto_model_save(const stretto_model *self, const char *path) {
@@ -141,15 +138,13 @@ err trainer_record(const struct stretto_trainer *t, struct str *out) {
 }
 
 /* --- info --- */
-static err info_json(const stretto_model *m, struct str *out) {
-    struct js *o = js_object(), *record = NULL;
+static err put_info(const stretto_model *m, struct js *o) {
+    struct js *record = NULL;
     struct description d = {.info = o};
     js_put_text(o, "model", m->path);
     err e = m->m->learner->ops->describe(m->m, &d);
     if (e >= 0) e = m->record.len ? js_parse(str_text(&m->record), m->record.len, m->path, &record) : 0;
     if (e >= 0) js_put(o, "training", record);
-    if (e >= 0) e = js_text(o, out, 2);
-    js_free(o);
     return e;
 }
 
@@ -176,31 +171,23 @@ static void plain(struct str *out, const char *name, const struct js *v, i32 dep
     str_addf(out, "%*s%s: %s\n", depth * 2, "", name, text ? text : number);
 }
 
-stretto_err stretto_model_info(const stretto_model *self, int json, char **out) {
-    struct str text = {0}, lines = {0};
-    struct js *o = NULL;
-    err e = info_json(self, &text);
-    if (e >= 0 && !json) e = js_parse(str_text(&text), text.len, "info", &o);
+static void info_lines(const stretto_model *m, const struct js *o, struct str *out) {
+    struct str options = {0};
     const char *key;
     const struct js *value;
-    for (i64 i = 0; o && js_member(o, i, &key, &value); i++) plain(&lines, key, value, 0);
-    if (o) {
-        str_add(&lines, "options:\n");
-        struct str yaml = {0};
-        opt_dump(&self->config.o, 1u << VERB_train, &yaml);
-        for (const char *p = str_text(&yaml); *p;) {
-            const char *end = strchr(p, '\n');
-            size_t n = end ? (size_t)(end - p) : strlen(p);
-            str_addf(&lines, "  %.*s\n", (int)n, p);
-            p += n + (end ? 1 : 0);
-        }
-        str_free(&yaml);
-    }
+    for (i64 i = 0; js_member(o, i, &key, &value); i++) plain(out, key, value, 0);
+    opt_dump(&m->config.o, 1u << VERB_train, &options);
+    str_add(out, "options:\n");
+    str_add_lines(out, "  ", str_text(&options));
+    str_free(&options);
+}
+
+stretto_err stretto_model_info(const stretto_model *self, int json, char **out) {
+    struct str text = {0};
+    struct js *o = js_object();
+    err e = put_info(self, o);
+    if (e >= 0 && json) e = js_text(o, &text, 2);
+    else if (e >= 0) info_lines(self, o, &text);
     js_free(o);
-    if (e < 0 || !json) str_free(&text);
-    if (e < 0) {
-        str_free(&lines);
-        return e;
-    }
-    return text_give(json ? &text : &lines, out);
+    return text_end(e, &text, out);
 }

@@ -3,15 +3,30 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/plan_handle.h"
+#include "api/api.h"
 #include "api/plan_shape.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "learn/forecast/resolve.h"
 #include "learn/series_set.h"
+#include "report/svg.h"
 #include "step/sent.h"
 #include "step/netplan.h"
 
-enum { SHAPE_ROWS = 100000, CUTS = 8, CUT_STEPS = 256 };
+enum { SHAPE_ROWS = 100000, CUTS = 8, CUT_STEPS = 256, TEXT_WIDTH = 100, SVG_WIDTH = 1000 };
+
+struct stretto_plan {
+    struct options o;
+    struct machine *machine;
+    struct net net;
+    struct plan *plan;
+    struct plan_request q;
+    const struct series *data; /* borrowed; NULL = shape */
+    struct series shape;
+    struct forecast_spec spec;
+    i64 windows; /* of an epoch */
+    i64 seen;    /* rows of the data before the test part */
+};
 
 static const struct series *rows_of(const struct stretto_plan *p) { return p->data ? p->data : &p->shape; }
 
@@ -94,12 +109,9 @@ stretto_err stretto_plan_new(stretto_config *config, stretto_data *data, stretto
     *out = NULL;
     NEW(p, 1);
     err e = open_plan(config, data, p);
-    if (e < 0) {
-        stretto_plan_free(p);
-        return e;
-    }
-    *out = p;
-    return 0;
+    if (e < 0) stretto_plan_free(p);
+    else *out = p;
+    return e;
 }
 
 void stretto_plan_free(stretto_plan *self) {
@@ -223,10 +235,36 @@ stretto_err stretto_plan_save(const stretto_plan *self, const char *path) {
     struct str text = {0};
     plan_print(self->plan, &self->net, &text);
     plan_shape_line(&self->o, &text);
-    err e = str_ok(&text);
-    if (e >= 0) e = file_write_all(path, text.s, (i64)text.len);
-    str_free(&text);
-    return e;
+    return file_write_text(path, &text);
+}
+
+/* The predicted schedule of a plan as spans, a lane per device. */
+static err schedule(const struct stretto_plan *p, struct arena *a, struct span **out) {
+    const struct plan *plan = p->plan;
+    struct plan_span *when;
+    ARENA_NEW(a, when, plan->ntask + 1);
+    ARENA_NEW(a, *out, plan->ntask + 1);
+    plan_schedule(plan, when);
+    for (u32 i = 0; i < plan->ntask; i++) {
+        char name[64];
+        plan_task_name(plan, &p->net, i, name);
+        (*out)[i] = (struct span){.name = arena_printf(a, "%s", name),
+                                  .lane = arena_printf(a, "device %d", (i32)plan->task[i].device),
+                                  .t0 = when[i].t0,
+                                  .t1 = when[i].t1};
+    }
+    return 0;
+}
+
+stretto_err stretto_plan_draw(const stretto_plan *self, int svg, char **out) {
+    struct str text = {0};
+    struct arena a = {0};
+    struct span *span;
+    err e = 0;
+    if (!svg) plan_draw_text(self->plan, TEXT_WIDTH, &text);
+    else if ((e = schedule(self, &a, &span)) >= 0) svg_timeline(&text, span, self->plan->ntask, SVG_WIDTH, true);
+    arena_free(&a);
+    return text_end(e, &text, out);
 }
 
 /* Which wisdom is asked here and what it knows: comments of the machine's text, or a list of lines. */

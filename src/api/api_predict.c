@@ -152,9 +152,7 @@ static err csv_row(void *self, i32 ncol, const struct prediction_cell *cell) {
 stretto_err stretto_predict_file(stretto_model *self, stretto_data *data, const char *path, int wide, char **out) {
     struct str text = {0};
     err e = predict(self, data, &(struct prediction_sink){.head = csv_head, .row = csv_row, .self = &text, .wide = wide != 0});
-    if (e >= 0) e = str_ok(&text);
-    if (e >= 0 && strcmp(path, "-") == 0) return text_give(&text, out);
-    if (e >= 0) e = file_write_all(path, text.s, (i64)text.len);
+    if (e >= 0) return strcmp(path, "-") == 0 ? text_give(&text, out) : file_write_text(path, &text);
     str_free(&text);
     return e;
 }

@@ -23,12 +23,9 @@ stretto_err stretto_trainer_new(stretto_config *config, stretto_data *data, stre
     *out = NULL;
     NEW(t, 1);
     err e = open_trainer(config, data, t);
-    if (e < 0) {
-        stretto_trainer_free(t);
-        return e;
-    }
-    *out = t;
-    return 0;
+    if (e < 0) stretto_trainer_free(t);
+    else *out = t;
+    return e;
 }
 
 err trainer_job(struct stretto_trainer *t, const struct events *to) {
@@ -66,9 +63,6 @@ stretto_err stretto_trainer_target(stretto_trainer *self, const char *model_path
     return self->model_path ? 0 : -E601;
 }
 
-stretto_err stretto_trainer_run_dir(stretto_trainer *self, const char *path, int resume) {
-    return run_dir_open(self, path, resume != 0);
-}
 void stretto_trainer_stop(stretto_trainer *self) { self->stop = 1; }
 
 /* A plan that was saved by `stretto plan --save`. */
@@ -208,21 +202,11 @@ double stretto_trainer_skill(const stretto_trainer *self) {
 
 stretto_err stretto_trainer_save(stretto_trainer *self, const char *path) {
     if (trainer_is_silent(self)) return 0;
-    if (!self->model) return FAIL(E105, "there is no model yet: run the trainer first");
+    TRY(trainer_need_model(self));
     TRY(run_dir_status(self, stretto_model_save(self->model, path)));
     TRY(run_dir_status(self, run_dir_finish(self)));
     event_note(&self->events, EVENT_SAVED, "%s", path);
     return 0;
-}
-
-stretto_err stretto_trainer_report(stretto_trainer *self, const char *html_path) {
-    if (trainer_is_silent(self)) return 0;
-    return self->model ? trainer_report(self, html_path) : FAIL(E105, "there is no model yet: run the trainer first");
-}
-
-stretto_err stretto_trainer_plot(stretto_trainer *self, const char *svg_path) {
-    if (trainer_is_silent(self)) return 0;
-    return self->model ? trainer_plot(self, svg_path) : FAIL(E105, "there is no model yet: run the trainer first");
 }
 
 stretto_model *stretto_trainer_model(stretto_trainer *self) { return self->model; }

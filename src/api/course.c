@@ -1,30 +1,39 @@
-/* course.c - remembers the course of training for the curves of the report. */
+/* course.c - the events of a trainer: passed on to its caller, and remembered for the curves of the report. */
 #include <math.h>
 #include <string.h>
 
 #include "api/api.h"
 #include "base/file.h"
 
-static void keep(struct course *c, const struct event *e) {
-    if (c->n == c->cap) {
-        i64 cap = c->cap ? 2 * c->cap : 256;
-        struct curve_point *p = mem_realloc(c->point, sizeof *p * (size_t)cap);
-        if (!p) return; /* a report with fewer points is better than no run */
-        c->point = p;
-        c->cap = cap;
-    }
-    c->point[c->n++] = (struct curve_point){.member = e->member, .step = (f64)e->step, .train = e->train, .valid = e->valid,
-                                            .best = e->best, .refit = e->refit};
+/* Events of the library become events of stretto.h. */
+static void forward(void *self, const struct event *e) {
+    struct stretto_trainer *t = self;
+    if (!t->fn || e->kind > EVENT_WORK) return;
+#define SAME(field) .field = e->field,
+    stretto_event out = {.kind = (int)e->kind, EVENT_SHARED(SAME)};
+#undef SAME
+    t->fn(t->user, &out);
 }
 
-static void on_event(void *self, const struct event *e) {
+static err keep_point(struct course *c, const struct event *e) {
+    GROW(c->point, c->n, c->cap);
+    c->point[c->n++] = (struct curve_point){.member = e->member, .step = (f64)e->step, .train = e->train, .valid = e->valid,
+                                            .best = e->best, .refit = e->refit};
+    return 0;
+}
+
+static void keep(void *self, const struct event *e) {
     struct course *c = self;
-    if (e->kind == EVENT_STEP || e->kind == EVENT_VALID) keep(c, e);
+    const bool point = e->kind == EVENT_STEP || e->kind == EVENT_VALID;
+    if (point && keep_point(c, e) < 0) return; /* a report with fewer points is better than no run */
     struct str *to = e->kind == EVENT_NOTE ? &c->notes : e->kind == EVENT_WARNING ? &c->warnings : NULL;
     if (to && e->text) str_addf(to, "%s\n", e->text);
 }
 
-struct sink course_sink(struct course *c) { return (struct sink){on_event, c}; }
+void trainer_listen(struct stretto_trainer *t) {
+    events_add(&t->events, (struct sink){forward, t});
+    events_add(&t->events, (struct sink){keep, &t->course});
+}
 
 static void cell(struct str *out, f64 v) {
     char text[32];
@@ -41,10 +50,7 @@ err course_csv(const struct course *c, const char *path) {
         cell(&out, c->point[i].valid);
         str_addf(&out, ",%d\n", c->point[i].best);
     }
-    err e = str_ok(&out);
-    if (e >= 0) e = file_write_all(path, out.s, (i64)out.len);
-    str_free(&out);
-    return e;
+    return file_write_text(path, &out);
 }
 
 void course_free(struct course *c) {

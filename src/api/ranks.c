@@ -161,13 +161,13 @@ static err start(struct rank_run *r, i32 k, struct comm **comm, const struct lea
     rank_cores_of_thread(k, comm_size(comm[k]), job->use.machine->ndevice, &r->cores);
     if (k == 0) {
         if (job->use.events) r->tells = *job->use.events;
-        if (r->tells.n < SINKS_MAX) r->tells.sink[r->tells.n++] = comm_sink(comm[k]);
+        events_add(&r->tells, comm_sink(comm[k]));
         r->job.use.events = &r->tells;
         return 0;
     }
     if (job->run_dir && comm_watch_requested()) status_open(&r->status, job->run_dir, k, comm_size(comm[k]));
-    r->tells.sink[r->tells.n++] = status_sink(&r->status);
-    r->tells.sink[r->tells.n++] = comm_sink(comm[k]);
+    events_add(&r->tells, status_sink(&r->status));
+    events_add(&r->tells, comm_sink(comm[k]));
     silence(&r->job, &r->tells);
     r->started = pthread_create(&r->thread, NULL, on_a_thread, r) == 0;
     return r->started ? 0 : FAIL(E601, "no thread could be made for rank %d", k);
@@ -236,7 +236,7 @@ err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const st
     TRY(rank_cores_of_process(t->shop.comm, t->shop.machine->ndevice, &cores));
     comm_set_hint(t->shop.comm, last_record, t->run_dir);
     comm_set_record_folder(t->shop.comm, t->run_dir);
-    if (t->events.n < SINKS_MAX) t->events.sink[t->events.n++] = comm_sink(t->shop.comm);
+    events_add(&t->events, comm_sink(t->shop.comm));
     err e = same_everywhere(t, t->shop.comm);
     mine.healed = healed;
     mine.owner = t;

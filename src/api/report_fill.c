@@ -1,10 +1,10 @@
-/* report_fill.c - gathers what a report shows from a finished trainer. */
+/* report_fill.c - the report, the plot and the trace of a finished trainer. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "api/api.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "report/report.h"
 #include "report/trace.h"
 
@@ -62,8 +62,12 @@ static err fill_splits(struct filler *p) {
         char first[32], last[32];
         d->kind->label(d, row[i], first);
         d->kind->label(d, lmax(row[i], row[i + 1] - 1), last);
-        out[i] = (struct report_split){name[i], row[i], row[i + 1], arena_printf(&p->a, "%s", first),
-                                       arena_printf(&p->a, "%s", last), windows[i]};
+        out[i] = (struct report_split){.name = name[i],
+                                       .row0 = row[i],
+                                       .row1 = row[i + 1],
+                                       .first = arena_strdup(&p->a, first),
+                                       .last = arena_strdup(&p->a, last),
+                                       .windows = windows[i]};
     }
     p->r.split = out;
     p->r.nsplit = 3;
@@ -72,26 +76,25 @@ static err fill_splits(struct filler *p) {
 
 static err fill_facts(struct filler *p) {
     struct report_fact *data, *machine;
+    struct arena *a = &p->a;
     const struct machine *m = p->t->shop.machine;
     const struct dataset *d = p->t->data->set;
     struct description about = {0};
-    ARENA_NEW(&p->a, data, 2 + DATA_FACTS);
-    ARENA_NEW(&p->a, machine, 6);
+    ARENA_NEW(a, data, 2 + DATA_FACTS);
+    ARENA_NEW(a, machine, 6);
     TRY(p->t->learner->ops->describe(p->m, &about));
     data[0] = (struct report_fact){"file", d->path};
     data[1] = (struct report_fact){"read", d->summary};
     p->r.data = data;
-    p->r.ndata = 2 + (d->kind->facts ? d->kind->facts(d, data + 2, &p->a) : 0);
+    p->r.ndata = 2 + (d->kind->facts ? d->kind->facts(d, data + 2, a) : 0);
     machine[0] = (struct report_fact){"processor", m->cpu};
-    machine[1] = (struct report_fact){"cores allowed", arena_printf(&p->a, "%d", m->ncore)};
-    machine[2] = (struct report_fact){"threads", arena_printf(&p->a, "%d", m->ndevice)};
-    const char *kernels = p->t->shop.use.kern->name;
-    machine[3] = (struct report_fact){"kernels", arena_printf(&p->a, "%s%s%s", kernels, about.kernels ? ", " : "",
-                                                       about.kernels ? about.kernels : "")};
-    machine[4] = (struct report_fact){"memory", arena_printf(&p->a, "%.1f GiB, peak of this run %.1f MiB",
-                                                           (f64)m->memory / 1073741824.0,
-                                                      (f64)mem_stats().peak / 1048576.0)};
-    machine[5] = (struct report_fact){"planned buffers", arena_printf(&p->a, "%.1f MiB", (f64)p->m->planned_bytes / 1048576.0)};
+    machine[1] = (struct report_fact){"cores allowed", arena_printf(a, "%d", m->ncore)};
+    machine[2] = (struct report_fact){"threads", arena_printf(a, "%d", m->ndevice)};
+    machine[3] = (struct report_fact){"kernels", arena_printf(a, "%s%s%s", p->t->shop.use.kern->name,
+                                                             about.kernels ? ", " : "", about.kernels ? about.kernels : "")};
+    machine[4] = (struct report_fact){"memory", arena_printf(a, "%.1f GiB, peak of this run %.1f MiB",
+                                                            (f64)m->memory / 1073741824.0, (f64)mem_stats().peak / 1048576.0)};
+    machine[5] = (struct report_fact){"planned buffers", arena_printf(a, "%.1f MiB", (f64)p->m->planned_bytes / 1048576.0)};
     p->r.machine = machine;
     p->r.nmachine = 6;
     return 0;
@@ -129,18 +132,13 @@ static err lines(struct filler *p, const struct str *text, const char *const **o
 }
 
 /* The spans of the last few steps that the executor kept. */
-static err fill_timeline(struct filler *p) {
-    const struct model *m = p->m;
-    struct span *out;
-    if (m->nspan == 0) return 0;
-    ARENA_NEW(&p->a, out, m->nspan);
+static err spans_of(const struct model *m, struct arena *a, struct span **out) {
+    ARENA_NEW(a, *out, m->nspan + 1);
     for (i32 i = 0; i < m->nspan; i++)
-        out[i] = (struct span){.lane = arena_printf(&p->a, "thread %d", m->span[i].worker),
-                               .name = m->span[i].name,
-                               .t0 = m->span[i].t0 - m->span[0].t0,
-                               .t1 = m->span[i].t1 - m->span[0].t0};
-    p->r.span = out;
-    p->r.nspan = m->nspan;
+        (*out)[i] = (struct span){.lane = arena_printf(a, "thread %d", m->span[i].worker),
+                                  .name = m->span[i].name,
+                                  .t0 = m->span[i].t0 - m->span[0].t0,
+                                  .t1 = m->span[i].t1 - m->span[0].t0};
     return 0;
 }
 
@@ -180,6 +178,7 @@ static const char *command_line(struct filler *p, const char *data) {
 
 static err fill(struct filler *p) {
     char date[32];
+    struct span *span;
     const struct stretto_trainer *t = p->t;
     const struct model_ops *ops = t->learner->ops;
     const char *path = t->data->set->path, *slash = strrchr(path, '/');
@@ -195,22 +194,41 @@ static err fill(struct filler *p) {
     TRY(fill_splits(p));
     TRY(fill_facts(p));
     TRY(fill_options(p));
-    TRY(fill_timeline(p));
+    TRY(spans_of(p->m, &p->a, &span));
+    p->r.span = span;
+    p->r.nspan = p->m->nspan;
     p->r.plan = p->m->plan_text.s;
     TRY(lines(p, &t->course.notes, &p->r.note, &p->r.nnote));
     return lines(p, &t->course.warnings, &p->r.warning, &p->r.nwarning);
 }
 
-err trainer_report(const struct stretto_trainer *t, const char *path) {
-    struct filler p = {.t = t, .m = t->model->m};
+stretto_err stretto_trainer_report(stretto_trainer *self, const char *html_path) {
+    if (trainer_is_silent(self)) return 0;
+    TRY(trainer_need_model(self));
+    struct filler p = {.t = self, .m = self->model->m};
     err e = fill(&p);
-    if (e >= 0) e = report_write(&p.r, path);
+    if (e >= 0) e = report_write(&p.r, html_path);
     arena_free(&p.a);
     return e;
 }
 
-err trainer_plot(const struct stretto_trainer *t, const char *path) {
-    const struct model_ops *ops = t->learner->ops;
-    if (!ops->plot) return FAIL_AT(E106, "--plot", "no --plot", "a model of %s has no picture", t->learner->name);
-    return ops->plot(t->model->m, t->data->set, &t->job.use, &t->scores, path);
+stretto_err stretto_trainer_plot(stretto_trainer *self, const char *svg_path) {
+    if (trainer_is_silent(self)) return 0;
+    TRY(trainer_need_model(self));
+    const struct model_ops *ops = self->learner->ops;
+    if (!ops->plot) return FAIL_AT(E106, "--plot", "no --plot", "a model of %s has no picture", self->learner->name);
+    return ops->plot(self->model->m, self->data->set, &self->job.use, &self->scores, svg_path);
+}
+
+stretto_err stretto_trainer_trace(stretto_trainer *self, const char *json_path) {
+    struct arena a = {0};
+    struct str text = {0};
+    struct span *span;
+    if (trainer_is_silent(self)) return 0;
+    TRY(trainer_need_model(self));
+    err e = spans_of(self->model->m, &a, &span);
+    if (e >= 0) trace_json(&text, span, self->model->m->nspan);
+    if (e >= 0) e = file_write_text(json_path, &text);
+    arena_free(&a);
+    return e;
 }

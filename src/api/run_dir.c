@@ -39,9 +39,8 @@ static err lock(struct stretto_trainer *t) {
 
 static err write_text(const struct stretto_trainer *t, const char *name, struct str *text) {
     char path[PATH_MAX];
-    err e = str_ok(text);
-    if (e >= 0) e = path_in(t->run_dir, name, path);
-    if (e >= 0) e = file_write_all(path, text->s, (i64)text->len);
+    err e = path_in(t->run_dir, name, path);
+    if (e >= 0) return file_write_text(path, text);
     str_free(text);
     return e;
 }
@@ -69,11 +68,9 @@ static err write_run(const struct stretto_trainer *t, bool finished) {
     js_put_bool(o, "finished", finished);
     err e = js_text(o, &text, 2);
     js_free(o);
-    if (e < 0) {
-        str_free(&text);
-        return e;
-    }
-    return write_text(t, "run.json", &text);
+    if (e >= 0) return write_text(t, "run.json", &text);
+    str_free(&text);
+    return e;
 }
 
 /* Files that a resume reads or writes again.  Its model and folder are said by run.json, and are not those of another run that
@@ -129,35 +126,27 @@ static err open_metrics(struct stretto_trainer *t) {
     TRY(path_in(t->run_dir, "metrics.jsonl", path));
     if (!t->resume && file_exists(path) && unlink(path) != 0) return FAIL(E702, "cannot replace %s: %s", path, strerror(errno));
     NEW(t->metrics, 1);
-    err e = jsonl_open(t->metrics, path);
-    if (e < 0) {
-        mem_free(t->metrics);
-        t->metrics = NULL;
-        return e;
-    }
-    if (t->events.n < SINKS_MAX) t->events.sink[t->events.n++] = jsonl_sink(t->metrics);
+    TRY(jsonl_open(t->metrics, path));
+    events_add(&t->events, jsonl_sink(t->metrics));
     return 0;
 }
 
-/* Every rank says what it does (`stretto top`). */
-static void tell_status(struct stretto_trainer *t) {
+/* Opens the status record of this rank (`stretto top`). */
+static void open_status(struct stretto_trainer *t) {
     const i32 world = t->shop.comm ? comm_size(t->shop.comm) : (i32)t->o.ranks;
     if (comm_watch_requested()) status_open(&t->status, t->run_dir, comm_rank(t->shop.comm), world);
-    if (t->events.n < SINKS_MAX) t->events.sink[t->events.n++] = status_sink(&t->status);
+    events_add(&t->events, status_sink(&t->status));
 }
 
-err run_dir_open(struct stretto_trainer *t, const char *path, bool resume) {
+stretto_err stretto_trainer_run_dir(stretto_trainer *t, const char *path, int resume) {
     TRY(file_make_dir(path));
     mem_free(t->run_dir);
     if (!(t->run_dir = mem_strdup(path))) return -E601;
-    t->resume = resume;
-    if (trainer_is_silent(t)) { /* it reads there, rank 0 writes */
-        tell_status(t);
-        return 0;
-    }
-    TRY(lock(t));
-    tell_status(t);
-    if (!resume) {
+    t->resume = resume != 0;
+    if (!trainer_is_silent(t)) TRY(lock(t));
+    open_status(t);
+    if (trainer_is_silent(t)) return 0; /* ranks > 0 read the folder, rank 0 writes it */
+    if (!t->resume) {
         comm_delete_records(t->run_dir);
         if (run_dir_has_checkpoint(t))
             event_note(&t->events, EVENT_WARNING, "%s held a checkpoint of a run that was stopped: this run starts from scratch "

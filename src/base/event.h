@@ -55,6 +55,11 @@ struct events {
     i32 n;
 };
 
+/* Adds a sink; one beyond SINKS_MAX is left out. */
+static inline void events_add(struct events *to, struct sink sink) {
+    if (to->n < SINKS_MAX) to->sink[to->n++] = sink;
+}
+
 void event_emit(const struct events *to, const struct event *e); /* to may be NULL */
 void event_phase(const struct events *to, const char *phase);
 void event_note(const struct events *to, enum event_kind kind, const char *fmt, ...) PRINTF_LIKE(3, 4);

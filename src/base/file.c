@@ -80,29 +80,20 @@ void file_close(struct file_in *f) {
 /* A pipe has no size: reads to the end into a buffer that doubles. */
 static err load_pipe(const struct file_in *f, i64 max, char **data, i64 *size) {
     i64 cap = READ_STEP, n = 0, got = 1;
-    char *p = mem_alloc((size_t)cap + 1);
+    void *p = mem_alloc((size_t)cap);
     if (!p) return -E601;
     err e = 0;
-    while (got > 0) {
-        if (n == cap) {
-            char *q = n > max ? NULL : mem_realloc(p, (size_t)(2 * cap) + 1);
-            if (!q) {
-                e = n > max ? FAIL_AT(E601, f->path, NULL, "more than %lld bytes came", (long long)max) : -E601;
-                break;
-            }
-            p = q;
-            cap *= 2;
-        }
-        e = file_read_some(f, p + n, cap - n, &got);
-        if (e < 0) break;
-        n += got;
+    while (e >= 0 && got > 0) {
+        e = n > max ? FAIL_AT(E601, f->path, NULL, "more than %lld bytes came", (long long)max) : mem_grow(&p, n + 1, &cap, 1);
+        if (e >= 0) e = file_read_some(f, (char *)p + n, cap - 1 - n, &got);
+        if (e >= 0) n += got;
     }
     if (e < 0) {
         mem_free(p);
         return e;
     }
-    p[n] = 0;
     *data = p;
+    (*data)[n] = 0;
     *size = n;
     return 0;
 }
@@ -303,6 +294,13 @@ err file_write_phase(const char *path, const void *p, i64 n, const char *phase) 
 }
 
 err file_write_all(const char *path, const void *p, i64 n) { return file_write_phase(path, p, n, NULL); }
+
+err file_write_text(const char *path, struct str *text) {
+    err e = str_ok(text);
+    if (e >= 0) e = file_write_all(path, str_text(text), (i64)text->len);
+    str_free(text);
+    return e;
+}
 
 err file_map(const char *path, struct file_map *m) {
     *m = (struct file_map){0};

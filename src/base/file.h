@@ -6,7 +6,7 @@
 #ifndef STRETTO_BASE_FILE_H
 #define STRETTO_BASE_FILE_H
 
-#include "base/err.h"
+#include "base/str.h"
 
 struct file_in {
     int fd;
@@ -36,6 +36,7 @@ err file_sync(struct file_out *f);                     /* flush and fsync of PAT
 err file_commit(struct file_out *f);                   /* flush, fsync, rename, fsync of the folder; always frees f */
 void file_abort(struct file_out *f);                   /* removes PATH.tmp and keeps PATH; no effect after commit */
 err file_write_all(const char *path, const void *p, i64 n);
+err file_write_text(const char *path, struct str *text); /* writes a text and frees it; E601 if the text is incomplete */
 /* Writes a whole file, with a fault injection point (`phase`, rank 0, step 0) between writing and renaming. */
 err file_write_phase(const char *path, const void *p, i64 n, const char *phase);
 

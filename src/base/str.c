@@ -75,6 +75,14 @@ void str_addf(struct str *b, const char *fmt, ...) {
     va_end(ap);
 }
 
+void str_add_lines(struct str *b, const char *front, const char *text) {
+    while (*text) {
+        const size_t n = strcspn(text, "\n");
+        str_addf(b, "%s%.*s\n", front, (int)n, text);
+        text += n + (text[n] != 0);
+    }
+}
+
 void str_free(struct str *b) {
     mem_free(b->s);
     *b = (struct str){0};

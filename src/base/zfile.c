@@ -2,7 +2,7 @@
  * doubles. */
 #include "base/zfile.h"
 
-#include <string.h>
+#include <stdio.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -12,7 +12,7 @@
 enum { PIECE = 1 << 18 };
 
 struct growing {
-    char *p;
+    void *p;
     i64 n, cap;
 };
 
@@ -24,19 +24,11 @@ enum zkind zfile_kind(const void *head, i64 n) {
 }
 
 /* Ensures room for at least one more byte besides the final NUL. */
-static err grow(struct growing *g) {
-    if (g->n + 1 < g->cap) return 0;
-    char *q = mem_realloc(g->p, (size_t)(2 * g->cap));
-    if (!q) return -E601;
-    g->p = q;
-    g->cap *= 2;
-    return 0;
-}
+static err grow(struct growing *g) { return mem_grow(&g->p, g->n + 1, &g->cap, 1); }
 
 static err damaged(const char *path, const char *tool, const char *why) {
-    char fix[64] = "";
-    strncat(fix, tool, sizeof fix - 1);
-    strncat(fix, " -t FILE says more; fetch the file again", sizeof fix - strlen(fix) - 1);
+    char fix[64];
+    snprintf(fix, sizeof fix, "%s -t FILE says more; fetch the file again", tool);
     return FAIL_AT(E202, path, fix, "the packed data are damaged or cut off (%s)", why);
 }
 
@@ -87,7 +79,7 @@ static err unpack_zstd(const struct file_in *f, struct growing *g, u8 *in) {
         while (e >= 0 && (from.pos < from.size || full)) {
             e = grow(g);
             if (e < 0) break;
-            ZSTD_outBuffer to = {g->p + g->n, (size_t)(g->cap - 1 - g->n), 0};
+            ZSTD_outBuffer to = {(char *)g->p + g->n, (size_t)(g->cap - 1 - g->n), 0};
             state = ZSTD_decompressStream(z, &to, &from);
             g->n += (i64)to.pos;
             full = to.pos == to.size && state != 0;
@@ -122,8 +114,8 @@ err zfile_load(const char *path, char **data, i64 *size) {
         mem_free(g.p);
         return e;
     }
-    g.p[g.n] = 0;
     *data = g.p;
+    (*data)[g.n] = 0;
     *size = g.n;
     return 0;
 }

@@ -49,13 +49,7 @@ static err more_slots(struct vocab *v) {
 }
 
 static err append(struct vocab *v, const char *s, i64 n) {
-    if (v->n == v->at_cap) {
-        i32 cap = v->at_cap ? 2 * v->at_cap : 32;
-        i64 *at = mem_realloc(v->at, (size_t)cap * sizeof *at);
-        if (!at) return -E601;
-        v->at = at;
-        v->at_cap = cap;
-    }
+    GROW(v->at, v->n, v->at_cap);
     if (v->fill + n + 1 > v->cap) {
         i64 cap = lmax(2 * v->cap, v->fill + n + 1 + 256);
         char *bytes = mem_realloc(v->bytes, (size_t)cap);

@@ -9,7 +9,7 @@ struct vocab {
     char *bytes;    /* all words one after the other, each with a NUL */
     i64 fill, cap;  /* of bytes */
     i64 *at;        /* [n] offset of a word in bytes */
-    i32 at_cap;
+    i64 at_cap;
     i32 *slot;      /* open addressing: number of a word + 1, 0 = free */
     u32 *hash;      /* [slots] */
     i32 slots;      /* a power of two, or 0 */

@@ -133,7 +133,7 @@ err gpuload_save(const char *path, const struct gpuload_state *s) {
     js_free(o);
     if (e >= 0) str_add(&text, "\n");
     if (e >= 0) e = file_make_parent(path);
-    if (e >= 0) e = file_write_all(path, str_text(&text), (i64)text.len);
+    if (e >= 0) return file_write_text(path, &text);
     str_free(&text);
     return e;
 }

@@ -201,11 +201,8 @@ static void label(const struct dataset *d, i64 row, char out[32]) { row_label(se
 
 static i32 facts(const struct dataset *d, struct report_fact *fact, struct arena *a) {
     const struct series *s = series_of(d);
-    char season[32];
-    snprintf(season, sizeof season, "%d rows", s->freq.season);
-    const char *copy = arena_strdup(a, season);
     fact[0] = (struct report_fact){"frequency", s->freq.name};
-    fact[1] = (struct report_fact){"season", copy ? copy : ""};
+    fact[1] = (struct report_fact){"season", arena_printf(a, "%d rows", s->freq.season)};
     return 2;
 }
 

@@ -1,5 +1,5 @@
 /* charts.c - builds the charts of a report from its plain data. */
-#include "report/charts.h"
+#include "report/html_part.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -142,8 +142,5 @@ void chart_steps(struct str *b, const struct report *r, f64 width, f64 height) {
 err report_plot(const struct report_forecast *f, const char *path) {
     struct str svg = {0};
     chart_forecast(&svg, f, 800, 400, true);
-    err e = str_ok(&svg);
-    if (e >= 0) e = file_write_all(path, svg.s, (i64)svg.len);
-    str_free(&svg);
-    return e;
+    return file_write_text(path, &svg);
 }

@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "base/file.h"
-#include "report/charts.h"
 #include "report/html_part.h"
 #include "report/text.h"
 

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/charts.h"
 #include "report/html_part.h"
 #include "report/text.h"
 

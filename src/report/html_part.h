@@ -1,4 +1,4 @@
-/* html_part.h - pieces of the page; private to this folder. */
+/* html_part.h - pieces of the page and its charts; private to this folder. */
 #ifndef STRETTO_REPORT_HTML_PART_H
 #define STRETTO_REPORT_HTML_PART_H
 
@@ -14,6 +14,10 @@ void html_text(struct str *b, const char *tag, const char *class, const char *te
 void html_list(struct str *b, const char *const *line, i32 n);
 void html_facts(struct str *b, const struct report_fact *f, i32 n);
 void html_scores(struct str *b, const struct score_table *t);
+
+void chart_forecast(struct str *b, const struct report_forecast *f, f64 width, f64 height, bool alone);
+void chart_curves(struct str *b, const struct report *r, f64 width, f64 height);
+void chart_steps(struct str *b, const struct report *r, f64 width, f64 height);
 
 void html_first_screen(struct str *b, const struct report *r);
 void html_slices(struct str *b, const struct report *r);

@@ -1,4 +1,4 @@
-/* verb_doctor.c - `doctor`: what stops or slows a run on this host, or on every host of a launcher. */
+/* verb_node.c - `doctor` and `gpuload`: the state of this node, or of all nodes of a launcher. */
 #include "cli.h"
 
 stretto_err cmd_doctor(struct cli *c) {
@@ -8,4 +8,10 @@ stretto_err cmd_doctor(struct cli *c) {
     c->told = e < 0; /* by its lines */
     stretto_err printed = cli_print(text);
     return e < 0 ? e : printed;
+}
+
+stretto_err cmd_gpuload(struct cli *c) {
+    char *text = NULL;
+    TRY(stretto_gpuload(c->config, c->o.json, &text));
+    return cli_print(text);
 }
