@@ -1,4 +1,4 @@
-/* args.c - reading of the command line; what an option takes is asked of the table, never known here. */
+/* args.c - parses the command line; all facts about options come from the option table. */
 #include "args.h"
 
 #include <stdio.h>

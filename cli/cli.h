@@ -13,14 +13,14 @@
 
 struct cli {
     struct args args;
-    struct options o;          /* flags, and under them what the config file says */
+    struct options o;          /* flags, and options of the config file without a flag */
     stretto_config *config;    /* the same flags, and the config file */
     struct console console;
     i32 status;                /* exit status of a job that was waited for, where the verb itself did not fail */
     bool among;                /* one of several processes that a launcher started, which train together */
-    bool hushed;               /* quiet because another process speaks; until an event comes, which means that it died */
-    bool quiet;                /* whether it was asked to be so as well */
-    bool told;                 /* the error is in what was printed: not again on stderr */
+    bool silent;               /* rank > 0: prints nothing, until its first event (rank 0 has died) */
+    bool quiet;                /* --quiet was given */
+    bool shown;                 /* the error has been shown: main does not print it again */
 };
 
 typedef stretto_err verb_fn(struct cli *c);
@@ -34,7 +34,7 @@ stretto_err cli_config(struct cli *c);
 /* An option of the config into c->o, where no flag gives it: the verbs look there. */
 stretto_err cli_take(struct cli *c, enum opt_id id);
 
-/* The error as people read it, now; main shows it only where this was not called. */
+/* Shows the error now; main then does not show it again. */
 void cli_show_error(struct cli *c);
 
 /* The progress line, as --progress, --color and --quiet ask for it. */

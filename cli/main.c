@@ -30,9 +30,9 @@ static stretto_err run(struct cli *c, int argc, char **argv) {
         if (i != OPT_config) TRY(cli_take(c, (enum opt_id)i));
     bool alone = c->o.ranks == 1 && c->o.meta[OPT_ranks].rank >= OPT_RANK_FLAG;
     c->among = stretto_ranks() > 1 && !alone;
-    c->hushed = c->among && stretto_rank() > 0; /* of several processes one speaks */
+    c->silent = c->among && stretto_rank() > 0; /* only rank 0 prints */
     c->quiet = c->o.quiet;
-    if (c->hushed) c->o.quiet = true;
+    if (c->silent) c->o.quiet = true;
     TRY(cli_outputs(c));
     cli_open_console(c);
     return verbs[c->args.verb](c);

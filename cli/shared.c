@@ -50,8 +50,8 @@ static void show_text(FILE *f, const struct cli *c) {
 /* The text is gathered and written at once, since several processes may show an error at the same time. */
 void cli_show_error(struct cli *c) {
     static char text[8192];
-    if (c->told) return;
-    c->told = true;
+    if (c->shown) return;
+    c->shown = true;
     FILE *gathered = fmemopen(text, sizeof text, "w"), *f = gathered ? gathered : stderr;
     if (c->o.json) show_json(f);
     else show_text(f, c);
@@ -73,8 +73,8 @@ void cli_on_event(void *cli, const stretto_event *e) {
 #define SAME(field) .field = e->field,
     struct event out = {.kind = (enum event_kind)e->kind, EVENT_SHARED(SAME)};
 #undef SAME
-    if (c->hushed) {
-        c->hushed = false;
+    if (c->silent) {
+        c->silent = false;
         c->o.quiet = c->quiet;
         console_close(&c->console);
         cli_open_console(c);

@@ -7,13 +7,13 @@
 stretto_err cmd_check(struct cli *c) {
     char *text = NULL, *config = NULL;
     stretto_err e = stretto_check(c->config, c->args.arg[0], c->o.json, &text, &config);
-    c->told = text != NULL;
+    c->shown = text != NULL;
     stretto_err shown = cli_print(text);
     if (shown >= 0 && config && c->o.write_config && *c->o.write_config)
         shown = file_write_all(c->o.write_config, config, (i64)strlen(config));
     stretto_text_free(config);
     if (shown < 0) {
-        c->told = false;
+        c->shown = false;
         return shown;
     }
     return e;
@@ -36,9 +36,9 @@ stretto_err cmd_info(struct cli *c) {
     }
     if (!looks_like_model(c->args.arg[0])) {
         stretto_err found = stretto_data_info(c->config, c->args.arg[0], c->o.json, &text);
-        c->told = text != NULL;
+        c->shown = text != NULL;
         stretto_err shown = cli_print(text);
-        c->told = c->told && shown >= 0;
+        c->shown = c->shown && shown >= 0;
         return shown < 0 ? shown : found;
     }
     stretto_model *m = NULL;

@@ -108,7 +108,7 @@ static stretto_err check_plan(struct cli *c, stretto_data *data, const struct la
     return e;
 }
 
-/* Train begins anew, but the job resumes where there is a checkpoint: the user has to say which of the two. */
+/* Train starts from scratch, but a restarted job resumes a checkpoint: the user has to choose one. */
 static stretto_err check_run(const char *run) {
     char pattern[CLI_PATH + 32], fix[CLI_PATH + 80];
     glob_t found;

@@ -12,41 +12,42 @@
 /* For the signal handler only. */
 static stretto_trainer *volatile running;
 static const struct cli *volatile listener;
-static volatile sig_atomic_t asked, trained; /* trained: what is left is to score and to write */
-static struct timespec asked_at;
-static char heard[CLI_PATH + 200]; /* what is said then; "" = nothing */
+static volatile sig_atomic_t stop_requested, trained; /* trained: what is left is to score and to write */
+static struct timespec stop_time;
+static char stop_text[CLI_PATH + 200]; /* message on the first signal; "" = none */
 static const char too_early[] = "asked to stop before the training has begun: go on with the same command\n";
 static const char too_late[] = "\nthe training is over and its results are being written; Ctrl-C again stops at once\n";
 
 #define TWICE_S 1.0 /* a launcher passes on a Ctrl-C that its ranks have had already */
 
-/* Ctrl-C again. */
-static bool wants_out(int number) {
+/* A second Ctrl-C by the user. */
+static bool is_second_request(int number) {
     struct timespec now;
-    if (!asked || number != SIGINT) return false;
+    if (!stop_requested || number != SIGINT) return false;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    const double since = (double)(now.tv_sec - asked_at.tv_sec) + 1e-9 * (double)(now.tv_nsec - asked_at.tv_nsec);
+    const double since = (double)(now.tv_sec - stop_time.tv_sec) + 1e-9 * (double)(now.tv_nsec - stop_time.tv_nsec);
     return !listener->among || since > TWICE_S;
 }
 
 static void say(const char *text) {
-    if (heard[0] && !listener->hushed && write(STDERR_FILENO, text, strlen(text)) < 0) heard[0] = 0; /* nobody reads it */
+    if (!stop_text[0] || listener->silent) return;
+    if (write(STDERR_FILENO, text, strlen(text)) < 0) stop_text[0] = 0; /* stderr is closed */
 }
 
 /* One signal at a time: the others are held back meanwhile. */
 static void on_signal(int number) {
     const int kept = errno;
-    if (wants_out(number)) _exit(130);
-    if (!asked) {
-        clock_gettime(CLOCK_MONOTONIC, &asked_at);
-        say(trained ? too_late : running || !listener->among ? heard : too_early);
+    if (is_second_request(number)) _exit(130);
+    if (!stop_requested) {
+        clock_gettime(CLOCK_MONOTONIC, &stop_time);
+        say(trained ? too_late : running || !listener->among ? stop_text : too_early);
     }
-    asked = 1;
+    stop_requested = 1;
     if (running) stretto_trainer_stop(running);
     errno = kept;
 }
 
-/* A launcher may end its ranks a second later: what is to be done then is said at once. */
+/* A launcher may end its ranks a second later, so the message says at once how to continue. */
 static void catch_signals(const struct cli *c, const char *run_dir) {
     struct sigaction a = {.sa_handler = on_signal};
     sigemptyset(&a.sa_mask);
@@ -55,10 +56,10 @@ static void catch_signals(const struct cli *c, const char *run_dir) {
     sigaddset(&a.sa_mask, SIGUSR1);
     listener = c;
     if (c->among)
-        snprintf(heard, sizeof heard, "asked to stop: a checkpoint is written, if the launcher waits for it; go on with\n"
+        snprintf(stop_text, sizeof stop_text, "asked to stop: a checkpoint is written, if the launcher waits for it; go on with\n"
                  "  stretto resume %s\n", run_dir);
     else if (isatty(STDERR_FILENO))
-        snprintf(heard, sizeof heard, "\nstopping after this step; Ctrl-C again stops at once\n");
+        snprintf(stop_text, sizeof stop_text, "\nstopping after this step; Ctrl-C again stops at once\n");
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
     sigaction(SIGUSR1, &a, NULL);
@@ -78,8 +79,8 @@ static stretto_err draw(struct cli *c, stretto_trainer *t, const char *report) {
     return c->o.trace && *c->o.trace ? stretto_trainer_trace(t, c->o.trace) : 0;
 }
 
-/* The model last: with it a run is finished, and whoever was killed before that goes on from a checkpoint and draws again.  Where
- * nothing can be drawn it is saved all the same, and what is wrong said after that. */
+/* Writes the model last, because it marks the run as finished: a run that is killed earlier resumes and draws again.  If
+ * drawing fails, the model is saved first and the error is reported afterwards. */
 static stretto_err write_results(struct cli *c, stretto_trainer *t, const char *model, const char *run_dir) {
     char report[4200];
     snprintf(report, sizeof report, "%s/report.html", run_dir);
@@ -88,7 +89,7 @@ static stretto_err write_results(struct cli *c, stretto_trainer *t, const char *
     if (drawn < 0) TRY(draw(c, t, report));
     if (fputs(stretto_trainer_scores(t, c->o.json), stdout) == EOF || fflush(stdout) != 0)
         return FAIL(E703, "cannot write to standard output");
-    if (c->o.json && !c->hushed) fputc('\n', stdout);
+    if (c->o.json && !c->silent) fputc('\n', stdout);
     if (!c->o.quiet) fprintf(stderr, "model %s\nreport %s\n", model, report);
     return 0;
 }
@@ -104,7 +105,7 @@ static stretto_err fit(struct cli *c, stretto_trainer *t, const char *model, con
     TRY(stretto_trainer_target(t, model));
     TRY(stretto_trainer_run_dir(t, run_dir, resume));
     running = t;
-    if (asked) stretto_trainer_stop(t);
+    if (stop_requested) stretto_trainer_stop(t);
     stretto_err reason = stretto_trainer_run(t);
     running = NULL;
     trained = reason >= 0 && reason != STRETTO_STOP_SIGNAL;
@@ -113,7 +114,7 @@ static stretto_err fit(struct cli *c, stretto_trainer *t, const char *model, con
         char fix[4200];
         snprintf(fix, sizeof fix, "stretto resume %s", run_dir);
         const stretto_err e = FAIL_AT(E802, NULL, fix, "stopped as asked; a checkpoint is in %s", run_dir);
-        c->told = c->hushed;
+        c->shown = c->silent;
         cli_show_error(c); /* before ranks part, when the first that ends may be the end of all */
         return e;
     }
@@ -146,7 +147,7 @@ static stretto_err print_config(struct cli *c, const char *data_path) {
     if (e >= 0) e = stretto_trainer_config(t, &text);
     stretto_trainer_free(t);
     stretto_data_free(data);
-    if (e >= 0 && !c->hushed) return cli_print(text);
+    if (e >= 0 && !c->silent) return cli_print(text);
     stretto_text_free(text);
     return e;
 }
@@ -156,7 +157,7 @@ stretto_err cmd_train(struct cli *c) {
     if (c->o.print_config) return print_config(c, c->args.arg[0]);
     cli_train_files(&c->args, &c->o, model, run_dir);
     const bool named = c->o.out && *c->o.out;
-    if (!named && !c->o.quiet && !c->hushed && access(model, F_OK) == 0)
+    if (!named && !c->o.quiet && !c->silent && access(model, F_OK) == 0)
         fprintf(stderr, "%s is there and will be replaced when this run is done (-o OTHER.model keeps it)\n", model);
     return train(c, c->args.arg[0], model, run_dir, 0);
 }

@@ -32,7 +32,7 @@ struct workshop {
     struct comm *comm;      /* the MPI job that this process is a rank of; NULL = none */
     char no_heal[COMM_PATH]; /* why ranks cannot go on without one that dies, where --heal asks for it; "" = they can */
     struct machine *ranks;  /* of all ranks, where there are several; NULL = machine */
-    struct str shares_from; /* where unlike shares of ranks came from, for people */
+    struct str shares_from; /* source of unequal rank shares, for a note; "" = none */
     struct wisdom wisdom;
     struct resources use;
 };
@@ -86,7 +86,7 @@ struct stretto_trainer {
 /* Was there a test part? */
 static inline bool trainer_scored(const struct stretto_trainer *t) { return t->scores.table != NULL; }
 
-/* A rank other than 0 of a job of processes: it trains, and neither speaks nor writes. */
+/* True on ranks > 0 of a job of processes: they train, emit no events and write no results. */
 static inline bool trainer_is_silent(const struct stretto_trainer *t) { return comm_rank(t->shop.comm) > 0; }
 
 static inline err trainer_need_model(const struct stretto_trainer *t) {
@@ -101,7 +101,7 @@ void trainer_listen(struct stretto_trainer *t); /* course.c: its events go to th
 err trainer_record(const struct stretto_trainer *t, struct str *out);
 
 /* run_dir.c */
-/* Ranks died: this one has another number, and with `first` it is the one that speaks and writes now. */
+/* After ranks died: takes the new rank number; with `first` this rank now emits the events and writes the files. */
 void run_dir_renumber(struct stretto_trainer *t, bool first);
 err run_dir_config(
     const struct stretto_trainer *t); /* writes config.json, once every `auto` is resolved; fine without a run folder */

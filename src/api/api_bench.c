@@ -75,7 +75,7 @@ static err bench_one(const struct subject *s, const struct workshop *shop, i32 r
     f32 *input[NET_BUFS] = {0};
     f64 seconds = 0;
     use.parallel = row->strategy;
-    use.steps = MANY_STEPS; /* who asks for the speed may wait for the wisdom */
+    use.steps = MANY_STEPS; /* enough steps that measuring for the wisdom pays off */
     use.slices = s->spec.cut.slices;
     use.course = s->spec.cut.course;
     TRY(engine_new(&s->net, &use, s->B, 0, optim_find("adam"), &engine));
@@ -155,7 +155,7 @@ static err bench_all(struct options *o, const struct workshop *shop, struct benc
     struct split split;
     struct series shape = {.nrow = ROWS, .ncol = (i32)o->columns, .ntarget = (i32)o->columns, .freq = {.season = 24}};
     if (opt_given(o, OPT_batch) && opt_given(o, OPT_context) && !opt_is_auto(o, OPT_context))
-        shape.nrow = lmax(ROWS, 2 * o->batch * o->context); /* who names a batch gets it */
+        shape.nrow = lmax(ROWS, 2 * o->batch * o->context); /* enough rows for the given batch */
     TRY(resolve_forecast(o, &shape, NULL, &spec, &split));
     if (opt_given(o, OPT_hidden)) return bench_width(o, shop, &spec, spec.hidden, rows, n);
     for (i32 w = 0; w < WIDTHS; w++) TRY(bench_width(o, shop, &spec, 32 << w, rows, n));

@@ -50,7 +50,7 @@ static void quoted(struct str *out, const char *text) {
     str_add(out, "\"");
 }
 
-/* What a config needs: what the user said of the data, and what the file suggests. */
+/* Options for a config: those that the user gave about the data, and a horizon that fits the file. */
 static void propose(const struct options *o, const struct series *s, struct str *out) {
     str_add(out, "target: [");
     for (i32 i = 0; i < s->ntarget; i++) {
@@ -73,14 +73,14 @@ struct checking {
     struct findings found;
     struct table *t;
     struct series *s;
-    bool open; /* which column is the target is not said: the series holds all that could be */
+    bool open; /* no target is chosen: the series holds all columns that could be one */
     struct str text, config;
 };
 
-/* Which column is what could not be told. */
+/* True if the role of a column could not be determined. */
 static bool is_role(i32 code) { return code == E102 || code == E105 || code == E214; }
 
-/* Which column is meant is not the file's fault: what is wrong with its rows is said all the same. */
+/* Without a chosen target the rows are checked all the same: every column counts as a target. */
 static err look_without_target(struct checking *c, struct series_options so) {
     struct findings rest;
     so.target = "all";
@@ -89,7 +89,7 @@ static err look_without_target(struct checking *c, struct series_options so) {
     TRY(check_table(c->t, &so, &rest, &c->s));
     for (i32 i = 0; i < rest.n; i++) {
         const i32 code = rest.item[i].r.code;
-        if (code != E212 && !is_role(code)) /* nobody called a constant column a target */
+        if (code != E212 && !is_role(code)) /* a constant column matters only as a target */
             findings_add(&c->found, rest.item[i].warning, rest.item[i].column, &rest.item[i].r);
     }
     c->found.more += rest.more;
@@ -98,7 +98,7 @@ static err look_without_target(struct checking *c, struct series_options so) {
     return 0;
 }
 
-/* What the reader found stands in front; a cell that it could not read is not missing besides. */
+/* Puts the findings of the reader first; a column with unreadable cells gets no finding about missing cells, too. */
 static void put_cells_first(struct checking *c, struct findings *cells) {
     const i32 ncell = cells->n;
     for (i32 i = 0; i < c->found.n; i++) {
@@ -110,12 +110,12 @@ static void put_cells_first(struct checking *c, struct findings *cells) {
     cells->more += c->found.more;
     memcpy(cells->roles, c->found.roles, sizeof cells->roles);
     c->found = *cells;
-    series_free(c->s); /* cells are missing that are not: no series to speak of */
+    series_free(c->s); /* unread cells count as missing there: the series is wrong */
     c->s = NULL;
 }
 
-/* asked: a missing target is a finding, the first; else it is only not there. */
-static err look(struct checking *c, const struct options *o, const char *path, bool asked) {
+/* targeted: the user wants a target, so a missing one is the first finding. */
+static err look(struct checking *c, const struct options *o, const char *path, bool targeted) {
     struct read_options r = read_options_of(o);
     struct series_options so = series_options_of(o);
     struct findings cells = {0};
@@ -124,7 +124,7 @@ static err look(struct checking *c, const struct options *o, const char *path, b
     if (e < 0 && cells.n < 2) return e; /* nothing else to tell */
     if (e >= 0) TRY(check_table(c->t, &so, &c->found, &c->s));
     if (c->t && c->found.n > 0 && !c->found.item[0].warning && is_role(c->found.item[0].r.code)) {
-        c->found.n = asked || c->found.item[0].r.code != E105;
+        c->found.n = targeted || c->found.item[0].r.code != E105;
         TRY(look_without_target(c, so));
     }
     if (cells.n) put_cells_first(c, &cells);
@@ -132,7 +132,7 @@ static err look(struct checking *c, const struct options *o, const char *path, b
     return 0;
 }
 
-/* Columns with gaps that one option mends: people read of the first, programs of all. */
+/* Columns with gaps that the same option fixes: the text shows the first one, the JSON all. */
 static bool alike(const struct finding *a, const struct finding *b) {
     return a->r.code == E207 && b->r.code == E207 && strcmp(a->r.fix, b->r.fix) == 0;
 }
@@ -181,11 +181,11 @@ static err show(struct checking *c, int json) {
     return e;
 }
 
-static err look_and_show(stretto_config *config, const char *path, int json, bool asked, char **out, char **proposed_config) {
+static err look_and_show(stretto_config *config, const char *path, int json, bool targeted, char **out, char **proposed_config) {
     struct checking c = {0};
     *out = NULL;
     if (proposed_config) *proposed_config = NULL;
-    err e = look(&c, &config->o, path, asked);
+    err e = look(&c, &config->o, path, targeted);
     if (e >= 0) e = show(&c, json);
     if (e >= 0) e = text_give(&c.text, out);
     if (e >= 0 && proposed_config && c.config.len) e = text_give(&c.config, proposed_config);

@@ -1,4 +1,4 @@
-/* api_gpuload.c - one call of gpuload: look, smooth, remember, and tell Slurm where the load moved.
+/* api_gpuload.c - one call of gpuload: sample the load, smooth it, store it, and update the weight in Slurm where the load moved.
  *
  *     state --> sample (NVML, or the next time of a record) --> smoothed --> weight --> scontrol update --> state
  *
@@ -15,7 +15,7 @@
 #include "launch/slurm.h"
 #include "launch/supervise.h"
 
-enum { LOOKS = 5, NAP_NS = 200000000 }; /* a GPU says how busy it was a moment ago: a second of moments is a sample */
+enum { LOOKS = 5, NAP_NS = 200000000 }; /* NVML averages over a short interval: a sample is the mean of one second */
 #define POINTS 100.0
 
 struct call {
@@ -145,8 +145,8 @@ static err save(struct call *c) {
                    why.text);
 }
 
-/* The state is written before Slurm is told too: where it cannot be, every call would be the first one, and tell. */
-static err tell(struct call *c, i32 weight) {
+/* The state is also written before Slurm is called: with an unwritable state every call would be a first one and update Slurm. */
+static err update_slurm(struct call *c, i32 weight) {
     if (!c->o->dry_run) TRY(save(c));
     if (c->why == GPULOAD_STAYS) return 0;
     TRY(slurm_weight_command(c->node, weight, &c->command));
@@ -161,7 +161,7 @@ static err step(struct call *c, bool gpus) {
     gpuload_smooth(&c->state, &c->rule, &c->sample, c->recorded ? c->record.source : GPULOAD_NVML, &c->note);
     c->why = gpuload_decide(&c->state, &c->rule);
     const i32 weight = c->why == GPULOAD_STAYS ? c->state.weight : gpuload_weight(&c->rule, gpuload_level(&c->state));
-    TRY(tell(c, weight));
+    TRY(update_slurm(c, weight));
     if (*str_text(&c->note) && !c->o->quiet) line(c, "note: %s", str_text(&c->note));
     if (gpus) print_gpus(c);
     print_node(c, weight);

@@ -21,7 +21,7 @@ static err not_a_table(const char *path) {
     return text ? FAIL_AT(E901, path, "the model comes first: MODEL DATA", "this is a text file, not a model") : 0;
 }
 
-/* Where values came from when the model was trained; a model that is older than this record says that it holds them. */
+/* Restores the origin of each option at training; for models without this record the origin is "the model". */
 static err restore_origins(stretto_model *m) {
     struct js *record = NULL;
     TRY(m->record.len ? js_parse(str_text(&m->record), m->record.len, m->path, &record) : 0);

@@ -76,8 +76,8 @@ static err machine_of(const struct options *o, struct machine *m) {
     return e;
 }
 
-/* On this machine the plan says how layers will be walked, as far as that is known: --kernel NAME:fold, or the wisdom. */
-static err known_ways(struct stretto_plan *p) {
+/* Sets the execution modes of the layers, where --kernel NAME:fold or the wisdom of this machine gives them. */
+static err set_modes(struct stretto_plan *p) {
     struct wisdom wisdom;
     struct resources use = {.wisdom = &wisdom};
     TRY(pick_kernel(&p->o, &use.kern, &use.how));
@@ -101,7 +101,7 @@ static err open_plan(stretto_config *config, stretto_data *data, struct stretto_
         .grains = opt_is_auto(&p->o, OPT_grains) ? 0 : (i32)p->o.grains};
     TRY(shape_net(p, &p->spec, &p->net, &p->q));
     TRY(plan_make(&p->q, &p->plan));
-    return known_ways(p);
+    return set_modes(p);
 }
 
 stretto_err stretto_plan_new(stretto_config *config, stretto_data *data, stretto_plan **out) {
@@ -128,7 +128,7 @@ stretto_err stretto_plan_print(const stretto_plan *self, char **out) {
     return text_give(&text, out);
 }
 
-/* Ranks, and which of their messages are not as long as what they speak of. */
+/* Messages between ranks, and the gradients that are sent as sparse rows. */
 static err messages_line(const struct plan *p, const struct net *n, const struct plan_sent *sent, struct str *text) {
     if (p->nrank < 2) return 0;
     str_addf(text, "%lld messages a step between %d ranks, ", (long long)sent->messages, p->nrank);
@@ -212,8 +212,8 @@ static err compare_cuts(const struct stretto_plan *self, struct net *net, struct
     return 0;
 }
 
-/* No figure of the table was measured. */
-static void say_how(const struct stretto_plan *self, struct str *text) {
+/* All times of the table are predictions. */
+static void add_cost_model(const struct stretto_plan *self, struct str *text) {
     const struct device *d = &self->machine->device[0];
     str_addf(text, "times are predicted by a cost model, at %.3g GF/s (%s) and %.3g GB/s (%s) a device\n", d->gflops,
              strcmp(self->o.machine, "auto") == 0 ? "measured now" : "as described or assumed", d->gbytes,
@@ -226,7 +226,7 @@ stretto_err stretto_plan_compare(const stretto_plan *self, char **out) {
     const bool cut = forecast_can_slice(&self->spec);
     err e = cut ? mem_new((void **)&net, CUTS + 1, sizeof *net) : plan_compare(&self->q, &text);
     if (e >= 0 && net) e = compare_cuts(self, net, &text);
-    if (e >= 0) say_how(self, &text);
+    if (e >= 0) add_cost_model(self, &text);
     mem_free(net);
     return text_end(e, &text, out);
 }
@@ -267,7 +267,7 @@ stretto_err stretto_plan_draw(const stretto_plan *self, int svg, char **out) {
     return text_end(e, &text, out);
 }
 
-/* Which wisdom is asked here and what it knows: comments of the machine's text, or a list of lines. */
+/* The file and the entries of the wisdom: as comments in the text (o NULL), or as JSON members. */
 static err put_wisdom(const struct machine *m, struct str *text, struct js *o) {
     struct wisdom w;
     struct str line = {0};

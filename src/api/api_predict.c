@@ -1,4 +1,4 @@
-/* api_predict.c - what a model says of new data: predictions into arrays and CSV files, scores, pictures. */
+/* api_predict.c - a model applied to new data: predictions into arrays and CSV files, scores, pictures. */
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static struct events warnings_to(stretto_model *m) { return (struct events){.sin
 
 const char *stretto_model_warnings(const stretto_model *self) { return str_text(&self->warnings); }
 
-/* Data of another kind than the model's cannot be asked anything. */
+/* Prepares data for the model; data of another kind are refused. */
 static err take(stretto_model *m, struct dataset *d) {
     const struct learner *learner = m->m->learner;
     const struct events events = warnings_to(m);

@@ -143,7 +143,7 @@ static err stopped(struct stretto_trainer *t) {
     return run_dir_status(t, again ? FAIL_AT(E802, NULL, fix, "%s; a checkpoint is in %s", why.text, t->run_dir) : -E806);
 }
 
-/* A rank is missing: with a checkpoint the run can be started again, and its exit status says so. */
+/* A rank was lost: E802 (exit status 75: can be resumed) if there is a checkpoint, else E801. */
 static err lost(struct stretto_trainer *t) {
     char fix[4200];
     const struct err_record why = *err_last();

@@ -35,7 +35,7 @@ static err refuse(const struct reader *r, const char *fix, const char *text) {
     return fail_at(r->name, at.line, at.column, fix, text);
 }
 
-/* What libyaml says, in words about this file. */
+/* The error of libyaml as a message about this file. */
 static err syntax(const struct reader *r) {
     static const struct {
         const char *problem, *text, *fix;
@@ -62,7 +62,7 @@ static err syntax(const struct reader *r) {
     if (y->error == YAML_MEMORY_ERROR) return FAIL(E601, "no memory to read %s", r->name);
     const char *problem = y->problem ? y->problem : "";
     yaml_mark_t at = y->error == YAML_READER_ERROR ? y->mark : y->problem_mark;
-    /* for what is opened and never ended, where it began says more than where the file gave out */
+    /* an unclosed quote or list: report where it begins, not the end of the file */
     if (y->context && (strstr(y->context, "quoted scalar") || strstr(y->context, "simple key") || strstr(y->context, "flow")) &&
         !strstr(problem, "escape"))
         at = y->context_mark;
@@ -216,7 +216,7 @@ static err read_stream(struct reader *r) {
     return 0;
 }
 
-/* What libyaml would say in a roundabout way: other encodings, and tabs in front of a line. */
+/* Checks what libyaml reports unclearly: other encodings, and tabs at the start of a line. */
 static err check_text(const char *text, size_t n, const char *name) {
     size_t line = 0, start = 0, i = 0;
     bool indent = true, json = false;

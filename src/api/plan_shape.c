@@ -2,7 +2,7 @@
  *
  *     # for --horizon 24 --context 72 --batch 64 ...
  *
- * A plan that does not fit fails somewhere among its tasks, which tells nobody why; where an option differs, that is said. */
+ * A plan that does not fit fails at one of its tasks; if an option differs, the message names the option instead. */
 #include "api/plan_shape.h"
 
 #include <stdio.h>

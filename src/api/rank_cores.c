@@ -35,7 +35,7 @@ err rank_cores_of_process(struct comm *c, i32 threads, struct rank_cores *out) {
     struct cores all[COMM_RANKS];
     *out = (struct rank_cores){0};
     cores_allowed(&out->before);
-    if (!wanted()) out->before = (struct cores){0}; /* which meets nobody's */
+    if (!wanted()) out->before = (struct cores){0}; /* empty: shares no core with another rank */
     TRY(comm_allgather(c, "cores", &out->before, sizeof out->before, all));
     share_out(c, all, threads, out);
     return 0;

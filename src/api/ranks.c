@@ -109,7 +109,7 @@ struct rank_run {
     struct model *m;
     struct rank_cores cores;
     struct status status;
-    struct events tells;
+    struct events events;
     err e;
     struct err_record why;
     pthread_t thread;
@@ -138,13 +138,13 @@ static void *on_a_thread(void *self) {
 }
 
 /* Ranks > 0 print nothing, write only their status record, and measure nothing. */
-static void silence(struct learn_job *job, const struct events *tells) {
-    job->use.events = tells;
+static void silence(struct learn_job *job, const struct events *events) {
+    job->use.events = events;
     job->use.wisdom = NULL;
     job->use.trace = false;
 }
 
-/* For E801, and waits for long work: what the record of a rank says, and when it was written. */
+/* For E801 and for deadlines: the last status record of a rank as text; returns its time, 0 = none. */
 static f64 last_record(void *run_dir, i32 rank, char *text, size_t size) {
     struct status_record r;
     if (!run_dir || !status_read(run_dir, rank, &r)) return 0;
@@ -160,15 +160,15 @@ static err start(struct rank_run *r, i32 k, struct comm **comm, const struct lea
     comm_set_record_folder(comm[k], job->run_dir);
     rank_cores_of_thread(k, comm_size(comm[k]), job->use.machine->ndevice, &r->cores);
     if (k == 0) {
-        if (job->use.events) r->tells = *job->use.events;
-        events_add(&r->tells, comm_sink(comm[k]));
-        r->job.use.events = &r->tells;
+        if (job->use.events) r->events = *job->use.events;
+        events_add(&r->events, comm_sink(comm[k]));
+        r->job.use.events = &r->events;
         return 0;
     }
     if (job->run_dir && comm_watch_requested()) status_open(&r->status, job->run_dir, k, comm_size(comm[k]));
-    events_add(&r->tells, status_sink(&r->status));
-    events_add(&r->tells, comm_sink(comm[k]));
-    silence(&r->job, &r->tells);
+    events_add(&r->events, status_sink(&r->status));
+    events_add(&r->events, comm_sink(comm[k]));
+    silence(&r->job, &r->events);
     r->started = pthread_create(&r->thread, NULL, on_a_thread, r) == 0;
     return r->started ? 0 : FAIL(E601, "no thread could be made for rank %d", k);
 }

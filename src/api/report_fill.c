@@ -41,7 +41,7 @@ static err fill_curve(struct filler *p, i32 member, struct report_curve *out) {
 
 static err fill_curves(struct filler *p) {
     struct report_curve *curve;
-    const i32 n = p->r.ncurve; /* as the learner says */
+    const i32 n = p->r.ncurve; /* set by the learner */
     if (n == 0) return 0;
     ARENA_NEW(&p->a, curve, n);
     for (i32 m = 0; m < n; m++) TRY(fill_curve(p, m, &curve[m]));

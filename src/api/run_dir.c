@@ -186,7 +186,7 @@ bool run_dir_has_checkpoint(const struct stretto_trainer *t) {
     return ckpt_find(folder, 0, path, &number) >= 0;
 }
 
-/* How a call ended, for those who look from outside; the first end counts. */
+/* Writes a failure into the status record; only the first end counts. */
 err run_dir_status(struct stretto_trainer *t, err e) {
     if (e < 0) status_failed(&t->status, e);
     return e;

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a rank tells the others: its node's loads, or why there are none. */
-struct told {
+/* Message of a rank: the GPU loads of its node, or the error if there are none. */
+struct node_load {
     struct gpuload_state state;
     struct err_record why;
 };
@@ -25,18 +25,18 @@ static err look(const char *pattern, const char *named, struct gpuload_state *ou
 
 err shares_gather(struct comm *comm, const char *pattern, const char *node, struct gpuload_state *all) {
     const i32 ranks = comm_size(comm);
-    struct told *mine, *told;
+    struct node_load *mine, *loads;
     NEW(mine, 1);
-    err e = mem_new((void **)&told, ranks, sizeof *told);
+    err e = mem_new((void **)&loads, ranks, sizeof *loads);
     if (e >= 0 && look(pattern, node, &mine->state) < 0) mine->why = *err_last();
-    if (e >= 0) e = comm_allgather(comm, "gpu loads", mine, sizeof *mine, told);
+    if (e >= 0) e = comm_allgather(comm, "gpu loads", mine, sizeof *mine, loads);
     for (i32 k = 0; k < ranks && e >= 0; k++) {
-        all[k] = told[k].state;
-        if (told[k].why.code == 0) continue;
-        err_put(&told[k].why);
-        e = -told[k].why.code;
+        all[k] = loads[k].state;
+        if (loads[k].why.code == 0) continue;
+        err_put(&loads[k].why);
+        e = -loads[k].why.code;
     }
-    mem_free(told);
+    mem_free(loads);
     mem_free(mine);
     return e;
 }

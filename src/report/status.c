@@ -157,7 +157,7 @@ bool status_is_silent(const struct status_record *r, f64 now) {
     return r->exit < 0 && now - r->time > dmax(SILENT_S, 3 * r->period);
 }
 
-/* ------------------------------------------------------------------ for people ---------------------------------------------- */
+/* ------------------------------------------------------------------ output -------------------------------------------------- */
 
 static const char *state_of(const struct status_record *r, f64 now) {
     if (r->exit >= 0) return r->phase;
