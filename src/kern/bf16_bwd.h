@@ -307,7 +307,7 @@ static void bwd_last_rows(struct bwd_pipeline *w, i32 t, i32 b0, i32 b1) {
     const f32 *ds = HAS_C ? l->x->dcT : KIND == CELL_GRU ? l->x->dhT : NULL;
     bwd_finish(w);
     for (i32 p = 0; p < l->NP; p++)
-        for (i32 b = b0; b < b1; b++) v_store(s_at(l, p, b), v_load_or_zero(ds ? ds + (i64)b * l->Hp + p * LANES : NULL));
+        for (i32 b = b0; b < b1; b++) v_store(s_at(l, p, b), v_load_or_zero(ds, (i64)b * l->Hp + p * LANES));
     bwd_begin_cells(w, &a);
     for (i32 b = b0; b < b1; b = block_end(b, b1))
         for (i32 pair = 0; pair < a.pairs; pair++) w->left += unit_pairs(l, &a, b, pair);
@@ -350,7 +350,7 @@ static void bwd_rows_out(struct bwd_pipeline *w, const u16 *matrix, i32 t, i32 b
 static void bwd_start(struct bwd_pipeline *w, i32 b0, i32 b1, i32 t0) {
     const struct layout *l = w->l;
     const struct cell_args *x = l->x;
-    const i32 n = imin(b1, live_rows(x, t0));
+    const i32 n = imin(b1, cell_live(x, t0));
     if (x->dh0 && b0 < n) bwd_rows_out(w, l->wb, t0, b0, n, x->dh0, l->Hp, l->Hp);
     for (i32 b = b0; b < b1; b++) {
         if (x->dh0 && b >= n) copy_row(x->dh0, x->dhT, b, l->Hp);
@@ -368,7 +368,7 @@ static void bwd_start(struct bwd_pipeline *w, i32 b0, i32 b1, i32 t0) {
 static void bwd_dx(struct bwd_pipeline *w, i32 b0, i32 b1, i32 t0, i32 t1) {
     const struct cell_args *x = w->l->x;
     for (i32 t = t1 - 1; t >= t0; t--) {
-        const i32 n = imin(b1, live_rows(x, t));
+        const i32 n = imin(b1, cell_live(x, t));
         f32 *dx = x->dx + (i64)t * x->B * x->dx_ld;
         if (b0 < n) bwd_rows_out(w, w->l->wx, t, b0, n, dx, x->dx_ld, x->I);
         for (i32 b = imax(b0, n); b < b1; b++) memset(dx + b * x->dx_ld, 0, (size_t)x->I * sizeof(f32));
@@ -380,7 +380,7 @@ static void bwd_steps(const struct layout *l, i32 b0, i32 b1, i32 t0, i32 t1) {
     struct bwd_pipeline w = {.l = l, .z = (f32 *)(l->xt + b0 * xt_rows(l->x->T) * l->K * LINE)};
     tiles_begin(&w.tl);
     for (i32 t = t1 - 1; t >= t0; t--) {
-        const i32 n = imin(b1, live_rows(x, t)), on = imax(b0, imin(n, live_rows(x, t + 1)));
+        const i32 n = imin(b1, cell_live(x, t)), on = imax(b0, imin(n, cell_live(x, t + 1)));
         if (on < n) bwd_last_rows(&w, t, on, n);
         if (b0 < on) bwd_step(&w, t, b0, on);
     }

@@ -21,8 +21,8 @@ static const f32 *w_at(i32 I, i32 H, const f32 *w, i32 p, i32 gate, i32 k) {
 /* One forward tile: 32 rows of k x 16 units; from NULL = zero. */
 static void pack_forward_tile(const f32 *from, i32 rows, u16 *to) {
     for (i32 k = 0; k < 32; k += 2) {
-        const vf even = v_load_or_zero(from && k < rows ? from + (i64)k * W_ROW : NULL);
-        const vf odd = v_load_or_zero(from && k + 1 < rows ? from + (i64)(k + 1) * W_ROW : NULL);
+        const vf even = v_load_or_zero(from && k < rows ? from + (i64)k * W_ROW : NULL, 0);
+        const vf odd = v_load_or_zero(from && k + 1 < rows ? from + (i64)(k + 1) * W_ROW : NULL, 0);
         line_store(to + k / 2 * LINE, in_pairs(to_bf16(even, odd)));
     }
 }
@@ -55,7 +55,7 @@ static void pack_backward_tile(i32 I, i32 H, const f32 *w, i32 g, i32 j, bool h_
             const i32 p = g * GROUP_PANELS + column_of[2 * j + i].panel, gate = column_gate(2 * j + i, h_side);
             if (n < rows && p < panels(H) && gate >= 0) from[i] = w_at(I, H, w, p, gate, k0 + n);
         }
-        v[n] = to_bf16(v_load_or_zero(from[0]), v_load_or_zero(from[1]));
+        v[n] = to_bf16(v_load_or_zero(from[0], 0), v_load_or_zero(from[1], 0));
     }
     transpose16(v);
     UNROLL for (int n = 0; n < 16; n++) line_store(to + n * LINE, v[n]);

@@ -106,7 +106,7 @@ static void sums_open(struct sums *s, f32 *dw, i32 rows) {
     s->rows = rows;
     s->p = rows == 16 ? dw : s->copy;
     s->stride = rows == 16 ? W_ROW * 4 : 64;
-    for (i32 r = 0; r < 16 && rows < 16; r++) v_store(s->copy + r * 16, v_load_or_zero(r < rows ? dw + (i64)r * W_ROW : NULL));
+    for (i32 r = 0; r < 16 && rows < 16; r++) v_store(s->copy + r * 16, v_load_or_zero(r < rows ? dw : NULL, (i64)r * W_ROW));
 }
 
 static void sums_close(const struct sums *s) {
@@ -259,7 +259,7 @@ static void cell_dw(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1, f
     c.xt = l.xt + b0 * room * l.K * LINE;
     tiles_begin(&tl);
     for (i32 t = t0; t < t1; t++) {
-        for (i32 b = b0; b < imin(b1, live_rows(x, t)); b++) {
+        for (i32 b = b0; b < imin(b1, cell_live(x, t)); b++) {
             c.a[c.n] = a_at(&l, t, b, 0) - l.a;
             c.line[c.n] = a_line(&l, b);
             c.d[c.n++] = d_at(&l, t, 0, b) - l.d;

@@ -318,10 +318,10 @@ static void fwd_start(const struct layout *l, i32 b0, i32 b1) {
     for (i32 b = b0; b < b1; b++) {
         for (i32 p = 0; p < l->NP; p++) {
             const i64 at = (i64)b * l->Hp + p * LANES;
-            const vi v = to_bf16(v_load_or_zero(x->h0 ? x->h0 + at : NULL), v_zero());
+            const vi v = to_bf16(v_load_or_zero(x->h0, at), v_zero());
             u16 *h = a_at(l, 0, b, l->XK + p / 2) + p % 2 * LANES;
             _mm256_storeu_si256((void *)h, _mm512_castsi512_si256(v));
-            v_store(s_at(l, p, b), v_load_or_zero(s0 ? s0 + at : NULL));
+            v_store(s_at(l, p, b), v_load_or_zero(s0, at));
         }
     }
 }
@@ -329,9 +329,8 @@ static void fwd_start(const struct layout *l, i32 b0, i32 b1) {
 /* Writes hT, cT of rows b0..b1: the state after the steps before t1. */
 static void fwd_end(const struct layout *l, i32 b0, i32 b1, i32 t1) {
     const struct cell_args *x = l->x;
-    i32 t = t1;
     for (i32 b = b0; b < b1; b++) {
-        while (t > 0 && b >= live_rows(x, t - 1)) t--;
+        const i32 t = cell_end(x, b, 0, t1);
         if (x->hT && t == 0) copy_row(x->hT, x->h0, b, l->Hp);
         /* without y the cell wrote hT */
         if (x->hT && t > 0 && x->y) copy_row(x->hT, x->y + (i64)(t - 1) * l->B * l->Hp, b, l->Hp);
@@ -365,7 +364,7 @@ static void fwd_steps(const struct layout *l, i32 b0, i32 b1, i32 t0, i32 t1) {
     w.last = (struct fwd_block){0}, w.turn = 0;
     tiles_begin(&w.tl);
     for (i32 t = t0; t < t1; t++) {
-        const i32 n = imin(b1, live_rows(x, t));
+        const i32 n = imin(b1, cell_live(x, t));
         pack_x(l, t, b0, n);
         fwd_step(&w, t, b0, n);
         for (i32 b = imax(b0, n); b < b1 && x->y; b++) memset(x->y + ((i64)t * l->B + b) * l->Hp, 0, (size_t)l->Hp * sizeof(f32));

@@ -123,8 +123,6 @@ static u16 *d_at(const struct layout *l, i32 t, i32 g, i32 b) {
 }
 static f32 *s_at(const struct layout *l, i32 panel, i32 b) { return l->s + ((i64)panel * l->B + b) * LANES; }
 
-static i32 live_rows(const struct cell_args *x, i32 t) { return t >= x->T ? 0 : x->live ? x->live[t] : x->B; }
-
 /* End of the block of rows that starts at b; blocks do not cross multiples of ROWS. */
 static i32 block_end(i32 b, i32 b1) { return imin(b1, (b / ROWS + 1) * ROWS); }
 
@@ -132,10 +130,7 @@ static i32 block_end(i32 b, i32 b1) { return imin(b1, (b / ROWS + 1) * ROWS); }
 INLINE i32 column_gate(i32 column, bool h_side) { return h_side ? column_of[column].gate_h : column_of[column].gate_x; }
 
 static void copy_row(f32 *to, const f32 *from, i64 row, i32 n) {
-    if (from)
-        memcpy(to + row * n, from + row * n, (size_t)n * sizeof *to);
-    else
-        memset(to + row * n, 0, (size_t)n * sizeof *to);
+    copy_or_zero(to + row * n, from ? from + row * n : NULL, n);
 }
 
 #endif

@@ -9,28 +9,10 @@
 #ifndef STRETTO_KERN_BF16_VEC_H
 #define STRETTO_KERN_BF16_VEC_H
 
-#include "kern/kern.h"
+#include "kern/simd.h"
 
-#include <immintrin.h>
-
-#define INLINE static inline __attribute__((always_inline))
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 64")
-#endif
-
-typedef __m512 vf;
-typedef __m512i vi;
 enum { LINE = 32, TILE = 16 * LINE, ZTILE = 256 }; /* bf16 per line of 64 bytes, bf16 per tile of 16 lines; f32 per tile */
 
-INLINE vf v_set1(f32 x) { return _mm512_set1_ps(x); }
-INLINE vf v_zero(void) { return _mm512_setzero_ps(); }
-INLINE vf v_load(const f32 *p) { return _mm512_loadu_ps(p); }
-INLINE void v_store(f32 *p, vf a) { _mm512_storeu_ps(p, a); }
-INLINE vf v_load_or_zero(const f32 *p) { return p ? v_load(p) : v_zero(); }
-INLINE vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
-INLINE vf v_fnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); }
 INLINE vi line_load(const u16 *p) { return _mm512_loadu_si512(p); }
 INLINE void line_store(u16 *p, vi a) { _mm512_storeu_si512(p, a); }
 

@@ -69,18 +69,11 @@ INLINE void bwd_tile(const int MR, const int NV, const struct step *s, i32 b, i3
 typedef void bwd_fn(const struct step *, i32 b, i32 u, i32 pa, i32 pb, f32 *part);
 #define BWD(n, nv)                                                                                                               \
     static void bwd_##nv##_##n(const struct step *s, i32 b, i32 u, i32 pa, i32 pb, f32 *part) {                                  \
-        bwd_tile(n, nv, s, b, u, pa, pb, part);                                                                               \
+        bwd_tile(n, nv, s, b, u, pa, pb, part);                                                                                  \
     }
-#define BWD_ROWS(n) BWD(n, 1) BWD(n, 2) BWD(n, 3) BWD(n, 4)
-BWD_ROWS(1) BWD_ROWS(2)
-#if !defined(ISA_base)
-BWD_ROWS(3)
-#endif
-#if REGS == 32
-BWD_ROWS(4) BWD_ROWS(5) BWD_ROWS(6)
-#endif
-static bwd_fn *const bwd_rows[WIDE + 1][ROWS_MAX + 1] = {
-    {NULL}, BY_ROWS(bwd_1_), BY_ROWS(bwd_2_), BY_ROWS(bwd_3_), BY_ROWS(bwd_4_)};
+UP_TO(ROWS_MAX, BWD, 1) UP_TO(ROWS_MAX, BWD, 2) UP_TO(ROWS_MAX, BWD, 3) UP_TO(ROWS_MAX, BWD, 4)
+static bwd_fn *const bwd_rows[WIDE + 1][ROWS_MAX + 1] = {{NULL}, TILES(ROWS_MAX, bwd_1_), TILES(ROWS_MAX, bwd_2_),
+                                                         TILES(ROWS_MAX, bwd_3_), TILES(ROWS_MAX, bwd_4_)};
 
 /* nv vectors of columns from u for rows b0..b1, at most ROW_BLOCK rows. */
 static void bwd_columns(struct step *s, i32 b0, i32 b1, i32 u, i32 nv) {
@@ -135,9 +128,9 @@ static void step_bwd(const struct cell_args *x, struct step *s, i32 b0, i32 b1, 
  * is zero. */
 static void rows_dx(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {
     for (i32 t = t0; t < t1;) {
-        const i32 n = imin(b1, live_rows(x, t));
+        const i32 n = imin(b1, cell_live(x, t));
         i32 end = t + 1;
-        while (b0 == 0 && n == x->B && end < t1 && live_rows(x, end) == n) end++;
+        while (b0 == 0 && n == x->B && end < t1 && cell_live(x, end) == n) end++;
         struct step s = step_of(x, t);
         s.dz = s.act + XSLOT * LANES;
         s.wt = x->wt + wt_side(s.Hp, s.Hp);
@@ -153,7 +146,7 @@ static void rows_dx(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) {
 
 /* The gradient of the state before step t0, once that step is done. */
 static void begin_states(const struct cell_args *x, i32 b0, i32 b1, i32 t0) {
-    const i32 Hp = round_up(x->H, LANES), n = imin(b1, live_rows(x, t0));
+    const i32 Hp = round_up(x->H, LANES), n = imin(b1, cell_live(x, t0));
     const f32 *ds = x->carry + (i64)x->B * Hp;
     struct step s = step_of(x, t0);
     s.dz = s.act + HSLOT * LANES;
@@ -172,7 +165,7 @@ static void cell_bwd(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) 
     const i32 Hp = round_up(x->H, LANES);
     f32 *ds = x->carry + (i64)x->B * Hp;
     for (i32 t = t1 - 1; t >= t0; t--) {
-        const i32 n = imin(b1, live_rows(x, t)), on = imax(b0, imin(n, live_rows(x, t + 1))), done = t1 - 1 - t;
+        const i32 n = imin(b1, cell_live(x, t)), on = imax(b0, imin(n, cell_live(x, t + 1))), done = t1 - 1 - t;
         struct step s = step_of(x, t);
         s.dy = x->dy ? x->dy + (i64)t * x->B * Hp : NULL;
         s.ds = ds;

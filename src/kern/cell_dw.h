@@ -40,41 +40,10 @@ INLINE void dw_tile(const int MK, const struct dw_job *j, const struct dw_side *
 }
 
 typedef void dw_fn(const struct dw_job *, const struct dw_side *, i32 k, f32 *w);
-#define DW(n)                                                                                                                    \
-    static void dw_##n(const struct dw_job *j, const struct dw_side *side, i32 k, f32 *w) { dw_tile(n, j, side, k, w); }
-DW(1) DW(2)
-#if DW_MK >= 4
-DW(3) DW(4)
-#endif
-#if DW_MK >= 6
-DW(5) DW(6)
-#endif
-#if DW_MK >= 8
-DW(7) DW(8)
-#endif
-#if DW_MK >= 12
-DW(9) DW(10) DW(11) DW(12)
-#endif
-#if DW_MK >= 16
-DW(13) DW(14) DW(15) DW(16)
-#endif
-static dw_fn *const dw_cols[DW_MK + 1] = {NULL, dw_1, dw_2,
-#if DW_MK >= 4
-                                          dw_3, dw_4,
-#endif
-#if DW_MK >= 6
-                                          dw_5, dw_6,
-#endif
-#if DW_MK >= 8
-                                          dw_7, dw_8,
-#endif
-#if DW_MK >= 12
-                                          dw_9, dw_10, dw_11, dw_12,
-#endif
-#if DW_MK >= 16
-                                          dw_13, dw_14, dw_15, dw_16,
-#endif
-};
+#define DW(n, tag)                                                                                                               \
+    static void tag##n(const struct dw_job *j, const struct dw_side *side, i32 k, f32 *w) { dw_tile(n, j, side, k, w); }
+UP_TO(DW_MK, DW, dw_)
+static dw_fn *const dw_cols[DW_MK + 1] = TILES(DW_MK, dw_);
 
 INLINE void dbias_rows(const struct dw_job *j, f32 *dbias) {
     vf sum[GA * SUB];
@@ -201,12 +170,12 @@ static void dw_block(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1, 
 
 static void cell_dw(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
     for (i32 t = t0; t < t1;) {
-        const i32 n = imin(b1, live_rows(x, t));
+        const i32 n = imin(b1, cell_live(x, t));
         if (n <= b0) return;
         const bool apart = t == 0 && x->h0 != x->y - (i64)x->B * round_up(x->H, LANES);
         const i32 most = apart ? 1 : imin(t1, t + imax(1, DW_CHUNK / (n - b0)));
         i32 end = t + 1;
-        while (end < most && imin(b1, live_rows(x, end)) == n) end++;
+        while (end < most && imin(b1, cell_live(x, end)) == n) end++;
         dw_block(x, b0, n, t, end, dw, dbias);
         t = end;
     }

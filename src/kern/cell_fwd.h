@@ -56,27 +56,16 @@ INLINE void fwd_tile(const int MR, const int PANELS, const struct step *s, i32 b
 }
 
 typedef void fwd_fn(const struct step *, i32 b, i32 q);
-#define FWD(n, panels, tag)                                                                                                      \
-    static void fwd_##tag##n(const struct step *s, i32 b, i32 q) { fwd_tile(n, panels, s, b, q); }
-FWD(1, FWD_PANELS, rows_) FWD(2, FWD_PANELS, rows_) FWD(1, ONE_PANELS, wide_)
+#define FWD(n, tag, panels)                                                                                                      \
+    static void tag##n(const struct step *s, i32 b, i32 q) { fwd_tile(n, panels, s, b, q); }
+#define FWD_ROWS(n, tag) FWD(n, tag, FWD_PANELS)
+UP_TO(ROWS_MAX, FWD_ROWS, fwd_rows_)
+static fwd_fn *const fwd_rows[ROWS_MAX + 1] = TILES(ROWS_MAX, fwd_rows_);
+FWD(1, fwd_wide_, ONE_PANELS)
 #if FWD_PANELS > 1
-FWD(1, 1, tail_) FWD(2, 1, tail_)
-#endif
-#if !defined(ISA_base)
-FWD(3, FWD_PANELS, rows_)
-#if FWD_PANELS > 1
-FWD(3, 1, tail_)
-#endif
-#endif
-#if REGS == 32
-FWD(4, FWD_PANELS, rows_) FWD(5, FWD_PANELS, rows_) FWD(6, FWD_PANELS, rows_)
-#if FWD_PANELS > 1
-FWD(4, 1, tail_) FWD(5, 1, tail_) FWD(6, 1, tail_)
-#endif
-#endif
-static fwd_fn *const fwd_rows[ROWS_MAX + 1] = BY_ROWS(fwd_rows_);
-#if FWD_PANELS > 1
-static fwd_fn *const fwd_tail[ROWS_MAX + 1] = BY_ROWS(fwd_tail_);
+#define FWD_TAIL(n, tag) FWD(n, tag, 1)
+UP_TO(ROWS_MAX, FWD_TAIL, fwd_tail_)
+static fwd_fn *const fwd_tail[ROWS_MAX + 1] = TILES(ROWS_MAX, fwd_tail_);
 #else
 #define fwd_tail fwd_rows
 #endif
@@ -154,16 +143,16 @@ static bool goes_ahead(const struct cell_args *x, i32 rows) {
 /* Writes bias + x Wx of a chunk of steps from t on to act, one panel after another; returns the step after the chunk. */
 static i32 x_ahead(const struct cell_args *x, i32 b0, i32 b1, i32 t, i32 t1) {
     struct step s = step_of(x, t);
-    const i32 rows = imin(b1, live_rows(x, t)) - b0, units = imax(LANES, s.u1 - s.u0);
+    const i32 rows = imin(b1, cell_live(x, t)) - b0, units = imax(LANES, s.u1 - s.u0);
     const i64 chunk = AHEAD_FLOATS / ((i64)imax(1, rows) * units * GA);
     const i32 end = chunk < t1 - t ? t + imax(1, (i32)chunk) : t1;
-    const bool whole = b0 == 0 && rows == x->B && live_rows(x, end - 1) == x->B;
+    const bool whole = b0 == 0 && rows == x->B && cell_live(x, end - 1) == x->B;
     s.partial = true;
     s.h = NULL;
     for (i32 q = s.u0 / VL, next; q < s.u1 / VL; q = next) {
         fwd_fn *const *tiles = fwd_tiles(q, s.u1 / VL, &next);
         for (i32 i = t; i < end; i = whole ? end : i + 1) {
-            const i32 r0 = (i - t) * x->B + b0, r1 = whole ? (end - t) * x->B : (i - t) * x->B + imin(b1, live_rows(x, i));
+            const i32 r0 = (i - t) * x->B + b0, r1 = whole ? (end - t) * x->B : (i - t) * x->B + imin(b1, cell_live(x, i));
             for (i32 b = r0; b < r1;) {
                 const i32 n = tile_rows(r1 - b);
                 tiles[n](&s, b, q);
@@ -178,9 +167,8 @@ static i32 x_ahead(const struct cell_args *x, i32 b0, i32 b1, i32 t, i32 t1) {
 
 /* Writes hT, cT of rows b0..b1: the state after the steps before t1. */
 static void end_states(const struct cell_args *x, i32 b0, i32 b1, i32 t1, i32 u0, i32 u1) {
-    i32 t = t1;
     for (i32 b = b0; b < b1; b++) {
-        while (t > 0 && b >= live_rows(x, t - 1)) t--;
+        const i32 t = cell_end(x, b, 0, t1);
         if (x->hT) copy_units(x, x->hT, h_before(x, t), b, u0, u1);
         if (HAS_C && x->cT) copy_units(x, x->cT, s_before(x, t), b, u0, u1);
     }
@@ -217,7 +205,7 @@ static void cell_fwd(const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1) 
     f32 weights[TAIL_INPUTS * LANES] __attribute__((aligned(64)));
     const f32 *tail = !ahead && !cell_is_one_row(x) && tail_weights(x, &s, weights) ? weights : NULL;
     for (i32 t = t0, summed = t0; t < t1; t++) {
-        const i32 n = imin(b1, live_rows(x, t));
+        const i32 n = imin(b1, cell_live(x, t));
         if (ahead && t == summed) summed = x_ahead(x, b0, b1, t, t1);
         s = step_of(x, t);
         s.summed = ahead;

@@ -120,7 +120,6 @@ struct form {
 };
 
 static i32 hp_of(const struct cell_args *x) { return round_up(x->H, LANES); }
-static i32 live_at(const struct cell_args *x, i32 t) { return t >= x->T ? 0 : x->live ? x->live[t] : x->B; }
 
 static f32 *z_at(struct form m, const struct cell_args *x, i32 t, i32 b) {
     return x->act + ((i64)t * x->B + b) * hp_of(x) * cell_bias_gates(m.kind);
@@ -150,13 +149,6 @@ static const f32 *h_prev_at(struct form m, const struct cell_args *x, i32 t, i32
 }
 
 static f32 *carry_at(const struct cell_args *x, i32 half, i32 b) { return x->carry + ((i64)half * x->B + b) * hp_of(x); }
-
-static void copy_or_zero(f32 *to, const f32 *from, i64 n) {
-    if (from)
-        memcpy(to, from, (size_t)n * sizeof *to);
-    else
-        memset(to, 0, (size_t)n * sizeof *to);
-}
 
 /* ------------------------------------------------------------------ products ------------------------------------------------ */
 
@@ -236,8 +228,7 @@ static void step_fwd(struct form m, const struct cell_args *x, i32 t, i32 b) {
 
 static void end_state(struct form m, const struct cell_args *x, i32 b, i32 t1) {
     const i32 Hp = hp_of(x);
-    i32 t = t1;
-    while (t > 0 && b >= live_at(x, t - 1)) t--;
+    const i32 t = cell_end(x, b, 0, t1);
     if (x->hT) copy_or_zero(x->hT + (i64)b * Hp, h_prev_at(m, x, t, b), Hp);
     if (x->cT && m.kind == CELL_LSTM) copy_or_zero(x->cT + (i64)b * Hp, s_prev_at(m, x, t, b), Hp);
 }
@@ -246,7 +237,7 @@ static void cell_fwd(struct form m, const struct cell_args *x, i32 b0, i32 b1, i
     const i32 Hp = hp_of(x);
     for (i32 t = t0; t < t1; t++) {
         for (i32 b = b0; b < b1; b++) {
-            if (b < live_at(x, t))
+            if (b < cell_live(x, t))
                 step_fwd(m, x, t, b);
             else if (x->y)
                 memset(x->y + ((i64)t * x->B + b) * Hp, 0, (size_t)Hp * sizeof(f32));
@@ -258,7 +249,7 @@ static void cell_fwd(struct form m, const struct cell_args *x, i32 b0, i32 b1, i
 /* dh and ds of one row after step t, without dy: from step t+1, or from dhT and dcT if t is the row's last step. */
 static void from_later(struct form m, const struct cell_args *x, i32 t, i32 b, f32 *dh, f32 *ds) {
     const i32 Hp = hp_of(x);
-    if (b >= live_at(x, t + 1)) {
+    if (b >= cell_live(x, t + 1)) {
         copy_or_zero(dh, x->dhT ? x->dhT + (i64)b * Hp : NULL, Hp);
         copy_or_zero(ds, m.kind == CELL_LSTM && x->dcT ? x->dcT + (i64)b * Hp : NULL, Hp);
         return;
@@ -293,7 +284,7 @@ static void cell_bwd(struct form m, const struct cell_args *x, i32 b0, i32 b1, i
     const i32 Hp = hp_of(x);
     for (i32 t = t1 - 1; t >= t0; t--) {
         for (i32 b = b0; b < b1; b++) {
-            if (b < live_at(x, t))
+            if (b < cell_live(x, t))
                 step_bwd(m, x, t, b);
             else if (x->dx)
                 memset(x->dx + ((i64)t * x->B + b) * x->dx_ld, 0, (size_t)x->I * sizeof(f32));
@@ -310,7 +301,7 @@ static void cell_bwd(struct form m, const struct cell_args *x, i32 b0, i32 b1, i
 static void cell_dw(struct form m, const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
     const i64 nz = (i64)hp_of(x) * cell_bias_gates(m.kind);
     for (i32 t = t0; t < t1; t++) {
-        for (i32 b = b0; b < imin(b1, live_at(x, t)); b++) {
+        for (i32 b = b0; b < imin(b1, cell_live(x, t)); b++) {
             const f32 *dz = z_at(m, x, t, b), *h = h_prev_at(m, x, t, b);
             rows_times_dz(m, x, x->x + ((i64)t * x->B + b) * x->x_ld, x->I, 0, dz, dw);
             if (h) rows_times_dz(m, x, h, x->H, x->I, dz, dw);

@@ -67,7 +67,6 @@ INLINE f32 *unit_at(const struct step *s, f32 *base, i64 row, i64 u) {
 
 /* ------------------------------------------------------------------ the box ------------------------------------------------- */
 
-static i32 live_rows(const struct cell_args *x, i32 t) { return t >= x->T ? 0 : x->live ? x->live[t] : x->B; }
 static f32 *act_step(const struct cell_args *x, i32 t) { return x->act + (i64)t * x->B * AROW; }
 
 static f32 *c_step(const struct cell_args *x, i32 t) {
@@ -106,11 +105,7 @@ static struct step step_of(const struct cell_args *x, i32 t) {
 /* Units u0..u1 of one row of a state; from NULL = zero. */
 static void copy_units(const struct cell_args *x, f32 *to, const f32 *from, i64 row, i32 u0, i32 u1) {
     const i64 at = row * round_up(x->H, LANES) + u0;
-    const size_t n = (size_t)(u1 - u0) * sizeof *to;
-    if (from)
-        memcpy(to + at, from + at, n);
-    else
-        memset(to + at, 0, n);
+    copy_or_zero(to + at, from ? from + at : NULL, u1 - u0);
 }
 
 /* The value of a unit to which a gate of the weights adds, on the x side and on the h side. */

@@ -22,15 +22,9 @@ typedef void nn_fn(i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, 
     static void nn_##nv##_##n(i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add) {                  \
         nn_tile(n, nv, K, A, lda, B, ldb, C, ldc, add);                                                                          \
     }
-#define NN_ROWS(n) NN(n, 1) NN(n, 2) NN(n, 3) NN(n, 4)
-NN_ROWS(1) NN_ROWS(2)
-#if !defined(ISA_base)
-NN_ROWS(3)
-#endif
-#if REGS == 32
-NN_ROWS(4) NN_ROWS(5) NN_ROWS(6)
-#endif
-static nn_fn *const nn_rows[WIDE + 1][ROWS_MAX + 1] = {{NULL}, BY_ROWS(nn_1_), BY_ROWS(nn_2_), BY_ROWS(nn_3_), BY_ROWS(nn_4_)};
+UP_TO(ROWS_MAX, NN, 1) UP_TO(ROWS_MAX, NN, 2) UP_TO(ROWS_MAX, NN, 3) UP_TO(ROWS_MAX, NN, 4)
+static nn_fn *const nn_rows[WIDE + 1][ROWS_MAX + 1] = {{NULL}, TILES(ROWS_MAX, nn_1_), TILES(ROWS_MAX, nn_2_),
+                                                       TILES(ROWS_MAX, nn_3_), TILES(ROWS_MAX, nn_4_)};
 
 static void gemm_nn(i32 M, i32 N, i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add) {
     const i32 Np = round_up(N, LANES);
@@ -68,24 +62,15 @@ typedef void tn_fn(struct runs r, const f32 *A, i64 lda, const f32 *B, i64 ldb, 
     static void tn_##nv##_##n(struct runs r, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add) {          \
         tn_tile(n, nv, r, A, lda, B, ldb, C, ldc, add);                                                                          \
     }
-#define TN_COLS(n) TN(n, 1) TN(n, 2)
-TN_COLS(1) TN_COLS(2) TN_COLS(3) TN_COLS(4)
-#if !defined(ISA_base)
-TN_COLS(5) TN_COLS(6)
-#endif
 #if REGS == 32
-TN_COLS(7) TN_COLS(8) TN_COLS(9) TN_COLS(10) TN_COLS(11) TN_COLS(12)
-enum { TN_MK = 12 };
-#define BY_COLS(tag)                                                                                                             \
-    {NULL, tag##1, tag##2, tag##3, tag##4, tag##5, tag##6, tag##7, tag##8, tag##9, tag##10, tag##11, tag##12}
+#define TN_MK 12
 #elif defined(ISA_avx2)
-enum { TN_MK = 6 };
-#define BY_COLS(tag) {NULL, tag##1, tag##2, tag##3, tag##4, tag##5, tag##6}
+#define TN_MK 6
 #else
-enum { TN_MK = 4 };
-#define BY_COLS(tag) {NULL, tag##1, tag##2, tag##3, tag##4}
+#define TN_MK 4
 #endif
-static tn_fn *const tn_cols[TN_NV + 1][TN_MK + 1] = {{NULL}, BY_COLS(tn_1_), BY_COLS(tn_2_)};
+UP_TO(TN_MK, TN, 1) UP_TO(TN_MK, TN, 2)
+static tn_fn *const tn_cols[TN_NV + 1][TN_MK + 1] = {{NULL}, TILES(TN_MK, tn_1_), TILES(TN_MK, tn_2_)};
 
 static void tn_runs(i32 M, i32 N, struct runs r, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add) {
     const i32 Np = round_up(N, LANES);

@@ -26,6 +26,8 @@
 
 #include "base/err.h"
 
+#include <string.h>
+
 enum { LANES = 16, NARROW = 4 };
 /* In increasing order of preference. avx512_bf16 and amx add bf16 cells; their fp32 kernels are those of avx512. */
 enum kern_arch { KERN_REF, KERN_BASE, KERN_NEON, KERN_AVX2, KERN_AVX512, KERN_AVX512_BF16, KERN_AMX, KERN_NARCH };
@@ -91,6 +93,24 @@ struct cell_args {
 /* A batch of one row has its own order of summation; a whole batch may be summed as one block of rows. */
 static inline bool cell_is_one_row(const struct cell_args *x) { return x->B == 1 && !x->part; }
 static inline bool cell_is_whole_batch(const struct cell_args *x, i32 rows) { return rows == x->B && !x->part; }
+
+/* Number of rows that have a step t. */
+static inline i32 cell_live(const struct cell_args *x, i32 t) { return t >= x->T ? 0 : x->live ? x->live[t] : x->B; }
+
+/* First step from t0 on that row b lacks, at most t1. */
+static inline i32 cell_end(const struct cell_args *x, i32 b, i32 t0, i32 t1) {
+    i32 t = t1;
+    while (t > t0 && b >= cell_live(x, t - 1)) t--;
+    return t;
+}
+
+/* Copies n floats; from NULL = zeros. */
+static inline void copy_or_zero(f32 *to, const f32 *from, i64 n) {
+    if (from)
+        memcpy(to, from, (size_t)n * sizeof *to);
+    else
+        memset(to, 0, (size_t)n * sizeof *to);
+}
 
 /* The kernels of one kind of cell. b0..b1 batch rows, t0..t1 steps, half-open.
  *

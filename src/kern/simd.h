@@ -18,7 +18,8 @@
 #define UNROLL _Pragma("GCC unroll 64")
 #endif
 
-#if defined(ISA_avx512)
+#if defined(ISA_avx512) || defined(ISA_avx512_bf16) || defined(ISA_amx)
+#define HAS_AVX512
 #include <immintrin.h>
 typedef __m512 vf;
 typedef __m512i vi;
@@ -117,7 +118,7 @@ INLINE vf v_load_or_zero(const f32 *p, i64 at) { return p ? v_load(p + at) : v_z
 
 /* 2^t for t <= 126; below -126 the result may be 0. 2^t = 2^n 2^f with a polynomial in f; relative error 2e-8 before rounding. */
 INLINE vf v_exp2(vf t) {
-#if defined(ISA_avx512)
+#if defined(HAS_AVX512)
     const vf f = _mm512_reduce_ps(t, 0x09); /* t - floor(t), in [0,1) */
     vf p = v_set1(2.1702255e-4f);
     p = v_fma(p, f, v_set1(1.2439688e-3f));

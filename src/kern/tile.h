@@ -12,11 +12,11 @@
 #include "kern/simd.h"
 
 #if REGS == 32
-enum { ROWS_MAX = 6 };
+#define ROWS_MAX 6
 #elif defined(ISA_avx2)
-enum { ROWS_MAX = 3 };
+#define ROWS_MAX 3
 #else
-enum { ROWS_MAX = 2 };
+#define ROWS_MAX 2
 #endif
 enum { WIDE = 4, COLS_MAX = 16 }; /* WIDE: maximum vectors per row of a mul_rows tile; COLS_MAX: maximum rows of a mul_cols tile
                                    */
@@ -68,14 +68,18 @@ INLINE void mul_cols(const int MK, const int NV, vf (*acc)[WIDE], const f32 *a, 
     }
 }
 
-/* Table of the tile functions tag1, tag2, .. indexed by number of rows. */
-#if REGS == 32
-#define BY_ROWS(tag) {NULL, tag##1, tag##2, tag##3, tag##4, tag##5, tag##6}
-#elif defined(ISA_avx2)
-#define BY_ROWS(tag) {NULL, tag##1, tag##2, tag##3}
-#else
-#define BY_ROWS(tag) {NULL, tag##1, tag##2}
-#endif
+/* F(1, tag) .. F(n, tag) for a macro n: defines the tile functions of 1 to n rows or columns. TILES: their table, by number. */
+#define UP_TO_2(F, tag) F(1, tag) F(2, tag)
+#define UP_TO_3(F, tag) UP_TO_2(F, tag) F(3, tag)
+#define UP_TO_4(F, tag) UP_TO_3(F, tag) F(4, tag)
+#define UP_TO_6(F, tag) UP_TO_4(F, tag) F(5, tag) F(6, tag)
+#define UP_TO_8(F, tag) UP_TO_6(F, tag) F(7, tag) F(8, tag)
+#define UP_TO_12(F, tag) UP_TO_8(F, tag) F(9, tag) F(10, tag) F(11, tag) F(12, tag)
+#define UP_TO_16(F, tag) UP_TO_12(F, tag) F(13, tag) F(14, tag) F(15, tag) F(16, tag)
+#define UP_TO_N(n, F, tag) UP_TO_##n(F, tag)
+#define UP_TO(n, F, tag) UP_TO_N(n, F, tag)
+#define TILE_ENTRY(n, tag) tag##n,
+#define TILES(n, tag) {NULL, UP_TO(n, TILE_ENTRY, tag)}
 
 /* Rows of the next tile when `left` rows remain. Avoids a last tile of one row where two fuller tiles are possible. */
 static inline i32 tile_rows(i32 left) {

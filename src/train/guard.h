@@ -1,17 +1,17 @@
-/* guard.h - how much of the recurrent correction is let through: what it gained on validation, measured against its own noise.
+/* guard.h - the weight of the recurrent correction, from its gain on validation relative to the noise of that gain.
  *
  *     forecast = base + a * correction      a = u / (1 + u),  u = max(0, t)^2
  *
  *     validation origins  o o o o | o o o o | o o o o      d = loss(base) - loss(base + correction), mean over each block of H
  *                           d1        d2        d3         origins (windows of a block overlap); t = mean(d) / standard error
  *
- * A gain that is as large as its standard error lets half of the correction through, one three times as large 90 %. */
+ * A gain as large as its standard error gives the weight 0.5, one three times as large 0.9. */
 #ifndef STRETTO_TRAIN_GUARD_H
 #define STRETTO_TRAIN_GUARD_H
 
 #include "base/bits.h"
 
-enum { GUARD_BLOCKS = 3 }; /* fewer than this many blocks: no correction, unless the caller says that fewer will do */
+enum { GUARD_BLOCKS = 3 }; /* with fewer blocks the weight is 0, unless the caller permits fewer */
 
 struct guard {
     i32 norigin, nblock;      /* counted: origins with any target */

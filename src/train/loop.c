@@ -51,7 +51,7 @@ struct progress {
     f64 begin;          /* clock at the begin of this run */
     f64 start, since;   /* clock at its begin or last checkpoint, and of the present interval */
     i64 counted;        /* losses in it */
-    bool early;         /* the time is over: what is told now is not told by the unbroken run */
+    bool early;         /* the time limit is reached: an uninterrupted run does not report this event */
     f64 lr, norm, last_norm;
     f64 saved;          /* clock of the last checkpoint */
     i32 ask;            /* steps until ranks look around together */
@@ -102,7 +102,7 @@ static err roll_back(const struct train_job *j, struct train_state *s, const str
     return 0;
 }
 
-/* What a step told; where it told nothing (delay1), nothing is known yet. */
+/* Adds the results of a step; the first step of a delayed policy has none. */
 static void count(struct train_state *s, struct progress *p, const struct exec_result *r, f64 loss) {
     if (r->none) return;
     p->last_norm = p->norm;
@@ -112,7 +112,7 @@ static void count(struct train_state *s, struct progress *p, const struct exec_r
     s->loss_count++;
 }
 
-/* One optimiser step of `accumulate` batches.  *finite tells whether the update was made. */
+/* One optimiser step of `accumulate` batches. *finite: the update was made. */
 static err one_step(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch *batches,
                     bool *finite) {
     struct step_args step = {.seed = (u64)j->seed, .warm = j->warm, .hyper = j->hyper, .clip = j->clip};
@@ -143,7 +143,8 @@ static err one_step(const struct train_job *j, struct train_state *s, struct pro
     return 0;
 }
 
-/* Weights after all steps, for whoever looks at them.  Where the last of them was bad, all goes back, as if a step said so. */
+/* Completes pending updates, so that the store holds the weights after all steps. *finite false: the last step was not finite,
+ * and the caller rolls back. */
 static err settle(struct train_state *s, struct progress *p, bool *finite) {
     struct exec_result r;
     TRY(step_settle(p->exec, &r));
@@ -152,8 +153,8 @@ static err settle(struct train_state *s, struct progress *p, bool *finite) {
     return 0;
 }
 
-/* What a checkpoint has of an update that is due.  The run itself goes on as if there had been none: when it is made depends on
- * the clock, and the weights must not. */
+/* Puts the weights of a pending update into the state for a checkpoint. The run itself continues with the update pending: the
+ * time of a checkpoint depends on the clock, and the weights must not. */
 static err look_ahead(const struct train_job *j, struct train_state *s, const struct progress *p) {
     struct step_ahead a;
     TRY(step_look_ahead(p->exec, &a));
@@ -166,7 +167,7 @@ static err look_ahead(const struct train_job *j, struct train_state *s, const st
     return 0;
 }
 
-/* Ranks hold copies of the weights, equal to the bit: where they are not, something is broken, and every further step is void. */
+/* Ranks hold bit-identical copies of the weights; if they differ, further steps are worthless. */
 static err same_weights(const struct train_job *j) {
     if (comm_size(j->comm) == 1 || !comm_watched(j->comm)) return 0;
     return comm_check_equal(j->comm, "weights", comm_hash(COMM_HASH, j->store->theta, sizeof(f32) * (size_t)j->store->ntheta),
@@ -185,7 +186,7 @@ static err validate(const struct train_job *j, struct train_state *s, struct pro
         s->bad = 0;
         memcpy(s->best_theta, j->store->theta, (size_t)j->store->ntheta * sizeof(f32));
     } else {
-        s->bad += isfinite(s->best); /* no loss was ever told: nothing to be worse than */
+        s->bad += isfinite(s->best); /* no validation loss yet: nothing to compare with */
     }
     s->train_loss = mean_loss(s);
     emit(j, s, p, EVENT_VALID, loss, best);
@@ -210,9 +211,9 @@ static err save(const struct train_job *j, struct train_state *s, struct progres
     return j->checkpoint(j->self, s, last);
 }
 
-/* What the clock and signals say; ranks ask each other about four times a second, and what one of them sees holds for all.  Who
- * asks must first have all weights, which cannot come meanwhile during the next step: of long steps only every eighth asks, if
- * that is not too seldom. */
+/* Time limit, signals and checkpoints due. Ranks exchange their flags about four times a second, and a flag of one rank holds for
+ * all. The exchange waits for all weights, so it cannot overlap the next step: with long steps only every eighth step has one, if
+ * that is often enough. */
 enum { SEEN_STOP = 1, SEEN_LATE = 2, SEEN_OLD = 4, SEEN_UNEVEN = 8, SEEN_BUSY = 16 };
 enum { ASK_MOST = 64, ASK_FASTER = 5, ASK_STEPS = 8 };
 #define ASK_S 0.25      /* a fifth of it while a checkpoint is in flight */
@@ -224,7 +225,7 @@ struct sight {
     f64 row;     /* that a row costs; 0 = not known */
 };
 
-/* Every rank is done with its part of the checkpoint: what follows they do together. */
+/* Once every rank has written its part of the checkpoint, all ranks complete it together. */
 static err all_saved(const struct train_job *j, enum train_saving mine, u64 seen) {
     return mine != SAVING_NONE && !(seen & SEEN_BUSY) ? j->saved(j->self) : 0;
 }
@@ -258,8 +259,8 @@ static err look_around(const struct train_job *j, const struct train_state *s, s
     return all_saved(j, state, *seen);
 }
 
-/* The reason to stop after the present step, or 0.  The end of the course comes before a signal: a checkpoint is only written
- * where steps are left, so that a resumed run never misses the last validation. */
+/* The reason to stop after the present step, or 0. The last step takes precedence over a signal: a checkpoint is only written
+ * while steps are left, so that a resumed run never misses the last validation. */
 static err stop_now(const struct train_job *j, const struct train_state *s, u64 seen) {
     if (s->step >= last_step(j)) return STOP_STEPS;
     return seen & SEEN_STOP ? STOP_SIGNAL : seen & SEEN_LATE ? STOP_TIME : 0;
@@ -271,8 +272,7 @@ static err batches_from(const struct train_job *j, const struct train_state *s, 
     return prefetch_new(j->fill, j->self, s->step * j->accumulate, last_step(j) * j->accumulate, j->prefetch, batches);
 }
 
-/* Another plan may update other ranges on a rank: all of the state to all of them, and into the roll-back target, which is of
- * this step. */
+/* Another plan may update other ranges on a rank: gathers the optimiser state on all ranks, and makes it the roll-back target. */
 static err spread_state(const struct train_job *j, struct train_state *s, struct progress *p) {
     enum { MOST = 1 << 28 };
     if (comm_size(j->comm) == 1) return 0;
@@ -286,16 +286,16 @@ static err spread_state(const struct train_job *j, struct train_state *s, struct
     return 0;
 }
 
-/* Another layout, with batches of its own. */
+/* Changes the layout by `make`, and restarts the batches. */
 static err change(const struct train_job *j, const struct train_state *s, struct progress *p, struct prefetch **batches,
                   err (*make)(void *self, struct step **exec)) {
-    prefetch_free(*batches); /* it may be filling what goes away */
+    prefetch_free(*batches); /* its thread may be filling buffers that `make` frees */
     *batches = NULL;
     TRY(make(j->self, &p->exec));
     return batches_from(j, s, batches);
 }
 
-/* Takes SEEN_UNEVEN back with the layout that it was said of. */
+/* Changes the layout if the job has outgrown it; clears SEEN_UNEVEN, which was measured on the old one. */
 static err relay(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch **batches, u64 *seen) {
     if (!j->outgrown || !j->outgrown(j->self, s->step)) return 0;
     *seen &= ~(u64)SEEN_UNEVEN;
@@ -308,7 +308,7 @@ static void tick(const struct train_job *j, const struct train_state *s) {
                                           .steps = j->steps, .train = (f64)NAN, .valid = (f64)NAN, .left = -1});
 }
 
-/* What follows a step: look around, validate, lay out anew, save.  *reason to stop, or 0. */
+/* After a step: checks flags, validates, changes the layout, saves. *reason to stop, or 0. */
 static err after_step(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch **batches,
                       err *reason) {
     bool finite = true;
@@ -319,7 +319,7 @@ static err after_step(const struct train_job *j, struct train_state *s, struct p
     const bool due = regular || (*reason && *reason != STOP_SIGNAL);
     const bool tells = !regular && s->step % imax(1, (i32)(j->validate_every / 5)) == 0;
     if (tells && (early || !due)) emit(j, s, p, EVENT_STEP, (f64)NAN, false);
-    if (early) TRY(save(j, s, p, true)); /* the validation below is not one of the unbroken run, which resume continues */
+    if (early) TRY(save(j, s, p, true)); /* an uninterrupted run, which resume continues, has no validation here */
     p->early = early;
     if (due) TRY(settle(s, p, &finite));
     if (!finite) {
@@ -341,7 +341,7 @@ static err after_step(const struct train_job *j, struct train_state *s, struct p
 static bool between(const struct train_state *s) { return s->place == PLACE_STEPPED || s->place == PLACE_VALIDATED; }
 
 static err run_steps(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch **batches) {
-    const bool plateau = j->validate && j->patience > 0 && s->bad >= j->patience; /* over, and taken up for what follows */
+    const bool plateau = j->validate && j->patience > 0 && s->bad >= j->patience; /* resumed after the last validation */
     err reason = between(s) ? 0 : s->step >= last_step(j) ? STOP_STEPS : plateau ? STOP_PLATEAU : 0;
     while (!reason) {
         bool finite = true;
@@ -357,7 +357,7 @@ static err run_steps(const struct train_job *j, struct train_state *s, struct pr
     return reason;
 }
 
-/* Before the first step: what validation says of weights that have learnt nothing. */
+/* Validates the initial weights. */
 static err first_look(const struct train_job *j, struct train_state *s, struct progress *p) {
     snapshot(j->store, s, false);
     TRY(validate(j, s, p));
@@ -366,8 +366,8 @@ static err first_look(const struct train_job *j, struct train_state *s, struct p
     return 0;
 }
 
-/* The newest step of which all is told; -1 = not even what validation says of its beginning. */
-static i64 told_to(const struct train_state *s) {
+/* The newest step whose events are all emitted; -1 = not even the validation of the initial weights. */
+static i64 reported_to(const struct train_state *s) {
     if (s->place == PLACE_BEGIN && s->step == 0) return -1;
     return s->place == PLACE_STEPPED ? s->step - 1 : s->step;
 }
@@ -379,7 +379,7 @@ err train_run(const struct train_job *j, struct train_state *s) {
     p.since = p.saved = p.start;
     event_emit(j->events, &(struct event){.kind = EVENT_BEGIN, .member = j->member, .members = j->members, .step = s->step,
                                           .steps = j->steps, .train = (f64)NAN, .left = -1, .refit = j->refit,
-                                          .rollbacks = (i32)s->rollbacks, .kept = told_to(s),
+                                          .rollbacks = (i32)s->rollbacks, .kept = reported_to(s),
                                           .valid = isfinite(s->best) ? s->best : (f64)NAN, .best_step = s->best_step});
     if (s->step == 0 && s->place == PLACE_BEGIN) TRY(first_look(j, s, &p));
     struct prefetch *batches = NULL;

@@ -18,12 +18,12 @@
 enum stop_reason { STOP_STEPS = 1, STOP_PLATEAU, STOP_SIGNAL, STOP_TIME };
 const char *stop_reason_text(err reason);
 
-/* Where a run stands after so many steps.  It fails at one of these, with all that led there in place, whatever fails: messages
- * come before what they decide. */
+/* How far a run is within a step. After an error the state is complete up to one of these places: ranks exchange messages before
+ * they change the state that depends on them. */
 enum train_place {
-    PLACE_BEGIN,     /* it begins, or goes on from a checkpoint */
-    PLACE_STEPPED,   /* the step is done, what may follow it is not */
-    PLACE_VALIDATED, /* nor what comes after a validation */
+    PLACE_BEGIN,     /* a new run, or one resumed from a checkpoint */
+    PLACE_STEPPED,   /* the step is done; validation and checkpoint may be due */
+    PLACE_VALIDATED, /* validation is done; a new layout or checkpoint may be due */
     PLACE_BORDER     /* the next step may begin */
 };
 
@@ -45,7 +45,7 @@ struct train_state {
     f32 *good;           /* [(1 + nstate) * ntheta] theta and optimiser state of the last validation: roll-back target; of the
                           * state what this rank updates */
     i64 good_step;
-    i64 due;             /* an update was made of which the weights are not in place: those that are to come (exec_look_ahead) */
+    i64 due;             /* an update whose weights are not in the store yet is pending: they are in `ahead` (step_look_ahead) */
     f64 ahead_loss, ahead_norm;
     f32 *ahead;          /* [ntheta], NULL until there was one */
 };
@@ -70,7 +70,7 @@ struct train_job {
     f64 steps_per_epoch, rows_per_step;
     bool warm;            /* step_args.warm of every step */
     bool prefetch;        /* fill batches on a thread of their own */
-    bool late;            /* the policy delays updates: what a step tells is of the one before */
+    bool late;            /* the policy delays updates: a step returns the results of the step before */
     i32 member, members;  /* for events only, as is the next one */
     bool refit;
 
@@ -79,17 +79,18 @@ struct train_job {
     /* [nbuf] storage of a filled slot; *loss_scale = 1 / target cells of all batches that make the step */
     f32 *const *(*inputs)(void *self, i64 batch, i32 slot, f32 *loss_scale);
     err (*validate)(void *self, f64 *loss);  /* with the weights now in store; NULL, or NaN: keep the last ones */
-    void (*nonfinite)(void *self, char where[240]); /* where a step went wrong, for people; "" = not known; may be NULL */
-    /* For nets that are laid out anew while they are trained; all NULL: none is. */
+    void (*nonfinite)(void *self, char where[240]); /* where a step became non-finite, as text; "" = unknown; may be NULL */
+    /* For nets whose layout may change during training; all NULL if none does. */
     void (*stepped)(void *self, bool finite);                 /* after every batch */
     void (*annotate)(void *self, struct event *e);            /* adds its numbers to an event */
-    bool (*outgrown)(void *self, i64 step);                   /* after a validation: is another layout wanted? */
-    err (*relay)(void *self, struct step **exec); /* makes it: same weights; fill and inputs are those of the new one */
-    /* For ranks: is another cut of the rows wanted, where a row costs each of them so many seconds?  Makes it.  NULL: never. */
+    bool (*outgrown)(void *self, i64 step);                   /* after a validation: true if another layout is better */
+    err (*relay)(void *self, struct step **exec); /* changes the layout: same weights; fill and inputs then use the new one */
+    /* For ranks: uneven: true if another split of the rows over ranks is faster, given the seconds per row of each rank; recut
+     * makes it. NULL: never. */
     bool (*uneven)(void *self, const f64 *row_seconds);
     err (*recut)(void *self, struct step **exec);
-    /* Begins to save, at the border of a step, on all ranks at once; with `last` also ends it.  NULL: nothing is saved.  While
-     * saving() says so, one is in flight; when no rank is busy with it, all call saved(). */
+    /* Begins a checkpoint between two steps, on all ranks at once; with `last` also completes it. NULL: no checkpoints. saving()
+     * returns the state of a checkpoint in flight; when no rank is busy, all ranks call saved(). */
     err (*checkpoint)(void *self, const struct train_state *s, bool last);
     enum train_saving (*saving)(void *self);
     err (*saved)(void *self);

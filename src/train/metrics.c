@@ -13,7 +13,7 @@ enum sum_kind { N, E, EE, AE, Y, YY, F, FF, YF, AY, SM, AY_RAW, SM_RAW, SUM_N };
 struct metrics {
     i32 H, ncol, nq;
     f64 q[QUANTILES_MAX];
-    f64 *mean, *dev, *scale; /* [ncol] */
+    f64 *mean, *dev, *scale; /* [ncol]; all arrays are in the block at mean */
     f64 *sum;                /* [ncol][SUM_N][H] */
     f64 *pin, *below;        /* [ncol][nq][H] */
     f64 *inside;             /* [ncol][nq/2][H] */
@@ -27,17 +27,18 @@ err metrics_new(const struct series *s, i32 ncol, i32 H, const f64 *q, i32 nq, s
     m->ncol = ncol;
     m->nq = q ? nq : 0;
     for (i32 i = 0; i < m->nq; i++) m->q[i] = q[i];
-    err e = mem_new((void **)&m->mean, ncol, sizeof(f64));
-    if (e >= 0) e = mem_new((void **)&m->dev, ncol, sizeof(f64));
-    if (e >= 0) e = mem_new((void **)&m->scale, ncol, sizeof(f64));
-    if (e >= 0) e = mem_new((void **)&m->sum, (i64)ncol * SUM_N * H, sizeof(f64));
-    if (e >= 0) e = mem_new((void **)&m->pin, (i64)ncol * m->nq * H, sizeof(f64));
-    if (e >= 0) e = mem_new((void **)&m->below, (i64)ncol * m->nq * H, sizeof(f64));
-    if (e >= 0) e = mem_new((void **)&m->inside, (i64)ncol * (m->nq / 2) * H, sizeof(f64));
+    const i64 per_quantile = (i64)ncol * m->nq * H, per_band = (i64)ncol * (m->nq / 2) * H, sums = (i64)ncol * SUM_N * H;
+    const err e = mem_new((void **)&m->mean, 3 * (i64)ncol + sums + 2 * per_quantile + per_band, sizeof(f64));
     if (e < 0) {
         metrics_free(m);
         return e;
     }
+    m->dev = m->mean + ncol;
+    m->scale = m->dev + ncol;
+    m->sum = m->scale + ncol;
+    m->pin = m->sum + sums;
+    m->below = m->pin + per_quantile;
+    m->inside = m->below + per_quantile;
     for (i32 c = 0; c < ncol; c++) {
         m->mean[c] = s->mean ? s->mean[c] : 0;
         m->dev[c] = s->dev ? s->dev[c] : 1;
@@ -50,12 +51,6 @@ err metrics_new(const struct series *s, i32 ncol, i32 H, const f64 *q, i32 nq, s
 void metrics_free(struct metrics *m) {
     if (!m) return;
     mem_free(m->mean);
-    mem_free(m->dev);
-    mem_free(m->scale);
-    mem_free(m->sum);
-    mem_free(m->pin);
-    mem_free(m->below);
-    mem_free(m->inside);
     mem_free(m);
 }
 
@@ -77,8 +72,8 @@ static void add_quantiles(struct metrics *m, i32 col, const f32 *y, const f32 *q
     }
 }
 
-/* A value in original units; what only the rounding of an f32 tells from zero is zero, or ND of a part that is all zeros would be
- * a large number instead of none. */
+/* A value in original units. Values that differ from zero only by f32 rounding become zero; otherwise ND of a split that is all
+ * zeros would be a large number instead of NaN. */
 static f64 raw_value(f64 v, f64 dev, f64 mean) {
     const f64 raw = v * dev + mean;
     return fabs(raw) > 0x1p-23 * fabs(mean) ? raw : 0;

@@ -68,15 +68,10 @@ DIAG_SETS(avx512)
 #endif
 #define DIAG_PLAIN(cell, arch) ((arch) == KERN_REF ? &diag_##cell##_ref : &diag_##cell##_base)
 
-/* Number of batch rows that have a step t. */
-static inline i32 diag_live(const struct cell_args *x, i32 t) { return t >= x->T ? 0 : x->live ? x->live[t] : x->B; }
-
-/* First step from t0 on that row b lacks, at most t1. */
-static inline i32 diag_end(const struct cell_args *x, i32 b, i32 t0, i32 t1) {
-    i32 t = t1;
-    if (x->live)
-        while (t > t0 && b >= x->live[t - 1]) t--;
-    return t;
+/* Kernel arguments of one step that starts from h0, c0. */
+static inline struct cell_args diag_rows_args(const struct cell_rows *r) {
+    return (struct cell_args){
+        .T = 1, .B = r->n, .I = r->I, .H = r->H, .w = r->w, .h0 = r->h0, .c0 = r->c0, .act = r->z, .y = r->h};
 }
 
 #endif

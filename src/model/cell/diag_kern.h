@@ -130,7 +130,7 @@ INLINE struct state step_bwd(const struct walk *w, const vf *a, struct place p, 
 INLINE struct state gradient_after(const struct walk *w, struct place p, i32 t1) {
     const struct cell_args *x = w->x;
     const i64 at = y_at(w, p.b, p.u);
-    const bool end = p.b >= diag_live(x, t1);
+    const bool end = p.b >= cell_live(x, t1);
     return state_of(v_load_or_zero(end ? x->dhT : x->carry, at),
                     TWO_STATES ? v_load_or_zero(end ? x->dcT : x->carry + x->B * (i64)w->Hp, at) : v_zero());
 }
@@ -181,8 +181,8 @@ static void each(const struct walk *w, struct part_of p, i32 t0, i32 t1, walk_fn
     struct place at[WIDTH];
     for (i32 i = 0, n; i < count; i += n) {
         at[0] = place_of(p, i);
-        const i32 end = diag_end(w->x, at[0].b, t0, t1);
-        n = few && i + WIDTH <= count && end == diag_end(w->x, place_of(p, i + WIDTH - 1).b, t0, t1) ? WIDTH : 1;
+        const i32 end = cell_end(w->x, at[0].b, t0, t1);
+        n = few && i + WIDTH <= count && end == cell_end(w->x, place_of(p, i + WIDTH - 1).b, t0, t1) ? WIDTH : 1;
         for (i32 j = 1; j < n; j++) at[j] = place_of(p, i + j);
         if (end > t0) (n > 1 ? few : one)(w, at, t0, end);
     }
@@ -202,16 +202,16 @@ static void each_run(const struct walk *w, struct part_of p, i32 t0, i32 t1, run
     const struct kern *k = own_kern();
     const i32 B = w->x->B, b0 = p.b0, b1 = p.b1;
     if (t1 <= t0) return;
-    if (cell_is_whole_batch(w->x, b1 - b0) && diag_live(w->x, t1 - 1) >= B) {
+    if (cell_is_whole_batch(w->x, b1 - b0) && cell_live(w->x, t1 - 1) >= B) {
         fn(w, k, (struct run_of){t0, 0, (t1 - t0) * B, 1}, p, to);
     } else if (b1 - b0 > t1 - t0) {
         for (i32 t = t0; t < t1; t++) {
-            const i32 n = imin(b1, diag_live(w->x, t)) - b0;
+            const i32 n = imin(b1, cell_live(w->x, t)) - b0;
             if (n > 0) fn(w, k, (struct run_of){t, b0, n, 1}, p, to);
         }
     } else {
         for (i32 b = b0; b < b1; b++) {
-            const i32 n = diag_end(w->x, b, t0, t1) - t0;
+            const i32 n = cell_end(w->x, b, t0, t1) - t0;
             if (n > 0) fn(w, k, (struct run_of){t0, b, n, B}, p, to);
         }
     }
@@ -311,7 +311,7 @@ static void put_zero(f32 *to, i64 n) { memset(to, 0, (size_t)n * sizeof *to); }
 
 static void end_states(const struct walk *w, i32 b0, i32 b1, i32 t1, i32 p0, i32 p1) {
     for (i32 b = b0; b < b1; b++) {
-        const i32 t = diag_end(w->x, b, 0, t1);
+        const i32 t = cell_end(w->x, b, 0, t1);
         for (i32 u = p0 * LANES; u < p1 * LANES; u += VL) {
             const struct state s = state_before(w, b, u, t);
             if (w->x->hT) v_store(w->x->hT + y_at(w, b, u), s.h);
@@ -413,21 +413,15 @@ static void prep(i32 inputs, i32 H, const f32 *w, f32 *wt) {
 
 /* ------------------------------------------------------------------ one step, fed by others --------------------------------- */
 
-/* Arguments of one step that starts from h0, c0. */
-static struct cell_args box_of_rows(const struct cell_rows *r) {
-    return (struct cell_args){
-        .T = 1, .B = r->n, .I = r->I, .H = r->H, .w = r->w, .h0 = r->h0, .c0 = r->c0, .act = r->z, .y = r->h};
-}
-
 static void rows_fwd(const struct cell_rows *r) {
-    const struct cell_args x = box_of_rows(r);
+    const struct cell_args x = diag_rows_args(r);
     struct walk w = walk_of(&x);
     w.keep = r->keep;
     each(&w, (struct part_of){0, r->n, 0, w.Hp / VL}, 0, 1, fwd_one, fwd_few);
 }
 
 static void rows_bwd(const struct cell_rows *r) {
-    const struct cell_args x = box_of_rows(r);
+    const struct cell_args x = diag_rows_args(r);
     struct walk w = walk_of(&x);
     w.keep = r->keep;
     for (i32 u = 0; u < w.Hp; u += VL) {

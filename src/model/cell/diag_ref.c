@@ -188,14 +188,14 @@ static void plain_fwd(const struct plain *c, const struct cell_args *x, i32 b0, 
     const i64 Hp = hp_of(x);
     for (i32 t = t0; t < t1; t++)
         for (i32 b = b0; b < b1; b++)
-            if (b < diag_live(x, t))
+            if (b < cell_live(x, t))
                 row_fwd(c, x, t, b);
             else
                 memset(x->y + ((i64)t * x->B + b) * Hp, 0, (size_t)Hp * sizeof *x->y);
     for (i32 b = b0; b < b1; b++)
         for (i32 u = 0; u < Hp; u++) {
             f32 s[2];
-            state_before(c, x, keep_of(c, x), diag_end(x, b, 0, t1), b, u, s);
+            state_before(c, x, keep_of(c, x), cell_end(x, b, 0, t1), b, u, s);
             if (x->hT) x->hT[b * Hp + u] = s[0];
             if (x->cT && c->states > 1) x->cT[b * Hp + u] = s[1];
         }
@@ -204,7 +204,7 @@ static void plain_fwd(const struct plain *c, const struct cell_args *x, i32 b0, 
 /* Gradient of the state of row b after step t-1, from step t or from the final state. */
 static void from_later(const struct plain *c, const struct cell_args *x, i32 t, i32 b, i32 u, f32 *d) {
     const i64 at = (i64)b * hp_of(x) + u, plane = (i64)x->B * hp_of(x);
-    const bool end = b >= diag_live(x, t);
+    const bool end = b >= cell_live(x, t);
     const f32 *dh = end ? x->dhT : x->carry, *dc = end ? x->dcT : x->carry + plane;
     d[0] = dh ? dh[at] : 0;
     d[1] = c->states > 1 && dc ? dc[at] : 0;
@@ -232,7 +232,7 @@ static void plain_bwd(const struct plain *c, const struct cell_args *x, i32 b0, 
     const i64 Hp = hp_of(x);
     for (i32 t = t1 - 1; t >= t0; t--)
         for (i32 b = b0; b < b1; b++)
-            if (b < diag_live(x, t))
+            if (b < cell_live(x, t))
                 row_bwd(c, x, t, b);
             else if (x->dx)
                 memset(x->dx + ((i64)t * x->B + b) * x->dx_ld, 0, (size_t)x->I * sizeof *x->dx);
@@ -247,7 +247,7 @@ static void plain_bwd(const struct plain *c, const struct cell_args *x, i32 b0, 
 
 static void plain_dw(const struct plain *c, const struct cell_args *x, i32 b0, i32 b1, i32 t0, i32 t1, f32 *dw, f32 *dbias) {
     for (i32 t = t0; t < t1; t++)
-        for (i32 b = b0; b < imin(b1, diag_live(x, t)); b++)
+        for (i32 b = b0; b < imin(b1, cell_live(x, t)); b++)
             for (i32 u = 0; u < hp_of(x); u++) {
                 const i64 row = (i64)t * x->B + b;
                 for (i32 g = 0; g < GATES; g++) {
@@ -261,19 +261,14 @@ static void plain_dw(const struct plain *c, const struct cell_args *x, i32 b0, i
 
 /* ------------------------------------------------------------------ one step, fed by others --------------------------------- */
 
-static struct cell_args box_of_rows(const struct cell_rows *r) {
-    return (struct cell_args){
-        .T = 1, .B = r->n, .I = r->I, .H = r->H, .w = r->w, .h0 = r->h0, .c0 = r->c0, .act = r->z, .y = r->h};
-}
-
 static void plain_rows_fwd(const struct plain *c, const struct cell_rows *r) {
-    struct cell_args x = box_of_rows(r);
+    struct cell_args x = diag_rows_args(r);
     for (i32 b = 0; b < r->n; b++)
         for (i32 u = 0; u < hp_of(&x); u++) unit_fwd(c, &x, r->keep, 0, b, u);
 }
 
 static void plain_rows_bwd(const struct plain *c, const struct cell_rows *r) {
-    struct cell_args x = box_of_rows(r);
+    struct cell_args x = diag_rows_args(r);
     for (i32 b = 0; b < r->n; b++)
         for (i32 u = 0; u < hp_of(&x); u++) {
             const i64 at = (i64)b * hp_of(&x) + u;

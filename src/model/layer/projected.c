@@ -146,17 +146,8 @@ static struct cell_args projected_args(const struct op *op, const struct run *r,
     return args;
 }
 
-static i32 live_at(const struct cell_args *x, i32 t) { return t >= x->T ? 0 : x->live ? x->live[t] : x->B; }
-static i32 rows_at(const struct cell_args *x, struct part p, i32 t) { return imax(p.b0, imin(p.b1, live_at(x, t))) - p.b0; }
+static i32 rows_at(const struct cell_args *x, struct part p, i32 t) { return imax(p.b0, imin(p.b1, cell_live(x, t))) - p.b0; }
 static void zero(f32 *p, i64 n) { memset(p, 0, (size_t)n * sizeof *p); }
-
-/* Copies n floats; from NULL = zeros. */
-static void copy(f32 *to, const f32 *from, i64 n) {
-    if (from)
-        memcpy(to, from, (size_t)n * sizeof *to);
-    else
-        zero(to, n);
-}
 
 static const f32 *row_of(const f32 *p, i32 b, i32 ld) { return p ? p + (i64)b * ld : NULL; }
 
@@ -191,10 +182,9 @@ static void projected_fwd(const struct op *op, const struct run *r, enum precisi
     (void)f32_only;
     for (i32 t = p.t0; t < p.t1; t++) step_fwd(&w, p, t);
     for (i32 b = p.b0; b < p.b1 && (x->hT || x->cT); b++) {
-        i32 t = p.t1;
-        while (t > 0 && b >= live_at(x, t - 1)) t--;
-        if (x->hT) copy(x->hT + (i64)b * w.d.Pp, h_before(&w, t, b), w.d.Pp);
-        if (x->cT) copy(x->cT + (i64)b * w.d.Hp, c_before(&w, t, b), w.d.Hp);
+        const i32 t = cell_end(x, b, 0, p.t1);
+        if (x->hT) copy_or_zero(x->hT + (i64)b * w.d.Pp, h_before(&w, t, b), w.d.Pp);
+        if (x->cT) copy_or_zero(x->cT + (i64)b * w.d.Hp, c_before(&w, t, b), w.d.Hp);
     }
 }
 
@@ -205,7 +195,7 @@ static void gradient_of_h(const struct steps *w, struct part p, i32 t, i32 n, i3
     const struct cell_args *x = w->x;
     const i64 at = (i64)t * x->B + p.b0;
     f32 *dh = w->dh + at * d->Pp;
-    copy(dh, x->dy ? x->dy + at * d->Pp : NULL, (i64)n * d->Pp);
+    copy_or_zero(dh, x->dy ? x->dy + at * d->Pp : NULL, (i64)n * d->Pp);
     if (x->dhT) w->k->add((i64)(n - on) * d->Pp, dh + (i64)on * d->Pp, row_of(x->dhT, p.b0 + on, d->Pp));
     if (on > 0) w->k->gemm_nn(on, d->P, (i32)d->W, w->z + (at + x->B) * d->W, d->W, x->wt, d->Pp, dh, d->Pp, true);
 }
@@ -217,7 +207,7 @@ static void step_bwd(const struct steps *w, struct part p, i32 t) {
     const i64 at = (i64)t * x->B + p.b0;
     f32 *z = w->z + at * d->W, *c = w->c + at * d->Hp, *dh = w->dh + at * d->Pp;
     f32 *dc = x->carry + (i64)p.b0 * d->Hp, *dm = dc + (i64)x->B * d->Hp;
-    copy(dc + (i64)on * d->Hp, row_of(x->dcT, p.b0 + on, d->Hp), (i64)(n - on) * d->Hp);
+    copy_or_zero(dc + (i64)on * d->Hp, row_of(x->dcT, p.b0 + on, d->Hp), (i64)(n - on) * d->Hp);
     gradient_of_h(w, p, t, n, on);
     w->k->gemm_nn(n, d->H, d->P, dh, d->Pp, x->wt + d->whrt, d->Hp, dm, d->Hp, false);
     w->cell->point_bwd(n, d->H, z, c_before(w, t, p.b0), c, dm, dc);
@@ -236,11 +226,11 @@ static void projected_bwd(const struct op *op, const struct run *r, const struct
     if (x->dh0) {
         f32 *dh0 = x->dh0 + (i64)p.b0 * d->Pp;
         w.k->gemm_nn(n, d->P, (i32)d->W, dz, d->W, x->wt, d->Pp, dh0, d->Pp, false);
-        copy(dh0 + (i64)n * d->Pp, row_of(x->dhT, b, d->Pp), (i64)(all - n) * d->Pp);
+        copy_or_zero(dh0 + (i64)n * d->Pp, row_of(x->dhT, b, d->Pp), (i64)(all - n) * d->Pp);
     }
     if (!x->dc0) return;
-    copy(x->dc0 + (i64)p.b0 * d->Hp, dc, (i64)n * d->Hp);
-    copy(x->dc0 + (i64)b * d->Hp, row_of(x->dcT, b, d->Hp), (i64)(all - n) * d->Hp);
+    copy_or_zero(x->dc0 + (i64)p.b0 * d->Hp, dc, (i64)n * d->Hp);
+    copy_or_zero(x->dc0 + (i64)b * d->Hp, row_of(x->dcT, b, d->Hp), (i64)(all - n) * d->Hp);
 }
 
 /* Packs a block of steps of one micro-batch, row by row. */
@@ -253,7 +243,7 @@ static void pack(const struct steps *w, struct part q, f32 *to) {
             f32 *h = to + d->W + d->Ip;
             memcpy(to, w->z + at * d->W, (size_t)d->W * sizeof *to);
             memcpy(to + d->W, x->x + at * x->x_ld, (size_t)d->Ip * sizeof *to);
-            copy(h, h_before(w, t, b), d->Pp);
+            copy_or_zero(h, h_before(w, t, b), d->Pp);
             memcpy(h + d->Pp, w->m + at * d->Hp, (size_t)d->Hp * sizeof *to);
             memcpy(h + d->Pp + d->Hp, w->dh + at * d->Pp, (size_t)d->Pp * sizeof *to);
         }
