@@ -154,10 +154,10 @@ err model_from_file(const char *path, options_parser *parse, struct options *o, 
 /* ------------------------------------------------------------------ learners ------------------------------------------------ */
 
 struct learn_job {
-    struct options *o;              /* `auto` of them is answered by resolve */
+    struct options *o;              /* resolve sets every `auto` */
     struct dataset *data;
     struct split split;             /* records of training, validation and test */
-    void *spec;                     /* [learner.spec_bytes] what resolve found out, for fit: plain values */
+    void *spec;                     /* [learner.spec_bytes] written by resolve, read by fit: plain values */
     struct resources use;
     const char *run_dir;            /* for checkpoints; NULL = none */
     bool resume;                    /* continue from the newest checkpoint of run_dir */
@@ -171,22 +171,24 @@ struct learner {
     const struct data_kind *data;
     const struct model_ops *ops;
     size_t spec_bytes;
-    /* All of these may be NULL but fit. */
-    err (*check)(const struct options *o);   /* E1xx, E4xx: options that do not go together, whatever the data are */
-    err (*resolve)(struct learn_job *job);   /* every `auto`, split and spec; notes go to job->use.events.  NULL = split_rows */
-    err (*prepare)(struct learn_job *job);   /* what follows from these before the fit, on the calling thread: scales */
-    err (*ranks)(const struct learn_job *job, i32 n); /* E401 where the fit cannot be shared by n ranks */
-    /* resolve and prepare for a backtest of n folds; border [n + 1]: records that each is scored on.  NULL = there is none. */
+    /* Each function but fit may be NULL. */
+    err (*check)(const struct options *o);   /* E1xx, E4xx: combinations of options that are invalid for any data */
+    err (*resolve)(struct learn_job *job);   /* sets every `auto`, split, spec; notes go to job->use.events.  NULL = split_rows */
+    err (*prepare)(struct learn_job *job);   /* after resolve, on the calling thread: scales the data */
+    err (*ranks)(const struct learn_job *job, i32 n); /* E401 if n ranks cannot share the fit */
+    /* resolve and prepare for a backtest of n folds; border [n + 1]: fold k is scored on records border[k] .. border[k + 1] - 1.
+     * NULL = the learner has no backtest. */
     err (*folds)(struct learn_job *job, i32 n, bool refit_each, i64 *border);
     err (*fit)(const struct learn_job *job, struct model **out); /* 0, a failure, or a stop reason > 0 without a model */
-    err (*left)(struct comm *c);             /* after comm_recover, of a rank whose fit is over while others may be in theirs */
+    /* Called after comm_recover on a rank that has finished its fit: joins the collective calls of ranks still in theirs. */
+    err (*left)(struct comm *c);
 };
 
 err learner_fit(const struct learner *learner, const struct learn_job *job, struct model **out); /* learner->fit */
 const struct learner *learner_find(const char *name);                    /* NULL = none */
 const struct learner *learner_at(i32 i);                                 /* NULL = there are no more */
 err learner_of(const struct options *o, const struct learner **out);     /* by --task: E103 */
-/* The usual split of a table: as --test and --validation say, by default a fifth of the rows each. */
+/* Splits a table by --test and --validation; default: a fifth of the rows each. */
 err split_rows(const struct options *o, i64 rows, struct split *out);
 
 #endif

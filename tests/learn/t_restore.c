@@ -77,8 +77,8 @@ TEST(numbers_of_a_checkpoint_are_not_believed) {
         {"watch", offsetof(struct slice_watch, slices), 4, {.i = 0}},
         {"watch", offsetof(struct slice_watch, nlayer), 4, {.i = WATCH_LAYERS + 1}},
         {"watch", offsetof(struct slice_watch, layer[0].all[1].again), 8, {.i = INT64_MAX}},
-        {"watch", offsetof(struct slice_watch, mind.whole), 4, {.i = INT32_MAX}},
-        {"watch", offsetof(struct slice_watch, mind.rose), 1, {.i = 3}},
+        {"watch", offsetof(struct slice_watch, history.whole), 4, {.i = INT32_MAX}},
+        {"watch", offsetof(struct slice_watch, history.rose), 1, {.i = 3}},
         {"watch", offsetof(struct slice_watch, planned), 1, {.i = 7}},
         {"watch", offsetof(struct slice_watch, turns.n), 4, {.i = 1 << 20}},
     };

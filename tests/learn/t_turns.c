@@ -10,7 +10,7 @@
 /* A net that forgets after w steps, in sequences of 65536. */
 struct world {
     struct slice_view v;
-    struct slice_mind mind;
+    struct slice_history history;
     i32 turns, swings; /* changes of their number; those that go the other way than the one before */
     i32 way;
 };
@@ -27,7 +27,7 @@ static bool interval(struct world *o, f64 w) {
     v->w[0] = v->now.slices > 1 ? w : v->w[0];
     v->again[0] = v->again[1] = slices_again(w, v->T, v->now.slices);
     v->rounds = 1 + ceil(w / L);
-    if (!slices_decide(v, &o->mind, &to)) return false;
+    if (!slices_decide(v, &o->history, &to)) return false;
     if (to.slices != v->now.slices) {
         const i32 way = to.slices > v->now.slices ? 1 : -1;
         o->turns++;
@@ -106,7 +106,7 @@ static void ranked(struct world *o, f64 without, f64 with) {
     struct slice_choice to;
     o->v.rounds = o->v.now.rank > 0 ? with : without;
     o->v.again[0] = o->v.again[1] = o->v.rounds - 1;
-    if (slices_decide(&o->v, &o->mind, &to)) o->v.now = to, o->turns++;
+    if (slices_decide(&o->v, &o->history, &to)) o->v.now = to, o->turns++;
 }
 
 TEST(directions_are_kept_where_they_pay_and_taken_back_where_not) {

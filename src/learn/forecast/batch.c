@@ -5,6 +5,26 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "plan/slice.h"
+
+struct slice_place forecast_slice(i32 T, i32 P, i32 B, i32 r) {
+    i32 W = B / imax(1, P), k = r / imax(1, W);
+    struct slice_place place = {.after = k ? r - W : -1,
+                                .before = k < P - 1 ? r + W : -1,
+                                .first = k == imax(1, P) - 1 ? r - k * W : -1};
+    place.steps = slice_steps(T, imax(1, P), k, &place.from);
+    return place;
+}
+
+bool slice_ids(const struct buf *buf, struct slice_place place, i32 r, i32 *ids) {
+    switch (buf->role) {
+    case INPUT_LENGTH: ids[r] = place.steps; return true;
+    case INPUT_AFTER: ids[r] = place.after; return true;
+    case INPUT_BEFORE: ids[r] = place.before; return true;
+    case INPUT_FIRST_SLICE: ids[r] = place.first; return true;
+    default: return false;
+    }
+}
 
 static err new_slot(struct batcher *b, i32 horizon, struct batch_slot *s) {
     for (i32 i = 0; i < b->net->nbuf; i++)
@@ -34,6 +54,11 @@ err batcher_new(const struct forecaster *f, const struct net *net, const struct 
 }
 
 void batcher_free(struct batcher *b) { arena_free(&b->arena); }
+
+err batcher_failed(const struct batcher *b) {
+    if (b->failed < 0) err_put(&b->why);
+    return b->failed;
+}
 
 static struct window_dst dst(const struct batcher *b, const struct batch_slot *s, i32 i) {
     return (struct window_dst){.p = s->input[i], .ld = buf_fp(&b->net->buf[i]), .B = b->B};

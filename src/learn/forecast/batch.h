@@ -9,8 +9,20 @@
 #define STRETTO_LEARN_FORECAST_BATCH_H
 
 #include "learn/forecast/forecast.h"
-#include "learn/slices/place.h"
 #include "learn/forecast/input.h"
+
+/* Where row r of a batch of B stands among the slices of its window: T steps in P slices.  -1 = there is no such row. */
+struct slice_place {
+    i32 after;       /* the row that it continues */
+    i32 before;      /* the row that it continues when the window is read backward */
+    i32 first;       /* of a last slice: the row with the first steps of the window */
+    i32 from, steps; /* its first step in the window, and its number of steps */
+};
+struct slice_place forecast_slice(i32 T, i32 P, i32 B, i32 r);
+/* Is this an input that places slices (length, after, before, first_slice)? */
+static inline bool slice_has_ids(const struct buf *buf) { return buf->role >= INPUT_LENGTH && buf->role <= INPUT_FIRST_SLICE; }
+/* Writes row r of such an input; false for any other. */
+bool slice_ids(const struct buf *buf, struct slice_place place, i32 r, i32 *ids);
 
 struct batch_slot {
     f32 *input[NET_BUFS];   /* storage of the input buffers of the net, NULL for others */
@@ -51,6 +63,8 @@ struct batcher {
 err batcher_new(const struct forecaster *f, const struct net *net, const struct window_shape *shape, const struct series *s,
                 const struct kern *kern, i32 B, i32 nslot, struct batcher *out);
 void batcher_free(struct batcher *b);
+/* The failure of a fill, which may have run on another thread; 0 = none. */
+err batcher_failed(const struct batcher *b);
 
 static inline bool batch_ours(const struct batcher *b, i32 r) { return r >= b->row0 && r < b->row1; }
 /* Is row r of input i laid out here?  Those of this rank are; of all rows the targets, which are counted, and how slices follow

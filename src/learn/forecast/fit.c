@@ -94,7 +94,7 @@ static err learn(struct fit *t) {
     const struct forecast_spec *s = &t->f->spec;
     if (!t->step.prepared) {
         TRY(forecast_resume_point(t));
-        TRY(slices_orders(t));
+        TRY(slices_read_plan(t));
         TRY(training_prepare(t));
     }
     if (s->time_limit > 0 && t->at.deadline <= 0) t->at.deadline = clock_now() + s->time_limit;
@@ -130,7 +130,7 @@ static err correction(struct fit *t) {
     err e = learn(t);
     while (e < 0 && comm_died(t->job->use.comm)) {
         struct comm_loss loss;
-        TRY(forecast_meet(t, &loss));
+        TRY(forecast_regroup(t, &loss));
         e = forecast_heal(t, &loss);
         if (e >= 0 && !t->at.over) e = learn(t);
     }

@@ -67,9 +67,10 @@ err forecast_try_plan(const struct fit *t);
 /* Builds t->step and what depends on the current ranks. Only engine.store in it is learned. */
 err training_prepare(struct fit *t);
 void training_drop(struct fit *t);
-/* heal.c, after the death of a rank. forecast_meet forms a new group of the surviving ranks: *loss = the ranks that died; E801 if
- * no group forms. forecast_heal then plans again for this group and sends all ranks the state of the one with most progress. */
-err forecast_meet(struct fit *t, struct comm_loss *loss);
+/* heal.c, after the death of a rank. forecast_regroup forms a new group of the surviving ranks: *loss = the ranks that died;
+ * E801 if no group forms. forecast_heal then plans again for this group and sends all ranks the state of the one with most
+ * progress. */
+err forecast_regroup(struct fit *t, struct comm_loss *loss);
 err forecast_heal(struct fit *t, const struct comm_loss *loss);
 
 /* members.c: trains the members that are not done, in order; 0, an error, or STOP_SIGNAL. */

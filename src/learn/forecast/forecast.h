@@ -15,8 +15,8 @@
 #include "data/window.h"
 #include "learn/forecast/head/head.h"
 #include "learn/learner.h"
-#include "learn/slices/spec.h"
 #include "bases/base.h"
+#include "model/chain.h"
 #include "train/guard.h"
 #include "train/loop.h"
 #include "train/metrics.h"
@@ -24,6 +24,14 @@
 enum { BANDS_MAX = 16, MEMBERS_MAX = 100 };
 
 enum { CALENDAR_AUTO, CALENDAR_YES, CALENDAR_NO }; /* in the order of the words of --calendar */
+
+/* Time slices of a fit. */
+struct slice_spec {
+    i32 slices;                 /* of the context in training alone, side by side (P); 0 or 1 = whole */
+    i32 least;                  /* training may lower slices to this; = slices: it may not */
+    i32 rank_most;              /* training may raise the option slice_rank to this; = slice_rank: it may not */
+    struct chain_course course; /* of the rounds over them */
+};
 
 /* What to learn and how; filled by api from the options.  Plain values only. */
 struct forecast_spec {
@@ -60,7 +68,7 @@ struct forecast_spec {
     /* What follows from others. */
     const struct head *head;        /* how forecasts follow from the recurrent layers */
     const struct head_output *output; /* what a forecast value is made of */
-    struct slice_spec cut;          /* slices of the context in training: slices/spec.h */
+    struct slice_spec cut;          /* slices of the context in training */
     i32 nquantile;                  /* outputs that are quantiles; 0 = one output */
     f64 band[BANDS_MAX];            /* quantiles to forecast, ascending (head, or from validation residuals) */
     i32 nband;

@@ -40,10 +40,7 @@ struct valid_part {
 static err validate_part(struct fit *t, struct step *forward, i64 first, struct valid_part *out) {
     struct exec_result r;
     batch_fill_set(&t->step.valid_batch, 0, &t->set.valid, first);
-    if (t->step.valid_batch.failed < 0) {
-        err_put(&t->step.valid_batch.why);
-        return t->step.valid_batch.failed;
-    }
+    TRY(batcher_failed(&t->step.valid_batch));
     const struct batch_slot *s = &t->step.valid_batch.slot[0];
     TRY(step_run(forward, &(struct step_args){.input = s->input, .loss_scale = 1}, &r));
     *out = (struct valid_part){r.loss, s->present};
@@ -110,8 +107,8 @@ static struct train_job job_of(struct fit *t, i32 m) {
                           .warm = t->slicing->memory != NULL,
                           .stepped = slices_stepped,
                           .annotate = annotate,
-                          .outgrown = slices_outgrown,
-                          .relay = slices_relay,
+                          .outgrown = slices_changed,
+                          .relay = slices_rebuild,
                           .uneven = balance_uneven,
                           .recut = balance_recut,
                           .checkpoint = t->save.saving ? saving_begin : NULL,
@@ -142,10 +139,7 @@ static err run_member(struct fit *t, i32 m, struct train_state *state) {
         j.validate = NULL;
     }
     err e = train_run(&j, state);
-    if (t->step.batch.failed < 0) {
-        err_put(&t->step.batch.why);
-        return t->step.batch.failed;
-    }
+    TRY(batcher_failed(&t->step.batch));
     return e;
 }
 

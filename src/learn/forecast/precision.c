@@ -17,22 +17,20 @@ struct question {
     f64 steps;
 };
 
-static err prepare(const struct options *o, const struct series *s, const struct split *split, struct question *q) {
+static err prepare(const struct options *o, const struct forecast_spec *spec, const struct series *s, const struct split *split,
+                   struct question *q) {
     struct series shape = *s;
-    struct forecast_spec spec;
     struct window_shape p;
     u32 how;
     shape.nrow = 0; /* no values to look into */
     TRY(pick_kernel(o, &q->kern, &how));
-    TRY(spec_of(o, &spec));
-    spec.precision = PREC_F32;
-    TRY(forecast_shape(&spec, &shape, 0, &p));
-    TRY(forecast_net(&spec, &p, &shape, &q->net));
-    i64 windows = lmax(1, forecast_epoch(&spec, split->train));
+    TRY(forecast_shape(spec, &shape, 0, &p));
+    TRY(forecast_net(spec, &p, &shape, &q->net));
+    i64 windows = lmax(1, forecast_epoch(spec, split->train));
     i32 nwin, B;
-    TRY(forecast_rows(&spec, windows, s->ntarget, &nwin, &B));
+    TRY(forecast_rows(spec, windows, s->ntarget, &nwin, &B));
     f64 per_epoch = dmax(1, (f64)windows / nwin);
-    q->steps = (spec.steps > 0 ? (f64)spec.steps : ceil(spec.epochs * per_epoch)) * spec.accumulate * spec.members;
+    q->steps = (spec->steps > 0 ? (f64)spec->steps : ceil(spec->epochs * per_epoch)) * spec->accumulate * spec->members;
     TRY(machine_host(opt_is_auto(o, OPT_threads) ? 0 : (i32)o->threads, &q->machine));
     machine_measure(q->kern, &q->machine);
     const struct optim *optim = optim_find(o->optim);
@@ -81,12 +79,12 @@ static err ask(struct question *q, enum precision *out, char *why, size_t size) 
     return 0;
 }
 
-err measured_precision(const struct options *o, const struct series *s, const struct split *split, enum precision *out, char *why,
-                       size_t size) {
+err measured_precision(const struct options *o, const struct forecast_spec *spec, const struct series *s,
+                       const struct split *split, enum precision *out, char *why, size_t size) {
     struct question *q;
     *out = PREC_F32;
     NEW(q, 1);
-    err e = prepare(o, s, split, q);
+    err e = prepare(o, spec, s, split, q);
     if (e >= 0) e = ask(q, out, why, size);
     plan_free(q->plan);
     wisdom_close(&q->wisdom);

@@ -6,8 +6,92 @@
 #include "data/time.h"
 #include "learn/forecast/resolve.h"
 #include "data/split.h"
+#include "step/netplan.h"
 
 enum { FEW_ROWS = 500, SHORT_ROWS = 5000, LONG_HORIZON = 48, LONG_CONTEXT = 336 };
+
+/* ------------------------------------------------------------------ options alone ------------------------------------------- */
+
+/* A gradient that is a step late, beside what else may be. */
+static err check_late(const struct options *o) {
+    if (strcmp(o->pipeline, "delay1") != 0) return 0;
+    if (o->accumulate > 1)
+        return FAIL_AT(E106, NULL, "--accumulate 1   or   --pipeline overlap",
+                       "--pipeline delay1 sends the sum of a step during the next one, but --accumulate %lld still "
+                       "adds to it", (long long)o->accumulate);
+    if (o->slice_rounds > 0)
+        return FAIL_AT(E106, NULL, "--slice-rounds 0   or   --pipeline overlap",
+                       "--slice-rounds %lld starts slices from states of earlier steps, and --pipeline delay1 updates weights "
+                       "a step late: the combination is not supported", (long long)o->slice_rounds);
+    return 0;
+}
+
+/* Ranks that go on without one that died, with the bits of the run that lost nobody. */
+static err check_heal(const struct options *o) {
+    if (!o->heal) return 0;
+    if (strcmp(o->pipeline, "delay1") == 0)
+        return FAIL_AT(E106, NULL, "--pipeline overlap   or   no --heal",
+                       "--pipeline delay1 splits a step in two halves, and a rank that dies loses one of them");
+    if (o->slice_rounds > 0)
+        return FAIL_AT(E106, NULL, "--slice-rounds 0   or   no --heal",
+                       "--slice-rounds %lld starts slices from states that other ranks hold, and a rank that dies loses them"
+                       ": the bits would change", (long long)o->slice_rounds);
+    if (o->plan && *o->plan)
+        return FAIL_AT(E106, NULL, "no --plan   or   no --heal",
+                       "a plan file is for a fixed number of ranks, and --heal continues with fewer");
+    return 0;
+}
+
+/* Slices meet within a tolerance; other ways that are not exact are known when the plan is made. */
+static err check_exact(const struct options *o) {
+    char count[16] = "";
+    i32 n;
+    TRY(plan_slices(o->parallel, &n));
+    if (!o->deterministic || n == 0) return 0;
+    if (n > 0) snprintf(count, sizeof count, ":%d", n);
+    return FAIL_AT(E401, NULL, "--parallel data",
+                   "--deterministic: the strategy time%s does not give the bits of the serial run", count);
+}
+
+err resolve_check(const struct options *o) {
+    TRY(check_late(o));
+    TRY(check_heal(o));
+    return check_exact(o);
+}
+
+static err bands_of(const struct options *o, struct forecast_spec *spec) {
+    char item[64];
+    for (const char *p = o->quantiles; str_list_next(&p, item, sizeof item);) {
+        f64 q;
+        if (spec->nband == BANDS_MAX) return FAIL(E103, "--quantiles: at most %d quantiles", BANDS_MAX);
+        if (!str_to_f64(item, strlen(item), '.', &q) || (spec->nband > 0 && q <= spec->band[spec->nband - 1]))
+            return FAIL_AT(E103, "--quantiles", "--quantiles 0.1,0.5,0.9", "quantiles must rise, \"%s\" does not", item);
+        spec->band[spec->nband++] = q;
+    }
+    return 0;
+}
+
+err spec_of(const struct options *o, struct forecast_spec *spec) {
+    const bool rank_auto = opt_is_auto(o, OPT_slice_rank), all = strcmp(o->loss_steps, "all") == 0;
+    const struct head *head = opt_is_auto(o, OPT_decoder) ? head_at(0) : head_find(o->decoder);
+    if (all && !head->all_steps)
+        return FAIL_AT(E106, NULL, "--loss-steps last", "--decoder %s does not go with --loss-steps all", head->name);
+    *spec = (struct forecast_spec){
+        .head = all ? head->all_steps : head,
+        .output = head_output_find(o->head),
+        .cut = {.slices = 1, .least = 1, .rank_most = rank_auto ? SLICE_RANKS : (i32)o->slice_rank,
+                .course = {.tol = (f32)o->slice_tol, .stale = (i32)o->slice_rounds, .stale_back = (i32)o->slice_rounds}}};
+    opt_give_learner(o, &spec->for_learner);
+    opt_give_net(o, &spec->for_net);
+    opt_give_optim(o, &spec->for_optim);
+    opt_give_loop(o, &spec->for_loop);
+    if (spec->precision == PREC_N) spec->precision = PREC_F32; /* auto, not measured yet */
+    TRY(bands_of(o, spec));
+    if (spec->output->quantiles) spec->nquantile = spec->nband;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ by the data --------------------------------------------- */
 
 static err resolve_i(struct options *o, enum opt_id id, i64 value, const char *why) {
     char text[32];
@@ -113,12 +197,14 @@ static err choose_projection(struct options *o) {
 /* auto = bf16 where it was measured to be faster for this shape on this machine. */
 static err choose_precision(struct options *o, const struct series *s, const struct split *split, const struct events *ev) {
     char why[120], origin[136];
+    struct forecast_spec spec;
     enum precision p;
     if (strcmp(o->precision, "auto") != 0) return 0;
     if (o->deterministic)
         return FAIL_AT(E106, NULL, "--precision fp32   or   --precision bf16",
                        "--precision auto is decided by measuring, --deterministic allows no such choice");
-    TRY(measured_precision(o, s, split, &p, why, sizeof why));
+    TRY(spec_of(o, &spec));
+    TRY(measured_precision(o, &spec, s, split, &p, why, sizeof why));
     const char *name = p == PREC_BF16 ? "bf16" : "fp32";
     event_note(ev, EVENT_NOTE, "precision %s: %s", name, why);
     snprintf(origin, sizeof origin, "auto: %s", why);

@@ -6,7 +6,7 @@
 #include "data/split.h"
 #include "learn/forecast/forecast.h"
 
-/* Options that do not go together, whatever the data are: E106, E401.  check.c */
+/* Options that do not go together, whatever the data are: E106, E401. */
 err resolve_check(const struct options *o);
 /* Answer every `auto` that depends on the data; emits one note per decision worth reading. */
 err resolve_forecast(struct options *o, const struct series *s, const struct events *events,
@@ -23,9 +23,9 @@ void resolve_notes(const struct options *o, const struct series *s, const struct
 /* The spec of options that are already resolved (a loaded model, a plan from shapes alone). */
 err spec_of(const struct options *o, struct forecast_spec *spec);
 
-/* Precision `auto` of resolved options: what the wisdom says of this shape, measured now when the run is long enough; why, for
- * people.  precision.c */
-err measured_precision(const struct options *o, const struct series *s, const struct split *split, enum precision *out, char *why,
-                       size_t size);
+/* Chooses --precision auto for a spec in fp32: by the wisdom, or measured now if the run is long enough.  why: the reason, as
+ * text.  precision.c */
+err measured_precision(const struct options *o, const struct forecast_spec *spec, const struct series *s,
+                       const struct split *split, enum precision *out, char *why, size_t size);
 
 #endif

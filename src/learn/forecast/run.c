@@ -95,10 +95,7 @@ static err run_set(struct runner *r, const struct window_set *set, forecast_row_
     i64 n = window_origins(set) * r->batch.s->ntarget;
     for (i64 i = 0; i < n; i += r->batch.B) {
         i32 rows = batch_fill_set(&r->batch, 0, set, i);
-        if (r->batch.failed < 0) {
-            err_put(&r->batch.why);
-            return r->batch.failed;
-        }
+        TRY(batcher_failed(&r->batch));
         if (r->f->nmember > 0) TRY(members(r, rows));
         for (i32 b = 0; b < rows; b++) TRY(emit_row(r, b, fn, self));
     }

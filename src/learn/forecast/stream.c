@@ -105,9 +105,7 @@ static void begin(struct stream *st, const struct window_set *set) {
 
 static err fill(struct stream *st, i64 row) {
     batch_fill_walk(&st->batch, 0, row);
-    if (st->batch.failed >= 0) return 0;
-    err_put(&st->batch.why);
-    return st->batch.failed;
+    return batcher_failed(&st->batch);
 }
 
 /* Runs member m over the chunk that was filled; theta [ntheta]. */

@@ -44,7 +44,7 @@ static i32 more(const struct slice_view *v) {
     return P;
 }
 
-/* Where less was predicted than was measured, it is so of other numbers too. */
+/* If the prediction for the present number was too low, those for other numbers are raised by the same factor. */
 static f64 predicted(const struct slice_view *v, i32 P) {
     const f64 here = by_memory(v, v->now.slices), more_than = here > 0 ? dmax(1, measured(v) / here) : 1;
     return slices_cost(v, P, by_memory(v, P) * more_than);
@@ -54,7 +54,7 @@ static f64 present(const struct slice_view *v) {
     return slices_cost(v, v->now.slices, dmax(measured(v), by_memory(v, v->now.slices)));
 }
 
-static bool turn(struct slice_mind *m, i32 P, bool rise, struct slice_choice *out) {
+static bool turn(struct slice_history *m, i32 P, bool rise, struct slice_choice *out) {
     if (!rise && m->rose) m->looks = m->looks < LOOKS_MOST ? 2 * m->looks : m->looks;
     m->rose = rise;
     m->agreed = m->whole = m->tried = 0;
@@ -62,14 +62,15 @@ static bool turn(struct slice_mind *m, i32 P, bool rise, struct slice_choice *ou
     return true;
 }
 
-/* Nothing is known of a whole sequence: from time to time two slices are tried, and ever less often. */
-static bool from_whole(const struct slice_view *v, struct slice_mind *m, struct slice_choice *out) {
+/* A whole sequence gives no counts: slices are tried from time to time, and less and less often. */
+static bool from_whole(const struct slice_view *v, struct slice_history *m, struct slice_choice *out) {
     if (v->most < 2 || ++m->whole < 2 * m->looks) return false;
     return turn(m, more(v), true, out);
 }
 
-/* Where begins are foreseen, rounds say nothing of what other numbers would have: only who cannot go on so goes on with fewer. */
-static bool other_number(const struct slice_view *v, struct slice_mind *m, struct slice_choice *out) {
+/* While initial states are estimated (rank > 0), rounds do not predict those of other numbers of slices: the number is then only
+ * lowered, and only if slices ran one after another. */
+static bool other_number(const struct slice_view *v, struct slice_history *m, struct slice_choice *out) {
     const i32 down = fewer(v, v->now.slices), up = more(v);
     const f64 now = present(v);
     if (v->now.rank > 0 && !v->serial) return false;
@@ -84,7 +85,7 @@ static f64 cost_with_rank(const struct slice_view *v) {
     return (1 + v->again[0]) * (1 + WALK * v->now.rank) + BACK * (1 + v->again[1]);
 }
 
-static bool set_rank(struct slice_mind *m, i32 rank, struct slice_choice *out) {
+static bool set_rank(struct slice_history *m, i32 rank, struct slice_choice *out) {
     m->waits = m->waits == 0 ? LOOKS : m->waits < LOOKS_MOST ? 2 * m->waits : m->waits;
     m->wait = m->waits;
     m->tried = 0;
@@ -96,8 +97,8 @@ static bool set_rank(struct slice_mind *m, i32 rank, struct slice_choice *out) {
 static i32 higher(i32 rank) { return rank ? 2 * rank : 1; }
 static i32 lower(i32 rank) { return rank / 2; }
 
-/* Directions that are foreseen pay where rounds are many; where there are two at most they are in the way. */
-static bool other_rank(const struct slice_view *v, struct slice_mind *m, struct slice_choice *out) {
+/* A higher rank pays if there are many rounds; with at most two rounds it only costs time. */
+static bool other_rank(const struct slice_view *v, struct slice_history *m, struct slice_choice *out) {
     if (m->tried > 0) {
         if (v->serial || cost_with_rank(v) > (1 - GAIN) * m->cost) return set_rank(m, m->tried - 1, out);
         m->tried = 0;
@@ -114,7 +115,7 @@ static bool other_rank(const struct slice_view *v, struct slice_mind *m, struct 
     return true;
 }
 
-bool slices_decide(const struct slice_view *v, struct slice_mind *m, struct slice_choice *out) {
+bool slices_decide(const struct slice_view *v, struct slice_history *m, struct slice_choice *out) {
     *out = v->now;
     if (m->looks == 0) m->looks = LOOKS;
     if (v->now.slices < 2) return from_whole(v, m, out);

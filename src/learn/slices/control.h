@@ -6,7 +6,7 @@
  *     rounds <= 2 --one step fewer
  *
  * Plain numbers in and out, the same on all ranks: no clock, no machine, no number of threads.  All that is remembered is part of
- * a checkpoint (struct slice_mind), so a run repeats its decisions.  Costs are in steps of one slice alone. */
+ * a checkpoint (struct slice_history), so a run repeats its decisions.  Costs are in steps of one slice alone. */
 #ifndef STRETTO_LEARN_SLICE_CONTROL_H
 #define STRETTO_LEARN_SLICE_CONTROL_H
 
@@ -19,26 +19,26 @@ struct slice_choice {
     i32 slices, rank;
 };
 
-/* What there is, and what an interval came to. */
+/* The current state, and the counts of an interval. */
 struct slice_view {
     i32 T, W;                   /* steps of a sequence; sequences side by side */
     struct slice_choice now;    /* slices 1: the sequence is whole, and nothing was measured */
     i32 most, least, rank_most, rank_least; /* what may be chosen */
     bool rough;                 /* in bf16 */
     i32 nlayer;
-    f64 w[WATCH_LAYERS];        /* steps after which each layer forgets where it began; 0 = not known */
+    f64 w[WATCH_LAYERS];        /* steps after which each layer has forgotten its initial state; 0 = not known */
     f64 again[2];               /* forward, backward: steps of later rounds as a share of those of the first */
     f64 rounds;                 /* forward, of the layer that has most */
     bool serial;                /* slices had to run one after another */
 };
 
-/* What was tried before.  Zeros in the beginning. */
-struct slice_mind {
-    i32 looks;   /* intervals in a row that have to speak for more slices; twice as many after each rise that was taken back */
-    i32 agreed;  /* so many have */
+/* Earlier decisions.  Starts as zeros. */
+struct slice_history {
+    i32 looks;   /* intervals in a row that must favour more slices; doubled after each rise that was undone */
+    i32 agreed;  /* intervals in a row that have favoured more slices */
     bool rose;   /* the last change of their number was a rise */
     i32 whole;   /* intervals since sequences are whole */
-    i32 tried;   /* a rank is on trial: the one before it, + 1 */
+    i32 tried;   /* a new rank is being tried: the rank before it, + 1; 0 = none */
     i32 wait;    /* intervals until the rank may change again, and how many the next wait will have */
     i32 waits;
     f64 cost;    /* before the trial */
@@ -50,7 +50,7 @@ f64 slices_again(f64 w, i32 T, i32 P);
 /* Predicted cost of a sequence in P slices, as a share of one that one worker walks alone; again: slices_again. */
 f64 slices_cost(const struct slice_view *v, i32 P, f64 again);
 
-/* After an interval: is another choice wanted? */
-bool slices_decide(const struct slice_view *v, struct slice_mind *m, struct slice_choice *out);
+/* Called after an interval: true if *out is another choice. */
+bool slices_decide(const struct slice_view *v, struct slice_history *m, struct slice_choice *out);
 
 #endif

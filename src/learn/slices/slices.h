@@ -10,15 +10,13 @@
 #include "step/slices/solver.h"
 #include "learn/forecast/forecast.h"
 #include "learn/slices/control.h"
-#include "learn/slices/place.h"
-#include "learn/slices/spec.h"
 
 struct fit;
 struct batcher;
 
-/* ------------------------------------------------------------------ what slices came to ------------------------------------- */
+/* ------------------------------------------------------------------ counts -------------------------------------------------- */
 
-/* What the rounds of slices of time came to: plain numbers, kept in checkpoints as they are.  [0] forward, [1] backward. */
+/* Counts of the rounds of time slices: plain numbers, stored in checkpoints as they are.  [0] forward, [1] backward. */
 struct chain_count {
     i64 steps, rounds, first, again, serial; /* serial: steps in which slices ran one after another */
 };
@@ -28,21 +26,21 @@ struct slice_watch {
         struct chain_count now[2], all[2]; /* since the last validation; of the run */
         f64 w;                             /* steps after which forward forgets where it began, moving average; 0 = not known */
     } layer[WATCH_LAYERS];
-    struct slice_mind mind;
-    bool planned; /* turns are those of a saved plan: nobody decides */
-    struct plan_turns turns; /* that were taken, or are to be */
+    struct slice_history history;
+    bool planned; /* turns are those of a saved plan and are not decided again */
+    struct plan_turns turns; /* taken so far; planned: all of them */
 };
 /* The chain of a layer in the last step: steps that each slice ran in each round. */
 struct slice_picture {
     char name[24];
     i32 nslice, steps; /* steps of a slice */
     i32 rounds[2], *ran[2];
-    f32 gap[2]; /* the last that was not close, as a share of the values */
+    f32 gap[2]; /* largest difference between states that had not converged, as a share of the values */
 };
 struct slice_record {
     struct slice_watch watch;
     struct slice_picture picture[WATCH_LAYERS];
-    f64 gap; /* of the loss, slices against the whole */
+    f64 gap; /* relative difference of the loss: sliced against whole windows */
 };
 err slices_record_new(struct forecaster *f);
 void slices_record_free(struct forecaster *f);
@@ -54,10 +52,10 @@ struct slicing {
     i32 *sorted;                 /* [rows] room of slices_stepped */
     struct slice_memory *memory; /* stale.c: ends of slices from visit to visit; NULL = slices run until they fit */
 };
-/* Memory that a plan's slices needed, when it goes. */
+/* Frees the memory that depends on the bound plan. */
 void slices_drop(struct fit *t);
 
-/* Ready for the net that was bound; counts of a resumed run stay. */
+/* Prepares the counts for the net that was bound; keeps those of a resumed run. */
 err slices_watch(struct fit *t);
 /* After every step. */
 void slices_stepped(void *fit, bool finite);
@@ -69,35 +67,35 @@ struct slice_summary {
     i64 steps, serial;
 };
 struct slice_summary slices_summary(const struct slice_watch *w);
-/* Of what was read: is it what a run with so many slices, of a window of so many steps, leaves behind? */
+/* True if counts read from a checkpoint are possible for a run with `slices` slices of windows of `steps` steps. */
 bool slices_sound(const struct slice_watch *w, i32 slices, i32 steps);
-/* Numbers for the watchers of the run. */
+/* Adds the counts to an event of the run. */
 void slices_annotate(void *fit, struct event *e);
 /* turn.c.  After a validation: begins a new interval; true where another number of slices, or of directions, is wanted
- * (slices_relay). */
-bool slices_outgrown(void *fit, i64 step);
-/* The same weights over these: net, plan, batches. */
-err slices_relay(void *fit, struct step **exec);
-/* The strategy for a number of slices that is no longer the one that was asked for. */
+ * (slices_rebuild). */
+bool slices_changed(void *fit, i64 step);
+/* Builds net, plan and batches again for the new number of slices; keeps the weights. */
+err slices_rebuild(void *fit, struct step **exec);
+/* The strategy for a number of slices other than the requested one. */
 static inline const char *slices_parallel(const struct resources *use, const struct forecast_spec *spec) {
     i32 n;
     if (use->parallel && plan_slices(use->parallel, &n) == 0 && n != 0) return use->parallel;
     return spec->cut.slices > 1 ? "time" : "auto";
 }
-/* What a saved plan says of its chains, and of turns. */
-err slices_orders(struct fit *t);
-/* The plan by which the run can be repeated: that of its begin where it took turns, and these. */
+/* Reads the course of the chains and the turns from a saved plan. */
+err slices_read_plan(struct fit *t);
+/* Writes the plan that repeats the run: the initial plan, with the turns that the run took. */
 err slices_plan(const struct fit *t, struct str *out);
-/* What batches are drawn from goes on in another layout. */
+/* Copies what batches are drawn from to a batcher of another layout. */
 void slices_batcher(struct batcher *to, const struct batcher *from);
-/* Where the last step went wrong; of a row of slices: of which window, which slice, which step. */
+/* Where the last step became non-finite; for a row of slices: window, slice and step. */
 void slices_nonfinite(void *fit, char where[240]);
 void slices_place(const struct forecast_spec *spec, i32 B, const char *found, char where[240]);
 /* stale.c: room for the ends of slices where the course is stale; what comes before and after a step; whether the last
  * one was stale. */
 err stale_new(struct fit *t);
 void stale_free(struct fit *t);
-/* What a checkpoint has of them; false: nothing is kept.  Ends of another key are of no use here. */
+/* What a checkpoint stores of the ends; false: none are kept.  Ends with another key are refused. */
 struct stale_ends {
     i64 *key;
     u8 *known;           /* [places] */

@@ -1,7 +1,7 @@
 /* turn.c - turns: another number of slices of time, or of directions, while a model is trained; decided, or as a saved
  * plan has them.
  *
- *     validation --slices_outgrown: control.h, or the next turn of the plan--> spec --slices_relay--> net, plan, batches
+ *     validation --slices_changed: control.h, or the next turn of the plan--> spec --slices_rebuild--> net, plan, batches
  *                                                   '--> list of turns --slices_plan--> the plan that repeats the run */
 #include <stdio.h>
 #include <string.h>
@@ -120,7 +120,7 @@ static bool decided(struct fit *t, const struct slice_summary *s, i64 step) {
     struct plan_turns *list = &t->f->slices->watch.turns;
     const struct slice_view v = view_of(t, s);
     struct slice_choice to;
-    if (list->n == TURNS_MOST || !slices_decide(&v, &t->f->slices->watch.mind, &to)) return false;
+    if (list->n == TURNS_MOST || !slices_decide(&v, &t->f->slices->watch.history, &to)) return false;
     tell(t, s, to);
     struct plan_turn now = here(t, step);
     now.slices = to.slices;
@@ -129,7 +129,7 @@ static bool decided(struct fit *t, const struct slice_summary *s, i64 step) {
     return take(t, to);
 }
 
-bool slices_outgrown(void *fit, i64 step) {
+bool slices_changed(void *fit, i64 step) {
     struct fit *t = fit;
     struct slice_watch *w = &t->f->slices->watch;
     const struct slice_summary s = slices_summary(w);
@@ -143,7 +143,7 @@ bool slices_outgrown(void *fit, i64 step) {
     return w->planned ? by_plan(t, step) : decided(t, &s, step);
 }
 
-err slices_relay(void *fit, struct step **exec) {
+err slices_rebuild(void *fit, struct step **exec) {
     struct fit *t = fit;
     struct forecaster *f = t->f;
     const char *parallel = slices_parallel(&t->job->use, &f->spec);
@@ -194,7 +194,7 @@ err forecast_try_plan(const struct fit *t) {
     return e;
 }
 
-err slices_orders(struct fit *t) {
+err slices_read_plan(struct fit *t) {
     struct net *net = NULL;
     struct plan *plan = NULL;
     if (!t->job->use.plan_text || t->requested->cut.slices < 2) return 0;

@@ -130,11 +130,11 @@ static bool is_flag(const bool *p) {
 }
 
 bool slices_sound(const struct slice_watch *w, i32 slices, i32 steps) {
-    const struct slice_mind *m = &w->mind;
-    const i32 minded[] = {m->looks, m->agreed, m->whole, m->tried, m->wait, m->waits};
+    const struct slice_history *m = &w->history;
+    const i32 counts[] = {m->looks, m->agreed, m->whole, m->tried, m->wait, m->waits};
     bool good = w->slices == slices && w->nlayer >= 0 && w->nlayer <= WATCH_LAYERS && is_flag(&w->planned) && is_flag(&m->rose);
     good = good && w->turns.n >= 0 && w->turns.n <= TURNS_MOST;
-    for (size_t i = 0; i < COUNT(minded); i++) good = good && minded[i] >= 0 && minded[i] < INT32_MAX / 2;
+    for (size_t i = 0; i < COUNT(counts); i++) good = good && counts[i] >= 0 && counts[i] < INT32_MAX / 2;
     for (i32 k = 0; good && k < w->nlayer; k++) good = counted(w->layer[k].now) && counted(w->layer[k].all);
     for (i32 i = 0; good && i < w->turns.n; i++) {
         const struct plan_turn *a = &w->turns.at[i];
