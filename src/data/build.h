@@ -33,6 +33,9 @@ struct build {
  * collected. */
 err build_problem(struct build *b, i32 column, err e);
 
+void build_free(struct build *b);
+void sort_values(f64 *v, i64 n); /* ascending; no NaN */
+
 err build_roles(struct build *b);    /* build_roles.c */
 err build_times(struct build *b);    /* build_times.c: time, row, same; duplicates, since, until */
 err build_order(struct build *b);    /* build_order.c: refuses decreasing times, and duplicates that --dups must not merge */

@@ -17,11 +17,10 @@ struct gap_count {
 static err find_step(struct build *b) {
     const char *freq = text_or(b->o->freq, "auto");
     bool given = strcmp(freq, "auto") != 0;
-    i64 off;
     b->freq.season = 1;
     if (given) TRY(freq_parse(freq, &b->freq));
     if (given && b->freq.months > 0 && b->time) b->freq.day = freq_day(b->time, b->n);
-    if (!given && b->time) freq_infer(b->time, b->n, &b->freq, &off);
+    if (!given && b->time) freq_infer(b->time, b->n, &b->freq);
     return 0;
 }
 
@@ -46,9 +45,9 @@ static struct gap_count count_gaps(const struct build *b) {
 }
 
 static err irregular(const struct build *b, const struct gap_count *g) {
-    char where[300], from[32], to[32];
+    char where[256], from[32], to[32];
     struct freq none = {0};
-    snprintf(where, sizeof where, "%.200s:%lld", b->t->path, (long long)table_line(b->t, b->row[g->first_off]));
+    table_where(b->t, b->row[g->first_off], NULL, where);
     time_format(b->time[g->first_off - 1], &none, from);
     time_format(b->time[g->first_off], &none, to);
     return FAIL_AT(E210, where, "another --freq   or   --time-format row   (rows are the time)",

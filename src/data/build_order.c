@@ -158,14 +158,14 @@ static void mend_order(const struct build *b, bool descending, char fix[FIX_BYTE
 /* Hint for a duplicated hour. */
 #define GO_BACK "\nas where clocks go back from summer time: times in UTC do not"
 
-static void place(const struct build *b, i64 i, char where[300], char now[32]) {
+static void place(const struct build *b, i64 i, char where[256], char now[32]) {
     struct freq none = {0};
-    snprintf(where, 300, "%.200s:%lld", b->t->path, (long long)table_line(b->t, b->row[i]));
+    table_where(b->t, b->row[i], NULL, where);
     time_format(b->time[i], &none, now);
 }
 
 static err unsorted(const struct build *b, i64 at, i64 backs, bool descending) {
-    char where[300], now[32], before[32], fix[FIX_BYTES];
+    char where[256], now[32], before[32], fix[FIX_BYTES];
     struct key k;
     i64 series;
     place(b, at - 1, where, before);
@@ -219,7 +219,7 @@ static bool is_several(const struct build *b, const struct again *a) {
 }
 
 static err several(const struct build *b, const struct again *a) {
-    char where[300], now[32], fix[FIX_BYTES], ignore[320] = "", word[MEND_PATH];
+    char where[256], now[32], fix[FIX_BYTES], ignore[320] = "", word[MEND_PATH];
     const struct key k = {1, {a->c}};
     place(b, a->first_told, where, now);
     cut_series(b, &k, a->first_told, fix);
@@ -234,7 +234,7 @@ static err several(const struct build *b, const struct again *a) {
 }
 
 static err duplicates(const struct build *b, const struct again *a) {
-    char where[300], now[32];
+    char where[256], now[32];
     place(b, a->first, where, now);
     return FAIL_AT(
         E211, where, "--dups mean   or   --dups first   or   --dups last\n--time DATE,CLOCK   (when two columns make the time)",

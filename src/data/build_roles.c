@@ -145,11 +145,11 @@ enum { STRANGE_WORDS = 64 };
 
 static err strange_time(const struct build *b, const struct column *c) {
     static const char row[] = "--time-format row --freq 1month   (rows are the time)";
-    char where[300], fix[TIME_ADVICE + 340], known[TIME_ADVICE], name[MEND_PATH];
+    char where[256], fix[TIME_ADVICE + 340], known[TIME_ADVICE], name[MEND_PATH];
     i32 len[STRANGE_WORDS], n = imin(c->nword, STRANGE_WORDS);
     for (i32 k = 0; k < n; k++) len[k] = (i32)strlen(c->word[k]);
     const bool told = time_advice(c->word, len, n, known) > 0;
-    snprintf(where, sizeof where, "%.200s:%lld:%d", b->t->path, (long long)table_line(b->t, 0), c->field);
+    table_where(b->t, 0, c, where);
     snprintf(fix, sizeof fix, "%s   or   %s   or   --ignore %s", told ? known : row,
              told ? row : "--time-format '%Y-%m-%d'   (spelt like the cells)", mend_word(c->name, name));
     return FAIL_AT(E205, where, fix, "\"%s\" in column \"%s\" is not in a known date or time format", c->word[0], c->name);

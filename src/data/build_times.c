@@ -27,19 +27,14 @@ static enum unit unit_of(const char *name, i32 next) {
     return (enum unit)imin(next, UNIT_SECOND);
 }
 
-static void where_of(const struct build *b, i64 row, i32 col, char where[300]) {
-    i64 line = table_line(b->t, row);
-    if (col >= 0) snprintf(where, 300, "%.200s:%lld:%d", b->t->path, (long long)line, b->t->col[col].field);
-    else snprintf(where, 300, "%.200s:%lld", b->t->path, (long long)line);
-}
-
 static err bad_part(const struct build *b, i64 row, i32 col, const char *why) {
-    char where[300];
-    where_of(b, row, col, where);
-    f64 v = b->t->col[col].number[row];
-    if (isnan(v)) return FAIL_AT(E205, where, "repair the line", "time column \"%s\" is empty here", b->t->col[col].name);
+    const struct column *c = &b->t->col[col];
+    const f64 v = c->number[row];
+    char where[256];
+    table_where(b->t, row, c, where);
+    if (isnan(v)) return FAIL_AT(E205, where, "repair the line", "time column \"%s\" is empty here", c->name);
     return FAIL_AT(E205, where, "another --time   or   --time-format row --freq 1h   (rows are the time)",
-                   "%.15g in time column \"%s\": %s", v, b->t->col[col].name, why);
+                   "%.15g in time column \"%s\": %s", v, c->name, why);
 }
 
 /* A single numeric time column: years, or seconds since 1970. */

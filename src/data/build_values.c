@@ -11,10 +11,6 @@
 enum { SAMPLE = 4096 };
 static const f64 FAR = 1e6, HUGE_CELL = 1e30, CLOSE = 64;
 
-static void cell_where(const struct build *b, i64 i, i32 col, char where[300]) {
-    snprintf(where, 300, "%.200s:%lld:%d", b->t->path, (long long)table_line(b->t, b->row[i]), b->t->col[col].field);
-}
-
 /* Value of a table column at series row i: NaN if absent or missing, the mean of duplicates. */
 static f64 cell(const struct build *b, i32 col, i64 i) {
     i64 row = b->row[i];
@@ -64,8 +60,8 @@ static err missing_target(const struct build *b, i32 col, i64 n) {
     }
     if (missing == 0) return 0;
     const struct column *c = &b->t->col[col];
-    char where[300], from[40], at[40], word[40] = "no value";
-    cell_where(b, first, col, where);
+    char where[256], from[40], at[40], word[40] = "no value";
+    table_where(b->t, b->row[first], &b->t->col[col], where);
     row_time(b, first, from);
     row_time(b, longest_at, at);
     if (c->missing_text && c->missing_text[0]) snprintf(word, sizeof word, "\"%.16s\"", c->missing_text);
@@ -83,11 +79,6 @@ static err missing_target(const struct build *b, i32 col, i64 n) {
         longest == 1 ? "" : "s", (long long)table_line(b->t, b->row[longest_at]), at);
 }
 
-static i32 by_value(const void *a, const void *b) {
-    f64 x = *(const f64 *)a, y = *(const f64 *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* Median and median absolute deviation of at most SAMPLE cells. */
 static void middle(const struct build *b, i32 col, f64 *buf, f64 *median, f64 *spread) {
     i64 stride = lmax(1, b->n / SAMPLE);
@@ -98,10 +89,10 @@ static void middle(const struct build *b, i32 col, f64 *buf, f64 *median, f64 *s
     }
     *median = *spread = 0;
     if (n == 0) return;
-    qsort(buf, (size_t)n, sizeof *buf, by_value);
+    sort_values(buf, n);
     *median = buf[n / 2];
     for (i32 i = 0; i < n; i++) buf[i] = fabs(buf[i] - *median);
-    qsort(buf, (size_t)n, sizeof *buf, by_value);
+    sort_values(buf, n);
     *spread = buf[n / 2];
 }
 
@@ -115,9 +106,9 @@ static err absurd(const struct build *b, i32 col, f64 *buf) {
         if (!count++) first = i;
     }
     if (count == 0) return 0;
-    char where[300], fix[100], many[48] = "";
+    char where[256], fix[100], many[48] = "";
     f64 v = cell(b, col, first);
-    cell_where(b, first, col, where);
+    table_where(b->t, b->row[first], &b->t->col[col], where);
     snprintf(fix, sizeof fix, "--na %.15g   (it means missing)   or repair the line", v);
     if (fabs(median) > HUGE_CELL) snprintf(fix, sizeof fix, "the column in another unit: values to %.0e can be used", HUGE_CELL);
     if (count > 1) snprintf(many, sizeof many, "; %lld such cells", (long long)count);

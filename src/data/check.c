@@ -7,7 +7,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -106,11 +105,6 @@ struct look {
     f64 least, median, low, high; /* smallest and median magnitude of nonzero values; lowest and highest value */
 };
 
-static i32 by_value(const void *a, const void *b) {
-    f64 x = *(const f64 *)a, y = *(const f64 *)b;
-    return x < y ? -1 : x > y;
-}
-
 static struct look look_at(const f64 *v, i64 n, f64 *buf) {
     struct look k = {.first_zero = -1, .low = INFINITY, .high = -INFINITY};
     i64 others = 0;
@@ -128,7 +122,7 @@ static struct look look_at(const f64 *v, i64 n, f64 *buf) {
         k.last_zero = i;
     }
     if (others == 0) return k;
-    qsort(buf, (size_t)others, sizeof *buf, by_value);
+    sort_values(buf, others);
     k.least = buf[0];
     k.median = buf[others / 2];
     return k;
@@ -210,21 +204,16 @@ err check_table(const struct table *t, const struct series_options *o, struct fi
     struct findings ignored = {0};
     struct build b = {.t = t, .o = o, .found = &ignored};
     struct freq freq = {.season = 1};
-    i64 off;
     err e = build_roles(&b);
     if (e >= 0) e = build_times(&b);
     if (e >= 0) { /* otherwise reported above */
-        if (b.time) freq_infer(b.time, b.n, &freq, &off);
+        if (b.time) freq_infer(b.time, b.n, &freq);
         find_leaks(&b, out, &freq);
         e = find_suspects(&b, out, &freq);
     } else if (e != -E601) {
         e = 0;
     }
-    mem_free(b.col);
-    mem_free(b.cat);
-    mem_free(b.time);
-    mem_free(b.row);
-    mem_free(b.same);
+    build_free(&b);
     if (s && e >= 0) *s = made;
     else series_free(made);
     return e;

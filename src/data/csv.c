@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/zfile.h"
 #include "data/csv.h"
 #include "data/reader.h"
 
@@ -11,30 +10,17 @@ enum { THREADS_MAX = 64 };
 static void drop_words(struct csv *c) {
     for (i64 i = 0; c->chunk && i < c->nchunk; i++) {
         for (i32 w = 0; c->chunk[i].word && w < c->ntext; w++) vocab_free(&c->chunk[i].word[w]);
-        mem_free(c->chunk[i].word);
+        mem_free(c->chunk[i].word); /* threads allocated it, so it is not in the arena */
         c->chunk[i].word = NULL;
     }
     for (i32 w = 0; c->vocab && w < c->ntext; w++) vocab_free(&c->vocab[w]);
-    mem_free(c->vocab);
     c->vocab = NULL;
-}
-
-static void drop_tallies(struct csv *c) {
-    for (i32 t = 0; c->tally && t < c->nthread; t++) {
-        mem_free(c->tally[t].missing);
-        mem_free(c->tally[t].missing_text);
-    }
-    mem_free(c->tally);
-    c->tally = NULL;
 }
 
 static void csv_free(struct csv *c) {
     drop_words(c);
-    drop_tallies(c);
     for (i32 t = 0; c->buffer && t < c->nthread; t++) csv_buffer_free(&c->buffer[t]);
-    mem_free(c->buffer);
-    mem_free(c->chunk);
-    mem_free(c->field);
+    arena_free(&c->memory);
     mem_free(c->src.mem);
     file_close(&c->src.file);
 }
@@ -77,16 +63,12 @@ static err make_columns(struct csv *c) {
 }
 
 static err make_tallies(struct csv *c) {
-    drop_tallies(c);
-    NEW(c->tally, c->nthread);
-    i32 n = c->t->ncol;
-    for (i32 t = 0; t < c->nthread; t++) {
-        i64 *block;
-        NEW(block, 3 * (i64)n + 1);
-        c->tally[t].missing = block;
-        c->tally[t].first_missing = block + n;
-        c->tally[t].bad = block + 2 * (i64)n;
-        NEW(c->tally[t].missing_text, n);
+    ARENA_NEW(&c->memory, c->tally, c->nthread);
+    for (struct csv_tally *t = c->tally; t < c->tally + c->nthread; t++) {
+        ARENA_NEW(&c->memory, t->missing, c->t->ncol);
+        ARENA_NEW(&c->memory, t->first_missing, c->t->ncol);
+        ARENA_NEW(&c->memory, t->bad, c->t->ncol);
+        ARENA_NEW(&c->memory, t->missing_text, c->t->ncol);
     }
     return 0;
 }
@@ -104,18 +86,8 @@ static err make_room(struct csv *c) {
     drop_words(c);
     TRY(make_columns(c));
     TRY(make_tallies(c));
-    NEW(c->vocab, c->ntext);
+    ARENA_NEW(&c->memory, c->vocab, c->ntext);
     return 0;
-}
-
-static void drop_columns(struct table *t) {
-    for (i32 i = 0; i < t->ncol; i++) {
-        mem_free(t->col[i].number);
-        mem_free(t->col[i].time);
-        mem_free(t->col[i].code);
-    }
-    mem_free(t->col);
-    t->col = NULL;
 }
 
 /* Tries the single-pass reader (csv_once.c). */
@@ -128,7 +100,7 @@ static err try_once(struct csv *c, bool *done) {
     TRY(csv_once(c, rows, done));
     if (*done) return 0;
     drop_words(c);
-    drop_columns(c->t);
+    table_drop_columns(c->t);
     memset(c->chunk, 0, (size_t)c->nchunk * sizeof *c->chunk);
     return 0;
 }
@@ -136,7 +108,7 @@ static err try_once(struct csv *c, bool *done) {
 static err read_text(struct csv *c) {
     c->nthread = imax(1, imin(c->o->threads, THREADS_MAX));
     TRY(csv_sniff(c));
-    NEW(c->buffer, c->nthread);
+    ARENA_NEW(&c->memory, c->buffer, c->nthread);
     TRY(csv_cut(c));
     bool parsed, again = true;
     TRY(try_once(c, &parsed));
@@ -152,19 +124,6 @@ static err read_text(struct csv *c) {
     return 0;
 }
 
-/* Opens the file; decompresses and decodes it if necessary. */
-static err open_source(struct csv_source *s) {
-    TRY(file_open(s->path, &s->file));
-    s->size = s->file.size;
-    u8 head[4] = {0};
-    i64 seen = lmax(0, lmin(s->size, 4));
-    TRY(file_read_at(&s->file, 0, head, seen));
-    if (s->size >= 0 && zfile_kind(head, seen) == Z_PLAIN && !csv_is_utf16((const char *)head, seen)) return 0;
-    file_close(&s->file);
-    TRY(zfile_load(s->path, &s->mem, &s->size)); /* compressed, a pipe, or UTF-16 */
-    return csv_is_utf16(s->mem, s->size) ? csv_decode_utf16(s) : 0;
-}
-
 static err read(const char *path, const struct read_options *o, struct table **out) {
     struct table *t;
     NEW(t, 1);
@@ -172,7 +131,7 @@ static err read(const char *path, const struct read_options *o, struct table **o
     struct csv c = {.o = o, .t = t, .src = {.path = path, .name = strlen(path) > 120 && slash ? slash + 1 : path}};
     c.src.file.fd = -1;
     t->path = arena_strdup(&t->names, path);
-    err e = t->path ? open_source(&c.src) : -E601;
+    err e = t->path ? csv_open(&c.src) : -E601;
     if (e >= 0) e = read_text(&c);
     csv_free(&c);
     if (e < 0) table_free(t);

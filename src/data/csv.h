@@ -44,6 +44,7 @@ struct csv_buffer {
     char *p; /* CSV_FRONT line feeds, bytes, CSV_BACK line feeds */
     i64 cap;
 };
+err csv_open(struct csv_source *s); /* opens the file; decompresses and decodes it if necessary; E202 for malformed UTF-16 */
 /* Reads bytes [from, to) with a margin of line feeds; *p is the first. */
 err csv_read(const struct csv_source *s, struct csv_buffer *b, i64 from, i64 to, char **p);
 void csv_buffer_free(struct csv_buffer *b);
@@ -97,12 +98,13 @@ struct csv_tally {
 };
 
 struct csv {
+    struct arena memory; /* of the arrays below, unless they say otherwise */
     const struct read_options *o;
     struct csv_source src;
     struct table *t;
     char sep, mark;
     bool apart;         /* the mark (point or comma) that is not decimal may separate thousands */
-    struct marks *marks; /* [nfield] csv_marks.c, only during sniffing */
+    struct marks *marks; /* [nfield] csv_marks.c */
     bool na_first[256]; /* first bytes of words that mean missing */
     struct {
         const char *s;
@@ -125,24 +127,18 @@ struct csv {
 
 /* csv_sniff.c */
 err csv_sniff(struct csv *c);
-/* Splits one record into cells in place (removes quotes). Returns the position after the record; *n = number of cells, also
- * beyond max. */
-char *csv_split(char *p, char *end, char sep, char **cell, i32 *len, i32 max, i32 *n);
+/* Counts the fields of the record at p; returns the position after it. */
+const char *csv_count_fields(const char *p, const char *end, char sep, i32 *n);
 bool csv_is_missing(const struct csv *c, const char *s, i64 n);
 
 /* csv_marks.c: sets c->mark and c->apart from a sample of cells [rows][nfield]; csv_doubt sets t->doubt once the fields are
  * typed */
 err csv_find_mark(struct csv *c, char *const *cell, const i32 *len, i32 rows, i32 nfield);
 err csv_doubt(struct csv *c, char *const *cell, const i32 *len);
-void csv_marks_free(struct csv *c);
 /* Cells of digit groups separated by spaces: 12 480 in every cell is a number, 555 1234 makes it a code, 555 123 in all is
  * ambiguous. */
 enum csv_spaced { SPACED_NUMBER, SPACED_CODE, SPACED_EITHER };
 enum csv_spaced csv_spaced(const char *const *cell, const i32 *len, i32 n);
-
-/* csv_utf16.c */
-bool csv_is_utf16(const char *head, i64 n);    /* by the byte order mark */
-err csv_decode_utf16(struct csv_source *s);    /* converts s->mem to UTF-8; E202 if malformed */
 
 /* csv_scan.c */
 struct csv_counts {
@@ -167,7 +163,6 @@ bool csv_once_guess(struct csv *c, i64 *rows);     /* worth trying? *rows: capac
 err csv_once(struct csv *c, i64 room, bool *done); /* done false: no error, but the file needs two passes */
 
 /* csv_report.c */
-void csv_where(const struct csv *c, char where[256], i64 line, i32 field); /* "file:line:field"; field 0 is omitted */
 err csv_fail_encoding(struct csv *c, const struct csv_chunk *k, i64 line); /* line of the chunk's first byte */
 err csv_fail_text(const struct csv *c, const struct csv_chunk *k, const char *p, i64 line); /* the same for text at p */
 err csv_fail_first_bytes(const struct csv *c, const char *head, i64 n);

@@ -93,7 +93,7 @@ static char decide(struct csv *c, const struct marks *col, i32 n) {
 
 err csv_find_mark(struct csv *c, char *const *cell, const i32 *len, i32 rows, i32 nfield) {
     struct marks *col;
-    NEW(col, nfield + 1);
+    ARENA_NEW(&c->memory, col, nfield + 1);
     for (i32 r = 0; r < rows; r++)
         for (i32 f = 0; f < nfield; f++) {
             const i64 i = (i64)r * nfield + f;
@@ -103,11 +103,6 @@ err csv_find_mark(struct csv *c, char *const *cell, const i32 *len, i32 rows, i3
     c->mark = c->o->decimal ? c->o->decimal : decide(c, col, nfield);
     c->marks = col;
     return 0;
-}
-
-void csv_marks_free(struct csv *c) {
-    mem_free(c->marks);
-    c->marks = NULL;
 }
 
 /* Number of digit groups separated by single spaces, 0 = other characters. thousands: 1 to 3 digits first, then always 3. */

@@ -121,22 +121,15 @@ static const char *slow_cell(struct parse *s, i32 field, const char *p) {
 static inline bool delimits(const char *q, char sep) { return *q == sep || *q == '\n' || (*q == '\r' && q[1] == '\n'); }
 
 /* A row with too many or too few fields; returns the position after it. */
-static const char *ragged(struct parse *s, const char *row, const char *p, i32 fields) {
-    char sep = s->c->sep;
-    for (;; p++, fields++) { /* p: after a separator, or at the end of the record */
-        if (*p == '"' && p[-1] == sep) {
-            for (p++; p < s->end - 1 && (*p != '"' || p[1] == '"'); p++) {
-                s->feeds += *p == '\n';
-                p += *p == '"';
-            }
-        }
-        while (*p != sep && *p != '\n') p++;
-        if (*p == '\n') break;
-    }
+static const char *ragged(struct parse *s, const char *row) {
+    i32 fields;
+    const char *next = csv_count_fields(row, s->end, s->c->sep, &fields);
+    s->feeds = 0;
+    for (const char *p = row; p < next - 1; p++) s->feeds += *p == '\n';
     s->tally->ragged++;
     s->tally->longer += fields > s->c->nfield;
-    problem(s, 0, fields, row, p - row);
-    return p + 1;
+    problem(s, 0, fields, row, next - 1 - row);
+    return next;
 }
 
 static const char *parse_row(struct parse *s, const char *p) {
@@ -158,12 +151,12 @@ static const char *parse_row(struct parse *s, const char *p) {
             (f->kind == FIELD_NUMBER && (isnan(f->number[s->row]) || is_na_value(c, f->number[s->row]))))
             q = slow_cell(s, i, p);
         if (*q != sep) {
-            if (i + 1 < n) return ragged(s, start, q, i + 1);
+            if (i + 1 < n) return ragged(s, start);
             return q + 1 + (*q == '\r');
         }
         p = q + 1;
     }
-    return ragged(s, start, p, n + 1);
+    return ragged(s, start);
 }
 
 err csv_parse_bytes(struct csv *c, struct csv_chunk *k, char *first, i64 bytes, i32 thread) {

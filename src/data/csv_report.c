@@ -8,11 +8,6 @@
 #include "data/mend.h"
 #include "data/number.h"
 
-void csv_where(const struct csv *c, char where[256], i64 line, i32 field) {
-    if (field > 0) snprintf(where, 256, "%.200s:%lld:%d", c->src.name, (long long)line, field);
-    else snprintf(where, 256, "%.200s:%lld", c->src.name, (long long)line);
-}
-
 void csv_clean(char *to, size_t size, const char *s, i64 n) {
     bool cut = n > (i64)size - 1;
     i64 most = cut ? (i64)size - 4 : n;
@@ -32,7 +27,7 @@ err csv_fail_text(const struct csv *c, const struct csv_chunk *k, const char *p,
     i64 start = 0;
     for (i64 i = 0; i < k->bad_byte; i++)
         if (p[i] == '\n') line++, start = i + 1;
-    csv_where(c, where, line, 0);
+    file_where(c->src.name, line, 0, where);
     if (k->bad_kind == 1)
         return FAIL_AT(E202, where, NULL, "a zero byte (the %lld. byte of the line): this is binary, not a text table",
                        (long long)(k->bad_byte - start + 1));
@@ -153,7 +148,7 @@ static bool like_decimal_comma(const struct csv *c, const char *row) {
 
 static err fail_ragged(const struct csv *c, const struct csv_problem *p, i32 n, i64 ragged, i64 longer) {
     char where[256], row[400], lines[120], fix[700], from[MEND_PATH], to[MEND_PATH];
-    csv_where(c, where, p[0].line, 0);
+    file_where(c->src.name, p[0].line, 0, where);
     show_row(c, p[0].text, row, sizeof row);
     line_list(p, n, 0, ragged, lines, sizeof lines);
     bool comma = longer == ragged && c->nfield > 1 && like_decimal_comma(c, p[0].text);
@@ -196,7 +191,7 @@ static void without_lines(const struct csv *c, const struct csv_problem *p, i32 
 
 static err fail_cell(const struct csv *c, const struct csv_problem *p, i32 n, i32 field, i64 bad) {
     char where[256], lines[120], fix[CELL_FIX], many[180] = "", cell[MEND_PATH], word[MEND_PATH];
-    csv_where(c, where, p[0].line, field + 1);
+    file_where(c->src.name, p[0].line, field + 1, where);
     line_list(p, n, field + 1, bad, lines, sizeof lines);
     if (bad > 1) snprintf(many, sizeof many, "\n%lld such cells: lines %s", (long long)bad, lines);
     const char *name = c->name[field];

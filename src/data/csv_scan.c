@@ -5,8 +5,8 @@
  *             ^ from of chunk k        ^ to of chunk k = from of chunk k+1: after the first line feed at or after the border
  *
  * Chunks without quotes, the common case, are counted 16 bytes at a time. */
+#include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -183,41 +183,35 @@ struct each {
     struct csv *c;
     err (*work)(struct csv *c, i64 chunk, i32 thread);
     _Atomic i64 next;
-    i64 failed[64]; /* per thread: chunk and error of its first failure */
-    struct err_record record[64];
+    pthread_mutex_t lock; /* of the next two */
+    i64 failed;           /* lowest chunk that failed */
+    struct err_record record;
 };
 
 static void each_worker(void *arg, i32 thread) {
     struct each *e = arg;
-    e->failed[thread] = INT64_MAX;
     for (i64 i; (i = atomic_fetch_add(&e->next, 1)) < e->c->nchunk;) {
         if (e->work(e->c, i, thread) >= 0) continue;
-        e->failed[thread] = i;
-        e->record[thread] = *err_last();
         atomic_store(&e->next, e->c->nchunk); /* the other threads finish their chunks, which all come before */
+        pthread_mutex_lock(&e->lock);
+        if (i < e->failed) {
+            e->failed = i;
+            e->record = *err_last();
+        }
+        pthread_mutex_unlock(&e->lock);
     }
 }
 
 err csv_each(struct csv *c, err (*work)(struct csv *c, i64 chunk, i32 thread)) {
-    struct each *e;
-    NEW(e, 1);
-    e->c = c;
-    e->work = work;
+    struct each e = {.c = c, .work = work, .lock = PTHREAD_MUTEX_INITIALIZER, .failed = INT64_MAX};
     struct pool *pool = NULL;
-    err result = c->nthread > 1 && c->nchunk > 1 ? pool_new(c->nthread, &pool) : 0;
-    i32 n = pool ? c->nthread : 1;
-    if (result >= 0 && pool) pool_run(pool, each_worker, e);
-    else if (result >= 0) each_worker(e, 0);
+    if (c->nthread > 1 && c->nchunk > 1) TRY(pool_new(c->nthread, &pool));
+    if (pool) pool_run(pool, each_worker, &e);
+    else each_worker(&e, 0);
     pool_free(pool);
-    i32 worst = -1;
-    for (i32 i = 0; result >= 0 && i < n; i++)
-        if (e->failed[i] < INT64_MAX && (worst < 0 || e->failed[i] < e->failed[worst])) worst = i;
-    if (worst >= 0) {
-        err_put(&e->record[worst]);
-        result = -e->record[worst].code;
-    }
-    mem_free(e);
-    return result;
+    if (e.failed == INT64_MAX) return 0;
+    err_put(&e.record);
+    return -e.record.code;
 }
 
 /* Chunk i starts inside quotes: count it again and assign its first bytes to the chunk where that record started. */
@@ -262,8 +256,8 @@ static err resolve(struct csv *c) {
         inside = k->open;
     }
     if (inside) {
-        char where[300];
-        snprintf(where, sizeof where, "%s:%lld", c->src.name, (long long)open_line);
+        char where[256];
+        file_where(c->src.name, open_line, 0, where);
         return FAIL_AT(E206, where, "close the quote, or write a quote inside a field twice",
                        "a quoted field begins here and never ends");
     }
@@ -282,7 +276,7 @@ static err resolve(struct csv *c) {
 err csv_cut(struct csv *c) {
     c->bytes = c->o->chunk > 0 ? c->o->chunk : CSV_CHUNK;
     c->nchunk = (c->src.size - c->data_from + c->bytes - 1) / c->bytes;
-    NEW(c->chunk, c->nchunk);
+    ARENA_NEW(&c->memory, c->chunk, c->nchunk);
     return 0;
 }
 

@@ -12,7 +12,8 @@ enum { SAMPLE_ROWS = 1000, SAMPLE_CELLS = 200000, SEP_ROWS = 200 };
 
 /* The head of the file, split into cells. */
 struct sample {
-    char *text;       /* a copy, since csv_split modifies it */
+    struct arena memory;
+    char *text;       /* a copy, since split_record modifies it */
     i64 size;
     char **cell;      /* [rows][nfield] */
     i32 *len;
@@ -35,7 +36,9 @@ static char *unquote(char *p, char *end, char *to, i32 *len) {
     return p;
 }
 
-char *csv_split(char *p, char *end, char sep, char **cell, i32 *len, i32 max, i32 *n) {
+/* Splits one record into cells in place (removes quotes). Returns the position after the record; *n = number of cells, also
+ * beyond max. */
+static char *split_record(char *p, char *end, char sep, char **cell, i32 *len, i32 max, i32 *n) {
     for (*n = 0;; p++) {
         char *from = p;
         i32 length = 0;
@@ -61,8 +64,7 @@ char *csv_split(char *p, char *end, char sep, char **cell, i32 *len, i32 max, i3
     }
 }
 
-/* Counts the fields of the record at p without modifying it. */
-static const char *count_fields(const char *p, const char *end, char sep, i32 *n) {
+const char *csv_count_fields(const char *p, const char *end, char sep, i32 *n) {
     for (*n = 1;; p++, ++*n) {
         if (p < end && *p == '"') {
             for (p++; p < end; p++) {
@@ -92,7 +94,7 @@ static char find_sep(const char *p, const char *end, bool cut) {
                 q += 1 + (*q == '\r');
                 continue;
             }
-            q = count_fields(q, end, *sep, &n);
+            q = csv_count_fields(q, end, *sep, &n);
             if (cut && q == end) break;
             if (!first) first = n;
             agree += n == first && n > 1;
@@ -181,12 +183,12 @@ static err take_sample(struct csv *c, struct sample *s) {
     char *p = s->text, *end = s->text + s->size;
     while (p < end && blank_at(p, end)) p += 1 + (*p == '\r');
     if (p == end) return FAIL_AT(E201, c->src.name, NULL, "the file is empty");
-    count_fields(p, end, c->sep, &s->nfield);
+    csv_count_fields(p, end, c->sep, &s->nfield);
     if (s->nfield > CSV_FIELDS_MAX)
         return FAIL_AT(E202, c->src.name, NULL, "the first line has %d fields: this is no text table", s->nfield);
     i32 most = imin(SAMPLE_ROWS, SAMPLE_CELLS / s->nfield + 2);
-    NEW(s->cell, (i64)most * s->nfield);
-    NEW(s->len, (i64)most * s->nfield);
+    ARENA_NEW(&s->memory, s->cell, (i64)most * s->nfield);
+    ARENA_NEW(&s->memory, s->len, (i64)most * s->nfield);
     while (p < end && s->rows < most) {
         if (blank_at(p, end)) {
             p += 1 + (*p == '\r');
@@ -194,7 +196,7 @@ static err take_sample(struct csv *c, struct sample *s) {
         }
         i32 n;
         char **cell = row_cells(s, s->rows);
-        char *next = csv_split(p, end, c->sep, cell, row_lens(s, s->rows), s->nfield, &n);
+        char *next = split_record(p, end, c->sep, cell, row_lens(s, s->rows), s->nfield, &n);
         if (next == end && s->cut) {
             if (s->rows == 0)
                 return FAIL_AT(E202, c->src.name, NULL, "no line ends within the first %lld bytes: this is no text table",
@@ -244,7 +246,7 @@ static i32 field_cells(const struct csv *c, const struct sample *s, i32 f, bool 
 
 static err ambiguous_time(const struct csv *c, i32 f, const char *s, i32 n) {
     char where[256], text[60];
-    csv_where(c, where, c->data_line, f + 1);
+    file_where(c->src.name, c->data_line, f + 1, where);
     csv_clean(text, sizeof text, s, n);
     return FAIL_AT(E205, where, "--time-format '%d/%m/%Y'   or   --time-format '%m/%d/%Y'   (spell it like the cells)",
                    "\"%s\" in time column \"%s\": day or month first? No row settles it", text, c->name[f]);
@@ -253,7 +255,7 @@ static err ambiguous_time(const struct csv *c, i32 f, const char *s, i32 n) {
 /* Error for the unreadable time at cell `bad` of n present ones; n may be 0. */
 static err unknown_time(const struct csv *c, i32 f, const char **cell, const i32 *len, i32 n, i32 bad) {
     char where[256], text[60], known[TIME_ADVICE], fix[TIME_ADVICE + 80];
-    csv_where(c, where, c->data_line + bad, f + 1);
+    file_where(c->src.name, c->data_line + bad, f + 1, where);
     csv_clean(text, sizeof text, n ? cell[bad] : "", n ? len[bad] : 0);
     snprintf(fix, sizeof fix, "%s   or   --time-format row --freq 1month",
              time_advice(cell, len, n, known) ? known : "--time-format '%Y-%m-%d %H:%M'   (spelt like the cells)");
@@ -371,7 +373,7 @@ static void skip_header(struct csv *c, const char *head, i64 n, bool header) {
     }
     if (header) {
         i32 unused;
-        const char *next = count_fields(p, end, c->sep, &unused);
+        const char *next = csv_count_fields(p, end, c->sep, &unused);
         for (; p < next; p++) line += *p == '\n';
     }
     c->data_from += p - head;
@@ -389,12 +391,12 @@ static err sniff_sample(struct csv *c, struct sample *s, const char *head) {
     c->t->decimal = c->mark;
     TRY(name_fields(c, s, header));
     skip_header(c, head, s->size, header);
-    NEW(c->field, c->nfield);
+    ARENA_NEW(&c->memory, c->field, c->nfield);
     TRY(mark_fields(c));
     const char **cell;
     i32 *len;
-    ARENA_NEW(&c->t->names, cell, s->rows + 1);
-    ARENA_NEW(&c->t->names, len, s->rows + 1);
+    ARENA_NEW(&s->memory, cell, s->rows + 1);
+    ARENA_NEW(&s->memory, len, s->rows + 1);
     for (i32 f = 0; f < c->nfield; f++) {
         struct csv_field *field = &c->field[f];
         if (field->kind != FIELD_SKIP) TRY(type_field(c, s, f, header, &have_time, cell, len));
@@ -413,30 +415,29 @@ static err is_utf8(const struct csv *c, const char *head, i64 n) {
     return k.bad_byte >= 0 ? csv_fail_text(c, &k, head, 1) : 0;
 }
 
+static err sniff(struct csv *c, struct csv_buffer *b, struct sample *s) {
+    char *head;
+    const i64 n = lmin(c->src.size, CSV_HEAD);
+    TRY(csv_read(&c->src, b, 0, n, &head));
+    TRY(csv_fail_first_bytes(c, head, n));
+    TRY(is_utf8(c, head, n));
+    if (n >= 3 && !memcmp(head, "\xEF\xBB\xBF", 3)) c->data_from = 3; /* byte order mark */
+    TRY(note_missing_words(c, c->o->na));
+    TRY(note_missing_words(c, c->o->more_na));
+    head += c->data_from;
+    s->size = n - c->data_from;
+    s->cut = n < c->src.size;
+    c->sep = c->o->sep ? c->o->sep : find_sep(head, head + s->size, s->cut);
+    ARENA_NEW(&s->memory, s->text, s->size + 1);
+    memcpy(s->text, head, (size_t)s->size);
+    return sniff_sample(c, s, head);
+}
+
 err csv_sniff(struct csv *c) {
     struct csv_buffer b = {0};
-    struct sample s = {0};
-    char *head;
-    i64 n = lmin(c->src.size, CSV_HEAD);
-    err e = csv_read(&c->src, &b, 0, n, &head);
-    if (e >= 0) e = csv_fail_first_bytes(c, head, n);
-    if (e >= 0) e = is_utf8(c, head, n);
-    if (e >= 0 && n >= 3 && !memcmp(head, "\xEF\xBB\xBF", 3)) c->data_from = 3; /* byte order mark */
-    if (e >= 0) e = note_missing_words(c, c->o->na);
-    if (e >= 0) e = note_missing_words(c, c->o->more_na);
-    if (e >= 0) {
-        head += c->data_from;
-        s.size = n - c->data_from;
-        s.cut = n < c->src.size;
-        c->sep = c->o->sep ? c->o->sep : find_sep(head, head + s.size, s.cut);
-        s.text = mem_alloc((size_t)s.size + 1);
-        if (s.text) memcpy(s.text, head, (size_t)s.size);
-        e = s.text ? sniff_sample(c, &s, head) : -E601;
-    }
-    csv_marks_free(c);
-    mem_free(s.text);
-    mem_free(s.cell);
-    mem_free(s.len);
+    struct sample s = {.rows = 0};
+    const err e = sniff(c, &b, &s);
+    arena_free(&s.memory);
     csv_buffer_free(&b);
     return e;
 }

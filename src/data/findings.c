@@ -1,4 +1,7 @@
-/* findings.c - collects the problems and doubts that reading a table and building a series meet. */
+/* findings.c - collects the problems and doubts of reading a table and building a series; helpers of both. */
+#include <stdlib.h>
+
+#include "base/mem.h"
 #include "data/build.h"
 #include "data/check.h"
 
@@ -16,3 +19,18 @@ err build_problem(struct build *b, i32 column, err e) {
     b->bad = true;
     return 0;
 }
+
+void build_free(struct build *b) {
+    mem_free(b->col);
+    mem_free(b->cat);
+    mem_free(b->time);
+    mem_free(b->row);
+    mem_free(b->same);
+}
+
+static i32 by_value(const void *a, const void *b) {
+    f64 x = *(const f64 *)a, y = *(const f64 *)b;
+    return x < y ? -1 : x > y;
+}
+
+void sort_values(f64 *v, i64 n) { qsort(v, (size_t)n, sizeof *v, by_value); }

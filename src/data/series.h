@@ -83,5 +83,8 @@ static inline i64 series_end(const struct series *s) {
 struct split {
     i64 train, validation, test;
 };
+/* Splits rows [0, end). Each text is a number of rows ("168"), a fraction of all rows ("0.2", "20%"), the date on which the part
+ * starts ("2016-07-01"), or "0". The test part ends at row end, the validation part precedes it. E103, E301. */
+err split_make(const struct series *s, i64 end, const char *validation, const char *test, struct split *out);
 
 #endif

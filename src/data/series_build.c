@@ -8,14 +8,6 @@
 #include "data/build.h"
 #include "data/check.h"
 
-static void build_free(struct build *b) {
-    mem_free(b->col);
-    mem_free(b->cat);
-    mem_free(b->time);
-    mem_free(b->row);
-    mem_free(b->same);
-}
-
 static err build(struct build *b, struct series *s) {
     TRY(build_roles(b));
     if (b->found) memcpy(b->found->roles, b->roles, sizeof b->roles);

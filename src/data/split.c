@@ -1,6 +1,4 @@
-/* split.c - see split.h. */
-#include "data/split.h"
-
+/* split.c - splits a series into training, validation and test part. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,11 +46,7 @@ static err part(const struct series *s, const char *flag, const char *text, i64 
     return 0;
 }
 
-err split_make(const struct series *s, const char *validation, const char *test, struct split *out) {
-    return split_before(s, series_end(s), validation, test, out);
-}
-
-err split_before(const struct series *s, i64 end, const char *validation, const char *test, struct split *out) {
+err split_make(const struct series *s, i64 end, const char *validation, const char *test, struct split *out) {
     i64 test_begin, valid_begin;
     TRY(part(s, "--test", test && *test ? test : "0", end, &test_begin));
     TRY(part(s, "--validation", validation && *validation ? validation : "0", lmax(test_begin, 0), &valid_begin));

@@ -1,21 +1,31 @@
 /* table.c - functions of struct table that all readers share. */
 #include <math.h>
+#include <stdio.h>
 #include <sys/mman.h>
 
 #include "base/mem.h"
 #include "data/names.h"
 #include "data/table.h"
 
-void table_free(struct table *t) {
-    if (!t) return;
-    for (i32 i = 0; t->col && !t->map && i < t->ncol; i++) {
+void table_drop_columns(struct table *t) {
+    for (i32 i = 0; t->col && i < t->ncol; i++) {
         mem_free(t->col[i].number);
         mem_free(t->col[i].time);
         mem_free(t->col[i].code);
     }
-    if (!t->map) mem_free(t->line);
     mem_free(t->col);
-    if (t->map) munmap(t->map, t->map_size);
+    t->col = NULL;
+}
+
+void table_free(struct table *t) {
+    if (!t) return;
+    if (t->map) {
+        mem_free(t->col);
+        munmap(t->map, t->map_size);
+    } else {
+        table_drop_columns(t);
+        mem_free(t->line);
+    }
     arena_free(&t->names);
     mem_free(t);
 }
@@ -54,3 +64,12 @@ err table_need(const struct table *t, const char *name, const char *flag, i32 *o
 }
 
 i64 table_line(const struct table *t, i64 row) { return t->line ? t->line[row] : row + 1 + t->has_header; }
+
+void file_where(const char *file, i64 line, i32 field, char where[256]) {
+    if (field > 0) snprintf(where, 256, "%.200s:%lld:%d", file, (long long)line, field);
+    else snprintf(where, 256, "%.200s:%lld", file, (long long)line);
+}
+
+void table_where(const struct table *t, i64 row, const struct column *c, char where[256]) {
+    file_where(t->path, table_line(t, row), c ? c->field : 0, where);
+}

@@ -39,7 +39,6 @@ struct table {
     struct arena names;
     void *map;             /* cache file mapping, or NULL */
     size_t map_size;
-    void *own;             /* private to the reader */
 };
 
 struct findings;
@@ -66,11 +65,15 @@ struct read_options {
  * caller frees with table_free (NULL is allowed, also after a failure). */
 err table_read(const char *path, const struct read_options *o, struct table **out);
 void table_free(struct table *t);
+void table_drop_columns(struct table *t); /* frees the columns of a table that is not mapped */
 
 bool column_constant(const struct column *c, i64 nrow, f64 *value); /* a number, equal in all rows that have one */
 i32 table_find(const struct table *t, const char *name);                     /* index or -1 */
 err table_need(const struct table *t, const char *name, const char *flag, i32 *out); /* or E102 with the nearest name */
 i64 table_line(const struct table *t, i64 row);                              /* line in the file, from 1 */
+/* The place of a row, or of a cell in column c (c may be NULL), for messages. */
+void table_where(const struct table *t, i64 row, const struct column *c, char where[256]);
+void file_where(const char *file, i64 line, i32 field, char where[256]); /* "file:line:field"; field 0 is omitted */
 
 /* Writes the cache file (cache.c): magic, JSON header, 64-byte aligned columns; loading maps it. */
 err table_write_cache(const struct table *t, const char *path);

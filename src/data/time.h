@@ -74,9 +74,9 @@ static inline i32 time_month_days(i64 year, i32 month) {
 
 /* "1h", "hourly", "15min", "D", "1month", "quarterly", ...; E103. */
 err freq_parse(const char *text, struct freq *out);
-/* The most frequent step of an ascending sequence, in calendar units if it follows the calendar. *off = differences that are
- * not a multiple of it. false: fewer than two distinct times. */
-bool freq_infer(const i64 *t, i64 n, struct freq *out, i64 *off);
+/* The most frequent step of an ascending sequence, in calendar units if it follows the calendar; step and months 0 with fewer
+ * than two distinct times. */
+void freq_infer(const i64 *t, i64 n, struct freq *out);
 i32 freq_day(const i64 *t, i64 n); /* freq.day of rows that are months apart */
 i64 time_add(i64 t, const struct freq *f, i64 n);
 i64 time_steps(i64 from, i64 to, const struct freq *f); /* steps between from and to, -1 if `to` is not on the grid */

@@ -24,26 +24,18 @@ static bool same(const struct vocab *v, i32 code, const char *s, i64 n) {
 }
 
 static err more_slots(struct vocab *v) {
-    i32 slots = v->slots ? 2 * v->slots : 64;
-    i32 *slot;
-    u32 *hash;
+    const i32 slots = v->slots ? 2 * v->slots : 64;
+    const u32 mask = (u32)slots - 1;
+    struct vocab_slot *slot;
     NEW(slot, slots);
-    if (mem_new((void **)&hash, slots, sizeof *hash) < 0) {
-        mem_free(slot);
-        return -E601;
-    }
-    u32 mask = (u32)slots - 1;
     for (i32 i = 0; i < v->slots; i++) {
-        if (!v->slot[i]) continue;
-        u32 at = v->hash[i] & mask;
-        while (slot[at]) at = (at + 1) & mask;
+        if (!v->slot[i].word) continue;
+        u32 at = v->slot[i].hash & mask;
+        while (slot[at].word) at = (at + 1) & mask;
         slot[at] = v->slot[i];
-        hash[at] = v->hash[i];
     }
     mem_free(v->slot);
-    mem_free(v->hash);
     v->slot = slot;
-    v->hash = hash;
     v->slots = slots;
     return 0;
 }
@@ -71,14 +63,13 @@ err vocab_code(struct vocab *v, const char *s, i64 n, i32 *code) {
     }
     if (2 * v->n >= v->slots) TRY(more_slots(v));
     u32 h = hash_of(s, n), mask = (u32)v->slots - 1, at = h & mask;
-    for (; v->slot[at]; at = (at + 1) & mask) {
-        if (v->hash[at] != h || !same(v, v->slot[at] - 1, s, n)) continue;
-        *code = v->last = v->slot[at] - 1;
+    for (; v->slot[at].word; at = (at + 1) & mask) {
+        if (v->slot[at].hash != h || !same(v, v->slot[at].word - 1, s, n)) continue;
+        *code = v->last = v->slot[at].word - 1;
         return 0;
     }
     TRY(append(v, s, n));
-    v->slot[at] = v->n;
-    v->hash[at] = h;
+    v->slot[at] = (struct vocab_slot){v->n, h};
     *code = v->last = v->n - 1;
     return 0;
 }
@@ -89,6 +80,5 @@ void vocab_free(struct vocab *v) {
     mem_free(v->bytes);
     mem_free(v->at);
     mem_free(v->slot);
-    mem_free(v->hash);
     *v = (struct vocab){0};
 }

@@ -4,14 +4,18 @@
 
 #include "base/err.h"
 
+struct vocab_slot {
+    i32 word; /* number of the word + 1, 0 = free */
+    u32 hash;
+};
+
 struct vocab {
     i32 n;          /* words */
     char *bytes;    /* all words one after the other, each with a NUL */
     i64 fill, cap;  /* of bytes */
     i64 *at;        /* [n] offset of a word in bytes */
     i64 at_cap;
-    i32 *slot;      /* open addressing: number of a word + 1, 0 = free */
-    u32 *hash;      /* [slots] */
+    struct vocab_slot *slot; /* [slots] open addressing */
     i32 slots;      /* a power of two, or 0 */
     i32 last;       /* the last word found, since texts often repeat */
 };

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "data/split.h"
 #include "learn/learner.h"
 
 /* ------------------------------------------------------------------ learners ------------------------------------------------ */
@@ -34,7 +33,7 @@ err learner_of(const struct options *o, const struct learner **out) {
 err split_rows(const struct options *o, i64 rows, struct split *out) {
     static const char fifth[] = "20%";
     const struct series bare = {.nrow = rows};
-    return split_before(&bare, rows, opt_is_auto(o, OPT_validation) ? fifth : o->validation,
+    return split_make(&bare, rows, opt_is_auto(o, OPT_validation) ? fifth : o->validation,
                         opt_is_auto(o, OPT_test) ? fifth : o->test, out);
 }
 

@@ -8,7 +8,6 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "data/series_build.h"
-#include "data/split.h"
 #include "data/time.h"
 
 static err build(const char *path, struct series_options so, struct series **s) {
@@ -308,15 +307,15 @@ TEST(split_takes_rows_shares_and_dates) {
                  {"", "12", 88, 88}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct split p;
-        T_OK(split_make(s, cases[i].validation, cases[i].test, &p));
+        T_OK(split_make(s, series_end(s), cases[i].validation, cases[i].test, &p));
         assert_int_equal(p.train, cases[i].a);
         assert_int_equal(p.validation, cases[i].b);
         assert_int_equal(p.test, 100);
     }
     struct split p;
-    T_FAILS(split_make(s, "60", "60", &p), 301);
-    T_FAILS(split_make(s, "much", "0", &p), 103);
-    T_FAILS(split_make(s, "2008-01", "2007-01", &p), 103);
+    T_FAILS(split_make(s, series_end(s), "60", "60", &p), 301);
+    T_FAILS(split_make(s, series_end(s), "much", "0", &p), 103);
+    T_FAILS(split_make(s, series_end(s), "2008-01", "2007-01", &p), 103);
     series_free(s);
 }
 

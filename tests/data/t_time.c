@@ -165,11 +165,11 @@ TEST(time_guess_tells_day_from_month) {
 }
 
 static struct freq infer(i64 first, i64 step, i32 months, i32 n) {
-    i64 t[400], off;
+    i64 t[400];
     struct freq make = {.step = step, .months = months}, f;
     for (i32 i = 0; i < n; i++) t[i] = time_add(first, &make, i);
-    assert_true(freq_infer(t, n, &f, &off));
-    assert_int_equal(off, 0);
+    freq_infer(t, n, &f);
+    assert_true(f.step > 0 || f.months > 0);
     return f;
 }
 

@@ -5,7 +5,6 @@
 
 #include "data/time.h"
 #include "learn/forecast/resolve.h"
-#include "data/split.h"
 #include "step/netplan.h"
 
 enum { FEW_ROWS = 500, SHORT_ROWS = 5000, LONG_HORIZON = 48, LONG_CONTEXT = 336 };
@@ -135,7 +134,7 @@ static err choose_split(struct options *o, const struct series *s, struct split 
     }
     if (opt_is_auto(o, OPT_test)) TRY(resolve_i(o, OPT_test, test, few ? "one horizon" : "a fifth of the rows"));
     struct split all;
-    TRY(split_make(s, "0", o->test, &all));
+    TRY(split_make(s, series_end(s), "0", o->test, &all));
     rest = all.validation;
     if (opt_is_auto(o, OPT_validation)) {
         i64 valid = lmax(h, rest / 5), half = (rest - valid) / 2;
@@ -143,7 +142,7 @@ static err choose_split(struct options *o, const struct series *s, struct split 
         const char *why = alone ? "too few rows for more than the base" : "a fifth of the rows before the test part";
         TRY(resolve_i(o, OPT_validation, alone ? 0 : valid, why));
     }
-    return split_make(s, o->validation, o->test, out);
+    return split_make(s, series_end(s), o->validation, o->test, out);
 }
 
 static err choose_context(struct options *o, const struct split *p, i32 ncol) {

@@ -3,7 +3,7 @@
 #define STRETTO_LEARN_FORECAST_RESOLVE_H
 
 #include "opt/opt.h"
-#include "data/split.h"
+#include "data/series.h"
 #include "learn/forecast/forecast.h"
 
 /* Options that do not go together, whatever the data are: E106, E401. */
