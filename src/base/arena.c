@@ -63,6 +63,11 @@ const char *arena_printf(struct arena *a, const char *fmt, ...) {
     return copy ? copy : "";
 }
 
+err arena_keep(struct arena *a, const char **to, const char *text) {
+    *to = arena_strdup(a, text);
+    return *to ? 0 : -E601;
+}
+
 void arena_free(struct arena *a) {
     while (a->last) {
         struct arena_block *before = a->last->before;

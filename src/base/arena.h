@@ -22,6 +22,7 @@ void *arena_array(struct arena *a, i64 n, size_t size); /* NULL + E601 also if n
 char *arena_strdup(struct arena *a, const char *s);
 char *arena_strndup(struct arena *a, const char *s, size_t n);
 const char *arena_printf(struct arena *a, const char *fmt, ...) PRINTF_LIKE(2, 3); /* at most 1023 characters; "" on failure */
+err arena_keep(struct arena *a, const char **to, const char *text); /* *to = a copy of text, or E601 */
 void arena_free(struct arena *a); /* the arena is empty and usable again */
 
 /* out = n zeroed elements from the arena; fails the calling function with E601. */

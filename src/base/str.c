@@ -248,14 +248,6 @@ bool str_list_next(const char **cursor, char *item, size_t size) {
     return true;
 }
 
-i32 str_list_count(const char *text) {
-    char item[2];
-    i32 n = 0;
-    if (!text) return 0;
-    while (str_list_next(&text, item, sizeof item)) n++;
-    return n;
-}
-
 void str_list_add(struct str *list, const char *item) {
     if (list->len) str_add(list, ",");
     for (; *item; item++) {

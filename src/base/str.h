@@ -41,7 +41,6 @@ bool str_size(const char *text, i64 *bytes);   /* "4096", "512M", "8G", "1.5G" *
 /* Iterates over a comma-separated list, "\," being a literal comma: for (const char *p = text; str_list_next(&p, item, sizeof
  * item);) ... */
 bool str_list_next(const char **cursor, char *item, size_t size);
-i32 str_list_count(const char *text);                /* 0 for NULL */
 void str_list_add(struct str *list, const char *item); /* appends an item and escapes its commas */
 
 /* Bytes of the UTF-8 character at s, of which `left` bytes can be read up to a NUL; 0 = not UTF-8 (overlong, surrogate, cut). */

@@ -191,11 +191,6 @@ static bool fill_column(const struct build *b, struct series *s, i32 c, i64 futu
     return made;
 }
 
-static err keep_name(struct series *s, const char **to, const char *name) {
-    *to = arena_strdup(&s->names, name);
-    return *to ? 0 : -E601;
-}
-
 static err fill_categories(const struct build *b, struct series *s) {
     s->ncat = b->ncat;
     ARENA_NEW(&s->names, s->code, b->ncat + 1);
@@ -204,12 +199,12 @@ static err fill_categories(const struct build *b, struct series *s) {
     ARENA_NEW(&s->names, s->cat_name, b->ncat + 1);
     for (i32 k = 0; k < b->ncat; k++) {
         const struct column *c = &b->t->col[b->cat[k]];
-        TRY(keep_name(s, &s->cat_name[k], c->name));
+        TRY(arena_keep(&s->names, &s->cat_name[k], c->name));
         ARENA_NEW(&s->names, s->code[k], s->nrow + 1);
         for (i64 i = 0; i < s->nrow; i++) s->code[k][i] = b->row[i] < 0 ? -1 : c->code[b->row[i]];
         s->nword[k] = c->nword;
         ARENA_NEW(&s->names, s->word[k], c->nword + 1);
-        for (i32 w = 0; w < c->nword; w++) TRY(keep_name(s, &s->word[k][w], c->word[w]));
+        for (i32 w = 0; w < c->nword; w++) TRY(arena_keep(&s->names, &s->word[k][w], c->word[w]));
     }
     return 0;
 }
@@ -233,7 +228,7 @@ err build_values(struct build *b, struct series *s) {
     if (b->gaps == GAPS_INTERPOLATE) NEW(s->filled, s->ncol * s->nrow);
     bool made = false;
     for (i32 c = 0; c < s->ncol; c++) {
-        TRY(keep_name(s, &s->name[c], b->t->col[b->col[c]].name));
+        TRY(arena_keep(&s->names, &s->name[c], b->t->col[b->col[c]].name));
         s->dev[c] = 1;
         made |= fill_column(b, s, c, future);
     }
@@ -241,7 +236,7 @@ err build_values(struct build *b, struct series *s) {
         mem_free(s->filled);
         s->filled = NULL;
     }
-    TRY(keep_name(s, &s->roles, b->roles));
+    TRY(arena_keep(&s->names, &s->roles, b->roles));
     for (i64 i = 0; i < s->nrow; i++) s->line[i] = b->row[i] < 0 ? -1 : table_line(b->t, b->row[i]);
     TRY(fill_categories(b, s));
     s->time = b->time;

@@ -155,10 +155,7 @@ static const void *place(const struct table *t, i64 data, i64 at, i64 n, i64 siz
 static err read_words(struct table *t, struct column *c, const struct js *words) {
     c->nword = (i32)lmin(js_len(words), INT32_MAX);
     ARENA_NEW(&t->names, c->word, c->nword + 1);
-    for (i32 w = 0; w < c->nword; w++) {
-        c->word[w] = arena_strdup(&t->names, js_str(js_at(words, w), ""));
-        if (!c->word[w]) return -E601;
-    }
+    for (i32 w = 0; w < c->nword; w++) TRY(arena_keep(&t->names, &c->word[w], js_str(js_at(words, w), "")));
     for (i64 r = 0; r < t->nrow; r++)
         if (c->code[r] < -1 || c->code[r] >= c->nword) return damaged(t->path, "a category without a word");
     return 0;
@@ -170,8 +167,7 @@ static err read_column(struct table *t, struct column *c, const struct js *o, i6
     while (k < 3 && strcmp(type, types[k]) != 0) k++;
     if (k == 3) return damaged(t->path, "a column of no known type");
     c->type = (enum col_type)k;
-    c->name = arena_strdup(&t->names, js_str(js_get(o, "name"), ""));
-    if (!c->name) return -E601;
+    TRY(arena_keep(&t->names, &c->name, js_str(js_get(o, "name"), "")));
     c->field = (i32)js_i64(js_get(o, "field"), 0);
     c->missing = js_i64(js_get(o, "missing"), 0);
     c->first_missing_line = js_i64(js_get(o, "first_missing_line"), 0);
@@ -197,8 +193,8 @@ static err read_header(struct table *t, const struct js *o, i64 data) {
     t->decimal = marks[0] ? marks[1] : 0;
     t->grouped = js_i64(js_get(o, "grouped"), 0);
     const char *doubt = js_str(js_get(o, "doubt"), "");
-    if (*doubt && !(t->doubt = arena_strdup(&t->names, doubt))) return -E601;
-    if (*doubt && !(t->doubt_fix = arena_strdup(&t->names, js_str(js_get(o, "doubt_fix"), "")))) return -E601;
+    if (*doubt) TRY(arena_keep(&t->names, &t->doubt, doubt));
+    if (*doubt) TRY(arena_keep(&t->names, &t->doubt_fix, js_str(js_get(o, "doubt_fix"), "")));
     NEW(t->col, n);
     u64 hash = 0;
     for (; t->ncol < n; t->ncol++) TRY(read_column(t, &t->col[t->ncol], js_at(columns, t->ncol), data, &hash));
@@ -214,27 +210,27 @@ static err read_header(struct table *t, const struct js *o, i64 data) {
     return strcmp(hex, js_str(js_get(o, "hash"), "")) ? damaged(t->path, "its hash does not fit") : 0;
 }
 
-static err read(const char *path, const struct read_options *options __attribute__((unused)), struct table **out) {
-    *out = NULL;
-    struct table *t;
+static err read_map(struct table *t, struct js **o) {
     struct file_map m;
+    u64 n;
+    TRY(file_map(t->path, &m));
+    t->map = (void *)(uintptr_t)m.p;
+    t->map_size = (size_t)m.size;
+    if (m.size < PREFIX) return damaged(t->path, "no header");
+    memcpy(&n, (const char *)m.p + MAGIC, sizeof n);
+    if (n > HEADER_MAX || (i64)n > m.size - PREFIX) return damaged(t->path, "the header is cut off");
+    if ((PREFIX + n) % 64) return damaged(t->path, "its columns do not begin where numbers can be read");
+    TRY(js_parse((const char *)m.p + PREFIX, n, t->path, o));
+    return read_header(t, *o, PREFIX + (i64)n);
+}
+
+static err read(const char *path, const struct read_options *options __attribute__((unused)), struct table **out) {
+    struct table *t;
     struct js *o = NULL;
     NEW(t, 1);
-    err e = file_map(path, &m);
-    if (e >= 0) {
-        t->map = (void *)(uintptr_t)m.p;
-        t->map_size = (size_t)m.size;
-        t->path = arena_strdup(&t->names, path);
-        u64 n = 0;
-        if (!t->path) e = -E601;
-        else if (m.size < PREFIX) e = damaged(path, "no header");
-        else memcpy(&n, (const char *)m.p + MAGIC, sizeof n);
-        if (e >= 0 && (n > HEADER_MAX || (i64)n > m.size - PREFIX)) e = damaged(path, "the header is cut off");
-        if (e >= 0 && (PREFIX + n) % 64) e = damaged(path, "its columns do not begin where numbers can be read");
-        if (e >= 0) e = js_parse((const char *)m.p + PREFIX, n, path, &o);
-        if (e >= 0) e = read_header(t, o, PREFIX + (i64)n);
-        js_free(o);
-    }
+    err e = arena_keep(&t->names, &t->path, path);
+    if (e >= 0) e = read_map(t, &o);
+    js_free(o);
     if (e < 0) table_free(t);
     else *out = t;
     return e == -E104 ? damaged(path, "its header is no JSON") : e;

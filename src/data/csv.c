@@ -130,8 +130,8 @@ static err read(const char *path, const struct read_options *o, struct table **o
     const char *slash = strrchr(path, '/');
     struct csv c = {.o = o, .t = t, .src = {.path = path, .name = strlen(path) > 120 && slash ? slash + 1 : path}};
     c.src.file.fd = -1;
-    t->path = arena_strdup(&t->names, path);
-    err e = t->path ? csv_open(&c.src) : -E601;
+    err e = arena_keep(&t->names, &t->path, path);
+    if (e >= 0) e = csv_open(&c.src);
     if (e >= 0) e = read_text(&c);
     csv_free(&c);
     if (e < 0) table_free(t);

@@ -138,6 +138,20 @@ enum csv_spaced csv_spaced(const char *const *cell, const i32 *len, i32 n) {
     return open == n && n > 0 ? SPACED_EITHER : SPACED_NUMBER;
 }
 
+static err set_doubt(struct csv *c, const char *text, const char *fix) {
+    TRY(arena_keep(&c->t->names, &c->t->doubt, text));
+    return arena_keep(&c->t->names, &c->t->doubt_fix, fix);
+}
+
+/* Doubt for 1.021 where no number of the column decides between a fraction and thousands. */
+static err doubt_mark(struct csv *c, i32 f, const char *s, i32 n) {
+    char text[400], value[24];
+    csv_clean(value, sizeof value, s, n);
+    snprintf(text, sizeof text, "column \"%.200s\": %s is read as a fraction, and could be a number in the thousands", c->name[f],
+             value);
+    return set_doubt(c, text, "--decimal comma   (it is in the thousands)   or   --decimal point   (it is a fraction)");
+}
+
 /* Doubt for 555 123 in every cell, which is read as a number. */
 static err doubt_code(struct csv *c, i32 f, const char *s, i32 n) {
     char text[400], fix[400], value[40];
@@ -146,14 +160,11 @@ static err doubt_code(struct csv *c, i32 f, const char *s, i32 n) {
              c->name[f], value);
     snprintf(fix, sizeof fix, "--cat %.200s   (it is a code)   or   --decimal %s   (it is a number)", c->name[f],
              c->mark == ',' ? "comma" : "point");
-    c->t->doubt = arena_strdup(&c->t->names, text);
-    c->t->doubt_fix = arena_strdup(&c->t->names, fix);
-    return c->t->doubt && c->t->doubt_fix ? 0 : -E601;
+    return set_doubt(c, text, fix);
 }
 
 /* Sets the doubt for columns that are read as numbers. */
 err csv_doubt(struct csv *c, char *const *cell, const i32 *len) {
-    char text[400], value[24];
     i32 points = 0;
     for (i32 f = 0; f < c->nfield; f++) points += c->marks[f].point;
     for (i32 f = 0; f < c->nfield && !c->o->decimal && c->mark == '.'; f++) {
@@ -161,12 +172,7 @@ err csv_doubt(struct csv *c, char *const *cell, const i32 *len) {
         if (c->field[f].kind != FIELD_NUMBER || m->either_point == 0 || m->point + m->comma > 0 || m->large > 0) continue;
         if (points > 0 && !tells(m)) continue; /* the file has decimal points and no evidence against them here */
         const i64 at = (i64)(m->first - 1) * c->nfield + f;
-        csv_clean(value, sizeof value, cell[at], len[at]);
-        snprintf(text, sizeof text, "column \"%.200s\": %s is read as a fraction, and could be a number in the thousands",
-                 c->name[f], value);
-        c->t->doubt = arena_strdup(&c->t->names, text);
-        c->t->doubt_fix = "--decimal comma   (it is in the thousands)   or   --decimal point   (it is a fraction)";
-        return c->t->doubt ? 0 : -E601;
+        return doubt_mark(c, f, cell[at], len[at]);
     }
     for (i32 f = 0; f < c->nfield && !c->o->decimal; f++) {
         if (!c->field[f].either || c->field[f].kind != FIELD_NUMBER) continue;

@@ -218,16 +218,14 @@ static err name_fields(struct csv *c, const struct sample *s, bool header) {
         i32 n = header ? imin(row_lens(s, 0)[f], 255) : 0;
         if (n > 0) csv_clean(text, sizeof text, row_cells(s, 0)[f], n); /* names must be typeable, so no line feeds */
         else snprintf(text, sizeof text, header ? "column%d" : "%d", f + 1);
-        c->name[f] = arena_strdup(&c->t->names, text);
-        if (!c->name[f]) return -E601;
+        TRY(arena_keep(&c->t->names, &c->name[f], text));
     }
     for (i32 f = 1; header && f < s->nfield && s->nfield <= 5000; f++)
         for (i32 g = 0; g < f; g++) {
             if (strcmp(c->name[f], c->name[g]) != 0) continue;
             char text[300];
             snprintf(text, sizeof text, "%.250s.%d", c->name[f], f + 1);
-            c->name[f] = arena_strdup(&c->t->names, text);
-            if (!c->name[f]) return -E601;
+            TRY(arena_keep(&c->t->names, &c->name[f], text));
             break;
         }
     return 0;

@@ -7,19 +7,9 @@
 #include "base/str.h"
 
 bool name_next(const char **list, char name[256]) {
-    const char *p = *list;
-    size_t n = 0, kept = 0;
-    if (!p) return false;
-    while (*p == ' ' || *p == ',') p++;
-    for (; *p && *p != ','; p++) {
-        const bool escaped = p[0] == '\\' && p[1] == ',';
-        p += escaped;
-        if (n < 255) name[n++] = *p;
-        if (*p != ' ' || escaped) kept = n;
-    }
-    name[kept] = 0;
-    *list = kept > 0 ? p : NULL;
-    return kept > 0;
+    while (*list && str_list_next(list, name, 256))
+        if (name[0]) return true;
+    return false;
 }
 
 i32 name_find(const char *const *names, i32 n, const char *wanted) {

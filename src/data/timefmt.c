@@ -7,7 +7,8 @@
 
 #include "data/time.h"
 
-const char *time_zone(const char *s, const char *end, i64 *seconds) {
+/* Reads Z, UTC, +01:00, -0500. */
+static const char *read_zone(const char *s, const char *end, i64 *seconds) {
     i64 h, m = 0;
     if (s < end && (*s == 'Z' || *s == 'z')) return s + 1;
     if (end - s >= 3 && !strncmp(s, "UTC", 3)) return s + 3;
@@ -55,7 +56,7 @@ const char *time_rest(const char *p, const char *end, i64 *t) {
     i64 clock, zone = 0;
     q = time_clock(q, end, &clock);
     if (!q) return p;
-    const char *z = time_zone(q + (q < end && *q == ' '), end, &zone);
+    const char *z = read_zone(q + (q < end && *q == ' '), end, &zone);
     *t += clock - zone;
     return z ? z : q;
 }
@@ -161,7 +162,7 @@ static const char *read_letter(char letter, const char *s, const char *end, stru
     case 's':
         f->has_epoch = true;
         return time_digits(s, end, 1, 15, &f->epoch);
-    case 'z': return time_zone(s, end, &f->zone);
+    case 'z': return read_zone(s, end, &f->zone);
     case '%': return s < end && *s == '%' ? s + 1 : NULL;
     default: return NULL;
     }

@@ -13,7 +13,6 @@ static inline const char *time_digits(const char *s, const char *end, i32 least,
     return n >= least ? s : NULL;
 }
 const char *time_clock(const char *s, const char *end, i64 *out);   /* 5:00, 05:00:00.123, 17.24.00, 5:00 PM */
-const char *time_zone(const char *s, const char *end, i64 *seconds); /* Z, UTC, +01:00, -0500 */
 /* False when there is no such day. */
 static inline bool time_date(i64 y, i64 m, i64 d, i64 *t) {
     if (m < 1 || m > 12 || d < 1 || y > 9999) return false;

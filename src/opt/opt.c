@@ -98,8 +98,9 @@ const char *opt_get_text(const struct options *o, const char *name) {
 /* Write a checked value into its field and its record. */
 static err store(struct options *o, enum opt_id id, const struct opt_value *v, enum opt_rank rank, const char *origin) {
     void *field = (char *)o + table[id].offset;
-    char *text = arena_strdup(&o->strings, v->text), *from = arena_strdup(&o->strings, origin);
-    if (!text || !from) return -E601;
+    const char *text, *from;
+    TRY(arena_keep(&o->strings, &text, v->text));
+    TRY(arena_keep(&o->strings, &from, origin));
     switch (table[id].type) {
     case OPT_BOOL: *(bool *)field = v->b; break;
     case OPT_INT:
@@ -127,7 +128,7 @@ static err set(struct options *o, enum opt_id id, const char *text, const struct
     struct opt_meta *m = &o->meta[id];
     TRY_OUT(opt_parse(o->lists, &table[id], text, from, &v));
     if (m->origin && from->rank < m->rank) {
-        if (from->rank == OPT_RANK_PRESET && !(m->preset = arena_strdup(&o->strings, v.text))) e = -E601;
+        if (from->rank == OPT_RANK_PRESET) e = arena_keep(&o->strings, &m->preset, v.text);
     } else {
         e = store(o, id, &v, from->rank, origin);
     }
@@ -158,11 +159,10 @@ err opt_copy(struct options *dst, const struct options *src) {
             struct opt_from from = {.rank = m->rank, .origin = m->origin};
             TRY(set(dst, (enum opt_id)i, m->text, &from, m->origin));
             dst->meta[i].resolved = m->resolved;
-            if (m->preset && !(dst->meta[i].preset = arena_strdup(&dst->strings, m->preset))) return -E601;
+            if (m->preset) TRY(arena_keep(&dst->strings, &dst->meta[i].preset, m->preset));
         }
     }
-    if (src->preset_name && !(dst->preset_name = arena_strdup(&dst->strings, src->preset_name))) return -E601;
-    return 0;
+    return src->preset_name ? arena_keep(&dst->strings, &dst->preset_name, src->preset_name) : 0;
 }
 
 err opt_unknown(const char *name, const char *shown, u32 mask, const struct opt_from *from) {
@@ -200,10 +200,7 @@ err opt_resolve(struct options *o, enum opt_id id, const char *text, const char 
 }
 
 err opt_set_origin(struct options *o, enum opt_id id, const char *origin) {
-    const char *kept = arena_strdup(&o->strings, origin);
-    if (!kept) return -E601;
-    o->meta[id].origin = kept;
-    return 0;
+    return arena_keep(&o->strings, &o->meta[id].origin, origin);
 }
 
 err opt_preset(struct options *o, const char *name) {
@@ -213,7 +210,7 @@ err opt_preset(struct options *o, const char *name) {
     snprintf(origin, sizeof origin, "preset %s", name);
     for (size_t i = 0; i < COUNT(presets); i++) known |= strcmp(presets[i].name, name) == 0;
     if (!known) return FAIL(E103, "there is no preset \"%s\"", name);
-    if (!(o->preset_name = arena_strdup(&o->strings, name))) return -E601;
+    TRY(arena_keep(&o->strings, &o->preset_name, name));
     for (size_t i = 0; i < COUNT(preset_values); i++)
         if (strcmp(preset_values[i].preset, name) == 0) TRY(set(o, preset_values[i].id, preset_values[i].text, &from, origin));
     return 0;

@@ -10,7 +10,7 @@
 
 enum { COMMENT_COLUMN = 30 };
 
-/* What is shown first: what the user gave, then what followed from it, then the defaults. */
+/* Order of a dump: values of the user, then values resolved from "auto", then presets and defaults. */
 static i32 shown_as(const struct opt_meta *m) {
     if (m->rank >= OPT_RANK_FILE && !m->resolved) return m->rank == OPT_RANK_FILE ? 0 : 1;
     if (m->resolved) return 2;
@@ -22,7 +22,7 @@ static i32 ordered(const struct options *o, u32 verbs, enum opt_id id[OPT_COUNT]
     i32 n = 0;
     for (i32 i = 0; i < OPT_COUNT; i++) {
         const struct opt_info *info = opt_info((enum opt_id)i);
-        bool acts = i == OPT_config || i == OPT_print_config; /* they say where values are, and are none */
+        bool acts = i == OPT_config || i == OPT_print_config; /* they hold no value of the configuration */
         if (!(info->verbs & verbs) || info->group == OPT_HIDDEN || acts) continue;
         const struct opt_meta *m = &o->meta[i];
         i32 at = n++;
@@ -47,7 +47,7 @@ static void add_quoted(struct str *out, const char *text) {
     str_add(out, "\"");
 }
 
-/* Plain where YAML (also other readers of YAML) would take the text for itself, else in quotes. */
+/* Plain if every YAML reader takes the text for the same string, otherwise in quotes. */
 static void add_yaml(struct str *out, const char *text) {
     static const char *const special[] = {"null",  "Null",  "NULL",  "~",   "true", "True", "TRUE",
                                           "false", "False", "FALSE", "nan", "inf"};
@@ -87,8 +87,7 @@ void opt_dump(const struct options *o, u32 verbs, struct str *out) {
         const struct opt_meta *m = &o->meta[id[i]];
         size_t start = out->len;
         str_addf(out, "%s: ", info->name);
-        if (is_list(info->type) && str_list_count(m->text) > 1) add_items(out, m->text, info->type == OPT_NUMS, false);
-        else if (is_list(info->type) && m->text[0] && strchr(m->text, ',')) add_items(out, m->text, false, false);
+        if (is_list(info->type) && strchr(m->text, ',')) add_items(out, m->text, info->type == OPT_NUMS, false);
         else add_yaml(out, m->text);
         pad_to(out, start, COMMENT_COLUMN - 1);
         str_addf(out, " # %s", m->origin);
@@ -104,24 +103,18 @@ static void add_json_value(struct str *out, const struct opt_info *info, const c
     else add_quoted(out, text);
 }
 
-void opt_dump_json(const struct options *o, u32 verbs, struct str *out) {
+static void dump_members(const struct options *o, u32 verbs, bool origins, struct str *out) {
     enum opt_id id[OPT_COUNT];
     i32 n = ordered(o, verbs, id);
     str_add(out, "{");
     for (i32 i = 0; i < n; i++) {
+        const struct opt_meta *m = &o->meta[id[i]];
         str_addf(out, "%s\n  \"%s\": ", i ? "," : "", opt_info(id[i])->name);
-        add_json_value(out, opt_info(id[i]), o->meta[id[i]].text, opt_is_auto(o, id[i]));
+        if (origins) add_quoted(out, m->origin);
+        else add_json_value(out, opt_info(id[i]), m->text, opt_is_auto(o, id[i]));
     }
     str_add(out, "\n}\n");
 }
 
-void opt_dump_origins(const struct options *o, u32 verbs, struct str *out) {
-    enum opt_id id[OPT_COUNT];
-    i32 n = ordered(o, verbs, id);
-    str_add(out, "{");
-    for (i32 i = 0; i < n; i++) {
-        str_addf(out, "%s\n  \"%s\": ", i ? "," : "", opt_info(id[i])->name);
-        add_quoted(out, o->meta[id[i]].origin);
-    }
-    str_add(out, "\n}\n");
-}
+void opt_dump_json(const struct options *o, u32 verbs, struct str *out) { dump_members(o, verbs, false, out); }
+void opt_dump_origins(const struct options *o, u32 verbs, struct str *out) { dump_members(o, verbs, true, out); }
