@@ -19,6 +19,8 @@ SHARED = os.environ.get("STRETTO_SHARED") or os.path.join(ROOT, "..", "shared")
 PROGRAM = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else ""
 SLOW = float(os.environ.get("STRETTO_TEST_PATIENCE", "1"))  # longer waits for sanitizers and valgrind
 
+FEW = bool(os.environ.get("STRETTO_TEST_FEW"))  # fewer cases under a sanitizer
+
 
 def times(few, many):
     """How often a test draws a moment: `few` in ./check, `many` with STRETTO_TEST_MANY (make endurance)."""

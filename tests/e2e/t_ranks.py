@@ -382,7 +382,7 @@ class Ranks(Launched):
             time.sleep(0.01)
 
     def test_stopped_and_resumed_with_other_ranks(self):
-        options = [*SHORT, "--steps", "3000", "--validate-every", "100"]
+        options = [*SHORT, "--steps", "1500", "--validate-every", "100"]
         self.train("whole", options=options)
         child = self.start("train", AIR, *options, "--ranks", "2", "-o", "cut.model", "--progress", "none")
         self.wait_for_steps(child, "cut.model.run")
@@ -393,7 +393,7 @@ class Ranks(Launched):
         self.same_model("whole.model", "cut.model", "2 ranks, then 3")
 
     def test_stopped_and_resumed_under_a_launcher(self):
-        options = [*SHORT, "--base", "none", "--no-guard", "--steps", "4000", "--validate-every", "200"]
+        options = [*SHORT, "--base", "none", "--no-guard", "--steps", "2000", "--validate-every", "200"]
         self.train("whole", options=options)
         command = self.launched("mpich", 2, "train", AIR, *options, "-o", "cut.model", "--progress", "none")
         child = subprocess.Popen(command, cwd=self.dir, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -435,7 +435,7 @@ class Ranks(Launched):
 
     def interrupted(self, flavour, statuses):
         """Ctrl-C: one sentence that says how to go on, and a checkpoint that goes on to the bits of the run that was left alone."""
-        options = [*SHORT, "--base", "none", "--no-guard", "--steps", "12000", "--validate-every", "1000", "--threads", "1"]
+        options = [*SHORT, "--base", "none", "--no-guard", "--steps", "4000", "--validate-every", "1000", "--threads", "1"]
         self.launched(flavour, 2)
         self.train("whole", options=options)
         command = self.launched(flavour, 2, "train", AIR, *options, "-o", "cut.model", "--progress", "none", "--checkpoint-every", "0.05s")
@@ -444,7 +444,7 @@ class Ranks(Launched):
         self.assertIn(status, statuses, out)
         self.assertEqual(out.count("stretto resume cut.model.run"), 2, out)  # when it heard, and when the checkpoint was there
         self.assertEqual(out.count("error[E802] stopped as asked; a checkpoint is in cut.model.run"), 1, out)
-        self.mpi(flavour, 3, "resume", "cut.model.run", "--progress", "none")
+        self.stretto("resume", "cut.model.run", "--progress", "none", timeout=120)
         self.same_model("whole.model", "cut.model", "Ctrl-C under %s" % flavour)
 
     def test_ctrl_c_under_open_mpi(self):

@@ -223,7 +223,7 @@ class Jobs(Cluster):
 
 
 class Slow(Cluster):
-    """What takes Slurm's own time to notice: run apart."""
+    """What waits a minute and more for Slurm to notice."""
     node_timeout = "15"
 
     def test_killed_node(self):
@@ -244,7 +244,7 @@ class Slow(Cluster):
 
     def test_time_limit(self):
         """--time 1:00 warns 30 s before, or up to a minute earlier than that."""
-        job = self.job(self.submit("train", AIR, *LONG, "--steps", "1000000", "-o", "l.model", wait=False, time_="1:00"))
+        job = self.job(self.submit("train", AIR, *LONG, "--steps", "1000000", "-o", "l.model", wait=False, time_="1:00", nodes=1))
         self.until("the second start", lambda: self.state(job).get("Restarts") == "1")
         self.assertIn("error[E802] stopped as asked", self.log("l.model"))
         self.until("going on", lambda: "resumed member 1" in self.log("l.model"))
