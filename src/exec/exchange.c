@@ -1,12 +1,12 @@
 /* exchange.c - the messages of a step, sent and awaited by the agent of this rank while its workers compute; where ranks share
  * memory by the workers themselves, between two tasks and while they wait (comm_direct).
  *
- *     lanes   | fwd | bwd | merge 0 4 .. waits for grad.4 ..|            | update | .. next step waits for theta
+ *     queues  | fwd | bwd | merge 0 4 .. waits for grad.4 ..|            | update | .. next step waits for theta
  *     agent   | grad.4 of rank 1 awaited ------------- here |  norm, loss ------> |  theta: own range out, others' in
  *
- * The list is the plan's (plan/exchange.h).  A message goes out when the lanes have done the task that wrote it, and may come in
- * when they have done everything before that task that looks at the same range.  Messages of a pair of ranks go in the order of
- * the list. */
+ * The list is the plan's (plan/exchange.h).  A message goes out when the queues have done the task that wrote it (all members of
+ * a team), and may come in when they have done everything before that task that looks at the same range.  Messages of a pair of
+ * ranks go in the order of the list. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,15 +22,20 @@ _Static_assert(MOST_BYTES <= LINES_MOST * LINE_FLOATS * 4, "lines of a message a
 
 /* ------------------------------------------------------------------ binding ------------------------------------------------- */
 
-/* What lanes must have done before the link may go: of each lane the last item that matters. */
+/* The message may start only after the task: where it sends, all members of the team that wrote the range; where it receives,
+ * what used the range before. */
+static bool precedes(const struct exec *x, u32 task, const struct plan_message *m, bool sends) {
+    return sends ? task >= plan_team_first(x->plan, m->after) : task < m->after && link_touches(x, task, m, false);
+}
+
+/* What queues must have done before the message may start: of each queue the last item that precedes it. */
 static err ready_of(struct exec *x, struct link *l, const struct plan_message *m, const u32 *place) {
     u32 *need;
     ARENA_NEW(&x->arena, need, x->nlist);
     for (u32 i = 0; i <= m->after && i < x->plan->ntask; i++) {
         if (!exec_is_ours(x, &x->plan->task[i])) continue;
-        bool matters = l->m.sends ? i == m->after : i < m->after && link_touches(x, i, m, false);
-        u32 lane = exec_queue_of(x, &x->plan->task[i]);
-        if (matters && place[i] + 1 > need[lane]) need[lane] = place[i] + 1;
+        u32 queue = exec_queue_of(x, &x->plan->task[i]);
+        if (precedes(x, i, m, l->m.sends) && place[i] + 1 > need[queue]) need[queue] = place[i] + 1;
     }
     ARENA_NEW(&x->arena, l->ready, x->nlist);
     for (u32 w = 0; w < x->nlist; w++)

@@ -1,4 +1,4 @@
-/* load.c - seconds of tasks, added up by the lane that did them. */
+/* load.c - seconds of tasks, added up by the queue that ran them. */
 #include "exec/load.h"
 
 #include <time.h>

@@ -209,7 +209,7 @@ void exec_trace(struct exec *x, bool on) {
     x->trace = on;
 }
 
-/* The newest spans: an equal number of each lane, in order of time within a lane. */
+/* The newest spans: an equal number of each queue, in order of time within a queue. */
 i32 exec_spans(const struct exec *x, struct task_span *out, i32 max) {
     i32 n = 0;
     char name[64];

@@ -5,7 +5,8 @@
 #include "plan/plan.h"
 
 /* The range [lo,hi) of a buffer goes from the rank that wrote it last, in task `after`, to one that reads it or is its home.
- * sparse: it is sent as sparse rows; the message holds their number. */
+ * Where `after` is of a team, the message waits for all members.  sparse: it is sent as sparse rows; the message holds their
+ * number. */
 struct plan_message {
     u32 buf, after;
     i32 from, to;

@@ -121,7 +121,7 @@ static void all_products(i32 B, i32 from, i32 to) {
 TEST(products_have_the_bits_of_serial) {
     static const i32 sizes[] = {1, 4, 45};
     for (i32 kind = 0; kind < 2; kind++)
-        for (size_t i = 0; i < COUNT(sizes); i++) {
+        for (size_t i = 0; i < (t_few() ? 1 : COUNT(sizes)); i++) {
             real_stack(&net, (enum cell_kind)kind, 3, 21, 41, false);
             all_products(sizes[i], 0, (i32)COUNT(products));
         }
@@ -132,7 +132,7 @@ TEST(products_have_the_bits_of_serial) {
 }
 
 TEST(products_of_every_cell) {
-    for (i32 kind = 0; kind < cell_count(); kind++) {
+    for (i32 kind = 0; kind < (t_few() ? 1 : cell_count()); kind++) {
         real_stack(&net, (enum cell_kind)kind, 3, 21, 41, false);
         all_products(3, 0, t_few() ? 1 : 6);
     }
@@ -142,11 +142,11 @@ TEST(products_on_ranks) {
     static const struct {
         const char *machine, *parallel;
         i32 ranks, threads;
-    } cases[] = {{"host*2(cpu*2) gflops=0.001", "data:2*unit:2", 2, 2}, {"host*2(cpu*2) gflops=0.001", "data:2*unit:2", 2, 1},
+    } cases[] = {{"host*4(cpu*2) gflops=0.001", "data:4*unit:2", 4, 2}, /* a team's gradient is sent without a merge */
+                 {"host*2(cpu*2) gflops=0.001", "data:2*unit:2", 2, 2}, {"host*2(cpu*2) gflops=0.001", "data:2*unit:2", 2, 1},
                  {"host*2(cpu*3) gflops=0.001", "data:2*unit:2", 2, 3}, {"host*2(cpu*2) gflops=0.001", "data:2*wave:2", 2, 2},
                  {"host*2(cpu*4) gflops=0.001", "data:4*unit:2", 2, 4},
                  {"host*2(cpu*4) gflops=0.001", "data:2*wave:2*unit:2", 2, 2},
-                 {"host*4(cpu*2) gflops=0.001", "data:4*unit:2", 4, 2},
                  {"host*4(cpu*2) gflops=0.001", "data:3*wave:2", 4, 2},
                  {"host*2(cpu*2) gflops=0.001", "unit:2", 2, 2}};
     static struct rig r[RANKS];
