@@ -1,5 +1,5 @@
-/* outputs.c - where a command will write, looked at before it works for hours: in a folder that is there, no folder itself, and
- * nothing that it reads. */
+/* outputs.c - checks output paths before a command starts its work: the folder exists, the path is no directory, and it is no
+ * input file of the command. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,7 +17,7 @@ static bool is_read(const struct cli *c, const struct stat *written) {
     return same_file(written, c->o.config) || same_file(written, c->o.plan);
 }
 
-/* The folder of a file that is not there yet: it is not made in silence. */
+/* E702 if the parent folder of a new file is missing: the program does not create it. */
 static stretto_err need_folder(const char *option, const char *path) {
     struct stat st;
     char folder[CLI_PATH], fix[CLI_PATH + 64];

@@ -1,9 +1,9 @@
-/* choice.c - which base preset `long` stands on: forward-chaining folds for last, season and ridge.
+/* choice.c - chooses the base of preset `long` (last, season or ridge) by forward-chaining cross-validation.
  *
  *     rows [0, valid)  |------- 40 % -------|-- 1 --|-- 2 --|-- 3 --|-- 4 --|-- 5 --|
  *                      fit on all before a fold, measure on the fold; ridge only if it beats the better naive row with t > 2
  *
- * Nothing after `valid` is looked at.  Ridge's penalty for a fold is the one that was best on the folds before. */
+ * The test split, rows from `valid` on, is not used.  For a fold, the ridge's penalty is the best one on the folds before. */
 #include <math.h>
 
 #include "bases/linear.h"

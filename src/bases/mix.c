@@ -1,10 +1,11 @@
-/* mix.c - what preset `short` stands on: the best of each family of rules, mixed by how well they forecast training rows.
+/* mix.c - the base of preset `short`: the best rule of each family, weighted by its error at rolling origins.  For the base of a
+ * model `train` is the end of the validation split.
  *
  *     rows [0, train)  |------ 40 % ------|--o---o---o---o---o---o---o---o---o--|    up to 80 rolling origins
- *     weight = (error / best)^-8, below .05 dropped; rows for fewer than 3 horizons there: theta alone
+ *     weight = (error / best)^-8, below .05 dropped; fewer than 3 horizons behind the 40 %: theta alone
  *
- * Every forecast uses rows before its origin only, and is measured where one of them was observed; the ridge is fitted afresh on
- * the rows before each of five stretches. */
+ * A forecast uses rows before its origin only, and counts only for columns with an observed row before it.  For each
+ * fifth of the origins, the ridge is fitted again on the rows before it. */
 #include <math.h>
 
 #include "bases/linear.h"

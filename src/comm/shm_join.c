@@ -1,8 +1,8 @@
 /* shm_join.c - setup of the shared-memory transport, abort and recovery records in the regions.
  *
- * Ranks that cannot open each other's memory (other user, other container) keep the transport below for all their messages.
- * After a death slot numbers restart from a new shm_base: all survivors have agreed before, and no rank reads slots while it
- * agrees. */
+ * If a rank of a host cannot open the memory of another one there (other user, other container), no rank of that host uses
+ * shared memory: all their messages go through the transport below.  After the death of a rank, slot numbers restart from a new
+ * shm_base: all survivors have agreed on the dead before, and no rank reads slots until they have. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +122,7 @@ static bool make_lists(struct shm *x) {
     return x->left && x->peer && x->link;
 }
 
-/* Seconds per cache line. STRETTO_NEAR=slots and =place force one method, for tests and measurements. */
+/* Threshold in seconds per cache line (shm.h). STRETTO_NEAR=slots and =place force one method, for tests and measurements. */
 static f64 in_place_below(void) {
     const char *mode = getenv("STRETTO_NEAR");
     if (mode && strcmp(mode, "slots") == 0) return 0;
@@ -171,7 +171,7 @@ static bool host_shares(struct comm *c, const u8 *good, i32 rank) {
     return comm_local_size(c) > 1;
 }
 
-static err settle(struct comm *c, struct shm *x, const struct region_info *card, u8 *good, bool *shared) {
+static err check_sharing(struct comm *c, struct shm *x, const struct region_info *card, u8 *good, bool *shared) {
     u8 mine = x && open_regions(x, c, card);
     TRY(comm_allgather(c, "near", &mine, sizeof mine, good));
     *shared = x && host_shares(c, good, comm_rank(c));
@@ -196,7 +196,7 @@ static err join(struct comm *c, struct shm **out, bool *shared) {
     err e = mem_new((void **)&good, comm_size(c), 1);
     if (e >= 0 && wanted) *out = shm_new(c, &mine);
     if (e >= 0) e = comm_allgather(c, "boxes", &mine, sizeof mine, card);
-    if (e >= 0) e = settle(c, *out, card, good, shared);
+    if (e >= 0) e = check_sharing(c, *out, card, good, shared);
     mem_free(good);
     mem_free(card);
     return e;

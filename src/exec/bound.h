@@ -108,7 +108,7 @@ struct exec {
     u64 serial;    /* number of this step, from 1 */
     u32 number;    /* the caller's */
     u64 summed;    /* the step whose gradients are merged: this one, or with delay1 the one before */
-    bool keep;     /* of the summed step */
+    bool keep;     /* argument of exec_step: the gradient of step `summed` is accumulated, not applied */
     bool trailing; /* links that trail are under way, of step trail_serial */
     u64 trail_serial;
     void *policy_state;

@@ -43,9 +43,9 @@ struct client {
     i64 (*room)(void *self, const struct pbuf *b);
     /* The memory is bound; called once, before the first step, and may fail. */
     err (*bound)(void *self, struct exec *x, void *const *mem);
-    /* What the step came to, from the memory of the step that has just been summed.  Required. */
+    /* Result of the step whose gradients were just summed; mem: its buffers.  Required. */
     struct exec_result (*result)(void *self, void *const *mem);
-    /* Policies that defer tasks: the step that was just computed is the one that deferred tasks are of from now on. */
+    /* Policies that defer tasks: from now on deferred tasks belong to the step that was just computed. */
     void (*defer)(void *self);
     /* Does a policy that defers sums run the task with the next step?  NULL = no task. */
     bool (*deferred)(void *self, const struct task *t);

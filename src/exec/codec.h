@@ -22,16 +22,16 @@ struct coded {
 
 struct codec {
     const char *name, *help;
-    /* Does the plan's message go by it?  The first codec of the list that takes a message has it. */
+    /* True if the codec applies to the message; the first such codec of the list sends it. */
     bool (*takes)(const struct plan *p, const struct plan_message *m);
     i64 (*room)(const struct plan *p, const struct plan_message *m);           /* bytes of a packet at most */
     i64 (*residual)(const struct plan *p, const struct plan_message *m);       /* floats kept between steps; NULL = none */
     u32 (*encode)(const struct coded *c, unsigned char *out);                  /* returns the bytes, at most room */
-    bool (*decode)(const struct coded *c, const unsigned char *in, u32 bytes); /* false: it makes no sense */
+    bool (*decode)(const struct coded *c, const unsigned char *in, u32 bytes); /* overwrites the range; false: malformed */
     bool fewer;                                                                /* a packet may be shorter than room */
 };
 
-const struct codec *codec_for(const struct plan *p, const struct plan_message *m); /* NULL = as it is */
+const struct codec *codec_for(const struct plan *p, const struct plan_message *m); /* NULL = sent as stored */
 void codec_try_first(const struct codec *c); /* tests only: codec_for tries this codec before the list; NULL = the list alone */
 
 #endif

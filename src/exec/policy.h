@@ -26,8 +26,9 @@ struct policy {
     /* Around the workers' part of a step; NULL: messages begin with it and end with it. */
     void (*begin)(struct exec *x);
     err (*end)(struct exec *x, struct exec_result *out);
-    /* A turn of the agent: does what can be done now, returns the number of tasks that are left. */
+    /* Called between two polls of the messages: runs the deferred tasks that are ready, returns how many are left. */
     u32 (*progress)(struct exec *x, bool *moved);
+    /* Implement exec_settle, exec_look_ahead and exec_set_ahead (exec.h). */
     err (*settle)(struct exec *x, struct exec_result *out);
     err (*look_ahead)(struct exec *x, bool *due, struct exec_result *out);
     void (*set_ahead)(struct exec *x, bool due, const struct exec_result *r);

@@ -22,6 +22,6 @@ typedef void vector_add(i64 n, f32 *y, const f32 *x);
 void sparse_add(i64 n, struct sparse_rows a, struct sparse_rows b, vector_add *add);
 /* Writes to `out`, which has lines_bytes(n, n); returns the bytes, never more. */
 u32 sparse_pack(i64 n, struct sparse_rows v, unsigned char *out);
-bool sparse_unpack(i64 n, struct sparse_rows v, const unsigned char *in, u32 bytes); /* false: it makes no sense */
+bool sparse_unpack(i64 n, struct sparse_rows v, const unsigned char *in, u32 bytes); /* overwrites v; false: malformed */
 
 #endif

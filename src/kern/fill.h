@@ -1,6 +1,6 @@
 /* fill.h - private to src/kern: declares the functions that register one file's kernels in a table, once per instruction set.
  *
- *     ISA_NAME(fill_lstm)      fill_lstm_avx512 in the object compiled with -DISA=avx512 */
+ *     ISA_NAME(kern_fill_lstm)   kern_fill_lstm_avx512 in the object compiled with -DISA=avx512 */
 #ifndef STRETTO_KERN_FILL_H
 #define STRETTO_KERN_FILL_H
 

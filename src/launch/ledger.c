@@ -1,10 +1,12 @@
-/* ledger.c - RUN/supervisor.log, and what a run folder says of itself.
+/* ledger.c - writes and reads RUN/supervisor.log; newest checkpoint and completion of a run, from its folder.
  *
- *     {"time":1763800000.251,"event":"start","world":4,"pid":812,"checkpoint":300,"left":3,"command":"stretto resume .."}
- *     {"time":1763800009.013,"event":"ended","world":4,"pid":812,"signal":9,"checkpoint":600}
+ *     {"time":1763800000.120,"event":"begin","world":4,"left":3,"command":"stretto train .."}          a submission begins
+ *     {"time":1763800000.251,"event":"start","world":4,"pid":812,"left":3,"command":"mpirun .."}       its job is started
+ *     {"time":1763800009.013,"event":"ended","world":4,"signal":9,"checkpoint":600,"left":3}          the job has ended
+ *     {"time":1763800900.500,"event":"end","world":4,"exit":0,"checkpoint":900,"left":2}              the submission ends
  *
- * Each line is one write, synced before the supervisor does what comes next: a supervisor that is started again reads where the
- * other one was.  A torn last line is passed over. */
+ * Each line is one write, synced before the supervisor acts on it, so a restarted supervisor continues where the log ends.  The
+ * reader skips lines that are not JSON: a crash may cut the last one short. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -73,7 +75,7 @@ static err take_lock(struct ledger *l, const char *run_dir) {
                    "another supervisor has the run folder %s", run_dir);
 }
 
-/* One line of the log into what is known so far. */
+/* Applies one event: begin starts a submission; end closes it unless its exit status is 75 (stopped, to be continued). */
 static void follow(struct ledger_past *past, const struct js *o, const char *command) {
     const char *what = js_str(js_get(o, "event"), "");
     if (strcmp(what, "begin") == 0)
@@ -98,7 +100,7 @@ static void read_log(const struct ledger *l, const char *command, struct ledger_
     mem_free(text);
 }
 
-/* A line that was torn by the end of its writer stays as it is, and the next one begins below it. */
+/* Ends an incomplete last line with a line feed, so that the next event starts on a line of its own. */
 static err close_line(const struct ledger *l) {
     const off_t size = lseek(l->fd, 0, SEEK_END);
     char last = '\n';

@@ -21,19 +21,19 @@ struct ledger {
 
 /* What happened; -1 = does not apply. */
 struct ledger_event {
-    const char *what;    /* begin, start, ended, pause, stop, end */
+    const char *what;    /* of the submission: begin, pause, stop, end; of a job in it: start, ended */
     const char *command; /* of begin and start */
     i64 checkpoint;
     i32 pid, exit, signal, left;
     f64 down;            /* seconds without a job */
 };
 
-/* What the log says of the submission that it ends with. */
+/* The last submission in the log. */
 struct ledger_past {
-    bool open;        /* it has not come to an end, and is of the same command */
-    i64 checkpoint;   /* the newest one when the log was written */
-    i32 left;         /* restarts */
-    f64 since;        /* when it began, seconds since 1970 */
+    bool open;        /* it has not ended (or ended with status 75), and its command is the current one */
+    i64 checkpoint;   /* newest checkpoint when the log was written; -1 = none */
+    i32 left;         /* restarts left; -1 = unknown */
+    f64 since;        /* its begin, seconds since 1970 */
 };
 
 /* Locks RUN/supervisor.lock (E704) and reads what RUN/supervisor.log ends with; command: of this submission. */
@@ -43,7 +43,7 @@ void ledger_close(struct ledger *l);
 
 /* Newest checkpoint of the run that is not older than `since`; -1 = none. */
 i64 run_checkpoint(const char *run_dir, f64 since);
-/* The run says that its model is written, after `since`. */
+/* True if run.json says that the run is finished, and was written after `since`. */
 bool run_finished(const char *run_dir, f64 since);
 
 /* --- marked.c --- */

@@ -90,7 +90,7 @@ static void splits(struct str *b, const struct report *r) {
 
 static void data(struct str *b, const struct report *r) {
     if (r->nsplit + r->ndata == 0) return;
-    html_section(b, "data", "Data", "record numbers from 0; scales, vocabularies and weights come from the training split only");
+    html_section(b, "data", "Data", "record numbers from 0; scales and vocabularies come from the training split only");
     if (r->nsplit > 0) splits(b, r);
     if (r->ndata > 0) {
         if (r->nsplit > 0) str_add(b, "<h3>Facts</h3>\n");

@@ -18,7 +18,7 @@
 
 #include "step/netplan.h"
 
-/* What a chain did, as in exec's chain_trace; rounds beyond `kept` are taken to be like the last one that is kept. */
+/* Rounds of a chain, as in struct chain_trace (slices/solver.h); rounds beyond `kept` are assumed to equal the last one kept. */
 struct walk {
     i32 nslice, rounds, kept;
     const i32 *ran; /* [kept][nslice] steps of each slice in each round; borrowed */

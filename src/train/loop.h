@@ -100,7 +100,7 @@ struct train_job {
     struct comm *comm;        /* ranks that run this loop together, each with all of the job; NULL = none */
 };
 
-/* A fresh state for P parameters; loop_run fills it or goes on from it. */
+/* A fresh state for P parameters; train_run fills it or continues from it. */
 err train_state_new(const struct store *store, struct train_state *out);
 err train_state_ahead(struct train_state *s, i64 ntheta); /* room for s->ahead */
 void train_state_free(struct train_state *s);

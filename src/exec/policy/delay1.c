@@ -6,9 +6,9 @@
  *     weights  | after the updates 0 .. 5     | after 0 .. 6                 |
  *
  * Tasks that need other ranks (sums across them, norm, update) leave the workers' queues for a queue of their own, which the
- * agent runs between two looks at its messages.  Gradient vectors and losses are there twice, and change places after a step; the
- * update writes the coming weights beside those that the step computes with.  A rank alone runs the same queue before the step,
- * so that the bits are the same for any number of ranks. */
+ * agent runs between two polls of its messages.  Gradient vectors and losses have two copies, swapped after a step; the update
+ * writes the next weights to a second copy while the step computes with the first.  A single rank runs the same queue before the
+ * step, so that the bits are the same for any number of ranks. */
 #include <string.h>
 
 #include "base/float_mode.h"
@@ -16,14 +16,14 @@
 #include "exec/policy.h"
 
 struct delay {
-    u32 at;                    /* items of the queue that are done */
-    bool due, made;            /* an update is due; it was made, and only the weights are not in place */
-    struct exec_result result; /* where made */
+    u32 at;                    /* completed items of the deferred queue */
+    bool due, made;            /* due: the update of the last step is pending; made: it is computed, its weights not installed */
+    struct exec_result result; /* valid if made */
 };
 
 static struct delay *delay_of(const struct exec *x) { return x->policy_state; }
 
-/* Rounds of slices need the agent while it is on the step before. */
+/* Rounds of slices need the agent, which still works on the step before. */
 static err fits(i32 slices, i32 ranks) {
     if (slices < 2 || ranks < 2) return 0;
     return FAIL_AT(E401, "--pipeline", "--pipeline overlap   or   --parallel data",
@@ -41,7 +41,7 @@ static bool defers(const struct exec *x, const struct task *t) {
     return x->client.deferred && x->client.deferred(x->client.self, t);
 }
 
-static bool has_come(const struct exec *x, const struct item *it) {
+static bool has_arrived(const struct exec *x, const struct item *it) {
     for (u32 k = 0; k < it->nlink; k++)
         if (atomic_load_explicit(&x->link[it->link[k]].arrived, memory_order_acquire) < x->summed) return false;
     return true;
@@ -51,7 +51,7 @@ static u32 progress(struct exec *x, bool *moved) {
     struct delay *d = delay_of(x);
     struct queue *q = &x->queue[x->nqueue];
     const u64 mode = float_mode_fast();
-    while (d->at < q->n && has_come(x, &q->item[d->at])) {
+    while (d->at < q->n && has_arrived(x, &q->item[d->at])) {
         exec_item(x, &q->item[d->at], x->mem[1]);
         d->at += q->item[d->at].run;
         atomic_store_explicit(&q->done, x->summed << 32 | d->at, memory_order_release);
@@ -74,8 +74,8 @@ static void begin(struct exec *x) {
         progress(x, &moved);
 }
 
-/* The update is made; what it found. */
-static err make(struct exec *x) {
+/* Waits until the pending update is computed, and stores its result. */
+static err finish_update(struct exec *x) {
     struct delay *d = delay_of(x);
     if (!d->due || d->made) return 0;
     TRY(exchange_end(x));
@@ -84,8 +84,8 @@ static err make(struct exec *x) {
     return 0;
 }
 
-/* The coming weights become the current ones. */
-static struct exec_result arrive(struct exec *x) {
+/* Copies the updated weights over the current ones, unless the update failed; returns its result. */
+static struct exec_result install_weights(struct exec *x) {
     struct delay *d = delay_of(x);
     if (!d->due) return (struct exec_result){.finite = true, .none = true};
     for (u32 i = 0; i < x->plan->nbuf && d->result.finite; i++)
@@ -94,7 +94,7 @@ static struct exec_result arrive(struct exec *x) {
     return d->result;
 }
 
-static void change_places(struct exec *x) {
+static void swap_copies(struct exec *x) {
     for (u32 i = 0; i < x->plan->nbuf; i++) {
         if (x->plan->buf[i].twin != TWIN_SWAP) continue;
         void *now = x->mem[0][i];
@@ -103,12 +103,13 @@ static void change_places(struct exec *x) {
     }
 }
 
-/* A step whose update failed takes the one after it along: both are void. */
+/* Ends a step: installs the update of the step before, then makes this step's gradient the pending one.  If that update failed,
+ * this step is dropped too. */
 static err end(struct exec *x, struct exec_result *out) {
-    TRY(make(x));
-    *out = arrive(x);
+    TRY(finish_update(x));
+    *out = install_weights(x);
     if (!out->finite) return 0;
-    change_places(x);
+    swap_copies(x);
     x->summed = x->serial;
     x->keep = false;
     delay_of(x)->due = true;
@@ -118,8 +119,8 @@ static err end(struct exec *x, struct exec_result *out) {
 
 static err settle(struct exec *x, struct exec_result *out) {
     begin(x);
-    TRY(make(x));
-    *out = arrive(x);
+    TRY(finish_update(x));
+    *out = install_weights(x);
     return 0;
 }
 
@@ -128,7 +129,7 @@ static err look_ahead(struct exec *x, bool *due, struct exec_result *out) {
     *due = d->due;
     if (!d->due) return 0;
     begin(x);
-    TRY(make(x));
+    TRY(finish_update(x));
     *out = d->result;
     return 0;
 }

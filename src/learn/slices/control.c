@@ -2,8 +2,9 @@
  *
  *     cost of P slices = (1 + FILL x WORKERS / rows) x (1 + again)        rows = sequences x P
  *
- * A step of r rows takes a worker r + FILL (measured: bench/time, 1 to 16 rows), and rows are shared by as many workers as are
- * taken for granted.  How many there are may not be asked: the choice is part of the result. */
+ * One worker needs a time proportional to r + FILL for a step of r rows (measured: bench/time, 1 to 16 rows).  The model assumes
+ * that WORKERS workers share the rows.  It must not use the actual number: the choice affects the bits, which must not depend on
+ * the machine. */
 #include "learn/slices/control.h"
 
 #define FILL_F32 0.65

@@ -1,13 +1,12 @@
-/* stale.c - stale boundaries of slices of time (--slice-rounds): what slices left at their ends is kept until their tile
- * comes again, and a step takes so many rounds from there and no more (time_parallel.md 3.1; access mode STALE(1)).
+/* stale.c - stale initial states of time slices (--slice-rounds): the final states of a tile are stored until its next visit. A
+ * step starts its slices from them and runs a fixed number of rounds (docs/time-parallel.md; access mode STALE(1)).
  *
- *     step k:  ends kept of its tiles --exec_chain_load--> rounds --exec_chain_save--> kept
- *     every EXACT_EVERY-th step, and the last part of a training that is not stopped early, go on until slices fit: they tell w,
- * no bias is left
+ *     step k:  stored states of its tiles --step_chain_load--> rounds --step_chain_save--> stored states
  *
- * Ends are kept by tile, column, slice and layer, with the number of slices they are of: those of another layout are refused, and
- * the slice begins from zero.  Every rank has all of them.  They are part of a checkpoint, with a key that says of which model,
- * cut and series they are: those of another one are refused as well. */
+ * Every EXACT_EVERY-th step, and every step after the share EXACT_LAST of training, runs rounds until the slices converge: these
+ * steps measure the forget window w, and the last ones remove the bias of stale states.  States are stored by tile, column, slice
+ * and layer, for one number of slices; with another number, slices start from zero.  Every rank stores all of them.  A checkpoint
+ * holds them with a key of model, cut and series; states with another key are not loaded. */
 #include <string.h>
 
 #include "base/mem.h"

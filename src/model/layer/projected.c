@@ -1,5 +1,5 @@
 /* projected.c - an LSTM whose output is projected to fewer values before the recurrence; Sak, Senior, Beaufays 2014, PyTorch's
- * proj_size: units = H, P = spec.projection.
+ * proj_size: H = spec.hidden, P = spec.projection.
  *
  *     z[t] = x[t] Wx + h[t-1] Wh + bias --cell--> c[t], m[t] = o tanh c --Whr--> h[t] = m[t] Whr, the output y
  *
@@ -8,9 +8,9 @@
  *
  * theta    wx [I][W], wh [P][W], bias [W], whr [H][Pp]        W = 4 Hp: panels of i f g o, as in the cells' element-wise part
  * derived  wht [W][Pp], whrt [P][Hp], wxt [W][Ip] if x needs a gradient
- * args     as in kern.h, but y, h and their gradients have P values, c has H; carry [3][B][Hp]: dc, dm, zeros for c
+ * args     as in kern.h, but y, h and their gradients have P values, c has H; carry [3][B][Hp]: dc, dm, zeros for a missing c0
  * act      z [T][B][W] gates, then dz; c, m [T][B][Hp]; dh [T][B][Pp] whole gradient of h
- * scratch  carry | PACK packed rows per batch row, the operands of dW side by side | live rows [B][T]
+ * scratch  carry | PACK packed rows per batch row, the operands of dW side by side | live rows per step [B][T]
  *
  * Runs step by step through the products of kern.h; dW in blocks of steps. Parts hold all steps. */
 #include <math.h>

@@ -1,4 +1,4 @@
-/* recurrent.c - a recurrent layer: the cell spec.cell with spec.units hidden units, products in spec.precision.
+/* recurrent.c - a recurrent layer: the cell spec.cell with spec.hidden hidden units, products in spec.precision.
  *
  * in[0]  x [T][B][I]            in[1]  initial state [states][B][H], or -1 = zero
  * in[2]  ids [1][B]: steps of each row, longest first (layer_live), or -1 = T
@@ -7,7 +7,7 @@
  *
  * theta    packed w, then packed bias (kern.h)          derived  the kernels' transposed copy
  * saved    act: gates stored for backward
- * scratch  carry [2][B][Hp] dh and dc between steps | flags of teams [2][TEAM_MAX] lines | live rows [TEAM_MAX][B][T]
+ * scratch  carry [2][B][Hp] dh and dc between steps | flags of teams [2][TEAM_MAX] lines | live rows per step [TEAM_MAX][B][T]
  *
  * With few micro-batches backward alternates on ranges of steps: bwd of a range, then its dw per micro-batch while dz is in
  * cache. With many it does not pay, since every range reads and writes the dW of each micro-batch again. Measured in bf16, 512

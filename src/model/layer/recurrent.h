@@ -10,7 +10,7 @@ enum { RECURRENT_AFTER = 3 }; /* the input that names the row which a row contin
 
 static inline bool recurrent_sliced(const struct op *op) { return op->spec.in[RECURRENT_AFTER] >= 0; }
 
-/* Callbacks of such a layer. A state has a row of h (op->F values) and, if the cell has one, a row of c (spec.units values).
+/* Callbacks of such a layer. A state has a row of h (op->F values) and, if the cell has one, a row of c (spec.hidden values).
  * fwd, bwd and dw have the contract of the cell kernels in kern.h on the arguments that `args` returns (y and h op->F wide). */
 struct recurrence {
     i64 (*floats)(const struct op *op); /* floats per row and step: saved values and output */

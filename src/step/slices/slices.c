@@ -1,4 +1,5 @@
-/* slices.c - a solver for each op and direction, shared by the tasks of the op, and by ranks. */
+/* slices.c - one chain solver per op and direction (forward, backward).  The tasks of the op on this rank share it; the solvers
+ * of several ranks exchange the states at their borders (peers.h). */
 #include "comm/comm.h"
 #include "model/layer.h"
 #include "step/bound.h"
