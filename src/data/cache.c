@@ -1,9 +1,9 @@
 /* cache.c - binary cache of a parsed table, which is mapped instead of parsed; table_write_cache of table.h writes it.
  *
- *     "STRTABL1" | u64 bytes of the header | JSON header | 64-byte aligned columns ... | end
+ *     "STRTABL2" | u64 bytes of the header | JSON header | 64-byte aligned columns ... | u64 hash of everything before
  *
- * The header holds names, types, vocabularies, the offset and size of each column, and a hash of all columns. Loading checks
- * all of it: sizes, offsets, category codes, the hash. */
+ * The header holds names, types, vocabularies, the offset and size of each column. Loading checks all of it: the hash, sizes,
+ * offsets, category codes. */
 #include "data/reader.h"
 
 #include <fcntl.h>
@@ -15,8 +15,8 @@
 #include "base/json.h"
 #include "base/mem.h"
 
-static const char magic[] = "STRTABL1";
-enum { MAGIC = 8, PREFIX = 16, HEADER_MAX = 1 << 30 };
+static const char magic[] = "STRTABL2";
+enum { MAGIC = 8, FAMILY = 7, PREFIX = 16, HASH = 8, HEADER_MAX = 1 << 30 }; /* FAMILY: bytes of the magic without the version */
 static const char damaged_fix[] = "stretto cache DATA -o FILE   (make it again)";
 
 static u64 mix(u64 h, u64 w) {
@@ -24,16 +24,24 @@ static u64 mix(u64 h, u64 w) {
     return h ^ h >> 29;
 }
 
-/* Four interleaved chains, so that multiplications overlap. n is a multiple of 64. */
-static u64 hash_bytes(const char *p, i64 n) {
-    u64 h[4] = {1, 2, 3, 4};
+/* Hash of a file in pieces that are multiples of 64 bytes: four interleaved chains, so that multiplications overlap. Every step
+ * is a bijection of the chain for a given word and of the word for a given chain, so no change of a single word goes unseen. */
+struct chains {
+    u64 h[4];
+    i64 bytes;
+};
+static const struct chains chains_start = {.h = {1, 2, 3, 4}};
+
+static void hash_more(struct chains *c, const void *p, i64 n) {
     for (i64 i = 0; i + 32 <= n; i += 32) {
         u64 w[4];
-        memcpy(w, p + i, 32);
-        for (i32 k = 0; k < 4; k++) h[k] = mix(h[k], w[k]);
+        memcpy(w, (const char *)p + i, 32);
+        for (i32 k = 0; k < 4; k++) c->h[k] = mix(c->h[k], w[k]);
     }
-    return mix(mix(mix(h[0], h[1]), h[2]), h[3]) ^ (u64)n;
+    c->bytes += n;
 }
+
+static u64 hash_end(const struct chains *c) { return mix(mix(mix(c->h[0], c->h[1]), c->h[2]), c->h[3]) ^ (u64)c->bytes; }
 
 static i64 cell_size(enum col_type type) { return type == COL_CATEGORY ? 4 : 8; }
 
@@ -58,31 +66,18 @@ static struct js *column_header(const struct column *c, i64 at) {
     return o;
 }
 
-/* Hash of a column as stored in the file, padded with zeros to 64 bytes. */
-static u64 hash_column(u64 h, const void *p, i64 bytes) {
-    i64 whole = bytes / 64 * 64;
-    char rest[64] = {0};
-    memcpy(rest, (const char *)p + whole, (size_t)(bytes - whole));
-    return mix(mix(h, hash_bytes(p, whole)), hash_bytes(rest, 64));
-}
+static i64 stored_bytes(i64 bytes) { return bytes / 64 * 64 + 64; }
 
 static err header_text(const struct table *t, struct str *text) {
     struct js *o = js_object(), *columns = js_array();
     i64 at = 0;
-    u64 h = 0;
     for (i32 i = 0; i < t->ncol; i++) {
-        i64 bytes = t->nrow * cell_size(t->col[i].type);
         js_push(columns, column_header(&t->col[i], at));
-        h = hash_column(h, cells(&t->col[i]), bytes);
-        at += bytes / 64 * 64 + 64;
+        at += stored_bytes(t->nrow * cell_size(t->col[i].type));
     }
     i64 line_at = t->line ? at : -1;
-    if (t->line) {
-        h = hash_column(h, t->line, 8 * t->nrow);
-        at += 8 * t->nrow / 64 * 64 + 64;
-    }
-    char hex[20], mark[4] = {t->sep, t->decimal, 0, 0};
-    snprintf(hex, sizeof hex, "%016llx", (unsigned long long)h);
+    if (t->line) at += stored_bytes(8 * t->nrow);
+    char mark[4] = {t->sep, t->decimal, 0, 0};
     js_put_text(o, "path", t->path);
     js_put_i64(o, "rows", t->nrow);
     js_put_bool(o, "header", t->has_header);
@@ -92,29 +87,40 @@ static err header_text(const struct table *t, struct str *text) {
     if (t->doubt) js_put_text(o, "doubt_fix", t->doubt_fix);
     js_put_i64(o, "line_at", line_at);
     js_put_i64(o, "bytes", at);
-    js_put_text(o, "hash", hex);
     js_put(o, "columns", columns);
     err e = js_text(o, text, 0);
     js_free(o);
     return e;
 }
 
-static err put_column(struct file_out *f, const void *p, i64 bytes) {
-    static const char zero[64];
-    TRY(file_write(f, p, bytes));
-    return file_write(f, zero, bytes / 64 * 64 + 64 - bytes);
+static err put(struct file_out *f, struct chains *c, const void *p, i64 bytes) {
+    hash_more(c, p, bytes);
+    return file_write(f, p, bytes);
+}
+
+static err put_column(struct file_out *f, struct chains *c, const void *p, i64 bytes) {
+    const i64 whole = bytes / 64 * 64;
+    char rest[64] = {0};
+    memcpy(rest, (const char *)p + whole, (size_t)(bytes - whole));
+    TRY(put(f, c, p, whole));
+    return put(f, c, rest, 64);
 }
 
 static err put_table(struct file_out *f, const struct table *t, struct str *head) {
+    struct chains c = chains_start;
+    u64 n = 0;
+    str_addn(head, magic, MAGIC);
+    str_addn(head, (const char *)&n, sizeof n);
     TRY(header_text(t, head));
-    while ((PREFIX + head->len) % 64 && !head->failed) str_addn(head, " ", 1);
+    while (head->len % 64 && !head->failed) str_addn(head, " ", 1);
     TRY(str_ok(head));
-    u64 n = head->len;
-    TRY(file_write(f, magic, MAGIC));
-    TRY(file_write(f, &n, sizeof n));
-    TRY(file_write(f, head->s, (i64)n));
-    for (i32 i = 0; i < t->ncol; i++) TRY(put_column(f, cells(&t->col[i]), t->nrow * cell_size(t->col[i].type)));
-    return t->line ? put_column(f, t->line, 8 * t->nrow) : 0;
+    n = head->len - PREFIX;
+    memcpy(head->s + MAGIC, &n, sizeof n);
+    TRY(put(f, &c, head->s, (i64)head->len));
+    for (i32 i = 0; i < t->ncol; i++) TRY(put_column(f, &c, cells(&t->col[i]), t->nrow * cell_size(t->col[i].type)));
+    if (t->line) TRY(put_column(f, &c, t->line, 8 * t->nrow));
+    const u64 hash = hash_end(&c);
+    return file_write(f, &hash, sizeof hash);
 }
 
 err table_write_cache(const struct table *t, const char *path) {
@@ -136,7 +142,7 @@ static bool is(const char *path) {
         err_put(&before); /* the next reader reports it */
         return false;
     }
-    bool is = f.size >= PREFIX && file_read_at(&f, 0, head, MAGIC) >= 0 && !memcmp(head, magic, MAGIC);
+    bool is = f.size >= PREFIX && file_read_at(&f, 0, head, MAGIC) >= 0 && !memcmp(head, magic, FAMILY);
     file_close(&f);
     return is;
 }
@@ -147,7 +153,7 @@ static err damaged(const char *path, const char *why) {
 
 /* Address of n cells at offset `at` after the header, or NULL if they exceed the file. */
 static const void *place(const struct table *t, i64 data, i64 at, i64 n, i64 size) {
-    i64 total = (i64)t->map_size;
+    i64 total = (i64)t->map_size - HASH;
     if (at < 0 || at % 64 || n < 0 || n > total / size || at > total - data || at + n * size > total - data) return NULL;
     return (const char *)t->map + data + at;
 }
@@ -161,7 +167,7 @@ static err read_words(struct table *t, struct column *c, const struct js *words)
     return 0;
 }
 
-static err read_column(struct table *t, struct column *c, const struct js *o, i64 data, u64 *hash) {
+static err read_column(struct table *t, struct column *c, const struct js *o, i64 data) {
     const char *type = js_str(js_get(o, "type"), "");
     i32 k = 0;
     while (k < 3 && strcmp(type, types[k]) != 0) k++;
@@ -173,7 +179,6 @@ static err read_column(struct table *t, struct column *c, const struct js *o, i6
     c->first_missing_line = js_i64(js_get(o, "first_missing_line"), 0);
     const void *p = place(t, data, js_i64(js_get(o, "at"), -1), t->nrow, cell_size(c->type));
     if (!p) return damaged(t->path, "a column lies outside");
-    *hash = hash_column(*hash, p, t->nrow * cell_size(c->type));
     void *cell = (void *)(uintptr_t)p; /* the mapping is read-only */
     if (c->type == COL_NUMBER) c->number = cell;
     else if (c->type == COL_TIME) c->time = cell;
@@ -187,7 +192,7 @@ static err read_header(struct table *t, const struct js *o, i64 data) {
     t->nrow = js_i64(js_get(o, "rows"), -1);
     i64 n = js_len(columns);
     if (t->nrow < 0 || n < 1 || n > INT32_MAX) return damaged(t->path, "no rows or columns");
-    if (js_i64(js_get(o, "bytes"), -1) != (i64)t->map_size - data) return damaged(t->path, "it has another size");
+    if (js_i64(js_get(o, "bytes"), -1) != (i64)t->map_size - HASH - data) return damaged(t->path, "it has another size");
     t->has_header = js_bool(js_get(o, "header"), true);
     t->sep = marks[0];
     t->decimal = marks[0] ? marks[1] : 0;
@@ -196,30 +201,38 @@ static err read_header(struct table *t, const struct js *o, i64 data) {
     if (*doubt) TRY(arena_keep(&t->names, &t->doubt, doubt));
     if (*doubt) TRY(arena_keep(&t->names, &t->doubt_fix, js_str(js_get(o, "doubt_fix"), "")));
     NEW(t->col, n);
-    u64 hash = 0;
-    for (; t->ncol < n; t->ncol++) TRY(read_column(t, &t->col[t->ncol], js_at(columns, t->ncol), data, &hash));
+    for (; t->ncol < n; t->ncol++) TRY(read_column(t, &t->col[t->ncol], js_at(columns, t->ncol), data));
     i64 at = js_i64(js_get(o, "line_at"), -1);
-    if (at >= 0) {
-        const void *p = place(t, data, at, t->nrow, 8);
-        if (!p) return damaged(t->path, "the line numbers lie outside");
-        t->line = (i64 *)(uintptr_t)p;
-        hash = hash_column(hash, p, 8 * t->nrow);
-    }
-    char hex[20];
-    snprintf(hex, sizeof hex, "%016llx", (unsigned long long)hash);
-    return strcmp(hex, js_str(js_get(o, "hash"), "")) ? damaged(t->path, "its hash does not fit") : 0;
+    if (at < 0) return 0;
+    const void *p = place(t, data, at, t->nrow, 8);
+    if (!p) return damaged(t->path, "the line numbers lie outside");
+    t->line = (i64 *)(uintptr_t)p;
+    return 0;
+}
+
+/* The bytes alone, before any of them is believed; *header = bytes of the header. */
+static err check_bytes(const char *path, const struct file_map *m, u64 *header) {
+    struct chains c = chains_start;
+    u64 hash;
+    if (m->size < PREFIX + HASH) return damaged(path, "no header");
+    if (memcmp(m->p, magic, MAGIC) != 0)
+        return FAIL_AT(E202, path, damaged_fix, "the cache file was written by another version of stretto");
+    if (m->size % 64 != HASH) return damaged(path, "it is cut off");
+    hash_more(&c, m->p, m->size - HASH);
+    memcpy(&hash, (const char *)m->p + m->size - HASH, sizeof hash);
+    if (hash != hash_end(&c)) return damaged(path, "its hash does not fit");
+    memcpy(header, (const char *)m->p + MAGIC, sizeof *header);
+    if (*header > HEADER_MAX || (i64)*header > m->size - PREFIX - HASH) return damaged(path, "the header is cut off");
+    return (PREFIX + *header) % 64 ? damaged(path, "its columns do not begin where numbers can be read") : 0;
 }
 
 static err read_map(struct table *t, struct js **o) {
     struct file_map m;
-    u64 n;
+    u64 n = 0;
     TRY(file_map(t->path, &m));
     t->map = (void *)(uintptr_t)m.p;
     t->map_size = (size_t)m.size;
-    if (m.size < PREFIX) return damaged(t->path, "no header");
-    memcpy(&n, (const char *)m.p + MAGIC, sizeof n);
-    if (n > HEADER_MAX || (i64)n > m.size - PREFIX) return damaged(t->path, "the header is cut off");
-    if ((PREFIX + n) % 64) return damaged(t->path, "its columns do not begin where numbers can be read");
+    TRY(check_bytes(t->path, &m, &n));
     TRY(js_parse((const char *)m.p + PREFIX, n, t->path, o));
     return read_header(t, *o, PREFIX + (i64)n);
 }
