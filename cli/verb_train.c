@@ -123,12 +123,23 @@ static stretto_err fit(struct cli *c, stretto_trainer *t, const char *model, con
     return need_skill(c, t);
 }
 
+/* The run has read this file before, and resume takes no options of reading: the remedy of the reader does not apply. */
+static stretto_err unlike_before(stretto_err e) {
+    const struct err_record r = *err_last();
+    if (r.code != E102 && (r.code < E201 || r.code > E214 || r.code == E213)) return e;
+    static const char fix[] = "the file as it was when the run began   or   stretto train for a new run";
+    return FAIL_AT((enum err_code)r.code, r.where, fix, "%s", r.text);
+}
+
 static stretto_err train(struct cli *c, const char *data_path, const char *model, const char *run_dir, int resume) {
     stretto_data *data = NULL;
     stretto_trainer *t = NULL;
     catch_signals(c, run_dir);
     stretto_err e = stretto_config_check(c->config);
-    if (e >= 0) e = stretto_data_open(c->config, data_path, &data);
+    if (e >= 0) {
+        e = stretto_data_open(c->config, data_path, &data);
+        if (e < 0 && resume) e = unlike_before(e);
+    }
     if (e >= 0 && !c->o.quiet) fprintf(stderr, "%s\n", stretto_data_summary(data));
     if (e >= 0) e = stretto_trainer_new(c->config, data, &t);
     if (e >= 0) e = fit(c, t, model, run_dir, resume);

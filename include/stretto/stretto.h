@@ -146,7 +146,8 @@ STRETTO_API stretto_err stretto_trainer_new(stretto_config *config, stretto_data
 STRETTO_API stretto_err stretto_trainer_config(stretto_trainer *self, char **yaml_out);
 STRETTO_API void stretto_trainer_on_event(stretto_trainer *self, stretto_event_fn *fn, void *user); /* set the event callback */
 /* Keep checkpoints, config.json, metrics.jsonl and report.html in this directory, which is created; resume != 0 continues from
- * its newest checkpoint.  E704: another run writes there. */
+ * its newest checkpoint, and stretto_trainer_run compares the data with those that the run began with: E215 if they differ and
+ * the option data-changed does not accept that.  E704: another run writes there. */
 STRETTO_API stretto_err stretto_trainer_run_dir(stretto_trainer *self, const char *path, int resume);
 /* Paths of the data file and the model of a run directory, to resume it; its options are in config.json (stretto_config_load).
  * E701: cannot read.  E705: nothing to resume. */

@@ -74,6 +74,7 @@ struct stretto_trainer {
     char *run_dir, *model_path;
     int lock;                      /* file descriptor of RUN/lock, -1 = none */
     bool resume;
+    bool has_print;                /* data.json describes this data already */
     bool unfinished;               /* ranks_finish must still be called */
     volatile int stop;
     struct jsonl *metrics;
@@ -106,9 +107,16 @@ void run_dir_renumber(struct stretto_trainer *t, bool first);
 err run_dir_config(
     const struct stretto_trainer *t); /* writes config.json, once every `auto` is resolved; fine without a run folder */
 bool run_dir_has_checkpoint(const struct stretto_trainer *t);
+err run_dir_path(const struct stretto_trainer *t, const char *name, char out[4096]); /* RUN/NAME; E702 if it is too long */
+err run_dir_write(const struct stretto_trainer *t, const char *name, struct str *text); /* writes a text and frees it */
 err run_dir_status(struct stretto_trainer *t, err e); /* returns e; a failure is written down in the status record */
 err run_dir_finish(struct stretto_trainer *t); /* the model is saved: nothing to resume any more */
 void run_dir_close(struct stretto_trainer *t);
+
+/* run_data.c: RUN/data.json, the fingerprint of the data. Check, before the job is resolved, on all ranks: E215 if a resumed run
+ * began with other data and --data-changed does not accept that; else sets the split of the run. Write: once it is resolved. */
+err run_data_check(struct stretto_trainer *t);
+err run_data_write(struct stretto_trainer *t);
 
 err text_give(struct str *s, char **out);       /* moves the text out; E601 when it failed */
 err text_end(err e, struct str *s, char **out); /* the same at the end of a function: frees the text when e is a failure */

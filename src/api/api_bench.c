@@ -152,7 +152,7 @@ static err bench_width(struct options *o, const struct workshop *shop, const str
 
 static err bench_all(struct options *o, const struct workshop *shop, struct bench_row *rows, i32 *n) {
     struct forecast_spec spec;
-    struct split split;
+    struct split split = {0};
     struct series shape = {.nrow = ROWS, .ncol = (i32)o->columns, .ntarget = (i32)o->columns, .freq = {.season = 24}};
     if (opt_given(o, OPT_batch) && opt_given(o, OPT_context) && !opt_is_auto(o, OPT_context))
         shape.nrow = lmax(ROWS, 2 * o->batch * o->context); /* enough rows for the given batch */

@@ -32,7 +32,7 @@ static const struct series *rows_of(const struct stretto_plan *p) { return p->da
 
 /* The spec of the configured forecaster; without data = `columns` targets and no other columns. */
 static err shape_spec(struct stretto_plan *p) {
-    struct split split;
+    struct split split = {0};
     const i32 n = (i32)p->o.columns;
     p->shape = (struct series){.nrow = SHAPE_ROWS, .ncol = n, .ntarget = n, .freq = {.season = 24}};
     TRY(resolve_forecast(&p->o, rows_of(p), NULL, &p->spec, &split));

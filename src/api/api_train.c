@@ -81,9 +81,11 @@ static err load_plan(struct stretto_trainer *t) {
 static err fit(struct stretto_trainer *t, struct model **out) {
     TRY(trainer_job(t, &t->events));
     t->job.use.comm = t->shop.comm; /* answers that are measured are those of rank 0 */
+    TRY(run_data_check(t));
     TRY(resolve(&t->job, t->learner));
     t->job.use.comm = t->shop.use.comm;
     TRY(run_dir_config(t));
+    TRY(run_data_write(t));
     TRY(load_plan(t));
     if (t->learner->prepare) TRY(t->learner->prepare(&t->job));
     t->job.use.trace = true;

@@ -2,6 +2,7 @@
  *
  *     RUN/lock           held with flock by the process that writes here (E704 for a second one)
  *     RUN/config.json    every option with the value it was resolved to, as JSON that --config and `resume` read
+ *     RUN/data.json      fingerprint of the data that were read (run_data.c)
  *     RUN/plan.txt       the plan of the training, with the turns it took: `stretto train --plan` repeats them
  *     RUN/run.json       {"data": ..., "model": ...} for `stretto resume` */
 #define _GNU_SOURCE
@@ -37,7 +38,11 @@ static err lock(struct stretto_trainer *t) {
                    "another process is writing to the run folder %s", t->run_dir);
 }
 
-static err write_text(const struct stretto_trainer *t, const char *name, struct str *text) {
+err run_dir_path(const struct stretto_trainer *t, const char *name, char out[PATH_MAX]) {
+    return path_in(t->run_dir, name, out);
+}
+
+err run_dir_write(const struct stretto_trainer *t, const char *name, struct str *text) {
     char path[PATH_MAX];
     err e = path_in(t->run_dir, name, path);
     if (e >= 0) return file_write_text(path, text);
@@ -68,7 +73,7 @@ static err write_run(const struct stretto_trainer *t, bool finished) {
     js_put_bool(o, "finished", finished);
     err e = js_text(o, &text, 2);
     js_free(o);
-    if (e >= 0) return write_text(t, "run.json", &text);
+    if (e >= 0) return run_dir_write(t, "run.json", &text);
     str_free(&text);
     return e;
 }
@@ -95,7 +100,7 @@ err run_dir_config(const struct stretto_trainer *t) {
     if (e >= 0) e = whole_paths(&o);
     if (e >= 0) opt_dump_json(&o, 1u << VERB_train, &text);
     opt_free(&o);
-    return e < 0 ? e : write_text(t, "config.json", &text);
+    return e < 0 ? e : run_dir_write(t, "config.json", &text);
 }
 
 /* A new run forgets the checkpoints of the one before. */
@@ -105,13 +110,19 @@ static err forget(const struct stretto_trainer *t) {
     return ckpt_clear(path);
 }
 
+static err forget_data(const struct stretto_trainer *t) {
+    char path[PATH_MAX];
+    TRY(path_in(t->run_dir, "data.json", path));
+    return unlink(path) == 0 || errno == ENOENT ? 0 : FAIL(E702, "cannot replace %s: %s", path, strerror(errno));
+}
+
 err run_dir_finish(struct stretto_trainer *t) {
     const struct str *plan = &t->model->m->plan_text;
     if (t->run_dir && plan->len > 0) {
         struct str text = {0};
         str_addn(&text, plan->s, plan->len);
         plan_shape_line(&t->o, &text);
-        TRY(write_text(t, "plan.txt", &text));
+        TRY(run_dir_write(t, "plan.txt", &text));
     }
     if (t->run_dir && t->model->m->stopped != STOP_TIME) { /* a run out of time can go on */
         TRY(forget(t));
@@ -152,6 +163,7 @@ stretto_err stretto_trainer_run_dir(stretto_trainer *t, const char *path, int re
             event_note(&t->events, EVENT_WARNING, "%s held a checkpoint of a run that was stopped: this run starts from scratch "
                        "(`stretto resume %s` would have continued it)", t->run_dir, t->run_dir);
         TRY(forget(t));
+        TRY(forget_data(t));
     }
     TRY(write_run(t, false));
     return open_metrics(t);

@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "opt/opt.h"
 #include "ckpt/model_file.h"
-#include "data/series.h"
+#include "data/fingerprint.h"
 #include "learn/engine.h"
 #include "report/table.h"
 #include "train/loop.h"
@@ -46,6 +46,10 @@ struct data_kind {
     err (*wrap)(const struct options *o, const struct memory_columns *from, struct dataset **out); /* NULL = files alone */
     void (*free)(struct dataset *d);
     u64 (*hash)(const struct dataset *d); /* of the contents: ranks compare it */
+    /* What a run read, for RUN/data.json, and the comparison on resume. E106 if the data were scaled or limited by an earlier
+     * training already. */
+    err (*print)(const struct dataset *d, const struct split *p, struct js **out);
+    err (*compare)(const struct dataset *d, const struct js *print, struct data_change *out);
     const char *(*column)(const struct dataset *d, i32 i);
     f64 (*value)(const struct dataset *d, i32 column, i64 row);                    /* original units; NaN = missing, no number */
     void (*label)(const struct dataset *d, i64 row, char out[32]);                 /* of a record, for people */
@@ -156,7 +160,7 @@ err model_from_file(const char *path, options_parser *parse, struct options *o, 
 struct learn_job {
     struct options *o;              /* resolve sets every `auto` */
     struct dataset *data;
-    struct split split;             /* records of training, validation and test */
+    struct split split;             /* records of training, validation and test; resolve keeps them if they are set (test > 0) */
     void *spec;                     /* [learner.spec_bytes] written by resolve, read by fit: plain values */
     struct resources use;
     const char *run_dir;            /* for checkpoints; NULL = none */
@@ -188,7 +192,7 @@ err learner_fit(const struct learner *learner, const struct learn_job *job, stru
 const struct learner *learner_find(const char *name);                    /* NULL = none */
 const struct learner *learner_at(i32 i);                                 /* NULL = there are no more */
 err learner_of(const struct options *o, const struct learner **out);     /* by --task: E103 */
-/* Splits a table by --test and --validation; default: a fifth of the rows each. */
+/* Splits a table by --test and --validation; default: a fifth of the rows each. A split that is set (test > 0) stays. */
 err split_rows(const struct options *o, i64 rows, struct split *out);
 
 #endif

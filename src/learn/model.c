@@ -33,6 +33,7 @@ err learner_of(const struct options *o, const struct learner **out) {
 err split_rows(const struct options *o, i64 rows, struct split *out) {
     static const char fifth[] = "20%";
     const struct series bare = {.nrow = rows};
+    if (out->test > 0) return 0;
     return split_make(&bare, rows, opt_is_auto(o, OPT_validation) ? fifth : o->validation,
                         opt_is_auto(o, OPT_test) ? fifth : o->test, out);
 }

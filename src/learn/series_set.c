@@ -195,6 +195,30 @@ static u64 hash(const struct dataset *d) {
     return words_hash(h, s);
 }
 
+/* Hashes are those of the values as they were read. */
+static err need_unscaled(const struct dataset *d) {
+    if (!series_set_of(d)->scaled) return 0;
+    return FAIL_AT(E106, NULL, "the data opened, or wrapped, once more", "an earlier training has scaled the data");
+}
+
+static err print(const struct dataset *d, const struct split *p, struct js **out) {
+    struct fingerprint f;
+    TRY(need_unscaled(d));
+    TRY(fingerprint_make(series_of(d), p, &f));
+    *out = fingerprint_json(&f);
+    fingerprint_free(&f);
+    return *out ? 0 : -E601;
+}
+
+static err compare(const struct dataset *d, const struct js *print, struct data_change *out) {
+    struct fingerprint was;
+    TRY(need_unscaled(d));
+    TRY(fingerprint_read(print, &was));
+    const err e = fingerprint_compare(&was, series_of(d), out);
+    fingerprint_free(&was);
+    return e;
+}
+
 static const char *column(const struct dataset *d, i32 i) { return series_of(d)->name[i]; }
 static f64 value(const struct dataset *d, i32 c, i64 row) { return series_raw(series_of(d), c, row); }
 static void label(const struct dataset *d, i64 row, char out[32]) { row_label(series_of(d), row, out); }
@@ -212,6 +236,8 @@ const struct data_kind data_series = {
     .wrap = wrap,
     .free = free_set,
     .hash = hash,
+    .print = print,
+    .compare = compare,
     .column = column,
     .value = value,
     .label = label,

@@ -92,7 +92,8 @@ TEST(cache_damaged_anywhere_is_refused) {
         bytes[at] ^= (char)(1 << at % 8);
         put_file(path, bytes, n);
         T_FAILS(table_read(path, &o, &t), 202);
-        if (at >= 7) assert_string_equal(err_last()->fix, "stretto cache DATA -o FILE   (make it again)"); /* else no cache file */
+        if (at >= 7) /* before that it is no cache file */
+            assert_string_equal(err_last()->fix, "stretto cache DATA -o FILE   (make it again)");
         bytes[at] = was;
     }
     struct table *t;

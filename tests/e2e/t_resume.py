@@ -7,6 +7,7 @@ import glob
 import json
 import os
 import random
+import shutil
 import signal
 import time
 
@@ -178,6 +179,155 @@ class Resume(Case):
                 self.stretto("resume", name + ".model.run", "--quiet")
             if child.returncode >= 0:
                 self.same_model("whole.model", name + ".model", "stopped at any moment")
+
+
+class ChangedData(Case):
+    """The file changes between a stop and `resume`."""
+    ARGS = ["--target", "Passengers", "--horizon", "12", "--members", "2", "--steps", "600", "--batch", "59", "--quiet"]
+
+    def setUp(self):
+        super().setUp()
+        with open(AIR, encoding="utf-8") as f:
+            self.lines = f.read().splitlines()
+
+    def put(self, lines, name="air.csv"):
+        return self.write(name, "\n".join(lines) + "\n")
+
+    def cut_run(self, *more, lines=None, args=None):
+        """A run with a checkpoint and without an end; the trainings that follow begin with a copy of it."""
+        data = self.put(lines or self.lines)
+        args = args or self.ARGS
+        self.stretto("train", data, *args, *more, "-o", "whole.model")
+        for limit in ("0.1s", "0.05s", "0.02s", "0.01s"):
+            self.stretto("train", data, *args, *more, "-o", "cut.model", "--time-limit", limit)
+            if os.path.isdir(self.path("cut.model.run/checkpoints")) and os.listdir(self.path("cut.model.run/checkpoints")):
+                break
+        else:
+            self.fail("it was never out of time")
+        shutil.copytree(self.path("cut.model.run"), self.path("kept.run"))
+        os.unlink(self.path("cut.model"))
+
+    def resume(self, *more, status=0):
+        shutil.rmtree(self.path("cut.model.run"))
+        shutil.copytree(self.path("kept.run"), self.path("cut.model.run"))
+        r = self.stretto("resume", "cut.model.run", "--quiet", "--time-limit", "0", *more, status=status)
+        self.assertEqual(os.path.exists(self.path("cut.model")), status == 0)
+        if status == 0:
+            os.rename(self.path("cut.model"), self.path("last.model"))
+        return "".join(line for line in r.err.splitlines(True) if "on the test split" not in line)
+
+    def test_same_values_in_another_form(self):
+        self.cut_run()
+        self.put([line.replace(",", ";") for line in self.lines])
+        self.assertEqual(self.resume(), "")
+        self.same_model("whole.model", "last.model", "with semicolons")
+
+    def test_appended_rows(self):
+        self.cut_run()
+        self.put(self.lines + ["1961-01,450", "1961-02,418"])
+        err = self.resume(status=3)
+        self.assertRegex(err, r"^error\[E215\] \S*air.csv:146: there were 144 rows up to 1960-12 when the run began, there are 146 up to 1961-02: "
+                              r"2 more, lines 146 to 147\n  fix: .* stretto resume cut.model.run --data-changed\n$")
+        self.assertIn("rows behind the test part are not used", self.resume("--data-changed"))
+        self.same_model("whole.model", "last.model", "with rows that are not used")
+        self.same_metrics("whole.model.run", "cut.model.run", "with rows that are not used")
+
+    def test_accepted_data_are_those_of_the_run_from_then_on(self):
+        self.cut_run()
+        self.put(self.lines + ["1961-01,450"])
+        shutil.rmtree(self.path("cut.model.run"))
+        shutil.copytree(self.path("kept.run"), self.path("cut.model.run"))
+        self.stretto("resume", "cut.model.run", "--quiet", "--time-limit", "0.01s", "--data-changed")
+        os.unlink(self.path("cut.model"))
+        shutil.rmtree(self.path("kept.run"))
+        shutil.copytree(self.path("cut.model.run"), self.path("kept.run"))
+        self.assertEqual(self.resume(), "")
+        self.same_model("whole.model", "last.model", "resumed once more")
+        self.put(self.lines)
+        self.assertIn("1 fewer", self.resume(status=3))
+
+    def test_one_value(self):
+        self.cut_run()
+        for line, part in ((50, "training"), (120, "validation"), (140, "test")):
+            self.put(self.lines[:line - 1] + [self.lines[line - 1].split(",")[0] + ",333"] + self.lines[line:])
+            err = self.resume(status=3)
+            self.assertRegex(err, r'the values of column "Passengers" are not as they were when the run began, in lines \d+ to \d+ \(.*, %s part\): '
+                                  r"mean [0-9.]+, now [0-9.]+\n" % part)
+            first, last = (int(word) for word in err.split("in lines ")[1].split(" (")[0].split(" to "))
+            self.assertTrue(first <= line <= last < first + 16, err)
+            self.assertIn("training goes on with the data as they are", self.resume("--data-changed"))
+
+    def test_cut(self):
+        self.cut_run()
+        self.put(self.lines[:130])
+        for more in ((), ("--data-changed",)):
+            err = self.resume(*more, status=3)
+            self.assertIn("there are 129 up to 1959-09: 15 fewer\n", err)
+            self.assertIn("rows of the training or validation part are gone", err)
+            self.assertNotIn("--data-changed", err)
+        self.put(self.lines[:140])
+        self.assertIn("--data-changed", self.resume(status=3))
+        self.assertIn("there are 139 up to 1960-07: 5 fewer; training goes on", self.resume("--data-changed"))
+        self.put(self.lines[:1] + self.lines[2:])
+        self.assertIn("rows of the training or validation part were added, removed or shifted", self.resume("--data-changed", status=3))
+
+    def test_other_name(self):
+        self.cut_run()
+        self.put(["Month,People"] + self.lines[1:])
+        self.assertIn("fix: the file as it was when the run began", self.resume(status=2))
+        args = ["--target", "all", *self.ARGS[2:]]
+        shutil.rmtree(self.path("kept.run"))
+        self.cut_run(args=args)
+        self.put(["Month,People"] + self.lines[1:])
+        self.assertIn('column "People" was called "Passengers" when the run began\n', self.resume(status=3))
+        self.assertIn('column "People" was called "Passengers"', self.resume("--data-changed"))
+
+    def test_filled_gaps(self):
+        holes = self.lines[:40] + [self.lines[40].split(",")[0] + ","] + self.lines[41:60] + self.lines[61:]  # a cell and a row
+        self.cut_run("--gaps", "mask", lines=holes)
+        self.put(holes)
+        self.assertEqual(self.resume(), "")
+        self.same_model("whole.model", "last.model", "with gaps")
+        self.put(self.lines[:60] + self.lines[61:])
+        err = self.resume(status=3)
+        self.assertRegex(err, r'column "Passengers" .*: 1 missing, now 0, mean [0-9.]+, now [0-9.]+\n')
+        self.put(holes[:60] + [self.lines[60]] + holes[60:])
+        self.assertRegex(self.resume(status=3), r'column "Passengers" .*: 1 missing, now 0, mean')
+        self.assertIn("training goes on", self.resume("--data-changed"))
+
+    def test_run_of_an_earlier_version(self):
+        self.cut_run()
+        for text in (None, "{", "{}", '{"stretto.fingerprint":2}'):
+            os.unlink(self.path("kept.run/data.json")) if text is None else self.write("kept.run/data.json", text)
+            err = self.resume()
+            self.assertEqual(err.count("\n"), 1, err)
+            self.assertIn("warning: the data cannot be compared with those that the run began with: ", err)
+            self.same_model("whole.model", "last.model", "not compared")
+            self.assertTrue(json.loads(self.read("cut.model.run/data.json"))["columns"], "written for the next resume")
+
+    def test_cache_file(self):
+        """A run may read a cache file, and resume from the text that it was made of, and the other way round."""
+        self.cut_run()
+        text = self.read("air.csv")
+        self.stretto("cache", "air.csv", "-o", "air.bin", "--quiet")
+        os.rename(self.path("air.bin"), self.path("air.csv"))
+        self.assertEqual(self.resume(), "")
+        self.same_model("whole.model", "last.model", "from a cache file")
+        self.write("air.txt", text.decode().replace(",118", ",119", 1))
+        self.stretto("cache", "air.txt", "-o", "air.csv", "--quiet")
+        self.assertIn('the values of column "Passengers"', self.resume(status=3))
+        data = bytearray(self.read("air.csv"))
+        data[-100] ^= 4
+        with open(self.path("air.csv"), "wb") as f:
+            f.write(data)
+        self.assertIn("E202", self.resume(status=3))
+
+    def test_ranks_end_with_the_same_error(self):
+        self.cut_run("--ranks", "2")
+        self.put(self.lines + ["1961-01,450"])
+        self.assertIn("E215", self.resume("--ranks", "3", status=3))
+        self.assertIn("rows behind the test part are not used", self.resume("--ranks", "3", "--data-changed"))
+        self.same_model("whole.model", "last.model", "three ranks")
 
 
 class RunFolder(Case):

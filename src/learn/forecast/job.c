@@ -114,6 +114,7 @@ err forecast_job_folds(struct learn_job *job, i32 n, bool refit_each, i64 *borde
     struct series_set *d = series_set_of(job->data);
     char fix[96];
     i64 from, rows;
+    job->split = (struct split){0};
     TRY(resolve_forecast(job->o, d->s, NULL, job->spec, &job->split));
     TRY(series_set_marks(d, job->o, to));
     fold_rows(job, n, &from, &rows);

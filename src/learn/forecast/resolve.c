@@ -283,7 +283,7 @@ err resolve_forecast(struct options *o, const struct series *s, const struct eve
                      struct forecast_spec *spec, struct split *split) {
     TRY(choose_horizon(o, s));
     TRY(choose_preset(o, s));
-    TRY(choose_split(o, s, split));
+    if (split->test == 0) TRY(choose_split(o, s, split));
     TRY(resolve_loss_steps(o, split));
     TRY(choose_context(o, split, s->ntarget));
     TRY(choose_shape(o));

@@ -8,7 +8,8 @@
 
 /* Options that do not go together, whatever the data are: E106, E401. */
 err resolve_check(const struct options *o);
-/* Answer every `auto` that depends on the data; emits one note per decision worth reading. */
+/* Answer every `auto` that depends on the data; emits one note per decision worth reading. A split that is set (test > 0) stays,
+ * else the options give it. */
 err resolve_forecast(struct options *o, const struct series *s, const struct events *events,
                      struct forecast_spec *spec, struct split *split);
 /* --loss-steps, resolve_steps.c: whether a loss stands at every row as far as is known before a preset is taken; then what
