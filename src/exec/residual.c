@@ -23,8 +23,8 @@ void residual_count(struct exec *x, const struct plan_message *m) {
 
 /* The range of this rank in the vector: where it begins, elements. */
 static i64 own_range(const struct exec *x, i64 *first) {
-    const i64 *of = x->residuals.first + comm_rank(x->comm);
     if (x->residuals.floats == 0) return 0;
+    const i64 *of = x->residuals.first + comm_rank(x->comm);
     *first = of[0];
     return of[1] - of[0];
 }
