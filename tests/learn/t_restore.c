@@ -137,9 +137,10 @@ static bool has_residuals(const char *dir) {
     return has;
 }
 
+/* Without load balancing: when micro-batches move between ranks, residuals restart from zero (codec.h). */
 static void resume_with_codec(const char *policy, const struct codec *codec) {
     struct session s = begun((const char *[]){"ranks", "3", "pipeline", policy, "batch", "6", "parallel", "data", "steps", "100",
-                                              NULL});
+                                              "balance", "off", NULL});
     struct watcher w = {0}, stop = {.stop_at = 9};
     struct forecaster *whole, *none, *resumed, *plain;
     char dir[700];
@@ -169,7 +170,8 @@ TEST(a_run_resumes_with_what_its_codec_dropped) {
 
 /* As from a version without residuals in checkpoints: the codec starts from zero, with a warning. */
 TEST(a_run_resumes_without_residuals_in_its_checkpoint) {
-    struct session s = begun((const char *[]){"ranks", "2", "batch", "6", "parallel", "data", "steps", "100", NULL});
+    struct session s = begun((const char *[]){"ranks", "2", "batch", "6", "parallel", "data", "steps", "100",
+                                              "balance", "off", NULL});
     struct watcher w = {0};
     struct forecaster *resumed;
     char dir[700];
