@@ -6,8 +6,8 @@
  * tile  2x2 AMX tiles with loads from L1: shows load on the sibling core that the register loop does not; 0 without AMX
  *
  * The same file is a shared module (bench_calib) for PyTorch's process, so both sides use the same calibration. */
-#ifndef STRETTO_BENCH_CALIB_H
-#define STRETTO_BENCH_CALIB_H
+#ifndef STRETTO_BENCH_KERN_CALIB_H
+#define STRETTO_BENCH_KERN_CALIB_H
 
 #include <stdatomic.h>
 

@@ -1,6 +1,6 @@
 /* ladder.h - measurements of every kernel slot; see ladder.c. */
-#ifndef STRETTO_BENCH_LADDER_H
-#define STRETTO_BENCH_LADDER_H
+#ifndef STRETTO_BENCH_KERN_LADDER_H
+#define STRETTO_BENCH_KERN_LADDER_H
 
 #include "kern/kern.h"
 

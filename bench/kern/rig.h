@@ -3,8 +3,8 @@
  *     rig_new(spec) -> rig_load(files) -> rig_step ... -> rig_dump(files) -> rig_free
  *
  * All kinds implement one small table of functions, so bench_kern.c and serve.c do not distinguish them. */
-#ifndef STRETTO_BENCH_RIG_H
-#define STRETTO_BENCH_RIG_H
+#ifndef STRETTO_BENCH_KERN_RIG_H
+#define STRETTO_BENCH_KERN_RIG_H
 
 #include "base/pool.h"
 #include "kern/kern.h"

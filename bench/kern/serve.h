@@ -1,6 +1,6 @@
 /* serve.h - bench_kern as a process that runs commands from a pipe; see serve.c. */
-#ifndef STRETTO_BENCH_SERVE_H
-#define STRETTO_BENCH_SERVE_H
+#ifndef STRETTO_BENCH_KERN_SERVE_H
+#define STRETTO_BENCH_KERN_SERVE_H
 
 #include "rig.h"
 

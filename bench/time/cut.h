@@ -1,8 +1,8 @@
 /* cut.h - a case of bench_slices: one long series, whole or in time slices, bound and ready to run steps.
  *
  *     case --cut_bind--> net, plan, workers --cut_load--> PyTorch's weights, x and y as rows of slices --cut_train--> a step */
-#ifndef STRETTO_BENCH_CUT_H
-#define STRETTO_BENCH_CUT_H
+#ifndef STRETTO_BENCH_TIME_CUT_H
+#define STRETTO_BENCH_TIME_CUT_H
 
 #include "base/arena.h"
 #include "step/step.h"

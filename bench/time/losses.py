@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """losses.py STRETTO [--seeds N] [--steps N] [--write PAGE]
 
-Where training in slices ends up, beside training over whole windows (test 11 of time_parallel.md 9): final validation losses of
-every mode over seeds, as distances from those of the serial run in standard deviations over seeds.  Exact slices have to end
-within one of them; so have stored ends where slices are at least half of the memory long; the rest is recorded.  Exit 1 where
-what has to hold does not.
+Compares training in time slices with training over whole windows: final validation losses of every mode over seeds, as distances from
+those of the serial run in standard deviations over seeds.  The distance must be at most 1 for exact slices, and for stored initial
+states if slices have at least half of the length of the memory; other modes are only recorded.  Exit status 1: a distance is too large.
 """
 import argparse
 import json

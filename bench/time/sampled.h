@@ -5,8 +5,8 @@
  *                       each member's rows separately (step_apart)               --sampled_step--> seconds per task
  *     itself            on one device
  *     medians of the samples --costs_learn--> costs --plan_simulate--> seconds on 1, 2, 4 .. devices */
-#ifndef STRETTO_BENCH_SAMPLED_H
-#define STRETTO_BENCH_SAMPLED_H
+#ifndef STRETTO_BENCH_TIME_SAMPLED_H
+#define STRETTO_BENCH_TIME_SAMPLED_H
 
 #include "cut.h"
 

@@ -11,8 +11,8 @@
  * messages arrive without being driven, so there is no agent that would take a core from a worker.
  *
  * Messages of a pair of ranks and a channel arrive in the order in which they were sent. Sender and receiver know beforehand
- * what each message is. Each message carries a header that says so; the first header that differs fails the run with both sides
- * in the message (docs/distributed.md). Every wait has a deadline.
+ * what each message is. Each message carries a header that says so; the first header that differs fails the run with E804,
+ * whose text quotes both. Every wait has a deadline.
  *
  * One struct comm per rank. Ranks are threads of one process (tests, --ranks) or processes under MPI. */
 #ifndef STRETTO_COMM_COMM_H

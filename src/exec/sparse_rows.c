@@ -1,9 +1,9 @@
-/* sparse_rows.c - passes over the marked rows of a vector. */
+/* sparse_rows.c - clears, adds, packs and unpacks the marked rows of a vector. */
 #include "exec/sparse_rows.h"
 
 #include <string.h>
 
-/* BLOCK: rows that are looked at together; MANY: where more than one in so many is marked, all are passed over. */
+/* Rows are processed in blocks of BLOCK. If more than 1 / MANY of a block is marked, the whole block is processed densely. */
 enum { ROW = LINE_FLOATS * sizeof(f32), WORD = sizeof(u64), BLOCK = 256, MANY = 16 };
 
 static u64 word(const u8 *at) {

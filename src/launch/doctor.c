@@ -166,7 +166,7 @@ static void check_clock(const struct facts *f, struct finding *out) {
              "%s: reading the time is a call of the kernel", f->clock);
 }
 
-/* Information only: ranks compute on processors. */
+/* Never a warning: ranks compute on CPUs, not on GPUs. */
 static void check_gpus(const struct facts *f, struct finding *out) {
     if (f->gpus == 0) note(out, "gpu load", DOCTOR_OK, NULL, "NVML reports no GPU");
     else

@@ -4,8 +4,8 @@
  *
  * Only the rows move.  Every device keeps a grain, so the ranges of theta that each updates, and with them the state of the
  * optimiser, stay where they are (plan_same_updates). */
-#ifndef STRETTO_PLAN_BALANCE_H
-#define STRETTO_PLAN_BALANCE_H
+#ifndef STRETTO_STEP_BALANCE_H
+#define STRETTO_STEP_BALANCE_H
 
 #include "step/netplan.h"
 

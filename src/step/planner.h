@@ -5,8 +5,8 @@
  *
  * The uses of a task follow from its kind, op and ranges alone (task.c).  So a plan that is read from a text has the same uses,
  * and the same edges, as the plan that was printed.  One caller. */
-#ifndef STRETTO_PLAN_PLANNER_H
-#define STRETTO_PLAN_PLANNER_H
+#ifndef STRETTO_STEP_PLANNER_H
+#define STRETTO_STEP_PLANNER_H
 
 #include "plan/build.h"
 #include "plan/tree.h"

@@ -2,8 +2,8 @@
  *
  *     "data:2*unit:2"    { data 2, unit 2 }        "data*unit:2"   data takes as many parts as are useful
  *     "data:2*time:8"    { data 2, time 8 }        "serial"        no cut        "auto"   open: the planner looks for one */
-#ifndef STRETTO_PLAN_PRODUCT_H
-#define STRETTO_PLAN_PRODUCT_H
+#ifndef STRETTO_STEP_PRODUCT_H
+#define STRETTO_STEP_PRODUCT_H
 
 #include "base/bits.h"
 #include "base/err.h"

@@ -1,24 +1,25 @@
-/* simulate.h - how long a plan takes, from measured times of its kinds of work: for machines that one does not have.
+/* simulate.h - predicts the duration of a step of a plan on machines that are not at hand, from times measured on one worker.
  *
- *     steps on ONE worker --costs_learn--> seconds by kind, op and rows ---> cost of each task --plan_schedule--> p->predicted
- *     what its chains did: steps of each slice in each round -----------'
+ *     task seconds on ONE worker --costs_learn--> seconds by kind, op, rows -> cost of each task --plan_schedule--> p->predicted
+ *     struct walks: steps that each time slice ran in each round -----------'
  *
- * A task of rows and steps costs what one step of so many rows side by side took, times its steps: rows fill tiles, so times are
- * kept for each number of rows that was measured, on straight lines between them, in proportion outside.  Sums over theta cost
- * their elements.  A chain of slices costs, round by round, the seconds of its slowest member, and two barriers: a
- * member's slices begin a round together, each goes on for the steps that were counted, and a step costs what so many rows as are
- * still on the way took.  Walks that are not counted (heads before backward, sums made anew at the end) are part of the measured
- * seconds and so grow with the counted steps.
+ * A forward or backward task costs the time of one step over its rows, times its steps.  That time is kept for each number of
+ * rows that was measured, because rows fill kernel tiles; costs_get interpolates linearly between these numbers and extrapolates
+ * in proportion.  Tasks over a range of theta (merge, norm, update) cost in proportion to its elements.  A chain of time slices
+ * costs, in each round, the time of its slowest member plus two barriers: the slices of a member begin a round together, each
+ * runs its recorded number of steps, and a step costs what it was measured to cost with the slices that still run.  Passes
+ * without recorded steps (head runs before backward, sums recomputed at the end) are part of the measured seconds, so their
+ * predicted time grows with the recorded steps.
  *
- * Not in it: that cores share the memory's bandwidth, the third cache and the power for their clock; other programs; chunks of
- * rows that are no neighbours; links between processes.  Shares of a team by units and merges over more than one process keep
- * the costs of cost.c, and so does all work that was not measured: *guessed counts them. */
-#ifndef STRETTO_PLAN_SIMULATE_H
-#define STRETTO_PLAN_SIMULATE_H
+ * Not modelled: cores share memory bandwidth, the L3 cache and the power limit that sets their clock; other programs; ranges of
+ * rows that are not contiguous; links between processes.  Tasks of worker groups, merges across processes and all work that was
+ * not measured keep the costs of cost.c; *guessed counts these tasks. */
+#ifndef STRETTO_STEP_SIMULATE_H
+#define STRETTO_STEP_SIMULATE_H
 
 #include "step/netplan.h"
 
-/* Rounds of a chain, as in struct chain_trace (slices/solver.h); rounds beyond `kept` are assumed to equal the last one kept. */
+/* Rounds of a chain, as in struct chain_trace (slices/solver.h); rounds from `kept` on are assumed to equal the last kept one. */
 struct walk {
     i32 nslice, rounds, kept;
     const i32 *ran; /* [kept][nslice] steps of each slice in each round; borrowed */
@@ -33,21 +34,22 @@ struct costs {
     struct cost {
         u8 kind;
         u16 op;
-        i32 rows;    /* FWD, BWD: side by side; else 0 */
-        f64 seconds; /* FWD, BWD: of a step of all of them; PREP: of the op; else of an element of theta */
+        i32 rows;    /* FWD, BWD: batch rows; else 0 */
+        f64 seconds; /* FWD, BWD: of one step over all rows; PREP: of the op; else of an element of theta */
     } at[COSTS_MAX];
 };
 
-/* What is known of a key already stays.  E1 when there is no more room. */
+/* Adds a cost; an entry with the same kind, op and rows stays.  E1: the table is full. */
 err costs_put(struct costs *c, struct cost what);
-f64 costs_get(const struct costs *c, enum task_kind kind, i32 op, i32 rows); /* -1 = nothing of that kind and op is known */
+f64 costs_get(const struct costs *c, enum task_kind kind, i32 op, i32 rows); /* -1 = kind and op were not measured */
 
-/* One worker did all tasks of a plan, one after another, and they took so many seconds (0 = nothing was seen of it); a chain's
- * are those of all members, each with its own rows, at the first of them (step_apart).  Fewer rows first: rounds have steps of
- * fewer rows than a member has, which are taken from what is known. */
+/* Adds the costs of a plan whose tasks one worker ran in sequence.  seconds [ntask]: 0 = not measured; the first task of a chain
+ * holds the time of all its members, each run with its own rows (step_apart).  Call it for plans with few rows per member first:
+ * a round contains steps over fewer rows than a member has, and their cost must be known. */
 err costs_learn(struct costs *c, const struct plan *p, const struct net *n, const struct walks *w, const f64 *seconds);
 
-/* Sets the costs of the plan's tasks, and p->predicted.  The walks are those of the same net and rows, on any devices. */
+/* Sets the costs of the plan's tasks and p->predicted.  w: recorded with the same net and rows, on any devices.  *guessed: number
+ * of tasks whose cost was not measured. */
 err plan_simulate(struct plan *p, const struct net *n, const struct costs *c, const struct walks *w, u32 *guessed);
 
 #endif

@@ -2,7 +2,7 @@
  *
  *     device 0   lstm.0  | 0 | 1 | 2 | 3 |            backward the same from the other corner:
  *     device 1   lstm.1      | 0 | 1 | 2 | 3 |        lstm.1 from chunk 3 down, lstm.0 one behind
- *     device 0   lstm.2          | 0 | 1 | 2 | 3 |    more layers than devices: in turns (distributed.md 8.2)
+ *     device 0   lstm.2          | 0 | 1 | 2 | 3 |    more layers than devices: layer l on device l mod 2
  *
  * A wave is a run of ops that follow each other and can be walked in parts of their steps (layer.steps), with two that have
  * a state or more.  The two directions of a layer are a wave too, both at the same chunk.  Every chunk has all rows of its piece,
@@ -67,7 +67,8 @@ i32 wave_width(const struct net *n) {
     return most;
 }
 
-/* T(C) = (L C / P + P - 1) (W / (L C) + o) is least at C = sqrt(P (P - 1) W / o) / L (distributed.md 8.2). */
+/* Seconds of forward in C chunks: T(C) = (L C / P + P - 1) (W / (L C) + o), for L layers on P devices, W seconds of work, and
+ * o = CHUNK_S.  The minimum is at C = sqrt(P (P - 1) W / o) / L. */
 i32 wave_chunks(const struct planner *p, i32 devices) {
     const struct net *n = p->net;
     const i32 rows = ceil_div(p->q->B, p->nrow);

@@ -4,7 +4,7 @@
  *
  * Values come in scaled units (v = (x - mean) / dev); scores come out in those or in the original units.  Cells whose target is
  * NaN are skipped.  A forecast that is NaN makes the scores NaN: it is a fault of the model and must be seen.
- * Formulas (interface.md 5.1), e = y - f over all counted cells:
+ * Formulas, with target y, forecast f and e = y - f, over all counted cells:
  *     sMAPE 200 |y-f| / (|y|+|f|), mean (with the factor 2)      MASE mean|e| / mean|y_t - y_(t-m)|, rows before the test part
  *     ND    sum|e| / sum|y|                                      wQL  mean over quantiles of 2 sum(pinball) / sum|y|
  *     RSE   root(sum e^2 / sum (y - mean)^2)                     CORR mean over columns of the correlation of y and f

@@ -28,8 +28,8 @@ static void print_mix(const struct series *s, const struct mix *t) {
                       t->row[i].part.season, t->row[i].part.alpha, t->row[i].mae * s->dev[0], t->row[i].part.weight);
 }
 
-/* The mix from all rows before the test part: its error there may be 5 % above what interface.md 9.3 reached, and must be below
- * the better naive row. */
+/* The mix from all rows before the test part: its error there may be 5 % above `reached`, the error of a prototype, and must be
+ * below the better naive baseline. */
 static void small(const char *file, i64 test, i32 season, i32 H, f64 reached, f64 naive) {
     struct series *s = tiny_csv(file, 1, 1, season);
     struct mix t;

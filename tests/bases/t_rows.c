@@ -1,4 +1,4 @@
-/* t_rows.c - the naive rows and the ridge on the shared files give the figures of interface.md 5.2 and 5.5. */
+/* t_rows.c - the naive rows and the ridge on the shared files give reference errors computed without this program. */
 #include "tiny.h"
 #include "bases/base.h"
 #include "train/metrics.h"

@@ -1,4 +1,4 @@
-/* t_sets.c - the larger shared sets through the reader: exchange rates, Beijing's air, rented bikes (interface.md 5.3, 5.5). */
+/* t_sets.c - the larger shared sets through the reader: exchange rates, Beijing's air, rented bikes. */
 #include "data/table.h"
 #include "tiny.h"
 #include "bases/base.h"

@@ -21,7 +21,7 @@ class Session(Case):
         self.assertRegex(r.err, r"read air\.csv: 1 target of 1 column, 144 rows, monthly 1949-01\.\.1960-12, no gaps\n")
         self.assertIn("preset short (1 target column, 144 rows)", r.err)
         self.assertRegex(r.out, r"(?m)^  model +\d")
-        self.assertRegex(r.out, r"(?m)^  naive +76\.0 ")   # true of the file: interface.md 5.5
+        self.assertRegex(r.out, r"(?m)^  naive +76\.0 ")   # a property of the file, not of the model
         self.assertRegex(r.out, r"(?m)^  snaive \(12\) +47\.8 ")
         self.assertLess(float(re.search(r"(?m)^  model +([\d.]+)", r.out).group(1)), 25)
         for name in ("air.model", "air.model.run/report.html", "air.model.run/config.json", "air.model.run/metrics.jsonl", "course.csv"):

@@ -1,5 +1,4 @@
-/* t_slice_ranks.c - slices of time on several ranks: the bits of one rank, whatever is between them; a rank that goes is named
- * (test 15 of time_parallel.md 9). */
+/* t_slice_ranks.c - time slices on several ranks, with and without faults: the bits of one rank; the error names a dead rank. */
 #include "t.h"
 
 #include <pthread.h>

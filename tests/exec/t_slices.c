@@ -1,4 +1,4 @@
-/* t_slices.c - networks whose rows are slices of time give what whole sequences give (tests of time_parallel.md 9). */
+/* t_slices.c - networks whose rows are slices of time give what whole sequences give. */
 #include "t.h"
 
 #include <stdlib.h>
@@ -132,7 +132,7 @@ static void rows_run_apart_give_the_same_bits(void **state) {
     }
 }
 
-/* Rounds needed are 1 + ceil(w / L), and two more at most (time_parallel.md 9, test 3). */
+/* Rounds needed are 1 + ceil(w / L), and two more at most (docs/time-parallel.md). */
 static void rounds_follow_the_memory(void **state) {
     (void)state;
     struct sliced s = sliced_small(CELL_LSTM);
@@ -215,7 +215,7 @@ static void bf16_slices_are_within_bf16(void **state) {
     sliced_free(&cut);
 }
 
-/* Where the net remembers for many slices, answers in a few directions take the place of rounds (time_parallel.md 3.3). */
+/* If the net remembers over many slices, the low-rank correction of initial states (--slice-rank) saves rounds. */
 static void a_rank_makes_rounds_few(void **state) {
     (void)state;
     struct sliced s = sliced_small(CELL_LSTM), one;

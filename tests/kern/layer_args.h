@@ -1,7 +1,7 @@
 /* layer_args.h - kernel arguments of a recurrent layer with their own buffers and position-dependent inputs: the cell tests run
  * them with different partitions and compare bit by bit. */
-#ifndef STRETTO_TESTS_LAYER_ARGS_H
-#define STRETTO_TESTS_LAYER_ARGS_H
+#ifndef STRETTO_TESTS_KERN_LAYER_ARGS_H
+#define STRETTO_TESTS_KERN_LAYER_ARGS_H
 
 #include "kern/pack.h"
 

@@ -2,8 +2,8 @@
  *
  * x [T][B][I]; w_ih [G*H][I], w_hh [G*H][H], b_ih, b_hh [G*H]; h0, c0, hT, cT [B][H]; y, dy [T][B][H]. Row b has the steps
  * 0..steps[b]-1. Backward overwrites every gradient. */
-#ifndef STRETTO_TESTS_TWIN64_H
-#define STRETTO_TESTS_TWIN64_H
+#ifndef STRETTO_TESTS_KERN_TWIN64_H
+#define STRETTO_TESTS_KERN_TWIN64_H
 
 #include "kern/kern.h"
 

@@ -105,7 +105,7 @@ TEST(wave_edges_are_between_chunks) {
     plan_free(p);
 }
 
-/* The schedule of L layers in C chunks on P devices ends when distributed.md 8.2 says: (L C / P + P - 1) chunks. */
+/* L layers in C chunks on P devices take the time of L C / P + P - 1 chunks: the optimum of cyclic layers. */
 TEST(wave_forward_ends_as_early_as_any_order) {
     static const struct {
         i32 layers, devices;

@@ -6,8 +6,8 @@
  *
  *     x [3][B][20] --> a, b  y[t] = tanh(x W + y[t-1] turned by 17 / 2), 48 and 41 units --> c tanh(. W) --> loss
  */
-#ifndef STRETTO_TESTS_TOY_H
-#define STRETTO_TESTS_TOY_H
+#ifndef STRETTO_TESTS_PLAN_TOY_H
+#define STRETTO_TESTS_PLAN_TOY_H
 
 #include <math.h>
 #include <sched.h>

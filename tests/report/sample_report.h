@@ -1,6 +1,6 @@
 /* sample_report.h - artificial runs with every section of a report, for the tests of the page. */
-#ifndef STRETTO_TESTS_SAMPLE_REPORT_H
-#define STRETTO_TESTS_SAMPLE_REPORT_H
+#ifndef STRETTO_TESTS_REPORT_SAMPLE_REPORT_H
+#define STRETTO_TESTS_REPORT_SAMPLE_REPORT_H
 
 #include <math.h>
 #include <stdio.h>

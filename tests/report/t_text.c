@@ -70,7 +70,7 @@ static const struct score_row row[] = {{"model", ROLE_MODEL, {15.8, .5213, .0262
                                        {"naive", ROLE_NAIVE, {76, 2.5, .16}, (f64)NAN}};
 static const struct score_table table = {"test 1960-01..12", 3, {"MAE", "MASE", "wQL"}, 3, row, 0, 1, 1, {0, 0, 0}};
 
-/* The layout of interface.md, session 1. */
+/* The layout of the table in README.md. */
 TEST(table_is_aligned_as_documented) {
     SAYS(table_text(&b, &table), "test 1960-01..12      MAE   MASE    wQL   skill (vs best naive)\n"
                                  "  model              15.8   0.52  0.026   +67%\n"

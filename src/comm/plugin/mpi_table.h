@@ -2,8 +2,8 @@
  * MPI library and is opened at run time. A program without MPI never opens one.
  *
  * Every function returns 0 or an MPI error code, whose text `say` returns. All calls come from the thread that called `open`. */
-#ifndef STRETTO_COMM_MPI_TABLE_H
-#define STRETTO_COMM_MPI_TABLE_H
+#ifndef STRETTO_COMM_PLUGIN_MPI_TABLE_H
+#define STRETTO_COMM_PLUGIN_MPI_TABLE_H
 
 enum { STRETTO_MPI_ABI = 2, STRETTO_MPI_REQUEST = 16 /* maximum size of an MPI_Request in bytes */ };
 

@@ -2,8 +2,8 @@
  * computed (Pipe-SGD, Li et al., NeurIPS 2018, with one step of delay).
  *
  *     queues   | step 7: fwd bwd, own merges  | step 8: fwd bwd, own merges  | step 9 ..
- *     agent    | of 6: grads, update, theta   | of 7: grads, update, theta   |
- *     weights  | after the updates 0 .. 5     | after 0 .. 6                 |
+ *     agent    | step 6: sum, update, weights | step 7: sum, update, weights |
+ *     weights  | after updates 0 .. 5         | after updates 0 .. 6         |
  *
  * Tasks that need other ranks (sums across them, norm, update) leave the workers' queues for a queue of their own, which the
  * agent runs between two polls of its messages.  Gradient vectors and losses have two copies, swapped after a step; the update

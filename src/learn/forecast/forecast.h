@@ -1,16 +1,16 @@
-/* forecast.h - the forecaster: a base plus a guarded recurrent correction (interface.md 9).
+/* forecast.h - the forecaster: a base forecast plus a correction by a recurrent net; the guard sets the weight of the correction.
  *
  *     series --windows--> base(window) + a * div * net((window - shift) / div)      a = guard weight, earned on validation
  *
  *     fit.c    choose base, train members, guard, bands         net.c    layers from the spec, head/ what follows them
- *     members.c trains each member                              prepare.c net, plan, buffers, batches of a fit
- *     batch.c  rows of a batch for the network                  score.c  scores beside the naive rows
+ *     members.c trains each ensemble member                     prepare.c net, plan, buffers, batches of a fit
+ *     batch.c  rows of a batch for the network                  score.c  scores beside naive baselines
  *     file.c   model file                                       state.c  checkpoints
- *     run.c    forecasts window by window                       stream.c forecasts in one walk (head.every_step)
+ *     run.c    forecasts window by window                       stream.c forecasts in one pass (head.every_step)
  *
  * Base, correction and guard can each be switched off, and each is shown in the report. */
-#ifndef STRETTO_LEARN_FORECAST_H
-#define STRETTO_LEARN_FORECAST_H
+#ifndef STRETTO_LEARN_FORECAST_FORECAST_H
+#define STRETTO_LEARN_FORECAST_FORECAST_H
 
 #include "data/window.h"
 #include "learn/forecast/head/head.h"

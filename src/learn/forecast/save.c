@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "step/sent.h"
 
-enum { LOOK_NS = 200000, LOOKS = 250 }; /* LOOKS of LOOK_NS, then ranks tell each other that they live */
+enum { LOOK_NS = 200000, LOOKS = 250 }; /* between exchanges of messages: LOOKS polls, LOOK_NS apart */
 
 err saving_shares(struct fit *t) {
     struct saving *s = t->save.saving;
@@ -43,7 +43,7 @@ err saving_prepare(struct fit *t) {
     return open_saver(t, dir, room);
 }
 
-/* In stage 2 the folder is rank 0's alone: it may be about to become whole. */
+/* In stage 2 only rank 0 may touch the folder: it may be renaming it to its final name. */
 void saving_free(struct saving *s, i32 rank) {
     if (!s) return;
     if (s->saver && s->stage == 2 && rank > 0) ckpt_saver_done(s->saver);
@@ -58,7 +58,7 @@ enum train_saving saving_now(void *fit) {
     return s->stage == 0 ? SAVING_NONE : ckpt_saver_busy(s->saver) ? SAVING_BUSY : SAVING_READY;
 }
 
-/* It cannot be used: where and why, on every rank the same. */
+/* Abandons the checkpoint with the same warning on every rank. */
 static void given_up(struct fit *t, const struct ckpt_sum *sum) {
     struct saving *s = t->save.saving;
     ckpt_saver_drop(s->saver);
@@ -118,7 +118,7 @@ err saving_next(void *fit) {
     return e;
 }
 
-/* Until nothing is in flight.  No rank waits for a message while another one's disk is slow: they meet and tell. */
+/* Completes the checkpoint being written.  All ranks exchange messages at intervals, so a slow disk exceeds no deadline. */
 static err finish(struct fit *t) {
     struct comm *c = t->job->use.comm;
     u8 mine, all[COMM_RANKS];
@@ -161,8 +161,8 @@ err saving_begin(void *fit, const struct train_state *state, bool last) {
     return 0;
 }
 
-/* The last member's state with all its steps done: whoever goes on from it finds none left to do, and does what follows.  After a
- * time limit such a checkpoint is there. */
+/* Saves the last member's state with all its steps done: a resumed run continues behind its training.  After a time limit such a
+ * checkpoint exists already. */
 err saving_after(struct fit *t, err e) {
     struct forecaster *f = t->f;
     if (e != -E806 || !t->save.saving || f->nmember == 0 || f->model.stopped == STOP_TIME) return e;

@@ -1,12 +1,12 @@
-/* save.h - checkpoints of a fit on their way to the disk: each rank's share of the optimiser's state by itself, what all
- * ranks have alike by rank 0.
+/* save.h - writes the checkpoints of a fit in the background: each rank writes its share of the optimizer state as a shard,
+ * rank 0 also writes what is equal on all ranks.
  *
- *     stage 0  none in flight
- *           1  every rank's thread writes its shard; when no rank is busy their sums are told to all
- *           2  rank 0's thread writes the manifest and gives the folder its name; then all are told how that went
+ *     stage 0  no checkpoint is being written
+ *           1  a thread of each rank writes its shard; when all have finished, the ranks exchange the results (struct ckpt_sum)
+ *           2  the thread of rank 0 writes the manifest and renames the folder; then rank 0 broadcasts the outcome
  *
- * From stage to stage ranks go together (train_job.saved), and so they agree at every step on whether one is in flight.  A
- * checkpoint that could not be written is a warning, and the one before it stays; at the end of a run it is the failure. */
+ * All ranks change stage together (train_job.saved), so at every step they agree whether a checkpoint is being written.  If one
+ * cannot be written, a warning says so and the previous checkpoint stays; at the end of a run it is an error. */
 #ifndef STRETTO_LEARN_FORECAST_SAVE_H
 #define STRETTO_LEARN_FORECAST_SAVE_H
 
@@ -16,21 +16,21 @@
 
 struct saving {
     struct ckpt_saver *saver;
-    struct ckpt_sum *sum;     /* [ranks] of the checkpoint in flight */
-    struct plan_share *share; /* who updates which range of the optimiser's state */
+    struct ckpt_sum *sum;     /* [ranks] results of the checkpoint being written */
+    struct plan_share *share; /* which rank updates which range of the optimizer state */
     i32 nshare, stage;
-    struct err_record why;    /* of the last one, code 0 = it is whole */
-    struct arena arena;       /* of share */
-    i64 room, step;           /* of the copy; of the one in flight */
-    i64 begun;                /* while steps went on */
-    i64 count, bytes;         /* of all that are whole, and of all ranks' parts in sum */
-    f64 began, stall, worst;  /* clock of the first; seconds that steps had to wait, in sum and for one */
-    f64 waited;               /* for the one in flight */
+    struct err_record why;    /* error of the last checkpoint; code 0 = it is complete */
+    struct arena arena;       /* memory of `share` */
+    i64 room, step;           /* bytes of the copy of the state; step of the checkpoint being written */
+    i64 begun;                /* checkpoints begun while training continued */
+    i64 count, bytes;         /* complete checkpoints; bytes of all their shards */
+    f64 began, stall, worst;  /* time of the first; seconds that steps waited: total, most for one checkpoint */
+    f64 waited;               /* seconds that steps waited for the checkpoint being written */
 };
 
-/* By the plan that is now bound; again after another layout. */
+/* Computes `share` from the plan that is bound; call it again after binding another plan. */
 err saving_shares(struct fit *t);
-/* Before training, where there is a run folder: makes t->save.saving, with memory for this rank's copy. */
+/* Before training: allocates t->save.saving with memory for this rank's copy of the state; no effect without a run folder. */
 err saving_prepare(struct fit *t);
 void saving_free(struct saving *s, i32 rank);
 
@@ -39,16 +39,16 @@ err saving_begin(void *fit, const struct train_state *s, bool last);
 enum train_saving saving_now(void *fit);
 err saving_next(void *fit);
 
-/* Asked to stop after the last step (e is E806): what was learnt becomes a checkpoint, and e a STOP_SIGNAL, where there is a run
- * folder.  Any other e as it is. */
+/* If a signal stopped training after the last step (e = E806) and there is a run folder: writes a checkpoint and returns
+ * STOP_SIGNAL.  Otherwise returns e. */
 err saving_after(struct fit *t, err e);
 
-/* After training: nothing is left in flight, and what it cost is told. */
+/* After training: waits until the checkpoint being written is complete, and reports what checkpoints cost. */
 err saving_end(struct fit *t);
 
-/* state.c: what a checkpoint holds, the memory that a copy of it takes, and handing it to the saver. */
+/* state.c: the contents of a checkpoint; forecast_state_room: bytes of a copy; forecast_save_state: hands a copy to the saver. */
 err forecast_state_room(struct fit *t, i64 *bytes);
-err forecast_checkpoints(const struct fit *t, char dir[4096]); /* their folder; E702 where its name is too long */
+err forecast_checkpoints(const struct fit *t, char dir[4096]); /* their folder; E702: its name is too long */
 err forecast_save_state(struct fit *t, const struct train_state *s);
 
 #endif

@@ -49,7 +49,7 @@ static i32 fill_y(const struct batcher *b, const struct batch_slot *s, i32 i, i3
     return present;
 }
 
-/* Forecasts of the base from n origins in a row, ld apart. */
+/* Base forecasts from n <= ORIGINS consecutive origins, first ..: out [n][ld]; copied from b->ready if it holds them. */
 static err bases(const struct batcher *b, i32 column, i64 first, i32 n, f32 *out, i64 ld) {
     i64 origin[ORIGINS];
     i32 col[ORIGINS], h = b->shape->horizon;

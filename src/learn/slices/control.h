@@ -1,14 +1,14 @@
 /* control.h - chooses the number of time slices, and the rank of the correction of their initial states, from the counts of
- * rounds of an interval (time_parallel.md 6, ADR 019).
+ * rounds since the last validation, the interval (docs/adr/019).
  *
  *     w of each layer --share of the steps that run again--> cost of P slices: half or twice as many where it is 4 % less
- *     rounds > 4, and no other P is better --one step more of 0 1 2 4 directions--> cost of the next interval: keep | take back
- *     rounds <= 2 --one step fewer
+ *     rounds > 4, and no other P is better --next rank of 0 1 2 4--> cost of the next interval: keep | revert
+ *     rounds <= 2 --previous rank
  *
  * Plain numbers in and out, the same on all ranks: no clock, no machine, no number of threads.  All that is remembered is part of
  * a checkpoint (struct slice_history), so a run repeats its decisions.  Costs are in steps of one slice alone. */
-#ifndef STRETTO_LEARN_SLICE_CONTROL_H
-#define STRETTO_LEARN_SLICE_CONTROL_H
+#ifndef STRETTO_LEARN_SLICES_CONTROL_H
+#define STRETTO_LEARN_SLICES_CONTROL_H
 
 #include "base/bits.h"
 

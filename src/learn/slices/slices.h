@@ -1,11 +1,12 @@
 /* slices.h - time slices in training: counts of their rounds, and changes of their number.
  *
- *     step --step_chain--> counts of the layer, w --validation, control.h--> go on | turn: fewer or more slices, directions
+ *     step --step_chain--> counts of the layer, w --validation, control.h--> go on | turn: another number of slices, or rank
  *
- * What is decided depends on counts of steps alone, never on a clock, and all of it is part of a checkpoint: a run repeats.  The
- * turns that a run took are part of its plan, and a run by that plan takes the same ones. */
-#ifndef STRETTO_LEARN_FORECAST_SLICES_H
-#define STRETTO_LEARN_FORECAST_SLICES_H
+ * A turn is a change of the number of slices or of the rank of the correction of their initial states.  Decisions depend on
+ * counts of steps alone, never on a clock, and checkpoints hold them, so a run can be repeated.  The turns of a run are added to
+ * its plan; a run with that plan makes the same turns. */
+#ifndef STRETTO_LEARN_SLICES_SLICES_H
+#define STRETTO_LEARN_SLICES_SLICES_H
 
 #include "step/slices/solver.h"
 #include "learn/forecast/forecast.h"
@@ -21,7 +22,7 @@ struct chain_count {
     i64 steps, rounds, first, again, serial; /* serial: steps in which slices ran one after another */
 };
 struct slice_watch {
-    i32 slices, nlayer, told;
+    i32 slices, nlayer, warned; /* warned: flags WARNED_.. (turn.c) */
     struct watched {
         struct chain_count now[2], all[2]; /* since the last validation; of the run */
         f64 w;                             /* steps after which forward forgets where it began, moving average; 0 = not known */
@@ -49,8 +50,8 @@ void slices_record_free(struct forecaster *f);
 
 /* The module's own part of a fit. */
 struct slicing {
-    i32 *sorted;                 /* [rows] room of slices_stepped */
-    struct slice_memory *memory; /* stale.c: ends of slices from visit to visit; NULL = slices run until they fit */
+    i32 *sorted;                 /* [rows] scratch of slices_stepped */
+    struct slice_memory *memory; /* stale.c: final states of slices from visit to visit; NULL = slices run until they converge */
 };
 /* Frees the memory that depends on the bound plan. */
 void slices_drop(struct fit *t);
@@ -60,7 +61,7 @@ err slices_watch(struct fit *t);
 /* After every step. */
 void slices_stepped(void *fit, bool finite);
 bool slices_sliced(const struct fit *t);
-/* The layers of the interval as one: the most rounds forward, the longest memory, the share of work that was of use. */
+/* Maxima and sums over the layers since the last validation. useful: share of the steps run that were not reruns. */
 struct slice_summary {
     f64 rounds, again, w, useful;
     f64 way[2]; /* forward, backward: steps that ran again, as a share of those of round 1, of all layers */
@@ -71,8 +72,8 @@ struct slice_summary slices_summary(const struct slice_watch *w);
 bool slices_sound(const struct slice_watch *w, i32 slices, i32 steps);
 /* Adds the counts to an event of the run. */
 void slices_annotate(void *fit, struct event *e);
-/* turn.c.  After a validation: begins a new interval; true where another number of slices, or of directions, is wanted
- * (slices_rebuild). */
+/* turn.c.  After a validation: begins a new interval; true if the number of slices, or the rank, changes: the
+ * caller must then call slices_rebuild. */
 bool slices_changed(void *fit, i64 step);
 /* Builds net, plan and batches again for the new number of slices; keeps the weights. */
 err slices_rebuild(void *fit, struct step **exec);
@@ -82,7 +83,7 @@ static inline const char *slices_parallel(const struct resources *use, const str
     if (use->parallel && plan_slices(use->parallel, &n) == 0 && n != 0) return use->parallel;
     return spec->cut.slices > 1 ? "time" : "auto";
 }
-/* Reads the course of the chains and the turns from a saved plan. */
+/* Reads the parameters of the rounds and the turns from a saved plan. */
 err slices_read_plan(struct fit *t);
 /* Writes the plan that repeats the run: the initial plan, with the turns that the run took. */
 err slices_plan(const struct fit *t, struct str *out);
@@ -91,11 +92,11 @@ void slices_batcher(struct batcher *to, const struct batcher *from);
 /* Where the last step became non-finite; for a row of slices: window, slice and step. */
 void slices_nonfinite(void *fit, char where[240]);
 void slices_place(const struct forecast_spec *spec, i32 B, const char *found, char where[240]);
-/* stale.c: room for the ends of slices where the course is stale; what comes before and after a step; whether the last
- * one was stale. */
+/* stale.c, all without effect unless --slice-rounds is set: allocate and free the stored final states of slices; call before and
+ * after each step; true if the last step used stored states and a fixed number of rounds. */
 err stale_new(struct fit *t);
 void stale_free(struct fit *t);
-/* What a checkpoint stores of the ends; false: none are kept.  Ends with another key are refused. */
+/* The stored final states, for a checkpoint; false = there are none.  A checkpoint with another key is not loaded. */
 struct stale_ends {
     i64 *key;
     u8 *known;           /* [places] */
@@ -106,7 +107,7 @@ bool stale_kept(const struct fit *t, struct stale_ends *out);
 void stale_before(struct fit *t, i32 slot);
 void stale_after(struct fit *t, bool finite);
 bool stale_step(const struct fit *t);
-/* After training: the picture of the last step, and how far the loss of slices is from that of the whole (serial in time). */
+/* After training: records the rounds of the last step, and compares the loss in slices with that of whole windows. */
 err slices_end(struct fit *t);
 
 #endif

@@ -20,10 +20,10 @@ enum { EXACT_EVERY = 64 };
 struct slice_memory {
     i32 slices, rows, floats; /* rows: of a tile (columns x slices); floats: of all layers of a row */
     i64 tiles, key;
-    u8 *known; /* [tiles][rows] */
-    f32 *end;  /* [tiles][rows][floats] */
-    i32 slot;   /* of the batch that is being trained on */
-    bool stale; /* the last step was */
+    u8 *known; /* [tiles][rows] a state is stored */
+    f32 *end;  /* [tiles][rows][floats] final states */
+    i32 slot;   /* batch slot of the current step */
+    bool stale; /* the last step used stored states and a fixed number of rounds */
 };
 
 static i32 row_floats(const struct fit *t) {
@@ -32,7 +32,7 @@ static i32 row_floats(const struct fit *t) {
     return sum;
 }
 
-/* What ends must have in common to be of use: the layers, how sequences are cut, and what they hold. */
+/* Hash of all that stored states depend on: layers, cut of the sequences, shape of the series. */
 static i64 key_of(const struct fit *t, const struct slice_memory *m) {
     const struct forecast_spec *f = &t->f->spec;
     const struct series *s = t->series;
@@ -80,7 +80,7 @@ void stale_free(struct fit *t) {
     t->slicing->memory = NULL;
 }
 
-/* Place of a row of a batch among what is kept. */
+/* Index of row r of a batch in `known` and `end`. */
 static i64 place_of(const struct fit *t, const struct batch_slot *s, i32 r) {
     const struct slice_memory *m = t->slicing->memory;
     const struct slice_place p = forecast_slice(forecast_steps(&t->f->spec), t->f->spec.cut.slices, t->step.batch.B, r);
@@ -99,7 +99,7 @@ static void each_layer(struct fit *t, i32 row, f32 *kept, bool load) {
     }
 }
 
-/* Batch k is of a step that goes on until slices fit. */
+/* True if the step of batch k runs rounds until the slices converge. */
 static bool exact_step(const struct fit *t, i64 k) {
     i64 step = k / t->f->spec.accumulate, steps = t->at.refitting ? t->at.best_steps[t->at.member] : t->step.steps;
     return step % EXACT_EVERY == 0 || (f64)step >= EXACT_LAST * (f64)steps;
@@ -121,7 +121,7 @@ void stale_before(struct fit *t, i32 slot) {
     netplan(t->step.engine.plan)->course.stale = netplan(t->step.engine.plan)->course.stale_back = 0;
 }
 
-/* The plan stays what it was made to be; ends that are no numbers, or lead to such, are of no use. */
+/* Restores the fixed rounds of the plan.  After a non-finite step it drops all stored states, which may have caused it. */
 void stale_after(struct fit *t, bool finite) {
     struct slice_memory *m = t->slicing->memory;
     if (!m || m->slices != t->f->spec.cut.slices) return;

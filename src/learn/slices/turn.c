@@ -1,7 +1,7 @@
-/* turn.c - turns: another number of slices of time, or of directions, while a model is trained; decided, or as a saved
- * plan has them.
+/* turn.c - turns: changes of the number of time slices, or of the rank of the correction of their initial states, during
+ * training.  A turn is decided after a validation (control.h) or read from a saved plan.
  *
- *     validation --slices_changed: control.h, or the next turn of the plan--> spec --slices_rebuild--> net, plan, batches
+ *     validation --slices_changed: slices_decide, or the turn of the saved plan--> spec --slices_rebuild--> net, plan, batches
  *                                                   '--> list of turns --slices_plan--> the plan that repeats the run */
 #include <stdio.h>
 #include <string.h>
@@ -11,15 +11,15 @@
 #include "learn/forecast/save.h"
 #include "learn/slices/slices.h"
 
-#define AGAIN_MOST 0.6 /* share of forward that may run again before a number that was given is warned of */
+#define AGAIN_MOST 0.6 /* warns if more than this share of forward steps runs again */
 
-enum { TOLD_SHARE = 1, TOLD_SERIAL = 2, TOLD_STALE = 4 };
+enum { WARNED_SHARE = 1, WARNED_SERIAL = 2, WARNED_STALE = 4 };
 
 static void warn(struct fit *t, const struct slice_summary *s) {
     struct slice_watch *w = &t->f->slices->watch;
     const struct events *ev = t->job->use.events;
     i32 steps = forecast_steps(&t->f->spec) / imax(1, w->slices);
-    if (w->told & (TOLD_SHARE | TOLD_SERIAL)) return; /* the advice is much the same */
+    if (w->warned & (WARNED_SHARE | WARNED_SERIAL)) return; /* both warnings give much the same advice */
     if (s->serial > 0)
         event_note(ev, EVENT_WARNING,
                    "time slices did not converge in %lld of %lld steps and ran one after another: exact, but no "
@@ -30,20 +30,21 @@ static void warn(struct fit *t, const struct slice_summary *s) {
                    "time slices hardly pay off: %.0f%% of forward ran again, in %.1f rounds; the model remembers about %.0f "
                    "steps, a slice has %d (--parallel time:%d, or auto)", 100 * s->again, s->rounds, s->w, steps,
                    imax(2, w->slices / 2));
-    w->told |= (s->serial > 0 ? TOLD_SERIAL : 0) | (s->again > AGAIN_MOST ? TOLD_SHARE : 0);
+    w->warned |= (s->serial > 0 ? WARNED_SERIAL : 0) | (s->again > AGAIN_MOST ? WARNED_SHARE : 0);
 }
 
-/* Stale boundaries carry a gradient over about as many slices as there are rounds (time_parallel.md 3.1: L >= w / 2). */
+/* With stale initial states a gradient crosses about as many slices as there are rounds: slices shorter than half of the forget
+ * window w bias it (docs/time-parallel.md). */
 static void warn_stale(struct fit *t, const struct slice_summary *s) {
     struct slice_watch *w = &t->f->slices->watch;
-    if (s->rounds <= t->f->spec.cut.course.stale + 1.5 || (w->told & TOLD_STALE)) return;
+    if (s->rounds <= t->f->spec.cut.course.stale + 1.5 || (w->warned & WARNED_STALE)) return;
     event_note(t->job->use.events, EVENT_WARNING,
                "--slice-rounds %d: steps that ran until convergence took %.1f rounds, so the model remembers %.0f slices of "
                "%d steps; "
                "its gradients are off (--parallel time:%d, or --slice-rounds 0)",
                t->f->spec.cut.course.stale, s->rounds, s->rounds - 1, forecast_steps(&t->f->spec) / w->slices,
                imax(2, w->slices / 2));
-    w->told |= TOLD_STALE;
+    w->warned |= WARNED_STALE;
 }
 
 /* Every rank has to have slices to run. */
@@ -77,7 +78,7 @@ static struct slice_view view_of(const struct fit *t, const struct slice_summary
     return v;
 }
 
-static void tell(const struct fit *t, const struct slice_summary *s, struct slice_choice to) {
+static void report_turn(const struct fit *t, const struct slice_summary *s, struct slice_choice to) {
     const struct events *ev = t->job->use.events;
     const struct forecast_spec *now = &t->f->spec;
     const i32 steps = forecast_steps(now) / now->cut.slices;
@@ -98,7 +99,7 @@ static struct plan_turn here(const struct fit *t, i64 step) {
     return (struct plan_turn){.step = step, .refit = t->at.refitting, .member = t->at.member};
 }
 
-static bool take(struct fit *t, struct slice_choice to) {
+static bool set_slices(struct fit *t, struct slice_choice to) {
     if (to.slices == t->f->spec.cut.slices && to.rank == t->f->spec.slice_rank) return false;
     t->f->spec.cut.slices = to.slices;
     t->f->spec.slice_rank = to.rank;
@@ -111,7 +112,7 @@ static bool by_plan(struct fit *t, i64 step) {
     for (i32 i = 0; i < list->n; i++) {
         const struct plan_turn *a = &list->at[i];
         if (a->refit == now.refit && a->member == now.member && a->step == step)
-            return take(t, (struct slice_choice){a->slices, a->rank});
+            return set_slices(t, (struct slice_choice){a->slices, a->rank});
     }
     return false;
 }
@@ -121,12 +122,12 @@ static bool decided(struct fit *t, const struct slice_summary *s, i64 step) {
     const struct slice_view v = view_of(t, s);
     struct slice_choice to;
     if (list->n == TURNS_MOST || !slices_decide(&v, &t->f->slices->watch.history, &to)) return false;
-    tell(t, s, to);
+    report_turn(t, s, to);
     struct plan_turn now = here(t, step);
     now.slices = to.slices;
     now.rank = to.rank;
     list->at[list->n++] = now;
-    return take(t, to);
+    return set_slices(t, to);
 }
 
 bool slices_changed(void *fit, i64 step) {
@@ -169,8 +170,8 @@ err slices_rebuild(void *fit, struct step **exec) {
 
 /* --- saved plans --- */
 
-/* The plan that training begins with, and the net that it is of. */
-static err begun(const struct fit *t, struct net **net, struct plan **plan) {
+/* The plan that training begins with, and its net; the caller frees both. */
+static err initial_plan(const struct fit *t, struct net **net, struct plan **plan) {
     struct forecast_spec spec = t->f->spec;
     const struct resources use = resources_sliced(&t->job->use, NULL, t->requested->cut.slices, spec.cut.course);
     i32 nwin, B;
@@ -188,7 +189,7 @@ err forecast_try_plan(const struct fit *t) {
     struct net *net = NULL;
     struct plan *plan = NULL;
     if (!wish && !t->job->use.plan_text && !use->deterministic) return 0;
-    const err e = begun(t, &net, &plan);
+    const err e = initial_plan(t, &net, &plan);
     plan_free(plan);
     mem_free(net);
     return e;
@@ -198,7 +199,7 @@ err slices_read_plan(struct fit *t) {
     struct net *net = NULL;
     struct plan *plan = NULL;
     if (!t->job->use.plan_text || t->requested->cut.slices < 2) return 0;
-    const err e = begun(t, &net, &plan);
+    const err e = initial_plan(t, &net, &plan);
     if (e >= 0) {
         t->f->spec.cut.course = netplan(plan)->course;
         t->f->slices->watch.turns = netplan(plan)->turns;
@@ -217,7 +218,7 @@ err slices_plan(const struct fit *t, struct str *out) {
         plan_print(t->step.engine.plan, t->step.net, out);
         return str_ok(out);
     }
-    err e = begun(t, &net, &plan);
+    err e = initial_plan(t, &net, &plan);
     if (e >= 0) {
         netplan(plan)->turns = t->f->slices->watch.turns;
         plan_print(plan, net, out);

@@ -1,4 +1,7 @@
-/* watch.c - counts the rounds of slices and reports them. */
+/* watch.c - counts the rounds of time slices after every step, estimates the forget window w of each layer, and reports both.
+ *
+ *     step --struct chain_trace--> slices_stepped: counts, moving average of w --slices_summary--> turn.c, events of the run
+ *     end of training --slices_end--> rounds of the last step for the report; loss in slices against loss of whole windows */
 #include "learn/slices/slices.h"
 #include "learn/forecast/save.h"
 
@@ -60,8 +63,8 @@ static void count(struct chain_count *c, const struct chain_trace *tr) {
     c->serial += tr->serial > 0;
 }
 
-/* Slices none of which came back before their end say: at least as long as they are.  Of more than two rounds: or what they ran
- * again in all of these.  given: slices whose begin is. */
+/* Forget window w of a step; NaN = unknown.  If slices ran again and none converged before its end, w is at least their length.
+ * After more than two rounds, w is at least the mean number of steps rerun.  given: slices whose initial state is given. */
 static f64 forgets(const struct chain_trace *tr, i32 steps, i32 given, i32 *sorted) {
     const i32 w = chain_forgets(tr, sorted);
     const f64 found = w >= 0 ? w : tr->rounds > 1 ? steps : (f64)NAN;
@@ -73,7 +76,7 @@ void slices_stepped(void *fit, bool finite) {
     struct slice_watch *w = &t->f->slices->watch;
     if (!slices_sliced(t)) return;
     stale_after(t, finite);
-    if (stale_step(t)) return; /* rounds that are given say nothing */
+    if (stale_step(t)) return; /* a fixed number of rounds does not show w */
     for (i32 k = 0; k < w->nlayer; k++) {
         struct watched *l = &w->layer[k];
         i32 op = chain_op(t->step.net, k);
@@ -125,7 +128,7 @@ static bool counted(const struct chain_count c[2]) {
 
 static bool is_flag(const bool *p) {
     u8 byte;
-    memcpy(&byte, p, 1); /* to look at a bool that is none is undefined */
+    memcpy(&byte, p, 1); /* reading an invalid bool is undefined behaviour */
     return byte <= 1;
 }
 
@@ -193,7 +196,7 @@ static err loss_over(struct fit *t, i32 P, f64 *loss) {
     struct net *net;
     i32 nwin, B;
     spec.cut.slices = P;
-    use.course.stale = use.course.stale_back = 0; /* as the last part of training was */
+    use.course.stale = use.course.stale_back = 0; /* as in the last part of training */
     use.trace = false;
     NEW(net, 1);
     err e = forecast_net(&spec, &f->shape, t->series, net);
@@ -220,7 +223,7 @@ static err gap(struct fit *t) {
     f64 whole, cut;
     err e = loss_over(t, 1, &whole);
     if (e == 0) e = loss_over(t, t->f->spec.cut.slices, &cut);
-    if (e == -E601) { /* a comparison is no reason to lose what was trained */
+    if (e == -E601) { /* too little memory to compare: keep the trained model */
         event_note(t->job->use.events, EVENT_NOTE, "time slices were not compared with whole windows: %s", err_last()->text);
         err_clear();
         return 0;
@@ -252,8 +255,8 @@ static err picture(struct fit *t, i32 k) {
     return 0;
 }
 
-/* One line a layer: what the rounds came to over the training. */
-static void tell(const struct fit *t, i32 k) {
+/* Reports the mean rounds of a layer over the training. */
+static void report_layer(const struct fit *t, i32 k) {
     const struct watched *l = &t->f->slices->watch.layer[k];
     const struct chain_count *a = l->all;
     f64 n = (f64)lmax(1, a[0].steps), first = (f64)(a[0].first + a[1].first), again = (f64)(a[0].again + a[1].again);
@@ -267,7 +270,7 @@ err slices_end(struct fit *t) {
     if (!slices_sliced(t) || t->f->slices->watch.nlayer == 0 || t->f->slices->watch.layer[0].all[0].steps == 0) return 0;
     for (i32 k = 0; k < t->f->slices->watch.nlayer; k++) {
         TRY(picture(t, k));
-        tell(t, k);
+        report_layer(t, k);
     }
     return gap(t);
 }

@@ -3,8 +3,8 @@
  *
  * State vectors have the length of theta and start at zero. update() processes n elements from the same offset of every vector.
  */
-#ifndef STRETTO_MODEL_OPTIM_H
-#define STRETTO_MODEL_OPTIM_H
+#ifndef STRETTO_MODEL_OPTIM_OPTIM_H
+#define STRETTO_MODEL_OPTIM_OPTIM_H
 
 #include "base/option_structs.h"
 

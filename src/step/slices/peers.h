@@ -1,12 +1,13 @@
-/* peers.h - a chain whose slices are shared among ranks: the messages between rounds.
+/* peers.h - a chain (model/chain.h) whose time slices are distributed over ranks: the messages between rounds.  The heir of a
+ * slice is the slice that starts from its final state; facts are the measurements of a round.
  *
- *     rank 0   slices 0..8     | run | facts to all, ends to heirs | compare | facts | run ..
- *     rank 1   slices 8..16    | run | facts to all, ends to heirs | compare | facts | run ..
+ *     rank 0   slices 0..8     | run | facts to all, final states to heirs | compare | facts | run ..
+ *     rank 1   slices 8..16    | run | facts to all, final states to heirs | compare | facts | run ..
  *
- * One member of each rank calls these, in the same order on every rank; the messages go by the agent, in a channel of their own.
- * All return false when a rank is lost: the step is void then, and the chain ends. */
-#ifndef STRETTO_STEP_PEERS_H
-#define STRETTO_STEP_PEERS_H
+ * One member of each rank calls these functions, in the same order on every rank; their messages use CHANNEL_ROUND.  All return
+ * false if a rank is lost: the step is then void, and the chain ends. */
+#ifndef STRETTO_STEP_SLICES_PEERS_H
+#define STRETTO_STEP_SLICES_PEERS_H
 
 #include "base/arena.h"
 #include "comm/comm.h"
@@ -14,12 +15,12 @@
 
 /* Measurements of a round, reduced over all members of all ranks: maxima of the numbers, sums of the counts. */
 struct chain_facts {
-    f32 scale, gap;  /* a gap that is no number stays one */
+    f32 scale, gap;  /* a gap of NaN stays NaN */
     i32 open, given; /* slices that must run again; slices whose initial state is given */
 };
 void chain_facts_add(struct chain_facts *sum, const struct chain_facts *f);
 
-/* Hands n messages to the agent and waits until all have gone or come. */
+/* Starts n messages and waits until all are sent or received. */
 typedef bool chain_pass(void *self, struct comm_message *m, i32 n);
 
 struct chain_peers {
@@ -34,8 +35,8 @@ struct chain_peers {
     /* their own */
     struct comm_message *m;
     char *out, **in;  /* facts and steps of this rank, of the others */
-    f32 *give, *take; /* ends of this rank's slices; of those that they begin from */
-    f32 *kept;        /* [nslice][state] ends of all slices, forward; as of the last peers_keep or peers_load */
+    f32 *give, *take; /* final states of this rank's slices; of the slices that they start from */
+    f32 *kept;        /* [nslice][state] final states of all slices, forward; set by peers_keep and peers_load */
     struct heir {
         i32 from, to;
     } * list;
@@ -48,7 +49,7 @@ void peers_begin(struct chain_peers *p, u64 serial);
 
 /* f: this rank's facts in, those of all out.  steps [nslice], of this rank's slices in, of all out; may be NULL. */
 bool peers_facts(struct chain_peers *p, struct chain_facts *f, i32 *steps);
-/* What slices leave to heirs on other ranks, with where they are settled: given, taken, or both at once. */
+/* Exchanges final states with heirs on other ranks, and the round from which on each is settled: sends, receives, or both. */
 enum { PEERS_GIVE = 1, PEERS_TAKE = 2 };
 bool peers_ends(struct chain_peers *p, const struct chain *c, _Atomic i32 *settled, i32 what);
 

@@ -4,8 +4,8 @@
  *     fwd lstm.0 chain 1/2   rows 8..16 of device 1  --- slices_solve: rounds until the slices meet (solver.h)
  *
  * A step holds a pointer to this and nothing else of it. */
-#ifndef STRETTO_STEP_SLICES_H
-#define STRETTO_STEP_SLICES_H
+#ifndef STRETTO_STEP_SLICES_SLICES_H
+#define STRETTO_STEP_SLICES_SLICES_H
 
 #include "exec/exec.h"
 #include "step/netplan.h"

@@ -8,8 +8,8 @@
  * assignment of slices to members does not change the result: every decision is made per slice, or from numbers that all members
  * see.  A slice is settled once it ran from the final state of a settled slice, for any numbers (also NaN), so the rounds end.
  * Ranks share a chain in the same way: they send each other what members read from memory (peers.h). */
-#ifndef STRETTO_STEP_SOLVER_H
-#define STRETTO_STEP_SOLVER_H
+#ifndef STRETTO_STEP_SLICES_SOLVER_H
+#define STRETTO_STEP_SLICES_SOLVER_H
 
 #include <stdatomic.h>
 

@@ -7,8 +7,8 @@
  *
  * A cut divides the work of every piece, and the devices of its group, into n parts.  It reads the net, the batch and the
  * machine, and no other cut.  Tasks, their uses and the edges follow from the pieces (planner.c). */
-#ifndef STRETTO_PLAN_STRATEGY_H
-#define STRETTO_PLAN_STRATEGY_H
+#ifndef STRETTO_STEP_STRATEGY_STRATEGY_H
+#define STRETTO_STEP_STRATEGY_STRATEGY_H
 
 #include "step/planner.h"
 

@@ -4,8 +4,8 @@
  *     x, categories --front--> recurrent layers --decode--> features h [m][B][H] --output layer--> [m][B][w Q] --> loss
  *
  * m segments of w values with Q outputs each.  A head lays its targets out by `segments`; the batch follows the window shape. */
-#ifndef STRETTO_LEARN_FORECAST_HEAD_H
-#define STRETTO_LEARN_FORECAST_HEAD_H
+#ifndef STRETTO_LEARN_FORECAST_HEAD_HEAD_H
+#define STRETTO_LEARN_FORECAST_HEAD_HEAD_H
 
 #include "data/window.h"
 #include "learn/forecast/input.h"
