@@ -30,7 +30,7 @@ need() {
 }
 BUILD_PACKAGES="gcc libc6-dev cmake ninja-build pkg-config libjansson-dev libyaml-dev libzstd-dev zlib1g-dev libhwloc-dev librandom123-dev"
 ARM_PACKAGES="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
-TEST_PACKAGES="g++ clang libcmocka-dev python3 chromium"
+TEST_PACKAGES="g++ clang libcmocka-dev python3 python3-numpy chromium"
 # Where these cannot be had, the tests that want them say so and are skipped.
 CLUSTER_PACKAGES="openmpi-bin libopenmpi-dev mpich libmpich-dev slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge procps"
 # The sanitizers' runtime of the clang that is, or will be, installed.

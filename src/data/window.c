@@ -85,6 +85,11 @@ i32 window_scale_of(const struct window_shape *p, const struct series *s, i64 or
     return n;
 }
 
+void window_scale_words(enum window_scale scale, const char **shift, const char **divisor) {
+    *shift = scale == WSCALE_MEAN ? "-mean/dev" : scale == WSCALE_LAST || scale == WSCALE_WINDOW ? "last" : "0";
+    *divisor = scale == WSCALE_MEAN ? "mean |v - shift|" : scale == WSCALE_WINDOW ? "deviation" : "1";
+}
+
 /* First row of segment t of a window. */
 static i64 segment_row(const struct window_shape *p, i64 origin, i32 t) { return origin - (i64)(p->nseg - t) * p->seg; }
 

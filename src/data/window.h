@@ -47,6 +47,8 @@ i32 window_future_features(const struct window_shape *p,
  * deviations of the series), so that flat windows do not amplify errors; 1 with fewer than two values. */
 #define WINDOW_FLOOR 0.1
 i32 window_scale_of(const struct window_shape *p, const struct series *s, i64 origin, i32 col, f32 *shift, f32 *div);
+/* The shift and the divisor of a scale as words; model files hold them, docs/model-file.md defines them. */
+void window_scale_words(enum window_scale scale, const char **shift, const char **divisor);
 
 /* Destination: element (t, f) of sample b is p[(t * B + b) * ld + f]. window_fill_x with steps > 0 fills only the segments
  * from..from + steps (a time slice), the first at t = 0. */

@@ -3,6 +3,7 @@
  *     lstm.weight_ih_l0, head.weight, ...         member 0; further members as member.1.lstm.weight_ih_l0
  *     base.ridge, row.ridge, spread               linear base, ridge row to beat, residual quantiles
  *     stretto.forecast  {"shape.seg":..., "columns":[...], "base":"...", "weight":0.8}   what training found out
+ *                       "recipe": how another program forecasts with the file (docs/model-file.md); not read back
  *     stretto.options                             the spec follows from them, by the table that reads flags and config files
  *     stretto.record                              for people; learn/model.c reads and writes it */
 #include <math.h>
@@ -53,6 +54,46 @@ static struct js *freq_json(const struct freq *f) {
     return o;
 }
 
+static void push_features(struct js *list, const struct schema *c, const char *role, i32 from, i32 n) {
+    char feature[320];
+    for (i32 i = from; i < from + n; i++) {
+        snprintf(feature, sizeof feature, "%s %s", role, c->name[i]);
+        js_push(list, js_new_text(feature));
+    }
+}
+
+/* The features of an input segment in order, or of the horizon. */
+static struct js *features_json(const struct forecaster *f, bool ahead) {
+    const struct schema *c = &f->schema;
+    struct js *list = js_array();
+    if (!ahead) {
+        js_push(list, js_new_text("target"));
+        if (f->shape.mask) js_push(list, js_new_text("present"));
+        push_features(list, c, "past", c->ntarget, c->npast);
+    }
+    push_features(list, c, "known", c->ntarget + c->npast, c->nknown);
+    if (f->shape.calendar) js_push(list, js_new_text("calendar"));
+    for (i32 k = 0; k < c->ncat && !ahead; k++) js_push(list, js_new_text("category"));
+    return list;
+}
+
+/* How a forecast follows from the rows before it. */
+static struct js *recipe_json(const struct forecaster *f) {
+    struct js *o = js_object();
+    const char *shift, *divisor;
+    window_scale_words(f->shape.scale, &shift, &divisor);
+    js_put_text(o, "column", "v = (x - mean) / dev");
+    js_put_text(o, "shift", shift);
+    js_put_text(o, "divisor", divisor);
+    js_put_f64(o, "least_divisor", WINDOW_FLOOR);
+    js_put_text(o, "target", "(v - shift) / divisor");
+    js_put(o, "segment", features_json(f, false));
+    js_put(o, "ahead", features_json(f, true));
+    js_put_i64(o, "output", head_point(&f->spec));
+    js_put_text(o, "forecast", "mean + dev * (base + weight * divisor * output)");
+    return o;
+}
+
 static err forecast_json(const struct forecaster *f, struct str *out) {
     struct js *o = js_object();
     struct str base = {0}, row = {0};
@@ -73,6 +114,7 @@ static err forecast_json(const struct forecaster *f, struct str *out) {
     js_put_i64(o, "seen_time", f->seen_time);
     js_put_i64(o, "nmember", f->nmember);
     js_put_f64(o, "weight", f->weight);
+    js_put(o, "recipe", recipe_json(f));
     if (e >= 0) e = js_text(o, out, 0);
     js_free(o);
     str_free(&base);
