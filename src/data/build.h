@@ -8,7 +8,7 @@
 enum gaps { GAPS_ERROR, GAPS_MASK, GAPS_INTERPOLATE, GAPS_ZERO };
 enum dups { DUPS_ERROR, DUPS_MEAN, DUPS_FIRST, DUPS_LAST };
 
-enum { TIME_PARTS = 8 };
+enum { TIME_PARTS = 8, NO_ROLE = 0 };
 
 struct build {
     const struct table *t;
@@ -37,6 +37,11 @@ void build_free(struct build *b);
 void sort_values(f64 *v, i64 n); /* ascending; no NaN */
 
 err build_roles(struct build *b);    /* build_roles.c */
+/* build_find.c: finds the time without --time: sets time_col, or ntime 0. role: [table columns], NO_ROLE = could be the time. */
+err build_find_time(struct build *b, const u8 *role);
+/* build_times.c: the columns named year, month (or quarter, week, day of the year), day, hour, .. in this order; clock_only: from
+ * the hour on. Returns their number, 0 if that is no time. */
+i32 build_time_parts(const struct build *b, const u8 *role, bool clock_only, i32 *col);
 err build_times(struct build *b);    /* build_times.c: time, row, same; duplicates, since, until */
 err build_order(struct build *b);    /* build_order.c: refuses decreasing times, and duplicates that --dups must not merge */
 err build_grid(struct build *b);     /* build_gaps.c: frequency, absent rows */

@@ -11,7 +11,7 @@
 #include "data/mend.h"
 #include "data/names.h"
 
-enum role { ROLE_NONE, ROLE_TIME, ROLE_TARGET, ROLE_PAST, ROLE_KNOWN, ROLE_CAT, ROLE_IGNORE };
+enum role { ROLE_NONE = NO_ROLE, ROLE_TIME, ROLE_TARGET, ROLE_PAST, ROLE_KNOWN, ROLE_CAT, ROLE_IGNORE };
 static const char *const role_flag[] = {"", "--time", "--target", "--past", "--known", "--cat", "--ignore"};
 
 static err one_of(const char *flag, const char *word, const char *const *words, i32 n, i32 *out) {
@@ -141,60 +141,6 @@ static err give_list(struct build *b, u8 *role, const char *list, enum role r) {
     return 0;
 }
 
-enum { STRANGE_WORDS = 64 };
-
-static err strange_time(const struct build *b, const struct column *c) {
-    static const char row[] = "--time-format row --freq 1month   (rows are the time)";
-    char where[256], fix[TIME_ADVICE + 340], known[TIME_ADVICE], name[MEND_PATH];
-    i32 len[STRANGE_WORDS], n = imin(c->nword, STRANGE_WORDS);
-    for (i32 k = 0; k < n; k++) len[k] = (i32)strlen(c->word[k]);
-    const bool told = time_advice(c->word, len, n, known) > 0;
-    table_where(b->t, 0, c, where);
-    snprintf(fix, sizeof fix, "%s   or   %s   or   --ignore %s", told ? known : row,
-             told ? row : "--time-format '%Y-%m-%d'   (spelt like the cells)", mend_word(c->name, name));
-    return FAIL_AT(E205, where, fix, "\"%s\" in column \"%s\" is not in a known date or time format", c->word[0], c->name);
-}
-
-/* True for two groups of digits whose first is no year: 555 1234. */
-static bool like_code(const char *w) {
-    const size_t first = strspn(w, "0123456789");
-    return first > 0 && first < 4 && w[first] == ' ' && strspn(w + first + 1, "0123456789") == strlen(w + first + 1);
-}
-
-/* Refuses a text column that looks like a time, by its name or its digits and marks: silently ignoring it would hide the
- * mistake. */
-static err refuse_strange_time(struct build *b, const u8 *role) {
-    static const char *const names[] = {"date", "time",    "datetime", "timestamp", "month", "day",
-                                        "year", "quarter", "week",     "period",    "ds"};
-    for (i32 i = 0; i < b->t->ncol; i++) {
-        const struct column *c = &b->t->col[i];
-        if (c->type != COL_CATEGORY || role[i] != ROLE_NONE || c->nword == 0) continue;
-        bool like = false;
-        for (size_t k = 0; k < COUNT(names); k++) like |= !strcasecmp(c->name, names[k]);
-        const char *w = c->word[0];
-        like |= strspn(w, "0123456789") > 0 && strspn(w, "0123456789-/.: ") == strlen(w) && 2 * (i64)c->nword > b->t->nrow &&
-                !like_code(w);
-        if (!like) continue;
-        return strange_time(b, c);
-    }
-    return 0;
-}
-
-/* True for seconds or milliseconds since 1970: a numeric column with the name of a time, whose cells are integers, present and
- * increasing. */
-static bool is_epoch(const struct table *t, const struct column *c) {
-    static const char *const names[] = {"ts", "ds", "seconds", "ms"}, *const parts[] = {"time", "date", "stamp", "epoch", "unix"};
-    bool named = false;
-    for (size_t k = 0; k < COUNT(names); k++) named |= !strcasecmp(c->name, names[k]);
-    for (size_t k = 0; k < COUNT(parts); k++) named |= strcasestr(c->name, parts[k]) != NULL;
-    if (!named || c->type != COL_NUMBER || c->missing > 0) return false;
-    for (i64 i = 0; i < t->nrow; i++)
-        if (!(c->number[i] > 1e8 && c->number[i] < 1e14) || c->number[i] != floor(c->number[i]) ||
-            (i > 0 && c->number[i] < c->number[i - 1]))
-            return false;
-    return t->nrow > 0;
-}
-
 static err find_time(struct build *b, u8 *role) {
     const char *list = b->o->time;
     char name[256];
@@ -208,17 +154,9 @@ static err find_time(struct build *b, u8 *role) {
         if (!by_row) b->time_col[b->ntime++] = col;
     }
     if (b->ntime > 0 || by_row) return 0;
-    for (i32 i = 0; i < b->t->ncol && b->ntime == 0; i++)
-        if (b->t->col[i].type == COL_TIME && role[i] == ROLE_NONE) {
-            role[i] = ROLE_TIME;
-            b->time_col[b->ntime++] = i;
-        }
-    for (i32 i = 0; i < b->t->ncol && b->ntime == 0; i++)
-        if (role[i] == ROLE_NONE && is_epoch(b->t, &b->t->col[i])) {
-            role[i] = ROLE_TIME;
-            b->time_col[b->ntime++] = i;
-        }
-    return b->ntime ? 0 : refuse_strange_time(b, role);
+    TRY(build_find_time(b, role));
+    for (i32 k = 0; k < b->ntime; k++) role[b->time_col[k]] = ROLE_TIME;
+    return 0;
 }
 
 /* Refuses a table with times as column names: every row is a series; the table must be transposed. */

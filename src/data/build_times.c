@@ -3,89 +3,122 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/mem.h"
 #include "base/str.h"
 #include "data/build.h"
 
-enum unit { UNIT_YEAR, UNIT_MONTH, UNIT_DAY, UNIT_HOUR, UNIT_MINUTE, UNIT_SECOND, UNITS };
+enum unit { UNIT_YEAR, UNIT_MONTH, UNIT_DAY, UNIT_HOUR, UNIT_MINUTE, UNIT_SECOND, UNIT_QUARTER, UNIT_WEEK, UNIT_YEARDAY, UNITS };
 
 static const struct {
     const char *names;
     i32 least, most;
-} units[UNITS] = {{" year yr yyyy y ", 1000, 2999}, {" month mon mnth mo mm ", 1, 12}, {" day dy dd dom d ", 1, 31},
-                  {" hour hr hh h ", 0, 24},        {" minute min mi ", 0, 59},        {" second sec ss s ", 0, 60}};
+    const char *none; /* no such part of a time */
+} units[UNITS] = {{" year yr yyyy y ", 1000, 2999, "no year with four digits"},
+                  {" month mon mnth mo mm ", 1, 12, "no month"},
+                  {" day dy dd dom mday d ", 1, 31, "no day"},
+                  {" hour hr hh h ", 0, 24, "no hour"},
+                  {" minute min mi ", 0, 59, "no minute"},
+                  {" second sec ss s ", 0, 60, "no second"},
+                  {" quarter qtr q ", 1, 4, "no quarter"},
+                  {" week wk isoweek w ", 1, 53, "no week"},
+                  {" doy yday dayofyear yearday j ", 1, 366, "no day of the year"}};
 
-/* Unit of a numeric time column: by its name, else the unit after the previous one. */
-static enum unit unit_of(const char *name, i32 next) {
+/* Unit with this name, or UNITS. */
+static enum unit unit_named(const char *name) {
     char word[24];
     snprintf(word, sizeof word, " %.20s ", name);
     for (char *p = word; *p; p++) *p = (char)tolower((u8)*p);
     for (i32 u = 0; u < UNITS; u++)
         if (strstr(units[u].names, word)) return (enum unit)u;
-    return (enum unit)imin(next, UNIT_SECOND);
+    return UNITS;
 }
 
 static err bad_part(const struct build *b, i64 row, i32 col, const char *why) {
     const struct column *c = &b->t->col[col];
-    const f64 v = c->number[row];
-    char where[256];
+    char where[256], cell[64];
     table_where(b->t, row, c, where);
-    if (isnan(v)) return FAIL_AT(E205, where, "repair the line", "time column \"%s\" is empty here", c->name);
-    return FAIL_AT(E205, where, "another --time   or   --time-format row --freq 1h   (rows are the time)",
-                   "%.15g in time column \"%s\": %s", v, c->name, why);
+    if (c->type == COL_CATEGORY ? c->code[row] < 0 : isnan(c->number[row]))
+        return FAIL_AT(E205, where, "repair the line", "time column \"%s\" is empty here", c->name);
+    if (c->type == COL_CATEGORY) snprintf(cell, sizeof cell, "\"%.40s\"", c->word[c->code[row]]);
+    else snprintf(cell, sizeof cell, "%.15g", c->number[row]);
+    return FAIL_AT(E205, where, "--time-format row   (rows are the time)   or   another --time", "%s in time column \"%s\": %s",
+                   cell, c->name, why);
 }
 
-/* A single numeric time column: years, or seconds since 1970. */
+/* A single numeric time column. */
 static err single_number(struct build *b, i32 col) {
     const f64 *v = b->t->col[col].number;
-    for (i64 i = 0; i < b->t->nrow; i++) {
-        if (!(v[i] >= 1000 && v[i] <= 2999) && !(v[i] > 1e8 && v[i] < 1e15))
-            return bad_part(b, i, col, "no year and no seconds since 1970");
-        if (v[i] <= 2999) b->time[i] = time_days((i64)v[i], 1, 1) * 86400;
-        else b->time[i] = (i64)(v[i] > 1e11 ? v[i] / 1000 : v[i]);
-    }
+    enum time_kind kind = time_guess_numbers(v, b->t->nrow);
+    if (kind == TIME_NONE) kind = time_guess_numbers(v, 1); /* to report the first row of another kind */
+    for (i64 i = 0; i < b->t->nrow; i++)
+        if (isnan(v[i]) || !time_of_number(kind, v[i], &b->time[i]))
+            return bad_part(b, i, col, "no year, no date as 20110102, and no seconds since 1970");
     return 0;
+}
+
+/* Words that are part of a time: 05:00 or 5:00 PM (seconds), Jan or March (number of the month). */
+static bool read_word(const char *word, enum unit *u, i64 *v) {
+    const struct time_parser clock = {.kind = TIME_CLOCK}, month = {.kind = TIME_CUSTOM, .format = "%b"};
+    struct civil c;
+    *u = UNIT_HOUR;
+    if (time_parse(&clock, word, strlen(word), v)) return true;
+    if (!time_parse(&month, word, strlen(word), v)) return false;
+    time_split(*v, &c);
+    *u = UNIT_MONTH;
+    *v = c.month;
+    return true;
 }
 
 /* Time of one row from its columns: dates and clock times add up, numbers fill in their unit. */
 static err row_time(struct build *b, i64 row, const enum unit *unit) {
     struct civil c = {.year = 1970, .month = 1, .day = 1};
-    i64 sum = 0;
+    i64 sum = 0, week = 0, t;
     i32 *field[] = {NULL, &c.month, &c.day, &c.hour, &c.minute, &c.second};
     for (i32 k = 0; k < b->ntime; k++) {
         const struct column *col = &b->t->col[b->time_col[k]];
-        if (col->type == COL_TIME) {
-            sum += col->time[row];
-            continue;
-        }
-        f64 v = col->number[row];
         enum unit u = unit[k];
-        if (!(v >= units[u].least && v <= units[u].most) || v != floor(v)) {
-            static const char *const why[] = {
-                "no year with four digits", "no month", "no day", "no hour", "no minute", "no second"};
-            return bad_part(b, row, b->time_col[k], why[u]);
+        f64 v = 0;
+        if (col->type == COL_CATEGORY) {
+            if (col->code[row] < 0 || !read_word(col->word[col->code[row]], &u, &t))
+                return bad_part(b, row, b->time_col[k], "no time of day and no month");
+            if (u == UNIT_HOUR) sum += t;
+            v = (f64)t;
+        } else if (col->type == COL_NUMBER) {
+            v = col->number[row];
         }
-        if (u == UNIT_YEAR) c.year = (i64)v;
+        if (col->type == COL_TIME) sum += col->time[row];
+        else if (k == 0 && u == UNIT_DAY && time_of_number(TIME_COMPACT, v, &t)) sum += t; /* 20110102 */
+        else if (col->type == COL_CATEGORY && u == UNIT_HOUR) continue;
+        else if (!(v >= units[u].least && v <= units[u].most) || v != floor(v))
+            return bad_part(b, row, b->time_col[k], units[u].none);
+        else if (u == UNIT_YEAR) c.year = (i64)v;
+        else if (u == UNIT_QUARTER) c.month = 3 * (i32)v - 2;
+        else if (u == UNIT_WEEK) week = (i64)v;
+        else if (u == UNIT_YEARDAY) sum += ((i64)v - 1) * 86400;
         else *field[u] = (i32)v;
     }
     if (c.day > time_month_days(c.year, c.month)) return bad_part(b, row, b->time_col[b->ntime - 1], "the month has no such day");
     b->time[row] = sum + time_make(&c);
+    if (!week) return 0;
+    if (!time_week(c.year, week, 1, &t)) return bad_part(b, row, b->time_col[b->ntime - 1], "the year has no such week");
+    b->time[row] += t - time_days(c.year, 1, 1) * 86400;
     return 0;
 }
 
 static err combine(struct build *b) {
-    enum unit unit[TIME_PARTS] = {0};
+    enum unit unit[TIME_PARTS] = {0}, next = UNIT_YEAR;
     NEW(b->time, b->t->nrow);
-    i32 next = UNIT_YEAR;
     for (i32 k = 0; k < b->ntime; k++) {
         const struct column *col = &b->t->col[b->time_col[k]];
-        if (col->type == COL_CATEGORY)
+        enum unit named = col->type == COL_TIME ? UNIT_DAY : unit_named(col->name);
+        i64 t;
+        if (col->type == COL_CATEGORY && (b->ntime == 1 || col->nword == 0 || !read_word(col->word[0], &named, &t)))
             return FAIL_AT(E205, b->t->path, "--time-format '%Y-%m-%d'   (spelt like the cells)",
                            "time column \"%s\" holds words (\"%s\")", col->name, col->nword ? col->word[0] : "");
-        unit[k] = col->type == COL_TIME ? UNIT_DAY : unit_of(col->name, next);
-        next = (i32)unit[k] + 1;
+        if (k == 0 && col->type == COL_NUMBER && time_of_number(TIME_COMPACT, col->number[0], &t)) named = UNIT_DAY;
+        unit[k] = named < UNITS ? named : next;
+        next = unit[k] >= UNIT_QUARTER ? UNIT_HOUR : (enum unit)imin((i32)unit[k] + 1, UNIT_SECOND);
     }
     const struct column *only = &b->t->col[b->time_col[0]];
     if (b->ntime == 1 && only->type == COL_TIME) {
@@ -94,6 +127,41 @@ static err combine(struct build *b) {
     }
     if (b->ntime == 1) return single_number(b, b->time_col[0]);
     for (i64 i = 0; i < b->t->nrow; i++) TRY(row_time(b, i, unit));
+    return 0;
+}
+
+/* True for words that are all of this unit. */
+static bool all_words(const struct column *c, enum unit want) {
+    for (i32 w = 0; w < c->nword; w++) {
+        enum unit u;
+        i64 t;
+        if (!read_word(c->word[w], &u, &t) || u != want) return false;
+    }
+    return c->nword > 0;
+}
+
+/* A column without a role that is named for a unit (not by one letter: y is often a target), or holds its words; -1 = none. */
+static i32 part_of(const struct build *b, const u8 *role, enum unit u) {
+    for (i32 i = 0; i < b->t->ncol; i++) {
+        const struct column *c = &b->t->col[i];
+        if (role[i] != NO_ROLE || !c->name[0]) continue;
+        if (c->type == COL_NUMBER && c->name[1] && unit_named(c->name) == u) return i;
+        if (c->type == COL_CATEGORY && all_words(c, u)) return i;
+    }
+    return -1;
+}
+
+i32 build_time_parts(const struct build *b, const u8 *role, bool clock_only, i32 *col) {
+    static const enum unit chains[][6] = {{UNIT_YEAR, UNIT_MONTH, UNIT_DAY, UNIT_HOUR, UNIT_MINUTE, UNIT_SECOND},
+                                          {UNIT_YEAR, UNIT_YEARDAY, UNIT_HOUR, UNIT_MINUTE, UNIT_SECOND, UNITS},
+                                          {UNIT_YEAR, UNIT_QUARTER, UNITS},
+                                          {UNIT_YEAR, UNIT_WEEK, UNITS},
+                                          {UNIT_HOUR, UNIT_MINUTE, UNIT_SECOND, UNITS}};
+    for (size_t k = clock_only ? 4 : 0; k < (clock_only ? 5 : 4); k++) {
+        i32 n = 0, c = 0;
+        while (n < 6 && chains[k][n] < UNITS && (c = part_of(b, role, chains[k][n])) >= 0) col[n++] = c;
+        if (n > 1 || (clock_only && n > 0)) return n;
+    }
     return 0;
 }
 

@@ -252,18 +252,18 @@ static err ambiguous_time(const struct csv *c, i32 f, const char *s, i32 n) {
 
 /* Error for the unreadable time at cell `bad` of n present ones; n may be 0. */
 static err unknown_time(const struct csv *c, i32 f, const char **cell, const i32 *len, i32 n, i32 bad) {
+    static const char row[] = "--time-format row   (rows are the time)";
     char where[256], text[60], known[TIME_ADVICE], fix[TIME_ADVICE + 80];
     file_where(c->src.name, c->data_line + bad, f + 1, where);
     csv_clean(text, sizeof text, n ? cell[bad] : "", n ? len[bad] : 0);
-    snprintf(fix, sizeof fix, "%s   or   --time-format row --freq 1month",
-             time_advice(cell, len, n, known) ? known : "--time-format '%Y-%m-%d %H:%M'   (spelt like the cells)");
+    const bool told = time_advice(cell, len, n, known) > 0;
+    snprintf(fix, sizeof fix, "%s   or   %s", told ? known : row,
+             told ? row : "--time-format '%Y-%m-%d %H:%M'   (spelt like the cells)");
     return FAIL_AT(E205, where, fix, "\"%s\" in time column \"%s\" is not in a known date or time format", text, c->name[f]);
 }
 
 static struct time_parser custom_time(const struct csv *c) {
-    struct time_parser p = {.kind = TIME_CUSTOM};
-    snprintf(p.format, sizeof p.format, "%s", c->o->time_format);
-    return p;
+    return (struct time_parser){.kind = TIME_CUSTOM, .format = c->o->time_format};
 }
 
 /* Types a column that the user named as (part of) the time. */

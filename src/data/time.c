@@ -3,6 +3,7 @@
 #include "data/time.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 #include "data/timefmt.h"
@@ -46,34 +47,81 @@ static const char *read_dmy(const char *s, const char *end, bool month_first, i6
     return time_rest(p, end, out);
 }
 
-static const char *read_quarter(const char *s, const char *end, i64 *out) {
-    i64 y, q;
-    const char *p = time_digits(s, end, 4, 4, &y);
-    if (!p) return NULL;
-    while (p < end && (*p == '-' || *p == ' ')) p++;
-    if (p == end || (*p | 32) != 'q') return NULL;
-    p = time_digits(p + 1, end, 1, 1, &q);
-    return p && q >= 1 && q <= 4 && time_date(y, 3 * q - 2, 1, out) ? p : NULL;
+bool time_week(i64 y, i64 week, i64 day, i64 *out) {
+    const i64 first = time_days(y, 1, 4), next = time_days(y + 1, 1, 4); /* 4 January is in week 1; day 0 was a Thursday */
+    const i64 monday = first - (first + 3 + 7 * 700000) % 7, end = next - (next + 3 + 7 * 700000) % 7;
+    *out = (monday + 7 * (week - 1) + day - 1) * 86400;
+    return week >= 1 && day >= 1 && day <= 7 && monday + 7 * (week - 1) < end;
 }
 
-static const char *read_number(enum time_kind kind, const char *s, const char *end, i64 *out) {
-    bool negative = s < end && *s == '-';
-    i64 v;
-    const char *p = time_digits(s + negative, end, 1, 15, &v);
+static const char *read_period(const char *s, const char *end, i64 *out) {
+    i64 y, n, day = 1;
+    const char *p = time_digits(s, end, 4, 4, &y);
+    while (p && p < end && (*p == '-' || *p == ' ')) p++;
+    if (!p || p == end) return NULL;
+    const int letter = *p | 32, months = letter == 'q' ? 3 : letter == 'h' ? 6 : letter == 'm' ? 1 : 0;
+    if (!months && letter != 'w') return NULL;
+    p = time_digits(p + 1, end, 1, 2, &n);
     if (!p) return NULL;
-    if (end - p > 1 && *p == '.') { /* 1949.0, 1293944400.25 */
-        i64 unused;
-        const char *q = time_digits(p + 1, end, 1, 9, &unused);
-        if (q && (kind == TIME_EPOCH || unused == 0)) p = q;
+    if (months) return n >= 1 && n <= 12 / months && time_date(y, months * (n - 1) + 1, 1, out) ? p : NULL;
+    const char *q = time_digits(p + (p < end && *p == '-'), end, 1, 1, &day);
+    return time_week(y, n, q ? day : 1, out) ? q ? q : p : NULL;
+}
+
+/* 201101, 20110102, 2011010205, 201101020500, 20110102050000. */
+static bool compact(f64 v, i64 *out) {
+    i64 clock = 0, t;
+    if (v != floor(v) || v < 100001 || v > 29991231235959) return false;
+    i64 n = (i64)v, digits = 6;
+    for (i64 k = n; k > 999999; k /= 10) digits++;
+    if (digits % 2) return false;
+    if (digits == 6) return n <= 299912 && time_date(n / 100, n % 100, 1, out);
+    static const i64 cut[] = {[8] = 1, [10] = 100, [12] = 10000, [14] = 1000000};
+    static const i64 second[] = {[8] = 0, [10] = 3600, [12] = 60, [14] = 1};
+    i64 rest = n % cut[digits];
+    for (i64 unit = second[digits]; unit > 0 && unit <= 3600; unit *= 60, rest /= 100) {
+        if (rest % 100 > (unit == 3600 ? 23 : 59)) return false;
+        clock += unit * (rest % 100);
     }
-    if (kind == TIME_YEAR) return !negative && v >= 1000 && v <= 2999 && time_date(v, 1, 1, out) ? p : NULL;
-    if (kind == TIME_COMPACT) {
-        if (negative || v < 10000101 || v > 29991231) return NULL;
-        return time_date(v / 10000, v / 100 % 100, v % 100, out) ? p : NULL;
+    n /= cut[digits];
+    if (n < 10000101 || n > 29991231 || !time_date(n / 10000, n / 100 % 100, n % 100, &t)) return false;
+    *out = t + clock;
+    return true;
+}
+
+bool time_of_number(enum time_kind kind, f64 v, i64 *out) {
+    const f64 size = fabs(v), unit = size < 1e11 ? 1 : size < 1e14 ? 1e3 : size < 1e17 ? 1e6 : 1e9;
+    if (kind == TIME_COMPACT) return compact(v, out);
+    if (kind == TIME_YEAR) return v == floor(v) && v >= 1000 && v <= 2999 && time_date((i64)v, 1, 1, out);
+    if (kind != TIME_EPOCH || !(size < 1e20)) return false;
+    *out = (i64)floor(v / unit + 1e-6); /* nanoseconds have more digits than an f64 */
+    return true;
+}
+
+/* A whole number with digits behind the point, which only seconds may have: 1949.0, 1293944400.25. */
+static const char *read_number(enum time_kind kind, const char *s, const char *end, i64 *out) {
+    const bool negative = s < end && *s == '-';
+    i64 v, rest;
+    const char *p = time_digits(s + negative, end, 1, 19, &v);
+    if (!p) return NULL;
+    const char *q = end - p > 1 && *p == '.' ? time_digits(p + 1, end, 1, 9, &rest) : NULL;
+    if (q && (kind == TIME_EPOCH || rest == 0)) p = q;
+    return time_of_number(kind, negative ? -(f64)v : (f64)v, out) ? p : NULL;
+}
+
+/* 20110102, 20110102T050000, 20110102 0500. */
+static const char *read_compact(const char *s, const char *end, i64 *out) {
+    i64 day, clock;
+    const char *p = time_digits(s, end, 8, 8, &day), *q;
+    if (!p || end - p < 3 || (*p != 'T' && *p != ' ')) return read_number(TIME_COMPACT, s, end, out);
+    for (i32 digits = 6; digits > 0; digits -= 2) {
+        q = time_digits(p + 1, end, digits, digits, &clock);
+        if (q && (q == end || (*q != ':' && (u8)(*q - '0') > 9))) {
+            for (i32 k = digits; k < 6; k += 2) clock *= 100;
+            return compact((f64)(day * 1000000 + clock), out) ? time_zone(q, end, out) : NULL;
+        }
     }
-    *out = v > 100000000000 ? v / 1000 : v;
-    if (negative) *out = -*out;
-    return p;
+    return compact((f64)day, out) ? time_rest(p, end, out) : NULL;
 }
 
 const char *time_read(const struct time_parser *p, const char *s, const char *end, i64 *out) {
@@ -81,7 +129,8 @@ const char *time_read(const struct time_parser *p, const char *s, const char *en
     case TIME_YMD: return read_ymd(s, end, out);
     case TIME_DMY: return read_dmy(s, end, false, out);
     case TIME_MDY: return read_dmy(s, end, true, out);
-    case TIME_QUARTER: return read_quarter(s, end, out);
+    case TIME_PERIOD: return read_period(s, end, out);
+    case TIME_COMPACT: return read_compact(s, end, out);
     case TIME_CLOCK: return time_clock(s, end, out);
     case TIME_WORDS: return time_read_words(s, end, out);
     case TIME_CUSTOM: return time_read_format(p->format, s, end, out);

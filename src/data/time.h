@@ -15,18 +15,18 @@ enum time_kind {
     TIME_YMD,     /* 2011-01-02, 2011/1/2, 2011.01.02, 2011-01; with or without a clock time, T, fraction, zone */
     TIME_DMY,     /* 02.01.2011, 02/01/2011, 2-1-2011; clock time as above */
     TIME_MDY,     /* 01/02/2011 */
-    TIME_QUARTER, /* 2011-Q1, 2011Q1 */
+    TIME_PERIOD,  /* 2011-Q1, 2011Q1, 2011M01, 2011-H2; ISO weeks: 2011-W05, 2011W05, 2011-W05-1 (its Monday) */
     TIME_WORDS,   /* 2 Jan 2011, January 2, 2011, Jan 2011, 2. März 2011; clock time as above */
     TIME_CLOCK,   /* 05:00, 05:00:00, 17.24.00: added to a date in another column */
-    TIME_YEAR,    /* 2011; bare numbers, only for a column named as the time */
-    TIME_COMPACT, /* 20110102 */
-    TIME_EPOCH,   /* 1293944400; milliseconds when above 10^11 */
+    TIME_YEAR,    /* 2011; bare numbers, like the next two */
+    TIME_COMPACT, /* 201101, 20110102, 2011010205, .. up to seconds; as text 20110102T0500 too */
+    TIME_EPOCH,   /* seconds since 1970; milli-, micro-, nanoseconds when above 10^11, 10^14, 10^17 */
     TIME_CUSTOM   /* --time-format */
 };
 
 struct time_parser {
     enum time_kind kind;
-    char format[64]; /* TIME_CUSTOM only: %Y %y %m %d %H %I %p %M %S %f %b %B %j %s %q %z %% */
+    const char *format; /* TIME_CUSTOM only: %Y %y %m %d %H %I %p %M %S %f %b %B %j %s %q %z %%; A|B reads A or B */
 };
 
 /* Parses the start of [s, end); returns the position after the last character used, or NULL if there is no time. */
@@ -42,10 +42,16 @@ struct time_memory {
 };
 const char *time_read_again(const struct time_parser *p, struct time_memory *m, const char *s, const char *end, i64 *out);
 
-/* Advice for ambiguous texts such as 01.02.24: up to two --time-format layouts that read all of them. Returns their number; 0 =
- * "". */
-enum { TIME_ADVICE = 120 };
+/* Advice for ambiguous texts such as 01.02.24, and for texts in several layouts: up to two --time-format layouts that read all
+ * of them. Returns their number; 0 = "". */
+enum { TIME_ADVICE = 240 };
 i32 time_advice(const char *const *s, const i32 *len, i32 n, char fix[TIME_ADVICE]);
+
+bool time_week(i64 year, i64 week, i64 day, i64 *out); /* day 1..7 of an ISO week; false = the year has no such week */
+/* A number as YEAR, COMPACT or EPOCH; false = none. */
+bool time_of_number(enum time_kind kind, f64 v, i64 *out);
+/* The first of these kinds that fits all numbers [n] except NaN, or TIME_NONE. */
+enum time_kind time_guess_numbers(const f64 *v, i64 n);
 
 /* The kind that reads all texts, or TIME_NONE. named: the column was given as the time, so bare numbers count too. Day and
  * month are distinguished by a number above 12 or by ascending order; *ambiguous if neither helps. */
@@ -54,7 +60,7 @@ enum time_kind time_guess(const char *const *s, const i32 *len, i32 n, bool name
 /* How a sort command can order texts of a kind, for the advice in a message. */
 enum time_order {
     ORDER_NONE,
-    ORDER_TEXT,   /* fixed-width texts sort as they are: 2011-01-02 05:00, 2011-Q1 */
+    ORDER_TEXT,   /* fixed-width texts sort as they are: 2011-01-02 05:00, 2011-Q1, 20110102T0500 */
     ORDER_NUMBER, /* 1293944400, 20110102 */
     ORDER_YMD,    /* 2011-1-2 5:00: by the numbers in them, year first */
     ORDER_DMY,

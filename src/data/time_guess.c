@@ -1,9 +1,13 @@
 /* time_guess.c - infers the kind of time of a column's texts, how a sort command can order them, and the advice if they are not
  * times. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "data/time.h"
+
+static const enum time_kind numbers[] = {TIME_YEAR, TIME_COMPACT, TIME_EPOCH};
+enum { EPOCH_LEAST = 100000000 }; /* March 1973: smaller numbers count something else */
 
 /* True if all texts are of this kind; *ascending: they never decrease. */
 static bool all_are(enum time_kind kind, const char *const *s, const i32 *len, i32 n, bool *ascending) {
@@ -18,8 +22,17 @@ static bool all_are(enum time_kind kind, const char *const *s, const i32 *len, i
     return n > 0;
 }
 
+/* True if a number of seconds is so large that it counts nothing else. */
+static bool far_from_1970(const char *const *s, const i32 *len, i32 n) {
+    const struct time_parser p = {.kind = TIME_EPOCH};
+    i64 t, most = 0;
+    for (i32 i = 0; i < n; i++)
+        if (time_parse(&p, s[i], (size_t)len[i], &t)) most = lmax(most, t < 0 ? -t : t);
+    return most >= EPOCH_LEAST;
+}
+
 enum time_kind time_guess(const char *const *s, const i32 *len, i32 n, bool named, bool *ambiguous) {
-    static const enum time_kind words[] = {TIME_YMD, TIME_QUARTER, TIME_WORDS}, numbers[] = {TIME_YEAR, TIME_COMPACT, TIME_EPOCH};
+    static const enum time_kind words[] = {TIME_YMD, TIME_PERIOD, TIME_WORDS};
     bool up, up_month_first;
     *ambiguous = false;
     for (size_t k = 0; k < COUNT(words); k++)
@@ -32,8 +45,31 @@ enum time_kind time_guess(const char *const *s, const i32 *len, i32 n, bool name
     if (day_first) return TIME_DMY;
     if (month_first) return TIME_MDY;
     if (all_are(TIME_CLOCK, s, len, n, &up)) return TIME_CLOCK;
+    bool text = n > 0; /* 20110102T0500, not a bare number */
+    for (i32 i = 0; i < n; i++) text = text && len[i] > 9 && (s[i][8] == 'T' || s[i][8] == ' ');
+    if (text && all_are(TIME_COMPACT, s, len, n, &up)) return TIME_COMPACT;
     for (size_t k = 0; named && k < COUNT(numbers); k++)
-        if (all_are(numbers[k], s, len, n, &up)) return numbers[k];
+        if (all_are(numbers[k], s, len, n, &up) && (numbers[k] != TIME_EPOCH || far_from_1970(s, len, n))) return numbers[k];
+    return TIME_NONE;
+}
+
+enum time_kind time_guess_numbers(const f64 *v, i64 n) {
+    for (size_t k = 0; k < COUNT(numbers); k++) {
+        i64 t, fits = 0;
+        f64 least = INFINITY, most = 0; /* by size */
+        for (i64 i = 0; i < n; i++) {
+            if (isnan(v[i])) continue;
+            if (!time_of_number(numbers[k], v[i], &t)) {
+                fits = 0;
+                break;
+            }
+            fits++;
+            least = fmin(least, fabs(v[i]));
+            most = fmax(most, fabs(v[i]));
+        }
+        const bool alike = numbers[k] == TIME_COMPACT ? most < 20 * least : numbers[k] == TIME_YEAR || most >= EPOCH_LEAST;
+        if (fits > 0 && alike) return numbers[k];
+    }
     return TIME_NONE;
 }
 
@@ -45,9 +81,8 @@ static const char *const layouts[] = {"%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%y-%m
 static const char *const clocks[] = {"", " %H:%M", " %H:%M:%S", "T%H:%M:%S", " %I:%M %p", " %H", "%H", "%H%M"};
 
 static bool reads_all(const char *format, const char *const *s, const i32 *len, i32 n) {
-    struct time_parser p = {.kind = TIME_CUSTOM};
+    const struct time_parser p = {.kind = TIME_CUSTOM, .format = format};
     i64 t;
-    snprintf(p.format, sizeof p.format, "%s", format);
     for (i32 i = 0; i < n; i++)
         if (!time_parse(&p, s[i], (size_t)len[i], &t)) return false;
     return n > 0;
@@ -84,9 +119,9 @@ enum time_order time_order(enum time_kind kind, const char *const *s, const i32 
         equal = equal && len[i] == len[0];
     }
     switch (kind) {
-    case TIME_QUARTER: return equal && n > 0 ? ORDER_TEXT : ORDER_NONE;
+    case TIME_PERIOD: return equal && n > 0 ? ORDER_TEXT : ORDER_NONE;
+    case TIME_COMPACT: return equal && n > 0 ? ORDER_TEXT : ORDER_NONE;
     case TIME_YEAR:
-    case TIME_COMPACT:
     case TIME_EPOCH: return ORDER_NUMBER;
     case TIME_YMD: return !plain ? ORDER_NONE : equal ? ORDER_TEXT : ORDER_YMD;
     case TIME_DMY: return plain ? ORDER_DMY : ORDER_NONE;

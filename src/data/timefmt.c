@@ -49,16 +49,22 @@ const char *time_clock(const char *s, const char *end, i64 *out) {
     return p;
 }
 
+const char *time_zone(const char *p, const char *end, i64 *t) {
+    i64 zone = 0;
+    const char *z = read_zone(p + (p < end && *p == ' '), end, &zone);
+    *t -= zone;
+    return z ? z : p;
+}
+
 const char *time_rest(const char *p, const char *end, i64 *t) {
     if (p == end || (*p != ' ' && *p != 'T' && *p != 't')) return p;
     const char *q = p + 1;
     while (q < end && *q == ' ') q++;
-    i64 clock, zone = 0;
+    i64 clock;
     q = time_clock(q, end, &clock);
     if (!q) return p;
-    const char *z = read_zone(q + (q < end && *q == ' '), end, &zone);
-    *t += clock - zone;
-    return z ? z : q;
+    *t += clock;
+    return time_zone(q, end, t);
 }
 
 struct fields {
@@ -168,9 +174,10 @@ static const char *read_letter(char letter, const char *s, const char *end, stru
     }
 }
 
-const char *time_read_format(const char *format, const char *s, const char *end, i64 *out) {
+/* Reads one layout, up to its end or a |. */
+static const char *read_layout(const char *c, const char *s, const char *end, i64 *out) {
     struct fields f = {.year = 1970, .month = 1, .day = 1};
-    for (const char *c = format; *c; c++) {
+    for (; *c && *c != '|'; c++) {
         if (*c == '%' && c[1]) {
             s = read_letter(*++c, s, end, &f);
             if (!s) return NULL;
@@ -191,5 +198,15 @@ const char *time_read_format(const char *format, const char *s, const char *end,
     if (f.day_of_year > 0) *out += (f.day_of_year - 1) * 86400;
     *out += f.hour * 3600 + f.minute * 60 + f.second - f.zone;
     return s;
+}
+
+const char *time_read_format(const char *format, const char *s, const char *end, i64 *out) {
+    const char *longest = NULL;
+    for (const char *c = format; c; c = strchr(c, '|'), c += c != NULL) {
+        i64 t;
+        const char *p = read_layout(c, s, end, &t);
+        if (p && (!longest || p > longest)) longest = p, *out = t;
+    }
+    return longest;
 }
 

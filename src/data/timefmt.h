@@ -20,6 +20,7 @@ static inline bool time_date(i64 y, i64 m, i64 d, i64 *t) {
     *t = time_days(y, (i32)m, (i32)d) * 86400;
     return true;
 }
+const char *time_zone(const char *s, const char *end, i64 *t);     /* optional zone, subtracted from *t */
 const char *time_rest(const char *s, const char *end, i64 *t);     /* optional clock time and zone after a date, added to *t */
 /* 1 Jan 2024, 1. März 2024, January 1, 2024, 2024-Jan-01, Jan 2024; clock time as after other dates. */
 const char *time_read_words(const char *s, const char *end, i64 *out);

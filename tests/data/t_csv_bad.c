@@ -95,7 +95,7 @@ TEST(bad_time_names_cell_and_format) {
     r = refused(t_file("time.csv", "t,b\n1-01,2\n1-02,3\n"), &o, 205);
     ends_with(r->where, "time.csv:2:1");
     has(r->text, "\"1-01\" in time column \"t\"");
-    has(r->fix, "--time-format row --freq 1month");
+    has(r->fix, "--time-format row");
     r = refused(t_file("time.csv", "t,b\n01/02/2011,2\n02/02/2011,3\n"), &o, 205);
     has(r->text, "day or month first?");
     has(r->fix, "%d/%m/%Y");

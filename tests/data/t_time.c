@@ -54,13 +54,30 @@ TEST(time_reads_iso_and_its_relatives) {
     reads(TIME_DMY, "02.01.2011 05:00", t);
     reads(TIME_DMY, "2/1/2011", at(2011, 1, 2, 0, 0, 0));
     reads(TIME_MDY, "1/2/2011", at(2011, 1, 2, 0, 0, 0));
-    reads(TIME_QUARTER, "2011-Q3", at(2011, 7, 1, 0, 0, 0));
-    reads(TIME_QUARTER, "2011q1", at(2011, 1, 1, 0, 0, 0));
+    reads(TIME_PERIOD, "2011-Q3", at(2011, 7, 1, 0, 0, 0));
+    reads(TIME_PERIOD, "2011q1", at(2011, 1, 1, 0, 0, 0));
+    reads(TIME_PERIOD, "2011M03", at(2011, 3, 1, 0, 0, 0));
+    reads(TIME_PERIOD, "2011-H2", at(2011, 7, 1, 0, 0, 0));
+    reads(TIME_PERIOD, "2021-W05", at(2021, 2, 1, 0, 0, 0));
+    reads(TIME_PERIOD, "2021W05", at(2021, 2, 1, 0, 0, 0));
+    reads(TIME_PERIOD, "2021-W05-7", at(2021, 2, 7, 0, 0, 0));
+    reads(TIME_PERIOD, "2020W537", at(2021, 1, 3, 0, 0, 0));
+    reads(TIME_PERIOD, "2009-W01-1", at(2008, 12, 29, 0, 0, 0));
     reads(TIME_CLOCK, "17.24.00", 17 * 3600 + 24 * 60);
     reads(TIME_YEAR, "1949", at(1949, 1, 1, 0, 0, 0));
     reads(TIME_COMPACT, "20110102", at(2011, 1, 2, 0, 0, 0));
+    reads(TIME_COMPACT, "201101", at(2011, 1, 1, 0, 0, 0));
+    reads(TIME_COMPACT, "2011010205", t);
+    reads(TIME_COMPACT, "201101020500", t);
+    reads(TIME_COMPACT, "20110102050000", t);
+    reads(TIME_COMPACT, "20110102T0500", t);
+    reads(TIME_COMPACT, "20110102T060000+01:00", t);
+    reads(TIME_COMPACT, "20110102 05:00", t);
     reads(TIME_EPOCH, "1293944400", t);
+    reads(TIME_EPOCH, "1293944400.5", t);
     reads(TIME_EPOCH, "1293944400000", t);
+    reads(TIME_EPOCH, "1293944400000000", t);
+    reads(TIME_EPOCH, "1293944400000000000", t);
     reads(TIME_EPOCH, "-86400", -86400);
 }
 
@@ -82,7 +99,12 @@ TEST(time_refuses_what_is_none) {
     for (size_t i = 0; i < COUNT(bad); i++) refuses(TIME_YMD, bad[i]);
     refuses(TIME_DMY, "31.02.2011");
     refuses(TIME_MDY, "13/01/2011");
-    refuses(TIME_QUARTER, "2011-Q5");
+    refuses(TIME_PERIOD, "2011-Q5");
+    refuses(TIME_PERIOD, "2021-W53"); /* a short year */
+    refuses(TIME_PERIOD, "2021-W05-8");
+    refuses(TIME_COMPACT, "20110230");
+    refuses(TIME_COMPACT, "2011010225");
+    refuses(TIME_COMPACT, "20110102T2500");
     refuses(TIME_CLOCK, "25:00");
     refuses(TIME_YEAR, "49");
 }
@@ -96,6 +118,10 @@ TEST(time_custom_format_reads_names_and_halves) {
     struct time_parser day = {.kind = TIME_CUSTOM, .format = "%Y%j"};
     assert_true(time_parse(&day, "2012060", 7, &t));
     assert_int_equal(t, at(2012, 2, 29, 0, 0, 0));
+    struct time_parser either = {.kind = TIME_CUSTOM, .format = "%Y-%m-%d|%d.%m.%Y|%Y-%m-%d %H:%M"};
+    assert_true(time_parse(&either, "02.01.2011", 10, &t) && t == at(2011, 1, 2, 0, 0, 0));
+    assert_true(time_parse(&either, "2011-01-02 05:00", 16, &t) && t == at(2011, 1, 2, 5, 0, 0));
+    assert_false(time_parse(&either, "2011/01/02", 10, &t));
     struct time_parser year = {.kind = TIME_CUSTOM, .format = "year %Y, week 1"};
     assert_true(time_parse(&year, "year 1999, week 1", 17, &t));
 }

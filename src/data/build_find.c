@@ -1,0 +1,148 @@
+/* build_find.c - finds the time among the columns if --time does not name it.
+ *
+ *     dates as texts      2021-01-05                 the first such column
+ *     numbers             20210105, 1609804800, 2021   by name, or by their values alone if these leave no doubt
+ *     parts               year, month, day, hour      by name
+ *     date and clock      2021-01-05, 13              a date that repeats and a column named hour, or clock times
+ *
+ * A column that looks like a time and cannot be read is refused: to ignore it would hide the mistake. */
+#define _GNU_SOURCE
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "data/build.h"
+#include "data/mend.h"
+#include "data/names.h"
+
+enum { ROWS_LEAST = 5, CLOCK_LEAST = 60 }; /* without a name: rows; seconds between rows of a number that counts seconds */
+
+enum { STRANGE_WORDS = 64 };
+
+static err strange_time(const struct build *b, const struct column *c) {
+    static const char row[] = "--time-format row   (rows are the time)";
+    char where[256], fix[TIME_ADVICE + 340], known[TIME_ADVICE], name[MEND_PATH];
+    i32 len[STRANGE_WORDS], n = imin(c->nword, STRANGE_WORDS);
+    for (i32 k = 0; k < n; k++) len[k] = (i32)strlen(c->word[k]);
+    const bool told = time_advice(c->word, len, n, known) > 0;
+    table_where(b->t, 0, c, where);
+    snprintf(fix, sizeof fix, "%s   or   %s   or   --ignore %s", told ? known : row,
+             told ? row : "--time-format '%Y-%m-%d'   (spelt like the cells)", mend_word(c->name, name));
+    return FAIL_AT(E205, where, fix, "\"%s\" in column \"%s\" is not in a known date or time format", c->word[0], c->name);
+}
+
+/* True for two groups of digits whose first is no year: 555 1234. */
+static bool like_code(const char *w) {
+    const size_t first = strspn(w, "0123456789");
+    return first > 0 && first < 4 && w[first] == ' ' && strspn(w + first + 1, "0123456789") == strlen(w + first + 1);
+}
+
+/* Refuses a text column that looks like a time, by its name or its digits and marks: silently ignoring it would hide the
+ * mistake. */
+static err refuse_strange_time(struct build *b, const u8 *role) {
+    static const char *const names[] = {"date", "time",    "datetime", "timestamp", "month", "day",
+                                        "year", "quarter", "week",     "period",    "ds"};
+    for (i32 i = 0; i < b->t->ncol; i++) {
+        const struct column *c = &b->t->col[i];
+        if (c->type != COL_CATEGORY || role[i] != NO_ROLE || c->nword == 0) continue;
+        bool like = false;
+        for (size_t k = 0; k < COUNT(names); k++) like |= !strcasecmp(c->name, names[k]);
+        const char *w = c->word[0];
+        like |= strspn(w, "0123456789") > 0 && strspn(w, "0123456789-/.: ") == strlen(w) && 2 * (i64)c->nword > b->t->nrow &&
+                !like_code(w);
+        if (!like) continue;
+        return strange_time(b, c);
+    }
+    return 0;
+}
+
+/* How much a name says: 2 = it is that of a time, 1 = it has the word for one in it. */
+static i32 like_time(const char *name) {
+    static const char *const names[] = {"ts",   "ds",    "date",      "time",   "datetime", "timestamp", "year",
+                                        "yr",   "month", "yearmonth", "yyyymm", "yyyymmdd", "day",       "period",
+                                        "yyyy", "epoch", "seconds",   "ms",     "unix",     "week"};
+    static const char *const parts[] = {"time", "date", "stamp", "epoch", "unix", "year", "month"};
+    for (size_t k = 0; k < COUNT(names); k++)
+        if (!strcasecmp(name, names[k])) return 2;
+    for (size_t k = 0; k < COUNT(parts); k++)
+        if (strcasestr(name, parts[k])) return 1;
+    return 0;
+}
+
+/* True for times that never decrease, with one step between most of them. */
+static bool steady(enum time_kind kind, const i64 *t, i64 n) {
+    struct freq f;
+    i64 steps = 0;
+    freq_infer(t, n, &f);
+    for (i64 i = 1; i < n; i++) {
+        if (t[i] < t[i - 1]) return false;
+        steps += time_steps(t[i - 1], t[i], &f) == 1;
+    }
+    const bool second = kind == TIME_EPOCH && f.months == 0 && f.step < CLOCK_LEAST; /* codes that count up */
+    return n >= ROWS_LEAST && t[n - 1] > t[0] && !second && 10 * steps >= (kind == TIME_COMPACT ? 0 : 9) * (n - 1);
+}
+
+/* True for a column of numbers that are times. */
+static err is_numbers(const struct table *t, const struct column *c, bool *yes) {
+    const i32 name = like_time(c->name);
+    const enum time_kind kind = c->missing < t->nrow ? time_guess_numbers(c->number, t->nrow) : TIME_NONE;
+    i64 *time, n = 0, ups = 0;
+    *yes = false;
+    if (kind == TIME_NONE || t->nrow == 0) return 0;
+    NEW(time, t->nrow);
+    for (i64 i = 0; i < t->nrow; i++) {
+        if (isnan(c->number[i]) || !time_of_number(kind, c->number[i], &time[n])) continue;
+        ups += n == 0 || time[n] >= time[n - 1];
+        n++;
+    }
+    *yes = name == 2 || (name == 1 && ups == n) || (c->missing == 0 && steady(kind, time, n));
+    mem_free(time);
+    return 0;
+}
+
+/* True if the list names the column. */
+static bool listed(const struct build *b, const char *list, i32 col) {
+    char name[256];
+    while (name_next(&list, name))
+        if (table_find(b->t, name) == col) return true;
+    return false;
+}
+
+/* The first column of numbers that are times; another column must be left to forecast. */
+static err find_numbers(struct build *b, const u8 *role) {
+    i32 others = 0;
+    for (i32 i = 0; i < b->t->ncol; i++) others += b->t->col[i].type == COL_NUMBER;
+    for (i32 i = 0; i < b->t->ncol && others > 1 && b->ntime == 0; i++) {
+        const struct column *c = &b->t->col[i];
+        bool yes = false;
+        if (c->type == COL_NUMBER && role[i] == NO_ROLE) TRY(is_numbers(b->t, c, &yes));
+        if (yes && !listed(b, b->o->target, i)) b->time_col[b->ntime++] = i;
+    }
+    return 0;
+}
+
+/* Times of a found date at midnight that repeat: the clock is in other columns. */
+static bool lacks_clock(const struct build *b) {
+    const struct column *c = &b->t->col[b->time_col[0]];
+    i64 again = 0, t, before = INT64_MIN;
+    const enum time_kind kind = c->type == COL_NUMBER ? time_guess_numbers(c->number, b->t->nrow) : TIME_NONE;
+    for (i64 i = 0; i < b->t->nrow; i++, before = t) {
+        if (c->type == COL_TIME) t = c->time[i];
+        else if (!time_of_number(kind, c->number[i], &t)) return false;
+        if (t % 86400 != 0) return false;
+        again += t == before;
+    }
+    return again > 0;
+}
+
+err build_find_time(struct build *b, const u8 *role) {
+    for (i32 i = 0; i < b->t->ncol && b->ntime == 0; i++)
+        if (b->t->col[i].type == COL_TIME && role[i] == NO_ROLE) b->time_col[b->ntime++] = i;
+    if (b->ntime == 0) b->ntime = build_time_parts(b, role, false, b->time_col);
+    if (b->ntime == 0) TRY(find_numbers(b, role));
+    if (b->ntime == 1 && lacks_clock(b)) b->ntime += build_time_parts(b, role, true, b->time_col + 1);
+    return b->ntime ? 0 : refuse_strange_time(b, role);
+}
