@@ -109,10 +109,12 @@ STRETTO_API const char *stretto_data_column(const stretto_data *self, int i); /*
 /* Value of a cell in original units; NaN = missing or out of range. */
 STRETTO_API double stretto_data_value(const stretto_data *self, int column, int64_t row);
 STRETTO_API const char *stretto_data_summary(stretto_data *self); /* one line: columns, records, frequency, time range */
-/* List all problems of a file (errors, leaks, constant runs) as text or, if json != 0, as JSON.  *proposed_config (may be NULL)
- * receives a config as YAML.  Returns the code of the first error; *out is filled in that case, too. */
+/* List all problems of a file (errors, what a training would refuse, leaks, constant runs) as text or, if json != 0, as JSON.
+ * *proposed_config (may be NULL) receives a config as YAML that applies the first remedy of each error; NULL if no option is a
+ * remedy.  A missing option target is guessed, with a warning.  Returns the code of the first error; *out is filled in that case,
+ * too. */
 STRETTO_API stretto_err stretto_check(stretto_config *config, const char *path, int json, char **out, char **proposed_config);
-/* Like stretto_check for a file without a chosen target: a missing option target is no error. */
+/* Like stretto_check, but a guessed target is no warning. */
 STRETTO_API stretto_err stretto_data_info(stretto_config *config, const char *path, int json, char **out);
 /* Write a parsed binary copy of a data file, which is memory-mapped when it is read.  E702, E703: cannot write. */
 STRETTO_API stretto_err stretto_cache(stretto_config *config, const char *path, const char *out_path);

@@ -96,6 +96,8 @@ static inline err trainer_need_model(const struct stretto_trainer *t) {
 
 /* api_train.c: a job of its data, with nothing resolved yet. */
 err trainer_job(struct stretto_trainer *t, const struct events *to);
+/* Does what a training does before its first step, and forgets it: what that refuses. *horizon: resolved. The data are scaled. */
+err trainer_check(const struct options *o, stretto_data *data, i64 *horizon);
 void trainer_listen(struct stretto_trainer *t); /* course.c: its events go to the caller and to the curves */
 
 /* api_model.c: the training record that goes into the model file: when, where, on what, how good (JSON). */

@@ -2,9 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/advice.h"
 #include "api/api.h"
 #include "base/json.h"
 #include "data/check.h"
+#include "data/names.h"
 #include "data/time.h"
 #include "learn/series_set.h"
 
@@ -50,8 +52,8 @@ static void quoted(struct str *out, const char *text) {
     str_add(out, "\"");
 }
 
-/* Options for a config: those that the user gave about the data, and a horizon that fits the file. */
-static void propose(const struct options *o, const struct series *s, struct str *out) {
+/* Options for a config: those about the data, as the user and the remedies set them, and the horizon of a training. */
+static void propose(const struct options *o, const struct series *s, i64 horizon, struct str *out) {
     str_add(out, "target: [");
     for (i32 i = 0; i < s->ntarget; i++) {
         if (i) str_add(out, ", ");
@@ -59,112 +61,190 @@ static void propose(const struct options *o, const struct series *s, struct str 
     }
     str_add(out, "]\n");
     for (i32 i = 0; i < OPT_COUNT; i++) {
-        const struct opt_info *info = opt_info((enum opt_id)i);
-        if (info->group != OPT_DATA || i == OPT_target || !opt_given(o, (enum opt_id)i)) continue;
-        str_addf(out, "%s: ", info->name);
+        if (i == OPT_target || i == OPT_horizon || !advice_concerns(o, i)) continue;
+        str_addf(out, "%s: ", opt_info((enum opt_id)i)->name);
         quoted(out, o->meta[i].text);
         str_add(out, "\n");
     }
-    i64 horizon = s->freq.season > 1 && s->freq.season * 6 <= s->nrow ? s->freq.season : lmax(1, s->nrow / 12);
-    str_addf(out, "horizon: %lld\n", (long long)(opt_is_auto(o, OPT_horizon) ? horizon : o->horizon));
+    str_addf(out, "horizon: %lld\n", (long long)horizon);
 }
 
+enum { ROUNDS = 8 };
+
+/* A check reads the file, applies the first remedies of what it found, and reads again, until nothing is left to refuse: so it
+ * finds in one call what a user would be refused for in several. */
 struct checking {
-    struct findings found;
+    struct options o;         /* as given, then with remedies */
+    struct findings found;    /* errors of all rounds; warnings of the last */
     struct table *t;
-    struct series *s;
-    bool open; /* no target is chosen: the series holds all columns that could be one */
-    struct str text, config;
+    struct series_set *set;   /* NULL = errors are left */
+    bool targeted;            /* the user wants a target: one that is missing is reported */
+    bool guessed;             /* the target */
+    bool dropped;             /* the given roles are wrong, others were looked at in their place */
+    struct str table, text, config, command;
 };
 
 /* True if the role of a column could not be determined. */
 static bool is_role(i32 code) { return code == E102 || code == E105 || code == E214; }
 
-/* Without a chosen target the rows are checked all the same: every column counts as a target. */
-static err look_without_target(struct checking *c, struct series_options so) {
-    struct findings rest;
-    so.target = "all";
-    so.past = so.known = so.cat = NULL;
-    c->open = true;
-    TRY(check_table(c->t, &so, &rest, &c->s));
-    for (i32 i = 0; i < rest.n; i++) {
-        const i32 code = rest.item[i].r.code;
-        if (code != E212 && !is_role(code)) /* a constant column matters only as a target */
-            findings_add(&c->found, rest.item[i].warning, rest.item[i].column, &rest.item[i].r);
-    }
-    c->found.more += rest.more;
-    const size_t skip = strncmp(rest.roles, "target ", 7) == 0 ? 7 : 0;
-    snprintf(c->found.roles, sizeof c->found.roles, "no --target yet among %.670s", rest.roles + skip);
-    return 0;
+static i32 errors_of(const struct findings *f) {
+    i32 n = 0;
+    for (i32 i = 0; i < f->n; i++) n += !f->item[i].warning;
+    return n;
 }
 
 /* Puts the findings of the reader first; a column with unreadable cells gets no finding about missing cells, too. */
-static void put_cells_first(struct checking *c, struct findings *cells) {
+static void put_cells_first(struct findings *found, struct findings *cells) {
     const i32 ncell = cells->n;
-    for (i32 i = 0; i < c->found.n; i++) {
-        const struct finding *f = &c->found.item[i];
+    for (i32 i = 0; i < found->n; i++) {
+        const struct finding *f = &found->item[i];
         bool again = false;
         for (i32 k = 0; k < ncell && f->r.code == E207; k++) again |= cells->item[k].column == f->column;
         if (!again) findings_add(cells, f->warning, f->column, &f->r);
     }
-    cells->more += c->found.more;
-    memcpy(cells->roles, c->found.roles, sizeof cells->roles);
-    c->found = *cells;
-    series_free(c->s); /* unread cells count as missing there: the series is wrong */
-    c->s = NULL;
+    cells->more += found->more;
+    memcpy(cells->roles, found->roles, sizeof cells->roles);
+    *found = *cells;
 }
 
-/* targeted: the user wants a target, so a missing one is the first finding. */
-static err look(struct checking *c, const struct options *o, const char *path, bool targeted) {
-    struct read_options r = read_options_of(o);
-    struct series_options so = series_options_of(o);
-    struct findings cells = {0};
-    r.found = &cells;
-    err e = table_read(path, &r, &c->t);
-    if (e < 0 && cells.n < 2) return e; /* nothing else to tell */
-    if (e >= 0) TRY(check_table(c->t, &so, &c->found, &c->s));
-    if (c->t && c->found.n > 0 && !c->found.item[0].warning && is_role(c->found.item[0].r.code)) {
-        c->found.n = targeted || c->found.item[0].r.code != E105;
-        TRY(look_without_target(c, so));
+/* What a training with these options would refuse, before its first step; takes s. */
+static err try_training(struct checking *c, const char *path, struct series *s, struct findings *found) {
+    i64 horizon;
+    TRY(series_set_make(s, path, &c->set));
+    stretto_data data = {.set = &c->set->set};
+    const err e = trainer_check(&c->o, &data, &horizon);
+    if (e == -E601) return e;
+    if (e < 0) {
+        findings_add(found, false, NO_COLUMN, err_last());
+        return 0;
     }
-    if (cells.n) put_cells_first(c, &cells);
-    if (c->s && !c->open) propose(o, c->s, &c->config);
+    str_free(&c->config);
+    propose(&c->o, c->set->s, horizon, &c->config);
     return 0;
 }
 
-/* Columns with gaps that the same option fixes: the text shows the first one, the JSON all. */
-static bool alike(const struct finding *a, const struct finding *b) {
-    return a->r.code == E207 && b->r.code == E207 && strcmp(a->r.fix, b->r.fix) == 0;
+/* One round: reads the file and collects what is wrong. */
+static err look_once(struct checking *c, const char *path, struct findings *found) {
+    struct read_options r = read_options_of(&c->o);
+    struct series_options so = series_options_of(&c->o);
+    struct findings cells = {0};
+    struct series *s = NULL;
+    table_free(c->t);
+    if (c->set) dataset_free(&c->set->set);
+    c->t = NULL;
+    c->set = NULL;
+    *found = (struct findings){0};
+    r.found = &cells;
+    const err e = table_read(path, &r, &c->t);
+    if (e < 0 && (cells.n < 2 || e == -E601)) return e; /* nothing else to report */
+    if (c->t && !c->table.len) describe_table(c->t, &c->table);
+    if (e >= 0) TRY(check_table(c->t, &so, found, &s));
+    if (cells.n) { /* unread cells count as missing there: the series is wrong */
+        put_cells_first(found, &cells);
+        series_free(s);
+        s = NULL;
+    }
+    return s ? try_training(c, path, s, found) : 0;
 }
 
-static void findings_text(const struct findings *f, struct str *out) {
+/* --target is missing: `check` goes on with a guess, `train` does not. */
+static void put_guess(struct checking *c, const struct finding *f) {
+    enum { W36 = 36 };
+    struct err_record r = f->r;
+    r.code = W36;
+    c->guessed = true;
+    snprintf(r.text, sizeof r.text, "--target is missing: the config below takes the best guess, train asks for one%s",
+             strchr(f->r.text, '\n') ? strchr(f->r.text, '\n') : "");
+    if (c->targeted) findings_add(&c->found, true, NO_COLUMN, &r);
+}
+
+/* Adds the errors of a round that are new, and applies their first remedies. */
+static err take_advice(struct checking *c, const struct findings *found, bool *changed) {
+    bool wrong = false;
+    for (i32 i = 0; i < found->n; i++) {
+        const struct finding *f = &found->item[i];
+        bool known = f->warning, helps = false;
+        if (f->warning) continue;
+        for (i32 k = 0; k < c->found.n && !known; k++)
+            known = c->found.item[k].r.code == f->r.code && c->found.item[k].column == f->column &&
+                    !strcmp(c->found.item[k].r.text, f->r.text);
+        if (f->r.code == E105) put_guess(c, f);
+        else if (!known) findings_add(&c->found, false, f->column, &f->r);
+        TRY(advice_apply(&c->o, f->r.fix, &helps));
+        wrong |= is_role(f->r.code) && !helps;
+        *changed |= helps;
+    }
+    c->found.more += found->more;
+    if (!wrong || c->dropped) return 0;
+    c->dropped = *changed = true; /* the rows are looked at with other columns */
+    static const enum opt_id roles[] = {OPT_target, OPT_past, OPT_known, OPT_cat};
+    for (size_t i = 0; i < COUNT(roles); i++) TRY(opt_set_id(&c->o, roles[i], "", &OPT_API));
+    c->targeted = false;
+    return 0;
+}
+
+static err look(struct checking *c, const char *path) {
+    struct findings found;
+    bool again = true;
+    for (i32 round = 0; again && round < ROUNDS; round++) {
+        again = false;
+        const err e = look_once(c, path, &found);
+        if (e < 0 && (round == 0 || e == -E601)) return e;
+        if (e < 0) findings_add(&found, false, NO_COLUMN, err_last());
+        if (errors_of(&found)) TRY(take_advice(c, &found, &again));
+    }
+    memcpy(c->found.roles, found.roles, sizeof found.roles);
+    for (i32 i = 0; i < found.n; i++)
+        if (found.item[i].warning) findings_add(&c->found, true, found.item[i].column, &found.item[i].r);
+    if (errors_of(&found) || c->dropped) str_free(&c->config);
+    else if (errors_of(&c->found) || c->guessed) advice_command(&c->o, path, &c->command);
+    return str_ok(&c->table);
+}
+
+/* Findings of one kind in several columns: the text shows the first and names the other columns, the JSON has all. Cells that
+ * are no numbers are of one kind if the same word stands in them. */
+static bool alike(const struct finding *a, const struct finding *b) {
+    return a->column != NO_COLUMN && b->column != NO_COLUMN && a->warning == b->warning && a->r.code == b->r.code &&
+           (a->r.code != E204 || strcmp(a->r.fix, b->r.fix) == 0);
+}
+
+enum { ALIKE_NAMES = 300 };
+
+static void findings_text(const struct checking *c, struct str *out) {
+    const struct findings *f = &c->found;
     for (i32 i = 0; i < f->n; i++) {
+        const char *name[FINDINGS_MAX];
+        char list[ALIKE_NAMES];
         i32 before = 0, behind = 0;
         for (i32 k = 0; k < i; k++) before += alike(&f->item[k], &f->item[i]);
-        for (i32 k = i + 1; k < f->n; k++) behind += alike(&f->item[k], &f->item[i]);
+        for (i32 k = i + 1; k < f->n && before == 0; k++)
+            if (alike(&f->item[k], &f->item[i])) name[behind++] = c->t ? c->t->col[f->item[k].column].name : "?";
         if (before > 0) continue;
         finding_text(&f->item[i], out);
-        if (behind > 0) str_addf(out, "  the same in %d more column%s: --json lists them\n", behind, behind == 1 ? "" : "s");
+        name_list(name, behind, list, sizeof list);
+        if (behind > 0) str_addf(out, "  the same in %d more column%s: %s\n", behind, behind == 1 ? "" : "s", list);
     }
     if (f->more) str_addf(out, "and %lld more\n", (long long)f->more);
     if (f->n == 0) str_add(out, "no problem found\n");
 }
 
+static void series_text(const struct series *s, struct str *out) {
+    char span[72];
+    span_label(s, 0, s->nrow, span);
+    str_addf(out, "series: %s, %s, season %d\n", s->freq.name[0] ? s->freq.name : "no time", span, s->freq.season);
+    if (s->merged)
+        str_addf(out, "merged: %lld row%s that had the time of the row before (--dups)\n", (long long)s->merged,
+                 s->merged == 1 ? "" : "s");
+}
+
 static err show(struct checking *c, int json) {
     if (!json) {
-        if (c->t) describe_table(c->t, &c->text);
-        if (c->found.roles[0]) str_addf(&c->text, "columns: %s\n", c->found.roles);
-        if (c->s) {
-            char span[72];
-            span_label(c->s, 0, c->s->nrow, span);
-            str_addf(&c->text, "series: %s, %s, season %d\n", c->s->freq.name[0] ? c->s->freq.name : "no time", span,
-                     c->s->freq.season);
-            const i64 merged = c->s->merged;
-            if (merged)
-                str_addf(&c->text, "merged: %lld row%s that had the time of the row before (--dups)\n", (long long)merged,
-                         merged == 1 ? "" : "s");
-        }
-        findings_text(&c->found, &c->text);
+        str_add(&c->text, str_text(&c->table));
+        if (c->found.roles[0])
+            str_addf(&c->text, "columns%s: %s\n", c->guessed ? " (the target is a guess)" : "", c->found.roles);
+        if (c->set) series_text(c->set->s, &c->text);
+        findings_text(c, &c->text);
+        if (c->command.len) str_addf(&c->text, "all of it in one command:\n  %s", str_text(&c->command));
         if (c->config.len) str_addf(&c->text, "a config that fits:\n%s", str_text(&c->config));
         return 0;
     }
@@ -173,8 +253,9 @@ static err show(struct checking *c, int json) {
     if (c->t) js_put_i64(o, "rows", c->t->nrow);
     if (c->t) js_put_i64(o, "columns", c->t->ncol);
     if (c->found.roles[0]) js_put_text(o, "roles", c->found.roles);
-    if (c->s) js_put_i64(o, "merged", c->s->merged);
+    if (c->set) js_put_i64(o, "merged", c->set->s->merged);
     js_put(o, "findings", list);
+    if (c->command.len) js_put_text(o, "command", str_text(&c->command));
     js_put_text(o, "config", str_text(&c->config));
     err e = js_text(o, &c->text, 2);
     js_free(o);
@@ -182,10 +263,11 @@ static err show(struct checking *c, int json) {
 }
 
 static err look_and_show(stretto_config *config, const char *path, int json, bool targeted, char **out, char **proposed_config) {
-    struct checking c = {0};
+    struct checking c = {.targeted = targeted};
     *out = NULL;
     if (proposed_config) *proposed_config = NULL;
-    err e = look(&c, &config->o, path, targeted);
+    err e = opt_copy(&c.o, &config->o);
+    if (e >= 0) e = look(&c, path);
     if (e >= 0) e = show(&c, json);
     if (e >= 0) e = text_give(&c.text, out);
     if (e >= 0 && proposed_config && c.config.len) e = text_give(&c.config, proposed_config);
@@ -194,10 +276,13 @@ static err look_and_show(stretto_config *config, const char *path, int json, boo
             err_put(&c.found.item[i].r);
             e = -c.found.item[i].r.code;
         }
+    str_free(&c.table);
     str_free(&c.text);
     str_free(&c.config);
-    series_free(c.s);
+    str_free(&c.command);
+    if (c.set) dataset_free(&c.set->set);
     table_free(c.t);
+    opt_free(&c.o);
     return e;
 }
 

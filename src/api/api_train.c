@@ -8,12 +8,13 @@
 #include "report/jsonl.h"
 #include "report/trace.h"
 
-static err open_trainer(const stretto_config *config, stretto_data *data, struct stretto_trainer *t) {
+/* joins: with the other ranks of a job of processes. */
+static err open_trainer(const struct options *o, stretto_data *data, bool joins, struct stretto_trainer *t) {
     t->lock = -1;
     t->data = data;
     trainer_listen(t);
-    TRY(opt_copy(&t->o, &config->o));
-    TRY(workshop_open(&t->o, &t->events, &t->stop, true, &t->shop));
+    TRY(opt_copy(&t->o, o));
+    TRY(workshop_open(&t->o, &t->events, &t->stop, joins, &t->shop));
     if (trainer_is_silent(t)) t->events.n = 0;
     return 0;
 }
@@ -22,7 +23,7 @@ stretto_err stretto_trainer_new(stretto_config *config, stretto_data *data, stre
     struct stretto_trainer *t;
     *out = NULL;
     NEW(t, 1);
-    err e = open_trainer(config, data, t);
+    err e = open_trainer(&config->o, data, true, t);
     if (e < 0) stretto_trainer_free(t);
     else *out = t;
     return e;
@@ -50,6 +51,18 @@ stretto_err stretto_trainer_config(stretto_trainer *self, char **yaml_out) {
     TRY(resolve(&self->job, self->learner));
     opt_dump(&self->o, 1u << VERB_train, &text);
     return text_give(&text, yaml_out);
+}
+
+err trainer_check(const struct options *o, stretto_data *data, i64 *horizon) {
+    struct stretto_trainer *t;
+    NEW(t, 1);
+    err e = open_trainer(o, data, false, t);
+    if (e >= 0) e = trainer_job(t, NULL);
+    if (e >= 0) e = resolve(&t->job, t->learner);
+    if (e >= 0 && t->learner->prepare) e = t->learner->prepare(&t->job);
+    *horizon = t->o.horizon;
+    stretto_trainer_free(t);
+    return e;
 }
 
 void stretto_trainer_on_event(stretto_trainer *self, stretto_event_fn *fn, void *user) {

@@ -50,7 +50,7 @@ static err irregular(const struct build *b, const struct gap_count *g) {
     table_where(b->t, b->row[g->first_off], NULL, where);
     time_format(b->time[g->first_off - 1], &none, from);
     time_format(b->time[g->first_off], &none, to);
-    return FAIL_AT(E210, where, "another --freq   or   --time-format row   (rows are the time)",
+    return FAIL_AT(E210, where, "--time-format row   (rows are the time)   or   another --freq",
                    "%s steps expected, %lld of %lld rows lie between them\nfirst: from %s to %s", b->freq.name, (long long)g->off,
                    (long long)b->n, from, to);
 }

@@ -1,20 +1,23 @@
 /* build_order.c - refuses decreasing and duplicate times: guesses the cause from the file and gives the command that repairs
  * it.
  *
- *     time decreases, but increases within each value of a text column    several series, concatenated: extract one
+ *     time decreases, but increases within each value of a text column    several series, concatenated: a column for each
  *     time decreases otherwise                                            sort, if a sort command can order these cells
- *     duplicate times with different text                                 several series, interleaved: extract one
+ *     duplicate times with different text                                 several series, interleaved: a column for each
+ *     most dates come again, with the hour in a column                    --time DATE,HOUR
  *     duplicate times otherwise                                           --dups decides */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "data/build.h"
 #include "data/check.h"
 #include "data/mend.h"
 #include "data/names.h"
 
-enum { FIX_BYTES = 1200, SERIES_COLUMNS = 6 };
+enum { FIX_BYTES = 1200, SERIES_COLUMNS = 6, WIDE_SERIES = 2000 };
 
 /* Text columns whose values together identify a series. */
 struct key {
@@ -106,6 +109,31 @@ static void cut_series(const struct build *b, const struct key *k, i64 at, char 
              mend_to(b->t->path, "one", to));
 }
 
+/* Command that gives each series a column: no row is lost. False if none does, or it is too long for a message. */
+static bool widen(const struct build *b, const struct key *k, char fix[FIX_BYTES]) {
+    char from[MEND_PATH], to[MEND_PATH], sep[4];
+    if (k->n != 1 || b->ntime != 1 || b->t->map || k->c[0]->nword > WIDE_SERIES) return false;
+    const i32 n = snprintf(
+        fix, FIX_BYTES,
+        "awk -F'%s' -v T=%d -v K=%d -v V=%d 'NR>%lld{sub(/\\r$/,\"\");if(!($T in s)){s[$T];t[++n]=$T}"
+        "if(!($K in u)){u[$K];c[++m]=$K}v[$T,$K]=$V}END{r=\"time\";for(j=1;j<=m;j++)r=r FS c[j];print r;"
+        "for(i=1;i<=n;i++){r=t[i];for(j=1;j<=m;j++)r=r FS v[t[i],c[j]];print r}}' %s > %s   "
+        "(a column for each series, for --target all)",
+        awk_sep(b, sep), b->t->col[b->time_col[0]].field, k->c[0]->field, b->t->col[b->col[0]].field, (long long)lines_above(b),
+        mend_from(b->t->path, from), mend_to(b->t->path, "wide", to));
+    return n < (i32)sizeof err_last()->fix;
+}
+
+/* Remedies for several series in one file: the one that keeps all rows first. */
+static void part_series(const struct build *b, const struct key *k, i64 at, char fix[FIX_BYTES]) {
+    char one[FIX_BYTES];
+    const bool wide = widen(b, k, fix);
+    cut_series(b, k, at, one);
+    const size_t fill = wide ? strlen(fix) : 0, most = sizeof err_last()->fix;
+    if (fill + strlen(one) + 8 > most && wide) return;
+    snprintf(fix + fill, FIX_BYTES - fill, "%s%s", wide ? "\n" : "", one);
+}
+
 static enum time_order order_of(const struct column *c) { return c->type == COL_TIME ? (enum time_order)c->order : ORDER_NUMBER; }
 
 /* Sorts by numbers parsed from the cells: prefixes each row with year, month, day and clock, and cuts them off after the sort. */
@@ -172,7 +200,7 @@ static err unsorted(const struct build *b, i64 at, i64 backs, bool descending) {
     place(b, at, where, now);
     TRY(find_series(b, at, &k, &series));
     if (k.n) {
-        cut_series(b, &k, at, fix);
+        part_series(b, &k, at, fix);
         return FAIL_AT(E209, where, fix,
                        "time goes back from %s to %s where \"%s\"%s changes: several series in one file (%lld of them)", before,
                        now, k.c[0]->name, k.n > 1 ? ", with others," : "", (long long)series);
@@ -185,12 +213,24 @@ static err unsorted(const struct build *b, i64 at, i64 backs, bool descending) {
                    b->time[at - 1] - b->time[at] < 3600 && time_clocks_change(b->time[at], false) ? GO_BACK : "");
 }
 
+/* Rows that have the same time as the previous row, but another word in a column. */
+struct unlike {
+    i64 n, first;
+};
+
+static struct unlike count_unlike(const struct build *b, const struct column *c) {
+    struct unlike u = {0};
+    for (i64 i = b->n - 1; i > 0; i--)
+        if (b->time[i] == b->time[i - 1] && differ(b, c, i)) u.n++, u.first = i;
+    return u;
+}
+
 /* Rows that have the same time as the previous row. */
 struct again {
     i64 count, first;
     bool clocks;            /* all at a possible end of daylight saving time */
     const struct column *c; /* the column that most often differs between them, or NULL */
-    i64 told, first_told;
+    struct unlike unlike;   /* in c */
 };
 
 static struct again look_at(const struct build *b) {
@@ -203,11 +243,9 @@ static struct again look_at(const struct build *b) {
     }
     for (i32 k = 0; a.count && k < b->t->ncol; k++) {
         const struct column *c = &b->t->col[k];
-        i64 told = 0, first = 0;
         if (!could_name(b, c)) continue;
-        for (i64 i = b->n - 1; i > 0; i--)
-            if (b->time[i] == b->time[i - 1] && differ(b, c, i)) told++, first = i;
-        if (told > a.told) a.c = c, a.told = told, a.first_told = first;
+        const struct unlike u = count_unlike(b, c);
+        if (u.n > a.unlike.n) a.c = c, a.unlike = u;
     }
     return a;
 }
@@ -215,31 +253,64 @@ static struct again look_at(const struct build *b) {
 /* True if the file contains several series, which --dups must not merge. A few percent of the rows may differ in text without
  * that: genuine duplicates. */
 static bool is_several(const struct build *b, const struct again *a) {
-    return a->c && (4 * a->told >= b->n || (100 * a->told >= b->n && !a->clocks));
+    return a->c && (4 * a->unlike.n >= b->n || (100 * a->unlike.n >= b->n && !a->clocks));
+}
+
+/* Text columns that differ in 1 % of the rows or more between rows of one time, as a list for --ignore. */
+static void unlike_columns(const struct build *b, struct str *list) {
+    for (i32 k = 0; k < b->t->ncol; k++)
+        if (could_name(b, &b->t->col[k]) && 100 * count_unlike(b, &b->t->col[k]).n >= b->n) str_list_add(list, b->t->col[k].name);
 }
 
 static err several(const struct build *b, const struct again *a) {
-    char where[256], now[32], fix[FIX_BYTES], ignore[320] = "", word[MEND_PATH];
+    char where[256], now[32], fix[FIX_BYTES], one[FIX_BYTES], word[MEND_PATH];
     const struct key k = {1, {a->c}};
-    place(b, a->first_told, where, now);
-    cut_series(b, &k, a->first_told, fix);
-    if (4 * a->told >= b->n)
+    struct str ignore = {0};
+    place(b, a->unlike.first, where, now);
+    if (4 * a->unlike.n >= b->n) {
+        part_series(b, &k, a->unlike.first, fix);
         return FAIL_AT(E211, where, fix, "time %s comes again with another \"%s\": several series in one file (%d of them)", now,
                        a->c->name, a->c->nword);
-    snprintf(ignore, sizeof ignore, "\n--ignore %s with --dups   (it is one series)", mend_word(a->c->name, word));
-    const size_t fill = strlen(fix);
-    snprintf(fix + fill, sizeof fix - fill, "%s", ignore);
+    }
+    cut_series(b, &k, a->unlike.first, one);
+    unlike_columns(b, &ignore);
+    snprintf(fix, sizeof fix, "--dups %s --ignore %s   (it is one series)\n%.700s", b->dups == DUPS_FIRST ? "first" :
+             b->dups == DUPS_LAST ? "last" : "mean", mend_words(str_text(&ignore), word), one);
+    str_free(&ignore);
     return FAIL_AT(E211, where, fix, "time %s comes again with another \"%s\" (%lld such row%s): several series in one file?",
-                   now, a->c->name, (long long)a->told, a->told == 1 ? "" : "s");
+                   now, a->c->name, (long long)a->unlike.n, a->unlike.n == 1 ? "" : "s");
+}
+
+/* A numeric column with the hours of dates that come again: integers from 0 to 23, ascending within each date. NULL = none. */
+static const struct column *hours_of(const struct build *b) {
+    for (i32 k = 0; k < b->t->ncol; k++) {
+        const struct column *c = &b->t->col[k];
+        bool fits = c->type == COL_NUMBER && c != &b->t->col[b->col[0]];
+        for (i64 i = 0; i < b->n && fits; i++) {
+            const f64 v = c->number[b->row[i]];
+            fits = v >= 0 && v < 24 && v == floor(v) && b->time[i] % 86400 == 0;
+            if (fits && i > 0 && b->time[i] == b->time[i - 1]) fits = v > c->number[b->row[i - 1]];
+        }
+        if (fits) return c;
+    }
+    return NULL;
 }
 
 static err duplicates(const struct build *b, const struct again *a) {
-    char where[256], now[32];
+    char where[256], now[32], word[MEND_PATH], fix[FIX_BYTES] = "--dups mean   or   --dups first   or   --dups last\n"
+                                                                 "--time DATE,CLOCK   (when two columns make the time)";
+    const struct column *hours = b->ntime == 1 && 2 * a->count > b->n ? hours_of(b) : NULL;
+    struct str columns = {0};
     place(b, a->first, where, now);
-    return FAIL_AT(
-        E211, where, "--dups mean   or   --dups first   or   --dups last\n--time DATE,CLOCK   (when two columns make the time)",
-        "time %s comes again: %lld row%s the time of the row before%s", now, (long long)a->count,
-        a->count == 1 ? " has" : "s have", a->clocks ? GO_BACK : "");
+    if (hours) {
+        str_list_add(&columns, b->t->col[b->time_col[0]].name);
+        str_list_add(&columns, hours->name);
+        snprintf(fix, sizeof fix, "--time %s   (date and hour)\n--dups mean   (one row a date)",
+                 mend_words(str_text(&columns), word));
+        str_free(&columns);
+    }
+    return FAIL_AT(E211, where, fix, "time %s comes again: %lld row%s the time of the row before%s", now, (long long)a->count,
+                   a->count == 1 ? " has" : "s have", a->clocks ? GO_BACK : "");
 }
 
 err build_order(struct build *b) {

@@ -186,24 +186,7 @@ static err no_numbers(const struct build *b) {
                        "there is no numeric column that could be forecast: \"%s\" holds words (\"%.40s\", ...)", c->name,
                        c->word[0]);
     }
-    return FAIL_AT(E214, b->t->path, "--target COLUMN", "there is no numeric column that could be forecast");
-}
-
-static bool two_valued(const struct column *c, i64 nrow) {
-    f64 value[2] = {(f64)NAN, (f64)NAN};
-    for (i64 i = 0; i < nrow; i++) {
-        if (isnan(c->number[i]) || c->number[i] == value[0] || c->number[i] == value[1]) continue;
-        if (!isnan(value[1])) return false;
-        value[isnan(value[0]) ? 0 : 1] = c->number[i];
-    }
-    return true;
-}
-
-/* Score of a column as target: it varies, has more than two values, and ends before the columns known in advance. */
-static i32 likely(const struct column *c, i64 nrow) {
-    f64 value;
-    if (column_constant(c, nrow, &value) || c->missing >= nrow) return 0;
-    return 1 + !two_valued(c, nrow) + 2 * isnan(c->number[nrow - 1]);
+    return FAIL_AT(E214, b->t->path, "a file with a column of numbers", "there is no numeric column that could be forecast");
 }
 
 /* No --target: takes the only numeric column without a role, otherwise fails and asks. */
@@ -214,7 +197,7 @@ static err find_target(struct build *b, u8 *role) {
     i32 n = 0, only = -1, best = 0, most = 0; /* best: highest score, the last such column */
     for (i32 i = 0; i < b->t->ncol; i++) {
         if (b->t->col[i].type != COL_NUMBER || role[i] != ROLE_NONE) continue;
-        const i32 like = likely(&b->t->col[i], b->t->nrow);
+        const i32 like = target_score(b, &b->t->col[i]);
         if (like > 0 && like >= most) best = n, most = like;
         names[n++] = b->t->col[i].name;
         only = i;

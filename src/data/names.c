@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/str.h"
 
@@ -18,7 +19,10 @@ i32 name_find(const char *const *names, i32 n, const char *wanted) {
     i64 number;
     if (!strcmp(wanted, "last")) return n - 1;
     if (str_to_i64(wanted, strlen(wanted), &number) && number >= 1 && number <= n) return (i32)number - 1;
-    return -1;
+    i32 found = -1, alike = 0;
+    for (i32 i = 0; i < n; i++)
+        if (!strcasecmp(names[i], wanted)) found = i, alike++;
+    return alike == 1 ? found : -1;
 }
 
 void name_list(const char *const *names, i32 n, char *to, size_t size) {

@@ -38,8 +38,12 @@ static err part(const struct series *s, const char *flag, const char *text, i64 
     } else if (time_parse(&date, text, n, &t)) {
         if (!s->time) return FAIL(E106, "%s %s is a date, but the rows have no times", flag, text);
         *begin = row_of(s, t);
-        if (*begin > end)
-            return FAIL_AT(E103, NULL, NULL, "%s %s begins behind the end of its part", flag, text);
+        if (*begin >= end) {
+            char last[32], fix[40];
+            row_label(s, lmax(0, end - 1), last);
+            snprintf(fix, sizeof fix, "%s 20%%", flag);
+            return FAIL_AT(E103, NULL, fix, "%s %s leaves no row: its part ends at %s", flag, text, last);
+        }
     } else {
         return not_understood(flag, text);
     }

@@ -96,8 +96,7 @@ static void summarise(struct series_set *set) {
         snprintf(d->summary + n, sizeof d->summary - (size_t)n, ", no gaps");
 }
 
-/* Takes s. */
-static err make(struct series *s, const char *path, struct series_set **out) {
+err series_set_make(struct series *s, const char *path, struct series_set **out) {
     err e = dataset_new(&data_series, path, sizeof **out, out);
     if (e < 0) {
         series_free(s);
@@ -133,7 +132,7 @@ err series_set_read(const struct options *o, bool of_model, const char *path, st
     *out = NULL;
     err e = table_read(path, &r, &t);
     if (e >= 0) e = series_build(t, &so, &s);
-    if (e >= 0) e = make(s, path, &d);
+    if (e >= 0) e = series_set_make(s, path, &d);
     if (e >= 0) e = keep_marks(d, t);
     table_free(t);
     if (e < 0 && d) dataset_free(&d->set);
@@ -166,7 +165,7 @@ static err wrap(const struct options *o, const struct memory_columns *m, struct 
     struct series_set *d = NULL;
     if (!so.target || !*so.target) so.target = "all";
     TRY(series_wrap(m->value, m->nrow, m->ncol, m->name, m->first_time, m->step_seconds, &so, &s));
-    TRY(make(s, "memory", &d));
+    TRY(series_set_make(s, "memory", &d));
     *out = &d->set;
     return 0;
 }

@@ -25,6 +25,7 @@ struct series_options series_options_of(const struct options *o);
 
 err series_set_read(const struct options *o, bool of_model, const char *path, struct dataset **out); /* of_model: see
                                                                                                       * series_options */
+err series_set_make(struct series *s, const char *path, struct series_set **out); /* takes s */
 /* By its first rows, those of the training: a trainer with fewer rows than the one before must not know what it is tested on. */
 err series_set_scale(struct series_set *d, i64 rows);
 /* Reports doubtful numbers; the mark that was found becomes the option's value, so that later files are read alike. */

@@ -82,13 +82,15 @@ TEST(data_are_checked_and_cached) {
     for (int64_t i = 0; i < 400; i++) assert_true(stretto_data_value(a, 0, i) == stretto_data_value(b, 0, i));
     stretto_data_free(a);
     stretto_data_free(b);
-    const char *two = t_file("two.csv", "a,b\n1,2\n3,5\n2,4\n");
+    const char *two = t_file("two.csv", "a,b\n1,2\n3,5\n2,4\n5,1\n4,9\n6,2\n");
     stretto_config *bare = stretto_config_new();
-    T_FAILS(stretto_check(bare, two, 0, &text, NULL), E105); /* the error asks which column */
-    assert_true(gives(0, text, "--target is missing"));
+    e = stretto_check(bare, two, 0, &text, &proposed); /* a guess, which training would not take */
+    assert_true(gives(e, text, "--target is missing"));
+    assert_true(gives(0, proposed, "target: [\"b\"]"));
+    T_FAILS(stretto_data_open(bare, two, &a), E105);
     e = stretto_data_info(bare, two, 0, &text);
     stretto_config_free(bare);
-    assert_true(gives(e, text, "no --target yet among a, b"));
+    assert_true(gives(e, text, "(the target is a guess): target b"));
     stretto_config_free(c);
 }
 

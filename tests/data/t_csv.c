@@ -42,7 +42,9 @@ TEST(csv_plain_table_has_names_types_and_lines) {
     i32 col;
     T_OK(table_need(t, "x", "--target", &col));
     assert_int_equal(col, 1);
-    T_FAILS(table_need(t, "X", "--target", &col), 102);
+    T_OK(table_need(t, "X", "--target", &col)); /* in another case */
+    assert_int_equal(col, 1);
+    T_FAILS(table_need(t, "xx", "--target", &col), 102);
     assert_non_null(strstr(err_last()->text, "did you mean \"x\"?"));
     table_free(t);
 }

@@ -172,7 +172,6 @@ err forecast_fit(const struct learn_job *job, struct model **out) {
     struct slicing slicing = {0};
     struct fit t = {.own = *job, .series = series_of(job->data), .requested = job->spec, .slicing = &slicing};
     t.job = &t.own;
-    TRY(forecast_check_length(&job->split, t.requested));
     TRY(forecast_check_kern(t.requested, job->use.kern));
     NEW(t.f, 1);
     t.f->spec = *t.requested;

@@ -56,10 +56,10 @@ err forecast_job_prepare(struct learn_job *job) {
     const struct forecast_spec *spec = job->spec;
     struct series_set *d = series_set_of(job->data);
     const i32 n = job->use.machine->ndevice;
+    TRY(forecast_check_length(&job->split, spec));
     schema_limit_words(d->s, job->split.train, job->use.events);
     TRY(series_set_scale(d, job->split.train));
     TRY(slices_by_plan(job));
-    TRY(forecast_check_kern(spec, job->use.kern));
     event_note(job->use.events, EVENT_NOTE, "kernels %s%s, %d thread%s", job->use.kern->name,
                spec->precision == PREC_BF16 ? " in bf16" : "", n, n > 1 ? "s" : "");
     return 0;

@@ -39,20 +39,19 @@ err forecast_check_length(const struct split *split, const struct forecast_spec 
     if (train >= 1) return 0;
     i64 rows = split->test, held = rows - split->train, need = spec->context + spec->horizon + held;
     i64 room = rows - held - spec->context;
-    char fix[512];
+    const i64 context = rows - held - spec->horizon, part = rows / 5;
+    char fix[512] = "at least 4 rows";
     i32 n = 0;
-    fix[0] = 0;
     if (room >= 1)
-        n += snprintf(fix, sizeof fix, "--horizon %lld (needs %lld rows)", (long long)room,
+        n += snprintf(fix, sizeof fix, "--horizon %lld   (needs %lld rows)", (long long)room,
                       (long long)(need - spec->horizon + room));
-    i64 context = rows - held - spec->horizon;
     if (context >= 1 && n < 400)
-        snprintf(fix + n, sizeof fix - (size_t)n, "%s--context %lld (needs %lld rows)", n ? "\n" : "", (long long)context,
+        snprintf(fix + n, sizeof fix - (size_t)n, "%s--context %lld   (needs %lld rows)", n ? "\n" : "", (long long)context,
                  (long long)(need - spec->context + context));
-    else if (!n)
-        snprintf(fix, sizeof fix, "--horizon %lld --context %lld --validation %lld --test %lld (needs %lld rows)",
-                 (long long)lmax(1, rows / 5), (long long)lmax(1, rows / 5), (long long)lmax(1, rows / 5),
-                 (long long)lmax(1, rows / 5), (long long)lmax(4, rows / 5 * 4));
+    else if (!n && rows >= 4)
+        snprintf(fix, sizeof fix, "--horizon %lld --context %lld --validation %lld --test %lld   (needs %lld rows)",
+                 (long long)lmax(1, part), (long long)lmax(1, part), (long long)lmax(1, part), (long long)lmax(1, part),
+                 (long long)lmax(4, 4 * part));
     return FAIL_AT(
         E301, NULL, fix,
         "the series is too short: context %d + horizon %d + validation %lld + test %lld = %lld rows needed, it has %lld",
