@@ -64,7 +64,7 @@ err cut_request(const struct cut *c, const struct machine *m, struct plan **out)
                                    .nstate = optim_find("adam")->nstate,
                                    .parallel = c->P > 1 ? "time" : "auto",
                                    .slices = (i32)c->P,
-                                   .course = {.tol = (f32)c->tol, .stale = (i32)c->stale, .stale_back = (i32)c->stale}};
+                                   .course = {.slice_tol = (f32)c->tol, .slice_rounds = (i32)c->stale}};
     return plan_make(&q, out);
 }
 

@@ -36,7 +36,7 @@ static err random_inputs(const struct subject *s, struct arena *a, f32 **input) 
         const struct buf *b = &s->net.buf[i];
         if (!b->input) continue;
         i64 n = buf_floats(b, s->B), fp = buf_fp(b);
-        bool ends = !s->spec.head->every_step && b->role == INPUT_Y; /* in the rows of the last slices alone */
+        bool ends = !s->spec.decoder->every_step && b->role == INPUT_Y; /* in the rows of the last slices alone */
         ARENA_NEW(a, input[i], n);
         for (i64 k = 0; !b->ids && k < n; k++)
             if (k % fp < b->F)
@@ -111,8 +111,9 @@ static err subject_of(const struct options *o, const struct forecast_spec *spec,
     s->spec.cut.slices = slices;
     TRY(forecast_shape(&s->spec, &shape, 0, &p));
     TRY(forecast_net(&s->spec, &p, &shape, &s->net));
-    i64 windows = spec->head->every_step && !opt_given(o, OPT_batch) ? lmax(1, forecast_epoch(spec, ROWS / 5 * 4)) : spec->batch;
-    s->cells = p.horizon * (spec->head->every_step ? ceil_div(p.nseg, slices) : 1);
+    const bool tiles = spec->decoder->every_step && !opt_given(o, OPT_batch);
+    const i64 windows = tiles ? lmax(1, forecast_epoch(spec, ROWS / 5 * 4)) : spec->batch;
+    s->cells = p.horizon * (spec->decoder->every_step ? ceil_div(p.nseg, slices) : 1);
     return forecast_rows(&s->spec, windows, shape.ntarget, &nwin, &s->B);
 }
 

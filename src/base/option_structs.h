@@ -7,6 +7,7 @@
  *     NET       net_options       forecast_spec, op_spec         layers
  *     OPTIM     optim_options     forecast_spec, optim_hyper     optimisers
  *     LOOP      loop_options      forecast_spec, train_job       the training loop
+ *     CHAIN     chain_options     chain_course                   the solver of time slices
  *     NONE      -                                                api and cli alone
  *
  * A member has the name of its option.  Values were checked against the table when they were set; src/opt/opt_structs.c copies
@@ -16,7 +17,12 @@
 
 #include "base/err.h"
 
-enum { OPTION_WORD = 16 }; /* bytes of a word, with the end */
+enum { OPTION_WORD = 16, OPTION_NUMS = 16 }; /* bytes of a word, with the end; numbers of a list */
+
+struct option_nums {
+    i32 n; /* numbers given, which may be more than v holds */
+    f64 v[OPTION_NUMS];
+};
 
 #define OPTION_OF_BOOL(real, field) bool field;
 #define OPTION_OF_INT(real, field) i32 field;
@@ -25,6 +31,7 @@ enum { OPTION_WORD = 16 }; /* bytes of a word, with the end */
 #define OPTION_OF_TIME(real, field) f64 field;
 #define OPTION_OF_ENUM(real, field) u32 field;
 #define OPTION_OF_WORD(real, field) char field[OPTION_WORD];
+#define OPTION_OF_NUMS(real, field) struct option_nums field;
 #define OPTION_MEMBER(TYPE, field) OPTION_OF_##TYPE(f64, field)
 #define OPTION_MEMBER32(TYPE, field) OPTION_OF_##TYPE(f32, field) /* layers and optimisers compute in f32 */
 
@@ -38,6 +45,10 @@ struct net_options {
 };
 struct optim_options {
 #define OPTION_OPTIM OPTION_MEMBER32
+#include "base/option_members.h"
+};
+struct chain_options {
+#define OPTION_CHAIN OPTION_MEMBER32
 #include "base/option_members.h"
 };
 struct loop_options {

@@ -14,6 +14,7 @@
 #define STRETTO_MODEL_CHAIN_H
 
 #include "base/bits.h"
+#include "base/option_structs.h"
 
 /* Callbacks get slices by number. A writing callback writes only to its caller's slices, and different slices may be written in
  * parallel. No slice runs while others are compared and taken. */
@@ -57,13 +58,20 @@ enum { CHAIN_ROUNDS = 64 }; /* rounds for which a trace records every slice */
 
 /* Parameters of the chain solver. All zero: tolerance 0, round limit by the number of slices. */
 struct chain_course {
-    f32 tol;    /* relative tolerance: smaller gaps count as zero; results differ from the serial run by about this much */
-    f32 fine;   /* tighter tolerance of forward; 0 = same as tol */
+    /* slice_tol: relative; smaller gaps count as zero, results differ from the serial run by about this much.  slice_rounds, if
+     * not 0: exactly this many rounds regardless of the gaps (stale boundary states, docs/time-parallel.md). Results equal the
+     * serial run only as far as the rounds reach, or as the previous step's states still hold. */
+    union {
+        struct chain_options for_chain;
+        struct {
+#define OPTION_CHAIN OPTION_MEMBER32
+#include "base/option_members.h"
+        };
+    };
+    bool exact_back; /* slice_rounds are of forward alone */
+    f32 fine;   /* tighter tolerance of forward; 0 = slice_tol */
     i32 rounds; /* maximum rounds, then run slices serially; 0 = three quarters of the number of slices, or until gaps stop
                  * falling */
-    /* If not 0: exactly this many rounds regardless of the gaps (stale boundary states, docs/time-parallel.md). Results equal
-     * the serial run only as far as the rounds reach, or as the previous step's states still hold. */
-    i32 stale, stale_back;
 };
 
 #endif

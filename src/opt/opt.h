@@ -137,6 +137,7 @@ void opt_give_learner(const struct options *o, struct learner_options *out);
 void opt_give_net(const struct options *o, struct net_options *out);
 void opt_give_optim(const struct options *o, struct optim_options *out);
 void opt_give_loop(const struct options *o, struct loop_options *out);
+void opt_give_chain(const struct options *o, struct chain_options *out);
 
 /* Apply a preset's values.  E103 when there is none of that name. */
 err opt_preset(struct options *o, const char *name);

@@ -14,6 +14,14 @@ static u32 choice(const struct options *o, enum opt_id id) {
     return 0;
 }
 
+static struct option_nums numbers(const char *list) {
+    struct option_nums out = {0};
+    char item[64];
+    for (; str_list_next(&list, item, sizeof item); out.n++)
+        if (out.n < OPTION_NUMS) str_to_f64(item, strlen(item), '.', &out.v[out.n]);
+    return out;
+}
+
 #define GIVE_BOOL(field) out->field = o->field;
 #define GIVE_INT(field) out->field = o->field == OPT_AUTO_INT ? 0 : (i32)o->field;
 #define GIVE_LONG(field) out->field = o->field == OPT_AUTO_INT ? 0 : o->field;
@@ -21,6 +29,7 @@ static u32 choice(const struct options *o, enum opt_id id) {
 #define GIVE_TIME(field) GIVE_REAL(field)
 #define GIVE_ENUM(field) out->field = choice(o, OPT_##field);
 #define GIVE_WORD(field) snprintf(out->field, sizeof out->field, "%s", o->field);
+#define GIVE_NUMS(field) out->field = numbers(o->field);
 #define GIVE(TYPE, field) GIVE_##TYPE(field)
 
 void opt_give_learner(const struct options *o, struct learner_options *out) {
@@ -40,5 +49,10 @@ void opt_give_optim(const struct options *o, struct optim_options *out) {
 
 void opt_give_loop(const struct options *o, struct loop_options *out) {
 #define OPTION_LOOP GIVE
+#include "base/option_members.h"
+}
+
+void opt_give_chain(const struct options *o, struct chain_options *out) {
+#define OPTION_CHAIN GIVE
 #include "base/option_members.h"
 }

@@ -332,13 +332,16 @@ static err course(struct reader *r, struct chain_course *c, bool *written) {
     *written = r->p->sliced && is(&r->t, "slices");
     if (!*written) return 0;
     TRY(given(r, "slices", r->p->q->slices));
-    TRY(tolerance(r, "tol", &c->tol));
+    TRY(tolerance(r, "tol", &c->slice_tol));
     c->fine = 0;
     if (is(&r->t, "fine")) TRY(tolerance(r, "fine", &c->fine));
     TRY(figure(r, "rounds", 0, SLICES_MAX, &c->rounds));
     TRY(given(r, "rank", net_rank(r->p->net)));
-    TRY(figure(r, "stale", 0, SLICES_MAX, &c->stale));
-    return number(r, 0, SLICES_MAX, &c->stale_back);
+    TRY(figure(r, "stale", 0, SLICES_MAX, &c->slice_rounds));
+    i32 back; /* rounds of backward */
+    TRY(number(r, 0, c->slice_rounds, &back));
+    c->exact_back = back < c->slice_rounds;
+    return 0;
 }
 
 /* "(plan data:2*unit:2"; older names of cuts are read too. */

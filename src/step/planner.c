@@ -173,8 +173,8 @@ static void sizes(struct plan *g, const struct net *n) {
  * forecast errors, which are far smaller near an optimum. */
 static struct chain_course course_of(const struct planner *p) {
     struct chain_course c = p->q->course;
-    if (c.tol > 0) return c;
-    c.tol = rough(p->net) ? TOL_BF16 : TOL_F32;
+    if (c.slice_tol > 0) return c;
+    c.slice_tol = rough(p->net) ? TOL_BF16 : TOL_F32;
     c.fine = rough(p->net) ? 0 : FINE_F32;
     return c;
 }

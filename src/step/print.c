@@ -130,9 +130,10 @@ void plan_print(const struct plan *p, const struct net *n, struct str *out) {
              p->B, p->grain, p->ngrain, p->ndevice, p->exact ? "yes" : "no");
     if (netplan(p)->slices > 0) {
         const struct chain_course *c = &netplan(p)->course;
-        str_addf(out, " slices %d tol %.9g", netplan(p)->slices, (f64)c->tol);
+        str_addf(out, " slices %d tol %.9g", netplan(p)->slices, (f64)c->slice_tol);
         if (c->fine > 0) str_addf(out, " fine %.9g", (f64)c->fine);
-        str_addf(out, " rounds %d rank %d stale %d %d", c->rounds, net_rank(n), c->stale, c->stale_back);
+        str_addf(out, " rounds %d rank %d stale %d %d", c->rounds, net_rank(n), c->slice_rounds,
+                 c->exact_back ? 0 : c->slice_rounds);
     }
     str_add(out, " peak ");
     text_bytes(p->peak_bytes, out);

@@ -318,7 +318,7 @@ static inline f64 sliced_grads_differ(const struct sliced_run *a, const struct s
     return worst;
 }
 
-static const struct chain_course sliced_fine = {.tol = 1e-6f};
+static const struct chain_course sliced_fine = {.slice_tol = 1e-6f};
 
 static inline struct sliced sliced_small(enum cell_kind cell) {
     return (struct sliced){.W = 1, .T = 1200, .P = 1, .I = 3, .H = 20, .L = 1, .cell = cell, .state = true, .spread = 2};

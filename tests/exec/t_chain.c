@@ -183,7 +183,7 @@ static void what_forgets_takes_two_rounds_and_stops_early(void **state) {
     struct arena a = {0};
     struct line l = {.a = 0.3};
     i32 sorted[SLICES];
-    const struct chain_trace t = line_solve(&l, 2, (struct chain_course){.tol = 1e-7f}, 2, &a);
+    const struct chain_trace t = line_solve(&l, 2, (struct chain_course){.slice_tol = 1e-7f}, 2, &a);
     f64 s = 2;
     for (i32 k = 0; k < T; k++) {
         s = 0.3 * s + sin(k);
@@ -233,7 +233,7 @@ static void numbers_that_are_none_end_too(void **state) {
     for (i32 threads = 1; threads <= 3; threads += 2) {
         struct arena a = {0};
         struct line l = {.a = 0.5};
-        const struct chain_trace t = line_solve(&l, NAN, (struct chain_course){.tol = 1e-6f}, threads, &a);
+        const struct chain_trace t = line_solve(&l, NAN, (struct chain_course){.slice_tol = 1e-6f}, threads, &a);
         assert_in_range(t.rounds, 2, SLICES);
         for (i32 k = 0; k < T; k++) assert_true(isnan(l.at[k]));
         assert_true(isnan(t.gap));

@@ -178,7 +178,7 @@ TEST(begins_that_are_foreseen_travel_from_rank_to_rank) {
 
 TEST(stale_and_warm_begins_and_gates_made_anew) {
     struct job j = plain();
-    j.how = (struct chain_course){.stale = 1, .stale_back = 1};
+    j.how = (struct chain_course){.slice_rounds = 1};
     j.warm = true;
     same_bits(&j);
     j.how = (struct chain_course){0};

@@ -32,7 +32,7 @@ static void tolerance_zero_gives_the_bits_of_the_whole(void **state) {
             one.P = 1;
             sliced_new(&whole, &one, kern_best(), 1, sliced_fine);
             sliced_new(&cut, &s, kern_best(), threads, (struct chain_course){.rounds = s.P});
-            netplan(cut.plan)->course.tol = 0;
+            netplan(cut.plan)->course.slice_tol = 0;
             sliced_step(&whole);
             sliced_step(&cut);
             assert_true(sliced_states_differ(&cut, &whole) == 0);
@@ -233,7 +233,7 @@ static void a_rank_makes_rounds_few(void **state) {
         for (i32 rank = 0; rank <= 4; rank++) {
             if (t_few() && rank > 1) continue;
             s.rank = rank;
-            sliced_new(&cut, &s, kern_best(), 2, (struct chain_course){.tol = 1e-6f, .rounds = 64});
+            sliced_new(&cut, &s, kern_best(), 2, (struct chain_course){.slice_tol = 1e-6f, .rounds = 64});
             sliced_step(&cut);
             const struct chain_trace *f = step_chain(cut.x, 1, false), *b = step_chain(cut.x, 1, true);
             rounds[many][rank] = f->rounds;
@@ -275,7 +275,7 @@ static void as_many_directions_as_states_is_newton(void **state) {
         i32 rounds[2];
         for (i32 k = 0; k < 2; k++) {
             s.rank = k ? 4 : 0;
-            sliced_new(&cut, &s, kern_best(), 1, (struct chain_course){.tol = 1e-6f, .rounds = 64});
+            sliced_new(&cut, &s, kern_best(), 1, (struct chain_course){.slice_tol = 1e-6f, .rounds = 64});
             sliced_step(&cut);
             rounds[k] = step_chain(cut.x, 1, false)->rounds;
             if (getenv("SHOW"))
@@ -371,7 +371,7 @@ static void stale_begins_come_right_as_weights_come_to_rest(void **state) {
     s.P = 8, s.W = 2;
     sliced_new(&exact, &s, kern_best(), 1, sliced_fine);
     for (i32 i = 0; i < 3; i++) {
-        sliced_new(&g, &s, kern_best(), 2, (struct chain_course){.tol = 1e-6f, .stale = 1});
+        sliced_new(&g, &s, kern_best(), 2, (struct chain_course){.slice_tol = 1e-6f, .slice_rounds = 1, .exact_back = true});
         for (i32 step = 0; step < 6; step++) sliced_train(&g, 0, step > 0);
         memcpy(exact.store.theta, g.store.theta, (size_t)g.net.ntheta * sizeof(f32));
         sliced_step(&exact);
@@ -400,7 +400,7 @@ static void stale_and_cold_is_wrong(void **state) {
         struct sliced_run g, exact;
         s.P = 16, s.projection = projection, s.state = projection == 0;
         sliced_new(&exact, &s, kern_best(), 1, sliced_fine);
-        sliced_new(&g, &s, kern_best(), 1, (struct chain_course){.tol = 1e-6f, .stale = 1});
+        sliced_new(&g, &s, kern_best(), 1, (struct chain_course){.slice_tol = 1e-6f, .slice_rounds = 1, .exact_back = true});
         sliced_step(&exact);
         sliced_step(&g);
         assert_true(sliced_grads_differ(&g, &exact) > 1e-3);
@@ -425,7 +425,7 @@ static void dropout_is_the_same_in_every_round(void **state) {
     s.P = 7, s.W = 2, s.L = 2, s.rate = 0.3f;
     sliced_new(&g, &s, kern_best(), 2, sliced_fine);
     sliced_new(&exact, &s, kern_best(), 1, (struct chain_course){.rounds = 7});
-    netplan(exact.plan)->course.tol = 0;
+    netplan(exact.plan)->course.slice_tol = 0;
     sliced_step(&exact);
     for (i32 again = 0; again < 2; again++) {
         sliced_step(&g);
@@ -453,7 +453,7 @@ static void recomputed_gates_give_the_same(void **state) {
                 sliced_new(&a, &s, kern_best(), 2, how);
                 s.recompute = true;
                 sliced_new(&b, &s, kern_best(), 2, how);
-                if (exact) netplan(a.plan)->course.tol = netplan(b.plan)->course.tol = 0;
+                if (exact) netplan(a.plan)->course.slice_tol = netplan(b.plan)->course.slice_tol = 0;
                 sliced_step(&a);
                 sliced_step(&b);
                 const f64 near = precision == PREC_BF16 ? 1e-2 : 5e-6;

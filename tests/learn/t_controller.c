@@ -150,7 +150,7 @@ TEST(auto_fills_the_rows_that_windows_leave_empty) {
     for (size_t i = 0; i < COUNT(cases); i++) {
         const struct head *direct = head_at(0);
         struct forecast_spec spec = {.batch = cases[i].batch, .context = cases[i].context,
-                                     .head = cases[i].all_steps ? direct->all_steps : direct,
+                                     .decoder = cases[i].all_steps ? direct->all_steps : direct,
                                      .segment = cases[i].segment, .bidirectional = cases[i].reverse, .correction = true,
                                      .cut = {.slices = 1, .least = 1}};
         T_OK(resolve_slices(&o, 1000, 1, NULL, &spec));

@@ -243,11 +243,11 @@ TEST(bands_are_the_quantiles_of_the_residuals_of_validation) {
         for (i64 i = 0; i < n; i++) r[i] = x[first + i + k] - x[first + i - 1];
         qsort(r, (size_t)n, sizeof *r, rising);
         for (i32 q = 0; q < NQ; q++) {
-            const f64 at = f->spec.band[q] * (f64)(n + 1) - 1, part = at - floor(at);
+            const f64 at = f->spec.quantiles.v[q] * (f64)(n + 1) - 1, part = at - floor(at);
             const i64 i = (i64)floor(at);
             const f64 want = (f64)r[i] * (1 - part) + (f64)r[i + 1] * part;
             const f64 got = (f64)f->spread[q * H + k];
-            if (!(fabs(got - want) < 1e-6)) fail_msg("step %d, quantile %g: %g, not %g", k, f->spec.band[q], got, want);
+            if (!(fabs(got - want) < 1e-6)) fail_msg("step %d, quantile %g: %g, not %g", k, f->spec.quantiles.v[q], got, want);
         }
     }
     stretto_trainer_free(t);

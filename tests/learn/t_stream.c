@@ -276,7 +276,7 @@ TEST(a_stream_is_the_same_after_saving_and_loading) {
     T_OK(stretto_trainer_save(s.t, path));
     T_OK(stretto_model_load(path, &m));
     T_OK(stretto_model_open(m, session_rows(ROWS), &d));
-    assert_true(forecaster_in(m->m)->spec.head->every_step);
+    assert_true(forecaster_in(m->m)->spec.decoder->every_step);
     T_FAILS(stretto_predict(m, d, after, NULL), 302); /* the known column ends with the rows */
     struct window_set set = {.first = ROWS - H, .end = ROWS - H + 1, .stride = 1};
     one = (struct kept){.first = set.first}, two = (struct kept){.first = set.first};

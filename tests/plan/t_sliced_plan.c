@@ -125,7 +125,7 @@ static void a_plan_of_slices_is_read_back(void **state) {
     (void)state;
     sliced_net(2);
     struct plan_request q = request("cpu*2", 16, "auto");
-    q.course = (struct chain_course){.tol = 1e-5f, .rounds = 9, .stale = 2, .stale_back = 3};
+    q.course = (struct chain_course){.slice_tol = 1e-5f, .rounds = 9, .slice_rounds = 2, .exact_back = true};
     struct plan *p, *back;
     struct str a = {0}, b = {0};
     T_OK(plan_make(&q, &p));
@@ -137,7 +137,8 @@ static void a_plan_of_slices_is_read_back(void **state) {
     plan_print(back, &net, &b);
     assert_string_equal(str_text(&a), str_text(&b));
     assert_int_equal(netplan(back)->course.rounds, 9);
-    assert_int_equal(netplan(back)->course.stale_back, 3);
+    assert_int_equal(netplan(back)->course.slice_rounds, 2);
+    assert_true(netplan(back)->course.exact_back);
     plan_free(p), plan_free(back);
     str_free(&a), str_free(&b);
 }
@@ -230,7 +231,7 @@ static void what_is_no_chain_is_refused(void **state) {
     };
     sliced_net(0);
     struct plan_request q = request("cpu*2", 16, "time");
-    q.course.tol = 1e-6f;
+    q.course.slice_tol = 1e-6f;
     struct plan *p, *back;
     struct str a = {0};
     T_OK(plan_make(&q, &p));
@@ -280,11 +281,11 @@ static void tolerance_follows_precision(void **state) {
     struct plan *p;
     struct plan_request q = request("cpu*2", 16, "time");
     T_OK(plan_make(&q, &p));
-    const f32 fine = netplan(p)->course.tol;
+    const f32 fine = netplan(p)->course.slice_tol;
     plan_free(p);
     net.op[1].spec.precision = PREC_BF16;
     T_OK(plan_make(&q, &p));
-    assert_true(netplan(p)->course.tol > 100 * fine);
+    assert_true(netplan(p)->course.slice_tol > 100 * fine);
     plan_free(p);
 }
 

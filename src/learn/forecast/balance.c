@@ -29,7 +29,7 @@ err balance_new(struct fit *t) {
     struct balance *b;
     balance_free(t);
     const struct slice_spec *cut = &t->f->spec.cut;
-    if (cut->slices > 1 && cut->course.stale > 0) return 0; /* what slices left lies with the rank that ran them */
+    if (cut->slices > 1 && cut->course.slice_rounds > 0) return 0; /* what slices left lies with the rank that ran them */
     if (!use->balance || !use->ranks || comm_size(use->comm) < 2) return 0;
     if (policy_delay(use->policy) > 0 || t->job->use.plan_text) return 0;
     NEW(b, 1);

@@ -6,7 +6,7 @@
 i64 forecast_origins(const struct fit *t, const struct window_set *set) {
     const struct forecast_spec *s = &t->f->spec;
     i64 n = window_origins(set);
-    return n > 0 && s->head->every_step ? n + s->context - 1 : n; /* the steps of a tile are origins too */
+    return n > 0 && s->decoder->every_step ? n + s->context - 1 : n; /* the steps of a tile are origins too */
 }
 
 struct base_spec forecast_base_spec(const struct fit *t, struct labour *work) {

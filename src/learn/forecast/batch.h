@@ -3,7 +3,7 @@
  *     (origin, column) of each row --batch_fill--> x, categories, column, future, y, base     two slots: one trains, one fills
  *
  * Where the net cuts windows into slices of time, row = slice * windows + window: x of its segments, and the targets in the rows
- * of the last slice.  With head.every_step a row of the batch is a run of rows of the series, one a step, with a forecast
+ * of the last slice.  With decoder.every_step a row of the batch is a run of rows of the series, one a step, with a forecast
  * behind each of them (steps.c). */
 #ifndef STRETTO_LEARN_FORECAST_BATCH_H
 #define STRETTO_LEARN_FORECAST_BATCH_H
@@ -26,10 +26,10 @@ bool slice_ids(const struct buf *buf, struct slice_place place, i32 r, i32 *ids)
 
 struct batch_slot {
     f32 *input[NET_BUFS];   /* storage of the input buffers of the net, NULL for others */
-    i64 *origin;            /* [B]; head.every_step: first row that is read */
+    i64 *origin;            /* [B]; decoder.every_step: first row that is read */
     i32 *col;               /* [B] */
     f32 *shift, *div;       /* [B] */
-    i32 *seen;              /* [B] values in the context; none: not trained on.  head.every_step: rows read */
+    i32 *seen;              /* [B] values in the context; none: not trained on.  decoder.every_step: rows read */
     f32 *base;              /* [windows][horizon] base forecasts, series units */
     i64 present;            /* target cells that are there */
     i64 batch;              /* number of the batch (tiles) */
@@ -52,7 +52,7 @@ struct batcher {
     struct err_record why;
     /* training order */
     struct window_set set;
-    struct window_set scored;     /* head.every_step: origins that have a target (and a base) */
+    struct window_set scored;     /* decoder.every_step: origins that have a target (and a base) */
     u64 seed;
     i32 nwin;                     /* origins, or tiles, per batch */
     f32 *ready;                   /* [ncol][nready][horizon] the base from origins 0, 1, ...; NULL = made when needed */
@@ -84,9 +84,9 @@ i64 batch_cells_tiles(const struct batcher *b, i64 k);
 /* Rows i0..i0+B of a set in order, as many as there are; returns the rows filled. */
 i32 batch_fill_set(struct batcher *b, i32 slot, const struct window_set *set, i64 i0);
 
-/* --- head.every_step: steps.c --- */
+/* --- decoder.every_step: steps.c --- */
 
-/* The batch of step k in training order, and its target cells: of tiles with head.every_step, else of windows. */
+/* The batch of step k in training order, and its target cells: of tiles with decoder.every_step, else of windows. */
 void training_fill(struct batcher *b, i64 k, i32 slot);
 i64 training_cells(const struct batcher *b, i64 k);
 

@@ -109,7 +109,7 @@ err forecast_describe(const struct model *m, struct description *d) {
     d->ntarget = f->schema.ntarget;
     d->target = f->schema.name;
     d->nquantile = f->spec.nband;
-    d->quantile = f->spec.band;
+    d->quantile = f->spec.quantiles.v;
     d->parameters = parameters(f);
     d->kernels = f->spec.precision == PREC_BF16 ? "recurrent products in bf16" : NULL;
     if (d->info) put_info(f, d->info);

@@ -190,8 +190,8 @@ static const char *unsound(const struct forecaster *f) {
         (i64)p->out_seg * p->nout > 2 * (i64)p->horizon)
         return "its window shape does not add up";
     if (s->stride < 1 || (s->nquantile > 0 && s->nband > 0 && s->nband != s->nquantile) ||
-        (s->head->every_step && (p->seg != 1 || p->nout != 1)) ||
-        ((s->bidirectional || s->projection) && s->head->plain_state))
+        (s->decoder->every_step && (p->seg != 1 || p->nout != 1)) ||
+        ((s->bidirectional || s->projection) && s->decoder->plain_state))
         return "its options do not fit together";
     if (p->calendar != 0 && p->calendar != window_calendar_size(&c->freq)) return "its calendar is not that of its frequency";
     for (i32 i = 0; i < c->ncol; i++)

@@ -20,7 +20,7 @@ struct fit_step {
     struct net *net, *cut;         /* net: the net to train: the forecaster's, or `cut`, the same net over slices of windows */
     struct engine engine, whole;   /* whole: engine of the forecaster's net, validates if `engine` has the cut net */
     struct batcher batch, valid_batch;
-    struct stream *stream;         /* head.every_step: validates instead of valid_batch */
+    struct stream *stream;         /* decoder.every_step: validates instead of valid_batch */
     i64 steps;                     /* of a member */
     i64 cells;                     /* targets in all parts of the current step (--accumulate) */
     bool prepared;
@@ -80,7 +80,7 @@ err forecast_train_members(struct fit *t);
 err forecast_choose_base(struct fit *t);
 struct base_spec forecast_base_spec(const struct fit *t, struct labour *work);
 err forecast_ridge_row(struct fit *t);
-i64 forecast_origins(const struct fit *t, const struct window_set *set); /* with head.every_step also the steps of a tile */
+i64 forecast_origins(const struct fit *t, const struct window_set *set); /* with decoder.every_step also the steps of a tile */
 
 /* windows.c: origins in [from, to) whose whole horizon ends before `to`; about VALID_ORIGINS of a set; rows between origins,
  * about so many, with which they come to every phase of the season. */

@@ -6,7 +6,7 @@
  *     members.c trains each ensemble member                     prepare.c net, plan, buffers, batches of a fit
  *     batch.c  rows of a batch for the network                  score.c  scores beside naive baselines
  *     file.c   model file                                       state.c  checkpoints
- *     run.c    forecasts window by window                       stream.c forecasts in one pass (head.every_step)
+ *     run.c    forecasts window by window                       stream.c forecasts in one pass (decoder.every_step)
  *
  * Base, correction and guard can each be switched off, and each is shown in the report. */
 #ifndef STRETTO_LEARN_FORECAST_FORECAST_H
@@ -21,7 +21,7 @@
 #include "train/loop.h"
 #include "train/metrics.h"
 
-enum { BANDS_MAX = 16, MEMBERS_MAX = 100 };
+enum { MEMBERS_MAX = 100 };
 
 enum { CALENDAR_AUTO, CALENDAR_YES, CALENDAR_NO }; /* in the order of the words of --calendar */
 
@@ -66,12 +66,11 @@ struct forecast_spec {
         };
     };
     /* What follows from others. */
-    const struct head *head;        /* how forecasts follow from the recurrent layers */
-    const struct head_output *output; /* what a forecast value is made of */
+    const struct head *decoder;     /* --decoder and --loss-steps: how forecasts follow from the recurrent layers */
+    const struct head_output *output; /* --head: what a forecast value is made of */
     struct slice_spec cut;          /* slices of the context in training */
     i32 nquantile;                  /* outputs that are quantiles; 0 = one output */
-    f64 band[BANDS_MAX];            /* quantiles to forecast, ascending (head, or from validation residuals) */
-    i32 nband;
+    i32 nband;                      /* quantiles to forecast (of the head, or of validation residuals); 0 = none are known */
 };
 
 /* What the data must look like for the model, and how its values were scaled. */
@@ -149,7 +148,7 @@ struct forecast_row {
 };
 typedef err forecast_row_fn(void *self, const struct forecast_row *row);
 
-/* Forecast every window of the set, all target columns, in order of origin then column.  With head.every_step this is one walk
+/* Forecast every window of the set, all target columns, in order of origin then column.  With decoder.every_step this is one walk
  * over the rows, from a context before the first origin on. */
 err forecast_windows(const struct forecaster *f, const struct series *s, const struct window_set *set,
                      const struct resources *use, forecast_row_fn *fn, void *self);
@@ -193,7 +192,7 @@ static inline bool base_is_ridge(const struct base *b) { return b && b->npart ==
 /* Lags of a ridge: the context, or STREAM_LAGS of one that a state is carried through. */
 enum { STREAM_LAGS = 336 };
 static inline i32 forecast_lags(const struct forecast_spec *s) {
-    return s->head->every_step ? imin(s->context, STREAM_LAGS) : s->context;
+    return s->decoder->every_step ? imin(s->context, STREAM_LAGS) : s->context;
 }
 /* Over whole windows, or as spec->cut.slices says over slices of them, with the same parameters in the same places. */
 err forecast_net(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, struct net *out);

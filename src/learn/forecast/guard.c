@@ -120,7 +120,7 @@ static i64 sorted(f32 *v, i64 n) {
 /* The quantiles of one step from n sorted residuals, NaN from too few: nothing is known, which is not the same as no error. */
 static void quantiles_of(const struct forecast_spec *spec, const f32 *v, i64 n, f32 *spread, i32 k) {
     for (i32 q = 0; q < spec->nband; q++)
-        spread[(i64)q * spec->horizon + k] = n >= SPREAD_WINDOWS ? quantile(v, n, spec->band[q]) : (f32)NAN;
+        spread[(i64)q * spec->horizon + k] = n >= SPREAD_WINDOWS ? quantile(v, n, spec->quantiles.v[q]) : (f32)NAN;
 }
 
 /* Each step of a column by itself, r [horizon][n]; one of which too little was observed as all steps of the column together.

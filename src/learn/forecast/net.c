@@ -13,7 +13,7 @@
  *   Read from its end, a window is the same slices, each turned round, which go on from each other the other way: "before".  That
  *   way ends in the row of the first slice, which "first_slice" tells the row with the targets.
  *
- *   steps (head.every_step): a forecast at every row, the state runs on.  Where forecasts are made, n rows are a chunk of
+ *   steps (decoder.every_step): a forecast at every row, the state runs on.  Where forecasts are made, n rows are a chunk of
  *   a walk over the series: "state.k" is what layer k left behind after the last one.
  *
  * Inputs in this order: x, one ids buffer per category, column, future, first, y, base, length, after, before, first_slice,
@@ -41,7 +41,7 @@ err forecast_rows(const struct forecast_spec *spec, i64 windows, i32 ntarget, i3
 
 i64 forecast_epoch(const struct forecast_spec *spec, i64 rows) {
     i64 origins = lmax(0, rows - spec->horizon - spec->context + 1);
-    return spec->head->every_step ? lmin(origins, lmax(0, rows - spec->horizon) / spec->context) : origins;
+    return spec->decoder->every_step ? lmin(origins, lmax(0, rows - spec->horizon) / spec->context) : origins;
 }
 
 /* Segments: rows per input of the cell, and the output cut the same way. */
@@ -52,7 +52,7 @@ err forecast_shape(const struct forecast_spec *spec, const struct series *s, i64
                                  .seg = seg,
                                  .nseg = ceil_div(spec->context, seg),
                                  .scale = (enum window_scale)spec->scale};
-    out->out_seg = spec->head->segments ? imin(seg, spec->horizon) : spec->horizon;
+    out->out_seg = spec->decoder->segments ? imin(seg, spec->horizon) : spec->horizon;
     out->nout = ceil_div(spec->horizon, out->out_seg);
     for (i32 c = 0; c < s->ntarget && !out->mask; c++)
         for (i64 i = 0; i < lmin(rows, s->nrow) && !out->mask; i++) out->mask = isnan(series_col(s, c)[i]);
@@ -192,7 +192,7 @@ static err outputs(struct net *n, const struct forecast_spec *spec, const struct
 }
 
 bool forecast_can_slice(const struct forecast_spec *spec) {
-    return spec->head->every_step || spec->cut.course.stale == 0;
+    return spec->decoder->every_step || spec->cut.course.slice_rounds == 0;
 }
 
 /* The head's own input stands among the others in the order of their roles. */
@@ -203,7 +203,7 @@ static err own_input(struct head_net *b, const struct head *head, bool early) {
 
 static err build(const struct forecast_spec *spec, const struct window_shape *shape, const struct series *s, bool stream,
                  struct net *n) {
-    const struct head *head = spec->head;
+    const struct head *head = spec->decoder;
     const i32 P = stream ? 1 : imax(1, spec->cut.slices);
     struct window_shape p = *shape;
     struct head_net b = {.n = n, .spec = spec, .shape = &p, .s = s, .own = -1, .future = -1, .top = {-1, -1}};

@@ -73,8 +73,8 @@ static err fill_forecast(const struct forecaster *f, const struct series *s, con
     }
     out->low = v + past + h;
     out->high = v + past + 2 * h;
-    out->low_q = spec->band[0];
-    out->high_q = spec->band[nq - 1];
+    out->low_q = spec->quantiles.v[0];
+    out->high_q = spec->quantiles.v[nq - 1];
     return 0;
 }
 
@@ -151,7 +151,7 @@ static err fill_parts(struct page *p) {
             ? "none"
             : arena_printf(p->a, "%s %dx%d%s%s%s, zero-initialised output, %d seed%s", p->o->cell, spec->layers, spec->hidden,
                     spec->projection ? arena_printf(p->a, " projected to %d", spec->projection) : "",
-                    spec->bidirectional ? " both ways" : "", spec->head->report,
+                    spec->bidirectional ? " both ways" : "", spec->decoder->report,
                     p->f->nmember, p->f->nmember > 1 ? "s" : "");
     parts->guarded = p->f->has_guard;
     parts->t = p->f->guard.t;

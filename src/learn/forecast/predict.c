@@ -134,7 +134,7 @@ err forecast_ahead(const struct forecaster *f, const struct series *s, const str
 
 /* ------------------------------------------------------------------ as a table ---------------------------------------------- */
 
-enum { CLOSE = 64, DIGITS = 8, DIGITS_MOST = 17, COLUMNS = 5 + BANDS_MAX };
+enum { CLOSE = 64, DIGITS = 8, DIGITS_MOST = 17, COLUMNS = 5 + OPTION_NUMS };
 
 /* With the digits that an f32 has of the distance from the mean; a column far from zero against its spread (1e9 + 3) needs more
  * of them than an f32 holds.  NaN: a quantile that is not known. */
@@ -150,11 +150,11 @@ static struct prediction_cell word(const char *text) { return (struct prediction
 static err long_table(const struct ahead *a, const struct prediction_sink *to) {
     struct prediction_column head[COLUMNS] = {{"id", false}, {"origin", false}, {"time", false}, {"step", false}, {"mean", true}};
     struct prediction_cell cell[COLUMNS];
-    char name[BANDS_MAX][32], origin[32], time[32], step[16];
+    char name[OPTION_NUMS][32], origin[32], time[32], step[16];
     const struct series *s = a->s;
     const i32 nq = a->f->spec.nband;
     for (i32 q = 0; q < nq; q++) {
-        snprintf(name[q], sizeof name[q], "q%g", a->f->spec.band[q]);
+        snprintf(name[q], sizeof name[q], "q%g", a->f->spec.quantiles.v[q]);
         head[5 + q] = (struct prediction_column){name[q], true};
     }
     if (to->head) TRY(to->head(to->self, 5 + nq, head));

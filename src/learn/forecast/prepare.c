@@ -60,7 +60,7 @@ static err prepare_validation(struct fit *t, i32 rows) {
     const struct forecaster *f = t->f;
     const struct series *x = t->series;
     const struct resources use = resources_whole(&t->job->use);
-    if (f->spec.head->every_step) return stream_new(f, x, &t->job->use, 0, 1, &t->step.stream);
+    if (f->spec.decoder->every_step) return stream_new(f, x, &t->job->use, 0, 1, &t->step.stream);
     if (t->requested->cut.slices > 1) TRY(engine_new(&f->net, &use, rows, rows, NULL, &t->step.whole));
     return batcher_new(f, &f->net, &f->shape, x, use.kern, rows, 1, &t->step.valid_batch);
 }
@@ -83,7 +83,7 @@ err training_prepare(struct fit *t) {
     struct resources use = resources_sliced(&t->job->use, parallel, s->cut.slices, s->cut.course);
     use.steps = t->left ? 0 : t->step.steps * s->accumulate * s->members; /* healing: nobody measures kernels while others wait */
     i32 valid = (i32)lmin(imax(B / imax(1, s->cut.slices), 256), lmax(1, nvalid));
-    const bool other = s->head->every_step || t->requested->cut.slices > 1; /* another engine, or a stream, validates */
+    const bool other = s->decoder->every_step || t->requested->cut.slices > 1; /* another engine, or a stream, validates */
     TRY(engine_new(t->step.net, &use, B, other ? 0 : valid, optim, &t->step.engine));
     if (s->cut.slices > 1) f->spec.cut.course = netplan(t->step.engine.plan)->course; /* a saved plan has its own */
     TRY(batcher_new(f, t->step.net, &f->shape, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->step.batch));
@@ -91,7 +91,7 @@ err training_prepare(struct fit *t) {
     tell_parts(t, nwin, B / rows);
     exec_rows(step_exec(t->step.engine.exec), &t->step.batch.row0, &t->step.batch.row1);
     TRY(balance_new(t));
-    if (s->head->every_step) TRY(batch_bases(&t->step.batch, t->job->split.validation));
+    if (s->decoder->every_step) TRY(batch_bases(&t->step.batch, t->job->split.validation));
     TRY(prepare_validation(t, valid));
     t->step.batch.set = t->set.train;
     t->step.batch.scored = (struct window_set){.first = 1, .end = INT64_MAX, .stride = 1}; /* tiles lie in training rows */

@@ -58,34 +58,34 @@ err resolve_check(const struct options *o) {
     return check_exact(o);
 }
 
-static err bands_of(const struct options *o, struct forecast_spec *spec) {
-    char item[64];
-    for (const char *p = o->quantiles; str_list_next(&p, item, sizeof item);) {
-        f64 q;
-        if (spec->nband == BANDS_MAX) return FAIL(E103, "--quantiles: at most %d quantiles", BANDS_MAX);
-        if (!str_to_f64(item, strlen(item), '.', &q) || (spec->nband > 0 && q <= spec->band[spec->nband - 1]))
-            return FAIL_AT(E103, "--quantiles", "--quantiles 0.1,0.5,0.9", "quantiles must rise, \"%s\" does not", item);
-        spec->band[spec->nband++] = q;
+static err check_quantiles(const struct option_nums *q) {
+    char text[32];
+    if (q->n > OPTION_NUMS) return FAIL(E103, "--quantiles: at most %d quantiles", OPTION_NUMS);
+    for (i32 i = 1; i < q->n; i++) {
+        str_from_f64(text, q->v[i]);
+        if (q->v[i] <= q->v[i - 1])
+            return FAIL_AT(E103, "--quantiles", "--quantiles 0.1,0.5,0.9", "quantiles must rise, \"%s\" does not", text);
     }
     return 0;
 }
 
 err spec_of(const struct options *o, struct forecast_spec *spec) {
-    const bool rank_auto = opt_is_auto(o, OPT_slice_rank), all = strcmp(o->loss_steps, "all") == 0;
-    const struct head *head = opt_is_auto(o, OPT_decoder) ? head_at(0) : head_find(o->decoder);
-    if (all && !head->all_steps)
-        return FAIL_AT(E106, NULL, "--loss-steps last", "--decoder %s does not go with --loss-steps all", head->name);
-    *spec = (struct forecast_spec){
-        .head = all ? head->all_steps : head,
-        .output = head_output_find(o->head),
-        .cut = {.slices = 1, .least = 1, .rank_most = rank_auto ? SLICE_RANKS : (i32)o->slice_rank,
-                .course = {.tol = (f32)o->slice_tol, .stale = (i32)o->slice_rounds, .stale_back = (i32)o->slice_rounds}}};
+    const struct head *decoder = opt_is_auto(o, OPT_decoder) ? head_at(0) : head_find(o->decoder);
+    *spec = (struct forecast_spec){.cut = {.slices = 1, .least = 1}};
     opt_give_learner(o, &spec->for_learner);
     opt_give_net(o, &spec->for_net);
     opt_give_optim(o, &spec->for_optim);
     opt_give_loop(o, &spec->for_loop);
+    opt_give_chain(o, &spec->cut.course.for_chain);
+    const bool all = strcmp(spec->loss_steps, "all") == 0;
+    if (all && !decoder->all_steps)
+        return FAIL_AT(E106, NULL, "--loss-steps last", "--decoder %s does not go with --loss-steps all", decoder->name);
+    spec->decoder = all ? decoder->all_steps : decoder;
+    spec->output = head_output_find(spec->head);
+    spec->cut.rank_most = opt_is_auto(o, OPT_slice_rank) ? SLICE_RANKS : spec->slice_rank;
     if (spec->precision == PREC_N) spec->precision = PREC_F32; /* auto, not measured yet */
-    TRY(bands_of(o, spec));
+    TRY(check_quantiles(&spec->quantiles));
+    spec->nband = spec->quantiles.n;
     if (spec->output->quantiles) spec->nquantile = spec->nband;
     return 0;
 }
@@ -294,7 +294,7 @@ err resolve_forecast(struct options *o, const struct series *s, const struct eve
     i64 n = forecast_epoch(spec, split->train);
     TRY(resolve_slices(o, n, s->ntarget, NULL, spec)); /* what is wrong is said before any note */
     resolve_notes(o, s, split, ev);
-    if (spec->head->every_step)
+    if (spec->decoder->every_step)
         event_note(ev, EVENT_NOTE,
                    "a loss at every time step: an epoch is %lld window%s of %d steps; "
                    "forecasts come from one pass over the series",

@@ -107,7 +107,7 @@ static err weigh(const struct forecast_spec *spec, i64 windows, i32 ntarget, i32
 /* `auto`: slices where they are worth it, and a sentence either way, but for windows by the thousand: they fill the kernels. */
 static void choose_slices(const struct options *o, const struct wish *w, const struct events *ev,
                           struct forecast_spec *spec) {
-    if (!spec->head->every_step && w->slices < 2) return;
+    if (!spec->decoder->every_step && w->slices < 2) return;
     if (o->deterministic)
         event_note(ev, EVENT_NOTE, "no time slices: --deterministic requires the bits of the serial run, slices agree within a "
                    "tolerance");
@@ -142,7 +142,7 @@ static err given_slices(const char *parallel, const struct forecast_spec *spec, 
 
 /* What is not cut in time, or not that way. */
 static err no_slices(const struct forecast_spec *spec) {
-    if (spec->cut.course.stale > 0 && !spec->head->every_step)
+    if (spec->cut.course.slice_rounds > 0 && !spec->decoder->every_step)
         return FAIL_AT(E401, "--slice-rounds", "--slice-rounds 0   or   --loss-steps all",
                        "--slice-rounds starts slices from their states of the previous visit, and overlapping windows have none");
     return 0;
@@ -150,7 +150,7 @@ static err no_slices(const struct forecast_spec *spec) {
 
 /* Are slices a choice that `auto` has? */
 static bool may_slice(const struct forecast_spec *spec) {
-    return spec->correction && forecast_can_slice(spec) && (spec->head->every_step || forecast_steps(spec) >= 2 * LONG_SLICE);
+    return spec->correction && forecast_can_slice(spec) && (spec->decoder->every_step || forecast_steps(spec) >= 2 * LONG_SLICE);
 }
 
 err resolve_slices(const struct options *o, i64 windows, i32 ntarget, const struct events *ev, struct forecast_spec *spec) {

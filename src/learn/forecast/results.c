@@ -63,7 +63,7 @@ static struct score_band band_of(const struct forecaster *f, const struct foreca
     struct score in;
     metrics_score(s->row[SCORE_MODEL], -1, -1, true, &in);
     if (in.nband == 0 || !isfinite(in.pinball)) return (struct score_band){0};
-    return (struct score_band){spec->band[0], spec->band[spec->nband - 1], in.coverage[0]};
+    return (struct score_band){spec->quantiles.v[0], spec->quantiles.v[spec->nband - 1], in.coverage[0]};
 }
 
 static void say(const struct score_band *band, char *said, size_t size) {

@@ -106,7 +106,7 @@ err forecast_windows(const struct forecaster *f, const struct series *s, const s
                      const struct resources *use, forecast_row_fn *fn, void *self) {
     i64 n = window_origins(set) * s->ntarget;
     if (n <= 0) return 0;
-    if (f->spec.head->every_step) return forecast_stream(f, s, set, use, 0, fn, self);
+    if (f->spec.decoder->every_step) return forecast_stream(f, s, set, use, 0, fn, self);
     struct runner r;
     err e = runner_new(f, s, use, (i32)lmin(n, ROWS), &r);
     if (e >= 0) e = run_set(&r, set, fn, self);

@@ -104,7 +104,7 @@ static err score_all(struct scorer *c, const struct window_set *set, const struc
     ARENA_NEW(a, c->col, CHUNK);
     ARENA_NEW(a, c->y, CHUNK * h);
     ARENA_NEW(a, c->pred, CHUNK * h);
-    TRY(metrics_new(c->s, c->s->ntarget, spec->horizon, spec->band, spec->nband, &c->out->row[SCORE_MODEL]));
+    TRY(metrics_new(c->s, c->s->ntarget, spec->horizon, spec->quantiles.v, spec->nband, &c->out->row[SCORE_MODEL]));
     snprintf(c->out->name[SCORE_MODEL], 32, "model");
     if (c->f->base && c->f->nmember > 0) {
         TRY(metrics_new(c->s, c->s->ntarget, spec->horizon, NULL, 0, &c->out->row[SCORE_BASE]));

@@ -123,7 +123,7 @@ static void fill_rows(struct batcher *b, i32 slot) {
 static i64 tile_first(const struct batcher *b, i64 item) {
     i64 C = b->shape->context, rows = window_origins(&b->set) + C - 1, n = lmax(1, rows / C), room = lmax(0, rows - n * C);
     u32 epoch = (u32)(item / n);
-    f32 share = b->spec->cut.course.stale > 0 ? 0 : rng_uniform(b->seed, RNG_PHASE, epoch, 0); /* stale: tiles come again */
+    f32 share = b->spec->cut.course.slice_rounds > 0 ? 0 : rng_uniform(b->seed, RNG_PHASE, epoch, 0); /* tiles come again */
     i64 phase = lmin(room, (i64)((f64)share * (f64)(room + 1)));
     return b->set.first - C + phase + C * rng_shuffle(b->seed, epoch, n, item % n);
 }
@@ -164,9 +164,9 @@ void batch_fill_walk(struct batcher *b, i32 slot, i64 first) {
 }
 
 void training_fill(struct batcher *b, i64 k, i32 slot) {
-    (b->spec->head->every_step ? batch_fill_tiles : batch_fill_train)(b, k, slot);
+    (b->spec->decoder->every_step ? batch_fill_tiles : batch_fill_train)(b, k, slot);
 }
 
 i64 training_cells(const struct batcher *b, i64 k) {
-    return b->spec->head->every_step ? batch_cells_tiles(b, k) : batch_cells(b, k);
+    return b->spec->decoder->every_step ? batch_cells_tiles(b, k) : batch_cells(b, k);
 }

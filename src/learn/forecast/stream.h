@@ -1,4 +1,4 @@
-/* stream.h - forecasts of a model whose state runs on (head.every_step): one walk over the rows, serial in time.
+/* stream.h - forecasts of a model whose state runs on (decoder.every_step): one walk over the rows, serial in time.
  *
  *     row  first - context ............ first ......... last      chunks of rows; what the layers leave behind one chunk
  *           [ chunk ][ chunk ][ chunk ]...                        is where they go on from in the next

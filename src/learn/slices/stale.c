@@ -51,7 +51,7 @@ static i64 key_of(const struct fit *t, const struct slice_memory *m) {
 err stale_new(struct fit *t) {
     stale_free(t);
     const struct forecast_spec *s = &t->f->spec;
-    if (s->cut.course.stale == 0 || s->cut.slices < 2) return 0;
+    if (s->cut.course.slice_rounds == 0 || s->cut.slices < 2) return 0;
     struct slice_memory *m;
     NEW(m, 1);
     t->slicing->memory = m;
@@ -118,7 +118,7 @@ void stale_before(struct fit *t, i32 slot) {
     }
     m->stale = !exact_step(t, s->batch);
     if (m->stale) return;
-    netplan(t->step.engine.plan)->course.stale = netplan(t->step.engine.plan)->course.stale_back = 0;
+    netplan(t->step.engine.plan)->course.slice_rounds = 0;
 }
 
 /* Restores the fixed rounds of the plan.  After a non-finite step it drops all stored states, which may have caused it. */
@@ -126,8 +126,7 @@ void stale_after(struct fit *t, bool finite) {
     struct slice_memory *m = t->slicing->memory;
     if (!m || m->slices != t->f->spec.cut.slices) return;
     const struct batch_slot *s = &t->step.batch.slot[m->slot];
-    netplan(t->step.engine.plan)->course.stale = t->f->spec.cut.course.stale;
-    netplan(t->step.engine.plan)->course.stale_back = t->f->spec.cut.course.stale_back;
+    netplan(t->step.engine.plan)->course.slice_rounds = t->f->spec.cut.course.slice_rounds;
     if (!finite) memset(m->known, 0, (size_t)(m->tiles * m->rows));
     for (i32 r = 0; r < t->step.batch.B && finite; r++) {
         i64 at = place_of(t, s, r);

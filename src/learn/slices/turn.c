@@ -37,12 +37,12 @@ static void warn(struct fit *t, const struct slice_summary *s) {
  * window w bias it (docs/time-parallel.md). */
 static void warn_stale(struct fit *t, const struct slice_summary *s) {
     struct slice_watch *w = &t->f->slices->watch;
-    if (s->rounds <= t->f->spec.cut.course.stale + 1.5 || (w->warned & WARNED_STALE)) return;
+    if (s->rounds <= t->f->spec.cut.course.slice_rounds + 1.5 || (w->warned & WARNED_STALE)) return;
     event_note(t->job->use.events, EVENT_WARNING,
                "--slice-rounds %d: steps that ran until convergence took %.1f rounds, so the model remembers %.0f slices of "
                "%d steps; "
                "its gradients are off (--parallel time:%d, or --slice-rounds 0)",
-               t->f->spec.cut.course.stale, s->rounds, s->rounds - 1, forecast_steps(&t->f->spec) / w->slices,
+               t->f->spec.cut.course.slice_rounds, s->rounds, s->rounds - 1, forecast_steps(&t->f->spec) / w->slices,
                imax(2, w->slices / 2));
     w->warned |= WARNED_STALE;
 }
@@ -161,7 +161,7 @@ err slices_rebuild(void *fit, struct step **exec) {
     TRY(batcher_new(f, t->step.net, &f->shape, x, use.kern, B, PREFETCH_SLOTS, &t->step.batch));
     exec_rows(step_exec(t->step.engine.exec), &t->step.batch.row0, &t->step.batch.row1);
     slices_batcher(&t->step.batch, &old);
-    if (f->spec.head->every_step) TRY(batch_bases(&t->step.batch, t->job->split.validation));
+    if (f->spec.decoder->every_step) TRY(batch_bases(&t->step.batch, t->job->split.validation));
     *exec = t->step.engine.exec;
     TRY(balance_new(t));
     TRY(saving_shares(t));

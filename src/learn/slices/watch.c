@@ -196,7 +196,7 @@ static err loss_over(struct fit *t, i32 P, f64 *loss) {
     struct net *net;
     i32 nwin, B;
     spec.cut.slices = P;
-    use.course.stale = use.course.stale_back = 0; /* as in the last part of training */
+    use.course.slice_rounds = 0; /* as in the last part of training */
     use.trace = false;
     NEW(net, 1);
     err e = forecast_net(&spec, &f->shape, t->series, net);

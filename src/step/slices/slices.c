@@ -61,7 +61,7 @@ void slices_solve(struct step_slices *s, const struct task *t, bool alone) {
     const bool backward = t->kind == TASK_BWD;
     struct chain c = chain_of(s, t->op, backward);
     const struct chain_course *how = &netplan(s->plan)->course;
-    if (backward) c.forgets = how->stale ? -(how->stale_back > 1) : s->solver[t->op][0]->forgets;
+    if (backward) c.forgets = how->slice_rounds ? -(how->slice_rounds > 1 && !how->exact_back) : s->solver[t->op][0]->forgets;
     struct chain_solver *v = s->solver[t->op][backward];
     i32 n;
     const struct task *first = exec_team(s->exec, t, &n);

@@ -38,7 +38,7 @@ struct solve {
     i32 first, end;            /* slices of this rank */
     i32 round, limit, longest; /* longest: slices of a chain */
     bool serial, own_limit;    /* own_limit: the options set no limit */
-    i32 stale;                 /* rounds after which it ends in any case; 0 = none */
+    i32 slice_rounds;          /* rounds after which it ends in any case; 0 = none */
     f32 tol;                   /* absolute */
     f32 gap[CHAIN_ROUNDS];     /* of the rounds so far, modulo */
 };
@@ -197,7 +197,7 @@ static void carry(struct solve *v) {
 
 /* Each member its slices; where they follow from each other, the first of them all. */
 static void sweep(struct solve *v) {
-    const bool last = v->stale && v->round >= v->stale;
+    const bool last = v->slice_rounds && v->round >= v->slice_rounds;
     if (!carries(v) || last) hand_over(v);
     if (last)
         look(v);
@@ -218,8 +218,8 @@ static bool stands_still(const struct solve *v, f32 gap) {
 /* Scale, tolerance and limit, after round 1 of all members.  Slices of a sequence, where they are cut alike: as many as there
  * are for each that has a given begin. */
 static void measure(struct solve *v, const struct chain_course *how, const struct chain_facts *f) {
-    const bool fine = !v->c->back && how->fine > 0 && how->fine < how->tol;
-    v->tol = (fine ? how->fine : how->tol) * f->scale;
+    const bool fine = !v->c->back && how->fine > 0 && how->fine < how->slice_tol;
+    v->tol = (fine ? how->fine : how->slice_tol) * f->scale;
     v->longest = ceil_div(v->s->nslice, imax(1, f->given));
     v->limit = v->own_limit ? v->longest * 3 / 4 + 2 : how->rounds;
     if (v->me == 0) v->s->trace.scale = f->scale;
@@ -255,7 +255,7 @@ void chain_solve(struct chain_solver *s, const struct chain *c, const struct cha
     v.first = s->peers ? s->peers->first[s->peers->me] : 0;
     v.end = s->peers ? s->peers->first[s->peers->me + 1] : s->nslice;
     v.own_limit = how->rounds <= 0;
-    v.stale = c->back ? how->stale_back : how->stale;
+    v.slice_rounds = c->back && how->exact_back ? 0 : how->slice_rounds;
     if (me == 0) forget(&s->trace, s->nslice);
     if (me == 0) s->lost = false;
     start(&v);

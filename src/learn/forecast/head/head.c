@@ -75,11 +75,11 @@ i32 head_outputs(const struct forecast_spec *spec) { return imax(1, spec->nquant
 i32 head_point(const struct forecast_spec *spec) {
     i32 best = 0;
     for (i32 q = 1; q < spec->nquantile; q++)
-        if (fabs(spec->band[q] - 0.5) < fabs(spec->band[best] - 0.5)) best = q;
+        if (fabs(spec->quantiles.v[q] - 0.5) < fabs(spec->quantiles.v[best] - 0.5)) best = q;
     return best;
 }
 
 void head_quantiles(const struct forecast_spec *spec, struct op_spec *op) {
     op->nquantile = spec->nquantile;
-    for (i32 q = 0; q < spec->nquantile; q++) op->quantile[q] = (f32)spec->band[q];
+    for (i32 q = 0; q < spec->nquantile; q++) op->quantile[q] = (f32)spec->quantiles.v[q];
 }
