@@ -146,20 +146,21 @@ static void compare(const struct twin *w, const struct bench *e, const struct sh
     compare_weights(w, e);
 }
 
-/* Every table against the reference; rows split at odd places and time in slices against one call. */
+/* Every table against the reference; rows split at odd places and time in slices against one call.  With few cases, a sanitizer
+ * sees large shapes in the fast kernels only: the scalar ones take 20 times as long. */
 static void check(enum cell_kind kind, const struct shape *s) {
+    const bool fast_only = t_few() && (i64)s->T * s->B * s->H * (s->I + s->H) > 1000000;
     struct twin w;
     bool made = false;
-    for (enum kern_arch a = 0; a < KERN_NARCH; a++) {
+    for (enum kern_arch a = fast_only ? KERN_REF + 1 : 0; a < KERN_NARCH; a++) {
         const struct cell_kern *k = kernel(a, kind);
         if (!k) continue;
         label(a, kind, s);
         struct bench one, cut;
         bench_new(&one, k, kind, s), bench_fill(&one);
-        if (!made) twin_of(&w, &one, s);
-        made = true;
+        if (!made && !fast_only) twin_of(&w, &one, s), made = true;
         run(&one, k, whole_, 1, 1);
-        compare(&w, &one, s);
+        if (made) compare(&w, &one, s);
         const i32 cuts[] = {0, s->B / 5, s->B / 2, s->B - s->B / 7};
         bench_new(&cut, k, kind, s), bench_fill(&cut);
         run(&cut, k, cuts, COUNT(cuts), imin(4, s->T));
@@ -178,6 +179,7 @@ TEST(bf16_matches_twin_at_every_tail) {
         for (size_t b = 0; b < COUNT(B); b++)
             for (size_t h = 0; h < COUNT(H); h++) {
                 const size_t i = (b + h) % COUNT(I);
+                if (t_few() && (b + h + (size_t)kind) % 4) continue; /* each B, each H, not each pair */
                 check(kind, &(struct shape){.T = 2 + (i32)(h + i) % 2,
                                             .B = B[b],
                                             .I = I[i],
