@@ -126,14 +126,18 @@ ladder-baseline: release
 	cmake --build build/release -j $(J) --target bench_step
 	bench/kern/ladder.py build/release/bench/kern/bench_step --write
 
-install: build/release/build.ninja
-	cmake --build build/release -j $(J)
-	cmake --install build/release --prefix $(PREFIX)
+# A tree without tests: installing needs no test library.
+build/install/build.ninja: CMakePresets.json
+	cmake --preset release -B build/install -DSTRETTO_TESTS=OFF
+
+install: build/install/build.ninja
+	cmake --build build/install -j $(J)
+	cmake --install build/install --prefix $(abspath $(PREFIX))
 
 docs:
 	python3 tools/docsync.py --write
 
 clean:
-	rm -rf build/dev build/release build/asan build/tsan build/valgrind build/fuzz
+	rm -rf build/dev build/release build/asan build/tsan build/valgrind build/fuzz build/install
 
 .PHONY: all endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline twin shake bits instructions soak ladder ladder-baseline install docs clean

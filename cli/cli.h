@@ -49,6 +49,9 @@ stretto_err cli_outputs(const struct cli *c);
 /* Text to stdout, freed; returns 0, or E703 when stdout cannot take it. */
 stretto_err cli_print(char *text);
 
+/* The same into the file named by --out, where it is given. */
+stretto_err cli_print_out(const struct cli *c, char *text);
+
 /* The file named by --out, or `otherwise`. */
 const char *cli_out(const struct cli *c, const char *otherwise);
 

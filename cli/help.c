@@ -228,7 +228,8 @@ static const char *status_text(i32 status) {
                  {9, "model file"},
                  {10, "worse than naive"},
                  {11, "doctor found an obstacle"},
-                 {75, "stopped, can be resumed"}};
+                 {75, "stopped, can be resumed"},
+                 {76, "unfinished at the time limit"}};
     for (size_t i = 0; i < COUNT(texts); i++)
         if (texts[i].status == status) return texts[i].text;
     return "";

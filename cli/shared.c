@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "cli.h"
 
 /* --- errors --- */
@@ -88,6 +89,14 @@ stretto_err cli_print(char *text) {
     if (text && (fputs(text, stdout) == EOF || fflush(stdout) != 0)) e = FAIL(E703, "cannot write to standard output");
     stretto_text_free(text);
     return e;
+}
+
+stretto_err cli_print_out(const struct cli *c, char *text) {
+    const char *out = cli_out(c, "-");
+    if (strcmp(out, "-") == 0) return cli_print(text);
+    const err e = file_write_all(out, text, (i64)strlen(text));
+    stretto_text_free(text);
+    return file_option(e, "--out");
 }
 
 const char *cli_out(const struct cli *c, const char *otherwise) { return c->o.out && *c->o.out ? c->o.out : otherwise; }

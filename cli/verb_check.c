@@ -10,7 +10,7 @@ stretto_err cmd_check(struct cli *c) {
     c->shown = text != NULL;
     stretto_err shown = cli_print(text);
     if (shown >= 0 && config && c->o.write_config && *c->o.write_config)
-        shown = file_write_all(c->o.write_config, config, (i64)strlen(config));
+        shown = file_option(file_write_all(c->o.write_config, config, (i64)strlen(config)), "--write-config");
     stretto_text_free(config);
     if (shown < 0) {
         c->shown = false;
@@ -51,7 +51,7 @@ stretto_err cmd_info(struct cli *c) {
 stretto_err cmd_cache(struct cli *c) {
     char out[4096];
     snprintf(out, sizeof out, "%s.bin", c->args.arg[0]);
-    TRY(stretto_cache(c->config, c->args.arg[0], cli_out(c, out)));
+    TRY(file_option(stretto_cache(c->config, c->args.arg[0], cli_out(c, out)), "--out"));
     if (!c->o.quiet) fprintf(stderr, "parsed copy in %s\n", cli_out(c, out));
     return 0;
 }
@@ -64,9 +64,5 @@ stretto_err cmd_sample(struct cli *c) {
     }
     i64 rows = opt_is_auto(&c->o, OPT_rows) ? 0 : c->o.rows;
     TRY(stretto_sample(c->args.arg[0], rows, (uint64_t)c->o.seed, &text));
-    const char *out = cli_out(c, "-");
-    if (strcmp(out, "-") == 0) return cli_print(text);
-    stretto_err e = file_write_all(out, text, (i64)strlen(text));
-    stretto_text_free(text);
-    return e;
+    return cli_print_out(c, text);
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "cli.h"
 
 static void show_note(const struct cli *c, const stretto_model *m) {
@@ -11,10 +12,10 @@ static void show_note(const struct cli *c, const stretto_model *m) {
 static stretto_err predict(struct cli *c, stretto_model *m, stretto_data *d) {
     const char *out = cli_out(c, "-");
     char *text = NULL;
-    TRY(stretto_predict_file(m, d, out, c->o.wide_output, &text));
+    TRY(file_option(stretto_predict_file(m, d, out, c->o.wide_output, &text), "--out"));
     show_note(c, m);
     TRY(cli_print(text));
-    if (c->o.plot && *c->o.plot) TRY(stretto_model_plot(m, d, c->o.plot));
+    if (c->o.plot && *c->o.plot) TRY(file_option(stretto_model_plot(m, d, c->o.plot), "--plot"));
     if (strcmp(out, "-") == 0 || c->o.quiet) return 0;
     if (stretto_model_horizon(m) > 0)
         fprintf(stderr, "%d forecasts for %d series in %s\n", stretto_model_horizon(m), stretto_model_targets(m), out);
@@ -29,7 +30,7 @@ static stretto_err eval(struct cli *c, stretto_model *m, stretto_data *d) {
     show_note(c, m);
     TRY(cli_print(text));
     if (c->o.json) fputc('\n', stdout);
-    if (c->o.plot && *c->o.plot) TRY(stretto_model_plot(m, d, c->o.plot));
+    if (c->o.plot && *c->o.plot) TRY(file_option(stretto_model_plot(m, d, c->o.plot), "--plot"));
     if (c->o.require_skill && !(skill > 0))
         return FAIL_AT(E1001, NULL, "stretto explain E1001", "skill %+.1f%% against the best naive forecast", 100 * skill);
     return 0;

@@ -18,6 +18,9 @@ static char stop_text[CLI_PATH + 200]; /* message on the first signal; "" = none
 static const char too_early[] = "asked to stop before the training has begun: go on with the same command\n";
 static const char too_late[] = "\nthe training is over and its results are being written; Ctrl-C again stops at once\n";
 
+/* What asks a run to write a checkpoint and end: also a terminal that closes, and the soft limit of processor time. */
+static const int stops[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGXCPU};
+
 #define TWICE_S 1.0 /* a launcher passes on a Ctrl-C that its ranks have had already */
 
 /* A second Ctrl-C by the user. */
@@ -51,18 +54,20 @@ static void on_signal(int number) {
 static void catch_signals(const struct cli *c, const char *run_dir) {
     struct sigaction a = {.sa_handler = on_signal};
     sigemptyset(&a.sa_mask);
-    sigaddset(&a.sa_mask, SIGINT);
-    sigaddset(&a.sa_mask, SIGTERM);
-    sigaddset(&a.sa_mask, SIGUSR1);
+    for (size_t i = 0; i < COUNT(stops); i++) sigaddset(&a.sa_mask, stops[i]);
     listener = c;
     if (c->among)
         snprintf(stop_text, sizeof stop_text, "asked to stop: a checkpoint is written, if the launcher waits for it; go on with\n"
                  "  stretto resume %s\n", run_dir);
     else if (isatty(STDERR_FILENO))
         snprintf(stop_text, sizeof stop_text, "\nstopping after this step; Ctrl-C again stops at once\n");
-    sigaction(SIGINT, &a, NULL);
-    sigaction(SIGTERM, &a, NULL);
-    sigaction(SIGUSR1, &a, NULL);
+    for (size_t i = 0; i < COUNT(stops); i++) {
+        struct sigaction before;
+        const bool ignored = stops[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN;
+        if (!ignored) sigaction(stops[i], &a, NULL); /* nohup stays nohup */
+    }
+    signal(SIGPIPE, SIG_IGN); /* a reader that ends, and a file that may not grow, are errors of one output */
+    signal(SIGXFSZ, SIG_IGN);
 }
 
 void cli_train_files(const struct args *a, const struct options *o, char model[CLI_PATH], char run_dir[CLI_PATH]) {
@@ -73,25 +78,34 @@ void cli_train_files(const struct args *a, const struct options *o, char model[C
     else snprintf(run_dir, CLI_PATH, "%.4300s.run", model);
 }
 
-static stretto_err draw(struct cli *c, stretto_trainer *t, const char *report) {
-    TRY(stretto_trainer_report(t, report));
-    if (c->o.plot && *c->o.plot) TRY(stretto_trainer_plot(t, c->o.plot));
-    return c->o.trace && *c->o.trace ? stretto_trainer_trace(t, c->o.trace) : 0;
-}
-
-/* Writes the model last, because it marks the run as finished: a run that is killed earlier resumes and draws again.  If
- * drawing fails, the model is saved first and the error is reported afterwards. */
+/* Writes the model last, because it marks the run as finished: a run that is killed earlier resumes and draws again.  What cannot
+ * be written does not stop the rest; saving the model returns the first error. */
 static stretto_err write_results(struct cli *c, stretto_trainer *t, const char *model, const char *run_dir) {
     char report[4200];
     snprintf(report, sizeof report, "%s/report.html", run_dir);
-    const stretto_err drawn = draw(c, t, report);
-    TRY(stretto_trainer_save(t, model));
-    if (drawn < 0) TRY(draw(c, t, report));
-    if (fputs(stretto_trainer_scores(t, c->o.json), stdout) == EOF || fflush(stdout) != 0)
-        return FAIL(E703, "cannot write to standard output");
-    if (c->o.json && !c->silent) fputc('\n', stdout);
+    stretto_trainer_report(t, report);
+    if (c->o.plot && *c->o.plot) stretto_trainer_plot(t, c->o.plot);
+    if (c->o.trace && *c->o.trace) stretto_trainer_trace(t, c->o.trace);
+    const stretto_err saved = stretto_trainer_save(t, model);
+    const struct err_record why = *err_last();
+    const char *scores = stretto_trainer_scores(t, c->o.json);
+    const char *end = c->o.json && !c->silent ? "\n" : "";
+    const bool shown = fputs(scores, stdout) != EOF && fputs(end, stdout) != EOF && fflush(stdout) == 0;
+    if (saved < 0) err_put(&why);
+    TRY(saved);
+    if (!shown) return FAIL(E703, "cannot write to standard output; the model is %s", model);
     if (!c->o.quiet) fprintf(stderr, "model %s\nreport %s\n", model, report);
     return 0;
+}
+
+/* E807 after a time limit: the model has what was learnt so far. */
+static stretto_err need_end(const struct cli *c, stretto_err reason, const char *model, const char *run_dir) {
+    char fix[CLI_PATH + 64], time[32];
+    if (reason != STRETTO_STOP_TIME) return 0;
+    snprintf(time, sizeof time, "%.31s", stretto_config_get(c->config, "time-limit"));
+    snprintf(fix, sizeof fix, "stretto resume %.4300s   (goes on, as if there had been no limit)", run_dir);
+    return FAIL_AT(E807, NULL, fix, "unfinished: --time-limit %s ended the training; %.400s holds the best weights so far", time,
+                   model);
 }
 
 static stretto_err need_skill(const struct cli *c, const stretto_trainer *t) {
@@ -120,6 +134,7 @@ static stretto_err fit(struct cli *c, stretto_trainer *t, const char *model, con
     }
     TRY(reason);
     TRY(write_results(c, t, model, run_dir));
+    TRY(need_end(c, reason, model, run_dir));
     return need_skill(c, t);
 }
 

@@ -14,7 +14,13 @@ install(FILES ${pages}/_stretto DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-fu
 install(FILES ${pages}/stretto.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 
 if(TARGET stretto_shared)
-  configure_file(${CMAKE_SOURCE_DIR}/cmake/stretto.pc.in ${CMAKE_BINARY_DIR}/stretto.pc @ONLY)
+  # The prefix is known when the files are installed: `cmake --install BUILD --prefix PREFIX` overrides that of the configuration.
+  install(CODE "
+    get_filename_component(prefix \"\${CMAKE_INSTALL_PREFIX}\" ABSOLUTE)
+    set(CMAKE_INSTALL_LIBDIR \"${CMAKE_INSTALL_LIBDIR}\")
+    set(CMAKE_INSTALL_INCLUDEDIR \"${CMAKE_INSTALL_INCLUDEDIR}\")
+    set(PROJECT_VERSION \"${PROJECT_VERSION}\")
+    configure_file(\"${CMAKE_SOURCE_DIR}/cmake/stretto.pc.in\" \"${CMAKE_BINARY_DIR}/stretto.pc\" @ONLY)")
   install(FILES ${CMAKE_BINARY_DIR}/stretto.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
   write_basic_package_version_file(${CMAKE_BINARY_DIR}/strettoConfigVersion.cmake COMPATIBILITY SameMinorVersion)
   install(FILES ${CMAKE_BINARY_DIR}/strettoConfigVersion.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/stretto)

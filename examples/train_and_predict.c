@@ -1,6 +1,7 @@
 /* train_and_predict.c - the shortest way from a file to a forecast: read, train, score, save, load, predict.
  *
- *     cc train_and_predict.c $(pkg-config --cflags --libs stretto) -o train_and_predict
+ *     cc train_and_predict.c $(pkg-config --cflags --libs stretto) \
+ *         -Wl,-rpath,$(pkg-config --variable=libdir stretto) -o train_and_predict
  *     ./train_and_predict airline-passengers.csv Passengers 12
  */
 #include <stdio.h>

@@ -56,7 +56,9 @@ int stretto_ranks(void) {
     comm_launched(&size);
     return size;
 }
-int stretto_exit_status(stretto_err e) { return e == STRETTO_STOP_SIGNAL ? 75 : err_exit_status(e); }
+int stretto_exit_status(stretto_err e) {
+    return err_exit_status(e == STRETTO_STOP_SIGNAL ? -E802 : e == STRETTO_STOP_TIME ? -E807 : e);
+}
 const char *stretto_stop_text(stretto_err reason) { return stop_reason_text(reason); }
 
 /* --- options --- */

@@ -59,6 +59,7 @@ struct course {
     struct str notes, warnings; /* one a line */
 };
 err course_csv(const struct course *c, const char *path); /* member,step,train,valid,best */
+void course_read(struct course *c, const char *path); /* the points from metrics.jsonl instead: of the whole run */
 void course_free(struct course *c);
 
 struct stretto_trainer {
@@ -76,6 +77,9 @@ struct stretto_trainer {
     bool resume;
     bool has_print;                /* data.json describes this data already */
     bool unfinished;               /* ranks_finish must still be called */
+    bool foreseen;                 /* keep_foresee has looked for room */
+    struct err_record late;        /* the first output that failed after the training (keep.h); code 0 = none */
+    const char *late_option;       /* that names it */
     volatile int stop;
     struct jsonl *metrics;
     struct status status;          /* of this rank, while there is a run folder */

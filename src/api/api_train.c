@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "api/keep.h"
 #include "api/plan_shape.h"
 #include "api/ranks.h"
 #include "base/file.h"
@@ -91,7 +92,32 @@ static err load_plan(struct stretto_trainer *t) {
     return str_ok(&t->plan_text);
 }
 
-static err fit(struct stretto_trainer *t, struct model **out) {
+/* The trained model of a run whose outputs failed; on all ranks or on none. */
+static err find_trained(struct stretto_trainer *t, bool *found) {
+    u8 here = 0;
+    if (!trainer_is_silent(t) && !t->resume) keep_forget(t);
+    if (!trainer_is_silent(t)) keep_find(t, &t->model);
+    here = t->model != NULL;
+    TRY(comm_broadcast(t->shop.comm, "trained", &here, sizeof here));
+    *found = here;
+    return 0;
+}
+
+static err make_model(struct stretto_trainer *t, struct model *fitted) {
+    stretto_model *m = mem_alloc(sizeof *m);
+    if (!m) {
+        model_free(fitted);
+        return -E601;
+    }
+    m->m = fitted;
+    t->model = m;
+    return opt_copy(&m->config.o, &t->o);
+}
+
+/* Trains, or takes the model that the run has kept: t->model, NULL on silent ranks. Returns a stop reason, 0 with a model. */
+static err fit(struct stretto_trainer *t) {
+    struct model *m = NULL;
+    bool found;
     TRY(trainer_job(t, &t->events));
     t->job.use.comm = t->shop.comm; /* answers that are measured are those of rank 0 */
     TRY(run_data_check(t));
@@ -100,11 +126,24 @@ static err fit(struct stretto_trainer *t, struct model **out) {
     TRY(run_dir_config(t));
     TRY(run_data_write(t));
     TRY(load_plan(t));
+    TRY(find_trained(t, &found));
+    if (found) return t->model && t->learner->ops->take ? t->learner->ops->take(t->model->m, t->data->set, &t->events) : 0;
     if (t->learner->prepare) TRY(t->learner->prepare(&t->job));
     t->job.use.trace = true;
     t->job.run_dir = t->run_dir;
     t->job.resume = t->resume;
-    return ranks_fit(t, t->learner, &t->job, out);
+    t->job.foresee = keep_foresee;
+    t->job.make_room = keep_make_room;
+    t->job.owner = t;
+    const err e = ranks_fit(t, t->learner, &t->job, &m);
+    if (e != 0) return e; /* failed, or stopped by a signal: a checkpoint is there */
+    if (trainer_is_silent(t)) {
+        const err ended = ranks_finish(t), reason = m->stopped;
+        if (ended >= 0 && !trainer_is_silent(t)) return make_model(t, m); /* rank 0 has died: this is rank 0 now */
+        model_free(m);
+        return ended < 0 ? ended : reason;
+    }
+    return make_model(t, m);
 }
 
 static void tell_few(struct stretto_trainer *t) {
@@ -137,17 +176,6 @@ static err score(struct stretto_trainer *t) {
     return 0;
 }
 
-static err make_model(struct stretto_trainer *t, struct model *fitted) {
-    stretto_model *m = mem_alloc(sizeof *m);
-    if (!m) {
-        model_free(fitted);
-        return -E601;
-    }
-    m->m = fitted;
-    t->model = m;
-    return opt_copy(&m->config.o, &t->o);
-}
-
 /* Stopped where nothing can be kept, but an earlier checkpoint is there. */
 static err stopped(struct stretto_trainer *t) {
     const struct err_record why = *err_last();
@@ -171,28 +199,36 @@ static err lost(struct stretto_trainer *t) {
     return run_dir_status(t, -err_last()->code);
 }
 
+/* Curves as a CSV file: of a resumed run from its metrics, which have the steps before too. */
+static void write_log(struct stretto_trainer *t) {
+    if (trainer_is_silent(t)) return;
+    if (t->metrics && t->metrics->failed.code)
+        event_note(&t->events, EVENT_WARNING, "metrics.jsonl is not complete: %s", t->metrics->failed.text);
+    else if (t->resume && t->metrics) course_read(&t->course, t->metrics->path);
+    if (!t->o.log || !*t->o.log) return;
+    if (keep_output(t, course_csv(&t->course, t->o.log), "--log") < 0)
+        event_note(&t->events, EVENT_WARNING, "%s", err_last()->text);
+}
+
+/* What is trained is kept where an error comes behind the training. */
+static err results(struct stretto_trainer *t) {
+    err e;
+    event_phase(&t->events, "score");
+    e = score(t);
+    if (e >= 0 && t->model->record.len == 0) e = trainer_record(t, &t->model->record);
+    if (e >= 0) return t->model->m->stopped;
+    keep_output(t, e, "--run-dir");
+    return keep_report(t, false);
+}
+
 static err run(struct stretto_trainer *self) {
-    struct model *m = NULL;
-    err e = fit(self, &m);
+    err e = fit(self);
     if (e == -E402 && self->plan_text.len > 0) e = plan_shape_explain(&self->o, str_text(&self->plan_text));
-    if (self->o.log && *self->o.log && !trainer_is_silent(self)) {
-        err logged = course_csv(&self->course, self->o.log);
-        if (e >= 0 && logged < 0) e = logged;
-    }
-    if (e != 0) return e; /* failed, or stopped by a signal: a checkpoint is there */
-    if (trainer_is_silent(self)) e = ranks_finish(self);
-    if (e < 0) model_free(m);
-    TRY(e);
-    if (trainer_is_silent(self)) {
-        e = m->stopped;
-        model_free(m);
-        return e;
-    }
-    TRY(make_model(self, m));
-    event_phase(&self->events, "score");
-    TRY(score(self));
-    TRY(trainer_record(self, &self->model->record));
-    return m->stopped;
+    const struct err_record why = *err_last();
+    keep_make_room(self);
+    write_log(self);
+    if (e < 0) err_put(&why);
+    return e < 0 || !self->model ? e : results(self);
 }
 
 stretto_err stretto_trainer_run(stretto_trainer *self) {
@@ -218,10 +254,11 @@ double stretto_trainer_skill(const stretto_trainer *self) {
 stretto_err stretto_trainer_save(stretto_trainer *self, const char *path) {
     if (trainer_is_silent(self)) return 0;
     TRY(trainer_need_model(self));
-    TRY(run_dir_status(self, stretto_model_save(self->model, path)));
-    TRY(run_dir_status(self, run_dir_finish(self)));
-    event_note(&self->events, EVENT_SAVED, "%s", path);
-    return 0;
+    err e = keep_output(self, stretto_model_save(self->model, path), "--out");
+    const bool saved = e >= 0;
+    if (saved) event_note(&self->events, EVENT_SAVED, "%s", path);
+    if (!self->late.code && keep_output(self, run_dir_finish(self), "--run-dir") >= 0) keep_forget(self);
+    return run_dir_status(self, keep_report(self, saved));
 }
 
 stretto_model *stretto_trainer_model(stretto_trainer *self) { return self->model; }
@@ -229,6 +266,7 @@ stretto_model *stretto_trainer_model(stretto_trainer *self) { return self->model
 void stretto_trainer_free(stretto_trainer *self) {
     if (!self) return;
     if (self->unfinished && !trainer_is_silent(self) && ranks_finish(self) < 0) err_clear();
+    if (!trainer_is_silent(self)) keep_make_room(self);
     run_dir_close(self);
     workshop_close(&self->shop);
     scores_free(&self->scores);

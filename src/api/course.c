@@ -4,6 +4,7 @@
 
 #include "api/api.h"
 #include "base/file.h"
+#include "base/json.h"
 
 /* Events of the library become events of stretto.h. */
 static void forward(void *self, const struct event *e) {
@@ -33,6 +34,32 @@ static void keep(void *self, const struct event *e) {
 void trainer_listen(struct stretto_trainer *t) {
     events_add(&t->events, (struct sink){forward, t});
     events_add(&t->events, (struct sink){keep, &t->course});
+}
+
+/* Points of a line of metrics.jsonl. */
+static err read_line(struct course *c, const char *line, size_t n) {
+    struct js *o = NULL;
+    TRY(js_parse(line, n, "metrics.jsonl", &o));
+    const bool valid = strcmp(js_str(js_get(o, "split"), ""), "valid") == 0;
+    const struct event e = {.kind = valid ? EVENT_VALID : EVENT_STEP, .member = (i32)js_i64(js_get(o, "member"), 0),
+                            .step = js_i64(js_get(o, "step"), 0), .train = js_f64(js_get(o, "train"), (f64)NAN),
+                            .valid = js_f64(js_get(o, "valid"), (f64)NAN), .best = js_bool(js_get(o, "best"), false),
+                            .refit = js_bool(js_get(o, "refit"), false)};
+    js_free(o);
+    return keep_point(c, &e);
+}
+
+void course_read(struct course *c, const char *path) {
+    char *text = NULL;
+    i64 size;
+    if (file_load(path, INT64_MAX / 4, &text, &size) >= 0) c->n = 0;
+    for (const char *line = text; line && *line;) {
+        const size_t n = strcspn(line, "\n");
+        if (read_line(c, line, n) < 0) break;
+        line += n + (line[n] == '\n');
+    }
+    mem_free(text);
+    err_clear();
 }
 
 static void cell(struct str *out, f64 v) {

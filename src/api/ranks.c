@@ -231,6 +231,7 @@ err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const st
     if (t->shop.no_heal[0]) event_note(&t->events, EVENT_NOTE, "--heal has no effect: %s", t->shop.no_heal);
     mine.use.ranks = t->shop.ranks;
     mine.use.comm = t->shop.comm;
+    mine.owner = t;
     if (!t->shop.comm) return threads_fit(size, learner, &mine, out);
     struct rank_cores cores;
     TRY(rank_cores_of_process(t->shop.comm, t->shop.machine->ndevice, &cores));
@@ -239,7 +240,6 @@ err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const st
     events_add(&t->events, comm_sink(t->shop.comm));
     err e = same_everywhere(t, t->shop.comm);
     mine.healed = healed;
-    mine.owner = t;
     if (comm_rank(t->shop.comm) > 0) silence(&mine, &t->events); /* ranks > 0 only write their status record */
     rank_cores_go(&cores, mine.use.pool);
     if (e >= 0) e = learner_fit(learner, &mine, out);

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "api/api.h"
+#include "api/keep.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "report/report.h"
@@ -209,7 +209,7 @@ stretto_err stretto_trainer_report(stretto_trainer *self, const char *html_path)
     err e = fill(&p);
     if (e >= 0) e = report_write(&p.r, html_path);
     arena_free(&p.a);
-    return e;
+    return keep_output(self, e, "--run-dir");
 }
 
 stretto_err stretto_trainer_plot(stretto_trainer *self, const char *svg_path) {
@@ -217,7 +217,7 @@ stretto_err stretto_trainer_plot(stretto_trainer *self, const char *svg_path) {
     TRY(trainer_need_model(self));
     const struct model_ops *ops = self->learner->ops;
     if (!ops->plot) return FAIL_AT(E106, "--plot", "no --plot", "a model of %s has no picture", self->learner->name);
-    return ops->plot(self->model->m, self->data->set, &self->job.use, &self->scores, svg_path);
+    return keep_output(self, ops->plot(self->model->m, self->data->set, &self->job.use, &self->scores, svg_path), "--plot");
 }
 
 stretto_err stretto_trainer_trace(stretto_trainer *self, const char *json_path) {
@@ -230,5 +230,5 @@ stretto_err stretto_trainer_trace(stretto_trainer *self, const char *json_path) 
     if (e >= 0) trace_json(&text, span, self->model->m->nspan);
     if (e >= 0) e = file_write_text(json_path, &text);
     arena_free(&a);
-    return e;
+    return keep_output(self, e, "--trace");
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "api/config.h"
 #include "api/plan_shape.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -45,7 +46,7 @@ err run_dir_path(const struct stretto_trainer *t, const char *name, char out[PAT
 err run_dir_write(const struct stretto_trainer *t, const char *name, struct str *text) {
     char path[PATH_MAX];
     err e = path_in(t->run_dir, name, path);
-    if (e >= 0) return file_write_text(path, text);
+    if (e >= 0) return file_option(file_write_text(path, text), "--run-dir");
     str_free(text);
     return e;
 }
@@ -92,12 +93,27 @@ static err whole_paths(struct options *o) {
     return 0;
 }
 
+/* A time limit of `resume` is for that call alone: the file keeps that of the run. */
+static err keep_time_limit(const struct stretto_trainer *t, struct options *o) {
+    char path[PATH_MAX];
+    struct options before;
+    TRY(path_in(t->run_dir, "config.json", path));
+    if (!file_exists(path)) return 0;
+    err e = opt_defaults(&before, api_lists());
+    if (e >= 0) e = config_load(path, &before);
+    const struct opt_meta *m = &before.meta[OPT_time_limit];
+    if (e >= 0) e = opt_set_id(o, OPT_time_limit, m->text, &(struct opt_from){.rank = OPT_RANK_FLAG, .origin = m->origin});
+    opt_free(&before);
+    return e;
+}
+
 err run_dir_config(const struct stretto_trainer *t) {
     struct str text = {0};
     struct options o;
     if (!t->run_dir || trainer_is_silent(t)) return 0;
     err e = opt_copy(&o, &t->o);
     if (e >= 0) e = whole_paths(&o);
+    if (e >= 0 && t->resume) e = keep_time_limit(t, &o);
     if (e >= 0) opt_dump_json(&o, 1u << VERB_train, &text);
     opt_free(&o);
     return e < 0 ? e : run_dir_write(t, "config.json", &text);
@@ -125,8 +141,8 @@ err run_dir_finish(struct stretto_trainer *t) {
         TRY(run_dir_write(t, "plan.txt", &text));
     }
     if (t->run_dir && t->model->m->stopped != STOP_TIME) { /* a run out of time can go on */
-        TRY(forget(t));
         TRY(write_run(t, true));
+        TRY(forget(t));
     }
     status_end(&t->status, "done", 0);
     return 0;
@@ -150,7 +166,7 @@ static void open_status(struct stretto_trainer *t) {
 }
 
 stretto_err stretto_trainer_run_dir(stretto_trainer *t, const char *path, int resume) {
-    TRY(file_make_dir(path));
+    TRY(file_option(file_make_dir(path), "--run-dir"));
     mem_free(t->run_dir);
     if (!(t->run_dir = mem_strdup(path))) return -E601;
     t->resume = resume != 0;

@@ -5,11 +5,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -121,21 +123,63 @@ err file_load(const char *path, i64 max, char **data, i64 *size) {
     return e;
 }
 
-static err cannot_write(const char *path, const char *kept, i64 needed) {
-    int cause = errno;
-    char unchanged[320] = "";
-    if (kept && file_exists(kept)) snprintf(unchanged, sizeof unchanged, "; %.250s from before is unchanged", kept);
-    if (cause != ENOSPC && cause != EDQUOT)
-        return FAIL_AT(E702, NULL, "another place: -o OTHER/NAME", "cannot write %s: %s%s", path, strerror(cause), unchanged);
-    char dir[4096];
-    snprintf(dir, sizeof dir, "%s", path);
+/* The folder of a file. */
+static void folder_of(const char *path, char dir[4096]) {
+    snprintf(dir, 4096, "%s", path);
     char *slash = strrchr(dir, '/');
-    if (slash) *slash = 0;
+    if (!slash) snprintf(dir, 4096, ".");
+    else slash[slash == dir] = 0;
+}
+
+bool file_room(const char *path, struct file_room *out) {
+    char dir[4096];
     struct statvfs fs;
-    f64 left = statvfs(slash ? (dir[0] ? dir : "/") : ".", &fs) == 0 ? (f64)fs.f_bavail * (f64)fs.f_frsize : 0;
-    return FAIL_AT(E703, NULL, "make room, or another place: -o OTHER/NAME",
-                   "cannot write %s: no space left on device (at least %.1f MB needed, free %.1f MB)%s", path, (f64)needed / 1e6,
-                   left / 1e6, unchanged);
+    struct stat st;
+    struct rlimit most;
+    folder_of(path, dir);
+    if (statvfs(dir, &fs) != 0 || stat(dir, &st) != 0) return false;
+    *out = (struct file_room){.device = (u64)st.st_dev, .bytes = (f64)fs.f_bavail * (f64)fs.f_frsize, .most = INFINITY};
+    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY) out->most = (f64)most.rlim_cur;
+    return true;
+}
+
+static err cannot_write(const char *path, const char *kept, i64 needed) {
+    const int cause = errno;
+    char unchanged[320] = "";
+    struct file_room room = {0};
+    struct stat st;
+    const bool device = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+    if (!device && kept && file_exists(kept)) snprintf(unchanged, sizeof unchanged, "; %.250s from before is unchanged", kept);
+    const char *why = cause == EFBIG    ? "the limit on file sizes (ulimit -f) is reached"
+                      : cause == ENOSPC ? "no space left on device"
+                                        : strerror(cause);
+    if (cause != ENOSPC && cause != EDQUOT && cause != EFBIG) return FAIL(E702, "cannot write %s: %s%s", path, why, unchanged);
+    const bool sized = cause == ENOSPC && !device && needed > 0 && file_room(path, &room);
+    if (!sized) return FAIL(E703, "cannot write %s: %s%s", path, why, unchanged);
+    return FAIL(E703, "cannot write %s: %s (at least %.1f MB needed, free %.1f MB)%s", path, why, (f64)needed / 1e6,
+                room.bytes / 1e6, unchanged);
+}
+
+err file_failed(const char *path) { return cannot_write(path, NULL, 0); }
+
+err file_option(err e, const char *option) {
+    if ((e != -E702 && e != -E703) || err_last()->fix[0]) return e;
+    struct err_record r = *err_last();
+    snprintf(r.fix, sizeof r.fix, "%sanother place: %s OTHER/NAME", e == -E703 ? "make room, or " : "", option);
+    err_put(&r);
+    return e;
+}
+
+err file_reserve(const char *path, i64 bytes) {
+    err e = 0;
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0) return file_failed(path);
+    if (fallocate(fd, 0, 0, bytes) != 0 && errno != EOPNOTSUPP && errno != ENOSYS && errno != EINTR) {
+        e = cannot_write(path, NULL, bytes);
+        unlink(path);
+    }
+    close(fd);
+    return e;
 }
 
 bool file_lock(int fd) {
@@ -238,10 +282,8 @@ err file_write(struct file_out *f, const void *p, i64 n) {
 /* Syncs the folder, so that the rename is durable. */
 static void sync_dir(const char *path) {
     char dir[4096];
-    snprintf(dir, sizeof dir, "%s", path);
-    char *slash = strrchr(dir, '/');
-    if (slash) slash[slash == dir] = 0;
-    int fd = open(slash ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    folder_of(path, dir);
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return;
     (void)fsync(fd);
     close(fd);

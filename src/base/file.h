@@ -40,6 +40,21 @@ err file_write_text(const char *path, struct str *text); /* writes a text and fr
 /* Writes a whole file, with a fault injection point (`phase`, rank 0, step 0) between writing and renaming. */
 err file_write_phase(const char *path, const void *p, i64 n, const char *phase);
 
+/* E702, or E703 where there is no room, from errno. */
+err file_failed(const char *path);
+/* Returns e; where it is E702 or E703 without a remedy, the remedy is another value of this option. */
+err file_option(err e, const char *option);
+
+/* Where a file would be written. */
+struct file_room {
+    u64 device;
+    f64 bytes; /* free */
+    f64 most;  /* of one file, by the limit of the process (ulimit -f) */
+};
+bool file_room(const char *path, struct file_room *out); /* false: nothing is known */
+/* A file of so many bytes that hold its place on the disk: E702, E703.  Where the file system reserves nothing, an empty one. */
+err file_reserve(const char *path, i64 bytes);
+
 /* Read-only mapping of a whole file. Only for the program's own files (cache, model): they are replaced, never truncated. */
 struct file_map {
     const void *p;

@@ -54,7 +54,8 @@ static void join(struct ckpt_saver *s) {
 }
 
 static err disk_full(const char *path) {
-    return FAIL_AT(E703, NULL, "make room", "cannot write %s: no space left on device", path);
+    errno = ENOSPC;
+    return file_failed(path);
 }
 
 /* Writes the shard; fault injection points after half of it and after all of it. */

@@ -133,7 +133,7 @@ err gpuload_save(const char *path, const struct gpuload_state *s) {
     js_free(o);
     if (e >= 0) str_add(&text, "\n");
     if (e >= 0) e = file_make_parent(path);
-    if (e >= 0) return file_write_text(path, &text);
+    if (e >= 0) return file_option(file_write_text(path, &text), "--state");
     str_free(&text);
     return e;
 }

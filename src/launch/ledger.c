@@ -63,19 +63,17 @@ bool run_finished(const char *run_dir, f64 since) {
 
 /* ------------------------------------------------------------------ the log ------------------------------------------------- */
 
-static err cannot(const char *path) { return FAIL_AT(E702, path, NULL, "cannot write %s: %s", path, strerror(errno)); }
-
 static err take_lock(struct ledger *l, const char *run_dir) {
     char path[4200];
     snprintf(path, sizeof path, "%s/supervisor.lock", run_dir);
     l->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (l->lock < 0) return cannot(path);
+    if (l->lock < 0) return file_failed(path);
     if (file_lock(l->lock)) return 0;
     return FAIL_AT(E704, NULL, "wait until that one is over, or end it with kill PID (supervisor.log has what it did)",
                    "another supervisor has the run folder %s", run_dir);
 }
 
-/* Applies one event: begin starts a submission; end closes it unless its exit status is 75 (stopped, to be continued). */
+/* Applies one event: begin starts a submission; end closes it unless its exit status is 75 or 76 (stopped, to be continued). */
 static void follow(struct ledger_past *past, const struct js *o, const char *command) {
     const char *what = js_str(js_get(o, "event"), "");
     if (strcmp(what, "begin") == 0)
@@ -83,7 +81,8 @@ static void follow(struct ledger_past *past, const struct js *o, const char *com
                                      .since = js_f64(js_get(o, "time"), 0)};
     past->checkpoint = js_i64(js_get(o, "checkpoint"), past->checkpoint);
     past->left = (i32)js_i64(js_get(o, "left"), past->left);
-    if (strcmp(what, "end") == 0 && js_i64(js_get(o, "exit"), 0) != 75) past->open = false;
+    const i64 status = js_i64(js_get(o, "exit"), 0);
+    if (strcmp(what, "end") == 0 && status != err_exit_status(-E802) && status != err_exit_status(-E807)) past->open = false;
 }
 
 static void read_log(const struct ledger *l, const char *command, struct ledger_past *past) {
@@ -104,8 +103,8 @@ static void read_log(const struct ledger *l, const char *command, struct ledger_
 static err close_line(const struct ledger *l) {
     const off_t size = lseek(l->fd, 0, SEEK_END);
     char last = '\n';
-    if (size > 0 && pread(l->fd, &last, 1, size - 1) != 1) return cannot(l->path);
-    return last == '\n' || write(l->fd, "\n", 1) == 1 ? 0 : cannot(l->path);
+    if (size > 0 && pread(l->fd, &last, 1, size - 1) != 1) return file_failed(l->path);
+    return last == '\n' || write(l->fd, "\n", 1) == 1 ? 0 : file_failed(l->path);
 }
 
 err ledger_open(struct ledger *l, const char *run_dir, const char *command, struct ledger_past *past) {
@@ -116,7 +115,7 @@ err ledger_open(struct ledger *l, const char *run_dir, const char *command, stru
     TRY(take_lock(l, run_dir));
     read_log(l, command, past);
     l->fd = open(l->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (l->fd < 0) return cannot(l->path);
+    if (l->fd < 0) return file_failed(l->path);
     return close_line(l);
 }
 
@@ -142,7 +141,7 @@ err ledger_write(struct ledger *l, i32 world, const struct ledger_event *e) {
     js_free(o);
     str_add(&line, "\n");
     if (r >= 0) r = str_ok(&line);
-    if (r >= 0 && (write(l->fd, line.s, line.len) != (ssize_t)line.len || fdatasync(l->fd) != 0)) r = cannot(l->path);
+    if (r >= 0 && (write(l->fd, line.s, line.len) != (ssize_t)line.len || fdatasync(l->fd) != 0)) r = file_failed(l->path);
     str_free(&line);
     return r;
 }

@@ -166,6 +166,10 @@ struct learn_job {
     const char *run_dir;            /* for checkpoints; NULL = none */
     bool resume;                    /* continue from the newest checkpoint of run_dir */
     void (*healed)(void *owner, const struct comm_loss *loss); /* ranks died, the survivors have new numbers; may be NULL */
+    /* Before the first step, on rank 0: bytes of the model, and of a checkpoint; fails where there is no room.  make_room: gives
+     * back what that reserved.  Either may be NULL. */
+    err (*foresee)(void *owner, i64 model, i64 checkpoint);
+    void (*make_room)(void *owner);
     void *owner;
 };
 

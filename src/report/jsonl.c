@@ -16,11 +16,6 @@
 #define REFIT "\"refit\":true"
 #define EARLY "\"early\":true"
 
-static err cannot(const char *path) {
-    int n = errno;
-    return err_set(n == ENOSPC ? E703 : E702, path, NULL, "cannot write %s: %s", path, strerror(n));
-}
-
 /* Integer after "key": in one of our lines; `none` if absent. */
 static i64 field(const char *line, size_t n, const char *key, i64 none) {
     const char *at = memmem(line, n, key, strlen(key));
@@ -53,7 +48,7 @@ static size_t keep(const char *text, size_t size, const struct event *begin) {
 
 static err open_end(struct jsonl *j) {
     const int fd = open(j->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (fd < 0) return cannot(j->path);
+    if (fd < 0) return file_failed(j->path);
     if (j->fd >= 0) close(j->fd);
     j->fd = fd;
     return 0;
@@ -85,7 +80,7 @@ static err write_all(struct jsonl *j) {
     for (size_t done = 0; done < j->line.len;) {
         ssize_t n = write(j->fd, j->line.s + done, j->line.len - done);
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return cannot(j->path);
+        if (n < 0) return file_failed(j->path);
         done += (size_t)n;
     }
     return 0;
@@ -132,7 +127,7 @@ err jsonl_close(struct jsonl *j) {
     if (!j) return 0;
     str_free(&j->line);
     if (j->fd >= 0 && close(j->fd) != 0 && !j->failed.code) {
-        cannot(j->path);
+        file_failed(j->path);
         j->failed = *err_last();
     }
     j->fd = -1;

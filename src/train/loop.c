@@ -211,6 +211,13 @@ static err save(const struct train_job *j, struct train_state *s, struct progres
     return j->checkpoint(j->self, s, last);
 }
 
+/* At a time limit the model is written all the same: a checkpoint that fails, which a warning has said, does not end the run. */
+static err save_last(const struct train_job *j, struct train_state *s, struct progress *p, err reason) {
+    const err e = save(j, s, p, true);
+    const bool written = e != -E702 && e != -E703 && e != -E901;
+    return reason == STOP_TIME && !written ? 0 : e;
+}
+
 /* Time limit, signals and checkpoints due. Ranks exchange their flags about four times a second, and a flag of one rank holds for
  * all. The exchange waits for all weights, so it cannot overlap the next step: with long steps only every eighth step has one, if
  * that is often enough. */
@@ -319,7 +326,7 @@ static err after_step(const struct train_job *j, struct train_state *s, struct p
     const bool due = regular || (*reason && *reason != STOP_SIGNAL);
     const bool tells = !regular && s->step % imax(1, (i32)(j->validate_every / 5)) == 0;
     if (tells && (early || !due)) emit(j, s, p, EVENT_STEP, (f64)NAN, false);
-    if (early) TRY(save(j, s, p, true)); /* an uninterrupted run, which resume continues, has no validation here */
+    if (early) TRY(save_last(j, s, p, *reason)); /* an uninterrupted run, which resume continues, has no validation here */
     p->early = early;
     if (due) TRY(settle(s, p, &finite));
     if (!finite) {
@@ -332,7 +339,8 @@ static err after_step(const struct train_job *j, struct train_state *s, struct p
     if (plateau && (!*reason || *reason == STOP_SIGNAL)) *reason = STOP_PLATEAU; /* as in the run that was not interrupted */
     if (due && (!*reason || *reason == STOP_SIGNAL)) TRY(relay(j, s, p, batches, &seen)); /* also in the run that is resumed */
     const bool last = *reason == STOP_SIGNAL || *reason == STOP_TIME;
-    if (!early && (last || (seen & SEEN_OLD))) TRY(save(j, s, p, last));
+    if (!early && last) TRY(save_last(j, s, p, *reason));
+    else if (!early && (seen & SEEN_OLD)) TRY(save(j, s, p, false));
     if (!*reason && (seen & SEEN_UNEVEN)) TRY(change(j, s, p, batches, j->recut));
     s->place = PLACE_BORDER;
     return 0;

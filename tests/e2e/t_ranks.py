@@ -186,13 +186,13 @@ class Ranks(Launched):
     def changed_under(self, flavour):
         """A row was appended before the resume: rank 0 compares, every rank ends alike, or all keep the split."""
         data = shutil.copy(AIR, self.path("air.csv"))
-        self.mpi(flavour, 2, "train", data, *SHORT, "--steps", "100000", "--time-limit", "0.3s", "--quiet", "-o", "cut.model")
+        self.mpi(flavour, 2, "train", data, *SHORT, "--steps", "100000", "--time-limit", "0.3s", "--quiet", "-o", "cut.model", status=76)
         with open(data, "a", encoding="utf-8") as f:
             f.write("1961-01,450\n")
         r = self.mpi(flavour, 3, "resume", "cut.model.run", "--quiet", status=None)
         self.assertEqual(set(re.findall(r"error\[(E\d+)\]", r.err)), {"E215"}, r.err)
         self.assertEqual(r.status, 3, r.err)
-        r = self.mpi(flavour, 3, "resume", "cut.model.run", "--data-changed", "--time-limit", "0.2s", "--quiet")
+        r = self.mpi(flavour, 3, "resume", "cut.model.run", "--data-changed", "--time-limit", "0.2s", "--quiet", status=76)
         self.assertEqual(r.err.count("rows behind the test part are not used"), 1, r.err)
 
     def test_changed_data_under_open_mpi(self):

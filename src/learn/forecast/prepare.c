@@ -98,6 +98,7 @@ err training_prepare(struct fit *t) {
     t->step.batch.nwin = B / rows;
     TRY(slices_watch(t));
     TRY(saving_prepare(t));
+    TRY(saving_foresee(t));
     i64 copies = 2 + optim->nstate + s->members; /* best, roll-back target with its state, members that are done */
     f->model.planned_bytes = engine_planned_bytes(&t->step.engine) + engine_planned_bytes(&t->step.whole) +
                        t->step.batch.arena.used + t->step.valid_batch.arena.used + 4 * copies * t->step.engine.store.ntheta +

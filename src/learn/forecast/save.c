@@ -7,8 +7,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "learn/forecast/ops.h"
 #include "step/sent.h"
 
+enum { METADATA = 1 << 15 }; /* of a model file, about: options and record */
 enum { LOOK_NS = 200000, LOOKS = 250 }; /* between exchanges of messages: LOOKS polls, LOOK_NS apart */
 
 err saving_shares(struct fit *t) {
@@ -51,6 +53,34 @@ void saving_free(struct saving *s, i32 rank) {
     arena_free(&s->arena);
     mem_free(s->sum);
     mem_free(s);
+}
+
+/* Bytes of the model file: weights of all members, the tensors of the base, and metadata. */
+static err model_bytes(const struct fit *t, i64 *bytes) {
+    struct arena a = {0};
+    struct tens_list parts = {.arena = &a};
+    struct str json = {0};
+    err e = forecast_save(&t->f->model, &parts, &json);
+    *bytes = METADATA + (i64)json.len + t->f->spec.members * t->step.engine.store.ntheta * (i64)sizeof(f32);
+    for (i32 i = 0; i < parts.n; i++) *bytes += tens_count(&parts.tens[i]) * (i64)dtype_size(parts.tens[i].dtype);
+    arena_free(&a);
+    str_free(&json);
+    return e;
+}
+
+err saving_foresee(struct fit *t) {
+    const struct learn_job *job = t->job;
+    struct err_record why = {0};
+    i64 bytes;
+    if (comm_rank(job->use.comm) == 0 && job->foresee) {
+        err e = model_bytes(t, &bytes);
+        if (e >= 0) e = job->foresee(job->owner, bytes, t->save.saving ? t->save.saving->room : 0);
+        if (e < 0) why = *err_last();
+    }
+    TRY(comm_broadcast_slow(job->use.comm, "room", &why, sizeof why));
+    if (!why.code) return 0;
+    err_put(&why);
+    return -why.code;
 }
 
 enum train_saving saving_now(void *fit) {
@@ -148,9 +178,12 @@ err saving_begin(void *fit, const struct train_state *state, bool last) {
     if (s->began <= 0) s->began = since - 1e-9;
     if (last) {
         TRY(finish(t));
-        TRY(begin(t, state));
-        TRY(finish(t));
-        if (s->why.code == 0) return 0;
+        for (i32 tries = 0; tries < 2; tries++) {
+            TRY(begin(t, state));
+            TRY(finish(t));
+            if (s->why.code == 0) return 0;
+            if (t->job->make_room) t->job->make_room(t->job->owner); /* the same on every rank: all try again */
+        }
         err_put(&s->why);
         return -s->why.code;
     }

@@ -33,6 +33,8 @@ err saving_shares(struct fit *t);
 /* Before training: allocates t->save.saving with memory for this rank's copy of the state; no effect without a run folder. */
 err saving_prepare(struct fit *t);
 void saving_free(struct saving *s, i32 rank);
+/* Before training: fails on all ranks if there is no room for the model (learn_job.foresee). */
+err saving_foresee(struct fit *t);
 
 /* The calls of struct train_job. */
 err saving_begin(void *fit, const struct train_state *s, bool last);
