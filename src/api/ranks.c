@@ -259,6 +259,7 @@ err ranks_finish(struct stretto_trainer *t) {
         const err e = was == 0 ? comm_broadcast(c, "written", &written, sizeof written) :
                                  comm_broadcast_slow(c, "written", &written, sizeof written);
         t->unfinished = e < 0 && comm_died(c);
+        if (!t->unfinished && was == 0) comm_end_stopped(c);
         if (!t->unfinished) return e;
         TRY(comm_recover(c, &loss));
         healed(t, &loss);

@@ -31,6 +31,10 @@ i32 comm_rank(const struct comm *c) { return c ? c->rank : 0; }
 i32 comm_size(const struct comm *c) { return c ? c->size : 1; }
 
 const struct comm_rank_info *comm_rank_info(const struct comm *c, i32 rank) { return &c->member[rank]; }
+void comm_end_stopped(struct comm *c) {
+    if (c && c->recovery) recovery_end_stopped(c->recovery);
+}
+
 bool comm_died(const struct comm *c) { return c && c->recovery && atomic_load(&c->recovery->died); }
 bool comm_direct(const struct comm *c) { return c && c->t->direct; }
 
@@ -225,7 +229,9 @@ static err check_abort(struct comm *c) {
     return -mine.code;
 }
 
+/* With recovery, a stopped rank of this host is killed instead: the others heal, and the launcher does not wait for it. */
 static err fail_deadline(struct comm *c, const struct comm_message *m, f64 seconds) {
+    if (c->recovery && recovery_end_stopped(c->recovery)) return c->waited = 0, 0;
     const struct comm_rank_info *w = &c->member[m->peer];
     char more[200] = "", why[700], kept[FLIGHT_PATH + 40] = "";
     if (c->hint) c->hint(c->hint_self, m->peer, more, sizeof more);

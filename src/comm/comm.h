@@ -88,6 +88,8 @@ struct comm_loss {
 err comm_allow_recovery(struct comm *c);
 bool comm_died(const struct comm *c); /* a rank has died and recovery is possible; false for NULL */
 err comm_recover(struct comm *c, struct comm_loss *out);
+/* All is done: kills ranks of this host that are stopped (SIGSTOP), for which the launcher would wait. Only with recovery. */
+void comm_end_stopped(struct comm *c);
 void comm_succeed(struct comm *c); /* marks success: a rank that is freed without it counts as failed and does not wait for the
                                     * others */
 void comm_free(struct comm *c); /* stops the agent and waits for it; NULL is allowed */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/mem.h"
 
 #define CHECK_S 1e-3
@@ -68,6 +70,24 @@ static void poll_processes(struct recovery *h) {
         if (p[i].revents) rank_set_add(&h->dead, who[i]);
 }
 
+/* State T: a process that a signal has stopped. The state stands behind the name, which may hold anything. */
+static bool is_stopped(i32 pid) {
+    char path[32], line[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    if (!file_first_line(path, line, sizeof line)) return false;
+    const char *end = strrchr(line, ')');
+    return end && end[1] == ' ' && end[2] == 'T';
+}
+
+bool recovery_end_stopped(struct recovery *h) {
+    bool any = false;
+    for (i32 k = 0; k < h->n; k++) {
+        if (h->fd[k] < 0 || rank_set_has(&h->dead, k) || !is_stopped(h->member[k].pid)) continue;
+        any |= syscall(SYS_pidfd_send_signal, h->fd[k], SIGKILL, NULL, 0) == 0;
+    }
+    return any;
+}
+
 static err receive_reports(struct recovery *h) {
     for (i32 k = 0; k < h->n; k++) {
         if (k == h->me || rank_set_has(&h->dead, k)) continue;
@@ -112,7 +132,7 @@ static i32 first_disagreeing(const struct recovery *h) {
 }
 
 static err agree(struct recovery *h, f64 patience) {
-    const f64 begin = clock_now();
+    f64 begin = clock_now();
     for (;;) {
         TRY(check(h));
         if (rank_set_has(&h->dead, h->me)) return FAIL(E801, "the other ranks have gone on without this one, rank %d", h->me);
@@ -120,6 +140,7 @@ static err agree(struct recovery *h, f64 patience) {
         h->announced = h->dead;
         const i32 k = first_disagreeing(h);
         if (k < 0) return 0;
+        if (clock_now() - begin > patience && recovery_end_stopped(h)) begin = clock_now();
         if (clock_now() - begin > patience)
             return FAIL_AT(E801, NULL, "stretto resume RUN, once that host is well",
                            "rank %d has waited %.3g s for rank %d (host %s, pid %d) to go on without the ranks that died", h->me,

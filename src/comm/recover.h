@@ -4,8 +4,9 @@
  *     survivors: exchange the sets until all are equal --> transport.reconnect: a fresh set of channels
  *
  * A death is observed, never guessed: the kernel reports the end of a process of this host; ranks report the deaths they saw; a
- * rank that aborts (ranks as threads) reports itself. A silent rank is not dead: there the deadline ends the run (E801). Ranks
- * have their original numbers here. All functions run on the agent's thread, except recovery_new and recovery_free. */
+ * rank that aborts (ranks as threads) reports itself. A silent rank is not dead: there the deadline ends the run (E801). Only a
+ * process of this host that a signal has stopped is killed at the deadline, and is then dead like any other. Ranks have their
+ * original numbers here. All functions run on the agent's thread, except recovery_new, recovery_free and recovery_end_stopped. */
 #ifndef STRETTO_COMM_RECOVER_H
 #define STRETTO_COMM_RECOVER_H
 
@@ -29,6 +30,8 @@ err recovery_new(const struct transport *t, void *self, const struct comm_rank_i
                  struct recovery **out);
 void recovery_free(struct recovery *h); /* NULL is allowed */
 bool recovery_poll(struct recovery *h); /* true if a rank has died; checks about once per millisecond */
+/* Kills the ranks of this host that a signal has stopped; true if there were any. */
+bool recovery_end_stopped(struct recovery *h);
 err recovery_fail(struct recovery *h);  /* returns E801 with the names of the dead */
 /* Waits until all survivors report the same set of dead ranks. left[*n]: the survivors in order, including this rank; the
  * transport connects only them afterwards. */

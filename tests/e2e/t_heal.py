@@ -23,9 +23,12 @@ WHOLE = {}  # undisturbed models, trained once
 
 class Heal(Launched):
     far = False  # ranks of this host talk by MPI, as those of several hosts do
+    deadline = None
 
     def environment(self, **more):
-        return super().environment(**({"STRETTO_NEAR": "off"} if self.far else {}), **more)
+        more.update({"STRETTO_NEAR": "off"} if self.far else {})
+        more.update({"STRETTO_DEADLINE": self.deadline} if self.deadline else {})
+        return super().environment(**more)
 
     def whole(self, data, options):
         key = " ".join([data, *map(str, options)])
@@ -109,6 +112,21 @@ class Heal(Launched):
             self.assertEqual(json.loads(self.read("m.model.run/run.json"))["finished"], True)
         print("%d deaths: going on after %.3f s, %.3f s at most" % (len(took), statistics.median(took), max(took)))
         self.assertLess(min(took), 1 * e2e.SLOW)
+
+    def stop(self, child, phase, step=0):
+        """SIGSTOP of rank 1."""
+        self.until(lambda: self.record(0).get("phase") == phase and self.record(1).get("step", -1) >= step, child)
+        os.kill(self.record(1)["pid"], signal.SIGSTOP)
+
+    def test_a_stopped_rank_does_not_hold_the_others_back(self):
+        """At the deadline it is killed, and the other goes on; nothing waits for it, the launcher neither."""
+        self.deadline = "2"
+        self.whole(AIR, TRAIN)
+        for self.far in (False, True):
+            child = self.begin(2, *TRAIN)
+            self.stop(child, "train", step=100)
+            err = self.well(child, "rank 1 was stopped")
+            self.assertRegex(err, r"rank 1 \(host \S+, pid \d+\) died: 1 rank of 2 goes on from step \d+")
 
     def test_deaths_at_any_moment(self):
         """Steps that are messages for the most part: what dies in the middle of one has said half of it, in memory or by MPI."""
