@@ -29,7 +29,8 @@ enum {
     CSV_PROBLEMS = 20,
     CSV_WORD = 16,
     CSV_NA_WORDS = 64,        /* words that mean missing */
-    CSV_NA = 8                /* of these, numbers */
+    CSV_NA = 8,               /* of these, numbers */
+    CSV_SEEN = 8              /* cells kept of a time column */
 };
 
 /* The source of the bytes: a file, or memory (decompressed, or from a pipe). */
@@ -58,6 +59,7 @@ struct csv_field {
     struct time_parser time;
     bool either; /* ambiguous: numbers with spaces between thousands, or codes */
     i32 order; /* of column.order */
+    const char *seen[CSV_SEEN]; /* FIELD_TIME: cells of the sample, for advice; NULL after the last */
     f64 *number;
     i64 *t;
     i32 *code;

@@ -170,10 +170,22 @@ static err fail_ragged(const struct csv *c, const struct csv_problem *p, i32 n, 
 
 enum { CELL_FIX = 768, LINES_CUT = 12 };
 
+/* Layouts that read the bad cells and the others. */
+static bool several_layouts(const struct csv *c, const struct csv_problem *p, i32 n, i32 field, char fix[CELL_FIX]) {
+    const char *cell[CSV_SEEN + CSV_PROBLEMS];
+    i32 len[CSV_SEEN + CSV_PROBLEMS], k = 0;
+    while (k < CSV_SEEN && c->field[field].seen[k]) cell[k] = c->field[field].seen[k], k++;
+    for (i32 i = 0; i < n && k < CSV_SEEN + CSV_PROBLEMS; i++)
+        if (p[i].field == field + 1) cell[k++] = p[i].text;
+    for (i32 i = 0; i < k; i++) len[i] = (i32)strlen(cell[i]);
+    return time_advice(cell, len, k, fix) > 0;
+}
+
 /* Command that removes lines with an unreadable time, often totals and notes; repeats --time-format only if the user gave one. */
 static void without_lines(const struct csv *c, const struct csv_problem *p, i32 n, i32 field, i64 bad, char fix[CELL_FIX]) {
     char cut[260] = "", from[MEND_PATH], to[MEND_PATH];
     i32 fill = 0, found = 0;
+    if (several_layouts(c, p, n, field, fix)) return;
     for (i32 i = 0; i < n && found < LINES_CUT; i++)
         if (p[i].field == field + 1)
             fill += snprintf(cut + fill, sizeof cut - (size_t)fill, "%s%lldd", found++ ? ";" : "", (long long)p[i].line);

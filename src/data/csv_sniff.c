@@ -242,11 +242,12 @@ static i32 field_cells(const struct csv *c, const struct sample *s, i32 f, bool 
     return n;
 }
 
-static err ambiguous_time(const struct csv *c, i32 f, const char *s, i32 n) {
-    char where[256], text[60];
+static err ambiguous_time(const struct csv *c, i32 f, const char **cell, const i32 *len, i32 n) {
+    char where[256], text[60], fix[TIME_ADVICE];
     file_where(c->src.name, c->data_line, f + 1, where);
-    csv_clean(text, sizeof text, s, n);
-    return FAIL_AT(E205, where, "--time-format '%d/%m/%Y'   or   --time-format '%m/%d/%Y'   (spell it like the cells)",
+    csv_clean(text, sizeof text, cell[0], len[0]);
+    time_advice(cell, len, n, fix);
+    return FAIL_AT(E205, where, fix,
                    "\"%s\" in time column \"%s\": day or month first? No row settles it", text, c->name[f]);
 }
 
@@ -283,7 +284,7 @@ static err type_time(struct csv *c, i32 f, const char **cell, i32 *len, i32 n, b
     }
     field->time.kind = time_guess(cell, len, n, alone, &ambiguous);
     if (field->time.kind != TIME_NONE && !ambiguous) return 0;
-    if (ambiguous) return ambiguous_time(c, f, cell[0], len[0]);
+    if (ambiguous) return ambiguous_time(c, f, cell, len, n);
     i32 bad = 0; /* the first cell that is not a time, else the first cell */
     while (bad < n && is_time(cell[bad], len[bad])) bad++;
     return unknown_time(c, f, cell, len, n, bad == n ? 0 : bad);
@@ -335,7 +336,7 @@ static err type_field(struct csv *c, const struct sample *s, i32 f, bool header,
     if (n == 0 || 2 * numbers > n) return 0;
     bool ambiguous = false;
     enum time_kind kind = look ? guess_time(cell, len, n, &ambiguous) : TIME_NONE;
-    if (ambiguous) return ambiguous_time(c, f, cell[0], len[0]);
+    if (ambiguous) return ambiguous_time(c, f, cell, len, n);
     field->kind = kind == TIME_NONE || kind == TIME_CLOCK ? FIELD_TEXT : FIELD_TIME;
     field->time.kind = kind;
     if (field->kind == FIELD_TIME) *have_time = true;
@@ -378,6 +379,19 @@ static void skip_header(struct csv *c, const char *head, i64 n, bool header) {
     c->data_line = line;
 }
 
+/* Keeps cells that the parser reads, spread over the sample. */
+static err keep_seen(struct csv *c, struct csv_field *field, const char **cell, const i32 *len, i32 n) {
+    i64 t;
+    for (i32 i = 0, k = 0; i < n && k < CSV_SEEN; i += imax(1, n / CSV_SEEN)) {
+        if (!time_parse(&field->time, cell[i], (size_t)len[i], &t)) continue;
+        char *text;
+        ARENA_NEW(&c->memory, text, len[i] + 1);
+        memcpy(text, cell[i], (size_t)len[i]);
+        field->seen[k++] = text;
+    }
+    return 0;
+}
+
 static err sniff_sample(struct csv *c, struct sample *s, const char *head) {
     TRY(take_sample(c, s));
     c->nfield = s->nfield;
@@ -401,6 +415,7 @@ static err sniff_sample(struct csv *c, struct sample *s, const char *head) {
         if (field->kind != FIELD_TIME) continue;
         const i32 n = field_cells(c, s, f, header, cell, len);
         field->order = (i32)time_order(field->time.kind, cell, len, n);
+        TRY(keep_seen(c, field, cell, len, n));
     }
     return csv_doubt(c, s->cell, s->len);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "data/time.h"
 
 static const enum time_kind numbers[] = {TIME_YEAR, TIME_COMPACT, TIME_EPOCH};
@@ -73,32 +74,95 @@ enum time_kind time_guess_numbers(const f64 *v, i64 n) {
     return TIME_NONE;
 }
 
-/* Ambiguous layouts, for advice in messages. */
-static const char *const layouts[] = {"%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%y-%m-%d", "%y/%m/%d", "%d-%m-%y", "%b-%y",
-                                      "%b %y",    "%d-%b-%y", "%d %b %y", "%b %d %y", "%m/%Y",    "%m.%Y",    "%m-%Y",
-                                      "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y-%m-%d",
-                                      "%Y%m%d"};
-static const char *const clocks[] = {"", " %H:%M", " %H:%M:%S", "T%H:%M:%S", " %I:%M %p", " %H", "%H", "%H%M"};
+/* Layouts for advice in messages: a date, then a clock time. */
+static const char *const layouts[] = {"%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%y-%m-%d", "%y/%m/%d", "%d-%m-%y", "%b-%y",   "%b %y",
+                                      "%d-%b-%y", "%d %b %y", "%b %d %y", "%m/%Y",    "%m.%Y",    "%m-%Y",    "%d.%m.%Y", "%d/%m/%Y",
+                                      "%m/%d/%Y", "%d-%m-%Y", "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d",   "%Y-%m",    "%Y-Q%q",
+                                      "Q%q %Y",   "Q%q-%Y",   "Q%q/%Y",   "%Y-%j",    "%Y%j",     "%d %B %Y", "%B %d, %Y", "%B %Y",
+                                      "%d-%b-%Y", "%A, %d %B %Y", "%a %d %b %Y", "%a %b %d %Y", "%s"};
+static const char *const clocks[] = {"",         " %H:%M", " %H:%M:%S", "T%H:%M:%S", "T%H:%M", " %I:%M %p", " %I:%M:%S %p", " %H",
+                                     "%H",       "%H%M",   "%H%M%S",    "T%H:%M:%SZ", "T%H:%M:%S%z", " %H:%M:%S%z", " %H:%M:%S.%f"};
+enum { LAYOUT = 24, LAYOUTS_MOST = 4, FORMAT = LAYOUT * LAYOUTS_MOST };
 
-static bool reads_all(const char *format, const char *const *s, const i32 *len, i32 n) {
+static bool reads(const char *format, const char *s, i32 len, i64 *t) {
     const struct time_parser p = {.kind = TIME_CUSTOM, .format = format};
+    return time_parse(&p, s, (size_t)len, t);
+}
+
+/* Number of cells of `left` (NULL = all) that the layout reads. */
+static i32 count_read(const char *format, const char *const *s, const i32 *len, i32 n, const bool *left) {
     i64 t;
-    for (i32 i = 0; i < n; i++)
-        if (!time_parse(&p, s[i], (size_t)len[i], &t)) return false;
-    return n > 0;
+    i32 count = 0;
+    for (i32 i = 0; i < n; i++) count += (!left || left[i]) && reads(format, s[i], len[i], &t);
+    return count;
+}
+
+/* The first layout that reads most of the cells that are left; their number. */
+static i32 best_layout(const char *const *s, const i32 *len, i32 n, const bool *left, char best[LAYOUT]) {
+    char format[LAYOUT];
+    i32 most = 0;
+    for (size_t c = 0; c < COUNT(clocks); c++)
+        for (size_t k = 0; k < COUNT(layouts); k++) {
+            snprintf(format, sizeof format, "%s%s", layouts[k], clocks[c]);
+            const i32 count = count_read(format, s, len, n, left);
+            if (count > most) memcpy(best, format, sizeof format), most = count;
+        }
+    return most;
+}
+
+/* Number of times that are smaller than the one before. */
+static i32 count_backs(const char *format, const char *const *s, const i32 *len, i32 n) {
+    i64 t = 0, before = INT64_MIN;
+    i32 backs = 0;
+    for (i32 i = 0; i < n; i++, before = t) backs += reads(format, s[i], len[i], &t) && t < before;
+    return backs;
+}
+
+/* Exchanges day and month in layouts where both are numbers, "%d/%m" and "%m/%d"; false = there are none. */
+static bool exchange_days(const char *format, char out[FORMAT]) {
+    bool any = false;
+    snprintf(out, FORMAT, "%s", format);
+    for (char *p = out; strlen(p) > 4; p++) {
+        if (p[0] != '%' || p[3] != '%' || !strchr("./-", p[2])) continue;
+        if ((p[1] != 'd' || p[4] != 'm') && (p[1] != 'm' || p[4] != 'd')) continue;
+        if (p[2] == '.' || (p > out && strchr("-/", p[-1]))) continue; /* 02.01.2011, 2011-01-02 */
+        const char was = p[1];
+        p[1] = p[4];
+        p[4] = was;
+        any = true;
+    }
+    return any;
+}
+
+/* Several layouts A|B that together read all cells. */
+static bool mixed_layouts(const char *const *s, const i32 *len, i32 n, char format[FORMAT]) {
+    bool *left;
+    i32 rest = n, fill = 0;
+    if (mem_new((void **)&left, n, sizeof *left) < 0) return false;
+    for (i32 i = 0; i < n; i++) left[i] = true;
+    for (i32 k = 0; k < LAYOUTS_MOST && rest > 0; k++) {
+        char one[LAYOUT];
+        const i32 count = best_layout(s, len, n, left, one);
+        if (count == 0) break;
+        fill += snprintf(format + fill, (size_t)(FORMAT - fill), "%s%s", k ? "|" : "", one);
+        i64 t;
+        for (i32 i = 0; i < n; i++) left[i] = left[i] && !reads(one, s[i], len[i], &t);
+        rest -= count;
+    }
+    mem_free(left);
+    return rest == 0;
 }
 
 i32 time_advice(const char *const *s, const i32 *len, i32 n, char fix[TIME_ADVICE]) {
-    char format[64];
-    i32 found = 0, fill = 0;
+    char format[FORMAT] = "", other[FORMAT];
     fix[0] = 0;
-    for (size_t c = 0; c < COUNT(clocks) && found == 0; c++)
-        for (size_t k = 0; k < COUNT(layouts) && found < 2; k++) {
-            snprintf(format, sizeof format, "%s%s", layouts[k], clocks[c]);
-            if (!reads_all(format, s, len, n)) continue;
-            fill += snprintf(fix + fill, (size_t)(TIME_ADVICE - fill), "%s--time-format '%s'", found++ ? "   or   " : "", format);
-        }
-    return found;
+    if (n == 0 || !mixed_layouts(s, len, n, format)) return 0;
+    const bool either = exchange_days(format, other) && count_read(other, s, len, n, NULL) == n;
+    const i32 backs = either ? count_backs(format, s, len, n) : 0, turned = either ? count_backs(other, s, len, n) : 0;
+    const bool both = either && (backs > 0) == (turned > 0);
+    if (both) snprintf(fix, TIME_ADVICE, "--time-format '%s'   or   --time-format '%s'", format, other);
+    else snprintf(fix, TIME_ADVICE, "--time-format '%s'", turned < backs ? other : format);
+    return 1 + both;
 }
 
 /* True for digits and marks only, or with a UTC zone: neither AM/PM nor another zone. */

@@ -140,6 +140,12 @@ static const char *read_half(const char *s, const char *end, struct fields *f) {
     return s + 2;
 }
 
+static const char *read_letters(const char *s, const char *end) {
+    const char *p = s;
+    while (p < end && (isalpha((u8)*p) || (u8)*p >= 0x80)) p++;
+    return p > s ? p : NULL;
+}
+
 /* Reads one conversion. */
 static const char *read_letter(char letter, const char *s, const char *end, struct fields *f) {
     i64 v = 0;
@@ -160,6 +166,8 @@ static const char *read_letter(char letter, const char *s, const char *end, stru
     case 'j': return time_digits(s, end, 1, 3, &f->day_of_year);
     case 'b':
     case 'B': return read_month(s, end, &f->month);
+    case 'a':
+    case 'A': return read_letters(s, end); /* a weekday says nothing new */
     case 'p': return read_half(s, end, f);
     case 'q':
         p = time_digits(s, end, 1, 1, &v);
