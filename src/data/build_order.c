@@ -97,7 +97,7 @@ static void cut_series(const struct build *b, const struct key *k, i64 at, char 
         const char *word = code < 0 ? "" : k->c[j]->word[code];
         const i32 n = snprintf(test + fill, sizeof test - (size_t)fill, "%s$%d==\"%s\"", j ? " && " : "", k->c[j]->field, word);
         fill += n;
-        if (fill >= (i32)sizeof test || strpbrk(word, "'\"\\") || b->t->map) {
+        if (fill >= (i32)sizeof test || strpbrk(word, "'\"\\") || !table_is_file(b->t)) {
             snprintf(fix, FIX_BYTES, "one series a file: the rows of one word of \"%.200s\"", k->c[j]->name);
             return;
         }
@@ -162,7 +162,7 @@ static bool sort_rows(const struct build *b, char sort[300]) {
     const struct column *c = &b->t->col[b->time_col[0]];
     const enum time_order o = order_of(c);
     char sep[4];
-    if (b->t->map) return false;
+    if (!table_is_file(b->t)) return false;
     if (b->ntime > 1 || (o != ORDER_TEXT && o != ORDER_NUMBER)) return sort_numbers(b, sort);
     snprintf(sort, 300, "sort -s %s-t %s'%s' -k %d,%d", o == ORDER_NUMBER ? "-n " : "", b->t->sep == '\t' ? "$" : "",
              awk_sep(b, sep), c->field, c->field);
@@ -174,7 +174,7 @@ static void mend_order(const struct build *b, bool descending, char fix[FIX_BYTE
                                                                      * drop */
     mend_from(b->t->path, from);
     mend_to(b->t->path, "sorted", to);
-    const bool can = (descending && !b->t->map) || sort_rows(b, sort);
+    const bool can = (descending && table_is_file(b->t)) || sort_rows(b, sort);
     const long long above = lines_above(b);
     if (above) snprintf(fix, FIX_BYTES, "(head -n %lld %s; tail -n +%lld %s | %s) > %s", above, from, above + 1, from, sort, to);
     else snprintf(fix, FIX_BYTES, "cat %s | %s > %s", from, sort, to);

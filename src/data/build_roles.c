@@ -14,6 +14,8 @@
 enum role { ROLE_NONE = NO_ROLE, ROLE_TIME, ROLE_TARGET, ROLE_PAST, ROLE_KNOWN, ROLE_CAT, ROLE_IGNORE };
 static const char *const role_flag[] = {"", "--time", "--target", "--past", "--known", "--cat", "--ignore"};
 
+enum { SWAPPED_LEAST = 3, ROWS_WIDE = 8 }; /* columns named by times; numbers in a row, and times as many as rows */
+
 static err one_of(const char *flag, const char *word, const char *const *words, i32 n, i32 *out) {
     for (i32 i = 0; i < n; i++)
         if (!strcmp(word, words[i])) {
@@ -159,21 +161,41 @@ static err find_time(struct build *b, u8 *role) {
     return 0;
 }
 
-/* Refuses a table with times as column names: every row is a series; the table must be transposed. */
-static err refuse_swapped(const struct build *b, const char *const *names, i32 n) {
-    char fix[700], from[MEND_PATH], to[MEND_PATH];
-    i32 times = 0, first = -1;
+/* True if most of the names [n] are times: dates, or numbers that count up such as years. */
+static bool name_times(const char *const *names, i32 n, i32 *first) {
+    i32 times = 0, *len;
+    bool unused;
+    if (mem_new((void **)&len, n, sizeof *len) < 0) return false;
     for (i32 i = 0; i < n; i++) {
-        const i32 len = (i32)strlen(names[i]);
-        bool unused;
-        if (time_guess(&names[i], &len, 1, false, &unused) == TIME_NONE) continue;
-        if (times++ == 0) first = i;
+        len[i] = (i32)strlen(names[i]);
+        if (time_guess(&names[i], &len[i], 1, false, &unused) != TIME_NONE && times++ == 0) *first = i;
     }
-    if (times < 3 || 2 * times < n) return 0;
-    snprintf(fix, sizeof fix, "awk -F'%c' '{for(i=1;i<=NF;i++)c[i]=c[i] (NR>1?FS:\"\") $i} END{for(i=1;i<=NF;i++)print c[i]}' "
-             "%s > %s", b->t->sep, mend_from(b->t->path, from), mend_to(b->t->path, "swapped", to));
-    return FAIL_AT(E214, b->t->path, fix, "%d columns are named by times (\"%s\", ...): each row is a series here, and must be a "
-                   "column", times, names[first]);
+    const enum time_kind kind = times == 0 && n >= SWAPPED_LEAST ? time_guess(names, len, n, true, &unused) : TIME_NONE;
+    i64 t, before = 0;
+    bool up = kind == TIME_YEAR || kind == TIME_COMPACT; /* not a number that only could be seconds */
+    for (i32 i = 0; i < n && up; i++, before = t) {
+        const struct time_parser p = {.kind = kind};
+        up = time_parse(&p, names[i], (size_t)len[i], &t) && (i == 0 || (t > before && t - before <= 366 * 86400));
+    }
+    if (up) *first = 0, times = n;
+    mem_free(len);
+    return times >= SWAPPED_LEAST && 2 * times >= n;
+}
+
+/* Refuses a table in which every row is a series: it has times as column names, or few rows that begin with words of their own
+ * and are long. */
+static err refuse_swapped(const struct build *b, const char *const *names, i32 n) {
+    const struct column *c = &b->t->col[0];
+    i32 first = 0;
+    if (b->o->columns || b->t->turned || b->t->map) return 0;
+    if (name_times(names, n, &first))
+        return FAIL_AT(E214, b->t->path, "--orient rows   or   --orient columns   (each column is a series)",
+                       "the columns are named by times (\"%s\", ...): each row is a series here", names[first]);
+    const bool words = c->type == COL_CATEGORY && c->nword == b->t->nrow && c->missing == 0;
+    if (!words || n < ROWS_WIDE || n < ROWS_WIDE * b->t->nrow || n + 1 < b->t->ncol) return 0;
+    return FAIL_AT(E214, b->t->path, "--orient rows   or   --orient columns   (each column is a series)",
+                   "%lld rows of %d numbers, each after a word of its own (\"%s\", ...): is each row a series?",
+                   (long long)b->t->nrow, n, c->word[0]);
 }
 
 /* Only text columns: perhaps numbers with signs. */

@@ -83,6 +83,7 @@ static err header_text(const struct table *t, struct str *text) {
     js_put_bool(o, "header", t->has_header);
     js_put_text(o, "marks", mark);
     js_put_i64(o, "grouped", t->grouped);
+    if (t->turned) js_put_i64(o, "turned", t->turned);
     if (t->doubt) js_put_text(o, "doubt", t->doubt);
     if (t->doubt) js_put_text(o, "doubt_fix", t->doubt_fix);
     js_put_i64(o, "line_at", line_at);
@@ -197,6 +198,7 @@ static err read_header(struct table *t, const struct js *o, i64 data) {
     t->sep = marks[0];
     t->decimal = marks[0] ? marks[1] : 0;
     t->grouped = js_i64(js_get(o, "grouped"), 0);
+    t->turned = (i32)js_i64(js_get(o, "turned"), 0);
     const char *doubt = js_str(js_get(o, "doubt"), "");
     if (*doubt) TRY(arena_keep(&t->names, &t->doubt, doubt));
     if (*doubt) TRY(arena_keep(&t->names, &t->doubt_fix, js_str(js_get(o, "doubt_fix"), "")));

@@ -1,6 +1,6 @@
 /* csv.h - private parts of the text table reader; only csv*.c and table.c include it.
  *
- *     head (first MiB) --sniff--> separator, decimal mark, header, kind of each field          csv_sniff.c, csv_marks.c
+ *     head (first MiB) --sniff--> separator, decimal mark, header, kind of each field   csv_sniff.c, csv_marks.c, csv_header.c
  *     chunks --scan, parallel--> records, lines, quotes, encoding of each chunk                csv_scan.c
  *     chunks --parse, parallel--> cells, written to their final place in the columns           csv_parse.c
  *     tallies --> one error with the first line and the count, or the table                    csv_report.c
@@ -127,13 +127,42 @@ struct csv {
     struct vocab *vocab;       /* [ntext] of the whole file */
 };
 
-/* csv_sniff.c */
-err csv_sniff(struct csv *c);
+/* The head of the file, split into cells. */
+struct csv_sample {
+    struct arena memory;
+    char *text;  /* a copy, since csv_split_record modifies it */
+    i64 size;
+    char **cell; /* [rows][nfield] */
+    i32 *len;
+    i32 rows, nfield;
+    bool cut;    /* the file continues after the head */
+};
+static inline char **csv_cells(const struct csv_sample *s, i32 row) { return s->cell + (i64)row * s->nfield; }
+static inline i32 *csv_lens(const struct csv_sample *s, i32 row) { return s->len + (i64)row * s->nfield; }
+
+/* csv_record.c */
+static inline bool csv_blank_at(const char *p, const char *end) {
+    return *p == '\n' || (*p == '\r' && p + 1 < end && p[1] == '\n');
+}
 /* Counts the fields of the record at p; returns the position after it. */
 const char *csv_count_fields(const char *p, const char *end, char sep, i32 *n);
-bool csv_is_missing(const struct csv *c, const char *s, i64 n);
+/* Splits one record into cells in place (removes quotes). Returns the position after the record; *n = number of cells, also
+ * beyond max. */
+char *csv_split_record(char *p, char *end, char sep, char **cell, i32 *len, i32 max, i32 *n);
 
-/* csv_marks.c: sets c->mark and c->apart from a sample of cells [rows][nfield]; csv_doubt sets t->doubt once the fields are
+/* csv_sniff.c */
+err csv_sniff(struct csv *c);
+
+/* csv_header.c: *header = the first record holds names; E105 if that cannot be told. */
+err csv_find_header(const struct csv *c, const struct csv_sample *s, bool *header);
+
+/* csv_turn.c: replaces the source by its transpose, so that a series per row becomes one per column. */
+err csv_turn(struct csv *c);
+
+/* csv_marks.c */
+bool csv_is_missing(const struct csv *c, const char *s, i64 n);
+bool csv_is_number(const struct csv *c, const char *s, i32 n);
+/* Sets c->mark and c->apart from a sample of cells [rows][nfield]; csv_doubt sets t->doubt once the fields are
  * typed */
 err csv_find_mark(struct csv *c, char *const *cell, const i32 *len, i32 rows, i32 nfield);
 err csv_doubt(struct csv *c, char *const *cell, const i32 *len);
@@ -165,6 +194,7 @@ bool csv_once_guess(struct csv *c, i64 *rows);     /* worth trying? *rows: capac
 err csv_once(struct csv *c, i64 room, bool *done); /* done false: no error, but the file needs two passes */
 
 /* csv_report.c */
+void csv_where(const struct csv *c, i64 line, i32 field, char where[256]); /* file_where, in the file as it is */
 err csv_fail_encoding(struct csv *c, const struct csv_chunk *k, i64 line); /* line of the chunk's first byte */
 err csv_fail_text(const struct csv *c, const struct csv_chunk *k, const char *p, i64 line); /* the same for text at p */
 err csv_fail_first_bytes(const struct csv *c, const char *head, i64 n);

@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "data/csv.h"
+#include "data/number.h"
 
 bool csv_is_missing(const struct csv *c, const char *s, i64 n) {
     if (n == 0) return true;
@@ -16,6 +18,11 @@ bool csv_is_missing(const struct csv *c, const char *s, i64 n) {
     for (i32 i = 0; i < c->nword; i++)
         if (c->na_word[i].n == n && !memcmp(c->na_word[i].s, s, (size_t)n)) return true;
     return false;
+}
+
+bool csv_is_number(const struct csv *c, const char *s, i32 n) {
+    f64 v;
+    return n > 0 && (str_to_f64(s, (size_t)n, c->mark, &v) || number_grouped(s, n, c->mark, c->apart, &v));
 }
 
 /* Evidence from the numbers of a column, or of the file. */

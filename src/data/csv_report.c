@@ -16,6 +16,10 @@ void csv_clean(char *to, size_t size, const char *s, i64 n) {
     memcpy(to + most, cut ? "..." : "", cut ? 4 : 1);
 }
 
+void csv_where(const struct csv *c, i64 line, i32 field, char where[256]) {
+    table_where_at(c->t, c->src.name, line, field, where);
+}
+
 err csv_fail_encoding(struct csv *c, const struct csv_chunk *k, i64 line) {
     char *p;
     TRY(csv_read(&c->src, &c->buffer[0], k->from, k->from + k->bad_byte + 1, &p));
@@ -27,7 +31,7 @@ err csv_fail_text(const struct csv *c, const struct csv_chunk *k, const char *p,
     i64 start = 0;
     for (i64 i = 0; i < k->bad_byte; i++)
         if (p[i] == '\n') line++, start = i + 1;
-    file_where(c->src.name, line, 0, where);
+    csv_where(c, line, 0, where);
     if (k->bad_kind == 1)
         return FAIL_AT(E202, where, NULL, "a zero byte (the %lld. byte of the line): this is binary, not a text table",
                        (long long)(k->bad_byte - start + 1));
@@ -148,7 +152,7 @@ static bool like_decimal_comma(const struct csv *c, const char *row) {
 
 static err fail_ragged(const struct csv *c, const struct csv_problem *p, i32 n, i64 ragged, i64 longer) {
     char where[256], row[400], lines[120], fix[700], from[MEND_PATH], to[MEND_PATH];
-    file_where(c->src.name, p[0].line, 0, where);
+    csv_where(c, p[0].line, 0, where);
     show_row(c, p[0].text, row, sizeof row);
     line_list(p, n, 0, ragged, lines, sizeof lines);
     bool comma = longer == ragged && c->nfield > 1 && like_decimal_comma(c, p[0].text);
@@ -190,7 +194,7 @@ static void without_lines(const struct csv *c, const struct csv_problem *p, i32 
         if (p[i].field == field + 1)
             fill += snprintf(cut + fill, sizeof cut - (size_t)fill, "%s%lldd", found++ ? ";" : "", (long long)p[i].line);
     const char *other = c->field[field].time.kind == TIME_CUSTOM ? "   or   another --time-format" : "";
-    if (found < bad) {
+    if (found < bad || c->t->turned) {
         snprintf(fix, CELL_FIX, "repair these lines, or take them out (when they are totals or notes): %lld are too many for a "
                  "command here%s", (long long)bad, other);
         return;
@@ -203,7 +207,7 @@ static void without_lines(const struct csv *c, const struct csv_problem *p, i32 
 
 static err fail_cell(const struct csv *c, const struct csv_problem *p, i32 n, i32 field, i64 bad) {
     char where[256], lines[120], fix[CELL_FIX], many[180] = "", cell[MEND_PATH], word[MEND_PATH];
-    file_where(c->src.name, p[0].line, field + 1, where);
+    csv_where(c, p[0].line, field + 1, where);
     line_list(p, n, field + 1, bad, lines, sizeof lines);
     if (bad > 1) snprintf(many, sizeof many, "\n%lld such cells: lines %s", (long long)bad, lines);
     const char *name = c->name[field];

@@ -6,79 +6,8 @@
 #include "base/str.h"
 #include "data/csv.h"
 #include "data/names.h"
-#include "data/number.h"
 
 enum { SAMPLE_ROWS = 1000, SAMPLE_CELLS = 200000, SEP_ROWS = 200 };
-
-/* The head of the file, split into cells. */
-struct sample {
-    struct arena memory;
-    char *text;       /* a copy, since split_record modifies it */
-    i64 size;
-    char **cell;      /* [rows][nfield] */
-    i32 *len;
-    i32 rows, nfield;
-    bool cut;         /* the file continues after the head */
-};
-
-/* Removes quotes in place from p; returns the position after the closing quote, *len bytes remain. */
-static char *unquote(char *p, char *end, char *to, i32 *len) {
-    char *from = to;
-    for (p++; p < end; p++) {
-        if (*p == '"' && !(p + 1 < end && p[1] == '"')) {
-            p++;
-            break;
-        }
-        if (*p == '"') p++;
-        *to++ = *p;
-    }
-    *len = (i32)(to - from);
-    return p;
-}
-
-/* Splits one record into cells in place (removes quotes). Returns the position after the record; *n = number of cells, also
- * beyond max. */
-static char *split_record(char *p, char *end, char sep, char **cell, i32 *len, i32 max, i32 *n) {
-    for (*n = 0;; p++) {
-        char *from = p;
-        i32 length = 0;
-        if (p < end && *p == '"') {
-            p = unquote(p, end, from, &length);
-            char *to = from + length;
-            for (; p < end && *p != sep && *p != '\n'; p++) *to++ = *p; /* text after the closing quote belongs to the cell */
-            length = (i32)(to - from);
-            if (length > 0 && p < end && *p == '\n' && to[-1] == '\r' && p[-1] == '\r') length--;
-        } else {
-            while (p < end && *p != sep && *p != '\n') p++;
-            char *to = p > from && p < end && *p == '\n' && p[-1] == '\r' ? p - 1 : p;
-            while (from < to && *from == ' ') from++;
-            while (to > from && to[-1] == ' ') to--;
-            length = (i32)(to - from);
-        }
-        if (*n < max) {
-            cell[*n] = from;
-            len[*n] = length;
-        }
-        ++*n;
-        if (p >= end || *p == '\n') return p < end ? p + 1 : p;
-    }
-}
-
-const char *csv_count_fields(const char *p, const char *end, char sep, i32 *n) {
-    for (*n = 1;; p++, ++*n) {
-        if (p < end && *p == '"') {
-            for (p++; p < end; p++) {
-                if (*p != '"') continue;
-                if (p + 1 == end || p[1] != '"') break;
-                p++;
-            }
-        }
-        while (p < end && *p != sep && *p != '\n') p++;
-        if (p >= end || *p == '\n') return p < end ? p + 1 : p;
-    }
-}
-
-static bool blank_at(const char *p, const char *end) { return *p == '\n' || (*p == '\r' && p + 1 < end && p[1] == '\n'); }
 
 /* The separator for which most records have the same number of fields as the first, and more than one. */
 static char find_sep(const char *p, const char *end, bool cut) {
@@ -90,7 +19,7 @@ static char find_sep(const char *p, const char *end, bool cut) {
         i64 agree = 0;
         const char *q = p;
         for (i32 row = 0; row < SEP_ROWS && q < end; row++) {
-            if (blank_at(q, end)) {
+            if (csv_blank_at(q, end)) {
                 q += 1 + (*q == '\r');
                 continue;
             }
@@ -121,67 +50,15 @@ static err note_missing_words(struct csv *c, const char *words) {
     return 0;
 }
 
-static bool is_number(const struct csv *c, const char *s, i32 n) {
-    f64 v;
-    return n > 0 && (str_to_f64(s, (size_t)n, c->mark, &v) || number_grouped(s, n, c->mark, c->apart, &v));
-}
-
-static enum time_kind time_of(const char *s, i32 n) {
+static bool is_time(const char *s, i32 n) {
     bool unused;
-    return n > 0 ? time_guess(&s, &n, 1, false, &unused) : TIME_NONE;
-}
-static bool is_time(const char *s, i32 n) { return time_of(s, n) != TIME_NONE; }
-
-static char **row_cells(const struct sample *s, i32 row) { return s->cell + (i64)row * s->nfield; }
-static i32 *row_lens(const struct sample *s, i32 row) { return s->len + (i64)row * s->nfield; }
-
-/* True for a header with column numbers ("Letter,1,2,3"): words that do not reappear, and numbers that count up by one. */
-static bool counts_up(const struct sample *s, char mark) {
-    i32 numbers = 0;
-    f64 v, before = 0;
-    for (i32 f = 0; f < s->nfield; f++) {
-        const char *head = row_cells(s, 0)[f];
-        i32 n = row_lens(s, 0)[f];
-        if (n > 0 && str_to_f64(head, (size_t)n, mark, &v)) {
-            if (numbers++ > 0 && v != before + 1) return false;
-            before = v;
-            continue;
-        }
-        for (i32 r = 1; r < s->rows; r++)
-            if (row_lens(s, r)[f] == n && !memcmp(row_cells(s, r)[f], head, (size_t)n)) return false;
-    }
-    return numbers > 2 && numbers < s->nfield && s->rows > 2;
-}
-
-/* The first record is a header if none of its cells is a number or time, or if one is text above numbers. */
-static bool find_header(const struct csv *c, const struct sample *s) {
-    if (c->o->header >= 0) return c->o->header == 1;
-    bool all_words = true;
-    for (i32 f = 0; f < s->nfield; f++) {
-        const char *head = row_cells(s, 0)[f];
-        i32 n = row_lens(s, 0)[f];
-        const enum time_kind time = time_of(head, n);
-        const bool month = time == TIME_WORDS; /* "Jan 2024" may be a column name */
-        bool word = n > 0 && !is_number(c, head, n) && (month || time == TIME_NONE) && !csv_is_missing(c, head, n);
-        if (!word && n > 0) all_words = false;
-        i32 values = 0, others = 0;
-        for (i32 r = 1; word && r < s->rows; r++) {
-            const char *cell = row_cells(s, r)[f];
-            i32 len = row_lens(s, r)[f];
-            if (csv_is_missing(c, cell, len)) continue;
-            if (is_number(c, cell, len) || (!month && is_time(cell, len))) values++;
-            else others++;
-        }
-        if (values > 0 && others == 0) return true;
-        if (month && others > 0) all_words = false;
-    }
-    return all_words || counts_up(s, c->mark);
+    return n > 0 && time_guess(&s, &n, 1, false, &unused) != TIME_NONE;
 }
 
 /* Splits the head into cells; limits the rows, so that wide tables stay cheap. */
-static err take_sample(struct csv *c, struct sample *s) {
+static err take_sample(struct csv *c, struct csv_sample *s) {
     char *p = s->text, *end = s->text + s->size;
-    while (p < end && blank_at(p, end)) p += 1 + (*p == '\r');
+    while (p < end && csv_blank_at(p, end)) p += 1 + (*p == '\r');
     if (p == end) return FAIL_AT(E201, c->src.name, NULL, "the file is empty");
     csv_count_fields(p, end, c->sep, &s->nfield);
     if (s->nfield > CSV_FIELDS_MAX)
@@ -190,13 +67,13 @@ static err take_sample(struct csv *c, struct sample *s) {
     ARENA_NEW(&s->memory, s->cell, (i64)most * s->nfield);
     ARENA_NEW(&s->memory, s->len, (i64)most * s->nfield);
     while (p < end && s->rows < most) {
-        if (blank_at(p, end)) {
+        if (csv_blank_at(p, end)) {
             p += 1 + (*p == '\r');
             continue;
         }
         i32 n;
-        char **cell = row_cells(s, s->rows);
-        char *next = split_record(p, end, c->sep, cell, row_lens(s, s->rows), s->nfield, &n);
+        char **cell = csv_cells(s, s->rows);
+        char *next = csv_split_record(p, end, c->sep, cell, csv_lens(s, s->rows), s->nfield, &n);
         if (next == end && s->cut) {
             if (s->rows == 0)
                 return FAIL_AT(E202, c->src.name, NULL, "no line ends within the first %lld bytes: this is no text table",
@@ -211,12 +88,12 @@ static err take_sample(struct csv *c, struct sample *s) {
 }
 
 /* Field names: from the header, else numbers from 1; duplicates get a number. */
-static err name_fields(struct csv *c, const struct sample *s, bool header) {
+static err name_fields(struct csv *c, const struct csv_sample *s, bool header) {
     ARENA_NEW(&c->t->names, c->name, s->nfield);
     for (i32 f = 0; f < s->nfield; f++) {
         char text[300];
-        i32 n = header ? imin(row_lens(s, 0)[f], 255) : 0;
-        if (n > 0) csv_clean(text, sizeof text, row_cells(s, 0)[f], n); /* names must be typeable, so no line feeds */
+        i32 n = header ? imin(csv_lens(s, 0)[f], 255) : 0;
+        if (n > 0) csv_clean(text, sizeof text, csv_cells(s, 0)[f], n); /* names must be typeable, so no line feeds */
         else snprintf(text, sizeof text, header ? "column%d" : "%d", f + 1);
         TRY(arena_keep(&c->t->names, &c->name[f], text));
     }
@@ -232,11 +109,11 @@ static err name_fields(struct csv *c, const struct sample *s, bool header) {
 }
 
 /* Collects the present cells of a field in the sample. */
-static i32 field_cells(const struct csv *c, const struct sample *s, i32 f, bool header, const char **cell, i32 *len) {
+static i32 field_cells(const struct csv *c, const struct csv_sample *s, i32 f, bool header, const char **cell, i32 *len) {
     i32 n = 0;
     for (i32 r = header; r < s->rows; r++) {
-        cell[n] = row_cells(s, r)[f];
-        len[n] = row_lens(s, r)[f];
+        cell[n] = csv_cells(s, r)[f];
+        len[n] = csv_lens(s, r)[f];
         n += !csv_is_missing(c, cell[n], len[n]);
     }
     return n;
@@ -244,7 +121,7 @@ static i32 field_cells(const struct csv *c, const struct sample *s, i32 f, bool 
 
 static err ambiguous_time(const struct csv *c, i32 f, const char **cell, const i32 *len, i32 n) {
     char where[256], text[60], fix[TIME_ADVICE];
-    file_where(c->src.name, c->data_line, f + 1, where);
+    csv_where(c, c->data_line, f + 1, where);
     csv_clean(text, sizeof text, cell[0], len[0]);
     time_advice(cell, len, n, fix);
     return FAIL_AT(E205, where, fix,
@@ -255,7 +132,7 @@ static err ambiguous_time(const struct csv *c, i32 f, const char **cell, const i
 static err unknown_time(const struct csv *c, i32 f, const char **cell, const i32 *len, i32 n, i32 bad) {
     static const char row[] = "--time-format row   (rows are the time)";
     char where[256], text[60], known[TIME_ADVICE], fix[TIME_ADVICE + 80];
-    file_where(c->src.name, c->data_line + bad, f + 1, where);
+    csv_where(c, c->data_line + bad, f + 1, where);
     csv_clean(text, sizeof text, n ? cell[bad] : "", n ? len[bad] : 0);
     const bool told = time_advice(cell, len, n, known) > 0;
     snprintf(fix, sizeof fix, "%s   or   %s", told ? known : row,
@@ -273,7 +150,7 @@ static err type_time(struct csv *c, i32 f, const char **cell, i32 *len, i32 n, b
     bool ambiguous;
     field->kind = FIELD_TIME;
     i32 numbers = 0;
-    while (numbers < n && is_number(c, cell[numbers], len[numbers])) numbers++;
+    while (numbers < n && csv_is_number(c, cell[numbers], len[numbers])) numbers++;
     if (!alone && numbers == n) {
         field->kind = FIELD_NUMBER; /* year, month, day, hour: combined by series_build */
         return 0;
@@ -314,7 +191,8 @@ static bool is_custom(const struct csv *c, const char **cell, const i32 *len, i3
     return n > 0 && (numbers ? times == n : 3 * times >= 2 * n);
 }
 
-static err type_field(struct csv *c, const struct sample *s, i32 f, bool header, bool *have_time, const char **cell, i32 *len) {
+static err type_field(struct csv *c, const struct csv_sample *s, i32 f, bool header, bool *have_time, const char **cell,
+                      i32 *len) {
     struct csv_field *field = &c->field[f];
     const struct read_options *o = c->o;
     bool by_row = o->time_format && !strcmp(o->time_format, "row");
@@ -323,7 +201,7 @@ static err type_field(struct csv *c, const struct sample *s, i32 f, bool header,
         return type_time(c, f, cell, len, n, !strchr(o->time, ','));
     if (field->kind == FIELD_TEXT) return 0;
     field->kind = FIELD_NUMBER;
-    for (i32 i = 0; i < n; i++) numbers += is_number(c, cell[i], len[i]);
+    for (i32 i = 0; i < n; i++) numbers += csv_is_number(c, cell[i], len[i]);
     const bool look = !(o->time && *o->time) && !by_row && !*have_time;
     if (look && o->time_format && is_custom(c, cell, len, n, 2 * numbers > n)) {
         *field = (struct csv_field){.kind = FIELD_TIME, .time = custom_time(c)};
@@ -366,7 +244,7 @@ static err mark_fields(struct csv *c) {
 static void skip_header(struct csv *c, const char *head, i64 n, bool header) {
     const char *p = head, *end = head + n;
     i64 line = 1;
-    while (p < end && blank_at(p, end)) {
+    while (p < end && csv_blank_at(p, end)) {
         p += 1 + (*p == '\r');
         line++;
     }
@@ -392,11 +270,12 @@ static err keep_seen(struct csv *c, struct csv_field *field, const char **cell, 
     return 0;
 }
 
-static err sniff_sample(struct csv *c, struct sample *s, const char *head) {
+static err sniff_sample(struct csv *c, struct csv_sample *s, const char *head) {
     TRY(take_sample(c, s));
     c->nfield = s->nfield;
     TRY(csv_find_mark(c, s->cell, s->len, s->rows, s->nfield));
-    bool header = find_header(c, s), have_time = false;
+    bool header, have_time = false;
+    TRY(csv_find_header(c, s, &header));
     if (header && s->rows == 1 && !s->cut) return FAIL_AT(E201, c->src.name, NULL, "the file holds a header only, no rows");
     c->t->has_header = header;
     c->t->sep = c->sep;
@@ -428,7 +307,7 @@ static err is_utf8(const struct csv *c, const char *head, i64 n) {
     return k.bad_byte >= 0 ? csv_fail_text(c, &k, head, 1) : 0;
 }
 
-static err sniff(struct csv *c, struct csv_buffer *b, struct sample *s) {
+static err sniff(struct csv *c, struct csv_buffer *b, struct csv_sample *s) {
     char *head;
     const i64 n = lmin(c->src.size, CSV_HEAD);
     TRY(csv_read(&c->src, b, 0, n, &head));
@@ -441,6 +320,12 @@ static err sniff(struct csv *c, struct csv_buffer *b, struct sample *s) {
     s->size = n - c->data_from;
     s->cut = n < c->src.size;
     c->sep = c->o->sep ? c->o->sep : find_sep(head, head + s->size, s->cut);
+    if (c->o->rows) {
+        TRY(csv_turn(c));
+        s->size = lmin(c->src.size, CSV_HEAD);
+        s->cut = s->size < c->src.size;
+        head = c->src.mem;
+    }
     ARENA_NEW(&s->memory, s->text, s->size + 1);
     memcpy(s->text, head, (size_t)s->size);
     return sniff_sample(c, s, head);
@@ -448,7 +333,7 @@ static err sniff(struct csv *c, struct csv_buffer *b, struct sample *s) {
 
 err csv_sniff(struct csv *c) {
     struct csv_buffer b = {0};
-    struct sample s = {.rows = 0};
+    struct csv_sample s = {.rows = 0};
     const err e = sniff(c, &b, &s);
     arena_free(&s.memory);
     csv_buffer_free(&b);

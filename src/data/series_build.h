@@ -15,6 +15,7 @@ struct series_options {
     const char *past, *known, *cat, *ignore;
     const char *time;        /* one or several columns; none = the first time column, if any */
     const char *time_format; /* "row" = the row number is the time */
+    bool columns;            /* a column is a series even if its name is a time */
     const char *freq;        /* "auto" or a step */
     const char *gaps;        /* error mask interpolate zero: for absent rows and for missing target cells */
     const char *dups;        /* error mean first last */

@@ -70,6 +70,12 @@ void file_where(const char *file, i64 line, i32 field, char where[256]) {
     else snprintf(where, 256, "%.200s:%lld", file, (long long)line);
 }
 
+void table_where_at(const struct table *t, const char *file, i64 line, i32 field, char where[256]) {
+    if (!t->turned) file_where(file, line, field, where);
+    else if (field > 0) file_where(file, field, (i32)line + t->turned - 1, where);
+    else snprintf(where, 256, "%.200s:column %lld", file, (long long)line + t->turned - 1);
+}
+
 void table_where(const struct table *t, i64 row, const struct column *c, char where[256]) {
-    file_where(t->path, table_line(t, row), c ? c->field : 0, where);
+    table_where_at(t, t->path, table_line(t, row), c ? c->field : 0, where);
 }

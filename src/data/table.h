@@ -35,6 +35,7 @@ struct table {
     i64 grouped;       /* numbers with thousands separators (with the non-decimal mark, if that matters) */
     const char *doubt; /* text: numbers are ambiguous, and how they were read; NULL = unambiguous */
     const char *doubt_fix; /* option that resolves it */
+    i32 turned; /* columns of names of a file with a series per row (--orient rows), 0 = a series per column */
     i64 *line; /* line of each row when rows and lines differ (quoted newlines, blank lines); NULL = row + 1 + header */
     struct arena names;
     void *map;             /* cache file mapping, or NULL */
@@ -48,6 +49,7 @@ struct read_options {
     char sep;              /* 0 = detect among , ; tab | */
     char decimal;          /* 0 = detect ('.' unless sep is ';' and cells look like 1,5) */
     i32 header;            /* -1 = detect, 0 = no, 1 = yes */
+    bool rows;             /* a series per row: the file is transposed first */
     const char *na;        /* comma-separated words that mean missing, besides the empty cell */
     const char *more_na;   /* additional words, or NULL */
     const char *time;      /* comma-separated names (or numbers from 1) of the time column(s); NULL = detect */
@@ -73,6 +75,10 @@ err table_need(const struct table *t, const char *name, const char *flag, i32 *o
 i64 table_line(const struct table *t, i64 row);                              /* line in the file, from 1 */
 /* The place of a row, or of a cell in column c (c may be NULL), for messages. */
 void table_where(const struct table *t, i64 row, const struct column *c, char where[256]);
+/* The same for a cell at a line and field of the table; file: the name to show. A field of a transposed table is a line. */
+void table_where_at(const struct table *t, const char *file, i64 line, i32 field, char where[256]);
+/* True if commands on the lines of the file fit the table. */
+static inline bool table_is_file(const struct table *t) { return !t->map && !t->turned; }
 void file_where(const char *file, i64 line, i32 field, char where[256]); /* "file:line:field"; field 0 is omitted */
 
 /* Writes the cache file (cache.c): magic, JSON header, 64-byte aligned columns; loading maps it. */

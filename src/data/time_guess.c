@@ -75,13 +75,15 @@ enum time_kind time_guess_numbers(const f64 *v, i64 n) {
 }
 
 /* Layouts for advice in messages: a date, then a clock time. */
-static const char *const layouts[] = {"%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%y-%m-%d", "%y/%m/%d", "%d-%m-%y", "%b-%y",   "%b %y",
-                                      "%d-%b-%y", "%d %b %y", "%b %d %y", "%m/%Y",    "%m.%Y",    "%m-%Y",    "%d.%m.%Y", "%d/%m/%Y",
-                                      "%m/%d/%Y", "%d-%m-%Y", "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d",   "%Y-%m",    "%Y-Q%q",
-                                      "Q%q %Y",   "Q%q-%Y",   "Q%q/%Y",   "%Y-%j",    "%Y%j",     "%d %B %Y", "%B %d, %Y", "%B %Y",
-                                      "%d-%b-%Y", "%A, %d %B %Y", "%a %d %b %Y", "%a %b %d %Y", "%s"};
-static const char *const clocks[] = {"",         " %H:%M", " %H:%M:%S", "T%H:%M:%S", "T%H:%M", " %I:%M %p", " %I:%M:%S %p", " %H",
-                                     "%H",       "%H%M",   "%H%M%S",    "T%H:%M:%SZ", "T%H:%M:%S%z", " %H:%M:%S%z", " %H:%M:%S.%f"};
+static const char *const layouts[] = {
+    "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%y-%m-%d",  "%y/%m/%d", "%d-%m-%y", "%b-%y",    "%b %y",    "%d-%b-%y",
+    "%d %b %y", "%b %d %y", "%m/%Y",    "%m.%Y",     "%m-%Y",    "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y",
+    "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d",    "%Y-%m",    "%Y-Q%q",   "Q%q %Y",   "Q%q-%Y",   "Q%q/%Y",
+    "%Y-%j",    "%Y%j",     "%d %B %Y", "%B %d, %Y", "%B %Y",    "%d-%b-%Y", "%a, %d %b %Y", "%a %d %b %Y", "%a %b %d %Y",
+    "%s"};
+static const char *const clocks[] = {
+    "",    " %H:%M", " %H:%M:%S", "T%H:%M:%S",  "T%H:%M",       " %I:%M %p",    " %I:%M:%S %p", " %H",
+    "%H",  "%H%M",   "%H%M%S",    "T%H:%M:%SZ", "T%H:%M:%S%z", " %H:%M:%S%z", " %H:%M:%S.%f"};
 enum { LAYOUT = 24, LAYOUTS_MOST = 4, FORMAT = LAYOUT * LAYOUTS_MOST };
 
 static bool reads(const char *format, const char *s, i32 len, i64 *t) {

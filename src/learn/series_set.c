@@ -25,6 +25,7 @@ struct read_options read_options_of(const struct options *o) {
     r.sep = one_char(o->sep, ',', ';');
     r.decimal = one_char(o->decimal, ',', 0);
     r.header = strcmp(o->header, "auto") == 0 ? -1 : strcmp(o->header, "yes") == 0;
+    r.rows = strcmp(o->orient, "rows") == 0;
     r.more_na = o->na;
     r.time = o->time;
     r.time_format = strcmp(o->time_format, "auto") == 0 ? NULL : o->time_format;
@@ -39,7 +40,8 @@ struct read_options read_options_of(const struct options *o) {
 struct series_options series_options_of(const struct options *o) {
     return (struct series_options){.target = o->target, .past = o->past, .known = o->known, .cat = o->cat, .ignore = o->ignore,
                                    .time = o->time, .time_format = strcmp(o->time_format, "auto") == 0 ? NULL : o->time_format,
-                                   .freq = o->freq, .gaps = o->gaps, .dups = o->dups, .since = o->since, .until = o->until};
+                                   .columns = strcmp(o->orient, "columns") == 0, .freq = o->freq, .gaps = o->gaps,
+                                   .dups = o->dups, .since = o->since, .until = o->until};
 }
 
 /* Cells of other columns that are empty, where a network is given their mean; behind the last target only what is known ahead has
