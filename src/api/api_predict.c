@@ -50,10 +50,11 @@ stretto_err stretto_model_open(stretto_model *self, const char *path, stretto_da
 
 /* ------------------------------------------------------------------ predictions --------------------------------------------- */
 
-/* A note of a forecast, kept for stretto_model_note. */
+/* A note of a forecast, kept for stretto_model_note: each text once. */
 static void keep_note(void *self, const struct event *e) {
     stretto_model *m = self;
-    if (e->kind == EVENT_NOTE && m->note.len == 0) str_add(&m->note, e->text);
+    if (e->kind == EVENT_NOTE && !strstr(str_text(&m->note), e->text))
+        str_addf(&m->note, "%s%s", m->note.len ? "\n" : "", e->text);
 }
 
 static struct events notes_to(stretto_model *m) {
@@ -159,12 +160,12 @@ stretto_err stretto_predict_file(stretto_model *self, stretto_data *data, const 
 
 /* ------------------------------------------------------------------ scores -------------------------------------------------- */
 
-static err score(stretto_model *m, struct dataset *d, const struct options *show, struct scores *out) {
+static err score(stretto_model *m, struct dataset *d, const struct scoring *q, struct scores *out) {
     struct workshop shop;
     struct events events = notes_to(m);
     TRY(take(m, d));
     TRY(workshop_open(&m->config.o, &events, NULL, false, &shop));
-    err e = m->m->learner->ops->score(m->m, d, &(struct scoring){.show = show}, &shop.use, out);
+    err e = m->m->learner->ops->score(m->m, d, q, &shop.use, out);
     workshop_close(&shop);
     return e;
 }
@@ -172,7 +173,8 @@ static err score(stretto_model *m, struct dataset *d, const struct options *show
 stretto_err stretto_eval(stretto_model *self, stretto_data *data, stretto_config *config, int json, char **out, double *skill) {
     struct scores s = {0};
     struct str text = {0};
-    err e = score(self, data->set, config ? &config->o : &self->config.o, &s);
+    const struct scoring q = {.show = config ? &config->o : &self->config.o, .since = config ? config->o.since : NULL};
+    err e = score(self, data->set, &q, &s);
     if (e >= 0 && s.said[0]) str_addf(&self->note, "%s%s", self->note.len ? "\n" : "", s.said);
     if (e >= 0 && s.table) {
         if (json) table_json(&text, s.table);

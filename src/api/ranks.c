@@ -198,6 +198,16 @@ static err threads_fit(i32 size, const struct learner *learner, const struct lea
     return e;
 }
 
+/* More threads than cores: cores are shared in turn. A launcher that binds ranks has chosen their cores itself. */
+static void note_crowd(const struct stretto_trainer *t, i32 size) {
+    const struct workshop *w = &t->shop;
+    const i32 here = w->comm ? neighbours(w) : size, cores = w->machine->ncore, threads = here * w->machine->ndevice;
+    if (here < 2 || threads <= cores || (w->comm && cores < (i32)sysconf(_SC_NPROCESSORS_ONLN))) return;
+    event_note(&t->events, EVENT_WARNING, "%d ranks with %d threads in all share %d core%s: a step takes up to %.1f times as "
+               "long as with a core for each (--ranks %d is enough here)", here, threads, cores, cores == 1 ? "" : "s",
+               (f64)threads / cores, cores);
+}
+
 /* Where ranks get unlike rows: how much, and by whose numbers. */
 static void note_shares(const struct stretto_trainer *t) {
     struct str s = {0};
@@ -227,6 +237,7 @@ err ranks_fit(struct stretto_trainer *t, const struct learner *learner, const st
     event_note(&t->events, EVENT_NOTE, "%d ranks (%s) of %d thread%s", size,
                t->shop.comm ? comm_transport(t->shop.comm) : "threads", t->shop.machine->ndevice,
                t->shop.machine->ndevice > 1 ? "s" : "");
+    note_crowd(t, size);
     note_shares(t);
     if (t->shop.no_heal[0]) event_note(&t->events, EVENT_NOTE, "--heal has no effect: %s", t->shop.no_heal);
     mine.use.ranks = t->shop.ranks;

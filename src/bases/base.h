@@ -73,7 +73,7 @@ void base_free(struct base *b);                /* NULL is allowed */
 struct base_spec {
     i32 L, H;            /* rows that a ridge looks back on; horizon */
     i32 ncol;            /* columns 0..ncol-1 share the base */
-    i32 season;          /* rows; <= 1 = none */
+    i32 season, season2; /* rows; <= 1 = none */
     bool calendar;       /* a ridge has hour, weekday, month of the origin as further inputs; needs time */
     i64 train, valid;    /* rows of training; rows before the test part */
     f64 penalty;         /* of a ridge: > 0 = this share of the windows; 0 = chosen on validation (0.1 when there is none) */
@@ -91,11 +91,16 @@ err base_read(const char *text, const f32 *w, i64 nw, struct base **out); /* w: 
 i64 base_tensor(const struct base *b, f32 *w, i32 *rows, i32 *cols); /* floats; w NULL = only count; 0 without ridge */
 const char *base_kind_name(enum base_kind kind);
 
+/* The season of the rows [0, rows) of columns [0, ncol), for series without times: the highest peak of their autocorrelation, if
+ * a second season confirms it; 0 = none. */
+err season_find(const struct series *s, i32 ncol, i64 rows, i32 *season);
+
 /* --- the choice for preset `long`: forward-chaining folds --- */
-enum { CHOICE_FOLDS = 5, CHOICE_ROWS = 3 };
+enum { CHOICE_FOLDS = 5, CHOICE_ROWS = 4 };
 struct choice {
     i32 nrow, nfold;
     enum base_kind row[CHOICE_ROWS];
+    i32 season[CHOICE_ROWS];                  /* of a row BASE_SEASON */
     i64 from[CHOICE_FOLDS], to[CHOICE_FOLDS]; /* rows of the folds */
     f64 loss[CHOICE_ROWS][CHOICE_FOLDS];      /* MSE, scaled units; NaN = not measurable */
     f64 gain;   /* mean log ratio of the best naive row's loss to ridge's */
@@ -111,9 +116,10 @@ struct mix_row {
     struct base_part part;  /* the best of its family; weight 0 = dropped */
     f64 mae;                /* over the rolling origins, scaled units */
 };
+enum { MIX_SEASONS = 4 };
 struct mix {
     i32 nrow, norigin, nseason;
-    i32 season[3];
+    i32 season[MIX_SEASONS];
     struct mix_row row[BASE_PARTS_MAX];
 };
 /* Rolling origins in the last 60 % of [0, train). */

@@ -34,7 +34,7 @@ static err measure(const struct series *s, const struct base_spec *p, struct cha
         t->from[k] = start + (p->valid - start) * k / CHOICE_FOLDS;
         t->to[k] = start + (p->valid - start) * (k + 1) / CHOICE_FOLDS;
         for (i32 i = 0; i < ridge; i++) {
-            const struct base naive = {.npart = 1, .part = {{.kind = t->row[i], .weight = 1, .season = p->season}}};
+            const struct base naive = {.npart = 1, .part = {{.kind = t->row[i], .weight = 1, .season = t->season[i]}}};
             t->loss[i][k] = naive_loss(s, c, &naive, t->from[k], t->to[k], out);
         }
         TRY(chain_fold(c, t->from[k], t->to[k], &t->loss[ridge][k], NULL));
@@ -70,8 +70,13 @@ static void decide(struct choice *t) {
 }
 
 static err make_chosen(const struct series *s, const struct base_spec *p, const struct choice *t, struct base **out) {
-    const enum base_kind kind = t->row[t->chosen];
-    return kind == BASE_RIDGE ? base_ridge(s, p, out) : base_naive(kind == BASE_SEASON ? p->season : 0, out);
+    return t->row[t->chosen] == BASE_RIDGE ? base_ridge(s, p, out) : base_naive(t->season[t->chosen], out);
+}
+
+static void add_season(struct choice *t, i32 season) {
+    if (season <= 1) return;
+    t->season[t->nrow] = season;
+    t->row[t->nrow++] = BASE_SEASON;
 }
 
 err base_choose(const struct series *s, const struct base_spec *p, struct choice *table, struct base **out) {
@@ -79,7 +84,8 @@ err base_choose(const struct series *s, const struct base_spec *p, struct choice
     f32 *scratch = NULL;
     *table = (struct choice){.nrow = 0};
     table->row[table->nrow++] = BASE_LAST;
-    if (p->season > 1) table->row[table->nrow++] = BASE_SEASON;
+    add_season(table, p->season);
+    if (p->season2 != p->season) add_season(table, p->season2);
     table->row[table->nrow++] = BASE_RIDGE;
     err e = chain_new(s, p->ncol, p->L, p->H, p->calendar, &c);
     if (e >= 0) e = mem_new((void **)&scratch, p->H, sizeof *scratch);

@@ -10,7 +10,7 @@
 
 #include "bases/linear.h"
 
-enum { ORIGINS = 80, STRETCHES = 5, SEASONS = 3 };
+enum { ORIGINS = 80, STRETCHES = 5 };
 static const f64 ALPHAS[] = {0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9};
 static const f64 ALPHA_USUAL = 0.3;
 
@@ -29,8 +29,8 @@ static err find_seasons(struct search *q, bool *strong) {
     const struct base_spec *p = q->p;
     i32 peak;
     TRY(season_scan(q->s, p->ncol, p->train, p->season, &peak, strong));
-    const i32 candidates[SEASONS] = {p->season, peak, p->H};
-    for (i32 i = 0; i < SEASONS; i++) {
+    const i32 candidates[MIX_SEASONS] = {p->season, peak, p->H, p->season2};
+    for (i32 i = 0; i < MIX_SEASONS; i++) {
         bool fits = candidates[i] > 1 && candidates[i] <= p->train * 4 / 10, known = false;
         for (i32 j = 0; j < q->t->nseason; j++) known = known || q->t->season[j] == candidates[i];
         if (fits && !known) q->t->season[q->t->nseason++] = candidates[i];

@@ -43,20 +43,32 @@ static f64 autocorrelation(const struct detrended *t, i64 lag) {
     return pairs > 0 && t->square > 0 ? sum / pairs / t->square * (f64)(t->n - lag) / (f64)t->n : 0;
 }
 
-/* Adds 1/ncol of the autocorrelations at lags 0..lags to acf. */
-static err add_autocorrelations(const struct series *s, i32 col, i64 from, i64 to, i64 lags, f64 share, f64 *acf) {
+/* The differences between neighbouring rows in place of the rows: a drift has none that repeat. */
+static void difference(struct detrended *t) {
+    f64 sum = 0;
+    i64 pairs = 0;
+    for (i64 i = t->n - 1; i >= 0; i--) {
+        t->d[i] = i > 0 ? t->d[i] - t->d[i - 1] : (f64)NAN;
+        if (!isnan(t->d[i])) sum += t->d[i] * t->d[i], pairs++;
+    }
+    t->square = pairs ? sum / (f64)pairs : 0;
+}
+
+/* Adds 1/ncol of the autocorrelations at lags 0..lags to acf, of rows or of their differences. */
+static err add_autocorrelations(const struct series *s, i32 col, i64 from, i64 to, bool differences, i64 lags, f64 share,
+                                f64 *acf) {
     struct detrended t = {.n = series_known(s, col, to) - from};
     if (t.n < 1) return 0;
     TRY(mem_new((void **)&t.d, t.n, sizeof(f64)));
     detrend(series_col(s, col) + from, &t);
+    if (differences) difference(&t);
     for (i64 k = 0; k <= lags; k++) acf[k] += share * autocorrelation(&t, k);
     mem_free(t.d);
     return 0;
 }
 
 /* The lag of the highest peak that stands out from the lowest point before it by more than noise does, or 0. */
-static i32 highest_peak(const f64 *acf, i64 lags, i64 rows) {
-    const f64 noise = dmax(0.1, 2 / sqrt((f64)rows));
+static i32 highest_peak(const f64 *acf, i64 lags, f64 noise) {
     f64 lowest = 1, best = noise;
     i32 peak = 0;
     for (i64 k = 2; k < lags; k++) {
@@ -75,19 +87,55 @@ static bool seasonal(const f64 *acf, i64 lags, i64 rows, i32 m) {
     return acf[m] > 1.645 * sqrt(sum / (f64)rows);
 }
 
-err season_scan(const struct series *s, i32 ncol, i64 rows, i32 season, i32 *peak, bool *strong) {
-    const i64 from = lmax(0, rows - BASE_LOOK), n = rows - from, lags = lmin(n / 3, SEASON_LAST);
-    f64 *acf;
+/* True if the autocorrelation near twice the lag is a peak, too: chance peaks of drifting rows seldom come twice. */
+static bool confirmed(const f64 *acf, i64 lags, i32 m, f64 clear) {
+    const i64 near = lmax(1, m / 4), from = 2 * (i64)m - near, to = 2 * (i64)m + near;
+    f64 top = -1, low = 1;
+    if (to > lags) return false;
+    for (i64 k = m; k < from; k++) low = dmin(low, acf[k]);
+    for (i64 k = from; k <= to; k++) top = dmax(top, acf[k]);
+    return acf[m] > clear && top > clear / 2 && top - low > clear;
+}
+
+/* Mean autocorrelations of the last rows before row `rows`: *lags of them and lag 0; NULL = too few rows. */
+static err autocorrelations(const struct series *s, i32 ncol, i64 rows, bool differences, i64 *lags, f64 **acf) {
+    const i64 from = lmax(0, rows - BASE_LOOK);
     err e = 0;
+    *acf = NULL;
+    *lags = lmin((rows - from) / 3, SEASON_LAST);
+    if (*lags < 3) return 0;
+    TRY(mem_new((void **)acf, *lags + 1, sizeof **acf));
+    for (i32 c = 0; c < ncol && e >= 0; c++) e = add_autocorrelations(s, c, from, rows, differences, *lags, 1.0 / ncol, *acf);
+    if (e < 0) mem_free(*acf);
+    return e;
+}
+
+err season_scan(const struct series *s, i32 ncol, i64 rows, i32 season, i32 *peak, bool *strong) {
+    const i64 n = lmin(rows, BASE_LOOK);
+    i64 lags;
+    f64 *acf;
     *peak = 0;
     *strong = false;
-    if (lags < 3) return 0;
-    TRY(mem_new((void **)&acf, lags + 1, sizeof *acf));
-    for (i32 c = 0; c < ncol && e >= 0; c++) e = add_autocorrelations(s, c, from, rows, lags, 1.0 / ncol, acf);
-    if (e >= 0) {
-        *peak = highest_peak(acf, lags, n);
-        *strong = seasonal(acf, lags, n, season);
-    }
+    TRY(autocorrelations(s, ncol, rows, false, &lags, &acf));
+    if (!acf) return 0;
+    *peak = highest_peak(acf, lags, dmax(0.1, 2 / sqrt((f64)n)));
+    *strong = seasonal(acf, lags, n, season);
     mem_free(acf);
-    return e;
+    return 0;
+}
+
+err season_find(const struct series *s, i32 ncol, i64 rows, i32 *season) {
+    *season = 0;
+    for (i32 differences = 0; differences < 2 && *season == 0; differences++) {
+        /* rows that drift are alike over long lags by chance, differences are not */
+        const f64 clear = differences ? dmax(0.1, 5 / sqrt((f64)lmin(rows, BASE_LOOK))) : 0.3;
+        i64 lags;
+        f64 *acf;
+        TRY(autocorrelations(s, ncol, rows, differences, &lags, &acf));
+        if (!acf) return 0;
+        const i32 peak = highest_peak(acf, lags, clear / 2);
+        if (peak > 1 && confirmed(acf, lags, peak, clear)) *season = peak;
+        mem_free(acf);
+    }
+    return 0;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "data/build.h"
 #include "data/check.h"
 
@@ -14,6 +15,23 @@ struct gap_count {
     i64 clocks;                /* one-hour gaps at a possible change to daylight saving time */
 };
 
+/* --season 24 or --season 24,168 */
+static err give_season(struct build *b) {
+    const char *p = text_or(b->o->season, "auto");
+    i32 *to[] = {&b->freq.season, &b->freq.season2};
+    char item[32];
+    if (strcmp(p, "auto") == 0) return 0;
+    b->freq.season2 = 0;
+    for (size_t n = 0; str_list_next(&p, item, sizeof item); n++) {
+        i64 rows;
+        if (n == COUNT(to) || !str_to_i64(item, strlen(item), &rows) || rows < 1 || rows > INT32_MAX)
+            return FAIL_AT(E103, NULL, "--season 24   or   --season 24,168", "--season %s: one or two whole numbers of rows are "
+                           "needed", b->o->season);
+        *to[n] = (i32)rows;
+    }
+    return 0;
+}
+
 static err find_step(struct build *b) {
     const char *freq = text_or(b->o->freq, "auto");
     bool given = strcmp(freq, "auto") != 0;
@@ -21,7 +39,7 @@ static err find_step(struct build *b) {
     if (given) TRY(freq_parse(freq, &b->freq));
     if (given && b->freq.months > 0 && b->time) b->freq.day = freq_day(b->time, b->n);
     if (!given && b->time) freq_infer(b->time, b->n, &b->freq);
-    return 0;
+    return give_season(b);
 }
 
 static struct gap_count count_gaps(const struct build *b) {

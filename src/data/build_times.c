@@ -187,6 +187,13 @@ static err row_bound(const char *flag, const char *text, i64 *out) {
                    flag, text);
 }
 
+err series_since(const struct series *s, const char *since, i64 *row) {
+    i64 from;
+    TRY(s->time ? read_bound("--since", since, false, &from) : row_bound("--since", since, &from));
+    for (*row = 0; *row < s->nrow && (s->time ? s->time[*row] : *row) < from;) ++*row;
+    return 0;
+}
+
 static err cut_range(struct build *b) {
     const char *since = text_or(b->o->since, NULL), *until = text_or(b->o->until, NULL);
     i64 from = INT64_MIN, to = INT64_MAX, n = 0;

@@ -17,6 +17,7 @@ struct series_options {
     const char *time_format; /* "row" = the row number is the time */
     bool columns;            /* a column is a series even if its name is a time */
     const char *freq;        /* "auto" or a step */
+    const char *season;      /* "auto" or one or two numbers of rows */
     const char *gaps;        /* error mask interpolate zero: for absent rows and for missing target cells */
     const char *dups;        /* error mean first last */
     const char *since, *until; /* times; until includes the whole day, month or year; row numbers if rows have no time */
@@ -34,6 +35,9 @@ void series_free(struct series *s); /* NULL is allowed */
 /* From memory: values [ncol][nrow], column-major; step_seconds 0 = the row number is the time. */
 err series_wrap(const f64 *values, i64 nrow, i32 ncol, const char *const *names, i64 first_time, i64 step_seconds,
                 const struct series_options *o, struct series **out);
+
+/* First row at or after a bound as of --since: a date, or a row number if rows have no times; nrow if there is none. E103. */
+err series_since(const struct series *s, const char *since, i64 *row);
 
 /* Scales every numeric column to z-scores over rows [0, train_rows): population deviation, without missing cells; sets mean and
  * dev. E212 if a target is constant there; a constant input keeps dev 1. */

@@ -84,6 +84,7 @@ struct scoring {
     const struct options *show;  /* stride, score-scale, score-steps */
     const char *what;            /* for the title: "test", "fold 1 of 3:"; NULL = records that training has not seen, else all */
     i64 from, to, rows;          /* records [from, to) of the first `rows`; not for what NULL */
+    const char *since;           /* for what NULL: the first record to score, as --since says; NULL or "" = not given */
 };
 
 struct scores {

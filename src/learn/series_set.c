@@ -40,8 +40,8 @@ struct read_options read_options_of(const struct options *o) {
 struct series_options series_options_of(const struct options *o) {
     return (struct series_options){.target = o->target, .past = o->past, .known = o->known, .cat = o->cat, .ignore = o->ignore,
                                    .time = o->time, .time_format = strcmp(o->time_format, "auto") == 0 ? NULL : o->time_format,
-                                   .columns = strcmp(o->orient, "columns") == 0, .freq = o->freq, .gaps = o->gaps,
-                                   .dups = o->dups, .since = o->since, .until = o->until};
+                                   .columns = strcmp(o->orient, "columns") == 0, .freq = o->freq, .season = o->season,
+                                   .gaps = o->gaps, .dups = o->dups, .since = o->since, .until = o->until};
 }
 
 /* Cells of other columns that are empty, where a network is given their mean; behind the last target only what is known ahead has

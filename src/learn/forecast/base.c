@@ -16,6 +16,7 @@ struct base_spec forecast_base_spec(const struct fit *t, struct labour *work) {
                               .H = s->horizon,
                               .ncol = x->ntarget,
                               .season = x->freq.season,
+                              .season2 = x->freq.season2,
                               .calendar = s->calendar == CALENDAR_YES && x->time,
                               .train = t->job->split.train,
                               .valid = t->job->split.validation,

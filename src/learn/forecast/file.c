@@ -111,6 +111,7 @@ static err forecast_json(const struct forecaster *f, struct str *out) {
     js_put_text(o, "base", str_text(&base));
     js_put_text(o, "ridge", str_text(&row));
     js_put_i64(o, "seen_rows", f->seen_rows);
+    js_put_i64(o, "seen_from", f->seen_from);
     js_put_i64(o, "seen_time", f->seen_time);
     js_put_i64(o, "nmember", f->nmember);
     js_put_f64(o, "weight", f->weight);
@@ -297,6 +298,7 @@ static err read_all(const char *path, const struct st_file *file, const struct o
         (f->ridge && f->ridge->ridge && f->ridge->ridge->H != f->spec.horizon))
         return damaged(path, "a base matrix has another horizon");
     f->seen_rows = js_i64(js_get(o, "seen_rows"), 0);
+    f->seen_from = js_i64(js_get(o, "seen_from"), INT64_MIN);
     f->seen_time = js_i64(js_get(o, "seen_time"), INT64_MIN);
     TRY(read_members(path, o, file, f));
     return read_spread(file, f);

@@ -144,6 +144,7 @@ static err fit_parts(struct fit *t) {
     NEW(f->mase, x->ntarget);
     for (i32 c = 0; c < x->ntarget; c++) f->mase[c] = mase_scale(x, c, imax(1, x->freq.season), t->job->split.validation);
     f->seen_rows = t->job->split.validation;
+    f->seen_from = x->time ? x->time[0] : INT64_MIN;
     f->seen_time = x->time && f->seen_rows > 0 ? x->time[f->seen_rows - 1] : INT64_MIN;
     TRY(forecast_shape(&f->spec, x, t->job->split.validation, &f->shape));
     t->set.train = windows_in(&f->spec, 0, t->job->split.train);

@@ -98,7 +98,8 @@ struct forecaster {
     struct base *base;
     struct base *ridge;             /* the row to beat when the base is no ridge itself; NULL = too few windows for one */
     f64 *mase;                      /* [ntarget] what MASE divides by: rows before the test part */
-    i64 seen_rows, seen_time;       /* rows and time (INT64_MIN = none) up to which the model has seen targets */
+    i64 seen_rows;                  /* rows from the start of the file in which the model has seen targets */
+    i64 seen_from, seen_time;       /* first and last time of those rows; INT64_MIN = not known, or rows without times */
     struct guard guard;
     f64 weight;                     /* a: share of the correction that is used, 0..1 */
     f32 *spread;                    /* [ntarget][nband][horizon] residual quantiles in units of the row's div */

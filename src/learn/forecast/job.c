@@ -21,8 +21,25 @@ static err same_answers(struct learn_job *job) {
     return opt_set_id(job->o, OPT_precision, told == PREC_BF16 ? "bf16" : "fp32", &from);
 }
 
+/* --season auto: by the sampling interval, else by the rows that no default split tests on. */
+static err resolve_season(struct options *o, struct series *s) {
+    char text[32];
+    struct split p = {.validation = series_end(s) * 3 / 5};
+    const char *why = s->freq.name[0] ? "by the sampling interval" : "the rows have no times and show no season";
+    if (!opt_is_auto(o, OPT_season)) return 0;
+    if (!s->time && s->freq.season <= 1) {
+        i32 found;
+        if (!opt_is_auto(o, OPT_test)) TRY(split_make(s, series_end(s), "0", o->test, &p));
+        TRY(season_find(s, s->ntarget, p.validation, &found));
+        if (found > 1) s->freq.season = found, why = "the autocorrelation of the rows before the test part peaks there";
+    }
+    snprintf(text, sizeof text, "%d", imax(1, s->freq.season));
+    return opt_resolve(o, OPT_season, text, why);
+}
+
 err forecast_job_resolve(struct learn_job *job) {
     const struct series_set *d = series_set_of(job->data);
+    TRY(resolve_season(job->o, d->s));
     TRY(resolve_forecast(job->o, d->s, job->use.events, job->spec, &job->split));
     if (d->s->roles) event_note(job->use.events, EVENT_NOTE, "columns: %s", d->s->roles);
     TRY(series_set_marks(d, job->o, job->use.events));
@@ -115,6 +132,7 @@ err forecast_job_folds(struct learn_job *job, i32 n, bool refit_each, i64 *borde
     char fix[96];
     i64 from, rows;
     job->split = (struct split){0};
+    TRY(resolve_season(job->o, d->s));
     TRY(resolve_forecast(job->o, d->s, NULL, job->spec, &job->split));
     TRY(series_set_marks(d, job->o, to));
     fold_rows(job, n, &from, &rows);

@@ -104,8 +104,10 @@ static err fill_choice(struct page *p) {
                               .nmetric = c->nfold};
     for (i32 k = 0; k < c->nfold; k++) t->metric[k] = arena_printf(p->a, "fold %d", k + 1);
     for (i32 r = 0; r < c->nrow; r++) {
-        row[r] = (struct score_row){
-            .name = base_kind_name(c->row[r]), .role = r == c->chosen ? ROLE_BASE : ROLE_QUIET, .skill = (f64)NAN};
+        const char *kind = base_kind_name(c->row[r]);
+        row[r] = (struct score_row){.name = c->season[r] > 1 ? arena_printf(p->a, "%s (%d)", kind, c->season[r]) : kind,
+                                    .role = r == c->chosen ? ROLE_BASE : ROLE_QUIET,
+                                    .skill = (f64)NAN};
         for (i32 k = 0; k < c->nfold; k++) row[r].value[k] = c->loss[r][k];
     }
     p->r->parts.fold = t;

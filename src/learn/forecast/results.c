@@ -111,25 +111,54 @@ static err fill(const struct forecaster *f, const struct forecast_scores *s, con
 
 /* ------------------------------------------------------------------ what is scored ------------------------------------------ */
 
-/* First row that the model has not seen; the number of rows when it has seen them all. */
+/* First row behind those of the training; 0 if all rows lie before them, nrow if none lies behind. */
 static i64 first_unseen(const struct forecaster *f, const struct series *s) {
     if (!s->time || f->seen_time == INT64_MIN) return lmin(f->seen_rows, s->nrow);
+    if (s->time[s->nrow - 1] < f->seen_from) return 0;
     i64 i = 0;
     while (i < s->nrow && s->time[i] <= f->seen_time) i++;
     return i;
 }
 
-/* The windows to score: those after the rows seen in training, or all when there are none. */
-static err unseen_windows(const struct forecaster *f, const struct series *s, i64 stride, struct window_set *set,
-                          const char **what) {
+/* What is known of rows that include some before first_unseen. */
+static const char *seen_title(const struct series *s, i64 unseen) {
+    if (!s->time) return "rows that training may have seen (no test!)";
+    return unseen < series_end(s) ? "rows in part of the training period (no test!)" : "rows of the training period (no test!)";
+}
+
+/* --since: the windows from that row on; their context comes from before. */
+static err windows_since(const char *since, const struct forecaster *f, const struct series *s, const struct events *to,
+                         struct window_set *set, const char **what) {
+    const i64 all = set->first, unseen = first_unseen(f, s);
+    char label[32];
+    i64 row;
+    TRY(series_since(s, since, &row));
+    set->first = lmax(all, row);
+    if (window_origins(set) <= 0)
+        return FAIL_AT(E301, NULL, "an earlier --since, or more rows",
+                       "--since %s: %lld rows from there on, a horizon of %d does not fit", since,
+                       (long long)(series_end(s) - row), f->spec.horizon);
+    row_label(s, all, label);
+    if (row < all)
+        event_note(to, EVENT_NOTE, "--since %s: the context of %d rows does not fit before it; scores begin at %s", since,
+                   f->spec.context, label);
+    *what = set->first < unseen ? seen_title(s, unseen) : "eval";
+    return 0;
+}
+
+/* The windows to score: from --since on, else those after the rows seen in training, or all when there are none. */
+static err unseen_windows(const struct forecaster *f, const struct series *s, i64 stride, const char *since,
+                          const struct events *to, struct window_set *set, const char **what) {
     const struct forecast_spec *spec = &f->spec;
     *set = (struct window_set){.first = spec->context, .end = series_end(s) - spec->horizon + 1, .stride = stride};
     if (window_origins(set) <= 0)
         return FAIL_AT(E301, NULL, "more rows", "context %d + horizon %d = %d rows are needed, the data have %lld",
                        spec->context, spec->horizon, spec->context + spec->horizon, (long long)series_end(s));
+    if (since && *since) return windows_since(since, f, s, to, set, what);
+    const i64 first = first_unseen(f, s);
     struct window_set unseen = *set;
-    unseen.first = lmax(set->first, first_unseen(f, s));
-    *what = window_origins(&unseen) > 0 ? "eval" : "rows seen in training (no test!)";
+    unseen.first = lmax(set->first, first);
+    *what = window_origins(&unseen) > 0 ? "eval" : seen_title(s, first);
     if (window_origins(&unseen) > 0) *set = unseen;
     return 0;
 }
@@ -187,7 +216,7 @@ err forecast_results(const struct model *m, const struct dataset *d, const struc
     const char *what = q->what;
     *out = (struct scores){.skill = (f64)NAN};
     if (!what) {
-        TRY(unseen_windows(f, s, stride, &set, &what));
+        TRY(unseen_windows(f, s, stride, q->since, use->events, &set, &what));
         span_label(s, set.first, series_end(s), span);
     } else {
         set = windows_of(f, q, stride);
