@@ -62,7 +62,7 @@ void cli_show_error(struct cli *c) {
 
 /* --- shared by the verbs --- */
 void cli_open_console(struct cli *c) {
-    struct console_options o = {.to = stderr, .quiet = c->o.quiet, .colour = wants_colour(c)};
+    struct console_options o = {.to = stderr, .quiet = c->o.quiet, .verbose = c->o.verbose, .colour = wants_colour(c)};
     o.mode = strcmp(c->o.progress, "plain") == 0                ? CONSOLE_PLAIN
              : strcmp(c->o.progress, "none") == 0 || c->o.quiet ? CONSOLE_NONE
                                                                 : CONSOLE_AUTO;

@@ -124,8 +124,9 @@ STRETTO_API const char *stretto_samples(void); /* names and descriptions of the 
 
 /* --- 5 training --- */
 typedef struct stretto_event {
-    int kind;                    /* 0 note, 1 warning, 2 begin, 3 step, 4 validation, 5 saved, 6 end, 7 other work */
-    const char *text;            /* of notes, warnings, ends and other work; valid during the call; may be NULL */
+    int kind;                    /* 0 note, 1 warning, 2 begin, 3 step, 4 validation, 5 saved, 6 end, 7 other work,
+                                  * 8 detail: a note on plans, kernels and messages */
+    const char *text;            /* of notes, details, warnings, ends, other work; valid during the call; may be NULL */
     int64_t step, steps;         /* training step, and planned number of steps */
     int member, members;         /* ensemble member from 0, and ensemble size */
     double epoch, seconds, left; /* epochs done; seconds since the start; estimated seconds left, < 0 = unknown */

@@ -9,7 +9,7 @@
 /* Events of the library become events of stretto.h. */
 static void forward(void *self, const struct event *e) {
     struct stretto_trainer *t = self;
-    if (!t->fn || e->kind > EVENT_WORK) return;
+    if (!t->fn || e->kind > EVENT_DETAIL) return;
 #define SAME(field) .field = e->field,
     stretto_event out = {.kind = (int)e->kind, EVENT_SHARED(SAME)};
 #undef SAME
@@ -27,7 +27,8 @@ static void keep(void *self, const struct event *e) {
     struct course *c = self;
     const bool point = e->kind == EVENT_STEP || e->kind == EVENT_VALID;
     if (point && keep_point(c, e) < 0) return; /* a report with fewer points is better than no run */
-    struct str *to = e->kind == EVENT_NOTE ? &c->notes : e->kind == EVENT_WARNING ? &c->warnings : NULL;
+    const bool note = e->kind == EVENT_NOTE || e->kind == EVENT_DETAIL;
+    struct str *to = note ? &c->notes : e->kind == EVENT_WARNING ? &c->warnings : NULL;
     if (to && e->text) str_addf(to, "%s\n", e->text);
 }
 

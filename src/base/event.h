@@ -14,6 +14,7 @@ enum event_kind {
     EVENT_SAVED,    /* text = path of a checkpoint or model */
     EVENT_END,      /* training ended: text = reason */
     EVENT_WORK,     /* text: long work without training steps ("choosing the base"): step of steps done, seconds, left */
+    EVENT_DETAIL,   /* text: a note on how the machine works: plans, kernels, slices, messages; for --verbose and the report */
     EVENT_TICK,     /* after every step: member, step, steps only; for status records, not for users */
     EVENT_PHASE /* text: the phase that starts: "base", "train", "validate", "guard", "checkpoint", "score"; for status records */
 };

@@ -46,7 +46,7 @@ struct tune_shape engine_tune_shape(const struct plan *p, const struct net *n, i
 
 static void tell(const struct resources *r, const struct op *op, const struct tune_entry *e) {
     const char *best = tune_way_name(TUNE_HOW, e->best), *other = tune_way_name(TUNE_HOW, !e->best);
-    event_note(r->events, EVENT_NOTE,
+    event_note(r->events, EVENT_DETAIL,
                "%s: execution mode %s, %.0f us forward against %.0f us in mode %s (measured now%s%s)", op->spec.name, best,
                1e6 * e->seconds[e->best], 1e6 * e->seconds[!e->best], other, r->wisdom->path ? ", kept in " : "",
                r->wisdom->path ? r->wisdom->path : "");

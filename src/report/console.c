@@ -255,6 +255,9 @@ static void work(struct console *c, const struct event *e) {
 static void on_event(void *self, const struct event *e) {
     struct console *c = self;
     switch (e->kind) {
+    case EVENT_DETAIL:
+        if (c->o.verbose) text_line(c, e);
+        break;
     case EVENT_NOTE:
     case EVENT_WARNING: text_line(c, e); break;
     case EVENT_BEGIN:

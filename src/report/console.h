@@ -20,7 +20,7 @@ struct console_options {
     FILE *to;                 /* stderr in the command */
     enum console_mode mode;
     enum console_colour colour;
-    bool quiet;               /* no notes, only warnings */
+    bool quiet, verbose;      /* no notes, only warnings; notes of kind EVENT_DETAIL, too */
     f64 interval;             /* seconds between plain lines; 0 = 5 */
     i32 width;                /* columns; 0 = ask the terminal */
     i32 terminal;             /* -1 no, 1 yes, 0 = detect (isatty, TERM) */

@@ -65,7 +65,8 @@ static void put_if_due(struct status *s) {
 
 static void on_event(void *self, const struct event *e) {
     struct status *s = self;
-    if (e->kind == EVENT_NOTE || e->kind == EVENT_WARNING || e->kind == EVENT_SAVED || e->kind == EVENT_END) return;
+    const bool text = e->kind == EVENT_NOTE || e->kind == EVENT_DETAIL || e->kind == EVENT_WARNING;
+    if (text || e->kind == EVENT_SAVED || e->kind == EVENT_END) return;
     if (e->kind == EVENT_PHASE || e->kind == EVENT_WORK) {
         if (e->kind == EVENT_PHASE) snprintf(s->now.phase, sizeof s->now.phase, "%s", e->text);
         put_if_due(s);

@@ -208,7 +208,8 @@ class Ranks(Launched):
         self.slices_under("mpich")
 
     SHOPS = ["--target", "sales", "--cat", "shop", "--horizon", "4", "--context", "16", "--segment", "1", "--decoder", "direct", "--hidden",
-             "16", "--batch", "32", "--steps", "40", "--members", "1", "--base", "none", "--no-guard", "--calendar", "no"]
+             "16", "--batch", "32", "--steps", "40", "--members", "1", "--base", "none", "--no-guard", "--calendar", "no",
+             "--verbose"]
 
     def shops(self, rows=9000, shops=3000):
         """One row an hour, each of another shop."""
@@ -276,7 +277,7 @@ class Ranks(Launched):
                 self.same_model("one.model", "r%d.model" % ranks, "%d shops, %d ranks, %s" % (shops, ranks, more))
 
     UNEVEN = ["--target", "Passengers", "--horizon", "12", "--context", "36", "--hidden", "48", "--members", "1", "--steps", "200",
-              "--batch", "64", "--validate-every", "100"]
+              "--batch", "64", "--validate-every", "100", "--verbose"]
 
     def slowed(self, text):
         """A rank that takes many times as long as it must: more than a busy machine can hide."""
@@ -301,7 +302,7 @@ class Ranks(Launched):
         self.stretto("sample", "long-memory", "--rows", "12000", "-o", "long.csv")
         self.slowed("1:10:slow(6)")
         options = ["--target", "y", "--horizon", "1", "--context", "2048", "--parallel", "time:32", "--hidden", "24", "--members", "1",
-                   "--steps", "120", "--validate-every", "60", "--threads", "1", "--progress", "none"]
+                   "--steps", "120", "--validate-every", "60", "--threads", "1", "--progress", "none", "--verbose"]
         alone = self.stretto("train", "long.csv", *options, "-o", "one.model", timeout=120)
         r = self.stretto("train", "long.csv", *options, "--ranks", 2, "-o", "two.model", timeout=240)
         self.same_model("one.model", "two.model", "slices dealt out anew")

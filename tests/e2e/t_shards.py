@@ -11,7 +11,7 @@ from e2e import AIR
 from t_ranks import LAUNCHERS, Launched
 
 OPTIONS = ["--target", "Passengers", "--horizon", "12", "--members", "1", "--steps", "4800", "--validate-every", "800", "--batch", "40",
-           "--base", "last", "--no-guard", "--threads", "1", "--progress", "none"]
+           "--base", "last", "--no-guard", "--threads", "1", "--progress", "none", "--verbose"]
 OFTEN = ["--checkpoint-every", "0.01s"]
 WHOLE = {}  # the undisturbed model, trained once
 KILLED = -9

@@ -125,7 +125,7 @@ err balance_recut(void *fit, struct step **exec) {
     exec_rows(step_exec(t->step.engine.exec), &t->step.batch.row0, &t->step.batch.row1);
     *exec = t->step.engine.exec;
     b->moves++;
-    event_note(use.events, EVENT_NOTE,
+    event_note(use.events, EVENT_DETAIL,
                "balance: ranks have %s of %d micro-batches, had %s: "
                "the slowest takes %.2f times as long per sample as the fastest; "
                "steps %.0f%% shorter", after, b->all, before, unlike(b), 100 * b->gain);
@@ -151,7 +151,7 @@ void balance_end_note(const struct fit *t) {
     const f64 reached = balance_reached(b->n, b->grains, b->seconds);
     if (too_coarse(t, reached))
         snprintf(more, sizeof more, " (--grains %d allows finer shares, and changes the last bits of the model)", 2 * b->all);
-    event_note(t->job->use.events, EVENT_NOTE,
+    event_note(t->job->use.events, EVENT_DETAIL,
                "balance: micro-batches moved %d time%s; ranks have %s of %d, which is %.0f%% of what their speeds allow%s",
                b->moves,
                b->moves == 1 ? "" : "s", now, b->all, 100 * reached, more);

@@ -43,7 +43,7 @@ static void sent_note(const struct fit *t) {
         text_bytes(parts * s.coded_whole / s.steps, &text);
     }
     if (str_ok(&text) >= 0)
-        event_note(t->job->use.events, EVENT_NOTE, "messages: rank 0 sends %s", str_text(&text));
+        event_note(t->job->use.events, EVENT_DETAIL, "messages: rank 0 sends %s", str_text(&text));
     str_free(&text);
 }
 
@@ -56,7 +56,8 @@ static err keep_trace(struct fit *t) {
     TRY(slices_plan(t, &f->model.plan_text));
     f->step_predicted = t->step.engine.plan->predicted;
     if (f->step_measured > 0)
-        event_note(t->job->use.events, EVENT_NOTE, "plan %s: a step of %d samples was predicted to take %.2f ms and took %.2f ms",
+        event_note(t->job->use.events, EVENT_DETAIL,
+                   "plan %s: a step of %d samples was predicted to take %.2f ms and took %.2f ms",
                    t->step.engine.plan->strategy, t->step.engine.plan->B, 1e3 * f->step_predicted, 1e3 * f->step_measured);
     balance_end_note(t);
     sent_note(t);

@@ -77,7 +77,7 @@ err forecast_job_prepare(struct learn_job *job) {
     schema_limit_words(d->s, job->split.train, job->use.events);
     TRY(series_set_scale(d, job->split.train));
     TRY(slices_by_plan(job));
-    event_note(job->use.events, EVENT_NOTE, "kernels %s%s, %d thread%s", job->use.kern->name,
+    event_note(job->use.events, EVENT_DETAIL, "kernels %s%s, %d thread%s", job->use.kern->name,
                spec->precision == PREC_BF16 ? " in bf16" : "", n, n > 1 ? "s" : "");
     return 0;
 }

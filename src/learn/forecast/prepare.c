@@ -11,7 +11,7 @@
 static void state_memory(const struct fit *t) {
     const struct series *s = t->series;
     i64 row = 4 * (i64)(s->ncol + s->ncat) + (s->time ? 8 : 0) + (s->line ? 8 : 0), bytes = row * s->nrow;
-    event_note(t->job->use.events, EVENT_NOTE, "memory: series %.2f MiB + plan %.2f MiB", (f64)bytes / 1048576.0,
+    event_note(t->job->use.events, EVENT_DETAIL, "memory: series %.2f MiB + plan %.2f MiB", (f64)bytes / 1048576.0,
                (f64)t->f->model.planned_bytes / 1048576.0);
 }
 

@@ -295,7 +295,7 @@ err resolve_forecast(struct options *o, const struct series *s, const struct eve
     TRY(resolve_slices(o, n, s->ntarget, NULL, spec)); /* what is wrong is said before any note */
     resolve_notes(o, s, split, ev);
     if (spec->decoder->every_step)
-        event_note(ev, EVENT_NOTE,
+        event_note(ev, EVENT_DETAIL,
                    "a loss at every time step: an epoch is %lld window%s of %d steps; "
                    "forecasts come from one pass over the series",
                    (long long)n, n == 1 ? "" : "s", spec->context);

@@ -109,17 +109,17 @@ static void choose_slices(const struct options *o, const struct wish *w, const s
                           struct forecast_spec *spec) {
     if (!spec->decoder->every_step && w->slices < 2) return;
     if (o->deterministic)
-        event_note(ev, EVENT_NOTE, "no time slices: --deterministic requires the bits of the serial run, slices agree within a "
+        event_note(ev, EVENT_DETAIL, "no time slices: --deterministic requires the bits of the serial run, slices agree within a "
                    "tolerance");
     else if (w->slices >= 2)
-        event_note(ev, EVENT_NOTE,
+        event_note(ev, EVENT_DETAIL,
                    "%d time slices: %d sequence%s of %d steps would leave most of the %d rows empty that the kernels "
                    "take at once", spec->cut.slices = w->slices, w->rows, w->rows > 1 ? "s" : "", forecast_steps(spec),
                    w->wanted);
     else if (w->wanted / w->rows < 2)
-        event_note(ev, EVENT_NOTE, "no time slices: the %d sequences of a step fill the kernels", w->rows);
+        event_note(ev, EVENT_DETAIL, "no time slices: the %d sequences of a step fill the kernels", w->rows);
     else
-        event_note(ev, EVENT_NOTE, "no time slices: a context of %d steps is too short for slices of %d", spec->context,
+        event_note(ev, EVENT_DETAIL, "no time slices: a context of %d steps is too short for slices of %d", spec->context,
                    LONG_SLICE);
 }
 

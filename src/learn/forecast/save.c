@@ -215,7 +215,7 @@ err saving_end(struct fit *t) {
     TRY(finish(t));
     if (s->begun == 0 || s->count == 0) return 0;
     const f64 run = clock_now() - s->began;
-    event_note(t->job->use.events, EVENT_NOTE,
+    event_note(t->job->use.events, EVENT_DETAIL,
                "checkpoints: %lld of %.2f MB; steps waited %.2f ms for one, %.2f ms at most: %.3f %% of the time since the first",
                (long long)s->count, (f64)s->bytes / (f64)s->count / 1e6, 1e3 * s->stall / (f64)s->begun, 1e3 * s->worst,
                100 * s->stall / run);

@@ -86,13 +86,13 @@ static void report_turn(const struct fit *t, const struct slice_summary *s, stru
     snprintf(rounds, sizeof rounds, "%.0f%% of forward ran again, in %.1f rounds (%lld of %lld steps one after another; w %.0f, "
              "slices of %d steps)", 100 * s->again, s->rounds, (long long)s->serial, (long long)s->steps, s->w, steps);
     if (to.rank != now->slice_rank)
-        event_note(ev, EVENT_NOTE, "time slices: %s: initial states are estimated in %d direction%s from now on", rounds, to.rank,
-                   to.rank == 1 ? "" : "s");
+        event_note(ev, EVENT_DETAIL, "time slices: %s: initial states are estimated in %d direction%s from now on", rounds,
+                   to.rank, to.rank == 1 ? "" : "s");
     else if (to.slices > now->cut.slices)
-        event_note(ev, EVENT_NOTE, "time slices: %s: room for %d slices from now on", now->cut.slices > 1 ? rounds :
+        event_note(ev, EVENT_DETAIL, "time slices: %s: room for %d slices from now on", now->cut.slices > 1 ? rounds :
                    "whole windows for a while, and nothing is known of their memory now", to.slices);
     else
-        event_note(ev, EVENT_NOTE, "time slices: %s: %d slice%s from here on", rounds, to.slices, to.slices > 1 ? "s" : "");
+        event_note(ev, EVENT_DETAIL, "time slices: %s: %d slice%s from here on", rounds, to.slices, to.slices > 1 ? "s" : "");
 }
 
 static struct plan_turn here(const struct fit *t, i64 step) {

@@ -230,8 +230,9 @@ static err gap(struct fit *t) {
     }
     TRY(e);
     t->f->slices->gap = whole != 0 ? fabs(cut - whole) / fabs(whole) : fabs(cut);
-    event_note(t->job->use.events, EVENT_NOTE, "%d time slices against whole windows: loss of the last batch %.9g against %.9g, "
-               "relative difference %.1e", t->f->spec.cut.slices, cut, whole, t->f->slices->gap);
+    event_note(t->job->use.events, EVENT_DETAIL,
+               "%d time slices against whole windows: loss of the last batch %.9g against %.9g, relative difference %.1e",
+               t->f->spec.cut.slices, cut, whole, t->f->slices->gap);
     return 0;
 }
 
@@ -260,7 +261,7 @@ static void report_layer(const struct fit *t, i32 k) {
     const struct watched *l = &t->f->slices->watch.layer[k];
     const struct chain_count *a = l->all;
     f64 n = (f64)lmax(1, a[0].steps), first = (f64)(a[0].first + a[1].first), again = (f64)(a[0].again + a[1].again);
-    event_note(t->job->use.events, EVENT_NOTE,
+    event_note(t->job->use.events, EVENT_DETAIL,
                "%s in slices of %d steps: %.1f rounds forward, %.1f backward, w %.0f, %.0f%% of the work was no repetition",
                t->f->slices->picture[k].name, t->f->slices->picture[k].steps, (f64)a[0].rounds / n, (f64)a[1].rounds / n, l->w,
                first > 0 ? 100 * first / (first + again) : 100);
