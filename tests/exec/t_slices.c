@@ -52,7 +52,7 @@ static void any_number_of_workers_gives_the_same_bits(void **state) {
         const i32 kind = i / PREC_N;
         s.precision = (enum precision)(i % PREC_N);
         s.both = kind >= 2, s.end = kind == 3, s.projection = kind == 4 ? 5 : 0, s.state = kind < 4;
-        s.rank = kind == 1 || kind >= 3, s.recompute = kind == 1 || kind == 3, s.T = 1200 + s.rank;
+        s.rank = kind == 1 || kind >= 3, s.recompute = kind == 1 || kind == 3, s.T = (t_few() ? 300 : 1200) + s.rank;
         if (s.projection && s.precision != PREC_F32) continue;
         if (!cell_at(kern_best(), s.cell, s.precision) || (t_few() && kind && s.precision != PREC_F32)) continue;
         sliced_new(&first, &s, kern_best(), 1, (struct chain_course){0});
