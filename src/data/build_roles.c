@@ -11,7 +11,7 @@
 #include "data/mend.h"
 #include "data/names.h"
 
-enum role { ROLE_NONE = NO_ROLE, ROLE_TIME, ROLE_TARGET, ROLE_PAST, ROLE_KNOWN, ROLE_CAT, ROLE_IGNORE };
+enum role { ROLE_NONE = NO_ROLE, ROLE_TIME, ROLE_TARGET, ROLE_PAST, ROLE_KNOWN, ROLE_CAT, ROLE_IGNORE, ROLE_PUT };
 static const char *const role_flag[] = {"", "--time", "--target", "--past", "--known", "--cat", "--ignore"};
 
 enum { SWAPPED_LEAST = 3, ROWS_WIDE = 8 }; /* columns named by times; numbers in a row, and times as many as rows */
@@ -240,25 +240,22 @@ static err find_target(struct build *b, u8 *role) {
 }
 
 /* Columns of a role: those of a list (NULL = none) in its order, then the others in file order. */
-static i32 put_role(const struct build *b, const u8 *role, enum role r, const char *list, i32 *to) {
+static i32 put_role(const struct build *b, u8 *role, enum role r, const char *list, i32 *to) {
     char name[256];
     i32 n = 0;
     while (name_next(&list, name)) {
-        i32 col = table_find(b->t, name), i = 0;
+        const i32 col = table_find(b->t, name);
         if (col < 0 || role[col] != r) continue; /* "all", or ignored */
-        while (i < n && to[i] != col) i++;
-        if (i == n) to[n++] = col;
+        role[to[n++] = col] = ROLE_PUT;
     }
-    for (i32 c = 0, i; c < b->t->ncol; c++) {
-        if (role[c] != r) continue;
-        for (i = 0; i < n && to[i] != c; i++) {}
-        if (i == n) to[n++] = c;
-    }
+    for (i32 c = 0; c < b->t->ncol; c++)
+        if (role[c] == r) to[n++] = c;
+    for (i32 i = 0; i < n; i++) role[to[i]] = (u8)r;
     return n;
 }
 
 /* Orders columns: targets as named, the others as in the file or, with a model, as in the model. */
-static err order_columns(struct build *b, const u8 *role) {
+static err order_columns(struct build *b, u8 *role) {
     const bool listed = b->o->of_model;
     NEW(b->col, b->t->ncol);
     NEW(b->cat, b->t->ncol);

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "data/build.h"
 #include "data/mend.h"
+#include "data/names.h"
 
 enum { LEAK_COLUMNS = 200, SUSPECTS = 6 };
 
@@ -25,15 +26,22 @@ static void warn(struct findings *f, i32 code, const char *where, const char *fi
 }
 
 /* Numeric columns that could leak the target: not targets, times, --past or --ignore. */
-static i32 leak_columns(const struct build *b, i32 *list) {
-    i32 n = 0;
-    for (i32 i = 0; i < b->t->ncol && n < LEAK_COLUMNS; i++) {
-        bool out = b->t->col[i].type != COL_NUMBER || (b->o->ignore && table_find(b->t, b->t->col[i].name) != i);
-        for (i32 k = 0; k < b->ntarget + b->npast; k++) out |= b->col[k] == i;
-        for (i32 k = 0; k < b->ntime; k++) out |= b->time_col[k] == i;
-        if (!out) list[n++] = i;
+static err leak_columns(const struct build *b, i32 *list, i32 *n) {
+    const char *ignore = b->o->ignore;
+    char name[256];
+    bool *out;
+    NEW(out, b->t->ncol);
+    while (name_next(&ignore, name)) {
+        const i32 col = table_find(b->t, name);
+        if (col >= 0) out[col] = true;
     }
-    return n;
+    for (i32 k = 0; k < b->ntarget + b->npast; k++) out[b->col[k]] = true;
+    for (i32 k = 0; k < b->ntime; k++) out[b->time_col[k]] = true;
+    *n = 0;
+    for (i32 i = 0; i < b->t->ncol && *n < LEAK_COLUMNS; i++)
+        if (b->t->col[i].type == COL_NUMBER && !out[i]) list[(*n)++] = i;
+    mem_free(out);
+    return 0;
 }
 
 /* Counts rows with x + sign * y equal to the target; stops early if the first rows differ. y NULL: x alone. */
@@ -77,8 +85,9 @@ static void report_leak(const struct build *b, struct findings *f, i32 target, c
     warn(f, 34, "", fix, text);
 }
 
-static void find_leaks(const struct build *b, struct findings *f, const struct freq *freq) {
-    i32 list[LEAK_COLUMNS], n = leak_columns(b, list);
+static err find_leaks(const struct build *b, struct findings *f, const struct freq *freq) {
+    i32 list[LEAK_COLUMNS], n;
+    TRY(leak_columns(b, list, &n));
     for (i32 k = 0; k < b->ntarget; k++) {
         i32 target = b->col[k];
         for (i32 i = 0; i < n; i++) {
@@ -97,6 +106,7 @@ static void find_leaks(const struct build *b, struct findings *f, const struct f
             }
         }
     }
+    return 0;
 }
 
 /* Statistics of a column for W031. */
@@ -208,8 +218,8 @@ err check_table(const struct table *t, const struct series_options *o, struct fi
     if (e >= 0) e = build_times(&b);
     if (e >= 0) { /* otherwise reported above */
         if (b.time) freq_infer(b.time, b.n, &freq);
-        find_leaks(&b, out, &freq);
-        e = find_suspects(&b, out, &freq);
+        e = find_leaks(&b, out, &freq);
+        if (e >= 0) e = find_suspects(&b, out, &freq);
     } else if (e != -E601) {
         e = 0;
     }

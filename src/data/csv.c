@@ -19,6 +19,7 @@ static void drop_words(struct csv *c) {
 
 static void csv_free(struct csv *c) {
     drop_words(c);
+    vocab_free(&c->index);
     for (i32 t = 0; c->buffer && t < c->nthread; t++) csv_buffer_free(&c->buffer[t]);
     arena_free(&c->memory);
     mem_free(c->src.mem);
@@ -55,9 +56,9 @@ static err make_columns(struct csv *c) {
             col->number = NULL;
             if (!col->code) NEW(col->code, t->nrow);
         }
-        field->number = col->number;
-        field->t = col->time;
-        field->code = col->code;
+        if (field->kind == FIELD_NUMBER) field->number = col->number;
+        else if (field->kind == FIELD_TIME) field->t = col->time;
+        else field->code = col->code;
     }
     return 0;
 }

@@ -52,17 +52,19 @@ void csv_buffer_free(struct csv_buffer *b);
 
 enum csv_kind { FIELD_SKIP, FIELD_NUMBER, FIELD_TIME, FIELD_TEXT };
 
-struct csv_field {
+struct csv_field { /* within a cache line: rows of many fields pass over all of them */
     enum csv_kind kind;
     i32 col;  /* table column, -1 = ignored */
     i32 text; /* index among the text fields */
     struct time_parser time;
     bool either; /* ambiguous: numbers with spaces between thousands, or codes */
     i32 order; /* of column.order */
-    const char *seen[CSV_SEEN]; /* FIELD_TIME: cells of the sample, for advice; NULL after the last */
-    f64 *number;
-    i64 *t;
-    i32 *code;
+    const char **seen; /* FIELD_TIME: [CSV_SEEN] cells of the sample, for advice; NULL after the last */
+    union {
+        f64 *number;
+        i64 *t;
+        i32 *code;
+    };
 };
 
 struct csv_chunk {
@@ -116,6 +118,7 @@ struct csv {
     f64 na[CSV_NA];     /* numbers that mean missing */
     i32 nfield, ntext;
     const char **name;  /* [nfield] */
+    struct vocab index; /* of name: a word's number is its field */
     struct csv_field *field;
     i64 data_from, data_line; /* first byte and line after the header */
     i64 bytes, nchunk;          /* nominal chunk size; number of chunks */

@@ -140,15 +140,17 @@ static const char *parse_row(struct parse *s, const char *p) {
     for (i32 i = 0; i < n; i++) {
         const struct csv_field *f = &c->field[i];
         const char *q = NULL;
+        f64 v = 0;
         if (f->kind == FIELD_NUMBER) {
-            q = number_read(p, s->end, mark, &f->number[s->row]);
+            q = number_read(p, s->end, mark, &v); /* not into the column: that would wait for its cache line */
+            f->number[s->row] = v;
         } else if (f->kind == FIELD_TIME) {
             q = time_read_again(&f->time, &s->time, p, s->end + CSV_BACK, &f->t[s->row]);
         } else if (f->kind == FIELD_SKIP && *p != '"') {
             for (q = p; *q != sep && *q != '\n';) q++;
         }
         if (!q || !delimits(q, sep) ||
-            (f->kind == FIELD_NUMBER && (isnan(f->number[s->row]) || is_na_value(c, f->number[s->row]))))
+            (f->kind == FIELD_NUMBER && (isnan(v) || is_na_value(c, v))))
             q = slow_cell(s, i, p);
         if (*q != sep) {
             if (i + 1 < n) return ragged(s, start);

@@ -91,20 +91,18 @@ static err take_sample(struct csv *c, struct csv_sample *s) {
 static err name_fields(struct csv *c, const struct csv_sample *s, bool header) {
     ARENA_NEW(&c->t->names, c->name, s->nfield);
     for (i32 f = 0; f < s->nfield; f++) {
-        char text[300];
-        i32 n = header ? imin(csv_lens(s, 0)[f], 255) : 0;
+        char text[300], again[320];
+        i32 n = header ? imin(csv_lens(s, 0)[f], 255) : 0, code;
         if (n > 0) csv_clean(text, sizeof text, csv_cells(s, 0)[f], n); /* names must be typeable, so no line feeds */
         else snprintf(text, sizeof text, header ? "column%d" : "%d", f + 1);
-        TRY(arena_keep(&c->t->names, &c->name[f], text));
-    }
-    for (i32 f = 1; header && f < s->nfield && s->nfield <= 5000; f++)
-        for (i32 g = 0; g < f; g++) {
-            if (strcmp(c->name[f], c->name[g]) != 0) continue;
-            char text[300];
-            snprintf(text, sizeof text, "%.250s.%d", c->name[f], f + 1);
-            TRY(arena_keep(&c->t->names, &c->name[f], text));
-            break;
+        TRY(vocab_code(&c->index, text, (i64)strlen(text), &code));
+        const bool twice = code < f;
+        for (i32 k = f + 1; code < f; k++) {
+            snprintf(again, sizeof again, "%.250s.%d", text, k);
+            TRY(vocab_code(&c->index, again, (i64)strlen(again), &code));
         }
+        TRY(arena_keep(&c->t->names, &c->name[f], twice ? again : text));
+    }
     return 0;
 }
 
@@ -232,8 +230,8 @@ static err mark_fields(struct csv *c) {
         const char *list = lists[i].list;
         char name[256];
         while (name_next(&list, name)) {
-            i32 f;
-            TRY(name_need(c->src.name, c->name, c->nfield, name, lists[i].flag, &f));
+            i32 f = vocab_find(&c->index, name, (i64)strlen(name));
+            if (f < 0) TRY(name_need(c->src.name, c->name, c->nfield, name, lists[i].flag, &f));
             c->field[f].kind = lists[i].kind;
         }
     }
@@ -260,6 +258,7 @@ static void skip_header(struct csv *c, const char *head, i64 n, bool header) {
 /* Keeps cells that the parser reads, spread over the sample. */
 static err keep_seen(struct csv *c, struct csv_field *field, const char **cell, const i32 *len, i32 n) {
     i64 t;
+    ARENA_NEW(&c->memory, field->seen, CSV_SEEN);
     for (i32 i = 0, k = 0; i < n && k < CSV_SEEN; i += imax(1, n / CSV_SEEN)) {
         if (!time_parse(&field->time, cell[i], (size_t)len[i], &t)) continue;
         char *text;

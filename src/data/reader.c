@@ -16,5 +16,11 @@ err table_read(const char *path, const struct read_options *o, struct table **ou
     *out = NULL;
     for (size_t i = 0; i < COUNT(all) && !r; i++)
         if (all[i]->is(path)) r = all[i];
-    return r ? r->read(path, o, out) : FAIL(E202, "no reader knows the format of %s", path);
+    if (!r) return FAIL(E202, "no reader knows the format of %s", path);
+    TRY(r->read(path, o, out));
+    const err e = table_index(*out);
+    if (e >= 0) return 0;
+    table_free(*out);
+    *out = NULL;
+    return e;
 }

@@ -1,6 +1,7 @@
 /* table.c - functions of struct table that all readers share. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "base/mem.h"
@@ -26,6 +27,7 @@ void table_free(struct table *t) {
         table_drop_columns(t);
         mem_free(t->line);
     }
+    vocab_free(&t->index);
     arena_free(&t->names);
     mem_free(t);
 }
@@ -47,8 +49,20 @@ bool column_constant(const struct column *c, i64 nrow, f64 *value) {
     return n > 1;
 }
 
+err table_index(struct table *t) {
+    i32 code;
+    for (i32 i = 0; i < t->ncol; i++) TRY(vocab_code(&t->index, t->col[i].name, (i64)strlen(t->col[i].name), &code));
+    return 0;
+}
+
+static i32 indexed(const struct table *t, const char *name) {
+    return t->index.n == t->ncol ? vocab_find(&t->index, name, (i64)strlen(name)) : -1;
+}
+
 i32 table_find(const struct table *t, const char *name) {
     const char **names;
+    const i32 at = indexed(t, name);
+    if (at >= 0) return at;
     if (all_names(t, &names) < 0) return -1;
     i32 i = name_find(names, t->ncol, name);
     mem_free(names);
@@ -57,6 +71,8 @@ i32 table_find(const struct table *t, const char *name) {
 
 err table_need(const struct table *t, const char *name, const char *flag, i32 *out) {
     const char **names;
+    *out = indexed(t, name);
+    if (*out >= 0) return 0;
     TRY(all_names(t, &names));
     err e = name_need(t->path, names, t->ncol, name, flag, out);
     mem_free(names);

@@ -7,6 +7,7 @@
 #define STRETTO_DATA_TABLE_H
 
 #include "base/arena.h"
+#include "data/vocab.h"
 
 enum col_type { COL_NUMBER, COL_TIME, COL_CATEGORY };
 
@@ -38,6 +39,7 @@ struct table {
     i32 turned; /* columns of names of a file with a series per row (--orient rows), 0 = a series per column */
     i64 *line; /* line of each row when rows and lines differ (quoted newlines, blank lines); NULL = row + 1 + header */
     struct arena names;
+    struct vocab index; /* of the column names, if all differ: a word's number is its column */
     void *map;             /* cache file mapping, or NULL */
     size_t map_size;
 };
@@ -67,6 +69,7 @@ struct read_options {
  * caller frees with table_free (NULL is allowed, also after a failure). */
 err table_read(const char *path, const struct read_options *o, struct table **out);
 void table_free(struct table *t);
+err table_index(struct table *t); /* fills t->index, for the functions that find a column by its name */
 void table_drop_columns(struct table *t); /* frees the columns of a table that is not mapped */
 
 bool column_constant(const struct column *c, i64 nrow, f64 *value); /* a number, equal in all rows that have one */

@@ -74,6 +74,14 @@ err vocab_code(struct vocab *v, const char *s, i64 n, i32 *code) {
     return 0;
 }
 
+i32 vocab_find(const struct vocab *v, const char *s, i64 n) {
+    if (v->n == 0) return -1;
+    const u32 h = hash_of(s, n), mask = (u32)v->slots - 1;
+    for (u32 at = h & mask; v->slot[at].word; at = (at + 1) & mask)
+        if (v->slot[at].hash == h && same(v, v->slot[at].word - 1, s, n)) return v->slot[at].word - 1;
+    return -1;
+}
+
 const char *vocab_word(const struct vocab *v, i32 code) { return v->bytes + v->at[code]; }
 
 void vocab_free(struct vocab *v) {

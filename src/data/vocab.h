@@ -21,6 +21,7 @@ struct vocab {
 };
 
 err vocab_code(struct vocab *v, const char *s, i64 n, i32 *code); /* number of a word; adds a new word */
+i32 vocab_find(const struct vocab *v, const char *s, i64 n);      /* number of a word, -1 = not there */
 const char *vocab_word(const struct vocab *v, i32 code);
 void vocab_free(struct vocab *v);
 
