@@ -62,6 +62,28 @@ static struct gap_count count_gaps(const struct build *b) {
     return g;
 }
 
+/* Refuses a --freq that is not the step of the rows, where these have one: coarser, or so fine that most steps would be absent.
+ * --gaps interpolate and zero say what the steps between the rows are. */
+static err other_step(const struct build *b) {
+    struct freq own;
+    i64 same = 0, finer = 0;
+    freq_infer(b->time, b->n, &own);
+    if (!strcmp(text_or(b->o->freq, "auto"), "auto") || b->o->of_model) return 0;
+    if (own.step == b->freq.step && own.months == b->freq.months) return 0;
+    for (i64 i = 1; i < b->n; i++) {
+        const i64 steps = time_steps(b->time[i - 1], b->time[i], &own);
+        if (steps < 0) return 0;
+        same += steps == 1;
+        finer += time_steps(b->time[i - 1], b->time[i], &b->freq) > 0;
+    }
+    const bool fills = finer == b->n - 1 && (b->gaps == GAPS_INTERPOLATE || b->gaps == GAPS_ZERO);
+    if (10 * same < 9 * (b->n - 1) || fills) return 0;
+    char fix[200];
+    snprintf(fix, sizeof fix, "--freq auto   (%s, as the rows are)%s", own.name,
+             finer == b->n - 1 ? "   or   --gaps interpolate   (fill the steps between them)" : "");
+    return FAIL_AT(E210, b->t->path, fix, "--freq %s is not the step of the rows: they are %s", b->o->freq, own.name);
+}
+
 static err irregular(const struct build *b, const struct gap_count *g) {
     char where[256], from[32], to[32];
     struct freq none = {0};
@@ -139,6 +161,7 @@ static err insert(struct build *b, i64 absent) {
 err build_grid(struct build *b) {
     TRY(find_step(b));
     if (!b->time || b->n < 2) return 0;
+    TRY(other_step(b));
     struct gap_count g = count_gaps(b);
     if (g.off) return irregular(b, &g);
     if (!g.absent) return 0;
