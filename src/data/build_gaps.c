@@ -39,6 +39,12 @@ static err find_step(struct build *b) {
     if (given) TRY(freq_parse(freq, &b->freq));
     if (given && b->freq.months > 0 && b->time) b->freq.day = freq_day(b->time, b->n);
     if (!given && b->time) freq_infer(b->time, b->n, &b->freq);
+    for (i32 k = 0; k < b->ntime; k++) {
+        const struct column *c = &b->t->col[b->time_col[k]];
+        if (!c->zoned) continue;
+        b->freq.zoned = true;
+        b->freq.zone = c->zone;
+    }
     return give_season(b);
 }
 

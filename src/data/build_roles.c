@@ -184,16 +184,22 @@ static bool name_times(const char *const *names, i32 n, i32 *first) {
 
 /* Refuses a table in which every row is a series: it has times as column names, or few rows that begin with words of their own
  * and are long. */
-static err refuse_swapped(const struct build *b, const char *const *names, i32 n) {
+static err refuse_swapped(const struct build *b, const u8 *role) {
+    static const char fix[] = "--orient rows   or   --orient columns   (each column is a series)";
     const struct column *c = &b->t->col[0];
-    i32 first = 0;
-    if (b->o->columns || b->t->turned || b->t->map) return 0;
-    if (name_times(names, n, &first))
-        return FAIL_AT(E214, b->t->path, "--orient rows   or   --orient columns   (each column is a series)",
-                       "the columns are named by times (\"%s\", ...): each row is a series here", names[first]);
-    const bool words = c->type == COL_CATEGORY && c->nword == b->t->nrow && c->missing == 0;
+    const char **names;
+    i32 first = 0, n = 0;
+    if (b->o->columns || b->o->of_model || b->t->turned || b->t->map) return 0;
+    NEW(names, b->t->ncol);
+    for (i32 i = 0; i < b->t->ncol; i++)
+        if (b->t->col[i].type == COL_NUMBER && role[i] == ROLE_NONE) names[n++] = b->t->col[i].name;
+    const char *time = name_times(names, n, &first) ? names[first] : NULL;
+    mem_free(names);
+    if (time)
+        return FAIL_AT(E214, b->t->path, fix, "the columns are named by times (\"%s\", ...): each row is a series here", time);
+    const bool words = c->type == COL_CATEGORY && c->nword == b->t->nrow && c->missing == 0 && !*text_or(b->o->target, "");
     if (!words || n < ROWS_WIDE || n < ROWS_WIDE * b->t->nrow || n + 1 < b->t->ncol) return 0;
-    return FAIL_AT(E214, b->t->path, "--orient rows   or   --orient columns   (each column is a series)",
+    return FAIL_AT(E214, b->t->path, fix,
                    "%lld rows of %d numbers, each after a word of its own (\"%s\", ...): is each row a series?",
                    (long long)b->t->nrow, n, c->word[0]);
 }
@@ -229,9 +235,7 @@ static err find_target(struct build *b, u8 *role) {
     name_list(names, n, list, sizeof list);
     snprintf(fix, sizeof fix, "--target %s   or   --target all   (every numeric column)",
              mend_word(n ? names[best] : "NAME", word));
-    const err swapped = all ? 0 : refuse_swapped(b, names, n); /* "all" includes them */
     mem_free(names);
-    TRY(swapped);
     if (n == 0) return no_numbers(b);
     if (n > 1 && !all)
         return FAIL_AT(E105, b->t->path, fix, "--target is missing: %d numeric columns could be meant\ncolumns: %s", n, list);
@@ -273,6 +277,7 @@ static err assign(struct build *b, u8 *role) {
     TRY(give_list(b, role, b->o->past, ROLE_PAST));
     TRY(give_list(b, role, b->o->known, ROLE_KNOWN));
     TRY(find_time(b, role));
+    TRY(refuse_swapped(b, role));
     const char *target = text_or(b->o->target, "");
     bool named = *target && (strcmp(target, "all") != 0 || table_find(b->t, "all") >= 0);
     TRY(named ? give_list(b, role, target, ROLE_TARGET) : find_target(b, role));

@@ -166,7 +166,7 @@ i32 build_time_parts(const struct build *b, const u8 *role, bool clock_only, i32
 }
 
 /* Parses a bound with the span the user wrote: "1959" is a year, "1959-03" a month, "1959-03-01" a day. */
-static err read_bound(const char *flag, const char *text, bool end, i64 *out) {
+static err read_bound(i32 zone, const char *flag, const char *text, bool end, i64 *out) {
     struct time_parser date = {.kind = TIME_YMD}, year = {.kind = TIME_YEAR};
     size_t n = strlen(text);
     struct freq span = {0};
@@ -176,6 +176,8 @@ static err read_bound(const char *flag, const char *text, bool end, i64 *out) {
     else if (n <= 7) span.months = 1;
     else if (n <= 10) span.step = 86400;
     else span.step = n <= 16 ? 60 : 1;
+    i32 own;
+    if (time_offset(text, (i64)n, &own)) *out += zone;
     if (end) *out = time_add(*out, &span, 1) - 1;
     return 0;
 }
@@ -189,7 +191,7 @@ static err row_bound(const char *flag, const char *text, i64 *out) {
 
 err series_since(const struct series *s, const char *since, i64 *row) {
     i64 from;
-    TRY(s->time ? read_bound("--since", since, false, &from) : row_bound("--since", since, &from));
+    TRY(s->time ? read_bound(s->freq.zone, "--since", since, false, &from) : row_bound("--since", since, &from));
     for (*row = 0; *row < s->nrow && (s->time ? s->time[*row] : *row) < from;) ++*row;
     return 0;
 }
@@ -198,8 +200,10 @@ static err cut_range(struct build *b) {
     const char *since = text_or(b->o->since, NULL), *until = text_or(b->o->until, NULL);
     i64 from = INT64_MIN, to = INT64_MAX, n = 0;
     if (!since && !until) return 0;
-    if (since) TRY(b->time ? read_bound("--since", since, false, &from) : row_bound("--since", since, &from));
-    if (until) TRY(b->time ? read_bound("--until", until, true, &to) : row_bound("--until", until, &to));
+    i32 zone = 0;
+    for (i32 k = 0; k < b->ntime; k++) zone += b->t->col[b->time_col[k]].zone;
+    if (since) TRY(b->time ? read_bound(zone, "--since", since, false, &from) : row_bound("--since", since, &from));
+    if (until) TRY(b->time ? read_bound(zone, "--until", until, true, &to) : row_bound("--until", until, &to));
     for (i64 i = 0; i < b->n; i++) {
         const i64 at = b->time ? b->time[i] : i;
         if (at < from || at > to) continue;

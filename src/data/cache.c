@@ -59,6 +59,7 @@ static struct js *column_header(const struct column *c, i64 at) {
     js_put_i64(o, "missing", c->missing);
     js_put_i64(o, "first_missing_line", c->first_missing_line);
     js_put_i64(o, "at", at);
+    if (c->zoned) js_put_i64(o, "zone", c->zone);
     if (c->type != COL_CATEGORY) return o;
     struct js *words = js_array();
     for (i32 w = 0; w < c->nword; w++) js_push(words, js_new_text(c->word[w]));
@@ -177,6 +178,8 @@ static err read_column(struct table *t, struct column *c, const struct js *o, i6
     TRY(arena_keep(&t->names, &c->name, js_str(js_get(o, "name"), "")));
     c->field = (i32)js_i64(js_get(o, "field"), 0);
     c->missing = js_i64(js_get(o, "missing"), 0);
+    c->zoned = js_get(o, "zone") != NULL;
+    c->zone = (i32)js_i64(js_get(o, "zone"), 0);
     c->first_missing_line = js_i64(js_get(o, "first_missing_line"), 0);
     const void *p = place(t, data, js_i64(js_get(o, "at"), -1), t->nrow, cell_size(c->type));
     if (!p) return damaged(t->path, "a column lies outside");

@@ -57,6 +57,7 @@ struct csv_field { /* within a cache line: rows of many fields pass over all of 
     i32 col;  /* table column, -1 = ignored */
     i32 text; /* index among the text fields */
     struct time_parser time;
+    bool zoned;  /* FIELD_TIME: cells have offsets from UTC */
     bool either; /* ambiguous: numbers with spaces between thousands, or codes */
     i32 order; /* of column.order */
     const char **seen; /* FIELD_TIME: [CSV_SEEN] cells of the sample, for advice; NULL after the last */

@@ -68,6 +68,9 @@ static void store(struct parse *s, i32 field, const char *p, i64 n) {
         f->number[s->row] = v;
     } else if (none || !time_parse(&f->time, p, (size_t)n, &f->t[s->row])) {
         if (s->tally->bad[f->col]++ < CSV_PROBLEMS) problem(s, field + 1, 0, p, n);
+    } else if (f->zoned) {
+        i32 zone;
+        s->c->t->col[f->col].offset[s->row] = time_offset(p, n, &zone) ? zone + 86400 : 0;
     }
 }
 
@@ -144,7 +147,7 @@ static const char *parse_row(struct parse *s, const char *p) {
         if (f->kind == FIELD_NUMBER) {
             q = number_read(p, s->end, mark, &v); /* not into the column: that would wait for its cache line */
             f->number[s->row] = v;
-        } else if (f->kind == FIELD_TIME) {
+        } else if (f->kind == FIELD_TIME && !f->zoned) { /* store() keeps the zones */
             q = time_read_again(&f->time, &s->time, p, s->end + CSV_BACK, &f->t[s->row]);
         } else if (f->kind == FIELD_SKIP && *p != '"') {
             for (q = p; *q != sep && *q != '\n';) q++;

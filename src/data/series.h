@@ -20,6 +20,8 @@ struct freq {
     i32 season;      /* rows per season by convention (hourly 24, monthly 12, daily 7, weekly 52, ...); 1 = none */
     i32 season2;     /* rows of a second season (--season 24,168); 0 = none */
     char name[16];   /* "hourly", "monthly", "5min" */
+    bool zoned;      /* times are those of a zone, which labels show */
+    i32 zone;        /* seconds east of UTC */
 };
 
 struct series {

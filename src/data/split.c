@@ -37,7 +37,8 @@ static err part(const struct series *s, const char *flag, const char *text, i64 
         *begin = end - (i64)floor(share * (f64)s->nrow + 1e-9);
     } else if (time_parse(&date, text, n, &t)) {
         if (!s->time) return FAIL(E106, "%s %s is a date, but the rows have no times", flag, text);
-        *begin = row_of(s, t);
+        i32 zone;
+        *begin = row_of(s, t + (time_offset(text, (i64)n, &zone) ? s->freq.zone : 0));
         if (*begin >= end) {
             char last[32], fix[40];
             row_label(s, lmax(0, end - 1), last);

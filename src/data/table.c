@@ -12,6 +12,7 @@ void table_drop_columns(struct table *t) {
     for (i32 i = 0; t->col && i < t->ncol; i++) {
         mem_free(t->col[i].number);
         mem_free(t->col[i].time);
+        mem_free(t->col[i].offset);
         mem_free(t->col[i].code);
     }
     mem_free(t->col);

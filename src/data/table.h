@@ -17,6 +17,9 @@ struct column {
     enum col_type type;
     f64 *number;           /* COL_NUMBER: [nrow], NaN = missing */
     i64 *time;             /* COL_TIME: [nrow] seconds since 1970-01-01 00:00, no zone */
+    bool zoned;            /* COL_TIME: the cells have offsets from UTC; times are those of the zone */
+    i32 zone;              /* its offset: that of the first cell, in seconds east */
+    i32 *offset;           /* while a file is read: [nrow] offset of a cell + 1 day, 0 = it has none; else NULL */
     i32 order;             /* COL_TIME: enum time_order of its cells in the file, 0 = not known */
     i32 *code;             /* COL_CATEGORY: [nrow] index into words, -1 = missing */
     const char **word;     /* [nword] */

@@ -33,6 +33,9 @@ struct time_parser {
 const char *time_read(const struct time_parser *p, const char *s, const char *end, i64 *out);
 bool time_parse(const struct time_parser *p, const char *s, size_t n, i64 *out); /* the whole text */
 
+/* True if the text ends with an offset from UTC after a clock time: Z, UTC, +02:00, -0530, +09; *zone in seconds east. */
+bool time_offset(const char *s, i64 n, i32 *zone);
+
 /* Like time_read, with a fast path for 2011-01-02 05:00:00 in rows with the date of the previous row. It may stop before a
  * fraction or zone, so the caller checks that the cell ends there. Start with {0}; one thread. 20 bytes must be readable at s. */
 struct time_memory {

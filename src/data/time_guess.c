@@ -23,6 +23,20 @@ static bool all_are(enum time_kind kind, const char *const *s, const i32 *len, i
     return n > 0;
 }
 
+/* True if every text is one step after the one before. */
+static bool has_one_step(enum time_kind kind, const char *const *s, const i32 *len, i32 n) {
+    const struct time_parser p = {.kind = kind};
+    struct freq f;
+    bool one = true;
+    i64 *t;
+    if (mem_new((void **)&t, n, sizeof *t) < 0) return false;
+    for (i32 i = 0; i < n; i++) one = time_parse(&p, s[i], (size_t)len[i], &t[i]) && one;
+    freq_infer(t, n, &f);
+    for (i32 i = 1; i < n && one; i++) one = time_steps(t[i - 1], t[i], &f) == 1;
+    mem_free(t);
+    return one;
+}
+
 /* True if a number of seconds is so large that it counts nothing else. */
 static bool far_from_1970(const char *const *s, const i32 *len, i32 n) {
     const struct time_parser p = {.kind = TIME_EPOCH};
@@ -41,6 +55,8 @@ enum time_kind time_guess(const char *const *s, const i32 *len, i32 n, bool name
     bool day_first = all_are(TIME_DMY, s, len, n, &up), month_first = all_are(TIME_MDY, s, len, n, &up_month_first);
     if (day_first && month_first && !memchr(s[0], '.', 3)) {
         if (up != up_month_first) return up ? TIME_DMY : TIME_MDY;
+        const bool even = has_one_step(TIME_DMY, s, len, n), even_month_first = has_one_step(TIME_MDY, s, len, n);
+        if (even != even_month_first) return even ? TIME_DMY : TIME_MDY;
         *ambiguous = true;
     }
     if (day_first) return TIME_DMY;

@@ -23,6 +23,21 @@ static const char *read_zone(const char *s, const char *end, i64 *seconds) {
     return q ? q : p;
 }
 
+bool time_offset(const char *s, i64 n, i32 *zone) {
+    const char *end = s + n, *p;
+    i64 seconds = 0;
+    while (end > s && end[-1] == ' ') end--;
+    for (p = end; p > s && (isalnum((u8)p[-1]) || p[-1] == ':') && end - p < 6;) { /* back to a sign, or to the letters */
+        p--;
+        if (isalpha((u8)*p) && p > s && !isalpha((u8)p[-1])) break;
+    }
+    if (p > s && (p[-1] == '+' || p[-1] == '-')) p--;
+    if (p == s || (!isdigit((u8)p[-1]) && p[-1] != ' ') || read_zone(p, end, &seconds) != end) return false;
+    *zone = (i32)seconds;
+    const char *clock = memchr(s, ':', (size_t)(p - s)), *letter = memchr(s, 'T', (size_t)(p - s));
+    return clock || (letter && letter + 1 < p && isdigit((u8)letter[1]));
+}
+
 /* Reads 5:00, 05:00, 05:00:00, 05:00:00.123, 17.24.00 (dots only with seconds), optionally " AM" or " PM". */
 const char *time_clock(const char *s, const char *end, i64 *out) {
     i64 h, m, sec = 0, unused;

@@ -81,6 +81,23 @@ TEST(time_reads_iso_and_its_relatives) {
     reads(TIME_EPOCH, "-86400", -86400);
 }
 
+TEST(time_offset_is_read_after_a_clock) {
+    static const struct {
+        const char *text;
+        i32 zone;
+    } good[] = {{"2021-03-01T05:00Z", 0},         {"2021-03-01 05:00 UTC", 0},       {"2021-03-01 05:00+02:00", 7200},
+                {"2021-03-01 05:00:00.5-0530", -19800}, {"20210301T0500+09", 32400}, {"1 Mar 2021 05:00 GMT", 0}};
+    static const char *const none[] = {"2021-03-01", "2021-03", "2021-03-01 05:00", "05:00 PM", "1609804800", "", "Z", "-05:30"};
+    for (size_t i = 0; i < COUNT(good); i++) {
+        i32 zone = -1;
+        assert_true(time_offset(good[i].text, (i64)strlen(good[i].text), &zone) && zone == good[i].zone);
+    }
+    for (size_t i = 0; i < COUNT(none); i++) {
+        i32 zone;
+        if (time_offset(none[i], (i64)strlen(none[i]), &zone)) fail_msg("\"%s\" has an offset", none[i]);
+    }
+}
+
 TEST(time_refuses_what_is_none) {
     static const char *const bad[] = {"1-01",
                                       "2011-13-01",
@@ -293,7 +310,8 @@ TEST(time_memory_gives_the_same_times) {
 }
 
 T_MAIN(cmocka_unit_test(time_civil_days_round_trip), cmocka_unit_test(time_reads_iso_and_its_relatives),
-       cmocka_unit_test(time_refuses_what_is_none), cmocka_unit_test(time_custom_format_reads_names_and_halves),
+       cmocka_unit_test(time_offset_is_read_after_a_clock),
+        cmocka_unit_test(time_refuses_what_is_none), cmocka_unit_test(time_custom_format_reads_names_and_halves),
        cmocka_unit_test(time_reads_months_as_words), cmocka_unit_test(time_advice_names_layouts_that_read_the_cells),
        cmocka_unit_test(time_guess_tells_day_from_month), cmocka_unit_test(freq_inference_knows_calendar_and_seasons),
        cmocka_unit_test(months_go_on_at_their_day_after_a_short_one),

@@ -51,6 +51,7 @@ static struct js *freq_json(const struct freq *f) {
     js_put_i64(o, "months", f->months);
     js_put_i64(o, "season", f->season);
     js_put_text(o, "name", f->name);
+    if (f->zoned) js_put_i64(o, "zone", f->zone);
     return o;
 }
 
@@ -221,6 +222,8 @@ static err read_columns(const char *path, const struct js *o, struct schema *c) 
     c->freq.step = js_i64(js_get(freq, "step"), 0);
     c->freq.months = (i32)js_i64(js_get(freq, "months"), 0);
     c->freq.season = (i32)js_i64(js_get(freq, "season"), 1);
+    c->freq.zoned = js_get(freq, "zone") != NULL;
+    c->freq.zone = (i32)js_i64(js_get(freq, "zone"), 0);
     snprintf(c->freq.name, sizeof c->freq.name, "%s", js_str(js_get(freq, "name"), ""));
     return 0;
 }

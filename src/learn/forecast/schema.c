@@ -134,6 +134,10 @@ static err translate(const struct schema *c, struct series *s, i32 cat, const st
 
 err schema_apply(const struct schema *c, struct series *s, const struct events *to) {
     TRY(same_columns(c, s));
+    if (c->freq.zoned && s->freq.zoned) { /* to the model's zone: the calendar of training */
+        for (i64 i = 0; i < s->nrow; i++) s->time[i] += c->freq.zone - s->freq.zone;
+        s->freq.zone = c->freq.zone;
+    }
     for (i32 k = 0; k < c->ncol; k++) {
         f32 *v = s->v + (i64)k * s->nrow;
         for (i64 i = 0; i < s->nrow; i++) v[i] = (f32)(((f64)v[i] * s->dev[k] + s->mean[k] - c->mean[k]) / c->dev[k]);

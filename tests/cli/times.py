@@ -1,0 +1,354 @@
+#!/usr/bin/env python3
+"""times.py PROGRAM [FORM ...]: 200 files in 40 forms of time, each with what `stretto check` must read, or must refuse.
+
+A form is a function of a variant 0..4. It returns the text of a file, options, and the expected reading: start, name of the step,
+time columns. `refused` is the code of the error that comes first; its remedy is pasted, a command into a shell or an option into
+the command line, until the file is read; that reading is compared. Every eighth file trains too. The last check is of size: a file
+with 100,000 columns takes no more than ten times as long per cell as one with 1,000."""
+import datetime as dt
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+FORMS = []
+UTC = dt.timezone.utc
+DAY, HOUR = dt.timedelta(days=1), dt.timedelta(hours=1)
+STARTS = [dt.datetime(2021, 3, 1), dt.datetime(1999, 12, 20), dt.datetime(2016, 2, 25), dt.datetime(2023, 10, 2), dt.datetime(2004, 7, 30)]
+SEPS = [",", ";", "\t", "|", ","]
+NAMES = ["date", "time", "timestamp", "Date", "datetime"]
+
+
+def form(f):
+    FORMS.append(f)
+    return f
+
+
+class File:
+    def __init__(self, text, start, step, columns, options="", refused=None, target="--target y"):
+        self.text, self.start, self.step, self.columns = text, start, step, sorted(columns)
+        self.options, self.refused, self.target = options, refused, target
+
+
+def value(i):
+    return 10 + i % 7 + (i * 37 % 11) / 4
+
+
+def label(t, step):
+    if step == "yearly":
+        return t.strftime("%Y")
+    if step in ("monthly", "quarterly", "6month"):
+        return t.strftime("%Y-%m")
+    if step in ("daily", "weekly"):
+        return t.strftime("%Y-%m-%d")
+    return t.strftime("%Y-%m-%d %H:%M")
+
+
+STEPS = {"hourly": HOUR, "daily": DAY, "weekly": 7 * DAY, "15min": HOUR / 4, "6h": 6 * HOUR, "minutely": HOUR / 60}
+
+
+def steps(start, step, n=60):
+    if step in STEPS:
+        return [start + i * STEPS[step] for i in range(n)]
+    months = {"monthly": 1, "quarterly": 3, "6month": 6, "yearly": 12}[step]
+    first = start.replace(day=1, month=(start.month - 1) // months * months + 1)
+    whole = [first.year * 12 + first.month - 1 + i * months for i in range(n)]
+    return [dt.datetime(m // 12, m % 12 + 1, 1) for m in whole]
+
+
+def table(k, heads, rows, quote=False):
+    """A file with the separator of variant k. Cells with a comma are quoted."""
+    sep = SEPS[k]
+    cell = lambda s: f'"{s}"' if sep in s or quote else s
+    return "\n".join(sep.join(cell(str(c)) for c in row) for row in [heads] + rows) + "\n"
+
+
+def one_column(k, write, step, name=None, n=60, more=None, **keys):
+    """A time column written by `write`, first or second in the file, and a target."""
+    times = steps(STARTS[k], step, n)
+    name = NAMES[k] if name is None else name
+    order = (lambda t, y: [t, y]) if k % 2 == 0 else (lambda t, y: [y, t])
+    rows = [order(write(t), value(i)) for i, t in enumerate(times)]
+    return File(table(k, order(name, "y"), rows), label(times[0], step), step, [name or "column1"], **keys)
+
+
+def simple(title, layout, step, **keys):
+    """Adds a form with a strftime layout."""
+    def make(k):
+        given = {a: (b(k) if callable(b) else b) for a, b in keys.items()}
+        return one_column(k, lambda t: t.strftime(layout), step, **given)
+    make.__name__ = title
+    FORMS.append(make)
+
+
+def unpadded(s):
+    return re.sub(r"\b0(\d)", r"\1", s)
+
+
+# ---- dates and clock times in one column
+simple("iso_day", "%Y-%m-%d", "daily")
+simple("iso_minute", "%Y-%m-%d %H:%M", "hourly")
+simple("iso_second", "%Y-%m-%d %H:%M:%S", "15min")
+simple("iso_t_utc", "%Y-%m-%dT%H:%M:%S", "6h")
+simple("slashes", "%Y/%m/%d", "daily")
+simple("iso_month", "%Y-%m", "monthly")
+simple("german", "%d.%m.%Y %H:%M", "hourly")
+simple("day_first", "%d/%m/%Y", "daily")
+simple("month_first", "%m/%d/%Y %I:%M %p", "hourly")
+simple("words_day", "%d %b %Y", "daily")
+simple("words_comma", "%B %d, %Y", "daily")
+simple("compact_month", "%Y%m", "monthly", name=lambda k: ["month", "yyyymm", "period", "date", "ym"][k])
+simple("compact_day", "%Y%m%d", "daily", name=lambda k: ["date", "day", "yyyymmdd", "index", "t"][k])
+simple("compact_hour", "%Y%m%d%H", "hourly", name=lambda k: ["date", "time", "k", "ts", "stamp"][k])
+simple("compact_second", "%Y%m%d%H%M%S", "minutely", name=lambda k: ["date", "time", "k", "ts", "when"][k])
+simple("compact_t", "%Y%m%dT%H%M%S", "hourly")
+simple("iso_week_day", "%G-W%V-%u", "daily")
+simple("month_letter", "%YM%m", "monthly")
+simple("year", "%Y", "yearly", name=lambda k: ["year", "Year", "date", "season", "index"][k])
+simple("two_digits", "%d.%m.%y", "daily", refused="E205")
+simple("month_two_digits", "%b-%y", "monthly", refused="E205")
+simple("year_day", "%Y-%j", "daily", refused="E205")
+
+
+@form
+def iso_week(k):
+    monday = STARTS[k] - STARTS[k].weekday() * DAY
+    rows = [[f"{t.isocalendar()[0]}{'-' * (k % 2)}W{t.isocalendar()[1]:02d}", value(i)] for i, t in enumerate(steps(monday, "weekly", 120))]
+    return File(table(k, ["week", "y"], rows), label(monday, "weekly"), "weekly", ["week"])
+
+
+@form
+def quarters(k):
+    mark = ["-Q", "Q", " Q", "-q", "q"][k]
+    return one_column(k, lambda t: f"{t.year}{mark}{(t.month + 2) // 3}", "quarterly", name=["quarter", "date", "period", "Q", "x"][k])
+
+
+@form
+def quarters_in_front(k):
+    mark = [" ", "-", "/", " ", "-"][k]
+    return one_column(k, lambda t: f"Q{(t.month + 2) // 3}{mark}{t.year}", "quarterly", name="quarter", refused="E205")
+
+
+def epoch(name, factor, step, names):
+    def make(k):
+        return one_column(k, lambda t: int(t.replace(tzinfo=UTC).timestamp()) * factor, step, name=names[k])
+    make.__name__ = name
+    FORMS.append(make)
+
+
+epoch("epoch_seconds", 1, "hourly", ["ts", "time", "unix", "epoch", "x"])
+epoch("epoch_milliseconds", 1000, "15min", ["ts", "timestamp", "unix_ms", "time", "x"])
+epoch("epoch_nanoseconds", 10**9, "minutely", ["ts", "timestamp", "unix_ns", "time", "x"])
+
+
+@form
+def ambiguous(k):
+    """The first days of months: as the first month of each year, either answer ascends. The first answer is taken."""
+    times = steps(STARTS[k].replace(month=1), "monthly", 12)
+    return File(table(k, ["date", "y"], [[t.strftime("%d/%m/%Y"), value(i)] for i, t in enumerate(times)]), label(times[0], "monthly"),
+                "monthly", ["date"], refused="E205")
+
+
+# ---- several columns
+@form
+def parts_to_the_hour(k):
+    heads = [["year", "month", "day", "hour"], ["Year", "Month", "Day", "Hour"], ["yr", "mon", "dd", "hr"], ["YYYY", "MM", "DD", "HH"],
+             ["year", "mnth", "day", "hour"]][k]
+    times = steps(STARTS[k], "hourly")
+    rows = [[i + 1, t.year, t.month, t.day, t.hour, value(i)] for i, t in enumerate(times)]
+    return File(table(k, ["No"] + heads + ["y"], rows), label(times[0], "hourly"), "hourly", heads)
+
+
+@form
+def parts_to_the_day(k):
+    times = steps(STARTS[k], "daily")
+    if k % 2:
+        return File(table(k, ["y", "day", "month", "year"], [[value(i), t.day, t.month, t.year] for i, t in enumerate(times)]),
+                    label(times[0], "daily"), "daily", ["year", "month", "day"])
+    return File(table(k, ["year", "month", "day", "y"], [[t.year, t.month, t.day, value(i)] for i, t in enumerate(times)]),
+                label(times[0], "daily"), "daily", ["year", "month", "day"])
+
+
+@form
+def parts_of_the_year(k):
+    unit, step = [("month", "monthly"), ("quarter", "quarterly"), ("month", "monthly"), ("doy", "daily"), ("mon", "monthly")][k]
+    times = steps(STARTS[k], step)
+    part = {"quarter": lambda t: (t.month + 2) // 3, "doy": lambda t: t.timetuple().tm_yday}.get(unit, lambda t: t.month)
+    if k == 2:
+        part = lambda t: t.strftime("%b")
+    return File(table(k, ["year", unit, "y"], [[t.year, part(t), value(i)] for i, t in enumerate(times)]), label(times[0], step), step,
+                ["year", unit])
+
+
+@form
+def date_and_clock(k):
+    step = ["hourly", "15min", "6h", "hourly", "minutely"][k]
+    times = steps(STARTS[k], step, 120)
+    clock, layout = [("hour", "%H"), ("time", "%H:%M"), ("clock", "%H:%M:%S"), ("hr", "%H"), ("at", "%I:%M %p")][k]
+    day = ["%Y-%m-%d", "%d.%m.%Y", "%Y%m%d", "%Y%m%d", "%Y/%m/%d"][k]
+    rows = [[t.strftime(day), unpadded(t.strftime(layout)) if layout == "%H" else t.strftime(layout), value(i)] for i, t in enumerate(times)]
+    return File(table(k, ["date", clock, "y"], rows), label(times[0], step), step, ["date", clock])
+
+
+# ---- mixed, headers, rows, zones, steps
+@form
+def mixed(k):
+    other = ["%d.%m.%Y", "%d/%m/%Y", "%Y/%m/%d", "%d %b %Y", "%m/%d/%Y"][k]
+    odd = [lambda i: i % 2, lambda i: i % 3 == 1, lambda i: i > 55, lambda i: i < 20, lambda i: i == 41][k]
+    times = steps(STARTS[k], "daily")
+    rows = [[t.strftime(other if odd(i) else "%Y-%m-%d"), value(i)] for i, t in enumerate(times)]
+    return File(table(k, ["date", "y"], rows), label(times[0], "daily"), "daily", ["date"], refused=None if k == 2 else "E205")
+
+
+@form
+def header_of_numbers(k):
+    ids = [773869, 767541, 767542, 717447][:2 + k % 3]
+    first = ["", "time", "0", "", "time"][k]
+    times = steps(STARTS[k], "15min")
+    rows = [[t.strftime("%Y-%m-%d %H:%M:%S")] + [round(value(i + j) * 1.37, 3) for j in range(len(ids))] for i, t in enumerate(times)]
+    return File(table(k, [first] + ids, rows), label(times[0], "15min"), "15min", [first or "column1"], target="--target 767541")
+
+
+@form
+def header_of_numbers_alone(k):
+    ids = [773869, 767541, 767542, 717447][:2 + k % 3]
+    rows = [[round(value(i * 3 + j) * 1.37, 3) for j in range(len(ids))] for i in range(60)]
+    return File(table(k, ids, rows), "row 0", "no time", [], refused="E105", target="--target 773869")
+
+
+@form
+def series_in_rows(k):
+    step = ["daily", "monthly", "yearly", "monthly", "weekly"][k]
+    layout = ["%Y-%m-%d", "%Y-%m", "%Y", "%b %Y", "%d.%m.%Y"][k]
+    times = steps(STARTS[k], step)
+    rows = [[s] + [value(i + 3 * j) for i in range(len(times))] for j, s in enumerate(["y", "b", "c"])]
+    return File(table(k, ["store"] + [t.strftime(layout) for t in times], rows), label(times[0], step), step, ["store"], refused="E214")
+
+
+@form
+def other_step(k):
+    own, given = [("hourly", "15min"), ("daily", "1h"), ("monthly", "1d"), ("15min", "1h"), ("daily", "1month")][k]
+    f = one_column(k, lambda t: t.strftime("%Y-%m-%d %H:%M"), own)
+    f.options, f.refused = f"--freq {given} --gaps mask", "E210"
+    return f
+
+
+@form
+def offsets(k):
+    """A constant offset: the clock stays as written, with its zone."""
+    text, hours = [("+02:00", 2), ("-05:00", -5), ("+05:30", 5.5), ("Z", 0), ("+0900", 9)][k]
+    f = one_column(k, lambda t: t.strftime("%Y-%m-%dT%H:%M:%S") + text, "hourly")
+    f.start += {"Z": "Z", "+0900": "+09:00"}.get(text, text)
+    return f
+
+
+@form
+def offsets_of_summer(k):
+    """Offsets that change with daylight saving time: an hour is an hour, counted in the first offset."""
+    start = [dt.datetime(2021, 3, 27), dt.datetime(2021, 10, 30), dt.datetime(2023, 3, 25), dt.datetime(2023, 10, 28), dt.datetime(2019, 3, 30)][k]
+    spring = start.month == 3
+    rows = []
+    for i in range(72):
+        utc = start + i * HOUR - (HOUR if spring else 2 * HOUR)
+        after = utc >= (start + DAY + HOUR)
+        offset = (2 if after else 1) if spring else (1 if after else 2)
+        rows.append([(utc + offset * HOUR).strftime("%Y-%m-%d %H:%M") + f"+0{offset}:00", value(i)])
+    return File(table(k, ["time", "y"], rows), label(start, "hourly") + ("+01:00" if spring else "+02:00"), "hourly", ["time"])
+
+
+# ---- the run
+def run(program, folder, words):
+    p = subprocess.run([program] + words, cwd=folder, capture_output=True, text=True, env=dict(os.environ, NO_COLOR="1", STRETTO_WISDOM="off"))
+    return p.returncode, p.stdout + p.stderr
+
+
+def reading(text):
+    columns = re.search(r"^columns: .*?; time (.*?)(?:;|$)", text, re.M)
+    series = re.search(r"^series: (.*?), (.*?)\.\.", text, re.M)
+    return (sorted(columns.group(1).split(", ")) if columns else [], series.group(1) if series else "?", series.group(2) if series else "?")
+
+
+def paste(folder, path, options, fix):
+    """The first remedy: an option joins the others, a command makes another file."""
+    fix = re.split(r"   or   |\n", fix)[0]
+    fix = re.sub(r"   \(.*", "", fix).strip()
+    if fix.startswith("--"):
+        name, rest = fix.split(" ", 1)
+        return path, re.sub(rf"{name} (?:'[^']*'|\S+)", "", options).strip() + " " + fix
+    subprocess.run(["bash", "-c", fix], cwd=folder, check=True)
+    return fix.split(">")[-1].strip(), options
+
+
+def words_of(options):
+    return [a or b for a, b in re.findall(r"'([^']*)'|(\S+)", options)]
+
+
+def check(program, folder, f, name):
+    path, options = name, f.options
+    open(os.path.join(folder, name), "w").write(f.text)
+    for turn in range(4):
+        code, text = run(program, folder, ["check", path] + words_of(f.target) + words_of(options))
+        error = re.search(r"error\[(E\d+)\]", text)
+        if not error:
+            break
+        if turn == 0 and f.refused != error.group(1):
+            return f"refused with {error.group(1)}, expected {f.refused}\n{text}", path, options
+        fix = re.search(r"^  fix: (.*)$", text, re.M)
+        if not fix:
+            return f"refused without a remedy\n{text}", path, options
+        path, options = paste(folder, path, options, fix.group(1))
+    if error:
+        return f"still refused after {options}\n{text}", path, options
+    if f.refused and turn == 0:
+        return f"read, expected {f.refused}\n{text}", path, options
+    want = (f.columns, f.step, f.start)
+    got = reading(text)
+    return ("" if got == want else f"got {got}, expected {want}\n{text}"), path, options
+
+
+def train(program, folder, path, f, options):
+    words = ["train", path] + words_of(f.target) + words_of(options) + ["--steps", "2", "--horizon", "3", "--members", "1", "-q", "-o", path + ".model"]
+    code, text = run(program, folder, words)
+    if code:
+        return f"train: exit {code}\n{text}"
+    code, text = run(program, folder, ["predict", path + ".model", path])
+    return "" if code == 0 else f"predict: exit {code}\n{text}"
+
+
+def seconds_per_cell(program, folder, columns, rows):
+    path = os.path.join(folder, f"wide{columns}.csv")
+    line = ",".join(f"{value(i)}" for i in range(columns))
+    with open(path, "w") as out:
+        out.write(",".join(f"s{i}" for i in range(columns)) + "\n" + (line + "\n" + line[::-1].replace(".", "1") + "\n") * (rows // 2))
+    start = time.time()
+    run(program, folder, ["check", path, "--target", "all"])
+    return (time.time() - start) / columns / rows
+
+
+def main():
+    program, only = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    bad = files = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for make in FORMS:
+            for k in range(5):
+                if only and make.__name__ not in only:
+                    continue
+                f = make(k)
+                why, path, options = check(program, folder, f, f"{make.__name__}{k}.csv")
+                if not why and files % 8 == 0 and f.step != "no time":
+                    why = train(program, folder, path, f, options)
+                files += 1
+                bad += bool(why)
+                if why:
+                    print(f"{make.__name__} {k}: {why}\n{f.text[:160]}\n")
+        if not only:
+            few, many = seconds_per_cell(program, folder, 1000, 1000), seconds_per_cell(program, folder, 100000, 10)
+            print(f"a cell of 1,000 columns {few * 1e9:.0f} ns, of 100,000 {many * 1e9:.0f} ns")
+            bad += many > 10 * few
+    print(f"{files} files in {len(only) or len(FORMS)} forms, {bad} wrong")
+    return 1 if bad else 0
+
+
+sys.exit(main())
