@@ -22,7 +22,7 @@ struct layer_rig {
     struct run run;
     struct arena arena;
     f32 *buf[NET_BUFS], *dbuf[NET_BUFS], *saved[NET_OPS], *scratch[NET_OPS];
-    f32 *theta, *derived;
+    f32 *theta, *derived, *grad; /* grad [ngrain][ntheta] */
     i32 in, out;
 };
 
@@ -89,7 +89,7 @@ static err dump(struct rig *r, const char *dir) {
     for (i64 row = 0; row < TB; row++) memcpy(v + row * F, c->buf[c->out] + row * Fp, (size_t)F * sizeof *v);
     const err e = raw_write(dir, "ours.y", TB * F, v);
     mem_free(v);
-    return e < 0 ? e : net_files(&c->net, dir, NULL, c->run.grad);
+    return e < 0 ? e : net_files(&c->net, dir, NULL, c->grad);
 }
 
 /* ------------------------------------------------------------------ one step ------------------------------------------------ */
@@ -100,7 +100,7 @@ static void work(void *arg, i32 id) {
     const i32 g0 = r->ngrain * id / c->rig.spec.threads, g1 = r->ngrain * (id + 1) / c->rig.spec.threads;
     struct part p = {.b0 = g0 * r->grain, .b1 = imin(r->B, g1 * r->grain), .n = 1};
     if (g0 == g1) return;
-    memset(r->grad + g0 * c->net.ntheta, 0, (size_t)((g1 - g0) * c->net.ntheta) * sizeof(f32));
+    memset(c->grad + g0 * c->net.ntheta, 0, (size_t)((g1 - g0) * c->net.ntheta) * sizeof(f32));
     for (i32 l = 0; l < c->rig.spec.layers; l++) {
         p.t1 = c->net.op[l].T;
         c->net.op[l].layer->fwd(&c->net.op[l], r, p);
@@ -112,7 +112,7 @@ static void merge(void *arg, i32 id) {
     struct layer_rig *c = arg;
     const i64 n = c->net.ntheta, part = round_up64(n / c->rig.spec.threads + 1, LANES), lo = lmin(n, id * part);
     const i64 hi = lmin(n, lo + part);
-    for (i32 g = 1; g < c->run.ngrain; g++) c->run.kern->add(hi - lo, c->run.grad + lo, c->run.grad + g * n + lo);
+    for (i32 g = 1; g < c->run.ngrain; g++) c->run.kern->add(hi - lo, c->grad + lo, c->grad + g * n + lo);
 }
 
 static void step(struct rig *r) {
@@ -158,7 +158,11 @@ static err build(struct layer_rig *c) {
     c->run.ngrain = ceil_div(s->B, grain);
     ARENA_NEW(&c->arena, c->theta, n->ntheta);
     ARENA_NEW(&c->arena, c->derived, imax(1, (i32)n->nderived));
-    ARENA_NEW(&c->arena, c->run.grad, c->run.ngrain * n->ntheta);
+    ARENA_NEW(&c->arena, c->grad, c->run.ngrain * n->ntheta);
+    void **vector;
+    ARENA_NEW(&c->arena, vector, c->run.ngrain);
+    for (i32 g = 0; g < c->run.ngrain; g++) vector[g] = c->grad + g * n->ntheta;
+    c->run.grad = vector;
     for (i32 i = 0; i < n->nbuf; i++) {
         ARENA_NEW(&c->arena, c->buf[i], buf_floats(&n->buf[i], s->B));
         if (buf_sends(&n->buf[i])) ARENA_NEW(&c->arena, c->dbuf[i], buf_floats(&n->buf[i], s->B));

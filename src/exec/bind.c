@@ -22,7 +22,7 @@ static i64 padded_line(i64 bytes) { return round_up64(bytes, ALIGN); }
 
 static char *start(i64 bytes, char *at) { return paged(bytes) ? at + (-(uintptr_t)at & (PAGE - 1)) : at; }
 
-/* Marks the buffers that tasks of this rank use, and those that it receives. */
+/* Marks the buffers that tasks of this rank use, and those that it receives; with them the marks of their rows. */
 static void find_used(struct exec *x, bool *used) {
     const struct plan *p = x->plan;
     for (u32 i = 0; i < p->ntask; i++)
@@ -30,7 +30,8 @@ static void find_used(struct exec *x, bool *used) {
             used[p->use[k].buf] = true;
     for (u32 i = 0; i < x->nmessage; i++)
         if (x->message[i].to == comm_rank(x->comm)) used[x->message[i].buf] = true;
-    for (u32 i = 0; i < p->nbuf; i++) used[i] = used[i] || p->buf[i].series || p->buf[i].sent;
+    for (u32 i = 0; i < p->nbuf; i++)
+        if (used[i] && p->buf[i].sparse && p->buf[i].marks != PLAN_NO_MARKS) used[p->buf[i].marks] = true;
 }
 
 static i64 bytes_here(const struct exec *x, u32 buf, const bool *used) {
@@ -39,25 +40,24 @@ static i64 bytes_here(const struct exec *x, u32 buf, const bool *used) {
     return x->client.room ? x->client.room(x->client.self, b) : b->bytes;
 }
 
-/* Buffers of one block, in order.  series: the buffers that follow each other without a gap are whole lines long. */
-static void place_buffers(struct exec *x, const i64 *bytes) {
+static bool has_twin(const struct exec *x, u32 buf, const bool *used) {
+    return x->policy->delay && x->plan->buf[buf].twin != TWIN_NONE && used[buf];
+}
+
+/* Buffers of one block, in order. */
+static void place_buffers(struct exec *x, const bool *used, const i64 *bytes) {
     char *at = x->block, *sent = x->sent_block, *twin = x->twin_block;
     for (u32 i = 0; i < x->plan->nbuf; i++) {
         const struct pbuf *b = &x->plan->buf[i];
-        if (b->twin != TWIN_NONE && x->twin_block) {
-            if (!b->series) twin += -(uintptr_t)twin & (ALIGN - 1);
+        if (has_twin(x, i, used)) {
             x->mem[1][i] = twin;
-            twin += b->series ? b->bytes : padded_line(b->bytes);
+            twin += padded_line(b->bytes);
         }
         if (bytes[i] == 0) continue;
         if (b->sent) {
             x->mem[0][i] = sent;
-            sent += bytes[i];
-        } else if (b->series) {
-            x->mem[0][i] = at;
-            at += bytes[i];
+            sent += padded_line(bytes[i]);
         } else {
-            at += -(uintptr_t)at & (ALIGN - 1); /* behind a series */
             x->mem[0][i] = start(bytes[i], at);
             at += padded(bytes[i]);
         }
@@ -79,18 +79,16 @@ static err bind_memory(struct exec *x, void *const *lent) {
     for (u32 i = 0; i < p->nbuf; i++) {
         const struct pbuf *b = &p->buf[i];
         bytes[i] = bytes_here(x, i, used);
-        if (b->sent)
-            x->sent_bytes += bytes[i];
-        else
-            x->block_bytes += b->series ? bytes[i] : padded(bytes[i]) + (i > 0 && p->buf[i - 1].series ? ALIGN : 0);
-        if (x->policy->delay && b->twin != TWIN_NONE) x->twin_bytes += padded_line(b->bytes);
+        if (b->sent) x->sent_bytes += padded_line(bytes[i]);
+        else x->block_bytes += padded(bytes[i]);
+        if (has_twin(x, i, used)) x->twin_bytes += padded_line(b->bytes);
         if (b->lent) x->mem[0][i] = lent ? lent[i] : NULL;
     }
     x->block = mem_alloc((size_t)x->block_bytes + ALIGN);
     if (x->sent_bytes) x->sent_block = comm_alloc(x->comm, (size_t)x->sent_bytes);
     if (x->twin_bytes) x->twin_block = mem_alloc((size_t)x->twin_bytes);
     if (!x->block || (x->sent_bytes && !x->sent_block) || (x->twin_bytes && !x->twin_block)) return -E601;
-    place_buffers(x, bytes);
+    place_buffers(x, used, bytes);
     return 0;
 }
 

@@ -150,11 +150,9 @@ static err too_little(const struct engine *e, err got) {
 static err room(const struct engine *e, const struct resources *r) {
     const struct machine *m = r->machine;
     const struct plan *p = e->plan, *f = e->forward_plan;
-    const i64 here = comm_local_size(r->comm), ranks = comm_size(r->comm); /* each has the weights, and all rows but slices */
-    const i64 step = p ? p->peak_bytes - netplan(p)->store_bytes : 0;
-    i64 bytes = (f ? f->peak_bytes - netplan(f)->store_bytes : 0) +
+    i64 bytes = (p ? p->peak_bytes - netplan(p)->store_bytes : 0) + (f ? f->peak_bytes - netplan(f)->store_bytes : 0) +
                 lmax(p ? netplan(p)->store_bytes : 0, f ? netplan(f)->store_bytes : 0);
-    bytes = here * bytes + (p && netplan(p)->slices > 0 ? step * here / ranks : step * here);
+    bytes *= comm_local_size(r->comm);
     if (bytes <= m->memory || m->memory <= 0) return 0;
     i64 kept = p ? kept_bytes(p) : 0;
     f64 share = (f64)m->memory / (f64)bytes;

@@ -1,7 +1,7 @@
 /* layer.h - descriptor of a kind of layer: one file, one const struct, one line in layers.def.
  *
  * fwd and bwd process a part of the batch and the steps, and give the same bits for every partition. bwd covers whole
- * micro-batches (grains): for each micro-batch in [b0,b1) it ADDS the parameter gradient to run->grad + grain * ntheta +
+ * micro-batches (grains): for each micro-batch in [b0,b1) it ADDS the parameter gradient to run->grad[grain] +
  * op->theta0, and WRITES the gradient of its input buffer, if that has one. fwd and bwd allocate nothing and cannot fail;
  * shape() checks everything before. bwd may overwrite the gradient of its own output. Padding of what is written is zero. */
 #ifndef STRETTO_MODEL_LAYER_H
@@ -114,10 +114,10 @@ static inline struct part part_grain(const struct run *r, struct part p, i32 g) 
 static inline i32 grain_first(const struct run *r, struct part p) { return (p.b0 + r->row0) / r->grain; }
 static inline i32 grain_end(const struct run *r, struct part p) { return ceil_div(p.b1 + r->row0, r->grain); }
 static inline i32 grain_of(const struct run *r, i32 b) { return (b + r->row0) / r->grain; } /* micro-batch of local row b */
-static inline f32 *grain_grad(const struct run *r, i32 g, i64 at) { return r->grad + (i64)g * r->net->ntheta + at; }
+static inline f32 *grain_grad(const struct run *r, i32 g, i64 at) { return (f32 *)r->grad[g] + at; }
 /* For layers with `table`: marks n floats from `at` of a micro-batch's gradient as nonzero; both are multiples of LANES. */
 static inline void grain_touch(const struct run *r, i32 g, i64 at, i64 n) {
-    for (i64 i = 0; r->touched && i < n; i += LANES) r->touched[((i64)g * r->net->ntheta + at + i) / LANES] = 1;
+    for (i64 i = 0; r->touched && i < n; i += LANES) ((u8 *)r->touched[g])[(at + i) / LANES] = 1;
 }
 
 /* Buffer of input i, as numbers or as ids, and its gradient (NULL if none is propagated). */

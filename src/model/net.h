@@ -133,8 +133,9 @@ struct run {
     f32 **saved;       /* [nop] */
     f32 **scratch;     /* [nop] op_scratch_floats each */
     const f32 *theta, *derived;
-    f32 *grad;      /* [ngrain][ntheta]: layers ADD the parameter gradient of each micro-batch to its own vector */
-    u8 *touched;    /* [ngrain][ntheta / LANES]: 1 where a layer with `table` has added to a panel of grad; NULL = not recorded */
+    void *const *grad;    /* [ngrain] f32 [ntheta]: layers ADD the parameter gradient of each micro-batch to its own vector */
+    void *const *touched; /* [ngrain] u8 [ntheta / LANES]: 1 where a layer with `table` has added to a panel of grad; NULL = not
+                           * recorded */
     f64 *loss;      /* [ngrain]: the loss op writes the micro-batch's sum of losses (not divided) */
     f32 loss_scale; /* 1 / number of target cells that are present in the batch */
     u64 seed;

@@ -55,7 +55,6 @@ struct pbuf {
     u8 when;     /* enum message_when: when it goes home */
     bool lent;   /* the client owns the memory (inputs, weights); exec allots all others */
     bool sparse; /* ranges of plan.table in it are sent as sparse rows */
-    bool series; /* it follows the buffer before it in memory without a gap: the vectors of micro-batches */
     bool sent;   /* ranks send each other much of it: exec allots it where that is cheap (comm_alloc) */
     u8 twin;     /* enum twin */
     u32 marks;   /* sparse: the buffer with a byte for each line of it, from `lo` of this one on; PLAN_NO_MARKS = none */
@@ -114,7 +113,7 @@ struct plan {
     struct plan_table *table; /* [ntable] in the order of the vector */
     void *client;             /* what the client keeps with its plan, in the arena */
     f64 predicted;            /* seconds per step, from the list schedule */
-    i64 peak_bytes;           /* all that exec will hold per process, inputs not */
+    i64 peak_bytes;           /* most that the exec of a rank will hold, inputs not */
     i64 exchange_bytes;       /* between devices per step */
     struct arena arena;
 };

@@ -79,6 +79,10 @@ struct netplan {
     i64 store_bytes; /* the part of peak_bytes that a second plan of the same model shares: theta, derived, state */
 };
 static inline struct netplan *netplan(const struct plan *p) { return p->client; }
+/* Several ranks hold only the rows of their own tasks: of time slices in training. */
+static inline bool plan_holds_own_rows(const struct plan *p) { return netplan(p)->slices > 0 && netplan(p)->train; }
+/* Rows [b0,b1) of the batch that the tasks of a rank run. */
+void plan_rank_rows(const struct plan *p, i32 rank, i32 *b0, i32 *b1);
 
 struct plan_request {
     const struct net *net;

@@ -107,7 +107,7 @@ static err roomier(struct planner *p, const struct plan_request *q, struct produ
     const struct product from = *cuts;
     *found = false;
     for (i32 i = 0; i < from.n && !*found; i++)
-        for (i32 n = 2; n <= 8 && !*found && !from.cut[i].s->slices; n *= 2) {
+        for (i32 n = 2; n <= 8 && !*found && from.cut[i].s->counted && !from.cut[i].s->slices; n *= 2) {
             const char *why;
             struct plan *g;
             i32 cut;
@@ -123,20 +123,21 @@ static err roomier(struct planner *p, const struct plan_request *q, struct produ
     return 0;
 }
 
-/* For a product named by the caller: does the part of each device fit into its memory?  E601 */
+/* For an expression of the caller: does the part of each device fit into its memory?  E601 */
 static err holds(struct planner *p, const struct plan_request *q, const struct plan *g) {
     struct product fit = p->product;
     const struct plan_cut last = fit.cut[fit.n - 1];
+    const bool several = fit.n > 1;
     const i32 d = overfull(g, q->machine);
     char part[PRODUCT_TEXT], fix[96], by[PRODUCT_TEXT];
     bool found;
-    if (fit.n < 2 || d < 0) return 0;
+    if (d < 0 || !last.s->counted) return 0; /* what runs serially has no other cut: the engine refuses it */
     TRY(roomier(p, q, &fit, &found));
     cut_name(&last, netplan(g)->slices, part);
     product_name(&fit, netplan(g)->slices, by);
     snprintf(fix, sizeof fix, found ? "--parallel %s" : "a smaller --batch, --context or --hidden", by);
-    return FAIL_AT(E601, "--parallel", fix, "%s does not fit: %s: device %s would hold %.1f MiB, it has %.1f MiB", g->strategy,
-                   part, g->place[d].name, (f64)plan_device_bytes(g, (u32)d) / 0x1p20,
+    return FAIL_AT(E601, "--parallel", fix, "%s does not fit: %s%sdevice %s would hold %.1f MiB, it has %.1f MiB", g->strategy,
+                   several ? part : "", several ? ": " : "", g->place[d].name, (f64)plan_device_bytes(g, (u32)d) / 0x1p20,
                    (f64)q->machine->device[d].memory / 0x1p20);
 }
 

@@ -130,7 +130,7 @@ static err weight_buffers(struct planner *p) {
     state.when = MESSAGE_GATHER;
     TRY(add_buffers(p, state, of->nstate, &p->at->state0));
     grad.kind = PBUF_GRAD;
-    grad.sparse = grad.series = grad.sent = true;
+    grad.sparse = grad.sent = true;
     grad.twin = TWIN_SWAP;
     grad.marks = PLAN_NO_MARKS;
     TRY(add_buffers(p, grad, of->train ? p->ngrain : 0, &p->at->grad0));
@@ -152,20 +152,51 @@ static i64 chain_bytes(const struct plan *g, const struct net *n) {
     return sum;
 }
 
-static void sizes(struct plan *g, const struct net *n) {
-    i64 held = FIXED_BYTES + (i64)g->ntask * TASK_BYTES + chain_bytes(g, n);
-    for (u32 i = 0; i < g->ntask; i++) held += g->task[i].members > 1 ? TEAM_LINE : 0;
-    netplan(g)->store_bytes = 0;
-    for (u32 i = 0; i < g->nbuf; i++) {
-        i64 bytes = round_up64(g->buf[i].bytes, 64);
-        u8 kind = g->buf[i].kind;
-        if (kind == PBUF_INPUT) continue;
-        if (kind == PBUF_THETA || kind == PBUF_DERIVED || kind == PBUF_STATE)
-            netplan(g)->store_bytes += bytes;
-        else
-            held += bytes;
+void plan_rank_rows(const struct plan *p, i32 rank, i32 *b0, i32 *b1) {
+    *b0 = p->B;
+    *b1 = 0;
+    for (u32 i = 0; i < p->ntask; i++) {
+        const struct task *t = &p->task[i];
+        if ((t->kind != TASK_FWD && t->kind != TASK_BWD) || p->place[t->device].rank != rank) continue;
+        *b0 = imin(*b0, t->box.b0);
+        *b1 = imax(*b1, t->box.b1);
     }
-    g->peak_bytes = held + netplan(g)->store_bytes;
+    *b0 = imin(*b0, *b1);
+}
+
+static bool is_store(u8 kind) { return kind == PBUF_THETA || kind == PBUF_DERIVED || kind == PBUF_STATE; }
+
+/* Bytes of the buffers that tasks of a rank use, but for inputs and the store.  used: [nbuf] */
+static i64 held_by(const struct plan *g, i32 rank, bool *used) {
+    i32 b0 = 0, b1 = g->B;
+    i64 held = 0;
+    if (plan_holds_own_rows(g)) plan_rank_rows(g, rank, &b0, &b1);
+    memset(used, 0, g->nbuf * sizeof *used);
+    for (u32 i = 0; i < g->ntask; i++)
+        for (u32 k = g->task[i].use0; k < g->task[i].use0 + g->task[i].nuse; k++)
+            used[g->use[k].buf] |= g->task[i].everywhere || g->place[g->task[i].device].rank == rank;
+    for (u32 i = 0; i < g->nbuf; i++) {
+        const struct pbuf *b = &g->buf[i];
+        const bool rows = b->kind == PBUF_ACT || b->kind == PBUF_DACT || b->kind == PBUF_SAVED || b->kind == PBUF_SCRATCH;
+        if (!used[i] || b->kind == PBUF_INPUT || is_store(b->kind)) continue;
+        held += round_up64(rows ? b->bytes / g->B * (b1 - b0) : b->bytes, 64);
+        if (b->sparse && b->marks != PLAN_NO_MARKS) held += g->buf[b->marks].bytes;
+    }
+    return held;
+}
+
+static err sizes(struct plan *g, const struct net *n) {
+    i64 most = 0, rest = FIXED_BYTES + (i64)g->ntask * TASK_BYTES + chain_bytes(g, n);
+    bool *used;
+    NEW(used, g->nbuf + 1);
+    for (u32 i = 0; i < g->ntask; i++) rest += g->task[i].members > 1 ? TEAM_LINE : 0;
+    for (i32 rank = 0; rank < g->nrank; rank++) most = lmax(most, held_by(g, rank, used));
+    mem_free(used);
+    netplan(g)->store_bytes = 0;
+    for (u32 i = 0; i < g->nbuf; i++)
+        if (is_store(g->buf[i].kind)) netplan(g)->store_bytes += round_up64(g->buf[i].bytes, 64);
+    g->peak_bytes = rest + most + netplan(g)->store_bytes;
+    return 0;
 }
 
 /* In bf16 h is rounded at every step, to 8 bits: two runs of a slice come no closer to each other than that.  In fp32 states are
@@ -208,7 +239,6 @@ static err mark_buffers(struct planner *p) {
     const struct pbuf marks = {.kind = PBUF_MARKS,
                                .element = ELEMENT_U8,
                                .home = HOME_WRITER,
-                               .series = true,
                                .twin = TWIN_SWAP,
                                .bytes = bytes,
                                .extent = bytes};
@@ -413,7 +443,7 @@ err planner_finish(struct planner *p, struct plan **out) {
     TRY(build_end(&p->build));
     struct plan *g = p->plan;
     keep_at_first(g, p->at->grad0);
-    sizes(g, p->net);
+    TRY(sizes(g, p->net));
     plan_cost(g, p->net, p->machine);
     *out = g;
     return 0;

@@ -28,16 +28,10 @@ static err check(const struct plan *plan, const struct net *n, const struct stor
 static void own_rows(struct step *s, struct comm *comm) {
     const struct plan *p = s->plan;
     struct run *r = &s->run;
-    i32 b0 = p->B, b1 = 0;
-    for (u32 i = 0; i < p->ntask; i++) {
-        const struct task *t = &p->task[i];
-        if ((t->kind != TASK_FWD && t->kind != TASK_BWD) || p->place[t->device].rank != comm_rank(comm)) continue;
-        b0 = imin(b0, t->box.b0);
-        b1 = imax(b1, t->box.b1);
-    }
-    const bool own = comm_size(comm) > 1 && netplan(p)->slices > 0 && netplan(p)->train;
-    r->row0 = own ? imin(b0, b1) : 0;
-    r->B = own ? b1 - r->row0 : p->B;
+    i32 b0 = 0, b1 = p->B;
+    if (comm_size(comm) > 1 && plan_holds_own_rows(p)) plan_rank_rows(p, comm_rank(comm), &b0, &b1);
+    r->row0 = b0;
+    r->B = b1 - b0;
     r->whole = p->B;
 }
 
@@ -71,10 +65,12 @@ static err own_inputs(struct step *s) {
 
 static void *buffer(void *const *mem, u32 at) { return at == PBUF_NONE ? NULL : mem[at]; }
 
+static void *const *buffers(void *const *mem, u32 first) { return first == PBUF_NONE ? NULL : mem + first; }
+
 /* Gradients, marks and losses, whose two copies change places where the policy defers their sums. */
 static void follow(struct step *s, void *const *mem) {
-    s->run.grad = buffer(mem, s->at->grad0);
-    s->run.touched = buffer(mem, s->at->marks0);
+    s->run.grad = buffers(mem, s->at->grad0);
+    s->run.touched = buffers(mem, s->at->marks0);
     s->run.loss = buffer(mem, s->at->loss);
 }
 

@@ -154,6 +154,29 @@ static void done(const struct job *j, struct rank *r) {
     }
 }
 
+/* A rank allots the gradients of its own micro-batches and of those that arrive, and no others. */
+TEST(ranks_allot_only_gradients_that_they_use) {
+    static struct rank many[RANKS];
+    i64 whole = 0;
+    nets_long(&net, (struct shape){.T = 5, .I = 20, .H = 64, .steps = 3, .w = 12, .vocab = 4, .nk = 2}, CELL_LSTM, "loss_mse",
+              0);
+    for (i32 ranks = 1; ranks <= 4; ranks *= 2) {
+        struct job j = {.B = 64, .ranks = ranks, .threads = 1, .fails_at = -1, .optim = "sgd",
+                        .parallel = ranks > 1 ? "data_sync" : "serial"};
+        run(&j, many);
+        for (i32 r = 0; r < ranks; r++) T_OK(many[r].e);
+        const i32 n = many[0].plan->ngrain, vectors = ranks == 1 ? n : n / ranks + ranks;
+        for (i32 r = 0; r < ranks; r++) {
+            const i64 bytes = exec_bytes(step_exec(many[r].x));
+            if (ranks == 1) whole = bytes;
+            const f64 off = (f64)step_bytes(many[r].x) / (f64)many[r].plan->peak_bytes - 1;
+            assert_true(off < 0.05 && off > -0.3);
+            assert_true(bytes <= whole - (n - vectors) * net.ntheta * 4 + whole / 50);
+        }
+        done(&j, many);
+    }
+}
+
 /* The rule of delay1 by itself: weights move by the gradient of the step before, which was taken at the weights it began with. */
 static void late_rule(i32 B, const char *optim, f32 *theta) {
     static struct rank r;
@@ -568,7 +591,8 @@ TEST(ranks_learn_of_one_that_failed) {
 T_MAIN(cmocka_unit_test(tables_by_lines_give_the_bits_of_whole_vectors),
        cmocka_unit_test(tables_keep_a_gradient_for_the_next_step), cmocka_unit_test(tables_when_messages_are_late),
        cmocka_unit_test(late_updates_of_slices_on_ranks_are_refused),
-       cmocka_unit_test(ranks_give_the_bits_of_one), cmocka_unit_test(ranks_keep_a_gradient_for_the_next_step),
+       cmocka_unit_test(ranks_allot_only_gradients_that_they_use), cmocka_unit_test(ranks_give_the_bits_of_one),
+       cmocka_unit_test(ranks_keep_a_gradient_for_the_next_step),
        cmocka_unit_test(ranks_give_the_bits_of_one_when_messages_are_late),
        cmocka_unit_test(late_updates_are_those_of_the_rule_on_any_ranks), cmocka_unit_test(late_steps_tell_of_the_one_before),
        cmocka_unit_test(ranks_give_the_bits_of_one_when_grains_move), cmocka_unit_test(ranks_know_what_a_row_costs),

@@ -88,7 +88,7 @@ static inline void grad_check(const struct net *n, const struct kern *k, i32 B, 
     assert_true(fabs(rig_loss(&g) - want) <= 2e-6 * fabs(want) * (nets_precision == PREC_F32 ? 1 : 5000));
     f32 *grad = rig_floats(&g, n->ntheta), most = 0;
     for (i32 j = 0; j < g.r.ngrain; j++)
-        for (i64 i = 0; i < n->ntheta; i++) grad[i] += g.r.grad[j * n->ntheta + i];
+        for (i64 i = 0; i < n->ntheta; i++) grad[i] += g.grad[j * n->ntheta + i];
     for (i64 i = 0; i < n->ntheta; i++) most = fmaxf(most, fabsf(grad[i]));
     for (i32 l = 0; l < n->nop; l++) grad_compare(&g, &t, l, grad, most / 100, tolerance);
     twin_free(&t);

@@ -12,7 +12,8 @@ struct rig {
     const struct net *n;
     struct run r;
     struct arena arena;
-    f32 *theta, *derived;
+    f32 *theta, *derived, *grad; /* grad [ngrain][ntheta] */
+    void **vector;               /* [ngrain] the vectors of grad */
     f32 *buf[NET_BUFS], *dbuf[NET_BUFS], *saved[NET_OPS], *scratch[NET_OPS];
 };
 
@@ -67,7 +68,10 @@ static inline void rig_new(struct rig *g, const struct net *n, const struct kern
     g->theta = rig_floats(g, n->ntheta);
     g->derived = rig_floats(g, n->nderived);
     r->theta = g->theta, r->derived = g->derived;
-    r->grad = rig_floats(g, r->ngrain * n->ntheta);
+    g->grad = rig_floats(g, r->ngrain * n->ntheta);
+    g->vector = arena_new(&g->arena, (size_t)r->ngrain * sizeof *g->vector);
+    for (i32 i = 0; i < r->ngrain; i++) g->vector[i] = g->grad + i * n->ntheta;
+    r->grad = g->vector;
     r->loss = arena_new(&g->arena, (size_t)r->ngrain * sizeof *r->loss);
     r->loss_scale = 1;
     for (i32 b = 0; b < n->nbuf; b++) {
@@ -93,7 +97,7 @@ static inline void rig_garbage(struct rig *g) {
         for (i64 i = 0; !n->buf[b].input && i < floats; i++) g->buf[b][i] = 77;
         for (i64 i = 0; g->dbuf[b] && i < floats; i++) g->dbuf[b][i] = 77;
     }
-    memset(g->r.grad, 0, (size_t)(g->r.ngrain * n->ntheta) * sizeof(f32));
+    memset(g->grad, 0, (size_t)(g->r.ngrain * n->ntheta) * sizeof(f32));
 }
 
 /* One step, parts of `width` rows (a multiple of grain, or >= B), last part first when backwards is set. */

@@ -21,7 +21,7 @@ static void same(const char *what, i32 index, const void *a, const void *b, size
 static void compare(const struct rig *a, const struct rig *b) {
     const struct net *n = a->n;
     for (i32 i = 0; i < n->nbuf; i++) same("buffer", i, a->buf[i], b->buf[i], (size_t)buf_floats(&n->buf[i], a->r.B) * 4);
-    same("gradient", 0, a->r.grad, b->r.grad, (size_t)(a->r.ngrain * n->ntheta) * 4);
+    same("gradient", 0, a->grad, b->grad, (size_t)(a->r.ngrain * n->ntheta) * 4);
     same("loss", 0, a->r.loss, b->r.loss, (size_t)a->r.ngrain * 8);
 }
 

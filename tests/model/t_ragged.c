@@ -115,7 +115,7 @@ TEST(ends_of_other_rows_have_the_gradient_of_the_twin) {
     rig_step(&whole, 9, false);
     for (u32 i = 0; i < COUNT(width); i++) {
         rig_step(&cut, width[i], i > 0);
-        assert_memory_equal(cut.r.grad, whole.r.grad, (size_t)(cut.r.ngrain * n.ntheta) * sizeof(f32));
+        assert_memory_equal(cut.grad, whole.grad, (size_t)(cut.r.ngrain * n.ntheta) * sizeof(f32));
     }
     rig_free(&whole);
     rig_free(&cut);

@@ -75,7 +75,7 @@ TEST(unroll_cut_into_grains_gives_the_bits_of_one_part) {
         rig_step(&cut, width, true);
         for (i32 i = 0; i < n.nbuf; i++)
             assert_memory_equal(whole.buf[i], cut.buf[i], (size_t)buf_floats(&n.buf[i], 11) * 4);
-        assert_memory_equal(whole.r.grad, cut.r.grad, (size_t)(whole.r.ngrain * n.ntheta) * 4);
+        assert_memory_equal(whole.grad, cut.grad, (size_t)(whole.r.ngrain * n.ntheta) * 4);
     }
     rig_free(&whole);
     rig_free(&cut);

@@ -99,6 +99,15 @@ TEST(product_that_a_device_has_no_memory_for_names_one_that_has) {
     assert_non_null(strstr(err_last()->fix, "a smaller --batch"));
 }
 
+TEST(single_cut_that_a_device_has_no_memory_for_names_one_that_has) {
+    struct plan *p;
+    stack(40);
+    struct plan_request q = request("cpu*8 memory=1800000", 16, "data:2");
+    T_FAILS(plan_make(&q, &p), E601);
+    assert_non_null(strstr(err_last()->text, "data:2 does not fit: device r0.cpu0 would hold"));
+    assert_string_equal(err_last()->fix, "--parallel data:4");
+}
+
 TEST(product_texts_come_back_the_same) {
     static const struct {
         const char *machine, *parallel;
@@ -205,6 +214,7 @@ TEST(forward_plans_take_what_they_can_use) {
 T_MAIN(cmocka_unit_test(product_that_does_not_fit_names_its_part_and_the_nearest_that_does),
        cmocka_unit_test(the_nearest_product_is_one_that_fits),
        cmocka_unit_test(product_that_a_device_has_no_memory_for_names_one_that_has),
+       cmocka_unit_test(single_cut_that_a_device_has_no_memory_for_names_one_that_has),
        cmocka_unit_test(product_texts_come_back_the_same), cmocka_unit_test(older_names_are_read),
        cmocka_unit_test(devices_of_a_group_follow_the_order_of_the_cuts),
        cmocka_unit_test(product_is_taken_where_there_are_more_devices_than_micro_batches),

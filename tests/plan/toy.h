@@ -56,7 +56,7 @@ static void toy_bwd(const struct op *op, const struct run *r, struct part p) {
         for (i32 t = p.t1 - 1; t >= p.t0; t--) {
             i64 row = (i64)t * r->B + b;
             const f32 *x = r->buf[in] + row * Ip, *y = r->buf[op->out] + row * Fp;
-            f32 *dz = r->dbuf[op->out] + row * Fp, *g = r->grad + b / r->grain * r->net->ntheta + own->theta0;
+            f32 *dz = r->dbuf[op->out] + row * Fp, *g = grain_grad(r, b / r->grain, own->theta0);
             for (i32 f = 0; f < op->F; f++) dz[f] *= 1 - y[f] * y[f];
             for (i32 i = 0; i < op->I; i++)
                 for (i32 f = 0; f < op->F; f++) g[i * Fp + f] += x[i] * dz[f];
@@ -107,7 +107,7 @@ static void toy_chain_row(const struct op *op, const struct run *r, struct part 
     i32 in = op->spec.in[0], Ip = round_up(op->I, LANES), F = op->F, Fp = round_up(F, LANES);
     i64 row = (i64)t * r->B + b, later = (i64)r->B * Fp;
     const f32 *x = r->buf[in] + row * Ip, *y = r->buf[op->out] + row * Fp, *w = r->theta + op->theta0;
-    f32 *dz = r->dbuf[op->out] + row * Fp, *g = r->grad + b / r->grain * r->net->ntheta + op->theta0;
+    f32 *dz = r->dbuf[op->out] + row * Fp, *g = grain_grad(r, b / r->grain, op->theta0);
     f32 *din = buf_sends(&r->net->buf[in]) ? r->dbuf[in] + row * Ip : NULL;
     for (i32 f = toy_share(F, p.me, p.n); !dz_done && f < toy_share(F, p.me + 1, p.n); f++) {
         if (t + 1 < TOY_T) dz[f] += 0.5f * dz[(f + F - TOY_TURN) % F + later];
