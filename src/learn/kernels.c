@@ -55,5 +55,5 @@ err pick_kernel(const struct options *o, const struct kern **out, u32 *how) {
 void machine_measure(const struct kern *k, struct machine *m) {
     f64 best = 0;
     for (i32 i = 0; i < CALIBRATIONS; i++) best = dmax(best, k->fma_rate(CALIBRATION_ROUNDS));
-    machine_set_rate(m, "cpu", best, 0);
+    machine_set_rate(m, "cpu", best);
 }

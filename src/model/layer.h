@@ -81,6 +81,8 @@ void layer_tensor(struct tensor_info *t, const struct op *op, const char *what, 
 /* The same with PyTorch's names for recurrent modules: "lstm.1.reverse" and "weight_ih" give lstm.weight_ih_l1_reverse; a name
  * without a number is layer 0. */
 void layer_torch_tensor(struct tensor_info *t, const struct op *op, const char *what, i32 rows, i32 cols);
+/* The tensors of the op's cell with H units; returns their number. */
+i32 layer_cell_tensors(const struct op *op, i32 H, struct tensor_info *out);
 
 /* Initial value of weight i of an op: uniform in [-a,a), or normal. */
 f32 layer_uniform(const struct op *op, u64 seed, i64 i, f64 a);

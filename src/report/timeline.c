@@ -83,7 +83,8 @@ static void draw_bars(struct str *b, const struct span *s, i64 n, struct row *ro
 }
 
 /* Returns the y below the legend; b NULL = measure only. */
-static f64 draw_legend(struct str *b, const struct kinds *k, f64 x0, f64 width) {
+static f64 draw_legend(struct str *b, const struct kinds *k, f64 width) {
+    const f64 x0 = 2;
     f64 x = x0, y = 2;
     for (i32 i = 0; i < k->n; i++) {
         f64 w = 18 + text_width(k->name[i], 12) + 16;
@@ -123,11 +124,11 @@ void svg_timeline(struct str *b, const struct span *span, i64 n, f64 width, bool
         if (r >= 0 && !is_idle(kinds.name[kind])) row[r].busy += dmax(0, span[i].t1 - span[i].t0);
     }
     for (i32 r = 0; r < rows; r++) name = dmax(name, text_width(row[r].name, 12));
-    f64 left = name + 16, w = width - left - 56, height = draw_legend(NULL, &kinds, 2, width - 4) + ROW * rows + 24;
+    f64 left = name + 16, w = width - left - 56, height = draw_legend(NULL, &kinds, width - 4) + ROW * rows + 24;
     struct axis x;
     axis_make(&x, AXIS_NUMBER, lo * 1e3, hi * 1e3, w, true);
     svg_open(b, width, height, "timeline of the threads", alone);
-    f64 top = draw_legend(b, &kinds, 2, width - 4), bottom = top + ROW * rows + 2;
+    f64 top = draw_legend(b, &kinds, width - 4), bottom = top + ROW * rows + 2;
     draw_axis(b, &x, left, w, top, bottom);
     for (i32 r = 0; r < rows; r++) {
         char share[16];

@@ -1,10 +1,10 @@
 /* nonfinite.c - where the first NaN or infinity is: inputs first, then ops forward, then gradients. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "step/bound.h"
 #include "model/layer.h"
+#include "step/planner.h"
 
 static i64 first_bad(const f32 *v, i64 n) {
     for (i64 i = 0; i < n; i++)
@@ -36,7 +36,7 @@ static bool in_block(const struct step *s, const f32 *v, const char *what, char 
 /* Targets may be NaN: nothing is known there. */
 static bool is_target(const struct net *n, i32 buf) {
     for (i32 l = 0; l < n->nop; l++)
-        if (strncmp(n->op[l].layer->name, "loss", 4) == 0 && n->op[l].spec.in[1] == buf) return true;
+        if (op_is_loss(&n->op[l]) && n->op[l].spec.in[1] == buf) return true;
     return false;
 }
 

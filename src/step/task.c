@@ -58,8 +58,8 @@ static i64 first_grain(const struct planner *p, i32 row) { return row / p->grain
 static i64 last_grain(const struct planner *p, i32 row) { return ceil_div(row, p->grain); }
 
 /* A chunk continues from what the chunk before it kept, for any rows and steps. */
-static enum use_mode keeps(const struct planner *p, const struct task *t, enum use_mode whole) {
-    return task_is_chunk(t, p->net) ? USE_RW : whole;
+static enum use_mode keeps(const struct planner *p, const struct task *t) {
+    return task_is_chunk(t, p->net) ? USE_RW : USE_W;
 }
 
 /* Rows that a task writes, and rows that it reads. */
@@ -97,7 +97,7 @@ static err uses_fwd(struct planner *p, const struct task *t) {
     TRY(use_op(p, t, &at));
     TRY(use_act(p, p->at->act, op->out, USE_W, at.b0, at.b1));
     TRY(use_act(p, p->at->act, op->end, USE_W, at.b0, at.b1));
-    TRY(use(p, p->at->saved[t->op], keeps(p, t, USE_W), at.b0, at.b1));
+    TRY(use(p, p->at->saved[t->op], keeps(p, t), at.b0, at.b1));
     TRY(use(p, p->at->scratch[t->op], USE_W, at.b0, at.b1));
     return op_is_loss(op) ? use(p, p->at->loss, USE_W, first_grain(p, at.b0), last_grain(p, at.b1)) : 0;
 }
@@ -117,7 +117,7 @@ static err uses_bwd(struct planner *p, const struct task *t) {
     TRY(use_act(p, p->at->dact, op->out, op_crosses(op) ? USE_R : USE_RW, at.r0, at.r1));
     TRY(use_act(p, p->at->dact, op->end, USE_RW, at.b0, at.b1));
     TRY(use(p, p->at->saved[t->op], USE_RW, at.b0, at.b1));
-    TRY(use(p, p->at->scratch[t->op], keeps(p, t, USE_W), at.b0, at.b1));
+    TRY(use(p, p->at->scratch[t->op], keeps(p, t), at.b0, at.b1));
     for (i32 i = 0; i < op->layer->nin; i++) {
         const i32 in = op->spec.in[i];
         if (sends(p->net, in) && p->net->buf[in].consumer == t->op) TRY(use_act(p, p->at->dact, in, USE_W, at.b0, at.b1));

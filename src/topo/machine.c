@@ -284,11 +284,10 @@ void machine_print(const struct machine *m, struct str *out) {
     str_add(out, "\n");
 }
 
-void machine_set_rate(struct machine *m, const char *kind, f64 gflops, f64 gbytes) {
+void machine_set_rate(struct machine *m, const char *kind, f64 gflops) {
     for (i32 i = 0; i < m->ndevice; i++) {
         if (strcmp(m->device[i].kind, kind) != 0) continue;
         if (gflops > 0) m->device[i].gflops = gflops;
-        if (gbytes > 0) m->device[i].gbytes = gbytes;
     }
     set_weights(m);
 }

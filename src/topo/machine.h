@@ -58,8 +58,8 @@ err machine_ranks(const struct machine *one, i32 ranks, struct machine *out);
 /* Removes n dead ranks (increasing); later ranks are renumbered. */
 void machine_without(struct machine *m, const i32 *died, i32 n);
 
-/* Sets measured rates for every device of a kind: gflops of fp32 multiply-add, gbytes: memory GB/s; 0 = unchanged. */
-void machine_set_rate(struct machine *m, const char *kind, f64 gflops, f64 gbytes);
+/* Sets the measured rate of every device of a kind: gflops of fp32 multiply-add; 0 = unchanged. */
+void machine_set_rate(struct machine *m, const char *kind, f64 gflops);
 
 /* Sets the free fraction of every device of each rank, 0..1, and the weights that follow. */
 void machine_set_shares(struct machine *m, const f64 *share);

@@ -70,7 +70,7 @@ TEST(machine_shares_are_of_hosts_or_of_devices) {
     assert_true(m.device[1].weight == 1 && m.device[2].weight == 0.25 && m.device[3].share == 0.25);
     T_OK(machine_parse("host*2(gpu*2) shares=1,0.25,0.5,1", &m));
     assert_true(m.device[1].weight == 0.25 && m.device[2].weight == 0.5 && m.device[3].weight == 1);
-    machine_set_rate(&m, "gpu", 77, 0); /* a measurement leaves shares as they are */
+    machine_set_rate(&m, "gpu", 77); /* a measurement leaves shares as they are */
     assert_true(m.device[1].weight == 0.25 && m.device[2].gflops == 77);
     const f64 share[] = {0.5, 1};
     machine_set_shares(&m, share);
@@ -79,7 +79,7 @@ TEST(machine_shares_are_of_hosts_or_of_devices) {
 
 TEST(machine_set_rate_changes_one_kind) {
     T_OK(machine_parse("host(cpu*2,gpu)", &m));
-    machine_set_rate(&m, "cpu", 123, 0);
+    machine_set_rate(&m, "cpu", 123);
     assert_true(m.device[0].gflops == 123 && m.device[1].gflops == 123 && m.device[2].gflops != 123);
 }
 

@@ -216,13 +216,7 @@ static i64 adds(const struct op *op, i32 k, i32 n) {
 }
 
 static i32 tensors(const struct op *op, struct tensor_info out[8]) {
-    const struct cell *c = cell_of(op->spec.cell);
-    for (i32 i = 0; i < cell_tensors(c); i++) {
-        i32 rows, cols;
-        const char *what = cell_tensor(c, i, op->I, op->F, &rows, &cols);
-        layer_torch_tensor(&out[i], op, what, rows, cols);
-    }
-    return cell_tensors(c);
+    return layer_cell_tensors(op, op->F, out);
 }
 
 static i64 place(const struct op *op, i32 tensor, i32 row, i32 col) {

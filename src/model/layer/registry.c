@@ -135,6 +135,15 @@ void layer_transpose(i64 rows, i32 cols, const f32 *from, i64 from_ld, f32 *to, 
         for (i32 j = 0; j < cols; j++) to[j * to_ld + i] = from[i * from_ld + j];
 }
 
+i32 layer_cell_tensors(const struct op *op, i32 H, struct tensor_info *out) {
+    const struct cell *c = cell_of(op->spec.cell);
+    for (i32 i = 0, rows, cols; i < cell_tensors(c); i++) {
+        const char *what = cell_tensor(c, i, op->I, H, &rows, &cols);
+        layer_torch_tensor(&out[i], op, what, rows, cols);
+    }
+    return cell_tensors(c);
+}
+
 void layer_store(const struct op *op, i32 tensor, const f32 *theta, f32 *canonical) {
     struct tensor_info info[8];
     op->layer->tensors(op, info);

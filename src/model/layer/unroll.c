@@ -228,12 +228,7 @@ static void bwd(const struct op *op, const struct run *r, struct part p) {
 }
 
 static i32 tensors(const struct op *op, struct tensor_info out[8]) {
-    const struct cell *c = cell_of(op->spec.cell);
-    i32 H = op->spec.hidden, n = cell_tensors(c), rows, cols;
-    for (i32 i = 0; i < n; i++) {
-        const char *what = cell_tensor(c, i, op->I, H, &rows, &cols);
-        layer_torch_tensor(&out[i], op, what, rows, cols);
-    }
+    const i32 H = op->spec.hidden, n = layer_cell_tensors(op, H, out);
     layer_tensor(&out[n], op, "head.weight", op->F, H);
     layer_tensor(&out[n + 1], op, "head.bias", op->F, 0);
     return n + 2;
