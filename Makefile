@@ -9,7 +9,7 @@
 #   make accuracy                      the protocols of bench/protocols, five seeds: bench/results/README.md
 #   make bench-e2e bench-reader bench-kernels      measured beside the peers of bench/peers.sh; BENCH="--realtime --only lstm"
 #   make bench-time                    one long series in slices of time: bench/results/time.md; BENCH=--realtime
-#   make soak N=100                    runs that are killed at random moments: bench/results/soak.md
+#   make soak N=100 M=50               killed runs; every other trouble at M moments: bench/results/soak.md
 #   make endurance N=100 S=300         hours: shake and soak N times, e2e three times over, every parser fuzzed for S seconds
 #   make twin                          the same trainings in PyTorch, in f64: the same weights?
 #   make shake N=100                   random configurations, each run in several ways: the same bits?
@@ -64,6 +64,7 @@ fuzz: build/fuzz/build.ninja
 	    -artifact_prefix=build/fuzz/found/$(T)/crash- build/fuzz/found/$(T) tests/fuzz/corpus/$(T)
 
 N ?= 100
+M ?= 50
 twin: release
 	python3 bench/twin.py build/release/cli/stretto
 
@@ -77,7 +78,7 @@ instructions: release
 	python3 bench/instructions.py build/release/cli/stretto
 
 soak: release
-	python3 bench/soak.py build/release/cli/stretto $(N)
+	python3 bench/soak.py build/release/cli/stretto $(N) 1 $(M)
 
 endurance: shake soak
 	STRETTO_TEST_MANY=1 ctest --test-dir build/release -L e2e --repeat until-fail:3 --output-on-failure

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""soak.py PROGRAM [N] [SEED]: N runs under the supervisor, each killed at random moments until it ends; writes bench/results/soak.md.
+"""soak.py PROGRAM [N] [SEED] [M]: N runs under the supervisor, each killed at random moments until it ends; then every other kind of
+trouble at M random moments (soak_moments.py): writes bench/results/soak.md.
 
     what is killed (kill -9)    a rank, the launcher, the supervisor (then started again), or two of them at once
     how often                  after 0.1 to 2 s of each life, at most three times a run
@@ -23,6 +24,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
 import e2e  # noqa: E402  (it reads the program's name from sys.argv)
 from t_ranks import has  # noqa: E402
 from t_submit import Submit  # noqa: E402
+import soak_moments  # noqa: E402
 
 TRAIN = ["train", e2e.AIR, "--target", "Passengers", "--horizon", "12", "--members", "2", "--steps", "2500", "--validate-every", "250",
          "--batch", "40", "--threads", "1", "--checkpoint-every", "0.2s", "-q"]
@@ -112,9 +114,24 @@ class Soak(Submit):
         return "files left: %s" % left if left else "same bits"
 
 
+def write_kinds(f, kinds, seed):
+    f.write("# Runs in trouble\n\nMade by `make soak` (`bench/soak.py`, `bench/soak_moments.py`, seed %d). Models are compared tensor by tensor with the undisturbed "
+            "run's.\n\n## One process, every kind of trouble\n\nA run of 2 x 600 steps, a checkpoint every 0.05 s. The moment is drawn from its whole life of %.1f s: "
+            "reading, base, training, guard, scores, files.\nIt must end with the model, or leave a model or a checkpoint from which `resume` makes it, and "
+            "leave no other file.\n\n| kind | same bits | moments | runs that `resume` finished | else |\n|---|---|---|---|---|\n" % (seed, kinds[0][4]))
+    for name, good, of, resumes, _, other in kinds:
+        f.write("| %s | %d | %d | %d | %s |\n" % (name, good, of, resumes, "; ".join(sorted(set(other))) or "-"))
+    f.write("\nThe full disk is a tmpfs of 1.5 MB with model and run folder; in half of the runs the other program takes every byte that becomes free. The "
+            "limit on file sizes\n(RLIMIT_FSIZE, set on the running process) stands for a quota: no file system with quotas is set up here. Read-only folders are "
+            "made by chmod, for a process\nwithout root's rights. Clocks: the process stands still for up to 1 s, is stopped, and goes on in a time namespace "
+            "whose monotonic clock is off by -1000 s\nto 10^7 s; the wall clock of the machine is left alone. Data: the file changes between a stop and "
+            "`resume`, which must refuse, and is put back.\n")
+
+
 def main():
-    n, seed = int(sys.argv[2]) if len(sys.argv) > 2 else 100, int(sys.argv[3]) if len(sys.argv) > 3 else 1
+    n, seed, moments = (int(sys.argv[k]) if len(sys.argv) > k else default for k, default in ((2, 100), (3, 1), (4, 50)))
     random.seed(seed)
+    kinds = soak_moments.soak(moments)
     ways = ["none"] + [m for m in ("openmpi", "mpich") if has(m)]
     whole = Soak()
     whole.setUp()
@@ -140,10 +157,10 @@ def main():
     rows = [(*r[:5], len(r[5] & there), r[6]) for r in rows]
     back = sorted(r[4] for r in rows if r[4] > 0)
     with open(os.path.join(ROOT, "bench", "results", "soak.md"), "w", encoding="utf-8") as f:
-        f.write("# Runs that are killed at random\n\nMade by `make soak` (`bench/soak.py`, N = %d, seed %d): a run of 2 ranks, 2 x 2500 steps, a "
-                "checkpoint every 0.2 s, up to %d times\nkill -9 of whom the third column names, at random moments, and once of a rank in the middle of a "
-                "checkpoint: while it\nwrites its part, before that is renamed, before the manifest, before it reads one, or while it writes the report. Models are "
-                "compared tensor by tensor with the undisturbed run's.\n\n" % (n, seed, KILLS))
+        write_kinds(f, kinds, seed)
+        f.write("\n## Runs that are killed under the supervisor\n\nN = %d, seed %d: a run of 2 ranks, 2 x 2500 steps, a checkpoint every 0.2 s, up to %d "
+                "times kill -9 of whom the third column\nnames, at random moments, and once of a rank in the middle of a checkpoint: while it writes its part, "
+                "before that is renamed, before the\nmanifest, before it reads one, or while it writes the report.\n\n" % (n, seed, KILLS))
         f.write("**%d of %d have the same bits, with no process and no file left**, in %.0f s." % (good, n, time.monotonic() - begin))
         if back:
             f.write(" From a kill to steps that go on (the slowest of each run): median %.2f s, largest %.2f s." %
@@ -151,7 +168,7 @@ def main():
         f.write("\n\n| run | ranks by | killed | seconds | slowest recovery | shared memory files left | result |\n|---|---|---|---|---|---|---|\n")
         for row in rows:
             f.write("| %d | %s | %s | %.1f | %.2f | %d | %s |\n" % row)
-    return 0 if good == n else 1
+    return 0 if good == n and all(r[1] == r[2] for r in kinds) else 1
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-/* outputs.c - checks output paths before a command starts its work: the folder exists, the path is no directory, and it is no
- * input file of the command. */
+/* outputs.c - checks output paths before a command starts its work: the folder exists and may be written to, the path is no
+ * directory, and it is no input file of the command. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -17,15 +18,18 @@ static bool is_read(const struct cli *c, const struct stat *written) {
     return same_file(written, c->o.config) || same_file(written, c->o.plan);
 }
 
-/* E702 if the parent folder of a new file is missing: the program does not create it. */
+/* E702 if the folder of a file is missing, which the program does not create, or may not be written to. */
 static stretto_err need_folder(const char *option, const char *path) {
-    struct stat st;
     char folder[CLI_PATH], fix[CLI_PATH + 64];
     const char *slash = strrchr(path, '/');
-    snprintf(folder, sizeof folder, "%.*s", (int)(slash ? slash - path : 0), path);
-    if (!folder[0] || stat(folder, &st) == 0 || errno != ENOENT) return 0; /* whatever else is wrong is said when it is written */
-    snprintf(fix, sizeof fix, "mkdir -p %.4000s   or   another place: %s OTHER/NAME", folder, option);
-    return FAIL_AT(E702, path, fix, "cannot write: there is no folder %.4000s", folder);
+    snprintf(folder, sizeof folder, "%.*s", (int)(!slash ? 1 : slash == path ? 1 : slash - path), slash ? path : ".");
+    if (access(folder, W_OK) == 0) return 0;
+    const int why = errno;
+    const char *make = why == ENOENT ? "mkdir -p " : "";
+    snprintf(fix, sizeof fix, "%s%.4000s%sanother place: %s OTHER/NAME", make, *make ? folder : "", *make ? "   or   " : "",
+             option);
+    if (why == ENOENT) return FAIL_AT(E702, path, fix, "cannot write: there is no folder %.4000s", folder);
+    return FAIL_AT(E702, path, fix, "cannot write into the folder %.4000s: %s", folder, strerror(why));
 }
 
 static stretto_err look(const struct cli *c, const char *option, const char *path) {
@@ -35,7 +39,8 @@ static stretto_err look(const struct cli *c, const char *option, const char *pat
     if (stat(path, &st) != 0) return need_folder(option, path);
     snprintf(fix, sizeof fix, "%s %.4000s/NAME", option, path);
     if (S_ISDIR(st.st_mode)) return FAIL_AT(E702, path, fix, "cannot write: this is a directory");
-    if (!S_ISREG(st.st_mode) || !is_read(c, &st)) return 0;
+    if (!S_ISREG(st.st_mode)) return 0;
+    if (!is_read(c, &st)) return need_folder(option, path);
     snprintf(fix, sizeof fix, "%s OTHER", option);
     return FAIL_AT(E702, path, fix, "%s would overwrite what is read from", option);
 }

@@ -144,7 +144,8 @@ err run_dir_finish(struct stretto_trainer *t) {
         TRY(write_run(t, true));
         TRY(forget(t));
     }
-    status_end(&t->status, "done", 0);
+    if (t->model->m->stopped == STOP_TIME) status_end(&t->status, "unfinished", err_exit_status(-E807));
+    else status_end(&t->status, "done", 0);
     return 0;
 }
 

@@ -3,13 +3,16 @@
  *     "STRTABL2" | u64 bytes of the header | JSON header | 64-byte aligned columns ... | u64 hash of everything before
  *
  * The header holds names, types, vocabularies, the offset and size of each column. Loading checks all of it: the hash, sizes,
- * offsets, category codes. */
+ * offsets, category codes. It also holds path, size, time and hash of the file that the table was read from: where that file is
+ * still there and is another one now, the table says so (table.doubt). */
 #include "data/reader.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -42,6 +45,72 @@ static void hash_more(struct chains *c, const void *p, i64 n) {
 }
 
 static u64 hash_end(const struct chains *c) { return mix(mix(mix(c->h[0], c->h[1]), c->h[2]), c->h[3]) ^ (u64)c->bytes; }
+
+/* ------------------------------------------------------------------ the source ---------------------------------------------- */
+
+/* Size and time of the file that was read; false: it is no file, or is gone. */
+static bool source_state(const char *path, i64 *bytes, i64 *ns) {
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) return false;
+    *bytes = (i64)st.st_size;
+    *ns = (i64)st.st_mtim.tv_sec * 1000000000 + (i64)st.st_mtim.tv_nsec;
+    return true;
+}
+
+static err source_hash(const char *path, u64 *hash) {
+    enum { PIECE = 1 << 16 };
+    struct chains c = chains_start;
+    struct file_in f;
+    char piece[PIECE];
+    TRY(file_open(path, &f));
+    err e = 0;
+    for (i64 at = 0; at < f.size && e >= 0; at += PIECE) {
+        const i64 n = lmin(PIECE, f.size - at);
+        memset(piece, 0, sizeof piece);
+        e = file_read_at(&f, at, piece, n);
+        hash_more(&c, piece, PIECE);
+    }
+    file_close(&f);
+    *hash = hash_end(&c);
+    return e;
+}
+
+static err put_source(struct js *o, const char *path) {
+    char hex[20], whole[PATH_MAX];
+    struct js *s = js_object();
+    i64 bytes, ns;
+    u64 hash;
+    err e = 0;
+    if (realpath(path, whole) && source_state(whole, &bytes, &ns)) {
+        e = source_hash(whole, &hash);
+        snprintf(hex, sizeof hex, "%016llx", (unsigned long long)hash);
+        js_put_text(s, "path", whole);
+        js_put_i64(s, "size", bytes);
+        js_put_i64(s, "ns", ns);
+        js_put_text(s, "hash", hex);
+    }
+    js_put(o, "source", s);
+    return e;
+}
+
+/* Sets the doubt where the source has changed since. A file of the same size and time is taken for the same. */
+static err check_source(struct table *t, const struct js *s) {
+    const char *path = js_str(js_get(s, "path"), "");
+    char text[700], fix[700];
+    i64 bytes, ns;
+    u64 hash;
+    if (!*path || !source_state(path, &bytes, &ns)) return 0;
+    const bool same_size = bytes == js_i64(js_get(s, "size"), -1);
+    if (same_size && ns == js_i64(js_get(s, "ns"), -1)) return 0;
+    if (same_size && source_hash(path, &hash) >= 0 && hash == strtoull(js_str(js_get(s, "hash"), ""), NULL, 16)) return 0;
+    snprintf(text, sizeof text, "%.200s was made from %.400s, which has changed since; the data are the old ones", t->path, path);
+    snprintf(fix, sizeof fix, "stretto cache %.400s -o %.200s   (makes it again)", path, t->path);
+    t->doubt_code = 36;
+    TRY(arena_keep(&t->names, &t->doubt, text));
+    return arena_keep(&t->names, &t->doubt_fix, fix);
+}
+
+/* ------------------------------------------------------------------ writing ------------------------------------------------- */
 
 static i64 cell_size(enum col_type type) { return type == COL_CATEGORY ? 4 : 8; }
 
@@ -80,6 +149,7 @@ static err header_text(const struct table *t, struct str *text) {
     if (t->line) at += stored_bytes(8 * t->nrow);
     char mark[4] = {t->sep, t->decimal, 0, 0};
     js_put_text(o, "path", t->path);
+    err e = put_source(o, t->path);
     js_put_i64(o, "rows", t->nrow);
     js_put_bool(o, "header", t->has_header);
     js_put_text(o, "marks", mark);
@@ -90,7 +160,7 @@ static err header_text(const struct table *t, struct str *text) {
     js_put_i64(o, "line_at", line_at);
     js_put_i64(o, "bytes", at);
     js_put(o, "columns", columns);
-    err e = js_text(o, text, 0);
+    if (e >= 0) e = js_text(o, text, 0);
     js_free(o);
     return e;
 }
@@ -205,6 +275,7 @@ static err read_header(struct table *t, const struct js *o, i64 data) {
     const char *doubt = js_str(js_get(o, "doubt"), "");
     if (*doubt) TRY(arena_keep(&t->names, &t->doubt, doubt));
     if (*doubt) TRY(arena_keep(&t->names, &t->doubt_fix, js_str(js_get(o, "doubt_fix"), "")));
+    TRY(check_source(t, js_get(o, "source")));
     NEW(t->col, n);
     for (; t->ncol < n; t->ncol++) TRY(read_column(t, &t->col[t->ncol], js_at(columns, t->ncol), data));
     i64 at = js_i64(js_get(o, "line_at"), -1);

@@ -210,7 +210,7 @@ err check_table(const struct table *t, const struct series_options *o, struct fi
     *out = (struct findings){0};
     struct series *made = NULL;
     TRY(series_inspect(t, o, out, &made));
-    if (t->doubt) warn(out, 35, "", t->doubt_fix, t->doubt);
+    if (t->doubt) warn(out, t->doubt_code ? t->doubt_code : 35, "", t->doubt_fix, t->doubt);
     struct findings ignored = {0};
     struct build b = {.t = t, .o = o, .found = &ignored};
     struct freq freq = {.season = 1};

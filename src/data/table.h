@@ -37,8 +37,9 @@ struct table {
     bool has_header;
     char sep, decimal;
     i64 grouped;       /* numbers with thousands separators (with the non-decimal mark, if that matters) */
-    const char *doubt; /* text: numbers are ambiguous, and how they were read; NULL = unambiguous */
-    const char *doubt_fix; /* option that resolves it */
+    const char *doubt; /* text: numbers are ambiguous, or a cache file is older than its source; NULL = neither */
+    const char *doubt_fix; /* option, or command, that resolves it */
+    i32 doubt_code;        /* its warning; 0 = W035 */
     i32 turned; /* columns of names of a file with a series per row (--orient rows), 0 = a series per column */
     i64 *line; /* line of each row when rows and lines differ (quoted newlines, blank lines); NULL = row + 1 + header */
     struct arena names;

@@ -238,8 +238,11 @@ static err attempt(struct watch *w, bool *over, i32 *exit_status) {
 
 static void take_signals(struct watch *w) {
     static const int numbers[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1};
+    struct sigaction hup;
+    const bool nohup = sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler == SIG_IGN; /* a blocked signal is never ignored */
     sigemptyset(&w->taken);
-    for (size_t i = 0; i < COUNT(numbers); i++) sigaddset(&w->taken, numbers[i]);
+    for (size_t i = 0; i < COUNT(numbers); i++)
+        if (numbers[i] != SIGHUP || !nohup) sigaddset(&w->taken, numbers[i]);
     sigprocmask(SIG_BLOCK, &w->taken, &w->before);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }

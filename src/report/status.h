@@ -41,8 +41,8 @@ struct status {
 /* Creates RUN/status and the first record, phase "data". Rank 0 removes records of ranks that this run does not have. */
 void status_open(struct status *s, const char *run_dir, i32 rank, i32 world);
 struct sink status_sink(struct status *s);
-/* Writes the last record: "done", "stopped", "failed", or "differs" (E804: a restart would fail the same way), with the exit
- * status. Only the first call counts. status_failed: derives both from an error. */
+/* Writes the last record: "done", "stopped", "unfinished" (at a time limit), "failed", or "differs" (E804: a restart would fail
+ * the same way), with the exit status. Only the first call counts. status_failed: derives both from an error. */
 void status_end(struct status *s, const char *phase, i32 exit_status);
 void status_failed(struct status *s, err e);
 

@@ -73,6 +73,32 @@ static void put_file(const char *path, const char *bytes, i64 n) {
     assert_int_equal(fclose(f), 0);
 }
 
+TEST(cache_says_that_its_source_has_changed) {
+    struct read_options o = READ_OPTIONS_DEFAULT;
+    struct table *t;
+    char *longer = mem_alloc(sizeof text + 16), *same = mem_strdup(text);
+    write_cache();
+    T_OK(table_read(cache_path(), &o, &t));
+    assert_null(t->doubt);
+    table_free(t);
+    t_file("a.csv", text); /* written again, with another time and the same contents */
+    T_OK(table_read(cache_path(), &o, &t));
+    assert_null(t->doubt);
+    table_free(t);
+    same[strlen(same) - 2] ^= 1; /* of the same size */
+    snprintf(longer, sizeof text + 16, "%s#", text);
+    for (i32 k = 0; k < 2; k++) {
+        t_file("a.csv", k ? longer : same);
+        T_OK(table_read(cache_path(), &o, &t));
+        assert_non_null(strstr(t->doubt, "has changed since"));
+        assert_non_null(strstr(t->doubt_fix, "stretto cache /"));
+        assert_int_equal(t->doubt_code, 36);
+        table_free(t);
+    }
+    mem_free(longer);
+    mem_free(same);
+}
+
 TEST(cache_damaged_anywhere_is_refused) {
     struct read_options o = READ_OPTIONS_DEFAULT;
     char path[300];
@@ -205,6 +231,7 @@ TEST(sample_airline_is_the_textbook_series) {
     str_free(&a);
 }
 
-T_MAIN(cmocka_unit_test(cache_gives_back_the_table), cmocka_unit_test(cache_damaged_anywhere_is_refused),
+T_MAIN(cmocka_unit_test(cache_gives_back_the_table), cmocka_unit_test(cache_says_that_its_source_has_changed),
+       cmocka_unit_test(cache_damaged_anywhere_is_refused),
        cmocka_unit_test(cache_with_a_forged_header_is_refused),
        cmocka_unit_test(samples_are_reproducible_and_readable), cmocka_unit_test(sample_airline_is_the_textbook_series))

@@ -48,10 +48,11 @@ class Limits(Case):
         os.chmod(self.path("locked"), 0o555)
         r = self.as_nobody("train", "air.csv", *FAST, "-o", "locked/m.model", "--quiet")
         self.assertEqual(r.status, 7)
-        self.assertRegex(r.err, r"^error\[E702\] locked/m\.model\.run: cannot make the folder: Permission denied\n")
+        self.assertRegex(r.err, r"^error\[E702\] locked/m\.model: cannot write into the folder locked: Permission denied\n"
+                                r"  fix: another place: --out OTHER/NAME\n$")
         r = self.as_nobody("sample", "airline", "-o", "locked/a.csv")
         self.assertEqual(r.status, 7)
-        self.assertRegex(r.err, r"^error\[E702\] cannot write locked/a\.csv\.tmp: Permission denied\n  fix: another place: --out OTHER/NAME\n")
+        self.assertRegex(r.err, r"^error\[E702\] locked/a\.csv: cannot write into the folder locked: Permission denied\n  fix: another place: --out OTHER/NAME\n")
 
     def test_a_signal_while_the_base_is_chosen(self):
         """Minutes of a large ridge: the signal is heard, nothing is left but the folder of the run."""

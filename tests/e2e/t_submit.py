@@ -3,6 +3,7 @@ the model is that of the undisturbed run bit for bit, with no process left; what
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -199,6 +200,34 @@ class Submit(Case):
         os.environ.pop("STRETTO_FAULT")
         self.ends(self.submit("--ranks", "2"))
         self.is_whole(2)
+
+    def test_closed_terminal(self):
+        """SIGHUP is passed on as SIGTERM is; under nohup neither the supervisor nor its job hears it."""
+        child = self.submit("--ranks", "2", train=["--steps", "100000"])
+        self.until_checkpoint(child)
+        child.send_signal(signal.SIGHUP)
+        self.ends(child, 75)
+        self.assertEqual(self.record(0)["phase"], "stopped")
+        command = [e2e.PROGRAM, "submit", "--", "train", AIR, *TRAIN, "--checkpoint-every", "0.2s", "-q", "--steps", "100000", "-o", "m.model"]
+        child = subprocess.Popen(command, cwd=self.dir, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 env=self.environment(), preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        self.addCleanup(child.kill)
+        self.until_checkpoint(child)
+        child.send_signal(signal.SIGHUP)
+        os.kill(self.record(0)["pid"], signal.SIGHUP)
+        time.sleep(1)
+        self.assertIsNone(child.poll())
+        child.send_signal(signal.SIGTERM)
+        self.ends(child, 75)
+
+    def test_time_limit_of_the_job(self):
+        """It is no failure that a restart would mend; the status says that the run is unfinished."""
+        for flavour in ["none", *filter(has, ("openmpi",))]:
+            err = self.ends(self.submit("--ranks", "2", "--mpi", flavour, train=["--steps", "1000000", "--time-limit", "1s"]), 76)
+            self.assertIn("error[E807]", err)
+            self.assertEqual([e["event"] for e in self.log()][-4:], ["begin", "start", "ended", "end"])
+            self.assertEqual(self.record(0)["phase"], "unfinished")
+            shutil.rmtree(self.path("m.model.run"))
 
     def test_failures_of_the_job_are_passed_on(self):
         err = self.ends(self.submit("--ranks", "2", train=["--target", "nobody"]), 2)
