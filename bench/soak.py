@@ -118,7 +118,7 @@ def write_kinds(f, kinds, seed):
     f.write("# Runs in trouble\n\nMade by `make soak` (`bench/soak.py`, `bench/soak_moments.py`, seed %d). Models are compared tensor by tensor with the undisturbed "
             "run's.\n\n## One process, every kind of trouble\n\nA run of 2 x 600 steps, a checkpoint every 0.05 s. The moment is drawn from its whole life of %.1f s: "
             "reading, base, training, guard, scores, files.\nIt must end with the model, or leave a model or a checkpoint from which `resume` makes it, and "
-            "leave no other file.\n\n| kind | same bits | moments | runs that `resume` finished | else |\n|---|---|---|---|---|\n" % (seed, kinds[0][4]))
+            "leave no other file.\n\n| kind | same bits | moments | calls of `resume` | else |\n|---|---|---|---|---|\n" % (seed, kinds[0][4]))
     for name, good, of, resumes, _, other in kinds:
         f.write("| %s | %d | %d | %d | %s |\n" % (name, good, of, resumes, "; ".join(sorted(set(other))) or "-"))
     f.write("\nThe full disk is a tmpfs of 1.5 MB with model and run folder; in half of the runs the other program takes every byte that becomes free. The "

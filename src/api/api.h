@@ -111,7 +111,7 @@ err trainer_record(const struct stretto_trainer *t, struct str *out);
 /* After ranks died: takes the new rank number; with `first` this rank now emits the events and writes the files. */
 void run_dir_renumber(struct stretto_trainer *t, bool first);
 err run_dir_config(
-    const struct stretto_trainer *t); /* writes config.json, once every `auto` is resolved; fine without a run folder */
+    const struct stretto_trainer *t); /* config.json, once every `auto` is resolved, then run.json; fine without a run folder */
 bool run_dir_has_checkpoint(const struct stretto_trainer *t);
 err run_dir_path(const struct stretto_trainer *t, const char *name, char out[4096]); /* RUN/NAME; E702 if it is too long */
 err run_dir_write(const struct stretto_trainer *t, const char *name, struct str *text); /* writes a text and frees it */

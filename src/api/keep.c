@@ -12,7 +12,8 @@
 #include "base/file.h"
 #include "comm/comm.h"
 
-enum { PLACES = 4, REPORT_BYTES = 1 << 18, TEXT_BYTES = 1 << 16, PATHS = 2 * PATH_MAX };
+enum { PLACES = 4, REPORT_BYTES = 1 << 18, TEXT_BYTES = 1 << 16, PATHS = 2 * PATH_MAX, ENDING = 8 };
+static const char unfinished[] = ".part";
 
 /* ------------------------------------------------------------------ before training ----------------------------------------- */
 
@@ -98,14 +99,14 @@ static bool elsewhere(const struct stretto_trainer *t, const char *folder, const
     const char *slash = strrchr(full, '/');
     const u64 hash = comm_hash(COMM_HASH, full, strlen(full));
     return snprintf(path, PATHS, "%s%s/%.100s-%016llx.model", folder, more, slash ? slash + 1 : full,
-                    (unsigned long long)hash) < PATHS;
+                    (unsigned long long)hash) < PATHS - ENDING;
 }
 
 /* Place k, from 0; false: there is no such place here. */
 static bool place(const struct stretto_trainer *t, i32 k, char path[PATHS]) {
     if (!t->run_dir) return false;
-    if (k == 0) return snprintf(path, PATHS, "%s/trained.model", t->run_dir) < PATHS;
-    if (k == 1) return snprintf(path, PATHS, "%s.trained", t->run_dir) < PATHS;
+    if (k == 0) return snprintf(path, PATHS, "%s/trained.model", t->run_dir) < PATHS - ENDING;
+    if (k == 1) return snprintf(path, PATHS, "%s.trained", t->run_dir) < PATHS - ENDING;
     if (k == 3) return elsewhere(t, variable("TMPDIR") ? variable("TMPDIR") : "/tmp", "", path);
     if (variable("XDG_STATE_HOME")) return elsewhere(t, variable("XDG_STATE_HOME"), "/stretto", path);
     return elsewhere(t, variable("HOME"), "/.local/state/stretto", path);
@@ -120,8 +121,12 @@ static bool is_own(const char *path, bool otherwise) {
 
 void keep_forget(const struct stretto_trainer *t) {
     char path[PATHS];
-    for (i32 k = 0; k < PLACES; k++)
-        if (place(t, k, path) && is_own(path, false)) unlink(path);
+    for (i32 k = 0; k < PLACES; k++) {
+        if (!place(t, k, path)) continue;
+        if (is_own(path, false)) unlink(path);
+        memcpy(path + strlen(path), unfinished, sizeof unfinished);
+        if (is_own(path, false)) unlink(path);
+    }
     keep_make_room((void *)(uintptr_t)t);
 }
 
@@ -133,7 +138,7 @@ static bool is_over(const struct stretto_trainer *t) { return t->model->m->stopp
 static bool keep_model(const struct stretto_trainer *t, char where[PATHS]) {
     for (i32 k = 0; k < PLACES; k++) {
         if (!place(t, k, where) || !is_own(where, true)) continue;
-        if (!is_over(t)) memcpy(where + strlen(where), ".part", 6); /* no name that keep_find reads */
+        if (!is_over(t)) memcpy(where + strlen(where), unfinished, sizeof unfinished); /* no name that keep_find reads */
         if (k >= 2 && file_make_parent(where) < 0) continue;
         if (stretto_model_save(t->model, where) >= 0) return true;
     }

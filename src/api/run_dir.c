@@ -116,7 +116,8 @@ err run_dir_config(const struct stretto_trainer *t) {
     if (e >= 0 && t->resume) e = keep_time_limit(t, &o);
     if (e >= 0) opt_dump_json(&o, 1u << VERB_train, &text);
     opt_free(&o);
-    return e < 0 ? e : run_dir_write(t, "config.json", &text);
+    if (e >= 0) e = run_dir_write(t, "config.json", &text);
+    return e < 0 ? e : write_run(t, false);
 }
 
 /* A new run forgets the checkpoints of the one before. */
@@ -126,9 +127,9 @@ static err forget(const struct stretto_trainer *t) {
     return ckpt_clear(path);
 }
 
-static err forget_data(const struct stretto_trainer *t) {
+static err forget_file(const struct stretto_trainer *t, const char *name) {
     char path[PATH_MAX];
-    TRY(path_in(t->run_dir, "data.json", path));
+    TRY(path_in(t->run_dir, name, path));
     return unlink(path) == 0 || errno == ENOENT ? 0 : FAIL(E702, "cannot replace %s: %s", path, strerror(errno));
 }
 
@@ -179,10 +180,10 @@ stretto_err stretto_trainer_run_dir(stretto_trainer *t, const char *path, int re
         if (run_dir_has_checkpoint(t))
             event_note(&t->events, EVENT_WARNING, "%s held a checkpoint of a run that was stopped: this run starts from scratch "
                        "(`stretto resume %s` would have continued it)", t->run_dir, t->run_dir);
+        TRY(forget_file(t, "run.json"));
         TRY(forget(t));
-        TRY(forget_data(t));
+        TRY(forget_file(t, "data.json"));
     }
-    TRY(write_run(t, false));
     return open_metrics(t);
 }
 
@@ -236,11 +237,12 @@ stretto_err stretto_run_paths(const char *run_dir, char **data_path, char **mode
     *data_path = *model_path = NULL;
     TRY(path_in(run_dir, "run.json", path));
     if (!file_exists(path))
-        return FAIL_AT(E705, NULL, "the folder that `stretto train` names at the end (MODEL.run)",
-                       "%s is no run folder: it has no run.json", run_dir);
+        return FAIL_AT(E705, NULL, "the folder that `stretto train` names at the end (MODEL.run)   or   stretto train once more",
+                       "%s has no run.json: it is no run folder, or its run ended before the training", run_dir);
     TRY(js_load(path, &o));
     const char *data = js_str(js_get(o, "data"), ""), *model = js_str(js_get(o, "model"), "");
     if (js_bool(js_get(o, "finished"), false)) {
+        if (path_in(run_dir, "checkpoints", path) >= 0) ckpt_clear(path); /* it was killed before it had done so itself */
         err e = FAIL_AT(E705, NULL, "stretto train for a new run (--steps for a longer one)",
                         "the run in %s is finished: its model is %s", run_dir, model);
         js_free(o);

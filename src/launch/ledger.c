@@ -35,20 +35,36 @@ static bool younger(const char *path, f64 since) {
     return (f64)st.st_mtim.tv_sec + 1e-9 * (f64)st.st_mtim.tv_nsec >= since - CLOCK_SLACK;
 }
 
+/* The number of the next checkpoint of a folder, and its path; -1 = there are no more. */
+static i64 next_checkpoint(DIR *dir, const char *folder, char path[4500]) {
+    for (struct dirent *d; dir && (d = readdir(dir));) {
+        const size_t digits = strspn(d->d_name, "0123456789");
+        if (digits == 0 || strcmp(d->d_name + digits, ".ckpt") != 0) continue;
+        snprintf(path, 4500, "%s/%.255s", folder, d->d_name);
+        return strtoll(d->d_name, NULL, 10);
+    }
+    return -1;
+}
+
 i64 run_checkpoint(const char *run_dir, f64 since) {
     char folder[4200], path[4500];
     i64 best = -1;
     snprintf(folder, sizeof folder, "%s/checkpoints", run_dir);
     DIR *dir = opendir(folder);
-    for (struct dirent *d; dir && (d = readdir(dir));) {
-        const size_t digits = strspn(d->d_name, "0123456789");
-        if (digits == 0 || strcmp(d->d_name + digits, ".ckpt") != 0) continue;
-        snprintf(path, sizeof path, "%s/%.255s", folder, d->d_name);
-        const i64 number = strtoll(d->d_name, NULL, 10);
+    for (i64 number; (number = next_checkpoint(dir, folder, path)) >= 0;)
         if (number > best && younger(path, since)) best = number;
-    }
     if (dir) closedir(dir);
     return best;
+}
+
+void run_clear(const char *run_dir) {
+    char folder[4200], path[4500];
+    snprintf(folder, sizeof folder, "%s/checkpoints", run_dir);
+    DIR *dir = opendir(folder);
+    while (next_checkpoint(dir, folder, path) >= 0)
+        if (file_remove_dir(path) < 0) err_clear(); /* what stays does no harm */
+    if (dir) closedir(dir);
+    rmdir(folder);
 }
 
 bool run_finished(const char *run_dir, f64 since) {

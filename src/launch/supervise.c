@@ -222,6 +222,7 @@ static err attempt(struct watch *w, bool *over, i32 *exit_status) {
     TRY(note(w, &e));
     TRY(clean_up(w));
     *over = true;
+    if (run_finished(w->job->run_dir, w->since)) run_clear(w->job->run_dir);
     if (v == VERDICT_DONE || run_finished(w->job->run_dir, w->since)) return end(w, v == VERDICT_FINAL ? code : 0, exit_status);
     if (w->asked) return end(w, STOPPED, exit_status);
     if (v == VERDICT_FINAL) return end(w, code, exit_status);
@@ -266,6 +267,7 @@ static err run(struct watch *w, const struct ledger_past *past, const char *comm
     TRY(clean_up(w));
     TRY(begin(w, past, command));
     if (past->open && run_finished(w->job->run_dir, w->since)) {
+        run_clear(w->job->run_dir);
         launch_say(w->job, "supervisor: the run is finished, its model is written");
         return end(w, 0, exit_status);
     }

@@ -45,6 +45,8 @@ void ledger_close(struct ledger *l);
 i64 run_checkpoint(const char *run_dir, f64 since);
 /* True if run.json says that the run is finished, and was written after `since`. */
 bool run_finished(const char *run_dir, f64 since);
+/* Removes the checkpoints of a finished run that was killed before it had removed them itself. */
+void run_clear(const char *run_dir);
 
 /* --- marked.c --- */
 enum { MARKED_MOST = 2048 };

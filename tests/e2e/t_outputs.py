@@ -168,6 +168,19 @@ class Outputs(Case):
         self.assertTrue(stat.S_ISREG(os.stat(self.path("m.model.run/reserve")).st_mode))
         child.kill()
 
+    def test_killed_before_its_options_are_resolved(self):
+        """Whoever finds run.json can resume: config.json is there before it."""
+        self.stretto("train", AIR, *QUICK, "-o", "whole.model")
+        for k in range(5):
+            shutil.rmtree(self.path("m.model.run"), True)
+            child = self.start("train", AIR, *QUICK, "-o", "m.model")
+            while not os.path.exists(self.path("m.model.run/run.json")):
+                self.assertIsNone(child.poll())
+            child.kill()
+            child.wait()
+            self.stretto("resume", "m.model.run")
+            self.same_model("whole.model", "m.model", "killed at its beginning")
+
     def test_room_is_looked_for_before_training(self):
         small = self.small_disk()
         self.fill(small)
