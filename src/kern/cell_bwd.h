@@ -71,9 +71,8 @@ typedef void bwd_fn(const struct step *, i32 b, i32 u, i32 pa, i32 pb, f32 *part
     static void bwd_##nv##_##n(const struct step *s, i32 b, i32 u, i32 pa, i32 pb, f32 *part) {                                  \
         bwd_tile(n, nv, s, b, u, pa, pb, part);                                                                                  \
     }
-UP_TO(ROWS_MAX, BWD, 1) UP_TO(ROWS_MAX, BWD, 2) UP_TO(ROWS_MAX, BWD, 3) UP_TO(ROWS_MAX, BWD, 4)
-static bwd_fn *const bwd_rows[WIDE + 1][ROWS_MAX + 1] = {{NULL}, TILES(ROWS_MAX, bwd_1_), TILES(ROWS_MAX, bwd_2_),
-                                                         TILES(ROWS_MAX, bwd_3_), TILES(ROWS_MAX, bwd_4_)};
+UP_TO_WIDE(BWD)
+static bwd_fn *const bwd_rows[WIDE + 1][ROWS_MAX + 1] = TILES_TO_WIDE(bwd);
 
 /* nv vectors of columns from u for rows b0..b1, at most ROW_BLOCK rows. */
 static void bwd_columns(struct step *s, i32 b0, i32 b1, i32 u, i32 nv) {
@@ -109,8 +108,6 @@ static void rows_bwd(struct step *s, i32 r0, i32 r1) {
             bwd_columns(s, b0, imin(r1, b0 + ROW_BLOCK), u, nv);
         }
 }
-
-static i64 wt_side(i32 cols, i32 Hp) { return (i64)round_up(cols, BC) * Hp * GW; }
 
 #include "kern/cell_one.h"
 

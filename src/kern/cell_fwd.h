@@ -12,6 +12,20 @@ enum { AHEAD_FLOATS = 1 << 16 }; /* floats of act per chunk: small enough to sta
 
 enum { PANELS_MAX = 4 };
 
+/* The cell of row b, units u..u+VL, on the sums z; partial: only stores the sums. */
+INLINE void fwd_cell(const struct step *s, i64 b, i64 u, vf *z) {
+    const i64 row = b * s->Hp + u;
+    f32 *act = unit_at(s, s->act, b, u);
+    if (!s->partial) {
+        vf c, h;
+        gates_fwd(z, v_load_or_zero(s->s_prev, row), &c, &h);
+        if (HAS_C) v_store(s->s_out + row, c);
+        v_store(s->y + row, h);
+        if (s->shared_h) v_store(s->shared_h + row, h);
+    }
+    UNROLL for (int g = 0; g < GA; g++) v_store(act + slot_of[g] * LANES, z[g]);
+}
+
 /* MR rows from b, PANELS vectors of units from q (vector q = units q*VL..). */
 INLINE void fwd_tile(const int MR, const int PANELS, const struct step *s, i32 b, i32 q) {
     vf acc[ROWS_MAX][ACC];
@@ -39,19 +53,9 @@ INLINE void fwd_tile(const int MR, const int PANELS, const struct step *s, i32 b
         mul_rows(MR, GW * PANELS, acc, TO_H, s->h + (i64)b * s->Hp + s->k0, s->Hp, w + (i64)(s->I + s->k0) * WROW, WROW, group,
                  GW, LANES, s->k1 - s->k0, s->ahead);
     UNROLL for (int i = 0; i < MR * PANELS; i++) {
-        const int r = i / PANELS, p = i % PANELS;
-        const i64 u = (q + p) * VL, row = (i64)(b + r) * s->Hp + u;
-        f32 *act = unit_at(s, s->act, b + r, u);
         vf z[GA];
-        UNROLL for (int g = 0; g < GA; g++) z[g] = acc[r][p * GA + g];
-        if (!s->partial) {
-            vf c, h;
-            gates_fwd(z, v_load_or_zero(s->s_prev, row), &c, &h);
-            if (HAS_C) v_store(s->s_out + row, c);
-            v_store(s->y + row, h);
-            if (s->shared_h) v_store(s->shared_h + row, h);
-        }
-        UNROLL for (int g = 0; g < GA; g++) v_store(act + slot_of[g] * LANES, z[g]);
+        UNROLL for (int g = 0; g < GA; g++) z[g] = acc[i / PANELS][i % PANELS * GA + g];
+        fwd_cell(s, b + i / PANELS, (i64)(q + i % PANELS) * VL, z);
     }
 }
 
@@ -59,54 +63,81 @@ typedef void fwd_fn(const struct step *, i32 b, i32 q);
 #define FWD(n, tag, panels)                                                                                                      \
     static void tag##n(const struct step *s, i32 b, i32 q) { fwd_tile(n, panels, s, b, q); }
 #define FWD_ROWS(n, tag) FWD(n, tag, FWD_PANELS)
-UP_TO(ROWS_MAX, FWD_ROWS, fwd_rows_)
-static fwd_fn *const fwd_rows[ROWS_MAX + 1] = TILES(ROWS_MAX, fwd_rows_);
+UP_TO(FEW_ROWS, FWD_ROWS, fwd_rows_)
+static fwd_fn *const fwd_rows[FEW_ROWS + 1] = TILES(FEW_ROWS, fwd_rows_);
 FWD(1, fwd_wide_, ONE_PANELS)
 #if FWD_PANELS > 1
 #define FWD_TAIL(n, tag) FWD(n, tag, 1)
-UP_TO(ROWS_MAX, FWD_TAIL, fwd_tail_)
-static fwd_fn *const fwd_tail[ROWS_MAX + 1] = TILES(ROWS_MAX, fwd_tail_);
+UP_TO(FEW_ROWS, FWD_TAIL, fwd_tail_)
+static fwd_fn *const fwd_tail[FEW_ROWS + 1] = TILES(FEW_ROWS, fwd_tail_);
 #else
 #define fwd_tail fwd_rows
 #endif
 
-/* The tile functions for the vectors from q on; *next: the first vector after them. */
-INLINE fwd_fn *const *fwd_tiles(i32 q, i32 end, i32 *next) {
+#if HAS_GATE_PANELS
+/* MR rows from b, the units of one panel from vector q: one gate after another, each over its own panel of weights, into a
+ * scratch of MR rows; then the cell. The tile reads whole cache lines, 64 bytes an input, so L1 holds the weights of a gate. */
+INLINE void gate_tile(const int MR, const struct step *s, i32 b, i32 q) {
+    const i64 group[1] = {0}, p = q / SUB, K = s->I + s->H;
+    f32 sums[GA][ROWS_MAX][LANES] __attribute__((aligned(64)));
+    for (i32 v = 0; v < GA; v++) { /* value v: gate v of x and h, except gru: 2 = gate n of x, 3 = gate n of h */
+        vf acc[ROWS_MAX][ACC];
+        const f32 *w = s->wf + (p * GW + imin(v, GW - 1)) * K * LANES;
+        f32 *act = unit_at(s, s->act, b, (i64)p * LANES) + slot_of[v] * LANES;
+        if (s->summed) {
+            UNROLL for (int r = 0; r < MR; r++)
+                UNROLL for (int j = 0; j < SUB; j++) acc[r][j] = v_load(act + r * AROW + j * VL);
+        } else {
+            UNROLL for (int j = 0; j < SUB; j++) {
+                const vf bias = v_load(s->bias + (p * GA + v) * LANES + j * VL);
+                UNROLL for (int r = 0; r < MR; r++) acc[r][j] = bias;
+            }
+            UNROLL for (int r = 0; r < MR; r++) __builtin_prefetch(act + r * AROW, 1, 2);
+            if (v < GW) mul_rows(MR, SUB, acc, TO_SAME, s->x + b * s->x_ld, s->x_ld, w, LANES, group, SUB, VL, s->I, NULL);
+        }
+        if (s->h && (GA == GW || v != 2))
+            mul_rows(MR, SUB, acc, TO_SAME, s->h + (i64)b * s->Hp + s->k0, s->Hp, w + (i64)(s->I + s->k0) * LANES, LANES, group,
+                     SUB, VL, s->k1 - s->k0, NULL);
+        UNROLL for (int r = 0; r < MR; r++)
+            UNROLL for (int j = 0; j < SUB; j++) v_store(&sums[v][r][j * VL], acc[r][j]);
+    }
+    for (int i = 0; i < MR * SUB; i++) {
+        vf z[GA];
+        UNROLL for (int g = 0; g < GA; g++) z[g] = v_load(sums[g][0] + i * VL);
+        fwd_cell(s, b + i / SUB, p * LANES + i % SUB * VL, z);
+    }
+}
+
+#define GATES(n, tag)                                                                                                            \
+    static void tag##n(const struct step *s, i32 b, i32 q) { gate_tile(n, s, b, q); }
+UP_TO(ROWS_MAX, GATES, gate_rows_)
+static fwd_fn *const gate_rows[ROWS_MAX + 1] = TILES(ROWS_MAX, gate_rows_);
+#endif
+
+/* The tile functions of `rows` rows for the vectors from q on; *next: the first vector after them. */
+INLINE fwd_fn *const *fwd_tiles(i32 rows, i32 q, i32 end, i32 *next) {
+#if HAS_GATE_PANELS
+    if (rows > FEW_ROWS) {
+        *next = q + SUB;
+        return gate_rows;
+    }
+#endif
     const bool full = q + FWD_PANELS <= end;
+    (void)rows;
     *next = q + (full ? FWD_PANELS : 1);
     return full ? fwd_rows : fwd_tail;
 }
 
-/* If a vector is smaller than a cache line, a panel of weights fills L1 although the tile uses only part of each line, and
- * every row tile fetches it again. Therefore h is added in parts of FWD_INPUTS inputs that stay in L1 for all rows of a block;
- * act holds the partial sums. */
-enum { FWD_INPUTS = SUB > FWD_PANELS ? 64 : INT32_MAX };
-
-/* Rows r0..r1 of the vectors at q, inputs k0..k1 of h; prefetches weights *from .. to and advances *from. */
-static void rows_fwd(struct step *s, fwd_fn *const *tiles, i32 q, i32 r0, i32 r1, const f32 **from, const f32 *to) {
+/* Rows r0..r1 of the vectors at q, inputs k0..k1 of h; prefetches weights from .. to. */
+static void rows_fwd(struct step *s, fwd_fn *const *tiles, i32 q, i32 r0, i32 r1, const f32 *from, const f32 *to) {
     const i64 fetched = (i64)(s->k1 - s->k0) * LANES;
     for (i32 b = r0; b < r1;) {
         const i32 n = tile_rows(r1 - b);
-        s->ahead = *from + fetched <= to ? *from : NULL;
-        *from += fetched;
+        s->ahead = from + fetched <= to ? from : NULL;
+        from += fetched;
         tiles[n](s, b, q);
         b += n;
     }
-}
-
-static void panel_fwd(struct step *s, fwd_fn *const *tiles, i32 q, i32 r0, i32 r1, const f32 *from, const f32 *to) {
-    const struct step whole = *s;
-    if (!s->h || s->k1 - s->k0 <= FWD_INPUTS || r1 - r0 <= ROWS_MAX) {
-        rows_fwd(s, tiles, q, r0, r1, &from, to);
-        return;
-    }
-    for (s->k1 = s->k0; s->k1 < whole.k1; s->k0 = s->k1) {
-        s->k1 += imin(whole.k1 - s->k0, FWD_INPUTS);
-        s->summed = whole.summed || s->k0 > whole.k0;
-        s->partial = whole.partial || s->k1 < whole.k1;
-        rows_fwd(s, tiles, q, r0, r1, &from, to);
-    }
-    *s = whole;
 }
 
 static void step_fwd(struct step *s, bool one_row, i32 b0, i32 b1) {
@@ -123,9 +154,9 @@ static void step_fwd(struct step *s, bool one_row, i32 b0, i32 b1) {
         const i32 r1 = imin(b1, r0 + ROW_BLOCK);
         i32 next;
         for (q = s->u0 / VL; q < Q; q = next) {
-            fwd_fn *const *tiles = fwd_tiles(q, Q, &next);
+            fwd_fn *const *tiles = fwd_tiles(r1 - r0, q, Q, &next);
             const f32 *from = s->w + (i64)(next < Q ? next : s->u0 / VL) / SUB * K * WROW;
-            panel_fwd(s, tiles, q, r0, r1, from, far ? from + (i64)K * WROW : from);
+            rows_fwd(s, tiles, q, r0, r1, from, far ? from + (i64)K * WROW : from);
         }
         if (s->tail) step_tail(s, r0, r1);
     }
@@ -150,7 +181,7 @@ static i32 x_ahead(const struct cell_args *x, i32 b0, i32 b1, i32 t, i32 t1) {
     s.partial = true;
     s.h = NULL;
     for (i32 q = s.u0 / VL, next; q < s.u1 / VL; q = next) {
-        fwd_fn *const *tiles = fwd_tiles(q, s.u1 / VL, &next);
+        fwd_fn *const *tiles = fwd_tiles(whole ? (end - t) * x->B : rows, q, s.u1 / VL, &next);
         for (i32 i = t; i < end; i = whole ? end : i + 1) {
             const i32 r0 = (i - t) * x->B + b0, r1 = whole ? (end - t) * x->B : (i - t) * x->B + imin(b1, cell_live(x, i));
             for (i32 b = r0; b < r1;) {

@@ -11,20 +11,22 @@
 #ifndef STRETTO_KERN_CELL_ONE_H
 #define STRETTO_KERN_CELL_ONE_H
 
-enum { ONE_KU = VL == 16 ? 4 : 2, ONE_UNITS = 1024 };
+enum { ONE_KU = VL == 16 ? 4 : 2, ONE_NV = 4, ONE_UNITS = 1024 };
 
 /* out[NV vectors] = dz of panels pa..pb times columns u.. of wt, summed in ONE_KU independent chains. */
 INLINE void one_tile(const int NV, const struct step *s, i32 u, i32 pa, i32 pb, f32 *out) {
-    vf acc[ONE_KU][WIDE];
+    vf acc[ONE_KU][ONE_NV];
     UNROLL for (int k = 0; k < ONE_KU; k++)
         UNROLL for (int j = 0; j < NV; j++) acc[k][j] = v_zero();
-    const f32 *w = s->wt + (u / BC * (i64)s->NP + pa) * WROW * BC + u % BC;
+    const i64 block = (i64)s->NP * WROW * BC;
+    const f32 *w = s->wt + u / BC * block + (i64)pa * WROW * BC + u % BC;
     for (i32 p = pa; p < pb; p++, w += WROW * BC) {
         const f32 *dz = s->dz + p * s->panel;
         for (i32 i = 0; i < WROW; i += ONE_KU)
             UNROLL for (int k = 0; k < ONE_KU; k++) {
                 const vf a = v_set1(dz[i + k]);
-                UNROLL for (int j = 0; j < NV; j++) acc[k][j] = v_fma(a, v_load(w + (i + k) * BC + j * VL), acc[k][j]);
+                UNROLL for (int j = 0; j < NV; j++)
+                    acc[k][j] = v_fma(a, v_load(w + j / WIDE * block + (i + k) * BC + j % WIDE * VL), acc[k][j]);
             }
     }
     UNROLL for (int k = ONE_KU - 1; k > 0; k--)
@@ -36,13 +38,13 @@ typedef void one_fn(const struct step *, i32 u, i32 pa, i32 pb, f32 *out);
 #define ONE(nv)                                                                                                                  \
     static void one_##nv(const struct step *s, i32 u, i32 pa, i32 pb, f32 *out) { one_tile(nv, s, u, pa, pb, out); }
 ONE(1) ONE(2) ONE(3) ONE(4)
-static one_fn *const one_cols[WIDE + 1] = {NULL, one_1, one_2, one_3, one_4};
+static one_fn *const one_cols[ONE_NV + 1] = {NULL, one_1, one_2, one_3, one_4};
 
 /* out[u0..u1) = the lower or upper half of the panels of dz times wt; zero if there is no dz. */
 static void one_half(const struct step *s, bool hi, i32 u0, i32 u1, f32 *out) {
     const i32 mid = s->NP / 2, pa = !s->dz || !hi ? 0 : mid, pb = !s->dz ? 0 : hi ? s->NP : mid;
     for (i32 u = u0, nv; u < u1; u += nv * VL) {
-        nv = imin(WIDE - u % BC / VL, (u1 - u) / VL);
+        nv = imin(ONE_NV - u / VL % ONE_NV, (u1 - u) / VL);
         one_cols[nv](s, u, pa, pb, out + u - u0);
     }
 }

@@ -12,11 +12,12 @@
  *     gates_fwd(z, s_prev, &s, &h), gates_bwd(z, s_prev, s, dh, &ds)      the element-wise cell on vectors
  *
  *     act:  gates [NP][T*B + pad][GA][LANES]      c [T][B][Hp] after them (lstm)      exchange buffers of teams
- *     wt:   h side, then x side: [ceil(cols / BC)][NP * GW * LANES, ordered as act rows][BC]; cols = Hp or I, BC = 4 vectors
+ *     wt:   h side, then x side: [ceil(cols / BC)][NP * GW * LANES, ordered as act rows][BC]; cols = Hp or I, BC = WIDE vectors
+ *           then, if HAS_GATE_PANELS and GW > 1, the weights again with one panel per gate: [NP][GW][I+H][LANES]
  *
  * A forward tile holds rows x one vector of units x all gates in registers, sums K = I + H inputs in one product, and runs the
- * cell directly on the registers. Backward computes dh = dy + dz[t+1] Wh' in registers and overwrites the gates with dz; it
- * never stores dh. */
+ * cell directly on the registers; if HAS_GATE_PANELS, rows x one panel, gate after gate into a scratch. Backward computes dh =
+ * dy + dz[t+1] Wh' in registers and overwrites the gates with dz; it never stores dh. */
 #include "kern/fill.h"
 #include "kern/team.h"
 #include "kern/tile.h"
@@ -38,7 +39,7 @@ struct step {
     i32 I, H, Hp, NP;
     i32 u0, u1; /* range of units (or of columns of a plain product) to compute */
     i64 panel; /* offset between panels of act, in floats */
-    const f32 *w, *bias;
+    const f32 *w, *wf, *bias; /* wf: the weights with one panel per gate */
     f32 *act, *y;
     const f32 *s_prev; /* c before the step (gru, rnn: h); NULL = zero */
     const f32 *s;      /* c after the step, in backward */
@@ -90,12 +91,15 @@ static f32 *shared_h(const struct cell_args *x, i32 slot) {
 }
 static f32 *shared_dh(const struct cell_args *x, i32 slot) { return shared_h(x, 2) + (i64)slot * round_up(x->H, LANES); }
 
+static i64 wt_side(i32 cols, i32 Hp) { return (i64)round_up(cols, BC) * Hp * GW; }
+
 /* Step t, with the range of units of this team member. */
 static struct step step_of(const struct cell_args *x, i32 t) {
     const i32 Hp = round_up(x->H, LANES);
     struct step s = {.I = x->I, .H = x->H, .Hp = Hp, .NP = Hp / LANES, .panel = panel_floats(x->T, x->B), .w = x->w,
                      .bias = x->bias, .act = act_step(x, t), .y = x->y + (i64)t * x->B * Hp, .s_prev = s_before(x, t),
                      .x = x->x + (i64)t * x->B * x->x_ld, .x_ld = x->x_ld, .h = h_before(x, t), .k1 = x->H};
+    s.wf = GW > 1 && x->wt ? x->wt + wt_side(s.Hp, s.Hp) + wt_side(s.I, s.Hp) : x->w;
     if (HAS_C) s.s = s.s_out = c_step(x, t);
     team_part(x->team, s.NP, &s.u0, &s.u1);
     s.u0 *= LANES, s.u1 *= LANES;
@@ -111,6 +115,13 @@ static void copy_units(const struct cell_args *x, f32 *to, const f32 *from, i64 
 /* The value of a unit to which a gate of the weights adds, on the x side and on the h side. */
 #define TO_X (GA > GW ? TO_R_Z_NX : TO_SAME)
 #define TO_H (GA > GW ? TO_R_Z_NH : TO_SAME)
+
+/* Where a vector is smaller than a cache line, forward uses a copy of the weights with one panel per gate (rnn: w itself). */
+#if defined(HAS_AVX512)
+#define HAS_GATE_PANELS 0
+#else
+#define HAS_GATE_PANELS 1
+#endif
 
 /* With panels of one vector, a last panel of few units would waste most of it. */
 #if defined(ISA_avx512) && GW > 1
@@ -128,6 +139,8 @@ static void step_tail(const struct step *s, i32 b0, i32 b1) { (void)s, (void)b0,
 #include "kern/cell_bwd.h"
 
 #include "kern/cell_dw.h"
+
+enum { has_copy = HAS_GATE_PANELS && GW > 1 };
 
 /* ------------------------------------------------------------------ weights ------------------------------------------------- */
 
@@ -150,6 +163,11 @@ static void cell_prep(i32 I, i32 H, const f32 *w, f32 *wt) {
     const i32 Hp = round_up(H, LANES);
     transpose_side(I, H, w, I, H, HSLOT, wt);
     transpose_side(I, H, w, 0, I, XSLOT, wt + wt_side(Hp, Hp));
+    wt += wt_side(Hp, Hp) + wt_side(I, Hp);
+    const i64 K = I + H;
+    for (i64 row = 0; row < Hp / LANES * K && has_copy; row++)
+        for (i32 g = 0; g < GW; g++)
+            memcpy(wt + ((row / K * GW + g) * K + row % K) * LANES, w + row * WROW + g * LANES, LANES * sizeof *w);
 }
 
 /* ------------------------------------------------------------------ one step, and the table --------------------------------- */
@@ -187,7 +205,7 @@ static i64 act_floats(i32 T, i32 B, i32 I, i32 H) {
 
 static i64 wt_floats(i32 I, i32 H) {
     const i32 Hp = round_up(H, LANES);
-    return wt_side(Hp, Hp) + wt_side(I, Hp);
+    return wt_side(Hp, Hp) + wt_side(I, Hp) + (has_copy ? (i64)Hp * (I + H) * GW : 0);
 }
 
 void ISA_NAME(FILL)(struct kern *k) {

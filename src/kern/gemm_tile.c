@@ -1,6 +1,6 @@
 /* gemm_tile.c - gemm_nn, gemm_tn and gemm_tn_runs over the register tiles of tile.h; compiled once per instruction set.
  *
- * B is read in place in strips of 4 vectors without packing: its rows are contiguous, and the layers it serves are narrow. */
+ * B is read in place in strips of WIDE vectors without packing: its rows are contiguous, and the layers it serves are narrow. */
 #include "kern/fill.h"
 #include "kern/tile.h"
 
@@ -22,9 +22,8 @@ typedef void nn_fn(i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, 
     static void nn_##nv##_##n(i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add) {                  \
         nn_tile(n, nv, K, A, lda, B, ldb, C, ldc, add);                                                                          \
     }
-UP_TO(ROWS_MAX, NN, 1) UP_TO(ROWS_MAX, NN, 2) UP_TO(ROWS_MAX, NN, 3) UP_TO(ROWS_MAX, NN, 4)
-static nn_fn *const nn_rows[WIDE + 1][ROWS_MAX + 1] = {{NULL}, TILES(ROWS_MAX, nn_1_), TILES(ROWS_MAX, nn_2_),
-                                                       TILES(ROWS_MAX, nn_3_), TILES(ROWS_MAX, nn_4_)};
+UP_TO_WIDE(NN)
+static nn_fn *const nn_rows[WIDE + 1][ROWS_MAX + 1] = TILES_TO_WIDE(nn);
 
 static void gemm_nn(i32 M, i32 N, i32 K, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc, bool add) {
     const i32 Np = round_up(N, LANES);
@@ -49,7 +48,7 @@ struct runs {
 INLINE void tn_tile(const int MK, const int NV, struct runs r, const f32 *A, i64 lda, const f32 *B, i64 ldb, f32 *C, i64 ldc,
                     bool add) {
     vf acc[COLS_MAX][WIDE];
-    const i64 at[WIDE] = {0, VL, 2 * VL, 3 * VL};
+    const i64 at[TN_NV] = {0, VL};
     UNROLL for (int i = 0; i < MK; i++)
         UNROLL for (int j = 0; j < NV; j++) acc[i][j] = add ? v_load(C + i * ldc + j * VL) : v_zero();
     for (i32 i = 0; i < r.n; i++) mul_cols(MK, NV, acc, A + i * r.a, lda, B + i * r.b, ldb, at, r.K);

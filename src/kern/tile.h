@@ -11,15 +11,20 @@
 
 #include "kern/simd.h"
 
-#if REGS == 32
+#if defined(ISA_avx2)
 #define ROWS_MAX 6
-#elif defined(ISA_avx2)
-#define ROWS_MAX 3
+#define FEW_ROWS 3
+#define WIDE 2
+#elif REGS == 32
+#define ROWS_MAX 6
+#define FEW_ROWS 6
+#define WIDE 4
 #else
 #define ROWS_MAX 2
+#define FEW_ROWS 1
+#define WIDE 4
 #endif
-enum { WIDE = 4, COLS_MAX = 16 }; /* WIDE: maximum vectors per row of a mul_rows tile; COLS_MAX: maximum rows of a mul_cols tile
-                                   */
+enum { COLS_MAX = 16 }; /* WIDE: vectors per row of a tile; COLS_MAX: maximum rows of a mul_cols tile */
 
 enum { ACC = 16 }; /* allocated columns of the accumulator array */
 
@@ -30,29 +35,38 @@ INLINE int to_value(const enum to to, const int j) {
     return to == TO_SAME ? j : j / 3 * 4 + j % 3 + (to == TO_R_Z_NH && j % 3 == 2);
 }
 
+/* mul_rows with (FETCH) or without prefetch. */
+INLINE void add_rows(const int MR, const int NV, vf (*acc)[ACC], const enum to to, const f32 *a, i64 lda, const f32 *w, i64 ldw,
+                     const i64 *group, const int PER, const int STEP, i32 K, const f32 *ahead, const bool FETCH) {
+    for (i32 k = 0; k < K; k++, w += ldw) {
+        if (FETCH) __builtin_prefetch(ahead + k * LANES, 0, 2);
+        if (REGS == 16 && MR < NV) { /* the fewer values stay in registers */
+            vf s[ROWS_MAX];
+            UNROLL for (int r = 0; r < MR; r++) s[r] = v_set1(a[r * lda + k]);
+            UNROLL for (int j = 0; j < NV; j++) {
+                const vf b = v_load(w + group[j / PER] + j % PER * STEP);
+                UNROLL for (int r = 0; r < MR; r++) acc[r][to_value(to, j)] = v_fma(s[r], b, acc[r][to_value(to, j)]);
+            }
+        } else {
+            vf b[ACC];
+            UNROLL for (int j = 0; j < NV; j++) b[j] = v_load(w + group[j / PER] + j % PER * STEP);
+            UNROLL for (int r = 0; r < MR; r++) {
+                const vf s = v_set1(a[r * lda + k]);
+                UNROLL for (int j = 0; j < NV; j++) acc[r][to_value(to, j)] = v_fma(s, b[j], acc[r][to_value(to, j)]);
+            }
+        }
+    }
+}
+
 /* acc[r][to(j)] += sum over k < K of a[r*lda + k] * w[k*ldw + at(j)], with at(j) = group[j / PER] + j % PER * STEP: columns lie
  * in groups of PER vectors, STEP floats apart. If `ahead` is not NULL, each k prefetches one of its cache lines into L2:
  * weights larger than L2 would otherwise arrive too late. */
 INLINE void mul_rows(const int MR, const int NV, vf (*acc)[ACC], const enum to to, const f32 *a, i64 lda, const f32 *w, i64 ldw,
                      const i64 *group, const int PER, const int STEP, i32 K, const f32 *ahead) {
-    for (i32 k = 0; k < K; k++, w += ldw) {
-        if (ahead) __builtin_prefetch(ahead + k * LANES, 0, 2);
-#if REGS == 32
-        vf b[ACC];
-        UNROLL for (int j = 0; j < NV; j++) b[j] = v_load(w + group[j / PER] + j % PER * STEP);
-        UNROLL for (int r = 0; r < MR; r++) {
-            const vf s = v_set1(a[r * lda + k]);
-            UNROLL for (int j = 0; j < NV; j++) acc[r][to_value(to, j)] = v_fma(s, b[j], acc[r][to_value(to, j)]);
-        }
-#else
-        vf s[ROWS_MAX];
-        UNROLL for (int r = 0; r < MR; r++) s[r] = v_set1(a[r * lda + k]);
-        UNROLL for (int j = 0; j < NV; j++) {
-            const vf b = v_load(w + group[j / PER] + j % PER * STEP);
-            UNROLL for (int r = 0; r < MR; r++) acc[r][to_value(to, j)] = v_fma(s[r], b, acc[r][to_value(to, j)]);
-        }
-#endif
-    }
+    if (ahead)
+        add_rows(MR, NV, acc, to, a, lda, w, ldw, group, PER, STEP, K, ahead, true);
+    else
+        add_rows(MR, NV, acc, to, a, lda, w, ldw, group, PER, STEP, K, NULL, false);
 }
 
 /* acc[i][j] += sum over n rows of a[i] * d[at[j]]; a and d advance by lda and ldd per row */
@@ -69,7 +83,8 @@ INLINE void mul_cols(const int MK, const int NV, vf (*acc)[WIDE], const f32 *a, 
 }
 
 /* F(1, tag) .. F(n, tag) for a macro n: defines the tile functions of 1 to n rows or columns. TILES: their table, by number. */
-#define UP_TO_2(F, tag) F(1, tag) F(2, tag)
+#define UP_TO_1(F, tag) F(1, tag)
+#define UP_TO_2(F, tag) UP_TO_1(F, tag) F(2, tag)
 #define UP_TO_3(F, tag) UP_TO_2(F, tag) F(3, tag)
 #define UP_TO_4(F, tag) UP_TO_3(F, tag) F(4, tag)
 #define UP_TO_6(F, tag) UP_TO_4(F, tag) F(5, tag) F(6, tag)
@@ -80,6 +95,16 @@ INLINE void mul_cols(const int MK, const int NV, vf (*acc)[WIDE], const f32 *a, 
 #define UP_TO(n, F, tag) UP_TO_N(n, F, tag)
 #define TILE_ENTRY(n, tag) tag##n,
 #define TILES(n, tag) {NULL, UP_TO(n, TILE_ENTRY, tag)}
+
+/* The same for 1 to WIDE vectors per row: F(rows, vectors) defines tag_VECTORS_ROWS. */
+#if WIDE == 2
+#define UP_TO_WIDE(F) UP_TO(ROWS_MAX, F, 1) UP_TO(ROWS_MAX, F, 2)
+#define TILES_TO_WIDE(tag) {{NULL}, TILES(ROWS_MAX, tag##_1_), TILES(ROWS_MAX, tag##_2_)}
+#else
+#define UP_TO_WIDE(F) UP_TO(ROWS_MAX, F, 1) UP_TO(ROWS_MAX, F, 2) UP_TO(ROWS_MAX, F, 3) UP_TO(ROWS_MAX, F, 4)
+#define TILES_TO_WIDE(tag)                                                                                                       \
+    {{NULL}, TILES(ROWS_MAX, tag##_1_), TILES(ROWS_MAX, tag##_2_), TILES(ROWS_MAX, tag##_3_), TILES(ROWS_MAX, tag##_4_)}
+#endif
 
 /* Rows of the next tile when `left` rows remain. Avoids a last tile of one row where two fuller tiles are possible. */
 static inline i32 tile_rows(i32 left) {

@@ -14,15 +14,17 @@
 #define HSLOT 1
 #define FWD_PANELS 1
 #define K_PANELS 8
-#define DW_NV 3
 #if REGS == 32
 #define ONE_PANELS 4
+#define DW_NV 3
 #define DW_MK 8
 #elif defined(ISA_avx2)
 #define ONE_PANELS 2
-#define DW_MK 4
+#define DW_NV 2
+#define DW_MK 6
 #else
 #define ONE_PANELS 2
+#define DW_NV 3
 #define DW_MK 2
 #endif
 

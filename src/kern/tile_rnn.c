@@ -11,10 +11,14 @@
 #define FWD_PANELS 4
 #define ONE_PANELS 4
 #define K_PANELS 32
-#define DW_NV 1
 #if REGS == 32
+#define DW_NV 1
 #define DW_MK 16
+#elif defined(ISA_avx2)
+#define DW_NV 2
+#define DW_MK 6
 #else
+#define DW_NV 1
 #define DW_MK 8
 #endif
 
