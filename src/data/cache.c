@@ -96,10 +96,11 @@ static err put_source(struct js *o, const char *path) {
 /* Sets the doubt where the source has changed since. A file of the same size and time is taken for the same. */
 static err check_source(struct table *t, const struct js *s) {
     const char *path = js_str(js_get(s, "path"), "");
-    char text[700], fix[700];
+    char text[700], fix[700], own[PATH_MAX];
     i64 bytes, ns;
     u64 hash;
     if (!*path || !source_state(path, &bytes, &ns)) return 0;
+    if (realpath(t->path, own) && strcmp(own, path) == 0) return 0; /* the copy has taken the place of its source */
     const bool same_size = bytes == js_i64(js_get(s, "size"), -1);
     if (same_size && ns == js_i64(js_get(s, "ns"), -1)) return 0;
     if (same_size && source_hash(path, &hash) >= 0 && hash == strtoull(js_str(js_get(s, "hash"), ""), NULL, 16)) return 0;
