@@ -71,6 +71,10 @@ twin: release
 shake: release
 	python3 bench/shake.py build/release/cli/stretto $(N)
 
+# check against train on generated files: make agree N=1000
+agree: release
+	python3 bench/agree.py build/release/cli/stretto $(N)
+
 bits: release
 	python3 bench/bits.py build/release/cli/stretto
 
@@ -141,4 +145,4 @@ docs:
 clean:
 	rm -rf build/dev build/release build/asan build/tsan build/valgrind build/fuzz build/install
 
-.PHONY: all endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline twin shake bits instructions soak ladder ladder-baseline install docs clean
+.PHONY: all agree endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline twin shake bits instructions soak ladder ladder-baseline install docs clean

@@ -142,7 +142,7 @@ static stretto_err fit(struct cli *c, stretto_trainer *t, const char *model, con
 static stretto_err unlike_before(stretto_err e) {
     const struct err_record r = *err_last();
     if (r.code != E102 && (r.code < E201 || r.code > E214 || r.code == E213)) return e;
-    static const char fix[] = "the file as it was when the run began   or   stretto train for a new run";
+    static const char fix[] = "the file as it was when the run began   or   a new run with stretto train";
     return FAIL_AT((enum err_code)r.code, r.where, fix, "%s", r.text);
 }
 

@@ -50,7 +50,7 @@ static bool has_all(const char *list, const char *items) {
 static err give(struct options *o, enum opt_id id, const char *value, bool *changed) {
     const char *old = o->meta[id].text ? o->meta[id].text : "";
     struct str joined = {0};
-    if (opt_info(id)->type == OPT_LIST && id != OPT_target && id != OPT_time && *old) {
+    if ((id == OPT_na || id == OPT_ignore || id == OPT_cat) && *old) {
         if (has_all(old, value)) return 0;
         str_addf(&joined, "%s,%s", old, value);
         value = str_text(&joined);

@@ -5,8 +5,8 @@
 #include "base/str.h"
 #include "opt/opt.h"
 
-/* Sets the options of the first remedy in `fix`: items are added to lists, other values are replaced. A remedy that is a command
- * or a sentence changes nothing. *changed becomes true if an option got another value; it is not reset. E103. */
+/* Sets the options of the first remedy in `fix`: items are added to --na, --ignore and --cat, other values are replaced. A remedy
+ * that is a command or a sentence changes nothing. *changed becomes true if an option got another value, else it stays. E103. */
 err advice_apply(struct options *o, const char *fix, bool *changed);
 
 /* True for an option about data or windows that `check` takes and that was set. */

@@ -160,7 +160,7 @@ static void put_guess(struct checking *c, const struct finding *f) {
 
 /* Adds the errors of a round that are new, and applies their first remedies. */
 static err take_advice(struct checking *c, const struct findings *found, bool *changed) {
-    bool wrong = false;
+    bool wrong = false, cat = false; /* a role was given in vain; by --cat */
     for (i32 i = 0; i < found->n; i++) {
         const struct finding *f = &found->item[i];
         bool known = f->warning, helps = false;
@@ -172,13 +172,14 @@ static err take_advice(struct checking *c, const struct findings *found, bool *c
         else if (!known) findings_add(&c->found, false, f->column, &f->r);
         TRY(advice_apply(&c->o, f->r.fix, &helps));
         wrong |= is_role(f->r.code) && !helps;
+        cat |= f->r.code == E102 && strstr(f->r.text, "(given by --cat)");
         *changed |= helps;
     }
     c->found.more += found->more;
     if (!wrong || c->dropped) return 0;
-    c->dropped = *changed = true; /* the rows are looked at with other columns */
     static const enum opt_id roles[] = {OPT_target, OPT_past, OPT_known, OPT_cat};
-    for (size_t i = 0; i < COUNT(roles); i++) TRY(opt_set_id(&c->o, roles[i], "", &OPT_API));
+    c->dropped = *changed = true; /* the rows are looked at with other columns */
+    for (size_t i = 0; i + !cat < COUNT(roles); i++) TRY(opt_set_id(&c->o, roles[i], "", &OPT_API));
     c->targeted = false;
     return 0;
 }

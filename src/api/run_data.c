@@ -25,8 +25,8 @@ static err refuse(const struct stretto_trainer *t, const struct data_change *c) 
     if (c->line) snprintf(where, sizeof where, "%.230s:%lld", path, (long long)c->line);
     else snprintf(where, sizeof where, "%.250s", path);
     if (c->verdict == DATA_LOST)
-        return FAIL_AT(E215, where, "the file as it was when the run began   or   stretto train for a new run", "%s\n%s", c->text,
-                       c->why);
+        return FAIL_AT(E215, where, "the file as it was when the run began   or   a new run with stretto train", "%s\n%s",
+                       c->text, c->why);
     snprintf(fix, sizeof fix, "the file as it was when the run began   or   stretto resume %.400s --data-changed", t->run_dir);
     return FAIL_AT(E215, where, fix, "%s", c->text);
 }

@@ -243,7 +243,7 @@ stretto_err stretto_run_paths(const char *run_dir, char **data_path, char **mode
     const char *data = js_str(js_get(o, "data"), ""), *model = js_str(js_get(o, "model"), "");
     if (js_bool(js_get(o, "finished"), false)) {
         if (path_in(run_dir, "checkpoints", path) >= 0) ckpt_clear(path); /* it was killed before it had done so itself */
-        err e = FAIL_AT(E705, NULL, "stretto train for a new run (--steps for a longer one)",
+        err e = FAIL_AT(E705, NULL, "a new run with stretto train (--steps for a longer one)",
                         "the run in %s is finished: its model is %s", run_dir, model);
         js_free(o);
         return e;

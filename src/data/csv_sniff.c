@@ -34,18 +34,16 @@ static char find_sep(const char *p, const char *end, bool cut) {
 }
 
 static err note_missing_words(struct csv *c, const char *words) {
-    for (const char *p = words; p && *p;) {
-        const char *end = strchr(p, ',');
-        size_t n = end ? (size_t)(end - p) : strlen(p);
-        f64 v;
-        if (n > 0) {
-            if (c->nword == CSV_NA_WORDS) return FAIL(E103, "--na: at most %d words can mean missing", CSV_NA_WORDS);
-            c->na_first[(u8)*p] = true;
-            c->na_word[c->nword].s = p;
-            c->na_word[c->nword++].n = (i64)n;
-        }
-        if (c->nna < CSV_NA && str_to_f64(p, n, '.', &v) && v == v) c->na[c->nna++] = v;
-        p += n + (end != NULL);
+    char word[256];
+    f64 v;
+    while (words && *words && str_list_next(&words, word, sizeof word)) {
+        const i64 n = (i64)strlen(word);
+        if (n == 0) continue;
+        if (c->nword == CSV_NA_WORDS) return FAIL(E103, "--na: at most %d words can mean missing", CSV_NA_WORDS);
+        c->na_first[(u8)word[0]] = true;
+        c->na_word[c->nword].n = n;
+        TRY(arena_keep(&c->t->names, &c->na_word[c->nword++].s, word));
+        if (c->nna < CSV_NA && str_to_f64(word, (size_t)n, '.', &v) && v == v) c->na[c->nna++] = v;
     }
     return 0;
 }

@@ -233,7 +233,8 @@ bool preset_value(const char *name, i32 index, enum opt_id *id, const char **tex
 static err either(const struct options *o, enum opt_id a, enum opt_id b) {
     if (!opt_given(o, a) || !opt_given(o, b) || opt_is_auto(o, a) || opt_is_auto(o, b)) return 0;
     char fix[160];
-    snprintf(fix, sizeof fix, "leave out --%s %s   or   --%s %s", table[a].name, o->meta[a].text, table[b].name, o->meta[b].text);
+    snprintf(fix, sizeof fix, "leave out --%s %s   or   leave out --%s %s", table[a].name, o->meta[a].text,
+             table[b].name, o->meta[b].text);
     return FAIL_AT(E106, NULL, fix, "--%s (%s) and --%s (%s) say the same thing twice", table[a].name, o->meta[a].origin,
                    table[b].name, o->meta[b].origin);
 }
@@ -241,7 +242,7 @@ static err either(const struct options *o, enum opt_id a, enum opt_id b) {
 err opt_check(const struct options *o) {
     TRY(either(o, OPT_steps, OPT_epochs));
     if (!o->correction && strcmp(o->base, "none") == 0)
-        return FAIL_AT(E106, NULL, "--base auto   or leave out --no-correction",
+        return FAIL_AT(E106, NULL, "--base auto   or   leave out --no-correction",
                        "with neither base nor correction there is no model");
     return 0;
 }

@@ -233,7 +233,7 @@ TEST(check_refuses_contradictions) {
     T_OK(opt_check(&o));
     T_OK(SET("epochs", "3"));
     T_FAILS(opt_check(&o), E106);
-    says("--steps (flag) and --epochs (flag) say the same thing twice", "leave out --steps 10   or   --epochs 3");
+    says("--steps (flag) and --epochs (flag) say the same thing twice", "leave out --steps 10   or   leave out --epochs 3");
 }
 
 TEST(times_and_sizes_parse) {

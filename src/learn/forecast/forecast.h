@@ -133,8 +133,8 @@ void forecast_free(struct model *m); /* the forecaster; NULL is fine */
 /* After comm_recover, of a rank whose fit is over: others may still be in theirs, and ask how far all have come. */
 err forecast_healed(struct comm *c);
 
-/* E301 with the numbers that would work when the split leaves no window for training. */
-err forecast_check_length(const struct split *split, const struct forecast_spec *spec);
+/* E301 with the numbers that would work when the split leaves no window for training; folds: of the test part, 1 = whole. */
+err forecast_check_length(const struct split *split, const struct forecast_spec *spec, i32 folds);
 
 /* --- forecasts of many windows, streamed --- */
 struct forecast_row {

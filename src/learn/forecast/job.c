@@ -73,7 +73,7 @@ err forecast_job_prepare(struct learn_job *job) {
     const struct forecast_spec *spec = job->spec;
     struct series_set *d = series_set_of(job->data);
     const i32 n = job->use.machine->ndevice;
-    TRY(forecast_check_length(&job->split, spec));
+    TRY(forecast_check_length(&job->split, spec, 1));
     schema_limit_words(d->s, job->split.train, job->use.events);
     TRY(series_set_scale(d, job->split.train));
     TRY(slices_by_plan(job));
@@ -136,12 +136,14 @@ err forecast_job_folds(struct learn_job *job, i32 n, bool refit_each, i64 *borde
     TRY(resolve_forecast(job->o, d->s, NULL, job->spec, &job->split));
     TRY(series_set_marks(d, job->o, to));
     fold_rows(job, n, &from, &rows);
-    snprintf(fix, sizeof fix, "--folds %lld   or   --test %lld", (long long)lmax(1, rows / spec->horizon),
-             (long long)n * spec->horizon);
+    const i64 before = job->split.validation - job->split.train + spec->context + spec->horizon, all = job->split.test;
+    const i64 fit = lmax(1, lmin(rows, all - before) / spec->horizon); /* folds that leave a window to train on */
+    snprintf(fix, sizeof fix, "--folds %lld --test %lld", (long long)fit, (long long)fit * spec->horizon);
+    if (before + (i64)n * spec->horizon <= all) snprintf(fix, sizeof fix, "--test %lld", (long long)n * spec->horizon);
     if (rows / n < spec->horizon)
         return FAIL_AT(E301, NULL, fix, "%d folds of a horizon of %d need %lld test rows, there are %lld", n, spec->horizon,
                        (long long)n * spec->horizon, (long long)rows);
-    TRY(forecast_check_length(&job->split, spec)); /* the first fold has the fewest rows to train on: maybe fewer than none */
+    TRY(forecast_check_length(&job->split, spec, n)); /* the first fold has the fewest rows to train on: maybe fewer than none */
     resolve_notes(job->o, d->s, &job->split, to);
     if (!refit_each) schema_limit_words(d->s, job->split.train, to); /* else later folds learn more of them */
     for (i32 k = 0; k <= n; k++) border[k] = from + rows * k / n;

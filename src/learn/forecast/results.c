@@ -52,12 +52,6 @@ static i32 score_best(const struct forecaster *f, const struct forecast_scores *
     return forecast_best_naive(f, s, step_of(o, s), raw(o));
 }
 
-static f64 score_skill(const struct forecaster *f, const struct forecast_scores *s, const struct options *o) {
-    i32 best = score_best(f, s, o), step = step_of(o, s);
-    if (best < 0) return (f64)NAN;
-    return 1 - forecast_error(f, s->row[SCORE_MODEL], step, raw(o)) / forecast_error(f, s->row[best], step, raw(o));
-}
-
 static struct score_band band_of(const struct forecaster *f, const struct forecast_scores *s) {
     const struct forecast_spec *spec = &f->spec;
     struct score in;
@@ -181,7 +175,7 @@ static void summarise(const struct forecaster *f, const struct forecast_scores *
     const bool original = raw(show);
     out->records = s->windows;
     out->cells = s->windows * s->horizon;
-    out->skill = score_skill(f, s, show);
+    out->skill = out->table->row[0].skill; /* of the model */
     out->error = out->baseline = (f64)NAN;
     say(&out->table->band, out->said, sizeof out->said);
     if (best < 0) return;

@@ -34,24 +34,26 @@ struct window_set windows_thinned(struct window_set w, i64 season) {
     return w;
 }
 
-err forecast_check_length(const struct split *split, const struct forecast_spec *spec) {
+err forecast_check_length(const struct split *split, const struct forecast_spec *spec, i32 folds) {
     i64 train = window_origins(&(struct window_set){spec->context, split->train - spec->horizon + 1, 1});
     if (train >= 1) return 0;
-    i64 rows = split->test, held = rows - split->train, need = spec->context + spec->horizon + held;
-    i64 room = rows - held - spec->context;
-    const i64 context = rows - held - spec->horizon, part = rows / 5;
-    char fix[512] = "at least 4 rows";
-    i32 n = 0;
-    if (room >= 1)
-        n += snprintf(fix, sizeof fix, "--horizon %lld   (needs %lld rows)", (long long)room,
-                      (long long)(need - spec->horizon + room));
-    if (context >= 1 && n < 400)
-        snprintf(fix + n, sizeof fix - (size_t)n, "%s--context %lld   (needs %lld rows)", n ? "\n" : "", (long long)context,
+    const i64 rows = split->test, held = rows - split->train, need = spec->context + spec->horizon + held;
+    const i64 room = rows - held - spec->context, context = rows - held - spec->horizon;
+    const i64 part = lmin(lmax(1, rows / (folds + 4)), spec->horizon); /* of context, horizon, validation and each fold */
+    char fix[300], less[120] = "";
+    if (room >= 1 && folds == 1)
+        snprintf(less, sizeof less, "--horizon %lld   (needs %lld rows)", (long long)room,
+                 (long long)(need - spec->horizon + room));
+    if (context >= 1)
+        snprintf(fix, sizeof fix, "%s%s--context %lld   (needs %lld rows)", less, less[0] ? "\n" : "", (long long)context,
                  (long long)(need - spec->context + context));
-    else if (!n && rows >= 4)
+    else if (less[0])
+        snprintf(fix, sizeof fix, "%s", less);
+    else if (rows >= folds + 3)
         snprintf(fix, sizeof fix, "--horizon %lld --context %lld --validation %lld --test %lld   (needs %lld rows)",
-                 (long long)lmax(1, part), (long long)lmax(1, part), (long long)lmax(1, part), (long long)lmax(1, part),
-                 (long long)lmax(4, 4 * part));
+                 (long long)part, (long long)part, (long long)part, (long long)(folds * part), (long long)((folds + 3) * part));
+    else
+        snprintf(fix, sizeof fix, "at least %d rows", folds + 3);
     return FAIL_AT(
         E301, NULL, fix,
         "the series is too short: context %d + horizon %d + validation %lld + test %lld = %lld rows needed, it has %lld",
