@@ -16,7 +16,7 @@
 #include "ckpt/safetensors.h"
 #include "model/net.h"
 
-enum { MODEL_SCHEMA = 2 }; /* metadata "stretto.schema"; 1: the spec stands beside the options, 2: it follows from them */
+enum { MODEL_SCHEMA = 3 }; /* metadata "stretto.schema"; 1: the spec beside the options, 2: it follows from them, 3: bands */
 
 struct tens_list {
     struct tens *tens;

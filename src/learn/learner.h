@@ -93,7 +93,7 @@ struct scores {
     f64 error, baseline;  /* of the model and of the best baseline, in the metric of skill */
     const char *best;     /* name of that baseline, NULL = none */
     i64 records, cells;   /* predictions that were scored, and the numbers or labels in them */
-    char said[128];       /* a sentence on promises that the model makes (bands); "" = none */
+    char said[256];       /* a sentence on promises that the model makes (bands); "" = none */
     void *detail;         /* the learner's own, for its part of the report */
     void (*free_detail)(void *detail);
     struct arena arena;

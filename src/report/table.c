@@ -68,13 +68,20 @@ void table_text(struct str *b, const struct score_table *t) {
     }
 }
 
+static void band_json(struct str *b, const struct score_band *band) {
+    str_addf(b, ",\"band\":{\"from\":%s,\"to\":%s,\"coverage\":%s", text_json_number(band->from).s,
+             text_json_number(band->to).s, text_json_number(band->coverage).s);
+    for (i32 k = 0; k < band->npart; k++)
+        str_addf(b, "%s{\"last_step\":%d,\"coverage\":%s}", k ? "," : ",\"by_step\":[", band->last[k],
+                 text_json_number(band->part[k]).s);
+    str_add(b, band->npart > 0 ? "]}" : "}");
+}
+
 void table_json(struct str *b, const struct score_table *t) {
     str_add(b, "{\"title\":");
     text_json(b, t->title);
     if (t->windows > 0) str_addf(b, ",\"windows\":%lld", (long long)t->windows);
-    if (t->band.from > 0)
-        str_addf(b, ",\"band\":{\"from\":%s,\"to\":%s,\"coverage\":%s}", text_json_number(t->band.from).s,
-                 text_json_number(t->band.to).s, text_json_number(t->band.coverage).s);
+    if (t->band.from > 0) band_json(b, &t->band);
     str_add(b, ",\"rows\":[");
     for (i32 r = 0; r < t->nrow; r++) {
         str_add(b, r ? ",{\"name\":" : "{\"name\":");

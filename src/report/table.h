@@ -19,8 +19,11 @@ struct score_row {
 };
 
 /* Outermost prediction interval of the model: its quantiles, and the fraction of scored values inside. from 0 = none. */
+enum { BAND_PARTS = 4 };
 struct score_band {
     f64 from, to, coverage;
+    i32 npart, last[BAND_PARTS]; /* parts of the horizon: last step of each, from 1 */
+    f64 part[BAND_PARTS];        /* coverage of each */
 };
 
 struct score_table {

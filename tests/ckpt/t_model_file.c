@@ -169,7 +169,7 @@ TEST(load_refuses_foreign_newer_and_unfit_files) {
     T_OK(st_write(path_in("foreign"), NULL, 0, NULL, 0));
     T_FAILS(model_load(path_in("foreign"), &n, back), E901);
     says("was not written by stretto");
-    struct meta newer = {"stretto.schema", "3"}, odd = {"stretto.schema", "one"};
+    struct meta newer = {"stretto.schema", "4"}, odd = {"stretto.schema", "one"};
     T_OK(st_write(path_in("newer"), NULL, 0, &newer, 1));
     T_FAILS(model_load(path_in("newer"), &n, back), E902);
     T_OK(st_write(path_in("odd"), NULL, 0, &odd, 1));

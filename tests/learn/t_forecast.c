@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "learn/forecast/fit.h"
+#include "learn/forecast/out.h"
 #include "learn/series_set.h"
 #include "stretto/stretto.h"
 #include "t.h"
@@ -111,24 +112,39 @@ TEST(rows_behind_the_last_target_are_no_test_part) {
     stretto_config_free(c);
 }
 
-/* Nothing is known of its residuals: no band, and none of width 0. */
-TEST(a_column_without_validation_targets_has_no_bands) {
-    f64 mean[H * 2], q[H * 2 * NQ];
-    char *text = NULL;
-    stretto_config *c = config_of("short");
+/* Forecast of a model whose column b has no targets from row 200 on, where validation begins later. */
+static void bands_of_short_column(const char *preset, const char *base, f64 mean[2 * H], f64 q[2 * H * NQ], char **text) {
+    stretto_config *c = config_of(preset);
     stretto_data *d;
+    T_OK(stretto_config_set(c, "base", base));
     stretto_trainer *t = trained_to(c, ROWS, 200, &d);
     stretto_model *m = stretto_trainer_model(t);
     T_OK(stretto_predict(m, d, mean, q));
-    assert_true(isfinite(mean[1]) && isfinite(q[0]) && q[0] < q[NQ - 1]);
-    for (i32 i = 0; i < NQ; i++) assert_true(isnan(q[NQ + i]));
-    T_OK(stretto_predict_file(m, d, "-", 0, &text));
-    assert_non_null(strstr(strstr(text, "\nb,"), ",,,\n")); /* three empty cells */
-    assert_null(strstr(text, "nan"));
-    stretto_text_free(text);
+    T_OK(stretto_predict_file(m, d, "-", 0, text));
     stretto_trainer_free(t);
     stretto_data_free(d);
     stretto_config_free(c);
+}
+
+/* The errors of a base on training rows are known. */
+TEST(a_column_without_validation_targets_has_bands_of_its_training_rows) {
+    f64 mean[2 * H], q[2 * H * NQ];
+    char *text = NULL;
+    bands_of_short_column("short", "mix", mean, q, &text);
+    for (i32 c = 0; c < 2; c++) assert_true(isfinite(mean[c]) && q[c * NQ] < q[c * NQ + NQ - 1]);
+    stretto_text_free(text);
+}
+
+/* Nothing is known of the residuals of a network alone: no band, and none of width 0. */
+TEST(a_column_without_validation_targets_has_no_bands_without_a_base) {
+    f64 mean[2 * H], q[2 * H * NQ];
+    char *text = NULL;
+    bands_of_short_column("short", "none", mean, q, &text);
+    assert_true(isfinite(mean[1]) && isfinite(q[0]) && q[0] < q[NQ - 1]);
+    for (i32 i = 0; i < NQ; i++) assert_true(isnan(q[NQ + i]));
+    assert_non_null(strstr(strstr(text, "\nb,"), ",,,\n")); /* three empty cells */
+    assert_null(strstr(text, "nan"));
+    stretto_text_free(text);
 }
 
 /* --- validation that tells nothing --- */
@@ -224,8 +240,9 @@ static int rising(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The last value alone: residuals of validation, sorted, and between neighbours at place q (n + 1) - 1 from 0. */
-TEST(bands_are_the_quantiles_of_the_residuals_of_validation) {
+/* The last value alone: residuals of all rows before the test part in units of the window's deviation, sorted, and between
+ * neighbours at place q (n + 1) - 1 from 0; the forecast is the median. */
+TEST(bands_are_the_quantiles_of_the_residuals_before_the_test_part) {
     stretto_config *c = config_of("none");
     const char *const more[][2] = {{"base", "last"}, {"correction", "no"}, {"validation", "45"}, {"test", "20"},
                                    {"scale", "series"}};
@@ -235,21 +252,53 @@ TEST(bands_are_the_quantiles_of_the_residuals_of_validation) {
     T_OK(stretto_trainer_new(c, d, &t));
     T_OK(stretto_trainer_run(t));
     const struct forecaster *f = forecaster_in(stretto_trainer_model(t)->m);
-    const f32 *x = series_col(series_of(d->set), 0);
-    const i64 first = t->job.split.train, n = t->job.split.validation - H + 1 - first;
-    assert_int_equal(n, 45 - H + 1);
-    f32 r[45];
+    const struct series *s = series_of(d->set);
+    const f32 *x = series_col(s, 0), power = f->spread[NQ * H];
+    const i64 train = t->job.split.train, valid = t->job.split.validation;
+    assert_true(power == 0 || power == 0.5F || power == 1);
+    static f32 r[ROWS];
     for (i32 k = 0; k < H; k++) {
-        for (i64 i = 0; i < n; i++) r[i] = x[first + i + k] - x[first + i - 1];
+        i64 n = 0;
+        for (i64 o = f->spec.context; o <= valid - H; o++)
+            if (o <= train - H || o >= train) r[n++] = (x[o + k] - x[o - 1]) / powf(row_deviation(f, s, o, 0), power);
         qsort(r, (size_t)n, sizeof *r, rising);
         for (i32 q = 0; q < NQ; q++) {
             const f64 at = f->spec.quantiles.v[q] * (f64)(n + 1) - 1, part = at - floor(at);
             const i64 i = (i64)floor(at);
-            const f64 want = (f64)r[i] * (1 - part) + (f64)r[i + 1] * part;
+            const f64 want = f->spec.quantiles.v[q] == 0.5 ? 0 : (f64)r[i] * (1 - part) + (f64)r[i + 1] * part;
             const f64 got = (f64)f->spread[q * H + k];
             if (!(fabs(got - want) < 1e-6)) fail_msg("step %d, quantile %g: %g, not %g", k, f->spec.quantiles.v[q], got, want);
         }
     }
+    stretto_trainer_free(t);
+    stretto_data_free(d);
+    stretto_config_free(c);
+}
+
+/* Shares of calibration in the bins of scores, and a noise that is three times as large after training: bands of calibration
+ * would hold a third of it. */
+TEST(bands_widen_when_errors_grow) {
+    stretto_config *c = config_of("none");
+    const char *const more[][2] = {{"base", "last"}, {"correction", "no"}, {"validation", "100"}, {"test", "600"},
+                                   {"horizon", "4"}, {"scale", "series"}};
+    static f64 x[2000];
+    static const char *const names[] = {"a"};
+    u64 noise = 1;
+    for (size_t i = 0; i < COUNT(more); i++) T_OK(stretto_config_set(c, more[i][0], more[i][1]));
+    for (i32 i = 0; i < 2000; i++) {
+        noise = noise * 6364136223846793005ULL + 1442695040888963407ULL;
+        x[i] = (i < 1400 ? 1 : 3) * ((f64)(noise >> 40) / (f64)(1 << 24) - 0.5);
+    }
+    stretto_data *d;
+    stretto_trainer *t;
+    T_OK(stretto_data_wrap(c, x, 2000, 1, names, 1600000000, 3600, &d));
+    T_OK(stretto_trainer_new(c, d, &t));
+    T_OK(stretto_trainer_run(t));
+    f32 *shares = forecaster_in(stretto_trainer_model(t)->m)->spread + NQ * 4 + 1, sum = 0;
+    for (i32 b = 0; b < BAND_BINS; b++) sum += shares[b];
+    assert_true(fabsf(sum - 1) < 1e-4F);
+    const f64 coverage = t->scores.table->band.coverage;
+    if (!(coverage > 0.74 && coverage < 0.86)) fail_msg("coverage %g", coverage);
     stretto_trainer_free(t);
     stretto_data_free(d);
     stretto_config_free(c);
@@ -456,11 +505,13 @@ T_MAIN(cmocka_unit_test(forecast_after_loading_equals_the_one_before_preset_shor
        cmocka_unit_test(forecast_after_loading_equals_the_one_before_preset_long),
        cmocka_unit_test(forecast_after_loading_equals_the_one_before_preset_day),
        cmocka_unit_test(rows_behind_the_last_target_are_no_test_part),
-       cmocka_unit_test(a_column_without_validation_targets_has_no_bands),
+       cmocka_unit_test(a_column_without_validation_targets_has_bands_of_its_training_rows),
+       cmocka_unit_test(a_column_without_validation_targets_has_no_bands_without_a_base),
+       cmocka_unit_test(bands_widen_when_errors_grow),
        cmocka_unit_test(without_validation_a_refit_ends_with_the_same_weights),
        cmocka_unit_test(a_column_that_validation_saw_a_few_times_has_bands_of_all_its_steps),
        cmocka_unit_test(bands_are_measured_with_a_ridge_that_has_not_seen_the_rows),
-       cmocka_unit_test(bands_are_the_quantiles_of_the_residuals_of_validation),
+       cmocka_unit_test(bands_are_the_quantiles_of_the_residuals_before_the_test_part),
        cmocka_unit_test(the_forecast_of_a_quantile_head_is_the_quantile_nearest_to_the_median),
        cmocka_unit_test(thinned_origins_come_to_every_phase_of_the_season),
        cmocka_unit_test(parts_of_a_batch_make_its_gradient_where_targets_are_missing),

@@ -57,9 +57,11 @@ TEST(values_reach_the_spec_under_their_names) {
     opt_free(&o);
 }
 
-/* A file of the first versions: the fields of the spec stand in its description as well. */
+/* A file of the first versions: the fields of the spec stand in its description too; bands are in units of the divisor. */
 TEST(a_model_of_the_first_versions_forecasts_the_same) {
-    static const char *const want[] = {"1961-01,1,417.2", "1961-02,2,391.2", "1961-03,3,419.2"};
+    static const char *const want[] = {"1961-01,1,417.23862,420.808,465.00485,482.9013\n",
+                                       "1961-02,2,391.23856,394.80966,439.00192,456.90372\n",
+                                       "1961-03,3,419.23862,422.80493,467.0026,484.90256\n"};
     char path[600], data[600], *text = NULL;
     const char *source = getenv("STRETTO_SOURCE");
     stretto_model *m;

@@ -1,7 +1,8 @@
 /* file.c - a forecaster as a model file: safetensors with PyTorch names, everything else as JSON in the metadata.
  *
  *     lstm.weight_ih_l0, head.weight, ...         member 0; further members as member.1.lstm.weight_ih_l0
- *     base.ridge, row.ridge, spread               linear base, ridge row to beat, residual quantiles
+ *     base.ridge, row.ridge                       linear base, ridge row to beat
+ *     spread, bands                               residual quantiles; their unit, scores of calibration
  *     stretto.forecast  {"shape.seg":..., "columns":[...], "base":"...", "weight":0.8}   what training found out
  *                       "recipe": how another program forecasts with the file (docs/model-file.md); not read back
  *     stretto.options                             the spec follows from them, by the table that reads flags and config files
@@ -145,7 +146,9 @@ static err collect(const struct forecaster *f, struct tens_list *list) {
     for (i32 m = 0; m < f->nmember; m++) TRY(model_put(list, &f->net, f->theta[m], member_prefix(m, prefix)));
     TRY(put_base(f->base, "base.ridge", list));
     TRY(put_base(f->ridge, "row.ridge", list));
+    const i64 n = forecast_quantiles(f, f->schema.ntarget);
     if (f->spread) TRY(tens_add(list, "spread", DTYPE_F32, (i64)f->schema.ntarget * f->spec.nband, f->spec.horizon, f->spread));
+    if (f->spread && f->spread[n] >= 0) TRY(tens_add(list, "bands", DTYPE_F32, BAND_FACTS, 0, f->spread + n));
     TRY(tens_add(list, "scale.mase", DTYPE_F64, f->schema.ntarget, 0, f->mase));
     /* a file needs a tensor: the scale of the columns is always there */
     TRY(tens_add(list, "scale.mean", DTYPE_F64, f->schema.ncol, 0, f->schema.mean));
@@ -276,16 +279,28 @@ static err read_members(const char *path, const struct js *o, const struct st_fi
     return 0;
 }
 
-static err read_spread(const struct st_file *file, struct forecaster *f) {
+/* Files before the tensor "bands" have residuals in units of the row's divisor. */
+static err read_bands(const char *path, const struct st_file *file, f32 *facts) {
+    const struct tens *t;
+    bool sound = true;
+    facts[0] = -1;
+    if (!st_find(file, "bands")) return 0;
+    TRY(model_tensor(file, "bands", DTYPE_F32, BAND_FACTS, 0, &t));
+    memcpy(facts, t->data, sizeof(f32) * BAND_FACTS);
+    for (i32 i = 0; i < BAND_FACTS; i++) sound = sound && facts[i] >= 0 && facts[i] <= 1;
+    return sound ? 0 : damaged(path, "\"bands\" is out of range");
+}
+
+static err read_spread(const char *path, const struct st_file *file, struct forecaster *f) {
     const struct tens *t;
     TRY(model_tensor(file, "scale.mase", DTYPE_F64, f->schema.ntarget, 0, &t));
     NEW(f->mase, f->schema.ntarget);
     memcpy(f->mase, t->data, sizeof(f64) * (size_t)f->schema.ntarget);
     if (!st_find(file, "spread")) return 0;
     TRY(model_tensor(file, "spread", DTYPE_F32, (i64)f->schema.ntarget * f->spec.nband, f->spec.horizon, &t));
-    NEW(f->spread, tens_count(t));
+    NEW(f->spread, tens_count(t) + BAND_FACTS);
     memcpy(f->spread, t->data, sizeof(f32) * (size_t)tens_count(t));
-    return 0;
+    return read_bands(path, file, f->spread + tens_count(t));
 }
 
 static err read_all(const char *path, const struct st_file *file, const struct options *options, const struct js *o,
@@ -304,7 +319,7 @@ static err read_all(const char *path, const struct st_file *file, const struct o
     f->seen_from = js_i64(js_get(o, "seen_from"), INT64_MIN);
     f->seen_time = js_i64(js_get(o, "seen_time"), INT64_MIN);
     TRY(read_members(path, o, file, f));
-    return read_spread(file, f);
+    return read_spread(path, file, f);
 }
 
 err forecast_load(const struct st_file *file, const char *path, const struct options *options, const struct js *o,

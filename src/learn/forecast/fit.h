@@ -82,11 +82,9 @@ struct base_spec forecast_base_spec(const struct fit *t, struct labour *work);
 err forecast_ridge_row(struct fit *t);
 i64 forecast_origins(const struct fit *t, const struct window_set *set); /* with decoder.every_step also the steps of a tile */
 
-/* windows.c: origins in [from, to) whose whole horizon ends before `to`; about VALID_ORIGINS of a set; rows between origins,
- * about so many, with which they come to every phase of the season. */
+/* windows.c: origins in [from, to) whose whole horizon ends before `to`; about VALID_ORIGINS of a set. */
 struct window_set windows_in(const struct forecast_spec *s, i64 from, i64 to);
 struct window_set windows_thinned(struct window_set w, i64 season);
-i64 forecast_stride(i64 about, i64 season);
 
 /* The stop flag, or NULL with several ranks: they see a signal at different times, so only training steps may act on it. */
 static inline const volatile int *forecast_stop(const struct fit *t) {
@@ -95,8 +93,9 @@ static inline const volatile int *forecast_stop(const struct fit *t) {
 
 enum { MIN_WINDOWS = 10 }; /* least number of windows to train a network or a ridge */
 
-/* guard.c: sets the weight a from blocks of validation; computes the residual quantiles of the bands. */
+/* guard.c: sets the weight a from blocks of validation. */
 err forecast_guard(struct fit *t);
+/* bands.c: computes the residual quantiles of the bands. */
 err forecast_spread(struct fit *t);
 
 /* state.c: reads back all state that the rest of the run depends on. forecast_resume_point sets where to begin, the same on all

@@ -22,6 +22,8 @@
 #include "train/metrics.h"
 
 enum { MEMBERS_MAX = 100 };
+/* Bins of nonconformity scores (adapt.c); what stands behind the residual quantiles: the power, the scores of calibration. */
+enum { BAND_BINS = 97, BAND_FACTS = 1 + BAND_BINS };
 
 enum { CALENDAR_AUTO, CALENDAR_YES, CALENDAR_NO }; /* in the order of the words of --calendar */
 
@@ -102,7 +104,9 @@ struct forecaster {
     i64 seen_from, seen_time;       /* first and last time of those rows; INT64_MIN = not known, or rows without times */
     struct guard guard;
     f64 weight;                     /* a: share of the correction that is used, 0..1 */
-    f32 *spread;                    /* [ntarget][nband][horizon] residual quantiles in units of the row's div */
+    /* Residual quantiles [ntarget][nband][horizon], then BAND_FACTS: they are in units of the window's deviation to this power
+     * (below 0: of the row's div, as older files have them), then shares of calibration in each bin of nonconformity. */
+    f32 *spread;
     /* for the report */
     struct choice choice;           /* base auto */
     struct mix mix;                 /* base mix */
@@ -111,6 +115,10 @@ struct forecaster {
     f64 step_predicted, step_measured; /* seconds of a training step: the plan's cost, and what it took */
     struct slice_record *slices;    /* what time slices came to in training; NULL = it was read from a file */
 };
+
+static inline i64 forecast_quantiles(const struct forecaster *f, i32 ntarget) {
+    return (i64)ntarget * f->spec.nband * f->spec.horizon; /* floats of spread, without the facts behind */
+}
 
 static inline struct forecaster *forecaster_in(const struct model *m) { return (struct forecaster *)(uintptr_t)m; }
 
@@ -150,7 +158,7 @@ struct forecast_row {
 typedef err forecast_row_fn(void *self, const struct forecast_row *row);
 
 /* Forecast every window of the set, all target columns, in order of origin then column.  With decoder.every_step this is one walk
- * over the rows, from a context before the first origin on. */
+ * over the rows, from a context before the first origin on.  Bands follow the recent coverage (adapt.c). */
 err forecast_windows(const struct forecaster *f, const struct series *s, const struct window_set *set,
                      const struct resources *use, forecast_row_fn *fn, void *self);
 
@@ -189,6 +197,15 @@ f64 forecast_error(const struct forecaster *f, const struct metrics *m, i32 step
 i32 forecast_best_naive(const struct forecaster *f, const struct forecast_scores *s, i32 step, bool original);
 
 /* --- inside this folder --- */
+/* run.c: forecast_windows() with the bands of calibration. */
+err forecast_rows_of(const struct forecaster *f, const struct series *s, const struct window_set *set,
+                     const struct resources *use, forecast_row_fn *fn, void *self);
+/* adapt.c: the bin of a target y outside (above 1) or inside (up to 1) a band around the forecast; -1 = nothing to score. */
+i32 forecast_bin(f32 y, f32 mean, f32 low, f32 high);
+/* First row behind those of the training; 0 if all rows lie before them, nrow if none lies behind. */
+i64 forecast_first_unseen(const struct forecaster *f, const struct series *s);
+/* Rows between origins, about so many, with which they come to every phase of the season. */
+i64 forecast_stride(i64 about, i64 season);
 static inline bool base_is_ridge(const struct base *b) { return b && b->npart == 1 && b->part[0].kind == BASE_RIDGE; }
 /* Lags of a ridge: the context, or STREAM_LAGS of one that a state is carried through. */
 enum { STREAM_LAGS = 336 };

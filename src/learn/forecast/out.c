@@ -1,6 +1,8 @@
 /* out.c - mean, quantiles and the unguarded forecast of a row. */
 #include "learn/forecast/out.h"
 
+#include <math.h>
+
 enum precision forecast_precision(const struct forecaster *f, const struct resources *use) {
     if (f->spec.precision == PREC_F32 || net_runs(&f->net, use->kern) == 0) return f->spec.precision;
     err_clear();
@@ -10,9 +12,23 @@ enum precision forecast_precision(const struct forecaster *f, const struct resou
     return PREC_F32;
 }
 
-err row_out_new(const struct forecaster *f, struct arena *arena, struct row_out *o) {
+f32 row_deviation(const struct forecaster *f, const struct series *s, i64 origin, i32 col) {
+    const struct window_shape look = {.context = forecast_lags(&f->spec), .scale = WSCALE_WINDOW};
+    f32 shift, div;
+    window_scale_of(&look, s, origin, col, &shift, &div);
+    return div;
+}
+
+/* What the residual quantiles of a row are in units of. */
+static f32 unit_of(const struct row_out *o, const struct forecast_row *row) {
+    const f32 power = o->f->spread ? o->f->spread[forecast_quantiles(o->f, o->s->ntarget)] : 0;
+    if (power < 0) return row->div;
+    return power > 0 ? powf(row_deviation(o->f, o->s, row->origin, row->col), power) : 1.f;
+}
+
+err row_out_new(const struct forecaster *f, const struct series *s, struct arena *arena, struct row_out *o) {
     i32 h = f->spec.horizon;
-    *o = (struct row_out){.f = f};
+    *o = (struct row_out){.f = f, .s = s};
     ARENA_NEW(arena, o->mean, h);
     ARENA_NEW(arena, o->both, h);
     ARENA_NEW(arena, o->band, (i64)h * imax(1, f->spec.nband));
@@ -29,12 +45,12 @@ static void sort_small(f32 *v, i32 n) {
 }
 
 /* Bands of one step. */
-static void bands(const struct row_out *o, const struct forecast_row *row, const f32 *corr, i32 k) {
+static void bands(const struct row_out *o, const struct forecast_row *row, const f32 *corr, f32 unit, i32 k) {
     const struct forecast_spec *s = &o->f->spec;
     const f32 *spread = o->f->spread ? o->f->spread + (i64)row->col * s->nband * s->horizon : NULL;
     f32 *out = o->band + (i64)k * s->nband;
     for (i32 q = 0; q < s->nband; q++) {
-        const f32 residual = spread ? spread[(i64)q * s->horizon + k] * row->div : 0.f;
+        const f32 residual = spread ? spread[(i64)q * s->horizon + k] * unit : 0.f;
         out[q] = s->output->band(row, (f32)o->f->weight, corr, s->horizon, residual, q, k);
     }
     sort_small(out, s->nband);
@@ -52,6 +68,7 @@ err row_out_emit(struct row_out *o, struct forecast_row row, const f32 *corr, fo
     row.mean = o->mean;
     row.both = o->both;
     row.band = f->spec.nband ? o->band : NULL;
-    for (i32 k = 0; k < h; k++) bands(o, &row, corr, k);
+    const f32 unit = unit_of(o, &row);
+    for (i32 k = 0; k < h; k++) bands(o, &row, corr, unit, k);
     return fn(self, &row);
 }

@@ -6,9 +6,13 @@
 
 struct row_out {
     const struct forecaster *f;
+    const struct series *s;
     f32 *mean, *both, *band; /* of the row that is handed on */
 };
-err row_out_new(const struct forecaster *f, struct arena *arena, struct row_out *out);
+err row_out_new(const struct forecaster *f, const struct series *s, struct arena *arena, struct row_out *out);
+
+/* Deviation of a column before an origin, in deviations of the series: what residuals are measured in, to a power. */
+f32 row_deviation(const struct forecaster *f, const struct series *s, i64 origin, i32 col);
 
 /* Completes row (origin, col, base, shift, div, seen are given) with corr [nq][horizon], the network's output in units of div. */
 err row_out_emit(struct row_out *o, struct forecast_row row, const f32 *corr, forecast_row_fn *fn, void *self);

@@ -52,19 +52,45 @@ static i32 score_best(const struct forecaster *f, const struct forecast_scores *
     return forecast_best_naive(f, s, step_of(o, s), raw(o));
 }
 
+/* Coverage of the steps [from, to). */
+static f64 coverage_of(const struct metrics *m, i32 from, i32 to) {
+    f64 inside = 0, n = 0;
+    for (i32 k = from; k < to; k++) {
+        struct score in;
+        metrics_score(m, k, -1, true, &in);
+        if (in.n == 0) continue;
+        inside += in.coverage[0] * (f64)in.n;
+        n += (f64)in.n;
+    }
+    return n > 0 ? inside / n : (f64)NAN;
+}
+
 static struct score_band band_of(const struct forecaster *f, const struct forecast_scores *s) {
     const struct forecast_spec *spec = &f->spec;
     struct score in;
     metrics_score(s->row[SCORE_MODEL], -1, -1, true, &in);
     if (in.nband == 0 || !isfinite(in.pinball)) return (struct score_band){0};
-    return (struct score_band){spec->quantiles.v[0], spec->quantiles.v[spec->nband - 1], in.coverage[0]};
+    struct score_band b = {.from = spec->quantiles.v[0], .to = spec->quantiles.v[spec->nband - 1], .coverage = in.coverage[0]};
+    b.npart = s->horizon > 1 ? imin(BAND_PARTS, s->horizon) : 0;
+    for (i32 k = 0; k < b.npart; k++) {
+        b.last[k] = (k + 1) * s->horizon / b.npart;
+        b.part[k] = coverage_of(s->row[SCORE_MODEL], k ? b.last[k - 1] : 0, b.last[k]);
+    }
+    return b;
 }
 
 static void say(const struct score_band *band, char *said, size_t size) {
+    i32 n = 0;
     said[0] = 0;
     if (band->from > 0)
-        snprintf(said, size, "bands: %.0f%% of the scored cells lie between the quantiles %g and %g (%.0f%% should)",
-                 100 * band->coverage, band->from, band->to, 100 * (band->to - band->from));
+        n = snprintf(said, size, "bands: %.0f%% of the scored cells lie between the quantiles %g and %g (%.0f%% should)",
+                     100 * band->coverage, band->from, band->to, 100 * (band->to - band->from));
+    for (i32 k = 0; k < band->npart && n > 0 && n < (i32)size; k++) {
+        const i32 first = k ? band->last[k - 1] + 1 : 1;
+        n += snprintf(said + n, size - (size_t)n, k ? ", " : "; steps ");
+        if (n < (i32)size && first < band->last[k]) n += snprintf(said + n, size - (size_t)n, "%d-", first);
+        if (n < (i32)size) n += snprintf(said + n, size - (size_t)n, "%d %.0f%%", band->last[k], 100 * band->part[k]);
+    }
 }
 
 /* Column of the metric that skill is measured in: MSE is RMSE's column in original units. */
@@ -105,16 +131,7 @@ static err fill(const struct forecaster *f, const struct forecast_scores *s, con
 
 /* ------------------------------------------------------------------ what is scored ------------------------------------------ */
 
-/* First row behind those of the training; 0 if all rows lie before them, nrow if none lies behind. */
-static i64 first_unseen(const struct forecaster *f, const struct series *s) {
-    if (!s->time || f->seen_time == INT64_MIN) return lmin(f->seen_rows, s->nrow);
-    if (s->time[s->nrow - 1] < f->seen_from) return 0;
-    i64 i = 0;
-    while (i < s->nrow && s->time[i] <= f->seen_time) i++;
-    return i;
-}
-
-/* What is known of rows that include some before first_unseen. */
+/* What is known of rows that include some before forecast_first_unseen. */
 static const char *seen_title(const struct series *s, i64 unseen) {
     if (!s->time) return "rows that training may have seen (no test!)";
     return unseen < series_end(s) ? "rows in part of the training period (no test!)" : "rows of the training period (no test!)";
@@ -123,7 +140,7 @@ static const char *seen_title(const struct series *s, i64 unseen) {
 /* --since: the windows from that row on; their context comes from before. */
 static err windows_since(const char *since, const struct forecaster *f, const struct series *s, const struct events *to,
                          struct window_set *set, const char **what) {
-    const i64 all = set->first, unseen = first_unseen(f, s);
+    const i64 all = set->first, unseen = forecast_first_unseen(f, s);
     char label[32];
     i64 row;
     TRY(series_since(s, since, &row));
@@ -149,7 +166,7 @@ static err unseen_windows(const struct forecaster *f, const struct series *s, i6
         return FAIL_AT(E301, NULL, "more rows", "context %d + horizon %d = %d rows are needed, the data have %lld",
                        spec->context, spec->horizon, spec->context + spec->horizon, (long long)series_end(s));
     if (since && *since) return windows_since(since, f, s, to, set, what);
-    const i64 first = first_unseen(f, s);
+    const i64 first = forecast_first_unseen(f, s);
     struct window_set unseen = *set;
     unseen.first = lmax(set->first, first);
     *what = window_origins(&unseen) > 0 ? "eval" : seen_title(s, first);

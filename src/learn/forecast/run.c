@@ -48,7 +48,7 @@ static err runner_new(const struct forecaster *f, const struct series *s, const 
     if (f->nmember > 0) TRY(engine_new(r->net, &whole, B, B, NULL, &r->engine));
     TRY(batcher_new(f, &f->net, &f->shape, s, use->kern, B, 1, &r->batch));
     ARENA_NEW(&r->arena, r->corr, (i64)B * r->nq * h);
-    return row_out_new(f, &r->arena, &r->out);
+    return row_out_new(f, s, &r->arena, &r->out);
 }
 
 /* Adds a member's output, [nout][B][q*seg + j], to corr. */
@@ -102,7 +102,7 @@ static err run_set(struct runner *r, const struct window_set *set, forecast_row_
     return 0;
 }
 
-err forecast_windows(const struct forecaster *f, const struct series *s, const struct window_set *set,
+err forecast_rows_of(const struct forecaster *f, const struct series *s, const struct window_set *set,
                      const struct resources *use, forecast_row_fn *fn, void *self) {
     i64 n = window_origins(set) * s->ntarget;
     if (n <= 0) return 0;

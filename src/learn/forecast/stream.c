@@ -61,7 +61,7 @@ static err prepare(struct stream *st, const struct resources *use, i32 chunk, i3
     ARENA_NEW(&st->arena, st->state, imax(1, members) * st->floats);
     ARENA_NEW(&st->arena, st->corr, (i64)st->shape.nseg * ncol * nq * spec.horizon);
     ARENA_NEW(&st->arena, st->seen, ncol);
-    return row_out_new(f, &st->arena, &st->out);
+    return row_out_new(f, st->s, &st->arena, &st->out);
 }
 
 err stream_new(const struct forecaster *f, const struct series *s, const struct resources *use, i32 chunk, i32 members,

@@ -1,0 +1,301 @@
+/* bands.c - the residual quantiles that bands are made of, from rows that the forecast was not fitted on.
+ *
+ *     [ training, first half | second half  ][ validation ]     r = (target - forecast) / deviation of the window ^ power
+ *        a base is fitted here --> its          the model's      quantiles of r by column and step; the power is the one whose
+ *                                  residuals    residuals        quantiles of one half of the origins fit the other half best
+ *
+ * Validation alone may hold less than one horizon of independent targets.  The residuals of a base on training rows are scaled
+ * by the ratio of the model's to the base's on validation; a rule without parameters gives them on all training rows. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "learn/forecast/fit.h"
+#include "learn/forecast/out.h"
+
+enum { SPREAD_CELLS = 250000 };
+
+static const f32 powers[] = {0, 0.5F, 1};
+
+struct residuals {
+    const struct fit *t;
+    const struct window_set *set;
+    i64 at;          /* index of the first origin of the set */
+    i64 n;           /* origins of all sets */
+    f32 *r;          /* [ntarget][horizon][n] in deviations of the series */
+    f32 *deviation;  /* [ntarget][n] of the window; NaN = nothing seen */
+    f32 *scratch;    /* [horizon][n] */
+    f64 model, base; /* sums of distances from the model and from the base, in the current set */
+    struct labour *work;
+};
+
+static err on_residual(void *self, const struct forecast_row *row) {
+    struct residuals *d = self;
+    const struct series *s = d->t->series;
+    const struct forecast_spec *spec = &d->t->f->spec;
+    const f32 *around = spec->output->centre(row);
+    const i64 at = d->at + (row->origin - d->set->first) / d->set->stride;
+    TRY(labour_done(d->work, 1));
+    d->deviation[row->col * d->n + at] = row->seen ? row_deviation(d->t->f, s, row->origin, row->col) : (f32)NAN;
+    for (i64 k = 0; k < spec->horizon; k++) {
+        const f32 y = series_target(s, row->col, row->origin + k);
+        d->r[(row->col * spec->horizon + k) * d->n + at] = row->seen ? y - around[k] : (f32)NAN;
+        if (isnan(y) || !row->seen) continue;
+        d->model += fabs((f64)y - (f64)around[k]);
+        d->base += fabs((f64)y - (f64)row->base[k]);
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------ quantiles ----------------------------------------------- */
+
+static int ascending(const void *a, const void *b) {
+    f32 x = *(const f32 *)a, y = *(const f32 *)b;
+    return isnan(x) ? !isnan(y) : isnan(y) ? -1 : (x > y) - (x < y);
+}
+
+/* Quantile q of the sorted values v[n], linear between neighbours, at position q (n + 1) - 1 (so that bands of few values
+ * widen). */
+static f32 quantile(const f32 *v, i64 n, f64 q) {
+    f64 at = dmin((f64)(n - 1), dmax(0, q * (f64)(n + 1) - 1));
+    i64 i = (i64)at;
+    f64 part = at - (f64)i;
+    return i + 1 < n ? (f32)((f64)v[i] * (1 - part) + (f64)v[i + 1] * part) : v[n - 1];
+}
+
+/* Sorts residuals in place; returns how many were observed. */
+static i64 sorted(f32 *v, i64 n) {
+    qsort(v, (size_t)n, sizeof *v, ascending);
+    while (n > 0 && isnan(v[n - 1])) n--;
+    return n;
+}
+
+/* The quantiles of one step from n sorted residuals, NaN from too few: nothing is known, which is not the same as no error.
+ * The forecast is the median of its bands, so no quantile crosses it. */
+static void quantiles_of(const struct forecast_spec *spec, const f32 *v, i64 n, f32 *spread, i32 k) {
+    for (i32 q = 0; q < spec->nband; q++) {
+        const f64 level = spec->quantiles.v[q];
+        const f32 r = n >= SPREAD_WINDOWS ? quantile(v, n, level) : (f32)NAN;
+        spread[(i64)q * spec->horizon + k] = isnan(r) ? r : level < 0.5 ? fminf(r, 0) : level > 0.5 ? fmaxf(r, 0) : 0;
+    }
+}
+
+/* Each step of a column by itself, r [horizon][n]; one of which too little was observed as all steps of the column together.
+ * false: nothing is known of any. */
+static bool column_quantiles(const struct forecast_spec *spec, f32 *r, i64 n, f32 *spread) {
+    bool whole = true;
+    for (i32 k = 0; k < spec->horizon; k++) {
+        quantiles_of(spec, r + k * n, sorted(r + k * n, n), spread, k);
+        whole = whole && !isnan(spread[k]);
+    }
+    if (whole) return true;
+    const i64 all = sorted(r, spec->horizon * n);
+    for (i32 k = 0; k < spec->horizon; k++)
+        if (isnan(spread[k])) quantiles_of(spec, r, all, spread, k);
+    return all >= SPREAD_WINDOWS;
+}
+
+/* Copies the residuals of a column at origins [from, to), in units of deviation^power, into scratch [horizon][to - from]. */
+static void take_column(struct residuals *d, i64 col, i64 from, i64 to, f32 power) {
+    const i64 h = d->t->f->spec.horizon, n = to - from;
+    const f32 *deviation = d->deviation + col * d->n + from;
+    for (i64 k = 0; k < h; k++) {
+        const f32 *r = d->r + (col * h + k) * d->n + from;
+        for (i64 i = 0; i < n; i++) d->scratch[k * n + i] = power > 0 ? r[i] / powf(deviation[i], power) : r[i];
+    }
+}
+
+/* ------------------------------------------------------------------ the power ----------------------------------------------- */
+
+/* Adds the pinball losses of a column at origins [from, to) under quantiles in units of deviation^power. */
+static void add_loss(const struct residuals *d, i64 col, i64 from, i64 to, f32 power, const f32 *spread, f64 *loss, f64 *cells) {
+    const struct forecast_spec *spec = &d->t->f->spec;
+    for (i64 i = from; i < to; i++) {
+        const f64 unit = power > 0 ? pow((f64)d->deviation[col * d->n + i], (f64)power) : 1;
+        for (i64 k = 0; k < spec->horizon; k++) {
+            const f64 r = (f64)d->r[(col * spec->horizon + k) * d->n + i];
+            for (i32 q = 0; q < spec->nband; q++) {
+                const f64 e = r - unit * (f64)spread[(i64)q * spec->horizon + k];
+                if (isnan(e)) continue;
+                *loss += e >= 0 ? spec->quantiles.v[q] * e : (spec->quantiles.v[q] - 1) * e;
+                *cells += 1;
+            }
+        }
+    }
+}
+
+/* Mean pinball loss of each half of the origins under the quantiles of the other one. */
+static f64 loss_of(struct residuals *d, f32 power, f32 *spread) {
+    const struct forecast_spec *spec = &d->t->f->spec;
+    const i64 half = d->n / 2;
+    f64 loss = 0, cells = 0;
+    for (i64 c = 0; c < d->t->series->ntarget; c++)
+        for (i32 second = 0; second < 2; second++) {
+            const i64 from = second ? half : 0, to = second ? d->n : half;
+            take_column(d, c, from, to, power);
+            column_quantiles(spec, d->scratch, to - from, spread);
+            add_loss(d, c, second ? 0 : half, second ? half : d->n, power, spread, &loss, &cells);
+        }
+    return cells > 0 ? loss / cells : INFINITY;
+}
+
+static f32 choose_power(struct residuals *d, f32 *spread) {
+    f32 best = powers[0];
+    f64 least = (f64)INFINITY;
+    for (size_t i = 0; i < COUNT(powers); i++) {
+        const f64 loss = loss_of(d, powers[i], spread);
+        if (!(loss < least)) continue;
+        least = loss;
+        best = powers[i];
+    }
+    return best;
+}
+
+/* Shares of the scores of calibration, all columns together, in each bin. */
+static void fill_scores(const struct residuals *d, const f32 *spread, f32 power, f32 *share) {
+    const struct forecast_spec *spec = &d->t->f->spec;
+    const i64 h = spec->horizon, ends = (spec->nband - 1) * h;
+    f64 count[BAND_BINS] = {0}, all = 0;
+    for (i64 c = 0; c < d->t->series->ntarget; c++)
+        for (i64 i = 0; i < d->n; i++) {
+            const f32 unit = power > 0 ? powf(d->deviation[c * d->n + i], power) : 1;
+            for (i64 k = 0; k < h; k++) {
+                const f32 *q = spread + c * spec->nband * h + k;
+                const i32 bin = forecast_bin(d->r[(c * h + k) * d->n + i] / unit, 0, q[0], q[ends]);
+                if (bin >= 0) count[bin]++, all++;
+            }
+        }
+    for (i32 b = 0; b < BAND_BINS; b++) share[b] = all > 0 ? (f32)(count[b] / all) : 0;
+}
+
+/* ------------------------------------------------------------------ the rows ------------------------------------------------ */
+
+/* The mix was weighed on the validation rows too, and a ridge that was fitted again has seen them: residuals there are taken with
+ * one that has not.  NULL: the base itself has not. */
+static err unseen_base(const struct fit *t, struct base **out) {
+    const struct base_spec spec = forecast_base_spec(t, NULL);
+    struct mix table;
+    *out = NULL;
+    if (t->f->spec.refit_all && strcmp(t->f->spec.base, "ridge") == 0) return base_ridge(t->series, &spec, out);
+    return t->f->has_mix ? base_mix(t->series, &spec, &table, out) : 0;
+}
+
+/* A base of the same kind from the first half of the training rows, and the first row after; the base itself and row 0 where
+ * nothing was fitted.  No such base: NULL. */
+static struct base *half_base(const struct fit *t, i64 *from) {
+    struct base_spec spec = forecast_base_spec(t, NULL);
+    struct base *b = NULL, *own = t->f->base;
+    struct mix table;
+    err e = 0;
+    *from = 0;
+    if (!own || (!t->f->has_mix && !base_is_ridge(own))) return own;
+    spec.train = spec.valid = *from = t->job->split.train / 2;
+    if (base_is_ridge(own)) {
+        spec.penalty = own->ridge->penalty;
+        spec.calendar = own->ridge->calendar;
+    }
+    e = t->f->has_mix ? base_mix(t->series, &spec, &table, &b) : base_ridge(t->series, &spec, &b);
+    if (e < 0) err_clear();
+    return e < 0 ? NULL : b;
+}
+
+/* About SPREAD_CELLS residuals at most, from origins of every phase of the season. */
+static void thin(const struct fit *t, struct window_set *set) {
+    const i64 cells = window_origins(set) * t->series->ntarget * t->f->spec.horizon;
+    if (cells > SPREAD_CELLS) set->stride = (cells + SPREAD_CELLS - 1) / SPREAD_CELLS;
+    set->stride = forecast_stride(set->stride, t->series->freq.season);
+}
+
+static err measure(struct residuals *d, const struct window_set *set, i64 at, i32 nmember, struct base *base) {
+    struct forecaster *f = d->t->f;
+    struct base *own = f->base;
+    const i32 members = f->nmember;
+    d->set = set;
+    d->at = at;
+    d->model = d->base = 0;
+    f->base = base;
+    f->nmember = nmember;
+    const err e = forecast_rows_of(f, d->t->series, set, &d->t->job->use, on_residual, d);
+    f->base = own;
+    f->nmember = members;
+    return e;
+}
+
+/* Training rows first, in order of time. */
+static err measure_all(struct residuals *d, const struct window_set *train, struct base *half, const struct window_set *valid,
+                       struct base *fair) {
+    const i64 before = half ? window_origins(train) : 0, ncol = d->t->series->ntarget, h = d->t->f->spec.horizon;
+    TRY(measure(d, valid, before, d->t->f->nmember, fair));
+    const f32 ratio = d->base > 0 ? (f32)(d->model / d->base) : 1;
+    if (before == 0) return 0;
+    TRY(measure(d, train, 0, 0, half));
+    for (i64 i = 0; i < ncol * h; i++)
+        for (i64 k = 0; k < before; k++) d->r[i * d->n + k] *= ratio;
+    return 0;
+}
+
+/* Columns that end before the validation part, or lie in a gap there, have no bands. */
+static void tell_bare(const struct fit *t, i32 bare, i32 first) {
+    const struct series *s = t->series;
+    if (bare > 0)
+        event_note(t->job->use.events, EVENT_NOTE, "no quantiles for %d of %d columns (\"%s\"%s): fewer than %d targets to "
+                   "measure errors from", bare, s->ntarget, s->name[first], bare > 1 ? ", ..." : "", SPREAD_WINDOWS);
+}
+
+static err spread_of(struct fit *t, struct residuals *d) {
+    struct forecaster *f = t->f;
+    const struct forecast_spec *spec = &f->spec;
+    const i64 ncol = t->series->ntarget, facts = forecast_quantiles(f, (i32)ncol);
+    i32 bare = 0, first = 0;
+    f32 *spread;
+    NEW(d->scratch, spec->horizon * d->n);
+    NEW(spread, facts + BAND_FACTS);
+    const f32 power = choose_power(d, spread);
+    for (i64 c = ncol - 1; c >= 0; c--) {
+        take_column(d, c, 0, d->n, power);
+        if (!column_quantiles(spec, d->scratch, d->n, spread + c * spec->nband * spec->horizon)) bare++, first = (i32)c;
+    }
+    spread[facts] = power;
+    fill_scores(d, spread, power, spread + facts + 1);
+    f->spread = spread;
+    tell_bare(t, bare, first);
+    return 0;
+}
+
+static err calibrate(struct fit *t, struct base *half, i64 from, struct base *fair) {
+    struct window_set valid = t->set.valid_all, train = windows_in(&t->f->spec, from, t->job->split.train);
+    const i64 ncol = t->series->ntarget;
+    thin(t, &valid);
+    thin(t, &train);
+    struct labour work = labour_of("measuring the bands", t->job->use.events, forecast_stop(t));
+    struct residuals d = {.t = t, .n = (half ? window_origins(&train) : 0) + window_origins(&valid), .work = &work};
+    if (d.n < SPREAD_WINDOWS) {
+        event_note(t->job->use.events, EVENT_NOTE, "no quantiles: %lld origins to measure errors from, at least %d are needed",
+                   (long long)d.n, SPREAD_WINDOWS);
+        t->f->spec.nband = 0;
+        return 0;
+    }
+    work.all = (f64)(d.n * ncol);
+    err e = mem_new((void **)&d.r, ncol * t->f->spec.horizon * d.n, sizeof *d.r);
+    if (e >= 0) e = mem_new((void **)&d.deviation, ncol * d.n, sizeof *d.deviation);
+    if (e >= 0) e = measure_all(&d, &train, half, &valid, fair ? fair : t->f->base);
+    if (e >= 0) e = spread_of(t, &d);
+    labour_end(&work);
+    mem_free(d.r);
+    mem_free(d.deviation);
+    mem_free(d.scratch);
+    return e;
+}
+
+err forecast_spread(struct fit *t) {
+    struct base *fair = NULL, *half;
+    i64 from;
+    if (t->f->spec.nband == 0 || t->f->spread) return 0;
+    TRY(unseen_base(t, &fair));
+    half = half_base(t, &from);
+    const err e = calibrate(t, half, from, fair);
+    if (half != t->f->base) base_free(half);
+    base_free(fair);
+    return e;
+}
