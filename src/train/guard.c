@@ -65,6 +65,7 @@ void guard_weigh(const f64 *base, const f64 *both, i32 n, i32 block, i32 least, 
     if (out->nblock >= GUARD_BLOCKS) out->t = t_of(blocks.mean, deviation(&blocks) / sqrt(out->nblock));
     else out->t = t_of(single.mean, deviation(&single) / sqrt(out->nblock));
     f64 u = out->t > 0 ? out->t * out->t : 0;
-    out->a = u / (1 + u);
+    const f64 most = out->nblock >= GUARD_BLOCKS ? 1 : 1 - exp2(-out->nblock);
+    out->a = most * u / (1 + u);
     out->why = out->t <= 0 ? "no gain on validation" : out->t < 1 ? "a gain within the noise" : "a gain beyond the noise";
 }

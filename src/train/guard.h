@@ -5,7 +5,7 @@
  *     validation origins  o o o o | o o o o | o o o o      d = loss(base) - loss(base + correction), mean over each block of H
  *                           d1        d2        d3         origins (windows of a block overlap); t = mean(d) / standard error
  *
- * A gain as large as its standard error gives the weight 0.5, one three times as large 0.9. */
+ * A gain as large as its standard error gives the weight 0.5, one three times as large 0.9 (from GUARD_BLOCKS blocks on). */
 #ifndef STRETTO_TRAIN_GUARD_H
 #define STRETTO_TRAIN_GUARD_H
 
@@ -24,7 +24,8 @@ struct guard {
  * block: origins whose windows overlap: H / stride.  1 when they do not (days forecast a day ahead), or when the entries are
  * (series, origin) pairs.
  * least: GUARD_BLOCKS; 1 for preset `short`.  With one or two blocks there is no spread of block means; the spread over single
- * origins stands in for it, which counts the blocks as the independent pieces: t = mean(d) / (deviation(d) / root(blocks)). */
+ * origins stands in for it, which counts the blocks as the independent pieces: t = mean(d) / (deviation(d) / root(blocks)).
+ * However even their gain is, one block earns a half of a at most, two three quarters. */
 void guard_weigh(const f64 *base, const f64 *both, i32 n, i32 block, i32 least, struct guard *out);
 
 #endif

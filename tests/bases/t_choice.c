@@ -283,7 +283,12 @@ TEST(guard_of_short_series_works_from_one_block) {
     guard_weigh(base, both, 13, 12, 1, &g);
     assert_int_equal(g.nblock, 1);
     assert_true(fabs(g.t - 6.0 / 13 / 0.518874521663) < 1e-6);
-    assert_true(fabs(g.a - g.t * g.t / (1 + g.t * g.t)) < 1e-12);
+    assert_true(fabs(g.a - 0.5 * g.t * g.t / (1 + g.t * g.t)) < 1e-12);
+    for (i32 i = 0; i < 13; i++) both[i] = 1; /* the same gain everywhere, in one block */
+    guard_weigh(base, both, 13, 12, 1, &g);
+    assert_true(g.a > 0.49 && g.a <= 0.5);
+    guard_weigh(base, both, 13, 6, 1, &g);
+    assert_true(g.nblock == 2 && g.a > 0.74 && g.a <= 0.75);
 }
 
 TEST(guard_skips_unscored_origins_and_refuses_what_is_not_finite) {
