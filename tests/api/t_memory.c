@@ -17,7 +17,7 @@ struct watch {
 static void on_event(void *user, const stretto_event *e) {
     struct watch *w = user;
     f64 series, plan;
-    if (e->kind == 0 && e->text && sscanf(e->text, "memory: series %lf MiB + plan %lf MiB", &series, &plan) == 2)
+    if (e->text && sscanf(e->text, "memory: series %lf MiB + plan %lf MiB", &series, &plan) == 2)
         w->stated = (series + plan) * 1048576.0;
     if (e->kind != 3 && e->kind != 4) return;
     w->most = lmax(w->most, mem_stats().live - w->before);

@@ -32,10 +32,10 @@ struct watcher {
 
 static inline void on(void *self, const struct event *e) {
     struct watcher *w = self;
-    if (e->kind == EVENT_NOTE && strstr(e->text, "from here on")) w->fewer++;
-    if (e->kind == EVENT_NOTE && strstr(e->text, "room for")) w->more++;
-    if (e->kind == EVENT_NOTE && strstr(e->text, "initial states are estimated")) w->ranks++;
-    if (e->kind == EVENT_NOTE && strstr(e->text, "against whole windows")) snprintf(w->gap, sizeof w->gap, "%s", e->text);
+    if (e->kind == EVENT_DETAIL && strstr(e->text, "from here on")) w->fewer++;
+    if (e->kind == EVENT_DETAIL && strstr(e->text, "room for")) w->more++;
+    if (e->kind == EVENT_DETAIL && strstr(e->text, "initial states are estimated")) w->ranks++;
+    if (e->kind == EVENT_DETAIL && strstr(e->text, "against whole windows")) snprintf(w->gap, sizeof w->gap, "%s", e->text);
     if (e->kind == EVENT_WARNING && strstr(e->text, "start from zero")) w->cold++;
     if (e->kind == EVENT_WARNING) w->warnings++;
     bool numbers = e->slices > 1 && e->rounds > 1 && e->forgets > 0 && e->useful > 0 && e->useful < 1;
