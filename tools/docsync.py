@@ -18,6 +18,7 @@ PLUGINS = [  # list, macro, folder of the sources, heading
     ("src/step/strategy/strategies.def", "STRATEGY", "src/step/strategy", "Strategies (`--parallel`)"),
     ("src/exec/policy/policies.def", "POLICY", "src/exec/policy", "Store policies (`--pipeline`)"),
     ("src/exec/codec/codecs.def", "CODEC", "src/exec/codec", "Codecs"),
+    ("src/codec/wires.def", "WIRE", "src/codec", "Wire codecs"),
     ("src/topo/devices.def", "DEVICE", "src/dev", "Device types"),
     ("src/data/readers.def", "READER", "src/data", "Readers"),
     ("src/launch/launchers.def", "LAUNCHER", "src/launch", "Launchers (`submit --on`)"),
