@@ -225,7 +225,8 @@ static const char *read_layout(const char *c, const char *s, const char *end, i6
 
 const char *time_read_format(const char *format, const char *s, const char *end, i64 *out) {
     const char *longest = NULL;
-    for (const char *c = format; c; c = strchr(c, '|'), c += c != NULL) {
+    for (const char *c = format, *bar; c; c = bar ? bar + 1 : NULL) {
+        bar = strchr(c, '|');
         i64 t;
         const char *p = read_layout(c, s, end, &t);
         if (p && (!longest || p > longest)) longest = p, *out = t;
