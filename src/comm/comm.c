@@ -274,6 +274,8 @@ static void sleep_until_woken(struct comm *c, f64 seconds) {
     atomic_exchange(&c->woken, false); /* exchange, not store: acquires what the waker wrote */
 }
 
+err comm_check(struct comm *c) { return c->recovery ? check_deaths(c) : check_abort(c); }
+
 /* Short waits spin or yield instead of sleeping. Without an agent the caller is a worker with nothing else to do. */
 static bool wait_briefly(const struct comm *c, const struct comm_message *waiting) {
     if (c->t->direct && c->idle < SPIN_S / 2) cpu_relax();
@@ -302,7 +304,7 @@ err comm_idle(struct comm *c, bool moved, const struct comm_message *waiting) {
         return 0;
     }
     if (wait_briefly(c, waiting)) return 0;
-    TRY(c->recovery ? check_deaths(c) : check_abort(c));
+    TRY(comm_check(c));
     if (c->waited > c->deadline) return fail_deadline(c, waiting, c->deadline);
     if (c->patience > 0 && c->waited > c->life_check) TRY(check_life(c, waiting));
     const f64 least = waiting ? SLEEP_NS : dmax(SLEEP_NS, dmin(IDLE_SLEEP_MOST_NS, 1e9 * c->idle_sleep));

@@ -36,7 +36,8 @@ struct comm_head {
     char name[COMM_NAME]; /* name for error messages: "grad.0", "theta" */
 };
 
-/* The channels are independent queues. STEP: messages that follow from the plan; ROUND: messages inside a task (time slices). */
+/* The channels are independent queues. STEP: messages that follow from the plan; ROUND: messages inside a task (time slices),
+ * and those of a parameter store. */
 enum comm_channel { CHANNEL_STEP, CHANNEL_ROUND, COMM_CHANNELS };
 
 /* A message in flight. The caller owns it and must not touch it until comm_test reports that it is done. */
@@ -148,6 +149,8 @@ void comm_reset_wait(struct comm *c);
 /* Call in every iteration of a waiting loop, with the awaited message (NULL: none from other ranks). Spins, yields or sleeps
  * without progress. Fails with E801 after the deadline, or when another rank has aborted or died. */
 err comm_idle(struct comm *c, bool moved, const struct comm_message *waiting);
+/* Fails where another rank has aborted or died: for jobs that have nothing to wait for. */
+err comm_check(struct comm *c);
 err comm_wait(struct comm *c, struct comm_message *m, i32 n); /* comm_poll and comm_idle in a loop until all n are done */
 
 void comm_cancel(struct comm *c); /* cancels the messages of a failed job; comm_end does it too */

@@ -12,7 +12,7 @@ struct summed {
     f32 loss_scale;
     struct optim_hyper hyper;
     f64 clip;
-    bool accumulate;
+    bool accumulate, hold;
 };
 
 struct step {

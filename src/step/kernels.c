@@ -5,9 +5,6 @@
 #include "model/layer.h"
 #include "step/bound.h"
 
-/* PyTorch's rule: gradients are scaled by clip / (norm + 1e-6) when that is below 1. */
-static f64 clip_factor(f64 clip, f64 norm) { return clip > 0 ? dmin(1, clip / (norm + 1e-6)) : 1; }
-
 /* Loss and gradient norm of the step, from the partial sums in their fixed order: the same number on every worker. */
 struct exec_result step_result(void *step, void *const *mem) {
     const struct step *s = step;
@@ -123,9 +120,9 @@ static void update(void *step, const struct kernel_call *c) {
     f32 *theta = c->mem[s->at->theta];
     const f32 *grad = c->mem[s->at->grad0];
     if (theta != store->theta) memcpy(theta + lo, store->theta + lo, sizeof(f32) * (size_t)n);
-    if (!sum.finite || s->summed.accumulate) return;
+    if (!sum.finite || s->summed.accumulate || s->summed.hold) return;
     struct optim_hyper h = s->summed.hyper;
-    h.grad_scale = (f32)clip_factor(s->summed.clip, sum.norm);
+    h.grad_scale = (f32)optim_clip(s->summed.clip, sum.norm);
     store->optim->update(&h, n, theta + lo, grad + lo, store->state[0] ? store->state[0] + lo : NULL,
                          store->state[1] ? store->state[1] + lo : NULL);
 }

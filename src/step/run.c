@@ -285,7 +285,7 @@ err step_run(struct step *s, const struct step_args *a, struct exec_result *out)
     r->step = a->step;
     r->serial = exec_serial(s->exec) + 1;
     r->warm = a->warm;
-    s->now = (struct summed){a->loss_scale, a->hyper, a->clip, a->accumulate};
+    s->now = (struct summed){a->loss_scale, a->hyper, a->clip, a->accumulate, a->hold};
     if (!s->defers) s->summed = s->now;
     TRY(exec_step(s->exec, a->step, a->accumulate, out));
     s->pending = !s->defers && a->accumulate && out->finite;

@@ -30,6 +30,9 @@ struct optim {
     void (*update)(const struct optim_hyper *h, i64 n, f32 *theta, const f32 *grad, f32 *s0, f32 *s1);
 };
 
+/* PyTorch's rule of clipping: gradients are scaled by clip / (norm + 1e-6) where that is below 1.  clip 0 = none. */
+static inline f64 optim_clip(f64 clip, f64 norm) { return clip > 0 ? dmin(1, clip / (norm + 1e-6)) : 1; }
+
 const struct optim *optim_find(const char *name);
 i32 optim_count(void);
 const struct optim *optim_at(i32 i);

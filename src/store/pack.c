@@ -1,0 +1,67 @@
+/* pack.c - chunks of vectors as packets: plain, or by a codec (codec/codec.h).
+ *
+ *     push:  the gradient, or the change of the weights, with the residual of the worker
+ *     pull:  with a codec what the centre has changed since the worker's last pull, with a residual of the server (DoubleSqueeze:
+ *            Tang et al., ICML 2019).  The last weights of a leg go plain, and the residual ends. */
+#include <string.h>
+
+#include "store/inside.h"
+
+bool pack_plain(const struct pstore *s) { return !s->job.codec.codec || strcmp(s->job.codec.codec->name, "none") == 0; }
+
+struct wire_args pack_args(const struct pstore *s, const struct ps_chunk *c, i64 round, bool gradient) {
+    return (struct wire_args){.choice = s->job.codec, .layout = &s->job.layout, .lo = c->lo, .hi = c->hi, .round = round,
+                              .gradient = gradient};
+}
+
+static size_t plain_bytes(const struct ps_chunk *c) { return sizeof(f32) * (size_t)(c->hi - c->lo); }
+
+u32 pack_push(struct pstore *s, const struct ps_chunk *c, const f32 *v, unsigned char *packet) {
+    const struct wire_args a = pack_args(s, c, s->rounds, s->corrects);
+    if (!pack_plain(s)) return s->job.codec.codec->encode(&a, v, s->state + c->state, s->scratch, packet);
+    memcpy(packet, v, plain_bytes(c));
+    return (u32)plain_bytes(c);
+}
+
+bool unpack_push(struct pstore *s, const struct ps_chunk *c, const unsigned char *data, u32 bytes, f32 *to) {
+    const struct wire_args a = pack_args(s, c, 0, s->corrects);
+    if (!pack_plain(s)) return s->job.codec.codec->decode(&a, data, bytes, to);
+    if (bytes != plain_bytes(c)) return false;
+    memcpy(to, data, bytes);
+    return true;
+}
+
+static u32 pack_change(struct pstore *s, struct ps_inbox *in, const struct ps_chunk *c, unsigned char *packet) {
+    const struct wire_args a = pack_args(s, c, s->codes, false);
+    const i64 n = c->hi - c->lo, at = c->lo - own_shard(s)->lo;
+    const f32 *center = s->server.center + at;
+    f32 *base = in->base + at;
+    for (i64 i = 0; i < n; i++) {
+        s->change[i] = center[i] - base[i];
+        base[i] = center[i];
+    }
+    return s->job.codec.codec->encode(&a, s->change, in->state + c->state - in->state0, s->scratch2, packet);
+}
+
+u32 pack_weights(struct pstore *s, struct ps_inbox *in, const struct ps_chunk *c, bool final, unsigned char *packet) {
+    const i64 at = c->lo - own_shard(s)->lo;
+    if (!pack_plain(s) && !final) return pack_change(s, in, c, packet);
+    memcpy(packet, s->server.center + at, plain_bytes(c));
+    if (in->base) memcpy(in->base + at, s->server.center + at, plain_bytes(c));
+    if (final && in->state) memset(in->state, 0, sizeof(f32) * (size_t)in->states);
+    return (u32)plain_bytes(c);
+}
+
+bool unpack_weights(struct pstore *s, const struct ps_chunk *c, const unsigned char *data, u32 bytes, bool final) {
+    f32 *to = (s->pulled ? s->pulled : s->job.theta) + c->lo;
+    if (pack_plain(s) || final) {
+        if (bytes != plain_bytes(c)) return false;
+        memcpy(to, data, bytes);
+    } else {
+        const struct wire_args a = pack_args(s, c, 0, false);
+        if (!s->job.codec.codec->decode(&a, data, bytes, s->change)) return false;
+        for (i64 i = 0; i < c->hi - c->lo; i++) to[i] += s->change[i];
+    }
+    if (s->pulled && (final || !s->job.store.policy->own_weights)) memcpy(s->job.theta + c->lo, to, plain_bytes(c));
+    return true;
+}

@@ -1,0 +1,284 @@
+/* server.c - the server of a shard: receives pushes, applies them when the policy allows it, answers pulls.
+ *
+ *     staleness 0    a round is applied once all parts are here; pulls of the next round wait for it
+ *     else           a push is applied when it is here; a pull of round q waits until all of round q - s - 1 is applied
+ *
+ * In a replay the script says what comes next; what is not its turn waits. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "store/inside.h"
+
+static i64 shard_floats(const struct pstore *s) { return own_shard(s)->hi - own_shard(s)->lo; }
+
+/* Bytes of the packets, and floats of the codec states, of the shard of this rank. */
+static void own_chunks(const struct pstore *s, i64 *packet0, i64 *bytes, i64 *state0, i64 *states) {
+    const struct ps_layout *l = &s->at;
+    const i32 me = s->server.me;
+    const bool next = me + 1 < l->nserver && l->nchunk[me + 1] > 0;
+    *packet0 = *bytes = *state0 = *states = 0;
+    if (l->nchunk[me] == 0) return;
+    *packet0 = l->chunk[me][0].packet;
+    *state0 = l->chunk[me][0].state;
+    *bytes = (next ? l->chunk[me + 1][0].packet : l->packets) - *packet0;
+    *states = (next ? l->chunk[me + 1][0].state : l->states) - *state0;
+}
+
+err server_new(struct pstore *s) {
+    struct ps_server *v = &s->server;
+    const i32 ranks = comm_size(s->job.comm), me = comm_rank(s->job.comm);
+    i64 packet0, bytes, state0, states;
+    v->me = me >= s->at.server0 && me < s->at.server0 + s->at.nserver ? me - s->at.server0 : -1;
+    ARENA_NEW(&s->arena, v->part_of, s->at.nworker);
+    ARENA_NEW(&s->arena, v->norm, layout_blocks(s));
+    ARENA_NEW(&s->arena, v->of, ranks);
+    if (v->me < 0) return 0;
+    own_chunks(s, &packet0, &bytes, &state0, &states);
+    ARENA_NEW(&s->arena, v->center, shard_floats(s));
+    for (i32 k = 0; k < ranks; k++) {
+        struct ps_inbox *in = &v->of[k];
+        ARENA_NEW(&s->arena, in->packets, bytes);
+        in->packets -= packet0;
+        in->state0 = state0;
+        in->states = states;
+        if (worker_of(s, k) < 0) continue;
+        ARENA_NEW(&s->arena, in->v, shard_floats(s));
+        if (!pack_plain(s)) ARENA_NEW(&s->arena, in->state, states);
+        if (!pack_plain(s) || s->job.store.policy->keeps_base || s->job.store.policy->chooses)
+            ARENA_NEW(&s->arena, in->base, shard_floats(s));
+    }
+    return 0;
+}
+
+err server_begin(struct pstore *s) {
+    struct ps_server *v = &s->server;
+    const i32 ranks = comm_size(s->job.comm);
+    if (v->me < 0) return 0;
+    memcpy(v->center, s->job.theta + own_shard(s)->lo, sizeof(f32) * (size_t)shard_floats(s));
+    for (i32 k = 0; k < ranks; k++) {
+        struct ps_inbox *in = &v->of[k];
+        in->ticket = in->pull = -1;
+        in->ready = in->applied = 0;
+        in->final = in->given = false;
+        in->left = worker_of(s, k) < 0;
+        in->version = v->version;
+        if (in->base) memcpy(in->base, v->center, sizeof(f32) * (size_t)shard_floats(s));
+    }
+    for (i32 p = 0; p < s->at.nworker; p++) v->part_of[p] = -1;
+    v->complete = v->norms = 0;
+    v->summed = false;
+    v->round = v->clear = s->first;
+    v->nevent = 0;
+    v->pushes = v->refused = 0;
+    v->refused_rank = -1;
+    v->loss = 0;
+    memset(v->stale, 0, sizeof v->stale);
+    v->events = leg_tickets(s) * (s->at.nunit[v->me] + 1);
+    mem_free(v->done);
+    mem_free(v->event);
+    v->done = NULL, v->event = NULL;
+    NEW(v->done, leg_tickets(s));
+    NEW(v->event, v->events);
+    v->script = s->replay ? s->replay->event + v->me * s->replay->events : NULL;
+    v->nscript = s->replay ? s->replay->count[v->me] : 0;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ the record ---------------------------------------------- */
+
+static u32 event_of(const struct pstore *s, i64 ticket, i32 what) {
+    return (u32)((ticket - s->first * s->at.nworker) * (s->at.nunit[s->server.me] + 1) + what);
+}
+
+/* True if the event may happen now, and is noted. */
+static bool may_happen(struct pstore *s, i64 ticket, i32 what) {
+    struct ps_server *v = &s->server;
+    const u32 e = event_of(s, ticket, what);
+    if (v->script && (v->nevent >= v->nscript || v->script[v->nevent] != e)) return false;
+    if (v->nevent < v->events) v->event[v->nevent++] = e;
+    return true;
+}
+
+/* ------------------------------------------------------------------ pushes -------------------------------------------------- */
+
+static err malformed(i32 from, const char *what) {
+    return FAIL_AT(E804, NULL, "the same program and options on every rank", "rank %d sent %s that does not fit this store", from, what);
+}
+
+err server_push(struct pstore *s, i32 from, const struct ps_head *h, const unsigned char *data, u32 bytes) {
+    struct ps_server *v = &s->server;
+    struct ps_inbox *in = &v->of[from];
+    const i64 t0 = s->first * s->at.nworker;
+    if (v->me < 0 || worker_of(s, from) < 0 || h->chunk < 0 || h->chunk >= s->at.nchunk[v->me] || h->ticket < t0 ||
+        h->ticket >= t0 + leg_tickets(s))
+        return malformed(from, "a push");
+    const struct ps_chunk *c = &s->at.chunk[v->me][h->chunk];
+    if (h->chunk == 0) {
+        if (in->ticket >= 0) return malformed(from, "a push before the last one was applied");
+        in->ticket = h->ticket;
+        in->ready = in->applied = 0;
+        in->refused = (h->flags & PS_REFUSED) != 0;
+        if (!in->refused) v->loss += h->loss;
+    }
+    if (!in->refused && !unpack_push(s, c, data, bytes, in->v + (c->lo - own_shard(s)->lo))) return malformed(from, "a packet");
+    if (c->last) in->ready = c->unit + 1;
+    return 0;
+}
+
+/* The round is complete when every part is here whole. */
+static void collect(struct pstore *s, i32 rank, struct ps_inbox *in) {
+    struct ps_server *v = &s->server;
+    const i32 part = (i32)(in->ticket % s->at.nworker);
+    if (in->applied || in->ready < s->at.nunit[v->me] || v->part_of[part] >= 0) return;
+    v->part_of[part] = rank;
+    in->applied = in->ready;
+    v->complete++;
+}
+
+static err end_round(struct pstore *s) {
+    struct ps_server *v = &s->server;
+    apply_round(s);
+    for (i32 p = 0; p < s->at.nworker; p++) {
+        v->done[(v->round - s->first) * s->at.nworker + p] = 1;
+        v->of[v->part_of[p]].ticket = -1;
+        v->part_of[p] = -1;
+    }
+    v->complete = v->norms = 0;
+    v->summed = false;
+    v->clear = ++v->round;
+    return 0;
+}
+
+/* Sums of squares of the merged gradient go to all other servers: the norm is that of the whole vector. */
+static err tell_norm(struct pstore *s) {
+    struct ps_server *v = &s->server;
+    const struct store_shard *shard = own_shard(s);
+    const i64 lo = shard->lo / s->job.block, hi = (shard->hi + s->job.block - 1) / s->job.block;
+    struct {
+        struct ps_head head;
+        unsigned char rest[PS_HEAD - sizeof(struct ps_head)];
+    } first = {.head = {.kind = PS_NORM, .ticket = v->round, .chunk = v->me}};
+    unsigned char *packet = s->norm_packet;
+    v->norms++;
+    memcpy(packet, &first, PS_HEAD);
+    if (hi > lo) memcpy(packet + PS_HEAD, v->norm + lo, sizeof(f64) * (size_t)(hi - lo));
+    for (i32 k = 0; k < s->at.nserver; k++)
+        if (k != v->me) TRY(post_send(s->post, server_rank(s, k), packet, PS_HEAD + (u32)(hi > lo ? hi - lo : 0) * 8));
+    return 0;
+}
+
+/* A server may be a round ahead: it sends its sums of the next round only when this one is applied here, since its workers wait
+ * for all shards. */
+err server_norm(struct pstore *s, i32 from, const unsigned char *data, u32 bytes) {
+    struct ps_server *v = &s->server;
+    const i32 k = from - s->at.server0;
+    if (v->me < 0 || k < 0 || k >= s->at.nserver) return malformed(from, "a norm");
+    const struct store_shard *shard = &s->at.shard[k];
+    const i64 lo = shard->lo / s->job.block, hi = lmax(lo, (shard->hi + s->job.block - 1) / s->job.block);
+    if (bytes != (u64)(hi - lo) * 8) return malformed(from, "a norm");
+    if (hi > lo) memcpy(v->norm + lo, data, bytes);
+    v->norms++;
+    return 0;
+}
+
+static err advance_round(struct pstore *s, bool *moved) {
+    struct ps_server *v = &s->server;
+    for (i32 k = 0; k < comm_size(s->job.comm); k++)
+        if (v->of[k].ticket >= 0) collect(s, k, &v->of[k]);
+    if (v->complete < s->at.nworker) return 0;
+    const bool alone = !s->job.gradients || s->at.nserver == 1;
+    if (!v->summed) {
+        apply_merge(s);
+        v->summed = true;
+        *moved = true;
+        if (!alone) TRY(tell_norm(s));
+    }
+    if (!alone && v->norms < s->at.nserver) return 0;
+    *moved = true;
+    return end_round(s);
+}
+
+static void apply_ready(struct pstore *s, i32 rank, struct ps_inbox *in, bool *moved) {
+    struct ps_server *v = &s->server;
+    const i64 at = in->ticket - s->first * s->at.nworker;
+    while (in->applied < in->ready && may_happen(s, in->ticket, 1 + in->applied)) {
+        apply_push(s, in, rank, in->applied++);
+        *moved = true;
+    }
+    if (in->applied < s->at.nunit[v->me]) return;
+    v->done[at] = 1;
+    in->ticket = -1;
+    while (v->clear < s->last && memchr(v->done + (v->clear - s->first) * s->at.nworker, 0, (size_t)s->at.nworker) == NULL) v->clear++;
+}
+
+/* ------------------------------------------------------------------ pulls --------------------------------------------------- */
+
+err server_pull(struct pstore *s, i32 from, const struct ps_head *h) {
+    struct ps_inbox *in = &s->server.of[from];
+    if (s->server.me < 0) return malformed(from, "a pull");
+    in->pull = h->ticket;
+    in->final = (h->flags & PS_FINAL) != 0;
+    return 0;
+}
+
+err server_leave(struct pstore *s, i32 from) {
+    s->server.of[from].left = true;
+    return 0;
+}
+
+static bool all_left(const struct pstore *s) {
+    for (i32 k = 0; k < comm_size(s->job.comm); k++)
+        if (!s->server.of[k].left || s->server.of[k].ticket >= 0) return false;
+    return true;
+}
+
+static bool may_pull(struct pstore *s, i32 rank, const struct ps_inbox *in) {
+    const i64 stale = store_staleness(&s->job.store);
+    if (!post_sent(s->post, rank)) return false;
+    if (in->final) return all_left(s);
+    const i64 round = in->pull / s->at.nworker;
+    if (stale != STORE_UNBOUNDED && s->server.clear < round - stale) return false;
+    return stale == 0 || may_happen(s, in->pull, 0);
+}
+
+static err send_weights(struct pstore *s, i32 rank, struct ps_inbox *in) {
+    const i32 me = s->server.me;
+    in->version = s->server.version;
+    for (i32 i = 0; i < s->at.nchunk[me]; i++) {
+        const struct ps_chunk *c = &s->at.chunk[me][i];
+        unsigned char *packet = in->packets + c->packet;
+        const struct ps_head h = {.kind = PS_WEIGHTS, .flags = in->final ? PS_FINAL : 0, .chunk = i, .ticket = in->pull};
+        const u32 bytes = pack_weights(s, in, c, in->final, packet + PS_HEAD);
+        memcpy(packet, &h, sizeof h);
+        s->whole += rank == comm_rank(s->job.comm) ? 0 : PS_HEAD + 4 * (c->hi - c->lo);
+        TRY(post_send(s->post, rank, packet, PS_HEAD + bytes));
+    }
+    s->codes++;
+    in->pull = -1;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ turns --------------------------------------------------- */
+
+err server_advance(struct pstore *s, bool *moved) {
+    struct ps_server *v = &s->server;
+    if (v->me < 0) return 0;
+    const i32 ranks = comm_size(s->job.comm);
+    if (is_synchronous(s)) TRY(advance_round(s, moved));
+    for (i32 k = 0; k < ranks && !is_synchronous(s); k++)
+        if (v->of[k].ticket >= 0) apply_ready(s, k, &v->of[k], moved);
+    for (i32 k = 0; k < ranks; k++) {
+        struct ps_inbox *in = &v->of[k];
+        if ((in->pull < 0 && !in->final) || in->given || !may_pull(s, k, in)) continue;
+        in->given = in->final;
+        *moved = true;
+        TRY(send_weights(s, k, in));
+    }
+    return 0;
+}
+
+bool server_finished(const struct pstore *s) {
+    for (i32 k = 0; s->server.me >= 0 && k < comm_size(s->job.comm); k++)
+        if (!s->server.of[k].given) return false;
+    return true;
+}

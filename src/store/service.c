@@ -1,0 +1,187 @@
+/* service.c - the service thread of a rank in a leg: it moves messages, serves the shard, and carries what the worker asks.
+ *
+ * It runs as the job of the agent (comm.h).  While its worker computes and no message moves it sleeps; while its worker waits it
+ * polls without sleeping, since the core of the worker is free. */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/backoff.h"
+#include "base/clock.h"
+#include "base/float_mode.h"
+#include "store/inside.h"
+
+#define SPIN_S 20e-6
+#define SLEEP_S 50e-6 /* first sleep; then a share of the time since the last message */
+#define SLEEP_MOST_S 300e-6
+#define SLEEP_SHARE 8
+
+err send_head(struct pstore *s, i32 to, const struct ps_head *h) {
+    unsigned char small[PS_HEAD] = {0};
+    memcpy(small, h, sizeof *h);
+    s->whole += to == comm_rank(s->job.comm) ? 0 : PS_HEAD;
+    return post_send(s->post, to, small, PS_HEAD);
+}
+
+/* ------------------------------------------------------------------ the worker's side --------------------------------------- */
+
+static void answer(struct pstore *s) {
+    atomic_store(&s->desk.ready, 1);
+    wakeup_signal(&s->desk.changed);
+}
+
+static err pull(struct pstore *s, i64 ticket, u8 flags) {
+    s->desk.got = 0;
+    for (i32 k = 0; k < s->at.nserver; k++)
+        TRY(send_head(s, server_rank(s, k), &(struct ps_head){.kind = PS_PULL, .flags = flags, .ticket = ticket}));
+    return 0;
+}
+
+/* No more tickets: the last pushes are on their way, so the servers learn that none will follow. */
+static err leave(struct pstore *s) {
+    s->leaving = true;
+    for (i32 k = 0; k < s->at.nserver && worker_of(s, comm_rank(s->job.comm)) >= 0; k++)
+        TRY(send_head(s, server_rank(s, k), &(struct ps_head){.kind = PS_LEAVE}));
+    return pull(s, -1, PS_FINAL);
+}
+
+static err got_ticket(struct pstore *s, const struct ps_head *h) {
+    struct ps_desk *d = &s->desk;
+    d->over = h->ticket < 0;
+    d->ticket = (struct pstore_ticket){.number = h->ticket, .round = h->ticket / s->at.nworker,
+                                       .part = (i32)(h->ticket % s->at.nworker)};
+    if (!d->over) return pull(s, h->ticket, 0);
+    answer(s);
+    return leave(s);
+}
+
+static err got_weights(struct pstore *s, i32 from, const struct ps_head *h, const unsigned char *data, u32 bytes) {
+    const i32 k = from - s->at.server0;
+    if (k < 0 || k >= s->at.nserver || h->chunk < 0 || h->chunk >= s->at.nchunk[k] ||
+        !unpack_weights(s, &s->at.chunk[k][h->chunk], data, bytes, h->flags & PS_FINAL))
+        return FAIL_AT(E804, NULL, "the same program and options on every rank", "rank %d sent weights that do not fit this store", from);
+    if (++s->desk.got < s->chunks) return 0;
+    if (h->flags & PS_FINAL) s->closing = true;
+    else answer(s);
+    return 0;
+}
+
+static err send_push(struct pstore *s) {
+    struct ps_desk *d = &s->desk;
+    for (i32 k = 0; k < s->at.nserver; k++)
+        for (i32 i = 0; i < s->at.nchunk[k]; i++) {
+            const struct ps_chunk *c = &s->at.chunk[k][i];
+            s->whole += server_rank(s, k) == comm_rank(s->job.comm) ? 0 : PS_HEAD + 4 * (c->hi - c->lo);
+            TRY(post_send(s->post, server_rank(s, k), s->packets + c->packet, PS_HEAD + s->packet_bytes[s->at.chunk0[k] + i]));
+        }
+    d->held = 1;
+    return 0;
+}
+
+/* A push has left when no server's stream holds a message any more. */
+static void look_at_push(struct pstore *s) {
+    for (i32 k = 0; k < s->at.nserver; k++) {
+        const i32 rank = server_rank(s, k);
+        if (rank != comm_rank(s->job.comm) && !post_sent(s->post, rank)) return;
+    }
+    atomic_store_explicit(&s->desk.held, 0, memory_order_release);
+    wakeup_signal(&s->desk.changed);
+}
+
+static err look_at_desk(struct pstore *s, bool *moved) {
+    const u32 asked = atomic_exchange(&s->desk.asked, 0);
+    *moved = *moved || asked;
+    if (asked & DESK_PUSH) TRY(send_push(s));
+    if (asked & DESK_NEXT) {
+        const u8 flags = s->job.stop(s->job.self) ? PS_STOP : 0;
+        TRY(send_head(s, 0, &(struct ps_head){.kind = PS_NEXT, .flags = flags}));
+    }
+    if (atomic_load_explicit(&s->desk.held, memory_order_relaxed)) look_at_push(s);
+    return 0;
+}
+
+/* ------------------------------------------------------------------ messages ------------------------------------------------ */
+
+err service_handle(void *store, i32 from, const unsigned char *data, u32 bytes) {
+    struct pstore *s = store;
+    struct ps_head h;
+    if (bytes < PS_HEAD) return FAIL(E804, "rank %d sent a message of %u bytes to the store", from, bytes);
+    memcpy(&h, data, sizeof h);
+    data += PS_HEAD;
+    bytes -= PS_HEAD;
+    switch (h.kind) {
+    case PS_PUSH: return server_push(s, from, &h, data, bytes);
+    case PS_PULL: return server_pull(s, from, &h);
+    case PS_WEIGHTS: return got_weights(s, from, &h, data, bytes);
+    case PS_NEXT: return tickets_next(s, from, h.flags & PS_STOP);
+    case PS_TICKET: return got_ticket(s, &h);
+    case PS_NORM: return server_norm(s, from, data, bytes);
+    case PS_LEAVE: return server_leave(s, from);
+    default: return FAIL(E804, "rank %d sent message %d, which no store knows", from, h.kind);
+    }
+}
+
+/* ------------------------------------------------------------------ the loop ------------------------------------------------ */
+
+static void nap(struct pstore *s, f64 idle) {
+    struct wakeup *w = &s->desk.service;
+    if (idle < SPIN_S) {
+        cpu_relax();
+        return;
+    }
+    const u32 seen = wakeup_prepare(w);
+    if (!atomic_load(&s->desk.asked)) wakeup_wait(w, seen, dmin(SLEEP_MOST_S, dmax(SLEEP_S, idle / SLEEP_SHARE)));
+    wakeup_finish(w);
+}
+
+/* A peer whose message the worker of this rank awaits: any server whose weights are missing, or rank 0. */
+static const struct comm_message *awaited(const struct pstore *s) {
+    const i32 me = comm_rank(s->job.comm);
+    for (i32 k = 0; k < s->at.nserver; k++)
+        if (server_rank(s, k) != me) return post_awaited(s->post, server_rank(s, k));
+    return me > 0 ? post_awaited(s->post, 0) : NULL;
+}
+
+static err idle(struct pstore *s, bool moved, f64 *since) {
+    struct comm *c = s->job.comm;
+    const bool waits = atomic_load_explicit(&s->desk.waits, memory_order_relaxed);
+    if (moved || !comm_direct(c) || waits) {
+        *since = clock_now();
+        return comm_idle(c, moved, waits ? awaited(s) : NULL);
+    }
+    comm_reset_wait(c);
+    nap(s, clock_now() - *since);
+    return comm_check(c);
+}
+
+static err serve(struct comm *c, void *store) {
+    struct pstore *s = store;
+    const u64 mode = float_mode_fast();
+    f64 since = clock_now();
+    bool told = false;
+    err e = worker_of(s, comm_rank(c)) < 0 ? leave(s) : 0;
+    while (e >= 0 && !(told && post_closed(s->post))) {
+        bool moved = false;
+        e = look_at_desk(s, &moved);
+        if (e >= 0) e = post_turn(s->post, &moved);
+        if (e >= 0) e = server_advance(s, &moved);
+        if (e >= 0 && !told && s->closing && server_finished(s)) {
+            e = post_close(s->post);
+            told = moved = true;
+        }
+        if (e >= 0) e = idle(s, moved, &since);
+    }
+    float_mode_back(mode);
+    return e;
+}
+
+void *service_main(void *store) {
+    struct pstore *s = store;
+    comm_begin(s->job.comm, serve, s);
+    s->result = comm_end(s->job.comm);
+    if (s->result < 0) s->why = *err_last();
+    atomic_store(&s->desk.failed, s->result < 0);
+    wakeup_signal(&s->desk.changed);
+    return NULL;
+}

@@ -1,0 +1,264 @@
+/* store.c - a parameter store: made, legs begun and ended; what the worker thread does. */
+#include "store/store.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "store/inside.h"
+
+/* ------------------------------------------------------------------ life ---------------------------------------------------- */
+
+static i64 messages_most(const struct pstore *s) {
+    i32 most = 0;
+    for (i32 k = 0; k < s->at.nserver; k++) most = imax(most, s->at.nchunk[k]);
+    return 2 * most + 32; /* a push and weights on one stream, and small messages */
+}
+
+static bool keeps_pulled(const struct pstore *s) {
+    const struct store_policy *p = s->job.store.policy;
+    return !s->job.gradients || p->own_weights || p->chooses;
+}
+
+static err make(struct pstore *s) {
+    const struct pstore_job *j = &s->job;
+    TRY(layout_make(s));
+    TRY(server_new(s));
+    TRY(tickets_new(s));
+    ARENA_NEW(&s->arena, s->packets, s->at.packets);
+    ARENA_NEW(&s->arena, s->packet_bytes, s->chunks);
+    ARENA_NEW(&s->arena, s->norm_packet, PS_HEAD + 8 * layout_blocks(s));
+    ARENA_NEW(&s->arena, s->change, CHUNK_FLOATS);
+    ARENA_NEW(&s->arena, s->push_change, CHUNK_FLOATS);
+    ARENA_NEW(&s->arena, s->scratch, s->at.scratch);
+    ARENA_NEW(&s->arena, s->scratch2, s->at.scratch);
+    if (pstore_worker(s) >= 0) ARENA_NEW(&s->arena, s->state, s->at.states);
+    if (keeps_pulled(s)) ARENA_NEW(&s->arena, s->pulled, j->n);
+    return post_new(j->comm, s->at.most, (i32)messages_most(s), service_handle, s, &s->post);
+}
+
+err pstore_new(const struct pstore_job *job, struct pstore **out) {
+    struct pstore *s;
+    *out = NULL;
+    NEW(s, 1);
+    s->job = *job;
+    s->corrects = job->gradients && job->codec.codec && strcmp(job->codec.codec->name, "topk") == 0 &&
+                  strcmp(job->optim->name, "sgd") == 0 && job->hyper.momentum > 0;
+    if (s->corrects) s->job.hyper.momentum = 0;
+    const err e = make(s);
+    if (e < 0) pstore_free(s);
+    else *out = s;
+    return e;
+}
+
+void pstore_free(struct pstore *s) {
+    if (!s) return;
+    post_free(s->post);
+    mem_free(s->server.done);
+    mem_free(s->server.event);
+    mem_free(s->tickets.owner);
+    arena_free(&s->arena);
+    mem_free(s);
+}
+
+void pstore_change(struct pstore *s, const struct store_choice *c) { s->job.store = *c; }
+
+i32 pstore_parts(const struct pstore *s) { return s->at.nworker; }
+i32 pstore_worker(const struct pstore *s) { return worker_of(s, comm_rank(s->job.comm)); }
+f32 *pstore_pulled(struct pstore *s) { return s->pulled; }
+i32 pstore_shards(const struct pstore *s, const struct store_shard **out) {
+    *out = s->at.shard;
+    return s->at.nserver;
+}
+
+/* ------------------------------------------------------------------ legs ---------------------------------------------------- */
+
+static err begin(struct pstore *s) {
+    struct ps_desk *d = &s->desk;
+    if (s->replay && (s->replay->nserver != s->at.nserver || s->replay->parts != s->at.nworker))
+        return FAIL_AT(E106, "--replay", "the number of ranks and servers of the recorded run",
+                       "the record is of %d servers and %d workers, this run has %d and %d", s->replay->nserver, s->replay->parts,
+                       s->at.nserver, s->at.nworker);
+    TRY(server_begin(s));
+    TRY(tickets_begin(s));
+    if (s->pulled) memcpy(s->pulled, s->job.theta, sizeof(f32) * (size_t)s->job.n);
+    post_open(s->post);
+    s->before = post_counted(s->post);
+    s->whole = 0;
+    s->leaving = s->closing = false;
+    s->waited = s->worked = 0;
+    s->since = 0;
+    atomic_store(&d->asked, 0);
+    atomic_store(&d->ready, 0);
+    atomic_store(&d->held, 0);
+    atomic_store(&d->failed, false);
+    atomic_store(&d->waits, pstore_worker(s) < 0);
+    d->over = false;
+    d->next = false;
+    return 0;
+}
+
+err pstore_begin(struct pstore *s, i64 first, i64 last, const struct pstore_record *replay) {
+    s->first = first;
+    s->last = last;
+    s->replay = replay;
+    TRY(begin(s));
+    if (pthread_create(&s->thread, NULL, service_main, s) != 0) return FAIL(E601, "no thread could be made for the parameter store");
+    s->running = true;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ the worker ---------------------------------------------- */
+
+static err failure(struct pstore *s) {
+    pthread_join(s->thread, NULL);
+    s->running = false;
+    err_put(&s->why);
+    return s->result;
+}
+
+static void ask(struct pstore *s, u32 what) {
+    atomic_fetch_or(&s->desk.asked, what);
+    wakeup_signal(&s->desk.service);
+    comm_wake(s->job.comm);
+}
+
+/* Until *word is `want`; false: the service has failed. */
+static bool await(struct pstore *s, _Atomic u32 *word, u32 want) {
+    struct ps_desk *d = &s->desk;
+    const f64 t0 = clock_now();
+    atomic_store(&d->waits, true);
+    wakeup_signal(&d->service);
+    while (atomic_load(word) != want && !atomic_load(&d->failed)) {
+        const u32 seen = wakeup_prepare(&d->changed);
+        if (atomic_load(word) != want && !atomic_load(&d->failed)) wakeup_wait(&d->changed, seen, 0.5);
+        wakeup_finish(&d->changed);
+    }
+    atomic_store(&d->waits, false);
+    s->waited += clock_now() - t0;
+    return atomic_load(word) == want;
+}
+
+err pstore_take(struct pstore *s, struct pstore_ticket *t) {
+    struct ps_desk *d = &s->desk;
+    const f64 now = clock_now();
+    if (s->since > 0) s->worked += now - s->since;
+    if (!d->next) ask(s, DESK_NEXT);
+    d->next = false;
+    if (!await(s, &d->ready, 1)) return failure(s);
+    atomic_store(&d->ready, 0);
+    s->since = clock_now();
+    *t = d->ticket;
+    return d->over ? 0 : 1;
+}
+
+/* The push of the ticket before must have left the packets. */
+err pstore_give(struct pstore *s, const struct pstore_ticket *t, const struct pstore_push *p) {
+    struct ps_desk *d = &s->desk;
+    if (!await(s, &d->held, 0)) return failure(s);
+    for (i32 k = 0; k < s->at.nserver; k++)
+        for (i32 i = 0; i < s->at.nchunk[k]; i++) {
+            const struct ps_chunk *c = &s->at.chunk[k][i];
+            unsigned char *packet = s->packets + c->packet;
+            const struct ps_head h = {.kind = PS_PUSH, .flags = p->refused ? PS_REFUSED : 0, .chunk = i, .ticket = t->number,
+                                      .loss = p->loss};
+            memcpy(packet, &h, sizeof h);
+            for (i64 x = c->lo; x < c->hi && !p->v; x++) s->push_change[x - c->lo] = s->pulled[x] - s->job.theta[x];
+            s->packet_bytes[s->at.chunk0[k] + i] =
+                p->refused ? 0 : pack_push(s, c, p->v ? p->v + c->lo : s->push_change, packet + PS_HEAD);
+        }
+    s->rounds++;
+    atomic_store(&d->held, 1);
+    d->next = !p->more;
+    ask(s, p->more ? DESK_PUSH : DESK_PUSH | DESK_NEXT);
+    return 0;
+}
+
+/* ------------------------------------------------------------------ the end of a leg ---------------------------------------- */
+
+/* What each rank adds to the account of a leg. */
+struct share {
+    i64 sent, whole, messages, events;
+    f64 waited, worked;
+};
+
+static err account(struct pstore *s, struct pstore_leg *out, i64 *events) {
+    struct comm *c = s->job.comm;
+    const struct post_count now = post_counted(s->post);
+    const struct share mine = {now.sent - s->before.sent, s->whole, now.messages - s->before.messages, s->server.nevent, s->waited,
+                               s->worked};
+    struct share all[COMM_RANKS];
+    struct pstore_leg leg = {.end = s->tickets.last, .pushes = s->server.pushes, .refused = s->server.refused,
+                             .refused_rank = s->server.refused_rank, .loss = s->server.loss};
+    memcpy(leg.stale, s->server.stale, sizeof leg.stale);
+    TRY(comm_allgather(c, "leg", &mine, sizeof mine, all));
+    /* rank 0 deals the tickets and serves shard 0 */
+    TRY(comm_broadcast(c, "leg", &leg, sizeof leg));
+    for (i32 k = 0; k < comm_size(c); k++) {
+        leg.sent += all[k].sent;
+        leg.whole += all[k].whole;
+        leg.messages += all[k].messages;
+        leg.waited += all[k].waited;
+        leg.worked += all[k].worked;
+        if (k >= s->at.server0 && k < s->at.server0 + s->at.nserver) events[k - s->at.server0] = all[k].events;
+    }
+    *out = leg;
+    return 0;
+}
+
+static err fill_record(struct pstore *s, const i64 *events, struct pstore_record *r) {
+    struct comm *c = s->job.comm;
+    *r = (struct pstore_record){.nserver = s->at.nserver, .parts = s->at.nworker, .tickets = leg_tickets(s)};
+    for (i32 k = 0; k < s->at.nserver; k++) r->events = lmax(r->events, events[k]);
+    NEW(r->owner, r->tickets);
+    NEW(r->event, r->events * r->nserver);
+    NEW(r->count, r->nserver);
+    memcpy(r->count, events, sizeof(i64) * (size_t)r->nserver);
+    if (comm_rank(c) == 0) memcpy(r->owner, s->tickets.owner, sizeof *r->owner * (size_t)r->tickets);
+    TRY(comm_broadcast(c, "owners", r->owner, (u32)((i64)sizeof *r->owner * r->tickets)));
+    for (i32 k = 0; k < r->nserver && r->events > 0; k++) {
+        u32 *to = r->event + k * r->events;
+        if (k == s->server.me) memcpy(to, s->server.event, sizeof *to * (size_t)s->server.nevent);
+        TRY(comm_broadcast_from(c, server_rank(s, k), "order", to, (u32)((i64)sizeof *to * r->events)));
+    }
+    return 0;
+}
+
+err pstore_end(struct pstore *s, struct pstore_leg *out, struct pstore_record *record) {
+    i64 *events;
+    if (record) *record = (struct pstore_record){0};
+    if (s->running) pthread_join(s->thread, NULL);
+    s->running = false;
+    if (s->result < 0) {
+        err_put(&s->why);
+        return s->result;
+    }
+    NEW(events, s->at.nserver);
+    err e = account(s, out, events);
+    if (e >= 0 && record) e = fill_record(s, events, record);
+    mem_free(events);
+    if (e < 0 && record) pstore_record_free(record);
+    return e;
+}
+
+void pstore_record_free(struct pstore_record *r) {
+    mem_free(r->owner);
+    mem_free(r->event);
+    mem_free(r->count);
+    *r = (struct pstore_record){0};
+}
+
+/* ------------------------------------------------------------------ checkpoints --------------------------------------------- */
+
+i64 pstore_private(const struct pstore *s) { return s->state ? s->at.states : 0; }
+
+void pstore_private_save(const struct pstore *s, f32 *to) {
+    if (pstore_private(s) > 0) memcpy(to, s->state, sizeof *to * (size_t)pstore_private(s));
+}
+
+void pstore_private_load(struct pstore *s, const f32 *from) {
+    const size_t bytes = sizeof(f32) * (size_t)pstore_private(s);
+    if (bytes > 0 && from) memcpy(s->state, from, bytes);
+    if (bytes > 0 && !from) memset(s->state, 0, bytes);
+}

@@ -1,0 +1,188 @@
+/* t_store.c - the parameter store: every policy reaches the minimum, ssp:0 has the bits of one process, legs, replay, refusals. */
+#include "workers.h"
+
+#include <stdio.h>
+
+static void all_done(const struct setting *set, const struct worker *w) {
+    for (i32 k = 0; k < set->ranks; k++) {
+        if (w[k].e < 0) printf("rank %d: E%d %s\n", k, w[k].why.code, w[k].why.text);
+        assert_true(w[k].e >= 0);
+        assert_memory_equal(w[k].theta, w[0].theta, sizeof w[0].theta);
+    }
+}
+
+/* The same rounds by one process: gradients added along the tree, one update of the whole vector. */
+static void serial(i32 parts, i32 rounds, const char *optim, f64 lr, f64 clip, f32 *theta) {
+    static f32 part[WORKERS_MOST][VECTOR], state[2][VECTOR];
+    const struct kern *k = kern_get(KERN_REF);
+    memset(state, 0, sizeof state);
+    memset(theta, 0, sizeof(f32) * VECTOR);
+    for (i32 q = 0; q < rounds; q++) {
+        f64 sum = 0;
+        for (i32 p = 0; p < parts; p++)
+            for (i64 i = 0; i < VECTOR; i++) part[p][i] = (theta[i] - target_of(p, i)) / (f32)parts;
+        for (i32 apart = 1; apart < parts; apart *= 2)
+            for (i32 p = 0; p + apart < parts; p += 2 * apart) k->add(VECTOR, part[p], part[p + apart]);
+        for (i64 at = 0; at < VECTOR; at += BLOCK) sum += k->sumsq(lmin(BLOCK, VECTOR - at), part[0] + at);
+        struct optim_hyper h = {.lr = (f32)lr, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .step = q + 1};
+        h.grad_scale = (f32)optim_clip(clip, sqrt(sum));
+        optim_find(optim)->update(&h, VECTOR, theta, part[0], state[0], state[1]);
+    }
+}
+
+static void bits_of_serial(const struct setting *set) {
+    static f32 want[VECTOR];
+    struct worker *w = workers_run(set);
+    all_done(set, w);
+    serial(set->ranks - set->servers, set->legs * set->rounds, set->optim, set->lr, set->clip, want);
+    assert_memory_equal(w[0].theta, want, sizeof want);
+    assert_int_equal(w[0].leg.end, set->legs * set->rounds);
+    workers_free(set, w);
+}
+
+TEST(synchronous_rounds_have_the_bits_of_one_process) {
+    for (i32 ranks = 2; ranks <= 5; ranks++)
+        for (i32 servers = 0; servers <= imin(2, ranks - 1); servers++)
+            bits_of_serial(&(struct setting){.ranks = ranks, .servers = servers, .store = "sync", .optim = servers ? "adam" : "sgd",
+                                             .legs = 2, .rounds = 9, .lr = 0.1, .clip = ranks % 2 ? 3 : 0, .slow = ranks == 3 ? 1 : -1});
+}
+
+TEST(every_policy_reaches_the_minimum) {
+    static const struct {
+        const char *store;
+        f64 lr;
+    } c[] = {{"ssp:0", 0.2}, {"ssp:3", 0.2}, {"asp", 0.2}, {"dcasgd:0.01", 0.2}, {"local:4", 1}, {"bmuf:4", 1}, {"diloco:4", 0.7}};
+    for (size_t i = 0; i < COUNT(c); i++) {
+        const struct setting set = {.ranks = 4, .servers = (i32)i % 2, .store = c[i].store, .legs = 3, .rounds = 40, .lr = c[i].lr,
+                                    .slow = -1};
+        struct worker *w = workers_run(&set);
+        all_done(&set, w);
+        const f64 d = distance(&w[0], 4 - set.servers);
+        printf("%s: distance %.4f, %lld pushes, %lld bytes\n", c[i].store, d, (long long)w[0].leg.pushes, (long long)w[0].leg.sent);
+        assert_true(d < 0.35); /* asynchronous policies circle around it */
+        assert_int_equal(w[0].leg.pushes, 40 * (4 - set.servers));
+        workers_free(&set, w);
+    }
+}
+
+/* The slow worker takes fewer tickets; with sticky parts each takes its own. */
+TEST(tickets_go_to_whoever_is_free) {
+    struct setting set = {.ranks = 3, .store = "asp", .legs = 1, .rounds = 60, .lr = 0.2, .slow = 2};
+    struct worker *w = workers_run(&set);
+    all_done(&set, w);
+    assert_int_equal(w[0].done + w[1].done + w[2].done, 180);
+    assert_true(w[2].done < 40);
+    workers_free(&set, w);
+    set.sticky = true;
+    w = workers_run(&set);
+    all_done(&set, w);
+    for (i32 k = 0; k < 3; k++) assert_int_equal(w[k].done, 60);
+    workers_free(&set, w);
+}
+
+/* Bounded: no worker is more than s rounds ahead, so at most (s + 1) * workers - 1 updates are new to a push. */
+TEST(staleness_is_bounded) {
+    for (i32 s = 1; s <= 3; s++) {
+        char store[20];
+        snprintf(store, sizeof store, "ssp:%d", s);
+        const struct setting set = {.ranks = 2, .store = store, .legs = 1, .rounds = 50, .lr = 0.2, .slow = 1};
+        struct worker *w = workers_run(&set);
+        i64 pushes = 0;
+        all_done(&set, w);
+        for (i32 k = 0; k < STALE_BINS; k++) {
+            pushes += w[0].leg.stale[k];
+            if (k >= 2 * (s + 1)) assert_int_equal(w[0].leg.stale[k], 0);
+        }
+        assert_int_equal(pushes, 100);
+        assert_true(w[0].leg.stale[0] < 100);
+        workers_free(&set, w);
+    }
+}
+
+/* Units are applied by themselves; the record of one run gives another the same bits, whatever its speed. */
+TEST(a_replay_has_equal_bits) {
+    static const i64 border[] = {0, 700, 1500, 4096};
+    static const char *const store[] = {"asp", "ssp:2", "dcasgd", "asp"};
+    for (size_t i = 0; i < COUNT(store); i++) {
+        struct setting set = {.ranks = 4, .servers = i == 1 ? 2 : 0, .store = store[i], .legs = 2, .rounds = 25, .lr = 0.3, .slow = 1,
+                              .border = border, .nborder = i == 3 ? (i32)COUNT(border) : 0, .optim = "adam"};
+        if (i == 1) set.slow = 3;
+        struct worker *w = workers_run(&set);
+        all_done(&set, w);
+        struct setting again = set;
+        again.slow = i == 1 ? 2 : 3;
+        again.replay = w[0].record;
+        struct worker *x = workers_run(&again);
+        all_done(&again, x);
+        assert_memory_equal(x[0].theta, w[0].theta, sizeof w[0].theta);
+        workers_free(&again, x);
+        workers_free(&set, w);
+    }
+}
+
+TEST(a_push_that_is_not_finite_is_refused_and_named) {
+    for (i32 sync = 0; sync < 2; sync++) {
+        const struct setting set = {.ranks = 3, .store = sync ? "sync" : "asp", .legs = 1, .rounds = 30, .lr = 0.2, .slow = -1,
+                                    .nan_ticket = 40};
+        struct worker *w = workers_run(&set);
+        all_done(&set, w);
+        assert_int_equal(w[0].leg.refused, 1);
+        assert_in_range(w[0].leg.refused_rank, 0, 2);
+        assert_true(isfinite(distance(&w[0], 3)));
+        workers_free(&set, w);
+    }
+}
+
+TEST(a_stop_ends_the_leg_between_rounds) {
+    for (i32 sync = 0; sync < 2; sync++) {
+        const struct setting set = {.ranks = 3, .store = sync ? "sync" : "asp", .legs = 1, .rounds = 1000, .lr = 0.1, .slow = -1,
+                                    .stop_round = 12};
+        struct worker *w = workers_run(&set);
+        all_done(&set, w);
+        assert_in_range(w[0].leg.end, 12, 40);
+        assert_int_equal(w[0].leg.pushes, 3 * w[0].leg.end);
+        workers_free(&set, w);
+    }
+}
+
+TEST(codecs_save_bytes_and_reach_the_minimum) {
+    static const struct {
+        const char *codec;
+        f64 saves;
+    } c[] = {{"none", 0.99}, {"bf16", 1.9}, {"int8", 3.5}, {"sign", 10}, {"topk:0.05", 2}};
+    for (size_t i = 0; i < COUNT(c); i++)
+        for (i32 sync = 0; sync < 2; sync++) {
+            const struct setting set = {.ranks = 2, .store = sync ? "sync" : "asp", .codec = c[i].codec, .legs = 2, .rounds = 60,
+                                        .lr = 0.1, .slow = -1};
+            struct worker *w = workers_run(&set);
+            all_done(&set, w);
+            const f64 d = distance(&w[0], 2), saved = (f64)w[0].leg.whole / (f64)w[0].leg.sent;
+            printf("%s %s: distance %.4f, %.1f times fewer bytes\n", set.store, c[i].codec, d, saved);
+            assert_true(d < 0.7);
+            assert_true(saved >= c[i].saves);
+            workers_free(&set, w);
+        }
+}
+
+TEST(counts_that_do_not_fit_are_refused) {
+    struct setting set = {.ranks = 2, .servers = 2, .store = "asp", .legs = 1, .rounds = 1, .lr = 0.1, .slow = -1};
+    struct worker *w = workers_run(&set);
+    for (i32 k = 0; k < 2; k++) assert_int_equal(w[k].e, -E106);
+    workers_free(&set, w);
+}
+
+TEST(texts_of_policies_are_checked) {
+    struct store_choice c;
+    T_OK(store_policy_parse("ssp:0", &c));
+    assert_int_equal(store_staleness(&c), 0);
+    T_OK(store_policy_parse("local", &c));
+    assert_int_equal(store_local_steps(&c), 64);
+    static const char *const bad[] = {"", "spp", "ssp:", "ssp:-1", "ssp:1.5", "ssp:1e9", "asp:3", "local:0", "dcasgd:x"};
+    for (size_t i = 0; i < COUNT(bad); i++) T_FAILS(store_policy_parse(bad[i], &c), E103);
+}
+
+T_MAIN(cmocka_unit_test(synchronous_rounds_have_the_bits_of_one_process), cmocka_unit_test(every_policy_reaches_the_minimum),
+       cmocka_unit_test(tickets_go_to_whoever_is_free), cmocka_unit_test(staleness_is_bounded), cmocka_unit_test(a_replay_has_equal_bits),
+       cmocka_unit_test(a_push_that_is_not_finite_is_refused_and_named), cmocka_unit_test(a_stop_ends_the_leg_between_rounds),
+       cmocka_unit_test(codecs_save_bytes_and_reach_the_minimum), cmocka_unit_test(counts_that_do_not_fit_are_refused),
+       cmocka_unit_test(texts_of_policies_are_checked))
