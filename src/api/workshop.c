@@ -17,7 +17,8 @@ static err fill(const struct options *o, bool joins, struct workshop *w) {
     TRY(wisdom_open(w->machine->cpu, &w->wisdom));
     w->use.wisdom = &w->wisdom;
     w->use.parallel = o->parallel;
-    w->use.policy = policy_find(o->pipeline);
+    TRY(store_spec_read(o, &w->use.store));
+    w->use.policy = policy_find(w->use.store.choice.policy->pipeline ? w->use.store.choice.policy->pipeline : o->pipeline);
     w->use.deterministic = o->deterministic;
     w->use.grains = opt_is_auto(o, OPT_grains) ? 0 : (i32)o->grains;
     w->use.balance = strcmp(o->balance, "off") != 0;

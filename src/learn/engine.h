@@ -7,6 +7,7 @@
 
 #include "base/event.h"
 #include "comm/comm.h"
+#include "learn/store/spec.h"
 #include "step/step.h"
 #include "tune/tune.h"
 
@@ -31,6 +32,7 @@ struct resources {
     const struct machine *ranks;   /* the machine of all of them; NULL = machine */
     bool heal;                     /* each rank keeps all that a run needs, so that others can die (comm_allow_recovery) */
     const struct policy *policy;         /* when ranks send each other what, and whether batches are read ahead */
+    struct store_spec store;             /* of ranks that train together */
     bool trace, deterministic;     /* deterministic: refuse strategies that do not give the bits of the serial run */
 };
 

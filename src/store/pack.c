@@ -62,6 +62,6 @@ bool unpack_weights(struct pstore *s, const struct ps_chunk *c, const unsigned c
         if (!s->job.codec.codec->decode(&a, data, bytes, s->change)) return false;
         for (i64 i = 0; i < c->hi - c->lo; i++) to[i] += s->change[i];
     }
-    if (s->pulled && (final || !s->job.store.policy->own_weights)) memcpy(s->job.theta + c->lo, to, plain_bytes(c));
+    if (s->pulled && !s->job.store.policy->own_weights) memcpy(s->job.theta + c->lo, to, plain_bytes(c));
     return true;
 }

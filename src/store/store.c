@@ -207,9 +207,10 @@ static err account(struct pstore *s, struct pstore_leg *out, i64 *events) {
     return 0;
 }
 
-static err fill_record(struct pstore *s, const i64 *events, struct pstore_record *r) {
+static err fill_record(struct pstore *s, i64 end, const i64 *events, struct pstore_record *r) {
     struct comm *c = s->job.comm;
-    *r = (struct pstore_record){.nserver = s->at.nserver, .parts = s->at.nworker, .tickets = leg_tickets(s)};
+    *r = (struct pstore_record){.nserver = s->at.nserver, .parts = s->at.nworker,
+                                .tickets = (end - s->first) * s->at.nworker};
     for (i32 k = 0; k < s->at.nserver; k++) r->events = lmax(r->events, events[k]);
     NEW(r->owner, r->tickets);
     NEW(r->event, r->events * r->nserver);
@@ -234,9 +235,10 @@ err pstore_end(struct pstore *s, struct pstore_leg *out, struct pstore_record *r
         err_put(&s->why);
         return s->result;
     }
+    if (s->job.store.policy->own_weights) memcpy(s->job.theta, s->pulled, sizeof(f32) * (size_t)s->job.n);
     NEW(events, s->at.nserver);
     err e = account(s, out, events);
-    if (e >= 0 && record) e = fill_record(s, events, record);
+    if (e >= 0 && record) e = fill_record(s, out->end, events, record);
     mem_free(events);
     if (e < 0 && record) pstore_record_free(record);
     return e;

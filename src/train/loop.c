@@ -54,6 +54,7 @@ struct progress {
     bool early;         /* the time limit is reached: an uninterrupted run does not report this event */
     f64 lr, norm, last_norm;
     f64 saved;          /* clock of the last checkpoint */
+    bool whole_leg;     /* the last leg came to its end: validation is due */
     i32 ask;            /* steps until ranks look around together */
 };
 
@@ -112,11 +113,27 @@ static void count(struct train_state *s, struct progress *p, const struct exec_r
     s->loss_count++;
 }
 
+f64 train_rate(const struct train_job *j, const struct train_state *s, i64 step) {
+    return (f64)(f32)j->lr * s->lr_factor * schedule_factor(j->schedule, step, j->steps, j->warmup);
+}
+
+/* A leg up to the next validation. */
+static err one_leg(const struct train_job *j, struct train_state *s, struct progress *p) {
+    const i64 from = s->step, border = (from / j->validate_every + 1) * j->validate_every, until = lmin(border, last_step(j));
+    p->lr = train_rate(j, s, from);
+    p->ask = 0; /* ranks look around after each leg */
+    TRY(j->leg(j->self, s, until));
+    p->whole_leg = s->step >= until;
+    p->counted += s->step - from;
+    if (s->step > from) s->place = PLACE_STEPPED;
+    return 0;
+}
+
 /* One optimiser step of `accumulate` batches. *finite: the update was made. */
 static err one_step(const struct train_job *j, struct train_state *s, struct progress *p, struct prefetch *batches,
                     bool *finite) {
     struct step_args step = {.seed = (u64)j->seed, .warm = j->warm, .hyper = j->hyper, .clip = j->clip};
-    p->lr = (f64)(f32)j->lr * s->lr_factor * schedule_factor(j->schedule, s->step, j->steps, j->warmup);
+    p->lr = train_rate(j, s, s->step);
     step.hyper.lr = (f32)p->lr;
     step.hyper.step = s->step + 1;
     struct exec_result r = {0};
@@ -276,6 +293,7 @@ static err stop_now(const struct train_job *j, const struct train_state *s, u64 
 static err batches_from(const struct train_job *j, const struct train_state *s, struct prefetch **batches) {
     prefetch_free(*batches);
     *batches = NULL;
+    if (j->leg) return 0; /* workers fill the batches of their tickets */
     return prefetch_new(j->fill, j->self, s->step * j->accumulate, last_step(j) * j->accumulate, j->prefetch, batches);
 }
 
@@ -322,7 +340,7 @@ static err after_step(const struct train_job *j, struct train_state *s, struct p
     u64 seen;
     TRY(look_around(j, s, p, &seen));
     *reason = stop_now(j, s, seen);
-    const bool regular = s->step % j->validate_every == 0, early = *reason == STOP_TIME && !regular;
+    const bool regular = j->leg ? p->whole_leg : s->step % j->validate_every == 0, early = *reason == STOP_TIME && !regular;
     const bool due = regular || (*reason && *reason != STOP_SIGNAL);
     const bool tells = !regular && s->step % imax(1, (i32)(j->validate_every / 5)) == 0;
     if (tells && (early || !due)) emit(j, s, p, EVENT_STEP, (f64)NAN, false);
@@ -353,7 +371,8 @@ static err run_steps(const struct train_job *j, struct train_state *s, struct pr
     err reason = between(s) ? 0 : s->step >= last_step(j) ? STOP_STEPS : plateau ? STOP_PLATEAU : 0;
     while (!reason) {
         bool finite = true;
-        if (!between(s)) TRY(one_step(j, s, p, *batches, &finite));
+        if (!between(s) && j->leg) TRY(one_leg(j, s, p));
+        else if (!between(s)) TRY(one_step(j, s, p, *batches, &finite));
         if (!finite) {
             TRY(roll_back(j, s, p));
             TRY(batches_from(j, s, batches));

@@ -74,7 +74,11 @@ struct train_job {
     i32 member, members;  /* for events only, as is the next one */
     bool refit;
 
-    void *self;           /* of the four calls below */
+    /* A parameter store makes the steps: from s->step until `until`, or as far as it came before a stop; it sets s->step and adds to
+     * loss_sum, loss_count, step_seconds and step_count.  All ranks call it together.  NULL = exec makes one step after another. */
+    err (*leg)(void *self, struct train_state *s, i64 until);
+
+    void *self;           /* of the calls below */
     void (*fill)(void *self, i64 batch, i32 slot);            /* pure function of batch */
     /* [nbuf] storage of a filled slot; *loss_scale = 1 / target cells of all batches that make the step */
     f32 *const *(*inputs)(void *self, i64 batch, i32 slot, f32 *loss_scale);
@@ -104,6 +108,9 @@ struct train_job {
 err train_state_new(const struct store *store, struct train_state *out);
 err train_state_ahead(struct train_state *s, i64 ntheta); /* room for s->ahead */
 void train_state_free(struct train_state *s);
+
+/* Learning rate of the optimizer step after `step` steps. */
+f64 train_rate(const struct train_job *job, const struct train_state *s, i64 step);
 
 /* Train until a stop reason; afterwards store->theta holds the best weights (but after STOP_SIGNAL, where it holds the last).
  * Returns a stop_reason > 0, or E501 when the loss is not finite twice, or an error of the calls. */

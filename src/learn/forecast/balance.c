@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "learn/store/run.h"
 #include "step/balance.h"
 
 #define WORTH 0.03 /* of a step, that all moves together must save */
@@ -31,7 +32,7 @@ err balance_new(struct fit *t) {
     const struct slice_spec *cut = &t->f->spec.cut;
     if (cut->slices > 1 && cut->course.slice_rounds > 0) return 0; /* what slices left lies with the rank that ran them */
     if (!use->balance || !use->ranks || comm_size(use->comm) < 2) return 0;
-    if (policy_delay(use->policy) > 0 || t->job->use.plan_text) return 0;
+    if (policy_delay(use->policy) > 0 || t->job->use.plan_text || store_used(use)) return 0;
     NEW(b, 1);
     t->balance = b;
     b->machine = *use->ranks;

@@ -3,6 +3,7 @@
 #include "learn/forecast/save.h"
 #include "learn/series_set.h"
 #include "learn/slices/slices.h"
+#include "learn/store/run.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -61,6 +62,7 @@ static err keep_trace(struct fit *t) {
                    t->step.engine.plan->strategy, t->step.engine.plan->B, 1e3 * f->step_predicted, 1e3 * f->step_measured);
     balance_end_note(t);
     sent_note(t);
+    TRY(store_report(t));
     NEW(f->model.span, SPANS_KEPT);
     f->model.nspan = exec_spans(step_exec(t->step.engine.exec), f->model.span, SPANS_KEPT);
     return slices_end(t);

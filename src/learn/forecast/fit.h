@@ -8,6 +8,7 @@
 struct balance; /* balance.c */
 struct saving;  /* save.h */
 struct slicing; /* slices/slices.h */
+struct store_run; /* learn/store/run.h */
 struct ckpt;
 
 /* windows.c: training and validation windows. */
@@ -54,6 +55,7 @@ struct fit {
     struct fit_progress at;
     struct fit_checkpoints save;
     struct balance *balance;        /* moves micro-batches between ranks; NULL = fixed shares */
+    struct store_run *store;        /* ranks train through a parameter store; NULL = by the messages of the plan */
     struct slicing *slicing;        /* convergence of time slices; never NULL */
 };
 

@@ -7,6 +7,7 @@
 #include "learn/forecast/balance.h"
 #include "learn/forecast/save.h"
 #include "learn/slices/slices.h"
+#include "learn/store/run.h"
 
 static void fill(void *self, i64 k, i32 slot) {
     struct fit *t = self;
@@ -87,18 +88,20 @@ static void annotate(void *self, struct event *e) {
 
 static struct train_job job_of(struct fit *t, i32 m) {
     const struct forecast_spec *s = &t->f->spec;
-    f64 per_epoch = (f64)forecast_epoch(s, t->step.batch.set.end + s->horizon - 1) / ((f64)t->step.batch.nwin * s->accumulate);
+    f64 per_epoch = (f64)forecast_epoch(s, t->step.batch.set.end + s->horizon - 1) /
+                    ((f64)t->step.batch.nwin * s->accumulate * store_parts(t));
     struct train_job j = {.exec = t->step.engine.exec,
                           .store = &t->step.engine.store,
                           .options = s->for_loop,
                           .steps_per_epoch = per_epoch,
-                          .rows_per_step = (f64)t->step.batch.nwin * t->series->ntarget * s->accumulate,
+                          .rows_per_step = (f64)t->step.batch.nwin * t->series->ntarget * s->accumulate * store_parts(t),
                           .prefetch = !policy_serial(t->job->use.policy) &&
                                       (pool_size(t->job->use.pool) > 1 || comm_size(t->job->use.comm) > 1),
                           .late = policy_delay(t->job->use.policy) > 0,
                           .member = m,
                           .members = s->members,
                           .refit = t->at.refitting,
+                          .leg = t->store ? store_leg : NULL,
                           .self = t,
                           .fill = fill,
                           .inputs = inputs,
@@ -138,6 +141,7 @@ static err run_member(struct fit *t, i32 m, struct train_state *state) {
         j.until = lmax(1, t->at.best_steps[m]);
         j.validate = NULL;
     }
+    store_begin_run(t, &j);
     err e = train_run(&j, state);
     TRY(batcher_failed(&t->step.batch));
     return e;
@@ -168,6 +172,7 @@ static err begin_member(struct fit *t, i32 m) {
         TRY(train_state_new(&t->step.engine.store, &t->at.state));
         fresh_weights(t, m);
         exec_load_residuals(step_exec(t->step.engine.exec), NULL);
+        TRY(store_fresh(t));
         TRY(stale_new(t)); /* ends that other weights left are of no use */
         TRY(forecast_restore(t, m, &t->at.state));
         t->at.begun = true;

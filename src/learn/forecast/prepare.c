@@ -6,6 +6,7 @@
 #include "learn/forecast/balance.h"
 #include "learn/forecast/save.h"
 #include "learn/slices/slices.h"
+#include "learn/store/run.h"
 
 /* What training will hold, before it begins: the series once, and what the plans and the batches say (tests/api/t_memory.c). */
 static void state_memory(const struct fit *t) {
@@ -41,7 +42,7 @@ static void tell_idle(const struct fit *t) {
         idle -= !*at;
         *at = true;
     }
-    if (size > 1 && idle > 0)
+    if (size > 1 && idle > 0 && !store_used(&t->job->use))
         event_note(t->job->use.events, EVENT_WARNING, "%d of %d ranks have nothing to do in a step, which %s deals out to %d "
                    "device%s", idle, size, p->strategy, p->ndevice, p->ndevice > 1 ? "s" : "");
 }
@@ -73,8 +74,8 @@ err training_prepare(struct fit *t) {
     i64 n = forecast_epoch(s, t->job->split.train), nvalid = window_origins(&t->set.valid) * x->ntarget;
     i32 nwin, B, rows = x->ntarget * imax(1, s->cut.slices); /* of a window */
     TRY(forecast_rows(s, n, x->ntarget, &nwin, &B));
-    const struct optim *optim = optim_find(s->optim);
-    if (!optim) return FAIL(E103, "there is no optimiser \"%s\"", s->optim);
+    const struct optim *optim = optim_find(store_engine_optim(t));
+    if (!optim) return FAIL(E103, "there is no optimiser \"%s\"", store_engine_optim(t));
     f64 per_epoch = dmax(1, (f64)n / ((f64)(B / rows) * s->accumulate));
     t->step.steps = s->steps > 0 ? s->steps : (i64)ceil(s->epochs * per_epoch);
     const struct forecast_spec *first = t->requested; /* of a run that is resumed */
@@ -82,13 +83,14 @@ err training_prepare(struct fit *t) {
     const char *parallel = turned ? slices_parallel(&t->job->use, s) : NULL;
     struct resources use = resources_sliced(&t->job->use, parallel, s->cut.slices, s->cut.course);
     use.steps = t->left ? 0 : t->step.steps * s->accumulate * s->members; /* healing: nobody measures kernels while others wait */
+    tell_parts(t, nwin, B / rows);
+    TRY(store_split(t, rows, &B, &use));
     i32 valid = (i32)lmin(imax(B / imax(1, s->cut.slices), 256), lmax(1, nvalid));
     const bool other = s->decoder->every_step || t->requested->cut.slices > 1; /* another engine, or a stream, validates */
     TRY(engine_new(t->step.net, &use, B, other ? 0 : valid, optim, &t->step.engine));
     if (s->cut.slices > 1) f->spec.cut.course = netplan(t->step.engine.plan)->course; /* a saved plan has its own */
     TRY(batcher_new(f, t->step.net, &f->shape, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->step.batch));
     tell_idle(t);
-    tell_parts(t, nwin, B / rows);
     exec_rows(step_exec(t->step.engine.exec), &t->step.batch.row0, &t->step.batch.row1);
     TRY(balance_new(t));
     if (s->decoder->every_step) TRY(batch_bases(&t->step.batch, t->job->split.validation));
@@ -96,6 +98,7 @@ err training_prepare(struct fit *t) {
     t->step.batch.set = t->set.train;
     t->step.batch.scored = (struct window_set){.first = 1, .end = INT64_MAX, .stride = 1}; /* tiles lie in training rows */
     t->step.batch.nwin = B / rows;
+    TRY(store_prepare(t));
     TRY(slices_watch(t));
     TRY(saving_prepare(t));
     TRY(saving_foresee(t));
@@ -113,6 +116,7 @@ void training_drop(struct fit *t) {
     ckpt_close(t->save.found);
     slices_drop(t);
     balance_free(t);
+    store_drop(t);
     engine_free(&t->step.engine);
     engine_free(&t->step.whole);
     batcher_free(&t->step.batch);

@@ -53,6 +53,7 @@ static err check_exact(const struct options *o) {
 }
 
 err resolve_check(const struct options *o) {
+    TRY(store_spec_check(o));
     TRY(check_late(o));
     TRY(check_heal(o));
     return check_exact(o);

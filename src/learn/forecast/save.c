@@ -8,15 +8,28 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "learn/forecast/ops.h"
+#include "learn/store/run.h"
 #include "step/sent.h"
 
 enum { METADATA = 1 << 15 }; /* of a model file, about: options and record */
 enum { LOOK_NS = 200000, LOOKS = 250 }; /* between exchanges of messages: LOOKS polls, LOOK_NS apart */
 
+/* The optimiser's state lies with the servers, or each rank has one of its own, of which rank 0's is written. */
+static err store_shares(const struct fit *t, struct saving *s) {
+    const struct store_shard *shard;
+    const i32 n = store_owned(t, &shard);
+    s->nshare = imax(1, n);
+    ARENA_NEW(&s->arena, s->share, s->nshare);
+    s->share[0] = (struct plan_share){.hi = t->step.engine.store.ntheta};
+    for (i32 k = 0; k < n; k++) s->share[k] = (struct plan_share){shard[k].lo, shard[k].hi, shard[k].rank};
+    return 0;
+}
+
 err saving_shares(struct fit *t) {
     struct saving *s = t->save.saving;
     if (!s) return 0;
     arena_free(&s->arena);
+    if (t->store) return store_shares(t, s);
     return plan_shares(t->step.engine.plan, &s->arena, &s->share, &s->nshare);
 }
 

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "learn/forecast/save.h"
 #include "learn/slices/slices.h"
+#include "learn/store/run.h"
 
 enum { ITEMS = 40, KEEP = 2 };
 
@@ -58,8 +59,28 @@ static void add_ends(const struct fit *t, struct state_file *f) {
     add_rows(f, "ends", e.end, e.places, e.floats);
 }
 
+/* Floats that each rank has alone: of codecs on the plan's messages, or of a parameter store. */
+static struct exec_residuals residuals_of(const struct fit *t) {
+    const i32 ranks = comm_size(t->job->use.comm);
+    if (!t->store) return exec_residuals(step_exec(t->step.engine.exec));
+    const i64 *first = store_private_first(t);
+    struct exec_residuals r = {.first = (i64 *)(uintptr_t)first, .floats = first[ranks]};
+    r.key = (i64)comm_hash(COMM_HASH, first, sizeof *first * (size_t)(ranks + 1));
+    return r;
+}
+
+static void save_residuals(const struct fit *t, f32 *to) {
+    if (t->store) store_private_save(t, to + store_private_first(t)[comm_rank(t->job->use.comm)]);
+    else exec_save_residuals(step_exec(t->step.engine.exec), to);
+}
+
+static void load_residuals(struct fit *t, const f32 *from) {
+    if (t->store) store_private_load(t, from + store_private_first(t)[comm_rank(t->job->use.comm)]);
+    else exec_load_residuals(step_exec(t->step.engine.exec), from);
+}
+
 static void add_residuals(const struct fit *t, struct state_file *f) {
-    f->sent = exec_residuals(step_exec(t->step.engine.exec));
+    f->sent = residuals_of(t);
     const i64 n = f->sent.floats;
     if (f->lossless || n == 0) return;
     add(f, "residual.key", DTYPE_I64, &f->sent.key, 1);
@@ -160,7 +181,7 @@ static err deal(const struct fit *t, const struct state_file *f, struct arena *a
 /* For people: what the numbers of the loop mean.  The order of the data follows from seed and cursor alone. */
 static err about(const struct fit *t, const struct train_state *s, struct str *out) {
     const struct forecast_spec *spec = &t->f->spec;
-    const i64 drawn = s->step * spec->accumulate * t->step.batch.nwin; /* windows */
+    const i64 drawn = s->step * spec->accumulate * t->step.batch.nwin * store_parts(t); /* windows */
     struct js *o = js_object();
     js_put_i64(o, "step", s->step);
     js_put_i64(o, "steps", t->step.steps);
@@ -187,8 +208,8 @@ static err hand_over(struct fit *t, const struct train_state *s, struct state_fi
     const bool mine = comm_rank(t->job->use.comm) == 0; /* members that are done stand in its shard */
     if (mine && f->done > 0) ARENA_NEW(a, f->members, f->done * P);
     for (i64 m = 0; mine && m < f->done; m++) memcpy(f->members + m * P, t->f->theta[m], sizeof(f32) * (size_t)P);
-    ARENA_NEW(a, f->residual, exec_residuals(step_exec(t->step.engine.exec)).floats);
-    exec_save_residuals(step_exec(t->step.engine.exec), f->residual);
+    ARENA_NEW(a, f->residual, residuals_of(t).floats);
+    save_residuals(t, f->residual);
     list(t, &copy, f);
     save.nitem = f->n;
     TRY(deal(t, f, a, &save.pieces));
@@ -258,8 +279,8 @@ static bool has_ends(const struct fit *t) {
 }
 
 static bool has_residuals(const struct fit *t) {
-    const struct exec_residuals r = exec_residuals(step_exec(t->step.engine.exec));
-    return r.floats > 0 && same_key(t, "residual.key", r.key, "codecs start without residuals: those",
+    const struct exec_residuals r = residuals_of(t);
+    return r.floats > 0 && same_key(t, "residual.key", r.key, "codecs and servers start anew: their states",
                                                     "those of other messages between ranks");
 }
 
@@ -279,7 +300,7 @@ static err read_state(struct fit *t, struct train_state *s, struct state_file *f
     f->cold = !has_ends(t);
     f->plain = !holds(t, "loss_count", DTYPE_I64, &s->loss_count);
     f->lossless = !has_residuals(t);
-    if (!f->lossless) NEW(f->residual, exec_residuals(step_exec(t->step.engine.exec)).floats);
+    if (!f->lossless) NEW(f->residual, residuals_of(t).floats);
     if (policy_delay(t->job->use.policy) > 0) TRY(train_state_ahead(s, t->step.engine.store.ntheta));
     if (f->done > 0) NEW(f->members, f->done * t->step.engine.store.ntheta);
     if (t->at.refitting && t->f->spec.nband > 0 && window_origins(&t->set.valid_all) >= SPREAD_WINDOWS)
@@ -287,7 +308,7 @@ static err read_state(struct fit *t, struct train_state *s, struct state_file *f
     list(t, s, f);
     err e = ckpt_take(t->save.found, f->item, f->n);
     if (e >= 0) e = take_members(t, f);
-    if (e >= 0 && !f->lossless) exec_load_residuals(step_exec(t->step.engine.exec), f->residual);
+    if (e >= 0 && !f->lossless) load_residuals(t, f->residual);
     mem_free(f->members);
     mem_free(f->residual);
     TRY(e);

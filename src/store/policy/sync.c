@@ -7,4 +7,5 @@ const struct store_policy store_sync = {
     .name = "sync",
     .help = "synchronous sum of gradients over all ranks",
     .local = 1,
+    .plain = true,
 };

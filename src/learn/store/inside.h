@@ -1,0 +1,69 @@
+/* inside.h - struct store_run, private to this folder. */
+#ifndef STRETTO_LEARN_STORE_INSIDE_H
+#define STRETTO_LEARN_STORE_INSIDE_H
+
+#include "base/arena.h"
+#include "learn/store/run.h"
+
+struct order;   /* record.c */
+struct chooser; /* choose.c */
+
+struct store_run {
+    struct pstore *ps;
+    struct store_spec spec;
+    struct store_choice now;  /* the policy of the leg; --store auto changes it */
+    const struct train_job *job;   /* of the leg, for rates */
+    struct train_state *state;
+    const struct optim *server;
+    struct optim_hyper server_hyper;
+    f32 *server_state[2];     /* [ntheta] where the engine holds the worker's; else the engine's */
+    bool gradients;           /* workers push gradients */
+    bool owns_server_state;
+    f32 *own;                 /* [ntheta] weights of this worker alone (easgd); NULL */
+    bool begun;               /* own is valid */
+    f64 last_loss;            /* of the last ticket with weights of its own */
+    f64 deadline;             /* clock at which --time-limit ends the run; 0 = never */
+    i64 base;                 /* step with which round 0 of `local` steps began */
+    i64 local;                /* steps of a ticket in this leg */
+    f32 alpha;                /* easgd */
+    f64 slow;                 /* fault injection: times as long; 0 = not slowed */
+    i64 slow_from;
+    i64 *border;              /* pieces */
+    i32 nborder;
+    struct wire_matrix *matrix;
+    i32 nmatrix;
+    struct order *order;      /* record or replay; NULL = the order is fixed anyway */
+    struct chooser *chooser;  /* granularity and policy follow what was measured; NULL = fixed */
+    i64 *first;               /* [ranks + 1] private floats of the ranks before */
+    /* account of the training */
+    i64 pushes, refused, sent, whole, messages, steps, stale[STALE_BINS];
+    f64 waited, worked;
+    struct arena arena;
+};
+
+/* layout.c: matrices and pieces of the net's vector */
+err store_layout(struct fit *t, struct store_run *r);
+
+/* worker.c: this rank's tickets of a leg */
+err store_work(struct fit *t, struct store_run *r);
+
+/* record.c: RUN/order.txt */
+err order_open(struct fit *t, struct store_run *r);
+void order_close(struct order *o);
+/* A leg that begins with this step: its record to replay, NULL = none; with the end of its rounds. */
+err order_find(struct order *o, i32 member, i64 step, const struct pstore_record **out, i64 *last);
+err order_add(struct order *o, i32 member, i64 step, i64 last, const struct pstore_record *r);
+bool order_replays(const struct order *o);
+
+/* choose.c: local steps and policy of the next leg, from what the last ones took; the same on all ranks */
+err chooser_new(struct store_run *r, struct chooser **out);
+void chooser_free(struct chooser *c);
+struct leg_facts {
+    i64 step, steps;          /* at the end of the leg; of it */
+    f64 seconds, waited, worked; /* of the slowest rank; of all workers together */
+    f64 loss;                 /* mean training loss of the leg */
+    i32 workers;
+};
+void chooser_see(struct chooser *c, struct store_run *r, const struct leg_facts *f, const struct events *to);
+
+#endif

@@ -1,0 +1,316 @@
+/* run.c - a fit through a parameter store: its engine, its legs, what checkpoints hold. */
+#include "learn/store/run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/mem.h"
+#include "learn/store/inside.h"
+
+#define ELASTIC 0.9 /* beta = workers * alpha (Zhang et al. 2015) */
+
+/* ------------------------------------------------------------------ who computes what --------------------------------------- */
+
+bool store_used(const struct resources *use) {
+    return comm_size(use->comm) > 1 && !store_is_plain(&use->store) && !use->store.choice.policy->shared;
+}
+
+i32 store_parts(const struct fit *t) {
+    return store_used(&t->job->use) ? imax(1, comm_size(t->job->use.comm) - t->job->use.store.servers) : 1;
+}
+
+/* Gradients of single steps, unless the policy or an option asks for local steps or a worker optimiser. */
+static bool pushes_gradients(const struct store_spec *s) {
+    const bool single = s->every == EVERY_POLICY || (s->every == EVERY_STEPS && s->number <= 1);
+    return single && !s->worker && store_local_steps(&s->choice) == 1 && !s->choice.policy->own_weights &&
+           !s->choice.policy->chooses && s->choice.policy->local == 1;
+}
+
+const char *store_engine_optim(const struct fit *t) {
+    const struct store_spec *s = &t->job->use.store;
+    if (!store_used(&t->job->use)) return t->f->spec.optim;
+    if (pushes_gradients(s)) return s->server ? s->server : s->choice.policy->server ? s->choice.policy->server : t->f->spec.optim;
+    return s->worker ? s->worker : s->choice.policy->worker ? s->choice.policy->worker : t->f->spec.optim;
+}
+
+err store_split(struct fit *t, i32 rows, i32 *B, struct resources *use) {
+    const i32 parts = store_parts(t), windows = *B / rows;
+    if (!store_used(use)) return 0;
+    if (windows < parts)
+        return FAIL_AT(E106, "--store", "fewer ranks   or   a larger --batch", "a step has %d windows for %d workers", windows, parts);
+    if (windows % parts)
+        event_note(t->job->use.events, EVENT_WARNING, "a step takes %d windows in place of %d: %d for each of %d workers",
+                   windows / parts * parts, windows, windows / parts, parts);
+    const i32 grain = plan_grain(windows / parts * parts * rows, use->grains);
+    *B = windows / parts * rows;
+    use->grains = ceil_div(*B, grain);
+    use->comm = NULL;
+    use->ranks = NULL;
+    use->policy = NULL;
+    if (use->machine->ndevice == 1) use->parallel = "auto";
+    return 0;
+}
+
+/* ------------------------------------------------------------------ life ---------------------------------------------------- */
+
+static f64 server_rate(const void *self, i64 round) {
+    const struct store_run *r = self;
+    if (r->spec.server_lr >= 0) return r->spec.server_lr;
+    if (r->gradients || (r->spec.server && strcmp(r->spec.server, "sgd") != 0)) return train_rate(r->job, r->state, r->base + round * r->local);
+    return r->now.policy->server_lr > 0 ? r->now.policy->server_lr : 1;
+}
+
+static bool wants_stop(const void *self) {
+    const struct store_run *r = self;
+    const struct train_job *j = r->job;
+    return (j->stop && *j->stop) || (r->deadline > 0 && clock_now() > r->deadline);
+}
+
+static err server_optimiser(struct fit *t, struct store_run *r) {
+    const struct forecast_spec *s = &t->f->spec;
+    const struct store_policy *p = r->now.policy;
+    const char *name = r->gradients ? store_engine_optim(t) : r->spec.server ? r->spec.server : p->server ? p->server : "sgd";
+    r->server = optim_find(name);
+    r->server_hyper = (struct optim_hyper){.options = s->for_optim, .beta1 = s->momentum, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1};
+    if (r->gradients) return 0;
+    r->server_hyper.weight_decay = 0; /* the workers' */
+    if (strcmp(name, "sgd") == 0)
+        r->server_hyper.momentum = p->server_momentum < 0 ? 1 - 1 / (f32)store_parts(t) : p->server_momentum;
+    for (i32 k = 0; k < r->server->nstate; k++) ARENA_NEW(&r->arena, r->server_state[k], t->f->net.ntheta);
+    r->owns_server_state = true;
+    return 0;
+}
+
+static err open_store(struct fit *t, struct store_run *r) {
+    const struct store *st = &t->step.engine.store;
+    struct pstore_job job = {.comm = t->job->use.comm,
+                             .store = r->now,
+                             .servers = r->spec.servers,
+                             .n = st->ntheta,
+                             .theta = st->theta,
+                             .block = netplan(t->step.engine.plan)->norm_block,
+                             .border = r->border,
+                             .nborder = r->nborder,
+                             .gradients = r->gradients,
+                             .kern = t->job->use.kern,
+                             .optim = r->server,
+                             .hyper = r->server_hyper,
+                             .clip = t->f->spec.clip,
+                             .rate = server_rate,
+                             .stop = wants_stop,
+                             .self = r,
+                             .sticky = r->spec.by_time,
+                             .codec = r->spec.codec,
+                             .layout = {r->matrix, r->nmatrix}};
+    for (i32 k = 0; k < r->server->nstate; k++) job.state[k] = r->owns_server_state ? r->server_state[k] : st->state[k];
+    return pstore_new(&job, &r->ps);
+}
+
+/* Steps of a ticket; seconds become steps once a step was measured (choose.c). */
+static i64 local_of(const struct fit *t, const struct store_run *r) {
+    const struct forecast_spec *s = &t->f->spec;
+    const f64 windows = (f64)t->step.batch.nwin * store_parts(t);
+    if (r->spec.every == EVERY_STEPS) return (i64)r->spec.number;
+    if (r->spec.every == EVERY_EPOCHS)
+        return lmax(1, (i64)ceil(r->spec.number * (f64)forecast_epoch(s, t->job->split.train) / windows));
+    return lmax(1, store_local_steps(&r->now));
+}
+
+/* Where each rank's private floats begin in the vector of all ranks. */
+static err count_private(struct fit *t, struct store_run *r) {
+    struct comm *c = t->job->use.comm;
+    const i64 mine = store_private(t);
+    i64 all[COMM_RANKS];
+    ARENA_NEW(&r->arena, r->first, comm_size(c) + 1);
+    TRY(comm_allgather(c, "private", &mine, sizeof mine, all));
+    for (i32 k = 0; k < comm_size(c); k++) r->first[k + 1] = r->first[k] + all[k];
+    return 0;
+}
+
+static err prepare(struct fit *t, struct store_run *r) {
+    r->spec = t->job->use.store;
+    r->now = r->spec.choice;
+    if (r->now.policy->chooses) r->now = (struct store_choice){store_policy_find("local"), 1};
+    r->gradients = pushes_gradients(&r->spec);
+    r->alpha = (f32)(ELASTIC / store_parts(t));
+    r->local = local_of(t, r);
+    TRY(fault_slow(comm_rank(t->job->use.comm), &r->slow_from, &r->slow));
+    TRY(store_layout(t, r));
+    TRY(server_optimiser(t, r));
+    if (r->now.policy->own_weights) ARENA_NEW(&r->arena, r->own, t->f->net.ntheta);
+    TRY(open_store(t, r));
+    TRY(count_private(t, r));
+    TRY(chooser_new(r, &r->chooser));
+    return order_open(t, r);
+}
+
+err store_prepare(struct fit *t) {
+    if (!store_used(&t->job->use)) return 0;
+    NEW(t->store, 1);
+    return prepare(t, t->store);
+}
+
+void store_drop(struct fit *t) {
+    struct store_run *r = t->store;
+    if (!r) return;
+    pstore_free(r->ps);
+    order_close(r->order);
+    chooser_free(r->chooser);
+    arena_free(&r->arena);
+    mem_free(r);
+    t->store = NULL;
+}
+
+err store_fresh(struct fit *t) {
+    struct store_run *r = t->store;
+    if (!r) return 0;
+    const size_t bytes = sizeof(f32) * (size_t)t->f->net.ntheta;
+    for (i32 k = 0; k < r->server->nstate && r->owns_server_state; k++) memset(r->server_state[k], 0, bytes);
+    pstore_private_load(r->ps, NULL);
+    r->begun = false;
+    r->last_loss = 0;
+    r->base = 0;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ a leg --------------------------------------------------- */
+
+/* Rounds up to the border, or the last one, which may be short. */
+static i64 last_round(const struct store_run *r, i64 first, i64 until, i64 all) {
+    const i64 steps = lmin(until, all) - r->base;
+    return lmax(first + 1, until >= all ? (steps + r->local - 1) / r->local : steps / r->local);
+}
+
+static void add_up(struct store_run *r, const struct pstore_leg *leg) {
+    r->pushes += leg->pushes;
+    r->refused += leg->refused;
+    r->sent += leg->sent;
+    r->whole += leg->whole;
+    r->messages += leg->messages;
+    r->waited += leg->waited;
+    r->worked += leg->worked;
+    for (i32 k = 0; k < STALE_BINS; k++) r->stale[k] += leg->stale[k];
+}
+
+static err refusals(const struct fit *t, const struct store_run *r, const struct pstore_leg *leg, i64 step) {
+    if (leg->refused == 0) return 0;
+    if (r->spec.stops || leg->refused == leg->pushes)
+        return FAIL_AT(E501, NULL, "--lr with a tenth of the value\n--on-nan skip   (goes on without such pushes)",
+                       "a push of rank %d is not finite between steps %lld and %lld (%lld of %lld pushes)", leg->refused_rank,
+                       (long long)r->state->step, (long long)step, (long long)leg->refused, (long long)leg->pushes);
+    event_note(t->job->use.events, EVENT_WARNING,
+               "%lld of %lld pushes were not finite between steps %lld and %lld and were refused; the first came from rank %d",
+               (long long)leg->refused, (long long)leg->pushes, (long long)r->state->step, (long long)step, leg->refused_rank);
+    return 0;
+}
+
+static err run_leg(struct fit *t, struct store_run *r, i64 first, i64 last, struct pstore_leg *leg) {
+    struct pstore_record record = {0};
+    const struct pstore_record *replay = NULL;
+    const i64 step = r->state->step;
+    if (r->order && order_replays(r->order)) TRY(order_find(r->order, t->at.member, step, &replay, &last));
+    TRY(pstore_begin(r->ps, first, last, replay));
+    err e = pstore_worker(r->ps) >= 0 ? store_work(t, r) : 0;
+    if (e >= 0) e = pstore_end(r->ps, leg, r->order && !replay ? &record : NULL);
+    if (e >= 0 && r->order && !replay) e = order_add(r->order, t->at.member, step, leg->end, &record);
+    pstore_record_free(&record);
+    return e;
+}
+
+err store_leg(void *fit, struct train_state *s, i64 until) {
+    struct fit *t = fit;
+    struct store_run *r = t->store;
+    const struct train_job *j = r->job;
+    struct pstore_leg leg;
+    r->state = s;
+    if ((s->step - r->base) % r->local) r->base = s->step;
+    const i64 all = j->until > 0 ? j->until : j->steps, first = (s->step - r->base) / r->local;
+    const f64 t0 = clock_now();
+    TRY(run_leg(t, r, first, last_round(r, first, until, all), &leg));
+    const i64 step = lmin(all, r->base + leg.end * r->local), rounds = leg.end - first;
+    const f64 mean = leg.loss / (f64)lmax(1, r->gradients && store_staleness(&r->now) == 0 ? rounds : leg.pushes - leg.refused);
+    add_up(r, &leg);
+    r->steps += step - s->step;
+    TRY(refusals(t, r, &leg, step));
+    s->loss_sum += mean * (f64)rounds;
+    s->loss_count += rounds;
+    const struct leg_facts facts = {step, step - s->step, clock_now() - t0, leg.waited, leg.worked, mean, store_parts(t)};
+    s->step = step;
+    if (r->chooser) chooser_see(r->chooser, r, &facts, t->job->use.events);
+    return 0;
+}
+
+void store_begin_run(struct fit *t, const struct train_job *j) {
+    struct store_run *r = t->store;
+    if (!r) return;
+    r->job = j;
+    r->deadline = j->time_limit > 0 ? clock_now() + j->time_limit : 0;
+}
+
+/* ------------------------------------------------------------------ afterwards ---------------------------------------------- */
+
+err store_report(struct fit *t) {
+    const struct store_run *r = t->store;
+    char name[160];
+    if (!r || r->pushes == 0) return 0;
+    store_spec_text(&r->spec, name);
+    f64 stale = 0;
+    for (i32 k = 0; k < STALE_BINS; k++) stale += (f64)(k * r->stale[k]);
+    event_note(t->job->use.events, EVENT_NOTE,
+               "store %s: %lld pushes, mean staleness %.2f updates, %.2f MB sent (%.1f times fewer than f32), workers waited %.0f%% of the time",
+               name, (long long)r->pushes, stale / (f64)r->pushes, (f64)r->sent / 1e6, (f64)r->whole / (f64)lmax(1, r->sent),
+               100 * r->waited / dmax(1e-9, r->waited + r->worked));
+    return 0;
+}
+
+/* ------------------------------------------------------------------ checkpoints --------------------------------------------- */
+
+i32 store_owned(const struct fit *t, const struct store_shard **out) {
+    return t->store && t->store->gradients ? pstore_shards(t->store->ps, out) : 0;
+}
+
+static i64 server_floats(const struct store_run *r, i64 n) { return r->owns_server_state ? r->server->nstate * n : 0; }
+
+/* Floats of the worker's optimiser, which each rank has for itself. */
+static i64 worker_floats(const struct fit *t) {
+    return t->store->gradients ? 0 : t->step.engine.store.optim->nstate * t->step.engine.store.ntheta;
+}
+
+const i64 *store_private_first(const struct fit *t) { return t->store ? t->store->first : NULL; }
+
+i64 store_private(const struct fit *t) {
+    const struct store_run *r = t->store;
+    const i64 n = t->f->net.ntheta;
+    return r ? pstore_private(r->ps) + server_floats(r, n) + worker_floats(t) + (r->own ? n + LANES : 0) : 0;
+}
+
+/* All parts in one order, to or from a vector. */
+static void copy_private(const struct fit *t, f32 *v, bool save) {
+    struct store_run *r = t->store;
+    const i64 n = t->f->net.ntheta;
+    const size_t bytes = sizeof(f32) * (size_t)n;
+    const struct store *st = &t->step.engine.store;
+    for (i32 k = 0; k < r->server->nstate && r->owns_server_state; k++, v += n)
+        memcpy(save ? v : r->server_state[k], save ? r->server_state[k] : v, bytes);
+    for (i32 k = 0; k < st->optim->nstate && !r->gradients; k++, v += n)
+        memcpy(save ? v : st->state[k], save ? st->state[k] : v, bytes);
+    if (r->own) {
+        memcpy(save ? v : r->own, save ? r->own : v, bytes);
+        if (save) v[n] = r->begun;
+        else r->begun = v[n] > 0;
+        v += n + LANES;
+    }
+    if (save) pstore_private_save(r->ps, v);
+    else pstore_private_load(r->ps, v);
+}
+
+void store_private_save(const struct fit *t, f32 *to) {
+    if (store_private(t) > 0) copy_private(t, to, true);
+}
+
+void store_private_load(struct fit *t, const f32 *from) {
+    if (store_private(t) > 0) copy_private(t, (f32 *)(uintptr_t)from, false);
+}

@@ -1,0 +1,121 @@
+/* spec.c - reads and checks the options of the parameter store. */
+#include "learn/store/spec.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "opt/opt.h"
+
+/* ------------------------------------------------------------------ granularity --------------------------------------------- */
+
+static err bad_granularity(const char *text, const char *why) {
+    return FAIL_AT(E103, "--granularity", "--granularity 8steps   or   1epoch, 0.5s, 8steps*tensor, 1step*rows:64",
+                   "\"%.60s\": %s", text, why);
+}
+
+static err read_piece(const char *text, const char *piece, struct store_spec *s) {
+    f64 rows = 0;
+    if (strcmp(piece, "model") == 0) s->piece = PIECE_MODEL;
+    else if (strcmp(piece, "tensor") == 0) s->piece = PIECE_TENSOR;
+    else if (strncmp(piece, "rows:", 5) == 0) {
+        if (!str_to_f64(piece + 5, strlen(piece + 5), '.', &rows) || rows < 1 || rows > 1e6 || rows != floor(rows))
+            return bad_granularity(text, "a number of rows from 1 to 1000000 must follow rows:");
+        s->piece = PIECE_ROWS;
+        s->rows = (i32)rows;
+    } else {
+        return bad_granularity(text, "a piece is model, tensor or rows:N");
+    }
+    return 0;
+}
+
+/* "8steps", "8batches", "2epochs", "0.5s", "auto", then "*tensor". */
+static err read_granularity(const char *text, struct store_spec *s) {
+    static const struct {
+        const char *unit;
+        enum store_every every;
+        f64 most;
+        bool whole;
+    } unit[] = {{"steps", EVERY_STEPS, 1e6, true},   {"step", EVERY_STEPS, 1e6, true},   {"batches", EVERY_STEPS, 1e6, true},
+                {"batch", EVERY_STEPS, 1e6, true},   {"epochs", EVERY_EPOCHS, 1e4, false}, {"epoch", EVERY_EPOCHS, 1e4, false},
+                {"seconds", EVERY_SECONDS, 3600, false}, {"s", EVERY_SECONDS, 3600, false}};
+    const char *star = strchr(text, '*');
+    const size_t n = star ? (size_t)(star - text) : strlen(text), digits = strspn(text, "0123456789.");
+    if (star) TRY(read_piece(text, star + 1, s));
+    if (n == 4 && strncmp(text, "auto", 4) == 0) return 0;
+    for (size_t i = 0; i < COUNT(unit); i++) {
+        if (strlen(unit[i].unit) != n - digits || strncmp(text + digits, unit[i].unit, n - digits) != 0) continue;
+        s->every = unit[i].every;
+        if (!str_to_f64(text, digits, '.', &s->number)) return bad_granularity(text, "a number comes first, as 8steps");
+        if (s->number <= 0) return bad_granularity(text, "a worker would never push");
+        if (s->number > unit[i].most || (unit[i].whole && s->number != floor(s->number)))
+            return bad_granularity(text, unit[i].whole ? "a whole number of steps up to 1000000 is needed" : "the number is too large");
+        return 0;
+    }
+    return bad_granularity(text, "the unit is steps, batches, epochs or s");
+}
+
+/* ------------------------------------------------------------------ the whole ----------------------------------------------- */
+
+static const char *named(const char *word) { return strcmp(word, "auto") == 0 ? NULL : word; }
+
+err store_spec_read(const struct options *o, struct store_spec *out) {
+    *out = (struct store_spec){.servers = (i32)o->servers,
+                               .worker = named(o->worker_optim),
+                               .server = named(o->server_optim),
+                               .server_lr = opt_is_auto(o, OPT_server_lr) ? -1 : o->server_lr,
+                               .by_time = strcmp(o->shards, "time") == 0,
+                               .stops = strcmp(o->on_nan, "stop") == 0,
+                               .replay = o->replay && *o->replay ? o->replay : NULL};
+    TRY(store_policy_parse(o->store, &out->choice));
+    TRY(wire_parse(o->codec, &out->codec));
+    return read_granularity(o->granularity, out);
+}
+
+static bool lossless(const struct store_spec *s) { return strcmp(s->codec.codec->name, "none") == 0; }
+
+bool store_is_plain(const struct store_spec *s) {
+    return s->choice.policy->plain && lossless(s) && s->servers == 0 && s->every == EVERY_POLICY && s->piece == PIECE_MODEL &&
+           !s->worker && !s->server && s->server_lr < 0 && !s->by_time && !s->replay;
+}
+
+void store_spec_text(const struct store_spec *s, char out[160]) {
+    const struct store_policy *p = s->choice.policy;
+    size_t n = (size_t)snprintf(out, 160, p->most > 0 ? "%s:%g" : "%s", p->name, s->choice.value);
+    if (s->servers > 0) n += (size_t)snprintf(out + n, 160 - n, ", %d server%s", s->servers, s->servers > 1 ? "s" : "");
+    if (!lossless(s)) snprintf(out + n, 160 - n, s->codec.codec->unit ? ", codec %s:%g" : ", codec %s", s->codec.codec->name,
+                               s->codec.value);
+}
+
+/* ------------------------------------------------------------------ other options ------------------------------------------- */
+
+static err contradicts(const char *store, const char *option, const char *fix, const char *why) {
+    return FAIL_AT(E106, NULL, fix, "--store %.60s and %s: %s", store, option, why);
+}
+
+/* What pushes every `local` steps or never keeps gradients cannot do what a plan's messages do. */
+err store_spec_check(const struct options *o) {
+    struct store_spec s;
+    TRY(store_spec_read(o, &s));
+    const struct store_policy *p = s.choice.policy;
+    if (p->pipeline && !store_is_plain(&s))
+        return contradicts(o->store, "servers, a codec or local steps", "--store sync   or   --store ssp:1",
+                           "an update that is a step late needs the plan's messages");
+    if (s.every != EVERY_POLICY && p->local == STORE_BY_VALUE)
+        return contradicts(o->store, "--granularity", "--granularity auto", "both say after how many steps a worker pushes");
+    if (store_is_plain(&s)) return 0;
+    if (strcmp(o->pipeline, "delay1") == 0)
+        return contradicts(o->store, "--pipeline delay1", "--pipeline overlap", "a store has delays of its own");
+    if (o->accumulate > 1) return contradicts(o->store, "--accumulate", "--granularity 8steps", "a worker pushes whole steps");
+    if (o->heal && p->shared) return contradicts(o->store, "--heal", "no --heal", "threads of one process die together");
+    if (o->plan && *o->plan) return contradicts(o->store, "--plan", "no --plan", "a plan file has the messages of synchronous ranks");
+    if (o->deterministic && !s.replay && store_staleness(&s.choice) > 0)
+        return contradicts(o->store, "--deterministic", "--store sync   or   --replay RUN/order.txt",
+                           "the order of updates depends on the clock");
+    if (p->shared && (s.servers > 0 || !lossless(&s) || s.by_time))
+        return contradicts(o->store, "servers, codecs or --shards time", "--store asp", "threads share one vector, nothing is sent");
+    if (p->keeps_base && (s.every != EVERY_POLICY || s.worker))
+        return contradicts(o->store, "local steps", "--granularity auto", "it corrects gradients of single steps");
+    return 0;
+}
