@@ -51,9 +51,10 @@ void apply_push(struct pstore *s, struct ps_inbox *in, i32 rank, i32 unit) {
     }
     if (in->refused) return;
     const f64 share = s->job.store.policy->own_weights ? 1 : 1 / (f64)s->at.nworker;
-    const u64 number = v->version + (unit < s->at.nunit[v->me] - 1); /* updates of this unit so far, from 1 */
+    /* updates of this unit since the training began, with this one: the optimiser corrects its bias by it */
+    const i64 number = s->first * s->at.nworker + v->pushes + (unit < s->at.nunit[v->me] - 1);
     update(s, lo, hi, in->v + (lo - at), in->base ? in->base + (lo - at) : NULL, share * s->job.rate(s->job.self, round), 1,
-           (i64)number);
+           number);
 }
 
 /* The tree over parts: neighbours first, as the merges of a plan are (step/merge.c). */
