@@ -112,6 +112,9 @@ struct ps_desk {
     _Atomic bool waits; /* the worker waits, or there is none */
     _Atomic u32 held;  /* 1: the push is still on its way */
     i64 got;           /* chunks of weights that have come for the ticket */
+    i32 *got_of;       /* [nserver] of them */
+    bool asks;         /* a ticket is awaited of rank 0 */
+    _Atomic bool quit; /* the worker has failed */
 };
 
 struct pstore {

@@ -33,6 +33,7 @@ static void answer(struct pstore *s) {
 
 static err pull(struct pstore *s, i64 ticket, u8 flags) {
     s->desk.got = 0;
+    memset(s->desk.got_of, 0, sizeof *s->desk.got_of * (size_t)s->at.nserver);
     for (i32 k = 0; k < s->at.nserver; k++)
         TRY(send_head(s, server_rank(s, k), &(struct ps_head){.kind = PS_PULL, .flags = flags, .ticket = ticket}));
     return 0;
@@ -48,6 +49,7 @@ static err leave(struct pstore *s) {
 
 static err got_ticket(struct pstore *s, const struct ps_head *h) {
     struct ps_desk *d = &s->desk;
+    d->asks = false;
     d->over = h->ticket < 0;
     d->ticket = (struct pstore_ticket){.number = h->ticket, .round = h->ticket / s->at.nworker,
                                        .part = (i32)(h->ticket % s->at.nworker)};
@@ -61,6 +63,7 @@ static err got_weights(struct pstore *s, i32 from, const struct ps_head *h, cons
     if (k < 0 || k >= s->at.nserver || h->chunk < 0 || h->chunk >= s->at.nchunk[k] ||
         !unpack_weights(s, &s->at.chunk[k][h->chunk], data, bytes, h->flags & PS_FINAL))
         return FAIL_AT(E804, NULL, "the same program and options on every rank", "rank %d sent weights that do not fit this store", from);
+    s->desk.got_of[k]++;
     if (++s->desk.got < s->chunks) return 0;
     if (h->flags & PS_FINAL) s->closing = true;
     else answer(s);
@@ -95,6 +98,7 @@ static err look_at_desk(struct pstore *s, bool *moved) {
     if (asked & DESK_PUSH) TRY(send_push(s));
     if (asked & DESK_NEXT) {
         const u8 flags = s->job.stop(s->job.self) ? PS_STOP : 0;
+        s->desk.asks = true;
         TRY(send_head(s, 0, &(struct ps_head){.kind = PS_NEXT, .flags = flags}));
     }
     if (atomic_load_explicit(&s->desk.held, memory_order_relaxed)) look_at_push(s);
@@ -135,12 +139,21 @@ static void nap(struct pstore *s, f64 idle) {
     wakeup_finish(w);
 }
 
-/* A peer whose message the worker of this rank awaits: any server whose weights are missing, or rank 0. */
-static const struct comm_message *awaited(const struct pstore *s) {
-    const i32 me = comm_rank(s->job.comm);
+/* The rank that the worker of this rank waits for: rank 0 for a ticket; where the round of its own shard is incomplete, the rank
+ * whose part is missing; else a server whose weights are missing. */
+static i32 awaited_rank(const struct pstore *s) {
+    const struct ps_server *v = &s->server;
+    if (s->desk.asks) return 0;
+    for (i32 p = 0; v->me >= 0 && is_synchronous(s) && p < s->at.nworker; p++)
+        if (v->complete > 0 && v->part_of[p] < 0) return s->at.worker0 + p;
     for (i32 k = 0; k < s->at.nserver; k++)
-        if (server_rank(s, k) != me) return post_awaited(s->post, server_rank(s, k));
-    return me > 0 ? post_awaited(s->post, 0) : NULL;
+        if (s->desk.got_of[k] < s->at.nchunk[k]) return server_rank(s, k);
+    return 0;
+}
+
+static const struct comm_message *awaited(const struct pstore *s) {
+    const i32 me = comm_rank(s->job.comm), rank = awaited_rank(s);
+    return post_awaited(s->post, rank != me ? rank : me > 0 ? 0 : 1);
 }
 
 static err idle(struct pstore *s, bool moved, f64 *since) {
@@ -163,7 +176,8 @@ static err serve(struct comm *c, void *store) {
     err e = worker_of(s, comm_rank(c)) < 0 ? leave(s) : 0;
     while (e >= 0 && !(told && post_closed(s->post))) {
         bool moved = false;
-        e = look_at_desk(s, &moved);
+        e = atomic_load_explicit(&s->desk.quit, memory_order_relaxed) ? FAIL(E1, "the worker of this rank has failed") : 0;
+        if (e >= 0) e = look_at_desk(s, &moved);
         if (e >= 0) e = post_turn(s->post, &moved);
         if (e >= 0) e = server_advance(s, &moved);
         if (e >= 0 && !told && s->closing && server_finished(s)) {

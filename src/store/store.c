@@ -26,6 +26,7 @@ static err make(struct pstore *s) {
     TRY(layout_make(s));
     TRY(server_new(s));
     TRY(tickets_new(s));
+    ARENA_NEW(&s->arena, s->desk.got_of, s->at.nserver);
     ARENA_NEW(&s->arena, s->packets, s->at.packets);
     ARENA_NEW(&s->arena, s->packet_bytes, s->chunks);
     ARENA_NEW(&s->arena, s->norm_packet, PS_HEAD + 8 * layout_blocks(s));
@@ -52,8 +53,18 @@ err pstore_new(const struct pstore_job *job, struct pstore **out) {
     return e;
 }
 
+void pstore_stop(struct pstore *s) {
+    if (!s || !s->running) return;
+    atomic_store(&s->desk.quit, true);
+    wakeup_signal(&s->desk.service);
+    comm_wake(s->job.comm);
+    pthread_join(s->thread, NULL);
+    s->running = false;
+}
+
 void pstore_free(struct pstore *s) {
     if (!s) return;
+    pstore_stop(s);
     post_free(s->post);
     mem_free(s->server.done);
     mem_free(s->server.event);
@@ -93,6 +104,8 @@ static err begin(struct pstore *s) {
     atomic_store(&d->ready, 0);
     atomic_store(&d->held, 0);
     atomic_store(&d->failed, false);
+    atomic_store(&d->quit, false);
+    d->asks = false;
     atomic_store(&d->waits, pstore_worker(s) < 0);
     d->over = false;
     d->next = false;
@@ -249,6 +262,58 @@ void pstore_record_free(struct pstore_record *r) {
     mem_free(r->event);
     mem_free(r->count);
     *r = (struct pstore_record){0};
+}
+
+/* ------------------------------------------------------------------ after a death ------------------------------------------- */
+
+/* The number of a rank in the new group; -1 = it died. */
+static i32 rank_now(const struct comm_loss *loss, i32 old) {
+    i32 below = 0;
+    for (i32 i = 0; i < loss->n; i++) {
+        if (loss->rank[i] == old) return -1;
+        below += loss->rank[i] < old;
+    }
+    return old - below;
+}
+
+/* Range of a vector from the rank that has it to all. */
+static err spread(struct comm *c, i32 root, const char *what, f32 *v, i64 n) {
+    enum { PART = 1 << 26 };
+    for (i64 at = 0; at < n; at += PART) TRY(comm_broadcast_from(c, root, what, v + at, (u32)sizeof *v * (u32)lmin(PART, n - at)));
+    return 0;
+}
+
+static err salvage_shard(struct pstore *s, i32 k, const struct comm_loss *loss, i64 *lost) {
+    struct comm *c = s->job.comm;
+    const struct store_shard *shard = &s->at.shard[k];
+    const i64 n = shard->hi - shard->lo;
+    const i32 server = rank_now(loss, shard->rank), last = comm_size(c) - 1; /* servers come first: the last rank has a worker */
+    f32 *theta = s->job.theta + shard->lo;
+    if (k == s->server.me) memcpy(theta, s->server.center, sizeof *theta * (size_t)n);
+    else if (server < 0 && s->pulled) memcpy(theta, s->pulled + shard->lo, sizeof *theta * (size_t)n);
+    if (server < 0) ++*lost;
+    TRY(spread(c, server < 0 ? last : server, "weights", theta, n));
+    for (i32 i = 0; i < s->job.optim->nstate; i++) TRY(spread(c, server < 0 ? last : server, "state", s->job.state[i] + shard->lo, n));
+    return 0;
+}
+
+err pstore_salvage(struct pstore *s, const struct comm_loss *loss, i64 *round, i64 *lost) {
+    struct comm *c = s->job.comm;
+    const i64 mine = s->server.me >= 0 ? s->server.clear : INT64_MAX;
+    i64 all[COMM_RANKS];
+    *lost = 0;
+    *round = s->last;
+    TRY(comm_allgather(c, "rounds", &mine, sizeof mine, all));
+    for (i32 k = 0; k < comm_size(c); k++) *round = lmin(*round, all[k]);
+    for (i32 k = 0; k < s->at.nserver; k++) TRY(salvage_shard(s, k, loss, lost));
+    return 0;
+}
+
+err pstore_share_state(struct pstore *s) {
+    for (i32 k = 0; k < s->at.nserver; k++)
+        for (i32 i = 0; i < s->job.optim->nstate; i++)
+            TRY(spread(s->job.comm, server_rank(s, k), "state", s->job.state[i] + s->at.shard[k].lo, s->at.shard[k].hi - s->at.shard[k].lo));
+    return 0;
 }
 
 /* ------------------------------------------------------------------ checkpoints --------------------------------------------- */

@@ -100,6 +100,16 @@ struct pstore_leg {
  * not wanted; owned by the caller. */
 err pstore_end(struct pstore *s, struct pstore_leg *out, struct pstore_record *record);
 
+/* Ends the service of a leg whose worker has failed; pstore_free does it too. */
+void pstore_stop(struct pstore *s);
+
+/* Elastic recovery (comm.h).  share_state: after a leg every rank has the whole state of the servers' optimiser, as salvage needs it.
+ * salvage: after comm_recover, on all survivors of a leg that failed: job.theta and state are those of the servers that live; the
+ * shard of one that died is what the last rank has pulled of it, and its state that of the leg's begin.  *round: all rounds below
+ * are applied; *lost: shards that had no server any more.  The store is then of no use but to be freed. */
+err pstore_share_state(struct pstore *s);
+err pstore_salvage(struct pstore *s, const struct comm_loss *loss, i64 *round, i64 *lost);
+
 /* What this rank alone knows and a checkpoint must hold, as floats: residuals of codecs, momentum inside codecs. */
 i64 pstore_private(const struct pstore *s);
 void pstore_private_save(const struct pstore *s, f32 *to);

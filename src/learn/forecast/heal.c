@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "ckpt/checkpoint.h"
 #include "learn/forecast/save.h"
+#include "learn/store/run.h"
 
 /* Progress of a rank.  `order` is compared lexicographically; the other ranks take over the remaining members from the rank with
  * most progress. */
@@ -147,7 +148,8 @@ static void describe_progress(const struct fit *t, const struct progress *s, cha
     else snprintf(out, size, "step %lld%s%s", (long long)step, member, s->order[ORDER_REFIT] ? " of the refit" : "");
 }
 
-static void report_loss(const struct fit *t, const struct comm_loss *loss, const struct progress *s, f64 seconds) {
+static void report_loss(const struct fit *t, const struct comm_loss *loss, f64 seconds) {
+    const struct progress now = progress_of(t), *s = &now;
     char others[48] = "", where[120];
     const i32 left = comm_size(t->job->use.comm);
     if (loss->n > 1) snprintf(others, sizeof others, " and %d more", loss->n - 1);
@@ -158,7 +160,7 @@ static void report_loss(const struct fit *t, const struct comm_loss *loss, const
 }
 
 /* A rank leaves the fit only when all ranks have the full result (fit.c): if one has left, the others may leave, too. */
-static err continue_fit(struct fit *t, i32 root, bool alike, bool ready, const struct progress *s) {
+static err continue_fit(struct fit *t, i32 root, bool alike, bool ready, const struct progress *s, const struct comm_loss *loss) {
     TRY(remove_partial(t));
     t->at.over = s->order[ORDER_LEVEL] == LEVEL_OUT;
     if (t->at.over) return 0;
@@ -172,6 +174,7 @@ static err continue_fit(struct fit *t, i32 root, bool alike, bool ready, const s
     }
     const struct progress mine = progress_of(t);
     set_progress(t, s);
+    if (alike) TRY(store_salvage(t, loss));
     TRY(prepare_again(t));
     const err e = alike ? 0 : receive_state(t, root, s);
     if (e < 0) keep_own_progress(t, &mine);
@@ -187,8 +190,8 @@ err forecast_heal(struct fit *t, const struct comm_loss *loss) {
     NEW(all, comm_size(c));
     err e = comm_allgather(c, "standing", &mine, sizeof mine, all);
     const i32 root = most_progress(all, comm_size(c), &alike, &ready);
-    if (e >= 0) e = continue_fit(t, root, alike, ready, &all[root]);
-    if (e >= 0 && !t->at.over) report_loss(t, loss, &all[root], loss->seconds + clock_now() - begin);
+    if (e >= 0) e = continue_fit(t, root, alike, ready, &all[root], loss);
+    if (e >= 0 && !t->at.over) report_loss(t, loss, loss->seconds + clock_now() - begin);
     mem_free(all);
     return e;
 }

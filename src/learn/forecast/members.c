@@ -155,7 +155,8 @@ static err same_start(const struct fit *t, const struct train_state *s) {
     const i64 place[] = {t->at.member, t->at.done, t->at.refitting, s->step, s->place, s->best_step, s->bad, s->rollbacks};
     u64 h = comm_hash(COMM_HASH, place, sizeof place);
     h = comm_hash(h, st->theta, sizeof(f32) * (size_t)st->ntheta);
-    for (i32 k = 0; k < st->optim->nstate; k++) h = comm_hash(h, st->state[k], sizeof(f32) * (size_t)st->ntheta);
+    for (i32 k = 0; k < st->optim->nstate && !store_is_local(t); k++)
+        h = comm_hash(h, st->state[k], sizeof(f32) * (size_t)st->ntheta);
     if (s->due) h = comm_hash(h, s->ahead, sizeof(f32) * (size_t)st->ntheta);
     struct comm *c = t->job->use.comm;
     const f64 usual = comm_set_deadline(c, SLOWER * comm_default_deadline()); /* ranks come from unequal work: base, wisdom */

@@ -23,6 +23,7 @@ struct store_run {
     bool begun;               /* own is valid */
     f64 last_loss;            /* of the last ticket with weights of its own */
     f64 deadline;             /* clock at which --time-limit ends the run; 0 = never */
+    bool in_leg;              /* a leg is under way, or was when an error ended it */
     i64 base;                 /* step with which round 0 of `local` steps began */
     i64 local;                /* steps of a ticket in this leg */
     f32 alpha;                /* easgd */

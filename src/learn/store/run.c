@@ -216,8 +216,27 @@ static err run_leg(struct fit *t, struct store_run *r, i64 first, i64 last, stru
     err e = pstore_worker(r->ps) >= 0 ? store_work(t, r) : 0;
     if (e >= 0) e = pstore_end(r->ps, leg, r->order && !replay ? &record : NULL);
     if (e >= 0 && r->order && !replay) e = order_add(r->order, t->at.member, step, leg->end, &record);
+    if (e >= 0 && t->job->use.heal) e = pstore_share_state(r->ps);
+    if (e < 0) pstore_stop(r->ps);
     pstore_record_free(&record);
     return e;
+}
+
+/* What is left of the leg that a death has ended. */
+err store_salvage(struct fit *t, const struct comm_loss *loss) {
+    struct store_run *r = t->store;
+    i64 round, lost;
+    if (!r || !r->in_leg) return 0;
+    TRY(pstore_salvage(r->ps, loss, &round, &lost));
+    t->at.state.step = lmax(t->at.state.step, lmin(r->base + round * r->local, t->step.steps));
+    t->at.state.place = PLACE_BORDER;
+    if (lost > 0)
+        event_note(t->job->use.events, EVENT_WARNING, "%lld of %d shards of the weights had their server on it: they go on as a worker pulled them last",
+                   (long long)lost, pstore_shards(r->ps, &(const struct store_shard *){NULL}));
+    i32 died = 0; /* servers that serve no more */
+    for (i32 i = 0; i < loss->n; i++) died += loss->rank[i] < r->spec.servers;
+    t->own.use.store.servers -= died;
+    return 0;
 }
 
 err store_leg(void *fit, struct train_state *s, i64 until) {
@@ -229,7 +248,9 @@ err store_leg(void *fit, struct train_state *s, i64 until) {
     if ((s->step - r->base) % r->local) r->base = s->step;
     const i64 all = j->until > 0 ? j->until : j->steps, first = (s->step - r->base) / r->local;
     const f64 t0 = clock_now();
+    r->in_leg = true;
     TRY(run_leg(t, r, first, last_round(r, first, until, all), &leg));
+    r->in_leg = false;
     const i64 step = lmin(all, r->base + leg.end * r->local), rounds = leg.end - first;
     const f64 mean = leg.loss / (f64)lmax(1, r->gradients && store_staleness(&r->now) == 0 ? rounds : leg.pushes - leg.refused);
     add_up(r, &leg);
@@ -271,6 +292,8 @@ err store_report(struct fit *t) {
 i32 store_owned(const struct fit *t, const struct store_shard **out) {
     return t->store && t->store->gradients ? pstore_shards(t->store->ps, out) : 0;
 }
+
+bool store_is_local(const struct fit *t) { return t->store && !t->store->gradients; }
 
 static i64 server_floats(const struct store_run *r, i64 n) { return r->owns_server_state ? r->server->nstate * n : 0; }
 

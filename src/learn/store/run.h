@@ -26,10 +26,13 @@ void store_drop(struct fit *t);
 err store_fresh(struct fit *t);   /* a member begins: nothing is left of the one before */
 void store_begin_run(struct fit *t, const struct train_job *j); /* borrowed until the next one */
 err store_leg(void *fit, struct train_state *s, i64 until);
+/* After the death of a rank, before the plan is made anew: the state of the leg that failed becomes that of all survivors. */
+err store_salvage(struct fit *t, const struct comm_loss *loss);
 err store_report(struct fit *t);  /* after training: what was sent, how stale pushes were */
 
 /* Shards of the servers, for checkpoints of the optimiser that the engine holds; 0 where every rank has its own. */
 i32 store_owned(const struct fit *t, const struct store_shard **out);
+bool store_is_local(const struct fit *t); /* the optimiser that the engine holds is this rank's own */
 /* Floats of this rank alone: codecs, optimiser states that are not the engine's, weights of its own. */
 i64 store_private(const struct fit *t);
 const i64 *store_private_first(const struct fit *t); /* [ranks + 1] where those of each rank begin in a vector of all */
