@@ -1,5 +1,5 @@
-/* powersgd.c - a product of rank r for each matrix (PowerSGD: Vogels et al., NeurIPS 2019), with error feedback and warm start: r = 4
- * is 100 times fewer bytes for 512 hidden units.
+/* powersgd.c - a product of rank r for each matrix (PowerSGD, Vogels et al., NeurIPS 2019), with error feedback and warm start: r
+ * = 4 is 100 times fewer bytes for 512 hidden units.
  *
  *     M += E;  P = M Q;  orthonormalize P;  Q = M^T P;  send P, Q;  E = M - P Q^T;  keep Q
  *
@@ -114,13 +114,14 @@ static f64 dot(i64 n, const f32 *x, const f32 *y) {
     return s[0];
 }
 
-/* Modified Gram-Schmidt over the rank. A column that depends on those before it, to rounding, becomes zero. */
+/* Modified Gram-Schmidt over the rank, each column twice: after one sweep nearly parallel columns are not orthogonal. A column
+ * that depends on those before it, to rounding, becomes zero. */
 static void orthonormalize(i32 rank, i64 n, f32 *p) {
     for (i32 j = 0; j < rank; j++) {
         f32 *x = p + j * n;
         const f64 before = dot(n, x, x);
-        for (i32 i = 0; i < j; i++) {
-            const f32 *y = p + i * n, f = (f32)dot(n, x, y);
+        for (i32 i = 0; i < 2 * j; i++) {
+            const f32 *y = p + i % j * n, f = (f32)dot(n, x, y);
             for (i64 k = 0; k < n; k++) x[k] -= f * y[k];
         }
         const f64 after = dot(n, x, x);
