@@ -234,6 +234,12 @@ static u32 from_sign(i32 n, const unsigned char *restrict in, u32 bytes, f32 *re
 
 /* ------------------------------------------------------------------ topk ---------------------------------------------------- */
 
+static bool all_finite(i64 n, const f32 *x) {
+    i32 most = 0; /* signed: SSE2 has no other compare */
+    for (i64 i = 0; i < n; i++) most = (i32)size_bits(x[i]) > most ? (i32)size_bits(x[i]) : most;
+    return most < (i32)FLOAT_INF;
+}
+
 static void add(i64 n, f32 *restrict y, const f32 *restrict x) {
     for (i64 i = 0; i < n; i++) y[i] += x[i];
 }
@@ -391,6 +397,7 @@ const struct wire_loops NAME(ISA) = {
     .from_int8 = from_int8,
     .to_sign = to_sign,
     .from_sign = from_sign,
+    .finite = all_finite,
     .add = add,
     .momentum = momentum,
     .find = find,

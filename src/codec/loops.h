@@ -29,6 +29,7 @@ struct wire_loops {
     void (*from_int8)(i32 n, const unsigned char *in, f32 *v);
     u32 (*to_sign)(i32 n, const f32 *v, f32 *e, unsigned char *out);
     u32 (*from_sign)(i32 n, const unsigned char *in, u32 bytes, f32 *v); /* returns the bytes read; 0 = malformed */
+    bool (*finite)(i64 n, const f32 *x);                                 /* neither NaN nor infinity */
     void (*add)(i64 n, f32 *y, const f32 *x);                            /* y += x */
     void (*momentum)(i64 n, f32 m, f32 *u, const f32 *g, f32 *v);        /* u = m u + g; v += u */
     /* The positions of the values whose |v| has bits of at least `least` > 0, ascending; returns how many. list: room for n +

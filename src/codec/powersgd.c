@@ -86,12 +86,6 @@ static i64 scratch_floats(const struct wire_args *a) {
     return floats;
 }
 
-static bool all_finite(i64 n, const f32 *x) {
-    u32 most = 0;
-    for (i64 i = 0; i < n; i++) most = size_bits(x[i]) > most ? size_bits(x[i]) : most;
-    return most < FLOAT_INF;
-}
-
 /* Fills the columns of Q that are zero: all of them in the first round, later those of a rank that M did not have. */
 static void start(const struct wire_shape *s, i64 at, f32 *q) {
     const i64 n = columns(s);
@@ -143,20 +137,21 @@ static void factor(const struct piece *piece, i64 at, const f32 *v, f32 *e, f32 
     l->add(piece->n, e, v);
     start(s, at, q);
     l->m_by_q(s, e, q, p);
-    bool good = all_finite(np, p); /* no Q hides NaN or infinity in a row of M */
+    bool good = l->finite(np, p); /* no Q hides NaN or infinity in a row of M */
     if (good) {
         orthonormalize(s->rank, s->rows, p);
         l->mt_by_p(s, e, p, q);
-        good = all_finite(nq, q);
+        good = l->finite(nq, q);
     }
-    if (!good) {
-        fill_nan(np + nq, out);
-        memset(e, 0, (size_t)(piece->n + nq) * sizeof *e);
-        return;
+    if (good) {
+        memcpy(out, p, (size_t)np * sizeof *p);
+        memcpy(out + 4 * np, q, (size_t)nq * sizeof *q);
+        l->p_by_q(s, out, out + 4 * np, e, true);
+        good = l->finite(piece->n, e);
     }
-    memcpy(out, p, (size_t)np * sizeof *p);
-    memcpy(out + 4 * np, q, (size_t)nq * sizeof *q);
-    l->p_by_q(s, out, out + 4 * np, e, true);
+    if (good) return;
+    fill_nan(np + nq, out);
+    memset(e, 0, (size_t)(piece->n + nq) * sizeof *e);
 }
 
 static u32 encode(const struct wire_args *a, const f32 *v, f32 *state_, f32 *scratch, unsigned char *out) {
