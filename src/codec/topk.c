@@ -19,13 +19,11 @@ enum { WARM_UP = 64, BINS = 1 << 11, SAMPLE = 61 };
 #define FIRST_SHARE 0.25
 
 struct sender {
-    unsigned char *out;
-    f32 *u, *v;
-    u32 least; /* bits of the smallest |v| that goes */
-    i64 ties;  /* how many of that size go */
+    f32 *u, *v; /* of a block */
+    u32 least;  /* bits of the smallest |v| that goes */
 };
 
-static i64 scratch_floats(const struct wire_args *a) { return a->hi - a->lo + LANES; } /* a list of positions */
+static i64 scratch_floats(const struct wire_args *a) { return a->hi - a->lo + LANES; } /* a list of sizes, or of positions */
 static i64 state(const struct wire_args *a) { return (a->gradient ? 2 : 1) * (a->hi - a->lo); }
 
 static i64 values(const struct wire_args *a, f64 share) {
@@ -60,14 +58,24 @@ static u32 low_size(i64 n, const f32 *v, i64 k) {
     return b ? b << 20 : 1;
 }
 
-/* The k-th largest size of the values in the list, which has more than k: its upper 11 bits, then ten, then ten. *ties = how many
- * of that size are among the k. */
-static u32 threshold(i64 found, const u32 *list, const f32 *v, i64 k, i64 *ties) {
+/* Lists the sizes of at least `low`; returns how many. Block by block, so that values are still in the cache. */
+static i64 sizes_from(const struct wire_loops *l, i64 n, const f32 *v, u32 low, u32 *list) {
+    i64 found = 0;
+    for (i64 i = 0; i < n; i += TOPK_BLOCK) {
+        const i64 end = found + l->find(lmin(TOPK_BLOCK, n - i), v + i, low, list + found);
+        for (; found < end; found++) list[found] = size_bits(v[i + list[found]]);
+    }
+    return found;
+}
+
+/* The k-th largest size of a list of more than k: its upper 11 bits, then ten, then ten. *ties = how many of that size are among
+ * the k. */
+static u32 threshold(i64 found, const u32 *list, i64 k, i64 *ties) {
     u32 lo = 0;
     for (i32 shift = 20, bits = 11; shift >= 0; shift -= 10, bits = 10) {
         u32 count[BINS] = {0};
         for (i64 i = 0; i < found; i++) {
-            const u32 above = size_bits(v[list[i]]) - lo;
+            const u32 above = list[i] - lo;
             if (above >> shift >> bits == 0) count[above >> shift]++;
         }
         lo += bin_of(count, &k) << shift;
@@ -76,48 +84,48 @@ static u32 threshold(i64 found, const u32 *list, const f32 *v, i64 k, i64 *ties)
     return lo;
 }
 
-/* Writes those values of a block, from list[0] on, that have more than the size `least`, and of equal ones the first *ties.
- * Returns how many entries of the list were of the block. */
-static i64 send(struct sender *s, i64 begin, i64 left, const u32 *list) {
-    unsigned char *head = s->out;
-    i64 i = 0;
-    for (s->out += 4; i < left && list[i] < begin + TOPK_BLOCK; i++) {
-        const i64 k = list[i];
-        const u32 size = size_bits(s->v[k]);
-        if (size < s->least || (size == s->least && s->ties-- <= 0)) continue;
+/* Writes the values of a block at the positions of the list, of the size `least` only the first *ties. Returns the bytes. */
+static u32 send(const struct sender *s, i64 *ties, i64 found, const u32 *list, unsigned char *out) {
+    u32 bytes = 4;
+    for (i64 i = 0; i < found; i++) {
+        const u32 k = list[i];
+        if (size_bits(s->v[k]) == s->least && (*ties)-- <= 0) continue;
         const u16 h = bf16_of(s->v[k]);
-        put16(s->out, (u16)(k - begin));
-        put16(s->out + 2, h);
-        s->out += 4;
+        put16(out + bytes, (u16)k);
+        put16(out + bytes + 2, h);
+        bytes += 4;
         s->v[k] = (h & 0x7fff) < 0x7f80 ? s->v[k] - of_bf16(h) : 0;
         if (s->u) s->u[k] = 0;
     }
-    put32(head, (u32)(s->out - head - 4) / 4);
-    return i;
+    put32(out, (bytes - 4) / 4);
+    return bytes;
 }
 
 static u32 encode(const struct wire_args *a, const f32 *g, f32 *state_, f32 *scratch, unsigned char *out) {
     const struct wire_loops *l = wire_loops();
     const i64 n = a->hi - a->lo, k = values(a, share_of(a));
-    struct sender s = {
-        .out = out, .u = a->gradient ? state_ : NULL, .v = a->gradient ? state_ + n : state_, .least = 1, .ties = n};
-    u32 *list = (u32 *)(void *)scratch;
+    struct sender s = {a->gradient ? state_ : NULL, a->gradient ? state_ + n : state_, 1};
+    u32 *list = (u32 *)(void *)scratch, bytes = 0;
+    i64 ties = n;
     if (s.u)
         l->momentum(n, MOMENTUM, s.u, g, s.v);
     else
         l->add(n, s.v, g);
     const u32 low = low_size(n, s.v, k);
-    i64 found = l->find(n, s.v, low, list), at = 0;
-    if (found < k && low > 1) found = l->find(n, s.v, 1, list); /* the sample was not like the whole */
-    if (found > k) s.least = threshold(found, list, s.v, k, &s.ties);
-    for (i64 i = 0; i < n; i += TOPK_BLOCK) at += send(&s, i, found - at, list + at);
-    if (s.least < FLOAT_INF) return (u32)(s.out - out);
+    i64 found = sizes_from(l, n, s.v, low, list);
+    if (found < k && low > 1) found = sizes_from(l, n, s.v, 1, list); /* the sample was not like the whole */
+    if (found > k) s.least = threshold(found, list, k, &ties);
+    for (i64 i = 0; i < n; i += TOPK_BLOCK) {
+        const struct sender block = {s.u ? s.u + i : NULL, s.v + i, s.least};
+        bytes += send(&block, &ties, l->find(lmin(TOPK_BLOCK, n - i), block.v, s.least, list), list, out + bytes);
+    }
+    if (s.least < FLOAT_INF) return bytes;
     for (i64 i = 0; i < n; i++) { /* more of NaN and infinity than k: no residual keeps them */
         if (size_bits(s.v[i]) < FLOAT_INF) continue;
         s.v[i] = 0;
         if (s.u) s.u[i] = 0;
     }
-    return (u32)(s.out - out);
+    return bytes;
 }
 
 static bool decode(const struct wire_args *a, const unsigned char *in, u32 bytes, f32 *v) {
