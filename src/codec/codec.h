@@ -3,10 +3,11 @@
  *
  *     v [lo, hi)  +  residual  ->  encode  ->  packet  ->  decode  ->  v' [lo, hi)
  *                       ^             |
- *                       +-- v - v' <--+             error feedback (Seide et al., Interspeech 2014; Karimireddy et al., ICML
- * 2019)
+ *                       +-- v - v' <--+
  *
- * What a packet drops is added to the input of a later round, so the sum of the decoded vectors follows the sum of the inputs.
+ * Error feedback (Seide et al., Interspeech 2014; Karimireddy et al., ICML 2019): what a packet drops is added to the input of a
+ * later round, so the sum of the decoded vectors follows the sum of the inputs.
+ *
  * Codecs are pure, as kernels are: they do not allocate, fail, or use globals. Equal arguments, input and state give equal bytes
  * on every instruction set. A zero that has always been zero decodes to zero, so the padding of packed weights stays zero.
  *
@@ -43,9 +44,10 @@ struct wire_args {
     struct wire_choice choice;
     const struct wire_layout *layout; /* NULL = no matrices */
     i64 lo, hi;
-    i64 round;     /* number of this encode, from 0: the share of topk falls over the first rounds */
-    bool gradient; /* v is a gradient: topk corrects momentum. The same in every round of a state. Otherwise v is a change of
-                      weights */
+    i64 round; /* number of this encode, from 0: the share of topk falls over the first rounds */
+    /* v is a gradient, not a change of weights; the same in every round of a state. topk then sends momentum (0.9) instead of v,
+     * which sums to ten times v: the receiver must have no momentum of its own. Other codecs ignore it. */
+    bool gradient;
 };
 
 /* v points to element lo. state and scratch have the floats that the functions of that name return; state starts as zeros and
