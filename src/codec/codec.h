@@ -46,7 +46,7 @@ struct wire_args {
     i64 lo, hi;
     i64 round; /* number of this encode, from 0: the share of topk falls over the first rounds */
     /* v is a gradient, not a change of weights; the same in every round of a state. topk then sends momentum (0.9) instead of v,
-     * which sums to ten times v: the receiver must have no momentum of its own. Other codecs ignore it. */
+     * which sums to up to ten times v: the receiver must have no momentum of its own. Other codecs ignore it. */
     bool gradient;
 };
 
