@@ -17,6 +17,7 @@
 #   make instructions                  instructions of whole trainings against bench/results/step-instructions.tsv
 #   make bench-ranks                   steps on several ranks, beside DDP: bench/results/ranks.md
 #   make bench-pipeline                input, computing, messages one after another or at once: bench/results/pipeline.md
+#   make bench-codecs                  wire codecs: GB/s and bytes saved, printed
 #   make ladder                        which kernel got slower: ns, GF/s, instructions of each; ladder-baseline records them
 #   make install PREFIX=/usr/local     program, libraries, header, manual page, completions
 #   make docs                          pages that follow the tables (tools/docsync.py --write)
@@ -123,6 +124,11 @@ bench-pipeline: release
 	cmake --build build/release -j $(J) --target bench_pipeline
 	bench/pipeline/run.py build/release $(BENCH)
 
+# Wire codecs on one core; CODECS="sign topk:0.001" for some. bench/results/codecs.md holds a run.
+bench-codecs: release
+	cmake --build build/release -j $(J) --target bench_codec
+	build/release/bench/codec/bench_codec 1 $(CODECS)
+
 ladder: release
 	cmake --build build/release -j $(J) --target bench_step
 	bench/kern/ladder.py build/release/bench/kern/bench_step
@@ -145,4 +151,4 @@ docs:
 clean:
 	rm -rf build/dev build/release build/asan build/tsan build/valgrind build/fuzz build/install
 
-.PHONY: all agree endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline twin shake bits instructions soak ladder ladder-baseline install docs clean
+.PHONY: all agree endurance release asan test tools check tsan valgrind fuzz accuracy bench-e2e bench-reader bench-kernels bench-time bench-ranks bench-pipeline bench-codecs twin shake bits instructions soak ladder ladder-baseline install docs clean

@@ -1,7 +1,7 @@
 /* bench_codec.c - speed and packet size of every wire codec, one thread:   bench_codec [SECONDS] [CODEC[:VALUE] ...]
  *
- * The input is normal noise with deviation 0.01 plus, in the matrices, a product of rank 2: gradients of LSTM layers with 512 hidden
- * units, 16 inputs, in the packed layout. GB/s count the f32 bytes of the range, the fastest of the rounds. */
+ * The input is normal noise with deviation 0.01 plus, in the matrices, a product of rank 2: gradients of LSTM layers with 512
+ * hidden units, 16 inputs, in the packed layout. GB/s count the f32 bytes of the range, the fastest of the rounds. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>
@@ -55,8 +55,8 @@ static void measure(const char *text, i64 n, const struct wire_layout *l, f32 *c
         if (!c->decode(&a, out, bytes, v)) exit(1);
         decode = fmin(decode, now() - t);
     }
-    printf("| %s | %lld Mi | %.1f | %.1f | %.1f | %.2f |\n", text, (long long)(n >> 20), 4e-9 * (f64)n / encode, 4e-9 * (f64)n / decode,
-           4.0 * (f64)n / bytes, (f64)wire_state(&a) / (f64)n);
+    printf("| %s | %lld Mi | %.1f | %.1f | %.1f | %.2f |\n", text, (long long)(n >> 20), 4e-9 * (f64)n / encode,
+           4e-9 * (f64)n / decode, 4.0 * (f64)n / bytes, (f64)wire_state(&a) / (f64)n);
     fflush(stdout);
     mem_free(out);
     mem_free(v);
@@ -65,14 +65,17 @@ static void measure(const char *text, i64 n, const struct wire_layout *l, f32 *c
 }
 
 int main(int argc, char **argv) {
-    static const char *const every[] = {"none", "fp16", "bf16", "int8", "sign", "topk:0.01", "topk:0.001", "powersgd:1", "powersgd:4", "powersgd:16"};
+    static const char *const every[] = {"none",      "fp16",       "bf16",       "int8",       "sign",
+                                        "topk:0.01", "topk:0.001", "powersgd:1", "powersgd:4", "powersgd:16"};
     const f64 seconds = argc > 1 ? atof(argv[1]) : 1;
     struct wire_matrix matrix[LAYERS];
     f32 *in[INPUTS];
     for (i32 m = 0; m < LAYERS; m++)
         matrix[m] = (struct wire_matrix){(i64)m * (ROWS * PANELS * WIDTH + BIAS), ROWS, PANELS, WIDTH};
-    printf("%s\n\n| codec | floats | encode GB/s | decode GB/s | times fewer bytes | floats of state a float |\n|---|---|---|---|---|---|\n",
-           kern_best()->name);
+    printf(
+        "%s\n\n| codec | floats | encode GB/s | decode GB/s | times fewer bytes | floats of state a float "
+        "|\n|---|---|---|---|---|---|\n",
+        kern_best()->name);
     for (i64 n = 1 << 20; n <= 8 << 20; n *= 8) {
         const struct wire_layout l = {matrix, n == 1 << 20 ? 1 : LAYERS};
         for (u32 i = 0; i < INPUTS; i++) {

@@ -1,4 +1,4 @@
-/* bf16.c - bfloat16: the range of f32 with 7 bits of mantissa. Rounds to nearest even, without a residual. */
+/* bf16.c - bfloat16, the range of f32 with 7 bits of mantissa. Rounds to nearest even, without a residual. */
 #include "codec/codec.h"
 #include "codec/loops.h"
 

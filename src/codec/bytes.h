@@ -1,5 +1,5 @@
-/* bytes.h - private to src/codec: numbers in a packet, in the byte order of the machine (all supported ones are little-endian), at
- * any alignment. */
+/* bytes.h - private to src/codec: numbers in a packet, in the byte order of the machine (all supported ones are little-endian),
+ * at any alignment. */
 #ifndef STRETTO_CODEC_BYTES_H
 #define STRETTO_CODEC_BYTES_H
 

@@ -3,21 +3,23 @@
  *
  *     v [lo, hi)  +  residual  ->  encode  ->  packet  ->  decode  ->  v' [lo, hi)
  *                       ^             |
- *                       +-- v - v' <--+             error feedback (Seide et al., Interspeech 2014; Karimireddy et al., ICML 2019)
+ *                       +-- v - v' <--+
  *
- * What a packet drops is added to the input of a later round, so the sum of the decoded vectors follows the sum of the inputs.
- * Codecs are pure, as kernels are: they do not allocate, fail, or use globals. Equal arguments, input and state give equal bytes on
- * every instruction set. A zero that has always been zero decodes to zero, so the padding of packed weights stays zero.
+ * Error feedback (Seide et al., Interspeech 2014; Karimireddy et al., ICML 2019): what a packet drops is added to the input of a
+ * later round, so the sum of the decoded vectors follows the sum of the inputs.
  *
- * NaN and infinity go through none, fp16, bf16 and topk as they are. int8 and sign decode the block that holds one to NaN, powersgd
- * the matrix. Residuals stay finite, so a codec recovers in the next round. */
+ * Codecs are pure, as kernels are: they do not allocate, fail, or use globals. Equal arguments, input and state give equal bytes
+ * on every instruction set. A zero that has always been zero decodes to zero, so the padding of packed weights stays zero.
+ *
+ * NaN and infinity go through none, fp16, bf16 and topk as they are. int8 and sign decode the block that holds one to NaN,
+ * powersgd the matrix. Residuals stay finite, so a codec recovers in the next round. */
 #ifndef STRETTO_CODEC_CODEC_H
 #define STRETTO_CODEC_CODEC_H
 
 #include "base/err.h"
 
-/* A matrix in the flat vector: [panels][rows][width] floats from `at` on. A cell has I+H rows, Hp/LANES panels of width G*LANES; a
- * dense layer has K rows and one panel of width Np (kern/kern.h). */
+/* A matrix in the flat vector: [panels][rows][width] floats from `at` on. A cell has I+H rows, Hp/LANES panels of width G*LANES;
+ * a dense layer has K rows and one panel of width Np (kern/kern.h). */
 struct wire_matrix {
     i64 at;
     i32 rows, panels, width;
@@ -42,17 +44,19 @@ struct wire_args {
     struct wire_choice choice;
     const struct wire_layout *layout; /* NULL = no matrices */
     i64 lo, hi;
-    i64 round;     /* number of this encode, from 0: the share of topk falls over the first rounds */
-    bool gradient; /* v is a gradient: topk corrects momentum. The same in every round of a state. Otherwise v is a change of weights */
+    i64 round; /* number of this encode, from 0: the share of topk falls over the first rounds */
+    /* v is a gradient, not a change of weights; the same in every round of a state. topk then sends momentum (0.9) instead of v,
+     * which sums to up to ten times v: the receiver must have no momentum of its own. Other codecs ignore it. */
+    bool gradient;
 };
 
 /* v points to element lo. state and scratch have the floats that the functions of that name return; state starts as zeros and
  * belongs to one range of one sender; scratch keeps nothing between calls. */
 struct wire_codec {
     const char *name, *help;
-    const char *unit;        /* what the value is; NULL = the codec takes none */
-    f64 value, least, most;  /* the default and the range of the value */
-    bool whole;              /* the value is a whole number */
+    const char *unit;                          /* what the value is; NULL = the codec takes none */
+    f64 value, least, most;                    /* the default and the range of the value */
+    bool whole;                                /* the value is a whole number */
     i64 (*room)(const struct wire_args *a);    /* bytes of a packet at most, in any round */
     i64 (*state)(const struct wire_args *a);   /* floats that encode keeps between calls; NULL = none */
     i64 (*scratch)(const struct wire_args *a); /* floats that encode needs during a call; NULL = none */

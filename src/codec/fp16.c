@@ -1,4 +1,5 @@
-/* fp16.c - half precision: 10 bits of mantissa, up to 65504; larger finite values become 65504. Rounds to nearest even, without a residual. */
+/* fp16.c - IEEE half precision, 10 bits of mantissa up to 65504: larger finite values become 65504. Rounds to nearest even,
+ * without a residual. */
 #include "codec/codec.h"
 #include "codec/loops.h"
 

@@ -42,7 +42,7 @@ INLINE vh fp16_of(vu u) {
 
 INLINE vu of_fp16(vh half) {
     const vu w = __builtin_convertvector(half, vu), h = w & 0x7fffu, normal = (h << 13) + (112u << 23);
-    const vu small = (vu)((vf)__builtin_convertvector((vs)h, vf) * v_set1(5.9604644775390625e-8f)); /* h * 2^-24 */
+    const vu small = (vu)((vf) __builtin_convertvector((vs)h, vf) * v_set1(5.9604644775390625e-8f)); /* h * 2^-24 */
     const vu u = u_pick((vs)h < 0x400, small, u_pick((vs)h < 0x7c00, normal, normal + (112u << 23)));
     return u | ((w & 0x8000u) << 16);
 }
@@ -99,8 +99,8 @@ static void from_int8(i32 n, const unsigned char *restrict in, f32 *restrict v) 
 
 /* ------------------------------------------------------------------ masks of LANES values ----------------------------------- */
 
-/* Bit j of the results is about p[j]: its sign; whether it is zero; whether the bits of |p[j]| are at least t. Integer compares, so
- * a denormal is no zero in any mode of the processor. */
+/* Bit j of the results is about p[j]: its sign; whether it is zero; whether the bits of |p[j]| are at least t. Integer compares,
+ * so a denormal is no zero in any mode of the processor. */
 #if defined(HAS_AVX512)
 INLINE __m512i sizes(const f32 *p) { return _mm512_and_si512(_mm512_loadu_si512(p), _mm512_set1_epi32(0x7fffffff)); }
 INLINE u32 signs(const f32 *p) { return _mm512_movepi32_mask(_mm512_loadu_si512(p)); }
@@ -234,6 +234,12 @@ static u32 from_sign(i32 n, const unsigned char *restrict in, u32 bytes, f32 *re
 
 /* ------------------------------------------------------------------ topk ---------------------------------------------------- */
 
+static bool all_finite(i64 n, const f32 *x) {
+    i32 most = 0; /* signed: SSE2 has no other compare */
+    for (i64 i = 0; i < n; i++) most = (i32)size_bits(x[i]) > most ? (i32)size_bits(x[i]) : most;
+    return most < (i32)FLOAT_INF;
+}
+
 static void add(i64 n, f32 *restrict y, const f32 *restrict x) {
     for (i64 i = 0; i < n; i++) y[i] += x[i];
 }
@@ -245,43 +251,24 @@ static void momentum(i64 n, f32 m, f32 *restrict u, const f32 *restrict g, f32 *
     }
 }
 
-/* at_least of the values from i on; those behind n count as zeros. */
-INLINE u32 at_least_of(i64 n, const f32 *v, i64 i, u32 t) {
-    if (i + LANES <= n) return at_least(v + i, t);
+static i64 find(i64 n, const f32 *restrict v, u32 least, u32 *restrict list) {
     f32 tail[LANES] = {0};
+    i64 i = 0, found = 0;
+    for (; i + LANES <= n; i += LANES) {
+        u32 m = at_least(v + i, least);
+#if defined(HAS_AVX512) /* no branch: half of the groups have a value, which no processor predicts */
+        const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+        const __m512i at = _mm512_add_epi32(lane, _mm512_set1_epi32((i32)i));
+        _mm512_storeu_si512(list + found, _mm512_maskz_compress_epi32((__mmask16)m, at));
+        found += __builtin_popcount(m);
+#else
+        for (; m; m &= m - 1) list[found++] = (u32)i + (u32)__builtin_ctz(m);
+#endif
+    }
+    if (i == n) return found;
     memcpy(tail, v + i, (size_t)(n - i) * sizeof *v);
-    return at_least(tail, t) & ((1u << (n - i)) - 1);
-}
-
-static void count_sizes(i64 n, const f32 *restrict v, u32 lo, i32 shift, u32 *restrict count, i32 bins) {
-    const u64 end = lo + ((u64)bins << shift);
-    if (lo == 0 && end > 0x7fffffffu) { /* all of them */
-        for (i64 i = 0; i < n; i++) count[size_bits(v[i]) >> shift]++;
-        return;
-    }
-    for (i64 i = 0; i < n; i += LANES) {
-        u32 m = at_least_of(n, v, i, lo);
-        if (m && end <= 0x7fffffffu) m &= ~at_least_of(n, v, i, (u32)end);
-        for (; m; m &= m - 1) count[(size_bits(v[i + __builtin_ctz(m)]) - lo) >> shift]++;
-    }
-}
-
-static i32 to_topk(i64 n, f32 *restrict u, f32 *restrict v, u32 least, i64 *restrict ties, unsigned char *restrict out) {
-    i32 sent = 0;
-    for (i64 i = 0; i < n; i += LANES) {
-        for (u32 m = at_least_of(n, v, i, least); m; m &= m - 1) {
-            const i64 k = i + __builtin_ctz(m);
-            const u32 size = size_bits(v[k]);
-            if (size == least && (*ties)-- <= 0) continue;
-            const u16 h = bf16_of(v[k]);
-            put16(out + 4 * sent, (u16)k);
-            put16(out + 4 * sent + 2, h);
-            v[k] = (h & 0x7fff) < 0x7f80 ? v[k] - of_bf16(h) : 0;
-            if (u) u[k] = 0;
-            sent++;
-        }
-    }
-    return sent;
+    for (u32 m = at_least(tail, least); m; m &= m - 1) list[found++] = (u32)i + (u32)__builtin_ctz(m);
+    return found;
 }
 
 /* ------------------------------------------------------------------ powersgd ------------------------------------------------ */
@@ -289,7 +276,8 @@ static i32 to_topk(i64 n, f32 *restrict u, f32 *restrict v, u32 least, i64 *rest
 enum { ROW_TILE = 8, RANK_TILE = 4, COL_TILE = REGS == 32 ? 4 * VL : 2 * VL };
 
 /* Sums of nr <= ROW_TILE rows from k on with nj <= RANK_TILE columns of q, in LANES partial sums each. */
-INLINE void dot_tile(const struct wire_shape *s, const f32 *m, const f32 *q, i32 k, i32 nr, i32 nj, f32 part[][RANK_TILE][LANES]) {
+INLINE void dot_tile(const struct wire_shape *s, const f32 *m, const f32 *q, i32 k, i32 nr, i32 nj,
+                     f32 part[][RANK_TILE][LANES]) {
     const i64 cols = (i64)s->panels * s->width;
     for (i32 p = 0; p < s->panels; p++) {
         for (i32 i = 0; i < nr; i++) {
@@ -409,10 +397,10 @@ const struct wire_loops NAME(ISA) = {
     .from_int8 = from_int8,
     .to_sign = to_sign,
     .from_sign = from_sign,
+    .finite = all_finite,
     .add = add,
     .momentum = momentum,
-    .count_sizes = count_sizes,
-    .to_topk = to_topk,
+    .find = find,
     .m_by_q = m_by_q,
     .mt_by_p = mt_by_p,
     .p_by_q = p_by_q,

@@ -9,8 +9,8 @@
 #include "kern/kern.h"
 
 enum {
-    INT8_BLOCK = 256, /* floats with a common scale */
-    SIGN_BLOCK = 512, /* floats with a common pair of means */
+    INT8_BLOCK = 256,     /* floats with a common scale */
+    SIGN_BLOCK = 512,     /* floats with a common pair of means */
     TOPK_BLOCK = 1 << 16, /* floats whose positions fit in 16 bits */
     RANK_MAX = 64
 };
@@ -29,15 +29,14 @@ struct wire_loops {
     void (*from_int8)(i32 n, const unsigned char *in, f32 *v);
     u32 (*to_sign)(i32 n, const f32 *v, f32 *e, unsigned char *out);
     u32 (*from_sign)(i32 n, const unsigned char *in, u32 bytes, f32 *v); /* returns the bytes read; 0 = malformed */
+    bool (*finite)(i64 n, const f32 *x);                                 /* neither NaN nor infinity */
     void (*add)(i64 n, f32 *y, const f32 *x);                            /* y += x */
     void (*momentum)(i64 n, f32 m, f32 *u, const f32 *g, f32 *v);        /* u = m u + g; v += u */
-    /* size = bits of |v|. Counts the values with lo <= size < lo + (bins << shift) by (size - lo) >> shift; bins is 2^10 or
-     * 2^11. */
-    void (*count_sizes)(i64 n, const f32 *v, u32 lo, i32 shift, u32 *count, i32 bins);
-    /* Writes position and bf16 of the values of a block with size > least, and of the first *ties with size == least. Subtracts
-     * them from v and clears u (unless NULL) there; returns how many. n <= TOPK_BLOCK, least > 0. */
-    i32 (*to_topk)(i64 n, f32 *u, f32 *v, u32 least, i64 *ties, unsigned char *out);
-    /* Products of a matrix m [panels][rows][width], width a multiple of LANES, with factors p [r][rows] and q [r][panels*width]. */
+    /* The positions of the values whose |v| has bits of at least `least` > 0, ascending; returns how many. list: room for n +
+     * LANES. */
+    i64 (*find)(i64 n, const f32 *v, u32 least, u32 *list);
+    /* Products of a matrix m [panels][rows][width], width a multiple of LANES, with factors p [r][rows] and q [r][panels*width].
+     */
     void (*m_by_q)(const struct wire_shape *s, const f32 *m, const f32 *q, f32 *p);
     void (*mt_by_p)(const struct wire_shape *s, const f32 *m, const f32 *p, f32 *q);
     /* m = p^T q, or m -= p^T q; p and q as in a packet. */

@@ -1,5 +1,5 @@
-/* powersgd.c - a product of rank r for each matrix (PowerSGD: Vogels et al., NeurIPS 2019), with error feedback and warm start: r = 4
- * is 100 times fewer bytes for 512 hidden units.
+/* powersgd.c - a product of rank r for each matrix (PowerSGD, Vogels et al., NeurIPS 2019), with error feedback and warm start: r
+ * = 4 is 100 times fewer bytes for 512 hidden units.
  *
  *     M += E;  P = M Q;  orthonormalize P;  Q = M^T P;  send P, Q;  E = M - P Q^T;  keep Q
  *
@@ -86,12 +86,6 @@ static i64 scratch_floats(const struct wire_args *a) {
     return floats;
 }
 
-static bool all_finite(i64 n, const f32 *x) {
-    u32 most = 0;
-    for (i64 i = 0; i < n; i++) most = size_bits(x[i]) > most ? size_bits(x[i]) : most;
-    return most < FLOAT_INF;
-}
-
 /* Fills the columns of Q that are zero: all of them in the first round, later those of a rank that M did not have. */
 static void start(const struct wire_shape *s, i64 at, f32 *q) {
     const i64 n = columns(s);
@@ -114,13 +108,14 @@ static f64 dot(i64 n, const f32 *x, const f32 *y) {
     return s[0];
 }
 
-/* Modified Gram-Schmidt over the rank. A column that depends on those before it, to rounding, becomes zero. */
+/* Modified Gram-Schmidt over the rank, each column twice: after one sweep nearly parallel columns are not orthogonal. A column
+ * that depends on those before it, to rounding, becomes zero. */
 static void orthonormalize(i32 rank, i64 n, f32 *p) {
     for (i32 j = 0; j < rank; j++) {
         f32 *x = p + j * n;
         const f64 before = dot(n, x, x);
-        for (i32 i = 0; i < j; i++) {
-            const f32 *y = p + i * n, f = (f32)dot(n, x, y);
+        for (i32 i = 0; i < 2 * j; i++) {
+            const f32 *y = p + i % j * n, f = (f32)dot(n, x, y);
             for (i64 k = 0; k < n; k++) x[k] -= f * y[k];
         }
         const f64 after = dot(n, x, x);
@@ -142,20 +137,21 @@ static void factor(const struct piece *piece, i64 at, const f32 *v, f32 *e, f32 
     l->add(piece->n, e, v);
     start(s, at, q);
     l->m_by_q(s, e, q, p);
-    bool good = all_finite(np, p); /* no Q hides NaN or infinity in a row of M */
+    bool good = l->finite(np, p); /* no Q hides NaN or infinity in a row of M */
     if (good) {
         orthonormalize(s->rank, s->rows, p);
         l->mt_by_p(s, e, p, q);
-        good = all_finite(nq, q);
+        good = l->finite(nq, q);
     }
-    if (!good) {
-        fill_nan(np + nq, out);
-        memset(e, 0, (size_t)(piece->n + nq) * sizeof *e);
-        return;
+    if (good) {
+        memcpy(out, p, (size_t)np * sizeof *p);
+        memcpy(out + 4 * np, q, (size_t)nq * sizeof *q);
+        l->p_by_q(s, out, out + 4 * np, e, true);
+        good = l->finite(piece->n, e);
     }
-    memcpy(out, p, (size_t)np * sizeof *p);
-    memcpy(out + 4 * np, q, (size_t)nq * sizeof *q);
-    l->p_by_q(s, out, out + 4 * np, e, true);
+    if (good) return;
+    fill_nan(np + nq, out);
+    memset(e, 0, (size_t)(piece->n + nq) * sizeof *e);
 }
 
 static u32 encode(const struct wire_args *a, const f32 *v, f32 *state_, f32 *scratch, unsigned char *out) {

@@ -1,5 +1,5 @@
-/* sign.c - 1-bit SGD (Seide et al., Interspeech 2014): a sign bit a value and two means for each 512 values, with error feedback: 30
- * times fewer bytes.
+/* sign.c - a sign bit for each value and two means for each 512 values, with error feedback (1-bit SGD, Seide et al., Interspeech
+ * 2014): 30 times fewer bytes.
  *
  *     block:  z, mean+ bf16 | mean- bf16 | signs u16 [ceil(n / 16)] | zeros, if z is set
  *     zeros:  groups u32 | for each of these groups of 16 values: u16, the values that are zero

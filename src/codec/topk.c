@@ -1,13 +1,13 @@
-/* topk.c - the largest share of the values, with error feedback; for gradients deep gradient compression (Lin et al., ICLR 2018): 1 %
- * is 100 times fewer bytes.
+/* topk.c - the largest share of the values, with error feedback; for gradients deep gradient compression (Lin et al., ICLR 2018):
+ * 1 % is 100 times fewer bytes.
  *
  *     u = 0.9 u + g;  v += u;  send the largest |v|;  there v -= v', u = 0          (weight changes: v += g)
  *
  *     64 Ki values:  count u32 | count x { position u16, value bf16 }, positions ascending
  *
  * The share starts at 25 % and is divided by four every WARM_UP rounds until it is that of the choice. The number of values is
- * exact: a radix selection in three passes finds the k-th largest |v|; of equal ones, those in front are sent. A sample only says
- * which small values the first pass may skip. */
+ * exact: a sample gives a size that more than k values have; a radix selection among these, in three passes, finds the k-th. Of
+ * equal sizes those in front are sent. */
 #include "codec/bytes.h"
 #include "codec/codec.h"
 #include "codec/loops.h"
@@ -18,6 +18,12 @@ enum { WARM_UP = 64, BINS = 1 << 11, SAMPLE = 61 };
 #define MOMENTUM 0.9f
 #define FIRST_SHARE 0.25
 
+struct sender {
+    f32 *u, *v; /* of a block */
+    u32 least;  /* bits of the smallest |v| that goes */
+};
+
+static i64 scratch_floats(const struct wire_args *a) { return a->hi - a->lo + LANES; } /* a list of sizes, or of positions */
 static i64 state(const struct wire_args *a) { return (a->gradient ? 2 : 1) * (a->hi - a->lo); }
 
 static i64 values(const struct wire_args *a, f64 share) {
@@ -36,66 +42,88 @@ static i64 room(const struct wire_args *a) {
 }
 
 /* The bin that holds the k-th largest value, counted from the last one; *k becomes its rank within that bin. */
-static u32 bin_of(const u32 *count, i32 bins, i64 *k) {
-    i32 b = bins - 1;
+static u32 bin_of(const u32 *count, i64 *k) {
+    i32 b = BINS - 1;
     for (; b > 0 && count[b] < *k; b--) *k -= count[b];
     return (u32)b;
 }
 
-/* A bin above which at least k values probably lie: a sample has twice as many as that share. */
-static u32 low_bin(i64 n, const f32 *v, i64 k, u32 count[BINS]) {
+/* A size that at least k values probably have: in a sample twice the share of k has it. 1 = take all that are not zero. */
+static u32 low_size(i64 n, const f32 *v, i64 k) {
+    u32 count[BINS] = {0};
     i64 want = 2 * (k / SAMPLE) + SAMPLE;
-    if (2 * want > n / SAMPLE) return 0;
+    if (2 * want > n / SAMPLE) return 1;
     for (i64 i = 0; i < n; i += SAMPLE) count[size_bits(v[i]) >> 20]++;
-    return bin_of(count, BINS, &want);
+    const u32 b = bin_of(count, &want);
+    return b ? b << 20 : 1;
 }
 
-/* Bits of the k-th largest |v|: the upper 11 bits, then ten, then ten. *ties = how many values of that size are among the k. */
-static u32 threshold(const struct wire_loops *l, i64 n, const f32 *v, i64 k, i64 *ties) {
-    u32 count[BINS] = {0};
+/* Lists the sizes of at least `low`; returns how many. Block by block, so that values are still in the cache. */
+static i64 sizes_from(const struct wire_loops *l, i64 n, const f32 *v, u32 low, u32 *list) {
     i64 found = 0;
-    u32 lo = low_bin(n, v, k, count) << 20;
-    memset(count, 0, sizeof count);
-    l->count_sizes(n, v, lo, 20, count, BINS);
-    for (i32 b = 0; b < BINS; b++) found += count[b];
-    if (found < k) { /* the sample was not like the whole */
-        lo = 0;
-        memset(count, 0, sizeof count);
-        l->count_sizes(n, v, lo, 20, count, BINS);
+    for (i64 i = 0; i < n; i += TOPK_BLOCK) {
+        const i64 end = found + l->find(lmin(TOPK_BLOCK, n - i), v + i, low, list + found);
+        for (; found < end; found++) list[found] = size_bits(v[i + list[found]]);
     }
-    lo += bin_of(count, BINS, &k) << 20;
-    for (i32 shift = 10; shift >= 0; shift -= 10) {
-        memset(count, 0, sizeof count);
-        l->count_sizes(n, v, lo, shift, count, BINS / 2);
-        lo += bin_of(count, BINS / 2, &k) << shift;
+    return found;
+}
+
+/* The k-th largest size of a list of more than k: its upper 11 bits, then ten, then ten. *ties = how many of that size are among
+ * the k. */
+static u32 threshold(i64 found, const u32 *list, i64 k, i64 *ties) {
+    u32 lo = 0;
+    for (i32 shift = 20, bits = 11; shift >= 0; shift -= 10, bits = 10) {
+        u32 count[BINS] = {0};
+        for (i64 i = 0; i < found; i++) {
+            const u32 above = list[i] - lo;
+            if (above >> shift >> bits == 0) count[above >> shift]++;
+        }
+        lo += bin_of(count, &k) << shift;
     }
     *ties = k;
     return lo;
 }
 
-static u32 encode(const struct wire_args *a, const f32 *g, f32 *s, f32 *scratch, unsigned char *out) {
-    const struct wire_loops *l = wire_loops();
-    const i64 n = a->hi - a->lo;
-    f32 *u = a->gradient ? s : NULL, *v = a->gradient ? s + n : s;
-    u32 bytes = 0;
-    i64 ties = 0;
-    (void)scratch;
-    if (u)
-        l->momentum(n, MOMENTUM, u, g, v);
-    else
-        l->add(n, v, g);
-    u32 least = threshold(l, n, v, values(a, share_of(a)), &ties);
-    if (least == 0) least = 1, ties = n; /* fewer values than k are not zero */
-    for (i64 i = 0; i < n; i += TOPK_BLOCK) {
-        const i32 sent = l->to_topk(lmin(TOPK_BLOCK, n - i), u ? u + i : NULL, v + i, least, &ties, out + bytes + 4);
-        put32(out + bytes, (u32)sent);
-        bytes += 4 + 4 * (u32)sent;
+/* Writes the values of a block at the positions of the list, of the size `least` only the first *ties. Returns the bytes. */
+static u32 send(const struct sender *s, i64 *ties, i64 found, const u32 *list, unsigned char *out) {
+    u32 bytes = 4;
+    for (i64 i = 0; i < found; i++) {
+        const u32 k = list[i];
+        if (size_bits(s->v[k]) == s->least && (*ties)-- <= 0) continue;
+        const u16 h = bf16_of(s->v[k]);
+        put16(out + bytes, (u16)k);
+        put16(out + bytes + 2, h);
+        bytes += 4;
+        s->v[k] = (h & 0x7fff) < 0x7f80 ? s->v[k] - of_bf16(h) : 0;
+        if (s->u) s->u[k] = 0;
     }
-    if (least < FLOAT_INF) return bytes;
+    put32(out, (bytes - 4) / 4);
+    return bytes;
+}
+
+static u32 encode(const struct wire_args *a, const f32 *g, f32 *state_, f32 *scratch, unsigned char *out) {
+    const struct wire_loops *l = wire_loops();
+    const i64 n = a->hi - a->lo, k = values(a, share_of(a));
+    struct sender s = {a->gradient ? state_ : NULL, a->gradient ? state_ + n : state_, 1};
+    u32 *list = (u32 *)(void *)scratch, bytes = 0;
+    i64 ties = n;
+    if (s.u)
+        l->momentum(n, MOMENTUM, s.u, g, s.v);
+    else
+        l->add(n, s.v, g);
+    const u32 low = low_size(n, s.v, k);
+    i64 found = sizes_from(l, n, s.v, low, list);
+    if (found < k && low > 1) found = sizes_from(l, n, s.v, 1, list); /* the sample was not like the whole */
+    if (found > k) s.least = threshold(found, list, k, &ties);
+    for (i64 i = 0; i < n; i += TOPK_BLOCK) {
+        const struct sender block = {s.u ? s.u + i : NULL, s.v + i, s.least};
+        bytes += send(&block, &ties, l->find(lmin(TOPK_BLOCK, n - i), block.v, s.least, list), list, out + bytes);
+    }
+    if (s.least < FLOAT_INF) return bytes;
     for (i64 i = 0; i < n; i++) { /* more of NaN and infinity than k: no residual keeps them */
-        if (size_bits(v[i]) < FLOAT_INF) continue;
-        v[i] = 0;
-        if (u) u[i] = 0;
+        if (size_bits(s.v[i]) < FLOAT_INF) continue;
+        s.v[i] = 0;
+        if (s.u) s.u[i] = 0;
     }
     return bytes;
 }
@@ -131,6 +159,7 @@ const struct wire_codec wire_topk = {
     .most = 0.5,
     .room = room,
     .state = state,
+    .scratch = scratch_floats,
     .encode = encode,
     .decode = decode,
 };
