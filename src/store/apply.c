@@ -19,8 +19,10 @@ static void update(struct pstore *s, i64 lo, i64 hi, f32 *delta, const f32 *base
     u.hyper.grad_scale = (f32)scale;
     u.hyper.step = number;
     for (i32 k = 0; k < j->optim->nstate; k++) u.state[k] = j->state[k] + lo;
-    if (p->update) p->update(&u);
-    else j->optim->update(&u.hyper, u.n, u.theta, u.delta, u.state[0], u.state[1]);
+    if (p->update)
+        p->update(&u);
+    else
+        j->optim->update(&u.hyper, u.n, u.theta, u.delta, u.state[0], u.state[1]);
 }
 
 static void unit_range(const struct pstore *s, i32 unit, i64 *lo, i64 *hi) {

@@ -5,13 +5,14 @@
  *     pstore_take --desk: NEXT-->   ticket of rank 0                   --PS_NEXT, PS_TICKET--> tickets.c
  *                                   weights of all servers             --PS_PULL, PS_WEIGHTS-> server_pull
  *
- *     vector   | shard 0: chunk chunk | shard 1: chunk chunk chunk |      a chunk is a message; a unit, one or more chunks, is what
- *                unit                   unit        unit                  a server applies at once (the shard, a tensor, some rows) */
+ *     vector   | shard 0: chunk chunk | shard 1: chunk chunk chunk |      a chunk is a message; a unit, one or more chunks, is
+ * what unit                   unit        unit                  a server applies at once (the shard, a tensor, some rows) */
 #ifndef STRETTO_STORE_INSIDE_H
 #define STRETTO_STORE_INSIDE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/wakeup.h"
@@ -33,10 +34,10 @@ enum { PS_HEAD = 64 }; /* bytes before the data of a message */
 
 struct ps_chunk {
     i64 lo, hi;
-    i32 unit; /* of the shard */
-    bool last;        /* of its unit */
-    i64 packet;       /* offset of its packet in a rank's packets */
-    i64 state;        /* offset of its codec's state */
+    i32 unit;   /* of the shard */
+    bool last;  /* of its unit */
+    i64 packet; /* offset of its packet in a rank's packets */
+    i64 state;  /* offset of its codec's state */
 };
 
 /* Who has which range. */
@@ -54,16 +55,16 @@ struct ps_layout {
 
 /* What a worker of another rank, or this one, has sent to the server of this rank. */
 struct ps_inbox {
-    f32 *v;       /* [shard] */
-    i64 ticket;   /* of the push under way; -1 = none */
+    f32 *v;             /* [shard] */
+    i64 ticket;         /* of the push under way; -1 = none */
     i32 ready, applied; /* units */
     bool refused;
-    i64 pull;     /* ticket whose weights it awaits; -1 = none */
+    i64 pull;          /* ticket whose weights it awaits; -1 = none */
     bool final, given; /* it awaits the weights of the leg's end; they were sent */
     bool left;         /* no push of it will follow */
-    u64 version;  /* of the shard when it pulled */
-    f32 *base;    /* [shard] what it pulled; NULL unless the policy or a codec needs it */
-    f32 *state;   /* codec state of the pulls: [states], of which the vector's element state0 is the first */
+    u64 version;       /* of the shard when it pulled */
+    f32 *base;         /* [shard] what it pulled; NULL unless the policy or a codec needs it */
+    f32 *state;        /* codec state of the pulls: [states], of which the vector's element state0 is the first */
     i64 state0, states;
     unsigned char *packets; /* weights on their way to it */
 };
@@ -83,7 +84,7 @@ struct ps_server {
     bool summed;         /* the round is merged, its norm is awaited */
     u32 *event;          /* [events] of the leg */
     i64 nevent, events;
-    const u32 *script;   /* replay */
+    const u32 *script; /* replay */
     i64 nscript;
     i64 pushes, refused, stale[STALE_BINS];
     i32 refused_rank;
@@ -92,11 +93,11 @@ struct ps_server {
 
 /* Rank 0: who computes what. */
 struct ps_tickets {
-    i64 next;        /* of all, or */
-    i64 *round;      /* [workers] sticky: next round of each */
-    i64 last;        /* round; lowered by a stop */
-    u16 *owner;      /* [tickets] */
-    i64 *scripted;   /* [workers] replay: where each goes on reading the owners */
+    i64 next;      /* of all, or */
+    i64 *round;    /* [workers] sticky: next round of each */
+    i64 last;      /* round; lowered by a stop */
+    u16 *owner;    /* [tickets] */
+    i64 *scripted; /* [workers] replay: where each goes on reading the owners */
 };
 
 /* Where worker and service meet. */
@@ -107,14 +108,14 @@ struct ps_desk {
     _Atomic bool failed;
     struct wakeup changed, service; /* worker, service sleep */
     struct pstore_ticket ticket;
-    bool over;         /* the leg is over for this worker */
-    bool next;         /* the next ticket was asked for */
+    bool over;          /* the leg is over for this worker */
+    bool next;          /* the next ticket was asked for */
     _Atomic bool waits; /* the worker waits, or there is none */
-    _Atomic u32 held;  /* 1: the push is still on its way */
-    i64 got;           /* chunks of weights that have come for the ticket */
-    i32 *got_of;       /* [nserver] of them */
-    bool asks;         /* a ticket is awaited of rank 0 */
-    _Atomic bool quit; /* the worker has failed */
+    _Atomic u32 held;   /* 1: the push is still on its way */
+    i64 got;            /* chunks of weights that have come for the ticket */
+    i32 *got_of;        /* [nserver] of them */
+    bool asks;          /* a ticket is awaited of rank 0 */
+    _Atomic bool quit;  /* the worker has failed */
 };
 
 struct pstore {
@@ -128,22 +129,22 @@ struct pstore {
     bool running;
     err result;
     struct err_record why;
-    bool corrects;           /* the codec has the momentum of the server's SGD, one for each worker (topk: DGC) */
+    bool corrects; /* the codec has the momentum of the server's SGD, one for each worker (topk: DGC) */
     const struct pstore_record *replay;
-    i64 first, last;         /* rounds of the leg */
-    i64 chunks;              /* of all shards */
-    i64 codes;               /* pulls served so far, for codecs that warm up */
-    unsigned char *packets;  /* of the push */
-    u32 *packet_bytes;       /* [chunks] of each, behind its head */
+    i64 first, last;        /* rounds of the leg */
+    i64 chunks;             /* of all shards */
+    i64 codes;              /* pulls served so far, for codecs that warm up */
+    unsigned char *packets; /* of the push */
+    u32 *packet_bytes;      /* [chunks] of each, behind its head */
     unsigned char *norm_packet;
-    f32 *push_change;        /* [chunk] of weights, for a push */
-    f32 *pulled;             /* [n] NULL = weights go to job.theta */
-    f32 *state, *scratch;    /* codec: of pushes; for encoding in the worker, in the service */
-    f32 *scratch2, *change;  /* service: scratch; [chunk] a change of weights */
-    i64 rounds;              /* pushes so far, for codecs that warm up */
-    bool leaving, closing;   /* no ticket will follow; this rank has the last weights */
+    f32 *push_change;       /* [chunk] of weights, for a push */
+    f32 *pulled;            /* [n] NULL = weights go to job.theta */
+    f32 *state, *scratch;   /* codec: of pushes; for encoding in the worker, in the service */
+    f32 *scratch2, *change; /* service: scratch; [chunk] a change of weights */
+    i64 rounds;             /* pushes so far, for codecs that warm up */
+    bool leaving, closing;  /* no ticket will follow; this rank has the last weights */
     struct post_count before;
-    i64 whole;               /* bytes of the leg without codecs */
+    i64 whole; /* bytes of the leg without codecs */
     f64 waited, worked, since;
     struct arena arena;
 };
@@ -169,7 +170,7 @@ bool server_finished(const struct pstore *s); /* every rank has its last weights
 
 /* apply.c: the arithmetic of a server */
 void apply_push(struct pstore *s, struct ps_inbox *in, i32 rank, i32 unit); /* one unit of one push */
-void apply_merge(struct pstore *s);        /* sums the parts of the round into part 0, and its norm */
+void apply_merge(struct pstore *s); /* sums the parts of the round into part 0, and its norm */
 void apply_round(struct pstore *s);
 
 /* pack.c: chunks of vectors as packets; all return bytes behind the head */
@@ -189,9 +190,16 @@ err tickets_next(struct pstore *s, i32 from, bool stop);
 /* service.c */
 err service_handle(void *store, i32 from, const unsigned char *data, u32 bytes);
 void *service_main(void *store);
-err send_head(struct pstore *s, i32 to, const struct ps_head *h);
 
 static inline bool is_synchronous(const struct pstore *s) { return store_staleness(&s->job.store) == 0; }
+/* A message that is a head alone. */
+static inline err send_head(struct pstore *s, i32 to, const struct ps_head *h) {
+    unsigned char small[PS_HEAD] = {0};
+    memcpy(small, h, sizeof *h);
+    s->whole += to == comm_rank(s->job.comm) ? 0 : PS_HEAD;
+    return post_send(s->post, to, small, PS_HEAD);
+}
+
 static inline i64 leg_tickets(const struct pstore *s) { return (s->last - s->first) * s->at.nworker; }
 static inline const struct store_shard *own_shard(const struct pstore *s) { return &s->at.shard[s->server.me]; }
 

@@ -4,12 +4,12 @@
 #include "base/mem.h"
 #include "store/inside.h"
 
-
 static err counts(struct pstore *s) {
     struct ps_layout *l = &s->at;
     const i32 ranks = comm_size(s->job.comm), servers = s->job.servers;
     if (ranks < 2)
-        return FAIL_AT(E106, "--store", "--ranks 2   or   mpirun -n 2 stretto ..", "a store needs at least two ranks, there is one");
+        return FAIL_AT(E106, "--store", "--ranks 2   or   mpirun -n 2 stretto ..",
+                       "a store needs at least two ranks, there is one");
     if (servers >= ranks)
         return FAIL_AT(E106, "--servers", "--servers 0   (a shard on every rank)",
                        "%d of %d ranks only serve: no rank is left to compute", servers, ranks);
@@ -26,8 +26,7 @@ static err shards(struct pstore *s) {
     ARENA_NEW(&s->arena, l->shard, l->nserver);
     for (i32 k = 0; k < l->nserver; k++)
         l->shard[k] = (struct store_shard){lmin(s->job.n, blocks * k / l->nserver * s->job.block),
-                                           lmin(s->job.n, blocks * (k + 1) / l->nserver * s->job.block),
-                                           server_rank(s, k)};
+                                           lmin(s->job.n, blocks * (k + 1) / l->nserver * s->job.block), server_rank(s, k)};
     return 0;
 }
 
@@ -45,8 +44,9 @@ static i32 cut(struct pstore *s, const struct store_shard *shard, struct ps_chun
     for (i64 at = shard->lo, end; at < shard->hi; at = end, ++*units) {
         end = unit_end(&s->job, at, shard->hi);
         for (i64 lo = at; lo < end; lo += CHUNK_FLOATS, n++)
-            if (c) c[n] = (struct ps_chunk){.lo = lo, .hi = lmin(end, lo + CHUNK_FLOATS), .unit = *units,
-                                            .last = lo + CHUNK_FLOATS >= end};
+            if (c)
+                c[n] = (struct ps_chunk){
+                    .lo = lo, .hi = lmin(end, lo + CHUNK_FLOATS), .unit = *units, .last = lo + CHUNK_FLOATS >= end};
     }
     return n;
 }

@@ -10,8 +10,8 @@
 bool pack_plain(const struct pstore *s) { return !s->job.codec.codec || strcmp(s->job.codec.codec->name, "none") == 0; }
 
 struct wire_args pack_args(const struct pstore *s, const struct ps_chunk *c, i64 round, bool gradient) {
-    return (struct wire_args){.choice = s->job.codec, .layout = &s->job.layout, .lo = c->lo, .hi = c->hi, .round = round,
-                              .gradient = gradient};
+    return (struct wire_args){
+        .choice = s->job.codec, .layout = &s->job.layout, .lo = c->lo, .hi = c->hi, .round = round, .gradient = gradient};
 }
 
 static size_t plain_bytes(const struct ps_chunk *c) { return sizeof(f32) * (size_t)(c->hi - c->lo); }

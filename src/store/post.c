@@ -14,7 +14,7 @@ struct letter {
 };
 
 struct stream {
-    struct letter *out; /* [queue] ring */
+    struct letter *out;      /* [queue] ring */
     u32 first, posted, last; /* posted: the next one that comm is to learn of; all modulo nothing */
     u64 sent, got;           /* messages of this job */
     struct comm_message in;
@@ -56,11 +56,13 @@ static err make(struct post *p) {
 err post_new(struct comm *c, i64 most, i32 queue, post_handler *handle, void *self, struct post **out) {
     struct post *p;
     NEW(p, 1);
-    *p = (struct post){.comm = c, .me = comm_rank(c), .n = comm_size(c), .queue = queue, .most = (u32)most, .handle = handle,
-                       .self = self};
+    *p = (struct post){
+        .comm = c, .me = comm_rank(c), .n = comm_size(c), .queue = queue, .most = (u32)most, .handle = handle, .self = self};
     const err e = make(p);
-    if (e < 0) post_free(p);
-    else *out = p;
+    if (e < 0)
+        post_free(p);
+    else
+        *out = p;
     return e;
 }
 
@@ -143,8 +145,10 @@ static err move_in(struct post *p, i32 k, bool *moved) {
     *moved = true;
     const u32 bytes = s->in.head.bytes;
     p->count.received += bytes;
-    if (bytes == 1) s->ended = true;
-    else TRY(p->handle(p->self, k, s->buffer, bytes));
+    if (bytes == 1)
+        s->ended = true;
+    else
+        TRY(p->handle(p->self, k, s->buffer, bytes));
     if (!s->ended) s->in = message(s->buffer, p->most, k, false, ++s->got);
     return 0;
 }
@@ -160,4 +164,6 @@ err post_turn(struct post *p, bool *moved) {
 
 const struct comm_message *post_awaited(const struct post *p, i32 from) { return &p->stream[from].in; }
 
-struct post_count post_counted(const struct post *p) { return p->count; }
+struct post_count post_counted(const struct post *p) {
+    return p->count;
+}

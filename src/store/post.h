@@ -3,7 +3,8 @@
  *     post_send(to) --> queue of that stream --> comm          comm --> one receive per peer is always posted --> handler
  *
  * Within one job of the agent (comm.h).  A stream keeps its order.  A message has at most `most` bytes; receivers learn its size
- * when it comes.  The message to this rank itself is handled at once.  A stream ends with post_close: no receive is left behind. */
+ * when it comes.  The message to this rank itself is handled at once.  A stream ends with post_close: no receive is left behind.
+ */
 #ifndef STRETTO_STORE_POST_H
 #define STRETTO_STORE_POST_H
 
@@ -20,8 +21,8 @@ void post_open(struct post *p); /* before each job: streams begin anew */
 enum { POST_SMALL = 64 };
 /* data is borrowed until the stream has sent it; up to POST_SMALL bytes are copied.  E1 where the queue is full. */
 err post_send(struct post *p, i32 to, const void *data, u32 bytes);
-err post_close(struct post *p);  /* the last message of each stream to a peer */
-bool post_closed(const struct post *p); /* all streams have ended, both ways */
+err post_close(struct post *p);               /* the last message of each stream to a peer */
+bool post_closed(const struct post *p);       /* all streams have ended, both ways */
 bool post_sent(const struct post *p, i32 to); /* nothing waits for this peer */
 /* Moves all streams once.  *moved: something happened. */
 err post_turn(struct post *p, bool *moved);

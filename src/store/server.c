@@ -102,7 +102,8 @@ static bool may_happen(struct pstore *s, i64 ticket, i32 what) {
 /* ------------------------------------------------------------------ pushes -------------------------------------------------- */
 
 static err malformed(i32 from, const char *what) {
-    return FAIL_AT(E804, NULL, "the same program and options on every rank", "rank %d sent %s that does not fit this store", from, what);
+    return FAIL_AT(E804, NULL, "the same program and options on every rank", "rank %d sent %s that does not fit this store", from,
+                   what);
 }
 
 err server_push(struct pstore *s, i32 from, const struct ps_head *h, const unsigned char *data, u32 bytes) {
@@ -208,7 +209,8 @@ static void apply_ready(struct pstore *s, i32 rank, struct ps_inbox *in, bool *m
     if (in->applied < s->at.nunit[v->me]) return;
     v->done[at] = 1;
     in->ticket = -1;
-    while (v->clear < s->last && memchr(v->done + (v->clear - s->first) * s->at.nworker, 0, (size_t)s->at.nworker) == NULL) v->clear++;
+    while (v->clear < s->last && memchr(v->done + (v->clear - s->first) * s->at.nworker, 0, (size_t)s->at.nworker) == NULL)
+        v->clear++;
 }
 
 /* ------------------------------------------------------------------ pulls --------------------------------------------------- */

@@ -17,13 +17,6 @@
 #define SLEEP_MOST_S 300e-6
 #define SLEEP_SHARE 8
 
-err send_head(struct pstore *s, i32 to, const struct ps_head *h) {
-    unsigned char small[PS_HEAD] = {0};
-    memcpy(small, h, sizeof *h);
-    s->whole += to == comm_rank(s->job.comm) ? 0 : PS_HEAD;
-    return post_send(s->post, to, small, PS_HEAD);
-}
-
 /* ------------------------------------------------------------------ the worker's side --------------------------------------- */
 
 static void answer(struct pstore *s) {
@@ -51,8 +44,8 @@ static err got_ticket(struct pstore *s, const struct ps_head *h) {
     struct ps_desk *d = &s->desk;
     d->asks = false;
     d->over = h->ticket < 0;
-    d->ticket = (struct pstore_ticket){.number = h->ticket, .round = h->ticket / s->at.nworker,
-                                       .part = (i32)(h->ticket % s->at.nworker)};
+    d->ticket =
+        (struct pstore_ticket){.number = h->ticket, .round = h->ticket / s->at.nworker, .part = (i32)(h->ticket % s->at.nworker)};
     if (!d->over) return pull(s, h->ticket, 0);
     answer(s);
     return leave(s);
@@ -62,11 +55,14 @@ static err got_weights(struct pstore *s, i32 from, const struct ps_head *h, cons
     const i32 k = from - s->at.server0;
     if (k < 0 || k >= s->at.nserver || h->chunk < 0 || h->chunk >= s->at.nchunk[k] ||
         !unpack_weights(s, &s->at.chunk[k][h->chunk], data, bytes, h->flags & PS_FINAL))
-        return FAIL_AT(E804, NULL, "the same program and options on every rank", "rank %d sent weights that do not fit this store", from);
+        return FAIL_AT(E804, NULL, "the same program and options on every rank",
+                       "rank %d sent weights that do not fit this store", from);
     s->desk.got_of[k]++;
     if (++s->desk.got < s->chunks) return 0;
-    if (h->flags & PS_FINAL) s->closing = true;
-    else answer(s);
+    if (h->flags & PS_FINAL)
+        s->closing = true;
+    else
+        answer(s);
     return 0;
 }
 
@@ -115,14 +111,22 @@ err service_handle(void *store, i32 from, const unsigned char *data, u32 bytes) 
     data += PS_HEAD;
     bytes -= PS_HEAD;
     switch (h.kind) {
-    case PS_PUSH: return server_push(s, from, &h, data, bytes);
-    case PS_PULL: return server_pull(s, from, &h);
-    case PS_WEIGHTS: return got_weights(s, from, &h, data, bytes);
-    case PS_NEXT: return tickets_next(s, from, h.flags & PS_STOP);
-    case PS_TICKET: return got_ticket(s, &h);
-    case PS_NORM: return server_norm(s, from, data, bytes);
-    case PS_LEAVE: return server_leave(s, from);
-    default: return FAIL(E804, "rank %d sent message %d, which no store knows", from, h.kind);
+        case PS_PUSH:
+            return server_push(s, from, &h, data, bytes);
+        case PS_PULL:
+            return server_pull(s, from, &h);
+        case PS_WEIGHTS:
+            return got_weights(s, from, &h, data, bytes);
+        case PS_NEXT:
+            return tickets_next(s, from, h.flags & PS_STOP);
+        case PS_TICKET:
+            return got_ticket(s, &h);
+        case PS_NORM:
+            return server_norm(s, from, data, bytes);
+        case PS_LEAVE:
+            return server_leave(s, from);
+        default:
+            return FAIL(E804, "rank %d sent message %d, which no store knows", from, h.kind);
     }
 }
 

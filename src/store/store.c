@@ -48,8 +48,10 @@ err pstore_new(const struct pstore_job *job, struct pstore **out) {
                   strcmp(job->optim->name, "sgd") == 0 && job->hyper.momentum > 0;
     if (s->corrects) s->job.hyper.momentum = 0;
     const err e = make(s);
-    if (e < 0) pstore_free(s);
-    else *out = s;
+    if (e < 0)
+        pstore_free(s);
+    else
+        *out = s;
     return e;
 }
 
@@ -117,7 +119,8 @@ err pstore_begin(struct pstore *s, i64 first, i64 last, const struct pstore_reco
     s->last = last;
     s->replay = replay;
     TRY(begin(s));
-    if (pthread_create(&s->thread, NULL, service_main, s) != 0) return FAIL(E601, "no thread could be made for the parameter store");
+    if (pthread_create(&s->thread, NULL, service_main, s) != 0)
+        return FAIL(E601, "no thread could be made for the parameter store");
     s->running = true;
     return 0;
 }
@@ -174,8 +177,8 @@ err pstore_give(struct pstore *s, const struct pstore_ticket *t, const struct ps
         for (i32 i = 0; i < s->at.nchunk[k]; i++) {
             const struct ps_chunk *c = &s->at.chunk[k][i];
             unsigned char *packet = s->packets + c->packet;
-            const struct ps_head h = {.kind = PS_PUSH, .flags = p->refused ? PS_REFUSED : 0, .chunk = i, .ticket = t->number,
-                                      .loss = p->loss};
+            const struct ps_head h = {
+                .kind = PS_PUSH, .flags = p->refused ? PS_REFUSED : 0, .chunk = i, .ticket = t->number, .loss = p->loss};
             memcpy(packet, &h, sizeof h);
             for (i64 x = c->lo; x < c->hi && !p->v; x++) s->push_change[x - c->lo] = s->pulled[x] - s->job.theta[x];
             s->packet_bytes[s->at.chunk0[k] + i] =
@@ -199,11 +202,14 @@ struct share {
 static err account(struct pstore *s, struct pstore_leg *out, i64 *events) {
     struct comm *c = s->job.comm;
     const struct post_count now = post_counted(s->post);
-    const struct share mine = {now.sent - s->before.sent, s->whole, now.messages - s->before.messages, s->server.nevent, s->waited,
-                               s->worked};
+    const struct share mine = {now.sent - s->before.sent, s->whole,  now.messages - s->before.messages,
+                               s->server.nevent,          s->waited, s->worked};
     struct share all[COMM_RANKS];
-    struct pstore_leg leg = {.end = s->tickets.last, .pushes = s->server.pushes, .refused = s->server.refused,
-                             .refused_rank = s->server.refused_rank, .loss = s->server.loss};
+    struct pstore_leg leg = {.end = s->tickets.last,
+                             .pushes = s->server.pushes,
+                             .refused = s->server.refused,
+                             .refused_rank = s->server.refused_rank,
+                             .loss = s->server.loss};
     memcpy(leg.stale, s->server.stale, sizeof leg.stale);
     TRY(comm_allgather(c, "leg", &mine, sizeof mine, all));
     /* rank 0 deals the tickets and serves shard 0 */
@@ -222,8 +228,7 @@ static err account(struct pstore *s, struct pstore_leg *out, i64 *events) {
 
 static err fill_record(struct pstore *s, i64 end, const i64 *events, struct pstore_record *r) {
     struct comm *c = s->job.comm;
-    *r = (struct pstore_record){.nserver = s->at.nserver, .parts = s->at.nworker,
-                                .tickets = (end - s->first) * s->at.nworker};
+    *r = (struct pstore_record){.nserver = s->at.nserver, .parts = s->at.nworker, .tickets = (end - s->first) * s->at.nworker};
     for (i32 k = 0; k < s->at.nserver; k++) r->events = lmax(r->events, events[k]);
     NEW(r->owner, r->tickets);
     NEW(r->event, r->events * r->nserver);
@@ -279,7 +284,8 @@ static i32 rank_now(const struct comm_loss *loss, i32 old) {
 /* Range of a vector from the rank that has it to all. */
 static err spread(struct comm *c, i32 root, const char *what, f32 *v, i64 n) {
     enum { PART = 1 << 26 };
-    for (i64 at = 0; at < n; at += PART) TRY(comm_broadcast_from(c, root, what, v + at, (u32)sizeof *v * (u32)lmin(PART, n - at)));
+    for (i64 at = 0; at < n; at += PART)
+        TRY(comm_broadcast_from(c, root, what, v + at, (u32)sizeof *v * (u32)lmin(PART, n - at)));
     return 0;
 }
 
@@ -289,11 +295,14 @@ static err salvage_shard(struct pstore *s, i32 k, const struct comm_loss *loss, 
     const i64 n = shard->hi - shard->lo;
     const i32 server = rank_now(loss, shard->rank), last = comm_size(c) - 1; /* servers come first: the last rank has a worker */
     f32 *theta = s->job.theta + shard->lo;
-    if (k == s->server.me) memcpy(theta, s->server.center, sizeof *theta * (size_t)n);
-    else if (server < 0 && s->pulled) memcpy(theta, s->pulled + shard->lo, sizeof *theta * (size_t)n);
+    if (k == s->server.me)
+        memcpy(theta, s->server.center, sizeof *theta * (size_t)n);
+    else if (server < 0 && s->pulled)
+        memcpy(theta, s->pulled + shard->lo, sizeof *theta * (size_t)n);
     if (server < 0) ++*lost;
     TRY(spread(c, server < 0 ? last : server, "weights", theta, n));
-    for (i32 i = 0; i < s->job.optim->nstate; i++) TRY(spread(c, server < 0 ? last : server, "state", s->job.state[i] + shard->lo, n));
+    for (i32 i = 0; i < s->job.optim->nstate; i++)
+        TRY(spread(c, server < 0 ? last : server, "state", s->job.state[i] + shard->lo, n));
     return 0;
 }
 
@@ -312,7 +321,8 @@ err pstore_salvage(struct pstore *s, const struct comm_loss *loss, i64 *round, i
 err pstore_share_state(struct pstore *s) {
     for (i32 k = 0; k < s->at.nserver; k++)
         for (i32 i = 0; i < s->job.optim->nstate; i++)
-            TRY(spread(s->job.comm, server_rank(s, k), "state", s->job.state[i] + s->at.shard[k].lo, s->at.shard[k].hi - s->at.shard[k].lo));
+            TRY(spread(s->job.comm, server_rank(s, k), "state", s->job.state[i] + s->at.shard[k].lo,
+                       s->at.shard[k].hi - s->at.shard[k].lo));
     return 0;
 }
 

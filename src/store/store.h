@@ -22,23 +22,23 @@ struct pstore;
 struct pstore_job {
     struct comm *comm; /* at least two ranks; borrowed */
     struct store_choice store;
-    i32 servers;            /* ranks that only serve, the first ones; 0 = a shard on every rank */
-    i64 n;                  /* floats of the vector */
-    f32 *theta;             /* [n] the weights that this rank computes with */
-    i64 block;              /* floats of a partial sum of the norm; shards begin at multiples of it */
-    const i64 *border;      /* [nborder] ascending starts of pieces that are pushed and applied by themselves; none = the model */
+    i32 servers;       /* ranks that only serve, the first ones; 0 = a shard on every rank */
+    i64 n;             /* floats of the vector */
+    f32 *theta;        /* [n] the weights that this rank computes with */
+    i64 block;         /* floats of a partial sum of the norm; shards begin at multiples of it */
+    const i64 *border; /* [nborder] ascending starts of pieces that are pushed and applied by themselves; none = the model */
     i32 nborder;
-    bool gradients;         /* workers push gradients of one step, else w(pulled) - w after some steps */
+    bool gradients; /* workers push gradients of one step, else w(pulled) - w after some steps */
     const struct kern *kern;
-    const struct optim *optim;      /* of the servers */
-    struct optim_hyper hyper;       /* of the servers; lr, grad_scale and step are set for each update */
-    f64 clip;                       /* global norm of the gradient of a round; only with staleness 0 */
-    f32 *state[2];                  /* [n] of the servers' optimiser; a server uses its shard's range */
+    const struct optim *optim;                /* of the servers */
+    struct optim_hyper hyper;                 /* of the servers; lr, grad_scale and step are set for each update */
+    f64 clip;                                 /* global norm of the gradient of a round; only with staleness 0 */
+    f32 *state[2];                            /* [n] of the servers' optimiser; a server uses its shard's range */
     f64 (*rate)(const void *self, i64 round); /* learning rate of the server optimiser */
     bool (*stop)(const void *self);           /* this rank wants the leg to end early; any thread */
     const void *self;
-    bool sticky;                    /* part p belongs to worker p, else to whichever worker comes first */
-    struct wire_choice codec;       /* of pushes and pulls */
+    bool sticky;              /* part p belongs to worker p, else to whichever worker comes first */
+    struct wire_choice codec; /* of pushes and pulls */
     struct wire_layout layout;
 };
 
@@ -48,8 +48,8 @@ void pstore_free(struct pstore *s);
 /* Another policy for the next legs, over the same weights and servers. */
 void pstore_change(struct pstore *s, const struct store_choice *c);
 
-i32 pstore_parts(const struct pstore *s);       /* workers, and parts of a round */
-i32 pstore_worker(const struct pstore *s);      /* number of this rank's worker; -1 = it only serves */
+i32 pstore_parts(const struct pstore *s);  /* workers, and parts of a round */
+i32 pstore_worker(const struct pstore *s); /* number of this rank's worker; -1 = it only serves */
 struct store_shard {
     i64 lo, hi;
     i32 rank;
@@ -88,13 +88,13 @@ f32 *pstore_pulled(struct pstore *s); /* [n] what was pulled last; NULL unless o
 enum { STALE_BINS = 16 };
 /* Of a leg; the same on all ranks. */
 struct pstore_leg {
-    i64 end;                         /* rounds [first, end) are applied */
-    i64 pushes, refused;             /* applied by servers, per shard 0; of them refused */
-    i32 refused_rank;                /* the first worker whose push was refused */
-    f64 loss;                        /* sum of the losses of pushes that were not refused */
-    i64 sent, whole, messages;       /* bytes of all ranks: on the wire; as f32 without codec; messages */
-    i64 stale[STALE_BINS];           /* pushes of shard 0 by updates that the worker had not seen, the last bin: and more */
-    f64 waited, worked;              /* seconds of all workers: for tickets and weights; between take and give */
+    i64 end;                   /* rounds [first, end) are applied */
+    i64 pushes, refused;       /* applied by servers, per shard 0; of them refused */
+    i32 refused_rank;          /* the first worker whose push was refused */
+    f64 loss;                  /* sum of the losses of pushes that were not refused */
+    i64 sent, whole, messages; /* bytes of all ranks: on the wire; as f32 without codec; messages */
+    i64 stale[STALE_BINS];     /* pushes of shard 0 by updates that the worker had not seen, the last bin: and more */
+    f64 waited, worked;        /* seconds of all workers: for tickets and weights; between take and give */
 };
 /* After pstore_take returned 0 or at once on a rank without worker: waits for all ranks; job.theta is the model. record: NULL =
  * not wanted; owned by the caller. */
@@ -103,10 +103,10 @@ err pstore_end(struct pstore *s, struct pstore_leg *out, struct pstore_record *r
 /* Ends the service of a leg whose worker has failed; pstore_free does it too. */
 void pstore_stop(struct pstore *s);
 
-/* Elastic recovery (comm.h).  share_state: after a leg every rank has the whole state of the servers' optimiser, as salvage needs it.
- * salvage: after comm_recover, on all survivors of a leg that failed: job.theta and state are those of the servers that live; the
- * shard of one that died is what the last rank has pulled of it, and its state that of the leg's begin.  *round: all rounds below
- * are applied; *lost: shards that had no server any more.  The store is then of no use but to be freed. */
+/* Elastic recovery (comm.h).  share_state: after a leg every rank has the whole state of the servers' optimiser, as salvage needs
+ * it. salvage: after comm_recover, on all survivors of a leg that failed: job.theta and state are those of the servers that live;
+ * the shard of one that died is what the last rank has pulled of it, and its state that of the leg's begin.  *round: all rounds
+ * below are applied; *lost: shards that had no server any more.  The store is then of no use but to be freed. */
 err pstore_share_state(struct pstore *s);
 err pstore_salvage(struct pstore *s, const struct comm_loss *loss, i64 *round, i64 *lost);
 

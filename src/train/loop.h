@@ -74,8 +74,9 @@ struct train_job {
     i32 member, members;  /* for events only, as is the next one */
     bool refit;
 
-    /* A parameter store makes the steps: from s->step until `until`, or as far as it came before a stop; it sets s->step and adds to
-     * loss_sum, loss_count, step_seconds and step_count.  All ranks call it together.  NULL = exec makes one step after another. */
+    /* A parameter store makes the steps: from s->step until `until`, or as far as it came before a stop.  It sets s->step and
+     * adds to loss_sum, loss_count, step_seconds and step_count.  All ranks call it together.  NULL = exec makes one step after
+     * another. */
     err (*leg)(void *self, struct train_state *s, i64 until);
 
     void *self;           /* of the calls below */

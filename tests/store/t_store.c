@@ -1,4 +1,5 @@
-/* t_store.c - the parameter store: every policy reaches the minimum, ssp:0 has the bits of one process, legs, replay, refusals. */
+/* t_store.c - the parameter store: every policy reaches the minimum, ssp:0 has the bits of one process, legs, replay, refusals.
+ */
 #include "workers.h"
 
 #include <stdio.h>
@@ -43,22 +44,31 @@ static void bits_of_serial(const struct setting *set) {
 TEST(synchronous_rounds_have_the_bits_of_one_process) {
     for (i32 ranks = 2; ranks <= 5; ranks++)
         for (i32 servers = 0; servers <= imin(2, ranks - 1); servers++)
-            bits_of_serial(&(struct setting){.ranks = ranks, .servers = servers, .store = "sync", .optim = servers ? "adam" : "sgd",
-                                             .legs = 2, .rounds = 9, .lr = 0.1, .clip = ranks % 2 ? 3 : 0, .slow = ranks == 3 ? 1 : -1});
+            bits_of_serial(&(struct setting){.ranks = ranks,
+                                             .servers = servers,
+                                             .store = "sync",
+                                             .optim = servers ? "adam" : "sgd",
+                                             .legs = 2,
+                                             .rounds = 9,
+                                             .lr = 0.1,
+                                             .clip = ranks % 2 ? 3 : 0,
+                                             .slow = ranks == 3 ? 1 : -1});
 }
 
 TEST(every_policy_reaches_the_minimum) {
     static const struct {
         const char *store;
         f64 lr;
-    } c[] = {{"ssp:0", 0.2}, {"ssp:3", 0.2}, {"asp", 0.2}, {"dcasgd:0.01", 0.2}, {"local:4", 1}, {"bmuf:4", 1}, {"diloco:4", 0.7}};
+    } c[] = {{"ssp:0", 0.2}, {"ssp:3", 0.2}, {"asp", 0.2},     {"dcasgd:0.01", 0.2},
+             {"local:4", 1}, {"bmuf:4", 1},  {"diloco:4", 0.7}};
     for (size_t i = 0; i < COUNT(c); i++) {
-        const struct setting set = {.ranks = 4, .servers = (i32)i % 2, .store = c[i].store, .legs = 3, .rounds = 40, .lr = c[i].lr,
-                                    .slow = -1};
+        const struct setting set = {
+            .ranks = 4, .servers = (i32)i % 2, .store = c[i].store, .legs = 3, .rounds = 40, .lr = c[i].lr, .slow = -1};
         struct worker *w = workers_run(&set);
         all_done(&set, w);
         const f64 d = distance(&w[0], 4 - set.servers);
-        printf("%s: distance %.4f, %lld pushes, %lld bytes\n", c[i].store, d, (long long)w[0].leg.pushes, (long long)w[0].leg.sent);
+        printf("%s: distance %.4f, %lld pushes, %lld bytes\n", c[i].store, d, (long long)w[0].leg.pushes,
+               (long long)w[0].leg.sent);
         assert_true(d < 0.35); /* asynchronous policies circle around it */
         assert_int_equal(w[0].leg.pushes, 40 * (4 - set.servers));
         workers_free(&set, w);
@@ -104,8 +114,16 @@ TEST(a_replay_has_equal_bits) {
     static const i64 border[] = {0, 700, 1500, 4096};
     static const char *const store[] = {"asp", "ssp:2", "dcasgd", "asp"};
     for (size_t i = 0; i < COUNT(store); i++) {
-        struct setting set = {.ranks = 4, .servers = i == 1 ? 2 : 0, .store = store[i], .legs = 2, .rounds = 25, .lr = 0.3, .slow = 1,
-                              .border = border, .nborder = i == 3 ? (i32)COUNT(border) : 0, .optim = "adam"};
+        struct setting set = {.ranks = 4,
+                              .servers = i == 1 ? 2 : 0,
+                              .store = store[i],
+                              .legs = 2,
+                              .rounds = 25,
+                              .lr = 0.3,
+                              .slow = 1,
+                              .border = border,
+                              .nborder = i == 3 ? (i32)COUNT(border) : 0,
+                              .optim = "adam"};
         if (i == 1) set.slow = 3;
         struct worker *w = workers_run(&set);
         all_done(&set, w);
@@ -122,8 +140,8 @@ TEST(a_replay_has_equal_bits) {
 
 TEST(a_push_that_is_not_finite_is_refused_and_named) {
     for (i32 sync = 0; sync < 2; sync++) {
-        const struct setting set = {.ranks = 3, .store = sync ? "sync" : "asp", .legs = 1, .rounds = 30, .lr = 0.2, .slow = -1,
-                                    .nan_ticket = 40};
+        const struct setting set = {
+            .ranks = 3, .store = sync ? "sync" : "asp", .legs = 1, .rounds = 30, .lr = 0.2, .slow = -1, .nan_ticket = 40};
         struct worker *w = workers_run(&set);
         all_done(&set, w);
         assert_int_equal(w[0].leg.refused, 1);
@@ -135,8 +153,8 @@ TEST(a_push_that_is_not_finite_is_refused_and_named) {
 
 TEST(a_stop_ends_the_leg_between_rounds) {
     for (i32 sync = 0; sync < 2; sync++) {
-        const struct setting set = {.ranks = 3, .store = sync ? "sync" : "asp", .legs = 1, .rounds = 1000, .lr = 0.1, .slow = -1,
-                                    .stop_round = 12};
+        const struct setting set = {
+            .ranks = 3, .store = sync ? "sync" : "asp", .legs = 1, .rounds = 1000, .lr = 0.1, .slow = -1, .stop_round = 12};
         struct worker *w = workers_run(&set);
         all_done(&set, w);
         assert_in_range(w[0].leg.end, 12, 40);
@@ -152,8 +170,8 @@ TEST(codecs_save_bytes_and_reach_the_minimum) {
     } c[] = {{"none", 0.99}, {"bf16", 1.9}, {"int8", 3.5}, {"sign", 10}, {"topk:0.05", 2}};
     for (size_t i = 0; i < COUNT(c); i++)
         for (i32 sync = 0; sync < 2; sync++) {
-            const struct setting set = {.ranks = 2, .store = sync ? "sync" : "asp", .codec = c[i].codec, .legs = 2, .rounds = 60,
-                                        .lr = 0.1, .slow = -1};
+            const struct setting set = {
+                .ranks = 2, .store = sync ? "sync" : "asp", .codec = c[i].codec, .legs = 2, .rounds = 60, .lr = 0.1, .slow = -1};
             struct worker *w = workers_run(&set);
             all_done(&set, w);
             const f64 d = distance(&w[0], 2), saved = (f64)w[0].leg.whole / (f64)w[0].leg.sent;
@@ -182,7 +200,7 @@ TEST(texts_of_policies_are_checked) {
 }
 
 T_MAIN(cmocka_unit_test(synchronous_rounds_have_the_bits_of_one_process), cmocka_unit_test(every_policy_reaches_the_minimum),
-       cmocka_unit_test(tickets_go_to_whoever_is_free), cmocka_unit_test(staleness_is_bounded), cmocka_unit_test(a_replay_has_equal_bits),
-       cmocka_unit_test(a_push_that_is_not_finite_is_refused_and_named), cmocka_unit_test(a_stop_ends_the_leg_between_rounds),
-       cmocka_unit_test(codecs_save_bytes_and_reach_the_minimum), cmocka_unit_test(counts_that_do_not_fit_are_refused),
-       cmocka_unit_test(texts_of_policies_are_checked))
+       cmocka_unit_test(tickets_go_to_whoever_is_free), cmocka_unit_test(staleness_is_bounded),
+       cmocka_unit_test(a_replay_has_equal_bits), cmocka_unit_test(a_push_that_is_not_finite_is_refused_and_named),
+       cmocka_unit_test(a_stop_ends_the_leg_between_rounds), cmocka_unit_test(codecs_save_bytes_and_reach_the_minimum),
+       cmocka_unit_test(counts_that_do_not_fit_are_refused), cmocka_unit_test(texts_of_policies_are_checked))

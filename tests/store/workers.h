@@ -27,9 +27,9 @@ struct setting {
     const i64 *border;
     i32 nborder;
     bool sticky;
-    i32 slow;          /* this rank sleeps 2 ms in a ticket; -1 = none */
-    i64 nan_ticket;    /* 0 = none */
-    i64 stop_round;    /* the stop flag is set from then on; 0 = never */
+    i32 slow;                           /* this rank sleeps 2 ms in a ticket; -1 = none */
+    i64 nan_ticket;                     /* 0 = none */
+    i64 stop_round;                     /* the stop flag is set from then on; 0 = never */
     const struct pstore_record *replay; /* [legs] */
 };
 
@@ -40,9 +40,9 @@ struct worker {
     err e;
     struct err_record why;
     f32 theta[VECTOR], state[2][VECTOR], grad[VECTOR];
-    struct pstore_leg leg;              /* the last one */
-    struct pstore_record record[8];     /* of each leg */
-    i64 done, now;                      /* tickets that this worker had; round it is at */
+    struct pstore_leg leg;          /* the last one */
+    struct pstore_record record[8]; /* of each leg */
+    i64 done, now;                  /* tickets that this worker had; round it is at */
 };
 
 static inline f32 target_of(i32 part, i64 i) { return (f32)(((i * 7 + part * 13) % 41) - 20) / 10; }
@@ -83,10 +83,21 @@ static err tickets(struct worker *w, struct pstore *s, i32 local, bool summed) {
 
 static err live(struct worker *w) {
     struct pstore *s;
-    struct pstore_job job = {.comm = w->comm, .servers = w->set->servers, .n = VECTOR, .theta = w->theta, .block = BLOCK,
-                             .border = w->set->border, .nborder = w->set->nborder, .kern = kern_get(KERN_REF), .clip = w->set->clip,
-                             .optim = optim_find(w->set->optim ? w->set->optim : "sgd"), .state = {w->state[0], w->state[1]},
-                             .rate = rate, .stop = stops, .self = w, .sticky = w->set->sticky};
+    struct pstore_job job = {.comm = w->comm,
+                             .servers = w->set->servers,
+                             .n = VECTOR,
+                             .theta = w->theta,
+                             .block = BLOCK,
+                             .border = w->set->border,
+                             .nborder = w->set->nborder,
+                             .kern = kern_get(KERN_REF),
+                             .clip = w->set->clip,
+                             .optim = optim_find(w->set->optim ? w->set->optim : "sgd"),
+                             .state = {w->state[0], w->state[1]},
+                             .rate = rate,
+                             .stop = stops,
+                             .self = w,
+                             .sticky = w->set->sticky};
     TRY(comm_connect(w->comm));
     TRY(store_policy_parse(w->set->store, &job.store));
     TRY(wire_parse(w->set->codec ? w->set->codec : "none", &job.codec));

@@ -155,8 +155,9 @@ static void report_loss(const struct fit *t, const struct comm_loss *loss, f64 s
     if (loss->n > 1) snprintf(others, sizeof others, " and %d more", loss->n - 1);
     describe_progress(t, s, where, sizeof where);
     event_note(t->job->use.events, EVENT_WARNING,
-               "rank %d (host %s, pid %d)%s died: %d rank%s of %d go%s on from %s after %.3f s, no step is lost", loss->rank[0],
-               loss->who.host, loss->who.pid, others, left, left > 1 ? "s" : "", loss->was, left > 1 ? "" : "es", where, seconds);
+               "rank %d (host %s, pid %d)%s died: %d rank%s of %d go%s on from %s after %.3f s, %s", loss->rank[0],
+               loss->who.host, loss->who.pid, others, left, left > 1 ? "s" : "", loss->was, left > 1 ? "" : "es", where, seconds,
+               store_used(&t->job->use) ? "pushes under way are repeated" : "no step is lost");
 }
 
 /* A rank leaves the fit only when all ranks have the full result (fit.c): if one has left, the others may leave, too. */

@@ -12,13 +12,13 @@ struct chooser {
     bool follows_clock; /* --granularity SECONDS */
     bool policy;        /* --store auto */
     i64 legs;
-    f64 best;           /* fall of the loss per second, the best of a leg so far */
-    f64 before;         /* loss of the last leg; NaN = none */
+    f64 best;   /* fall of the loss per second, the best of a leg so far */
+    f64 before; /* loss of the last leg; NaN = none */
 };
 
 enum { LOCAL_MOST = 64 };
-#define WAIT_MUCH 0.05   /* share of the time that workers wait, from which on local steps pay */
-#define FALL_SLOW 0.5    /* of the best fall of the loss per second */
+#define WAIT_MUCH 0.05 /* share of the time that workers wait, from which on local steps pay */
+#define FALL_SLOW 0.5  /* of the best fall of the loss per second */
 
 err chooser_new(struct store_run *r, struct chooser **out) {
     struct chooser *c;
@@ -39,8 +39,8 @@ static void by_clock(struct store_run *r, const struct leg_facts *f) {
 }
 
 static void note(const struct events *to, const struct store_run *r, const struct leg_facts *f, const char *why) {
-    event_note(to, EVENT_NOTE, "store auto: %s%lld from step %lld on: %s", r->local > 1 ? "local:" : "synchronous, local:",
-               (long long)r->local, (long long)f->step, why);
+    event_note(to, EVENT_NOTE, "store auto: %s%lld from step %lld on: %s",
+               r->local > 1 ? "local:" : "synchronous, local:", (long long)r->local, (long long)f->step, why);
 }
 
 /* More local steps while workers wait; fewer as the loss falls more slowly, as AdaComm does (Wang and Joshi, MLSys 2019), down to

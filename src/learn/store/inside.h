@@ -11,36 +11,38 @@ struct chooser; /* choose.c */
 struct store_run {
     struct pstore *ps;
     struct store_spec spec;
-    struct store_choice now;  /* the policy of the leg; --store auto changes it */
-    const struct train_job *job;   /* of the leg, for rates */
+    struct store_choice now;     /* the policy of the leg; --store auto changes it */
+    const struct train_job *job; /* of the leg, for rates */
     struct train_state *state;
     const struct optim *server;
     struct optim_hyper server_hyper;
-    f32 *server_state[2];     /* [ntheta] where the engine holds the worker's; else the engine's */
-    bool gradients;           /* workers push gradients */
+    f32 *server_state[2]; /* [ntheta] where the engine holds the worker's; else the engine's */
+    bool gradients;       /* workers push gradients */
     bool owns_server_state;
-    f32 *own;                 /* [ntheta] weights of this worker alone (easgd); NULL */
-    bool begun;               /* own is valid */
-    f64 last_loss;            /* of the last ticket with weights of its own */
-    f64 deadline;             /* clock at which --time-limit ends the run; 0 = never */
-    bool in_leg;              /* a leg is under way, or was when an error ended it */
-    i64 base;                 /* step with which round 0 of `local` steps began */
-    i64 local;                /* steps of a ticket in this leg */
-    f32 alpha;                /* easgd */
-    f64 slow;                 /* fault injection: times as long; 0 = not slowed */
+    f32 *own;      /* [ntheta] weights of this worker alone (easgd); NULL */
+    bool begun;    /* own is valid */
+    f64 last_loss; /* of the last ticket with weights of its own */
+    f64 deadline;  /* clock at which --time-limit ends the run; 0 = never */
+    bool in_leg;   /* a leg is under way, or was when an error ended it */
+    i64 base;      /* step with which round 0 of `local` steps began */
+    i64 local;     /* steps of a ticket in this leg */
+    f32 alpha;     /* easgd */
+    f64 slow;      /* fault injection: times as long; 0 = not slowed */
     i64 slow_from;
-    i64 *border;              /* pieces */
+    i64 *border; /* pieces */
     i32 nborder;
     struct wire_matrix *matrix;
     i32 nmatrix;
-    struct order *order;      /* record or replay; NULL = the order is fixed anyway */
-    struct chooser *chooser;  /* granularity and policy follow what was measured; NULL = fixed */
-    i64 *first;               /* [ranks + 1] private floats of the ranks before */
+    struct order *order;     /* record or replay; NULL = the order is fixed anyway */
+    struct chooser *chooser; /* granularity and policy follow what was measured; NULL = fixed */
+    i64 *first;              /* [ranks + 1] private floats of the ranks before */
     /* account of the training */
     i64 pushes, refused, sent, whole, messages, steps, stale[STALE_BINS];
     f64 waited, worked;
     struct arena arena;
 };
+
+bool store_pushes_gradients(const struct store_spec *s); /* split.c: of single steps; else changes of weights */
 
 /* layout.c: matrices and pieces of the net's vector */
 err store_layout(struct fit *t, struct store_run *r);
@@ -60,9 +62,9 @@ bool order_replays(const struct order *o);
 err chooser_new(struct store_run *r, struct chooser **out);
 void chooser_free(struct chooser *c);
 struct leg_facts {
-    i64 step, steps;          /* at the end of the leg; of it */
+    i64 step, steps;             /* at the end of the leg; of it */
     f64 seconds, waited, worked; /* of the slowest rank; of all workers together */
-    f64 loss;                 /* mean training loss of the leg */
+    f64 loss;                    /* mean training loss of the leg */
     i32 workers;
 };
 void chooser_see(struct chooser *c, struct store_run *r, const struct leg_facts *f, const struct events *to);

@@ -25,7 +25,7 @@ struct leg {
 struct order {
     struct leg *leg; /* replay */
     i64 n, cap;
-    char *path;      /* record: rank 0; else NULL */
+    char *path; /* record: rank 0; else NULL */
     bool replays;
     char *text;
 };

@@ -12,54 +12,13 @@
 
 #define ELASTIC 0.9 /* beta = workers * alpha (Zhang et al. 2015) */
 
-/* ------------------------------------------------------------------ who computes what --------------------------------------- */
-
-bool store_used(const struct resources *use) {
-    return comm_size(use->comm) > 1 && !store_is_plain(&use->store) && !use->store.choice.policy->shared;
-}
-
-i32 store_parts(const struct fit *t) {
-    return store_used(&t->job->use) ? imax(1, comm_size(t->job->use.comm) - t->job->use.store.servers) : 1;
-}
-
-/* Gradients of single steps, unless the policy or an option asks for local steps or a worker optimiser. */
-static bool pushes_gradients(const struct store_spec *s) {
-    const bool single = s->every == EVERY_POLICY || (s->every == EVERY_STEPS && s->number <= 1);
-    return single && !s->worker && store_local_steps(&s->choice) == 1 && !s->choice.policy->own_weights &&
-           !s->choice.policy->chooses && s->choice.policy->local == 1;
-}
-
-const char *store_engine_optim(const struct fit *t) {
-    const struct store_spec *s = &t->job->use.store;
-    if (!store_used(&t->job->use)) return t->f->spec.optim;
-    if (pushes_gradients(s)) return s->server ? s->server : s->choice.policy->server ? s->choice.policy->server : t->f->spec.optim;
-    return s->worker ? s->worker : s->choice.policy->worker ? s->choice.policy->worker : t->f->spec.optim;
-}
-
-err store_split(struct fit *t, i32 rows, i32 *B, struct resources *use) {
-    const i32 parts = store_parts(t), windows = *B / rows;
-    if (!store_used(use)) return 0;
-    if (windows < parts)
-        return FAIL_AT(E106, "--store", "fewer ranks   or   a larger --batch", "a step has %d windows for %d workers", windows, parts);
-    if (windows % parts)
-        event_note(t->job->use.events, EVENT_WARNING, "a step takes %d windows in place of %d: %d for each of %d workers",
-                   windows / parts * parts, windows, windows / parts, parts);
-    const i32 grain = plan_grain(windows / parts * parts * rows, use->grains);
-    *B = windows / parts * rows;
-    use->grains = ceil_div(*B, grain);
-    use->comm = NULL;
-    use->ranks = NULL;
-    use->policy = NULL;
-    if (use->machine->ndevice == 1) use->parallel = "auto";
-    return 0;
-}
-
 /* ------------------------------------------------------------------ life ---------------------------------------------------- */
 
 static f64 server_rate(const void *self, i64 round) {
     const struct store_run *r = self;
     if (r->spec.server_lr >= 0) return r->spec.server_lr;
-    if (r->gradients || (r->spec.server && strcmp(r->spec.server, "sgd") != 0)) return train_rate(r->job, r->state, r->base + round * r->local);
+    if (r->gradients || (r->spec.server && strcmp(r->spec.server, "sgd") != 0))
+        return train_rate(r->job, r->state, r->base + round * r->local);
     return r->now.policy->server_lr > 0 ? r->now.policy->server_lr : 1;
 }
 
@@ -74,7 +33,8 @@ static err server_optimiser(struct fit *t, struct store_run *r) {
     const struct store_policy *p = r->now.policy;
     const char *name = r->gradients ? store_engine_optim(t) : r->spec.server ? r->spec.server : p->server ? p->server : "sgd";
     r->server = optim_find(name);
-    r->server_hyper = (struct optim_hyper){.options = s->for_optim, .beta1 = s->momentum, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1};
+    r->server_hyper =
+        (struct optim_hyper){.options = s->for_optim, .beta1 = s->momentum, .beta2 = 0.999f, .eps = 1e-8f, .grad_scale = 1};
     if (r->gradients) return 0;
     r->server_hyper.weight_decay = 0; /* the workers' */
     if (strcmp(name, "sgd") == 0)
@@ -134,7 +94,7 @@ static err prepare(struct fit *t, struct store_run *r) {
     r->spec = t->job->use.store;
     r->now = r->spec.choice;
     if (r->now.policy->chooses) r->now = (struct store_choice){store_policy_find("local"), 1};
-    r->gradients = pushes_gradients(&r->spec);
+    r->gradients = store_pushes_gradients(&r->spec);
     r->alpha = (f32)(ELASTIC / store_parts(t));
     r->local = local_of(t, r);
     TRY(fault_slow(comm_rank(t->job->use.comm), &r->slow_from, &r->slow));
@@ -231,7 +191,8 @@ err store_salvage(struct fit *t, const struct comm_loss *loss) {
     t->at.state.step = lmax(t->at.state.step, lmin(r->base + round * r->local, t->step.steps));
     t->at.state.place = PLACE_BORDER;
     if (lost > 0)
-        event_note(t->job->use.events, EVENT_WARNING, "%lld of %d shards of the weights had their server on it: they go on as a worker pulled them last",
+        event_note(t->job->use.events, EVENT_WARNING,
+                   "%lld of %d shards of the weights had their server on it: they go on as a worker pulled them last",
                    (long long)lost, pstore_shards(r->ps, &(const struct store_shard *){NULL}));
     i32 died = 0; /* servers that serve no more */
     for (i32 i = 0; i < loss->n; i++) died += loss->rank[i] < r->spec.servers;
@@ -281,7 +242,8 @@ err store_report(struct fit *t) {
     f64 stale = 0;
     for (i32 k = 0; k < STALE_BINS; k++) stale += (f64)(k * r->stale[k]);
     event_note(t->job->use.events, EVENT_NOTE,
-               "store %s: %lld pushes, mean staleness %.2f updates, %.2f MB sent (%.1f times fewer than f32), workers waited %.0f%% of the time",
+               "store %s: %lld pushes, mean staleness %.2f updates, %.2f MB sent (%.1f times fewer than f32), workers waited "
+               "%.0f%% of the time",
                name, (long long)r->pushes, stale / (f64)r->pushes, (f64)r->sent / 1e6, (f64)r->whole / (f64)lmax(1, r->sent),
                100 * r->waited / dmax(1e-9, r->waited + r->worked));
     return 0;
@@ -322,12 +284,16 @@ static void copy_private(const struct fit *t, f32 *v, bool save) {
         memcpy(save ? v : st->state[k], save ? st->state[k] : v, bytes);
     if (r->own) {
         memcpy(save ? v : r->own, save ? r->own : v, bytes);
-        if (save) v[n] = r->begun;
-        else r->begun = v[n] > 0;
+        if (save)
+            v[n] = r->begun;
+        else
+            r->begun = v[n] > 0;
         v += n + LANES;
     }
-    if (save) pstore_private_save(r->ps, v);
-    else pstore_private_load(r->ps, v);
+    if (save)
+        pstore_private_save(r->ps, v);
+    else
+        pstore_private_load(r->ps, v);
 }
 
 void store_private_save(const struct fit *t, f32 *to) {

@@ -14,8 +14,8 @@ struct store_run;
 
 /* Ranks train through a store, and not by the messages of the plan. */
 bool store_used(const struct resources *use);
-/* Windows of a step become those of a worker's part: *B rows of `rows` a window; *use becomes that of this rank alone.  E106 where
- * there are fewer windows than workers. */
+/* Windows of a step become those of a worker's part: *B rows of `rows` a window; *use becomes that of this rank alone.  E106
+ * where there are fewer windows than workers. */
 err store_split(struct fit *t, i32 rows, i32 *B, struct resources *use);
 i32 store_parts(const struct fit *t); /* of a step; 1 = there is no store */
 /* The optimiser that the engine holds: of the servers where workers push gradients, else of the workers. */
@@ -23,12 +23,12 @@ const char *store_engine_optim(const struct fit *t);
 
 err store_prepare(struct fit *t); /* after the engine is made; nothing where no store is used */
 void store_drop(struct fit *t);
-err store_fresh(struct fit *t);   /* a member begins: nothing is left of the one before */
+err store_fresh(struct fit *t);                                 /* a member begins: nothing is left of the one before */
 void store_begin_run(struct fit *t, const struct train_job *j); /* borrowed until the next one */
 err store_leg(void *fit, struct train_state *s, i64 until);
 /* After the death of a rank, before the plan is made anew: the state of the leg that failed becomes that of all survivors. */
 err store_salvage(struct fit *t, const struct comm_loss *loss);
-err store_report(struct fit *t);  /* after training: what was sent, how stale pushes were */
+err store_report(struct fit *t); /* after training: what was sent, how stale pushes were */
 
 /* Shards of the servers, for checkpoints of the optimiser that the engine holds; 0 where every rank has its own. */
 i32 store_owned(const struct fit *t, const struct store_shard **out);

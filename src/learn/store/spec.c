@@ -17,8 +17,10 @@ static err bad_granularity(const char *text, const char *why) {
 
 static err read_piece(const char *text, const char *piece, struct store_spec *s) {
     f64 rows = 0;
-    if (strcmp(piece, "model") == 0) s->piece = PIECE_MODEL;
-    else if (strcmp(piece, "tensor") == 0) s->piece = PIECE_TENSOR;
+    if (strcmp(piece, "model") == 0)
+        s->piece = PIECE_MODEL;
+    else if (strcmp(piece, "tensor") == 0)
+        s->piece = PIECE_TENSOR;
     else if (strncmp(piece, "rows:", 5) == 0) {
         if (!str_to_f64(piece + 5, strlen(piece + 5), '.', &rows) || rows < 1 || rows > 1e6 || rows != floor(rows))
             return bad_granularity(text, "a number of rows from 1 to 1000000 must follow rows:");
@@ -37,8 +39,9 @@ static err read_granularity(const char *text, struct store_spec *s) {
         enum store_every every;
         f64 most;
         bool whole;
-    } unit[] = {{"steps", EVERY_STEPS, 1e6, true},   {"step", EVERY_STEPS, 1e6, true},   {"batches", EVERY_STEPS, 1e6, true},
-                {"batch", EVERY_STEPS, 1e6, true},   {"epochs", EVERY_EPOCHS, 1e4, false}, {"epoch", EVERY_EPOCHS, 1e4, false},
+    } unit[] = {{"steps", EVERY_STEPS, 1e6, true},       {"step", EVERY_STEPS, 1e6, true},
+                {"batches", EVERY_STEPS, 1e6, true},     {"batch", EVERY_STEPS, 1e6, true},
+                {"epochs", EVERY_EPOCHS, 1e4, false},    {"epoch", EVERY_EPOCHS, 1e4, false},
                 {"seconds", EVERY_SECONDS, 3600, false}, {"s", EVERY_SECONDS, 3600, false}};
     const char *star = strchr(text, '*');
     const size_t n = star ? (size_t)(star - text) : strlen(text), digits = strspn(text, "0123456789.");
@@ -50,7 +53,8 @@ static err read_granularity(const char *text, struct store_spec *s) {
         if (!str_to_f64(text, digits, '.', &s->number)) return bad_granularity(text, "a number comes first, as 8steps");
         if (s->number <= 0) return bad_granularity(text, "a worker would never push");
         if (s->number > unit[i].most || (unit[i].whole && s->number != floor(s->number)))
-            return bad_granularity(text, unit[i].whole ? "a whole number of steps up to 1000000 is needed" : "the number is too large");
+            return bad_granularity(text,
+                                   unit[i].whole ? "a whole number of steps up to 1000000 is needed" : "the number is too large");
         return 0;
     }
     return bad_granularity(text, "the unit is steps, batches, epochs or s");
@@ -84,8 +88,8 @@ void store_spec_text(const struct store_spec *s, char out[160]) {
     const struct store_policy *p = s->choice.policy;
     size_t n = (size_t)snprintf(out, 160, p->most > 0 ? "%s:%g" : "%s", p->name, s->choice.value);
     if (s->servers > 0) n += (size_t)snprintf(out + n, 160 - n, ", %d server%s", s->servers, s->servers > 1 ? "s" : "");
-    if (!lossless(s)) snprintf(out + n, 160 - n, s->codec.codec->unit ? ", codec %s:%g" : ", codec %s", s->codec.codec->name,
-                               s->codec.value);
+    if (!lossless(s))
+        snprintf(out + n, 160 - n, s->codec.codec->unit ? ", codec %s:%g" : ", codec %s", s->codec.codec->name, s->codec.value);
 }
 
 /* ------------------------------------------------------------------ other options ------------------------------------------- */
@@ -109,12 +113,14 @@ err store_spec_check(const struct options *o) {
         return contradicts(o->store, "--pipeline delay1", "--pipeline overlap", "a store has delays of its own");
     if (o->accumulate > 1) return contradicts(o->store, "--accumulate", "--granularity 8steps", "a worker pushes whole steps");
     if (o->heal && p->shared) return contradicts(o->store, "--heal", "no --heal", "threads of one process die together");
-    if (o->plan && *o->plan) return contradicts(o->store, "--plan", "no --plan", "a plan file has the messages of synchronous ranks");
+    if (o->plan && *o->plan)
+        return contradicts(o->store, "--plan", "no --plan", "a plan file has the messages of synchronous ranks");
     if (o->deterministic && !s.replay && store_staleness(&s.choice) > 0)
         return contradicts(o->store, "--deterministic", "--store sync   or   --replay RUN/order.txt",
                            "the order of updates depends on the clock");
     if (p->shared && (s.servers > 0 || !lossless(&s) || s.by_time))
-        return contradicts(o->store, "servers, codecs or --shards time", "--store asp", "threads share one vector, nothing is sent");
+        return contradicts(o->store, "servers, codecs or --shards time", "--store asp",
+                           "threads share one vector, nothing is sent");
     if (p->keeps_base && (s.every != EVERY_POLICY || s.worker))
         return contradicts(o->store, "local steps", "--granularity auto", "it corrects gradients of single steps");
     return 0;

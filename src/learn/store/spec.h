@@ -19,12 +19,12 @@ struct store_spec {
     enum store_every every; /* EVERY_POLICY: as the policy has it */
     f64 number;             /* of steps, epochs, seconds */
     enum store_piece piece;
-    i32 rows;               /* PIECE_ROWS: rows of a piece */
+    i32 rows;                    /* PIECE_ROWS: rows of a piece */
     const char *worker, *server; /* optimisers; NULL = by the policy */
-    f64 server_lr;          /* < 0 = by the policy */
-    bool by_time;           /* each worker owns a span of time */
-    bool stops;             /* at a push that is not finite */
-    const char *replay;     /* NULL = none */
+    f64 server_lr;               /* < 0 = by the policy */
+    bool by_time;                /* each worker owns a span of time */
+    bool stops;                  /* at a push that is not finite */
+    const char *replay;          /* NULL = none */
 };
 
 /* E103 for a word or number, E106 for what cannot be combined.  Texts are those of the options. */

@@ -32,8 +32,13 @@ static err one_step(struct fit *t, struct store_run *r, const struct pstore_tick
     training_fill(&t->step.batch, batch, 0);
     TRY(batcher_failed(&t->step.batch));
     const struct batch_slot *slot = &t->step.batch.slot[0];
-    struct step_args a = {.input = slot->input, .loss_scale = loss_scale(t, r, step, slot->present), .seed = (u64)j->seed,
-                          .step = (u32)batch, .hyper = j->hyper, .clip = j->clip, .hold = r->gradients};
+    struct step_args a = {.input = slot->input,
+                          .loss_scale = loss_scale(t, r, step, slot->present),
+                          .seed = (u64)j->seed,
+                          .step = (u32)batch,
+                          .hyper = j->hyper,
+                          .clip = j->clip,
+                          .hold = r->gradients};
     a.hyper.lr = (f32)train_rate(j, r->state, step);
     a.hyper.step = step + 1;
     TRY(step_run(t->step.engine.exec, &a, out));
@@ -93,8 +98,10 @@ static err push_elastic(struct fit *t, struct store_run *r, const struct pstore_
     const i64 n = t->step.engine.store.ntheta;
     f64 loss;
     bool finite;
-    if (!r->begun) memcpy(theta, force, sizeof *theta * (size_t)n);
-    else memcpy(theta, r->own, sizeof *theta * (size_t)n);
+    if (!r->begun)
+        memcpy(theta, force, sizeof *theta * (size_t)n);
+    else
+        memcpy(theta, r->own, sizeof *theta * (size_t)n);
     r->begun = true;
     for (i64 i = 0; i < n; i++) {
         const f32 d = r->alpha * (theta[i] - force[i]);
@@ -112,9 +119,12 @@ err store_work(struct fit *t, struct store_run *r) {
     struct pstore_ticket k;
     err e;
     while ((e = pstore_take(r->ps, &k)) > 0) {
-        if (r->now.policy->own_weights) TRY(push_elastic(t, r, &k));
-        else if (r->gradients) TRY(push_gradient(t, r, &k));
-        else TRY(push_change(t, r, &k));
+        if (r->now.policy->own_weights)
+            TRY(push_elastic(t, r, &k));
+        else if (r->gradients)
+            TRY(push_gradient(t, r, &k));
+        else
+            TRY(push_change(t, r, &k));
     }
     return e;
 }

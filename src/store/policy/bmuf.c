@@ -1,5 +1,5 @@
-/* bmuf.c - blockwise model-update filtering (Chen and Huo, ICASSP 2016): N local steps, the mean of all weights, then momentum over
- * the updates of the blocks:  v = eta v + d;  theta = theta - v, with Nesterov's look-ahead by eta v. */
+/* bmuf.c - blockwise model-update filtering (Chen and Huo, ICASSP 2016): N local steps, the mean of all weights, then momentum
+ * over the updates of the blocks:  v = eta v + d;  theta = theta - v, with Nesterov's look-ahead by eta v. */
 #include "store/policy.h"
 
 static void update(const struct store_update *u) {

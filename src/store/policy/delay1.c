@@ -1,4 +1,5 @@
-/* delay1.c - synchronous, each update a step late: sums and update run while the next step is computed (src/exec/policy/delay1.c). */
+/* delay1.c - synchronous, each update a step late: sums and update run while the next step is computed
+ * (src/exec/policy/delay1.c). */
 #include "store/policy.h"
 
 extern const struct store_policy store_delay1;

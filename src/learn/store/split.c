@@ -1,0 +1,44 @@
+/* split.c - which ranks compute, with what part of a batch and with which optimiser. */
+#include "learn/store/inside.h"
+
+bool store_used(const struct resources *use) {
+    return comm_size(use->comm) > 1 && !store_is_plain(&use->store) && !use->store.choice.policy->shared;
+}
+
+i32 store_parts(const struct fit *t) {
+    return store_used(&t->job->use) ? imax(1, comm_size(t->job->use.comm) - t->job->use.store.servers) : 1;
+}
+
+/* Gradients of single steps, unless the policy or an option asks for local steps or a worker optimiser. */
+bool store_pushes_gradients(const struct store_spec *s) {
+    const bool single = s->every == EVERY_POLICY || (s->every == EVERY_STEPS && s->number <= 1);
+    return single && !s->worker && store_local_steps(&s->choice) == 1 && !s->choice.policy->own_weights &&
+           !s->choice.policy->chooses && s->choice.policy->local == 1;
+}
+
+const char *store_engine_optim(const struct fit *t) {
+    const struct store_spec *s = &t->job->use.store;
+    if (!store_used(&t->job->use)) return t->f->spec.optim;
+    if (store_pushes_gradients(s))
+        return s->server ? s->server : s->choice.policy->server ? s->choice.policy->server : t->f->spec.optim;
+    return s->worker ? s->worker : s->choice.policy->worker ? s->choice.policy->worker : t->f->spec.optim;
+}
+
+err store_split(struct fit *t, i32 rows, i32 *B, struct resources *use) {
+    const i32 parts = store_parts(t), windows = *B / rows;
+    if (!store_used(use)) return 0;
+    if (windows < parts)
+        return FAIL_AT(E106, "--store", "fewer ranks   or   a larger --batch", "a step has %d windows for %d workers", windows,
+                       parts);
+    if (windows % parts)
+        event_note(t->job->use.events, EVENT_WARNING, "a step takes %d windows in place of %d: %d for each of %d workers",
+                   windows / parts * parts, windows, windows / parts, parts);
+    const i32 grain = plan_grain(windows / parts * parts * rows, use->grains);
+    *B = windows / parts * rows;
+    use->grains = ceil_div(*B, grain);
+    use->comm = NULL;
+    use->ranks = NULL;
+    use->policy = NULL;
+    if (use->machine->ndevice == 1) use->parallel = "auto";
+    return 0;
+}
