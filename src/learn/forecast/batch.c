@@ -172,9 +172,19 @@ void batch_fill(struct batcher *b, i32 slot, i32 rows) {
                 s->present += fill_input(b, s, i, r, r % windows < rows && s->seen[r] > 0);
 }
 
+i64 batch_in_span(const struct batcher *b, i64 n, i64 k, i32 w, bool *begins) {
+    const i64 part = k % b->spans, step = k / b->spans;
+    const i64 lo = n * part / b->spans, m = n * (part + 1) / b->spans - lo;
+    const i64 from = lo + m * w / b->nwin, len = lmax(1, lo + m * (w + 1) / b->nwin - from);
+    *begins = step % len == 0;
+    return lmin(n - 1, from + step % len);
+}
+
 /* Origin of an item in training order. */
 static i64 drawn(const struct batcher *b, i64 item) {
     const i64 n = window_origins(&b->set);
+    bool begins;
+    if (b->spans > 0) return window_origin(&b->set, batch_in_span(b, n, item / b->nwin, (i32)(item % b->nwin), &begins));
     return window_origin(&b->set, rng_shuffle(b->seed, (u32)(item / n), n, item % n));
 }
 

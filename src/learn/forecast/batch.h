@@ -55,6 +55,7 @@ struct batcher {
     struct window_set scored;     /* decoder.every_step: origins that have a target (and a base) */
     u64 seed;
     i32 nwin;                     /* origins, or tiles, per batch */
+    i32 spans;                    /* > 0: no shuffle; batch k goes through span k % spans of the rows in order (--shards time) */
     f32 *ready;                   /* [ncol][nready][horizon] the base from origins 0, 1, ...; NULL = made when needed */
     i64 nready;
 };
@@ -76,6 +77,10 @@ void batch_fill(struct batcher *b, i32 slot, i32 rows);
 
 /* The batch of step k in training order: a shuffle of the origins, all target columns of each. */
 void batch_fill_train(void *batcher, i64 k, i32 slot);
+
+/* Item w of batch k out of n, with spans: each window of a batch has a piece of the batch's span, and goes through it step by step.
+ * *begins: it is at the first item of its piece. */
+i64 batch_in_span(const struct batcher *b, i64 n, i64 k, i32 w, bool *begins);
 
 /* Target cells that are there in the batch of step k: what present of its slot will be.  Fills nothing.  Of windows, of tiles. */
 i64 batch_cells(const struct batcher *b, i64 k);

@@ -22,9 +22,10 @@ err training_net(struct fit *t) {
     whole.cut.slices = 1;
     TRY(forecast_net(&whole, &f->shape, t->series, &f->net));
     t->step.net = &f->net;
-    if (f->spec.cut.slices < 2) return 0;
+    const bool carries = store_carries(t); /* from tile to tile */
+    if (f->spec.cut.slices < 2 && !carries) return 0;
     if (!t->step.cut) NEW(t->step.cut, 1);
-    TRY(forecast_net(&f->spec, &f->shape, t->series, t->step.cut));
+    TRY((carries ? forecast_stream_net : forecast_net)(&f->spec, &f->shape, t->series, t->step.cut));
     t->step.net = t->step.cut;
     bool same = t->step.cut->nop == f->net.nop && t->step.cut->ntheta == f->net.ntheta;
     for (i32 l = 0; l < f->net.nop && same; l++) same = t->step.cut->op[l].theta0 == f->net.op[l].theta0;
@@ -98,6 +99,7 @@ err training_prepare(struct fit *t) {
     t->step.batch.set = t->set.train;
     t->step.batch.scored = (struct window_set){.first = 1, .end = INT64_MAX, .stride = 1}; /* tiles lie in training rows */
     t->step.batch.nwin = B / rows;
+    t->step.batch.spans = store_used(&t->job->use) && t->job->use.store.by_time ? store_parts(t) : 0;
     TRY(store_prepare(t));
     TRY(slices_watch(t));
     TRY(saving_prepare(t));

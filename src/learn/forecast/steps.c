@@ -119,10 +119,12 @@ static void fill_rows(struct batcher *b, i32 slot) {
     }
 }
 
-/* First row of a tile: all tiles of an epoch once, in another order and moved by another phase in each. */
+/* First row of a tile: in the order of time within spans; else all tiles of an epoch once, in another order and moved by another phase in each. */
 static i64 tile_first(const struct batcher *b, i64 item) {
     i64 C = b->shape->context, rows = window_origins(&b->set) + C - 1, n = lmax(1, rows / C), room = lmax(0, rows - n * C);
     u32 epoch = (u32)(item / n);
+    bool begins;
+    if (b->spans > 0) return b->set.first - C + C * batch_in_span(b, n, item / b->nwin, (i32)(item % b->nwin), &begins);
     f32 share = b->spec->cut.course.slice_rounds > 0 ? 0 : rng_uniform(b->seed, RNG_PHASE, epoch, 0); /* tiles come again */
     i64 phase = lmin(room, (i64)((f64)share * (f64)(room + 1)));
     return b->set.first - C + phase + C * rng_shuffle(b->seed, epoch, n, item % n);

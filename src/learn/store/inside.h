@@ -8,6 +8,14 @@
 struct order;   /* record.c */
 struct chooser; /* choose.c */
 
+/* carry.c */
+struct carry {
+    i32 n, in[NET_OPS], end[NET_OPS]; /* layers: buffers of the state that comes in and of the one that is left */
+    i64 floats;                       /* of all states of a batch */
+    f32 *state;                       /* [floats] */
+    i64 next;                         /* step that goes on from here; another one begins from zero */
+};
+
 struct store_run {
     struct pstore *ps;
     struct store_spec spec;
@@ -19,15 +27,16 @@ struct store_run {
     f32 *server_state[2]; /* [ntheta] where the engine holds the worker's; else the engine's */
     bool gradients;       /* workers push gradients */
     bool owns_server_state;
-    f32 *own;      /* [ntheta] weights of this worker alone (easgd); NULL */
-    bool begun;    /* own is valid */
-    f64 last_loss; /* of the last ticket with weights of its own */
-    f64 deadline;  /* clock at which --time-limit ends the run; 0 = never */
-    bool in_leg;   /* a leg is under way, or was when an error ended it */
-    i64 base;      /* step with which round 0 of `local` steps began */
-    i64 local;     /* steps of a ticket in this leg */
-    f32 alpha;     /* easgd */
-    f64 slow;      /* fault injection: times as long; 0 = not slowed */
+    f32 *own;           /* [ntheta] weights of this worker alone (easgd); NULL */
+    struct carry carry; /* n 0: nothing is carried */
+    bool begun;         /* own is valid */
+    f64 last_loss;      /* of the last ticket with weights of its own */
+    f64 deadline;       /* clock at which --time-limit ends the run; 0 = never */
+    bool in_leg;        /* a leg is under way, or was when an error ended it */
+    i64 base;           /* step with which round 0 of `local` steps began */
+    i64 local;          /* steps of a ticket in this leg */
+    f32 alpha;          /* easgd */
+    f64 slow;           /* fault injection: times as long; 0 = not slowed */
     i64 slow_from;
     i64 *border; /* pieces */
     i32 nborder;
@@ -49,6 +58,11 @@ err store_layout(struct fit *t, struct store_run *r);
 
 /* worker.c: this rank's tickets of a leg */
 err store_work(struct fit *t, struct store_run *r);
+
+/* carry.c: states of the recurrent layers from one tile to the next, where a worker goes through a span of time */
+err carry_new(struct fit *t, struct store_run *r);
+void carry_load(const struct fit *t, struct store_run *r, i64 batch, i64 step); /* into the inputs of slot 0 */
+void carry_keep(const struct fit *t, struct store_run *r, i64 step);
 
 /* record.c: RUN/order.txt */
 err order_open(struct fit *t, struct store_run *r);

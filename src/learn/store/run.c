@@ -99,6 +99,7 @@ static err prepare(struct fit *t, struct store_run *r) {
     r->local = local_of(t, r);
     TRY(fault_slow(comm_rank(t->job->use.comm), &r->slow_from, &r->slow));
     TRY(store_layout(t, r));
+    TRY(carry_new(t, r));
     TRY(server_optimiser(t, r));
     if (r->now.policy->own_weights) ARENA_NEW(&r->arena, r->own, t->f->net.ntheta);
     TRY(open_store(t, r));
@@ -133,6 +134,7 @@ err store_fresh(struct fit *t) {
     r->begun = false;
     r->last_loss = 0;
     r->base = 0;
+    r->carry.next = -1;
     return 0;
 }
 
@@ -269,7 +271,9 @@ const i64 *store_private_first(const struct fit *t) { return t->store ? t->store
 i64 store_private(const struct fit *t) {
     const struct store_run *r = t->store;
     const i64 n = t->f->net.ntheta;
-    return r ? pstore_private(r->ps) + server_floats(r, n) + worker_floats(t) + (r->own ? n + LANES : 0) : 0;
+    return r ? pstore_private(r->ps) + server_floats(r, n) + worker_floats(t) + (r->own ? n + LANES : 0) +
+                   (r->carry.floats > 0 ? r->carry.floats + LANES : 0)
+             : 0;
 }
 
 /* All parts in one order, to or from a vector. */
@@ -289,6 +293,13 @@ static void copy_private(const struct fit *t, f32 *v, bool save) {
         else
             r->begun = v[n] > 0;
         v += n + LANES;
+    }
+    if (r->carry.floats > 0) {
+        const size_t states = sizeof *v * (size_t)r->carry.floats;
+        memcpy(save ? v : r->carry.state, save ? r->carry.state : v, states);
+        memcpy(save ? (void *)(v + r->carry.floats) : &r->carry.next, save ? (void *)&r->carry.next : v + r->carry.floats,
+               sizeof(i64));
+        v += r->carry.floats + LANES;
     }
     if (save)
         pstore_private_save(r->ps, v);

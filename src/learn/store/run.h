@@ -18,6 +18,8 @@ bool store_used(const struct resources *use);
  * where there are fewer windows than workers. */
 err store_split(struct fit *t, i32 rows, i32 *B, struct resources *use);
 i32 store_parts(const struct fit *t); /* of a step; 1 = there is no store */
+/* Each worker goes through a span of time, and the net forecasts at every step: its state runs on from tile to tile. */
+bool store_carries(const struct fit *t);
 /* The optimiser that the engine holds: of the servers where workers push gradients, else of the workers. */
 const char *store_engine_optim(const struct fit *t);
 

@@ -16,6 +16,10 @@ bool store_pushes_gradients(const struct store_spec *s) {
            !s->choice.policy->chooses && s->choice.policy->local == 1;
 }
 
+bool store_carries(const struct fit *t) {
+    return store_used(&t->job->use) && t->job->use.store.by_time && t->f->spec.decoder->every_step;
+}
+
 const char *store_engine_optim(const struct fit *t) {
     const struct store_spec *s = &t->job->use.store;
     if (!store_used(&t->job->use)) return t->f->spec.optim;

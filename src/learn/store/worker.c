@@ -31,6 +31,7 @@ static err one_step(struct fit *t, struct store_run *r, const struct pstore_tick
     const f64 t0 = clock_now();
     training_fill(&t->step.batch, batch, 0);
     TRY(batcher_failed(&t->step.batch));
+    carry_load(t, r, batch, step);
     const struct batch_slot *slot = &t->step.batch.slot[0];
     struct step_args a = {.input = slot->input,
                           .loss_scale = loss_scale(t, r, step, slot->present),
@@ -42,6 +43,7 @@ static err one_step(struct fit *t, struct store_run *r, const struct pstore_tick
     a.hyper.lr = (f32)train_rate(j, r->state, step);
     a.hyper.step = step + 1;
     TRY(step_run(t->step.engine.exec, &a, out));
+    carry_keep(t, r, step);
     slow_down(r, step, clock_now() - t0);
     r->state->step_seconds += clock_now() - t0;
     r->state->step_count++;
