@@ -177,6 +177,7 @@ err forecast_fit(const struct learn_job *job, struct model **out) {
     struct fit t = {.own = *job, .series = series_of(job->data), .requested = job->spec, .slicing = &slicing};
     t.job = &t.own;
     TRY(forecast_check_kern(t.requested, job->use.kern));
+    TRY(store_spec_ranks(&job->use.store, comm_size(job->use.comm), job->use.events));
     NEW(t.f, 1);
     t.f->spec = *t.requested;
     err e = slices_record_new(t.f);

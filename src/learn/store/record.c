@@ -166,6 +166,7 @@ static err record(struct fit *t, struct order *o) {
     snprintf(path, sizeof path, "%s/order.txt", t->job->run_dir);
     NEW(o->path, strlen(path) + 1);
     memcpy(o->path, path, strlen(path));
+    TRY(file_make_parent(path));
     return t->job->resume || t->at.done > 0 ? 0 : file_write_all(path, TITLE, (i64)strlen(TITLE));
 }
 

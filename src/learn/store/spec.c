@@ -64,6 +64,17 @@ static err read_granularity(const char *text, struct store_spec *s) {
 
 static const char *named(const char *word) { return strcmp(word, "auto") == 0 ? NULL : word; }
 
+/* The codec's own error, with the option that it is about. */
+static err read_codec(const char *text, struct wire_choice *out) {
+    struct err_record why;
+    char fix[sizeof why.fix + 16];
+    const err e = wire_parse(text, out);
+    if (e >= 0) return 0;
+    why = *err_last();
+    snprintf(fix, sizeof fix, "--codec %s", why.fix);
+    return FAIL_AT(E103, "--codec", fix, "%s", why.text);
+}
+
 err store_spec_read(const struct options *o, struct store_spec *out) {
     *out = (struct store_spec){.servers = (i32)o->servers,
                                .worker = named(o->worker_optim),
@@ -73,7 +84,7 @@ err store_spec_read(const struct options *o, struct store_spec *out) {
                                .stops = strcmp(o->on_nan, "stop") == 0,
                                .replay = o->replay && *o->replay ? o->replay : NULL};
     TRY(store_policy_parse(o->store, &out->choice));
-    TRY(wire_parse(o->codec, &out->codec));
+    TRY(read_codec(o->codec, &out->codec));
     return read_granularity(o->granularity, out);
 }
 
@@ -96,6 +107,17 @@ void store_spec_text(const struct store_spec *s, char out[160]) {
 
 static err contradicts(const char *store, const char *option, const char *fix, const char *why) {
     return FAIL_AT(E106, NULL, fix, "--store %.60s and %s: %s", store, option, why);
+}
+
+err store_spec_ranks(const struct store_spec *s, i32 ranks, const struct events *to) {
+    char name[160];
+    if (ranks > 1 || store_is_plain(s) || s->choice.policy->shared) return 0;
+    store_spec_text(s, name);
+    if (!s->choice.policy->plain)
+        return FAIL_AT(E106, "--store", "--ranks 2   or   mpirun -n 2 stretto ..   or   --store hogwild   (threads of one process)",
+                       "--store %s needs ranks that train together, there is one", name);
+    event_note(to, EVENT_NOTE, "store %s: one rank sends nothing, so codec, servers and granularity have no effect", name);
+    return 0;
 }
 
 /* What pushes every `local` steps or never keeps gradients cannot do what a plan's messages do. */

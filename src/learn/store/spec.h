@@ -2,6 +2,7 @@
 #ifndef STRETTO_LEARN_STORE_SPEC_H
 #define STRETTO_LEARN_STORE_SPEC_H
 
+#include "base/event.h"
 #include "codec/codec.h"
 #include "store/policy.h"
 
@@ -31,6 +32,9 @@ struct store_spec {
 err store_spec_read(const struct options *o, struct store_spec *out);
 /* E106 where other options contradict the store. */
 err store_spec_check(const struct options *o);
+
+/* E106 where one rank is too few; a note where a store has nothing to do. */
+err store_spec_ranks(const struct store_spec *s, i32 ranks, const struct events *to);
 
 /* The messages of the plan do all that is asked: no server, no codec, an update after every step. */
 bool store_is_plain(const struct store_spec *s);

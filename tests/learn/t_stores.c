@@ -1,0 +1,217 @@
+/* t_stores.c - training through a parameter store: ssp:0 and servers have the bits of synchronous ranks, resumed runs those of
+ * undisturbed ones, replays those of the run that was recorded; every policy and codec learns. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/ranks.h"
+#include "session.h"
+
+static const char *const small[] = {"preset", "none", "target",         "a",  "horizon", "4",  "context", "16",
+                                    "batch",  "16",   "validate-every", "10", "steps",   "40", "hidden",  "20",
+                                    "base",   "last", "threads",        "1",  "guard",   "no", "gaps",    "mask",
+                                    NULL};
+
+struct session_more {
+    const char *word[24];
+};
+
+static struct session_more more(i32 ranks, const char *store, const char *name, const char *value, const char *name2,
+                                const char *value2) {
+    enum { TEXTS = 64 };
+    static char count[TEXTS][8];
+    static i32 next;
+    struct session_more m = {{"store", store}};
+    i32 n = 2;
+    char *text = count[next++ % TEXTS];
+    snprintf(text, 8, "%d", ranks);
+    m.word[n++] = "ranks", m.word[n++] = text;
+    if (name) m.word[n++] = name, m.word[n++] = value;
+    if (name2) m.word[n++] = name2, m.word[n++] = value2;
+    return m;
+}
+
+static struct session trained(const struct session_more *m) { return session_run(session_rows(660), small, m->word); }
+
+static void same_weights(const struct session *a, const struct session *b) {
+    assert_int_equal(a->f->net.ntheta, b->f->net.ntheta);
+    assert_memory_equal(a->f->theta[0], b->f->theta[0], sizeof(f32) * (size_t)a->f->net.ntheta);
+}
+
+TEST(synchronous_stores_have_the_bits_of_synchronous_ranks) {
+    const struct session_more plain = more(1, "sync", NULL, NULL, NULL, NULL);
+    struct session want = trained(&plain);
+    const struct session_more c[] = {more(2, "ssp:0", NULL, NULL, NULL, NULL), more(4, "ssp:0", NULL, NULL, NULL, NULL),
+                                     more(3, "sync", "servers", "1", NULL, NULL),
+                                     more(4, "sync", "servers", "2", "granularity", "1step*tensor")};
+    for (size_t i = 0; i < COUNT(c); i++) {
+        struct session got = trained(&c[i]);
+        same_weights(&got, &want);
+        session_end(&got);
+    }
+    session_end(&want);
+}
+
+/* Lower than a forecast of the last value, which the untrained network gives. */
+static void learns(const struct session_more *m) {
+    struct session s = trained(m);
+    f64 first = 0, best = INFINITY;
+    const struct course *c = &s.t->course;
+    for (i64 i = 0; i < c->n; i++) {
+        if (isnan(c->point[i].valid)) continue;
+        if (c->point[i].step == 0) first = c->point[i].valid;
+        best = fmin(best, c->point[i].valid);
+    }
+    printf("%s %s %s: validation loss %.4f, untrained %.4f\n", m->word[1], m->word[4] ? m->word[4] : "",
+           m->word[4] ? m->word[5] : "", best, first);
+    assert_true(best < 0.97 * first);
+    session_end(&s);
+}
+
+TEST(every_policy_learns) {
+    static const char *const store[] = {"ssp:3", "asp", "dcasgd", "local:5", "easgd:2", "bmuf:5", "diloco:5", "auto", "delay1"};
+    for (size_t i = 0; i < COUNT(store); i++) {
+        const struct session_more m = more(2, store[i], "steps", "240", NULL, NULL);
+        learns(&m);
+    }
+}
+
+TEST(every_codec_and_granularity_learns) {
+    static const char *const c[][3] = {{"sync", "codec", "bf16"},
+                                       {"sync", "codec", "fp16"},
+                                       {"asp", "codec", "int8"},
+                                       {"sync", "codec", "sign"},
+                                       {"asp", "codec", "topk:0.05"},
+                                       {"sync", "codec", "powersgd:2"},
+                                       {"asp", "granularity", "4steps"},
+                                       {"asp", "granularity", "1step*tensor"},
+                                       {"asp", "granularity", "1step*rows:3"},
+                                       {"ssp:1", "granularity", "0.01s"},
+                                       {"sync", "granularity", "0.2epochs"},
+                                       {"local:5", "shards", "time"}};
+    for (size_t i = 0; i < COUNT(c); i++) {
+        const struct session_more m = more(2, c[i][0], "steps", "240", c[i][1], c[i][2]);
+        learns(&m);
+    }
+}
+
+/* --- stopped and resumed --- */
+
+struct watcher {
+    int stop;
+    i64 stop_at;
+};
+
+static void on(void *self, const struct event *e) {
+    struct watcher *w = self;
+    if (e->kind == EVENT_VALID && w->stop_at > 0 && e->step >= w->stop_at) w->stop = 1;
+}
+
+static err fit(const struct session *s, const char *dir, bool resume, i64 stop_at, const char *replay, struct forecaster **out) {
+    struct watcher w = {.stop_at = stop_at};
+    struct events events = {.sink = {{on, &w}}, .n = 1};
+    struct learn_job job = s->t->job;
+    struct model *m = NULL;
+    job.run_dir = dir;
+    job.resume = resume;
+    job.use.events = &events;
+    job.use.stop = &w.stop;
+    if (replay) job.use.store.replay = replay;
+    const err e = ranks_fit(s->t, learner_find("forecast"), &job, &m);
+    *out = m ? forecaster_in(m) : NULL;
+    return e;
+}
+
+static void resumes(const struct session_more *m, i32 id) {
+    char dir[700];
+    struct session s = trained(m);
+    struct forecaster *f;
+    snprintf(dir, sizeof dir, "%s/resumed%d", t_dir(), id);
+    assert_int_equal(fit(&s, dir, false, 20, NULL, &f), STOP_SIGNAL);
+    assert_null(f);
+    T_OK(fit(&s, dir, true, 0, NULL, &f));
+    assert_memory_equal(f->theta[0], s.f->theta[0], sizeof(f32) * (size_t)f->net.ntheta);
+    forecast_free(&f->model);
+    session_end(&s);
+}
+
+/* States of codecs, of worker and server optimisers, of spans of time are in the checkpoint. */
+TEST(resumed_runs_have_the_bits_of_undisturbed_ones) {
+    const struct session_more c[] = {more(2, "ssp:0", NULL, NULL, NULL, NULL),
+                                     more(3, "sync", "servers", "1", "codec", "sign"),
+                                     more(2, "sync", "codec", "powersgd:2", NULL, NULL),
+                                     more(2, "diloco:5", "codec", "bf16", NULL, NULL),
+                                     more(2, "bmuf:10", NULL, NULL, NULL, NULL),
+                                     more(2, "local:5", "shards", "time", "decoder", "direct"),
+                                     more(2, "local:5", "shards", "time", "loss-steps", "all")};
+    for (i32 i = 0; i < (i32)COUNT(c); i++) resumes(&c[i], i);
+}
+
+TEST(a_replayed_run_has_the_bits_of_the_recorded_one) {
+    static const char *const c[][3] = {
+        {"asp", "granularity", "1step*tensor"}, {"ssp:2", "codec", "int8"}, {"easgd:2", "servers", "1"}};
+    for (i32 i = 0; i < (i32)COUNT(c); i++) {
+        const struct session_more m = more(3, c[i][0], c[i][1], c[i][2], NULL, NULL);
+        char dir[700], order[800];
+        struct session s = trained(&m);
+        struct forecaster *f, *g;
+        snprintf(dir, sizeof dir, "%s/recorded%d", t_dir(), i);
+        snprintf(order, sizeof order, "%s/order.txt", dir);
+        T_OK(fit(&s, dir, false, 0, NULL, &f));
+        T_OK(fit(&s, NULL, false, 0, order, &g));
+        assert_memory_equal(f->theta[0], g->theta[0], sizeof(f32) * (size_t)f->net.ntheta);
+        forecast_free(&f->model);
+        forecast_free(&g->model);
+        session_end(&s);
+    }
+}
+
+/* --- refusals --- */
+
+static void refused(const char *const *words, i32 code) {
+    stretto_config *c = stretto_config_new();
+    stretto_data *d = NULL;
+    stretto_trainer *t = NULL;
+    err e = 0;
+    for (i32 i = 0; small[i]; i += 2) T_OK(stretto_config_set(c, small[i], small[i + 1]));
+    for (i32 i = 0; words[i] && e >= 0; i += 2) e = stretto_config_set(c, words[i], words[i + 1]);
+    if (e >= 0) T_OK(stretto_data_open(c, session_rows(660), &d));
+    if (e >= 0) e = stretto_trainer_new(c, d, &t);
+    if (e >= 0) e = stretto_trainer_run(t);
+    printf("E%d %s (fix: %s)\n", err_last()->code, err_last()->text, err_last()->fix);
+    assert_int_equal(e, -code);
+    stretto_trainer_free(t);
+    stretto_data_free(d);
+    stretto_config_free(c);
+}
+
+TEST(what_does_not_fit_is_refused_in_a_sentence) {
+    static const struct {
+        const char *word[10];
+        i32 code;
+    } c[] = {{{"store", "spp", "ranks", "2"}, E103},
+             {{"store", "ssp:-1", "ranks", "2"}, E103},
+             {{"store", "local:0", "ranks", "2"}, E103},
+             {{"codec", "zip", "ranks", "2"}, E103},
+             {{"codec", "powersgd:0", "ranks", "2"}, E103},
+             {{"granularity", "0steps", "ranks", "2"}, E103},
+             {{"granularity", "8", "ranks", "2"}, E103},
+             {{"granularity", "8steps*cell", "ranks", "2"}, E103},
+             {{"store", "asp", "servers", "2", "ranks", "2"}, E106},
+             {{"store", "asp", "servers", "5", "ranks", "3"}, E106},
+             {{"store", "asp"}, E106},
+             {{"store", "local", "threads", "2"}, E106},
+             {{"store", "asp", "ranks", "2", "accumulate", "2"}, E106},
+             {{"store", "asp", "ranks", "2", "pipeline", "delay1"}, E106},
+             {{"store", "asp", "ranks", "2", "deterministic", "yes"}, E106},
+             {{"store", "local:4", "ranks", "2", "granularity", "8steps"}, E106},
+             {{"store", "delay1", "ranks", "2", "codec", "bf16"}, E106},
+             {{"store", "dcasgd", "ranks", "2", "granularity", "8steps"}, E106},
+             {{"store", "asp", "ranks", "4", "batch", "3"}, E106}};
+    for (size_t i = 0; i < COUNT(c); i++) refused(c[i].word, c[i].code);
+}
+
+T_MAIN(cmocka_unit_test(synchronous_stores_have_the_bits_of_synchronous_ranks), cmocka_unit_test(every_policy_learns),
+       cmocka_unit_test(every_codec_and_granularity_learns), cmocka_unit_test(resumed_runs_have_the_bits_of_undisturbed_ones),
+       cmocka_unit_test(a_replayed_run_has_the_bits_of_the_recorded_one),
+       cmocka_unit_test(what_does_not_fit_is_refused_in_a_sentence))
