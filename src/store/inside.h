@@ -19,7 +19,8 @@
 #include "store/post.h"
 #include "store/store.h"
 
-enum { CHUNK_FLOATS = 1 << 18 };
+/* Of a plain chunk, which stays in the cache on its way; of one for a codec, for which whole matrices pack better. */
+enum { PLAIN_FLOATS = 1 << 16, CHUNK_FLOATS = 1 << 20 };
 enum ps_kind { PS_PUSH = 1, PS_PULL, PS_WEIGHTS, PS_NEXT, PS_TICKET, PS_NORM, PS_LEAVE };
 enum { PS_FINAL = 1, PS_REFUSED = 2, PS_STOP = 4 };
 
@@ -108,14 +109,15 @@ struct ps_desk {
     _Atomic bool failed;
     struct wakeup changed, service; /* worker, service sleep */
     struct pstore_ticket ticket;
-    bool over;          /* the leg is over for this worker */
-    bool next;          /* the next ticket was asked for */
-    _Atomic bool waits; /* the worker waits, or there is none */
-    _Atomic u32 held;   /* 1: the push is still on its way */
-    i64 got;            /* chunks of weights that have come for the ticket */
-    i32 *got_of;        /* [nserver] of them */
-    bool asks;          /* a ticket is awaited of rank 0 */
-    _Atomic bool quit;  /* the worker has failed */
+    bool over;           /* the leg is over for this worker */
+    bool next;           /* the next ticket was asked for */
+    _Atomic bool waits;  /* the worker waits, or there is none */
+    _Atomic u32 held;    /* 1: the push is still on its way */
+    i64 got;             /* chunks of weights that have come for the ticket */
+    i32 *got_of;         /* [nserver] of them */
+    bool asks;           /* a ticket is awaited of rank 0 */
+    _Atomic bool drives; /* the worker moves the messages itself (service_drive) */
+    _Atomic bool quit;   /* the worker has failed */
 };
 
 struct pstore {
@@ -126,6 +128,7 @@ struct pstore {
     struct ps_desk desk;
     struct post *post;
     pthread_t thread;
+    pthread_mutex_t turn; /* held by the thread that moves messages and serves */
     bool running;
     err result;
     struct err_record why;
@@ -142,6 +145,7 @@ struct pstore {
     f32 *state, *scratch;   /* codec: of pushes; for encoding in the worker, in the service */
     f32 *scratch2, *change; /* service: scratch; [chunk] a change of weights */
     i64 rounds;             /* pushes so far, for codecs that warm up */
+    bool told;              /* this rank has ended its streams */
     bool leaving, closing;  /* no ticket will follow; this rank has the last weights */
     struct post_count before;
     i64 whole; /* bytes of the leg without codecs */
@@ -190,6 +194,7 @@ err tickets_next(struct pstore *s, i32 from, bool stop);
 /* service.c */
 err service_handle(void *store, i32 from, const unsigned char *data, u32 bytes);
 void *service_main(void *store);
+void service_drive(struct pstore *s, _Atomic u32 *word, u32 want); /* until *word is `want`, or desk.failed */
 
 static inline bool is_synchronous(const struct pstore *s) { return store_staleness(&s->job.store) == 0; }
 /* A message that is a head alone. */

@@ -39,14 +39,13 @@ static i64 unit_end(const struct pstore_job *j, i64 at, i64 end) {
 
 /* Chunks of a shard into c; NULL = they are counted. */
 static i32 cut(struct pstore *s, const struct store_shard *shard, struct ps_chunk *c, i32 *units) {
+    const i64 most = pack_plain(s) ? PLAIN_FLOATS : CHUNK_FLOATS;
     i32 n = 0;
     *units = 0;
     for (i64 at = shard->lo, end; at < shard->hi; at = end, ++*units) {
         end = unit_end(&s->job, at, shard->hi);
-        for (i64 lo = at; lo < end; lo += CHUNK_FLOATS, n++)
-            if (c)
-                c[n] = (struct ps_chunk){
-                    .lo = lo, .hi = lmin(end, lo + CHUNK_FLOATS), .unit = *units, .last = lo + CHUNK_FLOATS >= end};
+        for (i64 lo = at; lo < end; lo += most, n++)
+            if (c) c[n] = (struct ps_chunk){.lo = lo, .hi = lmin(end, lo + most), .unit = *units, .last = lo + most >= end};
     }
     return n;
 }

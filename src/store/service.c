@@ -168,29 +168,69 @@ static err idle(struct pstore *s, bool moved, f64 *since) {
         return comm_idle(c, moved, waits ? awaited(s) : NULL);
     }
     comm_reset_wait(c);
-    nap(s, clock_now() - *since);
     return comm_check(c);
+}
+
+/* One look at everything; the caller holds s->turn. */
+static err turn(struct pstore *s, f64 *since, bool *moved) {
+    const u64 mode = float_mode_fast(); /* updates have the bits of those in a step */
+    err e = atomic_load_explicit(&s->desk.quit, memory_order_relaxed) ? FAIL(E1, "the worker of this rank has failed") : 0;
+    if (e >= 0) e = look_at_desk(s, moved);
+    if (e >= 0) e = post_turn(s->post, moved);
+    if (e >= 0) e = server_advance(s, moved);
+    if (e >= 0 && !s->told && s->closing && server_finished(s)) {
+        e = post_close(s->post);
+        s->told = *moved = true;
+    }
+    if (e >= 0) e = idle(s, *moved, since);
+    float_mode_back(mode);
+    return e;
+}
+
+/* The worker has nothing to do: where messages need no agent it drives them itself, so no wake-up stands between it and a server.
+ */
+void service_drive(struct pstore *s, _Atomic u32 *word, u32 want) {
+    f64 since = clock_now();
+    pthread_mutex_lock(&s->turn);
+    while (atomic_load(word) != want && !atomic_load(&s->desk.failed)) {
+        bool moved = false;
+        const err e = turn(s, &since, &moved);
+        if (e >= 0) continue;
+        s->result = e;
+        s->why = *err_last();
+        atomic_store(&s->desk.failed, true);
+    }
+    pthread_mutex_unlock(&s->turn);
+}
+
+/* Sleeps while the worker drives; false: it has failed at it. */
+static bool stand_by(struct pstore *s) {
+    struct wakeup *w = &s->desk.service;
+    while (atomic_load(&s->desk.drives) && !atomic_load(&s->desk.failed)) {
+        const u32 seen = wakeup_prepare(w);
+        if (atomic_load(&s->desk.drives) && !atomic_load(&s->desk.failed)) wakeup_wait(w, seen, 0.5);
+        wakeup_finish(w);
+    }
+    return !atomic_load(&s->desk.failed);
 }
 
 static err serve(struct comm *c, void *store) {
     struct pstore *s = store;
-    const u64 mode = float_mode_fast();
     f64 since = clock_now();
-    bool told = false;
     err e = worker_of(s, comm_rank(c)) < 0 ? leave(s) : 0;
-    while (e >= 0 && !(told && post_closed(s->post))) {
+    while (e >= 0) {
         bool moved = false;
-        e = atomic_load_explicit(&s->desk.quit, memory_order_relaxed) ? FAIL(E1, "the worker of this rank has failed") : 0;
-        if (e >= 0) e = look_at_desk(s, &moved);
-        if (e >= 0) e = post_turn(s->post, &moved);
-        if (e >= 0) e = server_advance(s, &moved);
-        if (e >= 0 && !told && s->closing && server_finished(s)) {
-            e = post_close(s->post);
-            told = moved = true;
+        if (!stand_by(s)) {
+            err_put(&s->why);
+            return s->result;
         }
-        if (e >= 0) e = idle(s, moved, &since);
+        pthread_mutex_lock(&s->turn);
+        const bool over = s->told && post_closed(s->post);
+        if (!over) e = turn(s, &since, &moved);
+        pthread_mutex_unlock(&s->turn);
+        if (over) return 0;
+        if (e >= 0 && !moved && comm_direct(c) && !atomic_load(&s->desk.waits)) nap(s, clock_now() - since);
     }
-    float_mode_back(mode);
     return e;
 }
 

@@ -44,6 +44,7 @@ err pstore_new(const struct pstore_job *job, struct pstore **out) {
     *out = NULL;
     NEW(s, 1);
     s->job = *job;
+    pthread_mutex_init(&s->turn, NULL);
     s->corrects = job->gradients && job->codec.codec && strcmp(job->codec.codec->name, "topk") == 0 &&
                   strcmp(job->optim->name, "sgd") == 0 && job->hyper.momentum > 0;
     if (s->corrects) s->job.hyper.momentum = 0;
@@ -99,7 +100,7 @@ static err begin(struct pstore *s) {
     post_open(s->post);
     s->before = post_counted(s->post);
     s->whole = 0;
-    s->leaving = s->closing = false;
+    s->leaving = s->closing = s->told = false;
     s->waited = s->worked = 0;
     s->since = 0;
     atomic_store(&d->asked, 0);
@@ -107,6 +108,7 @@ static err begin(struct pstore *s) {
     atomic_store(&d->held, 0);
     atomic_store(&d->failed, false);
     atomic_store(&d->quit, false);
+    atomic_store(&d->drives, false);
     d->asks = false;
     atomic_store(&d->waits, pstore_worker(s) < 0);
     d->over = false;
@@ -143,8 +145,12 @@ static void ask(struct pstore *s, u32 what) {
 /* Until *word is `want`; false: the service has failed. */
 static bool await(struct pstore *s, _Atomic u32 *word, u32 want) {
     struct ps_desk *d = &s->desk;
+    if (atomic_load(word) == want) return true;
     const f64 t0 = clock_now();
+    const bool drives = comm_direct(s->job.comm);
     atomic_store(&d->waits, true);
+    atomic_store(&d->drives, drives);
+    if (drives) service_drive(s, word, want);
     wakeup_signal(&d->service);
     while (atomic_load(word) != want && !atomic_load(&d->failed)) {
         const u32 seen = wakeup_prepare(&d->changed);
@@ -152,6 +158,8 @@ static bool await(struct pstore *s, _Atomic u32 *word, u32 want) {
         wakeup_finish(&d->changed);
     }
     atomic_store(&d->waits, false);
+    atomic_store(&d->drives, false);
+    wakeup_signal(&d->service);
     s->waited += clock_now() - t0;
     return atomic_load(word) == want;
 }

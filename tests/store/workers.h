@@ -27,6 +27,7 @@ struct setting {
     const i64 *border;
     i32 nborder;
     bool sticky;
+    i32 nap_ms;                         /* of the slow one; 0 = 2 */
     i32 slow;                           /* this rank sleeps 2 ms in a ticket; -1 = none */
     i64 nan_ticket;                     /* 0 = none */
     i64 stop_round;                     /* the stop flag is set from then on; 0 = never */
@@ -42,7 +43,8 @@ struct worker {
     f32 theta[VECTOR], state[2][VECTOR], grad[VECTOR];
     struct pstore_leg leg;          /* the last one */
     struct pstore_record record[8]; /* of each leg */
-    i64 done, now;                  /* tickets that this worker had; round it is at */
+    i64 done;                       /* tickets that this worker had */
+    _Atomic i64 now;                /* round it is at */
 };
 
 static inline f32 target_of(i32 part, i64 i) { return (f32)(((i * 7 + part * 13) % 41) - 20) / 10; }
@@ -68,7 +70,8 @@ static err tickets(struct worker *w, struct pstore *s, i32 local, bool summed) {
         f64 loss = 0;
         w->now = t.round;
         w->done++;
-        if (w->set->slow == comm_rank(w->comm)) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+        if (w->set->slow == comm_rank(w->comm))
+            nanosleep(&(struct timespec){.tv_nsec = 1000000 * (w->set->nap_ms ? w->set->nap_ms : 2)}, NULL);
         for (i64 i = 0; i < VECTOR; i++) {
             const f32 d = w->theta[i] - target_of(t.part, i);
             loss += 0.5 * (f64)d * (f64)d;
