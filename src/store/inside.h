@@ -27,11 +27,11 @@ enum { PS_FINAL = 1, PS_REFUSED = 2, PS_STOP = 4 };
 struct ps_head {
     u8 kind, flags;
     u16 unused;
+    u32 bytes; /* of the data behind it */
     i32 chunk; /* of the shard */
     i64 ticket;
     f64 loss;
 };
-enum { PS_HEAD = 64 }; /* bytes before the data of a message */
 
 struct ps_chunk {
     i64 lo, hi;
@@ -109,10 +109,13 @@ struct ps_desk {
     _Atomic bool failed;
     struct wakeup changed, service; /* worker, service sleep */
     struct pstore_ticket ticket;
-    bool over;           /* the leg is over for this worker */
-    bool next;           /* the next ticket was asked for */
-    _Atomic bool waits;  /* the worker waits, or there is none */
-    _Atomic u32 held;    /* 1: the push is still on its way */
+    bool over;          /* the leg is over for this worker */
+    bool next;          /* the next ticket was asked for */
+    _Atomic bool waits; /* the worker waits, or there is none */
+    _Atomic u32 held;   /* 1: the push is still on its way */
+    i64 number;         /* ticket of the push */
+    f64 loss;
+    bool refused;
     i64 got;             /* chunks of weights that have come for the ticket */
     i32 *got_of;         /* [nserver] of them */
     bool asks;           /* a ticket is awaited of rank 0 */
@@ -138,7 +141,9 @@ struct pstore {
     i64 chunks;             /* of all shards */
     i64 codes;              /* pulls served so far, for codecs that warm up */
     unsigned char *packets; /* of the push */
-    u32 *packet_bytes;      /* [chunks] of each, behind its head */
+    u32 *packet_bytes;      /* [chunks] of each */
+    const void **packet_at; /* [chunks] where each is */
+    bool lends;             /* weights go from the shard itself, which no update changes meanwhile */
     unsigned char *norm_packet;
     f32 *push_change;       /* [chunk] of weights, for a push */
     f32 *pulled;            /* [n] NULL = weights go to job.theta */
@@ -165,10 +170,11 @@ static inline i32 worker_of(const struct pstore *s, i32 rank) {
 /* server.c: handle messages of workers; server_advance applies and answers what has become possible. */
 err server_new(struct pstore *s);
 err server_begin(struct pstore *s);
-err server_push(struct pstore *s, i32 from, const struct ps_head *h, const unsigned char *data, u32 bytes);
+err server_place(struct pstore *s, i32 from, const struct ps_head *h, void **to); /* of a push: checks it */
+err server_push(struct pstore *s, i32 from, const struct ps_head *h, const unsigned char *data);
 err server_pull(struct pstore *s, i32 from, const struct ps_head *h);
 err server_leave(struct pstore *s, i32 from);
-err server_norm(struct pstore *s, i32 from, const unsigned char *data, u32 bytes);
+err server_norm(struct pstore *s, i32 from, const struct ps_head *h, const unsigned char *data);
 err server_advance(struct pstore *s, bool *moved);
 bool server_finished(const struct pstore *s); /* every rank has its last weights */
 
@@ -177,11 +183,13 @@ void apply_push(struct pstore *s, struct ps_inbox *in, i32 rank, i32 unit); /* o
 void apply_merge(struct pstore *s); /* sums the parts of the round into part 0, and its norm */
 void apply_round(struct pstore *s);
 
-/* pack.c: chunks of vectors as packets; all return bytes behind the head */
+/* pack.c: chunks of vectors as packets.  *packet: where its bytes are, which may be the vector itself */
 bool pack_plain(const struct pstore *s); /* no codec */
 struct wire_args pack_args(const struct pstore *s, const struct ps_chunk *c, i64 round, bool gradient);
-u32 pack_push(struct pstore *s, const struct ps_chunk *c, const f32 *v, unsigned char *packet);
-u32 pack_weights(struct pstore *s, struct ps_inbox *in, const struct ps_chunk *c, bool final, unsigned char *packet);
+u32 pack_push(struct pstore *s, const struct ps_chunk *c, const f32 *v, const void **packet);
+u32 pack_weights(struct pstore *s, struct ps_inbox *in, const struct ps_chunk *c, bool final, const void **packet);
+u32 pack_bytes(const struct ps_chunk *c);                     /* of a plain chunk */
+f32 *pack_target(struct pstore *s, const struct ps_chunk *c); /* where pulled weights go */
 /* to: element c->lo of the vector.  False: malformed. */
 bool unpack_push(struct pstore *s, const struct ps_chunk *c, const unsigned char *data, u32 bytes, f32 *to);
 bool unpack_weights(struct pstore *s, const struct ps_chunk *c, const unsigned char *data, u32 bytes, bool final);
@@ -192,17 +200,16 @@ err tickets_begin(struct pstore *s);
 err tickets_next(struct pstore *s, i32 from, bool stop);
 
 /* service.c */
-err service_handle(void *store, i32 from, const unsigned char *data, u32 bytes);
+err service_place(void *store, i32 from, const unsigned char *head, void **to);
+err service_handle(void *store, i32 from, const unsigned char *head, const unsigned char *data);
 void *service_main(void *store);
 void service_drive(struct pstore *s, _Atomic u32 *word, u32 want); /* until *word is `want`, or desk.failed */
 
 static inline bool is_synchronous(const struct pstore *s) { return store_staleness(&s->job.store) == 0; }
-/* A message that is a head alone. */
-static inline err send_head(struct pstore *s, i32 to, const struct ps_head *h) {
-    unsigned char small[PS_HEAD] = {0};
-    memcpy(small, h, sizeof *h);
-    s->whole += to == comm_rank(s->job.comm) ? 0 : PS_HEAD;
-    return post_send(s->post, to, small, PS_HEAD);
+/* A message, whose data are borrowed until it is sent. */
+static inline err send_message(struct pstore *s, i32 to, const struct ps_head *h, const void *data) {
+    s->whole += to == comm_rank(s->job.comm) ? 0 : POST_HEAD;
+    return post_send(s->post, to, h, sizeof *h, data);
 }
 
 static inline i64 leg_tickets(const struct pstore *s) { return (s->last - s->first) * s->at.nworker; }

@@ -62,8 +62,8 @@ static void place(struct pstore *s, struct ps_chunk *c) {
         l->states += wire_state(&a);
         l->scratch = lmax(l->scratch, wire_scratch(&a));
     }
-    l->packets += round_up64(PS_HEAD + room, 64);
-    l->most = lmax(l->most, PS_HEAD + room);
+    l->packets += round_up64(room, 64);
+    l->most = lmax(l->most, room);
 }
 
 err layout_make(struct pstore *s) {
@@ -74,7 +74,7 @@ err layout_make(struct pstore *s) {
     ARENA_NEW(&s->arena, l->nchunk, l->nserver);
     ARENA_NEW(&s->arena, l->nunit, l->nserver);
     ARENA_NEW(&s->arena, l->chunk0, l->nserver);
-    l->most = PS_HEAD + 8 * layout_blocks(s);
+    l->most = 8 * layout_blocks(s);
     for (i32 k = 0; k < l->nserver; k++) {
         l->nchunk[k] = cut(s, &l->shard[k], NULL, &l->nunit[k]);
         ARENA_NEW(&s->arena, l->chunk[k], l->nchunk[k]);

@@ -6,19 +6,21 @@
 
 #include "base/mem.h"
 
-enum { IN_FLIGHT = 4 }; /* messages of a stream that comm knows at a time */
+enum { IN_FLIGHT = 6 }; /* heads and data of a stream that comm knows at a time */
 
 struct letter {
     struct comm_message m;
-    unsigned char small[POST_SMALL];
+    unsigned char head[POST_HEAD];
 };
 
 struct stream {
-    struct letter *out;      /* [queue] ring */
+    struct letter *out;      /* [queue] ring; a letter is a head or data */
     u32 first, posted, last; /* posted: the next one that comm is to learn of; all modulo nothing */
-    u64 sent, got;           /* messages of this job */
+    u64 sent, got;           /* letters of this job */
     struct comm_message in;
+    unsigned char head[POST_HEAD];
     unsigned char *buffer; /* [most] */
+    bool data;             /* data of `head` are awaited */
     bool closing, ended;   /* the last message to the peer is queued; that of the peer has come */
 };
 
@@ -27,8 +29,7 @@ struct post {
     struct stream *stream; /* [ranks] */
     i32 me, n, queue;
     u32 most;
-    post_handler *handle;
-    void *self;
+    struct post_handler handler;
     struct post_count count;
 };
 
@@ -36,7 +37,7 @@ void post_free(struct post *p) {
     if (!p) return;
     for (i32 k = 0; p->stream && k < p->n; k++) {
         mem_free(p->stream[k].out);
-        comm_release(p->comm, p->stream[k].buffer);
+        mem_free(p->stream[k].buffer);
     }
     mem_free(p->stream);
     mem_free(p);
@@ -47,17 +48,15 @@ static err make(struct post *p) {
     for (i32 k = 0; k < p->n; k++) {
         if (k == p->me) continue;
         NEW(p->stream[k].out, p->queue);
-        p->stream[k].buffer = comm_alloc(p->comm, p->most);
-        if (!p->stream[k].buffer) return -E601;
+        NEW(p->stream[k].buffer, p->most);
     }
     return 0;
 }
 
-err post_new(struct comm *c, i64 most, i32 queue, post_handler *handle, void *self, struct post **out) {
+err post_new(struct comm *c, i64 most, i32 queue, const struct post_handler *h, struct post **out) {
     struct post *p;
     NEW(p, 1);
-    *p = (struct post){
-        .comm = c, .me = comm_rank(c), .n = comm_size(c), .queue = queue, .most = (u32)most, .handle = handle, .self = self};
+    *p = (struct post){.comm = c, .me = comm_rank(c), .n = comm_size(c), .queue = 2 * queue, .most = (u32)most, .handler = *h};
     const err e = make(p);
     if (e < 0)
         post_free(p);
@@ -67,11 +66,16 @@ err post_new(struct comm *c, i64 most, i32 queue, post_handler *handle, void *se
 }
 
 static struct comm_message message(void *data, u32 bytes, i32 peer, bool sends, u64 serial) {
-    struct comm_message m = {.data = data, .peer = peer, .channel = CHANNEL_ROUND, .sends = sends, .fewer = !sends};
+    struct comm_message m = {.data = data, .peer = peer, .channel = CHANNEL_ROUND, .sends = sends};
     m.head.serial = serial;
     m.head.bytes = bytes;
     snprintf(m.head.name, sizeof m.head.name, "store");
     return m;
+}
+
+static void await_head(struct stream *s, i32 peer) {
+    s->in = message(s->head, POST_HEAD, peer, false, s->got++);
+    s->data = false;
 }
 
 void post_open(struct post *p) {
@@ -80,28 +84,48 @@ void post_open(struct post *p) {
         s->first = s->posted = s->last = 0;
         s->sent = s->got = 0;
         s->closing = s->ended = k == p->me;
-        if (k != p->me) s->in = message(s->buffer, p->most, k, false, 0);
+        if (k != p->me) await_head(s, k);
     }
 }
 
-err post_send(struct post *p, i32 to, const void *data, u32 bytes) {
-    if (to == p->me) return p->handle(p->self, to, data, bytes);
+static u32 data_bytes(const unsigned char *head) {
+    struct post_head h;
+    memcpy(&h, head, sizeof h);
+    return h.bytes;
+}
+
+static u8 kind_of(const unsigned char *head) { return head[0]; }
+
+static void put(struct post *p, i32 to, const unsigned char *head, void *data, u32 bytes) {
     struct stream *s = &p->stream[to];
-    if (s->last - s->first == (u32)p->queue) return FAIL(E1, "more than %d messages wait for rank %d", p->queue, to);
     struct letter *l = &s->out[s->last++ % (u32)p->queue];
-    const bool small = bytes <= POST_SMALL;
-    if (small) memcpy(l->small, data, bytes);
-    l->m = message(small ? l->small : (void *)(uintptr_t)data, bytes, to, true, s->sent++);
+    if (head) memcpy(l->head, head, POST_HEAD);
+    l->m = message(head ? l->head : data, bytes, to, true, s->sent++);
     p->count.sent += bytes;
+}
+
+err post_send(struct post *p, i32 to, const void *head, size_t size, const void *data) {
+    unsigned char all[POST_HEAD] = {0};
+    memcpy(all, head, size);
+    if (to == p->me) {
+        void *at;
+        TRY(p->handler.place(p->handler.self, to, all, &at));
+        return p->handler.handle(p->handler.self, to, all, data);
+    }
+    const struct stream *s = &p->stream[to];
+    if (s->last - s->first + 2 > (u32)p->queue) return FAIL(E1, "more than %d messages wait for rank %d", p->queue / 2, to);
+    put(p, to, all, NULL, POST_HEAD);
+    if (data_bytes(all) > 0) put(p, to, NULL, (void *)(uintptr_t)data, data_bytes(all));
     p->count.messages++;
     return 0;
 }
 
 err post_close(struct post *p) {
+    const struct post_head end = {0};
     for (i32 k = 0; k < p->n; k++) {
         if (p->stream[k].closing) continue;
         p->stream[k].closing = true;
-        TRY(post_send(p, k, "", 1)); /* shorter than any message */
+        TRY(post_send(p, k, &end, sizeof end, NULL));
     }
     return 0;
 }
@@ -133,23 +157,47 @@ static err move_out(struct post *p, struct stream *s, bool *moved) {
     return 0;
 }
 
+/* A head is there: where its data go, or, if it has none, what it says. */
+static err got_head(struct post *p, i32 k, struct stream *s) {
+    void *to = NULL;
+    const u32 bytes = data_bytes(s->head);
+    if (kind_of(s->head) == 0) {
+        s->ended = true;
+        return 0;
+    }
+    if (bytes > p->most)
+        return FAIL(E804, "rank %d announces %u bytes for the store, more than any of its messages has", k, bytes);
+    TRY(p->handler.place(p->handler.self, k, s->head, &to));
+    if (bytes > 0) {
+        s->in = message(to ? to : s->buffer, bytes, k, false, s->got++);
+        s->data = true;
+        return 0;
+    }
+    const err e = p->handler.handle(p->handler.self, k, s->head, NULL);
+    await_head(s, k);
+    return e;
+}
+
+static err got_data(struct post *p, i32 k, struct stream *s) {
+    const unsigned char *data = s->in.data;
+    const err e = p->handler.handle(p->handler.self, k, s->head, data);
+    await_head(s, k);
+    return e;
+}
+
 static err move_in(struct post *p, i32 k, bool *moved) {
     struct stream *s = &p->stream[k];
-    bool done;
-    if (s->ended) return 0;
-    if (!s->in.started) TRY(comm_post(p->comm, &s->in));
-    TRY(comm_test(p->comm, &s->in, &done));
-    *moved = *moved || s->in.moved;
-    s->in.moved = false;
-    if (!done) return 0;
-    *moved = true;
-    const u32 bytes = s->in.head.bytes;
-    p->count.received += bytes;
-    if (bytes == 1)
-        s->ended = true;
-    else
-        TRY(p->handle(p->self, k, s->buffer, bytes));
-    if (!s->ended) s->in = message(s->buffer, p->most, k, false, ++s->got);
+    while (!s->ended) {
+        bool done;
+        if (!s->in.started) TRY(comm_post(p->comm, &s->in));
+        TRY(comm_test(p->comm, &s->in, &done));
+        *moved = *moved || s->in.moved;
+        s->in.moved = false;
+        if (!done) return 0;
+        *moved = true;
+        p->count.received += s->in.head.bytes;
+        TRY(s->data ? got_data(p, k, s) : got_head(p, k, s));
+    }
     return 0;
 }
 

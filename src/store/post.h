@@ -1,26 +1,37 @@
 /* post.h - streams of messages between this rank and every other one, for servers that answer whoever asks.
  *
- *     post_send(to) --> queue of that stream --> comm          comm --> one receive per peer is always posted --> handler
+ *     post_send(to) --> queue of that stream --> comm      comm --> head --place--> data --> handler
  *
- * Within one job of the agent (comm.h).  A stream keeps its order.  A message has at most `most` bytes; receivers learn its size
- * when it comes.  The message to this rank itself is handled at once.  A stream ends with post_close: no receive is left behind.
- */
+ * Within one job of the agent (comm.h).  A message is a head of POST_HEAD bytes and, behind it, the data that the head announces:
+ * the receiver says where they go when the head is there, so they need not be copied once more.  A stream keeps its order.  A
+ * message to this rank itself is handled at once.  A stream ends with post_close: no receive is left behind. */
 #ifndef STRETTO_STORE_POST_H
 #define STRETTO_STORE_POST_H
 
 #include "comm/comm.h"
 
-struct post;
-typedef err post_handler(void *self, i32 from, const unsigned char *data, u32 bytes);
+enum { POST_HEAD = 64 };
+/* The first fields of every head; kind 0 ends a stream. */
+struct post_head {
+    u8 kind;
+    u32 bytes; /* of the data */
+};
 
-/* queue: messages that may wait for each peer. */
-err post_new(struct comm *c, i64 most, i32 queue, post_handler *handle, void *self, struct post **out);
+struct post;
+struct post_handler {
+    /* Checks a head and says where its data go; *to NULL: into a buffer of the stream. */
+    err (*place)(void *self, i32 from, const unsigned char *head, void **to);
+    err (*handle)(void *self, i32 from, const unsigned char *head, const unsigned char *data);
+    void *self;
+};
+
+/* most: bytes of the data of a message; queue: messages that may wait for each peer. */
+err post_new(struct comm *c, i64 most, i32 queue, const struct post_handler *h, struct post **out);
 void post_free(struct post *p);
 void post_open(struct post *p); /* before each job: streams begin anew */
 
-enum { POST_SMALL = 64 };
-/* data is borrowed until the stream has sent it; up to POST_SMALL bytes are copied.  E1 where the queue is full. */
-err post_send(struct post *p, i32 to, const void *data, u32 bytes);
+/* The head is copied, data are borrowed until the stream has sent them.  E1 where the queue is full. */
+err post_send(struct post *p, i32 to, const void *head, size_t size, const void *data);
 err post_close(struct post *p);               /* the last message of each stream to a peer */
 bool post_closed(const struct post *p);       /* all streams have ended, both ways */
 bool post_sent(const struct post *p, i32 to); /* nothing waits for this peer */

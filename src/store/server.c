@@ -106,22 +106,34 @@ static err malformed(i32 from, const char *what) {
                    what);
 }
 
-err server_push(struct pstore *s, i32 from, const struct ps_head *h, const unsigned char *data, u32 bytes) {
+err server_place(struct pstore *s, i32 from, const struct ps_head *h, void **to) {
     struct ps_server *v = &s->server;
     struct ps_inbox *in = &v->of[from];
     const i64 t0 = s->first * s->at.nworker;
+    const bool refused = (h->flags & PS_REFUSED) != 0;
     if (v->me < 0 || worker_of(s, from) < 0 || h->chunk < 0 || h->chunk >= s->at.nchunk[v->me] || h->ticket < t0 ||
         h->ticket >= t0 + leg_tickets(s))
         return malformed(from, "a push");
     const struct ps_chunk *c = &s->at.chunk[v->me][h->chunk];
+    if (in->ticket >= 0 && (h->chunk == 0 || in->ticket != h->ticket))
+        return malformed(from, "a push before the last one was applied");
+    if (!refused && pack_plain(s) && h->bytes != pack_bytes(c)) return malformed(from, "a push");
+    if (!refused && pack_plain(s)) *to = in->v + (c->lo - own_shard(s)->lo);
+    return 0;
+}
+
+err server_push(struct pstore *s, i32 from, const struct ps_head *h, const unsigned char *data) {
+    struct ps_server *v = &s->server;
+    struct ps_inbox *in = &v->of[from];
+    const struct ps_chunk *c = &s->at.chunk[v->me][h->chunk];
     if (h->chunk == 0) {
-        if (in->ticket >= 0) return malformed(from, "a push before the last one was applied");
         in->ticket = h->ticket;
         in->ready = in->applied = 0;
         in->refused = (h->flags & PS_REFUSED) != 0;
         if (!in->refused) v->loss += h->loss;
     }
-    if (!in->refused && !unpack_push(s, c, data, bytes, in->v + (c->lo - own_shard(s)->lo))) return malformed(from, "a packet");
+    if (!in->refused && !unpack_push(s, c, data, h->bytes, in->v + (c->lo - own_shard(s)->lo)))
+        return malformed(from, "a packet");
     if (c->last) in->ready = c->unit + 1;
     return 0;
 }
@@ -155,29 +167,24 @@ static err tell_norm(struct pstore *s) {
     struct ps_server *v = &s->server;
     const struct store_shard *shard = own_shard(s);
     const i64 lo = shard->lo / s->job.block, hi = (shard->hi + s->job.block - 1) / s->job.block;
-    struct {
-        struct ps_head head;
-        unsigned char rest[PS_HEAD - sizeof(struct ps_head)];
-    } first = {.head = {.kind = PS_NORM, .ticket = v->round, .chunk = v->me}};
-    unsigned char *packet = s->norm_packet;
+    const struct ps_head h = {.kind = PS_NORM, .ticket = v->round, .chunk = v->me, .bytes = (u32)lmax(0, hi - lo) * 8};
     v->norms++;
-    memcpy(packet, &first, PS_HEAD);
-    if (hi > lo) memcpy(packet + PS_HEAD, v->norm + lo, sizeof(f64) * (size_t)(hi - lo));
+    if (hi > lo) memcpy(s->norm_packet, v->norm + lo, h.bytes);
     for (i32 k = 0; k < s->at.nserver; k++)
-        if (k != v->me) TRY(post_send(s->post, server_rank(s, k), packet, PS_HEAD + (u32)(hi > lo ? hi - lo : 0) * 8));
+        if (k != v->me) TRY(send_message(s, server_rank(s, k), &h, s->norm_packet));
     return 0;
 }
 
 /* A server may be a round ahead: it sends its sums of the next round only when this one is applied here, since its workers wait
  * for all shards. */
-err server_norm(struct pstore *s, i32 from, const unsigned char *data, u32 bytes) {
+err server_norm(struct pstore *s, i32 from, const struct ps_head *h, const unsigned char *data) {
     struct ps_server *v = &s->server;
     const i32 k = from - s->at.server0;
     if (v->me < 0 || k < 0 || k >= s->at.nserver) return malformed(from, "a norm");
     const struct store_shard *shard = &s->at.shard[k];
     const i64 lo = shard->lo / s->job.block, hi = lmax(lo, (shard->hi + s->job.block - 1) / s->job.block);
-    if (bytes != (u64)(hi - lo) * 8) return malformed(from, "a norm");
-    if (hi > lo) memcpy(v->norm + lo, data, bytes);
+    if (h->bytes != (u64)(hi - lo) * 8) return malformed(from, "a norm");
+    if (hi > lo) memcpy(v->norm + lo, data, h->bytes);
     v->norms++;
     return 0;
 }
@@ -236,7 +243,7 @@ static bool all_left(const struct pstore *s) {
 
 static bool may_pull(struct pstore *s, i32 rank, const struct ps_inbox *in) {
     const i64 stale = store_staleness(&s->job.store);
-    if (!post_sent(s->post, rank)) return false;
+    if (!post_sent(s->post, rank) || in->ticket >= 0) return false; /* a worker sees its own push */
     if (in->final) return all_left(s);
     const i64 round = in->pull / s->at.nworker;
     if (stale != STORE_UNBOUNDED && s->server.clear < round - stale) return false;
@@ -248,12 +255,11 @@ static err send_weights(struct pstore *s, i32 rank, struct ps_inbox *in) {
     in->version = s->server.version;
     for (i32 i = 0; i < s->at.nchunk[me]; i++) {
         const struct ps_chunk *c = &s->at.chunk[me][i];
-        unsigned char *packet = in->packets + c->packet;
-        const struct ps_head h = {.kind = PS_WEIGHTS, .flags = in->final ? PS_FINAL : 0, .chunk = i, .ticket = in->pull};
-        const u32 bytes = pack_weights(s, in, c, in->final, packet + PS_HEAD);
-        memcpy(packet, &h, sizeof h);
-        s->whole += rank == comm_rank(s->job.comm) ? 0 : PS_HEAD + 4 * (c->hi - c->lo);
-        TRY(post_send(s->post, rank, packet, PS_HEAD + bytes));
+        const void *packet;
+        struct ps_head h = {.kind = PS_WEIGHTS, .flags = in->final ? PS_FINAL : 0, .chunk = i, .ticket = in->pull};
+        h.bytes = pack_weights(s, in, c, in->final, &packet);
+        s->whole += rank == comm_rank(s->job.comm) ? 0 : pack_bytes(c);
+        TRY(send_message(s, rank, &h, packet));
     }
     s->codes++;
     in->pull = -1;
@@ -262,12 +268,20 @@ static err send_weights(struct pstore *s, i32 rank, struct ps_inbox *in) {
 
 /* ------------------------------------------------------------------ turns --------------------------------------------------- */
 
+/* Weights that were lent are still on their way: no update may change them. */
+static bool is_lent(const struct pstore *s) {
+    for (i32 k = 0; s->lends && k < comm_size(s->job.comm); k++)
+        if (k != comm_rank(s->job.comm) && !post_sent(s->post, k)) return true;
+    return false;
+}
+
 err server_advance(struct pstore *s, bool *moved) {
     struct ps_server *v = &s->server;
     if (v->me < 0) return 0;
     const i32 ranks = comm_size(s->job.comm);
-    if (is_synchronous(s)) TRY(advance_round(s, moved));
-    for (i32 k = 0; k < ranks && !is_synchronous(s); k++)
+    const bool lent = is_lent(s);
+    if (is_synchronous(s) && !lent) TRY(advance_round(s, moved));
+    for (i32 k = 0; k < ranks && !is_synchronous(s) && !lent; k++)
         if (v->of[k].ticket >= 0) apply_ready(s, k, &v->of[k], moved);
     for (i32 k = 0; k < ranks; k++) {
         struct ps_inbox *in = &v->of[k];

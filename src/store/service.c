@@ -28,7 +28,7 @@ static err pull(struct pstore *s, i64 ticket, u8 flags) {
     s->desk.got = 0;
     memset(s->desk.got_of, 0, sizeof *s->desk.got_of * (size_t)s->at.nserver);
     for (i32 k = 0; k < s->at.nserver; k++)
-        TRY(send_head(s, server_rank(s, k), &(struct ps_head){.kind = PS_PULL, .flags = flags, .ticket = ticket}));
+        TRY(send_message(s, server_rank(s, k), &(struct ps_head){.kind = PS_PULL, .flags = flags, .ticket = ticket}, NULL));
     return 0;
 }
 
@@ -36,7 +36,7 @@ static err pull(struct pstore *s, i64 ticket, u8 flags) {
 static err leave(struct pstore *s) {
     s->leaving = true;
     for (i32 k = 0; k < s->at.nserver && worker_of(s, comm_rank(s->job.comm)) >= 0; k++)
-        TRY(send_head(s, server_rank(s, k), &(struct ps_head){.kind = PS_LEAVE}));
+        TRY(send_message(s, server_rank(s, k), &(struct ps_head){.kind = PS_LEAVE}, NULL));
     return pull(s, -1, PS_FINAL);
 }
 
@@ -51,10 +51,10 @@ static err got_ticket(struct pstore *s, const struct ps_head *h) {
     return leave(s);
 }
 
-static err got_weights(struct pstore *s, i32 from, const struct ps_head *h, const unsigned char *data, u32 bytes) {
+static err got_weights(struct pstore *s, i32 from, const struct ps_head *h, const unsigned char *data) {
     const i32 k = from - s->at.server0;
     if (k < 0 || k >= s->at.nserver || h->chunk < 0 || h->chunk >= s->at.nchunk[k] ||
-        !unpack_weights(s, &s->at.chunk[k][h->chunk], data, bytes, h->flags & PS_FINAL))
+        !unpack_weights(s, &s->at.chunk[k][h->chunk], data, h->bytes, h->flags & PS_FINAL))
         return FAIL_AT(E804, NULL, "the same program and options on every rank",
                        "rank %d sent weights that do not fit this store", from);
     s->desk.got_of[k]++;
@@ -71,8 +71,15 @@ static err send_push(struct pstore *s) {
     for (i32 k = 0; k < s->at.nserver; k++)
         for (i32 i = 0; i < s->at.nchunk[k]; i++) {
             const struct ps_chunk *c = &s->at.chunk[k][i];
-            s->whole += server_rank(s, k) == comm_rank(s->job.comm) ? 0 : PS_HEAD + 4 * (c->hi - c->lo);
-            TRY(post_send(s->post, server_rank(s, k), s->packets + c->packet, PS_HEAD + s->packet_bytes[s->at.chunk0[k] + i]));
+            const i64 at = s->at.chunk0[k] + i;
+            const struct ps_head h = {.kind = PS_PUSH,
+                                      .flags = d->refused ? PS_REFUSED : 0,
+                                      .chunk = i,
+                                      .ticket = d->number,
+                                      .loss = d->loss,
+                                      .bytes = s->packet_bytes[at]};
+            s->whole += server_rank(s, k) == comm_rank(s->job.comm) ? 0 : pack_bytes(c);
+            TRY(send_message(s, server_rank(s, k), &h, s->packet_at[at]));
         }
     d->held = 1;
     return 0;
@@ -95,7 +102,7 @@ static err look_at_desk(struct pstore *s, bool *moved) {
     if (asked & DESK_NEXT) {
         const u8 flags = s->job.stop(s->job.self) ? PS_STOP : 0;
         s->desk.asks = true;
-        TRY(send_head(s, 0, &(struct ps_head){.kind = PS_NEXT, .flags = flags}));
+        TRY(send_message(s, 0, &(struct ps_head){.kind = PS_NEXT, .flags = flags}, NULL));
     }
     if (atomic_load_explicit(&s->desk.held, memory_order_relaxed)) look_at_push(s);
     return 0;
@@ -103,26 +110,40 @@ static err look_at_desk(struct pstore *s, bool *moved) {
 
 /* ------------------------------------------------------------------ messages ------------------------------------------------ */
 
-err service_handle(void *store, i32 from, const unsigned char *data, u32 bytes) {
+static err place_weights(struct pstore *s, i32 from, const struct ps_head *h, void **to) {
+    const i32 k = from - s->at.server0;
+    if (k < 0 || k >= s->at.nserver || h->chunk < 0 || h->chunk >= s->at.nchunk[k]) return 0; /* got_weights says so */
+    const struct ps_chunk *c = &s->at.chunk[k][h->chunk];
+    if ((pack_plain(s) || h->flags & PS_FINAL) && h->bytes == pack_bytes(c)) *to = pack_target(s, c);
+    return 0;
+}
+
+err service_place(void *store, i32 from, const unsigned char *head, void **to) {
     struct pstore *s = store;
     struct ps_head h;
-    if (bytes < PS_HEAD) return FAIL(E804, "rank %d sent a message of %u bytes to the store", from, bytes);
-    memcpy(&h, data, sizeof h);
-    data += PS_HEAD;
-    bytes -= PS_HEAD;
+    memcpy(&h, head, sizeof h);
+    *to = NULL;
+    if (h.kind == PS_PUSH) return server_place(s, from, &h, to);
+    return h.kind == PS_WEIGHTS ? place_weights(s, from, &h, to) : 0;
+}
+
+err service_handle(void *store, i32 from, const unsigned char *head, const unsigned char *data) {
+    struct pstore *s = store;
+    struct ps_head h;
+    memcpy(&h, head, sizeof h);
     switch (h.kind) {
         case PS_PUSH:
-            return server_push(s, from, &h, data, bytes);
+            return server_push(s, from, &h, data);
         case PS_PULL:
             return server_pull(s, from, &h);
         case PS_WEIGHTS:
-            return got_weights(s, from, &h, data, bytes);
+            return got_weights(s, from, &h, data);
         case PS_NEXT:
             return tickets_next(s, from, h.flags & PS_STOP);
         case PS_TICKET:
             return got_ticket(s, &h);
         case PS_NORM:
-            return server_norm(s, from, data, bytes);
+            return server_norm(s, from, &h, data);
         case PS_LEAVE:
             return server_leave(s, from);
         default:

@@ -29,14 +29,17 @@ static err make(struct pstore *s) {
     ARENA_NEW(&s->arena, s->desk.got_of, s->at.nserver);
     ARENA_NEW(&s->arena, s->packets, s->at.packets);
     ARENA_NEW(&s->arena, s->packet_bytes, s->chunks);
-    ARENA_NEW(&s->arena, s->norm_packet, PS_HEAD + 8 * layout_blocks(s));
+    ARENA_NEW(&s->arena, s->packet_at, s->chunks);
+    ARENA_NEW(&s->arena, s->norm_packet, 8 * layout_blocks(s));
     ARENA_NEW(&s->arena, s->change, CHUNK_FLOATS);
     ARENA_NEW(&s->arena, s->push_change, CHUNK_FLOATS);
     ARENA_NEW(&s->arena, s->scratch, s->at.scratch);
     ARENA_NEW(&s->arena, s->scratch2, s->at.scratch);
     if (pstore_worker(s) >= 0) ARENA_NEW(&s->arena, s->state, s->at.states);
     if (keeps_pulled(s)) ARENA_NEW(&s->arena, s->pulled, j->n);
-    return post_new(j->comm, s->at.most, (i32)messages_most(s), service_handle, s, &s->post);
+    const struct post_handler h = {service_place, service_handle, s};
+    s->lends = pack_plain(s) && comm_direct(j->comm);
+    return post_new(j->comm, s->at.most, (i32)messages_most(s), &h, &s->post);
 }
 
 err pstore_new(const struct pstore_job *job, struct pstore **out) {
@@ -184,14 +187,12 @@ err pstore_give(struct pstore *s, const struct pstore_ticket *t, const struct ps
     for (i32 k = 0; k < s->at.nserver; k++)
         for (i32 i = 0; i < s->at.nchunk[k]; i++) {
             const struct ps_chunk *c = &s->at.chunk[k][i];
-            unsigned char *packet = s->packets + c->packet;
-            const struct ps_head h = {
-                .kind = PS_PUSH, .flags = p->refused ? PS_REFUSED : 0, .chunk = i, .ticket = t->number, .loss = p->loss};
-            memcpy(packet, &h, sizeof h);
-            for (i64 x = c->lo; x < c->hi && !p->v; x++) s->push_change[x - c->lo] = s->pulled[x] - s->job.theta[x];
-            s->packet_bytes[s->at.chunk0[k] + i] =
-                p->refused ? 0 : pack_push(s, c, p->v ? p->v + c->lo : s->push_change, packet + PS_HEAD);
+            const i64 at = s->at.chunk0[k] + i;
+            s->packet_bytes[at] = p->refused ? 0 : pack_push(s, c, p->v, &s->packet_at[at]);
         }
+    d->number = t->number;
+    d->loss = p->loss;
+    d->refused = p->refused;
     s->rounds++;
     atomic_store(&d->held, 1);
     d->next = !p->more;

@@ -58,5 +58,5 @@ err tickets_next(struct pstore *s, i32 from, bool asks_stop) {
     if (!s->replay && (asks_stop || s->job.stop(s->job.self))) stop(s);
     const struct ps_head h = {.kind = PS_TICKET, .ticket = deal(s, worker)};
     if (h.ticket >= 0) s->tickets.owner[h.ticket - s->first * s->at.nworker] = (u16)worker;
-    return send_head(s, from, &h);
+    return send_message(s, from, &h, NULL);
 }
