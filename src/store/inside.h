@@ -202,6 +202,7 @@ err tickets_next(struct pstore *s, i32 from, bool stop);
 /* service.c */
 err service_place(void *store, i32 from, const unsigned char *head, void **to);
 err service_handle(void *store, i32 from, const unsigned char *head, const unsigned char *data);
+void service_begin(struct pstore *s);
 void *service_main(void *store);
 void service_drive(struct pstore *s, _Atomic u32 *word, u32 want); /* until *word is `want`, or desk.failed */
 

@@ -255,9 +255,11 @@ static err serve(struct comm *c, void *store) {
     return e;
 }
 
+/* Before the thread: from then on the worker may drive messages, too. */
+void service_begin(struct pstore *s) { comm_begin(s->job.comm, serve, s); }
+
 void *service_main(void *store) {
     struct pstore *s = store;
-    comm_begin(s->job.comm, serve, s);
     s->result = comm_end(s->job.comm);
     if (s->result < 0) s->why = *err_last();
     atomic_store(&s->desk.failed, s->result < 0);

@@ -124,6 +124,7 @@ err pstore_begin(struct pstore *s, i64 first, i64 last, const struct pstore_reco
     s->last = last;
     s->replay = replay;
     TRY(begin(s));
+    service_begin(s);
     if (pthread_create(&s->thread, NULL, service_main, s) != 0)
         return FAIL(E601, "no thread could be made for the parameter store");
     s->running = true;
