@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/mem.h"
+#include "learn/store/hogwild.h"
 #include "learn/store/inside.h"
 
 #define ELASTIC 0.9 /* beta = workers * alpha (Zhang et al. 2015) */
@@ -19,7 +20,7 @@ bool store_used(const struct resources *use) {
 }
 
 i32 store_parts(const struct fit *t) {
-    return store_used(&t->job->use) ? imax(1, comm_size(t->job->use.comm) - t->job->use.store.servers) : 1;
+    return store_used(&t->job->use) ? imax(1, comm_size(t->job->use.comm) - t->job->use.store.servers) : hogwild_workers(&t->job->use);
 }
 
 /* Gradients of single steps, unless the policy or an option asks for local steps or a worker optimiser. */
@@ -38,14 +39,17 @@ const char *store_engine_optim(const struct fit *t) {
 
 err store_split(struct fit *t, i32 rows, i32 *B, struct resources *use) {
     const i32 parts = store_parts(t), windows = *B / rows;
-    if (!store_used(use)) return 0;
+    TRY(hogwild_split(t, use));
+    if (parts < 2 && !store_used(use)) return 0;
     if (windows < parts)
-        return FAIL_AT(E106, "--store", "fewer ranks   or   a larger --batch", "a step has %d windows for %d workers", windows, parts);
+        return FAIL_AT(E106, "--store", t->hogwild ? "fewer --threads   or   a larger --batch" : "fewer ranks   or   a larger --batch",
+                       "a step has %d windows for %d workers", windows, parts);
     if (windows % parts)
         event_note(t->job->use.events, EVENT_WARNING, "a step takes %d windows in place of %d: %d for each of %d workers",
                    windows / parts * parts, windows, windows / parts, parts);
     const i32 grain = plan_grain(windows / parts * parts * rows, use->grains);
     *B = windows / parts * rows;
+    if (t->hogwild) return 0;
     use->grains = ceil_div(*B, grain);
     use->comm = NULL;
     use->ranks = NULL;
@@ -148,6 +152,7 @@ static err prepare(struct fit *t, struct store_run *r) {
 }
 
 err store_prepare(struct fit *t) {
+    TRY(hogwild_prepare(t));
     if (!store_used(&t->job->use)) return 0;
     NEW(t->store, 1);
     return prepare(t, t->store);
@@ -155,6 +160,7 @@ err store_prepare(struct fit *t) {
 
 void store_drop(struct fit *t) {
     struct store_run *r = t->store;
+    hogwild_drop(t);
     if (!r) return;
     pstore_free(r->ps);
     order_close(r->order);
@@ -245,6 +251,7 @@ err store_leg(void *fit, struct train_state *s, i64 until) {
 
 void store_begin_run(struct fit *t, const struct train_job *j) {
     struct store_run *r = t->store;
+    hogwild_begin_run(t, j);
     if (!r) return;
     r->job = j;
     r->deadline = j->time_limit > 0 ? clock_now() + j->time_limit : 0;
@@ -255,6 +262,7 @@ void store_begin_run(struct fit *t, const struct train_job *j) {
 err store_report(struct fit *t) {
     const struct store_run *r = t->store;
     char name[160];
+    hogwild_report(t);
     if (!r || r->pushes == 0) return 0;
     store_spec_text(&r->spec, name);
     f64 stale = 0;

@@ -94,6 +94,26 @@ static err contradicts(const char *store, const char *option, const char *fix, c
     return FAIL_AT(E106, NULL, fix, "--store %.60s and %s: %s", store, option, why);
 }
 
+/* Threads of one process on one vector: nothing is sent, each thread makes whole steps by itself. */
+static err check_shared(const struct options *o, const struct store_spec *s) {
+    if (o->ranks > 1)
+        return contradicts(o->store, "--ranks", "--store asp   or   --ranks 1 --threads N", "threads of one process share a vector");
+    if (o->accumulate > 1) return contradicts(o->store, "--accumulate", "--accumulate 1", "each thread updates after its own part");
+    if (o->plan && *o->plan) return contradicts(o->store, "--plan", "no --plan", "a plan file cuts a batch, threads of hogwild do not");
+    if (o->heal) return contradicts(o->store, "--heal", "no --heal", "threads of one process die together");
+    if (o->deterministic) return contradicts(o->store, "--deterministic", "--store sync", "the order of updates depends on the clock");
+    if (strcmp(o->parallel, "auto") != 0 && strcmp(o->parallel, "serial") != 0)
+        return contradicts(o->store, "--parallel", "--parallel serial   or   --store sync",
+                           "each thread makes serial steps of its own, nothing is cut");
+    if (s->servers > 0 || !lossless(s) || s->by_time || s->replay)
+        return contradicts(o->store, "servers, codecs, --shards time or --replay", "--store asp",
+                           "threads share one vector, nothing is sent");
+    if (s->every != EVERY_POLICY || s->piece != PIECE_MODEL || s->worker || s->server || s->server_lr >= 0)
+        return contradicts(o->store, "local steps or an optimiser of a server", "--store local   or   --granularity auto",
+                           "each gradient is applied at once, by --optim");
+    return 0;
+}
+
 /* What pushes every `local` steps or never keeps gradients cannot do what a plan's messages do. */
 err store_spec_check(const struct options *o) {
     struct store_spec s;
@@ -107,14 +127,12 @@ err store_spec_check(const struct options *o) {
     if (store_is_plain(&s)) return 0;
     if (strcmp(o->pipeline, "delay1") == 0)
         return contradicts(o->store, "--pipeline delay1", "--pipeline overlap", "a store has delays of its own");
+    if (p->shared) return check_shared(o, &s);
     if (o->accumulate > 1) return contradicts(o->store, "--accumulate", "--granularity 8steps", "a worker pushes whole steps");
-    if (o->heal && p->shared) return contradicts(o->store, "--heal", "no --heal", "threads of one process die together");
     if (o->plan && *o->plan) return contradicts(o->store, "--plan", "no --plan", "a plan file has the messages of synchronous ranks");
     if (o->deterministic && !s.replay && store_staleness(&s.choice) > 0)
         return contradicts(o->store, "--deterministic", "--store sync   or   --replay RUN/order.txt",
                            "the order of updates depends on the clock");
-    if (p->shared && (s.servers > 0 || !lossless(&s) || s.by_time))
-        return contradicts(o->store, "servers, codecs or --shards time", "--store asp", "threads share one vector, nothing is sent");
     if (p->keeps_base && (s.every != EVERY_POLICY || s.worker))
         return contradicts(o->store, "local steps", "--granularity auto", "it corrects gradients of single steps");
     return 0;
