@@ -1,9 +1,9 @@
 /* shared.h - weights and optimiser state that threads of one process update together (Hogwild!: Recht et al., NeurIPS 2011).
  *
- *     thread 0   gradient --update--> | stripe 0 | stripe 1 | stripe 2 | stripe 3 |      stripes 0: no locks at all, a racing
- *     thread 1   gradient --update----------------> (begins elsewhere)                   update may be lost
- *                                                                                        stripes > 0: a lock for each, none is lost
+ *     thread 0   gradient --update--> | stripe 0 | stripe 1 | stripe 2 | stripe 3 |
+ *     thread 1   gradient --update----------------> (begins elsewhere)
  *
+ * 0 stripes: no locks at all, an update may be lost where two threads meet.  Else each stripe has a lock, and none is lost.
  * Threads read the weights without a lock in both modes: a gradient may be made at weights of which some are newer than others.
  * Those reads and the unlocked writes are races by design; copy_lines in shared.c is the one function that writes, and
  * ThreadSanitizer does not see it.

@@ -55,7 +55,8 @@ static err refuse(const struct fit *t) {
                        "the threads of one process share a vector, this run has %d ranks", comm_size(use->comm));
     if (t->f->spec.cut.slices > 1)
         return FAIL_AT(E401, "--store", "--parallel serial   or   --store sync",
-                       "%d time slices of a sequence train together, threads of hogwild each by themselves", t->f->spec.cut.slices);
+                       "%d time slices of a sequence train together, threads of hogwild each by themselves",
+                       t->f->spec.cut.slices);
     return 0;
 }
 
@@ -142,8 +143,8 @@ static bool stop_wanted(const struct hogwild *h) {
     return (h->job->stop && *h->job->stop) || (h->deadline > 0 && clock_now() > h->deadline);
 }
 
-/* The next ticket; false = the leg is over for this worker.  A stop ends it between two batches: tickets of a batch that was begun
- * are all taken. */
+/* The next ticket; false = the leg is over for this worker.  A stop ends it between two batches: all tickets of a batch that was
+ * begun are taken. */
 static bool take(struct hogwild *h, i64 *ticket) {
     i64 c = atomic_load(&h->next);
     do {
@@ -249,7 +250,8 @@ static err refusals(const struct fit *t, const struct leg *sum, i64 from, i64 to
                        "a gradient of thread %d is not finite between steps %lld and %lld (%lld of %lld gradients)", sum->by,
                        (long long)from, (long long)to, (long long)sum->refused, (long long)all);
     event_note(t->job->use.events, EVENT_WARNING,
-               "%lld of %lld gradients were not finite between steps %lld and %lld and were refused; the first came from thread %d",
+               "%lld of %lld gradients were not finite between steps %lld and %lld and were refused; the first was that of "
+               "thread %d",
                (long long)sum->refused, (long long)all, (long long)from, (long long)to, sum->by);
     return 0;
 }
@@ -282,6 +284,7 @@ void hogwild_report(const struct fit *t) {
     char name[160];
     if (!h || h->updates == 0) return;
     store_spec_text(&t->job->use.store, name);
-    event_note(t->job->use.events, EVENT_NOTE, "store %s: %lld updates by %d threads, mean staleness %.2f updates, %lld refused", name,
+    event_note(t->job->use.events, EVENT_NOTE,
+               "store %s: %lld updates by %d threads, mean staleness %.2f updates, %lld gradients refused", name,
                (long long)h->updates, h->n, h->stale / (f64)h->updates, (long long)h->refused);
 }

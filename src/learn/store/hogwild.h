@@ -4,8 +4,8 @@
  *                                                              | theta  |
  *     thread 1   ticket 1: fill, forward, backward ----update--------> |   ticket 3 ..      each thread has an engine of its own
  *
- * A leg ends at the next validation: then no thread runs, and the engine of the fit holds weights and optimiser state, as after any
- * other step.  So checkpoints know nothing of this file.  With one thread there is none of it: training is plain. */
+ * A leg ends at the next validation: then no thread runs, and the engine of the fit holds weights and optimiser state, as after
+ * any other step.  So checkpoints know nothing of this file.  With one thread there is none of it: training is plain. */
 #ifndef STRETTO_LEARN_STORE_HOGWILD_H
 #define STRETTO_LEARN_STORE_HOGWILD_H
 

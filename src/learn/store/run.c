@@ -20,7 +20,8 @@ bool store_used(const struct resources *use) {
 }
 
 i32 store_parts(const struct fit *t) {
-    return store_used(&t->job->use) ? imax(1, comm_size(t->job->use.comm) - t->job->use.store.servers) : hogwild_workers(&t->job->use);
+    const struct resources *use = &t->job->use;
+    return store_used(use) ? imax(1, comm_size(use->comm) - use->store.servers) : hogwild_workers(use);
 }
 
 /* Gradients of single steps, unless the policy or an option asks for local steps or a worker optimiser. */
@@ -42,7 +43,8 @@ err store_split(struct fit *t, i32 rows, i32 *B, struct resources *use) {
     TRY(hogwild_split(t, use));
     if (parts < 2 && !store_used(use)) return 0;
     if (windows < parts)
-        return FAIL_AT(E106, "--store", t->hogwild ? "fewer --threads   or   a larger --batch" : "fewer ranks   or   a larger --batch",
+        return FAIL_AT(E106, "--store",
+                       t->hogwild ? "fewer --threads   or   a larger --batch" : "fewer ranks   or   a larger --batch",
                        "a step has %d windows for %d workers", windows, parts);
     if (windows % parts)
         event_note(t->job->use.events, EVENT_WARNING, "a step takes %d windows in place of %d: %d for each of %d workers",

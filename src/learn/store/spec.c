@@ -96,20 +96,23 @@ static err contradicts(const char *store, const char *option, const char *fix, c
 
 /* Threads of one process on one vector: nothing is sent, each thread makes whole steps by itself. */
 static err check_shared(const struct options *o, const struct store_spec *s) {
+    const char *name = o->store;
     if (o->ranks > 1)
-        return contradicts(o->store, "--ranks", "--store asp   or   --ranks 1 --threads N", "threads of one process share a vector");
-    if (o->accumulate > 1) return contradicts(o->store, "--accumulate", "--accumulate 1", "each thread updates after its own part");
-    if (o->plan && *o->plan) return contradicts(o->store, "--plan", "no --plan", "a plan file cuts a batch, threads of hogwild do not");
-    if (o->heal) return contradicts(o->store, "--heal", "no --heal", "threads of one process die together");
-    if (o->deterministic) return contradicts(o->store, "--deterministic", "--store sync", "the order of updates depends on the clock");
+        return contradicts(name, "--ranks", "--store asp   or   --ranks 1 --threads N", "threads of one process share a vector");
+    if (o->accumulate > 1)
+        return contradicts(name, "--accumulate", "--accumulate 1", "each thread updates after its own part of a batch");
+    if (o->plan && *o->plan) return contradicts(name, "--plan", "no --plan", "a plan file cuts a batch, hogwild does not");
+    if (o->heal) return contradicts(name, "--heal", "no --heal", "threads of one process die together");
+    if (o->deterministic)
+        return contradicts(name, "--deterministic", "--store sync", "the order of updates depends on the clock");
     if (strcmp(o->parallel, "auto") != 0 && strcmp(o->parallel, "serial") != 0)
-        return contradicts(o->store, "--parallel", "--parallel serial   or   --store sync",
+        return contradicts(name, "--parallel", "--parallel serial   or   --store sync",
                            "each thread makes serial steps of its own, nothing is cut");
     if (s->servers > 0 || !lossless(s) || s->by_time || s->replay)
-        return contradicts(o->store, "servers, codecs, --shards time or --replay", "--store asp",
+        return contradicts(name, "servers, codecs, --shards time or --replay", "--store asp",
                            "threads share one vector, nothing is sent");
     if (s->every != EVERY_POLICY || s->piece != PIECE_MODEL || s->worker || s->server || s->server_lr >= 0)
-        return contradicts(o->store, "local steps or an optimiser of a server", "--store local   or   --granularity auto",
+        return contradicts(name, "local steps or an optimiser of a server", "--store local   or   --granularity auto",
                            "each gradient is applied at once, by --optim");
     return 0;
 }
