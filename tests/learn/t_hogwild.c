@@ -33,14 +33,35 @@ static struct session begun(const char *threads, const char *const *more) {
 /* What a run reported. */
 struct heard {
     volatile int stop;
-    i32 refused, ended;
+    bool stops, stopping; /* soon after training begins */
+    pthread_t stopper;
+    i32 refused;
     f64 best;
     i64 from, to; /* steps */
     char account[200];
 };
 
+/* As a signal handler does: ThreadSanitizer does not see it. */
+__attribute__((no_sanitize("thread"), noinline)) static void stop_now(struct heard *h) { h->stop = 1; }
+
+static f64 processor_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (f64)t.tv_sec + 1e-9 * (f64)t.tv_nsec;
+}
+
+/* After some work of the others, however long it takes on a busy machine. */
+static void *stop_soon(void *heard) {
+    const f64 begin = processor_seconds();
+    while (processor_seconds() < begin + 0.1) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    stop_now(heard);
+    return NULL;
+}
+
 static void on(void *self, const struct event *e) {
     struct heard *h = self;
+    if (h->stops && !h->stopping && (e->kind == EVENT_VALID || (e->kind == EVENT_BEGIN && e->step > 0)))
+        h->stopping = pthread_create(&h->stopper, NULL, stop_soon, h) == 0;
     if (e->kind == EVENT_BEGIN) h->from = e->step;
     if (e->kind == EVENT_BEGIN || e->kind == EVENT_TICK || e->kind == EVENT_END) h->to = e->step;
     if (e->kind == EVENT_VALID) h->best = fmin(h->best, e->valid);
@@ -67,12 +88,17 @@ static err fit(const struct session *s, i64 steps, struct heard *h, const char *
     return e;
 }
 
+/* Of what one thread reaches; a short training is too far from the end to say. */
+static void near(f64 loss, f64 one) {
+    if (loss > (t_few() ? 1.5 : 1.05) * one) fail_msg("the loss is %g, that of one thread %g", loss, one);
+}
+
 static f64 loss_of(const char *threads, const char *store, const char *const *more) {
     struct heard h = {0};
     const char *options[12] = {"store", store};
     for (i32 i = 0; more && more[i]; i++) options[2 + i] = more[i];
     struct session s = begun(threads, options);
-    T_OK(fit(&s, 300, &h, NULL, false, NULL));
+    T_OK(fit(&s, t_few() ? 50 : 300, &h, NULL, false, NULL));
     session_end(&s);
     printf("%s threads, %s: %.5f; %s\n", threads, store, h.best, h.account);
     assert_true((h.account[0] != 0) == (strcmp(store, "sync") != 0));
@@ -81,16 +107,16 @@ static f64 loss_of(const char *threads, const char *store, const char *const *mo
 
 TEST(threads_reach_the_loss_of_one) {
     const f64 one = loss_of("1", "sync", NULL);
-    assert_true(loss_of("2", "hogwild", NULL) < 1.05 * one);
-    assert_true(loss_of("4", "hogwild", NULL) < 1.05 * one);
-    assert_true(loss_of("4", "hogwild:16", NULL) < 1.05 * one);
+    near(loss_of("2", "hogwild", NULL), one);
+    near(loss_of("4", "hogwild", NULL), one);
+    near(loss_of("4", "hogwild:16", NULL), one);
 }
 
 TEST(embeddings_reach_the_loss_of_one) {
     static const char *const cat[] = {"cat", "kind", "optim", "adagrad", "lr", "0.03", NULL};
     const f64 one = loss_of("1", "sync", cat);
-    assert_true(loss_of("2", "hogwild", cat) < 1.05 * one);
-    assert_true(loss_of("2", "hogwild:64", cat) < 1.05 * one);
+    near(loss_of("2", "hogwild", cat), one);
+    near(loss_of("2", "hogwild:64", cat), one);
 }
 
 TEST(one_thread_is_plain_training) {
@@ -135,20 +161,12 @@ TEST(gradients_that_are_not_finite_are_refused) {
 
 /* ------------------------------------------------------------------ stop and resume ----------------------------------------- */
 
-static void *stop_soon(void *heard) {
-    struct heard *h = heard;
-    nanosleep(&(struct timespec){.tv_nsec = 150000000}, NULL);
-    h->stop = 1;
-    return NULL;
-}
-
-/* Stopped by the clock, within a leg. */
+/* Within a leg. */
 static void stopped(const struct session *s, struct heard *h, const char *dir, bool resume) {
-    pthread_t thread;
-    *h = (struct heard){0};
-    assert_int_equal(pthread_create(&thread, NULL, stop_soon, h), 0);
+    *h = (struct heard){.stops = true};
     assert_int_equal(fit(s, 1000000, h, dir, resume, NULL), STOP_SIGNAL);
-    pthread_join(thread, NULL);
+    assert_true(h->stopping);
+    pthread_join(h->stopper, NULL);
 }
 
 TEST(a_run_resumes_where_it_stopped) {
