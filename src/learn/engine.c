@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "model/cell/cell.h"
 #include "step/balance.h"
 
@@ -196,6 +197,19 @@ err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forw
     return e;
 }
 
+static err share(const struct engine *of, const struct resources *r, struct engine *out) {
+    out->store.derived = NULL;
+    NEW(out->store.derived, out->store.nderived);
+    return prepare(out, r, of->store.optim);
+}
+
+err engine_share(const struct engine *of, const struct resources *r, struct engine *out) {
+    *out = (struct engine){.net = of->net, .B = of->B, .store = of->store, .shares = true};
+    const err e = share(of, r, out);
+    if (e < 0) engine_free(out);
+    return e;
+}
+
 static void drop_plans(struct engine *e) {
     step_free(e->exec);
     step_free(e->forward);
@@ -232,7 +246,8 @@ err engine_recut(struct engine *e, const struct resources *r) {
 
 void engine_free(struct engine *e) {
     drop_plans(e);
-    store_free(&e->store);
+    if (e->shares) mem_free(e->store.derived);
+    else store_free(&e->store);
     *e = (struct engine){0};
 }
 

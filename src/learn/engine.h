@@ -48,11 +48,14 @@ struct engine {
     struct step *exec, *forward;
     struct store store;
     i32 B, forward_B;
+    bool shares; /* weights and optimiser state are another engine's */
 };
 
 /* optim NULL = forward only; forward_B 0 = training only. */
 err engine_new(const struct net *net, const struct resources *r, i32 B, i32 forward_B, const struct optim *optim,
                struct engine *out);
+/* Training alone, on the weights and the optimiser state of an engine that stays longer; derived copies are its own. */
+err engine_share(const struct engine *of, const struct resources *r, struct engine *out);
 /* The training plan alone. */
 err engine_plan(const struct net *net, const struct resources *r, i32 B, const struct optim *optim, struct plan **out);
 /* Plans and binds training anew for a net with the same parameters; weights and optimiser state stay.  Forward plans go. */

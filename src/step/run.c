@@ -325,3 +325,4 @@ struct exec *step_exec(const struct step *s) {
 }
 const f32 *step_buf(const struct step *s, i32 buf) { return s->buf[buf]; }
 const f32 *step_grad(const struct step *s) { return buffer(exec_mem_summed(s->exec), s->at->grad0); }
+const u8 *step_marks(const struct step *s) { return buffer(exec_mem_summed(s->exec), s->at->marks0); }

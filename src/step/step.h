@@ -59,6 +59,8 @@ void step_set_ahead(struct step *s, const struct step_ahead *a); /* forgets what
 
 const f32 *step_buf(const struct step *s, i32 buf); /* a buffer of the net after the step: [T][B][Fp] */
 const f32 *step_grad(const struct step *s);         /* [ntheta] merged gradient of the last training step */
+/* [ntheta / LINE_FLOATS] lines of the plan's tables that the gradient touches, a byte each (exec/sparse_rows.h); NULL = no tables. */
+const u8 *step_marks(const struct step *s);
 i64 step_bytes(const struct step *s);               /* that it and its store hold (compare with plan->peak_bytes) */
 /* After a step that was not finite: the first place, in order of the ops, where a number is not, e.g. `input "x": row 7, step 1,
  * feature 3` or `gradient of "lstm.0"`.  false when everything is finite.  Slow: for messages. */

@@ -38,7 +38,7 @@ struct store_policy {
     f32 server_momentum;    /* of sgd as the server optimiser */
     bool keeps_base;        /* servers keep what each worker pulled */
     bool own_weights;       /* a worker goes on from its own weights; `elastic` of their distance to the centre is pushed */
-    bool shared;            /* threads of one process update one vector without locks (hogwild.h); no servers */
+    bool shared;            /* threads of one process update one vector (store/shared.h); no servers */
     const char *pipeline; /* the plan's messages do it, by this policy of --pipeline; NULL = --pipeline says (sync), or a store */
     bool plain;           /* no servers are needed: the plan's messages do it */
     bool chooses;         /* picks another policy for each leg (store_auto.h) */

@@ -9,6 +9,7 @@ struct balance; /* balance.c */
 struct saving;  /* save.h */
 struct slicing; /* slices/slices.h */
 struct store_run; /* learn/store/run.h */
+struct hogwild; /* learn/store/hogwild.h */
 struct ckpt;
 
 /* windows.c: training and validation windows. */
@@ -56,6 +57,7 @@ struct fit {
     struct fit_checkpoints save;
     struct balance *balance;        /* moves micro-batches between ranks; NULL = fixed shares */
     struct store_run *store;        /* ranks train through a parameter store; NULL = by the messages of the plan */
+    struct hogwild *hogwild;        /* threads train on shared weights; NULL = together */
     struct slicing *slicing;        /* convergence of time slices; never NULL */
 };
 

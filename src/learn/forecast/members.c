@@ -7,6 +7,7 @@
 #include "learn/forecast/balance.h"
 #include "learn/forecast/save.h"
 #include "learn/slices/slices.h"
+#include "learn/store/hogwild.h"
 #include "learn/store/run.h"
 
 static void fill(void *self, i64 k, i32 slot) {
@@ -101,7 +102,7 @@ static struct train_job job_of(struct fit *t, i32 m) {
                           .member = m,
                           .members = s->members,
                           .refit = t->at.refitting,
-                          .leg = t->store ? store_leg : NULL,
+                          .leg = t->store ? store_leg : t->hogwild ? hogwild_leg : NULL,
                           .self = t,
                           .fill = fill,
                           .inputs = inputs,

@@ -6,6 +6,7 @@
 #include "learn/forecast/balance.h"
 #include "learn/forecast/save.h"
 #include "learn/slices/slices.h"
+#include "learn/store/hogwild.h"
 #include "learn/store/run.h"
 
 /* What training will hold, before it begins: the series once, and what the plans and the batches say (tests/api/t_memory.c). */
@@ -57,13 +58,16 @@ static void tell_parts(const struct fit *t, i32 whole, i32 part) {
                parts, taken, whole, imin(taken, whole), imin(parts, whole), imin(taken, whole));
 }
 
-/* What validation runs: the stream, the net itself, or, where its windows are cut, the same net over whole ones. */
+/* Another engine validates: the one that trains has slices of windows, or a single thread. */
+static bool validates_apart(const struct fit *t) { return t->requested->cut.slices > 1 || t->hogwild; }
+
+/* What validation runs: the stream, the net itself, or the same net over whole windows. */
 static err prepare_validation(struct fit *t, i32 rows) {
     const struct forecaster *f = t->f;
     const struct series *x = t->series;
     const struct resources use = resources_whole(&t->job->use);
     if (f->spec.decoder->every_step) return stream_new(f, x, &t->job->use, 0, 1, &t->step.stream);
-    if (t->requested->cut.slices > 1) TRY(engine_new(&f->net, &use, rows, rows, NULL, &t->step.whole));
+    if (validates_apart(t)) TRY(engine_new(&f->net, &use, rows, rows, NULL, &t->step.whole));
     return batcher_new(f, &f->net, &f->shape, x, use.kern, rows, 1, &t->step.valid_batch);
 }
 
@@ -87,8 +91,7 @@ err training_prepare(struct fit *t) {
     tell_parts(t, nwin, B / rows);
     TRY(store_split(t, rows, &B, &use));
     i32 valid = (i32)lmin(imax(B / imax(1, s->cut.slices), 256), lmax(1, nvalid));
-    const bool other = s->decoder->every_step || t->requested->cut.slices > 1; /* another engine, or a stream, validates */
-    TRY(engine_new(t->step.net, &use, B, other ? 0 : valid, optim, &t->step.engine));
+    TRY(engine_new(t->step.net, &use, B, s->decoder->every_step || validates_apart(t) ? 0 : valid, optim, &t->step.engine));
     if (s->cut.slices > 1) f->spec.cut.course = netplan(t->step.engine.plan)->course; /* a saved plan has its own */
     TRY(batcher_new(f, t->step.net, &f->shape, x, t->job->use.kern, B, PREFETCH_SLOTS, &t->step.batch));
     tell_idle(t);
@@ -105,7 +108,7 @@ err training_prepare(struct fit *t) {
     TRY(saving_prepare(t));
     TRY(saving_foresee(t));
     i64 copies = 2 + optim->nstate + s->members; /* best, roll-back target with its state, members that are done */
-    f->model.planned_bytes = engine_planned_bytes(&t->step.engine) + engine_planned_bytes(&t->step.whole) +
+    f->model.planned_bytes = engine_planned_bytes(&t->step.engine) + engine_planned_bytes(&t->step.whole) + hogwild_bytes(t) +
                        t->step.batch.arena.used + t->step.valid_batch.arena.used + 4 * copies * t->step.engine.store.ntheta +
                        (t->save.saving ? t->save.saving->room : 0) + (t->step.stream ? stream_bytes(t->step.stream) : 0);
     if (!t->left) state_memory(t);

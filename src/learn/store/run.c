@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/mem.h"
+#include "learn/store/hogwild.h"
 #include "learn/store/inside.h"
 
 #define ELASTIC 0.9 /* beta = workers * alpha (Zhang et al. 2015) */
@@ -109,6 +110,7 @@ static err prepare(struct fit *t, struct store_run *r) {
 }
 
 err store_prepare(struct fit *t) {
+    TRY(hogwild_prepare(t));
     if (!store_used(&t->job->use)) return 0;
     NEW(t->store, 1);
     return prepare(t, t->store);
@@ -116,6 +118,7 @@ err store_prepare(struct fit *t) {
 
 void store_drop(struct fit *t) {
     struct store_run *r = t->store;
+    hogwild_drop(t);
     if (!r) return;
     pstore_free(r->ps);
     order_close(r->order);
@@ -229,6 +232,7 @@ err store_leg(void *fit, struct train_state *s, i64 until) {
 
 void store_begin_run(struct fit *t, const struct train_job *j) {
     struct store_run *r = t->store;
+    hogwild_begin_run(t, j);
     if (!r) return;
     r->job = j;
     r->deadline = j->time_limit > 0 ? clock_now() + j->time_limit : 0;
@@ -239,6 +243,7 @@ void store_begin_run(struct fit *t, const struct train_job *j) {
 err store_report(struct fit *t) {
     const struct store_run *r = t->store;
     char name[160];
+    hogwild_report(t);
     if (!r || r->pushes == 0) return 0;
     store_spec_text(&r->spec, name);
     f64 stale = 0;

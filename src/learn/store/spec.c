@@ -91,6 +91,7 @@ err store_spec_read(const struct options *o, struct store_spec *out) {
 static bool lossless(const struct store_spec *s) { return strcmp(s->codec.codec->name, "none") == 0; }
 
 bool store_is_plain(const struct store_spec *s) {
+    if (!s->choice.policy) return true; /* nobody has asked for a store */
     return s->choice.policy->plain && lossless(s) && s->servers == 0 && s->every == EVERY_POLICY && s->piece == PIECE_MODEL &&
            !s->worker && !s->server && s->server_lr < 0 && !s->by_time && !s->replay;
 }
@@ -114,9 +115,33 @@ err store_spec_ranks(const struct store_spec *s, i32 ranks, const struct events 
     if (ranks > 1 || store_is_plain(s) || s->choice.policy->shared) return 0;
     store_spec_text(s, name);
     if (!s->choice.policy->plain)
-        return FAIL_AT(E106, "--store", "--ranks 2   or   mpirun -n 2 stretto ..   or   --store hogwild   (threads of one process)",
+        return FAIL_AT(E106, "--store",
+                       "--ranks 2   or   mpirun -n 2 stretto ..   or   --store hogwild   (threads of one process)",
                        "--store %s needs ranks that train together, there is one", name);
     event_note(to, EVENT_NOTE, "store %s: one rank sends nothing, so codec, servers and granularity have no effect", name);
+    return 0;
+}
+
+/* Threads of one process on one vector: nothing is sent, each thread makes whole steps by itself. */
+static err check_shared(const struct options *o, const struct store_spec *s) {
+    const char *name = o->store;
+    if (o->ranks > 1)
+        return contradicts(name, "--ranks", "--store asp   or   --ranks 1 --threads N", "threads of one process share a vector");
+    if (o->accumulate > 1)
+        return contradicts(name, "--accumulate", "--accumulate 1", "each thread updates after its own part of a batch");
+    if (o->plan && *o->plan) return contradicts(name, "--plan", "no --plan", "a plan file cuts a batch, hogwild does not");
+    if (o->heal) return contradicts(name, "--heal", "no --heal", "threads of one process die together");
+    if (o->deterministic)
+        return contradicts(name, "--deterministic", "--store sync", "the order of updates depends on the clock");
+    if (strcmp(o->parallel, "auto") != 0 && strcmp(o->parallel, "serial") != 0)
+        return contradicts(name, "--parallel", "--parallel serial   or   --store sync",
+                           "each thread makes serial steps of its own, nothing is cut");
+    if (s->servers > 0 || !lossless(s) || s->by_time || s->replay)
+        return contradicts(name, "servers, codecs, --shards time or --replay", "--store asp",
+                           "threads share one vector, nothing is sent");
+    if (s->every != EVERY_POLICY || s->piece != PIECE_MODEL || s->worker || s->server || s->server_lr >= 0)
+        return contradicts(name, "local steps or an optimiser of a server", "--store local   or   --granularity auto",
+                           "each gradient is applied at once, by --optim");
     return 0;
 }
 
@@ -133,16 +158,13 @@ err store_spec_check(const struct options *o) {
     if (store_is_plain(&s)) return 0;
     if (strcmp(o->pipeline, "delay1") == 0)
         return contradicts(o->store, "--pipeline delay1", "--pipeline overlap", "a store has delays of its own");
+    if (p->shared) return check_shared(o, &s);
     if (o->accumulate > 1) return contradicts(o->store, "--accumulate", "--granularity 8steps", "a worker pushes whole steps");
-    if (o->heal && p->shared) return contradicts(o->store, "--heal", "no --heal", "threads of one process die together");
     if (o->plan && *o->plan)
         return contradicts(o->store, "--plan", "no --plan", "a plan file has the messages of synchronous ranks");
     if (o->deterministic && !s.replay && store_staleness(&s.choice) > 0)
         return contradicts(o->store, "--deterministic", "--store sync   or   --replay RUN/order.txt",
                            "the order of updates depends on the clock");
-    if (p->shared && (s.servers > 0 || !lossless(&s) || s.by_time))
-        return contradicts(o->store, "servers, codecs or --shards time", "--store asp",
-                           "threads share one vector, nothing is sent");
     if (p->keeps_base && (s.every != EVERY_POLICY || s.worker))
         return contradicts(o->store, "local steps", "--granularity auto", "it corrects gradients of single steps");
     return 0;

@@ -1,4 +1,5 @@
 /* split.c - which ranks compute, with what part of a batch and with which optimiser. */
+#include "learn/store/hogwild.h"
 #include "learn/store/inside.h"
 
 bool store_used(const struct resources *use) {
@@ -6,7 +7,8 @@ bool store_used(const struct resources *use) {
 }
 
 i32 store_parts(const struct fit *t) {
-    return store_used(&t->job->use) ? imax(1, comm_size(t->job->use.comm) - t->job->use.store.servers) : 1;
+    const struct resources *use = &t->job->use;
+    return store_used(use) ? imax(1, comm_size(use->comm) - use->store.servers) : hogwild_workers(use);
 }
 
 /* Gradients of single steps, unless the policy or an option asks for local steps or a worker optimiser. */
@@ -30,15 +32,18 @@ const char *store_engine_optim(const struct fit *t) {
 
 err store_split(struct fit *t, i32 rows, i32 *B, struct resources *use) {
     const i32 parts = store_parts(t), windows = *B / rows;
-    if (!store_used(use)) return 0;
+    TRY(hogwild_split(t, use));
+    if (parts < 2 && !store_used(use)) return 0;
     if (windows < parts)
-        return FAIL_AT(E106, "--store", "fewer ranks   or   a larger --batch", "a step has %d windows for %d workers", windows,
-                       parts);
+        return FAIL_AT(E106, "--store",
+                       t->hogwild ? "fewer --threads   or   a larger --batch" : "fewer ranks   or   a larger --batch",
+                       "a step has %d windows for %d workers", windows, parts);
     if (windows % parts)
         event_note(t->job->use.events, EVENT_WARNING, "a step takes %d windows in place of %d: %d for each of %d workers",
                    windows / parts * parts, windows, windows / parts, parts);
     const i32 grain = plan_grain(windows / parts * parts * rows, use->grains);
     *B = windows / parts * rows;
+    if (t->hogwild) return 0;
     use->grains = ceil_div(*B, grain);
     use->comm = NULL;
     use->ranks = NULL;

@@ -59,7 +59,7 @@ err store_policy_parse(const char *text, struct store_choice *out) {
         return FAIL_AT(E103, "--store", name, "\"%.60s\": %s takes no number", text, p->name);
     }
     f64 v = 0;
-    const bool whole = p->staleness == STORE_BY_VALUE || p->local == STORE_BY_VALUE;
+    const bool whole = p->staleness == STORE_BY_VALUE || p->local == STORE_BY_VALUE || p->shared;
     if (!str_to_f64(colon + 1, strlen(colon + 1), '.', &v) || !(v >= p->least && v <= p->most) || (whole && v != floor(v)))
         return bad_number(p, text);
     out->value = v;
