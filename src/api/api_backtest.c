@@ -24,7 +24,7 @@ struct backtest {
 
 static err fit_before(struct backtest *b, i64 rows) {
     const struct stretto_trainer *t = b->t;
-    if (t->shop.comm) return FAIL_AT(E803, NULL, "stretto backtest without mpirun or srun", "backtest is run by one process");
+    if (t->ctx.comm) return FAIL_AT(E803, NULL, "stretto backtest without mpirun or srun", "backtest is run by one process");
     struct learn_job job = t->job;
     job.split.train = rows - (job.split.validation - job.split.train);
     job.split.validation = rows;

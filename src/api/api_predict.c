@@ -65,12 +65,12 @@ static struct events notes_to(stretto_model *m) {
 const char *stretto_model_note(const stretto_model *self) { return str_text(&self->note); }
 
 static err predict(stretto_model *m, stretto_data *d, const struct prediction_sink *to) {
-    struct workshop shop;
+    struct run_context ctx;
     struct events events = notes_to(m);
     TRY(take(m, d->set));
-    TRY(workshop_open(&m->config.o, &events, NULL, false, &shop));
-    err e = m->m->learner->ops->predict(m->m, d->set, &shop.use, to);
-    workshop_close(&shop);
+    TRY(run_context_open(&m->config.o, &events, NULL, false, &ctx));
+    err e = m->m->learner->ops->predict(m->m, d->set, &ctx.use, to);
+    run_context_close(&ctx);
     return e;
 }
 
@@ -161,12 +161,12 @@ stretto_err stretto_predict_file(stretto_model *self, stretto_data *data, const 
 /* ------------------------------------------------------------------ scores -------------------------------------------------- */
 
 static err score(stretto_model *m, struct dataset *d, const struct scoring *q, struct scores *out) {
-    struct workshop shop;
+    struct run_context ctx;
     struct events events = notes_to(m);
     TRY(take(m, d));
-    TRY(workshop_open(&m->config.o, &events, NULL, false, &shop));
-    err e = m->m->learner->ops->score(m->m, d, q, &shop.use, out);
-    workshop_close(&shop);
+    TRY(run_context_open(&m->config.o, &events, NULL, false, &ctx));
+    err e = m->m->learner->ops->score(m->m, d, q, &ctx.use, out);
+    run_context_close(&ctx);
     return e;
 }
 
@@ -189,12 +189,12 @@ stretto_err stretto_eval(stretto_model *self, stretto_data *data, stretto_config
 
 stretto_err stretto_model_plot(stretto_model *self, stretto_data *data, const char *svg_path) {
     const struct model_ops *ops = self->m->learner->ops;
-    struct workshop shop;
+    struct run_context ctx;
     struct events events = notes_to(self);
     if (!ops->plot) return FAIL_AT(E106, "--plot", "no --plot", "a model of %s has no picture", self->m->learner->name);
     TRY(take(self, data->set));
-    TRY(workshop_open(&self->config.o, &events, NULL, false, &shop));
-    err e = ops->plot(self->m, data->set, &shop.use, NULL, svg_path);
-    workshop_close(&shop);
+    TRY(run_context_open(&self->config.o, &events, NULL, false, &ctx));
+    err e = ops->plot(self->m, data->set, &ctx.use, NULL, svg_path);
+    run_context_close(&ctx);
     return e;
 }

@@ -15,7 +15,7 @@ static err open_trainer(const struct options *o, stretto_data *data, bool joins,
     t->data = data;
     trainer_listen(t);
     TRY(opt_copy(&t->o, o));
-    TRY(workshop_open(&t->o, &t->events, &t->stop, joins, &t->shop));
+    TRY(run_context_open(&t->o, &t->events, &t->stop, joins, &t->ctx));
     if (trainer_is_silent(t)) t->events.n = 0;
     return 0;
 }
@@ -37,7 +37,7 @@ err trainer_job(struct stretto_trainer *t, const struct events *to) {
         return FAIL_AT(E106, "--task", "data opened with the options of this task", "%s learns from data of the kind %s, these "
                        "are of the kind %s", t->learner->name, t->learner->data->name, t->data->set->kind->name);
     if (!spec && t->learner->spec_bytes && !(spec = mem_alloc(t->learner->spec_bytes))) return -E601;
-    t->job = (struct learn_job){.o = &t->o, .data = t->data->set, .spec = spec, .use = t->shop.use};
+    t->job = (struct learn_job){.o = &t->o, .data = t->data->set, .spec = spec, .use = t->ctx.use};
     t->job.use.events = to;
     return 0;
 }
@@ -98,7 +98,7 @@ static err find_trained(struct stretto_trainer *t, bool *found) {
     if (!trainer_is_silent(t) && !t->resume) keep_forget(t);
     if (!trainer_is_silent(t)) keep_find(t, &t->model);
     here = t->model != NULL;
-    TRY(comm_broadcast(t->shop.comm, "trained", &here, sizeof here));
+    TRY(comm_broadcast(t->ctx.comm, "trained", &here, sizeof here));
     *found = here;
     return 0;
 }
@@ -119,10 +119,10 @@ static err fit(struct stretto_trainer *t) {
     struct model *m = NULL;
     bool found;
     TRY(trainer_job(t, &t->events));
-    t->job.use.comm = t->shop.comm; /* answers that are measured are those of rank 0 */
+    t->job.use.comm = t->ctx.comm; /* answers that are measured are those of rank 0 */
     TRY(run_data_check(t));
     TRY(resolve(&t->job, t->learner));
-    t->job.use.comm = t->shop.use.comm;
+    t->job.use.comm = t->ctx.use.comm;
     TRY(run_dir_config(t));
     TRY(run_data_write(t));
     TRY(load_plan(t));
@@ -204,9 +204,9 @@ static void write_log(struct stretto_trainer *t) {
     if (trainer_is_silent(t)) return;
     if (t->metrics && t->metrics->failed.code)
         event_note(&t->events, EVENT_WARNING, "metrics.jsonl is not complete: %s", t->metrics->failed.text);
-    else if (t->resume && t->metrics) course_read(&t->course, t->metrics->path);
+    else if (t->resume && t->metrics) history_read(&t->history, t->metrics->path);
     if (!t->o.log || !*t->o.log) return;
-    if (keep_output(t, course_csv(&t->course, t->o.log), "--log") < 0)
+    if (keep_output(t, history_csv(&t->history, t->o.log), "--log") < 0)
         event_note(&t->events, EVENT_WARNING, "%s", err_last()->text);
 }
 
@@ -268,10 +268,10 @@ void stretto_trainer_free(stretto_trainer *self) {
     if (self->unfinished && !trainer_is_silent(self) && ranks_finish(self) < 0) err_clear();
     if (!trainer_is_silent(self)) keep_make_room(self);
     run_dir_close(self);
-    workshop_close(&self->shop);
+    run_context_close(&self->ctx);
     scores_free(&self->scores);
     stretto_model_free(self->model);
-    course_free(&self->course);
+    history_free(&self->history);
     opt_free(&self->o);
     mem_free(self->job.spec);
     mem_free(self->run_dir);

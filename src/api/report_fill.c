@@ -17,7 +17,7 @@ struct filler {
 
 /* --- curves --- */
 static err fill_curve(struct filler *p, i32 member, struct report_curve *out) {
-    const struct course *c = &p->t->course;
+    const struct history *c = &p->t->history;
     f64 *ts, *tv, *vs, *vv;
     ARENA_NEW(&p->a, ts, c->n + 1);
     ARENA_NEW(&p->a, tv, c->n + 1);
@@ -77,7 +77,7 @@ static err fill_splits(struct filler *p) {
 static err fill_facts(struct filler *p) {
     struct report_fact *data, *machine;
     struct arena *a = &p->a;
-    const struct machine *m = p->t->shop.machine;
+    const struct machine *m = p->t->ctx.machine;
     const struct dataset *d = p->t->data->set;
     struct description about = {0};
     ARENA_NEW(a, data, 2 + DATA_FACTS);
@@ -90,7 +90,7 @@ static err fill_facts(struct filler *p) {
     machine[0] = (struct report_fact){"processor", m->cpu};
     machine[1] = (struct report_fact){"cores allowed", arena_printf(a, "%d", m->ncore)};
     machine[2] = (struct report_fact){"threads", arena_printf(a, "%d", m->ndevice)};
-    machine[3] = (struct report_fact){"kernels", arena_printf(a, "%s%s%s", p->t->shop.use.kern->name,
+    machine[3] = (struct report_fact){"kernels", arena_printf(a, "%s%s%s", p->t->ctx.use.kern->name,
                                                              about.kernels ? ", " : "", about.kernels ? about.kernels : "")};
     machine[4] = (struct report_fact){"memory", arena_printf(a, "%.1f GiB, peak of this run %.1f MiB",
                                                             (f64)m->memory / 1073741824.0, (f64)mem_stats().peak / 1048576.0)};
@@ -198,8 +198,8 @@ static err fill(struct filler *p) {
     p->r.span = span;
     p->r.nspan = p->m->nspan;
     p->r.plan = p->m->plan_text.s;
-    TRY(lines(p, &t->course.notes, &p->r.note, &p->r.nnote));
-    return lines(p, &t->course.warnings, &p->r.warning, &p->r.nwarning);
+    TRY(lines(p, &t->history.notes, &p->r.note, &p->r.nnote));
+    return lines(p, &t->history.warnings, &p->r.warning, &p->r.nwarning);
 }
 
 stretto_err stretto_trainer_report(stretto_trainer *self, const char *html_path) {

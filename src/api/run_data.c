@@ -75,7 +75,7 @@ err run_data_check(struct stretto_trainer *t) {
     struct finding f = {0};
     if (!t->run_dir || !t->resume || !t->data->set->kind->compare) return 0;
     if (!trainer_is_silent(t) && look(t, &f.split) < 0) f.failure = *err_last();
-    TRY(comm_broadcast(t->shop.comm, "data", &f, sizeof f));
+    TRY(comm_broadcast(t->ctx.comm, "data", &f, sizeof f));
     t->job.split = f.split;
     if (f.failure.code == 0) return 0;
     err_put(&f.failure);

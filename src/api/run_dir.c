@@ -162,8 +162,8 @@ static err open_metrics(struct stretto_trainer *t) {
 
 /* Opens the status record of this rank (`stretto top`). */
 static void open_status(struct stretto_trainer *t) {
-    const i32 world = t->shop.comm ? comm_size(t->shop.comm) : (i32)t->o.ranks;
-    if (comm_watch_requested()) status_open(&t->status, t->run_dir, comm_rank(t->shop.comm), world);
+    const i32 world = t->ctx.comm ? comm_size(t->ctx.comm) : (i32)t->o.ranks;
+    if (comm_watch_requested()) status_open(&t->status, t->run_dir, comm_rank(t->ctx.comm), world);
     events_add(&t->events, status_sink(&t->status));
 }
 
@@ -200,7 +200,7 @@ static void take_over(struct stretto_trainer *t) {
 void run_dir_renumber(struct stretto_trainer *t, bool first) {
     const struct status_record before = t->status.now;
     if (t->status.open) {
-        status_open(&t->status, t->run_dir, comm_rank(t->shop.comm), comm_size(t->shop.comm));
+        status_open(&t->status, t->run_dir, comm_rank(t->ctx.comm), comm_size(t->ctx.comm));
         t->status.now.member = before.member;
         t->status.now.members = before.members;
         t->status.now.step = before.step;

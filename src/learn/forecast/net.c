@@ -44,7 +44,7 @@ i64 forecast_epoch(const struct forecast_spec *spec, i64 rows) {
     return spec->decoder->every_step ? lmin(origins, lmax(0, rows - spec->horizon) / spec->context) : origins;
 }
 
-/* Segments: rows per input of the cell, and the output cut the same way. */
+/* Segments: rows of the series that one step of the cell reads; the output is cut into segments of the same length. */
 err forecast_shape(const struct forecast_spec *spec, const struct series *s, i64 rows, struct window_shape *out) {
     i32 seg = imax(1, spec->segment);
     *out = (struct window_shape){.context = spec->context,
@@ -101,7 +101,7 @@ static err categories(struct net *n, const struct window_shape *p, const struct 
     return 0;
 }
 
-/* One recurrent op of layer k that reads in[0] (and goes on from in[1..3], -1 = not); returns its number. */
+/* Adds a recurrent op of layer k that reads in[0] (in[1..3]: initial state and slice inputs, -1 = none). Returns its number. */
 static err cell_op(struct net *n, const struct forecast_spec *spec, i32 k, bool reverse, const i32 in[4], i32 *out) {
     struct op_spec s = head_op(n, spec->projection > 0 ? "projected" : "recurrent");
     for (i32 i = 0; i < 4; i++) s.in[i] = in[i];
@@ -130,7 +130,7 @@ static err sliced(struct net *n, i32 steps, i32 P, bool both, struct cut *out) {
     return forecast_input(n, INPUT_FIRST_SLICE, 0, 1, 1, &out->first);
 }
 
-/* x, each row with its steps turned round. */
+/* Reverses the time steps of each row of x. */
 static err turned(struct net *n, const char *what, i32 k, i32 x, i32 length, i32 *out) {
     struct op_spec turn = head_op(n, "reverse");
     turn.in[0] = x;
@@ -139,7 +139,7 @@ static err turned(struct net *n, const char *what, i32 k, i32 x, i32 length, i32
     return net_op(n, &turn, out);
 }
 
-/* Layer k in both directions: the two ops, and their outputs side by side unless it is the top. */
+/* Adds layer k in both directions: two ops; joins their outputs, except in the top layer. */
 static err both_ways(struct net *n, const struct forecast_spec *spec, i32 k, const struct cut *cut, i32 *x, i32 dir[2]) {
     char name[24];
     i32 t, back;
@@ -153,8 +153,8 @@ static err both_ways(struct net *n, const struct forecast_spec *spec, i32 k, con
     return head_beside(n, name, n->op[back].out, x);
 }
 
-/* The stack of recurrent layers over x; returns the ops of the top, dir[1] = -1 where it reads forwards only.  In a stream each
- * layer starts from a state that is an input. */
+/* Adds the stack of recurrent layers over x. Returns the ops of the top layer; dir[1] = -1 if it is forward only. In a
+ * stream each layer starts from a state that is an input. */
 static err recurrent(struct net *n, const struct forecast_spec *spec, bool stream, const struct cut *cut, i32 x, i32 dir[2]) {
     i32 state = -1;
     for (i32 k = 0; k < spec->layers; k++) {
@@ -186,7 +186,7 @@ static err outputs(struct net *n, const struct forecast_spec *spec, const struct
     if (spec->dropout > 0) TRY(head_chain(n, head_op(n, "dropout"), "dropout", &h));
     struct op_spec dense = head_op(n, "dense");
     dense.units = p->out_seg * head_outputs(spec);
-    dense.zero_init = spec->base[0] != 'n'; /* base none: an ordinary start */
+    dense.zero_init = spec->base[0] != 'n'; /* without a base the output layer starts from random weights */
     TRY(head_chain(n, dense, "head", &h));
     return loss(n, spec, h, y, base);
 }

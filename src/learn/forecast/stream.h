@@ -13,16 +13,16 @@
 
 struct stream;
 
-/* chunk = rows at a time, 0 = as many as are handy.  Members beyond those that are trained have no weights here. */
+/* chunk = rows at a time, 0 = automatic. members may exceed the trained ones, which have no weights here. */
 err stream_new(const struct forecaster *f, const struct series *s, const struct resources *use, i32 chunk, i32 members,
                struct stream **out);
 void stream_free(struct stream *st); /* NULL is fine */
 i64 stream_bytes(const struct stream *st);
 
-/* Mean training loss of one member's weights over the origins of a set; 0 where nothing is there to be scored. */
+/* Mean training loss of one member's weights over the origins of a set; 0 if no origin has a target. */
 err stream_loss(struct stream *st, const f32 *theta, const struct window_set *set, f64 *loss);
 
-/* forecast_windows() of such a model. */
+/* forecast_windows() for models with decoder.every_step. */
 err forecast_stream(const struct forecaster *f, const struct series *s, const struct window_set *set, const struct resources *use,
                     i32 chunk, forecast_row_fn *fn, void *self);
 

@@ -1,4 +1,4 @@
-/* autoregressive.c - segment after segment: a cell of its own goes on from its last output, with the output layer inside. */
+/* autoregressive.c - forecasts segment after segment: a cell with an output layer continues from its own last output. */
 #include "learn/forecast/forecast.h"
 
 static err decode(const struct head_net *b, i32 *h) {
