@@ -1,4 +1,4 @@
-/* verb_top.c - `top`: what each rank of a run is doing, from the records that they leave in RUN/status. */
+/* verb_top.c - `top`: shows what each rank of a run is doing, from the records in RUN/status. */
 #include <string.h>
 #include <time.h>
 #include <unistd.h>

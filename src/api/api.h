@@ -30,8 +30,8 @@ struct stretto_model {
 struct run_context {
     struct machine *machine;
     struct comm *comm;      /* the MPI job that this process is a rank of; NULL = none */
-    char no_heal[COMM_PATH]; /* why ranks cannot go on without one that dies, where --heal asks for it; "" = they can */
-    struct machine *ranks;  /* of all ranks, where there are several; NULL = machine */
+    char no_heal[COMM_PATH]; /* why the launcher rules out --heal: one dead rank would end the others; "" = it does not */
+    struct machine *ranks;  /* machine of all ranks, if there are several; NULL = machine */
     struct str shares_from; /* source of unequal rank shares, for a note; "" = none */
     struct wisdom wisdom;
     struct resources use;
@@ -69,7 +69,7 @@ struct stretto_trainer {
     struct events events;
     struct history history;
     const struct learner *learner;
-    struct learn_job job;          /* resolved; what follows from the options for this data */
+    struct learn_job job;          /* resolved job of the options and this data */
     stretto_model *model;
     struct scores scores;
     char *run_dir, *model_path;
@@ -112,20 +112,22 @@ err trainer_record(const struct stretto_trainer *t, struct str *out);
 /* After ranks died: takes the new rank number; with `first` this rank now emits the events and writes the files. */
 void run_dir_renumber(struct stretto_trainer *t, bool first);
 err run_dir_config(
-    const struct stretto_trainer *t); /* config.json, once every `auto` is resolved, then run.json; fine without a run folder */
+    const struct stretto_trainer *t); /* writes config.json once every `auto` is resolved, then run.json; no effect without
+                                       * a run folder */
 bool run_dir_has_checkpoint(const struct stretto_trainer *t);
 err run_dir_path(const struct stretto_trainer *t, const char *name, char out[4096]); /* RUN/NAME; E702 if it is too long */
 err run_dir_write(const struct stretto_trainer *t, const char *name, struct str *text); /* writes a text and frees it */
-err run_dir_status(struct stretto_trainer *t, err e); /* returns e; a failure is written down in the status record */
-err run_dir_finish(struct stretto_trainer *t); /* the model is saved: nothing to resume any more */
+err run_dir_status(struct stretto_trainer *t, err e); /* returns e; writes a failure into the status record */
+err run_dir_finish(struct stretto_trainer *t); /* after the model is saved: the run cannot be resumed any more */
 void run_dir_close(struct stretto_trainer *t);
 
-/* run_data.c: RUN/data.json, the fingerprint of the data. Check, before the job is resolved, on all ranks: E215 if a resumed run
- * began with other data and --data-changed does not accept that; else sets the split of the run. Write: once it is resolved. */
+/* run_data.c: RUN/data.json, the fingerprint of the data. run_data_check, on all ranks before the job is resolved: E215 if
+ * a resumed run began with other data and --data-changed does not accept that; otherwise sets the split of the run.
+ * run_data_write: after the job is resolved. */
 err run_data_check(struct stretto_trainer *t);
 err run_data_write(struct stretto_trainer *t);
 
-err text_give(struct str *s, char **out);       /* moves the text out; E601 when it failed */
-err text_end(err e, struct str *s, char **out); /* the same at the end of a function: frees the text when e is a failure */
+err text_give(struct str *s, char **out);       /* moves the text to *out; E601 if it is incomplete */
+err text_end(err e, struct str *s, char **out); /* as text_give at the end of a function; frees the text if e is a failure */
 
 #endif

@@ -1,4 +1,4 @@
-/* api_bench.c - training steps per second of the configured network, by width and strategy, on made-up numbers. */
+/* api_bench.c - training steps per second of the configured network, by width and strategy, on random data. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,32 +11,33 @@
 #include "learn/forecast/resolve.h"
 
 enum { WIDTHS = 4, WAYS = 5, MANY_STEPS = 1 << 20, ROWS = 100000 };
-enum { SLICED = 4 }; /* the way that cuts windows in time */
+enum { SLICED = 4 }; /* index of the strategy that cuts windows into time slices */
 
 struct bench_row {
     i32 hidden, B;
-    char strategy[32], walked[8]; /* how the first recurrent layer is walked: "fold", "ahead", "-" = the kernels' guess */
+    char strategy[32], walked[8]; /* walked: execution mode of the first recurrent layer: "fold", "ahead", "-" = the kernels
+                                   * choose */
     f64 ms, predicted_ms, windows_per_s;
-    bool chosen; /* what --parallel auto takes */
+    bool chosen; /* the strategy of --parallel auto */
 };
 
-/* A net with what its rows are: windows, or slices of them. */
+/* A net and its batch: windows, or slices of them. */
 struct subject {
     struct net net;
     struct forecast_spec spec;
-    i32 B, cells; /* rows; cells to be forecast in each */
+    i32 B, cells; /* rows; forecast cells of each row */
 };
 
 static i32 slices_of(const struct subject *s) { return imax(1, s->spec.cut.slices); }
 
-/* Input buffers full of random numbers; category ids stay 0, those of slices say where each row stands, and targets are where a
+/* Fills the input buffers with random numbers. Category ids stay 0; slice inputs link the rows; targets are set where a
  * window has them. */
 static err random_inputs(const struct subject *s, struct arena *a, f32 **input) {
     for (i32 i = 0; i < s->net.nbuf; i++) {
         const struct buf *b = &s->net.buf[i];
         if (!b->input) continue;
         i64 n = buf_floats(b, s->B), fp = buf_fp(b);
-        bool ends = !s->spec.decoder->every_step && b->role == INPUT_Y; /* in the rows of the last slices alone */
+        bool ends = !s->spec.decoder->every_step && b->role == INPUT_Y; /* targets only in the rows of the last slices */
         ARENA_NEW(a, input[i], n);
         for (i64 k = 0; !b->ids && k < n; k++)
             if (k % fp < b->F)
@@ -75,7 +76,7 @@ static err bench_one(const struct subject *s, const struct run_context *ctx, i32
     f32 *input[NET_BUFS] = {0};
     f64 seconds = 0;
     use.parallel = row->strategy;
-    use.steps = MANY_STEPS; /* enough steps that measuring for the wisdom pays off */
+    use.steps = MANY_STEPS; /* enough steps for autotuning to measure */
     use.slices = s->spec.cut.slices;
     use.course = s->spec.cut.course;
     TRY(engine_new(&s->net, &use, s->B, 0, optim_find("adam"), &engine));
@@ -93,9 +94,9 @@ static err bench_one(const struct subject *s, const struct run_context *ctx, i32
     return e;
 }
 
-/* The ways to share out a step that are worth a row: rows where there are enough of them, else units or layers; slices of time
- * where they were asked for or are what auto takes. */
-static bool way(i32 k, const struct forecast_spec *spec, i32 B, i32 threads, char *out, size_t size) {
+/* Strategies that get a row of the table: data if there are enough rows, otherwise units or layers; time slices if they
+ * were requested or --parallel auto chooses them. */
+static bool strategy_row(i32 k, const struct forecast_spec *spec, i32 B, i32 threads, char *out, size_t size) {
     bool rows = ceil_div(B, plan_grain(B, 0)) >= threads;
     snprintf(out, size, k == 0 ? "serial" : k == 1 ? "data:%d" : k == 2 ? "unit" : k == 3 ? "wave" : "time",
              threads);
@@ -141,9 +142,9 @@ static err bench_width(struct options *o, const struct run_context *ctx, const s
         struct bench_row *row = &rows[*n];
         row->hidden = hidden;
         if (k == 0 || k == SLICED) e = subject_of(o, &wide, k == SLICED ? imax(1, wide.cut.slices) : 1, s);
-        if (e < 0 || !way(k, &wide, s->B, ctx->machine->ndevice, row->strategy, sizeof row->strategy)) continue;
+        if (e < 0 || !strategy_row(k, &wide, s->B, ctx->machine->ndevice, row->strategy, sizeof row->strategy)) continue;
         e = bench_one(s, ctx, (i32)o->repeat, row);
-        if (e == -E401 && k > 0) e = 0, err_clear(); /* it does not fit: no row */
+        if (e == -E401 && k > 0) e = 0, err_clear(); /* the strategy does not fit this net: no row */
         else (*n)++;
     }
     if (e >= 0) e = mark_chosen(s, ctx, rows + from, rows + *n);

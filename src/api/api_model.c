@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 
-/* DATA and MODEL given in the wrong order is a mistake of its own: a model begins with a length, never with eight letters. */
+/* Detects DATA and MODEL in the wrong order: a model file begins with a binary length, never with eight letters. */
 static err not_a_table(const char *path) {
     struct file_in f;
     char head[8];

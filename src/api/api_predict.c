@@ -16,7 +16,7 @@ static struct events warnings_to(stretto_model *m) { return (struct events){.sin
 
 const char *stretto_model_warnings(const stretto_model *self) { return str_text(&self->warnings); }
 
-/* Prepares data for the model; data of another kind are refused. */
+/* Prepares data for the model; rejects data of another kind. */
 static err take(stretto_model *m, struct dataset *d) {
     const struct learner *learner = m->m->learner;
     const struct events events = warnings_to(m);
@@ -50,7 +50,7 @@ stretto_err stretto_model_open(stretto_model *self, const char *path, stretto_da
 
 /* ------------------------------------------------------------------ predictions --------------------------------------------- */
 
-/* A note of a forecast, kept for stretto_model_note: each text once. */
+/* Appends a note of a forecast to stretto_model_note, unless it is there already. */
 static void keep_note(void *self, const struct event *e) {
     stretto_model *m = self;
     if (e->kind == EVENT_NOTE && !strstr(str_text(&m->note), e->text))
@@ -74,7 +74,7 @@ static err predict(stretto_model *m, stretto_data *d, const struct prediction_si
     return e;
 }
 
-/* Rows come target by target, each with all its steps; arrays hold step by step all targets. */
+/* Converts rows, which come target by target with all steps, to arrays, which hold all targets of each step. */
 struct arrays {
     double *mean, *quantiles;
     i32 horizon, ntarget, nquantile, ncol, first; /* first: column of the first value */

@@ -26,7 +26,7 @@ static err keep_point(struct history *c, const struct event *e) {
 static void keep(void *self, const struct event *e) {
     struct history *c = self;
     const bool point = e->kind == EVENT_STEP || e->kind == EVENT_VALID;
-    if (point && keep_point(c, e) < 0) return; /* a report with fewer points is better than no run */
+    if (point && keep_point(c, e) < 0) return; /* out of memory: a report with fewer points is better than a failed run */
     const bool note = e->kind == EVENT_NOTE || e->kind == EVENT_DETAIL;
     struct str *to = note ? &c->notes : e->kind == EVENT_WARNING ? &c->warnings : NULL;
     if (to && e->text) str_addf(to, "%s\n", e->text);

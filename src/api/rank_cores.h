@@ -11,14 +11,14 @@ struct comm;
 
 struct rank_cores {
     struct cores before, share;
-    bool has; /* a share: this rank stays there */
+    bool has; /* this rank is bound to `share` */
 };
 
-/* Ranks as processes, each of `threads`; all call it together. */
+/* For ranks that are processes with `threads` threads each; collective. */
 err rank_cores_of_process(struct comm *c, i32 threads, struct rank_cores *out);
-/* Rank k of `size` that are threads of this process, of `threads` each. */
+/* For rank k of `size` ranks that are threads of this process, with `threads` threads each. */
 void rank_cores_of_thread(i32 k, i32 size, i32 threads, struct rank_cores *out);
-/* The workers of a pool, of which this thread is one, go there, and back to where they were. */
+/* Bind the workers of a pool, including this thread, to the share, and restore their earlier cores. */
 void rank_cores_go(const struct rank_cores *c, struct pool *pool);
 void rank_cores_leave(const struct rank_cores *c, struct pool *pool);
 

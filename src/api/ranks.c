@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* Threads of one process cannot die alone, and most launchers end all ranks when one dies: --heal is then off, with a reason. */
+/* Disables --heal, with a reason, where one death ends all ranks: ranks as threads of one process, and most launchers. */
 static err may_heal(struct run_context *w) {
     const err e = w->comm ? comm_allow_recovery(w->comm) : FAIL(E803, "ranks are threads of one process here");
     w->use.heal = e >= 0;
@@ -37,7 +37,7 @@ err ranks_join(const struct options *o, struct run_context *w) {
     return o->heal ? may_heal(w) : 0;
 }
 
-/* Number of ranks on this host: from the launcher's variables, else counted. */
+/* Number of ranks on this host: from the launcher's variables, otherwise counted. */
 static i32 neighbours(const struct run_context *w) {
     static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"};
     i32 here = 0;
@@ -45,7 +45,7 @@ static i32 neighbours(const struct run_context *w) {
     return here > 0 ? here : comm_local_size(w->comm);
 }
 
-/* Cores per rank. If the launcher has bound this rank to some cores, it gets all of these. */
+/* Cores available to each rank: all cores that the launcher has bound it to, otherwise an equal share of the host. */
 static i32 cores_left(const struct options *o, const struct run_context *w, i32 cores) {
     if (!w->comm) return imax(1, cores / (i32)o->ranks);
     return cores < (i32)sysconf(_SC_NPROCESSORS_ONLN) ? cores : imax(1, cores / neighbours(w));
@@ -79,7 +79,7 @@ err ranks_machine(const struct options *o, struct run_context *w) {
 
 /* ------------------------------------------------------------------ before the first step ----------------------------------- */
 
-/* Names and values alone: where a value came from may be a measurement. */
+/* Hashes names and values only: origins may be measurements, which differ between ranks. */
 static err options_hash(const struct options *o, u64 *h) {
     struct str text = {0};
     opt_dump_json(o, 1u << VERB_train, &text);
@@ -123,7 +123,7 @@ static err live(struct rank_run *r) {
 
 static void *on_a_thread(void *self) {
     struct rank_run *r = self;
-    if (r->cores.has) cores_stay(&r->cores.share); /* the threads of the pool too */
+    if (r->cores.has) cores_stay(&r->cores.share); /* binds the threads of the pool, too */
     err e = pool_new(r->job.use.machine->ndevice, &r->job.use.pool);
     if (e >= 0) e = live(r);
     if (e < 0) {
@@ -137,7 +137,7 @@ static void *on_a_thread(void *self) {
     return NULL;
 }
 
-/* Ranks > 0 print nothing, write only their status record, and measure nothing. */
+/* Ranks > 0 print nothing, write only their status record and do no autotuning. */
 static void silence(struct learn_job *job, const struct events *events) {
     job->use.events = events;
     job->use.wisdom = NULL;
@@ -179,7 +179,7 @@ static err threads_fit(i32 size, const struct learner *learner, const struct lea
     NEW(r, size);
     err e = comm_threads(size, comm);
     for (i32 k = 0; k < size && e >= 0; k++) e = start(&r[k], k, comm, learner, job);
-    rank_cores_go(&r[0].cores, job->use.pool); /* only now: threads inherit the affinity of their creator */
+    rank_cores_go(&r[0].cores, job->use.pool); /* bind after creating threads: they inherit the affinity of their creator */
     if (e >= 0) e = live(&r[0]);
     rank_cores_leave(&r[0].cores, job->use.pool);
     if (e < 0) comm_abort(comm[0]);
@@ -198,7 +198,7 @@ static err threads_fit(i32 size, const struct learner *learner, const struct lea
     return e;
 }
 
-/* More threads than cores: cores are shared in turn. A launcher that binds ranks has chosen their cores itself. */
+/* Warns if there are more threads than cores. A launcher that binds ranks has chosen their cores. */
 static void note_crowd(const struct stretto_trainer *t, i32 size) {
     const struct run_context *w = &t->ctx;
     const i32 here = w->comm ? neighbours(w) : size, cores = w->machine->ncore, threads = here * w->machine->ndevice;
@@ -208,7 +208,7 @@ static void note_crowd(const struct stretto_trainer *t, i32 size) {
                (f64)threads / cores, cores);
 }
 
-/* Where ranks get unlike rows: how much, and by whose numbers. */
+/* Reports unequal shares of the rows and their source. */
 static void note_shares(const struct stretto_trainer *t) {
     struct str s = {0};
     for (i32 d = 0; d < t->ctx.ranks->ndevice; d++) {
@@ -220,7 +220,7 @@ static void note_shares(const struct stretto_trainer *t) {
     str_free(&s);
 }
 
-/* After recovery: takes the new rank number; the new rank 0 prints and writes for all ranks from now on. */
+/* After recovery: takes the new rank number. From now on the new rank 0 prints and writes for all ranks. */
 static void healed(void *trainer, const struct comm_loss *loss) {
     struct stretto_trainer *t = trainer;
     struct comm *c = t->ctx.comm;
@@ -275,7 +275,7 @@ err ranks_finish(struct stretto_trainer *t) {
         TRY(comm_recover(c, &loss));
         healed(t, &loss);
         const err left = t->learner->left ? t->learner->left(c) : 0;
-        if (left < 0 && !comm_died(c)) return left; /* a further death: the next broadcast fails and recovers */
+        if (left < 0 && !comm_died(c)) return left; /* another death: the next broadcast fails and recovers again */
         event_note(&t->events, EVENT_WARNING, "rank %d (host %s, pid %d) died after the training", loss.rank[0], loss.who.host,
                    loss.who.pid);
         if (was > 0 && comm_rank(c) == 0) return 0;

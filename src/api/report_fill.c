@@ -26,7 +26,7 @@ static err fill_curve(struct filler *p, i32 member, struct report_curve *out) {
     *out = (struct report_curve){.train_step = ts, .train = tv, .valid_step = vs, .valid = vv, .best = -1};
     for (i64 i = 0; i < c->n; i++) {
         const struct curve_point *q = &c->point[i];
-        if (q->member != member || q->refit) continue; /* a refit begins anew, on other rows */
+        if (q->member != member || q->refit) continue; /* a refit starts from step 0 on other rows */
         if (!isnan(q->train)) {
             ts[out->ntrain] = q->step;
             tv[out->ntrain++] = q->train;
@@ -41,7 +41,7 @@ static err fill_curve(struct filler *p, i32 member, struct report_curve *out) {
 
 static err fill_curves(struct filler *p) {
     struct report_curve *curve;
-    const i32 n = p->r.ncurve; /* set by the learner */
+    const i32 n = p->r.ncurve; /* the learner has set it */
     if (n == 0) return 0;
     ARENA_NEW(&p->a, curve, n);
     for (i32 m = 0; m < n; m++) TRY(fill_curve(p, m, &curve[m]));
@@ -113,7 +113,7 @@ static err fill_options(struct filler *p) {
     return 0;
 }
 
-/* Cuts a text of lines into an array. */
+/* Splits a text into an array of lines. */
 static err lines(struct filler *p, const struct str *text, const char *const **out, i32 *n) {
     i32 count = 0;
     for (const char *c = str_text(text); *c; c++) count += *c == '\n';
@@ -142,7 +142,7 @@ static err spans_of(const struct model *m, struct arena *a, struct span **out) {
     return 0;
 }
 
-/* A word of the shell, however long: in single quotes, unless every character is harmless. */
+/* Quotes a word for the shell, unless every character is harmless. */
 static void add_word(struct str *line, const char *word) {
     static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+/=:,@%";
     str_add(line, " ");
@@ -161,7 +161,7 @@ static void add_flag(struct str *line, const struct opt_info *info, const char *
     if (info->type != OPT_BOOL) add_word(line, text);
 }
 
-/* The command that would do it again: what was given by flag or call. */
+/* The command line that repeats the run: all options given by flag or call. */
 static const char *command_line(struct filler *p, const char *data) {
     struct str line = {0};
     str_add(&line, "stretto train");

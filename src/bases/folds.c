@@ -76,7 +76,7 @@ i32 chain_penalty(const struct chain *c) {
     return best;
 }
 
-/* Multiplications of one solution: the unit of struct workload in this folder. */
+/* Multiplications of one solution: the unit of struct workload here. */
 static f64 solve_cost(const struct system *q) { return (f64)q->K * q->K * (q->K / 3.0 + 2.0 * q->N); }
 
 f64 chain_cost(const struct chain *c, i32 folds) {

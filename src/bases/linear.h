@@ -96,7 +96,7 @@ struct chain {
     i32 step;                /* distance in penalty_grid between penalties that are tried */
     i64 upto;                /* past holds the windows inside [0, upto) */
     f64 loss[PENALTIES];     /* sums over folds so far */
-    struct workload *work;     /* as in the specs */
+    struct workload *work;     /* progress, as in base_spec */
 };
 err chain_new(const struct series *s, i32 ncol, i32 L, i32 H, bool calendar, struct chain **out);
 void chain_free(struct chain *c);

@@ -1,8 +1,8 @@
 /* resolve_steps.c - resolves --loss-steps (forecasts from the end of the context, or from every row of it) and time slices.
  *
- *     last   thousands of windows, a forecast from the end of each          all   few long windows, a forecast from every row
+ *     last   thousands of windows, a forecast from the end of each         all   few long windows, a forecast from every row
  *
- * With horizon 1 and a long context, `last` would read each row `context` times, in windows one row apart: `all` reads it once. */
+ * With horizon 1 and a long context, `last` would read each row `context` times; `all` reads it once. */
 #include <stdio.h>
 #include <string.h>
 
