@@ -25,7 +25,7 @@ void gpuload_node(char out[GPULOAD_NODE]) {
     }
     if (gethostname(out, GPULOAD_NODE - 1) != 0) snprintf(out, GPULOAD_NODE, "localhost");
     out[GPULOAD_NODE - 1] = 0;
-    out[strcspn(out, ".")] = 0; /* Slurm knows nodes by their short name */
+    out[strcspn(out, ".")] = 0; /* Slurm uses short node names */
 }
 
 err gpuload_path(const char *pattern, const char *node, struct str *out) {
@@ -36,7 +36,7 @@ err gpuload_path(const char *pattern, const char *node, struct str *out) {
     return str_ok(out);
 }
 
-/* Without blanks, as the opening is: is this the beginning of a file of ours, or of one that was cut? */
+/* True if the text, without spaces, starts as our files do, or is a truncated start of one. */
 static bool ours(const char *text) {
     const char *want = opening;
     for (; *want; want++, text++) {

@@ -20,7 +20,7 @@ void scratch_path(const char *mark, char out[SCRATCH_PATH]) {
     snprintf(out, SCRATCH_PATH, "/dev/shm/stretto-%d-%016llx", (int)geteuid(), (unsigned long long)h);
 }
 
-/* A folder, no link, and nobody else's: /dev/shm is open to all. */
+/* True for a folder of this user that is no link: everyone may write to /dev/shm. */
 static bool is_ours(const char *path) {
     struct stat st;
     return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
@@ -50,7 +50,7 @@ void scratch_use(const char *mark) {
     char path[SCRATCH_PATH];
     scratch_path(mark, path);
     mkdir(path, 0700);
-    if (!is_ours(path)) return; /* then as without a supervisor */
+    if (!is_ours(path)) return; /* then MPI uses its default place */
     setenv("OMPI_MCA_btl_vader_backing_directory", path, 0);
     setenv("OMPI_MCA_orte_tmpdir_base", path, 0);
 }

@@ -26,11 +26,11 @@ f64 backoff(i32 n) {
     return s < 10 ? s : 10;
 }
 
-/* What the ranks of this attempt wrote last. */
+/* Summary of the last status records of the ranks in this attempt. */
 struct records {
-    i32 n, failed; /* failed: exit status of the first that failed by itself, 0 = none */
+    i32 n, failed; /* failed: exit status of the first rank that failed by itself, 0 = none */
     bool done;     /* rank 0 had written the model */
-    bool differ;   /* a rank has other options, data or weights than another */
+    bool differ;   /* the ranks differ in options, data or weights (E804) */
 };
 
 static void add_record(struct records *r, i32 rank, const struct js *o, f64 since) {
@@ -55,7 +55,7 @@ static struct records read_records(const char *run_dir, f64 since) {
         if (js_load(path, &o) >= 0) add_record(&r, k, o, since);
         js_free(o);
     }
-    r.done = r.done || run_finished(run_dir, since); /* where ranks leave no records (STRETTO_WATCH=off) */
+    r.done = r.done || run_finished(run_dir, since); /* if ranks write no records (STRETTO_WATCH=off) */
     return r;
 }
 
@@ -76,6 +76,7 @@ enum verdict verdict_of(const struct launch_job *job, int wait_status, f64 since
     if (WIFSIGNALED(wait_status) || *code == STOPPED || *code == LOST) return VERDICT_AGAIN;
     if (!mpi) return *code > BY_SIGNAL ? VERDICT_AGAIN : VERDICT_FINAL;
     if (r.failed > 0) return *code = r.failed, VERDICT_FINAL;
-    if (r.done) return *code > BY_SIGNAL || *code == SIGKILL ? VERDICT_DONE : VERDICT_FINAL; /* killed when all was written */
+    /* killed after everything was written */
+    if (r.done) return *code > BY_SIGNAL || *code == SIGKILL ? VERDICT_DONE : VERDICT_FINAL;
     return r.n > 0 || *code > BY_SIGNAL ? VERDICT_AGAIN : VERDICT_FINAL;
 }
