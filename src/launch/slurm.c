@@ -30,7 +30,7 @@ static const char *srun_mpi(const struct launch_job *j) {
     return strcmp(j->mpi, "openmpi") == 0 ? "pmix" : strcmp(j->mpi, "mpich") == 0 ? "pmi2" : j->mpi;
 }
 
-/* True if the text can stand in an #SBATCH line: no space, quote or line end. */
+/* E103 if the text cannot stand in an #SBATCH line, because of a space, quote or line end. */
 static err plain(const char *option, const char *text) {
     static const char fix[] = "another name: letters, digits and ._-+,/:@%=";
     for (const char *p = text; *p; p++)

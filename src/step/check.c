@@ -52,7 +52,7 @@ static bool same_work(const struct task *a, const struct task *b, bool chain) {
     return a->box.b0 == b->box.b0 && a->box.b1 == b->box.b1 && a->box.t0 == b->box.t0 && a->box.t1 == b->box.t1;
 }
 
-/* True if task i is a member of a team or chain; if it is the first, the others must follow it on different devices. */
+/* What is wrong with member i of a team or chain; NULL = nothing. The others must follow the first one, on other devices. */
 static const char *members(const struct plan *p, u32 i, bool chain) {
     const struct task *t = &p->task[i];
     if (t->member >= t->members || (!chain && t->members > TEAM_MAX)) return "this member is outside of its team or chain";
@@ -69,7 +69,7 @@ static const char *members(const struct plan *p, u32 i, bool chain) {
     return NULL;
 }
 
-/* The members of a chain have all rows, and every rank has some of them. */
+/* What is wrong with the chain at task i; NULL = nothing. Its members have all rows, and every rank has some of them. */
 static const char *chain(const struct plan *p, u32 i) {
     const struct task *t = &p->task[i];
     if (t->members <= 1 && p->nrank > 1) return "every rank must have slices of each chain";
@@ -127,7 +127,7 @@ static bool classify(const struct plan *p, const struct net *n, const struct mer
     return out->lo >= 0 && out->hi > out->lo && out->hi <= end && out->lo % step == 0 && (out->hi % step == 0 || out->hi == end);
 }
 
-/* True if the plan must have tasks of this group; *end: the range that they must cover. */
+/* Length of the range that the tasks of this group must cover: rows, or elements of theta; 0 = the plan must have none. */
 static i64 wanted(const struct plan *p, const struct net *n, u32 group) {
     if (group >= GROUPS) return netplan(p)->train ? netplan(p)->ntheta : 0;
     u32 kind = group / NET_OPS, l = group % NET_OPS;
