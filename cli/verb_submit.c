@@ -115,7 +115,7 @@ static stretto_err check_run(const char *run) {
     snprintf(pattern, sizeof pattern, "%s/checkpoints/*.ckpt", run);
     const bool has = glob(pattern, GLOB_NOSORT, NULL, &found) == 0;
     if (has) globfree(&found);
-    snprintf(fix, sizeof fix, "submit .. -- resume %s   (goes on), or another -o MODEL", run);
+    snprintf(fix, sizeof fix, "submit .. -- resume %s   (continues), or another -o MODEL", run);
     return has ? FAIL_AT(E106, "submit", fix, "train begins anew, but %s has a checkpoint of a run that was stopped", run) : 0;
 }
 

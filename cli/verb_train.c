@@ -15,7 +15,7 @@ static const struct cli *volatile listener;
 static volatile sig_atomic_t stop_requested, trained; /* trained: only scores and outputs remain */
 static struct timespec stop_time;
 static char stop_text[CLI_PATH + 200]; /* message on the first signal; "" = none */
-static const char too_early[] = "asked to stop before the training has begun: go on with the same command\n";
+static const char too_early[] = "asked to stop before the training has begun: continue with the same command\n";
 static const char too_late[] = "\nthe training is over and its results are being written; Ctrl-C again stops at once\n";
 
 /* Signals on which a run writes a checkpoint and ends, including a closed terminal and the soft CPU time limit. */
@@ -57,8 +57,8 @@ static void catch_signals(const struct cli *c, const char *run_dir) {
     for (size_t i = 0; i < COUNT(stops); i++) sigaddset(&a.sa_mask, stops[i]);
     listener = c;
     if (c->among)
-        snprintf(stop_text, sizeof stop_text, "asked to stop: a checkpoint is written, if the launcher waits for it; go on with\n"
-                 "  stretto resume %s\n", run_dir);
+        snprintf(stop_text, sizeof stop_text, "asked to stop: a checkpoint is written, if the launcher waits for it; "
+                 "continue with\n  stretto resume %s\n", run_dir);
     else if (isatty(STDERR_FILENO))
         snprintf(stop_text, sizeof stop_text, "\nstopping after this step; Ctrl-C again stops at once\n");
     for (size_t i = 0; i < COUNT(stops); i++) {
@@ -103,7 +103,7 @@ static stretto_err need_end(const struct cli *c, stretto_err reason, const char 
     char fix[CLI_PATH + 64], time[32];
     if (reason != STRETTO_STOP_TIME) return 0;
     snprintf(time, sizeof time, "%.31s", stretto_config_get(c->config, "time-limit"));
-    snprintf(fix, sizeof fix, "stretto resume %.4300s   (goes on, as if there had been no limit)", run_dir);
+    snprintf(fix, sizeof fix, "stretto resume %.4300s   (continues as if there had been no limit)", run_dir);
     return FAIL_AT(E807, NULL, fix, "unfinished: --time-limit %s ended the training; %.400s holds the best weights so far", time,
                    model);
 }

@@ -34,7 +34,7 @@ static err refuse(const struct stretto_trainer *t, const struct data_change *c) 
 static void warn_changed(const struct stretto_trainer *t, const struct data_change *c) {
     event_note(&t->events, EVENT_WARNING, c->verdict == DATA_BEYOND ?
                    "the data changed: %s; the parts stay where they were, rows behind the test part are not used" :
-                   "the data changed: %s; training goes on with the data as they are, the parts stay where they were", c->text);
+                   "the data changed: %s; training continues with the data as they are, the parts stay where they were", c->text);
 }
 
 /* A run without a fingerprint, or with one that cannot be compared, continues. */

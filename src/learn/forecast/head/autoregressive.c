@@ -18,7 +18,7 @@ extern const struct head head_autoregressive;
 const struct head head_autoregressive = {
     .name = "autoregressive",
     .help = "segment after segment, each from the one before",
-    .report = " that goes on from its own output",
+    .report = " that continues from its own output",
     .segments = true,
     .plain_state = true,
     .own_output = true,

@@ -1,4 +1,4 @@
-/* direct.c - forecasts the whole horizon at once, from the final states of the last layer or its state at every step, and
+/* direct.c - forecasts the whole horizon at once: from the final states of the last layer or its state at every step, and
  * known-future features. */
 #include "learn/forecast/forecast.h"
 
