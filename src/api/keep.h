@@ -1,8 +1,8 @@
-/* keep.h - what was learnt is not lost where an output fails.
+/* keep.h - keeps the trained model if an output fails.
  *
- *     before training   is there room for what will be written?  E703; RUN/reserve holds the place of the model
- *     after training    an output fails -> the model goes to the first place that takes it; the message says where
- *     resume            finds it there, trains nothing, and writes the outputs
+ *     before training   checks the free disk space for the outputs (E703); RUN/reserve reserves the space of the model
+ *     after training    an output fails -> the model is written to the first folder that has room; the message names it
+ *     resume            finds it there, does not train, and writes the outputs
  *
  *     RUN/trained.model -> RUN.trained (beside) -> $XDG_STATE_HOME/stretto -> $TMPDIR
  *

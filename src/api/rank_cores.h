@@ -1,6 +1,7 @@
-/* rank_cores.h - ranks of one host on cores of their own, as long as they train: where two of them may run on the same cores,
- * these are shared out among them, neighbours together.  Not where that would put more threads than cores into a share, nor
- * where a launcher has bound ranks apart already, nor with STRETTO_PIN=off. */
+/* rank_cores.h - binds the ranks of a host to disjoint cores while they train.
+ *
+ * Ranks that may run on the same cores divide these; a share consists of cores that are close together (shared caches).  No
+ * binding if a share would have fewer cores than threads, if the launcher has bound the ranks, or with STRETTO_PIN=off. */
 #ifndef STRETTO_API_RANK_CORES_H
 #define STRETTO_API_RANK_CORES_H
 

@@ -1,7 +1,7 @@
-/* gpuload.c - smoothing, and the decision when to send a weight to the scheduler; no clock, no file, no GPU.
+/* gpuload.c - smooths the load and decides when to send a weight to the scheduler; no clock, file or GPU is used.
  *
- *     level   |        .--.           o = sent.  While the level stays between the dashed lines around the last one sent, nothing
- *             |- - - o - - - - -      is sent: the scheduler would plan anew after every small change
+ *     level   |        .--.           o = sent.  Nothing is sent while the level stays between the dashed lines around the value
+ *             |- - - o - - - - -      sent last: the scheduler reschedules after every change
  *             |    .'
  *             |- -o- - - - - - -
  *             '---------------- time */

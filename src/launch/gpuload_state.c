@@ -1,9 +1,9 @@
-/* gpuload_state.c - what a call of gpuload leaves for the next one: a small JSON file, replaced whole.
+/* gpuload_state.c - the state that a call of gpuload leaves for the next one: a small JSON file, replaced atomically.
  *
  *     {"stretto_gpuload": 1, "node": "node1", "source": "NVML", "time": .., "level": [..], "weight": 62, ..}
  *
- * A file that does not begin like that is somebody else's and is left alone.  One that does and cannot be read was torn (a host
- * that lost its power), and costs no more than a new beginning. */
+ * A file that starts differently belongs to another program and is not changed (E821).  One that starts like this but cannot be
+ * parsed was truncated, for example by a power loss: the state then starts empty. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
-/* marked.c - the processes of a run, found by the mark in their environment.
+/* marked.c - finds the processes of a run by a variable in their environment, the mark.
  *
- * Launchers put ranks into process groups and sessions of their own, and a launcher that is killed leaves them to init; the
- * environment goes with them all the same, and a number that the system has given to somebody else does not have it. */
+ * Launchers put ranks into process groups and sessions of their own, and a killed launcher leaves them to init.  The environment
+ * is inherited in all these cases, and a process that has reused a pid does not have the mark. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>

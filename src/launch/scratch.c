@@ -1,7 +1,7 @@
-/* scratch.c - a folder for what an MPI keeps outside its processes: segments of shared memory, sockets.
+/* scratch.c - a folder for files that an MPI library creates: shared memory segments, sockets.
  *
- * Open MPI removes them when it ends well; a launcher that was killed leaves them, and memory files take memory.  So a supervised
- * job gets a folder of its own in /dev/shm, named after the run, and the supervisor removes it after every attempt. */
+ * Open MPI deletes them when it exits normally.  A killed launcher leaves them behind, and they occupy memory.  So a supervised
+ * job gets its own folder in /dev/shm, named after the run, and the supervisor deletes it after every attempt. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <stdio.h>

@@ -1,12 +1,13 @@
-/* supervise.c - starts a job, waits for it, and starts it again when it died.
+/* supervise.c - starts a job, waits for it, and restarts it when it fails.
  *
  *     start --> wait --> verdict: done ------------------------------> 0
- *       ^                         for good --------------------------> its status
- *       |                         again: nothing of it is left alive, allowance, pause
+ *       ^                         failed ----------------------------> its status
+ *       |                         restart: kill what is left of it, check the allowance, pause
  *       `-------------------------------'
  *
- * One thread, no handlers: signals are blocked and taken one by one.  The job ends with the supervisor (PR_SET_PDEATHSIG), and
- * processes that a launcher leaves behind become children of the supervisor, which reaps them (PR_SET_CHILD_SUBREAPER). */
+ * One thread, no signal handlers: signals are blocked and fetched one by one.  The job ends with the supervisor
+ * (PR_SET_PDEATHSIG), and processes that a launcher leaves behind become children of the supervisor, which reaps
+ * them (PR_SET_CHILD_SUBREAPER). */
 #define _GNU_SOURCE
 #include "launch/supervise.h"
 

@@ -1,10 +1,10 @@
-/* supervise.h - a job that is started again when it dies.
+/* supervise.h - runs a job and restarts it when it fails.
  *
  *     supervise.c   start -> wait -> verdict -> clean up -> pause -> start ..
- *     ledger.c      RUN/supervisor.log: what happened, a JSON line an event, synced: one that was killed goes on from it
- *     marked.c      which processes belong to the run: all have the mark in their environment, wherever a launcher put them
- *     scratch.c     a folder in /dev/shm for what an MPI leaves when it is killed
- *     verdict.c     how an attempt ended: done, to be started again, or failed for good */
+ *     ledger.c      RUN/supervisor.log: one JSON line per event, synced; a restarted supervisor continues from it
+ *     marked.c      finds the processes of the run by a variable in their environment, the mark
+ *     scratch.c     a folder in /dev/shm for files that a killed MPI leaves behind
+ *     verdict.c     decides how an attempt ended: done, restart, or failed */
 #ifndef STRETTO_LAUNCH_SUPERVISE_H
 #define STRETTO_LAUNCH_SUPERVISE_H
 

@@ -1,14 +1,13 @@
-/* verdict.c - how an attempt ended.
+/* verdict.c - decides how an attempt ended, from its exit status and the status records of its ranks.
  *
  *     0                    done
- *     75, 8                stopped, or a rank was lost: again; not where ranks differ (E804), which they would again
- *     a signal             again
- *     anything else        for good, with that status
+ *     75, 8                stopped, or a rank was lost: restart; but failed if ranks differ (E804), since they would again
+ *     a signal             restart
+ *     anything else        failed, with that status
  *
- * A launcher of MPI ends with a number of its own when a rank dies by a signal (Open MPI 137, MPICH 9, which is also "model file
- * unreadable"): then the records that the ranks left say whether one of them failed by itself.  mpirun --enable-recovery ends
- * with 0 whatever became of its ranks, and mpiexec of MPICH now and then where all of them were stopped and ended with 75 (5 of
- * 50 Ctrl-C): what the records say counts, if there are any. */
+ * An MPI launcher has exit statuses of its own for a rank that a signal killed (Open MPI 137; MPICH 9, which also means "model
+ * file unreadable"): then the records tell whether a rank failed by itself.  mpirun --enable-recovery always returns 0, and so
+ * does mpiexec of MPICH in some cases in which all ranks stopped with 75 (5 of 50 Ctrl-C).  Records, if any, decide. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

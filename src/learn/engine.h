@@ -1,7 +1,7 @@
-/* engine.h - a network made ready to run: plans, bound buffers, weights; for every learner that is a network.
+/* engine.h - a network ready to run: plans, bound buffers, weights; for every learner that uses a network.
  *
- *     net + machine --plan_make--> train plan, forward plan --wisdom: how each layer is walked--> --exec_bind--> two execs over
- *                                                                                                one store */
+ *     net + machine --plan_make--> training and forward plan --wisdom--> execution modes of layers --step_bind--> two steps,
+ *                                                                                                       one store */
 #ifndef STRETTO_LEARN_ENGINE_H
 #define STRETTO_LEARN_ENGINE_H
 

@@ -76,7 +76,7 @@ class Nets(Case):
     def test_precision(self):
         r, info = self.train()
         self.assertEqual(info["training"]["precision"], "fp32")
-        r = self.stretto("train", AIR, *QUICK, "--precision", "bf16", "-o", "b.model", status=None)
+        r = self.stretto("train", AIR, *QUICK, "--precision", "bf16", "--verbose", "-o", "b.model", status=None)
         if r.status == 2:  # a processor without bf16 products says so, and how to go on
             self.assertRegex(r.err, r"(?m)^error\[E103\] --precision: .*bf16.*\n  fix: .*--precision fp32$")
             return

@@ -1,20 +1,20 @@
-/* net.c - the layers of a forecaster.
+/* net.c - builds the network of a forecaster.
  *
  *   last:    x [n][B][I] -front-> -lstm.0..-> decode [m][B][H] -norm, dropout, head-> [m][B][w*Q] -loss      head/: front, decode
  *   steps:   x [n][B][I] ------------------lstm.0..------------------(+ future)-> [n][B][H] -dropout-head-> [n][B][h*Q] -loss
  *
- *   with a projection lstm.0 is the layer `projected`, and H what it hands on
- *   both ways, each layer:  x -turn-> lstm.0.reverse -back-+
- *                           x ------> lstm.0 --------------+-both-> [n][B][2H]      the end: both states side by side
+ *   --projection: lstm.0 is the layer `projected`, and H is the projected width
+ *   --bidirectional:  x -reverse-> lstm.0.reverse -reverse-+
+ *                     x ---------> lstm.0 -----------------+-concat-> [n][B][2H]      final state: both states concatenated
  *
- *   In training the context may be cut into slices, which are rows of the batch: n = ceil(steps / slices), "length" says how many
- *   of a row count, "after" which row it goes on from.  What stands behind the end of a window then does so behind every row, and
- *   only the rows of the last slices have targets.
- *   Read from its end, a window is the same slices, each turned round, which go on from each other the other way: "before".  That
- *   way ends in the row of the first slice, which "first_slice" tells the row with the targets.
+ *   In training the context may be cut into time slices, which are rows of the batch: n = ceil(steps / slices).  Input
+ *   "length" is the number of steps of each row, "after" the row whose final state it starts from.  All rows pass
+ *   through the layers behind the recurrent ones, but only rows of last slices have targets.
+ *   The backward direction reverses each slice; "before" is the row whose final state it starts from.  It ends in the row of the
+ *   first slice; "first_slice" holds the number of that row for each row with targets.
  *
- *   steps (decoder.every_step): a forecast at every row, the state runs on.  Where forecasts are made, n rows are a chunk of
- *   a walk over the series: "state.k" is what layer k left behind after the last one.
+ *   steps (decoder.every_step): a forecast at every row, with a state that is carried on.  For forecasts, n rows are a chunk
+ *   of one pass over the series, and input "state.k" is the final state of layer k after the previous chunk.
  *
  * Inputs in this order: x, one ids buffer per category, column, future, first, y, base, length, after, before, first_slice,
  * state.0, ...
@@ -116,11 +116,12 @@ static err drop_between(struct net *n, const struct forecast_spec *spec, i32 k, 
     return head_chain(n, head_op(n, "dropout"), name, x);
 }
 
-/* Slices as rows: how long each is, which one it goes on from; read from the end: which one then, and where that ends. */
+/* The inputs that link time slices (input.h). */
 struct cut {
     i32 length, after, before, first; /* buffers, -1 = none */
 };
 
+/* Declares them for P slices of `steps` steps; before and first only if a backward direction reads them. */
 static err sliced(struct net *n, i32 steps, i32 P, bool both, struct cut *out) {
     *out = (struct cut){-1, -1, -1, -1};
     if (steps % P != 0) TRY(forecast_input(n, INPUT_LENGTH, 0, 1, 1, &out->length));
