@@ -107,7 +107,7 @@ static void put_cells_first(struct findings *found, struct findings *cells) {
     *found = *cells;
 }
 
-/* Collects the errors that a training with these options would report before its first step; frees s. */
+/* Collects the errors that a training with these options would report before its first step. Takes ownership of s. */
 static err try_training(struct checking *c, const char *path, struct series *s, struct findings *found) {
     i64 horizon;
     TRY(series_set_make(s, path, &c->set));

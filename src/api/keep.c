@@ -58,7 +58,7 @@ void keep_make_room(void *trainer) {
     if (reserve_path(trainer, path)) unlink(path);
 }
 
-/* Reserves disk space for the report, and for the model if -o is on another disk with enough space. */
+/* Reserves disk space in RUN for report and model; for the report only if that is too much and -o is on another disk. */
 static err reserve(const struct stretto_trainer *t, const struct need *report, const struct need *model) {
     char path[PATH_MAX];
     if (!reserve_path(t, path) || !report->known) return 0;

@@ -171,8 +171,7 @@ static void count_workers(struct exec *x, i32 slices) {
     const i32 own = own_devices(x);
     x->nqueue = (u32)imax(1, imin(x->dev->workers(x->pool, own), own));
     x->rounds = x->comm && slices > 0;
-    if (x->rounds && (i32)x->nqueue < own) x->nqueue = 1; /* with one queue, all slices that another rank waits for run
-                                                           * before */
+    if (x->rounds && (i32)x->nqueue < own) x->nqueue = 1; /* what others' rows wait for is then done before */
     x->alone = (i32)x->nqueue < own || x->dev->is_virtual; /* two members in one queue would wait for each other forever */
     for (u32 i = 0; i < p->ntask; i++) {
         const struct task *t = &p->task[i];

@@ -45,7 +45,7 @@ static i32 ranks_of(const struct plan *p, const struct task *t) {
     return n;
 }
 
-/* True if two tasks belong to the same team or chain. */
+/* True if two tasks belong to the same team, or follow each other in the same chain. */
 static bool same_work(const struct task *a, const struct task *b, bool chain) {
     if (a->kind != b->kind || a->op != b->op || a->members != b->members) return false;
     if (chain) return b->box.b0 == a->box.b1;

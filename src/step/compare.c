@@ -54,7 +54,7 @@ static err one(const struct plan_request *q, const struct strategy *s, struct pl
     return why ? 0 : applied(q, s->name, serial, out);
 }
 
-/* The best product of two cuts that apply and use all devices. */
+/* Adds a row for the product of two cuts, each with as many parts as are useful, if it applies. */
 static err two(const struct plan_request *q, i32 i, i32 k, struct planner *scratch, f64 serial, struct str *out) {
     const struct strategy *a = strategy_at(i), *b = strategy_at(k);
     const struct product pair = {.n = 2, .cut = {{.s = a}, {.s = b}}};

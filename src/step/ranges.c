@@ -28,7 +28,7 @@ static i64 block_at(const struct planner *p, i64 at) {
     return lmin(round_up64(at, netplan(p->plan)->norm_block), netplan(p->plan)->ntheta);
 }
 
-/* Starts a new bucket for an op, however small, and for each part of an op. */
+/* Adds a bucket for each part of the op netplan.parted, and one border behind it, however small the buckets get. */
 static void cut_bucket(struct planner *p) {
     for (i32 k = 1; p->early && netplan(p->plan)->parted.n > 0 && k <= netplan(p->plan)->parted.n; k++) {
         const i64 at = k < netplan(p->plan)->parted.n ? planner_part(p, k) : block_at(p, planner_part(p, k));

@@ -82,7 +82,7 @@ static void quantiles_of(const struct forecast_spec *spec, const f32 *v, i64 n, 
 }
 
 /* Quantiles per step of a column, r [horizon][n]. A step with too few residuals gets those of all steps of the column.
- * Returns false if no step has enough. */
+ * False if these are too few, too. */
 static bool column_quantiles(const struct forecast_spec *spec, f32 *r, i64 n, f32 *spread) {
     bool whole = true;
     for (i32 k = 0; k < spec->horizon; k++) {
@@ -235,7 +235,7 @@ static err measure_all(struct residuals *d, const struct window_set *train, stru
     return 0;
 }
 
-/* Columns without observations in the validation split have no bands. */
+/* Reports columns without bands: they end before the validation split, or have a gap there. */
 static void tell_bare(const struct fit *t, i32 bare, i32 first) {
     const struct series *s = t->series;
     if (bare > 0)

@@ -113,7 +113,7 @@ static err learn(struct fit *t) {
     return e == 0 && t->job->use.heal ? comm_allgather(t->job->use.comm, "learnt", &here, sizeof here, all) : e;
 }
 
-/* True if the splits have windows to train a network on, and to weigh it on if there is a base. */
+/* True if the splits have too few windows to train a network on, or none to weigh it against the base. */
 static bool too_few(const struct fit *t) {
     return forecast_origins(t, &t->set.train) < MIN_WINDOWS || (t->f->spec.guard && window_origins(&t->set.valid_all) < 1);
 }

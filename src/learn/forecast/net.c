@@ -121,7 +121,7 @@ struct cut {
     i32 length, after, before, first; /* buffers, -1 = none */
 };
 
-/* Declares them for P slices of `steps` steps; before and first only if a backward direction reads them. */
+/* Declares them for `steps` steps in P slices; before and first only if a backward direction reads them. */
 static err sliced(struct net *n, i32 steps, i32 P, bool both, struct cut *out) {
     *out = (struct cut){-1, -1, -1, -1};
     if (steps % P != 0) TRY(forecast_input(n, INPUT_LENGTH, 0, 1, 1, &out->length));

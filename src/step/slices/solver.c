@@ -177,7 +177,7 @@ static void compare(struct solve *v, i32 k) {
     if (sure) atomic_store_explicit(&s->settled[k], v->round + 1, memory_order_relaxed);
 }
 
-/* The last round with a fixed number of rounds: measures the remaining gap and keeps it. */
+/* After the last of a fixed number of rounds: measures the remaining gap, and changes no state. */
 static void look(struct solve *v) {
     struct chain_member *m = &v->s->member[v->me];
     for (i32 k = v->k0; k < v->k1; k++) {
@@ -187,7 +187,7 @@ static void look(struct solve *v) {
     }
 }
 
-/* Runs the slices one after another, rank after rank, each from its true initial state. */
+/* For a sweep, in which each initial state follows from the one before: compares slice after slice, rank after rank. */
 static void carry(struct solve *v) {
     struct chain_solver *s = v->s;
     if (s->peers && !s->lost) s->lost = !peers_ends(s->peers, v->c, s->settled, PEERS_TAKE);
@@ -195,7 +195,7 @@ static void carry(struct solve *v) {
     if (s->peers && !s->lost) s->lost = !peers_ends(s->peers, v->c, s->settled, PEERS_GIVE);
 }
 
-/* Each member runs its slices; in serial order the first member runs all. */
+/* After a round: each member compares its slices; in a sweep the first member compares all of this rank. */
 static void sweep(struct solve *v) {
     const bool last = v->slice_rounds && v->round >= v->slice_rounds;
     if (!carries(v) || last) hand_over(v);
@@ -273,7 +273,7 @@ void chain_solve(struct chain_solver *s, const struct chain *c, const struct cha
     for (i32 i = 0, from, to; c->finish && part_of(&v, i, &from, &to); i++) c->finish(c, from, to);
     if (me == 0 && s->peers && c->kept && !s->lost) s->lost = !peers_keep(s->peers, c);
     if (me == 0) s->forgets = s->trace.rounds > 1 ? chain_forgets(&s->trace, s->sorted) : 0;
-    gate(&v); /* finish of one slice may read what another one writes */
+    gate(&v); /* finish of a slice may read values of another slice: no member goes on to overwrite them */
 }
 
 static int ascending(const void *a, const void *b) {
