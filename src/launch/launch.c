@@ -29,7 +29,7 @@ const struct launcher *launcher_find(const char *name) {
     return NULL;
 }
 
-/* -- requests of submit -- */
+/* ------------------------------------------------------------------ requests of submit -------------------------------------- */
 
 /* E106: names the option, and the launchers that take it. */
 static err refuse(const struct launcher *l, enum launch_request r) {

@@ -113,7 +113,7 @@ err slurm_submit(const char *script, char id[LAUNCH_ID]) {
     return e;
 }
 
-/* -- job states -- */
+/* ------------------------------------------------------------------ job states ---------------------------------------------- */
 
 /* The word after "Key=". */
 static bool word_of(const char *text, const char *key, char *out, size_t size) {

@@ -52,7 +52,7 @@ static struct ledger_event event_of(const struct watch *w, const char *what) {
 
 static err note(struct watch *w, const struct ledger_event *e) { return ledger_write(&w->log, w->job->ranks, e); }
 
-/* -- child processes -- */
+/* ------------------------------------------------------------------ child processes ----------------------------------------- */
 
 static void become(const struct watch *w, char **argv, pid_t parent) {
     const int null = open("/dev/null", O_RDONLY);
@@ -154,7 +154,7 @@ static err wait_for_end(struct watch *w) {
     return 0;
 }
 
-/* -- between attempts -- */
+/* ------------------------------------------------------------------ between attempts ---------------------------------------- */
 
 static err end(struct watch *w, i32 code, i32 *exit_status) {
     struct ledger_event e = event_of(w, "end");

@@ -60,7 +60,7 @@ err planner_share_layers(struct planner *p, i32 n) {
     return 0;
 }
 
-/* -- numbers of parts -- */
+/* ------------------------------------------------------------------ numbers of parts ---------------------------------------- */
 
 /* Devices that cuts take: all of them, and those of a group that shares memory (0 = no cut needs one). */
 struct taken {
